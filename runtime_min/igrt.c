@@ -1,0 +1,141 @@
+/*
+ * igrt.c - the few functions every bundle needs: status texts, checks at init, the checksum of the
+ * weights, and the serial fallback of a parallel step.
+ */
+#include "igrt.h"
+
+#include <string.h>
+
+const char *igrt_status_text(igrt_status status)
+{
+    switch (status) {
+#define IGRT_X(name, value, text)                                                                \
+    case IGRT_##name:                                                                            \
+        return text;
+        IGRT_STATUS_LIST(IGRT_X)
+#undef IGRT_X
+    case IGRT_STATUS_COUNT:
+        break;
+    }
+    return "unknown status";
+}
+
+size_t igrt_dtype_bytes(igrt_dtype dtype)
+{
+    switch (dtype) {
+#define IGRT_X(name, value, bytes, text)                                                         \
+    case IGRT_##name:                                                                            \
+        return bytes;
+        IGRT_DTYPE_LIST(IGRT_X)
+#undef IGRT_X
+    case IGRT_DTYPE_COUNT:
+        break;
+    }
+    return 0;
+}
+
+igrt_status igrt_config_check(const igrt_config *config, size_t arena_bytes, size_t arena_align,
+                              size_t weights_bytes, uint64_t weights_sum)
+{
+    if (!config)
+        return IGRT_ERR_NULL;
+    if (config->struct_size != sizeof *config || config->threads < 0)
+        return IGRT_ERR_CONFIG;
+    if (config->threads > 1 && !config->parallel_for)
+        return IGRT_ERR_CONFIG;
+    if (arena_bytes) {
+        if (!config->arena || config->arena_bytes < arena_bytes)
+            return IGRT_ERR_ARENA_SIZE;
+        if ((uintptr_t)config->arena % arena_align)
+            return IGRT_ERR_ARENA_ALIGN;
+    }
+    if (weights_bytes) {
+        if (!config->weights || (uintptr_t)config->weights % IGRT_ALIGN)
+            return IGRT_ERR_WEIGHTS_MISSING;
+        if (config->weights_bytes != weights_bytes)
+            return IGRT_ERR_WEIGHTS_SIZE;
+        if (!(config->flags & IGRT_SKIP_CHECKSUM) &&
+            igrt_checksum(config->weights, weights_bytes) != weights_sum)
+            return IGRT_ERR_WEIGHTS_CHECKSUM;
+    }
+    return IGRT_OK;
+}
+
+void igrt_parallel(const igrt_config *config, igrt_task_fn task, void *arg, int64_t n)
+{
+    if (config->parallel_for && config->threads > 1 && n > 1) {
+        config->parallel_for(config->parallel_user, task, arg, n);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        task(arg, i, 0);
+}
+
+#define SUM_PRIME UINT64_C(0x9e3779b97f4a7c15)
+
+static uint64_t sum_word(uint64_t lane, uint64_t w)
+{
+    uint64_t h = (lane ^ w) * SUM_PRIME;
+    return h ^ (h >> 32);
+}
+
+static uint64_t load_word(const unsigned char *p)
+{
+    uint64_t w;
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    memcpy(&w, p, 8);
+#else
+    w = 0;
+    for (int i = 7; i >= 0; i--)
+        w = w << 8 | p[i];
+#endif
+    return w;
+}
+
+void igrt_sum_begin(igrt_sum *s)
+{
+    for (int k = 0; k < 4; k++)
+        s->lane[k] = SUM_PRIME * (uint64_t)(k + 1);
+    s->bytes = 0;
+}
+
+void igrt_sum_add(igrt_sum *s, const void *data, size_t bytes)
+{
+    const unsigned char *p = data;
+    uint64_t a = s->lane[0], b = s->lane[1], c = s->lane[2], d = s->lane[3];
+    size_t i = 0;
+    for (; i + 32 <= bytes; i += 32) {
+        a = sum_word(a, load_word(p + i));
+        b = sum_word(b, load_word(p + i + 8));
+        c = sum_word(c, load_word(p + i + 16));
+        d = sum_word(d, load_word(p + i + 24));
+    }
+    s->lane[0] = a;
+    s->lane[1] = b;
+    s->lane[2] = c;
+    s->lane[3] = d;
+    for (int k = 0; i < bytes; k++, i += 8) { /* the last, short stripe */
+        unsigned char word[8] = {0};
+        memcpy(word, p + i, bytes - i < 8 ? bytes - i : 8);
+        s->lane[k] = sum_word(s->lane[k], load_word(word));
+    }
+    s->bytes += bytes;
+}
+
+uint64_t igrt_sum_end(const igrt_sum *s)
+{
+    uint64_t sum = s->bytes;
+    for (int k = 0; k < 4; k++) {
+        sum = (sum ^ s->lane[k]) * SUM_PRIME;
+        sum ^= sum >> 29;
+    }
+    return sum;
+}
+
+uint64_t igrt_checksum(const void *data, size_t bytes)
+{
+    igrt_sum s;
+    igrt_sum_begin(&s);
+    igrt_sum_add(&s, data, bytes);
+    return igrt_sum_end(&s);
+}
