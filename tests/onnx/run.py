@@ -1,0 +1,480 @@
+#!/usr/bin/env python3
+"""Judges ingot from outside, on folders of cases in the ONNX backend-test layout.
+
+    run.py --ingot build/ingot DIRS...          model.onnx, test_data_set_*/{input,output}_N.pb below DIRS
+
+Ahead of time: `ingot compile` sees the model only; the bundle is built by make in a directory of
+its own, warnings being errors; its driver runs on the data; outputs are compared as the data's own
+runner does (rtol 1e-3, atol 1e-7, exact shapes and types; two units for 16-bit floats, one for 8,
+integers and strings exact). With --bind, what did not pass is tried again by `ingot run --data`,
+which may bind inputs that decide shapes, and is counted apart.
+
+    passed    every data set agrees             refused   the compiler said that it cannot (status 4)
+    failed    wrong output, or the bundle did not build or run, or a good model was called bad
+    crash     a signal, a sanitizer report or an internal error, in the compiler or in the bundle
+
+Exit status 1 when something crashed or a case named in --baseline does not pass.
+"""
+import argparse
+import collections
+import concurrent.futures
+import functools
+import hashlib
+import json
+import os
+import pathlib
+import random
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import onnx
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import values  # noqa: E402
+
+CFLAGS = "-O1 -std=c99 -Wall -Wextra -Werror"
+SANITIZE = "-g -fsanitize=address,undefined -fno-sanitize-recover=all"
+REPORT = re.compile(r"ERROR: (Address|Leak|Memory|Undefined)\w*Sanitizer|runtime error:|Sanitizer: |SUMMARY: \w+Sanitizer")
+REFUSED, INVALID, INTERNAL = (1, 4), 3, 70
+STATUSES = ("passed", "failed", "refused", "crash")
+
+
+class Stop(Exception):
+    """A case ends here: its status, and why."""
+    def __init__(self, status, reason):
+        super().__init__(reason)
+        self.status, self.reason = status, reason
+
+
+# -- processes --------------------------------------------------------------------------------
+
+Done = collections.namedtuple("Done", "rc out err timed_out")
+
+
+def call(args, timeout, env=None, cwd=None, limit_mb=0):
+    """Runs a command in a process group of its own, which a timeout ends as a whole."""
+    args = [str(a) for a in args]
+    if limit_mb:
+        args = ["sh", "-c", f"ulimit -v {limit_mb * 1024}; exec \"$@\"", "sh", *args]
+    p = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                         env=env, cwd=cwd, start_new_session=True)
+    try:
+        out, err = p.communicate(timeout=timeout)
+        late = False
+    except subprocess.TimeoutExpired:
+        os.killpg(p.pid, signal.SIGKILL)
+        out, err = p.communicate()
+        late = True
+    return Done(p.returncode, out.decode(errors="replace"), err.decode(errors="replace"), late)
+
+
+def first_line(text):
+    """The first line that tells something; a compiler's error before its context lines."""
+    lines = [s.strip() for s in text.splitlines() if s.strip()]
+    for s in lines:
+        if re.search(r"\berror\b|undefined reference", s):
+            return s[:300]
+    return lines[0][:300] if lines else "(no message)"
+
+
+def crashed(done):
+    """Why this process counts as crashed, or None."""
+    for line in done.err.splitlines():
+        if REPORT.search(line):
+            return line.strip()[:300]
+    if done.timed_out:
+        return None
+    if done.rc < 0 or done.rc > 128:
+        n = -done.rc if done.rc < 0 else done.rc - 128
+        name = signal.Signals(n).name if n in list(signal.Signals) else f"signal {n}"
+        return f"{name}: {first_line(done.err)}"
+    if done.rc == INTERNAL:
+        return f"internal error: {first_line(done.err)}"
+    return None
+
+
+def asked(done, stage):
+    """Passes a good exit of ingot on; any other ends the case."""
+    why = crashed(done)
+    if why:
+        raise Stop("crash", f"{stage}: {why}")
+    if done.timed_out:
+        raise Stop("failed", f"{stage}: timed out")
+    if done.rc in REFUSED:
+        raise Stop("refused", first_line(done.err))
+    if done.rc == INVALID:
+        raise Stop("failed", f"{stage}: called invalid: {first_line(done.err)}")
+    if done.rc:
+        raise Stop("failed", f"{stage}: status {done.rc}: {first_line(done.err)}")
+
+
+def succeeded(done, stage):
+    """The same for make and for the bundle's driver."""
+    why = crashed(done)
+    if why:
+        raise Stop("crash", f"{stage}: {why}")
+    if done.timed_out:
+        raise Stop("failed", f"{stage}: timed out")
+    if done.rc:
+        raise Stop("failed", f"{stage}: {first_line(done.err)}")
+
+
+# -- one case ---------------------------------------------------------------------------------
+
+class Case:
+    def __init__(self, folder):
+        self.folder = folder
+        self.name = f"{folder.parent.name}/{folder.name}"
+        self.model = folder / "model.onnx"
+
+    def sets(self):
+        return sorted(self.folder.glob("test_data_set_*"), key=lambda p: int(p.name.rsplit("_", 1)[1]))
+
+    @functools.cached_property
+    def declared(self):
+        """The value infos of the inputs that are no initializers, of all inputs, of the outputs."""
+        g = onnx.load(self.model, load_external_data=False).graph
+        weights = {t.name for t in g.initializer} | {t.values.name for t in g.sparse_initializer}
+        return [v for v in g.input if v.name not in weights], list(g.input), list(g.output)
+
+    def inputs(self, data):
+        """(N, path, kind) of each input of a data set, N as the bundle counts."""
+        free, every, _ = self.declared
+        files = {int(p.stem.rsplit("_", 1)[1]): p for p in data.glob("input_*.pb")}
+        order = every if files and max(files) >= len(free) else free
+        for n, vi in enumerate(order):
+            if n in files and vi in free:
+                yield free.index(vi), files[n], vi.type.WhichOneof("value")
+
+    def outputs(self, data):
+        """(N, name, value) of each expected output."""
+        for n, vi in enumerate(self.declared[2]):
+            file = data / f"output_{n}.pb"
+            if file.exists():
+                yield n, vi.name, values.load_pb(file, vi.type.WhichOneof("value"))
+
+    def tolerance(self, opt):
+        told = self.folder / "data.json"
+        own = json.loads(told.read_text()) if told.exists() else {}
+        return {"rtol": own.get("rtol", opt.rtol), "atol": own.get("atol", opt.atol),
+                "of_range": opt.tolerance_range}
+
+
+def compared(case, data, opt, get):
+    worst = 0.0
+    for n, name, want in case.outputs(data):
+        try:
+            worst = max(worst, values.compare(get(n, want), want, **case.tolerance(opt)))
+        except values.Mismatch as e:
+            raise Stop("failed", f"output {n} '{name}': {e}") from None
+    return worst
+
+
+def build_and_run(case, bundle, work, compiler, opt):
+    """make, then the driver on every data set; the largest error."""
+    cc = f"ccache {compiler}" if opt.ccache else compiler
+    cc += f" {SANITIZE}" if opt.sanitize else ""
+    made = work / "bundle-built"
+    shutil.copytree(bundle, made)
+    succeeded(call(["make", "-s", "-C", made, f"CC={cc}", f"CFLAGS={opt.cflags}"], opt.timeout, opt.env), "build")
+    worst = 0.0
+    for data in case.sets():
+        inp, out = work / "in", work / "out"
+        inp.mkdir()
+        out.mkdir()
+        for n, file, kind in case.inputs(data):
+            values.save_npy(inp / f"input_{n}", values.load_pb(file, kind))
+        succeeded(call([made / "model", inp, out], opt.timeout, opt.env, cwd=work, limit_mb=opt.limit_mb), "run")
+        worst = max(worst, compared(case, data, opt, lambda n, want: values.load_npy(out / f"output_{n}", want)))
+        shutil.rmtree(inp)
+        shutil.rmtree(out)
+    shutil.rmtree(made)
+    return worst
+
+
+def digest(case, bundle, opt):
+    h = hashlib.blake2b(opt.fingerprint.encode(), digest_size=20)
+    for root, pattern in ((bundle, "**/*"), (case.folder, "*.json"), (case.folder, "test_data_set_*/*")):
+        for p in sorted(root.glob(pattern)):
+            if p.is_file():
+                h.update(f"\0{p.relative_to(root)}\0{p.stat().st_size}\0".encode())
+                h.update(p.read_bytes())
+    return h.hexdigest()
+
+
+def ahead_of_time(case, work, opt):
+    bundle = work / "bundle"
+    args = [opt.ingot, "compile", case.model, "-o", bundle]
+    if opt.target:
+        args += ["--target", opt.target]
+    asked(call(args + opt.compile_args, opt.timeout, opt.env, cwd=work, limit_mb=opt.limit_mb_ingot), "compile")
+    seen = opt.cache and opt.cache / "results" / f"{digest(case, bundle, opt)}.json"
+    if seen and seen.exists():
+        old = json.loads(seen.read_text())
+        if old["status"] != "passed":
+            raise Stop(old["status"], old["reason"])
+        return old["error"]
+    entry = {"status": "passed", "reason": ""}
+    try:
+        entry["error"] = max([build_and_run(case, bundle, work, cc, opt) for cc in opt.cc])
+    except Stop as e:
+        entry.update(status=e.status, reason=e.reason)
+        raise
+    finally:
+        if seen and "timed out" not in entry["reason"] and entry["status"] != "crash":
+            part = seen.with_suffix(f".{os.getpid()}.{id(work)}")
+            part.write_text(json.dumps(entry))
+            part.rename(seen)
+    return entry["error"]
+
+
+def bound(case, work, opt):
+    """`ingot run` on the data, which may bind inputs that decide shapes."""
+    worst = 0.0
+    for data in case.sets():
+        out = work / "bound"
+        args = [opt.ingot, "run", case.model, "--data", data, "--output-dir", out]
+        if opt.target:
+            args += ["--target", opt.target]
+        env = dict(opt.env, XDG_CACHE_HOME=str(work / "cache"), HOME=str(work))
+        asked(call(args, 2 * opt.timeout, env, cwd=work, limit_mb=opt.limit_mb_ingot), "ingot run")
+        kinds = [v.type.WhichOneof("value") for v in case.declared[2]]
+
+        def get(n, _):
+            file = out / f"output_{n}.pb"
+            return values.load_pb(file, kinds[n]) if file.exists() else None
+        worst = max(worst, compared(case, data, opt, get))
+        shutil.rmtree(out, ignore_errors=True)
+    return worst
+
+
+def attempt(step, case, opt):
+    work = pathlib.Path(tempfile.mkdtemp(prefix="case-", dir=opt.work))
+    began = time.monotonic()
+    try:
+        if not case.sets():
+            raise Stop("failed", "no test_data_set_*")
+        result = {"status": "passed", "reason": "", "error": step(case, work, opt)}
+    except Stop as e:
+        result = {"status": e.status, "reason": e.reason}
+    except Exception as e:  # a case the harness cannot digest must not end the run
+        result = {"status": "failed", "reason": f"harness: {type(e).__name__}: {e}"}
+    result["seconds"] = round(time.monotonic() - began, 3)
+    # the paths of this run say nothing: a reason speaks of the bundle's files
+    for prefix, short in ((str(case.folder) + "/", ""), (str(work) + "/", ""), ("bundle-built/", "")):
+        result["reason"] = result["reason"].replace(prefix, short)
+    if opt.keep and result["status"] != "passed":
+        result["kept"] = str(work)
+    else:
+        shutil.rmtree(work, ignore_errors=True)
+    return result
+
+
+def judge(case, opt):
+    result = {"name": case.name, **attempt(ahead_of_time, case, opt)}
+    if opt.bind and result["status"] != "passed":
+        result["bind"] = attempt(bound, case, opt)
+    return result
+
+
+# -- reporting --------------------------------------------------------------------------------
+
+def group(reason):
+    """The reason without what is particular to a case, to count alike ones together."""
+    reason = re.sub(r"^(\S*/)?model\.onnx:\s*", "", reason)
+    reason = re.sub(r"'[^']*'|\"[^\"]*\"|‘[^’]*’", "'..'", reason)
+    reason = re.sub(r"(\d+ of \d+ values differ).*", "values differ", reason)
+    reason = re.sub(r"\b0x[0-9a-f]+\b|\d+(\.\d+)?(e[-+]?\d+)?(?![-\w])", "N", reason)
+    return reason[:120]
+
+
+def table(results, out):
+    """A summary, the reasons, and every case that did not pass, as Markdown."""
+    w = lambda *cells: print("| " + " | ".join(str(c).replace("|", "\\|").replace("\n", " ") for c in cells) + " |", file=out)  # noqa: E731
+    suites = collections.defaultdict(collections.Counter)
+    for r in results:
+        for row in (r["name"].split("/")[0], "all"):
+            suites[row][r["status"]] += 1
+            suites[row]["bind"] += r["status"] == "passed" or r.get("bind", {}).get("status") == "passed"
+            suites[row]["bind crash"] += r.get("bind", {}).get("status") == "crash"
+    bind = any("bind" in r for r in results)
+    extra = ["passed with bind", "crash with bind"] if bind else []
+    w("suite", *STATUSES, "total", *extra)
+    w(*["---"] * (6 + len(extra)))
+    for row in sorted(set(suites) - {"all"}) + ["all"]:
+        c = suites[row]
+        w(row, *(c[s] for s in STATUSES), sum(c[s] for s in STATUSES), *([c["bind"], c["bind crash"]] if bind else []))
+    for status in STATUSES[:0:-1]:
+        these = [r for r in results if r["status"] == status]
+        if not these:
+            continue
+        print(f"\n## {status}: {len(these)}\n", file=out)
+        w("count", "reason", "for example")
+        w("---", "---", "---")
+        count = collections.defaultdict(list)
+        for r in these:
+            count[group(r["reason"])].append(r["name"])
+        for reason, names in sorted(count.items(), key=lambda kv: (-len(kv[1]), kv[0])):
+            w(len(names), reason, names[0])
+        print(file=out)
+        w("case", "why", *(["with bind"] if bind else []))
+        w("---", "---", *(["---"] if bind else []))
+        for r in these:
+            b = r.get("bind", {})
+            w(r["name"], r["reason"], *([f"{b.get('status', '')} {b.get('reason', '')}".strip()] if bind else []))
+
+
+def summary(results, seconds, out=sys.stdout):
+    count = collections.Counter(r["status"] for r in results)
+    for status in ("crash", "failed", "refused"):
+        reasons = collections.Counter(group(r["reason"]) for r in results if r["status"] == status)
+        for reason, n in reasons.most_common(15):
+            print(f"{n:6} {status:8} {reason}", file=out)
+    line = ", ".join(f"{count[s]} {s}" for s in STATUSES)
+    print(f"{len(results)} cases: {line} ({seconds:.0f} s)", file=out)
+    if any("bind" in r for r in results):
+        got = collections.Counter(r["bind"]["status"] for r in results if "bind" in r)
+        total = count["passed"] + got["passed"]
+        print(f"with bind: {total} passed ({got['passed']} more), {got['crash']} crash", file=out)
+
+
+def read_list(path):
+    if not path or not path.exists():
+        return []
+    return [s.strip() for s in path.read_text().splitlines() if s.strip() and not s.startswith("#")]
+
+
+def bless(path, results):
+    head = [s for s in path.read_text().splitlines() if s.startswith("#")] if path.exists() else []
+    ran = {r["name"] for r in results}
+    names = (set(read_list(path)) - ran) | {r["name"] for r in results if r["status"] == "passed"}
+    path.write_text("".join(f"{s}\n" for s in head + sorted(names)))
+
+
+# -- the run ----------------------------------------------------------------------------------
+
+def find_cases(dirs):
+    found = {}
+    for d in dirs:
+        if not d.is_dir():
+            sys.exit(f"run.py: {d}: no such folder")
+        for model in sorted(d.rglob("model.onnx")):
+            case = Case(model.parent.absolute())
+            found.setdefault(case.name, case)
+    return [found[k] for k in sorted(found)]
+
+
+def options(argv):
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a = p.add_argument
+    a("dirs", nargs="+", type=pathlib.Path, metavar="DIR")
+    a("--ingot", type=pathlib.Path, default=pathlib.Path("build/ingot"))
+    a("--jobs", type=int, default=os.cpu_count() or 2)
+    a("--cc", default="gcc", help="C compiler, or several with commas: a case passes when it does with each")
+    a("--cflags", default=CFLAGS)
+    a("--sanitize", action="store_true", help="build the bundles with ASan and UBSan")
+    a("--bind", action="store_true", help="try what did not pass again with `ingot run`")
+    a("--target", help="as ingot's --target")
+    a("--dim", action="append", default=[], metavar="NAME=LO..HI", help="handed to ingot compile")
+    a("--compile-arg", action="append", default=[], metavar="ARG", help="handed to ingot compile")
+    a("--filter", metavar="REGEX", help="only cases whose suite/name matches")
+    a("--list", type=pathlib.Path, metavar="FILE", help="only the cases named in FILE")
+    a("--sample", type=int, metavar="N", help="only N of them, drawn by --seed")
+    a("--seed", type=int, default=0)
+    a("--rtol", type=float, default=1e-3)
+    a("--atol", type=float, default=1e-7)
+    a("--tolerance-range", type=float, metavar="T", help="floats: largest error at most T of the output's range")
+    a("--timeout", type=float, default=60, help="seconds for each step of a case")
+    a("--limit-mb", type=int, default=8192, help="address space of what is not sanitized; 0 for no limit")
+    a("--cache", type=pathlib.Path, metavar="DIR", help="remember results by bundle, data and compiler")
+    a("--keep", type=pathlib.Path, metavar="DIR", help="leave the folders of what did not pass in DIR")
+    a("--out", type=pathlib.Path, metavar="FILE.md")
+    a("--json", type=pathlib.Path, metavar="FILE.json")
+    a("--baseline", type=pathlib.Path, metavar="FILE", help="cases that must pass, one a line")
+    a("--bless", action="store_true", help="write what passed into --baseline")
+    a("-v", "--verbose", action="store_true", help="a line for each case")
+    opt = p.parse_args(argv)
+    if opt.bless and not opt.baseline:
+        p.error("--bless needs --baseline")
+    opt.ingot = opt.ingot.absolute()
+    if not opt.ingot.exists():
+        p.error(f"{opt.ingot} does not exist")
+    opt.cc = opt.cc.split(",")
+    opt.compile_args = [x for d in opt.dim for x in ("--dim", d)] + opt.compile_arg
+    opt.env = dict(os.environ, LC_ALL="C", ASAN_OPTIONS="abort_on_error=0:exitcode=99",
+                   UBSAN_OPTIONS="print_stacktrace=1")
+    opt.limit_mb_ingot = 0 if b"__asan_init" in opt.ingot.read_bytes() else opt.limit_mb
+    if opt.sanitize or (opt.target or "c").split(":")[0] != "c":
+        opt.limit_mb = 0
+    opt.ccache = False
+    if opt.cache:
+        opt.cache = opt.cache.absolute()
+        (opt.cache / "results").mkdir(parents=True, exist_ok=True)
+        opt.ccache = shutil.which("ccache") is not None
+        opt.env.update(CCACHE_DIR=str(opt.cache / "ccache"), CCACHE_NOHASHDIR="1")
+    here = pathlib.Path(__file__).resolve().parent
+    versions = [call([*shlex.split(c), "--version"], 10).out.splitlines()[0] for c in opt.cc]
+    opt.fingerprint = repr([(here / "run.py").read_text(), (here / "values.py").read_text(), opt.cc, versions,
+                            opt.cflags, opt.sanitize, opt.target, opt.rtol, opt.atol, opt.tolerance_range])
+    return opt
+
+
+def main(argv=None):
+    opt = options(argv)
+    cases = find_cases(opt.dirs)
+    if opt.filter:
+        cases = [c for c in cases if re.search(opt.filter, c.name)]
+    if opt.list:
+        wanted = set(read_list(opt.list))
+        cases = [c for c in cases if c.name in wanted]
+    if opt.sample is not None and opt.sample < len(cases):
+        cases = sorted(random.Random(opt.seed).sample(cases, opt.sample), key=lambda c: c.name)
+    if not cases:
+        sys.exit("run.py: no case found")
+
+    began = time.monotonic()
+    results = []
+    with tempfile.TemporaryDirectory(prefix="ingot-onnx-") as scratch:
+        opt.work = opt.keep.absolute() if opt.keep else scratch
+        pathlib.Path(opt.work).mkdir(parents=True, exist_ok=True)
+        with concurrent.futures.ThreadPoolExecutor(opt.jobs) as pool:
+            for r in pool.map(functools.partial(judge, opt=opt), cases):
+                results.append(r)
+                if opt.verbose:
+                    told = r["reason"] or f"error {r['error']:.3g}"
+                    also = f"  [bind: {r['bind']['status']} {r['bind']['reason']}]" if "bind" in r else ""
+                    print(f"{r['status']:8} {r['name']}: {told}{also}", flush=True)
+                elif len(results) % 200 == 0:
+                    print(f"  {len(results)}/{len(cases)}", file=sys.stderr, flush=True)
+    summary(results, time.monotonic() - began)
+
+    if opt.out:
+        with opt.out.open("w") as f:
+            table(results, f)
+    if opt.json:
+        opt.json.write_text(json.dumps(results, indent=1) + "\n")
+    bad = [r for r in results if "crash" in (r["status"], r.get("bind", {}).get("status"))]
+    by_name = {r["name"]: r for r in results}
+    must = read_list(opt.baseline)
+    lost = [by_name[n] for n in must if n in by_name and by_name[n]["status"] != "passed"]
+    if opt.bless:
+        bless(opt.baseline, results)
+        lost = []
+    elif must:
+        ran = sum(n in by_name for n in must)
+        print(f"baseline: {len(must)} cases, {ran} of them run, {len(lost)} lost")
+    for r in lost:
+        print(f"LOST {r['name']}: {r['status']}: {r['reason']}")
+    for r in bad:
+        print(f"CRASH {r['name']}: {r['reason']} {r.get('bind', {}).get('reason', '')}")
+    return 1 if bad or lost else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
