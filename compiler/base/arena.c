@@ -1,0 +1,236 @@
+/* arena.c - memory by lifetime: an arena only grows, and is freed as a whole.
+ * The only file that calls free() for compiler data.  Running out of memory ends the program:
+ * a compiler has nothing better to do, and no caller needs to check. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "compiler.h"
+
+typedef struct Block_ {
+    struct Block_ *next;
+    size_t size, used;
+    _Alignas(16) unsigned char bytes[];
+} Chunk;
+struct Arena {
+    Chunk *chunk;
+    size_t total;
+};
+
+static void *must(void *p)
+{
+    if (p)
+        return p;
+    fputs("ingot: out of memory\n", stderr);
+    abort();
+}
+
+Arena *arena_new(void)
+{
+    return must(calloc(1, sizeof(Arena)));
+}
+
+void arena_free(Arena *a)
+{
+    if (!a)
+        return;
+    for (Chunk *c = a->chunk; c;) {
+        Chunk *next = c->next;
+        free(c);
+        c = next;
+    }
+    free(a);
+}
+
+void *arena_alloc(Arena *a, size_t bytes)
+{
+    if (bytes > SIZE_MAX / 2)
+        must(NULL);
+    bytes = (bytes + 15) & ~(size_t)15;
+    Chunk *c = a->chunk;
+    if (!c || c->size - c->used < bytes) {
+        /* Chunks double up to 1 MiB, so that a kernel's small arena stays small. */
+        size_t size = c ? c->size * 2 : 4096;
+        if (size > (1u << 20))
+            size = 1u << 20;
+        if (size < bytes)
+            size = bytes;
+        Chunk *fresh = must(calloc(1, sizeof *fresh + size));
+        fresh->size = size;
+        a->total += size;
+        if (c && bytes > size / 2 && c->size - c->used > size / 8) { /* keep the roomier one in front */
+            fresh->next = c->next;
+            c->next = fresh;
+            fresh->used = bytes;
+            return fresh->bytes;
+        }
+        fresh->next = c;
+        a->chunk = c = fresh;
+    }
+    void *p = c->bytes + c->used;
+    c->used += bytes;
+    return p;
+}
+
+void *arena_array(Arena *a, size_t n, size_t size)
+{
+    if (size && n > SIZE_MAX / 2 / size)
+        must(NULL);
+    return arena_alloc(a, n * size);
+}
+
+char *arena_strdup(Arena *a, const char *s)
+{
+    size_t n = strlen(s) + 1;
+    return memcpy(arena_alloc(a, n), s, n);
+}
+
+char *arena_printf(Arena *a, const char *format, ...)
+{
+    va_list ap, again;
+    va_start(ap, format);
+    va_copy(again, ap);
+    int n = vsnprintf(NULL, 0, format, ap);
+    va_end(ap);
+    if (n < 0)
+        BUG("bad format '%s'", format);
+    char *s = arena_alloc(a, (size_t)n + 1);
+    vsnprintf(s, (size_t)n + 1, format, again);
+    va_end(again);
+    return s;
+}
+
+size_t arena_used(const Arena *a)
+{
+    return a->total;
+}
+
+void *vec_grow(Arena *a, const void *old, size_t n, size_t size)
+{
+    void *fresh = arena_array(a, n ? n * 2 : 1, size);
+    if (n)
+        memcpy(fresh, old, n * size);
+    return fresh;
+}
+
+/* ---- text and maps live on the C heap: they grow a lot and die early ------------------- */
+
+void sb_write(StrBuf *sb, const void *bytes, size_t n)
+{
+    if (sb->len + n + 1 > sb->cap) {
+        sb->cap = (sb->len + n + 1) * 2;
+        sb->data = must(realloc(sb->data, sb->cap));
+    }
+    if (n)
+        memcpy(sb->data + sb->len, bytes, n);
+    sb->len += n;
+    sb->data[sb->len] = 0;
+}
+
+void sb_puts(StrBuf *sb, const char *s)
+{
+    sb_write(sb, s, strlen(s));
+}
+
+void sb_vprintf(StrBuf *sb, const char *format, va_list ap)
+{
+    va_list again;
+    va_copy(again, ap);
+    int n = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    if (n < 0)
+        BUG("bad format '%s'", format);
+    if (sb->len + (size_t)n + 1 > sb->cap) {
+        sb->cap = (sb->len + (size_t)n + 1) * 2;
+        sb->data = must(realloc(sb->data, sb->cap));
+    }
+    vsnprintf(sb->data + sb->len, (size_t)n + 1, format, ap);
+    sb->len += (size_t)n;
+}
+
+void sb_printf(StrBuf *sb, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    sb_vprintf(sb, format, ap);
+    va_end(ap);
+}
+
+void sb_free(StrBuf *sb)
+{
+    free(sb->data);
+    *sb = (StrBuf){0};
+}
+
+/* Linear probing; key 0 is stored as ~0 would be, by keeping values non-NULL. */
+static size_t slot_of(const Map *m, uint64_t key)
+{
+    size_t i = (size_t)((key * 0x9E3779B97F4A7C15u) >> 20) & (m->cap - 1);
+    while (m->value[i] && m->key[i] != key)
+        i = (i + 1) & (m->cap - 1);
+    return i;
+}
+
+void *map_get(const Map *m, uint64_t key)
+{
+    return m->cap ? m->value[slot_of(m, key)] : NULL;
+}
+
+void map_put(Map *m, uint64_t key, void *value)
+{
+    if (!value)
+        BUG("a map holds no NULL");
+    if (m->n * 2 >= m->cap) {
+        Map bigger = {.cap = m->cap ? m->cap * 2 : 16};
+        bigger.key = must(calloc(bigger.cap, sizeof *bigger.key));
+        bigger.value = must(calloc(bigger.cap, sizeof *bigger.value));
+        for (size_t i = 0; i < m->cap; i++)
+            if (m->value[i]) {
+                size_t j = slot_of(&bigger, m->key[i]);
+                bigger.key[j] = m->key[i];
+                bigger.value[j] = m->value[i];
+            }
+        bigger.n = m->n;
+        map_free(m);
+        *m = bigger;
+    }
+    size_t i = slot_of(m, key);
+    m->n += !m->value[i];
+    m->key[i] = key;
+    m->value[i] = value;
+}
+
+void map_free(Map *m)
+{
+    free(m->key);
+    free(m->value);
+    *m = (Map){0};
+}
+
+uint64_t hash_bytes(uint64_t seed, const void *bytes, size_t n)
+{
+    const unsigned char *p = bytes;
+    uint64_t h = seed ^ (n * 0x9E3779B97F4A7C15u);
+    for (; n >= 8; p += 8, n -= 8) {
+        uint64_t w;
+        memcpy(&w, p, 8);
+        h = (h ^ w) * 0xFF51AFD7ED558CCDu;
+        h ^= h >> 32;
+    }
+    uint64_t tail = 0;
+    if (n)
+        memcpy(&tail, p, n);
+    h = (h ^ tail) * 0xC4CEB9FE1A85EC53u;
+    return h ^ (h >> 29);
+}
+
+_Noreturn void bug_at(const char *file, int line, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    fprintf(stderr, "ingot: internal error at %s:%d: ", file, line);
+    vfprintf(stderr, format, ap);
+    fputs("\nThis is a fault of the compiler, not of your model; please report it.\n", stderr);
+    va_end(ap);
+    fflush(NULL);
+    exit(INGOT_BUG);
+}

@@ -1,0 +1,129 @@
+/* context.c - contexts: who owns the graph, and where messages go.
+ * A model has one context; every kernel gets a child of its own, so that kernels are built,
+ * compared and freed independently. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "compiler.h"
+
+static uint32_t next_number(void)
+{
+    static _Atomic uint32_t number;
+    return ++number;
+}
+
+ingot_context *ingot_context_new(ingot_sink sink, void *user)
+{
+    Arena *a = arena_new();
+    Context *c = NEW(a, Context);
+    c->arena = a;
+    c->number = next_number();
+    c->sink = sink;
+    c->sink_user = user;
+    c->poison = node_make(c, OP_POISON, INGOT_F32, (Arg){0}, 0, NULL, 0, NULL);
+    return c;
+}
+
+Context *context_child(Context *parent)
+{
+    Context *c = ingot_context_new(parent->sink, parent->sink_user);
+    c->file = parent->file;
+    c->vars = parent->vars; /* same numbers; read only */
+    c->nvar = parent->nvar;
+    return c;
+}
+
+void ingot_context_free(ingot_context *c)
+{
+    if (!c)
+        return;
+    free(c->table);
+    free((void *)c->nodes);
+    free((void *)c->origin);
+    map_free(&c->memo);
+    arena_free(c->arena);
+}
+
+ingot_status ingot_context_status(const ingot_context *c)
+{
+    return c->status;
+}
+
+int ingot_error_count(const ingot_context *c)
+{
+    return c->nerror;
+}
+
+/* Broken beats unsupported beats usage: the status says what to repair first. */
+static int gravity(ingot_status s)
+{
+    static const ingot_status order[] = {INGOT_OK, INGOT_USAGE, INGOT_UNSUPPORTED, INGOT_TOOL,
+                                         INGOT_IO, INGOT_INVALID, INGOT_BUG};
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++)
+        if (order[i] == s)
+            return (int)i;
+    return 0;
+}
+
+void context_report(Context *c, ingot_level level, ingot_status status, const char *message)
+{
+    if (level == INGOT_ERROR) {
+        c->nerror++;
+        if (gravity(status) > gravity(c->status))
+            c->status = status;
+    }
+    if (c->sink)
+        c->sink(c->sink_user, level, message);
+}
+
+void ingot_set_file(ingot_context *c, const char *file)
+{
+    c->file = file ? arena_strdup(c->arena, file) : NULL;
+}
+
+void ingot_set_origin(ingot_context *c, const char *node, const char *op)
+{
+    if (!node && !op) {
+        c->at = NULL;
+        return;
+    }
+    Origin *o = NEW(c->arena, Origin);
+    o->node = arena_strdup(c->arena, node ? node : "");
+    o->op = arena_strdup(c->arena, op ? op : "");
+    c->at = o;
+}
+
+ingot_tensor *ingot_error(ingot_context *c, ingot_status status, const char *format, ...)
+{
+    StrBuf sb = {0};
+    if (c->file)
+        sb_printf(&sb, "%s: ", c->file);
+    if (c->at) {
+        sb_printf(&sb, "node '%s'", c->at->node);
+        if (*c->at->op)
+            sb_printf(&sb, " (%s)", c->at->op);
+        sb_puts(&sb, ": ");
+    }
+    va_list ap;
+    va_start(ap, format);
+    sb_vprintf(&sb, format, ap);
+    va_end(ap);
+    context_report(c, INGOT_ERROR, status, sb.data);
+    sb_free(&sb);
+    return c->poison;
+}
+
+ingot_tensor *ingot_poison(ingot_context *c)
+{
+    return c->poison;
+}
+
+bool ingot_is_poison(ingot_tensor *t)
+{
+    return t->op == OP_POISON;
+}
+
+void *ingot_alloc(ingot_context *c, size_t bytes)
+{
+    return arena_alloc(c->arena, bytes);
+}

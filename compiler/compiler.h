@@ -1,0 +1,430 @@
+/* compiler.h - everything the folders compiler/, codegen/ and targets/ share.
+ * Data structures first, then the functions, grouped by the file that defines them. */
+#ifndef COMPILER_H
+#define COMPILER_H
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "ingot.h"
+
+/* ---- base: arena.c strbuf.c map.c ---------------------------------------------------- */
+
+typedef struct Arena Arena;
+Arena *arena_new(void);
+void arena_free(Arena *);
+void *arena_alloc(Arena *, size_t bytes); /* zeroed, 16-aligned, never NULL: out of memory ends the program */
+void *arena_array(Arena *, size_t n, size_t size); /* overflow-checked */
+char *arena_strdup(Arena *, const char *);
+char *arena_printf(Arena *, const char *, ...) __attribute__((format(printf, 2, 3)));
+size_t arena_used(const Arena *);
+#define NEW(a, T) ((T *)arena_alloc((a), sizeof(T)))
+#define NEWN(a, T, n) ((T *)arena_array((a), (size_t)(n), sizeof(T)))
+
+/* Growing text; data is always terminated. */
+typedef struct {
+    char *data;
+    size_t len, cap;
+} StrBuf;
+void sb_puts(StrBuf *, const char *);
+void sb_write(StrBuf *, const void *, size_t);
+void sb_printf(StrBuf *, const char *, ...) __attribute__((format(printf, 2, 3)));
+void sb_vprintf(StrBuf *, const char *, va_list);
+void sb_free(StrBuf *);
+
+/* Open hash map from a 64-bit key to a pointer (NULL = absent). */
+typedef struct {
+    uint64_t *key;
+    void **value;
+    size_t n, cap;
+} Map;
+void *map_get(const Map *, uint64_t key);
+void map_put(Map *, uint64_t key, void *value);
+void map_free(Map *);
+uint64_t hash_bytes(uint64_t seed, const void *, size_t);
+
+/* Growing array in an arena: vec_push(arena, array, count, item), capacity at powers of two. */
+#define vec_push(a, v, n, item)                                                                  \
+    do {                                                                                         \
+        if (((n) & ((n)-1)) == 0)                                                                \
+            (v) = vec_grow((a), (v), (size_t)(n), sizeof *(v));                                  \
+        (v)[(n)++] = (item);                                                                     \
+    } while (0)
+void *vec_grow(Arena *, const void *old, size_t n, size_t size); /* room for max(1, 2n) */
+
+#define BUG(...) bug_at(__FILE__, __LINE__, __VA_ARGS__)
+_Noreturn void bug_at(const char *file, int line, const char *, ...) __attribute__((format(printf, 3, 4)));
+
+/* ---- nodes --------------------------------------------------------------------------- */
+
+typedef enum {
+#define OP(id, ...) OP_##id,
+#include "ops.def"
+    OP_COUNT
+} Op;
+typedef enum { LEAF, UNARY, BINARY, TERNARY, MOVE, REDUCE, MEMORY, CONTROL } OpClass;
+typedef enum { ARG_NONE, ARG_INT, ARG_BITS, ARG_PTR } ArgKind;
+typedef struct {
+    const char *text;
+    int nsrc; /* -1: varies */
+    OpClass cls;
+    ArgKind arg;
+} OpInfo;
+extern const OpInfo op_info[OP_COUNT];
+static inline bool op_is_alu(int op)
+{
+    return op_info[op].cls >= UNARY && op_info[op].cls <= TERNARY;
+}
+
+typedef struct {
+    const char *name;
+    int bytes;
+    char kind;
+    const char *c_type;
+    ingot_dtype compute;
+} DtypeInfo;
+extern const DtypeInfo dtype_info[INGOT_DTYPE_COUNT];
+static inline bool dtype_is_float(int d)
+{
+    return dtype_info[d].kind == 'f';
+}
+static inline bool dtype_is_int(int d)
+{
+    return dtype_info[d].kind == 'i' || dtype_info[d].kind == 'u';
+}
+
+typedef const struct Node Node; /* immutable once made: equal nodes are the same pointer */
+typedef union {
+    int64_t i;
+    uint64_t bits;
+    const void *ptr;
+} Arg;
+struct Node {
+    uint16_t op;
+    uint8_t dtype;
+    uint8_t rank;
+    uint32_t nsrc;
+    uint32_t id;       /* dense, in order of creation; sources have smaller ids; indexes side tables */
+    uint32_t context;  /* for asserts: number of the context that made it */
+    Arg arg;
+    int64_t lo, hi;    /* sound inclusive bounds of INDEX and BOOL scalars; else INT64_MIN..MAX */
+    Node *const *shape; /* rank dims */
+    Node *src[];
+};
+
+typedef struct {
+    const uint8_t *bytes;
+    size_t nbytes;
+    const char *name;
+    uint64_t hash; /* of contents, filled by data_hash() when first asked */
+} Data;
+typedef struct {
+    int n;
+    int8_t axis[INGOT_MAX_RANK];
+} Perm;
+
+/* A run-time integer: one entry of the emitted sym[] table. */
+typedef enum { VAR_DIM, VAR_COUNT, VAR_LOOP } VarKind;
+typedef struct {
+    const char *name;
+    VarKind kind;
+    int64_t lo, hi;
+    Node *node;
+    bool used; /* set by the scheduler */
+} Var;
+
+typedef struct {
+    const char *name;
+    int n_in, n_out, n_int, n_float, n_count;
+    const ingot_call_out *out;
+    const int64_t *ints;
+    const double *floats;
+    Node *const *counts; /* VAR nodes */
+    size_t scratch_bytes;
+} Call;
+
+struct Region {
+    uint32_t mark; /* nodes with smaller ids are outside */
+    int nparam, nresult, ncapture;
+    Node **param, **result;
+    Node **capture; /* outer nodes that are not constants or dims, used inside; found at the end */
+    struct Region *outer;
+};
+typedef struct {
+    Node *trip; /* dim or NULL */
+    struct Region *body;
+    int ncarried, nscan;
+    Node *iterations; /* dim: trip itself, or a VAR that the loop sets */
+    Node *counter;    /* VAR (VAR_LOOP) holding i inside the body */
+    bool has_cond;    /* the body's cond result is not constant true */
+} Loop;
+typedef struct {
+    struct Region *then_branch, *else_branch;
+    int n;
+} If;
+
+/* Where nodes came from. */
+typedef struct {
+    const char *node, *op;
+} Origin;
+
+typedef struct {
+    const char *name;
+    Node *node;
+} NamedNode; /* an input, output or state */
+typedef struct {
+    const char *name;
+    Node *node, *next;
+} StateTensor;
+
+struct Context {
+    Arena *arena;
+    uint32_t number;
+    ingot_sink sink;
+    void *sink_user;
+    int nerror;
+    ingot_status status;
+    /* interning */
+    struct Node *key; /* the node being looked up */
+    size_t key_bytes;
+    Node **table;
+    size_t ntable, captable;
+    Node **nodes; /* by id */
+    const Origin **origin; /* by id; may be NULL */
+    uint32_t nnode;
+    /* the model */
+    const char *file;
+    const Origin *at;
+    NamedNode *inputs, *outputs;
+    int ninput, noutput;
+    StateTensor *states;
+    int nstate;
+    Var *vars;
+    int nvar, nparam;
+    struct Region *region; /* innermost open one */
+    Node *poison;
+    Map memo; /* contents cache and such */
+};
+typedef struct Context Context;
+
+/* ---- context.c ----------------------------------------------------------------------- */
+void context_report(Context *, ingot_level, ingot_status, const char *message);
+Context *context_child(Context *parent); /* a fresh graph for one kernel: same sink and vars, own arena */
+
+/* ---- node.c: interning and the constructors that every level uses ---------------------- */
+Node *node_make(Context *, Op, ingot_dtype, Arg, int nsrc, Node *const *src, int rank, Node *const *shape);
+Node *node_const_i(Context *, ingot_dtype, int64_t); /* wrapped to the dtype */
+Node *node_const_f(Context *, ingot_dtype, double);  /* rounded to the dtype */
+Node *node_const_zero(Context *, ingot_dtype);
+Node *node_bool(Context *, bool);
+double node_float(Node *); /* the value of a float CONST */
+bool node_is_const_i(Node *, int64_t);
+Node *node_alu(Context *, Op, ingot_dtype, int nsrc, Node *const *src); /* elementwise; INDEX/BOOL scalars are simplified */
+Node *node_alu1(Context *, Op, ingot_dtype, Node *);
+Node *node_alu2(Context *, Op, ingot_dtype, Node *, Node *);
+Node *node_where(Context *, Node *, Node *, Node *);
+Node *node_cast(Context *, Node *, ingot_dtype); /* from or to INDEX too */
+Node *monoid_identity(Context *, ingot_reduce_op, ingot_dtype);
+Op monoid_op(ingot_reduce_op);
+/* Copy n with other sources, through the simplifying constructors. */
+Node *node_with(Context *, Node *n, Node *const *src);
+
+/* ---- symbolic.c, divmod.c: integer expressions (dtype INDEX, and BOOL over them) -------
+ * Every function returns a simplified node; bounds in Node.lo/hi are sound. */
+void symbolic_bounds(Context *, Node *, int64_t *lo, int64_t *hi); /* called by node_make */
+Node *idx(Context *, int64_t);
+Node *idx_add(Context *, Node *, Node *);
+Node *idx_sub(Context *, Node *, Node *);
+Node *idx_mul(Context *, Node *, Node *);
+Node *idx_div(Context *, Node *, Node *); /* floor */
+Node *idx_mod(Context *, Node *, Node *); /* floor */
+Node *idx_min(Context *, Node *, Node *);
+Node *idx_max(Context *, Node *, Node *);
+Node *idx_lt(Context *, Node *, Node *);
+Node *idx_le(Context *, Node *, Node *);
+Node *idx_eq(Context *, Node *, Node *);
+Node *bool_and(Context *, Node *, Node *);
+Node *bool_or(Context *, Node *, Node *);
+Node *bool_not(Context *, Node *);
+bool idx_is(Node *, int64_t);          /* is the constant */
+bool idx_value(Node *, int64_t *);     /* is a constant */
+bool idx_provably_equal(Context *, Node *, Node *);
+Node *range_new(Context *, int axis, Node *extent);
+/* The integer behind a value of integer dtype: strips casts, pushes through + - * where; NULL if some
+ * intermediate might not fit.  So that gathers with computed indices become plain coordinates. */
+Node *idx_from_value(Context *, Node *value);
+/* e with every `from` node replaced by `to` (n pairs), re-simplified; memo by the caller's Map or NULL. */
+Node *substitute(Context *, Node *e, int n, Node *const *from, Node *const *to);
+/* e simplified under the assumption that `cond` holds. */
+Node *simplify_given(Context *, Node *e, Node *cond);
+int64_t sat_add(int64_t, int64_t);
+int64_t sat_mul(int64_t, int64_t);
+
+/* ---- movement.c: coordinates of a movement node's source from those of its result ------- */
+/* In: coords[n->rank]; out: src_coords[src rank] and *valid (BOOL; ANDed by the caller).  For RESHAPE, PERMUTE,
+ * EXPAND, PAD, SHRINK, FLIP, KEEP.  (GATHER needs values, CONCAT chooses a source: their callers handle them.) */
+void movement_coords(Context *, Node *n, Node *const *coords, Node **src_coords, Node **valid);
+
+/* ---- text.c, verify.c ------------------------------------------------------------------ */
+void text_print(StrBuf *, int nroot, Node *const *roots); /* one node a line: %3 = add f32 [2,3] %1 %2 */
+/* Parse what text_print printed into a context; roots in the arena; NULL + message on error. */
+Node **text_parse(Context *, const char *text, int *nroot, char *error, size_t error_bytes);
+/* The spec: BUG with a dump if a node breaks it. level 0: tensor graph, 1: kernel. */
+void verify(int nroot, Node *const *roots, int level, const char *after);
+/* Post-order walk without recursion: every node reachable from roots, sources first. In arena. */
+Node **graph_toposort(Arena *, int nroot, Node *const *roots, int *n);
+
+/* ---- interp.c: the oracle -------------------------------------------------------------- */
+typedef struct Interp Interp;
+Interp *interp_new(Context *);
+void interp_free(Interp *);
+/* Values of run-time integers and leaves (INPUT, STATE, PARAM); data is borrowed. */
+void interp_set_var(Interp *, int var, int64_t);
+void interp_bind(Interp *, Node *leaf, const void *data);
+/* Dense row-major value of n; owned by the Interp. NULL (with a report) if it cannot be computed. */
+const void *interp_eval(Interp *, Node *n, int64_t *dims);
+/* One ALU op on an array of lanes, in the dtypes' storage form: the contract of docs/numerics.md. */
+void interp_alu(Node *n, size_t lanes, void *out, const void *const *in);
+
+/* ---- the plan ---------------------------------------------------------------------------- */
+
+/* How logical coordinates become a storage offset (in elements): a list of constructors.  An empty list is
+ * dense row-major in the buffer's dims. */
+typedef enum { LAYOUT_PERMUTE, LAYOUT_SPLIT, LAYOUT_PAD } LayoutKind;
+typedef struct {
+    LayoutKind kind;
+    int8_t axis;
+    int64_t a, b;
+    Perm perm;
+} LayoutOp;
+typedef struct {
+    int n;
+    LayoutOp op[8];
+} Layout;
+Node *layout_offset(Context *, const Layout *, int rank, Node *const *dims, Node *const *coords);
+
+typedef enum { BUF_INPUT, BUF_OUTPUT, BUF_WEIGHT, BUF_ARENA, BUF_STATE } BufferKind;
+typedef struct Buffer Buffer;
+struct Buffer {
+    int id;            /* index in Plan.buffers */
+    BufferKind kind;
+    ingot_dtype dtype;
+    int rank;
+    Node *const *dims; /* in the model's context */
+    Layout layout;
+    int64_t bytes;     /* at the upper bounds of all run-time dims */
+    int slot;          /* input / output / state number */
+    Node *node;        /* the tensor it holds; for weights the constant expression to evaluate (the recipe) */
+    const char *name;
+    int64_t offset;    /* memplan.c: in the arena (state included) or in the weights */
+    Buffer *base;      /* a view: a slice of another buffer, or NULL */
+    Node *base_offset; /* in elements (INDEX; may use VARs) */
+    int first, last;   /* memplan.c: live from step number to step number (depth-first numbers) */
+};
+
+/* Axis kinds of a kernel's ranges. */
+typedef enum { AXIS_LOOP, AXIS_GLOBAL, AXIS_LOCAL, AXIS_THREAD, AXIS_VECTOR, AXIS_UPCAST, AXIS_REDUCE, AXIS_UNROLL } AxisKind;
+typedef struct {
+    char name[16];
+    AxisKind kind;
+    Node *range; /* RANGE in the kernel's context */
+} Axis;
+typedef enum {
+#define OPT(id, ...) OPT_##id,
+#include "opts.def"
+    OPT_COUNT
+} OptKind;
+typedef struct {
+    OptKind kind;
+    char axis[16];
+    int64_t amount;
+    char order[128];
+} Opt;
+typedef struct {
+    ingot_dtype dtype;
+    int rank;
+    Node *const *dims; /* in the kernel's context */
+    Layout layout;
+    bool read, written;
+} KernelArg;
+typedef struct Kernel Kernel;
+struct Kernel {
+    Context *c;     /* its own */
+    Node *sink;
+    int narg, naxis, nopt, nvar;
+    KernelArg *args;
+    Axis *axes;     /* output axes outermost first, then reduce axes */
+    Opt *opts;
+    int *vars;      /* numbers of the model's run-time integers it takes, in order: VAR nodes in the kernel have
+                     * the same numbers as in the model */
+    bool serial;    /* stores may collide (scatter): iterations run in order, one work item on a GPU */
+    uint64_t hash;  /* of its canonical text: equal kernels are emitted once */
+    char name[96];  /* k07_conv_relu_f32_1x64x56x56; set by the plan */
+    int64_t flops, bytes; /* at the upper bounds */
+};
+
+typedef enum { STEP_KERNEL, STEP_CALL, STEP_COPY, STEP_IF, STEP_LOOP } StepKind;
+typedef struct Step Step;
+typedef struct {
+    int n;
+    Step **step;
+} Block;
+struct Step {
+    StepKind kind;
+    int number;            /* depth-first, from 0 */
+    int first_inner, last_inner; /* numbers of the steps inside (IF, LOOP) */
+    const char *name;
+    const Origin **origins; /* source nodes, in order, no doubles */
+    int norigin;
+    /* KERNEL: one per argument.  CALL: inputs then outputs.  COPY: dst, src. */
+    int nbuf;
+    Buffer **bufs;
+    Kernel *kernel;        /* shared by equal steps */
+    const Call *call;
+    Buffer *scratch;       /* CALL: planned scratch or NULL */
+    Node *elements;        /* COPY: number of elements */
+    Node *dst_offset, *src_offset; /* COPY: in elements */
+    Buffer *cond;          /* IF; LOOP: scalar bool, tested before each iteration, or NULL */
+    Node *trip;            /* LOOP: dim or NULL */
+    Node *counter;         /* LOOP: VAR of i */
+    Node *iterations;      /* LOOP: VAR to set to the number of iterations, or NULL */
+    Block body, other;     /* LOOP body or IF then; IF else */
+};
+/* A run-time dim's source: sym[var] = input's dims[axis] (first occurrence sets, later ones check). */
+typedef struct {
+    int input, axis;
+    Node *dim; /* the declared dim: VAR sets, anything else is checked */
+} DimSource;
+typedef struct {
+    Context *c;
+    Arena *arena;
+    Buffer **buffers;
+    int nbuffer;
+    Block main;
+    int nstep;
+    Kernel **kernels; /* distinct ones */
+    int nkernel;
+    DimSource *dim_sources;
+    int ndim_source;
+    int64_t arena_bytes, state_bytes, weights_bytes; /* memplan.c */
+    Buffer **input, **output, **state; /* by slot.  An output that is an input, a weight or another output is copied */
+} Plan;
+
+/* ---- schedule.c, rangeify.c, memplan.c ---------------------------------------------------- */
+Plan *schedule(Context *, int opt_level); /* NULL after a reported error */
+void plan_free(Plan *);
+void memplan(Plan *);                     /* offsets, arena_bytes, weights_bytes */
+void plan_print(StrBuf *, Plan *);        /* the .sched text */
+
+/* ---- targets ------------------------------------------------------------------------------ */
+
+typedef struct Target Target;
+struct Target {
+    const char *name;
+    const char *suffix;           /* of kernel files: ".c", ".cl", ".cu" */
+    bool gpu;                     /* kernels have global and local sizes */
+    const char *const *spelling;  /* by Op: pattern with $0 $1 $2, for f32/f64; NULL: not available */
+    const char *const *type_name; /* by dtype: type used in kernels */
+};
+
+#endif

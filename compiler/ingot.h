@@ -1,0 +1,313 @@
+/* ingot.h - the public interface of the compiler: build a graph, compile it, run it.
+ *
+ * A graph is built lazily: every function below returns at once, and what it returns is a
+ * description of a tensor, never its values.  Tensors are immutable and belong to their
+ * context; they are never freed one by one.  A tensor is a function from coordinates to a
+ * value; its shape is a list of dims, and a dim is an integer expression over run-time
+ * integers with bounds (most often just a constant).
+ *
+ * Errors.  A faulty call reports one message to the context's sink and returns the
+ * context's poison tensor; calls given a poison return it silently, so one mistake is one
+ * message.  No function returns NULL, prints, or exits, unless its comment says so.
+ */
+#ifndef INGOT_H
+#define INGOT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define INGOT_MAX_RANK 16
+
+typedef struct Context ingot_context;
+typedef const struct Node ingot_tensor; /* a value of any shape */
+typedef const struct Node ingot_dim;    /* an integer known at the latest when inputs are */
+
+/* Element types.  The list lives in dtypes.def; docs/numerics.md is its contract. */
+typedef enum {
+#define DTYPE(id, ...) INGOT_##id,
+#include "dtypes.def"
+    INGOT_DTYPE_COUNT
+} ingot_dtype;
+
+const char *ingot_dtype_name(ingot_dtype);
+size_t ingot_dtype_bytes(ingot_dtype); /* bytes one element takes in a buffer; 4-bit types take 1 */
+
+/* ---- contexts and diagnostics -------------------------------------------------------- */
+
+typedef enum { INGOT_NOTE, INGOT_WARNING, INGOT_ERROR } ingot_level;
+
+/* Why something was refused; also the exit status of the command line tool. */
+typedef enum {
+    INGOT_OK = 0,
+    INGOT_USAGE = 2,       /* a flag or an argument of an API call is wrong */
+    INGOT_INVALID = 3,     /* the model or data file is broken, or breaks the rules of its format */
+    INGOT_UNSUPPORTED = 4, /* a valid model that this compiler does not know how to compile */
+    INGOT_TOOL = 5,        /* a program we call (cc, make) failed */
+    INGOT_IO = 6,          /* a file could not be read or written */
+    INGOT_BUG = 70
+} ingot_status;
+
+typedef void (*ingot_sink)(void *user, ingot_level, const char *message);
+
+ingot_context *ingot_context_new(ingot_sink, void *user); /* sink may be NULL: messages are dropped */
+void ingot_context_free(ingot_context *);
+/* The gravest status reported so far (the first of equals). */
+ingot_status ingot_context_status(const ingot_context *);
+int ingot_error_count(const ingot_context *);
+
+/* Name the source of what is built from now on: the model's file, and its node and operator.
+ * Messages and emitted comments carry them.  Strings are copied; NULL means none. */
+void ingot_set_file(ingot_context *, const char *file);
+void ingot_set_origin(ingot_context *, const char *node_name, const char *op_type);
+/* Report an error at the current origin: "file: node 'name' (Op): <message>". Returns poison. */
+ingot_tensor *ingot_error(ingot_context *, ingot_status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+ingot_tensor *ingot_poison(ingot_context *);
+bool ingot_is_poison(ingot_tensor *);
+/* Memory that lives as long as the context; zeroed. */
+void *ingot_alloc(ingot_context *, size_t bytes);
+
+/* ---- dims ---------------------------------------------------------------------------- */
+
+ingot_dim *ingot_dim_const(ingot_context *, int64_t);
+/* A run-time integer with inclusive bounds; equal names are the same integer (bounds must agree). */
+ingot_dim *ingot_dim_var(ingot_context *, const char *name, int64_t lo, int64_t hi);
+ingot_dim *ingot_dim_add(ingot_context *, ingot_dim *, ingot_dim *);
+ingot_dim *ingot_dim_sub(ingot_context *, ingot_dim *, ingot_dim *);
+ingot_dim *ingot_dim_mul(ingot_context *, ingot_dim *, ingot_dim *);
+ingot_dim *ingot_dim_div(ingot_context *, ingot_dim *, ingot_dim *); /* floor */
+ingot_dim *ingot_dim_mod(ingot_context *, ingot_dim *, ingot_dim *); /* floor: sign of the divisor */
+ingot_dim *ingot_dim_min(ingot_context *, ingot_dim *, ingot_dim *);
+ingot_dim *ingot_dim_max(ingot_context *, ingot_dim *, ingot_dim *);
+bool ingot_dim_is_const(ingot_dim *, int64_t *value); /* value may be NULL */
+bool ingot_dim_equal(ingot_dim *, ingot_dim *);       /* provably equal */
+int64_t ingot_dim_lo(ingot_dim *);                    /* sound bounds of its value */
+int64_t ingot_dim_hi(ingot_dim *);
+
+/* ---- tensors: what they are ---------------------------------------------------------- */
+
+ingot_dtype ingot_dtype_of(ingot_tensor *);
+int ingot_rank(ingot_tensor *);
+ingot_dim *ingot_shape(ingot_tensor *, int axis);       /* axis in 0..rank-1 */
+bool ingot_static_shape(ingot_tensor *, int64_t *dims); /* false if any dim is symbolic; dims may be NULL */
+ingot_dim *ingot_numel(ingot_context *, ingot_tensor *);
+
+/* The contents of a small integer (or bool) tensor as integers expressions, found through
+ * any chain of shapes, casts, arithmetic, gathers, slices and concats.  Writes at most `max`
+ * elements in row-major order and returns their number, or -1 if some element depends on run-time
+ * data or there are more than `max`. */
+int ingot_contents(ingot_context *, ingot_tensor *, ingot_dim **out, int max);
+/* The same where constants are needed: false if any is not a constant. */
+bool ingot_const_ints(ingot_context *, ingot_tensor *, int64_t *out, int max, int *n);
+/* One element (the tensor's only one) as a double, if it is a constant. */
+bool ingot_const_float(ingot_context *, ingot_tensor *, double *out);
+/* True where the tensor depends on no input, state or run-time dim. */
+bool ingot_is_const(ingot_tensor *);
+/* Evaluate a constant tensor now, dense row-major into `out` (numel * dtype bytes). For small ones. */
+bool ingot_const_data(ingot_context *, ingot_tensor *, void *out, size_t bytes);
+
+/* ---- leaves -------------------------------------------------------------------------- */
+
+/* A model input, declared in order; name is kept for the emitted API (copied). */
+ingot_tensor *ingot_input(ingot_context *, const char *name, ingot_dtype, int rank, ingot_dim *const *dims);
+/* Declare a model output, in order.  The same tensor may be several outputs. */
+void ingot_output(ingot_context *, const char *name, ingot_tensor *);
+/* Constant data, dense row-major, little-endian.  The bytes are NOT copied: they must live as
+ * long as the context (a mapped file, or ingot_alloc).  name is for comments and may be NULL. */
+ingot_tensor *ingot_data(ingot_context *, const char *name, ingot_dtype, int rank, const int64_t *dims,
+                         const void *bytes);
+/* The same from a mapped file that may be dropped from memory after use: where[offset..]. */
+ingot_tensor *ingot_scalar_i(ingot_context *, ingot_dtype, int64_t);
+ingot_tensor *ingot_scalar_f(ingot_context *, ingot_dtype, double);
+/* A 64-bit signed scalar holding a dim's value (ONNX Shape is a stack of these). */
+ingot_tensor *ingot_from_dim(ingot_context *, ingot_dim *);
+/* A 1-D i64 tensor holding n dims' values. */
+ingot_tensor *ingot_from_dims(ingot_context *, int n, ingot_dim *const *dims);
+/* Tensor of the given shape whose value is its coordinate along `axis`, of type i64. */
+ingot_tensor *ingot_iota(ingot_context *, int rank, ingot_dim *const *dims, int axis);
+/* A scalar integer tensor, known at run time only, as a dim bounded lo..hi; the value is read by
+ * a step of the program, and one outside the bounds is an error status of the emitted model. */
+ingot_dim *ingot_read_dim(ingot_context *, ingot_tensor *, const char *name, int64_t lo, int64_t hi);
+/* A state tensor: lives in the context between runs, zero after reset; updated to `next` at the
+ * end of a run by ingot_state_next (same dtype and shape). */
+ingot_tensor *ingot_state(ingot_context *, const char *name, ingot_dtype, int rank, const int64_t *dims);
+void ingot_state_next(ingot_context *, ingot_tensor *state, ingot_tensor *next);
+
+/* ---- elementwise: broadcasting as numpy does; both operands of one dtype -------------- */
+
+#define INGOT_UNARY(V)                                                                           \
+    V(neg) V(abs) V(sign) V(exp) V(log) V(sin) V(cos) V(tan) V(asin) V(acos) V(atan) V(sinh)     \
+    V(cosh) V(tanh) V(asinh) V(acosh) V(atanh) V(erf) V(sqrt) V(reciprocal) V(floor) V(ceil)     \
+    V(trunc) V(round) V(isnan) V(not) V(bitnot)
+/* div: IEEE for floats, truncating for integers.  mod: sign of the divisor (Python);
+ * fmod: sign of the dividend (C).  Comparisons give bool.  and/or/xor are bitwise (on bool: logical). */
+#define INGOT_BINARY(V)                                                                          \
+    V(add) V(sub) V(mul) V(div) V(mod) V(fmod) V(pow) V(max) V(min) V(and) V(or) V(xor) V(shl)   \
+    V(shr) V(eq) V(ne) V(lt) V(le) V(gt) V(ge)
+#define INGOT_DECLARE(name) ingot_tensor *ingot_##name(ingot_context *, ingot_tensor *);
+INGOT_UNARY(INGOT_DECLARE)
+#undef INGOT_DECLARE
+#define INGOT_DECLARE(name) ingot_tensor *ingot_##name(ingot_context *, ingot_tensor *, ingot_tensor *);
+INGOT_BINARY(INGOT_DECLARE)
+#undef INGOT_DECLARE
+ingot_tensor *ingot_where(ingot_context *, ingot_tensor *cond, ingot_tensor *a, ingot_tensor *b);
+/* Conversion by the rules of docs/numerics.md; saturate matters for float8 destinations only. */
+ingot_tensor *ingot_cast(ingot_context *, ingot_tensor *, ingot_dtype);
+ingot_tensor *ingot_cast_wrap(ingot_context *, ingot_tensor *, ingot_dtype); /* float8 without saturation */
+ingot_tensor *ingot_bitcast(ingot_context *, ingot_tensor *, ingot_dtype);   /* same element size */
+/* Binary operation with a constant of x's dtype. */
+ingot_tensor *ingot_add_c(ingot_context *, ingot_tensor *x, double);
+ingot_tensor *ingot_mul_c(ingot_context *, ingot_tensor *x, double);
+ingot_tensor *ingot_max_c(ingot_context *, ingot_tensor *x, double);
+ingot_tensor *ingot_min_c(ingot_context *, ingot_tensor *x, double);
+ingot_tensor *ingot_like(ingot_context *, ingot_tensor *x, double); /* scalar of x's dtype */
+
+/* ---- movement ------------------------------------------------------------------------ */
+
+ingot_tensor *ingot_reshape(ingot_context *, ingot_tensor *, int rank, ingot_dim *const *dims);
+ingot_tensor *ingot_reshape_c(ingot_context *, ingot_tensor *, int rank, const int64_t *dims);
+ingot_tensor *ingot_permute(ingot_context *, ingot_tensor *, const int *perm);
+/* Dims of size 1 (and missing leading ones) are repeated. */
+ingot_tensor *ingot_expand(ingot_context *, ingot_tensor *, int rank, ingot_dim *const *dims);
+/* lo, hi per axis; negative ones crop.  The new elements are zero / `value`. */
+ingot_tensor *ingot_pad(ingot_context *, ingot_tensor *, ingot_dim *const *lo, ingot_dim *const *hi);
+ingot_tensor *ingot_pad_value(ingot_context *, ingot_tensor *, ingot_dim *const *lo, ingot_dim *const *hi,
+                              ingot_tensor *value);
+ingot_tensor *ingot_pad_c(ingot_context *, ingot_tensor *, const int64_t *lo, const int64_t *hi, double value);
+/* x[begin .. begin+size) per axis. */
+ingot_tensor *ingot_shrink(ingot_context *, ingot_tensor *, ingot_dim *const *begin, ingot_dim *const *size);
+ingot_tensor *ingot_flip(ingot_context *, ingot_tensor *, unsigned axes); /* bit i: axis i */
+/* Composed movement. */
+ingot_tensor *ingot_unsqueeze(ingot_context *, ingot_tensor *, int axis);
+ingot_tensor *ingot_squeeze(ingot_context *, ingot_tensor *, int axis);
+ingot_tensor *ingot_flatten(ingot_context *, ingot_tensor *, int from, int to); /* axes from..to-1 become one */
+ingot_tensor *ingot_transpose(ingot_context *, ingot_tensor *, int a, int b);
+/* x[begin : : step] along one axis, `count` elements; step may be negative. */
+ingot_tensor *ingot_slice(ingot_context *, ingot_tensor *, int axis, ingot_dim *begin, ingot_dim *count,
+                          int64_t step);
+ingot_tensor *ingot_concat(ingot_context *, int n, ingot_tensor *const *, int axis);
+ingot_tensor *ingot_stack(ingot_context *, int n, ingot_tensor *const *, int axis);
+ingot_tensor *ingot_tile(ingot_context *, ingot_tensor *, ingot_dim *const *repeats);
+/* Windows: axis `axis` of size n becomes two axes (out, k) with element x[out*stride + k*dilation];
+ * k goes to the end of the shape.  Padding is the caller's. */
+ingot_tensor *ingot_window(ingot_context *, ingot_tensor *, int axis, int64_t k, int64_t stride,
+                           int64_t dilation);
+
+/* ---- reduce, gather, scatter --------------------------------------------------------- */
+
+typedef enum {
+#define MONOID(id, ...) INGOT_REDUCE_##id,
+#include "monoids.def"
+    INGOT_REDUCE_COUNT
+} ingot_reduce_op;
+
+/* axes: bit i is axis i.  Integers wrap; floats accumulate in docs/numerics.md's type. An empty
+ * reduction gives the monoid's identity. */
+ingot_tensor *ingot_reduce(ingot_context *, ingot_reduce_op, ingot_tensor *, unsigned axes, bool keepdims);
+ingot_tensor *ingot_sum(ingot_context *, ingot_tensor *, unsigned axes, bool keepdims);
+ingot_tensor *ingot_mean(ingot_context *, ingot_tensor *, unsigned axes, bool keepdims);
+/* Index (i64) of the first (or last) greatest element along an axis. */
+ingot_tensor *ingot_argmax(ingot_context *, ingot_tensor *, int axis, bool keepdims, bool last);
+ingot_tensor *ingot_argmin(ingot_context *, ingot_tensor *, int axis, bool keepdims, bool last);
+/* out[c] = x[i0[c], i1[c], ...]: one integer tensor per axis of x, broadcast together.  Indices
+ * are clamped into range (no negative wrap here: ONNX's is in ingot_wrap_index). */
+ingot_tensor *ingot_gather(ingot_context *, ingot_tensor *x, ingot_tensor *const *index);
+/* x gathered along one axis by an index tensor of any shape (numpy take; negatives wrap). */
+ingot_tensor *ingot_take(ingot_context *, ingot_tensor *x, ingot_tensor *index, int axis);
+ingot_tensor *ingot_wrap_index(ingot_context *, ingot_tensor *index, ingot_dim *size); /* i < 0 ? i + size : i */
+typedef enum { INGOT_SET, INGOT_ADD, INGOT_MUL, INGOT_MAX, INGOT_MIN } ingot_update_op;
+/* A copy of x in which, for every c in row-major order, out[i0[c], i1[c], ...] is combined with v[c];
+ * v and all indices are broadcast together.  Updates outside x are dropped. */
+ingot_tensor *ingot_update(ingot_context *, ingot_update_op, ingot_tensor *x, ingot_tensor *v,
+                           ingot_tensor *const *index);
+/* Ask that this value be stored rather than recomputed by its readers. */
+ingot_tensor *ingot_contiguous(ingot_context *, ingot_tensor *);
+
+/* ---- control flow and library kernels ------------------------------------------------ */
+
+/* A region: nodes built between begin and its end belong to the body; what the body uses from
+ * outside is captured by itself.  Regions nest.
+ *
+ *     ingot_region *r = ingot_region_begin(c);
+ *     ingot_tensor *s = ingot_region_param(c, r, like);     // a carried value's name inside
+ *     ... build ...
+ *     ingot_region_end(c, r, n, results);
+ */
+typedef struct Region ingot_region;
+ingot_region *ingot_region_begin(ingot_context *);
+ingot_tensor *ingot_region_param(ingot_context *, ingot_region *, ingot_dtype, int rank, ingot_dim *const *dims);
+ingot_tensor *ingot_region_param_like(ingot_context *, ingot_region *, ingot_tensor *);
+void ingot_region_end(ingot_context *, ingot_region *, int n, ingot_tensor *const *results);
+
+/* for (i = 0; i < trip && cond; i++) (cond, carried..., scan...) = body(i, cond, carried...)
+ * The body's params, in order: i (scalar i64), cond (scalar bool), carried values.  Its results:
+ * cond, the carried values' next ones (same dtype and shape), then scan values.
+ * trip: a dim (its upper bound sizes the scan outputs), or NULL for "while cond"; then nscan must be 0.
+ * cond: scalar bool or NULL for true.  out: ncarried final values, then nscan stacked values of shape
+ * [iterations, ...]; `iterations` equals trip when the body never clears cond, else a run-time dim. */
+void ingot_loop(ingot_context *, ingot_dim *trip, ingot_tensor *cond, int ncarried, ingot_tensor *const *carried,
+                ingot_region *body, int nscan, ingot_tensor **out);
+/* out[i] = cond ? then_results[i] : else_results[i]; only the branch taken is run. */
+void ingot_if(ingot_context *, ingot_tensor *cond, ingot_region *then_branch, ingot_region *else_branch, int n,
+              ingot_tensor **out);
+
+/* A library kernel (runtime_min/lib/NAME.c). Output i has dtype, rank and dims; dims may be run-time
+ * integers made by ingot_call_count, which the kernel sets. */
+typedef struct {
+    ingot_dtype dtype;
+    int rank;
+    ingot_dim *dims[INGOT_MAX_RANK];
+} ingot_call_out;
+typedef struct {
+    const char *name; /* file runtime_min/lib/<name>.c, function igrt_lib_<name> */
+    int n_in, n_out, n_int, n_float, n_count;
+    ingot_tensor *const *in;
+    const ingot_call_out *out;
+    const int64_t *ints;
+    const double *floats;
+    ingot_dim *const *counts;     /* from ingot_call_count, in the order the kernel writes them */
+    size_t scratch_bytes;         /* planned in the arena */
+} ingot_call_desc;
+ingot_dim *ingot_call_count(ingot_context *, const char *hint, int64_t lo, int64_t hi); /* a fresh integer */
+void ingot_call(ingot_context *, const ingot_call_desc *, ingot_tensor **out);
+
+#include "ingot_ops.h" /* the op library: convolution, norms, attention... all composition of the above */
+
+/* ---- compile ------------------------------------------------------------------------- */
+
+typedef struct {
+    size_t struct_size;
+    const char *name;     /* prefix of everything emitted; a C identifier; NULL = "model" */
+    const char *target;   /* "c", "opencl", "cuda" with ":machine"; NULL = "c" */
+    const char *weights;  /* "auto", "array", "blob", "incbin"; NULL = auto */
+    int64_t max_ram;      /* bytes; 0 = no limit */
+    int opt_level;        /* 0: naive kernels */
+    int verbose;
+    const char *source;   /* model file named in comments (its base name is used) */
+} ingot_options;
+
+/* Write the bundle into `dir` (created; an existing bundle is replaced; nothing is left on failure). */
+ingot_status ingot_compile(ingot_context *, const ingot_options *, const char *dir);
+/* Text of the graph / of every kernel, for people and tests; free() it. NULL on failure. */
+char *ingot_dump(ingot_context *, const char *pass);
+/* The plan as JSON (arena, weights, steps); free() it. */
+char *ingot_inspect_json(ingot_context *, const ingot_options *);
+/* Reference interpreter: run the graph on given inputs. inputs[i]: dense bytes of input i with
+ * dims in_dims[i] (NULL where static).  outputs are allocated in the context.  */
+typedef struct {
+    const void *data;
+    int64_t dims[INGOT_MAX_RANK];
+    int rank;
+    ingot_dtype dtype;
+} ingot_value;
+ingot_status ingot_interpret(ingot_context *, int n_in, const ingot_value *in, int n_out, ingot_value *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

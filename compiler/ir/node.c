@@ -1,0 +1,328 @@
+/* node.c - making nodes.  A node is immutable and hash-consed inside its context: equal nodes
+ * are the same pointer, so structural equality is ==.  Everything that makes nodes ends in
+ * node_make(). */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compiler.h"
+#include "runtime_min/igrt_num.h"
+
+/* clang-format off */
+#define V (-1)
+const OpInfo op_info[OP_COUNT] = {
+#define OP(id, text, nsrc, cls, arg) [OP_##id] = {text, nsrc, cls, ARG_##arg},
+#include "ops.def"
+};
+#undef V
+const DtypeInfo dtype_info[INGOT_DTYPE_COUNT] = {
+#define DTYPE(id, name, bytes, kind, c_type, compute) [INGOT_##id] = {name, bytes, kind, c_type, INGOT_##compute},
+#include "dtypes.def"
+};
+/* clang-format on */
+
+const char *ingot_dtype_name(ingot_dtype d)
+{
+    return dtype_info[d].name;
+}
+
+size_t ingot_dtype_bytes(ingot_dtype d)
+{
+    return (size_t)dtype_info[d].bytes;
+}
+
+/* ---- interning ------------------------------------------------------------------------- */
+
+static uint64_t node_hash(const struct Node *n)
+{
+    uint64_t h = (uint64_t)n->op << 32 | (uint64_t)n->dtype << 24 | n->nsrc;
+    h = (h ^ n->arg.bits) * 0xFF51AFD7ED558CCDu;
+    for (uint32_t i = 0; i < n->nsrc; i++)
+        h = ((h ^ (h >> 31)) + n->src[i]->id) * 0x9E3779B97F4A7C15u;
+    return h ^ (h >> 29);
+}
+
+static bool node_same(Node *a, const struct Node *b)
+{
+    return a->op == b->op && a->dtype == b->dtype && a->nsrc == b->nsrc &&
+           a->arg.bits == b->arg.bits && !memcmp(a->src, b->src, a->nsrc * sizeof *a->src) &&
+           a->rank == b->rank;
+}
+
+static void table_grow(Context *c)
+{
+    size_t cap = c->captable ? c->captable * 2 : 256;
+    Node **table = calloc(cap, sizeof *table);
+    Node **nodes = realloc((void *)c->nodes, cap * sizeof *nodes);
+    const Origin **origin = realloc((void *)c->origin, cap * sizeof *origin);
+    if (!table || !nodes || !origin)
+        BUG("out of memory");
+    for (size_t i = 0; i < c->captable; i++)
+        if (c->table[i]) {
+            size_t j = node_hash(c->table[i]) & (cap - 1);
+            while (table[j])
+                j = (j + 1) & (cap - 1);
+            table[j] = c->table[i];
+        }
+    free((void *)c->table);
+    c->table = table;
+    c->nodes = nodes;
+    c->origin = origin;
+    c->captable = cap;
+}
+
+Node *node_make(Context *c, Op op, ingot_dtype dtype, Arg arg, int nsrc, Node *const *src, int rank,
+                Node *const *shape)
+{
+    size_t bytes = sizeof(struct Node) + (size_t)nsrc * sizeof *src;
+    if (bytes > c->key_bytes) {
+        c->key_bytes = bytes * 2;
+        c->key = arena_alloc(c->arena, c->key_bytes);
+    }
+    struct Node *key = c->key;
+    *key = (struct Node){.op = (uint16_t)op,
+                         .dtype = (uint8_t)dtype,
+                         .rank = (uint8_t)rank,
+                         .nsrc = (uint32_t)nsrc,
+                         .context = c->number,
+                         .arg = arg,
+                         .lo = INT64_MIN,
+                         .hi = INT64_MAX};
+    if (nsrc)
+        memcpy((void *)key->src, src, (size_t)nsrc * sizeof *src);
+    if (c->ntable * 2 >= c->captable)
+        table_grow(c);
+    size_t i = node_hash(key) & (c->captable - 1);
+    for (; c->table[i]; i = (i + 1) & (c->captable - 1))
+        if (node_same(c->table[i], key))
+            return c->table[i];
+    struct Node *n = memcpy(arena_alloc(c->arena, bytes), key, bytes);
+    if (rank) {
+        Node **dims = NEWN(c->arena, Node *, rank);
+        memcpy((void *)dims, shape, (size_t)rank * sizeof *dims);
+        n->shape = dims;
+    }
+    n->id = c->nnode;
+    if (rank == 0 && (dtype == INGOT_INDEX || dtype == INGOT_BOOL))
+        symbolic_bounds(c, n, &n->lo, &n->hi);
+    c->nodes[c->nnode] = n;
+    c->origin[c->nnode] = c->at;
+    c->nnode++;
+    c->table[i] = n;
+    c->ntable++;
+    return n;
+}
+
+/* ---- constants ------------------------------------------------------------------------- */
+
+static int64_t wrap_int(ingot_dtype d, int64_t v)
+{
+    switch (d) {
+    case INGOT_BOOL: return v != 0;
+    case INGOT_I8: return (int8_t)(uint8_t)(uint64_t)v;
+    case INGOT_U8: return (uint8_t)v;
+    case INGOT_I16: return (int16_t)(uint16_t)(uint64_t)v;
+    case INGOT_U16: return (uint16_t)v;
+    case INGOT_I32: return (int32_t)(uint32_t)(uint64_t)v;
+    case INGOT_U32: return (uint32_t)v;
+    case INGOT_I4: return ((v & 15) ^ 8) - 8;
+    case INGOT_U4: return v & 15;
+    case INGOT_I2: return ((v & 3) ^ 2) - 2;
+    case INGOT_U2: return v & 3;
+    default: return v;
+    }
+}
+
+Node *node_const_i(Context *c, ingot_dtype d, int64_t v)
+{
+    if (dtype_is_float(d))
+        return node_const_f(c, d, (double)v);
+    return node_make(c, OP_CONST, d, (Arg){.i = wrap_int(d, v)}, 0, NULL, 0, NULL);
+}
+
+static double round_float(ingot_dtype d, double v)
+{
+    switch (d) {
+    case INGOT_F32: return (double)(float)v;
+    case INGOT_F16: return (double)igrt_f16_to_f32(igrt_f64_to_f16(v));
+    case INGOT_BF16: return (double)igrt_bf16_to_f32(igrt_f32_to_bf16((float)v));
+    case INGOT_F8E4M3FN: return (double)igrt_f8e4m3fn_to_f32(igrt_f32_to_f8e4m3fn((float)v, 1));
+    case INGOT_F8E4M3FNUZ: return (double)igrt_f8e4m3fnuz_to_f32(igrt_f32_to_f8e4m3fnuz((float)v, 1));
+    case INGOT_F8E5M2: return (double)igrt_f8e5m2_to_f32(igrt_f32_to_f8e5m2((float)v, 1));
+    case INGOT_F8E5M2FNUZ: return (double)igrt_f8e5m2fnuz_to_f32(igrt_f32_to_f8e5m2fnuz((float)v, 1));
+    case INGOT_F8E8M0: return (double)igrt_f8e8m0_to_f32(igrt_f32_to_f8e8m0((float)v, 1, 0));
+    case INGOT_F4E2M1: return (double)igrt_f4e2m1_to_f32(igrt_f32_to_f4e2m1((float)v));
+    default: return v;
+    }
+}
+
+Node *node_const_f(Context *c, ingot_dtype d, double v)
+{
+    if (!dtype_is_float(d))
+        return node_const_i(c, d, isnan(v) ? 0 : v >= 9.2e18 ? INT64_MAX : v <= -9.2e18 ? INT64_MIN : (int64_t)v);
+    v = round_float(d, v);
+    Arg arg = {0};
+    memcpy(&arg.bits, &v, sizeof v);
+    return node_make(c, OP_CONST, d, arg, 0, NULL, 0, NULL);
+}
+
+Node *node_const_zero(Context *c, ingot_dtype d)
+{
+    return node_make(c, OP_CONST, d, (Arg){0}, 0, NULL, 0, NULL);
+}
+
+Node *node_bool(Context *c, bool v)
+{
+    return node_make(c, OP_CONST, INGOT_BOOL, (Arg){.i = v}, 0, NULL, 0, NULL);
+}
+
+double node_float(Node *n)
+{
+    double v;
+    memcpy(&v, &n->arg.bits, sizeof v);
+    return v;
+}
+
+bool node_is_const_i(Node *n, int64_t v)
+{
+    return n->op == OP_CONST && !dtype_is_float(n->dtype) && n->arg.i == v;
+}
+
+Op monoid_op(ingot_reduce_op m)
+{
+    static const Op op[] = {
+#define MONOID(id, text, combine) [INGOT_REDUCE_##id] = OP_##combine,
+#include "monoids.def"
+    };
+    return op[m];
+}
+
+static int64_t int_limit(ingot_dtype d, bool top)
+{
+    int bits = d == INGOT_I4 || d == INGOT_U4 ? 4 : d == INGOT_I2 || d == INGOT_U2 ? 2 : dtype_info[d].bytes * 8;
+    if (d == INGOT_BOOL)
+        return top;
+    if (dtype_info[d].kind == 'u')
+        return top ? (int64_t)(bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1) : 0;
+    return top ? (int64_t)((UINT64_C(1) << (bits - 1)) - 1) : -(int64_t)((UINT64_C(1) << (bits - 1)) - 1) - 1;
+}
+
+Node *monoid_identity(Context *c, ingot_reduce_op m, ingot_dtype d)
+{
+    bool f = dtype_is_float(d);
+    switch (m) {
+    case INGOT_REDUCE_ADD: case INGOT_REDUCE_OR: case INGOT_REDUCE_XOR: return node_const_zero(c, d);
+    case INGOT_REDUCE_MUL: return node_const_f(c, d, 1);
+    case INGOT_REDUCE_AND: return node_const_i(c, d, -1);
+    case INGOT_REDUCE_MAX: return f ? node_const_f(c, d, -INFINITY) : node_const_i(c, d, int_limit(d, false));
+    case INGOT_REDUCE_MIN: return f ? node_const_f(c, d, INFINITY) : node_const_i(c, d, int_limit(d, true));
+    default: BUG("no identity for monoid %d", (int)m);
+    }
+}
+
+/* ---- elementwise ------------------------------------------------------------------------- */
+
+/* Integer arithmetic on coordinates and dims goes to the simplifier. */
+static Node *alu_index(Context *c, Op op, Node *const *s)
+{
+    switch (op) {
+    case OP_ADD: return idx_add(c, s[0], s[1]);
+    case OP_SUB: return idx_sub(c, s[0], s[1]);
+    case OP_NEG: return idx_sub(c, idx(c, 0), s[0]);
+    case OP_MUL: return idx_mul(c, s[0], s[1]);
+    case OP_FLOORDIV: return idx_div(c, s[0], s[1]);
+    case OP_MOD: return idx_mod(c, s[0], s[1]);
+    case OP_MIN: return idx_min(c, s[0], s[1]);
+    case OP_MAX: return idx_max(c, s[0], s[1]);
+    case OP_LT: return idx_lt(c, s[0], s[1]);
+    case OP_LE: return idx_le(c, s[0], s[1]);
+    case OP_EQ: return idx_eq(c, s[0], s[1]);
+    case OP_NE: return bool_not(c, idx_eq(c, s[0], s[1]));
+    default: return NULL;
+    }
+}
+
+static Node *alu_bool(Context *c, Op op, Node *const *s)
+{
+    switch (op) {
+    case OP_AND: return bool_and(c, s[0], s[1]);
+    case OP_OR: return bool_or(c, s[0], s[1]);
+    case OP_NOT: return bool_not(c, s[0]);
+    default: return NULL;
+    }
+}
+
+Node *node_alu(Context *c, Op op, ingot_dtype d, int nsrc, Node *const *s)
+{
+    bool scalar = s[0]->rank == 0;
+    if (scalar && s[nsrc - 1]->dtype == INGOT_INDEX && op != OP_CAST && op != OP_WHERE) {
+        Node *n = alu_index(c, op, s);
+        if (n)
+            return n;
+    }
+    if (scalar && s[0]->dtype == INGOT_BOOL && d == INGOT_BOOL) {
+        Node *n = alu_bool(c, op, s);
+        if (n)
+            return n;
+    }
+    if (op == OP_WHERE) {
+        if (s[0]->op == OP_CONST)
+            return s[0]->arg.i ? s[1] : s[2];
+        if (s[1] == s[2])
+            return s[1];
+    }
+    /* Loop-level operands have rank 0; tensors all have the shape of the result. */
+    Node *widest = s[0];
+    for (int i = 1; i < nsrc; i++)
+        if (s[i]->rank > widest->rank)
+            widest = s[i];
+    return node_make(c, op, d, (Arg){0}, nsrc, s, widest->rank, widest->shape);
+}
+
+Node *node_alu1(Context *c, Op op, ingot_dtype d, Node *a)
+{
+    return node_alu(c, op, d, 1, &a);
+}
+
+Node *node_alu2(Context *c, Op op, ingot_dtype d, Node *a, Node *b)
+{
+    return node_alu(c, op, d, 2, (Node *[]){a, b});
+}
+
+Node *node_where(Context *c, Node *cond, Node *a, Node *b)
+{
+    return node_alu(c, OP_WHERE, a->dtype, 3, (Node *[]){cond, a, b});
+}
+
+Node *node_cast(Context *c, Node *n, ingot_dtype d)
+{
+    if (n->dtype == d)
+        return n;
+    if (n->rank == 0 && n->op == OP_CONST) {
+        if (dtype_is_int(n->dtype) || n->dtype == INGOT_INDEX || n->dtype == INGOT_BOOL) {
+            if (!dtype_is_float(d) && d != INGOT_BOOL && dtype_info[d].kind != 'c' && n->dtype != INGOT_U64)
+                return node_const_i(c, d, n->arg.i);
+            if (d == INGOT_BOOL)
+                return node_bool(c, n->arg.i != 0);
+            if ((d == INGOT_F32 || d == INGOT_F64) && n->dtype != INGOT_U64 && llabs(n->arg.i) < (1 << 24))
+                return node_const_f(c, d, (double)n->arg.i);
+        } else if (dtype_is_float(n->dtype) && (d == INGOT_F64 || d == INGOT_F32)) {
+            return node_const_f(c, d, node_float(n));
+        }
+    }
+    if (d == INGOT_INDEX) { /* the integer behind a value, where it can be seen */
+        Node *i = n->rank == 0 ? idx_from_value(c, n) : NULL;
+        if (i)
+            return i;
+    }
+    return node_make(c, OP_CAST, d, (Arg){0}, 1, &n, n->rank, n->shape);
+}
+
+Node *node_with(Context *c, Node *n, Node *const *src)
+{
+    if (n->op == OP_CAST && n->arg.i == 0)
+        return node_cast(c, src[0], n->dtype);
+    if (op_is_alu(n->op) && n->op != OP_CAST && n->op != OP_BITCAST)
+        return node_alu(c, n->op, n->dtype, (int)n->nsrc, src);
+    return node_make(c, n->op, n->dtype, n->arg, (int)n->nsrc, src, n->rank, n->shape);
+}
