@@ -1,0 +1,62 @@
+/*
+ * driver.h - the command line that rides along with a bundle: ./model IN OUT.
+ *
+ * The emitted main.c holds one igrt_model table and calls igrt_driver_main. This and driver.c are the
+ * only files of the runtime that allocate, print or know about files; a program that links a model
+ * does without them. docs/abi.md describes the options, the .npy conventions and the exit statuses.
+ */
+#ifndef IGRT_DRIVER_H
+#define IGRT_DRIVER_H
+
+#include "igrt.h"
+
+/* igrt_io.dims_offset of a tensor whose dims are all fixed. */
+#define IGRT_NO_DIMS ((size_t)-1)
+
+/* One input or output. Use designated initialisers: fields may be added at the end. */
+typedef struct igrt_io {
+    const char *name;
+    igrt_dtype dtype;
+    int rank;
+    int64_t max_dims[IGRT_MAX_RANK];
+    size_t data_offset; /* of the data pointer in <model>_inputs or <model>_outputs */
+    size_t dims_offset; /* of int64_t dims[rank] in the same struct, or IGRT_NO_DIMS */
+    int64_t min_dims[IGRT_MAX_RANK]; /* looked at for run-time dims only */
+    int optional;                    /* an input whose file may be absent: its pointer is NULL */
+} igrt_io;
+
+/* A model as the driver sees it; the functions are one-line wrappers in main.c. */
+typedef struct igrt_model {
+    const char *name;
+    const igrt_io *inputs;
+    int n_inputs;
+    const igrt_io *outputs;
+    int n_outputs;
+    size_t ctx_bytes, inputs_bytes, outputs_bytes; /* sizeof the three structs */
+    size_t arena_align;
+    size_t (*arena_bytes)(int threads);
+    const char *weights_file; /* beside the executable; NULL if the weights are inside */
+    size_t weights_bytes;
+    igrt_status (*init)(void *ctx, const igrt_config *config);
+    igrt_status (*run)(void *ctx, const void *inputs, void *outputs);
+    igrt_status (*reset)(void *ctx);
+    igrt_status (*selftest)(void *ctx); /* NULL: the bundle has no golden vectors */
+    void (*deinit)(void *ctx);
+} igrt_model;
+
+/* Exit statuses. */
+enum {
+    IGRT_EXIT_OK = 0,
+    IGRT_EXIT_USAGE = 1,    /* unknown option, wrong number of arguments */
+    IGRT_EXIT_INPUT = 2,    /* an input file is missing, malformed, of another type or shape */
+    IGRT_EXIT_WEIGHTS = 3,  /* the weights file is missing or not the one of this build */
+    IGRT_EXIT_MODEL = 4,    /* init or run failed: the message has the status */
+    IGRT_EXIT_OUTPUT = 5,   /* OUT cannot be written */
+    IGRT_EXIT_SELFTEST = 6, /* the selftest gives other values */
+    IGRT_EXIT_MEMORY = 7    /* no memory for the arena or the tensors */
+};
+
+/* The whole of main(). */
+int igrt_driver_main(int argc, char **argv, const igrt_model *model);
+
+#endif

@@ -1,0 +1,62 @@
+/*
+ * igrt_pool.h - a small thread pool for igrt_config.parallel_for, for callers that have none.
+ *
+ * POSIX threads; elsewhere it is one thread. All state is in the struct: no allocation.
+ *
+ *     static igrt_pool pool;
+ *     config.threads = igrt_pool_start(&pool, 4);
+ *     config.parallel_for = igrt_pool_for;
+ *     config.parallel_user = &pool;
+ *     ...
+ *     igrt_pool_stop(&pool);
+ */
+#ifndef IGRT_POOL_H
+#define IGRT_POOL_H
+
+#include "igrt.h"
+
+#if defined(__unix__) || defined(__APPLE__)
+#define IGRT_POOL_PTHREADS 1
+#include <pthread.h>
+#else
+#define IGRT_POOL_PTHREADS 0
+#endif
+
+#define IGRT_POOL_MAX 64
+
+typedef struct igrt_pool igrt_pool;
+
+typedef struct igrt_pool_worker {
+    igrt_pool *pool;
+    int index;
+#if IGRT_POOL_PTHREADS
+    pthread_t thread;
+#endif
+} igrt_pool_worker;
+
+struct igrt_pool {
+    int threads;  /* the caller of igrt_pool_for included */
+    int stop;
+    int sleepers; /* workers that wait on the condition */
+    int pending;  /* workers that have not finished this round */
+    unsigned round;
+    igrt_task_fn task;
+    void *arg;
+    int64_t n, next;
+    igrt_pool_worker worker[IGRT_POOL_MAX];
+#if IGRT_POOL_PTHREADS
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+#endif
+};
+
+/* Starts threads - 1 workers; returns how many threads there are, 1 at least. */
+int igrt_pool_start(igrt_pool *pool, int threads);
+
+/* An igrt_parallel_for_fn; user is the pool. Not to be called from inside a task. */
+void igrt_pool_for(void *user, igrt_task_fn task, void *arg, int64_t n);
+
+/* Ends the workers. */
+void igrt_pool_stop(igrt_pool *pool);
+
+#endif
