@@ -27,8 +27,6 @@ import random
 import re
 import shlex
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -37,11 +35,11 @@ import onnx
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import values  # noqa: E402
+from process import SETTINGS, call, crashed, first_line, sanitized  # noqa: E402
 
 CFLAGS = "-O1 -std=c99 -Wall -Wextra -Werror"
 SANITIZE = "-g -fsanitize=address,undefined -fno-sanitize-recover=all"
-REPORT = re.compile(r"ERROR: (Address|Leak|Memory|Undefined)\w*Sanitizer|runtime error:|Sanitizer: |SUMMARY: \w+Sanitizer")
-REFUSED, INVALID, INTERNAL = (1, 4), 3, 70
+REFUSED, INVALID = (1, 4), 3
 STATUSES = ("passed", "failed", "refused", "crash")
 
 
@@ -52,52 +50,7 @@ class Stop(Exception):
         self.status, self.reason = status, reason
 
 
-# -- processes --------------------------------------------------------------------------------
-
-Done = collections.namedtuple("Done", "rc out err timed_out")
-
-
-def call(args, timeout, env=None, cwd=None, limit_mb=0):
-    """Runs a command in a process group of its own, which a timeout ends as a whole."""
-    args = [str(a) for a in args]
-    if limit_mb:
-        args = ["sh", "-c", f"ulimit -v {limit_mb * 1024}; exec \"$@\"", "sh", *args]
-    p = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                         env=env, cwd=cwd, start_new_session=True)
-    try:
-        out, err = p.communicate(timeout=timeout)
-        late = False
-    except subprocess.TimeoutExpired:
-        os.killpg(p.pid, signal.SIGKILL)
-        out, err = p.communicate()
-        late = True
-    return Done(p.returncode, out.decode(errors="replace"), err.decode(errors="replace"), late)
-
-
-def first_line(text):
-    """The first line that tells something; a compiler's error before its context lines."""
-    lines = [s.strip() for s in text.splitlines() if s.strip()]
-    for s in lines:
-        if re.search(r"\berror\b|undefined reference", s):
-            return s[:300]
-    return lines[0][:300] if lines else "(no message)"
-
-
-def crashed(done):
-    """Why this process counts as crashed, or None."""
-    for line in done.err.splitlines():
-        if REPORT.search(line):
-            return line.strip()[:300]
-    if done.timed_out:
-        return None
-    if done.rc < 0 or done.rc > 128:
-        n = -done.rc if done.rc < 0 else done.rc - 128
-        name = signal.Signals(n).name if n in list(signal.Signals) else f"signal {n}"
-        return f"{name}: {first_line(done.err)}"
-    if done.rc == INTERNAL:
-        return f"internal error: {first_line(done.err)}"
-    return None
-
+# -- what an exit says -------------------------------------------------------------------------
 
 def asked(done, stage):
     """Passes a good exit of ingot on; any other ends the case."""
@@ -407,9 +360,8 @@ def options(argv):
         p.error(f"{opt.ingot} does not exist")
     opt.cc = opt.cc.split(",")
     opt.compile_args = [x for d in opt.dim for x in ("--dim", d)] + opt.compile_arg
-    opt.env = dict(os.environ, LC_ALL="C", ASAN_OPTIONS="abort_on_error=0:exitcode=99",
-                   UBSAN_OPTIONS="print_stacktrace=1")
-    opt.limit_mb_ingot = 0 if b"__asan_init" in opt.ingot.read_bytes() else opt.limit_mb
+    opt.env = dict(os.environ, **SETTINGS)
+    opt.limit_mb_ingot = 0 if sanitized(opt.ingot) else opt.limit_mb
     if opt.sanitize or (opt.target or "c").split(":")[0] != "c":
         opt.limit_mb = 0
     opt.ccache = False

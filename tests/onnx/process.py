@@ -1,0 +1,60 @@
+"""Child processes of the outside tests: run with a time and a memory limit, and judged."""
+import collections
+import os
+import re
+import signal
+import subprocess
+
+REPORT = re.compile(r"ERROR: (Address|Leak|Memory|Undefined)\w*Sanitizer|runtime error:|Sanitizer: |SUMMARY: \w+Sanitizer")
+INTERNAL = 70
+# what every child gets: one language, sanitizers that end it with a status of their own
+SETTINGS = {"LC_ALL": "C", "ASAN_OPTIONS": "exitcode=99:hard_rss_limit_mb=8192", "UBSAN_OPTIONS": "print_stacktrace=1"}
+
+Done = collections.namedtuple("Done", "rc out err timed_out")
+
+
+def call(args, timeout, env=None, cwd=None, limit_mb=0):
+    """Runs a command in a process group of its own, which a timeout ends as a whole."""
+    args = [str(a) for a in args]
+    if limit_mb:
+        args = ["sh", "-c", f"ulimit -v {limit_mb * 1024}; exec \"$@\"", "sh", *args]
+    p = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                         env=env, cwd=cwd, start_new_session=True)
+    try:
+        out, err = p.communicate(timeout=timeout)
+        late = False
+    except subprocess.TimeoutExpired:
+        os.killpg(p.pid, signal.SIGKILL)
+        out, err = p.communicate()
+        late = True
+    return Done(p.returncode, out.decode(errors="replace"), err.decode(errors="replace"), late)
+
+
+def first_line(text):
+    """The first line that tells something; a compiler's error before its context lines."""
+    lines = [s.strip() for s in text.splitlines() if s.strip()]
+    for s in lines:
+        if re.search(r"\berror\b|undefined reference", s):
+            return s[:300]
+    return lines[0][:300] if lines else "(no message)"
+
+
+def crashed(done):
+    """Why this process counts as crashed, or None."""
+    for line in done.err.splitlines():
+        if REPORT.search(line):
+            return line.strip()[:300]
+    if done.timed_out:
+        return None
+    if done.rc < 0 or done.rc > 128:
+        n = -done.rc if done.rc < 0 else done.rc - 128
+        name = signal.Signals(n).name if n in list(signal.Signals) else f"signal {n}"
+        return f"{name}: {first_line(done.err)}"
+    if done.rc == INTERNAL:
+        return f"internal error: {first_line(done.err)}"
+    return None
+
+
+def sanitized(program):
+    """Whether an executable was built with ASan, which needs all of the address space."""
+    return b"__asan_init" in program.read_bytes()
