@@ -413,7 +413,8 @@ typedef struct {
 /* ---- schedule.c, rangeify.c, memplan.c ---------------------------------------------------- */
 Plan *schedule(Context *, int opt_level); /* NULL after a reported error */
 void plan_free(Plan *);
-void memplan(Plan *);                     /* offsets, arena_bytes, weights_bytes */
+bool memplan(Plan *, int64_t align);      /* offsets, arena_bytes, weights_bytes; false after a reported error */
+int memplan_peak(const Plan *, const Buffer **out, int max); /* buffers alive when memory is tightest, largest first */
 void plan_print(StrBuf *, Plan *);        /* the .sched text */
 
 /* ---- targets ------------------------------------------------------------------------------ */

@@ -1,0 +1,525 @@
+/* memplan.c - gives every byte its place: offsets in the arena and in the weights.
+ *
+ *   1. accesses   which steps read and write each buffer, by depth-first step number; a view counts
+ *                 for its base
+ *   2. liveness   [first, last] of its accesses, stretched over every loop that it enters or leaves
+ *   3. in place   a result takes the bytes of an operand that dies in the same step, where the
+ *                 kernel reads that operand only at the element it writes
+ *   4. placement  states first, never shared; then greedy best fit in several orders (the packing of
+ *                 rectangles time x bytes is NP-hard; greedy by size comes close to the lower bound),
+ *                 the best of which is kept
+ *   5. weights    in the order of their first use; equal constants are stored once
+ *
+ * Requires step numbers and Buffer.bytes. Leaves offset, first, last of all buffers, and the sizes in
+ * the plan. Inputs and outputs belong to the caller and have no place. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../compiler.h"
+
+enum { WEIGHT_ALIGN = 64 };
+
+typedef struct {
+    int step;
+    bool read;
+} Access;
+typedef struct {
+    Access *access; /* in order of step number */
+    int naccess;
+} Usage;
+
+/* What gets an offset: one buffer, or a chain of buffers that succeed one another in place. */
+typedef struct {
+    int64_t bytes, offset;
+    int first, last;
+    int id;      /* of its first buffer: makes every order total */
+    int leader;  /* of the chain; itself if it leads */
+} Group;
+
+typedef struct {
+    Plan *p;
+    Arena *a;
+    int64_t align;
+    Usage *use;
+    Group *group;    /* by buffer */
+    Step **loops;
+    int nloop;
+    Buffer **weight; /* in order of first use */
+    int nweight;
+} Memplan;
+
+static Buffer *root(Buffer *b)
+{
+    while (b->base)
+        b = b->base;
+    return b;
+}
+
+/* ---- accesses and liveness --------------------------------------------------------------- */
+
+static void touch(Memplan *m, Buffer *b, int step, bool read)
+{
+    b = root(b);
+    Usage *u = &m->use[b->id];
+    if (b->kind == BUF_WEIGHT && !u->naccess)
+        vec_push(m->a, m->weight, m->nweight, b);
+    vec_push(m->a, u->access, u->naccess, ((Access){step, read}));
+}
+
+static void touch_block(Memplan *m, const Block *block);
+
+static void touch_step(Memplan *m, Step *s)
+{
+    switch (s->kind) {
+    case STEP_KERNEL:
+        for (int i = 0; i < s->nbuf; i++)
+            if (s->kernel->args[i].read)
+                touch(m, s->bufs[i], s->number, true);
+        for (int i = 0; i < s->nbuf; i++)
+            if (s->kernel->args[i].written)
+                touch(m, s->bufs[i], s->number, false);
+        break;
+    case STEP_CALL:
+        for (int i = 0; i < s->nbuf; i++)
+            touch(m, s->bufs[i], s->number, i < s->call->n_in);
+        if (s->scratch)
+            touch(m, s->scratch, s->number, false);
+        break;
+    case STEP_COPY:
+        touch(m, s->bufs[1], s->number, true);
+        touch(m, s->bufs[0], s->number, false);
+        break;
+    case STEP_IF:
+        touch(m, s->cond, s->number, true);
+        touch_block(m, &s->body);
+        touch_block(m, &s->other);
+        break;
+    case STEP_LOOP:
+        vec_push(m->a, m->loops, m->nloop, s);
+        if (s->cond)
+            touch(m, s->cond, s->number, true);
+        touch_block(m, &s->body);
+        break;
+    }
+}
+
+static void touch_block(Memplan *m, const Block *block)
+{
+    for (int i = 0; i < block->n; i++)
+        touch_step(m, block->step[i]);
+}
+
+/* A buffer that is used on both sides of a loop's edge, or that is read in the loop before it is
+ * written there (so it carries a value around), has to survive the whole loop. */
+static void stretch(const Usage *u, const Step *loop, int *first, int *last)
+{
+    bool inside = false, outside = false, carried = false;
+    for (int i = 0; i < u->naccess; i++) {
+        const Access *x = &u->access[i];
+        if (x->step < loop->first_inner || x->step > loop->last_inner) {
+            outside = true;
+        } else {
+            carried |= !inside && x->read;
+            inside = true;
+        }
+    }
+    if (!inside || (!outside && !carried))
+        return;
+    *first = *first < loop->number ? *first : loop->number;
+    *last = *last > loop->last_inner ? *last : loop->last_inner;
+}
+
+static void liveness(Memplan *m)
+{
+    for (int i = 0; i < m->p->nbuffer; i++) {
+        Buffer *b = m->p->buffers[i];
+        const Usage *u = &m->use[i];
+        b->first = 0;
+        b->last = -1;
+        if (!u->naccess)
+            continue;
+        b->first = u->access[0].step;
+        for (int k = 0; k < u->naccess; k++)
+            b->last = b->last > u->access[k].step ? b->last : u->access[k].step;
+        for (int k = 0; k < m->nloop; k++)
+            stretch(u, m->loops[k], &b->first, &b->last);
+    }
+    for (int i = 0; i < m->p->nbuffer; i++) {
+        Buffer *b = m->p->buffers[i];
+        b->first = root(b)->first;
+        b->last = root(b)->last;
+    }
+}
+
+/* ---- in place ---------------------------------------------------------------------------- */
+
+static bool same_place(const KernelArg *a, const KernelArg *b)
+{
+    if (a->dtype != b->dtype || a->rank != b->rank || a->layout.n != b->layout.n)
+        return false;
+    for (int i = 0; i < a->rank; i++)
+        if (a->dims[i] != b->dims[i])
+            return false;
+    return a->layout.n == 0;
+}
+
+/* Every load of argument `in` reads exactly the element that the kernel's only store writes to
+ * argument `out`. Then each element is read before it is overwritten, in whatever order. */
+static bool reads_what_it_writes(Arena *a, const Kernel *k, int in, int out)
+{
+    if (k->serial || k->sink->nsrc != 1 || k->sink->src[0]->op != OP_STORE)
+        return false;
+    Node *store = k->sink->src[0];
+    if (store->src[0]->arg.i != out || !same_place(&k->args[in], &k->args[out]))
+        return false;
+    int n;
+    Node **order = graph_toposort(a, 1, &k->sink, &n);
+    for (int i = 0; i < n; i++) {
+        Node *load = order[i];
+        if (load->op != OP_LOAD || load->src[0]->arg.i != in)
+            continue;
+        /* load: buffer, gate, coordinates; store: buffer, gate, value, coordinates */
+        if (load->nsrc + 1 != store->nsrc ||
+            memcmp(load->src + 2, store->src + 3, (load->nsrc - 2) * sizeof load->src[0]))
+            return false;
+    }
+    return true;
+}
+
+/* The operand of step s that its result may take over, or -1. */
+static int takeover(Memplan *m, const Step *s, int *out)
+{
+    const Kernel *k = s->kernel;
+    *out = -1;
+    for (int i = 0; i < s->nbuf; i++)
+        if (k->args[i].written)
+            *out = *out == -1 && !k->args[i].read ? i : -2;
+    if (*out < 0)
+        return -1;
+    Buffer *result = s->bufs[*out];
+    if (result->kind != BUF_ARENA || result->base || result->first != s->number)
+        return -1;
+    for (int i = 0; i < s->nbuf; i++) {
+        Buffer *b = s->bufs[i];
+        if (i == *out || b->kind != BUF_ARENA || b->base || b->last != s->number ||
+            b->first == s->number || b->bytes != result->bytes)
+            continue;
+        int uses = 0;
+        for (int j = 0; j < s->nbuf; j++)
+            uses += root(s->bufs[j]) == b;
+        if (uses == 1 && reads_what_it_writes(m->a, k, i, *out))
+            return i;
+    }
+    return -1;
+}
+
+/* The kernel as it is when argument `in` is the same memory as argument `out`: one parameter, read
+ * and written. (Two that alias would break `restrict`.) */
+static void merge_args(Kernel *k, int in, int out)
+{
+    Node *from = node_make(k->c, OP_BUFFER, k->args[in].dtype, (Arg){.i = in}, 0, NULL, 0, NULL);
+    Node *to = node_make(k->c, OP_BUFFER, k->args[out].dtype, (Arg){.i = out}, 0, NULL, 0, NULL);
+    k->sink = substitute(k->c, k->sink, 1, &from, &to);
+    k->args[in].read = false;
+    k->args[out].read = true;
+}
+
+static void join(Memplan *m, Buffer *operand, Buffer *result)
+{
+    Group *g = &m->group[m->group[operand->id].leader];
+    m->group[result->id].leader = m->group[operand->id].leader;
+    g->last = result->last;
+}
+
+/* A kernel's text is shared by all steps that run it, so either all of them work in place, on the
+ * same arguments, or none. */
+static void in_place(Memplan *m, Step **steps, int nstep)
+{
+    Kernel **done = NEWN(m->a, Kernel *, nstep + 1);
+    int ndone = 0;
+    for (int i = 0; i < nstep; i++) {
+        Kernel *k = steps[i]->kernel;
+        bool seen = false;
+        for (int j = 0; j < ndone && !seen; j++)
+            seen = done[j] == k;
+        if (seen)
+            continue;
+        done[ndone++] = k;
+        int out, in = takeover(m, steps[i], &out);
+        bool all = in >= 0;
+        for (int j = i + 1; j < nstep && all; j++)
+            if (steps[j]->kernel == k)
+                all = takeover(m, steps[j], &(int){0}) == in;
+        if (!all)
+            continue;
+        for (int j = i; j < nstep; j++)
+            if (steps[j]->kernel == k)
+                join(m, steps[j]->bufs[in], steps[j]->bufs[out]);
+        merge_args(k, in, out);
+    }
+}
+
+static void kernel_steps(Memplan *m, const Block *block, Step ***steps, int *n)
+{
+    for (int i = 0; i < block->n; i++) {
+        Step *s = block->step[i];
+        if (s->kind == STEP_KERNEL)
+            vec_push(m->a, *steps, *n, s);
+        kernel_steps(m, &s->body, steps, n);
+        kernel_steps(m, &s->other, steps, n);
+    }
+}
+
+/* ---- placement --------------------------------------------------------------------------- */
+
+static bool align_up(int64_t *x, int64_t align)
+{
+    if (*x > INT64_MAX - align)
+        return false;
+    *x = (*x + align - 1) / align * align;
+    return true;
+}
+
+static int by_size(const void *x, const void *y)
+{
+    const Group *a = *(Group *const *)x, *b = *(Group *const *)y;
+    if (a->bytes != b->bytes)
+        return a->bytes > b->bytes ? -1 : 1;
+    if (a->first != b->first)
+        return a->first < b->first ? -1 : 1;
+    return (a->id > b->id) - (a->id < b->id);
+}
+
+static int by_time(const void *x, const void *y)
+{
+    const Group *a = *(Group *const *)x, *b = *(Group *const *)y;
+    if (a->first != b->first)
+        return a->first < b->first ? -1 : 1;
+    return by_size(x, y);
+}
+
+static int by_duration(const void *x, const void *y)
+{
+    const Group *a = *(Group *const *)x, *b = *(Group *const *)y;
+    int da = a->last - a->first, db = b->last - b->first;
+    if (da != db)
+        return da > db ? -1 : 1;
+    return by_size(x, y);
+}
+
+static int by_offset(const void *x, const void *y)
+{
+    const Group *a = *(Group *const *)x, *b = *(Group *const *)y;
+    if (a->offset != b->offset)
+        return a->offset < b->offset ? -1 : 1;
+    return (a->id > b->id) - (a->id < b->id);
+}
+
+/* Places the groups in the order given, each into the tightest gap between those already placed that
+ * live at the same time, else on top. Returns the height, or -1 on overflow. `placed` is kept sorted
+ * by offset. */
+static int64_t place(Group **order, int n, Group **placed, int64_t align)
+{
+    int64_t height = 0;
+    for (int i = 0; i < n; i++) {
+        Group *g = order[i];
+        int64_t end = 0, best = -1, best_gap = INT64_MAX;
+        for (int k = 0; k < i; k++) {
+            const Group *o = placed[k];
+            if (o->last < g->first || o->first > g->last)
+                continue;
+            int64_t gap = o->offset - end;
+            if (gap >= g->bytes && gap < best_gap) {
+                best = end;
+                best_gap = gap;
+            }
+            int64_t top = o->offset + o->bytes;
+            end = top > end ? top : end;
+        }
+        g->offset = best >= 0 ? best : end;
+        if (g->offset > INT64_MAX / 2 - g->bytes)
+            return -1;
+        int64_t top = g->offset + g->bytes;
+        if (!align_up(&top, align))
+            return -1;
+        height = top > height ? top : height;
+        int at = i;
+        for (; at > 0 && by_offset(&placed[at - 1], &g) > 0; at--)
+            placed[at] = placed[at - 1];
+        placed[at] = g;
+    }
+    return height;
+}
+
+static bool place_all(Memplan *m)
+{
+    static int (*const orders[])(const void *, const void *) = {by_size, by_time, by_duration};
+    Plan *p = m->p;
+    Group **order = NEWN(m->a, Group *, p->nbuffer + 1);
+    Group **placed = NEWN(m->a, Group *, p->nbuffer + 1);
+    int64_t *offset = NEWN(m->a, int64_t, p->nbuffer + 1);
+    int n = 0;
+    for (int i = 0; i < p->nbuffer; i++) {
+        const Buffer *b = p->buffers[i];
+        if (b->kind == BUF_ARENA && !b->base && b->last >= 0 && m->group[i].leader == i)
+            order[n++] = &m->group[i];
+    }
+    int64_t best = -1;
+    for (size_t k = 0; k < sizeof orders / sizeof orders[0]; k++) {
+        qsort(order, (size_t)n, sizeof order[0], orders[k]);
+        int64_t height = place(order, n, placed, m->align);
+        if (height < 0 || (best >= 0 && height >= best))
+            continue;
+        best = height;
+        for (int i = 0; i < n; i++)
+            offset[order[i]->id] = order[i]->offset;
+    }
+    if (best < 0 || best > INT64_MAX / 2 - p->state_bytes)
+        return false;
+    p->arena_bytes = p->state_bytes + best;
+    for (int i = 0; i < p->nbuffer; i++)
+        if (p->buffers[i]->kind == BUF_ARENA && !p->buffers[i]->base)
+            p->buffers[i]->offset = p->state_bytes + offset[m->group[i].leader];
+    return true;
+}
+
+static bool place_states(Memplan *m)
+{
+    Plan *p = m->p;
+    int64_t at = 0;
+    for (int i = 0; i < p->nbuffer; i++) {
+        Buffer *b = p->buffers[i];
+        if (b->kind != BUF_STATE || b->base)
+            continue;
+        b->offset = at;
+        if (b->bytes > INT64_MAX / 2 - at)
+            return false;
+        at += b->bytes;
+        if (!align_up(&at, m->align))
+            return false;
+    }
+    p->state_bytes = at;
+    return true;
+}
+
+/* ---- weights ----------------------------------------------------------------------------- */
+
+/* Equal constants: the same recipe, or data of equal bytes. */
+static bool same_weight(const Buffer *a, const Buffer *b)
+{
+    if (a->bytes != b->bytes || a->dtype != b->dtype || a->layout.n || b->layout.n)
+        return false;
+    if (a->node == b->node)
+        return true;
+    if (!a->node || !b->node || a->node->op != OP_DATA || b->node->op != OP_DATA)
+        return false;
+    const Data *x = a->node->arg.ptr, *y = b->node->arg.ptr;
+    return x->nbytes == y->nbytes && (x->bytes == y->bytes || !memcmp(x->bytes, y->bytes, x->nbytes));
+}
+
+/* Only the start of the data is hashed: that tells nearly all apart without reading the whole file. */
+static uint64_t weight_key(const Buffer *b)
+{
+    uint64_t h = hash_bytes((uint64_t)b->dtype, &b->bytes, sizeof b->bytes);
+    if (!b->node || b->node->op != OP_DATA)
+        return hash_bytes(h, &b->node, sizeof b->node);
+    const Data *d = b->node->arg.ptr;
+    return hash_bytes(h, d->bytes, d->nbytes < 4096 ? d->nbytes : 4096);
+}
+
+static bool place_weights(Memplan *m)
+{
+    Map seen = {0};
+    int64_t at = 0;
+    bool fits = true;
+    for (int i = 0; i < m->nweight && fits; i++) {
+        Buffer *b = m->weight[i];
+        uint64_t key = weight_key(b);
+        const Buffer *same = map_get(&seen, key);
+        if (same && same_weight(same, b)) {
+            b->offset = same->offset;
+            continue;
+        }
+        map_put(&seen, key, b);
+        b->offset = at;
+        fits = b->bytes <= INT64_MAX / 2 - at;
+        if (fits) {
+            at += b->bytes;
+            fits = align_up(&at, WEIGHT_ALIGN);
+        }
+    }
+    map_free(&seen);
+    m->p->weights_bytes = at;
+    return fits;
+}
+
+/* ------------------------------------------------------------------------------------------ */
+
+static bool too_large(Plan *p, const char *what, const char *name)
+{
+    char message[256];
+    snprintf(message, sizeof message, "%s: %s%s%s%s more than 2^62 bytes of memory", p->c->file ? p->c->file : "model",
+             what, name ? " '" : "", name ? name : "", name ? "' needs" : " need");
+    context_report(p->c, INGOT_ERROR, INGOT_UNSUPPORTED, message);
+    return false;
+}
+
+bool memplan(Plan *p, int64_t align)
+{
+    Memplan m = {.p = p, .a = p->arena, .align = align};
+    m.use = NEWN(m.a, Usage, p->nbuffer + 1);
+    m.group = NEWN(m.a, Group, p->nbuffer + 1);
+    for (int i = 0; i < p->nbuffer; i++)
+        if (p->buffers[i]->bytes < 0 || p->buffers[i]->bytes > INT64_MAX / 2)
+            return too_large(p, "tensor", p->buffers[i]->name ? p->buffers[i]->name : "?");
+    touch_block(&m, &p->main);
+    liveness(&m);
+    for (int i = 0; i < p->nbuffer; i++) {
+        const Buffer *b = p->buffers[i];
+        m.group[i] = (Group){.bytes = b->bytes, .first = b->first, .last = b->last, .id = i, .leader = i};
+    }
+    Step **steps = NULL;
+    int nstep = 0;
+    kernel_steps(&m, &p->main, &steps, &nstep);
+    in_place(&m, steps, nstep);
+    if (!place_states(&m) || !place_all(&m))
+        return too_large(p, "the intermediate tensors", NULL);
+    if (!place_weights(&m))
+        return too_large(p, "the weights", NULL);
+    for (int i = 0; i < p->nbuffer; i++)
+        if (p->buffers[i]->base)
+            p->buffers[i]->offset = root(p->buffers[i])->offset;
+    return true;
+}
+
+/* The tensors alive at the step that needs the most memory, largest first: who to blame. */
+int memplan_peak(const Plan *p, const Buffer **out, int max)
+{
+    int64_t worst = -1;
+    int at = 0, n = 0;
+    for (int s = 0; s < p->nstep; s++) {
+        int64_t sum = 0;
+        for (int i = 0; i < p->nbuffer; i++) {
+            const Buffer *b = p->buffers[i];
+            if (b->kind == BUF_ARENA && !b->base && b->first <= s && s <= b->last)
+                sum = sat_add(sum, b->bytes);
+        }
+        if (sum > worst) {
+            worst = sum;
+            at = s;
+        }
+    }
+    for (int i = 0; i < p->nbuffer; i++) {
+        const Buffer *b = p->buffers[i];
+        bool alive = b->kind == BUF_STATE || (b->kind == BUF_ARENA && b->first <= at && at <= b->last);
+        if (b->base || !alive)
+            continue;
+        int k = n < max ? n++ : max;
+        for (; k > 0 && out[k - 1]->bytes < b->bytes; k--)
+            if (k < max)
+                out[k] = out[k - 1];
+        if (k < max)
+            out[k] = b;
+    }
+    return n;
+}
