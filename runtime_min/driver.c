@@ -223,6 +223,9 @@ static int parse_header(const char *path, const char *header, Npy *npy)
         return bad_header(path, "malformed descr");
     memcpy(npy->descr, descr + 1, (size_t)(end - descr - 1));
     npy->descr[end - descr - 1] = 0;
+    for (const char *p = npy->descr; *p; p++)
+        if (*p <= ' ' || *p > '~')
+            return bad_header(path, "malformed descr");
     npy->fortran = strncmp(order, "True", 4) == 0;
     if (!npy->fortran && strncmp(order, "False", 5))
         return bad_header(path, "malformed fortran_order");
