@@ -1,0 +1,77 @@
+#!/bin/sh
+# Installs what is missing, for the build or for the tests. Debian 12 and its kin; elsewhere it names
+# what it misses.
+#
+#   sh cmake/bootstrap.sh build    compiler, CMake and the libraries that ingot links
+#   sh cmake/bootstrap.sh tests    also clang, sanitizers, cmocka, PoCL, and Python with numpy and onnx:
+#                                  the system's where it has them, else a venv in build/venv.
+#                                  build/python is then the interpreter to use.
+set -eu
+cd "$(dirname "$0")/.."
+what=${1:-build}
+
+missing=
+need() {                        # need PACKAGE TEST...: the package, unless the test succeeds
+    package=$1
+    shift
+    "$@" >/dev/null 2>&1 || missing="$missing $package"
+}
+lib() { need "$1" pkg-config --exists "$2"; }
+compiles() { printf 'int main(void){return 0;}\n' | "$@" -x c - -o /dev/null; }
+has_opencl_device() { ls /etc/OpenCL/vendors/*.icd; }
+
+need gcc compiles gcc
+need libc6-dev compiles gcc
+need make command -v make
+need cmake command -v cmake
+need pkg-config command -v pkg-config
+need protobuf-c-compiler command -v protoc-c
+need ocl-icd-opencl-dev test -e /usr/include/CL/cl.h
+if command -v pkg-config >/dev/null 2>&1; then
+    lib libprotobuf-c-dev libprotobuf-c
+    lib libjansson-dev jansson
+    lib libsqlite3-dev sqlite3
+    lib libxxhash-dev libxxhash
+else
+    missing="$missing libprotobuf-c-dev libjansson-dev libsqlite3-dev libxxhash-dev"
+fi
+if [ "$what" = tests ]; then
+    need libcmocka-dev test -e /usr/include/cmocka.h
+    need clang compiles clang
+    need libclang-rt-14-dev compiles clang -fsanitize=address
+    need pocl-opencl-icd has_opencl_device
+    need python3 command -v python3
+    if ! python3 -c 'import numpy, onnx, ml_dtypes' 2>/dev/null; then
+        need python3-venv python3 -c 'import venv, ensurepip'
+    fi
+fi
+
+if [ -n "$missing" ]; then
+    if ! command -v apt-get >/dev/null 2>&1; then
+        echo "bootstrap: please install:$missing" >&2
+        exit 1
+    fi
+    root=
+    if [ "$(id -u)" != 0 ]; then
+        root="sudo"
+        command -v sudo >/dev/null 2>&1 || { echo "bootstrap: as root: apt-get install$missing" >&2; exit 1; }
+    fi
+    echo "bootstrap: installing$missing"
+    $root apt-get update -qq
+    # shellcheck disable=SC2086
+    $root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
+fi
+
+if [ "$what" = tests ]; then
+    mkdir -p build
+    if python3 -c 'import numpy, onnx, ml_dtypes' 2>/dev/null; then
+        ln -sf "$(command -v python3)" build/python
+    else
+        [ -x build/venv/bin/python ] || python3 -m venv build/venv
+        build/venv/bin/python -m pip install -q -r cmake/requirements.txt
+        # a link to the venv's python would lose the venv
+        printf '#!/bin/sh\nexec "%s/build/venv/bin/python" "$@"\n' "$PWD" > build/python.new
+        chmod +x build/python.new
+        mv -f build/python.new build/python
+    fi
+fi

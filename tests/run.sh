@@ -1,0 +1,48 @@
+#!/bin/sh
+# The tests, all of them: sh tests/run.sh. Installs what is missing, builds, and ends with status 0
+# when everything passes. About ten minutes at most on two cores.
+#
+#   INGOT_CASES="DIR..."   folders of ONNX test cases, in place of those the onnx package generates
+#   INGOT_BUILD_TYPE       Release unless told
+#   JOBS                   as many as there are cores
+set -u
+cd "$(dirname "$0")/.."
+JOBS=${JOBS:-$(nproc 2>/dev/null || echo 2)}
+failed=
+began=$(date +%s)
+step() {                        # step NAME COMMAND...: goes on after a failure, to tell all of them
+    name=$1
+    shift
+    printf '\n== %s (%d s)\n' "$name" "$(($(date +%s) - began))"
+    "$@" || failed="$failed $name"
+}
+
+sh cmake/bootstrap.sh tests || exit 1
+python=$PWD/build/python
+cmake -S . -B build -DCMAKE_BUILD_TYPE="${INGOT_BUILD_TYPE:-Release}" -DINGOT_TESTS=ON >build/cmake.log || { cat build/cmake.log; exit 1; }
+cmake --build build -j "$JOBS" || exit 1
+
+step unit ctest --test-dir build --output-on-failure -j "$JOBS"
+step judge "$python" tests/onnx/test_values.py
+step error "$python" tests/error/run.py --ingot build/ingot --jobs "$JOBS"
+
+cases=${INGOT_CASES:-build/onnx-cases}
+[ -n "${INGOT_CASES:-}" ] || step cases "$python" tests/onnx/cases.py build/onnx-cases
+# shellcheck disable=SC2086
+onnx() {
+    "$python" tests/onnx/run.py --ingot build/ingot --jobs "$JOBS" --cache build/onnx-cache "$@" $cases
+}
+list=tests/onnx/expected.txt
+if grep -q '^[^#]' $list; then
+    step onnx onnx --list $list --baseline $list --out build/onnx.md
+    step onnx-sanitized onnx --list $list --sample 50 --cc clang --sanitize
+else
+    step onnx onnx --sample 200 --out build/onnx.md
+fi
+
+printf '\n%d s. ' "$(($(date +%s) - began))"
+if [ -n "$failed" ]; then
+    echo "FAILED:$failed"
+    exit 1
+fi
+echo "All passed."
