@@ -40,6 +40,7 @@ if [ "$what" = tests ]; then
     need clang compiles clang
     need libclang-rt-14-dev compiles clang -fsanitize=address
     need pocl-opencl-icd has_opencl_device
+    need ccache command -v ccache           # a bundle's runtime files are alike in every case
     need python3 command -v python3
     if ! python3 -c 'import numpy, onnx, ml_dtypes' 2>/dev/null; then
         need python3-venv python3 -c 'import venv, ensurepip'

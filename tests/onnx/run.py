@@ -364,12 +364,11 @@ def options(argv):
     opt.limit_mb_ingot = 0 if sanitized(opt.ingot) else opt.limit_mb
     if opt.sanitize or (opt.target or "c").split(":")[0] != "c":
         opt.limit_mb = 0
-    opt.ccache = False
     if opt.cache:
         opt.cache = opt.cache.absolute()
         (opt.cache / "results").mkdir(parents=True, exist_ok=True)
-        opt.ccache = shutil.which("ccache") is not None
-        opt.env.update(CCACHE_DIR=str(opt.cache / "ccache"), CCACHE_NOHASHDIR="1")
+    # most files of a bundle are the runtime's, alike in every case
+    opt.ccache = shutil.which("ccache") is not None
     here = pathlib.Path(__file__).resolve().parent
     versions = [call([*shlex.split(c), "--version"], 10).out.splitlines()[0] for c in opt.cc]
     opt.fingerprint = repr([(here / "run.py").read_text(), (here / "values.py").read_text(), opt.cc, versions,
@@ -395,6 +394,7 @@ def main(argv=None):
     with tempfile.TemporaryDirectory(prefix="ingot-onnx-") as scratch:
         opt.work = opt.keep.absolute() if opt.keep else scratch
         pathlib.Path(opt.work).mkdir(parents=True, exist_ok=True)
+        opt.env.update(CCACHE_DIR=str(opt.cache or scratch) + "/ccache", CCACHE_NOHASHDIR="1")
         with concurrent.futures.ThreadPoolExecutor(opt.jobs) as pool:
             for r in pool.map(functools.partial(judge, opt=opt), cases):
                 results.append(r)
