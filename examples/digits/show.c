@@ -2,12 +2,12 @@
  * show.c - pictures of digits, with what the compiled classifier says they are.
  *
  * The whole use of an emitted model: a context, an arena, init, run. The weights of this model are
- * const arrays inside model.c, so nothing is loaded. samples.txt is one picture after another: the
+ * const arrays in its source, so nothing is loaded. samples.txt is one picture after another: the
  * label, then 8 rows of 8 values 0..16; '#' starts a comment line.
  */
 #include <stdio.h>
 
-#include "model.h"
+#include "digits.h"
 
 /* An arena may be any memory; the spare bytes are for its alignment. */
 static unsigned char memory[DIGITS_ARENA_BYTES(1) + DIGITS_ARENA_ALIGN];
