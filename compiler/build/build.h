@@ -1,0 +1,40 @@
+/* build.h - what the files of the builder share: checks, text for messages, uniform tensors.
+ *
+ * A uniform tensor is one scalar CONST under RESHAPE and EXPAND.  The builder keeps every tensor
+ * whose elements are provably one constant in that form, so that uniform() finds the constant in
+ * a few steps and algebra (x * 1 -> x) is a look at one operand. */
+#ifndef INGOT_BUILD_H
+#define INGOT_BUILD_H
+
+#include "compiler.h"
+
+#define MAX_ELEMENTS (INT64_C(1) << 47)
+
+/* ---- dims.c */
+Var *var_new(Context *, VarKind, const char *name, int64_t lo, int64_t hi);
+/* Are these dims of a tensor?  Reports negative ones and sizes past MAX_ELEMENTS. */
+bool shape_check(Context *, const char *what, int rank, Node *const *dims);
+bool shape_same(Context *, int rank, Node *const *a, Node *const *b);
+Node *shape_numel(Context *, int rank, Node *const *dims);
+bool shape_is_empty(int rank, Node *const *dims); /* some dim is the constant 0 */
+const char *shape_text(Context *, int rank, Node *const *dims); /* "[2, n, 3]", in the arena */
+const char *dim_text(Context *, Node *);
+
+/* ---- leaves.c */
+Node *uniform(Node *x); /* the scalar CONST behind a uniform tensor, or NULL */
+Node *uniform_make(Context *, Node *scalar, int rank, Node *const *dims);
+/* A rank-0 operation on CONSTs as a CONST, evaluated as the interpreter would; else n itself. */
+Node *fold_scalar(Context *, Node *n);
+bool const_is(Node *scalar, double value); /* a CONST equal to value, bit for bit where value is 0 */
+
+/* ---- move.c */
+Node *broadcast_to(Context *, Node *x, int rank, Node *const *dims); /* checked already */
+/* (elementwise.c) The common shape of n tensors by numpy's rules. Reports; false if there is none. */
+bool broadcast_shape(Context *, const char *what, int n, Node *const *x, int *rank, Node **dims);
+
+static inline bool poisoned(Node *x)
+{
+    return x->op == OP_POISON;
+}
+
+#endif

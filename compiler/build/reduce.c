@@ -1,0 +1,141 @@
+/* reduce.c - reductions: monoids over a set of axes, means, arg max and min.
+ *
+ * A REDUCE node keeps its reduced axes as size 1; the public functions reshape them away.  Axes
+ * of size 1 are not reduced (one element is its own sum), axes of size 0 give the identity. */
+#include <math.h>
+
+#include "build.h"
+
+static bool monoid_accepts(Context *c, ingot_reduce_op m, Node *x)
+{
+    char kind = dtype_info[x->dtype].kind;
+    bool bits = m == INGOT_REDUCE_AND || m == INGOT_REDUCE_OR || m == INGOT_REDUCE_XOR;
+    bool ok = kind == 'i' || kind == 'u' || (kind == 'f' && !bits) || (kind == 'b' && bits);
+    if (!ok)
+        ingot_error(c, kind == 'c' || kind == 's' ? INGOT_UNSUPPORTED : INGOT_INVALID,
+                    "reduction over %s: cast it first", dtype_info[x->dtype].name);
+    return ok;
+}
+
+/* The reduction of `count` copies of k, where that is exact; else NULL. */
+static Node *reduce_uniform(Context *c, ingot_reduce_op m, Node *k, Node *count)
+{
+    ingot_dtype d = (ingot_dtype)k->dtype;
+    if (m == INGOT_REDUCE_MAX || m == INGOT_REDUCE_MIN || m == INGOT_REDUCE_AND ||
+        m == INGOT_REDUCE_OR)
+        return count->lo > 0 ? k : NULL;
+    if (count->op != OP_CONST || m != INGOT_REDUCE_ADD)
+        return NULL;
+    if (!dtype_is_float(d))
+        return node_const_i(c, d, (int64_t)((uint64_t)k->arg.i * (uint64_t)count->arg.i));
+    double v = node_float(k), sum = v * (double)count->arg.i;
+    bool exact = v == floor(v) && fabs(sum) <= 16777216.0; /* integers within 24 bits */
+    return exact ? node_const_f(c, d, sum) : NULL;
+}
+
+static Node *reduce_keep(Context *c, ingot_reduce_op m, Node *x, unsigned axes)
+{
+    Node *dims[INGOT_MAX_RANK], *count = idx(c, 1), *one = idx(c, 1);
+    unsigned left = 0;
+    for (int i = 0; i < x->rank; i++) {
+        dims[i] = x->shape[i];
+        if (!(axes & (1u << i)) || dims[i] == one)
+            continue;
+        left |= 1u << i;
+        count = idx_mul(c, count, dims[i]);
+        dims[i] = one;
+    }
+    if (left == 0)
+        return x;
+    ingot_dtype d = (ingot_dtype)x->dtype;
+    if (shape_is_empty(x->rank, dims))
+        return uniform_make(c, node_const_zero(c, d), x->rank, dims);
+    if (idx_is(count, 0))
+        return uniform_make(c, monoid_identity(c, m, d), x->rank, dims);
+    Node *k = uniform(x);
+    if (k && (k = reduce_uniform(c, m, k, count)) != NULL)
+        return uniform_make(c, k, x->rank, dims);
+    Arg arg = {.i = (int64_t)m | (int64_t)left << 8};
+    return node_make(c, OP_REDUCE, d, arg, 1, &x, x->rank, dims);
+}
+
+ingot_tensor *ingot_reduce(ingot_context *c, ingot_reduce_op m, ingot_tensor *x, unsigned axes,
+                           bool keepdims)
+{
+    if (poisoned(x))
+        return x;
+    if ((int)m < 0 || m >= INGOT_REDUCE_COUNT)
+        return ingot_error(c, INGOT_INVALID, "reduction %d does not exist", (int)m);
+    if (axes >> x->rank)
+        return ingot_error(c, INGOT_INVALID, "reduction over axes 0x%x of a tensor of rank %d", axes,
+                           x->rank);
+    if (x->dtype == INGOT_BOOL && m == INGOT_REDUCE_MAX)
+        m = INGOT_REDUCE_OR;
+    if (x->dtype == INGOT_BOOL && m == INGOT_REDUCE_MIN)
+        m = INGOT_REDUCE_AND;
+    if (!monoid_accepts(c, m, x))
+        return c->poison;
+    Node *r = reduce_keep(c, m, x, axes), *dims[INGOT_MAX_RANK];
+    if (keepdims)
+        return r;
+    int rank = 0;
+    for (int i = 0; i < x->rank; i++)
+        if (!(axes & (1u << i)))
+            dims[rank++] = x->shape[i];
+    return ingot_reshape(c, r, rank, dims);
+}
+
+ingot_tensor *ingot_sum(ingot_context *c, ingot_tensor *x, unsigned axes, bool keepdims)
+{
+    return ingot_reduce(c, INGOT_REDUCE_ADD, x, axes, keepdims);
+}
+
+/* Sum / count, in f32 for the narrow floats: their sum may be out of range where the mean is not. */
+ingot_tensor *ingot_mean(ingot_context *c, ingot_tensor *x, unsigned axes, bool keepdims)
+{
+    if (poisoned(x))
+        return x;
+    Node *count = idx(c, 1);
+    for (int i = 0; i < x->rank; i++)
+        if (axes & (1u << i))
+            count = idx_mul(c, count, x->shape[i]);
+    ingot_dtype d = (ingot_dtype)x->dtype, wide = dtype_info[d].compute;
+    Node *sum = ingot_sum(c, ingot_cast(c, x, wide), axes, keepdims);
+    Node *n = ingot_cast(c, ingot_from_dim(c, count), wide);
+    return ingot_cast(c, ingot_div(c, sum, n), d);
+}
+
+/* The index of the extreme element is the least (greatest) one at which x equals the extreme. A
+ * NaN is the extreme, as in numpy. */
+static Node *arg_extreme(Context *c, ingot_reduce_op m, Node *x, int axis, bool keepdims, bool last)
+{
+    if (poisoned(x))
+        return x;
+    if (axis < 0 || axis >= x->rank)
+        return ingot_error(c, INGOT_INVALID, "arg%s: axis %d of a tensor of rank %d",
+                           m == INGOT_REDUCE_MAX ? "max" : "min", axis, x->rank);
+    if (idx_is(x->shape[axis], 0))
+        return ingot_error(c, INGOT_INVALID, "arg%s over axis %d of size 0",
+                           m == INGOT_REDUCE_MAX ? "max" : "min", axis);
+    if (x->dtype == INGOT_BOOL)
+        x = ingot_cast(c, x, INGOT_U8);
+    unsigned mask = 1u << axis;
+    Node *best = ingot_reduce(c, m, x, mask, true);
+    Node *hit = ingot_eq(c, x, best);
+    if (!poisoned(x) && dtype_is_float(x->dtype))
+        hit = ingot_or(c, hit, ingot_isnan(c, x));
+    Node *i = ingot_iota(c, x->rank, x->shape, axis);
+    Node *none = last ? node_const_i(c, INGOT_I64, -1) : ingot_from_dim(c, x->shape[axis]);
+    return ingot_reduce(c, last ? INGOT_REDUCE_MAX : INGOT_REDUCE_MIN, ingot_where(c, hit, i, none),
+                        mask, keepdims);
+}
+
+ingot_tensor *ingot_argmax(ingot_context *c, ingot_tensor *x, int axis, bool keepdims, bool last)
+{
+    return arg_extreme(c, INGOT_REDUCE_MAX, x, axis, keepdims, last);
+}
+
+ingot_tensor *ingot_argmin(ingot_context *c, ingot_tensor *x, int axis, bool keepdims, bool last)
+{
+    return arg_extreme(c, INGOT_REDUCE_MIN, x, axis, keepdims, last);
+}
