@@ -131,6 +131,7 @@ typedef struct {
     int64_t lo, hi;
     Node *node;
     bool used; /* set by the scheduler */
+    Node *setter; /* VAR_COUNT: the CALL or LOOP tuple that sets it; else NULL */
 } Var;
 
 typedef struct {
@@ -419,13 +420,18 @@ void plan_print(StrBuf *, Plan *);        /* the .sched text */
 
 /* ---- targets ------------------------------------------------------------------------------ */
 
+/* What a language spells differently; the renderer is one for all. */
 typedef struct Target Target;
 struct Target {
     const char *name;
-    const char *suffix;           /* of kernel files: ".c", ".cl", ".cu" */
-    bool gpu;                     /* kernels have global and local sizes */
-    const char *const *spelling;  /* by Op: pattern with $0 $1 $2, for f32/f64; NULL: not available */
-    const char *const *type_name; /* by dtype: type used in kernels */
+    const char *suffix;        /* of kernel files: ".c", ".cl", ".cu" */
+    bool gpu;                  /* a kernel is one work item's program: output axes come from its number */
+    const char *kernel_word;   /* before "void": "", "__kernel ", "extern \"C\" __global__ " */
+    const char *global_word;   /* before a pointer's type: "", "__global " */
+    const char *restrict_word;
+    const char *work_item;     /* number of this work item, a 64-bit integer; NULL without gpu */
+    const char *float_suffix;  /* of f32 functions: "f" in C */
+    const char *const *spelling; /* by Op, floats: "exp@($0)", @ stands for float_suffix; NULL: igrt_<op>_<type>() */
 };
 
 #endif
