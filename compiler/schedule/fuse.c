@@ -1,0 +1,207 @@
+/* fuse.c - decide what is stored.  Everything not stored is recomputed inside each kernel that
+ * reads it; so a value is stored when recomputing it costs more than a write and a read:
+ *
+ *   - a reduce that is read through an expansion, by another reduce, or by several kernels;
+ *   - an elementwise value that is expensive and read more than once;
+ *   - chains so long that one kernel would become huge;
+ *   - what a control step, a library kernel or the caller reads.
+ *
+ * One forward walk: when a node is visited, its sources are decided and its consumers known. */
+#include "schedule.h"
+
+enum { MAX_DEPTH = 64, MAX_LOADS = 24, MAX_COST = 400, CHEAP = 3, FOLD_ALWAYS = 4096 };
+
+/* Chunks, so that pointers stay valid while the graph grows. */
+Info *info_of(Sched *s, Node *n)
+{
+    uint32_t i = n->id / INFO_CHUNK;
+    if (i >= INFO_CHUNKS)
+        BUG("more than %d nodes", INFO_CHUNK * INFO_CHUNKS);
+    if (!s->info[i])
+        s->info[i] = NEWN(s->arena, Info, INFO_CHUNK);
+    return &s->info[i][n->id % INFO_CHUNK];
+}
+
+static int op_cost(Node *n)
+{
+    switch (n->op) {
+    case OP_CAST: case OP_BITCAST: case OP_NEG: case OP_NOT: return 1;
+    case OP_EXP: case OP_LOG: case OP_SIN: case OP_COS: case OP_TAN: case OP_ASIN: case OP_ACOS:
+    case OP_ATAN: case OP_SINH: case OP_COSH: case OP_TANH: case OP_ASINH: case OP_ACOSH:
+    case OP_ATANH: case OP_ERF: case OP_POW: return 16;
+    case OP_DIV: case OP_SQRT: case OP_MOD: case OP_FMOD: case OP_FLOORDIV: return 4;
+    default: return op_is_alu(n->op) ? 1 : 0;
+    }
+}
+
+/* Does reading n read the same element of src several times? */
+static bool replicates(Node *n)
+{
+    if (n->op == OP_EXPAND)
+        return dims_bound(n->rank, n->shape) > dims_bound(n->src[0]->rank, n->src[0]->shape);
+    return n->op == OP_GATHER;
+}
+
+static bool is_leaf(Sched *s, Node *n)
+{
+    Info *i = info_of(s, n);
+    return i->buffer || op_info[n->op].cls == LEAF || n->op == OP_PROJ || i->foldable;
+}
+
+/* Do all readers of n belong to one elementwise region of n's shape that ends in a single node? Then n is
+ * computed once by that node's kernel, whatever the number of readers.  (x * sigmoid(x), residual sums.) */
+static bool diamond(Sched *s, Node *const *order, int norder, Node *n, Node *const *uses)
+{
+    Node *region[32];
+    int nregion = 0, start = info_of(s, n)->order;
+    region[nregion++] = n;
+    for (int i = start + 1; i < norder && i < start + 256 && nregion < 32; i++) {
+        Node *t = order[i];
+        bool reads = false;
+        for (uint32_t j = 0; j < t->nsrc && !reads; j++)
+            for (int k = 0; k < nregion && !reads; k++)
+                reads = t->src[j] == region[k];
+        if (!reads)
+            continue;
+        if (!op_is_alu(t->op) || t->rank != n->rank)
+            return false;
+        region[nregion++] = t;
+        /* closed when every reader of all but t lies inside */
+        bool closed = true;
+        for (int k = 0; k + 1 < nregion && closed; k++) {
+            Info *r = info_of(s, region[k]);
+            if (r->root)
+                return false;
+            for (int u = 0; u < r->nuse && closed; u++) {
+                bool inside = false;
+                for (int m = 0; m < nregion && !inside; m++)
+                    inside = uses[r->iuse + u] == region[m];
+                closed = inside;
+            }
+        }
+        if (closed)
+            return true;
+    }
+    return false;
+}
+
+static bool should_store(Sched *s, Node *const *order, int norder, Node *n, Node *const *uses)
+{
+    Info *i = info_of(s, n);
+    if (is_leaf(s, n) || n->dtype == INGOT_INDEX)
+        return false;
+    if (i->root)
+        return true;
+    switch (n->op) {
+    case OP_CONCAT: case OP_UPDATE: case OP_KEEP: return true;
+    case OP_CALL: case OP_LOOP: case OP_IF: return true;
+    default: break;
+    }
+    if (i->depth > MAX_DEPTH || i->loads > MAX_LOADS || i->cost > MAX_COST)
+        return true;
+    bool reduced = false, replicated = false;
+    for (int u = 0; u < i->nuse; u++) {
+        Node *t = uses[i->iuse + u];
+        reduced |= t->op == OP_REDUCE;
+        replicated |= replicates(t) && t->src[0] == n;
+    }
+    if (i->has_reduce)
+        return reduced || replicated || (i->nuse > 1 && !diamond(s, order, norder, n, uses));
+    if (i->loads == 0 && i->cost < 32)
+        return false; /* made of coordinates: cheaper than memory */
+    if (replicated)
+        return i->cost > 0;
+    return i->nuse > 1 && i->cost > CHEAP && !diamond(s, order, norder, n, uses);
+}
+
+/* What n's fused expression costs, given that its sources are decided. */
+static void analyse(Sched *s, Node *n)
+{
+    Info *i = info_of(s, n);
+    int cost = op_cost(n), loads = 0, depth = 0;
+    bool constant = n->op != OP_INPUT && n->op != OP_STATE && n->op != OP_PARAM && n->op != OP_VAR &&
+                    op_info[n->op].cls != CONTROL && n->op != OP_RANGE;
+    bool reduce = n->op == OP_REDUCE;
+    double leaves = n->op == OP_DATA ? (double)dims_bound(n->rank, n->shape) : 0;
+    bool compute = cost > 0 || reduce || n->op == OP_GATHER || n->op == OP_UPDATE || n->op == OP_CONCAT;
+    for (uint32_t j = 0; j < n->nsrc; j++) {
+        Info *f = info_of(s, n->src[j]);
+        constant &= f->constant;
+        leaves += f->leaves;
+        if (n->src[j]->dtype == INGOT_INDEX)
+            continue;
+        if (f->stored || is_leaf(s, n->src[j])) {
+            loads += n->src[j]->op != OP_CONST && n->src[j]->op != OP_IOTA;
+            continue;
+        }
+        cost += f->cost;
+        loads += f->loads;
+        depth = f->depth > depth ? f->depth : depth;
+        reduce |= f->has_reduce;
+        compute |= f->constant && f->cost > 0;
+    }
+    i->constant = constant;
+    i->leaves = leaves;
+    i->cost = cost > 1 << 20 ? 1 << 20 : cost;
+    i->loads = loads;
+    i->depth = depth + 1;
+    i->has_reduce = reduce;
+    int64_t size = dims_bound(n->rank, n->shape);
+    i->foldable = constant && compute && leaves > 0 && n->op != OP_CONST && n->dtype != INGOT_INDEX &&
+                  size > 0 && ((double)size <= leaves || size <= FOLD_ALWAYS);
+}
+
+void fuse(Sched *s, int n, Node **order)
+{
+    /* consumers, each named once */
+    int total = 0;
+    for (int i = 0; i < n; i++) {
+        info_of(s, order[i])->nuse = 0;
+        info_of(s, order[i])->needed = false;
+        info_of(s, order[i])->order = i;
+    }
+    for (int pass = 0; pass < 2; pass++) {
+        static Node *none[1];
+        Node **uses = pass ? NEWN(s->arena, Node *, total + 1) : none;
+        if (pass) {
+            int at = 0;
+            for (int i = 0; i < n; i++) {
+                Info *f = info_of(s, order[i]);
+                f->iuse = at;
+                at += f->nuse;
+                f->nuse = 0;
+            }
+        }
+        for (int i = 0; i < n; i++) {
+            Node *t = order[i];
+            for (uint32_t j = 0; j < t->nsrc; j++) {
+                bool twice = false;
+                for (uint32_t k = 0; k < j && !twice && j < 64; k++)
+                    twice = t->src[k] == t->src[j];
+                Info *f = info_of(s, t->src[j]);
+                bool inside = f->order < n && order[f->order] == t->src[j];
+                if (twice || !inside)
+                    continue;
+                if (pass)
+                    uses[f->iuse + f->nuse] = t;
+                f->nuse++;
+                total += !pass;
+            }
+        }
+        if (!pass)
+            continue;
+        for (int i = 0; i < n; i++) {
+            analyse(s, order[i]);
+            bool stored = should_store(s, order, n, order[i], uses);
+            info_of(s, order[i])->stored = stored;
+        }
+    }
+    /* what only foldable constants read is evaluated with them, at compile time */
+    for (int i = n; i-- > 0;) {
+        Info *f = info_of(s, order[i]);
+        f->needed |= f->root;
+        for (uint32_t j = 0; j < order[i]->nsrc && f->needed && !f->foldable; j++)
+            info_of(s, order[i]->src[j])->needed = true;
+        f->stored &= f->needed;
+    }
+}

@@ -1,0 +1,277 @@
+/* kernel.c - a finished loop nest becomes a Kernel: it is copied into a context of its own with
+ * buffers and ranges renumbered by first use.  Equal kernels then have equal text, whatever
+ * tensors they came from, and are emitted once. */
+#include <string.h>
+
+#include "schedule.h"
+
+typedef struct {
+    Kernel *k;
+    Nest *nest;
+    Node **copy;    /* by position in the walk */
+    Map position;   /* node id -> position + 1 */
+    int *number;    /* BUFFER number of the nest -> of the kernel, or -1 */
+    Buffer **bufs;
+    int nrange;
+    Node *range[4 * INGOT_MAX_RANK];
+} Copy;
+
+static Node *copied(Copy *q, Node *n)
+{
+    void *at = map_get(&q->position, (uint64_t)n->id + 1);
+    return at ? q->copy[(uintptr_t)at - 1] : NULL;
+}
+
+static Node *copy_node(Copy *q, Node *n)
+{
+    Context *c = q->k->c;
+    Node *src[INGOT_MAX_RANK * 4];
+    if (n->nsrc > sizeof src / sizeof *src)
+        BUG("a loop node with %u sources", n->nsrc);
+    for (uint32_t i = 0; i < n->nsrc; i++)
+        src[i] = copied(q, n->src[i]);
+    switch (n->op) {
+    case OP_BUFFER: {
+        int from = (int)n->arg.i;
+        if (q->number[from] < 0) {
+            q->number[from] = q->k->narg;
+            q->bufs[q->k->narg++] = q->nest->bufs[from];
+        }
+        return node_make(c, OP_BUFFER, n->dtype, (Arg){.i = q->number[from]}, 0, NULL, 0, NULL);
+    }
+    case OP_RANGE: {
+        Node *r = range_new(c, q->nrange, src[0]);
+        if (r->op == OP_RANGE && q->nrange < (int)(sizeof q->range / sizeof *q->range))
+            q->range[q->nrange++] = r;
+        return r;
+    }
+    case OP_VAR: {
+        Kernel *k = q->k;
+        int v = (int)n->arg.i;
+        bool known = false;
+        for (int i = 0; i < k->nvar && !known; i++)
+            known = k->vars[i] == v;
+        if (!known)
+            vec_push(c->arena, k->vars, k->nvar, v);
+        break;
+    }
+    default: break;
+    }
+    if (op_is_alu(n->op) && n->op != OP_CAST)
+        return node_with(c, n, src);
+    return node_make(c, n->op, n->dtype, n->arg, (int)n->nsrc, src, 0, NULL);
+}
+
+/* An INDEX expression of the model, rebuilt in the kernel's context (shapes of arguments). */
+static Node *import_index(Context *c, Arena *a, Node *e)
+{
+    int n;
+    Node **order = graph_toposort(a, 1, &e, &n), **copy = NEWN(a, Node *, n);
+    Map at = {0};
+    for (int i = 0; i < n; i++) {
+        Node *src[64];
+        for (uint32_t j = 0; j < order[i]->nsrc && j < 64; j++)
+            src[j] = copy[(uintptr_t)map_get(&at, (uint64_t)order[i]->src[j]->id + 1) - 1];
+        copy[i] = order[i]->nsrc ? node_with(c, order[i], src)
+                                 : node_make(c, order[i]->op, order[i]->dtype, order[i]->arg, 0, NULL, 0, NULL);
+        map_put(&at, (uint64_t)order[i]->id + 1, (void *)(uintptr_t)(i + 1));
+    }
+    map_free(&at);
+    return copy[n - 1];
+}
+
+static void text_of(StrBuf *sb, Arena *a, Kernel *k)
+{
+    int n;
+    Node **order = graph_toposort(a, 1, &k->sink, &n);
+    for (int i = 0; i < n; i++) {
+        Node *t = order[i];
+        uint64_t head[3] = {(uint64_t)t->op << 16 | t->dtype, t->arg.bits, t->nsrc};
+        sb_write(sb, head, sizeof head);
+        for (uint32_t j = 0; j < t->nsrc; j++)
+            sb_write(sb, &t->src[j]->id, sizeof t->src[j]->id);
+        sb_write(sb, &t->id, sizeof t->id);
+    }
+    for (int i = 0; i < k->narg; i++) {
+        uint64_t head[3] = {(uint64_t)k->args[i].dtype, (uint64_t)k->args[i].rank,
+                            (uint64_t)k->args[i].written << 1 | (uint64_t)k->args[i].read};
+        sb_write(sb, head, sizeof head);
+        for (int j = 0; j < k->args[i].rank; j++)
+            sb_write(sb, &k->args[i].dims[j]->id, sizeof(uint32_t));
+    }
+}
+
+/* Operations and bytes, at the upper bounds of run-time dims. Bytes: each buffer's size once. */
+static void estimate(Kernel *k, Arena *a)
+{
+    int n;
+    Node **order = graph_toposort(a, 1, &k->sink, &n);
+    /* iterations of a node: product of the extents of the ranges it depends on, as bit sets */
+    uint64_t *on = NEWN(a, uint64_t, n);
+    Map at = {0};
+    for (int i = 0; i < n; i++) {
+        Node *t = order[i];
+        uint64_t set = t->op == OP_RANGE ? UINT64_C(1) << (t->arg.i & 63) : 0;
+        for (uint32_t j = 0; j < t->nsrc; j++)
+            set |= on[(uintptr_t)map_get(&at, (uint64_t)t->src[j]->id + 1) - 1];
+        int64_t times = 1;
+        for (int r = 0; r < k->naxis; r++)
+            if (set >> (k->axes[r].range->arg.i & 63) & 1)
+                times = sat_mul(times, k->axes[r].range->hi + 1);
+        bool counted = (op_is_alu(t->op) && t->op != OP_CAST && t->op != OP_BITCAST && t->op != OP_WHERE &&
+                        t->dtype != INGOT_INDEX && t->dtype != INGOT_BOOL) || t->op == OP_REDUCE;
+        if (counted)
+            k->flops = sat_add(k->flops, times);
+        if (t->op == OP_REDUCE)
+            for (uint32_t j = 1; j < t->nsrc; j++)
+                if (t->src[j]->op == OP_RANGE)
+                    set &= ~(UINT64_C(1) << (t->src[j]->arg.i & 63));
+        on[i] = set;
+        map_put(&at, (uint64_t)t->id + 1, (void *)(uintptr_t)(i + 1));
+    }
+    map_free(&at);
+    for (int i = 0; i < k->narg; i++)
+        k->bytes = sat_add(k->bytes, sat_mul(dims_bound(k->args[i].rank, k->args[i].dims), dtype_info[k->args[i].dtype].bytes));
+}
+
+static void name_axes(Copy *q, Node *const *out, int nout)
+{
+    Kernel *k = q->k;
+    k->axes = NEWN(k->c->arena, Axis, q->nrange);
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < (pass ? q->nrange : nout); i++) {
+            Node *r = pass ? q->range[i] : out[i];
+            bool known = false;
+            for (int j = 0; j < k->naxis && !known; j++)
+                known = k->axes[j].range == r;
+            if (known)
+                continue;
+            Axis *x = &k->axes[k->naxis++];
+            x->range = r;
+            x->kind = pass ? AXIS_REDUCE : AXIS_LOOP;
+            snprintf(x->name, sizeof x->name, "%c%d", pass ? 'r' : 'i', pass ? k->naxis - 1 - nout : i);
+        }
+}
+
+Kernel *kernel_finish(Nest *nest, Buffer ***bufs, int *nbuf)
+{
+    Sched *s = nest->s;
+    /* the ranges are sources of the sink, so that an iteration nothing depends on still counts */
+    Node *ends[16 + 2 * INGOT_MAX_RANK];
+    memcpy((void *)ends, nest->store, (size_t)nest->nstore * sizeof *ends);
+    memcpy((void *)(ends + nest->nstore), nest->ranges, (size_t)nest->nrange * sizeof *ends);
+    Node *sink = node_make(s->c, OP_SINK, INGOT_BOOL, (Arg){.i = nest->nstore}, nest->nstore + nest->nrange,
+                           ends, 0, NULL);
+    Context *c = context_child(s->c);
+    Kernel *k = NEW(c->arena, Kernel);
+    k->c = c;
+    k->serial = nest->serial;
+    Copy q = {.k = k, .nest = nest};
+    Arena *scratch = arena_new();
+    q.number = NEWN(scratch, int, nest->nbuf);
+    q.bufs = NEWN(scratch, Buffer *, nest->nbuf);
+    for (int i = 0; i < nest->nbuf; i++)
+        q.number[i] = -1;
+    int n, nout = 0;
+    Node **order = graph_toposort(scratch, 1, &sink, &n), *out[INGOT_MAX_RANK * 2];
+    q.copy = NEWN(scratch, Node *, n);
+    for (int i = 0; i < n; i++) {
+        q.copy[i] = copy_node(&q, order[i]);
+        map_put(&q.position, (uint64_t)order[i]->id + 1, (void *)(uintptr_t)(i + 1));
+    }
+    k->sink = q.copy[n - 1];
+    for (int i = 0; i < nest->nrange; i++) { /* output ranges, outermost first; unused ones vanish */
+        Node *r = copied(&q, nest->ranges[i]);
+        if (r && r->op == OP_RANGE)
+            out[nout++] = r;
+    }
+    name_axes(&q, out, nout);
+    k->args = NEWN(c->arena, KernelArg, k->narg);
+    for (int i = 0; i < k->narg; i++) {
+        Buffer *b = q.bufs[i];
+        Node **dims = NEWN(c->arena, Node *, b->rank);
+        for (int j = 0; j < b->rank; j++)
+            dims[j] = import_index(c, scratch, b->dims[j]);
+        for (int j = 0; j < b->rank; j++) { /* strides may need run-time integers that no coordinate uses */
+            int nd;
+            Node **walk = graph_toposort(scratch, 1, &dims[j], &nd);
+            for (int w = 0; w < nd && j > 0; w++)
+                if (walk[w]->op == OP_VAR) {
+                    bool known = false;
+                    for (int v = 0; v < k->nvar && !known; v++)
+                        known = k->vars[v] == (int)walk[w]->arg.i;
+                    if (!known)
+                        vec_push(c->arena, k->vars, k->nvar, (int)walk[w]->arg.i);
+                }
+        }
+        k->args[i] = (KernelArg){.dtype = b->dtype, .rank = b->rank, .dims = dims, .layout = b->layout};
+    }
+    for (uint32_t i = 0; i < c->nnode; i++) {
+        Node *t = c->nodes[i];
+        if (t->op == OP_LOAD)
+            k->args[t->src[0]->arg.i].read = true;
+        if (t->op == OP_STORE)
+            k->args[t->src[0]->arg.i].written = true;
+    }
+    *nbuf = k->narg;
+    *bufs = NEWN(s->arena, Buffer *, k->narg);
+    memcpy(*bufs, q.bufs, (size_t)k->narg * sizeof **bufs);
+    map_free(&q.position);
+
+    StrBuf text = {0};
+    text_of(&text, scratch, k);
+    k->hash = hash_bytes(k->serial, text.data, text.len) | 1;
+    Kernel *twin = map_get(&s->kernels, k->hash);
+    if (twin) {
+        StrBuf other = {0};
+        text_of(&other, scratch, twin);
+        bool same = other.len == text.len && !memcmp(other.data, text.data, text.len) && twin->serial == k->serial;
+        sb_free(&other);
+        if (!same)
+            twin = NULL;
+    }
+    sb_free(&text);
+    if (twin) {
+        ingot_context_free(c);
+        arena_free(scratch);
+        return twin;
+    }
+    estimate(k, scratch);
+    arena_free(scratch);
+    map_put(&s->kernels, k->hash, k);
+    vec_push(s->arena, s->plan->kernels, s->plan->nkernel, k);
+    return k;
+}
+
+static void lower_word(StrBuf *sb, const char *word)
+{
+    for (; *word; word++)
+        if ((*word >= 'a' && *word <= 'z') || (*word >= '0' && *word <= '9'))
+            sb_write(sb, word, 1);
+        else if (*word >= 'A' && *word <= 'Z')
+            sb_write(sb, &(char){(char)(*word - 'A' + 'a')}, 1);
+}
+
+/* k07_conv_relu_f32_1x64x56x56: number, up to three operators, type and shape of the result. */
+void kernel_name(Kernel *k, int number, const Step *step)
+{
+    StrBuf sb = {0};
+    sb_printf(&sb, "k%02d", number);
+    for (int i = 0; i < step->norigin && i < 3; i++) {
+        sb_puts(&sb, "_");
+        lower_word(&sb, step->origins[i]->op);
+    }
+    Node *store = k->sink->src[0];
+    const KernelArg *out = &k->args[store->src[0]->arg.i];
+    sb_printf(&sb, "_%s", dtype_info[out->dtype].name);
+    for (int i = 0; i < out->rank && sb.len < 70; i++) {
+        sb_puts(&sb, i ? "x" : "_");
+        int64_t v;
+        if (idx_value(out->dims[i], &v))
+            sb_printf(&sb, "%lld", (long long)v);
+        else
+            sb_puts(&sb, "n");
+    }
+    snprintf(k->name, sizeof k->name, "%s", sb.data);
+    sb_free(&sb);
+}

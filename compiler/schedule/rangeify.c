@@ -1,0 +1,202 @@
+/* rangeify.c - movement is arithmetic on coordinates.  Starting from the coordinates of the
+ * value a kernel stores, walk the fused tensor expression down to its buffers, rewriting the
+ * coordinates at every movement op; what remains is a scalar expression over ranges.
+ *
+ * A pad adds a condition to the gate of everything below it: loads read only where their gate
+ * holds, so no out-of-bounds address is ever formed. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "schedule.h"
+
+int64_t dims_bound(int rank, Node *const *dims)
+{
+    int64_t n = 1;
+    for (int i = 0; i < rank; i++)
+        n = sat_mul(n, dims[i]->hi < 0 ? 0 : dims[i]->hi);
+    return n;
+}
+
+Buffer *buffer_new(Sched *s, BufferKind kind, ingot_dtype dtype, int rank, Node *const *dims, Node *node)
+{
+    Buffer *b = NEW(s->arena, Buffer);
+    b->kind = kind;
+    b->dtype = dtype;
+    b->rank = rank;
+    b->dims = dims;
+    b->bytes = sat_mul(dims_bound(rank, dims), dtype_info[dtype].bytes);
+    b->node = node;
+    b->slot = -1;
+    b->id = s->plan->nbuffer;
+    vec_push(s->arena, s->plan->buffers, s->plan->nbuffer, b);
+    return b;
+}
+
+Buffer *weight_buffer(Sched *s, Node *n)
+{
+    Info *i = info_of(s, n);
+    if (!i->buffer) {
+        i->buffer = buffer_new(s, BUF_WEIGHT, n->dtype, n->rank, n->shape, n);
+        if (n->op == OP_DATA)
+            i->buffer->name = ((const Data *)n->arg.ptr)->name;
+    }
+    return info_of(s, n)->buffer;
+}
+
+Node *nest_buffer(Nest *k, Buffer *b)
+{
+    int i = 0;
+    while (i < k->nbuf && k->bufs[i] != b)
+        i++;
+    if (i == k->nbuf) {
+        if (k->nbuf == (int)(sizeof k->bufs / sizeof *k->bufs))
+            BUG("a kernel reads more than %d buffers", k->nbuf);
+        k->bufs[k->nbuf++] = b;
+    }
+    return node_make(k->s->c, OP_BUFFER, b->dtype, (Arg){.i = i}, 0, NULL, 0, NULL);
+}
+
+static Node *load(Nest *k, Buffer *b, Node *const *coords, Node *gate)
+{
+    Node *src[INGOT_MAX_RANK + 2] = {nest_buffer(k, b), gate};
+    for (int i = 0; i < b->rank; i++)
+        src[2 + i] = coords[i];
+    return node_make(k->s->c, OP_LOAD, b->dtype, (Arg){0}, 2 + b->rank, src, 0, NULL);
+}
+
+static Node *zero(Context *c, ingot_dtype d)
+{
+    return node_const_zero(c, d);
+}
+
+/* A constant scalar tensor is spelled, not loaded. */
+static Node *inline_constant(Context *c, Node *t)
+{
+    if (t->op != OP_DATA || dims_bound(t->rank, t->shape) != 1)
+        return NULL;
+    const uint8_t *p = ((const Data *)t->arg.ptr)->bytes;
+    switch (t->dtype) {
+    case INGOT_F32: { float v; memcpy(&v, p, 4); return node_const_f(c, t->dtype, (double)v); }
+    case INGOT_F64: { double v; memcpy(&v, p, 8); return node_const_f(c, t->dtype, v); }
+    case INGOT_BOOL: case INGOT_U8: return node_const_i(c, t->dtype, *p);
+    case INGOT_I8: return node_const_i(c, t->dtype, (int8_t)*p);
+    case INGOT_I32: { int32_t v; memcpy(&v, p, 4); return node_const_i(c, t->dtype, v); }
+    case INGOT_I64: { int64_t v; memcpy(&v, p, 8); return node_const_i(c, t->dtype, v); }
+    default: return NULL;
+    }
+}
+
+static Node *lower_reduce(Nest *k, Node *t, Node *const *coords, Node *gate)
+{
+    Context *c = k->s->c;
+    Node *x = t->src[0], *inner[INGOT_MAX_RANK], *src[INGOT_MAX_RANK + 1];
+    unsigned axes = (unsigned)((uint64_t)t->arg.i >> 8);
+    int n = 1;
+    for (int i = 0; i < x->rank; i++) {
+        inner[i] = coords[i];
+        if (axes >> i & 1) {
+            inner[i] = idx_is(x->shape[i], 1) ? idx(c, 0) : range_new(c, k->s->naxis++, x->shape[i]);
+            if (inner[i]->op == OP_RANGE)
+                src[n++] = inner[i];
+        }
+    }
+    src[0] = lower_value(k, x, inner, gate);
+    if (n == 1)
+        return src[0];
+    return node_make(c, OP_REDUCE, t->dtype, (Arg){.i = t->arg.i & 255}, n, src, 0, NULL);
+}
+
+static Node *lower_gather(Nest *k, Node *t, Node *const *coords, Node *gate)
+{
+    Context *c = k->s->c;
+    Node *x = t->src[0], *at[INGOT_MAX_RANK];
+    for (int i = 0; i < x->rank; i++) {
+        Node *v = node_cast(c, lower_value(k, t->src[1 + i], coords, gate), INGOT_INDEX);
+        v = idx_max(c, v, idx(c, 0));
+        at[i] = idx_min(c, v, idx_sub(c, x->shape[i], idx(c, 1)));
+    }
+    return lower_value(k, x, at, gate);
+}
+
+static Node *lower_move(Nest *k, Node *t, Node *const *coords, Node *gate)
+{
+    Context *c = k->s->c;
+    Node *at[INGOT_MAX_RANK], *valid = node_bool(c, true);
+    movement_coords(c, t, coords, at, &valid);
+    if (node_is_const_i(valid, 1))
+        return lower_value(k, t->src[0], at, gate);
+    Node *both = bool_and(c, gate, valid);
+    if (node_is_const_i(both, 0))
+        return zero(c, t->dtype);
+    Node *v = lower_value(k, t->src[0], at, both);
+    if (v->op == OP_LOAD && v->src[1] == both)
+        return v; /* a gated load is zero already */
+    return node_where(c, valid, v, zero(c, t->dtype));
+}
+
+static Node *lower_fresh(Nest *k, Node *t, Node *const *coords, Node *gate)
+{
+    Context *c = k->s->c;
+    Info *i = info_of(k->s, t);
+    if (t->dtype == INGOT_INDEX && t->rank == 0)
+        return t; /* dims */
+    if (i->scalar)
+        return node_cast(c, i->scalar, t->dtype);
+    if (i->buffer && t != k->root)
+        return load(k, i->buffer, coords, gate);
+    Node *spelled = inline_constant(c, t);
+    if (spelled)
+        return spelled;
+    if (t->op == OP_DATA || i->foldable)
+        return load(k, weight_buffer(k->s, t), coords, gate);
+    if (op_is_alu(t->op)) {
+        Node *src[3];
+        for (uint32_t j = 0; j < t->nsrc; j++)
+            src[j] = lower_value(k, t->src[j], coords, gate);
+        if (t->op == OP_CAST && t->arg.i == 0)
+            return node_cast(c, src[0], t->dtype);
+        if (t->op == OP_CAST || t->op == OP_BITCAST)
+            return node_make(c, t->op, t->dtype, t->arg, 1, src, 0, NULL);
+        return node_alu(c, t->op, t->dtype, (int)t->nsrc, src);
+    }
+    switch (t->op) {
+    case OP_CONST: return t;
+    case OP_IOTA: return node_cast(c, coords[t->arg.i], t->dtype);
+    case OP_GATHER: return lower_gather(k, t, coords, gate);
+    case OP_REDUCE: return lower_reduce(k, t, coords, gate);
+    case OP_PROJ: {
+        Info *tuple = info_of(k->s, t->src[0]);
+        if (!tuple->tuple)
+            BUG("%s read before its step", op_info[t->src[0]->op].text);
+        return load(k, tuple->tuple[t->arg.i], coords, gate);
+    }
+    case OP_RESHAPE: case OP_PERMUTE: case OP_EXPAND: case OP_PAD: case OP_SHRINK: case OP_FLIP: case OP_KEEP:
+        return lower_move(k, t, coords, gate);
+    default: BUG("cannot lower %s", op_info[t->op].text);
+    }
+}
+
+typedef struct Lowered {
+    struct Lowered *next;
+    Node *t, *gate, *value;
+    Node *coords[];
+} Lowered;
+
+/* Fused regions are at most MAX_DEPTH deep (fuse.c), so recursion is bounded. */
+Node *lower_value(Nest *k, Node *t, Node *const *coords, Node *gate)
+{
+    uint64_t h = (uint64_t)t->id * 0x9E3779B97F4A7C15u ^ gate->id;
+    for (int i = 0; i < t->rank; i++)
+        h = ((h ^ (h >> 29)) + coords[i]->id) * 0xFF51AFD7ED558CCDu;
+    h |= 1;
+    Lowered *head = map_get(&k->memo, h);
+    for (Lowered *e = head; e; e = e->next)
+        if (e->t == t && e->gate == gate && !memcmp(e->coords, coords, (size_t)t->rank * sizeof *coords))
+            return e->value;
+    Node *v = lower_fresh(k, t, coords, gate);
+    Lowered *e = arena_alloc(k->s->arena, sizeof *e + (size_t)t->rank * sizeof *coords);
+    *e = (Lowered){.next = head, .t = t, .gate = gate, .value = v};
+    memcpy((void *)e->coords, coords, (size_t)t->rank * sizeof *coords);
+    map_put(&k->memo, h, e);
+    return v;
+}

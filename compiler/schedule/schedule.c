@@ -1,0 +1,623 @@
+/* schedule.c - the graph becomes a plan: a list of steps over buffers.
+ *
+ * A block (the whole model, a loop's body, a branch) is scheduled by one walk over its nodes,
+ * sources first: fuse() marks what is stored, each stored node becomes a kernel that writes
+ * its buffer, control nodes become steps that hold blocks of their own.  Values of an outer
+ * block keep their buffers inside; buffers made inside are forgotten when the block ends. */
+#include <string.h>
+
+#include "schedule.h"
+
+typedef struct {
+    Sched *s;
+    Block *block;
+    Node **made; /* nodes that got a buffer in this block */
+    int nmade;
+} Scope;
+
+static void schedule_node(Scope *, Node *);
+
+/* ---- steps ------------------------------------------------------------------------------ */
+
+static Step *step_new(Scope *at, StepKind kind)
+{
+    Sched *s = at->s;
+    Step *step = NEW(s->arena, Step);
+    step->kind = kind;
+    step->name = "";
+    vec_push(s->arena, at->block->step, at->block->n, step);
+    return step;
+}
+
+static void step_bufs(Sched *s, Step *step, int n, Buffer *const *bufs)
+{
+    step->nbuf = n;
+    step->bufs = NEWN(s->arena, Buffer *, n);
+    if (n)
+        memcpy(step->bufs, bufs, (size_t)n * sizeof *bufs);
+}
+
+static void add_origin(Sched *s, Step *step, Node *n)
+{
+    const Origin *o = s->c->origin[n->id];
+    if (!o)
+        return;
+    for (int i = 0; i < step->norigin; i++)
+        if (step->origins[i] == o)
+            return;
+    vec_push(s->arena, step->origins, step->norigin, o);
+}
+
+/* The source nodes of a fused expression: everything between its root and what it reads. */
+static void collect_origins(Sched *s, Step *step, Node *root)
+{
+    Node *stack[256], *seen[256];
+    int n = 0, nseen = 0, order = 0;
+    Node *found[256];
+    stack[n++] = root;
+    while (n) {
+        Node *t = stack[--n];
+        bool known = false;
+        for (int i = 0; i < nseen && !known; i++)
+            known = seen[i] == t;
+        if (known || nseen == 256)
+            continue;
+        seen[nseen++] = t;
+        if (t != root && (info_of(s, t)->buffer || info_of(s, t)->stored || op_info[t->op].cls == LEAF ||
+                          info_of(s, t)->foldable || op_info[t->op].cls == CONTROL || t->dtype == INGOT_INDEX))
+            continue;
+        found[order++] = t;
+        for (uint32_t i = 0; i < t->nsrc && n < 256; i++)
+            stack[n++] = t->src[i];
+    }
+    /* oldest first: the order of the model's nodes */
+    for (int i = 1; i < order; i++)
+        for (int j = i; j > 0 && found[j]->id < found[j - 1]->id; j--) {
+            Node *t = found[j];
+            found[j] = found[j - 1];
+            found[j - 1] = t;
+        }
+    for (int i = 0; i < order; i++)
+        add_origin(s, step, found[i]);
+}
+
+/* ---- kernels ------------------------------------------------------------------------------ */
+
+static void nest_end(Scope *at, Nest *k, Node *origin)
+{
+    Step *step = step_new(at, STEP_KERNEL);
+    Buffer **bufs;
+    int n;
+    collect_origins(at->s, step, origin);
+    step->kernel = kernel_finish(k, &bufs, &n);
+    step_bufs(at->s, step, n, bufs);
+    map_free(&k->memo);
+}
+
+static void nest_ranges(Nest *k, int rank, Node *const *dims, Node **coords)
+{
+    Context *c = k->s->c;
+    for (int i = 0; i < rank; i++) {
+        coords[i] = idx_is(dims[i], 1) ? idx(c, 0) : range_new(c, k->s->naxis++, dims[i]);
+        if (coords[i]->op == OP_RANGE)
+            k->ranges[k->nrange++] = coords[i];
+    }
+}
+
+static Node *store_node(Nest *k, Buffer *b, Node *gate, Node *value, Node *const *coords)
+{
+    Node *src[INGOT_MAX_RANK + 3] = {nest_buffer(k, b), gate, value};
+    for (int i = 0; i < b->rank; i++)
+        src[3 + i] = coords[i];
+    return node_make(k->s->c, OP_STORE, b->dtype, (Arg){0}, 3 + b->rank, src, 0, NULL);
+}
+
+/* One kernel: out[..., offset + i, ...] = t[..., i, ...]; offset only for parts of a concat. */
+static void store_value(Scope *at, Node *t, Node *root, Buffer *out, int axis, Node *offset)
+{
+    Sched *s = at->s;
+    if (dims_bound(t->rank, t->shape) == 0)
+        return;
+    Nest *k = NEW(s->arena, Nest);
+    k->s = s;
+    k->root = root;
+    Node *coords[INGOT_MAX_RANK], *yes = node_bool(s->c, true);
+    nest_ranges(k, t->rank, t->shape, coords);
+    Node *value = lower_value(k, t, coords, yes);
+    if (offset)
+        coords[axis] = idx_add(s->c, coords[axis], offset);
+    k->store[k->nstore++] = store_node(k, out, yes, value, coords);
+    nest_end(at, k, t);
+}
+
+static Op update_op(int64_t how)
+{
+    switch (how) {
+    case INGOT_ADD: return OP_ADD;
+    case INGOT_MUL: return OP_MUL;
+    case INGOT_MAX: return OP_MAX;
+    default: return OP_MIN;
+    }
+}
+
+/* out = x; then, in order, out[index] = v (or combined with what is there). */
+static void store_update(Scope *at, Node *t, Buffer *out)
+{
+    Sched *s = at->s;
+    Context *c = s->c;
+    Node *x = t->src[0], *v = t->src[1];
+    store_value(at, x, t, out, 0, NULL);
+    if (dims_bound(v->rank, v->shape) == 0 || dims_bound(x->rank, x->shape) == 0)
+        return;
+    Nest *k = NEW(s->arena, Nest);
+    k->s = s;
+    k->root = t;
+    k->serial = true;
+    Node *coords[INGOT_MAX_RANK], *to[INGOT_MAX_RANK], *gate = node_bool(c, true);
+    nest_ranges(k, v->rank, v->shape, coords);
+    for (int i = 0; i < x->rank; i++) {
+        to[i] = node_cast(c, lower_value(k, t->src[2 + i], coords, node_bool(c, true)), INGOT_INDEX);
+        gate = bool_and(c, gate, idx_le(c, idx(c, 0), to[i]));
+        gate = bool_and(c, gate, idx_lt(c, to[i], x->shape[i]));
+    }
+    Node *value = lower_value(k, v, coords, node_bool(c, true));
+    if (t->arg.i != INGOT_SET) {
+        Node *src[INGOT_MAX_RANK + 2] = {nest_buffer(k, out), gate};
+        for (int i = 0; i < x->rank; i++)
+            src[2 + i] = to[i];
+        Node *old = node_make(c, OP_LOAD, out->dtype, (Arg){0}, 2 + x->rank, src, 0, NULL);
+        value = node_alu2(c, update_op(t->arg.i), t->dtype, old, value);
+    }
+    k->store[k->nstore++] = store_node(k, out, gate, value, to);
+    nest_end(at, k, t);
+}
+
+static void store_concat(Scope *at, Node *t, Buffer *out)
+{
+    int axis = (int)t->arg.i;
+    Node *offset = idx(at->s->c, 0);
+    for (uint32_t i = 0; i < t->nsrc; i++) {
+        store_value(at, t->src[i], t, out, axis, offset);
+        offset = idx_add(at->s->c, offset, t->src[i]->shape[axis]);
+    }
+}
+
+/* Compute t into `out` with kernels of its own. */
+static void compute_into(Scope *at, Node *t, Buffer *out)
+{
+    Info *i = info_of(at->s, t);
+    if (i->buffer || i->foldable) {
+        store_value(at, t, NULL, out, 0, NULL); /* a copy */
+        return;
+    }
+    if (t->op == OP_UPDATE)
+        store_update(at, t, out);
+    else if (t->op == OP_CONCAT)
+        store_concat(at, t, out);
+    else
+        store_value(at, t, t, out, 0, NULL);
+}
+
+static void set_buffer(Scope *at, Node *t, Buffer *b)
+{
+    info_of(at->s, t)->buffer = b;
+    vec_push(at->s->arena, at->made, at->nmade, t);
+}
+
+static Buffer *arena_buffer(Scope *at, Node *t)
+{
+    return buffer_new(at->s, BUF_ARENA, t->dtype, t->rank, t->shape, t);
+}
+
+/* A buffer that holds t, for steps that read memory (calls, conditions). */
+static Buffer *buffer_of(Scope *at, Node *t)
+{
+    Info *i = info_of(at->s, t);
+    if (i->buffer)
+        return i->buffer;
+    if (t->op == OP_PROJ && info_of(at->s, t->src[0])->tuple)
+        return info_of(at->s, t->src[0])->tuple[t->arg.i];
+    if (t->op == OP_DATA || i->foldable)
+        return weight_buffer(at->s, t);
+    Buffer *b = arena_buffer(at, t);
+    compute_into(at, t, b);
+    set_buffer(at, t, b);
+    return b;
+}
+
+/* ---- blocks -------------------------------------------------------------------------------- */
+
+typedef struct {
+    Scope *at;
+    Node **order;
+    int n;
+    Node **stack;
+    int nstack;
+} Walk;
+
+static bool has_value(Sched *s, Node *n)
+{
+    return info_of(s, n)->buffer || info_of(s, n)->scalar || info_of(s, n)->tuple;
+}
+
+/* Nodes of the block in order of evaluation, sources first; stops at values that exist already.  A
+ * run-time integer that a step sets depends on that step. */
+static void walk_block(Walk *w, Node *root, Map *state)
+{
+    Sched *s = w->at->s;
+    Arena *a = s->arena;
+    vec_push(a, w->stack, w->nstack, root);
+    while (w->nstack) {
+        Node *n = w->stack[w->nstack - 1];
+        uintptr_t seen = (uintptr_t)map_get(state, (uint64_t)n->id + 1);
+        if (seen == 2 || (seen == 0 && has_value(s, n))) {
+            w->nstack--;
+            if (seen == 0)
+                map_put(state, (uint64_t)n->id + 1, (void *)2);
+            continue;
+        }
+        if (seen == 0) {
+            map_put(state, (uint64_t)n->id + 1, (void *)1);
+            Node *setter = n->op == OP_VAR ? s->setter[n->arg.i] : NULL;
+            if (setter && setter->op != OP_POISON)
+                vec_push(a, w->stack, w->nstack, setter);
+            for (uint32_t i = n->nsrc; i-- > 0;)
+                vec_push(a, w->stack, w->nstack, n->src[i]);
+            continue;
+        }
+        w->nstack--;
+        map_put(state, (uint64_t)n->id + 1, (void *)2);
+        vec_push(a, w->order, w->n, n);
+    }
+}
+
+static void mark_root(Sched *s, Node *n)
+{
+    info_of(s, n)->root = true;
+}
+
+/* Schedule what is needed for n results.  dest[i]: where result i must be, or NULL: anywhere. */
+static void schedule_block(Scope *at, int n, Node *const *results, Buffer *const *dest)
+{
+    Sched *s = at->s;
+    Walk w = {.at = at};
+    Map state = {0};
+    for (int i = 0; i < n; i++)
+        walk_block(&w, results[i], &state);
+    map_free(&state);
+    for (int i = 0; i < w.n; i++)
+        info_of(s, w.order[i])->root = false;
+    for (int i = 0; i < n; i++)
+        mark_root(s, results[i]);
+    for (int i = 0; i < w.n; i++) {
+        Node *t = w.order[i];
+        bool reads_memory = t->op == OP_CALL || t->op == OP_LOOP || t->op == OP_IF;
+        for (uint32_t j = 0; reads_memory && j < t->nsrc; j++)
+            mark_root(s, t->src[j]);
+    }
+    fuse(s, w.n, w.order);
+    for (int i = 0; i < w.n; i++) {
+        Node *t = w.order[i];
+        if (!info_of(s, t)->stored || has_value(s, t))
+            continue;
+        Buffer *to = NULL;
+        for (int j = 0; j < n && dest; j++)
+            if (results[j] == t && !to && dest[j])
+                to = dest[j];
+        if (to) {
+            compute_into(at, t, to);
+            set_buffer(at, t, to);
+        } else {
+            schedule_node(at, t);
+        }
+    }
+    for (int j = 0; j < n && dest; j++)
+        if (dest[j] && info_of(s, results[j])->buffer != dest[j])
+            compute_into(at, results[j], dest[j]);
+}
+
+static void scope_end(Scope *at)
+{
+    for (int i = 0; i < at->nmade; i++) {
+        info_of(at->s, at->made[i])->buffer = NULL;
+        info_of(at->s, at->made[i])->tuple = NULL;
+        info_of(at->s, at->made[i])->scalar = NULL;
+    }
+}
+
+/* ---- control -------------------------------------------------------------------------------- */
+
+static void schedule_call(Scope *at, Node *t)
+{
+    Sched *s = at->s;
+    const Call *call = t->arg.ptr;
+    int n = call->n_in + call->n_out;
+    Buffer **bufs = NEWN(s->arena, Buffer *, n + 1), **tuple = NEWN(s->arena, Buffer *, call->n_out + 1);
+    for (int i = 0; i < call->n_in; i++)
+        bufs[i] = buffer_of(at, t->src[i]);
+    for (int i = 0; i < call->n_out; i++) {
+        const ingot_call_out *o = &call->out[i];
+        bufs[call->n_in + i] = tuple[i] = buffer_new(s, BUF_ARENA, o->dtype, o->rank, o->dims, t);
+    }
+    Step *step = step_new(at, STEP_CALL);
+    step->name = call->name;
+    step->call = call;
+    step_bufs(s, step, n, bufs);
+    add_origin(s, step, t);
+    if (call->scratch_bytes) {
+        Node **dim = NEW(s->arena, Node *);
+        *dim = idx(s->c, (int64_t)call->scratch_bytes);
+        step->scratch = buffer_new(s, BUF_ARENA, INGOT_U8, 1, dim, t);
+    }
+    info_of(s, t)->tuple = tuple;
+    vec_push(s->arena, at->made, at->nmade, t);
+}
+
+static Step *copy_step(Scope *at, Buffer *dst, Node *dst_offset, Buffer *src)
+{
+    Sched *s = at->s;
+    Step *step = step_new(at, STEP_COPY);
+    step->name = "copy";
+    step_bufs(s, step, 2, (Buffer *[]){dst, src});
+    step->dst_offset = dst_offset;
+    step->src_offset = idx(s->c, 0);
+    step->elements = idx(s->c, 1);
+    for (int i = 0; i < src->rank; i++)
+        step->elements = idx_mul(s->c, step->elements, src->dims[i]);
+    return step;
+}
+
+/* (cond, carried..., scan...) live in buffers; the body computes the next ones apart and copies
+ * them over at its end, so that every read of an iteration sees the old values. */
+static void schedule_loop(Scope *at, Node *t)
+{
+    Sched *s = at->s;
+    Context *c = s->c;
+    const Loop *loop = t->arg.ptr;
+    struct Region *body = loop->body;
+    int nc = loop->ncarried, ntuple = nc + loop->nscan;
+    Buffer **tuple = NEWN(s->arena, Buffer *, ntuple + 1), *cond = NULL;
+    for (uint32_t i = 1 + (uint32_t)nc; i < t->nsrc; i++) /* captures */
+        if (t->src[i]->dtype != INGOT_INDEX)
+            (void)buffer_of(at, t->src[i]);
+    bool cond_read = loop->has_cond;
+    if (cond_read) {
+        cond = arena_buffer(at, body->param[1]);
+        compute_into(at, t->src[0], cond);
+    }
+    for (int i = 0; i < nc; i++) {
+        tuple[i] = arena_buffer(at, body->param[2 + i]);
+        compute_into(at, t->src[1 + i], tuple[i]);
+    }
+    for (int i = 0; i < loop->nscan; i++) {
+        Node *r = body->result[1 + nc + i], **dims = NEWN(s->arena, Node *, r->rank + 1);
+        dims[0] = loop->iterations;
+        memcpy((void *)(dims + 1), r->shape, (size_t)r->rank * sizeof *dims);
+        tuple[nc + i] = buffer_new(s, BUF_ARENA, r->dtype, r->rank + 1, dims, t);
+    }
+    Step *step = step_new(at, STEP_LOOP);
+    step->name = "loop";
+    add_origin(s, step, t);
+    step->trip = loop->trip;
+    step->counter = loop->counter;
+    step->cond = cond;
+    step->iterations = loop->iterations != loop->trip ? loop->iterations : NULL;
+
+    Scope inner = {.s = s, .block = &step->body};
+    info_of(s, body->param[0])->scalar = loop->counter;
+    vec_push(s->arena, inner.made, inner.nmade, body->param[0]);
+    if (cond) {
+        set_buffer(&inner, body->param[1], cond);
+    } else {
+        info_of(s, body->param[1])->scalar = idx(c, 1);
+        vec_push(s->arena, inner.made, inner.nmade, body->param[1]);
+    }
+    for (int i = 0; i < nc; i++)
+        set_buffer(&inner, body->param[2 + i], tuple[i]);
+    int nresult = body->nresult;
+    Buffer **next = NEWN(s->arena, Buffer *, nresult);
+    for (int i = 0; i < nresult; i++) {
+        bool unchanged = (i == 0 && (!cond || body->result[0] == body->param[1])) ||
+                         (i >= 1 && i <= nc && body->result[i] == body->param[1 + i]);
+        if (!unchanged)
+            next[i] = arena_buffer(&inner, body->result[i]);
+    }
+    int nwanted = 0;
+    Node **wanted = NEWN(s->arena, Node *, nresult);
+    Buffer **dest = NEWN(s->arena, Buffer *, nresult);
+    for (int i = 0; i < nresult; i++)
+        if (next[i]) {
+            wanted[nwanted] = body->result[i];
+            dest[nwanted++] = next[i];
+        }
+    schedule_block(&inner, nwanted, wanted, dest);
+    for (int i = 0; i < nresult; i++) {
+        if (!next[i])
+            continue;
+        Node *offset = idx(c, 0);
+        Buffer *to = i == 0 ? cond : tuple[i - 1];
+        if (i > nc) {
+            offset = loop->counter;
+            for (int j = 0; j < body->result[i]->rank; j++)
+                offset = idx_mul(c, offset, body->result[i]->shape[j]);
+        }
+        copy_step(&inner, to, offset, next[i]);
+    }
+    scope_end(&inner);
+    info_of(s, t)->tuple = tuple;
+    vec_push(s->arena, at->made, at->nmade, t);
+}
+
+static void schedule_if(Scope *at, Node *t)
+{
+    Sched *s = at->s;
+    const If *branch = t->arg.ptr;
+    Buffer **tuple = NEWN(s->arena, Buffer *, branch->n + 1);
+    for (uint32_t i = 1; i < t->nsrc; i++)
+        if (t->src[i]->dtype != INGOT_INDEX)
+            (void)buffer_of(at, t->src[i]);
+    Buffer *cond = buffer_of(at, t->src[0]);
+    for (int i = 0; i < branch->n; i++)
+        tuple[i] = arena_buffer(at, branch->then_branch->result[i]);
+    Step *step = step_new(at, STEP_IF);
+    step->name = "if";
+    add_origin(s, step, t);
+    step->cond = cond;
+    for (int side = 0; side < 2; side++) {
+        struct Region *r = side ? branch->else_branch : branch->then_branch;
+        Scope inner = {.s = s, .block = side ? &step->other : &step->body};
+        schedule_block(&inner, branch->n, r->result, tuple);
+        scope_end(&inner);
+    }
+    info_of(s, t)->tuple = tuple;
+    vec_push(s->arena, at->made, at->nmade, t);
+}
+
+static void schedule_node(Scope *at, Node *t)
+{
+    switch (t->op) {
+    case OP_CALL: schedule_call(at, t); break;
+    case OP_LOOP: schedule_loop(at, t); break;
+    case OP_IF: schedule_if(at, t); break;
+    default: (void)buffer_of(at, t); break;
+    }
+}
+
+/* ---- the plan --------------------------------------------------------------------------------- */
+
+static void find_setters(Sched *s)
+{
+    s->setter = NEWN(s->arena, Node *, s->c->nvar + 1);
+    for (uint32_t i = 0; i < s->c->nnode; i++) {
+        Node *n = s->c->nodes[i];
+        if (n->op == OP_CALL) {
+            const Call *call = n->arg.ptr;
+            for (int j = 0; j < call->n_count; j++)
+                if (call->counts[j]->op == OP_VAR)
+                    s->setter[call->counts[j]->arg.i] = n;
+        } else if (n->op == OP_LOOP) {
+            const Loop *loop = n->arg.ptr;
+            if (loop->iterations && loop->iterations != loop->trip && loop->iterations->op == OP_VAR)
+                s->setter[loop->iterations->arg.i] = n;
+        }
+    }
+}
+
+static void number_steps(Plan *p, Block *b, int *kernels)
+{
+    for (int i = 0; i < b->n; i++) {
+        Step *step = b->step[i];
+        step->number = p->nstep++;
+        if (step->kind == STEP_KERNEL) {
+            if (!*step->kernel->name)
+                kernel_name(step->kernel, (*kernels)++, step);
+            step->name = step->kernel->name;
+        }
+        step->first_inner = p->nstep;
+        number_steps(p, &step->body, kernels);
+        number_steps(p, &step->other, kernels);
+        step->last_inner = p->nstep - 1;
+    }
+}
+
+static void declare_inputs(Sched *s, Scope *at)
+{
+    Plan *p = s->plan;
+    Context *c = s->c;
+    p->input = NEWN(s->arena, Buffer *, c->ninput + 1);
+    for (int i = 0; i < c->ninput; i++) {
+        Node *n = c->inputs[i].node;
+        Buffer *b = buffer_new(s, BUF_INPUT, n->dtype, n->rank, n->shape, n);
+        b->slot = i;
+        b->name = c->inputs[i].name;
+        p->input[i] = b;
+        set_buffer(at, n, b);
+        for (int axis = 0; axis < n->rank; axis++)
+            if (!idx_value(n->shape[axis], NULL)) {
+                DimSource d = {.input = i, .axis = axis, .dim = n->shape[axis]};
+                vec_push(s->arena, p->dim_sources, p->ndim_source, d);
+            }
+    }
+    p->state = NEWN(s->arena, Buffer *, c->nstate + 1);
+    for (int i = 0; i < c->nstate; i++) {
+        Node *n = c->states[i].node;
+        Buffer *b = buffer_new(s, BUF_STATE, n->dtype, n->rank, n->shape, n);
+        b->slot = i;
+        b->name = c->states[i].name;
+        p->state[i] = b;
+        set_buffer(at, n, b);
+    }
+}
+
+/* Every run-time dim of an input must be a plain integer somewhere, or nobody can know it. */
+static void check_dims_known(Sched *s)
+{
+    Plan *p = s->plan;
+    bool *set = NEWN(s->arena, bool, s->c->nvar + 1);
+    for (int i = 0; i < p->ndim_source; i++)
+        if (p->dim_sources[i].dim->op == OP_VAR)
+            set[p->dim_sources[i].dim->arg.i] = true;
+    for (int v = 0; v < s->c->nvar; v++) {
+        Var *var = &s->c->vars[v];
+        if (var->kind == VAR_DIM && !set[v])
+            ingot_error(s->c, INGOT_UNSUPPORTED, "run-time dim '%s' is the size of no input's axis, so its value "
+                        "cannot be known when the model runs", var->name);
+    }
+}
+
+Plan *schedule(Context *c, int opt_level)
+{
+    if (c->nerror)
+        return NULL;
+    ingot_set_origin(c, NULL, NULL);
+    Arena *a = arena_new();
+    Sched *s = NEW(a, Sched);
+    Plan *p = NEW(a, Plan);
+    *s = (Sched){.c = c, .arena = a, .plan = p, .opt_level = opt_level};
+    s->info = NEWN(a, Info *, INFO_CHUNKS);
+    p->c = c;
+    p->arena = a;
+    find_setters(s);
+    Scope at = {.s = s, .block = &p->main};
+    declare_inputs(s, &at);
+    check_dims_known(s);
+    int nout = c->noutput, n = nout + c->nstate;
+    Node **results = NEWN(a, Node *, n + 1);
+    Buffer **dest = NEWN(a, Buffer *, n + 1);
+    p->output = NEWN(a, Buffer *, nout + 1);
+    for (int i = 0; i < nout; i++) {
+        Node *t = results[i] = c->outputs[i].node;
+        dest[i] = p->output[i] = buffer_new(s, BUF_OUTPUT, t->dtype, t->rank, t->shape, t);
+        dest[i]->slot = i;
+        dest[i]->name = c->outputs[i].name;
+    }
+    for (int i = 0; i < c->nstate; i++) {
+        Node *next = c->states[i].next ? c->states[i].next : c->states[i].node;
+        results[nout + i] = next;
+        if (next != c->states[i].node)
+            dest[nout + i] = buffer_new(s, BUF_ARENA, next->dtype, next->rank, next->shape, next);
+    }
+    if (!c->nerror) {
+        schedule_block(&at, n, results, dest);
+        for (int i = 0; i < c->nstate; i++)
+            if (dest[nout + i])
+                copy_step(&at, p->state[i], idx(c, 0), dest[nout + i]);
+    }
+    map_free(&s->kernels);
+    if (c->nerror) {
+        plan_free(p);
+        return NULL;
+    }
+    int kernels = 0;
+    number_steps(p, &p->main, &kernels);
+    return p;
+}
+
+void plan_free(Plan *p)
+{
+    if (!p)
+        return;
+    for (int i = 0; i < p->nkernel; i++)
+        ingot_context_free(p->kernels[i]->c);
+    arena_free(p->arena);
+}

@@ -1,0 +1,69 @@
+/* schedule.h - what the files of compiler/schedule share. */
+#ifndef SCHEDULE_H
+#define SCHEDULE_H
+
+#include "compiler.h"
+
+/* What the scheduler knows of a tensor node, by node id. */
+typedef struct {
+    Buffer *buffer;    /* where its value is, once a step has put it there */
+    Buffer **tuple;    /* CALL, LOOP, IF: buffers of the elements */
+    Node *scalar;      /* PARAM standing for a loop counter: the INDEX expression */
+    bool stored;       /* fuse.c: to be stored by a kernel of its own */
+    bool constant;     /* depends on nothing but constants */
+    bool foldable;     /* constant, and worth evaluating at compile time: a weight recipe */
+    bool has_reduce;   /* its fused expression holds a REDUCE */
+    bool needed;       /* some kernel of the block reads it */
+    bool root;         /* a result of the block, or what a control step reads: never inlined only */
+    int cost;          /* operations per element of its fused expression */
+    int loads;         /* buffers its fused expression reads */
+    int depth;
+    int nuse, iuse;    /* consumers inside the block: Sched.uses[iuse..iuse+nuse) */
+    int order;         /* position in the block's topological order */
+    double leaves;     /* elements of the constant tensors below it */
+} Info;
+
+enum { INFO_CHUNK = 1024, INFO_CHUNKS = 1 << 15 };
+
+typedef struct {
+    Context *c;
+    Arena *arena;
+    Plan *plan;
+    Info **info; /* by node id, in chunks; use info_of() */
+    Node **setter; /* by variable: the CALL or LOOP that gives it its value */
+    int opt_level;
+    int naxis;     /* RANGE numbers used so far */
+    Map kernels;   /* hash of canonical text -> Kernel */
+} Sched;
+
+Info *info_of(Sched *, Node *);
+
+/* fuse.c: of the `n` nodes of a block in topological order, mark those to store. */
+void fuse(Sched *, int n, Node **order);
+
+/* rangeify.c */
+typedef struct {
+    Node *store[16]; /* STOREs in the model's context */
+    int nstore;
+    Buffer *bufs[512]; /* by BUFFER number */
+    int nbuf;
+    bool serial;
+    Map memo;
+    Node *ranges[2 * INGOT_MAX_RANK];
+    int nrange;
+    Sched *s;
+    Node *root;      /* the node being computed: its own buffer is not read */
+} Nest;
+/* The value of t at coords where gate holds, as a loop-level expression. */
+Node *lower_value(Nest *, Node *t, Node *const *coords, Node *gate);
+Node *nest_buffer(Nest *, Buffer *);
+/* A weight, stored once per node. */
+Buffer *weight_buffer(Sched *, Node *);
+Buffer *buffer_new(Sched *, BufferKind, ingot_dtype, int rank, Node *const *dims, Node *node);
+int64_t dims_bound(int rank, Node *const *dims); /* product of upper bounds, saturating */
+
+/* kernel.c: the finished nest, copied into a context of its own; shared with an equal one. */
+Kernel *kernel_finish(Nest *, Buffer ***bufs, int *nbuf);
+void kernel_name(Kernel *, int number, const Step *);
+
+#endif

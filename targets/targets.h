@@ -1,0 +1,14 @@
+/* targets.h - the list of targets. */
+#ifndef TARGETS_H
+#define TARGETS_H
+
+#include "codegen.h"
+
+/* "c", "opencl", "cuda", with an optional ":machine"; NULL if there is none of that name. */
+const Target *target_find(const char *name);
+/* All of them, ended by NULL. */
+extern const Target *const targets[];
+/* The spelling of float operators in the C family; each language starts from it. */
+extern const char *const c_spelling[OP_COUNT];
+
+#endif
