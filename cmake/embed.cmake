@@ -1,0 +1,18 @@
+# Writes a C file that holds the runtime's sources as byte arrays:
+#   cmake -DOUT=file.c "-DFILES=a.c;b.h" -P embed.cmake
+set(text "/* Generated: the files of runtime_min, copied into bundles. */\n#include \"codegen.h\"\n\n")
+set(table "")
+set(i 0)
+foreach(path IN LISTS FILES)
+  get_filename_component(name ${path} NAME)
+  file(READ ${path} hex HEX)
+  string(LENGTH "${hex}" digits)
+  math(EXPR bytes "${digits} / 2")
+  string(REGEX REPLACE "(................................................................)" "\\1\n" hex "${hex}")
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," hex "${hex}")
+  string(APPEND text "static const unsigned char file_${i}[] = {\n${hex}\n};\n")
+  string(APPEND table "    {\"${name}\", file_${i}, ${bytes}},\n")
+  math(EXPR i "${i} + 1")
+endforeach()
+string(APPEND text "\nconst RuntimeFile runtime_files[] = {\n${table}    {\"\", NULL, 0},\n};\n")
+file(WRITE ${OUT} "${text}")

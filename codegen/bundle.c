@@ -1,0 +1,303 @@
+/* bundle.c - writes a plan as a folder of plain source.
+ *
+ * All files are written into a folder beside the target and moved when they are complete, so a
+ * failure leaves nothing behind. A folder with a manifest is a bundle and may be replaced, file by
+ * file of its manifest; any other folder that holds something is refused. Nothing in a bundle
+ * depends on the time, the machine or the current folder: equal input gives equal bytes. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bundle.h"
+
+#define MANIFEST "ingot.manifest"
+static const char manifest_head[] = "ingot bundle 1\n";
+
+enum { ARRAY_LIMIT = 64 * 1024 };
+
+void bundle_fail(Bundle *b, ingot_status status, const char *format, ...)
+{
+    StrBuf sb = {0};
+    va_list ap;
+    va_start(ap, format);
+    sb_vprintf(&sb, format, ap);
+    va_end(ap);
+    context_report(b->c, INGOT_ERROR, status, sb.data);
+    sb_free(&sb);
+    b->failed = true;
+}
+
+void bundle_file(Bundle *b, const char *name, const StrBuf *text)
+{
+    StrBuf sb = *text;
+    if (!b->failed) {
+        const char *path = arena_printf(b->a, "%s/%s", b->dir, name);
+        vec_push(b->a, b->files, b->nfile, arena_strdup(b->a, name));
+        FILE *f = fopen(path, "wb");
+        bool ok = f && (!sb.len || fwrite(sb.data, 1, sb.len, f) == sb.len);
+        ok &= f && fclose(f) == 0;
+        if (!ok)
+            bundle_fail(b, INGOT_IO, "%s: %s", path, strerror(errno));
+    }
+    sb_free(&sb);
+}
+
+const Buffer *buffer_root(const Buffer *b)
+{
+    while (b->base)
+        b = b->base;
+    return b;
+}
+
+/* ---- the target folder ------------------------------------------------------------------- */
+
+/* The names in an old bundle's manifest, which may be removed. NULL: no manifest. */
+static const char **manifest_read(Arena *a, const char *dir, int *n)
+{
+    FILE *f = fopen(arena_printf(a, "%s/%s", dir, MANIFEST), "rb");
+    if (!f)
+        return NULL;
+    char text[1024];
+    const char **names = NEWN(a, const char *, 1);
+    *n = 0;
+    if (!fgets(text, sizeof text, f) || strcmp(text, manifest_head)) {
+        fclose(f);
+        return NULL;
+    }
+    while (fgets(text, sizeof text, f)) {
+        text[strcspn(text, "\n")] = 0;
+        if (*text && *text != '.' && !strchr(text, '/'))
+            vec_push(a, names, *n, arena_strdup(a, text));
+    }
+    fclose(f);
+    return names;
+}
+
+typedef enum { DIR_ABSENT, DIR_EMPTY, DIR_BUNDLE, DIR_FOREIGN, DIR_NOT } DirKind;
+
+static DirKind dir_kind(Arena *a, const char *dir)
+{
+    struct stat st;
+    if (stat(dir, &st))
+        return errno == ENOENT ? DIR_ABSENT : DIR_NOT;
+    if (!S_ISDIR(st.st_mode))
+        return DIR_NOT;
+    int n;
+    if (manifest_read(a, dir, &n))
+        return DIR_BUNDLE;
+    DIR *d = opendir(dir);
+    if (!d)
+        return DIR_NOT;
+    bool empty = true;
+    for (struct dirent *e; empty && (e = readdir(d));)
+        empty = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
+    closedir(d);
+    return empty ? DIR_EMPTY : DIR_FOREIGN;
+}
+
+/* Makes the parents of a path. */
+static void make_parents(char *path)
+{
+    for (char *p = path + 1; *p; p++)
+        if (*p == '/') {
+            *p = 0;
+            mkdir(path, 0777);
+            *p = '/';
+        }
+}
+
+static void remove_built(Arena *a, const char *dir, const char *file)
+{
+    unlink(arena_printf(a, "%s/%s", dir, file));
+    const char *dot = strrchr(file, '.');
+    if (dot && (!strcmp(dot, ".c") || !strcmp(dot, ".S")))
+        unlink(arena_printf(a, "%s/%.*s.o", dir, (int)(dot - file), file));
+}
+
+static void discard(Bundle *b)
+{
+    for (int i = 0; i < b->nfile; i++)
+        unlink(arena_printf(b->a, "%s/%s", b->dir, b->files[i]));
+    rmdir(b->dir);
+}
+
+/* Moves the finished files to where they belong. */
+static void install(Bundle *b, const char *dir, DirKind kind)
+{
+    int n = 0;
+    const char **old = kind == DIR_BUNDLE ? manifest_read(b->a, dir, &n) : NULL;
+    if (kind == DIR_ABSENT) {
+        if (rename(b->dir, dir))
+            bundle_fail(b, INGOT_IO, "%s: %s", dir, strerror(errno));
+        return;
+    }
+    for (int i = 0; i < n; i++)
+        remove_built(b->a, dir, old[i]);
+    for (int i = 0; i < b->nfile && !b->failed; i++)
+        if (rename(arena_printf(b->a, "%s/%s", b->dir, b->files[i]),
+                   arena_printf(b->a, "%s/%s", dir, b->files[i])))
+            bundle_fail(b, INGOT_IO, "%s/%s: %s", dir, b->files[i], strerror(errno));
+    rmdir(b->dir);
+}
+
+/* ---- preparation ------------------------------------------------------------------------- */
+
+static bool field_taken(const Port *ports, int n, const char *field)
+{
+    size_t bare = strlen(field);
+    for (int i = 0; i < n; i++) {
+        const char *other = ports[i].field;
+        if (!strcmp(other, field))
+            return true;
+        size_t len = strlen(other); /* x_dims beside x */
+        if ((bare == len + 5 && !strncmp(field, other, len) && !strcmp(field + len, "_dims")) ||
+            (len == bare + 5 && !strncmp(field, other, bare) && !strcmp(other + bare, "_dims")))
+            return true;
+    }
+    return false;
+}
+
+static Port *ports(Bundle *b, Buffer **buffers, const NamedNode *nodes, int n, const char *what)
+{
+    Port *p = NEWN(b->a, Port, n + 1);
+    for (int i = 0; i < n; i++) {
+        Buffer *buffer = buffers[i];
+        if (!buffer->name)
+            buffer->name = nodes[i].name;
+        const char *base = *buffer->name ? identifier(b->a, buffer->name) : arena_printf(b->a, "%s_%d", what, i);
+        const char *field = base;
+        for (int k = 2; field_taken(p, i, field); k++)
+            field = arena_printf(b->a, "%s_%d", base, k);
+        p[i] = (Port){.b = buffer, .field = field};
+        for (int d = 0; d < buffer->rank; d++)
+            p[i].dynamic |= buffer->dims[d]->op != OP_CONST;
+        if (buffer->rank > 8)
+            bundle_fail(b, INGOT_UNSUPPORTED, "%s: %s '%s': rank %d, and tensors of the emitted interface have 8 dims at most",
+                        b->source, what, buffer->name, buffer->rank);
+    }
+    return p;
+}
+
+static int by_offset(const void *x, const void *y)
+{
+    const Buffer *a = *(Buffer *const *)x, *b = *(Buffer *const *)y;
+    if (a->offset != b->offset)
+        return a->offset < b->offset ? -1 : 1;
+    return (a->id > b->id) - (a->id < b->id);
+}
+
+/* The weights that some step uses, one for each place in the blob. */
+static void list_weights(Bundle *b)
+{
+    int n = 0;
+    b->weight = NEWN(b->a, Buffer *, b->p->nbuffer + 1);
+    for (int i = 0; i < b->p->nbuffer; i++) {
+        Buffer *w = b->p->buffers[i];
+        if (w->kind == BUF_WEIGHT && !w->base && w->last >= 0)
+            b->weight[n++] = w;
+    }
+    qsort(b->weight, (size_t)n, sizeof *b->weight, by_offset);
+    for (int i = 0; i < n; i++) {
+        Buffer *last = b->nweight ? b->weight[b->nweight - 1] : NULL;
+        if (last && last->offset == b->weight[i]->offset && last->bytes && b->weight[i]->bytes)
+            continue;
+        b->weight[b->nweight++] = b->weight[i];
+    }
+}
+
+static WeightsMode weights_mode(const Bundle *b)
+{
+    const char *asked = b->o->weights ? b->o->weights : "auto";
+    if (!b->nweight)
+        return WEIGHTS_NONE;
+    if (!strcmp(asked, "array"))
+        return WEIGHTS_ARRAY;
+    if (!strcmp(asked, "auto") && b->p->weights_bytes <= ARRAY_LIMIT)
+        return WEIGHTS_ARRAY;
+    if (!b->p->weights_bytes) /* empty tensors only */
+        return WEIGHTS_ARRAY;
+    return !strcmp(asked, "incbin") ? WEIGHTS_INCBIN : WEIGHTS_BLOB;
+}
+
+static char *upper_case(Arena *a, const char *s)
+{
+    char *u = arena_strdup(a, s);
+    for (char *p = u; *p; p++)
+        if (*p >= 'a' && *p <= 'z')
+            *p = (char)(*p - 'a' + 'A');
+    return u;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static void prepare(Bundle *b)
+{
+    const Context *c = b->c;
+    b->name = b->o->name ? b->o->name : "model";
+    b->upper = upper_case(b->a, b->name);
+    b->source = b->o->source ? base_name(b->o->source) : c->file ? base_name(c->file) : b->name;
+    b->nin = c->ninput;
+    b->nout = c->noutput;
+    b->in = ports(b, b->p->input, c->inputs, c->ninput, "input");
+    b->out = ports(b, b->p->output, c->outputs, c->noutput, "output");
+    b->sym = NEWN(b->a, int, c->nvar + 1);
+    for (int i = 0; i < c->nvar; i++)
+        b->sym[i] = b->nsym++;
+    list_weights(b);
+    b->mode = weights_mode(b);
+}
+
+static void write_all(Bundle *b)
+{
+    if (mkdir(b->dir, 0777)) {
+        bundle_fail(b, INGOT_IO, "%s: %s", b->dir, strerror(errno));
+        return;
+    }
+    bundle_weights(b);
+    bundle_kernels(b);
+    bundle_header(b);
+    bundle_run(b);
+    bundle_main(b);
+    bundle_build(b);
+    StrBuf sb = {0};
+    sb_puts(&sb, manifest_head);
+    for (int i = 0; i < b->nfile; i++)
+        sb_printf(&sb, "%s\n", b->files[i]);
+    sb_puts(&sb, MANIFEST "\n");
+    bundle_file(b, MANIFEST, &sb);
+}
+
+ingot_status bundle_write(Plan *p, const Target *target, const ingot_options *o, const char *dir)
+{
+    Bundle b = {.p = p, .c = p->c, .a = arena_new(), .target = target, .o = o};
+    int errors = b.c->nerror;
+    char *path = arena_strdup(b.a, dir);
+    for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
+        path[n - 1] = 0;
+    DirKind kind = dir_kind(b.a, path);
+    if (kind == DIR_NOT)
+        bundle_fail(&b, INGOT_IO, "%s: exists and is not a folder that can be read", path);
+    else if (kind == DIR_FOREIGN)
+        bundle_fail(&b, INGOT_IO, "%s: holds other files than a bundle's; choose an empty or a new folder", path);
+    if (!b.failed)
+        prepare(&b);
+    if (!b.failed) {
+        make_parents(path);
+        b.dir = kind == DIR_ABSENT ? arena_printf(b.a, "%s.partial-%ld", path, (long)getpid())
+                                   : arena_printf(b.a, "%s/.partial-%ld", path, (long)getpid());
+        write_all(&b);
+        if (!b.failed)
+            install(&b, path, kind);
+        if (b.failed)
+            discard(&b);
+    }
+    arena_free(b.a);
+    return b.c->nerror == errors ? INGOT_OK : ingot_context_status(b.c);
+}

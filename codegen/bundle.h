@@ -1,0 +1,61 @@
+/* bundle.h - what the files of the bundle writer share. */
+#ifndef BUNDLE_H
+#define BUNDLE_H
+
+#include "codegen.h"
+
+typedef enum { WEIGHTS_NONE, WEIGHTS_ARRAY, WEIGHTS_BLOB, WEIGHTS_INCBIN } WeightsMode;
+
+/* An input or output as a member of the emitted structs. */
+typedef struct {
+    const Buffer *b;
+    const char *field; /* C identifier, unique among the inputs or outputs */
+    bool dynamic;      /* some dim is known at run time only: has <field>_dims */
+} Port;
+
+typedef struct {
+    Plan *p;
+    Context *c;
+    Arena *a;
+    const Target *target;
+    const ingot_options *o;
+    const char *name, *upper; /* model, MODEL */
+    const char *source;       /* base name of the model file */
+    const char *dir;          /* being written */
+    Port *in, *out;
+    int nin, nout;
+    int *sym;                 /* by variable: its place in sym[], or -1 */
+    int nsym;
+    WeightsMode mode;
+    Buffer **weight;          /* one per distinct offset, ascending */
+    int nweight;
+    uint64_t sum;             /* of the blob */
+    int nkernel_file;
+    bool uses_num, uses_string; /* what model.c needs */
+    bool has_selftest;
+    const char **files;       /* written so far */
+    int nfile;
+    bool failed;
+} Bundle;
+
+/* bundle.c */
+void bundle_file(Bundle *, const char *name, const StrBuf *text); /* writes and frees the text */
+void bundle_fail(Bundle *, ingot_status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+const Buffer *buffer_root(const Buffer *);
+void print_origins(StrBuf *, const Step *, int max); /* 'conv1' (Conv) + 'relu1' (Relu) */
+
+/* bundle_header.c, bundle_run.c, bundle_weights.c, bundle_kernels.c, bundle_build.c: a file or two each */
+void bundle_header(Bundle *);
+void bundle_main(Bundle *);
+const char *dtype_enum(ingot_dtype); /* F32 of IGRT_F32 */
+void bundle_run(Bundle *);
+void bundle_weights(Bundle *);
+void bundle_kernels(Bundle *);
+void bundle_build(Bundle *);
+const char *weight_name(const Bundle *, const Buffer *); /* array mode */
+
+/* bundle_expr.c: INDEX and BOOL expressions over sym[] in emitted C */
+void print_expr(StrBuf *, Bundle *, Node *);
+const char *sym_name(const Bundle *, int var, char out[VAR_NAME_BYTES + 8]);
+
+#endif

@@ -1,0 +1,227 @@
+/* bundle_header.c - <name>.h, the interface of a compiled model, and main.c, the tables by which the
+ * driver of the bundle knows it. */
+#include "bundle.h"
+
+static const char *io_type(const Port *port)
+{
+    return c_type(port->b->dtype);
+}
+
+static void shape_comment(StrBuf *sb, const Bundle *b, const Port *port)
+{
+    sb_puts(sb, "\"");
+    print_comment_text(sb, port->b->name ? port->b->name : "");
+    sb_puts(sb, "\" ");
+    print_shape(sb, b->c, port->b->dtype, port->b->rank, port->b->dims);
+}
+
+/* The members of <name>_inputs or <name>_outputs. */
+static void members(StrBuf *sb, const Bundle *b, const Port *ports, int n, const char *qualifier)
+{
+    for (int i = 0; i < n; i++) {
+        const Port *p = &ports[i];
+        sb_printf(sb, "    %s%s *%s; /* ", p->b->dtype == INGOT_STRING ? "" : qualifier, io_type(p),
+                  p->field);
+        shape_comment(sb, b, p);
+        sb_puts(sb, " */\n");
+        if (p->dynamic)
+            sb_printf(sb, "    int64_t %s_dims[%d];\n", p->field, p->b->rank);
+    }
+    if (!n)
+        sb_puts(sb, "    int none; /* a struct needs a member */\n");
+}
+
+static void bounds_comment(StrBuf *sb, const Bundle *b)
+{
+    bool any = false;
+    for (int i = 0; i < b->c->nvar; i++) {
+        const Var *v = &b->c->vars[i];
+        if (v->kind == VAR_LOOP || !v->used)
+            continue;
+        sb_puts(sb, any ? "" : " *\n * run-time integers\n");
+        any = true;
+        sb_puts(sb, " *     ");
+        print_comment_text(sb, v->name);
+        sb_printf(sb, " = %lld..%lld%s\n", (long long)v->lo, (long long)v->hi,
+                  v->kind == VAR_COUNT ? ", decided by the data" : "");
+    }
+}
+
+static void opening(StrBuf *sb, const Bundle *b)
+{
+    sb_printf(sb, "/*\n * %s.h - ", b->name);
+    print_comment_text(sb, b->source);
+    sb_puts(sb, " as C, compiled by ingot.\n *\n * inputs\n");
+    for (int i = 0; i < b->nin; i++) {
+        sb_printf(sb, " *     %d  ", i);
+        shape_comment(sb, b, &b->in[i]);
+        sb_puts(sb, "\n");
+    }
+    sb_puts(sb, " * outputs\n");
+    for (int i = 0; i < b->nout; i++) {
+        sb_printf(sb, " *     %d  ", i);
+        shape_comment(sb, b, &b->out[i]);
+        sb_puts(sb, "\n");
+    }
+    bounds_comment(sb, b);
+    sb_puts(sb, " *\n"
+                " * Tensors are dense, in row-major order, and the caller's. Where a dim is known at run time\n"
+                " * only, it goes in and comes out through <tensor>_dims, and an output needs room for the\n"
+                " * greatest dims. Nothing here allocates, prints or keeps state outside of the context:\n"
+                " * contexts are independent of each other, and one context is for one thread at a time.\n"
+                " */\n");
+}
+
+static void macros(StrBuf *sb, const Bundle *b)
+{
+    const Plan *p = b->p;
+    long long arena = p->arena_bytes > 0 ? (long long)p->arena_bytes : 64;
+    sb_printf(sb,
+              "\n/* What config.arena has to be. */\n"
+              "#define %s_ARENA_BYTES(threads) ((size_t)%lld + 0 * (size_t)(threads))\n"
+              "#define %s_ARENA_ALIGN 64\n",
+              b->upper, arena, b->upper);
+    bool separate = b->mode == WEIGHTS_BLOB;
+    sb_printf(sb,
+              "\n/* What config.weights has to be: %s. */\n"
+              "#define %s_WEIGHTS_BYTES ((size_t)%lld)\n",
+              separate ? "the contents of the .weights file, 64-byte aligned"
+                       : "nothing, the weights are linked in",
+              b->upper, separate ? (long long)p->weights_bytes : 0);
+    if (separate)
+        sb_printf(sb, "#define %s_WEIGHTS_SUM UINT64_C(0x%016llx)\n", b->upper,
+                  (unsigned long long)b->sum);
+}
+
+void bundle_header(Bundle *b)
+{
+    StrBuf sb = {0};
+    const char *n = b->name;
+    opening(&sb, b);
+    sb_printf(&sb,
+              "#ifndef %s_H\n#define %s_H\n\n#include \"igrt.h\"\n\n"
+              "#ifdef __cplusplus\nextern \"C\" {\n#endif\n",
+              b->upper, b->upper);
+    macros(&sb, b);
+    sb_printf(&sb, "\ntypedef igrt_status %s_status; /* IGRT_OK is 0; igrt_status_text() explains the others */\n"
+                   "typedef igrt_config %s_config;\n",
+              n, n);
+    sb_printf(&sb, "\ntypedef struct %s_inputs {\n", n);
+    members(&sb, b, b->in, b->nin, "const ");
+    sb_printf(&sb, "} %s_inputs;\n\ntypedef struct %s_outputs {\n", n, n);
+    members(&sb, b, b->out, b->nout, "");
+    sb_printf(&sb, "} %s_outputs;\n", n);
+    sb_printf(&sb,
+              "\n/* Belongs to the model once initialised; may be moved in memory between runs. */\n"
+              "typedef struct %s_ctx {\n"
+              "    %s_config config;\n"
+              "    unsigned char *arena;\n"
+              "    const unsigned char *weights;\n",
+              n, n);
+    if (b->nsym)
+        sb_printf(&sb, "    int64_t sym[%d]; /* run-time integers of the current run */\n", b->nsym);
+    sb_printf(&sb, "} %s_ctx;\n", n);
+    sb_printf(&sb,
+              "\n/* Checks the configuration, copies it and clears the state tensors. */\n"
+              "%s_status %s_init(%s_ctx *ctx, const %s_config *config);\n"
+              "\n/* Computes all outputs. On any other status than IGRT_OK their contents are undefined. */\n"
+              "%s_status %s_run(%s_ctx *ctx, const %s_inputs *in, %s_outputs *out);\n"
+              "\n/* Clears the state tensors%s. */\n"
+              "%s_status %s_reset(%s_ctx *ctx);\n"
+              "\n/* %s */\n"
+              "%s_status %s_selftest(%s_ctx *ctx);\n"
+              "\n/* Lets go of what init took; on a CPU nothing. */\n"
+              "void %s_deinit(%s_ctx *ctx);\n",
+              n, n, n, n, n, n, n, n, n, b->p->state_bytes ? "" : "; this model has none", n, n, n,
+              b->has_selftest ? "Runs the model on built-in inputs and compares the outputs with built-in values."
+                              : "This bundle has no golden vectors: always IGRT_ERR_UNSUPPORTED.",
+              n, n, n, n, n);
+    sb_printf(&sb, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
+    bundle_file(b, arena_printf(b->a, "%s.h", n), &sb);
+}
+
+/* ---- main.c ------------------------------------------------------------------------------ */
+
+static void bound_list(StrBuf *sb, const Buffer *buffer, bool high)
+{
+    sb_puts(sb, "{");
+    for (int d = 0; d < buffer->rank; d++)
+        sb_printf(sb, "%s%lld", d ? ", " : "",
+                  (long long)(high ? buffer->dims[d]->hi : buffer->dims[d]->lo));
+    sb_puts(sb, buffer->rank ? "}" : "0}");
+}
+
+const char *dtype_enum(ingot_dtype d)
+{
+    static const char *const name[] = {
+#define DTYPE(id, ...) #id,
+#include "dtypes.def"
+    };
+    return name[d];
+}
+
+static void io_table(StrBuf *sb, const Bundle *b, const Port *ports, int n, const char *what)
+{
+    if (!n)
+        return;
+    sb_printf(sb, "\nstatic const igrt_io %s[] = {\n", what);
+    for (int i = 0; i < n; i++) {
+        const Port *p = &ports[i];
+        sb_puts(sb, "    {.name = ");
+        print_string(sb, p->b->name ? p->b->name : "");
+        sb_printf(sb, ",\n     .dtype = IGRT_%s,\n     .rank = %d,\n     .max_dims = ",
+                  dtype_enum(p->b->dtype), p->b->rank);
+        bound_list(sb, p->b, true);
+        if (p->dynamic) {
+            sb_puts(sb, ",\n     .min_dims = ");
+            bound_list(sb, p->b, false);
+            sb_printf(sb, ",\n     .dims_offset = offsetof(%s_%s, %s_dims)", b->name, what, p->field);
+        } else {
+            sb_puts(sb, ",\n     .dims_offset = IGRT_NO_DIMS");
+        }
+        sb_printf(sb, ",\n     .data_offset = offsetof(%s_%s, %s)},\n", b->name, what, p->field);
+    }
+    sb_puts(sb, "};\n");
+}
+
+void bundle_main(Bundle *b)
+{
+    StrBuf sb = {0};
+    const char *n = b->name, *u = b->upper;
+    sb_printf(&sb, "/* main.c - the command line of %s: ./%s IN OUT; ./%s --help tells more. */\n"
+                   "#include <stddef.h>\n\n#include \"driver.h\"\n#include \"%s.h\"\n",
+              n, n, n, n);
+    io_table(&sb, b, b->in, b->nin, "inputs");
+    io_table(&sb, b, b->out, b->nout, "outputs");
+    sb_printf(&sb,
+              "\nstatic size_t arena_bytes(int threads)\n{\n    (void)threads;\n"
+              "    return %s_ARENA_BYTES(threads);\n}\n"
+              "\nstatic igrt_status init(void *ctx, const igrt_config *config)\n{\n"
+              "    return %s_init(ctx, config);\n}\n"
+              "\nstatic igrt_status run(void *ctx, const void *in, void *out)\n{\n"
+              "    return %s_run(ctx, in, out);\n}\n"
+              "\nstatic igrt_status reset(void *ctx)\n{\n    return %s_reset(ctx);\n}\n",
+              u, n, n, n);
+    if (b->has_selftest)
+        sb_printf(&sb, "\nstatic igrt_status selftest(void *ctx)\n{\n    return %s_selftest(ctx);\n}\n", n);
+    sb_printf(&sb,
+              "\nstatic void deinit(void *ctx)\n{\n    %s_deinit(ctx);\n}\n"
+              "\nstatic const igrt_model model = {\n"
+              "    .name = \"%s\",\n"
+              "    .inputs = %s,\n    .n_inputs = %d,\n"
+              "    .outputs = %s,\n    .n_outputs = %d,\n"
+              "    .ctx_bytes = sizeof(%s_ctx),\n"
+              "    .inputs_bytes = sizeof(%s_inputs),\n"
+              "    .outputs_bytes = sizeof(%s_outputs),\n"
+              "    .arena_align = %s_ARENA_ALIGN,\n"
+              "    .arena_bytes = arena_bytes,\n",
+              n, n, b->nin ? "inputs" : "NULL", b->nin, b->nout ? "outputs" : "NULL", b->nout, n, n, n, u);
+    if (b->mode == WEIGHTS_BLOB)
+        sb_printf(&sb, "    .weights_file = \"%s.weights\",\n    .weights_bytes = %s_WEIGHTS_BYTES,\n", n, u);
+    sb_printf(&sb,
+              "    .init = init,\n    .run = run,\n    .reset = reset,\n%s    .deinit = deinit,\n};\n"
+              "\nint main(int argc, char **argv)\n{\n"
+              "    return igrt_driver_main(argc, argv, &model);\n}\n",
+              b->has_selftest ? "    .selftest = selftest,\n" : "");
+    bundle_file(b, "main.c", &sb);
+}

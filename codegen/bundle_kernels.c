@@ -1,0 +1,112 @@
+/* bundle_kernels.c - <name>_kernels.h and <name>_kernels_N.c: the kernels, a limited number a file,
+ * so that no compiler run is huge and make can run several. */
+#include <string.h>
+
+#include "bundle.h"
+
+enum { KERNELS_PER_FILE = 50, BYTES_PER_FILE = 200000 };
+
+/* The first step that runs the kernel, and how many do. */
+static void find_steps(const Block *block, const Kernel *k, const Step **first, int *n)
+{
+    for (int i = 0; i < block->n; i++) {
+        const Step *s = block->step[i];
+        if (s->kind == STEP_KERNEL && s->kernel == k) {
+            *first = *first ? *first : s;
+            ++*n;
+        }
+        find_steps(&s->body, k, first, n);
+        find_steps(&s->other, k, first, n);
+    }
+}
+
+/* What the kernel computes for whom, its arguments' shapes and its cost. */
+static void comment(StrBuf *sb, const Bundle *b, const Kernel *k)
+{
+    const Step *first = NULL;
+    int n = 0;
+    find_steps(&b->p->main, k, &first, &n);
+    sb_printf(sb, "\n/* %s\n", k->name);
+    if (first && first->norigin) {
+        sb_puts(sb, " * ");
+        print_origins(sb, first, 6);
+        if (n > 1)
+            sb_printf(sb, ", and %d more steps", n - 1);
+        sb_puts(sb, "\n");
+    }
+    for (int i = 0; i < k->narg; i++) {
+        if (!kernel_has_param(k, i))
+            continue;
+        sb_printf(sb, " * a%d %s ", i, k->args[i].read && k->args[i].written ? "in, out" : k->args[i].written ? "out" : "in");
+        print_shape(sb, b->c, k->args[i].dtype, k->args[i].rank, k->args[i].dims);
+        sb_puts(sb, "\n");
+    }
+    if (k->nopt) {
+        sb_puts(sb, " *");
+        for (int i = 0; i < k->nopt; i++) {
+            static const char *const text[] = {
+#define OPT(id, name, ...) name,
+#include "opts.def"
+            };
+            const Opt *o = &k->opts[i];
+            sb_printf(sb, "%s%s %s", i ? " . " : " ", text[o->kind], o->kind == OPT_ORDER ? o->order : o->axis);
+            if (o->kind != OPT_ORDER)
+                sb_printf(sb, " %lld", (long long)o->amount);
+        }
+        sb_puts(sb, "\n");
+    }
+    sb_printf(sb, " * %lld flops, %lld bytes */\n", (long long)k->flops, (long long)k->bytes);
+}
+
+static void header(Bundle *b)
+{
+    StrBuf sb = {0};
+    sb_printf(&sb,
+              "/* %s_kernels.h - the kernels of the model. */\n"
+              "#ifndef %s_KERNELS_H\n#define %s_KERNELS_H\n\n#include <stdint.h>\n\n",
+              b->name, b->upper, b->upper);
+    for (int i = 0; i < b->p->nkernel; i++) {
+        const Kernel *k = b->p->kernels[i];
+        kernel_prototype(&sb, b->target, k, arena_printf(b->a, "%s_%s", b->name, k->name));
+        sb_puts(&sb, ";\n");
+    }
+    sb_puts(&sb, "\n#endif\n");
+    bundle_file(b, arena_printf(b->a, "%s_kernels.h", b->name), &sb);
+}
+
+static void file_end(Bundle *b, StrBuf *body)
+{
+    StrBuf sb = {0};
+    sb_printf(&sb, "/* %s_kernels_%d.c */\n#include \"%s_kernels.h\"\n", b->name, b->nkernel_file, b->name);
+    const char *text = body->data ? body->data : "";
+    if (strstr(text, "igrt_"))
+        sb_puts(&sb, "#include \"igrt_num.h\"\n");
+    else
+        sb_puts(&sb, "\n#include <math.h>\n#include <string.h>\n");
+    sb_write(&sb, text, body->len);
+    sb_free(body);
+    *body = (StrBuf){0};
+    bundle_file(b, arena_printf(b->a, "%s_kernels_%d.c", b->name, b->nkernel_file++), &sb);
+}
+
+void bundle_kernels(Bundle *b)
+{
+    if (!b->p->nkernel)
+        return;
+    header(b);
+    StrBuf body = {0};
+    int n = 0;
+    for (int i = 0; i < b->p->nkernel && !b->failed; i++) {
+        const Kernel *k = b->p->kernels[i];
+        comment(&body, b, k);
+        render_kernel(&body, b->target, k, arena_printf(b->a, "%s_%s", b->name, k->name));
+        if (body.data[body.len - 1] != '\n')
+            sb_puts(&body, "\n");
+        if (++n == KERNELS_PER_FILE || body.len > BYTES_PER_FILE) {
+            file_end(b, &body);
+            n = 0;
+        }
+    }
+    if (n)
+        file_end(b, &body);
+}

@@ -1,0 +1,645 @@
+/* bundle_run.c - <name>.c: init, run, reset and deinit.
+ *
+ * run() is the frozen plan as a list of calls. Everything has its place already, so a buffer is
+ * spelled as an address: (float *)(arena + 4096), (const float *)(weights + 64), in->x, out->y. */
+#include <string.h>
+
+#include "bundle.h"
+
+typedef struct {
+    Bundle *b;
+    StrBuf sb;
+    int depth;   /* of indentation */
+    int done;    /* steps written */
+    bool prints_profile;
+} Writer;
+
+static void line(Writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void indent(Writer *w)
+{
+    for (int i = 0; i < w->depth; i++)
+        sb_puts(&w->sb, "    ");
+}
+
+static void line(Writer *w, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    indent(w);
+    sb_vprintf(&w->sb, format, ap);
+    sb_puts(&w->sb, "\n");
+    va_end(ap);
+}
+
+/* ---- addresses --------------------------------------------------------------------------- */
+
+/* Elements of the C type in one element: a complex number is two. */
+static int parts(ingot_dtype d)
+{
+    return dtype_info[d].kind == 'c' ? 2 : 1;
+}
+
+static void address_root(StrBuf *sb, Bundle *b, const Buffer *r, ingot_dtype as, bool written)
+{
+    const char *type = c_type(as);
+    const char *qualifier = written || as == INGOT_STRING ? "" : "const ";
+    switch (r->kind) {
+    case BUF_INPUT:
+        if (as != r->dtype)
+            sb_printf(sb, "(%s%s *)", qualifier, type);
+        sb_printf(sb, "in->%s", b->in[r->slot].field);
+        return;
+    case BUF_OUTPUT:
+        if (as != r->dtype)
+            sb_printf(sb, "(%s%s *)", qualifier, type);
+        sb_printf(sb, "out->%s", b->out[r->slot].field);
+        return;
+    case BUF_WEIGHT:
+        if (b->mode == WEIGHTS_ARRAY) {
+            if (as != r->dtype)
+                sb_printf(sb, "(%s%s *)", qualifier, type);
+            sb_puts(sb, weight_name(b, r));
+        } else {
+            sb_printf(sb, "(%s%s *)(weights + %lld)", qualifier, type, (long long)r->offset);
+        }
+        return;
+    case BUF_ARENA:
+    case BUF_STATE:
+        sb_printf(sb, "(%s%s *)(arena + %lld)", qualifier, type, (long long)r->offset);
+        return;
+    }
+}
+
+/* Where element `offset` (NULL: the first) of the buffer is. Views may be nested. */
+static void address(StrBuf *sb, Bundle *b, const Buffer *buffer, Node *offset, bool written)
+{
+    ingot_dtype as = buffer->dtype;
+    const char *scale = parts(as) == 2 ? "2 * " : "";
+    address_root(sb, b, buffer_root(buffer), as, written);
+    for (; buffer->base; buffer = buffer->base) {
+        if (!buffer->base_offset || idx_is(buffer->base_offset, 0))
+            continue;
+        sb_printf(sb, " + %s", scale);
+        print_expr(sb, b, buffer->base_offset);
+    }
+    if (offset && !idx_is(offset, 0)) {
+        sb_printf(sb, " + %s", scale);
+        print_expr(sb, b, offset);
+    }
+}
+
+/* ---- comments ---------------------------------------------------------------------------- */
+
+void print_origins(StrBuf *sb, const Step *s, int max)
+{
+    for (int i = 0; i < s->norigin && i < max; i++) {
+        sb_puts(sb, i ? " + '" : "'");
+        print_comment_text(sb, s->origins[i]->node ? s->origins[i]->node : "");
+        sb_puts(sb, "'");
+        if (s->origins[i]->op && *s->origins[i]->op) {
+            sb_puts(sb, " (");
+            print_comment_text(sb, s->origins[i]->op);
+            sb_puts(sb, ")");
+        }
+    }
+    if (s->norigin > max)
+        sb_printf(sb, " + %d more", s->norigin - max);
+}
+
+static void amount(StrBuf *sb, double v, const char *unit)
+{
+    static const char *const prefix[] = {"", "k", "M", "G", "T"};
+    int i = 0;
+    for (; v >= 1000 && i < 4; i++)
+        v /= 1000;
+    sb_printf(sb, "%.*f %s%s", v < 10 && i ? 2 : v < 100 && i ? 1 : 0, v, prefix[i], unit);
+}
+
+/* "12: 'conv1' (Conv) + 'relu1' (Relu)  -> f32[1,64,56,56]  231 MFLOP, 1.75 MB" */
+static void comment(Writer *w, const Step *s)
+{
+    const Bundle *b = w->b;
+    StrBuf *sb = &w->sb;
+    indent(w);
+    sb_printf(sb, "/* %d: ", s->number);
+    print_origins(sb, s, 6);
+    int outputs = 0;
+    for (int i = 0; i < s->nbuf; i++) {
+        bool written = s->kind == STEP_KERNEL ? s->kernel->args[i].written
+                       : s->kind == STEP_CALL ? i >= s->call->n_in
+                                              : i == 0;
+        if (!written || s->kind == STEP_IF || s->kind == STEP_LOOP)
+            continue;
+        sb_puts(sb, outputs++ ? ", " : s->norigin ? " -> " : "-> ");
+        print_shape(sb, b->c, s->bufs[i]->dtype, s->bufs[i]->rank, s->bufs[i]->dims);
+    }
+    if (s->kind == STEP_KERNEL) {
+        sb_puts(sb, "; ");
+        amount(sb, (double)s->kernel->flops, "FLOP, ");
+        amount(sb, (double)s->kernel->bytes, "B");
+    }
+    sb_puts(sb, " */\n");
+}
+
+/* ---- steps ------------------------------------------------------------------------------- */
+
+static void block(Writer *w, const Block *steps);
+
+static void profile_line(Writer *w, const Step *s, const char *name)
+{
+    indent(w);
+    sb_printf(&w->sb, "DONE(%d, ", s->number);
+    print_string(&w->sb, name);
+    sb_puts(&w->sb, ");\n");
+}
+
+static void step_kernel(Writer *w, const Step *s)
+{
+    Bundle *b = w->b;
+    const Kernel *k = s->kernel;
+    const char *separator = "";
+    indent(w);
+    sb_printf(&w->sb, "%s_%s(", b->name, k->name);
+    size_t start = w->sb.len;
+    for (int i = 0; i < k->narg; i++) {
+        if (!kernel_has_param(k, i))
+            continue;
+        sb_puts(&w->sb, separator);
+        if (w->sb.len - start > 70) {
+            sb_puts(&w->sb, "\n");
+            indent(w);
+            sb_puts(&w->sb, "    ");
+            start = w->sb.len;
+        }
+        address(&w->sb, b, s->bufs[i], NULL, k->args[i].written);
+        separator = ", ";
+    }
+    for (int i = 0; i < k->nvar; i++) {
+        char name[VAR_NAME_BYTES + 8];
+        sb_printf(&w->sb, "%ssym[%s]", separator, sym_name(b, k->vars[i], name));
+        separator = ", ";
+    }
+    sb_puts(&w->sb, ");\n");
+    profile_line(w, s, k->name);
+}
+
+static void step_copy(Writer *w, const Step *s)
+{
+    Bundle *b = w->b;
+    const Buffer *dst = s->bufs[0], *src = s->bufs[1];
+    indent(w);
+    sb_printf(&w->sb, "%s(", buffer_root(dst) == buffer_root(src) ? "memmove" : "memcpy");
+    address(&w->sb, b, dst, s->dst_offset, true);
+    sb_puts(&w->sb, ", ");
+    address(&w->sb, b, src, s->src_offset, false);
+    sb_puts(&w->sb, ", (size_t)");
+    print_expr(&w->sb, b, s->elements);
+    if (dst->dtype == INGOT_STRING)
+        sb_puts(&w->sb, " * sizeof(const char *));\n");
+    else
+        sb_printf(&w->sb, " * %lld);\n", (long long)element_bytes(dst->dtype));
+    profile_line(w, s, "copy");
+}
+
+/* Whether a dim is decided by this very call: then the kernel is told its bound. */
+static bool uses_counts(const Call *call, Node *dim)
+{
+    for (int i = 0; i < call->n_count; i++)
+        if (dim == call->counts[i])
+            return true;
+    for (uint32_t i = 0; i < dim->nsrc; i++)
+        if (uses_counts(call, dim->src[i]))
+            return true;
+    return false;
+}
+
+static void descriptor(Writer *w, const Step *s, int i)
+{
+    Bundle *b = w->b;
+    const Buffer *buffer = s->bufs[i];
+    indent(w);
+    sb_puts(&w->sb, "    {(void *)");
+    const Buffer *r = buffer_root(buffer);
+    bool sum = r != buffer;
+    sb_puts(&w->sb, sum ? "(" : "");
+    address(&w->sb, b, buffer, NULL, i >= s->call->n_in);
+    sb_printf(&w->sb, "%s, IGRT_%s, %d, {", sum ? ")" : "", dtype_enum(buffer->dtype), buffer->rank);
+    for (int d = 0; d < buffer->rank; d++) {
+        sb_puts(&w->sb, d ? ", " : "");
+        if (uses_counts(s->call, buffer->dims[d]))
+            sb_printf(&w->sb, "%lld", (long long)buffer->dims[d]->hi);
+        else
+            print_expr(&w->sb, b, buffer->dims[d]);
+    }
+    sb_puts(&w->sb, buffer->rank ? "}},\n" : "0}},\n");
+}
+
+static void print_double(StrBuf *sb, double v)
+{
+    if (v != v)
+        sb_puts(sb, "NAN");
+    else if (v - v != 0)
+        sb_puts(sb, v > 0 ? "INFINITY" : "-INFINITY");
+    else
+        sb_printf(sb, "%.17g", v);
+}
+
+static void step_call(Writer *w, const Step *s)
+{
+    Bundle *b = w->b;
+    const Call *call = s->call;
+    line(w, "{");
+    w->depth++;
+    if (call->n_in) {
+        line(w, "const igrt_tensor src[] = {");
+        for (int i = 0; i < call->n_in; i++)
+            descriptor(w, s, i);
+        line(w, "};");
+    }
+    line(w, "igrt_tensor dst[] = {");
+    for (int i = call->n_in; i < s->nbuf; i++)
+        descriptor(w, s, i);
+    line(w, "};");
+    if (call->n_int) {
+        indent(w);
+        sb_puts(&w->sb, "static const int64_t ints[] = {");
+        for (int i = 0; i < call->n_int; i++) {
+            if (call->ints[i] == INT64_MIN)
+                sb_printf(&w->sb, "%sINT64_MIN", i ? ", " : "");
+            else
+                sb_printf(&w->sb, "%sINT64_C(%lld)", i ? ", " : "", (long long)call->ints[i]);
+        }
+        sb_puts(&w->sb, "};\n");
+    }
+    if (call->n_float) {
+        indent(w);
+        sb_puts(&w->sb, "static const double floats[] = {");
+        for (int i = 0; i < call->n_float; i++) {
+            sb_puts(&w->sb, i ? ", " : "");
+            print_double(&w->sb, call->floats[i]);
+        }
+        sb_puts(&w->sb, "};\n");
+    }
+    if (call->n_count)
+        line(w, "int64_t count[%d] = {0};", call->n_count);
+    indent(w);
+    sb_printf(&w->sb, "status = igrt_lib_%s(%s, %d, dst, %d, %s, %s, ", call->name,
+              call->n_in ? "src" : "NULL", call->n_in, s->nbuf - call->n_in,
+              call->n_int ? "ints" : "NULL", call->n_float ? "floats" : "NULL");
+    if (s->scratch)
+        sb_printf(&w->sb, "arena + %lld, %lld, ", (long long)s->scratch->offset,
+                  (long long)s->scratch->bytes);
+    else
+        sb_puts(&w->sb, "NULL, 0, ");
+    sb_printf(&w->sb, "%s);\n", call->n_count ? "count" : "NULL");
+    line(w, "if (status != IGRT_OK)");
+    line(w, "    return status;");
+    for (int i = 0; i < call->n_count; i++) {
+        char name[VAR_NAME_BYTES + 8];
+        int var = (int)call->counts[i]->arg.i;
+        const Var *v = &b->c->vars[var];
+        indent(w);
+        sb_printf(&w->sb, "if (count[%d] < INT64_C(%lld) || count[%d] > INT64_C(%lld))\n", i,
+                  (long long)v->lo, i, (long long)v->hi);
+        line(w, "    return IGRT_ERR_COUNT;");
+        line(w, "sym[%s] = count[%d];", sym_name(b, var, name), i);
+    }
+    w->depth--;
+    line(w, "}");
+    profile_line(w, s, call->name);
+}
+
+static void condition(Writer *w, const Buffer *cond)
+{
+    sb_puts(&w->sb, "*");
+    bool sum = cond->base != NULL;
+    sb_puts(&w->sb, sum ? "(" : "");
+    address(&w->sb, w->b, cond, NULL, false);
+    sb_puts(&w->sb, sum ? ")" : "");
+}
+
+static void step_if(Writer *w, const Step *s)
+{
+    indent(w);
+    sb_puts(&w->sb, "if (");
+    condition(w, s->cond);
+    sb_puts(&w->sb, ") {\n");
+    block(w, &s->body);
+    if (s->other.n) {
+        line(w, "} else {");
+        block(w, &s->other);
+    }
+    line(w, "}");
+}
+
+static void step_loop(Writer *w, const Step *s)
+{
+    Bundle *b = w->b;
+    StrBuf *sb = &w->sb;
+    char name[VAR_NAME_BYTES + 8];
+    line(w, "{");
+    w->depth++;
+    if (s->trip) {
+        indent(w);
+        sb_printf(sb, "const int64_t trip%d = ", s->number);
+        print_expr(sb, b, s->trip);
+        sb_puts(sb, ";\n");
+    }
+    line(w, "int64_t i%d;", s->number);
+    indent(w);
+    sb_printf(sb, "for (i%d = 0; ", s->number);
+    if (s->trip)
+        sb_printf(sb, "i%d < trip%d", s->number, s->number);
+    if (s->cond) {
+        sb_puts(sb, s->trip ? " && " : "");
+        condition(w, s->cond);
+    }
+    sb_printf(sb, "; i%d++) {\n", s->number);
+    if (s->counter && s->counter->op == OP_VAR)
+        line(w, "    sym[%s] = i%d;", sym_name(b, (int)s->counter->arg.i, name), s->number);
+    block(w, &s->body);
+    line(w, "}");
+    if (s->iterations && s->iterations->op == OP_VAR && s->iterations != s->trip) {
+        const Var *v = &b->c->vars[s->iterations->arg.i];
+        line(w, "if (i%d < INT64_C(%lld) || i%d > INT64_C(%lld))", s->number, (long long)v->lo,
+             s->number, (long long)v->hi);
+        line(w, "    return IGRT_ERR_COUNT;");
+        line(w, "sym[%s] = i%d;", sym_name(b, (int)s->iterations->arg.i, name), s->number);
+    }
+    w->depth--;
+    line(w, "}");
+}
+
+static void block(Writer *w, const Block *steps)
+{
+    w->depth++;
+    for (int i = 0; i < steps->n; i++) {
+        const Step *s = steps->step[i];
+        if (i)
+            sb_puts(&w->sb, "\n");
+        comment(w, s);
+        switch (s->kind) {
+        case STEP_KERNEL:
+            step_kernel(w, s);
+            break;
+        case STEP_CALL:
+            step_call(w, s);
+            break;
+        case STEP_COPY:
+            step_copy(w, s);
+            break;
+        case STEP_IF:
+            step_if(w, s);
+            break;
+        case STEP_LOOP:
+            step_loop(w, s);
+            break;
+        }
+        w->done++;
+    }
+    w->depth--;
+}
+
+/* ---- run-time integers ------------------------------------------------------------------- */
+
+/* The first input dim that is just a variable sets it; then every bound and every dim is checked. */
+static void dims_in(Writer *w)
+{
+    Bundle *b = w->b;
+    StrBuf *sb = &w->sb;
+    char name[VAR_NAME_BYTES + 8];
+    bool *set = NEWN(b->a, bool, b->c->nvar + 1);
+    for (int i = 0; i < b->nin; i++) {
+        const Buffer *buffer = b->in[i].b;
+        for (int d = 0; d < buffer->rank; d++) {
+            Node *dim = buffer->dims[d];
+            if (dim->op != OP_VAR || set[dim->arg.i])
+                continue;
+            const Var *v = &b->c->vars[dim->arg.i];
+            set[dim->arg.i] = true;
+            sym_name(b, (int)dim->arg.i, name);
+            line(w, "sym[%s] = in->%s_dims[%d];", name, b->in[i].field, d);
+            line(w, "if (sym[%s] < INT64_C(%lld) || sym[%s] > INT64_C(%lld))", name, (long long)v->lo,
+                 name, (long long)v->hi);
+            line(w, "    return IGRT_ERR_DIM;");
+        }
+    }
+    for (int i = 0; i < b->nin; i++) {
+        const Port *p = &b->in[i];
+        bool *again = NEWN(b->a, bool, b->c->nvar + 1);
+        for (int d = 0; p->dynamic && d < p->b->rank; d++) {
+            Node *dim = p->b->dims[d];
+            if (dim->op == OP_VAR && !again[dim->arg.i]) {
+                bool first = true; /* the one that set it needs no check */
+                for (int j = 0; j < i && first; j++)
+                    for (int e = 0; e < b->in[j].b->rank; e++)
+                        first &= b->in[j].b->dims[e] != dim;
+                again[dim->arg.i] = true;
+                if (first)
+                    continue;
+            }
+            indent(w);
+            sb_printf(sb, "if (in->%s_dims[%d] != ", p->field, d);
+            print_expr(sb, b, dim);
+            sb_puts(sb, ")\n");
+            line(w, "    return IGRT_ERR_DIM;");
+        }
+    }
+}
+
+static void dims_out(Writer *w)
+{
+    Bundle *b = w->b;
+    for (int i = 0; i < b->nout; i++) {
+        const Port *p = &b->out[i];
+        for (int d = 0; p->dynamic && d < p->b->rank; d++) {
+            indent(w);
+            sb_printf(&w->sb, "out->%s_dims[%d] = ", p->field, d);
+            print_expr(&w->sb, b, p->b->dims[d]);
+            sb_puts(&w->sb, ";\n");
+        }
+    }
+}
+
+/* ---- functions --------------------------------------------------------------------------- */
+
+static void null_checks(Writer *w)
+{
+    const Bundle *b = w->b;
+    line(w, "if (!ctx || !in || !out)");
+    line(w, "    return IGRT_ERR_NULL;");
+    for (int i = 0; i < b->nin; i++) {
+        line(w, "if (!in->%s)", b->in[i].field);
+        line(w, "    return IGRT_ERR_INPUT;");
+    }
+    for (int i = 0; i < b->nout; i++) {
+        line(w, "if (!out->%s)", b->out[i].field);
+        line(w, "    return IGRT_ERR_OUTPUT;");
+    }
+}
+
+static bool block_has(const Block *steps, StepKind kind)
+{
+    for (int i = 0; i < steps->n; i++) {
+        const Step *s = steps->step[i];
+        if (s->kind == kind || block_has(&s->body, kind) || block_has(&s->other, kind))
+            return true;
+    }
+    return false;
+}
+
+static void function_run(Writer *w)
+{
+    Bundle *b = w->b;
+    StrBuf *sb = &w->sb;
+    const char *n = b->name;
+    sb_printf(sb, "\n%s_status %s_run(%s_ctx *ctx, const %s_inputs *in, %s_outputs *out)\n{\n", n, n, n, n, n);
+    w->depth = 1;
+    null_checks(w);
+    StrBuf before = *sb;
+    *sb = (StrBuf){0};
+    dims_in(w);
+    if (sb->len)
+        sb_puts(sb, "\n");
+    w->depth = 0;
+    block(w, &b->p->main);
+    w->depth = 1;
+    dims_out(w);
+    StrBuf body = *sb;
+    *sb = before;
+    /* declare what the body uses */
+    const char *text = body.data ? body.data : "";
+    if (strstr(text, "(arena + ") || strstr(text, " arena + "))
+        line(w, "unsigned char *const arena = ctx->arena;");
+    if (strstr(text, "(weights + "))
+        line(w, "const unsigned char *const weights = ctx->weights;");
+    if (strstr(text, "sym["))
+        line(w, "int64_t *const sym = ctx->sym;");
+    if (block_has(&b->p->main, STEP_CALL))
+        line(w, "igrt_status status;");
+    if (strstr(text, "DONE("))
+        line(w, "uint64_t since = ctx->config.profile ? now(ctx) : 0;");
+    sb_puts(sb, "\n");
+    sb_puts(sb, text);
+    sb_free(&body);
+    line(w, "return IGRT_OK;");
+    sb_puts(sb, "}\n");
+}
+
+static void function_init(Writer *w)
+{
+    const Bundle *b = w->b;
+    const char *n = b->name, *u = b->upper;
+    StrBuf *sb = &w->sb;
+    bool blob = b->mode == WEIGHTS_BLOB;
+    char sum[64];
+    snprintf(sum, sizeof sum, blob ? "%s_WEIGHTS_SUM" : "0", u);
+    sb_printf(sb,
+              "\n%s_status %s_init(%s_ctx *ctx, const %s_config *config)\n{\n"
+              "    igrt_status status;\n"
+              "    if (!ctx)\n        return IGRT_ERR_NULL;\n"
+              "    status = igrt_config_check(config, %s, %s_ARENA_ALIGN,\n"
+              "                               %s_WEIGHTS_BYTES, %s);\n"
+              "    if (status != IGRT_OK)\n        return status;\n"
+              "    ctx->config = *config;\n"
+              "    if (!config->clock)\n        ctx->config.profile = NULL;\n"
+              "    ctx->arena = config->arena;\n",
+              n, n, n, n, b->p->arena_bytes ? arena_printf(b->a, "%s_ARENA_BYTES(config ? config->threads : 1)", u) : "0",
+              u, u, sum);
+    if (blob)
+        sb_puts(sb, "    ctx->weights = config->weights;\n");
+    else if (b->mode == WEIGHTS_INCBIN)
+        sb_printf(sb, "    ctx->weights = %s_weights_blob;\n", n);
+    else
+        sb_puts(sb, "    ctx->weights = NULL;\n");
+    if (b->nsym)
+        sb_puts(sb, "    memset(ctx->sym, 0, sizeof ctx->sym);\n");
+    sb_printf(sb, "    return %s_reset(ctx);\n}\n", n);
+    sb_printf(sb, "\n%s_status %s_reset(%s_ctx *ctx)\n{\n    if (!ctx)\n        return IGRT_ERR_NULL;\n", n, n, n);
+    if (b->p->state_bytes)
+        sb_printf(sb, "    memset(ctx->arena, 0, %lld); /* the states come first */\n",
+                  (long long)b->p->state_bytes);
+    sb_printf(sb, "    return IGRT_OK;\n}\n");
+    sb_printf(sb, "\nvoid %s_deinit(%s_ctx *ctx)\n{\n    (void)ctx;\n}\n", n, n);
+    if (!b->has_selftest)
+        sb_printf(sb,
+                  "\n%s_status %s_selftest(%s_ctx *ctx)\n{\n"
+                  "    return ctx ? IGRT_ERR_UNSUPPORTED : IGRT_ERR_NULL;\n}\n",
+                  n, n, n);
+}
+
+static void lib_prototypes(StrBuf *sb, Map *seen, const Block *steps)
+{
+    for (int i = 0; i < steps->n; i++) {
+        const Step *s = steps->step[i];
+        if (s->kind == STEP_CALL) {
+            uint64_t key = hash_bytes(1, s->call->name, strlen(s->call->name));
+            if (!map_get(seen, key))
+                sb_printf(sb, "IGRT_LIB(%s);\n", s->call->name);
+            map_put(seen, key, (void *)(uintptr_t)s->call->name);
+        }
+        lib_prototypes(sb, seen, &s->body);
+        lib_prototypes(sb, seen, &s->other);
+    }
+}
+
+static void opening(StrBuf *sb, Bundle *b, const char *body)
+{
+    sb_printf(sb, "/*\n * %s.c - the steps of ", b->name);
+    print_comment_text(sb, b->source);
+    sb_printf(sb, ", in order. The kernels are in %s_kernels_*.c.\n */\n", b->name);
+    sb_printf(sb, "#include \"%s.h\"\n", b->name);
+    if (strstr(body, "NAN") || strstr(body, "INFINITY"))
+        sb_puts(sb, "\n#include <math.h>");
+    sb_puts(sb, "\n#include <string.h>\n\n");
+    if (b->uses_num)
+        sb_puts(sb, "#include \"igrt_num.h\"\n");
+    if (b->p->nkernel)
+        sb_printf(sb, "#include \"%s_kernels.h\"\n", b->name);
+    if (b->mode == WEIGHTS_ARRAY)
+        sb_printf(sb, "#include \"%s_weights.h\"\n", b->name);
+    if (b->mode == WEIGHTS_INCBIN)
+        sb_printf(sb, "extern const unsigned char %s_weights_blob[]; /* %s_weights.S */\n", b->name, b->name);
+    Map seen = {0};
+    StrBuf libs = {0};
+    lib_prototypes(&libs, &seen, &b->p->main);
+    if (libs.len)
+        sb_printf(sb, "\n/* library kernels */\n%s", libs.data);
+    sb_free(&libs);
+    map_free(&seen);
+    if (b->nsym) {
+        sb_puts(sb, "\n/* places in ctx->sym */\nenum {\n");
+        for (int i = 0; i < b->c->nvar; i++) {
+            char name[VAR_NAME_BYTES + 8];
+            if (b->sym[i] >= 0)
+                sb_printf(sb, "    %s = %d,\n", sym_name(b, i, name), b->sym[i]);
+        }
+        sb_puts(sb, "};\n");
+    }
+    if (strstr(body, "DONE("))
+        sb_printf(sb,
+                  "\n/* Tells the profile how long the step took. */\n"
+                  "#define DONE(step, name)                                                          \\\n"
+                  "    do {                                                                          \\\n"
+                  "        if (ctx->config.profile)                                                  \\\n"
+                  "            since = done(ctx, step, name, since);                                 \\\n"
+                  "    } while (0)\n"
+                  "\nstatic uint64_t now(const %s_ctx *ctx)\n{\n"
+                  "    return ctx->config.clock(ctx->config.user);\n}\n"
+                  "\nstatic uint64_t done(const %s_ctx *ctx, int step, const char *name, uint64_t since)\n{\n"
+                  "    ctx->config.profile(ctx->config.user, step, name, now(ctx) - since);\n"
+                  "    return now(ctx);\n}\n",
+                  b->name, b->name);
+}
+
+void bundle_run(Bundle *b)
+{
+    Writer w = {.b = b};
+    function_init(&w);
+    function_run(&w);
+    StrBuf all = {0};
+    opening(&all, b, w.sb.data);
+    sb_puts(&all, w.sb.data);
+    sb_free(&w.sb);
+    bundle_file(b, arena_printf(b->a, "%s.c", b->name), &all);
+}

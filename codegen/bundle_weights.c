@@ -1,0 +1,291 @@
+/* bundle_weights.c - the constants of a model, written one at a time.
+ *
+ *   array    small models: typed const arrays in <name>_weights.c, one a tensor
+ *   blob     <name>.weights: the tensors at the plan's offsets, 64-byte aligned, gaps zero
+ *   incbin   the same file, linked in by <name>_weights.S
+ *
+ * A constant is a span of the mapped model file, or a recipe: an expression that the interpreter
+ * evaluates here, whose result is dropped as soon as it is written. So the memory needed is one
+ * tensor's, not the model's. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "bundle.h"
+#include "igrt.h"
+
+enum { STAGE_BYTES = 1 << 20, LARGE_SPAN = 1 << 20 };
+
+/* ---- one tensor's bytes ------------------------------------------------------------------- */
+
+typedef struct {
+    const uint8_t *bytes;
+    Interp *interp; /* owner of the bytes of a recipe */
+} Value;
+
+static Value value_open(Bundle *b, const Buffer *w)
+{
+    if (w->node->op == OP_DATA) {
+        const Data *d = w->node->arg.ptr;
+        if ((int64_t)d->nbytes != w->bytes)
+            BUG("weight '%s' has %zu bytes, its buffer %lld", d->name ? d->name : "", d->nbytes,
+                (long long)w->bytes);
+        return (Value){.bytes = d->bytes};
+    }
+    Value v = {.interp = interp_new(b->c)};
+    int64_t dims[INGOT_MAX_RANK];
+    v.bytes = interp_eval(v.interp, w->node, dims);
+    if (!v.bytes)
+        b->failed = true; /* told by the interpreter */
+    return v;
+}
+
+static void value_close(Value *v, const Buffer *w)
+{
+    if (v->interp)
+        interp_free(v->interp);
+#if defined(MADV_PAGEOUT)
+    else if (w->bytes >= LARGE_SPAN) {
+        /* Pages of the model file that are not needed again; a hint that never changes contents. */
+        uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+        uintptr_t from = ((uintptr_t)v->bytes + page - 1) / page * page;
+        uintptr_t to = ((uintptr_t)v->bytes + (uintptr_t)w->bytes) / page * page;
+        if (to > from)
+            madvise((void *)from, to - from, MADV_PAGEOUT);
+    }
+#else
+    (void)w;
+#endif
+    *v = (Value){0};
+}
+
+/* ---- arrays ------------------------------------------------------------------------------ */
+
+const char *weight_name(const Bundle *b, const Buffer *w)
+{
+    int i = 0;
+    while (i < b->nweight && b->weight[i]->offset != w->offset)
+        i++;
+    const Data *d = i < b->nweight && b->weight[i]->node->op == OP_DATA ? b->weight[i]->node->arg.ptr : NULL;
+    const char *name = d && d->name ? d->name : "";
+    return *name ? arena_printf(b->a, "%s_w%d_%s", b->name, i, identifier(b->a, name))
+                 : arena_printf(b->a, "%s_w%d", b->name, i);
+}
+
+static void print_float(StrBuf *sb, double v, const char *suffix)
+{
+    char text[48];
+    int precision = *suffix ? 9 : 17;
+    if (v != v) {
+        sb_puts(sb, "NAN");
+        return;
+    }
+    if (v - v != 0) {
+        sb_puts(sb, v > 0 ? "INFINITY" : "-INFINITY");
+        return;
+    }
+    for (int p = 1; p <= precision; p++) { /* the shortest that reads back the same */
+        snprintf(text, sizeof text, "%.*g", p, v);
+        double back = strtod(text, NULL);
+        if (*suffix ? (float)back == (float)v : back == v)
+            break;
+    }
+    sb_printf(sb, "%s%s%s", text, strpbrk(text, ".e") ? "" : ".0", suffix);
+}
+
+static void print_element(StrBuf *sb, ingot_dtype d, const uint8_t *p)
+{
+    union {
+        float f;
+        double d;
+        int8_t i8;
+        int16_t i16;
+        int32_t i32;
+        int64_t i64;
+        uint8_t u8;
+        uint16_t u16;
+        uint32_t u32;
+        uint64_t u64;
+    } v = {0};
+    int bytes = dtype_info[d].bytes, kind = dtype_info[d].kind;
+    memcpy(&v, p, (size_t)(bytes < 8 ? bytes : 8));
+    if (d == INGOT_F32) {
+        print_float(sb, (double)v.f, "f");
+    } else if (d == INGOT_F64) {
+        print_float(sb, v.d, "");
+    } else if (kind == 'i') {
+        int64_t x = bytes == 1 ? v.i8 : bytes == 2 ? v.i16 : bytes == 4 ? v.i32 : v.i64;
+        if (x == INT64_MIN)
+            sb_puts(sb, "INT64_MIN");
+        else if (x == INT32_MIN && bytes == 4)
+            sb_puts(sb, "INT32_MIN");
+        else
+            sb_printf(sb, bytes == 8 ? "INT64_C(%lld)" : "%lld", (long long)x);
+    } else {
+        uint64_t x = bytes == 1 ? v.u8 : bytes == 2 ? v.u16 : bytes == 4 ? v.u32 : v.u64;
+        sb_printf(sb, bytes == 8 ? "UINT64_C(%llu)" : bytes == 4 ? "%lluu" : "%llu", (unsigned long long)x);
+    }
+}
+
+static void print_array(StrBuf *sb, ingot_dtype d, const uint8_t *bytes, int64_t n)
+{
+    if (dtype_info[d].kind == 'c') { /* pairs */
+        n *= 2;
+        d = d == INGOT_C64 ? INGOT_F32 : INGOT_F64;
+    }
+    sb_puts(sb, "{");
+    size_t start = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (i == 0 || sb->len - start > 88) {
+            sb_puts(sb, i ? ",\n    " : "\n    ");
+            start = sb->len;
+        } else {
+            sb_puts(sb, ", ");
+        }
+        print_element(sb, d, bytes + i * dtype_info[d].bytes);
+    }
+    sb_puts(sb, n ? "\n}" : "0}");
+}
+
+static void declare(StrBuf *sb, Bundle *b, const Buffer *w)
+{
+    int64_t n = w->bytes / element_bytes(w->dtype) * (dtype_info[w->dtype].kind == 'c' ? 2 : 1);
+    sb_printf(sb, "const %s %s[%lld]", c_type(w->dtype), weight_name(b, w), (long long)(n ? n : 1));
+}
+
+static void write_arrays(Bundle *b)
+{
+    StrBuf sb = {0}, h = {0};
+    const char *n = b->name, *u = b->upper;
+    sb_printf(&sb, "/* %s_weights.c - the constants of ", n);
+    print_comment_text(&sb, b->source);
+    sb_printf(&sb, ". */\n#include \"%s_weights.h\"\n", n);
+    sb_printf(&h,
+              "/* %s_weights.h - the constants of the model. */\n"
+              "#ifndef %s_WEIGHTS_H\n#define %s_WEIGHTS_H\n\n#include <stdint.h>\n\n"
+              "#if defined(__GNUC__)\n#define %s_ALIGNED __attribute__((aligned(64)))\n"
+              "#else\n#define %s_ALIGNED\n#endif\n\n",
+              n, u, u, u, u);
+    StrBuf body = {0};
+    for (int i = 0; i < b->nweight && !b->failed; i++) {
+        const Buffer *w = b->weight[i];
+        Value v = value_open(b, w);
+        if (v.bytes) {
+            const Data *d = w->node->op == OP_DATA ? w->node->arg.ptr : NULL;
+            sb_puts(&h, "extern ");
+            declare(&h, b, w);
+            sb_printf(&h, " %s_ALIGNED;\n", u);
+            sb_puts(&body, "\n/* ");
+            print_comment_text(&body, d && d->name ? d->name : "computed by the compiler");
+            sb_puts(&body, ": ");
+            print_shape(&body, b->c, w->dtype, w->rank, w->dims);
+            sb_puts(&body, " */\n");
+            declare(&body, b, w);
+            sb_puts(&body, " = ");
+            print_array(&body, w->dtype, v.bytes, w->bytes / element_bytes(w->dtype));
+            sb_puts(&body, ";\n");
+        }
+        value_close(&v, w);
+    }
+    if (body.data && (strstr(body.data, "NAN") || strstr(body.data, "INFINITY")))
+        sb_puts(&sb, "\n#include <math.h>\n");
+    sb_puts(&sb, body.data ? body.data : "");
+    sb_free(&body);
+    sb_puts(&h, "\n#endif\n");
+    bundle_file(b, arena_printf(b->a, "%s_weights.h", n), &h);
+    bundle_file(b, arena_printf(b->a, "%s_weights.c", n), &sb);
+}
+
+/* ---- blob -------------------------------------------------------------------------------- */
+
+typedef struct {
+    FILE *f;
+    igrt_sum sum;
+    uint8_t *stage; /* pieces of the checksum are multiples of 32 bytes: STAGE_BYTES is one */
+    size_t used;
+    int64_t written;
+    bool failed;
+} Blob;
+
+static void blob_flush(Blob *o)
+{
+    igrt_sum_add(&o->sum, o->stage, o->used);
+    o->failed |= fwrite(o->stage, 1, o->used, o->f) != o->used;
+    o->used = 0;
+}
+
+static void blob_add(Blob *o, const uint8_t *bytes, int64_t n)
+{
+    o->written += n;
+    while (n > 0) {
+        size_t piece = STAGE_BYTES - o->used;
+        piece = (int64_t)piece < n ? piece : (size_t)n;
+        if (bytes)
+            memcpy(o->stage + o->used, bytes, piece);
+        else
+            memset(o->stage + o->used, 0, piece);
+        o->used += piece;
+        n -= (int64_t)piece;
+        bytes = bytes ? bytes + piece : NULL;
+        if (o->used == STAGE_BYTES)
+            blob_flush(o);
+    }
+}
+
+static void write_blob(Bundle *b)
+{
+    const char *file = arena_printf(b->a, "%s.weights", b->name);
+    const char *path = arena_printf(b->a, "%s/%s", b->dir, file);
+    Blob o = {.f = fopen(path, "wb"), .stage = arena_alloc(b->a, STAGE_BYTES)};
+    vec_push(b->a, b->files, b->nfile, file);
+    if (!o.f) {
+        bundle_fail(b, INGOT_IO, "%s: %s", path, strerror(errno));
+        return;
+    }
+    setvbuf(o.f, NULL, _IONBF, 0);
+    igrt_sum_begin(&o.sum);
+    for (int i = 0; i < b->nweight && !b->failed && !o.failed; i++) {
+        const Buffer *w = b->weight[i];
+        Value v = value_open(b, w);
+        blob_add(&o, NULL, w->offset - o.written);
+        if (v.bytes)
+            blob_add(&o, v.bytes, w->bytes);
+        value_close(&v, w);
+    }
+    blob_add(&o, NULL, b->p->weights_bytes - o.written);
+    blob_flush(&o);
+    b->sum = igrt_sum_end(&o.sum);
+    o.failed |= fclose(o.f) != 0;
+    if (o.failed)
+        bundle_fail(b, INGOT_IO, "%s: %s", path, strerror(errno));
+}
+
+static void write_incbin(Bundle *b)
+{
+    StrBuf sb = {0};
+    const char *n = b->name;
+    sb_printf(&sb,
+              "/* %s_weights.S - %s.weights, linked into the program; the assembler looks for it in the\n"
+              " * current folder and with -I. */\n"
+              "#if defined(__APPLE__)\n"
+              "#define SYMBOL _%s_weights_blob\n    .const_data\n"
+              "#else\n"
+              "#define SYMBOL %s_weights_blob\n    .section .rodata\n"
+              "#endif\n"
+              "    .balign 64\n    .globl SYMBOL\nSYMBOL:\n    .incbin \"%s.weights\"\n"
+              "#if defined(__ELF__)\n    .section .note.GNU-stack,\"\",%%progbits\n#endif\n",
+              n, n, n, n, n);
+    bundle_file(b, arena_printf(b->a, "%s_weights.S", n), &sb);
+}
+
+void bundle_weights(Bundle *b)
+{
+    if (b->mode == WEIGHTS_ARRAY)
+        write_arrays(b);
+    if (b->mode == WEIGHTS_BLOB || b->mode == WEIGHTS_INCBIN)
+        write_blob(b);
+    if (b->mode == WEIGHTS_INCBIN && !b->failed)
+        write_incbin(b);
+}

@@ -1,0 +1,53 @@
+/* codegen.h - from a plan to text: kernels in the target's language, and the bundle around them. */
+#ifndef CODEGEN_H
+#define CODEGEN_H
+
+#include "compiler.h"
+
+/* ---- signature.c: how a kernel is declared and called ------------------------------------- */
+
+/* The name of run-time integer `var` in emitted C: an identifier, unique in the context. */
+enum { VAR_NAME_BYTES = 48 };
+const char *var_name(const Context *, int var, char out[VAR_NAME_BYTES]);
+/* A kernel argument that is neither read nor written has no parameter (memplan.c: in place). */
+bool kernel_has_param(const Kernel *, int arg);
+/* "void model_k00_add_f32_4(const float *restrict a0, float *restrict a1, int64_t n)", without a
+ * final character. Parameter aN is argument N. */
+void kernel_prototype(StrBuf *, const Target *, const Kernel *, const char *function_name);
+/* Type of one element in emitted C; strings are pointers. */
+const char *c_type(ingot_dtype);
+/* Bytes of one element in memory, strings included. */
+int64_t element_bytes(ingot_dtype);
+/* Text made safe inside a comment: one line, ASCII, without comment marks. */
+void print_comment_text(StrBuf *, const char *);
+/* "text" with escapes, a C and a JSON string. */
+void print_string(StrBuf *, const char *);
+/* A C identifier from any text; never a keyword. */
+char *identifier(Arena *, const char *text);
+/* "3", "batch*3": an INDEX expression for people. */
+void print_dim(StrBuf *, const Context *, Node *);
+/* "f32[1,3,n]" */
+void print_shape(StrBuf *, const Context *, ingot_dtype, int rank, Node *const *dims);
+
+/* ---- render.c ----------------------------------------------------------------------------- */
+
+/* One kernel function as text, without the comment on top. */
+void render_kernel(StrBuf *, const Target *, const Kernel *, const char *function_name);
+
+/* ---- bundle.c, inspect.c ------------------------------------------------------------------ */
+
+/* Writes the bundle; an existing one is replaced, nothing is left on failure. */
+ingot_status bundle_write(Plan *, const Target *, const ingot_options *, const char *dir);
+/* The plan as JSON. */
+void inspect_json(StrBuf *, Plan *, const ingot_options *);
+
+/* ---- runtime_files: the sources of runtime_min, inside the compiler ------------------------ */
+
+typedef struct {
+    const char *name; /* base name; "" ends the list */
+    const unsigned char *data;
+    size_t bytes;
+} RuntimeFile;
+extern const RuntimeFile runtime_files[];
+
+#endif
