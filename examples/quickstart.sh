@@ -16,7 +16,7 @@ make -s -C "$out"
 
 # the driver that rides along would do (build/digits/digits IN OUT); here is a program of our own
 show=build/digits-show
-# shellcheck disable=SC2046
-"${CC:-cc}" -std=c99 -O2 -Wall -Wextra -I"$out" -o "$show" examples/digits/show.c \
+"${CC:-cc}" -std=c99 -O2 -Wall -Wextra -I"$out" -o "$show" examples/digits/show.c -L"$out" -ldigits -lm
+"$show" examples/digits/show.c \
     $(ls "$out"/*.c | grep -v -e /main.c -e /driver.c) -lm
 "$show" examples/digits/samples.txt
