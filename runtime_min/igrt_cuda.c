@@ -1,0 +1,280 @@
+/*
+ * igrt_cuda.c - the CUDA driver API by dlopen. See igrt_cuda.h.
+ */
+#if !defined(_POSIX_C_SOURCE)
+#define _POSIX_C_SOURCE 200809L
+#endif
+
+#include "igrt_cuda.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+/* From cuda.h. */
+enum {
+    CU_STREAM_NON_BLOCKING = 1,
+    CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
+    CU_JIT_ERROR_LOG_BUFFER = 5,
+    CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
+    CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
+};
+enum { SHARED_DEFAULT = 48 * 1024 };
+
+static igrt_status check(igrt_cu *cu, int error)
+{
+    if (error == 0)
+        return IGRT_OK;
+    cu->error = error;
+    return IGRT_ERR_DEVICE;
+}
+
+static igrt_status enter(igrt_cu *cu)
+{
+    return check(cu, cu->cuCtxSetCurrent(cu->context));
+}
+
+static int load(igrt_cu *cu)
+{
+    cu->library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!cu->library)
+        cu->library = dlopen("libcuda.so", RTLD_NOW | RTLD_LOCAL);
+    if (!cu->library)
+        return 0;
+    /* memcpy: ISO C has no conversion from an object pointer to a function pointer */
+#define IGRT_X(name, text, parameters)                                                           \
+    {                                                                                            \
+        void *symbol = dlsym(cu->library, text);                                                 \
+        if (!symbol)                                                                             \
+            return 0;                                                                            \
+        memcpy(&cu->name, &symbol, sizeof symbol);                                               \
+    }
+    IGRT_CU_FUNCTIONS(IGRT_X)
+#undef IGRT_X
+    return 1;
+}
+
+static igrt_status take_context(igrt_cu *cu, void *context)
+{
+    int e = cu->cuInit(0);
+    cu->context = context;
+    if (!e && !context) {
+        e = cu->cuDeviceGet(&cu->device, 0);
+        if (!e)
+            e = cu->cuDevicePrimaryCtxRetain(&cu->context, cu->device);
+        cu->owns_context = e == 0;
+    }
+    return e ? check(cu, e) : enter(cu);
+}
+
+igrt_status igrt_cu_open(igrt_cu *cu, void *context, void *stream)
+{
+    memset(cu, 0, sizeof *cu);
+    igrt_status status = load(cu) ? take_context(cu, context) : IGRT_ERR_DEVICE;
+    cu->stream = stream;
+    if (status == IGRT_OK && !stream) {
+        status = check(cu, cu->cuStreamCreate(&cu->stream, CU_STREAM_NON_BLOCKING));
+        cu->owns_stream = status == IGRT_OK;
+    }
+    if (status != IGRT_OK) {
+        const int error = cu->error;
+        igrt_cu_close(cu);
+        cu->error = error;
+    }
+    return status;
+}
+
+void igrt_cu_close(igrt_cu *cu)
+{
+    if (cu->context)
+        cu->cuCtxSetCurrent(cu->context);
+    if (cu->begin)
+        cu->cuEventDestroy(cu->begin);
+    if (cu->end)
+        cu->cuEventDestroy(cu->end);
+    if (cu->owns_stream)
+        cu->cuStreamDestroy(cu->stream);
+    if (cu->owns_context)
+        cu->cuDevicePrimaryCtxRelease(cu->device);
+    /* the library stays: the driver leaves threads behind */
+    memset(cu, 0, sizeof *cu);
+}
+
+igrt_status igrt_cu_module(igrt_cu *cu, const void *image, void **module, char *log,
+                           size_t log_bytes)
+{
+    int option[2] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *value[2] = {log, (void *)(uintptr_t)log_bytes};
+    const int with_log = log && log_bytes;
+    *module = NULL;
+    if (with_log)
+        log[0] = 0;
+    if (enter(cu))
+        return IGRT_ERR_DEVICE;
+    const int e = cu->cuModuleLoadDataEx(module, image, with_log ? 2 : 0, option, value);
+    if (e == 0)
+        return IGRT_OK;
+    if (with_log)
+        log[log_bytes - 1] = 0;
+    *module = NULL;
+    cu->error = e;
+    return IGRT_ERR_BUILD;
+}
+
+igrt_status igrt_cu_kernel(igrt_cu *cu, void *module, const char *name, unsigned shared_bytes,
+                           void **kernel)
+{
+    *kernel = NULL;
+    if (enter(cu))
+        return IGRT_ERR_DEVICE;
+    int e = cu->cuModuleGetFunction(kernel, module, name);
+    if (!e && shared_bytes > SHARED_DEFAULT)
+        e = cu->cuFuncSetAttribute(*kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                   (int)shared_bytes);
+    return check(cu, e);
+}
+
+igrt_status igrt_cu_buffer(igrt_cu *cu, size_t bytes, const void *data, igrt_cu_ptr *buffer)
+{
+    *buffer = 0;
+    if (enter(cu))
+        return IGRT_ERR_DEVICE;
+    int e = cu->cuMemAlloc(buffer, bytes ? bytes : 1);
+    if (!e && data && bytes) {
+        e = cu->cuMemcpyHtoDAsync(*buffer, data, bytes, cu->stream);
+        if (!e)
+            e = cu->cuStreamSynchronize(cu->stream);
+        if (e) {
+            cu->cuMemFree(*buffer);
+            *buffer = 0;
+        }
+    }
+    return check(cu, e);
+}
+
+igrt_status igrt_cu_launch(igrt_cu *cu, void *kernel, const unsigned grid[3],
+                           const unsigned block[3], unsigned shared_bytes, void **args)
+{
+    if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0)
+        return IGRT_OK;
+    if (enter(cu))
+        return IGRT_ERR_DEVICE;
+    return check(cu, cu->cuLaunchKernel(kernel, grid[0], grid[1], grid[2], block[0], block[1],
+                                        block[2], shared_bytes, cu->stream, args, NULL));
+}
+
+igrt_status igrt_cu_write(igrt_cu *cu, igrt_cu_ptr to, const void *data, size_t bytes)
+{
+    if (bytes == 0)
+        return IGRT_OK;
+    if (enter(cu))
+        return IGRT_ERR_DEVICE;
+    return check(cu, cu->cuMemcpyHtoDAsync(to, data, bytes, cu->stream));
+}
+
+igrt_status igrt_cu_read(igrt_cu *cu, igrt_cu_ptr from, void *data, size_t bytes)
+{
+    if (bytes == 0)
+        return IGRT_OK;
+    if (enter(cu))
+        return IGRT_ERR_DEVICE;
+    return check(cu, cu->cuMemcpyDtoHAsync(data, from, bytes, cu->stream));
+}
+
+igrt_status igrt_cu_copy(igrt_cu *cu, igrt_cu_ptr from, igrt_cu_ptr to, size_t bytes)
+{
+    if (bytes == 0)
+        return IGRT_OK;
+    if (enter(cu))
+        return IGRT_ERR_DEVICE;
+    return check(cu, cu->cuMemcpyDtoDAsync(to, from, bytes, cu->stream));
+}
+
+igrt_status igrt_cu_zero(igrt_cu *cu, igrt_cu_ptr to, size_t bytes)
+{
+    if (bytes == 0)
+        return IGRT_OK;
+    if (enter(cu))
+        return IGRT_ERR_DEVICE;
+    return check(cu, cu->cuMemsetD8Async(to, 0, bytes, cu->stream));
+}
+
+igrt_status igrt_cu_finish(igrt_cu *cu)
+{
+    if (enter(cu))
+        return IGRT_ERR_DEVICE;
+    return check(cu, cu->cuStreamSynchronize(cu->stream));
+}
+
+igrt_status igrt_cu_time_begin(igrt_cu *cu)
+{
+    if (enter(cu))
+        return IGRT_ERR_DEVICE;
+    int e = cu->begin ? 0 : cu->cuEventCreate(&cu->begin, 0);
+    if (!e && !cu->end)
+        e = cu->cuEventCreate(&cu->end, 0);
+    return check(cu, e ? e : cu->cuEventRecord(cu->begin, cu->stream));
+}
+
+igrt_status igrt_cu_time_end(igrt_cu *cu, uint64_t *nanoseconds)
+{
+    float ms = 0;
+    *nanoseconds = 0;
+    if (enter(cu))
+        return IGRT_ERR_DEVICE;
+    int e = cu->cuEventRecord(cu->end, cu->stream);
+    if (!e)
+        e = cu->cuEventSynchronize(cu->end);
+    if (!e)
+        e = cu->cuEventElapsedTime(&ms, cu->begin, cu->end);
+    if (!e && ms > 0)
+        *nanoseconds = (uint64_t)((double)ms * 1e6);
+    return check(cu, e);
+}
+
+igrt_status igrt_cu_capture_begin(igrt_cu *cu)
+{
+    if (enter(cu))
+        return IGRT_ERR_DEVICE;
+    return check(cu, cu->cuStreamBeginCapture(cu->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+}
+
+igrt_status igrt_cu_capture_end(igrt_cu *cu, void **graph)
+{
+    void *recorded = NULL;
+    *graph = NULL;
+    if (enter(cu))
+        return IGRT_ERR_DEVICE;
+    int e = cu->cuStreamEndCapture(cu->stream, &recorded);
+    if (!e)
+        e = cu->cuGraphInstantiate(graph, recorded, 0);
+    if (recorded)
+        cu->cuGraphDestroy(recorded);
+    if (e)
+        *graph = NULL;
+    return check(cu, e);
+}
+
+igrt_status igrt_cu_replay(igrt_cu *cu, void *graph)
+{
+    if (enter(cu))
+        return IGRT_ERR_DEVICE;
+    return check(cu, cu->cuGraphLaunch(graph, cu->stream));
+}
+
+void igrt_cu_free_buffer(igrt_cu *cu, igrt_cu_ptr buffer)
+{
+    if (buffer && enter(cu) == IGRT_OK)
+        cu->cuMemFree(buffer);
+}
+
+void igrt_cu_free_module(igrt_cu *cu, void *module)
+{
+    if (module && enter(cu) == IGRT_OK)
+        cu->cuModuleUnload(module);
+}
+
+void igrt_cu_free_graph(igrt_cu *cu, void *graph)
+{
+    if (graph && enter(cu) == IGRT_OK)
+        cu->cuGraphExecDestroy(graph);
+}

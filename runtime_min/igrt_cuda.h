@@ -1,0 +1,113 @@
+/*
+ * igrt_cuda.h - what the host side of a CUDA bundle calls.
+ *
+ * The driver (libcuda.so.1) is opened at run time with declarations of our own: a bundle needs no CUDA
+ * toolkit to build or run. All state is in igrt_cu and in handles that the caller keeps; nothing is
+ * allocated on the host. Device memory is a plain number, so a planned buffer is arena + offset.
+ *
+ * Every function returns IGRT_OK, IGRT_ERR_DEVICE or IGRT_ERR_BUILD; igrt_cu.error then has the
+ * CUresult. Each call makes the context current in its thread first and restores nothing; one igrt_cu
+ * belongs to one thread at a time.
+ */
+#ifndef IGRT_CUDA_H
+#define IGRT_CUDA_H
+
+#include "igrt.h"
+
+/* cuMemAlloc aligns to this; planned buffers may too. */
+#define IGRT_CU_ALIGN 256
+
+typedef unsigned long long igrt_cu_ptr; /* CUdeviceptr */
+
+/* X(name, symbol, parameters): the entry points; all return CUresult. */
+#define IGRT_CU_FUNCTIONS(X)                                                                     \
+    X(cuInit, "cuInit", (unsigned))                                                              \
+    X(cuDeviceGet, "cuDeviceGet", (int *, int))                                                  \
+    X(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", (void **, int))                      \
+    X(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2", (int))                          \
+    X(cuCtxSetCurrent, "cuCtxSetCurrent", (void *))                                              \
+    X(cuStreamCreate, "cuStreamCreate", (void **, unsigned))                                     \
+    X(cuStreamDestroy, "cuStreamDestroy_v2", (void *))                                           \
+    X(cuStreamSynchronize, "cuStreamSynchronize", (void *))                                      \
+    X(cuModuleLoadDataEx, "cuModuleLoadDataEx", (void **, const void *, unsigned, int *, void **)) \
+    X(cuModuleUnload, "cuModuleUnload", (void *))                                                \
+    X(cuModuleGetFunction, "cuModuleGetFunction", (void **, void *, const char *))               \
+    X(cuFuncSetAttribute, "cuFuncSetAttribute", (void *, int, int))                              \
+    X(cuMemAlloc, "cuMemAlloc_v2", (igrt_cu_ptr *, size_t))                                      \
+    X(cuMemFree, "cuMemFree_v2", (igrt_cu_ptr))                                                  \
+    X(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2", (igrt_cu_ptr, const void *, size_t, void *))    \
+    X(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2", (void *, igrt_cu_ptr, size_t, void *))          \
+    X(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2", (igrt_cu_ptr, igrt_cu_ptr, size_t, void *))     \
+    X(cuMemsetD8Async, "cuMemsetD8Async", (igrt_cu_ptr, unsigned char, size_t, void *))          \
+    X(cuLaunchKernel, "cuLaunchKernel",                                                          \
+      (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *,     \
+       void **, void **))                                                                        \
+    X(cuEventCreate, "cuEventCreate", (void **, unsigned))                                       \
+    X(cuEventRecord, "cuEventRecord", (void *, void *))                                          \
+    X(cuEventSynchronize, "cuEventSynchronize", (void *))                                        \
+    X(cuEventElapsedTime, "cuEventElapsedTime", (float *, void *, void *))                       \
+    X(cuEventDestroy, "cuEventDestroy_v2", (void *))                                             \
+    X(cuStreamBeginCapture, "cuStreamBeginCapture_v2", (void *, int))                            \
+    X(cuStreamEndCapture, "cuStreamEndCapture", (void *, void **))                               \
+    X(cuGraphInstantiate, "cuGraphInstantiateWithFlags", (void **, void *, unsigned long long))  \
+    X(cuGraphLaunch, "cuGraphLaunch", (void *, void *))                                          \
+    X(cuGraphExecDestroy, "cuGraphExecDestroy", (void *))                                        \
+    X(cuGraphDestroy, "cuGraphDestroy", (void *))
+
+typedef struct igrt_cu {
+    void *library, *context, *stream;
+    void *begin, *end; /* events of igrt_cu_time_begin and igrt_cu_time_end */
+    int device, owns_context, owns_stream;
+    int error; /* CUresult of the last call that failed; 0 if the driver itself is missing */
+#define IGRT_X(name, symbol, parameters) int(*name) parameters;
+    IGRT_CU_FUNCTIONS(IGRT_X)
+#undef IGRT_X
+} igrt_cu;
+
+/* Opens the driver. context NULL: the primary context of device 0; stream NULL: a stream of our own.
+ * On failure nothing stays open. */
+igrt_status igrt_cu_open(igrt_cu *cu, void *context, void *stream);
+
+/* Releases what igrt_cu_open made; harmless on a cleared struct. */
+void igrt_cu_close(igrt_cu *cu);
+
+/* Loads a cubin, fatbin or zero-terminated PTX. If it fails, *module is NULL and log, if given, has the
+ * text of the PTX compiler. */
+igrt_status igrt_cu_module(igrt_cu *cu, const void *image, void **module, char *log,
+                           size_t log_bytes);
+
+/* A kernel; shared_bytes of dynamic shared memory beyond 48 KB are allowed for here. */
+igrt_status igrt_cu_kernel(igrt_cu *cu, void *module, const char *name, unsigned shared_bytes,
+                           void **kernel);
+
+/* Device memory, at least one byte, filled from data if not NULL. */
+igrt_status igrt_cu_buffer(igrt_cu *cu, size_t bytes, const void *data, igrt_cu_ptr *buffer);
+
+/* Enqueues; args[i] points to argument i. A grid size of 0 enqueues nothing. */
+igrt_status igrt_cu_launch(igrt_cu *cu, void *kernel, const unsigned grid[3],
+                           const unsigned block[3], unsigned shared_bytes, void **args);
+
+/* Enqueued in order; data of write and read must stay until igrt_cu_finish. */
+igrt_status igrt_cu_write(igrt_cu *cu, igrt_cu_ptr to, const void *data, size_t bytes);
+igrt_status igrt_cu_read(igrt_cu *cu, igrt_cu_ptr from, void *data, size_t bytes);
+igrt_status igrt_cu_copy(igrt_cu *cu, igrt_cu_ptr from, igrt_cu_ptr to, size_t bytes);
+igrt_status igrt_cu_zero(igrt_cu *cu, igrt_cu_ptr to, size_t bytes);
+
+/* Waits until all that was enqueued is done. */
+igrt_status igrt_cu_finish(igrt_cu *cu);
+
+/* Device time between the two calls; end waits. Not inside a capture. */
+igrt_status igrt_cu_time_begin(igrt_cu *cu);
+igrt_status igrt_cu_time_end(igrt_cu *cu, uint64_t *nanoseconds);
+
+/* What is enqueued between the two becomes a graph instead of running; it replays as often as wanted. */
+igrt_status igrt_cu_capture_begin(igrt_cu *cu);
+igrt_status igrt_cu_capture_end(igrt_cu *cu, void **graph);
+igrt_status igrt_cu_replay(igrt_cu *cu, void *graph);
+
+/* Release handles; NULL and 0 are allowed. */
+void igrt_cu_free_buffer(igrt_cu *cu, igrt_cu_ptr buffer);
+void igrt_cu_free_module(igrt_cu *cu, void *module);
+void igrt_cu_free_graph(igrt_cu *cu, void *graph);
+
+#endif

@@ -1,0 +1,312 @@
+/*
+ * igrt_opencl.c - OpenCL 1.2 by dlopen. See igrt_opencl.h.
+ */
+#if !defined(_POSIX_C_SOURCE)
+#define _POSIX_C_SOURCE 200809L
+#endif
+
+#include "igrt_opencl.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+/* From the specification (and CL/cl.h). */
+enum {
+    CL_TRUE = 1,
+    CL_DEVICE_MEM_BASE_ADDR_ALIGN = 0x1019,
+    CL_DEVICE_PLATFORM = 0x1031,
+    CL_CONTEXT_PLATFORM = 0x1084,
+    CL_QUEUE_CONTEXT = 0x1090,
+    CL_QUEUE_DEVICE = 0x1091,
+    CL_QUEUE_PROPERTIES = 0x1093,
+    CL_QUEUE_PROFILING_ENABLE = 2,
+    CL_MEM_READ_WRITE = 1,
+    CL_MEM_READ_ONLY = 4,
+    CL_MEM_COPY_HOST_PTR = 32,
+    CL_BUFFER_CREATE_TYPE_REGION = 0x1220,
+    CL_PROGRAM_BUILD_LOG = 0x1183,
+    CL_PROFILING_COMMAND_START = 0x1282,
+    CL_PROFILING_COMMAND_END = 0x1283
+};
+#define DEVICE_GPU UINT64_C(4)
+#define DEVICE_ALL UINT64_C(0xffffffff)
+
+enum { MAX_PLATFORMS = 16 };
+
+static igrt_status check(igrt_cl *cl, int32_t error)
+{
+    if (error == 0)
+        return IGRT_OK;
+    cl->error = error;
+    return IGRT_ERR_DEVICE;
+}
+
+/* A handle that came with an error code. */
+static igrt_status check_handle(igrt_cl *cl, int32_t error, void **handle)
+{
+    if (error)
+        *handle = NULL;
+    return check(cl, error);
+}
+
+static int load(igrt_cl *cl)
+{
+    cl->library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!cl->library)
+        cl->library = dlopen("libOpenCL.so", RTLD_NOW | RTLD_LOCAL);
+    if (!cl->library)
+        return 0;
+    /* memcpy: ISO C has no conversion from an object pointer to a function pointer */
+#define IGRT_X(result, name, parameters)                                                         \
+    {                                                                                            \
+        void *symbol = dlsym(cl->library, #name);                                                \
+        if (!symbol)                                                                             \
+            return 0;                                                                            \
+        memcpy(&cl->name, &symbol, sizeof symbol);                                               \
+    }
+    IGRT_CL_FUNCTIONS(IGRT_X)
+#undef IGRT_X
+    return 1;
+}
+
+/* The first device of the type on any platform, or NULL. */
+static void *find_device(igrt_cl *cl, uint64_t type)
+{
+    void *platform[MAX_PLATFORMS], *device;
+    uint32_t n = 0, found;
+    cl->error = cl->clGetPlatformIDs(MAX_PLATFORMS, platform, &n);
+    if (cl->error)
+        return NULL;
+    for (uint32_t i = 0; i < n && i < MAX_PLATFORMS; i++) {
+        found = 0;
+        cl->error = cl->clGetDeviceIDs(platform[i], type, 1, &device, &found);
+        if (cl->error == 0 && found > 0)
+            return device;
+    }
+    return NULL;
+}
+
+static igrt_status take_queue(igrt_cl *cl, void *queue)
+{
+    uint64_t properties = 0;
+    cl->queue = queue;
+    int32_t e = cl->clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof(void *), &cl->context, NULL);
+    if (!e)
+        e = cl->clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof(void *), &cl->device, NULL);
+    if (!e)
+        e = cl->clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof properties, &properties,
+                                      NULL);
+    cl->profiling = (properties & CL_QUEUE_PROFILING_ENABLE) != 0;
+    return check(cl, e);
+}
+
+static igrt_status make_queue(igrt_cl *cl, void *device, int profile)
+{
+    int32_t e = 0;
+    void *platform = NULL;
+    if (!device)
+        device = find_device(cl, DEVICE_GPU);
+    if (!device)
+        device = find_device(cl, DEVICE_ALL);
+    if (!device)
+        return IGRT_ERR_DEVICE;
+    cl->device = device;
+    e = cl->clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof(void *), &platform, NULL);
+    if (e)
+        return check(cl, e);
+    const intptr_t properties[3] = {CL_CONTEXT_PLATFORM, (intptr_t)platform, 0};
+    cl->owns_queue = 1;
+    cl->context = cl->clCreateContext(properties, 1, &device, NULL, NULL, &e);
+    if (e)
+        return check_handle(cl, e, &cl->context);
+    cl->profiling = profile != 0;
+    cl->queue = cl->clCreateCommandQueue(cl->context, device,
+                                         profile ? CL_QUEUE_PROFILING_ENABLE : 0, &e);
+    return check_handle(cl, e, &cl->queue);
+}
+
+igrt_status igrt_cl_open(igrt_cl *cl, void *device, void *queue, int profile)
+{
+    uint32_t align_bits = 0;
+    int32_t error;
+    memset(cl, 0, sizeof *cl);
+    igrt_status status = load(cl) ? IGRT_OK : IGRT_ERR_DEVICE;
+    if (status == IGRT_OK)
+        status = queue ? take_queue(cl, queue) : make_queue(cl, device, profile);
+    if (status == IGRT_OK)
+        status = check(cl, cl->clGetDeviceInfo(cl->device, CL_DEVICE_MEM_BASE_ADDR_ALIGN,
+                                               sizeof align_bits, &align_bits, NULL));
+    if (status == IGRT_OK && align_bits / 8 > IGRT_CL_ALIGN)
+        status = IGRT_ERR_DEVICE;
+    if (status != IGRT_OK) {
+        error = cl->error;
+        igrt_cl_close(cl);
+        cl->error = error;
+    }
+    return status;
+}
+
+void igrt_cl_close(igrt_cl *cl)
+{
+    if (cl->owns_queue && cl->queue) {
+        cl->clFinish(cl->queue);
+        cl->clReleaseCommandQueue(cl->queue);
+    }
+    if (cl->owns_queue && cl->context)
+        cl->clReleaseContext(cl->context);
+    /* the library stays: drivers leave threads behind that would lose their code */
+    memset(cl, 0, sizeof *cl);
+}
+
+static void get_log(igrt_cl *cl, void *program, char *log, size_t log_bytes)
+{
+    static const char too_long[] = "(the build log does not fit)";
+    if (!log || log_bytes == 0)
+        return;
+    log[0] = 0;
+    if (cl->clGetProgramBuildInfo(program, cl->device, CL_PROGRAM_BUILD_LOG, log_bytes, log, NULL) &&
+        log_bytes >= sizeof too_long)
+        memcpy(log, too_long, sizeof too_long);
+    log[log_bytes - 1] = 0;
+}
+
+igrt_status igrt_cl_build(igrt_cl *cl, const char *const *source, int n, const char *options,
+                          void **program, char *log, size_t log_bytes)
+{
+    int32_t e = 0;
+    if (log && log_bytes)
+        log[0] = 0;
+    /* OpenCL's prototype lacks a const; it does not write */
+    *program = cl->clCreateProgramWithSource(cl->context, (uint32_t)n, (const char **)(uintptr_t)source,
+                                             NULL, &e);
+    if (e)
+        return check_handle(cl, e, program);
+    e = cl->clBuildProgram(*program, 1, &cl->device, options, NULL, NULL);
+    if (e == 0)
+        return IGRT_OK;
+    cl->error = e;
+    get_log(cl, *program, log, log_bytes);
+    cl->clReleaseProgram(*program);
+    *program = NULL;
+    return IGRT_ERR_BUILD;
+}
+
+igrt_status igrt_cl_kernel(igrt_cl *cl, void *program, const char *name, void **kernel)
+{
+    int32_t e = 0;
+    *kernel = cl->clCreateKernel(program, name, &e);
+    return check_handle(cl, e, kernel);
+}
+
+igrt_status igrt_cl_buffer(igrt_cl *cl, size_t bytes, const void *data, void **buffer)
+{
+    int32_t e = 0;
+    const uint64_t flags = data && bytes ? CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR : CL_MEM_READ_WRITE;
+    void *host = data && bytes ? (void *)(uintptr_t)data : NULL; /* only read */
+    *buffer = cl->clCreateBuffer(cl->context, flags, bytes ? bytes : 1, host, &e);
+    return check_handle(cl, e, buffer);
+}
+
+igrt_status igrt_cl_part(igrt_cl *cl, void *buffer, size_t offset, size_t bytes, void **part)
+{
+    int32_t e = 0;
+    const size_t region[2] = {offset, bytes ? bytes : 1};
+    *part = cl->clCreateSubBuffer(buffer, 0, CL_BUFFER_CREATE_TYPE_REGION, region, &e);
+    return check_handle(cl, e, part);
+}
+
+igrt_status igrt_cl_arg_buffer(igrt_cl *cl, void *kernel, int i, void *buffer)
+{
+    return check(cl, cl->clSetKernelArg(kernel, (uint32_t)i, sizeof buffer, &buffer));
+}
+
+igrt_status igrt_cl_arg_value(igrt_cl *cl, void *kernel, int i, const void *value, size_t bytes)
+{
+    return check(cl, cl->clSetKernelArg(kernel, (uint32_t)i, bytes, value));
+}
+
+igrt_status igrt_cl_launch(igrt_cl *cl, void *kernel, int dims, const size_t *global,
+                           const size_t *local, void **event)
+{
+    if (event)
+        *event = NULL;
+    for (int d = 0; d < dims; d++)
+        if (global[d] == 0)
+            return IGRT_OK;
+    return check(cl, cl->clEnqueueNDRangeKernel(cl->queue, kernel, (uint32_t)dims, NULL, global, local,
+                                                0, NULL, event));
+}
+
+igrt_status igrt_cl_write(igrt_cl *cl, void *buffer, size_t offset, const void *data, size_t bytes)
+{
+    if (bytes == 0)
+        return IGRT_OK;
+    return check(cl, cl->clEnqueueWriteBuffer(cl->queue, buffer, CL_TRUE, offset, bytes, data, 0, NULL,
+                                              NULL));
+}
+
+igrt_status igrt_cl_read(igrt_cl *cl, void *buffer, size_t offset, void *data, size_t bytes)
+{
+    if (bytes == 0)
+        return IGRT_OK;
+    return check(cl, cl->clEnqueueReadBuffer(cl->queue, buffer, CL_TRUE, offset, bytes, data, 0, NULL,
+                                             NULL));
+}
+
+igrt_status igrt_cl_copy(igrt_cl *cl, void *from, size_t from_offset, void *to, size_t to_offset,
+                         size_t bytes)
+{
+    if (bytes == 0)
+        return IGRT_OK;
+    return check(cl, cl->clEnqueueCopyBuffer(cl->queue, from, to, from_offset, to_offset, bytes, 0,
+                                             NULL, NULL));
+}
+
+igrt_status igrt_cl_zero(igrt_cl *cl, void *buffer, size_t offset, size_t bytes)
+{
+    const uint8_t zero = 0;
+    if (bytes == 0)
+        return IGRT_OK;
+    return check(cl, cl->clEnqueueFillBuffer(cl->queue, buffer, &zero, 1, offset, bytes, 0, NULL,
+                                             NULL));
+}
+
+igrt_status igrt_cl_finish(igrt_cl *cl)
+{
+    return check(cl, cl->clFinish(cl->queue));
+}
+
+igrt_status igrt_cl_elapsed(igrt_cl *cl, void *event, uint64_t *nanoseconds)
+{
+    uint64_t begin = 0, end = 0;
+    *nanoseconds = 0;
+    if (!event)
+        return IGRT_OK;
+    int32_t e = cl->clWaitForEvents(1, &event);
+    if (!e && cl->profiling)
+        e = cl->clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, 8, &begin, NULL);
+    if (!e && cl->profiling)
+        e = cl->clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, 8, &end, NULL);
+    cl->clReleaseEvent(event);
+    if (!e)
+        *nanoseconds = end - begin;
+    return check(cl, e);
+}
+
+void igrt_cl_free_buffer(igrt_cl *cl, void *buffer)
+{
+    if (buffer)
+        cl->clReleaseMemObject(buffer);
+}
+
+void igrt_cl_free_kernel(igrt_cl *cl, void *kernel)
+{
+    if (kernel)
+        cl->clReleaseKernel(kernel);
+}
+
+void igrt_cl_free_program(igrt_cl *cl, void *program)
+{
+    if (program)
+        cl->clReleaseProgram(program);
+}
