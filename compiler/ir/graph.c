@@ -1,0 +1,52 @@
+/* graph.c - walking graphs of any depth: an explicit stack, never recursion. */
+#include <string.h>
+
+#include "compiler.h"
+
+/* Depth-first post-order over sources.  Ids are dense within a context, so "seen" is a bit array
+ * as long as the greatest id of the roots: sources have smaller ids than their users. */
+Node **graph_toposort(Arena *a, int nroot, Node *const *roots, int *n)
+{
+    typedef struct {
+        Node *node;
+        uint32_t next;
+    } Frame;
+    uint32_t top = 0;
+    for (int i = 0; i < nroot; i++)
+        if (roots[i]->id >= top)
+            top = roots[i]->id + 1;
+    size_t words = (size_t)top / 64 + 1, cap = 256, depth = 0;
+    Arena *scratch = arena_new();
+    uint64_t *seen = NEWN(scratch, uint64_t, words);
+    Frame *stack = NEWN(scratch, Frame, cap);
+    Node **order = NULL;
+    *n = 0;
+    for (int i = 0; i < nroot; i++) {
+        if (seen[roots[i]->id / 64] >> (roots[i]->id % 64) & 1)
+            continue;
+        seen[roots[i]->id / 64] |= UINT64_C(1) << (roots[i]->id % 64);
+        stack[depth++] = (Frame){roots[i], 0};
+        while (depth) {
+            Frame *f = &stack[depth - 1];
+            if (f->next == f->node->nsrc) {
+                vec_push(a, order, *n, f->node);
+                depth--;
+                continue;
+            }
+            Node *s = f->node->src[f->next++];
+            uint64_t bit = UINT64_C(1) << (s->id % 64);
+            if (seen[s->id / 64] & bit)
+                continue;
+            seen[s->id / 64] |= bit;
+            if (depth == cap) {
+                Frame *grown = NEWN(scratch, Frame, cap * 2);
+                memcpy((void *)grown, (void *)stack, cap * sizeof *stack);
+                stack = grown;
+                cap *= 2;
+            }
+            stack[depth++] = (Frame){s, 0};
+        }
+    }
+    arena_free(scratch);
+    return order;
+}

@@ -1,0 +1,76 @@
+/* recombine.c - puts quotients and remainders in a sum together again.
+ *
+ *     x/d * d*q + x%d * q          ->  x*q
+ *     x/b%a * b*q + x%b * q        ->  x%(a*b) * q
+ *
+ * This is what makes a reshape there and back the identity.  Every rule removes a division, so
+ * repeating until nothing changes ends. */
+#include "symbolic.h"
+
+/* p without terms i and j, plus scale * e. */
+static bool exchange(Poly *p, int i, int j, Node *e, int64_t scale)
+{
+    Poly q = *p;
+    Term a = p->t[i], b = p->t[j];
+    if (!poly_add_term(&q, a.base, -a.coef) || !poly_add_term(&q, b.base, -b.coef) ||
+        !poly_add(&q, e, scale))
+        return false;
+    *p = q;
+    return true;
+}
+
+/* t = q * d * f for some factor f of t with the given op; returns f. */
+static Node *factor_of(Context *c, Term t, Node *d, int64_t q, Op op)
+{
+    Node *f[MONO_FACTORS];
+    int64_t k, v;
+    if (idx_value(d, &k)) {
+        bool match = t.base->op == (int)op && !__builtin_mul_overflow(k, q, &v) && v == t.coef;
+        return match ? t.base : NULL;
+    }
+    int n = mono_factors(t.base, f);
+    for (int i = 0; i < n; i++) {
+        if (f[i]->op != (int)op)
+            continue;
+        Poly p;
+        Node *product = idx_mul(c, d, f[i]);
+        if (poly_of(&p, product) && p.n == 1 && p.k == 0 && p.t[0].base == t.base &&
+            !__builtin_mul_overflow(p.t[0].coef, q, &v) && v == t.coef)
+            return f[i];
+    }
+    return NULL;
+}
+
+/* Term i is rem = x % d with factor q; term j may be its quotient, or the remainder of it. */
+static bool join(Context *c, Poly *p, int i, int j)
+{
+    Node *rem = p->t[i].base, *x = rem->src[0], *d = rem->src[1];
+    int64_t q = p->t[i].coef;
+    Node *quot = factor_of(c, p->t[j], d, q, OP_FLOORDIV);
+    if (quot && quot->src[1] == d && prove_positive(d, x)) {
+        if (quot->src[0] == x)
+            return exchange(p, i, j, x, q);
+        if (idx_mod(c, quot->src[0], d) == rem)
+            return exchange(p, i, j, quot->src[0], q);
+    }
+    Node *outer = factor_of(c, p->t[j], d, q, OP_MOD);
+    if (!outer || d->lo < 1 || outer->src[1]->lo < 1)
+        return false;
+    Node *y = idx_div(c, x, d);
+    if (outer->src[0] != y && idx_mod(c, y, outer->src[1]) != outer)
+        return false;
+    Node *both = idx_mul(c, d, outer->src[1]);
+    return !idx_is(both, INT64_MAX) && exchange(p, i, j, idx_mod(c, x, both), q);
+}
+
+bool poly_recombine(Context *c, Poly *p)
+{
+    for (int i = 0; i < p->n && p->n > 1; i++) {
+        if (p->t[i].base->op != OP_MOD)
+            continue;
+        for (int j = 0; j < p->n; j++)
+            if (j != i && join(c, p, i, j))
+                return true;
+    }
+    return false;
+}
