@@ -12,17 +12,35 @@ ingot_tensor *ingot_sigmoid(ingot_context *, ingot_tensor *);
 ingot_tensor *ingot_softplus(ingot_context *, ingot_tensor *);
 ingot_tensor *ingot_gelu(ingot_context *, ingot_tensor *, bool tanh_form);
 ingot_tensor *ingot_clamp(ingot_context *, ingot_tensor *, double lo, double hi);
+ingot_tensor *ingot_leaky_relu(ingot_context *, ingot_tensor *, double alpha);
+ingot_tensor *ingot_prelu(ingot_context *, ingot_tensor *, ingot_tensor *slope); /* slope broadcasts */
+ingot_tensor *ingot_elu(ingot_context *, ingot_tensor *, double alpha);
+ingot_tensor *ingot_selu(ingot_context *, ingot_tensor *, double alpha, double gamma);
+ingot_tensor *ingot_celu(ingot_context *, ingot_tensor *, double alpha);
+ingot_tensor *ingot_hard_sigmoid(ingot_context *, ingot_tensor *, double alpha, double beta);
+ingot_tensor *ingot_hard_swish(ingot_context *, ingot_tensor *);
+ingot_tensor *ingot_swish(ingot_context *, ingot_tensor *, double beta); /* beta 1: SiLU */
+ingot_tensor *ingot_mish(ingot_context *, ingot_tensor *);
+ingot_tensor *ingot_softsign(ingot_context *, ingot_tensor *);
+ingot_tensor *ingot_thresholded_relu(ingot_context *, ingot_tensor *, double alpha);
+ingot_tensor *ingot_soft_shrink(ingot_context *, ingot_tensor *, double lambda, double bias);
 
 /* Linear algebra.  matmul follows numpy.matmul (1-D operands, broadcast batches); accumulates in
  * the accumulate type of the dtype. */
 ingot_tensor *ingot_matmul(ingot_context *, ingot_tensor *a, ingot_tensor *b);
 /* y = x w^T + b with w [out, in], b [out] or NULL: the layout of safetensors checkpoints. */
 ingot_tensor *ingot_linear(ingot_context *, ingot_tensor *x, ingot_tensor *w, ingot_tensor *b);
+/* alpha a b + beta d of matrices, transposed where asked; d broadcasts and may be NULL. */
+ingot_tensor *ingot_gemm(ingot_context *, ingot_tensor *a, ingot_tensor *b, ingot_tensor *d, double alpha,
+                         double beta, bool trans_a, bool trans_b);
 ingot_tensor *ingot_einsum(ingot_context *, const char *equation, int n, ingot_tensor *const *operands);
 
 /* Softmax family along one axis (may be negative); max-subtracted. */
 ingot_tensor *ingot_softmax(ingot_context *, ingot_tensor *, int axis);
 ingot_tensor *ingot_log_softmax(ingot_context *, ingot_tensor *, int axis);
+ingot_tensor *ingot_hardmax(ingot_context *, ingot_tensor *, int axis);
+/* log sum e^x over a set of axes. */
+ingot_tensor *ingot_logsumexp(ingot_context *, ingot_tensor *, unsigned axes, bool keepdims);
 
 /* n-d convolution: x [N, C, d...], w [M, C/group, k...], b [M] or NULL; arrays have one entry per
  * spatial axis; pads_lo/pads_hi are zeros added before and after. */
@@ -39,17 +57,50 @@ ingot_tensor *ingot_max_pool(ingot_context *, ingot_tensor *x, const int64_t *ke
 ingot_tensor *ingot_avg_pool(ingot_context *, ingot_tensor *x, const int64_t *kernel, const int64_t *strides,
                              const int64_t *dilations, const int64_t *pads_lo, const int64_t *pads_hi,
                              bool count_pads);
+/* The same with extra_hi more padding after pads_hi that is never counted (ceil mode); may be NULL. */
+ingot_tensor *ingot_avg_pool_ceil(ingot_context *, ingot_tensor *x, const int64_t *kernel,
+                                  const int64_t *strides, const int64_t *dilations, const int64_t *pads_lo,
+                                  const int64_t *pads_hi, const int64_t *extra_hi, bool count_pads);
+/* Where max_pool found its values: flat i64 positions in x, in row-major order or with the spatial axes
+ * in reverse order. */
+ingot_tensor *ingot_max_pool_indices(ingot_context *, ingot_tensor *x, const int64_t *kernel,
+                                     const int64_t *strides, const int64_t *dilations,
+                                     const int64_t *pads_lo, const int64_t *pads_hi, bool column_major);
+/* (sum |x|^p)^(1/p) over windows; over whole axes. */
+ingot_tensor *ingot_lp_pool(ingot_context *, ingot_tensor *x, double p, const int64_t *kernel,
+                            const int64_t *strides, const int64_t *dilations, const int64_t *pads_lo,
+                            const int64_t *pads_hi);
+ingot_tensor *ingot_lp_reduce(ingot_context *, ingot_tensor *x, double p, unsigned axes, bool keepdims);
 
 /* Normalisations.  Statistics in f32 or wider. scale / bias may be NULL; they broadcast to x's shape. */
 ingot_tensor *ingot_batch_norm(ingot_context *, ingot_tensor *x, ingot_tensor *scale, ingot_tensor *bias,
                                ingot_tensor *mean, ingot_tensor *var, double eps); /* channel axis 1 */
 ingot_tensor *ingot_layer_norm(ingot_context *, ingot_tensor *x, int axis, ingot_tensor *scale,
                                ingot_tensor *bias, double eps);
+/* Also gives the mean and 1 / sqrt(var + eps), in the wide dtype, size 1 along the axes; may be NULL. */
+ingot_tensor *ingot_layer_norm_stats(ingot_context *, ingot_tensor *x, int axis, ingot_tensor *scale,
+                                     ingot_tensor *bias, double eps, ingot_tensor **mean,
+                                     ingot_tensor **inv_std);
 ingot_tensor *ingot_rms_norm(ingot_context *, ingot_tensor *x, int axis, ingot_tensor *scale, double eps);
+ingot_tensor *ingot_instance_norm(ingot_context *, ingot_tensor *x, ingot_tensor *scale, ingot_tensor *bias,
+                                  double eps);
+ingot_tensor *ingot_group_norm(ingot_context *, ingot_tensor *x, int64_t groups, ingot_tensor *scale,
+                               ingot_tensor *bias, double eps); /* scale, bias per channel */
+ingot_tensor *ingot_mean_variance_norm(ingot_context *, ingot_tensor *x, unsigned axes);
+ingot_tensor *ingot_lp_norm(ingot_context *, ingot_tensor *x, int axis, double p);
+ingot_tensor *ingot_lrn(ingot_context *, ingot_tensor *x, int64_t size, double alpha, double beta, double bias);
 
 /* Positions (i64 [rank, n]) of the nonzero elements in row-major order; n is a run-time dim. */
 ingot_tensor *ingot_nonzero(ingot_context *, ingot_tensor *);
 /* The k greatest (or smallest) along an axis, sorted; ties by index. out[0] values, out[1] i64 indices. */
+ingot_tensor *ingot_compress(ingot_context *, ingot_tensor *x, ingot_tensor *condition, int axis); /* -1: flat */
+/* out: the different slices along axis (-1: elements), index of the first of each, for each of x's its place
+ * among them, how often each comes. */
+void ingot_unique(ingot_context *, ingot_tensor *, int axis, bool sorted, ingot_tensor *out[4]);
+/* ONNX NonMaxSuppression: i64 [count, 3] of (batch, class, box); all but boxes and scores may be NULL. */
+ingot_tensor *ingot_nms(ingot_context *, ingot_tensor *boxes, ingot_tensor *scores, ingot_tensor *most_per_class,
+                        ingot_tensor *iou, ingot_tensor *least_score, bool centered);
+ingot_tensor *ingot_det(ingot_context *, ingot_tensor *); /* [..., n, n] -> [...] */
 void ingot_topk(ingot_context *, ingot_tensor *, ingot_dim *k, int axis, bool largest, ingot_tensor *out[2]);
 
 #endif

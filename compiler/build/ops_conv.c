@@ -1,0 +1,156 @@
+/* ops_conv.c - convolution and its transpose, of any number of spatial axes, grouped.
+ *
+ *     x [N, C, d...] -> pad -> windows [N, G, 1, C/G, o..., k...]
+ *     w [M, C/G, k...]      ->         [1, G, M/G, C/G, 1..., k...]
+ *     y = sum over (C/G, k...) of the product -> [N, M, o...]
+ *
+ * The transpose stuffs stride - 1 zeros between the elements of x and convolves with the flipped
+ * weights of swapped channels (ONNX Conv, ConvTranspose). */
+#include "ops.h"
+
+/* Zeros around the spatial axes; negative amounts crop. */
+static ingot_tensor *pad_spatial(ingot_context *c, ingot_tensor *x, const int64_t *lo,
+                                 const int64_t *hi)
+{
+    int64_t l[INGOT_MAX_RANK] = {0}, h[INGOT_MAX_RANK] = {0};
+    for (int i = 2; i < ingot_rank(x); i++) {
+        l[i] = lo ? lo[i - 2] : 0;
+        h[i] = hi ? hi[i - 2] : 0;
+    }
+    return ingot_pad_c(c, x, l, h, 0);
+}
+
+static bool conv_check(ingot_context *c, const char *what, ingot_tensor *x, ingot_tensor *w,
+                       int64_t group)
+{
+    int rank = ingot_rank(x);
+    if (rank < 3 || ingot_rank(w) != rank || rank - 2 > (INGOT_MAX_RANK - 4) / 2) {
+        ingot_error(c, INGOT_INVALID,
+                    "%s: x has rank %d and w rank %d; both must have rank 2 + spatial axes", what, rank,
+                    ingot_rank(w));
+        return false;
+    }
+    for (int i = 0; i < rank; i++)
+        if (!ingot_dim_is_const(ingot_shape(w, i), NULL) ||
+            (i == 1 && !ingot_dim_is_const(ingot_shape(x, i), NULL))) {
+            ingot_error(c, INGOT_UNSUPPORTED, "%s: channels and kernel sizes must be constants", what);
+            return false;
+        }
+    if (group < 1) {
+        ingot_error(c, INGOT_INVALID, "%s: group %lld; it must be at least 1", what, (long long)group);
+        return false;
+    }
+    if (ingot_dtype_of(x) != ingot_dtype_of(w)) {
+        ingot_error(c, INGOT_INVALID, "%s: x is %s, w is %s; cast one", what,
+                    ingot_dtype_name(ingot_dtype_of(x)), ingot_dtype_name(ingot_dtype_of(w)));
+        return false;
+    }
+    return true;
+}
+
+ingot_tensor *ingot_conv(ingot_context *c, ingot_tensor *x, ingot_tensor *w, ingot_tensor *b,
+                         const int64_t *strides, const int64_t *dilations, const int64_t *pads_lo,
+                         const int64_t *pads_hi, int64_t group)
+{
+    if (ingot_is_poison(x) || ingot_is_poison(w) || (b && ingot_is_poison(b)) ||
+        !conv_check(c, "conv", x, w, group))
+        return ingot_poison(c);
+    int spatial = ingot_rank(x) - 2;
+    ingot_dtype d = ingot_dtype_of(x);
+    int64_t channels = ingot_dim_lo(ingot_shape(x, 1)), per_group = ingot_dim_lo(ingot_shape(w, 1));
+    int64_t maps = ingot_dim_lo(ingot_shape(w, 0));
+    if (per_group * group != channels || maps % group)
+        return ingot_error(c, INGOT_INVALID,
+                           "conv: x has %lld channels, w has %lld maps of %lld channels, group is %lld; "
+                           "channels must be w's times group, and maps a multiple of group",
+                           (long long)channels, (long long)maps, (long long)per_group,
+                           (long long)group);
+    x = pad_spatial(c, ops_widen(c, x), pads_lo, pads_hi);
+    for (int i = 0; i < spatial; i++)
+        x = ingot_window(c, x, 2 + i, ingot_dim_lo(ingot_shape(w, 2 + i)), strides ? strides[i] : 1,
+                         dilations ? dilations[i] : 1);
+    if (ingot_is_poison(x))
+        return x;
+
+    ingot_dim *xd[INGOT_MAX_RANK], *wd[INGOT_MAX_RANK], *yd[INGOT_MAX_RANK];
+    ingot_dim *one = ingot_dim_const(c, 1);
+    int rank = 4 + 2 * spatial;
+    xd[0] = yd[0] = ingot_shape(x, 0);
+    wd[0] = xd[2] = one;
+    xd[1] = wd[1] = ingot_dim_const(c, group);
+    wd[2] = ingot_dim_const(c, maps / group);
+    xd[3] = wd[3] = ingot_dim_const(c, per_group);
+    yd[1] = ingot_dim_const(c, maps);
+    unsigned axes = 1u << 3;
+    for (int i = 0; i < spatial; i++) {
+        yd[2 + i] = xd[4 + i] = ingot_shape(x, 2 + i);
+        wd[4 + i] = one;
+        xd[4 + spatial + i] = wd[4 + spatial + i] = ingot_shape(w, 2 + i);
+        axes |= 1u << (4 + spatial + i);
+    }
+    ingot_tensor *product = ingot_mul(c, ingot_reshape(c, x, rank, xd),
+                                      ingot_reshape(c, ops_widen(c, w), rank, wd));
+    ingot_tensor *y = ingot_reshape(c, ingot_sum(c, product, axes, false), 2 + spatial, yd);
+    if (b)
+        y = ingot_add(c, y, ops_channel(c, ops_widen(c, b), 2 + spatial));
+    return ingot_cast(c, y, d);
+}
+
+/* [.., d, ..] -> [.., (d - 1) * stride + 1, ..] with zeros between. */
+static ingot_tensor *stuff_zeros(ingot_context *c, ingot_tensor *x, int axis, int64_t stride)
+{
+    ingot_dim *dims[INGOT_MAX_RANK], *lo[INGOT_MAX_RANK], *hi[INGOT_MAX_RANK];
+    if (stride == 1 || ingot_is_poison(x))
+        return x;
+    int rank = ops_dims(x, dims);
+    ingot_dim *zero = ingot_dim_const(c, 0);
+    x = ingot_unsqueeze(c, x, axis + 1);
+    for (int i = 0; i <= rank; i++) {
+        lo[i] = zero;
+        hi[i] = i == axis + 1 ? ingot_dim_const(c, stride - 1) : zero;
+    }
+    x = ingot_pad(c, x, lo, hi);
+    dims[axis] = ingot_dim_mul(c, dims[axis], ingot_dim_const(c, stride));
+    x = ingot_reshape(c, x, rank, dims);
+    dims[axis] = ingot_dim_sub(c, dims[axis], ingot_dim_const(c, stride - 1));
+    return ingot_shrink(c, x, lo, dims); /* lo is all zero up to the axis, and beyond it */
+}
+
+ingot_tensor *ingot_conv_transpose(ingot_context *c, ingot_tensor *x, ingot_tensor *w, ingot_tensor *b,
+                                   const int64_t *strides, const int64_t *dilations,
+                                   const int64_t *pads_lo, const int64_t *pads_hi,
+                                   const int64_t *out_pads, int64_t group)
+{
+    if (ingot_is_poison(x) || ingot_is_poison(w) || (b && ingot_is_poison(b)) ||
+        !conv_check(c, "conv_transpose", x, w, group))
+        return ingot_poison(c);
+    int spatial = ingot_rank(x) - 2, perm[INGOT_MAX_RANK];
+    int64_t channels = ingot_dim_lo(ingot_shape(x, 1)), maps = ingot_dim_lo(ingot_shape(w, 1));
+    if (ingot_dim_lo(ingot_shape(w, 0)) != channels || channels % group)
+        return ingot_error(c, INGOT_INVALID,
+                           "conv_transpose: x has %lld channels, w takes %lld, group is %lld; channels "
+                           "must be equal and a multiple of group",
+                           (long long)channels, (long long)ingot_dim_lo(ingot_shape(w, 0)),
+                           (long long)group);
+    /* w [C, M/G, k] -> [G, C/G, M/G, k] -> [G, M/G, C/G, k] -> [M, C/G, k], turned around */
+    ingot_dim *dims[INGOT_MAX_RANK];
+    int64_t lo[INGOT_MAX_RANK], hi[INGOT_MAX_RANK];
+    dims[0] = ingot_dim_const(c, group);
+    dims[1] = ingot_dim_const(c, channels / group);
+    dims[2] = ingot_dim_const(c, maps);
+    for (int i = 0; i < spatial; i++)
+        dims[3 + i] = ingot_shape(w, 2 + i);
+    for (int i = 0; i < 3 + spatial; i++)
+        perm[i] = i == 1 ? 2 : i == 2 ? 1 : i;
+    w = ingot_permute(c, ingot_reshape(c, w, 3 + spatial, dims), perm);
+    w = ingot_flatten(c, w, 0, 2);
+    w = ingot_flip(c, w, ((1u << spatial) - 1) << 2);
+    for (int i = 0; i < spatial; i++) {
+        int64_t k = ingot_dim_lo(dims[3 + i]), dilation = dilations ? dilations[i] : 1;
+        int64_t reach = dilation * (k - 1);
+        x = stuff_zeros(c, x, 2 + i, strides ? strides[i] : 1);
+        lo[i] = reach - (pads_lo ? pads_lo[i] : 0);
+        hi[i] = reach - (pads_hi ? pads_hi[i] : 0) + (out_pads ? out_pads[i] : 0);
+    }
+    return ingot_conv(c, x, w, b, NULL, dilations, lo, hi, group);
+}

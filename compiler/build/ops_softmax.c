@@ -1,0 +1,61 @@
+/* ops_softmax.c - the softmax family: subtract the greatest element, so that e^x cannot overflow. */
+#include "ops.h"
+
+/* x - max(x), in the wide dtype, and e to that. */
+static ingot_tensor *shifted(ingot_context *c, ingot_tensor *x, int axis, ingot_tensor **exps)
+{
+    ingot_tensor *wide = ops_widen(c, x);
+    ingot_tensor *top = ingot_reduce(c, INGOT_REDUCE_MAX, wide, 1u << axis, true);
+    ingot_tensor *d = ingot_sub(c, wide, top);
+    *exps = ingot_exp(c, d);
+    return d;
+}
+
+/* e^(x - max) / sum e^(x - max) */
+ingot_tensor *ingot_softmax(ingot_context *c, ingot_tensor *x, int axis)
+{
+    ingot_tensor *e;
+    if (ingot_is_poison(x) || (axis = ops_axis(c, "softmax", x, axis)) < 0)
+        return ingot_poison(c);
+    shifted(c, x, axis, &e);
+    return ingot_cast(c, ingot_div(c, e, ingot_sum(c, e, 1u << axis, true)), ingot_dtype_of(x));
+}
+
+/* x - max - log sum e^(x - max) */
+ingot_tensor *ingot_log_softmax(ingot_context *c, ingot_tensor *x, int axis)
+{
+    ingot_tensor *e;
+    if (ingot_is_poison(x) || (axis = ops_axis(c, "log_softmax", x, axis)) < 0)
+        return ingot_poison(c);
+    ingot_tensor *d = shifted(c, x, axis, &e);
+    ingot_tensor *log_sum = ingot_log(c, ingot_sum(c, e, 1u << axis, true));
+    return ingot_cast(c, ingot_sub(c, d, log_sum), ingot_dtype_of(x));
+}
+
+/* 1 at the first greatest element along the axis, 0 elsewhere */
+ingot_tensor *ingot_hardmax(ingot_context *c, ingot_tensor *x, int axis)
+{
+    ingot_dim *dims[INGOT_MAX_RANK];
+    if (ingot_is_poison(x) || (axis = ops_axis(c, "hardmax", x, axis)) < 0)
+        return ingot_poison(c);
+    ingot_tensor *best = ingot_argmax(c, x, axis, true, false);
+    ingot_tensor *at = ingot_iota(c, ops_dims(x, dims), dims, axis);
+    return ingot_cast(c, ingot_eq(c, at, best), ingot_dtype_of(x));
+}
+
+/* log sum e^x over some axes = max + log sum e^(x - max); a max of +-infinity is not subtracted */
+ingot_tensor *ingot_logsumexp(ingot_context *c, ingot_tensor *x, unsigned axes, bool keepdims)
+{
+    if (ingot_is_poison(x))
+        return x;
+    ingot_tensor *wide = ops_widen(c, x);
+    ingot_tensor *top = ingot_reduce(c, INGOT_REDUCE_MAX, wide, axes, true);
+    ingot_tensor *diff = ingot_sub(c, top, top); /* NaN where infinite */
+    top = ingot_where(c, ingot_isnan(c, diff), ingot_like(c, top, 0), top);
+    ingot_tensor *e = ingot_exp(c, ingot_sub(c, wide, top));
+    ingot_tensor *sum = ingot_add(c, ingot_log(c, ingot_sum(c, e, axes, true)), top);
+    if (!keepdims) { /* an empty sum of a size 1 axis is a reshape */
+        sum = ingot_reduce(c, INGOT_REDUCE_MAX, sum, axes, false);
+    }
+    return ingot_cast(c, sum, ingot_dtype_of(x));
+}
