@@ -73,6 +73,18 @@ static void find_sets(Lin *q)
     }
 }
 
+/* Where a set of ranges is open: inside its innermost reduce, or else at its last output loop. */
+static uint64_t place(const Lin *q, uint64_t set)
+{
+    if (set & ~q->out)
+        return set & ~q->out;
+    uint64_t level = 0;
+    for (int i = 0; i < q->l->nout; i++)
+        if (set & bit(q->l->out[i]))
+            level = bit(q->l->out[i]);
+    return level;
+}
+
 /* Which nodes are written inside their only user? */
 static void find_inlined(Lin *q)
 {
@@ -85,7 +97,7 @@ static void find_inlined(Lin *q)
             bool simple = s->op != OP_REDUCE && s->op != OP_STORE;
             if (is_plain(s) || is_affine(s))
                 q->inlined[p] = true;
-            else if (simple && q->uses[p] == 1 && q->set[p] == here)
+            else if (simple && q->uses[p] == 1 && place(q, q->set[p]) == place(q, here))
                 q->inlined[p] = true;
         }
     }

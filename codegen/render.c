@@ -18,9 +18,12 @@ typedef struct {
     uint32_t nknown; /* ids below it have an entry in l.inlined */
     int *number;     /* by id: N of the name vN */
     int nvalue;
+    bool bare;       /* the next expression stands alone: no parentheses around it */
 } Render;
 
 static void expr(Render *, Node *);
+static void bare(Render *, Node *);
+static void expr_as(Render *, Node *, bool alone);
 
 /* Type that holds a value of dtype d in an expression. */
 static ingot_dtype held(ingot_dtype d)
@@ -121,7 +124,7 @@ static void constant(Render *r, Node *n)
 static void element(Render *r, Node *n, int first)
 {
     sb_printf(r->sb, "a%lld[", (long long)n->src[0]->arg.i);
-    expr(r, n->src[first]);
+    bare(r, n->src[first]);
     put(r, "]");
 }
 
@@ -265,11 +268,13 @@ static const char *c_operator(Op op)
 
 static void infix(Render *r, Node *n, const char *op)
 {
-    put(r, "(");
+    bool alone = r->bare;
+    r->bare = false;
+    put(r, alone ? "" : "(");
     expr(r, n->src[0]);
     sb_printf(r->sb, " %s ", op);
     expr(r, n->src[1]);
-    put(r, ")");
+    put(r, alone ? "" : ")");
 }
 
 static void call(Render *r, const char *name, const char *type, Node *n)
@@ -277,9 +282,74 @@ static void call(Render *r, const char *name, const char *type, Node *n)
     sb_printf(r->sb, "igrt_%s_%s(", name, type);
     for (uint32_t i = 0; i < n->nsrc; i++) {
         put(r, i ? ", " : "");
-        expr(r, n->src[i]);
+        bare(r, n->src[i]);
     }
     put(r, ")");
+}
+
+static bool is_named(Render *r, Node *n)
+{
+    return n->id < r->nknown && !r->l.inlined[n->id];
+}
+
+static int64_t coefficient(Node *n)
+{
+    int64_t k = 1;
+    if (n->op == OP_MUL && n->src[1]->op == OP_CONST)
+        k = n->src[1]->arg.i;
+    return k == INT64_MIN ? INT64_MAX : k < 0 ? -k : k;
+}
+
+enum { MAX_TERMS = 32 };
+
+static int sum_terms(Render *r, Node *n, Node **terms, int count)
+{
+    while (n->op == OP_ADD && n->dtype == INGOT_INDEX && !(count && is_named(r, n)) && count < MAX_TERMS - 2) {
+        count = sum_terms(r, n->src[1], terms, count);
+        n = n->src[0];
+        if (is_named(r, n))
+            break;
+    }
+    if (count == MAX_TERMS)
+        BUG("a coordinate with more than %d terms", MAX_TERMS);
+    terms[count++] = n;
+    return count;
+}
+
+/* a*240 + b*30 + c - 9: largest stride first, the constant last, as one would write it. */
+static void sum(Render *r, Node *n)
+{
+    Node *terms[MAX_TERMS];
+    bool alone = r->bare;
+    r->bare = false;
+    int count = sum_terms(r, n->src[0], terms, sum_terms(r, n->src[1], terms, 0));
+    for (int i = 1; i < count; i++)
+        for (int j = i; j > 0; j--) {
+            bool before = terms[j - 1]->op == OP_CONST ||
+                          (terms[j]->op != OP_CONST && coefficient(terms[j]) > coefficient(terms[j - 1]));
+            if (!before)
+                break;
+            Node *t = terms[j];
+            terms[j] = terms[j - 1];
+            terms[j - 1] = t;
+        }
+    put(r, alone ? "" : "(");
+    for (int i = 0; i < count; i++) {
+        Node *t = terms[i];
+        int64_t k = t->op == OP_CONST ? t->arg.i : t->op == OP_MUL && t->src[1]->op == OP_CONST ? t->src[1]->arg.i : 1;
+        bool minus = i && k < 0 && k > INT64_MIN && !is_named(r, t);
+        put(r, !i ? "" : minus ? " - " : " + ");
+        if (!minus) {
+            expr_as(r, t, t->op == OP_MUL || t->op == OP_FLOORDIV || t->op == OP_MOD);
+        } else if (t->op == OP_CONST) {
+            sb_printf(r->sb, "%lld", -(long long)k);
+        } else {
+            expr(r, t->src[0]);
+            if (k != -1)
+                sb_printf(r->sb, "*%lld", -(long long)k);
+        }
+    }
+    put(r, alone ? "" : ")");
 }
 
 /* Coordinates: exact, and known not to overflow. */
@@ -288,15 +358,16 @@ static void index_op(Render *r, Node *n)
     bool natural = n->src[0]->lo >= 0 && n->nsrc > 1 && n->src[1]->lo > 0;
     const char *wide = r->l.wide ? "i64" : "i32";
     switch (n->op) {
-    case OP_ADD:
-        if (n->src[1]->op == OP_CONST && n->src[1]->arg.i < 0 && n->src[1]->arg.i > INT64_MIN) {
-            put(r, "(");
-            expr(r, n->src[0]);
-            sb_printf(r->sb, " - %lld)", -(long long)n->src[1]->arg.i);
-            return;
-        }
-        infix(r, n, "+");
+    case OP_ADD: sum(r, n); return;
+    case OP_MUL: {
+        bool alone = r->bare;
+        put(r, alone ? "" : "(");
+        expr(r, n->src[0]);
+        put(r, "*");
+        expr(r, n->src[1]);
+        put(r, alone ? "" : ")");
         return;
+    }
     case OP_FLOORDIV:
     case OP_MOD:
         if (natural)
@@ -314,21 +385,35 @@ static void index_op(Render *r, Node *n)
 
 static void spelled(Render *r, const char *pattern, Node *n, bool is_f32)
 {
-    for (; *pattern; pattern++) {
-        if (*pattern == '$')
-            expr(r, n->src[*++pattern - '0']);
-        else if (*pattern == '@')
+    size_t begin = 0, end = strlen(pattern);
+    if (r->bare && *pattern == '(') { /* the pattern's own parentheses */
+        begin++;
+        end--;
+    }
+    for (size_t i = begin; i < end; i++) {
+        if (pattern[i] == '$') {
+            i++;
+            bool argument = pattern[i - 2] == '(' && pattern[i + 1] == ')' && pattern[0] != '(';
+            expr_as(r, n->src[pattern[i] - '0'], argument);
+        } else if (pattern[i] == '@') {
             put(r, is_f32 ? r->t->float_suffix : "");
-        else
-            sb_write(r->sb, pattern, 1);
+        } else {
+            sb_write(r->sb, pattern + i, 1);
+        }
     }
 }
 
 static void int_op(Render *r, Node *n, ingot_dtype d)
 {
     if (n->op == OP_NOT) { /* bool */
-        put(r, "(unsigned char)!");
-        expr(r, n->src[0]);
+        Node *x = n->src[0];
+        bool order = (x->op == OP_LT || x->op == OP_LE) && x->src[0]->dtype == INGOT_INDEX && !is_named(r, x);
+        if (order) {
+            infix(r, x, x->op == OP_LT ? ">=" : ">");
+        } else {
+            put(r, "!");
+            expr(r, x);
+        }
         return;
     }
     if (n->op == OP_ISNAN) {
@@ -384,9 +469,10 @@ static void alu(Render *r, Node *n)
         call(r, op_info[n->op].text, is_f32 ? "f32" : "f64", n);
 }
 
-static void expr(Render *r, Node *n)
+static void expr_as(Render *r, Node *n, bool alone)
 {
-    if (n->id < r->nknown && !r->l.inlined[n->id]) {
+    r->bare = false;
+    if (is_named(r, n)) {
         sb_printf(r->sb, "%c%d", n->op == OP_REDUCE ? 's' : 'v', r->number[n->id]);
         return;
     }
@@ -399,8 +485,23 @@ static void expr(Render *r, Node *n)
         return;
     }
     case OP_LOAD: load(r, n); return;
-    default: alu(r, n); return;
+    default:
+        r->bare = alone;
+        alu(r, n);
+        r->bare = false;
+        return;
     }
+}
+
+static void expr(Render *r, Node *n)
+{
+    expr_as(r, n, false);
+}
+
+/* Where nothing around it can bind: an argument, an index, a right-hand side. */
+static void bare(Render *r, Node *n)
+{
+    expr_as(r, n, true);
 }
 
 /* ---- statements -------------------------------------------------------------------------------- */
@@ -476,7 +577,7 @@ static void store(Render *r, Node *n, int depth)
         expr(r, n->src[2]);
         close_pack(r, n->dtype, 0);
     } else {
-        expr(r, n->src[2]);
+        bare(r, n->src[2]);
     }
     put(r, ";\n");
 }
@@ -492,7 +593,7 @@ static void statement(Render *r, const Stmt *s)
         r->number[n->id] = r->nvalue++;
         sb_printf(r->sb, "const %s v%d = ", type_of(r, n->dtype), r->number[n->id]);
         r->l.inlined[n->id] = true; /* spell it here, name it from now on */
-        expr(r, n);
+        bare(r, n);
         r->l.inlined[n->id] = false;
         put(r, ";\n");
         break;

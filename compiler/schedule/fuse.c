@@ -134,7 +134,9 @@ static void analyse(Sched *s, Node *n)
             loads += n->src[j]->op != OP_CONST && n->src[j]->op != OP_IOTA;
             continue;
         }
-        cost += f->cost;
+        /* computed coordinates are not the value that a reader of a gather would recompute */
+        bool coordinates = n->op == OP_GATHER && j > 0 && !f->loads;
+        cost += coordinates ? 0 : f->cost;
         loads += f->loads;
         depth = f->depth > depth ? f->depth : depth;
         reduce |= f->has_reduce;

@@ -134,13 +134,21 @@ static void estimate(Kernel *k, Arena *a)
         k->bytes = sat_add(k->bytes, sat_mul(dims_bound(k->args[i].rank, k->args[i].dims), dtype_info[k->args[i].dtype].bytes));
 }
 
+/* Output axes i0, i1, ... outermost first; reduced ones r0, r1, ... as their reduces nest them. */
 static void name_axes(Copy *q, Node *const *out, int nout)
 {
     Kernel *k = q->k;
     k->axes = NEWN(k->c->arena, Axis, q->nrange);
+    Node *reduced[4 * INGOT_MAX_RANK];
+    int nreduced = 0;
+    for (uint32_t i = 0; i < k->c->nnode; i++) {
+        Node *t = k->c->nodes[i];
+        for (uint32_t j = 1; t->op == OP_REDUCE && j < t->nsrc && nreduced < 4 * INGOT_MAX_RANK; j++)
+            reduced[nreduced++] = t->src[j];
+    }
     for (int pass = 0; pass < 2; pass++)
-        for (int i = 0; i < (pass ? q->nrange : nout); i++) {
-            Node *r = pass ? q->range[i] : out[i];
+        for (int i = 0; i < (pass ? nreduced : nout); i++) {
+            Node *r = pass ? reduced[i] : out[i];
             bool known = false;
             for (int j = 0; j < k->naxis && !known; j++)
                 known = k->axes[j].range == r;

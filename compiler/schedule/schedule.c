@@ -258,8 +258,8 @@ static void walk_block(Walk *w, Node *root, Map *state)
         }
         if (seen == 0) {
             map_put(state, (uint64_t)n->id + 1, (void *)1);
-            Node *setter = n->op == OP_VAR ? s->setter[n->arg.i] : NULL;
-            if (setter && setter->op != OP_POISON)
+            Node *setter = n->op == OP_VAR ? s->c->vars[n->arg.i].setter : NULL;
+            if (setter)
                 vec_push(a, w->stack, w->nstack, setter);
             for (uint32_t i = n->nsrc; i-- > 0;)
                 vec_push(a, w->stack, w->nstack, n->src[i]);
@@ -485,24 +485,6 @@ static void schedule_node(Scope *at, Node *t)
 
 /* ---- the plan --------------------------------------------------------------------------------- */
 
-static void find_setters(Sched *s)
-{
-    s->setter = NEWN(s->arena, Node *, s->c->nvar + 1);
-    for (uint32_t i = 0; i < s->c->nnode; i++) {
-        Node *n = s->c->nodes[i];
-        if (n->op == OP_CALL) {
-            const Call *call = n->arg.ptr;
-            for (int j = 0; j < call->n_count; j++)
-                if (call->counts[j]->op == OP_VAR)
-                    s->setter[call->counts[j]->arg.i] = n;
-        } else if (n->op == OP_LOOP) {
-            const Loop *loop = n->arg.ptr;
-            if (loop->iterations && loop->iterations != loop->trip && loop->iterations->op == OP_VAR)
-                s->setter[loop->iterations->arg.i] = n;
-        }
-    }
-}
-
 static void number_steps(Plan *p, Block *b, int *kernels)
 {
     for (int i = 0; i < b->n; i++) {
@@ -577,7 +559,6 @@ Plan *schedule(Context *c, int opt_level)
     s->info = NEWN(a, Info *, INFO_CHUNKS);
     p->c = c;
     p->arena = a;
-    find_setters(s);
     Scope at = {.s = s, .block = &p->main};
     declare_inputs(s, &at);
     check_dims_known(s);

@@ -30,7 +30,6 @@ typedef struct {
     Arena *arena;
     Plan *plan;
     Info **info; /* by node id, in chunks; use info_of() */
-    Node **setter; /* by variable: the CALL or LOOP that gives it its value */
     int opt_level;
     int naxis;     /* RANGE numbers used so far */
     Map kernels;   /* hash of canonical text -> Kernel */

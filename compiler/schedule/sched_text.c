@@ -1,0 +1,124 @@
+/* sched_text.c - the plan as text: every decision of the scheduler, one a line, in the grammar of
+ * docs/sched.md.  What stands here is what was done; nothing else decides. */
+#include "schedule.h"
+
+static void print_index(StrBuf *sb, const Context *c, Node *n)
+{
+    switch (n->op) {
+    case OP_CONST: sb_printf(sb, "%lld", (long long)n->arg.i); return;
+    case OP_VAR: sb_puts(sb, c->vars[n->arg.i].name); return;
+    default: break;
+    }
+    sb_printf(sb, "%s(", op_info[n->op].text);
+    for (uint32_t i = 0; i < n->nsrc; i++) {
+        sb_puts(sb, i ? "," : "");
+        print_index(sb, c, n->src[i]);
+    }
+    sb_puts(sb, ")");
+}
+
+static void print_dims(StrBuf *sb, const Context *c, int rank, Node *const *dims)
+{
+    sb_puts(sb, "[");
+    for (int i = 0; i < rank; i++) {
+        sb_puts(sb, i ? "," : "");
+        print_index(sb, c, dims[i]);
+    }
+    sb_puts(sb, "]");
+}
+
+static void print_layout(StrBuf *sb, const Layout *l)
+{
+    if (!l->n)
+        sb_puts(sb, " dense");
+    for (int i = 0; i < l->n; i++) {
+        const LayoutOp *op = &l->op[i];
+        if (op->kind == LAYOUT_SPLIT) {
+            sb_printf(sb, " split(%d,%lld)", op->axis, (long long)op->a);
+        } else if (op->kind == LAYOUT_PAD) {
+            sb_printf(sb, " pad(%d,%lld,%lld)", op->axis, (long long)op->a, (long long)op->b);
+        } else {
+            sb_puts(sb, " permute(");
+            for (int j = 0; j < op->perm.n; j++)
+                sb_printf(sb, j ? ",%d" : "%d", op->perm.axis[j]);
+            sb_puts(sb, ")");
+        }
+    }
+}
+
+static void print_buffer(StrBuf *sb, const Context *c, const Buffer *b)
+{
+    static const char *const kind[] = {"input", "output", "weight", "arena", "state"};
+    sb_printf(sb, "buffer b%d %s %s", b->id, kind[b->kind], dtype_info[b->dtype].name);
+    print_dims(sb, c, b->rank, b->dims);
+    if (b->kind == BUF_ARENA || b->kind == BUF_STATE || b->kind == BUF_WEIGHT)
+        sb_printf(sb, " at %lld", (long long)b->offset);
+    else
+        sb_printf(sb, " slot %d", b->slot);
+    sb_puts(sb, " layout");
+    print_layout(sb, &b->layout);
+    sb_puts(sb, "\n");
+}
+
+static void print_kernel(StrBuf *sb, const Kernel *k)
+{
+    sb_printf(sb, "kernel %s %016llx\n  axes", k->name, (unsigned long long)k->hash);
+    for (int i = 0; i < k->naxis; i++) {
+        Node *extent = k->axes[i].range->src[0];
+        sb_printf(sb, " %s%s:", k->axes[i].kind == AXIS_REDUCE ? "+" : "", k->axes[i].name);
+        print_index(sb, k->c, extent);
+    }
+    sb_puts(sb, "\n");
+    for (int i = 0; i < k->nopt; i++) {
+        static const char *const name[] = {
+#define OPT(id, text, arg) [OPT_##id] = text,
+#include "opts.def"
+        };
+        const Opt *o = &k->opts[i];
+        if (o->kind == OPT_ORDER)
+            sb_printf(sb, "  ORDER %s\n", o->order);
+        else
+            sb_printf(sb, "  %s %s %lld\n", name[o->kind], o->axis, (long long)o->amount);
+    }
+}
+
+static void print_block(StrBuf *sb, const Context *c, const Block *b, int depth)
+{
+    for (int i = 0; i < b->n; i++) {
+        const Step *s = b->step[i];
+        static const char *const kind[] = {"run", "call", "copy", "if", "loop"};
+        for (int j = 0; j < depth; j++)
+            sb_puts(sb, "  ");
+        sb_printf(sb, "%s", kind[s->kind]);
+        if (s->kind == STEP_KERNEL || s->kind == STEP_CALL)
+            sb_printf(sb, " %s", s->name);
+        for (int j = 0; j < s->nbuf; j++)
+            sb_printf(sb, " b%d", s->bufs[j]->id);
+        if (s->cond)
+            sb_printf(sb, " while b%d", s->cond->id);
+        if (s->trip) {
+            sb_puts(sb, " trip ");
+            print_index(sb, c, s->trip);
+        }
+        sb_puts(sb, "\n");
+        print_block(sb, c, &s->body, depth + 1);
+        if (s->other.n) {
+            for (int j = 0; j < depth; j++)
+                sb_puts(sb, "  ");
+            sb_puts(sb, "else\n");
+            print_block(sb, c, &s->other, depth + 1);
+        }
+    }
+}
+
+void plan_print(StrBuf *sb, Plan *p)
+{
+    sb_puts(sb, "sched 1\n");
+    sb_printf(sb, "arena %lld weights %lld\n", (long long)p->arena_bytes, (long long)p->weights_bytes);
+    for (int i = 0; i < p->nbuffer; i++)
+        print_buffer(sb, p->c, p->buffers[i]);
+    for (int i = 0; i < p->nkernel; i++)
+        print_kernel(sb, p->kernels[i]);
+    sb_puts(sb, "steps\n");
+    print_block(sb, p->c, &p->main, 1);
+}
