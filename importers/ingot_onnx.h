@@ -1,0 +1,86 @@
+/* ingot_onnx.h - ONNX models as graphs of the builder API.
+ *
+ *     ingot_onnx *m = ingot_onnx_open(c, "model.onnx");
+ *     for (int i = 0; i < ingot_onnx_input_count(m); i++)
+ *         ... look at ingot_onnx_input(m, i) and choose dims and binds ...
+ *     bool ok = ingot_onnx_check(m) && ingot_onnx_build(m, &options);
+ *     ... compile ...
+ *     ingot_context_free(c);
+ *     ingot_onnx_close(m);     after the context: weights stay in the mapped file
+ *
+ * Faults go to the context's sink; a function that fails has told why.
+ */
+#ifndef INGOT_ONNX_H
+#define INGOT_ONNX_H
+
+#include "ingot.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ingot_onnx ingot_onnx;
+
+#define INGOT_ONNX_MAX_OPSET 27
+
+typedef enum { INGOT_ONNX_TENSOR, INGOT_ONNX_SEQUENCE, INGOT_ONNX_OPTIONAL, INGOT_ONNX_OTHER } ingot_onnx_kind;
+
+/** A model input or output as the file declares it. */
+typedef struct {
+    const char *name;
+    ingot_onnx_kind kind;
+    ingot_dtype dtype; /* of the tensor, or of a sequence's or optional's tensors */
+    int rank;          /* -1: not declared */
+    int64_t dims[INGOT_MAX_RANK];          /* -1: free */
+    const char *dim_names[INGOT_MAX_RANK]; /* of the free ones: the file's name, else "x_0" by
+                                            * input and axis; NULL for the others */
+} ingot_onnx_io;
+
+/** What a free dim is: lo == hi fixes it at compile time. */
+typedef struct {
+    const char *name;
+    int64_t lo, hi;
+} ingot_onnx_dim;
+
+/** An input whose value is known at compile time. Everything is borrowed as long as the context. */
+typedef struct {
+    const char *name;
+    ingot_dtype dtype;
+    int rank;
+    const int64_t *dims;
+    const void *bytes; /* dense, row-major */
+} ingot_onnx_bind;
+
+typedef struct {
+    size_t struct_size;
+    const ingot_onnx_dim *dims;
+    int n_dims;
+    const ingot_onnx_bind *binds;
+    int n_binds;
+} ingot_onnx_options;
+
+/** Maps and reads a model file. NULL on failure. */
+ingot_onnx *ingot_onnx_open(ingot_context *, const char *path);
+/** Unmaps; to be called after the context is freed. NULL is allowed. */
+void ingot_onnx_close(ingot_onnx *);
+
+/** Inputs that are not initializers, and outputs, in the file's order. */
+int ingot_onnx_input_count(const ingot_onnx *);
+const ingot_onnx_io *ingot_onnx_input(const ingot_onnx *, int i);
+int ingot_onnx_output_count(const ingot_onnx *);
+const ingot_onnx_io *ingot_onnx_output(const ingot_onnx *, int i);
+
+/** Reports every node that no lowering exists for, before any work. True if there is none. */
+bool ingot_onnx_check(ingot_onnx *);
+
+/** Declares inputs, builds all nodes, declares outputs. A bound input is still declared, so that
+ * inputs keep their numbers, but its value is the constant. options may be NULL. */
+bool ingot_onnx_build(ingot_onnx *, const ingot_onnx_options *);
+
+/** "f32" and so on for a TensorProto.DataType; false if there is none. */
+bool ingot_onnx_dtype(int32_t onnx, ingot_dtype *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

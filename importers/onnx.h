@@ -1,0 +1,184 @@
+/*
+ * onnx.h - what the ONNX lowering shares: the model under way, scopes of names, one node under
+ * way, and the readers of its attributes and inputs.
+ *
+ * A lowering is a function from a node to its first output; further outputs are stored in
+ * n->out[i]. It reports faults with fault() or unsupported(), which return poison, and need not
+ * look for poison among its inputs: a node with a poisoned input is never lowered. Attribute
+ * readers report a wrong type themselves and set n->failed; the node's outputs are then poison.
+ */
+#ifndef INGOT_IMPORTERS_ONNX_H
+#define INGOT_IMPORTERS_ONNX_H
+
+#include "importers.h"
+#include "ingot_onnx.h"
+
+#define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
+
+enum {
+    ONNX_MAX_NESTING = 48,      /* subgraphs and functions inside each other */
+    ONNX_MAX_NODES = 1 << 20,   /* evaluated in all, function bodies counted at each call */
+    ONNX_MAX_LIST = 4096        /* elements of an integer list input (axes, shapes, splits) */
+};
+
+/* ---- names ------------------------------------------------------------------------------- */
+
+/* Open hash map from names (borrowed) to pointers. */
+typedef struct Names {
+    const char **key;
+    void **value;
+    size_t n, cap;
+} Names;
+void *names_get(const Names *, const char *key);
+void names_put(ingot_context *, Names *, const char *key, void *value);
+
+/* What a name stands for. */
+typedef enum { VALUE_ABSENT, VALUE_TENSOR, VALUE_SEQUENCE, VALUE_OPTIONAL, VALUE_STRINGS } ValueKind;
+typedef struct Value Value;
+struct Value {
+    ValueKind kind;
+    ingot_tensor *tensor;
+    const Onnx__TensorProto *proto;              /* an initializer that nobody has used yet */
+    const Onnx__SparseTensorProto *sparse;       /* the same, sparse */
+    int n;                                       /* sequence: length; optional: 0 or 1 */
+    Value **item;
+    ingot_dtype item_dtype;                      /* of an empty sequence or optional */
+    const OnnxTensor *strings;                   /* a constant tensor of strings */
+};
+
+/* The names visible to a list of nodes. A subgraph sees the names around it, a function does not. */
+typedef struct Scope Scope;
+struct Scope {
+    Scope *outer;
+    Names values;   /* Value */
+    Names declared; /* Onnx__ValueInfoProto */
+    const struct Lowering *caller; /* of the function whose body this is, or NULL */
+    const Onnx__FunctionProto *function;
+    size_t n_opset;
+    Onnx__OperatorSetIdProto **opset;
+};
+
+/* ---- the model and a node under way ------------------------------------------------------ */
+
+struct ingot_onnx {
+    ingot_context *c;
+    OnnxFile *file; /* malloc'd, and so is this struct: both outlive the context */
+    const ingot_onnx_options *options;
+    ingot_onnx_io *inputs, *outputs;
+    int n_inputs, n_outputs;
+    int nesting;
+    size_t evaluated;
+};
+typedef struct ingot_onnx Model;
+
+typedef struct Lowering Lowering;
+struct Lowering {
+    ingot_context *c;
+    Model *model;
+    const Onnx__NodeProto *proto;
+    Scope *scope;
+    int version;        /* the imported opset of its domain */
+    int n_in, n_out;    /* trailing ones left out are not counted */
+    ingot_tensor **in;  /* NULL: left out, or no tensor */
+    Value **value;      /* inputs again, of any kind; NULL: left out */
+    ingot_tensor **out; /* out[0] is what the lowering returns */
+    Value **out_value;  /* instead of out[i], for what is no tensor */
+    bool failed;        /* an error has been reported */
+};
+
+typedef ingot_tensor *LowerFn(Lowering *);
+
+/* One line of onnx_ops.def. */
+typedef struct {
+    const char *domain, *name;
+    int since;
+    int min_in, max_in; /* -1: any number */
+    int max_out;
+    bool any_value; /* takes sequences, optionals or strings; otherwise inputs are tensors */
+    LowerFn *lower;
+} OpEntry;
+const OpEntry *onnx_op_find(const char *domain, const char *name);
+
+#define ONNX_OP(domain, name, since, min_in, max_in, max_out, flags, lower) LowerFn onnx_##lower;
+#include "onnx_ops.def"
+
+/* ---- onnx_node.c: faults, attributes, inputs ---------------------------------------------- */
+
+ingot_tensor *fault(Lowering *, const char *format, ...) IMPORT_PRINTF(2, 3);
+ingot_tensor *unsupported(Lowering *, const char *format, ...) IMPORT_PRINTF(2, 3);
+
+bool attr_has(Lowering *, const char *name);
+int64_t attr_int(Lowering *, const char *name, int64_t otherwise);
+double attr_float(Lowering *, const char *name, double otherwise);
+/* Terminated, in the context's memory. */
+const char *attr_string(Lowering *, const char *name, const char *otherwise);
+bool attr_is(Lowering *, const char *name, const char *otherwise, const char *value);
+/* The number of entries, -1 if the attribute is missing. */
+int attr_ints(Lowering *, const char *name, const int64_t **out);
+int attr_floats(Lowering *, const char *name, const float **out);
+int attr_strings(Lowering *, const char *name, const char *const **out);
+ingot_tensor *attr_tensor(Lowering *, const char *name); /* NULL if missing */
+const Onnx__GraphProto *attr_graph(Lowering *, const char *name); /* NULL and an error if missing */
+
+/* A negative axis counts from the end. False after an error. */
+bool axis_in(Lowering *, int64_t axis, int rank, int *out);
+/* n axes as a set of bits. */
+bool axes_in(Lowering *, const int64_t *axes, int n, int rank, unsigned *out);
+
+/* The input as integers that are known now: their number, or -1 after an error. Lists of up to
+ * ONNX_MAX_LIST elements; *out is in the context's memory. */
+int ints_in(Lowering *, int input, const int64_t **out);
+/* The same where run-time dims may take part. */
+int dims_in(Lowering *, int input, ingot_dim *const **out);
+/* Floating-point (or integer) constants of any float type. */
+int floats_in(Lowering *, int input, const double **out);
+/* What ints_in does, but -1 without an error. */
+int ints_known(Lowering *, int input, const int64_t **out);
+/* An integer list that is an attribute before opset `since` and an input from it on: its number,
+ * -1 if it is left out, -2 after an error. */
+int ints_attr_or_in(Lowering *, const char *attr, int input, int since, const int64_t **out);
+/* One constant integer or float; false after an error. */
+bool int_in(Lowering *, int input, int64_t *out);
+bool float_in(Lowering *, int input, double *out);
+/* What the file declares output i to be, if all of its dims are numbers. */
+bool declared_shape(Lowering *, int output, int *rank, int64_t *dims);
+
+/* ---- shorthands --------------------------------------------------------------------------- */
+
+ingot_dim *dim(Lowering *, int64_t);
+/* All dims of x. */
+void shape_of(ingot_tensor *x, ingot_dim **dims);
+bool dim_is(ingot_dim *, int64_t value);
+/* x as [1, .., dims of x.., 1] with its axes starting at `axis` of `rank`. */
+ingot_tensor *align_axis(Lowering *, ingot_tensor *x, int axis, int rank);
+ingot_tensor *reshape_scalar(Lowering *, ingot_tensor *);
+/* The scalar v expanded to x's dtype and rank 0. */
+ingot_tensor *like(Lowering *, ingot_tensor *x, double v);
+/* Copies into the context, as a constant tensor. */
+ingot_tensor *const_i64(Lowering *, int rank, const int64_t *dims, const int64_t *v);
+ingot_tensor *const_f64(Lowering *, ingot_dtype, int rank, const int64_t *dims, const double *v);
+bool is_float(ingot_tensor *);
+bool is_signed(ingot_tensor *);
+/* 16 bits and less: f32, and back. */
+ingot_tensor *widen(Lowering *, ingot_tensor *);
+ingot_tensor *as(Lowering *, ingot_tensor *x, ingot_dtype);
+
+/* ---- onnx_graph.c -------------------------------------------------------------------------- */
+
+/* Evaluates a subgraph attribute in the open region. in: its inputs; out: its outputs (room for
+ * g->n_output). False after an error. */
+bool subgraph(Lowering *, const Onnx__GraphProto *, int n_in, Value **in, Value **out);
+Value *value_tensor(ingot_context *, ingot_tensor *);
+/* A TensorProto as a tensor; where names it for messages. Poison after an error. */
+ingot_tensor *proto_tensor(Model *, const Onnx__TensorProto *, const char *where);
+bool build_graph(Model *, Scope *, const Onnx__GraphProto *);
+Value *scope_find(Model *, Scope *, const char *name);
+bool scope_define(Model *, Scope *, const char *name, Value *);
+bool scope_initializers(Model *, Scope *, const Onnx__GraphProto *);
+const Onnx__FunctionProto *function_find(const Model *, const Onnx__NodeProto *);
+/* The imported version of a domain, 0 if there is none. */
+int scope_opset(const Scope *, const char *domain);
+const char *domain_text(const char *domain);
+const char *node_label(const Onnx__NodeProto *);
+
+#endif

@@ -1,0 +1,459 @@
+/*
+ * onnx_import.c - the importer's public face: opening a model, what its inputs are, whether all of
+ * its nodes can be lowered, and building it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "onnx.h"
+
+#define ONNX_OP(domain, name, since, min_in, max_in, max_out, flags, lower)                        \
+    {domain, #name, since, min_in, max_in, max_out, flags, onnx_##lower},
+static const OpEntry op_table[] = {
+#include "onnx_ops.def"
+};
+
+const OpEntry *onnx_op_find(const char *domain, const char *name)
+{
+    if (strcmp(domain, "ai.onnx") == 0)
+        domain = "";
+    for (int i = 0; i < COUNT(op_table); i++)
+        if (strcmp(op_table[i].name, name) == 0 && strcmp(op_table[i].domain, domain) == 0)
+            return &op_table[i];
+    return NULL;
+}
+
+bool ingot_onnx_dtype(int32_t onnx, ingot_dtype *out)
+{
+    /* indexed by TensorProto.DataType */
+    static const struct {
+        ingot_dtype dtype;
+        bool known;
+    } table[] = {
+        [1] = {INGOT_F32, true},         [2] = {INGOT_U8, true},        [3] = {INGOT_I8, true},
+        [4] = {INGOT_U16, true},         [5] = {INGOT_I16, true},       [6] = {INGOT_I32, true},
+        [7] = {INGOT_I64, true},         [8] = {INGOT_STRING, true},    [9] = {INGOT_BOOL, true},
+        [10] = {INGOT_F16, true},        [11] = {INGOT_F64, true},      [12] = {INGOT_U32, true},
+        [13] = {INGOT_U64, true},        [14] = {INGOT_C64, true},      [15] = {INGOT_C128, true},
+        [16] = {INGOT_BF16, true},       [17] = {INGOT_F8E4M3FN, true}, [18] = {INGOT_F8E4M3FNUZ, true},
+        [19] = {INGOT_F8E5M2, true},     [20] = {INGOT_F8E5M2FNUZ, true}, [21] = {INGOT_U4, true},
+        [22] = {INGOT_I4, true},         [23] = {INGOT_F4E2M1, true},   [24] = {INGOT_F8E8M0, true},
+        [25] = {INGOT_U2, true},         [26] = {INGOT_I2, true},
+    };
+    if (onnx < 0 || onnx >= COUNT(table) || !table[onnx].known)
+        return false;
+    *out = table[onnx].dtype;
+    return true;
+}
+
+/* ---- opening ---------------------------------------------------------------------------------- */
+
+/* The file layer's messages are whole lines: no origin is put before them. */
+static void report_line(void *user, const char *message)
+{
+    ingot_onnx *m = user;
+    ingot_set_file(m->c, NULL);
+    ingot_set_origin(m->c, NULL, NULL);
+    ingot_error(m->c, INGOT_INVALID, "%s", message);
+    if (m->file)
+        ingot_set_file(m->c, m->file->path);
+}
+
+static const Onnx__TypeProto *tensor_type(const Onnx__TypeProto *t, ingot_onnx_kind *kind)
+{
+    *kind = INGOT_ONNX_TENSOR;
+    while (t) {
+        if (t->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
+            return t;
+        if (t->value_case == ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE) {
+            *kind = *kind == INGOT_ONNX_TENSOR ? INGOT_ONNX_SEQUENCE : *kind;
+            t = t->sequence_type->elem_type;
+        } else if (t->value_case == ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE) {
+            *kind = INGOT_ONNX_OPTIONAL;
+            t = t->optional_type->elem_type;
+        } else {
+            break;
+        }
+    }
+    *kind = INGOT_ONNX_OTHER;
+    return NULL;
+}
+
+/* False if the rank or a dim cannot be. */
+static bool describe(ingot_onnx *m, const Onnx__ValueInfoProto *info, ingot_onnx_io *io)
+{
+    *io = (ingot_onnx_io){.name = info->name, .rank = -1, .dtype = INGOT_F32};
+    const Onnx__TypeProto *t = tensor_type(info->type, &io->kind);
+    if (!t || !ingot_onnx_dtype(t->tensor_type->elem_type, &io->dtype)) {
+        io->kind = INGOT_ONNX_OTHER;
+        return true;
+    }
+    const Onnx__TensorShapeProto *shape = t->tensor_type->shape;
+    if (!shape)
+        return true;
+    if (shape->n_dim > INGOT_MAX_RANK) {
+        ingot_error(m->c, INGOT_UNSUPPORTED, "'%s' has rank %zu, at most %d is supported",
+                    info->name, shape->n_dim, INGOT_MAX_RANK);
+        return false;
+    }
+    io->rank = (int)shape->n_dim;
+    for (int a = 0; a < io->rank; a++) {
+        const Onnx__TensorShapeProto__Dimension *d = shape->dim[a];
+        io->dims[a] = -1;
+        if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
+            d->dim_value >= 0) {
+            io->dims[a] = d->dim_value;
+            continue;
+        }
+        if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
+            d->dim_param[0]) {
+            io->dim_names[a] = d->dim_param;
+            continue;
+        }
+        size_t len = strlen(info->name) + 16;
+        char *name = ingot_alloc(m->c, len);
+        snprintf(name, len, "%s_%d", info->name, a);
+        io->dim_names[a] = name;
+    }
+    return true;
+}
+
+static bool is_initializer(const Onnx__GraphProto *g, const char *name)
+{
+    for (size_t i = 0; i < g->n_initializer; i++)
+        if (strcmp(g->initializer[i]->name, name) == 0)
+            return true;
+    for (size_t i = 0; i < g->n_sparse_initializer; i++)
+        if (g->sparse_initializer[i]->values &&
+            strcmp(g->sparse_initializer[i]->values->name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool describe_all(ingot_onnx *m)
+{
+    const Onnx__GraphProto *g = m->file->model->graph;
+    bool ok = true;
+    m->inputs = ingot_alloc(m->c, (g->n_input + 1) * sizeof *m->inputs);
+    m->outputs = ingot_alloc(m->c, (g->n_output + 1) * sizeof *m->outputs);
+    for (size_t i = 0; i < g->n_input; i++)
+        if (!is_initializer(g, g->input[i]->name))
+            ok &= describe(m, g->input[i], &m->inputs[m->n_inputs++]);
+    for (size_t i = 0; i < g->n_output; i++)
+        ok &= describe(m, g->output[i], &m->outputs[m->n_outputs++]);
+    return ok;
+}
+
+ingot_onnx *ingot_onnx_open(ingot_context *c, const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    ingot_set_origin(c, NULL, NULL);
+    if (!f) {
+        ingot_set_file(c, NULL);
+        ingot_error(c, INGOT_IO, "%s: cannot be opened: %s", path, strerror(errno));
+        return NULL;
+    }
+    fclose(f);
+    ingot_onnx *m = calloc(1, sizeof *m);
+    if (!m) {
+        ingot_error(c, INGOT_IO, "%s: out of memory", path);
+        return NULL;
+    }
+    m->c = c;
+    m->file = onnx_file_load(path, &(ImportSink){report_line, m});
+    if (m->file) {
+        ingot_set_file(c, path);
+        if (describe_all(m))
+            return m;
+    }
+    ingot_onnx_close(m);
+    return NULL;
+}
+
+void ingot_onnx_close(ingot_onnx *m)
+{
+    if (!m)
+        return;
+    onnx_file_close(m->file);
+    free(m);
+}
+
+int ingot_onnx_input_count(const ingot_onnx *m)
+{
+    return m->n_inputs;
+}
+
+const ingot_onnx_io *ingot_onnx_input(const ingot_onnx *m, int i)
+{
+    return &m->inputs[i];
+}
+
+int ingot_onnx_output_count(const ingot_onnx *m)
+{
+    return m->n_outputs;
+}
+
+const ingot_onnx_io *ingot_onnx_output(const ingot_onnx *m, int i)
+{
+    return &m->outputs[i];
+}
+
+/* ---- checking ---------------------------------------------------------------------------------- */
+
+static bool checkable_domain(const char *domain)
+{
+    return strcmp(domain, "") == 0 || strcmp(domain, "ai.onnx") == 0;
+}
+
+/* Imports: each domain once; the standard one within what we know. */
+static bool check_opsets(Model *m, size_t n, Onnx__OperatorSetIdProto **opset)
+{
+    bool ok = true;
+    for (size_t i = 0; i < n; i++) {
+        int64_t v = opset[i]->version;
+        if (v < 1 || v > INT32_MAX) {
+            ingot_error(m->c, INGOT_INVALID, "it imports version %lld of the domain '%s'",
+                        (long long)v, opset[i]->domain);
+            ok = false;
+        } else if (checkable_domain(opset[i]->domain) && v > INGOT_ONNX_MAX_OPSET) {
+            ingot_error(m->c, INGOT_UNSUPPORTED,
+                        "it needs opset %lld, this compiler knows 1 to %d", (long long)v,
+                        INGOT_ONNX_MAX_OPSET);
+            ok = false;
+        }
+    }
+    return ok;
+}
+
+const Onnx__FunctionProto *function_find(const Model *m, const Onnx__NodeProto *n)
+{
+    const Onnx__ModelProto *model = m->file->model;
+    for (size_t i = 0; i < model->n_functions; i++) {
+        const Onnx__FunctionProto *f = model->functions[i];
+        if (strcmp(f->name, n->op_type) == 0 && strcmp(f->overload, n->overload) == 0 &&
+            strcmp(domain_text(f->domain), domain_text(n->domain)) == 0)
+            return f;
+    }
+    return NULL;
+}
+
+static bool check_node(Model *m, const Scope *s, const Onnx__NodeProto *n)
+{
+    ingot_set_origin(m->c, node_label(n), n->op_type);
+    if (function_find(m, n))
+        return true;
+    const OpEntry *op = onnx_op_find(n->domain, n->op_type);
+    int version = scope_opset(s, n->domain);
+    if (version == 0 && (op || checkable_domain(n->domain))) {
+        ingot_error(m->c, INGOT_INVALID, "the model does not import the domain '%s'",
+                    domain_text(n->domain));
+        return false;
+    }
+    if (!op) {
+        ingot_error(m->c, INGOT_UNSUPPORTED, "operator not supported: %s version %d",
+                    domain_text(n->domain), version);
+        return false;
+    }
+    if (version < op->since) {
+        ingot_error(m->c, INGOT_INVALID, "the operator came with version %d of %s, not %d",
+                    op->since, domain_text(n->domain), version);
+        return false;
+    }
+    return true;
+}
+
+/* The depth is bounded by that of the file's messages. */
+static bool check_nodes(Model *m, const Scope *s, size_t n_node, Onnx__NodeProto **node)
+{
+    bool ok = true;
+    for (size_t i = 0; i < n_node; i++) {
+        ok &= check_node(m, s, node[i]);
+        for (size_t a = 0; a < node[i]->n_attribute; a++) {
+            const Onnx__AttributeProto *attr = node[i]->attribute[a];
+            for (size_t k = 0; k < attr->n_graphs; k++)
+                ok &= check_nodes(m, s, attr->graphs[k]->n_node, attr->graphs[k]->node);
+            if (attr->g)
+                ok &= check_nodes(m, s, attr->g->n_node, attr->g->node);
+        }
+    }
+    return ok;
+}
+
+/* The scope of the main graph. Files of the first IR versions have no imports: opset 1. */
+static Scope main_scope(const Model *m)
+{
+    const Onnx__ModelProto *model = m->file->model;
+    if (model->n_opset_import == 0 && model->ir_version < 3) {
+        Onnx__OperatorSetIdProto *first = ingot_alloc(m->c, sizeof *first);
+        Onnx__OperatorSetIdProto **firsts = ingot_alloc(m->c, sizeof *firsts);
+        onnx__operator_set_id_proto__init(first);
+        first->version = 1;
+        firsts[0] = first;
+        return (Scope){.n_opset = 1, .opset = firsts};
+    }
+    return (Scope){.n_opset = model->n_opset_import, .opset = model->opset_import};
+}
+
+bool ingot_onnx_check(ingot_onnx *m)
+{
+    const Onnx__ModelProto *model = m->file->model;
+    Scope s = main_scope(m);
+    ingot_set_file(m->c, m->file->path);
+    ingot_set_origin(m->c, NULL, NULL);
+    bool ok = check_opsets(m, s.n_opset, s.opset);
+    for (size_t i = 0; i < model->n_functions; i++)
+        ok &= check_opsets(m, model->functions[i]->n_opset_import, model->functions[i]->opset_import);
+    if (ok)
+        ok = check_nodes(m, &s, model->graph->n_node, model->graph->node);
+    for (size_t i = 0; ok && i < model->n_functions; i++) {
+        const Onnx__FunctionProto *f = model->functions[i];
+        Scope body = {.function = f, .n_opset = f->n_opset_import, .opset = f->opset_import};
+        ok &= check_nodes(m, &body, f->n_node, f->node);
+    }
+    ingot_set_origin(m->c, NULL, NULL);
+    return ok;
+}
+
+/* ---- building ---------------------------------------------------------------------------------- */
+
+/* A free dim from the options; NULL and an error if they do not tell. */
+static ingot_dim *free_dim(Model *m, const char *input, const char *name)
+{
+    for (int i = 0; m->options && i < m->options->n_dims; i++) {
+        const ingot_onnx_dim *d = &m->options->dims[i];
+        if (strcmp(d->name, name) != 0)
+            continue;
+        if (d->lo < 0 || d->hi < d->lo) {
+            ingot_error(m->c, INGOT_USAGE, "--dim %s=%lld..%lld: these are no bounds", name,
+                        (long long)d->lo, (long long)d->hi);
+            return NULL;
+        }
+        return d->lo == d->hi ? ingot_dim_const(m->c, d->lo)
+                              : ingot_dim_var(m->c, name, d->lo, d->hi);
+    }
+    ingot_error(m->c, INGOT_UNSUPPORTED,
+                "the dim '%s' of input '%s' is free: give its value or its bounds by "
+                "--dim %s=value or --dim %s=lo..hi", name, input, name, name);
+    return NULL;
+}
+
+static const ingot_onnx_bind *find_bind(const Model *m, const char *name)
+{
+    for (int i = 0; m->options && i < m->options->n_binds; i++)
+        if (strcmp(m->options->binds[i].name, name) == 0)
+            return &m->options->binds[i];
+    return NULL;
+}
+
+static bool same_shape(const ingot_onnx_io *io, const ingot_onnx_bind *b)
+{
+    bool same = io->dtype == b->dtype && (io->rank < 0 || io->rank == b->rank);
+    for (int a = 0; same && a < io->rank; a++)
+        same = io->dims[a] < 0 || io->dims[a] == b->dims[a];
+    return same;
+}
+
+/* Declares an input; its value, or NULL after an error. */
+static ingot_tensor *declare_input(Model *m, const ingot_onnx_io *io)
+{
+    const ingot_onnx_bind *b = find_bind(m, io->name);
+    ingot_dim *dims[INGOT_MAX_RANK];
+    if (io->kind != INGOT_ONNX_TENSOR || io->dtype == INGOT_STRING)
+        return ingot_error(m->c, INGOT_UNSUPPORTED,
+                           "the input '%s' is no tensor of numbers, which is not supported", io->name);
+    if (b && !same_shape(io, b))
+        return ingot_error(m->c, INGOT_USAGE, "the value given for input '%s' has another type or shape",
+                           io->name);
+    if (io->rank < 0 && !b)
+        return ingot_error(m->c, INGOT_UNSUPPORTED,
+                           "the input '%s' has no declared rank, which is not supported", io->name);
+    int rank = b ? b->rank : io->rank;
+    for (int a = 0; a < rank; a++) {
+        dims[a] = b                  ? ingot_dim_const(m->c, b->dims[a])
+                  : io->dims[a] >= 0 ? ingot_dim_const(m->c, io->dims[a])
+                                     : free_dim(m, io->name, io->dim_names[a]);
+        if (!dims[a])
+            return ingot_poison(m->c);
+    }
+    ingot_tensor *t = ingot_input(m->c, io->name, io->dtype, rank, dims);
+    return b ? ingot_data(m->c, io->name, b->dtype, b->rank, b->dims, b->bytes) : t;
+}
+
+static bool declare_inputs(Model *m, Scope *s)
+{
+    bool ok = true;
+    for (int i = 0; i < m->n_inputs; i++) {
+        ingot_tensor *t = declare_input(m, &m->inputs[i]);
+        ok &= !ingot_is_poison(t) &&
+              scope_define(m, s, m->inputs[i].name, value_tensor(m->c, t));
+    }
+    for (int i = 0; m->options && i < m->options->n_binds; i++) {
+        const char *name = m->options->binds[i].name;
+        bool found = false;
+        for (int k = 0; k < m->n_inputs; k++)
+            found |= strcmp(m->inputs[k].name, name) == 0;
+        if (!found) {
+            ingot_error(m->c, INGOT_USAGE, "a value is given for '%s', which is no input", name);
+            ok = false;
+        }
+    }
+    return ok;
+}
+
+/* False if a dim of the value and of the declaration are numbers and differ. */
+static bool output_fits(const ingot_onnx_io *io, ingot_tensor *t)
+{
+    int64_t v;
+    if (io->rank < 0)
+        return true;
+    if (io->rank != ingot_rank(t))
+        return false;
+    for (int a = 0; a < io->rank; a++)
+        if (io->dims[a] >= 0 && ingot_dim_is_const(ingot_shape(t, a), &v) && v != io->dims[a])
+            return false;
+    return true;
+}
+
+static bool declare_outputs(Model *m, Scope *s)
+{
+    bool ok = true;
+    for (int i = 0; i < m->n_outputs; i++) {
+        const ingot_onnx_io *io = &m->outputs[i];
+        Value *v = scope_find(m, s, io->name);
+        if (!v) {
+            ingot_error(m->c, INGOT_INVALID, "the output '%s' is defined nowhere", io->name);
+            ok = false;
+        } else if (v->kind != VALUE_TENSOR) {
+            ingot_error(m->c, INGOT_UNSUPPORTED,
+                        "the output '%s' is no tensor of numbers, which is not supported", io->name);
+            ok = false;
+        } else if (ingot_is_poison(v->tensor)) {
+            ok = false;
+        } else if (io->kind == INGOT_ONNX_TENSOR && io->dtype != ingot_dtype_of(v->tensor)) {
+            ingot_error(m->c, INGOT_INVALID, "the output '%s' is %s, the file declares %s", io->name,
+                        ingot_dtype_name(ingot_dtype_of(v->tensor)), ingot_dtype_name(io->dtype));
+            ok = false;
+        } else {
+            (void)output_fits(io, v->tensor);
+            ingot_output(m->c, io->name, v->tensor);
+        }
+    }
+    return ok;
+}
+
+bool ingot_onnx_build(ingot_onnx *m, const ingot_onnx_options *options)
+{
+    int errors = ingot_error_count(m->c);
+    Scope *s = ingot_alloc(m->c, sizeof *s);
+    *s = main_scope(m);
+    m->options = options;
+    ingot_set_file(m->c, m->file->path);
+    ingot_set_origin(m->c, NULL, NULL);
+    bool ok = declare_inputs(m, s) && scope_initializers(m, s, m->file->model->graph) &&
+              build_graph(m, s, m->file->model->graph);
+    ingot_set_origin(m->c, NULL, NULL);
+    ok = ok && declare_outputs(m, s);
+    return ok && ingot_error_count(m->c) == errors;
+}

@@ -1,0 +1,446 @@
+/*
+ * onnx_index.c - ONNX operators that read or write elements at computed places: Gather*,
+ * Scatter*, Slice, OneHot, Trilu, Compress, TopK, cumulative sums.
+ */
+#include <string.h>
+
+#include "onnx.h"
+
+#define X n->in[0]
+#define Y n->in[1]
+
+/* ---- gather ------------------------------------------------------------------------------------- */
+
+ingot_tensor *onnx_gather(Lowering *n)
+{
+    int axis;
+    if (!axis_in(n, attr_int(n, "axis", 0), ingot_rank(X), &axis))
+        return ingot_poison(n->c);
+    return ingot_take(n->c, X, Y, axis);
+}
+
+/* Coordinates of the elements of a tensor shaped like t; along `axis` they are t itself. */
+static void element_index(Lowering *n, ingot_tensor *x, ingot_tensor *t, int axis, ingot_tensor **index)
+{
+    ingot_dim *dims[INGOT_MAX_RANK];
+    int rank = ingot_rank(t);
+    shape_of(t, dims);
+    for (int a = 0; a < rank; a++)
+        index[a] = a == axis ? ingot_wrap_index(n->c, as(n, t, INGOT_I64), ingot_shape(x, a))
+                             : ingot_iota(n->c, rank, dims, a);
+}
+
+ingot_tensor *onnx_gather_elements(Lowering *n)
+{
+    ingot_tensor *index[INGOT_MAX_RANK];
+    int axis;
+    if (ingot_rank(X) != ingot_rank(Y))
+        return fault(n, "its inputs have ranks %d and %d, which have to be equal", ingot_rank(X), ingot_rank(Y));
+    if (!axis_in(n, attr_int(n, "axis", 0), ingot_rank(X), &axis))
+        return ingot_poison(n->c);
+    element_index(n, X, Y, axis, index);
+    return ingot_gather(n->c, X, index);
+}
+
+/* x[t[.., 0], t[.., 1], ..] for tuples in the last axis of t; `batch` leading axes are shared. The
+ * index tensors have t's leading axes and then x's axes that no tuple reaches. */
+static bool tuple_index(Lowering *n, ingot_tensor *x, ingot_tensor *t, int batch, ingot_tensor **index)
+{
+    int64_t k;
+    int lead = ingot_rank(t) - 1, rank = 0;
+    if (ingot_rank(t) < 1 || !ingot_dim_is_const(ingot_shape(t, lead), &k)) {
+        unsupported(n, "the last dim of its indices is not known when compiling");
+        return false;
+    }
+    if (batch < 0 || batch > lead || k < 0 || k + batch > ingot_rank(x)) {
+        fault(n, "indices of %lld places and %d batch axes do not fit rank %d", (long long)k, batch,
+              ingot_rank(x));
+        return false;
+    }
+    int done = batch + (int)k, out_rank = lead + ingot_rank(x) - done;
+    if (out_rank > INGOT_MAX_RANK) {
+        unsupported(n, "a result of rank %d is above %d", out_rank, INGOT_MAX_RANK);
+        return false;
+    }
+    ingot_dim *dims[INGOT_MAX_RANK];
+    for (; rank < lead; rank++)
+        dims[rank] = ingot_shape(t, rank);
+    for (int a = done; a < ingot_rank(x); a++)
+        dims[rank++] = ingot_shape(x, a);
+    for (int a = 0; a < ingot_rank(x); a++) {
+        if (a < batch || a >= done) {
+            index[a] = ingot_iota(n->c, out_rank, dims, a < batch ? a : a - done + lead);
+            continue;
+        }
+        ingot_tensor *i = ingot_slice(n->c, t, lead, dim(n, a - batch), dim(n, 1), 1);
+        i = ingot_wrap_index(n->c, as(n, ingot_squeeze(n->c, i, lead), INGOT_I64), ingot_shape(x, a));
+        i = align_axis(n, i, 0, out_rank);
+        index[a] = out_rank ? ingot_expand(n->c, i, out_rank, dims) : i;
+    }
+    return true;
+}
+
+ingot_tensor *onnx_gather_nd(Lowering *n)
+{
+    ingot_tensor *index[INGOT_MAX_RANK];
+    int64_t batch = attr_int(n, "batch_dims", 0);
+    if (batch > INGOT_MAX_RANK || !tuple_index(n, X, Y, (int)batch, index))
+        return n->failed ? ingot_poison(n->c) : fault(n, "its batch_dims are out of range");
+    return ingot_gather(n->c, X, index);
+}
+
+/* ---- scatter ------------------------------------------------------------------------------------ */
+
+static bool reduction(Lowering *n, ingot_update_op *op)
+{
+    static const char *const names[] = {"none", "add", "mul", "max", "min"};
+    static const ingot_update_op ops[] = {INGOT_SET, INGOT_ADD, INGOT_MUL, INGOT_MAX, INGOT_MIN};
+    const char *name = attr_string(n, "reduction", "none");
+    for (int i = 0; i < COUNT(names); i++)
+        if (strcmp(name, names[i]) == 0) {
+            *op = ops[i];
+            return true;
+        }
+    fault(n, "its reduction '%s' is unknown", name);
+    return false;
+}
+
+ingot_tensor *onnx_scatter_elements(Lowering *n)
+{
+    ingot_tensor *index[INGOT_MAX_RANK];
+    ingot_update_op op;
+    int axis;
+    if (ingot_rank(X) != ingot_rank(Y))
+        return fault(n, "its inputs have ranks %d and %d, which have to be equal", ingot_rank(X), ingot_rank(Y));
+    if (!reduction(n, &op) || !axis_in(n, attr_int(n, "axis", 0), ingot_rank(X), &axis))
+        return ingot_poison(n->c);
+    element_index(n, X, Y, axis, index);
+    return ingot_update(n->c, op, X, n->in[2], index);
+}
+
+ingot_tensor *onnx_scatter_nd(Lowering *n)
+{
+    ingot_tensor *index[INGOT_MAX_RANK];
+    ingot_update_op op;
+    if (!reduction(n, &op) || !tuple_index(n, X, Y, 0, index))
+        return ingot_poison(n->c);
+    return ingot_update(n->c, op, X, n->in[2], index);
+}
+
+/* cache[b, .., (start[b] + i) along axis, ..] = update */
+ingot_tensor *onnx_tensor_scatter(Lowering *n)
+{
+    ingot_tensor *index[INGOT_MAX_RANK];
+    ingot_dim *dims[INGOT_MAX_RANK];
+    int axis, rank = ingot_rank(X);
+    bool circular = attr_is(n, "mode", "linear", "circular");
+    if (ingot_rank(Y) != rank || !axis_in(n, attr_int(n, "axis", -2), rank, &axis) || axis == 0)
+        return n->failed ? ingot_poison(n->c) : fault(n, "its axis or ranks do not fit");
+    shape_of(Y, dims);
+    for (int a = 0; a < rank; a++)
+        index[a] = ingot_iota(n->c, rank, dims, a);
+    if (n->n_in > 2 && n->in[2])
+        index[axis] = ingot_add(n->c, index[axis], align_axis(n, as(n, n->in[2], INGOT_I64), 0, rank));
+    if (circular)
+        index[axis] = ingot_mod(n->c, index[axis], ingot_from_dim(n->c, ingot_shape(X, axis)));
+    return ingot_update(n->c, INGOT_SET, X, Y, index);
+}
+
+/* ---- slices ------------------------------------------------------------------------------------- */
+
+/* A start or end of a slice, from 0 (or -1) up; NULL if its sign is not known. */
+static ingot_dim *slice_bound(Lowering *n, ingot_dim *at, ingot_dim *size, int64_t lo, ingot_dim *hi)
+{
+    if (ingot_dim_lo(at) < 0 && ingot_dim_hi(at) >= 0)
+        return NULL;
+    if (ingot_dim_hi(at) < 0) {
+        if (ingot_dim_lo(at) <= -(INT64_C(1) << 62))
+            return dim(n, lo);
+        at = ingot_dim_add(n->c, at, size);
+    } else if (ingot_dim_lo(at) >= INT64_C(1) << 40) {
+        return hi;
+    }
+    return ingot_dim_min(n->c, ingot_dim_max(n->c, at, dim(n, lo)), hi);
+}
+
+static ingot_tensor *slice_axis(Lowering *n, ingot_tensor *x, int axis, ingot_dim *start, ingot_dim *end,
+                                int64_t step)
+{
+    ingot_dim *size = ingot_shape(x, axis), *last = ingot_dim_sub(n->c, size, dim(n, 1));
+    int64_t stride = step > 0 ? step : -step;
+    bool down = step < 0;
+    start = slice_bound(n, start, size, 0, down ? last : size);
+    end = slice_bound(n, end, size, down ? -1 : 0, down ? last : size);
+    if (!start || !end)
+        return unsupported(n, "the signs of its bounds are not known when compiling");
+    ingot_dim *span = down ? ingot_dim_sub(n->c, start, end) : ingot_dim_sub(n->c, end, start);
+    ingot_dim *count = ingot_dim_div(n->c, ingot_dim_add(n->c, span, dim(n, stride - 1)), dim(n, stride));
+    count = ingot_dim_max(n->c, count, dim(n, 0));
+    if (dim_is(count, 0))
+        start = dim(n, 0);
+    return ingot_slice(n->c, x, axis, start, count, step);
+}
+
+/* Bounds that only the run knows, the result's shape declared: element i is x[start + i step],
+ * start being wrapped and clamped as the values say. */
+static ingot_tensor *slice_at_run_time(Lowering *n, const int64_t *axes, int n_axes, const int64_t *out)
+{
+    ingot_dim *one = dim(n, 1);
+    ingot_tensor *y = X, *starts = as(n, Y, INGOT_I64);
+    ingot_tensor *steps = n->n_in > 4 && n->in[4] ? as(n, n->in[4], INGOT_I64) : NULL;
+    for (int k = 0; k < n_axes; k++) {
+        int axis;
+        if (!axis_in(n, axes ? axes[k] : k, ingot_rank(X), &axis))
+            return ingot_poison(n->c);
+        ingot_dim *count = dim(n, out[axis]);
+        ingot_tensor *size = ingot_from_dim(n->c, ingot_shape(X, axis));
+        ingot_tensor *start = reshape_scalar(n, ingot_slice(n->c, starts, 0, dim(n, k), one, 1));
+        ingot_tensor *i = ingot_iota(n->c, 1, &count, 0);
+        start = ingot_where(n->c, ingot_lt(n->c, start, like(n, start, 0)),
+                            ingot_add(n->c, start, size), start);
+        start = ingot_min(n->c, ingot_max_c(n->c, start, 0), ingot_add_c(n->c, size, -1));
+        if (steps)
+            i = ingot_mul(n->c, i, reshape_scalar(n, ingot_slice(n->c, steps, 0, dim(n, k), one, 1)));
+        y = ingot_take(n->c, y, ingot_add(n->c, i, start), axis);
+    }
+    return y;
+}
+
+static int slice_lists(Lowering *n, ingot_dim *const **starts, ingot_dim *const **ends,
+                       const int64_t **axes, const int64_t **steps)
+{
+    const int64_t *list[2];
+    int count, counts[4] = {-1, -1, -1, -1};
+    if (n->version < 10) {
+        static const char *const names[] = {"starts", "ends"};
+        ingot_dim **made[2];
+        for (int k = 0; k < 2; k++) {
+            counts[k] = attr_ints(n, names[k], &list[k]);
+            made[k] = ingot_alloc(n->c, (size_t)(counts[k] < 0 ? 1 : counts[k] + 1) * sizeof *made[k]);
+            for (int i = 0; i < counts[k]; i++)
+                made[k][i] = dim(n, list[k][i]);
+        }
+        *starts = made[0];
+        *ends = made[1];
+        counts[2] = attr_ints(n, "axes", axes);
+    } else {
+        if (n->n_in < 3 || !Y || !n->in[2]) {
+            fault(n, "its starts or ends are missing");
+            return -1;
+        }
+        counts[0] = dims_in(n, 1, starts);
+        counts[1] = n->failed ? -1 : dims_in(n, 2, ends);
+        if (!n->failed && n->n_in > 3 && n->in[3])
+            counts[2] = ints_in(n, 3, axes);
+        if (!n->failed && n->n_in > 4 && n->in[4])
+            counts[3] = ints_in(n, 4, steps);
+    }
+    if (n->failed)
+        return -1;
+    count = counts[0];
+    if (count < 0 || counts[1] != count || (counts[2] >= 0 && counts[2] != count) ||
+        (counts[3] >= 0 && counts[3] != count) || (counts[2] < 0 && count > ingot_rank(X))) {
+        fault(n, "its starts, ends, axes and steps do not have the same length");
+        return -1;
+    }
+    return count;
+}
+
+static bool slice_known(Lowering *n)
+{
+    ingot_dim *list[INGOT_MAX_RANK];
+    for (int i = 1; i < n->n_in; i++)
+        if (n->in[i] && ingot_contents(n->c, n->in[i], list, INGOT_MAX_RANK) < 0)
+            return false;
+    return true;
+}
+
+ingot_tensor *onnx_slice(Lowering *n)
+{
+    ingot_dim *const *starts, *const *ends;
+    const int64_t *axes = NULL, *steps = NULL;
+    int64_t out[INGOT_MAX_RANK];
+    int rank, n_axes = ingot_rank(X);
+    unsigned seen = 0;
+    if (n->version >= 10 && n->n_in > 2 && !slice_known(n) && declared_shape(n, 0, &rank, out) &&
+        rank == ingot_rank(X)) {
+        if (n->n_in > 3 && n->in[3])
+            n_axes = ints_known(n, 3, &axes);
+        if (n_axes >= 0)
+            return slice_at_run_time(n, axes, n_axes, out);
+    }
+    int count = slice_lists(n, &starts, &ends, &axes, &steps);
+    if (count < 0 || (axes && !axes_in(n, axes, count, ingot_rank(X), &seen)))
+        return ingot_poison(n->c);
+    ingot_tensor *y = X;
+    for (int i = 0; i < count && !ingot_is_poison(y); i++) {
+        int64_t step = steps ? steps[i] : 1;
+        int axis = (int)(axes ? (axes[i] < 0 ? axes[i] + ingot_rank(X) : axes[i]) : i);
+        if (step == 0)
+            return fault(n, "step %d is 0", i);
+        step = step < -INT32_MAX ? -INT32_MAX : step > INT32_MAX ? INT32_MAX : step;
+        y = slice_axis(n, y, axis, starts[i], ends[i], step);
+    }
+    return y;
+}
+
+/* ---- made from coordinates ---------------------------------------------------------------------- */
+
+/* Depth on a new axis: on where the index is the place along it. */
+ingot_tensor *onnx_one_hot(Lowering *n)
+{
+    ingot_dim *dims[INGOT_MAX_RANK], *depth, *one = dim(n, 1);
+    int64_t declared[INGOT_MAX_RANK];
+    int axis, rank = ingot_rank(X) + 1, out_rank;
+    if (rank > INGOT_MAX_RANK)
+        return unsupported(n, "a result of rank %d is above %d", rank, INGOT_MAX_RANK);
+    if (!axis_in(n, attr_int(n, "axis", -1), rank, &axis))
+        return ingot_poison(n->c);
+    ingot_tensor *depth_in = as(n, reshape_scalar(n, Y), INGOT_I64);
+    if (ingot_contents(n->c, depth_in, &depth, 1) != 1) {
+        if (!declared_shape(n, 0, &out_rank, declared) || out_rank != rank)
+            return unsupported(n, "its depth is not known when compiling");
+        depth = dim(n, declared[axis]);
+    }
+    ingot_tensor *i = ingot_unsqueeze(n->c, as(n, X, INGOT_I64), axis);
+    shape_of(i, dims);
+    dims[axis] = depth;
+    ingot_tensor *hit = ingot_eq(n->c, ingot_iota(n->c, rank, dims, axis), ingot_wrap_index(n->c, i, depth));
+    ingot_tensor *off = reshape_scalar(n, ingot_slice(n->c, n->in[2], 0, dim(n, 0), one, 1));
+    ingot_tensor *on = reshape_scalar(n, ingot_slice(n->c, n->in[2], 0, one, one, 1));
+    return ingot_where(n->c, hit, on, off);
+}
+
+ingot_tensor *onnx_trilu(Lowering *n)
+{
+    ingot_dim *dims[INGOT_MAX_RANK];
+    int rank = ingot_rank(X);
+    if (rank < 2)
+        return fault(n, "its input has to have rank 2 or more");
+    shape_of(X, dims);
+    ingot_tensor *k = n->n_in > 1 && Y ? as(n, reshape_scalar(n, Y), INGOT_I64) : ingot_scalar_i(n->c, INGOT_I64, 0);
+    ingot_tensor *row = ingot_iota(n->c, 2, dims + rank - 2, 0), *column = ingot_iota(n->c, 2, dims + rank - 2, 1);
+    ingot_tensor *limit = ingot_add(n->c, row, k);
+    bool upper = attr_int(n, "upper", 1) != 0;
+    ingot_tensor *kept = upper ? ingot_ge(n->c, column, limit) : ingot_le(n->c, column, limit);
+    return ingot_where(n->c, kept, X, ingot_cast(n->c, ingot_scalar_i(n->c, INGOT_I64, 0), ingot_dtype_of(X)));
+}
+
+ingot_tensor *onnx_eye_like(Lowering *n)
+{
+    ingot_dim *dims[INGOT_MAX_RANK];
+    ingot_dtype dtype = ingot_dtype_of(X);
+    if (ingot_rank(X) != 2)
+        return fault(n, "its input has to have rank 2");
+    if (attr_has(n, "dtype") && !ingot_onnx_dtype((int32_t)attr_int(n, "dtype", 0), &dtype))
+        return fault(n, "its attribute 'dtype' is no element type");
+    shape_of(X, dims);
+    ingot_tensor *row = ingot_iota(n->c, 2, dims, 0), *column = ingot_iota(n->c, 2, dims, 1);
+    ingot_tensor *k = ingot_scalar_i(n->c, INGOT_I64, attr_int(n, "k", 0));
+    return ingot_cast(n->c, ingot_eq(n->c, column, ingot_add(n->c, row, k)), dtype);
+}
+
+/* ---- results whose size depends on data ---------------------------------------------------------- */
+
+ingot_tensor *onnx_nonzero(Lowering *n)
+{
+    return ingot_nonzero(n->c, X);
+}
+
+/* The slices at the places where the condition is true. */
+ingot_tensor *onnx_compress(Lowering *n)
+{
+    ingot_tensor *x = X;
+    int axis = 0;
+    if (!attr_has(n, "axis"))
+        x = ingot_flatten(n->c, X, 0, ingot_rank(X));
+    else if (!axis_in(n, attr_int(n, "axis", 0), ingot_rank(X), &axis))
+        return ingot_poison(n->c);
+    ingot_tensor *places = ingot_nonzero(n->c, Y);
+    if (ingot_is_poison(places))
+        return places;
+    return ingot_take(n->c, x, ingot_squeeze(n->c, places, 0), axis);
+}
+
+ingot_tensor *onnx_topk(Lowering *n)
+{
+    ingot_dim *k;
+    ingot_tensor *out[2];
+    int64_t declared[INGOT_MAX_RANK];
+    int axis, rank;
+    if (!axis_in(n, attr_int(n, "axis", -1), ingot_rank(X), &axis))
+        return ingot_poison(n->c);
+    if (n->version < 10) {
+        k = dim(n, attr_int(n, "k", 0));
+    } else if (n->n_in < 2) {
+        return fault(n, "its k is missing");
+    } else if (ingot_contents(n->c, Y, &k, 1) != 1) {
+        if (declared_shape(n, 0, &rank, declared) && rank == ingot_rank(X))
+            k = dim(n, declared[axis]);
+        else
+            k = ingot_read_dim(n->c, reshape_scalar(n, Y), n->proto->input[1], 0,
+                               ingot_dim_hi(ingot_shape(X, axis)));
+    }
+    ingot_topk(n->c, X, k, axis, attr_int(n, "largest", 1) != 0, out);
+    n->out[1] = out[1];
+    return out[0];
+}
+
+/* ---- running sums and reversed sequences ---------------------------------------------------------- */
+
+/* y[i] = x[i] * x[i - s] * .. for s = 1, 2, 4, ..: log2(size) shifted copies are joined. */
+static ingot_tensor *cumulate(Lowering *n, bool product)
+{
+    ingot_dim *lo[INGOT_MAX_RANK], *hi[INGOT_MAX_RANK];
+    int64_t axis_given;
+    int axis, rank = ingot_rank(X);
+    if (rank == 1)
+        axis = 0;
+    else if (!int_in(n, 1, &axis_given) || !axis_in(n, axis_given, rank, &axis))
+        return ingot_poison(n->c);
+    bool exclusive = attr_int(n, "exclusive", 0) != 0, reverse = attr_int(n, "reverse", 0) != 0;
+    ingot_tensor *y = X, *unit = like(n, X, product);
+    int64_t size;
+    if (!ingot_dim_is_const(ingot_shape(X, axis), &size))
+        return unsupported(n, "the size of axis %d is not known when compiling", axis);
+    for (int a = 0; a < rank; a++)
+        lo[a] = hi[a] = dim(n, 0);
+    int64_t first = exclusive ? 0 : 1;
+    for (int64_t s = first; s < size; s = s ? 2 * s : 1) {
+        int64_t shift = s ? s : 1;
+        lo[axis] = dim(n, reverse ? -shift : shift);
+        hi[axis] = dim(n, reverse ? shift : -shift);
+        ingot_tensor *moved = ingot_pad_value(n->c, y, lo, hi, unit);
+        y = s == 0 ? moved : product ? ingot_mul(n->c, y, moved) : ingot_add(n->c, y, moved);
+        y = ingot_contiguous(n->c, y);
+    }
+    return y;
+}
+
+ingot_tensor *onnx_cumsum(Lowering *n)
+{
+    return cumulate(n, false);
+}
+
+ingot_tensor *onnx_cumprod(Lowering *n)
+{
+    return cumulate(n, true);
+}
+
+/* The first length[b] elements along the time axis are reversed. */
+ingot_tensor *onnx_reverse_sequence(Lowering *n)
+{
+    ingot_dim *dims[INGOT_MAX_RANK];
+    ingot_tensor *index[INGOT_MAX_RANK];
+    int rank = ingot_rank(X), batch, time;
+    if (!axis_in(n, attr_int(n, "batch_axis", 1), rank, &batch) ||
+        !axis_in(n, attr_int(n, "time_axis", 0), rank, &time))
+        return ingot_poison(n->c);
+    shape_of(X, dims);
+    for (int a = 0; a < rank; a++)
+        index[a] = ingot_iota(n->c, rank, dims, a);
+    ingot_tensor *length = align_axis(n, as(n, Y, INGOT_I64), batch, rank), *t = index[time];
+    ingot_tensor *back = ingot_add_c(n->c, ingot_sub(n->c, length, t), -1);
+    index[time] = ingot_where(n->c, ingot_lt(n->c, t, length), back, t);
+    return ingot_gather(n->c, X, index);
+}

@@ -1,0 +1,240 @@
+/*
+ * onnx_norm.c - ONNX normalisations, dropout and losses.
+ */
+#include <string.h>
+
+#include "onnx.h"
+
+#define X n->in[0]
+#define Y n->in[1]
+
+static ingot_tensor *optional_in(Lowering *n, int i)
+{
+    return i < n->n_in ? n->in[i] : NULL;
+}
+
+/* (x - mean) / sqrt(var + eps) over some axes, in f32 or wider; mean and 1 / deviation if asked. */
+static ingot_tensor *standardised(Lowering *n, ingot_tensor *x, unsigned axes, double eps,
+                                  ingot_tensor **mean_out, ingot_tensor **inverse_out)
+{
+    ingot_tensor *mean = ingot_mean(n->c, x, axes, true), *d = ingot_sub(n->c, x, mean);
+    ingot_tensor *var = ingot_mean(n->c, ingot_mul(n->c, d, d), axes, true);
+    ingot_tensor *inverse = ingot_reciprocal(n->c, ingot_sqrt(n->c, ingot_add_c(n->c, var, eps)));
+    if (mean_out)
+        *mean_out = mean;
+    if (inverse_out)
+        *inverse_out = inverse;
+    return ingot_mul(n->c, d, inverse);
+}
+
+/* x scale + bias, one entry of each a channel (axis 1). */
+static ingot_tensor *channel_affine(Lowering *n, ingot_tensor *x, ingot_tensor *scale, ingot_tensor *bias)
+{
+    ingot_dtype dtype = ingot_dtype_of(x);
+    int rank = ingot_rank(x);
+    x = ingot_mul(n->c, x, align_axis(n, as(n, scale, dtype), 1, rank));
+    return ingot_add(n->c, x, align_axis(n, as(n, bias, dtype), 1, rank));
+}
+
+static unsigned all_axes_but(int rank, unsigned but)
+{
+    return ((1u << rank) - 1) & ~but;
+}
+
+/* With this batch's statistics; the running ones follow with the momentum. */
+static ingot_tensor *batch_norm_training(Lowering *n, double eps)
+{
+    double momentum = attr_float(n, "momentum", 0.9);
+    unsigned axes = all_axes_but(ingot_rank(X), 2);
+    ingot_tensor *x = widen(n, X), *mean = ingot_mean(n->c, x, axes, false);
+    ingot_tensor *d = ingot_sub(n->c, x, align_axis(n, mean, 1, ingot_rank(X)));
+    ingot_tensor *var = ingot_mean(n->c, ingot_mul(n->c, d, d), axes, false);
+    ingot_tensor *now[] = {mean, var};
+    for (int i = 0; i < 2; i++) {
+        ingot_tensor *old = n->in[3 + i], *wide = as(n, old, ingot_dtype_of(x));
+        ingot_tensor *next = ingot_add(n->c, ingot_mul_c(n->c, wide, momentum),
+                                       ingot_mul_c(n->c, now[i], 1 - momentum));
+        n->out[1 + i] = as(n, next, ingot_dtype_of(old));
+    }
+    ingot_tensor *inverse = ingot_reciprocal(n->c, ingot_sqrt(n->c, ingot_add_c(n->c, var, eps)));
+    ingot_tensor *y = ingot_mul(n->c, d, align_axis(n, inverse, 1, ingot_rank(X)));
+    return as(n, channel_affine(n, y, Y, n->in[2]), ingot_dtype_of(X));
+}
+
+ingot_tensor *onnx_batch_norm(Lowering *n)
+{
+    double eps = attr_float(n, "epsilon", 1e-5);
+    if (ingot_rank(X) < 2)
+        return fault(n, "its input has rank %d, at least 2 is needed", ingot_rank(X));
+    if (n->version < 9 && attr_int(n, "spatial", 1) == 0)
+        return unsupported(n, "spatial=0 is not supported");
+    bool training = n->version >= 14 ? attr_int(n, "training_mode", 0) != 0 : n->n_out > 1;
+    if (training && n->version < 14)
+        return unsupported(n, "training before opset 14 is not supported");
+    if (training)
+        return batch_norm_training(n, eps);
+    return ingot_batch_norm(n->c, X, Y, n->in[2], n->in[3], n->in[4], eps);
+}
+
+ingot_tensor *onnx_instance_norm(Lowering *n)
+{
+    int rank = ingot_rank(X);
+    if (rank < 3)
+        return fault(n, "its input has rank %d, at least 3 is needed", rank);
+    ingot_tensor *y = standardised(n, widen(n, X), all_axes_but(rank, 3), attr_float(n, "epsilon", 1e-5), NULL, NULL);
+    return as(n, channel_affine(n, y, Y, n->in[2]), ingot_dtype_of(X));
+}
+
+/* Channels in groups; scale and bias are per group before opset 21, per channel from then on. */
+ingot_tensor *onnx_group_norm(Lowering *n)
+{
+    ingot_dim *dims[INGOT_MAX_RANK], *split[INGOT_MAX_RANK];
+    int rank = ingot_rank(X);
+    int64_t groups = attr_int(n, "num_groups", 0), channels;
+    if (rank < 2 || rank + 1 > INGOT_MAX_RANK || groups < 1)
+        return fault(n, "its rank or num_groups is out of range");
+    if (!ingot_dim_is_const(ingot_shape(X, 1), &channels) || channels % groups)
+        return fault(n, "its channels are no multiple of num_groups");
+    shape_of(X, dims);
+    split[0] = dims[0];
+    split[1] = dim(n, groups);
+    split[2] = dim(n, channels / groups);
+    memcpy(split + 3, dims + 2, (size_t)(rank - 2) * sizeof *split);
+    ingot_tensor *x = ingot_reshape(n->c, widen(n, X), rank + 1, split);
+    ingot_tensor *y = standardised(n, x, all_axes_but(rank + 1, 3), attr_float(n, "epsilon", 1e-5), NULL, NULL);
+    if (n->version < 21)
+        y = channel_affine(n, y, Y, n->in[2]);
+    y = ingot_reshape(n->c, y, rank, dims);
+    if (n->version >= 21)
+        y = channel_affine(n, y, Y, n->in[2]);
+    return as(n, y, ingot_dtype_of(X));
+}
+
+/* Also gives mean and inverse deviation, in the stash type (f32). */
+ingot_tensor *onnx_layer_norm(Lowering *n)
+{
+    int axis, rank = ingot_rank(X);
+    double eps = attr_float(n, "epsilon", 1e-5);
+    if (!axis_in(n, attr_int(n, "axis", -1), rank, &axis))
+        return ingot_poison(n->c);
+    if (n->n_out < 2)
+        return ingot_layer_norm(n->c, X, axis, Y, optional_in(n, 2), eps);
+    ingot_tensor *x = widen(n, X);
+    unsigned axes = ((1u << rank) - 1) & ~((1u << axis) - 1);
+    ingot_tensor *y = as(n, standardised(n, x, axes, eps, &n->out[1], &n->out[2]), ingot_dtype_of(X));
+    y = ingot_mul(n->c, y, Y);
+    return optional_in(n, 2) ? ingot_add(n->c, y, n->in[2]) : y;
+}
+
+ingot_tensor *onnx_rms_norm(Lowering *n)
+{
+    int axis;
+    if (!axis_in(n, attr_int(n, "axis", -1), ingot_rank(X), &axis))
+        return ingot_poison(n->c);
+    return ingot_rms_norm(n->c, X, axis, Y, attr_float(n, "epsilon", 1e-5));
+}
+
+/* (x - mean) / (sqrt(mean(x^2) - mean^2) + 1e-9) */
+ingot_tensor *onnx_mean_variance_norm(Lowering *n)
+{
+    static const int64_t usual[] = {0, 2, 3};
+    const int64_t *list;
+    unsigned axes;
+    int count = attr_ints(n, "axes", &list);
+    if (!axes_in(n, count < 0 ? usual : list, count < 0 ? 3 : count, ingot_rank(X), &axes))
+        return ingot_poison(n->c);
+    ingot_tensor *d = ingot_sub(n->c, X, ingot_mean(n->c, X, axes, true));
+    ingot_tensor *deviation = ingot_sqrt(n->c, ingot_mean(n->c, ingot_mul(n->c, d, d), axes, true));
+    return ingot_div(n->c, d, ingot_add_c(n->c, deviation, 1e-9));
+}
+
+/* x / (bias + alpha / size * sum of x^2 over `size` neighbouring channels)^beta */
+ingot_tensor *onnx_lrn(Lowering *n)
+{
+    double alpha = attr_float(n, "alpha", 1e-4), beta = attr_float(n, "beta", 0.75), bias = attr_float(n, "bias", 1);
+    int64_t size = attr_int(n, "size", 0);
+    int64_t lo[INGOT_MAX_RANK] = {0}, hi[INGOT_MAX_RANK] = {0};
+    int rank = ingot_rank(X);
+    if (rank < 2 || rank + 1 > INGOT_MAX_RANK || size < 1 || size > INT32_MAX)
+        return fault(n, "its rank or size is out of range");
+    lo[1] = (size - 1) / 2;
+    hi[1] = size / 2;
+    ingot_tensor *square = ingot_pad_c(n->c, ingot_mul(n->c, X, X), lo, hi, 0);
+    ingot_tensor *sum = ingot_sum(n->c, ingot_window(n->c, square, 1, size, 1, 1), 1u << rank, false);
+    ingot_tensor *scale = ingot_add_c(n->c, ingot_mul_c(n->c, sum, alpha / (double)size), bias);
+    return ingot_div(n->c, X, ingot_pow(n->c, scale, like(n, X, beta)));
+}
+
+/* Inference only: the identity, and a mask of ones. */
+ingot_tensor *onnx_dropout(Lowering *n)
+{
+    ingot_dim *dims[INGOT_MAX_RANK];
+    double ratio = 0.5;
+    bool training = false;
+    if (n->version >= 12 && optional_in(n, 2)) {
+        int64_t mode;
+        if (!int_in(n, 2, &mode))
+            return ingot_poison(n->c);
+        training = mode != 0;
+    }
+    if (training && optional_in(n, 1) && !float_in(n, 1, &ratio))
+        return ingot_poison(n->c);
+    if (training && ratio != 0)
+        return unsupported(n, "training with a random mask is not supported");
+    if (n->n_out > 1) {
+        shape_of(X, dims);
+        ingot_dtype dtype = n->version >= 10 ? INGOT_BOOL : ingot_dtype_of(X);
+        ingot_tensor *one = ingot_cast(n->c, ingot_scalar_i(n->c, INGOT_I64, 1), dtype);
+        n->out[1] = ingot_expand(n->c, one, ingot_rank(X), dims);
+    }
+    return X;
+}
+
+/* ---- losses ---------------------------------------------------------------------------------------- */
+
+/* -w[t] logp[n, t, d..], 0 where t is ignored; then none, sum or weighted mean */
+static ingot_tensor *nll(Lowering *n, ingot_tensor *logp, ingot_tensor *target, ingot_tensor *weight)
+{
+    const char *reduction = attr_string(n, "reduction", "mean");
+    ingot_tensor *index[INGOT_MAX_RANK], *t = as(n, target, INGOT_I64), *used = NULL;
+    ingot_dim *dims[INGOT_MAX_RANK];
+    int rank = ingot_rank(logp);
+    if (rank < 2 || ingot_rank(target) != rank - 1)
+        return fault(n, "its scores have rank %d, its labels %d", rank, ingot_rank(target));
+    if (attr_has(n, "ignore_index")) {
+        used = ingot_ne(n->c, t, ingot_scalar_i(n->c, INGOT_I64, attr_int(n, "ignore_index", 0)));
+        t = ingot_where(n->c, used, t, ingot_scalar_i(n->c, INGOT_I64, 0));
+    }
+    shape_of(t, dims);
+    for (int a = 0; a < rank; a++)
+        index[a] = a == 1 ? t : ingot_iota(n->c, rank - 1, dims, a ? a - 1 : 0);
+    ingot_tensor *loss = ingot_neg(n->c, ingot_gather(n->c, logp, index));
+    ingot_tensor *one = like(n, logp, 1), *w = weight ? ingot_take(n->c, weight, t, 0) : NULL;
+    if (used)
+        w = ingot_where(n->c, used, w ? w : one, like(n, logp, 0));
+    if (w)
+        loss = ingot_mul(n->c, loss, w);
+    if (strcmp(reduction, "none") == 0)
+        return loss;
+    unsigned all = all_axes_but(rank - 1, 0);
+    if (strcmp(reduction, "sum") == 0)
+        return ingot_sum(n->c, loss, all, false);
+    if (strcmp(reduction, "mean") != 0)
+        return fault(n, "its reduction '%s' is unknown", reduction);
+    if (!w)
+        return ingot_mean(n->c, loss, all, false);
+    return ingot_div(n->c, ingot_sum(n->c, loss, all, false), ingot_sum(n->c, w, all, false));
+}
+
+ingot_tensor *onnx_nll_loss(Lowering *n)
+{
+    return nll(n, X, Y, optional_in(n, 2));
+}
+
+ingot_tensor *onnx_softmax_cross_entropy(Lowering *n)
+{
+    if (ingot_rank(X) < 2)
+        return fault(n, "its scores have rank %d, at least 2 is needed", ingot_rank(X));
+    n->out[1] = ingot_log_softmax(n->c, X, 1);
+    return nll(n, n->out[1], Y, optional_in(n, 2));
+}
