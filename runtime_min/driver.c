@@ -891,6 +891,7 @@ int igrt_driver_main(int argc, char **argv, const igrt_model *model)
     Options options = {.mode = MODE_RUN, .threads = 1};
     Profile p = {0};
     the_model = model;
+    memset(&session, 0, sizeof session);
     for (int i = 1; i < argc; i++)
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
             print_help(stdout, model, argv[0]);
