@@ -14,9 +14,7 @@ rm -rf "$out"
 build/ingot compile examples/digits/digits.onnx -o "$out" --name digits
 make -s -C "$out"
 
-# the driver that rides along would do (build/digits/digits IN OUT); here is a program of our own
+# the driver that rides along would do ($out/digits IN OUT); here is a program of our own
 show=build/digits-show
-"${CC:-cc}" -std=c99 -O2 -Wall -Wextra -I"$out" -o "$show" examples/digits/show.c -L"$out" -ldigits -lm
-"$show" examples/digits/show.c \
-    $(ls "$out"/*.c | grep -v -e /main.c -e /driver.c) -lm
+"${CC:-cc}" -std=c99 -O2 -Wall -Wextra -I"$out" -o "$show" examples/digits/show.c "$out/libdigits.a" -lm
 "$show" examples/digits/samples.txt

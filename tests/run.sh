@@ -6,7 +6,7 @@
 #   INGOT_BUILD_TYPE       Release unless told
 #   JOBS                   as many as there are cores
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 JOBS=${JOBS:-$(nproc 2>/dev/null || echo 2)}
 failed=
 began=$(date +%s)
