@@ -11,13 +11,51 @@
 #ifndef IGRT_NUM_H
 #define IGRT_NUM_H
 
+/* The same text serves C99, OpenCL C 1.2 and CUDA C++ (compiled by NVRTC, so without headers). */
+#if defined(__OPENCL_C_VERSION__) || defined(__CUDACC__)
+#define IGRT_ON_GPU 1
+#ifdef __OPENCL_C_VERSION__
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+typedef long int64_t;
+typedef ulong uint64_t;
+#define INT64_C(x) x##L
+#define UINT64_C(x) x##UL
+#define fmodf fmod
+#define copysignf copysign
+#define rintf rint
+#define erff erf
+#define fmaf fma
+#else
+typedef long long int64_t;
+typedef unsigned long long uint64_t;
+#define INT64_C(x) x##LL
+#define UINT64_C(x) x##ULL
+#define INFINITY __int_as_float(0x7f800000)
+#define NAN __int_as_float(0x7fffffff)
+#endif
+typedef signed char int8_t;
+typedef unsigned char uint8_t;
+typedef short int16_t;
+typedef unsigned short uint16_t;
+typedef int int32_t;
+typedef unsigned int uint32_t;
+#define INT32_MAX 2147483647
+#define INT32_MIN (-INT32_MAX - 1)
+#define INT64_MAX INT64_C(9223372036854775807)
+#define INT64_MIN (-INT64_MAX - 1)
+#define UINT64_MAX UINT64_C(18446744073709551615)
+#else
+#define IGRT_ON_GPU 0
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#endif
 
 /* Unused ones must not warn, wherever the text ends up. */
-#if defined(__GNUC__)
+#if defined(__CUDACC__)
+#define IGRT_INLINE static __device__ inline
+#elif defined(__GNUC__)
 #define IGRT_INLINE __attribute__((unused)) static inline
 #else
 #define IGRT_INLINE static inline
@@ -26,6 +64,17 @@
 /* ---- bits -------------------------------------------------------------------------------- */
 
 /* The bit pattern of a float, a double, and back. */
+#if defined(__OPENCL_C_VERSION__)
+#define igrt_f32_bits(x) as_uint((float)(x))
+#define igrt_bits_f32(u) as_float((uint)(u))
+#define igrt_f64_bits(x) as_ulong((double)(x))
+#define igrt_bits_f64(u) as_double((ulong)(u))
+#elif defined(__CUDACC__)
+#define igrt_f32_bits(x) __float_as_uint((float)(x))
+#define igrt_bits_f32(u) __uint_as_float((uint32_t)(u))
+#define igrt_f64_bits(x) ((uint64_t)__double_as_longlong((double)(x)))
+#define igrt_bits_f64(u) __longlong_as_double((int64_t)(u))
+#else
 IGRT_INLINE uint32_t igrt_f32_bits(float x)
 {
     uint32_t u;
@@ -53,6 +102,7 @@ IGRT_INLINE double igrt_bits_f64(uint64_t u)
     memcpy(&x, &u, sizeof x);
     return x;
 }
+#endif
 
 /* ---- round to odd ------------------------------------------------------------------------ */
 
@@ -109,7 +159,7 @@ IGRT_INLINE float igrt_f16_to_f32(uint16_t h)
     return igrt_bits_f32(sign | m);
 }
 
-/* f32 -> f16: nearest even, overflow to infinity; a NaN is made quiet and keeps sign and payload. */
+/* f32 -> f16: nearest even, overflow to infinity; a NaN is made quiet, keeps sign and payload. */
 IGRT_INLINE uint16_t igrt_f32_to_f16(float x)
 {
     const uint32_t u = igrt_f32_bits(x), sign = u >> 16 & 0x8000u, a = u & 0x7fffffffu;
@@ -137,7 +187,7 @@ IGRT_INLINE float igrt_bf16_to_f32(uint16_t h)
     return igrt_bits_f32((uint32_t)h << 16);
 }
 
-/* f32 -> bf16: nearest even, overflow to infinity; a NaN is made quiet and keeps sign and payload. */
+/* f32 -> bf16: nearest even, overflow to infinity; a NaN is made quiet, keeps sign and payload. */
 IGRT_INLINE uint16_t igrt_f32_to_bf16(float x)
 {
     const uint32_t u = igrt_f32_bits(x);
@@ -254,7 +304,8 @@ IGRT_INLINE float igrt_f8e5m2fnuz_to_f32(uint8_t c)
     return igrt_bits_f32(sign | igrt_f32_bits(igrt_small_value(c & 0x7fu, 2, 16)));
 }
 
-/* f32 -> f8e5m2fnuz: nearest even; beyond 57344 and infinity: 57344 if saturate, else NaN; -0 is 0. */
+/* f32 -> f8e5m2fnuz: nearest even; beyond 57344 and infinity: 57344 if saturate, else NaN;
+ * -0 is 0. */
 IGRT_INLINE uint8_t igrt_f32_to_f8e5m2fnuz(float x, int saturate)
 {
     const uint32_t u = igrt_f32_bits(x), sign = u >> 24 & 0x80u, a = u & 0x7fffffffu;
@@ -463,10 +514,10 @@ IGRT_INLINE int32_t igrt_f32_to_i32(float x)
 
 /* f -> u32 and the narrow types: to i64 as above, then wrap to the low bits (what numpy gives on
  * x86-64 for every value that fits an i64). */
-#define IGRT_F_TO_NARROW(T, U, F, C)                                                             \
-    IGRT_INLINE C igrt_##F##_to_##T(U x)                                                       \
-    {                                                                                            \
-        return (C)igrt_##F##_to_i64(x);                                                          \
+#define IGRT_F_TO_NARROW(T, U, F, C)     \
+    IGRT_INLINE C igrt_##F##_to_##T(U x) \
+    {                                    \
+        return (C)igrt_##F##_to_i64(x);  \
     }
 IGRT_F_TO_NARROW(i8, float, f32, int8_t)
 IGRT_F_TO_NARROW(u8, float, f32, uint8_t)
@@ -480,14 +531,14 @@ IGRT_F_TO_NARROW(u16, double, f64, uint16_t)
 IGRT_F_TO_NARROW(u32, double, f64, uint32_t)
 #undef IGRT_F_TO_NARROW
 
-#define IGRT_F_TO_SUB(T, C)                                                                      \
-    IGRT_INLINE C igrt_f32_to_##T(float x)                                                     \
-    {                                                                                            \
-        return igrt_wrap_##T(igrt_f32_to_i64(x));                                                \
-    }                                                                                            \
-    IGRT_INLINE C igrt_f64_to_##T(double x)                                                    \
-    {                                                                                            \
-        return igrt_wrap_##T(igrt_f64_to_i64(x));                                                \
+#define IGRT_F_TO_SUB(T, C)                       \
+    IGRT_INLINE C igrt_f32_to_##T(float x)        \
+    {                                             \
+        return igrt_wrap_##T(igrt_f32_to_i64(x)); \
+    }                                             \
+    IGRT_INLINE C igrt_f64_to_##T(double x)       \
+    {                                             \
+        return igrt_wrap_##T(igrt_f64_to_i64(x)); \
     }
 IGRT_F_TO_SUB(i4, int8_t)
 IGRT_F_TO_SUB(u4, uint8_t)
@@ -519,123 +570,123 @@ IGRT_INLINE uint8_t igrt_f64_to_bool(double x)
  *   mod                   x - y * floor(x / y), the sign of y (Python's %); x % 0 is 0
  *   shl                   wraps; 0 if n, read as unsigned, is the width or more
  *   shr                   arithmetic if signed; 0 if n, read as unsigned, is the width or more
- *   pow                   wraps; y < 0: 1 / x^-y truncated, that is 0 but for x = 1 and -1; x^0 is 1
+ *   pow                   wraps; x^0 is 1; y < 0: 1 / x^-y truncated: 0 but for x = 1 and -1
  *   sign                  -1, 0, 1
  */
-#define IGRT_INT_COMMON(T, C, U, W)                                                              \
-    IGRT_INLINE C igrt_add_##T(C x, C y)                                                       \
-    {                                                                                            \
-        return (C)(U)((W)x + (W)y);                                                              \
-    }                                                                                            \
-    IGRT_INLINE C igrt_sub_##T(C x, C y)                                                       \
-    {                                                                                            \
-        return (C)(U)((W)x - (W)y);                                                              \
-    }                                                                                            \
-    IGRT_INLINE C igrt_mul_##T(C x, C y)                                                       \
-    {                                                                                            \
-        return (C)(U)((W)x * (W)y);                                                              \
-    }                                                                                            \
-    IGRT_INLINE C igrt_neg_##T(C x)                                                            \
-    {                                                                                            \
-        return (C)(U)((W)0 - (W)x);                                                              \
-    }                                                                                            \
-    IGRT_INLINE C igrt_shl_##T(C x, C n)                                                       \
-    {                                                                                            \
-        return (U)n < sizeof(C) * 8u ? (C)(U)((W)x << (U)n) : (C)0;                              \
-    }                                                                                            \
-    IGRT_INLINE C igrt_max_##T(C x, C y)                                                       \
-    {                                                                                            \
-        return x > y ? x : y;                                                                    \
-    }                                                                                            \
-    IGRT_INLINE C igrt_min_##T(C x, C y)                                                       \
-    {                                                                                            \
-        return x < y ? x : y;                                                                    \
-    }                                                                                            \
-    IGRT_INLINE C igrt_upow_##T(C x, U n)                                                      \
-    {                                                                                            \
-        C r = 1;                                                                                 \
-        for (; n; n = (U)(n >> 1)) {                                                             \
-            if (n & 1u)                                                                          \
-                r = igrt_mul_##T(r, x);                                                          \
-            x = igrt_mul_##T(x, x);                                                              \
-        }                                                                                        \
-        return r;                                                                                \
+#define IGRT_INT_COMMON(T, C, U, W)                                 \
+    IGRT_INLINE C igrt_add_##T(C x, C y)                            \
+    {                                                               \
+        return (C)(U)((W)x + (W)y);                                 \
+    }                                                               \
+    IGRT_INLINE C igrt_sub_##T(C x, C y)                            \
+    {                                                               \
+        return (C)(U)((W)x - (W)y);                                 \
+    }                                                               \
+    IGRT_INLINE C igrt_mul_##T(C x, C y)                            \
+    {                                                               \
+        return (C)(U)((W)x * (W)y);                                 \
+    }                                                               \
+    IGRT_INLINE C igrt_neg_##T(C x)                                 \
+    {                                                               \
+        return (C)(U)((W)0 - (W)x);                                 \
+    }                                                               \
+    IGRT_INLINE C igrt_shl_##T(C x, C n)                            \
+    {                                                               \
+        return (U)n < sizeof(C) * 8u ? (C)(U)((W)x << (U)n) : (C)0; \
+    }                                                               \
+    IGRT_INLINE C igrt_max_##T(C x, C y)                            \
+    {                                                               \
+        return x > y ? x : y;                                       \
+    }                                                               \
+    IGRT_INLINE C igrt_min_##T(C x, C y)                            \
+    {                                                               \
+        return x < y ? x : y;                                       \
+    }                                                               \
+    IGRT_INLINE C igrt_upow_##T(C x, U n)                           \
+    {                                                               \
+        C r = 1;                                                    \
+        for (; n; n = (U)(n >> 1)) {                                \
+            if (n & 1u)                                             \
+                r = igrt_mul_##T(r, x);                             \
+            x = igrt_mul_##T(x, x);                                 \
+        }                                                           \
+        return r;                                                   \
     }
 
-#define IGRT_INT_SIGNED(T, C, U, W)                                                              \
-    IGRT_INT_COMMON(T, C, U, W)                                                                  \
-    IGRT_INLINE C igrt_abs_##T(C x)                                                            \
-    {                                                                                            \
-        return x < 0 ? igrt_neg_##T(x) : x;                                                      \
-    }                                                                                            \
-    IGRT_INLINE C igrt_sign_##T(C x)                                                           \
-    {                                                                                            \
-        return (C)((x > 0) - (x < 0));                                                           \
-    }                                                                                            \
-    IGRT_INLINE C igrt_div_##T(C x, C y)                                                       \
-    {                                                                                            \
-        return y == 0 ? (C)0 : y == -1 ? igrt_neg_##T(x) : (C)(x / y);                           \
-    }                                                                                            \
-    IGRT_INLINE C igrt_fmod_##T(C x, C y)                                                      \
-    {                                                                                            \
-        return y == 0 || y == -1 ? (C)0 : (C)(x % y);                                            \
-    }                                                                                            \
-    IGRT_INLINE C igrt_floordiv_##T(C x, C y)                                                  \
-    {                                                                                            \
-        const C q = igrt_div_##T(x, y), r = igrt_fmod_##T(x, y);                                 \
-        return r != 0 && (r < 0) != (y < 0) ? (C)(q - 1) : q;                                    \
-    }                                                                                            \
-    IGRT_INLINE C igrt_mod_##T(C x, C y)                                                       \
-    {                                                                                            \
-        const C r = igrt_fmod_##T(x, y);                                                         \
-        return r != 0 && (r < 0) != (y < 0) ? (C)(r + y) : r;                                    \
-    }                                                                                            \
-    IGRT_INLINE C igrt_shr_##T(C x, C n)                                                       \
-    {                                                                                            \
-        if ((U)n >= sizeof(C) * 8u)                                                              \
-            return 0;                                                                            \
-        return x < 0 ? (C)(U) ~(W)((W)(U) ~(W)x >> (U)n) : (C)(U)((W)x >> (U)n);                 \
-    }                                                                                            \
-    IGRT_INLINE C igrt_pow_##T(C x, C y)                                                       \
-    {                                                                                            \
-        if (y >= 0)                                                                              \
-            return igrt_upow_##T(x, (U)y);                                                       \
-        return x == 1 ? (C)1 : x == -1 ? (C)(y % 2 ? -1 : 1) : (C)0;                             \
+#define IGRT_INT_SIGNED(T, C, U, W)                                              \
+    IGRT_INT_COMMON(T, C, U, W)                                                  \
+    IGRT_INLINE C igrt_abs_##T(C x)                                              \
+    {                                                                            \
+        return x < 0 ? igrt_neg_##T(x) : x;                                      \
+    }                                                                            \
+    IGRT_INLINE C igrt_sign_##T(C x)                                             \
+    {                                                                            \
+        return (C)((x > 0) - (x < 0));                                           \
+    }                                                                            \
+    IGRT_INLINE C igrt_div_##T(C x, C y)                                         \
+    {                                                                            \
+        return y == 0 ? (C)0 : y == -1 ? igrt_neg_##T(x) : (C)(x / y);           \
+    }                                                                            \
+    IGRT_INLINE C igrt_fmod_##T(C x, C y)                                        \
+    {                                                                            \
+        return y == 0 || y == -1 ? (C)0 : (C)(x % y);                            \
+    }                                                                            \
+    IGRT_INLINE C igrt_floordiv_##T(C x, C y)                                    \
+    {                                                                            \
+        const C q = igrt_div_##T(x, y), r = igrt_fmod_##T(x, y);                 \
+        return r != 0 && (r < 0) != (y < 0) ? (C)(q - 1) : q;                    \
+    }                                                                            \
+    IGRT_INLINE C igrt_mod_##T(C x, C y)                                         \
+    {                                                                            \
+        const C r = igrt_fmod_##T(x, y);                                         \
+        return r != 0 && (r < 0) != (y < 0) ? (C)(r + y) : r;                    \
+    }                                                                            \
+    IGRT_INLINE C igrt_shr_##T(C x, C n)                                         \
+    {                                                                            \
+        if ((U)n >= sizeof(C) * 8u)                                              \
+            return 0;                                                            \
+        return x < 0 ? (C)(U) ~(W)((W)(U) ~(W)x >> (U)n) : (C)(U)((W)x >> (U)n); \
+    }                                                                            \
+    IGRT_INLINE C igrt_pow_##T(C x, C y)                                         \
+    {                                                                            \
+        if (y >= 0)                                                              \
+            return igrt_upow_##T(x, (U)y);                                       \
+        return x == 1 ? (C)1 : x == -1 ? (C)(y % 2 ? -1 : 1) : (C)0;             \
     }
 
-#define IGRT_INT_UNSIGNED(T, C, U, W)                                                            \
-    IGRT_INT_COMMON(T, C, U, W)                                                                  \
-    IGRT_INLINE C igrt_abs_##T(C x)                                                            \
-    {                                                                                            \
-        return x;                                                                                \
-    }                                                                                            \
-    IGRT_INLINE C igrt_sign_##T(C x)                                                           \
-    {                                                                                            \
-        return x != 0;                                                                           \
-    }                                                                                            \
-    IGRT_INLINE C igrt_div_##T(C x, C y)                                                       \
-    {                                                                                            \
-        return y == 0 ? (C)0 : (C)(x / y);                                                       \
-    }                                                                                            \
-    IGRT_INLINE C igrt_fmod_##T(C x, C y)                                                      \
-    {                                                                                            \
-        return y == 0 ? (C)0 : (C)(x % y);                                                       \
-    }                                                                                            \
-    IGRT_INLINE C igrt_floordiv_##T(C x, C y)                                                  \
-    {                                                                                            \
-        return igrt_div_##T(x, y);                                                               \
-    }                                                                                            \
-    IGRT_INLINE C igrt_mod_##T(C x, C y)                                                       \
-    {                                                                                            \
-        return igrt_fmod_##T(x, y);                                                              \
-    }                                                                                            \
-    IGRT_INLINE C igrt_shr_##T(C x, C n)                                                       \
-    {                                                                                            \
-        return n < sizeof(C) * 8u ? (C)(x >> n) : (C)0;                                          \
-    }                                                                                            \
-    IGRT_INLINE C igrt_pow_##T(C x, C y)                                                       \
-    {                                                                                            \
-        return igrt_upow_##T(x, y);                                                              \
+#define IGRT_INT_UNSIGNED(T, C, U, W)                   \
+    IGRT_INT_COMMON(T, C, U, W)                         \
+    IGRT_INLINE C igrt_abs_##T(C x)                     \
+    {                                                   \
+        return x;                                       \
+    }                                                   \
+    IGRT_INLINE C igrt_sign_##T(C x)                    \
+    {                                                   \
+        return x != 0;                                  \
+    }                                                   \
+    IGRT_INLINE C igrt_div_##T(C x, C y)                \
+    {                                                   \
+        return y == 0 ? (C)0 : (C)(x / y);              \
+    }                                                   \
+    IGRT_INLINE C igrt_fmod_##T(C x, C y)               \
+    {                                                   \
+        return y == 0 ? (C)0 : (C)(x % y);              \
+    }                                                   \
+    IGRT_INLINE C igrt_floordiv_##T(C x, C y)           \
+    {                                                   \
+        return igrt_div_##T(x, y);                      \
+    }                                                   \
+    IGRT_INLINE C igrt_mod_##T(C x, C y)                \
+    {                                                   \
+        return igrt_fmod_##T(x, y);                     \
+    }                                                   \
+    IGRT_INLINE C igrt_shr_##T(C x, C n)                \
+    {                                                   \
+        return n < sizeof(C) * 8u ? (C)(x >> n) : (C)0; \
+    }                                                   \
+    IGRT_INLINE C igrt_pow_##T(C x, C y)                \
+    {                                                   \
+        return igrt_upow_##T(x, y);                     \
     }
 
 /* clang-format off */
