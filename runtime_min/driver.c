@@ -65,13 +65,11 @@ static int fail(int status, const char *format, ...)
 static const char *dtype_name(igrt_dtype dtype)
 {
     switch (dtype) {
-#define IGRT_X(name, value, bytes, text)                                                         \
-    case IGRT_##name:                                                                            \
-        return text;
+#define IGRT_X(name, value, bytes, text) \
+    case IGRT_##name: return text;
         IGRT_DTYPE_LIST(IGRT_X)
 #undef IGRT_X
-    case IGRT_DTYPE_COUNT:
-        break;
+    case IGRT_DTYPE_COUNT: break;
     }
     return "?";
 }
@@ -80,38 +78,22 @@ static const char *dtype_name(igrt_dtype dtype)
 static const char *dtype_descr(igrt_dtype dtype)
 {
     switch (dtype) {
-    case IGRT_BOOL:
-        return "b1";
-    case IGRT_I8:
-        return "i1";
-    case IGRT_U8:
-        return "u1";
-    case IGRT_I16:
-        return "i2";
-    case IGRT_U16:
-        return "u2";
-    case IGRT_I32:
-        return "i4";
-    case IGRT_U32:
-        return "u4";
-    case IGRT_I64:
-        return "i8";
-    case IGRT_U64:
-        return "u8";
-    case IGRT_F16:
-        return "f2";
-    case IGRT_BF16:
-        return "V2";
-    case IGRT_F32:
-        return "f4";
-    case IGRT_F64:
-        return "f8";
-    case IGRT_C64:
-        return "c8";
-    case IGRT_C128:
-        return "c16";
-    default:
-        return "V1";
+    case IGRT_BOOL: return "b1";
+    case IGRT_I8: return "i1";
+    case IGRT_U8: return "u1";
+    case IGRT_I16: return "i2";
+    case IGRT_U16: return "u2";
+    case IGRT_I32: return "i4";
+    case IGRT_U32: return "u4";
+    case IGRT_I64: return "i8";
+    case IGRT_U64: return "u8";
+    case IGRT_F16: return "f2";
+    case IGRT_BF16: return "V2";
+    case IGRT_F32: return "f4";
+    case IGRT_F64: return "f8";
+    case IGRT_C64: return "c8";
+    case IGRT_C128: return "c16";
+    default: return "V1";
     }
 }
 
@@ -120,10 +102,9 @@ static const char *describe(const igrt_io *io, char *text, size_t bytes)
 {
     size_t n = (size_t)snprintf(text, bytes, "%s[", dtype_name(io->dtype));
     for (int d = 0; d < io->rank && n < bytes; d++) {
-        const int fixed =
-            io->dims_offset == IGRT_NO_DIMS || io->min_dims[d] == io->max_dims[d];
-        n += (size_t)snprintf(text + n, bytes - n, "%s%s%lld", d ? "," : "", fixed ? "" : "<=",
-                              (long long)io->max_dims[d]);
+        const int fixed = io->dims_offset == IGRT_NO_DIMS || io->min_dims[d] == io->max_dims[d];
+        n += (size_t)snprintf(text + n, bytes - n, "%s%s%lld", d ? "," : "",
+                              fixed ? "" : "<=", (long long)io->max_dims[d]);
     }
     if (n < bytes)
         snprintf(text + n, bytes - n, "]");
@@ -333,24 +314,13 @@ static void canonicalise(igrt_dtype dtype, unsigned char *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         switch (dtype) {
-        case IGRT_BOOL:
-            p[i] = p[i] != 0;
-            break;
-        case IGRT_I4:
-            p[i] = (unsigned char)(((p[i] & 15) ^ 8) - 8);
-            break;
+        case IGRT_BOOL: p[i] = p[i] != 0; break;
+        case IGRT_I4: p[i] = (unsigned char)(((p[i] & 15) ^ 8) - 8); break;
         case IGRT_U4:
-        case IGRT_F4E2M1:
-            p[i] &= 15;
-            break;
-        case IGRT_I2:
-            p[i] = (unsigned char)(((p[i] & 3) ^ 2) - 2);
-            break;
-        case IGRT_U2:
-            p[i] &= 3;
-            break;
-        default:
-            return;
+        case IGRT_F4E2M1: p[i] &= 15; break;
+        case IGRT_I2: p[i] = (unsigned char)(((p[i] & 3) ^ 2) - 2); break;
+        case IGRT_U2: p[i] &= 3; break;
+        default: return;
         }
     }
 }
@@ -382,9 +352,10 @@ static int read_npy(const char *path, const igrt_io *io, void **data, int64_t *d
                     describe(io, text, sizeof text));
     int status = read_header(path, f, &npy);
     if (status == IGRT_EXIT_OK && !same_type(&npy, io->dtype))
-        status = fail(IGRT_EXIT_INPUT, "%s: type '%s' is not that of input \"%s\": %s, '%s' in numpy",
-                      path, npy.descr, io->name, dtype_name(io->dtype),
-                      io->dtype == IGRT_STRING ? "S" : dtype_descr(io->dtype));
+        status =
+            fail(IGRT_EXIT_INPUT, "%s: type '%s' is not that of input \"%s\": %s, '%s' in numpy",
+                 path, npy.descr, io->name, dtype_name(io->dtype),
+                 io->dtype == IGRT_STRING ? "S" : dtype_descr(io->dtype));
     if (status == IGRT_EXIT_OK)
         status = check_shape(path, &npy, io);
     if (status != IGRT_EXIT_OK) {

@@ -1,9 +1,10 @@
 /*
  * driver.h - the command line that rides along with a bundle: ./model IN OUT.
  *
- * The emitted main.c holds one igrt_model table and calls igrt_driver_main. This and driver.c are the
- * only files of the runtime that allocate, print or know about files; a program that links a model
- * does without them. docs/abi.md describes the options, the .npy conventions and the exit statuses.
+ * The emitted main.c holds one igrt_model table and calls igrt_driver_main. This and driver.c are
+ * the only files of the runtime that allocate, print or know about files; a program that links a
+ * model does without them. docs/abi.md describes the options, the .npy conventions and the exit
+ * statuses.
  */
 #ifndef IGRT_DRIVER_H
 #define IGRT_DRIVER_H
@@ -19,8 +20,8 @@ typedef struct igrt_io {
     igrt_dtype dtype;
     int rank;
     int64_t max_dims[IGRT_MAX_RANK];
-    size_t data_offset; /* of the data pointer in <model>_inputs or <model>_outputs */
-    size_t dims_offset; /* of int64_t dims[rank] in the same struct, or IGRT_NO_DIMS */
+    size_t data_offset;              /* of the data pointer in <model>_inputs or <model>_outputs */
+    size_t dims_offset;              /* of int64_t dims[rank] in the same struct, or IGRT_NO_DIMS */
     int64_t min_dims[IGRT_MAX_RANK]; /* looked at for run-time dims only */
     int optional;                    /* an input whose file may be absent: its pointer is NULL */
 } igrt_io;

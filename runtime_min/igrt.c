@@ -9,13 +9,11 @@
 const char *igrt_status_text(igrt_status status)
 {
     switch (status) {
-#define IGRT_X(name, value, text)                                                                \
-    case IGRT_##name:                                                                            \
-        return text;
+#define IGRT_X(name, value, text) \
+    case IGRT_##name: return text;
         IGRT_STATUS_LIST(IGRT_X)
 #undef IGRT_X
-    case IGRT_STATUS_COUNT:
-        break;
+    case IGRT_STATUS_COUNT: break;
     }
     return "unknown status";
 }
@@ -23,13 +21,11 @@ const char *igrt_status_text(igrt_status status)
 size_t igrt_dtype_bytes(igrt_dtype dtype)
 {
     switch (dtype) {
-#define IGRT_X(name, value, bytes, text)                                                         \
-    case IGRT_##name:                                                                            \
-        return bytes;
+#define IGRT_X(name, value, bytes, text) \
+    case IGRT_##name: return bytes;
         IGRT_DTYPE_LIST(IGRT_X)
 #undef IGRT_X
-    case IGRT_DTYPE_COUNT:
-        break;
+    case IGRT_DTYPE_COUNT: break;
     }
     return 0;
 }

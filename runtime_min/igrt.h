@@ -29,25 +29,25 @@ extern "C" {
 /* ---- status ------------------------------------------------------------------------------ */
 
 /* X(enumerator suffix, value, text). Values are part of the ABI and never reused. */
-#define IGRT_STATUS_LIST(X)                                                                      \
-    X(OK, 0, "ok")                                                                               \
-    X(ERR_NULL, 1, "a required argument is NULL")                                                \
-    X(ERR_CONFIG, 2, "config.struct_size or a config value does not fit this model")             \
-    X(ERR_ARENA_SIZE, 3, "the arena is missing or too small")                                    \
-    X(ERR_ARENA_ALIGN, 4, "the arena is misaligned")                                             \
-    X(ERR_WEIGHTS_MISSING, 5, "the weights are missing or misaligned")                           \
-    X(ERR_WEIGHTS_SIZE, 6, "the weights have the wrong length")                                  \
-    X(ERR_WEIGHTS_CHECKSUM, 7, "the checksum of the weights does not match")                     \
-    X(ERR_INPUT, 8, "an input pointer is missing")                                               \
-    X(ERR_OUTPUT, 9, "an output pointer is missing")                                             \
-    X(ERR_DIM, 10, "a dim is out of its declared bounds or differs between inputs")              \
-    X(ERR_BIND, 11, "an input differs from the value it was bound to at compile time")           \
-    X(ERR_COUNT, 12, "a count decided by the data exceeds its bound")                            \
-    X(ERR_INDEX, 13, "an index is out of range")                                                 \
-    X(ERR_SCRATCH, 14, "a library kernel was given too little scratch")                          \
-    X(ERR_UNSUPPORTED, 15, "a library kernel does not take these arguments")                     \
-    X(ERR_DEVICE, 16, "the device or its driver failed or is missing")                           \
-    X(ERR_BUILD, 17, "the device code did not build")                                            \
+#define IGRT_STATUS_LIST(X)                                                            \
+    X(OK, 0, "ok")                                                                     \
+    X(ERR_NULL, 1, "a required argument is NULL")                                      \
+    X(ERR_CONFIG, 2, "config.struct_size or a config value does not fit this model")   \
+    X(ERR_ARENA_SIZE, 3, "the arena is missing or too small")                          \
+    X(ERR_ARENA_ALIGN, 4, "the arena is misaligned")                                   \
+    X(ERR_WEIGHTS_MISSING, 5, "the weights are missing or misaligned")                 \
+    X(ERR_WEIGHTS_SIZE, 6, "the weights have the wrong length")                        \
+    X(ERR_WEIGHTS_CHECKSUM, 7, "the checksum of the weights does not match")           \
+    X(ERR_INPUT, 8, "an input pointer is missing")                                     \
+    X(ERR_OUTPUT, 9, "an output pointer is missing")                                   \
+    X(ERR_DIM, 10, "a dim is out of its declared bounds or differs between inputs")    \
+    X(ERR_BIND, 11, "an input differs from the value it was bound to at compile time") \
+    X(ERR_COUNT, 12, "a count decided by the data exceeds its bound")                  \
+    X(ERR_INDEX, 13, "an index is out of range")                                       \
+    X(ERR_SCRATCH, 14, "a library kernel was given too little scratch")                \
+    X(ERR_UNSUPPORTED, 15, "a library kernel does not take these arguments")           \
+    X(ERR_DEVICE, 16, "the device or its driver failed or is missing")                 \
+    X(ERR_BUILD, 17, "the device code did not build")                                  \
     X(ERR_SELFTEST, 18, "the selftest does not give the expected values")
 
 typedef enum igrt_status {
@@ -69,32 +69,32 @@ const char *igrt_status_text(igrt_status status);
  * A complex number is its real part, then its imaginary part.
  * A string is a `const char *` to bytes ended by a zero; the caller owns them.
  */
-#define IGRT_DTYPE_LIST(X)                                                                       \
-    X(BOOL, 1, 1, "bool")                                                                        \
-    X(I8, 2, 1, "i8")                                                                            \
-    X(U8, 3, 1, "u8")                                                                            \
-    X(I16, 4, 2, "i16")                                                                          \
-    X(U16, 5, 2, "u16")                                                                          \
-    X(I32, 6, 4, "i32")                                                                          \
-    X(U32, 7, 4, "u32")                                                                          \
-    X(I64, 8, 8, "i64")                                                                          \
-    X(U64, 9, 8, "u64")                                                                          \
-    X(F16, 10, 2, "f16")                                                                         \
-    X(BF16, 11, 2, "bf16")                                                                       \
-    X(F32, 12, 4, "f32")                                                                         \
-    X(F64, 13, 8, "f64")                                                                         \
-    X(F8E4M3FN, 14, 1, "f8e4m3fn")                                                               \
-    X(F8E4M3FNUZ, 15, 1, "f8e4m3fnuz")                                                           \
-    X(F8E5M2, 16, 1, "f8e5m2")                                                                   \
-    X(F8E5M2FNUZ, 17, 1, "f8e5m2fnuz")                                                           \
-    X(F8E8M0, 18, 1, "f8e8m0")                                                                   \
-    X(I4, 19, 1, "i4")                                                                           \
-    X(U4, 20, 1, "u4")                                                                           \
-    X(F4E2M1, 21, 1, "f4e2m1")                                                                   \
-    X(I2, 22, 1, "i2")                                                                           \
-    X(U2, 23, 1, "u2")                                                                           \
-    X(C64, 24, 8, "c64")                                                                         \
-    X(C128, 25, 16, "c128")                                                                      \
+#define IGRT_DTYPE_LIST(X)             \
+    X(BOOL, 1, 1, "bool")              \
+    X(I8, 2, 1, "i8")                  \
+    X(U8, 3, 1, "u8")                  \
+    X(I16, 4, 2, "i16")                \
+    X(U16, 5, 2, "u16")                \
+    X(I32, 6, 4, "i32")                \
+    X(U32, 7, 4, "u32")                \
+    X(I64, 8, 8, "i64")                \
+    X(U64, 9, 8, "u64")                \
+    X(F16, 10, 2, "f16")               \
+    X(BF16, 11, 2, "bf16")             \
+    X(F32, 12, 4, "f32")               \
+    X(F64, 13, 8, "f64")               \
+    X(F8E4M3FN, 14, 1, "f8e4m3fn")     \
+    X(F8E4M3FNUZ, 15, 1, "f8e4m3fnuz") \
+    X(F8E5M2, 16, 1, "f8e5m2")         \
+    X(F8E5M2FNUZ, 17, 1, "f8e5m2fnuz") \
+    X(F8E8M0, 18, 1, "f8e8m0")         \
+    X(I4, 19, 1, "i4")                 \
+    X(U4, 20, 1, "u4")                 \
+    X(F4E2M1, 21, 1, "f4e2m1")         \
+    X(I2, 22, 1, "i2")                 \
+    X(U2, 23, 1, "u2")                 \
+    X(C64, 24, 8, "c64")               \
+    X(C128, 25, 16, "c128")            \
     X(STRING, 26, sizeof(const char *), "string")
 
 typedef enum igrt_dtype {
@@ -203,9 +203,9 @@ typedef struct igrt_tensor {
  * that the data decides, in the order of the same comment, and they go to sym[]. Kernels touch
  * nothing else and may run at the same time on different buffers.
  */
-#define IGRT_LIB(name)                                                                           \
-    igrt_status igrt_lib_##name(const igrt_tensor *in, int nin, igrt_tensor *out, int nout,      \
-                                const int64_t *attr_i, const double *attr_f, void *scratch,      \
+#define IGRT_LIB(name)                                                                      \
+    igrt_status igrt_lib_##name(const igrt_tensor *in, int nin, igrt_tensor *out, int nout, \
+                                const int64_t *attr_i, const double *attr_f, void *scratch, \
                                 size_t scratch_bytes, int64_t *counts)
 
 #ifdef __cplusplus

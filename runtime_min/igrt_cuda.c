@@ -40,13 +40,13 @@ static int load(igrt_cu *cu)
         cu->library = dlopen("libcuda.so", RTLD_NOW | RTLD_LOCAL);
     if (!cu->library)
         return 0;
-    /* memcpy: ISO C has no conversion from an object pointer to a function pointer */
-#define IGRT_X(name, text, parameters)                                                           \
-    {                                                                                            \
-        void *symbol = dlsym(cu->library, text);                                                 \
-        if (!symbol)                                                                             \
-            return 0;                                                                            \
-        memcpy(&cu->name, &symbol, sizeof symbol);                                               \
+        /* memcpy: ISO C has no conversion from an object pointer to a function pointer */
+#define IGRT_X(name, text, parameters)             \
+    {                                              \
+        void *symbol = dlsym(cu->library, text);   \
+        if (!symbol)                               \
+            return 0;                              \
+        memcpy(&cu->name, &symbol, sizeof symbol); \
     }
     IGRT_CU_FUNCTIONS(IGRT_X)
 #undef IGRT_X

@@ -1,13 +1,13 @@
 /*
  * igrt_cuda.h - what the host side of a CUDA bundle calls.
  *
- * The driver (libcuda.so.1) is opened at run time with declarations of our own: a bundle needs no CUDA
- * toolkit to build or run. All state is in igrt_cu and in handles that the caller keeps; nothing is
- * allocated on the host. Device memory is a plain number, so a planned buffer is arena + offset.
+ * The driver (libcuda.so.1) is opened at run time with declarations of our own: a bundle needs no
+ * CUDA toolkit to build or run. All state is in igrt_cu and in handles that the caller keeps;
+ * nothing is allocated on the host. Device memory is a plain number, so a planned buffer is a sum.
  *
  * Every function returns IGRT_OK, IGRT_ERR_DEVICE or IGRT_ERR_BUILD; igrt_cu.error then has the
- * CUresult. Each call makes the context current in its thread first and restores nothing; one igrt_cu
- * belongs to one thread at a time.
+ * CUresult. Each call makes the context current in its thread first and restores nothing; one
+ * igrt_cu belongs to one thread at a time.
  */
 #ifndef IGRT_CUDA_H
 #define IGRT_CUDA_H
@@ -20,38 +20,38 @@
 typedef unsigned long long igrt_cu_ptr; /* CUdeviceptr */
 
 /* X(name, symbol, parameters): the entry points; all return CUresult. */
-#define IGRT_CU_FUNCTIONS(X)                                                                     \
-    X(cuInit, "cuInit", (unsigned))                                                              \
-    X(cuDeviceGet, "cuDeviceGet", (int *, int))                                                  \
-    X(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", (void **, int))                      \
-    X(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2", (int))                          \
-    X(cuCtxSetCurrent, "cuCtxSetCurrent", (void *))                                              \
-    X(cuStreamCreate, "cuStreamCreate", (void **, unsigned))                                     \
-    X(cuStreamDestroy, "cuStreamDestroy_v2", (void *))                                           \
-    X(cuStreamSynchronize, "cuStreamSynchronize", (void *))                                      \
+#define IGRT_CU_FUNCTIONS(X)                                                                       \
+    X(cuInit, "cuInit", (unsigned))                                                                \
+    X(cuDeviceGet, "cuDeviceGet", (int *, int))                                                    \
+    X(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", (void **, int))                        \
+    X(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2", (int))                            \
+    X(cuCtxSetCurrent, "cuCtxSetCurrent", (void *))                                                \
+    X(cuStreamCreate, "cuStreamCreate", (void **, unsigned))                                       \
+    X(cuStreamDestroy, "cuStreamDestroy_v2", (void *))                                             \
+    X(cuStreamSynchronize, "cuStreamSynchronize", (void *))                                        \
     X(cuModuleLoadDataEx, "cuModuleLoadDataEx", (void **, const void *, unsigned, int *, void **)) \
-    X(cuModuleUnload, "cuModuleUnload", (void *))                                                \
-    X(cuModuleGetFunction, "cuModuleGetFunction", (void **, void *, const char *))               \
-    X(cuFuncSetAttribute, "cuFuncSetAttribute", (void *, int, int))                              \
-    X(cuMemAlloc, "cuMemAlloc_v2", (igrt_cu_ptr *, size_t))                                      \
-    X(cuMemFree, "cuMemFree_v2", (igrt_cu_ptr))                                                  \
-    X(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2", (igrt_cu_ptr, const void *, size_t, void *))    \
-    X(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2", (void *, igrt_cu_ptr, size_t, void *))          \
-    X(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2", (igrt_cu_ptr, igrt_cu_ptr, size_t, void *))     \
-    X(cuMemsetD8Async, "cuMemsetD8Async", (igrt_cu_ptr, unsigned char, size_t, void *))          \
-    X(cuLaunchKernel, "cuLaunchKernel",                                                          \
-      (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *,     \
-       void **, void **))                                                                        \
-    X(cuEventCreate, "cuEventCreate", (void **, unsigned))                                       \
-    X(cuEventRecord, "cuEventRecord", (void *, void *))                                          \
-    X(cuEventSynchronize, "cuEventSynchronize", (void *))                                        \
-    X(cuEventElapsedTime, "cuEventElapsedTime", (float *, void *, void *))                       \
-    X(cuEventDestroy, "cuEventDestroy_v2", (void *))                                             \
-    X(cuStreamBeginCapture, "cuStreamBeginCapture_v2", (void *, int))                            \
-    X(cuStreamEndCapture, "cuStreamEndCapture", (void *, void **))                               \
-    X(cuGraphInstantiate, "cuGraphInstantiateWithFlags", (void **, void *, unsigned long long))  \
-    X(cuGraphLaunch, "cuGraphLaunch", (void *, void *))                                          \
-    X(cuGraphExecDestroy, "cuGraphExecDestroy", (void *))                                        \
+    X(cuModuleUnload, "cuModuleUnload", (void *))                                                  \
+    X(cuModuleGetFunction, "cuModuleGetFunction", (void **, void *, const char *))                 \
+    X(cuFuncSetAttribute, "cuFuncSetAttribute", (void *, int, int))                                \
+    X(cuMemAlloc, "cuMemAlloc_v2", (igrt_cu_ptr *, size_t))                                        \
+    X(cuMemFree, "cuMemFree_v2", (igrt_cu_ptr))                                                    \
+    X(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2", (igrt_cu_ptr, const void *, size_t, void *))      \
+    X(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2", (void *, igrt_cu_ptr, size_t, void *))            \
+    X(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2", (igrt_cu_ptr, igrt_cu_ptr, size_t, void *))       \
+    X(cuMemsetD8Async, "cuMemsetD8Async", (igrt_cu_ptr, unsigned char, size_t, void *))            \
+    X(cuLaunchKernel, "cuLaunchKernel",                                                            \
+      (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *,       \
+       void **, void **))                                                                          \
+    X(cuEventCreate, "cuEventCreate", (void **, unsigned))                                         \
+    X(cuEventRecord, "cuEventRecord", (void *, void *))                                            \
+    X(cuEventSynchronize, "cuEventSynchronize", (void *))                                          \
+    X(cuEventElapsedTime, "cuEventElapsedTime", (float *, void *, void *))                         \
+    X(cuEventDestroy, "cuEventDestroy_v2", (void *))                                               \
+    X(cuStreamBeginCapture, "cuStreamBeginCapture_v2", (void *, int))                              \
+    X(cuStreamEndCapture, "cuStreamEndCapture", (void *, void **))                                 \
+    X(cuGraphInstantiate, "cuGraphInstantiateWithFlags", (void **, void *, unsigned long long))    \
+    X(cuGraphLaunch, "cuGraphLaunch", (void *, void *))                                            \
+    X(cuGraphExecDestroy, "cuGraphExecDestroy", (void *))                                          \
     X(cuGraphDestroy, "cuGraphDestroy", (void *))
 
 typedef struct igrt_cu {
@@ -64,15 +64,15 @@ typedef struct igrt_cu {
 #undef IGRT_X
 } igrt_cu;
 
-/* Opens the driver. context NULL: the primary context of device 0; stream NULL: a stream of our own.
- * On failure nothing stays open. */
+/* Opens the driver. context NULL: the primary context of device 0; stream NULL: a stream of our
+ * own. On failure nothing stays open. */
 igrt_status igrt_cu_open(igrt_cu *cu, void *context, void *stream);
 
 /* Releases what igrt_cu_open made; harmless on a cleared struct. */
 void igrt_cu_close(igrt_cu *cu);
 
-/* Loads a cubin, fatbin or zero-terminated PTX. If it fails, *module is NULL and log, if given, has the
- * text of the PTX compiler. */
+/* Loads a cubin, fatbin or zero-terminated PTX. If it fails, *module is NULL and log, if given, has
+ * the text of the PTX compiler. */
 igrt_status igrt_cu_module(igrt_cu *cu, const void *image, void **module, char *log,
                            size_t log_bytes);
 
@@ -100,7 +100,8 @@ igrt_status igrt_cu_finish(igrt_cu *cu);
 igrt_status igrt_cu_time_begin(igrt_cu *cu);
 igrt_status igrt_cu_time_end(igrt_cu *cu, uint64_t *nanoseconds);
 
-/* What is enqueued between the two becomes a graph instead of running; it replays as often as wanted. */
+/* What is enqueued between the two becomes a graph instead of running; it may replay any number
+ * of times. */
 igrt_status igrt_cu_capture_begin(igrt_cu *cu);
 igrt_status igrt_cu_capture_end(igrt_cu *cu, void **graph);
 igrt_status igrt_cu_replay(igrt_cu *cu, void *graph);

@@ -56,13 +56,13 @@ static int load(igrt_cl *cl)
         cl->library = dlopen("libOpenCL.so", RTLD_NOW | RTLD_LOCAL);
     if (!cl->library)
         return 0;
-    /* memcpy: ISO C has no conversion from an object pointer to a function pointer */
-#define IGRT_X(result, name, parameters)                                                         \
-    {                                                                                            \
-        void *symbol = dlsym(cl->library, #name);                                                \
-        if (!symbol)                                                                             \
-            return 0;                                                                            \
-        memcpy(&cl->name, &symbol, sizeof symbol);                                               \
+        /* memcpy: ISO C has no conversion from an object pointer to a function pointer */
+#define IGRT_X(result, name, parameters)           \
+    {                                              \
+        void *symbol = dlsym(cl->library, #name);  \
+        if (!symbol)                               \
+            return 0;                              \
+        memcpy(&cl->name, &symbol, sizeof symbol); \
     }
     IGRT_CL_FUNCTIONS(IGRT_X)
 #undef IGRT_X
@@ -90,7 +90,8 @@ static igrt_status take_queue(igrt_cl *cl, void *queue)
 {
     uint64_t properties = 0;
     cl->queue = queue;
-    int32_t e = cl->clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof(void *), &cl->context, NULL);
+    int32_t e =
+        cl->clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof(void *), &cl->context, NULL);
     if (!e)
         e = cl->clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof(void *), &cl->device, NULL);
     if (!e)
@@ -120,8 +121,8 @@ static igrt_status make_queue(igrt_cl *cl, void *device, int profile)
     if (e)
         return check_handle(cl, e, &cl->context);
     cl->profiling = profile != 0;
-    cl->queue = cl->clCreateCommandQueue(cl->context, device,
-                                         profile ? CL_QUEUE_PROFILING_ENABLE : 0, &e);
+    cl->queue =
+        cl->clCreateCommandQueue(cl->context, device, profile ? CL_QUEUE_PROFILING_ENABLE : 0, &e);
     return check_handle(cl, e, &cl->queue);
 }
 
@@ -164,7 +165,8 @@ static void get_log(igrt_cl *cl, void *program, char *log, size_t log_bytes)
     if (!log || log_bytes == 0)
         return;
     log[0] = 0;
-    if (cl->clGetProgramBuildInfo(program, cl->device, CL_PROGRAM_BUILD_LOG, log_bytes, log, NULL) &&
+    if (cl->clGetProgramBuildInfo(program, cl->device, CL_PROGRAM_BUILD_LOG, log_bytes, log,
+                                  NULL) &&
         log_bytes >= sizeof too_long)
         memcpy(log, too_long, sizeof too_long);
     log[log_bytes - 1] = 0;
@@ -177,8 +179,8 @@ igrt_status igrt_cl_build(igrt_cl *cl, const char *const *source, int n, const c
     if (log && log_bytes)
         log[0] = 0;
     /* OpenCL's prototype lacks a const; it does not write */
-    *program = cl->clCreateProgramWithSource(cl->context, (uint32_t)n, (const char **)(uintptr_t)source,
-                                             NULL, &e);
+    *program = cl->clCreateProgramWithSource(cl->context, (uint32_t)n,
+                                             (const char **)(uintptr_t)source, NULL, &e);
     if (e)
         return check_handle(cl, e, program);
     e = cl->clBuildProgram(*program, 1, &cl->device, options, NULL, NULL);
@@ -201,7 +203,8 @@ igrt_status igrt_cl_kernel(igrt_cl *cl, void *program, const char *name, void **
 igrt_status igrt_cl_buffer(igrt_cl *cl, size_t bytes, const void *data, void **buffer)
 {
     int32_t e = 0;
-    const uint64_t flags = data && bytes ? CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR : CL_MEM_READ_WRITE;
+    const uint64_t flags =
+        data && bytes ? CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR : CL_MEM_READ_WRITE;
     void *host = data && bytes ? (void *)(uintptr_t)data : NULL; /* only read */
     *buffer = cl->clCreateBuffer(cl->context, flags, bytes ? bytes : 1, host, &e);
     return check_handle(cl, e, buffer);
@@ -233,24 +236,24 @@ igrt_status igrt_cl_launch(igrt_cl *cl, void *kernel, int dims, const size_t *gl
     for (int d = 0; d < dims; d++)
         if (global[d] == 0)
             return IGRT_OK;
-    return check(cl, cl->clEnqueueNDRangeKernel(cl->queue, kernel, (uint32_t)dims, NULL, global, local,
-                                                0, NULL, event));
+    return check(cl, cl->clEnqueueNDRangeKernel(cl->queue, kernel, (uint32_t)dims, NULL, global,
+                                                local, 0, NULL, event));
 }
 
 igrt_status igrt_cl_write(igrt_cl *cl, void *buffer, size_t offset, const void *data, size_t bytes)
 {
     if (bytes == 0)
         return IGRT_OK;
-    return check(cl, cl->clEnqueueWriteBuffer(cl->queue, buffer, CL_TRUE, offset, bytes, data, 0, NULL,
-                                              NULL));
+    return check(cl, cl->clEnqueueWriteBuffer(cl->queue, buffer, CL_TRUE, offset, bytes, data, 0,
+                                              NULL, NULL));
 }
 
 igrt_status igrt_cl_read(igrt_cl *cl, void *buffer, size_t offset, void *data, size_t bytes)
 {
     if (bytes == 0)
         return IGRT_OK;
-    return check(cl, cl->clEnqueueReadBuffer(cl->queue, buffer, CL_TRUE, offset, bytes, data, 0, NULL,
-                                             NULL));
+    return check(cl, cl->clEnqueueReadBuffer(cl->queue, buffer, CL_TRUE, offset, bytes, data, 0,
+                                             NULL, NULL));
 }
 
 igrt_status igrt_cl_copy(igrt_cl *cl, void *from, size_t from_offset, void *to, size_t to_offset,
@@ -267,8 +270,8 @@ igrt_status igrt_cl_zero(igrt_cl *cl, void *buffer, size_t offset, size_t bytes)
     const uint8_t zero = 0;
     if (bytes == 0)
         return IGRT_OK;
-    return check(cl, cl->clEnqueueFillBuffer(cl->queue, buffer, &zero, 1, offset, bytes, 0, NULL,
-                                             NULL));
+    return check(
+        cl, cl->clEnqueueFillBuffer(cl->queue, buffer, &zero, 1, offset, bytes, 0, NULL, NULL));
 }
 
 igrt_status igrt_cl_finish(igrt_cl *cl)

@@ -1,60 +1,61 @@
 /*
  * igrt_opencl.h - what the host side of an OpenCL bundle calls.
  *
- * The ICD loader (libOpenCL.so.1) is opened at run time with declarations of our own, so a bundle needs
- * neither headers nor a library to build. All state is in igrt_cl and in handles that the caller keeps;
- * nothing is allocated on the host. OpenCL 1.2. Handles are the cl_... handles, as void pointers.
+ * The ICD loader (libOpenCL.so.1) is opened at run time with declarations of our own, so a bundle
+ * needs neither headers nor a library to build. All state is in igrt_cl and in handles that the
+ * caller keeps; nothing is allocated on the host. OpenCL 1.2. Handles are the cl_... handles, as
+ * void pointers.
  *
- * Every function returns IGRT_OK, IGRT_ERR_DEVICE or IGRT_ERR_BUILD; igrt_cl.error then has the cl_int.
- * One igrt_cl belongs to one thread at a time.
+ * Every function returns IGRT_OK, IGRT_ERR_DEVICE or IGRT_ERR_BUILD; igrt_cl.error then has the
+ * cl_int. One igrt_cl belongs to one thread at a time.
  */
 #ifndef IGRT_OPENCL_H
 #define IGRT_OPENCL_H
 
 #include "igrt.h"
 
-/* Offsets of sub-buffers are multiples of this: the largest CL_DEVICE_MEM_BASE_ADDR_ALIGN in use. */
+/* Offsets of sub-buffers are multiples of this: the largest CL_DEVICE_MEM_BASE_ADDR_ALIGN met. */
 #define IGRT_CL_ALIGN 512
 
 /* X(result, name, parameters): the entry points, as in the Khronos headers. */
-#define IGRT_CL_FUNCTIONS(X)                                                                     \
-    X(int32_t, clGetPlatformIDs, (uint32_t, void **, uint32_t *))                                \
-    X(int32_t, clGetDeviceIDs, (void *, uint64_t, uint32_t, void **, uint32_t *))                \
-    X(int32_t, clGetDeviceInfo, (void *, uint32_t, size_t, void *, size_t *))                    \
-    X(void *, clCreateContext,                                                                   \
-      (const intptr_t *, uint32_t, void *const *,                                                \
-       void (*)(const char *, const void *, size_t, void *), void *, int32_t *))                 \
-    X(int32_t, clReleaseContext, (void *))                                                       \
-    X(void *, clCreateCommandQueue, (void *, void *, uint64_t, int32_t *))                       \
-    X(int32_t, clGetCommandQueueInfo, (void *, uint32_t, size_t, void *, size_t *))              \
-    X(int32_t, clReleaseCommandQueue, (void *))                                                  \
-    X(void *, clCreateProgramWithSource,                                                         \
-      (void *, uint32_t, const char **, const size_t *, int32_t *))                              \
-    X(int32_t, clBuildProgram,                                                                   \
-      (void *, uint32_t, void *const *, const char *, void (*)(void *, void *), void *))         \
-    X(int32_t, clGetProgramBuildInfo, (void *, void *, uint32_t, size_t, void *, size_t *))      \
-    X(int32_t, clReleaseProgram, (void *))                                                       \
-    X(void *, clCreateKernel, (void *, const char *, int32_t *))                                 \
-    X(int32_t, clReleaseKernel, (void *))                                                        \
-    X(int32_t, clSetKernelArg, (void *, uint32_t, size_t, const void *))                         \
-    X(void *, clCreateBuffer, (void *, uint64_t, size_t, void *, int32_t *))                     \
-    X(void *, clCreateSubBuffer, (void *, uint64_t, uint32_t, const void *, int32_t *))          \
-    X(int32_t, clReleaseMemObject, (void *))                                                     \
-    X(int32_t, clEnqueueWriteBuffer,                                                             \
+#define IGRT_CL_FUNCTIONS(X)                                                                      \
+    X(int32_t, clGetPlatformIDs, (uint32_t, void **, uint32_t *))                                 \
+    X(int32_t, clGetDeviceIDs, (void *, uint64_t, uint32_t, void **, uint32_t *))                 \
+    X(int32_t, clGetDeviceInfo, (void *, uint32_t, size_t, void *, size_t *))                     \
+    X(void *, clCreateContext,                                                                    \
+      (const intptr_t *, uint32_t, void *const *,                                                 \
+       void (*)(const char *, const void *, size_t, void *), void *, int32_t *))                  \
+    X(int32_t, clReleaseContext, (void *))                                                        \
+    X(void *, clCreateCommandQueue, (void *, void *, uint64_t, int32_t *))                        \
+    X(int32_t, clGetCommandQueueInfo, (void *, uint32_t, size_t, void *, size_t *))               \
+    X(int32_t, clReleaseCommandQueue, (void *))                                                   \
+    X(void *, clCreateProgramWithSource,                                                          \
+      (void *, uint32_t, const char **, const size_t *, int32_t *))                               \
+    X(int32_t, clBuildProgram,                                                                    \
+      (void *, uint32_t, void *const *, const char *, void (*)(void *, void *), void *))          \
+    X(int32_t, clGetProgramBuildInfo, (void *, void *, uint32_t, size_t, void *, size_t *))       \
+    X(int32_t, clReleaseProgram, (void *))                                                        \
+    X(void *, clCreateKernel, (void *, const char *, int32_t *))                                  \
+    X(int32_t, clReleaseKernel, (void *))                                                         \
+    X(int32_t, clSetKernelArg, (void *, uint32_t, size_t, const void *))                          \
+    X(void *, clCreateBuffer, (void *, uint64_t, size_t, void *, int32_t *))                      \
+    X(void *, clCreateSubBuffer, (void *, uint64_t, uint32_t, const void *, int32_t *))           \
+    X(int32_t, clReleaseMemObject, (void *))                                                      \
+    X(int32_t, clEnqueueWriteBuffer,                                                              \
       (void *, void *, uint32_t, size_t, size_t, const void *, uint32_t, void *const *, void **)) \
-    X(int32_t, clEnqueueReadBuffer,                                                              \
-      (void *, void *, uint32_t, size_t, size_t, void *, uint32_t, void *const *, void **))      \
-    X(int32_t, clEnqueueCopyBuffer,                                                              \
-      (void *, void *, void *, size_t, size_t, size_t, uint32_t, void *const *, void **))        \
-    X(int32_t, clEnqueueFillBuffer,                                                              \
-      (void *, void *, const void *, size_t, size_t, size_t, uint32_t, void *const *, void **))  \
-    X(int32_t, clEnqueueNDRangeKernel,                                                           \
-      (void *, void *, uint32_t, const size_t *, const size_t *, const size_t *, uint32_t,       \
-       void *const *, void **))                                                                  \
-    X(int32_t, clFlush, (void *))                                                                \
-    X(int32_t, clFinish, (void *))                                                               \
-    X(int32_t, clWaitForEvents, (uint32_t, void *const *))                                       \
-    X(int32_t, clGetEventProfilingInfo, (void *, uint32_t, size_t, void *, size_t *))            \
+    X(int32_t, clEnqueueReadBuffer,                                                               \
+      (void *, void *, uint32_t, size_t, size_t, void *, uint32_t, void *const *, void **))       \
+    X(int32_t, clEnqueueCopyBuffer,                                                               \
+      (void *, void *, void *, size_t, size_t, size_t, uint32_t, void *const *, void **))         \
+    X(int32_t, clEnqueueFillBuffer,                                                               \
+      (void *, void *, const void *, size_t, size_t, size_t, uint32_t, void *const *, void **))   \
+    X(int32_t, clEnqueueNDRangeKernel,                                                            \
+      (void *, void *, uint32_t, const size_t *, const size_t *, const size_t *, uint32_t,        \
+       void *const *, void **))                                                                   \
+    X(int32_t, clFlush, (void *))                                                                 \
+    X(int32_t, clFinish, (void *))                                                                \
+    X(int32_t, clWaitForEvents, (uint32_t, void *const *))                                        \
+    X(int32_t, clGetEventProfilingInfo, (void *, uint32_t, size_t, void *, size_t *))             \
     X(int32_t, clReleaseEvent, (void *))
 
 typedef struct igrt_cl {
@@ -68,8 +69,8 @@ typedef struct igrt_cl {
 } igrt_cl;
 
 /*
- * Opens the loader and takes, in this order: the given in-order queue with its device and context; the
- * given device; the first GPU of any platform; the first device of any kind. With profile set a
+ * Opens the loader and takes, in this order: the given in-order queue with its device and context;
+ * the given device; the first GPU of any platform; the first device of any kind. With profile set a
  * queue made here has times. On failure nothing stays open.
  */
 igrt_status igrt_cl_open(igrt_cl *cl, void *device, void *queue, int profile);
@@ -77,13 +78,13 @@ igrt_status igrt_cl_open(igrt_cl *cl, void *device, void *queue, int profile);
 /* Releases what igrt_cl_open made; harmless on a cleared struct. */
 void igrt_cl_close(igrt_cl *cl);
 
-/* Compiles n strings as one source. If it fails, *program is NULL and log, if given, has the text. */
+/* Compiles n strings as one source. If it fails, *program is NULL and log (if given) has why. */
 igrt_status igrt_cl_build(igrt_cl *cl, const char *const *source, int n, const char *options,
                           void **program, char *log, size_t log_bytes);
 
 igrt_status igrt_cl_kernel(igrt_cl *cl, void *program, const char *name, void **kernel);
 
-/* Device memory, at least one byte; filled from data (and then read-only for kernels) if not NULL. */
+/* Device memory, at least one byte; filled from data, if not NULL, and then read-only for kernels. */
 igrt_status igrt_cl_buffer(igrt_cl *cl, size_t bytes, const void *data, void **buffer);
 
 /* A part of a buffer. offset is a multiple of IGRT_CL_ALIGN; parts may overlap. */
@@ -93,8 +94,8 @@ igrt_status igrt_cl_part(igrt_cl *cl, void *buffer, size_t offset, size_t bytes,
 igrt_status igrt_cl_arg_buffer(igrt_cl *cl, void *kernel, int i, void *buffer);
 igrt_status igrt_cl_arg_value(igrt_cl *cl, void *kernel, int i, const void *value, size_t bytes);
 
-/* Enqueues; global[d] must be a multiple of local[d], local may be NULL. event, if not NULL, is to be
- * handed to igrt_cl_elapsed. A global size of 0 enqueues nothing (and *event is NULL). */
+/* Enqueues; global[d] must be a multiple of local[d], local may be NULL. event, if not NULL, is to
+ * be handed to igrt_cl_elapsed. A global size of 0 enqueues nothing (and *event is NULL). */
 igrt_status igrt_cl_launch(igrt_cl *cl, void *kernel, int dims, const size_t *global,
                            const size_t *local, void **event);
 
@@ -108,7 +109,7 @@ igrt_status igrt_cl_zero(igrt_cl *cl, void *buffer, size_t offset, size_t bytes)
 /* Waits until all that was enqueued is done. */
 igrt_status igrt_cl_finish(igrt_cl *cl);
 
-/* Waits for the event, gives the nanoseconds it ran on the device, and releases it. NULL gives 0. */
+/* Waits for the event, gives the nanoseconds it ran, and releases it. NULL gives 0. */
 igrt_status igrt_cl_elapsed(igrt_cl *cl, void *event, uint64_t *nanoseconds);
 
 /* Release handles; NULL is allowed. */

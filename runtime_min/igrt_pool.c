@@ -1,8 +1,8 @@
 /*
  * igrt_pool.c - a fixed pool of workers that take indices from one shared counter.
  *
- * A round is announced by incrementing `round`. Idle workers spin for some microseconds, because the
- * next step of a model usually follows at once, and then sleep on a condition. The counters are
+ * A round is announced by incrementing `round`. Idle workers spin for some microseconds, because
+ * the next step of a model usually follows at once, and then sleep on a condition. The counters are
  * accessed by the __atomic builtins of gcc and clang (C99 has no atomics).
  */
 #if !defined(_POSIX_C_SOURCE)

@@ -35,7 +35,7 @@ typedef struct igrt_pool_worker {
 } igrt_pool_worker;
 
 struct igrt_pool {
-    int threads;  /* the caller of igrt_pool_for included */
+    int threads; /* the caller of igrt_pool_for included */
     int stop;
     int sleepers; /* workers that wait on the condition */
     int pending;  /* workers that have not finished this round */

@@ -1,7 +1,8 @@
 /*
  * compress.c - the slices along an axis whose condition is true (ONNX Compress).
  *
- *   in      0: x, any type    1: condition, bool [m]; m may be less than the dim, the rest is dropped
+ *   in      0: x, any type
+ *           1: condition, bool [m]; m may be less than the dim, then the rest is dropped
  *   out     0: the type of x; dims[axis] is the bound on entry
  *   attr_i  0: axis, 0 <= axis < rank, or -1: x is flattened first
  *   counts  0: how many slices

@@ -1,9 +1,10 @@
 /*
  * igrt_lib.h - prototypes of the library kernels and the few things they share.
  *
- * Each kernel lives in lib/<name>.c, whose head comment gives its inputs, outputs, attributes, scratch
- * and counts. A bundle contains only the files it references. All tensors are dense in their true
- * dims, outputs too; the dims of an output hold its bound on entry and its true size on return.
+ * Each kernel lives in lib/<name>.c, whose head comment gives its inputs, outputs, attributes,
+ * scratch and counts. A bundle contains only the files it references. All tensors are dense in
+ * their true dims, outputs too; the dims of an output hold its bound on entry and its true size on
+ * return.
  */
 #ifndef IGRT_LIB_H
 #define IGRT_LIB_H
@@ -20,10 +21,10 @@ IGRT_LIB(topk);
 IGRT_LIB(unique);
 
 /* Scratch bytes, from bounds: n items along the axis (nms: boxes; det: rows). */
-#define IGRT_TOPK_SCRATCH(k) ((size_t)(k) * 16)
-#define IGRT_UNIQUE_SCRATCH(n) ((size_t)(n) * 24)
-#define IGRT_NMS_SCRATCH(n) ((size_t)(n) * 16)
-#define IGRT_DET_SCRATCH(n) ((size_t)(n) * (size_t)(n) * 8)
+#define IGRT_TOPK_SCRATCH(k) ((size_t)(k)*16)
+#define IGRT_UNIQUE_SCRATCH(n) ((size_t)(n)*24)
+#define IGRT_NMS_SCRATCH(n) ((size_t)(n)*16)
+#define IGRT_DET_SCRATCH(n) ((size_t)(n) * (size_t)(n)*8)
 
 /* Product of dims[from..to). */
 IGRT_INLINE int64_t igrt_lib_numel(const igrt_tensor *t, int from, int to)
@@ -55,32 +56,20 @@ IGRT_INLINE uint64_t igrt_lib_key(const igrt_tensor *t, int64_t i)
     case IGRT_BOOL:
     case IGRT_U8:
     case IGRT_U4:
-    case IGRT_U2:
-        return ((const uint8_t *)p)[i];
-    case IGRT_U16:
-        return ((const uint16_t *)p)[i];
-    case IGRT_U32:
-        return ((const uint32_t *)p)[i];
-    case IGRT_U64:
-        return ((const uint64_t *)p)[i];
+    case IGRT_U2: return ((const uint8_t *)p)[i];
+    case IGRT_U16: return ((const uint16_t *)p)[i];
+    case IGRT_U32: return ((const uint32_t *)p)[i];
+    case IGRT_U64: return ((const uint64_t *)p)[i];
     case IGRT_I8:
     case IGRT_I4:
-    case IGRT_I2:
-        return (uint64_t)(int64_t)((const int8_t *)p)[i] ^ flip;
-    case IGRT_I16:
-        return (uint64_t)(int64_t)((const int16_t *)p)[i] ^ flip;
-    case IGRT_I32:
-        return (uint64_t)(int64_t)((const int32_t *)p)[i] ^ flip;
-    case IGRT_I64:
-        return (uint64_t)((const int64_t *)p)[i] ^ flip;
-    case IGRT_F16:
-        return igrt_lib_float_key((double)igrt_f16_to_f32(((const uint16_t *)p)[i]));
-    case IGRT_BF16:
-        return igrt_lib_float_key((double)igrt_bf16_to_f32(((const uint16_t *)p)[i]));
-    case IGRT_F32:
-        return igrt_lib_float_key((double)((const float *)p)[i]);
-    case IGRT_F64:
-        return igrt_lib_float_key(((const double *)p)[i]);
+    case IGRT_I2: return (uint64_t)(int64_t)((const int8_t *)p)[i] ^ flip;
+    case IGRT_I16: return (uint64_t)(int64_t)((const int16_t *)p)[i] ^ flip;
+    case IGRT_I32: return (uint64_t)(int64_t)((const int32_t *)p)[i] ^ flip;
+    case IGRT_I64: return (uint64_t)((const int64_t *)p)[i] ^ flip;
+    case IGRT_F16: return igrt_lib_float_key((double)igrt_f16_to_f32(((const uint16_t *)p)[i]));
+    case IGRT_BF16: return igrt_lib_float_key((double)igrt_bf16_to_f32(((const uint16_t *)p)[i]));
+    case IGRT_F32: return igrt_lib_float_key((double)((const float *)p)[i]);
+    case IGRT_F64: return igrt_lib_float_key(((const double *)p)[i]);
     case IGRT_F8E4M3FN:
         return igrt_lib_float_key((double)igrt_f8e4m3fn_to_f32(((const uint8_t *)p)[i]));
     case IGRT_F8E4M3FNUZ:
@@ -93,8 +82,7 @@ IGRT_INLINE uint64_t igrt_lib_key(const igrt_tensor *t, int64_t i)
         return igrt_lib_float_key((double)igrt_f8e8m0_to_f32(((const uint8_t *)p)[i]));
     case IGRT_F4E2M1:
         return igrt_lib_float_key((double)igrt_f4e2m1_to_f32(((const uint8_t *)p)[i]));
-    default:
-        return 0;
+    default: return 0;
     }
 }
 

@@ -9,9 +9,9 @@
  *   scratch IGRT_NMS_SCRATCH(n)
  *   counts  0: count
  *
- * In a class boxes are taken by falling score, equal scores by rising index; a box is dropped if its
- * IoU with one taken before exceeds the threshold. Scores must exceed the score threshold. A box
- * whose score is NaN is never taken.
+ * In a class boxes are taken by falling score, equal scores by rising index; a box is dropped if
+ * its IoU with one taken before exceeds the threshold. Scores must exceed the score threshold. A
+ * box whose score is NaN is never taken.
  */
 #include "igrt_lib.h"
 
@@ -30,8 +30,8 @@ static Corners corners(const float *b, int centered)
         const float w = b[2] * 0.5f, h = b[3] * 0.5f;
         return (Corners){b[1] - h, b[0] - w, b[1] + h, b[0] + w};
     }
-    return (Corners){igrt_min_f32(b[0], b[2]), igrt_min_f32(b[1], b[3]),
-                     igrt_max_f32(b[0], b[2]), igrt_max_f32(b[1], b[3])};
+    return (Corners){igrt_min_f32(b[0], b[2]), igrt_min_f32(b[1], b[3]), igrt_max_f32(b[0], b[2]),
+                     igrt_max_f32(b[1], b[3])};
 }
 
 /* Intersection over union > threshold; boxes without area overlap nothing. */

@@ -10,27 +10,21 @@
  */
 #include "igrt_lib.h"
 
-/* The bits of an element of `bytes` bytes that make it differ from zero: all, or all but the sign. */
+/* The bits of an element of `bytes` bytes that make it differ from zero: all, or all but
+ * the sign. */
 static uint64_t value_mask(igrt_dtype dtype)
 {
     switch (dtype) {
     case IGRT_F16:
-    case IGRT_BF16:
-        return 0x7fff;
-    case IGRT_F32:
-        return 0x7fffffff;
+    case IGRT_BF16: return 0x7fff;
+    case IGRT_F32: return 0x7fffffff;
     case IGRT_F64:
-    case IGRT_C128:
-        return UINT64_C(0x7fffffffffffffff);
-    case IGRT_C64:
-        return UINT64_C(0x7fffffff7fffffff);
+    case IGRT_C128: return UINT64_C(0x7fffffffffffffff);
+    case IGRT_C64: return UINT64_C(0x7fffffff7fffffff);
     case IGRT_F8E4M3FN:
-    case IGRT_F8E5M2:
-        return 0x7f; /* in the fnuz types 0x80 is NaN */
-    case IGRT_F4E2M1:
-        return 7;
-    default:
-        return UINT64_MAX;
+    case IGRT_F8E5M2: return 0x7f; /* in the fnuz types 0x80 is NaN */
+    case IGRT_F4E2M1: return 7;
+    default: return UINT64_MAX;
     }
 }
 

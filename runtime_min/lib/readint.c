@@ -4,7 +4,7 @@
  * This is how a value that the data decides (a TopK k, a target shape) becomes a run-time dim.
  *
  *   in      0: any integer type or bool, n elements
- *   attr_i  0: status when out of bounds: 0 is ERR_COUNT, 1 is ERR_BIND (a value bound at compile time)
+ *   attr_i  0: status when out of bounds: 0 is ERR_COUNT, 1 is ERR_BIND (bound when compiled)
  *           1 + 2i, 2 + 2i: the least and the largest value allowed for element i
  *           n is the number of elements of in[0] as it was compiled
  *   counts  n: the values
@@ -18,37 +18,22 @@ static int read_one(const igrt_tensor *t, int64_t i, int64_t *value)
     case IGRT_BOOL:
     case IGRT_U8:
     case IGRT_U4:
-    case IGRT_U2:
-        *value = ((const uint8_t *)p)[i];
-        return 1;
+    case IGRT_U2: *value = ((const uint8_t *)p)[i]; return 1;
     case IGRT_I8:
     case IGRT_I4:
-    case IGRT_I2:
-        *value = ((const int8_t *)p)[i];
-        return 1;
-    case IGRT_I16:
-        *value = ((const int16_t *)p)[i];
-        return 1;
-    case IGRT_U16:
-        *value = ((const uint16_t *)p)[i];
-        return 1;
-    case IGRT_I32:
-        *value = ((const int32_t *)p)[i];
-        return 1;
-    case IGRT_U32:
-        *value = ((const uint32_t *)p)[i];
-        return 1;
-    case IGRT_I64:
-        *value = ((const int64_t *)p)[i];
-        return 1;
+    case IGRT_I2: *value = ((const int8_t *)p)[i]; return 1;
+    case IGRT_I16: *value = ((const int16_t *)p)[i]; return 1;
+    case IGRT_U16: *value = ((const uint16_t *)p)[i]; return 1;
+    case IGRT_I32: *value = ((const int32_t *)p)[i]; return 1;
+    case IGRT_U32: *value = ((const uint32_t *)p)[i]; return 1;
+    case IGRT_I64: *value = ((const int64_t *)p)[i]; return 1;
     case IGRT_U64:
         if (((const uint64_t *)p)[i] > INT64_MAX) /* beyond any bound */
             *value = INT64_MAX;
         else
             *value = (int64_t)((const uint64_t *)p)[i];
         return 1;
-    default:
-        return 0;
+    default: return 0;
     }
 }
 

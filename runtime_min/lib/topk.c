@@ -1,6 +1,6 @@
 /*
- * topk.c - the k largest or smallest elements along an axis, in order (ONNX TopK; a full sort if k is
- * the whole dim).
+ * topk.c - the k largest or smallest elements along an axis, in order (ONNX TopK; a full sort if k
+ * is the whole dim).
  *
  *   in      0: x, any type with an order    1 (may be left out): k, one i64 element
  *   out     0: values, dims[axis] = k or, if in[1] is given, its bound

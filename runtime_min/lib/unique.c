@@ -44,7 +44,8 @@ static int compare_slices(const Slices *s, int64_t a, int64_t b)
     return 0;
 }
 
-/* Equal slices in the order of their indices, so that the first of a group is the first occurrence. */
+/* Equal slices in the order of their indices, so that the first of a group is the first
+ * occurrence. */
 static int after(const Slices *s, int64_t a, int64_t b)
 {
     const int c = s ? compare_slices(s, a, b) : 0;

@@ -1,16 +1,17 @@
 /*
- * driver_test.c - the driver of bundles with a model written by hand: y = 2x with a run-time dim, and a
- * copy of an i4 tensor and of strings. Files are made byte by byte, so that bad ones can be made too.
+ * driver_test.c - the driver of bundles with a model written by hand: y = 2x with a run-time dim,
+ * and a copy of an i4 tensor and of strings. Files are made byte by byte, so that bad ones can be
+ * made too.
  */
+#include <cmocka.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "driver.h"
 
@@ -93,30 +94,71 @@ static void deinit(void *ctx)
 }
 
 static const igrt_io inputs[] = {
-    {.name = "x", .dtype = IGRT_F32, .rank = 2, .max_dims = {4, 2}, .min_dims = {1, 2},
-     .data_offset = offsetof(model_inputs, x), .dims_offset = offsetof(model_inputs, x_dims)},
-    {.name = "q", .dtype = IGRT_I4, .rank = 1, .max_dims = {3},
-     .data_offset = offsetof(model_inputs, q), .dims_offset = IGRT_NO_DIMS},
-    {.name = "s", .dtype = IGRT_STRING, .rank = 1, .max_dims = {2},
-     .data_offset = offsetof(model_inputs, s), .dims_offset = IGRT_NO_DIMS},
-    {.name = "bias", .dtype = IGRT_F32, .rank = 0, .data_offset = offsetof(model_inputs, bias),
-     .dims_offset = IGRT_NO_DIMS, .optional = 1},
+    {.name = "x",
+     .dtype = IGRT_F32,
+     .rank = 2,
+     .max_dims = {4, 2},
+     .min_dims = {1, 2},
+     .data_offset = offsetof(model_inputs, x),
+     .dims_offset = offsetof(model_inputs, x_dims)},
+    {.name = "q",
+     .dtype = IGRT_I4,
+     .rank = 1,
+     .max_dims = {3},
+     .data_offset = offsetof(model_inputs, q),
+     .dims_offset = IGRT_NO_DIMS},
+    {.name = "s",
+     .dtype = IGRT_STRING,
+     .rank = 1,
+     .max_dims = {2},
+     .data_offset = offsetof(model_inputs, s),
+     .dims_offset = IGRT_NO_DIMS},
+    {.name = "bias",
+     .dtype = IGRT_F32,
+     .rank = 0,
+     .data_offset = offsetof(model_inputs, bias),
+     .dims_offset = IGRT_NO_DIMS,
+     .optional = 1},
 };
 
 static const igrt_io outputs[] = {
-    {.name = "y", .dtype = IGRT_F32, .rank = 2, .max_dims = {4, 2}, .min_dims = {1, 2},
-     .data_offset = offsetof(model_outputs, y), .dims_offset = offsetof(model_outputs, y_dims)},
-    {.name = "q", .dtype = IGRT_I4, .rank = 1, .max_dims = {3},
-     .data_offset = offsetof(model_outputs, q), .dims_offset = IGRT_NO_DIMS},
-    {.name = "s", .dtype = IGRT_STRING, .rank = 1, .max_dims = {2},
-     .data_offset = offsetof(model_outputs, s), .dims_offset = IGRT_NO_DIMS},
+    {.name = "y",
+     .dtype = IGRT_F32,
+     .rank = 2,
+     .max_dims = {4, 2},
+     .min_dims = {1, 2},
+     .data_offset = offsetof(model_outputs, y),
+     .dims_offset = offsetof(model_outputs, y_dims)},
+    {.name = "q",
+     .dtype = IGRT_I4,
+     .rank = 1,
+     .max_dims = {3},
+     .data_offset = offsetof(model_outputs, q),
+     .dims_offset = IGRT_NO_DIMS},
+    {.name = "s",
+     .dtype = IGRT_STRING,
+     .rank = 1,
+     .max_dims = {2},
+     .data_offset = offsetof(model_outputs, s),
+     .dims_offset = IGRT_NO_DIMS},
 };
 
 static igrt_model model = {
-    .name = "fake", .inputs = inputs, .n_inputs = 4, .outputs = outputs, .n_outputs = 3,
-    .ctx_bytes = sizeof(model_ctx), .inputs_bytes = sizeof(model_inputs),
-    .outputs_bytes = sizeof(model_outputs), .arena_align = 64, .arena_bytes = arena_bytes,
-    .init = init, .run = run, .reset = reset, .selftest = selftest, .deinit = deinit,
+    .name = "fake",
+    .inputs = inputs,
+    .n_inputs = 4,
+    .outputs = outputs,
+    .n_outputs = 3,
+    .ctx_bytes = sizeof(model_ctx),
+    .inputs_bytes = sizeof(model_inputs),
+    .outputs_bytes = sizeof(model_outputs),
+    .arena_align = 64,
+    .arena_bytes = arena_bytes,
+    .init = init,
+    .run = run,
+    .reset = reset,
+    .selftest = selftest,
+    .deinit = deinit,
 };
 
 /* ---- files ------------------------------------------------------------------------------- */
@@ -141,7 +183,8 @@ static void put_file(const char *name, const void *data, size_t bytes)
 }
 
 /* A .npy file of the version with the header's text and the data. */
-static size_t npy(unsigned char *to, int version, const char *header, const void *data, size_t bytes)
+static size_t npy(unsigned char *to, int version, const char *header, const void *data,
+                  size_t bytes)
 {
     const size_t n = strlen(header), start = version == 1 ? 10 : 12;
     memset(to, 0, start);
@@ -154,7 +197,8 @@ static size_t npy(unsigned char *to, int version, const char *header, const void
     return start + n + bytes;
 }
 
-static void put_npy(const char *name, int version, const char *header, const void *data, size_t bytes)
+static void put_npy(const char *name, int version, const char *header, const void *data,
+                    size_t bytes)
 {
     unsigned char file[1024];
     put_file(name, file, npy(file, version, header, data, bytes));
@@ -175,9 +219,11 @@ static const float x[6] = {1, 2, 3, 4, 5, 6};
 static void put_good_files(void)
 {
     static const unsigned char q[3] = {0x0f, 0x07, 0xf8}; /* -1, 7, -8 */
-    put_npy("input_0.npy", 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }\n", x, 16);
+    put_npy("input_0.npy", 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }\n", x,
+            16);
     put_npy("input_1.npy", 1, "{'descr': '|V1', 'fortran_order': False, 'shape': (3,), }\n", q, 3);
-    put_npy("input_2.npy", 1, "{'descr': '|S3', 'fortran_order': False, 'shape': (2,), }\n", "abcd\0", 6);
+    put_npy("input_2.npy", 1, "{'descr': '|S3', 'fortran_order': False, 'shape': (2,), }\n",
+            "abcd\0", 6);
     unlink(in_folder("input_3.npy"));
 }
 
@@ -230,7 +276,8 @@ static void good(void **state)
     size_t n = get_file("a/b/output_0.npy", file, sizeof file);
     assert_int_equal(n % 64, 16);
     assert_memory_equal(file + n - 16, ((float[]){2, 4, 6, 8}), 16);
-    assert_non_null(strstr((char *)file + 10, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }"));
+    assert_non_null(
+        strstr((char *)file + 10, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }"));
     n = get_file("a/b/output_1.npy", file, sizeof file);
     assert_memory_equal(file + n - 3, "\xff\x07\xf8", 3);
     assert_non_null(strstr((char *)file + 10, "'|V1', 'fortran_order': False, 'shape': (3,)"));
@@ -259,11 +306,16 @@ static void bad_files(void **state)
     bad_input("shape [5,2]", 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (5, 2), }", 24);
     bad_input("f32[<=4,2]", 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (4,), }", 16);
     bad_input("truncated", 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }", 15);
-    bad_input("after the last", 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }", 17);
-    bad_input("too large", 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}", 16);
-    bad_input("more than 8", 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)}", 4);
-    bad_input("structured", 1, "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2, 2)}", 16);
-    bad_input("malformed descr", 1, "{'descr': '<\xff', 'fortran_order': False, 'shape': (2, 2)}", 16);
+    bad_input("after the last", 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }",
+              17);
+    bad_input("too large", 1,
+              "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}", 16);
+    bad_input("more than 8", 1,
+              "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)}", 4);
+    bad_input("structured", 1, "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2, 2)}",
+              16);
+    bad_input("malformed descr", 1, "{'descr': '<\xff', 'fortran_order': False, 'shape': (2, 2)}",
+              16);
     bad_input("is missing", 1, "{'descr': '<f4', 'shape': (2, 2), }", 16);
     bad_input("version", 4, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }", 16);
     put_file("input_0.npy", "\x93NUMPY", 6);
@@ -330,10 +382,23 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    static const char *const names[] = {
-        "input_0.npy", "input_1.npy", "input_2.npy", "input_3.npy", "said",
-        "a/b/output_0.npy", "a/b/output_1.npy", "a/b/output_2.npy", "a/b", "c/output_0.npy",
-        "c/output_1.npy", "c/output_2.npy", "c", "a/output_0.npy", "a/output_1.npy", "a/output_2.npy", "a"};
+    static const char *const names[] = {"input_0.npy",
+                                        "input_1.npy",
+                                        "input_2.npy",
+                                        "input_3.npy",
+                                        "said",
+                                        "a/b/output_0.npy",
+                                        "a/b/output_1.npy",
+                                        "a/b/output_2.npy",
+                                        "a/b",
+                                        "c/output_0.npy",
+                                        "c/output_1.npy",
+                                        "c/output_2.npy",
+                                        "c",
+                                        "a/output_0.npy",
+                                        "a/output_1.npy",
+                                        "a/output_2.npy",
+                                        "a"};
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         remove(in_folder(names[i]));

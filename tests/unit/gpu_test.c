@@ -1,14 +1,15 @@
 /*
- * gpu_test.c - igrt_opencl.c and igrt_cuda.c on whatever device there is; skipped where there is none.
+ * gpu_test.c - igrt_opencl.c and igrt_cuda.c on whatever device there is; skipped where there is
+ * none.
  *
  * Both run the same plan: an arena with two buffers, weights, two kernels in a row, a read.
  */
+#include <cmocka.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "igrt_cuda.h"
 #include "igrt_opencl.h"
@@ -154,9 +155,9 @@ static void cuda(void **state)
         igrt_cu_close(&cu);
         skip();
     }
-    assert_int_equal(igrt_cu_module(&cu, ".version 6.0\n.target sm_50\nnonsense\n", &module, log,
-                                    sizeof log),
-                     IGRT_ERR_BUILD);
+    assert_int_equal(
+        igrt_cu_module(&cu, ".version 6.0\n.target sm_50\nnonsense\n", &module, log, sizeof log),
+        IGRT_ERR_BUILD);
     assert_true(module == NULL && strlen(log) > 0 && cu.error != 0);
     assert_int_equal(igrt_cu_module(&cu, ptx, &module, log, sizeof log), IGRT_OK);
     assert_int_equal(igrt_cu_kernel(&cu, module, "mul", 0, &mul), IGRT_OK);

@@ -1,13 +1,14 @@
 /*
- * lib_test.c - the library kernels against brute force and worked examples, and the checks of igrt.c.
+ * lib_test.c - the library kernels against brute force and worked examples, and the checks of
+ * igrt.c.
  */
+#include <cmocka.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "igrt_lib.h"
 #include "igrt_pool.h"
@@ -44,7 +45,8 @@ static void nonzero(void **state)
     assert_memory_equal(y, wants, sizeof wants);
 
     out.dims[1] = 2;
-    assert_int_equal(igrt_lib_nonzero(&in, 1, &out, 1, NULL, NULL, NULL, 0, counts), IGRT_ERR_COUNT);
+    assert_int_equal(igrt_lib_nonzero(&in, 1, &out, 1, NULL, NULL, NULL, 0, counts),
+                     IGRT_ERR_COUNT);
 
     uint8_t codes[4] = {0x80, 0, 1, 0x80};
     igrt_tensor f8 = tensor(IGRT_F8E4M3FNUZ, codes, 1, DIMS(4));
@@ -92,7 +94,8 @@ static void compress(void **state)
     assert_int_equal(igrt_lib_compress(in, 2, &out, 1, axis, NULL, NULL, 0, counts), IGRT_OK);
     assert_memory_equal(y, ((int16_t[]){2, 3, 6}), 6);
     out.dims[0] = 2;
-    assert_int_equal(igrt_lib_compress(in, 2, &out, 1, axis, NULL, NULL, 0, counts), IGRT_ERR_COUNT);
+    assert_int_equal(igrt_lib_compress(in, 2, &out, 1, axis, NULL, NULL, 0, counts),
+                     IGRT_ERR_COUNT);
 }
 
 static void readint(void **state)
@@ -106,7 +109,8 @@ static void readint(void **state)
     assert_true(counts[0] == 5 && counts[1] == -1);
     assert_int_equal(igrt_lib_readint(&in, 1, NULL, 0, bind, NULL, NULL, 0, counts), IGRT_ERR_BIND);
     x[0] = 9;
-    assert_int_equal(igrt_lib_readint(&in, 1, NULL, 0, attr, NULL, NULL, 0, counts), IGRT_ERR_COUNT);
+    assert_int_equal(igrt_lib_readint(&in, 1, NULL, 0, attr, NULL, NULL, 0, counts),
+                     IGRT_ERR_COUNT);
     in.dtype = IGRT_F32;
     assert_int_equal(igrt_lib_readint(&in, 1, NULL, 0, attr, NULL, NULL, 0, counts),
                      IGRT_ERR_UNSUPPORTED);
@@ -197,9 +201,11 @@ static void unique_flat(void **state)
     int64_t indices[6], inverse[6], times[6], scratch[18], counts[1], attr[2] = {-1, 0};
     igrt_tensor in = tensor(IGRT_F32, x, 1, DIMS(6));
     igrt_tensor out[4] = {tensor(IGRT_F32, y, 1, DIMS(6)), tensor(IGRT_I64, indices, 1, DIMS(6)),
-                          tensor(IGRT_I64, inverse, 1, DIMS(6)), tensor(IGRT_I64, times, 1, DIMS(6))};
+                          tensor(IGRT_I64, inverse, 1, DIMS(6)),
+                          tensor(IGRT_I64, times, 1, DIMS(6))};
     /* the example of the ONNX operator's page */
-    assert_int_equal(igrt_lib_unique(&in, 1, out, 4, attr, NULL, scratch, sizeof scratch, counts), 0);
+    assert_int_equal(igrt_lib_unique(&in, 1, out, 4, attr, NULL, scratch, sizeof scratch, counts),
+                     0);
     assert_int_equal(counts[0], 4);
     assert_memory_equal(y, ((float[]){2, 1, 3, 4}), 16);
     assert_memory_equal(indices, ((int64_t[]){0, 1, 3, 4}), 32);
@@ -208,7 +214,8 @@ static void unique_flat(void **state)
     attr[1] = 1;
     out[0].dims[0] = 6;
     out[2].data = NULL;
-    assert_int_equal(igrt_lib_unique(&in, 1, out, 4, attr, NULL, scratch, sizeof scratch, counts), 0);
+    assert_int_equal(igrt_lib_unique(&in, 1, out, 4, attr, NULL, scratch, sizeof scratch, counts),
+                     0);
     assert_memory_equal(y, ((float[]){1, 2, 3, 4}), 16);
     assert_memory_equal(indices, ((int64_t[]){1, 0, 3, 4}), 32);
     assert_memory_equal(times, ((int64_t[]){2, 1, 2, 1}), 32);
@@ -219,14 +226,17 @@ static void unique_flat(void **state)
     float nans[5] = {NAN, -0.0f, 0, -NAN, INFINITY};
     in = tensor(IGRT_F32, nans, 1, DIMS(5));
     out[0] = tensor(IGRT_F32, y, 1, DIMS(5));
-    assert_int_equal(igrt_lib_unique(&in, 1, out, 1, attr, NULL, scratch, sizeof scratch, counts), 0);
+    assert_int_equal(igrt_lib_unique(&in, 1, out, 1, attr, NULL, scratch, sizeof scratch, counts),
+                     0);
     assert_true(counts[0] == 3 && y[0] == 0 && isinf(y[1]) && isnan(y[2]));
 
     const char *words[4] = {"b", "a", "b", ""}, *kept[4];
     in = tensor(IGRT_STRING, words, 1, DIMS(4));
     out[0] = tensor(IGRT_STRING, kept, 1, DIMS(4));
-    assert_int_equal(igrt_lib_unique(&in, 1, out, 1, attr, NULL, scratch, sizeof scratch, counts), 0);
-    assert_true(counts[0] == 3 && kept[0] == words[3] && kept[1] == words[1] && kept[2] == words[0]);
+    assert_int_equal(igrt_lib_unique(&in, 1, out, 1, attr, NULL, scratch, sizeof scratch, counts),
+                     0);
+    assert_true(counts[0] == 3 && kept[0] == words[3] && kept[1] == words[1] &&
+                kept[2] == words[0]);
 }
 
 static void unique_axis(void **state)
@@ -238,13 +248,15 @@ static void unique_axis(void **state)
     igrt_tensor in = tensor(IGRT_I32, x, 2, DIMS(3, 3));
     igrt_tensor out[3] = {tensor(IGRT_I32, y, 2, DIMS(3, 3)), tensor(IGRT_I64, NULL, 1, DIMS(3)),
                           tensor(IGRT_I64, inverse, 1, DIMS(3))};
-    assert_int_equal(igrt_lib_unique(&in, 1, out, 3, attr, NULL, scratch, sizeof scratch, counts), 0);
+    assert_int_equal(igrt_lib_unique(&in, 1, out, 3, attr, NULL, scratch, sizeof scratch, counts),
+                     0);
     assert_true(counts[0] == 2 && out[0].dims[0] == 2 && out[0].dims[1] == 3);
     assert_memory_equal(y, ((int32_t[]){1, 0, 0, 2, 3, 4}), 24);
     assert_memory_equal(inverse, ((int64_t[]){0, 0, 1}), 24);
     attr[0] = 1;
     out[0] = tensor(IGRT_I32, y, 2, DIMS(3, 3));
-    assert_int_equal(igrt_lib_unique(&in, 1, out, 3, attr, NULL, scratch, sizeof scratch, counts), 0);
+    assert_int_equal(igrt_lib_unique(&in, 1, out, 3, attr, NULL, scratch, sizeof scratch, counts),
+                     0);
     assert_int_equal(counts[0], 3);
     assert_memory_equal(y, ((int32_t[]){0, 0, 1, 0, 0, 1, 3, 4, 2}), 36);
     assert_memory_equal(inverse, ((int64_t[]){2, 0, 1}), 24);
@@ -255,13 +267,14 @@ static void unique_axis(void **state)
 static void nms(void **state)
 {
     (void)state;
-    float boxes[24] = {0, 0,   1, 1,   0, 0.1f, 1, 1.1f, 0, -0.1f, 1, 0.9f,
-                       0, 10,  1, 11,  0, 10.1f, 1, 11.1f, 0, 100, 1, 101};
+    float boxes[24] = {0, 0,  1, 1,  0, 0.1f,  1, 1.1f,  0, -0.1f, 1, 0.9f,
+                       0, 10, 1, 11, 0, 10.1f, 1, 11.1f, 0, 100,   1, 101};
     float scores[6] = {0.9f, 0.75f, 0.6f, 0.95f, 0.5f, 0.3f}, iou[1] = {0.5f}, least[1] = {0.0f};
     int64_t most[1] = {3}, y[18], scratch[12], counts[1], attr[1] = {0};
     igrt_tensor in[5] = {tensor(IGRT_F32, boxes, 3, DIMS(1, 6, 4)),
-                         tensor(IGRT_F32, scores, 3, DIMS(1, 1, 6)), tensor(IGRT_I64, most, 1, DIMS(1)),
-                         tensor(IGRT_F32, iou, 1, DIMS(1)), tensor(IGRT_F32, least, 1, DIMS(1))};
+                         tensor(IGRT_F32, scores, 3, DIMS(1, 1, 6)),
+                         tensor(IGRT_I64, most, 1, DIMS(1)), tensor(IGRT_F32, iou, 1, DIMS(1)),
+                         tensor(IGRT_F32, least, 1, DIMS(1))};
     igrt_tensor out = tensor(IGRT_I64, y, 2, DIMS(6, 3));
     assert_int_equal(igrt_lib_nms(in, 5, &out, 1, attr, NULL, scratch, sizeof scratch, counts), 0);
     assert_int_equal(counts[0], 3);

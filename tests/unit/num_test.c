@@ -1,15 +1,16 @@
 /*
  * num_test.c - igrt_num.h against independent formulas.
  *
- * Decoding is compared with sign * mantissa * 2^exponent for every code. Encoding is compared at every
- * code, at the middle of every two neighbours and one f32 step to either side of it: rounding is
- * monotonic, so these points decide it for every f32. Integer functions of 8 bits are exhaustive.
+ * Decoding is compared with sign * mantissa * 2^exponent for every code. Encoding is compared at
+ * every code, at the middle of every two neighbours and one f32 step to either side of it: rounding
+ * is monotonic, so these points decide it for every f32. Integer functions of 8 bits are
+ * exhaustive.
  */
+#include <cmocka.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
 
 #include "igrt_num.h"
 
@@ -213,7 +214,7 @@ static void e8m0(void **state)
 static void odd_rounding_of_integers(void **state)
 {
     (void)state;
-    /* 2^62 + 2^54 is half way between two bf16; one more must go up, rounding to f32 first loses it */
+    /* 2^62 + 2^54 is half way between two bf16; one more goes up, unless f32 lost it before */
     const int64_t half = (INT64_C(1) << 62) + (INT64_C(1) << 54);
     assert_int_equal(igrt_f32_to_bf16(igrt_i64_to_f32_odd(half)), 0x5e80);
     assert_int_equal(igrt_f32_to_bf16(igrt_i64_to_f32_odd(half + 1)), 0x5e81);
@@ -375,8 +376,10 @@ static void floats(void **state)
     assert_true(signbit(igrt_max_f32(0.0f, -0.0f)) && !signbit(igrt_max_f32(-0.0f, 0.0f)));
     assert_true(isnan(igrt_relu_f32(NAN)) && igrt_relu_f32(-1) == 0 && igrt_relu_f32(3) == 3);
     assert_true(isnan(igrt_sign_f32(NAN)) && igrt_sign_f32(-3) == -1 && igrt_sign_f64(2) == 1);
-    assert_true(igrt_round_f32(2.5f) == 2 && igrt_round_f32(-1.5f) == -2 && igrt_round_f64(0.5) == 0);
-    assert_true(igrt_fmod_f32(-7, 2) == -1 && igrt_mod_f32(-7, 2) == 1 && igrt_mod_f64(7, -2) == -1);
+    assert_true(igrt_round_f32(2.5f) == 2 && igrt_round_f32(-1.5f) == -2 &&
+                igrt_round_f64(0.5) == 0);
+    assert_true(igrt_fmod_f32(-7, 2) == -1 && igrt_mod_f32(-7, 2) == 1 &&
+                igrt_mod_f64(7, -2) == -1);
     assert_true(signbit(igrt_mod_f32(4, -2)) && isnan(igrt_mod_f32(1, 0)));
     assert_true(fabs(igrt_erf_f64(0.5) - 0.52049987781304653768) < 1e-15);
     assert_true(igrt_muladd_f32(2, 3, 4) == 10 && igrt_muladd_f64(2, 3, 4) == 10);
@@ -385,11 +388,16 @@ static void floats(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(decodes),         cmocka_unit_test(rounds),
-        cmocka_unit_test(overflows),       cmocka_unit_test(nan_payloads),
-        cmocka_unit_test(e8m0),            cmocka_unit_test(odd_rounding_of_integers),
-        cmocka_unit_test(float_to_int),    cmocka_unit_test(packed),
-        cmocka_unit_test(int8_exhaustive), cmocka_unit_test(wide_integers),
+        cmocka_unit_test(decodes),
+        cmocka_unit_test(rounds),
+        cmocka_unit_test(overflows),
+        cmocka_unit_test(nan_payloads),
+        cmocka_unit_test(e8m0),
+        cmocka_unit_test(odd_rounding_of_integers),
+        cmocka_unit_test(float_to_int),
+        cmocka_unit_test(packed),
+        cmocka_unit_test(int8_exhaustive),
+        cmocka_unit_test(wide_integers),
         cmocka_unit_test(floats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
