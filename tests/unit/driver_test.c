@@ -3,7 +3,6 @@
  * and a copy of an i4 tensor and of strings. Files are made byte by byte, so that bad ones can be
  * made too.
  */
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <cmocka.h>
 
 #include "driver.h"
 

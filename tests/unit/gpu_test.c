@@ -4,12 +4,13 @@
  *
  * Both run the same plan: an arena with two buffers, weights, two kernels in a row, a read.
  */
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "igrt_cuda.h"
 #include "igrt_opencl.h"

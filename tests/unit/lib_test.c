@@ -2,13 +2,14 @@
  * lib_test.c - the library kernels against brute force and worked examples, and the checks of
  * igrt.c.
  */
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "igrt_lib.h"
 #include "igrt_pool.h"

@@ -6,11 +6,12 @@
  * is monotonic, so these points decide it for every f32. Integer functions of 8 bits are
  * exhaustive.
  */
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <cmocka.h>
 
 #include "igrt_num.h"
 
