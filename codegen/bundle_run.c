@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bundle.h"
+#include "igrt.h"
 
 typedef struct {
     Bundle *b;
@@ -478,6 +479,21 @@ static void null_checks(Writer *w)
     }
 }
 
+/* Inputs whose value was known at compile time: anything else is refused. */
+static void bound_checks(Writer *w)
+{
+    const Bundle *b = w->b;
+    for (int i = 0; b->c->bound && i < b->nin; i++) {
+        Node *bound = b->c->bound[i];
+        if (!bound || bound->op != OP_DATA || b->in[i].b->dtype == INGOT_STRING)
+            continue;
+        const Data *d = bound->arg.ptr;
+        line(w, "if (igrt_checksum(in->%s, %zu) != UINT64_C(0x%016llx)) /* bound at compile time */", b->in[i].field,
+             d->nbytes, (unsigned long long)igrt_checksum(d->bytes, d->nbytes));
+        line(w, "    return IGRT_ERR_BIND;");
+    }
+}
+
 static bool block_has(const Block *steps, StepKind kind)
 {
     for (int i = 0; i < steps->n; i++) {
@@ -498,6 +514,7 @@ static void function_run(Writer *w)
     null_checks(w);
     StrBuf before = *sb;
     *sb = (StrBuf){0};
+    bound_checks(w);
     dims_in(w);
     if (sb->len)
         sb_puts(sb, "\n");

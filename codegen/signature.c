@@ -72,7 +72,7 @@ const char *var_name(const Context *c, int var, char out[VAR_NAME_BYTES])
     for (int i = 0; i < var; i++) {
         clean(other, sizeof other, c->vars[i].name);
         if (!strcmp(other, out + 2)) {
-            snprintf(out + strlen(out), 12, "_v%d", var);
+            snprintf(out + strlen(out), 14, "_v%d", var);
             break;
         }
     }
@@ -103,14 +103,14 @@ void kernel_prototype(StrBuf *sb, const Target *t, const Kernel *k, const char *
     for (int i = 0; i < k->narg; i++) {
         if (!kernel_has_param(k, i))
             continue;
-        sb_printf(sb, "%s%s%s%s *%s a%d", separator, t->global_word, k->args[i].written ? "" : "const ",
-                  c_type(k->args[i].dtype), t->restrict_word, i);
+        sb_printf(sb, "%s%s%s%s *%s%sa%d", separator, t->global_word,
+                  k->args[i].written ? "" : "const ", c_type(k->args[i].dtype), t->restrict_word,
+                  *t->restrict_word ? " " : "", i);
         separator = ", ";
     }
     for (int i = 0; i < k->nvar; i++) {
         char name[VAR_NAME_BYTES];
-        sb_printf(sb, "%sint64_t %s", separator,
-                  var_name(k->c, k->vars[i], name));
+        sb_printf(sb, "%sint64_t %s", separator, var_name(k->c, k->vars[i], name));
         separator = ", ";
     }
     sb_puts(sb, *separator ? ")" : "void)");

@@ -197,6 +197,7 @@ struct Context {
     const char *file;
     const Origin *at;
     NamedNode *inputs, *outputs;
+    Node **bound; /* NULL, or by input: the constant (DATA) that it must equal at run time, or NULL */
     int ninput, noutput;
     StateTensor *states;
     int nstate;

@@ -1,0 +1,87 @@
+/* cli.h - what the files of the command line share. */
+#ifndef CLI_H
+#define CLI_H
+
+#include "codegen.h"
+#include "importers.h"
+#include "ingot_onnx.h"
+
+/* Everything that may be asked for; each command takes some of it (main.c has the table). */
+typedef struct {
+    const char *command, *model;
+    const char *output;             /* -o */
+    const char *output_dir, *data;  /* folders */
+    const char **input;             /* --input, one file each */
+    int ninput;
+    ingot_onnx_dim *dim;            /* --dim */
+    int ndim;
+    const char **bind_name, **bind_text; /* --bind name=text */
+    int nbind;
+    const char *dump;
+    bool json, per_kernel, no_bind, no_cache, help;
+    int threads;
+    double seconds;
+    ingot_options compile;
+    Arena *a;
+} Options;
+
+/* ---- cli_options.c ------------------------------------------------------------------------ */
+
+/* flags: those that the command knows, each followed by a space. False after a message. */
+bool options_parse(Options *, int argc, char **argv, const char *flags, bool takes_model);
+
+/* ---- main.c ------------------------------------------------------------------------------- */
+
+void say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* one line on stderr */
+ingot_status complain(ingot_status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void sink(void *quiet, ingot_level, const char *message); /* drops all if quiet is not NULL */
+
+/* ---- cli_io.c: tensors in files ----------------------------------------------------------- */
+
+typedef struct {
+    ingot_dtype dtype;
+    int rank;
+    int64_t dims[INGOT_MAX_RANK];
+    size_t count, bytes;
+    void *data; /* dense; strings: char pointers */
+} Value;
+
+/* By the name's end: .pb or .npy. Data lives in the arena. False after a message, *status says why. */
+bool value_read(Arena *, const char *path, Value *, ingot_status *status);
+bool value_write(Arena *, const char *path, const char *name, const Value *, ingot_status *status);
+/* Reproducible values: small integers, floats in -1..1. */
+void value_random(Arena *, Value *, uint64_t seed);
+
+/* ---- cli_model.c: from a file and options to a graph ---------------------------------------- */
+
+typedef struct {
+    ingot_context *c;
+    ingot_onnx *onnx;
+} Model;
+
+/* Opens the file. */
+ingot_status model_open(Model *, const Options *, bool quiet);
+void model_close(Model *);
+/* Builds the graph. values (by input, or NULL) give free dims their size; inputs with bound[i] are
+ * bound to theirs. */
+ingot_status model_build(Model *, const Options *, const Value *values, const bool *bound);
+
+/* ---- cli_process.c ------------------------------------------------------------------------ */
+
+/* Runs a program found by PATH; its exit status, 128 + signal, or -1 if it cannot be started. */
+int process_run(const char *const *argv);
+/* Builds a bundle's program with the system's C compiler. */
+ingot_status build_program(Arena *, const char *dir, const char *name, bool verbose);
+const char *c_compiler(void);
+/* A file that identifies the C compiler: its path, or NULL. */
+const char *find_program(Arena *, const char *name);
+void remove_tree(const char *dir);
+bool make_dirs(const char *dir);
+
+/* ---- cli_run.c ---------------------------------------------------------------------------- */
+
+ingot_status command_run(Options *);
+ingot_status command_bench(Options *);
+ingot_status command_verify(Options *);
+
+#endif

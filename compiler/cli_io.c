@@ -1,0 +1,295 @@
+/* cli_io.c - tensors in files: .pb (a serialized TensorProto) and .npy (numpy.lib.format 1 to 3).
+ *
+ * In .npy files types that numpy lacks are raw bytes, as the driver of bundles has them: V2 for bf16,
+ * V1 for 8-bit floats and for everything of less than 8 bits, one element a byte. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+static bool ends_with(const char *s, const char *suffix)
+{
+    size_t n = strlen(s), m = strlen(suffix);
+    return n >= m && !strcmp(s + n - m, suffix);
+}
+
+static bool fault(ingot_status *status, ingot_status why, const char *path, const char *what)
+{
+    *status = complain(why, "%s: %s", path, what);
+    return false;
+}
+
+/* ---- .npy -------------------------------------------------------------------------------- */
+
+static const char *npy_type(ingot_dtype d)
+{
+    static const char *const name[INGOT_DTYPE_COUNT] = {
+        [INGOT_BOOL] = "|b1", [INGOT_I8] = "|i1",  [INGOT_U8] = "|u1",   [INGOT_I16] = "<i2", [INGOT_U16] = "<u2",
+        [INGOT_I32] = "<i4",  [INGOT_U32] = "<u4", [INGOT_I64] = "<i8",  [INGOT_U64] = "<u8", [INGOT_F16] = "<f2",
+        [INGOT_BF16] = "|V2", [INGOT_F32] = "<f4", [INGOT_F64] = "<f8",  [INGOT_C64] = "<c8", [INGOT_C128] = "<c16"};
+    return name[d] ? name[d] : "|V1";
+}
+
+/* The value of a key in the header's dict. */
+static const char *npy_key(const char *header, const char *key)
+{
+    const char *p = strstr(header, key);
+    p = p ? strchr(p, ':') : NULL;
+    return p ? p + 1 + strspn(p + 1, " ") : NULL;
+}
+
+static bool npy_shape(const char *p, Value *v)
+{
+    v->rank = 0;
+    v->count = 1;
+    if (*p++ != '(')
+        return false;
+    for (;;) {
+        p += strspn(p, " ,");
+        if (*p == ')')
+            return true;
+        char *end;
+        errno = 0;
+        long long n = strtoll(p, &end, 10);
+        if (end == p || errno || n < 0 || v->rank == INGOT_MAX_RANK || (n && v->count > SIZE_MAX / 32 / (size_t)n))
+            return false;
+        v->dims[v->rank++] = n;
+        v->count *= (size_t)n;
+        p = end;
+    }
+}
+
+/* Strings of n bytes padded with zeros become char pointers. */
+static void unpack_strings(Arena *a, Value *v, const char *text, size_t width)
+{
+    char **list = NEWN(a, char *, v->count + 1);
+    for (size_t i = 0; i < v->count; i++) {
+        list[i] = arena_alloc(a, width + 1);
+        memcpy(list[i], text + i * width, width);
+    }
+    v->data = (void *)list;
+    v->bytes = v->count * sizeof *list;
+}
+
+static bool npy_parse(Arena *a, FILE *f, const char *path, Value *v, ingot_status *status)
+{
+    unsigned char h[12];
+    if (fread(h, 1, 10, f) != 10 || memcmp(h, "\x93NUMPY", 6) || h[6] < 1 || h[6] > 3)
+        return fault(status, INGOT_INVALID, path, "not a .npy file");
+    size_t n = h[8] | (size_t)h[9] << 8;
+    if (h[6] > 1) {
+        if (fread(h + 10, 1, 2, f) != 2)
+            return fault(status, INGOT_INVALID, path, "the file is truncated");
+        n |= (size_t)h[10] << 16 | (size_t)h[11] << 24;
+    }
+    if (n > 1 << 20)
+        return fault(status, INGOT_INVALID, path, "the header is too long");
+    char *header = arena_alloc(a, n + 1);
+    if (fread(header, 1, n, f) != n)
+        return fault(status, INGOT_INVALID, path, "the file is truncated");
+    const char *descr = npy_key(header, "descr"), *order = npy_key(header, "fortran_order"),
+               *shape = npy_key(header, "shape");
+    if (!descr || !order || !shape || !npy_shape(shape, v))
+        return fault(status, INGOT_INVALID, path, "the header is malformed");
+    if (!strncmp(order, "True", 4) && v->rank > 1)
+        return fault(status, INGOT_UNSUPPORTED, path, "Fortran order is not supported");
+    size_t width = 0;
+    bool known = false;
+    if (!strncmp(descr, "'|S", 3)) {
+        v->dtype = INGOT_STRING;
+        width = strtoul(descr + 3, NULL, 10);
+        known = width <= 1 << 20;
+    }
+    for (int d = 0; d < INGOT_INDEX && !known; d++) {
+        const char *name = npy_type((ingot_dtype)d);
+        known = d != INGOT_STRING && !strncmp(descr + 1, name, strlen(name)) && descr[1 + strlen(name)] == *descr;
+        v->dtype = (ingot_dtype)d;
+        width = (size_t)dtype_info[d].bytes;
+    }
+    if (!known)
+        return fault(status, INGOT_UNSUPPORTED, path, "an element type that is not supported");
+    void *data = arena_array(a, v->count + 1, width ? width : 1);
+    if (width && fread(data, width, v->count, f) != v->count)
+        return fault(status, INGOT_INVALID, path, "the file is truncated");
+    v->data = data;
+    v->bytes = v->count * width;
+    if (v->dtype == INGOT_STRING)
+        unpack_strings(a, v, data, width);
+    return true;
+}
+
+static size_t string_width(const Value *v)
+{
+    size_t width = 1;
+    char *const *list = v->data;
+    for (size_t i = 0; i < v->count; i++)
+        width = strlen(list[i]) > width ? strlen(list[i]) : width;
+    return width;
+}
+
+static bool npy_write(const char *path, const Value *v, ingot_status *status)
+{
+    StrBuf sb = {0};
+    bool strings = v->dtype == INGOT_STRING;
+    size_t width = strings ? string_width(v) : 0;
+    sb_write(&sb, "\x93NUMPY\1\0\0\0", 10);
+    if (strings)
+        sb_printf(&sb, "{'descr': '|S%zu'", width);
+    else
+        sb_printf(&sb, "{'descr': '%s'", npy_type(v->dtype));
+    sb_puts(&sb, ", 'fortran_order': False, 'shape': (");
+    for (int i = 0; i < v->rank; i++)
+        sb_printf(&sb, i + 1 < v->rank ? "%lld, " : v->rank == 1 ? "%lld," : "%lld", (long long)v->dims[i]);
+    sb_puts(&sb, "), }");
+    while ((sb.len + 1) % 64)
+        sb_puts(&sb, " ");
+    sb_puts(&sb, "\n");
+    sb.data[8] = (char)((sb.len - 10) & 255);
+    sb.data[9] = (char)((sb.len - 10) >> 8);
+    FILE *f = fopen(path, "wb");
+    bool ok = f && fwrite(sb.data, 1, sb.len, f) == sb.len;
+    sb_free(&sb);
+    for (size_t i = 0; ok && strings && i < v->count; i++) {
+        const char *s = ((char *const *)v->data)[i];
+        ok = fwrite(s, 1, strlen(s), f) == strlen(s);
+        for (size_t k = strlen(s); ok && k < width; k++)
+            ok = fputc(0, f) == 0;
+    }
+    if (ok && !strings)
+        ok = !v->bytes || fwrite(v->data, 1, v->bytes, f) == v->bytes;
+    if (f)
+        ok &= fclose(f) == 0;
+    return ok || fault(status, INGOT_IO, path, strerror(errno));
+}
+
+/* ---- .pb --------------------------------------------------------------------------------- */
+
+static void tell(void *status, const char *message)
+{
+    *(ingot_status *)status = complain(INGOT_INVALID, "%s", message);
+}
+
+static bool pb_read(Arena *a, const char *path, Value *v, ingot_status *status)
+{
+    ImportSink s = {tell, status};
+    OnnxFile *f = onnx_file_load_value(path, ONNX_TENSOR, &s);
+    if (!f)
+        return false;
+    OnnxTensor t;
+    bool ok = onnx_tensor_read(f, f->tensor, "tensor", &t);
+    if (ok && (!ingot_onnx_dtype(t.dtype, &v->dtype) || t.rank > INGOT_MAX_RANK))
+        ok = fault(status, INGOT_UNSUPPORTED, path, "an element type or rank that is not supported");
+    if (ok) {
+        v->rank = (int)t.rank;
+        v->count = (size_t)t.count;
+        for (int i = 0; i < v->rank; i++)
+            v->dims[i] = t.dims[i];
+        v->bytes = v->count * t.elem_bytes;
+        v->data = arena_alloc(a, v->bytes + 1);
+        memcpy(v->data, t.data.data, v->bytes);
+    }
+    if (ok && v->dtype == INGOT_STRING) {
+        char **list = NEWN(a, char *, v->count + 1);
+        for (size_t i = 0; i < v->count; i++)
+            list[i] = arena_printf(a, "%.*s", (int)t.strings[i].len, (const char *)t.strings[i].data);
+        v->data = (void *)list;
+        v->bytes = v->count * sizeof *list;
+    }
+    onnx_file_close(f);
+    return ok;
+}
+
+static int32_t onnx_type(ingot_dtype d)
+{
+    ingot_dtype found;
+    for (int32_t i = 1; i < 64; i++)
+        if (ingot_onnx_dtype(i, &found) && found == d)
+            return i;
+    return 0;
+}
+
+static bool pb_write(Arena *a, const char *path, const char *name, const Value *v, ingot_status *status)
+{
+    OnnxTensor t = {.name = name,
+                    .dtype = onnx_type(v->dtype),
+                    .rank = (size_t)v->rank,
+                    .dims = v->dims,
+                    .count = v->count,
+                    .elem_bytes = v->dtype == INGOT_STRING ? 0 : (size_t)dtype_info[v->dtype].bytes,
+                    .data = {v->data, v->bytes}};
+    if (v->dtype == INGOT_STRING) {
+        ProtobufCBinaryData *list = NEWN(a, ProtobufCBinaryData, v->count + 1);
+        for (size_t i = 0; i < v->count; i++) {
+            char *s = ((char **)v->data)[i];
+            list[i] = (ProtobufCBinaryData){strlen(s), (uint8_t *)s};
+        }
+        t.strings = list;
+        t.data = (Span){(const uint8_t *)"", 0};
+    }
+    *status = INGOT_IO;
+    ImportSink s = {tell, status};
+    if (onnx_tensor_save(path, &t, &s)) {
+        *status = INGOT_OK;
+        return true;
+    }
+    *status = INGOT_IO;
+    return false;
+}
+
+/* ---- both -------------------------------------------------------------------------------- */
+
+bool value_read(Arena *a, const char *path, Value *v, ingot_status *status)
+{
+    *v = (Value){0};
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return fault(status, INGOT_IO, path, strerror(errno));
+    bool ok = true;
+    if (ends_with(path, ".pb"))
+        ok = pb_read(a, path, v, status);
+    else if (ends_with(path, ".npy"))
+        ok = npy_parse(a, f, path, v, status);
+    else
+        ok = fault(status, INGOT_USAGE, path, "the name ends in neither .npy nor .pb");
+    fclose(f);
+    return ok;
+}
+
+bool value_write(Arena *a, const char *path, const char *name, const Value *v, ingot_status *status)
+{
+    return ends_with(path, ".pb") ? pb_write(a, path, name, v, status) : npy_write(path, v, status);
+}
+
+/* splitmix64 */
+static uint64_t next_random(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+void value_random(Arena *a, Value *v, uint64_t seed)
+{
+    int width = dtype_info[v->dtype].bytes;
+    v->count = 1;
+    for (int i = 0; i < v->rank; i++)
+        v->count *= (size_t)v->dims[i];
+    v->bytes = v->count * (size_t)width;
+    uint8_t *p = v->data = arena_alloc(a, v->bytes + 1);
+    for (size_t i = 0; i < v->count; i++, p += width) {
+        double x = (double)(next_random(&seed) >> 11) * 0x1p-53; /* 0..1 */
+        float f = (float)(2 * x - 1);
+        double d = 2 * x - 1;
+        int64_t n = (int64_t)(x * 2); /* 0, 1: valid as indices and masks nearly everywhere */
+        if (v->dtype == INGOT_F32)
+            memcpy(p, &f, 4);
+        else if (v->dtype == INGOT_F64)
+            memcpy(p, &d, 8);
+        else if (v->dtype == INGOT_F16 || v->dtype == INGOT_BF16)
+            memcpy(p, &(uint16_t){(uint16_t)(v->dtype == INGOT_F16 ? 0x3800 : 0x3f00)}, 2); /* 0.5 */
+        else
+            memcpy(p, &n, (size_t)(width < 8 ? width : 8)); /* little-endian */
+    }
+}

@@ -1,0 +1,176 @@
+/* cli_model.c - from a model file and the command line's --dim and --bind to a graph. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+ingot_status model_open(Model *m, const Options *o, bool quiet)
+{
+    m->c = ingot_context_new(sink, quiet ? m : NULL);
+    m->onnx = ingot_onnx_open(m->c, o->model);
+    return m->onnx ? INGOT_OK : ingot_context_status(m->c);
+}
+
+void model_close(Model *m)
+{
+    ingot_context_free(m->c);
+    ingot_onnx_close(m->onnx);
+}
+
+static int find_input(const Model *m, const char *name)
+{
+    for (int i = 0; i < ingot_onnx_input_count(m->onnx); i++)
+        if (!strcmp(ingot_onnx_input(m->onnx, i)->name, name))
+            return i;
+    return -1;
+}
+
+static bool dim_exists(const Model *m, const char *name)
+{
+    for (int i = 0; i < ingot_onnx_input_count(m->onnx); i++) {
+        const ingot_onnx_io *io = ingot_onnx_input(m->onnx, i);
+        for (int a = 0; a < io->rank; a++)
+            if (io->dims[a] < 0 && !strcmp(io->dim_names[a], name))
+                return true;
+    }
+    return false;
+}
+
+/* "1,2,3" as elements of dtype; their number, or -1. */
+static int64_t parse_elements(const char *text, ingot_dtype d, uint8_t *out, int64_t room)
+{
+    int64_t n = 0;
+    int width = dtype_info[d].bytes;
+    while (n < room) {
+        char *end;
+        if (d == INGOT_F32 || d == INGOT_F64) {
+            double v = strtod(text, &end);
+            float f = (float)v;
+            memcpy(out + n * width, d == INGOT_F32 ? (void *)&f : (void *)&v, (size_t)width);
+        } else if (dtype_is_int((int)d) || d == INGOT_BOOL) {
+            long long v = strtoll(text, &end, 10);
+            memcpy(out + n * width, &v, (size_t)width); /* little-endian */
+        } else {
+            return -1;
+        }
+        if (end == text)
+            return -1;
+        n++;
+        if (!*end)
+            return n;
+        if (*end != ',')
+            return -1;
+        text = end + 1;
+    }
+    return -1;
+}
+
+static bool bind_from_text(Model *m, const char *text, const ingot_onnx_io *io, ingot_onnx_bind *b)
+{
+    int64_t room = 1 + (int64_t)strlen(text), *dims = ingot_alloc(m->c, INGOT_MAX_RANK * sizeof *dims);
+    uint8_t *bytes = ingot_alloc(m->c, (size_t)room * 16);
+    int64_t n = parse_elements(text, io->dtype, bytes, room), fixed = 1;
+    int free_axis = -1, nfree = 0;
+    for (int a = 0; a < io->rank; a++) {
+        dims[a] = io->dims[a];
+        if (dims[a] < 0) {
+            free_axis = a;
+            nfree++;
+        } else {
+            fixed = sat_mul(fixed, dims[a]);
+        }
+    }
+    if (free_axis >= 0 && fixed > 0)
+        dims[free_axis] = n / fixed;
+    bool fits = n >= 0 && nfree <= 1 && fixed > 0 && (nfree ? n % fixed == 0 : n == fixed);
+    if (!fits)
+        return complain(INGOT_USAGE, "ingot: --bind %s=%.100s: these are not the elements of that input", io->name,
+                        text) == INGOT_OK;
+    *b = (ingot_onnx_bind){io->name, io->dtype, io->rank < 0 ? 0 : io->rank, dims, bytes};
+    return true;
+}
+
+typedef struct {
+    ingot_onnx_dim *dim;
+    ingot_onnx_bind *bind;
+    int ndim, nbind;
+} Given;
+
+static bool given_by_flags(Model *m, const Options *o, Given *g)
+{
+    for (int i = 0; i < o->ndim; i++) {
+        if (!dim_exists(m, o->dim[i].name))
+            return complain(INGOT_USAGE, "%s: --dim %s: no input has a free dim of that name", o->model,
+                            o->dim[i].name) == INGOT_OK;
+        vec_push(m->c->arena, g->dim, g->ndim, o->dim[i]);
+    }
+    for (int i = 0; i < o->nbind; i++) {
+        int input = find_input(m, o->bind_name[i]);
+        if (input >= 0) {
+            ingot_onnx_bind b;
+            if (!bind_from_text(m, o->bind_text[i], ingot_onnx_input(m->onnx, input), &b))
+                return false;
+            vec_push(m->c->arena, g->bind, g->nbind, b);
+            continue;
+        }
+        char *end;
+        ingot_onnx_dim d = {.name = o->bind_name[i]};
+        d.lo = d.hi = strtoll(o->bind_text[i], &end, 10);
+        if (!dim_exists(m, d.name) || *end || d.lo < 0)
+            return complain(INGOT_USAGE, "%s: --bind %s: no input and no free dim has that name and value", o->model,
+                            d.name) == INGOT_OK;
+        vec_push(m->c->arena, g->dim, g->ndim, d);
+    }
+    return true;
+}
+
+static bool has_dim(const Given *g, const char *name)
+{
+    for (int i = 0; i < g->ndim; i++)
+        if (!strcmp(g->dim[i].name, name))
+            return true;
+    return false;
+}
+
+static bool has_bind(const Given *g, const char *name)
+{
+    for (int i = 0; i < g->nbind; i++)
+        if (!strcmp(g->bind[i].name, name))
+            return true;
+    return false;
+}
+
+static void given_by_data(Model *m, const Value *values, const bool *bound, Given *g)
+{
+    for (int i = 0; values && i < ingot_onnx_input_count(m->onnx); i++) {
+        const ingot_onnx_io *io = ingot_onnx_input(m->onnx, i);
+        for (int a = 0; a < io->rank && io->rank == values[i].rank; a++)
+            if (io->dims[a] < 0 && !has_dim(g, io->dim_names[a])) {
+                ingot_onnx_dim d = {io->dim_names[a], values[i].dims[a], values[i].dims[a]};
+                vec_push(m->c->arena, g->dim, g->ndim, d);
+            }
+        if (bound && bound[i] && !has_bind(g, io->name)) {
+            ingot_onnx_bind b = {io->name, values[i].dtype, values[i].rank, values[i].dims, values[i].data};
+            vec_push(m->c->arena, g->bind, g->nbind, b);
+        }
+    }
+}
+
+ingot_status model_build(Model *m, const Options *o, const Value *values, const bool *bound)
+{
+    Given g = {0};
+    if (!given_by_flags(m, o, &g))
+        return INGOT_USAGE;
+    given_by_data(m, values, bound, &g);
+    ingot_onnx_options options = {sizeof options, g.dim, g.ndim, g.bind, g.nbind};
+    if (!ingot_onnx_check(m->onnx) || !ingot_onnx_build(m->onnx, &options) || m->c->nerror)
+        return ingot_context_status(m->c);
+    Context *c = m->c;
+    c->bound = NEWN(c->arena, Node *, c->ninput + 1);
+    for (int i = 0; i < g.nbind; i++) /* the emitted model compares the input with this value */
+        for (int k = 0; k < c->ninput; k++)
+            if (!strcmp(c->inputs[k].name, g.bind[i].name))
+                c->bound[k] = ingot_data(c, g.bind[i].name, g.bind[i].dtype, g.bind[i].rank, g.bind[i].dims,
+                                         g.bind[i].bytes);
+    return ingot_context_status(c);
+}

@@ -1,0 +1,192 @@
+/* cli_process.c - child processes, and folders of files that are nobody's but ours. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+extern char **environ;
+
+/* ---- processes --------------------------------------------------------------------------- */
+
+static pid_t process_start(const char *const *argv)
+{
+    pid_t pid;
+    int error = posix_spawnp(&pid, argv[0], NULL, NULL, (char *const *)(uintptr_t)argv, environ);
+    if (!error)
+        return pid;
+    complain(INGOT_TOOL, "%s: cannot be started: %s", argv[0], strerror(error));
+    return -1;
+}
+
+static int process_wait(pid_t pid)
+{
+    int status;
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return -1;
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+int process_run(const char *const *argv)
+{
+    pid_t pid = process_start(argv);
+    return pid < 0 ? -1 : process_wait(pid);
+}
+
+const char *find_program(Arena *a, const char *name)
+{
+    if (strchr(name, '/'))
+        return name;
+    const char *path = getenv("PATH");
+    while (path && *path) {
+        size_t n = strcspn(path, ":");
+        const char *file = arena_printf(a, "%.*s/%s", (int)n, path, name);
+        if (n && !access(file, X_OK))
+            return file;
+        path += n + (path[n] == ':');
+    }
+    return NULL;
+}
+
+/* ---- the C compiler ---------------------------------------------------------------------- */
+
+const char *c_compiler(void)
+{
+    const char *cc = getenv("CC");
+    return cc && *cc ? cc : "cc";
+}
+
+enum { MAX_WORDS = 64 };
+
+/* $CC may hold flags: "ccache gcc -m32". */
+static int words(Arena *a, const char *text, const char **argv)
+{
+    int n = 0;
+    while (*text && n < 16) {
+        size_t skip = strspn(text, " "), len = strcspn(text + skip, " ");
+        if (len)
+            argv[n++] = arena_printf(a, "%.*s", (int)len, text + skip);
+        text += skip + len;
+    }
+    return n;
+}
+
+/* The running compilers: at most one a core. */
+typedef struct {
+    pid_t pid[64];
+    int n, max;
+    bool failed;
+} Jobs;
+
+static void job_wait(Jobs *j)
+{
+    j->failed |= process_wait(j->pid[0]) != 0;
+    memmove(j->pid, j->pid + 1, (size_t)--j->n * sizeof j->pid[0]);
+}
+
+static void job_start(Jobs *j, const char *const *argv)
+{
+    if (j->n == j->max)
+        job_wait(j);
+    pid_t pid = j->failed ? -1 : process_start(argv);
+    if (pid < 0)
+        j->failed = true;
+    else
+        j->pid[j->n++] = pid;
+}
+
+static void progress(int done, int all)
+{
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, done < all ? "\rcompiling %d of %d " : "\r                              \r", done + 1, all);
+}
+
+static int source_files(Arena *a, const char *dir, const char ***files)
+{
+    int n = 0;
+    DIR *d = opendir(dir);
+    *files = NULL;
+    for (struct dirent *e; d && (e = readdir(d));) {
+        size_t len = strlen(e->d_name);
+        if (len > 2 && !strcmp(e->d_name + len - 2, ".c"))
+            vec_push(a, *files, n, arena_strdup(a, e->d_name));
+    }
+    if (d)
+        closedir(d);
+    return n;
+}
+
+ingot_status build_program(Arena *a, const char *dir, const char *name, bool verbose)
+{
+    static const char *const flags[] = {"-std=c99", "-O3", "-march=native", "-ffp-contract=off", "-pthread", "-w"};
+    enum { NFLAG = sizeof flags / sizeof flags[0] };
+    const char **files, *argv[MAX_WORDS];
+    int nfile = source_files(a, dir, &files), base = words(a, c_compiler(), argv);
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    Jobs jobs = {.max = cores < 1 ? 1 : cores > 64 ? 64 : (int)cores};
+    for (int i = 0; i < NFLAG; i++)
+        argv[base++] = flags[i];
+    const char **link = NEWN(a, const char *, base + nfile + 8);
+    memcpy((void *)link, argv, (size_t)base * sizeof *link);
+    int nlink = base;
+    for (int i = 0; i < nfile; i++) {
+        const char *object = arena_printf(a, "%s/%.*s.o", dir, (int)strlen(files[i]) - 2, files[i]);
+        const char *tail[] = {"-I", dir, "-c", "-o", object, arena_printf(a, "%s/%s", dir, files[i]), NULL};
+        memcpy((void *)(argv + base), tail, sizeof tail);
+        progress(i, nfile);
+        job_start(&jobs, argv);
+        link[nlink++] = object;
+        if (verbose)
+            say("  %s %s", c_compiler(), files[i]);
+    }
+    progress(nfile, nfile);
+    while (jobs.n)
+        job_wait(&jobs);
+    link[nlink++] = "-o";
+    link[nlink++] = arena_printf(a, "%s/%s", dir, name);
+    link[nlink++] = "-lm";
+    link[nlink++] = "-ldl";
+    if (!jobs.failed)
+        jobs.failed = process_run(link) != 0;
+    if (jobs.failed)
+        return complain(INGOT_TOOL, "ingot: %s failed on the compiled model (its messages are above)", c_compiler());
+    return INGOT_OK;
+}
+
+/* ---- folders ----------------------------------------------------------------------------- */
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st, (void)type, (void)ftw;
+    return remove(path);
+}
+
+void remove_tree(const char *dir)
+{
+    nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+bool make_dirs(const char *dir)
+{
+    char path[4096];
+    if (snprintf(path, sizeof path, "%s", dir) >= (int)sizeof path)
+        return false;
+    for (char *p = path + 1; *p; p++)
+        if (*p == '/') {
+            *p = 0;
+            mkdir(path, 0777);
+            *p = '/';
+        }
+    struct stat st;
+    return !mkdir(path, 0777) || (!stat(path, &st) && S_ISDIR(st.st_mode));
+}

@@ -1,0 +1,250 @@
+/* main.c - the command line of ingot: its commands, their help, and where messages go. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "targets.h"
+
+#ifndef INGOT_VERSION
+#define INGOT_VERSION "0.1.0"
+#endif
+
+/* ---- messages ---------------------------------------------------------------------------- */
+
+enum { MESSAGE_BYTES = 1800 };
+
+/* One line of printable ASCII, whatever the model's names hold. */
+static void print_line(const char *prefix, const char *message)
+{
+    size_t n = 0;
+    fputs(prefix, stderr);
+    for (; *message && n < MESSAGE_BYTES; message++, n++)
+        fputc(*message >= ' ' && *message <= '~' ? *message : '?', stderr);
+    fputs(*message ? "...\n" : "\n", stderr);
+}
+
+void sink(void *quiet, ingot_level level, const char *message)
+{
+    static const char *const prefix[] = {"  ", "  warning: ", ""};
+    if (!quiet)
+        print_line(prefix[level], message);
+}
+
+void say(const char *format, ...)
+{
+    StrBuf sb = {0};
+    va_list ap;
+    va_start(ap, format);
+    sb_vprintf(&sb, format, ap);
+    va_end(ap);
+    print_line("", sb.data);
+    sb_free(&sb);
+}
+
+ingot_status complain(ingot_status status, const char *format, ...)
+{
+    StrBuf sb = {0};
+    va_list ap;
+    va_start(ap, format);
+    sb_vprintf(&sb, format, ap);
+    va_end(ap);
+    print_line("", sb.data);
+    sb_free(&sb);
+    return status;
+}
+
+/* ---- commands ---------------------------------------------------------------------------- */
+
+static ingot_status command_compile(Options *o)
+{
+    if (!o->output)
+        return complain(INGOT_USAGE, "ingot compile: -o DIR is missing");
+    Model m;
+    ingot_status status = model_open(&m, o, false);
+    if (status == INGOT_OK)
+        status = model_build(&m, o, NULL, NULL);
+    if (status == INGOT_OK)
+        status = ingot_compile(m.c, &o->compile, o->output);
+    model_close(&m);
+    return status;
+}
+
+static ingot_status command_check(Options *o)
+{
+    Model m;
+    ingot_status status = model_open(&m, o, false);
+    if (status == INGOT_OK && !ingot_onnx_check(m.onnx))
+        status = ingot_context_status(m.c);
+    if (status == INGOT_OK)
+        printf("%s: every operator is supported\n", o->model);
+    model_close(&m);
+    return status;
+}
+
+static ingot_status command_inspect(Options *o)
+{
+    Model m;
+    ingot_status status = model_open(&m, o, false);
+    if (status == INGOT_OK)
+        status = model_build(&m, o, NULL, NULL);
+    if (status == INGOT_OK) {
+        char *text = o->dump ? ingot_dump(m.c, o->dump) : ingot_inspect_json(m.c, &o->compile);
+        if (text)
+            fputs(text, stdout);
+        else
+            status = ingot_context_status(m.c);
+        free(text);
+    }
+    model_close(&m);
+    return status;
+}
+
+static ingot_status command_targets(Options *o)
+{
+    (void)o;
+    for (int i = 0; targets[i]; i++) {
+        printf("%s", targets[i]->name);
+        for (int k = 0; !targets[i]->gpu && machine_names[k]; k++)
+            printf(" %s:%s", targets[i]->name, machine_names[k]);
+        printf("\n");
+    }
+    return INGOT_OK;
+}
+
+static ingot_status command_tune(Options *o)
+{
+    return complain(INGOT_UNSUPPORTED, "%s: ingot tune is not available yet; the compiler's own choices are used",
+                    o->model ? o->model : "ingot");
+}
+
+/* ---- help -------------------------------------------------------------------------------- */
+
+#define MODEL_HELP                                                                               \
+    "  --dim NAME=N        a free dim of an input has this size\n"                               \
+    "  --dim NAME=LO..HI   it is known at run time only, within these bounds\n"                  \
+    "  --bind NAME=V,V..   an input (or free dim) has this value, known now\n"                   \
+    "  -O0                 naive kernels\n"                                                      \
+    "  -v                  tell what takes how long\n"
+#define COMPILE_HELP                                                                             \
+    "  --target T          c (default), c:native, c:x86-64-v3 ...: `ingot targets` lists them\n" \
+    "  --name NAME         prefix of everything emitted (default: model)\n"                      \
+    "  --weights W         array, blob, incbin; default: array up to 64 KB, then blob\n"         \
+    "  --max-ram N         refuse if the arena needs more (256k, 2M), and say which tensors do\n"
+
+typedef struct {
+    const char *name;
+    ingot_status (*run)(Options *);
+    bool takes_model;
+    const char *flags; /* what options_parse lets pass */
+    const char *what, *help;
+} Command;
+
+static const Command commands[] = {
+    {"compile", command_compile, true, "-o --target --name -O0 -O2 --dim --bind --weights --max-ram -v ",
+     "write a model as a folder of C",
+     "usage: ingot compile MODEL.onnx -o DIR [options]\n\n"
+     "  -o DIR              where the bundle goes; an older bundle there is replaced\n" COMPILE_HELP MODEL_HELP
+     "\nexamples:\n"
+     "  ingot compile resnet18.onnx -o out && make -C out && out/model IN OUT\n"
+     "  ingot compile bert.onnx -o out --dim batch=1..8 --dim seq=128 --name bert\n"
+     "  ingot compile kws.onnx -o out --target c:cortex-m4 --max-ram 256k\n"},
+    {"run", command_run, true,
+     "--data --input --output-dir --target -O0 -O2 --dim --bind --no-bind --no-cache -v --threads ",
+     "compile into the cache, run, write the outputs",
+     "usage: ingot run MODEL.onnx --data DIR | --input FILE...  [--output-dir D] [options]\n\n"
+     "  --data DIR          reads DIR/input_N.pb (or .npy)\n"
+     "  --input FILE        the inputs in order, .npy or .pb\n"
+     "  --output-dir D      writes D/output_N.pb (.npy where inputs are); without it, prints them\n"
+     "  --no-bind           never bind inputs that decide shapes to the data's values\n"
+     "  --no-cache          compile anew\n"
+     "  --threads N\n" MODEL_HELP
+     "\nFree dims take their size from the data. The cache is $INGOT_CACHE, or ~/.cache/ingot.\n"
+     "\nexamples:\n"
+     "  ingot run resnet18.onnx --data test_data_set_0 --output-dir out\n"
+     "  ingot run add.onnx --input x.npy --input y.npy\n"},
+    {"verify", command_verify, true, "--data --input --target -O0 -O2 --dim --bind --no-bind --no-cache -v --threads ",
+     "compare the compiled model with the reference interpreter",
+     "usage: ingot verify MODEL.onnx [--data DIR | --input FILE...] [options]\n\n"
+     "  --data DIR          inputs; without it, reproducible random ones\n" MODEL_HELP
+     "\nexample:\n  ingot verify resnet18.onnx\n"},
+    {"bench", command_bench, true,
+     "--data --input --threads --json --per-kernel --seconds --target -O0 -O2 --dim --bind --no-bind --no-cache -v ",
+     "time the compiled model",
+     "usage: ingot bench MODEL.onnx [--data DIR] [--threads N] [--json] [options]\n\n"
+     "  --data DIR          inputs; without it, reproducible random ones\n"
+     "  --threads N         1 unless told\n"
+     "  --seconds S         how long to measure (default 1)\n"
+     "  --per-kernel        time every step\n"
+     "  --json              only the JSON line, with \"median_ms\"\n" MODEL_HELP
+     "\nexample:\n  ingot bench resnet18.onnx --threads 4 --json\n"},
+    {"check", command_check, true, "-v ", "list every operator that is not supported",
+     "usage: ingot check MODEL.onnx\n\nexample:\n  ingot check model.onnx\n"},
+    {"inspect", command_inspect, true, "--json --dump --target --name -O0 -O2 --dim --bind --weights --max-ram -v ",
+     "what a model becomes",
+     "usage: ingot inspect MODEL.onnx --json | --dump graph|plan|kernels [options]\n\n"
+     "  --json              sizes, and every step with its kind, sources, opts, flops, bytes\n"
+     "  --dump WHAT         the graph, the plan, or the text of all kernels\n" COMPILE_HELP MODEL_HELP
+     "\nexample:\n  ingot inspect resnet18.onnx --json | jq .arena_bytes\n"},
+    {"targets", command_targets, false, "", "what can be emitted", "usage: ingot targets\n"},
+    {"tune", command_tune, true, "-o --beam --budget --dim --bind ", "search for better kernels (not available yet)",
+     "usage: ingot tune MODEL.onnx -o model.sched\n\nNot available yet.\n"},
+};
+enum { NCOMMAND = sizeof commands / sizeof commands[0] };
+
+static void help(FILE *f)
+{
+    fputs("ingot compiles neural networks (ONNX) to plain C, ahead of time.\n\nusage: ingot COMMAND ...\n\n", f);
+    for (int i = 0; i < NCOMMAND; i++)
+        fprintf(f, "  %-9s %s\n", commands[i].name, commands[i].what);
+    fputs("\n`ingot COMMAND --help` tells more, with examples. ingot --version prints the version.\n"
+          "\nexit status: 0 ok, 2 wrong flag or argument, 3 the model or data file is broken,\n"
+          "4 a valid model that is not supported, 5 a program we call (cc) or the model failed,\n"
+          "6 a file cannot be read or written, 70 a fault of the compiler\n",
+          f);
+}
+
+static const Command *find_command(const char *name)
+{
+    for (int i = 0; i < NCOMMAND; i++)
+        if (!strcmp(commands[i].name, name))
+            return &commands[i];
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        say("ingot: a command is missing");
+        say("Try `ingot --help`.");
+        return INGOT_USAGE;
+    }
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+        help(stdout);
+        return INGOT_OK;
+    }
+    if (!strcmp(argv[1], "--version")) {
+        printf("ingot %s\n", INGOT_VERSION);
+        return INGOT_OK;
+    }
+    const Command *command = find_command(argv[1]);
+    if (!command) {
+        say("ingot: unknown command '%s'", argv[1]);
+        say("Try `ingot --help`.");
+        return INGOT_USAGE;
+    }
+    Options o = {.command = command->name, .a = arena_new()};
+    ingot_status status = INGOT_USAGE;
+    if (options_parse(&o, argc, argv, command->flags, command->takes_model)) {
+        status = INGOT_OK;
+        if (o.help)
+            fputs(command->help, stdout);
+        else
+            status = command->run(&o);
+    } else {
+        say("Try `ingot %s --help`.", command->name);
+    }
+    arena_free(o.a);
+    if (fflush(stdout) && status == INGOT_OK)
+        status = complain(INGOT_IO, "standard output cannot be written");
+    return status;
+}

@@ -1,0 +1,230 @@
+/* pipeline.c - the compiler from end to end: the list of its passes.
+ *
+ *     graph --schedule--> plan of kernels --memplan--> offsets --bundle_write--> a folder of source
+ *
+ * The roof: the only library that sees the compiler, the code generator and the targets. */
+#include <string.h>
+#include <time.h>
+
+#include "codegen.h"
+#include "targets.h"
+
+#ifndef INGOT_VERIFY
+#define INGOT_VERIFY 0
+#endif
+
+/* ---- options ----------------------------------------------------------------------------- */
+
+static const ingot_options defaults = {.opt_level = 2};
+
+static bool usage(Context *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool usage(Context *c, const char *format, ...)
+{
+    char text[512];
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(text, sizeof text, format, ap);
+    va_end(ap);
+    context_report(c, INGOT_ERROR, INGOT_USAGE, text);
+    return false;
+}
+
+/* A prefix of C names that is neither a keyword nor the runtime's. */
+static bool name_is_good(Context *c, const char *name)
+{
+    Arena *a = arena_new();
+    bool good = strlen(name) < 60 && !strcmp(identifier(a, name), name) && strncmp(name, "igrt", 4);
+    static const char *const taken[] = {"main", "driver", "libc", "Makefile", "lib"};
+    for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++)
+        good &= strcmp(name, taken[i]) != 0;
+    arena_free(a);
+    return good || usage(c, "--name '%.80s': this is no C identifier that names may start with", name);
+}
+
+static const Target *check_options(Context *c, const ingot_options *o)
+{
+    static const char *const weights[] = {"auto", "array", "blob", "incbin"};
+    bool known = !o->weights;
+    for (size_t i = 0; i < sizeof weights / sizeof weights[0] && !known; i++)
+        known = !strcmp(o->weights, weights[i]);
+    if (!known && !usage(c, "--weights '%.80s': choose auto, array, blob or incbin", o->weights))
+        return NULL;
+    if (o->name && !name_is_good(c, o->name))
+        return NULL;
+    const char *name = o->target ? o->target : "c";
+    const Target *t = target_find(name);
+    const char *machine = strchr(name, ':');
+    if (!t || (machine && !t->gpu && !machine_flags(machine + 1))) {
+        usage(c, "--target '%.80s': unknown; `ingot targets` lists them", name);
+        return NULL;
+    }
+    return t;
+}
+
+/* Fields that the caller's header does not have yet keep their defaults. */
+static ingot_options complete(const ingot_options *o)
+{
+    ingot_options full = defaults;
+    size_t n = o ? o->struct_size : 0;
+    if (n)
+        memcpy(&full, o, n < sizeof full ? n : sizeof full);
+    return full;
+}
+
+/* ---- timing ------------------------------------------------------------------------------ */
+
+typedef struct {
+    Context *c;
+    int verbose;
+    struct timespec since;
+} Clock;
+
+static Clock clock_start(Context *c, const ingot_options *o)
+{
+    Clock k = {.c = c, .verbose = o->verbose};
+    clock_gettime(CLOCK_MONOTONIC, &k.since);
+    return k;
+}
+
+/* -v: how long the pass took. */
+static void passed(Clock *k, const char *pass)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (k->verbose) {
+        char text[128];
+        double ms = (double)(now.tv_sec - k->since.tv_sec) * 1e3 + (double)(now.tv_nsec - k->since.tv_nsec) * 1e-6;
+        snprintf(text, sizeof text, "%10.1f ms  %s", ms, pass);
+        context_report(k->c, INGOT_NOTE, INGOT_OK, text);
+    }
+    k->since = now;
+}
+
+/* ---- passes ------------------------------------------------------------------------------ */
+
+static void verify_graph(Context *c, const char *after)
+{
+    if (!INGOT_VERIFY)
+        return;
+    for (int i = 0; i < c->noutput; i++)
+        verify(1, &c->outputs[i].node, 0, after);
+}
+
+static void verify_kernels(const Plan *p, const char *after)
+{
+    for (int i = 0; INGOT_VERIFY && i < p->nkernel; i++)
+        verify(1, &p->kernels[i]->sink, 1, after);
+}
+
+/* --max-ram: fails, naming the tensors to blame. */
+static bool fits(const Plan *p, int64_t limit)
+{
+    if (!limit || p->arena_bytes <= limit)
+        return true;
+    StrBuf sb = {0};
+    const Buffer *worst[5];
+    int n = memplan_peak(p, worst, 5);
+    sb_printf(&sb, "%s: needs %lld bytes of RAM, --max-ram allows %lld; the largest tensors at the peak:",
+              p->c->file ? p->c->file : "model", (long long)p->arena_bytes, (long long)limit);
+    for (int i = 0; i < n; i++) {
+        const Origin *o = worst[i]->node ? p->c->origin[worst[i]->node->id] : NULL;
+        sb_puts(&sb, i ? ", " : " ");
+        if (worst[i]->name)
+            sb_printf(&sb, "'%s' ", worst[i]->name);
+        else if (o)
+            sb_printf(&sb, "output of '%s' (%s) ", o->node, o->op);
+        print_shape(&sb, p->c, worst[i]->dtype, worst[i]->rank, worst[i]->dims);
+        sb_printf(&sb, " %lld bytes", (long long)worst[i]->bytes);
+    }
+    context_report(p->c, INGOT_ERROR, INGOT_UNSUPPORTED, sb.data);
+    sb_free(&sb);
+    return false;
+}
+
+/* Everything up to the finished plan; NULL after a reported error. */
+static Plan *make_plan(Context *c, const Target *t, const ingot_options *o, Clock *k)
+{
+    if (c->nerror)
+        return NULL;
+    if (!c->noutput) {
+        ingot_error(c, INGOT_INVALID, "the model has no outputs");
+        return NULL;
+    }
+    verify_graph(c, "import");
+    Plan *p = schedule(c, o->opt_level);
+    if (!p)
+        return NULL;
+    passed(k, "schedule");
+    verify_kernels(p, "schedule");
+    bool ok = memplan(p, t->gpu ? 256 : 64) && fits(p, o->max_ram);
+    passed(k, "memplan");
+    verify_kernels(p, "memplan");
+    if (ok)
+        return p;
+    plan_free(p);
+    return NULL;
+}
+
+static ingot_status failure(const Context *c)
+{
+    return c->status == INGOT_OK ? INGOT_BUG : c->status;
+}
+
+ingot_status ingot_compile(ingot_context *c, const ingot_options *options, const char *dir)
+{
+    ingot_options o = complete(options);
+    const Target *t = check_options(c, &o);
+    if (!t)
+        return failure(c);
+    Clock k = clock_start(c, &o);
+    Plan *p = make_plan(c, t, &o, &k);
+    if (!p)
+        return failure(c);
+    ingot_status status = bundle_write(p, t, &o, dir);
+    passed(&k, "bundle");
+    plan_free(p);
+    return status;
+}
+
+char *ingot_inspect_json(ingot_context *c, const ingot_options *options)
+{
+    ingot_options o = complete(options);
+    const Target *t = check_options(c, &o);
+    Clock k = clock_start(c, &o);
+    Plan *p = t ? make_plan(c, t, &o, &k) : NULL;
+    if (!p)
+        return NULL;
+    StrBuf sb = {0};
+    inspect_json(&sb, p, &o);
+    plan_free(p);
+    return sb.data;
+}
+
+/* pass: "graph" (as built), "plan" (the .sched text), "kernels" (as emitted C). */
+char *ingot_dump(ingot_context *c, const char *pass)
+{
+    StrBuf sb = {0};
+    if (!strcmp(pass, "graph")) {
+        Node **roots = NEWN(c->arena, Node *, c->noutput + 1);
+        for (int i = 0; i < c->noutput; i++)
+            roots[i] = c->outputs[i].node;
+        text_print(&sb, c->noutput, roots);
+        return sb.data;
+    }
+    if (strcmp(pass, "plan") && strcmp(pass, "kernels")) {
+        usage(c, "--dump '%.80s': choose graph, plan or kernels", pass);
+        return NULL;
+    }
+    const Target *t = target_find("c");
+    ingot_options o = defaults;
+    Clock k = clock_start(c, &o);
+    Plan *p = make_plan(c, t, &o, &k);
+    if (!p)
+        return NULL;
+    if (!strcmp(pass, "plan"))
+        plan_print(&sb, p);
+    for (int i = 0; i < p->nkernel && strcmp(pass, "plan"); i++)
+        render_kernel(&sb, t, p->kernels[i], p->kernels[i]->name);
+    plan_free(p);
+    return sb.data ? sb.data : NULL;
+}
