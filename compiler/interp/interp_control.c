@@ -1,0 +1,203 @@
+/* interp_control.c - loops, branches and library kernels in the interpreter.
+ *
+ * All three give a tuple, whose elements are copies: what a body computed is dropped with its
+ * scope.  Sources (condition, carried values, captures, inputs) have been evaluated before. */
+#include "interp.h"
+
+#include <string.h>
+
+
+static bool truth(Interp *ip, Node *n)
+{
+    return load_int(INGOT_BOOL, value_need(ip, n)->data) != 0;
+}
+
+static Value *copy_of(Interp *ip, int level, const Value *v)
+{
+    Value *r = value_new(ip, level, v->dtype, v->rank, v->dims);
+    memcpy(value_data(r), v->data, (size_t)v->n * elem_bytes(v->dtype));
+    return r;
+}
+
+static Value *tuple_new(Interp *ip, Node *n, int nelem)
+{
+    Value *t = value_new(ip, ip->level[n->id], INGOT_BOOL, 0, NULL);
+    t->nelem = nelem;
+    t->elem = NEWN(ip->scope[t->level].arena, Value *, nelem + 1);
+    return t;
+}
+
+/* ---- if ------------------------------------------------------------------------------------------ */
+
+bool if_eval(Interp *ip, Node *n)
+{
+    const If *branch = n->arg.ptr;
+    const struct Region *r = truth(ip, n->src[0]) ? branch->then_branch : branch->else_branch;
+    if (!eval_roots(ip, r->nresult, r->result))
+        return false;
+    Value *tuple = tuple_new(ip, n, r->nresult);
+    for (int i = 0; i < r->nresult; i++)
+        tuple->elem[i] = copy_of(ip, tuple->level, value_need(ip, r->result[i]));
+    value_set(ip, n, tuple);
+    return true;
+}
+
+/* ---- loop ---------------------------------------------------------------------------------------- */
+
+/* Append one iteration's value to a stacked one, which has room for `most`. */
+static void stack_push(Interp *ip, Value **stack, int level, const Value *v, int64_t i, int64_t most)
+{
+    if (!*stack) {
+        int64_t dims[INGOT_MAX_RANK];
+        dims[0] = most;
+        for (int a = 0; a < v->rank; a++)
+            dims[a + 1] = v->dims[a];
+        *stack = value_new(ip, level, v->dtype, v->rank + 1, dims);
+    }
+    const size_t bytes = (size_t)v->n * elem_bytes(v->dtype);
+    memcpy((char *)value_data(*stack) + (size_t)i * bytes, v->data, bytes);
+}
+
+/* A stacked value of no iterations. */
+static Value *stack_empty(Interp *ip, int level, Node *result)
+{
+    int64_t dims[INGOT_MAX_RANK] = {0};
+    if (eval_roots(ip, result->rank, result->shape))
+        node_dims(ip, result, dims + 1);
+    return value_new(ip, level, (ingot_dtype)result->dtype, result->rank + 1, dims);
+}
+
+bool loop_eval(Interp *ip, Node *n)
+{
+    const Loop *loop = n->arg.ptr;
+    const struct Region *body = loop->body;
+    const int outer = ip->depth, nc = loop->ncarried;
+    const int64_t trip = loop->trip ? dim_value(ip, loop->trip) : INT64_MAX;
+    bool go = truth(ip, n->src[0]);
+    if (outer == MAX_DEPTH)
+        return interp_fail(ip, INGOT_UNSUPPORTED, "interpreter: loops are nested more than %d deep", MAX_DEPTH);
+    Value *tuple = tuple_new(ip, n, nc + loop->nscan);
+    Value **now = tuple->elem, **next = NEWN(ip->scope[outer].arena, Value *, nc + 1);
+    for (int k = 0; k < nc; k++) {
+        now[k] = copy_of(ip, outer, value_need(ip, n->src[1 + k]));
+        next[k] = copy_of(ip, outer, now[k]);
+    }
+    int64_t i = 0;
+    for (; i < trip && go && !ip->failed; i++) {
+        const uint8_t cond = go;
+        ip->depth = outer + 1;
+        interp_bind(ip, body->param[0], &i);
+        interp_bind(ip, body->param[1], &cond);
+        for (int k = 0; k < nc; k++)
+            interp_bind(ip, body->param[2 + k], now[k]->data);
+        if (loop->counter)
+            var_assign(ip, (int)loop->counter->arg.i, i, outer + 1);
+        if (eval_roots(ip, body->nresult, body->result)) {
+            go = truth(ip, body->result[0]);
+            for (int k = 0; k < nc; k++) {
+                const Value *v = value_need(ip, body->result[1 + k]);
+                if (v->n != next[k]->n) {
+                    interp_fail(ip, INGOT_INVALID, "interpreter: carried value %d of a loop changes its shape", k);
+                    break;
+                }
+                memcpy(value_data(next[k]), v->data, (size_t)v->n * elem_bytes(v->dtype));
+            }
+            for (int k = 0; k < loop->nscan; k++)
+                stack_push(ip, &tuple->elem[nc + k], outer, value_need(ip, body->result[1 + nc + k]), i, trip);
+        }
+        for (int k = 0; k < nc; k++) {
+            Value *v = now[k];
+            now[k] = next[k];
+            next[k] = v;
+        }
+        for (int k = 0; k < body->nparam; k++)
+            ip->bound[body->param[k]->id] = NULL;
+        scope_clear(ip, outer + 1);
+        ip->depth = outer;
+    }
+    if (ip->failed)
+        return false;
+    for (int k = 0; k < loop->nscan; k++) {
+        Value **s = &tuple->elem[nc + k];
+        if (!*s)
+            *s = stack_empty(ip, outer, body->result[1 + nc + k]);
+        if ((*s)->dims[0] > 0)
+            (*s)->n = (*s)->n / (*s)->dims[0] * i;
+        (*s)->dims[0] = i;
+    }
+    if (loop->iterations && loop->iterations->op == OP_VAR &&
+        ip->c->vars[loop->iterations->arg.i].setter == n)
+        var_assign(ip, (int)loop->iterations->arg.i, i, tuple->level);
+    value_set(ip, n, tuple);
+    return true;
+}
+
+/* ---- library kernels ------------------------------------------------------------------------------- */
+
+static bool describe(Interp *ip, const Call *call, const Value *v, igrt_tensor *t)
+{
+    if (v->rank > IGRT_MAX_RANK)
+        return interp_fail(ip, INGOT_UNSUPPORTED, "interpreter: %s on a tensor of rank %d", call->name, v->rank);
+    *t = (igrt_tensor){.data = value_data((Value *)(uintptr_t)v), .rank = v->rank};
+    t->dtype = (igrt_dtype)(v->dtype + 1); /* both lists have one order; igrt_dtype starts at 1 */
+    for (int i = 0; i < v->rank; i++)
+        t->dims[i] = v->dims[i];
+    return true;
+}
+
+static bool call_run(Interp *ip, Node *n, const Call *call, Value *const *out, int64_t *counts)
+{
+    Arena *a = ip->scope[ip->depth].arena;
+    const LibFn fn = lib_find(call->name);
+    if (!fn)
+        return interp_fail(ip, INGOT_UNSUPPORTED, "interpreter: no library kernel '%s'", call->name);
+    igrt_tensor *in_t = NEWN(a, igrt_tensor, call->n_in + 1), *out_t = NEWN(a, igrt_tensor, call->n_out + 1);
+    for (int k = 0; k < call->n_in; k++)
+        if (!describe(ip, call, value_need(ip, n->src[k]), &in_t[k]))
+            return false;
+    for (int k = 0; k < call->n_out; k++)
+        if (!describe(ip, call, out[k], &out_t[k]))
+            return false;
+    void *scratch = call->scratch_bytes ? arena_alloc(a, call->scratch_bytes) : NULL;
+    const igrt_status status = fn(in_t, call->n_in, out_t, call->n_out, call->ints, call->floats, scratch,
+                                  call->scratch_bytes, counts);
+    if (status != IGRT_OK)
+        return interp_fail(ip, INGOT_INVALID, "interpreter: library kernel '%s': %s", call->name,
+                           igrt_status_text(status));
+    return true;
+}
+
+bool call_eval(Interp *ip, Node *n)
+{
+    const Call *call = n->arg.ptr;
+    Value *tuple = tuple_new(ip, n, call->n_out);
+    const int level = tuple->level;
+    int64_t *counts = NEWN(ip->scope[level].arena, int64_t, call->n_count + 1);
+    for (int k = 0; k < call->n_count; k++) /* buffers have room for the greatest counts */
+        var_assign(ip, (int)call->counts[k]->arg.i, ip->c->vars[call->counts[k]->arg.i].hi, level);
+    for (int k = 0; k < call->n_out; k++) {
+        int64_t dims[INGOT_MAX_RANK];
+        for (int i = 0; i < call->out[k].rank; i++)
+            dims[i] = dim_value(ip, call->out[k].dims[i]);
+        tuple->elem[k] = value_new(ip, level, call->out[k].dtype, call->out[k].rank, dims);
+    }
+    if (!call_run(ip, n, call, tuple->elem, counts))
+        return false;
+    for (int k = 0; k < call->n_count; k++) {
+        const Var *v = &ip->c->vars[call->counts[k]->arg.i];
+        if (counts[k] < v->lo || counts[k] > v->hi)
+            return interp_fail(ip, INGOT_INVALID, "interpreter: %s = %lld is not in %lld..%lld", v->name,
+                               (long long)counts[k], (long long)v->lo, (long long)v->hi);
+        var_assign(ip, (int)call->counts[k]->arg.i, counts[k], level);
+    }
+    for (int k = 0; k < call->n_out; k++) {
+        Value *v = tuple->elem[k];
+        v->n = 1;
+        for (int i = 0; i < v->rank; i++) {
+            v->dims[i] = dim_value(ip, call->out[k].dims[i]);
+            v->n *= v->dims[i];
+        }
+    }
+    value_set(ip, n, tuple);
+    return true;
+}
