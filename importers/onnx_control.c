@@ -1,0 +1,527 @@
+/*
+ * onnx_control.c - ONNX operators with subgraphs: If, Loop, Scan.
+ *
+ * A condition that is known now chooses its branch now, and the branches may then differ in every
+ * way. Otherwise branches and bodies become regions, which capture what they use of the graph
+ * around them.
+ *
+ * What a Loop carries has to keep its type and shape. A loop that carries something else (a tensor
+ * that grows, a sequence) is unrolled, if the number of its iterations is known. Sequences and
+ * optionals are carried and chosen tensor by tensor.
+ */
+#include <string.h>
+
+#include "onnx.h"
+
+enum {
+    MAX_UNROLLED = 1024, /* iterations of a loop whose body is written out */
+    MAX_SCANNED = 256    /* inputs of Scan */
+};
+
+/* ---- values as lists of tensors ---------------------------------------------------------------- */
+
+/* Appends the tensors v is made of to list, if there is one. Their number. */
+static int leaves_of(const Value *v, ingot_tensor **list)
+{
+    int count = 0;
+    if (v->kind == VALUE_TENSOR) {
+        if (list)
+            list[0] = v->tensor;
+        return 1;
+    }
+    for (int i = 0; (v->kind == VALUE_SEQUENCE || v->kind == VALUE_OPTIONAL) && i < v->n; i++)
+        count += leaves_of(v->item[i], list ? list + count : NULL);
+    return count;
+}
+
+/* A value of v's structure made of other tensors, taken from *leaf on. */
+static Value *value_from(Lowering *n, const Value *v, ingot_tensor ***leaf)
+{
+    if (v->kind == VALUE_TENSOR)
+        return value_tensor(n->c, *(*leaf)++);
+    Value *copy = ingot_alloc(n->c, sizeof *copy);
+    *copy = *v;
+    if (v->kind != VALUE_SEQUENCE && v->kind != VALUE_OPTIONAL)
+        return copy;
+    copy->item = ingot_alloc(n->c, (size_t)(v->n + 1) * sizeof *copy->item);
+    for (int i = 0; i < v->n; i++)
+        copy->item[i] = value_from(n, v->item[i], leaf);
+    return copy;
+}
+
+static bool same_structure(const Value *a, const Value *b)
+{
+    if (a->kind != b->kind || a->n != b->n || a->strings != b->strings)
+        return false;
+    for (int i = 0; i < a->n; i++)
+        if (!same_structure(a->item[i], b->item[i]))
+            return false;
+    return true;
+}
+
+static int all_leaves(int count, Value *const *v, ingot_tensor **list)
+{
+    int total = 0;
+    for (int i = 0; i < count; i++)
+        total += leaves_of(v[i], list ? list + total : NULL);
+    return total;
+}
+
+static bool same_type(ingot_tensor *a, ingot_tensor *b)
+{
+    bool same = ingot_dtype_of(a) == ingot_dtype_of(b) && ingot_rank(a) == ingot_rank(b);
+    for (int i = 0; same && i < ingot_rank(a); i++)
+        same = ingot_dim_equal(ingot_shape(a, i), ingot_shape(b, i));
+    return same;
+}
+
+static bool any_poison(int count, ingot_tensor *const *x)
+{
+    for (int i = 0; i < count; i++)
+        if (ingot_is_poison(x[i]))
+            return true;
+    return false;
+}
+
+/* The values become the node's outputs. */
+static ingot_tensor *give(Lowering *n, int count, Value **v)
+{
+    for (int i = 0; i < count && i < n->n_out; i++)
+        n->out_value[i] = v[i];
+    return n->failed ? ingot_poison(n->c) : NULL;
+}
+
+static ingot_tensor *fail(Lowering *n)
+{
+    n->failed = true;
+    return ingot_poison(n->c);
+}
+
+/* ---- If ------------------------------------------------------------------------------------------ */
+
+/* One branch as a region whose results are the leaves of *out; NULL after an error. */
+static ingot_region *branch_region(Lowering *n, const Onnx__GraphProto *g, Value **out)
+{
+    ingot_region *r = ingot_region_begin(n->c);
+    ingot_tensor **leaf = NULL;
+    int count = 0;
+    bool ok = subgraph(n, g, 0, NULL, out);
+    if (ok) {
+        count = all_leaves((int)g->n_output, out, NULL);
+        leaf = ingot_alloc(n->c, (size_t)(count + 1) * sizeof *leaf);
+        all_leaves((int)g->n_output, out, leaf);
+        ok = !any_poison(count, leaf);
+    }
+    ingot_region_end(n->c, r, ok ? count : 0, leaf);
+    return ok ? r : NULL;
+}
+
+ingot_tensor *onnx_if(Lowering *n)
+{
+    static const char *const names[2] = {"then_branch", "else_branch"};
+    const Onnx__GraphProto *g[2];
+    Value **out[2];
+    const int64_t *known;
+    for (int b = 0; b < 2; b++) {
+        g[b] = attr_graph(n, names[b]);
+        if (!g[b])
+            return ingot_poison(n->c);
+        if (g[b]->n_output < (size_t)n->n_out || g[b]->n_output != g[0]->n_output)
+            return fault(n, "its %s has %zu outputs, which does not fit", names[b], g[b]->n_output);
+        out[b] = ingot_alloc(n->c, (g[b]->n_output + 1) * sizeof **out);
+    }
+    int count = (int)g[0]->n_output;
+    if (ints_known(n, 0, &known) == 1) {
+        int b = known[0] ? 0 : 1;
+        return subgraph(n, g[b], 0, NULL, out[b]) ? give(n, count, out[b]) : fail(n);
+    }
+    ingot_region *r[2];
+    for (int b = 0; b < 2; b++)
+        if (!(r[b] = branch_region(n, g[b], out[b])))
+            return fail(n);
+    for (int i = 0; i < count; i++)
+        if (!same_structure(out[0][i], out[1][i]))
+            return unsupported(n, "output %d has another structure in each branch", i);
+    int leaves = all_leaves(count, out[0], NULL);
+    ingot_tensor **leaf = ingot_alloc(n->c, (size_t)(leaves + 1) * sizeof *leaf);
+    ingot_if(n->c, n->in[0], r[0], r[1], leaves, leaf);
+    if (any_poison(leaves, leaf))
+        return fail(n);
+    for (int i = 0; i < count; i++)
+        out[0][i] = value_from(n, out[0][i], &leaf);
+    return give(n, count, out[0]);
+}
+
+/* ---- Loop ---------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const Onnx__GraphProto *body;
+    int n_carried, n_scan; /* carried values, which may be sequences; stacked outputs */
+    Value **carried;
+    ingot_tensor *count, *cond; /* inputs M and cond, scalars; NULL: not limited */
+    ingot_dim *trip;            /* NULL: until cond is false */
+} LoopNode;
+
+/* The size that the file declares for the first axis of a stacked output bounds the iterations. */
+static bool declared_trip(Lowering *n, const LoopNode *l, int64_t *trip)
+{
+    int64_t dims[INGOT_MAX_RANK];
+    int rank;
+    for (int i = 0; i < l->n_scan; i++)
+        if (declared_shape(n, l->n_carried + i, &rank, dims) && rank > 0) {
+            *trip = dims[0];
+            return true;
+        }
+    return false;
+}
+
+/* Sets l->trip. False after an error. */
+static bool loop_trip(Lowering *n, LoopNode *l)
+{
+    int64_t bound = INT32_MAX;
+    bool declared = declared_trip(n, l, &bound);
+    if (!l->count) {
+        l->trip = declared ? dim(n, bound) : NULL;
+        if (!l->n_scan || declared)
+            return true;
+    } else if (ingot_contents(n->c, l->count, &l->trip, 1) == 1) {
+        if (!l->n_scan || ingot_dim_hi(l->trip) <= INT32_MAX)
+            return true;
+        l->trip = dim(n, bound);
+        if (declared)
+            return true;
+    } else if (!l->n_scan || declared) {
+        ingot_tensor *least = ingot_scalar_i(n->c, INGOT_I64, 0);
+        ingot_tensor *most = ingot_scalar_i(n->c, INGOT_I64, bound);
+        ingot_tensor *m = ingot_max(n->c, ingot_min(n->c, l->count, most), least);
+        l->trip = ingot_read_dim(n->c, m, n->proto->input[0], 0, bound);
+        return !ingot_is_poison(m);
+    }
+    unsupported(n,
+                "no bound of its iterations is known when compiling, but they decide the size of "
+                "an output; --bind gives the input '%s' a value",
+                l->count ? n->proto->input[0] : "M");
+    return false;
+}
+
+static bool bool_known(Lowering *n, ingot_tensor *t, bool *value)
+{
+    int64_t v;
+    int count;
+    if (!t) {
+        *value = true;
+        return true;
+    }
+    if (!ingot_const_ints(n->c, t, &v, 1, &count) || count != 1)
+        return false;
+    *value = v != 0;
+    return true;
+}
+
+static ingot_tensor *true_scalar(Lowering *n)
+{
+    return ingot_scalar_i(n->c, INGOT_BOOL, 1);
+}
+
+/* Writes the iterations out. */
+static ingot_tensor *loop_unroll(Lowering *n, LoopNode *l)
+{
+    int64_t trip = MAX_UNROLLED;
+    bool run;
+    int n_in = 2 + l->n_carried, n_out = 1 + l->n_carried + l->n_scan, done = 0;
+    if ((l->trip && !ingot_dim_is_const(l->trip, &trip)) || !bool_known(n, l->cond, &run))
+        return unsupported(n,
+                           "what it carries changes its shape, and the number of its iterations is "
+                           "not known when compiling");
+    Value **in = ingot_alloc(n->c, (size_t)n_in * sizeof *in);
+    Value **out = ingot_alloc(n->c, (size_t)n_out * sizeof *out);
+    ingot_tensor ***scan = ingot_alloc(n->c, (size_t)(l->n_scan + 1) * sizeof *scan);
+    for (int i = 0; i < l->n_scan; i++)
+        scan[i] = ingot_alloc(n->c, MAX_UNROLLED * sizeof **scan);
+    for (int i = 0; i < l->n_carried; i++)
+        out[1 + i] = l->carried[i];
+    for (; run && done < trip; done++) {
+        if (done == MAX_UNROLLED)
+            return unsupported(n, "what it carries changes its shape in more than %d iterations",
+                               MAX_UNROLLED);
+        in[0] = value_tensor(n->c, ingot_scalar_i(n->c, INGOT_I64, done));
+        in[1] = value_tensor(n->c, true_scalar(n));
+        memcpy(in + 2, out + 1, (size_t)l->n_carried * sizeof *in);
+        if (!subgraph(n, l->body, n_in, in, out) || out[0]->kind != VALUE_TENSOR ||
+            ingot_is_poison(out[0]->tensor))
+            return fail(n);
+        for (int i = 0; i < l->n_scan; i++)
+            scan[i][done] = out[1 + l->n_carried + i]->tensor;
+        if (!bool_known(n, out[0]->tensor, &run))
+            return unsupported(n,
+                               "what it carries changes its shape, and its condition is not known "
+                               "when compiling");
+    }
+    for (int i = 0; i < l->n_scan; i++) {
+        if (done == 0)
+            return unsupported(n,
+                               "it has no iterations, so that the shape of an output is not known");
+        out[1 + l->n_carried + i] = value_tensor(n->c, ingot_stack(n->c, done, scan[i], 0));
+    }
+    return give(n, n_out - 1, out + 1);
+}
+
+/* A region if every carried value keeps its structure and types, else unrolled. */
+static ingot_tensor *loop_region(Lowering *n, LoopNode *l)
+{
+    int n_in = 2 + l->n_carried, n_out = 1 + l->n_carried + l->n_scan;
+    int leaves = all_leaves(l->n_carried, l->carried, NULL);
+    Value **in = ingot_alloc(n->c, (size_t)n_in * sizeof *in);
+    Value **out = ingot_alloc(n->c, (size_t)n_out * sizeof *out);
+    ingot_tensor **carried = ingot_alloc(n->c, (size_t)(leaves + 1) * sizeof *carried);
+    ingot_tensor **param = ingot_alloc(n->c, (size_t)(leaves + 1) * sizeof *param), **next = param;
+    all_leaves(l->n_carried, l->carried, carried);
+
+    ingot_region *r = ingot_region_begin(n->c);
+    in[0] = value_tensor(n->c, ingot_region_param(n->c, r, INGOT_I64, 0, NULL));
+    in[1] = value_tensor(n->c, ingot_region_param(n->c, r, INGOT_BOOL, 0, NULL));
+    for (int i = 0; i < leaves; i++)
+        param[i] = ingot_region_param_like(n->c, r, carried[i]);
+    for (int i = 0; i < l->n_carried; i++)
+        in[2 + i] = value_from(n, l->carried[i], &next);
+    bool ok = subgraph(n, l->body, n_in, in, out), same = true;
+    ok = ok && out[0]->kind == VALUE_TENSOR;
+    for (int i = 0; ok && i < l->n_scan; i++)
+        ok = out[1 + l->n_carried + i]->kind == VALUE_TENSOR;
+    if (!ok) {
+        ingot_region_end(n->c, r, 0, NULL);
+        return fail(n);
+    }
+    for (int i = 0; same && i < l->n_carried; i++)
+        same = same_structure(out[1 + i], l->carried[i]);
+    int results = 1 + leaves + l->n_scan;
+    ingot_tensor **result = ingot_alloc(n->c, (size_t)results * sizeof *result);
+    if (same) {
+        all_leaves(n_out, out, result);
+        ok = !any_poison(results, result);
+        if (ok)
+            result[0] = reshape_scalar(n, result[0]);
+        for (int i = 0; ok && i < leaves; i++)
+            same &= same_type(result[1 + i], carried[i]);
+    }
+    bool run;
+    if (ok && !same && (!l->trip || ingot_dim_is_const(l->trip, NULL)) &&
+        bool_known(n, l->cond, &run)) {
+        ingot_region_end(n->c, r, 0, NULL);
+        return loop_unroll(n, l);
+    }
+    ingot_region_end(n->c, r, ok ? results : 0, result);
+    if (!ok)
+        return fail(n);
+    ingot_tensor **final = ingot_alloc(n->c, (size_t)results * sizeof *final);
+    ingot_loop(n->c, l->trip, l->cond, leaves, carried, r, l->n_scan, final);
+    if (any_poison(results - 1, final))
+        return fail(n);
+    for (int i = 0; i < l->n_carried; i++)
+        out[1 + i] = value_from(n, l->carried[i], &final);
+    for (int i = 0; i < l->n_scan; i++)
+        out[1 + l->n_carried + i] = value_tensor(n->c, *final++);
+    return give(n, n_out - 1, out + 1);
+}
+
+ingot_tensor *onnx_loop(Lowering *n)
+{
+    LoopNode l = {.body = attr_graph(n, "body"), .n_carried = n->n_in > 2 ? n->n_in - 2 : 0};
+    int64_t trip = MAX_UNROLLED;
+    bool sequences = false, run;
+    if (!l.body)
+        return ingot_poison(n->c);
+    l.carried = n->value + 2;
+    l.n_scan = (int)l.body->n_output - 1 - l.n_carried;
+    if (l.n_scan < 0 || n->n_out > l.n_carried + l.n_scan)
+        return fault(n, "its body has %zu outputs, which does not fit", l.body->n_output);
+    for (int i = 0; i < l.n_carried; i++) {
+        if (!l.carried[i])
+            return fault(n, "input %d is missing", i + 2);
+        sequences |= l.carried[i]->kind != VALUE_TENSOR;
+    }
+    for (int i = 0; i < 2 && i < n->n_in; i++)
+        if (n->value[i] && !n->in[i])
+            return fault(n, "input %d has to be a tensor", i);
+    if (n->n_in > 0 && n->in[0])
+        l.count = as(n, reshape_scalar(n, n->in[0]), INGOT_I64);
+    if (n->n_in > 1 && n->in[1])
+        l.cond = reshape_scalar(n, n->in[1]);
+    if (!loop_trip(n, &l))
+        return fail(n);
+    bool known = bool_known(n, l.cond, &run) && l.trip && ingot_dim_is_const(l.trip, &trip);
+    return sequences && known && trip <= MAX_UNROLLED ? loop_unroll(n, &l) : loop_region(n, &l);
+}
+
+/* ---- Scan ---------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const Onnx__GraphProto *body;
+    int n_state, n_scan, n_stacked;
+    ingot_tensor **state, **x; /* initial states; scanned tensors */
+    int axis[MAX_SCANNED];
+    bool reverse[MAX_SCANNED];
+    ingot_dim *trip;
+    ingot_tensor *length; /* of this sequence, a scalar; NULL: trip */
+} ScanNode;
+
+/* x at place i of one axis, which goes away. */
+static ingot_tensor *element(Lowering *n, ingot_tensor *x, ingot_tensor *i, int axis)
+{
+    ingot_tensor *index[INGOT_MAX_RANK];
+    ingot_dim *dims[INGOT_MAX_RANK];
+    int rank = ingot_rank(x) - 1;
+    for (int a = 0; a < rank; a++)
+        dims[a] = ingot_shape(x, a + (a >= axis));
+    for (int a = 0; a <= rank; a++)
+        index[a] = a == axis ? i : ingot_iota(n->c, rank, dims, a - (a > axis));
+    return ingot_gather(n->c, x, index);
+}
+
+/* One sequence: out gets n_state final states and n_stacked outputs, stacked at axis 0 in the order
+ * of the iterations. Past the length states stay and outputs are zero. False after an error. */
+static bool scan_run(Lowering *n, const ScanNode *s, ingot_tensor **out)
+{
+    int n_in = s->n_state + s->n_scan, n_out = s->n_state + s->n_stacked;
+    Value **in = ingot_alloc(n->c, (size_t)(n_in + 1) * sizeof *in);
+    Value **got = ingot_alloc(n->c, (size_t)(n_out + 1) * sizeof *got);
+    ingot_tensor **result = ingot_alloc(n->c, (size_t)(n_out + 1) * sizeof *result);
+    ingot_region *r = ingot_region_begin(n->c);
+    ingot_tensor *i = ingot_region_param(n->c, r, INGOT_I64, 0, NULL), *back = i;
+    result[0] = ingot_region_param(n->c, r, INGOT_BOOL, 0, NULL);
+    ingot_tensor *length = s->length ? s->length : ingot_from_dim(n->c, s->trip);
+    back = ingot_sub(n->c, ingot_add_c(n->c, length, -1), i);
+    for (int k = 0; k < s->n_state; k++)
+        in[k] = value_tensor(n->c, ingot_region_param_like(n->c, r, s->state[k]));
+    for (int k = 0; k < s->n_scan; k++)
+        in[s->n_state + k] =
+            value_tensor(n->c, element(n, s->x[k], s->reverse[k] ? back : i, s->axis[k]));
+    bool ok = subgraph(n, s->body, n_in, in, got);
+    ingot_tensor *inside = s->length ? ingot_lt(n->c, i, s->length) : NULL;
+    for (int k = 0; ok && k < n_out; k++) {
+        ok = got[k]->kind == VALUE_TENSOR && !ingot_is_poison(got[k]->tensor);
+        if (!ok)
+            break;
+        ingot_tensor *t = got[k]->tensor;
+        ingot_tensor *otherwise = k < s->n_state ? in[k]->tensor : like(n, t, 0);
+        result[1 + k] = inside ? ingot_where(n->c, inside, t, otherwise) : t;
+    }
+    ingot_region_end(n->c, r, ok ? 1 + n_out : 0, result);
+    if (!ok)
+        return false;
+    ingot_loop(n->c, s->trip, NULL, s->n_state, s->state, r, s->n_stacked, out);
+    return !any_poison(n_out, out);
+}
+
+/* A list attribute of one entry for each of `count`, 0 if it is missing. NULL after an error. */
+static const int64_t *flags(Lowering *n, const char *name, int count)
+{
+    const int64_t *v;
+    int given = attr_ints(n, name, &v);
+    if (n->failed)
+        return NULL;
+    if (given >= 0 && given != count) {
+        fault(n, "its attribute '%s' has %d entries, not %d", name, given, count);
+        return NULL;
+    }
+    return given < 0 ? ingot_alloc(n->c, (size_t)(count + 1) * sizeof *v) : v;
+}
+
+/* Opset 8: every tensor has a batch axis 0 that the body does not see, time is axis 1. */
+static ingot_tensor *scan_batched(Lowering *n, ScanNode *s, ingot_tensor *lengths)
+{
+    ScanNode one = *s;
+    int n_out = s->n_state + s->n_stacked;
+    ingot_tensor *outside = s->n_state ? s->state[0] : s->x[0];
+    if (ingot_rank(outside) < 1)
+        return fault(n, "its inputs need a batch axis");
+    ingot_tensor **result = ingot_alloc(n->c, (size_t)(n_out + 1) * sizeof *result);
+    ingot_tensor **out = ingot_alloc(n->c, (size_t)(n_out + 1) * sizeof *out);
+    one.state = ingot_alloc(n->c, (size_t)(s->n_state + 1) * sizeof *one.state);
+    one.x = ingot_alloc(n->c, (size_t)(s->n_scan + 1) * sizeof *one.x);
+    ingot_region *r = ingot_region_begin(n->c);
+    ingot_tensor *b = ingot_region_param(n->c, r, INGOT_I64, 0, NULL);
+    result[0] = ingot_region_param(n->c, r, INGOT_BOOL, 0, NULL);
+    for (int k = 0; k < s->n_state; k++)
+        one.state[k] = element(n, s->state[k], b, 0);
+    for (int k = 0; k < s->n_scan; k++)
+        one.x[k] = element(n, s->x[k], b, 0);
+    one.length = lengths ? element(n, as(n, lengths, INGOT_I64), b, 0) : NULL;
+    bool ok = scan_run(n, &one, result + 1);
+    ingot_region_end(n->c, r, ok ? 1 + n_out : 0, result);
+    if (!ok)
+        return fail(n);
+    ingot_loop(n->c, ingot_shape(outside, 0), NULL, 0, NULL, r, n_out, out);
+    for (int k = 0; k < n_out && k < n->n_out; k++)
+        n->out[k] = out[k];
+    return out[0];
+}
+
+/* Stacked outputs put the new axis where it belongs. */
+static ingot_tensor *place_axis(Lowering *n, ingot_tensor *x, int64_t given, bool reverse)
+{
+    int perm[INGOT_MAX_RANK], axis, rank = ingot_rank(x);
+    if (!axis_in(n, given, rank, &axis))
+        return ingot_poison(n->c);
+    if (reverse)
+        x = ingot_flip(n->c, x, 1);
+    for (int a = 0; a < rank; a++)
+        perm[a] = a == axis ? 0 : a < axis ? a + 1 : a;
+    return ingot_permute(n->c, x, perm);
+}
+
+static bool scan_inputs(Lowering *n, ScanNode *s, int first, const int64_t *axes,
+                        const int64_t *reverse)
+{
+    for (int k = 0; k < s->n_scan; k++) {
+        int batch = n->version < 9;
+        if (!axis_in(n, axes[k], ingot_rank(s->x[k]) - batch, &s->axis[k]))
+            return false;
+        s->reverse[k] = reverse[k] != 0;
+        ingot_dim *size = ingot_shape(s->x[k], s->axis[k] + batch);
+        s->trip = k ? s->trip : size;
+        if (!ingot_dim_equal(size, s->trip)) {
+            fault(n, "its input '%s' has another length than '%s'", n->proto->input[first + k],
+                  n->proto->input[first]);
+            return false;
+        }
+    }
+    return true;
+}
+
+ingot_tensor *onnx_scan(Lowering *n)
+{
+    ScanNode s = {.body = attr_graph(n, "body")};
+    int64_t count = attr_int(n, "num_scan_inputs", 0);
+    int batch = n->version < 9, given = n->n_in - batch;
+    if (!s.body)
+        return ingot_poison(n->c);
+    if (count < 1 || count > given || count > MAX_SCANNED)
+        return fault(n, "its attribute 'num_scan_inputs' is %lld", (long long)count);
+    s.n_scan = (int)count;
+    s.n_state = given - s.n_scan;
+    s.n_stacked = (int)s.body->n_output - s.n_state;
+    s.state = n->in + batch;
+    s.x = s.state + s.n_state;
+    if (s.n_stacked < 0 || n->n_out > s.n_state + s.n_stacked)
+        return fault(n, "its body has %zu outputs, which does not fit", s.body->n_output);
+    for (int i = 0; i < given; i++)
+        if (!s.state[i])
+            return fault(n, "input %d is missing", i + batch);
+    const int64_t *axes = flags(n, batch ? "" : "scan_input_axes", s.n_scan);
+    const int64_t *reverse = flags(n, batch ? "directions" : "scan_input_directions", s.n_scan);
+    const int64_t *out_axes = flags(n, "scan_output_axes", s.n_stacked);
+    const int64_t *out_reverse = flags(n, "scan_output_directions", s.n_stacked);
+    if (n->failed || !scan_inputs(n, &s, s.n_state + batch, axes, reverse))
+        return ingot_poison(n->c);
+    if (batch)
+        return scan_batched(n, &s, n->in[0]);
+    ingot_tensor **out = ingot_alloc(n->c, (size_t)(s.n_state + s.n_stacked + 1) * sizeof *out);
+    if (!scan_run(n, &s, out))
+        return fail(n);
+    for (int k = 0; k < n->n_out; k++) {
+        int i = k - s.n_state;
+        n->out[k] = i < 0 ? out[k] : place_axis(n, out[k], out_axes[i], out_reverse[i] != 0);
+    }
+    return n->n_out ? n->out[0] : ingot_poison(n->c);
+}
