@@ -347,19 +347,25 @@ ingot_tensor *onnx_nonzero(Lowering *n)
     return ingot_nonzero(n->c, X);
 }
 
-/* The slices at the places where the condition is true. */
+/* The slices (or, without an axis, elements) where the condition is true. */
 ingot_tensor *onnx_compress(Lowering *n)
 {
-    ingot_tensor *x = X;
-    int axis = 0;
-    if (!attr_has(n, "axis"))
-        x = ingot_flatten(n->c, X, 0, ingot_rank(X));
-    else if (!axis_in(n, attr_int(n, "axis", 0), ingot_rank(X), &axis))
+    int axis = -1;
+    if (attr_has(n, "axis") && !axis_in(n, attr_int(n, "axis", 0), ingot_rank(X), &axis))
         return ingot_poison(n->c);
-    ingot_tensor *places = ingot_nonzero(n->c, Y);
-    if (ingot_is_poison(places))
-        return places;
-    return ingot_take(n->c, x, ingot_squeeze(n->c, places, 0), axis);
+    return ingot_compress(n->c, X, Y, axis);
+}
+
+ingot_tensor *onnx_unique(Lowering *n)
+{
+    int axis = -1;
+    ingot_tensor *out[4];
+    if (attr_has(n, "axis") && !axis_in(n, attr_int(n, "axis", 0), ingot_rank(X), &axis))
+        return ingot_poison(n->c);
+    ingot_unique(n->c, X, axis, attr_int(n, "sorted", 1) != 0, out);
+    for (int i = 1; i < 4; i++)
+        n->out[i] = out[i];
+    return out[0];
 }
 
 ingot_tensor *onnx_topk(Lowering *n)

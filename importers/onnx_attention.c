@@ -1,0 +1,218 @@
+/*
+ * onnx_attention.c - ONNX Attention and RotaryEmbedding.
+ *
+ *     Y = softmax(cap(scale Q K^T) + bias) V      per head, [batch, heads, sequence, size]
+ *
+ * bias is 0 where a query may look at a key and -inf (or a given number) elsewhere. Rows that may
+ * look at nothing give zeros.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "onnx.h"
+
+#define X n->in[0]
+
+static ingot_tensor *optional_in(Lowering *n, int i)
+{
+    return i < n->n_in ? n->in[i] : NULL;
+}
+
+/* [batch, sequence, heads size] -> [batch, heads, sequence, size]; NULL after an error. */
+static ingot_tensor *split_heads(Lowering *n, ingot_tensor *x, int64_t heads)
+{
+    static const int perm[] = {0, 2, 1, 3};
+    int64_t hidden;
+    if (ingot_rank(x) == 4)
+        return x;
+    if (ingot_rank(x) != 3 || heads < 1 || !ingot_dim_is_const(ingot_shape(x, 2), &hidden) || hidden % heads) {
+        fault(n, "an input of rank %d cannot be split into %lld heads", ingot_rank(x), (long long)heads);
+        return NULL;
+    }
+    ingot_dim *dims[] = {ingot_shape(x, 0), ingot_shape(x, 1), dim(n, heads), dim(n, hidden / heads)};
+    return ingot_permute(n->c, ingot_reshape(n->c, x, 4, dims), perm);
+}
+
+static ingot_tensor *merge_heads(Lowering *n, ingot_tensor *x)
+{
+    static const int perm[] = {0, 2, 1, 3};
+    return ingot_flatten(n->c, ingot_permute(n->c, x, perm), 2, 4);
+}
+
+/* Each key-value head serves `times` query heads that follow each other. */
+static ingot_tensor *repeat_heads(Lowering *n, ingot_tensor *x, int64_t times)
+{
+    ingot_dim *dims[5];
+    if (times == 1)
+        return x;
+    x = ingot_unsqueeze(n->c, x, 2);
+    shape_of(x, dims);
+    dims[2] = dim(n, times);
+    return ingot_flatten(n->c, ingot_expand(n->c, x, 5, dims), 1, 3);
+}
+
+/* How many keys come before the first query: a scalar, or [batch, 1, 1, 1]. */
+static ingot_tensor *key_offset(Lowering *n, ingot_tensor *q)
+{
+    ingot_tensor *past = optional_in(n, 4), *filled = optional_in(n, 6);
+    if (past)
+        return ingot_from_dim(n->c, ingot_shape(past, 2));
+    if (!filled)
+        return ingot_scalar_i(n->c, INGOT_I64, 0);
+    filled = ingot_sub(n->c, as(n, filled, INGOT_I64), ingot_from_dim(n->c, ingot_shape(q, 2)));
+    return align_axis(n, filled, 0, 4);
+}
+
+static ingot_tensor *both(Lowering *n, ingot_tensor *a, ingot_tensor *b)
+{
+    return a ? ingot_and(n->c, a, b) : b;
+}
+
+/* Which keys a query may look at, by position: NULL if all. */
+static ingot_tensor *allowed_keys(Lowering *n, ingot_tensor *q, ingot_tensor *k)
+{
+    ingot_dim *plane[] = {dim(n, 1), dim(n, 1), ingot_shape(q, 2), ingot_shape(k, 2)};
+    ingot_tensor *row = ingot_iota(n->c, 4, plane, 2), *column = ingot_iota(n->c, 4, plane, 3), *ok = NULL;
+    int64_t left = attr_int(n, "left_window_size", -1), right = attr_int(n, "right_window_size", -1);
+    ingot_tensor *at = ingot_add(n->c, row, key_offset(n, q)), *filled = optional_in(n, 6);
+    if (attr_int(n, "is_causal", 0))
+        ok = ingot_le(n->c, column, at);
+    if (left >= 0)
+        ok = both(n, ok, ingot_le(n->c, ingot_sub(n->c, at, column), ingot_scalar_i(n->c, INGOT_I64, left)));
+    if (right >= 0)
+        ok = both(n, ok, ingot_le(n->c, ingot_sub(n->c, column, at), ingot_scalar_i(n->c, INGOT_I64, right)));
+    if (filled)
+        ok = both(n, ok, ingot_lt(n->c, column, align_axis(n, as(n, filled, INGOT_I64), 0, 4)));
+    return ok;
+}
+
+/* A mask that ends before the last key hides the rest. */
+static ingot_tensor *full_mask(Lowering *n, ingot_tensor *mask, ingot_dim *keys)
+{
+    ingot_dim *lo[INGOT_MAX_RANK], *hi[INGOT_MAX_RANK];
+    int last = ingot_rank(mask) - 1;
+    if (last < 0 || dim_is(ingot_shape(mask, last), 1) || ingot_dim_equal(ingot_shape(mask, last), keys))
+        return mask;
+    for (int a = 0; a <= last; a++)
+        lo[a] = hi[a] = dim(n, 0);
+    hi[last] = ingot_dim_max(n->c, ingot_dim_sub(n->c, keys, ingot_shape(mask, last)), dim(n, 0));
+    if (ingot_dtype_of(mask) == INGOT_BOOL)
+        return ingot_pad(n->c, mask, lo, hi);
+    return ingot_pad_value(n->c, mask, lo, hi, like(n, mask, -INFINITY));
+}
+
+static ingot_tensor *masked(Lowering *n, ingot_tensor *scores, ingot_tensor *ok)
+{
+    return ok ? ingot_where(n->c, ok, scores, like(n, scores, -INFINITY)) : scores;
+}
+
+/* Along the last axis; a row of -inf gives zeros. */
+static ingot_tensor *softmax_or_zero(Lowering *n, ingot_tensor *x)
+{
+    int last = ingot_rank(x) - 1;
+    ingot_tensor *top = ingot_reduce(n->c, INGOT_REDUCE_MAX, x, 1u << last, true);
+    top = ingot_where(n->c, ingot_eq(n->c, top, like(n, top, -INFINITY)), like(n, top, 0), top);
+    ingot_tensor *e = ingot_exp(n->c, ingot_sub(n->c, x, top)), *sum = ingot_sum(n->c, e, 1u << last, true);
+    sum = ingot_where(n->c, ingot_eq(n->c, sum, like(n, sum, 0)), like(n, sum, 1), sum);
+    return ingot_div(n->c, e, sum);
+}
+
+/* cap tanh(x / cap) */
+static ingot_tensor *soft_cap(Lowering *n, ingot_tensor *x, double cap)
+{
+    return cap > 0 ? ingot_mul_c(n->c, ingot_tanh(n->c, ingot_mul_c(n->c, x, 1 / cap)), cap) : x;
+}
+
+static bool heads_fit(Lowering *n, ingot_tensor *q, ingot_tensor *k, int64_t *times)
+{
+    int64_t hq, hk;
+    if (!ingot_dim_is_const(ingot_shape(q, 1), &hq) || !ingot_dim_is_const(ingot_shape(k, 1), &hk) ||
+        hk < 1 || hq % hk) {
+        fault(n, "its query heads are no multiple of its key heads");
+        return false;
+    }
+    *times = hq / hk;
+    return true;
+}
+
+ingot_tensor *onnx_attention(Lowering *n)
+{
+    int64_t q_heads = attr_int(n, "q_num_heads", 0), k_heads = attr_int(n, "kv_num_heads", 0), size, times;
+    int64_t mode = attr_int(n, "qk_matmul_output_mode", 0), precision = attr_int(n, "softmax_precision", 0);
+    ingot_tensor *q = split_heads(n, X, q_heads), *k = split_heads(n, n->in[1], k_heads);
+    ingot_tensor *v = split_heads(n, n->in[2], k_heads), *mask = optional_in(n, 3);
+    ingot_tensor *past_k = optional_in(n, 4), *past_v = optional_in(n, 5), *scores, *stage[4];
+    ingot_dtype dtype = ingot_dtype_of(X), wide;
+    if (!q || !k || !v || n->failed)
+        return ingot_poison(n->c);
+    if (!past_k != !past_v)
+        return fault(n, "it has only one of past_key and past_value");
+    if (past_k) {
+        k = ingot_concat(n->c, 2, (ingot_tensor *[]){past_k, k}, 2);
+        v = ingot_concat(n->c, 2, (ingot_tensor *[]){past_v, v}, 2);
+    }
+    n->out[1] = k;
+    n->out[2] = v;
+    if (!heads_fit(n, q, k, &times) || !ingot_dim_is_const(ingot_shape(q, 3), &size))
+        return n->failed ? ingot_poison(n->c) : unsupported(n, "its head size is not known when compiling");
+    k = repeat_heads(n, k, times);
+    v = repeat_heads(n, v, times);
+
+    double scale = attr_has(n, "scale") ? attr_float(n, "scale", 1) : 1 / sqrt((double)size);
+    ingot_tensor *root = like(n, q, sqrt(fabs(scale)));
+    ingot_tensor *kt = ingot_transpose(n->c, ingot_mul(n->c, k, root), 2, 3);
+    scores = ingot_matmul(n->c, ingot_mul(n->c, q, scale < 0 ? ingot_neg(n->c, root) : root), kt);
+    stage[0] = scores;
+    stage[1] = scores = soft_cap(n, scores, attr_float(n, "softcap", 0));
+    if (mask) {
+        mask = full_mask(n, mask, ingot_shape(k, 2));
+        scores = ingot_dtype_of(mask) == INGOT_BOOL ? masked(n, scores, mask)
+                                                    : ingot_add(n->c, scores, as(n, mask, dtype));
+    }
+    stage[2] = scores = masked(n, scores, allowed_keys(n, q, k));
+    if (precision > 0 && precision < 32 && ingot_onnx_dtype((int32_t)precision, &wide))
+        scores = as(n, scores, wide);
+    stage[3] = as(n, softmax_or_zero(n, widen(n, scores)), dtype);
+    if (mode < 0 || mode > 3)
+        return fault(n, "its qk_matmul_output_mode is %lld", (long long)mode);
+    n->out[3] = stage[mode];
+    ingot_tensor *y = ingot_matmul(n->c, stage[3], v);
+    return ingot_rank(X) == 3 ? merge_heads(n, y) : y;
+}
+
+/* ---- RotaryEmbedding ----------------------------------------------------------------------------------- */
+
+/* Pairs (a, b) of each position's vector turn by its angle: (a cos - b sin, a sin + b cos). A pair
+ * is two halves of the first `turned` elements, or neighbours. */
+ingot_tensor *onnx_rotary_embedding(Lowering *n)
+{
+    static const int perm[] = {0, 2, 1, 3};
+    int64_t heads = attr_int(n, "num_heads", 0), turned = attr_int(n, "rotary_embedding_dim", 0), size;
+    bool neighbours = attr_int(n, "interleaved", 0) != 0;
+    ingot_tensor *positions = optional_in(n, 3), *angle[2], *part[2], *x = X;
+    if (ingot_rank(X) == 3)
+        x = split_heads(n, X, heads);
+    if (!x || ingot_rank(x) != 4)
+        return n->failed ? ingot_poison(n->c) : fault(n, "its input has rank %d, not 3 or 4", ingot_rank(X));
+    x = ingot_permute(n->c, x, perm); /* [batch, sequence, heads, size] */
+    if (!ingot_dim_is_const(ingot_shape(x, 3), &size))
+        return unsupported(n, "its head size is not known when compiling");
+    turned = turned ? turned : size;
+    if (turned < 2 || turned > size || turned % 2)
+        return fault(n, "its rotary_embedding_dim is %lld", (long long)turned);
+    ingot_dim *half = dim(n, turned / 2), *rest = dim(n, size - turned);
+    for (int i = 0; i < 2; i++) {
+        ingot_tensor *cache = n->in[1 + i];
+        cache = positions ? ingot_take(n->c, cache, positions, 0) : cache;
+        angle[i] = ingot_unsqueeze(n->c, cache, ingot_rank(cache) - 1);
+        part[i] = neighbours ? ingot_slice(n->c, x, 3, dim(n, i), half, 2)
+                             : ingot_slice(n->c, x, 3, dim(n, i * (turned / 2)), half, 1);
+    }
+    ingot_tensor *real = ingot_sub(n->c, ingot_mul(n->c, angle[0], part[0]), ingot_mul(n->c, angle[1], part[1]));
+    ingot_tensor *imag = ingot_add(n->c, ingot_mul(n->c, angle[1], part[0]), ingot_mul(n->c, angle[0], part[1]));
+    ingot_tensor *pair[] = {real, imag}, *y;
+    y = neighbours ? ingot_flatten(n->c, ingot_stack(n->c, 2, pair, 4), 3, 5) : ingot_concat(n->c, 2, pair, 3);
+    if (turned < size)
+        y = ingot_concat(n->c, 2, (ingot_tensor *[]){y, ingot_slice(n->c, x, 3, dim(n, turned), rest, 1)}, 3);
+    return ingot_rank(X) == 3 ? ingot_flatten(n->c, y, 2, 4) : ingot_permute(n->c, y, perm);
+}

@@ -1,0 +1,365 @@
+/*
+ * onnx_resize.c - ONNX Resize and Upsample.
+ *
+ * Every mode is separable: along each resized axis, element o of the result is a weighted sum of a
+ * few elements of the input. Places and weights are worked out here, in double precision, as
+ * small constant tables
+ *
+ *     place [out, taps]     weight [out, taps]     y[o] = sum_k weight[o, k] x[place[o, k]]
+ *
+ * so the graph is one gather and one short sum an axis. Whole multiples of nearest neighbours are
+ * repetitions, which need no table at all.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "onnx.h"
+
+#define X n->in[0]
+
+typedef struct {
+    const char *mode, *coordinates, *nearest;
+    double cubic_a, extrapolation;
+    bool exclude_outside, antialias;
+} Style;
+
+/* One axis: size in and out, out / in as the file gives it, and the region of interest. */
+typedef struct {
+    int64_t in, out;
+    double scale, roi_start, roi_end;
+} Axis;
+
+enum { MAX_TAPS = 4096 };
+
+/* ---- where an element comes from ------------------------------------------------------------------ */
+
+/* The place in the input of element o; NAN: outside the region, to be extrapolated. */
+static double source_place(const Style *s, const Axis *a, int64_t o)
+{
+    double width = a->scale * (double)a->in, x = (double)o, in = (double)a->in;
+    if (strcmp(s->coordinates, "align_corners") == 0)
+        return width == 1 ? 0 : x * (in - 1) / (width - 1);
+    if (strcmp(s->coordinates, "asymmetric") == 0)
+        return x / a->scale;
+    if (strcmp(s->coordinates, "pytorch_half_pixel") == 0)
+        return width == 1 ? -0.5 : (x + 0.5) / a->scale - 0.5;
+    if (strcmp(s->coordinates, "half_pixel_symmetric") == 0) {
+        double adjust = (double)a->out / width;
+        return in / 2 * (1 - adjust) + (x + 0.5) / a->scale - 0.5;
+    }
+    if (strcmp(s->coordinates, "tf_half_pixel_for_nn") == 0)
+        return (x + 0.5) / a->scale;
+    if (strcmp(s->coordinates, "tf_crop_and_resize") == 0) {
+        double span = a->roi_end - a->roi_start;
+        double at = width == 1 ? span * (in - 1) / 2 : x * span * (in - 1) / (width - 1);
+        at += a->roi_start * (in - 1);
+        return at < 0 || at > in - 1 ? NAN : at;
+    }
+    return (x + 0.5) / a->scale - 0.5;
+}
+
+static double cubic(double x, double a)
+{
+    x = fabs(x);
+    if (x <= 1)
+        return ((a + 2) * x - (a + 3)) * x * x + 1;
+    return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+}
+
+/* The number of taps and the offset of the first from the element left of the place. */
+static int tap_span(const Style *s, const Axis *a, int *first)
+{
+    double scale = s->antialias && a->scale < 1 ? a->scale : 1;
+    if (strcmp(s->mode, "nearest") == 0) {
+        *first = 0;
+        return 1;
+    }
+    *first = (int)floor((strcmp(s->mode, "cubic") == 0 ? -2 : -1) / scale) + 1;
+    return 2 - 2 * *first;
+}
+
+static int64_t nearest_place(const Style *s, double at)
+{
+    double low = ceil(at) - 1, ratio = at - low; /* in (0, 1] */
+    if (ratio == 1)
+        return (int64_t)at;
+    if (strcmp(s->nearest, "floor") == 0)
+        return (int64_t)low;
+    if (strcmp(s->nearest, "ceil") == 0)
+        return (int64_t)low + 1;
+    bool up = strcmp(s->nearest, "round_prefer_ceil") == 0 ? ratio >= 0.5 : ratio > 0.5;
+    return (int64_t)low + up;
+}
+
+/* Fills one row of the tables. */
+static void element_taps(const Style *s, const Axis *a, int64_t o, int taps, int first, int64_t *place,
+                         double *weight)
+{
+    double at = source_place(s, a, o), sum = 0;
+    double scale = s->antialias && a->scale < 1 ? a->scale : 1;
+    bool nearest = strcmp(s->mode, "nearest") == 0, is_cubic = strcmp(s->mode, "cubic") == 0;
+    if (isnan(at))
+        return; /* all weights are 0 */
+    double low = ceil(at) - 1;
+    for (int k = 0; k < taps; k++) {
+        double to = ((double)(first + k) - (at - low)) * scale;
+        int64_t p = nearest ? nearest_place(s, at) : (int64_t)low + first + k;
+        double w = nearest ? 1 : is_cubic ? cubic(to, s->cubic_a) : fmax(0, 1 - fabs(to));
+        if (s->exclude_outside && !nearest && (p < 0 || p >= a->in))
+            w = 0;
+        place[k] = p < 0 ? 0 : p >= a->in ? a->in - 1 : p;
+        weight[k] = w;
+        sum += w;
+    }
+    if ((s->exclude_outside || s->antialias) && sum != 0)
+        for (int k = 0; k < taps; k++)
+            weight[k] /= sum;
+}
+
+/* ---- one axis ---------------------------------------------------------------------------------------- */
+
+/* x[0] x[0] x[1] x[1] ..: an axis repeated, or NULL if the places are something else. */
+static ingot_tensor *repeated(Lowering *n, ingot_tensor *x, int axis, const Axis *a, const int64_t *place)
+{
+    ingot_dim *dims[INGOT_MAX_RANK];
+    int rank = ingot_rank(x);
+    if (a->out % a->in || rank == INGOT_MAX_RANK)
+        return NULL;
+    for (int64_t o = 0; o < a->out; o++)
+        if (place[o] != o / (a->out / a->in))
+            return NULL;
+    x = ingot_unsqueeze(n->c, x, axis + 1);
+    shape_of(x, dims);
+    dims[axis + 1] = dim(n, a->out / a->in);
+    x = ingot_expand(n->c, x, rank + 1, dims);
+    return ingot_flatten(n->c, x, axis, axis + 2);
+}
+
+static ingot_tensor *resize_axis(Lowering *n, const Style *s, ingot_tensor *x, int axis, const Axis *a)
+{
+    int first, taps = tap_span(s, a, &first), rank = ingot_rank(x);
+    if (taps > MAX_TAPS || a->out > (1 << 28) / taps || rank == INGOT_MAX_RANK)
+        return unsupported(n, "it resizes axis %d too far", axis);
+    size_t count = (size_t)a->out * (size_t)taps;
+    int64_t *place = ingot_alloc(n->c, (count + 1) * sizeof *place), dims[2] = {a->out, taps};
+    double *weight = ingot_alloc(n->c, (count + 1) * sizeof *weight);
+    bool plain = taps == 1;
+    for (int64_t o = 0; o < a->out; o++) {
+        element_taps(s, a, o, taps, first, place + o * taps, weight + o * taps);
+        plain = plain && weight[o] == 1;
+    }
+    if (plain) {
+        ingot_tensor *y = repeated(n, x, axis, a, place);
+        return y ? y : ingot_take(n->c, x, const_i64(n, 1, dims, place), axis);
+    }
+    ingot_tensor *y = ingot_take(n->c, x, const_i64(n, 2, dims, place), axis);
+    ingot_tensor *w = const_f64(n, ingot_dtype_of(x), 2, dims, weight);
+    y = ingot_mul(n->c, y, align_axis(n, w, axis, rank + 1));
+    return ingot_sum(n->c, y, 1u << (axis + 1), false);
+}
+
+/* 1 where an axis' element lies in the region of interest. */
+static ingot_tensor *inside_region(Lowering *n, const Style *s, int axis, int rank, const Axis *a)
+{
+    double *in = ingot_alloc(n->c, ((size_t)a->out + 1) * sizeof *in);
+    for (int64_t o = 0; o < a->out; o++)
+        in[o] = !isnan(source_place(s, a, o));
+    return align_axis(n, const_f64(n, INGOT_BOOL, 1, &a->out, in), axis, rank);
+}
+
+static ingot_tensor *resize(Lowering *n, const Style *s, const Axis *axes, unsigned resized)
+{
+    ingot_dtype dtype = ingot_dtype_of(X);
+    bool nearest = strcmp(s->mode, "nearest") == 0, crop = strcmp(s->coordinates, "tf_crop_and_resize") == 0;
+    ingot_tensor *y = nearest && !crop ? X : is_float(X) ? widen(n, X) : as(n, X, INGOT_F32), *inside = NULL;
+    for (int a = 0; a < ingot_rank(X) && !ingot_is_poison(y); a++) {
+        if (!(resized >> a & 1))
+            continue;
+        if (axes[a].in == 0 && axes[a].out > 0)
+            return fault(n, "axis %d is empty", a);
+        y = resize_axis(n, s, y, a, &axes[a]);
+        if (crop) {
+            ingot_tensor *ok = inside_region(n, s, a, ingot_rank(X), &axes[a]);
+            inside = inside ? ingot_and(n->c, inside, ok) : ok;
+        }
+    }
+    if (inside && !ingot_is_poison(y))
+        y = ingot_where(n->c, inside, y, like(n, y, s->extrapolation));
+    return as(n, y, dtype);
+}
+
+/* ---- what the file asks for ------------------------------------------------------------------------------ */
+
+static bool given(Lowering *n, int i)
+{
+    return i < n->n_in && n->in[i] && !dim_is(ingot_numel(n->c, n->in[i]), 0);
+}
+
+/* The axes that lists refer to, in their order: their number, or -1 after an error. */
+static int listed_axes(Lowering *n, int *list)
+{
+    const int64_t *axes;
+    unsigned set;
+    int rank = ingot_rank(X), count = attr_ints(n, "axes", &axes);
+    if (count >= 0 && !axes_in(n, axes, count, rank, &set))
+        return -1;
+    for (int i = 0; i < (count < 0 ? rank : count); i++)
+        list[i] = count < 0 ? i : (int)(axes[i] < 0 ? axes[i] + rank : axes[i]);
+    return n->failed ? -1 : count < 0 ? rank : count;
+}
+
+static void use_scale(Axis *a, double scale)
+{
+    a->scale = scale;
+    a->out = (int64_t)floor(scale * (double)a->in);
+}
+
+static bool use_scales(Lowering *n, Axis *axes, const int *list, int count, const double *v, int n_v,
+                       unsigned *resized)
+{
+    if (n_v != count) {
+        fault(n, "it has %d scales for %d axes", n_v, count);
+        return false;
+    }
+    for (int i = 0; i < count; i++) {
+        if (!(v[i] > 0 && v[i] < 1e9)) {
+            fault(n, "scale %d is %g", i, v[i]);
+            return false;
+        }
+        bool free_dim = axes[list[i]].in < 0;
+        if (v[i] == 1)
+            continue;
+        if (free_dim) {
+            unsupported(n, "the size of axis %d is not known when compiling", list[i]);
+            return false;
+        }
+        use_scale(&axes[list[i]], v[i]);
+        *resized |= 1u << list[i];
+    }
+    return true;
+}
+
+/* Sizes stretch each axis, or scale all by one factor that makes none larger, or none smaller. */
+static bool use_sizes(Lowering *n, Axis *axes, const int *list, int count, int input, unsigned *resized)
+{
+    const int64_t *v;
+    int64_t declared[INGOT_MAX_RANK], made[INGOT_MAX_RANK];
+    int rank, n_v = ints_known(n, input, &v);
+    const char *policy = attr_string(n, "keep_aspect_ratio_policy", "stretch");
+    bool stretch = strcmp(policy, "stretch") == 0;
+    if (n_v < 0 && stretch && declared_shape(n, 0, &rank, declared) && rank == ingot_rank(X)) {
+        for (int i = 0; i < count; i++)
+            made[i] = declared[list[i]];
+        v = made;
+        n_v = count;
+    }
+    if (n_v < 0)
+        n_v = ints_in(n, input, &v);
+    if (n_v != count) {
+        if (n_v >= 0)
+            fault(n, "it has %d sizes for %d axes", n_v, count);
+        return false;
+    }
+    double factor = 0;
+    for (int i = 0; i < count; i++) {
+        Axis *a = &axes[list[i]];
+        if (a->in < 1 || v[i] < 0 || v[i] > INT32_MAX) {
+            unsupported(n, "it cannot resize axis %d to %lld", list[i], (long long)v[i]);
+            return false;
+        }
+        a->out = v[i];
+        a->scale = (double)v[i] / (double)a->in;
+        bool less = strcmp(policy, "not_larger") == 0 ? a->scale < factor : a->scale > factor;
+        factor = i == 0 || less ? a->scale : factor;
+    }
+    for (int i = 0; i < count; i++) {
+        Axis *a = &axes[list[i]];
+        if (!stretch) {
+            a->scale = factor;
+            a->out = (int64_t)floor(factor * (double)a->in + 0.5);
+        }
+        if (a->out != a->in || a->scale != 1)
+            *resized |= 1u << list[i];
+    }
+    return true;
+}
+
+static void axes_start(Lowering *n, Axis *axes)
+{
+    (void)n;
+    for (int a = 0; a < ingot_rank(X); a++) {
+        axes[a] = (Axis){.in = -1, .scale = 1, .roi_end = 1};
+        ingot_dim_is_const(ingot_shape(X, a), &axes[a].in);
+        axes[a].out = axes[a].in;
+    }
+}
+
+ingot_tensor *onnx_resize(Lowering *n)
+{
+    Axis axes[INGOT_MAX_RANK];
+    int list[INGOT_MAX_RANK], count = listed_axes(n, list), n_v;
+    const double *v;
+    unsigned resized = 0;
+    bool old = n->version < 11;
+    Style s = {.mode = attr_string(n, "mode", "nearest"),
+               .coordinates = attr_string(n, "coordinate_transformation_mode", old ? "asymmetric" : "half_pixel"),
+               .nearest = attr_string(n, "nearest_mode", old ? "floor" : "round_prefer_floor"),
+               .cubic_a = attr_float(n, "cubic_coeff_a", -0.75),
+               .extrapolation = attr_float(n, "extrapolation_value", 0),
+               .exclude_outside = attr_int(n, "exclude_outside", 0) != 0,
+               .antialias = attr_int(n, "antialias", 0) != 0};
+    int scales = old ? 1 : 2, sizes = 3;
+    if (count < 0)
+        return ingot_poison(n->c);
+    axes_start(n, axes);
+    if (strcmp(s.coordinates, "tf_crop_and_resize") == 0) {
+        if (!given(n, 1) || (n_v = floats_in(n, 1, &v)) != 2 * count)
+            return n->failed ? ingot_poison(n->c) : fault(n, "its region of interest is missing or has another length");
+        for (int i = 0; i < count; i++) {
+            axes[list[i]].roi_start = v[i];
+            axes[list[i]].roi_end = v[i + count];
+        }
+    }
+    bool ok = false;
+    if (given(n, scales))
+        ok = (n_v = floats_in(n, scales, &v)) >= 0 && use_scales(n, axes, list, count, v, n_v, &resized);
+    else if (!old && given(n, sizes))
+        ok = use_sizes(n, axes, list, count, sizes, &resized);
+    else
+        return fault(n, "it has neither scales nor sizes");
+    if (strcmp(s.coordinates, "tf_crop_and_resize") == 0)
+        for (int i = 0; i < count; i++)
+            if (axes[list[i]].roi_start != 0 || axes[list[i]].roi_end != 1)
+                resized |= 1u << list[i];
+    return ok ? resize(n, &s, axes, resized) : ingot_poison(n->c);
+}
+
+ingot_tensor *onnx_upsample(Lowering *n)
+{
+    Axis axes[INGOT_MAX_RANK];
+    int list[INGOT_MAX_RANK], n_v, rank = ingot_rank(X);
+    double made[INGOT_MAX_RANK];
+    const double *v = made;
+    const float *scales;
+    unsigned resized = 0;
+    Style s = {.mode = attr_string(n, "mode", "nearest"), .coordinates = "asymmetric", .nearest = "floor"};
+    if (strcmp(s.mode, "bilinear") == 0)
+        s.mode = "linear";
+    for (int a = 0; a < rank; a++)
+        list[a] = a;
+    if (n->version < 7) {
+        for (n_v = 0; n_v < rank; n_v++)
+            made[n_v] = n_v == rank - 2 ? attr_float(n, "height_scale", 1)
+                        : n_v == rank - 1 ? attr_float(n, "width_scale", 1) : 1;
+    } else if (n->version < 9) {
+        n_v = attr_floats(n, "scales", &scales);
+        for (int a = 0; a < n_v && a < rank; a++)
+            made[a] = (double)scales[a];
+    } else {
+        n_v = n->n_in > 1 ? floats_in(n, 1, &v) : -1;
+    }
+    axes_start(n, axes);
+    if (n->failed || !use_scales(n, axes, list, rank, v, n_v, &resized))
+        return ingot_poison(n->c);
+    return resize(n, &s, axes, resized);
+}
