@@ -165,11 +165,10 @@ static void step_kernel(Writer *w, const Step *s)
     for (int i = 0; i < k->narg; i++) {
         if (!kernel_has_param(k, i))
             continue;
-        sb_puts(&w->sb, separator);
-        if (w->sb.len - start > 70) {
-            sb_puts(&w->sb, "\n");
+        bool wrap = *separator && w->sb.len - start > 60;
+        sb_puts(&w->sb, wrap ? ",\n    " : separator);
+        if (wrap) {
             indent(w);
-            sb_puts(&w->sb, "    ");
             start = w->sb.len;
         }
         address(&w->sb, b, s->bufs[i], NULL, k->args[i].written);

@@ -86,7 +86,7 @@ static void print_float(StrBuf *sb, double v, const char *suffix)
         sb_puts(sb, v > 0 ? "INFINITY" : "-INFINITY");
         return;
     }
-    for (int p = 1; p <= precision; p++) { /* the shortest that reads back the same */
+    for (int p = precision - 3; p <= precision; p++) { /* the shortest that reads back the same */
         snprintf(text, sizeof text, "%.*g", p, v);
         double back = strtod(text, NULL);
         if (*suffix ? (float)back == (float)v : back == v)

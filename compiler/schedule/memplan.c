@@ -186,6 +186,17 @@ static bool reads_what_it_writes(Arena *a, const Kernel *k, int in, int out)
     return true;
 }
 
+/* Whether b is made anew in every iteration of all loops around the step. */
+static bool fresh_in_loops(const Memplan *m, const Buffer *b, int step)
+{
+    for (int i = 0; i < m->nloop; i++) {
+        const Step *l = m->loops[i];
+        if (step >= l->first_inner && step <= l->last_inner && b->first < l->first_inner)
+            return false;
+    }
+    return true;
+}
+
 /* The operand of step s that its result may take over, or -1. */
 static int takeover(Memplan *m, const Step *s, int *out)
 {
@@ -202,7 +213,7 @@ static int takeover(Memplan *m, const Step *s, int *out)
     for (int i = 0; i < s->nbuf; i++) {
         Buffer *b = s->bufs[i];
         if (i == *out || b->kind != BUF_ARENA || b->base || b->last != s->number ||
-            b->first == s->number || b->bytes != result->bytes)
+            b->first == s->number || b->bytes != result->bytes || !fresh_in_loops(m, b, s->number))
             continue;
         int uses = 0;
         for (int j = 0; j < s->nbuf; j++)
@@ -318,7 +329,7 @@ static int by_offset(const void *x, const void *y)
 /* Places the groups in the order given, each into the tightest gap between those already placed that
  * live at the same time, else on top. Returns the height, or -1 on overflow. `placed` is kept sorted
  * by offset. */
-static int64_t place(Group **order, int n, Group **placed, int64_t align)
+static int64_t place(Group **order, int n, Group **placed)
 {
     int64_t height = 0;
     for (int i = 0; i < n; i++) {
@@ -335,13 +346,11 @@ static int64_t place(Group **order, int n, Group **placed, int64_t align)
             }
             int64_t top = o->offset + o->bytes;
             end = top > end ? top : end;
-        }
+        } /* bytes are multiples of the alignment, so offsets are */
         g->offset = best >= 0 ? best : end;
         if (g->offset > INT64_MAX / 2 - g->bytes)
             return -1;
         int64_t top = g->offset + g->bytes;
-        if (!align_up(&top, align))
-            return -1;
         height = top > height ? top : height;
         int at = i;
         for (; at > 0 && by_offset(&placed[at - 1], &g) > 0; at--)
@@ -367,7 +376,7 @@ static bool place_all(Memplan *m)
     int64_t best = -1;
     for (size_t k = 0; k < sizeof orders / sizeof orders[0]; k++) {
         qsort(order, (size_t)n, sizeof order[0], orders[k]);
-        int64_t height = place(order, n, placed, m->align);
+        int64_t height = place(order, n, placed);
         if (height < 0 || (best >= 0 && height >= best))
             continue;
         best = height;
@@ -477,6 +486,7 @@ bool memplan(Plan *p, int64_t align)
     for (int i = 0; i < p->nbuffer; i++) {
         const Buffer *b = p->buffers[i];
         m.group[i] = (Group){.bytes = b->bytes, .first = b->first, .last = b->last, .id = i, .leader = i};
+        (void)align_up(&m.group[i].bytes, align); /* bytes are far from overflow */
     }
     Step **steps = NULL;
     int nstep = 0;
