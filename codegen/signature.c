@@ -116,11 +116,14 @@ void kernel_prototype(StrBuf *sb, const Target *t, const Kernel *k, const char *
     sb_puts(sb, *separator ? ")" : "void)");
 }
 
-/* ---- text -------------------------------------------------------------------------------- */
+/* ---- text: of absurdly long names the beginning ------------------------------------------ */
+
+enum { MAX_COMMENT = 200, MAX_STRING = 1000 };
 
 void print_comment_text(StrBuf *sb, const char *s)
 {
-    for (char last = 0; *s; s++) {
+    const char *end = s + MAX_COMMENT;
+    for (char last = 0; *s && s < end; s++) {
         char c = *s < ' ' || *s > '~' ? '?' : *s == '\\' ? '/' : *s;
         if ((last == '*' && c == '/') || (last == '/' && c == '*') || (last == '?' && c == '?'))
             sb_puts(sb, " "); /* no comment mark, no trigraph */
@@ -131,8 +134,9 @@ void print_comment_text(StrBuf *sb, const char *s)
 
 void print_string(StrBuf *sb, const char *s)
 {
+    const char *end = s + MAX_STRING;
     sb_puts(sb, "\"");
-    for (; *s; s++) {
+    for (; *s && s < end; s++) {
         if (*s == '"' || *s == '\\' || *s == '?')
             sb_puts(sb, "\\");
         sb_write(sb, *s < ' ' || *s > '~' ? "?" : s, 1);

@@ -13,14 +13,23 @@
 
 enum { MESSAGE_BYTES = 1800 };
 
-/* One line of printable ASCII, whatever the model's names hold. */
+static void print_ascii(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        fputc(s[i] >= ' ' && s[i] <= '~' ? s[i] : '?', stderr);
+}
+
+/* One line of printable ASCII, whatever the model's names hold; of a long one both ends. */
 static void print_line(const char *prefix, const char *message)
 {
-    size_t n = 0;
+    size_t n = strlen(message), half = MESSAGE_BYTES / 2;
     fputs(prefix, stderr);
-    for (; *message && n < MESSAGE_BYTES; message++, n++)
-        fputc(*message >= ' ' && *message <= '~' ? *message : '?', stderr);
-    fputs(*message ? "...\n" : "\n", stderr);
+    print_ascii(message, n > MESSAGE_BYTES ? half : n);
+    if (n > MESSAGE_BYTES) {
+        fputs(" ... ", stderr);
+        print_ascii(message + n - half, half);
+    }
+    fputc('\n', stderr);
 }
 
 void sink(void *quiet, ingot_level level, const char *message)

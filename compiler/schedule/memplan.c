@@ -18,6 +18,7 @@
 #include "../compiler.h"
 
 enum { WEIGHT_ALIGN = 64 };
+#define MAX_TENSOR_BYTES (INT64_C(1) << 40) /* no machine that this is for has more */
 
 typedef struct {
     int step;
@@ -348,7 +349,7 @@ static int64_t place(Group **order, int n, Group **placed)
             end = top > end ? top : end;
         } /* bytes are multiples of the alignment, so offsets are */
         g->offset = best >= 0 ? best : end;
-        if (g->offset > INT64_MAX / 2 - g->bytes)
+        if (g->offset > MAX_TENSOR_BYTES - g->bytes)
             return -1;
         int64_t top = g->offset + g->bytes;
         height = top > height ? top : height;
@@ -383,7 +384,7 @@ static bool place_all(Memplan *m)
         for (int i = 0; i < n; i++)
             offset[order[i]->id] = order[i]->offset;
     }
-    if (best < 0 || best > INT64_MAX / 2 - p->state_bytes)
+    if (best < 0 || best > MAX_TENSOR_BYTES - p->state_bytes)
         return false;
     p->arena_bytes = p->state_bytes + best;
     for (int i = 0; i < p->nbuffer; i++)
@@ -401,7 +402,7 @@ static bool place_states(Memplan *m)
         if (b->kind != BUF_STATE || b->base)
             continue;
         b->offset = at;
-        if (b->bytes > INT64_MAX / 2 - at)
+        if (b->bytes > MAX_TENSOR_BYTES - at)
             return false;
         at += b->bytes;
         if (!align_up(&at, m->align))
@@ -451,7 +452,7 @@ static bool place_weights(Memplan *m)
         }
         map_put(&seen, key, b);
         b->offset = at;
-        fits = b->bytes <= INT64_MAX / 2 - at;
+        fits = b->bytes <= MAX_TENSOR_BYTES - at;
         if (fits) {
             at += b->bytes;
             fits = align_up(&at, WEIGHT_ALIGN);
@@ -467,7 +468,7 @@ static bool place_weights(Memplan *m)
 static bool too_large(Plan *p, const char *what, const char *name)
 {
     char message[256];
-    snprintf(message, sizeof message, "%s: %s%s%s%s more than 2^62 bytes of memory", p->c->file ? p->c->file : "model",
+    snprintf(message, sizeof message, "%s: %s%s%s%s more than 2^40 bytes of memory", p->c->file ? p->c->file : "model",
              what, name ? " '" : "", name ? name : "", name ? "' needs" : " need");
     context_report(p->c, INGOT_ERROR, INGOT_UNSUPPORTED, message);
     return false;
@@ -479,7 +480,7 @@ bool memplan(Plan *p, int64_t align)
     m.use = NEWN(m.a, Usage, p->nbuffer + 1);
     m.group = NEWN(m.a, Group, p->nbuffer + 1);
     for (int i = 0; i < p->nbuffer; i++)
-        if (p->buffers[i]->bytes < 0 || p->buffers[i]->bytes > INT64_MAX / 2)
+        if (p->buffers[i]->bytes < 0 || p->buffers[i]->bytes > MAX_TENSOR_BYTES)
             return too_large(p, "tensor", p->buffers[i]->name ? p->buffers[i]->name : "?");
     touch_block(&m, &p->main);
     liveness(&m);

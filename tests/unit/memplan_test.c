@@ -251,8 +251,8 @@ static void overflow_is_told(void **state)
 {
     Context *c = *state;
     Plan *p = plan_new(c);
-    Buffer *in = buffer(p, BUF_INPUT, 8), *a = buffer(p, BUF_ARENA, INT64_MAX / 2 - 100);
-    Buffer *b = buffer(p, BUF_ARENA, INT64_MAX / 2 - 100), *out = buffer(p, BUF_OUTPUT, 8);
+    Buffer *in = buffer(p, BUF_INPUT, 8), *a = buffer(p, BUF_ARENA, (INT64_C(1) << 40) - 100);
+    Buffer *b = buffer(p, BUF_ARENA, (INT64_C(1) << 40) - 100), *out = buffer(p, BUF_OUTPUT, 8);
     copy(p, &p->main, a, in);
     copy(p, &p->main, b, a);
     copy(p, &p->main, out, b);
