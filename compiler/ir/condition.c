@@ -48,8 +48,9 @@ static bool negate(Poly *p, int64_t add)
     return true;
 }
 
-/* p = g * high + low with low in [0, g), for some g > 1. */
-static bool split_low(const Poly *p, Poly *high, Poly *low)
+/* p = g * high + low with low in [0, g), for some g > 1; or (equal) such that p = 0 exactly where
+ * high = 0 and low = 0. */
+static bool split_low(const Poly *p, Poly *high, Poly *low, bool equal)
 {
     for (int i = 0; i < p->n; i++) {
         int64_t g = p->t[i].coef < 0 ? -p->t[i].coef : p->t[i].coef, lo, hi, bucket;
@@ -64,7 +65,7 @@ static bool split_low(const Poly *p, Poly *high, Poly *low)
                 low->t[low->n++] = (Term){p->t[j].base, r};
         }
         high->k = floor_div(p->k, g);
-        low->k = floor_mod(p->k, g);
+        low->k = equal ? 0 : floor_mod(p->k, g);
         if (low->n == 0)
             continue;
         poly_bounds(low, &lo, &hi);
@@ -74,6 +75,10 @@ static bool split_low(const Poly *p, Poly *high, Poly *low)
         if (bucket != floor_div(hi, g) || __builtin_add_overflow(high->k, bucket, &high->k))
             continue;
         low->k -= bucket * g;
+        if (equal && p->k % g != 0) { /* low must be what the constant lacks to a multiple of g */
+            low->k -= g - floor_mod(p->k, g);
+            high->k++;
+        }
         return true;
     }
     return false;
@@ -114,7 +119,7 @@ static Node *compare_lt(Context *c, Poly p)
             p.t[i].coef /= g;
         if (g > 1)
             p.k = floor_div(p.k, g);
-        if (split_low(&p, &high, &low)) {
+        if (split_low(&p, &high, &low, false)) {
             p = high;
             continue;
         }
@@ -180,7 +185,7 @@ Node *idx_eq(Context *c, Node *a, Node *b)
     for (int i = 0; i < p.n; i++)
         p.t[i].coef /= g;
     p.k /= g;
-    if (split_low(&p, &high, &low)) /* 4*i + j = 5 -> i = 1 and j = 1, for j in 0..3 */
+    if (split_low(&p, &high, &low, true)) /* 4*i + j = 5 -> i = 1 and j = 1, for j in 0..3 */
         return bool_and(c, idx_eq(c, poly_node(c, &high), idx(c, 0)),
                         idx_eq(c, poly_node(c, &low), idx(c, 0)));
     if (p.t[p.n - 1].coef < 0 && !negate(&p, 0))

@@ -15,7 +15,9 @@ static Node *rebuild(Context *c, Node *n, Node *const *src)
     return node_with(c, n, src);
 }
 
-static Node *substitute_in(Context *c, Arena *a, Node *e, int n, Node *const *from, Node *const *to)
+/* keep_ranges: a range stays itself, whatever its extent's expression becomes. */
+static Node *substitute_in(Context *c, Arena *a, Node *e, int n, Node *const *from, Node *const *to,
+                           bool keep_ranges)
 {
     int count;
     Node **order = graph_toposort(a, 1, &e, &count);
@@ -29,7 +31,7 @@ static Node *substitute_in(Context *c, Arena *a, Node *e, int n, Node *const *fr
             continue;
         map[x->id] = x;
         bool changed = false;
-        for (uint32_t j = 0; j < x->nsrc; j++)
+        for (uint32_t j = 0; j < x->nsrc && !(keep_ranges && x->op == OP_RANGE); j++)
             changed |= map[x->src[j]->id] != x->src[j];
         if (!changed)
             continue;
@@ -44,18 +46,21 @@ static Node *substitute_in(Context *c, Arena *a, Node *e, int n, Node *const *fr
 Node *substitute(Context *c, Node *e, int n, Node *const *from, Node *const *to)
 {
     Arena *a = arena_new();
-    Node *r = substitute_in(c, a, e, n, from, to);
+    Node *r = substitute_in(c, a, e, n, from, to, false);
     arena_free(a);
     return r;
 }
 
 /* ---- simplify_given ---------------------------------------------------------------------- */
 
+/* Nodes, where a division counts as four. */
 static int cost(Arena *a, Node *e)
 {
-    int n;
-    graph_toposort(a, 1, &e, &n);
-    return n;
+    int n, sum = 0;
+    Node **order = graph_toposort(a, 1, &e, &n);
+    for (int i = 0; i < n; i++)
+        sum += order[i]->op == OP_FLOORDIV || order[i]->op == OP_MOD ? 4 : 1;
+    return sum;
 }
 
 /* Facts about the same sum meet.  False: they contradict each other. */
@@ -107,10 +112,10 @@ static Node *use_fact(Context *c, Arena *a, Node *e, const Literal *f, int numbe
         /* k * atom + rest = in */
         Node *rest = idx_sub(c, f->terms, idx_mul(c, atom, idx(c, k)));
         Node *value = idx_mul(c, idx_sub(c, in, rest), idx(c, k));
-        Node *r = substitute_in(c, a, e, 1, &atom, &value);
+        Node *r = substitute_in(c, a, e, 1, &atom, &value, true);
         if (fake) {
             Node *back = idx_sub(c, f->terms, idx(c, f->lo));
-            r = substitute_in(c, a, r, 1, &fake, &back);
+            r = substitute_in(c, a, r, 1, &fake, &back, true);
         }
         if (cost(a, r) < cost(a, best))
             best = r;
@@ -132,7 +137,7 @@ Node *simplify_given(Context *c, Node *e, Node *cond)
         from[i] = inverted ? list[i]->src[0] : list[i];
         to[i] = node_bool(c, !inverted);
     }
-    Node *r = substitute_in(c, a, e, n, from, to);
+    Node *r = substitute_in(c, a, e, n, from, to, true);
     bool possible = true;
     for (int i = 0; i < n && possible; i++)
         if (literal_bounds(c, list[i], &f))
