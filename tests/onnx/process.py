@@ -35,8 +35,8 @@ def first_line(text):
     lines = [s.strip() for s in text.splitlines() if s.strip()]
     for s in lines:
         if re.search(r"\berror\b|undefined reference", s):
-            return s[:300]
-    return lines[0][:300] if lines else "(no message)"
+            return s[:800]
+    return lines[0][:800] if lines else "(no message)"
 
 
 def crashed(done):

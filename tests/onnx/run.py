@@ -246,7 +246,7 @@ def group(reason):
     reason = re.sub(r"'[^']*'|\"[^\"]*\"|‘[^’]*’", "'..'", reason)
     reason = re.sub(r"(\d+ of \d+ values differ).*", "values differ", reason)
     reason = re.sub(r"\b0x[0-9a-f]+\b|\d+(\.\d+)?(e[-+]?\d+)?(?![-\w])", "N", reason)
-    return reason[:120]
+    return reason[:160]
 
 
 def table(results, out):
