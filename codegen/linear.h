@@ -27,8 +27,6 @@ typedef struct {
     bool wide;     /* some coordinate needs 64 bits */
 } Linear;
 
-/* address.c: the kernel's sink with every coordinate tuple replaced by one offset in elements. */
-Node *flatten_addresses(Arena *, const Kernel *);
 void linearize(Linear *, const Kernel *);
 
 #endif

@@ -410,9 +410,13 @@ static void int_op(Render *r, Node *n, ingot_dtype d)
         bool order = (x->op == OP_LT || x->op == OP_LE) && x->src[0]->dtype == INGOT_INDEX && !is_named(r, x);
         if (order) {
             infix(r, x, x->op == OP_LT ? ">=" : ">");
-        } else {
+        } else if (d == INGOT_BOOL) {
             put(r, "!");
             expr(r, x);
+        } else {
+            sb_printf(r->sb, is_narrow(d) ? "igrt_wrap_%s(~" : "(%s)~", is_narrow(d) ? dtype_info[d].name : dtype_info[d].c_type);
+            expr(r, x);
+            put(r, is_narrow(d) ? ")" : "");
         }
         return;
     }
@@ -422,6 +426,8 @@ static void int_op(Render *r, Node *n, ingot_dtype d)
     }
     if (is_narrow(d))
         sb_printf(r->sb, "igrt_wrap_%s(", dtype_info[d].name);
+    if (d == INGOT_BOOL && n->op != OP_XOR) /* a bool is 0 or 1 */
+        put(r, "(");
     if (n->op == OP_AND || n->op == OP_OR || n->op == OP_XOR) {
         sb_printf(r->sb, "(%s)", dtype_info[d].c_type);
         infix(r, n, c_operator(n->op));
@@ -429,6 +435,8 @@ static void int_op(Render *r, Node *n, ingot_dtype d)
         call(r, op_info[n->op].text, arith(d), n);
     }
     put(r, is_narrow(d) ? ")" : "");
+    if (d == INGOT_BOOL && n->op != OP_XOR)
+        put(r, " != 0)");
 }
 
 static void alu(Render *r, Node *n)
@@ -575,7 +583,7 @@ static void store(Render *r, Node *n, int depth)
     if (is_small_float(n->dtype)) {
         open_pack(r, n->dtype, n->dtype);
         expr(r, n->src[2]);
-        close_pack(r, n->dtype, 0);
+        close_pack(r, n->dtype, 1); /* arithmetic does not saturate; casts have done so already */
     } else {
         bare(r, n->src[2]);
     }

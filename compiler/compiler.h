@@ -412,6 +412,9 @@ typedef struct {
     Buffer **input, **output, **state; /* by slot.  An output that is an input, a weight or another output is copied */
 } Plan;
 
+/* address.c: the kernel's sink with every coordinate tuple replaced by one offset in elements. */
+Node *flatten_addresses(Arena *, const Kernel *);
+
 /* ---- schedule.c, rangeify.c, memplan.c ---------------------------------------------------- */
 Plan *schedule(Context *, int opt_level); /* NULL after a reported error */
 void plan_free(Plan *);

@@ -45,16 +45,6 @@ static Node *copy_node(Copy *q, Node *n)
             q->range[q->nrange++] = r;
         return r;
     }
-    case OP_VAR: {
-        Kernel *k = q->k;
-        int v = (int)n->arg.i;
-        bool known = false;
-        for (int i = 0; i < k->nvar && !known; i++)
-            known = k->vars[i] == v;
-        if (!known)
-            vec_push(c->arena, k->vars, k->nvar, v);
-        break;
-    }
     default: break;
     }
     if (op_is_alu(n->op) && n->op != OP_CAST)
@@ -99,6 +89,16 @@ static void text_of(StrBuf *sb, Arena *a, Kernel *k)
         for (int j = 0; j < k->args[i].rank; j++)
             sb_write(sb, &k->args[i].dims[j]->id, sizeof(uint32_t));
     }
+}
+
+/* The run-time integers that its addresses, extents and values need: the kernel's parameters. */
+static void find_vars(Kernel *k, Arena *a)
+{
+    int n;
+    Node *sink = flatten_addresses(a, k), **order = graph_toposort(a, 1, &sink, &n);
+    for (int i = 0; i < n; i++)
+        if (order[i]->op == OP_VAR)
+            vec_push(k->c->arena, k->vars, k->nvar, (int)order[i]->arg.i);
 }
 
 /* Operations and bytes, at the upper bounds of run-time dims. Bytes: each buffer's size once. */
@@ -200,18 +200,6 @@ Kernel *kernel_finish(Nest *nest, Buffer ***bufs, int *nbuf)
         Node **dims = NEWN(c->arena, Node *, b->rank);
         for (int j = 0; j < b->rank; j++)
             dims[j] = import_index(c, scratch, b->dims[j]);
-        for (int j = 0; j < b->rank; j++) { /* strides may need run-time integers that no coordinate uses */
-            int nd;
-            Node **walk = graph_toposort(scratch, 1, &dims[j], &nd);
-            for (int w = 0; w < nd && j > 0; w++)
-                if (walk[w]->op == OP_VAR) {
-                    bool known = false;
-                    for (int v = 0; v < k->nvar && !known; v++)
-                        known = k->vars[v] == (int)walk[w]->arg.i;
-                    if (!known)
-                        vec_push(c->arena, k->vars, k->nvar, (int)walk[w]->arg.i);
-                }
-        }
         k->args[i] = (KernelArg){.dtype = b->dtype, .rank = b->rank, .dims = dims, .layout = b->layout};
     }
     for (uint32_t i = 0; i < c->nnode; i++) {
@@ -221,6 +209,7 @@ Kernel *kernel_finish(Nest *nest, Buffer ***bufs, int *nbuf)
         if (t->op == OP_STORE)
             k->args[t->src[0]->arg.i].written = true;
     }
+    find_vars(k, scratch);
     *nbuf = k->narg;
     *bufs = NEWN(s->arena, Buffer *, k->narg);
     memcpy(*bufs, q.bufs, (size_t)k->narg * sizeof **bufs);

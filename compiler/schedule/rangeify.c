@@ -89,7 +89,7 @@ static Node *inline_constant(Context *c, Node *t)
 static Node *lower_reduce(Nest *k, Node *t, Node *const *coords, Node *gate)
 {
     Context *c = k->s->c;
-    Node *x = t->src[0], *inner[INGOT_MAX_RANK], *src[INGOT_MAX_RANK + 1];
+    Node *x = t->src[0], *inner[INGOT_MAX_RANK] = {NULL}, *src[INGOT_MAX_RANK + 1];
     unsigned axes = (unsigned)((uint64_t)t->arg.i >> 8);
     int n = 1;
     for (int i = 0; i < x->rank; i++) {

@@ -261,6 +261,8 @@ static void walk_block(Walk *w, Node *root, Map *state)
             Node *setter = n->op == OP_VAR ? s->c->vars[n->arg.i].setter : NULL;
             if (setter)
                 vec_push(a, w->stack, w->nstack, setter);
+            if (n->op == OP_LOOP && ((const Loop *)n->arg.ptr)->trip)
+                vec_push(a, w->stack, w->nstack, ((const Loop *)n->arg.ptr)->trip);
             for (uint32_t i = n->nsrc; i-- > 0;)
                 vec_push(a, w->stack, w->nstack, n->src[i]);
             continue;
@@ -292,6 +294,8 @@ static void schedule_block(Scope *at, int n, Node *const *results, Buffer *const
     for (int i = 0; i < w.n; i++) {
         Node *t = w.order[i];
         bool reads_memory = t->op == OP_CALL || t->op == OP_LOOP || t->op == OP_IF;
+        if (reads_memory)
+            mark_root(s, t); /* it may be here for a run-time integer that it sets */
         for (uint32_t j = 0; reads_memory && j < t->nsrc; j++)
             mark_root(s, t->src[j]);
     }
