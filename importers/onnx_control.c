@@ -18,7 +18,7 @@ enum {
     MAX_SCANNED = 256    /* inputs of Scan */
 };
 
-/* ---- values as lists of tensors ---------------------------------------------------------------- */
+/* ---- values as lists of tensors -------------------------------------------------------------- */
 
 /* Appends the tensors v is made of to list, if there is one. Their number. */
 static int leaves_of(const Value *v, ingot_tensor **list)
@@ -97,7 +97,7 @@ static ingot_tensor *fail(Lowering *n)
     return ingot_poison(n->c);
 }
 
-/* ---- If ------------------------------------------------------------------------------------------ */
+/* ---- If -------------------------------------------------------------------------------------- */
 
 /* One branch as a region whose results are the leaves of *out; NULL after an error. */
 static ingot_region *branch_region(Lowering *n, const Onnx__GraphProto *g, Value **out)
@@ -152,7 +152,7 @@ ingot_tensor *onnx_if(Lowering *n)
     return give(n, count, out[0]);
 }
 
-/* ---- Loop ---------------------------------------------------------------------------------------- */
+/* ---- Loop ------------------------------------------------------------------------------------ */
 
 typedef struct {
     const Onnx__GraphProto *body;
@@ -353,7 +353,7 @@ ingot_tensor *onnx_loop(Lowering *n)
     return sequences && known && trip <= MAX_UNROLLED ? loop_unroll(n, &l) : loop_region(n, &l);
 }
 
-/* ---- Scan ---------------------------------------------------------------------------------------- */
+/* ---- Scan ------------------------------------------------------------------------------------ */
 
 typedef struct {
     const Onnx__GraphProto *body;

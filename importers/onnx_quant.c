@@ -50,7 +50,7 @@ static ingot_tensor *round_to(Lowering *n, ingot_tensor *x, ingot_tensor *zero, 
     return ingot_cast(n->c, ingot_clamp(n->c, x, lo, hi), to);
 }
 
-/* ---- scales and zero points ------------------------------------------------------------------- */
+/* ---- scales and zero points ------------------------------------------------------------------ */
 
 /* One entry for `block` elements along the axis: each is repeated, the last block may be short. */
 static ingot_tensor *spread_blocks(Lowering *n, ingot_tensor *p, ingot_tensor *x, int axis,
@@ -177,7 +177,7 @@ ingot_tensor *onnx_dynamic_quantize_linear(Lowering *n)
     return round_to(n, ingot_div(n->c, X, scale), zero, INGOT_U8);
 }
 
-/* ---- products ---------------------------------------------------------------------------------- */
+/* ---- products -------------------------------------------------------------------------------- */
 
 /* x - zero in i32 (f32 for float8); zero may be NULL and broadcasts to x. */
 static ingot_tensor *centered(Lowering *n, ingot_tensor *x, ingot_tensor *zero)

@@ -50,7 +50,7 @@ struct Rnn {
     ingot_tensor *x, *w, *r, *bias, *lengths, *initial[2], *peephole;
 };
 
-/* ---- activations --------------------------------------------------------------------------------- */
+/* ---- activations ----------------------------------------------------------------------------- */
 
 enum {
     RELU,
@@ -152,7 +152,7 @@ static bool read_activations(Rnn *s, const char *const *defaults)
     return !n->failed;
 }
 
-/* ---- pieces --------------------------------------------------------------------------------------- */
+/* ---- pieces ---------------------------------------------------------------------------------- */
 
 /* `count` pieces of H along an axis, from the first-th on. */
 static ingot_tensor *piece(const Rnn *s, ingot_tensor *x, int axis, int first, int count)
@@ -183,7 +183,7 @@ static ingot_tensor *at_time(const Rnn *s, ingot_tensor *x, ingot_tensor *t)
         c, x, (ingot_tensor *[]){t, ingot_iota(c, 2, dims, 0), ingot_iota(c, 2, dims, 1)});
 }
 
-/* ---- the cells ------------------------------------------------------------------------------------ */
+/* ---- the cells ------------------------------------------------------------------------------- */
 
 static void rnn_step(const Cell *k, ingot_tensor *xw, ingot_tensor *const *state,
                      ingot_tensor **next)
@@ -240,7 +240,7 @@ static void lstm_step(const Cell *k, ingot_tensor *xw, ingot_tensor *const *stat
     next[0] = ingot_mul(ctx, o, apply(s, &k->act[2], next[1]));
 }
 
-/* ---- one direction --------------------------------------------------------------------------------- */
+/* ---- one direction --------------------------------------------------------------------------- */
 
 /* x w^T + all biases that are added to it, [T, N, G H]; fills in the cell. */
 static ingot_tensor *prepare(const Rnn *s, int d, Cell *k)
@@ -308,7 +308,7 @@ static bool run_direction(const Rnn *s, int d, bool stacked, ingot_tensor **fina
     return !ingot_is_poison(out[0]) && (!stacked || !ingot_is_poison(*y));
 }
 
-/* ---- the operators --------------------------------------------------------------------------------- */
+/* ---- the operators --------------------------------------------------------------------------- */
 
 static ingot_tensor *input(Lowering *n, int i)
 {

@@ -58,7 +58,7 @@ static bool place_in(Lowering *n, int input, int length, int size, int *place)
     return true;
 }
 
-/* ---- sequences ------------------------------------------------------------------------------------ */
+/* ---- sequences ------------------------------------------------------------------------------- */
 
 ingot_tensor *onnx_sequence_construct(Lowering *n)
 {
@@ -263,7 +263,7 @@ ingot_tensor *onnx_sequence_map(Lowering *n)
     return NULL;
 }
 
-/* ---- optionals ------------------------------------------------------------------------------------- */
+/* ---- optionals ------------------------------------------------------------------------------- */
 
 ingot_tensor *onnx_optional(Lowering *n)
 {
