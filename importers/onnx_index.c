@@ -181,27 +181,38 @@ static ingot_tensor *slice_axis(Lowering *n, ingot_tensor *x, int axis, ingot_di
     return ingot_slice(n->c, x, axis, start, count, step);
 }
 
-/* Bounds that only the run knows, the result's shape declared: element i is x[start + i step],
- * start being wrapped and clamped as the values say. */
-static ingot_tensor *slice_at_run_time(Lowering *n, const int64_t *axes, int n_axes, const int64_t *out)
+/* Entry k of a list input, a scalar; `otherwise` if the list is left out. */
+static ingot_tensor *list_entry(Lowering *n, int input, int64_t k, int64_t otherwise)
 {
-    ingot_dim *one = dim(n, 1);
-    ingot_tensor *y = X, *starts = as(n, Y, INGOT_I64);
-    ingot_tensor *steps = n->n_in > 4 && n->in[4] ? as(n, n->in[4], INGOT_I64) : NULL;
-    for (int k = 0; k < n_axes; k++) {
-        int axis;
-        if (!axis_in(n, axes ? axes[k] : k, ingot_rank(X), &axis))
-            return ingot_poison(n->c);
-        ingot_dim *count = dim(n, out[axis]);
-        ingot_tensor *size = ingot_from_dim(n->c, ingot_shape(X, axis));
-        ingot_tensor *start = reshape_scalar(n, ingot_slice(n->c, starts, 0, dim(n, k), one, 1));
-        ingot_tensor *i = ingot_iota(n->c, 1, &count, 0);
-        start = ingot_where(n->c, ingot_lt(n->c, start, like(n, start, 0)),
-                            ingot_add(n->c, start, size), start);
-        start = ingot_min(n->c, ingot_max_c(n->c, start, 0), ingot_add_c(n->c, size, -1));
-        if (steps)
-            i = ingot_mul(n->c, i, reshape_scalar(n, ingot_slice(n->c, steps, 0, dim(n, k), one, 1)));
-        y = ingot_take(n->c, y, ingot_add(n->c, i, start), axis);
+    if (n->n_in <= input || !n->in[input])
+        return ingot_scalar_i(n->c, INGOT_I64, otherwise);
+    return as(n, reshape_scalar(n, ingot_slice(n->c, n->in[input], 0, dim(n, k), dim(n, 1), 1)), INGOT_I64);
+}
+
+/* Bounds that only the run knows, the result's shape declared: element i along an axis is
+ * x[start + i step], start being wrapped and clamped. Which entry is an axis' may be known at run
+ * time only: each axis then asks all entries. */
+static ingot_tensor *slice_at_run_time(Lowering *n, const int64_t *out)
+{
+    int64_t count;
+    int rank = ingot_rank(X);
+    if (!ingot_dim_is_const(ingot_numel(n->c, Y), &count) || count > INGOT_MAX_RANK)
+        return unsupported(n, "the length of its starts is not known when compiling");
+    ingot_tensor *y = X, *zero = ingot_scalar_i(n->c, INGOT_I64, 0), *one = ingot_scalar_i(n->c, INGOT_I64, 1);
+    for (int a = 0; a < rank; a++) {
+        ingot_tensor *size = ingot_from_dim(n->c, ingot_shape(X, a)), *start = zero, *step = one;
+        ingot_dim *length = dim(n, out[a]);
+        for (int64_t k = 0; k < count; k++) {
+            ingot_tensor *axis = list_entry(n, 3, k, k), *this_step = list_entry(n, 4, k, 1), *at = list_entry(n, 1, k, 0);
+            axis = ingot_where(n->c, ingot_lt(n->c, axis, zero), ingot_add_c(n->c, axis, rank), axis);
+            ingot_tensor *mine = ingot_eq(n->c, axis, ingot_scalar_i(n->c, INGOT_I64, a));
+            at = ingot_where(n->c, ingot_lt(n->c, at, zero), ingot_add(n->c, at, size), at);
+            at = ingot_min(n->c, ingot_max(n->c, at, zero), ingot_add_c(n->c, size, -1));
+            start = ingot_where(n->c, mine, at, start);
+            step = ingot_where(n->c, mine, this_step, step);
+        }
+        ingot_tensor *i = ingot_iota(n->c, 1, &length, 0);
+        y = ingot_take(n->c, y, ingot_add(n->c, start, ingot_mul(n->c, i, step)), a);
     }
     return y;
 }
@@ -260,15 +271,11 @@ ingot_tensor *onnx_slice(Lowering *n)
     ingot_dim *const *starts, *const *ends;
     const int64_t *axes = NULL, *steps = NULL;
     int64_t out[INGOT_MAX_RANK];
-    int rank, n_axes = ingot_rank(X);
+    int rank;
     unsigned seen = 0;
     if (n->version >= 10 && n->n_in > 2 && !slice_known(n) && declared_shape(n, 0, &rank, out) &&
-        rank == ingot_rank(X)) {
-        if (n->n_in > 3 && n->in[3])
-            n_axes = ints_known(n, 3, &axes);
-        if (n_axes >= 0)
-            return slice_at_run_time(n, axes, n_axes, out);
-    }
+        rank == ingot_rank(X))
+        return slice_at_run_time(n, out);
     int count = slice_lists(n, &starts, &ends, &axes, &steps);
     if (count < 0 || (axes && !axes_in(n, axes, count, ingot_rank(X), &seen)))
         return ingot_poison(n->c);

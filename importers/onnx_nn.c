@@ -417,38 +417,36 @@ ingot_tensor *onnx_lp_normalization(Lowering *n)
     return ingot_where(n->c, zero, like(n, X, 0), ingot_div(n->c, X, norm));
 }
 
-/* Zeros, with x at the places that a MaxPool told. */
+/* Zeros, with x at the places that a MaxPool told; a larger output_shape adds zeros behind. */
 ingot_tensor *onnx_max_unpool(Lowering *n)
 {
     Window w;
-    ingot_dim *dims[INGOT_MAX_RANK], *const *given, *all = dim(n, 1);
-    int rank = ingot_rank(X);
+    ingot_dim *dims[INGOT_MAX_RANK], *lo[INGOT_MAX_RANK], *hi[INGOT_MAX_RANK], *const *given = NULL, *all = dim(n, 1);
+    int64_t declared[INGOT_MAX_RANK];
+    int rank = ingot_rank(X), out_rank;
     if (!window_read(n, X, NULL, &w))
         return ingot_poison(n->c);
     for (int a = 0; a < rank; a++) {
         dims[a] = ingot_shape(X, a);
-        if (a < 2)
-            continue;
-        ingot_dim *steps = ingot_dim_mul(n->c, ingot_dim_sub(n->c, dims[a], dim(n, 1)), dim(n, w.stride[a - 2]));
-        int64_t rest = window_extent(&w, a - 2) - w.lo[a - 2] - w.hi[a - 2];
-        dims[a] = ingot_dim_add(n->c, steps, dim(n, rest));
-    }
-    if (optional_in(n, 2)) {
-        int64_t declared[INGOT_MAX_RANK];
-        int out_rank;
-        int count = ingot_contents(n->c, n->in[2], dims, rank);
-        if (count < 0 && declared_shape(n, 0, &out_rank, declared) && out_rank == rank)
-            for (int a = 0; a < rank; a++)
-                dims[a] = dim(n, declared[a]);
-        else if (count < 0 && dims_in(n, 2, &given) < 0)
-            return ingot_poison(n->c);
-        else if (count != rank)
-            return fault(n, "its output_shape has %d entries, its input has rank %d", count, rank);
-    }
-    for (int a = 0; a < rank; a++)
+        if (a >= 2) {
+            ingot_dim *steps = ingot_dim_mul(n->c, ingot_dim_sub(n->c, dims[a], dim(n, 1)), dim(n, w.stride[a - 2]));
+            int64_t rest = window_extent(&w, a - 2) - w.lo[a - 2] - w.hi[a - 2];
+            dims[a] = ingot_dim_add(n->c, steps, dim(n, rest));
+        }
         all = ingot_dim_mul(n->c, all, dims[a]);
-    ingot_tensor *zero = ingot_expand(n->c, like(n, X, 0), 1, &all);
-    ingot_tensor *place = ingot_flatten(n->c, Y, 0, rank);
+    }
+    ingot_tensor *zero = ingot_expand(n->c, like(n, X, 0), 1, &all), *place = ingot_flatten(n->c, Y, 0, rank);
     ingot_tensor *y = ingot_update(n->c, INGOT_SET, zero, ingot_flatten(n->c, X, 0, rank), &place);
-    return ingot_reshape(n->c, y, rank, dims);
+    y = ingot_reshape(n->c, y, rank, dims);
+    if (!optional_in(n, 2))
+        return y;
+    bool known = ingot_contents(n->c, n->in[2], lo, rank) == rank;
+    known = known || !declared_shape(n, 0, &out_rank, declared) || out_rank != rank;
+    if (known && dims_in(n, 2, &given) != rank)
+        return n->failed ? ingot_poison(n->c) : fault(n, "its output_shape does not have %d entries", rank);
+    for (int a = 0; a < rank; a++) {
+        lo[a] = dim(n, 0);
+        hi[a] = ingot_dim_sub(n->c, known ? given[a] : dim(n, declared[a]), dims[a]);
+    }
+    return ingot_pad(n->c, y, lo, hi);
 }
