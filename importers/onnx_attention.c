@@ -1,5 +1,5 @@
 /*
- * onnx_attention.c - ONNX Attention and RotaryEmbedding.
+ * onnx_attention.c - ONNX Attention, FlexAttention and RotaryEmbedding.
  *
  *     Y = softmax(cap(scale Q K^T) + bias) V      per head, [batch, heads, sequence, size]
  *
@@ -178,6 +178,49 @@ ingot_tensor *onnx_attention(Lowering *n)
     n->out[3] = stage[mode];
     ingot_tensor *y = ingot_matmul(n->c, stage[3], v);
     return ingot_rank(X) == 3 ? merge_heads(n, y) : y;
+}
+
+/* ---- FlexAttention ------------------------------------------------------------------------------------- */
+
+/* x through a subgraph attribute that keeps its shape; x itself if it is left out. NULL after an error. */
+static ingot_tensor *modified(Lowering *n, const char *name, ingot_tensor *x)
+{
+    Value *in, *out;
+    if (!attr_has(n, name))
+        return x;
+    const Onnx__GraphProto *g = attr_graph(n, name);
+    if (g && g->n_output != 1)
+        fault(n, "its attribute '%s' has %zu outputs, not 1", name, g->n_output);
+    in = value_tensor(n->c, x);
+    if (!g || n->failed || !subgraph(n, g, 1, &in, &out))
+        return NULL;
+    if (out->kind != VALUE_TENSOR || ingot_is_poison(out->tensor))
+        return NULL;
+    return as(n, out->tensor, ingot_dtype_of(x));
+}
+
+/* softmax(score_mod(scale Q K^T)) V, the probabilities through prob_mod. */
+ingot_tensor *onnx_flex_attention(Lowering *n)
+{
+    ingot_tensor *q = X, *k = n->in[1], *v = n->in[2];
+    ingot_dtype dtype = ingot_dtype_of(X), wide = dtype == INGOT_F64 ? INGOT_F64 : INGOT_F32;
+    int64_t size, times, precision = attr_int(n, "softmax_precision", 0);
+    if (ingot_rank(q) != 4 || ingot_rank(k) != 4 || ingot_rank(v) != 4)
+        return fault(n, "its inputs have to have rank 4");
+    if (precision > 0 && precision < 32 && !ingot_onnx_dtype((int32_t)precision, &wide))
+        return fault(n, "its softmax_precision is no element type");
+    if (!heads_fit(n, q, k, &times) || !ingot_dim_is_const(ingot_shape(q, 3), &size))
+        return n->failed ? ingot_poison(n->c) : unsupported(n, "its head size is not known when compiling");
+    double scale = attr_has(n, "scale") ? attr_float(n, "scale", 1) : 1 / sqrt((double)size);
+    ingot_tensor *root = like(n, q, sqrt(scale));
+    k = ingot_transpose(n->c, ingot_mul(n->c, repeat_heads(n, k, times), root), 2, 3);
+    ingot_tensor *scores = as(n, ingot_matmul(n->c, ingot_mul(n->c, q, root), k), wide);
+    scores = modified(n, "score_mod", scores);
+    ingot_tensor *p = scores ? modified(n, "prob_mod", ingot_softmax(n->c, scores, 3)) : NULL;
+    if (!p)
+        return ingot_poison(n->c);
+    v = as(n, repeat_heads(n, v, times), wide);
+    return as(n, ingot_matmul(n->c, p, v), ingot_dtype_of(n->in[2]));
 }
 
 /* ---- RotaryEmbedding ----------------------------------------------------------------------------------- */
