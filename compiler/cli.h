@@ -44,6 +44,7 @@ typedef struct {
     int64_t dims[INGOT_MAX_RANK];
     size_t count, bytes;
     void *data; /* dense; strings: char pointers */
+    bool raw;   /* numpy has no name for the type: it may be any of this width */
 } Value;
 
 /* By the name's end: .pb or .npy. Data lives in the arena. False after a message, *status says why. */

@@ -105,6 +105,7 @@ static bool npy_parse(Arena *a, FILE *f, const char *path, Value *v, ingot_statu
         const char *name = npy_type((ingot_dtype)d);
         known = d != INGOT_STRING && !strncmp(descr + 1, name, strlen(name)) && descr[1 + strlen(name)] == *descr;
         v->dtype = (ingot_dtype)d;
+        v->raw = known && name[1] == 'V';
         width = (size_t)dtype_info[d].bytes;
     }
     if (!known)

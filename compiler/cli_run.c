@@ -21,6 +21,7 @@ typedef struct {
     int nin, nout;
     Value *in, *out;
     const char **out_name;
+    ingot_dtype *out_dtype;
     bool *bound;
     bool npy;           /* inputs were .npy */
     const char *entry;  /* folder of the cache */
@@ -61,10 +62,18 @@ static bool random_input(Session *s, const Model *m, int i, ingot_status *status
     return true;
 }
 
+/* A type that numpy has no name for is the declared one. */
+static void name_type(Value *v, ingot_dtype declared)
+{
+    if (v->raw && dtype_info[v->dtype].bytes == dtype_info[declared].bytes)
+        v->dtype = declared;
+}
+
 static bool check_value(const Session *s, const Model *m, int i, ingot_status *status)
 {
     const ingot_onnx_io *io = ingot_onnx_input(m->onnx, i);
-    const Value *v = &s->in[i];
+    Value *v = &s->in[i];
+    name_type(v, io->dtype);
     bool good = v->dtype == io->dtype && (io->rank < 0 || io->rank == v->rank);
     for (int a = 0; a < io->rank && good; a++)
         good = io->dims[a] < 0 || io->dims[a] == v->dims[a];
@@ -84,8 +93,15 @@ static ingot_status read_inputs(Session *s, const Model *m, bool may_invent)
     s->out = NEWN(s->a, Value, s->nout + 1);
     s->out_name = NEWN(s->a, const char *, s->nout + 1);
     s->bound = NEWN(s->a, bool, s->nin + 1);
-    for (int i = 0; i < s->nout; i++)
+    s->out_dtype = NEWN(s->a, ingot_dtype, s->nout + 1);
+    for (int i = 0; i < s->nout; i++) {
         s->out_name[i] = arena_strdup(s->a, ingot_onnx_output(m->onnx, i)->name);
+        s->out_dtype[i] = ingot_onnx_output(m->onnx, i)->dtype;
+    }
+    for (int i = 0; i < s->nin; i++)
+        if (ingot_onnx_input(m->onnx, i)->kind != INGOT_ONNX_TENSOR)
+            return complain(INGOT_UNSUPPORTED, "%s: input '%s' is no tensor, which is not supported", s->o->model,
+                            ingot_onnx_input(m->onnx, i)->name);
     bool given = s->o->data || s->o->ninput;
     struct stat st;
     if (s->o->data && (stat(s->o->data, &st) || !S_ISDIR(st.st_mode)))
@@ -381,8 +397,10 @@ static ingot_status run_program(Session *s)
     if (code)
         return driver_failed(s, code);
     ingot_status status = INGOT_OK;
-    for (int i = 0; i < s->nout && status == INGOT_OK; i++)
+    for (int i = 0; i < s->nout && status == INGOT_OK; i++) {
         value_read(s->a, arena_printf(s->a, "%s/out/output_%d.npy", s->work, i), &s->out[i], &status);
+        name_type(&s->out[i], s->out_dtype[i]);
+    }
     return status;
 }
 
