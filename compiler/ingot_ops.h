@@ -103,4 +103,78 @@ ingot_tensor *ingot_nms(ingot_context *, ingot_tensor *boxes, ingot_tensor *scor
 ingot_tensor *ingot_det(ingot_context *, ingot_tensor *); /* [..., n, n] -> [...] */
 void ingot_topk(ingot_context *, ingot_tensor *, ingot_dim *k, int axis, bool largest, ingot_tensor *out[2]);
 
+/* ---- gathers, scatters, coordinates ----------------------------------------------------------- */
+
+/* GatherElements, ScatterElements: index has x's rank; negative indices wrap. */
+ingot_tensor *ingot_gather_elements(ingot_context *, ingot_tensor *x, ingot_tensor *index, int axis);
+ingot_tensor *ingot_scatter_elements(ingot_context *, ingot_update_op, ingot_tensor *x, ingot_tensor *index,
+                                     ingot_tensor *v, int axis);
+/* GatherND, ScatterND: index [..., k] holds tuples that address k axes of x after `batch` ones. */
+ingot_tensor *ingot_gather_nd(ingot_context *, ingot_tensor *x, ingot_tensor *index, int batch);
+ingot_tensor *ingot_scatter_nd(ingot_context *, ingot_update_op, ingot_tensor *x, ingot_tensor *index,
+                               ingot_tensor *v);
+/* A new axis of size depth with `on` at the index and `off` elsewhere (scalars of one dtype). */
+ingot_tensor *ingot_one_hot(ingot_context *, ingot_tensor *index, ingot_dim *depth, int axis,
+                            ingot_tensor *off, ingot_tensor *on);
+/* The triangle of the last two axes on and above (or below) the k-th diagonal. */
+ingot_tensor *ingot_trilu(ingot_context *, ingot_tensor *x, ingot_dim *k, bool upper);
+ingot_tensor *ingot_range(ingot_context *, ingot_dim *n, ingot_tensor *start, ingot_tensor *step);
+/* Running sums or products (INGOT_REDUCE_ADD, _MUL). exclusive: without the element itself. */
+ingot_tensor *ingot_cumulate(ingot_context *, ingot_reduce_op, ingot_tensor *x, int axis, bool exclusive,
+                             bool reverse);
+ingot_tensor *ingot_cumsum(ingot_context *, ingot_tensor *x, int axis, bool exclusive, bool reverse);
+/* [N, C, H, W]: blocks of channels to blocks of pixels and back; crd: channel-major order. */
+ingot_tensor *ingot_depth_to_space(ingot_context *, ingot_tensor *x, int64_t block, bool crd);
+ingot_tensor *ingot_space_to_depth(ingot_context *, ingot_tensor *x, int64_t block);
+
+/* ---- attention, recurrences, resizing ---------------------------------------------------------- */
+
+/* softmax(q k^T scale + mask) v; q [batch, heads, s, size], k and v [batch, kv_heads, t, size], heads a
+ * multiple of kv_heads.  mask (or NULL) broadcasts to [batch, heads, s, t]: bool (true: seen) or numbers
+ * to add.  scale 0: 1 / sqrt(size).  causal: query i sees keys up to i + t - s. */
+ingot_tensor *ingot_attention(ingot_context *, ingot_tensor *q, ingot_tensor *k, ingot_tensor *v,
+                              ingot_tensor *mask, double scale, bool causal);
+/* Rotary embedding of the last axis by cos, sin [..., R/2], broadcast; pairs (i, i + R/2) or (2i, 2i + 1). */
+ingot_tensor *ingot_rotary(ingot_context *, ingot_tensor *x, ingot_tensor *cos, ingot_tensor *sin,
+                           bool interleaved);
+/* Recurrent layers, x [length, batch, input], w [gates * hidden, input], r [gates * hidden, hidden], b and
+ * rb [gates * hidden] or NULL, h0 and c0 [batch, hidden] or NULL for zeros.  order: the gates' letters in
+ * the order of the rows, "iofc" or "ifgo"; "zrh" or "rzn".  out: all states [length, batch, hidden], the
+ * last state, and (LSTM) the last cell. reverse: from the last step to the first. */
+void ingot_lstm(ingot_context *, ingot_tensor *x, ingot_tensor *w, ingot_tensor *r, ingot_tensor *b,
+                ingot_tensor *h0, ingot_tensor *c0, const char *order, bool reverse, ingot_tensor *out[3]);
+/* reset_after: the reset gate multiplies h r^T + rb (PyTorch; ONNX linear_before_reset), else h. */
+void ingot_gru(ingot_context *, ingot_tensor *x, ingot_tensor *w, ingot_tensor *r, ingot_tensor *b,
+               ingot_tensor *rb, ingot_tensor *h0, const char *order, bool reset_after, bool reverse,
+               ingot_tensor *out[2]);
+void ingot_rnn(ingot_context *, ingot_tensor *x, ingot_tensor *w, ingot_tensor *r, ingot_tensor *b,
+               ingot_tensor *h0, bool relu, bool reverse, ingot_tensor *out[2]);
+
+/* Interpolation along one axis; the names are those of ONNX Resize. */
+typedef enum { INGOT_RESIZE_NEAREST, INGOT_RESIZE_LINEAR, INGOT_RESIZE_CUBIC } ingot_resize_mode;
+typedef enum {
+    INGOT_COORDS_HALF_PIXEL,
+    INGOT_COORDS_HALF_PIXEL_SYMMETRIC,
+    INGOT_COORDS_PYTORCH_HALF_PIXEL,
+    INGOT_COORDS_ALIGN_CORNERS,
+    INGOT_COORDS_ASYMMETRIC
+} ingot_resize_coords;
+typedef enum {
+    INGOT_NEAREST_PREFER_FLOOR,
+    INGOT_NEAREST_PREFER_CEIL,
+    INGOT_NEAREST_FLOOR,
+    INGOT_NEAREST_CEIL
+} ingot_resize_nearest;
+typedef struct {
+    int64_t size;    /* new number of elements */
+    double scale;    /* 0: size / old size */
+    ingot_resize_mode mode;
+    ingot_resize_coords coords;
+    ingot_resize_nearest nearest;
+    double cubic_a;  /* ONNX and PyTorch: -0.75; Catmull-Rom: -0.5 */
+    bool antialias;  /* widen the filter when shrinking */
+    bool exclude_outside; /* taps outside weigh nothing; else the edge is repeated */
+} ingot_resize_axis;
+ingot_tensor *ingot_resize(ingot_context *, ingot_tensor *x, int axis, const ingot_resize_axis *);
+
 #endif
