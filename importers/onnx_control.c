@@ -266,6 +266,28 @@ static ingot_tensor *loop_unroll(Lowering *n, LoopNode *l)
     return give(n, n_out - 1, out + 1);
 }
 
+/* Whether the body has operators that want to know integers, not tensors. */
+static bool slices(const Onnx__GraphProto *g)
+{
+    static const char *const names[] = {"Slice", "Range", "Split", "Tile", "Expand"};
+    for (size_t i = 0; i < g->n_node; i++)
+        for (int k = 0; k < COUNT(names); k++)
+            if (strcmp(g->node[i]->op_type, names[k]) == 0)
+                return true;
+    return false;
+}
+
+/* The number of the iteration. As a dim it can be the bound of a slice, at the price of a step that
+ * reads it. */
+static ingot_tensor *loop_counter(Lowering *n, const LoopNode *l, ingot_region *r)
+{
+    ingot_tensor *i = ingot_region_param(n->c, r, INGOT_I64, 0, NULL);
+    int64_t most = l->trip ? ingot_dim_hi(l->trip) - 1 : INT32_MAX;
+    if (!slices(l->body) || most < 0)
+        return i;
+    return ingot_from_dim(n->c, ingot_read_dim(n->c, i, "i", 0, most));
+}
+
 /* A region if every carried value keeps its structure and types, else unrolled. */
 static ingot_tensor *loop_region(Lowering *n, LoopNode *l)
 {
@@ -278,7 +300,7 @@ static ingot_tensor *loop_region(Lowering *n, LoopNode *l)
     all_leaves(l->n_carried, l->carried, carried);
 
     ingot_region *r = ingot_region_begin(n->c);
-    in[0] = value_tensor(n->c, ingot_region_param(n->c, r, INGOT_I64, 0, NULL));
+    in[0] = value_tensor(n->c, loop_counter(n, l, r));
     in[1] = value_tensor(n->c, ingot_region_param(n->c, r, INGOT_BOOL, 0, NULL));
     for (int i = 0; i < leaves; i++)
         param[i] = ingot_region_param_like(n->c, r, carried[i]);

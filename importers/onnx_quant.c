@@ -111,8 +111,8 @@ ingot_tensor *onnx_quantize_linear(Lowering *n)
 {
     ingot_tensor *zero = input(n, 2), *scale = n->in[1];
     ingot_dtype to, narrow = ingot_dtype_of(scale), precision;
-    if (narrow != INGOT_F16 && narrow != INGOT_BF16 && narrow != INGOT_F64)
-        narrow = INGOT_F32;
+    if (n->version < 23 || (narrow != INGOT_F16 && narrow != INGOT_BF16))
+        narrow = INGOT_F32; /* before opset 23 nothing is said about the division's precision */
     if (!dtype_attr(n, "output_dtype", zero ? ingot_dtype_of(zero) : INGOT_U8, &to) ||
         !dtype_attr(n, "precision", narrow, &precision))
         return ingot_poison(n->c);

@@ -94,13 +94,10 @@ static bool same_name(const char *given, const char *lower)
     return *given == *lower;
 }
 
-/* max(-clip, min(x, clip)), then the function. */
-static ingot_tensor *apply(const Rnn *s, const Act *act, ingot_tensor *x)
+static ingot_tensor *activate(const Rnn *s, const Act *act, ingot_tensor *x)
 {
     ingot_context *c = s->n->c;
     double a = act->alpha, b = act->beta;
-    if (s->clip > 0)
-        x = ingot_clamp(c, x, -s->clip, s->clip);
     ingot_tensor *zero = ingot_like(c, x, 0);
     switch (act->kind) {
     case RELU: return ingot_relu(c, x);
@@ -118,6 +115,14 @@ static ingot_tensor *apply(const Rnn *s, const Act *act, ingot_tensor *x)
     case SOFTSIGN: return ingot_div(c, x, ingot_add_c(c, ingot_abs(c, x), 1));
     default: return ingot_softplus(c, x);
     }
+}
+
+/* max(-clip, min(x, clip)), then the function. */
+static ingot_tensor *apply(const Rnn *s, const Act *act, ingot_tensor *x)
+{
+    if (s->clip > 0)
+        x = ingot_clamp(s->n->c, x, -s->clip, s->clip);
+    return activate(s, act, x);
 }
 
 /* The lists activation_alpha and activation_beta have entries only for functions that take one. */
@@ -237,7 +242,7 @@ static void lstm_step(const Cell *k, ingot_tensor *xw, ingot_tensor *const *stat
     ingot_tensor *candidate = apply(s, &k->act[1], gate[3]);
     next[1] = ingot_add(ctx, ingot_mul(ctx, f, c), ingot_mul(ctx, i, candidate));
     ingot_tensor *o = apply(s, &k->act[0], peep(k, gate[1], next[1], 1));
-    next[0] = ingot_mul(ctx, o, apply(s, &k->act[2], next[1]));
+    next[0] = ingot_mul(ctx, o, activate(s, &k->act[2], next[1])); /* clip is for gates */
 }
 
 /* ---- one direction --------------------------------------------------------------------------- */

@@ -66,7 +66,7 @@ static bool tfidf_read(Lowering *n, TfIdf *t)
         return false;
     }
     if (n->failed || t->n_counts < 0 || t->n_indexes < 1 || t->least < 1 || t->most < t->least ||
-        t->skips < 0 || ingot_rank(X) < 1 || ingot_rank(X) > 2) {
+        t->skips < 0 || t->skips > ONNX_MAX_LIST || ingot_rank(X) < 1 || ingot_rank(X) > 2) {
         fault(n, "its attributes or the rank of its input do not fit");
         return false;
     }

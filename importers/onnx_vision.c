@@ -22,7 +22,7 @@ static ingot_tensor *i64(Lowering *n, int64_t v)
 
 /* ---- Col2Im ---------------------------------------------------------------------------------- */
 
-enum { MAX_IMAGE_RANK = 6, MAX_BLOCKS = 16 };
+enum { MAX_IMAGE_RANK = 6, MAX_BLOCKS = 16, MAX_BLOCK_SIZE = 1024 };
 
 typedef struct {
     int rank;
@@ -38,6 +38,15 @@ static int64_t places(const Col2Im *s, int i)
 {
     int64_t room = s->image[i] + s->lo[i] + s->hi[i] - s->dilation[i] * (s->block[i] - 1) - 1;
     return room < 0 ? 0 : room / s->stride[i] + 1;
+}
+
+/* Whether as many blocks as the input has fit the image. */
+static bool columns_fit(const Col2Im *s)
+{
+    int64_t columns = 1;
+    for (int i = 0; i < s->rank && columns <= s->columns; i++)
+        columns *= places(s, i);
+    return columns == s->columns;
 }
 
 /* The sum of what blocks put on pixel o: of element k of the block at place
@@ -79,7 +88,6 @@ static ingot_tensor *col2im(Lowering *n, const Col2Im *s)
 /* All shapes of a block of `size` elements, from axis i on, that fit the number of columns. */
 static void find_blocks(Col2Im *s, int i, int64_t size)
 {
-    int64_t columns = 1;
     if (i < s->rank) {
         for (int64_t k = 1; k <= size; k++)
             if (size % k == 0) {
@@ -88,9 +96,7 @@ static void find_blocks(Col2Im *s, int i, int64_t size)
             }
         return;
     }
-    for (int a = 0; a < s->rank; a++)
-        columns *= places(s, a);
-    if (size != 1 || columns != s->columns)
+    if (size != 1 || !columns_fit(s))
         return;
     if (s->n_found < MAX_BLOCKS)
         memcpy(s->found[s->n_found], s->block, sizeof s->block);
@@ -101,7 +107,8 @@ static void find_blocks(Col2Im *s, int i, int64_t size)
 static ingot_tensor *col2im_any(Lowering *n, Col2Im *s, int64_t size)
 {
     ingot_tensor *y = NULL, *block = as(n, n->in[2], INGOT_I64);
-    find_blocks(s, 0, size);
+    if (size <= MAX_BLOCK_SIZE)
+        find_blocks(s, 0, size);
     if (s->n_found == 0 || s->n_found > MAX_BLOCKS)
         return unsupported(n,
                            "its block_shape is not known when compiling; --bind gives '%s' a value",
@@ -152,6 +159,9 @@ ingot_tensor *onnx_col2im(Lowering *n)
         return unsupported(n,
                            "its image_shape or the shape of its input is not known when compiling");
     memcpy(s.image, v, (size_t)s.rank * sizeof *v);
+    for (int i = 0; i < s.rank; i++)
+        if (v[i] < 0 || v[i] > INT32_MAX)
+            return fault(n, "its image_shape has the entry %lld", (long long)v[i]);
     if (!col2im_list(n, "strides", s.rank, 1, 1, s.stride) ||
         !col2im_list(n, "dilations", s.rank, 1, 1, s.dilation) ||
         !col2im_list(n, "pads", 2 * s.rank, 0, 0, pads))
@@ -166,13 +176,12 @@ ingot_tensor *onnx_col2im(Lowering *n)
     if (blocks < 0 && ints_in(n, 2, &v) < 0)
         return ingot_poison(n->c);
     for (int i = 0; i < blocks && i < s.rank; i++) {
-        s.block[i] = v[i] < 1 ? 1 : v[i];
+        if (v[i] < 1 || v[i] > INT32_MAX)
+            return fault(n, "its block_shape has the entry %lld", (long long)v[i]);
+        s.block[i] = v[i];
         size = size > rows ? size : size * s.block[i];
     }
-    int64_t columns = 1;
-    for (int i = 0; blocks == s.rank && i < s.rank; i++)
-        columns *= places(&s, i);
-    if (blocks != s.rank || rows % size || columns != s.columns)
+    if (blocks != s.rank || rows % size || !columns_fit(&s))
         return fault(n, "its block_shape and image_shape do not fit its input");
     s.channels = rows / size;
     return col2im(n, &s);
@@ -182,7 +191,7 @@ ingot_tensor *onnx_col2im(Lowering *n)
 
 /* The four pixels around a place and their weights; index: [.., y, x] of the pixels. */
 typedef struct {
-    ingot_tensor *weight[4], *y[4], *x[4], *inside[4];
+    ingot_tensor *weight[4], *y[4], *x[4];
 } Corners;
 
 /* floor(at) and at - floor(at) */
@@ -273,17 +282,17 @@ static ingot_tensor *roi_spread(Lowering *n, ingot_tensor *x, int axis)
     return ingot_reshape(n->c, x, 6, dims);
 }
 
-/* Clamps a place to the image; *ok is cleared for places more than a pixel outside, and for the
- * samples that a region does not have. */
-static ingot_tensor *roi_clamp(Lowering *n, const RoiAxis *a, int axis, ingot_tensor **ok)
+/* Samples clamped to the image. ok: at most a pixel outside; has: the region has the sample. */
+static ingot_tensor *roi_clamp(Lowering *n, const RoiAxis *a, int axis, ingot_tensor **ok,
+                               ingot_tensor **has)
 {
     ingot_tensor *at = roi_places(n, a), *size = ingot_from_dim(n->c, ingot_shape(X, 2 + axis));
     ingot_dim *dims[3] = {ingot_shape(at, 0), ingot_shape(at, 1), ingot_shape(at, 2)};
     size = as(n, size, ingot_dtype_of(at));
     *ok = ingot_and(n->c, ingot_ge(n->c, at, like(n, at, -1)), ingot_le(n->c, at, size));
     ingot_tensor *i = as(n, ingot_iota(n->c, 3, dims, 2), ingot_dtype_of(at));
-    *ok = ingot_and(n->c, *ok, ingot_lt(n->c, i, a->samples));
     *ok = roi_spread(n, *ok, axis);
+    *has = roi_spread(n, ingot_lt(n->c, i, a->samples), axis);
     at = ingot_min(n->c, ingot_max_c(n->c, at, 0), ingot_add_c(n->c, size, -1));
     return roi_spread(n, at, axis);
 }
@@ -303,9 +312,9 @@ ingot_tensor *onnx_roi_align(Lowering *n)
     RoiAxis h = roi_axis(n, 0, height, half_pixel), w = roi_axis(n, 1, width, half_pixel);
     if (ingot_is_poison(h.bin) || ingot_is_poison(w.bin))
         return ingot_poison(n->c);
-    ingot_tensor *ok_y, *ok_x, *at_y = roi_clamp(n, &h, 0, &ok_y),
-                               *at_x = roi_clamp(n, &w, 1, &ok_x);
-    ingot_tensor *ok = ingot_and(n->c, ok_y, ok_x), *x = widen(n, X), *y = NULL;
+    ingot_tensor *ok[2], *has[2], *x = widen(n, X), *y = NULL;
+    ingot_tensor *at_y = roi_clamp(n, &h, 0, &ok[0], &has[0]);
+    ingot_tensor *at_x = roi_clamp(n, &w, 1, &ok[1], &has[1]);
     Corners c = corners(n, at_y, at_x);
     ingot_tensor *index[4] = {align_axis(n, as(n, n->in[2], INGOT_I64), 0, 6), NULL, NULL, NULL};
     ingot_dim *channels = ingot_shape(X, 1);
@@ -317,13 +326,16 @@ ingot_tensor *onnx_roi_align(Lowering *n)
             ingot_mul(n->c, as(n, c.weight[i], ingot_dtype_of(x)), ingot_gather(n->c, x, index));
         y = !y ? v : max ? ingot_max(n->c, y, v) : ingot_add(n->c, y, v);
     }
-    y = ingot_where(n->c, ok, y, like(n, y, 0));
-    if (max)
-        return as(n, ingot_reduce(n->c, INGOT_REDUCE_MAX, y, 3u << 4, false), ingot_dtype_of(X));
-    ingot_tensor *samples = ingot_max_c(n->c, ingot_mul(n->c, h.samples, w.samples), 1);
+    y = ingot_where(n->c, ingot_and(n->c, ok[0], ok[1]), y, like(n, y, 0));
+    y = ingot_where(n->c, ingot_and(n->c, has[0], has[1]), y, like(n, y, max ? -INFINITY : 0));
+    y = ingot_reduce(n->c, max ? INGOT_REDUCE_MAX : INGOT_REDUCE_ADD, y, 3u << 4, false);
+    ingot_tensor *samples = as(n, ingot_mul(n->c, h.samples, w.samples), ingot_dtype_of(y));
     if (ingot_rank(samples))
         samples = ingot_unsqueeze(n->c, samples, 3);
-    y = ingot_div(n->c, ingot_sum(n->c, y, 3u << 4, false), as(n, samples, ingot_dtype_of(y)));
+    if (max)
+        y = ingot_where(n->c, ingot_gt(n->c, samples, like(n, samples, 0)), y, like(n, y, 0));
+    else
+        y = ingot_div(n->c, y, ingot_max_c(n->c, samples, 1));
     return as(n, y, ingot_dtype_of(X));
 }
 
