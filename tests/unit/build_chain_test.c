@@ -112,7 +112,7 @@ static ingot_tensor *step_permute(Array *a, ingot_tensor *x)
         b.dim[i] = a->dim[perm[i]];
     allocate(&b);
     for (int64_t i = 0; i < numel(&b); i++) {
-        int64_t at[MAX_RANK], from[MAX_RANK];
+        int64_t at[MAX_RANK] = {0}, from[MAX_RANK] = {0};
         unflatten(&b, i, at);
         for (int k = 0; k < a->rank; k++)
             from[perm[k]] = at[k];
@@ -137,7 +137,7 @@ static ingot_tensor *step_pad(Array *a, ingot_tensor *x)
         return x;
     allocate(&b);
     for (int64_t i = 0; i < numel(&b); i++) {
-        int64_t at[MAX_RANK];
+        int64_t at[MAX_RANK] = {0};
         unflatten(&b, i, at);
         bool inside = true;
         for (int k = 0; k < a->rank; k++) {
@@ -160,7 +160,7 @@ static ingot_tensor *step_slice(Array *a, ingot_tensor *x)
     b.dim[axis] = pick(1, most);
     allocate(&b);
     for (int64_t i = 0; i < numel(&b); i++) {
-        int64_t at[MAX_RANK];
+        int64_t at[MAX_RANK] = {0};
         unflatten(&b, i, at);
         at[axis] = begin + at[axis] * step;
         b.v[i] = a->v[flatten(a, at)];
@@ -175,7 +175,7 @@ static ingot_tensor *step_flip(Array *a, ingot_tensor *x)
     Array b = *a;
     allocate(&b);
     for (int64_t i = 0; i < numel(&b); i++) {
-        int64_t at[MAX_RANK];
+        int64_t at[MAX_RANK] = {0};
         unflatten(&b, i, at);
         for (int k = 0; k < a->rank; k++)
             at[k] = axes >> k & 1 ? a->dim[k] - 1 - at[k] : at[k];
@@ -198,7 +198,7 @@ static ingot_tensor *step_tile(Array *a, ingot_tensor *x)
         return x;
     allocate(&b);
     for (int64_t i = 0; i < numel(&b); i++) {
-        int64_t at[MAX_RANK];
+        int64_t at[MAX_RANK] = {0};
         unflatten(&b, i, at);
         for (int k = 0; k < a->rank; k++)
             at[k] %= a->dim[k];
@@ -218,7 +218,7 @@ static ingot_tensor *step_concat(Array *a, ingot_tensor *x)
         return x;
     allocate(&b);
     for (int64_t i = 0; i < numel(&b); i++) {
-        int64_t at[MAX_RANK];
+        int64_t at[MAX_RANK] = {0};
         unflatten(&b, i, at);
         bool second = at[axis] >= a->dim[axis];
         at[axis] -= second ? a->dim[axis] : 0;
@@ -238,7 +238,7 @@ static ingot_tensor *step_take(Array *a, ingot_tensor *x)
         index[i] = pick(-a->dim[axis], a->dim[axis] - 1);
     allocate(&b);
     for (int64_t i = 0; i < numel(&b); i++) {
-        int64_t at[MAX_RANK];
+        int64_t at[MAX_RANK] = {0};
         unflatten(&b, i, at);
         at[axis] = index[at[axis]] + (index[at[axis]] < 0 ? a->dim[axis] : 0);
         b.v[i] = a->v[flatten(a, at)];
@@ -259,7 +259,7 @@ static ingot_tensor *step_window(Array *a, ingot_tensor *x)
     b.dim[b.rank++] = k;
     allocate(&b);
     for (int64_t i = 0; i < numel(&b); i++) {
-        int64_t at[MAX_RANK];
+        int64_t at[MAX_RANK] = {0};
         unflatten(&b, i, at);
         at[axis] = at[axis] * stride + at[a->rank] * dilation;
         b.v[i] = a->v[flatten(a, at)];
@@ -280,7 +280,7 @@ static ingot_tensor *step_reduce(Array *a, ingot_tensor *x)
     for (int64_t i = 0; i < numel(&b); i++)
         b.v[i] = max ? INT64_MIN : 0;
     for (int64_t i = 0; i < numel(a); i++) {
-        int64_t at[MAX_RANK];
+        int64_t at[MAX_RANK] = {0};
         unflatten(a, i, at);
         for (int k = 0; k < a->rank; k++)
             at[k] = axes >> k & 1 ? 0 : at[k];
@@ -304,7 +304,7 @@ static ingot_tensor *step_add(Array *a, ingot_tensor *x)
     Array b = *a;
     allocate(&b);
     for (int64_t i = 0; i < numel(a); i++) {
-        int64_t at[MAX_RANK];
+        int64_t at[MAX_RANK] = {0};
         unflatten(a, i, at);
         b.v[i] = (int64_t)((uint64_t)a->v[i] + (uint64_t)at[axis]);
     }
