@@ -135,31 +135,15 @@ static bool fits(ingot_dtype t, Node *e)
     int64_t lo, hi;
     switch (t) {
     case INGOT_I64:
-    case INGOT_INDEX:
-        return true;
-    case INGOT_I32:
-        lo = INT32_MIN, hi = INT32_MAX;
-        break;
-    case INGOT_U32:
-        lo = 0, hi = UINT32_MAX;
-        break;
-    case INGOT_U64:
-        lo = 0, hi = INT64_MAX;
-        break;
-    case INGOT_I16:
-        lo = INT16_MIN, hi = INT16_MAX;
-        break;
-    case INGOT_U16:
-        lo = 0, hi = UINT16_MAX;
-        break;
-    case INGOT_I8:
-        lo = INT8_MIN, hi = INT8_MAX;
-        break;
-    case INGOT_U8:
-        lo = 0, hi = UINT8_MAX;
-        break;
-    default:
-        return false;
+    case INGOT_INDEX: return true;
+    case INGOT_I32: lo = INT32_MIN, hi = INT32_MAX; break;
+    case INGOT_U32: lo = 0, hi = UINT32_MAX; break;
+    case INGOT_U64: lo = 0, hi = INT64_MAX; break;
+    case INGOT_I16: lo = INT16_MIN, hi = INT16_MAX; break;
+    case INGOT_U16: lo = 0, hi = UINT16_MAX; break;
+    case INGOT_I8: lo = INT8_MIN, hi = INT8_MAX; break;
+    case INGOT_U8: lo = 0, hi = UINT8_MAX; break;
+    default: return false;
     }
     return e->lo >= lo && e->hi <= hi;
 }
@@ -168,70 +152,50 @@ static Node *int_alu(Context *c, Node *n, Node *const *x)
 {
     Node *a = x[0], *b = n->nsrc > 1 ? x[1] : NULL;
     switch (n->op) {
-    case OP_NEG:
-        return idx_sub(c, idx(c, 0), a);
-    case OP_ABS:
-        return a->lo >= 0 ? a : idx_max(c, a, idx_sub(c, idx(c, 0), a));
-    case OP_SIGN:
-        return idx_max(c, idx_min(c, a, idx(c, 1)), idx(c, -1));
+    case OP_NEG: return idx_sub(c, idx(c, 0), a);
+    case OP_ABS: return a->lo >= 0 ? a : idx_max(c, a, idx_sub(c, idx(c, 0), a));
+    case OP_SIGN: return idx_max(c, idx_min(c, a, idx(c, 1)), idx(c, -1));
     case OP_FLOOR:
     case OP_CEIL:
     case OP_TRUNC:
-    case OP_ROUND:
-        return a;
-    case OP_ADD:
-        return idx_add(c, a, b);
-    case OP_SUB:
-        return idx_sub(c, a, b);
-    case OP_MUL:
-        return idx_mul(c, a, b);
+    case OP_ROUND: return a;
+    case OP_ADD: return idx_add(c, a, b);
+    case OP_SUB: return idx_sub(c, a, b);
+    case OP_MUL: return idx_mul(c, a, b);
     case OP_DIV: /* truncates: floor where neither is negative */
         return a->lo >= 0 && b->lo > 0 ? idx_div(c, a, b) : NULL;
-    case OP_FLOORDIV:
-        return b->lo > 0 ? idx_div(c, a, b) : NULL;
-    case OP_MOD:
-        return b->lo > 0 ? idx_mod(c, a, b) : NULL;
-    case OP_FMOD:
-        return a->lo >= 0 && b->lo > 0 ? idx_mod(c, a, b) : NULL;
-    case OP_MAX:
-        return idx_max(c, a, b);
-    case OP_MIN:
-        return idx_min(c, a, b);
-    case OP_EQ:
-        return idx_eq(c, a, b);
-    case OP_NE:
-        return bool_not(c, idx_eq(c, a, b));
-    case OP_LT:
-        return idx_lt(c, a, b);
-    case OP_LE:
-        return idx_le(c, a, b);
-    case OP_MULACC:
-        return idx_add(c, idx_mul(c, a, b), x[2]);
-    default:
-        return NULL;
+    case OP_FLOORDIV: return b->lo > 0 ? idx_div(c, a, b) : NULL;
+    case OP_MOD: return b->lo > 0 ? idx_mod(c, a, b) : NULL;
+    case OP_FMOD: return a->lo >= 0 && b->lo > 0 ? idx_mod(c, a, b) : NULL;
+    case OP_MAX: return idx_max(c, a, b);
+    case OP_MIN: return idx_min(c, a, b);
+    case OP_EQ: return idx_eq(c, a, b);
+    case OP_NE: return bool_not(c, idx_eq(c, a, b));
+    case OP_LT: return idx_lt(c, a, b);
+    case OP_LE: return idx_le(c, a, b);
+    case OP_MULACC: return idx_add(c, idx_mul(c, a, b), x[2]);
+    default: return NULL;
     }
 }
 
 static Node *bool_alu(Context *c, Node *n, Node *const *x)
 {
     switch (n->op) {
-    case OP_NOT:
-        return bool_not(c, x[0]);
+    case OP_NOT: return bool_not(c, x[0]);
     case OP_AND:
     case OP_MIN:
-    case OP_MUL:
-        return bool_and(c, x[0], x[1]);
+    case OP_MUL: return bool_and(c, x[0], x[1]);
     case OP_OR:
     case OP_MAX:
-    case OP_ADD:
-        return bool_or(c, x[0], x[1]);
+    case OP_ADD: return bool_or(c, x[0], x[1]);
     case OP_XOR:
     case OP_NE:
-        return bool_or(c, bool_and(c, x[0], bool_not(c, x[1])), bool_and(c, bool_not(c, x[0]), x[1]));
+        return bool_or(c, bool_and(c, x[0], bool_not(c, x[1])),
+                       bool_and(c, bool_not(c, x[0]), x[1]));
     case OP_EQ:
-        return bool_or(c, bool_and(c, x[0], x[1]), bool_and(c, bool_not(c, x[0]), bool_not(c, x[1])));
-    default:
-        return NULL;
+        return bool_or(c, bool_and(c, x[0], x[1]),
+                       bool_and(c, bool_not(c, x[0]), bool_not(c, x[1])));
+    default: return NULL;
     }
 }
 
@@ -331,7 +295,7 @@ static Node *combine(Context *c, Op op, ingot_dtype t, Node *a, Node *b)
 {
     Node *x[2] = {a, b}, *r = NULL;
     if (t == INGOT_BOOL)
-        r = op == OP_AND || op == OP_MIN || op == OP_MUL ? bool_and(c, a, b)
+        r = op == OP_AND || op == OP_MIN || op == OP_MUL  ? bool_and(c, a, b)
             : op == OP_OR || op == OP_MAX || op == OP_ADD ? bool_or(c, a, b)
                                                           : NULL;
     else if (op == OP_ADD)
@@ -385,7 +349,8 @@ static Node *update_element(Search *s, Node *n, const int64_t *d, int64_t at)
     Context *c = s->c;
     static const Op ops[] = {OP_CAST, OP_ADD, OP_MUL, OP_MAX, OP_MIN};
     int64_t vd[INGOT_MAX_RANK], count, x[INGOT_MAX_RANK];
-    if (!known_dims(n->src[1], vd, &count) || count > MAX_FOLLOW || (!dtype_is_int(n->dtype) && n->arg.i != INGOT_SET))
+    if (!known_dims(n->src[1], vd, &count) || count > MAX_FOLLOW ||
+        (!dtype_is_int(n->dtype) && n->arg.i != INGOT_SET))
         return c->poison;
     Node *r = need(s, n->src[0], at);
     bool missing = !r;
@@ -415,14 +380,16 @@ static Node *update_element(Search *s, Node *n, const int64_t *d, int64_t at)
 /* A constant that cannot be followed element by element: the interpreter evaluates all of it. */
 static Node *evaluate(Search *s, Node *n, int64_t numel, int64_t at)
 {
-    if (n->op == OP_POISON || numel > MAX_FOLLOW || dtype_info[n->dtype].kind == 's' || !ingot_is_const(n))
+    if (n->op == OP_POISON || numel > MAX_FOLLOW || dtype_info[n->dtype].kind == 's' ||
+        !ingot_is_const(n))
         return s->c->poison;
     Interp *ip = interp_new(s->c);
     const uint8_t *data = interp_eval(ip, n, NULL);
     for (int64_t i = 0; data && i < numel; i++)
-        map_put(&s->c->memo, memo_key(n, i),
-                (void *)(uintptr_t)element_from(s->c, (ingot_dtype)n->dtype,
-                                                data + (size_t)i * elem_bytes((ingot_dtype)n->dtype)));
+        map_put(
+            &s->c->memo, memo_key(n, i),
+            (void *)(uintptr_t)element_from(s->c, (ingot_dtype)n->dtype,
+                                            data + (size_t)i * elem_bytes((ingot_dtype)n->dtype)));
     interp_free(ip);
     Node *e = map_get(&s->c->memo, memo_key(n, at));
     return e ? e : s->c->poison;
@@ -457,20 +424,16 @@ static Node *element(Search *s, Node *n, int64_t at)
         return c->poison;
     switch (n->op) {
     case OP_RESHAPE:
-    case OP_KEEP:
-        return need(s, src, at);
-    case OP_PAD:
-        return pad_element(s, n, sd, x);
-    case OP_GATHER:
-        return gather_element(s, n, sd, at);
+    case OP_KEEP: return need(s, src, at);
+    case OP_PAD: return pad_element(s, n, sd, x);
+    case OP_GATHER: return gather_element(s, n, sd, at);
     case OP_REDUCE:
         r = reduce_element(s, n, sd, x);
         return r == c->poison ? evaluate(s, n, numel, at) : r;
     case OP_UPDATE:
         r = update_element(s, n, d, at);
         return r == c->poison ? evaluate(s, n, numel, at) : r;
-    default:
-        break;
+    default: break;
     }
     int64_t y[INGOT_MAX_RANK] = {0};
     for (int i = 0; i < n->rank; i++) {
@@ -570,15 +533,16 @@ bool ingot_is_const(ingot_tensor *x)
         if (seen[top->id / 64] >> (top->id % 64) & 1)
             continue;
         seen[top->id / 64] |= UINT64_C(1) << (top->id % 64);
-        constant = top->op != OP_INPUT && top->op != OP_STATE && top->op != OP_VAR && top->op != OP_PARAM &&
-                   top->op != OP_POISON && top->op != OP_RANGE;
+        constant = top->op != OP_INPUT && top->op != OP_STATE && top->op != OP_VAR &&
+                   top->op != OP_PARAM && top->op != OP_POISON && top->op != OP_RANGE;
         if (n + (int)top->nsrc > room) {
             Node **more = NEWN(a, Node *, 2 * room + (int)top->nsrc);
             memcpy((void *)more, (const void *)stack, (size_t)n * sizeof *more);
             room = 2 * room + (int)top->nsrc;
             stack = more;
         }
-        for (uint32_t i = top->nsrc; i > 0; i--) /* the first source, most often the data, is looked at first */
+        for (uint32_t i = top->nsrc; i > 0;
+             i--) /* the first source, most often the data, is looked at first */
             stack[n++] = top->src[i - 1];
     }
     arena_free(a);

@@ -38,12 +38,12 @@ void interp_free(Interp *ip)
     arena_free(ip->arena);
 }
 
-#define GROW(array, from, to)                                                                    \
-    do {                                                                                         \
-        void *fresh = arena_array(ip->arena, (size_t)(to), sizeof *(array));                     \
-        if ((from) > 0)                                                                          \
-            memcpy(fresh, (array), (size_t)(from) * sizeof *(array));                            \
-        (array) = fresh;                                                                         \
+#define GROW(array, from, to)                                                \
+    do {                                                                     \
+        void *fresh = arena_array(ip->arena, (size_t)(to), sizeof *(array)); \
+        if ((from) > 0)                                                      \
+            memcpy(fresh, (array), (size_t)(from) * sizeof *(array));        \
+        (array) = fresh;                                                     \
     } while (0)
 
 /* Side tables follow the context, which grows while we look at it. */
@@ -241,11 +241,11 @@ void node_dims(Interp *ip, Node *n, int64_t *dims)
 
 typedef struct {
     Node *node;
-    int pos;          /* in the order */
-    int uses;         /* readers, counting through movement; saturates at 2 */
-    int last;         /* position of the last stored reader */
-    int next_free;    /* list of values to drop after a position */
-    int region;       /* nodes of its region so far */
+    int pos;       /* in the order */
+    int uses;      /* readers, counting through movement; saturates at 2 */
+    int last;      /* position of the last stored reader */
+    int next_free; /* list of values to drop after a position */
+    int region;    /* nodes of its region so far */
     bool stored, forced, scalar, uniform, affine;
 } Entry;
 
@@ -362,7 +362,8 @@ static void visit(Walk *w, Node *root)
         w->depth--;
         ip->slot[n->id] = (uint32_t)w->n;
         ip->level[n->id] = (uint8_t)level_of(ip, n);
-        vec_push(w->arena, w->entry, w->n, ((Entry){.node = n, .pos = w->n, .last = -1, .next_free = -1}));
+        vec_push(w->arena, w->entry, w->n,
+                 ((Entry){.node = n, .pos = w->n, .last = -1, .next_free = -1}));
     }
 }
 
@@ -378,8 +379,8 @@ static bool is_leaf(Op op)
 
 static bool always_stored(Op op)
 {
-    return is_leaf(op) || op == OP_REDUCE || op == OP_UPDATE || op == OP_CONCAT || op == OP_CALL || op == OP_LOOP ||
-           op == OP_IF || op == OP_PROJ;
+    return is_leaf(op) || op == OP_REDUCE || op == OP_UPDATE || op == OP_CONCAT || op == OP_CALL ||
+           op == OP_LOOP || op == OP_IF || op == OP_PROJ;
 }
 
 static bool can_store(const Entry *e)
@@ -393,7 +394,8 @@ static void facts(Walk *w)
     for (int i = 0; i < w->n; i++) {
         Entry *e = &w->entry[i];
         Node *n = e->node;
-        bool scalar = n->rank == 0 && (n->dtype == INGOT_INDEX || n->dtype == INGOT_BOOL) && op_is_alu(n->op);
+        bool scalar =
+            n->rank == 0 && (n->dtype == INGOT_INDEX || n->dtype == INGOT_BOOL) && op_is_alu(n->op);
         bool uniform = true, affine = true;
         for (uint32_t k = 0; k < n->nsrc; k++) {
             const Entry *s = entry_of(w, n->src[k]);
@@ -404,14 +406,16 @@ static void facts(Walk *w)
             uniform &= s ? s->uniform : index;
             affine &= s ? s->affine : index;
         }
-        e->scalar = scalar || is_small_index(n) ||
-                    (n->op == OP_CONST && !dtype_is_float(n->dtype) && dtype_info[n->dtype].kind != 'c');
+        e->scalar =
+            scalar || is_small_index(n) ||
+            (n->op == OP_CONST && !dtype_is_float(n->dtype) && dtype_info[n->dtype].kind != 'c');
         const bool integer = n->dtype == INGOT_I64 || is_small_index(n);
-        const bool moves = n->op == OP_RESHAPE || n->op == OP_PERMUTE || n->op == OP_EXPAND || n->op == OP_SHRINK ||
-                           n->op == OP_FLIP || n->op == OP_KEEP;
-        e->uniform = integer && (n->op == OP_CONST || is_small_index(n) || (moves && uniform) ||
-                                 (n->op == OP_CAST && is_small_index(n->src[0])) ||
-                                 ((n->op == OP_ADD || n->op == OP_SUB || n->op == OP_MUL) && uniform));
+        const bool moves = n->op == OP_RESHAPE || n->op == OP_PERMUTE || n->op == OP_EXPAND ||
+                           n->op == OP_SHRINK || n->op == OP_FLIP || n->op == OP_KEEP;
+        e->uniform =
+            integer && (n->op == OP_CONST || is_small_index(n) || (moves && uniform) ||
+                        (n->op == OP_CAST && is_small_index(n->src[0])) ||
+                        ((n->op == OP_ADD || n->op == OP_SUB || n->op == OP_MUL) && uniform));
         e->affine = e->uniform || (integer && (n->op == OP_IOTA || (moves && affine) ||
                                                ((n->op == OP_ADD || n->op == OP_SUB) && affine)));
         if (integer && n->op == OP_MUL && affine)
@@ -451,10 +455,13 @@ static void count_uses(Walk *w)
         const bool moves = op_info[n->op].cls == MOVE && n->op != OP_CONCAT;
         const bool plain_gather = n->op == OP_GATHER && gather_moves(w, n);
         e->stored |= e->forced;
-        if (!e->stored && e->uses >= 2 && (op_is_alu(n->op) || n->op == OP_PAD || (n->op == OP_GATHER && !plain_gather))) {
-            int64_t numel = 1; /* an upper bound is not known before the dims are; constants are enough here */
+        if (!e->stored && e->uses >= 2 &&
+            (op_is_alu(n->op) || n->op == OP_PAD || (n->op == OP_GATHER && !plain_gather))) {
+            int64_t numel =
+                1; /* an upper bound is not known before the dims are; constants are enough here */
             for (int k = 0; k < n->rank; k++)
-                numel = sat_mul(numel, n->shape[k]->op == OP_CONST ? (int64_t)n->shape[k]->arg.bits : 1);
+                numel = sat_mul(numel,
+                                n->shape[k]->op == OP_CONST ? (int64_t)n->shape[k]->arg.bits : 1);
             e->stored = numel <= SHARE_ELEMENTS;
         }
         e->stored &= can_store(e);
@@ -473,7 +480,8 @@ static void count_uses(Walk *w)
                     s->uses = 2;
                 s->uses = s->uses > 2 ? 2 : s->uses;
             }
-            if (op_info[n->op].cls == CONTROL || (k == 0 && (n->op == OP_UPDATE || (n->op == OP_GATHER && !plain_gather))) ||
+            if (op_info[n->op].cls == CONTROL ||
+                (k == 0 && (n->op == OP_UPDATE || (n->op == OP_GATHER && !plain_gather))) ||
                 (e->scalar && !s->scalar))
                 s->forced = true;
         }
@@ -493,7 +501,8 @@ static void cut_and_order(Walk *w)
         }
         if (e->region <= REGION_NODES)
             continue;
-        if (e->node->op == OP_EXPAND || e->node->op == OP_GATHER) { /* what is repeated, not the repetition */
+        if (e->node->op == OP_EXPAND ||
+            e->node->op == OP_GATHER) { /* what is repeated, not the repetition */
             e = entry_of(w, e->node->src[0]);
             if (!e)
                 continue;
@@ -523,8 +532,10 @@ static bool leaf_eval(Interp *ip, Node *n)
     if (n->op == OP_DATA && !data)
         data = ((const Data *)n->arg.ptr)->bytes;
     if (!data && n->op != OP_STATE) {
-        const char *name = n->op == OP_INPUT && n->arg.i < ip->c->ninput ? ip->c->inputs[n->arg.i].name : NULL;
-        return interp_fail(ip, INGOT_USAGE, "interpreter: %s %s has no value", op_info[n->op].text, name ? name : "");
+        const char *name =
+            n->op == OP_INPUT && n->arg.i < ip->c->ninput ? ip->c->inputs[n->arg.i].name : NULL;
+        return interp_fail(ip, INGOT_USAGE, "interpreter: %s %s has no value", op_info[n->op].text,
+                           name ? name : "");
     }
     const size_t size = elem_bytes(t), align = size > 8 ? 8 : size;
     if (!data || (uintptr_t)data % align) { /* mapped files keep no alignment */
@@ -563,20 +574,13 @@ static bool node_eval(Interp *ip, Node *n)
     case OP_INPUT:
     case OP_DATA:
     case OP_STATE:
-    case OP_PARAM:
-        return leaf_eval(ip, n);
-    case OP_PROJ:
-        return proj_eval(ip, n);
-    case OP_CALL:
-        return call_eval(ip, n);
-    case OP_LOOP:
-        return loop_eval(ip, n);
-    case OP_IF:
-        return if_eval(ip, n);
-    case OP_POISON:
-        return interp_fail(ip, INGOT_USAGE, "interpreter: the graph has an error");
-    default:
-        break;
+    case OP_PARAM: return leaf_eval(ip, n);
+    case OP_PROJ: return proj_eval(ip, n);
+    case OP_CALL: return call_eval(ip, n);
+    case OP_LOOP: return loop_eval(ip, n);
+    case OP_IF: return if_eval(ip, n);
+    case OP_POISON: return interp_fail(ip, INGOT_USAGE, "interpreter: the graph has an error");
+    default: break;
     }
     if (op_info[n->op].cls == LEAF && n->op != OP_IOTA)
         return interp_fail(ip, INGOT_BUG, "interpreter: %s at tensor level", op_info[n->op].text);

@@ -11,117 +11,115 @@
 
 enum { BLOCK = 256 };
 
-#define EACH(OP, R, EXPR)                                                                        \
-    case OP_##OP: {                                                                              \
-        R *r = out;                                                                              \
-        for (size_t i = 0; i < n; i++) {                                                         \
-            r[i] = (R)(EXPR);                                                                    \
-        }                                                                                        \
-        return true;                                                                             \
+#define EACH(OP, R, EXPR)                \
+    case OP_##OP: {                      \
+        R *r = out;                      \
+        for (size_t i = 0; i < n; i++) { \
+            r[i] = (R)(EXPR);            \
+        }                                \
+        return true;                     \
     }
 /* a, b, c: operands. */
-#define OPERANDS(C)                                                                              \
-    const C *a = in[0], *b = nin > 1 ? in[1] : in[0], *c = nin > 2 ? in[2] : in[0];              \
+#define OPERANDS(C)                                                                 \
+    const C *a = in[0], *b = nin > 1 ? in[1] : in[0], *c = nin > 2 ? in[2] : in[0]; \
     (void)a, (void)b, (void)c;
-#define COMPARISONS                                                                              \
-    EACH(EQ, uint8_t, a[i] == b[i])                                                              \
-    EACH(NE, uint8_t, a[i] != b[i])                                                              \
-    EACH(LT, uint8_t, a[i] < b[i])                                                               \
+#define COMPARISONS                 \
+    EACH(EQ, uint8_t, a[i] == b[i]) \
+    EACH(NE, uint8_t, a[i] != b[i]) \
+    EACH(LT, uint8_t, a[i] < b[i])  \
     EACH(LE, uint8_t, a[i] <= b[i])
 
 /* M(f) is the C library's function f for the type. */
-#define FLOAT_ALU(T, C, M)                                                                       \
-    static bool alu_##T(Op op, size_t n, void *out, int nin, const void *const *in)              \
-    {                                                                                            \
-        OPERANDS(C)                                                                              \
-        switch (op) {                                                                            \
-            EACH(NEG, C, -a[i])                                                                  \
-            EACH(ABS, C, M(fabs)(a[i]))                                                          \
-            EACH(SIGN, C, igrt_sign_##T(a[i]))                                                   \
-            EACH(EXP, C, M(exp)(a[i]))                                                           \
-            EACH(LOG, C, M(log)(a[i]))                                                           \
-            EACH(SIN, C, M(sin)(a[i]))                                                           \
-            EACH(COS, C, M(cos)(a[i]))                                                           \
-            EACH(TAN, C, M(tan)(a[i]))                                                           \
-            EACH(ASIN, C, M(asin)(a[i]))                                                         \
-            EACH(ACOS, C, M(acos)(a[i]))                                                         \
-            EACH(ATAN, C, M(atan)(a[i]))                                                         \
-            EACH(SINH, C, M(sinh)(a[i]))                                                         \
-            EACH(COSH, C, M(cosh)(a[i]))                                                         \
-            EACH(TANH, C, M(tanh)(a[i]))                                                         \
-            EACH(ASINH, C, M(asinh)(a[i]))                                                       \
-            EACH(ACOSH, C, M(acosh)(a[i]))                                                       \
-            EACH(ATANH, C, M(atanh)(a[i]))                                                       \
-            EACH(ERF, C, igrt_erf_##T(a[i]))                                                     \
-            EACH(SQRT, C, M(sqrt)(a[i]))                                                         \
-            EACH(FLOOR, C, M(floor)(a[i]))                                                       \
-            EACH(CEIL, C, M(ceil)(a[i]))                                                         \
-            EACH(TRUNC, C, M(trunc)(a[i]))                                                       \
-            EACH(ROUND, C, igrt_round_##T(a[i]))                                                 \
-            EACH(ISNAN, uint8_t, a[i] != a[i])                                                   \
-            EACH(NOT, uint8_t, a[i] == 0)                                                        \
-            EACH(ADD, C, a[i] + b[i])                                                            \
-            EACH(SUB, C, a[i] - b[i])                                                            \
-            EACH(MUL, C, a[i] * b[i])                                                            \
-            EACH(DIV, C, a[i] / b[i])                                                            \
-            EACH(FLOORDIV, C, M(floor)(a[i] / b[i]))                                             \
-            EACH(MOD, C, igrt_mod_##T(a[i], b[i]))                                               \
-            EACH(FMOD, C, igrt_fmod_##T(a[i], b[i]))                                             \
-            EACH(POW, C, M(pow)(a[i], b[i]))                                                     \
-            EACH(MAX, C, igrt_max_##T(a[i], b[i]))                                               \
-            EACH(MIN, C, igrt_min_##T(a[i], b[i]))                                               \
-            EACH(MULACC, C, a[i] * b[i] + c[i])                                                  \
-            COMPARISONS                                                                          \
-        default:                                                                                 \
-            return false;                                                                        \
-        }                                                                                        \
-    }                                                                                            \
-    static bool fold_##T(Op op, size_t n, C *acc, const C *v)                                    \
-    {                                                                                            \
-        C s = *acc;                                                                              \
-        for (size_t i = 0; i < n; i++)                                                           \
-            s = op == OP_ADD   ? s + v[i]                                                        \
-                : op == OP_MUL ? s * v[i]                                                        \
-                : op == OP_MAX ? igrt_max_##T(s, v[i])                                           \
-                               : igrt_min_##T(s, v[i]);                                          \
-        *acc = s;                                                                                \
-        return true;                                                                             \
+#define FLOAT_ALU(T, C, M)                                                          \
+    static bool alu_##T(Op op, size_t n, void *out, int nin, const void *const *in) \
+    {                                                                               \
+        OPERANDS(C)                                                                 \
+        switch (op) {                                                               \
+            EACH(NEG, C, -a[i])                                                     \
+            EACH(ABS, C, M(fabs)(a[i]))                                             \
+            EACH(SIGN, C, igrt_sign_##T(a[i]))                                      \
+            EACH(EXP, C, M(exp)(a[i]))                                              \
+            EACH(LOG, C, M(log)(a[i]))                                              \
+            EACH(SIN, C, M(sin)(a[i]))                                              \
+            EACH(COS, C, M(cos)(a[i]))                                              \
+            EACH(TAN, C, M(tan)(a[i]))                                              \
+            EACH(ASIN, C, M(asin)(a[i]))                                            \
+            EACH(ACOS, C, M(acos)(a[i]))                                            \
+            EACH(ATAN, C, M(atan)(a[i]))                                            \
+            EACH(SINH, C, M(sinh)(a[i]))                                            \
+            EACH(COSH, C, M(cosh)(a[i]))                                            \
+            EACH(TANH, C, M(tanh)(a[i]))                                            \
+            EACH(ASINH, C, M(asinh)(a[i]))                                          \
+            EACH(ACOSH, C, M(acosh)(a[i]))                                          \
+            EACH(ATANH, C, M(atanh)(a[i]))                                          \
+            EACH(ERF, C, igrt_erf_##T(a[i]))                                        \
+            EACH(SQRT, C, M(sqrt)(a[i]))                                            \
+            EACH(FLOOR, C, M(floor)(a[i]))                                          \
+            EACH(CEIL, C, M(ceil)(a[i]))                                            \
+            EACH(TRUNC, C, M(trunc)(a[i]))                                          \
+            EACH(ROUND, C, igrt_round_##T(a[i]))                                    \
+            EACH(ISNAN, uint8_t, a[i] != a[i])                                      \
+            EACH(NOT, uint8_t, a[i] == 0)                                           \
+            EACH(ADD, C, a[i] + b[i])                                               \
+            EACH(SUB, C, a[i] - b[i])                                               \
+            EACH(MUL, C, a[i] * b[i])                                               \
+            EACH(DIV, C, a[i] / b[i])                                               \
+            EACH(FLOORDIV, C, M(floor)(a[i] / b[i]))                                \
+            EACH(MOD, C, igrt_mod_##T(a[i], b[i]))                                  \
+            EACH(FMOD, C, igrt_fmod_##T(a[i], b[i]))                                \
+            EACH(POW, C, M(pow)(a[i], b[i]))                                        \
+            EACH(MAX, C, igrt_max_##T(a[i], b[i]))                                  \
+            EACH(MIN, C, igrt_min_##T(a[i], b[i]))                                  \
+            EACH(MULACC, C, a[i] * b[i] + c[i])                                     \
+            COMPARISONS                                                             \
+        default: return false;                                                      \
+        }                                                                           \
+    }                                                                               \
+    static bool fold_##T(Op op, size_t n, C *acc, const C *v)                       \
+    {                                                                               \
+        C s = *acc;                                                                 \
+        for (size_t i = 0; i < n; i++)                                              \
+            s = op == OP_ADD   ? s + v[i]                                           \
+                : op == OP_MUL ? s * v[i]                                           \
+                : op == OP_MAX ? igrt_max_##T(s, v[i])                              \
+                               : igrt_min_##T(s, v[i]);                             \
+        *acc = s;                                                                   \
+        return true;                                                                \
     }
 
-#define INT_ALU(T, C, U)                                                                         \
-    static bool alu_##T(Op op, size_t n, void *out, int nin, const void *const *in)              \
-    {                                                                                            \
-        OPERANDS(C)                                                                              \
-        switch (op) {                                                                            \
-            EACH(NEG, C, igrt_neg_##T(a[i]))                                                     \
-            EACH(ABS, C, igrt_abs_##T(a[i]))                                                     \
-            EACH(SIGN, C, igrt_sign_##T(a[i]))                                                   \
-            EACH(FLOOR, C, a[i])                                                                 \
-            EACH(CEIL, C, a[i])                                                                  \
-            EACH(TRUNC, C, a[i])                                                                 \
-            EACH(ROUND, C, a[i])                                                                 \
-            EACH(ISNAN, uint8_t, 0)                                                              \
-            EACH(NOT, C, (U) ~(U)a[i])                                                           \
-            EACH(ADD, C, igrt_add_##T(a[i], b[i]))                                               \
-            EACH(SUB, C, igrt_sub_##T(a[i], b[i]))                                               \
-            EACH(MUL, C, igrt_mul_##T(a[i], b[i]))                                               \
-            EACH(DIV, C, igrt_div_##T(a[i], b[i]))                                               \
-            EACH(FLOORDIV, C, igrt_floordiv_##T(a[i], b[i]))                                     \
-            EACH(MOD, C, igrt_mod_##T(a[i], b[i]))                                               \
-            EACH(FMOD, C, igrt_fmod_##T(a[i], b[i]))                                             \
-            EACH(POW, C, igrt_pow_##T(a[i], b[i]))                                               \
-            EACH(MAX, C, igrt_max_##T(a[i], b[i]))                                               \
-            EACH(MIN, C, igrt_min_##T(a[i], b[i]))                                               \
-            EACH(AND, C, (U)((U)a[i] & (U)b[i]))                                                 \
-            EACH(OR, C, (U)((U)a[i] | (U)b[i]))                                                  \
-            EACH(XOR, C, (U)((U)a[i] ^ (U)b[i]))                                                 \
-            EACH(SHL, C, igrt_shl_##T(a[i], b[i]))                                               \
-            EACH(SHR, C, igrt_shr_##T(a[i], b[i]))                                               \
-            EACH(MULACC, C, igrt_add_##T(igrt_mul_##T(a[i], b[i]), c[i]))                        \
-            COMPARISONS                                                                          \
-        default:                                                                                 \
-            return false;                                                                        \
-        }                                                                                        \
+#define INT_ALU(T, C, U)                                                            \
+    static bool alu_##T(Op op, size_t n, void *out, int nin, const void *const *in) \
+    {                                                                               \
+        OPERANDS(C)                                                                 \
+        switch (op) {                                                               \
+            EACH(NEG, C, igrt_neg_##T(a[i]))                                        \
+            EACH(ABS, C, igrt_abs_##T(a[i]))                                        \
+            EACH(SIGN, C, igrt_sign_##T(a[i]))                                      \
+            EACH(FLOOR, C, a[i])                                                    \
+            EACH(CEIL, C, a[i])                                                     \
+            EACH(TRUNC, C, a[i])                                                    \
+            EACH(ROUND, C, a[i])                                                    \
+            EACH(ISNAN, uint8_t, 0)                                                 \
+            EACH(NOT, C, (U) ~(U)a[i])                                              \
+            EACH(ADD, C, igrt_add_##T(a[i], b[i]))                                  \
+            EACH(SUB, C, igrt_sub_##T(a[i], b[i]))                                  \
+            EACH(MUL, C, igrt_mul_##T(a[i], b[i]))                                  \
+            EACH(DIV, C, igrt_div_##T(a[i], b[i]))                                  \
+            EACH(FLOORDIV, C, igrt_floordiv_##T(a[i], b[i]))                        \
+            EACH(MOD, C, igrt_mod_##T(a[i], b[i]))                                  \
+            EACH(FMOD, C, igrt_fmod_##T(a[i], b[i]))                                \
+            EACH(POW, C, igrt_pow_##T(a[i], b[i]))                                  \
+            EACH(MAX, C, igrt_max_##T(a[i], b[i]))                                  \
+            EACH(MIN, C, igrt_min_##T(a[i], b[i]))                                  \
+            EACH(AND, C, (U)((U)a[i] & (U)b[i]))                                    \
+            EACH(OR, C, (U)((U)a[i] | (U)b[i]))                                     \
+            EACH(XOR, C, (U)((U)a[i] ^ (U)b[i]))                                    \
+            EACH(SHL, C, igrt_shl_##T(a[i], b[i]))                                  \
+            EACH(SHR, C, igrt_shr_##T(a[i], b[i]))                                  \
+            EACH(MULACC, C, igrt_add_##T(igrt_mul_##T(a[i], b[i]), c[i]))           \
+            COMPARISONS                                                             \
+        default: return false;                                                      \
+        }                                                                           \
     }
 
 #define LIBM_F32(name) name##f
@@ -160,41 +158,40 @@ static bool alu_bool(Op op, size_t n, void *out, int nin, const void *const *in)
         EACH(NE, uint8_t, !a[i] != !b[i])
         EACH(LT, uint8_t, !a[i] > !b[i])
         EACH(LE, uint8_t, !a[i] >= !b[i])
-    default:
-        return false;
+    default: return false;
     }
 }
 
 /* Real part, then imaginary part.  The quotient is the schoolbook one. */
-#define COMPLEX_ALU(T, C)                                                                        \
-    static bool alu_##T(Op op, size_t n, void *out, const void *const *in, int nin)              \
-    {                                                                                            \
-        const C *a = in[0], *b = nin > 1 ? in[1] : in[0];                                        \
-        for (size_t i = 0; i < n; i++) {                                                         \
-            const C x = a[2 * i], y = a[2 * i + 1], u = b[2 * i], v = b[2 * i + 1];              \
-            C re, im;                                                                            \
-            if (op == OP_EQ || op == OP_NE) {                                                    \
-                ((uint8_t *)out)[i] = (x == u && y == v) == (op == OP_EQ);                       \
-                continue;                                                                        \
-            }                                                                                    \
-            if (op == OP_NEG) {                                                                  \
-                re = -x, im = -y;                                                                \
-            } else if (op == OP_ADD) {                                                           \
-                re = x + u, im = y + v;                                                          \
-            } else if (op == OP_SUB) {                                                           \
-                re = x - u, im = y - v;                                                          \
-            } else if (op == OP_MUL) {                                                           \
-                re = x * u - y * v, im = x * v + y * u;                                          \
-            } else if (op == OP_DIV) {                                                           \
-                const C d = u * u + v * v;                                                       \
-                re = (x * u + y * v) / d, im = (y * u - x * v) / d;                              \
-            } else {                                                                             \
-                return false;                                                                    \
-            }                                                                                    \
-            ((C *)out)[2 * i] = re;                                                              \
-            ((C *)out)[2 * i + 1] = im;                                                          \
-        }                                                                                        \
-        return true;                                                                             \
+#define COMPLEX_ALU(T, C)                                                           \
+    static bool alu_##T(Op op, size_t n, void *out, const void *const *in, int nin) \
+    {                                                                               \
+        const C *a = in[0], *b = nin > 1 ? in[1] : in[0];                           \
+        for (size_t i = 0; i < n; i++) {                                            \
+            const C x = a[2 * i], y = a[2 * i + 1], u = b[2 * i], v = b[2 * i + 1]; \
+            C re, im;                                                               \
+            if (op == OP_EQ || op == OP_NE) {                                       \
+                ((uint8_t *)out)[i] = (x == u && y == v) == (op == OP_EQ);          \
+                continue;                                                           \
+            }                                                                       \
+            if (op == OP_NEG) {                                                     \
+                re = -x, im = -y;                                                   \
+            } else if (op == OP_ADD) {                                              \
+                re = x + u, im = y + v;                                             \
+            } else if (op == OP_SUB) {                                              \
+                re = x - u, im = y - v;                                             \
+            } else if (op == OP_MUL) {                                              \
+                re = x * u - y * v, im = x * v + y * u;                             \
+            } else if (op == OP_DIV) {                                              \
+                const C d = u * u + v * v;                                          \
+                re = (x * u + y * v) / d, im = (y * u - x * v) / d;                 \
+            } else {                                                                \
+                return false;                                                       \
+            }                                                                       \
+            ((C *)out)[2 * i] = re;                                                 \
+            ((C *)out)[2 * i + 1] = im;                                             \
+        }                                                                           \
+        return true;                                                                \
     }
 COMPLEX_ALU(c64, float)
 COMPLEX_ALU(c128, double)
@@ -223,53 +220,39 @@ static bool alu_sub_byte(ingot_dtype t, Op op, size_t n, void *out, int nin, con
 static bool alu_compute(ingot_dtype t, Op op, size_t n, void *out, int nin, const void *const *in)
 {
     switch (t) {
-    case INGOT_BOOL:
-        return alu_bool(op, n, out, nin, in);
-    case INGOT_I8:
-        return alu_i8(op, n, out, nin, in);
-    case INGOT_U8:
-        return alu_u8(op, n, out, nin, in);
-    case INGOT_I16:
-        return alu_i16(op, n, out, nin, in);
-    case INGOT_U16:
-        return alu_u16(op, n, out, nin, in);
-    case INGOT_I32:
-        return alu_i32(op, n, out, nin, in);
-    case INGOT_U32:
-        return alu_u32(op, n, out, nin, in);
+    case INGOT_BOOL: return alu_bool(op, n, out, nin, in);
+    case INGOT_I8: return alu_i8(op, n, out, nin, in);
+    case INGOT_U8: return alu_u8(op, n, out, nin, in);
+    case INGOT_I16: return alu_i16(op, n, out, nin, in);
+    case INGOT_U16: return alu_u16(op, n, out, nin, in);
+    case INGOT_I32: return alu_i32(op, n, out, nin, in);
+    case INGOT_U32: return alu_u32(op, n, out, nin, in);
     case INGOT_I64:
-    case INGOT_INDEX:
-        return alu_i64(op, n, out, nin, in);
-    case INGOT_U64:
-        return alu_u64(op, n, out, nin, in);
-    case INGOT_F32:
-        return alu_f32(op, n, out, nin, in);
-    case INGOT_F64:
-        return alu_f64(op, n, out, nin, in);
-    case INGOT_C64:
-        return alu_c64(op, n, out, in, nin);
-    case INGOT_C128:
-        return alu_c128(op, n, out, in, nin);
+    case INGOT_INDEX: return alu_i64(op, n, out, nin, in);
+    case INGOT_U64: return alu_u64(op, n, out, nin, in);
+    case INGOT_F32: return alu_f32(op, n, out, nin, in);
+    case INGOT_F64: return alu_f64(op, n, out, nin, in);
+    case INGOT_C64: return alu_c64(op, n, out, in, nin);
+    case INGOT_C128: return alu_c128(op, n, out, in, nin);
     case INGOT_I4:
     case INGOT_U4:
     case INGOT_I2:
-    case INGOT_U2:
-        return alu_sub_byte(t, op, n, out, nin, in);
-    default:
-        return false;
+    case INGOT_U2: return alu_sub_byte(t, op, n, out, nin, in);
+    default: return false;
     }
 }
 
-#define SELECT(SIZE, C)                                                                          \
-    case SIZE: {                                                                                 \
-        const C *a = x, *b = y;                                                                  \
-        C *r = out;                                                                              \
-        for (size_t i = 0; i < n; i++)                                                           \
-            r[i] = cond[i] ? a[i] : b[i];                                                        \
-        return;                                                                                  \
+#define SELECT(SIZE, C)                   \
+    case SIZE: {                          \
+        const C *a = x, *b = y;           \
+        C *r = out;                       \
+        for (size_t i = 0; i < n; i++)    \
+            r[i] = cond[i] ? a[i] : b[i]; \
+        return;                           \
     }
 
-static void select_lanes(size_t size, size_t n, void *out, const uint8_t *cond, const void *x, const void *y)
+static void select_lanes(size_t size, size_t n, void *out, const uint8_t *cond, const void *x,
+                         const void *y)
 {
     switch (size) {
         SELECT(1, uint8_t)
@@ -282,7 +265,8 @@ static void select_lanes(size_t size, size_t n, void *out, const uint8_t *cond, 
     }
 }
 
-void alu_lanes(Op op, int64_t arg, ingot_dtype out_t, const uint8_t *in_t, size_t n, void *out, const void *const *in)
+void alu_lanes(Op op, int64_t arg, ingot_dtype out_t, const uint8_t *in_t, size_t n, void *out,
+               const void *const *in)
 {
     if (op == OP_CAST) {
         alu_cast(out_t, (ingot_dtype)in_t[0], arg, n, out, in[0]);

@@ -35,14 +35,14 @@ static Carrier carrier_of(ingot_dtype t)
     return CARRY_I64;
 }
 
-#define WIDEN(ID, C, FIELD, EXPR)                                                                \
-    case INGOT_##ID: {                                                                           \
-        const C *p = in;                                                                         \
-        for (size_t i = 0; i < n; i++) {                                                         \
-            const C x = p[i];                                                                    \
-            b->FIELD[i] = (EXPR);                                                                \
-        }                                                                                        \
-        break;                                                                                   \
+#define WIDEN(ID, C, FIELD, EXPR)        \
+    case INGOT_##ID: {                   \
+        const C *p = in;                 \
+        for (size_t i = 0; i < n; i++) { \
+            const C x = p[i];            \
+            b->FIELD[i] = (EXPR);        \
+        }                                \
+        break;                           \
     }
 
 static void widen(ingot_dtype t, size_t n, const void *in, Block256 *b)
@@ -80,46 +80,47 @@ static void widen(ingot_dtype t, size_t n, const void *in, Block256 *b)
         for (size_t i = 0; i < n; i++)
             b->d[i] = ((const double *)in)[2 * i];
         break;
-    default:
-        BUG("no conversion from %s", dtype_info[t].name);
+    default: BUG("no conversion from %s", dtype_info[t].name);
     }
 }
 
 /* One destination, four sources.  FI, FU, FF, FD convert an int64_t x, uint64_t x, float x, double x. */
-#define NARROW(ID, C, FI, FU, FF, FD)                                                            \
-    case INGOT_##ID: {                                                                           \
-        C *p = out;                                                                              \
-        if (k == CARRY_I64)                                                                      \
-            for (size_t i = 0; i < n; i++) {                                                     \
-                const int64_t x = b->i[i];                                                       \
-                p[i] = (FI);                                                                     \
-            }                                                                                    \
-        else if (k == CARRY_U64)                                                                 \
-            for (size_t i = 0; i < n; i++) {                                                     \
-                const uint64_t x = b->u[i];                                                      \
-                p[i] = (FU);                                                                     \
-            }                                                                                    \
-        else if (k == CARRY_F32)                                                                 \
-            for (size_t i = 0; i < n; i++) {                                                     \
-                const float x = b->f[i];                                                         \
-                p[i] = (FF);                                                                     \
-            }                                                                                    \
-        else                                                                                     \
-            for (size_t i = 0; i < n; i++) {                                                     \
-                const double x = b->d[i];                                                        \
-                p[i] = (FD);                                                                     \
-            }                                                                                    \
-        break;                                                                                   \
+#define NARROW(ID, C, FI, FU, FF, FD)        \
+    case INGOT_##ID: {                       \
+        C *p = out;                          \
+        if (k == CARRY_I64)                  \
+            for (size_t i = 0; i < n; i++) { \
+                const int64_t x = b->i[i];   \
+                p[i] = (FI);                 \
+            }                                \
+        else if (k == CARRY_U64)             \
+            for (size_t i = 0; i < n; i++) { \
+                const uint64_t x = b->u[i];  \
+                p[i] = (FU);                 \
+            }                                \
+        else if (k == CARRY_F32)             \
+            for (size_t i = 0; i < n; i++) { \
+                const float x = b->f[i];     \
+                p[i] = (FF);                 \
+            }                                \
+        else                                 \
+            for (size_t i = 0; i < n; i++) { \
+                const double x = b->d[i];    \
+                p[i] = (FD);                 \
+            }                                \
+        break;                               \
     }
 #define NARROW_INT(ID, C, T) NARROW(ID, C, (C)x, (C)x, igrt_f32_to_##T(x), igrt_f64_to_##T(x))
-#define NARROW_SUB(ID, C, T)                                                                     \
-    NARROW(ID, C, igrt_wrap_##T(x), igrt_wrap_##T((int64_t)x), igrt_f32_to_##T(x), igrt_f64_to_##T(x))
-#define NARROW_F16(ID, T)                                                                        \
-    NARROW(ID, uint16_t, igrt_f32_to_##T(igrt_i64_to_f32_odd(x)), igrt_f32_to_##T(igrt_u64_to_f32_odd(x)), \
-           igrt_f32_to_##T(x), igrt_f64_to_##T(x))
-#define NARROW_F8(ID, T)                                                                         \
-    NARROW(ID, uint8_t, igrt_f32_to_##T(igrt_i64_to_f32_odd(x), sat),                            \
-           igrt_f32_to_##T(igrt_u64_to_f32_odd(x), sat), igrt_f32_to_##T(x, sat), igrt_f64_to_##T(x, sat))
+#define NARROW_SUB(ID, C, T)                                                       \
+    NARROW(ID, C, igrt_wrap_##T(x), igrt_wrap_##T((int64_t)x), igrt_f32_to_##T(x), \
+           igrt_f64_to_##T(x))
+#define NARROW_F16(ID, T)                                         \
+    NARROW(ID, uint16_t, igrt_f32_to_##T(igrt_i64_to_f32_odd(x)), \
+           igrt_f32_to_##T(igrt_u64_to_f32_odd(x)), igrt_f32_to_##T(x), igrt_f64_to_##T(x))
+#define NARROW_F8(ID, T)                                                          \
+    NARROW(ID, uint8_t, igrt_f32_to_##T(igrt_i64_to_f32_odd(x), sat),             \
+           igrt_f32_to_##T(igrt_u64_to_f32_odd(x), sat), igrt_f32_to_##T(x, sat), \
+           igrt_f64_to_##T(x, sat))
 
 static void narrow(ingot_dtype t, int64_t flags, Carrier k, size_t n, const Block256 *b, void *out)
 {
@@ -148,10 +149,11 @@ static void narrow(ingot_dtype t, int64_t flags, Carrier k, size_t n, const Bloc
         NARROW_F8(F8E5M2, f8e5m2)
         NARROW_F8(F8E5M2FNUZ, f8e5m2fnuz)
         NARROW(F8E8M0, uint8_t, igrt_f32_to_f8e8m0(igrt_i64_to_f32_odd(x), sat, mode),
-               igrt_f32_to_f8e8m0(igrt_u64_to_f32_odd(x), sat, mode), igrt_f32_to_f8e8m0(x, sat, mode),
-               igrt_f64_to_f8e8m0(x, sat, mode))
+               igrt_f32_to_f8e8m0(igrt_u64_to_f32_odd(x), sat, mode),
+               igrt_f32_to_f8e8m0(x, sat, mode), igrt_f64_to_f8e8m0(x, sat, mode))
         NARROW(F4E2M1, uint8_t, igrt_f32_to_f4e2m1(igrt_i64_to_f32_odd(x)),
-               igrt_f32_to_f4e2m1(igrt_u64_to_f32_odd(x)), igrt_f32_to_f4e2m1(x), igrt_f64_to_f4e2m1(x))
+               igrt_f32_to_f4e2m1(igrt_u64_to_f32_odd(x)), igrt_f32_to_f4e2m1(x),
+               igrt_f64_to_f4e2m1(x))
     case INGOT_C64:
         for (size_t i = 0; i < n; i++) {
             float *p = (float *)out + 2 * i;
@@ -172,8 +174,7 @@ static void narrow(ingot_dtype t, int64_t flags, Carrier k, size_t n, const Bloc
             p[1] = 0.0;
         }
         break;
-    default:
-        BUG("no conversion to %s", dtype_info[t].name);
+    default: BUG("no conversion to %s", dtype_info[t].name);
     }
 }
 

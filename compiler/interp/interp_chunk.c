@@ -164,7 +164,8 @@ static void use_part(Prog *p, Use *u, Part part, int n)
         const int v = u->lin->t[k].var;
         if (part_of(p, var_deps(p, v)) != part)
             continue;
-        const int64_t *from = v < p->space.rank ? p->axis_lane[v] : p->space.atom[v - p->space.rank]->lane;
+        const int64_t *from =
+            v < p->space.rank ? p->axis_lane[v] : p->space.atom[v - p->space.rank]->lane;
         const int64_t m = u->lin->t[k].k;
         for (int i = 0; i < n; i++)
             to[i] += m * from[i];
@@ -184,19 +185,27 @@ static void find_runs(Use *u, const int64_t *x, int n)
     }
 }
 
+/* The value of u for every lane of the chunk. */
+static void use_lanes(const Prog *p, const Use *u, int64_t *x)
+{
+    for (int r = 0; r < p->rb; r++) {
+        const int64_t base = u->lin->c + u->r[r];
+        for (int o = 0; o < p->ob; o++)
+            x[r * p->ob + o] = base + u->o[o];
+    }
+    for (int i = 0; u->has_m && i < p->ob * p->rb; i++)
+        x[i] += u->m[i];
+}
+
 static void atom_lanes(Prog *p, const Atom *a, Part part, int n)
 {
     const Use *u = &p->use[a->use];
-    for (int i = 0; i < n; i++) {
-        int64_t x = u->lin->c;
-        if (part == PART_O)
-            x += u->o[i];
-        else if (part == PART_R)
-            x += u->r[i];
-        else
-            x += u->o[i % p->ob] + u->r[i / p->ob] + (u->has_m ? u->m[i] : 0);
-        a->lane[i] = a->table ? a->table[x] : atom_apply(a, x);
-    }
+    if (part == PART_M)
+        use_lanes(p, u, a->lane);
+    for (int i = 0; i < n && part != PART_M; i++)
+        a->lane[i] = u->lin->c + (part == PART_O ? u->o[i] : u->r[i]);
+    for (int i = 0; i < n; i++)
+        a->lane[i] = a->table ? a->table[a->lane[i]] : atom_apply(a, a->lane[i]);
 }
 
 static void coordinates(Prog *p, Part part, int n)
@@ -213,19 +222,19 @@ static void coordinates(Prog *p, Part part, int n)
 
 /* ---- instructions --------------------------------------------------------------------------------- */
 
-#define COPY_RUN(SIZE, C)                                                                        \
-    case SIZE: {                                                                                 \
-        C *to = out;                                                                             \
-        const C *from = in;                                                                      \
-        if (stride == 0) {                                                                       \
-            const C x = *from;                                                                   \
-            for (int i = 0; i < n; i++)                                                          \
-                to[i] = x;                                                                       \
-            return;                                                                              \
-        }                                                                                        \
-        for (int i = 0; i < n; i++)                                                              \
-            to[i] = from[i * stride];                                                            \
-        return;                                                                                  \
+#define COPY_RUN(SIZE, C)               \
+    case SIZE: {                        \
+        C *to = out;                    \
+        const C *from = in;             \
+        if (stride == 0) {              \
+            const C x = *from;          \
+            for (int i = 0; i < n; i++) \
+                to[i] = x;              \
+            return;                     \
+        }                               \
+        for (int i = 0; i < n; i++)     \
+            to[i] = from[i * stride];   \
+        return;                         \
     }
 
 static void copy_run(size_t size, void *out, const void *in, int n, int64_t stride)
@@ -241,18 +250,19 @@ static void copy_run(size_t size, void *out, const void *in, int n, int64_t stri
         COPY_RUN(8, uint64_t)
     default:
         for (int i = 0; i < n; i++)
-            memcpy((char *)out + (size_t)i * size, (const char *)in + i * stride * (int64_t)size, size);
+            memcpy((char *)out + (size_t)i * size, (const char *)in + i * stride * (int64_t)size,
+                   size);
     }
 }
 
 /* inner[i] elements from `in`, for every lane. */
-#define COPY_EACH(SIZE, C)                                                                       \
-    case SIZE: {                                                                                 \
-        C *to = out;                                                                             \
-        const C *from = in;                                                                      \
-        for (int i = 0; i < n; i++)                                                              \
-            to[i] = from[x[i]];                                                                  \
-        return;                                                                                  \
+#define COPY_EACH(SIZE, C)          \
+    case SIZE: {                    \
+        C *to = out;                \
+        const C *from = in;         \
+        for (int i = 0; i < n; i++) \
+            to[i] = from[x[i]];     \
+        return;                     \
     }
 
 static void copy_each(size_t size, void *out, const void *in, int n, const int64_t *x)
@@ -268,9 +278,38 @@ static void copy_each(size_t size, void *out, const void *in, int n, const int64
     }
 }
 
-static int64_t use_at(const Prog *p, const Use *u, int lane)
+#define ZERO_EACH(SIZE, C)             \
+    case SIZE: {                       \
+        C *x = out;                    \
+        for (int i = 0; i < n; i++)    \
+            x[i] = mask[i] ? x[i] : 0; \
+        return;                        \
+    }
+
+static void zero_masked(size_t size, void *out, const uint8_t *mask, int n)
 {
-    return u->lin->c + u->o[lane % p->ob] + u->r[lane / p->ob] + (u->has_m ? u->m[lane] : 0);
+    switch (size) {
+        ZERO_EACH(1, uint8_t)
+        ZERO_EACH(2, uint16_t)
+        ZERO_EACH(4, uint32_t)
+        ZERO_EACH(8, uint64_t)
+    default:
+        for (int i = 0; i < n; i++)
+            if (!mask[i])
+                memset((char *)out + (size_t)i * size, 0, size);
+    }
+}
+
+/* Elements at p->offset; lanes outside the mask get zero, and element 0 is read in their stead. */
+static void load_offsets(Prog *p, const Instr *in, char *out, const uint8_t *mask)
+{
+    const int n = p->ob * p->rb;
+    const size_t size = elem_bytes(p->reg[in->out].dtype);
+    for (int i = 0; mask && i < n; i++)
+        p->offset[i] = mask[i] ? p->offset[i] : 0;
+    copy_each(size, out, in->data, n, p->offset);
+    if (mask)
+        zero_masked(size, out, mask, n);
 }
 
 static void do_load(Prog *p, const Instr *in, char *out, const uint8_t *mask)
@@ -278,12 +317,8 @@ static void do_load(Prog *p, const Instr *in, char *out, const uint8_t *mask)
     const Use *u = &p->use[in->use];
     const size_t size = elem_bytes(p->reg[in->out].dtype);
     if (mask || u->has_m) {
-        for (int i = 0, n = p->ob * p->rb; i < n; i++) {
-            if (mask && !mask[i])
-                memset(out + (size_t)i * size, 0, size);
-            else
-                copy_run(size, out + (size_t)i * size, in->data + use_at(p, u, i) * (int64_t)size, 1, 0);
-        }
+        use_lanes(p, u, p->offset);
+        load_offsets(p, in, out, mask);
         return;
     }
     const int64_t *inner = p->ob == 1 ? u->r : u->o, *outer = p->ob == 1 ? u->o : u->r;
@@ -296,7 +331,8 @@ static void do_load(Prog *p, const Instr *in, char *out, const uint8_t *mask)
         }
         for (int k = 0; k < u->nrun; k++) {
             const Run *r = &u->run[k];
-            copy_run(size, to + (size_t)r->start * size, base + r->base * (int64_t)size, r->len, r->stride);
+            copy_run(size, to + (size_t)r->start * size, base + r->base * (int64_t)size, r->len,
+                     r->stride);
         }
     }
 }
@@ -309,36 +345,30 @@ static void do_mask(Prog *p, const Instr *in, uint8_t *out, const uint8_t *mask)
     else
         memset(out, 1, (size_t)n);
     for (int k = 0; k < in->nin; k++) {
-        const Use *u = &p->use[in->in[k]];
-        for (int i = 0; i < n; i++) {
-            const int64_t x = use_at(p, u, i);
-            out[i] &= x >= 0 && x < in->dim[k];
-        }
+        use_lanes(p, &p->use[in->in[k]], p->offset);
+        for (int i = 0; i < n; i++)
+            out[i] &= p->offset[i] >= 0 && p->offset[i] < in->dim[k];
     }
 }
 
 static void do_gather(Prog *p, const Instr *in, char *out, const uint8_t *mask)
 {
-    const size_t size = elem_bytes(p->reg[in->out].dtype);
-    for (int i = 0, n = p->ob * p->rb; i < n; i++) {
-        int64_t offset = use_at(p, &p->use[in->use], i);
-        bool exists = !mask || mask[i];
-        for (int k = 0; k < in->nin && exists; k++) {
-            const Reg *index = &p->reg[in->in[k]];
-            const char *at = index->lanes + (size_t)i * elem_bytes(index->dtype);
-            int64_t x;
-            if (index->dtype == INGOT_I64)
-                memcpy(&x, at, sizeof x);
-            else
-                x = load_int(index->dtype, at);
-            x = x < 0 ? 0 : x >= in->dim[k] ? in->dim[k] - 1 : x;
-            offset += x * in->stride[k];
+    const int n = p->ob * p->rb;
+    use_lanes(p, &p->use[in->use], p->offset);
+    for (int k = 0; k < in->nin; k++) {
+        const Reg *index = &p->reg[in->in[k]];
+        const int64_t *x = (const int64_t *)(const void *)index->lanes;
+        if (index->dtype != INGOT_I64) {
+            alu_cast(INGOT_I64, index->dtype, 0, (size_t)n, p->wide, index->lanes);
+            x = p->wide;
         }
-        if (exists)
-            copy_run(size, out + (size_t)i * size, in->data + offset * (int64_t)size, 1, 0);
-        else
-            memset(out + (size_t)i * size, 0, size);
+        for (int i = 0; i < n; i++)
+            p->offset[i] += (x[i] < 0             ? 0
+                             : x[i] >= in->dim[k] ? in->dim[k] - 1
+                                                  : x[i]) *
+                            in->stride[k];
     }
+    load_offsets(p, in, out, mask);
 }
 
 static void run_instr(Prog *p, const Instr *in)
@@ -347,17 +377,9 @@ static void run_instr(Prog *p, const Instr *in)
     const Reg *reg = p->reg, *out = &reg[in->out];
     const uint8_t *mask = in->mask >= 0 ? (const uint8_t *)reg[in->mask].lanes : NULL;
     switch (in->kind) {
-    case DO_FILL:
-        break; /* done once, by prog_run */
-    case DO_LOAD:
-        do_load(p, in, out->lanes, mask);
-        break;
-    case DO_IOTA:
-        for (int i = 0; i < n; i++) {
-            const int64_t x = use_at(p, &p->use[in->use], i);
-            memcpy(out->lanes + (size_t)i * sizeof x, &x, sizeof x);
-        }
-        break;
+    case DO_FILL: break; /* done once, by prog_run */
+    case DO_LOAD: do_load(p, in, out->lanes, mask); break;
+    case DO_IOTA: use_lanes(p, &p->use[in->use], (int64_t *)(void *)out->lanes); break;
     case DO_ALU: {
         uint8_t types[3] = {0};
         const void *x[3] = {0};
@@ -368,24 +390,19 @@ static void run_instr(Prog *p, const Instr *in)
         alu_lanes((Op)in->node->op, in->node->arg.i, out->dtype, types, (size_t)n, out->lanes, x);
         break;
     }
-    case DO_MASK:
-        do_mask(p, in, (uint8_t *)out->lanes, mask);
-        break;
+    case DO_MASK: do_mask(p, in, (uint8_t *)out->lanes, mask); break;
     case DO_PAD: {
         const size_t size = elem_bytes(out->dtype);
         memcpy(out->lanes, reg[in->in[0]].lanes, (size_t)n * size);
-        for (int i = 0; i < n; i++)
-            if (!mask[i])
-                memset(out->lanes + (size_t)i * size, 0, size);
+        zero_masked(size, out->lanes, mask, n);
         break;
     }
-    case DO_GATHER:
-        do_gather(p, in, out->lanes, mask);
-        break;
+    case DO_GATHER: do_gather(p, in, out->lanes, mask); break;
     }
 }
 
-void prog_run(Prog *p, int nroot, const int *roots, void (*sink)(Prog *, int, const char *const *), void *user)
+void prog_run(Prog *p, int nroot, const int *roots, void (*sink)(Prog *, int, const char *const *),
+              void *user)
 {
     const int ob_max = p->nkept < LANES ? (int)p->nkept : LANES;
     const int rb_room = LANES / ob_max, rb_max = p->nreduced < rb_room ? (int)p->nreduced : rb_room;
@@ -403,10 +420,12 @@ void prog_run(Prog *p, int nroot, const int *roots, void (*sink)(Prog *, int, co
         if (p->axes_used >> a & 1)
             p->axis_lane[a] = longs(p, p->reduced >> a & 1 ? rb_max : ob_max);
     assign_lanes(p, nroot, roots, ob_max * rb_max);
+    p->offset = longs(p, ob_max * rb_max);
+    p->wide = longs(p, ob_max * rb_max);
     for (int i = 0; i < p->ninstr; i++)
         if (p->instr[i].kind == DO_FILL)
-            copy_run(elem_bytes(p->reg[p->instr[i].out].dtype), p->reg[p->instr[i].out].lanes, p->instr[i].data,
-                     ob_max * rb_max, 0);
+            copy_run(elem_bytes(p->reg[p->instr[i].out].dtype), p->reg[p->instr[i].out].lanes,
+                     p->instr[i].data, ob_max * rb_max, 0);
     for (int i = 0; i < nroot; i++)
         regs[i] = p->reg[roots[i]].lanes;
     const bool one_sweep = rb_max == p->nreduced; /* the reduced part is the same for every block */

@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-
 static bool truth(Interp *ip, Node *n)
 {
     return load_int(INGOT_BOOL, value_need(ip, n)->data) != 0;
@@ -45,7 +44,8 @@ bool if_eval(Interp *ip, Node *n)
 /* ---- loop ---------------------------------------------------------------------------------------- */
 
 /* Append one iteration's value to a stacked one, which has room for `most`. */
-static void stack_push(Interp *ip, Value **stack, int level, const Value *v, int64_t i, int64_t most)
+static void stack_push(Interp *ip, Value **stack, int level, const Value *v, int64_t i,
+                       int64_t most)
 {
     if (!*stack) {
         int64_t dims[INGOT_MAX_RANK];
@@ -75,7 +75,8 @@ bool loop_eval(Interp *ip, Node *n)
     const int64_t trip = loop->trip ? dim_value(ip, loop->trip) : INT64_MAX;
     bool go = truth(ip, n->src[0]);
     if (outer == MAX_DEPTH)
-        return interp_fail(ip, INGOT_UNSUPPORTED, "interpreter: loops are nested more than %d deep", MAX_DEPTH);
+        return interp_fail(ip, INGOT_UNSUPPORTED, "interpreter: loops are nested more than %d deep",
+                           MAX_DEPTH);
     Value *tuple = tuple_new(ip, n, nc + loop->nscan);
     Value **now = tuple->elem, **next = NEWN(ip->scope[outer].arena, Value *, nc + 1);
     for (int k = 0; k < nc; k++) {
@@ -97,13 +98,15 @@ bool loop_eval(Interp *ip, Node *n)
             for (int k = 0; k < nc; k++) {
                 const Value *v = value_need(ip, body->result[1 + k]);
                 if (v->n != next[k]->n) {
-                    interp_fail(ip, INGOT_INVALID, "interpreter: carried value %d of a loop changes its shape", k);
+                    interp_fail(ip, INGOT_INVALID,
+                                "interpreter: carried value %d of a loop changes its shape", k);
                     break;
                 }
                 memcpy(value_data(next[k]), v->data, (size_t)v->n * elem_bytes(v->dtype));
             }
             for (int k = 0; k < loop->nscan; k++)
-                stack_push(ip, &tuple->elem[nc + k], outer, value_need(ip, body->result[1 + nc + k]), i, trip);
+                stack_push(ip, &tuple->elem[nc + k], outer,
+                           value_need(ip, body->result[1 + nc + k]), i, trip);
         }
         for (int k = 0; k < nc; k++) {
             Value *v = now[k];
@@ -137,7 +140,8 @@ bool loop_eval(Interp *ip, Node *n)
 static bool describe(Interp *ip, const Call *call, const Value *v, igrt_tensor *t)
 {
     if (v->rank > IGRT_MAX_RANK)
-        return interp_fail(ip, INGOT_UNSUPPORTED, "interpreter: %s on a tensor of rank %d", call->name, v->rank);
+        return interp_fail(ip, INGOT_UNSUPPORTED, "interpreter: %s on a tensor of rank %d",
+                           call->name, v->rank);
     *t = (igrt_tensor){.data = value_data((Value *)(uintptr_t)v), .rank = v->rank};
     t->dtype = (igrt_dtype)(v->dtype + 1); /* both lists have one order; igrt_dtype starts at 1 */
     for (int i = 0; i < v->rank; i++)
@@ -150,8 +154,10 @@ static bool call_run(Interp *ip, Node *n, const Call *call, Value *const *out, i
     Arena *a = ip->scope[ip->depth].arena;
     const LibFn fn = lib_find(call->name);
     if (!fn)
-        return interp_fail(ip, INGOT_UNSUPPORTED, "interpreter: no library kernel '%s'", call->name);
-    igrt_tensor *in_t = NEWN(a, igrt_tensor, call->n_in + 1), *out_t = NEWN(a, igrt_tensor, call->n_out + 1);
+        return interp_fail(ip, INGOT_UNSUPPORTED, "interpreter: no library kernel '%s'",
+                           call->name);
+    igrt_tensor *in_t = NEWN(a, igrt_tensor, call->n_in + 1),
+                *out_t = NEWN(a, igrt_tensor, call->n_out + 1);
     for (int k = 0; k < call->n_in; k++)
         if (!describe(ip, call, value_need(ip, n->src[k]), &in_t[k]))
             return false;
@@ -159,8 +165,8 @@ static bool call_run(Interp *ip, Node *n, const Call *call, Value *const *out, i
         if (!describe(ip, call, out[k], &out_t[k]))
             return false;
     void *scratch = call->scratch_bytes ? arena_alloc(a, call->scratch_bytes) : NULL;
-    const igrt_status status = fn(in_t, call->n_in, out_t, call->n_out, call->ints, call->floats, scratch,
-                                  call->scratch_bytes, counts);
+    const igrt_status status = fn(in_t, call->n_in, out_t, call->n_out, call->ints, call->floats,
+                                  scratch, call->scratch_bytes, counts);
     if (status != IGRT_OK)
         return interp_fail(ip, INGOT_INVALID, "interpreter: library kernel '%s': %s", call->name,
                            igrt_status_text(status));
@@ -186,8 +192,8 @@ bool call_eval(Interp *ip, Node *n)
     for (int k = 0; k < call->n_count; k++) {
         const Var *v = &ip->c->vars[call->counts[k]->arg.i];
         if (counts[k] < v->lo || counts[k] > v->hi)
-            return interp_fail(ip, INGOT_INVALID, "interpreter: %s = %lld is not in %lld..%lld", v->name,
-                               (long long)counts[k], (long long)v->lo, (long long)v->hi);
+            return interp_fail(ip, INGOT_INVALID, "interpreter: %s = %lld is not in %lld..%lld",
+                               v->name, (long long)counts[k], (long long)v->lo, (long long)v->hi);
         var_assign(ip, (int)call->counts[k]->arg.i, counts[k], level);
     }
     for (int k = 0; k < call->n_out; k++) {

@@ -197,7 +197,8 @@ const Lin *lin_divmod(Space *sp, const Lin *l, int64_t div, int64_t mod)
         /* floor((div*q + r) / div) = q where 0 <= r < div */
         rest = lin_rest(sp, l, div, &q);
         if (rest->lo < 0 || rest->hi >= div) {
-            const bool inside = igrt_floordiv_i64(l->lo, div) >= 0 && igrt_floordiv_i64(l->hi, div) < mod;
+            const bool inside =
+                igrt_floordiv_i64(l->lo, div) >= 0 && igrt_floordiv_i64(l->hi, div) < mod;
             return lin_atom(sp, l, div, inside ? 0 : mod, false);
         }
         l = q;

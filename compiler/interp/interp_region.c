@@ -71,7 +71,8 @@ static int emit_fill(Prog *p, Node *n)
         store_const(n, element);
     else
         store_int((ingot_dtype)n->dtype, dim_value(p->ip, n), element);
-    const int r = emit(p, (Instr){.kind = DO_FILL, .data = element, .mask = -1}, (ingot_dtype)n->dtype);
+    const int r =
+        emit(p, (Instr){.kind = DO_FILL, .data = element, .mask = -1}, (ingot_dtype)n->dtype);
     p->reg[r].pinned = true;
     return r;
 }
@@ -79,7 +80,8 @@ static int emit_fill(Prog *p, Node *n)
 /* For what is read from a tensor without elements. */
 static int emit_zero(Prog *p, ingot_dtype t)
 {
-    const int r = emit(p, (Instr){.kind = DO_FILL, .data = arena_alloc(p->arena, 16), .mask = -1}, t);
+    const int r =
+        emit(p, (Instr){.kind = DO_FILL, .data = arena_alloc(p->arena, 16), .mask = -1}, t);
     p->reg[r].pinned = true;
     return r;
 }
@@ -107,7 +109,8 @@ static int emit_load(Prog *p, const Value *v, const Coords *at)
     row_major(v->rank, v->dims, stride);
     const int use = use_of(p, lin_sum(&p->space, 0, v->rank, at->x, stride));
     p->use[use].load = true;
-    return emit(p, (Instr){.kind = DO_LOAD, .data = v->data, .use = use, .mask = at->mask}, v->dtype);
+    return emit(p, (Instr){.kind = DO_LOAD, .data = v->data, .use = use, .mask = at->mask},
+                v->dtype);
 }
 
 /* ---- movement -------------------------------------------------------------------------------- */
@@ -121,8 +124,8 @@ static Coords *coords_new(Prog *p, int rank, int mask)
 }
 
 /* Dims whose products agree are flattened and split together, the others stay apart. */
-static void reshape_coords(Prog *p, int nd, const int64_t *d, const Lin *const *x, int ns, const int64_t *s,
-                           const Lin **out)
+static void reshape_coords(Prog *p, int nd, const int64_t *d, const Lin *const *x, int ns,
+                           const int64_t *s, const Lin **out)
 {
     for (int i = 0, j = 0; j < ns;) {
         if (s[j] == 1) {
@@ -183,19 +186,18 @@ static const Lin *lin_value(Prog *p, Node *n, int from)
     const int64_t plus[2] = {1, 1}, minus[2] = {1, -1};
     const Lin *x[2];
     switch (n->op) {
-    case OP_IOTA:
-        return p->coords[from]->x[n->arg.i];
+    case OP_IOTA: return p->coords[from]->x[n->arg.i];
     case OP_CONST:
-        return n->dtype == INGOT_I64 || n->dtype == INGOT_INDEX ? lin_const(&p->space, (int64_t)n->arg.bits) : NULL;
+        return n->dtype == INGOT_I64 || n->dtype == INGOT_INDEX
+                   ? lin_const(&p->space, (int64_t)n->arg.bits)
+                   : NULL;
     case OP_RESHAPE:
     case OP_PERMUTE:
     case OP_EXPAND:
     case OP_SHRINK:
     case OP_FLIP:
-    case OP_KEEP:
-        return lin_value(p, n->src[0], move(p, n, from));
-    default:
-        break;
+    case OP_KEEP: return lin_value(p, n->src[0], move(p, n, from));
+    default: break;
     }
     if (n->dtype == INGOT_INDEX)
         return lin_const(&p->space, dim_value(p->ip, n));
@@ -237,26 +239,21 @@ static int move(Prog *p, Node *n, int from)
             continue;
         }
         switch (n->op) {
-        case OP_EXPAND:
-            l = s[i] == 1 ? lin_const(&p->space, 0) : at->x[i];
-            break;
+        case OP_EXPAND: l = s[i] == 1 ? lin_const(&p->space, 0) : at->x[i]; break;
         case OP_SHRINK:
             l = lin_sum(&p->space, dim_value(p->ip, n->src[1 + 2 * i]), 1, &at->x[i], &one);
             break;
         case OP_FLIP:
             l = n->arg.i >> i & 1 ? lin_sum(&p->space, d[i] - 1, 1, &at->x[i], &minus) : at->x[i];
             break;
-        case OP_KEEP:
-            l = at->x[i];
-            break;
+        case OP_KEEP: l = at->x[i]; break;
         case OP_GATHER:
             l = lin_value(p, n->src[1 + i], from);
             if (!l)
                 BUG("gather planned as movement has a data-dependent index");
             l = lin_clamp(&p->space, l, s[i]);
             break;
-        default:
-            BUG("%s is no movement", op_info[n->op].text);
+        default: BUG("%s is no movement", op_info[n->op].text);
         }
         out->x[i] = l;
     }
@@ -316,7 +313,9 @@ static int add_new(Prog *p, Node *n, int at)
     if (n->op == OP_CONST || (n->dtype == INGOT_INDEX && n->rank == 0))
         return emit_fill(p, n);
     if (n->op == OP_IOTA)
-        return emit(p, (Instr){.kind = DO_IOTA, .use = use_of(p, p->coords[at]->x[n->arg.i]), .mask = -1}, INGOT_I64);
+        return emit(
+            p, (Instr){.kind = DO_IOTA, .use = use_of(p, p->coords[at]->x[n->arg.i]), .mask = -1},
+            INGOT_I64);
     if (op_is_alu(n->op)) {
         Instr in = {.kind = DO_ALU, .node = n, .mask = -1};
         in.in = NEWN(p->arena, int, n->nsrc);
@@ -370,8 +369,8 @@ typedef struct {
     Op op;
     ingot_reduce_op monoid;
     ingot_dtype from, compute;
-    char *acc;    /* one per kept point of the block */
-    char *wide;   /* the chunk in the compute type */
+    char *acc;  /* one per kept point of the block */
+    char *wide; /* the chunk in the compute type */
     Value *out;
 } Fold;
 
@@ -414,7 +413,8 @@ bool region_eval(Interp *ip, Node *n, Value *out)
     Node *x = n->src[0];
     int64_t box[INGOT_MAX_RANK];
     node_dims(ip, x, box);
-    Fold f = {.monoid = (ingot_reduce_op)(n->arg.i & 0xff), .from = (ingot_dtype)x->dtype, .out = out};
+    Fold f = {
+        .monoid = (ingot_reduce_op)(n->arg.i & 0xff), .from = (ingot_dtype)x->dtype, .out = out};
     f.op = monoid_op(f.monoid);
     f.compute = f.from == INGOT_INDEX ? INGOT_INDEX : dtype_info[f.from].compute;
     Prog *p = prog_new(ip, x->rank, box, (uint32_t)(n->arg.i >> 8));
@@ -493,7 +493,8 @@ bool update_eval(Interp *ip, Node *n, Value *out)
 
 typedef struct {
     Value *out;
-    int64_t inner, out_inner, at; /* elements of the part, of the whole, before the part, per outer point */
+    int64_t inner, out_inner,
+        at; /* elements of the part, of the whole, before the part, per outer point */
 } Slot;
 
 static void sink_concat(Prog *p, int n, const char *const *regs)

@@ -13,8 +13,9 @@ static bool input_check(Interp *ip, int i, const ingot_value *v)
     if (!v->data)
         return interp_fail(ip, INGOT_USAGE, "input '%s': no data", input->name);
     if (v->rank != n->rank || v->dtype != (ingot_dtype)n->dtype)
-        return interp_fail(ip, INGOT_USAGE, "input '%s': given %s of rank %d; it is %s of rank %d", input->name,
-                           dtype_info[v->dtype].name, v->rank, dtype_info[n->dtype].name, n->rank);
+        return interp_fail(ip, INGOT_USAGE, "input '%s': given %s of rank %d; it is %s of rank %d",
+                           input->name, dtype_info[v->dtype].name, v->rank,
+                           dtype_info[n->dtype].name, n->rank);
     return true;
 }
 
@@ -28,7 +29,8 @@ static bool dims_set(Interp *ip, int i, const ingot_value *v, bool *set)
             continue;
         const Var *var = &ip->c->vars[d->arg.i];
         if (v->dims[a] < var->lo || v->dims[a] > var->hi)
-            return interp_fail(ip, INGOT_USAGE, "input '%s': dim %d ('%s') is %lld; it must be in %lld..%lld",
+            return interp_fail(ip, INGOT_USAGE,
+                               "input '%s': dim %d ('%s') is %lld; it must be in %lld..%lld",
                                input->name, a, var->name, (long long)v->dims[a], (long long)var->lo,
                                (long long)var->hi);
         interp_set_var(ip, (int)d->arg.i, v->dims[a]);
@@ -45,8 +47,8 @@ static bool dims_agree(Interp *ip, int i, const ingot_value *v)
     for (int a = 0; a < v->rank; a++) {
         const int64_t d = dim_value(ip, input->node->shape[a]);
         if (d != v->dims[a])
-            return interp_fail(ip, INGOT_USAGE, "input '%s': dim %d is %lld; it must be %lld", input->name, a,
-                               (long long)v->dims[a], (long long)d);
+            return interp_fail(ip, INGOT_USAGE, "input '%s': dim %d is %lld; it must be %lld",
+                               input->name, a, (long long)v->dims[a], (long long)d);
     }
     interp_bind(ip, input->node, v->data);
     return true;
@@ -56,8 +58,9 @@ static bool interpret(Interp *ip, int n_in, const ingot_value *in, int n_out, in
 {
     Context *c = ip->c;
     if (n_in != c->ninput || n_out > c->noutput)
-        return interp_fail(ip, INGOT_USAGE, "the model has %d inputs and %d outputs; %d and %d were given", c->ninput,
-                           c->noutput, n_in, n_out);
+        return interp_fail(ip, INGOT_USAGE,
+                           "the model has %d inputs and %d outputs; %d and %d were given",
+                           c->ninput, c->noutput, n_in, n_out);
     bool *set = NEWN(c->arena, bool, c->nvar + 1);
     for (int i = 0; i < n_in; i++)
         if (!input_check(ip, i, &in[i]) || !dims_set(ip, i, &in[i], set))
@@ -81,7 +84,8 @@ static bool interpret(Interp *ip, int n_in, const ingot_value *in, int n_out, in
     return true;
 }
 
-ingot_status ingot_interpret(ingot_context *c, int n_in, const ingot_value *in, int n_out, ingot_value *out)
+ingot_status ingot_interpret(ingot_context *c, int n_in, const ingot_value *in, int n_out,
+                             ingot_value *out)
 {
     Interp *ip = interp_new(c);
     const bool ok = interpret(ip, n_in, in, n_out, out);

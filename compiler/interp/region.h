@@ -25,8 +25,8 @@ typedef struct {
 
 typedef struct {
     ingot_dtype dtype;
-    int last;     /* instruction that reads it last */
-    bool pinned;  /* filled once */
+    int last;    /* instruction that reads it last */
+    bool pinned; /* filled once */
     char *lanes;
 } Reg;
 
@@ -39,7 +39,8 @@ typedef struct {
  * lin.c + inner[i] + outer[j] + mixed[j*ninner + i]. */
 typedef struct {
     const Lin *lin;
-    bool has_o, has_r, has_m, linear; /* linear: kept part is the row-major number of the kept point */
+    bool has_o, has_r, has_m,
+        linear; /* linear: kept part is the row-major number of the kept point */
     bool load;
     int64_t *o, *r, *m;
     int nrun;
@@ -76,15 +77,17 @@ struct Region_ {
     int64_t nkept, nreduced, o0, r0;
     int ob, rb, ninner, nouter;
     int64_t *axis_lane[INGOT_MAX_RANK];
+    int64_t *offset, *wide; /* of the instruction that is being run */
     uint32_t axes_used;
     void (*sink)(Prog *, int n, const char *const *regs); /* called for every chunk */
-    int nroot, *root; /* registers given to the sink */
+    int nroot, *root;                                     /* registers given to the sink */
     void *user;
 };
 
 Prog *prog_new(Interp *, int rank, const int64_t *box, uint32_t reduced);
 void prog_free(Prog *);
 int prog_add(Prog *, Node *); /* at the root coordinates; register number */
-void prog_run(Prog *, int nroot, const int *roots, void (*sink)(Prog *, int, const char *const *), void *user);
+void prog_run(Prog *, int nroot, const int *roots, void (*sink)(Prog *, int, const char *const *),
+              void *user);
 
 #endif

@@ -37,7 +37,8 @@ static int teardown(void **state)
 }
 
 /* Constant data that the builder cannot fold away. */
-static ingot_tensor *data(ingot_context *c, ingot_dtype t, int rank, const int64_t *dims, const void *bytes)
+static ingot_tensor *data(ingot_context *c, ingot_dtype t, int rank, const int64_t *dims,
+                          const void *bytes)
 {
     int64_t n = 1;
     for (int i = 0; i < rank; i++)
@@ -68,8 +69,9 @@ static void eval(ingot_context *c, ingot_tensor *x, void *out, size_t bytes)
 
 /* ---- elementwise ----------------------------------------------------------------------------- */
 
-static const float floats[] = {0.0f,  -0.0f, 1.0f,   -1.0f,  0.5f,   -0.5f,    1.5f,   2.5f,  -2.5f, 3.25f,
-                               7.75f, -7.1f, 1e-3f, 100.0f, -3e4f, 6.0e-8f, INFINITY, -INFINITY, NAN};
+static const float floats[] = {0.0f,  -0.0f,   1.0f,     -1.0f,     0.5f,  -0.5f, 1.5f,
+                               2.5f,  -2.5f,   3.25f,    7.75f,     -7.1f, 1e-3f, 100.0f,
+                               -3e4f, 6.0e-8f, INFINITY, -INFINITY, NAN};
 
 static bool same_f32(float a, float b)
 {
@@ -81,12 +83,12 @@ static void unary_f32(void **state)
     ingot_context *c = *state;
     ingot_tensor *x = vec(c, INGOT_F32, COUNT(floats), floats);
     float r[COUNT(floats)];
-#define CHECK(name, EXPR)                                                                        \
-    eval(c, ingot_##name(c, x), r, sizeof r);                                                    \
-    for (int i = 0; i < (int)COUNT(floats); i++) {                                               \
-        const float v = floats[i];                                                               \
-        if (!same_f32(r[i], (EXPR)))                                                             \
-            fail_msg(#name "(%g) = %g, not %g", (double)v, (double)r[i], (double)(EXPR));        \
+#define CHECK(name, EXPR)                                                                 \
+    eval(c, ingot_##name(c, x), r, sizeof r);                                             \
+    for (int i = 0; i < (int)COUNT(floats); i++) {                                        \
+        const float v = floats[i];                                                        \
+        if (!same_f32(r[i], (EXPR)))                                                      \
+            fail_msg(#name "(%g) = %g, not %g", (double)v, (double)r[i], (double)(EXPR)); \
     }
     CHECK(neg, -v)
     CHECK(abs, fabsf(v))
@@ -142,19 +144,21 @@ static void binary_floats(void **state)
     }
     ingot_tensor *x = vec(c, INGOT_F32, N, a), *y = vec(c, INGOT_F32, N, b);
     ingot_tensor *hx = vec(c, INGOT_F16, N, ha), *hy = vec(c, INGOT_F16, N, hb);
-#define CHECK(name, EXPR)                                                                        \
-    eval(c, ingot_##name(c, x, y), r, sizeof r);                                                 \
-    for (int i = 0; i < N; i++) {                                                                \
-        const float u = a[i], v = b[i];                                                          \
-        if (!same_f32(r[i], (EXPR)))                                                             \
-            fail_msg(#name "(%g, %g) = %g, not %g", (double)u, (double)v, (double)r[i], (double)(EXPR)); \
-    }                                                                                            \
-    eval(c, ingot_##name(c, hx, hy), hr, sizeof hr);                                             \
-    for (int i = 0; i < N; i++) {                                                                \
-        const float u = igrt_f16_to_f32(ha[i]), v = igrt_f16_to_f32(hb[i]);                      \
-        const float e = igrt_f16_to_f32(igrt_f32_to_f16(EXPR)), g = igrt_f16_to_f32(hr[i]);      \
-        if (!same_f32(g, e))                                                                     \
-            fail_msg("f16 " #name "(%g, %g) = %g, not %g", (double)u, (double)v, (double)g, (double)e); \
+#define CHECK(name, EXPR)                                                                   \
+    eval(c, ingot_##name(c, x, y), r, sizeof r);                                            \
+    for (int i = 0; i < N; i++) {                                                           \
+        const float u = a[i], v = b[i];                                                     \
+        if (!same_f32(r[i], (EXPR)))                                                        \
+            fail_msg(#name "(%g, %g) = %g, not %g", (double)u, (double)v, (double)r[i],     \
+                     (double)(EXPR));                                                       \
+    }                                                                                       \
+    eval(c, ingot_##name(c, hx, hy), hr, sizeof hr);                                        \
+    for (int i = 0; i < N; i++) {                                                           \
+        const float u = igrt_f16_to_f32(ha[i]), v = igrt_f16_to_f32(hb[i]);                 \
+        const float e = igrt_f16_to_f32(igrt_f32_to_f16(EXPR)), g = igrt_f16_to_f32(hr[i]); \
+        if (!same_f32(g, e))                                                                \
+            fail_msg("f16 " #name "(%g, %g) = %g, not %g", (double)u, (double)v, (double)g, \
+                     (double)e);                                                            \
     }
     CHECK(add, u + v)
     CHECK(sub, u - v)
@@ -166,11 +170,11 @@ static void binary_floats(void **state)
     CHECK(max, isnan(u) || isnan(v) ? NAN : u > v ? u : v)
     CHECK(min, isnan(u) || isnan(v) ? NAN : u < v ? u : v)
 #undef CHECK
-#define CHECK(name, EXPR)                                                                        \
-    eval(c, ingot_##name(c, x, y), p, sizeof p);                                                 \
-    for (int i = 0; i < N; i++) {                                                                \
-        const float u = a[i], v = b[i];                                                          \
-        assert_int_equal(p[i], (EXPR));                                                          \
+#define CHECK(name, EXPR)                        \
+    eval(c, ingot_##name(c, x, y), p, sizeof p); \
+    for (int i = 0; i < N; i++) {                \
+        const float u = a[i], v = b[i];          \
+        assert_int_equal(p[i], (EXPR));          \
     }
     CHECK(eq, u == v)
     CHECK(ne, u != v)
@@ -197,35 +201,23 @@ static i128 int_op(int op, i128 a, i128 b, int bits, bool is_signed)
 {
     i128 q, r;
     switch (op) {
-    case OP_ADD:
-        return a + b;
-    case OP_SUB:
-        return a - b;
-    case OP_MUL:
-        return (i128)((u128)a * (u128)b);
-    case OP_DIV:
-        return b == 0 ? 0 : a / b;
-    case OP_FMOD:
-        return b == 0 ? 0 : a % b;
+    case OP_ADD: return a + b;
+    case OP_SUB: return a - b;
+    case OP_MUL: return (i128)((u128)a * (u128)b);
+    case OP_DIV: return b == 0 ? 0 : a / b;
+    case OP_FMOD: return b == 0 ? 0 : a % b;
     case OP_MOD:
         if (b == 0)
             return 0;
         r = a % b;
         return r != 0 && (r < 0) != (b < 0) ? r + b : r;
-    case OP_MAX:
-        return a > b ? a : b;
-    case OP_MIN:
-        return a < b ? a : b;
-    case OP_AND:
-        return a & b;
-    case OP_OR:
-        return a | b;
-    case OP_XOR:
-        return a ^ b;
-    case OP_SHL:
-        return b < 0 || b >= bits ? 0 : (i128)((u128)a << (int)b);
-    case OP_SHR:
-        return b < 0 || b >= bits ? 0 : a >> (int)b;
+    case OP_MAX: return a > b ? a : b;
+    case OP_MIN: return a < b ? a : b;
+    case OP_AND: return a & b;
+    case OP_OR: return a | b;
+    case OP_XOR: return a ^ b;
+    case OP_SHL: return b < 0 || b >= bits ? 0 : (i128)((u128)a << (int)b);
+    case OP_SHR: return b < 0 || b >= bits ? 0 : a >> (int)b;
     case OP_POW:
         if (b < 0)
             return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0;
@@ -235,9 +227,7 @@ static i128 int_op(int op, i128 a, i128 b, int bits, bool is_signed)
             r = wrap((i128)((u128)r * (u128)r), bits, is_signed);
         }
         return q;
-    default:
-        fail();
-        return 0;
+    default: fail(); return 0;
     }
 }
 
@@ -248,15 +238,17 @@ static void integers(void **state)
         ingot_dtype t;
         int bits;
         bool is_signed;
-    } types[] = {{INGOT_I8, 8, true},    {INGOT_U8, 8, false},   {INGOT_I16, 16, true}, {INGOT_U16, 16, false},
-                 {INGOT_I32, 32, true},  {INGOT_U32, 32, false}, {INGOT_I64, 64, true}, {INGOT_U64, 64, false},
-                 {INGOT_I4, 4, true},    {INGOT_U4, 4, false},   {INGOT_I2, 2, true},   {INGOT_U2, 2, false}};
+    } types[] = {{INGOT_I8, 8, true},    {INGOT_U8, 8, false},   {INGOT_I16, 16, true},
+                 {INGOT_U16, 16, false}, {INGOT_I32, 32, true},  {INGOT_U32, 32, false},
+                 {INGOT_I64, 64, true},  {INGOT_U64, 64, false}, {INGOT_I4, 4, true},
+                 {INGOT_U4, 4, false},   {INGOT_I2, 2, true},    {INGOT_U2, 2, false}};
     static const struct {
         int op;
         ingot_tensor *(*make)(ingot_context *, ingot_tensor *, ingot_tensor *);
-    } ops[] = {{OP_ADD, ingot_add}, {OP_SUB, ingot_sub},   {OP_MUL, ingot_mul}, {OP_DIV, ingot_div}, {OP_MOD, ingot_mod},
-               {OP_FMOD, ingot_fmod}, {OP_MAX, ingot_max}, {OP_MIN, ingot_min}, {OP_AND, ingot_and}, {OP_OR, ingot_or},
-               {OP_XOR, ingot_xor}, {OP_SHL, ingot_shl},   {OP_SHR, ingot_shr}, {OP_POW, ingot_pow}};
+    } ops[] = {{OP_ADD, ingot_add}, {OP_SUB, ingot_sub},   {OP_MUL, ingot_mul}, {OP_DIV, ingot_div},
+               {OP_MOD, ingot_mod}, {OP_FMOD, ingot_fmod}, {OP_MAX, ingot_max}, {OP_MIN, ingot_min},
+               {OP_AND, ingot_and}, {OP_OR, ingot_or},     {OP_XOR, ingot_xor}, {OP_SHL, ingot_shl},
+               {OP_SHR, ingot_shr}, {OP_POW, ingot_pow}};
     enum { K = 14, N = K * K };
     for (int t = 0; t < (int)COUNT(types); t++) {
         const int bits = types[t].bits, bytes = bits < 8 ? 1 : bits / 8;
@@ -276,11 +268,13 @@ static void integers(void **state)
         for (int k = 0; k < (int)COUNT(ops); k++) {
             eval(c, ops[k].make(c, x, y), pr, (size_t)(N * bytes));
             for (int i = 0; i < N; i++) {
-                const int64_t e = (int64_t)wrap(int_op(ops[k].op, a[i], b[i], bits, types[t].is_signed), bits,
-                                                types[t].is_signed);
+                const int64_t e =
+                    (int64_t)wrap(int_op(ops[k].op, a[i], b[i], bits, types[t].is_signed), bits,
+                                  types[t].is_signed);
                 if (memcmp(pr + i * bytes, &e, (size_t)bytes) != 0)
-                    fail_msg("%s %s(%lld, %lld): expected %lld, first byte %d", dtype_info[types[t].t].name,
-                             op_info[ops[k].op].text, (long long)a[i], (long long)b[i], (long long)e, pr[i * bytes]);
+                    fail_msg("%s %s(%lld, %lld): expected %lld, first byte %d",
+                             dtype_info[types[t].t].name, op_info[ops[k].op].text, (long long)a[i],
+                             (long long)b[i], (long long)e, pr[i * bytes]);
             }
         }
     }
@@ -289,7 +283,8 @@ static void integers(void **state)
 static void casts(void **state)
 {
     ingot_context *c = *state;
-    const float x[] = {0.0f, 1.9f, -1.9f, 300.0f, -300.0f, 3e9f, -3e9f, 1e20f, NAN, INFINITY, 0.3f, 448.0f, 500.0f, 6e4f};
+    const float x[] = {0.0f,  1.9f, -1.9f,    300.0f, -300.0f, 3e9f,   -3e9f,
+                       1e20f, NAN,  INFINITY, 0.3f,   448.0f,  500.0f, 6e4f};
     enum { N = COUNT(x) };
     ingot_tensor *f = vec(c, INGOT_F32, N, x), *d = ingot_cast(c, f, INGOT_F64);
     ingot_tensor *src[2] = {f, d};
@@ -324,7 +319,8 @@ static void casts(void **state)
         }
     }
     /* every small float there and back */
-    static const ingot_dtype small[] = {INGOT_F8E4M3FN, INGOT_F8E4M3FNUZ, INGOT_F8E5M2, INGOT_F8E5M2FNUZ, INGOT_F8E8M0};
+    static const ingot_dtype small[] = {INGOT_F8E4M3FN, INGOT_F8E4M3FNUZ, INGOT_F8E5M2,
+                                        INGOT_F8E5M2FNUZ, INGOT_F8E8M0};
     uint8_t all[256], back[256];
     float wide[256];
     for (int i = 0; i < 256; i++)
@@ -378,8 +374,7 @@ static int64_t at(Node *n, const int64_t *x)
     int64_t y[INGOT_MAX_RANK] = {0}, flat = 0;
     Node *s = n->nsrc ? n->src[0] : NULL;
     switch (n->op) {
-    case OP_CONST:
-        return n->arg.i;
+    case OP_CONST: return n->arg.i;
     case OP_DATA: {
         for (int i = 0; i < n->rank; i++)
             flat = flat * dim(n, i) + x[i];
@@ -387,24 +382,15 @@ static int64_t at(Node *n, const int64_t *x)
         memcpy(&v, ((const Data *)n->arg.ptr)->bytes + flat * 8, sizeof v);
         return v;
     }
-    case OP_IOTA:
-        return x[n->arg.i];
-    case OP_CAST:
-        return s->dtype == INGOT_INDEX ? arg_dim(n, 0) : at(s, x);
-    case OP_NEG:
-        return -at(s, x);
-    case OP_ADD:
-        return at(s, x) + at(n->src[1], x);
-    case OP_SUB:
-        return at(s, x) - at(n->src[1], x);
-    case OP_MUL:
-        return at(s, x) * at(n->src[1], x);
-    case OP_MAX:
-        return at(s, x) > at(n->src[1], x) ? at(s, x) : at(n->src[1], x);
-    case OP_LT:
-        return at(s, x) < at(n->src[1], x);
-    case OP_WHERE:
-        return at(s, x) ? at(n->src[1], x) : at(n->src[2], x);
+    case OP_IOTA: return x[n->arg.i];
+    case OP_CAST: return s->dtype == INGOT_INDEX ? arg_dim(n, 0) : at(s, x);
+    case OP_NEG: return -at(s, x);
+    case OP_ADD: return at(s, x) + at(n->src[1], x);
+    case OP_SUB: return at(s, x) - at(n->src[1], x);
+    case OP_MUL: return at(s, x) * at(n->src[1], x);
+    case OP_MAX: return at(s, x) > at(n->src[1], x) ? at(s, x) : at(n->src[1], x);
+    case OP_LT: return at(s, x) < at(n->src[1], x);
+    case OP_WHERE: return at(s, x) ? at(n->src[1], x) : at(n->src[2], x);
     case OP_RESHAPE:
         for (int i = 0; i < n->rank; i++)
             flat = flat * dim(n, i) + x[i];
@@ -429,8 +415,7 @@ static int64_t at(Node *n, const int64_t *x)
         for (int i = 0; i < n->rank; i++)
             y[i] = n->arg.i >> i & 1 ? dim(n, i) - 1 - x[i] : x[i];
         return at(s, y);
-    case OP_KEEP:
-        return at(s, x);
+    case OP_KEEP: return at(s, x);
     case OP_PAD:
         for (int i = 0; i < n->rank; i++) {
             y[i] = x[i] - arg_dim(n, 1 + 2 * i);
@@ -471,8 +456,7 @@ static int64_t at(Node *n, const int64_t *x)
         }
         return acc;
     }
-    default:
-        break;
+    default: break;
     }
     fail_msg("op %s in a random graph", op_info[n->op].text);
     return 0;
@@ -527,8 +511,7 @@ static ingot_tensor *random_step(ingot_context *c, ingot_tensor *x)
     int perm[INGOT_MAX_RANK];
     switch (rnd(14)) {
     case 0:
-    case 1:
-        return random_reshape(c, x);
+    case 1: return random_reshape(c, x);
     case 2:
         for (int i = 0; i < rank; i++)
             perm[i] = i;
@@ -555,16 +538,18 @@ static ingot_tensor *random_step(ingot_context *c, ingot_tensor *x)
             q[i] = ingot_dim_const(c, 1 + rnd((int)d[i] - b));
         }
         return ingot_shrink(c, x, p, q);
-    case 6:
-        return ingot_flip(c, x, (unsigned)rnd(1 << rank));
+    case 6: return ingot_flip(c, x, (unsigned)rnd(1 << rank));
     case 7:
-        return rank ? ingot_reduce(c, rnd(2) ? INGOT_REDUCE_ADD : INGOT_REDUCE_MAX, x, (unsigned)rnd(1 << rank), rnd(2)) : x;
+        return rank ? ingot_reduce(c, rnd(2) ? INGOT_REDUCE_ADD : INGOT_REDUCE_MAX, x,
+                                   (unsigned)rnd(1 << rank), rnd(2))
+                    : x;
     case 8: { /* gather with data-dependent and linear indices mixed */
         int64_t g[2] = {1 + rnd(4), 1 + rnd(4)};
         ingot_dim *gd[2] = {ingot_dim_const(c, g[0]), ingot_dim_const(c, g[1])};
         for (int i = 0; i < rank; i++)
             idx_t[i] = rnd(2) ? random_data(c, 2, g)
-                              : ingot_add_c(c, ingot_mul_c(c, ingot_iota(c, 2, gd, rnd(2)), rnd(3)), rnd(3) - 1);
+                              : ingot_add_c(c, ingot_mul_c(c, ingot_iota(c, 2, gd, rnd(2)), rnd(3)),
+                                            rnd(3) - 1);
         return rank ? ingot_gather(c, x, idx_t) : x;
     }
     case 9:
@@ -578,12 +563,9 @@ static ingot_tensor *random_step(ingot_context *c, ingot_tensor *x)
             if (d[i] >= 3 && numel < 300)
                 return ingot_window(c, x, i, 2, 1 + rnd(2), 1);
         return x;
-    case 11:
-        return ingot_where(c, ingot_lt(c, x, ingot_like(c, x, 1)), ingot_mul_c(c, x, 3), x);
-    case 12:
-        return ingot_add(c, x, random_data(c, rank, d));
-    default:
-        return ingot_max(c, ingot_neg(c, x), x);
+    case 11: return ingot_where(c, ingot_lt(c, x, ingot_like(c, x, 1)), ingot_mul_c(c, x, 3), x);
+    case 12: return ingot_add(c, x, random_data(c, rank, d));
+    default: return ingot_max(c, ingot_neg(c, x), x);
     }
 }
 
@@ -616,7 +598,8 @@ static void random_graphs(void **state)
             }
             const int64_t e = at(x, y);
             if (r[i] != e)
-                fail_msg("round %d, element %lld: %lld, not %lld", round, (long long)i, (long long)r[i], (long long)e);
+                fail_msg("round %d, element %lld: %lld, not %lld", round, (long long)i,
+                         (long long)r[i], (long long)e);
         }
         /* the same, element by element, by contents() */
         if (n <= 64) {
@@ -671,7 +654,10 @@ static void reduces(void **state)
     ingot_tensor *y = vec(c, INGOT_I8, N, b);
     eval(c, ingot_reduce(c, INGOT_REDUCE_ADD, y, 1, false), &i8, sizeof i8);
     assert_int_equal(i8, bsum);
-    eval(c, ingot_reduce(c, INGOT_REDUCE_MUL, ingot_or(c, y, ingot_scalar_i(c, INGOT_I8, 1)), 1, false), &i8, sizeof i8);
+    eval(
+        c,
+        ingot_reduce(c, INGOT_REDUCE_MUL, ingot_or(c, y, ingot_scalar_i(c, INGOT_I8, 1)), 1, false),
+        &i8, sizeof i8);
     assert_int_equal(i8, bmul);
 
     /* an empty reduction is the identity */
@@ -697,7 +683,8 @@ static void reduces(void **state)
     uint8_t any;
     eval(c, ingot_reduce(c, INGOT_REDUCE_OR, vec(c, INGOT_BOOL, 4, t), 1, false), &any, sizeof any);
     assert_int_equal(any, 1);
-    eval(c, ingot_reduce(c, INGOT_REDUCE_AND, vec(c, INGOT_BOOL, 4, t), 1, false), &any, sizeof any);
+    eval(c, ingot_reduce(c, INGOT_REDUCE_AND, vec(c, INGOT_BOOL, 4, t), 1, false), &any,
+         sizeof any);
     assert_int_equal(any, 0);
 }
 
@@ -728,8 +715,10 @@ static void matmul_conv(void **state)
         a[i] = sinf((float)i);
     for (int i = 0; i < K * N; i++)
         b[i] = cosf((float)i);
-    eval(c, ingot_matmul(c, data(c, INGOT_F32, 2, (int64_t[]){M, K}, a), data(c, INGOT_F32, 2, (int64_t[]){K, N}, b)), r,
-         sizeof r);
+    eval(c,
+         ingot_matmul(c, data(c, INGOT_F32, 2, (int64_t[]){M, K}, a),
+                      data(c, INGOT_F32, 2, (int64_t[]){K, N}, b)),
+         r, sizeof r);
     for (int i = 0; i < M; i++)
         for (int j = 0; j < N; j++) {
             float s = 0;
@@ -750,7 +739,8 @@ static void matmul_conv(void **state)
     const int64_t stride[2] = {2, 1}, dilation[2] = {1, 3}, lo[2] = {1, 0}, hi[2] = {2, 1};
     eval(c,
          ingot_conv(c, data(c, INGOT_F32, 4, (int64_t[]){B, C, H, W}, x),
-                    data(c, INGOT_F32, 4, (int64_t[]){O, C / G, KH, KW}, w), NULL, stride, dilation, lo, hi, G),
+                    data(c, INGOT_F32, 4, (int64_t[]){O, C / G, KH, KW}, w), NULL, stride, dilation,
+                    lo, hi, G),
          y, sizeof y);
     for (int n = 0; n < B; n++)
         for (int o = 0; o < O; o++)
@@ -760,13 +750,16 @@ static void matmul_conv(void **state)
                     for (int k = 0; k < C / G; k++)
                         for (int u = 0; u < KH; u++)
                             for (int v = 0; v < KW; v++) {
-                                const int ch = o / (O / G) * (C / G) + k, p = i * 2 + u - 1, q = j + v * 3;
+                                const int ch = o / (O / G) * (C / G) + k, p = i * 2 + u - 1,
+                                          q = j + v * 3;
                                 const bool in = p >= 0 && p < H && q < W;
-                                s += (in ? x[((n * C + ch) * H + p) * W + q] : 0) * w[((o * (C / G) + k) * KH + u) * KW + v];
+                                s += (in ? x[((n * C + ch) * H + p) * W + q] : 0) *
+                                     w[((o * (C / G) + k) * KH + u) * KW + v];
                             }
                     const float got = y[((n * O + o) * OH + i) * OW + j];
                     if (fabsf(s - got) > 1e-5f)
-                        fail_msg("conv [%d %d %d %d] = %g, not %g", n, o, i, j, (double)got, (double)s);
+                        fail_msg("conv [%d %d %d %d] = %g, not %g", n, o, i, j, (double)got,
+                                 (double)s);
                 }
 }
 
@@ -812,8 +805,10 @@ static void run_time_dims(void **state)
 {
     ingot_context *c = *state;
     ingot_dim *n = ingot_dim_var(c, "n", 1, 100);
-    ingot_dim *d[2] = {n, ingot_dim_const(c, 2)}, *e[1] = {ingot_dim_mul(c, n, ingot_dim_const(c, 2))};
-    ingot_tensor *x = ingot_input(c, "x", INGOT_F32, 2, d), *y = ingot_input(c, "y", INGOT_F32, 1, e);
+    ingot_dim *d[2] = {n, ingot_dim_const(c, 2)},
+              *e[1] = {ingot_dim_mul(c, n, ingot_dim_const(c, 2))};
+    ingot_tensor *x = ingot_input(c, "x", INGOT_F32, 2, d),
+                 *y = ingot_input(c, "y", INGOT_F32, 1, e);
     ingot_output(c, "sum", ingot_add(c, ingot_reshape(c, x, 1, e), y));
     ingot_output(c, "rows", ingot_from_dim(c, n));
     const float a[6] = {1, 2, 3, 4, 5, 6}, b[6] = {10, 20, 30, 40, 50, 60};
@@ -836,7 +831,8 @@ static void loop(ingot_context *c, ingot_dim *trip, int64_t limit, ingot_tensor 
     ingot_region *r = ingot_region_begin(c);
     ingot_region_param(c, r, INGOT_I64, 0, NULL);
     ingot_tensor *cond = ingot_region_param(c, r, INGOT_BOOL, 0, NULL);
-    ingot_tensor *a = ingot_region_param_like(c, r, start[0]), *b = ingot_region_param_like(c, r, start[1]);
+    ingot_tensor *a = ingot_region_param_like(c, r, start[0]),
+                 *b = ingot_region_param_like(c, r, start[1]);
     ingot_tensor *next = ingot_add(c, a, b);
     if (limit)
         cond = ingot_lt(c, next, ingot_scalar_i(c, INGOT_I64, limit));
@@ -886,12 +882,15 @@ static void nested_loops(void **state)
         big[i] = (float)(i % 7);
         ww += (double)big[i] * (double)big[i];
     }
-    ingot_tensor *w = vec(c, INGOT_F32, 5000, big), *zero = ingot_scalar_f(c, INGOT_F32, 0), *out[1], *inner[1];
+    ingot_tensor *w = vec(c, INGOT_F32, 5000, big), *zero = ingot_scalar_f(c, INGOT_F32, 0),
+                 *out[1], *inner[1];
     ingot_region *r = ingot_region_begin(c);
-    ingot_tensor *i = ingot_region_param(c, r, INGOT_I64, 0, NULL), *ci = ingot_region_param(c, r, INGOT_BOOL, 0, NULL);
+    ingot_tensor *i = ingot_region_param(c, r, INGOT_I64, 0, NULL),
+                 *ci = ingot_region_param(c, r, INGOT_BOOL, 0, NULL);
     ingot_tensor *s = ingot_region_param_like(c, r, zero);
     ingot_region *q = ingot_region_begin(c);
-    ingot_tensor *j = ingot_region_param(c, q, INGOT_I64, 0, NULL), *cj = ingot_region_param(c, q, INGOT_BOOL, 0, NULL);
+    ingot_tensor *j = ingot_region_param(c, q, INGOT_I64, 0, NULL),
+                 *cj = ingot_region_param(c, q, INGOT_BOOL, 0, NULL);
     ingot_tensor *t = ingot_region_param_like(c, q, zero);
     ingot_tensor *norm = ingot_sum(c, ingot_mul(c, w, w), 1, false);
     ingot_tensor *k = ingot_cast(c, ingot_add(c, ingot_mul_c(c, i, 10), j), INGOT_F32);
@@ -949,7 +948,8 @@ static void counts(void **state)
 
     ingot_tensor *zero = ingot_scalar_i(c, INGOT_I64, 0), *out;
     ingot_region *r = ingot_region_begin(c);
-    ingot_tensor *i = ingot_region_param(c, r, INGOT_I64, 0, NULL), *cond = ingot_region_param(c, r, INGOT_BOOL, 0, NULL);
+    ingot_tensor *i = ingot_region_param(c, r, INGOT_I64, 0, NULL),
+                 *cond = ingot_region_param(c, r, INGOT_BOOL, 0, NULL);
     ingot_tensor *s = ingot_region_param_like(c, r, zero);
     ingot_tensor *some = ingot_lt(c, ingot_iota(c, 1, d, 0), i); /* i of them are true */
     ingot_tensor *found = ingot_nonzero(c, some);
@@ -978,8 +978,9 @@ static void contents(void **state)
     const int64_t zero = 0, minus = -1;
     ingot_tensor *first = ingot_take(c, shape, vec(c, INGOT_I64, 1, &zero), 0);
     ingot_tensor *last = ingot_take(c, shape, vec(c, INGOT_I64, 1, &minus), 0);
-    ingot_tensor *parts[3] = {ingot_mul_c(c, ingot_cast(c, first, INGOT_I32), 4), vec(c, INGOT_I32, 1, (int32_t[]){-1}),
-                              ingot_div(c, ingot_cast(c, last, INGOT_I32), ingot_scalar_i(c, INGOT_I32, 2))};
+    ingot_tensor *parts[3] = {
+        ingot_mul_c(c, ingot_cast(c, first, INGOT_I32), 4), vec(c, INGOT_I32, 1, (int32_t[]){-1}),
+        ingot_div(c, ingot_cast(c, last, INGOT_I32), ingot_scalar_i(c, INGOT_I32, 2))};
     ingot_tensor *cat = ingot_cast(c, ingot_concat(c, 3, parts, 0), INGOT_I64);
     assert_int_equal(ingot_contents(c, cat, out, 8), 3);
     assert_true(ingot_dim_equal(out[0], ingot_dim_mul(c, n, ingot_dim_const(c, 4))));
@@ -988,19 +989,22 @@ static void contents(void **state)
     assert_true(ingot_dim_is_const(out[2], &v) && v == 2);
     assert_int_equal(ingot_contents(c, cat, out, 2), -1);
     /* product of all, comparison as 0 or 1 */
-    assert_int_equal(ingot_contents(c, ingot_reduce(c, INGOT_REDUCE_MUL, shape, 1, false), out, 1), 1);
+    assert_int_equal(ingot_contents(c, ingot_reduce(c, INGOT_REDUCE_MUL, shape, 1, false), out, 1),
+                     1);
     assert_true(ingot_dim_equal(out[0], ingot_numel(c, x)));
     ingot_tensor *less = ingot_lt(c, shape, ingot_scalar_i(c, INGOT_I64, 100));
     assert_int_equal(ingot_contents(c, less, out, 8), 3);
     assert_true(ingot_dim_is_const(out[0], &v) && v == 1);
-    ingot_tensor *where = ingot_where(c, ingot_eq(c, shape, ingot_scalar_i(c, INGOT_I64, 12)), ingot_neg(c, shape), shape);
+    ingot_tensor *where = ingot_where(c, ingot_eq(c, shape, ingot_scalar_i(c, INGOT_I64, 12)),
+                                      ingot_neg(c, shape), shape);
     assert_int_equal(ingot_contents(c, where, out, 8), 3);
     assert_true(ingot_dim_is_const(out[1], &v) && v == -12);
     /* what Resize is given: floor(float(shape) * scale), where the dims are constant */
     const float scale[2] = {2.5f, 0.4f};
     ingot_tensor *hw = ingot_from_dims(c, 2, d + 1);
-    ingot_tensor *size = ingot_cast(c, ingot_floor(c, ingot_mul(c, ingot_cast(c, hw, INGOT_F32), vec(c, INGOT_F32, 2, scale))),
-                                    INGOT_I64);
+    ingot_tensor *size = ingot_cast(
+        c, ingot_floor(c, ingot_mul(c, ingot_cast(c, hw, INGOT_F32), vec(c, INGOT_F32, 2, scale))),
+        INGOT_I64);
     int64_t ints[4];
     int count;
     assert_true(ingot_const_ints(c, size, ints, 4, &count));
@@ -1014,12 +1018,14 @@ static void contents(void **state)
     assert_int_equal(ingot_contents(c, scattered, out, 8), 3);
     assert_true(ingot_dim_is_const(out[0], &v) && v == 5);
     /* data */
-    assert_int_equal(ingot_contents(c, ingot_cast(c, ingot_sum(c, x, 7, false), INGOT_I64), out, 8), -1);
+    assert_int_equal(ingot_contents(c, ingot_cast(c, ingot_sum(c, x, 7, false), INGOT_I64), out, 8),
+                     -1);
     assert_false(ingot_const_ints(c, shape, ints, 4, &count));
     assert_false(ingot_is_const(shape));
     assert_true(ingot_is_const(size));
     float data_out[2];
-    assert_true(ingot_const_data(c, ingot_mul_c(c, vec(c, INGOT_F32, 2, scale), 2), data_out, sizeof data_out));
+    assert_true(ingot_const_data(c, ingot_mul_c(c, vec(c, INGOT_F32, 2, scale), 2), data_out,
+                                 sizeof data_out));
     assert_true(data_out[0] == 5.0f && data_out[1] == 0.8f);
 }
 
@@ -1042,10 +1048,11 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(unary_f32),    TEST(binary_floats), TEST(integers),         TEST(casts),      TEST(random_graphs),
-        TEST(reduces),      TEST(updates),       TEST(matmul_conv),      TEST(softmax_is_right), TEST(deep_chain),
-        TEST(run_time_dims), TEST(loops),        TEST(nested_loops),     TEST(branches),   TEST(counts),
-        TEST(contents),     TEST(unbound),
+        TEST(unary_f32),        TEST(binary_floats), TEST(integers),      TEST(casts),
+        TEST(random_graphs),    TEST(reduces),       TEST(updates),       TEST(matmul_conv),
+        TEST(softmax_is_right), TEST(deep_chain),    TEST(run_time_dims), TEST(loops),
+        TEST(nested_loops),     TEST(branches),      TEST(counts),        TEST(contents),
+        TEST(unbound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
