@@ -262,6 +262,7 @@ static void write_all(Bundle *b)
     }
     bundle_weights(b);
     bundle_kernels(b);
+    bundle_selftest(b);
     bundle_header(b);
     bundle_run(b);
     bundle_main(b);

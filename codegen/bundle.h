@@ -51,6 +51,7 @@ const char *dtype_enum(ingot_dtype); /* F32 of IGRT_F32 */
 void bundle_run(Bundle *);
 void bundle_weights(Bundle *);
 void bundle_kernels(Bundle *);
+void bundle_selftest(Bundle *);
 void bundle_build(Bundle *);
 const char *weight_name(const Bundle *, const Buffer *); /* array mode */
 

@@ -1,0 +1,284 @@
+/* bundle_selftest.c - golden vectors: <name>_selftest.c runs the model on inputs made by a formula and
+ * compares samples of every output with what the reference interpreter computes here.
+ *
+ * Left out where the interpreter would take long, where inputs and outputs are large (they are
+ * static there, so the file costs memory only in programs that call it), and for types that have no
+ * formula. */
+#include <math.h>
+#include <string.h>
+
+#include "bundle.h"
+#include "runtime_min/igrt_num.h"
+
+enum { MAX_FLOPS = 20000000, MAX_BYTES = 1 << 20, MAX_SAMPLES = 32 };
+
+/* ---- the formula: the same here and in the bundle ------------------------------------------ */
+
+static const char formula[] =
+    "/* splitmix64 */\n"
+    "static uint64_t next(uint64_t *s)\n"
+    "{\n"
+    "    uint64_t z = *s += UINT64_C(0x9e3779b97f4a7c15);\n"
+    "    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);\n"
+    "    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);\n"
+    "    return z ^ (z >> 31);\n"
+    "}\n";
+
+static uint64_t next(uint64_t *s)
+{
+    uint64_t z = *s += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+/* The expression of one input element in C; NULL: no formula. Integers are 0 and 1. */
+static const char *element_text(ingot_dtype d)
+{
+    switch (d) {
+    case INGOT_F64: return "(double)(next(&s) >> 11) * 0x1p-52 - 1.0";
+    case INGOT_F32: return "(float)((double)(next(&s) >> 11) * 0x1p-52 - 1.0)";
+    case INGOT_F16: return "igrt_f32_to_f16((float)((double)(next(&s) >> 11) * 0x1p-52 - 1.0))";
+    case INGOT_BF16: return "igrt_f32_to_bf16((float)((double)(next(&s) >> 11) * 0x1p-52 - 1.0))";
+    case INGOT_BOOL: return "(unsigned char)(next(&s) >> 63)";
+    case INGOT_I8: return "(int8_t)(next(&s) >> 63)";
+    case INGOT_U8: return "(uint8_t)(next(&s) >> 63)";
+    case INGOT_I16: return "(int16_t)(next(&s) >> 63)";
+    case INGOT_U16: return "(uint16_t)(next(&s) >> 63)";
+    case INGOT_I32: return "(int32_t)(next(&s) >> 63)";
+    case INGOT_U32: return "(uint32_t)(next(&s) >> 63)";
+    case INGOT_I64: return "(int64_t)(next(&s) >> 63)";
+    case INGOT_U64: return "next(&s) >> 63";
+    default: return NULL;
+    }
+}
+
+static void element_store(ingot_dtype d, uint64_t r, uint8_t *p)
+{
+    double x = (double)(r >> 11) * 0x1p-52 - 1.0;
+    float f = (float)x;
+    uint16_t h = d == INGOT_F16 ? igrt_f32_to_f16(f) : igrt_f32_to_bf16(f);
+    uint64_t bit = r >> 63; /* little-endian */
+    const void *from = d == INGOT_F64 ? (const void *)&x : d == INGOT_F32 ? (const void *)&f
+                       : d == INGOT_F16 || d == INGOT_BF16 ? (const void *)&h : (const void *)&bit;
+    memcpy(p, from, (size_t)dtype_info[d].bytes);
+}
+
+static bool is_half(ingot_dtype d)
+{
+    return d == INGOT_F16 || d == INGOT_BF16;
+}
+
+/* An output element as a double; exact for all but wide integers, which are compared as such. */
+static double element_value(ingot_dtype d, const uint8_t *p)
+{
+    float f;
+    double x;
+    uint16_t h;
+    int64_t n = 0;
+    switch (d) {
+    case INGOT_F32: memcpy(&f, p, 4); return (double)f;
+    case INGOT_F64: memcpy(&x, p, 8); return x;
+    case INGOT_F16: memcpy(&h, p, 2); return (double)igrt_f16_to_f32(h);
+    case INGOT_BF16: memcpy(&h, p, 2); return (double)igrt_bf16_to_f32(h);
+    default: break;
+    }
+    int width = dtype_info[d].bytes;
+    memcpy(&n, p, (size_t)width);
+    if (dtype_info[d].kind == 'i' && width < 8)
+        n = (int64_t)((uint64_t)n << (64 - 8 * width)) >> (64 - 8 * width);
+    return (double)n;
+}
+
+/* ---- whether, and what --------------------------------------------------------------------- */
+
+static int64_t total_flops(const Block *block)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < block->n; i++) {
+        const Step *s = block->step[i];
+        int64_t inner = sat_add(total_flops(&s->body), total_flops(&s->other));
+        if (s->kind == STEP_LOOP)
+            inner = sat_mul(inner, s->trip ? s->trip->hi : 1000);
+        sum = sat_add(sum, s->kind == STEP_KERNEL ? sat_add(s->kernel->flops, s->kernel->bytes) : inner);
+    }
+    return sum;
+}
+
+static bool worthwhile(const Bundle *b)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < b->nin; i++) {
+        bytes = sat_add(bytes, b->in[i].b->bytes);
+        if (!element_text(b->in[i].b->dtype) || (b->c->bound && b->c->bound[i]))
+            return false;
+    }
+    for (int i = 0; i < b->nout; i++) {
+        bytes = sat_add(bytes, b->out[i].b->bytes);
+        if (!element_text(b->out[i].b->dtype))
+            return false;
+    }
+    return bytes <= MAX_BYTES && total_flops(&b->p->main) <= MAX_FLOPS;
+}
+
+/* The interpreter's outputs on the formula's inputs; false if it cannot compute them. */
+static bool interpret(Bundle *b, ingot_value *out)
+{
+    Context *c = b->c;
+    ingot_value *in = NEWN(b->a, ingot_value, b->nin + 1);
+    uint64_t seed = 1;
+    for (int i = 0; i < b->nin; i++) {
+        const Buffer *buffer = b->in[i].b;
+        int64_t n = 1;
+        in[i] = (ingot_value){.rank = buffer->rank, .dtype = buffer->dtype};
+        for (int d = 0; d < buffer->rank; d++)
+            n *= in[i].dims[d] = buffer->dims[d]->hi;
+        int width = dtype_info[buffer->dtype].bytes;
+        uint8_t *p = arena_array(b->a, (size_t)n + 1, (size_t)width);
+        in[i].data = p;
+        for (int64_t k = 0; k < n; k++, p += width)
+            element_store(buffer->dtype, next(&seed), p);
+    }
+    ingot_sink sink = c->sink;
+    int nerror = c->nerror;
+    ingot_status status = c->status;
+    c->sink = NULL; /* a failure here is no fault of the model */
+    bool ok = ingot_interpret(c, b->nin, in, b->nout, out) == INGOT_OK && c->nerror == nerror;
+    c->sink = sink;
+    c->nerror = nerror;
+    c->status = status;
+    return ok;
+}
+
+/* ---- text -------------------------------------------------------------------------------- */
+
+static int64_t count(const ingot_value *v)
+{
+    int64_t n = 1;
+    for (int d = 0; d < v->rank; d++)
+        n *= v->dims[d];
+    return n;
+}
+
+static int64_t sample_step(int64_t n)
+{
+    return n <= MAX_SAMPLES ? 1 : (n + MAX_SAMPLES - 1) / MAX_SAMPLES;
+}
+
+static void want_table(StrBuf *sb, int i, const ingot_value *v)
+{
+    int64_t n = count(v), step = sample_step(n);
+    if (!n)
+        return;
+    sb_printf(sb, "static const double want%d[] = {", i);
+    for (int64_t k = 0, at = 0; at < n; k++, at += step) {
+        double x = element_value(v->dtype, (const uint8_t *)v->data + at * dtype_info[v->dtype].bytes);
+        sb_puts(sb, k % 6 ? ", " : k ? ",\n    " : "\n    ");
+        if (x != x)
+            sb_puts(sb, "NAN");
+        else if (x - x != 0)
+            sb_puts(sb, x > 0 ? "INFINITY" : "-INFINITY");
+        else
+            sb_printf(sb, dtype_is_float((int)v->dtype) ? "%.9g" : "%.17g", x);
+    }
+    sb_puts(sb, "\n};\n");
+}
+
+static double range_of(const ingot_value *v)
+{
+    double range = 0;
+    for (int64_t k = 0; k < count(v); k++) {
+        double x = fabs(element_value(v->dtype, (const uint8_t *)v->data + k * dtype_info[v->dtype].bytes));
+        range = isfinite(x) && x > range ? x : range;
+    }
+    return range;
+}
+
+static void storage(StrBuf *sb, const Port *port, const char *what, int i)
+{
+    int64_t n = port->b->bytes / element_bytes(port->b->dtype);
+    sb_printf(sb, "static %s %s%d[%lld];\n", c_type(port->b->dtype), what, i, (long long)(n ? n : 1));
+}
+
+static void check_output(StrBuf *sb, const Bundle *b, int i, const ingot_value *v)
+{
+    const Port *port = &b->out[i];
+    int64_t n = count(v), step = sample_step(n);
+    if (port->dynamic) {
+        sb_puts(sb, "    if (");
+        for (int d = 0; d < v->rank; d++)
+            sb_printf(sb, "%sout.%s_dims[%d] != %lld", d ? " || " : "", port->field, d, (long long)v->dims[d]);
+        sb_puts(sb, ")\n        return IGRT_ERR_SELFTEST;\n");
+    }
+    if (!n)
+        return;
+    const char *convert = v->dtype == INGOT_F16 ? "igrt_f16_to_f32" : v->dtype == INGOT_BF16 ? "igrt_bf16_to_f32" : "";
+    double tolerance = !dtype_is_float((int)v->dtype) ? 0 : range_of(v) * (is_half(v->dtype) ? 1e-2 : 1e-4) + 1e-6;
+    sb_printf(sb,
+              "    for (int i = 0; i < %lld; i++)\n"
+              "        if (!agrees((double)%s(out%d[i * %lld]), want%d[i], %.3g))\n"
+              "            return IGRT_ERR_SELFTEST;\n",
+              (long long)((n + step - 1) / step), convert, i, (long long)step, i, tolerance);
+}
+
+static void function(StrBuf *sb, const Bundle *b, const ingot_value *want)
+{
+    const char *n = b->name;
+    sb_printf(sb,
+              "\n%s_status %s_selftest(%s_ctx *ctx)\n{\n"
+              "    %s_inputs in = {0};\n    %s_outputs out = {0};\n",
+              n, n, n, n, n);
+    if (b->nin)
+        sb_puts(sb, "    uint64_t s = 1;\n");
+    sb_printf(sb, "    %s_status status = %s_reset(ctx);\n    if (status != IGRT_OK)\n        return status;\n\n", n, n);
+    for (int i = 0; i < b->nin; i++) {
+        const Port *port = &b->in[i];
+        sb_printf(sb, "    for (int i = 0; i < %lld; i++)\n        in%d[i] = %s;\n    in.%s = in%d;\n",
+                  (long long)(port->b->bytes / element_bytes(port->b->dtype)), i, element_text(port->b->dtype), port->field, i);
+        for (int d = 0; port->dynamic && d < port->b->rank; d++)
+            sb_printf(sb, "    in.%s_dims[%d] = %lld;\n", port->field, d, (long long)port->b->dims[d]->hi);
+    }
+    for (int i = 0; i < b->nout; i++)
+        sb_printf(sb, "    out.%s = out%d;\n", b->out[i].field, i);
+    sb_printf(sb, "    status = %s_run(ctx, &in, &out);\n    if (status != IGRT_OK)\n        return status;\n\n", n);
+    for (int i = 0; i < b->nout; i++)
+        check_output(sb, b, i, &want[i]);
+    sb_printf(sb, "    return %s_reset(ctx);\n}\n", n);
+}
+
+void bundle_selftest(Bundle *b)
+{
+    ingot_value *want = NEWN(b->a, ingot_value, b->nout + 1);
+    if (!worthwhile(b) || !interpret(b, want))
+        return;
+    bool any = false;
+    for (int i = 0; i < b->nout; i++)
+        any |= count(&want[i]) > 0;
+    b->has_selftest = true;
+    StrBuf body = {0}, sb = {0};
+    if (b->nin)
+        sb_printf(&body, "\n%s", formula);
+    if (any)
+        sb_puts(&body, "\nstatic int agrees(double got, double want, double tolerance)\n{\n"
+                       "    const double difference = got > want ? got - want : want - got;\n"
+                       "    return got == want || difference <= tolerance || (got != got && want != want);\n}\n");
+    sb_puts(&body, "\n");
+    for (int i = 0; i < b->nin; i++)
+        storage(&body, &b->in[i], "in", i);
+    for (int i = 0; i < b->nout; i++)
+        storage(&body, &b->out[i], "out", i);
+    for (int i = 0; i < b->nout; i++)
+        want_table(&body, i, &want[i]);
+    function(&body, b, want);
+    sb_printf(&sb,
+              "/*\n * %s_selftest.c - golden vectors: samples of what the reference interpreter computes on inputs\n"
+              " * made by a formula. The tensors are static: one selftest at a time.\n */\n#include \"%s.h\"\n",
+              b->name, b->name);
+    if (strstr(body.data, "igrt_f") || strstr(body.data, "igrt_bf"))
+        sb_puts(&sb, "#include \"igrt_num.h\"\n");
+    else if (strstr(body.data, "NAN") || strstr(body.data, "INFINITY"))
+        sb_puts(&sb, "\n#include <math.h>\n");
+    sb_puts(&sb, body.data);
+    sb_free(&body);
+    bundle_file(b, arena_printf(b->a, "%s_selftest.c", b->name), &sb);
+}
