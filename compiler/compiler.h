@@ -269,6 +269,8 @@ void movement_coords(Context *, Node *n, Node *const *coords, Node **src_coords,
 
 /* ---- text.c, verify.c ------------------------------------------------------------------ */
 void text_print(StrBuf *, int nroot, Node *const *roots); /* one node a line: %3 = add f32 [2,3] %1 %2 */
+/* The same with the names of run-time integers, which only their context knows. */
+void text_print_names(StrBuf *, const Context *, int nroot, Node *const *roots);
 /* Parse what text_print printed into a context; roots in the arena; NULL + message on error. */
 Node **text_parse(Context *, const char *text, int *nroot, char *error, size_t error_bytes);
 /* The spec: BUG with a dump if a node breaks it. level 0: tensor graph, 1: kernel. */
