@@ -54,8 +54,7 @@ ingot_tensor *ingot_logsumexp(ingot_context *c, ingot_tensor *x, unsigned axes, 
     top = ingot_where(c, ingot_isnan(c, diff), ingot_like(c, top, 0), top);
     ingot_tensor *e = ingot_exp(c, ingot_sub(c, wide, top));
     ingot_tensor *sum = ingot_add(c, ingot_log(c, ingot_sum(c, e, axes, true)), top);
-    if (!keepdims) { /* an empty sum of a size 1 axis is a reshape */
-        sum = ingot_reduce(c, INGOT_REDUCE_MAX, sum, axes, false);
-    }
+    if (!keepdims) /* of axes that have size 1 by now: only a reshape */
+        sum = ingot_sum(c, sum, axes, false);
     return ingot_cast(c, sum, ingot_dtype_of(x));
 }
