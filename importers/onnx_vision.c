@@ -400,9 +400,9 @@ static bool deform_shapes(Lowering *n, Deform *d, ingot_tensor *offset, ingot_te
     bool ok = ingot_dim_is_const(ingot_shape(X, 1), &c) &&
               ingot_dim_is_const(ingot_shape(n->in[1], 0), &m) &&
               ingot_dim_is_const(ingot_shape(n->in[1], 1), &per);
-    ok = ok && d->group > 0 && d->offset_group > 0 && per * d->group == c && m % d->group == 0 &&
-         c % d->offset_group == 0 && ingot_rank(offset) == 4 &&
-         dim_is(ingot_shape(offset, 1), 2 * taps * d->offset_group) &&
+    ok = ok && d->group > 0 && c % d->group == 0 && c / d->group == per && m % d->group == 0 &&
+         d->offset_group > 0 && d->offset_group <= c && c % d->offset_group == 0 &&
+         ingot_rank(offset) == 4 && dim_is(ingot_shape(offset, 1), 2 * taps * d->offset_group) &&
          (!mask || (ingot_rank(mask) == 4 && dim_is(ingot_shape(mask, 1), taps * d->offset_group)));
     for (int i = 0; ok && i < 2; i++) {
         ingot_dim *room =
