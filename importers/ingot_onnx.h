@@ -23,15 +23,20 @@ typedef struct ingot_onnx ingot_onnx;
 
 #define INGOT_ONNX_MAX_OPSET 27
 
-typedef enum { INGOT_ONNX_TENSOR, INGOT_ONNX_SEQUENCE, INGOT_ONNX_OPTIONAL, INGOT_ONNX_OTHER } ingot_onnx_kind;
+typedef enum {
+    INGOT_ONNX_TENSOR,
+    INGOT_ONNX_SEQUENCE,
+    INGOT_ONNX_OPTIONAL,
+    INGOT_ONNX_OTHER
+} ingot_onnx_kind;
 
 /** A model input or output as the file declares it. */
 typedef struct {
     const char *name;
     ingot_onnx_kind kind;
-    ingot_dtype dtype; /* of the tensor, or of a sequence's or optional's tensors */
-    int rank;          /* -1: not declared */
-    int64_t dims[INGOT_MAX_RANK];          /* -1: free */
+    ingot_dtype dtype;            /* of the tensor, or of a sequence's or optional's tensors */
+    int rank;                     /* -1: not declared */
+    int64_t dims[INGOT_MAX_RANK]; /* -1: free */
     const char *dim_names[INGOT_MAX_RANK]; /* of the free ones: the file's name, else "x_0" by
                                             * input and axis; NULL for the others */
 } ingot_onnx_io;

@@ -16,12 +16,12 @@
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 
 enum {
-    ONNX_MAX_NESTING = 48,      /* subgraphs and functions inside each other */
-    ONNX_MAX_NODES = 1 << 20,   /* evaluated in all, function bodies counted at each call */
-    ONNX_MAX_LIST = 4096        /* elements of an integer list input (axes, shapes, splits) */
+    ONNX_MAX_NESTING = 48,    /* subgraphs and functions inside each other */
+    ONNX_MAX_NODES = 1 << 20, /* evaluated in all, function bodies counted at each call */
+    ONNX_MAX_LIST = 4096      /* elements of an integer list input (axes, shapes, splits) */
 };
 
-/* ---- names ------------------------------------------------------------------------------- */
+/* ---- names ---------------------------------------------------------------------------------- */
 
 /* Open hash map from names (borrowed) to pointers. */
 typedef struct Names {
@@ -33,32 +33,38 @@ void *names_get(const Names *, const char *key);
 void names_put(ingot_context *, Names *, const char *key, void *value);
 
 /* What a name stands for. */
-typedef enum { VALUE_ABSENT, VALUE_TENSOR, VALUE_SEQUENCE, VALUE_OPTIONAL, VALUE_STRINGS } ValueKind;
+typedef enum {
+    VALUE_ABSENT,
+    VALUE_TENSOR,
+    VALUE_SEQUENCE,
+    VALUE_OPTIONAL,
+    VALUE_STRINGS
+} ValueKind;
 typedef struct Value Value;
 struct Value {
     ValueKind kind;
     ingot_tensor *tensor;
-    const Onnx__TensorProto *proto;              /* an initializer that nobody has used yet */
-    const Onnx__SparseTensorProto *sparse;       /* the same, sparse */
-    int n;                                       /* sequence: length; optional: 0 or 1 */
+    const Onnx__TensorProto *proto;        /* an initializer that nobody has used yet */
+    const Onnx__SparseTensorProto *sparse; /* the same, sparse */
+    int n;                                 /* sequence: length; optional: 0 or 1 */
     Value **item;
-    ingot_dtype item_dtype;                      /* of an empty sequence or optional */
-    const OnnxTensor *strings;                   /* a constant tensor of strings */
+    ingot_dtype item_dtype;    /* of an empty sequence or optional */
+    const OnnxTensor *strings; /* a constant tensor of strings */
 };
 
 /* The names visible to a list of nodes. A subgraph sees the names around it, a function does not. */
 typedef struct Scope Scope;
 struct Scope {
     Scope *outer;
-    Names values;   /* Value */
-    Names declared; /* Onnx__ValueInfoProto */
+    Names values;                  /* Value */
+    Names declared;                /* Onnx__ValueInfoProto */
     const struct Lowering *caller; /* of the function whose body this is, or NULL */
     const Onnx__FunctionProto *function;
     size_t n_opset;
     Onnx__OperatorSetIdProto **opset;
 };
 
-/* ---- the model and a node under way ------------------------------------------------------ */
+/* ---- the model and a node under way --------------------------------------------------------- */
 
 struct ingot_onnx {
     ingot_context *c;
@@ -102,7 +108,7 @@ const OpEntry *onnx_op_find(const char *domain, const char *name);
 #define ONNX_OP(domain, name, since, min_in, max_in, max_out, flags, lower) LowerFn onnx_##lower;
 #include "onnx_ops.def"
 
-/* ---- onnx_node.c: faults, attributes, inputs ---------------------------------------------- */
+/* ---- onnx_node.c: faults, attributes, inputs ------------------------------------------------ */
 
 ingot_tensor *fault(Lowering *, const char *format, ...) IMPORT_PRINTF(2, 3);
 ingot_tensor *unsupported(Lowering *, const char *format, ...) IMPORT_PRINTF(2, 3);
@@ -117,13 +123,16 @@ bool attr_is(Lowering *, const char *name, const char *otherwise, const char *va
 int attr_ints(Lowering *, const char *name, const int64_t **out);
 int attr_floats(Lowering *, const char *name, const float **out);
 int attr_strings(Lowering *, const char *name, const char *const **out);
-ingot_tensor *attr_tensor(Lowering *, const char *name); /* NULL if missing */
+ingot_tensor *attr_tensor(Lowering *, const char *name);          /* NULL if missing */
 const Onnx__GraphProto *attr_graph(Lowering *, const char *name); /* NULL and an error if missing */
 
 /* A negative axis counts from the end. False after an error. */
 bool axis_in(Lowering *, int64_t axis, int rank, int *out);
 /* n axes as a set of bits. */
 bool axes_in(Lowering *, const int64_t *axes, int n, int rank, unsigned *out);
+
+/* NULL if it is left out. */
+ingot_tensor *optional_in(const Lowering *, int input);
 
 /* The input as integers that are known now: their number, or -1 after an error. Lists of up to
  * ONNX_MAX_LIST elements; *out is in the context's memory. */
@@ -143,7 +152,7 @@ bool float_in(Lowering *, int input, double *out);
 /* What the file declares output i to be, if all of its dims are numbers. */
 bool declared_shape(Lowering *, int output, int *rank, int64_t *dims);
 
-/* ---- shorthands --------------------------------------------------------------------------- */
+/* ---- shorthands ----------------------------------------------------------------------------- */
 
 ingot_dim *dim(Lowering *, int64_t);
 /* All dims of x. */
@@ -163,7 +172,7 @@ bool is_signed(ingot_tensor *);
 ingot_tensor *widen(Lowering *, ingot_tensor *);
 ingot_tensor *as(Lowering *, ingot_tensor *x, ingot_dtype);
 
-/* ---- onnx_graph.c -------------------------------------------------------------------------- */
+/* ---- onnx_graph.c --------------------------------------------------------------------------- */
 
 /* Evaluates a subgraph attribute in the open region. in: its inputs; out: its outputs (room for
  * g->n_output). False after an error. */

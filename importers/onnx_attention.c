@@ -13,11 +13,6 @@
 
 #define X n->in[0]
 
-static ingot_tensor *optional_in(Lowering *n, int i)
-{
-    return i < n->n_in ? n->in[i] : NULL;
-}
-
 /* [batch, sequence, heads size] -> [batch, heads, sequence, size]; NULL after an error. */
 static ingot_tensor *split_heads(Lowering *n, ingot_tensor *x, int64_t heads)
 {
@@ -25,11 +20,14 @@ static ingot_tensor *split_heads(Lowering *n, ingot_tensor *x, int64_t heads)
     int64_t hidden;
     if (ingot_rank(x) == 4)
         return x;
-    if (ingot_rank(x) != 3 || heads < 1 || !ingot_dim_is_const(ingot_shape(x, 2), &hidden) || hidden % heads) {
-        fault(n, "an input of rank %d cannot be split into %lld heads", ingot_rank(x), (long long)heads);
+    if (ingot_rank(x) != 3 || heads < 1 || !ingot_dim_is_const(ingot_shape(x, 2), &hidden) ||
+        hidden % heads) {
+        fault(n, "an input of rank %d cannot be split into %lld heads", ingot_rank(x),
+              (long long)heads);
         return NULL;
     }
-    ingot_dim *dims[] = {ingot_shape(x, 0), ingot_shape(x, 1), dim(n, heads), dim(n, hidden / heads)};
+    ingot_dim *dims[] = {ingot_shape(x, 0), ingot_shape(x, 1), dim(n, heads),
+                         dim(n, hidden / heads)};
     return ingot_permute(n->c, ingot_reshape(n->c, x, 4, dims), perm);
 }
 
@@ -72,15 +70,21 @@ static ingot_tensor *both(Lowering *n, ingot_tensor *a, ingot_tensor *b)
 static ingot_tensor *allowed_keys(Lowering *n, ingot_tensor *q, ingot_tensor *k)
 {
     ingot_dim *plane[] = {dim(n, 1), dim(n, 1), ingot_shape(q, 2), ingot_shape(k, 2)};
-    ingot_tensor *row = ingot_iota(n->c, 4, plane, 2), *column = ingot_iota(n->c, 4, plane, 3), *ok = NULL;
-    int64_t left = attr_int(n, "left_window_size", -1), right = attr_int(n, "right_window_size", -1);
+    ingot_tensor *row = ingot_iota(n->c, 4, plane, 2), *column = ingot_iota(n->c, 4, plane, 3),
+                 *ok = NULL;
+    int64_t left = attr_int(n, "left_window_size", -1),
+            right = attr_int(n, "right_window_size", -1);
     ingot_tensor *at = ingot_add(n->c, row, key_offset(n, q)), *filled = optional_in(n, 6);
     if (attr_int(n, "is_causal", 0))
         ok = ingot_le(n->c, column, at);
     if (left >= 0)
-        ok = both(n, ok, ingot_le(n->c, ingot_sub(n->c, at, column), ingot_scalar_i(n->c, INGOT_I64, left)));
+        ok = both(
+            n, ok,
+            ingot_le(n->c, ingot_sub(n->c, at, column), ingot_scalar_i(n->c, INGOT_I64, left)));
     if (right >= 0)
-        ok = both(n, ok, ingot_le(n->c, ingot_sub(n->c, column, at), ingot_scalar_i(n->c, INGOT_I64, right)));
+        ok = both(
+            n, ok,
+            ingot_le(n->c, ingot_sub(n->c, column, at), ingot_scalar_i(n->c, INGOT_I64, right)));
     if (filled)
         ok = both(n, ok, ingot_lt(n->c, column, align_axis(n, as(n, filled, INGOT_I64), 0, 4)));
     return ok;
@@ -91,7 +95,8 @@ static ingot_tensor *full_mask(Lowering *n, ingot_tensor *mask, ingot_dim *keys)
 {
     ingot_dim *lo[INGOT_MAX_RANK], *hi[INGOT_MAX_RANK];
     int last = ingot_rank(mask) - 1;
-    if (last < 0 || dim_is(ingot_shape(mask, last), 1) || ingot_dim_equal(ingot_shape(mask, last), keys))
+    if (last < 0 || dim_is(ingot_shape(mask, last), 1) ||
+        ingot_dim_equal(ingot_shape(mask, last), keys))
         return mask;
     for (int a = 0; a <= last; a++)
         lo[a] = hi[a] = dim(n, 0);
@@ -110,9 +115,12 @@ static ingot_tensor *masked(Lowering *n, ingot_tensor *scores, ingot_tensor *ok)
 static ingot_tensor *softmax_or_zero(Lowering *n, ingot_tensor *x)
 {
     int last = ingot_rank(x) - 1;
+    if (last < 0) /* poison */
+        return x;
     ingot_tensor *top = ingot_reduce(n->c, INGOT_REDUCE_MAX, x, 1u << last, true);
     top = ingot_where(n->c, ingot_eq(n->c, top, like(n, top, -INFINITY)), like(n, top, 0), top);
-    ingot_tensor *e = ingot_exp(n->c, ingot_sub(n->c, x, top)), *sum = ingot_sum(n->c, e, 1u << last, true);
+    ingot_tensor *e = ingot_exp(n->c, ingot_sub(n->c, x, top)),
+                 *sum = ingot_sum(n->c, e, 1u << last, true);
     sum = ingot_where(n->c, ingot_eq(n->c, sum, like(n, sum, 0)), like(n, sum, 1), sum);
     return ingot_div(n->c, e, sum);
 }
@@ -126,8 +134,8 @@ static ingot_tensor *soft_cap(Lowering *n, ingot_tensor *x, double cap)
 static bool heads_fit(Lowering *n, ingot_tensor *q, ingot_tensor *k, int64_t *times)
 {
     int64_t hq, hk;
-    if (!ingot_dim_is_const(ingot_shape(q, 1), &hq) || !ingot_dim_is_const(ingot_shape(k, 1), &hk) ||
-        hk < 1 || hq % hk) {
+    if (!ingot_dim_is_const(ingot_shape(q, 1), &hq) ||
+        !ingot_dim_is_const(ingot_shape(k, 1), &hk) || hk < 1 || hq % hk) {
         fault(n, "its query heads are no multiple of its key heads");
         return false;
     }
@@ -137,8 +145,10 @@ static bool heads_fit(Lowering *n, ingot_tensor *q, ingot_tensor *k, int64_t *ti
 
 ingot_tensor *onnx_attention(Lowering *n)
 {
-    int64_t q_heads = attr_int(n, "q_num_heads", 0), k_heads = attr_int(n, "kv_num_heads", 0), size, times;
-    int64_t mode = attr_int(n, "qk_matmul_output_mode", 0), precision = attr_int(n, "softmax_precision", 0);
+    int64_t q_heads = attr_int(n, "q_num_heads", 0), k_heads = attr_int(n, "kv_num_heads", 0), size,
+            times;
+    int64_t mode = attr_int(n, "qk_matmul_output_mode", 0),
+            precision = attr_int(n, "softmax_precision", 0);
     ingot_tensor *q = split_heads(n, X, q_heads), *k = split_heads(n, n->in[1], k_heads);
     ingot_tensor *v = split_heads(n, n->in[2], k_heads), *mask = optional_in(n, 3);
     ingot_tensor *past_k = optional_in(n, 4), *past_v = optional_in(n, 5), *scores, *stage[4];
@@ -154,7 +164,8 @@ ingot_tensor *onnx_attention(Lowering *n)
     n->out[1] = k;
     n->out[2] = v;
     if (!heads_fit(n, q, k, &times) || !ingot_dim_is_const(ingot_shape(q, 3), &size))
-        return n->failed ? ingot_poison(n->c) : unsupported(n, "its head size is not known when compiling");
+        return n->failed ? ingot_poison(n->c)
+                         : unsupported(n, "its head size is not known when compiling");
     k = repeat_heads(n, k, times);
     v = repeat_heads(n, v, times);
 
@@ -180,7 +191,7 @@ ingot_tensor *onnx_attention(Lowering *n)
     return ingot_rank(X) == 3 ? merge_heads(n, y) : y;
 }
 
-/* ---- FlexAttention ------------------------------------------------------------------------------------- */
+/* ---- FlexAttention -------------------------------------------------------------------------- */
 
 /* x through a subgraph attribute that keeps its shape; x itself if it is left out. NULL after an error. */
 static ingot_tensor *modified(Lowering *n, const char *name, ingot_tensor *x)
@@ -210,7 +221,8 @@ ingot_tensor *onnx_flex_attention(Lowering *n)
     if (precision > 0 && precision < 32 && !ingot_onnx_dtype((int32_t)precision, &wide))
         return fault(n, "its softmax_precision is no element type");
     if (!heads_fit(n, q, k, &times) || !ingot_dim_is_const(ingot_shape(q, 3), &size))
-        return n->failed ? ingot_poison(n->c) : unsupported(n, "its head size is not known when compiling");
+        return n->failed ? ingot_poison(n->c)
+                         : unsupported(n, "its head size is not known when compiling");
     double scale = attr_has(n, "scale") ? attr_float(n, "scale", 1) : 1 / sqrt((double)size);
     ingot_tensor *root = like(n, q, sqrt(scale));
     k = ingot_transpose(n->c, ingot_mul(n->c, repeat_heads(n, k, times), root), 2, 3);
@@ -223,20 +235,22 @@ ingot_tensor *onnx_flex_attention(Lowering *n)
     return as(n, ingot_matmul(n->c, p, v), ingot_dtype_of(n->in[2]));
 }
 
-/* ---- RotaryEmbedding ----------------------------------------------------------------------------------- */
+/* ---- RotaryEmbedding ------------------------------------------------------------------------ */
 
 /* Pairs (a, b) of each position's vector turn by its angle: (a cos - b sin, a sin + b cos). A pair
  * is two halves of the first `turned` elements, or neighbours. */
 ingot_tensor *onnx_rotary_embedding(Lowering *n)
 {
     static const int perm[] = {0, 2, 1, 3};
-    int64_t heads = attr_int(n, "num_heads", 0), turned = attr_int(n, "rotary_embedding_dim", 0), size;
+    int64_t heads = attr_int(n, "num_heads", 0), turned = attr_int(n, "rotary_embedding_dim", 0),
+            size;
     bool neighbours = attr_int(n, "interleaved", 0) != 0;
     ingot_tensor *positions = optional_in(n, 3), *angle[2], *part[2], *x = X;
     if (ingot_rank(X) == 3)
         x = split_heads(n, X, heads);
     if (!x || ingot_rank(x) != 4)
-        return n->failed ? ingot_poison(n->c) : fault(n, "its input has rank %d, not 3 or 4", ingot_rank(X));
+        return n->failed ? ingot_poison(n->c)
+                         : fault(n, "its input has rank %d, not 3 or 4", ingot_rank(X));
     x = ingot_permute(n->c, x, perm); /* [batch, sequence, heads, size] */
     if (!ingot_dim_is_const(ingot_shape(x, 3), &size))
         return unsupported(n, "its head size is not known when compiling");
@@ -251,11 +265,15 @@ ingot_tensor *onnx_rotary_embedding(Lowering *n)
         part[i] = neighbours ? ingot_slice(n->c, x, 3, dim(n, i), half, 2)
                              : ingot_slice(n->c, x, 3, dim(n, i * (turned / 2)), half, 1);
     }
-    ingot_tensor *real = ingot_sub(n->c, ingot_mul(n->c, angle[0], part[0]), ingot_mul(n->c, angle[1], part[1]));
-    ingot_tensor *imag = ingot_add(n->c, ingot_mul(n->c, angle[1], part[0]), ingot_mul(n->c, angle[0], part[1]));
+    ingot_tensor *real =
+        ingot_sub(n->c, ingot_mul(n->c, angle[0], part[0]), ingot_mul(n->c, angle[1], part[1]));
+    ingot_tensor *imag =
+        ingot_add(n->c, ingot_mul(n->c, angle[1], part[0]), ingot_mul(n->c, angle[0], part[1]));
     ingot_tensor *pair[] = {real, imag}, *y;
-    y = neighbours ? ingot_flatten(n->c, ingot_stack(n->c, 2, pair, 4), 3, 5) : ingot_concat(n->c, 2, pair, 3);
+    y = neighbours ? ingot_flatten(n->c, ingot_stack(n->c, 2, pair, 4), 3, 5)
+                   : ingot_concat(n->c, 2, pair, 3);
     if (turned < size)
-        y = ingot_concat(n->c, 2, (ingot_tensor *[]){y, ingot_slice(n->c, x, 3, dim(n, turned), rest, 1)}, 3);
+        y = ingot_concat(
+            n->c, 2, (ingot_tensor *[]){y, ingot_slice(n->c, x, 3, dim(n, turned), rest, 1)}, 3);
     return ingot_rank(X) == 3 ? ingot_flatten(n->c, y, 2, 4) : ingot_permute(n->c, y, perm);
 }

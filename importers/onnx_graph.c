@@ -14,7 +14,7 @@
 
 #include "onnx.h"
 
-/* ---- names ------------------------------------------------------------------------------- */
+/* ---- names ---------------------------------------------------------------------------------- */
 
 static size_t name_slot(const Names *m, const char *key)
 {
@@ -52,7 +52,7 @@ void names_put(ingot_context *c, Names *m, const char *key, void *value)
     m->value[i] = value;
 }
 
-/* ---- values and scopes --------------------------------------------------------------------- */
+/* ---- values and scopes ---------------------------------------------------------------------- */
 
 Value *value_tensor(ingot_context *c, ingot_tensor *t)
 {
@@ -332,7 +332,8 @@ static void call_function(Lowering *n, const Onnx__FunctionProto *f)
         return;
     }
     Scope *s = ingot_alloc(n->c, sizeof *s);
-    *s = (Scope){.caller = n, .function = f, .n_opset = f->n_opset_import, .opset = f->opset_import};
+    *s =
+        (Scope){.caller = n, .function = f, .n_opset = f->n_opset_import, .opset = f->opset_import};
     for (size_t i = 0; i < f->n_input; i++) {
         Value *v = i < (size_t)n->n_in ? n->value[i] : NULL;
         if (!scope_define(n->model, s, f->input[i], v ? v : ingot_alloc(n->c, sizeof *v)))
@@ -369,8 +370,9 @@ static void call_lowering(Lowering *n, const OpEntry *op)
     for (int i = 0; i < n->n_in && !op->any_value; i++)
         if (n->value[i] && n->value[i]->kind != VALUE_TENSOR) {
             unsupported(n, "input %d is a %s", i,
-                        n->value[i]->kind == VALUE_STRINGS ? "tensor of strings"
-                        : n->value[i]->kind == VALUE_SEQUENCE ? "sequence" : "optional");
+                        n->value[i]->kind == VALUE_STRINGS    ? "tensor of strings"
+                        : n->value[i]->kind == VALUE_SEQUENCE ? "sequence"
+                                                              : "optional");
             return;
         }
     ingot_tensor *y = op->lower(n);
@@ -384,8 +386,7 @@ static bool check_declared(Lowering *n, const char *name, ingot_tensor *t)
     const Onnx__ValueInfoProto *info = names_get(&n->scope->declared, name);
     ingot_dtype dtype;
     if (!info || !info->type || info->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ||
-        !ingot_onnx_dtype(info->type->tensor_type->elem_type, &dtype) ||
-        dtype == ingot_dtype_of(t))
+        !ingot_onnx_dtype(info->type->tensor_type->elem_type, &dtype) || dtype == ingot_dtype_of(t))
         return true;
     fault(n, "its output '%s' is %s, the file declares %s", name,
           ingot_dtype_name(ingot_dtype_of(t)), ingot_dtype_name(dtype));

@@ -9,7 +9,7 @@
 
 #include "onnx.h"
 
-#define ONNX_OP(domain, name, since, min_in, max_in, max_out, flags, lower)                        \
+#define ONNX_OP(domain, name, since, min_in, max_in, max_out, flags, lower) \
     {domain, #name, since, min_in, max_in, max_out, flags, onnx_##lower},
 static const OpEntry op_table[] = {
 #include "onnx_ops.def"
@@ -32,15 +32,19 @@ bool ingot_onnx_dtype(int32_t onnx, ingot_dtype *out)
         ingot_dtype dtype;
         bool known;
     } table[] = {
-        [1] = {INGOT_F32, true},         [2] = {INGOT_U8, true},        [3] = {INGOT_I8, true},
-        [4] = {INGOT_U16, true},         [5] = {INGOT_I16, true},       [6] = {INGOT_I32, true},
-        [7] = {INGOT_I64, true},         [8] = {INGOT_STRING, true},    [9] = {INGOT_BOOL, true},
-        [10] = {INGOT_F16, true},        [11] = {INGOT_F64, true},      [12] = {INGOT_U32, true},
-        [13] = {INGOT_U64, true},        [14] = {INGOT_C64, true},      [15] = {INGOT_C128, true},
-        [16] = {INGOT_BF16, true},       [17] = {INGOT_F8E4M3FN, true}, [18] = {INGOT_F8E4M3FNUZ, true},
-        [19] = {INGOT_F8E5M2, true},     [20] = {INGOT_F8E5M2FNUZ, true}, [21] = {INGOT_U4, true},
-        [22] = {INGOT_I4, true},         [23] = {INGOT_F4E2M1, true},   [24] = {INGOT_F8E8M0, true},
-        [25] = {INGOT_U2, true},         [26] = {INGOT_I2, true},
+        [1] = {INGOT_F32, true},       [2] = {INGOT_U8, true},
+        [3] = {INGOT_I8, true},        [4] = {INGOT_U16, true},
+        [5] = {INGOT_I16, true},       [6] = {INGOT_I32, true},
+        [7] = {INGOT_I64, true},       [8] = {INGOT_STRING, true},
+        [9] = {INGOT_BOOL, true},      [10] = {INGOT_F16, true},
+        [11] = {INGOT_F64, true},      [12] = {INGOT_U32, true},
+        [13] = {INGOT_U64, true},      [14] = {INGOT_C64, true},
+        [15] = {INGOT_C128, true},     [16] = {INGOT_BF16, true},
+        [17] = {INGOT_F8E4M3FN, true}, [18] = {INGOT_F8E4M3FNUZ, true},
+        [19] = {INGOT_F8E5M2, true},   [20] = {INGOT_F8E5M2FNUZ, true},
+        [21] = {INGOT_U4, true},       [22] = {INGOT_I4, true},
+        [23] = {INGOT_F4E2M1, true},   [24] = {INGOT_F8E8M0, true},
+        [25] = {INGOT_U2, true},       [26] = {INGOT_I2, true},
     };
     if (onnx < 0 || onnx >= COUNT(table) || !table[onnx].known)
         return false;
@@ -48,7 +52,7 @@ bool ingot_onnx_dtype(int32_t onnx, ingot_dtype *out)
     return true;
 }
 
-/* ---- opening ---------------------------------------------------------------------------------- */
+/* ---- opening -------------------------------------------------------------------------------- */
 
 /* The file layer's messages are whole lines: no origin is put before them. */
 static void report_line(void *user, const char *message)
@@ -200,7 +204,7 @@ const ingot_onnx_io *ingot_onnx_output(const ingot_onnx *m, int i)
     return &m->outputs[i];
 }
 
-/* ---- checking ---------------------------------------------------------------------------------- */
+/* ---- checking ------------------------------------------------------------------------------- */
 
 static bool checkable_domain(const char *domain)
 {
@@ -218,9 +222,8 @@ static bool check_opsets(Model *m, size_t n, Onnx__OperatorSetIdProto **opset)
                         (long long)v, opset[i]->domain);
             ok = false;
         } else if (checkable_domain(opset[i]->domain) && v > INGOT_ONNX_MAX_OPSET) {
-            ingot_error(m->c, INGOT_UNSUPPORTED,
-                        "it needs opset %lld, this compiler knows 1 to %d", (long long)v,
-                        INGOT_ONNX_MAX_OPSET);
+            ingot_error(m->c, INGOT_UNSUPPORTED, "it needs opset %lld, this compiler knows 1 to %d",
+                        (long long)v, INGOT_ONNX_MAX_OPSET);
             ok = false;
         }
     }
@@ -304,7 +307,8 @@ bool ingot_onnx_check(ingot_onnx *m)
     ingot_set_origin(m->c, NULL, NULL);
     bool ok = check_opsets(m, s.n_opset, s.opset);
     for (size_t i = 0; i < model->n_functions; i++)
-        ok &= check_opsets(m, model->functions[i]->n_opset_import, model->functions[i]->opset_import);
+        ok &=
+            check_opsets(m, model->functions[i]->n_opset_import, model->functions[i]->opset_import);
     if (ok)
         ok = check_nodes(m, &s, model->graph->n_node, model->graph->node);
     for (size_t i = 0; ok && i < model->n_functions; i++) {
@@ -316,7 +320,7 @@ bool ingot_onnx_check(ingot_onnx *m)
     return ok;
 }
 
-/* ---- building ---------------------------------------------------------------------------------- */
+/* ---- building ------------------------------------------------------------------------------- */
 
 /* A free dim from the options; NULL and an error if they do not tell. */
 static ingot_dim *free_dim(Model *m, const char *input, const char *name)
@@ -335,7 +339,8 @@ static ingot_dim *free_dim(Model *m, const char *input, const char *name)
     }
     ingot_error(m->c, INGOT_UNSUPPORTED,
                 "the dim '%s' of input '%s' is free: give its value or its bounds by "
-                "--dim %s=value or --dim %s=lo..hi", name, input, name, name);
+                "--dim %s=value or --dim %s=lo..hi",
+                name, input, name, name);
     return NULL;
 }
 
@@ -362,10 +367,11 @@ static ingot_tensor *declare_input(Model *m, const ingot_onnx_io *io)
     ingot_dim *dims[INGOT_MAX_RANK];
     if (io->kind != INGOT_ONNX_TENSOR || io->dtype == INGOT_STRING)
         return ingot_error(m->c, INGOT_UNSUPPORTED,
-                           "the input '%s' is no tensor of numbers, which is not supported", io->name);
-    if (b && !same_shape(io, b))
-        return ingot_error(m->c, INGOT_USAGE, "the value given for input '%s' has another type or shape",
+                           "the input '%s' is no tensor of numbers, which is not supported",
                            io->name);
+    if (b && !same_shape(io, b))
+        return ingot_error(m->c, INGOT_USAGE,
+                           "the value given for input '%s' has another type or shape", io->name);
     if (io->rank < 0 && !b)
         return ingot_error(m->c, INGOT_UNSUPPORTED,
                            "the input '%s' has no declared rank, which is not supported", io->name);
@@ -386,8 +392,7 @@ static bool declare_inputs(Model *m, Scope *s)
     bool ok = true;
     for (int i = 0; i < m->n_inputs; i++) {
         ingot_tensor *t = declare_input(m, &m->inputs[i]);
-        ok &= !ingot_is_poison(t) &&
-              scope_define(m, s, m->inputs[i].name, value_tensor(m->c, t));
+        ok &= !ingot_is_poison(t) && scope_define(m, s, m->inputs[i].name, value_tensor(m->c, t));
     }
     for (int i = 0; m->options && i < m->options->n_binds; i++) {
         const char *name = m->options->binds[i].name;
@@ -427,13 +432,15 @@ static bool declare_outputs(Model *m, Scope *s)
             ok = false;
         } else if (v->kind != VALUE_TENSOR) {
             ingot_error(m->c, INGOT_UNSUPPORTED,
-                        "the output '%s' is no tensor of numbers, which is not supported", io->name);
+                        "the output '%s' is no tensor of numbers, which is not supported",
+                        io->name);
             ok = false;
         } else if (ingot_is_poison(v->tensor)) {
             ok = false;
         } else if (io->kind == INGOT_ONNX_TENSOR && io->dtype != ingot_dtype_of(v->tensor)) {
-            ingot_error(m->c, INGOT_INVALID, "the output '%s' is %s, the file declares %s", io->name,
-                        ingot_dtype_name(ingot_dtype_of(v->tensor)), ingot_dtype_name(io->dtype));
+            ingot_error(m->c, INGOT_INVALID, "the output '%s' is %s, the file declares %s",
+                        io->name, ingot_dtype_name(ingot_dtype_of(v->tensor)),
+                        ingot_dtype_name(io->dtype));
             ok = false;
         } else {
             (void)output_fits(io, v->tensor);

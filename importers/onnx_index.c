@@ -9,7 +9,7 @@
 #define X n->in[0]
 #define Y n->in[1]
 
-/* ---- gather ------------------------------------------------------------------------------------- */
+/* ---- gather --------------------------------------------------------------------------------- */
 
 ingot_tensor *onnx_gather(Lowering *n)
 {
@@ -20,7 +20,8 @@ ingot_tensor *onnx_gather(Lowering *n)
 }
 
 /* Coordinates of the elements of a tensor shaped like t; along `axis` they are t itself. */
-static void element_index(Lowering *n, ingot_tensor *x, ingot_tensor *t, int axis, ingot_tensor **index)
+static void element_index(Lowering *n, ingot_tensor *x, ingot_tensor *t, int axis,
+                          ingot_tensor **index)
 {
     ingot_dim *dims[INGOT_MAX_RANK];
     int rank = ingot_rank(t);
@@ -35,7 +36,8 @@ ingot_tensor *onnx_gather_elements(Lowering *n)
     ingot_tensor *index[INGOT_MAX_RANK];
     int axis;
     if (ingot_rank(X) != ingot_rank(Y))
-        return fault(n, "its inputs have ranks %d and %d, which have to be equal", ingot_rank(X), ingot_rank(Y));
+        return fault(n, "its inputs have ranks %d and %d, which have to be equal", ingot_rank(X),
+                     ingot_rank(Y));
     if (!axis_in(n, attr_int(n, "axis", 0), ingot_rank(X), &axis))
         return ingot_poison(n->c);
     element_index(n, X, Y, axis, index);
@@ -44,7 +46,8 @@ ingot_tensor *onnx_gather_elements(Lowering *n)
 
 /* x[t[.., 0], t[.., 1], ..] for tuples in the last axis of t; `batch` leading axes are shared. The
  * index tensors have t's leading axes and then x's axes that no tuple reaches. */
-static bool tuple_index(Lowering *n, ingot_tensor *x, ingot_tensor *t, int batch, ingot_tensor **index)
+static bool tuple_index(Lowering *n, ingot_tensor *x, ingot_tensor *t, int batch,
+                        ingot_tensor **index)
 {
     int64_t k;
     int lead = ingot_rank(t) - 1, rank = 0;
@@ -73,7 +76,8 @@ static bool tuple_index(Lowering *n, ingot_tensor *x, ingot_tensor *t, int batch
             continue;
         }
         ingot_tensor *i = ingot_slice(n->c, t, lead, dim(n, a - batch), dim(n, 1), 1);
-        i = ingot_wrap_index(n->c, as(n, ingot_squeeze(n->c, i, lead), INGOT_I64), ingot_shape(x, a));
+        i = ingot_wrap_index(n->c, as(n, ingot_squeeze(n->c, i, lead), INGOT_I64),
+                             ingot_shape(x, a));
         i = align_axis(n, i, 0, out_rank);
         index[a] = out_rank ? ingot_expand(n->c, i, out_rank, dims) : i;
     }
@@ -89,7 +93,7 @@ ingot_tensor *onnx_gather_nd(Lowering *n)
     return ingot_gather(n->c, X, index);
 }
 
-/* ---- scatter ------------------------------------------------------------------------------------ */
+/* ---- scatter -------------------------------------------------------------------------------- */
 
 static bool reduction(Lowering *n, ingot_update_op *op)
 {
@@ -111,7 +115,8 @@ ingot_tensor *onnx_scatter_elements(Lowering *n)
     ingot_update_op op;
     int axis;
     if (ingot_rank(X) != ingot_rank(Y))
-        return fault(n, "its inputs have ranks %d and %d, which have to be equal", ingot_rank(X), ingot_rank(Y));
+        return fault(n, "its inputs have ranks %d and %d, which have to be equal", ingot_rank(X),
+                     ingot_rank(Y));
     if (!reduction(n, &op) || !axis_in(n, attr_int(n, "axis", 0), ingot_rank(X), &axis))
         return ingot_poison(n->c);
     element_index(n, X, Y, axis, index);
@@ -140,16 +145,18 @@ ingot_tensor *onnx_tensor_scatter(Lowering *n)
     for (int a = 0; a < rank; a++)
         index[a] = ingot_iota(n->c, rank, dims, a);
     if (n->n_in > 2 && n->in[2])
-        index[axis] = ingot_add(n->c, index[axis], align_axis(n, as(n, n->in[2], INGOT_I64), 0, rank));
+        index[axis] =
+            ingot_add(n->c, index[axis], align_axis(n, as(n, n->in[2], INGOT_I64), 0, rank));
     if (circular)
         index[axis] = ingot_mod(n->c, index[axis], ingot_from_dim(n->c, ingot_shape(X, axis)));
     return ingot_update(n->c, INGOT_SET, X, Y, index);
 }
 
-/* ---- slices ------------------------------------------------------------------------------------- */
+/* ---- slices --------------------------------------------------------------------------------- */
 
 /* A start or end of a slice, from 0 (or -1) up; NULL if its sign is not known. */
-static ingot_dim *slice_bound(Lowering *n, ingot_dim *at, ingot_dim *size, int64_t lo, ingot_dim *hi)
+static ingot_dim *slice_bound(Lowering *n, ingot_dim *at, ingot_dim *size, int64_t lo,
+                              ingot_dim *hi)
 {
     if (ingot_dim_lo(at) < 0 && ingot_dim_hi(at) >= 0)
         return NULL;
@@ -163,8 +170,8 @@ static ingot_dim *slice_bound(Lowering *n, ingot_dim *at, ingot_dim *size, int64
     return ingot_dim_min(n->c, ingot_dim_max(n->c, at, dim(n, lo)), hi);
 }
 
-static ingot_tensor *slice_axis(Lowering *n, ingot_tensor *x, int axis, ingot_dim *start, ingot_dim *end,
-                                int64_t step)
+static ingot_tensor *slice_axis(Lowering *n, ingot_tensor *x, int axis, ingot_dim *start,
+                                ingot_dim *end, int64_t step)
 {
     ingot_dim *size = ingot_shape(x, axis), *last = ingot_dim_sub(n->c, size, dim(n, 1));
     int64_t stride = step > 0 ? step : -step;
@@ -174,7 +181,8 @@ static ingot_tensor *slice_axis(Lowering *n, ingot_tensor *x, int axis, ingot_di
     if (!start || !end)
         return unsupported(n, "the signs of its bounds are not known when compiling");
     ingot_dim *span = down ? ingot_dim_sub(n->c, start, end) : ingot_dim_sub(n->c, end, start);
-    ingot_dim *count = ingot_dim_div(n->c, ingot_dim_add(n->c, span, dim(n, stride - 1)), dim(n, stride));
+    ingot_dim *count =
+        ingot_dim_div(n->c, ingot_dim_add(n->c, span, dim(n, stride - 1)), dim(n, stride));
     count = ingot_dim_max(n->c, count, dim(n, 0));
     if (dim_is(count, 0))
         start = dim(n, 0);
@@ -186,7 +194,8 @@ static ingot_tensor *list_entry(Lowering *n, int input, int64_t k, int64_t other
 {
     if (n->n_in <= input || !n->in[input])
         return ingot_scalar_i(n->c, INGOT_I64, otherwise);
-    return as(n, reshape_scalar(n, ingot_slice(n->c, n->in[input], 0, dim(n, k), dim(n, 1), 1)), INGOT_I64);
+    return as(n, reshape_scalar(n, ingot_slice(n->c, n->in[input], 0, dim(n, k), dim(n, 1), 1)),
+              INGOT_I64);
 }
 
 /* Bounds that only the run knows, the result's shape declared: element i along an axis is
@@ -198,13 +207,16 @@ static ingot_tensor *slice_at_run_time(Lowering *n, const int64_t *out)
     int rank = ingot_rank(X);
     if (!ingot_dim_is_const(ingot_numel(n->c, Y), &count) || count > INGOT_MAX_RANK)
         return unsupported(n, "the length of its starts is not known when compiling");
-    ingot_tensor *y = X, *zero = ingot_scalar_i(n->c, INGOT_I64, 0), *one = ingot_scalar_i(n->c, INGOT_I64, 1);
+    ingot_tensor *y = X, *zero = ingot_scalar_i(n->c, INGOT_I64, 0),
+                 *one = ingot_scalar_i(n->c, INGOT_I64, 1);
     for (int a = 0; a < rank; a++) {
         ingot_tensor *size = ingot_from_dim(n->c, ingot_shape(X, a)), *start = zero, *step = one;
         ingot_dim *length = dim(n, out[a]);
         for (int64_t k = 0; k < count; k++) {
-            ingot_tensor *axis = list_entry(n, 3, k, k), *this_step = list_entry(n, 4, k, 1), *at = list_entry(n, 1, k, 0);
-            axis = ingot_where(n->c, ingot_lt(n->c, axis, zero), ingot_add_c(n->c, axis, rank), axis);
+            ingot_tensor *axis = list_entry(n, 3, k, k), *this_step = list_entry(n, 4, k, 1),
+                         *at = list_entry(n, 1, k, 0);
+            axis =
+                ingot_where(n->c, ingot_lt(n->c, axis, zero), ingot_add_c(n->c, axis, rank), axis);
             ingot_tensor *mine = ingot_eq(n->c, axis, ingot_scalar_i(n->c, INGOT_I64, a));
             at = ingot_where(n->c, ingot_lt(n->c, at, zero), ingot_add(n->c, at, size), at);
             at = ingot_min(n->c, ingot_max(n->c, at, zero), ingot_add_c(n->c, size, -1));
@@ -227,7 +239,8 @@ static int slice_lists(Lowering *n, ingot_dim *const **starts, ingot_dim *const 
         ingot_dim **made[2];
         for (int k = 0; k < 2; k++) {
             counts[k] = attr_ints(n, names[k], &list[k]);
-            made[k] = ingot_alloc(n->c, (size_t)(counts[k] < 0 ? 1 : counts[k] + 1) * sizeof *made[k]);
+            made[k] =
+                ingot_alloc(n->c, (size_t)(counts[k] < 0 ? 1 : counts[k] + 1) * sizeof *made[k]);
             for (int i = 0; i < counts[k]; i++)
                 made[k][i] = dim(n, list[k][i]);
         }
@@ -291,7 +304,7 @@ ingot_tensor *onnx_slice(Lowering *n)
     return y;
 }
 
-/* ---- made from coordinates ---------------------------------------------------------------------- */
+/* ---- made from coordinates ------------------------------------------------------------------ */
 
 /* Depth on a new axis: on where the index is the place along it. */
 ingot_tensor *onnx_one_hot(Lowering *n)
@@ -312,7 +325,8 @@ ingot_tensor *onnx_one_hot(Lowering *n)
     ingot_tensor *i = ingot_unsqueeze(n->c, as(n, X, INGOT_I64), axis);
     shape_of(i, dims);
     dims[axis] = depth;
-    ingot_tensor *hit = ingot_eq(n->c, ingot_iota(n->c, rank, dims, axis), ingot_wrap_index(n->c, i, depth));
+    ingot_tensor *hit =
+        ingot_eq(n->c, ingot_iota(n->c, rank, dims, axis), ingot_wrap_index(n->c, i, depth));
     ingot_tensor *off = reshape_scalar(n, ingot_slice(n->c, n->in[2], 0, dim(n, 0), one, 1));
     ingot_tensor *on = reshape_scalar(n, ingot_slice(n->c, n->in[2], 0, one, one, 1));
     return ingot_where(n->c, hit, on, off);
@@ -325,12 +339,15 @@ ingot_tensor *onnx_trilu(Lowering *n)
     if (rank < 2)
         return fault(n, "its input has to have rank 2 or more");
     shape_of(X, dims);
-    ingot_tensor *k = n->n_in > 1 && Y ? as(n, reshape_scalar(n, Y), INGOT_I64) : ingot_scalar_i(n->c, INGOT_I64, 0);
-    ingot_tensor *row = ingot_iota(n->c, 2, dims + rank - 2, 0), *column = ingot_iota(n->c, 2, dims + rank - 2, 1);
+    ingot_tensor *k = n->n_in > 1 && Y ? as(n, reshape_scalar(n, Y), INGOT_I64)
+                                       : ingot_scalar_i(n->c, INGOT_I64, 0);
+    ingot_tensor *row = ingot_iota(n->c, 2, dims + rank - 2, 0),
+                 *column = ingot_iota(n->c, 2, dims + rank - 2, 1);
     ingot_tensor *limit = ingot_add(n->c, row, k);
     bool upper = attr_int(n, "upper", 1) != 0;
     ingot_tensor *kept = upper ? ingot_ge(n->c, column, limit) : ingot_le(n->c, column, limit);
-    return ingot_where(n->c, kept, X, ingot_cast(n->c, ingot_scalar_i(n->c, INGOT_I64, 0), ingot_dtype_of(X)));
+    return ingot_where(n->c, kept, X,
+                       ingot_cast(n->c, ingot_scalar_i(n->c, INGOT_I64, 0), ingot_dtype_of(X)));
 }
 
 ingot_tensor *onnx_eye_like(Lowering *n)
@@ -347,7 +364,7 @@ ingot_tensor *onnx_eye_like(Lowering *n)
     return ingot_cast(n->c, ingot_eq(n->c, column, ingot_add(n->c, row, k)), dtype);
 }
 
-/* ---- results whose size depends on data ---------------------------------------------------------- */
+/* ---- results whose size depends on data ----------------------------------------------------- */
 
 ingot_tensor *onnx_nonzero(Lowering *n)
 {
@@ -399,7 +416,7 @@ ingot_tensor *onnx_topk(Lowering *n)
     return out[0];
 }
 
-/* ---- running sums and reversed sequences ---------------------------------------------------------- */
+/* ---- running sums and reversed sequences ---------------------------------------------------- */
 
 /* y[i] = x[i] * x[i - s] * .. for s = 1, 2, 4, ..: log2(size) shifted copies are joined. */
 static ingot_tensor *cumulate(Lowering *n, bool product)

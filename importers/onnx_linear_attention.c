@@ -17,18 +17,14 @@
 
 #define X n->in[0]
 
-static ingot_tensor *optional_in(Lowering *n, int i)
-{
-    return i < n->n_in ? n->in[i] : NULL;
-}
-
 /* [B, T, H D] -> [B, H, T, D], in f32; NULL after an error. */
 static ingot_tensor *unpack(Lowering *n, ingot_tensor *x, int64_t heads)
 {
     static const int perm[] = {0, 2, 1, 3};
     int64_t all;
     if (ingot_rank(x) != 3 || !ingot_dim_is_const(ingot_shape(x, 2), &all) || all % heads) {
-        fault(n, "an input of rank %d cannot be split into %lld heads", ingot_rank(x), (long long)heads);
+        fault(n, "an input of rank %d cannot be split into %lld heads", ingot_rank(x),
+              (long long)heads);
         return NULL;
     }
     ingot_dim *dims[] = {ingot_shape(x, 0), ingot_shape(x, 1), dim(n, heads), dim(n, all / heads)};
@@ -116,7 +112,8 @@ ingot_tensor *onnx_linear_attention(Lowering *n)
     ingot_tensor *past = optional_in(n, 3), *result[3], *out[2];
     if (!linear_inputs(n, &l, &d_k))
         return ingot_poison(n->c);
-    ingot_dim *dims[] = {ingot_shape(l.k, 0), ingot_shape(l.k, 1), dim(n, d_k), ingot_shape(l.v, 3)};
+    ingot_dim *dims[] = {ingot_shape(l.k, 0), ingot_shape(l.k, 1), dim(n, d_k),
+                         ingot_shape(l.v, 3)};
     ingot_tensor *state = past ? as(n, past, INGOT_F32)
                                : ingot_expand(n->c, ingot_scalar_f(n->c, INGOT_F32, 0), 4, dims);
     ingot_region *body = ingot_region_begin(n->c);
@@ -140,8 +137,10 @@ ingot_tensor *onnx_causal_conv(Lowering *n)
     ingot_tensor *w = n->in[1], *past = optional_in(n, 3);
     int64_t k, channels;
     if (ingot_rank(X) != 3 || ingot_rank(w) != 3)
-        return fault(n, "its input and weights have ranks %d and %d, not 3", ingot_rank(X), ingot_rank(w));
-    if (!ingot_dim_is_const(ingot_shape(w, 2), &k) || !ingot_dim_is_const(ingot_shape(w, 0), &channels))
+        return fault(n, "its input and weights have ranks %d and %d, not 3", ingot_rank(X),
+                     ingot_rank(w));
+    if (!ingot_dim_is_const(ingot_shape(w, 2), &k) ||
+        !ingot_dim_is_const(ingot_shape(w, 0), &channels))
         return unsupported(n, "the shape of its weights is not known when compiling");
     if (!past) {
         ingot_dim *dims[] = {ingot_shape(X, 0), ingot_shape(X, 1), dim(n, k - 1)};

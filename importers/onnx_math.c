@@ -10,13 +10,14 @@
 #define X n->in[0]
 #define Y n->in[1]
 
-/* ---- one builder call each ------------------------------------------------------------------- */
+/* ---- one builder call each ------------------------------------------------------------------ */
 
-#define UNARY(name)                                                                                \
-    ingot_tensor *onnx_##name(Lowering *n)                                                         \
-    {                                                                                              \
-        return ingot_##name(n->c, X);                                                              \
+#define UNARY(name)                        \
+    ingot_tensor *onnx_##name(Lowering *n) \
+    {                                      \
+        return ingot_##name(n->c, X);      \
     }
+/* clang-format off */
 UNARY(neg)
 UNARY(abs)
 UNARY(sign)
@@ -46,6 +47,7 @@ UNARY(bitnot)
 UNARY(relu)
 UNARY(sigmoid)
 UNARY(softplus)
+/* clang-format on */
 #undef UNARY
 
 /* Before opset 7, b was laid over a's axes from attribute `axis` on, if `broadcast` was set. */
@@ -61,10 +63,10 @@ static ingot_tensor *legacy_operand(Lowering *n)
     return align_axis(n, Y, axis, rank);
 }
 
-#define BINARY(name)                                                                               \
-    ingot_tensor *onnx_##name(Lowering *n)                                                         \
-    {                                                                                              \
-        return ingot_##name(n->c, X, legacy_operand(n));                                           \
+#define BINARY(name)                                     \
+    ingot_tensor *onnx_##name(Lowering *n)               \
+    {                                                    \
+        return ingot_##name(n->c, X, legacy_operand(n)); \
     }
 BINARY(add)
 BINARY(sub)
@@ -80,13 +82,13 @@ BINARY(gt)
 BINARY(ge)
 #undef BINARY
 
-#define FOLD(name)                                                                                 \
-    ingot_tensor *onnx_##name##_all(Lowering *n)                                                   \
-    {                                                                                              \
-        ingot_tensor *y = X;                                                                       \
-        for (int i = 1; i < n->n_in; i++)                                                          \
-            y = ingot_##name(n->c, y, n->in[i]);                                                   \
-        return y;                                                                                  \
+#define FOLD(name)                               \
+    ingot_tensor *onnx_##name##_all(Lowering *n) \
+    {                                            \
+        ingot_tensor *y = X;                     \
+        for (int i = 1; i < n->n_in; i++)        \
+            y = ingot_##name(n->c, y, n->in[i]); \
+        return y;                                \
     }
 FOLD(add)
 FOLD(max)
@@ -110,7 +112,7 @@ ingot_tensor *onnx_where(Lowering *n)
     return ingot_where(n->c, X, Y, n->in[2]);
 }
 
-/* ---- arithmetic -------------------------------------------------------------------------------- */
+/* ---- arithmetic ----------------------------------------------------------------------------- */
 
 ingot_tensor *onnx_mod(Lowering *n)
 {
@@ -157,7 +159,7 @@ ingot_tensor *onnx_clip(Lowering *n)
     return high ? ingot_min(n->c, y, high) : y;
 }
 
-/* ---- questions ---------------------------------------------------------------------------------- */
+/* ---- questions ------------------------------------------------------------------------------ */
 
 ingot_tensor *onnx_isinf(Lowering *n)
 {
@@ -170,7 +172,7 @@ ingot_tensor *onnx_isinf(Lowering *n)
     return ingot_lt(n->c, x, x);
 }
 
-/* ---- types --------------------------------------------------------------------------------------- */
+/* ---- types ---------------------------------------------------------------------------------- */
 
 static ingot_tensor *cast_to(Lowering *n, ingot_dtype to)
 {
@@ -183,8 +185,9 @@ static ingot_tensor *cast_to(Lowering *n, ingot_dtype to)
 
 ingot_tensor *onnx_cast(Lowering *n)
 {
-    static const char *const names[] = {"", "FLOAT", "UINT8", "INT8", "UINT16", "INT16", "INT32", "INT64",
-                                        "STRING", "BOOL", "FLOAT16", "DOUBLE", "UINT32", "UINT64"};
+    static const char *const names[] = {"",        "FLOAT",  "UINT8",  "INT8",   "UINT16",
+                                        "INT16",   "INT32",  "INT64",  "STRING", "BOOL",
+                                        "FLOAT16", "DOUBLE", "UINT32", "UINT64"};
     ingot_dtype dtype;
     int64_t to = 0;
     if (n->version < 6) {
@@ -216,84 +219,35 @@ ingot_tensor *onnx_bitcast_to(Lowering *n)
     return ingot_bitcast(n->c, X, dtype);
 }
 
-/* ---- activations --------------------------------------------------------------------------------- */
+/* ---- activations: the op library's, with ONNX's defaults ------------------------------------ */
 
-/* where(x > 0, positive, negative) */
-static ingot_tensor *by_sign(Lowering *n, ingot_tensor *positive, ingot_tensor *negative)
-{
-    return ingot_where(n->c, ingot_gt(n->c, X, like(n, X, 0)), positive, negative);
-}
+#define ACTIVATION(name, call)             \
+    ingot_tensor *onnx_##name(Lowering *n) \
+    {                                      \
+        return call;                       \
+    }
+ACTIVATION(celu, ingot_celu(n->c, X, attr_float(n, "alpha", 1)))
+ACTIVATION(elu, ingot_elu(n->c, X, attr_float(n, "alpha", 1)))
+ACTIVATION(gelu, ingot_gelu(n->c, X, attr_is(n, "approximate", "none", "tanh")))
+ACTIVATION(hardsigmoid,
+           ingot_hard_sigmoid(n->c, X, attr_float(n, "alpha", 0.2), attr_float(n, "beta", 0.5)))
+ACTIVATION(hardswish, ingot_hard_swish(n->c, X))
+ACTIVATION(leaky_relu, ingot_leaky_relu(n->c, X, attr_float(n, "alpha", 0.01)))
+ACTIVATION(mish, ingot_mish(n->c, X))
+ACTIVATION(shrink,
+           ingot_soft_shrink(n->c, X, attr_float(n, "lambd", 0.5), attr_float(n, "bias", 0)))
+ACTIVATION(softsign, ingot_softsign(n->c, X))
+ACTIVATION(swish, ingot_swish(n->c, X, attr_float(n, "alpha", 1)))
+ACTIVATION(thresholded_relu, ingot_thresholded_relu(n->c, X, attr_float(n, "alpha", 1)))
+#undef ACTIVATION
 
-/* exp(x) - 1 */
-static ingot_tensor *expm1_of(Lowering *n, ingot_tensor *x)
-{
-    return ingot_add_c(n->c, ingot_exp(n->c, x), -1);
-}
-
-/* x > 0 ? x : a (exp(x) - 1) */
-ingot_tensor *onnx_elu(Lowering *n)
-{
-    return by_sign(n, X, ingot_mul_c(n->c, expm1_of(n, X), attr_float(n, "alpha", 1)));
-}
-
-/* max(0, x) + min(0, a (exp(x / a) - 1)) */
-ingot_tensor *onnx_celu(Lowering *n)
-{
-    double a = attr_float(n, "alpha", 1);
-    return by_sign(n, X, ingot_mul_c(n->c, expm1_of(n, ingot_div(n->c, X, like(n, X, a))), a));
-}
-
-/* g (x > 0 ? x : a exp(x) - a) */
+/* The constants had four digits before opset 6. */
 ingot_tensor *onnx_selu(Lowering *n)
 {
-    double a = attr_float(n, "alpha", 1.67326319217681884765625);
-    double g = attr_float(n, "gamma", 1.05070102214813232421875);
-    if (n->version < 6) {
-        a = attr_float(n, "alpha", 1.6732);
-        g = attr_float(n, "gamma", 1.0507);
-    }
-    return ingot_mul_c(n->c, by_sign(n, X, ingot_mul_c(n->c, expm1_of(n, X), a)), g);
-}
-
-ingot_tensor *onnx_gelu(Lowering *n)
-{
-    return ingot_gelu(n->c, X, attr_is(n, "approximate", "none", "tanh"));
-}
-
-/* max(0, min(1, a x + b)) */
-static ingot_tensor *hard_sigmoid(Lowering *n, double a, double b)
-{
-    return ingot_clamp(n->c, ingot_add_c(n->c, ingot_mul_c(n->c, X, a), b), 0, 1);
-}
-
-ingot_tensor *onnx_hardsigmoid(Lowering *n)
-{
-    return hard_sigmoid(n, attr_float(n, "alpha", 0.2), attr_float(n, "beta", 0.5));
-}
-
-ingot_tensor *onnx_hardswish(Lowering *n)
-{
-    return ingot_mul(n->c, X, hard_sigmoid(n, 1.0 / 6.0, 0.5));
-}
-
-/* x tanh(softplus(x)) */
-ingot_tensor *onnx_mish(Lowering *n)
-{
-    return ingot_mul(n->c, X, ingot_tanh(n->c, ingot_softplus(n->c, X)));
-}
-
-/* x sigmoid(a x) */
-ingot_tensor *onnx_swish(Lowering *n)
-{
-    double a = attr_float(n, "alpha", 1);
-    return ingot_mul(n->c, X, ingot_sigmoid(n->c, a == 1 ? X : ingot_mul_c(n->c, X, a)));
-}
-
-ingot_tensor *onnx_leaky_relu(Lowering *n)
-{
-    ingot_tensor *zero = like(n, X, 0);
-    ingot_tensor *slope = ingot_mul_c(n->c, X, attr_float(n, "alpha", 0.01));
-    return ingot_where(n->c, ingot_lt(n->c, X, zero), slope, X);
+    bool old = n->version < 6;
+    double alpha = attr_float(n, "alpha", old ? 1.6732 : 1.67326319217681884765625);
+    return ingot_selu(n->c, X, alpha,
+                      attr_float(n, "gamma", old ? 1.0507 : 1.05070102214813232421875));
 }
 
 /* Before opset 7, a slope of rank 1 had one entry a channel. */
@@ -302,28 +256,5 @@ ingot_tensor *onnx_prelu(Lowering *n)
     ingot_tensor *slope = Y;
     if (n->version < 7 && ingot_rank(Y) == 1 && ingot_rank(X) > 1 && !dim_is(ingot_shape(Y, 0), 1))
         slope = align_axis(n, Y, 1, ingot_rank(X));
-    return ingot_where(n->c, ingot_lt(n->c, X, like(n, X, 0)), ingot_mul(n->c, X, slope), X);
-}
-
-/* x / (1 + |x|) */
-ingot_tensor *onnx_softsign(Lowering *n)
-{
-    return ingot_div(n->c, X, ingot_add_c(n->c, ingot_abs(n->c, X), 1));
-}
-
-ingot_tensor *onnx_thresholded_relu(Lowering *n)
-{
-    ingot_tensor *limit = like(n, X, attr_float(n, "alpha", 1));
-    return ingot_where(n->c, ingot_gt(n->c, X, limit), X, like(n, X, 0));
-}
-
-/* x < -lambd: x + bias; x > lambd: x - bias; else 0 */
-ingot_tensor *onnx_shrink(Lowering *n)
-{
-    double lambd = attr_float(n, "lambd", 0.5), bias = attr_float(n, "bias", 0);
-    ingot_tensor *zero = like(n, X, 0);
-    ingot_tensor *below = ingot_lt(n->c, X, like(n, X, -lambd));
-    ingot_tensor *above = ingot_gt(n->c, X, like(n, X, lambd));
-    ingot_tensor *high = ingot_where(n->c, above, ingot_add_c(n->c, X, -bias), zero);
-    return ingot_where(n->c, below, ingot_add_c(n->c, X, bias), high);
+    return ingot_prelu(n->c, X, slope);
 }

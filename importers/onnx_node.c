@@ -9,7 +9,7 @@
 
 #include "onnx.h"
 
-/* ---- faults -------------------------------------------------------------------------------- */
+/* ---- faults --------------------------------------------------------------------------------- */
 
 static ingot_tensor *report(Lowering *n, ingot_status status, const char *format, va_list ap)
 {
@@ -37,11 +37,19 @@ ingot_tensor *unsupported(Lowering *n, const char *format, ...)
     return t;
 }
 
-/* ---- attributes ---------------------------------------------------------------------------- */
+/* ---- attributes ----------------------------------------------------------------------------- */
 
 typedef Onnx__AttributeProto Attr;
-enum { ATTR_FLOAT = 1, ATTR_INT, ATTR_STRING, ATTR_TENSOR, ATTR_GRAPH, ATTR_FLOATS, ATTR_INTS,
-       ATTR_STRINGS };
+enum {
+    ATTR_FLOAT = 1,
+    ATTR_INT,
+    ATTR_STRING,
+    ATTR_TENSOR,
+    ATTR_GRAPH,
+    ATTR_FLOATS,
+    ATTR_INTS,
+    ATTR_STRINGS
+};
 
 static const Attr *attr_named(size_t n, Attr *const *list, const char *name)
 {
@@ -90,19 +98,22 @@ static int attr_type(const Attr *a)
 {
     if (a->has_type && a->type != ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__UNDEFINED)
         return (int)a->type;
-    return a->has_f ? ATTR_FLOAT : a->has_i ? ATTR_INT : a->has_s ? ATTR_STRING : a->t ? ATTR_TENSOR
-           : a->g          ? ATTR_GRAPH
-           : a->n_floats   ? ATTR_FLOATS
-           : a->n_ints     ? ATTR_INTS
-           : a->n_strings  ? ATTR_STRINGS
-                           : 0;
+    return a->has_f       ? ATTR_FLOAT
+           : a->has_i     ? ATTR_INT
+           : a->has_s     ? ATTR_STRING
+           : a->t         ? ATTR_TENSOR
+           : a->g         ? ATTR_GRAPH
+           : a->n_floats  ? ATTR_FLOATS
+           : a->n_ints    ? ATTR_INTS
+           : a->n_strings ? ATTR_STRINGS
+                          : 0;
 }
 
 /* The attribute if it is there and of the type. */
 static const Attr *attr_typed(Lowering *n, const char *name, int type)
 {
-    static const char *const names[] = {"nothing", "a float",    "an integer", "a string", "a tensor",
-                                        "a graph", "floats", "integers",   "strings"};
+    static const char *const names[] = {"nothing", "a float", "an integer", "a string", "a tensor",
+                                        "a graph", "floats",  "integers",   "strings"};
     const Attr *a = attr_find(n, name);
     if (!a)
         return NULL;
@@ -201,7 +212,7 @@ const Onnx__GraphProto *attr_graph(Lowering *n, const char *name)
     return NULL;
 }
 
-/* ---- inputs that are known -------------------------------------------------------------------- */
+/* ---- inputs that are known ------------------------------------------------------------------ */
 
 bool axis_in(Lowering *n, int64_t axis, int rank, int *out)
 {
@@ -229,10 +240,17 @@ bool axes_in(Lowering *n, const int64_t *axes, int count, int rank, unsigned *ou
     return true;
 }
 
+ingot_tensor *optional_in(const Lowering *n, int input)
+{
+    return input < n->n_in ? n->in[input] : NULL;
+}
+
 static void not_known(Lowering *n, int input)
 {
-    unsupported(n, "its input '%s' decides a shape, but is not known when compiling; "
-                "--bind gives it a value", n->proto->input[input]);
+    unsupported(n,
+                "its input '%s' decides a shape, but is not known when compiling; "
+                "--bind gives it a value",
+                n->proto->input[input]);
 }
 
 int dims_in(Lowering *n, int input, ingot_dim *const **out)
@@ -285,7 +303,8 @@ int floats_in(Lowering *n, int input, const double **out)
     }
     double *v = ingot_alloc(n->c, (size_t)(count + 1) * sizeof *v);
     *out = v;
-    if (count && !ingot_const_data(n->c, ingot_cast(n->c, t, INGOT_F64), v, (size_t)count * sizeof *v)) {
+    if (count &&
+        !ingot_const_data(n->c, ingot_cast(n->c, t, INGOT_F64), v, (size_t)count * sizeof *v)) {
         not_known(n, input);
         return -1;
     }
@@ -344,7 +363,7 @@ bool declared_shape(Lowering *n, int output, int *rank, int64_t *dims)
     return true;
 }
 
-/* ---- shorthands --------------------------------------------------------------------------------- */
+/* ---- shorthands ----------------------------------------------------------------------------- */
 
 ingot_dim *dim(Lowering *n, int64_t v)
 {
@@ -398,7 +417,8 @@ ingot_tensor *const_i64(Lowering *n, int rank, const int64_t *dims, const int64_
     return ingot_data(n->c, NULL, INGOT_I64, rank, dims, copy);
 }
 
-ingot_tensor *const_f64(Lowering *n, ingot_dtype dtype, int rank, const int64_t *dims, const double *v)
+ingot_tensor *const_f64(Lowering *n, ingot_dtype dtype, int rank, const int64_t *dims,
+                        const double *v)
 {
     int64_t count = product(rank, dims);
     if (dtype == INGOT_F32) {
@@ -416,8 +436,15 @@ ingot_tensor *const_f64(Lowering *n, ingot_dtype dtype, int rank, const int64_t 
 bool is_float(ingot_tensor *x)
 {
     switch (ingot_dtype_of(x)) {
-    case INGOT_F16: case INGOT_BF16: case INGOT_F32: case INGOT_F64: case INGOT_F8E4M3FN:
-    case INGOT_F8E4M3FNUZ: case INGOT_F8E5M2: case INGOT_F8E5M2FNUZ: case INGOT_F8E8M0:
+    case INGOT_F16:
+    case INGOT_BF16:
+    case INGOT_F32:
+    case INGOT_F64:
+    case INGOT_F8E4M3FN:
+    case INGOT_F8E4M3FNUZ:
+    case INGOT_F8E5M2:
+    case INGOT_F8E5M2FNUZ:
+    case INGOT_F8E8M0:
     case INGOT_F4E2M1: return true;
     default: return false;
     }
@@ -426,8 +453,12 @@ bool is_float(ingot_tensor *x)
 bool is_signed(ingot_tensor *x)
 {
     switch (ingot_dtype_of(x)) {
-    case INGOT_I8: case INGOT_I16: case INGOT_I32: case INGOT_I64: case INGOT_I4: case INGOT_I2:
-        return true;
+    case INGOT_I8:
+    case INGOT_I16:
+    case INGOT_I32:
+    case INGOT_I64:
+    case INGOT_I4:
+    case INGOT_I2: return true;
     default: return is_float(x);
     }
 }

@@ -8,27 +8,9 @@
 #define X n->in[0]
 #define Y n->in[1]
 
-static ingot_tensor *optional_in(Lowering *n, int i)
-{
-    return i < n->n_in ? n->in[i] : NULL;
-}
-
-/* (x - mean) / sqrt(var + eps) over some axes, in f32 or wider; mean and 1 / deviation if asked. */
-static ingot_tensor *standardised(Lowering *n, ingot_tensor *x, unsigned axes, double eps,
-                                  ingot_tensor **mean_out, ingot_tensor **inverse_out)
-{
-    ingot_tensor *mean = ingot_mean(n->c, x, axes, true), *d = ingot_sub(n->c, x, mean);
-    ingot_tensor *var = ingot_mean(n->c, ingot_mul(n->c, d, d), axes, true);
-    ingot_tensor *inverse = ingot_reciprocal(n->c, ingot_sqrt(n->c, ingot_add_c(n->c, var, eps)));
-    if (mean_out)
-        *mean_out = mean;
-    if (inverse_out)
-        *inverse_out = inverse;
-    return ingot_mul(n->c, d, inverse);
-}
-
 /* x scale + bias, one entry of each a channel (axis 1). */
-static ingot_tensor *channel_affine(Lowering *n, ingot_tensor *x, ingot_tensor *scale, ingot_tensor *bias)
+static ingot_tensor *channel_affine(Lowering *n, ingot_tensor *x, ingot_tensor *scale,
+                                    ingot_tensor *bias)
 {
     ingot_dtype dtype = ingot_dtype_of(x);
     int rank = ingot_rank(x);
@@ -78,52 +60,33 @@ ingot_tensor *onnx_batch_norm(Lowering *n)
 
 ingot_tensor *onnx_instance_norm(Lowering *n)
 {
-    int rank = ingot_rank(X);
-    if (rank < 3)
-        return fault(n, "its input has rank %d, at least 3 is needed", rank);
-    ingot_tensor *y = standardised(n, widen(n, X), all_axes_but(rank, 3), attr_float(n, "epsilon", 1e-5), NULL, NULL);
-    return as(n, channel_affine(n, y, Y, n->in[2]), ingot_dtype_of(X));
+    return ingot_instance_norm(n->c, X, Y, n->in[2], attr_float(n, "epsilon", 1e-5));
 }
 
-/* Channels in groups; scale and bias are per group before opset 21, per channel from then on. */
+/* Scale and bias are per group before opset 21, per channel from then on. */
 ingot_tensor *onnx_group_norm(Lowering *n)
 {
-    ingot_dim *dims[INGOT_MAX_RANK], *split[INGOT_MAX_RANK];
-    int rank = ingot_rank(X);
     int64_t groups = attr_int(n, "num_groups", 0), channels;
-    if (rank < 2 || rank + 1 > INGOT_MAX_RANK || groups < 1)
-        return fault(n, "its rank or num_groups is out of range");
-    if (!ingot_dim_is_const(ingot_shape(X, 1), &channels) || channels % groups)
+    ingot_tensor *affine[] = {Y, n->in[2]};
+    if (ingot_rank(X) < 2 || groups < 1 || !ingot_dim_is_const(ingot_shape(X, 1), &channels) ||
+        channels % groups)
         return fault(n, "its channels are no multiple of num_groups");
-    shape_of(X, dims);
-    split[0] = dims[0];
-    split[1] = dim(n, groups);
-    split[2] = dim(n, channels / groups);
-    memcpy(split + 3, dims + 2, (size_t)(rank - 2) * sizeof *split);
-    ingot_tensor *x = ingot_reshape(n->c, widen(n, X), rank + 1, split);
-    ingot_tensor *y = standardised(n, x, all_axes_but(rank + 1, 3), attr_float(n, "epsilon", 1e-5), NULL, NULL);
-    if (n->version < 21)
-        y = channel_affine(n, y, Y, n->in[2]);
-    y = ingot_reshape(n->c, y, rank, dims);
-    if (n->version >= 21)
-        y = channel_affine(n, y, Y, n->in[2]);
-    return as(n, y, ingot_dtype_of(X));
+    for (int i = 0; i < 2 && n->version < 21; i++) {
+        ingot_dim *dims[] = {dim(n, groups), dim(n, channels / groups)};
+        ingot_tensor *wide = ingot_expand(n->c, ingot_unsqueeze(n->c, affine[i], 1), 2, dims);
+        affine[i] = ingot_flatten(n->c, wide, 0, 2);
+    }
+    return ingot_group_norm(n->c, X, groups, affine[0], affine[1], attr_float(n, "epsilon", 1e-5));
 }
 
 /* Also gives mean and inverse deviation, in the stash type (f32). */
 ingot_tensor *onnx_layer_norm(Lowering *n)
 {
-    int axis, rank = ingot_rank(X);
+    int axis;
     double eps = attr_float(n, "epsilon", 1e-5);
-    if (!axis_in(n, attr_int(n, "axis", -1), rank, &axis))
+    if (!axis_in(n, attr_int(n, "axis", -1), ingot_rank(X), &axis))
         return ingot_poison(n->c);
-    if (n->n_out < 2)
-        return ingot_layer_norm(n->c, X, axis, Y, optional_in(n, 2), eps);
-    ingot_tensor *x = widen(n, X);
-    unsigned axes = ((1u << rank) - 1) & ~((1u << axis) - 1);
-    ingot_tensor *y = as(n, standardised(n, x, axes, eps, &n->out[1], &n->out[2]), ingot_dtype_of(X));
-    y = ingot_mul(n->c, y, Y);
-    return optional_in(n, 2) ? ingot_add(n->c, y, n->in[2]) : y;
+    return ingot_layer_norm_stats(n->c, X, axis, Y, optional_in(n, 2), eps, &n->out[1], &n->out[2]);
 }
 
 ingot_tensor *onnx_rms_norm(Lowering *n)
@@ -134,7 +97,6 @@ ingot_tensor *onnx_rms_norm(Lowering *n)
     return ingot_rms_norm(n->c, X, axis, Y, attr_float(n, "epsilon", 1e-5));
 }
 
-/* (x - mean) / (sqrt(mean(x^2) - mean^2) + 1e-9) */
 ingot_tensor *onnx_mean_variance_norm(Lowering *n)
 {
     static const int64_t usual[] = {0, 2, 3};
@@ -143,26 +105,21 @@ ingot_tensor *onnx_mean_variance_norm(Lowering *n)
     int count = attr_ints(n, "axes", &list);
     if (!axes_in(n, count < 0 ? usual : list, count < 0 ? 3 : count, ingot_rank(X), &axes))
         return ingot_poison(n->c);
-    ingot_tensor *d = ingot_sub(n->c, X, ingot_mean(n->c, X, axes, true));
-    ingot_tensor *deviation = ingot_sqrt(n->c, ingot_mean(n->c, ingot_mul(n->c, d, d), axes, true));
-    return ingot_div(n->c, d, ingot_add_c(n->c, deviation, 1e-9));
+    return ingot_mean_variance_norm(n->c, X, axes);
 }
 
-/* x / (bias + alpha / size * sum of x^2 over `size` neighbouring channels)^beta */
+ingot_tensor *onnx_lp_normalization(Lowering *n)
+{
+    int axis;
+    if (!axis_in(n, attr_int(n, "axis", -1), ingot_rank(X), &axis))
+        return ingot_poison(n->c);
+    return ingot_lp_norm(n->c, X, axis, (double)attr_int(n, "p", 2));
+}
+
 ingot_tensor *onnx_lrn(Lowering *n)
 {
-    double alpha = attr_float(n, "alpha", 1e-4), beta = attr_float(n, "beta", 0.75), bias = attr_float(n, "bias", 1);
-    int64_t size = attr_int(n, "size", 0);
-    int64_t lo[INGOT_MAX_RANK] = {0}, hi[INGOT_MAX_RANK] = {0};
-    int rank = ingot_rank(X);
-    if (rank < 2 || rank + 1 > INGOT_MAX_RANK || size < 1 || size > INT32_MAX)
-        return fault(n, "its rank or size is out of range");
-    lo[1] = (size - 1) / 2;
-    hi[1] = size / 2;
-    ingot_tensor *square = ingot_pad_c(n->c, ingot_mul(n->c, X, X), lo, hi, 0);
-    ingot_tensor *sum = ingot_sum(n->c, ingot_window(n->c, square, 1, size, 1, 1), 1u << rank, false);
-    ingot_tensor *scale = ingot_add_c(n->c, ingot_mul_c(n->c, sum, alpha / (double)size), bias);
-    return ingot_div(n->c, X, ingot_pow(n->c, scale, like(n, X, beta)));
+    return ingot_lrn(n->c, X, attr_int(n, "size", 0), attr_float(n, "alpha", 1e-4),
+                     attr_float(n, "beta", 0.75), attr_float(n, "bias", 1));
 }
 
 /* Inference only: the identity, and a mask of ones. */
@@ -190,10 +147,11 @@ ingot_tensor *onnx_dropout(Lowering *n)
     return X;
 }
 
-/* ---- losses ---------------------------------------------------------------------------------------- */
+/* ---- losses --------------------------------------------------------------------------------- */
 
 /* -w[t] logp[n, t, d..], 0 where t is ignored; then none, sum or weighted mean */
-static ingot_tensor *nll(Lowering *n, ingot_tensor *logp, ingot_tensor *target, ingot_tensor *weight)
+static ingot_tensor *nll(Lowering *n, ingot_tensor *logp, ingot_tensor *target,
+                         ingot_tensor *weight)
 {
     const char *reduction = attr_string(n, "reduction", "mean");
     ingot_tensor *index[INGOT_MAX_RANK], *t = as(n, target, INGOT_I64), *used = NULL;

@@ -7,7 +7,7 @@
 
 #define X n->in[0]
 
-/* ---- Reduce* --------------------------------------------------------------------------------- */
+/* ---- Reduce* -------------------------------------------------------------------------------- */
 
 /* One reduction over a set of axes, kept as 1. */
 typedef ingot_tensor *ReduceFn(Lowering *, ingot_tensor *x, unsigned axes);
@@ -96,7 +96,8 @@ static ingot_tensor *max_of(Lowering *n, ingot_tensor *x, unsigned axes)
 static ingot_tensor *min_of(Lowering *n, ingot_tensor *x, unsigned axes)
 {
     bool logic = ingot_dtype_of(x) == INGOT_BOOL;
-    return axes ? ingot_reduce(n->c, logic ? INGOT_REDUCE_AND : INGOT_REDUCE_MIN, x, axes, true) : x;
+    return axes ? ingot_reduce(n->c, logic ? INGOT_REDUCE_AND : INGOT_REDUCE_MIN, x, axes, true)
+                : x;
 }
 
 static ingot_tensor *l1_of(Lowering *n, ingot_tensor *x, unsigned axes)
@@ -133,10 +134,10 @@ static ingot_tensor *log_sum_exp_of(Lowering *n, ingot_tensor *x0, unsigned axes
     return as(n, ingot_add(n->c, m, ingot_log(n->c, sum)), ingot_dtype_of(x0));
 }
 
-#define REDUCE(name, since, fn)                                                                    \
-    ingot_tensor *onnx_reduce_##name(Lowering *n)                                                  \
-    {                                                                                              \
-        return reduce_with(n, since, fn);                                                          \
+#define REDUCE(name, since, fn)                   \
+    ingot_tensor *onnx_reduce_##name(Lowering *n) \
+    {                                             \
+        return reduce_with(n, since, fn);         \
     }
 REDUCE(sum, 13, sum_of)
 REDUCE(mean, 18, mean_of)
@@ -150,7 +151,7 @@ REDUCE(log_sum, 18, log_sum_of)
 REDUCE(log_sum_exp, 18, log_sum_exp_of)
 #undef REDUCE
 
-/* ---- the place of the greatest ------------------------------------------------------------------ */
+/* ---- the place of the greatest -------------------------------------------------------------- */
 
 static bool arg_axis(Lowering *n, int *axis, bool *keep, bool *last)
 {
@@ -177,19 +178,11 @@ ingot_tensor *onnx_argmin(Lowering *n)
     return ingot_argmin(n->c, X, axis, keep, last);
 }
 
-/* ---- softmax ------------------------------------------------------------------------------------- */
-
-static ingot_tensor *hardmax_of(ingot_context *c, ingot_tensor *x, int axis)
-{
-    ingot_dim *dims[INGOT_MAX_RANK];
-    shape_of(x, dims);
-    ingot_tensor *first = ingot_argmax(c, x, axis, true, false);
-    ingot_tensor *place = ingot_iota(c, ingot_rank(x), dims, axis);
-    return ingot_cast(c, ingot_eq(c, place, first), ingot_dtype_of(x));
-}
+/* ---- softmax -------------------------------------------------------------------------------- */
 
 /* From opset 13 on along one axis; before, over all axes from `axis` on, as if they were one. */
-static ingot_tensor *softmax_with(Lowering *n, ingot_tensor *(*fn)(ingot_context *, ingot_tensor *, int))
+static ingot_tensor *softmax_with(Lowering *n,
+                                  ingot_tensor *(*fn)(ingot_context *, ingot_tensor *, int))
 {
     ingot_dim *dims[INGOT_MAX_RANK];
     int axis, rank = ingot_rank(X);
@@ -219,5 +212,5 @@ ingot_tensor *onnx_log_softmax(Lowering *n)
 
 ingot_tensor *onnx_hardmax(Lowering *n)
 {
-    return softmax_with(n, hardmax_of);
+    return softmax_with(n, ingot_hardmax);
 }

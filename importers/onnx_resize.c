@@ -31,7 +31,7 @@ typedef struct {
 
 enum { MAX_TAPS = 4096 };
 
-/* ---- where an element comes from ------------------------------------------------------------------ */
+/* ---- where an element comes from ------------------------------------------------------------ */
 
 /* The place in the input of element o; NAN: outside the region, to be extrapolated. */
 static double source_place(const Style *s, const Axis *a, int64_t o)
@@ -92,8 +92,8 @@ static int64_t nearest_place(const Style *s, double at)
 }
 
 /* Fills one row of the tables. */
-static void element_taps(const Style *s, const Axis *a, int64_t o, int taps, int first, int64_t *place,
-                         double *weight)
+static void element_taps(const Style *s, const Axis *a, int64_t o, int taps, int first,
+                         int64_t *place, double *weight)
 {
     double at = source_place(s, a, o), sum = 0;
     double scale = s->antialias && a->scale < 1 ? a->scale : 1;
@@ -116,10 +116,11 @@ static void element_taps(const Style *s, const Axis *a, int64_t o, int taps, int
             weight[k] /= sum;
 }
 
-/* ---- one axis ---------------------------------------------------------------------------------------- */
+/* ---- one axis ------------------------------------------------------------------------------- */
 
 /* x[0] x[0] x[1] x[1] ..: an axis repeated, or NULL if the places are something else. */
-static ingot_tensor *repeated(Lowering *n, ingot_tensor *x, int axis, const Axis *a, const int64_t *place)
+static ingot_tensor *repeated(Lowering *n, ingot_tensor *x, int axis, const Axis *a,
+                              const int64_t *place)
 {
     ingot_dim *dims[INGOT_MAX_RANK];
     int rank = ingot_rank(x);
@@ -135,7 +136,8 @@ static ingot_tensor *repeated(Lowering *n, ingot_tensor *x, int axis, const Axis
     return ingot_flatten(n->c, x, axis, axis + 2);
 }
 
-static ingot_tensor *resize_axis(Lowering *n, const Style *s, ingot_tensor *x, int axis, const Axis *a)
+static ingot_tensor *resize_axis(Lowering *n, const Style *s, ingot_tensor *x, int axis,
+                                 const Axis *a)
 {
     int first, taps = tap_span(s, a, &first), rank = ingot_rank(x);
     if (taps > MAX_TAPS || a->out > (1 << 28) / taps || rank == INGOT_MAX_RANK)
@@ -170,8 +172,12 @@ static ingot_tensor *inside_region(Lowering *n, const Style *s, int axis, int ra
 static ingot_tensor *resize(Lowering *n, const Style *s, const Axis *axes, unsigned resized)
 {
     ingot_dtype dtype = ingot_dtype_of(X);
-    bool nearest = strcmp(s->mode, "nearest") == 0, crop = strcmp(s->coordinates, "tf_crop_and_resize") == 0;
-    ingot_tensor *y = nearest && !crop ? X : is_float(X) ? widen(n, X) : as(n, X, INGOT_F32), *inside = NULL;
+    bool nearest = strcmp(s->mode, "nearest") == 0,
+         crop = strcmp(s->coordinates, "tf_crop_and_resize") == 0;
+    ingot_tensor *y = nearest && !crop ? X
+                      : is_float(X)    ? widen(n, X)
+                                       : as(n, X, INGOT_F32),
+                 *inside = NULL;
     for (int a = 0; a < ingot_rank(X) && !ingot_is_poison(y); a++) {
         if (!(resized >> a & 1))
             continue;
@@ -188,7 +194,7 @@ static ingot_tensor *resize(Lowering *n, const Style *s, const Axis *axes, unsig
     return as(n, y, dtype);
 }
 
-/* ---- what the file asks for ------------------------------------------------------------------------------ */
+/* ---- what the file asks for ----------------------------------------------------------------- */
 
 static bool given(Lowering *n, int i)
 {
@@ -214,8 +220,8 @@ static void use_scale(Axis *a, double scale)
     a->out = (int64_t)floor(scale * (double)a->in);
 }
 
-static bool use_scales(Lowering *n, Axis *axes, const int *list, int count, const double *v, int n_v,
-                       unsigned *resized)
+static bool use_scales(Lowering *n, Axis *axes, const int *list, int count, const double *v,
+                       int n_v, unsigned *resized)
 {
     if (n_v != count) {
         fault(n, "it has %d scales for %d axes", n_v, count);
@@ -240,7 +246,8 @@ static bool use_scales(Lowering *n, Axis *axes, const int *list, int count, cons
 }
 
 /* Sizes stretch each axis, or scale all by one factor that makes none larger, or none smaller. */
-static bool use_sizes(Lowering *n, Axis *axes, const int *list, int count, int input, unsigned *resized)
+static bool use_sizes(Lowering *n, Axis *axes, const int *list, int count, int input,
+                      unsigned *resized)
 {
     const int64_t *v;
     int64_t declared[INGOT_MAX_RANK], made[INGOT_MAX_RANK];
@@ -302,7 +309,8 @@ ingot_tensor *onnx_resize(Lowering *n)
     unsigned resized = 0;
     bool old = n->version < 11;
     Style s = {.mode = attr_string(n, "mode", "nearest"),
-               .coordinates = attr_string(n, "coordinate_transformation_mode", old ? "asymmetric" : "half_pixel"),
+               .coordinates = attr_string(n, "coordinate_transformation_mode",
+                                          old ? "asymmetric" : "half_pixel"),
                .nearest = attr_string(n, "nearest_mode", old ? "floor" : "round_prefer_floor"),
                .cubic_a = attr_float(n, "cubic_coeff_a", -0.75),
                .extrapolation = attr_float(n, "extrapolation_value", 0),
@@ -314,7 +322,8 @@ ingot_tensor *onnx_resize(Lowering *n)
     axes_start(n, axes);
     if (strcmp(s.coordinates, "tf_crop_and_resize") == 0) {
         if (!given(n, 1) || (n_v = floats_in(n, 1, &v)) != 2 * count)
-            return n->failed ? ingot_poison(n->c) : fault(n, "its region of interest is missing or has another length");
+            return n->failed ? ingot_poison(n->c)
+                             : fault(n, "its region of interest is missing or has another length");
         for (int i = 0; i < count; i++) {
             axes[list[i]].roi_start = v[i];
             axes[list[i]].roi_end = v[i + count];
@@ -322,7 +331,8 @@ ingot_tensor *onnx_resize(Lowering *n)
     }
     bool ok = false;
     if (given(n, scales))
-        ok = (n_v = floats_in(n, scales, &v)) >= 0 && use_scales(n, axes, list, count, v, n_v, &resized);
+        ok = (n_v = floats_in(n, scales, &v)) >= 0 &&
+             use_scales(n, axes, list, count, v, n_v, &resized);
     else if (!old && given(n, sizes))
         ok = use_sizes(n, axes, list, count, sizes, &resized);
     else
@@ -342,15 +352,17 @@ ingot_tensor *onnx_upsample(Lowering *n)
     const double *v = made;
     const float *scales;
     unsigned resized = 0;
-    Style s = {.mode = attr_string(n, "mode", "nearest"), .coordinates = "asymmetric", .nearest = "floor"};
+    Style s = {
+        .mode = attr_string(n, "mode", "nearest"), .coordinates = "asymmetric", .nearest = "floor"};
     if (strcmp(s.mode, "bilinear") == 0)
         s.mode = "linear";
     for (int a = 0; a < rank; a++)
         list[a] = a;
     if (n->version < 7) {
         for (n_v = 0; n_v < rank; n_v++)
-            made[n_v] = n_v == rank - 2 ? attr_float(n, "height_scale", 1)
-                        : n_v == rank - 1 ? attr_float(n, "width_scale", 1) : 1;
+            made[n_v] = n_v == rank - 2   ? attr_float(n, "height_scale", 1)
+                        : n_v == rank - 1 ? attr_float(n, "width_scale", 1)
+                                          : 1;
     } else if (n->version < 9) {
         n_v = attr_floats(n, "scales", &scales);
         for (int a = 0; a < n_v && a < rank; a++)

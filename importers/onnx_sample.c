@@ -8,7 +8,7 @@
 #define X n->in[0]
 #define Y n->in[1]
 
-/* ---- GridSample ----------------------------------------------------------------------------------- */
+/* ---- GridSample ----------------------------------------------------------------------------- */
 
 typedef enum { PAD_ZEROS, PAD_BORDER, PAD_REFLECTION } Padding;
 
@@ -92,7 +92,8 @@ static Taps axis_taps(Lowering *n, const Sampling *s, ingot_tensor *grid, ingot_
 }
 
 /* The sum over all combinations of taps from spatial axis `axis` on; index holds those before. */
-static ingot_tensor *sample(Lowering *n, ingot_tensor *x, const Taps *taps, int axis, int axes, ingot_tensor **index)
+static ingot_tensor *sample(Lowering *n, ingot_tensor *x, const Taps *taps, int axis, int axes,
+                            ingot_tensor **index)
 {
     ingot_tensor *sum = NULL;
     if (axis == axes)
@@ -115,16 +116,20 @@ ingot_tensor *onnx_grid_sample(Lowering *n)
     ingot_tensor *index[INGOT_MAX_RANK];
     ingot_dim *lead[INGOT_MAX_RANK];
     Taps taps[3];
-    Sampling s = {.align = attr_int(n, "align_corners", 0) != 0, .mode = attr_string(n, "mode", n->version < 20 ? "bilinear" : "linear")};
+    Sampling s = {.align = attr_int(n, "align_corners", 0) != 0,
+                  .mode = attr_string(n, "mode", n->version < 20 ? "bilinear" : "linear")};
     const char *padding = attr_string(n, "padding_mode", "zeros");
-    s.padding = strcmp(padding, "border") == 0 ? PAD_BORDER : strcmp(padding, "reflection") == 0 ? PAD_REFLECTION : PAD_ZEROS;
+    s.padding = strcmp(padding, "border") == 0       ? PAD_BORDER
+                : strcmp(padding, "reflection") == 0 ? PAD_REFLECTION
+                                                     : PAD_ZEROS;
     if (strcmp(s.mode, "bicubic") == 0)
         s.mode = "cubic";
     if (axes < 1 || ingot_rank(Y) != rank || !dim_is(ingot_shape(Y, rank - 1), axes))
         return fault(n, "its input has rank %d, which its grid does not fit", rank);
     if (axes > 3)
         return unsupported(n, "more than three spatial axes are not supported");
-    ingot_tensor *x = is_float(X) ? widen(n, X) : as(n, X, INGOT_F32), *grid = as(n, Y, ingot_dtype_of(x));
+    ingot_tensor *x = is_float(X) ? widen(n, X) : as(n, X, INGOT_F32),
+                 *grid = as(n, Y, ingot_dtype_of(x));
     lead[0] = ingot_shape(X, 0);
     lead[1] = ingot_shape(X, 1);
     for (int a = 0; a < axes; a++) {
@@ -139,7 +144,7 @@ ingot_tensor *onnx_grid_sample(Lowering *n)
     return as(n, sample(n, x, taps, 0, axes, index), ingot_dtype_of(X));
 }
 
-/* ---- AffineGrid --------------------------------------------------------------------------------------- */
+/* ---- AffineGrid ----------------------------------------------------------------------------- */
 
 /* Evenly spaced from -1 to 1 in the last column order x, y(, z); theta maps them. */
 ingot_tensor *onnx_affine_grid(Lowering *n)

@@ -11,7 +11,7 @@
 
 #define X n->in[0]
 
-/* ---- constants and sizes ---------------------------------------------------------------------- */
+/* ---- constants and sizes -------------------------------------------------------------------- */
 
 static ingot_tensor *list_constant(Lowering *n, ingot_dtype dtype, const void *v, int64_t count)
 {
@@ -121,7 +121,8 @@ static ingot_dim *range_count(Lowering *n)
     for (int i = 0; ints && i < 3; i++)
         ints = ingot_contents(n->c, n->in[i], &d[i], 1) == 1;
     if (ints && ingot_dim_is_const(d[2], &step) && step != 0) {
-        ingot_dim *span = step > 0 ? ingot_dim_sub(n->c, d[1], d[0]) : ingot_dim_sub(n->c, d[0], d[1]);
+        ingot_dim *span =
+            step > 0 ? ingot_dim_sub(n->c, d[1], d[0]) : ingot_dim_sub(n->c, d[0], d[1]);
         int64_t size = step > 0 ? step : -step;
         span = ingot_dim_div(n->c, ingot_dim_add(n->c, span, dim(n, size - 1)), dim(n, size));
         return ingot_dim_max(n->c, span, dim(n, 0));
@@ -145,13 +146,13 @@ ingot_tensor *onnx_range(Lowering *n)
     ingot_dim *count = range_count(n);
     if (!count)
         return unsupported(n, "the length of its result is not known when compiling; --bind gives "
-                           "its inputs values");
+                              "its inputs values");
     ingot_tensor *i = as(n, ingot_iota(n->c, 1, &count, 0), dtype);
     ingot_tensor *delta = reshape_scalar(n, n->in[2]);
     return ingot_add(n->c, ingot_mul(n->c, i, delta), reshape_scalar(n, X));
 }
 
-/* ---- reshape and its kin --------------------------------------------------------------------------- */
+/* ---- reshape and its kin -------------------------------------------------------------------- */
 
 /* 0 copies a dim of the input, -1 stands for what is left. */
 static bool resolve_reshape(Lowering *n, int rank, ingot_dim **dims)
@@ -290,7 +291,7 @@ ingot_tensor *onnx_flatten(Lowering *n)
     return ingot_reshape(n->c, X, 2, dims);
 }
 
-/* ---- repeating ---------------------------------------------------------------------------------------- */
+/* ---- repeating ------------------------------------------------------------------------------ */
 
 /* Broadcasts both ways: the target's 1 keeps the input's dim. */
 ingot_tensor *onnx_expand(Lowering *n)
@@ -319,7 +320,8 @@ ingot_tensor *onnx_tile(Lowering *n)
     int rank = ingot_rank(X), out_rank;
     if (n->version < 6) {
         int at;
-        if (n->n_in < 3 || !int_in(n, 1, &times) || !int_in(n, 2, &axis) || !axis_in(n, axis, rank, &at))
+        if (n->n_in < 3 || !int_in(n, 1, &times) || !int_in(n, 2, &axis) ||
+            !axis_in(n, axis, rank, &at))
             return n->failed ? ingot_poison(n->c) : fault(n, "its repeats are missing");
         for (int a = 0; a < rank; a++)
             list[a] = dim(n, a == at ? times : 1);
@@ -355,7 +357,7 @@ ingot_tensor *onnx_concat(Lowering *n)
     return n->n_in == 1 ? X : ingot_concat(n->c, n->n_in, n->in, axis);
 }
 
-/* ---- splitting ------------------------------------------------------------------------------------------ */
+/* ---- splitting ------------------------------------------------------------------------------ */
 
 /* The sizes of the n->n_out parts. False after an error. */
 static bool split_sizes(Lowering *n, int axis, ingot_dim **sizes)
@@ -427,7 +429,7 @@ ingot_tensor *onnx_split(Lowering *n)
     return n->out[0];
 }
 
-/* ---- padding -------------------------------------------------------------------------------------------- */
+/* ---- padding -------------------------------------------------------------------------------- */
 
 /* x along one axis, where position i of the result reads position map(i - lo) of the input. */
 static ingot_tensor *pad_axis(Lowering *n, ingot_tensor *x, int axis, ingot_dim *lo, ingot_dim *hi,
@@ -501,7 +503,8 @@ static ingot_tensor *pad_at_run_time(Lowering *n, ingot_tensor *value, const int
         ingot_tensor *lo = reshape_scalar(n, ingot_slice(n->c, pads, 0, dim(n, a), dim(n, 1), 1));
         ingot_tensor *i = ingot_sub(n->c, ingot_iota(n->c, rank, dims, a), lo);
         ingot_tensor *size = ingot_from_dim(n->c, ingot_shape(X, a));
-        ingot_tensor *ok = ingot_and(n->c, ingot_ge(n->c, i, like(n, i, 0)), ingot_lt(n->c, i, size));
+        ingot_tensor *ok =
+            ingot_and(n->c, ingot_ge(n->c, i, like(n, i, 0)), ingot_lt(n->c, i, size));
         inside = inside ? ingot_and(n->c, inside, ok) : ok;
         index[a] = i;
     }
@@ -554,7 +557,8 @@ ingot_tensor *onnx_center_crop_pad(Lowering *n)
         lo[a] = hi[a] = dim(n, 0);
     for (int i = 0; i < count; i++) {
         int64_t a = n_axes < 0 ? i : axes[i] < 0 ? axes[i] + rank : axes[i], size, want;
-        if (!ingot_dim_is_const(ingot_shape(X, (int)a), &size) || !ingot_dim_is_const(target[i], &want))
+        if (!ingot_dim_is_const(ingot_shape(X, (int)a), &size) ||
+            !ingot_dim_is_const(target[i], &want))
             return unsupported(n, "sizes that are not known when compiling are not supported");
         int64_t more = want - size, before = more >= 0 ? more / 2 : -(-more / 2);
         lo[a] = dim(n, before);
@@ -563,7 +567,7 @@ ingot_tensor *onnx_center_crop_pad(Lowering *n)
     return ingot_pad(n->c, X, lo, hi);
 }
 
-/* ---- blocks of pixels ----------------------------------------------------------------------------------- */
+/* ---- blocks of pixels ----------------------------------------------------------------------- */
 
 /* [N, C, H, W] with C = c b b; DCR: b b c, CRD: c b b. */
 ingot_tensor *onnx_depth_to_space(Lowering *n)
@@ -575,7 +579,8 @@ ingot_tensor *onnx_depth_to_space(Lowering *n)
         return fault(n, "its input has to have rank 4");
     if (b < 1 || b > 1 << 15 || !ingot_dim_is_const(ingot_shape(X, 1), &c) || c % (b * b))
         return fault(n, "its channels have to be a multiple of its squared blocksize");
-    ingot_dim *N = ingot_shape(X, 0), *H = ingot_shape(X, 2), *W = ingot_shape(X, 3), *B = dim(n, b);
+    ingot_dim *N = ingot_shape(X, 0), *H = ingot_shape(X, 2), *W = ingot_shape(X, 3),
+              *B = dim(n, b);
     ingot_dim *C = dim(n, c / (b * b));
     ingot_dim *split_dcr[] = {N, B, B, C, H, W}, *split_crd[] = {N, C, B, B, H, W};
     ingot_dim *joined[] = {N, C, ingot_dim_mul(n->c, H, B), ingot_dim_mul(n->c, W, B)};
@@ -590,7 +595,8 @@ ingot_tensor *onnx_space_to_depth(Lowering *n)
     if (ingot_rank(X) != 4 || b < 1 || b > 1 << 15)
         return fault(n, "its input has to have rank 4, and its blocksize has to be positive");
     ingot_dim *N = ingot_shape(X, 0), *C = ingot_shape(X, 1), *B = dim(n, b);
-    ingot_dim *H = ingot_dim_div(n->c, ingot_shape(X, 2), B), *W = ingot_dim_div(n->c, ingot_shape(X, 3), B);
+    ingot_dim *H = ingot_dim_div(n->c, ingot_shape(X, 2), B),
+              *W = ingot_dim_div(n->c, ingot_shape(X, 3), B);
     ingot_dim *split[] = {N, C, H, B, W, B};
     ingot_dim *joined[] = {N, ingot_dim_mul(n->c, C, dim(n, b * b)), H, W};
     ingot_tensor *y = ingot_reshape(n->c, X, 6, split);

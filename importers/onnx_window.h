@@ -21,10 +21,5 @@ static inline int64_t window_extent(const Window *w, int i)
 bool window_read(Lowering *, ingot_tensor *x, ingot_tensor *weight, Window *);
 /* What ceil_mode adds to the pads at the end. */
 bool window_ceil(Lowering *, ingot_tensor *x, const Window *, int64_t *more);
-/* x padded with fill and cut: [N, C, out.., kernel..]. */
-ingot_tensor *window_view(Lowering *, ingot_tensor *x, const Window *, const int64_t *more,
-                          ingot_tensor *fill);
-/* The kernel's axes of that view. */
-unsigned window_axes(const Window *);
 
 #endif

@@ -68,10 +68,11 @@ static bool read_datum(Datum *d, const char *dir, const char *kind, int i, Resul
     return true;
 }
 
-/* ---- comparing ------------------------------------------------------------------------------- */
+/* ---- comparing ------------------------------------------------------------------------------ */
 
 /* A value's elements as doubles, through a graph that casts it; NULL if that fails. */
-static double *as_doubles(ingot_dtype dtype, int rank, const int64_t *dims, const void *bytes, int64_t n)
+static double *as_doubles(ingot_dtype dtype, int rank, const int64_t *dims, const void *bytes,
+                          int64_t n)
 {
     ingot_context *c = ingot_context_new(NULL, NULL);
     double *out = calloc((size_t)n + 1, sizeof *out);
@@ -89,10 +90,12 @@ static bool is_float_type(ingot_dtype d)
     return (d >= INGOT_F16 && d <= INGOT_F8E8M0) || d == INGOT_F4E2M1;
 }
 
-static bool differs(const Datum *want, const ingot_value *got, const char *name, char *why, size_t size)
+static bool differs(const Datum *want, const ingot_value *got, const char *name, char *why,
+                    size_t size)
 {
     if (want->dtype != got->dtype) {
-        snprintf(why, size, "'%s' is %s, not %s", name, ingot_dtype_name(got->dtype), ingot_dtype_name(want->dtype));
+        snprintf(why, size, "'%s' is %s, not %s", name, ingot_dtype_name(got->dtype),
+                 ingot_dtype_name(want->dtype));
         return true;
     }
     int64_t n = 1;
@@ -102,7 +105,8 @@ static bool differs(const Datum *want, const ingot_value *got, const char *name,
         n *= want->dims[a];
     }
     if (!same) {
-        snprintf(why, size, "'%s' has another shape: rank %d not %zu", name, got->rank, want->t.rank);
+        snprintf(why, size, "'%s' has another shape: rank %d not %zu", name, got->rank,
+                 want->t.rank);
         for (int a = 0; a < got->rank && a < (int)want->t.rank; a++)
             snprintf(why + strlen(why), size - strlen(why), " %lld/%lld", (long long)got->dims[a],
                      (long long)want->dims[a]);
@@ -115,13 +119,16 @@ static bool differs(const Datum *want, const ingot_value *got, const char *name,
     }
     double *a = as_doubles(want->dtype, got->rank, want->dims, want->bytes, n);
     double *b = as_doubles(want->dtype, got->rank, want->dims, got->data, n);
-    double unit = want->dtype == INGOT_F16 ? 1.0 / 512 : want->dtype == INGOT_BF16 ? 1.0 / 64 : 1e-3;
+    double unit = want->dtype == INGOT_F16    ? 1.0 / 512
+                  : want->dtype == INGOT_BF16 ? 1.0 / 64
+                                              : 1e-3;
     bool off = !a || !b;
     if (off)
         snprintf(why, size, "'%s' cannot be compared", name);
     for (int64_t i = 0; i < n && !off; i++) {
         bool equal = a[i] == b[i] || (isnan(a[i]) && isnan(b[i]));
-        off = !equal && !(is_float_type(want->dtype) && fabs(a[i] - b[i]) <= 1e-7 + unit * fabs(a[i]));
+        off = !equal &&
+              !(is_float_type(want->dtype) && fabs(a[i] - b[i]) <= 1e-7 + unit * fabs(a[i]));
         if (off)
             snprintf(why, size, "'%s'[%lld] is %.9g, not %.9g", name, (long long)i, b[i], a[i]);
     }
@@ -130,7 +137,7 @@ static bool differs(const Datum *want, const ingot_value *got, const char *name,
     return off;
 }
 
-/* ---- one case --------------------------------------------------------------------------------- */
+/* ---- one case ------------------------------------------------------------------------------- */
 
 typedef enum { PASSED, BOUND, REFUSED, FAILED } Outcome;
 static const char *const outcome_names[] = {"passed", "bound", "refused", "failed"};
@@ -166,7 +173,8 @@ static Outcome run_case(const char *dir, int binds, Result *r)
             break;
         if (io->rank == 0 && in[i].t.count == 1)
             in[i].t.rank = 0; /* some published data write a scalar as [1] */
-        values[i] = (ingot_value){.data = in[i].bytes, .rank = (int)in[i].t.rank, .dtype = in[i].dtype};
+        values[i] =
+            (ingot_value){.data = in[i].bytes, .rank = (int)in[i].t.rank, .dtype = in[i].dtype};
         memcpy(values[i].dims, in[i].dims, in[i].t.rank * sizeof *in[i].dims);
         for (int a = 0; a < io->rank && a < (int)in[i].t.rank && o.n_dims < MAX_VALUES; a++)
             if (io->dims[a] < 0)
@@ -185,7 +193,8 @@ static Outcome run_case(const char *dir, int binds, Result *r)
     if (ok && ingot_interpret(c, n_in, values, n_out, got) == INGOT_OK) {
         outcome = o.n_binds ? BOUND : PASSED;
         for (int i = 0; i < n_out && outcome <= BOUND; i++)
-            if (differs(&want[i], &got[i], ingot_onnx_output(m, i)->name, r->message, sizeof r->message))
+            if (differs(&want[i], &got[i], ingot_onnx_output(m, i)->name, r->message,
+                        sizeof r->message))
                 outcome = FAILED;
     }
     ingot_context_free(c);
