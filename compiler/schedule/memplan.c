@@ -238,11 +238,20 @@ static void merge_args(Kernel *k, int in, int out)
     k->args[out].read = true;
 }
 
+static int leader(const Memplan *m, int i)
+{
+    while (m->group[i].leader != i)
+        i = m->group[i].leader;
+    return i;
+}
+
+/* Chains are joined in any order, so both ends may be chains already. */
 static void join(Memplan *m, Buffer *operand, Buffer *result)
 {
-    Group *g = &m->group[m->group[operand->id].leader];
-    m->group[result->id].leader = m->group[operand->id].leader;
-    g->last = result->last;
+    Group *g = &m->group[leader(m, operand->id)], *r = &m->group[leader(m, result->id)];
+    r->leader = g->id;
+    g->first = g->first < r->first ? g->first : r->first;
+    g->last = g->last > r->last ? g->last : r->last;
 }
 
 /* A kernel's text is shared by all steps that run it, so either all of them work in place, on the
@@ -391,7 +400,7 @@ static bool place_all(Memplan *m)
     p->arena_bytes = p->state_bytes + best;
     for (int i = 0; i < p->nbuffer; i++)
         if (p->buffers[i]->kind == BUF_ARENA && !p->buffers[i]->base)
-            p->buffers[i]->offset = p->state_bytes + offset[m->group[i].leader];
+            p->buffers[i]->offset = p->state_bytes + offset[leader(m, i)];
     return true;
 }
 
