@@ -72,12 +72,12 @@ static bool split_low(const Poly *p, Poly *high, Poly *low, bool equal)
         if (lo == INT64_MIN || hi == INT64_MAX)
             continue;
         bucket = floor_div(lo, g);
-        if (bucket != floor_div(hi, g) || __builtin_add_overflow(high->k, bucket, &high->k))
+        if (bucket != floor_div(hi, g) || __builtin_add_overflow(high->k, bucket, &high->k) ||
+            __builtin_mul_overflow(bucket, g, &lo) || __builtin_sub_overflow(low->k, lo, &low->k))
             continue;
-        low->k -= bucket * g;
         if (equal && p->k % g != 0) { /* low must be what the constant lacks to a multiple of g */
             low->k -= g - floor_mod(p->k, g);
-            high->k++;
+            high->k = sat_add(high->k, 1);
         }
         return true;
     }
@@ -141,13 +141,13 @@ static Node *compare_lt(Context *c, Poly p)
         if (negate(&minus, -1) && prove_nonneg(c, poly_node(c, &minus)))
             return node_bool(c, true);
     }
+    if (p.k == INT64_MIN) /* a sum of 64 bits is below 2^63 */
+        return node_bool(c, true);
     if (p.t[p.n - 1].coef < 0) { /* p < 0 -> not(-p - 1 < 0) */
         if (!negate(&p, -1))
             BUG("a comparison out of range");
         return bool_not(c, compare_lt(c, p));
     }
-    if (p.k == INT64_MIN)
-        return node_bool(c, true);
     return compare_node(c, OP_LT, &p);
 }
 

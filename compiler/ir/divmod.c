@@ -36,15 +36,16 @@ static int64_t gcd64(int64_t a, int64_t b)
     return a;
 }
 
-/* All of p lies in one bucket [q*d, (q+1)*d). */
+/* All of p lies in one bucket [q*d, (q+1)*d), and p->k - q*d fits. */
 static bool one_bucket(const Poly *p, int64_t d, int64_t *q)
 {
-    int64_t lo, hi;
+    int64_t lo, hi, v;
     poly_bounds(p, &lo, &hi);
     if (lo == INT64_MIN || hi == INT64_MAX)
         return false;
     *q = floor_div(lo, d);
-    return *q == floor_div(hi, d);
+    return *q == floor_div(hi, d) && !__builtin_mul_overflow(*q, d, &v) &&
+           !__builtin_sub_overflow(p->k, v, &v);
 }
 
 /* p = rem + d * quot, |coefficients of rem| < d, and the least value of rem (if known) in [0, d). */
@@ -95,7 +96,7 @@ static Node *congruent(Context *c, const Poly *r, int64_t d, bool mod)
     bool changed = false;
     for (int i = 0; i < r->n; i++) {
         int64_t coef = r->t[i].coef;
-        if (coef > d - coef) {
+        if (coef > 0 && coef > d - coef) {
             coef -= d;
             changed = true;
         } else if (coef < 0 && -coef > d + coef) {
@@ -109,7 +110,7 @@ static Node *congruent(Context *c, const Poly *r, int64_t d, bool mod)
     int64_t bucket;
     if (!changed || !one_bucket(&s, d, &bucket))
         return NULL;
-    s.k -= bucket * d; /* both lie within the bounds of s */
+    s.k -= bucket * d;
     q.k = bucket;
     return poly_node(c, mod ? &s : &q);
 }

@@ -19,25 +19,23 @@ static bool exchange(Poly *p, int i, int j, Node *e, int64_t scale)
     return true;
 }
 
-/* t = q * d * f for some factor f of t with the given op; returns f. */
+/* t = q * d * f for some factor f of t with the given op; returns f.  A symbolic d must be one
+ * product: compared as such, since making d * f would ask for its recombination in turn. */
 static Node *factor_of(Context *c, Term t, Node *d, int64_t q, Op op)
 {
     Node *f[MONO_FACTORS];
-    int64_t k, v;
-    if (idx_value(d, &k)) {
-        bool match = t.base->op == (int)op && !__builtin_mul_overflow(k, q, &v) && v == t.coef;
-        return match ? t.base : NULL;
-    }
+    int64_t v;
+    Poly p;
+    if (!poly_of(&p, d) || (p.n ? p.n > 1 || p.k != 0 : p.k == 0))
+        return NULL;
+    if (__builtin_mul_overflow(p.n ? p.t[0].coef : p.k, q, &v) || v != t.coef)
+        return NULL;
+    if (p.n == 0)
+        return t.base->op == (int)op ? t.base : NULL;
     int n = mono_factors(t.base, f);
-    for (int i = 0; i < n; i++) {
-        if (f[i]->op != (int)op)
-            continue;
-        Poly p;
-        Node *product = idx_mul(c, d, f[i]);
-        if (poly_of(&p, product) && p.n == 1 && p.k == 0 && p.t[0].base == t.base &&
-            !__builtin_mul_overflow(p.t[0].coef, q, &v) && v == t.coef)
+    for (int i = 0; i < n; i++)
+        if (f[i]->op == (int)op && mono_mul(c, p.t[0].base, f[i]) == t.base)
             return f[i];
-    }
     return NULL;
 }
 
@@ -65,12 +63,15 @@ static bool join(Context *c, Poly *p, int i, int j)
 
 bool poly_recombine(Context *c, Poly *p)
 {
-    for (int i = 0; i < p->n && p->n > 1; i++) {
-        if (p->t[i].base->op != OP_MOD)
-            continue;
-        for (int j = 0; j < p->n; j++)
-            if (j != i && join(c, p, i, j))
-                return true;
-    }
-    return false;
+    /* The checks divide, and dividing adds: what is nested deeper than this stays apart. */
+    static _Thread_local int depth;
+    bool changed = false;
+    if (p->n < 2 || depth >= 6)
+        return false;
+    depth++;
+    for (int i = 0; i < p->n && !changed; i++)
+        for (int j = 0; j < p->n && !changed && p->t[i].base->op == OP_MOD; j++)
+            changed = j != i && join(c, p, i, j);
+    depth--;
+    return changed;
 }

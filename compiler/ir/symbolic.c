@@ -133,7 +133,7 @@ bool poly_add_term(Poly *p, Node *base, int64_t coef)
         i--;
     if (i > 0 && p->t[i - 1].base == base) {
         Term *t = &p->t[i - 1];
-        if (__builtin_add_overflow(t->coef, coef, &t->coef))
+        if (__builtin_add_overflow(t->coef, coef, &t->coef) || t->coef == INT64_MIN)
             return false;
         if (t->coef == 0) {
             for (; i < p->n; i++)
