@@ -99,21 +99,109 @@ static ingot_tensor *fail(Lowering *n)
 
 /* ---- If -------------------------------------------------------------------------------------- */
 
-/* One branch as a region whose results are the leaves of *out; NULL after an error. */
-static ingot_region *branch_region(Lowering *n, const Onnx__GraphProto *g, Value **out)
+/* The larger upper bound of two dims. */
+static ingot_dim *room(Lowering *n, ingot_dim *a, ingot_dim *b)
+{
+    int64_t hi = ingot_dim_hi(a) > ingot_dim_hi(b) ? ingot_dim_hi(a) : ingot_dim_hi(b);
+    return dim(n, hi);
+}
+
+/* x with each dim that is not that of `other` padded to a bound of both; the dims it has are
+ * appended to list as scalars. Their number. */
+static int pad_like(Lowering *n, ingot_tensor **x, ingot_tensor *other, ingot_tensor **list)
+{
+    ingot_dim *lo[INGOT_MAX_RANK], *hi[INGOT_MAX_RANK];
+    int count = 0;
+    for (int a = 0; a < ingot_rank(*x); a++) {
+        ingot_dim *d = ingot_shape(*x, a), *e = ingot_shape(other, a);
+        lo[a] = hi[a] = dim(n, 0);
+        if (ingot_dim_equal(d, e))
+            continue;
+        hi[a] = ingot_dim_sub(n->c, room(n, d, e), d);
+        list[count++] = ingot_from_dim(n->c, d);
+    }
+    if (count)
+        *x = ingot_pad(n->c, *x, lo, hi);
+    return count;
+}
+
+/* One branch as a region whose results are the leaves of *out; NULL after an error. With `other`,
+ * the leaves of the other branch, they are padded and followed by their dims. */
+static ingot_region *branch_region(Lowering *n, const Onnx__GraphProto *g, Value **out,
+                                   ingot_tensor *const *other)
 {
     ingot_region *r = ingot_region_begin(n->c);
     ingot_tensor **leaf = NULL;
     int count = 0;
     bool ok = subgraph(n, g, 0, NULL, out);
     if (ok) {
-        count = all_leaves((int)g->n_output, out, NULL);
-        leaf = ingot_alloc(n->c, (size_t)(count + 1) * sizeof *leaf);
+        int leaves = count = all_leaves((int)g->n_output, out, NULL);
+        leaf = ingot_alloc(n->c, ((size_t)count * (INGOT_MAX_RANK + 1) + 1) * sizeof *leaf);
         all_leaves((int)g->n_output, out, leaf);
         ok = !any_poison(count, leaf);
+        for (int i = 0; ok && other && i < leaves; i++)
+            count += pad_like(n, &leaf[i], other[i], leaf + count);
     }
     ingot_region_end(n->c, r, ok ? count : 0, leaf);
     return ok ? r : NULL;
+}
+
+/* Where the branches' results differ in their dims only: each is padded to a common bound, and
+ * what is left of it after the branch is as long as the branch says. */
+static bool if_with_dims(Lowering *n, const Onnx__GraphProto *const *g, Value ***out, int leaves,
+                         ingot_tensor **result)
+{
+    ingot_region *r[2];
+    size_t bytes = ((size_t)leaves * (INGOT_MAX_RANK + 1) + 1) * sizeof *result;
+    ingot_tensor **leaf[2], **all = ingot_alloc(n->c, bytes);
+    for (int b = 0; b < 2; b++) {
+        leaf[b] = ingot_alloc(n->c, bytes);
+        all_leaves((int)g[b]->n_output, out[b], leaf[b]);
+    }
+    int count = leaves;
+    for (int i = 0; i < leaves; i++)
+        for (int a = 0; a < ingot_rank(leaf[0][i]); a++) {
+            ingot_dim *d = ingot_shape(leaf[0][i], a), *e = ingot_shape(leaf[1][i], a);
+            count += !ingot_dim_equal(d, e);
+            if (!ingot_dim_equal(d, e) && ingot_dim_hi(room(n, d, e)) > INT32_MAX) {
+                unsupported(n, "output %d has another shape in each branch, without bounds", i);
+                return false;
+            }
+        }
+    for (int b = 0; b < 2; b++)
+        if (!(r[b] = branch_region(n, g[b], out[b], leaf[1 - b])))
+            return false;
+    ingot_if(n->c, n->in[0], r[0], r[1], count, all);
+    if (any_poison(count, all))
+        return false;
+    int next = leaves;
+    for (int i = 0; i < leaves; i++) {
+        ingot_dim *begin[INGOT_MAX_RANK], *size[INGOT_MAX_RANK];
+        for (int a = 0; a < ingot_rank(all[i]); a++) {
+            ingot_dim *d = ingot_shape(leaf[0][i], a), *e = ingot_shape(leaf[1][i], a);
+            begin[a] = dim(n, 0);
+            size[a] = ingot_dim_equal(d, e) ? d
+                                            : ingot_read_dim(n->c, all[next++], "branch_dim", 0,
+                                                             ingot_dim_hi(room(n, d, e)));
+        }
+        result[i] = ingot_shrink(n->c, all[i], begin, size);
+    }
+    return !any_poison(leaves, result);
+}
+
+static bool same_dims(Lowering *n, int leaves, const Onnx__GraphProto *const *g, Value ***out)
+{
+    ingot_tensor **leaf[2];
+    bool same = true;
+    for (int b = 0; b < 2; b++) {
+        leaf[b] = ingot_alloc(n->c, (size_t)(leaves + 1) * sizeof **leaf);
+        all_leaves((int)g[b]->n_output, out[b], leaf[b]);
+    }
+    for (int i = 0; i < leaves; i++)
+        same = same && (same_type(leaf[0][i], leaf[1][i]) ||
+                        ingot_dtype_of(leaf[0][i]) != ingot_dtype_of(leaf[1][i]) ||
+                        ingot_rank(leaf[0][i]) != ingot_rank(leaf[1][i]));
+    return same;
 }
 
 ingot_tensor *onnx_if(Lowering *n)
@@ -137,16 +225,21 @@ ingot_tensor *onnx_if(Lowering *n)
     }
     ingot_region *r[2];
     for (int b = 0; b < 2; b++)
-        if (!(r[b] = branch_region(n, g[b], out[b])))
+        if (!(r[b] = branch_region(n, g[b], out[b], NULL)))
             return fail(n);
     for (int i = 0; i < count; i++)
         if (!same_structure(out[0][i], out[1][i]))
             return unsupported(n, "output %d has another structure in each branch", i);
     int leaves = all_leaves(count, out[0], NULL);
     ingot_tensor **leaf = ingot_alloc(n->c, (size_t)(leaves + 1) * sizeof *leaf);
-    ingot_if(n->c, n->in[0], r[0], r[1], leaves, leaf);
-    if (any_poison(leaves, leaf))
-        return fail(n);
+    if (!same_dims(n, leaves, g, out)) {
+        if (!if_with_dims(n, g, out, leaves, leaf))
+            return fail(n);
+    } else {
+        ingot_if(n->c, n->in[0], r[0], r[1], leaves, leaf);
+        if (any_poison(leaves, leaf))
+            return fail(n);
+    }
     for (int i = 0; i < count; i++)
         out[0][i] = value_from(n, out[0][i], &leaf);
     return give(n, count, out[0]);
