@@ -352,7 +352,8 @@ static void parse_var(Parser *p, Draft *d)
     /* The table of a kernel's context is its parent's, so never written in place. */
     int n = (int)d->arg.i + 1;
     Var *vars = NEWN(c->arena, Var, n * 2);
-    memcpy(vars, c->vars, (size_t)c->nvar * sizeof *vars);
+    if (c->nvar)
+        memcpy(vars, c->vars, (size_t)c->nvar * sizeof *vars);
     Var *grown = NULL;
     int count = 0;
     for (int i = 0; i < n; i++) {

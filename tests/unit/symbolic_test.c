@@ -3,8 +3,7 @@
  * Random expressions are built twice: as a plain tree that this file evaluates by the definition
  * of each operator, and through the simplifying constructors.  Both are evaluated at every point
  * of the ranges and run-time integers; every node's bounds must contain every value it takes.
- * The same for random chains of movement operations, judged by moving real arrays.  Last, results
- * that must be reached, by name. */
+ * Last, results that must be reached, by name. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,22 +13,7 @@
 
 #include <cmocka.h>
 
-#include "compiler/compiler.h"
-
-static uint64_t state;
-
-static uint64_t random64(void)
-{
-    uint64_t z = (state += 0x9E3779B97F4A7C15u);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-}
-
-static int pick(int n)
-{
-    return (int)(random64() % (uint64_t)n);
-}
+#include "points.h"
 
 /* ---- the plain tree ------------------------------------------------------------------------ */
 
@@ -45,19 +29,6 @@ static Raw *raw(Arena *m, Op op, int64_t value, Raw *a, Raw *b, Raw *c)
     Raw *r = NEW(m, Raw);
     *r = (Raw){op, value, a, b, c};
     return r;
-}
-
-static int64_t floordiv(int64_t a, int64_t b)
-{
-    if (b == 0)
-        return 0;
-    int64_t q = a / b;
-    return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
-}
-
-static int64_t floormod(int64_t a, int64_t b)
-{
-    return b == 0 ? 0 : a - b * floordiv(a, b);
 }
 
 static int64_t raw_eval(const Raw *r, const int64_t *leaf)
@@ -125,143 +96,6 @@ static void raw_show(StrBuf *sb, const Raw *r)
         }
         sb_puts(sb, ")");
     }
-}
-
-/* ---- evaluating nodes ------------------------------------------------------------------------ */
-
-enum { LEAVES = 8 };
-typedef struct {
-    Context *c;
-    Arena *m;
-    int n;
-    Node *leaf[LEAVES];
-    int64_t value[LEAVES];
-} Space;
-
-static int64_t node_value(Node *n, const int64_t *v)
-{
-    int64_t a = n->nsrc > 0 ? v[n->src[0]->id] : 0, b = n->nsrc > 1 ? v[n->src[1]->id] : 0;
-    switch (n->op) {
-    case OP_CONST: return n->arg.i;
-    case OP_ADD: return a + b;
-    case OP_MUL: return a * b;
-    case OP_FLOORDIV: return floordiv(a, b);
-    case OP_MOD: return floormod(a, b);
-    case OP_MIN: return a < b ? a : b;
-    case OP_MAX: return a > b ? a : b;
-    case OP_LT: return a < b;
-    case OP_EQ: return a == b;
-    case OP_AND: return a && b;
-    case OP_OR: return a || b;
-    case OP_NOT: return !a;
-    case OP_WHERE: return a ? b : v[n->src[2]->id];
-    default: fail_msg("%s left in an expression", op_info[n->op].text); return 0;
-    }
-}
-
-typedef struct {
-    Node **order;
-    int n;
-    int64_t *v; /* by id */
-} Program;
-
-static Program program(Space *s, int nroot, Node *const *roots)
-{
-    Program p;
-    p.order = graph_toposort(s->m, nroot, roots, &p.n);
-    p.v = NEWN(s->m, int64_t, s->c->nnode);
-    return p;
-}
-
-/* Values of all nodes at the present point, checked against their bounds. */
-static void run(Space *s, Program *p)
-{
-    for (int i = 0; i < s->n; i++)
-        p->v[s->leaf[i]->id] = s->value[i];
-    for (int i = 0; i < p->n; i++) {
-        Node *n = p->order[i];
-        if (n->op != OP_RANGE && n->op != OP_VAR)
-            p->v[n->id] = node_value(n, p->v);
-        int64_t v = p->v[n->id];
-        if (v < n->lo || v > n->hi)
-            fail_msg("%s has the value %lld outside its bounds %lld..%lld", op_info[n->op].text,
-                     (long long)v, (long long)n->lo, (long long)n->hi);
-    }
-}
-
-static Node *var(Space *s, int64_t lo, int64_t hi)
-{
-    Context *c = s->c;
-    Var v = {.name = arena_printf(c->arena, "n%d", c->nvar), .lo = lo, .hi = hi};
-    vec_push(c->arena, c->vars, c->nvar, v);
-    Node *n = node_make(c, OP_VAR, INGOT_INDEX, (Arg){.i = c->nvar - 1}, 0, NULL, 0, NULL);
-    c->vars[c->nvar - 1].node = n;
-    return s->leaf[s->n++] = n;
-}
-
-/* A RANGE node even where range_new would give the constant 0. */
-static Node *range(Space *s, Node *extent)
-{
-    Node *r = node_make(s->c, OP_RANGE, INGOT_INDEX, (Arg){.i = s->n}, 1, &extent, 0, NULL);
-    return s->leaf[s->n++] = r;
-}
-
-static int64_t extent_value(Space *s, int leaf)
-{
-    if (s->leaf[leaf]->src[0]->op == OP_CONST)
-        return s->leaf[leaf]->src[0]->arg.i;
-    int n;
-    Arena *m = arena_new();
-    Node *e = s->leaf[leaf]->src[0], **order = graph_toposort(m, 1, &e, &n);
-    int64_t *v = NEWN(m, int64_t, e->id + 1), r;
-    for (int i = 0; i < n; i++) {
-        for (int j = 0; j < leaf; j++)
-            if (s->leaf[j] == order[i])
-                v[order[i]->id] = s->value[j];
-        if (order[i]->op != OP_VAR)
-            v[order[i]->id] = node_value(order[i], v);
-    }
-    r = v[e->id];
-    arena_free(m);
-    return r;
-}
-
-/* Odometer: sets leaf i (to its next value if `step`) and all after it; false when there is no
- * further point.  An extent over earlier VARs may be 0, which sends it back. */
-static bool turn(Space *s, int i, bool step)
-{
-    while (i < s->n) {
-        bool is_var = s->leaf[i]->op == OP_VAR;
-        s->value[i] = step ? s->value[i] + 1 : is_var ? s->leaf[i]->lo : 0;
-        int64_t last = is_var ? s->leaf[i]->hi : extent_value(s, i) - 1;
-        step = s->value[i] > last;
-        i += step ? -1 : 1;
-        if (i < 0)
-            return false;
-    }
-    return true;
-}
-
-static bool first(Space *s)
-{
-    return turn(s, 0, false);
-}
-
-static bool advance(Space *s)
-{
-    return s->n > 0 && turn(s, s->n - 1, true);
-}
-
-static Space space_new(void)
-{
-    Space s = {.c = ingot_context_new(NULL, NULL), .m = arena_new()};
-    return s;
-}
-
-static void space_free(Space *s)
-{
-    arena_free(s->m);
-    ingot_context_free(s->c);
 }
 
 /* ---- random expressions ------------------------------------------------------------------------ */
@@ -463,192 +297,6 @@ static void random_substitutions(void **unused)
     }
 }
 
-/* ---- chains of movement ---------------------------------------------------------------------------- */
-
-/* A real array: elements are 1 + their number in the source, 0 where padded. */
-typedef struct {
-    int rank;
-    int64_t dim[INGOT_MAX_RANK], n;
-    int *at;
-} Array;
-
-static Array array_new(Arena *m, int rank, const int64_t *dim)
-{
-    Array a = {.rank = rank, .n = 1};
-    for (int i = 0; i < rank; i++)
-        a.n *= a.dim[i] = dim[i];
-    a.at = NEWN(m, int, a.n + 1);
-    return a;
-}
-
-static void unravel(const Array *a, int64_t k, int64_t *at)
-{
-    for (int i = a->rank; i-- > 0; k /= a->dim[i])
-        at[i] = k % a->dim[i];
-}
-
-static int element(const Array *a, const int64_t *at)
-{
-    int64_t k = 0;
-    for (int i = 0; i < a->rank; i++) {
-        if (at[i] < 0 || at[i] >= a->dim[i])
-            return 0;
-        k = k * a->dim[i] + at[i];
-    }
-    return a->at[k];
-}
-
-static Node *move_node(Space *s, Op op, Arg arg, Node *x, int nextra, const int64_t *extra, int rank,
-                       const int64_t *dim)
-{
-    Node *src[1 + 2 * INGOT_MAX_RANK] = {x}, *shape[INGOT_MAX_RANK];
-    for (int i = 0; i < nextra; i++)
-        src[1 + i] = idx(s->c, extra[i]);
-    for (int i = 0; i < rank; i++)
-        shape[i] = idx(s->c, dim[i]);
-    return node_make(s->c, op, INGOT_F32, arg, 1 + nextra, src, rank, shape);
-}
-
-/* Cuts n into dims at random: factors, with some ones between. */
-static int random_dims(int64_t n, int64_t *dim)
-{
-    int rank = 0;
-    while (n > 1 && rank < 5) {
-        int64_t f = 2 + pick((int)(n > 12 ? 12 : n));
-        if (pick(6) == 0)
-            dim[rank++] = 1;
-        if (f > n || n % f != 0)
-            f = pick(3) ? 1 : n;
-        if (f > 1)
-            dim[rank++] = f;
-        n /= f;
-    }
-    if (n > 1)
-        dim[rank++] = n;
-    return rank;
-}
-
-static Node *random_move(Space *s, Node *x, const Array *a, Array *out)
-{
-    int64_t dim[INGOT_MAX_RANK], extra[2 * INGOT_MAX_RANK] = {0}, at[INGOT_MAX_RANK], from[INGOT_MAX_RANK];
-    int rank = a->rank, kind = pick(6);
-    Arg arg = {0};
-    memcpy(dim, a->dim, sizeof dim);
-    if (kind == 0) {
-        rank = random_dims(a->n, dim);
-        *out = array_new(s->m, rank, dim);
-        memcpy(out->at, a->at, (size_t)a->n * sizeof *a->at);
-        return move_node(s, OP_RESHAPE, arg, x, rank, dim, rank, dim);
-    }
-    if (kind == 1) {
-        Perm *p = NEW(s->m, Perm);
-        p->n = rank;
-        for (int i = 0; i < rank; i++)
-            p->axis[i] = (int8_t)i;
-        for (int i = rank - 1; i > 0; i--) {
-            int j = pick(i + 1);
-            int8_t t = p->axis[i];
-            p->axis[i] = p->axis[j];
-            p->axis[j] = t;
-        }
-        for (int i = 0; i < rank; i++)
-            dim[i] = a->dim[p->axis[i]];
-        *out = array_new(s->m, rank, dim);
-        for (int64_t k = 0; k < out->n; k++) {
-            unravel(out, k, at);
-            for (int i = 0; i < rank; i++)
-                from[p->axis[i]] = at[i];
-            out->at[k] = element(a, from);
-        }
-        arg.ptr = p;
-        return move_node(s, OP_PERMUTE, arg, x, 0, NULL, rank, dim);
-    }
-    Op op = kind == 2 ? OP_PAD : kind == 3 ? OP_SHRINK : kind == 4 ? OP_FLIP : OP_EXPAND;
-    int64_t mask = pick(1 << rank);
-    for (int i = 0; i < rank; i++) {
-        extra[2 * i] = op == OP_SHRINK ? pick((int)dim[i]) : pick(3) ? 0 : pick(3);
-        if (op == OP_PAD) {
-            extra[2 * i + 1] = pick(3) ? 0 : pick(3);
-            dim[i] += extra[2 * i] + extra[2 * i + 1];
-        }
-        if (op == OP_SHRINK)
-            dim[i] = extra[2 * i + 1] = 1 + pick((int)(dim[i] - extra[2 * i]));
-        if (op == OP_EXPAND && dim[i] == 1)
-            dim[i] = 1 + pick(3);
-        if (op == OP_EXPAND)
-            extra[i] = dim[i];
-    }
-    *out = array_new(s->m, rank, dim);
-    for (int64_t k = 0; k < out->n; k++) {
-        unravel(out, k, at);
-        for (int i = 0; i < rank; i++)
-            from[i] = op == OP_PAD      ? at[i] - extra[2 * i]
-                      : op == OP_SHRINK ? at[i] + extra[2 * i]
-                      : op == OP_FLIP   ? (mask >> i & 1 ? dim[i] - 1 - at[i] : at[i])
-                      : a->dim[i] == 1  ? 0
-                                        : at[i];
-        out->at[k] = element(a, from);
-    }
-    arg.i = op == OP_FLIP ? mask : 0;
-    int nextra = op == OP_FLIP ? 0 : op == OP_EXPAND ? rank : 2 * rank;
-    return move_node(s, op, arg, x, nextra, extra, rank, dim);
-}
-
-static void random_movement(void **unused)
-{
-    (void)unused;
-    static const int64_t sizes[] = {1, 2, 3, 4, 6, 8, 7, 12};
-    for (int seed = 0; seed < 6000; seed++) {
-        state = (uint64_t)seed * 49979687 + 11;
-        Space s = space_new();
-        int64_t dim[4];
-        int rank = 1 + pick(3);
-        for (int i = 0; i < rank; i++)
-            dim[i] = sizes[pick(8)];
-        Array a = array_new(s.m, rank, dim), source = a;
-        for (int64_t k = 0; k < a.n; k++)
-            a.at[k] = (int)k + 1;
-        Node *shape[4], *x;
-        for (int i = 0; i < rank; i++)
-            shape[i] = idx(s.c, dim[i]);
-        x = node_make(s.c, OP_INPUT, INGOT_F32, (Arg){0}, rank, shape, rank, shape);
-        for (int i = 0, n = 1 + pick(6); i < n; i++) {
-            Array next;
-            Node *y = random_move(&s, x, &a, &next);
-            if (next.n > 3000 || next.rank > 6)
-                continue;
-            a = next;
-            x = y;
-        }
-        Node *at[INGOT_MAX_RANK], *from[INGOT_MAX_RANK], *valid = node_bool(s.c, true);
-        for (int i = 0; i < a.rank; i++)
-            at[i] = range(&s, idx(s.c, a.dim[i]));
-        int n = x->rank;
-        for (Node *y = x; y->op != OP_INPUT; y = y->src[0]) {
-            Node *v;
-            movement_coords(s.c, y, at, from, &v);
-            valid = bool_and(s.c, valid, v);
-            n = y->src[0]->rank;
-            memcpy((void *)at, (void *)from, (size_t)n * sizeof *at);
-        }
-        from[n] = valid;
-        memcpy((void *)from, (void *)at, (size_t)n * sizeof *at);
-        Program p = program(&s, n + 1, from);
-        int64_t k = 0;
-        for (bool more = first(&s); more; more = advance(&s), k++) {
-            run(&s, &p);
-            int64_t point[INGOT_MAX_RANK];
-            for (int i = 0; i < n; i++)
-                point[i] = p.v[from[i]->id];
-            if (p.v[valid->id] && element(&source, point) == 0)
-                fail_msg("seed %d: a valid coordinate outside the source", seed);
-            if ((p.v[valid->id] ? element(&source, point) : 0) != a.at[k])
-                fail_msg("seed %d: the wrong element", seed);
-        }
-        space_free(&s);
-    }
-}
-
 /* ---- results that must be reached ------------------------------------------------------------------ */
 
 #define K(v) idx(c, v)
@@ -784,36 +432,6 @@ static void conditions(void **unused)
     space_free(&s);
 }
 
-static void reshape_there_and_back(void **unused)
-{
-    (void)unused;
-    Space s = space_new();
-    Context *c = s.c;
-    Node *n = var(&s, 1, 9);
-    Node *dims[] = {n, K(2), K(3), K(8), K(1)}, *merged[] = {MUL(n, K(6)), K(2), K(4)};
-    Node *src[6], *at[5], *mid[3], *back[5], *valid;
-    Node *x = node_make(c, OP_INPUT, INGOT_F32, (Arg){0}, 5, dims, 5, dims);
-    src[0] = x;
-    memcpy((void *)(src + 1), (void *)merged, sizeof merged);
-    Node *y = node_make(c, OP_RESHAPE, INGOT_F32, (Arg){0}, 4, src, 3, merged);
-    src[0] = y;
-    memcpy((void *)(src + 1), (void *)dims, sizeof dims);
-    Node *z = node_make(c, OP_RESHAPE, INGOT_F32, (Arg){0}, 6, src, 5, dims);
-    for (int i = 0; i < 5; i++)
-        at[i] = range_new(c, i, dims[i]);
-    movement_coords(c, z, at, mid, &valid);
-    movement_coords(c, y, mid, back, &valid);
-    for (int i = 0; i < 5; i++)
-        same(back[i], at[i]);
-    for (int i = 0; i < 3; i++)
-        at[i] = range_new(c, i, merged[i]);
-    movement_coords(c, y, at, back, &valid);
-    movement_coords(c, z, back, mid, &valid);
-    for (int i = 0; i < 3; i++)
-        same(mid[i], at[i]);
-    space_free(&s);
-}
-
 static void integers_behind_values(void **unused)
 {
     (void)unused;
@@ -845,13 +463,11 @@ int main(void)
         cmocka_unit_test(divisions),
         cmocka_unit_test(symbolic_extents),
         cmocka_unit_test(conditions),
-        cmocka_unit_test(reshape_there_and_back),
         cmocka_unit_test(integers_behind_values),
         cmocka_unit_test(random_expressions),
         cmocka_unit_test(rebuilding_is_stable),
         cmocka_unit_test(random_assumptions),
         cmocka_unit_test(random_substitutions),
-        cmocka_unit_test(random_movement),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
