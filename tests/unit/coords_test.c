@@ -198,6 +198,125 @@ static void random_movement(void **unused)
     }
 }
 
+/* ---- symbolic shapes --------------------------------------------------------------------------------- */
+
+enum { CHAIN = 6 };
+/* The dims of x in another grouping: neighbours joined at random, ones put in. */
+static int regroup(Space *s, Node *x, Node **dim)
+{
+    int rank = 0;
+    for (int i = 0; i < x->rank; i++) {
+        if (rank && pick(2))
+            dim[rank - 1] = idx_mul(s->c, dim[rank - 1], x->shape[i]);
+        else
+            dim[rank++] = x->shape[i];
+        if (pick(5) == 0)
+            dim[rank++] = idx(s->c, 1);
+    }
+    return rank;
+}
+
+static Node *symbolic_move(Space *s, Node *x, int original, Node *const *dims)
+{
+    Context *c = s->c;
+    Node *src[1 + 2 * INGOT_MAX_RANK] = {x}, *dim[INGOT_MAX_RANK];
+    int rank = x->rank, kind = pick(5);
+    if (kind < 3) {
+        rank = kind == 2 && original ? original : regroup(s, x, dim);
+        for (int i = 0; i < rank; i++)
+            src[1 + i] = dim[i] = kind == 2 && original ? dims[i] : dim[i];
+        return node_make(c, OP_RESHAPE, INGOT_F32, (Arg){0}, 1 + rank, src, rank, dim);
+    }
+    if (kind == 3)
+        return node_make(c, OP_FLIP, INGOT_F32, (Arg){.i = pick(1 << rank)}, 1, src, rank, x->shape);
+    for (int i = 0; i < rank; i++) {
+        src[1 + 2 * i] = idx(c, pick(2));
+        src[2 + 2 * i] = idx(c, pick(2));
+        dim[i] = idx_add(c, x->shape[i], idx_add(c, src[1 + 2 * i], src[2 + 2 * i]));
+    }
+    return node_make(c, OP_PAD, INGOT_F32, (Arg){0}, 1 + 2 * rank, src, rank, dim);
+}
+
+/* One step back by the definition, on numbers; false where it is padding. */
+static bool step_back(Node *y, const int64_t *v, int64_t *at)
+{
+    Node *x = y->src[0];
+    int64_t flat = 0;
+    for (int i = 0; i < y->rank; i++) {
+        flat = flat * v[y->shape[i]->id] + at[i];
+        if (y->op == OP_FLIP && y->arg.i >> i & 1)
+            at[i] = v[y->shape[i]->id] - 1 - at[i];
+        if (y->op == OP_PAD)
+            at[i] -= v[y->src[1 + 2 * i]->id];
+        if (y->op == OP_PAD && (at[i] < 0 || at[i] >= v[x->shape[i]->id]))
+            return false;
+    }
+    for (int i = x->rank; y->op == OP_RESHAPE && i-- > 0;) {
+        at[i] = flat % v[x->shape[i]->id];
+        flat /= v[x->shape[i]->id];
+    }
+    return true;
+}
+
+static void symbolic_chains(void **unused)
+{
+    (void)unused;
+    for (int seed = 0; seed < 3000; seed++) {
+        state = (uint64_t)seed * 6700417 + 17;
+        Space s = space_new();
+        Context *c = s.c;
+        Node *vars[] = {var(&s, pick(2), 3), var(&s, pick(2), 2)}, *dims[3], *at[INGOT_MAX_RANK];
+        int rank = 2 + pick(2), n = 0, nroot = 0;
+        for (int i = 0; i < rank; i++)
+            dims[i] = pick(2) ? vars[pick(2)] : idx(c, 1 + pick(4));
+        Node *x = node_make(c, OP_INPUT, INGOT_F32, (Arg){0}, rank, dims, rank, dims), *from[INGOT_MAX_RANK];
+        Node *roots[256], *valid = node_bool(c, true);
+        bool padded = false;
+        for (int i = 1 + pick(CHAIN); i > 0 && x->rank < 6; i--) {
+            x = symbolic_move(&s, x, padded ? 0 : rank, dims);
+            padded |= x->op == OP_PAD;
+        }
+        if (x->rank > LEAVES - 2) {
+            space_free(&s);
+            continue;
+        }
+        for (int i = 0; i < x->rank; i++)
+            at[i] = range(&s, x->shape[i]);
+        for (Node *y = x; y->op != OP_INPUT; y = y->src[0]) {
+            Node *v;
+            movement_coords(c, y, at, from, &v);
+            valid = bool_and(c, valid, v);
+            memcpy((void *)at, (void *)from, sizeof at);
+        }
+        for (Node *y = x; y; y = y->op == OP_INPUT ? NULL : y->src[0]) {
+            for (int i = 0; i < y->rank; i++)
+                roots[nroot++] = y->shape[i];
+            for (uint32_t i = 1; i < y->nsrc && y->op == OP_PAD; i++)
+                roots[nroot++] = y->src[i];
+        }
+        for (n = 0; n < rank; n++)
+            roots[nroot++] = at[n];
+        roots[nroot++] = valid;
+        Program p = program(&s, nroot, roots);
+        for (bool more = first(&s); more; more = advance(&s)) {
+            run(&s, &p);
+            int64_t want[INGOT_MAX_RANK];
+            bool inside = true;
+            for (int i = 0; i < x->rank; i++)
+                want[i] = s.value[2 + i];
+            for (Node *y = x; y->op != OP_INPUT && inside; y = y->src[0])
+                inside = step_back(y, p.v, want);
+            if (inside != (p.v[valid->id] != 0))
+                fail_msg("seed %d: validity", seed);
+            for (int i = 0; i < rank && inside; i++)
+                if (p.v[at[i]->id] != want[i])
+                    fail_msg("seed %d: coordinate %d is %lld, not %lld", seed, i, (long long)p.v[at[i]->id],
+                             (long long)want[i]);
+        }
+        space_free(&s);
+    }
+}
+
 static void reshape_there_and_back(void **unused)
 {
     (void)unused;
@@ -233,6 +352,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reshape_there_and_back),
         cmocka_unit_test(random_movement),
+        cmocka_unit_test(symbolic_chains),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
