@@ -222,7 +222,7 @@ static WeightsMode weights_mode(const Bundle *b)
     return !strcmp(asked, "incbin") ? WEIGHTS_INCBIN : WEIGHTS_BLOB;
 }
 
-static char *upper_case(Arena *a, const char *s)
+char *upper_case(Arena *a, const char *s)
 {
     char *u = arena_strdup(a, s);
     for (char *p = u; *p; p++)
@@ -252,6 +252,8 @@ static void prepare(Bundle *b)
         b->sym[i] = b->nsym++;
     list_weights(b);
     b->mode = weights_mode(b);
+    if (b->target->gpu)
+        gpu_prepare(b);
 }
 
 static void write_all(Bundle *b)

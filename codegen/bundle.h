@@ -13,6 +13,7 @@ typedef struct {
     bool dynamic;      /* some dim is known at run time only: has <field>_dims */
 } Port;
 
+typedef struct Gpu Gpu;
 typedef struct {
     Plan *p;
     Context *c;
@@ -32,6 +33,7 @@ typedef struct {
     uint64_t sum;             /* of the blob */
     int nkernel_file;
     bool uses_num, uses_string; /* what model.c needs */
+    Gpu *gpu;                 /* bundle_gpu.c; NULL on a CPU */
     bool has_selftest;
     const char **files;       /* written so far */
     int nfile;
@@ -42,6 +44,7 @@ typedef struct {
 void bundle_file(Bundle *, const char *name, const StrBuf *text); /* writes and frees the text */
 void bundle_fail(Bundle *, ingot_status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 const Buffer *buffer_root(const Buffer *);
+char *upper_case(Arena *, const char *);
 void print_origins(StrBuf *, const Step *, int max); /* 'conv1' (Conv) + 'relu1' (Relu) */
 
 /* bundle_header.c, bundle_run.c, bundle_weights.c, bundle_kernels.c, bundle_build.c: a file or two each */
@@ -54,6 +57,14 @@ void bundle_kernels(Bundle *);
 void bundle_selftest(Bundle *);
 void bundle_build(Bundle *);
 const char *weight_name(const Bundle *, const Buffer *); /* array mode */
+
+void kernel_comment(StrBuf *, const Bundle *, const Kernel *);
+
+/* bundle_gpu.c */
+void gpu_prepare(Bundle *);
+int64_t gpu_arena_bytes(const Bundle *); /* of the caller's arena */
+void gpu_kernels(Bundle *);
+void gpu_members(StrBuf *, const Bundle *); /* of the context */
 
 /* bundle_expr.c: INDEX and BOOL expressions over sym[] in emitted C */
 void print_expr(StrBuf *, Bundle *, Node *);

@@ -78,6 +78,10 @@ static void copy_runtime(Bundle *b)
     for (size_t i = 0; i < sizeof always / sizeof always[0]; i++)
         need(b, &list, always[i], strlen(always[i]));
     need(b, &list, "igrt_num.h", 10);
+    if (b->gpu) {
+        const char *adapter = arena_printf(b->a, "igrt_gpu_%s.h", b->target->name);
+        need(b, &list, adapter, strlen(adapter));
+    }
     need_calls(b, &list, &b->p->main);
     need_includes(b, &list);
     for (int i = 0; i < list.n && !b->failed; i++) {
@@ -158,8 +162,8 @@ static void makefile(Bundle *b)
               "# Several models link into one program: every name of this one starts with %s_, and the\n"
               "# runtime (igrt*) is the same in all bundles, so the linker takes it from one of the archives.\n"
               "CC ?= cc\nAR ?= ar\nCFLAGS ?= -O2%s%s\n"
-              "LDLIBS ?= -lm\n\n",
-              n, n, n, *machine ? " " : "", machine);
+              "LDLIBS ?= -lm%s\n\n",
+              n, n, n, *machine ? " " : "", machine, b->gpu ? " -ldl" : "");
     sb_puts(&sb, "MODEL =");
     sources(&sb, b, false, ".o");
     sb_puts(&sb, "\nDRIVER =");
@@ -199,8 +203,8 @@ static void cmakelists(Bundle *b)
               "target_include_directories(%s_model PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})\n"
               "set_target_properties(%s_model PROPERTIES C_STANDARD 99 C_EXTENSIONS OFF OUTPUT_NAME %s)\n"
               "target_compile_options(%s_model PRIVATE $<$<C_COMPILER_ID:GNU,Clang>:-ffp-contract=off>)\n"
-              "if(UNIX)\n    target_link_libraries(%s_model PUBLIC m)\nendif()\n",
-              n, n, n, n, n);
+              "if(UNIX)\n    target_link_libraries(%s_model PUBLIC m%s)\nendif()\n",
+              n, n, n, n, n, b->gpu ? " ${CMAKE_DL_LIBS}" : "");
     if (b->mode == WEIGHTS_INCBIN)
         sb_printf(&sb,
                   "set_source_files_properties(%s_weights.S PROPERTIES\n"

@@ -75,7 +75,8 @@ static void opening(StrBuf *sb, const Bundle *b)
 static void macros(StrBuf *sb, const Bundle *b)
 {
     const Plan *p = b->p;
-    long long arena = p->arena_bytes > 0 ? (long long)p->arena_bytes : 64;
+    int64_t bytes = b->gpu ? gpu_arena_bytes(b) : p->arena_bytes;
+    long long arena = bytes > 0 ? (long long)bytes : 64;
     sb_printf(sb,
               "\n/* What config.arena has to be. */\n"
               "#define %s_ARENA_BYTES(threads) ((size_t)%lld + 0 * (size_t)(threads))\n"
@@ -99,9 +100,9 @@ void bundle_header(Bundle *b)
     const char *n = b->name;
     opening(&sb, b);
     sb_printf(&sb,
-              "#ifndef %s_H\n#define %s_H\n\n#include \"igrt.h\"\n\n"
+              "#ifndef %s_H\n#define %s_H\n\n#include \"igrt%s%s.h\"\n\n"
               "#ifdef __cplusplus\nextern \"C\" {\n#endif\n",
-              b->upper, b->upper);
+              b->upper, b->upper, b->gpu ? "_" : "", b->gpu ? b->target->name : "");
     macros(&sb, b);
     sb_printf(&sb, "\ntypedef igrt_status %s_status; /* IGRT_OK is 0; igrt_status_text() explains the others */\n"
                    "typedef igrt_config %s_config;\n",
@@ -120,6 +121,8 @@ void bundle_header(Bundle *b)
               n, n);
     if (b->nsym)
         sb_printf(&sb, "    int64_t sym[%d]; /* run-time integers of the current run */\n", b->nsym);
+    if (b->gpu)
+        gpu_members(&sb, b);
     sb_printf(&sb, "} %s_ctx;\n", n);
     sb_printf(&sb,
               "\n/* Checks the configuration, copies it and clears the state tensors. */\n"

@@ -21,7 +21,7 @@ static void find_steps(const Block *block, const Kernel *k, const Step **first, 
 }
 
 /* What the kernel computes for whom, its arguments' shapes and its cost. */
-static void comment(StrBuf *sb, const Bundle *b, const Kernel *k)
+void kernel_comment(StrBuf *sb, const Bundle *b, const Kernel *k)
 {
     const Step *first = NULL;
     int n = 0;
@@ -93,12 +93,16 @@ void bundle_kernels(Bundle *b)
 {
     if (!b->p->nkernel)
         return;
+    if (b->gpu) {
+        gpu_kernels(b);
+        return;
+    }
     header(b);
     StrBuf body = {0};
     int n = 0;
     for (int i = 0; i < b->p->nkernel && !b->failed; i++) {
         const Kernel *k = b->p->kernels[i];
-        comment(&body, b, k);
+        kernel_comment(&body, b, k);
         render_kernel(&body, b->target, k, arena_printf(b->a, "%s_%s", b->name, k->name));
         if (body.data[body.len - 1] != '\n')
             sb_puts(&body, "\n");

@@ -4,25 +4,16 @@
  * spelled as an address: (float *)(arena + 4096), (const float *)(weights + 64), in->x, out->y. */
 #include <string.h>
 
-#include "bundle.h"
+#include "bundle_writer.h"
 #include "igrt.h"
 
-typedef struct {
-    Bundle *b;
-    StrBuf sb;
-    int depth;   /* of indentation */
-    int done;    /* steps written */
-    bool prints_profile;
-} Writer;
-
-static void line(Writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void indent(Writer *w)
+void indent(Writer *w)
 {
     for (int i = 0; i < w->depth; i++)
         sb_puts(&w->sb, "    ");
 }
 
-static void line(Writer *w, const char *format, ...)
+void line(Writer *w, const char *format, ...)
 {
     va_list ap;
     va_start(ap, format);
@@ -71,8 +62,7 @@ static void address_root(StrBuf *sb, Bundle *b, const Buffer *r, ingot_dtype as,
     }
 }
 
-/* Where element `offset` (NULL: the first) of the buffer is. Views may be nested. */
-static void address(StrBuf *sb, Bundle *b, const Buffer *buffer, Node *offset, bool written)
+void address(StrBuf *sb, Bundle *b, const Buffer *buffer, Node *offset, bool written)
 {
     ingot_dtype as = buffer->dtype;
     const char *scale = parts(as) == 2 ? "2 * " : "";
@@ -159,6 +149,11 @@ static void step_kernel(Writer *w, const Step *s)
     Bundle *b = w->b;
     const Kernel *k = s->kernel;
     const char *separator = "";
+    if (b->gpu) {
+        gpu_kernel(w, s);
+        profile_line(w, s, k->name);
+        return;
+    }
     indent(w);
     sb_printf(&w->sb, "%s_%s(", b->name, k->name);
     size_t start = w->sb.len;
@@ -187,6 +182,11 @@ static void step_copy(Writer *w, const Step *s)
 {
     Bundle *b = w->b;
     const Buffer *dst = s->bufs[0], *src = s->bufs[1];
+    if (b->gpu) {
+        gpu_copy(w, s);
+        profile_line(w, s, "copy");
+        return;
+    }
     indent(w);
     sb_printf(&w->sb, "%s(", buffer_root(dst) == buffer_root(src) ? "memmove" : "memcpy");
     address(&w->sb, b, dst, s->dst_offset, true);
@@ -282,6 +282,8 @@ static void step_call(Writer *w, const Step *s)
     }
     if (call->n_count)
         line(w, "int64_t count[%d] = {0};", call->n_count);
+    if (b->gpu)
+        gpu_call_inputs(w, s);
     indent(w);
     sb_printf(&w->sb, "status = igrt_lib_%s(%s, %d, dst, %d, %s, %s, ", call->name,
               call->n_in ? "src" : "NULL", call->n_in, s->nbuf - call->n_in,
@@ -304,12 +306,14 @@ static void step_call(Writer *w, const Step *s)
         line(w, "    return IGRT_ERR_COUNT;");
         line(w, "sym[%s] = count[%d];", sym_name(b, var, name), i);
     }
+    if (b->gpu)
+        gpu_call_outputs(w, s);
     w->depth--;
     line(w, "}");
     profile_line(w, s, call->name);
 }
 
-static void condition(Writer *w, const Buffer *cond)
+void condition(Writer *w, const Buffer *cond)
 {
     sb_puts(&w->sb, "*");
     bool sum = cond->base != NULL;
@@ -320,9 +324,18 @@ static void condition(Writer *w, const Buffer *cond)
 
 static void step_if(Writer *w, const Step *s)
 {
+    bool read = false;
+    if (w->b->gpu) {
+        line(w, "{");
+        w->depth++;
+        read = gpu_condition(w, s->cond, s->number);
+    }
     indent(w);
     sb_puts(&w->sb, "if (");
-    condition(w, s->cond);
+    if (read)
+        sb_printf(&w->sb, "cond%d", s->number);
+    else
+        condition(w, s->cond);
     sb_puts(&w->sb, ") {\n");
     block(w, &s->body);
     if (s->other.n) {
@@ -330,6 +343,10 @@ static void step_if(Writer *w, const Step *s)
         block(w, &s->other);
     }
     line(w, "}");
+    if (w->b->gpu) {
+        w->depth--;
+        line(w, "}");
+    }
 }
 
 static void step_loop(Writer *w, const Step *s)
@@ -350,11 +367,24 @@ static void step_loop(Writer *w, const Step *s)
     sb_printf(sb, "for (i%d = 0; ", s->number);
     if (s->trip)
         sb_printf(sb, "i%d < trip%d", s->number, s->number);
-    if (s->cond) {
+    if (s->cond && !b->gpu) {
         sb_puts(sb, s->trip ? " && " : "");
         condition(w, s->cond);
     }
     sb_printf(sb, "; i%d++) {\n", s->number);
+    if (s->cond && b->gpu) {
+        w->depth++;
+        bool read = gpu_condition(w, s->cond, s->number);
+        indent(w);
+        sb_puts(sb, "if (!");
+        if (read)
+            sb_printf(sb, "cond%d", s->number);
+        else
+            condition(w, s->cond);
+        sb_puts(sb, ")\n");
+        line(w, "    break;");
+        w->depth--;
+    }
     if (s->counter && s->counter->op == OP_VAR)
         line(w, "    sym[%s] = i%d;", sym_name(b, (int)s->counter->arg.i, name), s->number);
     block(w, &s->body);
@@ -395,7 +425,6 @@ static void block(Writer *w, const Block *steps)
             step_loop(w, s);
             break;
         }
-        w->done++;
     }
     w->depth--;
 }
@@ -517,9 +546,15 @@ static void function_run(Writer *w)
     dims_in(w);
     if (sb->len)
         sb_puts(sb, "\n");
+    if (b->gpu) {
+        gpu_inputs(w);
+        sb_puts(sb, "\n");
+    }
     w->depth = 0;
     block(w, &b->p->main);
     w->depth = 1;
+    if (b->gpu)
+        gpu_outputs(w);
     dims_out(w);
     StrBuf body = *sb;
     *sb = before;
@@ -529,6 +564,8 @@ static void function_run(Writer *w)
         line(w, "unsigned char *const arena = ctx->arena;");
     if (strstr(text, "(weights + "))
         line(w, "const unsigned char *const weights = ctx->weights;");
+    if (b->gpu)
+        gpu_locals(w, text);
     if (strstr(text, "sym["))
         line(w, "int64_t *const sym = ctx->sym;");
     if (block_has(&b->p->main, STEP_CALL))
@@ -560,7 +597,7 @@ static void function_init(Writer *w)
               "    ctx->config = *config;\n"
               "    if (!config->clock)\n        ctx->config.profile = NULL;\n"
               "    ctx->arena = config->arena;\n",
-              n, n, n, n, b->p->arena_bytes ? arena_printf(b->a, "%s_ARENA_BYTES(config ? config->threads : 1)", u) : "0",
+              n, n, n, n, (b->gpu ? gpu_arena_bytes(b) : b->p->arena_bytes) ? arena_printf(b->a, "%s_ARENA_BYTES(config ? config->threads : 1)", u) : "0",
               u, u, sum);
     if (blob)
         sb_puts(sb, "    ctx->weights = config->weights;\n");
@@ -570,13 +607,29 @@ static void function_init(Writer *w)
         sb_puts(sb, "    ctx->weights = NULL;\n");
     if (b->nsym)
         sb_puts(sb, "    memset(ctx->sym, 0, sizeof ctx->sym);\n");
-    sb_printf(sb, "    return %s_reset(ctx);\n}\n", n);
+    if (b->gpu)
+        sb_printf(sb,
+                  "    status = start(ctx);\n"
+                  "    if (status == IGRT_OK)\n        status = %s_reset(ctx);\n"
+                  "    if (status != IGRT_OK)\n        release(ctx);\n"
+                  "    return status;\n}\n",
+                  n);
+    else
+        sb_printf(sb, "    return %s_reset(ctx);\n}\n", n);
     sb_printf(sb, "\n%s_status %s_reset(%s_ctx *ctx)\n{\n    if (!ctx)\n        return IGRT_ERR_NULL;\n", n, n, n);
-    if (b->p->state_bytes)
+    if (b->p->state_bytes && b->gpu)
+        sb_printf(sb,
+                  "    TRY(igrt_gpu_zero(&ctx->gpu, ctx->mem[MEM_ARENA], %lld)); /* the states come first */\n"
+                  "    TRY(igrt_gpu_finish(&ctx->gpu));\n",
+                  (long long)b->p->state_bytes);
+    else if (b->p->state_bytes)
         sb_printf(sb, "    memset(ctx->arena, 0, %lld); /* the states come first */\n",
                   (long long)b->p->state_bytes);
     sb_printf(sb, "    return IGRT_OK;\n}\n");
-    sb_printf(sb, "\nvoid %s_deinit(%s_ctx *ctx)\n{\n    (void)ctx;\n}\n", n, n);
+    if (b->gpu)
+        sb_printf(sb, "\nvoid %s_deinit(%s_ctx *ctx)\n{\n    if (ctx)\n        release(ctx);\n}\n", n, n);
+    else
+        sb_printf(sb, "\nvoid %s_deinit(%s_ctx *ctx)\n{\n    (void)ctx;\n}\n", n, n);
     if (!b->has_selftest)
         sb_printf(sb,
                   "\n%s_status %s_selftest(%s_ctx *ctx)\n{\n"
@@ -603,13 +656,15 @@ static void opening(StrBuf *sb, Bundle *b, const char *body)
 {
     sb_printf(sb, "/*\n * %s.c - the steps of ", b->name);
     print_comment_text(sb, b->source);
-    sb_printf(sb, ", in order. The kernels are in %s_kernels_*.c.\n */\n", b->name);
+    sb_printf(sb, ", in order. The kernels are in %s_kernels%s.\n */\n", b->name, b->gpu ? b->target->suffix : "_*.c");
     sb_printf(sb, "#include \"%s.h\"\n", b->name);
     if (strstr(body, "NAN") || strstr(body, "INFINITY"))
         sb_puts(sb, "\n#include <math.h>");
     sb_puts(sb, "\n#include <string.h>\n\n");
     if (b->uses_num)
         sb_puts(sb, "#include \"igrt_num.h\"\n");
+    if (b->gpu)
+        sb_printf(sb, "#include \"igrt_gpu_%s.h\"\n", b->target->name);
     if (b->p->nkernel)
         sb_printf(sb, "#include \"%s_kernels.h\"\n", b->name);
     if (b->mode == WEIGHTS_ARRAY)
@@ -632,6 +687,8 @@ static void opening(StrBuf *sb, Bundle *b, const char *body)
         }
         sb_puts(sb, "};\n");
     }
+    if (b->gpu)
+        gpu_constants(sb, b);
     if (strstr(body, "DONE("))
         sb_printf(sb,
                   "\n/* Tells the profile how long the step took. */\n"
@@ -642,15 +699,18 @@ static void opening(StrBuf *sb, Bundle *b, const char *body)
                   "    } while (0)\n"
                   "\nstatic uint64_t now(const %s_ctx *ctx)\n{\n"
                   "    return ctx->config.clock(ctx->config.user);\n}\n"
-                  "\nstatic uint64_t done(const %s_ctx *ctx, int step, const char *name, uint64_t since)\n{\n"
+                  "\nstatic uint64_t done(%s%s_ctx *ctx, int step, const char *name, uint64_t since)\n{\n%s"
                   "    ctx->config.profile(ctx->config.user, step, name, now(ctx) - since);\n"
                   "    return now(ctx);\n}\n",
-                  b->name, b->name);
+                  b->name, b->gpu ? "" : "const ", b->name,
+                  b->gpu ? "    (void)igrt_gpu_finish(&ctx->gpu); /* a failure shows in the next call */\n" : "");
 }
 
 void bundle_run(Bundle *b)
 {
     Writer w = {.b = b};
+    if (b->gpu)
+        gpu_functions(&w.sb, b);
     function_init(&w);
     function_run(&w);
     StrBuf all = {0};

@@ -104,7 +104,8 @@ void kernel_prototype(StrBuf *sb, const Target *t, const Kernel *k, const char *
         if (!kernel_has_param(k, i))
             continue;
         sb_printf(sb, "%s%s%s%s *%s%sa%d", separator, t->global_word,
-                  k->args[i].written ? "" : "const ", c_type(k->args[i].dtype), t->restrict_word,
+                  k->args[i].written ? "" : "const ",
+                  t->gpu && k->args[i].dtype == INGOT_STRING ? "uint64_t" : c_type(k->args[i].dtype), t->restrict_word,
                   *t->restrict_word ? " " : "", i);
         separator = ", ";
     }

@@ -427,6 +427,7 @@ void plan_print(StrBuf *, Plan *);        /* the .sched text */
 /* ---- targets ------------------------------------------------------------------------------ */
 
 /* What a language spells differently; the renderer is one for all. */
+typedef enum { COMPILE_DONE, COMPILE_FAILED, COMPILE_ABSENT /* the compiler is not installed */ } CompileStatus;
 typedef struct Target Target;
 struct Target {
     const char *name;
@@ -438,6 +439,12 @@ struct Target {
     const char *work_item;     /* number of this work item, a 64-bit integer; NULL without gpu */
     const char *float_suffix;  /* of f32 functions: "f" in C */
     const char *const *spelling; /* by Op, floats: "exp@($0)", @ stands for float_suffix; NULL: igrt_<op>_<type>() */
+    /* GPUs only */
+    const char *runtime;       /* prefix of its types in runtime_min: "igrt_cl" */
+    const char *pragma;        /* the first line of every kernel file, or "" */
+    const char *prologue;      /* types and constants, where igrt_num.h is not needed */
+    /* Kernel source to what its driver loads (or why it did not compile); NULL: the driver takes the source. */
+    CompileStatus (*compile)(StrBuf *out, const char *source, const char *machine);
 };
 
 #endif

@@ -15,6 +15,8 @@
 
 /* ---- options ----------------------------------------------------------------------------- */
 
+enum { GPU_ALIGN = 512 }; /* of buffers in a device arena: IGRT_CL_ALIGN, a multiple of CUDA's 256 */
+
 static const ingot_options defaults = {.opt_level = 2};
 
 static bool usage(Context *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -156,7 +158,7 @@ static Plan *make_plan(Context *c, const Target *t, const ingot_options *o, Cloc
         return NULL;
     passed(k, "schedule");
     verify_kernels(p, "schedule");
-    bool ok = memplan(p, t->gpu ? 256 : 64) && fits(p, o->max_ram);
+    bool ok = memplan(p, t->gpu ? GPU_ALIGN : 64) && fits(p, o->max_ram);
     passed(k, "memplan");
     verify_kernels(p, "memplan");
     if (ok)

@@ -18,6 +18,7 @@
 #define IGRT_CU_ALIGN 256
 
 typedef unsigned long long igrt_cu_ptr; /* CUdeviceptr */
+typedef igrt_cu_ptr igrt_cu_mem;        /* memory, or a place in it */
 
 /* X(name, symbol, parameters): the entry points; all return CUresult. */
 #define IGRT_CU_FUNCTIONS(X)                                                                       \

@@ -1,114 +1,114 @@
 /*
  * igrt_gpu_opencl.h - the few calls that the host code of a GPU bundle is written in, on OpenCL.
  *
- * Emitted host code says igrt_gpu_*; which header is beside it decides what runs it. All state is in
- * igrt_gpu and in handles that the model's context keeps.
+ * Emitted host code says igrt_gpu_*; which of the igrt_gpu_<driver>.h it includes decides what runs
+ * it. All state is in handles that the model's context keeps. Commands run in order; write and read
+ * return when the host's memory may be used again.
  */
 #ifndef IGRT_GPU_H
 #define IGRT_GPU_H
 
 #include "igrt_opencl.h"
 
-#define IGRT_GPU_ALIGN IGRT_CL_ALIGN
+typedef igrt_cl igrt_gpu;
+typedef igrt_cl_mem igrt_gpu_mem;
 
-typedef struct igrt_gpu {
-    igrt_cl cl;
-    void *program;
-} igrt_gpu;
-typedef void *igrt_gpu_mem;    /* device memory, or a part of it */
-typedef void *igrt_gpu_kernel; /* a kernel, ready to launch */
-
-/* One kernel argument: the address and size of an igrt_gpu_mem or of a value. */
-typedef struct igrt_gpu_arg {
-    const void *p;
-    size_t bytes;
-} igrt_gpu_arg;
-
-static inline igrt_status igrt_gpu_open(igrt_gpu *g, void *device, void *stream, int profile)
+static inline igrt_status igrt_gpu_open(igrt_gpu *g, void *device, void *stream)
 {
-    g->program = NULL;
-    return igrt_cl_open(&g->cl, device, stream, profile);
+    return igrt_cl_open(g, device, stream, 0);
 }
 
 /* The program, as n strings of source. */
-static inline igrt_status igrt_gpu_load(igrt_gpu *g, const char *const *source, int n)
+static inline igrt_status igrt_gpu_load(igrt_gpu *g, const char *const *text, int n, void **program)
 {
-    return igrt_cl_build(&g->cl, source, n, "", &g->program, NULL, 0);
+    const char *options = g->exact ? "-cl-fp32-correctly-rounded-divide-sqrt" : "";
+    return igrt_cl_build(g, text, n, options, program, NULL, 0);
 }
 
-static inline igrt_status igrt_gpu_find(igrt_gpu *g, const char *name, igrt_gpu_kernel *kernel)
+static inline igrt_status igrt_gpu_find(igrt_gpu *g, void *program, const char *name, void **kernel)
 {
-    return igrt_cl_kernel(&g->cl, g->program, name, kernel);
+    return igrt_cl_kernel(g, program, name, kernel);
 }
 
 /* Device memory, filled from data if not NULL. */
 static inline igrt_status igrt_gpu_alloc(igrt_gpu *g, size_t bytes, const void *data,
                                          igrt_gpu_mem *mem)
 {
-    return igrt_cl_buffer(&g->cl, bytes, data, mem);
+    return igrt_cl_buffer(g, bytes, data, mem);
 }
 
 static inline igrt_status igrt_gpu_part(igrt_gpu *g, igrt_gpu_mem whole, size_t offset,
                                         size_t bytes, igrt_gpu_mem *part)
 {
-    return igrt_cl_part(&g->cl, whole, offset, bytes, part);
+    return igrt_cl_part(g, whole, offset, bytes, part);
 }
 
-/* Enqueue `items` work items, in groups of 64; the kernel ignores those beyond. */
-static inline igrt_status igrt_gpu_launch(igrt_gpu *g, igrt_gpu_kernel kernel, int64_t items, int n,
-                                          const igrt_gpu_arg *args)
+/* Enqueues work items 0..items-1 and some more, which the kernel ignores. args[i] points to
+ * argument i: nmem memory handles, then int64_t values. */
+static inline igrt_status igrt_gpu_launch(igrt_gpu *g, void *kernel, int64_t items, int nmem, int n,
+                                          void **args)
 {
-    const size_t local = items == 1 ? 1 : 64, global = ((size_t)items + local - 1) / local * local;
-    int i;
-    for (i = 0; i < n; i++) {
-        const igrt_status s = igrt_cl_arg_value(&g->cl, kernel, i, args[i].p, args[i].bytes);
-        if (s != IGRT_OK)
-            return s;
+    const size_t local = items == 1 ? 1 : 64;
+    const size_t global = ((size_t)items + local - 1) / local * local;
+    if (items <= 0)
+        return IGRT_OK;
+    for (int i = 0; i < n; i++) {
+        const size_t bytes = i < nmem ? sizeof(igrt_gpu_mem) : sizeof(int64_t);
+        const igrt_status status = igrt_cl_arg_value(g, kernel, i, args[i], bytes);
+        if (status != IGRT_OK)
+            return status;
     }
-    return items > 0 ? igrt_cl_launch(&g->cl, kernel, 1, &global, &local, NULL) : IGRT_OK;
+    return igrt_cl_launch(g, kernel, 1, &global, &local, NULL);
 }
 
-static inline igrt_status igrt_gpu_write(igrt_gpu *g, igrt_gpu_mem to, const void *data,
-                                         size_t bytes)
+static inline igrt_status igrt_gpu_write(igrt_gpu *g, igrt_gpu_mem to, size_t offset,
+                                         const void *data, size_t bytes)
 {
-    return bytes ? igrt_cl_write(&g->cl, to, 0, data, bytes) : IGRT_OK;
+    return igrt_cl_write(g, to, offset, data, bytes);
 }
 
-static inline igrt_status igrt_gpu_read(igrt_gpu *g, igrt_gpu_mem from, void *data, size_t bytes)
+static inline igrt_status igrt_gpu_read(igrt_gpu *g, igrt_gpu_mem from, size_t offset, void *data,
+                                        size_t bytes)
 {
-    return bytes ? igrt_cl_read(&g->cl, from, 0, data, bytes) : IGRT_OK;
+    return igrt_cl_read(g, from, offset, data, bytes);
 }
 
 static inline igrt_status igrt_gpu_copy(igrt_gpu *g, igrt_gpu_mem to, size_t to_offset,
                                         igrt_gpu_mem from, size_t from_offset, size_t bytes)
 {
-    return bytes ? igrt_cl_copy(&g->cl, from, from_offset, to, to_offset, bytes) : IGRT_OK;
+    return igrt_cl_copy(g, from, from_offset, to, to_offset, bytes);
 }
 
 static inline igrt_status igrt_gpu_zero(igrt_gpu *g, igrt_gpu_mem mem, size_t bytes)
 {
-    return bytes ? igrt_cl_zero(&g->cl, mem, 0, bytes) : IGRT_OK;
+    return igrt_cl_zero(g, mem, 0, bytes);
 }
 
 static inline igrt_status igrt_gpu_finish(igrt_gpu *g)
 {
-    return igrt_cl_finish(&g->cl);
+    return igrt_cl_finish(g);
 }
 
+/* Release handles; those that were never made are NULL. */
 static inline void igrt_gpu_free(igrt_gpu *g, igrt_gpu_mem mem)
 {
-    igrt_cl_free_buffer(&g->cl, mem);
+    igrt_cl_free_buffer(g, mem);
 }
 
-static inline void igrt_gpu_drop(igrt_gpu *g, igrt_gpu_kernel kernel)
+static inline void igrt_gpu_free_part(igrt_gpu *g, igrt_gpu_mem part)
 {
-    igrt_cl_free_kernel(&g->cl, kernel);
+    igrt_cl_free_buffer(g, part);
 }
 
-static inline void igrt_gpu_close(igrt_gpu *g)
+static inline void igrt_gpu_free_kernel(igrt_gpu *g, void *kernel)
 {
-    igrt_cl_free_program(&g->cl, g->program);
-    igrt_cl_close(&g->cl);
+    igrt_cl_free_kernel(g, kernel);
+}
+
+static inline void igrt_gpu_close(igrt_gpu *g, void *program)
+{
+    igrt_cl_free_program(g, program);
+    igrt_cl_close(g);
 }
 
 #endif

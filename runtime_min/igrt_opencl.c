@@ -14,6 +14,8 @@
 enum {
     CL_TRUE = 1,
     CL_DEVICE_MEM_BASE_ADDR_ALIGN = 0x1019,
+    CL_DEVICE_SINGLE_FP_CONFIG = 0x101b,
+    CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT = 1 << 7,
     CL_DEVICE_PLATFORM = 0x1031,
     CL_CONTEXT_PLATFORM = 0x1084,
     CL_QUEUE_CONTEXT = 0x1090,
@@ -129,6 +131,7 @@ static igrt_status make_queue(igrt_cl *cl, void *device, int profile)
 igrt_status igrt_cl_open(igrt_cl *cl, void *device, void *queue, int profile)
 {
     uint32_t align_bits = 0;
+    uint64_t arithmetic = 0;
     int32_t error;
     memset(cl, 0, sizeof *cl);
     igrt_status status = load(cl) ? IGRT_OK : IGRT_ERR_DEVICE;
@@ -139,6 +142,10 @@ igrt_status igrt_cl_open(igrt_cl *cl, void *device, void *queue, int profile)
                                                sizeof align_bits, &align_bits, NULL));
     if (status == IGRT_OK && align_bits / 8 > IGRT_CL_ALIGN)
         status = IGRT_ERR_DEVICE;
+    if (status == IGRT_OK)
+        status = check(cl, cl->clGetDeviceInfo(cl->device, CL_DEVICE_SINGLE_FP_CONFIG,
+                                               sizeof arithmetic, &arithmetic, NULL));
+    cl->exact = (arithmetic & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
     if (status != IGRT_OK) {
         error = cl->error;
         igrt_cl_close(cl);

@@ -58,10 +58,13 @@
     X(int32_t, clGetEventProfilingInfo, (void *, uint32_t, size_t, void *, size_t *))             \
     X(int32_t, clReleaseEvent, (void *))
 
+typedef void *igrt_cl_mem; /* a buffer, or a part of one */
+
 typedef struct igrt_cl {
     void *library, *device, *context, *queue;
     int owns_queue; /* the context too */
     int profiling;  /* events have times */
+    int exact;      /* f32 division and square root can be correctly rounded */
     int32_t error;  /* of the last call that failed; 0 if the loader itself is missing */
 #define IGRT_X(result, name, parameters) result(*name) parameters;
     IGRT_CL_FUNCTIONS(IGRT_X)

@@ -9,7 +9,15 @@ const Target target_cuda = {
     .kernel_word = "extern \"C\" __global__ ",
     .global_word = "",
     .restrict_word = "__restrict__",
-    .work_item = "(int64_t)blockIdx.x * blockDim.x + threadIdx.x",
+    .work_item = "((int64_t)blockIdx.x * blockDim.x + threadIdx.x)",
     .float_suffix = "f",
     .spelling = c_spelling,
+    .runtime = "igrt_cu",
+    .pragma = "",
+    .prologue = "typedef signed char int8_t;\ntypedef unsigned char uint8_t;\ntypedef short int16_t;\n"
+                "typedef unsigned short uint16_t;\ntypedef int int32_t;\ntypedef unsigned int uint32_t;\n"
+                "typedef long long int64_t;\ntypedef unsigned long long uint64_t;\n"
+                "#define INT64_C(x) x##LL\n#define UINT64_C(x) x##ULL\n"
+                "#define INFINITY __int_as_float(0x7f800000)\n#define NAN __int_as_float(0x7fffffff)\n",
+    .compile = nvrtc_compile,
 };

@@ -9,7 +9,13 @@ const Target target_opencl = {
     .kernel_word = "__kernel ",
     .global_word = "__global ",
     .restrict_word = "restrict",
-    .work_item = "(int64_t)get_global_id(0)",
+    .work_item = "get_global_id(0)",
     .float_suffix = "", /* functions are overloaded */
     .spelling = c_spelling,
+    .runtime = "igrt_cl",
+    .pragma = "#pragma OPENCL FP_CONTRACT OFF\n",
+    .prologue = "typedef char int8_t;\ntypedef uchar uint8_t;\ntypedef short int16_t;\n"
+                "typedef ushort uint16_t;\ntypedef int int32_t;\ntypedef uint uint32_t;\n"
+                "typedef long int64_t;\ntypedef ulong uint64_t;\n"
+                "#define INT64_C(x) x##L\n#define UINT64_C(x) x##UL\n",
 };

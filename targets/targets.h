@@ -11,4 +11,7 @@ extern const Target *const targets[];
 /* The spelling of float operators in the C family; each language starts from it. */
 extern const char *const c_spelling[OP_COUNT];
 
+/* nvrtc.c: CUDA C++ to a cubin for machine "sm_90", or else PTX for any GPU. */
+CompileStatus nvrtc_compile(StrBuf *out, const char *source, const char *machine);
+
 #endif

@@ -1,0 +1,550 @@
+/* bundle_gpu.c - what is particular to bundles whose kernels run on a GPU.
+ *
+ * The host code is the CPU's, step by step, with device memory in place of addresses. It is written
+ * in the calls of igrt_gpu_<driver>.h, so one text serves every driver. All memory is made at init:
+ * one device arena with a part for each planned place, and a buffer for each input, output and weight
+ * that a kernel or a copy touches. Steps of the host (library kernels, conditions) get their operands
+ * in the caller's arena, at the same offsets, and their results go back.
+ *
+ * Kernels are one text, <name>_kernels.cl or .cu, which is also inside <name>_kernels.c: as it is, or
+ * compiled where the target can do that offline. */
+#include <string.h>
+
+#include "bundle_writer.h"
+
+/* A place in ctx->mem. */
+typedef struct {
+    BufferKind kind; /* states are in the arena too */
+    int64_t key;     /* offset, or number of the input or output */
+    int64_t bytes;
+    const Buffer *b; /* the first one there */
+} Mem;
+
+struct Gpu {
+    bool *used;      /* by buffer: the device touches it */
+    Mem *mem;        /* [0] is the arena, its parts follow */
+    int nmem, npart;
+    int64_t host_bytes; /* of the arena that host steps use */
+    int nline;          /* strings of program text */
+};
+
+static BufferKind mem_kind(const Buffer *b)
+{
+    return b->kind == BUF_STATE ? BUF_ARENA : b->kind;
+}
+
+static int64_t mem_key(const Buffer *b)
+{
+    return b->kind == BUF_INPUT || b->kind == BUF_OUTPUT ? b->slot : b->offset;
+}
+
+/* ---- which buffers the device needs ------------------------------------------------------ */
+
+static void use(Gpu *g, const Buffer *b)
+{
+    g->used[buffer_root(b)->id] = true;
+}
+
+/* A condition that the host knows anyway. */
+static bool on_host(const Buffer *b)
+{
+    const Buffer *r = buffer_root(b);
+    return r->kind == BUF_INPUT || r->kind == BUF_WEIGHT;
+}
+
+static void host_use(Gpu *g, const Buffer *b)
+{
+    const Buffer *r = buffer_root(b);
+    if (mem_kind(r) == BUF_ARENA && r->offset + r->bytes > g->host_bytes)
+        g->host_bytes = r->offset + r->bytes;
+}
+
+static void mark(Bundle *b, const Block *steps)
+{
+    Gpu *g = b->gpu;
+    for (int i = 0; i < steps->n; i++) {
+        const Step *s = steps->step[i];
+        for (int j = 0; s->kind == STEP_KERNEL && j < s->nbuf; j++) {
+            if (!kernel_has_param(s->kernel, j))
+                continue;
+            use(g, s->bufs[j]);
+            if (s->bufs[j]->base && s->bufs[j]->base_offset && !idx_is(s->bufs[j]->base_offset, 0))
+                bundle_fail(b, INGOT_UNSUPPORTED, "kernel %s takes a view, which GPU bundles cannot do yet", s->kernel->name);
+        }
+        for (int j = 0; s->kind == STEP_COPY && j < 2; j++)
+            use(g, s->bufs[j]);
+        for (int j = 0; s->kind == STEP_CALL && j < s->nbuf; j++)
+            host_use(g, s->bufs[j]);
+        if (s->scratch)
+            host_use(g, s->scratch);
+        if (s->cond && !on_host(s->cond))
+            use(g, s->cond);
+        mark(b, &s->body);
+        mark(b, &s->other);
+    }
+}
+
+static int find(const Gpu *g, const Buffer *b)
+{
+    for (int i = 1; i < g->nmem; i++)
+        if (g->mem[i].kind == mem_kind(b) && g->mem[i].key == mem_key(b))
+            return i;
+    return -1;
+}
+
+static void add(Bundle *b, const Buffer *buffer)
+{
+    Gpu *g = b->gpu;
+    int i = find(g, buffer);
+    if (i < 0) {
+        i = g->nmem;
+        vec_push(b->a, g->mem, g->nmem, ((Mem){mem_kind(buffer), mem_key(buffer), 0, buffer}));
+    }
+    if (g->mem[i].bytes < buffer->bytes)
+        g->mem[i].bytes = buffer->bytes;
+}
+
+void gpu_prepare(Bundle *b)
+{
+    Gpu *g = b->gpu = NEW(b->a, Gpu);
+    const Plan *p = b->p;
+    g->used = NEWN(b->a, bool, p->nbuffer + 1);
+    mark(b, &p->main);
+    static const BufferKind order[] = {BUF_ARENA, BUF_INPUT, BUF_OUTPUT, BUF_WEIGHT};
+    vec_push(b->a, g->mem, g->nmem, ((Mem){.kind = BUF_ARENA, .key = -1, .bytes = p->arena_bytes}));
+    for (size_t k = 0; k < sizeof order / sizeof order[0]; k++) {
+        for (int i = 0; i < p->nbuffer; i++) {
+            const Buffer *buffer = p->buffers[i];
+            bool wanted = g->used[i] || (buffer->kind == BUF_STATE && !buffer->base);
+            if (wanted && mem_kind(buffer) == order[k])
+                add(b, buffer);
+        }
+        if (!k)
+            g->npart = g->nmem - 1;
+    }
+}
+
+int64_t gpu_arena_bytes(const Bundle *b)
+{
+    return b->gpu->host_bytes;
+}
+
+static bool on_device(const Bundle *b, const Buffer *buffer)
+{
+    return find(b->gpu, buffer_root(buffer)) >= 0;
+}
+
+static const char *mem_name(const Bundle *b, int i)
+{
+    const Mem *m = &b->gpu->mem[i];
+    switch (m->kind) {
+    case BUF_INPUT:
+        return arena_printf(b->a, "MEM_IN_%lld", (long long)m->key);
+    case BUF_OUTPUT:
+        return arena_printf(b->a, "MEM_OUT_%lld", (long long)m->key);
+    case BUF_WEIGHT:
+        return arena_printf(b->a, "MEM_WEIGHT_%lld", (long long)m->key);
+    default:
+        return i ? arena_printf(b->a, "MEM_ARENA_%lld", (long long)m->key) : "MEM_ARENA";
+    }
+}
+
+static const char *mem_of(const Bundle *b, const Buffer *buffer)
+{
+    int i = find(b->gpu, buffer_root(buffer));
+    if (i < 0)
+        BUG("a buffer that a device step uses is not on the device");
+    return mem_name(b, i);
+}
+
+/* ---- kernels ----------------------------------------------------------------------------- */
+
+/* The text in one C string literal a line; long lines in several. */
+static void print_lines(StrBuf *sb, const char *text, int *n)
+{
+    enum { PIECE = 500 };
+    while (*text) {
+        const char *eol = strchr(text, '\n');
+        size_t len = eol ? (size_t)(eol - text) : strlen(text), piece = len < PIECE ? len : PIECE;
+        sb_puts(sb, "    \"");
+        for (size_t i = 0; i < piece; i++) {
+            if (text[i] == '"' || text[i] == '\\' || text[i] == '?')
+                sb_puts(sb, "\\");
+            sb_write(sb, text + i, 1);
+        }
+        bool whole = eol && piece == len;
+        sb_puts(sb, whole ? "\\n\",\n" : "\",\n");
+        text += piece + (whole ? 1 : 0);
+        ++*n;
+    }
+}
+
+static void print_bytes(StrBuf *sb, const char *data, size_t n)
+{
+    size_t start = sb->len;
+    for (size_t i = 0; i < n; i++) {
+        if (i == 0 || sb->len - start > 92) {
+            sb_puts(sb, i ? ",\n    " : "    ");
+            start = sb->len;
+        } else {
+            sb_puts(sb, ",");
+        }
+        sb_printf(sb, "%d", (unsigned char)data[i]);
+    }
+}
+
+static const char *runtime_text(const char *name)
+{
+    for (const RuntimeFile *f = runtime_files; *f->name; f++)
+        if (!strcmp(f->name, name))
+            return (const char *)f->data; /* ended by a zero */
+    BUG("no %s in the compiler", name);
+}
+
+/* The kernel file: <name>_kernels.cl or .cu. */
+static void kernel_text(StrBuf *sb, Bundle *b)
+{
+    StrBuf body = {0};
+    for (int i = 0; i < b->p->nkernel; i++) {
+        const Kernel *k = b->p->kernels[i];
+        kernel_comment(&body, b, k);
+        render_kernel(&body, b->target, k, arena_printf(b->a, "%s_%s", b->name, k->name));
+    }
+    sb_printf(sb, "/* %s_kernels%s - the kernels of ", b->name, b->target->suffix);
+    print_comment_text(sb, b->source);
+    sb_puts(sb, ". */\n");
+    sb_puts(sb, b->target->pragma);
+    sb_puts(sb, strstr(body.data, "igrt_") ? runtime_text("igrt_num.h") : b->target->prologue);
+    sb_puts(sb, body.data);
+    sb_free(&body);
+}
+
+static void kernel_header(Bundle *b)
+{
+    StrBuf sb = {0};
+    const char *n = b->name, *u = b->upper;
+    sb_printf(&sb,
+              "/* %s_kernels.h - the program that runs on the device, and the names of its kernels. */\n"
+              "#ifndef %s_KERNELS_H\n#define %s_KERNELS_H\n\n"
+              "enum {\n    %s_KERNELS = %d,\n    %s_PROGRAM_PARTS = %d\n};\n"
+              "extern const char *const %s_program[%s_PROGRAM_PARTS];\n"
+              "extern const char *const %s_kernel_name[%s_KERNELS];\n\n"
+              "/* places in ctx->kernel */\nenum {\n",
+              n, u, u, u, b->p->nkernel, u, b->gpu->nline, n, u, n, u);
+    for (int i = 0; i < b->p->nkernel; i++)
+        sb_printf(&sb, "    %s%s\n", upper_case(b->a, b->p->kernels[i]->name), i + 1 < b->p->nkernel ? "," : "");
+    sb_puts(&sb, "};\n\n#endif\n");
+    bundle_file(b, arena_printf(b->a, "%s_kernels.h", n), &sb);
+}
+
+/* Compiles the text if the target has a compiler; false: the source itself has to do. */
+static bool compiled(Bundle *b, const char *text, StrBuf *image)
+{
+    const char *colon = b->o->target ? strchr(b->o->target, ':') : NULL;
+    switch (b->target->compile ? b->target->compile(image, text, colon ? colon + 1 : NULL) : COMPILE_ABSENT) {
+    case COMPILE_DONE:
+        return true;
+    case COMPILE_FAILED:
+        bundle_fail(b, INGOT_BUG, "the %s kernels do not compile: %s", b->target->name, image->data ? image->data : "");
+        return false;
+    case COMPILE_ABSENT:
+        break;
+    }
+    if (b->target->compile)
+        context_report(b->c, INGOT_WARNING, INGOT_OK,
+                       arena_printf(b->a, "the compiler of %s kernels is not installed: the bundle has their source only, "
+                                          "and init gives IGRT_ERR_BUILD", b->target->name));
+    return false;
+}
+
+void gpu_kernels(Bundle *b)
+{
+    StrBuf text = {0}, image = {0}, sb = {0};
+    const char *n = b->name, *u = b->upper;
+    kernel_text(&text, b);
+    sb_printf(&sb, "/* %s_kernels.c - the program that runs on the device. */\n#include \"%s_kernels.h\"\n", n, n);
+    if (compiled(b, text.data, &image)) {
+        sb_printf(&sb, "\n/* %s_kernels%s, compiled */\nstatic const unsigned char image[] = {\n", n, b->target->suffix);
+        print_bytes(&sb, image.data, image.len);
+        sb_printf(&sb, "\n};\n\nconst char *const %s_program[%s_PROGRAM_PARTS] = {(const char *)image};\n", n, u);
+        b->gpu->nline = 1;
+    } else {
+        sb_printf(&sb, "\n/* %s_kernels%s */\nconst char *const %s_program[%s_PROGRAM_PARTS] = {\n", n, b->target->suffix, n, u);
+        print_lines(&sb, text.data, &b->gpu->nline);
+        sb_puts(&sb, "};\n");
+    }
+    sb_printf(&sb, "\nconst char *const %s_kernel_name[%s_KERNELS] = {\n", n, u);
+    for (int i = 0; i < b->p->nkernel; i++)
+        sb_printf(&sb, "    \"%s_%s\",\n", n, b->p->kernels[i]->name);
+    sb_puts(&sb, "};\n");
+    sb_free(&image);
+    bundle_file(b, arena_printf(b->a, "%s_kernels%s", n, b->target->suffix), &text);
+    bundle_file(b, arena_printf(b->a, "%s_kernels.c", n), &sb);
+    kernel_header(b);
+}
+
+/* ---- declarations ------------------------------------------------------------------------ */
+
+void gpu_members(StrBuf *sb, const Bundle *b)
+{
+    const char *type = b->target->runtime;
+    sb_printf(sb, "    %s gpu;\n    void *program;\n", type);
+    if (b->p->nkernel)
+        sb_printf(sb, "    void *kernel[%d];\n", b->p->nkernel);
+    sb_printf(sb, "    %s_mem mem[%d]; /* on the device */\n", type, b->gpu->nmem);
+}
+
+void gpu_constants(StrBuf *sb, Bundle *b)
+{
+    const Gpu *g = b->gpu;
+    sb_puts(sb, "\n/* places in ctx->mem */\nenum {\n");
+    for (int i = 0; i < g->nmem; i++) {
+        const Mem *m = &g->mem[i];
+        sb_printf(sb, "    %s,", mem_name(b, i));
+        if (m->kind == BUF_INPUT || m->kind == BUF_OUTPUT)
+            sb_printf(sb, " /* %s */", (m->kind == BUF_INPUT ? b->in : b->out)[m->key].field);
+        sb_puts(sb, "\n");
+    }
+    sb_puts(sb, "    MEM_COUNT\n};\n");
+    sb_puts(sb, "\n#define TRY(call)                                                                     \\\n"
+                "    do {                                                                              \\\n"
+                "        const igrt_status s = (call);                                                 \\\n"
+                "        if (s != IGRT_OK)                                                             \\\n"
+                "            return s;                                                                 \\\n"
+                "    } while (0)\n");
+}
+
+/* start(): everything on the device is made; release(): and let go. */
+void gpu_functions(StrBuf *sb, Bundle *b)
+{
+    const Gpu *g = b->gpu;
+    const char *n = b->name, *u = b->upper;
+    bool blob = false;
+    for (int i = 0; i < g->nmem; i++)
+        blob |= g->mem[i].kind == BUF_WEIGHT && b->mode != WEIGHTS_ARRAY;
+    if (g->npart) {
+        sb_puts(sb, "\n/* parts of the arena, in the order of ctx->mem */\n"
+                    "static const struct {\n    size_t offset, bytes;\n} part[] = {\n");
+        for (int i = 1; i <= g->npart; i++)
+            sb_printf(sb, "    {%lld, %lld},\n", (long long)g->mem[i].key, (long long)g->mem[i].bytes);
+        sb_puts(sb, "};\nenum { PARTS = sizeof part / sizeof part[0] };\n");
+    }
+    sb_printf(sb, "\nstatic igrt_status start(%s_ctx *ctx)\n{\n    igrt_gpu *const gpu = &ctx->gpu;\n"
+                  "    igrt_gpu_mem *const mem = ctx->mem;\n", n);
+    if (blob)
+        sb_puts(sb, "    const unsigned char *const weights = ctx->weights;\n");
+    sb_puts(sb, "    memset(mem, 0, sizeof ctx->mem);\n    ctx->program = NULL;\n");
+    if (b->p->nkernel)
+        sb_puts(sb, "    memset(ctx->kernel, 0, sizeof ctx->kernel);\n");
+    sb_puts(sb, "    TRY(igrt_gpu_open(gpu, ctx->config.device, ctx->config.stream));\n");
+    if (b->p->nkernel)
+        sb_printf(sb,
+                  "    TRY(igrt_gpu_load(gpu, %s_program, %s_PROGRAM_PARTS, &ctx->program));\n"
+                  "    for (int i = 0; i < %s_KERNELS; i++)\n"
+                  "        TRY(igrt_gpu_find(gpu, ctx->program, %s_kernel_name[i], &ctx->kernel[i]));\n",
+                  n, u, u, n);
+    sb_printf(sb, "    TRY(igrt_gpu_alloc(gpu, %lld, NULL, &mem[MEM_ARENA]));\n", (long long)g->mem[0].bytes);
+    if (g->npart)
+        sb_puts(sb, "    for (int i = 0; i < PARTS; i++)\n"
+                    "        TRY(igrt_gpu_part(gpu, mem[MEM_ARENA], part[i].offset, part[i].bytes,\n"
+                    "                          &mem[MEM_ARENA + 1 + i]));\n");
+    for (int i = 1 + g->npart; i < g->nmem; i++) {
+        const Mem *m = &g->mem[i];
+        sb_printf(sb, "    TRY(igrt_gpu_alloc(gpu, %lld, ", (long long)m->bytes);
+        if (m->kind == BUF_WEIGHT)
+            address(sb, b, m->b, NULL, false);
+        else
+            sb_puts(sb, "NULL");
+        sb_printf(sb, ", &mem[%s]));\n", mem_name(b, i));
+    }
+    sb_puts(sb, "    return IGRT_OK;\n}\n");
+    sb_printf(sb, "\nstatic void release(%s_ctx *ctx)\n{\n    igrt_gpu *const gpu = &ctx->gpu;\n"
+                  "    for (int i = MEM_COUNT - 1; i > %s; i--)\n"
+                  "        igrt_gpu_free(gpu, ctx->mem[i]);\n",
+              n, g->npart ? "PARTS" : "0");
+    if (g->npart)
+        sb_puts(sb, "    for (int i = PARTS; i > 0; i--)\n        igrt_gpu_free_part(gpu, ctx->mem[i]);\n");
+    sb_puts(sb, "    igrt_gpu_free(gpu, ctx->mem[MEM_ARENA]);\n");
+    if (b->p->nkernel)
+        sb_printf(sb, "    for (int i = 0; i < %s_KERNELS; i++)\n        igrt_gpu_free_kernel(gpu, ctx->kernel[i]);\n", u);
+    sb_puts(sb, "    igrt_gpu_close(gpu, ctx->program);\n    memset(ctx, 0, sizeof *ctx);\n}\n");
+}
+
+void gpu_locals(Writer *w, const char *body)
+{
+    if (strstr(body, "(gpu"))
+        line(w, "igrt_gpu *const gpu = &ctx->gpu;");
+    if (strstr(body, "mem[MEM_"))
+        line(w, "igrt_gpu_mem *const mem = ctx->mem;");
+}
+
+/* ---- transfers --------------------------------------------------------------------------- */
+
+/* unit * n[0] * n[1] ..., constants multiplied out. */
+static void product(StrBuf *sb, Bundle *b, int64_t unit, int n, Node *const *factor)
+{
+    bool any = false;
+    for (int i = 0; i < n; i++) {
+        int64_t v;
+        if (idx_value(factor[i], &v)) {
+            unit = sat_mul(unit, v);
+            continue;
+        }
+        sb_puts(sb, any ? " * " : "");
+        print_expr(sb, b, factor[i]);
+        any = true;
+    }
+    if (any && unit == 1)
+        return;
+    sb_puts(sb, any ? " * " : "");
+    sb_printf(sb, unit > INT32_MAX ? "INT64_C(%lld)" : "%lld", (long long)unit);
+}
+
+/* Bytes of the tensor in its actual dims. */
+static void bytes(StrBuf *sb, Bundle *b, const Buffer *buffer)
+{
+    bool dynamic = false;
+    for (int d = 0; d < buffer->rank; d++)
+        dynamic |= buffer->dims[d]->op != OP_CONST;
+    sb_puts(sb, dynamic ? "(size_t)(" : "");
+    if (buffer->layout.n)
+        sb_printf(sb, "%lld", (long long)buffer->bytes);
+    else
+        product(sb, b, element_bytes(buffer->dtype), buffer->rank, buffer->dims);
+    sb_puts(sb, dynamic ? ")" : "");
+}
+
+/* Where the tensor (and element `offset` of it) starts in its memory, in bytes. */
+static void start_offset(StrBuf *sb, Bundle *b, const Buffer *buffer, Node *offset)
+{
+    int64_t unit = element_bytes(buffer->dtype);
+    bool any = false;
+    for (; buffer; buffer = buffer->base, offset = NULL) {
+        Node *each[2] = {buffer->base ? buffer->base_offset : NULL, offset};
+        for (int i = 0; i < 2; i++) {
+            if (!each[i] || idx_is(each[i], 0))
+                continue;
+            sb_puts(sb, any ? " + " : "(size_t)(");
+            product(sb, b, unit, 1, &each[i]);
+            any = true;
+        }
+    }
+    sb_puts(sb, any ? ")" : "0");
+}
+
+static void transfer(Writer *w, const char *function, const Buffer *buffer)
+{
+    Bundle *b = w->b;
+    indent(w);
+    sb_printf(&w->sb, "TRY(igrt_gpu_%s(gpu, mem[%s], ", function, mem_of(b, buffer));
+    start_offset(&w->sb, b, buffer, NULL);
+    sb_puts(&w->sb, ", ");
+    address(&w->sb, b, buffer, NULL, strcmp(function, "read") == 0);
+    sb_puts(&w->sb, ", ");
+    bytes(&w->sb, b, buffer);
+    sb_puts(&w->sb, "));\n");
+}
+
+void gpu_inputs(Writer *w)
+{
+    for (int i = 0; i < w->b->nin; i++)
+        if (on_device(w->b, w->b->in[i].b))
+            transfer(w, "write", w->b->in[i].b);
+}
+
+void gpu_outputs(Writer *w)
+{
+    for (int i = 0; i < w->b->nout; i++)
+        if (on_device(w->b, w->b->out[i].b))
+            transfer(w, "read", w->b->out[i].b);
+    line(w, "TRY(igrt_gpu_finish(gpu));");
+}
+
+/* ---- steps ------------------------------------------------------------------------------- */
+
+/* Work items: elements of the kernel's output axes. */
+static void items(StrBuf *sb, Bundle *b, const Kernel *k)
+{
+    Node *extent[64];
+    int n = 0;
+    for (int i = 0; !k->serial && i < k->naxis; i++)
+        if (k->axes[i].kind == AXIS_LOOP)
+            extent[n++] = k->axes[i].range->src[0];
+    product(sb, b, 1, n, extent);
+}
+
+void gpu_kernel(Writer *w, const Step *s)
+{
+    Bundle *b = w->b;
+    const Kernel *k = s->kernel;
+    int nmem = 0, n = 0;
+    line(w, "{");
+    w->depth++;
+    indent(w);
+    sb_puts(&w->sb, "void *args[] = {");
+    size_t start = w->sb.len;
+    for (int i = 0; i < k->narg + k->nvar; i++) {
+        char name[VAR_NAME_BYTES + 8];
+        if (i < k->narg && !kernel_has_param(k, i))
+            continue;
+        bool wrap = w->sb.len - start > 70;
+        sb_puts(&w->sb, wrap ? ",\n    " : n ? ", " : "");
+        if (wrap) {
+            indent(w);
+            start = w->sb.len;
+        }
+        if (i < k->narg)
+            sb_printf(&w->sb, "&mem[%s]", mem_of(b, s->bufs[i]));
+        else
+            sb_printf(&w->sb, "&sym[%s]", sym_name(b, k->vars[i - k->narg], name));
+        nmem += i < k->narg;
+        n++;
+    }
+    sb_puts(&w->sb, "};\n");
+    indent(w);
+    sb_printf(&w->sb, "TRY(igrt_gpu_launch(gpu, ctx->kernel[%s], ", upper_case(b->a, k->name));
+    items(&w->sb, b, k);
+    sb_printf(&w->sb, ", %d, %d, args));\n", nmem, n);
+    w->depth--;
+    line(w, "}");
+}
+
+void gpu_copy(Writer *w, const Step *s)
+{
+    Bundle *b = w->b;
+    const Buffer *dst = s->bufs[0], *src = s->bufs[1];
+    indent(w);
+    sb_printf(&w->sb, "TRY(igrt_gpu_copy(gpu, mem[%s], ", mem_of(b, dst));
+    start_offset(&w->sb, b, dst, s->dst_offset);
+    sb_printf(&w->sb, ", mem[%s], ", mem_of(b, src));
+    start_offset(&w->sb, b, src, s->src_offset);
+    sb_puts(&w->sb, ", (size_t)(");
+    product(&w->sb, b, element_bytes(dst->dtype), 1, &s->elements);
+    sb_puts(&w->sb, ")));\n");
+}
+
+void gpu_call_inputs(Writer *w, const Step *s)
+{
+    for (int i = 0; i < s->call->n_in; i++)
+        if (!on_host(s->bufs[i]) && on_device(w->b, s->bufs[i]))
+            transfer(w, "read", s->bufs[i]);
+}
+
+void gpu_call_outputs(Writer *w, const Step *s)
+{
+    for (int i = s->call->n_in; i < s->nbuf; i++)
+        if (on_device(w->b, s->bufs[i]))
+            transfer(w, "write", s->bufs[i]);
+}
+
+bool gpu_condition(Writer *w, const Buffer *cond, int number)
+{
+    if (on_host(cond))
+        return false;
+    line(w, "unsigned char cond%d = 0;", number);
+    indent(w);
+    sb_printf(&w->sb, "TRY(igrt_gpu_read(gpu, mem[%s], ", mem_of(w->b, cond));
+    start_offset(&w->sb, w->b, cond, NULL);
+    sb_printf(&w->sb, ", &cond%d, 1));\n", number);
+    return true;
+}

@@ -1,0 +1,119 @@
+/*
+ * igrt_gpu_cuda.h - the few calls that the host code of a GPU bundle is written in, on CUDA.
+ *
+ * Emitted host code says igrt_gpu_*; which of the igrt_gpu_<driver>.h it includes decides what runs
+ * it. All state is in handles that the model's context keeps. Commands run in order; write and read
+ * return when the host's memory may be used again.
+ */
+#ifndef IGRT_GPU_H
+#define IGRT_GPU_H
+
+#include "igrt_cuda.h"
+
+typedef igrt_cu igrt_gpu;
+typedef igrt_cu_mem igrt_gpu_mem;
+
+static inline igrt_status igrt_gpu_open(igrt_gpu *g, void *device, void *stream)
+{
+    return igrt_cu_open(g, device, stream);
+}
+
+/* The program: text[0] is a cubin or PTX. */
+static inline igrt_status igrt_gpu_load(igrt_gpu *g, const char *const *text, int n, void **program)
+{
+    return n == 1 ? igrt_cu_module(g, text[0], program, NULL, 0) : IGRT_ERR_BUILD;
+}
+
+static inline igrt_status igrt_gpu_find(igrt_gpu *g, void *program, const char *name, void **kernel)
+{
+    return igrt_cu_kernel(g, program, name, 0, kernel);
+}
+
+/* Device memory, filled from data if not NULL. */
+static inline igrt_status igrt_gpu_alloc(igrt_gpu *g, size_t bytes, const void *data,
+                                         igrt_gpu_mem *mem)
+{
+    return igrt_cu_buffer(g, bytes, data, mem);
+}
+
+static inline igrt_status igrt_gpu_part(igrt_gpu *g, igrt_gpu_mem whole, size_t offset,
+                                        size_t bytes, igrt_gpu_mem *part)
+{
+    (void)g;
+    (void)bytes;
+    *part = whole + offset;
+    return IGRT_OK;
+}
+
+/* Enqueues work items 0..items-1 and some more, which the kernel ignores. args[i] points to
+ * argument i: nmem memory handles, then int64_t values. */
+static inline igrt_status igrt_gpu_launch(igrt_gpu *g, void *kernel, int64_t items, int nmem, int n,
+                                          void **args)
+{
+    const unsigned block[3] = {items == 1 ? 1 : 128, 1, 1};
+    const int64_t groups = (items + block[0] - 1) / block[0];
+    const unsigned grid[3] = {(unsigned)groups, 1, 1};
+    (void)nmem;
+    (void)n;
+    if (items <= 0)
+        return IGRT_OK;
+    if (groups > INT32_MAX)
+        return IGRT_ERR_DEVICE;
+    return igrt_cu_launch(g, kernel, grid, block, 0, args);
+}
+
+static inline igrt_status igrt_gpu_finish(igrt_gpu *g)
+{
+    return igrt_cu_finish(g);
+}
+
+static inline igrt_status igrt_gpu_write(igrt_gpu *g, igrt_gpu_mem to, size_t offset,
+                                         const void *data, size_t bytes)
+{
+    const igrt_status status = igrt_cu_write(g, to + offset, data, bytes);
+    return status == IGRT_OK && bytes ? igrt_gpu_finish(g) : status;
+}
+
+static inline igrt_status igrt_gpu_read(igrt_gpu *g, igrt_gpu_mem from, size_t offset, void *data,
+                                        size_t bytes)
+{
+    const igrt_status status = igrt_cu_read(g, from + offset, data, bytes);
+    return status == IGRT_OK && bytes ? igrt_gpu_finish(g) : status;
+}
+
+static inline igrt_status igrt_gpu_copy(igrt_gpu *g, igrt_gpu_mem to, size_t to_offset,
+                                        igrt_gpu_mem from, size_t from_offset, size_t bytes)
+{
+    return igrt_cu_copy(g, from + from_offset, to + to_offset, bytes);
+}
+
+static inline igrt_status igrt_gpu_zero(igrt_gpu *g, igrt_gpu_mem mem, size_t bytes)
+{
+    return igrt_cu_zero(g, mem, bytes);
+}
+
+/* Release handles; those that were never made are NULL or 0. */
+static inline void igrt_gpu_free(igrt_gpu *g, igrt_gpu_mem mem)
+{
+    igrt_cu_free_buffer(g, mem);
+}
+
+static inline void igrt_gpu_free_part(igrt_gpu *g, igrt_gpu_mem part)
+{
+    (void)g;
+    (void)part;
+}
+
+static inline void igrt_gpu_free_kernel(igrt_gpu *g, void *kernel)
+{
+    (void)g;
+    (void)kernel;
+}
+
+static inline void igrt_gpu_close(igrt_gpu *g, void *program)
+{
+    igrt_cu_free_module(g, program);
+    igrt_cu_close(g);
+}
+
+#endif

@@ -1,0 +1,108 @@
+/* nvrtc.c - CUDA C++ compiled offline by NVRTC, NVIDIA's compiler as a library.
+ *
+ * It is opened at run time, with declarations of our own, so that ingot builds and runs without it;
+ * no GPU is needed. Without a machine the result is PTX of the oldest architecture that this NVRTC
+ * knows, which the driver of any later GPU compiles when it loads it. */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "targets.h"
+
+#ifndef INGOT_NVRTC /* where CMake found it */
+#define INGOT_NVRTC "libnvrtc.so"
+#endif
+
+typedef struct {
+    int (*version)(int *major, int *minor);
+    int (*num_archs)(int *n);
+    int (*archs)(int *list);
+    int (*create)(void **program, const char *source, const char *name, int n, const char *const *headers,
+                  const char *const *names);
+    int (*compile)(void *program, int n, const char *const *options);
+    int (*log_size)(void *program, size_t *bytes);
+    int (*log)(void *program, char *text);
+    int (*ptx_size)(void *program, size_t *bytes);
+    int (*ptx)(void *program, char *image);
+    int (*cubin_size)(void *program, size_t *bytes);
+    int (*cubin)(void *program, char *image);
+    int (*destroy)(void **program);
+} Nvrtc;
+
+static bool find(void *library, const char *name, void *function)
+{
+    void *symbol = dlsym(library, name);
+    memcpy(function, &symbol, sizeof symbol);
+    return symbol != NULL;
+}
+
+/* The library stays open: it is of a hundred megabytes, and there is no use in loading it twice. */
+static bool nvrtc_open(Nvrtc *v)
+{
+    static const char *const names[] = {"libnvrtc.so", INGOT_NVRTC, "libnvrtc.so.13", "libnvrtc.so.12",
+                                        "/usr/local/cuda/lib64/libnvrtc.so"};
+    void *library = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && !library; i++)
+        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    return library && find(library, "nvrtcVersion", &v->version) &&
+           find(library, "nvrtcGetNumSupportedArchs", &v->num_archs) &&
+           find(library, "nvrtcGetSupportedArchs", &v->archs) && find(library, "nvrtcCreateProgram", &v->create) &&
+           find(library, "nvrtcCompileProgram", &v->compile) &&
+           find(library, "nvrtcGetProgramLogSize", &v->log_size) && find(library, "nvrtcGetProgramLog", &v->log) &&
+           find(library, "nvrtcGetPTXSize", &v->ptx_size) && find(library, "nvrtcGetPTX", &v->ptx) &&
+           find(library, "nvrtcGetCUBINSize", &v->cubin_size) && find(library, "nvrtcGetCUBIN", &v->cubin) &&
+           find(library, "nvrtcDestroyProgram", &v->destroy);
+}
+
+static int oldest_arch(const Nvrtc *v)
+{
+    int n = 0, list[256] = {0};
+    if (v->num_archs(&n) || n < 1 || n > 256 || v->archs(list))
+        return 75;
+    int oldest = list[0];
+    for (int i = 1; i < n; i++)
+        oldest = list[i] < oldest ? list[i] : oldest;
+    return oldest;
+}
+
+/* Appends what the two functions give. */
+static bool take(StrBuf *out, void *program, int (*size)(void *, size_t *), int (*get)(void *, char *))
+{
+    size_t bytes = 0;
+    if (size(program, &bytes) || !bytes)
+        return false;
+    char *text = malloc(bytes);
+    bool ok = text && !get(program, text);
+    if (ok)
+        sb_write(out, text, bytes);
+    free(text);
+    return ok;
+}
+
+CompileStatus nvrtc_compile(StrBuf *out, const char *source, const char *machine)
+{
+    Nvrtc v;
+    void *program = NULL;
+    char arch[64];
+    if (!nvrtc_open(&v))
+        return COMPILE_ABSENT;
+    bool cubin = machine && *machine;
+    if (cubin)
+        snprintf(arch, sizeof arch, "--gpu-architecture=%.30s", machine);
+    else
+        snprintf(arch, sizeof arch, "--gpu-architecture=compute_%d", oldest_arch(&v));
+    const char *const options[] = {arch, "--fmad=false", "--std=c++17"};
+    if (v.create(&program, source, "kernels.cu", 0, NULL, NULL)) {
+        sb_puts(out, "nvrtcCreateProgram failed");
+        return COMPILE_FAILED;
+    }
+    bool ok = !v.compile(program, 3, options);
+    if (!ok)
+        take(out, program, v.log_size, v.log);
+    else if (cubin)
+        ok = take(out, program, v.cubin_size, v.cubin);
+    else
+        ok = take(out, program, v.ptx_size, v.ptx);
+    v.destroy(&program);
+    return ok ? COMPILE_DONE : COMPILE_FAILED;
+}
