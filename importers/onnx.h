@@ -152,6 +152,22 @@ bool float_in(Lowering *, int input, double *out);
 /* What the file declares output i to be, if all of its dims are numbers. */
 bool declared_shape(Lowering *, int output, int *rank, int64_t *dims);
 
+/* ---- onnx_runtime.c: what only the run knows ------------------------------------------------ */
+
+/* Entry k of a list input, a scalar i64; `otherwise` if the list is left out. */
+ingot_tensor *list_entry(Lowering *, int input, int64_t k, int64_t otherwise);
+/* Slice and Pad into the shape `out`. */
+ingot_tensor *slice_at_run_time(Lowering *, const int64_t *out);
+ingot_tensor *pad_at_run_time(Lowering *, ingot_tensor *value, const char *mode,
+                              const int64_t *out);
+/* The place in an axis of `size` elements that place i of its padded form reads. */
+ingot_tensor *pad_place(Lowering *, ingot_tensor *i, ingot_tensor *size, const char *mode);
+/* fn of the axis that an input holds, out of all axes. */
+ingot_tensor *axis_at_run_time(Lowering *, int input, ingot_tensor *(*fn)(Lowering *, int axis));
+/* One reduction over a set of axes, kept as 1; that of the axes in input 1. */
+typedef ingot_tensor *ReduceFn(Lowering *, ingot_tensor *x, unsigned axes);
+ingot_tensor *reduce_at_run_time(Lowering *, ReduceFn *, bool keep);
+
 /* ---- shorthands ----------------------------------------------------------------------------- */
 
 ingot_dim *dim(Lowering *, int64_t);

@@ -189,46 +189,6 @@ static ingot_tensor *slice_axis(Lowering *n, ingot_tensor *x, int axis, ingot_di
     return ingot_slice(n->c, x, axis, start, count, step);
 }
 
-/* Entry k of a list input, a scalar; `otherwise` if the list is left out. */
-static ingot_tensor *list_entry(Lowering *n, int input, int64_t k, int64_t otherwise)
-{
-    if (n->n_in <= input || !n->in[input])
-        return ingot_scalar_i(n->c, INGOT_I64, otherwise);
-    return as(n, reshape_scalar(n, ingot_slice(n->c, n->in[input], 0, dim(n, k), dim(n, 1), 1)),
-              INGOT_I64);
-}
-
-/* Bounds that only the run knows, the result's shape declared: element i along an axis is
- * x[start + i step], start being wrapped and clamped. Which entry is an axis' may be known at run
- * time only: each axis then asks all entries. */
-static ingot_tensor *slice_at_run_time(Lowering *n, const int64_t *out)
-{
-    int64_t count;
-    int rank = ingot_rank(X);
-    if (!ingot_dim_is_const(ingot_numel(n->c, Y), &count) || count > INGOT_MAX_RANK)
-        return unsupported(n, "the length of its starts is not known when compiling");
-    ingot_tensor *y = X, *zero = ingot_scalar_i(n->c, INGOT_I64, 0),
-                 *one = ingot_scalar_i(n->c, INGOT_I64, 1);
-    for (int a = 0; a < rank; a++) {
-        ingot_tensor *size = ingot_from_dim(n->c, ingot_shape(X, a)), *start = zero, *step = one;
-        ingot_dim *length = dim(n, out[a]);
-        for (int64_t k = 0; k < count; k++) {
-            ingot_tensor *axis = list_entry(n, 3, k, k), *this_step = list_entry(n, 4, k, 1),
-                         *at = list_entry(n, 1, k, 0);
-            axis =
-                ingot_where(n->c, ingot_lt(n->c, axis, zero), ingot_add_c(n->c, axis, rank), axis);
-            ingot_tensor *mine = ingot_eq(n->c, axis, ingot_scalar_i(n->c, INGOT_I64, a));
-            at = ingot_where(n->c, ingot_lt(n->c, at, zero), ingot_add(n->c, at, size), at);
-            at = ingot_min(n->c, ingot_max(n->c, at, zero), ingot_add_c(n->c, size, -1));
-            start = ingot_where(n->c, mine, at, start);
-            step = ingot_where(n->c, mine, this_step, step);
-        }
-        ingot_tensor *i = ingot_iota(n->c, 1, &length, 0);
-        y = ingot_take(n->c, y, ingot_add(n->c, start, ingot_mul(n->c, i, step)), a);
-    }
-    return y;
-}
-
 static int slice_lists(Lowering *n, ingot_dim *const **starts, ingot_dim *const **ends,
                        const int64_t **axes, const int64_t **steps)
 {
@@ -419,24 +379,17 @@ ingot_tensor *onnx_topk(Lowering *n)
 /* ---- running sums and reversed sequences ---------------------------------------------------- */
 
 /* y[i] = x[i] * x[i - s] * .. for s = 1, 2, 4, ..: log2(size) shifted copies are joined. */
-static ingot_tensor *cumulate(Lowering *n, bool product)
+static ingot_tensor *cumulate_axis(Lowering *n, int axis, bool product)
 {
     ingot_dim *lo[INGOT_MAX_RANK], *hi[INGOT_MAX_RANK];
-    int64_t axis_given;
-    int axis, rank = ingot_rank(X);
-    if (rank == 1)
-        axis = 0;
-    else if (!int_in(n, 1, &axis_given) || !axis_in(n, axis_given, rank, &axis))
-        return ingot_poison(n->c);
     bool exclusive = attr_int(n, "exclusive", 0) != 0, reverse = attr_int(n, "reverse", 0) != 0;
     ingot_tensor *y = X, *unit = like(n, X, product);
     int64_t size;
     if (!ingot_dim_is_const(ingot_shape(X, axis), &size))
         return unsupported(n, "the size of axis %d is not known when compiling", axis);
-    for (int a = 0; a < rank; a++)
+    for (int a = 0; a < ingot_rank(X); a++)
         lo[a] = hi[a] = dim(n, 0);
-    int64_t first = exclusive ? 0 : 1;
-    for (int64_t s = first; s < size; s = s ? 2 * s : 1) {
+    for (int64_t s = exclusive ? 0 : 1; s < size; s = s ? 2 * s : 1) {
         int64_t shift = s ? s : 1;
         lo[axis] = dim(n, reverse ? -shift : shift);
         hi[axis] = dim(n, reverse ? shift : -shift);
@@ -447,14 +400,35 @@ static ingot_tensor *cumulate(Lowering *n, bool product)
     return y;
 }
 
+static ingot_tensor *sum_along(Lowering *n, int axis)
+{
+    return cumulate_axis(n, axis, false);
+}
+
+static ingot_tensor *product_along(Lowering *n, int axis)
+{
+    return cumulate_axis(n, axis, true);
+}
+
+static ingot_tensor *cumulate(Lowering *n, ingot_tensor *(*along)(Lowering *, int axis))
+{
+    const int64_t *list;
+    int axis, rank = ingot_rank(X);
+    if (rank > 0 && dim_is(ingot_numel(n->c, Y), 1) && ints_known(n, 1, &list) < 0)
+        return axis_at_run_time(n, 1, along);
+    if (ints_in(n, 1, &list) != 1)
+        return n->failed ? ingot_poison(n->c) : fault(n, "its axis has to be one number");
+    return axis_in(n, list[0], rank, &axis) ? along(n, axis) : ingot_poison(n->c);
+}
+
 ingot_tensor *onnx_cumsum(Lowering *n)
 {
-    return cumulate(n, false);
+    return cumulate(n, sum_along);
 }
 
 ingot_tensor *onnx_cumprod(Lowering *n)
 {
-    return cumulate(n, true);
+    return cumulate(n, product_along);
 }
 
 /* The first length[b] elements along the time axis are reversed. */

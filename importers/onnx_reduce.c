@@ -9,9 +9,6 @@
 
 /* ---- Reduce* -------------------------------------------------------------------------------- */
 
-/* One reduction over a set of axes, kept as 1. */
-typedef ingot_tensor *ReduceFn(Lowering *, ingot_tensor *x, unsigned axes);
-
 /* Where the axes are an input that only the run knows, what the file declares of the output may
  * tell: an axis of another size than the input's has been reduced. An axis of size 1 may count as
  * reduced or not, the values are the same. Only with keepdims. */
@@ -63,6 +60,10 @@ static ingot_tensor *reduce_with(Lowering *n, int axes_input_since, ReduceFn *fn
 {
     unsigned axes;
     bool none, keep = attr_int(n, "keepdims", 1) != 0;
+    const int64_t *list;
+    if (n->version >= axes_input_since && optional_in(n, 1) && ints_known(n, 1, &list) < 0 &&
+        !(keep && axes_declared(n, &axes)))
+        return reduce_at_run_time(n, fn, keep);
     if (!reduced_axes(n, axes_input_since, &axes, &none) || n->failed)
         return ingot_poison(n->c);
     if (none)

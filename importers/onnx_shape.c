@@ -431,25 +431,14 @@ ingot_tensor *onnx_split(Lowering *n)
 
 /* ---- padding -------------------------------------------------------------------------------- */
 
-/* x along one axis, where position i of the result reads position map(i - lo) of the input. */
+/* x along one axis, where place i of the result reads place pad_place(i - lo) of the input. */
 static ingot_tensor *pad_axis(Lowering *n, ingot_tensor *x, int axis, ingot_dim *lo, ingot_dim *hi,
                               const char *mode)
 {
     ingot_dim *size = ingot_shape(x, axis);
     ingot_dim *out = ingot_dim_add(n->c, size, ingot_dim_add(n->c, lo, hi));
     ingot_tensor *i = ingot_sub(n->c, ingot_iota(n->c, 1, &out, 0), ingot_from_dim(n->c, lo));
-    ingot_tensor *last = ingot_from_dim(n->c, ingot_dim_sub(n->c, size, dim(n, 1)));
-    if (strcmp(mode, "edge") == 0) {
-        i = ingot_min(n->c, ingot_max_c(n->c, i, 0), last);
-    } else if (strcmp(mode, "wrap") == 0) {
-        i = ingot_mod(n->c, i, ingot_from_dim(n->c, size));
-    } else { /* reflect: 0 1 2 3 2 1 0 1 ... */
-        ingot_tensor *period = ingot_max_c(n->c, ingot_mul_c(n->c, last, 2), 1);
-        i = ingot_mod(n->c, i, period);
-        i = ingot_min(n->c, i, ingot_sub(n->c, period, i));
-        i = ingot_min(n->c, i, last);
-    }
-    return ingot_take(n->c, x, i, axis);
+    return ingot_take(n->c, x, pad_place(n, i, ingot_from_dim(n->c, size), mode), axis);
 }
 
 /* The pads of each axis: false after an error. */
@@ -489,35 +478,22 @@ static bool pad_amounts(Lowering *n, ingot_dim **lo, ingot_dim **hi)
     return true;
 }
 
-/* Pads that only the run knows, the output's shape declared: every pad is in -size..out, so the
- * result is read where it falls inside. */
-static ingot_tensor *pad_at_run_time(Lowering *n, ingot_tensor *value, const int64_t *out)
+/* False if pads or axes are known at run time only. */
+static bool pads_known(Lowering *n)
 {
-    int rank = ingot_rank(X);
-    ingot_dim *dims[INGOT_MAX_RANK];
-    ingot_tensor *index[INGOT_MAX_RANK], *inside = NULL;
-    for (int a = 0; a < rank; a++)
-        dims[a] = dim(n, out[a]);
-    ingot_tensor *pads = as(n, n->in[1], INGOT_I64);
-    for (int a = 0; a < rank; a++) {
-        ingot_tensor *lo = reshape_scalar(n, ingot_slice(n->c, pads, 0, dim(n, a), dim(n, 1), 1));
-        ingot_tensor *i = ingot_sub(n->c, ingot_iota(n->c, rank, dims, a), lo);
-        ingot_tensor *size = ingot_from_dim(n->c, ingot_shape(X, a));
-        ingot_tensor *ok =
-            ingot_and(n->c, ingot_ge(n->c, i, like(n, i, 0)), ingot_lt(n->c, i, size));
-        inside = inside ? ingot_and(n->c, inside, ok) : ok;
-        index[a] = i;
-    }
-    return rank ? ingot_where(n->c, inside, ingot_gather(n->c, X, index), value) : X;
+    ingot_dim *list[2 * INGOT_MAX_RANK];
+    const int64_t *axes;
+    return ingot_contents(n->c, n->in[1], list, COUNT(list)) >= 0 &&
+           (!optional_in(n, 3) || ints_known(n, 3, &axes) >= 0);
 }
 
 ingot_tensor *onnx_pad(Lowering *n)
 {
     ingot_dim *lo[INGOT_MAX_RANK], *hi[INGOT_MAX_RANK];
-    int64_t declared[INGOT_MAX_RANK], list[2 * INGOT_MAX_RANK];
+    int64_t declared[INGOT_MAX_RANK];
     const char *mode = attr_string(n, "mode", "constant");
     ingot_tensor *y = X, *value = NULL;
-    int rank, count;
+    int rank;
     bool constant = strcmp(mode, "constant") == 0;
     if (!constant && strcmp(mode, "reflect") && strcmp(mode, "edge") && strcmp(mode, "wrap"))
         return fault(n, "its mode '%s' is unknown", mode);
@@ -527,10 +503,9 @@ ingot_tensor *onnx_pad(Lowering *n)
         value = n->n_in > 2 && n->in[2] ? reshape_scalar(n, n->in[2]) : like(n, X, 0);
     if (n->version >= 11 && (n->n_in < 2 || !n->in[1]))
         return fault(n, "its pads are missing");
-    if (n->version >= 11 && constant && !(n->n_in > 3 && n->in[3]) &&
-        !ingot_const_ints(n->c, n->in[1], list, COUNT(list), &count) &&
-        declared_shape(n, 0, &rank, declared) && rank == ingot_rank(X))
-        return pad_at_run_time(n, value, declared);
+    if (n->version >= 11 && !pads_known(n) && declared_shape(n, 0, &rank, declared) &&
+        rank == ingot_rank(X))
+        return pad_at_run_time(n, value, mode, declared);
     if (!pad_amounts(n, lo, hi))
         return ingot_poison(n->c);
     if (constant)
@@ -545,14 +520,26 @@ ingot_tensor *onnx_pad(Lowering *n)
 /* The middle of x along some axes, padded with zeros where it is too small. */
 ingot_tensor *onnx_center_crop_pad(Lowering *n)
 {
-    ingot_dim *lo[INGOT_MAX_RANK], *hi[INGOT_MAX_RANK], *const *target;
+    ingot_dim *lo[INGOT_MAX_RANK], *hi[INGOT_MAX_RANK],
+        *list[INGOT_MAX_RANK], *const *target = list;
+    int64_t declared[INGOT_MAX_RANK];
     const int64_t *axes;
-    int rank = ingot_rank(X), n_axes = attr_ints(n, "axes", &axes), count = dims_in(n, 1, &target);
+    int rank = ingot_rank(X), n_axes = attr_ints(n, "axes", &axes), count, out_rank;
     unsigned set;
-    if (count < 0 || (n_axes >= 0 && !axes_in(n, axes, n_axes, rank, &set)))
+    if (n_axes >= 0 && !axes_in(n, axes, n_axes, rank, &set))
         return ingot_poison(n->c);
-    if (count != (n_axes < 0 ? rank : n_axes))
-        return fault(n, "it has %d sizes for %d axes", count, n_axes < 0 ? rank : n_axes);
+    int wanted = n_axes < 0 ? rank : n_axes;
+    if (ingot_contents(n->c, n->in[1], list, INGOT_MAX_RANK) < 0 &&
+        declared_shape(n, 0, &out_rank, declared) && out_rank == rank) {
+        count = wanted;
+        for (int i = 0; i < count; i++)
+            list[i] = dim(n, declared[n_axes < 0 ? i : axes[i] < 0 ? axes[i] + rank : axes[i]]);
+    } else {
+        count = dims_in(n, 1, &target);
+    }
+    if (count != wanted)
+        return n->failed ? ingot_poison(n->c)
+                         : fault(n, "it has %d sizes for %d axes", count, wanted);
     for (int a = 0; a < rank; a++)
         lo[a] = hi[a] = dim(n, 0);
     for (int i = 0; i < count; i++) {
