@@ -1,4 +1,4 @@
-/* linear.h - the linear form of a kernel: statements in order, loops opened and closed. */
+/* linear.h - the linear form of a tile: statements in order, loops opened and closed. */
 #ifndef LINEAR_H
 #define LINEAR_H
 
@@ -19,14 +19,20 @@ typedef struct {
 } Stmt;
 typedef struct {
     Arena *arena;
+    const Tile *tile;
     Stmt *stmt;
     int n;
-    Node *out[64]; /* output ranges, outermost first: the first nout loops opened at depth 0.. */
-    int nout;
-    bool *inlined; /* by node id: written inside its user */
-    bool wide;     /* some coordinate needs 64 bits */
+    uint32_t nknown; /* ids below it have entries in the tables */
+    bool *named;     /* by node id: has a name; anything else is written inside its users */
+    bool *vector;    /* by node id: has a value in every lane */
+    bool wide;       /* some coordinate needs 64 bits */
 } Linear;
 
-void linearize(Linear *, const Kernel *);
+void linearize(Linear *, const Kernel *, const Tile *);
+/* REDUCE over the lanes of a vector. */
+static inline bool is_horizontal(const Linear *l, Node *n)
+{
+    return n->op == OP_REDUCE && l->tile->lane && n->nsrc == 2 && n->src[1] == l->tile->lane;
+}
 
 #endif

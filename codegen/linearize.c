@@ -1,21 +1,25 @@
-/* linearize.c - a kernel's expression becomes a list of statements.
+/* linearize.c - a tile's expressions become a list of statements.
  *
  * Each node is placed in the outermost loop nest where everything it depends on is known: its
  * position is the set of ranges it depends on.  So loop invariants leave their loops by
  * construction, and a reduce stands where its outer ranges are open, before the loops that do not
- * matter to it.  A node used once, at its user's own place, is written inside its user. */
+ * matter to it.  Reduces over the same ranges share their loops: the copies that UPCAST made.  A
+ * node used once, at its user's own place, is written inside its user. */
+#include <string.h>
+
 #include "linear.h"
 
 typedef struct {
     Linear *l;
     Node **order;
     int n;
-    uint64_t *set;   /* by position: ranges the node depends on */
-    uint64_t *body;  /* REDUCE: ranges its value depends on */
+    uint64_t *set;   /* by position: ranges the node depends on, lanes apart */
+    uint64_t *body;  /* what its sources depend on: more than set for a reduce */
     int *uses;
-    bool *done, *inlined;
+    bool *done, *inlined, *vector;
     Map at;          /* node id -> position + 1 */
     uint64_t out;    /* all output ranges */
+    uint64_t lane;
 } Lin;
 
 static int position(const Lin *q, Node *n)
@@ -38,7 +42,7 @@ static void add(Lin *q, StmtKind kind, Node *n, int depth)
 
 static bool is_plain(Node *n)
 {
-    return n->op == OP_CONST || n->op == OP_VAR || n->op == OP_RANGE || n->op == OP_BUFFER || n->op == OP_SINK;
+    return n->op == OP_CONST || n->op == OP_VAR || n->op == OP_RANGE || n->op == OP_BUFFER;
 }
 
 /* Sums and multiples of counters cost nothing: addressing modes and the C compiler see to them. */
@@ -58,18 +62,26 @@ static void find_sets(Lin *q)
 {
     for (int i = 0; i < q->n; i++) {
         Node *t = q->order[i];
-        uint64_t set = t->op == OP_RANGE ? bit(t) : 0;
+        bool is_lane = t == q->l->tile->lane;
+        uint64_t set = t->op == OP_RANGE && !is_lane ? bit(t) : 0;
+        bool vector = is_lane;
         for (uint32_t j = 0; j < t->nsrc; j++) {
             int p = position(q, t->src[j]);
             set |= q->set[p];
+            vector |= q->vector[p];
             q->uses[p]++;
         }
         if (t->op == OP_STORE)
             set |= q->out;
         q->body[i] = set;
-        for (uint32_t j = 1; t->op == OP_REDUCE && j < t->nsrc; j++)
-            set &= ~bit(t->src[j]);
+        for (uint32_t j = 1; t->op == OP_REDUCE && j < t->nsrc; j++) {
+            if (t->src[j] == q->l->tile->lane)
+                vector = false;
+            else
+                set &= ~bit(t->src[j]);
+        }
         q->set[i] = set;
+        q->vector[i] = vector;
     }
 }
 
@@ -79,10 +91,16 @@ static uint64_t place(const Lin *q, uint64_t set)
     if (set & ~q->out)
         return set & ~q->out;
     uint64_t level = 0;
-    for (int i = 0; i < q->l->nout; i++)
-        if (set & bit(q->l->out[i]))
-            level = bit(q->l->out[i]);
+    for (int i = 0; i < q->l->tile->naxis; i++)
+        if (set & bit(q->l->tile->axis[i].range))
+            level = bit(q->l->tile->axis[i].range);
     return level;
+}
+
+/* A base address that several accesses add their constants to. */
+static bool is_shared_base(const Lin *q, Node *n, int p)
+{
+    return n->op == OP_ADD && n->dtype == INGOT_INDEX && q->uses[p] > 1 && !q->vector[p];
 }
 
 /* Which nodes are written inside their only user? */
@@ -93,14 +111,47 @@ static void find_inlined(Lin *q)
         for (uint32_t j = 0; j < t->nsrc; j++) {
             int p = position(q, t->src[j]);
             Node *s = t->src[j];
-            uint64_t here = q->body[i];
             bool simple = s->op != OP_REDUCE && s->op != OP_STORE;
-            if (is_plain(s) || is_affine(s))
+            if (is_plain(s) || (is_affine(s) && !is_shared_base(q, s, p)) || (q->vector[p] && s->dtype == INGOT_INDEX))
                 q->inlined[p] = true;
-            else if (simple && q->uses[p] == 1 && place(q, q->set[p]) == place(q, here))
+            else if (simple && q->uses[p] == 1 && place(q, q->set[p]) == place(q, q->body[i]))
                 q->inlined[p] = true;
         }
     }
+}
+
+static bool same_loops(Node *a, Node *b)
+{
+    return b->op == OP_REDUCE && a->nsrc == b->nsrc && !memcmp(a->src + 1, b->src + 1, (a->nsrc - 1) * sizeof *a->src);
+}
+
+static void emit_nodes(Lin *q, uint64_t open, uint64_t must, int depth);
+
+/* All reduces over the same loops that can run now. */
+static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, int depth)
+{
+    Node *t = q->order[first];
+    int group[256], n = 0;
+    for (int i = first; i < q->n && n < 256; i++) {
+        Node *r = q->order[i];
+        if (!q->done[i] && same_loops(t, r) && !(q->set[i] & ~open) && (!must || (q->set[i] & must)))
+            group[n++] = i;
+    }
+    for (int i = 0; i < n; i++) {
+        q->done[group[i]] = true;
+        add(q, STMT_ACC, q->order[group[i]], depth);
+    }
+    uint64_t inner = open, own = 0;
+    for (uint32_t j = 1; j < t->nsrc; j++) {
+        add(q, STMT_LOOP, t->src[j], depth + (int)j - 1);
+        own |= bit(t->src[j]);
+        inner |= bit(t->src[j]);
+        emit_nodes(q, inner, own, depth + (int)j);
+    }
+    for (int i = 0; i < n; i++)
+        add(q, STMT_UPDATE, q->order[group[i]], depth + (int)t->nsrc - 1);
+    for (uint32_t j = t->nsrc; j-- > 1;)
+        add(q, STMT_END, t->src[j], depth + (int)j - 1);
 }
 
 static void emit_nodes(Lin *q, uint64_t open, uint64_t must, int depth)
@@ -109,61 +160,54 @@ static void emit_nodes(Lin *q, uint64_t open, uint64_t must, int depth)
         Node *t = q->order[i];
         if (q->done[i] || is_plain(t) || (q->set[i] & ~open) || (must && !(q->set[i] & must)))
             continue;
-        q->done[i] = true;
         if (t->op == OP_STORE) {
+            q->done[i] = true;
             add(q, STMT_STORE, t, depth);
-        } else if (t->op == OP_REDUCE) {
-            add(q, STMT_ACC, t, depth);
-            uint64_t inner = open, own = 0;
-            for (uint32_t j = 1; j < t->nsrc; j++) {
-                add(q, STMT_LOOP, t->src[j], depth + (int)j - 1);
-                own |= bit(t->src[j]);
-                inner |= bit(t->src[j]);
-                emit_nodes(q, inner, own, depth + (int)j);
-            }
-            add(q, STMT_UPDATE, t, depth + (int)t->nsrc - 1);
-            for (uint32_t j = t->nsrc; j-- > 1;)
-                add(q, STMT_END, t->src[j], depth + (int)j - 1);
-        } else if (!q->inlined[i]) {
-            add(q, STMT_LET, t, depth);
+        } else if (t->op == OP_REDUCE && !is_horizontal(q->l, t)) {
+            emit_reduce(q, i, open, must, depth);
+        } else {
+            q->done[i] = true;
+            if (!q->inlined[i])
+                add(q, STMT_LET, t, depth);
         }
     }
 }
 
-void linearize(Linear *l, const Kernel *k)
+void linearize(Linear *l, const Kernel *k, const Tile *tile)
 {
     Lin q = {.l = l};
-    Node *sink = flatten_addresses(l->arena, k);
-    q.order = graph_toposort(l->arena, 1, &sink, &q.n);
+    l->tile = tile;
+    Node **stores = NEWN(l->arena, Node *, tile->nstore);
+    flatten_addresses(l->arena, k, tile->nstore, tile->store, stores);
+    q.order = graph_toposort(l->arena, tile->nstore, stores, &q.n);
     q.set = NEWN(l->arena, uint64_t, q.n);
     q.body = NEWN(l->arena, uint64_t, q.n);
     q.uses = NEWN(l->arena, int, q.n);
     q.done = NEWN(l->arena, bool, q.n);
     q.inlined = NEWN(l->arena, bool, q.n);
+    q.vector = NEWN(l->arena, bool, q.n);
     for (int i = 0; i < q.n; i++)
         map_put(&q.at, (uint64_t)q.order[i]->id + 1, (void *)(uintptr_t)(i + 1));
-    int nout = 0;
-    for (int i = 0; i < k->naxis; i++)
-        if (k->axes[i].kind == AXIS_LOOP) {
-            q.out |= bit(k->axes[i].range);
-            l->out[nout++] = k->axes[i].range;
-        }
-    l->nout = nout;
+    for (int i = 0; i < tile->naxis; i++)
+        q.out |= bit(tile->axis[i].range);
     find_sets(&q);
     find_inlined(&q);
     uint64_t open = 0;
     emit_nodes(&q, open, 0, 0);
-    for (int i = 0; i < nout; i++) {
-        add(&q, STMT_LOOP, l->out[i], i);
-        open |= bit(l->out[i]);
+    for (int i = 0; i < tile->naxis; i++) {
+        add(&q, STMT_LOOP, tile->axis[i].range, i);
+        open |= bit(tile->axis[i].range);
         emit_nodes(&q, open, 0, i + 1);
     }
-    for (int i = nout; i-- > 0;)
-        add(&q, STMT_END, l->out[i], i);
-    l->inlined = NEWN(l->arena, bool, k->c->nnode);
+    for (int i = tile->naxis; i-- > 0;)
+        add(&q, STMT_END, tile->axis[i].range, i);
+    l->nknown = k->c->nnode;
+    l->named = NEWN(l->arena, bool, l->nknown);
+    l->vector = NEWN(l->arena, bool, l->nknown);
     for (int i = 0; i < q.n; i++) {
         Node *t = q.order[i];
-        l->inlined[t->id] = q.inlined[i] || is_plain(t);
+        l->named[t->id] = !q.inlined[i] && !is_plain(t) && t->op != OP_STORE;
+        l->vector[t->id] = q.vector[i];
         if (t->dtype == INGOT_INDEX && (t->lo < INT32_MIN || t->hi > INT32_MAX))
             l->wide = true;
     }

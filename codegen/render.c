@@ -15,7 +15,7 @@ typedef struct {
     const Target *t;
     const Kernel *k;
     Linear l;
-    uint32_t nknown; /* ids below it have an entry in l.inlined */
+    Map names;       /* RANGE id -> its axis' name in C */
     int *number;     /* by id: N of the name vN */
     int nvalue;
     bool bare;       /* the next expression stands alone: no parentheses around it */
@@ -60,14 +60,57 @@ static void put(Render *r, const char *s)
 
 /* ---- names and constants ---------------------------------------------------------------- */
 
+/* oc.o.o is oc_o_o in C. */
+static void name_axes(Render *r, const TileAxis *axes, int n)
+{
+    for (int i = 0; i < n; i++) {
+        char *name = arena_strdup(r->l.arena, axes[i].name);
+        for (char *p = name; *p; p++)
+            *p = *p == '.' ? '_' : *p;
+        map_put(&r->names, (uint64_t)axes[i].range->id + 1, name);
+    }
+}
+
 static void range_name(Render *r, Node *n)
 {
-    for (int i = 0; i < r->k->naxis; i++)
-        if (r->k->axes[i].range == n) {
-            put(r, r->k->axes[i].name);
-            return;
-        }
-    BUG("a range without an axis");
+    const char *name = map_get(&r->names, (uint64_t)n->id + 1);
+    if (!name)
+        BUG("a range without an axis");
+    put(r, name);
+}
+
+/* ---- lanes -------------------------------------------------------------------------------- */
+
+static bool is_vector(Render *r, Node *n)
+{
+    return n->id < r->l.nknown && r->l.vector[n->id];
+}
+
+/* f32x16, or the scalar type. */
+static void lane_type(Render *r)
+{
+    sb_printf(r->sb, "f32x%d", r->l.tile->lanes);
+}
+
+/* An operand of a vector operation: what is the same in all lanes is spread over them. */
+static void operand(Render *r, Node *n)
+{
+    if (is_vector(r, n)) {
+        bare(r, n);
+        return;
+    }
+    put(r, "igrt_splat_");
+    lane_type(r);
+    put(r, "(");
+    bare(r, n);
+    put(r, ")");
+}
+
+/* The offset of lane 0: a vector access goes on from there. */
+static Node *first_lane(Render *r, Node *offset)
+{
+    Node *zero = idx(r->k->c, 0), *lane = r->l.tile->lane;
+    return substitute(r->k->c, offset, 1, &lane, &zero);
 }
 
 static void constant_float(Render *r, double v, bool is_f32)
@@ -133,8 +176,32 @@ static bool is_small_float(ingot_dtype d)
     return dtype_is_float(d) && d != INGOT_F32 && d != INGOT_F64;
 }
 
+static void vector_load(Render *r, Node *n)
+{
+    bool gated = !node_is_const_i(n->src[1], 1);
+    if (gated) {
+        put(r, "(");
+        expr(r, n->src[1]);
+        put(r, " ? ");
+    }
+    put(r, "igrt_load_");
+    lane_type(r);
+    sb_printf(r->sb, "(a%lld + ", (long long)n->src[0]->arg.i);
+    expr_as(r, first_lane(r, n->src[2]), false);
+    put(r, ")");
+    if (gated) {
+        put(r, " : igrt_splat_");
+        lane_type(r);
+        put(r, "(0.0f))");
+    }
+}
+
 static void load(Render *r, Node *n)
 {
+    if (is_vector(r, n)) {
+        vector_load(r, n);
+        return;
+    }
     bool gated = !node_is_const_i(n->src[1], 1), small = is_small_float(n->dtype);
     if (gated) {
         put(r, "(");
@@ -289,7 +356,7 @@ static void call(Render *r, const char *name, const char *type, Node *n)
 
 static bool is_named(Render *r, Node *n)
 {
-    return n->id < r->nknown && !r->l.inlined[n->id];
+    return n->id < r->l.nknown && r->l.named[n->id];
 }
 
 static int64_t coefficient(Node *n)
@@ -439,8 +506,51 @@ static void int_op(Render *r, Node *n, ingot_dtype d)
         put(r, " != 0)");
 }
 
+/* Lanes: the four operations are C's own on vectors, the rest functions; conditions are masks. */
+static void vector_alu(Render *r, Node *n)
+{
+    static const char *const mask_op[OP_COUNT] = {
+        [OP_EQ] = "eq", [OP_NE] = "ne", [OP_LT] = "lt", [OP_LE] = "le",
+        [OP_AND] = "and_mask", [OP_OR] = "or_mask", [OP_NOT] = "not_mask", [OP_ISNAN] = "isnan"};
+    bool alone = r->bare;
+    if (n->op == OP_WHERE && !is_vector(r, n->src[0])) {
+        put(r, "(");
+        expr(r, n->src[0]);
+        put(r, " ? ");
+        operand(r, n->src[1]);
+        put(r, " : ");
+        operand(r, n->src[2]);
+        put(r, ")");
+        return;
+    }
+    const char *infix_op = n->op == OP_ADD || n->op == OP_SUB || n->op == OP_MUL || n->op == OP_DIV ? c_operator(n->op) : NULL;
+    if (infix_op) {
+        put(r, alone ? "" : "(");
+        operand(r, n->src[0]);
+        sb_printf(r->sb, " %s ", infix_op);
+        if (is_vector(r, n->src[1]))
+            expr(r, n->src[1]);
+        else
+            operand(r, n->src[1]);
+        put(r, alone ? "" : ")");
+        return;
+    }
+    sb_printf(r->sb, "igrt_%s_", mask_op[n->op] ? mask_op[n->op] : op_info[n->op].text);
+    lane_type(r);
+    put(r, "(");
+    for (uint32_t i = 0; i < n->nsrc; i++) {
+        put(r, i ? ", " : "");
+        operand(r, n->src[i]);
+    }
+    put(r, ")");
+}
+
 static void alu(Render *r, Node *n)
 {
+    if (is_vector(r, n) && n->dtype != INGOT_INDEX) {
+        vector_alu(r, n);
+        return;
+    }
     ingot_dtype d = n->src[n->nsrc - 1]->dtype; /* of the operands: comparisons give bool */
     switch (n->op) {
     case OP_CAST: cast(r, n); return;
@@ -481,7 +591,18 @@ static void expr_as(Render *r, Node *n, bool alone)
 {
     r->bare = false;
     if (is_named(r, n)) {
-        sb_printf(r->sb, "%c%d", n->op == OP_REDUCE ? 's' : 'v', r->number[n->id]);
+        bool sum = n->op == OP_REDUCE && !is_horizontal(&r->l, n);
+        sb_printf(r->sb, "%c%d", sum ? 's' : 'v', r->number[n->id]);
+        return;
+    }
+    if (n->op == OP_REDUCE) { /* of lanes */
+        static const char *const name[] = {
+            [INGOT_REDUCE_ADD] = "hadd", [INGOT_REDUCE_MUL] = "hmul", [INGOT_REDUCE_MAX] = "hmax", [INGOT_REDUCE_MIN] = "hmin"};
+        sb_printf(r->sb, "igrt_%s_", name[n->arg.i]);
+        lane_type(r);
+        put(r, "(");
+        bare(r, n->src[0]);
+        put(r, ")");
         return;
     }
     switch (n->op) {
@@ -520,14 +641,48 @@ static void indent(Render *r, int depth)
         put(r, "    ");
 }
 
+static void vector_update(Render *r, Node *n)
+{
+    Op op = monoid_op((ingot_reduce_op)n->arg.i);
+    Node *x = n->src[0];
+    int s = r->number[n->id];
+    bool product = op == OP_ADD && x->op == OP_MUL && !is_named(r, x);
+    if (product) {
+        sb_printf(r->sb, "s%d = igrt_muladd_", s);
+        lane_type(r);
+        put(r, "(");
+        operand(r, x->src[0]);
+        put(r, ", ");
+        operand(r, x->src[1]);
+        sb_printf(r->sb, ", s%d);\n", s);
+    } else if (op == OP_ADD || op == OP_MUL) {
+        sb_printf(r->sb, "s%d = s%d %s ", s, s, c_operator(op));
+        if (is_vector(r, x))
+            expr(r, x);
+        else
+            operand(r, x);
+        put(r, ";\n");
+    } else {
+        sb_printf(r->sb, "s%d = igrt_%s_", s, op_info[op].text);
+        lane_type(r);
+        sb_printf(r->sb, "(s%d, ", s);
+        operand(r, x);
+        put(r, ");\n");
+    }
+}
+
 static void update(Render *r, Node *n)
 {
+    if (is_vector(r, n)) {
+        vector_update(r, n);
+        return;
+    }
     Op op = monoid_op((ingot_reduce_op)n->arg.i);
     Node *x = n->src[0];
     int s = r->number[n->id];
     bool is_float = dtype_is_float(n->dtype), is_f32 = held(n->dtype) == INGOT_F32;
     sb_printf(r->sb, "s%d = ", s);
-    bool product = op == OP_ADD && is_float && x->op == OP_MUL && r->l.inlined[x->id];
+    bool product = op == OP_ADD && is_float && x->op == OP_MUL && !is_named(r, x);
     if (product) {
         sb_printf(r->sb, "igrt_muladd_%s(", is_f32 ? "f32" : "f64");
         expr(r, x->src[0]);
@@ -572,6 +727,16 @@ static void loop(Render *r, Node *range)
 
 static void store(Render *r, Node *n, int depth)
 {
+    if (is_vector(r, n)) {
+        put(r, "igrt_store_");
+        lane_type(r);
+        sb_printf(r->sb, "(a%lld + ", (long long)n->src[0]->arg.i);
+        expr_as(r, first_lane(r, n->src[3]), false);
+        put(r, ", ");
+        operand(r, n->src[2]);
+        put(r, ");\n");
+        return;
+    }
     if (!node_is_const_i(n->src[1], 1)) {
         put(r, "if (");
         expr(r, n->src[1]);
@@ -590,6 +755,16 @@ static void store(Render *r, Node *n, int depth)
     put(r, ";\n");
 }
 
+/* Type of a named value or accumulator. */
+static void value_type(Render *r, Node *n)
+{
+    if (!is_vector(r, n)) {
+        put(r, type_of(r, n->dtype));
+        return;
+    }
+    sb_printf(r->sb, n->dtype == INGOT_BOOL ? "igrt_i32x%d" : "igrt_f32x%d", r->l.tile->lanes);
+}
+
 static void statement(Render *r, const Stmt *s)
 {
     Node *n = s->node;
@@ -599,18 +774,28 @@ static void statement(Render *r, const Stmt *s)
     case STMT_END: put(r, "}\n"); break;
     case STMT_LET:
         r->number[n->id] = r->nvalue++;
-        sb_printf(r->sb, "const %s v%d = ", type_of(r, n->dtype), r->number[n->id]);
-        r->l.inlined[n->id] = true; /* spell it here, name it from now on */
+        put(r, "const ");
+        value_type(r, n);
+        sb_printf(r->sb, " v%d = ", r->number[n->id]);
+        r->l.named[n->id] = false; /* spell it here, name it from now on */
         bare(r, n);
-        r->l.inlined[n->id] = false;
+        r->l.named[n->id] = true;
         put(r, ";\n");
         break;
-    case STMT_ACC:
+    case STMT_ACC: {
         r->number[n->id] = r->nvalue++;
-        sb_printf(r->sb, "%s s%d = ", type_of(r, n->dtype), r->number[n->id]);
+        value_type(r, n);
+        sb_printf(r->sb, " s%d = ", r->number[n->id]);
+        bool vector = is_vector(r, n);
+        if (vector) {
+            put(r, "igrt_splat_");
+            lane_type(r);
+            put(r, "(");
+        }
         constant(r, monoid_identity(r->k->c, (ingot_reduce_op)n->arg.i, n->dtype));
-        put(r, ";\n");
+        put(r, vector ? ");\n" : ";\n");
         break;
+    }
     case STMT_UPDATE: update(r, n); break;
     case STMT_STORE: store(r, n, s->depth); break;
     }
@@ -619,12 +804,13 @@ static void statement(Render *r, const Stmt *s)
 /* GPU: one work item computes one element of the output; its number is taken apart into axes. */
 static void work_item(Render *r)
 {
+    const Tile *t = r->l.tile;
     indent(r, 0);
     put(r, "int64_t gid = ");
     put(r, r->t->work_item);
     put(r, ";\n");
-    for (int i = r->l.nout; i-- > 0;) {
-        Node *range = r->l.out[i];
+    for (int i = t->naxis; i-- > 0;) {
+        Node *range = t->axis[i].range;
         indent(r, 0);
         sb_printf(r->sb, "const %s ", type_of(r, INGOT_INDEX));
         range_name(r, range);
@@ -642,30 +828,41 @@ static void work_item(Render *r)
     put(r, "return;\n");
 }
 
-void render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char *function_name)
+static void render_tile(Render *r, const Tile *tile)
 {
-    Render r = {.sb = sb, .t = t, .k = k};
-    r.l.arena = arena_new();
-    linearize(&r.l, k);
-    r.nknown = k->c->nnode;
-    r.number = NEWN(r.l.arena, int, k->c->nnode);
-    kernel_prototype(sb, t, k, function_name);
-    put(&r, "\n{\n");
-    bool items = t->gpu && !k->serial;
+    name_axes(r, tile->axis, tile->naxis);
+    name_axes(r, tile->reduce, tile->nreduce);
+    linearize(&r->l, r->k, tile);
+    r->number = NEWN(r->l.arena, int, r->l.nknown);
+    bool items = r->t->gpu && !r->k->serial;
     if (items)
-        work_item(&r);
-    for (int i = 0; i < r.l.n; i++) {
-        Stmt s = r.l.stmt[i];
+        work_item(r);
+    for (int i = 0; i < r->l.n; i++) {
+        Stmt s = r->l.stmt[i];
         bool output_loop = false;
-        for (int j = 0; j < r.l.nout; j++)
-            output_loop |= s.node == r.l.out[j];
+        for (int j = 0; j < tile->naxis; j++)
+            output_loop |= s.node == tile->axis[j].range;
         if (items) {
             if (output_loop)
                 continue;
-            s.depth = s.depth > r.l.nout ? s.depth - r.l.nout : 0;
+            s.depth = s.depth > tile->naxis ? s.depth - tile->naxis : 0;
         }
-        statement(&r, &s);
+        statement(r, &s);
+    }
+}
+
+void render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char *function_name)
+{
+    Arena *a = arena_new();
+    Tiles tiles = kernel_expand(a, k);
+    Render r = {.sb = sb, .t = t, .k = k};
+    kernel_prototype(sb, t, k, function_name);
+    put(&r, "\n{\n");
+    for (int i = 0; i < tiles.n; i++) {
+        r.l = (Linear){.arena = a};
+        render_tile(&r, &tiles.tile[i]);
     }
     put(&r, "}\n");
-    arena_free(r.l.arena);
+    map_free(&r.names);
+    arena_free(a);
 }

@@ -414,12 +414,41 @@ typedef struct {
     Buffer **input, **output, **state; /* by slot.  An output that is an input, a weight or another output is copied */
 } Plan;
 
-/* address.c: the kernel's sink with every coordinate tuple replaced by one offset in elements. */
-Node *flatten_addresses(Arena *, const Kernel *);
+/* ---- compiler/kernel: one kernel, from its expression and opts to loop nests ---------------- */
+
+/* address.c: the roots with every coordinate tuple replaced by one offset in elements. */
+void flatten_addresses(Arena *, const Kernel *, int n, Node *const *roots, Node **flat);
+/* layout.c */
+int64_t layout_elements(const Layout *, int rank, Node *const *dims); /* storage, at the upper bounds */
+bool layout_equal(const Layout *, const Layout *);
+/* dst[layout(coords)] = src[coords] for a dense src of constant dims; dst is zeroed first. */
+void layout_pack(const Layout *, int rank, const int64_t *dims, size_t element, const void *src, void *dst);
+
+/* expand.c: what the opts of a kernel make of it: loop nests, one after the other.  Stores of a tile are its
+ * straight-line copies; they share the loops. */
+typedef struct {
+    char name[24];
+    Node *range;
+} TileAxis;
+typedef struct {
+    Node **store;
+    int nstore, naxis, lanes, next;
+    TileAxis axis[INGOT_MAX_RANK * 2]; /* output loops, outermost first */
+    TileAxis reduce[INGOT_MAX_RANK * 2];
+    int nreduce;
+    Node *lane; /* RANGE over the lanes of a vector, or NULL */
+} Tile;
+typedef struct {
+    Tile *tile;
+    int n;
+} Tiles;
+Tiles kernel_expand(Arena *, const Kernel *);
 
 /* ---- schedule.c, rangeify.c, memplan.c ---------------------------------------------------- */
 Plan *schedule(Context *, int opt_level); /* NULL after a reported error */
 void plan_free(Plan *);
+void kernel_share(Plan *);                 /* kernel.c: equal kernels become one, all get names */
+void kernel_find_vars(Kernel *);           /* kernel.c: vars again, after its addresses changed */
 bool memplan(Plan *, int64_t align);      /* offsets, arena_bytes, weights_bytes; false after a reported error */
 int memplan_peak(const Plan *, const Buffer **out, int max); /* buffers alive when memory is tightest, largest first */
 void plan_print(StrBuf *, Plan *);        /* the .sched text */

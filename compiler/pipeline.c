@@ -157,6 +157,7 @@ static Plan *make_plan(Context *c, const Target *t, const ingot_options *o, Cloc
     if (!p)
         return NULL;
     passed(k, "schedule");
+    kernel_share(p);
     verify_kernels(p, "schedule");
     bool ok = memplan(p, t->gpu ? GPU_ALIGN : 64) && fits(p, o->max_ram);
     passed(k, "memplan");

@@ -10,11 +10,11 @@ static Node *flat(Context *c, const Kernel *k, Node *n, Node **src, int first)
     return node_make(c, n->op, n->dtype, n->arg, first + 1, src, 0, NULL);
 }
 
-Node *flatten_addresses(Arena *a, const Kernel *k)
+void flatten_addresses(Arena *a, const Kernel *k, int nroot, Node *const *roots, Node **out)
 {
     Context *c = k->c;
     int n;
-    Node **order = graph_toposort(a, 1, &k->sink, &n), **fresh = NEWN(a, Node *, n);
+    Node **order = graph_toposort(a, nroot, roots, &n), **fresh = NEWN(a, Node *, n);
     Map at = {0};
     for (int i = 0; i < n; i++) {
         Node *t = order[i], *src[INGOT_MAX_RANK * 4];
@@ -31,6 +31,7 @@ Node *flatten_addresses(Arena *a, const Kernel *k)
             fresh[i] = changed ? node_with(c, t, src) : t;
         map_put(&at, (uint64_t)t->id + 1, (void *)(uintptr_t)(i + 1));
     }
+    for (int i = 0; i < nroot; i++)
+        out[i] = fresh[(uintptr_t)map_get(&at, (uint64_t)roots[i]->id + 1) - 1];
     map_free(&at);
-    return fresh[n - 1];
 }

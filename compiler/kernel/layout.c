@@ -2,6 +2,8 @@
  * constructors applied in order to the coordinate tuple and its dims; what remains is dense
  * row-major.  Strides follow from dims, so only the outermost dim may be a run-time integer for
  * them to be constants. */
+#include <string.h>
+
 #include "compiler.h"
 
 Node *layout_offset(Context *c, const Layout *l, int rank, Node *const *dims, Node *const *coords)
@@ -47,4 +49,102 @@ Node *layout_offset(Context *c, const Layout *l, int rank, Node *const *dims, No
     for (int i = 0; i < rank; i++)
         offset = idx_add(c, idx_mul(c, offset, d[i]), x[i]);
     return offset;
+}
+
+bool layout_equal(const Layout *a, const Layout *b)
+{
+    if (a->n != b->n)
+        return false;
+    for (int i = 0; i < a->n; i++) {
+        const LayoutOp *x = &a->op[i], *y = &b->op[i];
+        if (x->kind != y->kind || x->axis != y->axis || x->a != y->a || x->b != y->b || x->perm.n != y->perm.n)
+            return false;
+        for (int j = 0; j < x->perm.n; j++)
+            if (x->perm.axis[j] != y->perm.axis[j])
+                return false;
+    }
+    return true;
+}
+
+/* The storage dims that constant or upper-bound dims become. */
+static int storage_dims(const Layout *l, int rank, const int64_t *dims, int64_t *d)
+{
+    for (int i = 0; i < rank; i++)
+        d[i] = dims[i];
+    for (int i = 0; i < l->n; i++) {
+        const LayoutOp *op = &l->op[i];
+        int64_t old[INGOT_MAX_RANK * 2];
+        for (int j = 0; j < rank; j++)
+            old[j] = d[j];
+        if (op->kind == LAYOUT_PERMUTE) {
+            for (int j = 0; j < rank; j++)
+                d[j] = old[op->perm.axis[j]];
+        } else if (op->kind == LAYOUT_SPLIT) {
+            for (int j = rank; j > op->axis + 1; j--)
+                d[j] = old[j - 1];
+            d[op->axis] = (old[op->axis] + op->a - 1) / op->a;
+            d[op->axis + 1] = op->a;
+            rank++;
+        } else {
+            d[op->axis] += op->a + op->b;
+        }
+    }
+    return rank;
+}
+
+int64_t layout_elements(const Layout *l, int rank, Node *const *dims)
+{
+    int64_t bound[INGOT_MAX_RANK * 2], d[INGOT_MAX_RANK * 2], n = 1;
+    for (int i = 0; i < rank; i++)
+        bound[i] = dims[i]->hi < 0 ? 0 : dims[i]->hi;
+    rank = storage_dims(l, rank, bound, d);
+    for (int i = 0; i < rank; i++)
+        n = sat_mul(n, d[i]);
+    return n;
+}
+
+/* Storage strides of each logical axis: an axis that is split has one for each part. */
+void layout_pack(const Layout *l, int rank, const int64_t *dims, size_t element, const void *src, void *dst)
+{
+    int64_t d[INGOT_MAX_RANK * 2], n = 1, total = 1;
+    int storage = storage_dims(l, rank, dims, d);
+    for (int i = 0; i < rank; i++)
+        n *= dims[i];
+    for (int i = 0; i < storage; i++)
+        total *= d[i];
+    memset(dst, 0, (size_t)total * element);
+    const unsigned char *from = src;
+    int64_t at[INGOT_MAX_RANK] = {0};
+    for (int64_t e = 0; e < n; e++) {
+        int64_t x[INGOT_MAX_RANK * 2], y[INGOT_MAX_RANK * 2];
+        int r = rank;
+        for (int i = 0; i < rank; i++)
+            x[i] = at[i];
+        for (int i = 0; i < l->n; i++) {
+            const LayoutOp *op = &l->op[i];
+            if (op->kind == LAYOUT_PERMUTE) {
+                for (int j = 0; j < r; j++)
+                    y[j] = x[op->perm.axis[j]];
+                for (int j = 0; j < r; j++)
+                    x[j] = y[j];
+            } else if (op->kind == LAYOUT_SPLIT) {
+                for (int j = r; j > op->axis + 1; j--)
+                    x[j] = x[j - 1];
+                x[op->axis + 1] = x[op->axis] % op->a;
+                x[op->axis] /= op->a;
+                r++;
+            } else {
+                x[op->axis] += op->a;
+            }
+        }
+        int64_t offset = 0;
+        for (int i = 0; i < storage; i++)
+            offset = offset * d[i] + x[i];
+        memcpy((unsigned char *)dst + (size_t)offset * element, from + (size_t)e * element, element);
+        for (int i = rank; i-- > 0;) {
+            if (++at[i] < dims[i])
+                break;
+            at[i] = 0;
+        }
+    }
 }

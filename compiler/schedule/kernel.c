@@ -70,35 +70,60 @@ static Node *import_index(Context *c, Arena *a, Node *e)
     return copy[n - 1];
 }
 
+static void text_of_dim(StrBuf *sb, Node *d)
+{
+    uint64_t head[2] = {(uint64_t)d->op << 8 | d->nsrc, d->arg.bits};
+    sb_write(sb, head, sizeof head);
+    for (uint32_t i = 0; i < d->nsrc; i++)
+        text_of_dim(sb, d->src[i]);
+}
+
+/* Everything that the emitted text depends on, in canonical order. */
 static void text_of(StrBuf *sb, Arena *a, Kernel *k)
 {
     int n;
     Node **order = graph_toposort(a, 1, &k->sink, &n);
+    Map at = {0};
     for (int i = 0; i < n; i++) {
         Node *t = order[i];
         uint64_t head[3] = {(uint64_t)t->op << 16 | t->dtype, t->arg.bits, t->nsrc};
         sb_write(sb, head, sizeof head);
-        for (uint32_t j = 0; j < t->nsrc; j++)
-            sb_write(sb, &t->src[j]->id, sizeof t->src[j]->id);
-        sb_write(sb, &t->id, sizeof t->id);
+        for (uint32_t j = 0; j < t->nsrc; j++) {
+            uint32_t from = (uint32_t)(uintptr_t)map_get(&at, (uint64_t)t->src[j]->id + 1);
+            sb_write(sb, &from, sizeof from);
+        }
+        map_put(&at, (uint64_t)t->id + 1, (void *)(uintptr_t)(i + 1));
     }
+    map_free(&at);
     for (int i = 0; i < k->narg; i++) {
-        uint64_t head[3] = {(uint64_t)k->args[i].dtype, (uint64_t)k->args[i].rank,
-                            (uint64_t)k->args[i].written << 1 | (uint64_t)k->args[i].read};
+        const KernelArg *arg = &k->args[i];
+        uint64_t head[4] = {(uint64_t)arg->dtype, (uint64_t)arg->rank,
+                            (uint64_t)arg->written << 1 | (uint64_t)arg->read, (uint64_t)arg->layout.n};
         sb_write(sb, head, sizeof head);
-        for (int j = 0; j < k->args[i].rank; j++)
-            sb_write(sb, &k->args[i].dims[j]->id, sizeof(uint32_t));
+        for (int j = 0; j < arg->rank; j++)
+            text_of_dim(sb, arg->dims[j]);
+        for (int j = 0; j < arg->layout.n; j++) {
+            const LayoutOp *op = &arg->layout.op[j];
+            int64_t part[4] = {op->kind, op->axis, op->a, op->b};
+            sb_write(sb, part, sizeof part);
+            sb_write(sb, op->perm.axis, op->kind == LAYOUT_PERMUTE ? (size_t)op->perm.n : 0);
+        }
     }
 }
 
 /* The run-time integers that its addresses, extents and values need: the kernel's parameters. */
-static void find_vars(Kernel *k, Arena *a)
+void kernel_find_vars(Kernel *k)
 {
+    Arena *a = arena_new();
     int n;
-    Node *sink = flatten_addresses(a, k), **order = graph_toposort(a, 1, &sink, &n);
+    k->nvar = 0;
+    Node *sink;
+    flatten_addresses(a, k, 1, &k->sink, &sink);
+    Node **order = graph_toposort(a, 1, &sink, &n);
     for (int i = 0; i < n; i++)
         if (order[i]->op == OP_VAR)
             vec_push(k->c->arena, k->vars, k->nvar, (int)order[i]->arg.i);
+    arena_free(a);
 }
 
 /* Operations and bytes, at the upper bounds of run-time dims. Bytes: each buffer's size once. */
@@ -164,12 +189,11 @@ static void name_axes(Copy *q, Node *const *out, int nout)
 Kernel *kernel_finish(Nest *nest, Buffer ***bufs, int *nbuf)
 {
     Sched *s = nest->s;
-    /* the ranges are sources of the sink, so that an iteration nothing depends on still counts */
-    Node *ends[16 + 2 * INGOT_MAX_RANK];
-    memcpy((void *)ends, nest->store, (size_t)nest->nstore * sizeof *ends);
-    memcpy((void *)(ends + nest->nstore), nest->ranges, (size_t)nest->nrange * sizeof *ends);
-    Node *sink = node_make(s->c, OP_SINK, INGOT_BOOL, (Arg){.i = nest->nstore}, nest->nstore + nest->nrange,
-                           ends, 0, NULL);
+    /* the ranges are sources of the end, so that an iteration nothing depends on still counts */
+    Node *parts[1 + 2 * INGOT_MAX_RANK] = {nest->store};
+    memcpy((void *)(parts + 1), nest->ranges, (size_t)nest->nrange * sizeof *parts);
+    Node *end = node_make(s->c, OP_END, INGOT_BOOL, (Arg){0}, 1 + nest->nrange, parts, 0, NULL);
+    Node *sink = node_make(s->c, OP_SINK, INGOT_BOOL, (Arg){0}, 1, &end, 0, NULL);
     Context *c = context_child(s->c);
     Kernel *k = NEW(c->arena, Kernel);
     k->c = c;
@@ -209,36 +233,18 @@ Kernel *kernel_finish(Nest *nest, Buffer ***bufs, int *nbuf)
         if (t->op == OP_STORE)
             k->args[t->src[0]->arg.i].written = true;
     }
-    find_vars(k, scratch);
+    kernel_find_vars(k);
     *nbuf = k->narg;
     *bufs = NEWN(s->arena, Buffer *, k->narg);
     memcpy(*bufs, q.bufs, (size_t)k->narg * sizeof **bufs);
     map_free(&q.position);
 
-    StrBuf text = {0};
-    text_of(&text, scratch, k);
-    k->hash = hash_bytes(k->serial, text.data, text.len) | 1;
-    Kernel *twin = map_get(&s->kernels, k->hash);
-    if (twin) {
-        StrBuf other = {0};
-        text_of(&other, scratch, twin);
-        bool same = other.len == text.len && !memcmp(other.data, text.data, text.len) && twin->serial == k->serial;
-        sb_free(&other);
-        if (!same)
-            twin = NULL;
-    }
-    sb_free(&text);
-    if (twin) {
-        ingot_context_free(c);
-        arena_free(scratch);
-        return twin;
-    }
     estimate(k, scratch);
     arena_free(scratch);
-    map_put(&s->kernels, k->hash, k);
-    vec_push(s->arena, s->plan->kernels, s->plan->nkernel, k);
     return k;
 }
+
+/* ---- names ---------------------------------------------------------------------------------------- */
 
 static void lower_word(StrBuf *sb, const char *word)
 {
@@ -250,7 +256,7 @@ static void lower_word(StrBuf *sb, const char *word)
 }
 
 /* k07_conv_relu_f32_1x64x56x56: number, up to three operators, type and shape of the result. */
-void kernel_name(Kernel *k, int number, const Step *step)
+static void kernel_name(Kernel *k, int number, const Step *step)
 {
     StrBuf sb = {0};
     sb_printf(&sb, "k%02d", number);
@@ -258,7 +264,7 @@ void kernel_name(Kernel *k, int number, const Step *step)
         sb_puts(&sb, "_");
         lower_word(&sb, step->origins[i]->op);
     }
-    Node *store = k->sink->src[0];
+    Node *store = k->sink->src[0]->src[0];
     const KernelArg *out = &k->args[store->src[0]->arg.i];
     sb_printf(&sb, "_%s", dtype_info[out->dtype].name);
     for (int i = 0; i < out->rank && sb.len < 70; i++) {
@@ -271,4 +277,74 @@ void kernel_name(Kernel *k, int number, const Step *step)
     }
     snprintf(k->name, sizeof k->name, "%s", sb.data);
     sb_free(&sb);
+}
+
+/* ---- sharing ----------------------------------------------------------------------------------- */
+
+typedef struct Twin {
+    struct Twin *next;
+    Kernel *k;
+    StrBuf text;
+} Twin;
+
+static Kernel *unique(Plan *p, Map *known, Kernel *k)
+{
+    Arena *scratch = arena_new();
+    StrBuf text = {0};
+    text_of(&text, scratch, k);
+    arena_free(scratch);
+    k->hash = hash_bytes(k->serial, text.data, text.len) | 1;
+    Twin *first = map_get(known, k->hash);
+    for (Twin *t = first; t; t = t->next)
+        if (t->text.len == text.len && !memcmp(t->text.data, text.data, text.len)) {
+            sb_free(&text);
+            ingot_context_free(k->c);
+            return t->k;
+        }
+    Twin *t = NEW(p->arena, Twin);
+    *t = (Twin){first, k, text};
+    map_put(known, k->hash, t);
+    vec_push(p->arena, p->kernels, p->nkernel, k);
+    return k;
+}
+
+static void share_block(Plan *p, Map *known, Block *b)
+{
+    for (int i = 0; i < b->n; i++) {
+        Step *s = b->step[i];
+        if (s->kind == STEP_KERNEL)
+            s->kernel = unique(p, known, s->kernel);
+        share_block(p, known, &s->body);
+        share_block(p, known, &s->other);
+    }
+}
+
+static void number_block(Plan *p, Block *b, int *kernels)
+{
+    for (int i = 0; i < b->n; i++) {
+        Step *step = b->step[i];
+        step->number = p->nstep++;
+        if (step->kind == STEP_KERNEL) {
+            if (!*step->kernel->name)
+                kernel_name(step->kernel, (*kernels)++, step);
+            step->name = step->kernel->name;
+        }
+        step->first_inner = p->nstep;
+        number_block(p, &step->body, kernels);
+        number_block(p, &step->other, kernels);
+        step->last_inner = p->nstep - 1;
+    }
+}
+
+/* Equal kernels become one; steps and kernels get their numbers and names. */
+void kernel_share(Plan *p)
+{
+    Map known = {0};
+    share_block(p, &known, &p->main);
+    for (size_t i = 0; i < known.cap; i++)
+        for (Twin *t = known.value[i]; t; t = t->next)
+            sb_free(&t->text);
+    map_free(&known);
+    int kernels = 0;
+    number_block(p, &p->main, &kernels);
 }

@@ -170,9 +170,9 @@ static bool same_place(const KernelArg *a, const KernelArg *b)
  * argument `out`. Then each element is read before it is overwritten, in whatever order. */
 static bool reads_what_it_writes(Arena *a, const Kernel *k, int in, int out)
 {
-    if (k->serial || k->sink->arg.i != 1 || k->sink->src[0]->op != OP_STORE)
+    if (k->serial || k->sink->nsrc != 1)
         return false;
-    Node *store = k->sink->src[0];
+    Node *store = k->sink->src[0]->src[0];
     if (store->src[0]->arg.i != out || !same_place(&k->args[in], &k->args[out]))
         return false;
     int n;

@@ -126,7 +126,7 @@ static void store_value(Scope *at, Node *t, Node *root, Buffer *out, int axis, N
     Node *value = lower_value(k, t, coords, yes);
     if (offset)
         coords[axis] = idx_add(s->c, coords[axis], offset);
-    k->store[k->nstore++] = store_node(k, out, yes, value, coords);
+    k->store = store_node(k, out, yes, value, coords);
     nest_end(at, k, t);
 }
 
@@ -168,7 +168,7 @@ static void store_update(Scope *at, Node *t, Buffer *out)
         Node *old = node_make(c, OP_LOAD, out->dtype, (Arg){0}, 2 + x->rank, src, 0, NULL);
         value = node_alu2(c, update_op(t->arg.i), t->dtype, old, value);
     }
-    k->store[k->nstore++] = store_node(k, out, gate, value, to);
+    k->store = store_node(k, out, gate, value, to);
     nest_end(at, k, t);
 }
 
@@ -396,7 +396,8 @@ static void schedule_loop(Scope *at, Node *t)
     for (int i = 0; i < loop->nscan; i++) {
         Node *r = body->result[1 + nc + i], **dims = NEWN(s->arena, Node *, r->rank + 1);
         dims[0] = loop->iterations;
-        memcpy((void *)(dims + 1), r->shape, (size_t)r->rank * sizeof *dims);
+        for (int d = 0; d < r->rank; d++)
+            dims[1 + d] = r->shape[d];
         tuple[nc + i] = buffer_new(s, BUF_ARENA, r->dtype, r->rank + 1, dims, t);
     }
     Step *step = step_new(at, STEP_LOOP);
@@ -489,23 +490,6 @@ static void schedule_node(Scope *at, Node *t)
 
 /* ---- the plan --------------------------------------------------------------------------------- */
 
-static void number_steps(Plan *p, Block *b, int *kernels)
-{
-    for (int i = 0; i < b->n; i++) {
-        Step *step = b->step[i];
-        step->number = p->nstep++;
-        if (step->kind == STEP_KERNEL) {
-            if (!*step->kernel->name)
-                kernel_name(step->kernel, (*kernels)++, step);
-            step->name = step->kernel->name;
-        }
-        step->first_inner = p->nstep;
-        number_steps(p, &step->body, kernels);
-        number_steps(p, &step->other, kernels);
-        step->last_inner = p->nstep - 1;
-    }
-}
-
 static void declare_inputs(Sched *s, Scope *at)
 {
     Plan *p = s->plan;
@@ -588,14 +572,22 @@ Plan *schedule(Context *c, int opt_level)
             if (dest[nout + i])
                 copy_step(&at, p->state[i], idx(c, 0), dest[nout + i]);
     }
-    map_free(&s->kernels);
     if (c->nerror) {
         plan_free(p);
         return NULL;
     }
-    int kernels = 0;
-    number_steps(p, &p->main, &kernels);
     return p;
+}
+
+/* Kernels that were not shared yet belong to their steps. */
+static void free_kernels(Block *b)
+{
+    for (int i = 0; i < b->n; i++) {
+        if (b->step[i]->kernel)
+            ingot_context_free(b->step[i]->kernel->c);
+        free_kernels(&b->step[i]->body);
+        free_kernels(&b->step[i]->other);
+    }
 }
 
 void plan_free(Plan *p)
@@ -604,5 +596,7 @@ void plan_free(Plan *p)
         return;
     for (int i = 0; i < p->nkernel; i++)
         ingot_context_free(p->kernels[i]->c);
+    if (!p->nkernel)
+        free_kernels(&p->main);
     arena_free(p->arena);
 }

@@ -32,7 +32,6 @@ typedef struct {
     Info **info; /* by node id, in chunks; use info_of() */
     int opt_level;
     int naxis;     /* RANGE numbers used so far */
-    Map kernels;   /* hash of canonical text -> Kernel */
 } Sched;
 
 Info *info_of(Sched *, Node *);
@@ -42,8 +41,7 @@ void fuse(Sched *, int n, Node **order);
 
 /* rangeify.c */
 typedef struct {
-    Node *store[16]; /* STOREs in the model's context */
-    int nstore;
+    Node *store; /* in the model's context */
     Buffer *bufs[512]; /* by BUFFER number */
     int nbuf;
     bool serial;
@@ -61,8 +59,7 @@ Buffer *weight_buffer(Sched *, Node *);
 Buffer *buffer_new(Sched *, BufferKind, ingot_dtype, int rank, Node *const *dims, Node *node);
 int64_t dims_bound(int rank, Node *const *dims); /* product of upper bounds, saturating */
 
-/* kernel.c: the finished nest, copied into a context of its own; shared with an equal one. */
+/* kernel.c: the finished nest, copied into a context of its own. */
 Kernel *kernel_finish(Nest *, Buffer ***bufs, int *nbuf);
-void kernel_name(Kernel *, int number, const Step *);
 
 #endif

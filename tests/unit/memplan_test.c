@@ -73,7 +73,8 @@ static Step *map(Plan *p, Block *block, Buffer *out, Buffer *in, bool reversed)
     Node *to = node_make(c, OP_BUFFER, INGOT_U8, (Arg){.i = 0}, 0, NULL, 0, NULL);
     Node *load = node_make(c, OP_LOAD, INGOT_U8, (Arg){0}, 3, (Node *[]){from, yes, at}, 0, NULL);
     Node *store = node_make(c, OP_STORE, INGOT_U8, (Arg){0}, 4, (Node *[]){to, yes, load, r}, 0, NULL);
-    k->sink = node_make(c, OP_SINK, INGOT_U8, (Arg){0}, 1, &store, 0, NULL);
+    Node *end = node_make(c, OP_END, INGOT_BOOL, (Arg){0}, 1, &store, 0, NULL);
+    k->sink = node_make(c, OP_SINK, INGOT_BOOL, (Arg){0}, 1, &end, 0, NULL);
     vec_push(p->arena, p->kernels, p->nkernel, k);
     s->kernel = k;
     s->nbuf = 2;
