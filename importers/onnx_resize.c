@@ -194,6 +194,184 @@ static ingot_tensor *resize(Lowering *n, const Style *s, const Axis *axes, unsig
     return as(n, y, dtype);
 }
 
+/* ---- scales that only the run knows ------------------------------------------------------- */
+
+/* The same formulas as graphs, in f64, where the file declares the result's shape. */
+typedef struct {
+    ingot_tensor *scale, *roi_start, *roi_end; /* scalars */
+} RunAxis;
+
+static ingot_tensor *f64(Lowering *n, double v)
+{
+    return ingot_scalar_f(n->c, INGOT_F64, v);
+}
+
+static ingot_tensor *float_entry(Lowering *n, int input, int64_t k)
+{
+    ingot_tensor *e = ingot_slice(n->c, n->in[input], 0, dim(n, k), dim(n, 1), 1);
+    return as(n, reshape_scalar(n, e), INGOT_F64);
+}
+
+/* source_place() of all elements. */
+static ingot_tensor *run_place(Lowering *n, const Style *s, const Axis *a, const RunAxis *r)
+{
+    ingot_context *c = n->c;
+    ingot_dim *out = dim(n, a->out);
+    ingot_tensor *x = as(n, ingot_iota(c, 1, &out, 0), INGOT_F64);
+    double last = (double)(a->in - 1);
+    ingot_tensor *width = ingot_mul_c(c, r->scale, (double)a->in), *one = f64(n, 1);
+    ingot_tensor *single = ingot_eq(c, width, one);
+    ingot_tensor *steps = ingot_where(c, single, one, ingot_sub(c, width, one));
+    ingot_tensor *half = ingot_div(c, ingot_add_c(c, x, 0.5), r->scale);
+    if (strcmp(s->coordinates, "align_corners") == 0) {
+        ingot_tensor *at = ingot_div(c, ingot_mul_c(c, x, last), steps);
+        return ingot_where(c, single, f64(n, 0), at);
+    }
+    if (strcmp(s->coordinates, "asymmetric") == 0)
+        return ingot_div(c, x, r->scale);
+    if (strcmp(s->coordinates, "tf_half_pixel_for_nn") == 0)
+        return half;
+    if (strcmp(s->coordinates, "tf_crop_and_resize") == 0) {
+        ingot_tensor *span = ingot_mul_c(c, ingot_sub(c, r->roi_end, r->roi_start), last);
+        ingot_tensor *at = ingot_div(c, ingot_mul(c, x, span), steps);
+        at = ingot_where(c, single, ingot_mul_c(c, span, 0.5), at);
+        return ingot_add(c, at, ingot_mul_c(c, r->roi_start, last));
+    }
+    half = ingot_add_c(c, half, -0.5);
+    if (strcmp(s->coordinates, "pytorch_half_pixel") == 0)
+        return ingot_where(c, single, f64(n, -0.5), half);
+    if (strcmp(s->coordinates, "half_pixel_symmetric") == 0) {
+        ingot_tensor *adjust = ingot_div(c, f64(n, (double)a->out), width);
+        ingot_tensor *shift = ingot_mul_c(c, ingot_sub(c, one, adjust), (double)a->in / 2);
+        return ingot_add(c, shift, half);
+    }
+    return half;
+}
+
+/* cubic() */
+static ingot_tensor *run_cubic(Lowering *n, ingot_tensor *to, double a)
+{
+    ingot_context *c = n->c;
+    ingot_tensor *x = ingot_abs(c, to);
+    ingot_tensor *near = ingot_add_c(c, ingot_mul_c(c, x, a + 2), -(a + 3));
+    near = ingot_add_c(c, ingot_mul(c, ingot_mul(c, near, x), x), 1);
+    ingot_tensor *far = ingot_add_c(c, ingot_mul_c(c, x, a), -5 * a);
+    far = ingot_add_c(c, ingot_mul(c, far, x), 8 * a);
+    far = ingot_add_c(c, ingot_mul(c, far, x), -4 * a);
+    far = ingot_where(c, ingot_lt(c, x, f64(n, 2)), far, f64(n, 0));
+    return ingot_where(c, ingot_le(c, x, f64(n, 1)), near, far);
+}
+
+static ingot_tensor *run_nearest(Lowering *n, const Style *s, ingot_tensor *at)
+{
+    if (strcmp(s->nearest, "floor") == 0)
+        return ingot_floor(n->c, at);
+    if (strcmp(s->nearest, "ceil") == 0)
+        return ingot_ceil(n->c, at);
+    if (strcmp(s->nearest, "round_prefer_ceil") == 0)
+        return ingot_floor(n->c, ingot_add_c(n->c, at, 0.5));
+    return ingot_ceil(n->c, ingot_add_c(n->c, at, -0.5));
+}
+
+/* x[place] along an axis, places outside being those of the border. */
+static ingot_tensor *take_clamped(Lowering *n, ingot_tensor *x, ingot_tensor *place, int axis,
+                                  const Axis *a)
+{
+    place = ingot_min(n->c, ingot_max_c(n->c, place, 0), f64(n, (double)(a->in - 1)));
+    return ingot_take(n->c, x, as(n, place, INGOT_I64), axis);
+}
+
+/* resize_axis(), with as many taps as the least scale that gives a->out needs. */
+static ingot_tensor *run_axis(Lowering *n, const Style *s, ingot_tensor *x, int axis, const Axis *a,
+                              const RunAxis *r)
+{
+    enum { MAX_RUN_TAPS = 64 };
+    ingot_context *c = n->c;
+    ingot_tensor *at = run_place(n, s, a, r), *weight[MAX_RUN_TAPS], *sum = NULL, *y = NULL;
+    Axis least = *a;
+    int first, rank = ingot_rank(x);
+    least.scale = ((double)a->out - 0.5) / (double)a->in;
+    int taps = tap_span(s, &least, &first);
+    if (strcmp(s->mode, "nearest") == 0)
+        return take_clamped(n, x, run_nearest(n, s, at), axis, a);
+    if (taps > MAX_RUN_TAPS)
+        return unsupported(n, "axis %d shrinks too far for a scale that only the run knows", axis);
+    ingot_tensor *scale = s->antialias ? ingot_min_c(c, r->scale, 1) : f64(n, 1);
+    ingot_tensor *low = ingot_add_c(c, ingot_ceil(c, at), -1), *ratio = ingot_sub(c, at, low);
+    for (int k = 0; k < taps; k++) {
+        ingot_tensor *to = ingot_mul(c, ingot_sub(c, f64(n, first + k), ratio), scale);
+        ingot_tensor *p = ingot_add_c(c, low, first + k), *w;
+        if (strcmp(s->mode, "cubic") == 0)
+            w = run_cubic(n, to, s->cubic_a);
+        else
+            w = ingot_max_c(c, ingot_sub(c, f64(n, 1), ingot_abs(c, to)), 0);
+        if (s->exclude_outside) {
+            ingot_tensor *in =
+                ingot_and(c, ingot_ge(c, p, f64(n, 0)), ingot_lt(c, p, f64(n, (double)a->in)));
+            w = ingot_where(c, in, w, f64(n, 0));
+        }
+        weight[k] = w;
+        sum = sum ? ingot_add(c, sum, w) : w;
+    }
+    for (int k = 0; k < taps; k++) {
+        ingot_tensor *w = weight[k];
+        if (s->exclude_outside || s->antialias)
+            w = ingot_div(c, w, sum);
+        w = align_axis(n, as(n, w, ingot_dtype_of(x)), axis, rank);
+        ingot_tensor *v = take_clamped(n, x, ingot_add_c(c, low, first + k), axis, a);
+        v = ingot_mul(c, v, w);
+        y = y ? ingot_add(c, y, v) : v;
+    }
+    return y;
+}
+
+static ingot_tensor *resize_at_run_time(Lowering *n, const Style *s, Axis *axes, const int *list,
+                                        int count, int scales, int sizes, const int64_t *out)
+{
+    ingot_dtype dtype = ingot_dtype_of(X);
+    const char *policy = attr_string(n, "keep_aspect_ratio_policy", "stretch");
+    bool crop = strcmp(s->coordinates, "tf_crop_and_resize") == 0;
+    bool smaller = strcmp(policy, "not_larger") == 0;
+    ingot_tensor *y = is_float(X) ? widen(n, X) : as(n, X, INGOT_F32), *factor = NULL;
+    ingot_tensor *inside = NULL;
+    if (crop && !given(n, 1))
+        return fault(n, "its region of interest is missing");
+    if (!scales && !sizes)
+        return fault(n, "it has neither scales nor sizes");
+    for (int i = 0; sizes && i < count; i++) {
+        if (axes[list[i]].in < 1)
+            return unsupported(n, "the size of axis %d is not known when compiling", list[i]);
+        ingot_tensor *v = as(n, list_entry(n, sizes, i, 0), INGOT_F64);
+        v = ingot_mul_c(n->c, v, 1 / (double)axes[list[i]].in);
+        factor = !factor ? v : smaller ? ingot_min(n->c, factor, v) : ingot_max(n->c, factor, v);
+    }
+    for (int i = 0; i < count && !ingot_is_poison(y); i++) {
+        Axis *a = &axes[list[i]];
+        RunAxis r = {.scale = factor};
+        a->out = out[list[i]];
+        if (a->in < 1)
+            return unsupported(n, "the size of axis %d is not known when compiling", list[i]);
+        if (scales)
+            r.scale = float_entry(n, scales, i);
+        else if (strcmp(policy, "stretch") == 0)
+            r.scale = f64(n, (double)a->out / (double)a->in);
+        if (crop) {
+            r.roi_start = float_entry(n, 1, i);
+            r.roi_end = float_entry(n, 1, i + count);
+            ingot_tensor *at = run_place(n, s, a, &r), *zero = f64(n, 0);
+            ingot_tensor *ok = ingot_and(n->c, ingot_ge(n->c, at, zero),
+                                         ingot_le(n->c, at, f64(n, (double)(a->in - 1))));
+            ok = align_axis(n, ok, list[i], ingot_rank(X));
+            inside = inside ? ingot_and(n->c, inside, ok) : ok;
+        }
+        if (a->in > 1 || a->out > 1)
+            y = run_axis(n, s, y, list[i], a, &r);
+    }
+    if (inside && !ingot_is_poison(y))
+        y = ingot_where(n->c, inside, y, like(n, y, s->extrapolation));
+    return as(n, y, dtype);
+}
+
 /* ---- what the file asks for ----------------------------------------------------------------- */
 
 static bool given(Lowering *n, int i)
@@ -250,18 +428,9 @@ static bool use_sizes(Lowering *n, Axis *axes, const int *list, int count, int i
                       unsigned *resized)
 {
     const int64_t *v;
-    int64_t declared[INGOT_MAX_RANK], made[INGOT_MAX_RANK];
-    int rank, n_v = ints_known(n, input, &v);
+    int n_v = ints_in(n, input, &v);
     const char *policy = attr_string(n, "keep_aspect_ratio_policy", "stretch");
     bool stretch = strcmp(policy, "stretch") == 0;
-    if (n_v < 0 && stretch && declared_shape(n, 0, &rank, declared) && rank == ingot_rank(X)) {
-        for (int i = 0; i < count; i++)
-            made[i] = declared[list[i]];
-        v = made;
-        n_v = count;
-    }
-    if (n_v < 0)
-        n_v = ints_in(n, input, &v);
     if (n_v != count) {
         if (n_v >= 0)
             fault(n, "it has %d sizes for %d axes", n_v, count);
@@ -301,10 +470,23 @@ static void axes_start(Lowering *n, Axis *axes)
     }
 }
 
+/* Whether scales, sizes and region are known now. */
+static bool knows_all(Lowering *n, int scales, int sizes, const Style *s)
+{
+    const int64_t *v;
+    bool crop = strcmp(s->coordinates, "tf_crop_and_resize") == 0;
+    if (crop && given(n, 1) && !ingot_is_const(n->in[1]))
+        return false;
+    if (given(n, scales))
+        return ingot_is_const(n->in[scales]);
+    return !given(n, sizes) || ints_known(n, sizes, &v) >= 0;
+}
+
 ingot_tensor *onnx_resize(Lowering *n)
 {
     Axis axes[INGOT_MAX_RANK];
-    int list[INGOT_MAX_RANK], count = listed_axes(n, list), n_v;
+    int64_t declared[INGOT_MAX_RANK];
+    int rank, list[INGOT_MAX_RANK], count = listed_axes(n, list), n_v;
     const double *v;
     unsigned resized = 0;
     bool old = n->version < 11;
@@ -320,6 +502,10 @@ ingot_tensor *onnx_resize(Lowering *n)
     if (count < 0)
         return ingot_poison(n->c);
     axes_start(n, axes);
+    if (!knows_all(n, scales, sizes, &s) && declared_shape(n, 0, &rank, declared) &&
+        rank == ingot_rank(X))
+        return resize_at_run_time(n, &s, axes, list, count, given(n, scales) ? scales : 0,
+                                  given(n, scales) ? 0 : sizes, declared);
     if (strcmp(s.coordinates, "tf_crop_and_resize") == 0) {
         if (!given(n, 1) || (n_v = floats_in(n, 1, &v)) != 2 * count)
             return n->failed ? ingot_poison(n->c)
@@ -347,7 +533,9 @@ ingot_tensor *onnx_resize(Lowering *n)
 ingot_tensor *onnx_upsample(Lowering *n)
 {
     Axis axes[INGOT_MAX_RANK];
-    int list[INGOT_MAX_RANK], n_v, rank = ingot_rank(X);
+    int list[INGOT_MAX_RANK], n_v, rank = ingot_rank(X), out_rank;
+    int64_t declared[INGOT_MAX_RANK];
+    bool known = true;
     double made[INGOT_MAX_RANK];
     const double *v = made;
     const float *scales;
@@ -368,9 +556,13 @@ ingot_tensor *onnx_upsample(Lowering *n)
         for (int a = 0; a < n_v && a < rank; a++)
             made[a] = (double)scales[a];
     } else {
-        n_v = n->n_in > 1 ? floats_in(n, 1, &v) : -1;
+        known = !given(n, 1) || ingot_is_const(n->in[1]) ||
+                !declared_shape(n, 0, &out_rank, declared) || out_rank != rank;
+        n_v = known && n->n_in > 1 ? floats_in(n, 1, &v) : -1;
     }
     axes_start(n, axes);
+    if (!known)
+        return resize_at_run_time(n, &s, axes, list, rank, 1, 0, declared);
     if (n->failed || !use_scales(n, axes, list, rank, v, n_v, &resized))
         return ingot_poison(n->c);
     return resize(n, &s, axes, resized);
