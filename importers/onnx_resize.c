@@ -31,6 +31,12 @@ typedef struct {
 
 enum { MAX_TAPS = 4096 };
 
+/* An input that is there and not empty. */
+static bool given(Lowering *n, int i)
+{
+    return i < n->n_in && n->in[i] && !dim_is(ingot_numel(n->c, n->in[i]), 0);
+}
+
 /* ---- where an element comes from ------------------------------------------------------------ */
 
 /* The place in the input of element o; NAN: outside the region, to be extrapolated. */
@@ -373,11 +379,6 @@ static ingot_tensor *resize_at_run_time(Lowering *n, const Style *s, Axis *axes,
 }
 
 /* ---- what the file asks for ----------------------------------------------------------------- */
-
-static bool given(Lowering *n, int i)
-{
-    return i < n->n_in && n->in[i] && !dim_is(ingot_numel(n->c, n->in[i]), 0);
-}
 
 /* The axes that lists refer to, in their order: their number, or -1 after an error. */
 static int listed_axes(Lowering *n, int *list)
