@@ -245,7 +245,7 @@ static bool compiled(Bundle *b, const char *text, StrBuf *image)
     case COMPILE_DONE:
         return true;
     case COMPILE_FAILED:
-        bundle_fail(b, INGOT_BUG, "the %s kernels do not compile: %s", b->target->name, image->data ? image->data : "");
+        bundle_fail(b, colon ? INGOT_USAGE : INGOT_BUG, "the %s kernels do not compile: %s", b->target->name, image->data ? image->data : "");
         return false;
     case COMPILE_ABSENT:
         break;
@@ -400,18 +400,24 @@ static void product(StrBuf *sb, Bundle *b, int64_t unit, int n, Node *const *fac
     sb_printf(sb, unit > INT32_MAX ? "INT64_C(%lld)" : "%lld", (long long)unit);
 }
 
+/* The same as a size_t. */
+static void sized(StrBuf *sb, Bundle *b, int64_t unit, int n, Node *const *factor)
+{
+    bool dynamic = false;
+    for (int i = 0; i < n; i++)
+        dynamic |= factor[i]->op != OP_CONST;
+    sb_puts(sb, dynamic ? "(size_t)(" : "");
+    product(sb, b, unit, n, factor);
+    sb_puts(sb, dynamic ? ")" : "");
+}
+
 /* Bytes of the tensor in its actual dims. */
 static void bytes(StrBuf *sb, Bundle *b, const Buffer *buffer)
 {
-    bool dynamic = false;
-    for (int d = 0; d < buffer->rank; d++)
-        dynamic |= buffer->dims[d]->op != OP_CONST;
-    sb_puts(sb, dynamic ? "(size_t)(" : "");
     if (buffer->layout.n)
         sb_printf(sb, "%lld", (long long)buffer->bytes);
     else
-        product(sb, b, element_bytes(buffer->dtype), buffer->rank, buffer->dims);
-    sb_puts(sb, dynamic ? ")" : "");
+        sized(sb, b, element_bytes(buffer->dtype), buffer->rank, buffer->dims);
 }
 
 /* Where the tensor (and element `offset` of it) starts in its memory, in bytes. */
@@ -447,9 +453,14 @@ static void transfer(Writer *w, const char *function, const Buffer *buffer)
 
 void gpu_inputs(Writer *w)
 {
-    for (int i = 0; i < w->b->nin; i++)
-        if (on_device(w->b, w->b->in[i].b))
-            transfer(w, "write", w->b->in[i].b);
+    bool any = false;
+    for (int i = 0; i < w->b->nin; i++) {
+        if (!on_device(w->b, w->b->in[i].b))
+            continue;
+        transfer(w, "write", w->b->in[i].b);
+        any = true;
+    }
+    sb_puts(&w->sb, any ? "\n" : "");
 }
 
 void gpu_outputs(Writer *w)
@@ -518,9 +529,9 @@ void gpu_copy(Writer *w, const Step *s)
     start_offset(&w->sb, b, dst, s->dst_offset);
     sb_printf(&w->sb, ", mem[%s], ", mem_of(b, src));
     start_offset(&w->sb, b, src, s->src_offset);
-    sb_puts(&w->sb, ", (size_t)(");
-    product(&w->sb, b, element_bytes(dst->dtype), 1, &s->elements);
-    sb_puts(&w->sb, ")));\n");
+    sb_puts(&w->sb, ", ");
+    sized(&w->sb, b, element_bytes(dst->dtype), 1, &s->elements);
+    sb_puts(&w->sb, "));\n");
 }
 
 void gpu_call_inputs(Writer *w, const Step *s)

@@ -256,10 +256,13 @@ static void step_call(Writer *w, const Step *s)
             descriptor(w, s, i);
         line(w, "};");
     }
-    line(w, "igrt_tensor dst[] = {");
-    for (int i = call->n_in; i < s->nbuf; i++)
-        descriptor(w, s, i);
-    line(w, "};");
+    const char *dst = s->nbuf > call->n_in ? "dst" : "NULL";
+    if (*dst == 'd') {
+        line(w, "igrt_tensor dst[] = {");
+        for (int i = call->n_in; i < s->nbuf; i++)
+            descriptor(w, s, i);
+        line(w, "};");
+    }
     if (call->n_int) {
         indent(w);
         sb_puts(&w->sb, "static const int64_t ints[] = {");
@@ -285,8 +288,8 @@ static void step_call(Writer *w, const Step *s)
     if (b->gpu)
         gpu_call_inputs(w, s);
     indent(w);
-    sb_printf(&w->sb, "status = igrt_lib_%s(%s, %d, dst, %d, %s, %s, ", call->name,
-              call->n_in ? "src" : "NULL", call->n_in, s->nbuf - call->n_in,
+    sb_printf(&w->sb, "status = igrt_lib_%s(%s, %d, %s, %d, %s, %s, ", call->name,
+              call->n_in ? "src" : "NULL", call->n_in, dst, s->nbuf - call->n_in,
               call->n_int ? "ints" : "NULL", call->n_float ? "floats" : "NULL");
     if (s->scratch)
         sb_printf(&w->sb, "arena + %lld, %lld, ", (long long)s->scratch->offset,
@@ -546,10 +549,8 @@ static void function_run(Writer *w)
     dims_in(w);
     if (sb->len)
         sb_puts(sb, "\n");
-    if (b->gpu) {
+    if (b->gpu)
         gpu_inputs(w);
-        sb_puts(sb, "\n");
-    }
     w->depth = 0;
     block(w, &b->p->main);
     w->depth = 1;
