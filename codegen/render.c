@@ -801,22 +801,26 @@ static void statement(Render *r, const Stmt *s)
     }
 }
 
-/* GPU: one work item computes one element of the output; its number is taken apart into axes. */
+/* GPU: one work item computes one element of the output; its number is taken apart into axes. Groups
+ * are whole, so there may be items beyond the last. */
 static void work_item(Render *r)
 {
     const Tile *t = r->l.tile;
+    int64_t items = 1;
+    for (int i = 0; i < t->naxis; i++)
+        items = sat_mul(items, t->axis[i].range->src[0]->hi);
+    bool wide = items > INT32_MAX - 4096; /* division of 64 bits is slow */
+    bool narrow = wide && !r->l.wide;     /* the axes are of 32 bits nevertheless */
     indent(r, 0);
-    put(r, "int64_t gid = ");
-    put(r, r->t->work_item);
-    put(r, ";\n");
+    sb_printf(r->sb, wide ? "int64_t gid = %s;\n" : "int gid = (int)%s;\n", r->t->work_item);
     for (int i = t->naxis; i-- > 0;) {
         Node *range = t->axis[i].range;
         indent(r, 0);
         sb_printf(r->sb, "const %s ", type_of(r, INGOT_INDEX));
         range_name(r, range);
-        sb_printf(r->sb, " = (%s)(gid %% (", type_of(r, INGOT_INDEX));
+        put(r, narrow ? " = (int)(gid % " : " = gid % ");
         expr(r, range->src[0]);
-        put(r, "));\n");
+        put(r, narrow ? ");\n" : ";\n");
         indent(r, 0);
         put(r, "gid /= ");
         expr(r, range->src[0]);
