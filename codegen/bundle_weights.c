@@ -21,43 +21,79 @@ enum { STAGE_BYTES = 1 << 20, LARGE_SPAN = 1 << 20 };
 /* ---- one tensor's bytes ------------------------------------------------------------------- */
 
 typedef struct {
-    const uint8_t *bytes;
-    Interp *interp; /* owner of the bytes of a recipe */
+    const uint8_t *bytes; /* in the buffer's layout */
+    Interp *interp;       /* owner of the bytes of a recipe */
+    void *packed;         /* or of those that a layout has moved */
 } Value;
+
+static int64_t dense_dims(const Buffer *w, int64_t *dims)
+{
+    int64_t n = 1;
+    for (int i = 0; i < w->rank; i++)
+        n *= dims[i] = w->dims[i]->hi;
+    return n;
+}
+
+/* The buffer's layout applied to the dense tensor, which is dropped. */
+static void pack(const Buffer *w, Value *v)
+{
+    int64_t dims[INGOT_MAX_RANK];
+    dense_dims(w, dims);
+    v->packed = malloc((size_t)w->bytes + 1);
+    if (v->packed)
+        layout_pack(&w->layout, w->rank, dims, (size_t)element_bytes(w->dtype), v->bytes, v->packed);
+    else
+        BUG("out of memory");
+    if (v->interp)
+        interp_free(v->interp);
+    v->interp = NULL;
+    v->bytes = v->packed;
+}
 
 static Value value_open(Bundle *b, const Buffer *w)
 {
+    Value v = {0};
+    int64_t dims[INGOT_MAX_RANK];
     if (w->node->op == OP_DATA) {
         const Data *d = w->node->arg.ptr;
-        if ((int64_t)d->nbytes != w->bytes)
+        if ((int64_t)d->nbytes != dense_dims(w, dims) * element_bytes(w->dtype))
             BUG("weight '%s' has %zu bytes, its buffer %lld", d->name ? d->name : "", d->nbytes,
                 (long long)w->bytes);
-        return (Value){.bytes = d->bytes};
+        v.bytes = d->bytes;
+    } else {
+        v.interp = interp_new(b->c);
+        v.bytes = interp_eval(v.interp, w->node, dims);
     }
-    Value v = {.interp = interp_new(b->c)};
-    int64_t dims[INGOT_MAX_RANK];
-    v.bytes = interp_eval(v.interp, w->node, dims);
     if (!v.bytes)
         b->failed = true; /* told by the interpreter */
+    else if (w->layout.n)
+        pack(w, &v);
     return v;
+}
+
+/* Pages of the model file that are not needed again; a hint that never changes contents. */
+static void forget_pages(const Data *d)
+{
+#if defined(MADV_PAGEOUT)
+    if (d->nbytes < LARGE_SPAN)
+        return;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t from = ((uintptr_t)d->bytes + page - 1) / page * page;
+    uintptr_t to = ((uintptr_t)d->bytes + d->nbytes) / page * page;
+    if (to > from)
+        madvise((void *)from, to - from, MADV_PAGEOUT);
+#else
+    (void)d;
+#endif
 }
 
 static void value_close(Value *v, const Buffer *w)
 {
+    free(v->packed);
     if (v->interp)
         interp_free(v->interp);
-#if defined(MADV_PAGEOUT)
-    else if (w->bytes >= LARGE_SPAN) {
-        /* Pages of the model file that are not needed again; a hint that never changes contents. */
-        uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-        uintptr_t from = ((uintptr_t)v->bytes + page - 1) / page * page;
-        uintptr_t to = ((uintptr_t)v->bytes + (uintptr_t)w->bytes) / page * page;
-        if (to > from)
-            madvise((void *)from, to - from, MADV_PAGEOUT);
-    }
-#else
-    (void)w;
-#endif
+    if (w->node->op == OP_DATA)
+        forget_pages(w->node->arg.ptr);
     *v = (Value){0};
 }
 

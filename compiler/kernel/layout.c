@@ -103,48 +103,69 @@ int64_t layout_elements(const Layout *l, int rank, Node *const *dims)
     return n;
 }
 
-/* Storage strides of each logical axis: an axis that is split has one for each part. */
+/* Where coordinate x of one axis lies when all others are 0; d: storage dims. */
+static int64_t axis_offset(const Layout *l, int rank, const int64_t *d, int axis, int64_t value)
+{
+    int64_t x[INGOT_MAX_RANK * 2] = {0}, y[INGOT_MAX_RANK * 2];
+    x[axis] = value;
+    for (int i = 0; i < l->n; i++) {
+        const LayoutOp *op = &l->op[i];
+        if (op->kind == LAYOUT_PERMUTE) {
+            for (int j = 0; j < rank; j++)
+                y[j] = x[op->perm.axis[j]];
+            for (int j = 0; j < rank; j++)
+                x[j] = y[j];
+        } else if (op->kind == LAYOUT_SPLIT) {
+            for (int j = rank; j > op->axis + 1; j--)
+                x[j] = x[j - 1];
+            x[op->axis + 1] = x[op->axis] % op->a;
+            x[op->axis] /= op->a;
+            rank++;
+        } else {
+            x[op->axis] += op->a;
+        }
+    }
+    int64_t offset = 0;
+    for (int i = 0; i < rank; i++)
+        offset = offset * d[i] + x[i];
+    return offset;
+}
+
+/* Every constructor acts on one axis alone, so an element's offset is a sum with a term for each
+ * coordinate; the terms are tabled. */
 void layout_pack(const Layout *l, int rank, const int64_t *dims, size_t element, const void *src, void *dst)
 {
     int64_t d[INGOT_MAX_RANK * 2], n = 1, total = 1;
+    int64_t *term[INGOT_MAX_RANK + 1], at[INGOT_MAX_RANK + 1] = {0};
     int storage = storage_dims(l, rank, dims, d);
     for (int i = 0; i < rank; i++)
         n *= dims[i];
     for (int i = 0; i < storage; i++)
         total *= d[i];
     memset(dst, 0, (size_t)total * element);
+    if (!n)
+        return;
+    Arena *a = arena_new();
+    int64_t origin = axis_offset(l, rank, d, 0, 0), one = 0, inner = rank ? dims[rank - 1] : 1;
+    term[0] = &one; /* rank 0 */
+    for (int i = 0; i < rank; i++) {
+        term[i] = NEWN(a, int64_t, dims[i]);
+        for (int64_t x = 0; x < dims[i]; x++)
+            term[i][x] = axis_offset(l, rank, d, i, x) - origin;
+    }
+    const int64_t *last = term[rank ? rank - 1 : 0];
     const unsigned char *from = src;
-    int64_t at[INGOT_MAX_RANK] = {0};
-    for (int64_t e = 0; e < n; e++) {
-        int64_t x[INGOT_MAX_RANK * 2], y[INGOT_MAX_RANK * 2];
-        int r = rank;
-        for (int i = 0; i < rank; i++)
-            x[i] = at[i];
-        for (int i = 0; i < l->n; i++) {
-            const LayoutOp *op = &l->op[i];
-            if (op->kind == LAYOUT_PERMUTE) {
-                for (int j = 0; j < r; j++)
-                    y[j] = x[op->perm.axis[j]];
-                for (int j = 0; j < r; j++)
-                    x[j] = y[j];
-            } else if (op->kind == LAYOUT_SPLIT) {
-                for (int j = r; j > op->axis + 1; j--)
-                    x[j] = x[j - 1];
-                x[op->axis + 1] = x[op->axis] % op->a;
-                x[op->axis] /= op->a;
-                r++;
-            } else {
-                x[op->axis] += op->a;
-            }
-        }
-        int64_t offset = 0;
-        for (int i = 0; i < storage; i++)
-            offset = offset * d[i] + x[i];
-        memcpy((unsigned char *)dst + (size_t)offset * element, from + (size_t)e * element, element);
-        for (int i = rank; i-- > 0;) {
+    for (int64_t row = 0; row < n / inner; row++) {
+        int64_t base = origin;
+        for (int i = 0; i < rank - 1; i++)
+            base += term[i][at[i]];
+        for (int64_t x = 0; x < inner; x++, from += element)
+            memcpy((unsigned char *)dst + (size_t)(base + last[x]) * element, from, element);
+        for (int i = rank - 1; i-- > 0;) {
             if (++at[i] < dims[i])
                 break;
             at[i] = 0;
         }
     }
+    arena_free(a);
 }

@@ -425,11 +425,18 @@ static bool place_states(Memplan *m)
 
 /* ---- weights ----------------------------------------------------------------------------- */
 
-/* Equal constants: the same recipe, or data of equal bytes. */
+/* Equal constants: the same recipe, or data of equal bytes, in the same layout. */
 static bool same_weight(const Buffer *a, const Buffer *b)
 {
-    if (a->bytes != b->bytes || a->dtype != b->dtype || a->layout.n || b->layout.n)
+    if (a->bytes != b->bytes || a->dtype != b->dtype || !layout_equal(&a->layout, &b->layout))
         return false;
+    if (a->layout.n) { /* the same place for each element */
+        if (a->rank != b->rank)
+            return false;
+        for (int i = 0; i < a->rank; i++)
+            if (a->dims[i] != b->dims[i])
+                return false;
+    }
     if (a->node == b->node)
         return true;
     if (!a->node || !b->node || a->node->op != OP_DATA || b->node->op != OP_DATA)
