@@ -78,6 +78,8 @@ static void copy_runtime(Bundle *b)
     for (size_t i = 0; i < sizeof always / sizeof always[0]; i++)
         need(b, &list, always[i], strlen(always[i]));
     need(b, &list, "igrt_num.h", 10);
+    if (b->target->lanes)
+        need(b, &list, "igrt_vec.h", 10);
     if (b->gpu) {
         const char *adapter = arena_printf(b->a, "igrt_gpu_%s.h", b->target->name);
         need(b, &list, adapter, strlen(adapter));
@@ -94,11 +96,11 @@ static void copy_runtime(Bundle *b)
 /* ---- machines ---------------------------------------------------------------------------- */
 
 #define MACHINES(X)                                                                              \
-    X("native", "-march=native")                                                                 \
+    X("native", "-march=native -mprefer-vector-width=512")                                                                 \
     X("x86-64", "-march=x86-64")                                                                 \
     X("x86-64-v2", "-march=x86-64-v2")                                                           \
     X("x86-64-v3", "-march=x86-64-v3")                                                           \
-    X("x86-64-v4", "-march=x86-64-v4")                                                           \
+    X("x86-64-v4", "-march=x86-64-v4 -mprefer-vector-width=512")                                                           \
     X("armv8-a", "-march=armv8-a")                                                               \
     X("cortex-a53", "-mcpu=cortex-a53")                                                          \
     X("cortex-a72", "-mcpu=cortex-a72")                                                          \

@@ -444,6 +444,11 @@ typedef struct {
 } Tiles;
 Tiles kernel_expand(Arena *, const Kernel *);
 
+/* layouts.c: a layout for every buffer of the arena; halos instead of bounds checks. */
+void choose_layouts(Plan *);
+void buffer_layout_changed(Buffer *); /* its size in bytes again */
+
+
 /* ---- schedule.c, rangeify.c, memplan.c ---------------------------------------------------- */
 Plan *schedule(Context *, int opt_level); /* NULL after a reported error */
 void plan_free(Plan *);
@@ -468,6 +473,8 @@ struct Target {
     const char *work_item;     /* number of this work item, a 64-bit integer; NULL without gpu */
     const char *float_suffix;  /* of f32 functions: "f" in C */
     const char *const *spelling; /* by Op, floats: "exp@($0)", @ stands for float_suffix; NULL: igrt_<op>_<type>() */
+    int lanes;                 /* f32 lanes of a vector register; 0: no vector types */
+    int registers;             /* vector registers */
     /* GPUs only */
     const char *runtime;       /* prefix of its types in runtime_min: "igrt_cl" */
     const char *pragma;        /* the first line of every kernel file, or "" */
@@ -475,5 +482,8 @@ struct Target {
     /* Kernel source to what its driver loads (or why it did not compile); NULL: the driver takes the source. */
     CompileStatus (*compile)(StrBuf *out, const char *source, const char *machine);
 };
+
+/* optimise.c: opts for every kernel, layouts for its weights, copies where an operand is laid out badly. */
+void optimise(Plan *, const Target *);
 
 #endif

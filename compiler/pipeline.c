@@ -60,7 +60,12 @@ static const Target *check_options(Context *c, const ingot_options *o)
         usage(c, "--target '%.80s': unknown; `ingot targets` lists them", name);
         return NULL;
     }
-    return t;
+    if (!machine || t->gpu)
+        return t;
+    Target *tuned = NEW(c->arena, Target);
+    *tuned = *t;
+    target_tune(tuned, machine + 1);
+    return tuned;
 }
 
 /* Fields that the caller's header does not have yet keep their defaults. */
@@ -157,6 +162,11 @@ static Plan *make_plan(Context *c, const Target *t, const ingot_options *o, Cloc
     if (!p)
         return NULL;
     passed(k, "schedule");
+    if (o->opt_level > 0 && !t->gpu) {
+        choose_layouts(p);
+        optimise(p, t);
+        passed(k, "optimise");
+    }
     kernel_share(p);
     verify_kernels(p, "schedule");
     bool ok = memplan(p, t->gpu ? GPU_ALIGN : 64) && fits(p, o->max_ram);

@@ -6,6 +6,8 @@
 
 /* "c", "opencl", "cuda", with an optional ":machine"; NULL if there is none of that name. */
 const Target *target_find(const char *name);
+/* Fill in what a machine ("native", "x86-64-v3"...) can do; unknown ones have no vector types. */
+void target_tune(Target *, const char *machine);
 /* All of them, ended by NULL. */
 extern const Target *const targets[];
 /* The spelling of float operators in the C family; each language starts from it. */

@@ -102,6 +102,9 @@ static bool should_store(Sched *s, Node *const *order, int norder, Node *n, Node
     bool reduced = false, replicated = false;
     for (int u = 0; u < i->nuse; u++) {
         Node *t = uses[i->iuse + u];
+        /* what is padded is stored without its padding: readers get a halo (layouts.c) */
+        if (t->op == OP_PAD && (i->has_reduce || i->cost > 0) && i->loads)
+            return true;
         reduced |= t->op == OP_REDUCE;
         replicated |= replicates(t) && t->src[0] == n;
     }
@@ -119,6 +122,8 @@ static void analyse(Sched *s, Node *n)
 {
     Info *i = info_of(s, n);
     int cost = op_cost(n), loads = 0, depth = 0;
+    if (n->op == OP_WHERE && info_of(s, n->src[0])->constant && !info_of(s, n->src[0])->leaves)
+        cost = 0; /* inside or outside of a padded tensor: a question of coordinates */
     bool constant = n->op != OP_INPUT && n->op != OP_STATE && n->op != OP_PARAM && n->op != OP_VAR &&
                     op_info[n->op].cls != CONTROL && n->op != OP_RANGE;
     bool reduce = n->op == OP_REDUCE;

@@ -1,0 +1,89 @@
+/* access.c - how a kernel's loads and stores move with its ranges. */
+#include "kernel.h"
+
+bool depends_on(Node *e, Node *range)
+{
+    if (e == range)
+        return true;
+    for (uint32_t i = 0; i < e->nsrc; i++)
+        if (e->src[i]->id >= range->id && depends_on(e->src[i], range))
+            return true;
+    return false;
+}
+
+/* Coordinates of a LOAD start at source 2, of a STORE at 3. */
+int first_coord(Node *access)
+{
+    return access->op == OP_STORE ? 3 : 2;
+}
+
+Move access_move(Context *c, Node *access, Node *range)
+{
+    Move m = {.axis = -1};
+    int first = first_coord(access);
+    for (uint32_t i = (uint32_t)first; i < access->nsrc; i++) {
+        Node *e = access->src[i];
+        if (!depends_on(e, range))
+            continue;
+        Node *next = idx_add(c, range, idx(c, 1));
+        Node *step = idx_sub(c, substitute(c, e, 1, &range, &next), e);
+        int64_t stride;
+        if (m.axis >= 0 || !idx_value(step, &stride)) {
+            m.kind = MOVE_MIXED;
+            return m;
+        }
+        m.axis = (int)i - first;
+        m.stride = stride;
+        m.kind = stride ? MOVE_AXIS : MOVE_NONE;
+    }
+    return m;
+}
+
+/* Distance in elements of storage when range advances by one; false if it is no constant. */
+bool access_stride(const Kernel *k, Node *access, Node *range, int64_t *stride)
+{
+    Context *c = k->c;
+    const KernelArg *a = &k->args[access->src[0]->arg.i];
+    Node *at = layout_offset(c, &a->layout, a->rank, a->dims, access->src + first_coord(access));
+    Node *next = idx_add(c, range, idx(c, 1));
+    return idx_value(idx_sub(c, substitute(c, at, 1, &range, &next), at), stride);
+}
+
+static int collect(Arena *a, Node *root, int op, Node **out, int max)
+{
+    int n, count = 0;
+    Node **order = graph_toposort(a, 1, &root, &n);
+    for (int i = 0; i < n; i++)
+        if (order[i]->op == op && count < max)
+            out[count++] = order[i];
+    return count;
+}
+
+static double iterations(Node *reduce)
+{
+    double n = 1;
+    for (uint32_t i = 1; i < reduce->nsrc; i++)
+        n *= (double)reduce->src[i]->hi + 1;
+    return n;
+}
+
+View kernel_view(Arena *a, const Kernel *k)
+{
+    View v = {0};
+    v.end = k->sink->src[0];
+    v.store = v.end->src[0];
+    v.nload = collect(a, v.store, OP_LOAD, v.load, MAX_ACCESS);
+    v.nreduce = collect(a, v.store, OP_REDUCE, v.reduce, MAX_ACCESS);
+    for (int i = 0; i < v.nreduce; i++) {
+        Node *r = v.reduce[i];
+        bool product = r->arg.i == INGOT_REDUCE_ADD && r->src[0]->op == OP_MUL && r->dtype == INGOT_F32;
+        if (product && (!v.dot || iterations(r) > iterations(v.dot)))
+            v.dot = r;
+    }
+    if (v.dot) {
+        v.nfactor = collect(a, v.dot->src[0], OP_LOAD, v.factor, MAX_ACCESS);
+        if (v.nfactor < 2)
+            v.dot = NULL;
+    }
+    return v;
+}

@@ -1,0 +1,374 @@
+/* heuristic.c - opts without search.
+ *
+ * A contraction gets a register tile: `vectors` vectors of outputs along one axis (the lanes, over
+ * which the constant operand is stored contiguously) times `rows` outputs along another, over
+ * which that operand is reused.  Per step of the reduced axes it loads vectors + rows values and
+ * does vectors * rows multiply-adds.  The constant operand is stored in the order in which the
+ * loops read it.  Everything else runs its loops in the order of storage, innermost in lanes. */
+#include <string.h>
+
+#include "kernel.h"
+
+static void add_opt(Kernel *k, OptKind kind, const char *axis, int64_t amount)
+{
+    Opt o = {.kind = kind, .amount = amount};
+    snprintf(o.axis, sizeof o.axis, "%s", axis);
+    vec_push(k->c->arena, k->opts, k->nopt, o);
+}
+
+static const char *axis_name(const Kernel *k, Node *range)
+{
+    for (int i = 0; i < k->naxis; i++)
+        if (k->axes[i].range == range)
+            return k->axes[i].name;
+    BUG("a range without an axis");
+}
+
+static int64_t extent_of(Node *range)
+{
+    int64_t n;
+    return idx_value(range->src[0], &n) ? n : -1;
+}
+
+/* ---- what can be done in lanes ------------------------------------------------------------------ */
+
+static bool lane_op(Node *n)
+{
+    if (n->op == OP_REDUCE)
+        return n->dtype == INGOT_F32 && n->arg.i <= INGOT_REDUCE_MIN;
+    if (n->dtype == INGOT_BOOL) {
+        bool compare = n->op >= OP_EQ && n->op <= OP_LE;
+        if (compare || n->op == OP_ISNAN)
+            return n->src[0]->dtype == INGOT_F32;
+        return n->op == OP_AND || n->op == OP_OR || n->op == OP_NOT;
+    }
+    return n->dtype == INGOT_F32 && op_is_alu(n->op) && n->op != OP_CAST && n->op != OP_BITCAST && n->op != OP_FLOORDIV &&
+           n->op != OP_NOT && n->op != OP_MULACC;
+}
+
+/* Whether all that depends on range can be computed in its lanes.  Buffers in `free` (by argument) may be laid out as
+ * this needs, and `moves` counts other accesses whose stride is not 1. */
+static bool fits_lanes(Arena *a, const Kernel *k, Node *store, Node *range, const bool *free, int *moves)
+{
+    int n;
+    Node **order = graph_toposort(a, 1, &store, &n);
+    *moves = 0;
+    for (int i = 0; i < n; i++) {
+        Node *t = order[i];
+        if (t == range || t->dtype == INGOT_INDEX || t->op == OP_BUFFER || !depends_on(t, range))
+            continue;
+        if (t->op != OP_LOAD && t->op != OP_STORE) {
+            bool own = false;
+            for (uint32_t j = 1; t->op == OP_REDUCE && j < t->nsrc; j++)
+                own |= t->src[j] == range;
+            if (t->op == OP_REDUCE && own) {
+                if (!lane_op(t))
+                    return false;
+                continue;
+            }
+            bool mixed = false; /* conditions on the coordinate itself */
+            for (uint32_t j = 0; j < t->nsrc; j++)
+                mixed |= t->src[j]->dtype == INGOT_INDEX && t->op != OP_REDUCE && depends_on(t->src[j], range);
+            if (mixed || !lane_op(t))
+                return false;
+            continue;
+        }
+        if (t->dtype != INGOT_F32 || depends_on(t->src[1], range) || (t->op == OP_STORE && !node_is_const_i(t->src[1], 1)))
+            return false;
+        Move m = access_move(k->c, t, range);
+        if (m.kind == MOVE_MIXED)
+            return false;
+        if (m.kind == MOVE_NONE)
+            continue;
+        if (free && free[t->src[0]->arg.i]) {
+            if (m.stride != 1)
+                return false;
+            continue;
+        }
+        int64_t stride;
+        bool known = access_stride(k, t, range, &stride);
+        if (known && stride == 1)
+            continue;
+        if (m.stride != 1 || !free)
+            return false;
+        ++*moves;
+    }
+    return true;
+}
+
+static int64_t lanes_for(const Target *t, int64_t extent)
+{
+    int64_t n = t->lanes;
+    while (n > extent)
+        n /= 2;
+    return n >= 4 ? n : 0;
+}
+
+/* ---- loops in the order of storage ----------------------------------------------------------------- */
+
+typedef struct {
+    Node *range;
+    double key;
+    char name[24];
+} Place;
+
+static void sort_places(Place *p, int n)
+{
+    for (int i = 1; i < n; i++)
+        for (int j = i; j > 0 && p[j].key > p[j - 1].key; j--) {
+            Place t = p[j];
+            p[j] = p[j - 1];
+            p[j - 1] = t;
+        }
+}
+
+static double storage_stride(const Kernel *k, Node *access, Node *range)
+{
+    int64_t s;
+    if (!access || !access_stride(k, access, range, &s))
+        return 1e18;
+    return (double)(s < 0 ? -s : s);
+}
+
+static void order_opt(Kernel *k, const Place *p, int n)
+{
+    Opt o = {.kind = OPT_ORDER};
+    size_t len = 0;
+    for (int i = 0; i < n; i++) {
+        size_t more = strlen(p[i].name) + 1;
+        if (len + more >= sizeof o.order)
+            return;
+        len += (size_t)snprintf(o.order + len, sizeof o.order - len, i ? " %s" : "%s", p[i].name);
+    }
+    if (n > 1)
+        vec_push(k->c->arena, k->opts, k->nopt, o);
+}
+
+static void plain_opts(Arena *a, Kernel *k, const View *v, const Target *t)
+{
+    Place place[INGOT_MAX_RANK * 2];
+    int n = 0;
+    for (uint32_t i = 1; i < v->end->nsrc; i++) {
+        place[n] = (Place){.range = v->end->src[i], .key = storage_stride(k, v->store, v->end->src[i])};
+        snprintf(place[n].name, sizeof place[n].name, "%s", axis_name(k, v->end->src[i]));
+        n++;
+    }
+    sort_places(place, n);
+    Node *last = n ? place[n - 1].range : NULL;
+    int64_t lanes = last && extent_of(last) > 0 ? lanes_for(t, extent_of(last)) : 0;
+    int moves;
+    if (t->lanes && lanes && fits_lanes(a, k, v->store, last, NULL, &moves)) {
+        add_opt(k, OPT_VECTOR, place[n - 1].name, lanes);
+        snprintf(place[n - 1].name, sizeof place[n - 1].name, "%.16s.o", axis_name(k, last));
+    }
+    /* rows that are reduced: their innermost axis in lanes */
+    for (int i = 0; i < v->nreduce && t->lanes; i++) {
+        Node *r = v->reduce[i], *inner = r->src[r->nsrc - 1];
+        int64_t extent = extent_of(inner), want = extent > 0 ? lanes_for(t, extent) : 0;
+        if (!want || (lanes && want != lanes) || extent < 2 * want || !fits_lanes(a, k, v->store, inner, NULL, &moves))
+            continue;
+        bool nested = false; /* below another vectorised axis it would be two-dimensional */
+        nested |= last && depends_on(r, last) && lanes;
+        if (!nested)
+            add_opt(k, OPT_VECTOR, axis_name(k, inner), want);
+    }
+    order_opt(k, place, n);
+}
+
+/* ---- contractions ------------------------------------------------------------------------------------- */
+
+typedef struct {
+    Node *lanes, *rows; /* rows: NULL if no axis reuses the lanes' operand */
+    int64_t width, vectors, nrows;
+    int moves;          /* operands that have to be copied first */
+    bool reuse;         /* some operand does not move with the lanes */
+    double score;
+} RegisterTile;
+
+static double used(int64_t extent, int64_t step)
+{
+    int64_t whole = (extent + step - 1) / step * step;
+    return (double)extent / (double)whole;
+}
+
+static RegisterTile pick_tile(const View *v, const Kernel *k, Node *lanes, int moves, const Target *t)
+{
+    int64_t extent = extent_of(lanes), width = t->lanes ? lanes_for(t, extent) : 1;
+    RegisterTile best = {.lanes = lanes, .width = width, .vectors = 1, .nrows = 1, .moves = moves};
+    for (int j = 0; j < v->nfactor; j++)
+        best.reuse |= !depends_on(v->factor[j], lanes);
+    int64_t max_vectors = t->lanes ? 4 : 4, registers = t->lanes ? t->registers : 24;
+    for (int64_t vectors = 1; vectors <= max_vectors && vectors * width <= extent; vectors++)
+        for (uint32_t i = 0; i < v->end->nsrc; i++) { /* 0 stands for no rows */
+            Node *rows = i ? v->end->src[i] : NULL;
+            int64_t nr = rows ? extent_of(rows) : 1;
+            bool shares = !rows, moved = !rows;
+            for (int j = 0; j < v->nfactor && rows; j++) {
+                shares |= depends_on(v->factor[j], lanes) && !depends_on(v->factor[j], rows);
+                moved |= depends_on(v->factor[j], rows);
+            }
+            if (rows == lanes || nr < 1 || !shares || !moved)
+                continue;
+            for (int64_t m = 1; m <= nr && m <= 16; m++) {
+                if (vectors * m + vectors + 1 > registers || (!t->lanes && m > 4))
+                    break;
+                double acc = (double)(vectors * m), loads = best.reuse ? (double)(vectors + m) : acc + (double)vectors;
+                double flow = acc / loads > 1.6 ? 1.6 : acc / loads;
+                double latency = acc > 10 ? 10 : acc;
+                double score = used(extent, vectors * width) * used(nr, m) * flow * latency * (double)(width > 0 ? width : 1);
+                /* whole rows leave no tile behind */
+                if (nr % m)
+                    score *= 0.93;
+                if (extent % (vectors * width))
+                    score *= 0.95;
+                if (score > best.score * 1.001) {
+                    RegisterTile b = best;
+                    b.rows = m > 1 ? rows : NULL;
+                    b.vectors = vectors;
+                    b.nrows = m;
+                    b.score = score;
+                    best = b;
+                }
+            }
+        }
+    (void)k;
+    return best;
+}
+
+/* The constant operand in the order of the loops: [lanes outer][other axes as the loops run][lanes inner]. */
+static bool pack(const Kernel *k, Node *load, const RegisterTile *tile, const Place *place, int nplace, Layout *l)
+{
+    const KernelArg *arg = &k->args[load->src[0]->arg.i];
+    int owner[INGOT_MAX_RANK], lane_axis = -1;
+    for (int d = 0; d < arg->rank; d++)
+        owner[d] = -1;
+    Move m = access_move(k->c, load, tile->lanes);
+    if (m.kind != MOVE_AXIS || arg->rank > 6)
+        return false;
+    lane_axis = m.axis;
+    for (int i = 0; i < nplace; i++) {
+        Move w = access_move(k->c, load, place[i].range);
+        if (w.kind == MOVE_MIXED)
+            return false;
+        if (w.kind == MOVE_AXIS && w.axis != lane_axis)
+            owner[w.axis] = i;
+    }
+    int64_t block = tile->vectors * tile->width, extent = extent_of(tile->lanes), size;
+    if (!idx_value(arg->dims[lane_axis], &size) || size != extent)
+        block = size = 0;
+    bool split = tile->reuse && block && extent > block;
+    *l = (Layout){0};
+    if (split)
+        l->op[l->n++] = (LayoutOp){.kind = LAYOUT_SPLIT, .axis = (int8_t)lane_axis, .a = block};
+    int8_t order[INGOT_MAX_RANK + 1];
+    int n = 0;
+    if (split)
+        order[n++] = (int8_t)lane_axis;
+    for (int i = -1; i < nplace; i++)
+        for (int d = 0; d < arg->rank; d++)
+            if (d != lane_axis && owner[d] == i)
+                order[n++] = (int8_t)(split && d > lane_axis ? d + 1 : d);
+    order[n++] = (int8_t)(split ? lane_axis + 1 : lane_axis);
+    LayoutOp *op = &l->op[l->n++];
+    *op = (LayoutOp){.kind = LAYOUT_PERMUTE, .perm = {.n = n}};
+    memcpy(op->perm.axis, order, (size_t)n);
+    return true;
+}
+
+static void contraction_opts(Kernel *k, const View *v, const Buffer *const *bufs, const RegisterTile *tile, Layout *want)
+{
+    Place place[INGOT_MAX_RANK * 4];
+    int n = 0, nout;
+    for (uint32_t i = 1; i < v->end->nsrc; i++) {
+        Node *r = v->end->src[i];
+        Place p = {.range = r, .key = storage_stride(k, v->store, r)};
+        snprintf(p.name, sizeof p.name, "%s", axis_name(k, r));
+        if (r == tile->lanes) {
+            /* blocks of weights stay in cache while all rows go by; without reuse, as stored */
+            p.key = tile->reuse ? 1e19 : 0;
+            snprintf(p.name, sizeof p.name, tile->width > 1 ? "%.10s.o%s" : "%.10s%s", axis_name(k, r),
+                     tile->vectors > 1 ? ".o" : "");
+        }
+        if (r == tile->rows)
+            snprintf(p.name, sizeof p.name, "%.16s.o", axis_name(k, r));
+        place[n++] = p;
+    }
+    sort_places(place, n);
+    nout = n;
+    Node *walked = NULL; /* the operand that is not constant */
+    for (int j = 0; j < v->nfactor; j++)
+        if (bufs[v->factor[j]->src[0]->arg.i]->kind != BUF_WEIGHT && (!walked || !depends_on(v->factor[j], tile->lanes)))
+            walked = v->factor[j];
+    for (uint32_t i = 1; i < v->dot->nsrc; i++) {
+        Node *r = v->dot->src[i];
+        Place p = {.range = r, .key = storage_stride(k, walked, r)};
+        snprintf(p.name, sizeof p.name, "%s", axis_name(k, r));
+        place[n++] = p;
+    }
+    sort_places(place + nout, n - nout);
+    const char *name = axis_name(k, tile->lanes);
+    char inner[24];
+    snprintf(inner, sizeof inner, tile->width > 1 ? "%.16s.o" : "%.16s", name);
+    if (tile->width > 1)
+        add_opt(k, OPT_VECTOR, name, tile->width);
+    if (tile->vectors > 1)
+        add_opt(k, OPT_UPCAST, inner, tile->vectors);
+    if (tile->rows)
+        add_opt(k, OPT_UPCAST, axis_name(k, tile->rows), tile->nrows);
+    order_opt(k, place, n);
+    for (int j = 0; j < v->nfactor; j++) {
+        int arg = (int)v->factor[j]->src[0]->arg.i;
+        if (bufs[arg]->kind == BUF_WEIGHT && depends_on(v->factor[j], tile->lanes))
+            (void)pack(k, v->factor[j], tile, place, n, &want[arg]);
+    }
+}
+
+/* An argument whose layout this kernel alone may choose: a weight that it loads in one place. */
+static void find_free(const Kernel *k, const View *v, const Buffer *const *bufs, bool *free)
+{
+    for (int i = 0; i < k->narg; i++) {
+        int uses = 0;
+        for (int j = 0; j < v->nload; j++)
+            uses += v->load[j]->src[0]->arg.i == i;
+        free[i] = bufs[i]->kind == BUF_WEIGHT && uses == 1;
+        for (int d = 0; d < k->args[i].rank; d++)
+            free[i] &= idx_value(k->args[i].dims[d], NULL);
+    }
+}
+
+void choose_opts(Arena *a, Kernel *k, const Buffer *const *bufs, const Target *t, bool may_copy, Layout *want, Node **lanes)
+{
+    View v = kernel_view(a, k);
+    *lanes = NULL;
+    if (!v.dot) {
+        plain_opts(a, k, &v, t);
+        return;
+    }
+    bool *free = NEWN(a, bool, k->narg);
+    find_free(k, &v, bufs, free);
+    RegisterTile best = {0};
+    for (uint32_t i = 1; i < v.end->nsrc; i++) {
+        Node *r = v.end->src[i];
+        int moves;
+        int64_t extent = extent_of(r);
+        if (extent < 4 || !fits_lanes(a, k, v.store, r, free, &moves) || access_move(k->c, v.store, r).kind != MOVE_AXIS)
+            continue;
+        bool factor = false;
+        for (int j = 0; j < v.nfactor; j++)
+            factor |= depends_on(v.factor[j], r);
+        if (!factor)
+            continue;
+        if (moves && !may_copy)
+            continue;
+        RegisterTile tile = pick_tile(&v, k, r, moves, t);
+        tile.score *= moves == 0 ? 1 : moves == 1 ? 0.7 : 0.4;
+        if (tile.score > best.score)
+            best = tile;
+    }
+    if (!best.lanes) {
+        plain_opts(a, k, &v, t);
+        return;
+    }
+    *lanes = best.lanes;
+    contraction_opts(k, &v, bufs, &best, want);
+}

@@ -1,0 +1,205 @@
+/* optimise.c - opts for every kernel of a plan, after layouts.c.
+ *
+ * A contraction's constant operands are stored as its loops read them; a weight wanted in two
+ * layouts is stored twice.  Where an operand or the result lies badly for the chosen lanes, a
+ * copying kernel before or after lays it out again. */
+#include <string.h>
+
+#include "kernel.h"
+
+typedef struct {
+    Plan *p;
+    const Target *t;
+    Arena *a;
+} Optimise;
+
+static void take_layouts(Block *b)
+{
+    for (int i = 0; i < b->n; i++) {
+        Step *s = b->step[i];
+        for (int j = 0; s->kind == STEP_KERNEL && j < s->nbuf; j++)
+            s->kernel->args[j].layout = s->bufs[j]->layout;
+        take_layouts(&s->body);
+        take_layouts(&s->other);
+    }
+}
+
+/* A buffer like b with another layout: for weights an existing one if there is. */
+static Buffer *twin(Plan *p, Buffer *b, BufferKind kind, const Layout *l)
+{
+    for (int i = 0; i < p->nbuffer && kind == BUF_WEIGHT; i++) {
+        Buffer *o = p->buffers[i];
+        if (o->kind == BUF_WEIGHT && o->node == b->node && layout_equal(&o->layout, l))
+            return o;
+    }
+    Buffer *n = NEW(p->arena, Buffer);
+    *n = *b;
+    n->kind = kind;
+    n->layout = *l;
+    n->slot = -1;
+    n->base = NULL;
+    n->id = p->nbuffer;
+    buffer_layout_changed(n);
+    vec_push(p->arena, p->buffers, p->nbuffer, n);
+    return n;
+}
+
+static void innermost_layout(int rank, int axis, Layout *l)
+{
+    *l = (Layout){.n = 1};
+    l->op[0] = (LayoutOp){.kind = LAYOUT_PERMUTE, .perm = {.n = rank}};
+    int n = 0;
+    for (int i = 0; i < rank; i++)
+        if (i != axis)
+            l->op[0].perm.axis[n++] = (int8_t)i;
+    l->op[0].perm.axis[n] = (int8_t)axis;
+}
+
+/* dst = src, both of constant dims. */
+static Step *copy_step(Optimise *o, Buffer *dst, Buffer *src, const Step *like)
+{
+    Plan *p = o->p;
+    Context *c = context_child(p->c);
+    Kernel *k = NEW(c->arena, Kernel);
+    k->c = c;
+    k->narg = 2;
+    k->args = NEWN(c->arena, KernelArg, 2);
+    Node **dims = NEWN(c->arena, Node *, src->rank), *coords[INGOT_MAX_RANK];
+    Node *store[INGOT_MAX_RANK + 3], *load[INGOT_MAX_RANK + 2], *end[INGOT_MAX_RANK + 1];
+    k->axes = NEWN(c->arena, Axis, src->rank);
+    int nr = 1;
+    for (int i = 0; i < src->rank; i++) {
+        int64_t n = src->dims[i]->hi;
+        dims[i] = idx(c, n);
+        coords[i] = n == 1 ? idx(c, 0) : range_new(c, k->naxis, dims[i]);
+        if (coords[i]->op == OP_RANGE) {
+            Axis *a = &k->axes[k->naxis];
+            snprintf(a->name, sizeof a->name, "i%d", k->naxis++);
+            a->range = end[nr++] = coords[i];
+        }
+        load[2 + i] = store[3 + i] = coords[i];
+    }
+    for (int i = 0; i < 2; i++)
+        k->args[i] = (KernelArg){.dtype = src->dtype, .rank = src->rank, .dims = dims, .layout = (i ? src : dst)->layout,
+                                 .read = i == 1, .written = i == 0};
+    load[0] = node_make(c, OP_BUFFER, src->dtype, (Arg){.i = 1}, 0, NULL, 0, NULL);
+    load[1] = store[1] = node_bool(c, true);
+    store[0] = node_make(c, OP_BUFFER, src->dtype, (Arg){.i = 0}, 0, NULL, 0, NULL);
+    store[2] = node_make(c, OP_LOAD, src->dtype, (Arg){0}, 2 + src->rank, load, 0, NULL);
+    end[0] = node_make(c, OP_STORE, src->dtype, (Arg){0}, 3 + src->rank, store, 0, NULL);
+    Node *e = node_make(c, OP_END, INGOT_BOOL, (Arg){0}, nr, end, 0, NULL);
+    k->sink = node_make(c, OP_SINK, INGOT_BOOL, (Arg){0}, 1, &e, 0, NULL);
+    k->bytes = src->bytes + dst->bytes;
+    Step *s = NEW(p->arena, Step);
+    s->kind = STEP_KERNEL;
+    s->name = "copy";
+    s->kernel = k;
+    s->nbuf = 2;
+    s->bufs = NEWN(p->arena, Buffer *, 2);
+    s->bufs[0] = dst;
+    s->bufs[1] = src;
+    s->origins = like->origins;
+    s->norigin = like->norigin;
+    return s;
+}
+
+static bool const_dims(const Buffer *b)
+{
+    for (int i = 0; i < b->rank; i++)
+        if (!idx_value(b->dims[i], NULL))
+            return false;
+    return true;
+}
+
+static void optimise_block(Optimise *o, Block *b);
+
+/* Operands and result whose lanes are not contiguous are copied; gives the steps before and after. */
+static void lay_out(Optimise *o, Step *s, Node *lanes, Step **before, int *nbefore, Step **after)
+{
+    Kernel *k = s->kernel;
+    View v = kernel_view(o->a, k);
+    for (int j = -1; j < v.nload; j++) {
+        Node *access = j < 0 ? v.store : v.load[j];
+        int arg = (int)access->src[0]->arg.i;
+        int64_t stride;
+        Move m = access_move(k->c, access, lanes);
+        if (m.kind == MOVE_NONE || (access_stride(k, access, lanes, &stride) && stride == 1) || s->bufs[arg]->kind == BUF_WEIGHT)
+            continue;
+        Layout l;
+        innermost_layout(s->bufs[arg]->rank, m.axis, &l);
+        Buffer *old = s->bufs[arg], *fresh = twin(o->p, old, BUF_ARENA, &l);
+        s->bufs[arg] = fresh;
+        k->args[arg].layout = l;
+        if (j < 0)
+            *after = copy_step(o, old, fresh, s);
+        else
+            before[(*nbefore)++] = copy_step(o, fresh, old, s);
+    }
+}
+
+static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Step **after)
+{
+    Kernel *k = s->kernel;
+    if (k->serial || k->sink->nsrc != 1)
+        return;
+    Layout *want = NEWN(o->a, Layout, k->narg);
+    Node *lanes;
+    bool may_copy = before != NULL;
+    for (int i = 0; i < s->nbuf; i++)
+        may_copy &= const_dims(s->bufs[i]) || s->bufs[i]->kind == BUF_WEIGHT;
+    choose_opts(o->a, k, (const Buffer *const *)s->bufs, o->t, may_copy, want, &lanes);
+    for (int i = 0; i < k->narg; i++)
+        if (want[i].n) {
+            s->bufs[i] = twin(o->p, s->bufs[i], BUF_WEIGHT, &want[i]);
+            k->args[i].layout = want[i];
+        }
+    if (lanes && may_copy)
+        lay_out(o, s, lanes, before, nbefore, after);
+}
+
+static void optimise_block(Optimise *o, Block *b)
+{
+    Block fresh = {0};
+    for (int i = 0; i < b->n; i++) {
+        Step *s = b->step[i], *before[MAX_ACCESS], *after = NULL;
+        int nbefore = 0;
+        if (s->kind == STEP_KERNEL)
+            optimise_step(o, s, before, &nbefore, &after);
+        optimise_block(o, &s->body);
+        optimise_block(o, &s->other);
+        for (int j = 0; j < nbefore; j++) {
+            Step *none = NULL;
+            int more = 0;
+            optimise_step(o, before[j], NULL, &more, &none);
+            vec_push(o->p->arena, fresh.step, fresh.n, before[j]);
+        }
+        vec_push(o->p->arena, fresh.step, fresh.n, s);
+        if (after) {
+            Step *none = NULL;
+            int more = 0;
+            optimise_step(o, after, NULL, &more, &none);
+            vec_push(o->p->arena, fresh.step, fresh.n, after);
+        }
+    }
+    *b = fresh;
+}
+
+static void find_vars(Block *b)
+{
+    for (int i = 0; i < b->n; i++) {
+        if (b->step[i]->kind == STEP_KERNEL)
+            kernel_find_vars(b->step[i]->kernel);
+        find_vars(&b->step[i]->body);
+        find_vars(&b->step[i]->other);
+    }
+}
+
+void optimise(Plan *p, const Target *t)
+{
+    Optimise o = {p, t, arena_new()};
+    take_layouts(&p->main);
+    if (!t->gpu)
+        optimise_block(&o, &p->main);
+    find_vars(&p->main);
+    arena_free(o.a);
+}
