@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+"""What a bundle promises, checked on small models with nothing but the emitted folder.
+
+    run.py --ingot build/ingot [CHECK...]       all checks unless some are named
+
+    identical   two compiles from different working directories write the same bytes
+    together    two models link into one program, and both run
+    runtime     the runtime is below 8 KB of code; no object but the driver's allocates
+    strict      builds without a warning as C99 under gcc and clang
+    sanitized   the selftests pass under ASan and UBSan, and find a changed weight
+    shapes      run-time dims, loops and counts that the data decides give the right values
+    inspect     `ingot inspect --json` has every field that tools rely on
+    cached      a second `ingot run` compiles nothing
+
+Exit status 77, skipped: there is no Python with onnx.
+"""
+import argparse
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+try:
+    import numpy as np
+    import models
+except ImportError as e:
+    print(f"skipped: {e}")
+    sys.exit(77)
+
+HERE = pathlib.Path(__file__).resolve().parent
+RUNTIME_TEXT = 8 * 1024
+ALLOCATORS = {"malloc", "calloc", "realloc", "free", "aligned_alloc", "posix_memalign", "strdup"}
+STRICT = "-O1 -std=c99 -pedantic -Wall -Wextra -Werror"
+SANITIZE = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"
+
+
+class Wrong(Exception):
+    pass
+
+
+def call(*command, cwd=None, env=None, good=(0,)):
+    done = subprocess.run([str(c) for c in command], cwd=cwd, env=dict(os.environ, **(env or {})), text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if done.returncode not in good:
+        raise Wrong(f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def compile_model(ingot, work, name, *flags, out=None):
+    """The bundle's folder."""
+    model = work / f"{name}.onnx"
+    if not model.exists():
+        model.write_bytes(models.build(name))
+    out = out or work / name
+    call(ingot, "compile", model, "-o", out, "--name", name, *flags)
+    return out
+
+
+def make(bundle, cc, flags):
+    call("make", "-s", "-C", bundle, "clean")
+    call("make", "-s", "-C", bundle, f"CC={cc}", f"CFLAGS={flags}", f"LDFLAGS={flags if 'sanitize' in flags else ''}")
+
+
+def compilers():
+    found = [cc for cc in ("gcc", "clang") if shutil.which(cc)]
+    if not found:
+        raise Wrong("neither gcc nor clang is installed")
+    return found
+
+
+def fingerprint(folder):
+    return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest()
+            for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+# -- the checks --------------------------------------------------------------------------------
+
+def identical(ingot, work):
+    for name in models.MODELS:
+        for weights in ("array", "blob"):
+            here, there = work / "here" / name, work / "there" / "deeper" / name
+            prints = []
+            for folder in (here, there):
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir(parents=True)
+                (folder / f"{name}.onnx").write_bytes(models.build(name))
+                call(ingot, "compile", f"{name}.onnx", "-o", "out", "--name", name, "--weights", weights, cwd=folder)
+                prints.append(fingerprint(folder / "out"))
+            if prints[0] != prints[1]:
+                raise Wrong(f"{name}: {[f for f in prints[0] if prints[0][f] != prints[1].get(f)]} differ")
+    print(f"{len(models.MODELS)} models, twice each")
+
+
+TOGETHER = """
+#include <stdio.h>
+#include "mlp.h"
+#include "cnn.h"
+#include "lstm.h"
+
+static unsigned char arena[3][1 << 20];
+
+#define CHECK(model, MODEL, i)                                                        \\
+    do {                                                                              \\
+        model##_ctx ctx;                                                              \\
+        model##_config config = {.struct_size = sizeof config};                       \\
+        config.arena = (void *)(((unsigned long)arena[i] + 63) / 64 * 64);            \\
+        config.arena_bytes = sizeof arena[i] - 64;                                    \\
+        if (model##_init(&ctx, &config) || model##_selftest(&ctx)) {                  \\
+            puts("FAILED " #model);                                                   \\
+            return 1;                                                                 \\
+        }                                                                             \\
+        model##_deinit(&ctx);                                                         \\
+    } while (0)
+
+int main(void)
+{
+    CHECK(mlp, MLP, 0);
+    CHECK(cnn, CNN, 1);
+    CHECK(lstm, LSTM, 2);
+    puts("all");
+    return 0;
+}
+"""
+
+
+def together(ingot, work):
+    names = ("mlp", "cnn", "lstm")
+    source, program = work / "together.c", work / "together"
+    source.write_text(TOGETHER)
+    bundles = [compile_model(ingot, work, name, "--weights", weights)
+               for name, weights in zip(names, ("array", "incbin", "array"))]
+    for bundle in bundles:
+        make(bundle, "cc", "-O1")
+    archives = [b / f"lib{b.name}.a" for b in bundles]
+    call("cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-o", program, source, *(f"-I{b}" for b in bundles), *archives,
+         "-lm")
+    if call(program) != "all\n":
+        raise Wrong("the program with three models said something else")
+    print("mlp, cnn (weights by .incbin) and lstm in one program")
+
+
+def runtime(ingot, work):
+    worst = 0
+    for name in models.MODELS:
+        bundle = compile_model(ingot, work, name)
+        make(bundle, "cc", "-O2")
+        objects = sorted(bundle.glob("*.o"))
+        shipped = {p.stem for p in bundle.glob("*.c")} - {"main", "driver"}
+        ours = [o for o in objects if o.stem in shipped and not o.stem.startswith(name)]
+        text = sum(int(line.split()[0]) for line in call("size", *ours).splitlines()[1:])
+        worst = max(worst, text)
+        if not ours or text >= RUNTIME_TEXT:
+            raise Wrong(f"{name}: {text} bytes of runtime in {[o.name for o in ours]}")
+        for o in objects:
+            wants = {line.split()[-1] for line in call("nm", "-u", o).splitlines() if line.split()}
+            if o.stem not in ("main", "driver") and wants & ALLOCATORS:
+                raise Wrong(f"{name}: {o.name} calls {wants & ALLOCATORS}")
+    print(f"at most {worst} bytes of runtime with cc -O2, library kernels and thread pool included; nothing allocates")
+
+
+def strict(ingot, work):
+    for i, name in enumerate(models.MODELS):
+        bundle = compile_model(ingot, work, name, "--weights", ("array", "blob")[i % 2])
+        for cc in compilers():
+            make(bundle, cc, STRICT)
+    print(f"{len(models.MODELS)} models under {' and '.join(compilers())}")
+
+
+def sanitized(ingot, work):
+    cc = compilers()[-1]
+    for name in models.MODELS:
+        bundle = compile_model(ingot, work, name, "--weights", "blob")
+        make(bundle, cc, SANITIZE)
+        if "selftest: ok" not in call(bundle / name, "--selftest"):
+            raise Wrong(f"{name}: no selftest")
+    blob = work / "mlp" / "mlp.weights"
+    data = bytearray(blob.read_bytes())
+    data[3] ^= 0x40
+    blob.write_bytes(data)
+    call(work / "mlp" / "mlp", "--selftest", good=(3,))                     # the checksum
+    call(work / "mlp" / "mlp", "--no-checksum", "--selftest", good=(6,))    # the values
+    print(f"{len(models.MODELS)} selftests under {cc} {SANITIZE}")
+
+
+def shapes(ingot, work):
+    call(sys.executable, HERE / "hard_shapes.py", work / "hard")
+    for folder, flags in (("plain", ()), ("dim", ("--dim", "batch=1..8"))):
+        cases = sorted(p.name for p in (work / "hard" / folder).iterdir())
+        wanted = work / f"{folder}.txt"
+        wanted.write_text("".join(f"{folder}/{c}\n" for c in cases))
+        print(call(sys.executable, HERE.parent / "onnx" / "run.py", "--ingot", ingot, *flags, "--baseline", wanted,
+                   work / "hard" / folder).strip().splitlines()[-1])
+
+
+def inspect(ingot, work):
+    kinds = set()
+    model = work / "cnn.onnx"
+    compile_model(ingot, work, "cnn")
+    call(sys.executable, HERE / "hard_shapes.py", work / "hard")
+    for model in (model, *(work / "hard" / "plain").glob("*/model.onnx")):
+        told = json.loads(call(ingot, "inspect", model, "--json"))
+        for field in ("arena_bytes", "weights_bytes", "steps"):
+            if field not in told:
+                raise Wrong(f"{model}: no {field}")
+        for step in told["steps"]:
+            for field, kind in (("kind", str), ("name", str), ("source", list), ("opts", list), ("flops", int), ("bytes", int)):
+                if not isinstance(step.get(field), kind):
+                    raise Wrong(f"{model}: {field} of {step}")
+            for source in step["source"]:
+                if set(source) != {"node", "op"}:
+                    raise Wrong(f"{model}: source {source}")
+            kinds.add(step["kind"])
+    if not {"generated", "library", "if", "loop"} <= kinds <= {"generated", "library", "copy", "if", "loop"}:
+        raise Wrong(f"kinds {kinds}")
+    told = json.loads(call(ingot, "inspect", work / "cnn.onnx", "--json"))
+    if told["weights_bytes"] < 4 * (8 * 27 + 8 * 9 + 40) or told["steps"][0]["flops"] < 2 * 27 * 8 * 256:
+        raise Wrong("sizes of cnn")
+    print(f"steps of kinds {', '.join(sorted(kinds))}")
+
+
+def cached(ingot, work):
+    model = work / "cnn.onnx"
+    compile_model(ingot, work, "cnn")
+    np.save(work / "x.npy", np.ones((1, 3, 16, 16), np.float32))
+    env, times, told = {"INGOT_CACHE": str(work / "cache")}, [], []
+    for _ in range(2):
+        began = time.monotonic()
+        told.append(call(ingot, "run", model, "--input", work / "x.npy", env=env))
+        times.append(time.monotonic() - began)
+    if told[0] != told[1] or not told[0].startswith("scores: f32[1,5] "):
+        raise Wrong(f"{told}")
+    env["CC"] = "false"     # another compiler: another entry, which cannot be built
+    call(ingot, "run", model, "--input", work / "x.npy", env=env, good=(5,))
+    if times[1] > 0.5 * times[0] and times[1] > 0.5:
+        raise Wrong(f"{times} seconds")
+    print(f"{times[0]:.2f} s, then {times[1]:.3f} s")
+
+
+CHECKS = {f.__name__: f for f in (identical, together, runtime, strict, sanitized, shapes, inspect, cached)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ingot", default="build/ingot", type=pathlib.Path)
+    parser.add_argument("checks", nargs="*", choices=[*CHECKS, []])
+    options = parser.parse_args()
+    failed = False
+    for name in options.checks or CHECKS:
+        with tempfile.TemporaryDirectory(prefix="ingot-bundle-") as work:
+            try:
+                print(f"{name}: ", end="", flush=True)
+                CHECKS[name](options.ingot.resolve(), pathlib.Path(work))
+            except Wrong as e:
+                print(f"FAILED: {e}")
+                failed = True
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
