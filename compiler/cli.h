@@ -79,10 +79,30 @@ const char *find_program(Arena *, const char *name);
 void remove_tree(const char *dir);
 bool make_dirs(const char *dir);
 
-/* ---- cli_run.c ---------------------------------------------------------------------------- */
+/* ---- run, bench and verify: one model with its inputs, and the program it becomes ----------- */
+
+typedef struct {
+    Options *o;
+    Arena *a;
+    int nin, nout;
+    Value *in, *out;
+    const char **out_name;
+    ingot_dtype *out_dtype;
+    bool *bound;
+    bool npy;           /* inputs were .npy */
+    const char *entry;  /* folder of the cache */
+    char work[64];      /* folder of the run's .npy files */
+} Session;
+
+/* cli_run.c: reads or (may_invent) makes up the inputs, and has the program ready. */
+ingot_status session_prepare(Session *, Model *, bool may_invent);
+ingot_status session_run(Session *); /* fills out */
+void session_finish(Session *, Model *);
+/* cli_cache.c: s->entry is a folder of the cache that holds the program of the model. */
+ingot_status session_find_entry(Session *, const Model *);
 
 ingot_status command_run(Options *);
 ingot_status command_bench(Options *);
-ingot_status command_verify(Options *);
+ingot_status command_verify(Options *); /* cli_verify.c */
 
 #endif
