@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Writes small models of the shapes that are hard for a compiler ahead of time, with data, as cases.
+
+    hard_shapes.py OUT      OUT/dim/NAME, OUT/plain/NAME: model.onnx and test_data_set_N/
+
+dim/    a run-time dim: to be compiled with --dim batch=1..8
+plain/  loops with carried values and a condition, branches, sizes that the data decides
+"""
+import pathlib
+import sys
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+
+F, I, B = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+rng = np.random.default_rng(1)
+
+
+def info(name, dtype, shape):
+    return helper.make_tensor_value_info(name, dtype, shape)
+
+
+def const(name, value):
+    return numpy_helper.from_array(np.asarray(value), name)
+
+
+def write(out, name, nodes, inputs, outputs, weights, sets):
+    """sets: pairs of input and output arrays."""
+    graph = helper.make_graph(nodes, name, inputs, outputs, weights)
+    folder = out / name
+    folder.mkdir(parents=True, exist_ok=True)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    (folder / "model.onnx").write_bytes(model.SerializeToString())
+    for n, (values, wanted) in enumerate(sets):
+        data = folder / f"test_data_set_{n}"
+        data.mkdir(exist_ok=True)
+        for what, arrays in (("input", values), ("output", wanted)):
+            for i, a in enumerate(arrays):
+                (data / f"{what}_{i}.pb").write_bytes(numpy_helper.from_array(np.asarray(a)).SerializeToString())
+
+
+def batch(out):
+    w1, b1, w2 = (rng.standard_normal(s).astype(np.float32) for s in ((5, 7), (7,), (7, 3)))
+
+    def run(x):
+        h = np.maximum(x @ w1 + b1, 0)
+        z = h @ w2
+        e = np.exp(z - z.max(1, keepdims=True))
+        return [(e / e.sum(1, keepdims=True)).astype(np.float32), h.mean(0, keepdims=True).astype(np.float32)]
+    nodes = [helper.make_node("Gemm", ["x", "w1", "b1"], ["g"]), helper.make_node("Relu", ["g"], ["h"]),
+             helper.make_node("MatMul", ["h", "w2"], ["z"]), helper.make_node("Softmax", ["z"], ["p"], axis=1),
+             helper.make_node("ReduceMean", ["h"], ["m"], axes=[0])]
+    sets = []
+    for n in (1, 3, 8):
+        x = rng.standard_normal((n, 5)).astype(np.float32)
+        sets.append(([x], run(x)))
+    write(out, "batch_mlp", nodes, [info("x", F, ["batch", 5])], [info("p", F, ["batch", 3]), info("m", F, [1, 7])],
+          [const("w1", w1), const("b1", b1), const("w2", w2)], sets)
+
+
+def batch_concat(out):
+    nodes = [helper.make_node("Concat", ["x", "y"], ["c"], axis=0), helper.make_node("Transpose", ["c"], ["t"]),
+             helper.make_node("ReduceMax", ["t"], ["m"], axes=[1]), helper.make_node("Sub", ["t", "m"], ["z"])]
+    sets = []
+    for n in (1, 5):
+        x, y = (rng.standard_normal((n, 4)).astype(np.float32) for _ in "xy")
+        t = np.concatenate([x, y]).T
+        sets.append(([x, y], [t - t.max(1, keepdims=True)]))
+    write(out, "batch_concat", nodes, [info("x", F, ["batch", 4]), info("y", F, ["batch", 4])],
+          [info("z", F, [4, None])], [], sets)
+
+
+def loop(out):
+    """s = s / 2 + x[i]; stops when its sum is above the limit; every s is a scan output."""
+    body = helper.make_graph(
+        [helper.make_node("Gather", ["x", "i"], ["row"], axis=0), helper.make_node("Mul", ["s", "half"], ["h"]),
+         helper.make_node("Add", ["h", "row"], ["next"]), helper.make_node("ReduceSum", ["next"], ["sum"], keepdims=0),
+         helper.make_node("Less", ["sum", "limit"], ["go"]), helper.make_node("Identity", ["next"], ["each"])],
+        "body", [info("i", I, []), info("c", B, []), info("s", F, [4])],
+        [info("go", B, []), info("next", F, [4]), info("each", F, [4])])
+    nodes = [helper.make_node("Loop", ["trip", "", "start"], ["last", "all"], body=body)]
+    sets = []
+    for limit in (1e9, 10.0, -1.0):
+        x = np.abs(rng.standard_normal((6, 4))).astype(np.float32) + 1
+        start = np.ones(4, np.float32)
+        s, every = start, []
+        for i in range(6):
+            s = (s * np.float32(0.5) + x[i]).astype(np.float32)
+            every.append(s)
+            if not s.sum() < limit:
+                break
+        sets.append(([x, start, np.float32(limit)], [s, np.stack(every)]))
+    write(out, "loop_carried", nodes, [info("x", F, [6, 4]), info("start", F, [4]), info("limit", F, [])],
+          [info("last", F, [4]), info("all", F, [None, 4])], [const("trip", np.int64(6)), const("half", np.float32(0.5))],
+          sets)
+
+
+def nonzero(out):
+    """Where x > 0: the places, and the values there, doubled."""
+    nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("NonZero", ["r"], ["at"]),
+             helper.make_node("Transpose", ["at"], ["places"]), helper.make_node("GatherND", ["x", "places"], ["v"]),
+             helper.make_node("Add", ["v", "v"], ["twice"])]
+    sets = []
+    for shift in (0, -9, 9):
+        x = rng.standard_normal((3, 5)).astype(np.float32) + shift
+        places = np.argwhere(x > 0).astype(np.int64)
+        sets.append(([x], [places, 2 * x[x > 0]]))
+    write(out, "nonzero_gather", nodes, [info("x", F, [3, 5])], [info("places", I, [None, 2]), info("twice", F, [None])],
+          [], sets)
+
+
+def branch(out):
+    def side(name, op):
+        return helper.make_graph([helper.make_node(op, ["x", "x"], [name])], name, [], [info(name, F, [2, 3])])
+    nodes = [helper.make_node("ReduceMax", ["x"], ["m"], keepdims=0), helper.make_node("Greater", ["m", "one"], ["big"]),
+             helper.make_node("If", ["big"], ["y"], then_branch=side("a", "Mul"), else_branch=side("b", "Add")),
+             helper.make_node("Exp", ["y"], ["z"])]
+    sets = []
+    for scale in (0.1, 2.0):
+        x = (rng.random((2, 3)) * scale).astype(np.float32)
+        x[0, 0] = scale
+        sets.append(([x], [np.exp(x * x if x.max() > 1 else x + x)]))
+    write(out, "if_computed", nodes, [info("x", F, [2, 3])], [info("z", F, [2, 3])], [const("one", np.float32(1))], sets)
+
+
+def main():
+    out = pathlib.Path(sys.argv[1])
+    for make in (batch, batch_concat):
+        make(out / "dim")
+    for make in (loop, nonzero, branch):
+        make(out / "plain")
+
+
+if __name__ == "__main__":
+    main()
