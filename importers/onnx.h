@@ -17,7 +17,7 @@
 
 enum {
     ONNX_MAX_NESTING = 48,    /* subgraphs and functions inside each other */
-    ONNX_MAX_NODES = 1 << 20, /* evaluated in all, function bodies counted at each call */
+    ONNX_MAX_NODES = 1 << 18, /* evaluated in all, function bodies counted at each call */
     ONNX_MAX_LIST = 4096      /* elements of an integer list input (axes, shapes, splits) */
 };
 
@@ -187,6 +187,13 @@ bool is_signed(ingot_tensor *);
 /* 16 bits and less: f32, and back. */
 ingot_tensor *widen(Lowering *, ingot_tensor *);
 ingot_tensor *as(Lowering *, ingot_tensor *x, ingot_dtype);
+
+/* ---- onnx_schema.c -------------------------------------------------------------------------- */
+
+/* False and an error: an attribute that the standard does not know, or one given twice. */
+bool schema_attributes(Model *, const Onnx__NodeProto *);
+/* False and an error: an input of a type that the operator takes in no version. */
+bool schema_types(Lowering *);
 
 /* ---- onnx_graph.c --------------------------------------------------------------------------- */
 

@@ -375,6 +375,8 @@ static void call_lowering(Lowering *n, const OpEntry *op)
                                                               : "optional");
             return;
         }
+    if (!schema_types(n))
+        return;
     ingot_tensor *y = op->lower(n);
     if (n->n_out && !n->out[0])
         n->out[0] = y;
@@ -429,6 +431,8 @@ static bool run_node(Model *m, Scope *s, const Onnx__NodeProto *proto)
     ingot_set_origin(m->c, node_label(proto), proto->op_type);
 
     bool poisoned = false;
+    if (m->evaluated > ONNX_MAX_NODES) /* said once */
+        return false;
     if (++m->evaluated > ONNX_MAX_NODES) {
         unsupported(n, "the model has more than %d nodes", ONNX_MAX_NODES);
         return false;

@@ -249,7 +249,7 @@ static bool check_node(Model *m, const Scope *s, const Onnx__NodeProto *n)
         return true;
     const OpEntry *op = onnx_op_find(n->domain, n->op_type);
     int version = scope_opset(s, n->domain);
-    if (version == 0 && (op || checkable_domain(n->domain))) {
+    if (version == 0) {
         ingot_error(m->c, INGOT_INVALID, "the model does not import the domain '%s'",
                     domain_text(n->domain));
         return false;
@@ -264,7 +264,7 @@ static bool check_node(Model *m, const Scope *s, const Onnx__NodeProto *n)
                     op->since, domain_text(n->domain), version);
         return false;
     }
-    return true;
+    return schema_attributes(m, n);
 }
 
 /* The depth is bounded by that of the file's messages. */
@@ -280,6 +280,27 @@ static bool check_nodes(Model *m, const Scope *s, size_t n_node, Onnx__NodeProto
             if (attr->g)
                 ok &= check_nodes(m, s, attr->g->n_node, attr->g->node);
         }
+    }
+    return ok;
+}
+
+static bool check_functions(Model *m)
+{
+    const Onnx__ModelProto *model = m->file->model;
+    Names seen = {0};
+    bool ok = true;
+    for (size_t i = 0; i < model->n_functions; i++) {
+        const Onnx__FunctionProto *f = model->functions[i];
+        size_t len = strlen(f->domain) + strlen(f->name) + strlen(f->overload) + 3;
+        char *key = ingot_alloc(m->c, len);
+        snprintf(key, len, "%s\n%s\n%s", f->domain, f->name, f->overload);
+        if (names_get(&seen, key)) {
+            ingot_error(m->c, INGOT_INVALID, "the function '%s' of the domain '%s' is defined twice",
+                        f->name, f->domain);
+            ok = false;
+        }
+        names_put(m->c, &seen, key, model->functions[i]);
+        ok &= check_opsets(m, f->n_opset_import, f->opset_import);
     }
     return ok;
 }
@@ -306,9 +327,7 @@ bool ingot_onnx_check(ingot_onnx *m)
     ingot_set_file(m->c, m->file->path);
     ingot_set_origin(m->c, NULL, NULL);
     bool ok = check_opsets(m, s.n_opset, s.opset);
-    for (size_t i = 0; i < model->n_functions; i++)
-        ok &=
-            check_opsets(m, model->functions[i]->n_opset_import, model->functions[i]->opset_import);
+    ok &= check_functions(m);
     if (ok)
         ok = check_nodes(m, &s, model->graph->n_node, model->graph->node);
     for (size_t i = 0; ok && i < model->n_functions; i++) {

@@ -96,11 +96,21 @@ static bool window_same(Lowering *n, Window *w, int i, ingot_dim *size, bool upp
     return true;
 }
 
+static bool auto_pad_known(Lowering *n, const char *pad)
+{
+    if (strcmp(pad, "NOTSET") && strcmp(pad, "VALID") && strcmp(pad, "SAME_UPPER") &&
+        strcmp(pad, "SAME_LOWER"))
+        fault(n, "its attribute 'auto_pad' is '%.100s'", pad);
+    return !n->failed;
+}
+
 bool window_read(Lowering *n, ingot_tensor *x, ingot_tensor *weight, Window *w)
 {
     int64_t pads[2 * INGOT_MAX_RANK], size;
     const char *pad = attr_string(n, "auto_pad", "NOTSET");
     *w = (Window){.n = ingot_rank(x) - 2};
+    if (!auto_pad_known(n, pad))
+        return false;
     if (w->n < 1) {
         fault(n, "its input has rank %d, at least 3 is needed", ingot_rank(x));
         return false;
@@ -143,6 +153,19 @@ bool window_read(Lowering *n, ingot_tensor *x, ingot_tensor *weight, Window *w)
     return true;
 }
 
+bool window_fits(Lowering *n, ingot_tensor *x, const Window *w)
+{
+    for (int i = 0; i < w->n; i++) {
+        int64_t size = ingot_dim_hi(ingot_shape(x, i + 2));
+        if (size > INT32_MAX || size == 0 || size + w->lo[i] + w->hi[i] >= window_extent(w, i))
+            continue;
+        fault(n, "its window reaches over %lld elements of axis %d, its padded input has %lld",
+              (long long)window_extent(w, i), i + 2, (long long)(size + w->lo[i] + w->hi[i]));
+        return false;
+    }
+    return true;
+}
+
 /* Rounding up makes one more result if its window starts inside the input or the pad before it. */
 bool window_ceil(Lowering *n, ingot_tensor *x, const Window *w, int64_t *more)
 {
@@ -171,7 +194,7 @@ bool window_ceil(Lowering *n, ingot_tensor *x, const Window *w, int64_t *more)
 ingot_tensor *onnx_conv(Lowering *n)
 {
     Window w;
-    if (!window_read(n, X, Y, &w))
+    if (!window_read(n, X, Y, &w) || !window_fits(n, X, &w))
         return ingot_poison(n->c);
     return ingot_conv(n->c, X, Y, optional_in(n, 2), w.stride, w.dilation, w.lo, w.hi,
                       attr_int(n, "group", 1));
@@ -180,7 +203,7 @@ ingot_tensor *onnx_conv(Lowering *n)
 ingot_tensor *onnx_conv_integer(Lowering *n)
 {
     Window w;
-    if (!window_read(n, X, Y, &w))
+    if (!window_read(n, X, Y, &w) || !window_fits(n, X, &w))
         return ingot_poison(n->c);
     return ingot_conv(n->c, centred(n, X, optional_in(n, 2), 1),
                       centred(n, Y, optional_in(n, 3), 0), NULL, w.stride, w.dilation, w.lo, w.hi,
@@ -235,7 +258,7 @@ ingot_tensor *onnx_average_pool(Lowering *n)
 {
     Window w;
     int64_t more[INGOT_MAX_RANK];
-    if (!window_read(n, X, NULL, &w) || !window_ceil(n, X, &w, more))
+    if (!window_read(n, X, NULL, &w) || !window_fits(n, X, &w) || !window_ceil(n, X, &w, more))
         return ingot_poison(n->c);
     return ingot_avg_pool_ceil(n->c, X, w.kernel, w.stride, w.dilation, w.lo, w.hi, more,
                                attr_int(n, "count_include_pad", 0) != 0);
@@ -245,7 +268,7 @@ ingot_tensor *onnx_average_pool(Lowering *n)
 static bool pool_read(Lowering *n, Window *w)
 {
     int64_t more[INGOT_MAX_RANK];
-    if (!window_read(n, X, NULL, w) || !window_ceil(n, X, w, more))
+    if (!window_read(n, X, NULL, w) || !window_fits(n, X, w) || !window_ceil(n, X, w, more))
         return false;
     for (int i = 0; i < w->n; i++)
         w->hi[i] += more[i];

@@ -233,7 +233,7 @@ ingot_tensor *onnx_qlinear_conv(Lowering *n)
     int rank = ingot_rank(X);
     ingot_tensor *w = n->in[3];
     Window win;
-    if (!window_read(n, X, w, &win))
+    if (!window_read(n, X, w, &win) || !window_fits(n, X, &win))
         return ingot_poison(n->c);
     ingot_tensor *x = centered(n, X, per_channel(n, n->in[2], 1, rank));
     w = centered(n, w, per_channel(n, n->in[5], 0, rank));

@@ -19,6 +19,8 @@ static inline int64_t window_extent(const Window *w, int i)
 
 /* kernel_shape (or the shape of the weights), strides, dilations, pads, auto_pad. */
 bool window_read(Lowering *, ingot_tensor *x, ingot_tensor *weight, Window *);
+/* False and an error if the window is larger than the padded input. */
+bool window_fits(Lowering *, ingot_tensor *x, const Window *);
 /* What ceil_mode adds to the pads at the end. */
 bool window_ceil(Lowering *, ingot_tensor *x, const Window *, int64_t *more);
 
