@@ -127,6 +127,34 @@ static bool same_loops(Node *a, Node *b)
 
 static void emit_nodes(Lin *q, uint64_t open, uint64_t must, int depth);
 
+static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, int depth);
+
+/* What the reduces of a group read that does not change in their loops: that of the first is there
+ * already, that of the others may come later in the order. */
+static void emit_invariants(Lin *q, const int *group, int n, uint64_t open, uint64_t must, int depth)
+{
+    Arena *a = arena_new();
+    bool *needed = NEWN(a, bool, q->n);
+    for (int i = 0; i < n; i++)
+        needed[group[i]] = true;
+    for (int i = group[n - 1] + 1; i-- > 0;)
+        for (uint32_t j = 0; needed[i] && j < q->order[i]->nsrc; j++)
+            needed[position(q, q->order[i]->src[j])] = true;
+    for (int i = group[0] + 1; i < group[n - 1]; i++) {
+        Node *t = q->order[i];
+        if (!needed[i] || q->done[i] || is_plain(t) || (q->set[i] & ~open))
+            continue;
+        if (t->op == OP_REDUCE && !is_horizontal(q->l, t)) {
+            emit_reduce(q, i, open, must, depth);
+            continue;
+        }
+        q->done[i] = true;
+        if (!q->inlined[i])
+            add(q, STMT_LET, t, depth);
+    }
+    arena_free(a);
+}
+
 /* All reduces over the same loops that can run now. */
 static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, int depth)
 {
@@ -137,10 +165,12 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, int dep
         if (!q->done[i] && same_loops(t, r) && !(q->set[i] & ~open) && (!must || (q->set[i] & must)))
             group[n++] = i;
     }
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++)
         q->done[group[i]] = true;
+    if (n > 1)
+        emit_invariants(q, group, n, open, must, depth);
+    for (int i = 0; i < n; i++)
         add(q, STMT_ACC, q->order[group[i]], depth);
-    }
     uint64_t inner = open, own = 0;
     for (uint32_t j = 1; j < t->nsrc; j++) {
         add(q, STMT_LOOP, t->src[j], depth + (int)j - 1);
