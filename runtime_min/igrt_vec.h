@@ -22,23 +22,27 @@
 #define IGRT_VEC __attribute__((unused, always_inline)) static inline
 #define IGRT_VECTOR(N) __attribute__((vector_size(4 * (N))))
 #define IGRT_UNALIGNED(N) __attribute__((vector_size(4 * (N)), aligned(4), may_alias))
-/* Everything here is inlined, so how a vector that the ISA lacks would be passed does not matter. */
+/* Everything here is inlined, so how a vector that the ISA lacks would be passed does not matter.
+ * (gcc still prints one note about it for such a width; -Wno-psabi is what silences that.) */
 #pragma GCC diagnostic ignored "-Wpsabi"
-
-#ifndef __has_builtin
-#define __has_builtin(x) 0
-#endif
-#if defined(__clang__) || __GNUC__ >= 12
-#define IGRT_SHUFFLES 1
-#else
-#define IGRT_SHUFFLES 0
-#endif
 
 #if defined(__SSE2__)
 #include <immintrin.h>
 #elif defined(__ARM_NEON) && defined(__aarch64__)
 #include <arm_neon.h>
 #define IGRT_NEON64 1
+#endif
+
+/* Whether a register holds 8 lanes, 16 lanes. */
+#if defined(__AVX__)
+#define IGRT_HAS_8 1
+#else
+#define IGRT_HAS_8 0
+#endif
+#if defined(__AVX512F__)
+#define IGRT_HAS_16 1
+#else
+#define IGRT_HAS_16 0
 #endif
 
 /* ---- types, lanes ------------------------------------------------------------------------ */
@@ -54,18 +58,18 @@ typedef uint32_t igrt_u32x8 IGRT_VECTOR(8);
 typedef uint32_t igrt_u32x16 IGRT_VECTOR(16);
 
 /* A value in every lane. */
-#define IGRT_SPLATS(T, E)                                                            \
-    IGRT_VEC igrt_##T##x4 igrt_splat_##T##x4(E x)                                    \
-    {                                                                                \
-        return (igrt_##T##x4){x, x, x, x};                                           \
-    }                                                                                \
-    IGRT_VEC igrt_##T##x8 igrt_splat_##T##x8(E x)                                    \
-    {                                                                                \
-        return (igrt_##T##x8){x, x, x, x, x, x, x, x};                               \
-    }                                                                                \
-    IGRT_VEC igrt_##T##x16 igrt_splat_##T##x16(E x)                                  \
-    {                                                                                \
-        return (igrt_##T##x16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};      \
+#define IGRT_SPLATS(T, E)                                                       \
+    IGRT_VEC igrt_##T##x4 igrt_splat_##T##x4(E x)                               \
+    {                                                                           \
+        return (igrt_##T##x4){x, x, x, x};                                      \
+    }                                                                           \
+    IGRT_VEC igrt_##T##x8 igrt_splat_##T##x8(E x)                               \
+    {                                                                           \
+        return (igrt_##T##x8){x, x, x, x, x, x, x, x};                          \
+    }                                                                           \
+    IGRT_VEC igrt_##T##x16 igrt_splat_##T##x16(E x)                             \
+    {                                                                           \
+        return (igrt_##T##x16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; \
     }
 IGRT_SPLATS(f32, float)
 IGRT_SPLATS(i32, int32_t)
@@ -87,85 +91,90 @@ IGRT_VEC igrt_i32x16 igrt_iota_i32x16(int base)
     return (igrt_i32x16){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} + base;
 }
 
-/* The lower half, the upper half, and the vector of two halves. */
-#if IGRT_SHUFFLES
-#define IGRT_HALVES(T)                                                               \
-    IGRT_VEC igrt_##T##x4 igrt_lo_##T##x8(igrt_##T##x8 v)                            \
-    {                                                                                \
-        return __builtin_shufflevector(v, v, 0, 1, 2, 3);                            \
-    }                                                                                \
-    IGRT_VEC igrt_##T##x4 igrt_hi_##T##x8(igrt_##T##x8 v)                            \
-    {                                                                                \
-        return __builtin_shufflevector(v, v, 4, 5, 6, 7);                            \
-    }                                                                                \
-    IGRT_VEC igrt_##T##x8 igrt_join_##T##x8(igrt_##T##x4 a, igrt_##T##x4 b)          \
-    {                                                                                \
-        return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7);                \
-    }                                                                                \
-    IGRT_VEC igrt_##T##x8 igrt_lo_##T##x16(igrt_##T##x16 v)                          \
-    {                                                                                \
-        return __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7);                \
-    }                                                                                \
-    IGRT_VEC igrt_##T##x8 igrt_hi_##T##x16(igrt_##T##x16 v)                          \
-    {                                                                                \
-        return __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);          \
-    }                                                                                \
-    IGRT_VEC igrt_##T##x16 igrt_join_##T##x16(igrt_##T##x8 a, igrt_##T##x8 b)        \
-    {                                                                                \
-        return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,   \
-                                       12, 13, 14, 15);                              \
+/*
+ * The lower half, the upper half, and the vector of two halves. gcc moves the halves of a vector
+ * that the ISA lacks lane by lane if asked to shuffle, and by vectors through a union.
+ */
+#define IGRT_LOW4(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3)
+#define IGRT_HIGH4(a, b) __builtin_shufflevector(a, b, 4, 5, 6, 7)
+#define IGRT_ALL8(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7)
+#define IGRT_LOW8 IGRT_ALL8
+#define IGRT_HIGH8(a, b) __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15)
+#define IGRT_ALL16(a, b) \
+    __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+#define IGRT_SHUFFLES(T, N, H)                                                      \
+    IGRT_VEC igrt_##T##x##H igrt_lo_##T##x##N(igrt_##T##x##N v)                     \
+    {                                                                               \
+        return IGRT_LOW##H(v, v);                                                   \
+    }                                                                               \
+    IGRT_VEC igrt_##T##x##H igrt_hi_##T##x##N(igrt_##T##x##N v)                     \
+    {                                                                               \
+        return IGRT_HIGH##H(v, v);                                                  \
+    }                                                                               \
+    IGRT_VEC igrt_##T##x##N igrt_join_##T##x##N(igrt_##T##x##H a, igrt_##T##x##H b) \
+    {                                                                               \
+        return IGRT_ALL##N(a, b);                                                   \
     }
+#define IGRT_UNIONS(T, N, H)                                                        \
+    typedef union igrt_pair_##T##x##N {                                             \
+        igrt_##T##x##N v;                                                           \
+        igrt_##T##x##H h[2];                                                        \
+    } igrt_pair_##T##x##N;                                                          \
+    IGRT_VEC igrt_##T##x##H igrt_lo_##T##x##N(igrt_##T##x##N v)                     \
+    {                                                                               \
+        return ((igrt_pair_##T##x##N){.v = v}).h[0];                                \
+    }                                                                               \
+    IGRT_VEC igrt_##T##x##H igrt_hi_##T##x##N(igrt_##T##x##N v)                     \
+    {                                                                               \
+        return ((igrt_pair_##T##x##N){.v = v}).h[1];                                \
+    }                                                                               \
+    IGRT_VEC igrt_##T##x##N igrt_join_##T##x##N(igrt_##T##x##H a, igrt_##T##x##H b) \
+    {                                                                               \
+        return ((igrt_pair_##T##x##N){.h = {a, b}}).v;                              \
+    }
+#if defined(__clang__) || (__GNUC__ >= 12 && IGRT_HAS_8)
+IGRT_SHUFFLES(f32, 8, 4)
+IGRT_SHUFFLES(i32, 8, 4)
 #else
-#define IGRT_HALVES_N(T, N, H)                                                       \
-    typedef union igrt_pair_##T##x##N {                                              \
-        igrt_##T##x##N v;                                                            \
-        igrt_##T##x##H h[2];                                                         \
-    } igrt_pair_##T##x##N;                                                           \
-    IGRT_VEC igrt_##T##x##H igrt_lo_##T##x##N(igrt_##T##x##N v)                      \
-    {                                                                                \
-        return ((igrt_pair_##T##x##N){v}).h[0];                                      \
-    }                                                                                \
-    IGRT_VEC igrt_##T##x##H igrt_hi_##T##x##N(igrt_##T##x##N v)                      \
-    {                                                                                \
-        return ((igrt_pair_##T##x##N){v}).h[1];                                      \
-    }                                                                                \
-    IGRT_VEC igrt_##T##x##N igrt_join_##T##x##N(igrt_##T##x##H a, igrt_##T##x##H b)  \
-    {                                                                                \
-        return ((igrt_pair_##T##x##N){.h = {a, b}}).v;                               \
-    }
-#define IGRT_HALVES(T) IGRT_HALVES_N(T, 8, 4) IGRT_HALVES_N(T, 16, 8)
+IGRT_UNIONS(f32, 8, 4)
+IGRT_UNIONS(i32, 8, 4)
 #endif
-IGRT_HALVES(f32)
-IGRT_HALVES(i32)
+#if defined(__clang__) || (__GNUC__ >= 12 && IGRT_HAS_16)
+IGRT_SHUFFLES(f32, 16, 8)
+IGRT_SHUFFLES(i32, 16, 8)
+#else
+IGRT_UNIONS(f32, 16, 8)
+IGRT_UNIONS(i32, 16, 8)
+#endif
 
 /* ---- memory ------------------------------------------------------------------------------ */
 
-/* Any alignment, any declared type. The part functions touch the first n elements only, 0 <= n <= N;
- * the other lanes are loaded as 0. */
-#define IGRT_MEMORY(T, E, N)                                                         \
-    typedef E igrt_mem_##T##x##N IGRT_UNALIGNED(N);                                  \
-    IGRT_VEC igrt_##T##x##N igrt_load_##T##x##N(const E *p)                          \
-    {                                                                                \
-        return *(const igrt_mem_##T##x##N *)p;                                       \
-    }                                                                                \
-    IGRT_VEC void igrt_store_##T##x##N(E *p, igrt_##T##x##N v)                       \
-    {                                                                                \
-        *(igrt_mem_##T##x##N *)p = v;                                                \
+/* Any alignment, any declared type. The part functions touch the first n elements only,
+ * 0 <= n <= N; the other lanes are loaded as 0. */
+#define IGRT_MEMORY(T, E, N)                                   \
+    typedef E igrt_mem_##T##x##N IGRT_UNALIGNED(N);            \
+    IGRT_VEC igrt_##T##x##N igrt_load_##T##x##N(const E *p)    \
+    {                                                          \
+        return *(const igrt_mem_##T##x##N *)p;                 \
+    }                                                          \
+    IGRT_VEC void igrt_store_##T##x##N(E *p, igrt_##T##x##N v) \
+    {                                                          \
+        *(igrt_mem_##T##x##N *)p = v;                          \
     }
-#define IGRT_PARTS(T, E, N)                                                          \
-    IGRT_VEC igrt_##T##x##N igrt_load_part_##T##x##N(const E *p, int n)              \
-    {                                                                                \
-        E t[N] = {0};                                                                \
-        for (int i = 0; i < n; i++)                                                  \
-            t[i] = p[i];                                                             \
-        return igrt_load_##T##x##N(t);                                               \
-    }                                                                                \
-    IGRT_VEC void igrt_store_part_##T##x##N(E *p, igrt_##T##x##N v, int n)           \
-    {                                                                                \
-        E t[N];                                                                      \
-        igrt_store_##T##x##N(t, v);                                                  \
-        for (int i = 0; i < n; i++)                                                  \
-            p[i] = t[i];                                                             \
+#define IGRT_PARTS(T, E, N)                                                \
+    IGRT_VEC igrt_##T##x##N igrt_load_part_##T##x##N(const E *p, int n)    \
+    {                                                                      \
+        E t[N] = {0};                                                      \
+        for (int i = 0; i < n; i++)                                        \
+            t[i] = p[i];                                                   \
+        return igrt_load_##T##x##N(t);                                     \
+    }                                                                      \
+    IGRT_VEC void igrt_store_part_##T##x##N(E *p, igrt_##T##x##N v, int n) \
+    {                                                                      \
+        E t[N];                                                            \
+        igrt_store_##T##x##N(t, v);                                        \
+        for (int i = 0; i < n; i++)                                        \
+            p[i] = t[i];                                                   \
     }
 IGRT_MEMORY(f32, float, 4)
 IGRT_MEMORY(f32, float, 8)
@@ -174,18 +183,18 @@ IGRT_MEMORY(i32, int32_t, 4)
 IGRT_MEMORY(i32, int32_t, 8)
 IGRT_MEMORY(i32, int32_t, 16)
 
-#if defined(__AVX__)
+#if IGRT_HAS_8
 /* Masked moves: a lane whose mask is 0 is not touched. */
-#define IGRT_PARTS_AVX(N, P)                                                         \
-    IGRT_VEC igrt_f32x##N igrt_load_part_f32x##N(const float *p, int n)              \
-    {                                                                                \
-        const igrt_i32x##N m = igrt_iota_i32x##N(0) < igrt_splat_i32x##N(n);         \
-        return (igrt_f32x##N)P##_maskload_ps(p, IGRT_M##N(m));                       \
-    }                                                                                \
-    IGRT_VEC void igrt_store_part_f32x##N(float *p, igrt_f32x##N v, int n)           \
-    {                                                                                \
-        const igrt_i32x##N m = igrt_iota_i32x##N(0) < igrt_splat_i32x##N(n);         \
-        P##_maskstore_ps(p, IGRT_M##N(m), v);                                        \
+#define IGRT_PARTS_AVX(N, P)                                                 \
+    IGRT_VEC igrt_f32x##N igrt_load_part_f32x##N(const float *p, int n)      \
+    {                                                                        \
+        const igrt_i32x##N m = igrt_iota_i32x##N(0) < igrt_splat_i32x##N(n); \
+        return (igrt_f32x##N)P##_maskload_ps(p, IGRT_M##N(m));               \
+    }                                                                        \
+    IGRT_VEC void igrt_store_part_f32x##N(float *p, igrt_f32x##N v, int n)   \
+    {                                                                        \
+        const igrt_i32x##N m = igrt_iota_i32x##N(0) < igrt_splat_i32x##N(n); \
+        P##_maskstore_ps(p, IGRT_M##N(m), v);                                \
     }
 #define IGRT_M4(m) ((__m128i)(m))
 #define IGRT_M8(m) ((__m256i)(m))
@@ -195,7 +204,7 @@ IGRT_PARTS_AVX(8, _mm256)
 IGRT_PARTS(f32, float, 4)
 IGRT_PARTS(f32, float, 8)
 #endif
-#if defined(__AVX512F__)
+#if IGRT_HAS_16
 IGRT_VEC igrt_f32x16 igrt_load_part_f32x16(const float *p, int n)
 {
     return (igrt_f32x16)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1u), p);
@@ -206,7 +215,19 @@ IGRT_VEC void igrt_store_part_f32x16(float *p, igrt_f32x16 v, int n)
     _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1u), v);
 }
 #else
-IGRT_PARTS(f32, float, 16)
+IGRT_VEC igrt_f32x16 igrt_load_part_f32x16(const float *p, int n)
+{
+    const int rest = n > 8 ? n - 8 : 0;
+    return igrt_join_f32x16(igrt_load_part_f32x8(p, n - rest),
+                            igrt_load_part_f32x8(rest ? p + 8 : p, rest));
+}
+
+IGRT_VEC void igrt_store_part_f32x16(float *p, igrt_f32x16 v, int n)
+{
+    const int rest = n > 8 ? n - 8 : 0;
+    igrt_store_part_f32x8(p, igrt_lo_f32x16(v), n - rest);
+    igrt_store_part_f32x8(rest ? p + 8 : p, igrt_hi_f32x16(v), rest);
+}
 #endif
 IGRT_PARTS(i32, int32_t, 4)
 IGRT_PARTS(i32, int32_t, 8)
@@ -223,145 +244,178 @@ IGRT_PARTS(i32, int32_t, 16)
  * First the plain forms, then intrinsics, then for each width the best of: intrinsics, two halves.
  */
 #define IGRT_BITS(N, x) ((igrt_i32x##N)(x))
-#define IGRT_PICK(N, m, a, b)                                                        \
-    ((igrt_f32x##N)((IGRT_BITS(N, a) & (m)) | (IGRT_BITS(N, b) & ~(m))))
+#define IGRT_PICK(N, m, a, b) ((igrt_f32x##N)((IGRT_BITS(N, a) & (m)) | (IGRT_BITS(N, b) & ~(m))))
 
-#define IGRT_PLAIN_BASE(N)                                                           \
-    IGRT_VEC igrt_f32x##N igrt_above_f32x##N(igrt_f32x##N x, igrt_f32x##N y)         \
-    {                                                                                \
-        return IGRT_PICK(N, IGRT_BITS(N, x > y), x, y);                              \
-    }                                                                                \
-    IGRT_VEC igrt_f32x##N igrt_below_f32x##N(igrt_f32x##N x, igrt_f32x##N y)         \
-    {                                                                                \
-        return IGRT_PICK(N, IGRT_BITS(N, x < y), x, y);                              \
-    }                                                                                \
-    IGRT_VEC igrt_f32x##N igrt_max_f32x##N(igrt_f32x##N x, igrt_f32x##N y)           \
-    {                                                                                \
-        return IGRT_PICK(N, IGRT_BITS(N, x > y) | IGRT_BITS(N, x != x), x, y);       \
-    }                                                                                \
-    IGRT_VEC igrt_f32x##N igrt_min_f32x##N(igrt_f32x##N x, igrt_f32x##N y)           \
-    {                                                                                \
-        return IGRT_PICK(N, IGRT_BITS(N, x < y) | IGRT_BITS(N, x != x), x, y);       \
+#define IGRT_PLAIN_BASE(N)                                                     \
+    IGRT_VEC igrt_f32x##N igrt_above_f32x##N(igrt_f32x##N x, igrt_f32x##N y)   \
+    {                                                                          \
+        return IGRT_PICK(N, IGRT_BITS(N, x > y), x, y);                        \
+    }                                                                          \
+    IGRT_VEC igrt_f32x##N igrt_below_f32x##N(igrt_f32x##N x, igrt_f32x##N y)   \
+    {                                                                          \
+        return IGRT_PICK(N, IGRT_BITS(N, x < y), x, y);                        \
+    }                                                                          \
+    IGRT_VEC igrt_f32x##N igrt_max_f32x##N(igrt_f32x##N x, igrt_f32x##N y)     \
+    {                                                                          \
+        return IGRT_PICK(N, IGRT_BITS(N, x > y) | IGRT_BITS(N, x != x), x, y); \
+    }                                                                          \
+    IGRT_VEC igrt_f32x##N igrt_min_f32x##N(igrt_f32x##N x, igrt_f32x##N y)     \
+    {                                                                          \
+        return IGRT_PICK(N, IGRT_BITS(N, x < y) | IGRT_BITS(N, x != x), x, y); \
     }
-#define IGRT_PLAIN_WHERE(N)                                                          \
-    IGRT_VEC igrt_f32x##N igrt_where_f32x##N(igrt_i32x##N m, igrt_f32x##N a,         \
-                                             igrt_f32x##N b)                         \
-    {                                                                                \
-        return IGRT_PICK(N, m, a, b);                                                \
+#define IGRT_PLAIN_WHERE(N)                                                                  \
+    IGRT_VEC igrt_f32x##N igrt_where_f32x##N(igrt_i32x##N m, igrt_f32x##N a, igrt_f32x##N b) \
+    {                                                                                        \
+        return IGRT_PICK(N, m, a, b);                                                        \
     }
-#define IGRT_PLAIN_MULADD(N)                                                         \
-    IGRT_VEC igrt_f32x##N igrt_muladd_f32x##N(igrt_f32x##N x, igrt_f32x##N y,        \
-                                              igrt_f32x##N z)                        \
-    {                                                                                \
-        return x * y + z;                                                            \
+#define IGRT_PLAIN_MULADD(N)                                                                  \
+    IGRT_VEC igrt_f32x##N igrt_muladd_f32x##N(igrt_f32x##N x, igrt_f32x##N y, igrt_f32x##N z) \
+    {                                                                                         \
+        return x * y + z;                                                                     \
     }
-#define IGRT_IF(N, NAME, OP)                                                         \
-    IGRT_VEC igrt_f32x##N igrt_if_##NAME##_f32x##N(igrt_f32x##N x, igrt_f32x##N y,   \
-                                                   igrt_f32x##N a, igrt_f32x##N b)   \
-    {                                                                                \
-        return igrt_where_f32x##N(IGRT_BITS(N, x OP y), a, b);                       \
+#define IGRT_COMPARE(N, NAME, OP)                                               \
+    IGRT_VEC igrt_i32x##N igrt_##NAME##_f32x##N(igrt_f32x##N x, igrt_f32x##N y) \
+    {                                                                           \
+        return (igrt_i32x##N)(x OP y);                                          \
     }
-#define IGRT_IFS(N) IGRT_IF(N, eq, ==) IGRT_IF(N, ne, !=) IGRT_IF(N, lt, <) IGRT_IF(N, le, <=)
+#define IGRT_COMPARES(N)    \
+    IGRT_COMPARE(N, eq, ==) \
+    IGRT_COMPARE(N, ne, !=) \
+    IGRT_COMPARE(N, lt, <)  \
+    IGRT_COMPARE(N, le, <=)
+#define IGRT_IF(N, NAME)                                                                           \
+    IGRT_VEC igrt_f32x##N igrt_if_##NAME##_f32x##N(igrt_f32x##N x, igrt_f32x##N y, igrt_f32x##N a, \
+                                                   igrt_f32x##N b)                                 \
+    {                                                                                              \
+        return igrt_where_f32x##N(igrt_##NAME##_f32x##N(x, y), a, b);                              \
+    }
+#define IGRT_IFS(N) IGRT_IF(N, eq) IGRT_IF(N, ne) IGRT_IF(N, lt) IGRT_IF(N, le)
 
 /* A function of one lane at a time. */
-#define IGRT_LANES1(N, NAME, FN)                                                     \
-    IGRT_VEC igrt_f32x##N igrt_##NAME##_f32x##N(igrt_f32x##N x)                      \
-    {                                                                                \
-        float t[N];                                                                  \
-        igrt_store_f32x##N(t, x);                                                    \
-        for (int i = 0; i < N; i++)                                                  \
-            t[i] = FN(t[i]);                                                         \
-        return igrt_load_f32x##N(t);                                                 \
+#define IGRT_LANES1(N, NAME, FN)                                \
+    IGRT_VEC igrt_f32x##N igrt_##NAME##_f32x##N(igrt_f32x##N x) \
+    {                                                           \
+        float t[N];                                             \
+        igrt_store_f32x##N(t, x);                               \
+        for (int i = 0; i < N; i++)                             \
+            t[i] = FN(t[i]);                                    \
+        return igrt_load_f32x##N(t);                            \
     }
-#define IGRT_LANES2(N, NAME, FN)                                                     \
-    IGRT_VEC igrt_f32x##N igrt_##NAME##_f32x##N(igrt_f32x##N x, igrt_f32x##N y)      \
-    {                                                                                \
-        float t[N], u[N];                                                            \
-        igrt_store_f32x##N(t, x);                                                    \
-        igrt_store_f32x##N(u, y);                                                    \
-        for (int i = 0; i < N; i++)                                                  \
-            t[i] = FN(t[i], u[i]);                                                   \
-        return igrt_load_f32x##N(t);                                                 \
+#define IGRT_LANES2(N, NAME, FN)                                                \
+    IGRT_VEC igrt_f32x##N igrt_##NAME##_f32x##N(igrt_f32x##N x, igrt_f32x##N y) \
+    {                                                                           \
+        float t[N], u[N];                                                       \
+        igrt_store_f32x##N(t, x);                                               \
+        igrt_store_f32x##N(u, y);                                               \
+        for (int i = 0; i < N; i++)                                             \
+            t[i] = FN(t[i], u[i]);                                              \
+        return igrt_load_f32x##N(t);                                            \
     }
-#define IGRT_LANES_ROUNDING(N)                                                       \
-    IGRT_LANES1(N, floor, floorf)                                                    \
-    IGRT_LANES1(N, ceil, ceilf)                                                      \
-    IGRT_LANES1(N, trunc, truncf)                                                    \
-    IGRT_LANES1(N, round, rintf)
+/* a + 2^23 - 2^23 rounds a to nearest; from 2^23 on, and for a NaN, x is the answer. */
+#define IGRT_PLAIN_ROUNDING(N)                                                        \
+    IGRT_VEC igrt_f32x##N igrt_whole_f32x##N(igrt_f32x##N x, igrt_f32x##N y)          \
+    {                                                                                 \
+        const igrt_f32x##N a = (igrt_f32x##N)(IGRT_BITS(N, x) & INT32_MAX);           \
+        const igrt_i32x##N bits = IGRT_BITS(N, y) | (IGRT_BITS(N, x) & INT32_MIN);    \
+        return IGRT_PICK(N, IGRT_BITS(N, a < 8388608.0f), bits, x);                   \
+    }                                                                                 \
+    IGRT_VEC igrt_f32x##N igrt_round_f32x##N(igrt_f32x##N x)                          \
+    {                                                                                 \
+        const igrt_f32x##N a = (igrt_f32x##N)(IGRT_BITS(N, x) & INT32_MAX);           \
+        return igrt_whole_f32x##N(x, (a + 8388608.0f) - 8388608.0f);                  \
+    }                                                                                 \
+    IGRT_VEC igrt_f32x##N igrt_trunc_f32x##N(igrt_f32x##N x)                          \
+    {                                                                                 \
+        const igrt_f32x##N a = (igrt_f32x##N)(IGRT_BITS(N, x) & INT32_MAX);           \
+        const igrt_f32x##N t = (a + 8388608.0f) - 8388608.0f;                         \
+        return igrt_whole_f32x##N(x, IGRT_PICK(N, IGRT_BITS(N, t > a), t - 1.0f, t)); \
+    }                                                                                 \
+    IGRT_VEC igrt_f32x##N igrt_floor_f32x##N(igrt_f32x##N x)                          \
+    {                                                                                 \
+        const igrt_f32x##N t = igrt_round_f32x##N(x);                                 \
+        return IGRT_PICK(N, IGRT_BITS(N, t > x), t - 1.0f, t);                        \
+    }                                                                                 \
+    IGRT_VEC igrt_f32x##N igrt_ceil_f32x##N(igrt_f32x##N x)                           \
+    {                                                                                 \
+        const igrt_f32x##N t = igrt_round_f32x##N(x);                                 \
+        return igrt_whole_f32x##N(x, IGRT_PICK(N, IGRT_BITS(N, t < x), t + 1.0f, t)); \
+    }
 
 /* An intrinsic as a function. */
-#define IGRT_NATIVE1(N, NAME, CALL)                                                  \
-    IGRT_VEC igrt_f32x##N igrt_##NAME##_f32x##N(igrt_f32x##N x)                      \
-    {                                                                                \
-        return (igrt_f32x##N)CALL;                                                   \
+#define IGRT_NATIVE1(N, NAME, CALL)                             \
+    IGRT_VEC igrt_f32x##N igrt_##NAME##_f32x##N(igrt_f32x##N x) \
+    {                                                           \
+        return (igrt_f32x##N)CALL;                              \
     }
-#define IGRT_NATIVE2(N, NAME, CALL)                                                  \
-    IGRT_VEC igrt_f32x##N igrt_##NAME##_f32x##N(igrt_f32x##N x, igrt_f32x##N y)      \
-    {                                                                                \
-        return (igrt_f32x##N)CALL;                                                   \
+#define IGRT_NATIVE2(N, NAME, CALL)                                             \
+    IGRT_VEC igrt_f32x##N igrt_##NAME##_f32x##N(igrt_f32x##N x, igrt_f32x##N y) \
+    {                                                                           \
+        return (igrt_f32x##N)CALL;                                              \
     }
-#define IGRT_NATIVE3(N, NAME, CALL)                                                  \
-    IGRT_VEC igrt_f32x##N igrt_##NAME##_f32x##N(igrt_f32x##N x, igrt_f32x##N y,      \
-                                                igrt_f32x##N z)                      \
-    {                                                                                \
-        return (igrt_f32x##N)CALL;                                                   \
+#define IGRT_NATIVE3(N, NAME, CALL)                                                             \
+    IGRT_VEC igrt_f32x##N igrt_##NAME##_f32x##N(igrt_f32x##N x, igrt_f32x##N y, igrt_f32x##N z) \
+    {                                                                                           \
+        return (igrt_f32x##N)CALL;                                                              \
     }
-#define IGRT_NATIVE_WHERE(N, CALL)                                                   \
-    IGRT_VEC igrt_f32x##N igrt_where_f32x##N(igrt_i32x##N m, igrt_f32x##N a,         \
-                                             igrt_f32x##N b)                         \
-    {                                                                                \
-        return (igrt_f32x##N)CALL;                                                   \
+#define IGRT_NATIVE_WHERE(N, CALL)                                                           \
+    IGRT_VEC igrt_f32x##N igrt_where_f32x##N(igrt_i32x##N m, igrt_f32x##N a, igrt_f32x##N b) \
+    {                                                                                        \
+        return (igrt_f32x##N)CALL;                                                           \
     }
 
 /* The function on two halves. */
-#define IGRT_SPLIT1(N, H, NAME)                                                      \
-    IGRT_VEC igrt_f32x##N igrt_##NAME##_f32x##N(igrt_f32x##N x)                      \
-    {                                                                                \
-        return igrt_join_f32x##N(igrt_##NAME##_f32x##H(igrt_lo_f32x##N(x)),          \
-                                 igrt_##NAME##_f32x##H(igrt_hi_f32x##N(x)));         \
+#define IGRT_SPLIT1(N, H, NAME)                                              \
+    IGRT_VEC igrt_f32x##N igrt_##NAME##_f32x##N(igrt_f32x##N x)              \
+    {                                                                        \
+        return igrt_join_f32x##N(igrt_##NAME##_f32x##H(igrt_lo_f32x##N(x)),  \
+                                 igrt_##NAME##_f32x##H(igrt_hi_f32x##N(x))); \
     }
-#define IGRT_SPLIT2(N, H, NAME)                                                      \
-    IGRT_VEC igrt_f32x##N igrt_##NAME##_f32x##N(igrt_f32x##N x, igrt_f32x##N y)      \
-    {                                                                                \
-        return igrt_join_f32x##N(                                                    \
-            igrt_##NAME##_f32x##H(igrt_lo_f32x##N(x), igrt_lo_f32x##N(y)),           \
-            igrt_##NAME##_f32x##H(igrt_hi_f32x##N(x), igrt_hi_f32x##N(y)));          \
+#define IGRT_SPLIT2(N, H, NAME)                                                                  \
+    IGRT_VEC igrt_f32x##N igrt_##NAME##_f32x##N(igrt_f32x##N x, igrt_f32x##N y)                  \
+    {                                                                                            \
+        return igrt_join_f32x##N(igrt_##NAME##_f32x##H(igrt_lo_f32x##N(x), igrt_lo_f32x##N(y)),  \
+                                 igrt_##NAME##_f32x##H(igrt_hi_f32x##N(x), igrt_hi_f32x##N(y))); \
     }
-#define IGRT_SPLIT3(N, H, NAME)                                                      \
-    IGRT_VEC igrt_f32x##N igrt_##NAME##_f32x##N(igrt_f32x##N x, igrt_f32x##N y,      \
-                                                igrt_f32x##N z)                      \
-    {                                                                                \
-        return igrt_join_f32x##N(                                                    \
-            igrt_##NAME##_f32x##H(igrt_lo_f32x##N(x), igrt_lo_f32x##N(y),            \
-                                  igrt_lo_f32x##N(z)),                               \
-            igrt_##NAME##_f32x##H(igrt_hi_f32x##N(x), igrt_hi_f32x##N(y),            \
-                                  igrt_hi_f32x##N(z)));                              \
+#define IGRT_SPLIT3(N, H, NAME)                                                                 \
+    IGRT_VEC igrt_f32x##N igrt_##NAME##_f32x##N(igrt_f32x##N x, igrt_f32x##N y, igrt_f32x##N z) \
+    {                                                                                           \
+        return igrt_join_f32x##N(                                                               \
+            igrt_##NAME##_f32x##H(igrt_lo_f32x##N(x), igrt_lo_f32x##N(y), igrt_lo_f32x##N(z)),  \
+            igrt_##NAME##_f32x##H(igrt_hi_f32x##N(x), igrt_hi_f32x##N(y), igrt_hi_f32x##N(z))); \
     }
-#define IGRT_SPLIT_WHERE(N, H)                                                       \
-    IGRT_VEC igrt_f32x##N igrt_where_f32x##N(igrt_i32x##N m, igrt_f32x##N a,         \
-                                             igrt_f32x##N b)                         \
-    {                                                                                \
-        return igrt_join_f32x##N(                                                    \
-            igrt_where_f32x##H(igrt_lo_i32x##N(m), igrt_lo_f32x##N(a),               \
-                               igrt_lo_f32x##N(b)),                                  \
-            igrt_where_f32x##H(igrt_hi_i32x##N(m), igrt_hi_f32x##N(a),               \
-                               igrt_hi_f32x##N(b)));                                 \
+#define IGRT_SPLIT_WHERE(N, H)                                                               \
+    IGRT_VEC igrt_f32x##N igrt_where_f32x##N(igrt_i32x##N m, igrt_f32x##N a, igrt_f32x##N b) \
+    {                                                                                        \
+        return igrt_join_f32x##N(                                                            \
+            igrt_where_f32x##H(igrt_lo_i32x##N(m), igrt_lo_f32x##N(a), igrt_lo_f32x##N(b)),  \
+            igrt_where_f32x##H(igrt_hi_i32x##N(m), igrt_hi_f32x##N(a), igrt_hi_f32x##N(b))); \
     }
-#define IGRT_SPLIT_BASE(N, H)                                                        \
-    IGRT_SPLIT_WHERE(N, H)                                                           \
-    IGRT_IFS(N)                                                                      \
-    IGRT_SPLIT2(N, H, above)                                                         \
-    IGRT_SPLIT2(N, H, below)                                                         \
-    IGRT_SPLIT2(N, H, max)                                                           \
-    IGRT_SPLIT2(N, H, min)                                                           \
-    IGRT_SPLIT1(N, H, sqrt)                                                          \
-    IGRT_SPLIT1(N, H, floor)                                                         \
-    IGRT_SPLIT1(N, H, ceil)                                                          \
-    IGRT_SPLIT1(N, H, trunc)                                                         \
-    IGRT_SPLIT1(N, H, round)                                                         \
+#define IGRT_SPLIT_COMPARE(N, H, NAME)                                                           \
+    IGRT_VEC igrt_i32x##N igrt_##NAME##_f32x##N(igrt_f32x##N x, igrt_f32x##N y)                  \
+    {                                                                                            \
+        return igrt_join_i32x##N(igrt_##NAME##_f32x##H(igrt_lo_f32x##N(x), igrt_lo_f32x##N(y)),  \
+                                 igrt_##NAME##_f32x##H(igrt_hi_f32x##N(x), igrt_hi_f32x##N(y))); \
+    }
+#define IGRT_SPLIT_BASE(N, H)    \
+    IGRT_SPLIT_COMPARE(N, H, eq) \
+    IGRT_SPLIT_COMPARE(N, H, ne) \
+    IGRT_SPLIT_COMPARE(N, H, lt) \
+    IGRT_SPLIT_COMPARE(N, H, le) \
+    IGRT_SPLIT_WHERE(N, H)       \
+    IGRT_IFS(N)                  \
+    IGRT_SPLIT2(N, H, above)     \
+    IGRT_SPLIT2(N, H, below)     \
+    IGRT_SPLIT2(N, H, max)       \
+    IGRT_SPLIT2(N, H, min)       \
+    IGRT_SPLIT1(N, H, sqrt)      \
+    IGRT_SPLIT1(N, H, floor)     \
+    IGRT_SPLIT1(N, H, ceil)      \
+    IGRT_SPLIT1(N, H, trunc)     \
+    IGRT_SPLIT1(N, H, round)     \
     IGRT_SPLIT3(N, H, muladd)
 
 /* 4 lanes */
+IGRT_COMPARES(4)
 #if defined(__SSE2__)
 #if defined(__SSE4_1__)
 IGRT_NATIVE_WHERE(4, _mm_blendv_ps(b, a, (__m128)m))
@@ -371,7 +425,7 @@ IGRT_NATIVE1(4, trunc, _mm_round_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC))
 IGRT_NATIVE1(4, round, _mm_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC))
 #else
 IGRT_PLAIN_WHERE(4)
-IGRT_LANES_ROUNDING(4)
+IGRT_PLAIN_ROUNDING(4)
 #endif
 IGRT_NATIVE2(4, above, _mm_max_ps(x, y))
 IGRT_NATIVE2(4, below, _mm_min_ps(x, y))
@@ -390,7 +444,7 @@ IGRT_NATIVE1(4, round, vrndnq_f32((float32x4_t)x))
 IGRT_PLAIN_WHERE(4)
 IGRT_PLAIN_BASE(4)
 IGRT_LANES1(4, sqrt, sqrtf)
-IGRT_LANES_ROUNDING(4)
+IGRT_PLAIN_ROUNDING(4)
 #endif
 IGRT_IFS(4)
 #if defined(__FMA__)
@@ -409,7 +463,8 @@ IGRT_PLAIN_MULADD(4)
 #endif
 
 /* 8 lanes */
-#if defined(__AVX__)
+#if IGRT_HAS_8
+IGRT_COMPARES(8)
 IGRT_NATIVE_WHERE(8, _mm256_blendv_ps(b, a, (__m256)m))
 IGRT_IFS(8)
 IGRT_NATIVE2(8, above, _mm256_max_ps(x, y))
@@ -431,19 +486,21 @@ IGRT_SPLIT_BASE(8, 4)
 #endif
 
 /* 16 lanes */
-#if defined(__AVX512F__)
-#define IGRT_IF512(NAME, PREDICATE)                                                  \
-    IGRT_VEC igrt_f32x16 igrt_if_##NAME##_f32x16(igrt_f32x16 x, igrt_f32x16 y,       \
-                                                 igrt_f32x16 a, igrt_f32x16 b)       \
-    {                                                                                \
-        return (igrt_f32x16)_mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, y, PREDICATE), b, a); \
+#if IGRT_HAS_16
+IGRT_COMPARES(16)
+#define IGRT_IF512(NAME, PREDICATE)                                                           \
+    IGRT_VEC igrt_f32x16 igrt_if_##NAME##_f32x16(igrt_f32x16 x, igrt_f32x16 y, igrt_f32x16 a, \
+                                                 igrt_f32x16 b)                               \
+    {                                                                                         \
+        return (igrt_f32x16)_mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, y, PREDICATE), b, a);  \
     }
 IGRT_IF512(eq, _CMP_EQ_OQ)
 IGRT_IF512(ne, _CMP_NEQ_UQ)
 IGRT_IF512(lt, _CMP_LT_OQ)
 IGRT_IF512(le, _CMP_LE_OQ)
-IGRT_NATIVE_WHERE(16, _mm512_mask_blend_ps(
-                          _mm512_cmplt_epi32_mask((__m512i)m, _mm512_setzero_si512()), b, a))
+IGRT_NATIVE_WHERE(16,
+                  _mm512_mask_blend_ps(_mm512_cmplt_epi32_mask((__m512i)m, _mm512_setzero_si512()),
+                                       b, a))
 IGRT_NATIVE2(16, above, _mm512_max_ps(x, y))
 IGRT_NATIVE2(16, below, _mm512_min_ps(x, y))
 /* x where x is a NaN, else what the instruction gives */
@@ -465,67 +522,506 @@ IGRT_SPLIT_BASE(16, 8)
 
 /* ---- built on those, for every width ----------------------------------------------------- */
 
-#define IGRT_COMPARE(N, NAME, OP)                                                    \
-    IGRT_VEC igrt_i32x##N igrt_##NAME##_f32x##N(igrt_f32x##N x, igrt_f32x##N y)      \
-    {                                                                                \
-        return (igrt_i32x##N)(x OP y);                                               \
-    }
-#define IGRT_ARITH(N, NAME, OP)                                                      \
-    IGRT_VEC igrt_f32x##N igrt_##NAME##_f32x##N(igrt_f32x##N x, igrt_f32x##N y)      \
-    {                                                                                \
-        return x OP y;                                                               \
+#define IGRT_ARITH(N, NAME, OP)                                                 \
+    IGRT_VEC igrt_f32x##N igrt_##NAME##_f32x##N(igrt_f32x##N x, igrt_f32x##N y) \
+    {                                                                           \
+        return x OP y;                                                          \
     }
 #define IGRT_MASKS(N, NAME, OP)                                                      \
     IGRT_VEC igrt_i32x##N igrt_##NAME##_mask_f32x##N(igrt_i32x##N x, igrt_i32x##N y) \
     {                                                                                \
         return x OP y;                                                               \
     }
-#define IGRT_SIMPLE(N)                                                               \
-    IGRT_ARITH(N, add, +)                                                            \
-    IGRT_ARITH(N, sub, -)                                                            \
-    IGRT_ARITH(N, mul, *)                                                            \
-    IGRT_ARITH(N, div, /)                                                            \
-    IGRT_COMPARE(N, eq, ==)                                                          \
-    IGRT_COMPARE(N, ne, !=)                                                          \
-    IGRT_COMPARE(N, lt, <)                                                           \
-    IGRT_COMPARE(N, le, <=)                                                          \
-    IGRT_MASKS(N, and, &)                                                            \
-    IGRT_MASKS(N, or, |)                                                             \
-    IGRT_MASKS(N, xor, ^)                                                            \
-    IGRT_VEC igrt_i32x##N igrt_not_mask_f32x##N(igrt_i32x##N x)                      \
-    {                                                                                \
-        return ~x;                                                                   \
-    }                                                                                \
-    IGRT_VEC igrt_i32x##N igrt_isnan_f32x##N(igrt_f32x##N x)                         \
-    {                                                                                \
-        return (igrt_i32x##N)(x != x);                                               \
-    }                                                                                \
-    IGRT_VEC igrt_f32x##N igrt_neg_f32x##N(igrt_f32x##N x)                           \
-    {                                                                                \
-        return -x;                                                                   \
-    }                                                                                \
-    IGRT_VEC igrt_f32x##N igrt_abs_f32x##N(igrt_f32x##N x)                           \
-    {                                                                                \
-        return (igrt_f32x##N)(IGRT_BITS(N, x) & 0x7fffffff);                         \
-    }                                                                                \
-    /* a zero in the first place: NaN and -0 stay themselves */                      \
-    IGRT_VEC igrt_f32x##N igrt_relu_f32x##N(igrt_f32x##N x)                          \
-    {                                                                                \
-        return igrt_above_f32x##N(igrt_splat_f32x##N(0.0f), x);                      \
-    }                                                                                \
-    /* the magnitude of x with the sign of y */                                      \
-    IGRT_VEC igrt_f32x##N igrt_copysign_f32x##N(igrt_f32x##N x, igrt_f32x##N y)      \
-    {                                                                                \
-        return (igrt_f32x##N)((IGRT_BITS(N, x) & INT32_MAX) |                        \
-                              (IGRT_BITS(N, y) & INT32_MIN));                        \
-    }                                                                                \
-    IGRT_VEC igrt_f32x##N igrt_sign_f32x##N(igrt_f32x##N x)                          \
-    {                                                                                \
-        return igrt_if_lt_f32x##N(igrt_splat_f32x##N(0.0f), igrt_abs_f32x##N(x),     \
-                                  igrt_copysign_f32x##N(igrt_splat_f32x##N(1.0f), x), x); \
+#define IGRT_SIMPLE(N)                                                                        \
+    IGRT_ARITH(N, add, +)                                                                     \
+    IGRT_ARITH(N, sub, -)                                                                     \
+    IGRT_ARITH(N, mul, *)                                                                     \
+    IGRT_ARITH(N, div, /)                                                                     \
+    IGRT_MASKS(N, and, &)                                                                     \
+    IGRT_MASKS(N, or, |)                                                                      \
+    IGRT_MASKS(N, xor, ^)                                                                     \
+    IGRT_VEC igrt_i32x##N igrt_not_mask_f32x##N(igrt_i32x##N x)                               \
+    {                                                                                         \
+        return ~x;                                                                            \
+    }                                                                                         \
+    IGRT_VEC igrt_i32x##N igrt_isnan_f32x##N(igrt_f32x##N x)                                  \
+    {                                                                                         \
+        return igrt_ne_f32x##N(x, x);                                                         \
+    }                                                                                         \
+    IGRT_VEC igrt_f32x##N igrt_neg_f32x##N(igrt_f32x##N x)                                    \
+    {                                                                                         \
+        return -x;                                                                            \
+    }                                                                                         \
+    IGRT_VEC igrt_f32x##N igrt_abs_f32x##N(igrt_f32x##N x)                                    \
+    {                                                                                         \
+        return (igrt_f32x##N)(IGRT_BITS(N, x) & 0x7fffffff);                                  \
+    }                                                                                         \
+    /* a zero in the first place: NaN and -0 stay themselves */                               \
+    IGRT_VEC igrt_f32x##N igrt_relu_f32x##N(igrt_f32x##N x)                                   \
+    {                                                                                         \
+        return igrt_above_f32x##N(igrt_splat_f32x##N(0.0f), x);                               \
+    }                                                                                         \
+    /* the magnitude of x with the sign of y */                                               \
+    IGRT_VEC igrt_f32x##N igrt_copysign_f32x##N(igrt_f32x##N x, igrt_f32x##N y)               \
+    {                                                                                         \
+        return (igrt_f32x##N)((IGRT_BITS(N, x) & INT32_MAX) | (IGRT_BITS(N, y) & INT32_MIN)); \
+    }                                                                                         \
+    IGRT_VEC igrt_f32x##N igrt_sign_f32x##N(igrt_f32x##N x)                                   \
+    {                                                                                         \
+        return igrt_if_lt_f32x##N(igrt_splat_f32x##N(0.0f), igrt_abs_f32x##N(x),              \
+                                  igrt_copysign_f32x##N(igrt_splat_f32x##N(1.0f), x), x);     \
     }
 IGRT_SIMPLE(4)
 IGRT_SIMPLE(8)
 IGRT_SIMPLE(16)
+
+/* ---- any lane, all lanes into one --------------------------------------------------------- */
+
+/* 1 if a lane of the mask is set. */
+IGRT_VEC int igrt_any_f32x4(igrt_i32x4 m)
+{
+#if defined(__SSE2__)
+    return _mm_movemask_ps((__m128)m) != 0;
+#else
+    return (m[0] | m[1] | m[2] | m[3]) != 0;
+#endif
+}
+
+IGRT_VEC int igrt_any_f32x8(igrt_i32x8 m)
+{
+#if defined(__AVX__)
+    return _mm256_movemask_ps((__m256)m) != 0;
+#else
+    return igrt_any_f32x4(igrt_lo_i32x8(m) | igrt_hi_i32x8(m));
+#endif
+}
+
+IGRT_VEC int igrt_any_f32x16(igrt_i32x16 m)
+{
+#if IGRT_HAS_16
+    return _mm512_test_epi32_mask((__m512i)m, (__m512i)m) != 0;
+#else
+    return igrt_any_f32x8(igrt_lo_i32x16(m) | igrt_hi_i32x16(m));
+#endif
+}
+
+/* Lane i with lane i + N/2, then so on with the halves: the order never depends on the ISA. */
+#define IGRT_ACROSS(NAME, OP, LANE)                                                          \
+    IGRT_VEC float igrt_##NAME##_f32x4(igrt_f32x4 v)                                         \
+    {                                                                                        \
+        return LANE(LANE(v[0], v[2]), LANE(v[1], v[3]));                                     \
+    }                                                                                        \
+    IGRT_VEC float igrt_##NAME##_f32x8(igrt_f32x8 v)                                         \
+    {                                                                                        \
+        return igrt_##NAME##_f32x4(igrt_##OP##_f32x4(igrt_lo_f32x8(v), igrt_hi_f32x8(v)));   \
+    }                                                                                        \
+    IGRT_VEC float igrt_##NAME##_f32x16(igrt_f32x16 v)                                       \
+    {                                                                                        \
+        return igrt_##NAME##_f32x8(igrt_##OP##_f32x8(igrt_lo_f32x16(v), igrt_hi_f32x16(v))); \
+    }
+#define IGRT_LANE_ADD(x, y) ((x) + (y))
+#define IGRT_LANE_MUL(x, y) ((x) * (y))
+IGRT_ACROSS(hadd, add, IGRT_LANE_ADD)
+IGRT_ACROSS(hmul, mul, IGRT_LANE_MUL)
+IGRT_ACROSS(hmax, max, igrt_max_f32)
+IGRT_ACROSS(hmin, min, igrt_min_f32)
+
+/* ---- conversions --------------------------------------------------------------------------- */
+
+/*
+ * igrt_cvt_<from>_<to>. f32 -> i32 truncates, a NaN is 0, out of range is the nearest end. Integers
+ * in memory are widened to i32 lanes by igrt_load_<type>_i32xN; igrt_store_<type>_i32xN keeps the
+ * low bits. f16 and bf16 in memory are f32 lanes; a store rounds to nearest even.
+ */
+#define IGRT_CONVERT(N)                                                               \
+    IGRT_VEC igrt_f32x##N igrt_cvt_i32x##N##_f32x##N(igrt_i32x##N x)                  \
+    {                                                                                 \
+        return __builtin_convertvector(x, igrt_f32x##N);                              \
+    }                                                                                 \
+    IGRT_VEC igrt_i32x##N igrt_cvt_f32x##N##_i32x##N(igrt_f32x##N x)                  \
+    {                                                                                 \
+        const igrt_f32x##N top = igrt_splat_f32x##N(2147483648.0f), zero = {0};       \
+        const igrt_i32x##N big = igrt_le_f32x##N(top, x);                             \
+        igrt_f32x##N y = igrt_above_f32x##N(x, -top); /* NaN: -2^31 */                \
+        y = igrt_if_le_f32x##N(top, y, zero, y);                                      \
+        y = igrt_if_ne_f32x##N(x, x, zero, y);                                        \
+        return (__builtin_convertvector(y, igrt_i32x##N) & ~big) | (big & INT32_MAX); \
+    }
+IGRT_CONVERT(4)
+IGRT_CONVERT(8)
+IGRT_CONVERT(16)
+
+#define IGRT_NARROW(T, E, N)                                                          \
+    typedef E igrt_mem_##T##x##N                                                      \
+        __attribute__((vector_size(sizeof(E) * (N)), aligned(sizeof(E)), may_alias)); \
+    IGRT_VEC igrt_i32x##N igrt_load_##T##_i32x##N(const E *p)                         \
+    {                                                                                 \
+        return __builtin_convertvector(*(const igrt_mem_##T##x##N *)p, igrt_i32x##N); \
+    }                                                                                 \
+    IGRT_VEC void igrt_store_##T##_i32x##N(E *p, igrt_i32x##N v)                      \
+    {                                                                                 \
+        *(igrt_mem_##T##x##N *)p = __builtin_convertvector(v, igrt_mem_##T##x##N);    \
+    }
+#define IGRT_NARROWS(T, E) IGRT_NARROW(T, E, 4) IGRT_NARROW(T, E, 8) IGRT_NARROW(T, E, 16)
+IGRT_NARROWS(i8, int8_t)
+IGRT_NARROWS(u8, uint8_t)
+IGRT_NARROWS(i16, int16_t)
+IGRT_NARROWS(u16, uint16_t)
+
+#define IGRT_BF16(N)                                                                             \
+    IGRT_VEC igrt_f32x##N igrt_load_bf16_f32x##N(const uint16_t *p)                              \
+    {                                                                                            \
+        return (igrt_f32x##N)((igrt_u32x##N)igrt_load_u16_i32x##N(p) << 16);                     \
+    }                                                                                            \
+    IGRT_VEC void igrt_store_bf16_f32x##N(uint16_t *p, igrt_f32x##N x)                           \
+    {                                                                                            \
+        const igrt_u32x##N u = (igrt_u32x##N)x;                                                  \
+        const igrt_u32x##N near = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;                          \
+        const igrt_u32x##N quiet = u >> 16 | 0x40u;                                              \
+        igrt_store_u16_i32x##N(                                                                  \
+            p, (igrt_i32x##N)igrt_if_eq_f32x##N(x, x, (igrt_f32x##N)near, (igrt_f32x##N)quiet)); \
+    }
+IGRT_BF16(4)
+IGRT_BF16(8)
+IGRT_BF16(16)
+
+#define IGRT_LANES_F16(N)                                             \
+    IGRT_VEC igrt_f32x##N igrt_load_f16_f32x##N(const uint16_t *p)    \
+    {                                                                 \
+        float t[N];                                                   \
+        for (int i = 0; i < N; i++)                                   \
+            t[i] = igrt_f16_to_f32(p[i]);                             \
+        return igrt_load_f32x##N(t);                                  \
+    }                                                                 \
+    IGRT_VEC void igrt_store_f16_f32x##N(uint16_t *p, igrt_f32x##N x) \
+    {                                                                 \
+        float t[N];                                                   \
+        igrt_store_f32x##N(t, x);                                     \
+        for (int i = 0; i < N; i++)                                   \
+            p[i] = igrt_f32_to_f16(t[i]);                             \
+    }
+
+#define IGRT_HALVES_F16(N, H)                                                             \
+    IGRT_VEC igrt_f32x##N igrt_load_f16_f32x##N(const uint16_t *p)                        \
+    {                                                                                     \
+        return igrt_join_f32x##N(igrt_load_f16_f32x##H(p), igrt_load_f16_f32x##H(p + H)); \
+    }                                                                                     \
+    IGRT_VEC void igrt_store_f16_f32x##N(uint16_t *p, igrt_f32x##N x)                     \
+    {                                                                                     \
+        igrt_store_f16_f32x##H(p, igrt_lo_f32x##N(x));                                    \
+        igrt_store_f16_f32x##H(p + H, igrt_hi_f32x##N(x));                                \
+    }
+
+#if defined(__F16C__) && defined(__AVX__)
+IGRT_VEC igrt_f32x4 igrt_load_f16_f32x4(const uint16_t *p)
+{
+    return (igrt_f32x4)_mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)(const void *)p));
+}
+
+IGRT_VEC void igrt_store_f16_f32x4(uint16_t *p, igrt_f32x4 x)
+{
+    _mm_storel_epi64((__m128i *)(void *)p, _mm_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+}
+
+IGRT_VEC igrt_f32x8 igrt_load_f16_f32x8(const uint16_t *p)
+{
+    return (igrt_f32x8)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+
+IGRT_VEC void igrt_store_f16_f32x8(uint16_t *p, igrt_f32x8 x)
+{
+    _mm_storeu_si128((__m128i *)(void *)p, _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+}
+#else
+IGRT_LANES_F16(4)
+IGRT_HALVES_F16(8, 4)
+#endif
+#if IGRT_HAS_16
+IGRT_VEC igrt_f32x16 igrt_load_f16_f32x16(const uint16_t *p)
+{
+    return (igrt_f32x16)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+
+IGRT_VEC void igrt_store_f16_f32x16(uint16_t *p, igrt_f32x16 x)
+{
+    _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+}
+#else
+IGRT_HALVES_F16(16, 8)
+#endif
+
+/* ---- exp, log, tanh, erf ------------------------------------------------------------------- */
+
+/*
+ * Argument reduction as Cody and Waite have it, polynomials fitted for the least largest relative
+ * error with coefficients that are f32, no branches. An integer n is found as the low bits of
+ * x + 1.5 * 2^23, which rounds to nearest.
+ *
+ * e^x = 2^n * e^r, r = x - n * ln 2 (in two parts, the first of 9 bits, so n * part is exact),
+ * e^r = 1 + r + r^2 * P(r), |r| <= ln 2 / 2. The result is e^r; *n is n in its low bits, above
+ * which is rubbish that a shift by 23 removes.
+ */
+#define IGRT_MAGIC 12582912.0f
+#define IGRT_EXP(N)                                                                            \
+    IGRT_VEC igrt_f32x##N igrt_exp_reduced_f32x##N(igrt_f32x##N x, igrt_f32x##N *n)            \
+    {                                                                                          \
+        const igrt_f32x##N magic = igrt_splat_f32x##N(IGRT_MAGIC);                             \
+        const igrt_f32x##N t = igrt_muladd_f32x##N(x, igrt_splat_f32x##N(1.44269504f), magic); \
+        const igrt_f32x##N k = t - magic;                                                      \
+        igrt_f32x##N r = igrt_muladd_f32x##N(k, igrt_splat_f32x##N(-0.693359375f), x);         \
+        r = igrt_muladd_f32x##N(k, igrt_splat_f32x##N(2.12194440e-4f), r);                     \
+        igrt_f32x##N p = igrt_splat_f32x##N(1.382261165e-03f);                                 \
+        p = igrt_muladd_f32x##N(p, r, igrt_splat_f32x##N(8.368839510e-03f));                   \
+        p = igrt_muladd_f32x##N(p, r, igrt_splat_f32x##N(4.166824743e-02f));                   \
+        p = igrt_muladd_f32x##N(p, r, igrt_splat_f32x##N(1.666651964e-01f));                   \
+        p = igrt_muladd_f32x##N(p, r, igrt_splat_f32x##N(4.999999404e-01f));                   \
+        *n = t;                                                                                \
+        return igrt_muladd_f32x##N(r * r, p, r) + 1.0f;                                        \
+    }                                                                                          \
+    /* e^x where that is a normal number; anything for a NaN */                                \
+    IGRT_VEC igrt_f32x##N igrt_exp_normal_f32x##N(igrt_f32x##N x)                              \
+    {                                                                                          \
+        igrt_f32x##N n;                                                                        \
+        const igrt_f32x##N y = igrt_exp_reduced_f32x##N(x, &n);                                \
+        return (igrt_f32x##N)((igrt_u32x##N)y + ((igrt_u32x##N)n << 23));                      \
+    }                                                                                          \
+    IGRT_VEC igrt_f32x##N igrt_exp_f32x##N(igrt_f32x##N x)                                     \
+    {                                                                                          \
+        igrt_f32x##N n;                                                                        \
+        x = igrt_below_f32x##N(igrt_splat_f32x##N(89.0f), x);                                  \
+        x = igrt_above_f32x##N(igrt_splat_f32x##N(-104.0f), x);                                \
+        const igrt_f32x##N y = igrt_exp_reduced_f32x##N(x, &n);                                \
+        return igrt_scale_f32x##N(y, n);                                                       \
+    }
+
+#define IGRT_SCALE(N)                                                                             \
+    /* y * 2^n, rounded once; n as igrt_exp_reduced leaves it, |n| < 252 */                       \
+    IGRT_VEC igrt_f32x##N igrt_scale_f32x##N(igrt_f32x##N y, igrt_f32x##N n)                      \
+    {                                                                                             \
+        const igrt_u32x##N magic = (igrt_u32x##N)igrt_splat_f32x##N(IGRT_MAGIC);                  \
+        const igrt_u32x##N k = (igrt_u32x##N)n - magic;                                           \
+        const igrt_u32x##N half = (igrt_u32x##N)((igrt_i32x##N)k >> 1);                           \
+        return y * (igrt_f32x##N)((half + 127u) << 23) * (igrt_f32x##N)((k - half + 127u) << 23); \
+    }
+IGRT_SCALE(4)
+#if IGRT_HAS_8
+IGRT_SCALE(8)
+#endif
+#if IGRT_HAS_16
+IGRT_VEC igrt_f32x16 igrt_scale_f32x16(igrt_f32x16 y, igrt_f32x16 n)
+{
+    return (igrt_f32x16)_mm512_scalef_ps(y, n - IGRT_MAGIC);
+}
+#endif
+IGRT_EXP(4)
+#if IGRT_HAS_8
+IGRT_EXP(8)
+#else
+IGRT_SPLIT1(8, 4, exp)
+#endif
+#if IGRT_HAS_16
+IGRT_EXP(16)
+#else
+IGRT_SPLIT1(16, 8, exp)
+#endif
+
+/*
+ * x = 2^e * (1 + f), sqrt(1/2) <= 1 + f < sqrt(2), by the bits, subnormal numbers scaled up first;
+ * log x = e * ln 2 + f - f^2/2 + f^3 * P(f), smallest terms first.
+ */
+#define IGRT_LOG(N)                                                                              \
+    IGRT_VEC igrt_f32x##N igrt_log_f32x##N(igrt_f32x##N x)                                       \
+    {                                                                                            \
+        const igrt_f32x##N zero = {0}, least = igrt_splat_f32x##N(1.17549435e-38f);              \
+        const igrt_u32x##N u =                                                                   \
+            (igrt_u32x##N)igrt_if_lt_f32x##N(x, least, x * 8388608.0f, x) - 0x3f3504f3u;         \
+        const igrt_f32x##N f = (igrt_f32x##N)((u & 0x7fffffu) + 0x3f3504f3u) - 1.0f;             \
+        igrt_f32x##N e = __builtin_convertvector((igrt_i32x##N)u >> 23, igrt_f32x##N);           \
+        e = igrt_if_lt_f32x##N(x, least, e - 23.0f, e);                                          \
+        igrt_f32x##N p = igrt_splat_f32x##N(-7.635727525e-02f);                                  \
+        p = igrt_muladd_f32x##N(p, f, igrt_splat_f32x##N(1.276306361e-01f));                     \
+        p = igrt_muladd_f32x##N(p, f, igrt_splat_f32x##N(-1.316024661e-01f));                    \
+        p = igrt_muladd_f32x##N(p, f, igrt_splat_f32x##N(1.420145929e-01f));                     \
+        p = igrt_muladd_f32x##N(p, f, igrt_splat_f32x##N(-1.662332416e-01f));                    \
+        p = igrt_muladd_f32x##N(p, f, igrt_splat_f32x##N(2.000124604e-01f));                     \
+        p = igrt_muladd_f32x##N(p, f, igrt_splat_f32x##N(-2.500082254e-01f));                    \
+        p = igrt_muladd_f32x##N(p, f, igrt_splat_f32x##N(3.333333135e-01f));                     \
+        const igrt_f32x##N z = f * f;                                                            \
+        igrt_f32x##N y = igrt_muladd_f32x##N(e, igrt_splat_f32x##N(-2.12194440e-4f), z * f * p); \
+        y = igrt_muladd_f32x##N(z, igrt_splat_f32x##N(-0.5f), y) + f;                            \
+        y = igrt_muladd_f32x##N(e, igrt_splat_f32x##N(0.693359375f), y);                         \
+        y = igrt_if_lt_f32x##N(x, igrt_splat_f32x##N(INFINITY), y, x);                           \
+        y = igrt_if_eq_f32x##N(x, zero, igrt_splat_f32x##N(-INFINITY), y);                       \
+        return igrt_if_lt_f32x##N(x, zero, igrt_splat_f32x##N(NAN), y);                          \
+    }
+IGRT_LOG(4)
+#if IGRT_HAS_8
+IGRT_LOG(8)
+#else
+IGRT_SPLIT1(8, 4, log)
+#endif
+#if IGRT_HAS_16
+IGRT_LOG(16)
+#else
+IGRT_SPLIT1(16, 8, log)
+#endif
+
+/*
+ * a = |x|: tanh a = a + a^3 * P(a^2) below 0.625, else 1 - 2 / (e^2a + 1); 1 from 9.1 on.
+ * A NaN takes the first form.
+ */
+#define IGRT_TANH(N)                                                                              \
+    IGRT_VEC igrt_f32x##N igrt_tanh_f32x##N(igrt_f32x##N x)                                       \
+    {                                                                                             \
+        const igrt_i32x##N sign = IGRT_BITS(N, x) & INT32_MIN;                                    \
+        const igrt_f32x##N a = igrt_below_f32x##N(igrt_splat_f32x##N(9.1f), igrt_abs_f32x##N(x)); \
+        const igrt_f32x##N z = a * a;                                                             \
+        igrt_f32x##N p = igrt_splat_f32x##N(-5.698029883e-03f);                                   \
+        p = igrt_muladd_f32x##N(p, z, igrt_splat_f32x##N(2.063232102e-02f));                      \
+        p = igrt_muladd_f32x##N(p, z, igrt_splat_f32x##N(-5.373743549e-02f));                     \
+        p = igrt_muladd_f32x##N(p, z, igrt_splat_f32x##N(1.333141178e-01f));                      \
+        p = igrt_muladd_f32x##N(p, z, igrt_splat_f32x##N(-3.333328068e-01f));                     \
+        p = igrt_muladd_f32x##N(p * z, a, a);                                                     \
+        const igrt_f32x##N q = 1.0f - 2.0f / (igrt_exp_normal_f32x##N(a + a) + 1.0f);             \
+        const igrt_f32x##N y = igrt_if_le_f32x##N(igrt_splat_f32x##N(0.625f), a, q, p);           \
+        return (igrt_f32x##N)(IGRT_BITS(N, y) | sign);                                            \
+    }
+IGRT_TANH(4)
+#if IGRT_HAS_8
+IGRT_TANH(8)
+#else
+IGRT_SPLIT1(8, 4, tanh)
+#endif
+#if IGRT_HAS_16
+IGRT_TANH(16)
+#else
+IGRT_SPLIT1(16, 8, tanh)
+#endif
+
+/*
+ * a = |x|: erf a = a + a * P(a^2) below 0.875, else 1 - e^Q(a), Q fitted to log erfc; 1 from 4 on.
+ * A NaN takes the first form.
+ */
+#define IGRT_ERF(N)                                                                               \
+    IGRT_VEC igrt_f32x##N igrt_erf_f32x##N(igrt_f32x##N x)                                        \
+    {                                                                                             \
+        const igrt_i32x##N sign = IGRT_BITS(N, x) & INT32_MIN;                                    \
+        const igrt_f32x##N a = igrt_below_f32x##N(igrt_splat_f32x##N(4.0f), igrt_abs_f32x##N(x)); \
+        const igrt_f32x##N z = a * a;                                                             \
+        igrt_f32x##N p = igrt_splat_f32x##N(-6.135461153e-04f);                                   \
+        p = igrt_muladd_f32x##N(p, z, igrt_splat_f32x##N(5.018357188e-03f));                      \
+        p = igrt_muladd_f32x##N(p, z, igrt_splat_f32x##N(-2.678139694e-02f));                     \
+        p = igrt_muladd_f32x##N(p, z, igrt_splat_f32x##N(1.128214672e-01f));                      \
+        p = igrt_muladd_f32x##N(p, z, igrt_splat_f32x##N(-3.761251569e-01f));                     \
+        p = igrt_muladd_f32x##N(p, z, igrt_splat_f32x##N(1.283791512e-01f));                      \
+        p = igrt_muladd_f32x##N(p, a, a);                                                         \
+        igrt_f32x##N q = igrt_splat_f32x##N(1.999224332e-04f);                                    \
+        q = igrt_muladd_f32x##N(q, a, igrt_splat_f32x##N(-3.082180861e-03f));                     \
+        q = igrt_muladd_f32x##N(q, a, igrt_splat_f32x##N(2.238171175e-02f));                      \
+        q = igrt_muladd_f32x##N(q, a, igrt_splat_f32x##N(-1.042515412e-01f));                     \
+        q = igrt_muladd_f32x##N(q, a, igrt_splat_f32x##N(-6.368191838e-01f));                     \
+        q = igrt_muladd_f32x##N(q, a, igrt_splat_f32x##N(-1.127890229e+00f));                     \
+        q = igrt_muladd_f32x##N(q, a, igrt_splat_f32x##N(-1.440132910e-04f));                     \
+        q = 1.0f - igrt_exp_normal_f32x##N(q);                                                    \
+        const igrt_f32x##N y = igrt_if_le_f32x##N(igrt_splat_f32x##N(0.875f), a, q, p);           \
+        return (igrt_f32x##N)(IGRT_BITS(N, y) | sign);                                            \
+    }
+IGRT_ERF(4)
+#if IGRT_HAS_8
+IGRT_ERF(8)
+#else
+IGRT_SPLIT1(8, 4, erf)
+#endif
+#if IGRT_HAS_16
+IGRT_ERF(16)
+#else
+IGRT_SPLIT1(16, 8, erf)
+#endif
+
+/* ---- sin, cos ------------------------------------------------------------------------------ */
+
+/*
+ * r = |x| - n * pi/2 in parts (f32 parts where multiply-add rounds once, else parts of 11 bits, so
+ * that n * part is exact); sin r = r + r^3 * S(r^2), cos r = 1 - r^2/2 + r^4 * C(r^2). Which of the
+ * two it is, and the sign, are the last two bits of n. Lanes beyond 10^4 go to the C library.
+ */
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#define IGRT_PIO2_1 1.57079637e+00f
+#define IGRT_PIO2_2 -4.37113883e-08f
+#define IGRT_PIO2_3 -1.71512489e-15f
+#define IGRT_PIO2_4 0.0f
+#else
+#define IGRT_PIO2_1 1.5703125f
+#define IGRT_PIO2_2 4.837512969970703125e-4f
+#define IGRT_PIO2_3 7.549533620476723e-08f
+#define IGRT_PIO2_4 2.563344152e-12f
+#endif
+#define IGRT_CIRCLE(N, NAME, QUARTER, ODD, LIBM)                                                \
+    IGRT_VEC igrt_f32x##N igrt_##NAME##_f32x##N(igrt_f32x##N x)                                 \
+    {                                                                                           \
+        const igrt_f32x##N magic = igrt_splat_f32x##N(IGRT_MAGIC), a = igrt_abs_f32x##N(x);     \
+        const igrt_f32x##N t = igrt_muladd_f32x##N(a, igrt_splat_f32x##N(0.636619772f), magic); \
+        const igrt_u32x##N n = (igrt_u32x##N)t + QUARTER;                                       \
+        const igrt_f32x##N k = t - magic;                                                       \
+        igrt_f32x##N r = igrt_muladd_f32x##N(k, igrt_splat_f32x##N(-(IGRT_PIO2_1)), a);         \
+        r = igrt_muladd_f32x##N(k, igrt_splat_f32x##N(-(IGRT_PIO2_2)), r);                      \
+        r = igrt_muladd_f32x##N(k, igrt_splat_f32x##N(-(IGRT_PIO2_3)), r);                      \
+        r = igrt_muladd_f32x##N(k, igrt_splat_f32x##N(-(IGRT_PIO2_4)), r);                      \
+        const igrt_f32x##N z = r * r;                                                           \
+        igrt_f32x##N s = igrt_splat_f32x##N(-1.950993465e-04f);                                 \
+        s = igrt_muladd_f32x##N(s, z, igrt_splat_f32x##N(8.332115598e-03f));                    \
+        s = igrt_muladd_f32x##N(s, z, igrt_splat_f32x##N(-1.666665375e-01f));                   \
+        s = igrt_muladd_f32x##N(s * z, r, r);                                                   \
+        igrt_f32x##N c = igrt_splat_f32x##N(2.443210906e-05f);                                  \
+        c = igrt_muladd_f32x##N(c, z, igrt_splat_f32x##N(-1.388730831e-03f));                   \
+        c = igrt_muladd_f32x##N(c, z, igrt_splat_f32x##N(4.166664556e-02f));                    \
+        c = igrt_muladd_f32x##N(z * z, c, 1.0f - 0.5f * z);                                     \
+        const igrt_f32x##N m = igrt_where_f32x##N(-(igrt_i32x##N)(n & 1u), c, s);               \
+        const igrt_u32x##N flip = (n & 2u) << 30 ^ ((igrt_u32x##N)x & (ODD));                   \
+        const igrt_f32x##N y = (igrt_f32x##N)((igrt_u32x##N)m ^ flip);                          \
+        if (!igrt_any_f32x##N(igrt_lt_f32x##N(igrt_splat_f32x##N(1e4f), a)))                    \
+            return y;                                                                           \
+        float u[N], v[N];                                                                       \
+        igrt_store_f32x##N(u, x);                                                               \
+        igrt_store_f32x##N(v, y);                                                               \
+        for (int i = 0; i < N; i++)                                                             \
+            v[i] = fabsf(u[i]) > 1e4f ? LIBM(u[i]) : v[i];                                      \
+        return igrt_load_f32x##N(v);                                                            \
+    }
+#define IGRT_CIRCLES(N)                        \
+    IGRT_CIRCLE(N, sin, 0u, 0x80000000u, sinf) \
+    IGRT_CIRCLE(N, cos, 1u, 0u, cosf)
+IGRT_CIRCLES(4)
+#if IGRT_HAS_8
+IGRT_CIRCLES(8)
+#else
+IGRT_SPLIT1(8, 4, sin)
+IGRT_SPLIT1(8, 4, cos)
+#endif
+#if IGRT_HAS_16
+IGRT_CIRCLES(16)
+#else
+IGRT_SPLIT1(16, 8, sin)
+IGRT_SPLIT1(16, 8, cos)
+#endif
+
+/* ---- the C library, lane by lane ----------------------------------------------------------- */
+
+#define IGRT_LIBRARY(N)               \
+    IGRT_LANES1(N, tan, tanf)         \
+    IGRT_LANES1(N, asin, asinf)       \
+    IGRT_LANES1(N, acos, acosf)       \
+    IGRT_LANES1(N, atan, atanf)       \
+    IGRT_LANES1(N, sinh, sinhf)       \
+    IGRT_LANES1(N, cosh, coshf)       \
+    IGRT_LANES1(N, asinh, asinhf)     \
+    IGRT_LANES1(N, acosh, acoshf)     \
+    IGRT_LANES1(N, atanh, atanhf)     \
+    IGRT_LANES2(N, pow, powf)         \
+    IGRT_LANES2(N, mod, igrt_mod_f32) \
+    IGRT_LANES2(N, fmod, igrt_fmod_f32)
+IGRT_LIBRARY(4)
+IGRT_LIBRARY(8)
+IGRT_LIBRARY(16)
 
 #endif

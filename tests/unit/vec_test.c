@@ -1,0 +1,327 @@
+/*
+ * vec_test.c - igrt_vec.h lane by lane against the scalar functions of igrt_num.h, and its own exp,
+ * log, tanh, erf, sin, cos against double.
+ *
+ * vec_native_test.c is this file for the ISA of the machine, so that both the plain forms and the
+ * ones written with intrinsics are run.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "runtime_min/igrt_vec.h"
+
+/* ---- inputs ------------------------------------------------------------------------------- */
+
+static const float special[] = {
+    0.0f,        -0.0f,      1.0f,         -1.0f,          0.5f,          -0.5f,
+    1.5f,        -1.5f,      2.5f,         -2.5f,          INFINITY,      -INFINITY,
+    NAN,         -NAN,       1e-45f,       -1e-45f,        1e-39f,        8388607.5f,
+    8388609.f,   -4194305.f, 2147483520.f, 2147483648.f,   -2147483648.f, -3e9f,
+    1e30f,       3.4e38f,    65519.99f,    65520.f,        88.7228394f,   -103.97f,
+    0.99999994f, 1e4f,       10001.0f,     1.17549435e-38f};
+enum { SPECIAL = sizeof special / sizeof *special };
+
+static uint32_t seed = 1;
+
+static uint32_t next(void)
+{
+    seed = seed * 1664525u + 1013904223u;
+    return seed ^ seed >> 15;
+}
+
+/* Special values, any bits, and numbers of ordinary size, in turn. */
+static float any(void)
+{
+    const uint32_t r = next();
+    if (r % 3 == 0)
+        return special[next() % SPECIAL];
+    return r % 3 == 1 ? igrt_bits_f32(next()) : (float)(int32_t)next() * 0x1p-28f;
+}
+
+/* The same bits, or both NaN: payloads are not specified. */
+static void same(const char *what, float got, float want, float x, float y)
+{
+    if (igrt_f32_bits(got) != igrt_f32_bits(want) && !(got != got && want != want))
+        fail_msg("%s(%.9g, %.9g) is %.9g, want %.9g", what, (double)x, (double)y, (double)got,
+                 (double)want);
+}
+
+/* ---- lane by lane ------------------------------------------------------------------------- */
+
+static float neg1(float x)
+{
+    return -x;
+}
+
+static float add2(float x, float y)
+{
+    return x + y;
+}
+
+static float sub2(float x, float y)
+{
+    return x - y;
+}
+
+static float mul2(float x, float y)
+{
+    return x * y;
+}
+
+static float div2(float x, float y)
+{
+    return x / y;
+}
+
+static float above2(float x, float y)
+{
+    return x > y ? x : y;
+}
+
+static float below2(float x, float y)
+{
+    return x < y ? x : y;
+}
+
+#define UNARY(N, OP, REF)                                             \
+    igrt_store_f32x##N(r, igrt_##OP##_f32x##N(igrt_load_f32x##N(a))); \
+    for (int i = 0; i < N; i++)                                       \
+        same(#OP " x" #N, r[i], REF(a[i]), a[i], 0);
+#define BINARY(N, OP, REF)                                                                  \
+    igrt_store_f32x##N(r, igrt_##OP##_f32x##N(igrt_load_f32x##N(a), igrt_load_f32x##N(b))); \
+    for (int i = 0; i < N; i++)                                                             \
+        same(#OP " x" #N, r[i], REF(a[i], b[i]), a[i], b[i]);
+#define COMPARE(N, NAME, OP)                                                                      \
+    igrt_store_i32x##N(m, igrt_##NAME##_f32x##N(igrt_load_f32x##N(a), igrt_load_f32x##N(b)));     \
+    igrt_store_f32x##N(                                                                           \
+        r, igrt_where_f32x##N(igrt_load_i32x##N(m), igrt_load_f32x##N(c), igrt_load_f32x##N(a))); \
+    igrt_store_f32x##N(q, igrt_if_##NAME##_f32x##N(igrt_load_f32x##N(a), igrt_load_f32x##N(b),    \
+                                                   igrt_load_f32x##N(c), igrt_load_f32x##N(a)));  \
+    for (int i = 0; i < N; i++) {                                                                 \
+        assert_int_equal(m[i], a[i] OP b[i] ? -1 : 0);                                            \
+        same("where", r[i], a[i] OP b[i] ? c[i] : a[i], a[i], b[i]);                              \
+        same("if_" #NAME, q[i], r[i], a[i], b[i]);                                                \
+    }
+#define ACROSS(N, NAME, F)            \
+    for (int i = 0; i < N; i++)       \
+        q[i] = a[i];                  \
+    for (int h = N / 2; h; h /= 2)    \
+        for (int i = 0; i < h; i++)   \
+            q[i] = F(q[i], q[i + h]); \
+    same(#NAME " x" #N, igrt_##NAME##_f32x##N(igrt_load_f32x##N(a)), q[0], a[0], a[1]);
+
+#define LANES(N)                                                                                  \
+    static void lanes##N(void **state)                                                            \
+    {                                                                                             \
+        (void)state;                                                                              \
+        float a[N], b[N], c[N], r[N], q[N];                                                       \
+        int32_t m[N];                                                                             \
+        for (int round = 0; round < 3000; round++) {                                              \
+            for (int i = 0; i < N; i++) {                                                         \
+                a[i] = any();                                                                     \
+                b[i] = next() % 8 ? any() : a[i];                                                 \
+                c[i] = any();                                                                     \
+            }                                                                                     \
+            UNARY(N, neg, neg1)                                                                   \
+            UNARY(N, abs, fabsf)                                                                  \
+            UNARY(N, relu, igrt_relu_f32)                                                         \
+            UNARY(N, sign, igrt_sign_f32)                                                         \
+            UNARY(N, sqrt, sqrtf)                                                                 \
+            UNARY(N, floor, floorf)                                                               \
+            UNARY(N, ceil, ceilf)                                                                 \
+            UNARY(N, trunc, truncf)                                                               \
+            UNARY(N, round, igrt_round_f32)                                                       \
+            UNARY(N, tan, tanf)                                                                   \
+            UNARY(N, asin, asinf)                                                                 \
+            UNARY(N, acos, acosf)                                                                 \
+            UNARY(N, atan, atanf)                                                                 \
+            UNARY(N, sinh, sinhf)                                                                 \
+            UNARY(N, cosh, coshf)                                                                 \
+            UNARY(N, asinh, asinhf)                                                               \
+            UNARY(N, acosh, acoshf)                                                               \
+            UNARY(N, atanh, atanhf)                                                               \
+            BINARY(N, add, add2)                                                                  \
+            BINARY(N, sub, sub2)                                                                  \
+            BINARY(N, mul, mul2)                                                                  \
+            BINARY(N, div, div2)                                                                  \
+            BINARY(N, above, above2)                                                              \
+            BINARY(N, below, below2)                                                              \
+            BINARY(N, max, igrt_max_f32)                                                          \
+            BINARY(N, min, igrt_min_f32)                                                          \
+            BINARY(N, copysign, copysignf)                                                        \
+            BINARY(N, pow, powf)                                                                  \
+            BINARY(N, mod, igrt_mod_f32)                                                          \
+            BINARY(N, fmod, igrt_fmod_f32)                                                        \
+            COMPARE(N, eq, ==)                                                                    \
+            COMPARE(N, ne, !=)                                                                    \
+            COMPARE(N, lt, <)                                                                     \
+            COMPARE(N, le, <=)                                                                    \
+            ACROSS(N, hadd, add2)                                                                 \
+            ACROSS(N, hmul, mul2)                                                                 \
+            ACROSS(N, hmax, igrt_max_f32)                                                         \
+            ACROSS(N, hmin, igrt_min_f32)                                                         \
+            igrt_store_f32x##N(r, igrt_muladd_f32x##N(igrt_load_f32x##N(a), igrt_load_f32x##N(b), \
+                                                      igrt_load_f32x##N(c)));                     \
+            igrt_store_i32x##N(m, igrt_isnan_f32x##N(igrt_load_f32x##N(a)));                      \
+            for (int i = 0; i < N; i++) {                                                         \
+                same("muladd x" #N, r[i], igrt_muladd_f32(a[i], b[i], c[i]), a[i], b[i]);         \
+                assert_int_equal(m[i], a[i] != a[i] ? -1 : 0);                                    \
+            }                                                                                     \
+        }                                                                                         \
+        const igrt_i32x##N few = igrt_iota_i32x##N(0) < 2, all = few | ~few;                      \
+        assert_true(igrt_any_f32x##N(few));                                                       \
+        assert_false(igrt_any_f32x##N(igrt_and_mask_f32x##N(few, igrt_not_mask_f32x##N(few))));   \
+        igrt_store_i32x##N(m, igrt_or_mask_f32x##N(few, igrt_xor_mask_f32x##N(few, all)));        \
+        for (int i = 0; i < N; i++)                                                               \
+            assert_int_equal(m[i], -1);                                                           \
+    }
+LANES(4)
+LANES(8)
+LANES(16)
+
+/* ---- memory and conversions ---------------------------------------------------------------- */
+
+#define PART(T, E, N)                                                                      \
+    for (int n = 0; n <= N; n++) {                                                         \
+        E from[N], to[N + 2];                                                              \
+        for (int i = 0; i < N; i++)                                                        \
+            from[i] = (E)(i + 1);                                                          \
+        for (int i = 0; i < N + 2; i++)                                                    \
+            to[i] = (E)-1;                                                                 \
+        /* what lies behind the first n elements is not touched, and not read: see ASan */ \
+        igrt_store_part_##T##x##N(to + 1, igrt_load_part_##T##x##N(from + N - n, n), n);   \
+        for (int i = 0; i < N + 2; i++)                                                    \
+            assert_true(to[i] == (i >= 1 && i <= n ? (E)(N - n + i) : (E)-1));             \
+        igrt_store_##T##x##N(to + 1, igrt_load_part_##T##x##N(from, n));                   \
+        for (int i = 0; i < N; i++)                                                        \
+            assert_true(to[i + 1] == (i < n ? (E)(i + 1) : (E)0));                         \
+    }
+
+static void parts(void **state)
+{
+    (void)state;
+    PART(f32, float, 4)
+    PART(f32, float, 8)
+    PART(f32, float, 16)
+    PART(i32, int32_t, 4)
+    PART(i32, int32_t, 8)
+    PART(i32, int32_t, 16)
+}
+
+#define SMALL(N, T, TO, FROM)                                                                  \
+    for (uint32_t u = 0; u < 65536; u += N) {                                                  \
+        for (int i = 0; i < N; i++)                                                            \
+            h[i] = (uint16_t)(u + (uint32_t)i);                                                \
+        igrt_store_f32x##N(x, igrt_load_##T##_f32x##N(h));                                     \
+        for (int i = 0; i < N; i++)                                                            \
+            assert_int_equal(igrt_f32_bits(x[i]), igrt_f32_bits(FROM(h[i])));                  \
+        for (int i = 0; i < N; i++) /* ties and their neighbours among them */                 \
+            x[i] = igrt_bits_f32(igrt_f32_bits(x[i]) + (next() % 5 - 2) + (next() & 0xf000u)); \
+        igrt_store_##T##_f32x##N(h, igrt_load_f32x##N(x));                                     \
+        for (int i = 0; i < N; i++)                                                            \
+            assert_int_equal(h[i], TO(x[i]));                                                  \
+    }
+#define NARROW(N, T, E)                                         \
+    {                                                           \
+        E s[N];                                                 \
+        for (int i = 0; i < N; i++)                             \
+            k[i] = (int32_t)next();                             \
+        igrt_store_##T##_i32x##N(s, igrt_load_i32x##N(k));      \
+        igrt_store_i32x##N(k + 16, igrt_load_##T##_i32x##N(s)); \
+        for (int i = 0; i < N; i++)                             \
+            assert_int_equal(k[16 + i], (E)k[i]);               \
+    }
+#define CONVERT(N)                                                               \
+    SMALL(N, f16, igrt_f32_to_f16, igrt_f16_to_f32)                              \
+    SMALL(N, bf16, igrt_f32_to_bf16, igrt_bf16_to_f32)                           \
+    for (int round = 0; round < 3000; round++) {                                 \
+        NARROW(N, i8, int8_t)                                                    \
+        NARROW(N, u8, uint8_t)                                                   \
+        NARROW(N, i16, int16_t)                                                  \
+        NARROW(N, u16, uint16_t)                                                 \
+        for (int i = 0; i < N; i++)                                              \
+            k[i] = (int32_t)next() >> next() % 32;                               \
+        igrt_store_f32x##N(x, igrt_cvt_i32x##N##_f32x##N(igrt_load_i32x##N(k))); \
+        for (int i = 0; i < N; i++)                                              \
+            same("cvt", x[i], (float)k[i], (float)k[i], 0);                      \
+        for (int i = 0; i < N; i++)                                              \
+            x[i] = any();                                                        \
+        igrt_store_i32x##N(k, igrt_cvt_f32x##N##_i32x##N(igrt_load_f32x##N(x))); \
+        for (int i = 0; i < N; i++)                                              \
+            assert_int_equal(k[i], igrt_f32_to_i32(x[i]));                       \
+    }
+
+static void conversions(void **state)
+{
+    (void)state;
+    uint16_t h[16];
+    float x[16];
+    int32_t k[32];
+    CONVERT(4)
+    CONVERT(8)
+    CONVERT(16)
+}
+
+/* ---- accuracy ------------------------------------------------------------------------------ */
+
+/* The error in units of the last place of the nearest f32. */
+static double ulps(float got, double want)
+{
+    const float near = (float)want;
+    if (want != want || got != got)
+        return (want != want) == (got != got) ? 0 : 1e9;
+    if (got == near) {
+        if (signbit(got) != signbit(near))
+            return 1e9;
+        if (isinf(got))
+            return 0;
+    }
+    if (isinf(got) || isinf(near)) /* only the last finite number is next to infinity */
+        return fabsf(isinf(got) ? near : got) >= 3.4028234e38f ? 1 : 1e9;
+    int e;
+    frexp(want, &e);
+    return fabs((double)got - want) / ldexp(1, (want == 0 || e < -125 ? -125 : e) - 24);
+}
+
+#define ACCURATE(N, F, LIMIT)                                                                 \
+    for (uint64_t u = 0; u < UINT64_C(0x100000000); u += (uint64_t)step * N) {                \
+        for (int i = 0; i < N; i++)                                                           \
+            x[i] = igrt_bits_f32((uint32_t)(u + (uint64_t)step * (uint64_t)i));               \
+        if (u / step / N % 64 == 0)                                                           \
+            x[u / step / N / 64 % N] = special[u / step / N / 64 % SPECIAL];                  \
+        igrt_store_f32x##N(y, igrt_##F##_f32x##N(igrt_load_f32x##N(x)));                      \
+        for (int i = 0; i < N; i++)                                                           \
+            if (ulps(y[i], F((double)x[i])) > LIMIT)                                          \
+                fail_msg(#F " x%d of %.9g is %.9g, want %.9g", N, (double)x[i], (double)y[i], \
+                         F((double)x[i]));                                                    \
+    }
+#define ACCURACY(N)                       \
+    static void accuracy##N(void **state) \
+    {                                     \
+        (void)state;                      \
+        enum { step = 9973 };             \
+        float x[N], y[N];                 \
+        ACCURATE(N, exp, 1.25)            \
+        ACCURATE(N, log, 1.25)            \
+        ACCURATE(N, tanh, 1.5)            \
+        ACCURATE(N, erf, 1.5)             \
+        ACCURATE(N, sin, 3.0)             \
+        ACCURATE(N, cos, 3.0)             \
+    }
+ACCURACY(4)
+ACCURACY(8)
+ACCURACY(16)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lanes4),    cmocka_unit_test(lanes8),      cmocka_unit_test(lanes16),
+        cmocka_unit_test(parts),     cmocka_unit_test(conversions), cmocka_unit_test(accuracy4),
+        cmocka_unit_test(accuracy8), cmocka_unit_test(accuracy16),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
