@@ -526,12 +526,14 @@ static void vector_alu(Render *r, Node *n)
     const char *infix_op = n->op == OP_ADD || n->op == OP_SUB || n->op == OP_MUL || n->op == OP_DIV ? c_operator(n->op) : NULL;
     if (infix_op) {
         put(r, alone ? "" : "(");
-        operand(r, n->src[0]);
-        sb_printf(r->sb, " %s ", infix_op);
-        if (is_vector(r, n->src[1]))
-            expr(r, n->src[1]);
-        else
-            operand(r, n->src[1]);
+        for (int i = 0; i < 2; i++) {
+            if (i)
+                sb_printf(r->sb, " %s ", infix_op);
+            if (is_vector(r, n->src[i]))
+                expr(r, n->src[i]);
+            else
+                operand(r, n->src[i]);
+        }
         put(r, alone ? "" : ")");
         return;
     }

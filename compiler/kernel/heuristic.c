@@ -160,6 +160,8 @@ static void plain_opts(Arena *a, Kernel *k, const View *v, const Target *t)
     if (t->lanes && lanes && fits_lanes(a, k, v->store, last, NULL, &moves)) {
         add_opt(k, OPT_VECTOR, place[n - 1].name, lanes);
         snprintf(place[n - 1].name, sizeof place[n - 1].name, "%.16s.o", axis_name(k, last));
+    } else {
+        lanes = 0;
     }
     /* rows that are reduced: their innermost axis in lanes */
     for (int i = 0; i < v->nreduce && t->lanes; i++) {
@@ -275,7 +277,8 @@ static bool pack(const Kernel *k, Node *load, const RegisterTile *tile, const Pl
     return true;
 }
 
-static void contraction_opts(Kernel *k, const View *v, const Buffer *const *bufs, const RegisterTile *tile, Layout *want)
+static void contraction_opts(Kernel *k, const View *v, const Buffer *const *bufs, const RegisterTile *tile, const bool *free,
+                             Layout *want)
 {
     Place place[INGOT_MAX_RANK * 4];
     int n = 0, nout;
@@ -316,11 +319,32 @@ static void contraction_opts(Kernel *k, const View *v, const Buffer *const *bufs
     if (tile->rows)
         add_opt(k, OPT_UPCAST, axis_name(k, tile->rows), tile->nrows);
     order_opt(k, place, n);
-    for (int j = 0; j < v->nfactor; j++) {
-        int arg = (int)v->factor[j]->src[0]->arg.i;
-        if (bufs[arg]->kind == BUF_WEIGHT && depends_on(v->factor[j], tile->lanes))
-            (void)pack(k, v->factor[j], tile, place, n, &want[arg]);
+    for (int j = 0; j < v->nload; j++) {
+        int arg = (int)v->load[j]->src[0]->arg.i;
+        if (free[arg] && depends_on(v->load[j], tile->lanes))
+            (void)pack(k, v->load[j], tile, place, n, &want[arg]);
     }
+}
+
+/* Do the constants, as they will be laid out, lie well for the lanes? */
+static bool constants_fit(Kernel *k, const View *v, Node *lanes, const bool *free, const Layout *want)
+{
+    for (int j = 0; j < v->nload; j++) {
+        int arg = (int)v->load[j]->src[0]->arg.i;
+        if (!free[arg] || !depends_on(v->load[j], lanes))
+            continue;
+        Layout old = k->args[arg].layout;
+        int64_t stride;
+        k->args[arg].layout = want[arg];
+        bool good = access_stride(k, v->load[j], lanes, &stride) && stride == 1;
+        /* a split axis advances by one only within a block: ask for its offset in lanes */
+        if (!good && want[arg].n && want[arg].op[0].kind == LAYOUT_SPLIT)
+            good = true;
+        k->args[arg].layout = old;
+        if (!good)
+            return false;
+    }
+    return true;
 }
 
 /* An argument whose layout this kernel alone may choose: a weight that it loads in one place. */
@@ -369,6 +393,12 @@ void choose_opts(Arena *a, Kernel *k, const Buffer *const *bufs, const Target *t
         plain_opts(a, k, &v, t);
         return;
     }
+    contraction_opts(k, &v, bufs, &best, free, want);
+    if (best.width > 1 && !constants_fit(k, &v, best.lanes, free, want)) {
+        k->nopt = 0;
+        memset(want, 0, (size_t)k->narg * sizeof *want);
+        plain_opts(a, k, &v, t);
+        return;
+    }
     *lanes = best.lanes;
-    contraction_opts(k, &v, bufs, &best, want);
 }
