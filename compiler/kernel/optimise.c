@@ -55,7 +55,28 @@ static void innermost_layout(int rank, int axis, Layout *l)
     l->op[0].perm.axis[n] = (int8_t)axis;
 }
 
-/* dst = src, both of constant dims. */
+static void halo_of(const Layout *l, int axis, int64_t *lo, int64_t *hi)
+{
+    *lo = *hi = 0;
+    for (int i = 0; i < l->n && l->op[i].kind == LAYOUT_PAD; i++)
+        if (l->op[i].axis == axis) {
+            *lo += l->op[i].a;
+            *hi += l->op[i].b;
+        }
+}
+
+/* The halo of l, then what the rest of `then` does. */
+static Layout with_halo(const Layout *l, const Layout *then)
+{
+    Layout out = {0};
+    for (int i = 0; i < l->n && l->op[i].kind == LAYOUT_PAD; i++)
+        out.op[out.n++] = l->op[i];
+    for (int i = 0; i < then->n && out.n < 8; i++)
+        out.op[out.n++] = then->op[i];
+    return out;
+}
+
+/* dst = src, both of constant dims, and the halo that both have. */
 static Step *copy_step(Optimise *o, Buffer *dst, Buffer *src, const Step *like)
 {
     Plan *p = o->p;
@@ -69,15 +90,19 @@ static Step *copy_step(Optimise *o, Buffer *dst, Buffer *src, const Step *like)
     k->axes = NEWN(c->arena, Axis, src->rank);
     int nr = 1;
     for (int i = 0; i < src->rank; i++) {
-        int64_t n = src->dims[i]->hi;
+        int64_t n = src->dims[i]->hi, lo, hi, dst_lo, dst_hi;
         dims[i] = idx(c, n);
-        coords[i] = n == 1 ? idx(c, 0) : range_new(c, k->naxis, dims[i]);
+        halo_of(&src->layout, i, &lo, &hi);
+        halo_of(&dst->layout, i, &dst_lo, &dst_hi);
+        lo = lo < dst_lo ? lo : dst_lo;
+        n += lo + (hi < dst_hi ? hi : dst_hi);
+        coords[i] = n == 1 ? idx(c, 0) : range_new(c, k->naxis, idx(c, n));
         if (coords[i]->op == OP_RANGE) {
             Axis *a = &k->axes[k->naxis];
             snprintf(a->name, sizeof a->name, "i%d", k->naxis++);
             a->range = end[nr++] = coords[i];
         }
-        load[2 + i] = store[3 + i] = coords[i];
+        load[2 + i] = store[3 + i] = idx_sub(c, coords[i], idx(c, lo));
     }
     for (int i = 0; i < 2; i++)
         k->args[i] = (KernelArg){.dtype = src->dtype, .rank = src->rank, .dims = dims, .layout = (i ? src : dst)->layout,
@@ -127,6 +152,8 @@ static void lay_out(Optimise *o, Step *s, Node *lanes, Step **before, int *nbefo
             continue;
         Layout l;
         innermost_layout(s->bufs[arg]->rank, m.axis, &l);
+        if (j >= 0) /* it may be read beyond its edges */
+            l = with_halo(&s->bufs[arg]->layout, &l);
         Buffer *old = s->bufs[arg], *fresh = twin(o->p, old, BUF_ARENA, &l);
         s->bufs[arg] = fresh;
         k->args[arg].layout = l;
