@@ -466,3 +466,49 @@ ingot_tensor *onnx_non_max_suppression(Lowering *n)
     return ingot_nms(n->c, X, n->in[1], most ? as(n, most, INGOT_I64) : NULL, input(n, 3),
                      input(n, 4), attr_int(n, "center_point_box", 0) != 0);
 }
+
+/* ---- images of the first versions ----------------------------------------------------------- */
+
+/* scale x + bias[c] (experimental, gone after opset 9) */
+ingot_tensor *onnx_image_scaler(Lowering *n)
+{
+    const float *bias;
+    int count = attr_floats(n, "bias", &bias), rank = ingot_rank(X);
+    int64_t size = count;
+    double *v = ingot_alloc(n->c, (size_t)(count < 0 ? 0 : count) * sizeof *v + 1);
+    ingot_tensor *y = ingot_mul_c(n->c, X, attr_float(n, "scale", 1));
+    if (count <= 0)
+        return y;
+    if (rank != 4 || !(count == 1 || dim_is(ingot_shape(X, 1), count)))
+        return fault(n, "its bias has %d entries, its input rank %d", count, rank);
+    for (int i = 0; i < count; i++)
+        v[i] = (double)bias[i];
+    return ingot_add(n->c, y, align_axis(n, const_f64(n, ingot_dtype_of(X), 1, &size, v), 1, rank));
+}
+
+/* alpha x + beta (experimental, the same) */
+ingot_tensor *onnx_affine(Lowering *n)
+{
+    return ingot_add_c(n->c, ingot_mul_c(n->c, X, attr_float(n, "alpha", 1)),
+                       attr_float(n, "beta", 0));
+}
+
+/* Cuts a border off, or with `scale` a piece of height, width from (top, left) on. */
+ingot_tensor *onnx_crop(Lowering *n)
+{
+    const int64_t *border, *scale;
+    int count = attr_ints(n, "border", &border), scaled = attr_ints(n, "scale", &scale);
+    ingot_tensor *y = X;
+    if (n->failed || ingot_rank(X) != 4 || count != 4 || (scaled >= 0 && scaled != 2))
+        return fault(n, "it needs an input of rank 4, a border of 4 and a scale of 2 entries");
+    for (int i = 0; i < 2; i++) { /* border: left, top, right, bottom */
+        int64_t lo = border[1 - i], hi = border[3 - i];
+        ingot_dim *size = ingot_shape(X, 2 + i);
+        int64_t least = ingot_dim_lo(size), piece = scaled < 0 ? 0 : scale[i];
+        if (lo < 0 || hi < 0 || piece < 0 || lo > least || hi > least - lo || piece > least - lo)
+            return fault(n, "it cuts more off axis %d than there is", 2 + i);
+        ingot_dim *rest = scaled < 0 ? ingot_dim_sub(n->c, size, dim(n, lo + hi)) : dim(n, piece);
+        y = ingot_slice(n->c, y, 2 + i, dim(n, lo), rest, 1);
+    }
+    return y;
+}
