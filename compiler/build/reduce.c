@@ -91,6 +91,19 @@ ingot_tensor *ingot_sum(ingot_context *c, ingot_tensor *x, unsigned axes, bool k
 }
 
 /* Sum / count, in f32 for the narrow floats: their sum may be out of range where the mean is not. */
+/* A sum over many elements in one chain loses digits: rows first, then their sums. */
+static Node *sum_rows(Context *c, Node *x, unsigned axes, bool keepdims, Node *count)
+{
+    enum { LONG = 4096 };
+    int last = x->rank - 1;
+    while (last > 0 && !(axes >> last & 1))
+        last--;
+    if (count->hi < LONG || axes == 1u << last)
+        return ingot_sum(c, x, axes, keepdims);
+    x = ingot_sum(c, x, 1u << last, true);
+    return ingot_sum(c, x, axes, keepdims);
+}
+
 ingot_tensor *ingot_mean(ingot_context *c, ingot_tensor *x, unsigned axes, bool keepdims)
 {
     if (poisoned(x))
@@ -100,7 +113,7 @@ ingot_tensor *ingot_mean(ingot_context *c, ingot_tensor *x, unsigned axes, bool 
         if (axes & (1u << i))
             count = idx_mul(c, count, x->shape[i]);
     ingot_dtype d = (ingot_dtype)x->dtype, wide = dtype_info[d].compute;
-    Node *sum = ingot_sum(c, ingot_cast(c, x, wide), axes, keepdims);
+    Node *sum = sum_rows(c, ingot_cast(c, x, wide), axes, keepdims, count);
     Node *n = ingot_cast(c, ingot_from_dim(c, count), wide);
     return ingot_cast(c, ingot_div(c, sum, n), d);
 }
