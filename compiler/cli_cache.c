@@ -244,7 +244,9 @@ ingot_status session_find_entry(Session *s, const Model *m)
         for (int i = 0; i < s->nin && !s->o->no_bind; i++)
             can_bind |= may_bind(&s->in[i]);
         status = make_entry(s, entry, NULL, can_bind && !plans(s, NULL));
-        if (status != INGOT_UNSUPPORTED || !can_bind || !choose_binds(s, m)) {
+        /* a fault may lie in a branch that the values rule out */
+        bool refused = status == INGOT_UNSUPPORTED || status == INGOT_INVALID;
+        if (!refused || !can_bind || !choose_binds(s, m)) {
             if (status != INGOT_OK && can_bind)
                 (void)make_entry(s, entry, NULL, false); /* once more, aloud */
             return status;

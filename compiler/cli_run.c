@@ -54,6 +54,8 @@ static bool check_value(const Session *s, const Model *m, int i, ingot_status *s
     const ingot_onnx_io *io = ingot_onnx_input(m->onnx, i);
     Value *v = &s->in[i];
     name_type(v, io->dtype);
+    if (!io->rank && v->count == 1)
+        v->rank = 0; /* one element is a scalar, whatever its dims */
     bool good = v->dtype == io->dtype && (io->rank < 0 || io->rank == v->rank);
     for (int a = 0; a < io->rank && good; a++)
         good = io->dims[a] < 0 || io->dims[a] == v->dims[a];

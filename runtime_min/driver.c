@@ -278,7 +278,8 @@ static int same_type(const Npy *npy, igrt_dtype dtype)
 static int check_shape(const char *path, const Npy *npy, const igrt_io *io)
 {
     char has[256], wants[256];
-    int ok = npy->rank == io->rank;
+    /* one element is a scalar, whatever its dims */
+    int ok = npy->rank == io->rank || (io->rank == 0 && count_elements(npy->dims, npy->rank) == 1);
     for (int d = 0; ok && d < io->rank; d++) {
         const int fixed = io->dims_offset == IGRT_NO_DIMS;
         const int64_t lo = fixed ? io->max_dims[d] : io->min_dims[d];
