@@ -184,10 +184,10 @@ static bool is_edge_gate(Context *c, Node *load, const Buffer *b, Halo *h)
         int64_t size;
         if (!idx_value(b->dims[i], &size))
             return false;
+        if (e->lo < -MAX_HALO || e->hi >= size + MAX_HALO)
+            return false;
         h->lo[i] = e->lo < 0 ? -e->lo : 0;
         h->hi[i] = e->hi >= size ? e->hi - size + 1 : 0;
-        if (h->lo[i] > MAX_HALO || h->hi[i] > MAX_HALO)
-            return false;
         if (h->lo[i])
             nedge = conjuncts(idx_le(c, idx(c, 0), e), edge, nedge, 2 * INGOT_MAX_RANK);
         if (h->hi[i])
