@@ -16,7 +16,7 @@
 #include "bundle.h"
 #include "igrt.h"
 
-enum { STAGE_BYTES = 1 << 20, LARGE_SPAN = 1 << 20 };
+enum { STAGE_BYTES = 1 << 20, LARGE_SPAN = 1 << 20, HUGE_PAGE = 1 << 21 };
 
 /* ---- one tensor's bytes ------------------------------------------------------------------- */
 
@@ -34,6 +34,36 @@ static int64_t dense_dims(const Buffer *w, int64_t *dims)
     return n;
 }
 
+/* Pages of the model file that are not needed again; a hint that never changes contents. */
+static void forget(const uint8_t *from, const uint8_t *to)
+{
+#if defined(MADV_PAGEOUT)
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t first = ((uintptr_t)from + page - 1) / page * page, last = (uintptr_t)to / page * page;
+    if (last > first)
+        madvise((void *)first, last - first, MADV_PAGEOUT);
+#else
+    (void)from, (void)to;
+#endif
+}
+
+static void forget_data(const Data *d)
+{
+    if (d->nbytes >= LARGE_SPAN)
+        forget(d->bytes, d->bytes + d->nbytes);
+}
+
+/* user: where what is still in memory begins. A page may be a huge one, which goes as a whole or not
+ * at all. */
+static void forget_read(const void *up_to, void *user)
+{
+    const uint8_t **from = user, *to = (const uint8_t *)up_to - (uintptr_t)up_to % HUGE_PAGE;
+    if (to <= *from)
+        return;
+    forget(*from, to);
+    *from = to;
+}
+
 /* The buffer's layout applied to the dense tensor, which is dropped. */
 static void pack(const Buffer *w, Value *v)
 {
@@ -41,7 +71,8 @@ static void pack(const Buffer *w, Value *v)
     dense_dims(w, dims);
     v->packed = malloc((size_t)w->bytes + 1);
     if (v->packed)
-        layout_pack(&w->layout, w->rank, dims, (size_t)element_bytes(w->dtype), v->bytes, v->packed);
+        layout_pack(&w->layout, w->rank, dims, (size_t)element_bytes(w->dtype), v->bytes, v->packed,
+                    w->node->op == OP_DATA ? forget_read : NULL, &(const uint8_t *){v->bytes});
     else
         BUG("out of memory");
     if (v->interp)
@@ -71,29 +102,13 @@ static Value value_open(Bundle *b, const Buffer *w)
     return v;
 }
 
-/* Pages of the model file that are not needed again; a hint that never changes contents. */
-static void forget_pages(const Data *d)
-{
-#if defined(MADV_PAGEOUT)
-    if (d->nbytes < LARGE_SPAN)
-        return;
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    uintptr_t from = ((uintptr_t)d->bytes + page - 1) / page * page;
-    uintptr_t to = ((uintptr_t)d->bytes + d->nbytes) / page * page;
-    if (to > from)
-        madvise((void *)from, to - from, MADV_PAGEOUT);
-#else
-    (void)d;
-#endif
-}
-
 static void value_close(Value *v, const Buffer *w)
 {
     free(v->packed);
     if (v->interp)
         interp_free(v->interp);
     if (w->node->op == OP_DATA)
-        forget_pages(w->node->arg.ptr);
+        forget_data(w->node->arg.ptr);
     *v = (Value){0};
 }
 

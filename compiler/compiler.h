@@ -421,8 +421,10 @@ void flatten_addresses(Arena *, const Kernel *, int n, Node *const *roots, Node 
 /* layout.c */
 int64_t layout_elements(const Layout *, int rank, Node *const *dims); /* storage, at the upper bounds */
 bool layout_equal(const Layout *, const Layout *);
-/* dst[layout(coords)] = src[coords] for a dense src of constant dims; dst is zeroed first. */
-void layout_pack(const Layout *, int rank, const int64_t *dims, size_t element, const void *src, void *dst);
+/* dst[layout(coords)] = src[coords] for a dense src of constant dims; dst is zeroed first.  src is read from
+ * start to end; read (or NULL) is told now and then how far. */
+void layout_pack(const Layout *, int rank, const int64_t *dims, size_t element, const void *src, void *dst,
+                 void (*read)(const void *up_to, void *user), void *user);
 
 /* expand.c: what the opts of a kernel make of it: loop nests, one after the other.  Stores of a tile are its
  * straight-line copies; they share the loops. */

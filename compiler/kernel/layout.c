@@ -133,8 +133,10 @@ static int64_t axis_offset(const Layout *l, int rank, const int64_t *d, int axis
 
 /* Every constructor acts on one axis alone, so an element's offset is a sum with a term for each
  * coordinate; the terms are tabled. */
-void layout_pack(const Layout *l, int rank, const int64_t *dims, size_t element, const void *src, void *dst)
+void layout_pack(const Layout *l, int rank, const int64_t *dims, size_t element, const void *src, void *dst,
+                 void (*read)(const void *up_to, void *user), void *user)
 {
+    enum { PIECE = 1 << 20 };
     int64_t d[INGOT_MAX_RANK * 2], n = 1, total = 1;
     int64_t *term[INGOT_MAX_RANK + 1], at[INGOT_MAX_RANK + 1] = {0};
     int storage = storage_dims(l, rank, dims, d);
@@ -154,7 +156,7 @@ void layout_pack(const Layout *l, int rank, const int64_t *dims, size_t element,
             term[i][x] = axis_offset(l, rank, d, i, x) - origin;
     }
     const int64_t *last = term[rank ? rank - 1 : 0];
-    const unsigned char *from = src;
+    const unsigned char *from = src, *told = src;
     for (int64_t row = 0; row < n / inner; row++) {
         int64_t base = origin;
         for (int i = 0; i < rank - 1; i++)
@@ -165,6 +167,10 @@ void layout_pack(const Layout *l, int rank, const int64_t *dims, size_t element,
             if (++at[i] < dims[i])
                 break;
             at[i] = 0;
+        }
+        if (read && from - told >= PIECE) {
+            read(from, user);
+            told = from;
         }
     }
     arena_free(a);
