@@ -382,7 +382,7 @@ void choose_opts(Arena *a, Kernel *k, const Buffer *const *bufs, const Target *t
             factor |= depends_on(v.factor[j], r);
         if (!factor)
             continue;
-        if (moves && !may_copy)
+        if (moves && (!may_copy || !can_lay_out(k, &v, bufs, free, r)))
             continue;
         RegisterTile tile = pick_tile(&v, k, r, moves, t);
         tile.score *= moves == 0 ? 1 : moves == 1 ? 0.7 : 0.4;

@@ -31,6 +31,9 @@ Move access_move(Context *, Node *access, Node *range);
 bool access_stride(const Kernel *, Node *access, Node *range, int64_t *stride);
 View kernel_view(Arena *, const Kernel *);
 
+/* optimise.c */
+bool can_lay_out(const Kernel *, const View *, const Buffer *const *bufs, const bool *free, Node *lanes);
+
 /* heuristic.c: opts for a kernel whose buffers have their layouts; the weights of a contraction get
  * theirs (in want[], by argument); *lanes is the range that became lanes, or NULL. */
 void choose_opts(Arena *, Kernel *, const Buffer *const *bufs, const Target *, bool may_copy, Layout *want, Node **lanes);

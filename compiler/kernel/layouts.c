@@ -307,12 +307,22 @@ static bool writes(const Step *s, const Buffer *b)
     return false;
 }
 
-/* Insert a clearing step before the first step that writes the buffer. */
+static bool writes_inside(const Block *block, const Buffer *b)
+{
+    for (int i = 0; i < block->n; i++) {
+        const Step *s = block->step[i];
+        if (writes(s, b) || writes_inside(&s->body, b) || writes_inside(&s->other, b))
+            return true;
+    }
+    return false;
+}
+
+/* Insert a clearing step before the first step that writes the buffer: a branch, if both sides do. */
 static bool clear_before(Layouts *x, Block *block, Buffer *b, const Halo *h)
 {
     for (int i = 0; i < block->n; i++) {
         Step *s = block->step[i];
-        if (writes(s, b)) {
+        if (writes(s, b) || (writes_inside(&s->body, b) && writes_inside(&s->other, b))) {
             Step *clear = NEW(x->p->arena, Step), **steps = NEWN(x->p->arena, Step *, block->n * 2 + 2);
             clear->kind = STEP_KERNEL;
             clear->name = "clear";

@@ -138,6 +138,39 @@ static bool const_dims(const Buffer *b)
 
 static void optimise_block(Optimise *o, Block *b);
 
+static bool covers(const Kernel *k, Node *store)
+{
+    const KernelArg *a = &k->args[store->src[0]->arg.i];
+    for (int i = 0; i < a->rank; i++) {
+        Node *e = store->src[3 + i];
+        if (!idx_is(a->dims[i], 1) && (e->op != OP_RANGE || e->src[0] != a->dims[i]))
+            return false;
+    }
+    return true;
+}
+
+/* Could lay_out() make these lanes contiguous? A result of which only a part is written cannot be copied whole, nor
+ * what is read and written, nor what two accesses want in two ways; constants are not copied at all. */
+bool can_lay_out(const Kernel *k, const View *v, const Buffer *const *bufs, const bool *free, Node *lanes)
+{
+    for (int j = -1; j < v->nload; j++) {
+        Node *access = j < 0 ? v->store : v->load[j];
+        int arg = (int)access->src[0]->arg.i;
+        int64_t stride;
+        Move m = access_move(k->c, access, lanes);
+        if (free[arg] || m.kind == MOVE_NONE || (access_stride(k, access, lanes, &stride) && stride == 1))
+            continue;
+        if (bufs[arg]->kind == BUF_WEIGHT || (k->args[arg].read && k->args[arg].written) || (j < 0 && !covers(k, access)))
+            return false;
+        for (int i = 0; i < v->nload; i++) {
+            Move other = access_move(k->c, v->load[i], lanes);
+            if (v->load[i]->src[0]->arg.i == arg && other.kind == MOVE_AXIS && other.axis != m.axis)
+                return false;
+        }
+    }
+    return true;
+}
+
 /* Operands and result whose lanes are not contiguous are copied; gives the steps before and after. */
 static void lay_out(Optimise *o, Step *s, Node *lanes, Step **before, int *nbefore, Step **after)
 {
