@@ -165,6 +165,9 @@ static void vector_reduce(Expand *x, Tile *t, const Opt *o)
     Node *last = tail ? range_new(c, t->next++, idx(c, tail)) : NULL;
     Node *main_at = idx_add(c, idx_mul(c, loop ? loop : idx(c, 0), idx(c, n)), t->lane);
     Node *tail_at = idx_add(c, idx(c, count * n), last ? last : idx(c, 0));
+    /* the tail's loops are others: what is known inside the first ones ends with them */
+    Node *old[INGOT_MAX_RANK + 1] = {from}, *now[INGOT_MAX_RANK + 1] = {tail_at};
+    int nold = 1;
     for (int i = 0; i < t->nstore; i++) {
         int ns;
         Node **order = graph_toposort(x->a, 1, &t->store[i], &ns), *r = NULL;
@@ -177,12 +180,18 @@ static void vector_reduce(Expand *x, Tile *t, const Opt *o)
         Node *src[INGOT_MAX_RANK + 2], *tail_src[INGOT_MAX_RANK + 2];
         int k = 1, kt = 1;
         src[0] = substitute(c, r->src[0], 1, &from, &main_at);
-        tail_src[0] = substitute(c, r->src[0], 1, &from, &tail_at);
         for (uint32_t s = 1; s < r->nsrc; s++) {
             Node *range = r->src[s];
             if (range != from) {
+                int o_at = 0;
+                while (o_at < nold && old[o_at] != range)
+                    o_at++;
+                if (o_at == nold) {
+                    old[nold] = range;
+                    now[nold++] = tail ? range_new(c, t->next++, range->src[0]) : range;
+                }
                 src[k++] = range;
-                tail_src[kt++] = range;
+                tail_src[kt++] = now[o_at];
                 continue;
             }
             if (loop)
@@ -190,6 +199,7 @@ static void vector_reduce(Expand *x, Tile *t, const Opt *o)
             if (last)
                 tail_src[kt++] = last;
         }
+        tail_src[0] = substitute(c, r->src[0], nold, old, now);
         Node *wide = k > 1 ? node_make(c, OP_REDUCE, r->dtype, r->arg, k, src, 0, NULL) : src[0];
         Node *joined = node_make(c, OP_REDUCE, r->dtype, r->arg, 2, (Node *[]){wide, t->lane}, 0, NULL);
         if (tail) {
@@ -203,6 +213,11 @@ static void vector_reduce(Expand *x, Tile *t, const Opt *o)
         snprintf(t->reduce[axis].name + strlen(t->reduce[axis].name), 3, ".o");
     } else {
         drop(t->reduce, &t->nreduce, axis);
+    }
+    for (int i = 1; tail && i < nold && t->nreduce < INGOT_MAX_RANK * 2; i++) {
+        TileAxis *end = &t->reduce[t->nreduce++];
+        snprintf(end->name, sizeof end->name, "r%d", (int)now[i]->arg.i);
+        end->range = now[i];
     }
     if (last && t->nreduce < INGOT_MAX_RANK * 2) {
         TileAxis *end = &t->reduce[t->nreduce++];
