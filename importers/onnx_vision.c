@@ -403,6 +403,7 @@ static bool deform_shapes(Lowering *n, Deform *d, ingot_tensor *offset, ingot_te
     ok = ok && d->group > 0 && c % d->group == 0 && c / d->group == per && m % d->group == 0 &&
          d->offset_group > 0 && d->offset_group <= c && c % d->offset_group == 0 &&
          ingot_rank(offset) == 4 && dim_is(ingot_shape(offset, 1), 2 * taps * d->offset_group) &&
+         ingot_dim_equal(ingot_shape(offset, 0), ingot_shape(X, 0)) &&
          (!mask || (ingot_rank(mask) == 4 && dim_is(ingot_shape(mask, 1), taps * d->offset_group)));
     for (int i = 0; ok && i < 2; i++) {
         ingot_dim *room =
@@ -424,12 +425,15 @@ ingot_tensor *onnx_deform_conv(Lowering *n)
     Deform d = {.group = attr_int(n, "group", 1), .offset_group = attr_int(n, "offset_group", 1)};
     if (ingot_rank(X) != 4 || ingot_rank(w) != 4)
         return unsupported(n, "only images with two axes are supported");
-    if (!window_read(n, X, w, &d.win) || !deform_shapes(n, &d, offset, mask))
+    if (!window_read(n, X, w, &d.win) || !window_fits(n, X, &d.win) ||
+        !deform_shapes(n, &d, offset, mask))
         return ingot_poison(n->c);
     ingot_dim *og = dim(n, d.offset_group), *kh = dim(n, d.win.kernel[0]),
               *kw = dim(n, d.win.kernel[1]);
     ingot_dim *seven[7] = {ingot_shape(X, 0), og, kh, kw, dim(n, 2), d.out[0], d.out[1]};
     offset = ingot_reshape(n->c, widen(n, offset), 7, seven);
+    if (ingot_is_poison(offset))
+        return offset;
     ingot_tensor *x = widen(n, X), *y = deform_read(n, &d, x, offset);
     if (mask) {
         ingot_dim *six[6] = {ingot_shape(X, 0), og, kh, kw, d.out[0], d.out[1]};
