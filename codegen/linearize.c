@@ -125,50 +125,58 @@ static bool same_loops(Node *a, Node *b)
     return b->op == OP_REDUCE && a->nsrc == b->nsrc && !memcmp(a->src + 1, b->src + 1, (a->nsrc - 1) * sizeof *a->src);
 }
 
-static void emit_nodes(Lin *q, uint64_t open, uint64_t must, int depth);
+/* needed: by position, or NULL for all. */
+static void emit_nodes(Lin *q, uint64_t open, uint64_t must, const bool *needed, int depth);
 
-static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, int depth);
+static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const bool *needed, int depth);
 
-/* What the reduces of a group read that does not change in their loops: that of the first is there
- * already, that of the others may come later in the order. */
-static void emit_invariants(Lin *q, const int *group, int n, uint64_t open, uint64_t must, int depth)
+/* What the reduces of a group are made of. */
+static bool *needed_by(const Lin *q, Arena *a, const int *group, int n)
 {
-    Arena *a = arena_new();
     bool *needed = NEWN(a, bool, q->n);
     for (int i = 0; i < n; i++)
         needed[group[i]] = true;
     for (int i = group[n - 1] + 1; i-- > 0;)
         for (uint32_t j = 0; needed[i] && j < q->order[i]->nsrc; j++)
             needed[position(q, q->order[i]->src[j])] = true;
+    return needed;
+}
+
+/* What the reduces of a group read that does not change in their loops: that of the first is there
+ * already, that of the others may come later in the order. */
+static void emit_invariants(Lin *q, const int *group, int n, uint64_t open, uint64_t must, const bool *needed, int depth)
+{
     for (int i = group[0] + 1; i < group[n - 1]; i++) {
         Node *t = q->order[i];
         if (!needed[i] || q->done[i] || is_plain(t) || (q->set[i] & ~open))
             continue;
         if (t->op == OP_REDUCE && !is_horizontal(q->l, t)) {
-            emit_reduce(q, i, open, must, depth);
+            emit_reduce(q, i, open, must, needed, depth);
             continue;
         }
         q->done[i] = true;
         if (!q->inlined[i])
             add(q, STMT_LET, t, depth);
     }
-    arena_free(a);
 }
 
 /* All reduces over the same loops that can run now. */
-static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, int depth)
+static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const bool *needed, int depth)
 {
     Node *t = q->order[first];
     int group[256], n = 0;
     for (int i = first; i < q->n && n < 256; i++) {
         Node *r = q->order[i];
-        if (!q->done[i] && same_loops(t, r) && !(q->set[i] & ~open) && (!must || (q->set[i] & must)))
+        if (!q->done[i] && same_loops(t, r) && !(q->set[i] & ~open) && (!must || (q->set[i] & must)) &&
+            (!needed || needed[i]))
             group[n++] = i;
     }
     for (int i = 0; i < n; i++)
         q->done[group[i]] = true;
+    Arena *a = arena_new();
+    const bool *inside = needed_by(q, a, group, n);
     if (n > 1)
-        emit_invariants(q, group, n, open, must, depth);
+        emit_invariants(q, group, n, open, must, inside, depth);
     for (int i = 0; i < n; i++)
         add(q, STMT_ACC, q->order[group[i]], depth);
     uint64_t inner = open, own = 0;
@@ -176,25 +184,30 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, int dep
         add(q, STMT_LOOP, t->src[j], depth + (int)j - 1);
         own |= bit(t->src[j]);
         inner |= bit(t->src[j]);
-        emit_nodes(q, inner, own, depth + (int)j);
+        emit_nodes(q, inner, own, inside, depth + (int)j);
     }
     for (int i = 0; i < n; i++)
         add(q, STMT_UPDATE, q->order[group[i]], depth + (int)t->nsrc - 1);
     for (uint32_t j = t->nsrc; j-- > 1;)
         add(q, STMT_END, t->src[j], depth + (int)j - 1);
+    /* what stood in these loops ended with them: others over the same ranges have their own */
+    for (int i = 0; i < q->n; i++)
+        if (q->set[i] & own)
+            q->done[i] = false;
+    arena_free(a);
 }
 
-static void emit_nodes(Lin *q, uint64_t open, uint64_t must, int depth)
+static void emit_nodes(Lin *q, uint64_t open, uint64_t must, const bool *needed, int depth)
 {
     for (int i = 0; i < q->n; i++) {
         Node *t = q->order[i];
-        if (q->done[i] || is_plain(t) || (q->set[i] & ~open) || (must && !(q->set[i] & must)))
+        if (q->done[i] || is_plain(t) || (q->set[i] & ~open) || (must && !(q->set[i] & must)) || (needed && !needed[i]))
             continue;
         if (t->op == OP_STORE) {
             q->done[i] = true;
             add(q, STMT_STORE, t, depth);
         } else if (t->op == OP_REDUCE && !is_horizontal(q->l, t)) {
-            emit_reduce(q, i, open, must, depth);
+            emit_reduce(q, i, open, must, needed, depth);
         } else {
             q->done[i] = true;
             if (!q->inlined[i])
@@ -223,11 +236,11 @@ void linearize(Linear *l, const Kernel *k, const Tile *tile)
     find_sets(&q);
     find_inlined(&q);
     uint64_t open = 0;
-    emit_nodes(&q, open, 0, 0);
+    emit_nodes(&q, open, 0, NULL, 0);
     for (int i = 0; i < tile->naxis; i++) {
         add(&q, STMT_LOOP, tile->axis[i].range, i);
         open |= bit(tile->axis[i].range);
-        emit_nodes(&q, open, 0, i + 1);
+        emit_nodes(&q, open, 0, NULL, i + 1);
     }
     for (int i = tile->naxis; i-- > 0;)
         add(&q, STMT_END, tile->axis[i].range, i);
