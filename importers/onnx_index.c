@@ -184,8 +184,10 @@ static ingot_tensor *slice_axis(Lowering *n, ingot_tensor *x, int axis, ingot_di
     ingot_dim *count =
         ingot_dim_div(n->c, ingot_dim_add(n->c, span, dim(n, stride - 1)), dim(n, stride));
     count = ingot_dim_max(n->c, count, dim(n, 0));
-    if (dim_is(count, 0) || dim_is(size, 0))
-        start = count = dim(n, 0);
+    if (dim_is(size, 0))
+        return x;
+    if (dim_is(count, 0))
+        start = dim(n, 0);
     return ingot_slice(n->c, x, axis, start, count, step);
 }
 
