@@ -162,7 +162,7 @@ static void vector_reduce(Expand *x, Tile *t, const Opt *o)
         make_lane(x, t, n);
     }
     Node *loop = count > 1 ? range_new(c, t->next++, idx(c, count)) : NULL;
-    Node *last = tail ? range_new(c, t->next++, idx(c, tail)) : NULL;
+    Node *last = tail > 1 ? range_new(c, t->next++, idx(c, tail)) : NULL;
     Node *main_at = idx_add(c, idx_mul(c, loop ? loop : idx(c, 0), idx(c, n)), t->lane);
     Node *tail_at = idx_add(c, idx(c, count * n), last ? last : idx(c, 0));
     /* the tail's loops are others: what is known inside the first ones ends with them */
