@@ -82,6 +82,14 @@ static ingot_status key_base(Session *s, Key *k)
     key_text(k, c_compiler());
     key_file_stamp(k, find_program(s->a, first));
     key_text(k, o->compile.target);
+    if (o->compile.sched) {
+        MapFile sched;
+        why = mapfile_open(&sched, o->compile.sched);
+        if (why)
+            return complain(INGOT_IO, "%s: %s", o->compile.sched, why);
+        key_add(k, sched.data, sched.len);
+        mapfile_close(&sched);
+    }
     key_add(k, &o->compile.opt_level, sizeof o->compile.opt_level);
     for (int i = 0; i < o->ndim; i++) {
         key_text(k, o->dim[i].name);

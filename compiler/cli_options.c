@@ -118,6 +118,8 @@ static bool with_value(Options *o, const char *flag, const char *value)
         {"--target", offsetof(Options, compile.target)},
         {"--name", offsetof(Options, compile.name)},
         {"--weights", offsetof(Options, compile.weights)},
+        {"--sched", offsetof(Options, compile.sched)},
+        {"--save-sched", offsetof(Options, compile.save_sched)},
     };
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (!strcmp(flag, words[i].name)) {

@@ -351,6 +351,27 @@ typedef struct {
     Layout layout;
     bool read, written;
 } KernelArg;
+/* What was decided for one kernel step, by the heuristic or by a .sched file. */
+typedef enum { PART_SELF, PART_CLEAR, PART_COPY } ChoicePart; /* a step of its own; what clears a halo; what copies an operand */
+typedef struct {
+    bool owned;      /* its layout is decided here: a weight, or what no step before has written */
+    bool copied;     /* the kernel works on a copy of it, laid out as `copy` */
+    Layout layout, copy;
+    int line, copy_line; /* of a file: where they stand */
+} ArgChoice;
+typedef struct {
+    uint64_t key;    /* kernel_key(); of a part: of the kernel that it serves */
+    int nth;         /* among the steps of this key, in order */
+    ChoicePart part;
+    int part_arg;    /* which argument it clears or copies */
+    int narg, nopt;
+    ArgChoice *arg;
+    Opt *opts;
+    int *opt_line;
+    int line;        /* of a file: 1, 2, ...; used: it applies to the model */
+    bool used;
+} Choice;
+
 typedef struct Kernel Kernel;
 struct Kernel {
     Context *c;     /* its own */
@@ -363,6 +384,7 @@ struct Kernel {
                      * the same numbers as in the model */
     bool serial;    /* stores may collide (scatter): iterations run in order, one work item on a GPU */
     uint64_t hash;  /* of its canonical text: equal kernels are emitted once */
+    Choice *choice; /* the record of what is decided for it; NULL where nothing is */
     char name[96];  /* k07_conv_relu_f32_1x64x56x56; set by the plan */
     int64_t flops, bytes; /* at the upper bounds */
 };
@@ -411,6 +433,9 @@ typedef struct {
     DimSource *dim_sources;
     int ndim_source;
     int64_t arena_bytes, state_bytes, weights_bytes; /* memplan.c */
+    const char *sched_file; /* the decisions that were read from a file, or NULL */
+    Choice **given;
+    int ngiven;
     Buffer **input, **output, **state; /* by slot.  An output that is an input, a weight or another output is copied */
 } Plan;
 
@@ -458,7 +483,20 @@ void kernel_share(Plan *);                 /* kernel.c: equal kernels become one
 void kernel_find_vars(Kernel *);           /* kernel.c: vars again, after its addresses changed */
 bool memplan(Plan *, int64_t align);      /* offsets, arena_bytes, weights_bytes; false after a reported error */
 int memplan_peak(const Plan *, const Buffer **out, int max); /* buffers alive when memory is tightest, largest first */
-void plan_print(StrBuf *, Plan *);        /* the .sched text */
+void kernel_keys(Plan *);                  /* kernel.c: starts the record: what kernel every step is */
+/* The same kernel in a new context: what is emitted follows from its expression, layouts and opts alone, not from what
+ * was asked about it on the way.  The old one is freed. */
+Kernel *kernel_renew(Kernel *);
+void plan_print(StrBuf *, Plan *);        /* the whole plan, for people */
+void sched_print(StrBuf *, const Plan *, const char *target); /* sched_text.c: the record, before kernel_share() */
+void layout_print(StrBuf *, const Layout *);
+bool sched_parse(Plan *, const char *file); /* sched_parse.c: fills Plan.given; false after a reported error */
+/* A fault of the file; only the first is told. */
+void sched_error(const Plan *, int line, const char *, ...) __attribute__((format(printf, 3, 4)));
+
+/* replay.c: what the file says of a kernel, or NULL; unused entries are errors. */
+const Choice *choice_given(const Plan *, const Choice *);
+bool choices_all_used(const Plan *);
 
 /* ---- targets ------------------------------------------------------------------------------ */
 

@@ -289,6 +289,8 @@ typedef struct {
     int opt_level;        /* 0: naive kernels */
     int verbose;
     const char *source;   /* model file named in comments (its base name is used) */
+    const char *sched;      /* a .sched file whose decisions replace the compiler's; NULL = none */
+    const char *save_sched; /* where to write the decisions; NULL = nowhere */
 } ingot_options;
 
 /* Write the bundle into `dir` (created; an existing bundle is replaced; nothing is left on failure). */

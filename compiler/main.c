@@ -133,6 +133,7 @@ static ingot_status command_tune(Options *o)
     "  --dim NAME=LO..HI   it is known at run time only, within these bounds\n"                  \
     "  --bind NAME=V,V..   an input (or free dim) has this value, known now\n"                   \
     "  -O0                 naive kernels\n"                                                      \
+    "  --sched FILE        layouts and opts as this file says (docs/sched.md)\n"                 \
     "  -v                  tell what takes how long\n"
 #define COMPILE_HELP                                                                             \
     "  --target T          c (default), c:native, c:x86-64-v3 ...: `ingot targets` lists them\n" \
@@ -149,16 +150,17 @@ typedef struct {
 } Command;
 
 static const Command commands[] = {
-    {"compile", command_compile, true, "-o --target --name -O0 -O2 --dim --bind --weights --max-ram -v ",
+    {"compile", command_compile, true, "-o --target --name -O0 -O2 --dim --bind --weights --max-ram --sched --save-sched -v ",
      "write a model as a folder of C",
      "usage: ingot compile MODEL.onnx -o DIR [options]\n\n"
      "  -o DIR              where the bundle goes; an older bundle there is replaced\n" COMPILE_HELP MODEL_HELP
+     "  --save-sched FILE   write the layouts and opts chosen, for --sched\n"
      "\nexamples:\n"
      "  ingot compile resnet18.onnx -o out && make -C out && out/model IN OUT\n"
      "  ingot compile bert.onnx -o out --dim batch=1..8 --dim seq=128 --name bert\n"
      "  ingot compile kws.onnx -o out --target c:cortex-m4 --max-ram 256k\n"},
     {"run", command_run, true,
-     "--data --input --output-dir --target -O0 -O2 --dim --bind --no-bind --no-cache -v --threads ",
+     "--data --input --output-dir --target --sched -O0 -O2 --dim --bind --no-bind --no-cache -v --threads ",
      "compile into the cache, run, write the outputs",
      "usage: ingot run MODEL.onnx --data DIR | --input FILE...  [--output-dir D] [options]\n\n"
      "  --data DIR          reads DIR/input_N.pb (or .npy)\n"
@@ -171,13 +173,13 @@ static const Command commands[] = {
      "\nexamples:\n"
      "  ingot run resnet18.onnx --data test_data_set_0 --output-dir out\n"
      "  ingot run add.onnx --input x.npy --input y.npy\n"},
-    {"verify", command_verify, true, "--data --input --target -O0 -O2 --dim --bind --no-bind --no-cache -v --threads ",
+    {"verify", command_verify, true, "--data --input --target --sched -O0 -O2 --dim --bind --no-bind --no-cache -v --threads ",
      "compare the compiled model with the reference interpreter",
      "usage: ingot verify MODEL.onnx [--data DIR | --input FILE...] [options]\n\n"
      "  --data DIR          inputs; without it, reproducible random ones\n" MODEL_HELP
      "\nexample:\n  ingot verify resnet18.onnx\n"},
     {"bench", command_bench, true,
-     "--data --input --threads --json --per-kernel --seconds --target -O0 -O2 --dim --bind --no-bind --no-cache -v ",
+     "--data --input --threads --json --per-kernel --seconds --target --sched -O0 -O2 --dim --bind --no-bind --no-cache -v ",
      "time the compiled model",
      "usage: ingot bench MODEL.onnx [--data DIR] [--threads N] [--json] [options]\n\n"
      "  --data DIR          inputs; without it, reproducible random ones\n"
@@ -188,7 +190,7 @@ static const Command commands[] = {
      "\nexample:\n  ingot bench resnet18.onnx --threads 4 --json\n"},
     {"check", command_check, true, "-v ", "list every operator that is not supported",
      "usage: ingot check MODEL.onnx\n\nexample:\n  ingot check model.onnx\n"},
-    {"inspect", command_inspect, true, "--json --dump --target --name -O0 -O2 --dim --bind --weights --max-ram -v ",
+    {"inspect", command_inspect, true, "--json --dump --target --name -O0 -O2 --dim --bind --weights --max-ram --sched -v ",
      "what a model becomes",
      "usage: ingot inspect MODEL.onnx --json | --dump graph|plan|kernels [options]\n\n"
      "  --json              sizes, and every step with its kind, sources, opts, flops, bytes\n"

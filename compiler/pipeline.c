@@ -3,6 +3,7 @@
  *     graph --schedule--> plan of kernels --memplan--> offsets --bundle_write--> a folder of source
  *
  * The roof: the only library that sees the compiler, the code generator and the targets. */
+#include <errno.h>
 #include <string.h>
 #include <time.h>
 
@@ -58,6 +59,10 @@ static const Target *check_options(Context *c, const ingot_options *o)
     const char *machine = strchr(name, ':');
     if (!t || (machine && !t->gpu && !machine_flags(machine + 1))) {
         usage(c, "--target '%.80s': unknown; `ingot targets` lists them", name);
+        return NULL;
+    }
+    if ((o->sched || o->save_sched) && (t->gpu || !o->opt_level)) {
+        usage(c, "--sched, --save-sched: only with the target c, and not with -O0");
         return NULL;
     }
     if (!machine || t->gpu)
@@ -148,6 +153,36 @@ static bool fits(const Plan *p, int64_t limit)
     return false;
 }
 
+/* Layouts and opts, by the heuristic or a file; the record of them if it is wanted. */
+static bool decide(Plan *p, const Target *t, const ingot_options *o, StrBuf *record)
+{
+    kernel_keys(p);
+    if (o->sched && !sched_parse(p, o->sched))
+        return false;
+    choose_layouts(p);
+    optimise(p, t);
+    if (!choices_all_used(p))
+        return false;
+    if (o->save_sched)
+        sched_print(record, p, o->target ? o->target : "c");
+    return true;
+}
+
+static bool save(Context *c, const char *path, const StrBuf *text)
+{
+    FILE *f = fopen(path, "w");
+    bool ok = f && fwrite(text->data, 1, text->len, f) == text->len;
+    if (f)
+        ok &= fclose(f) == 0;
+    if (ok)
+        return true;
+    StrBuf sb = {0};
+    sb_printf(&sb, "%s: %s", path, strerror(errno));
+    context_report(c, INGOT_ERROR, INGOT_IO, sb.data);
+    sb_free(&sb);
+    return false;
+}
+
 /* Everything up to the finished plan; NULL after a reported error. */
 static Plan *make_plan(Context *c, const Target *t, const ingot_options *o, Clock *k)
 {
@@ -162,15 +197,18 @@ static Plan *make_plan(Context *c, const Target *t, const ingot_options *o, Cloc
     if (!p)
         return NULL;
     passed(k, "schedule");
-    if (o->opt_level > 0 && !t->gpu) {
-        choose_layouts(p);
-        optimise(p, t);
-        passed(k, "optimise");
+    StrBuf record = {0};
+    if (o->opt_level > 0 && !t->gpu && !decide(p, t, o, &record)) {
+        plan_free(p);
+        return NULL;
     }
+    passed(k, "optimise");
     kernel_share(p);
     verify_kernels(p, "schedule");
     bool ok = memplan(p, t->gpu ? GPU_ALIGN : 64) && fits(p, o->max_ram);
     passed(k, "memplan");
+    ok = ok && (!o->save_sched || save(c, o->save_sched, &record));
+    sb_free(&record);
     verify_kernels(p, "memplan");
     if (ok)
         return p;

@@ -402,3 +402,11 @@ void choose_opts(Arena *a, Kernel *k, const Buffer *const *bufs, const Target *t
     }
     *lanes = best.lanes;
 }
+
+bool lanes_possible(Arena *a, const Kernel *k, Node *range)
+{
+    bool *free = NEWN(a, bool, k->narg);
+    int moves;
+    memset(free, true, (size_t)k->narg * sizeof *free);
+    return fits_lanes(a, k, k->sink->src[0]->src[0], range, free, &moves);
+}

@@ -34,6 +34,16 @@ View kernel_view(Arena *, const Kernel *);
 /* optimise.c */
 bool can_lay_out(const Kernel *, const View *, const Buffer *const *bufs, const bool *free, Node *lanes);
 
+/* optimise.c: whether the store writes every element. */
+bool covers(const Kernel *, Node *store);
+/* replay.c: what a .sched file says takes the place of the heuristic's choice; faults go to sched_error(). */
+Choice *choice_part(Plan *, const Kernel *of, ChoicePart, int arg, int narg); /* a record for a kernel that serves another */
+const Layout **replay_layouts(const Plan *, Arena *, Step *const *kernel, int n, const bool *fixed);
+bool replay_args(const Plan *, const Step *, const Choice *, bool may_copy);
+void replay_opts(const Plan *, Arena *, Kernel *, const Target *, const Choice *);
+
+/* heuristic.c: whether all that depends on range can be computed in its lanes, if only the buffers lie as this needs. */
+bool lanes_possible(Arena *, const Kernel *, Node *range);
 /* heuristic.c: opts for a kernel whose buffers have their layouts; the weights of a contraction get
  * theirs (in want[], by argument); *lanes is the range that became lanes, or NULL. */
 void choose_opts(Arena *, Kernel *, const Buffer *const *bufs, const Target *, bool may_copy, Layout *want, Node **lanes);

@@ -327,6 +327,9 @@ static bool clear_before(Layouts *x, Block *block, Buffer *b, const Halo *h)
             clear->kind = STEP_KERNEL;
             clear->name = "clear";
             clear->kernel = clear_kernel(x, b, h);
+            for (int j = 0; j < s->nbuf; j++)
+                if (s->bufs[j] == b)
+                    clear->kernel->choice = choice_part(x->p, s->kernel, PART_CLEAR, j, 1);
             clear->nbuf = 1;
             clear->bufs = NEW(x->p->arena, Buffer *);
             clear->bufs[0] = b;
@@ -341,6 +344,35 @@ static bool clear_before(Layouts *x, Block *block, Buffer *b, const Halo *h)
             return true;
     }
     return false;
+}
+
+/* ---- the record ------------------------------------------------------------------------------- */
+
+/* A border as the pads of a layout, and back. */
+static void pads_of(const Layout *l, Halo *h)
+{
+    *h = (Halo){0};
+    for (int i = 0; i < l->n && l->op[i].kind == LAYOUT_PAD; i++) {
+        h->lo[l->op[i].axis] = l->op[i].a;
+        h->hi[l->op[i].axis] = l->op[i].b;
+        h->any = true;
+    }
+}
+
+static void record(Layouts *x, int nbuffer)
+{
+    bool *written = NEWN(x->a, bool, nbuffer);
+    for (int i = 0; i < x->n; i++) {
+        const Step *s = x->kernel[i];
+        for (int j = 0; j < s->nbuf; j++) {
+            const Buffer *b = s->bufs[j];
+            if (!s->kernel->args[j].written || written[b->id])
+                continue;
+            written[b->id] = true;
+            s->kernel->choice->arg[j].owned = !x->fixed[b->id];
+            s->kernel->choice->arg[j].layout = b->layout;
+        }
+    }
 }
 
 /* ---- the pass ----------------------------------------------------------------------------------- */
@@ -379,22 +411,29 @@ void choose_layouts(Plan *p)
     vote_followers(&x);
     Halo *halo = NEWN(x.a, Halo, nbuffer);
     find_halos(&x, halo);
+    const Layout **given = replay_layouts(p, x.a, x.kernel, x.n, x.fixed);
+    for (int i = 0; i < nbuffer; i++)
+        if (given[i])
+            pads_of(given[i], &halo[i]);
     drop_gates(&x, halo);
     for (int i = 0; i < nbuffer; i++) {
         Buffer *b = p->buffers[i];
         if (x.fixed[i])
             continue;
-        for (int d = 0; d < b->rank && halo[i].any; d++)
+        for (int d = 0; d < b->rank && halo[i].any && !given[i]; d++)
             if (halo[i].lo[d] || halo[i].hi[d])
                 b->layout.op[b->layout.n++] =
                     (LayoutOp){.kind = LAYOUT_PAD, .axis = (int8_t)d, .a = halo[i].lo[d], .b = halo[i].hi[d]};
         int last = innermost(&x, b);
-        if (last >= 0)
+        if (given[i])
+            b->layout = *given[i];
+        else if (last >= 0)
             add_permute(b, last);
         if (b->layout.n)
             buffer_layout_changed(b);
         if (halo[i].any && !clear_before(&x, &p->main, b, &halo[i]))
             BUG("a buffer with a halo is never written");
     }
+    record(&x, nbuffer);
     arena_free(x.a);
 }

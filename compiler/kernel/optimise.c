@@ -138,7 +138,7 @@ static bool const_dims(const Buffer *b)
 
 static void optimise_block(Optimise *o, Block *b);
 
-static bool covers(const Kernel *k, Node *store)
+bool covers(const Kernel *k, Node *store)
 {
     const KernelArg *a = &k->args[store->src[0]->arg.i];
     for (int i = 0; i < a->rank; i++) {
@@ -171,8 +171,8 @@ bool can_lay_out(const Kernel *k, const View *v, const Buffer *const *bufs, cons
     return true;
 }
 
-/* Operands and result whose lanes are not contiguous are copied; gives the steps before and after. */
-static void lay_out(Optimise *o, Step *s, Node *lanes, Step **before, int *nbefore, Step **after)
+/* Operands and result whose lanes are not contiguous are to be copied. */
+static void choose_copies(Optimise *o, const Step *s, Node *lanes)
 {
     Kernel *k = s->kernel;
     View v = kernel_view(o->a, k);
@@ -183,23 +183,62 @@ static void lay_out(Optimise *o, Step *s, Node *lanes, Step **before, int *nbefo
         Move m = access_move(k->c, access, lanes);
         if (m.kind == MOVE_NONE || (access_stride(k, access, lanes, &stride) && stride == 1) || s->bufs[arg]->kind == BUF_WEIGHT)
             continue;
-        Layout l;
-        innermost_layout(s->bufs[arg]->rank, m.axis, &l);
-        if (j >= 0) /* it may be read beyond its edges */
-            l = with_halo(&s->bufs[arg]->layout, &l);
-        Buffer *old = s->bufs[arg], *fresh = twin(o->p, old, BUF_ARENA, &l);
-        s->bufs[arg] = fresh;
-        k->args[arg].layout = l;
-        if (j < 0)
-            *after = copy_step(o, old, fresh, s);
+        ArgChoice *a = &k->choice->arg[arg];
+        if (!a->copied)
+            innermost_layout(s->bufs[arg]->rank, m.axis, &a->copy);
+        a->copied = true;
+    }
+}
+
+/* What the record says of a step's weights. */
+static void lay_out_weights(Optimise *o, Step *s)
+{
+    for (int i = 0; i < s->nbuf; i++) {
+        const ArgChoice *a = &s->kernel->choice->arg[i];
+        if (!a->owned || s->bufs[i]->kind != BUF_WEIGHT)
+            continue;
+        if (a->layout.n)
+            s->bufs[i] = twin(o->p, s->bufs[i], BUF_WEIGHT, &a->layout);
+        s->kernel->args[i].layout = a->layout;
+    }
+}
+
+/* And of copies, which have the halo of what they are copies of: gives the steps before and after. */
+static void copy_operands(Optimise *o, Step *s, Step **before, int *nbefore, Step **after)
+{
+    Kernel *k = s->kernel;
+    for (int i = 0; i < s->nbuf; i++) {
+        if (!k->choice->arg[i].copied)
+            continue;
+        Layout l = k->choice->arg[i].copy;
+        if (!k->args[i].written) /* it may be read beyond its edges */
+            l = with_halo(&s->bufs[i]->layout, &l);
+        Buffer *old = s->bufs[i], *fresh = twin(o->p, old, BUF_ARENA, &l);
+        s->bufs[i] = fresh;
+        k->args[i].layout = l;
+        Step *copy = k->args[i].written ? copy_step(o, old, fresh, s) : copy_step(o, fresh, old, s);
+        copy->kernel->choice = choice_part(o->p, k, PART_COPY, i, 2);
+        if (k->args[i].written)
+            *after = copy;
         else
-            before[(*nbefore)++] = copy_step(o, fresh, old, s);
+            before[(*nbefore)++] = copy;
     }
 }
 
 static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Step **after)
 {
     Kernel *k = s->kernel;
+    const Choice *given = choice_given(o->p, k->choice);
+    for (int i = 0; i < s->nbuf; i++)
+        k->choice->arg[i].owned |= s->bufs[i]->kind == BUF_WEIGHT;
+    if (given) {
+        if (replay_args(o->p, s, given, before != NULL)) {
+            lay_out_weights(o, s);
+            copy_operands(o, s, before, nbefore, after);
+            replay_opts(o->p, o->a, k, o->t, given);
+        }
+        return;
+    }
     if (k->serial || k->sink->nsrc != 1)
         return;
     Layout *want = NEWN(o->a, Layout, k->narg);
@@ -209,12 +248,12 @@ static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Ste
         may_copy &= const_dims(s->bufs[i]) || s->bufs[i]->kind == BUF_WEIGHT;
     choose_opts(o->a, k, (const Buffer *const *)s->bufs, o->t, may_copy, want, &lanes);
     for (int i = 0; i < k->narg; i++)
-        if (want[i].n) {
-            s->bufs[i] = twin(o->p, s->bufs[i], BUF_WEIGHT, &want[i]);
-            k->args[i].layout = want[i];
-        }
+        if (want[i].n)
+            k->choice->arg[i].layout = want[i];
+    lay_out_weights(o, s);
     if (lanes && may_copy)
-        lay_out(o, s, lanes, before, nbefore, after);
+        choose_copies(o, s, lanes);
+    copy_operands(o, s, before, nbefore, after);
 }
 
 static void optimise_block(Optimise *o, Block *b)
@@ -244,13 +283,13 @@ static void optimise_block(Optimise *o, Block *b)
     *b = fresh;
 }
 
-static void find_vars(Block *b)
+static void renew_kernels(Block *b)
 {
     for (int i = 0; i < b->n; i++) {
         if (b->step[i]->kind == STEP_KERNEL)
-            kernel_find_vars(b->step[i]->kernel);
-        find_vars(&b->step[i]->body);
-        find_vars(&b->step[i]->other);
+            b->step[i]->kernel = kernel_renew(b->step[i]->kernel);
+        renew_kernels(&b->step[i]->body);
+        renew_kernels(&b->step[i]->other);
     }
 }
 
@@ -260,6 +299,6 @@ void optimise(Plan *p, const Target *t)
     take_layouts(&p->main);
     if (!t->gpu)
         optimise_block(&o, &p->main);
-    find_vars(&p->main);
+    renew_kernels(&p->main);
     arena_free(o.a);
 }

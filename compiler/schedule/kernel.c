@@ -78,8 +78,8 @@ static void text_of_dim(StrBuf *sb, Node *d)
         text_of_dim(sb, d->src[i]);
 }
 
-/* Everything that the emitted text depends on, in canonical order. */
-static void text_of(StrBuf *sb, Arena *a, Kernel *k)
+/* Everything that the emitted text depends on, in canonical order; without layouts and opts, what is computed. */
+static void text_of(StrBuf *sb, Arena *a, const Kernel *k, bool decided)
 {
     int n;
     Node **order = graph_toposort(a, 1, &k->sink, &n);
@@ -98,17 +98,102 @@ static void text_of(StrBuf *sb, Arena *a, Kernel *k)
     for (int i = 0; i < k->narg; i++) {
         const KernelArg *arg = &k->args[i];
         uint64_t head[4] = {(uint64_t)arg->dtype, (uint64_t)arg->rank,
-                            (uint64_t)arg->written << 1 | (uint64_t)arg->read, (uint64_t)arg->layout.n};
+                            (uint64_t)arg->written << 1 | (uint64_t)arg->read,
+                            decided ? (uint64_t)arg->layout.n : 0};
         sb_write(sb, head, sizeof head);
         for (int j = 0; j < arg->rank; j++)
             text_of_dim(sb, arg->dims[j]);
-        for (int j = 0; j < arg->layout.n; j++) {
+        for (int j = 0; j < arg->layout.n && decided; j++) {
             const LayoutOp *op = &arg->layout.op[j];
             int64_t part[4] = {op->kind, op->axis, op->a, op->b};
             sb_write(sb, part, sizeof part);
             sb_write(sb, op->perm.axis, op->kind == LAYOUT_PERMUTE ? (size_t)op->perm.n : 0);
         }
     }
+    for (int i = 0; i < k->nopt && decided; i++)
+        sb_printf(sb, "%d %s %lld %s;", (int)k->opts[i].kind, k->opts[i].axis, (long long)k->opts[i].amount, k->opts[i].order);
+}
+
+/* ---- the record ------------------------------------------------------------------------------------ */
+
+typedef struct {
+    Plan *p;
+    Map count; /* key -> steps so far */
+} Keys;
+
+static void key_block(Keys *q, const Block *b)
+{
+    for (int i = 0; i < b->n; i++) {
+        const Step *s = b->step[i];
+        if (s->kind == STEP_KERNEL) {
+            Arena *scratch = arena_new();
+            StrBuf text = {0};
+            text_of(&text, scratch, s->kernel, false);
+            Choice *c = s->kernel->choice = NEW(q->p->arena, Choice);
+            c->key = hash_bytes(s->kernel->serial, text.data, text.len) | 1;
+            c->narg = s->kernel->narg;
+            c->arg = NEWN(q->p->arena, ArgChoice, c->narg);
+            c->nth = (int)(uintptr_t)map_get(&q->count, c->key);
+            map_put(&q->count, c->key, (void *)(uintptr_t)(c->nth + 1));
+            sb_free(&text);
+            arena_free(scratch);
+        }
+        key_block(q, &s->body);
+        key_block(q, &s->other);
+    }
+}
+
+void kernel_keys(Plan *p)
+{
+    Keys q = {.p = p};
+    key_block(&q, &p->main);
+    map_free(&q.count);
+}
+
+Kernel *kernel_renew(Kernel *old)
+{
+    Arena *a = arena_new();
+    Context *c = context_child(old->c);
+    Kernel *k = NEW(c->arena, Kernel);
+    int nroot = 0, n;
+    Node **roots = NULL;
+    vec_push(a, roots, nroot, old->sink);
+    for (int i = 0; i < old->naxis; i++)
+        vec_push(a, roots, nroot, old->axes[i].range);
+    for (int i = 0; i < old->narg; i++)
+        for (int j = 0; j < old->args[i].rank; j++)
+            vec_push(a, roots, nroot, old->args[i].dims[j]);
+    Node **order = graph_toposort(a, nroot, roots, &n), **copy = NEWN(a, Node *, old->c->nnode);
+    for (int i = 0; i < n; i++) {
+        Node *t = order[i], **src = NEWN(a, Node *, t->nsrc + 1);
+        for (uint32_t j = 0; j < t->nsrc; j++)
+            src[j] = copy[t->src[j]->id];
+        copy[t->id] = node_make(c, (Op)t->op, (ingot_dtype)t->dtype, t->arg, (int)t->nsrc, src, 0, NULL);
+    }
+    *k = *old;
+    k->c = c;
+    k->sink = copy[old->sink->id];
+    k->axes = NEWN(c->arena, Axis, k->naxis);
+    for (int i = 0; i < k->naxis; i++) {
+        k->axes[i] = old->axes[i];
+        k->axes[i].range = copy[old->axes[i].range->id];
+    }
+    k->args = NEWN(c->arena, KernelArg, k->narg);
+    for (int i = 0; i < k->narg; i++) {
+        Node **dims = NEWN(c->arena, Node *, old->args[i].rank);
+        for (int j = 0; j < old->args[i].rank; j++)
+            dims[j] = copy[old->args[i].dims[j]->id];
+        k->args[i] = old->args[i];
+        k->args[i].dims = dims;
+    }
+    k->opts = NULL;
+    k->nopt = k->nvar = 0;
+    for (int i = 0; i < old->nopt; i++)
+        vec_push(c->arena, k->opts, k->nopt, old->opts[i]);
+    arena_free(a);
+    ingot_context_free(old->c);
+    kernel_find_vars(k);
+    return k;
 }
 
 /* The run-time integers that its addresses, extents and values need: the kernel's parameters. */
@@ -291,7 +376,7 @@ static Kernel *unique(Plan *p, Map *known, Kernel *k)
 {
     Arena *scratch = arena_new();
     StrBuf text = {0};
-    text_of(&text, scratch, k);
+    text_of(&text, scratch, k, true);
     arena_free(scratch);
     k->hash = hash_bytes(k->serial, text.data, text.len) | 1;
     Twin *first = map_get(known, k->hash);

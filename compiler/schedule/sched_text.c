@@ -1,5 +1,5 @@
-/* sched_text.c - the plan as text: every decision of the scheduler, one a line, in the grammar of
- * docs/sched.md.  What stands here is what was done; nothing else decides. */
+/* sched_text.c - the plan as text, in the grammars of docs/sched.md: the whole of it for people, and
+ * the record of what was decided, which sched_parse.c reads back. */
 #include "schedule.h"
 
 static void print_index(StrBuf *sb, const Context *c, Node *n)
@@ -27,7 +27,7 @@ static void print_dims(StrBuf *sb, const Context *c, int rank, Node *const *dims
     sb_puts(sb, "]");
 }
 
-static void print_layout(StrBuf *sb, const Layout *l)
+void layout_print(StrBuf *sb, const Layout *l)
 {
     if (!l->n)
         sb_puts(sb, " dense");
@@ -56,19 +56,23 @@ static void print_buffer(StrBuf *sb, const Context *c, const Buffer *b)
     else
         sb_printf(sb, " slot %d", b->slot);
     sb_puts(sb, " layout");
-    print_layout(sb, &b->layout);
+    layout_print(sb, &b->layout);
     sb_puts(sb, "\n");
 }
 
-static void print_kernel(StrBuf *sb, const Kernel *k)
+static void print_axes(StrBuf *sb, const Kernel *k)
 {
-    sb_printf(sb, "kernel %s %016llx\n  axes", k->name, (unsigned long long)k->hash);
+    sb_puts(sb, "axes");
     for (int i = 0; i < k->naxis; i++) {
         Node *extent = k->axes[i].range->src[0];
         sb_printf(sb, " %s%s:", k->axes[i].kind == AXIS_REDUCE ? "+" : "", k->axes[i].name);
         print_index(sb, k->c, extent);
     }
     sb_puts(sb, "\n");
+}
+
+static void print_opts(StrBuf *sb, const Kernel *k)
+{
     for (int i = 0; i < k->nopt; i++) {
         static const char *const name[] = {
 #define OPT(id, text, arg) [OPT_##id] = text,
@@ -80,6 +84,13 @@ static void print_kernel(StrBuf *sb, const Kernel *k)
         else
             sb_printf(sb, "  %s %s %lld\n", name[o->kind], o->axis, (long long)o->amount);
     }
+}
+
+static void print_kernel(StrBuf *sb, const Kernel *k)
+{
+    sb_printf(sb, "kernel %s %016llx\n  ", k->name, (unsigned long long)k->hash);
+    print_axes(sb, k);
+    print_opts(sb, k);
 }
 
 static void print_block(StrBuf *sb, const Context *c, const Block *b, int depth)
@@ -113,7 +124,7 @@ static void print_block(StrBuf *sb, const Context *c, const Block *b, int depth)
 
 void plan_print(StrBuf *sb, Plan *p)
 {
-    sb_puts(sb, "sched 1\n");
+    sb_puts(sb, "plan 1\n");
     sb_printf(sb, "arena %lld weights %lld\n", (long long)p->arena_bytes, (long long)p->weights_bytes);
     for (int i = 0; i < p->nbuffer; i++)
         print_buffer(sb, p->c, p->buffers[i]);
@@ -121,4 +132,64 @@ void plan_print(StrBuf *sb, Plan *p)
         print_kernel(sb, p->kernels[i]);
     sb_puts(sb, "steps\n");
     print_block(sb, p->c, &p->main, 1);
+}
+
+/* ---- the record ------------------------------------------------------------------------------------- */
+
+/* A comment of one line, whatever the names of the model's nodes are. */
+static void print_origins(StrBuf *sb, const Step *s)
+{
+    sb_puts(sb, "  #");
+    for (int i = 0; i < s->norigin && i < 4; i++) {
+        const char *parts[] = {s->origins[i]->op, s->origins[i]->node};
+        sb_puts(sb, i ? ", " : " ");
+        for (int j = 0; j < 2; j++) {
+            sb_puts(sb, j ? " " : "");
+            for (const char *t = parts[j]; t && *t && t - parts[j] < 80; t++)
+                sb_write(sb, *t >= ' ' && *t <= '~' ? t : "?", 1);
+        }
+    }
+    sb_puts(sb, s->norigin ? "\n" : " the border of zeros\n");
+}
+
+static void print_choice(StrBuf *sb, const Context *c, const Step *s)
+{
+    static const char *const part[] = {"", "clear", "copy"};
+    const Choice *ch = s->kernel->choice;
+    sb_printf(sb, "kernel %016llx %d", (unsigned long long)ch->key, ch->nth);
+    if (ch->part != PART_SELF)
+        sb_printf(sb, " %s %d", part[ch->part], ch->part_arg);
+    print_origins(sb, s);
+    sb_puts(sb, "  # ");
+    print_axes(sb, s->kernel);
+    for (int i = 0; i < ch->narg; i++) {
+        const ArgChoice *a = &ch->arg[i];
+        for (int copy = 0; copy < 2; copy++) {
+            if (!(copy ? a->copied : a->owned))
+                continue;
+            sb_printf(sb, "  arg %d %s", i, copy ? "copy" : "layout");
+            layout_print(sb, copy ? &a->copy : &a->layout);
+            sb_printf(sb, "  # %s", dtype_info[s->bufs[i]->dtype].name);
+            print_dims(sb, c, s->bufs[i]->rank, s->bufs[i]->dims);
+            sb_puts(sb, s->bufs[i]->kind == BUF_WEIGHT ? " weight\n" : "\n");
+        }
+    }
+    print_opts(sb, s->kernel);
+}
+
+static void print_choices(StrBuf *sb, const Context *c, const Block *b)
+{
+    for (int i = 0; i < b->n; i++) {
+        const Step *s = b->step[i];
+        if (s->kind == STEP_KERNEL && s->kernel->choice)
+            print_choice(sb, c, s);
+        print_choices(sb, c, &s->body);
+        print_choices(sb, c, &s->other);
+    }
+}
+
+void sched_print(StrBuf *sb, const Plan *p, const char *target)
+{
+    sb_printf(sb, "sched 1\ntarget %s\n", target);
+    print_choices(sb, p->c, &p->main);
 }

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""Plans that are written, edited by hand and replayed.
+
+    sched.py --ingot build/ingot
+
+    same      an unedited file gives the same bytes, and is written again the same
+    edited    other tiles, orders and layouts take effect and give the interpreter's results
+    refused   what cannot be done ends in one line with file and line number, status 2
+
+Exit status 77, skipped: there is no Python with onnx.
+"""
+import argparse
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+try:
+    import models
+    from run import Wrong, call, fingerprint
+except ImportError as e:
+    print(f"skipped: {e}")
+    sys.exit(77)
+
+TARGET = ("--target", "c:x86-64-v3")    # 8 lanes; any compiler builds them as vectors or as pairs
+
+
+def compile_model(ingot, work, name, out, *flags):
+    model = work / f"{name}.onnx"
+    model.write_bytes(models.build(name))
+    call(ingot, "compile", model, "-o", work / out, *TARGET, *flags)
+    return fingerprint(work / out)
+
+
+def same(ingot, work):
+    for name in models.MODELS:
+        saved, again = work / f"{name}.sched", work / f"{name}.again"
+        first = compile_model(ingot, work, name, "a", "--save-sched", saved)
+        if compile_model(ingot, work, name, "b", "--sched", saved, "--save-sched", again) != first:
+            raise Wrong(f"{name}: another bundle")
+        if saved.read_bytes() != again.read_bytes():
+            raise Wrong(f"{name}: another file")
+        if compile_model(ingot, work, name, "c") != first:
+            raise Wrong(f"{name}: saving changes the bundle")
+    print(f"{len(models.MODELS)} models")
+
+
+def edit(text, *changes):
+    """Each change is (old, new) at its first place, or (old, new, n) at its n-th from 0."""
+    for old, new, *n in changes:
+        parts = text.split(old)
+        at = n[0] + 1 if n else 1
+        if len(parts) <= at:
+            raise Wrong(f"no '{old}' to edit in\n{text}")
+        text = old.join(parts[:at]) + new + old.join(parts[at:])
+    return text
+
+
+# The kernels of cnn: a convolution, its pooling, a depthwise convolution, means, and the last product. Edits start from
+# these decisions, whatever the compiler's own are today.
+BASE = [
+    """  arg 0 layout permute(0,2,3,1)
+  arg 2 layout permute(1,2,3,0)
+  VECTOR i0 8
+  UPCAST i2 8
+  ORDER i0.o i1 i2.o r0 r1 r2
+""", """  arg 0 layout pad(2,1,0) pad(3,1,0) permute(0,2,3,1)
+  VECTOR i0 8
+  ORDER i1 i2 i0.o
+""", """  arg 0 layout permute(0,2,3,1)
+  arg 2 layout permute(1,2,3,0)
+  VECTOR i0 8
+  UPCAST i2 4
+  ORDER i1 i2.o i0.o r0 r1
+""", """  VECTOR i0 8
+""", """  arg 2 layout split(0,4) permute(0,2,1)
+  arg 3 layout split(0,4) permute(0,1)
+  VECTOR i0 4
+  ORDER i0.o r0
+"""]
+
+
+def base(ingot, work):
+    """A file with these decisions, and the bundle that they give."""
+    file = work / "cnn.sched"
+    compile_model(ingot, work, "cnn", "a", "--save-sched", file)
+    kernels = [l for l in file.read_text().splitlines() if l.startswith("kernel ") and " clear " not in l and " copy " not in l]
+    if len(kernels) != len(BASE):
+        raise Wrong(f"cnn has other kernels: {kernels}")
+    file.write_text("sched 1\n" + "".join(f"{k}\n{b}" for k, b in zip(kernels, BASE)))
+    return file.read_text(), compile_model(ingot, work, "cnn", "a", "--sched", file)
+
+
+EDITS = {
+    "tile that leaves a rest": [("UPCAST i2 8\n", "UPCAST i2 3\n")],
+    "no tile": [("  UPCAST i2 8\n", ""), ("i0.o i1 i2.o", "i0.o i1 i2")],
+    "tile of two axes": [("UPCAST i2 8\n", "UPCAST i2 4\n  UPCAST i1 3\n"),
+                         ("ORDER i0.o i1 i2.o", "ORDER i1.o i2.o")],
+    "vectors of 4": [("VECTOR i0 8\n", "VECTOR i0 4\n"), ("VECTOR i0 8\n", "VECTOR i0 4\n")],
+    "order": [("ORDER i0.o i1 i2.o r0 r1 r2", "ORDER i2.o i1 r2 r0 r1")],
+    "layout of a result": [("permute(0,2,3,1)", "permute(3,0,2,1)")],
+    "layout with a wider border": [("pad(2,1,0) pad(3,1,0)", "pad(2,2,1) pad(3,1,3)")],
+    "layout without a border": [("pad(2,1,0) pad(3,1,0) ", "")],
+    "blocked layouts": [("arg 0 layout permute(0,2,3,1)", "arg 0 layout split(1,4) permute(0,1,3,4,2)"),
+                        ("VECTOR i0 8\n", "VECTOR i0 4\n"), ("VECTOR i0 8\n", "VECTOR i0 4\n")],
+    "layout of a weight": [("permute(1,2,3,0)", "permute(3,1,2,0)")],
+    "blocked weight": [("permute(1,2,3,0)", "split(0,4) permute(0,3,2,4,1)"), ("VECTOR i0 8\n", "VECTOR i0 4\n")],
+    "copied operand": [("  VECTOR i0 8\n", "  arg 1 copy permute(2,0,3,1)\n  VECTOR i0 8\n", 1)],
+    "copied result": [("  VECTOR i0 8\n", "  arg 0 copy permute(0,3,2,1)\n  VECTOR i0 8\n")],
+    "nothing": None,
+}
+
+
+def edited(ingot, work):
+    start, first = base(ingot, work)
+    for what, changes in EDITS.items():
+        file = work / "edited.sched"
+        if changes is None:     # the kernels' lines alone: all dense, no opts
+            text = "".join(l + "\n" for l in start.splitlines() if l[:3] in ("sch", "ker"))
+        else:
+            text = edit(start, *changes)
+        file.write_text(text)
+        try:
+            if compile_model(ingot, work, "cnn", "b", "--sched", file) == first:
+                raise Wrong("without effect")
+            call(ingot, "verify", work / "cnn.onnx", *TARGET, "--sched", file, env={"INGOT_CACHE": str(work / "cache")})
+        except Wrong as e:
+            raise Wrong(f"{what}: {e}\n{text}")
+    print(f"{len(EDITS)} edits of cnn")
+
+
+FAULTS = {
+    "unknown axis": ([("UPCAST i2 8", "UPCAST i7 8")], "no axis 'i7'"),
+    "axis of an order": ([("ORDER i0.o i1", "ORDER i0 i1")], "no axis 'i0'"),
+    "axis without a loop": ([("UPCAST i2 8", "UPCAST i0.o 2")], "no loop"),
+    "lanes that are padded": ([("VECTOR i0 8", "VECTOR i2 8"), ("UPCAST i2", "UPCAST i1"), ("ORDER i0.o i1 i2.o", "ORDER i1.o i2.o")],
+                              "cannot be done in lanes"),
+    "weight that does not follow": ([("arg 2 layout permute(1,2,3,0)", "arg 2 layout dense")], "argument 2"),
+    "layout that readers cannot use": ([("permute(0,2,3,1)", "dense")], "not lie contiguously"),
+    "wide vectors": ([("VECTOR i0 8", "VECTOR i0 16")], "at most 8"),
+    "vectors of 5": ([("VECTOR i0 8", "VECTOR i0 5")], "4, 8 or 16"),
+    "long tile": ([("UPCAST i2 8", "UPCAST i2 17")], "16 elements"),
+    "tile of nothing": ([("UPCAST i2 8", "UPCAST i2 0")], "is wanted"),
+    "reserved opt": ([("UPCAST i2 8", "UNROLL r0 3")], "carried out"),
+    "no permutation": ([("permute(0,2,3,1)", "permute(0,2,2,1)")], "is wanted"),
+    "permutation of other axes": ([("permute(0,2,3,1)", "permute(0,2,1)")], "names 3 axes"),
+    "layout of a result of the model": ([("  arg 2 layout split", "  arg 0 layout permute(1,0)\n  arg 2 layout split")], "not chosen here"),
+    "argument": ([("arg 2 layout", "arg 9 layout")], "argument 9"),
+    "kernel of another model": ([("kernel ", "kernel 0123456789abcdef 0\nkernel ", 2)], "no kernel"),
+    "kernel twice": (None, "already"),
+    "word": ([("UPCAST i2 8", "UPCASTS i2 8")], "UPCASTS"),
+    "version": ([("sched 1", "sched 2")], "sched 1"),
+}
+
+
+def refused(ingot, work):
+    file = work / "broken.sched"
+    good, _ = base(ingot, work)
+    for what, (changes, wanted) in FAULTS.items():
+        text = good + good[good.index("kernel "):] if changes is None else edit(good, *changes)
+        file.write_text(text)
+        done = subprocess.run([ingot, "compile", work / "cnn.onnx", "-o", work / "c", *TARGET, "--sched", file], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        lines = done.stderr.splitlines()
+        if done.returncode != 2 or len(lines) != 1 or f"{file}:" not in lines[0] or wanted not in lines[0]:
+            raise Wrong(f"{what}: status {done.returncode}\n{done.stderr}{text}")
+        line = lines[0].split(":")[1]
+        if not line.isdigit() or not 1 <= int(line) <= text.count("\n") + 1:
+            raise Wrong(f"{what}: {lines[0]}")
+    compile_model(ingot, work, "mlp", "m", "--save-sched", file)
+    call(ingot, "compile", work / "cnn.onnx", "-o", work / "c", *TARGET, "--sched", file, good=(2,))
+    call(ingot, "compile", work / "cnn.onnx", "-o", work / "c", *TARGET, "--sched", work / "none.sched", good=(6,))
+    call(ingot, "compile", work / "cnn.onnx", "-o", work / "c", "-O0", "--sched", work / "cnn.sched", good=(2,))
+    print(f"{len(FAULTS) + 3} faults")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ingot", default="build/ingot", type=pathlib.Path)
+    options = parser.parse_args()
+    failed = False
+    for check in (same, edited, refused):
+        with tempfile.TemporaryDirectory(prefix="ingot-sched-") as work:
+            try:
+                print(f"{check.__name__}: ", end="", flush=True)
+                check(options.ingot.resolve(), pathlib.Path(work))
+            except Wrong as e:
+                print(f"FAILED: {e}")
+                failed = True
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
