@@ -19,6 +19,9 @@ typedef struct {
     bool *done, *inlined, *vector;
     Map at;          /* node id -> position + 1 */
     uint64_t out;    /* all output ranges */
+    uint64_t tail;   /* those of the rest of a row */
+    Node **stores;
+    int nstore;
     uint64_t lane;
 } Lin;
 
@@ -71,8 +74,9 @@ static void find_sets(Lin *q)
             vector |= q->vector[p];
             q->uses[p]++;
         }
-        if (t->op == OP_STORE)
-            set |= q->out;
+        for (int j = 0; t->op == OP_STORE && j < q->nstore; j++)
+            if (q->stores[j] == t)
+                set |= q->l->tile->ntail && j >= q->l->tile->ntail ? q->tail : q->out;
         q->body[i] = set;
         for (uint32_t j = 1; t->op == OP_REDUCE && j < t->nsrc; j++) {
             if (t->src[j] == q->l->tile->lane)
@@ -88,8 +92,11 @@ static void find_sets(Lin *q)
 /* Where a set of ranges is open: inside its innermost reduce, or else at its last output loop. */
 static uint64_t place(const Lin *q, uint64_t set)
 {
-    if (set & ~q->out)
-        return set & ~q->out;
+    uint64_t outside = set & ~(q->out | q->tail);
+    if (outside)
+        return outside;
+    if (q->l->tile->tail.range && set & bit(q->l->tile->tail.range))
+        return bit(q->l->tile->tail.range);
     uint64_t level = 0;
     for (int i = 0; i < q->l->tile->naxis; i++)
         if (set & bit(q->l->tile->axis[i].range))
@@ -216,6 +223,17 @@ static void emit_nodes(Lin *q, uint64_t open, uint64_t must, const bool *needed,
     }
 }
 
+/* The rest of a row, beside its vectors. */
+static void emit_tail(Lin *q, uint64_t open, int depth)
+{
+    Node *range = q->l->tile->tail.range;
+    if (range)
+        add(q, STMT_LOOP, range, depth);
+    emit_nodes(q, range ? open | bit(range) : open, 0, NULL, depth + (range != NULL));
+    if (range)
+        add(q, STMT_END, range, depth);
+}
+
 void linearize(Linear *l, const Kernel *k, const Tile *tile)
 {
     Lin q = {.l = l};
@@ -231,8 +249,15 @@ void linearize(Linear *l, const Kernel *k, const Tile *tile)
     q.vector = NEWN(l->arena, bool, q.n);
     for (int i = 0; i < q.n; i++)
         map_put(&q.at, (uint64_t)q.order[i]->id + 1, (void *)(uintptr_t)(i + 1));
-    for (int i = 0; i < tile->naxis; i++)
+    for (int i = 0; i < tile->naxis; i++) {
         q.out |= bit(tile->axis[i].range);
+        if (i < tile->naxis - tile->tail_beside)
+            q.tail |= bit(tile->axis[i].range);
+    }
+    if (tile->tail.range)
+        q.tail |= bit(tile->tail.range);
+    q.stores = stores;
+    q.nstore = tile->nstore;
     find_sets(&q);
     find_inlined(&q);
     uint64_t open = 0;
@@ -242,8 +267,14 @@ void linearize(Linear *l, const Kernel *k, const Tile *tile)
         open |= bit(tile->axis[i].range);
         emit_nodes(&q, open, 0, NULL, i + 1);
     }
-    for (int i = tile->naxis; i-- > 0;)
+    if (tile->ntail && !tile->tail_beside)
+        emit_tail(&q, open, tile->naxis);
+    for (int i = tile->naxis; i-- > 0;) {
         add(&q, STMT_END, tile->axis[i].range, i);
+        open &= ~bit(tile->axis[i].range);
+        if (tile->ntail && tile->tail_beside && i == tile->naxis - 1)
+            emit_tail(&q, open, i);
+    }
     l->nknown = k->c->nnode;
     l->named = NEWN(l->arena, bool, l->nknown);
     l->vector = NEWN(l->arena, bool, l->nknown);

@@ -838,6 +838,8 @@ static void render_tile(Render *r, const Tile *tile)
 {
     name_axes(r, tile->axis, tile->naxis);
     name_axes(r, tile->reduce, tile->nreduce);
+    if (tile->tail.range)
+        name_axes(r, &tile->tail, 1);
     linearize(&r->l, r->k, tile);
     r->number = NEWN(r->l.arena, int, r->l.nknown);
     bool items = r->t->gpu && !r->k->serial;

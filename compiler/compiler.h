@@ -464,6 +464,11 @@ typedef struct {
     TileAxis reduce[INGOT_MAX_RANK * 2];
     int nreduce;
     Node *lane; /* RANGE over the lanes of a vector, or NULL */
+    /* The end of a row that fills no vector: the stores from `ntail` on run in a loop of their own beside the innermost
+     * one (which then is the last axis if tail_beside), inside all others.  0: none. */
+    int ntail;
+    bool tail_beside;
+    TileAxis tail; /* range NULL: one element, no loop */
 } Tile;
 typedef struct {
     Tile *tile;
@@ -477,7 +482,8 @@ void buffer_layout_changed(Buffer *); /* its size in bytes again */
 
 
 /* ---- schedule.c, rangeify.c, memplan.c ---------------------------------------------------- */
-Plan *schedule(Context *, int opt_level); /* NULL after a reported error */
+/* NULL after a reported error.  fuse_rows: a reduce over rows and its readers along the rows are one kernel. */
+Plan *schedule(Context *, int opt_level, bool fuse_rows);
 void plan_free(Plan *);
 void kernel_share(Plan *);                 /* kernel.c: equal kernels become one, all get names */
 void kernel_find_vars(Kernel *);           /* kernel.c: vars again, after its addresses changed */

@@ -193,7 +193,7 @@ static Plan *make_plan(Context *c, const Target *t, const ingot_options *o, Cloc
         return NULL;
     }
     verify_graph(c, "import");
-    Plan *p = schedule(c, o->opt_level);
+    Plan *p = schedule(c, o->opt_level, !t->gpu);
     if (!p)
         return NULL;
     passed(k, "schedule");

@@ -76,7 +76,10 @@ View kernel_view(Arena *a, const Kernel *k)
     v.nreduce = collect(a, v.store, OP_REDUCE, v.reduce, MAX_ACCESS);
     for (int i = 0; i < v.nreduce; i++) {
         Node *r = v.reduce[i];
-        bool product = r->arg.i == INGOT_REDUCE_ADD && r->src[0]->op == OP_MUL && r->dtype == INGOT_F32;
+        bool product = r->arg.i == INGOT_REDUCE_ADD && r->src[0]->op == OP_MUL && r->dtype == INGOT_F32 &&
+                       r->src[0]->src[0] != r->src[0]->src[1]; /* squares are no contraction */
+        Node *below;
+        product = product && !collect(a, r->src[0], OP_REDUCE, &below, 1);
         if (product && (!v.dot || iterations(r) > iterations(v.dot)))
             v.dot = r;
     }

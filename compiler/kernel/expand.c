@@ -89,7 +89,7 @@ static void upcast(Expand *x, int tile, const Opt *o)
     Tile *t = &x->out.tile[tile];
     int axis = find(t->axis, t->naxis, o->axis);
     int64_t extent, n = o->amount;
-    if (axis < 0 || !idx_value(t->axis[axis].range->src[0], &extent))
+    if (axis < 0 || t->ntail || !idx_value(t->axis[axis].range->src[0], &extent))
         return;
     if (n > extent)
         n = extent;
@@ -113,6 +113,45 @@ static void make_lane(Expand *x, Tile *t, int64_t lanes)
     t->lane = range_new(x->c, t->next++, idx(x->c, lanes));
 }
 
+/* Reduces that are the same for the whole axis would be repeated by a tile of its own for the rest: it joins this one. */
+static bool shares_rows(Expand *x, const Tile *t, Node *range)
+{
+    int n;
+    Node **order = graph_toposort(x->a, t->nstore, t->store, &n);
+    bool any = false;
+    for (int i = 0; i < n; i++)
+        if (order[i]->op == OP_REDUCE) {
+            int m;
+            Node **below = graph_toposort(x->a, 1, &order[i], &m);
+            for (int j = 0; j < m; j++)
+                if (below[j] == range)
+                    return false;
+            any = true;
+        }
+    return any;
+}
+
+static void vector_row(Expand *x, Tile *t, int axis, int64_t extent, int64_t n)
+{
+    Context *c = x->c;
+    Node *from = t->axis[axis].range, **stores = NEWN(x->a, Node *, 2 * t->nstore);
+    int64_t count = extent / n, tail = extent - count * n;
+    t->ntail = t->nstore;
+    t->tail_beside = count > 1;
+    snprintf(t->tail.name, sizeof t->tail.name, "%.16s.r", t->axis[axis].name);
+    t->tail.range = tail > 1 ? range_new(c, t->next++, idx(c, tail)) : NULL;
+    Node *end = idx_add(c, idx(c, count * n), t->tail.range ? t->tail.range : idx(c, 0));
+    Node *o_range = outer(x, t, t->axis, &t->naxis, axis, count);
+    make_lane(x, t, n);
+    Node *to = idx_add(c, idx_mul(c, o_range, idx(c, n)), t->lane);
+    for (int i = 0; i < t->nstore; i++) {
+        stores[i] = substitute(c, t->store[i], 1, &from, &to);
+        stores[t->nstore + i] = substitute(c, t->store[i], 1, &from, &end);
+    }
+    t->store = stores;
+    t->nstore *= 2;
+}
+
 static void vector_output(Expand *x, int tile, const Opt *o)
 {
     Tile *t = &x->out.tile[tile];
@@ -120,6 +159,10 @@ static void vector_output(Expand *x, int tile, const Opt *o)
     int64_t extent, n = o->amount;
     if (axis < 0 || t->lane || !idx_value(t->axis[axis].range->src[0], &extent))
         return;
+    if (extent > n && extent % n && axis == t->naxis - 1 && shares_rows(x, t, t->axis[axis].range)) {
+        vector_row(x, t, axis, extent, n);
+        return;
+    }
     int64_t done = 0;
     Node *from = t->axis[axis].range;
     Tile whole = *t;
@@ -283,7 +326,7 @@ static void apply(Expand *x, int tile, const Opt *o)
             vector_output(x, tile, o);
         break;
     case OPT_ORDER:
-        order_axes(t->axis, t->naxis, o->order);
+        order_axes(t->axis, t->naxis - t->tail_beside, o->order); /* the row stays innermost */
         order_axes(t->reduce, t->nreduce, o->order);
         order_reduces(x, t);
         break;

@@ -48,7 +48,7 @@ static bool lane_op(Node *n)
 
 /* Whether all that depends on range can be computed in its lanes.  Buffers in `free` (by argument) may be laid out as
  * this needs, and `moves` counts other accesses whose stride is not 1. */
-static bool fits_lanes(Arena *a, const Kernel *k, Node *store, Node *range, const bool *free, int *moves)
+static bool fits_lanes(Arena *a, const Kernel *k, Node *store, Node *range, const bool *free, const bool *movable, int *moves)
 {
     int n;
     Node **order = graph_toposort(a, 1, &store, &n);
@@ -89,7 +89,8 @@ static bool fits_lanes(Arena *a, const Kernel *k, Node *store, Node *range, cons
         bool known = access_stride(k, t, range, &stride);
         if (known && stride == 1)
             continue;
-        if (m.stride != 1 || !free)
+        /* variables can be copied; a constant that is read in several ways stays as it is */
+        if (m.stride != 1 || !free || !movable[t->src[0]->arg.i])
             return false;
         ++*moves;
     }
@@ -108,6 +109,7 @@ static int64_t lanes_for(const Target *t, int64_t extent)
 
 typedef struct {
     Node *range;
+    int level; /* how many reduces it lies inside of */
     double key;
     char name[24];
 } Place;
@@ -115,7 +117,10 @@ typedef struct {
 static void sort_places(Place *p, int n)
 {
     for (int i = 1; i < n; i++)
-        for (int j = i; j > 0 && p[j].key > p[j - 1].key; j--) {
+        for (int j = i; j > 0; j--) {
+            bool outer = p[j].level != p[j - 1].level ? p[j].level < p[j - 1].level : p[j].key > p[j - 1].key;
+            if (!outer)
+                break;
             Place t = p[j];
             p[j] = p[j - 1];
             p[j - 1] = t;
@@ -151,13 +156,17 @@ static void plain_opts(Arena *a, Kernel *k, const View *v, const Target *t)
     for (uint32_t i = 1; i < v->end->nsrc; i++) {
         place[n] = (Place){.range = v->end->src[i], .key = storage_stride(k, v->store, v->end->src[i])};
         snprintf(place[n].name, sizeof place[n].name, "%s", axis_name(k, v->end->src[i]));
+        /* what some reduce does not depend on goes inside of it, or it would run again and again */
+        for (int j = 0; j < v->nreduce; j++)
+            if (!depends_on(v->reduce[j], v->end->src[i]))
+                place[n].level++;
         n++;
     }
     sort_places(place, n);
     Node *last = n ? place[n - 1].range : NULL;
     int64_t lanes = last && extent_of(last) > 0 ? lanes_for(t, extent_of(last)) : 0;
     int moves;
-    if (t->lanes && lanes && fits_lanes(a, k, v->store, last, NULL, &moves)) {
+    if (t->lanes && lanes && fits_lanes(a, k, v->store, last, NULL, NULL, &moves)) {
         add_opt(k, OPT_VECTOR, place[n - 1].name, lanes);
         snprintf(place[n - 1].name, sizeof place[n - 1].name, "%.16s.o", axis_name(k, last));
     } else {
@@ -167,7 +176,7 @@ static void plain_opts(Arena *a, Kernel *k, const View *v, const Target *t)
     for (int i = 0; i < v->nreduce && t->lanes; i++) {
         Node *r = v->reduce[i], *inner = r->src[r->nsrc - 1];
         int64_t extent = extent_of(inner), want = extent > 0 ? lanes_for(t, extent) : 0;
-        if (!want || (lanes && want != lanes) || extent < 2 * want || !fits_lanes(a, k, v->store, inner, NULL, &moves))
+        if (!want || (lanes && want != lanes) || extent < 2 * want || !fits_lanes(a, k, v->store, inner, NULL, NULL, &moves))
             continue;
         bool nested = false; /* below another vectorised axis it would be two-dimensional */
         nested |= last && depends_on(r, last) && lanes;
@@ -201,7 +210,7 @@ static RegisterTile pick_tile(const View *v, const Kernel *k, Node *lanes, int m
         best.reuse |= !depends_on(v->factor[j], lanes);
     int64_t max_vectors = t->lanes ? 4 : 4, registers = t->lanes ? t->registers : 24;
     for (int64_t vectors = 1; vectors <= max_vectors && vectors * width <= extent; vectors++)
-        for (uint32_t i = 0; i < v->end->nsrc; i++) { /* 0 stands for no rows */
+        for (uint32_t i = v->end->nsrc; i-- > 0;) { /* 0 stands for no rows; of equals the last axis: its rows lie close */
             Node *rows = i ? v->end->src[i] : NULL;
             int64_t nr = rows ? extent_of(rows) : 1;
             bool shares = !rows, moved = !rows;
@@ -368,14 +377,16 @@ void choose_opts(Arena *a, Kernel *k, const Buffer *const *bufs, const Target *t
         plain_opts(a, k, &v, t);
         return;
     }
-    bool *free = NEWN(a, bool, k->narg);
+    bool *free = NEWN(a, bool, k->narg), *movable = NEWN(a, bool, k->narg);
     find_free(k, &v, bufs, free);
+    for (int i = 0; i < k->narg; i++)
+        movable[i] = bufs[i]->kind != BUF_WEIGHT;
     RegisterTile best = {0};
     for (uint32_t i = 1; i < v.end->nsrc; i++) {
         Node *r = v.end->src[i];
         int moves;
         int64_t extent = extent_of(r);
-        if (extent < 4 || !fits_lanes(a, k, v.store, r, free, &moves) || access_move(k->c, v.store, r).kind != MOVE_AXIS)
+        if (extent < 4 || !fits_lanes(a, k, v.store, r, free, movable, &moves) || access_move(k->c, v.store, r).kind != MOVE_AXIS)
             continue;
         bool factor = false;
         for (int j = 0; j < v.nfactor; j++)
@@ -408,5 +419,5 @@ bool lanes_possible(Arena *a, const Kernel *k, Node *range)
     bool *free = NEWN(a, bool, k->narg);
     int moves;
     memset(free, true, (size_t)k->narg * sizeof *free);
-    return fits_lanes(a, k, k->sink->src[0]->src[0], range, free, &moves);
+    return fits_lanes(a, k, k->sink->src[0]->src[0], range, free, free, &moves);
 }

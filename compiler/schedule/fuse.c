@@ -9,7 +9,7 @@
  * One forward walk: when a node is visited, its sources are decided and its consumers known. */
 #include "schedule.h"
 
-enum { MAX_DEPTH = 64, MAX_LOADS = 24, MAX_COST = 400, CHEAP = 3, FOLD_ALWAYS = 4096 };
+enum { MAX_ROW_COST = 120, MAX_DEPTH = 64, MAX_LOADS = 24, MAX_COST = 400, CHEAP = 3, FOLD_ALWAYS = 4096 };
 
 /* Chunks, so that pointers stay valid while the graph grows. */
 Info *info_of(Sched *s, Node *n)
@@ -46,6 +46,51 @@ static bool is_leaf(Sched *s, Node *n)
 {
     Info *i = info_of(s, n);
     return i->buffer || op_info[n->op].cls == LEAF || n->op == OP_PROJ || i->foldable;
+}
+
+static unsigned reduced_axes(Node *n)
+{
+    return (unsigned)((uint64_t)n->arg.i >> 8);
+}
+
+/* Axes that an EXPAND repeats. */
+static unsigned expanded_axes(Node *n)
+{
+    unsigned axes = 0;
+    for (int i = 0; i < n->rank; i++)
+        if (idx_is(n->src[0]->shape[i], 1) && !idx_is(n->shape[i], 1))
+            axes |= 1u << i;
+    return axes;
+}
+
+/* The last axes, whose loops are innermost in any order of storage that keeps rows together. */
+static bool is_trailing(Node *n, unsigned axes)
+{
+    bool inside = true;
+    for (int i = n->rank; i-- > 0;) {
+        if (idx_is(n->shape[i], 1))
+            continue;
+        bool in = axes >> i & 1;
+        if (in && !inside)
+            return false;
+        inside = in;
+    }
+    return axes != 0;
+}
+
+/* A reduce over rows, expanded over the same rows, costs one more loop over each row and no memory: softmax and the
+ * norms are one kernel.  Is this reader of n such an expansion, or a step on the way to one? */
+static bool row_reader(const Sched *s, const Info *i, Node *n, Node *t)
+{
+    if (!s->fuse_rows || i->rows == ~0u)
+        return false;
+    if (op_is_alu(t->op))
+        return true;
+    if (t->op == OP_EXPAND)
+        return i->pending && !i->rows && expanded_axes(t) == i->pending && is_trailing(t, i->pending);
+    if (t->op == OP_REDUCE)
+        return i->rows && !i->pending && reduced_axes(t) == i->rows && t->src[0] == n;
+    return false;
 }
 
 /* Do all readers of n belong to one elementwise region of n's shape that ends in a single node? Then n is
@@ -108,6 +153,17 @@ static bool should_store(Sched *s, Node *const *order, int norder, Node *n, Node
         reduced |= t->op == OP_REDUCE;
         replicated |= replicates(t) && t->src[0] == n;
     }
+    if (i->has_reduce && (i->rows || i->pending)) {
+        bool rows = true, steps = true;
+        for (int u = 0; u < i->nuse; u++) {
+            rows &= row_reader(s, i, n, uses[i->iuse + u]);
+            steps &= op_is_alu(uses[i->iuse + u]->op);
+        }
+        if (rows && (i->rows || !steps || i->nuse == 1) && i->cost < MAX_ROW_COST)
+            return false;
+        if (i->rows)
+            return true;
+    }
     if (i->has_reduce)
         return reduced || replicated || (i->nuse > 1 && !diamond(s, order, norder, n, uses));
     if (i->loads == 0 && i->cost < 32)
@@ -122,6 +178,7 @@ static void analyse(Sched *s, Node *n)
 {
     Info *i = info_of(s, n);
     int cost = op_cost(n), loads = 0, depth = 0;
+    unsigned pending = 0, rows = 0;
     if (n->op == OP_WHERE && info_of(s, n->src[0])->constant && !info_of(s, n->src[0])->leaves)
         cost = 0; /* inside or outside of a padded tensor: a question of coordinates */
     bool constant = n->op != OP_INPUT && n->op != OP_STATE && n->op != OP_PARAM && n->op != OP_VAR &&
@@ -142,11 +199,26 @@ static void analyse(Sched *s, Node *n)
         /* computed coordinates are not the value that a reader of a gather would recompute */
         bool coordinates = n->op == OP_GATHER && j > 0 && !f->loads;
         cost += coordinates ? 0 : f->cost;
+        pending |= f->pending;
+        if (f->rows)
+            rows = !rows || rows == f->rows ? f->rows : ~0u;
         loads += f->loads;
         depth = f->depth > depth ? f->depth : depth;
         reduce |= f->has_reduce;
         compute |= f->constant && f->cost > 0;
     }
+    if (n->op == OP_EXPAND && pending && expanded_axes(n) == pending) {
+        rows = pending;
+        pending = 0;
+    } else if (n->op == OP_REDUCE) {
+        pending |= reduced_axes(n);
+        rows = 0;
+    } else if (!op_is_alu(n->op)) { /* other coordinates: rows are rows no more */
+        rows = rows ? ~0u : 0;
+        pending = 0;
+    }
+    i->pending = pending;
+    i->rows = rows;
     i->constant = constant;
     i->leaves = leaves;
     i->cost = cost > 1 << 20 ? 1 << 20 : cost;

@@ -535,7 +535,7 @@ static void check_dims_known(Sched *s)
     }
 }
 
-Plan *schedule(Context *c, int opt_level)
+Plan *schedule(Context *c, int opt_level, bool fuse_rows)
 {
     if (c->nerror)
         return NULL;
@@ -543,7 +543,7 @@ Plan *schedule(Context *c, int opt_level)
     Arena *a = arena_new();
     Sched *s = NEW(a, Sched);
     Plan *p = NEW(a, Plan);
-    *s = (Sched){.c = c, .arena = a, .plan = p, .opt_level = opt_level};
+    *s = (Sched){.c = c, .arena = a, .plan = p, .opt_level = opt_level, .fuse_rows = fuse_rows && opt_level > 0};
     s->info = NEWN(a, Info *, INFO_CHUNKS);
     p->c = c;
     p->arena = a;

@@ -15,6 +15,8 @@ typedef struct {
     bool has_reduce;   /* its fused expression holds a REDUCE */
     bool needed;       /* some kernel of the block reads it */
     bool root;         /* a result of the block, or what a control step reads: never inlined only */
+    unsigned pending;  /* axes that a REDUCE below has made 1 and nothing has expanded yet */
+    unsigned rows;     /* axes over which such a result has been expanded again: it is the same for a whole row */
     int cost;          /* operations per element of its fused expression */
     int loads;         /* buffers its fused expression reads */
     int depth;
@@ -31,6 +33,7 @@ typedef struct {
     Plan *plan;
     Info **info; /* by node id, in chunks; use info_of() */
     int opt_level;
+    bool fuse_rows; /* reduces over rows may be repeated by their readers: not where each element is a work item */
     int naxis;     /* RANGE numbers used so far */
 } Sched;
 
