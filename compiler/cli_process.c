@@ -43,6 +43,20 @@ int process_run(const char *const *argv)
     return pid < 0 ? -1 : process_wait(pid);
 }
 
+int process_run_to(const char *const *argv, const char *file)
+{
+    pid_t pid;
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, file, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    int error = posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)(uintptr_t)argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (!error)
+        return process_wait(pid);
+    complain(INGOT_TOOL, "%s: cannot be started: %s", argv[0], strerror(error));
+    return -1;
+}
+
 const char *find_program(Arena *a, const char *name)
 {
     if (strchr(name, '/'))
@@ -126,9 +140,9 @@ static int source_files(Arena *a, const char *dir, const char ***files)
     return n;
 }
 
-ingot_status build_program(Arena *a, const char *dir, const char *name, bool verbose)
+static ingot_status build(Arena *a, const char *dir, const char *name, const char *standard, bool verbose)
 {
-    static const char *const flags[] = {"-std=c99", "-O3", "-march=native", "-ffp-contract=off", "-pthread", "-w"};
+    const char *flags[] = {standard, "-O3", "-march=native", "-ffp-contract=off", "-pthread", "-w"};
     enum { NFLAG = sizeof flags / sizeof flags[0] };
     const char **files, *argv[MAX_WORDS];
     int nfile = source_files(a, dir, &files), base = words(a, c_compiler(), argv);
@@ -161,6 +175,16 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, bool ver
     if (jobs.failed)
         return complain(INGOT_TOOL, "ingot: %s failed on the compiled model (its messages are above)", c_compiler());
     return INGOT_OK;
+}
+
+ingot_status build_program(Arena *a, const char *dir, const char *name, bool verbose)
+{
+    return build(a, dir, name, "-std=c99", verbose);
+}
+
+ingot_status build_program_as(Arena *a, const char *dir, const char *name, const char *standard)
+{
+    return build(a, dir, name, standard, false);
 }
 
 /* ---- folders ----------------------------------------------------------------------------- */

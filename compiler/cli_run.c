@@ -226,8 +226,7 @@ ingot_status command_bench(Options *o)
         const char *threads = arena_printf(s.a, "%d", o->threads);
         const char *profile[] = {program, "-t", threads, "--profile", in, NULL};
         const char *bench[] = {program, "-t", threads, "--bench", arena_printf(s.a, "%g", o->seconds), in, NULL};
-        int code = o->per_kernel ? process_run(profile) : 0;
-        code = code ? code : process_run(bench);
+        int code = o->per_kernel ? bench_kernels(&s, profile, bench) : process_run(bench);
         if (code)
             status = driver_failed(&s, code);
     }

@@ -185,7 +185,7 @@ static const Command commands[] = {
      "  --data DIR          inputs; without it, reproducible random ones\n"
      "  --threads N         1 unless told\n"
      "  --seconds S         how long to measure (default 1)\n"
-     "  --per-kernel        time every step\n"
+     "  --per-kernel        time every step, slowest first, beside what this machine could do\n"
      "  --json              only the JSON line, with \"median_ms\"\n" MODEL_HELP
      "\nexample:\n  ingot bench resnet18.onnx --threads 4 --json\n"},
     {"check", command_check, true, "-v ", "list every operator that is not supported",

@@ -11,6 +11,7 @@
     shapes      run-time dims, loops and counts that the data decides give the right values
     inspect     `ingot inspect --json` has every field that tools rely on
     cached      a second `ingot run` compiles nothing
+    profiled    `ingot bench --per-kernel --json` tells time, rates and share of the roof of every step
 
 Exit status 77, skipped: there is no Python with onnx.
 """
@@ -241,7 +242,28 @@ def cached(ingot, work):
     print(f"{times[0]:.2f} s, then {times[1]:.3f} s")
 
 
-CHECKS = {f.__name__: f for f in (identical, together, runtime, strict, sanitized, shapes, inspect, cached)}
+def profiled(ingot, work):
+    compile_model(ingot, work, "cnn")
+    env = {"INGOT_CACHE": str(work / "cache")}
+    flags = ("bench", work / "cnn.onnx", "--per-kernel", "--seconds", "0.1")
+    told = json.loads(call(ingot, *flags, "--json", env=env))
+    steps = json.loads(call(ingot, "inspect", work / "cnn.onnx", "--json"))["steps"]
+    kernels = told["kernels"]
+    if sorted(k["step"] for k in kernels) != [s["step"] for s in steps] or told["median_ms"] <= 0:
+        raise Wrong(f"{told}")
+    if [k["ms"] for k in kernels] != sorted((k["ms"] for k in kernels), reverse=True):
+        raise Wrong(f"not sorted: {kernels}")
+    flops = {s["step"]: s["flops"] for s in steps}
+    for k in kernels:
+        if abs(k["gflops"] * k["ms"] * 1e6 - flops[k["step"]]) > 0.01 * flops[k["step"]] + 1e6 * 1e-3 * k["ms"] + 1e3:
+            raise Wrong(f"{k} of {flops[k['step']]} operations")
+    table = call(ingot, *flags, env=env).splitlines()
+    if len(table) != len(steps) + 3 or json.loads(table[-1])["kernels"][0].keys() != kernels[0].keys():
+        raise Wrong("\n".join(table))
+    print(f"{len(kernels)} steps; {told['peak_gflops']} GFLOP/s, {told['cache_gbps']} and {told['memory_gbps']} GB/s")
+
+
+CHECKS = {f.__name__: f for f in (identical, together, runtime, strict, sanitized, shapes, inspect, cached, profiled)}
 
 
 def main():
