@@ -268,6 +268,8 @@ def pool(d):
     ceil = d.r.randint(0, 1) if not auto else None
     if auto == "VALID" and any(v < k for v, k in zip(d.value[x].shape[2:], kernel)):
         return None  # ONNX Runtime gives one value where the standard has none
+    if auto and any(k < s for k, s in zip(kernel, strides)):
+        return None  # ONNX Runtime pads by less than nothing
     if d.r.random() < 0.5:
         return d.add("MaxPool", [x], kernel_shape=kernel, strides=strides, dilations=dilations, pads=pads, auto_pad=auto,
                      ceil_mode=ceil)
