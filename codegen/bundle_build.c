@@ -93,34 +93,6 @@ static void copy_runtime(Bundle *b)
     }
 }
 
-/* ---- machines ---------------------------------------------------------------------------- */
-
-#define MACHINES(X)                                                                              \
-    X("native", "-march=native -mprefer-vector-width=512")                                                                 \
-    X("x86-64", "-march=x86-64")                                                                 \
-    X("x86-64-v2", "-march=x86-64-v2")                                                           \
-    X("x86-64-v3", "-march=x86-64-v3")                                                           \
-    X("x86-64-v4", "-march=x86-64-v4 -mprefer-vector-width=512")                                                           \
-    X("armv8-a", "-march=armv8-a")                                                               \
-    X("cortex-a53", "-mcpu=cortex-a53")                                                          \
-    X("cortex-a72", "-mcpu=cortex-a72")                                                          \
-    X("cortex-m4", "-mcpu=cortex-m4")                                                            \
-    X("cortex-m7", "-mcpu=cortex-m7")                                                            \
-    X("rv64gc", "-march=rv64gc")
-
-#define NAME(name, flags) name,
-const char *const machine_names[] = {MACHINES(NAME) NULL};
-
-const char *machine_flags(const char *machine)
-{
-#define FLAGS(name, flags) flags,
-    static const char *const table[] = {MACHINES(FLAGS) NULL};
-    for (int i = 0; table[i]; i++)
-        if (!strcmp(machine, machine_names[i]))
-            return table[i];
-    return NULL;
-}
-
 /* ---- build files ------------------------------------------------------------------------- */
 
 static bool has_suffix(const char *s, const char *suffix)
@@ -154,8 +126,7 @@ static void sources(StrBuf *sb, const Bundle *b, bool driver, const char *suffix
 
 static void makefile(Bundle *b)
 {
-    const char *colon = b->o->target ? strchr(b->o->target, ':') : NULL;
-    const char *machine = colon && !b->target->gpu ? machine_flags(colon + 1) : "";
+    const char *machine = b->target->flags ? b->target->flags : "";
     StrBuf sb = {0};
     const char *n = b->name;
     sb_printf(&sb,

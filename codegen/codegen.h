@@ -38,10 +38,6 @@ void render_kernel(StrBuf *, const Target *, const Kernel *, const char *functio
 
 /* Writes the bundle; an existing one is replaced, nothing is left on failure. */
 ingot_status bundle_write(Plan *, const Target *, const ingot_options *, const char *dir);
-/* Compiler flags for a machine of target "c" ("native", "x86-64-v3"); NULL: unknown. */
-const char *machine_flags(const char *machine);
-/* The names that machine_flags() knows, ended by NULL. */
-extern const char *const machine_names[];
 /* The plan as JSON. */
 void inspect_json(StrBuf *, Plan *, const ingot_options *);
 

@@ -72,10 +72,8 @@ ingot_status model_build(Model *, const Options *, const Value *values, const bo
 /* Runs a program found by PATH; its exit status, 128 + signal, or -1 if it cannot be started. */
 int process_run(const char *const *argv);
 int process_run_to(const char *const *argv, const char *file); /* its standard output goes to the file */
-/* Builds a bundle's program with the system's C compiler. */
-ingot_status build_program(Arena *, const char *dir, const char *name, bool verbose);
-/* The same flags in another standard: "-std=gnu11". */
-ingot_status build_program_as(Arena *, const char *dir, const char *name, const char *standard);
+/* Builds a bundle's program ("-std=c99") with the system's C compiler, for the target's machine. */
+ingot_status build_program(Arena *, const char *dir, const char *name, const char *target, const char *standard, bool verbose);
 const char *c_compiler(void);
 /* A file that identifies the C compiler: its path, or NULL. */
 const char *find_program(Arena *, const char *name);

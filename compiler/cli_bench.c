@@ -71,7 +71,7 @@ static bool measure_roof(Session *s, Roof *r)
     bool ok = f && fputs(roof_source, f) >= 0;
     if (f)
         ok &= fclose(f) == 0;
-    ok = ok && build_program_as(s->a, dir, "roof", "-std=gnu11") == INGOT_OK;
+    ok = ok && build_program(s->a, dir, "roof", s->o->compile.target, "-std=gnu11", false) == INGOT_OK;
     const char *out = arena_printf(s->a, "%s/roof.txt", s->work);
     const char *argv[] = {arena_printf(s->a, "%s/roof", dir), NULL};
     ok = ok && process_run_to(argv, out) == 0;

@@ -150,7 +150,7 @@ static ingot_status make_entry(Session *s, const char *entry, const bool *bound,
     model_close(&m);
     if (status != INGOT_OK)
         return status;
-    status = build_program(s->a, part, "model", s->o->compile.verbose > 1);
+    status = build_program(s->a, part, "model", s->o->compile.target, "-std=c99", s->o->compile.verbose > 1);
     if (status == INGOT_OK) {
         if (s->o->no_cache)
             remove_tree(entry);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "targets.h"
 
 extern char **environ;
 
@@ -140,9 +141,17 @@ static int source_files(Arena *a, const char *dir, const char ***files)
     return n;
 }
 
-static ingot_status build(Arena *a, const char *dir, const char *name, const char *standard, bool verbose)
+/* What the C compiler is told about a target's machine. */
+static const char *machine_flags(const char *target)
 {
-    const char *flags[] = {standard, "-O3", "-march=native", "-ffp-contract=off", "-pthread", "-w"};
+    Target t = {0};
+    const char *machine = strchr(target, ':');
+    return machine && !target_find(target)->gpu && target_tune(&t, machine + 1) ? t.flags : "";
+}
+
+ingot_status build_program(Arena *a, const char *dir, const char *name, const char *target, const char *standard, bool verbose)
+{
+    const char *flags[] = {standard, "-O3", "-ffp-contract=off", "-pthread", "-w"};
     enum { NFLAG = sizeof flags / sizeof flags[0] };
     const char **files, *argv[MAX_WORDS];
     int nfile = source_files(a, dir, &files), base = words(a, c_compiler(), argv);
@@ -150,6 +159,7 @@ static ingot_status build(Arena *a, const char *dir, const char *name, const cha
     Jobs jobs = {.max = cores < 1 ? 1 : cores > 64 ? 64 : (int)cores};
     for (int i = 0; i < NFLAG; i++)
         argv[base++] = flags[i];
+    base += words(a, machine_flags(target), argv + base);
     const char **link = NEWN(a, const char *, base + nfile + 8);
     memcpy((void *)link, argv, (size_t)base * sizeof *link);
     int nlink = base;
@@ -175,16 +185,6 @@ static ingot_status build(Arena *a, const char *dir, const char *name, const cha
     if (jobs.failed)
         return complain(INGOT_TOOL, "ingot: %s failed on the compiled model (its messages are above)", c_compiler());
     return INGOT_OK;
-}
-
-ingot_status build_program(Arena *a, const char *dir, const char *name, bool verbose)
-{
-    return build(a, dir, name, "-std=c99", verbose);
-}
-
-ingot_status build_program_as(Arena *a, const char *dir, const char *name, const char *standard)
-{
-    return build(a, dir, name, standard, false);
 }
 
 /* ---- folders ----------------------------------------------------------------------------- */

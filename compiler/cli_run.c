@@ -147,6 +147,8 @@ ingot_status session_run(Session *s)
 /* Opens the model, reads the inputs, and has the program ready. */
 ingot_status session_prepare(Session *s, Model *m, bool may_invent)
 {
+    if (!s->o->compile.target)
+        s->o->compile.target = "c:native"; /* the program runs here */
     ingot_status status = model_open(m, s->o, false);
     if (status == INGOT_OK)
         status = read_inputs(s, m, may_invent);

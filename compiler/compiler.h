@@ -519,6 +519,7 @@ struct Target {
     const char *work_item;     /* number of this work item, a 64-bit integer; NULL without gpu */
     const char *float_suffix;  /* of f32 functions: "f" in C */
     const char *const *spelling; /* by Op, floats: "exp@($0)", @ stands for float_suffix; NULL: igrt_<op>_<type>() */
+    const char *flags;         /* for the C compiler: "-march=x86-64-v3"; NULL: none */
     int lanes;                 /* f32 lanes of a vector register; 0: no vector types */
     int registers;             /* vector registers */
     /* GPUs only */

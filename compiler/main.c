@@ -113,8 +113,8 @@ static ingot_status command_targets(Options *o)
     (void)o;
     for (int i = 0; targets[i]; i++) {
         printf("%s", targets[i]->name);
-        for (int k = 0; !targets[i]->gpu && machine_names[k]; k++)
-            printf(" %s:%s", targets[i]->name, machine_names[k]);
+        for (int k = 0; !targets[i]->gpu && machine_name(k); k++)
+            printf(" %s:%s", targets[i]->name, machine_name(k));
         printf("\n");
     }
     return INGOT_OK;
@@ -169,7 +169,7 @@ static const Command commands[] = {
      "  --no-bind           never bind inputs that decide shapes to the data's values\n"
      "  --no-cache          compile anew\n"
      "  --threads N\n" MODEL_HELP
-     "\nFree dims take their size from the data. The cache is $INGOT_CACHE, or ~/.cache/ingot.\n"
+     "\nFree dims take their size from the data. --target is c:native unless told, this processor.\nThe cache is $INGOT_CACHE, or ~/.cache/ingot.\n"
      "\nexamples:\n"
      "  ingot run resnet18.onnx --data test_data_set_0 --output-dir out\n"
      "  ingot run add.onnx --input x.npy --input y.npy\n"},

@@ -57,7 +57,10 @@ static const Target *check_options(Context *c, const ingot_options *o)
     const char *name = o->target ? o->target : "c";
     const Target *t = target_find(name);
     const char *machine = strchr(name, ':');
-    if (!t || (machine && !t->gpu && !machine_flags(machine + 1))) {
+    Target *tuned = NEW(c->arena, Target);
+    if (t)
+        *tuned = *t;
+    if (!t || (machine && !t->gpu && !target_tune(tuned, machine + 1))) {
         usage(c, "--target '%.80s': unknown; `ingot targets` lists them", name);
         return NULL;
     }
@@ -65,11 +68,6 @@ static const Target *check_options(Context *c, const ingot_options *o)
         usage(c, "--sched, --save-sched: only with the target c, and not with -O0");
         return NULL;
     }
-    if (!machine || t->gpu)
-        return t;
-    Target *tuned = NEW(c->arena, Target);
-    *tuned = *t;
-    target_tune(tuned, machine + 1);
     return tuned;
 }
 

@@ -1,41 +1,61 @@
-/* machine.c - what a machine's vector registers are.  Named machines are in a table; "native" asks
- * the processor that the compiler runs on. */
+/* machine.c - what a machine's vector registers are, and how a C compiler is told about it. */
 #include <string.h>
 
 #include "targets.h"
 
 typedef struct {
-    const char *name;
-    int lanes, registers;
+    const char *name, *flags;
+    int lanes, registers; /* f32 lanes of a vector register, and how many there are; 0: no vector types */
 } Machine;
-static const Machine machines[] = {
-    {"x86-64", 4, 16},     {"x86-64-v2", 4, 16},  {"x86-64-v3", 8, 16}, {"x86-64-v4", 16, 32},
-    {"armv8-a", 4, 32},    {"cortex-a53", 4, 32}, {"cortex-a72", 4, 32},
-};
 
+static const Machine machines[] = {
+    {"x86-64", "-march=x86-64", 4, 16},
+    {"x86-64-v2", "-march=x86-64-v2", 4, 16},
+    {"x86-64-v3", "-march=x86-64-v3", 8, 16},
+    {"x86-64-v4", "-march=x86-64-v4 -mprefer-vector-width=512", 16, 32},
+    {"armv8-a", "-march=armv8-a", 4, 32},
+    {"cortex-a53", "-mcpu=cortex-a53", 4, 32},
+    {"cortex-a72", "-mcpu=cortex-a72", 4, 32},
+    {"cortex-m4", "-mcpu=cortex-m4", 0, 0},
+    {"cortex-m7", "-mcpu=cortex-m7", 0, 0},
+    {"rv64gc", "-march=rv64gc", 0, 0},
+};
+enum { MACHINES = sizeof machines / sizeof *machines };
+
+/* "native": the processor that the compiler runs on. */
 static Machine native(void)
 {
+    Machine m = {"native", "-march=native", 0, 0};
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f"))
-        return (Machine){"native", 16, 32};
+    m.lanes = 4, m.registers = 16;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return (Machine){"native", 8, 16};
-    return (Machine){"native", 4, 16};
+        m.lanes = 8;
+    if (__builtin_cpu_supports("avx512f")) {
+        m.flags = "-march=native -mprefer-vector-width=512";
+        m.lanes = 16, m.registers = 32;
+    }
 #elif defined(__aarch64__)
-    return (Machine){"native", 4, 32};
-#else
-    return (Machine){"native", 0, 0};
+    m.flags = "-mcpu=native";
+    m.lanes = 4, m.registers = 32;
 #endif
+    return m;
 }
 
-void target_tune(Target *t, const char *machine)
+const char *machine_name(int i)
+{
+    return !i ? "native" : i <= MACHINES ? machines[i - 1].name : NULL;
+}
+
+bool target_tune(Target *t, const char *machine)
 {
     Machine m = {0};
     if (!strcmp(machine, "native"))
         m = native();
-    for (size_t i = 0; i < sizeof machines / sizeof *machines; i++)
+    for (int i = 0; i < MACHINES; i++)
         if (!strcmp(machine, machines[i].name))
             m = machines[i];
+    t->flags = m.flags;
     t->lanes = m.lanes;
     t->registers = m.registers;
+    return m.name != NULL;
 }

@@ -6,8 +6,10 @@
 
 /* "c", "opencl", "cuda", with an optional ":machine"; NULL if there is none of that name. */
 const Target *target_find(const char *name);
-/* Fill in what a machine ("native", "x86-64-v3"...) can do; unknown ones have no vector types. */
-void target_tune(Target *, const char *machine);
+/* Fill in what a machine ("native", "x86-64-v3"...) can do; false if there is none of that name. */
+bool target_tune(Target *, const char *machine);
+/* The names that target_tune() knows, from 0; NULL after the last. */
+const char *machine_name(int i);
 /* All of them, ended by NULL. */
 extern const Target *const targets[];
 /* The spelling of float operators in the C family; each language starts from it. */
