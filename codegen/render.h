@@ -1,0 +1,90 @@
+/* render.h - what the files of the renderer share: render.c (statements), render_expr.c (values),
+ * render_memory.c (loads, stores, conversions) and render_lanes.c (vectors). */
+#ifndef RENDER_H
+#define RENDER_H
+
+#include "codegen.h"
+#include "linear.h"
+
+typedef struct {
+    StrBuf *sb;
+    const Target *t;
+    const Kernel *k;
+    Linear l;
+    Map names;          /* RANGE id -> its axis' name in C */
+    int *number;        /* by id: N of the name vN */
+    int nvalue;
+    bool bare;          /* the next expression stands alone: no parentheses around it */
+    char lane_type[16]; /* "f32x16" */
+} Render;
+
+static inline void put(Render *r, const char *s)
+{
+    sb_puts(r->sb, s);
+}
+
+static inline bool is_vector(Render *r, Node *n)
+{
+    return n->id < r->l.nknown && r->l.vector[n->id];
+}
+
+static inline bool is_named(Render *r, Node *n)
+{
+    return n->id < r->l.nknown && r->l.named[n->id];
+}
+
+/* ---- types ---------------------------------------------------------------------------------- */
+
+/* Type that holds a value of dtype d in an expression: small floats are f32. */
+static inline ingot_dtype held(ingot_dtype d)
+{
+    return dtype_is_float(d) && d != INGOT_F64 ? INGOT_F32 : d;
+}
+
+static inline bool is_small_float(ingot_dtype d)
+{
+    return dtype_is_float(d) && d != INGOT_F32 && d != INGOT_F64;
+}
+
+static inline bool is_narrow(ingot_dtype d)
+{
+    return d == INGOT_I4 || d == INGOT_U4 || d == INGOT_I2 || d == INGOT_U2;
+}
+
+/* ---- render_expr.c -------------------------------------------------------------------------- */
+
+void render_expr(Render *, Node *);
+/* Where nothing around it can bind: an argument, an index, a right-hand side. */
+void render_bare(Render *, Node *);
+void render_expr_as(Render *, Node *, bool alone);
+/* An operand of what is computed in lanes, or not: what is the same in all lanes is spread over them. */
+void render_operand(Render *, Node *, bool lanes, bool alone);
+void render_range(Render *, Node *); /* its name */
+/* The C type of one value of dtype d. */
+const char *render_type(Render *, ingot_dtype d);
+/* The type whose functions compute on d, as in igrt_<op>_<type>(). */
+const char *render_arith(ingot_dtype d);
+const char *render_operator(Op); /* "+", or NULL */
+
+/* ---- render_memory.c ------------------------------------------------------------------------ */
+
+void render_load(Render *, Node *);
+void render_store(Render *, Node *, int depth);
+void render_cast(Render *, Node *);
+void render_bitcast(Render *, Node *);
+
+/* ---- render_lanes.c ------------------------------------------------------------------------- */
+
+extern const char *const lane_spelling[OP_COUNT]; /* as Target.spelling, or the middle of a function's name */
+void render_splat(Render *, Node *);
+void render_horizontal(Render *, Node *);
+void render_lane_load(Render *, Node *);
+void render_lane_store(Render *, Node *);
+/* The type of a value in lanes, numbers or masks. */
+void render_lane_type(Render *, ingot_dtype);
+
+/* ---- render.c ------------------------------------------------------------------------------- */
+
+void render_indent(Render *, int depth);
+
+#endif

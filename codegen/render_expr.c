@@ -1,0 +1,378 @@
+/* render_expr.c - values: constants, coordinates and operators.
+ *
+ * Arithmetic follows docs/numerics.md: integers through igrt_<op>_<type>(), so that nothing
+ * overflows; floats by the table of spellings of the target, or of lanes. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "render.h"
+
+const char *render_type(Render *r, ingot_dtype d)
+{
+    if (d == INGOT_INDEX)
+        return r->l.wide ? "int64_t" : "int";
+    return dtype_info[held(d)].c_type;
+}
+
+/* 4- and 2-bit integers live in 8 bits. */
+const char *render_arith(ingot_dtype d)
+{
+    if (is_narrow(d))
+        return dtype_info[d].kind == 'i' ? "i8" : "u8";
+    if (d == INGOT_BOOL)
+        return "u8";
+    return dtype_info[held(d)].name;
+}
+
+/* ---- names and constants ---------------------------------------------------------------- */
+
+void render_range(Render *r, Node *n)
+{
+    const char *name = map_get(&r->names, (uint64_t)n->id + 1);
+    if (!name)
+        BUG("a range without an axis");
+    put(r, name);
+}
+
+static void constant_float(Render *r, double v, bool is_f32)
+{
+    if (isnan(v)) {
+        put(r, is_f32 ? "NAN" : "((double)NAN)");
+    } else if (isinf(v)) {
+        put(r, v < 0 ? (is_f32 ? "-INFINITY" : "-((double)INFINITY)") : (is_f32 ? "INFINITY" : "((double)INFINITY)"));
+    } else {
+        char text[40];
+        snprintf(text, sizeof text, is_f32 ? "%.9g" : "%.17g", v);
+        for (int digits = 1; digits < 17; digits++) { /* the shortest that reads back */
+            char shorter[40];
+            snprintf(shorter, sizeof shorter, "%.*g", digits, v);
+            double back = strtod(shorter, NULL);
+            if (is_f32 ? (float)back == (float)v : back == v) {
+                memcpy(text, shorter, sizeof text);
+                break;
+            }
+        }
+        put(r, text);
+        if (!strpbrk(text, ".e"))
+            put(r, ".0");
+        if (is_f32)
+            put(r, "f");
+    }
+}
+
+static void constant(Render *r, Node *n)
+{
+    if (dtype_is_float(n->dtype)) {
+        double v = node_float(n);
+        bool negative = signbit(v) != 0;
+        put(r, negative ? "(" : "");
+        constant_float(r, v, held(n->dtype) == INGOT_F32);
+        put(r, negative ? ")" : "");
+        return;
+    }
+    int64_t v = n->arg.i;
+    if (n->dtype == INGOT_U64)
+        sb_printf(r->sb, "UINT64_C(%llu)", (unsigned long long)v);
+    else if (v == INT64_MIN)
+        put(r, "(-INT64_C(9223372036854775807) - 1)");
+    else if (n->dtype == INGOT_U32)
+        sb_printf(r->sb, "%lluu", (unsigned long long)v);
+    else if (v > INT32_MAX || v < -INT32_MAX || n->dtype == INGOT_I64)
+        sb_printf(r->sb, v < 0 ? "(-INT64_C(%lld))" : "INT64_C(%lld)", v < 0 ? -(long long)v : (long long)v);
+    else
+        sb_printf(r->sb, v < 0 ? "(%lld)" : "%lld", (long long)v);
+}
+
+/* ---- operators ------------------------------------------------------------------------------ */
+
+const char *render_operator(Op op)
+{
+    switch (op) {
+    case OP_ADD: return "+";
+    case OP_SUB: return "-";
+    case OP_MUL: return "*";
+    case OP_DIV: return "/";
+    case OP_AND: return "&";
+    case OP_OR: return "|";
+    case OP_XOR: return "^";
+    case OP_EQ: return "==";
+    case OP_NE: return "!=";
+    case OP_LT: return "<";
+    case OP_LE: return "<=";
+    default: return NULL;
+    }
+}
+
+static void infix(Render *r, Node *n, const char *op)
+{
+    bool alone = r->bare;
+    r->bare = false;
+    put(r, alone ? "" : "(");
+    render_expr(r, n->src[0]);
+    sb_printf(r->sb, " %s ", op);
+    render_expr(r, n->src[1]);
+    put(r, alone ? "" : ")");
+}
+
+/* An index may be marked as one that differs by lane, but is that of the first. */
+static bool in_lanes(Render *r, Node *n)
+{
+    return is_vector(r, n) && n->dtype != INGOT_INDEX;
+}
+
+void render_operand(Render *r, Node *n, bool lanes, bool alone)
+{
+    if (lanes && !is_vector(r, n))
+        render_splat(r, n);
+    else
+        render_expr_as(r, n, alone);
+}
+
+/* igrt_<name>_<type>(operands) */
+static void call(Render *r, const char *name, const char *type, Node *n)
+{
+    sb_printf(r->sb, "igrt_%s_%s(", name, type);
+    for (uint32_t i = 0; i < n->nsrc; i++) {
+        put(r, i ? ", " : "");
+        render_operand(r, n->src[i], in_lanes(r, n), true);
+    }
+    put(r, ")");
+}
+
+static int64_t coefficient(Node *n)
+{
+    int64_t k = 1;
+    if (n->op == OP_MUL && n->src[1]->op == OP_CONST)
+        k = n->src[1]->arg.i;
+    return k == INT64_MIN ? INT64_MAX : k < 0 ? -k : k;
+}
+
+enum { MAX_TERMS = 32 };
+
+static int sum_terms(Render *r, Node *n, Node **terms, int count)
+{
+    while (n->op == OP_ADD && n->dtype == INGOT_INDEX && !(count && is_named(r, n)) && count < MAX_TERMS - 2) {
+        count = sum_terms(r, n->src[1], terms, count);
+        n = n->src[0];
+        if (is_named(r, n))
+            break;
+    }
+    if (count == MAX_TERMS)
+        BUG("a coordinate with more than %d terms", MAX_TERMS);
+    terms[count++] = n;
+    return count;
+}
+
+/* a*240 + b*30 + c - 9: largest stride first, the constant last, as one would write it. */
+static void sum(Render *r, Node *n)
+{
+    Node *terms[MAX_TERMS];
+    bool alone = r->bare;
+    r->bare = false;
+    int count = sum_terms(r, n->src[0], terms, sum_terms(r, n->src[1], terms, 0));
+    for (int i = 1; i < count; i++)
+        for (int j = i; j > 0; j--) {
+            bool before = terms[j - 1]->op == OP_CONST ||
+                          (terms[j]->op != OP_CONST && coefficient(terms[j]) > coefficient(terms[j - 1]));
+            if (!before)
+                break;
+            Node *t = terms[j];
+            terms[j] = terms[j - 1];
+            terms[j - 1] = t;
+        }
+    put(r, alone ? "" : "(");
+    for (int i = 0; i < count; i++) {
+        Node *t = terms[i];
+        int64_t k = t->op == OP_CONST ? t->arg.i : t->op == OP_MUL && t->src[1]->op == OP_CONST ? t->src[1]->arg.i : 1;
+        bool minus = i && k < 0 && k > INT64_MIN && !is_named(r, t);
+        put(r, !i ? "" : minus ? " - " : " + ");
+        if (!minus) {
+            render_expr_as(r, t, t->op == OP_MUL || t->op == OP_FLOORDIV || t->op == OP_MOD);
+        } else if (t->op == OP_CONST) {
+            sb_printf(r->sb, "%lld", -(long long)k);
+        } else {
+            render_expr(r, t->src[0]);
+            if (k != -1)
+                sb_printf(r->sb, "*%lld", -(long long)k);
+        }
+    }
+    put(r, alone ? "" : ")");
+}
+
+/* Coordinates: exact, and known not to overflow. */
+static void index_op(Render *r, Node *n)
+{
+    bool natural = n->src[0]->lo >= 0 && n->nsrc > 1 && n->src[1]->lo > 0;
+    const char *wide = r->l.wide ? "i64" : "i32";
+    switch (n->op) {
+    case OP_ADD: sum(r, n); return;
+    case OP_MUL: {
+        bool alone = r->bare;
+        put(r, alone ? "" : "(");
+        render_expr(r, n->src[0]);
+        put(r, "*");
+        render_expr(r, n->src[1]);
+        put(r, alone ? "" : ")");
+        return;
+    }
+    case OP_FLOORDIV:
+    case OP_MOD:
+        if (natural)
+            infix(r, n, n->op == OP_MOD ? "%" : "/");
+        else
+            call(r, op_info[n->op].text, wide, n);
+        return;
+    case OP_MAX: case OP_MIN: call(r, op_info[n->op].text, wide, n); return;
+    default:
+        if (!render_operator(n->op))
+            BUG("coordinate arithmetic with %s", op_info[n->op].text);
+        infix(r, n, render_operator(n->op));
+    }
+}
+
+/* A pattern such as "exp@($0)", or a function: its name, or NULL if that is the op's own. */
+static void spelled(Render *r, const char *spelling, const char *type, Node *n)
+{
+    if (!spelling || !strchr(spelling, '$')) {
+        call(r, spelling ? spelling : op_info[n->op].text, type, n);
+        return;
+    }
+    bool is_f32 = held(n->src[n->nsrc - 1]->dtype) == INGOT_F32;
+    size_t begin = 0, end = strlen(spelling);
+    if (r->bare && *spelling == '(') { /* the pattern's own parentheses */
+        begin++;
+        end--;
+    }
+    for (size_t i = begin; i < end; i++) {
+        if (spelling[i] == '$') {
+            i++;
+            bool argument = spelling[i - 2] == '(' && spelling[i + 1] == ')' && spelling[0] != '(';
+            render_operand(r, n->src[spelling[i] - '0'], in_lanes(r, n), argument);
+        } else if (spelling[i] == '@') {
+            put(r, is_f32 ? r->t->float_suffix : "");
+        } else {
+            sb_write(r->sb, spelling + i, 1);
+        }
+    }
+}
+
+static void choice(Render *r, Node *n)
+{
+    bool lanes = in_lanes(r, n);
+    put(r, "(");
+    render_expr(r, n->src[0]);
+    put(r, " ? ");
+    render_operand(r, n->src[1], lanes, lanes);
+    put(r, " : ");
+    render_operand(r, n->src[2], lanes, lanes);
+    put(r, ")");
+}
+
+static void int_op(Render *r, Node *n, ingot_dtype d)
+{
+    if (n->op == OP_NOT) { /* bool */
+        Node *x = n->src[0];
+        bool order = (x->op == OP_LT || x->op == OP_LE) && x->src[0]->dtype == INGOT_INDEX && !is_named(r, x);
+        if (order) {
+            infix(r, x, x->op == OP_LT ? ">=" : ">");
+        } else if (d == INGOT_BOOL) {
+            put(r, "!");
+            render_expr(r, x);
+        } else {
+            sb_printf(r->sb, is_narrow(d) ? "igrt_wrap_%s(~" : "(%s)~", is_narrow(d) ? dtype_info[d].name : dtype_info[d].c_type);
+            render_expr(r, x);
+            put(r, is_narrow(d) ? ")" : "");
+        }
+        return;
+    }
+    if (n->op == OP_ISNAN) {
+        put(r, "0");
+        return;
+    }
+    if (is_narrow(d))
+        sb_printf(r->sb, "igrt_wrap_%s(", dtype_info[d].name);
+    if (d == INGOT_BOOL && n->op != OP_XOR) /* a bool is 0 or 1 */
+        put(r, "(");
+    if (n->op == OP_AND || n->op == OP_OR || n->op == OP_XOR) {
+        sb_printf(r->sb, "(%s)", dtype_info[d].c_type);
+        infix(r, n, render_operator(n->op));
+    } else {
+        call(r, op_info[n->op].text, render_arith(d), n);
+    }
+    put(r, is_narrow(d) ? ")" : "");
+    if (d == INGOT_BOOL && n->op != OP_XOR)
+        put(r, " != 0)");
+}
+
+static void alu(Render *r, Node *n)
+{
+    ingot_dtype d = n->src[n->nsrc - 1]->dtype; /* of the operands: comparisons give bool */
+    bool lanes = in_lanes(r, n);
+    if (n->op == OP_WHERE && !(lanes && is_vector(r, n->src[0]))) {
+        choice(r, n);
+        return;
+    }
+    if (lanes) {
+        spelled(r, lane_spelling[n->op], r->lane_type, n);
+        return;
+    }
+    switch (n->op) {
+    case OP_CAST: render_cast(r, n); return;
+    case OP_BITCAST: render_bitcast(r, n); return;
+    case OP_EQ: case OP_NE: case OP_LT: case OP_LE: infix(r, n, render_operator(n->op)); return;
+    default: break;
+    }
+    if (d == INGOT_INDEX) {
+        index_op(r, n);
+        return;
+    }
+    if (d == INGOT_BOOL && (n->op == OP_AND || n->op == OP_OR)) {
+        infix(r, n, n->op == OP_AND ? "&&" : "||");
+        return;
+    }
+    if (!dtype_is_float(d)) {
+        int_op(r, n, d);
+        return;
+    }
+    spelled(r, r->t->spelling[n->op], held(d) == INGOT_F32 ? "f32" : "f64", n);
+}
+
+void render_expr_as(Render *r, Node *n, bool alone)
+{
+    r->bare = false;
+    if (is_named(r, n)) {
+        bool sum = n->op == OP_REDUCE && !is_horizontal(&r->l, n);
+        sb_printf(r->sb, "%c%d", sum ? 's' : 'v', r->number[n->id]);
+        return;
+    }
+    if (n->op == OP_REDUCE) {
+        render_horizontal(r, n);
+        return;
+    }
+    switch (n->op) {
+    case OP_CONST: constant(r, n); return;
+    case OP_RANGE: render_range(r, n); return;
+    case OP_VAR: {
+        char name[VAR_NAME_BYTES];
+        put(r, var_name(r->k->c, (int)n->arg.i, name));
+        return;
+    }
+    case OP_LOAD: render_load(r, n); return;
+    default:
+        r->bare = alone;
+        alu(r, n);
+        r->bare = false;
+        return;
+    }
+}
+
+void render_expr(Render *r, Node *n)
+{
+    render_expr_as(r, n, false);
+}
+
+void render_bare(Render *r, Node *n)
+{
+    render_expr_as(r, n, true);
+}

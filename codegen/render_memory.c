@@ -1,0 +1,151 @@
+/* render_memory.c - loads, stores and conversions.  f16 and smaller floats are held as f32: they are
+ * converted where they are loaded, stored and cast, and nowhere else. */
+#include "render.h"
+
+static void element(Render *r, Node *n, int first)
+{
+    sb_printf(r->sb, "a%lld[", (long long)n->src[0]->arg.i);
+    render_bare(r, n->src[first]);
+    put(r, "]");
+}
+
+void render_load(Render *r, Node *n)
+{
+    if (is_vector(r, n)) {
+        render_lane_load(r, n);
+        return;
+    }
+    bool gated = !node_is_const_i(n->src[1], 1), small = is_small_float(n->dtype);
+    if (gated) {
+        put(r, "(");
+        render_expr(r, n->src[1]);
+        put(r, " ? ");
+    }
+    if (small)
+        sb_printf(r->sb, "igrt_%s_to_f32(", dtype_info[n->dtype].name);
+    element(r, n, 2);
+    put(r, small ? ")" : "");
+    if (gated) {
+        ingot_dtype d = held(n->dtype);
+        put(r, d == INGOT_F32 ? " : 0.0f)" : d == INGOT_F64 ? " : 0.0)" : " : 0)");
+    }
+}
+
+/* Open a call that turns a held float of `from` into the storage form of small float `to`. */
+static void open_pack(Render *r, ingot_dtype from, ingot_dtype to)
+{
+    sb_printf(r->sb, "igrt_%s_to_%s(", held(from) == INGOT_F64 ? "f64" : "f32", dtype_info[to].name);
+}
+
+static void close_pack(Render *r, ingot_dtype to, int64_t how)
+{
+    bool eight = to == INGOT_F8E4M3FN || to == INGOT_F8E4M3FNUZ || to == INGOT_F8E5M2 || to == INGOT_F8E5M2FNUZ;
+    if (eight)
+        put(r, how & 1 ? ", 0" : ", 1");
+    else if (to == INGOT_F8E8M0)
+        sb_printf(r->sb, ", %d, %d", !(how & 1), (int)(how >> 1));
+    put(r, ")");
+}
+
+void render_cast(Render *r, Node *n)
+{
+    Node *x = n->src[0];
+    ingot_dtype from = x->dtype, to = n->dtype;
+    bool from_float = dtype_is_float(from), to_float = dtype_is_float(to);
+    if (from == INGOT_INDEX)
+        from = r->l.wide ? INGOT_I64 : INGOT_I32;
+    if (to == INGOT_BOOL) {
+        put(r, "(unsigned char)(");
+        render_expr(r, x);
+        put(r, held(from) == INGOT_F32 && from_float ? " != 0.0f)" : from_float ? " != 0.0)" : " != 0)");
+    } else if (is_small_float(to)) {
+        sb_printf(r->sb, "igrt_%s_to_f32(", dtype_info[to].name);
+        open_pack(r, from_float ? from : INGOT_F32, to);
+        /* one rounding from wide integers: round to odd first */
+        bool wide = from == INGOT_I64 || from == INGOT_I32 || from == INGOT_U32;
+        if (wide)
+            put(r, "igrt_i64_to_f32_odd(");
+        else if (from == INGOT_U64)
+            put(r, "igrt_u64_to_f32_odd(");
+        else if (!from_float)
+            put(r, "(float)(");
+        render_expr(r, x);
+        put(r, from_float ? "" : ")");
+        close_pack(r, to, n->arg.i);
+        put(r, ")");
+    } else if (to_float) {
+        if (from_float && held(from) == to) {
+            render_expr(r, x); /* f16 is held as f32 already */
+            return;
+        }
+        sb_printf(r->sb, "(%s)(", render_type(r, to));
+        render_expr(r, x);
+        put(r, ")");
+    } else if (from_float) {
+        ingot_dtype int_type = to == INGOT_INDEX ? INGOT_I64 : to;
+        if (to == INGOT_INDEX && !r->l.wide)
+            put(r, "(int)");
+        sb_printf(r->sb, "igrt_%s_to_%s(", held(from) == INGOT_F64 ? "f64" : "f32", dtype_info[int_type].name);
+        render_expr(r, x);
+        put(r, ")");
+    } else if (is_narrow(to)) {
+        sb_printf(r->sb, "igrt_wrap_%s((int64_t)(", dtype_info[to].name);
+        render_expr(r, x);
+        put(r, "))");
+    } else {
+        sb_printf(r->sb, "(%s)(", render_type(r, to));
+        render_expr(r, x);
+        put(r, ")");
+    }
+}
+
+void render_bitcast(Render *r, Node *n)
+{
+    Node *x = n->src[0];
+    ingot_dtype from = x->dtype, to = n->dtype;
+    /* to raw bits of the source, then to the destination */
+    const char *unpack = to == INGOT_F32 ? "igrt_bits_f32((uint32_t)(" : to == INGOT_F64 ? "igrt_bits_f64((uint64_t)(" : NULL;
+    if (unpack)
+        put(r, unpack);
+    else if (is_small_float(to))
+        sb_printf(r->sb, "igrt_%s_to_f32((%s)(", dtype_info[to].name, dtype_info[to].c_type);
+    else
+        sb_printf(r->sb, "(%s)((", dtype_info[to].c_type);
+    if (from == INGOT_F32) {
+        put(r, "igrt_f32_bits(");
+    } else if (from == INGOT_F64) {
+        put(r, "igrt_f64_bits(");
+    } else if (is_small_float(from)) {
+        open_pack(r, INGOT_F32, from);
+    }
+    render_expr(r, x);
+    if (from == INGOT_F32 || from == INGOT_F64)
+        put(r, ")");
+    else if (is_small_float(from))
+        close_pack(r, from, 0);
+    put(r, "))");
+}
+
+void render_store(Render *r, Node *n, int depth)
+{
+    if (is_vector(r, n)) {
+        render_lane_store(r, n);
+        return;
+    }
+    if (!node_is_const_i(n->src[1], 1)) {
+        put(r, "if (");
+        render_expr(r, n->src[1]);
+        put(r, ")\n");
+        render_indent(r, depth + 1);
+    }
+    element(r, n, 3);
+    put(r, " = ");
+    if (is_small_float(n->dtype)) {
+        open_pack(r, n->dtype, n->dtype);
+        render_expr(r, n->src[2]);
+        close_pack(r, n->dtype, 1); /* arithmetic does not saturate; casts have done so already */
+    } else {
+        render_bare(r, n->src[2]);
+    }
+    put(r, ";\n");
+}
