@@ -202,14 +202,16 @@ static double used(int64_t extent, int64_t step)
     return (double)extent / (double)whole;
 }
 
-static RegisterTile pick_tile(const View *v, const Kernel *k, Node *lanes, int moves, const Target *t)
+enum { MAX_VECTORS = 4 };
+
+static RegisterTile pick_tile(const View *v, Node *lanes, int moves, const Target *t)
 {
     int64_t extent = extent_of(lanes), width = t->lanes ? lanes_for(t, extent) : 1;
     RegisterTile best = {.lanes = lanes, .width = width, .vectors = 1, .nrows = 1, .moves = moves};
     for (int j = 0; j < v->nfactor; j++)
         best.reuse |= !depends_on(v->factor[j], lanes);
-    int64_t max_vectors = t->lanes ? 4 : 4, registers = t->lanes ? t->registers : 24;
-    for (int64_t vectors = 1; vectors <= max_vectors && vectors * width <= extent; vectors++)
+    int64_t registers = t->lanes ? t->registers : 24;
+    for (int64_t vectors = 1; vectors <= MAX_VECTORS && vectors * width <= extent; vectors++)
         for (uint32_t i = v->end->nsrc; i-- > 0;) { /* 0 stands for no rows; of equals the last axis: its rows lie close */
             Node *rows = i ? v->end->src[i] : NULL;
             int64_t nr = rows ? extent_of(rows) : 1;
@@ -242,11 +244,11 @@ static RegisterTile pick_tile(const View *v, const Kernel *k, Node *lanes, int m
                 }
             }
         }
-    (void)k;
     return best;
 }
 
-/* The constant operand in the order of the loops: [lanes outer][other axes as the loops run][lanes inner]. */
+/* The constant operand in the order of the loops: [lanes outer][other axes as the loops run][lanes inner].  False, and *l
+ * as it was, if its axes are not those of the loops. */
 static bool pack(const Kernel *k, Node *load, const RegisterTile *tile, const Place *place, int nplace, Layout *l)
 {
     const KernelArg *arg = &k->args[load->src[0]->arg.i];
@@ -286,7 +288,8 @@ static bool pack(const Kernel *k, Node *load, const RegisterTile *tile, const Pl
     return true;
 }
 
-static void contraction_opts(Kernel *k, const View *v, const Buffer *const *bufs, const RegisterTile *tile, const bool *free,
+/* False if a constant then lies badly for the lanes. */
+static bool contraction_opts(Kernel *k, const View *v, const Buffer *const *bufs, const RegisterTile *tile, const bool *free,
                              Layout *want)
 {
     Place place[INGOT_MAX_RANK * 4];
@@ -328,32 +331,16 @@ static void contraction_opts(Kernel *k, const View *v, const Buffer *const *bufs
     if (tile->rows)
         add_opt(k, OPT_UPCAST, axis_name(k, tile->rows), tile->nrows);
     order_opt(k, place, n);
+    bool fits = true;
     for (int j = 0; j < v->nload; j++) {
         int arg = (int)v->load[j]->src[0]->arg.i;
-        if (free[arg] && depends_on(v->load[j], tile->lanes))
-            (void)pack(k, v->load[j], tile, place, n, &want[arg]);
-    }
-}
-
-/* Do the constants, as they will be laid out, lie well for the lanes? */
-static bool constants_fit(Kernel *k, const View *v, Node *lanes, const bool *free, const Layout *want)
-{
-    for (int j = 0; j < v->nload; j++) {
-        int arg = (int)v->load[j]->src[0]->arg.i;
-        if (!free[arg] || !depends_on(v->load[j], lanes))
-            continue;
-        Layout old = k->args[arg].layout;
         int64_t stride;
-        k->args[arg].layout = want[arg];
-        bool good = access_stride(k, v->load[j], lanes, &stride) && stride == 1;
-        /* a split axis advances by one only within a block: ask for its offset in lanes */
-        if (!good && want[arg].n && want[arg].op[0].kind == LAYOUT_SPLIT)
-            good = true;
-        k->args[arg].layout = old;
-        if (!good)
-            return false;
+        if (!free[arg] || !depends_on(v->load[j], tile->lanes))
+            continue;
+        if (!pack(k, v->load[j], tile, place, n, &want[arg]))
+            fits &= access_stride(k, v->load[j], tile->lanes, &stride) && stride == 1;
     }
-    return true;
+    return fits;
 }
 
 /* An argument whose layout this kernel alone may choose: a weight that it loads in one place. */
@@ -395,7 +382,7 @@ void choose_opts(Arena *a, Kernel *k, const Buffer *const *bufs, const Target *t
             continue;
         if (moves && (!may_copy || !can_lay_out(k, &v, bufs, free, r)))
             continue;
-        RegisterTile tile = pick_tile(&v, k, r, moves, t);
+        RegisterTile tile = pick_tile(&v, r, moves, t);
         tile.score *= moves == 0 ? 1 : moves == 1 ? 0.7 : 0.4;
         if (tile.score > best.score)
             best = tile;
@@ -404,8 +391,8 @@ void choose_opts(Arena *a, Kernel *k, const Buffer *const *bufs, const Target *t
         plain_opts(a, k, &v, t);
         return;
     }
-    contraction_opts(k, &v, bufs, &best, free, want);
-    if (best.width > 1 && !constants_fit(k, &v, best.lanes, free, want)) {
+    bool fits = contraction_opts(k, &v, bufs, &best, free, want);
+    if (best.width > 1 && !fits) {
         k->nopt = 0;
         memset(want, 0, (size_t)k->narg * sizeof *want);
         plain_opts(a, k, &v, t);
