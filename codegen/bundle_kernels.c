@@ -44,14 +44,8 @@ void kernel_comment(StrBuf *sb, const Bundle *b, const Kernel *k)
     if (k->nopt) {
         sb_puts(sb, " *");
         for (int i = 0; i < k->nopt; i++) {
-            static const char *const text[] = {
-#define OPT(id, name, ...) name,
-#include "opts.def"
-            };
-            const Opt *o = &k->opts[i];
-            sb_printf(sb, "%s%s %s", i ? " . " : " ", text[o->kind], o->kind == OPT_ORDER ? o->order : o->axis);
-            if (o->kind != OPT_ORDER)
-                sb_printf(sb, " %lld", (long long)o->amount);
+            sb_puts(sb, i ? " . " : " ");
+            opt_print(sb, &k->opts[i]);
         }
         sb_puts(sb, "\n");
     }

@@ -44,20 +44,13 @@ static void tensors(StrBuf *sb, const Plan *p, Buffer **list, int n, const char 
 
 static void opts(StrBuf *sb, const Kernel *k)
 {
-    static const char *const text[] = {
-#define OPT(id, name, ...) name,
-#include "opts.def"
-    };
     sb_puts(sb, ", \"opts\": [");
     for (int i = 0; k && i < k->nopt; i++) {
-        const Opt *o = &k->opts[i];
-        char one[192];
-        if (o->kind == OPT_ORDER)
-            snprintf(one, sizeof one, "%s %s", text[o->kind], o->order);
-        else
-            snprintf(one, sizeof one, "%s %s %lld", text[o->kind], o->axis, (long long)o->amount);
+        StrBuf one = {0};
+        opt_print(&one, &k->opts[i]);
         sb_puts(sb, i ? ", " : "");
-        string(sb, one);
+        string(sb, one.data);
+        sb_free(&one);
     }
     sb_puts(sb, "]");
 }

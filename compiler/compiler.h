@@ -496,6 +496,8 @@ Kernel *kernel_renew(Kernel *);
 void plan_print(StrBuf *, Plan *);        /* the whole plan, for people */
 void sched_print(StrBuf *, const Plan *, const char *target); /* sched_text.c: the record, before kernel_share() */
 void layout_print(StrBuf *, const Layout *);
+extern const char *const opt_name[OPT_COUNT];
+void opt_print(StrBuf *, const Opt *); /* "UPCAST oc 4" */
 bool sched_parse(Plan *, const char *file); /* sched_parse.c: fills Plan.given; false after a reported error */
 /* A fault of the file; only the first is told. */
 void sched_error(const Plan *, int line, const char *, ...) __attribute__((format(printf, 3, 4)));

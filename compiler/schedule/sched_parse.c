@@ -189,13 +189,9 @@ static bool arg_line(Parse *q)
 
 static bool opt_line(Parse *q)
 {
-    static const char *const name[] = {
-#define OPT(id, text, arg) [OPT_##id] = text,
-#include "opts.def"
-    };
     Opt o = {.kind = OPT_COUNT};
     for (int i = 0; i < OPT_COUNT; i++)
-        if (!strcmp(q->word[0], name[i]))
+        if (!strcmp(q->word[0], opt_name[i]))
             o.kind = (OptKind)i;
     if (o.kind == OPT_COUNT) {
         sched_error(q->p, q->line, "'%.80s': kernel, arg or an opt (VECTOR, UPCAST, ORDER) is wanted", q->word[0]);
@@ -212,7 +208,7 @@ static bool opt_line(Parse *q)
     } else {
         bool good = q->n == 3 && strlen(q->word[1]) < sizeof o.axis && whole(q->word[2], 1 << 20, &o.amount) && o.amount > 0;
         if (!good) {
-            sched_error(q->p, q->line, "%s AXIS NUMBER is wanted", name[o.kind]);
+            sched_error(q->p, q->line, "%s AXIS NUMBER is wanted", opt_name[o.kind]);
             return false;
         }
         memcpy(o.axis, q->word[1], strlen(q->word[1]) + 1);

@@ -71,18 +71,25 @@ static void print_axes(StrBuf *sb, const Kernel *k)
     sb_puts(sb, "\n");
 }
 
+const char *const opt_name[OPT_COUNT] = {
+#define OPT(id, text, arg) [OPT_##id] = text,
+#include "opts.def"
+};
+
+void opt_print(StrBuf *sb, const Opt *o)
+{
+    if (o->kind == OPT_ORDER)
+        sb_printf(sb, "%s %s", opt_name[o->kind], o->order);
+    else
+        sb_printf(sb, "%s %s %lld", opt_name[o->kind], o->axis, (long long)o->amount);
+}
+
 static void print_opts(StrBuf *sb, const Kernel *k)
 {
     for (int i = 0; i < k->nopt; i++) {
-        static const char *const name[] = {
-#define OPT(id, text, arg) [OPT_##id] = text,
-#include "opts.def"
-        };
-        const Opt *o = &k->opts[i];
-        if (o->kind == OPT_ORDER)
-            sb_printf(sb, "  ORDER %s\n", o->order);
-        else
-            sb_printf(sb, "  %s %s %lld\n", name[o->kind], o->axis, (long long)o->amount);
+        sb_puts(sb, "  ");
+        opt_print(sb, &k->opts[i]);
+        sb_puts(sb, "\n");
     }
 }
 
