@@ -306,6 +306,12 @@ static bool contraction_opts(Kernel *k, const View *v, const Buffer *const *bufs
         }
         if (r == tile->rows)
             snprintf(p.name, sizeof p.name, "%.16s.o", axis_name(k, r));
+        /* what every operand moves with: one contraction after the other, each on data of its own */
+        bool batch = r != tile->lanes && r != tile->rows;
+        for (int j = 0; j < v->nfactor; j++)
+            batch &= depends_on(v->factor[j], r);
+        if (batch)
+            p.key = 1e20 * (1 + p.key);
         place[n++] = p;
     }
     sort_places(place, n);

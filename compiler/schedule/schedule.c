@@ -89,6 +89,8 @@ static void nest_end(Scope *at, Nest *k, Node *origin)
     Buffer **bufs;
     int n;
     collect_origins(at->s, step, origin);
+    if (at->s->opt_level)
+        nest_split(k);
     step->kernel = kernel_finish(k, &bufs, &n);
     step_bufs(at->s, step, n, bufs);
     map_free(&k->memo);

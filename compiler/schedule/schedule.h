@@ -62,6 +62,9 @@ Buffer *weight_buffer(Sched *, Node *);
 Buffer *buffer_new(Sched *, BufferKind, ingot_dtype, int rank, Node *const *dims, Node *node);
 int64_t dims_bound(int rank, Node *const *dims); /* product of upper bounds, saturating */
 
+/* split.c: ranges that its expression divides by a constant become two each. */
+void nest_split(Nest *);
+
 /* kernel.c: the finished nest, copied into a context of its own. */
 Kernel *kernel_finish(Nest *, Buffer ***bufs, int *nbuf);
 

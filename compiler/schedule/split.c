@@ -1,0 +1,104 @@
+/* split.c - an axis that its readers take apart becomes two.
+ *
+ * A reshape that joins axes (heads and their channels, say) leaves a range of the product's extent that is
+ * divided again wherever a buffer is read: r / 64 selects the head, r % 64 the channel.  With
+ * r = 64 o + i the quotient is o and the remainder i, so that addresses become sums again: lanes can run
+ * along i, and reads along o and i have strides. */
+#include "schedule.h"
+
+/* By how much the expression divides the range, or 0. */
+static int64_t divisor(Arena *a, Node *store, Node *range)
+{
+    int n;
+    int64_t extent, by = 0, d;
+    Node **order = graph_toposort(a, 1, &store, &n);
+    if (!idx_value(range->src[0], &extent))
+        return 0;
+    for (int i = 0; i < n; i++) {
+        Node *t = order[i];
+        bool divides = (t->op == OP_FLOORDIV || t->op == OP_MOD) && t->src[0] == range && idx_value(t->src[1], &d) &&
+                       d > 1 && d < extent && extent % d == 0;
+        if (divides && d > by)
+            by = d;
+    }
+    return by;
+}
+
+/* The node over new sources; a reduce runs over both parts of a range. */
+static Node *renewed(Context *c, Node *n, Node *const *src, Node *whole, Node *const *part)
+{
+    if (n->op != OP_REDUCE)
+        return node_with(c, n, src);
+    Node *now[INGOT_MAX_RANK * 2 + 1] = {src[0]};
+    int k = 1;
+    for (uint32_t i = 1; i < n->nsrc; i++)
+        if (n->src[i] == whole) {
+            now[k++] = part[0];
+            now[k++] = part[1];
+        } else {
+            now[k++] = src[i];
+        }
+    return node_make(c, OP_REDUCE, n->dtype, n->arg, k, now, 0, NULL);
+}
+
+static Node *split_in(Context *c, Arena *a, Node *store, Node *range, Node *sum, Node *const *part)
+{
+    int n;
+    Node **order = graph_toposort(a, 1, &store, &n);
+    Map now = {0};
+    for (int i = 0; i < n; i++) {
+        Node *t = order[i], **src = NEWN(a, Node *, t->nsrc + 1), *to = t;
+        bool changed = false;
+        for (uint32_t j = 0; j < t->nsrc; j++) {
+            src[j] = map_get(&now, (uint64_t)t->src[j]->id + 1);
+            changed |= src[j] != t->src[j];
+        }
+        if (t == range)
+            to = sum;
+        else if (changed)
+            to = renewed(c, t, src, range, part);
+        map_put(&now, (uint64_t)t->id + 1, (void *)to);
+    }
+    store = map_get(&now, (uint64_t)store->id + 1);
+    map_free(&now);
+    return store;
+}
+
+static void split_range(Nest *k, Arena *a, Node *range, int64_t inner)
+{
+    Context *c = k->s->c;
+    int64_t extent;
+    (void)idx_value(range->src[0], &extent);
+    Node *part[2] = {range_new(c, k->s->naxis, idx(c, extent / inner)), range_new(c, k->s->naxis + 1, idx(c, inner))};
+    k->s->naxis += 2;
+    Node *sum = idx_add(c, idx_mul(c, part[0], idx(c, inner)), part[1]);
+    k->store = split_in(c, a, k->store, range, sum, part);
+    for (int i = 0; i < k->nrange; i++)
+        if (k->ranges[i] == range) {
+            for (int j = k->nrange++; j > i + 1; j--)
+                k->ranges[j] = k->ranges[j - 1];
+            k->ranges[i] = part[0];
+            k->ranges[i + 1] = part[1];
+            return;
+        }
+}
+
+void nest_split(Nest *k)
+{
+    enum { MAX_AXES = INGOT_MAX_RANK * 2 };
+    Arena *a = arena_new();
+    for (bool again = true; again;) {
+        int n, naxes = 0;
+        Node **order = graph_toposort(a, 1, &k->store, &n), *range = NULL;
+        int64_t inner = 0;
+        for (int i = 0; i < n; i++)
+            naxes += order[i]->op == OP_RANGE;
+        for (int i = 0; i < n && !inner; i++)
+            if (order[i]->op == OP_RANGE)
+                inner = divisor(a, k->store, range = order[i]);
+        again = inner && naxes < MAX_AXES;
+        if (again)
+            split_range(k, a, range, inner);
+    }
+    arena_free(a);
+}
