@@ -11,6 +11,14 @@ bool depends_on(Node *e, Node *range)
     return false;
 }
 
+int end_stores(const Node *end)
+{
+    int n = 0;
+    while (n < (int)end->nsrc && end->src[n]->op == OP_STORE)
+        n++;
+    return n;
+}
+
 /* Coordinates of a LOAD start at source 2, of a STORE at 3. */
 int first_coord(Node *access)
 {
@@ -70,10 +78,13 @@ static double iterations(Node *reduce)
 View kernel_view(Arena *a, const Kernel *k)
 {
     View v = {0};
-    v.end = k->sink->src[0];
-    v.store = v.end->src[0];
-    v.nload = collect(a, v.store, OP_LOAD, v.load, MAX_ACCESS);
-    v.nreduce = collect(a, v.store, OP_REDUCE, v.reduce, MAX_ACCESS);
+    Node *end = k->sink->src[0];
+    v.nstore = end_stores(end);
+    v.store = end->src;
+    v.nrange = (int)end->nsrc - v.nstore;
+    v.range = end->src + v.nstore;
+    v.nload = collect(a, end, OP_LOAD, v.load, MAX_ACCESS);
+    v.nreduce = collect(a, end, OP_REDUCE, v.reduce, MAX_ACCESS);
     for (int i = 0; i < v.nreduce; i++) {
         Node *r = v.reduce[i];
         bool product = r->arg.i == INGOT_REDUCE_ADD && r->src[0]->op == OP_MUL && r->dtype == INGOT_F32 &&

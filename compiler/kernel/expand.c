@@ -7,7 +7,7 @@
  * Where the amount does not divide the extent, the rest becomes a tile of its own (PEEL). */
 #include <string.h>
 
-#include "compiler.h"
+#include "kernel.h"
 
 typedef struct {
     Arena *a;
@@ -337,15 +337,15 @@ static void apply(Expand *x, int tile, const Opt *o)
 static void first_tile(Expand *x, const Kernel *k, Node *end)
 {
     Tile t = {.next = k->naxis};
-    t.store = NEWN(x->a, Node *, 1);
-    t.store[0] = end->src[0];
-    t.nstore = 1;
+    t.nstore = end_stores(end);
+    t.store = NEWN(x->a, Node *, t.nstore);
+    memcpy((void *)t.store, end->src, (size_t)t.nstore * sizeof *t.store);
     for (int i = 0; i < k->naxis; i++) {
         TileAxis axis = {.range = k->axes[i].range};
         snprintf(axis.name, sizeof axis.name, "%s", k->axes[i].name);
         if (k->axes[i].kind == AXIS_REDUCE)
             t.reduce[t.nreduce++] = axis;
-        for (uint32_t s = 1; k->axes[i].kind != AXIS_REDUCE && s < end->nsrc; s++)
+        for (uint32_t s = (uint32_t)t.nstore; k->axes[i].kind != AXIS_REDUCE && s < end->nsrc; s++)
             if (end->src[s] == axis.range)
                 t.axis[t.naxis++] = axis;
     }

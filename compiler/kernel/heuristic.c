@@ -48,14 +48,14 @@ static bool lane_op(Node *n)
 
 /* Whether all that depends on range can be computed in its lanes.  Buffers in `free` (by argument) may be laid out as
  * this needs, and `moves` counts other accesses whose stride is not 1. */
-static bool fits_lanes(Arena *a, const Kernel *k, Node *store, Node *range, const bool *free, const bool *movable, int *moves)
+static bool fits_lanes(Arena *a, const Kernel *k, Node *range, const bool *free, const bool *movable, int *moves)
 {
     int n;
-    Node **order = graph_toposort(a, 1, &store, &n);
+    Node **order = graph_toposort(a, 1, &k->sink->src[0], &n);
     *moves = 0;
     for (int i = 0; i < n; i++) {
         Node *t = order[i];
-        if (t == range || t->dtype == INGOT_INDEX || t->op == OP_BUFFER || !depends_on(t, range))
+        if (t == range || t->dtype == INGOT_INDEX || t->op == OP_BUFFER || t->op == OP_END || !depends_on(t, range))
             continue;
         if (t->op != OP_LOAD && t->op != OP_STORE) {
             bool own = false;
@@ -153,12 +153,12 @@ static void plain_opts(Arena *a, Kernel *k, const View *v, const Target *t)
 {
     Place place[INGOT_MAX_RANK * 2];
     int n = 0;
-    for (uint32_t i = 1; i < v->end->nsrc; i++) {
-        place[n] = (Place){.range = v->end->src[i], .key = storage_stride(k, v->store, v->end->src[i])};
-        snprintf(place[n].name, sizeof place[n].name, "%s", axis_name(k, v->end->src[i]));
+    for (int i = 0; i < v->nrange; i++) {
+        place[n] = (Place){.range = v->range[i], .key = storage_stride(k, v->store[0], v->range[i])};
+        snprintf(place[n].name, sizeof place[n].name, "%s", axis_name(k, v->range[i]));
         /* what some reduce does not depend on goes inside of it, or it would run again and again */
         for (int j = 0; j < v->nreduce; j++)
-            if (!depends_on(v->reduce[j], v->end->src[i]))
+            if (!depends_on(v->reduce[j], v->range[i]))
                 place[n].level++;
         n++;
     }
@@ -166,7 +166,7 @@ static void plain_opts(Arena *a, Kernel *k, const View *v, const Target *t)
     Node *last = n ? place[n - 1].range : NULL;
     int64_t lanes = last && extent_of(last) > 0 ? lanes_for(t, extent_of(last)) : 0;
     int moves;
-    if (t->lanes && lanes && fits_lanes(a, k, v->store, last, NULL, NULL, &moves)) {
+    if (t->lanes && lanes && fits_lanes(a, k, last, NULL, NULL, &moves)) {
         add_opt(k, OPT_VECTOR, place[n - 1].name, lanes);
         snprintf(place[n - 1].name, sizeof place[n - 1].name, "%.16s.o", axis_name(k, last));
     } else {
@@ -176,7 +176,7 @@ static void plain_opts(Arena *a, Kernel *k, const View *v, const Target *t)
     for (int i = 0; i < v->nreduce && t->lanes; i++) {
         Node *r = v->reduce[i], *inner = r->src[r->nsrc - 1];
         int64_t extent = extent_of(inner), want = extent > 0 ? lanes_for(t, extent) : 0;
-        if (!want || (lanes && want != lanes) || extent < 2 * want || !fits_lanes(a, k, v->store, inner, NULL, NULL, &moves))
+        if (!want || (lanes && want != lanes) || extent < 2 * want || !fits_lanes(a, k, inner, NULL, NULL, &moves))
             continue;
         bool nested = false; /* below another vectorised axis it would be two-dimensional */
         nested |= last && depends_on(r, last) && lanes;
@@ -212,8 +212,8 @@ static RegisterTile pick_tile(const View *v, Node *lanes, int moves, const Targe
         best.reuse |= !depends_on(v->factor[j], lanes);
     int64_t registers = t->lanes ? t->registers : 24;
     for (int64_t vectors = 1; vectors <= MAX_VECTORS && vectors * width <= extent; vectors++)
-        for (uint32_t i = v->end->nsrc; i-- > 0;) { /* 0 stands for no rows; of equals the last axis: its rows lie close */
-            Node *rows = i ? v->end->src[i] : NULL;
+        for (int i = v->nrange; i-- > -1;) { /* -1 stands for no rows; of equals the last axis: its rows lie close */
+            Node *rows = i >= 0 ? v->range[i] : NULL;
             int64_t nr = rows ? extent_of(rows) : 1;
             bool shares = !rows, moved = !rows;
             for (int j = 0; j < v->nfactor && rows; j++) {
@@ -294,9 +294,9 @@ static bool contraction_opts(Kernel *k, const View *v, const Buffer *const *bufs
 {
     Place place[INGOT_MAX_RANK * 4];
     int n = 0, nout;
-    for (uint32_t i = 1; i < v->end->nsrc; i++) {
-        Node *r = v->end->src[i];
-        Place p = {.range = r, .key = storage_stride(k, v->store, r)};
+    for (int i = 0; i < v->nrange; i++) {
+        Node *r = v->range[i];
+        Place p = {.range = r, .key = storage_stride(k, v->store[0], r)};
         snprintf(p.name, sizeof p.name, "%s", axis_name(k, r));
         if (r == tile->lanes) {
             /* blocks of weights stay in cache while all rows go by; without reuse, as stored */
@@ -375,16 +375,18 @@ void choose_opts(Arena *a, Kernel *k, const Buffer *const *bufs, const Target *t
     for (int i = 0; i < k->narg; i++)
         movable[i] = bufs[i]->kind != BUF_WEIGHT;
     RegisterTile best = {0};
-    for (uint32_t i = 1; i < v.end->nsrc; i++) {
-        Node *r = v.end->src[i];
+    for (int i = 0; i < v.nrange; i++) {
+        Node *r = v.range[i];
         int moves;
         int64_t extent = extent_of(r);
-        if (extent < 4 || !fits_lanes(a, k, v.store, r, free, movable, &moves) || access_move(k->c, v.store, r).kind != MOVE_AXIS)
+        if (extent < 4 || !fits_lanes(a, k, r, free, movable, &moves))
             continue;
-        bool factor = false;
+        bool factor = false, stored = true;
+        for (int j = 0; j < v.nstore; j++)
+            stored &= access_move(k->c, v.store[j], r).kind == MOVE_AXIS;
         for (int j = 0; j < v.nfactor; j++)
             factor |= depends_on(v.factor[j], r);
-        if (!factor)
+        if (!factor || !stored)
             continue;
         if (moves && (!may_copy || !can_lay_out(k, &v, bufs, free, r)))
             continue;
@@ -412,5 +414,5 @@ bool lanes_possible(Arena *a, const Kernel *k, Node *range)
     bool *free = NEWN(a, bool, k->narg);
     int moves;
     memset(free, true, (size_t)k->narg * sizeof *free);
-    return fits_lanes(a, k, k->sink->src[0]->src[0], range, free, free, &moves);
+    return fits_lanes(a, k, range, free, free, &moves);
 }

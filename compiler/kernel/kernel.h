@@ -13,9 +13,10 @@ typedef struct {
 } Move;
 
 enum { MAX_ACCESS = 64 };
-/* A kernel of one store, taken apart. */
+/* A kernel, taken apart: its first END, whose stores share their loops. */
 typedef struct {
-    Node *end, *store;
+    Node *const *store, *const *range; /* the output ranges, outermost first */
+    int nstore, nrange;
     Node *load[MAX_ACCESS];
     int nload;
     Node *reduce[MAX_ACCESS];
@@ -26,6 +27,7 @@ typedef struct {
 } View;
 
 bool depends_on(Node *e, Node *range);
+int end_stores(const Node *end); /* how many stores it has; its other sources are ranges */
 int first_coord(Node *access);
 Move access_move(Context *, Node *access, Node *range);
 bool access_stride(const Kernel *, Node *access, Node *range, int64_t *stride);

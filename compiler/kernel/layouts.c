@@ -51,15 +51,16 @@ static Node *wanted_lanes(const Step *s, const View *v)
     Node *best = NULL;
     int64_t best_extent = 0;
     for (int pass = 0; pass < 2 && !best; pass++) /* first those that run over constants, whose layout is free */
-        for (uint32_t i = 1; i < v->end->nsrc; i++) {
-            Node *r = v->end->src[i];
+        for (int i = 0; i < v->nrange; i++) {
+            Node *r = v->range[i];
             int64_t extent;
             if (!const_extent(r, &extent) || extent < 4)
                 continue;
-            Move store = access_move(c, v->store, r);
-            if (store.kind != MOVE_AXIS || store.stride != 1)
-                continue;
             bool weight = false, good = true;
+            for (int j = 0; j < v->nstore; j++) {
+                Move store = access_move(c, v->store[j], r);
+                good &= store.kind == MOVE_AXIS && store.stride == 1;
+            }
             for (int j = 0; j < v->nfactor; j++) {
                 Move m = access_move(c, v->factor[j], r);
                 good &= m.kind != MOVE_MIXED && (m.kind == MOVE_NONE || m.stride == 1);
@@ -92,7 +93,8 @@ static void vote_contractions(Layouts *x)
         if (!lanes)
             continue;
         double flops = (double)s->kernel->flops;
-        vote(x, s, v.store, lanes, flops);
+        for (int j = 0; j < v.nstore; j++)
+            vote(x, s, v.store[j], lanes, flops);
         for (int j = 0; j < v.nload; j++)
             vote(x, s, v.load[j], lanes, flops);
         /* the other operand is walked along the longest reduced axis */
@@ -119,20 +121,20 @@ static int innermost(const Layouts *x, const Buffer *b)
 static bool follow(Layouts *x, const Step *s, bool forward)
 {
     View v = kernel_view(x->a, s->kernel);
-    const Buffer *out = s->bufs[v.store->src[0]->arg.i];
     bool changed = false;
-    for (int j = 0; j < v.nload; j++) {
-        const Buffer *in = s->bufs[v.load[j]->src[0]->arg.i];
+    for (int j = 0; j < v.nload * v.nstore; j++) {
+        Node *load = v.load[j % v.nload], *store = v.store[j / v.nload];
+        const Buffer *in = s->bufs[load->src[0]->arg.i], *out = s->bufs[store->src[0]->arg.i];
         const Buffer *from = forward ? in : out, *to = forward ? out : in;
-        Node *read = forward ? v.load[j] : v.store, *write = forward ? v.store : v.load[j];
+        Node *read = forward ? load : store, *write = forward ? store : load;
         int axis = innermost(x, from);
         if (axis < 0 || x->fixed[to->id] || innermost(x, to) >= 0 || to->kind != BUF_ARENA)
             continue;
-        for (uint32_t i = 1; i < v.end->nsrc; i++) {
-            Move m = access_move(s->kernel->c, read, v.end->src[i]);
+        for (int i = 0; i < v.nrange; i++) {
+            Move m = access_move(s->kernel->c, read, v.range[i]);
             if (m.kind != MOVE_AXIS || m.axis != axis)
                 continue;
-            Move w = access_move(s->kernel->c, write, v.end->src[i]);
+            Move w = access_move(s->kernel->c, write, v.range[i]);
             if (w.kind == MOVE_AXIS && w.stride == 1) {
                 x->vote[to->id][w.axis] += 1;
                 changed = true;

@@ -153,8 +153,8 @@ bool covers(const Kernel *k, Node *store)
  * what is read and written, nor what two accesses want in two ways; constants are not copied at all. */
 bool can_lay_out(const Kernel *k, const View *v, const Buffer *const *bufs, const bool *free, Node *lanes)
 {
-    for (int j = -1; j < v->nload; j++) {
-        Node *access = j < 0 ? v->store : v->load[j];
+    for (int j = -v->nstore; j < v->nload; j++) {
+        Node *access = j < 0 ? v->store[-1 - j] : v->load[j];
         int arg = (int)access->src[0]->arg.i;
         int64_t stride;
         Move m = access_move(k->c, access, lanes);
@@ -176,8 +176,8 @@ static void choose_copies(Optimise *o, const Step *s, Node *lanes)
 {
     Kernel *k = s->kernel;
     View v = kernel_view(o->a, k);
-    for (int j = -1; j < v.nload; j++) {
-        Node *access = j < 0 ? v.store : v.load[j];
+    for (int j = -v.nstore; j < v.nload; j++) {
+        Node *access = j < 0 ? v.store[-1 - j] : v.load[j];
         int arg = (int)access->src[0]->arg.i;
         int64_t stride;
         Move m = access_move(k->c, access, lanes);
@@ -204,7 +204,7 @@ static void lay_out_weights(Optimise *o, Step *s)
 }
 
 /* And of copies, which have the halo of what they are copies of: gives the steps before and after. */
-static void copy_operands(Optimise *o, Step *s, Step **before, int *nbefore, Step **after)
+static void copy_operands(Optimise *o, Step *s, Step **before, int *nbefore, Step **after, int *nafter)
 {
     Kernel *k = s->kernel;
     for (int i = 0; i < s->nbuf; i++) {
@@ -219,13 +219,13 @@ static void copy_operands(Optimise *o, Step *s, Step **before, int *nbefore, Ste
         Step *copy = k->args[i].written ? copy_step(o, old, fresh, s) : copy_step(o, fresh, old, s);
         copy->kernel->choice = choice_part(o->p, k, PART_COPY, i, 2);
         if (k->args[i].written)
-            *after = copy;
+            after[(*nafter)++] = copy;
         else
             before[(*nbefore)++] = copy;
     }
 }
 
-static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Step **after)
+static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Step **after, int *nafter)
 {
     Kernel *k = s->kernel;
     const Choice *given = choice_given(o->p, k->choice);
@@ -234,7 +234,7 @@ static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Ste
     if (given) {
         if (replay_args(o->p, s, given, before != NULL)) {
             lay_out_weights(o, s);
-            copy_operands(o, s, before, nbefore, after);
+            copy_operands(o, s, before, nbefore, after, nafter);
             replay_opts(o->p, o->a, k, o->t, given);
         }
         return;
@@ -253,32 +253,31 @@ static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Ste
     lay_out_weights(o, s);
     if (lanes && may_copy)
         choose_copies(o, s, lanes);
-    copy_operands(o, s, before, nbefore, after);
+    copy_operands(o, s, before, nbefore, after, nafter);
+}
+
+static void add_copy(Optimise *o, Block *b, Step *copy)
+{
+    int none = 0;
+    optimise_step(o, copy, NULL, &none, NULL, &none);
+    vec_push(o->p->arena, b->step, b->n, copy);
 }
 
 static void optimise_block(Optimise *o, Block *b)
 {
     Block fresh = {0};
     for (int i = 0; i < b->n; i++) {
-        Step *s = b->step[i], *before[MAX_ACCESS], *after = NULL;
-        int nbefore = 0;
+        Step *s = b->step[i], *before[MAX_ACCESS], *after[MAX_ACCESS];
+        int nbefore = 0, nafter = 0;
         if (s->kind == STEP_KERNEL)
-            optimise_step(o, s, before, &nbefore, &after);
+            optimise_step(o, s, before, &nbefore, after, &nafter);
         optimise_block(o, &s->body);
         optimise_block(o, &s->other);
-        for (int j = 0; j < nbefore; j++) {
-            Step *none = NULL;
-            int more = 0;
-            optimise_step(o, before[j], NULL, &more, &none);
-            vec_push(o->p->arena, fresh.step, fresh.n, before[j]);
-        }
+        for (int j = 0; j < nbefore; j++)
+            add_copy(o, &fresh, before[j]);
         vec_push(o->p->arena, fresh.step, fresh.n, s);
-        if (after) {
-            Step *none = NULL;
-            int more = 0;
-            optimise_step(o, after, NULL, &more, &none);
-            vec_push(o->p->arena, fresh.step, fresh.n, after);
-        }
+        for (int j = 0; j < nafter; j++)
+            add_copy(o, &fresh, after[j]);
     }
     *b = fresh;
 }

@@ -188,12 +188,11 @@ static bool reads(Arena *a, Node *e, Node *range)
 /* A value would run over two ranges of lanes. */
 static bool two_dimensional(Check *q, Node *range)
 {
-    Node *store = q->k->sink->src[0]->src[0];
     int n;
-    Node **order = graph_toposort(q->a, 1, &store, &n);
+    Node **order = graph_toposort(q->a, 1, &q->k->sink->src[0], &n);
     for (int i = 0; i < n; i++)
         for (int j = 0; j < q->nlane; j++)
-            if (order[i]->dtype != INGOT_INDEX && reads(q->a, order[i], range) && reads(q->a, order[i], q->lane[j]))
+            if (order[i]->dtype != INGOT_INDEX && order[i]->op != OP_END && reads(q->a, order[i], range) && reads(q->a, order[i], q->lane[j]))
                 return true;
     return false;
 }
@@ -343,6 +342,16 @@ static void check_opts(const Plan *p, Arena *a, const Kernel *k, const Target *t
 
 /* ---- a kernel -------------------------------------------------------------------------------------- */
 
+/* The argument is not written, or whole. */
+static bool covered(const Kernel *k, int arg)
+{
+    const Node *end = k->sink->src[0];
+    for (int i = 0; i < end_stores(end); i++)
+        if (end->src[i]->src[0]->arg.i == arg && !covers(k, end->src[i]))
+            return false;
+    return true;
+}
+
 /* Layouts of weights and copies, by argument; false after an error. */
 bool replay_args(const Plan *p, const Step *s, const Choice *g, bool may_copy)
 {
@@ -367,7 +376,7 @@ bool replay_args(const Plan *p, const Step *s, const Choice *g, bool may_copy)
         }
         if (from->copied) {
             bool good = may_copy && constant && b->kind != BUF_WEIGHT && b->rank > 0 && !k->serial && k->sink->nsrc == 1 &&
-                        !(k->args[i].read && k->args[i].written) && (!k->args[i].written || covers(k, k->sink->src[0]->src[0]));
+                        !(k->args[i].read && k->args[i].written) && covered(k, i);
             if (!good)
                 sched_error(p, from->copy_line, "argument %d cannot be copied: it is a weight, has sizes of run time, or is only changed in part", i);
             int pads = 0;
