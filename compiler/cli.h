@@ -80,6 +80,16 @@ const char *find_program(Arena *, const char *name);
 void remove_tree(const char *dir);
 bool make_dirs(const char *dir);
 
+/* ---- cli_roof.c: what one core does a second ----------------------------------------------- */
+
+typedef struct {
+    double flops, cache, memory; /* f32 operations in multiply-adds; bytes read */
+} Roof;
+/* dir holds the program that measures. */
+bool roof_build(Arena *, const char *dir, const char *target);
+bool roof_measure(Arena *, const char *dir, Roof *);
+char *read_text(Arena *, const char *path); /* a whole file; NULL if it cannot be read */
+
 /* ---- run, bench and verify: one model with its inputs, and the program it becomes ----------- */
 
 typedef struct {

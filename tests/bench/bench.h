@@ -1,0 +1,32 @@
+/* bench.h - a graph to be timed, and what builds it. */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include "compiler/cli.h"
+
+enum { MAX_INPUTS = 4 };
+
+/* The graph of one case while it is built. */
+typedef struct {
+    ingot_context *c;
+    Arena *a;
+    Value in[MAX_INPUTS];
+    int nin;
+    double bytes; /* inputs and weights, each once */
+} Graph;
+
+/* What is scarce: a share of the multiply-adds of one core, or of its bandwidth from memory. */
+typedef enum { OF_FLOPS, OF_BYTES } Scarce;
+
+/* p: the case's numbers.  Declares one output; gives the floating-point operations. */
+typedef double Build(Graph *, const int64_t *p);
+typedef struct {
+    const char *name;
+    Build *build;
+    int64_t p[10];
+    Scarce of;
+    double bar; /* least share, in per cent; 0: none */
+} Case;
+extern const Case cases[]; /* ended by a NULL name */
+
+#endif

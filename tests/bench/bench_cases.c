@@ -1,0 +1,251 @@
+/* bench_cases.c - the graphs that are timed: contractions, windows, rows and movement, in shapes
+ * that nobody has tuned for. */
+#include "bench.h"
+
+#define DIMS(...) (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__}
+
+static Value *random_value(Graph *g, Value *v, ingot_dtype d, int rank, const int64_t *dims, uint64_t seed)
+{
+    *v = (Value){.dtype = d, .rank = rank};
+    for (int i = 0; i < rank; i++)
+        v->dims[i] = dims[i];
+    value_random(g->a, v, seed);
+    g->bytes += (double)v->bytes;
+    return v;
+}
+
+static ingot_tensor *input(Graph *g, ingot_dtype d, int rank, const int64_t *dims)
+{
+    ingot_dim *dim[INGOT_MAX_RANK];
+    for (int i = 0; i < rank; i++)
+        dim[i] = ingot_dim_const(g->c, dims[i]);
+    random_value(g, &g->in[g->nin], d, rank, dims, (uint64_t)g->nin + 1);
+    const char *name = arena_printf(g->a, "x%d", g->nin++);
+    return ingot_input(g->c, name, d, rank, dim);
+}
+
+static ingot_tensor *weight(Graph *g, ingot_dtype d, int rank, const int64_t *dims)
+{
+    Value v;
+    random_value(g, &v, d, rank, dims, 77);
+    return ingot_data(g->c, NULL, d, rank, dims, v.data);
+}
+
+static void output(Graph *g, ingot_tensor *y)
+{
+    ingot_output(g->c, "y", y);
+}
+
+/* ---- contractions ------------------------------------------------------------------------------ */
+
+enum { A_T = 1, B_T = 2, B_CONST = 4 };
+
+static ingot_tensor *matrix(Graph *g, ingot_dtype d, int64_t batch, int64_t m, int64_t n, bool transposed, bool constant)
+{
+    int64_t dims[3] = {batch, transposed ? n : m, transposed ? m : n};
+    int from = batch == 1;
+    ingot_tensor *t = constant ? weight(g, d, 3 - from, dims + from) : input(g, d, 3 - from, dims + from);
+    return transposed ? ingot_transpose(g->c, t, 1 - from, 2 - from) : t;
+}
+
+/* [b,m,k] x [b,k,n]; then flags, element type */
+static double matmul(Graph *g, const int64_t *p)
+{
+    ingot_dtype d = (ingot_dtype)p[5] ? (ingot_dtype)p[5] : INGOT_F32;
+    ingot_tensor *a = matrix(g, d, p[0], p[1], p[2], p[4] & A_T, false);
+    ingot_tensor *b = matrix(g, d, p[0], p[2], p[3], p[4] & B_T, p[4] & B_CONST);
+    if (d == INGOT_I8) {
+        a = ingot_cast(g->c, a, INGOT_I32);
+        b = ingot_cast(g->c, b, INGOT_I32);
+    }
+    output(g, ingot_matmul(g->c, a, b));
+    return 2.0 * (double)(p[0] * p[1] * p[2] * p[3]);
+}
+
+/* abcd,bdce->aeb of sizes a b c d e */
+static double einsum(Graph *g, const int64_t *p)
+{
+    ingot_tensor *x[2] = {input(g, INGOT_F32, DIMS(p[0], p[1], p[2], p[3])), input(g, INGOT_F32, DIMS(p[1], p[3], p[2], p[4]))};
+    output(g, ingot_einsum(g->c, "abcd,bdce->aeb", 2, x));
+    return 2.0 * (double)(p[0] * p[1] * p[2] * p[3] * p[4]);
+}
+
+/* spatial rank, channels in, out, size, kernel, stride, dilation, groups; then: transposed; padded so that stride 1 keeps the size */
+static double conv(Graph *g, const int64_t *p)
+{
+    int rank = (int)p[0];
+    int64_t in = p[1], out = p[2], size = p[3], kernel = p[4], stride = p[5], dilation = p[6], groups = p[7];
+    int64_t xs[5] = {1, in}, ws[5] = {out, in / groups}, strides[3], dilations[3], pads[3], more[3] = {0};
+    double flops = 2.0 * (double)(out * (in / groups));
+    if (p[8])
+        ws[0] = in, ws[1] = out;
+    for (int i = 0; i < rank; i++) {
+        xs[2 + i] = size;
+        ws[2 + i] = kernel;
+        strides[i] = stride;
+        dilations[i] = dilation;
+        pads[i] = dilation * (kernel - 1) / 2;
+        flops *= (double)((p[8] ? size : (size + stride - 1) / stride) * kernel);
+    }
+    ingot_tensor *x = input(g, INGOT_F32, 2 + rank, xs), *w = weight(g, INGOT_F32, 2 + rank, ws);
+    ingot_tensor *y;
+    if (p[8])
+        y = ingot_conv_transpose(g->c, x, w, NULL, strides, dilations, pads, pads, more, groups);
+    else
+        y = ingot_conv(g->c, x, w, NULL, strides, dilations, pads, pads, groups);
+    output(g, ingot_relu(g->c, y));
+    return flops;
+}
+
+/* The same convolution between others of 1x1, as in a network: its operands lie as it likes. */
+static double conv_inside(Graph *g, const int64_t *p)
+{
+    int64_t in = p[1], out = p[2], size = p[3], one[2] = {1, 1}, none[2] = {0}, pad[2] = {(p[4] - 1) / 2, (p[4] - 1) / 2};
+    int64_t strides[2] = {p[5], p[5]}, after = (size + p[5] - 1) / p[5];
+    ingot_tensor *x = input(g, INGOT_F32, DIMS(1, 4, size, size));
+    x = ingot_conv(g->c, x, weight(g, INGOT_F32, DIMS(in, 4, 1, 1)), NULL, one, one, none, none, 1);
+    x = ingot_conv(g->c, ingot_relu(g->c, x), weight(g, INGOT_F32, DIMS(out, in / p[7], p[4], p[4])), NULL, strides, one, pad, pad, p[7]);
+    x = ingot_conv(g->c, ingot_relu(g->c, x), weight(g, INGOT_F32, DIMS(4, out, 1, 1)), NULL, one, one, none, none, 1);
+    output(g, x);
+    return 2.0 * (double)(in * 4 * size * size + (out * (in / p[7]) * p[4] * p[4] + 4 * out) * after * after);
+}
+
+/* heads, tokens, size */
+static double attention(Graph *g, const int64_t *p)
+{
+    ingot_tensor *t[3];
+    for (int i = 0; i < 3; i++)
+        t[i] = input(g, INGOT_F32, DIMS(1, p[0], p[1], p[2]));
+    output(g, ingot_attention(g->c, t[0], t[1], t[2], NULL, 0, false));
+    return 4.0 * (double)(p[0] * p[1] * p[1] * p[2]);
+}
+
+/* ---- rows, windows, movement ---------------------------------------------------------------------- */
+
+static ingot_tensor *cube(Graph *g, const int64_t *p)
+{
+    int rank = 0;
+    while (rank < 4 && p[rank])
+        rank++;
+    return input(g, INGOT_F32, rank, p);
+}
+
+static double softmax(Graph *g, const int64_t *p)
+{
+    output(g, ingot_softmax(g->c, cube(g, p), -1));
+    return 0;
+}
+
+static double layer_norm(Graph *g, const int64_t *p)
+{
+    ingot_tensor *x = cube(g, p), *scale = weight(g, INGOT_F32, DIMS(p[1])), *bias = weight(g, INGOT_F32, DIMS(p[1]));
+    output(g, ingot_layer_norm(g->c, x, -1, scale, bias, 1e-5));
+    return 0;
+}
+
+static double group_norm(Graph *g, const int64_t *p)
+{
+    ingot_tensor *x = cube(g, p), *scale = weight(g, INGOT_F32, DIMS(p[1])), *bias = weight(g, INGOT_F32, DIMS(p[1]));
+    output(g, ingot_group_norm(g->c, x, 8, scale, bias, 1e-5));
+    return 0;
+}
+
+/* p[4]: axes */
+static double sum(Graph *g, const int64_t *p)
+{
+    output(g, ingot_sum(g->c, cube(g, p), (unsigned)p[4], false));
+    return 0;
+}
+
+static double argmax(Graph *g, const int64_t *p)
+{
+    output(g, ingot_argmax(g->c, cube(g, p), 1, false, false));
+    return 0;
+}
+
+static double cumsum(Graph *g, const int64_t *p)
+{
+    output(g, ingot_cumsum(g->c, cube(g, p), -1, false, false));
+    return 0;
+}
+
+static double gelu(Graph *g, const int64_t *p)
+{
+    output(g, ingot_gelu(g->c, cube(g, p), false));
+    return 0;
+}
+
+static double max_pool(Graph *g, const int64_t *p)
+{
+    int64_t k[2] = {3, 3}, s[2] = {2, 2}, d[2] = {1, 1}, pad[2] = {1, 1};
+    output(g, ingot_max_pool(g->c, cube(g, p), k, s, d, pad, pad));
+    return 0;
+}
+
+/* p[4..6]: the permutation */
+static double permute(Graph *g, const int64_t *p)
+{
+    int perm[3] = {(int)p[4], (int)p[5], (int)p[6]};
+    output(g, ingot_contiguous(g->c, ingot_permute(g->c, cube(g, p), perm)));
+    return 0;
+}
+
+/* ---- the list --------------------------------------------------------------------------------------- */
+
+/* clang-format off */
+const Case cases[] = {
+    {"matmul 997x1013x991",             matmul,      {1, 997, 1013, 991},              OF_FLOPS, 35},
+    {"einsum abcd,bdce->aeb",           einsum,      {96, 24, 32, 64, 104},            OF_FLOPS, 25},
+    {"einsum of primes",                einsum,      {97, 23, 31, 61, 103},            OF_FLOPS, 25},
+    {"conv3d 3 groups 4 dilation 2",    conv,        {3, 48, 64, 24, 3, 1, 2, 4},      OF_FLOPS, 20},
+    {"conv3d 3 of odd sizes",           conv,        {3, 36, 44, 21, 3, 1, 2, 4},      OF_FLOPS, 20},
+    {"conv 3x3 64 56x56",               conv,        {2, 64, 64, 56, 3, 1, 1, 1},      OF_FLOPS, 55},
+    {"softmax 4096x1024",               softmax,     {4096, 1024},                     OF_BYTES, 50},
+    {"layer norm 4096x1024",            layer_norm,  {4096, 1024},                     OF_BYTES, 50},
+    {"conv 3x3 64 56x56 inside",        conv_inside, {2, 64, 64, 56, 3, 1, 1, 1},      OF_FLOPS, 0},
+    {"conv 3x3 128 28x28 inside",       conv_inside, {2, 128, 128, 28, 3, 1, 1, 1},    OF_FLOPS, 0},
+    {"conv 3x3 256 14x14 inside",       conv_inside, {2, 256, 256, 14, 3, 1, 1, 1},    OF_FLOPS, 0},
+    {"conv 3x3 512 7x7 inside",         conv_inside, {2, 512, 512, 7, 3, 1, 1, 1},     OF_FLOPS, 0},
+    {"conv 3x3/2 128 56x56 inside",     conv_inside, {2, 128, 128, 56, 3, 2, 1, 1},    OF_FLOPS, 0},
+    {"conv 3x3 37->53 29x29",           conv,        {2, 37, 53, 29, 3, 1, 1, 1},      OF_FLOPS, 0},
+    {"conv 1x1 512->2048 7x7",          conv,        {2, 512, 2048, 7, 1, 1, 1, 1},    OF_FLOPS, 0},
+    {"conv 1x1 2048->512 7x7 inside",   conv_inside, {2, 2048, 512, 7, 1, 1, 1, 1},    OF_FLOPS, 0},
+    {"conv 1x1 256->64 56x56 inside",   conv_inside, {2, 256, 64, 56, 1, 1, 1, 1},     OF_FLOPS, 0},
+    {"conv 7x7/2 3->64 224x224",        conv,        {2, 3, 64, 224, 7, 2, 1, 1},      OF_FLOPS, 0},
+    {"conv 7x7/2 1->32 224x224",        conv,        {2, 1, 32, 224, 7, 2, 1, 1},      OF_FLOPS, 0},
+    {"conv 3x3 groups 8 256 28x28",     conv_inside, {2, 256, 256, 28, 3, 1, 1, 8},    OF_FLOPS, 0},
+    {"depthwise 3x3 144 56x56",         conv_inside, {2, 144, 144, 56, 3, 1, 1, 144},  OF_FLOPS, 0},
+    {"depthwise 5x5/2 240 28x28",       conv_inside, {2, 240, 240, 28, 5, 2, 1, 240},  OF_FLOPS, 0},
+    {"conv1d 3 64 16384",               conv,        {1, 64, 64, 16384, 3, 1, 1, 1},   OF_FLOPS, 0},
+    {"conv transposed 4x4/2 64 28x28",  conv,        {2, 64, 64, 28, 4, 2, 1, 1, 1},   OF_FLOPS, 0},
+    {"matvec 4096x4096 constant",       matmul,      {1, 1, 4096, 4096, B_CONST},      OF_BYTES, 0},
+    {"matvec 4096x4096",                matmul,      {1, 1, 4096, 4096},               OF_BYTES, 0},
+    {"matvec 4096x4096 transposed",     matmul,      {1, 1, 4096, 4096, B_T},          OF_BYTES, 0},
+    {"matmul 1024 constant",            matmul,      {1, 1024, 1024, 1024, B_CONST},   OF_FLOPS, 0},
+    {"matmul 1024",                     matmul,      {1, 1024, 1024, 1024},            OF_FLOPS, 0},
+    {"matmul 128x768x3072 constant",    matmul,      {1, 128, 768, 3072, B_CONST},     OF_FLOPS, 0},
+    {"matmul 997x1013x991 a b^T",       matmul,      {1, 997, 1013, 991, B_T},         OF_FLOPS, 0},
+    {"matmul 997x1013x991 a^T b",       matmul,      {1, 997, 1013, 991, A_T},         OF_FLOPS, 0},
+    {"matmul 12x128x64x128",            matmul,      {12, 128, 64, 128},               OF_FLOPS, 0},
+    {"matmul 12x128x64x128 b^T",        matmul,      {12, 128, 64, 128, B_T},          OF_FLOPS, 0},
+    {"matmul 12x128x128x64 a^T",        matmul,      {12, 128, 128, 64, A_T},          OF_FLOPS, 0},
+    {"matmul 512 f64",                  matmul,      {1, 512, 512, 512, 0, INGOT_F64}, OF_FLOPS, 0},
+    {"matmul 512 f16",                  matmul,      {1, 512, 512, 512, 0, INGOT_F16}, OF_FLOPS, 0},
+    {"matmul 512 i8 to i32",            matmul,      {1, 512, 512, 512, B_CONST, INGOT_I8}, OF_FLOPS, 0},
+    {"attention 12x128x64",             attention,   {12, 128, 64},                    OF_FLOPS, 0},
+    {"attention 8x1024x64",             attention,   {8, 1024, 64},                    OF_FLOPS, 0},
+    {"group norm 64x112x112",           group_norm,  {1, 64, 112, 112},                OF_BYTES, 0},
+    {"sum 512^3 first axis",            sum,         {512, 512, 512, 0, 1},            OF_BYTES, 0},
+    {"sum 512^3 middle axis",           sum,         {512, 512, 512, 0, 2},            OF_BYTES, 0},
+    {"sum 512^3 last axis",             sum,         {512, 512, 512, 0, 4},            OF_BYTES, 0},
+    {"global average 2048 7x7",         sum,         {1, 2048, 7, 7, 12},              OF_BYTES, 0},
+    {"argmax 4096x1000",                argmax,      {4096, 1000},                     OF_BYTES, 0},
+    {"cumsum 1024x1024",                cumsum,      {1024, 1024},                     OF_BYTES, 0},
+    {"max pool 3x3/2 64x112x112",       max_pool,    {1, 64, 112, 112},                OF_BYTES, 0},
+    {"transpose 1024x1024",             permute,     {1024, 1024, 1, 0, 1, 0, 2},      OF_BYTES, 0},
+    {"transpose 64x128x128 to 1 0 2",   permute,     {64, 128, 128, 0, 1, 0, 2},       OF_BYTES, 0},
+    {"transpose 64x128x128 to 2 1 0",   permute,     {64, 128, 128, 0, 2, 1, 0},       OF_BYTES, 0},
+    {"gelu 4M",                         gelu,        {1024, 4096},                     OF_BYTES, 0},
+    {0},
+};
+/* clang-format on */
