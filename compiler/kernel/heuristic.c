@@ -332,10 +332,10 @@ static bool contraction_opts(Kernel *k, const View *v, const Buffer *const *bufs
     snprintf(inner, sizeof inner, tile->width > 1 ? "%.16s.o" : "%.16s", name);
     if (tile->width > 1)
         add_opt(k, OPT_VECTOR, name, tile->width);
-    if (tile->vectors > 1)
-        add_opt(k, OPT_UPCAST, inner, tile->vectors);
     if (tile->rows)
         add_opt(k, OPT_UPCAST, axis_name(k, tile->rows), tile->nrows);
+    if (tile->vectors > 1)
+        add_opt(k, OPT_UPCAST, inner, tile->vectors);
     order_opt(k, place, n);
     bool fits = true;
     for (int j = 0; j < v->nload; j++) {
