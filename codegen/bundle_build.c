@@ -124,9 +124,15 @@ static void sources(StrBuf *sb, const Bundle *b, bool driver, const char *suffix
     }
 }
 
+/* For which machine the C compiler builds: the target's choice, and no part of what a user sets as CFLAGS. */
+static const char *machine_flags(const Bundle *b)
+{
+    return b->target->flags ? b->target->flags : "";
+}
+
 static void makefile(Bundle *b)
 {
-    const char *machine = b->target->flags ? b->target->flags : "";
+    const char *machine = machine_flags(b);
     StrBuf sb = {0};
     const char *n = b->name;
     sb_printf(&sb,
@@ -134,17 +140,18 @@ static void makefile(Bundle *b)
               "#\n"
               "# Several models link into one program: every name of this one starts with %s_, and the\n"
               "# runtime (igrt*) is the same in all bundles, so the linker takes it from one of the archives.\n"
-              "CC ?= cc\nAR ?= ar\nCFLAGS ?= -O2%s%s\n"
+              "CC ?= cc\nAR ?= ar\nCFLAGS ?= -O2\n"
               "LDLIBS ?= -lm%s\n\n",
-              n, n, n, *machine ? " " : "", machine, b->gpu ? " -ldl" : "");
+              n, n, n, b->gpu ? " -ldl" : "");
     sb_puts(&sb, "MODEL =");
     sources(&sb, b, false, ".o");
     sb_puts(&sb, "\nDRIVER =");
     sources(&sb, b, true, ".o");
     sb_puts(&sb, "\nHEADERS = $(wildcard *.h)\n");
-    sb_puts(&sb,
-            "\n# Contraction would make results depend on the compiler; kernels spell fma where they want it.\n"
-            "FLAGS = -std=c99 -ffp-contract=off -pthread -I.\n");
+    sb_printf(&sb,
+              "\n# Contraction would make results depend on the compiler; kernels spell fma where they want it.\n"
+              "FLAGS = -std=c99 -ffp-contract=off -pthread -I.%s%s\n",
+              *machine ? " " : "", machine);
     sb_printf(&sb,
               "\nall: %s lib%s.a\n"
               "\n%s: $(DRIVER) lib%s.a\n\t$(CC) $(FLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(DRIVER) lib%s.a $(LDLIBS)\n"
@@ -162,7 +169,11 @@ static void makefile(Bundle *b)
 
 static void cmakelists(Bundle *b)
 {
-    StrBuf sb = {0};
+    StrBuf sb = {0}, flags = {0};
+    sb_printf(&flags, "-ffp-contract=off%s%s", *machine_flags(b) ? ";" : "", machine_flags(b));
+    for (size_t i = 0; i < flags.len; i++)
+        if (flags.data[i] == ' ')
+            flags.data[i] = ';';
     const char *n = b->name;
     sb_printf(&sb,
               "# add_subdirectory() this folder and link %s_model; built by itself it makes the driver too.\n"
@@ -175,9 +186,9 @@ static void cmakelists(Bundle *b)
               ")\n"
               "target_include_directories(%s_model PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})\n"
               "set_target_properties(%s_model PROPERTIES C_STANDARD 99 C_EXTENSIONS OFF OUTPUT_NAME %s)\n"
-              "target_compile_options(%s_model PRIVATE $<$<C_COMPILER_ID:GNU,Clang>:-ffp-contract=off>)\n"
+              "target_compile_options(%s_model PRIVATE \"$<$<C_COMPILER_ID:GNU,Clang>:%s>\")\n"
               "if(UNIX)\n    target_link_libraries(%s_model PUBLIC m%s)\nendif()\n",
-              n, n, n, n, n, b->gpu ? " ${CMAKE_DL_LIBS}" : "");
+              n, n, n, n, flags.data, n, b->gpu ? " ${CMAKE_DL_LIBS}" : "");
     if (b->mode == WEIGHTS_INCBIN)
         sb_printf(&sb,
                   "set_source_files_properties(%s_weights.S PROPERTIES\n"
@@ -196,6 +207,7 @@ static void cmakelists(Bundle *b)
         sb_printf(&sb,
                   "    configure_file(%s.weights ${CMAKE_CURRENT_BINARY_DIR}/%s.weights COPYONLY)\n", n, n);
     sb_puts(&sb, "endif()\n");
+    sb_free(&flags);
     bundle_file(b, "CMakeLists.txt", &sb);
 }
 

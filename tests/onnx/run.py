@@ -112,6 +112,19 @@ class Case:
             if file.exists():
                 yield n, vi.name, values.load_pb(file, vi.type.WhichOneof("value"))
 
+    def sizes(self):
+        """A --dim for each free dim of the inputs, with the bounds of its sizes in the data sets."""
+        seen = {}
+        for data in self.sets():
+            for n, file, kind in self.inputs(data):
+                vi = self.declared[0][n]
+                if kind != "tensor_type" or not vi.type.tensor_type.HasField("shape"):
+                    continue
+                for axis, (dim, size) in enumerate(zip(vi.type.tensor_type.shape.dim, values.load_pb(file, kind).shape)):
+                    if not dim.HasField("dim_value") or dim.dim_value < 0:
+                        seen.setdefault(dim.dim_param or f"{vi.name}_{axis}", []).append(size)
+        return [f"--dim={name}={min(s)}..{max(s)}" for name, s in seen.items()]
+
     def tolerance(self, opt):
         # the light networks' are told beside the real ones they stand for
         real = self.folder.parent.parent / "real" / self.folder.name
@@ -168,7 +181,8 @@ def ahead_of_time(case, work, opt):
     args = [opt.ingot, "compile", case.model, "-o", bundle]
     if opt.target:
         args += ["--target", opt.target]
-    asked(call(args + opt.compile_args, opt.timeout, opt.env, cwd=work, limit_mb=opt.limit_mb_ingot), "compile")
+    args += opt.compile_args + (case.sizes() if opt.data_dims else [])     # of a dim that is named twice the first counts
+    asked(call(args, opt.timeout, opt.env, cwd=work, limit_mb=opt.limit_mb_ingot), "compile")
     seen = opt.cache and opt.cache / "results" / f"{digest(case, bundle, opt)}.json"
     if seen and seen.exists():
         old = json.loads(seen.read_text())
@@ -337,6 +351,7 @@ def options(argv):
     a("--bind", action="store_true", help="try what did not pass again with `ingot run`")
     a("--target", help="as ingot's --target")
     a("--dim", action="append", default=[], metavar="NAME=LO..HI", help="handed to ingot compile")
+    a("--data-dims", action="store_true", help="free dims that no --dim names get the sizes (or bounds) they have in the data")
     a("--compile-arg", action="append", default=[], metavar="ARG", help="handed to ingot compile")
     a("--filter", metavar="REGEX", help="only cases whose suite/name matches")
     a("--list", type=pathlib.Path, metavar="FILE", help="only the cases named in FILE")
