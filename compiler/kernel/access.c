@@ -1,4 +1,6 @@
 /* access.c - how a kernel's loads and stores move with its ranges. */
+#include <string.h>
+
 #include "kernel.h"
 
 bool depends_on(Node *e, Node *range)
@@ -99,5 +101,8 @@ View kernel_view(Arena *a, const Kernel *k)
         if (v.nfactor < 2)
             v.dot = NULL;
     }
+    for (int i = 0; v.dot && i < v.nreduce; i++)
+        v.ndot += v.reduce[i]->nsrc == v.dot->nsrc &&
+                  !memcmp(v.reduce[i]->src + 1, v.dot->src + 1, (v.dot->nsrc - 1) * sizeof *v.dot->src);
     return v;
 }

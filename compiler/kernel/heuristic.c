@@ -202,7 +202,8 @@ static double used(int64_t extent, int64_t step)
     return (double)extent / (double)whole;
 }
 
-enum { MAX_VECTORS = 4 };
+/* Bytes of a block that stay in L1 beside the other operand, and over how many rows a vector from L2 has to be used. */
+enum { MAX_VECTORS = 4, L1_BLOCK = 16 << 10, L2_ROWS = 8 };
 
 static RegisterTile pick_tile(const View *v, Node *lanes, int moves, const Target *t)
 {
@@ -210,7 +211,10 @@ static RegisterTile pick_tile(const View *v, Node *lanes, int moves, const Targe
     RegisterTile best = {.lanes = lanes, .width = width, .vectors = 1, .nrows = 1, .moves = moves};
     for (int j = 0; j < v->nfactor; j++)
         best.reuse |= !depends_on(v->factor[j], lanes);
-    int64_t registers = t->lanes ? t->registers : 24;
+    int64_t registers = t->lanes ? t->registers : 24, sums = v->ndot;
+    double block = (double)(width * dtype_info[v->dot->dtype].bytes);
+    for (uint32_t j = 1; j < v->dot->nsrc; j++)
+        block *= (double)v->dot->src[j]->hi + 1;
     for (int64_t vectors = 1; vectors <= MAX_VECTORS && vectors * width <= extent; vectors++)
         for (int i = v->nrange; i-- > -1;) { /* -1 stands for no rows; of equals the last axis: its rows lie close */
             Node *rows = i >= 0 ? v->range[i] : NULL;
@@ -223,12 +227,16 @@ static RegisterTile pick_tile(const View *v, Node *lanes, int moves, const Targe
             if (rows == lanes || nr < 1 || !shares || !moved)
                 continue;
             for (int64_t m = 1; m <= nr && m <= 16; m++) {
-                if (vectors * m + vectors + 1 > registers || (!t->lanes && m > 4))
+                if (sums * vectors * (m + 1) + 1 > registers || (!t->lanes && m > 4))
                     break;
-                double acc = (double)(vectors * m), loads = best.reuse ? (double)(vectors + m) : acc + (double)vectors;
+                double acc = (double)(sums * vectors * m), wide = (double)(sums * vectors);
+                double loads = best.reuse ? wide + (double)m : acc + wide;
                 double flow = acc / loads > 1.6 ? 1.6 : acc / loads;
                 double latency = acc > 10 ? 10 : acc;
                 double score = used(extent, vectors * width) * used(nr, m) * flow * latency * (double)(width > 0 ? width : 1);
+                /* a block of the lanes' operand that L1 does not hold comes from L2 again for every m rows */
+                if (block * wide > L1_BLOCK && m < L2_ROWS)
+                    score *= (double)(L2_ROWS + m) / (2.0 * L2_ROWS);
                 /* whole rows leave no tile behind */
                 if (nr % m)
                     score *= 0.93;

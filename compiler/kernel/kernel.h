@@ -22,6 +22,7 @@ typedef struct {
     Node *reduce[MAX_ACCESS];
     int nreduce;
     Node *dot; /* its largest sum of products, or NULL: then it is a contraction */
+    int ndot;  /* how many sums run in its loops */
     Node *factor[MAX_ACCESS]; /* the loads below it */
     int nfactor;
 } View;

@@ -578,6 +578,8 @@ Plan *schedule(Context *c, int opt_level, bool fuse_rows)
         plan_free(p);
         return NULL;
     }
+    if (s->fuse_rows)
+        merge_kernels(p);
     return p;
 }
 

@@ -65,6 +65,9 @@ int64_t dims_bound(int rank, Node *const *dims); /* product of upper bounds, sat
 /* split.c: ranges that its expression divides by a constant become two each. */
 void nest_split(Nest *);
 
+/* merge.c: kernels that read the same operand in the same loops become one. */
+void merge_kernels(Plan *);
+
 /* kernel.c: the finished nest, copied into a context of its own. */
 Kernel *kernel_finish(Nest *, Buffer ***bufs, int *nbuf);
 

@@ -1,0 +1,306 @@
+/* merge.c - kernels that read the same operand in the same loops become one with several stores.
+ *
+ * The query, key and value projections of attention are three contractions of one matrix: in one
+ * kernel each element of it is loaded once for all three, and their sums fill the registers
+ * together.  Elementwise kernels over one operand read it once.  Which loop of one is which of the
+ * other follows from the accesses to that operand, whatever order their results are stored in. */
+#include <string.h>
+
+#include "schedule.h"
+
+enum { REACH = 16, MAX_STORES = 3, MAX_AXES = 4 * INGOT_MAX_RANK };
+
+typedef struct {
+    Arena *a;
+    const Step *into, *from;
+    int to[MAX_AXES];     /* axis of `from` -> axis of `into`, or -1 */
+    bool taken[MAX_AXES]; /* axes of `into` */
+} Match;
+
+/* ---- what may be exchanged ------------------------------------------------------------------- */
+
+static const Buffer *whole(const Buffer *b)
+{
+    while (b->base)
+        b = b->base;
+    return b;
+}
+
+/* Must s run before `late`? */
+static bool ordered(const Step *s, const Step *late)
+{
+    if (s->kind != STEP_KERNEL)
+        return true;
+    for (int i = 0; i < s->nbuf; i++)
+        for (int j = 0; j < late->nbuf; j++)
+            if (whole(s->bufs[i]) == whole(late->bufs[j]) && (s->kernel->args[i].written || late->kernel->args[j].written))
+                return true;
+    return false;
+}
+
+/* ---- which loop is which ------------------------------------------------------------------------ */
+
+static int axis_of(const Kernel *k, const Node *range)
+{
+    int i = 0;
+    while (i < k->naxis && k->axes[i].range != range)
+        i++;
+    return i;
+}
+
+static bool pair_axes(Match *m, int from, int into)
+{
+    const Axis *a = &m->into->kernel->axes[into], *b = &m->from->kernel->axes[from];
+    if (m->to[from] >= 0)
+        return m->to[from] == into;
+    int64_t n, o;
+    bool same = idx_value(a->range->src[0], &n) && idx_value(b->range->src[0], &o) ? n == o
+                : a->range->src[0]->op == OP_VAR && b->range->src[0]->op == OP_VAR &&
+                      a->range->src[0]->arg.i == b->range->src[0]->arg.i;
+    if (m->taken[into] || a->kind != b->kind || !same)
+        return false;
+    m->to[from] = into;
+    m->taken[into] = true;
+    return true;
+}
+
+/* Are the expressions equal, if their ranges are the same? */
+static bool unify(Match *m, const Node *into, const Node *from)
+{
+    if (into->op != from->op || into->nsrc != from->nsrc || into->dtype != from->dtype)
+        return false;
+    if (into->op == OP_RANGE)
+        return pair_axes(m, axis_of(m->from->kernel, from), axis_of(m->into->kernel, into));
+    if (into->arg.bits != from->arg.bits)
+        return false;
+    for (uint32_t i = 0; i < into->nsrc; i++)
+        if (!unify(m, into->src[i], from->src[i]))
+            return false;
+    return true;
+}
+
+static int collect(Arena *a, const Kernel *k, int op, Node ***out)
+{
+    int n, count = 0;
+    Node **order = graph_toposort(a, 1, &k->sink, &n);
+    *out = NEWN(a, Node *, n);
+    for (int i = 0; i < n; i++)
+        if ((int)order[i]->op == op)
+            (*out)[count++] = order[i];
+    return count;
+}
+
+/* The largest variable that both read alike decides which loop is which; gives its elements, or 0. */
+static int64_t pair_by_operand(Match *m)
+{
+    Node **mine, **its;
+    int n = collect(m->a, m->into->kernel, OP_LOAD, &mine), o = collect(m->a, m->from->kernel, OP_LOAD, &its);
+    int64_t best = 0;
+    Match start = *m;
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < o; j++) {
+            const Buffer *b = m->into->bufs[mine[i]->src[0]->arg.i];
+            int64_t size = dims_bound(b->rank, b->dims);
+            if (b->kind == BUF_WEIGHT || b != m->from->bufs[its[j]->src[0]->arg.i] || size <= best)
+                continue;
+            Match trial = start;
+            bool same = unify(&trial, mine[i]->src[1], its[j]->src[1]);
+            for (uint32_t s = 2; s < mine[i]->nsrc && same; s++)
+                same = unify(&trial, mine[i]->src[s], its[j]->src[s]);
+            if (same) {
+                *m = trial;
+                best = size;
+            }
+        }
+    return best;
+}
+
+/* The other loops: by extent, in order. */
+static bool pair_others(Match *m)
+{
+    const Kernel *into = m->into->kernel, *from = m->from->kernel;
+    if (into->naxis != from->naxis)
+        return false;
+    for (int i = 0; i < from->naxis; i++)
+        for (int j = 0; j < into->naxis && m->to[i] < 0; j++)
+            (void)pair_axes(m, i, j);
+    for (int i = 0; i < from->naxis; i++)
+        if (m->to[i] < 0)
+            return false;
+    return true;
+}
+
+/* ---- what is worth it ------------------------------------------------------------------------------ */
+
+static int stores_of(const Kernel *k)
+{
+    const Node *end = k->sink->src[0];
+    int n = 0;
+    while (n < (int)end->nsrc && end->src[n]->op == OP_STORE)
+        n++;
+    return n;
+}
+
+/* One END, plain stores, and for each at most one sum of products. */
+static bool mergeable(Arena *a, const Step *s, bool *contraction)
+{
+    if (s->kind != STEP_KERNEL || s->kernel->serial || s->kernel->sink->nsrc != 1 || s->kernel->naxis > MAX_AXES)
+        return false;
+    const Kernel *k = s->kernel;
+    int nstore = stores_of(k);
+    for (int i = 0; i < nstore; i++)
+        if (!node_is_const_i(k->sink->src[0]->src[i]->src[1], 1))
+            return false;
+    Node **reduce;
+    int n = collect(a, k, OP_REDUCE, &reduce);
+    for (int i = 0; i < n; i++)
+        if (reduce[i]->arg.i != INGOT_REDUCE_ADD || reduce[i]->src[0]->op != OP_MUL || reduce[i]->nsrc != reduce[0]->nsrc)
+            return false;
+    *contraction = n > 0;
+    return n == 0 || n == nstore;
+}
+
+/* ---- joining ------------------------------------------------------------------------------------- */
+
+/* An expression of m->from, in the context of m->into. */
+static Node *import(const Match *m, Node *root, const int *arg)
+{
+    Kernel *k = m->into->kernel;
+    int n;
+    Node **order = graph_toposort(m->a, 1, &root, &n), **now = NEWN(m->a, Node *, root->id + 1);
+    for (int i = 0; i < n; i++) {
+        Node *t = order[i], **src = NEWN(m->a, Node *, t->nsrc + 1);
+        for (uint32_t j = 0; j < t->nsrc; j++)
+            src[j] = now[t->src[j]->id];
+        if (t->op == OP_RANGE) {
+            now[t->id] = k->axes[m->to[axis_of(m->from->kernel, t)]].range;
+            continue;
+        }
+        if (t->op == OP_REDUCE) { /* the loops as the other reduces nest them */
+            int count = 1;
+            for (int x = 0; x < k->naxis; x++)
+                for (uint32_t j = 1; j < t->nsrc; j++)
+                    if (now[t->src[j]->id] == k->axes[x].range)
+                        src[count++] = k->axes[x].range;
+        }
+        if (t->op == OP_BUFFER)
+            now[t->id] = node_make(k->c, OP_BUFFER, t->dtype, (Arg){.i = arg[t->arg.i]}, 0, NULL, 0, NULL);
+        else if (op_is_alu(t->op) && t->op != OP_CAST)
+            now[t->id] = node_with(k->c, t, src);
+        else
+            now[t->id] = node_make(k->c, (Op)t->op, (ingot_dtype)t->dtype, t->arg, (int)t->nsrc, src, 0, NULL);
+    }
+    return now[root->id];
+}
+
+/* The arguments of both; arg[]: where those of m->from are now. */
+static void join_args(Match *m, Plan *p, int *arg)
+{
+    Step *s = (Step *)m->into;
+    Kernel *k = s->kernel;
+    const Kernel *from = m->from->kernel;
+    KernelArg *args = NEWN(k->c->arena, KernelArg, k->narg + from->narg);
+    Buffer **bufs = NEWN(p->arena, Buffer *, k->narg + from->narg);
+    memcpy(args, k->args, (size_t)k->narg * sizeof *args);
+    memcpy((void *)bufs, s->bufs, (size_t)k->narg * sizeof *bufs);
+    for (int i = 0; i < from->narg; i++) {
+        int at = 0;
+        while (at < k->narg && bufs[at] != m->from->bufs[i])
+            at++;
+        arg[i] = at;
+        args[at].read |= from->args[i].read;
+        args[at].written |= from->args[i].written;
+        if (at < k->narg)
+            continue;
+        const KernelArg *b = &from->args[i];
+        Node **dims = NEWN(k->c->arena, Node *, b->rank);
+        for (int d = 0; d < b->rank; d++)
+            dims[d] = import(m, b->dims[d], NULL);
+        args[at] = *b;
+        args[at].dims = dims;
+        bufs[at] = m->from->bufs[i];
+        k->bytes = sat_add(k->bytes, sat_mul(dims_bound(b->rank, b->dims), dtype_info[b->dtype].bytes));
+        k->narg++;
+    }
+    k->args = args;
+    s->bufs = bufs;
+    s->nbuf = k->narg;
+}
+
+static void join_origins(Match *m, Plan *p)
+{
+    Step *s = (Step *)m->into;
+    for (int i = 0; i < m->from->norigin; i++) {
+        bool known = false;
+        for (int j = 0; j < s->norigin; j++)
+            known |= s->origins[j] == m->from->origins[i];
+        if (!known)
+            vec_push(p->arena, s->origins, s->norigin, m->from->origins[i]);
+    }
+}
+
+static void join(Match *m, Plan *p)
+{
+    Kernel *k = m->into->kernel;
+    int *arg = NEWN(m->a, int, m->from->kernel->narg), nstore = stores_of(k), more = stores_of(m->from->kernel);
+    join_args(m, p, arg);
+    const Node *end = k->sink->src[0];
+    Node **src = NEWN(m->a, Node *, end->nsrc + (uint32_t)more);
+    memcpy((void *)src, end->src, (size_t)nstore * sizeof *src);
+    for (int i = 0; i < more; i++)
+        src[nstore + i] = import(m, m->from->kernel->sink->src[0]->src[i], arg);
+    memcpy((void *)(src + nstore + more), end->src + nstore, (end->nsrc - (uint32_t)nstore) * sizeof *src);
+    Node *both = node_make(k->c, OP_END, INGOT_BOOL, (Arg){0}, (int)end->nsrc + more, src, 0, NULL);
+    k->sink = node_make(k->c, OP_SINK, INGOT_BOOL, (Arg){0}, 1, &both, 0, NULL);
+    k->flops = sat_add(k->flops, m->from->kernel->flops);
+    kernel_find_vars(k);
+    join_origins(m, p);
+    ingot_context_free(m->from->kernel->c);
+}
+
+/* ---- the pass ---------------------------------------------------------------------------------------- */
+
+/* Does step j of the block become part of step i? */
+static bool merge(Plan *p, Arena *a, const Block *b, int i, int j)
+{
+    Match m = {.a = a, .into = b->step[i], .from = b->step[j]};
+    bool contraction, other;
+    if (!mergeable(a, m.into, &contraction) || !mergeable(a, m.from, &other) || contraction != other ||
+        stores_of(m.into->kernel) + stores_of(m.from->kernel) > MAX_STORES)
+        return false;
+    /* what is no contraction has little to gain, and its result would only live longer */
+    if (!contraction && j > i + 1)
+        return false;
+    for (int s = i; s < j; s++)
+        if (ordered(b->step[s], m.from))
+            return false;
+    for (int x = 0; x < MAX_AXES; x++)
+        m.to[x] = -1;
+    if (!pair_by_operand(&m) || !pair_others(&m))
+        return false;
+    join(&m, p);
+    return true;
+}
+
+static void merge_block(Plan *p, Block *b)
+{
+    for (int i = 0; i < b->n; i++) {
+        merge_block(p, &b->step[i]->body);
+        merge_block(p, &b->step[i]->other);
+        for (int j = i + 1; j < b->n && j <= i + REACH; j++) {
+            Arena *a = arena_new();
+            bool merged = merge(p, a, b, i, j);
+            arena_free(a);
+            if (merged) {
+                memmove(b->step + j, b->step + j + 1, (size_t)(b->n - j - 1) * sizeof *b->step);
+                b->n--;
+                j--;
+            }
+        }
+    }
+}
+
+void merge_kernels(Plan *p)
+{
+    merge_block(p, &p->main);
+}

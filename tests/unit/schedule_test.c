@@ -1,0 +1,99 @@
+/* schedule_test.c - what becomes one kernel: operands in common, and axes that readers divide. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "compiler/compiler.h"
+#include "compiler/ingot_ops.h"
+
+enum { ROWS = 37, DEPTH = 24, HEADS = 3, WIDTH = 5 };
+
+static ingot_tensor *variable(Context *c, const char *name, int64_t rows, int64_t columns)
+{
+    ingot_dim *dims[2] = {idx(c, rows), idx(c, columns)};
+    return ingot_input(c, name, INGOT_F32, 2, dims);
+}
+
+/* x w, its columns as heads: [HEADS, ROWS, WIDTH], or with the last two exchanged. */
+static ingot_tensor *projection(Context *c, ingot_tensor *x, const char *weight, bool exchanged)
+{
+    ingot_tensor *y = ingot_matmul(c, x, variable(c, weight, DEPTH, HEADS * WIDTH));
+    ingot_dim *dims[3] = {idx(c, ROWS), idx(c, HEADS), idx(c, WIDTH)};
+    return ingot_permute(c, ingot_reshape(c, y, 3, dims), exchanged ? (int[]){1, 2, 0} : (int[]){1, 0, 2});
+}
+
+static int stores(const Plan *p, int step)
+{
+    const Node *end = p->main.step[step]->kernel->sink->src[0];
+    int n = 0;
+    while (n < (int)end->nsrc && end->src[n]->op == OP_STORE)
+        n++;
+    return n;
+}
+
+static void contractions_of_one_operand(void **state)
+{
+    (void)state;
+    Context *c = ingot_context_new(NULL, NULL);
+    ingot_tensor *x = variable(c, "x", ROWS, DEPTH);
+    ingot_output(c, "q", projection(c, x, "wq", false));
+    ingot_output(c, "k", projection(c, x, "wk", true));
+    ingot_output(c, "v", projection(c, x, "wv", false));
+    Plan *p = schedule(c, 2, true);
+    assert_non_null(p);
+    assert_int_equal(p->main.n, 1);
+    assert_int_equal(stores(p, 0), 3);
+    plan_free(p);
+    ingot_context_free(c);
+}
+
+/* The second needs the first; the third reads another operand. */
+static void what_stays_apart(void **state)
+{
+    (void)state;
+    Context *c = ingot_context_new(NULL, NULL);
+    ingot_tensor *x = variable(c, "x", ROWS, ROWS), *w = variable(c, "w", ROWS, ROWS);
+    ingot_tensor *first = ingot_matmul(c, x, w), *second = ingot_matmul(c, first, x);
+    ingot_output(c, "first", first);
+    ingot_output(c, "second", second);
+    ingot_output(c, "third", ingot_matmul(c, variable(c, "z", ROWS, ROWS), variable(c, "u", ROWS, ROWS)));
+    Plan *p = schedule(c, 2, true);
+    assert_non_null(p);
+    for (int i = 0; i < p->main.n; i++)
+        assert_int_equal(stores(p, i), 1);
+    plan_free(p);
+    ingot_context_free(c);
+}
+
+/* Joined heads are read through quotients and remainders: the kernel has an axis for each part. */
+static void divided_axes(void **state)
+{
+    (void)state;
+    Context *c = ingot_context_new(NULL, NULL);
+    ingot_dim *dims[3] = {idx(c, HEADS), idx(c, ROWS), idx(c, WIDTH)};
+    ingot_tensor *x = ingot_input(c, "x", INGOT_F32, 3, dims), *joined = ingot_permute(c, x, (int[]){1, 0, 2});
+    ingot_output(c, "y", ingot_reshape(c, joined, 2, (ingot_dim *[]){idx(c, ROWS), idx(c, HEADS * WIDTH)}));
+    Plan *p = schedule(c, 2, true);
+    assert_non_null(p);
+    assert_int_equal(p->main.n, 1);
+    const Kernel *k = p->main.step[0]->kernel;
+    assert_int_equal(k->naxis, 3);
+    for (uint32_t i = 0; i < k->c->nnode; i++)
+        assert_true(k->c->nodes[i]->op != OP_FLOORDIV && k->c->nodes[i]->op != OP_MOD);
+    plan_free(p);
+    ingot_context_free(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(contractions_of_one_operand),
+        cmocka_unit_test(what_stays_apart),
+        cmocka_unit_test(divided_axes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
