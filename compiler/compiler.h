@@ -352,7 +352,6 @@ typedef struct {
     bool read, written;
 } KernelArg;
 /* What was decided for one kernel step, by the heuristic or by a .sched file. */
-typedef enum { PART_SELF, PART_CLEAR, PART_COPY } ChoicePart; /* a step of its own; what clears a halo; what copies an operand */
 typedef struct {
     bool owned;      /* its layout is decided here: a weight, or what no step before has written */
     bool copied;     /* the kernel works on a copy of it, laid out as `copy` */
@@ -360,10 +359,10 @@ typedef struct {
     int line, copy_line; /* of a file: where they stand */
 } ArgChoice;
 typedef struct {
-    uint64_t key;    /* kernel_key(); of a part: of the kernel that it serves */
+    uint64_t key;    /* kernel_key(); of a copy: of the kernel that it serves */
     int nth;         /* among the steps of this key, in order */
-    ChoicePart part;
-    int part_arg;    /* which argument it clears or copies */
+    bool copy;       /* the step that copies argument copy_arg of that kernel */
+    int copy_arg;
     int narg, nopt;
     ArgChoice *arg;
     Opt *opts;
@@ -446,6 +445,8 @@ void flatten_addresses(Arena *, const Kernel *, int n, Node *const *roots, Node 
 /* layout.c */
 int64_t layout_elements(const Layout *, int rank, Node *const *dims); /* storage, at the upper bounds */
 bool layout_equal(const Layout *, const Layout *);
+void layout_halo(const Layout *, int axis, int64_t *lo, int64_t *hi); /* elements before and behind the axis */
+void layout_put_last(Layout *, int rank, int axis); /* that axis innermost, the others as they were, if there is room */
 /* dst[layout(coords)] = src[coords] for a dense src of constant dims; dst is zeroed first.  src is read from
  * start to end; read (or NULL) is told now and then how far. */
 void layout_pack(const Layout *, int rank, const int64_t *dims, size_t element, const void *src, void *dst,

@@ -47,8 +47,8 @@ static bool lane_op(Node *n)
 }
 
 /* Whether all that depends on range can be computed in its lanes.  Buffers in `free` (by argument) may be laid out as
- * this needs, and `moves` counts other accesses whose stride is not 1. */
-static bool fits_lanes(Arena *a, const Kernel *k, Node *range, const bool *free, const bool *movable, int *moves)
+ * this needs, and `moves` counts other accesses whose stride is not 1: can_lay_out() knows whether they can be copied. */
+static bool fits_lanes(Arena *a, const Kernel *k, Node *range, const bool *free, int *moves)
 {
     int n;
     Node **order = graph_toposort(a, 1, &k->sink->src[0], &n);
@@ -89,8 +89,7 @@ static bool fits_lanes(Arena *a, const Kernel *k, Node *range, const bool *free,
         bool known = access_stride(k, t, range, &stride);
         if (known && stride == 1)
             continue;
-        /* variables can be copied; a constant that is read in several ways stays as it is */
-        if (m.stride != 1 || !free || !movable[t->src[0]->arg.i])
+        if (m.stride != 1 || !free)
             return false;
         ++*moves;
     }
@@ -166,7 +165,7 @@ static void plain_opts(Arena *a, Kernel *k, const View *v, const Target *t)
     Node *last = n ? place[n - 1].range : NULL;
     int64_t lanes = last && extent_of(last) > 0 ? lanes_for(t, extent_of(last)) : 0;
     int moves;
-    if (t->lanes && lanes && fits_lanes(a, k, last, NULL, NULL, &moves)) {
+    if (t->lanes && lanes && fits_lanes(a, k, last, NULL, &moves)) {
         add_opt(k, OPT_VECTOR, place[n - 1].name, lanes);
         snprintf(place[n - 1].name, sizeof place[n - 1].name, "%.16s.o", axis_name(k, last));
     } else {
@@ -176,7 +175,7 @@ static void plain_opts(Arena *a, Kernel *k, const View *v, const Target *t)
     for (int i = 0; i < v->nreduce && t->lanes; i++) {
         Node *r = v->reduce[i], *inner = r->src[r->nsrc - 1];
         int64_t extent = extent_of(inner), want = extent > 0 ? lanes_for(t, extent) : 0;
-        if (!want || (lanes && want != lanes) || extent < 2 * want || !fits_lanes(a, k, inner, NULL, NULL, &moves))
+        if (!want || (lanes && want != lanes) || extent < 2 * want || !fits_lanes(a, k, inner, NULL, &moves))
             continue;
         bool nested = false; /* below another vectorised axis it would be two-dimensional */
         nested |= last && depends_on(r, last) && lanes;
@@ -378,16 +377,14 @@ void choose_opts(Arena *a, Kernel *k, const Buffer *const *bufs, const Target *t
         plain_opts(a, k, &v, t);
         return;
     }
-    bool *free = NEWN(a, bool, k->narg), *movable = NEWN(a, bool, k->narg);
+    bool *free = NEWN(a, bool, k->narg);
     find_free(k, &v, bufs, free);
-    for (int i = 0; i < k->narg; i++)
-        movable[i] = bufs[i]->kind != BUF_WEIGHT;
     RegisterTile best = {0};
     for (int i = 0; i < v.nrange; i++) {
         Node *r = v.range[i];
         int moves;
         int64_t extent = extent_of(r);
-        if (extent < 4 || !fits_lanes(a, k, r, free, movable, &moves))
+        if (extent < 4 || !fits_lanes(a, k, r, free, &moves))
             continue;
         bool factor = false, stored = true;
         for (int j = 0; j < v.nstore; j++)
@@ -422,5 +419,5 @@ bool lanes_possible(Arena *a, const Kernel *k, Node *range)
     bool *free = NEWN(a, bool, k->narg);
     int moves;
     memset(free, true, (size_t)k->narg * sizeof *free);
-    return fits_lanes(a, k, range, free, free, &moves);
+    return fits_lanes(a, k, range, free, &moves);
 }

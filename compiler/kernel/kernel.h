@@ -40,10 +40,13 @@ bool can_lay_out(const Kernel *, const View *, const Buffer *const *bufs, const 
 /* optimise.c: whether the store writes every element. */
 bool covers(const Kernel *, Node *store);
 /* replay.c: what a .sched file says takes the place of the heuristic's choice; faults go to sched_error(). */
-Choice *choice_part(Plan *, const Kernel *of, ChoicePart, int arg, int narg); /* a record for a kernel that serves another */
+Choice *choice_copy(Plan *, const Kernel *of, int arg); /* a record for the step that copies its argument */
 const Layout **replay_layouts(const Plan *, Arena *, Step *const *kernel, int n, const bool *fixed);
 bool replay_args(const Plan *, const Step *, const Choice *, bool may_copy);
 void replay_opts(const Plan *, Arena *, Kernel *, const Target *, const Choice *);
+
+/* halos.c: the kernels that write a buffer with a halo first zero it, beside their own loops. */
+void clear_halos(Plan *);
 
 /* heuristic.c: whether all that depends on range can be computed in its lanes, if only the buffers lie as this needs. */
 bool lanes_possible(Arena *, const Kernel *, Node *range);

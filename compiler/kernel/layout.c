@@ -66,6 +66,29 @@ bool layout_equal(const Layout *a, const Layout *b)
     return true;
 }
 
+void layout_halo(const Layout *l, int axis, int64_t *lo, int64_t *hi)
+{
+    *lo = *hi = 0;
+    for (int i = 0; i < l->n && l->op[i].kind == LAYOUT_PAD; i++) /* pads come first */
+        if (l->op[i].axis == axis) {
+            *lo = l->op[i].a;
+            *hi = l->op[i].b;
+        }
+}
+
+void layout_put_last(Layout *l, int rank, int axis)
+{
+    if (l->n == sizeof l->op / sizeof *l->op)
+        return;
+    LayoutOp *op = &l->op[l->n++];
+    *op = (LayoutOp){.kind = LAYOUT_PERMUTE, .perm = {.n = rank}};
+    int n = 0;
+    for (int i = 0; i < rank; i++)
+        if (i != axis)
+            op->perm.axis[n++] = (int8_t)i;
+    op->perm.axis[n] = (int8_t)axis;
+}
+
 /* The storage dims that constant or upper-bound dims become. */
 static int storage_dims(const Layout *l, int rank, const int64_t *dims, int64_t *d)
 {

@@ -4,8 +4,7 @@
  * innermost in what they write, so that its elements are the lanes of a vector; the votes are
  * weighed by operations.  For convolutions this gives channels-last, for matrix products rows.
  * Elementwise and pooling kernels follow their neighbours.  What is read beyond its edges (the
- * padding of a convolution) gets a halo of zeros instead of bounds checks; a step of its own
- * clears it every run, since the bytes may have been used by others.
+ * padding of a convolution) gets a halo of zeros instead of bounds checks; halos.c clears it.
  *
  * What the model declares (inputs, outputs, state) and what other steps than kernels touch
  * stays dense. */
@@ -162,7 +161,6 @@ static void vote_followers(Layouts *x)
 enum { MAX_HALO = 8 };
 typedef struct {
     int64_t lo[INGOT_MAX_RANK], hi[INGOT_MAX_RANK];
-    bool refused, any;
 } Halo;
 
 static int conjuncts(Node *gate, Node **out, int n, int max)
@@ -220,7 +218,6 @@ static void find_halos(Layouts *x, Halo *halo)
                 !is_edge_gate(s->kernel->c, load, b, &one))
                 continue;
             Halo *h = &halo[b->id];
-            h->any = true;
             for (int d = 0; d < b->rank; d++) {
                 h->lo[d] = h->lo[d] > one.lo[d] ? h->lo[d] : one.lo[d];
                 h->hi[d] = h->hi[d] > one.hi[d] ? h->hi[d] : one.hi[d];
@@ -240,7 +237,7 @@ static void drop_gates(Layouts *x, const Halo *halo)
             Node *load = v.load[j];
             const Buffer *b = s->bufs[load->src[0]->arg.i];
             Halo one = {0};
-            if (!halo[b->id].any || node_is_const_i(load->src[1], 1) || !is_edge_gate(k->c, load, b, &one))
+            if (node_is_const_i(load->src[1], 1) || !is_edge_gate(k->c, load, b, &one))
                 continue;
             bool within = true;
             for (int d = 0; d < b->rank; d++)
@@ -256,110 +253,7 @@ static void drop_gates(Layouts *x, const Halo *halo)
     }
 }
 
-/* A kernel that zeroes the border: for each side a slab; slabs of later axes leave out what earlier ones did. */
-static Kernel *clear_kernel(Layouts *x, const Buffer *b, const Halo *h)
-{
-    Context *c = context_child(x->p->c);
-    Kernel *k = NEW(c->arena, Kernel);
-    k->c = c;
-    k->narg = 1;
-    k->args = NEW(c->arena, KernelArg);
-    Node **dims = NEWN(c->arena, Node *, b->rank);
-    int64_t size[INGOT_MAX_RANK];
-    for (int i = 0; i < b->rank; i++) {
-        idx_value(b->dims[i], &size[i]);
-        dims[i] = idx(c, size[i]);
-    }
-    k->args[0] = (KernelArg){.dtype = b->dtype, .rank = b->rank, .dims = dims, .written = true};
-    k->axes = NEWN(c->arena, Axis, 2 * b->rank * b->rank + 1);
-    Node *ends[2 * INGOT_MAX_RANK];
-    int nend = 0;
-    Node *buffer = node_make(c, OP_BUFFER, b->dtype, (Arg){0}, 0, NULL, 0, NULL);
-    for (int axis = 0; axis < b->rank; axis++)
-        for (int side = 0; side < 2; side++) {
-            int64_t depth = side ? h->hi[axis] : h->lo[axis];
-            if (!depth)
-                continue;
-            Node *src[INGOT_MAX_RANK + 3] = {buffer, node_bool(c, true), node_const_zero(c, b->dtype)};
-            Node *end[INGOT_MAX_RANK + 1];
-            int nr = 1;
-            for (int i = 0; i < b->rank; i++) {
-                int64_t from = i < axis ? 0 : i > axis ? -h->lo[i] : side ? size[i] : -depth;
-                int64_t n = i < axis ? size[i] : i > axis ? size[i] + h->lo[i] + h->hi[i] : depth;
-                Node *r = n == 1 ? idx(c, 0) : range_new(c, k->naxis, idx(c, n));
-                src[3 + i] = idx_add(c, r, idx(c, from));
-                if (r->op == OP_RANGE) {
-                    Axis *a = &k->axes[k->naxis];
-                    snprintf(a->name, sizeof a->name, "i%d", k->naxis++);
-                    a->range = end[nr++] = r;
-                }
-            }
-            end[0] = node_make(c, OP_STORE, b->dtype, (Arg){0}, 3 + b->rank, src, 0, NULL);
-            ends[nend++] = node_make(c, OP_END, INGOT_BOOL, (Arg){0}, nr, end, 0, NULL);
-        }
-    k->sink = node_make(c, OP_SINK, INGOT_BOOL, (Arg){0}, nend, ends, 0, NULL);
-    return k;
-}
-
-static bool writes(const Step *s, const Buffer *b)
-{
-    for (int i = 0; i < s->nbuf && s->kind == STEP_KERNEL; i++)
-        if (s->bufs[i] == b && s->kernel->args[i].written)
-            return true;
-    return false;
-}
-
-static bool writes_inside(const Block *block, const Buffer *b)
-{
-    for (int i = 0; i < block->n; i++) {
-        const Step *s = block->step[i];
-        if (writes(s, b) || writes_inside(&s->body, b) || writes_inside(&s->other, b))
-            return true;
-    }
-    return false;
-}
-
-/* Insert a clearing step before the first step that writes the buffer: a branch, if both sides do. */
-static bool clear_before(Layouts *x, Block *block, Buffer *b, const Halo *h)
-{
-    for (int i = 0; i < block->n; i++) {
-        Step *s = block->step[i];
-        if (writes(s, b) || (writes_inside(&s->body, b) && writes_inside(&s->other, b))) {
-            Step *clear = NEW(x->p->arena, Step), **steps = NEWN(x->p->arena, Step *, block->n * 2 + 2);
-            clear->kind = STEP_KERNEL;
-            clear->name = "clear";
-            clear->kernel = clear_kernel(x, b, h);
-            for (int j = 0; j < s->nbuf; j++)
-                if (s->bufs[j] == b)
-                    clear->kernel->choice = choice_part(x->p, s->kernel, PART_CLEAR, j, 1);
-            clear->nbuf = 1;
-            clear->bufs = NEW(x->p->arena, Buffer *);
-            clear->bufs[0] = b;
-            memcpy(steps, block->step, (size_t)i * sizeof *steps);
-            steps[i] = clear;
-            memcpy(steps + i + 1, block->step + i, (size_t)(block->n - i) * sizeof *steps);
-            block->step = steps;
-            block->n++;
-            return true;
-        }
-        if (clear_before(x, &s->body, b, h) || clear_before(x, &s->other, b, h))
-            return true;
-    }
-    return false;
-}
-
 /* ---- the record ------------------------------------------------------------------------------- */
-
-/* A border as the pads of a layout, and back. */
-static void pads_of(const Layout *l, Halo *h)
-{
-    *h = (Halo){0};
-    for (int i = 0; i < l->n && l->op[i].kind == LAYOUT_PAD; i++) {
-        h->lo[l->op[i].axis] = l->op[i].a;
-        h->hi[l->op[i].axis] = l->op[i].b;
-        h->any = true;
-    }
-}
 
 static void record(Layouts *x, int nbuffer)
 {
@@ -384,15 +278,8 @@ static void add_permute(Buffer *b, int last)
     bool already = true;
     for (int i = last + 1; i < b->rank; i++)
         already &= idx_is(b->dims[i], 1);
-    if (already || b->layout.n >= 8)
-        return;
-    LayoutOp *op = &b->layout.op[b->layout.n++];
-    *op = (LayoutOp){.kind = LAYOUT_PERMUTE, .perm = {.n = b->rank}};
-    int n = 0;
-    for (int i = 0; i < b->rank; i++)
-        if (i != last)
-            op->perm.axis[n++] = (int8_t)i;
-    op->perm.axis[n] = (int8_t)last;
+    if (!already)
+        layout_put_last(&b->layout, b->rank, last);
 }
 
 void buffer_layout_changed(Buffer *b)
@@ -415,14 +302,14 @@ void choose_layouts(Plan *p)
     find_halos(&x, halo);
     const Layout **given = replay_layouts(p, x.a, x.kernel, x.n, x.fixed);
     for (int i = 0; i < nbuffer; i++)
-        if (given[i])
-            pads_of(given[i], &halo[i]);
+        for (int d = 0; given[i] && d < p->buffers[i]->rank; d++)
+            layout_halo(given[i], d, &halo[i].lo[d], &halo[i].hi[d]);
     drop_gates(&x, halo);
     for (int i = 0; i < nbuffer; i++) {
         Buffer *b = p->buffers[i];
         if (x.fixed[i])
             continue;
-        for (int d = 0; d < b->rank && halo[i].any && !given[i]; d++)
+        for (int d = 0; d < b->rank && !given[i]; d++)
             if (halo[i].lo[d] || halo[i].hi[d])
                 b->layout.op[b->layout.n++] =
                     (LayoutOp){.kind = LAYOUT_PAD, .axis = (int8_t)d, .a = halo[i].lo[d], .b = halo[i].hi[d]};
@@ -433,8 +320,6 @@ void choose_layouts(Plan *p)
             add_permute(b, last);
         if (b->layout.n)
             buffer_layout_changed(b);
-        if (halo[i].any && !clear_before(&x, &p->main, b, &halo[i]))
-            BUG("a buffer with a halo is never written");
     }
     record(&x, nbuffer);
     arena_free(x.a);

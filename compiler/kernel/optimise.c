@@ -44,27 +44,6 @@ static Buffer *twin(Plan *p, Buffer *b, BufferKind kind, const Layout *l)
     return n;
 }
 
-static void innermost_layout(int rank, int axis, Layout *l)
-{
-    *l = (Layout){.n = 1};
-    l->op[0] = (LayoutOp){.kind = LAYOUT_PERMUTE, .perm = {.n = rank}};
-    int n = 0;
-    for (int i = 0; i < rank; i++)
-        if (i != axis)
-            l->op[0].perm.axis[n++] = (int8_t)i;
-    l->op[0].perm.axis[n] = (int8_t)axis;
-}
-
-static void halo_of(const Layout *l, int axis, int64_t *lo, int64_t *hi)
-{
-    *lo = *hi = 0;
-    for (int i = 0; i < l->n && l->op[i].kind == LAYOUT_PAD; i++)
-        if (l->op[i].axis == axis) {
-            *lo += l->op[i].a;
-            *hi += l->op[i].b;
-        }
-}
-
 /* The halo of l, then what the rest of `then` does. */
 static Layout with_halo(const Layout *l, const Layout *then)
 {
@@ -76,7 +55,7 @@ static Layout with_halo(const Layout *l, const Layout *then)
     return out;
 }
 
-/* dst = src, both of constant dims, and the halo that both have. */
+/* dst = src, both of constant dims. */
 static Step *copy_step(Optimise *o, Buffer *dst, Buffer *src, const Step *like)
 {
     Plan *p = o->p;
@@ -85,24 +64,18 @@ static Step *copy_step(Optimise *o, Buffer *dst, Buffer *src, const Step *like)
     k->c = c;
     k->narg = 2;
     k->args = NEWN(c->arena, KernelArg, 2);
-    Node **dims = NEWN(c->arena, Node *, src->rank), *coords[INGOT_MAX_RANK];
+    Node **dims = NEWN(c->arena, Node *, src->rank);
     Node *store[INGOT_MAX_RANK + 3], *load[INGOT_MAX_RANK + 2], *end[INGOT_MAX_RANK + 1];
     k->axes = NEWN(c->arena, Axis, src->rank);
     int nr = 1;
     for (int i = 0; i < src->rank; i++) {
-        int64_t n = src->dims[i]->hi, lo, hi, dst_lo, dst_hi;
-        dims[i] = idx(c, n);
-        halo_of(&src->layout, i, &lo, &hi);
-        halo_of(&dst->layout, i, &dst_lo, &dst_hi);
-        lo = lo < dst_lo ? lo : dst_lo;
-        n += lo + (hi < dst_hi ? hi : dst_hi);
-        coords[i] = n == 1 ? idx(c, 0) : range_new(c, k->naxis, idx(c, n));
-        if (coords[i]->op == OP_RANGE) {
+        dims[i] = idx(c, src->dims[i]->hi);
+        Node *at = load[2 + i] = store[3 + i] = range_new(c, k->naxis, dims[i]);
+        if (at->op == OP_RANGE) {
             Axis *a = &k->axes[k->naxis];
             snprintf(a->name, sizeof a->name, "i%d", k->naxis++);
-            a->range = end[nr++] = coords[i];
+            a->range = end[nr++] = at;
         }
-        load[2 + i] = store[3 + i] = idx_sub(c, coords[i], idx(c, lo));
     }
     for (int i = 0; i < 2; i++)
         k->args[i] = (KernelArg){.dtype = src->dtype, .rank = src->rank, .dims = dims, .layout = (i ? src : dst)->layout,
@@ -185,7 +158,7 @@ static void choose_copies(Optimise *o, const Step *s, Node *lanes)
             continue;
         ArgChoice *a = &k->choice->arg[arg];
         if (!a->copied)
-            innermost_layout(s->bufs[arg]->rank, m.axis, &a->copy);
+            layout_put_last(&a->copy, s->bufs[arg]->rank, m.axis);
         a->copied = true;
     }
 }
@@ -217,7 +190,7 @@ static void copy_operands(Optimise *o, Step *s, Step **before, int *nbefore, Ste
         s->bufs[i] = fresh;
         k->args[i].layout = l;
         Step *copy = k->args[i].written ? copy_step(o, old, fresh, s) : copy_step(o, fresh, old, s);
-        copy->kernel->choice = choice_part(o->p, k, PART_COPY, i, 2);
+        copy->kernel->choice = choice_copy(o->p, k, i);
         if (k->args[i].written)
             after[(*nafter)++] = copy;
         else
@@ -298,6 +271,7 @@ void optimise(Plan *p, const Target *t)
     take_layouts(&p->main);
     if (!t->gpu)
         optimise_block(&o, &p->main);
+    clear_halos(p);
     renew_kernels(&p->main);
     arena_free(o.a);
 }

@@ -14,7 +14,7 @@ const Choice *choice_given(const Plan *p, const Choice *c)
 {
     for (int i = 0; c && i < p->ngiven; i++) {
         Choice *g = p->given[i];
-        if (g->key == c->key && g->nth == c->nth && g->part == c->part && g->part_arg == c->part_arg) {
+        if (g->key == c->key && g->nth == c->nth && g->copy == c->copy && g->copy_arg == c->copy_arg) {
             g->used = true;
             return g;
         }
@@ -28,21 +28,21 @@ bool choices_all_used(const Plan *p)
         const Choice *g = p->given[i];
         if (g->used)
             continue;
-        if (g->part == PART_SELF)
+        if (!g->copy)
             sched_error(p, g->line, "the model has no kernel %016llx %d: the file is of another model or compiler",
                         (unsigned long long)g->key, g->nth);
         else
-            sched_error(p, g->line, "kernel %016llx %d has no step that %s argument %d", (unsigned long long)g->key, g->nth,
-                        g->part == PART_CLEAR ? "clears the border of" : "copies", g->part_arg);
+            sched_error(p, g->line, "kernel %016llx %d has no step that copies argument %d", (unsigned long long)g->key, g->nth,
+                        g->copy_arg);
     }
     return !p->c->nerror;
 }
 
-Choice *choice_part(Plan *p, const Kernel *of, ChoicePart part, int arg, int narg)
+Choice *choice_copy(Plan *p, const Kernel *of, int arg)
 {
     Choice *c = NEW(p->arena, Choice);
-    *c = (Choice){.key = of->choice->key, .nth = of->choice->nth, .part = part, .part_arg = arg, .narg = narg};
-    c->arg = NEWN(p->arena, ArgChoice, narg);
+    *c = (Choice){.key = of->choice->key, .nth = of->choice->nth, .copy = true, .copy_arg = arg, .narg = 2};
+    c->arg = NEWN(p->arena, ArgChoice, 2);
     return c;
 }
 

@@ -130,25 +130,25 @@ static bool layout(Parse *q, int from, Layout *l)
 
 /* ---- lines --------------------------------------------------------------------------------------- */
 
-/* kernel HASH NTH [clear ARG | copy ARG] */
+/* kernel HASH NTH [copy ARG] */
 static bool kernel_line(Parse *q)
 {
     Choice c = {.line = q->line};
     int64_t nth, arg = 0;
     bool good = (q->n == 3 || q->n == 5) && hash(q->word[1], &c.key) && whole(q->word[2], INT32_MAX, &nth);
     if (good && q->n == 5) {
-        c.part = !strcmp(q->word[3], "clear") ? PART_CLEAR : PART_COPY;
-        good = (c.part == PART_CLEAR || !strcmp(q->word[3], "copy")) && whole(q->word[4], MAX_ARGS - 1, &arg);
+        c.copy = true;
+        good = !strcmp(q->word[3], "copy") && whole(q->word[4], MAX_ARGS - 1, &arg);
     }
     if (!good) {
-        sched_error(q->p, q->line, "kernel HASH NUMBER [clear ARG | copy ARG] is wanted, the hash of 16 digits");
+        sched_error(q->p, q->line, "kernel HASH NUMBER [copy ARG] is wanted, the hash of 16 digits");
         return false;
     }
     c.nth = (int)nth;
-    c.part_arg = (int)arg;
+    c.copy_arg = (int)arg;
     for (int i = 0; i < q->p->ngiven; i++) {
         const Choice *o = q->p->given[i];
-        if (o->key == c.key && o->nth == c.nth && o->part == c.part && o->part_arg == c.part_arg) {
+        if (o->key == c.key && o->nth == c.nth && o->copy == c.copy && o->copy_arg == c.copy_arg) {
             sched_error(q->p, q->line, "this kernel stands in line %d already", o->line);
             return false;
         }

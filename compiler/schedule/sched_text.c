@@ -146,26 +146,24 @@ void plan_print(StrBuf *sb, Plan *p)
 /* A comment of one line, whatever the names of the model's nodes are. */
 static void print_origins(StrBuf *sb, const Step *s)
 {
-    sb_puts(sb, "  #");
     for (int i = 0; i < s->norigin && i < 4; i++) {
         const char *parts[] = {s->origins[i]->op, s->origins[i]->node};
-        sb_puts(sb, i ? ", " : " ");
+        sb_puts(sb, i ? ", " : "  # ");
         for (int j = 0; j < 2; j++) {
             sb_puts(sb, j ? " " : "");
             for (const char *t = parts[j]; t && *t && t - parts[j] < 80; t++)
                 sb_write(sb, *t >= ' ' && *t <= '~' ? t : "?", 1);
         }
     }
-    sb_puts(sb, s->norigin ? "\n" : " the border of zeros\n");
+    sb_puts(sb, "\n");
 }
 
 static void print_choice(StrBuf *sb, const Context *c, const Step *s)
 {
-    static const char *const part[] = {"", "clear", "copy"};
     const Choice *ch = s->kernel->choice;
     sb_printf(sb, "kernel %016llx %d", (unsigned long long)ch->key, ch->nth);
-    if (ch->part != PART_SELF)
-        sb_printf(sb, " %s %d", part[ch->part], ch->part_arg);
+    if (ch->copy)
+        sb_printf(sb, " copy %d", ch->copy_arg);
     print_origins(sb, s);
     sb_puts(sb, "  # ");
     print_axes(sb, s->kernel);

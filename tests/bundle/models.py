@@ -9,7 +9,7 @@ class Graph:
     """Nodes and weights as they are asked for; names are numbered."""
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
-        self.nodes, self.weights, self.inputs, self.outputs = [], [], [], []
+        self.nodes, self.weights, self.inputs, self.outputs, self.count = [], [], [], [], 0
 
     def input(self, name, dtype, *shape):
         self.inputs.append(helper.make_tensor_value_info(name, dtype, shape))
@@ -17,6 +17,7 @@ class Graph:
 
     def output(self, name, value, dtype, *shape):
         self.nodes.append(helper.make_node("Identity", [value], [name]))
+        self.count += 1
         self.outputs.append(helper.make_tensor_value_info(name, dtype, shape))
 
     def const(self, value, dtype=None):
@@ -29,8 +30,9 @@ class Graph:
         return self.const(self.rng.standard_normal(shape) * scale, np.float32)
 
     def op(self, kind, *sources, n=1, **attributes):
-        names = [f"{kind.lower()}{len(self.nodes)}_{i}" for i in range(n)]
-        self.nodes.append(helper.make_node(kind, list(sources), names, f"{kind.lower()}_{len(self.nodes)}", **attributes))
+        names = [f"{kind.lower()}{self.count}_{i}" for i in range(n)]
+        self.nodes.append(helper.make_node(kind, list(sources), names, f"{kind.lower()}_{self.count}", **attributes))
+        self.count += 1
         return names[0] if n == 1 else names
 
     def bytes(self):
@@ -54,6 +56,40 @@ def cnn(g):
     h = g.op("Clip", h, g.const(0, np.float32), g.const(6, np.float32))
     h = g.op("Flatten", g.op("GlobalAveragePool", h))
     g.output("scores", g.op("Gemm", h, g.weight(5, 8), g.weight(5), transB=1), F, 1, 5)
+
+
+def halos(g):
+    """Convolutions that read beyond edges: of branches, of loops, of 1 to 3 dimensions, uneven ones, ones that share."""
+    def conv(x, out, inner, kernel, pads):
+        return g.op("Conv", x, g.weight(out, inner, *kernel), g.weight(out), pads=pads)
+
+    def subgraph(name, inputs, op):
+        nodes, g.nodes = g.nodes, []
+        value = op()
+        body, g.nodes = g.nodes, nodes
+        outputs = ["keep", value] if inputs else [value]
+        info = [helper.make_tensor_value_info(v, *((TensorProto.BOOL, []) if v == "keep" else (F, [2, 8, 6, 8]))) for v in outputs]
+        return helper.make_graph(body, name, inputs, info)
+
+    x = g.input("x", F, 2, 4, 6, 8)
+    a = conv(g.op("Relu", x), 8, 4, (3, 3), [1, 1, 1, 1])
+    b = g.op("Add", conv(a, 8, 8, (3, 1), [2, 0, 0, 0]), conv(g.op("Relu", a), 8, 8, (5, 3), [2, 1, 2, 1]))
+    big = g.op("Greater", g.op("ReduceSum", x, keepdims=0), g.const(0, np.float32))
+    c = g.op("If", big, then_branch=subgraph("then", [], lambda: g.op("Tanh", b)),
+             else_branch=subgraph("else", [], lambda: g.op("Sigmoid", b)))
+    d = conv(c, 8, 8, (3, 3), [1, 1, 1, 1])
+    state = helper.make_tensor_value_info("state", F, [2, 8, 6, 8])
+    inputs = [helper.make_tensor_value_info("i", I, []), helper.make_tensor_value_info("keep_in", TensorProto.BOOL, []), state]
+
+    def body():
+        g.nodes.append(helper.make_node("Identity", ["keep_in"], ["keep"]))
+        return conv(g.op("Tanh", conv("state", 8, 8, (1, 3), [0, 1, 0, 1])), 8, 8, (3, 3), [0, 2, 2, 0])
+    e = g.op("Loop", g.const(3, np.int64), "", d, body=subgraph("body", inputs, body))
+    g.output("y", e, F, 2, 8, 6, 8)
+    rows = g.op("Reshape", g.op("Relu", e), g.const([2, 8, 48], np.int64))
+    g.output("rows", conv(g.op("Exp", rows), 8, 8, (5,), [3, 1]), F, 2, 8, 48)
+    cube = g.op("Exp", g.op("Reshape", e, g.const([2, 8, 2, 3, 8], np.int64)))
+    g.output("cube", conv(cube, 4, 8, (3, 3, 3), [1, 1, 1, 1, 1, 1]), F, 2, 4, 2, 3, 8)
 
 
 def attention(g):
@@ -123,7 +159,7 @@ def compare(g):
     g.output("sums", g.op("CumSum", x, g.const(1, np.int64)), F, 4, 5)
 
 
-MODELS = {f.__name__: f for f in (mlp, cnn, attention, lstm, gru, quantized, f16, index, resize, compare)}
+MODELS = {f.__name__: f for f in (mlp, cnn, halos, attention, lstm, gru, quantized, f16, index, resize, compare)}
 
 
 def build(name):

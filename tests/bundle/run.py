@@ -177,7 +177,7 @@ def sanitized(ingot, work):
     for name in models.MODELS:
         bundle = compile_model(ingot, work, name, "--weights", "blob")
         make(bundle, cc, SANITIZE)
-        if "selftest: ok" not in call(bundle / name, "--selftest"):
+        if "selftest: ok" not in call(bundle / name, "--poison", "--selftest"):
             raise Wrong(f"{name}: no selftest")
     blob = work / "mlp" / "mlp.weights"
     data = bytearray(blob.read_bytes())
@@ -201,9 +201,10 @@ def shapes(ingot, work):
 def inspect(ingot, work):
     kinds = set()
     model = work / "cnn.onnx"
-    compile_model(ingot, work, "cnn")
+    for name in ("cnn", "halos"):
+        compile_model(ingot, work, name)
     call(sys.executable, HERE / "hard_shapes.py", work / "hard")
-    for model in (model, *(work / "hard" / "plain").glob("*/model.onnx")):
+    for model in (model, work / "halos.onnx", *(work / "hard" / "plain").glob("*/model.onnx")):
         told = json.loads(call(ingot, "inspect", model, "--json"))
         for field in ("arena_bytes", "weights_bytes", "steps"):
             if field not in told:
@@ -218,6 +219,9 @@ def inspect(ingot, work):
             kinds.add(step["kind"])
     if not {"generated", "library", "if", "loop"} <= kinds <= {"generated", "library", "copy", "if", "loop"}:
         raise Wrong(f"kinds {kinds}")
+    told = json.loads(call(ingot, "inspect", work / "halos.onnx", "--json"))
+    if any(s["kind"] == "generated" and not s["source"] for s in told["steps"]):
+        raise Wrong("a halo has a step of its own")
     told = json.loads(call(ingot, "inspect", work / "cnn.onnx", "--json"))
     if told["weights_bytes"] < 4 * (8 * 27 + 8 * 9 + 40) or told["steps"][0]["flops"] < 2 * 27 * 8 * 256:
         raise Wrong("sizes of cnn")
