@@ -7,7 +7,7 @@
  *                 kernel reads that operand only at the element it writes
  *   4. placement  states first, never shared; then greedy best fit in several orders (the packing of
  *                 rectangles time x bytes is NP-hard; greedy by size comes close to the lower bound),
- *                 the best of which is kept
+ *                 each again with what ended highest in front; the best of all is kept
  *   5. weights    in the order of their first use; equal constants are stored once
  *
  * Requires step numbers and Buffer.bytes. Leaves offset, first, last of all buffers, and the sizes in
@@ -372,9 +372,36 @@ static int64_t place(Group **order, int n, Group **placed)
     return height;
 }
 
+/* What no placement can stay below: the most bytes that are alive at once. */
+static int64_t most_alive(const Plan *p, Group *const *group, int n)
+{
+    int64_t most = 0;
+    for (int step = 0; step < p->nstep; step++) {
+        int64_t sum = 0;
+        for (int i = 0; i < n; i++)
+            if (group[i]->first <= step && step <= group[i]->last)
+                sum = sat_add(sum, group[i]->bytes);
+        most = sum > most ? sum : most;
+    }
+    return most;
+}
+
+/* The group that ends highest goes first: it found its place too late. */
+static void raise_highest(Group **order, int n)
+{
+    int at = 0;
+    for (int i = 1; i < n; i++)
+        if (order[i]->offset + order[i]->bytes > order[at]->offset + order[at]->bytes)
+            at = i;
+    Group *highest = order[at];
+    memmove(order + 1, order, (size_t)at * sizeof *order);
+    *order = highest;
+}
+
 static bool place_all(Memplan *m)
 {
     static int (*const orders[])(const void *, const void *) = {by_size, by_time, by_duration};
+    enum { ROUNDS = 30 };
     Plan *p = m->p;
     Group **order = NEWN(m->a, Group *, p->nbuffer + 1);
     Group **placed = NEWN(m->a, Group *, p->nbuffer + 1);
@@ -385,15 +412,20 @@ static bool place_all(Memplan *m)
         if (b->kind == BUF_ARENA && !b->base && b->last >= 0 && m->group[i].leader == i)
             order[n++] = &m->group[i];
     }
-    int64_t best = -1;
+    int64_t best = -1, bound = most_alive(p, order, n);
     for (size_t k = 0; k < sizeof orders / sizeof orders[0]; k++) {
         qsort(order, (size_t)n, sizeof order[0], orders[k]);
-        int64_t height = place(order, n, placed);
-        if (height < 0 || (best >= 0 && height >= best))
-            continue;
-        best = height;
-        for (int i = 0; i < n; i++)
-            offset[order[i]->id] = order[i]->offset;
+        for (int round = 0; round < ROUNDS && best != bound; round++) {
+            int64_t height = place(order, n, placed);
+            if (height < 0)
+                break;
+            if (best < 0 || height < best) {
+                best = height;
+                for (int i = 0; i < n; i++)
+                    offset[order[i]->id] = order[i]->offset;
+            }
+            raise_highest(order, n);
+        }
     }
     if (best < 0 || best > MAX_TENSOR_BYTES - p->state_bytes)
         return false;
