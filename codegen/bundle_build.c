@@ -133,6 +133,7 @@ static const char *machine_flags(const Bundle *b)
 static void makefile(Bundle *b)
 {
     const char *machine = machine_flags(b);
+    bool generic = b->target->lanes && !*machine;
     StrBuf sb = {0};
     const char *n = b->name;
     sb_printf(&sb,
@@ -140,9 +141,13 @@ static void makefile(Bundle *b)
               "#\n"
               "# Several models link into one program: every name of this one starts with %s_, and the\n"
               "# runtime (igrt*) is the same in all bundles, so the linker takes it from one of the archives.\n"
+              "%s"
               "CC ?= cc\nAR ?= ar\nCFLAGS ?= -O2\n"
               "LDLIBS ?= -lm%s\n\n",
-              n, n, n, b->gpu ? " -ldl" : "");
+              n, n, n,
+              generic ? "#\n# The kernels suit every processor; `ingot compile --target c:native` makes faster ones for this one.\n"
+                      : "",
+              b->gpu ? " -ldl" : "");
     sb_puts(&sb, "MODEL =");
     sources(&sb, b, false, ".o");
     sb_puts(&sb, "\nDRIVER =");

@@ -9,6 +9,7 @@ typedef struct {
 } Machine;
 
 static const Machine machines[] = {
+    {"c99", "", 0, 0}, /* any compiler: the standard has no vectors */
     {"x86-64", "-march=x86-64", 4, 16},
     {"x86-64-v2", "-march=x86-64-v2", 4, 16},
     {"x86-64-v3", "-march=x86-64-v3", 8, 16},

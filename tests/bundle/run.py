@@ -4,9 +4,9 @@
     run.py --ingot build/ingot [CHECK...]       all checks unless some are named
 
     identical   two compiles from different working directories write the same bytes
-    together    two models link into one program, and both run
+    together    three models link into one program, and all run; those of c:c99 also under tcc, if there is one
     runtime     the runtime is below 8 KB of code; no object but the driver's allocates
-    strict      builds without a warning as C99 under gcc and clang
+    strict      builds without a warning as C99 under gcc and clang, in vectors and (c:c99) without
     sanitized   the selftests pass under ASan and UBSan, and find a changed weight
     shapes      run-time dims, loops and counts that the data decides give the right values
     inspect     `ingot inspect --json` has every field that tools rely on
@@ -130,19 +130,20 @@ int main(void)
 
 
 def together(ingot, work):
-    names = ("mlp", "cnn", "lstm")
     source, program = work / "together.c", work / "together"
     source.write_text(TOGETHER)
-    bundles = [compile_model(ingot, work, name, "--weights", weights)
-               for name, weights in zip(names, ("array", "incbin", "array"))]
-    for bundle in bundles:
-        make(bundle, "cc", "-O1")
-    archives = [b / f"lib{b.name}.a" for b in bundles]
-    call("cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-o", program, source, *(f"-I{b}" for b in bundles), *archives,
-         "-lm")
-    if call(program) != "all\n":
-        raise Wrong("the program with three models said something else")
-    print("mlp, cnn (weights by .incbin) and lstm in one program")
+    built = [("cc", "c", "incbin")] + [("tcc", "c:c99", "array")] * bool(shutil.which("tcc"))
+    for cc, target, weights in built:
+        bundles = [compile_model(ingot, work, name, "--target", target, "--weights", how)
+                   for name, how in zip(("mlp", "cnn", "lstm"), ("array", weights, "array"))]
+        archives = [b / f"lib{b.name}.a" for b in bundles]
+        for bundle, archive in zip(bundles, archives):
+            call("make", "-s", "-C", bundle, f"CC={cc}", "CFLAGS=-O1", archive.name)
+        call(cc, "-std=c99", "-Wall", "-Wextra", "-Werror", "-o", program, source, *(f"-I{b}" for b in bundles), *archives,
+             "-lm")
+        if call(program) != "all\n":
+            raise Wrong(f"the program with three models of {target} under {cc} said something else")
+        print(f"mlp, cnn (weights by {weights}) and lstm in one program, {target} under {cc}")
 
 
 def runtime(ingot, work):
@@ -169,6 +170,13 @@ def strict(ingot, work):
         bundle = compile_model(ingot, work, name, "--weights", ("array", "blob")[i % 2])
         for cc in compilers():
             make(bundle, cc, STRICT)
+        plain = compile_model(ingot, work, name, "--target", "c:c99", out=work / "c99")
+        if (plain / "igrt_vec.h").exists():
+            raise Wrong(f"{name}: c:c99 has vectors")
+        for cc in compilers():
+            make(plain, cc, STRICT)
+            if "selftest: ok" not in call(plain / name, "--selftest"):
+                raise Wrong(f"{name}: c:c99 under {cc} gives other values")
     print(f"{len(models.MODELS)} models under {' and '.join(compilers())}")
 
 

@@ -45,7 +45,7 @@ OPSET, IR = 21, 10
 CHANNELS = (1, 2, 3, 4, 5, 7, 8, 11, 12, 13, 16, 17, 23, 24, 32, 37)
 SIZES = (1, 1, 2, 3, 4, 5, 7, 8, 11, 13, 16, 17, 19, 31)
 MOST = 40000  # elements of a tensor
-MARCH = {"c": "", "c:native": "-march=native", "c:x86-64-v3": "-march=x86-64-v3"}
+MARCH = {"c": "", "c:c99": "", "c:native": "-march=native", "c:x86-64-v3": "-march=x86-64-v3"}
 SANITIZE = "-g -fsanitize=address,undefined -fno-sanitize-recover=all"
 FAULTS = ("wrong", "crash")
 ort.set_default_logger_severity(4)
