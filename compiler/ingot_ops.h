@@ -157,7 +157,9 @@ typedef enum {
     INGOT_COORDS_HALF_PIXEL_SYMMETRIC,
     INGOT_COORDS_PYTORCH_HALF_PIXEL,
     INGOT_COORDS_ALIGN_CORNERS,
-    INGOT_COORDS_ASYMMETRIC
+    INGOT_COORDS_ASYMMETRIC,
+    INGOT_COORDS_TF_HALF_PIXEL_FOR_NN,
+    INGOT_COORDS_TF_CROP_AND_RESIZE /* the part of the axis from roi_start to roi_end, where 0 to 1 is all of it */
 } ingot_resize_coords;
 typedef enum {
     INGOT_NEAREST_PREFER_FLOOR,
@@ -174,7 +176,11 @@ typedef struct {
     double cubic_a;  /* ONNX and PyTorch: -0.75; Catmull-Rom: -0.5 */
     bool antialias;  /* widen the filter when shrinking */
     bool exclude_outside; /* taps outside weigh nothing; else the edge is repeated */
+    double roi_start, roi_end;
 } ingot_resize_axis;
+/* Where element o of the result lies among `in` elements; NAN outside of them in a crop, where the value that
+ * ingot_resize() gives means nothing. */
+double ingot_resize_source(const ingot_resize_axis *, int64_t in, int64_t o);
 ingot_tensor *ingot_resize(ingot_context *, ingot_tensor *x, int axis, const ingot_resize_axis *);
 
 #endif

@@ -1,14 +1,6 @@
 /*
- * onnx_resize.c - ONNX Resize and Upsample.
- *
- * Every mode is separable: along each resized axis, element o of the result is a weighted sum of a
- * few elements of the input. Places and weights are worked out here, in double precision, as
- * small constant tables
- *
- *     place [out, taps]     weight [out, taps]     y[o] = sum_k weight[o, k] x[place[o, k]]
- *
- * so the graph is one gather and one short sum an axis. Whole multiples of nearest neighbours are
- * repetitions, which need no table at all.
+ * onnx_resize.c - ONNX Resize and Upsample: which axes, by how much, and what counts as outside. Where all is known
+ * when compiling, ingot_resize() does each axis; where only the run knows scales, its formulas are built as a graph.
  */
 #include <math.h>
 #include <string.h>
@@ -18,9 +10,8 @@
 #define X n->in[0]
 
 typedef struct {
-    const char *mode, *coordinates, *nearest;
-    double cubic_a, extrapolation;
-    bool exclude_outside, antialias;
+    ingot_resize_axis axis; /* what is the same for every axis */
+    double extrapolation;
 } Style;
 
 /* One axis: size in and out, out / in as the file gives it, and the region of interest. */
@@ -29,7 +20,23 @@ typedef struct {
     double scale, roi_start, roi_end;
 } Axis;
 
-enum { MAX_TAPS = 4096 };
+/* The position of an attribute's text in a list that NULL ends, -1 after an error. */
+static int one_of(Lowering *n, const char *attribute, const char *otherwise, const char *const *names)
+{
+    const char *given = attr_string(n, attribute, otherwise);
+    for (int i = 0; names[i]; i++)
+        if (!strcmp(given, names[i]))
+            return i;
+    fault(n, "its attribute '%s' is '%.100s'", attribute, given);
+    return -1;
+}
+
+/* The names of ingot_ops.h's enumerators, in their order. */
+static const char *const mode_names[] = {"nearest", "linear", "cubic", NULL};
+static const char *const coords_names[] = {
+    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn",
+    "tf_crop_and_resize", NULL};
+static const char *const nearest_names[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", NULL};
 
 /* An input that is there and not empty. */
 static bool given(Lowering *n, int i)
@@ -37,167 +44,39 @@ static bool given(Lowering *n, int i)
     return i < n->n_in && n->in[i] && !dim_is(ingot_numel(n->c, n->in[i]), 0);
 }
 
-/* ---- where an element comes from ------------------------------------------------------------ */
-
-/* The place in the input of element o; NAN: outside the region, to be extrapolated. */
-static double source_place(const Style *s, const Axis *a, int64_t o)
-{
-    double width = a->scale * (double)a->in, x = (double)o, in = (double)a->in;
-    if (strcmp(s->coordinates, "align_corners") == 0)
-        return width == 1 ? 0 : x * (in - 1) / (width - 1);
-    if (strcmp(s->coordinates, "asymmetric") == 0)
-        return x / a->scale;
-    if (strcmp(s->coordinates, "pytorch_half_pixel") == 0)
-        return width == 1 ? -0.5 : (x + 0.5) / a->scale - 0.5;
-    if (strcmp(s->coordinates, "half_pixel_symmetric") == 0) {
-        double adjust = (double)a->out / width;
-        return in / 2 * (1 - adjust) + (x + 0.5) / a->scale - 0.5;
-    }
-    if (strcmp(s->coordinates, "tf_half_pixel_for_nn") == 0)
-        return (x + 0.5) / a->scale;
-    if (strcmp(s->coordinates, "tf_crop_and_resize") == 0) {
-        double span = a->roi_end - a->roi_start;
-        double at = width == 1 ? span * (in - 1) / 2 : x * span * (in - 1) / (width - 1);
-        at += a->roi_start * (in - 1);
-        return at < 0 || at > in - 1 ? NAN : at;
-    }
-    return (x + 0.5) / a->scale - 0.5;
-}
-
-static double cubic(double x, double a)
-{
-    x = fabs(x);
-    if (x <= 1)
-        return ((a + 2) * x - (a + 3)) * x * x + 1;
-    return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
-}
-
-/* The number of taps and the offset of the first from the element left of the place. */
-static int tap_span(const Style *s, const Axis *a, int *first)
-{
-    double scale = s->antialias && a->scale < 1 ? a->scale : 1;
-    if (strcmp(s->mode, "nearest") == 0) {
-        *first = 0;
-        return 1;
-    }
-    *first = (int)floor((strcmp(s->mode, "cubic") == 0 ? -2 : -1) / scale) + 1;
-    return 2 - 2 * *first;
-}
-
-static int64_t nearest_place(const Style *s, double at)
-{
-    double low = ceil(at) - 1, ratio = at - low; /* in (0, 1] */
-    if (ratio == 1)
-        return (int64_t)at;
-    if (strcmp(s->nearest, "floor") == 0)
-        return (int64_t)low;
-    if (strcmp(s->nearest, "ceil") == 0)
-        return (int64_t)low + 1;
-    bool up = strcmp(s->nearest, "round_prefer_ceil") == 0 ? ratio >= 0.5 : ratio > 0.5;
-    return (int64_t)low + up;
-}
-
-/* Fills one row of the tables. */
-static void element_taps(const Style *s, const Axis *a, int64_t o, int taps, int first,
-                         int64_t *place, double *weight)
-{
-    double at = source_place(s, a, o), sum = 0;
-    double scale = s->antialias && a->scale < 1 ? a->scale : 1;
-    bool nearest = strcmp(s->mode, "nearest") == 0, is_cubic = strcmp(s->mode, "cubic") == 0;
-    if (isnan(at))
-        return; /* all weights are 0 */
-    double low = ceil(at) - 1;
-    for (int k = 0; k < taps; k++) {
-        double to = ((double)(first + k) - (at - low)) * scale;
-        int64_t p = nearest ? nearest_place(s, at) : (int64_t)low + first + k;
-        double w = nearest ? 1 : is_cubic ? cubic(to, s->cubic_a) : fmax(0, 1 - fabs(to));
-        if (s->exclude_outside && !nearest && (p < 0 || p >= a->in))
-            w = 0;
-        place[k] = p < 0 ? 0 : p >= a->in ? a->in - 1 : p;
-        weight[k] = w;
-        sum += w;
-    }
-    if ((s->exclude_outside || s->antialias) && sum != 0)
-        for (int k = 0; k < taps; k++)
-            weight[k] /= sum;
-}
-
-/* ---- one axis ------------------------------------------------------------------------------- */
-
-/* x[0] x[0] x[1] x[1] ..: an axis repeated, or NULL if the places are something else. */
-static ingot_tensor *repeated(Lowering *n, ingot_tensor *x, int axis, const Axis *a,
-                              const int64_t *place)
-{
-    ingot_dim *dims[INGOT_MAX_RANK];
-    int rank = ingot_rank(x);
-    if (a->out % a->in || rank == INGOT_MAX_RANK)
-        return NULL;
-    for (int64_t o = 0; o < a->out; o++)
-        if (place[o] != o / (a->out / a->in))
-            return NULL;
-    x = ingot_unsqueeze(n->c, x, axis + 1);
-    shape_of(x, dims);
-    dims[axis + 1] = dim(n, a->out / a->in);
-    x = ingot_expand(n->c, x, rank + 1, dims);
-    return ingot_flatten(n->c, x, axis, axis + 2);
-}
-
-static ingot_tensor *resize_axis(Lowering *n, const Style *s, ingot_tensor *x, int axis,
-                                 const Axis *a)
-{
-    int first, taps = tap_span(s, a, &first), rank = ingot_rank(x);
-    if (taps > MAX_TAPS || a->out > (1 << 28) / taps || rank == INGOT_MAX_RANK)
-        return unsupported(n, "it resizes axis %d too far", axis);
-    size_t count = (size_t)a->out * (size_t)taps;
-    int64_t *place = ingot_alloc(n->c, (count + 1) * sizeof *place), dims[2] = {a->out, taps};
-    double *weight = ingot_alloc(n->c, (count + 1) * sizeof *weight);
-    bool plain = taps == 1;
-    for (int64_t o = 0; o < a->out; o++) {
-        element_taps(s, a, o, taps, first, place + o * taps, weight + o * taps);
-        plain = plain && weight[o] == 1;
-    }
-    if (plain) {
-        ingot_tensor *y = repeated(n, x, axis, a, place);
-        return y ? y : ingot_take(n->c, x, const_i64(n, 1, dims, place), axis);
-    }
-    ingot_tensor *y = ingot_take(n->c, x, const_i64(n, 2, dims, place), axis);
-    ingot_tensor *w = const_f64(n, ingot_dtype_of(x), 2, dims, weight);
-    y = ingot_mul(n->c, y, align_axis(n, w, axis, rank + 1));
-    return ingot_sum(n->c, y, 1u << (axis + 1), false);
-}
+/* ---- what is known when compiling ----------------------------------------------------------- */
 
 /* 1 where an axis' element lies in the region of interest. */
-static ingot_tensor *inside_region(Lowering *n, const Style *s, int axis, int rank, const Axis *a)
+static ingot_tensor *inside_region(Lowering *n, const ingot_resize_axis *r, int axis, int rank, const Axis *a)
 {
     double *in = ingot_alloc(n->c, ((size_t)a->out + 1) * sizeof *in);
     for (int64_t o = 0; o < a->out; o++)
-        in[o] = !isnan(source_place(s, a, o));
+        in[o] = !isnan(ingot_resize_source(r, a->in, o));
     return align_axis(n, const_f64(n, INGOT_BOOL, 1, &a->out, in), axis, rank);
 }
 
 static ingot_tensor *resize(Lowering *n, const Style *s, const Axis *axes, unsigned resized)
 {
-    ingot_dtype dtype = ingot_dtype_of(X);
-    bool nearest = strcmp(s->mode, "nearest") == 0,
-         crop = strcmp(s->coordinates, "tf_crop_and_resize") == 0;
-    ingot_tensor *y = nearest && !crop ? X
-                      : is_float(X)    ? widen(n, X)
-                                       : as(n, X, INGOT_F32),
-                 *inside = NULL;
+    bool crop = s->axis.coords == INGOT_COORDS_TF_CROP_AND_RESIZE;
+    bool whole = s->axis.mode == INGOT_RESIZE_NEAREST && !crop;
+    ingot_tensor *y = whole ? X : is_float(X) ? widen(n, X) : as(n, X, INGOT_F32), *inside = NULL;
     for (int a = 0; a < ingot_rank(X) && !ingot_is_poison(y); a++) {
-        if (!(resized >> a & 1))
+        ingot_resize_axis r = s->axis;
+        if (!(resized >> a & 1) || (axes[a].in == 0 && axes[a].out == 0))
             continue;
-        if (axes[a].in == 0 && axes[a].out > 0)
-            return fault(n, "axis %d is empty", a);
-        y = resize_axis(n, s, y, a, &axes[a]);
+        r.size = axes[a].out;
+        r.scale = axes[a].scale;
+        r.roi_start = axes[a].roi_start;
+        r.roi_end = axes[a].roi_end;
+        y = ingot_resize(n->c, y, a, &r);
         if (crop) {
-            ingot_tensor *ok = inside_region(n, s, a, ingot_rank(X), &axes[a]);
+            ingot_tensor *ok = inside_region(n, &r, a, ingot_rank(X), &axes[a]);
             inside = inside ? ingot_and(n->c, inside, ok) : ok;
         }
     }
     if (inside && !ingot_is_poison(y))
         y = ingot_where(n->c, inside, y, like(n, y, s->extrapolation));
-    return as(n, y, dtype);
+    return as(n, y, ingot_dtype_of(X));
 }
 
 /* ---- scales that only the run knows ------------------------------------------------------- */
@@ -218,7 +97,7 @@ static ingot_tensor *float_entry(Lowering *n, int input, int64_t k)
     return as(n, reshape_scalar(n, e), INGOT_F64);
 }
 
-/* source_place() of all elements. */
+/* ingot_resize_source() of all elements. */
 static ingot_tensor *run_place(Lowering *n, const Style *s, const Axis *a, const RunAxis *r)
 {
     ingot_context *c = n->c;
@@ -229,24 +108,24 @@ static ingot_tensor *run_place(Lowering *n, const Style *s, const Axis *a, const
     ingot_tensor *single = ingot_eq(c, width, one);
     ingot_tensor *steps = ingot_where(c, single, one, ingot_sub(c, width, one));
     ingot_tensor *half = ingot_div(c, ingot_add_c(c, x, 0.5), r->scale);
-    if (strcmp(s->coordinates, "align_corners") == 0) {
+    if (s->axis.coords == INGOT_COORDS_ALIGN_CORNERS) {
         ingot_tensor *at = ingot_div(c, ingot_mul_c(c, x, last), steps);
         return ingot_where(c, single, f64(n, 0), at);
     }
-    if (strcmp(s->coordinates, "asymmetric") == 0)
+    if (s->axis.coords == INGOT_COORDS_ASYMMETRIC)
         return ingot_div(c, x, r->scale);
-    if (strcmp(s->coordinates, "tf_half_pixel_for_nn") == 0)
+    if (s->axis.coords == INGOT_COORDS_TF_HALF_PIXEL_FOR_NN)
         return half;
-    if (strcmp(s->coordinates, "tf_crop_and_resize") == 0) {
+    if (s->axis.coords == INGOT_COORDS_TF_CROP_AND_RESIZE) {
         ingot_tensor *span = ingot_mul_c(c, ingot_sub(c, r->roi_end, r->roi_start), last);
         ingot_tensor *at = ingot_div(c, ingot_mul(c, x, span), steps);
         at = ingot_where(c, single, ingot_mul_c(c, span, 0.5), at);
         return ingot_add(c, at, ingot_mul_c(c, r->roi_start, last));
     }
     half = ingot_add_c(c, half, -0.5);
-    if (strcmp(s->coordinates, "pytorch_half_pixel") == 0)
+    if (s->axis.coords == INGOT_COORDS_PYTORCH_HALF_PIXEL)
         return ingot_where(c, single, f64(n, -0.5), half);
-    if (strcmp(s->coordinates, "half_pixel_symmetric") == 0) {
+    if (s->axis.coords == INGOT_COORDS_HALF_PIXEL_SYMMETRIC) {
         ingot_tensor *adjust = ingot_div(c, f64(n, (double)a->out), width);
         ingot_tensor *shift = ingot_mul_c(c, ingot_sub(c, one, adjust), (double)a->in / 2);
         return ingot_add(c, shift, half);
@@ -254,7 +133,7 @@ static ingot_tensor *run_place(Lowering *n, const Style *s, const Axis *a, const
     return half;
 }
 
-/* cubic() */
+/* Keys' cubic. */
 static ingot_tensor *run_cubic(Lowering *n, ingot_tensor *to, double a)
 {
     ingot_context *c = n->c;
@@ -270,11 +149,11 @@ static ingot_tensor *run_cubic(Lowering *n, ingot_tensor *to, double a)
 
 static ingot_tensor *run_nearest(Lowering *n, const Style *s, ingot_tensor *at)
 {
-    if (strcmp(s->nearest, "floor") == 0)
+    if (s->axis.nearest == INGOT_NEAREST_FLOOR)
         return ingot_floor(n->c, at);
-    if (strcmp(s->nearest, "ceil") == 0)
+    if (s->axis.nearest == INGOT_NEAREST_CEIL)
         return ingot_ceil(n->c, at);
-    if (strcmp(s->nearest, "round_prefer_ceil") == 0)
+    if (s->axis.nearest == INGOT_NEAREST_PREFER_CEIL)
         return ingot_floor(n->c, ingot_add_c(n->c, at, 0.5));
     return ingot_ceil(n->c, ingot_add_c(n->c, at, -0.5));
 }
@@ -287,7 +166,19 @@ static ingot_tensor *take_clamped(Lowering *n, ingot_tensor *x, ingot_tensor *pl
     return ingot_take(n->c, x, as(n, place, INGOT_I64), axis);
 }
 
-/* resize_axis(), with as many taps as the least scale that gives a->out needs. */
+/* The number of taps and the offset of the first from the element left of the place. */
+static int tap_span(const Style *s, const Axis *a, int *first)
+{
+    double scale = s->axis.antialias && a->scale < 1 ? a->scale : 1;
+    if (s->axis.mode == INGOT_RESIZE_NEAREST) {
+        *first = 0;
+        return 1;
+    }
+    *first = (int)floor((s->axis.mode == INGOT_RESIZE_CUBIC ? -2 : -1) / scale) + 1;
+    return 2 - 2 * *first;
+}
+
+/* ingot_resize(), with as many taps as the least scale that gives a->out needs. */
 static ingot_tensor *run_axis(Lowering *n, const Style *s, ingot_tensor *x, int axis, const Axis *a,
                               const RunAxis *r)
 {
@@ -298,20 +189,20 @@ static ingot_tensor *run_axis(Lowering *n, const Style *s, ingot_tensor *x, int 
     int first, rank = ingot_rank(x);
     least.scale = ((double)a->out - 0.5) / (double)a->in;
     int taps = tap_span(s, &least, &first);
-    if (strcmp(s->mode, "nearest") == 0)
+    if (s->axis.mode == INGOT_RESIZE_NEAREST)
         return take_clamped(n, x, run_nearest(n, s, at), axis, a);
     if (taps > MAX_RUN_TAPS)
         return unsupported(n, "axis %d shrinks too far for a scale that only the run knows", axis);
-    ingot_tensor *scale = s->antialias ? ingot_min_c(c, r->scale, 1) : f64(n, 1);
+    ingot_tensor *scale = s->axis.antialias ? ingot_min_c(c, r->scale, 1) : f64(n, 1);
     ingot_tensor *low = ingot_add_c(c, ingot_ceil(c, at), -1), *ratio = ingot_sub(c, at, low);
     for (int k = 0; k < taps; k++) {
         ingot_tensor *to = ingot_mul(c, ingot_sub(c, f64(n, first + k), ratio), scale);
         ingot_tensor *p = ingot_add_c(c, low, first + k), *w;
-        if (strcmp(s->mode, "cubic") == 0)
-            w = run_cubic(n, to, s->cubic_a);
+        if (s->axis.mode == INGOT_RESIZE_CUBIC)
+            w = run_cubic(n, to, s->axis.cubic_a);
         else
             w = ingot_max_c(c, ingot_sub(c, f64(n, 1), ingot_abs(c, to)), 0);
-        if (s->exclude_outside) {
+        if (s->axis.exclude_outside) {
             ingot_tensor *in =
                 ingot_and(c, ingot_ge(c, p, f64(n, 0)), ingot_lt(c, p, f64(n, (double)a->in)));
             w = ingot_where(c, in, w, f64(n, 0));
@@ -321,7 +212,7 @@ static ingot_tensor *run_axis(Lowering *n, const Style *s, ingot_tensor *x, int 
     }
     for (int k = 0; k < taps; k++) {
         ingot_tensor *w = weight[k];
-        if (s->exclude_outside || s->antialias)
+        if (s->axis.exclude_outside || s->axis.antialias)
             w = ingot_div(c, w, sum);
         w = align_axis(n, as(n, w, ingot_dtype_of(x)), axis, rank);
         ingot_tensor *v = take_clamped(n, x, ingot_add_c(c, low, first + k), axis, a);
@@ -336,7 +227,7 @@ static ingot_tensor *resize_at_run_time(Lowering *n, const Style *s, Axis *axes,
 {
     ingot_dtype dtype = ingot_dtype_of(X);
     const char *policy = attr_string(n, "keep_aspect_ratio_policy", "stretch");
-    bool crop = strcmp(s->coordinates, "tf_crop_and_resize") == 0;
+    bool crop = s->axis.coords == INGOT_COORDS_TF_CROP_AND_RESIZE;
     bool smaller = strcmp(policy, "not_larger") == 0;
     ingot_tensor *y = is_float(X) ? widen(n, X) : as(n, X, INGOT_F32), *factor = NULL;
     ingot_tensor *inside = NULL;
@@ -475,7 +366,7 @@ static void axes_start(Lowering *n, Axis *axes)
 static bool knows_all(Lowering *n, int scales, int sizes, const Style *s)
 {
     const int64_t *v;
-    bool crop = strcmp(s->coordinates, "tf_crop_and_resize") == 0;
+    bool crop = s->axis.coords == INGOT_COORDS_TF_CROP_AND_RESIZE;
     if (crop && given(n, 1) && !ingot_is_const(n->in[1]))
         return false;
     if (given(n, scales))
@@ -491,23 +382,25 @@ ingot_tensor *onnx_resize(Lowering *n)
     const double *v;
     unsigned resized = 0;
     bool old = n->version < 11;
-    Style s = {.mode = attr_string(n, "mode", "nearest"),
-               .coordinates = attr_string(n, "coordinate_transformation_mode",
-                                          old ? "asymmetric" : "half_pixel"),
-               .nearest = attr_string(n, "nearest_mode", old ? "floor" : "round_prefer_floor"),
-               .cubic_a = attr_float(n, "cubic_coeff_a", -0.75),
-               .extrapolation = attr_float(n, "extrapolation_value", 0),
-               .exclude_outside = attr_int(n, "exclude_outside", 0) != 0,
-               .antialias = attr_int(n, "antialias", 0) != 0};
+    int mode = one_of(n, "mode", "nearest", mode_names);
+    int coords = one_of(n, "coordinate_transformation_mode", old ? "asymmetric" : "half_pixel", coords_names);
+    int nearest = one_of(n, "nearest_mode", old ? "floor" : "round_prefer_floor", nearest_names);
+    Style s = {.axis = {.mode = (ingot_resize_mode)mode,
+                        .coords = (ingot_resize_coords)coords,
+                        .nearest = (ingot_resize_nearest)nearest,
+                        .cubic_a = attr_float(n, "cubic_coeff_a", -0.75),
+                        .antialias = attr_int(n, "antialias", 0) != 0,
+                        .exclude_outside = attr_int(n, "exclude_outside", 0) != 0},
+               .extrapolation = attr_float(n, "extrapolation_value", 0)};
     int scales = old ? 1 : 2, sizes = 3;
-    if (count < 0)
+    if (count < 0 || n->failed)
         return ingot_poison(n->c);
     axes_start(n, axes);
     if (!knows_all(n, scales, sizes, &s) && declared_shape(n, 0, &rank, declared) &&
         rank == ingot_rank(X))
         return resize_at_run_time(n, &s, axes, list, count, given(n, scales) ? scales : 0,
                                   given(n, scales) ? 0 : sizes, declared);
-    if (strcmp(s.coordinates, "tf_crop_and_resize") == 0) {
+    if (s.axis.coords == INGOT_COORDS_TF_CROP_AND_RESIZE) {
         if (!given(n, 1) || (n_v = floats_in(n, 1, &v)) != 2 * count)
             return n->failed ? ingot_poison(n->c)
                              : fault(n, "its region of interest is missing or has another length");
@@ -524,7 +417,7 @@ ingot_tensor *onnx_resize(Lowering *n)
         ok = use_sizes(n, axes, list, count, sizes, &resized);
     else
         return fault(n, "it has neither scales nor sizes");
-    if (strcmp(s.coordinates, "tf_crop_and_resize") == 0)
+    if (s.axis.coords == INGOT_COORDS_TF_CROP_AND_RESIZE)
         for (int i = 0; i < count; i++)
             if (axes[list[i]].roi_start != 0 || axes[list[i]].roi_end != 1)
                 resized |= 1u << list[i];
@@ -541,10 +434,11 @@ ingot_tensor *onnx_upsample(Lowering *n)
     const double *v = made;
     const float *scales;
     unsigned resized = 0;
-    Style s = {
-        .mode = attr_string(n, "mode", "nearest"), .coordinates = "asymmetric", .nearest = "floor"};
-    if (strcmp(s.mode, "bilinear") == 0)
-        s.mode = "linear";
+    static const char *const modes[] = {"nearest", "linear", "bilinear", NULL};
+    int mode = one_of(n, "mode", "nearest", modes);
+    Style s = {.axis = {.mode = mode ? INGOT_RESIZE_LINEAR : INGOT_RESIZE_NEAREST,
+                        .coords = INGOT_COORDS_ASYMMETRIC,
+                        .nearest = INGOT_NEAREST_FLOOR}};
     for (int a = 0; a < rank; a++)
         list[a] = a;
     if (n->version < 7) {

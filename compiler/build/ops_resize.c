@@ -9,16 +9,27 @@
 
 #include "ops.h"
 
-/* Where output o lies in the input's coordinates. `out` is the unrounded output size. */
-static double source(const ingot_resize_axis *r, int64_t in, double scale, double out, int64_t o)
+static double scale_of(const ingot_resize_axis *r, int64_t in)
 {
-    double x = (double)o, n = (double)in;
+    return r->scale > 0 ? r->scale : (double)r->size / (double)in;
+}
+
+double ingot_resize_source(const ingot_resize_axis *r, int64_t in, int64_t o)
+{
+    double x = (double)o, n = (double)in, scale = scale_of(r, in);
+    double out = r->scale > 0 ? scale * n : (double)r->size; /* not rounded */
     switch (r->coords) {
     case INGOT_COORDS_ASYMMETRIC: return x / scale;
     case INGOT_COORDS_ALIGN_CORNERS: return out == 1 ? 0 : x * (n - 1) / (out - 1);
     case INGOT_COORDS_PYTORCH_HALF_PIXEL: return out == 1 ? -0.5 : (x + 0.5) / scale - 0.5;
     case INGOT_COORDS_HALF_PIXEL_SYMMETRIC:
         return n / 2 * (1 - (double)r->size / out) + (x + 0.5) / scale - 0.5;
+    case INGOT_COORDS_TF_HALF_PIXEL_FOR_NN: return (x + 0.5) / scale;
+    case INGOT_COORDS_TF_CROP_AND_RESIZE: {
+        double span = (r->roi_end - r->roi_start) * (n - 1);
+        double at = r->roi_start * (n - 1) + (out == 1 ? span / 2 : x * span / (out - 1));
+        return at < 0 || at > n - 1 ? NAN : at;
+    }
     case INGOT_COORDS_HALF_PIXEL:
     default: return (x + 0.5) / scale - 0.5;
     }
@@ -51,13 +62,14 @@ static int64_t clamp(int64_t i, int64_t n)
 }
 
 static ingot_tensor *resize_nearest(ingot_context *c, ingot_tensor *x, int axis,
-                                    const ingot_resize_axis *r, int64_t in, double scale, double out)
+                                    const ingot_resize_axis *r, int64_t in)
 {
     int64_t *place = ingot_alloc(c, (size_t)r->size * sizeof *place + 1);
     int64_t ratio = r->size % in == 0 ? r->size / in : 0;
     bool repeats = ratio > 0;
     for (int64_t o = 0; o < r->size; o++) {
-        place[o] = clamp(nearest(r->nearest, source(r, in, scale, out, o)), in);
+        double at = ingot_resize_source(r, in, o);
+        place[o] = isnan(at) ? 0 : clamp(nearest(r->nearest, at), in);
         repeats &= ratio > 0 && place[o] == o / ratio;
     }
     if (!repeats)
@@ -78,23 +90,24 @@ ingot_tensor *ingot_resize(ingot_context *c, ingot_tensor *x, int axis, const in
         return ingot_poison(c);
     if (!ingot_dim_is_const(ingot_shape(x, axis), &in))
         return ingot_error(c, INGOT_UNSUPPORTED, "resize: axis %d has a run-time size", axis);
-    if (in < 1 || r->size < 1 || r->size > INT32_MAX)
+    if (in < 1 || r->size < 0 || r->size > INT32_MAX)
         return ingot_error(c, INGOT_INVALID, "resize: axis %d from %lld to %lld elements", axis,
                            (long long)in, (long long)r->size);
-    double scale = r->scale > 0 ? r->scale : (double)r->size / (double)in;
-    double out = r->scale > 0 ? r->scale * (double)in : (double)r->size;
+    double scale = scale_of(r, in);
     if (r->mode == INGOT_RESIZE_NEAREST)
-        return resize_nearest(c, x, axis, r, in, scale, out);
+        return resize_nearest(c, x, axis, r, in);
 
     double shrink = r->antialias && scale < 1 ? scale : 1; /* the filter is stretched by 1 / shrink */
     double support = (r->mode == INGOT_RESIZE_LINEAR ? 1 : 2) / shrink;
     int64_t taps = 2 * (int64_t)ceil(support), n = r->size;
-    if (taps > 4096)
+    if (taps > 4096 || n > (1 << 28) / taps)
         return ingot_error(c, INGOT_UNSUPPORTED, "resize: a filter of %lld elements", (long long)taps);
     int64_t *place = ingot_alloc(c, (size_t)(n * taps) * sizeof *place);
     double *weight = ingot_alloc(c, (size_t)(n * taps) * sizeof *weight);
     for (int64_t o = 0; o < n; o++) {
-        double at = source(r, in, scale, out, o), sum = 0;
+        double at = ingot_resize_source(r, in, o), sum = 0;
+        if (isnan(at))
+            at = 0;
         int64_t first = (int64_t)ceil(at) - taps / 2;
         for (int64_t t = 0; t < taps; t++) {
             double w = filter(r->mode, ((double)(first + t) - at) * shrink, r->cubic_a);

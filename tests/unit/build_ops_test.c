@@ -316,6 +316,11 @@ static void test_resize(void **state)
     r = (ingot_resize_axis){.size = 2, .mode = INGOT_RESIZE_CUBIC, .antialias = true,
                             .exclude_outside = true, .cubic_a = -0.75};
     NEAR(ingot_resize(c, x, 0, &r), 2.326792f, 5.358799f);
+    r = (ingot_resize_axis){.size = 3, .mode = INGOT_RESIZE_LINEAR, .coords = INGOT_COORDS_TF_CROP_AND_RESIZE,
+                            .roi_start = 0.25, .roi_end = 1};
+    NEAR(ingot_resize(c, x, 0, &r), 2, 6, 3); /* places 1, 2.5, 4 */
+    r.roi_end = 1.75;
+    assert_true(ingot_resize_source(&r, 5, 0) == 1 && isnan(ingot_resize_source(&r, 5, 2)));
 }
 
 int main(void)
