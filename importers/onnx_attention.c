@@ -237,15 +237,13 @@ ingot_tensor *onnx_flex_attention(Lowering *n)
 
 /* ---- RotaryEmbedding ------------------------------------------------------------------------ */
 
-/* Pairs (a, b) of each position's vector turn by its angle: (a cos - b sin, a sin + b cos). A pair
- * is two halves of the first `turned` elements, or neighbours. */
 ingot_tensor *onnx_rotary_embedding(Lowering *n)
 {
     static const int perm[] = {0, 2, 1, 3};
     int64_t heads = attr_int(n, "num_heads", 0), turned = attr_int(n, "rotary_embedding_dim", 0),
             size;
     bool neighbours = attr_int(n, "interleaved", 0) != 0;
-    ingot_tensor *positions = optional_in(n, 3), *angle[2], *part[2], *x = X;
+    ingot_tensor *positions = optional_in(n, 3), *angle[2], *x = X;
     if (ingot_rank(X) == 3)
         x = split_heads(n, X, heads);
     if (!x || ingot_rank(x) != 4)
@@ -257,23 +255,14 @@ ingot_tensor *onnx_rotary_embedding(Lowering *n)
     turned = turned ? turned : size;
     if (turned < 2 || turned > size || turned % 2)
         return fault(n, "its rotary_embedding_dim is %lld", (long long)turned);
-    ingot_dim *half = dim(n, turned / 2), *rest = dim(n, size - turned);
     for (int i = 0; i < 2; i++) {
         ingot_tensor *cache = n->in[1 + i];
+        int last = ingot_rank(cache) - 1;
+        if (last < 0 || !dim_is(ingot_shape(cache, last), turned / 2))
+            return fault(n, "its caches do not have %lld angles a position", (long long)(turned / 2));
         cache = positions ? ingot_take(n->c, cache, positions, 0) : cache;
         angle[i] = ingot_unsqueeze(n->c, cache, ingot_rank(cache) - 1);
-        part[i] = neighbours ? ingot_slice(n->c, x, 3, dim(n, i), half, 2)
-                             : ingot_slice(n->c, x, 3, dim(n, i * (turned / 2)), half, 1);
     }
-    ingot_tensor *real =
-        ingot_sub(n->c, ingot_mul(n->c, angle[0], part[0]), ingot_mul(n->c, angle[1], part[1]));
-    ingot_tensor *imag =
-        ingot_add(n->c, ingot_mul(n->c, angle[1], part[0]), ingot_mul(n->c, angle[0], part[1]));
-    ingot_tensor *pair[] = {real, imag}, *y;
-    y = neighbours ? ingot_flatten(n->c, ingot_stack(n->c, 2, pair, 4), 3, 5)
-                   : ingot_concat(n->c, 2, pair, 3);
-    if (turned < size)
-        y = ingot_concat(
-            n->c, 2, (ingot_tensor *[]){y, ingot_slice(n->c, x, 3, dim(n, turned), rest, 1)}, 3);
+    ingot_tensor *y = ingot_rotary(n->c, x, angle[0], angle[1], neighbours);
     return ingot_rank(X) == 3 ? ingot_flatten(n->c, y, 2, 4) : ingot_permute(n->c, y, perm);
 }
