@@ -175,15 +175,20 @@ static int conjuncts(Node *gate, Node **out, int n, int max)
 }
 
 /* Is the gate just "inside the buffer"? Then how far outside do the coordinates go? */
-static bool is_edge_gate(Context *c, Node *load, const Buffer *b, Halo *h)
+static bool is_edge_gate(const Kernel *k, Node *load, Halo *h)
 {
+    Context *c = k->c;
+    const KernelArg *arg = &k->args[load->src[0]->arg.i];
     Node *parts[32], *edge[2 * INGOT_MAX_RANK];
     int n = conjuncts(load->src[1], parts, 0, 32), nedge = 0;
-    for (int i = 0; i < b->rank; i++) {
+    for (int i = 0; i < arg->rank; i++) {
         Node *e = load->src[2 + i];
         int64_t size;
-        if (!idx_value(b->dims[i], &size))
-            return false;
+        if (!idx_value(arg->dims[i], &size)) { /* at run time only: it may be walked from end to end, no further */
+            if (e->op != OP_RANGE || e->src[0] != arg->dims[i])
+                return false;
+            continue;
+        }
         if (e->lo < -MAX_HALO || e->hi >= size + MAX_HALO)
             return false;
         h->lo[i] = e->lo < 0 ? -e->lo : 0;
@@ -215,7 +220,7 @@ static void find_halos(Layouts *x, Halo *halo)
             const Buffer *b = s->bufs[load->src[0]->arg.i];
             Halo one = {0};
             if (node_is_const_i(load->src[1], 1) || b->kind != BUF_ARENA || x->fixed[b->id] ||
-                !is_edge_gate(s->kernel->c, load, b, &one))
+                !is_edge_gate(s->kernel, load, &one))
                 continue;
             Halo *h = &halo[b->id];
             for (int d = 0; d < b->rank; d++) {
@@ -237,7 +242,7 @@ static void drop_gates(Layouts *x, const Halo *halo)
             Node *load = v.load[j];
             const Buffer *b = s->bufs[load->src[0]->arg.i];
             Halo one = {0};
-            if (node_is_const_i(load->src[1], 1) || !is_edge_gate(k->c, load, b, &one))
+            if (node_is_const_i(load->src[1], 1) || !is_edge_gate(k, load, &one))
                 continue;
             bool within = true;
             for (int d = 0; d < b->rank; d++)

@@ -70,6 +70,23 @@ def batch_concat(out):
           [info("z", F, [4, None])], [], sets)
 
 
+def batch_conv(out):
+    w1, w2 = (rng.standard_normal(s).astype(np.float32) for s in ((8, 3, 3, 3), (4, 8, 3, 3)))
+
+    def conv(x, w):     # pads 1
+        n, _, height, width = x.shape
+        x = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+        return sum(np.einsum("nchw,oc->nohw", x[:, :, i:i + height, j:j + width], w[:, :, i, j]) for i in range(3) for j in range(3))
+    nodes = [helper.make_node("Conv", ["x", "w1"], ["a"], pads=[1] * 4), helper.make_node("Relu", ["a"], ["b"]),
+             helper.make_node("Conv", ["b", "w2"], ["y"], pads=[1] * 4)]
+    sets = []
+    for n in (3, 1, 8):
+        x = rng.standard_normal((n, 3, 5, 6)).astype(np.float32)
+        sets.append(([x], [conv(np.maximum(conv(x, w1), 0), w2).astype(np.float32)]))
+    write(out, "batch_conv", nodes, [info("x", F, ["batch", 3, 5, 6])], [info("y", F, ["batch", 4, 5, 6])],
+          [const("w1", w1), const("w2", w2)], sets)
+
+
 def loop(out):
     """s = s / 2 + x[i]; stops when its sum is above the limit; every s is a scan output."""
     body = helper.make_graph(
@@ -125,7 +142,7 @@ def branch(out):
 
 def main():
     out = pathlib.Path(sys.argv[1])
-    for make in (batch, batch_concat):
+    for make in (batch, batch_concat, batch_conv):
         make(out / "dim")
     for make in (loop, nonzero, branch):
         make(out / "plain")
