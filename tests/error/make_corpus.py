@@ -466,6 +466,12 @@ def usage():
                       ("negative", "batch=-4..2"), ("huge", "batch=1..99999999999999999999"), ("open", "batch=1..")):
         use(f"dim_{what}", ["compile", "{model}", "-o", "{out}", "--dim", bad], says="--dim", mod=dyn)
     use("dim_unknown", ["compile", "{model}", "-o", "{out}", "--dim", "nosuch=1..8"], (2, 3), says="nosuch")
+    wide = model([node("ReduceSum", outputs=("s",), name="sum", keepdims=1), node("Div", ("x", "s"), ("d",), "share"),
+                  node("Transpose", ("d",), ("t",), "turn"), node("MatMul", ("d", "t"), ("y",), "product")],
+                 inputs=[value("x", (64, 64))], outputs=[value("y", (64, 64))])
+    use("max_ram", ["compile", "{model}", "-o", "{out}", "--max-ram", "1k"], 4, ("1024", "share", "f32[64,64]", "16384 bytes"), wide)
+    for what, bad in (("word", "much"), ("nothing", "0"), ("huge", "9999999999G")):
+        use(f"max_ram_{what}", ["compile", "{model}", "-o", "{out}", "--max-ram", bad], says="--max-ram")
     use("out_is_a_file", ["compile", "{model}", "-o", "{file}"], 6, files={"taken": b"here already"})
     use("out_below_a_file", ["compile", "{model}", "-o", "{file}/sub"], 6, files={"taken": b"here already"})
     use("model_is_a_folder", ["compile", "{folder}", "-o", "{out}"], (3, 6))
