@@ -144,16 +144,11 @@ static void profile_line(Writer *w, const Step *s, const char *name)
     sb_puts(&w->sb, ");\n");
 }
 
-static void step_kernel(Writer *w, const Step *s)
+static void kernel_call(Writer *w, const Step *s)
 {
     Bundle *b = w->b;
     const Kernel *k = s->kernel;
     const char *separator = "";
-    if (b->gpu) {
-        gpu_kernel(w, s);
-        profile_line(w, s, k->name);
-        return;
-    }
     indent(w);
     sb_printf(&w->sb, "%s_%s(", b->name, k->name);
     size_t start = w->sb.len;
@@ -174,8 +169,21 @@ static void step_kernel(Writer *w, const Step *s)
         sb_printf(&w->sb, "%ssym[%s]", separator, sym_name(b, k->vars[i], name));
         separator = ", ";
     }
+    if (kernel_parts(k))
+        sb_printf(&w->sb, "%sbegin, end", separator);
     sb_puts(&w->sb, ");\n");
-    profile_line(w, s, k->name);
+}
+
+static void step_kernel(Writer *w, const Step *s)
+{
+    int parts = kernel_parts(s->kernel);
+    if (w->b->gpu)
+        gpu_kernel(w, s);
+    else if (parts)
+        line(w, "igrt_parallel(&ctx->config, step_%d, &run, %d);", s->number, parts);
+    else
+        kernel_call(w, s);
+    profile_line(w, s, s->kernel->name);
 }
 
 static void step_copy(Writer *w, const Step *s)
@@ -535,6 +543,44 @@ static bool block_has(const Block *steps, StepKind kind)
     return false;
 }
 
+/* What the text uses of the context that is reached through `from`. */
+static void context_locals(Writer *w, const char *text, const char *from)
+{
+    if (strstr(text, "(arena + ") || strstr(text, " arena + "))
+        line(w, "unsigned char *const arena = %s->arena;", from);
+    if (strstr(text, "(weights + "))
+        line(w, "const unsigned char *const weights = %s->weights;", from);
+    if (strstr(text, "sym["))
+        line(w, "int64_t *const sym = %s->sym;", from);
+}
+
+/* A kernel that can be cut is called by a function of its own, which any thread may run for some of the parts. */
+static void step_functions(Writer *w, const Block *steps)
+{
+    const char *n = w->b->name;
+    for (int i = 0; i < steps->n; i++) {
+        const Step *s = steps->step[i];
+        step_functions(w, &s->body);
+        step_functions(w, &s->other);
+        if (s->kind != STEP_KERNEL || !kernel_parts(s->kernel))
+            continue;
+        Writer call = {.b = w->b, .depth = 1};
+        kernel_call(&call, s);
+        sb_printf(&w->sb, "\nstatic void step_%d(const void *arg, int64_t begin, int64_t end)\n{\n", s->number);
+        w->depth = 1;
+        line(w, "const struct running *const run = arg;");
+        context_locals(w, call.sb.data, "run->ctx");
+        if (strstr(call.sb.data, "in->"))
+            line(w, "const %s_inputs *const in = run->in;", n);
+        if (strstr(call.sb.data, "out->"))
+            line(w, "%s_outputs *const out = run->out;", n);
+        sb_puts(&w->sb, call.sb.data);
+        sb_puts(&w->sb, "}\n");
+        w->depth = 0;
+        sb_free(&call.sb);
+    }
+}
+
 static void function_run(Writer *w)
 {
     Bundle *b = w->b;
@@ -561,14 +607,11 @@ static void function_run(Writer *w)
     *sb = before;
     /* declare what the body uses */
     const char *text = body.data ? body.data : "";
-    if (strstr(text, "(arena + ") || strstr(text, " arena + "))
-        line(w, "unsigned char *const arena = ctx->arena;");
-    if (strstr(text, "(weights + "))
-        line(w, "const unsigned char *const weights = ctx->weights;");
+    context_locals(w, text, "ctx");
     if (b->gpu)
         gpu_locals(w, text);
-    if (strstr(text, "sym["))
-        line(w, "int64_t *const sym = ctx->sym;");
+    if (strstr(text, "&run,"))
+        line(w, "const struct running run = {ctx, in, out};");
     if (block_has(&b->p->main, STEP_CALL))
         line(w, "igrt_status status;");
     if (strstr(text, "DONE("))
@@ -690,6 +733,10 @@ static void opening(StrBuf *sb, Bundle *b, const char *body)
     }
     if (b->gpu)
         gpu_constants(sb, b);
+    if (strstr(body, "struct running"))
+        sb_printf(sb, "\n/* What the parts of a step have in common. */\nstruct running {\n"
+                      "    %s_ctx *ctx;\n    const %s_inputs *in;\n    %s_outputs *out;\n};\n",
+                  b->name, b->name, b->name);
     if (strstr(body, "DONE("))
         sb_printf(sb,
                   "\n/* Tells the profile how long the step took. */\n"
@@ -713,6 +760,7 @@ void bundle_run(Bundle *b)
     if (b->gpu)
         gpu_functions(&w.sb, b);
     function_init(&w);
+    step_functions(&w, &b->p->main);
     function_run(&w);
     StrBuf all = {0};
     opening(&all, b, w.sb.data);

@@ -6,7 +6,8 @@
 
 typedef enum {
     STMT_LOOP,   /* node: RANGE */
-    STMT_END,    /* node: RANGE */
+    STMT_PARTS,  /* node: NULL; the loop over the tile's fused axes, from part begin to part end */
+    STMT_END,    /* node: RANGE, or NULL of STMT_PARTS */
     STMT_LET,    /* a named value */
     STMT_ACC,    /* node: REDUCE; its accumulator gets the identity */
     STMT_UPDATE, /* node: REDUCE; accumulator = combine(accumulator, value) */

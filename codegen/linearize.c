@@ -98,9 +98,10 @@ static uint64_t place(const Lin *q, uint64_t set)
     if (q->l->tile->tail.range && set & bit(q->l->tile->tail.range))
         return bit(q->l->tile->tail.range);
     uint64_t level = 0;
+    int fused = q->l->tile->fused; /* these open together */
     for (int i = 0; i < q->l->tile->naxis; i++)
         if (set & bit(q->l->tile->axis[i].range))
-            level = bit(q->l->tile->axis[i].range);
+            level = bit(q->l->tile->axis[i < fused ? fused - 1 : i].range);
     return level;
 }
 
@@ -261,20 +262,29 @@ void linearize(Linear *l, const Kernel *k, const Tile *tile)
     find_sets(&q);
     find_inlined(&q);
     uint64_t open = 0;
-    emit_nodes(&q, open, 0, NULL, 0);
+    int depth = 0;
+    if (tile->parts && !tile->fused)
+        add(&q, STMT_PARTS, NULL, depth++);
+    emit_nodes(&q, open, 0, NULL, depth);
+    if (tile->fused)
+        add(&q, STMT_PARTS, NULL, depth++);
     for (int i = 0; i < tile->naxis; i++) {
-        add(&q, STMT_LOOP, tile->axis[i].range, i);
         open |= bit(tile->axis[i].range);
-        emit_nodes(&q, open, 0, NULL, i + 1);
+        if (i >= tile->fused)
+            add(&q, STMT_LOOP, tile->axis[i].range, depth++);
+        if (i >= tile->fused - 1)
+            emit_nodes(&q, open, 0, NULL, depth);
     }
     if (tile->ntail && !tile->tail_beside)
-        emit_tail(&q, open, tile->naxis);
-    for (int i = tile->naxis; i-- > 0;) {
-        add(&q, STMT_END, tile->axis[i].range, i);
+        emit_tail(&q, open, depth);
+    for (int i = tile->naxis; i-- > tile->fused;) {
+        add(&q, STMT_END, tile->axis[i].range, --depth);
         open &= ~bit(tile->axis[i].range);
         if (tile->ntail && tile->tail_beside && i == tile->naxis - 1)
-            emit_tail(&q, open, i);
+            emit_tail(&q, open, depth);
     }
+    if (tile->parts)
+        add(&q, STMT_END, NULL, --depth);
     l->nknown = k->c->nnode;
     l->named = NEWN(l->arena, bool, l->nknown);
     l->vector = NEWN(l->arena, bool, l->nknown);

@@ -55,6 +55,67 @@ static void loop(Render *r, Node *range)
     put(r, "++) {\n");
 }
 
+/* Where part `edge` of the loop begins: every part has as many iterations as any other, or one more. */
+static void part_edge(Render *r, const char *edge, Node *extent)
+{
+    int64_t n, parts = r->l.tile->parts;
+    if (idx_value(extent, &n) && n % parts == 0) {
+        sb_printf(r->sb, n == parts ? "%s" : "%s*%lld", edge, (long long)(n / parts));
+        return;
+    }
+    sb_printf(r->sb, "%s*", edge);
+    render_expr(r, extent);
+    sb_printf(r->sb, "/%lld", (long long)parts);
+}
+
+/* What the counter of fused axes makes of each of them. */
+static void fused_axes(Render *r, bool narrow, int depth)
+{
+    const Tile *t = r->l.tile;
+    for (int i = 0; i < t->fused; i++) {
+        Node *inner = idx(r->k->c, 1);
+        for (int j = i + 1; j < t->fused; j++)
+            inner = idx_mul(r->k->c, inner, t->axis[j].range->src[0]);
+        render_indent(r, depth);
+        sb_printf(r->sb, "const %s ", render_type(r, INGOT_INDEX));
+        render_range(r, t->axis[i].range);
+        put(r, narrow ? " = (int)(at" : " = at");
+        if (!idx_is(inner, 1)) {
+            put(r, " / ");
+            render_expr(r, inner);
+        }
+        if (i) {
+            put(r, " % ");
+            render_expr(r, t->axis[i].range->src[0]);
+        }
+        put(r, narrow ? ");\n" : ";\n");
+    }
+}
+
+/* for (int at = (int)(begin*112/16); at < end*112/16; at++) { */
+static void parts(Render *r, int depth)
+{
+    const Tile *t = r->l.tile;
+    if (!t->fused) {
+        sb_printf(r->sb, "if (end == %d) {\n", t->parts);
+        return;
+    }
+    Node *extent = idx(r->k->c, 1);
+    for (int i = 0; i < t->fused; i++)
+        extent = idx_mul(r->k->c, extent, t->axis[i].range->src[0]);
+    bool narrow = extent->hi > INT32_MAX && !r->l.wide; /* the axes are of 32 bits nevertheless */
+    const char *type = narrow ? "int64_t" : render_type(r, INGOT_INDEX), *name = "at";
+    if (t->fused == 1)
+        name = map_get(&r->names, (uint64_t)t->axis[0].range->id + 1);
+    sb_printf(r->sb, "for (%s %s = (%s)(", type, name, type);
+    part_edge(r, "begin", extent);
+    sb_printf(r->sb, "); %s < ", name);
+    part_edge(r, "end", extent);
+    sb_printf(r->sb, "; %s++) {\n", name);
+    if (t->fused > 1)
+        fused_axes(r, narrow, depth + 1);
+}
+
 /* Type of a named value or accumulator. */
 static void value_type(Render *r, Node *n)
 {
@@ -70,6 +131,7 @@ static void statement(Render *r, const Stmt *s)
     render_indent(r, s->depth);
     switch (s->kind) {
     case STMT_LOOP: loop(r, n); break;
+    case STMT_PARTS: parts(r, s->depth); break;
     case STMT_END: put(r, "}\n"); break;
     case STMT_LET:
         r->number[n->id] = r->nvalue++;

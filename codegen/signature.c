@@ -114,7 +114,9 @@ void kernel_prototype(StrBuf *sb, const Target *t, const Kernel *k, const char *
         sb_printf(sb, "%sint64_t %s", separator, var_name(k->c, k->vars[i], name));
         separator = ", ";
     }
-    sb_puts(sb, *separator ? ")" : "void)");
+    if (kernel_parts(k))
+        sb_printf(sb, "%sint64_t begin, int64_t end", separator);
+    sb_puts(sb, *separator || kernel_parts(k) ? ")" : "void)");
 }
 
 /* ---- text: of absurdly long names the beginning ------------------------------------------ */

@@ -470,12 +470,16 @@ typedef struct {
     int ntail;
     bool tail_beside;
     TileAxis tail; /* range NULL: one element, no loop */
+    /* THREAD: the first `fused` axes are one loop, of which parts begin..end of `parts` are run; without any the last
+     * part runs all.  parts 0: no THREAD. */
+    int fused, parts;
 } Tile;
 typedef struct {
     Tile *tile;
     int n;
 } Tiles;
 Tiles kernel_expand(Arena *, const Kernel *);
+int kernel_parts(const Kernel *); /* that may run on different threads; 0: it cannot be cut */
 
 /* layouts.c: a layout for every buffer of the arena; halos instead of bounds checks. */
 void choose_layouts(Plan *);

@@ -57,14 +57,25 @@ igrt_status igrt_config_check(const igrt_config *config, size_t arena_bytes, siz
     return IGRT_OK;
 }
 
-void igrt_parallel(const igrt_config *config, igrt_task_fn task, void *arg, int64_t n)
+typedef struct Parts {
+    igrt_parts_fn run;
+    const void *arg;
+} Parts;
+
+static void one_part(void *task, int64_t i, int worker)
 {
-    if (config->parallel_for && config->threads > 1 && n > 1) {
-        config->parallel_for(config->parallel_user, task, arg, n);
-        return;
-    }
-    for (int64_t i = 0; i < n; i++)
-        task(arg, i, 0);
+    const Parts *parts = task;
+    (void)worker;
+    parts->run(parts->arg, i, i + 1);
+}
+
+void igrt_parallel(const igrt_config *config, igrt_parts_fn run, const void *arg, int64_t n)
+{
+    Parts parts = {run, arg};
+    if (config->parallel_for && config->threads > 1 && n > 1)
+        config->parallel_for(config->parallel_user, one_part, &parts, n);
+    else
+        run(arg, 0, n);
 }
 
 #define SUM_PRIME UINT64_C(0x9e3779b97f4a7c15)

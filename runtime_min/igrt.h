@@ -155,9 +155,12 @@ typedef struct igrt_config {
 igrt_status igrt_config_check(const igrt_config *config, size_t arena_bytes, size_t arena_align,
                               size_t weights_bytes, uint64_t weights_sum);
 
-/* Runs task for i in [0, n): through config.parallel_for if there is one, threads > 1 and n > 1,
- * else in order in the calling thread as worker 0. */
-void igrt_parallel(const igrt_config *config, igrt_task_fn task, void *arg, int64_t n);
+/* Does the parts of a step from begin to end. */
+typedef void (*igrt_parts_fn)(const void *arg, int64_t begin, int64_t end);
+
+/* Does n parts: one by one through config.parallel_for if there is one, threads > 1 and n > 1, else all at once in
+ * the calling thread. */
+void igrt_parallel(const igrt_config *config, igrt_parts_fn run, const void *arg, int64_t n);
 
 /* ---- weights ----------------------------------------------------------------------------- */
 

@@ -1,8 +1,10 @@
 /*
- * igrt_pool.c - a fixed pool of workers that take indices from one shared counter.
+ * igrt_pool.c - a fixed pool of workers. Each has a share of consecutive tasks, so that it meets again in its cache what it
+ * wrote in the round before; who is through with his own takes from the others'.
  *
  * A round is announced by incrementing `round`. Idle workers spin for some microseconds, because
- * the next step of a model usually follows at once, and then sleep on a condition. The counters are
+ * the next step of a model usually follows at once, and then sleep on a condition. A round is over when all tasks are taken
+ * and nobody is inside: a worker that wakes late finds it closed and is not waited for. The counters are
  * accessed by the __atomic builtins of gcc and clang (C99 has no atomics).
  */
 #if !defined(_POSIX_C_SOURCE)
@@ -30,39 +32,48 @@ static void relax(int spin)
 
 static void take_tasks(igrt_pool *pool, int worker)
 {
-    for (;;) {
-        const int64_t i = __atomic_fetch_add(&pool->next, 1, __ATOMIC_RELAXED);
-        if (i >= pool->n)
-            return;
-        pool->task(pool->arg, i, worker);
+    for (int k = 0; k < pool->threads; k++) {
+        igrt_pool_worker *share = &pool->worker[(worker + k) % pool->threads];
+        for (;;) {
+            const int64_t i = __atomic_fetch_add(&share->next, 1, __ATOMIC_RELAXED);
+            if (i >= share->end)
+                break;
+            pool->task(pool->arg, i, worker);
+        }
     }
 }
 
-static void await_round(igrt_pool *pool, unsigned done)
+/* Waits for another round than the one before; gives it. */
+static unsigned await_round(igrt_pool *pool, unsigned before)
 {
+    unsigned round;
     for (int spin = 0; spin < SPINS; spin++) {
-        if (__atomic_load_n(&pool->round, __ATOMIC_ACQUIRE) != done)
-            return;
+        round = __atomic_load_n(&pool->round, __ATOMIC_ACQUIRE);
+        if (round != before)
+            return round;
         relax(spin);
     }
     pthread_mutex_lock(&pool->lock);
     __atomic_fetch_add(&pool->sleepers, 1, __ATOMIC_SEQ_CST);
-    while (__atomic_load_n(&pool->round, __ATOMIC_SEQ_CST) == done)
+    while ((round = __atomic_load_n(&pool->round, __ATOMIC_SEQ_CST)) == before)
         pthread_cond_wait(&pool->wake, &pool->lock);
     __atomic_fetch_sub(&pool->sleepers, 1, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&pool->lock);
+    return round;
 }
 
 static void *worker_main(void *arg)
 {
     const igrt_pool_worker *worker = arg;
     igrt_pool *pool = worker->pool;
-    for (unsigned done = 0;; done++) {
-        await_round(pool, done);
+    for (unsigned round = 0;;) {
+        round = await_round(pool, round);
         if (__atomic_load_n(&pool->stop, __ATOMIC_ACQUIRE))
             return NULL;
-        take_tasks(pool, worker->index);
-        __atomic_fetch_sub(&pool->pending, 1, __ATOMIC_RELEASE);
+        __atomic_fetch_add(&pool->inside, 1, __ATOMIC_SEQ_CST);
+        if (__atomic_load_n(&pool->open, __ATOMIC_SEQ_CST))
+            take_tasks(pool, worker->index);
+        __atomic_fetch_sub(&pool->inside, 1, __ATOMIC_RELEASE);
     }
 }
 
@@ -81,7 +92,8 @@ int igrt_pool_start(igrt_pool *pool, int threads)
     pool->threads = 1;
     pool->stop = 0;
     pool->sleepers = 0;
-    pool->pending = 0;
+    pool->open = 0;
+    pool->inside = 0;
     pool->round = 0;
     if (threads > IGRT_POOL_MAX)
         threads = IGRT_POOL_MAX;
@@ -119,12 +131,15 @@ void igrt_pool_for(void *user, igrt_task_fn task, void *arg, int64_t n)
     }
     pool->task = task;
     pool->arg = arg;
-    pool->n = n;
-    __atomic_store_n(&pool->next, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&pool->pending, pool->threads - 1, __ATOMIC_RELAXED);
+    for (int k = 0; k < pool->threads; k++) {
+        pool->worker[k].next = n * k / pool->threads;
+        pool->worker[k].end = n * (k + 1) / pool->threads;
+    }
+    __atomic_store_n(&pool->open, 1, __ATOMIC_SEQ_CST);
     announce(pool);
     take_tasks(pool, 0);
-    for (int spin = 0; __atomic_load_n(&pool->pending, __ATOMIC_ACQUIRE); spin = (spin + 1) % 64)
+    __atomic_store_n(&pool->open, 0, __ATOMIC_SEQ_CST);
+    for (int spin = 0; __atomic_load_n(&pool->inside, __ATOMIC_SEQ_CST); spin = (spin + 1) % 64)
         relax(spin);
 }
 

@@ -29,6 +29,8 @@ typedef struct igrt_pool igrt_pool;
 typedef struct igrt_pool_worker {
     igrt_pool *pool;
     int index;
+    int64_t next, end; /* the tasks of its share that nobody has taken yet */
+    char apart[64];    /* shares are counted on different cache lines */
 #if IGRT_POOL_PTHREADS
     pthread_t thread;
 #endif
@@ -38,11 +40,11 @@ struct igrt_pool {
     int threads; /* the caller of igrt_pool_for included */
     int stop;
     int sleepers; /* workers that wait on the condition */
-    int pending;  /* workers that have not finished this round */
+    int open;     /* a round is on */
+    int inside;   /* workers that may be running its tasks */
     unsigned round;
     igrt_task_fn task;
     void *arg;
-    int64_t n, next;
     igrt_pool_worker worker[IGRT_POOL_MAX];
 #if IGRT_POOL_PTHREADS
     pthread_mutex_t lock;

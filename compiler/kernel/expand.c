@@ -4,7 +4,8 @@
  * coordinates.  VECTOR turns the inner part of an axis into lanes; UPCAST turns it into
  * copies, which share whatever they have in common because nodes are interned: the copies of
  * a contraction share the loads of their operands, and all their reduces run in one loop.
- * Where the amount does not divide the extent, the rest becomes a tile of its own (PEEL). */
+ * Where the amount does not divide the extent, the rest becomes a tile of its own (PEEL).
+ * THREAD marks the outermost loops, which are cut where their iterations end: no tile is divided. */
 #include <string.h>
 
 #include "kernel.h"
@@ -314,6 +315,32 @@ static void order_reduces(Expand *x, Tile *t)
         }
 }
 
+static bool same_axis(const TileAxis *a, const TileAxis *b)
+{
+    size_t n = strcspn(a->name, ".");
+    return n == strcspn(b->name, ".") && !memcmp(a->name, b->name, n);
+}
+
+/* The loops of the first tile down to the one that is named are cut; in the tiles of rests, those of them that are left.
+ * An END that has no such loop (it clears a halo) is cut in its outermost one. */
+static void thread(Expand *x, const Opt *o)
+{
+    const Tile *first = &x->out.tile[0];
+    int n = find(first->axis, first->naxis, o->axis) + 1;
+    n += n == 0 && first->naxis > 0;
+    for (int i = 0; i < x->out.n; i++) {
+        Tile *t = &x->out.tile[i];
+        bool among = true;
+        t->parts = (int)o->amount;
+        while (among && t->fused < t->naxis - t->tail_beside) {
+            among = false;
+            for (int j = 0; j < n; j++)
+                among |= same_axis(&first->axis[j], &t->axis[t->fused]);
+            t->fused += among;
+        }
+    }
+}
+
 static void apply(Expand *x, int tile, const Opt *o)
 {
     Tile *t = &x->out.tile[tile];
@@ -329,6 +356,10 @@ static void apply(Expand *x, int tile, const Opt *o)
         order_axes(t->axis, t->naxis - t->tail_beside, o->order); /* the row stays innermost */
         order_axes(t->reduce, t->nreduce, o->order);
         order_reduces(x, t);
+        break;
+    case OPT_THREAD:
+        if (tile == 0) /* of all tiles at once */
+            thread(x, o);
         break;
     default: BUG("opt %d has no expansion", (int)o->kind);
     }
@@ -365,4 +396,12 @@ Tiles kernel_expand(Arena *a, const Kernel *k)
             tile_add(&all, &x.out.tile[j]);
     }
     return all.out;
+}
+
+int kernel_parts(const Kernel *k)
+{
+    for (int i = 0; i < k->nopt; i++)
+        if (k->opts[i].kind == OPT_THREAD)
+            return (int)k->opts[i].amount;
+    return 0;
 }

@@ -54,4 +54,8 @@ bool lanes_possible(Arena *, const Kernel *, Node *range);
  * theirs (in want[], by argument); *lanes is the range that became lanes, or NULL. */
 void choose_opts(Arena *, Kernel *, const Buffer *const *bufs, const Target *, bool may_copy, Layout *want, Node **lanes);
 
+/* threads.c: THREAD after all other opts, where it is worth it. */
+void choose_threads(Arena *, Kernel *, const Target *);
+bool can_be_cut(const Kernel *);
+
 #endif

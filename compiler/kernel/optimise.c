@@ -227,6 +227,7 @@ static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Ste
     if (lanes && may_copy)
         choose_copies(o, s, lanes);
     copy_operands(o, s, before, nbefore, after, nafter);
+    choose_threads(o->a, k, o->t);
 }
 
 static void add_copy(Optimise *o, Block *b, Step *copy)

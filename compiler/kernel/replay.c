@@ -8,7 +8,7 @@
 
 #include "kernel.h"
 
-enum { MAX_PAD = 8, MAX_COPIES = 64 /* of a store, by UPCAST */, MAX_RANGES = 64 };
+enum { MAX_PAD = 8, MAX_COPIES = 64 /* of a store, by UPCAST */, MAX_RANGES = 64, MAX_PARTS = 1 << 16 };
 
 const Choice *choice_given(const Plan *p, const Choice *c)
 {
@@ -158,6 +158,7 @@ typedef struct {
     int nlane;
     bool lane_reduced;
     int64_t lanes, copies;
+    bool cut; /* THREAD has been seen */
 } Check;
 
 static void add_axis(Check *q, const char *name, Node *range, int64_t extent, bool reduced)
@@ -250,12 +251,35 @@ static bool order_fits(Check *q, const Opt *o, int line)
     return true;
 }
 
+static bool thread_fits(Check *q, const Opt *o, int line)
+{
+    OptAxis *x = find_axis(q, o->axis, strlen(o->axis));
+    q->cut = true;
+    if (!x || !x->extent || x->reduced)
+        sched_error(q->p, line, !x ? "the kernel has no axis '%s'" : x->reduced ? "THREAD %s: the axis is reduced"
+                                                                               : "no loop is left of axis '%s'",
+                    o->axis);
+    else if (o->amount < 2 || o->amount > MAX_PARTS)
+        sched_error(q->p, line, "THREAD %s: 2 to %d parts are possible", o->axis, MAX_PARTS);
+    else if (!can_be_cut(q->k))
+        sched_error(q->p, line, "THREAD %s: the kernel reads what it writes", o->axis);
+    else
+        return true;
+    return false;
+}
+
 static bool opt_fits(Check *q, const Opt *o, int line)
 {
+    if (q->cut) {
+        sched_error(q->p, line, "THREAD comes last");
+        return false;
+    }
     if (o->kind == OPT_ORDER)
         return order_fits(q, o, line);
+    if (o->kind == OPT_THREAD)
+        return thread_fits(q, o, line);
     if (o->kind != OPT_VECTOR && o->kind != OPT_UPCAST) {
-        sched_error(q->p, line, "only VECTOR, UPCAST and ORDER are carried out yet");
+        sched_error(q->p, line, "only VECTOR, UPCAST, ORDER and THREAD are carried out yet");
         return false;
     }
     OptAxis *x = find_axis(q, o->axis, strlen(o->axis));

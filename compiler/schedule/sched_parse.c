@@ -194,7 +194,7 @@ static bool opt_line(Parse *q)
         if (!strcmp(q->word[0], opt_name[i]))
             o.kind = (OptKind)i;
     if (o.kind == OPT_COUNT) {
-        sched_error(q->p, q->line, "'%.80s': kernel, arg or an opt (VECTOR, UPCAST, ORDER) is wanted", q->word[0]);
+        sched_error(q->p, q->line, "'%.80s': kernel, arg or an opt (VECTOR, UPCAST, ORDER, THREAD) is wanted", q->word[0]);
         return false;
     }
     if (o.kind == OPT_ORDER) {

@@ -107,6 +107,9 @@ EDITS = {
     "blocked weight": [("permute(1,2,3,0)", "split(0,4) permute(0,3,2,4,1)"), ("VECTOR i0 8\n", "VECTOR i0 4\n")],
     "copied operand": [("  VECTOR i0 8\n", "  arg 1 copy permute(2,0,3,1)\n  VECTOR i0 8\n", 1)],
     "copied result": [("  VECTOR i0 8\n", "  arg 0 copy permute(0,3,2,1)\n  VECTOR i0 8\n")],
+    "parts": [("r0 r1 r2\n", "r0 r1 r2\n  THREAD i1 5\n")],
+    "parts of a tile of two axes, and of its rests": [
+        ("UPCAST i2 8\n", "UPCAST i2 5\n  UPCAST i1 3\n"), ("ORDER i0.o i1 i2.o r0 r1 r2", "ORDER i1.o i2.o\n  THREAD i2.o 7")],
     "nothing": None,
 }
 
@@ -141,6 +144,10 @@ FAULTS = {
     "vectors of 5": ([("VECTOR i0 8", "VECTOR i0 5")], "4, 8 or 16"),
     "long tile": ([("UPCAST i2 8", "UPCAST i2 17")], "16 elements"),
     "tile of nothing": ([("UPCAST i2 8", "UPCAST i2 0")], "is wanted"),
+    "parts of a reduced axis": ([("r0 r1 r2\n", "r0 r1 r2\n  THREAD r0 3\n")], "is reduced"),
+    "parts of lanes": ([("r0 r1 r2\n", "r0 r1 r2\n  THREAD i0.o 3\n")], "no loop"),
+    "one part": ([("r0 r1 r2\n", "r0 r1 r2\n  THREAD i1 1\n")], "2 to "),
+    "order of parts": ([("  ORDER i0.o i1 i2.o", "  THREAD i1 5\n  ORDER i0.o i1 i2.o")], "comes last"),
     "reserved opt": ([("UPCAST i2 8", "UNROLL r0 3")], "carried out"),
     "no permutation": ([("permute(0,2,3,1)", "permute(0,2,2,1)")], "is wanted"),
     "permutation of other axes": ([("permute(0,2,3,1)", "permute(0,2,1)")], "names 3 axes"),

@@ -54,11 +54,11 @@ typedef struct {
     model_outputs *out;
 } Task;
 
-static void twice(void *arg, int64_t i, int worker)
+static void twice(const void *arg, int64_t begin, int64_t end)
 {
     const Task *t = arg;
-    (void)worker;
-    t->out->y[i] = 2 * t->in->x[i] + (t->in->bias ? *t->in->bias : 0);
+    for (int64_t i = begin; i < end; i++)
+        t->out->y[i] = 2 * t->in->x[i] + (t->in->bias ? *t->in->bias : 0);
 }
 
 static igrt_status run(void *ctx, const void *inputs, void *outputs)

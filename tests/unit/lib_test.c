@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -365,25 +366,51 @@ static void config(void **state)
     free(arena);
 }
 
-static void count_task(void *arg, int64_t i, int worker)
+static int hits[1000], calls;
+
+static void count_parts(const void *arg, int64_t begin, int64_t end)
 {
-    assert_in_range(worker, 0, 3);
-    ((int *)arg)[i]++;
+    assert_ptr_equal(arg, &calls);
+    __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED);
+    for (int64_t i = begin; i < end; i++)
+        hits[i]++;
+}
+
+static void backwards(void *user, igrt_task_fn task, void *arg, int64_t n)
+{
+    *(int64_t *)user = n;
+    for (int64_t i = n; i-- > 0;)
+        task(arg, i, (int)(i % 3));
 }
 
 static void parallel(void **state)
 {
     (void)state;
     static igrt_pool pool;
-    static int hits[1000];
     igrt_config c = {.threads = igrt_pool_start(&pool, 4)};
     c.parallel_for = igrt_pool_for;
     c.parallel_user = &pool;
-    for (int round = 0; round < 500; round++)
-        igrt_parallel(&c, count_task, hits, 1 + round * 2);
+    for (int round = 0; round < 500; round++) {
+        if (round == 250) { /* they have gone to sleep */
+            const struct timespec pause = {0, 20000000};
+            nanosleep(&pause, NULL);
+        }
+        igrt_parallel(&c, count_parts, &calls, 1 + round * 2);
+    }
     igrt_pool_stop(&pool);
     for (int i = 0; i < 1000; i++)
         assert_int_equal(hits[i], i == 0 ? 500 : 500 - (i + 1) / 2);
+    assert_int_equal(calls, 500 * 500);
+
+    int64_t n = 0;
+    c.parallel_for = backwards;
+    c.parallel_user = &n;
+    calls = 0;
+    igrt_parallel(&c, count_parts, &calls, 7);
+    assert_true(n == 7 && calls == 7);
+    c.threads = 1; /* all at once */
+    igrt_parallel(&c, count_parts, &calls, 7);
+    assert_int_equal(calls, 8);
 }
 
 int main(void)

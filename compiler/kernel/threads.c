@@ -1,0 +1,73 @@
+/* threads.c - which loops of a kernel several threads share.
+ *
+ * Only loops over outputs are cut, between two iterations, and how often is decided here: nothing that is computed
+ * depends on how many threads there are.  The outermost loop is the best: what the loops inside of it use again and again
+ * (a block of weights, a row) stays with one thread.  Where it is short it is taken together with the next ones,
+ * so that consecutive parts still share a block.  Small kernels stay whole. */
+#include "kernel.h"
+
+enum {
+    PART_NS = 2500,  /* the least that is worth handing to another thread */
+    ENOUGH = 32,     /* iterations to divide: every one of 2..16 threads gets several */
+    MAX_PARTS = 64
+};
+
+/* Nanoseconds on one core, very roughly: half of its multiply-adds, and caches that give 8 bytes. */
+static double estimate(const Kernel *k, const Target *t)
+{
+    return (double)k->flops / (t->lanes ? 2.0 * t->lanes : 2.0) + (double)k->bytes / 8;
+}
+
+/* Would loop `i` of t, if it is one with those outside of it, repeat a reduce that stands between them? */
+static bool repeats(Arena *a, const Tile *t, int i)
+{
+    int n;
+    Node **order = graph_toposort(a, t->nstore, t->store, &n);
+    for (int j = 0; j < n; j++) {
+        bool inside = order[j]->op != OP_REDUCE;
+        for (int l = i; l < t->naxis && !inside; l++)
+            inside = depends_on(order[j], t->axis[l].range);
+        if (!inside)
+            return true;
+    }
+    return false;
+}
+
+/* What one part writes, no other may read: then only views of other elements share memory with it. */
+bool can_be_cut(const Kernel *k)
+{
+    for (int i = 0; i < k->narg; i++)
+        if (k->args[i].read && k->args[i].written)
+            return false;
+    return !k->serial;
+}
+
+/* As many as there is work for; of the same length if that is possible. */
+static int64_t count_parts(int64_t iterations, double ns)
+{
+    int64_t most = ns / PART_NS < MAX_PARTS ? (int64_t)(ns / PART_NS) : MAX_PARTS;
+    if (iterations <= most)
+        return iterations;
+    for (int64_t n = most; 2 * n > most; n--)
+        if (iterations % n == 0)
+            return n;
+    return most;
+}
+
+void choose_threads(Arena *a, Kernel *k, const Target *t)
+{
+    double ns = estimate(k, t);
+    if (ns < 2 * PART_NS || !can_be_cut(k))
+        return;
+    Tiles tiles = kernel_expand(a, k);
+    const Tile *first = &tiles.tile[0];
+    int64_t iterations = 1;
+    int n = 0;
+    while (n < first->naxis - first->tail_beside && iterations < ENOUGH && !repeats(a, first, n))
+        iterations = sat_mul(iterations, first->axis[n++].range->hi + 1);
+    Opt o = {.kind = OPT_THREAD, .amount = count_parts(iterations, ns)};
+    if (o.amount < 2)
+        return;
+    snprintf(o.axis, sizeof o.axis, "%s", first->axis[n - 1].name);
+    vec_push(k->c->arena, k->opts, k->nopt, o);
+}
