@@ -56,11 +56,11 @@ Node *nest_buffer(Nest *k, Buffer *b)
     return node_make(k->s->c, OP_BUFFER, b->dtype, (Arg){.i = i}, 0, NULL, 0, NULL);
 }
 
-static Node *load(Nest *k, Buffer *b, Node *const *coords, Node *gate)
+Node *load_value(Nest *k, Buffer *b, Node *const *at, Node *const *coords, Node *gate)
 {
     Node *src[INGOT_MAX_RANK + 2] = {nest_buffer(k, b), gate};
     for (int i = 0; i < b->rank; i++)
-        src[2 + i] = coords[i];
+        src[2 + i] = at ? idx_add(k->s->c, coords[i], at[i]) : coords[i];
     return node_make(k->s->c, OP_LOAD, b->dtype, (Arg){0}, 2 + b->rank, src, 0, NULL);
 }
 
@@ -143,12 +143,12 @@ static Node *lower_fresh(Nest *k, Node *t, Node *const *coords, Node *gate)
     if (i->scalar)
         return node_cast(c, i->scalar, t->dtype);
     if (i->buffer && t != k->root)
-        return load(k, i->buffer, coords, gate);
+        return load_value(k, i->buffer, i->at, coords, gate);
     Node *spelled = inline_constant(c, t);
     if (spelled)
         return spelled;
     if (t->op == OP_DATA || i->foldable)
-        return load(k, weight_buffer(k->s, t), coords, gate);
+        return load_value(k, weight_buffer(k->s, t), NULL, coords, gate);
     if (op_is_alu(t->op)) {
         Node *src[3];
         for (uint32_t j = 0; j < t->nsrc; j++)
@@ -168,7 +168,7 @@ static Node *lower_fresh(Nest *k, Node *t, Node *const *coords, Node *gate)
         Info *tuple = info_of(k->s, t->src[0]);
         if (!tuple->tuple)
             BUG("%s read before its step", op_info[t->src[0]->op].text);
-        return load(k, tuple->tuple[t->arg.i], coords, gate);
+        return load_value(k, tuple->tuple[t->arg.i], NULL, coords, gate);
     }
     case OP_RESHAPE: case OP_PERMUTE: case OP_EXPAND: case OP_PAD: case OP_SHRINK: case OP_FLIP: case OP_KEEP:
         return lower_move(k, t, coords, gate);

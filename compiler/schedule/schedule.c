@@ -15,6 +15,12 @@ typedef struct {
     int nmade;
 } Scope;
 
+/* Where a value lies: in this buffer, from these coordinates on (NULL: it is all of it). */
+typedef struct {
+    Buffer *buffer;
+    Node *const *at;
+} Place;
+
 static void schedule_node(Scope *, Node *);
 
 /* ---- steps ------------------------------------------------------------------------------ */
@@ -106,16 +112,17 @@ static void nest_ranges(Nest *k, int rank, Node *const *dims, Node **coords)
     }
 }
 
-static Node *store_node(Nest *k, Buffer *b, Node *gate, Node *value, Node *const *coords)
+static Node *store_node(Nest *k, Place out, Node *gate, Node *value, Node *const *coords)
 {
+    Buffer *b = out.buffer;
     Node *src[INGOT_MAX_RANK + 3] = {nest_buffer(k, b), gate, value};
     for (int i = 0; i < b->rank; i++)
-        src[3 + i] = coords[i];
+        src[3 + i] = out.at ? idx_add(k->s->c, coords[i], out.at[i]) : coords[i];
     return node_make(k->s->c, OP_STORE, b->dtype, (Arg){0}, 3 + b->rank, src, 0, NULL);
 }
 
-/* One kernel: out[..., offset + i, ...] = t[..., i, ...]; offset only for parts of a concat. */
-static void store_value(Scope *at, Node *t, Node *root, Buffer *out, int axis, Node *offset)
+/* One kernel: out = t. */
+static void store_value(Scope *at, Node *t, Node *root, Place out)
 {
     Sched *s = at->s;
     if (dims_bound(t->rank, t->shape) == 0)
@@ -126,8 +133,6 @@ static void store_value(Scope *at, Node *t, Node *root, Buffer *out, int axis, N
     Node *coords[INGOT_MAX_RANK], *yes = node_bool(s->c, true);
     nest_ranges(k, t->rank, t->shape, coords);
     Node *value = lower_value(k, t, coords, yes);
-    if (offset)
-        coords[axis] = idx_add(s->c, coords[axis], offset);
     k->store = store_node(k, out, yes, value, coords);
     nest_end(at, k, t);
 }
@@ -143,12 +148,12 @@ static Op update_op(int64_t how)
 }
 
 /* out = x; then, in order, out[index] = v (or combined with what is there). */
-static void store_update(Scope *at, Node *t, Buffer *out)
+static void store_update(Scope *at, Node *t, Place out)
 {
     Sched *s = at->s;
     Context *c = s->c;
     Node *x = t->src[0], *v = t->src[1];
-    store_value(at, x, t, out, 0, NULL);
+    store_value(at, x, t, out);
     if (dims_bound(v->rank, v->shape) == 0 || dims_bound(x->rank, x->shape) == 0)
         return;
     Nest *k = NEW(s->arena, Nest);
@@ -164,32 +169,50 @@ static void store_update(Scope *at, Node *t, Buffer *out)
     }
     Node *value = lower_value(k, v, coords, node_bool(c, true));
     if (t->arg.i != INGOT_SET) {
-        Node *src[INGOT_MAX_RANK + 2] = {nest_buffer(k, out), gate};
-        for (int i = 0; i < x->rank; i++)
-            src[2 + i] = to[i];
-        Node *old = node_make(c, OP_LOAD, out->dtype, (Arg){0}, 2 + x->rank, src, 0, NULL);
+        Node *old = load_value(k, out.buffer, out.at, to, gate);
         value = node_alu2(c, update_op(t->arg.i), t->dtype, old, value);
     }
     k->store = store_node(k, out, gate, value, to);
     nest_end(at, k, t);
 }
 
-static void store_concat(Scope *at, Node *t, Buffer *out)
+/* Is t, a stored value or a slice of one, at that place already? */
+static bool lies_at(Sched *s, Node *t, Place place)
 {
+    Node *at[INGOT_MAX_RANK];
+    for (int i = 0; i < t->rank; i++)
+        at[i] = idx(s->c, 0);
+    for (; t->op == OP_SHRINK && !info_of(s, t)->buffer; t = t->src[0])
+        for (int i = 0; i < t->rank; i++)
+            at[i] = idx_add(s->c, at[i], t->src[1 + 2 * i]);
+    Info *f = info_of(s, t);
+    bool same = f->buffer == place.buffer;
+    for (int i = 0; i < t->rank && same; i++)
+        same = idx_provably_equal(s->c, f->at ? idx_add(s->c, at[i], f->at[i]) : at[i], place.at[i]);
+    return same;
+}
+
+static void store_concat(Scope *at, Node *t, Place out)
+{
+    Context *c = at->s->c;
     int axis = (int)t->arg.i;
-    Node *offset = idx(at->s->c, 0);
+    Node *to[INGOT_MAX_RANK];
+    for (int i = 0; i < t->rank; i++)
+        to[i] = out.at ? out.at[i] : idx(c, 0);
     for (uint32_t i = 0; i < t->nsrc; i++) {
-        store_value(at, t->src[i], t, out, axis, offset);
-        offset = idx_add(at->s->c, offset, t->src[i]->shape[axis]);
+        Place part = {out.buffer, to};
+        if (!lies_at(at->s, t->src[i], part))
+            store_value(at, t->src[i], t, part);
+        to[axis] = idx_add(c, to[axis], t->src[i]->shape[axis]);
     }
 }
 
 /* Compute t into `out` with kernels of its own. */
-static void compute_into(Scope *at, Node *t, Buffer *out)
+static void compute_into(Scope *at, Node *t, Place out)
 {
     Info *i = info_of(at->s, t);
     if (i->buffer || i->foldable) {
-        store_value(at, t, NULL, out, 0, NULL); /* a copy */
+        store_value(at, t, NULL, out); /* a copy */
         return;
     }
     if (t->op == OP_UPDATE)
@@ -197,18 +220,47 @@ static void compute_into(Scope *at, Node *t, Buffer *out)
     else if (t->op == OP_CONCAT)
         store_concat(at, t, out);
     else
-        store_value(at, t, t, out, 0, NULL);
+        store_value(at, t, t, out);
+}
+
+static void set_place(Scope *at, Node *t, Place place)
+{
+    info_of(at->s, t)->buffer = place.buffer;
+    info_of(at->s, t)->at = place.at;
+    vec_push(at->s->arena, at->made, at->nmade, t);
 }
 
 static void set_buffer(Scope *at, Node *t, Buffer *b)
 {
-    info_of(at->s, t)->buffer = b;
-    vec_push(at->s->arena, at->made, at->nmade, t);
+    set_place(at, t, (Place){b, NULL});
 }
 
 static Buffer *arena_buffer(Scope *at, Node *t)
 {
     return buffer_new(at->s, BUF_ARENA, t->dtype, t->rank, t->shape, t);
+}
+
+/* Where t is to be stored: in a buffer of its own, or in its home. */
+static Place place_of(Scope *at, Node *t)
+{
+    Sched *s = at->s;
+    Node **shift = NULL;
+    int rank = t->rank;
+    Info *i = info_of(s, t);
+    for (; !i->buffer && i->home; t = i->home, i = info_of(s, t)) {
+        if (!shift) {
+            shift = NEWN(s->arena, Node *, rank + 1);
+            for (int d = 0; d < rank; d++)
+                shift[d] = idx(s->c, 0);
+        }
+        for (int d = 0; d < rank; d++)
+            shift[d] = idx_add(s->c, shift[d], i->home_at[d]);
+    }
+    for (int d = 0; d < rank && shift && i->buffer && i->at; d++)
+        shift[d] = idx_add(s->c, shift[d], i->at[d]);
+    if (!i->buffer && !i->shared)
+        i->shared = arena_buffer(at, t);
+    return (Place){i->buffer ? i->buffer : i->shared, shift};
 }
 
 /* A buffer that holds t, for steps that read memory (calls, conditions). */
@@ -221,10 +273,10 @@ static Buffer *buffer_of(Scope *at, Node *t)
         return info_of(at->s, t->src[0])->tuple[t->arg.i];
     if (t->op == OP_DATA || i->foldable)
         return weight_buffer(at->s, t);
-    Buffer *b = arena_buffer(at, t);
-    compute_into(at, t, b);
-    set_buffer(at, t, b);
-    return b;
+    Place place = place_of(at, t);
+    compute_into(at, t, place);
+    set_place(at, t, place);
+    return place.buffer;
 }
 
 /* ---- blocks -------------------------------------------------------------------------------- */
@@ -302,6 +354,7 @@ static void schedule_block(Scope *at, int n, Node *const *results, Buffer *const
             mark_root(s, t->src[j]);
     }
     fuse(s, w.n, w.order);
+    find_homes(s, w.n, w.order);
     for (int i = 0; i < w.n; i++) {
         Node *t = w.order[i];
         if (!info_of(s, t)->stored || has_value(s, t))
@@ -311,7 +364,7 @@ static void schedule_block(Scope *at, int n, Node *const *results, Buffer *const
             if (results[j] == t && !to && dest[j])
                 to = dest[j];
         if (to) {
-            compute_into(at, t, to);
+            compute_into(at, t, (Place){to, NULL});
             set_buffer(at, t, to);
         } else {
             schedule_node(at, t);
@@ -319,13 +372,14 @@ static void schedule_block(Scope *at, int n, Node *const *results, Buffer *const
     }
     for (int j = 0; j < n && dest; j++)
         if (dest[j] && info_of(s, results[j])->buffer != dest[j])
-            compute_into(at, results[j], dest[j]);
+            compute_into(at, results[j], (Place){dest[j], NULL});
 }
 
 static void scope_end(Scope *at)
 {
     for (int i = 0; i < at->nmade; i++) {
         info_of(at->s, at->made[i])->buffer = NULL;
+        info_of(at->s, at->made[i])->at = NULL;
         info_of(at->s, at->made[i])->tuple = NULL;
         info_of(at->s, at->made[i])->scalar = NULL;
     }
@@ -389,11 +443,11 @@ static void schedule_loop(Scope *at, Node *t)
     bool cond_read = loop->has_cond;
     if (cond_read) {
         cond = arena_buffer(at, body->param[1]);
-        compute_into(at, t->src[0], cond);
+        compute_into(at, t->src[0], (Place){cond, NULL});
     }
     for (int i = 0; i < nc; i++) {
         tuple[i] = arena_buffer(at, body->param[2 + i]);
-        compute_into(at, t->src[1 + i], tuple[i]);
+        compute_into(at, t->src[1 + i], (Place){tuple[i], NULL});
     }
     for (int i = 0; i < loop->nscan; i++) {
         Node *r = body->result[1 + nc + i], **dims = NEWN(s->arena, Node *, r->rank + 1);

@@ -7,6 +7,10 @@
 /* What the scheduler knows of a tensor node, by node id. */
 typedef struct {
     Buffer *buffer;    /* where its value is, once a step has put it there */
+    Node *const *at;   /* and where it begins in that buffer, by axis; NULL: it is all of it */
+    Node *home;        /* homes.c: the stored node whose buffer it shall lie in, or NULL */
+    Node **home_at;    /* and where, by axis */
+    Buffer *shared;    /* of a node that is home to others, once one of them needs it */
     Buffer **tuple;    /* CALL, LOOP, IF: buffers of the elements */
     Node *scalar;      /* PARAM standing for a loop counter: the INDEX expression */
     bool stored;       /* fuse.c: to be stored by a kernel of its own */
@@ -42,6 +46,9 @@ Info *info_of(Sched *, Node *);
 /* fuse.c: of the `n` nodes of a block in topological order, mark those to store. */
 void fuse(Sched *, int n, Node **order);
 
+/* homes.c: what of it lies in whose buffer. */
+void find_homes(Sched *, int n, Node **order);
+
 /* rangeify.c */
 typedef struct {
     Node *store; /* in the model's context */
@@ -57,6 +64,8 @@ typedef struct {
 /* The value of t at coords where gate holds, as a loop-level expression. */
 Node *lower_value(Nest *, Node *t, Node *const *coords, Node *gate);
 Node *nest_buffer(Nest *, Buffer *);
+/* A load from buffer b of a value that begins there at `at`; NULL: at its first element. */
+Node *load_value(Nest *, Buffer *b, Node *const *at, Node *const *coords, Node *gate);
 /* A weight, stored once per node. */
 Buffer *weight_buffer(Sched *, Node *);
 Buffer *buffer_new(Sched *, BufferKind, ingot_dtype, int rank, Node *const *dims, Node *node);
