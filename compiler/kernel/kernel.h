@@ -48,6 +48,9 @@ void replay_opts(const Plan *, Arena *, Kernel *, const Target *, const Choice *
 /* halos.c: the kernels that write a buffer with a halo first zero it, beside their own loops. */
 void clear_halos(Plan *);
 
+/* slices.c */
+void point_at_slices(Plan *, Step *);
+
 /* heuristic.c: whether all that depends on range can be computed in its lanes, if only the buffers lie as this needs. */
 bool lanes_possible(Arena *, const Kernel *, Node *range);
 /* heuristic.c: opts for a kernel whose buffers have their layouts; the weights of a contraction get

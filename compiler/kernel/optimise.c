@@ -256,13 +256,16 @@ static void optimise_block(Optimise *o, Block *b)
     *b = fresh;
 }
 
-static void renew_kernels(Block *b)
+static void finish_kernels(Plan *p, Block *b)
 {
     for (int i = 0; i < b->n; i++) {
-        if (b->step[i]->kind == STEP_KERNEL)
-            b->step[i]->kernel = kernel_renew(b->step[i]->kernel);
-        renew_kernels(&b->step[i]->body);
-        renew_kernels(&b->step[i]->other);
+        Step *s = b->step[i];
+        if (s->kind == STEP_KERNEL) {
+            point_at_slices(p, s);
+            s->kernel = kernel_renew(s->kernel);
+        }
+        finish_kernels(p, &s->body);
+        finish_kernels(p, &s->other);
     }
 }
 
@@ -273,6 +276,6 @@ void optimise(Plan *p, const Target *t)
     if (!t->gpu)
         optimise_block(&o, &p->main);
     clear_halos(p);
-    renew_kernels(&p->main);
+    finish_kernels(p, &p->main);
     arena_free(o.a);
 }
