@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws random ONNX graphs by seed; compares the compiled bundle with ONNX Runtime.
 
-    random_graphs.py --ingot build/ingot --n 300 --seed 1 [--target c:native] [--sanitize] [--keep DIR]
+    random_graphs.py --ingot build/ingot --n 300 --seed 1 [--target c:native] [--ops joined,conv] [--sanitize]
 
 Graph N of a seed is always the same: 3 to 15 nodes, as a chain with side branches, weights as
 initializers or as inputs, several outputs. A node that ONNX Runtime refuses, or that gives no finite
@@ -506,6 +506,37 @@ def split(d):
     return d.add("Split", [x, d.const(parts)], len(parts), axis=axis)
 
 
+def joined(d):
+    """Dense blocks and the like: concats in longer ones, values in several, splits that are joined again."""
+    x = d.pick(2, 5)
+    r, rank = d.r, d.value[x].ndim
+    axis = 1 if r.random() < 0.6 else r.randrange(rank)
+    image = axis == 1 and rank > 2
+    parts, y = [x], x
+    for _ in range(r.randint(2, 5)):
+        c, n = d.value[y].shape[axis], rank - 2
+        what = r.randrange(5)
+        if what == 0 and c > 1:
+            cut = sorted(r.randint(0, c) for _ in range(r.randint(1, 2)))
+            sizes = [b - a for a, b in zip([0] + cut, cut + [c])]
+            if d.add("Split", [y, d.const(sizes)], len(sizes), axis=axis):
+                parts += d.nodes[-1].output
+        elif what == 1 and image and c and d.value[y].size:
+            out, k = r.choice((1, 3, 4, 8, 16)), r.choice((1, 1, 3))
+            w = d.leaf(d.normal(out, c, *[k] * n, scale=1 / np.sqrt(c * k**n)))
+            parts.append(d.add("Conv", [y, w], pads=[k // 2] * 2 * n))
+        else:
+            parts.append(d.add(r.choice(("Relu", "Sigmoid", "Neg", "Tanh")), [y]))
+        parts = [k for k in parts if k]
+        y = r.choice(parts)
+        if r.random() < 0.7:
+            some = parts if r.random() < 0.6 else parts[r.randrange(len(parts)):] + r.choices(parts, k=r.randint(0, 2))
+            y = d.add("Concat", some, axis=axis - (rank if r.random() < 0.3 else 0)) or y
+            if r.random() < 0.3:
+                parts = [y]
+    return d.add("Concat", parts, axis=axis)
+
+
 def spread(d):
     x = d.pick(0, 5, "ffib")
     a, r = d.value[x], d.r
@@ -602,11 +633,12 @@ def residual(d):
 
 
 OPS = {conv: 12, residual: 5, conv_transpose: 4, pool: 7, matmul: 9, attend: 2, einsum: 3, binary: 12, unary: 12, where: 3,
-       normalise: 7, reduce: 7, reshape: 6, transpose: 5, pad: 4, slice_: 5, concat: 6, split: 3, spread: 3, gather: 3,
-       cast: 4, special: 3}
+       normalise: 7, reduce: 7, reshape: 6, transpose: 5, pad: 4, slice_: 5, concat: 6, split: 3, joined: 3, spread: 3,
+       gather: 3, cast: 4, special: 3}
 
 
-def draw(seed):
+def draw(seed, only):
+    ops = {f: n for f, n in OPS.items() if not only or f.__name__.strip("_") in only}
     while True:
         d = Drawing(seed)
         d.fresh.append(d.image(d.r.choice((1, 2, 2, 2, 3))) if d.r.random() < 0.65 else d.pick(0, 4))
@@ -614,7 +646,7 @@ def draw(seed):
         for _ in range(4 * want):
             if len(d.nodes) >= want:
                 break
-            d.r.choices(list(OPS), OPS.values())[0](d)
+            d.r.choices(list(ops), ops.values())[0](d)
         m = d.finish()
         if m.nodes and m.outputs:
             return m
@@ -767,7 +799,7 @@ def one(args):
     work = pathlib.Path(tempfile.mkdtemp(prefix="graph-", dir=opt.work))
     result = {"name": name, "status": "crash", "why": "", "ops": [], "lines": []}
     try:
-        model = draw(name)
+        model = draw(name, opt.ops)
         result["ops"] = [n.op_type for n in model.nodes]
         try:
             want = model.oracle()
@@ -803,6 +835,7 @@ def main():
     a("--n", type=int, default=100)
     a("--first", type=int, default=0, help="number of the first graph")
     a("--seed", default="0")
+    a("--ops", type=lambda s: s.split(","), help="draw only these, e.g. joined,conv,pool")
     a("--target", default="c")
     a("--jobs", type=int, default=2)
     a("--cc", default="gcc")
@@ -822,7 +855,7 @@ def main():
     numbers = range(opt.first, opt.first + opt.n)
     if opt.show:
         for i in numbers:
-            print(f"{opt.seed}/{i}", *draw(f"{opt.seed}/{i}").lines(), sep="\n    ")
+            print(f"{opt.seed}/{i}", *draw(f"{opt.seed}/{i}", opt.ops).lines(), sep="\n    ")
         return 0
     began, results = time.monotonic(), []
     with tempfile.TemporaryDirectory(prefix="ingot-graphs-") as opt.work:
