@@ -42,6 +42,11 @@ ingot_status bundle_write(Plan *, const Target *, const ingot_options *, const c
 /* The plan as JSON. */
 void inspect_json(StrBuf *, Plan *, const ingot_options *);
 
+/* ---- pipeline.c --------------------------------------------------------------------------- */
+
+/* The plan that ingot_compile() writes; NULL after a reported error. */
+Plan *plan_make(Context *, const ingot_options *);
+
 /* ---- runtime_files: the sources of runtime_min, inside the compiler ------------------------ */
 
 typedef struct {

@@ -2,6 +2,8 @@
 #ifndef CLI_H
 #define CLI_H
 
+#include <sys/types.h>
+
 #include "codegen.h"
 #include "importers.h"
 #include "ingot_onnx.h"
@@ -71,6 +73,8 @@ ingot_status model_build(Model *, const Options *, const Value *values, const bo
 
 /* Runs a program found by PATH; its exit status, 128 + signal, or -1 if it cannot be started. */
 int process_run(const char *const *argv);
+pid_t process_start(const char *const *argv); /* the same in two halves: -1 after a message */
+int process_wait(pid_t);
 int process_run_to(const char *const *argv, const char *file); /* its standard output goes to the file */
 /* Builds a bundle's program ("-std=c99") with the system's C compiler, for the target's machine. */
 ingot_status build_program(Arena *, const char *dir, const char *name, const char *target, const char *standard, bool verbose);
@@ -108,6 +112,7 @@ typedef struct {
 /* cli_run.c: reads or (may_invent) makes up the inputs, and has the program ready. */
 ingot_status session_prepare(Session *, Model *, bool may_invent);
 ingot_status session_run(Session *); /* fills out */
+ingot_status driver_failed(const Session *, int code); /* what the status of the program says */
 void session_finish(Session *, Model *);
 /* cli_cache.c: s->entry is a folder of the cache that holds the program of the model. */
 ingot_status session_find_entry(Session *, const Model *);
@@ -117,5 +122,8 @@ ingot_status command_bench(Options *);
 /* cli_bench.c: profile and bench are the program's command lines; its status, or 1. */
 int bench_kernels(Session *, const char *const *profile, const char *const *bench);
 ingot_status command_verify(Options *); /* cli_verify.c */
+/* cli_lockstep.c: runs the program beside its naive twin (the same plan without opts, in a folder of its own) on the same
+ * inputs, step by step; tells the steps that differ, or with -v all. INGOT_TOOL if one does. */
+ingot_status lockstep(const Session *, const Plan *, const char *twin);
 
 #endif

@@ -19,7 +19,7 @@ extern char **environ;
 
 /* ---- processes --------------------------------------------------------------------------- */
 
-static pid_t process_start(const char *const *argv)
+pid_t process_start(const char *const *argv)
 {
     pid_t pid;
     int error = posix_spawnp(&pid, argv[0], NULL, NULL, (char *const *)(uintptr_t)argv, environ);
@@ -29,7 +29,7 @@ static pid_t process_start(const char *const *argv)
     return -1;
 }
 
-static int process_wait(pid_t pid)
+int process_wait(pid_t pid)
 {
     int status;
     while (waitpid(pid, &status, 0) < 0)

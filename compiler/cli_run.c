@@ -121,7 +121,7 @@ static ingot_status write_work(Session *s)
     return status;
 }
 
-static ingot_status driver_failed(const Session *s, int code)
+ingot_status driver_failed(const Session *s, int code)
 {
     if (code >= 128)
         return complain(INGOT_TOOL, "%s: the compiled model ended by signal %d", s->o->model, code - 128);

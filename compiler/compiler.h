@@ -289,6 +289,7 @@ void interp_bind(Interp *, Node *leaf, const void *data);
 const void *interp_eval(Interp *, Node *n, int64_t *dims);
 /* One ALU op on an array of lanes, in the dtypes' storage form: the contract of docs/numerics.md. */
 void interp_alu(Node *n, size_t lanes, void *out, const void *const *in);
+void interp_to_f64(ingot_dtype, size_t n, double *out, const void *in); /* of any type but strings and complex numbers */
 
 /* ---- the plan ---------------------------------------------------------------------------- */
 

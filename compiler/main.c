@@ -174,8 +174,10 @@ static const Command commands[] = {
      "  ingot run resnet18.onnx --data test_data_set_0 --output-dir out\n"
      "  ingot run add.onnx --input x.npy --input y.npy\n"},
     {"verify", command_verify, true, "--data --input --target --sched -O0 -O2 --dim --bind --no-bind --no-cache -v --threads ",
-     "compare the compiled model with the reference interpreter",
+     "check every kernel of the compiled model",
      "usage: ingot verify MODEL.onnx [--data DIR | --input FILE...] [options]\n\n"
+     "Runs every step beside the naive form of its kernel, on the same inputs, and the naive kernels beside the reference\n"
+     "interpreter. Each step that differs is told with its kernel, its nodes and the worst element; -v tells all.\n\n"
      "  --data DIR          inputs; without it, reproducible random ones\n" MODEL_HELP
      "\nexample:\n  ingot verify resnet18.onnx\n"},
     {"bench", command_bench, true,

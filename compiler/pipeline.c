@@ -214,6 +214,14 @@ static Plan *make_plan(Context *c, const Target *t, const ingot_options *o, Cloc
     return NULL;
 }
 
+Plan *plan_make(Context *c, const ingot_options *options)
+{
+    ingot_options o = complete(options);
+    const Target *t = check_options(c, &o);
+    Clock k = clock_start(c, &o);
+    return t ? make_plan(c, t, &o, &k) : NULL;
+}
+
 static ingot_status failure(const Context *c)
 {
     return c->status == INGOT_OK ? INGOT_BUG : c->status;
@@ -238,9 +246,7 @@ ingot_status ingot_compile(ingot_context *c, const ingot_options *options, const
 char *ingot_inspect_json(ingot_context *c, const ingot_options *options)
 {
     ingot_options o = complete(options);
-    const Target *t = check_options(c, &o);
-    Clock k = clock_start(c, &o);
-    Plan *p = t ? make_plan(c, t, &o, &k) : NULL;
+    Plan *p = plan_make(c, options);
     if (!p)
         return NULL;
     StrBuf sb = {0};

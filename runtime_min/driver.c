@@ -34,7 +34,22 @@ typedef struct Options {
     unsigned flags;
     int poison;
     const char *in, *out;
+    const char *places, *trace, *follow; /* files, or NULL */
 } Options;
+
+/* What a step writes, as the file of places tells: bytes of the arena, or of an output. */
+typedef struct Place {
+    int step, output; /* output -1: the arena */
+    size_t offset, bytes;
+} Place;
+
+/* --trace: the bytes of each place go to a file after its step; --follow: then others take their place. */
+typedef struct Trace {
+    FILE *to, *from;
+    Place *place;
+    int n;
+    int failed;
+} Trace;
 
 /* Everything the driver holds while it runs. */
 typedef struct Session {
@@ -45,6 +60,7 @@ typedef struct Session {
     void *ctx, *inputs, *outputs;
     void *weights; /* mapped */
     int ready;     /* init was done */
+    Trace trace;
 } Session;
 
 static const igrt_model *the_model; /* for messages; set once */
@@ -623,6 +639,66 @@ static void note_step(void *user, int step, const char *name, uint64_t nanosecon
         p->step[step].best = nanoseconds;
 }
 
+/* ---- tracing ----------------------------------------------------------------------------- */
+
+/* A line for each place: step, output or -1, offset, bytes. */
+static int open_trace(Session *s)
+{
+    const Options *o = s->options;
+    Trace *t = &s->trace;
+    FILE *f = fopen(o->places, "r");
+    long long at[4];
+    while (f && fscanf(f, "%lld %lld %lld %lld", &at[0], &at[1], &at[2], &at[3]) == 4) {
+        Place *grown = t->n % 64 ? t->place : realloc(t->place, (size_t)(t->n + 64) * sizeof *grown);
+        if (!grown)
+            break;
+        t->place = grown;
+        t->place[t->n++] = (Place){(int)at[0], (int)at[1], (size_t)at[2], (size_t)at[3]};
+    }
+    const int whole = f && feof(f);
+    if (f)
+        fclose(f);
+    if (!whole)
+        return fail(IGRT_EXIT_INPUT, "%s: no list of places", o->places);
+    t->to = fopen(o->trace, "wb");
+    if (!t->to)
+        return fail(IGRT_EXIT_OUTPUT, "%s: %s", o->trace, strerror(errno));
+    t->from = o->follow ? fopen(o->follow, "rb") : NULL;
+    if (o->follow && !t->from)
+        return fail(IGRT_EXIT_INPUT, "%s: %s", o->follow, strerror(errno));
+    return IGRT_EXIT_OK;
+}
+
+static char *place_data(const Session *s, const Place *p)
+{
+    const igrt_io *io;
+    size_t room;
+    if (p->output < 0)
+        return p->bytes <= s->config.arena_bytes && p->offset <= s->config.arena_bytes - p->bytes
+                   ? (char *)s->config.arena + p->offset
+                   : NULL;
+    if (p->output >= s->model->n_outputs)
+        return NULL;
+    io = &s->model->outputs[p->output];
+    room = count_elements(io->max_dims, io->rank) * igrt_dtype_bytes(io->dtype);
+    return p->offset == 0 && p->bytes <= room ? get_pointer(s->outputs, io) : NULL;
+}
+
+static void trace_step(void *user, int step, const char *name, uint64_t nanoseconds)
+{
+    Session *s = user;
+    Trace *t = &s->trace;
+    (void)name, (void)nanoseconds;
+    for (int i = 0; i < t->n && !t->failed; i++) {
+        const Place *p = &t->place[i];
+        char *data = p->step == step ? place_data(s, p) : NULL;
+        if (p->step != step)
+            continue;
+        t->failed = !data || fwrite(&i, sizeof i, 1, t->to) != 1 || fwrite(data, 1, p->bytes, t->to) != p->bytes ||
+                    fflush(t->to) || (t->from && fread(data, 1, p->bytes, t->from) != p->bytes);
+    }
+}
+
 static int start(Session *s, const char *argv0)
 {
     const igrt_model *m = s->model;
@@ -748,7 +824,14 @@ static int work(Session *s, const char *argv0, Profile *p)
         s->config.profile = note_step;
         s->config.user = p;
     }
-    int status = start(s, argv0);
+    if (o->trace) {
+        s->config.clock = now;
+        s->config.profile = trace_step;
+        s->config.user = s;
+    }
+    int status = o->trace ? open_trace(s) : IGRT_EXIT_OK;
+    if (status == IGRT_EXIT_OK)
+        status = start(s, argv0);
     if (status != IGRT_EXIT_OK)
         return status;
     if (o->mode == MODE_SELFTEST)
@@ -763,6 +846,8 @@ static int work(Session *s, const char *argv0, Profile *p)
     if (o->mode == MODE_PROFILE)
         return profile(s, p);
     status = run_once(s);
+    if (status == IGRT_EXIT_OK && s->trace.failed)
+        status = fail(IGRT_EXIT_OUTPUT, "%s: the trace is incomplete", o->trace);
     return status == IGRT_EXIT_OK ? write_outputs(s) : status;
 }
 
@@ -778,6 +863,11 @@ static void finish(Session *s)
         free(get_pointer(s->outputs, &m->outputs[i]));
     if (s->weights)
         munmap(s->weights, m->weights_bytes);
+    if (s->trace.to)
+        fclose(s->trace.to);
+    if (s->trace.from)
+        fclose(s->trace.from);
+    free(s->trace.place);
     free(s->config.arena);
     free(s->ctx);
     free(s->inputs);
@@ -796,7 +886,9 @@ static void print_help(FILE *f, const igrt_model *m, const char *argv0)
             "       %s --selftest          run the golden vectors inside\n"
             "options: -t N       number of threads\n"
             "         --no-checksum  do not check the weights\n"
-            "         --poison   fill the arena with 0xff first (to find reads of unset memory)\n",
+            "         --poison   fill the arena with 0xff first (to find reads of unset memory)\n"
+            "         --trace PLACES FILE  after each step write what it wrote to FILE\n"
+            "         --follow FILE        and then take it from FILE\n",
             argv0, argv0, argv0, argv0);
     for (int i = 0; i < m->n_inputs; i++)
         fprintf(f, "input  %d: %s %s%s\n", i, m->inputs[i].name,
@@ -839,6 +931,11 @@ static int parse_options(int argc, char **argv, Options *o)
             o->mode = MODE_SELFTEST;
         } else if (!strcmp(a, "--no-checksum")) {
             o->flags |= IGRT_SKIP_CHECKSUM;
+        } else if (!strcmp(a, "--trace") && i + 2 < argc) {
+            o->places = argv[++i];
+            o->trace = argv[++i];
+        } else if (!strcmp(a, "--follow") && i + 1 < argc) {
+            o->follow = argv[++i];
         } else if (!strcmp(a, "--poison")) {
             o->poison = 1;
         } else if (a[0] == '-' && a[1]) {

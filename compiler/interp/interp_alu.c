@@ -310,6 +310,11 @@ void interp_alu(Node *n, size_t lanes, void *out, const void *const *in)
     alu_lanes((Op)n->op, n->arg.i, (ingot_dtype)n->dtype, t, lanes, out, in);
 }
 
+void interp_to_f64(ingot_dtype from, size_t n, double *out, const void *in)
+{
+    alu_cast(INGOT_F64, from, 0, n, out, in);
+}
+
 void alu_fold(Op op, ingot_dtype t, size_t n, void *acc, const void *v)
 {
     if (t == INGOT_F32) {

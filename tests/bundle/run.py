@@ -12,6 +12,7 @@
     inspect     `ingot inspect --json` has every field that tools rely on
     cached      a second `ingot run` compiles nothing
     profiled    `ingot bench --per-kernel --json` tells time, rates and share of the roof of every step
+    verified    `ingot verify` names a broken kernel, its step, source, element and values
 
 Exit status 77, skipped: there is no Python with onnx.
 """
@@ -20,6 +21,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -275,7 +277,44 @@ def profiled(ingot, work):
     print(f"{len(kernels)} steps; {told['peak_gflops']} GFLOP/s, {told['cache_gbps']} and {told['memory_gbps']} GB/s")
 
 
-CHECKS = {f.__name__: f for f in (identical, together, runtime, strict, sanitized, shapes, inspect, cached, profiled)}
+def verified(ingot, work):
+    """A kernel that is broken in the cache is named: step, kernel, file, source node, element and both values."""
+    models_ok = 0
+    for name in models.MODELS:
+        (work / f"{name}.onnx").write_bytes(models.build(name))
+        env = {"INGOT_CACHE": str(work / name)}
+        told = call(ingot, "verify", work / f"{name}.onnx", env=env)
+        if "beside their naive forms" not in told or "differ," in told:
+            raise Wrong(f"{name}: {told}")
+        models_ok += 1
+    steps = json.loads(call(ingot, "inspect", work / "cnn.onnx", "--target", "c:native", "--json"))["steps"]
+    entry = next((work / "cnn").glob("*/model")).parent
+    broken = 0
+    for step in steps:
+        if not step["opts"]:
+            continue
+        for source in sorted(entry.glob("model_kernels_*.c")):
+            text = source.read_text()
+            start = re.search(rf"^void model_{step['name']}\(float \*restrict (\w+)", text, re.M)
+            if start:
+                break
+        end = text.index("\n}\n", start.start())
+        source.write_text(f"{text[:end]}\n    {start[1]}[1] += 3.0f;{text[end:]}")
+        call("make", "-s", "-C", entry, "model")
+        done = subprocess.run([ingot, "verify", work / "cnn.onnx"], text=True, capture_output=True,
+                              env={**os.environ, "INGOT_CACHE": str(work / "cnn")})
+        wanted = f"cnn.onnx: step {step['step']}, {step['name']}, {source.name}, '{step['source'][0]['node']}'"
+        lines = [line for line in done.stderr.splitlines() if ": step " in line]
+        if done.returncode != 5 or len(lines) != 1 or wanted not in lines[0] or "its naive form gives" not in lines[0]:
+            raise Wrong(f"{wanted}: status {done.returncode}\n{done.stdout}{done.stderr}")
+        source.write_text(text)
+        broken += 1
+    if not broken:
+        raise Wrong("no kernel of cnn has opts")
+    print(f"{models_ok} models; {broken} broken kernels named")
+
+
+CHECKS = {f.__name__: f for f in (identical, together, runtime, strict, sanitized, shapes, inspect, cached, profiled, verified)}
 
 
 def main():
