@@ -148,29 +148,32 @@ static int64_t coefficient(Node *n)
     return k == INT64_MIN ? INT64_MAX : k < 0 ? -k : k;
 }
 
-enum { MAX_TERMS = 32 };
+typedef struct {
+    Node **term;
+    int n;
+} Terms;
 
-static int sum_terms(Render *r, Node *n, Node **terms, int count)
+static void sum_terms(Render *r, Node *n, Terms *terms)
 {
-    while (n->op == OP_ADD && n->dtype == INGOT_INDEX && !(count && is_named(r, n)) && count < MAX_TERMS - 2) {
-        count = sum_terms(r, n->src[1], terms, count);
+    while (n->op == OP_ADD && n->dtype == INGOT_INDEX && !(terms->n && is_named(r, n))) {
+        sum_terms(r, n->src[1], terms);
         n = n->src[0];
         if (is_named(r, n))
             break;
     }
-    if (count == MAX_TERMS)
-        BUG("a coordinate with more than %d terms", MAX_TERMS);
-    terms[count++] = n;
-    return count;
+    vec_push(r->l.arena, terms->term, terms->n, n);
 }
 
 /* a*240 + b*30 + c - 9: largest stride first, the constant last, as one would write it. */
 static void sum(Render *r, Node *n)
 {
-    Node *terms[MAX_TERMS];
+    Terms all = {0};
     bool alone = r->bare;
     r->bare = false;
-    int count = sum_terms(r, n->src[0], terms, sum_terms(r, n->src[1], terms, 0));
+    sum_terms(r, n->src[1], &all);
+    sum_terms(r, n->src[0], &all);
+    Node **terms = all.term;
+    int count = all.n;
     for (int i = 1; i < count; i++)
         for (int j = i; j > 0; j--) {
             bool before = terms[j - 1]->op == OP_CONST ||
