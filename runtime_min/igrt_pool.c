@@ -17,16 +17,14 @@
 
 #include <sched.h>
 
-enum { SPINS = 4000 };
+enum { SPINS = 2000 }; /* some 50 to 100 microseconds */
 
-static void relax(int spin)
+static void relax(void)
 {
-    if (spin % 64 == 63) {
-        sched_yield();
-        return;
-    }
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("isb"); /* as long as a pause; a yield is nothing there */
 #endif
 }
 
@@ -51,7 +49,7 @@ static unsigned await_round(igrt_pool *pool, unsigned before)
         round = __atomic_load_n(&pool->round, __ATOMIC_ACQUIRE);
         if (round != before)
             return round;
-        relax(spin);
+        relax(); /* and no yield: beside other programs it would miss the rounds that follow */
     }
     pthread_mutex_lock(&pool->lock);
     __atomic_fetch_add(&pool->sleepers, 1, __ATOMIC_SEQ_CST);
@@ -139,8 +137,12 @@ void igrt_pool_for(void *user, igrt_task_fn task, void *arg, int64_t n)
     announce(pool);
     take_tasks(pool, 0);
     __atomic_store_n(&pool->open, 0, __ATOMIC_SEQ_CST);
-    for (int spin = 0; __atomic_load_n(&pool->inside, __ATOMIC_SEQ_CST); spin = (spin + 1) % 64)
-        relax(spin);
+    for (int spin = 1; __atomic_load_n(&pool->inside, __ATOMIC_SEQ_CST); spin = (spin + 1) % 64) {
+        if (spin)
+            relax();
+        else
+            sched_yield();
+    }
 }
 
 void igrt_pool_stop(igrt_pool *pool)
