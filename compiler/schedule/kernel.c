@@ -211,7 +211,45 @@ void kernel_find_vars(Kernel *k)
     arena_free(a);
 }
 
-/* Operations and bytes, at the upper bounds of run-time dims. Bytes: each buffer's size once. */
+/* Of each argument the box that all accesses to it lie in. */
+int64_t kernel_bytes(const Kernel *k)
+{
+    typedef struct {
+        int64_t lo[INGOT_MAX_RANK], hi[INGOT_MAX_RANK];
+        bool touched;
+    } Box;
+    Arena *a = arena_new();
+    Box *box = NEWN(a, Box, k->narg);
+    int n;
+    Node **order = graph_toposort(a, 1, &k->sink, &n);
+    for (int i = 0; i < n; i++) {
+        Node *t = order[i];
+        if (t->op != OP_LOAD && t->op != OP_STORE)
+            continue;
+        Box *b = &box[t->src[0]->arg.i];
+        for (int d = 0; d < k->args[t->src[0]->arg.i].rank; d++) {
+            Node *e = t->src[d + (t->op == OP_LOAD ? 2 : 3)];
+            b->lo[d] = !b->touched || e->lo < b->lo[d] ? e->lo : b->lo[d];
+            b->hi[d] = !b->touched || e->hi > b->hi[d] ? e->hi : b->hi[d];
+        }
+        b->touched = true;
+    }
+    int64_t bytes = 0;
+    for (int i = 0; i < k->narg; i++) {
+        const KernelArg *arg = &k->args[i];
+        int64_t size = dtype_info[arg->dtype].bytes;
+        for (int d = 0; d < arg->rank; d++) {
+            int64_t last = arg->dims[d]->hi - 1, lo = box[i].lo[d] > 0 ? box[i].lo[d] : 0;
+            int64_t hi = box[i].hi[d] < last ? box[i].hi[d] : last;
+            size = sat_mul(size, hi < lo ? 0 : hi - lo + 1);
+        }
+        bytes = sat_add(bytes, box[i].touched ? size : 0);
+    }
+    arena_free(a);
+    return bytes;
+}
+
+/* Operations and bytes, at the upper bounds of run-time dims. */
 static void estimate(Kernel *k, Arena *a)
 {
     int n;
@@ -240,8 +278,7 @@ static void estimate(Kernel *k, Arena *a)
         map_put(&at, (uint64_t)t->id + 1, (void *)(uintptr_t)(i + 1));
     }
     map_free(&at);
-    for (int i = 0; i < k->narg; i++)
-        k->bytes = sat_add(k->bytes, sat_mul(dims_bound(k->args[i].rank, k->args[i].dims), dtype_info[k->args[i].dtype].bytes));
+    k->bytes = kernel_bytes(k);
 }
 
 /* Output axes i0, i1, ... outermost first; reduced ones r0, r1, ... as their reduces nest them. */
@@ -355,8 +392,9 @@ static void kernel_name(Kernel *k, int number, const Step *step)
     for (int i = 0; i < out->rank && sb.len < 70; i++) {
         sb_puts(&sb, i ? "x" : "_");
         int64_t v;
-        if (idx_value(out->dims[i], &v))
-            sb_printf(&sb, "%lld", (long long)v);
+        const Node *at = store->src[3 + i];
+        if (idx_value(out->dims[i], &v)) /* of a slice its own size */
+            sb_printf(&sb, "%lld", (long long)(at->lo >= 0 && at->hi < v ? at->hi - at->lo + 1 : v));
         else
             sb_puts(&sb, "n");
     }

@@ -219,7 +219,6 @@ static void join_args(Match *m, Plan *p, int *arg)
         args[at] = *b;
         args[at].dims = dims;
         bufs[at] = m->from->bufs[i];
-        k->bytes = sat_add(k->bytes, sat_mul(dims_bound(b->rank, b->dims), dtype_info[b->dtype].bytes));
         k->narg++;
     }
     k->args = args;
@@ -253,6 +252,7 @@ static void join(Match *m, Plan *p)
     Node *both = node_make(k->c, OP_END, INGOT_BOOL, (Arg){0}, (int)end->nsrc + more, src, 0, NULL);
     k->sink = node_make(k->c, OP_SINK, INGOT_BOOL, (Arg){0}, 1, &both, 0, NULL);
     k->flops = sat_add(k->flops, m->from->kernel->flops);
+    k->bytes = kernel_bytes(k);
     kernel_find_vars(k);
     join_origins(m, p);
     ingot_context_free(m->from->kernel->c);

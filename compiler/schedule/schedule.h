@@ -80,4 +80,6 @@ void merge_kernels(Plan *);
 /* kernel.c: the finished nest, copied into a context of its own. */
 Kernel *kernel_finish(Nest *, Buffer ***bufs, int *nbuf);
 
+int64_t kernel_bytes(const Kernel *); /* that it reads or writes, each element once; upper bounds */
+
 #endif
