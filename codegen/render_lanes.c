@@ -48,9 +48,10 @@ void render_lane_load(Render *r, Node *n)
         render_expr(r, n->src[1]);
         put(r, " ? ");
     }
-    open_call(r, "load");
+    int part = r->l.tile->part;
+    open_call(r, part ? "load_part" : "load");
     first_lane(r, n->src[0], n->src[2]);
-    put(r, ")");
+    sb_printf(r->sb, part ? ", %d)" : ")", part);
     if (gated) {
         put(r, " : ");
         open_call(r, "splat");
@@ -60,11 +61,12 @@ void render_lane_load(Render *r, Node *n)
 
 void render_lane_store(Render *r, Node *n)
 {
-    open_call(r, "store");
+    int part = r->l.tile->part;
+    open_call(r, part ? "store_part" : "store");
     first_lane(r, n->src[0], n->src[3]);
     put(r, ", ");
     render_operand(r, n->src[2], true, true);
-    put(r, ");\n");
+    sb_printf(r->sb, part ? ", %d);\n" : ");\n", part);
 }
 
 void render_lane_type(Render *r, ingot_dtype d)

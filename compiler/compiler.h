@@ -466,6 +466,7 @@ typedef struct {
     TileAxis reduce[INGOT_MAX_RANK * 2];
     int nreduce;
     Node *lane; /* RANGE over the lanes of a vector, or NULL */
+    int part;   /* only the first so many lanes are loaded and stored; 0: all */
     /* The end of a row that fills no vector: the stores from `ntail` on run in a loop of their own beside the innermost
      * one (which then is the last axis if tail_beside), inside all others.  0: none. */
     int ntail;
@@ -482,6 +483,8 @@ typedef struct {
 Tiles kernel_expand(Arena *, const Kernel *);
 int kernel_parts(const Kernel *); /* that may run on different threads; 0: it cannot be cut */
 
+/* inputs.c: inputs that contractions read beyond their edges are copied into the arena. */
+void copy_inputs(Plan *);
 /* layouts.c: a layout for every buffer of the arena; halos instead of bounds checks. */
 void choose_layouts(Plan *);
 void buffer_layout_changed(Buffer *); /* its size in bytes again */

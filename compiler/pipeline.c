@@ -154,6 +154,8 @@ static bool fits(const Plan *p, int64_t limit)
 /* Layouts and opts, by the heuristic or a file; the record of them if it is wanted. */
 static bool decide(Plan *p, const Target *t, const ingot_options *o, StrBuf *record)
 {
+    if (t->lanes)
+        copy_inputs(p);
     kernel_keys(p);
     if (o->sched && !sched_parse(p, o->sched))
         return false;

@@ -1,7 +1,7 @@
 /* expand.c - replay a kernel's opts.
  *
  * A tile is a loop nest whose stores are copies of the kernel's store for neighbouring
- * coordinates.  VECTOR turns the inner part of an axis into lanes; UPCAST turns it into
+ * coordinates.  SPLIT makes two loops of one, so that ORDER can keep a block in cache.  VECTOR turns the inner part of an axis into lanes; UPCAST turns it into
  * copies, which share whatever they have in common because nodes are interned: the copies of
  * a contraction share the loads of their operands, and all their reduces run in one loop.
  * Where the amount does not divide the extent, the rest becomes a tile of its own (PEEL).
@@ -70,6 +70,29 @@ static Node *rest(Expand *x, Tile *t, int axis, int64_t done, int64_t count)
                  sizeof t->axis[axis].name - strlen(t->axis[axis].name), ".r");
     }
     return idx_add(x->c, idx(x->c, done), r);
+}
+
+/* The axis becomes two loops, .o over blocks and .i within one; a block that is not whole is a tile of its own. */
+static void split(Expand *x, int tile, const Opt *o)
+{
+    Tile *t = &x->out.tile[tile];
+    int axis = find(t->axis, t->naxis, o->axis);
+    int64_t extent, n = o->amount;
+    if (axis < 0 || t->ntail || !idx_value(t->axis[axis].range->src[0], &extent) || n >= extent ||
+        t->naxis == sizeof t->axis / sizeof *t->axis)
+        return;
+    int64_t count = extent / n, tail = extent - count * n;
+    Node *from = t->axis[axis].range;
+    if (tail) {
+        Tile *end = tile_add(x, t);
+        replace(x, end, from, rest(x, end, axis, count * n, tail));
+        t = &x->out.tile[tile];
+    }
+    memmove(t->axis + axis + 1, t->axis + axis, (size_t)(t->naxis++ - axis) * sizeof *t->axis);
+    Node *inner = t->axis[axis + 1].range = range_new(x->c, t->next++, idx(x->c, n));
+    snprintf(t->axis[axis + 1].name, sizeof t->axis->name, "%.16s.i", o->axis);
+    Node *o_range = outer(x, t, t->axis, &t->naxis, axis, count);
+    replace(x, t, from, idx_add(x->c, idx_mul(x->c, o_range, idx(x->c, n)), inner));
 }
 
 static void upcast_copies(Expand *x, Tile *t, Node *from, Node *base, int64_t n)
@@ -167,13 +190,22 @@ static void vector_output(Expand *x, int tile, const Opt *o)
     int64_t done = 0;
     Node *from = t->axis[axis].range;
     Tile whole = *t;
-    /* narrower vectors for what remains: 27 = 16 + 8 + 3 scalars */
+    /* a part of a vector for what remains, or one element: 27 = 16 + the first 11 of 16; 16 + 5: of 8 */
     for (bool first = true; done < extent; first = false) {
-        while (n > extent - done)
+        int64_t left = extent - done;
+        bool part = n > left && left > 1 && n >= 8;
+        while (n > left && !(part && n / 2 < left) && !(part && n == 8))
             n /= 2;
         if (!first) {
             tile_add(x, &whole);
             t = &x->out.tile[x->out.n - 1];
+        }
+        if (part) {
+            drop(t->axis, &t->naxis, axis);
+            make_lane(x, t, n);
+            t->part = n > left ? (int)left : 0;
+            replace(x, t, from, idx_add(x->c, idx(x->c, done), t->lane));
+            break;
         }
         if (n < 4) {
             replace(x, t, from, rest(x, t, axis, done, extent - done));
@@ -200,7 +232,7 @@ static void vector_reduce(Expand *x, Tile *t, const Opt *o)
     Context *c = x->c;
     int64_t count = extent / n, tail = extent - count * n;
     Node *from = t->reduce[axis].range;
-    if (!t->lane || t->lanes != n) {
+    if (!t->lane || t->lanes != n || t->part) {
         if (t->lane)
             return;
         make_lane(x, t, n);
@@ -345,6 +377,7 @@ static void apply(Expand *x, int tile, const Opt *o)
 {
     Tile *t = &x->out.tile[tile];
     switch (o->kind) {
+    case OPT_SPLIT: split(x, tile, o); break;
     case OPT_UPCAST: upcast(x, tile, o); break;
     case OPT_VECTOR:
         if (find(t->reduce, t->nreduce, o->axis) >= 0)

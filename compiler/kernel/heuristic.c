@@ -148,6 +148,37 @@ static void order_opt(Kernel *k, const Place *p, int n)
         vec_push(k->c->arena, k->opts, k->nopt, o);
 }
 
+enum { BLOCK = 8 }; /* lines of a block in flight: not more than a set of the cache has ways */
+
+/* What is written along one axis and read along another moves in blocks, so that every line of cache is used while it is
+ * there.  `last` is the axis of the writes; gives the number of places. */
+static int block_opts(Kernel *k, const View *v, Place *place, int n, Node *last)
+{
+    int other = -1;
+    int64_t stride;
+    for (int j = 0; j < v->nload && other < 0; j++) {
+        if (access_stride(k, v->load[j], last, &stride) && (stride == 0 || stride == 1))
+            continue;
+        for (int i = 0; i < n - 1; i++)
+            if (access_stride(k, v->load[j], place[i].range, &stride) && stride == 1 && extent_of(place[i].range) >= 2 * BLOCK)
+                other = i;
+    }
+    if (other < 0 || extent_of(last) < 2 * BLOCK)
+        return n;
+    Place read = place[other], write = place[n - 1];
+    add_opt(k, OPT_SPLIT, read.name, BLOCK);
+    add_opt(k, OPT_SPLIT, write.name, BLOCK);
+    memmove(place + other, place + other + 1, (size_t)(n - other - 1) * sizeof *place);
+    n -= 2;
+    const Place *const from[] = {&read, &write, &write, &read};
+    for (int i = 0; i < 4; i++) {
+        place[n] = *from[i];
+        snprintf(place[n].name, sizeof place[n].name, i < 2 ? "%.16s.o" : "%.16s.i", from[i]->name);
+        n++;
+    }
+    return n;
+}
+
 static void plain_opts(Arena *a, Kernel *k, const View *v, const Target *t)
 {
     Place place[INGOT_MAX_RANK * 2];
@@ -170,6 +201,8 @@ static void plain_opts(Arena *a, Kernel *k, const View *v, const Target *t)
         snprintf(place[n - 1].name, sizeof place[n - 1].name, "%.16s.o", axis_name(k, last));
     } else {
         lanes = 0;
+        if (last && !v->nreduce)
+            n = block_opts(k, v, place, n, last);
     }
     /* rows that are reduced: their innermost axis in lanes */
     for (int i = 0; i < v->nreduce && t->lanes; i++) {
@@ -274,9 +307,10 @@ static bool pack(const Kernel *k, Node *load, const RegisterTile *tile, const Pl
             owner[w.axis] = i;
     }
     int64_t block = tile->vectors * tile->width, extent = extent_of(tile->lanes), size;
-    if (!idx_value(arg->dims[lane_axis], &size) || size != extent)
+    /* an axis of which the lanes are a part (a group's outputs): whole blocks in each */
+    if (!idx_value(arg->dims[lane_axis], &size) || (size != extent && (size % extent || extent % block)))
         block = size = 0;
-    bool split = tile->reuse && block && extent > block;
+    bool split = tile->reuse && block && size > block;
     *l = (Layout){0};
     if (split)
         l->op[l->n++] = (LayoutOp){.kind = LAYOUT_SPLIT, .axis = (int8_t)lane_axis, .a = block};

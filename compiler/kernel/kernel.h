@@ -34,7 +34,12 @@ Move access_move(Context *, Node *access, Node *range);
 bool access_stride(const Kernel *, Node *access, Node *range, int64_t *stride);
 View kernel_view(Arena *, const Kernel *);
 
-/* optimise.c */
+/* layouts.c: whether it reads beyond the edges of its buffer by a little, and is zero there. */
+bool reads_beyond(const Kernel *, Node *load);
+/* optimise.c: a buffer like another but for its kind and layout, of weights one that exists if there is; a step that copies
+ * one of constant dims, for a step like `like`. */
+Buffer *buffer_twin(Plan *, Buffer *, BufferKind, const Layout *);
+Step *copy_step(Plan *, Buffer *dst, Buffer *src, const Step *like);
 bool can_lay_out(const Kernel *, const View *, const Buffer *const *bufs, const bool *free, Node *lanes);
 
 /* optimise.c: whether the store writes every element. */

@@ -99,7 +99,7 @@ static void vote_contractions(Layouts *x)
         /* the other operand is walked along the longest reduced axis */
         Node *longest = NULL;
         for (uint32_t j = 1; j < v.dot->nsrc; j++)
-            if (!longest || v.dot->src[j]->hi > longest->hi)
+            if (!longest || v.dot->src[j]->hi >= longest->hi) /* of equals the last, which is innermost already */
                 longest = v.dot->src[j];
         for (int j = 0; j < v.nfactor; j++)
             if (!depends_on(v.factor[j], lanes))
@@ -206,6 +206,12 @@ static bool is_edge_gate(const Kernel *k, Node *load, Halo *h)
             return false;
     }
     return n == nedge;
+}
+
+bool reads_beyond(const Kernel *k, Node *load)
+{
+    Halo h = {0};
+    return !node_is_const_i(load->src[1], 1) && is_edge_gate(k, load, &h);
 }
 
 static void find_halos(Layouts *x, Halo *halo)

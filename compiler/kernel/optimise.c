@@ -25,7 +25,7 @@ static void take_layouts(Block *b)
 }
 
 /* A buffer like b with another layout: for weights an existing one if there is. */
-static Buffer *twin(Plan *p, Buffer *b, BufferKind kind, const Layout *l)
+Buffer *buffer_twin(Plan *p, Buffer *b, BufferKind kind, const Layout *l)
 {
     for (int i = 0; i < p->nbuffer && kind == BUF_WEIGHT; i++) {
         Buffer *o = p->buffers[i];
@@ -56,9 +56,8 @@ static Layout with_halo(const Layout *l, const Layout *then)
 }
 
 /* dst = src, both of constant dims. */
-static Step *copy_step(Optimise *o, Buffer *dst, Buffer *src, const Step *like)
+Step *copy_step(Plan *p, Buffer *dst, Buffer *src, const Step *like)
 {
-    Plan *p = o->p;
     Context *c = context_child(p->c);
     Kernel *k = NEW(c->arena, Kernel);
     k->c = c;
@@ -111,14 +110,32 @@ static bool const_dims(const Buffer *b)
 
 static void optimise_block(Optimise *o, Block *b);
 
+/* Does e count from 0 to size - 1? A range does, and the digits of a number: 16 i + j with j < 16. */
+static bool counts(const Kernel *k, Node *e, Node *size)
+{
+    int64_t n, digit = 1, step, extent;
+    if (e->op == OP_RANGE)
+        return e->src[0] == size;
+    if (!idx_value(size, &n) || e->lo)
+        return false;
+    for (bool more = true; more && digit < n;) {
+        more = false;
+        for (int i = 0; i < k->naxis && !more; i++) {
+            Node *r = k->axes[i].range, *next = idx_add(k->c, r, idx(k->c, 1));
+            more = depends_on(e, r) && idx_value(r->src[0], &extent) &&
+                   idx_value(idx_sub(k->c, substitute(k->c, e, 1, &r, &next), e), &step) && step == digit;
+        }
+        digit *= more ? extent : 1;
+    }
+    return digit == n && e->hi == n - 1;
+}
+
 bool covers(const Kernel *k, Node *store)
 {
     const KernelArg *a = &k->args[store->src[0]->arg.i];
-    for (int i = 0; i < a->rank; i++) {
-        Node *e = store->src[3 + i];
-        if (!idx_is(a->dims[i], 1) && (e->op != OP_RANGE || e->src[0] != a->dims[i]))
+    for (int i = 0; i < a->rank; i++)
+        if (!counts(k, store->src[3 + i], a->dims[i]))
             return false;
-    }
     return true;
 }
 
@@ -171,7 +188,7 @@ static void lay_out_weights(Optimise *o, Step *s)
         if (!a->owned || s->bufs[i]->kind != BUF_WEIGHT)
             continue;
         if (a->layout.n)
-            s->bufs[i] = twin(o->p, s->bufs[i], BUF_WEIGHT, &a->layout);
+            s->bufs[i] = buffer_twin(o->p, s->bufs[i], BUF_WEIGHT, &a->layout);
         s->kernel->args[i].layout = a->layout;
     }
 }
@@ -186,10 +203,10 @@ static void copy_operands(Optimise *o, Step *s, Step **before, int *nbefore, Ste
         Layout l = k->choice->arg[i].copy;
         if (!k->args[i].written) /* it may be read beyond its edges */
             l = with_halo(&s->bufs[i]->layout, &l);
-        Buffer *old = s->bufs[i], *fresh = twin(o->p, old, BUF_ARENA, &l);
+        Buffer *old = s->bufs[i], *fresh = buffer_twin(o->p, old, BUF_ARENA, &l);
         s->bufs[i] = fresh;
         k->args[i].layout = l;
-        Step *copy = k->args[i].written ? copy_step(o, old, fresh, s) : copy_step(o, fresh, old, s);
+        Step *copy = k->args[i].written ? copy_step(o->p, old, fresh, s) : copy_step(o->p, fresh, old, s);
         copy->kernel->choice = choice_copy(o->p, k, i);
         if (k->args[i].written)
             after[(*nafter)++] = copy;

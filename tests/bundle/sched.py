@@ -59,7 +59,8 @@ def edit(text, *changes):
 # The kernels of cnn: a convolution, its pooling, a depthwise convolution, means, and the last product. Edits start from
 # these decisions, whatever the compiler's own are today.
 BASE = [
-    """  arg 0 layout permute(0,2,3,1)
+    """  ORDER i0 i1
+""", """  arg 0 layout permute(0,2,3,1)
   arg 2 layout permute(1,2,3,0)
   VECTOR i0 8
   UPCAST i2 8
@@ -105,6 +106,9 @@ EDITS = {
                         ("VECTOR i0 8\n", "VECTOR i0 4\n"), ("VECTOR i0 8\n", "VECTOR i0 4\n")],
     "layout of a weight": [("permute(1,2,3,0)", "permute(3,1,2,0)")],
     "blocked weight": [("permute(1,2,3,0)", "split(0,4) permute(0,3,2,4,1)"), ("VECTOR i0 8\n", "VECTOR i0 4\n")],
+    "border of an input": [("  ORDER i0 i1\n", "  arg 0 layout pad(2,1,1) pad(3,1,1)\n  ORDER i0 i1\n")],
+    "blocks": [("  ORDER i0 i1\n", "  SPLIT i1 4\n  SPLIT i2 8\n  ORDER i1.o i2.o i2.i i1.i\n")],
+    "blocks that leave a rest": [("  ORDER i0 i1\n", "  SPLIT i1 5\n  UPCAST i1.i 2\n  ORDER i2 i1.o i1.i.o\n")],
     "copied operand": [("  VECTOR i0 8\n", "  arg 1 copy permute(2,0,3,1)\n  VECTOR i0 8\n", 1)],
     "copied result": [("  VECTOR i0 8\n", "  arg 0 copy permute(0,3,2,1)\n  VECTOR i0 8\n")],
     "parts": [("r0 r1 r2\n", "r0 r1 r2\n  THREAD i1 5\n")],
@@ -148,6 +152,8 @@ FAULTS = {
     "parts of lanes": ([("r0 r1 r2\n", "r0 r1 r2\n  THREAD i0.o 3\n")], "no loop"),
     "one part": ([("r0 r1 r2\n", "r0 r1 r2\n  THREAD i1 1\n")], "2 to "),
     "order of parts": ([("  ORDER i0.o i1 i2.o", "  THREAD i1 5\n  ORDER i0.o i1 i2.o")], "comes last"),
+    "one block": ([("  ORDER i0 i1\n", "  SPLIT i1 16\n")], "16 elements"),
+    "blocks of a sum": ([("UPCAST i2 8", "SPLIT r0 2")], "is reduced"),
     "reserved opt": ([("UPCAST i2 8", "UNROLL r0 3")], "carried out"),
     "no permutation": ([("permute(0,2,3,1)", "permute(0,2,2,1)")], "is wanted"),
     "permutation of other axes": ([("permute(0,2,3,1)", "permute(0,2,1)")], "names 3 axes"),
