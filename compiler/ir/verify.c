@@ -281,11 +281,15 @@ static void check_memory(const Check *v, Node *n)
         check_coordinates(v, n, 3);
         RULE(n->src[2]->dtype == n->src[0]->dtype, "a stored value has the dtype of its buffer");
         return;
-    case OP_END:
-        RULE(n->nsrc >= 1 && n->src[0]->op == OP_STORE, "an end closes the loops of a store");
-        for (uint32_t i = 1; i < n->nsrc; i++)
+    case OP_END: {
+        uint32_t stores = 0;
+        while (stores < n->nsrc && n->src[stores]->op == OP_STORE)
+            stores++;
+        RULE(stores >= 1, "an end closes the loops of stores");
+        for (uint32_t i = stores; i < n->nsrc; i++)
             RULE(n->src[i]->op == OP_RANGE, "an end's loops are ranges");
         return;
+    }
     default:
         for (uint32_t i = 0; i < n->nsrc; i++)
             RULE(n->src[i]->op == OP_END, "a sink holds ends");
