@@ -137,18 +137,32 @@ ingot_tensor *ingot_attention(ingot_context *, ingot_tensor *q, ingot_tensor *k,
 /* Rotary embedding of the last axis by cos, sin [..., R/2], broadcast; pairs (i, i + R/2) or (2i, 2i + 1). */
 ingot_tensor *ingot_rotary(ingot_context *, ingot_tensor *x, ingot_tensor *cos, ingot_tensor *sin,
                            bool interleaved);
-/* Recurrent layers, x [length, batch, input], w [gates * hidden, input], r [gates * hidden, hidden], b and
- * rb [gates * hidden] or NULL, h0 and c0 [batch, hidden] or NULL for zeros.  order: the gates' letters in
- * the order of the rows, "iofc" or "ifgo"; "zrh" or "rzn".  out: all states [length, batch, hidden], the
- * last state, and (LSTM) the last cell. reverse: from the last step to the first. */
-void ingot_lstm(ingot_context *, ingot_tensor *x, ingot_tensor *w, ingot_tensor *r, ingot_tensor *b,
-                ingot_tensor *h0, ingot_tensor *c0, const char *order, bool reverse, ingot_tensor *out[3]);
-/* reset_after: the reset gate multiplies h r^T + rb (PyTorch; ONNX linear_before_reset), else h. */
-void ingot_gru(ingot_context *, ingot_tensor *x, ingot_tensor *w, ingot_tensor *r, ingot_tensor *b,
-               ingot_tensor *rb, ingot_tensor *h0, const char *order, bool reset_after, bool reverse,
-               ingot_tensor *out[2]);
-void ingot_rnn(ingot_context *, ingot_tensor *x, ingot_tensor *w, ingot_tensor *r, ingot_tensor *b,
-               ingot_tensor *h0, bool relu, bool reverse, ingot_tensor *out[2]);
+/* A function of x and two numbers; ingot_hard_sigmoid() is one. */
+typedef struct {
+    ingot_tensor *(*apply)(ingot_context *, ingot_tensor *x, double alpha, double beta);
+    double alpha, beta;
+} ingot_activation;
+/* A recurrent layer; what is left out is none, zeros, or as usual. */
+typedef struct {
+    ingot_tensor *w, *r;        /* [gates * hidden, input], [gates * hidden, hidden] */
+    ingot_tensor *b, *rb;       /* biases of the two products, [gates * hidden] */
+    ingot_tensor *state, *cell; /* before the first step, [batch, hidden]; cell: LSTM */
+    ingot_tensor *lengths;      /* [batch]: past its length a sequence keeps its state and gives zeros */
+    const char *order;          /* the gates' letters in the order of the rows: "ifoc" (or "ifgo", "iofc" ...); GRU
+                                   "zrh", or "rzn" */
+    bool reverse;               /* from the last step to the first */
+    bool last_only;             /* all states are not wanted: out[0] is NULL */
+    double clip;                /* gates are sums between -clip and clip, then a function; 0: no clip */
+    ingot_activation act[3];    /* of gates, candidate, and the LSTM's cell: sigmoid, tanh, tanh; RNN: tanh */
+    bool reset_after;           /* GRU: reset * (h r^T + rb), as PyTorch does (ONNX linear_before_reset); else
+                                   (reset * h) r^T + rb */
+    bool input_forget;          /* LSTM: f = 1 - i */
+    ingot_tensor *peephole;     /* LSTM: of i, o and f, [3 * hidden] */
+} ingot_recurrence;
+/* x [length, batch, input]; out: all states [length, batch, hidden], the last state, and (LSTM) the last cell. */
+void ingot_lstm(ingot_context *, ingot_tensor *x, const ingot_recurrence *, ingot_tensor *out[3]);
+void ingot_gru(ingot_context *, ingot_tensor *x, const ingot_recurrence *, ingot_tensor *out[2]);
+void ingot_rnn(ingot_context *, ingot_tensor *x, const ingot_recurrence *, ingot_tensor *out[2]);
 
 /* Interpolation along one axis; the names are those of ONNX Resize. */
 typedef enum { INGOT_RESIZE_NEAREST, INGOT_RESIZE_LINEAR, INGOT_RESIZE_CUBIC } ingot_resize_mode;

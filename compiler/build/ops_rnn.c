@@ -1,165 +1,233 @@
 /* ops_rnn.c - recurrent layers as loops: LSTM, GRU and plain RNN over x [length, batch, input].
  *
- * The input's share of all gates, x w^T + b, is one matrix product outside the loop; the body adds
- * h r^T for its step.  Weights are [gates * hidden, ...] in the order that a string of letters
- * gives, since frameworks disagree: "iofc" is ONNX's LSTM, "ifgo" PyTorch's (c and g are the same
- * gate). */
+ * The input's share of all gates, x w^T + biases, is one matrix product outside of the loop; the body adds what
+ * depends on the state:
+ *
+ *     RNN    h' = f(xw + h r^T)                                         (Elman, 1990)
+ *     GRU    z = f(.), r = f(.), n = g(xw + (r h) r^T), h' = (1 - z) n + z h   (Cho et al., 2014)
+ *     LSTM   i = f(. + pi c), f = f(. + pf c), c' = f c + i g(.),
+ *            o = f(. + po c'), h' = o h(c')                             (Hochreiter and Schmidhuber, 1997)
+ *
+ * Weights are [gates * hidden, ...] in the order that a string of letters gives, since frameworks disagree. */
 #include <string.h>
 
 #include "ops.h"
 
+enum { MAX_GATES = 4, MAX_ACTS = 3 };
+
+typedef struct Layer Layer;
+/* The next states from this step's xw [batch, gates * hidden]; next[1] is the cell of an LSTM. */
+typedef void StepFn(ingot_context *, const Layer *, ingot_tensor *xw, ingot_tensor *const *state,
+                    ingot_tensor **next);
+typedef ingot_tensor *PlainFn(ingot_context *, ingot_tensor *);
+
+/* What tells the layers apart. */
 typedef struct {
-    ingot_tensor *xw;    /* [length, batch, gates * hidden] */
-    ingot_tensor *rt;    /* [hidden, gates * hidden] */
+    const char *name, *gates; /* a letter a gate */
+    int states;
+    StepFn *step;
+    PlainFn *usual[MAX_ACTS]; /* the activations unless told */
+} Kind;
+
+struct Layer {
+    const Kind *kind;
+    const ingot_recurrence *set;
     int64_t hidden;
-    ingot_dim *length, *batch;
-} Recurrence;
+    int place[MAX_GATES]; /* of each gate's rows, in multiples of hidden */
+    ingot_tensor *xw;     /* [length, batch, gates * hidden] */
+    ingot_tensor *reset_bias; /* of the GRU's product that the reset gate multiplies, or NULL */
+};
 
-/* Checks shapes and makes what does not depend on the step. */
-static bool prepare(ingot_context *c, const char *what, int64_t gates, ingot_tensor *x, ingot_tensor *w,
-                    ingot_tensor *r, ingot_tensor *b, bool reverse, Recurrence *out)
+/* n times hidden elements of an axis, from the first-th on. */
+static ingot_tensor *part(ingot_context *c, const Layer *q, ingot_tensor *x, int axis, int first, int n)
 {
-    int64_t rows, hidden;
-    if (ingot_is_poison(x) || ingot_is_poison(w) || ingot_is_poison(r) || (b && ingot_is_poison(b)))
+    return ingot_slice(c, x, axis, ingot_dim_const(c, first * q->hidden), ingot_dim_const(c, n * q->hidden), 1);
+}
+
+static ingot_tensor *activate(ingot_context *c, const Layer *q, int i, ingot_tensor *x)
+{
+    const ingot_activation *a = &q->set->act[i];
+    return a->apply ? a->apply(c, x, a->alpha, a->beta) : q->kind->usual[i](c, x);
+}
+
+/* The same of a gate, which clip bounds. */
+static ingot_tensor *open(ingot_context *c, const Layer *q, int i, ingot_tensor *x)
+{
+    double clip = q->set->clip;
+    return activate(c, q, i, clip > 0 ? ingot_clamp(c, x, -clip, clip) : x);
+}
+
+/* ---- the steps ---------------------------------------------------------------------------------- */
+
+static void rnn_step(ingot_context *c, const Layer *q, ingot_tensor *xw, ingot_tensor *const *state,
+                     ingot_tensor **next)
+{
+    next[0] = open(c, q, 0, ingot_add(c, xw, ingot_linear(c, state[0], q->set->r, NULL)));
+}
+
+static void gru_step(ingot_context *c, const Layer *q, ingot_tensor *xw, ingot_tensor *const *state,
+                     ingot_tensor **next)
+{
+    ingot_tensor *h = state[0], *r = q->set->r, *rn = part(c, q, r, 0, 2, 1);
+    ingot_tensor *zr = ingot_linear(c, h, part(c, q, r, 0, 0, 2), NULL);
+    zr = open(c, q, 0, ingot_add(c, part(c, q, xw, 1, 0, 2), zr));
+    ingot_tensor *z = part(c, q, zr, 1, q->place[0], 1), *reset = part(c, q, zr, 1, q->place[1], 1);
+    ingot_tensor *n = q->set->reset_after ? ingot_mul(c, reset, ingot_linear(c, h, rn, q->reset_bias))
+                                          : ingot_linear(c, ingot_mul(c, reset, h), rn, NULL);
+    n = open(c, q, 1, ingot_add(c, part(c, q, xw, 1, 2, 1), n));
+    ingot_tensor *rest = ingot_sub(c, ingot_like(c, z, 1), z);
+    next[0] = ingot_add(c, ingot_mul(c, rest, n), ingot_mul(c, z, h));
+}
+
+/* A gate's sum, and its peephole's part of the cell s. */
+static ingot_tensor *peep(ingot_context *c, const Layer *q, ingot_tensor *all, int gate, ingot_tensor *s)
+{
+    static const int order[] = {0, 2, 1}; /* of i, f, o among the peepholes */
+    ingot_tensor *sum = part(c, q, all, 1, q->place[gate], 1), *p = q->set->peephole;
+    return p ? ingot_add(c, sum, ingot_mul(c, part(c, q, p, 0, order[gate], 1), s)) : sum;
+}
+
+static void lstm_step(ingot_context *c, const Layer *q, ingot_tensor *xw, ingot_tensor *const *state,
+                      ingot_tensor **next)
+{
+    enum { I, F, O, G };
+    ingot_tensor *s = state[1], *all = ingot_add(c, xw, ingot_linear(c, state[0], q->set->r, NULL));
+    ingot_tensor *i = open(c, q, 0, peep(c, q, all, I, s));
+    ingot_tensor *f = q->set->input_forget ? ingot_sub(c, ingot_like(c, i, 1), i)
+                                           : open(c, q, 0, peep(c, q, all, F, s));
+    ingot_tensor *g = open(c, q, 1, part(c, q, all, 1, q->place[G], 1));
+    next[1] = ingot_add(c, ingot_mul(c, f, s), ingot_mul(c, i, g));
+    ingot_tensor *o = open(c, q, 0, peep(c, q, all, O, next[1]));
+    next[0] = ingot_mul(c, o, activate(c, q, 2, next[1]));
+}
+
+/* ---- what all have in common -------------------------------------------------------------------- */
+
+/* Which rows each gate has; g is another name of c, n of h. */
+static bool find_gates(ingot_context *c, Layer *q)
+{
+    const char *gates = q->kind->gates, *order = q->set->order ? q->set->order : gates;
+    unsigned found = 0;
+    size_t n = strlen(gates);
+    for (size_t i = 0; i < strlen(order) && i < n; i++) {
+        char letter = order[i] == 'g' ? 'c' : order[i] == 'n' ? 'h' : order[i];
+        const char *at = strchr(gates, letter);
+        if (at) {
+            found |= 1u << (at - gates);
+            q->place[at - gates] = (int)i;
+        }
+    }
+    /* The GRU's z and r are one product. */
+    if (strlen(order) == n && found == (1u << n) - 1 && (n != 3 || q->place[2] == 2))
+        return true;
+    ingot_error(c, INGOT_INVALID, "%s: gates '%s'; the letters of '%s' are needed%s", q->kind->name, order, gates,
+                n == 3 ? ", h (or n) the last" : "");
+    return false;
+}
+
+/* NULL, or of this rank with so many elements along the last axis. */
+static bool fits(ingot_tensor *x, int rank, int64_t last)
+{
+    int64_t size;
+    return !x || (ingot_rank(x) == rank && ingot_dim_is_const(ingot_shape(x, rank - 1), &size) && size == last);
+}
+
+static bool check_shapes(ingot_context *c, ingot_tensor *x, Layer *q)
+{
+    const ingot_recurrence *s = q->set;
+    int64_t rows = -1, gates = (int64_t)strlen(q->kind->gates);
+    if (ingot_rank(x) == 3 && ingot_rank(s->w) == 2 && ingot_rank(s->r) == 2 &&
+        ingot_dim_is_const(ingot_shape(s->r, 0), &rows) && ingot_dim_is_const(ingot_shape(s->r, 1), &q->hidden) &&
+        rows == gates * q->hidden && ingot_dim_equal(ingot_shape(s->w, 0), ingot_shape(s->r, 0)) &&
+        fits(s->b, 1, rows) && fits(s->rb, 1, rows) && fits(s->peephole, 1, 3 * q->hidden) &&
+        fits(s->state, 2, q->hidden) && fits(s->cell, 2, q->hidden) && (!s->lengths || ingot_rank(s->lengths) == 1))
+        return true;
+    ingot_error(c, INGOT_INVALID,
+                "%s: x must be [length, batch, input], w [%d * hidden, input], r [%d * hidden, hidden], biases "
+                "[%d * hidden], peepholes [3 * hidden], states [batch, hidden], lengths [batch]",
+                q->kind->name, (int)gates, (int)gates, (int)gates);
+    return false;
+}
+
+/* Checks what is given, and makes what does not depend on the step. */
+static bool prepare(ingot_context *c, ingot_tensor *x, Layer *q)
+{
+    const ingot_recurrence *s = q->set;
+    ingot_tensor *const given[] = {x, s->w, s->r, s->b, s->rb, s->state, s->cell, s->lengths, s->peephole};
+    ingot_tensor *bias = s->b, *rb = s->rb;
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+        if (given[i] && ingot_is_poison(given[i]))
+            return false;
+    if (!find_gates(c, q) || !check_shapes(c, x, q))
         return false;
-    if (ingot_rank(x) != 3 || ingot_rank(w) != 2 || ingot_rank(r) != 2 ||
-        !ingot_dim_is_const(ingot_shape(r, 0), &rows) ||
-        !ingot_dim_is_const(ingot_shape(r, 1), &hidden) || rows != gates * hidden ||
-        !ingot_dim_equal(ingot_shape(w, 0), ingot_shape(r, 0))) {
-        ingot_error(c, INGOT_INVALID,
-                    "%s: x must be [length, batch, input], w [%d * hidden, input], r [%d * hidden, hidden]",
-                    what, (int)gates, (int)gates);
-        return false;
+    if (rb && s->reset_after) { /* a part stays with the product */
+        q->reset_bias = part(c, q, rb, 0, 2, 1);
+        rb = ingot_pad_c(c, part(c, q, rb, 0, 0, 2), (int64_t[]){0}, &q->hidden, 0);
     }
-    if (reverse)
-        x = ingot_flip(c, x, 1);
-    ingot_tensor *xw = ingot_matmul(c, x, ingot_transpose(c, w, 0, 1));
-    *out = (Recurrence){.xw = ingot_contiguous(c, b ? ingot_add(c, xw, b) : xw),
-                        .rt = ingot_transpose(c, r, 0, 1),
-                        .hidden = hidden,
-                        .length = ingot_shape(x, 0),
-                        .batch = ingot_shape(x, 1)};
-    return !ingot_is_poison(out->xw);
+    if (rb)
+        bias = bias ? ingot_add(c, bias, rb) : rb;
+    q->xw = ingot_contiguous(c, ingot_linear(c, x, s->w, bias));
+    return !ingot_is_poison(q->xw);
 }
 
-/* The k-th of the gates in [batch, gates * hidden]. */
-static ingot_tensor *gate(ingot_context *c, ingot_tensor *all, int64_t k, int64_t hidden)
+/* x[t]; t is known to be no place from the end, which ingot_take() would allow. */
+static ingot_tensor *at_step(ingot_context *c, ingot_tensor *x, ingot_tensor *t)
 {
-    return ingot_slice(c, all, 1, ingot_dim_const(c, k * hidden), ingot_dim_const(c, hidden), 1);
+    ingot_dim *dims[2] = {ingot_shape(x, 1), ingot_shape(x, 2)};
+    return ingot_gather(c, x, (ingot_tensor *[]){t, ingot_iota(c, 2, dims, 0), ingot_iota(c, 2, dims, 1)});
 }
 
-static ingot_tensor *start(ingot_context *c, const Recurrence *q, ingot_tensor *given)
+/* out: all states, the last ones. */
+static void run(ingot_context *c, const Kind *kind, ingot_tensor *x, const ingot_recurrence *set, ingot_tensor **out)
 {
-    if (given)
-        return given;
-    return ingot_expand(c, ingot_like(c, q->xw, 0), 2,
-                        (ingot_dim *[]){q->batch, ingot_dim_const(c, q->hidden)});
-}
-
-/* Stacked states come in the order of the steps; a reversed layer gives them in the input's order. */
-static ingot_tensor *stacked(ingot_context *c, ingot_tensor *y, bool reverse)
-{
-    return reverse ? ingot_flip(c, y, 1) : y;
-}
-
-/* i, f, o = sigmoid, g = tanh;  c' = f c + i g;  h' = o tanh(c') (Hochreiter and Schmidhuber, 1997) */
-void ingot_lstm(ingot_context *c, ingot_tensor *x, ingot_tensor *w, ingot_tensor *r, ingot_tensor *b,
-                ingot_tensor *h0, ingot_tensor *c0, const char *order, bool reverse, ingot_tensor *out[3])
-{
-    Recurrence q;
-    out[0] = out[1] = out[2] = ingot_poison(c);
-    const char *pi = strchr(order, 'i'), *pf = strchr(order, 'f'), *po = strchr(order, 'o');
-    const char *pg = strpbrk(order, "cg");
-    if (strlen(order) != 4 || !pi || !pf || !po || !pg) {
-        ingot_error(c, INGOT_INVALID, "lstm: gates '%s'; the letters i, o, f and c (or g) in their order",
-                    order);
+    Layer q = {.kind = kind, .set = set};
+    ingot_tensor *const given[] = {set->state, set->cell};
+    ingot_tensor *start[2], *state[2], *result[4], *got[3];
+    int n = kind->states, stacked = !set->last_only;
+    for (int i = 0; i <= n; i++)
+        out[i] = ingot_poison(c);
+    if (!prepare(c, x, &q))
         return;
-    }
-    if (!prepare(c, "lstm", 4, x, w, r, b, reverse, &q))
-        return;
-    ingot_tensor *carried[2] = {start(c, &q, h0), start(c, &q, c0)}, *got[3];
+    ingot_dim *length = ingot_shape(x, 0), *dims[] = {ingot_shape(x, 1), ingot_dim_const(c, q.hidden)};
+    ingot_tensor *zero = ingot_like(c, x, 0);
+    for (int i = 0; i < n; i++)
+        start[i] = given[i] ? given[i] : ingot_expand(c, zero, 2, dims);
     ingot_region *body = ingot_region_begin(c);
     ingot_tensor *t = ingot_region_param(c, body, INGOT_I64, 0, NULL);
-    ingot_tensor *go = ingot_region_param(c, body, INGOT_BOOL, 0, NULL);
-    ingot_tensor *h = ingot_region_param_like(c, body, carried[0]);
-    ingot_tensor *s = ingot_region_param_like(c, body, carried[1]);
-    ingot_tensor *all = ingot_add(c, ingot_take(c, q.xw, t, 0), ingot_matmul(c, h, q.rt));
-    ingot_tensor *i = ingot_sigmoid(c, gate(c, all, pi - order, q.hidden));
-    ingot_tensor *f = ingot_sigmoid(c, gate(c, all, pf - order, q.hidden));
-    ingot_tensor *o = ingot_sigmoid(c, gate(c, all, po - order, q.hidden));
-    ingot_tensor *g = ingot_tanh(c, gate(c, all, pg - order, q.hidden));
-    s = ingot_add(c, ingot_mul(c, f, s), ingot_mul(c, i, g));
-    h = ingot_mul(c, o, ingot_tanh(c, s));
-    ingot_region_end(c, body, 4, (ingot_tensor *[]){go, h, s, h});
-    ingot_loop(c, q.length, NULL, 2, carried, body, 1, got);
-    out[0] = stacked(c, got[2], reverse);
-    out[1] = got[0];
-    out[2] = got[1];
+    result[0] = ingot_region_param(c, body, INGOT_BOOL, 0, NULL);
+    for (int i = 0; i < n; i++)
+        state[i] = ingot_region_param_like(c, body, start[i]);
+    if (set->reverse)
+        t = ingot_sub(c, ingot_add_c(c, ingot_from_dim(c, length), -1), t);
+    kind->step(c, &q, at_step(c, q.xw, t), state, result + 1);
+    result[1 + n] = result[1];
+    if (set->lengths) {
+        ingot_tensor *valid = ingot_lt(c, t, ingot_unsqueeze(c, ingot_cast(c, set->lengths, INGOT_I64), 1));
+        result[1 + n] = ingot_where(c, valid, result[1], zero);
+        for (int i = 0; i < n; i++)
+            result[1 + i] = ingot_where(c, valid, result[1 + i], state[i]);
+    }
+    ingot_region_end(c, body, 1 + n + stacked, result);
+    ingot_loop(c, length, NULL, n, start, body, stacked, got);
+    out[0] = !stacked ? NULL : set->reverse ? ingot_flip(c, got[n], 1) : got[n];
+    for (int i = 0; i < n; i++)
+        out[1 + i] = got[i];
 }
 
-/* z, r = sigmoid;  n = tanh(x w_n + b_n + r * (h r_n + c_n)) or, with the reset applied before the
- * product, tanh(x w_n + b_n + (r * h) r_n + c_n);  h' = (1 - z) n + z h  (Cho et al., 2014). */
-void ingot_gru(ingot_context *c, ingot_tensor *x, ingot_tensor *w, ingot_tensor *r, ingot_tensor *b,
-               ingot_tensor *rb, ingot_tensor *h0, const char *order, bool reset_after, bool reverse,
-               ingot_tensor *out[2])
+void ingot_lstm(ingot_context *c, ingot_tensor *x, const ingot_recurrence *set, ingot_tensor *out[3])
 {
-    Recurrence q;
-    out[0] = out[1] = ingot_poison(c);
-    const char *pz = strchr(order, 'z'), *pr = strchr(order, 'r'), *pn = strpbrk(order, "hn");
-    if (strlen(order) != 3 || !pz || !pr || !pn) {
-        ingot_error(c, INGOT_INVALID, "gru: gates '%s'; the letters z, r and h (or n) in their order",
-                    order);
-        return;
-    }
-    if (!prepare(c, "gru", 3, x, w, r, b, reverse, &q))
-        return;
-    ingot_tensor *carried = start(c, &q, h0), *got[2];
-    ingot_tensor *bias = rb ? ingot_unsqueeze(c, rb, 0) /* [1, 3 * hidden] */
-                            : ingot_expand(c, ingot_like(c, q.xw, 0), 2,
-                                           (ingot_dim *[]){ingot_dim_const(c, 1),
-                                                           ingot_dim_const(c, 3 * q.hidden)});
-    ingot_region *body = ingot_region_begin(c);
-    ingot_tensor *t = ingot_region_param(c, body, INGOT_I64, 0, NULL);
-    ingot_tensor *go = ingot_region_param(c, body, INGOT_BOOL, 0, NULL);
-    ingot_tensor *h = ingot_region_param_like(c, body, carried);
-    ingot_tensor *xw = ingot_take(c, q.xw, t, 0);
-    ingot_tensor *hr = ingot_add(c, ingot_matmul(c, h, q.rt), bias);
-    ingot_tensor *sum = ingot_add(c, xw, hr);
-    ingot_tensor *z = ingot_sigmoid(c, gate(c, sum, pz - order, q.hidden));
-    ingot_tensor *reset = ingot_sigmoid(c, gate(c, sum, pr - order, q.hidden));
-    ingot_tensor *n = gate(c, hr, pn - order, q.hidden);
-    if (reset_after) {
-        n = ingot_mul(c, reset, n);
-    } else {
-        ingot_tensor *rn = gate(c, q.rt, pn - order, q.hidden);
-        n = ingot_add(c, ingot_matmul(c, ingot_mul(c, reset, h), rn),
-                      gate(c, bias, pn - order, q.hidden));
-    }
-    n = ingot_tanh(c, ingot_add(c, gate(c, xw, pn - order, q.hidden), n));
-    h = ingot_add(c, n, ingot_mul(c, z, ingot_sub(c, h, n)));
-    ingot_region_end(c, body, 3, (ingot_tensor *[]){go, h, h});
-    ingot_loop(c, q.length, NULL, 1, &carried, body, 1, got);
-    out[0] = stacked(c, got[1], reverse);
-    out[1] = got[0];
+    static const Kind lstm = {"lstm", "ifoc", 2, lstm_step, {ingot_sigmoid, ingot_tanh, ingot_tanh}};
+    run(c, &lstm, x, set, out);
 }
 
-/* h' = tanh(x w^T + b + h r^T), or relu */
-void ingot_rnn(ingot_context *c, ingot_tensor *x, ingot_tensor *w, ingot_tensor *r, ingot_tensor *b,
-               ingot_tensor *h0, bool relu, bool reverse, ingot_tensor *out[2])
+void ingot_gru(ingot_context *c, ingot_tensor *x, const ingot_recurrence *set, ingot_tensor *out[2])
 {
-    Recurrence q;
-    out[0] = out[1] = ingot_poison(c);
-    if (!prepare(c, "rnn", 1, x, w, r, b, reverse, &q))
-        return;
-    ingot_tensor *carried = start(c, &q, h0), *got[2];
-    ingot_region *body = ingot_region_begin(c);
-    ingot_tensor *t = ingot_region_param(c, body, INGOT_I64, 0, NULL);
-    ingot_tensor *go = ingot_region_param(c, body, INGOT_BOOL, 0, NULL);
-    ingot_tensor *h = ingot_region_param_like(c, body, carried);
-    h = ingot_add(c, ingot_take(c, q.xw, t, 0), ingot_matmul(c, h, q.rt));
-    h = relu ? ingot_relu(c, h) : ingot_tanh(c, h);
-    ingot_region_end(c, body, 3, (ingot_tensor *[]){go, h, h});
-    ingot_loop(c, q.length, NULL, 1, &carried, body, 1, got);
-    out[0] = stacked(c, got[1], reverse);
-    out[1] = got[0];
+    static const Kind gru = {"gru", "zrh", 1, gru_step, {ingot_sigmoid, ingot_tanh}};
+    run(c, &gru, x, set, out);
+}
+
+void ingot_rnn(ingot_context *c, ingot_tensor *x, const ingot_recurrence *set, ingot_tensor *out[2])
+{
+    static const Kind rnn = {"rnn", "h", 1, rnn_step, {ingot_tanh}};
+    run(c, &rnn, x, set, out);
 }

@@ -245,8 +245,9 @@ static void test_lstm(void **state)
             }
         }
         ingot_tensor *out[3];
-        ingot_lstm(c, F32(x, L, B, I), F32(w, 4 * H, I), F32(r, 4 * H, H), F32(b, 4 * H), NULL, NULL,
-                   "ifgo", reverse, out);
+        ingot_recurrence set = {.w = F32(w, 4 * H, I), .r = F32(r, 4 * H, H), .b = F32(b, 4 * H), .order = "ifgo",
+                                .reverse = reverse};
+        ingot_lstm(c, F32(x, L, B, I), &set, out);
         near(out[0], all, L * B * H, 3e-6f);
         near(out[1], hn, B * H, 3e-6f);
         near(out[2], cn, B * H, 3e-6f);
@@ -283,11 +284,41 @@ static void test_gru(void **state)
             }
         }
         ingot_tensor *out[2];
-        ingot_gru(c, F32(x, L, B, I), F32(w, 3 * H, I), F32(r, 3 * H, H), F32(b, 3 * H), F32(rb, 3 * H),
-                  NULL, "zrh", after, false, out);
+        ingot_recurrence set = {.w = F32(w, 3 * H, I), .r = F32(r, 3 * H, H), .b = F32(b, 3 * H),
+                                .rb = F32(rb, 3 * H), .order = "zrh", .reset_after = after};
+        ingot_gru(c, F32(x, L, B, I), &set, out);
         near(out[0], all, L * B * H, 3e-6f);
         near(out[1], all + (L - 1) * B * H, B * H, 3e-6f);
     }
+}
+
+/* A sequence shorter than the others keeps its state; what comes after is zero. */
+static void test_rnn_lengths(void **state)
+{
+    (void)state;
+    float *x = fill(L * B * I, 1), *w = fill(H * I, 2), *r = fill(H * H, 3), last_of[B * H], all[L * B * H];
+    int64_t lengths[B] = {L, 2};
+    ingot_recurrence set = {.w = F32(w, H, I), .r = F32(r, H, H)};
+    ingot_tensor *out[2];
+    ingot_rnn(c, F32(x, L, B, I), &set, out);
+    memcpy(all, run(out[0], INGOT_F32, L * B * H), sizeof all);
+    for (int j = 0; j < H; j++) {
+        last_of[j] = all[(L - 1) * B * H + j];
+        last_of[H + j] = all[(1 * B + 1) * H + j];
+        for (int t = 2; t < L; t++)
+            all[(t * B + 1) * H + j] = 0;
+    }
+    set.lengths = I64(lengths, B);
+    ingot_rnn(c, F32(x, L, B, I), &set, out);
+    near(out[0], all, L * B * H, 0);
+    near(out[1], last_of, B * H, 0);
+    set.last_only = true;
+    ingot_rnn(c, F32(x, L, B, I), &set, out);
+    assert_null(out[0]);
+    near(out[1], last_of, B * H, 0);
+    set.order = "z";
+    ingot_rnn(c, F32(x, L, B, I), &set, out);
+    assert_true(ingot_is_poison(out[1]) && strstr(last, "rnn: gates 'z'"));
 }
 
 static void test_resize(void **state)
@@ -328,6 +359,6 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, begin, end)
     const struct CMUnitTest tests[] = {TEST(gathers),   TEST(cumsum), TEST(pixel_shuffles),
                                        TEST(attention), TEST(rotary), TEST(lstm),
-                                       TEST(gru),       TEST(resize)};
+                                       TEST(gru),       TEST(resize), TEST(rnn_lengths)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
