@@ -279,14 +279,13 @@ def profiled(ingot, work):
 
 def verified(ingot, work):
     """A kernel that is broken in the cache is named: step, kernel, file, source node, element and both values."""
-    models_ok = 0
-    for name in models.MODELS:
+    names = ("mlp", "lstm", "cnn")
+    for name in names:
         (work / f"{name}.onnx").write_bytes(models.build(name))
         env = {"INGOT_CACHE": str(work / name)}
         told = call(ingot, "verify", work / f"{name}.onnx", env=env)
         if "beside their naive forms" not in told or "differ," in told:
             raise Wrong(f"{name}: {told}")
-        models_ok += 1
     steps = json.loads(call(ingot, "inspect", work / "cnn.onnx", "--target", "c:native", "--json"))["steps"]
     entry = next((work / "cnn").glob("*/model")).parent
     broken = 0
@@ -311,7 +310,7 @@ def verified(ingot, work):
         broken += 1
     if not broken:
         raise Wrong("no kernel of cnn has opts")
-    print(f"{models_ok} models; {broken} broken kernels named")
+    print(f"{len(names)} models; {broken} broken kernels named")
 
 
 CHECKS = {f.__name__: f for f in (identical, together, runtime, strict, sanitized, shapes, inspect, cached, profiled, verified)}
