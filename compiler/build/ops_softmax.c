@@ -11,14 +11,15 @@ static ingot_tensor *shifted(ingot_context *c, ingot_tensor *x, int axis, ingot_
     return d;
 }
 
-/* e^(x - max) / sum e^(x - max) */
+/* e^(x - max) times 1 / sum e^(x - max) */
 ingot_tensor *ingot_softmax(ingot_context *c, ingot_tensor *x, int axis)
 {
     ingot_tensor *e;
     if (ingot_is_poison(x) || (axis = ops_axis(c, "softmax", x, axis)) < 0)
         return ingot_poison(c);
     shifted(c, x, axis, &e);
-    return ingot_cast(c, ingot_div(c, e, ingot_sum(c, e, 1u << axis, true)), ingot_dtype_of(x));
+    ingot_tensor *scale = ingot_reciprocal(c, ingot_sum(c, e, 1u << axis, true)); /* one division a row */
+    return ingot_cast(c, ingot_mul(c, e, scale), ingot_dtype_of(x));
 }
 
 /* x - max - log sum e^(x - max) */

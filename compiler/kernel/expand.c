@@ -302,6 +302,43 @@ static void vector_reduce(Expand *x, Tile *t, const Opt *o)
     }
 }
 
+/* A reduce over the range in some store, or NULL. */
+static Node *reduce_over(Expand *x, const Tile *t, Node *range)
+{
+    int n;
+    Node **order = graph_toposort(x->a, t->nstore, t->store, &n);
+    for (int i = 0; i < n; i++)
+        for (uint32_t s = 1; order[i]->op == OP_REDUCE && s < order[i]->nsrc; s++)
+            if (order[i]->src[s] == range)
+                return order[i];
+    return NULL;
+}
+
+/* n terms of a reduce a step, each with an accumulator of its own, joined at the end: one need not wait for the other. */
+static void unroll(Expand *x, Tile *t, const Opt *o)
+{
+    Context *c = x->c;
+    int axis = find(t->reduce, t->nreduce, o->axis);
+    int64_t extent, n = o->amount;
+    if (axis < 0 || !idx_value(t->reduce[axis].range->src[0], &extent) || extent % n)
+        return;
+    Node *from = t->reduce[axis].range, *loop = outer(x, t, t->reduce, &t->nreduce, axis, extent / n);
+    for (Node *r; (r = reduce_over(x, t, from));) {
+        Node **src = NEWN(x->a, Node *, r->nsrc), *joined = NULL;
+        for (int64_t u = 0; u < n; u++) {
+            Node *to = idx_add(c, idx_mul(c, loop, idx(c, n)), idx(c, u));
+            int k = 1;
+            src[0] = substitute(c, r->src[0], 1, &from, &to);
+            for (uint32_t s = 1; s < r->nsrc; s++)
+                if (r->src[s] != from || loop->op == OP_RANGE)
+                    src[k++] = r->src[s] == from ? loop : r->src[s];
+            Node *part = k > 1 ? node_make(c, OP_REDUCE, r->dtype, r->arg, k, src, 0, NULL) : src[0];
+            joined = joined ? node_alu2(c, monoid_op((ingot_reduce_op)r->arg.i), r->dtype, joined, part) : part;
+        }
+        replace(x, t, r, joined);
+    }
+}
+
 /* Output loops and reduce loops in the order named; those not named keep their place after them. */
 static void order_axes(TileAxis *axes, int n, const char *names)
 {
@@ -379,6 +416,7 @@ static void apply(Expand *x, int tile, const Opt *o)
     switch (o->kind) {
     case OPT_SPLIT: split(x, tile, o); break;
     case OPT_UPCAST: upcast(x, tile, o); break;
+    case OPT_UNROLL: unroll(x, t, o); break;
     case OPT_VECTOR:
         if (find(t->reduce, t->nreduce, o->axis) >= 0)
             vector_reduce(x, t, o);

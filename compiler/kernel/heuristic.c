@@ -179,6 +179,28 @@ static int block_opts(Kernel *k, const View *v, Place *place, int n, Node *last)
     return n;
 }
 
+enum { CHEAP_OPS = 2, ACCUMULATORS = 4 };
+
+/* A reduce of next to nothing waits for its accumulator: it gets several. */
+static void unroll_opt(Arena *a, Kernel *k, Node *reduce, Node *inner, int64_t count)
+{
+    int n, ops = 0;
+    Node **order = graph_toposort(a, 1, &reduce->src[0], &n);
+    for (int i = 0; i < n; i++) {
+        Node *t = order[i];
+        bool one = t->op == OP_ADD || t->op == OP_SUB || t->op == OP_MUL || t->op == OP_MAX || t->op == OP_MIN;
+        if (op_is_alu(t->op) && t->dtype != INGOT_INDEX && depends_on(t, inner))
+            ops += one ? 1 : CHEAP_OPS + 1; /* a function is many */
+    }
+    int64_t parts = ACCUMULATORS;
+    while (parts > 1 && count % parts)
+        parts--;
+    char name[24];
+    snprintf(name, sizeof name, "%.16s.o", axis_name(k, inner));
+    if (ops <= CHEAP_OPS && parts > 1)
+        add_opt(k, OPT_UNROLL, name, parts);
+}
+
 static void plain_opts(Arena *a, Kernel *k, const View *v, const Target *t)
 {
     Place place[INGOT_MAX_RANK * 2];
@@ -212,8 +234,10 @@ static void plain_opts(Arena *a, Kernel *k, const View *v, const Target *t)
             continue;
         bool nested = false; /* below another vectorised axis it would be two-dimensional */
         nested |= last && depends_on(r, last) && lanes;
-        if (!nested)
-            add_opt(k, OPT_VECTOR, axis_name(k, inner), want);
+        if (nested)
+            continue;
+        add_opt(k, OPT_VECTOR, axis_name(k, inner), want);
+        unroll_opt(a, k, r, inner, extent / want);
     }
     order_opt(k, place, n);
 }

@@ -278,8 +278,8 @@ static bool opt_fits(Check *q, const Opt *o, int line)
         return order_fits(q, o, line);
     if (o->kind == OPT_THREAD)
         return thread_fits(q, o, line);
-    if (o->kind != OPT_VECTOR && o->kind != OPT_UPCAST && o->kind != OPT_SPLIT) {
-        sched_error(q->p, line, "only SPLIT, VECTOR, UPCAST, ORDER and THREAD are carried out yet");
+    if (o->kind != OPT_VECTOR && o->kind != OPT_UPCAST && o->kind != OPT_SPLIT && o->kind != OPT_UNROLL) {
+        sched_error(q->p, line, "only SPLIT, VECTOR, UPCAST, UNROLL, ORDER and THREAD are carried out yet");
         return false;
     }
     OptAxis *x = find_axis(q, o->axis, strlen(o->axis));
@@ -296,6 +296,14 @@ static bool opt_fits(Check *q, const Opt *o, int line)
         q->lane[q->nlane++] = x->range;
         q->lane_reduced |= x->reduced;
         q->lanes = o->amount;
+    } else if (o->kind == OPT_UNROLL) {
+        q->copies *= o->amount;
+        if (!x->reduced || o->amount < 2 || x->extent % o->amount || q->copies > MAX_COPIES) {
+            sched_error(q->p, line, !x->reduced ? "UNROLL %s %lld: the axis is not reduced"
+                                                : "UNROLL %s %lld: the axis has %lld elements, and at most %d copies are made",
+                        o->axis, (long long)o->amount, (long long)x->extent, MAX_COPIES);
+            return false;
+        }
     } else if (o->kind == OPT_SPLIT) {
         if (x->reduced || o->amount < 2 || o->amount >= x->extent) {
             sched_error(q->p, line, x->reduced ? "SPLIT %s %lld: the axis is reduced" : "SPLIT %s %lld: the axis has %lld elements",
