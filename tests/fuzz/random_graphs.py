@@ -266,7 +266,9 @@ def pool(d):
         return d.add(d.r.choice(("GlobalAveragePool", "GlobalMaxPool")), [x])
     kernel, strides, dilations, pads, auto = windows(d, n, (1, 2, 2, 3, 3, 5))
     ceil = d.r.randint(0, 1) if not auto else None
-    if auto == "VALID" and any(v < k for v, k in zip(d.value[x].shape[2:], kernel)):
+    reach = [(k - 1) * s + 1 for k, s in zip(kernel, dilations)]
+    padded = [v + (pads[i] + pads[i + n] if pads else 0) for i, v in enumerate(d.value[x].shape[2:])]
+    if auto in (None, "VALID") and any(v < k for v, k in zip(padded, reach)):
         return None  # ONNX Runtime gives one value where the standard has none
     if auto and any(k < s for k, s in zip(kernel, strides)):
         return None  # ONNX Runtime pads by less than nothing
