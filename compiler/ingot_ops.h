@@ -37,6 +37,8 @@ ingot_tensor *ingot_einsum(ingot_context *, const char *equation, int n, ingot_t
 
 /* Softmax family along one axis (may be negative); max-subtracted. */
 ingot_tensor *ingot_softmax(ingot_context *, ingot_tensor *, int axis);
+/* Where all of a row is -inf, zeros. */
+ingot_tensor *ingot_softmax_or_zero(ingot_context *, ingot_tensor *, int axis);
 ingot_tensor *ingot_log_softmax(ingot_context *, ingot_tensor *, int axis);
 ingot_tensor *ingot_hardmax(ingot_context *, ingot_tensor *, int axis);
 /* log sum e^x over a set of axes. */
@@ -131,9 +133,17 @@ ingot_tensor *ingot_space_to_depth(ingot_context *, ingot_tensor *x, int64_t blo
 
 /* softmax(q k^T scale + mask) v; q [batch, heads, s, size], k and v [batch, kv_heads, t, size], heads a
  * multiple of kv_heads.  mask (or NULL) broadcasts to [batch, heads, s, t]: bool (true: seen) or numbers
- * to add.  scale 0: 1 / sqrt(size).  causal: query i sees keys up to i + t - s. */
+ * to add.  scale 0: 1 / sqrt(size).  causal: query i sees keys up to i + t - s.  A query that sees nothing gives
+ * zeros. */
 ingot_tensor *ingot_attention(ingot_context *, ingot_tensor *q, ingot_tensor *k, ingot_tensor *v,
                               ingot_tensor *mask, double scale, bool causal);
+/* Its parts, for what comes between: q k^T scale, [batch, heads, s, t] in f32 at least; p v, in p's dtype. */
+ingot_tensor *ingot_attention_scores(ingot_context *, ingot_tensor *q, ingot_tensor *k, double scale);
+ingot_tensor *ingot_attention_values(ingot_context *, ingot_tensor *p, ingot_tensor *v);
+/* bool [s, t]: query i, at place i + first, sees `left` keys before its place and `right` behind it; -1 (of one of
+ * them): all.  first is i64, a scalar or [batch, 1, 1, 1], which gives [batch, 1, s, t]. */
+ingot_tensor *ingot_band(ingot_context *, ingot_dim *s, ingot_dim *t, ingot_tensor *first, int64_t left,
+                         int64_t right);
 /* Rotary embedding of the last axis by cos, sin [..., R/2], broadcast; pairs (i, i + R/2) or (2i, 2i + 1). */
 ingot_tensor *ingot_rotary(ingot_context *, ingot_tensor *x, ingot_tensor *cos, ingot_tensor *sin,
                            bool interleaved);

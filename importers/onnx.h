@@ -168,6 +168,11 @@ ingot_tensor *axis_at_run_time(Lowering *, int input, ingot_tensor *(*fn)(Loweri
 typedef ingot_tensor *ReduceFn(Lowering *, ingot_tensor *x, unsigned axes);
 ingot_tensor *reduce_at_run_time(Lowering *, ReduceFn *, bool keep);
 
+/* ---- onnx_attention.c ------------------------------------------------------------------------ */
+
+/* [batch, sequence, heads size] -> [batch, heads, sequence, size]; NULL after an error. */
+ingot_tensor *split_heads(Lowering *, ingot_tensor *x, int64_t heads);
+
 /* ---- shorthands ----------------------------------------------------------------------------- */
 
 ingot_dim *dim(Lowering *, int64_t);

@@ -13,40 +13,28 @@
 
 #define X n->in[0]
 
-/* [batch, sequence, heads size] -> [batch, heads, sequence, size]; NULL after an error. */
-static ingot_tensor *split_heads(Lowering *n, ingot_tensor *x, int64_t heads)
+ingot_tensor *split_heads(Lowering *n, ingot_tensor *x, int64_t heads)
 {
     static const int perm[] = {0, 2, 1, 3};
     int64_t hidden;
-    if (ingot_rank(x) == 4)
-        return x;
-    if (ingot_rank(x) != 3 || heads < 1 || !ingot_dim_is_const(ingot_shape(x, 2), &hidden) ||
-        hidden % heads) {
-        fault(n, "an input of rank %d cannot be split into %lld heads", ingot_rank(x),
-              (long long)heads);
+    if (ingot_rank(x) != 3 || heads < 1 || !ingot_dim_is_const(ingot_shape(x, 2), &hidden) || hidden % heads) {
+        fault(n, "an input of rank %d cannot be split into %lld heads", ingot_rank(x), (long long)heads);
         return NULL;
     }
-    ingot_dim *dims[] = {ingot_shape(x, 0), ingot_shape(x, 1), dim(n, heads),
-                         dim(n, hidden / heads)};
+    ingot_dim *dims[] = {ingot_shape(x, 0), ingot_shape(x, 1), dim(n, heads), dim(n, hidden / heads)};
     return ingot_permute(n->c, ingot_reshape(n->c, x, 4, dims), perm);
+}
+
+/* The same of an input that may have its heads apart already. */
+static ingot_tensor *with_heads(Lowering *n, ingot_tensor *x, int64_t heads)
+{
+    return ingot_rank(x) == 4 ? x : split_heads(n, x, heads);
 }
 
 static ingot_tensor *merge_heads(Lowering *n, ingot_tensor *x)
 {
     static const int perm[] = {0, 2, 1, 3};
     return ingot_flatten(n->c, ingot_permute(n->c, x, perm), 2, 4);
-}
-
-/* Each key-value head serves `times` query heads that follow each other. */
-static ingot_tensor *repeat_heads(Lowering *n, ingot_tensor *x, int64_t times)
-{
-    ingot_dim *dims[5];
-    if (times == 1)
-        return x;
-    x = ingot_unsqueeze(n->c, x, 2);
-    shape_of(x, dims);
-    dims[2] = dim(n, times);
-    return ingot_flatten(n->c, ingot_expand(n->c, x, 5, dims), 1, 3);
 }
 
 /* How many keys come before the first query: a scalar, or [batch, 1, 1, 1]. */
@@ -61,33 +49,27 @@ static ingot_tensor *key_offset(Lowering *n, ingot_tensor *q)
     return align_axis(n, filled, 0, 4);
 }
 
-static ingot_tensor *both(Lowering *n, ingot_tensor *a, ingot_tensor *b)
+static ingot_tensor *masked(Lowering *n, ingot_tensor *scores, ingot_tensor *seen)
 {
-    return a ? ingot_and(n->c, a, b) : b;
+    return ingot_where(n->c, seen, scores, like(n, scores, -INFINITY));
 }
 
-/* Which keys a query may look at, by position: NULL if all. */
-static ingot_tensor *allowed_keys(Lowering *n, ingot_tensor *q, ingot_tensor *k)
+/* Scores with -inf for the keys that a query may not look at, by position. */
+static ingot_tensor *hide_keys(Lowering *n, ingot_tensor *scores, ingot_tensor *q)
 {
-    ingot_dim *plane[] = {dim(n, 1), dim(n, 1), ingot_shape(q, 2), ingot_shape(k, 2)};
-    ingot_tensor *row = ingot_iota(n->c, 4, plane, 2), *column = ingot_iota(n->c, 4, plane, 3),
-                 *ok = NULL;
-    int64_t left = attr_int(n, "left_window_size", -1),
-            right = attr_int(n, "right_window_size", -1);
-    ingot_tensor *at = ingot_add(n->c, row, key_offset(n, q)), *filled = optional_in(n, 6);
+    if (ingot_is_poison(scores))
+        return scores;
+    ingot_dim *keys = ingot_shape(scores, 3);
+    ingot_tensor *filled = optional_in(n, 6);
+    int64_t left = attr_int(n, "left_window_size", -1), right = attr_int(n, "right_window_size", -1);
     if (attr_int(n, "is_causal", 0))
-        ok = ingot_le(n->c, column, at);
-    if (left >= 0)
-        ok = both(
-            n, ok,
-            ingot_le(n->c, ingot_sub(n->c, at, column), ingot_scalar_i(n->c, INGOT_I64, left)));
-    if (right >= 0)
-        ok = both(
-            n, ok,
-            ingot_le(n->c, ingot_sub(n->c, column, at), ingot_scalar_i(n->c, INGOT_I64, right)));
-    if (filled)
-        ok = both(n, ok, ingot_lt(n->c, column, align_axis(n, as(n, filled, INGOT_I64), 0, 4)));
-    return ok;
+        right = 0;
+    if (left >= 0 || right >= 0)
+        scores = masked(n, scores, ingot_band(n->c, ingot_shape(q, 2), keys, key_offset(n, q), left, right));
+    if (!filled)
+        return scores;
+    filled = align_axis(n, as(n, filled, INGOT_I64), 0, 4);
+    return masked(n, scores, ingot_lt(n->c, ingot_iota(n->c, 1, &keys, 0), filled));
 }
 
 /* A mask that ends before the last key hides the rest. */
@@ -106,51 +88,32 @@ static ingot_tensor *full_mask(Lowering *n, ingot_tensor *mask, ingot_dim *keys)
     return ingot_pad_value(n->c, mask, lo, hi, like(n, mask, -INFINITY));
 }
 
-static ingot_tensor *masked(Lowering *n, ingot_tensor *scores, ingot_tensor *ok)
-{
-    return ok ? ingot_where(n->c, ok, scores, like(n, scores, -INFINITY)) : scores;
-}
-
-/* Along the last axis; a row of -inf gives zeros. */
-static ingot_tensor *softmax_or_zero(Lowering *n, ingot_tensor *x)
-{
-    int last = ingot_rank(x) - 1;
-    if (last < 0) /* poison */
-        return x;
-    ingot_tensor *top = ingot_reduce(n->c, INGOT_REDUCE_MAX, x, 1u << last, true);
-    top = ingot_where(n->c, ingot_eq(n->c, top, like(n, top, -INFINITY)), like(n, top, 0), top);
-    ingot_tensor *e = ingot_exp(n->c, ingot_sub(n->c, x, top)),
-                 *sum = ingot_sum(n->c, e, 1u << last, true);
-    sum = ingot_where(n->c, ingot_eq(n->c, sum, like(n, sum, 0)), like(n, sum, 1), sum);
-    return ingot_div(n->c, e, sum);
-}
-
 /* cap tanh(x / cap) */
 static ingot_tensor *soft_cap(Lowering *n, ingot_tensor *x, double cap)
 {
     return cap > 0 ? ingot_mul_c(n->c, ingot_tanh(n->c, ingot_mul_c(n->c, x, 1 / cap)), cap) : x;
 }
 
-static bool heads_fit(Lowering *n, ingot_tensor *q, ingot_tensor *k, int64_t *times)
+/* 1 / sqrt(head size) unless told. */
+static bool read_scale(Lowering *n, ingot_tensor *q, double *scale)
 {
-    int64_t hq, hk;
-    if (!ingot_dim_is_const(ingot_shape(q, 1), &hq) ||
-        !ingot_dim_is_const(ingot_shape(k, 1), &hk) || hk < 1 || hq % hk) {
-        fault(n, "its query heads are no multiple of its key heads");
+    int64_t size;
+    if (!ingot_dim_is_const(ingot_shape(q, 3), &size)) {
+        unsupported(n, "its head size is not known when compiling");
         return false;
     }
-    *times = hq / hk;
-    return true;
+    *scale = attr_has(n, "scale") ? attr_float(n, "scale", 1) : 1 / sqrt((double)size);
+    return !n->failed;
 }
 
 ingot_tensor *onnx_attention(Lowering *n)
 {
-    int64_t q_heads = attr_int(n, "q_num_heads", 0), k_heads = attr_int(n, "kv_num_heads", 0), size,
-            times;
+    int64_t q_heads = attr_int(n, "q_num_heads", 0), k_heads = attr_int(n, "kv_num_heads", 0);
     int64_t mode = attr_int(n, "qk_matmul_output_mode", 0),
             precision = attr_int(n, "softmax_precision", 0);
-    ingot_tensor *q = split_heads(n, X, q_heads), *k = split_heads(n, n->in[1], k_heads);
-    ingot_tensor *v = split_heads(n, n->in[2], k_heads), *mask = optional_in(n, 3);
+    double scale;
+    ingot_tensor *q = with_heads(n, X, q_heads), *k = with_heads(n, n->in[1], k_heads);
+    ingot_tensor *v = with_heads(n, n->in[2], k_heads), *mask = optional_in(n, 3);
     ingot_tensor *past_k = optional_in(n, 4), *past_v = optional_in(n, 5), *scores, *stage[4];
     ingot_dtype dtype = ingot_dtype_of(X), wide;
     if (!q || !k || !v || n->failed)
@@ -163,31 +126,27 @@ ingot_tensor *onnx_attention(Lowering *n)
     }
     n->out[1] = k;
     n->out[2] = v;
-    if (!heads_fit(n, q, k, &times) || !ingot_dim_is_const(ingot_shape(q, 3), &size))
-        return n->failed ? ingot_poison(n->c)
-                         : unsupported(n, "its head size is not known when compiling");
-    k = repeat_heads(n, k, times);
-    v = repeat_heads(n, v, times);
-
-    double scale = attr_has(n, "scale") ? attr_float(n, "scale", 1) : 1 / sqrt((double)size);
-    ingot_tensor *root = like(n, q, sqrt(fabs(scale)));
-    ingot_tensor *kt = ingot_transpose(n->c, ingot_mul(n->c, k, root), 2, 3);
-    scores = ingot_matmul(n->c, ingot_mul(n->c, q, scale < 0 ? ingot_neg(n->c, root) : root), kt);
+    if (!read_scale(n, q, &scale))
+        return ingot_poison(n->c);
+    scores = ingot_attention_scores(n->c, q, k, scale);
+    if (ingot_is_poison(scores))
+        return scores;
     stage[0] = scores;
     stage[1] = scores = soft_cap(n, scores, attr_float(n, "softcap", 0));
     if (mask) {
         mask = full_mask(n, mask, ingot_shape(k, 2));
-        scores = ingot_dtype_of(mask) == INGOT_BOOL ? masked(n, scores, mask)
-                                                    : ingot_add(n->c, scores, as(n, mask, dtype));
+        scores = ingot_dtype_of(mask) == INGOT_BOOL
+                     ? masked(n, scores, mask)
+                     : ingot_add(n->c, scores, as(n, mask, ingot_dtype_of(scores)));
     }
-    stage[2] = scores = masked(n, scores, allowed_keys(n, q, k));
+    stage[2] = scores = hide_keys(n, scores, q);
     if (precision > 0 && precision < 32 && ingot_onnx_dtype((int32_t)precision, &wide))
         scores = as(n, scores, wide);
-    stage[3] = as(n, softmax_or_zero(n, widen(n, scores)), dtype);
+    stage[3] = widen(n, ingot_softmax_or_zero(n->c, scores, 3));
     if (mode < 0 || mode > 3)
         return fault(n, "its qk_matmul_output_mode is %lld", (long long)mode);
-    n->out[3] = stage[mode];
-    ingot_tensor *y = ingot_matmul(n->c, stage[3], v);
+    n->out[3] = as(n, stage[mode], dtype);
+    ingot_tensor *y = as(n, ingot_attention_values(n->c, stage[3], v), dtype);
     return ingot_rank(X) == 3 ? merge_heads(n, y) : y;
 }
 
@@ -215,24 +174,20 @@ ingot_tensor *onnx_flex_attention(Lowering *n)
 {
     ingot_tensor *q = X, *k = n->in[1], *v = n->in[2];
     ingot_dtype dtype = ingot_dtype_of(X), wide = dtype == INGOT_F64 ? INGOT_F64 : INGOT_F32;
-    int64_t size, times, precision = attr_int(n, "softmax_precision", 0);
+    int64_t precision = attr_int(n, "softmax_precision", 0);
+    double scale;
     if (ingot_rank(q) != 4 || ingot_rank(k) != 4 || ingot_rank(v) != 4)
         return fault(n, "its inputs have to have rank 4");
     if (precision > 0 && precision < 32 && !ingot_onnx_dtype((int32_t)precision, &wide))
         return fault(n, "its softmax_precision is no element type");
-    if (!heads_fit(n, q, k, &times) || !ingot_dim_is_const(ingot_shape(q, 3), &size))
-        return n->failed ? ingot_poison(n->c)
-                         : unsupported(n, "its head size is not known when compiling");
-    double scale = attr_has(n, "scale") ? attr_float(n, "scale", 1) : 1 / sqrt((double)size);
-    ingot_tensor *root = like(n, q, sqrt(scale));
-    k = ingot_transpose(n->c, ingot_mul(n->c, repeat_heads(n, k, times), root), 2, 3);
-    ingot_tensor *scores = as(n, ingot_matmul(n->c, ingot_mul(n->c, q, root), k), wide);
+    if (!read_scale(n, q, &scale))
+        return ingot_poison(n->c);
+    ingot_tensor *scores = as(n, ingot_attention_scores(n->c, q, k, scale), wide);
     scores = modified(n, "score_mod", scores);
     ingot_tensor *p = scores ? modified(n, "prob_mod", ingot_softmax(n->c, scores, 3)) : NULL;
     if (!p)
         return ingot_poison(n->c);
-    v = as(n, repeat_heads(n, v, times), wide);
-    return as(n, ingot_matmul(n->c, p, v), ingot_dtype_of(n->in[2]));
+    return as(n, ingot_attention_values(n->c, p, v), ingot_dtype_of(v));
 }
 
 /* ---- RotaryEmbedding ------------------------------------------------------------------------ */

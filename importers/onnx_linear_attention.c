@@ -20,15 +20,7 @@
 /* [B, T, H D] -> [B, H, T, D], in f32; NULL after an error. */
 static ingot_tensor *unpack(Lowering *n, ingot_tensor *x, int64_t heads)
 {
-    static const int perm[] = {0, 2, 1, 3};
-    int64_t all;
-    if (ingot_rank(x) != 3 || !ingot_dim_is_const(ingot_shape(x, 2), &all) || all % heads) {
-        fault(n, "an input of rank %d cannot be split into %lld heads", ingot_rank(x),
-              (long long)heads);
-        return NULL;
-    }
-    ingot_dim *dims[] = {ingot_shape(x, 0), ingot_shape(x, 1), dim(n, heads), dim(n, all / heads)};
-    return ingot_permute(n->c, ingot_reshape(n->c, as(n, x, INGOT_F32), 4, dims), perm);
+    return split_heads(n, as(n, x, INGOT_F32), heads);
 }
 
 /* x [B, H, T, D] at one time, with a last axis of 1: [B, H, D, 1]. */

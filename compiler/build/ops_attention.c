@@ -3,32 +3,69 @@
 
 #include "ops.h"
 
-/* softmax(q k^T scale + mask) v (Vaswani et al., 2017), for [batch, heads, length, size].  Queries
- * may have G times as many heads as keys (grouped-query attention): head h reads key head h / G. */
+/* Queries may have `per` times as many heads as keys (grouped-query attention): head h reads key head h / per. As the
+ * heads of x [batch, heads, rows, columns] that read one key head: [batch, kv_heads, per, rows, columns]. */
+static ingot_tensor *grouped(ingot_context *c, const char *what, ingot_tensor *x, ingot_tensor *kv)
+{
+    int64_t heads, kv_heads;
+    if (ingot_is_poison(x) || ingot_is_poison(kv))
+        return ingot_poison(c);
+    if (ingot_rank(x) != 4 || ingot_rank(kv) != 4)
+        return ingot_error(c, INGOT_INVALID, "%s: operands of rank %d and %d; both must be [batch, heads, ...]", what,
+                           ingot_rank(x), ingot_rank(kv));
+    if (!ingot_dim_is_const(ingot_shape(x, 1), &heads) || !ingot_dim_is_const(ingot_shape(kv, 1), &kv_heads))
+        return ingot_error(c, INGOT_UNSUPPORTED, "%s: the numbers of heads are not known when compiling", what);
+    if (kv_heads < 1 || heads % kv_heads)
+        return ingot_error(c, INGOT_INVALID, "%s: %lld query heads are no multiple of %lld key heads", what,
+                           (long long)heads, (long long)kv_heads);
+    return ingot_reshape(c, x, 5, (ingot_dim *[]){ingot_shape(x, 0), ingot_dim_const(c, kv_heads),
+                                                  ingot_dim_const(c, heads / kv_heads), ingot_shape(x, 2),
+                                                  ingot_shape(x, 3)});
+}
+
+/* [batch, kv_heads, per, rows, columns] -> [batch, heads, rows, columns] */
+static ingot_tensor *ungrouped(ingot_context *c, ingot_tensor *x)
+{
+    return ingot_is_poison(x) ? x : ingot_flatten(c, x, 1, 3);
+}
+
+ingot_tensor *ingot_attention_scores(ingot_context *c, ingot_tensor *q, ingot_tensor *k, double scale)
+{
+    q = grouped(c, "attention", ops_widen(c, q), k);
+    if (ingot_is_poison(q))
+        return q;
+    k = ingot_unsqueeze(c, ingot_transpose(c, ops_widen(c, k), 2, 3), 2); /* [batch, kv_heads, 1, size, t] */
+    return ungrouped(c, ingot_mul_c(c, ingot_matmul(c, q, k), scale)); /* an operand's copy would cost more */
+}
+
+ingot_tensor *ingot_attention_values(ingot_context *c, ingot_tensor *p, ingot_tensor *v)
+{
+    p = grouped(c, "attention", p, v);
+    if (ingot_is_poison(p))
+        return p;
+    return ungrouped(c, ingot_matmul(c, p, ingot_unsqueeze(c, ingot_cast(c, v, ingot_dtype_of(p)), 2)));
+}
+
+ingot_tensor *ingot_band(ingot_context *c, ingot_dim *s, ingot_dim *t, ingot_tensor *first, int64_t left,
+                         int64_t right)
+{
+    ingot_dim *dims[2] = {s, t};
+    ingot_tensor *at = ingot_add(c, ingot_iota(c, 2, dims, 0), first), *column = ingot_iota(c, 2, dims, 1);
+    ingot_tensor *before = ingot_le(c, ingot_sub(c, at, column), ingot_scalar_i(c, INGOT_I64, left));
+    ingot_tensor *after = ingot_le(c, ingot_sub(c, column, at), ingot_scalar_i(c, INGOT_I64, right));
+    return left < 0 ? after : right < 0 ? before : ingot_and(c, before, after);
+}
+
+/* softmax(q k^T scale + mask) v (Vaswani et al., 2017) */
 ingot_tensor *ingot_attention(ingot_context *c, ingot_tensor *q, ingot_tensor *k, ingot_tensor *v,
                               ingot_tensor *mask, double scale, bool causal)
 {
-    int64_t heads, kv_heads, size;
-    if (ingot_is_poison(q) || ingot_is_poison(k) || ingot_is_poison(v) || (mask && ingot_is_poison(mask)))
+    int64_t size;
+    if (ingot_is_poison(q) || ingot_is_poison(k) || (mask && ingot_is_poison(mask)))
         return ingot_poison(c);
-    if (ingot_rank(q) != 4 || ingot_rank(k) != 4 || ingot_rank(v) != 4)
-        return ingot_error(c, INGOT_INVALID, "attention: q, k, v must be [batch, heads, length, size]");
-    if (!ingot_dim_is_const(ingot_shape(q, 1), &heads) ||
-        !ingot_dim_is_const(ingot_shape(k, 1), &kv_heads) ||
-        !ingot_dim_is_const(ingot_shape(q, 3), &size) || kv_heads < 1 || heads % kv_heads)
-        return ingot_error(c, INGOT_INVALID,
-                           "attention: heads and their size must be constants, and the heads of q a "
-                           "multiple of those of k");
-    ingot_dtype d = ingot_dtype_of(q);
-    ingot_dim *batch = ingot_shape(q, 0), *s = ingot_shape(q, 2), *t = ingot_shape(k, 2);
-    ingot_dim *groups = ingot_dim_const(c, kv_heads), *per = ingot_dim_const(c, heads / kv_heads);
-    q = ingot_mul_c(c, ops_widen(c, q), scale != 0 ? scale : 1 / sqrt((double)size));
-    q = ingot_reshape(c, q, 5, (ingot_dim *[]){batch, groups, per, s, ingot_shape(q, 3)});
-    k = ingot_unsqueeze(c, ingot_transpose(c, ops_widen(c, k), 2, 3), 2); /* [b, g, 1, size, t] */
-    v = ingot_unsqueeze(c, ops_widen(c, v), 2);
-    ingot_tensor *score = ingot_matmul(c, q, k); /* [b, g, per, s, t] */
-    ingot_dim *shape[4] = {batch, ingot_dim_const(c, heads), s, t};
-    score = ingot_reshape(c, score, 4, shape);
+    if (scale == 0 && (ingot_rank(q) != 4 || !ingot_dim_is_const(ingot_shape(q, 3), &size)))
+        return ingot_error(c, INGOT_INVALID, "attention: q must be [batch, heads, length, size], size a constant");
+    ingot_tensor *score = ingot_attention_scores(c, q, k, scale != 0 ? scale : 1 / sqrt((double)size));
     if (ingot_is_poison(score))
         return score;
     ingot_tensor *never = ingot_like(c, score, -INFINITY);
@@ -37,18 +74,12 @@ ingot_tensor *ingot_attention(ingot_context *c, ingot_tensor *q, ingot_tensor *k
     else if (mask)
         score = ingot_add(c, score, ingot_cast(c, mask, ingot_dtype_of(score)));
     if (causal) { /* the last query is at the last key */
-        ingot_dim *st[2] = {s, t};
-        ingot_tensor *row = ingot_add(c, ingot_iota(c, 2, st, 0),
-                                      ingot_from_dim(c, ingot_dim_sub(c, t, s)));
-        score = ingot_where(c, ingot_le(c, ingot_iota(c, 2, st, 1), row), score, never);
+        ingot_dim *s = ingot_shape(q, 2), *t = ingot_shape(k, 2);
+        ingot_tensor *seen = ingot_band(c, s, t, ingot_from_dim(c, ingot_dim_sub(c, t, s)), -1, 0);
+        score = ingot_where(c, seen, score, never);
     }
-    ingot_tensor *p = ingot_softmax(c, score, -1);
-    p = ingot_reshape(c, p, 5, (ingot_dim *[]){batch, groups, per, s, t});
-    ingot_tensor *y = ingot_matmul(c, p, v); /* [b, g, per, s, size of v] */
-    if (ingot_is_poison(y))
-        return y;
-    shape[3] = ingot_shape(v, 4);
-    return ingot_cast(c, ingot_reshape(c, y, 4, shape), d);
+    ingot_tensor *p = mask || causal ? ingot_softmax_or_zero(c, score, -1) : ingot_softmax(c, score, -1);
+    return ingot_cast(c, ingot_attention_values(c, p, v), ingot_dtype_of(q));
 }
 
 /* Pairs (x1, x2) of the last axis are turned by an angle: (x1 cos - x2 sin, x2 cos + x1 sin) (Su et

@@ -1,4 +1,6 @@
 /* ops_softmax.c - the softmax family: subtract the greatest element, so that e^x cannot overflow. */
+#include <math.h>
+
 #include "ops.h"
 
 /* x - max(x), in the wide dtype, and e to that. */
@@ -20,6 +22,18 @@ ingot_tensor *ingot_softmax(ingot_context *c, ingot_tensor *x, int axis)
     shifted(c, x, axis, &e);
     ingot_tensor *scale = ingot_reciprocal(c, ingot_sum(c, e, 1u << axis, true)); /* one division a row */
     return ingot_cast(c, ingot_mul(c, e, scale), ingot_dtype_of(x));
+}
+
+/* The same with 0 in the place of a greatest element of -inf, and of a sum of 0. */
+ingot_tensor *ingot_softmax_or_zero(ingot_context *c, ingot_tensor *x, int axis)
+{
+    if (ingot_is_poison(x) || (axis = ops_axis(c, "softmax", x, axis)) < 0)
+        return ingot_poison(c);
+    ingot_tensor *wide = ops_widen(c, x), *top = ingot_reduce(c, INGOT_REDUCE_MAX, wide, 1u << axis, true);
+    top = ingot_where(c, ingot_eq(c, top, ingot_like(c, top, -INFINITY)), ingot_like(c, top, 0), top);
+    ingot_tensor *e = ingot_exp(c, ingot_sub(c, wide, top)), *sum = ingot_sum(c, e, 1u << axis, true);
+    sum = ingot_where(c, ingot_eq(c, sum, ingot_like(c, sum, 0)), ingot_like(c, sum, 1), sum);
+    return ingot_cast(c, ingot_div(c, e, sum), ingot_dtype_of(x));
 }
 
 /* x - max - log sum e^(x - max) */

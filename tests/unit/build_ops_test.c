@@ -188,6 +188,19 @@ static void test_attention(void **state)
     }
 }
 
+/* A window of one key before and none behind; the second query of two sees nothing. */
+static void test_attention_masked(void **state)
+{
+    (void)state;
+    ingot_tensor *first = ingot_scalar_i(c, INGOT_I64, 1);
+    EQUAL(ingot_cast(c, ingot_band(c, k(2), k(4), first, 1, 0), INGOT_I64), 1, 1, 0, 0, 0, 1, 1, 0);
+    EQUAL(ingot_cast(c, ingot_band(c, k(2), k(4), first, -1, 1), INGOT_I64), 1, 1, 1, 0, 1, 1, 1, 1);
+    EQUAL(ingot_cast(c, ingot_band(c, k(2), k(4), first, 0, -1), INGOT_I64), 0, 1, 1, 1, 0, 0, 1, 1);
+    ingot_tensor *q = F32(fill(8, 1), 1, 2, 2, 2), *kv = F32(((float[]){1, 2, 3, 4}), 1, 1, 2, 2);
+    ingot_tensor *seen = ingot_gt(c, I64(DIMS(0, 1, 0, 0), 2, 2), ingot_scalar_i(c, INGOT_I64, 0));
+    NEAR(ingot_attention(c, q, kv, kv, seen, 0, false), 3, 4, 0, 0, 3, 4, 0, 0);
+}
+
 static void test_rotary(void **state)
 {
     (void)state;
@@ -359,6 +372,6 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, begin, end)
     const struct CMUnitTest tests[] = {TEST(gathers),   TEST(cumsum), TEST(pixel_shuffles),
                                        TEST(attention), TEST(rotary), TEST(lstm),
-                                       TEST(gru),       TEST(resize), TEST(rnn_lengths)};
+                                       TEST(gru),       TEST(resize), TEST(rnn_lengths), TEST(attention_masked)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
