@@ -39,26 +39,28 @@ void sink(void *quiet, ingot_level level, const char *message)
         print_line(prefix[level], message);
 }
 
-void say(const char *format, ...)
+static void print_format(const char *format, va_list ap)
 {
     StrBuf sb = {0};
-    va_list ap;
-    va_start(ap, format);
     sb_vprintf(&sb, format, ap);
-    va_end(ap);
     print_line("", sb.data);
     sb_free(&sb);
 }
 
-ingot_status complain(ingot_status status, const char *format, ...)
+void say(const char *format, ...)
 {
-    StrBuf sb = {0};
     va_list ap;
     va_start(ap, format);
-    sb_vprintf(&sb, format, ap);
+    print_format(format, ap);
     va_end(ap);
-    print_line("", sb.data);
-    sb_free(&sb);
+}
+
+ingot_status complain(ingot_status status, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    print_format(format, ap);
+    va_end(ap);
     return status;
 }
 
