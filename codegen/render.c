@@ -15,7 +15,8 @@ static void update(Render *r, Node *n)
     Node *x = n->src[0];
     int s = r->number[n->id];
     bool lanes = is_vector(r, n), is_float = dtype_is_float(n->dtype), narrow = is_narrow(n->dtype);
-    const char *type = lanes ? r->lane_type : render_arith(n->dtype);
+    char lane_name[16];
+    const char *type = lanes ? render_lane_name(r, n->dtype, lane_name) : render_arith(n->dtype);
     sb_printf(r->sb, "s%d = ", s);
     if (op == OP_ADD && is_float && x->op == OP_MUL && !is_named(r, x)) {
         sb_printf(r->sb, "igrt_muladd_%s(", type);
@@ -204,7 +205,6 @@ static void render_tile(Render *r, const Tile *tile)
     if (tile->tail.range)
         name_axes(r, &tile->tail, 1);
     linearize(&r->l, r->k, tile);
-    snprintf(r->lane_type, sizeof r->lane_type, "f32x%d", tile->lanes);
     r->number = NEWN(r->l.arena, int, r->l.nknown);
     bool items = r->t->gpu && !r->k->serial;
     if (items)

@@ -15,7 +15,6 @@ typedef struct {
     int *number;        /* by id: N of the name vN */
     int nvalue;
     bool bare;          /* the next expression stands alone: no parentheses around it */
-    char lane_type[16]; /* "f32x16" */
 } Render;
 
 static inline void put(Render *r, const char *s)
@@ -75,7 +74,10 @@ void render_bitcast(Render *, Node *);
 
 /* ---- render_lanes.c ------------------------------------------------------------------------- */
 
-extern const char *const lane_spelling[OP_COUNT]; /* as Target.spelling, or the middle of a function's name */
+extern const char *const lane_spelling[OP_COUNT]; /* of floats: as Target.spelling, or the middle of a function's name */
+/* The type whose functions compute on d in lanes, as in igrt_<op>_<type>(): "f32x16"; conditions have those of floats. */
+const char *render_lane_name(Render *, ingot_dtype d, char name[16]);
+void render_lane_cast(Render *, Node *);
 void render_splat(Render *, Node *);
 void render_horizontal(Render *, Node *);
 void render_lane_load(Render *, Node *);

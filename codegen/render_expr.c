@@ -316,8 +316,14 @@ static void alu(Render *r, Node *n)
         choice(r, n);
         return;
     }
+    if (lanes && n->op == OP_CAST) {
+        render_lane_cast(r, n);
+        return;
+    }
     if (lanes) {
-        spelled(r, lane_spelling[n->op], r->lane_type, n);
+        char type[16];
+        bool is_int = !dtype_is_float(d) && d != INGOT_BOOL;
+        spelled(r, is_int ? NULL : lane_spelling[n->op], render_lane_name(r, d, type), n);
         return;
     }
     switch (n->op) {

@@ -1,5 +1,5 @@
-/* render_lanes.c - vectors of f32: igrt_<op>_f32x16() of igrt_vec.h.  A condition in lanes is a mask of
- * integers. */
+/* render_lanes.c - vectors: igrt_<op>_f32x16() and igrt_<op>_i32x16() of igrt_vec.h.  A condition in lanes
+ * is a mask of integers. */
 #include "render.h"
 
 /* clang-format off */
@@ -10,24 +10,67 @@ const char *const lane_spelling[OP_COUNT] = {
 };
 /* clang-format on */
 
-/* igrt_<name>_f32x16( */
-static void open_call(Render *r, const char *name)
+const char *render_lane_name(Render *r, ingot_dtype d, char name[16])
 {
-    sb_printf(r->sb, "igrt_%s_%s(", name, r->lane_type);
+    snprintf(name, 16, "%sx%d", d == INGOT_BOOL ? "f32" : lane_type(d), r->l.tile->lanes);
+    return name;
+}
+
+/* igrt_<name>_f32x16( */
+static void open_call(Render *r, const char *name, ingot_dtype d)
+{
+    char type[16];
+    sb_printf(r->sb, "igrt_%s_%s(", name, render_lane_name(r, d, type));
+}
+
+/* igrt_load_i8_i32x16(: what memory holds in another width */
+static void open_access(Render *r, const char *name, ingot_dtype d)
+{
+    char type[32];
+    bool wide = d == INGOT_F32 || d == INGOT_I32;
+    snprintf(type, sizeof type, wide ? "%s" : "%s_%s", name, dtype_info[d].name);
+    open_call(r, type, d);
 }
 
 void render_splat(Render *r, Node *n)
 {
-    open_call(r, "splat");
-    render_bare(r, n);
+    if (n->dtype == INGOT_BOOL) { /* a mask */
+        sb_printf(r->sb, "igrt_splat_i32x%d(-(int)", r->l.tile->lanes);
+        render_expr(r, n);
+    } else {
+        open_call(r, "splat", n->dtype);
+        render_bare(r, n);
+    }
     put(r, ")");
+}
+
+/* Numbers are converted between f32 and i32 lanes, and wrapped or rounded to what a narrower type holds. */
+void render_lane_cast(Render *r, Node *n)
+{
+    Node *x = n->src[0];
+    ingot_dtype from = x->dtype, to = n->dtype;
+    int lanes = r->l.tile->lanes;
+    bool from_float = dtype_is_float(from), to_float = dtype_is_float(to);
+    bool narrow = to_float ? dtype_info[to].bytes < 4 && !(from_float && from == to)
+                           : dtype_info[to].bytes < 4 && !(from == INGOT_BOOL || from == to);
+    if (narrow)
+        sb_printf(r->sb, "igrt_%s_%s_%sx%d(", to_float ? "round" : "wrap", dtype_info[to].name, lane_type(to), lanes);
+    if (to_float && !from_float)
+        sb_printf(r->sb, "igrt_cvt_i32x%d_f32x%d(", lanes, lanes);
+    else if (from_float && !to_float)
+        sb_printf(r->sb, to == INGOT_I32 ? "igrt_cvt_f32x%d_i32x%d(" : "igrt_low_f32x%d_i32x%d(", lanes, lanes);
+    put(r, from == INGOT_BOOL ? "(-" : "");
+    render_operand(r, x, true, from != INGOT_BOOL);
+    put(r, from == INGOT_BOOL ? ")" : "");
+    put(r, to_float != from_float ? ")" : "");
+    put(r, narrow ? ")" : "");
 }
 
 void render_horizontal(Render *r, Node *n)
 {
     static const char *const name[] = {
         [INGOT_REDUCE_ADD] = "hadd", [INGOT_REDUCE_MUL] = "hmul", [INGOT_REDUCE_MAX] = "hmax", [INGOT_REDUCE_MIN] = "hmin"};
-    open_call(r, name[n->arg.i]);
+    open_call(r, name[n->arg.i], n->dtype);
     render_bare(r, n->src[0]);
     put(r, ")");
 }
@@ -49,20 +92,20 @@ void render_lane_load(Render *r, Node *n)
         put(r, " ? ");
     }
     int part = r->l.tile->part;
-    open_call(r, part ? "load_part" : "load");
+    open_access(r, part ? "load_part" : "load", n->dtype);
     first_lane(r, n->src[0], n->src[2]);
     sb_printf(r->sb, part ? ", %d)" : ")", part);
     if (gated) {
         put(r, " : ");
-        open_call(r, "splat");
-        put(r, "0.0f))");
+        open_call(r, "splat", n->dtype);
+        put(r, dtype_is_float(n->dtype) ? "0.0f))" : "0))");
     }
 }
 
 void render_lane_store(Render *r, Node *n)
 {
     int part = r->l.tile->part;
-    open_call(r, part ? "store_part" : "store");
+    open_access(r, part ? "store_part" : "store", n->dtype);
     first_lane(r, n->src[0], n->src[3]);
     put(r, ", ");
     render_operand(r, n->src[2], true, true);
@@ -71,5 +114,5 @@ void render_lane_store(Render *r, Node *n)
 
 void render_lane_type(Render *r, ingot_dtype d)
 {
-    sb_printf(r->sb, d == INGOT_BOOL ? "igrt_i32x%d" : "igrt_f32x%d", r->l.tile->lanes);
+    sb_printf(r->sb, "igrt_%sx%d", d == INGOT_BOOL ? "i32" : lane_type(d), r->l.tile->lanes);
 }

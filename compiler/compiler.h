@@ -481,6 +481,9 @@ typedef struct {
     int n;
 } Tiles;
 Tiles kernel_expand(Arena *, const Kernel *);
+
+/* lanes.c: how a value of this type is held in a lane, "f32" or "i32"; NULL: it cannot be. */
+const char *lane_type(ingot_dtype);
 int kernel_parts(const Kernel *); /* that may run on different threads; 0: it cannot be cut */
 
 /* inputs.c: inputs that contractions read beyond their edges are copied into the arena. */

@@ -89,7 +89,7 @@ View kernel_view(Arena *a, const Kernel *k)
     v.nreduce = collect(a, end, OP_REDUCE, v.reduce, MAX_ACCESS);
     for (int i = 0; i < v.nreduce; i++) {
         Node *r = v.reduce[i];
-        bool product = r->arg.i == INGOT_REDUCE_ADD && r->src[0]->op == OP_MUL && r->dtype == INGOT_F32 &&
+        bool product = r->arg.i == INGOT_REDUCE_ADD && r->src[0]->op == OP_MUL && (r->dtype == INGOT_I32 || dtype_is_float(r->dtype)) && lane_type(r->dtype) &&
                        r->src[0]->src[0] != r->src[0]->src[1]; /* squares are no contraction */
         Node *below;
         product = product && !collect(a, r->src[0], OP_REDUCE, &below, 1);

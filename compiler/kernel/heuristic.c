@@ -32,20 +32,6 @@ static int64_t extent_of(Node *range)
 
 /* ---- what can be done in lanes ------------------------------------------------------------------ */
 
-static bool lane_op(Node *n)
-{
-    if (n->op == OP_REDUCE)
-        return n->dtype == INGOT_F32 && n->arg.i <= INGOT_REDUCE_MIN;
-    if (n->dtype == INGOT_BOOL) {
-        bool compare = n->op >= OP_EQ && n->op <= OP_LE;
-        if (compare || n->op == OP_ISNAN)
-            return n->src[0]->dtype == INGOT_F32;
-        return n->op == OP_AND || n->op == OP_OR || n->op == OP_NOT;
-    }
-    return n->dtype == INGOT_F32 && op_is_alu(n->op) && n->op != OP_CAST && n->op != OP_BITCAST && n->op != OP_FLOORDIV &&
-           n->op != OP_NOT && n->op != OP_MULACC;
-}
-
 /* Whether all that depends on range can be computed in its lanes.  Buffers in `free` (by argument) may be laid out as
  * this needs, and `moves` counts other accesses whose stride is not 1: can_lay_out() knows whether they can be copied. */
 static bool fits_lanes(Arena *a, const Kernel *k, Node *range, const bool *free, int *moves)
@@ -73,7 +59,7 @@ static bool fits_lanes(Arena *a, const Kernel *k, Node *range, const bool *free,
                 return false;
             continue;
         }
-        if (t->dtype != INGOT_F32 || depends_on(t->src[1], range) || (t->op == OP_STORE && !node_is_const_i(t->src[1], 1)))
+        if (!lane_type(t->dtype) || depends_on(t->src[1], range) || (t->op == OP_STORE && !node_is_const_i(t->src[1], 1)))
             return false;
         Move m = access_move(k->c, t, range);
         if (m.kind == MOVE_MIXED)

@@ -1,0 +1,60 @@
+/* lanes.c - what can be computed in the lanes of vectors.
+ *
+ * A lane has 32 bits: f32, which also holds the smaller floats, or i32, which also holds the smaller
+ * integers.  A condition is a mask of i32.  What is narrower in memory is widened by the load and
+ * rounded or wrapped by the store, as it is outside of lanes. */
+#include "kernel.h"
+
+const char *lane_type(ingot_dtype d)
+{
+    switch (d) {
+    case INGOT_F32: case INGOT_F16: case INGOT_BF16: return "f32";
+    case INGOT_I32: case INGOT_I16: case INGOT_U16: case INGOT_I8: case INGOT_U8: return "i32";
+    default: return NULL;
+    }
+}
+
+static bool is_lane_float(ingot_dtype d)
+{
+    return lane_type(d) && dtype_is_float(d);
+}
+
+/* Integers: what stays within the type, and on all 32 bits what wraps. */
+static bool int_op(const Node *n)
+{
+    switch (n->op) {
+    case OP_MAX: case OP_MIN: case OP_WHERE: return true;
+    case OP_ADD: case OP_SUB: case OP_MUL: return n->dtype == INGOT_I32;
+    default: return false;
+    }
+}
+
+static bool cast_op(const Node *n)
+{
+    ingot_dtype from = n->src[0]->dtype, to = n->dtype;
+    if (from == INGOT_BOOL)
+        return true;
+    /* i32 -> f16 would be rounded twice */
+    return lane_type(from) && (is_lane_float(from) || to == INGOT_F32 || !dtype_is_float(to) || dtype_info[from].bytes == 1);
+}
+
+bool lane_op(const Node *n)
+{
+    if (n->op == OP_REDUCE)
+        return n->arg.i <= INGOT_REDUCE_MIN && (is_lane_float(n->dtype) || n->dtype == INGOT_I32);
+    if (n->dtype == INGOT_BOOL) {
+        bool compare = n->op >= OP_EQ && n->op <= OP_LE;
+        if (compare)
+            return lane_type(n->src[0]->dtype) != NULL;
+        if (n->op == OP_ISNAN)
+            return is_lane_float(n->src[0]->dtype);
+        return n->op == OP_AND || n->op == OP_OR || n->op == OP_NOT;
+    }
+    if (!lane_type(n->dtype))
+        return false;
+    if (n->op == OP_CAST)
+        return cast_op(n);
+    if (!dtype_is_float(n->dtype))
+        return int_op(n);
+    return op_is_alu(n->op) && n->op != OP_BITCAST && n->op != OP_FLOORDIV && n->op != OP_NOT && n->op != OP_MULACC;
+}
