@@ -74,7 +74,7 @@ static void file_end(Bundle *b, StrBuf *body)
     sb_printf(&sb, "/* %s_kernels_%d.c */\n#include \"%s_kernels.h\"\n", b->name, b->nkernel_file, b->name);
     const char *text = body->data ? body->data : "";
     if (strstr(text, "igrt_"))
-        sb_puts(&sb, strstr(text, "_f32x") ? "#include \"igrt_vec.h\"\n" : "#include \"igrt_num.h\"\n");
+        sb_puts(&sb, strstr(text, "_f32x") || strstr(text, "_i32x") ? "#include \"igrt_vec.h\"\n" : "#include \"igrt_num.h\"\n");
     else
         sb_puts(&sb, "\n#include <math.h>\n#include <string.h>\n");
     sb_write(&sb, text, body->len);
