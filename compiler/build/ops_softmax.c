@@ -3,37 +3,40 @@
 
 #include "ops.h"
 
-/* x - max(x), in the wide dtype, and e to that. */
-static ingot_tensor *shifted(ingot_context *c, ingot_tensor *x, int axis, ingot_tensor **exps)
+/* x - max(x), in the wide dtype, and e to that; or_zero: without a max of -inf. */
+static ingot_tensor *shifted(ingot_context *c, ingot_tensor *x, int axis, bool or_zero, ingot_tensor **exps)
 {
     ingot_tensor *wide = ops_widen(c, x);
     ingot_tensor *top = ingot_reduce(c, INGOT_REDUCE_MAX, wide, 1u << axis, true);
+    if (or_zero)
+        top = ingot_where(c, ingot_eq(c, top, ingot_like(c, top, -INFINITY)), ingot_like(c, top, 0), top);
     ingot_tensor *d = ingot_sub(c, wide, top);
     *exps = ingot_exp(c, d);
     return d;
 }
 
-/* e^(x - max) times 1 / sum e^(x - max) */
-ingot_tensor *ingot_softmax(ingot_context *c, ingot_tensor *x, int axis)
+/* e^(x - max) times 1 / sum e^(x - max); or_zero: times 1 where all are 0 */
+static ingot_tensor *softmax(ingot_context *c, ingot_tensor *x, int axis, bool or_zero)
 {
     ingot_tensor *e;
     if (ingot_is_poison(x) || (axis = ops_axis(c, "softmax", x, axis)) < 0)
         return ingot_poison(c);
-    shifted(c, x, axis, &e);
-    ingot_tensor *scale = ingot_reciprocal(c, ingot_sum(c, e, 1u << axis, true)); /* one division a row */
+    shifted(c, x, axis, or_zero, &e);
+    ingot_tensor *sum = ingot_sum(c, e, 1u << axis, true);
+    if (or_zero)
+        sum = ingot_where(c, ingot_eq(c, sum, ingot_like(c, sum, 0)), ingot_like(c, sum, 1), sum);
+    ingot_tensor *scale = ingot_reciprocal(c, sum); /* one division a row */
     return ingot_cast(c, ingot_mul(c, e, scale), ingot_dtype_of(x));
 }
 
-/* The same with 0 in the place of a greatest element of -inf, and of a sum of 0. */
+ingot_tensor *ingot_softmax(ingot_context *c, ingot_tensor *x, int axis)
+{
+    return softmax(c, x, axis, false);
+}
+
 ingot_tensor *ingot_softmax_or_zero(ingot_context *c, ingot_tensor *x, int axis)
 {
-    if (ingot_is_poison(x) || (axis = ops_axis(c, "softmax", x, axis)) < 0)
-        return ingot_poison(c);
-    ingot_tensor *wide = ops_widen(c, x), *top = ingot_reduce(c, INGOT_REDUCE_MAX, wide, 1u << axis, true);
-    top = ingot_where(c, ingot_eq(c, top, ingot_like(c, top, -INFINITY)), ingot_like(c, top, 0), top);
-    ingot_tensor *e = ingot_exp(c, ingot_sub(c, wide, top)), *sum = ingot_sum(c, e, 1u << axis, true);
-    sum = ingot_where(c, ingot_eq(c, sum, ingot_like(c, sum, 0)), ingot_like(c, sum, 1), sum);
-    return ingot_cast(c, ingot_div(c, e, sum), ingot_dtype_of(x));
+    return softmax(c, x, axis, true);
 }
 
 /* x - max - log sum e^(x - max) */
@@ -42,7 +45,7 @@ ingot_tensor *ingot_log_softmax(ingot_context *c, ingot_tensor *x, int axis)
     ingot_tensor *e;
     if (ingot_is_poison(x) || (axis = ops_axis(c, "log_softmax", x, axis)) < 0)
         return ingot_poison(c);
-    ingot_tensor *d = shifted(c, x, axis, &e);
+    ingot_tensor *d = shifted(c, x, axis, false, &e);
     ingot_tensor *log_sum = ingot_log(c, ingot_sum(c, e, 1u << axis, true));
     return ingot_cast(c, ingot_sub(c, d, log_sum), ingot_dtype_of(x));
 }
