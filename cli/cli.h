@@ -19,6 +19,8 @@ typedef struct {
     int ndim;
     const char **bind_name, **bind_text; /* --bind name=text */
     int nbind;
+    ingot_memory *memory;           /* --memory */
+    int nmemory;
     const char *dump;
     bool json, per_kernel, no_bind, no_cache, help;
     int threads;

@@ -62,7 +62,7 @@ static bool flag_bind(Options *o, const char *value)
 }
 
 /* 4096, 256k, 2M, 1G */
-static bool flag_max_ram(Options *o, const char *value)
+static bool size(const char *value, int64_t *out)
 {
     size_t n = strlen(value);
     int shift = 0;
@@ -72,8 +72,26 @@ static bool flag_max_ram(Options *o, const char *value)
     }
     int64_t v;
     if (!number(value, n, &v) || v == 0 || v > (INT64_MAX >> shift))
-        return wrong(o, "--max-ram", value, "a number of bytes is wanted: 4096, 256k, 2M");
-    o->compile.max_ram = v << shift;
+        return false;
+    *out = v << shift;
+    return true;
+}
+
+static bool flag_max_ram(Options *o, const char *value)
+{
+    return size(value, &o->compile.max_ram) || wrong(o, "--max-ram", value, "a number of bytes is wanted: 4096, 256k, 2M");
+}
+
+/* NAME=SIZE, or NAME */
+static bool flag_memory(Options *o, const char *value)
+{
+    size_t n = strcspn(value, "=");
+    ingot_memory m = {.name = arena_printf(o->a, "%.*s", (int)n, value)};
+    if (value[n] && !size(value + n + 1, &m.bytes))
+        return wrong(o, "--memory", value, "NAME=SIZE is wanted, a size like 4096, 256k, 2M");
+    vec_push(o->a, o->memory, o->nmemory, m);
+    o->compile.memories = o->memory;
+    o->compile.nmemory = o->nmemory;
     return true;
 }
 
@@ -132,6 +150,8 @@ static bool with_value(Options *o, const char *flag, const char *value)
         return flag_bind(o, value);
     if (!strcmp(flag, "--max-ram"))
         return flag_max_ram(o, value);
+    if (!strcmp(flag, "--memory"))
+        return flag_memory(o, value);
     if (!strcmp(flag, "--threads"))
         return flag_threads(o, value);
     if (!strcmp(flag, "--seconds"))

@@ -99,7 +99,7 @@ static ingot_status command_inspect(Options *o)
     if (status == INGOT_OK)
         status = model_build(&m, o, NULL, NULL);
     if (status == INGOT_OK) {
-        char *text = o->dump ? ingot_dump(m.c, o->dump) : ingot_inspect_json(m.c, &o->compile);
+        char *text = o->dump ? ingot_dump(m.c, &o->compile, o->dump) : ingot_inspect_json(m.c, &o->compile);
         if (text)
             fputs(text, stdout);
         else
@@ -141,7 +141,9 @@ static ingot_status command_tune(Options *o)
     "  --target T          c (default), c:native, c:x86-64-v3 ...: `ingot targets` lists them\n" \
     "  --name NAME         prefix of everything emitted (default: model)\n"                      \
     "  --weights W         array, blob, incbin; default: array up to 64 KB, then blob\n"         \
-    "  --max-ram N         refuse if the arena needs more (256k, 2M), and say which tensors do\n"
+    "  --memory NAME=SIZE  a memory to divide the arena among (dtcm=64k); several: in order of\n"   \
+    "                      preference; the last may be without a size, and takes the rest\n"     \
+    "  --max-ram N         refuse if more RAM is needed (256k, 2M), and say which tensors do\n"
 
 typedef struct {
     const char *name;
@@ -152,7 +154,7 @@ typedef struct {
 } Command;
 
 static const Command commands[] = {
-    {"compile", command_compile, true, "-o --target --name -O0 -O2 --dim --bind --weights --max-ram --sched --save-sched -v ",
+    {"compile", command_compile, true, "-o --target --name -O0 -O2 --dim --bind --weights --memory --max-ram --sched --save-sched -v ",
      "write a model as a folder of C",
      "usage: ingot compile MODEL.onnx -o DIR [options]\n\n"
      "  -o DIR              where the bundle goes; an older bundle there is replaced\n" COMPILE_HELP MODEL_HELP
@@ -194,7 +196,7 @@ static const Command commands[] = {
      "\nexample:\n  ingot bench resnet18.onnx --threads 4 --json\n"},
     {"check", command_check, true, "-v ", "list every operator that is not supported",
      "usage: ingot check MODEL.onnx\n\nexample:\n  ingot check model.onnx\n"},
-    {"inspect", command_inspect, true, "--json --dump --target --name -O0 -O2 --dim --bind --weights --max-ram --sched -v ",
+    {"inspect", command_inspect, true, "--json --dump --target --name -O0 -O2 --dim --bind --weights --memory --max-ram --sched -v ",
      "what a model becomes",
      "usage: ingot inspect MODEL.onnx --json | --dump graph|plan|kernels [options]\n\n"
      "  --json              sizes, and every step with its kind, sources, opts, flops, bytes\n"

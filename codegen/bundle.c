@@ -237,11 +237,24 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+static void name_memories(Bundle *b)
+{
+    const Plan *p = b->p;
+    if (!p->memories[0].name)
+        return;
+    b->memory = NEWN(b->a, MemoryNames, p->nmemory);
+    for (int i = 0; i < p->nmemory; i++) {
+        const char *name = p->memories[i].name, *index = arena_printf(b->a, "%s_MEMORY_%s", b->upper, upper_case(b->a, name));
+        b->memory[i] = (MemoryNames){arena_printf(b->a, "memory_%s", name), index, arena_printf(b->a, "%s_BYTES", index)};
+    }
+}
+
 static void prepare(Bundle *b)
 {
     const Context *c = b->c;
     b->name = b->o->name ? b->o->name : "model";
     b->upper = upper_case(b->a, b->name);
+    name_memories(b);
     b->source = b->o->source ? base_name(b->o->source) : c->file ? base_name(c->file) : b->name;
     b->nin = c->ninput;
     b->nout = c->noutput;

@@ -13,6 +13,13 @@ typedef struct {
     bool dynamic;      /* some dim is known at run time only: has <field>_dims */
 } Port;
 
+/* A memory of --memory as the emitted text knows it. */
+typedef struct {
+    const char *base;  /* memory_dtcm: a variable that points to its start */
+    const char *index; /* MODEL_MEMORY_DTCM: its number */
+    const char *bytes; /* MODEL_MEMORY_DTCM_BYTES */
+} MemoryNames;
+
 typedef struct Gpu Gpu;
 typedef struct {
     Plan *p;
@@ -27,6 +34,7 @@ typedef struct {
     int nin, nout;
     int *sym;                 /* by variable: its place in sym[], or -1 */
     int nsym;
+    MemoryNames *memory;      /* by number; NULL without --memory: then there is the arena */
     WeightsMode mode;
     Buffer **weight;          /* one per distinct offset, ascending */
     int nweight;
@@ -50,6 +58,7 @@ void print_origins(StrBuf *, const Step *, int max); /* 'conv1' (Conv) + 'relu1'
 /* bundle_header.c, bundle_run.c, bundle_weights.c, bundle_kernels.c, bundle_build.c: a file or two each */
 void bundle_header(Bundle *);
 void bundle_main(Bundle *);
+void memory_table(StrBuf *, const Bundle *); /* memory_bytes[] */
 const char *dtype_enum(ingot_dtype); /* F32 of IGRT_F32 */
 void bundle_run(Bundle *);
 void bundle_weights(Bundle *);

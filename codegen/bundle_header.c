@@ -72,7 +72,21 @@ static void opening(StrBuf *sb, const Bundle *b)
                 " */\n");
 }
 
-static void macros(StrBuf *sb, const Bundle *b)
+static void memory_macros(StrBuf *sb, const Bundle *b)
+{
+    const Plan *p = b->p;
+    sb_puts(sb, "\n/* What config.memory[] has to be: their places in it, their sizes and alignment. */\nenum {");
+    for (int i = 0; i < p->nmemory; i++)
+        sb_printf(sb, "%s %s", i ? "," : "", b->memory[i].index);
+    sb_printf(sb, ", %s_MEMORIES };\n", b->upper);
+    for (int i = 0; i < p->nmemory; i++)
+        sb_printf(sb, "#define %s ((size_t)%lld)%s\n", b->memory[i].bytes,
+                  p->memories[i].bytes ? (long long)p->memories[i].bytes : 64,
+                  p->memories[i].bytes ? "" : " /* unused, and may be absent */");
+    sb_printf(sb, "#define %s_ARENA_ALIGN 64\n", b->upper);
+}
+
+static void arena_macros(StrBuf *sb, const Bundle *b)
 {
     const Plan *p = b->p;
     int64_t bytes = b->gpu ? gpu_arena_bytes(b) : p->arena_bytes;
@@ -82,6 +96,15 @@ static void macros(StrBuf *sb, const Bundle *b)
               "#define %s_ARENA_BYTES(threads) ((size_t)%lld + 0 * (size_t)(threads))\n"
               "#define %s_ARENA_ALIGN 64\n",
               b->upper, arena, b->upper);
+}
+
+static void macros(StrBuf *sb, const Bundle *b)
+{
+    const Plan *p = b->p;
+    if (b->memory)
+        memory_macros(sb, b);
+    else
+        arena_macros(sb, b);
     bool separate = b->mode == WEIGHTS_BLOB;
     sb_printf(sb,
               "\n/* What config.weights has to be: %s. */\n"
@@ -115,10 +138,13 @@ void bundle_header(Bundle *b)
     sb_printf(&sb,
               "\n/* Belongs to the model once initialised; may be moved in memory between runs. */\n"
               "typedef struct %s_ctx {\n"
-              "    %s_config config;\n"
-              "    unsigned char *arena;\n"
-              "    const unsigned char *weights;\n",
+              "    %s_config config;\n",
               n, n);
+    if (b->memory)
+        sb_printf(&sb, "    unsigned char *memory[%s_MEMORIES];\n", b->upper);
+    else
+        sb_puts(&sb, "    unsigned char *arena;\n");
+    sb_puts(&sb, "    const unsigned char *weights;\n");
     if (b->nsym)
         sb_printf(&sb, "    int64_t sym[%d]; /* run-time integers of the current run */\n", b->nsym);
     if (b->gpu)
@@ -141,6 +167,14 @@ void bundle_header(Bundle *b)
               n, n, n, n, n);
     sb_printf(&sb, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
     bundle_file(b, arena_printf(b->a, "%s.h", n), &sb);
+}
+
+void memory_table(StrBuf *sb, const Bundle *b)
+{
+    sb_puts(sb, "\nstatic const size_t memory_bytes[] = {");
+    for (int i = 0; i < b->p->nmemory; i++)
+        sb_printf(sb, "%s%s", i ? ", " : "", b->p->memories[i].bytes ? b->memory[i].bytes : "0");
+    sb_puts(sb, "};\n");
 }
 
 /* ---- main.c ------------------------------------------------------------------------------ */
@@ -196,15 +230,20 @@ void bundle_main(Bundle *b)
               n, n, n, n);
     io_table(&sb, b, b->in, b->nin, "inputs");
     io_table(&sb, b, b->out, b->nout, "outputs");
+    if (b->memory)
+        memory_table(&sb, b);
+    else
+        sb_printf(&sb,
+                  "\nstatic size_t arena_bytes(int threads)\n{\n    (void)threads;\n"
+                  "    return %s_ARENA_BYTES(threads);\n}\n",
+                  u);
     sb_printf(&sb,
-              "\nstatic size_t arena_bytes(int threads)\n{\n    (void)threads;\n"
-              "    return %s_ARENA_BYTES(threads);\n}\n"
               "\nstatic igrt_status init(void *ctx, const igrt_config *config)\n{\n"
               "    return %s_init(ctx, config);\n}\n"
               "\nstatic igrt_status run(void *ctx, const void *in, void *out)\n{\n"
               "    return %s_run(ctx, in, out);\n}\n"
               "\nstatic igrt_status reset(void *ctx)\n{\n    return %s_reset(ctx);\n}\n",
-              u, n, n, n);
+              n, n, n);
     if (b->has_selftest)
         sb_printf(&sb, "\nstatic igrt_status selftest(void *ctx)\n{\n    return %s_selftest(ctx);\n}\n", n);
     sb_printf(&sb,
@@ -217,8 +256,10 @@ void bundle_main(Bundle *b)
               "    .inputs_bytes = sizeof(%s_inputs),\n"
               "    .outputs_bytes = sizeof(%s_outputs),\n"
               "    .arena_align = %s_ARENA_ALIGN,\n"
-              "    .arena_bytes = arena_bytes,\n",
-              n, n, b->nin ? "inputs" : "NULL", b->nin, b->nout ? "outputs" : "NULL", b->nout, n, n, n, u);
+              "%s",
+              n, n, b->nin ? "inputs" : "NULL", b->nin, b->nout ? "outputs" : "NULL", b->nout, n, n, n, u,
+              b->memory ? "    .memory_bytes = memory_bytes,\n    .n_memories = sizeof memory_bytes / sizeof *memory_bytes,\n"
+                        : "    .arena_bytes = arena_bytes,\n");
     if (b->mode == WEIGHTS_BLOB)
         sb_printf(&sb, "    .weights_file = \"%s.weights\",\n    .weights_bytes = %s_WEIGHTS_BYTES,\n", n, u);
     sb_printf(&sb,

@@ -31,6 +31,12 @@ static int parts(ingot_dtype d)
     return dtype_info[d].kind == 'c' ? 2 : 1;
 }
 
+/* The variable that points to the memory of an intermediate tensor. */
+static const char *memory_base(const Bundle *b, const Buffer *r)
+{
+    return b->memory ? b->memory[r->memory].base : "arena";
+}
+
 static void address_root(StrBuf *sb, Bundle *b, const Buffer *r, ingot_dtype as, bool written)
 {
     const char *type = c_type(as);
@@ -57,7 +63,7 @@ static void address_root(StrBuf *sb, Bundle *b, const Buffer *r, ingot_dtype as,
         return;
     case BUF_ARENA:
     case BUF_STATE:
-        sb_printf(sb, "(%s%s *)(arena + %lld)", qualifier, type, (long long)r->offset);
+        sb_printf(sb, "(%s%s *)(%s + %lld)", qualifier, type, memory_base(b, r), (long long)r->offset);
         return;
     }
 }
@@ -300,7 +306,7 @@ static void step_call(Writer *w, const Step *s)
               call->n_in ? "src" : "NULL", call->n_in, dst, s->nbuf - call->n_in,
               call->n_int ? "ints" : "NULL", call->n_float ? "floats" : "NULL");
     if (s->scratch)
-        sb_printf(&w->sb, "arena + %lld, %lld, ", (long long)s->scratch->offset,
+        sb_printf(&w->sb, "%s + %lld, %lld, ", memory_base(b, s->scratch), (long long)s->scratch->offset,
                   (long long)s->scratch->bytes);
     else
         sb_puts(&w->sb, "NULL, 0, ");
@@ -546,6 +552,10 @@ static bool block_has(const Block *steps, StepKind kind)
 /* What the text uses of the context that is reached through `from`. */
 static void context_locals(Writer *w, const char *text, const char *from)
 {
+    const Bundle *b = w->b;
+    for (int i = 0; b->memory && i < b->p->nmemory; i++)
+        if (strstr(text, arena_printf(b->a, "%s + ", b->memory[i].base)))
+            line(w, "unsigned char *const %s = %s->memory[%s];", b->memory[i].base, from, b->memory[i].index);
     if (strstr(text, "(arena + ") || strstr(text, " arena + "))
         line(w, "unsigned char *const arena = %s->arena;", from);
     if (strstr(text, "(weights + "))
@@ -623,6 +633,13 @@ static void function_run(Writer *w)
     sb_puts(sb, "}\n");
 }
 
+/* What init asks of config.arena. */
+static const char *arena_wanted(const Bundle *b)
+{
+    int64_t bytes = b->gpu ? gpu_arena_bytes(b) : b->memory ? 0 : b->p->arena_bytes;
+    return bytes ? arena_printf(b->a, "%s_ARENA_BYTES(config ? config->threads : 1)", b->upper) : "0";
+}
+
 static void function_init(Writer *w)
 {
     const Bundle *b = w->b;
@@ -631,18 +648,27 @@ static void function_init(Writer *w)
     bool blob = b->mode == WEIGHTS_BLOB;
     char sum[64];
     snprintf(sum, sizeof sum, blob ? "%s_WEIGHTS_SUM" : "0", u);
+    if (b->memory)
+        memory_table(sb, b);
     sb_printf(sb,
               "\n%s_status %s_init(%s_ctx *ctx, const %s_config *config)\n{\n"
               "    igrt_status status;\n"
               "    if (!ctx)\n        return IGRT_ERR_NULL;\n"
               "    status = igrt_config_check(config, %s, %s_ARENA_ALIGN,\n"
-              "                               %s_WEIGHTS_BYTES, %s);\n"
-              "    if (status != IGRT_OK)\n        return status;\n"
-              "    ctx->config = *config;\n"
-              "    if (!config->clock)\n        ctx->config.profile = NULL;\n"
-              "    ctx->arena = config->arena;\n",
-              n, n, n, n, (b->gpu ? gpu_arena_bytes(b) : b->p->arena_bytes) ? arena_printf(b->a, "%s_ARENA_BYTES(config ? config->threads : 1)", u) : "0",
-              u, u, sum);
+              "                               %s_WEIGHTS_BYTES, %s);\n",
+              n, n, n, n, arena_wanted(b), u, u, sum);
+    if (b->memory)
+        sb_printf(sb, "    if (status == IGRT_OK)\n"
+                      "        status = igrt_memory_check(config, memory_bytes, %s_MEMORIES, %s_ARENA_ALIGN);\n", u, u);
+    sb_puts(sb, "    if (status != IGRT_OK)\n        return status;\n"
+                "    ctx->config = *config;\n"
+                "    if (!config->clock)\n        ctx->config.profile = NULL;\n");
+    if (b->memory)
+        sb_printf(sb, "    for (int i = 0; i < %s_MEMORIES; i++)\n"
+                      "        ctx->memory[i] = config->memory[i].data;\n"
+                      "    ctx->config.memory = NULL; /* the list need not stay */\n", u);
+    else
+        sb_puts(sb, "    ctx->arena = config->arena;\n");
     if (blob)
         sb_puts(sb, "    ctx->weights = config->weights;\n");
     else if (b->mode == WEIGHTS_INCBIN)
@@ -667,7 +693,8 @@ static void function_init(Writer *w)
                   "    TRY(igrt_gpu_finish(&ctx->gpu));\n",
                   (long long)b->p->state_bytes);
     else if (b->p->state_bytes)
-        sb_printf(sb, "    memset(ctx->arena, 0, %lld); /* the states come first */\n",
+        sb_printf(sb, "    memset(ctx->%s, 0, %lld); /* the states come first */\n",
+                  b->memory ? arena_printf(b->a, "memory[%s]", b->memory[b->p->state_memory].index) : "arena",
                   (long long)b->p->state_bytes);
     sb_printf(sb, "    return IGRT_OK;\n}\n");
     if (b->gpu)

@@ -90,6 +90,20 @@ static void steps(StrBuf *sb, const Block *block, const char *branch, bool *firs
     }
 }
 
+/* Of --memory: its size as told (null: none), and what is used of it. */
+static void memories(StrBuf *sb, const Plan *p)
+{
+    for (int i = 0; i < p->nmemory && p->memories[i].name; i++) {
+        const Memory *m = &p->memories[i];
+        sb_printf(sb, "%s{\"name\": \"%s\", \"size\": ", i ? ",\n    " : "  \"memories\": [\n    ", m->name);
+        if (m->limit)
+            sb_printf(sb, "%lld", (long long)m->limit);
+        else
+            sb_puts(sb, "null");
+        sb_printf(sb, ", \"bytes\": %lld}%s", (long long)m->bytes, i + 1 < p->nmemory ? "" : "\n  ],\n");
+    }
+}
+
 void inspect_json(StrBuf *sb, Plan *p, const ingot_options *o)
 {
     int64_t flops = 0;
@@ -101,6 +115,7 @@ void inspect_json(StrBuf *sb, Plan *p, const ingot_options *o)
               ",\n  \"arena_bytes\": %lld,\n  \"state_bytes\": %lld,\n  \"weights_bytes\": %lld,\n"
               "  \"kernels\": %d,\n",
               (long long)p->arena_bytes, (long long)p->state_bytes, (long long)p->weights_bytes, p->nkernel);
+    memories(sb, p);
     tensors(sb, p, p->input, p->c->ninput, "inputs");
     tensors(sb, p, p->output, p->c->noutput, "outputs");
     tensors(sb, p, p->state, p->c->nstate, "states");

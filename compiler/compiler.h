@@ -321,7 +321,8 @@ struct Buffer {
     int slot;          /* input / output / state number */
     Node *node;        /* the tensor it holds; for weights the constant expression to evaluate (the recipe) */
     const char *name;
-    int64_t offset;    /* memplan.c: in the arena (state included) or in the weights */
+    int64_t offset;    /* memplan.c: in its memory (state included) or in the weights */
+    int memory;        /* memplan.c: ARENA and STATE: index in Plan.memories */
     Buffer *base;      /* a view: a slice of another buffer, or NULL */
     Node *base_offset; /* in elements (INDEX; may use VARs) */
     int first, last;   /* memplan.c: live from step number to step number (depth-first numbers) */
@@ -416,6 +417,12 @@ struct Step {
     Node *iterations;      /* LOOP: VAR to set to the number of iterations, or NULL */
     Block body, other;     /* LOOP body or IF then; IF else */
 };
+/* A memory that buffers lie in, the caller's: one of --memory, or the only one, which is called the arena. */
+typedef struct {
+    const char *name; /* NULL: the arena */
+    int64_t limit;    /* its size; 0: as large as it has to be */
+    int64_t bytes;    /* memplan.c: what is used of it.  More than the limit: the plan does not fit (only of the last) */
+} Memory;
 /* A run-time dim's source: sym[var] = input's dims[axis] (first occurrence sets, later ones check). */
 typedef struct {
     int input, axis;
@@ -432,7 +439,10 @@ typedef struct {
     int nkernel;
     DimSource *dim_sources;
     int ndim_source;
-    int64_t arena_bytes, state_bytes, weights_bytes; /* memplan.c */
+    Memory *memories; /* in order of preference */
+    int nmemory;
+    int state_memory; /* memplan.c: all states are at the start of this one */
+    int64_t arena_bytes, state_bytes, weights_bytes; /* memplan.c; the arena: all memories together */
     const char *sched_file; /* the decisions that were read from a file, or NULL */
     Choice **given;
     int ngiven;
@@ -499,8 +509,10 @@ Plan *schedule(Context *, int opt_level, bool fuse_rows);
 void plan_free(Plan *);
 void kernel_share(Plan *);                 /* kernel.c: equal kernels become one, all get names */
 void kernel_find_vars(Kernel *);           /* kernel.c: vars again, after its addresses changed */
-bool memplan(Plan *, int64_t align);      /* offsets, arena_bytes, weights_bytes; false after a reported error */
-int memplan_peak(const Plan *, const Buffer **out, int max); /* buffers alive when memory is tightest, largest first */
+void kernel_accesses(const Kernel *, Arena *, int64_t *count); /* kernel.c: loads and stores of each argument */
+bool memplan(Plan *, int64_t align);      /* offsets, memories, weights_bytes; false after a reported error */
+/* Buffers of a memory (-1: of all) that are alive when it is tightest, largest first. */
+int memplan_peak(const Plan *, int memory, const Buffer **out, int max);
 void kernel_keys(Plan *);                  /* kernel.c: starts the record: what kernel every step is */
 /* The same kernel in a new context: what is emitted follows from its expression, layouts and opts alone, not from what
  * was asked about it on the way.  The old one is freed. */

@@ -280,6 +280,12 @@ void ingot_call(ingot_context *, const ingot_call_desc *, ingot_tensor **out);
 
 /* ---- compile ------------------------------------------------------------------------- */
 
+/* A memory of the device that intermediate tensors may lie in. */
+typedef struct {
+    const char *name; /* letters and digits; part of C names */
+    int64_t bytes;    /* its size; 0, of the last one only: as large as it has to be */
+} ingot_memory;
+
 typedef struct {
     size_t struct_size;
     const char *name;     /* prefix of everything emitted; a C identifier; NULL = "model" */
@@ -291,12 +297,14 @@ typedef struct {
     const char *source;   /* model file named in comments (its base name is used) */
     const char *sched;      /* a .sched file whose decisions replace the compiler's; NULL = none */
     const char *save_sched; /* where to write the decisions; NULL = nowhere */
+    const ingot_memory *memories; /* in order of preference; a tensor lies in the first one that has room and use for it */
+    int nmemory;                  /* 0: one memory, the arena */
 } ingot_options;
 
 /* Write the bundle into `dir` (created; an existing bundle is replaced; nothing is left on failure). */
 ingot_status ingot_compile(ingot_context *, const ingot_options *, const char *dir);
-/* Text of the graph / of every kernel, for people and tests; free() it. NULL on failure. */
-char *ingot_dump(ingot_context *, const char *pass);
+/* Text of the "graph", of the "plan" or of all "kernels", for people and tests; free() it. NULL on failure. */
+char *ingot_dump(ingot_context *, const ingot_options *, const char *pass);
 /* The plan as JSON (arena, weights, steps); free() it. */
 char *ingot_inspect_json(ingot_context *, const ingot_options *);
 /* Reference interpreter: run the graph on given inputs. inputs[i]: dense bytes of input i with

@@ -5,6 +5,7 @@
  * The roof: the only library that sees the compiler, the code generator and the targets. */
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include "codegen.h"
@@ -44,6 +45,26 @@ static bool name_is_good(Context *c, const char *name)
     return good || usage(c, "--name '%.80s': this is no C identifier that names may start with", name);
 }
 
+/* Names are told apart in capitals too, and the last memory alone may be as large as it has to be. */
+static bool check_memories(Context *c, const ingot_options *o, const Target *t)
+{
+    static const char letters[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    if (o->nmemory && t->gpu)
+        return usage(c, "--memory: only with the target c; a bundle for '%s' has one arena, on its device", t->name);
+    for (int i = 0; i < o->nmemory; i++) {
+        const char *name = o->memories[i].name ? o->memories[i].name : "";
+        size_t n = strspn(name, letters);
+        if (!n || name[n] || n > 31 || *name <= '9')
+            return usage(c, "--memory '%.80s': at most 31 letters and digits are wanted, a letter first", name);
+        for (int j = 0; j < i; j++)
+            if (!strcasecmp(o->memories[j].name, name))
+                return usage(c, "--memory '%s': there are two of this name", name);
+        if (o->memories[i].bytes < 0 || (!o->memories[i].bytes && i + 1 < o->nmemory))
+            return usage(c, "--memory '%s': only the last one may be without a size", name);
+    }
+    return true;
+}
+
 static const Target *check_options(Context *c, const ingot_options *o)
 {
     static const char *const weights[] = {"auto", "array", "blob", "incbin"};
@@ -64,6 +85,8 @@ static const Target *check_options(Context *c, const ingot_options *o)
         usage(c, "--target '%.80s': unknown; `ingot targets` lists them", name);
         return NULL;
     }
+    if (!check_memories(c, o, t))
+        return NULL;
     if ((o->sched || o->save_sched) && (t->gpu || !o->opt_level)) {
         usage(c, "--sched, --save-sched: only with the target c, and not with -O0");
         return NULL;
@@ -126,16 +149,19 @@ static void verify_kernels(const Plan *p, const char *after)
         verify(1, &p->kernels[i]->sink, 1, after);
 }
 
-/* --max-ram: fails, naming the tensors to blame. */
-static bool fits(const Plan *p, int64_t limit)
+/* Fails, naming the tensors to blame: those of this memory, or of all (-1). */
+static bool too_much(const Plan *p, int memory, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static bool too_much(const Plan *p, int memory, const char *format, ...)
 {
-    if (!limit || p->arena_bytes <= limit)
-        return true;
     StrBuf sb = {0};
     const Buffer *worst[5];
-    int n = memplan_peak(p, worst, 5);
-    sb_printf(&sb, "%s: needs %lld bytes of RAM, --max-ram allows %lld; the largest tensors at the peak:",
-              p->c->file ? p->c->file : "model", (long long)p->arena_bytes, (long long)limit);
+    int n = memplan_peak(p, memory, worst, 5);
+    va_list ap;
+    sb_printf(&sb, "%s: ", p->c->file ? p->c->file : "model");
+    va_start(ap, format);
+    sb_vprintf(&sb, format, ap);
+    va_end(ap);
+    sb_puts(&sb, "; the largest tensors at the peak:");
     for (int i = 0; i < n; i++) {
         const Origin *o = worst[i]->node ? p->c->origin[worst[i]->node->id] : NULL;
         sb_puts(&sb, i ? ", " : " ");
@@ -149,6 +175,27 @@ static bool fits(const Plan *p, int64_t limit)
     context_report(p->c, INGOT_ERROR, INGOT_UNSUPPORTED, sb.data);
     sb_free(&sb);
     return false;
+}
+
+/* --memory and --max-ram */
+static bool fits(const Plan *p, int64_t limit)
+{
+    int last = p->nmemory - 1;
+    const Memory *m = &p->memories[last];
+    if (m->limit && m->bytes > m->limit)
+        return too_much(p, last, "--memory '%s' of %lld bytes is %lld bytes too small for what %s", m->name, (long long)m->limit,
+                        (long long)(m->bytes - m->limit), last ? "the memories before it do not hold" : "has to lie in it");
+    if (limit && p->arena_bytes > limit)
+        return too_much(p, -1, "needs %lld bytes of RAM, --max-ram allows %lld", (long long)p->arena_bytes, (long long)limit);
+    return true;
+}
+
+static void set_memories(Plan *p, const ingot_options *o)
+{
+    for (int i = 0; i < o->nmemory; i++) {
+        Memory m = {.name = o->memories[i].name, .limit = o->memories[i].bytes};
+        vec_push(p->arena, p->memories, p->nmemory, m);
+    }
 }
 
 /* Layouts and opts, by the heuristic or a file; the record of them if it is wanted. */
@@ -205,6 +252,7 @@ static Plan *make_plan(Context *c, const Target *t, const ingot_options *o, Cloc
     passed(k, "optimise");
     kernel_share(p);
     verify_kernels(p, "schedule");
+    set_memories(p, o);
     bool ok = memplan(p, t->gpu ? GPU_ALIGN : 64) && fits(p, o->max_ram);
     passed(k, "memplan");
     ok = ok && (!o->save_sched || save(c, o->save_sched, &record));
@@ -257,8 +305,8 @@ char *ingot_inspect_json(ingot_context *c, const ingot_options *options)
     return sb.data;
 }
 
-/* pass: "graph" (as built), "plan" (the .sched text), "kernels" (as emitted C). */
-char *ingot_dump(ingot_context *c, const char *pass)
+/* pass: "graph" (as built), "plan" (docs/sched.md), "kernels" (as they are emitted). */
+char *ingot_dump(ingot_context *c, const ingot_options *options, const char *pass)
 {
     StrBuf sb = {0};
     if (!strcmp(pass, "graph")) {
@@ -272,10 +320,10 @@ char *ingot_dump(ingot_context *c, const char *pass)
         usage(c, "--dump '%.80s': choose graph, plan or kernels", pass);
         return NULL;
     }
-    const Target *t = target_find("c");
-    ingot_options o = defaults;
+    ingot_options o = complete(options);
+    const Target *t = check_options(c, &o);
     Clock k = clock_start(c, &o);
-    Plan *p = make_plan(c, t, &o, &k);
+    Plan *p = t ? make_plan(c, t, &o, &k) : NULL;
     if (!p)
         return NULL;
     if (!strcmp(pass, "plan"))

@@ -57,6 +57,7 @@ typedef struct Session {
     const Options *options;
     igrt_pool pool;
     igrt_config config;
+    igrt_memory *memory;
     void *ctx, *inputs, *outputs;
     void *weights; /* mapped */
     int ready;     /* init was done */
@@ -699,6 +700,37 @@ static void trace_step(void *user, int step, const char *name, uint64_t nanoseco
     }
 }
 
+/* A block of exactly the bytes that the model asks for: a sanitizer sees what goes beyond. */
+static void *allocate_block(const Session *s, size_t bytes)
+{
+    void *p = allocate(bytes, s->model->arena_align);
+    if (!p)
+        fail(IGRT_EXIT_MEMORY, "no memory for an arena of %zu bytes", bytes);
+    else if (s->options->poison)
+        memset(p, 0xff, bytes);
+    return p;
+}
+
+/* The arena, or the memories that it is divided among. */
+static int allocate_arena(Session *s)
+{
+    const igrt_model *m = s->model;
+    if (!m->n_memories) {
+        s->config.arena_bytes = m->arena_bytes(s->config.threads);
+        s->config.arena = allocate_block(s, s->config.arena_bytes);
+        return s->config.arena ? IGRT_EXIT_OK : IGRT_EXIT_MEMORY;
+    }
+    s->config.memory = s->memory = allocate((size_t)m->n_memories * sizeof *s->memory, 64);
+    for (; s->memory && s->config.n_memories < m->n_memories; s->config.n_memories++) {
+        igrt_memory *block = &s->memory[s->config.n_memories];
+        block->bytes = m->memory_bytes[s->config.n_memories];
+        block->data = allocate_block(s, block->bytes);
+        if (!block->data)
+            return IGRT_EXIT_MEMORY;
+    }
+    return s->memory ? IGRT_EXIT_OK : fail(IGRT_EXIT_MEMORY, "out of memory");
+}
+
 static int start(Session *s, const char *argv0)
 {
     const igrt_model *m = s->model;
@@ -712,15 +744,14 @@ static int start(Session *s, const char *argv0)
         s->config.parallel_for = igrt_pool_for;
         s->config.parallel_user = &s->pool;
     }
-    s->config.arena_bytes = m->arena_bytes(s->config.threads);
-    s->config.arena = allocate(s->config.arena_bytes, m->arena_align);
+    status = allocate_arena(s);
+    if (status != IGRT_EXIT_OK)
+        return status;
     s->ctx = allocate(m->ctx_bytes, 64);
     s->inputs = allocate(m->inputs_bytes, 64);
     s->outputs = allocate(m->outputs_bytes, 64);
-    if (!s->config.arena || !s->ctx || !s->inputs || !s->outputs)
-        return fail(IGRT_EXIT_MEMORY, "no memory for an arena of %zu bytes", s->config.arena_bytes);
-    if (s->options->poison)
-        memset(s->config.arena, 0xff, s->config.arena_bytes);
+    if (!s->ctx || !s->inputs || !s->outputs)
+        return fail(IGRT_EXIT_MEMORY, "out of memory");
     const igrt_status ret = m->init(s->ctx, &s->config);
     if (ret != IGRT_OK)
         return fail(ret == IGRT_ERR_WEIGHTS_CHECKSUM ? IGRT_EXIT_WEIGHTS : IGRT_EXIT_MODEL,
@@ -869,6 +900,9 @@ static void finish(Session *s)
         fclose(s->trace.from);
     free(s->trace.place);
     free(s->config.arena);
+    for (int i = 0; i < s->config.n_memories; i++)
+        free(s->memory[i].data);
+    free(s->memory);
     free(s->ctx);
     free(s->inputs);
     free(s->outputs);

@@ -43,6 +43,8 @@ typedef struct igrt_model {
     igrt_status (*reset)(void *ctx);
     igrt_status (*selftest)(void *ctx); /* NULL: the bundle has no golden vectors */
     void (*deinit)(void *ctx);
+    const size_t *memory_bytes; /* of each memory, instead of the arena */
+    int n_memories;             /* 0: the arena */
 } igrt_model;
 
 /* Exit statuses. */

@@ -30,6 +30,16 @@ size_t igrt_dtype_bytes(igrt_dtype dtype)
     return 0;
 }
 
+/* Whether a block of memory is what a model needs; of one that it does not need all is right. */
+static igrt_status check_block(const igrt_memory *block, size_t bytes, size_t align)
+{
+    if (bytes && (!block->data || block->bytes < bytes))
+        return IGRT_ERR_ARENA_SIZE;
+    if (bytes && (uintptr_t)block->data % align)
+        return IGRT_ERR_ARENA_ALIGN;
+    return IGRT_OK;
+}
+
 igrt_status igrt_config_check(const igrt_config *config, size_t arena_bytes, size_t arena_align,
                               size_t weights_bytes, uint64_t weights_sum)
 {
@@ -39,12 +49,10 @@ igrt_status igrt_config_check(const igrt_config *config, size_t arena_bytes, siz
         return IGRT_ERR_CONFIG;
     if (config->threads > 1 && !config->parallel_for)
         return IGRT_ERR_CONFIG;
-    if (arena_bytes) {
-        if (!config->arena || config->arena_bytes < arena_bytes)
-            return IGRT_ERR_ARENA_SIZE;
-        if ((uintptr_t)config->arena % arena_align)
-            return IGRT_ERR_ARENA_ALIGN;
-    }
+    const igrt_memory arena = {config->arena, config->arena_bytes};
+    const igrt_status status = check_block(&arena, arena_bytes, arena_align);
+    if (status != IGRT_OK)
+        return status;
     if (weights_bytes) {
         if (!config->weights || (uintptr_t)config->weights % IGRT_ALIGN)
             return IGRT_ERR_WEIGHTS_MISSING;
@@ -53,6 +61,18 @@ igrt_status igrt_config_check(const igrt_config *config, size_t arena_bytes, siz
         if (!(config->flags & IGRT_SKIP_CHECKSUM) &&
             igrt_checksum(config->weights, weights_bytes) != weights_sum)
             return IGRT_ERR_WEIGHTS_CHECKSUM;
+    }
+    return IGRT_OK;
+}
+
+igrt_status igrt_memory_check(const igrt_config *config, const size_t *bytes, int n, size_t align)
+{
+    if (!config->memory || config->n_memories < n)
+        return IGRT_ERR_ARENA_SIZE;
+    for (int i = 0; i < n; i++) {
+        const igrt_status status = check_block(&config->memory[i], bytes[i], align);
+        if (status != IGRT_OK)
+            return status;
     }
     return IGRT_OK;
 }

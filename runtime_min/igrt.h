@@ -33,8 +33,8 @@ extern "C" {
     X(OK, 0, "ok")                                                                     \
     X(ERR_NULL, 1, "a required argument is NULL")                                      \
     X(ERR_CONFIG, 2, "config.struct_size or a config value does not fit this model")   \
-    X(ERR_ARENA_SIZE, 3, "the arena is missing or too small")                          \
-    X(ERR_ARENA_ALIGN, 4, "the arena is misaligned")                                   \
+    X(ERR_ARENA_SIZE, 3, "the arena or a memory is missing or too small")              \
+    X(ERR_ARENA_ALIGN, 4, "the arena or a memory is misaligned")                       \
     X(ERR_WEIGHTS_MISSING, 5, "the weights are missing or misaligned")                 \
     X(ERR_WEIGHTS_SIZE, 6, "the weights have the wrong length")                        \
     X(ERR_WEIGHTS_CHECKSUM, 7, "the checksum of the weights does not match")           \
@@ -126,6 +126,12 @@ typedef void (*igrt_profile_fn)(void *user, int step, const char *name, uint64_t
 /* igrt_config.flags */
 #define IGRT_SKIP_CHECKSUM 1u /* do not read the weights at init just to check them */
 
+/* One of the memories of a model that was compiled for several (--memory). */
+typedef struct igrt_memory {
+    void *data;   /* aligned to <MODEL>_ARENA_ALIGN, one per context */
+    size_t bytes; /* at least <MODEL>_MEMORY_<NAME>_BYTES */
+} igrt_memory;
+
 /*
  * What <model>_init needs. Clear it with memset or `= {0}`, set struct_size to
  * sizeof(igrt_config), then the fields that matter. Everything pointed to stays the caller's and
@@ -146,6 +152,8 @@ typedef struct igrt_config {
     igrt_profile_fn profile;
     void *user; /* handed to clock and profile */
     unsigned flags;
+    const igrt_memory *memory; /* in place of the arena, by <MODEL>_MEMORY_<NAME>; init copies the list */
+    int n_memories;
 } igrt_config;
 
 /*
@@ -154,6 +162,9 @@ typedef struct igrt_config {
  */
 igrt_status igrt_config_check(const igrt_config *config, size_t arena_bytes, size_t arena_align,
                               size_t weights_bytes, uint64_t weights_sum);
+
+/* The same for the memories, n of them; one of 0 bytes may be absent. */
+igrt_status igrt_memory_check(const igrt_config *config, const size_t *bytes, int n, size_t align);
 
 /* Does the parts of a step from begin to end. */
 typedef void (*igrt_parts_fn)(const void *arg, int64_t begin, int64_t end);

@@ -249,12 +249,11 @@ int64_t kernel_bytes(const Kernel *k)
     return bytes;
 }
 
-/* Operations and bytes, at the upper bounds of run-time dims. */
-static void estimate(Kernel *k, Arena *a)
+/* How often each of the n nodes is computed, at the upper bounds of run-time dims: the product of the extents of the
+ * ranges that it depends on (as bit sets), for a REDUCE with those that it reduces. */
+static int64_t *iterations(const Kernel *k, Arena *a, int n, Node *const *order)
 {
-    int n;
-    Node **order = graph_toposort(a, 1, &k->sink, &n);
-    /* iterations of a node: product of the extents of the ranges it depends on, as bit sets */
+    int64_t *times = NEWN(a, int64_t, n);
     uint64_t *on = NEWN(a, uint64_t, n);
     Map at = {0};
     for (int i = 0; i < n; i++) {
@@ -262,14 +261,10 @@ static void estimate(Kernel *k, Arena *a)
         uint64_t set = t->op == OP_RANGE ? UINT64_C(1) << (t->arg.i & 63) : 0;
         for (uint32_t j = 0; j < t->nsrc; j++)
             set |= on[(uintptr_t)map_get(&at, (uint64_t)t->src[j]->id + 1) - 1];
-        int64_t times = 1;
+        times[i] = 1;
         for (int r = 0; r < k->naxis; r++)
             if (set >> (k->axes[r].range->arg.i & 63) & 1)
-                times = sat_mul(times, k->axes[r].range->hi + 1);
-        bool counted = (op_is_alu(t->op) && t->op != OP_CAST && t->op != OP_BITCAST && t->op != OP_WHERE &&
-                        t->dtype != INGOT_INDEX && t->dtype != INGOT_BOOL) || t->op == OP_REDUCE;
-        if (counted)
-            k->flops = sat_add(k->flops, times);
+                times[i] = sat_mul(times[i], k->axes[r].range->hi + 1);
         if (t->op == OP_REDUCE)
             for (uint32_t j = 1; j < t->nsrc; j++)
                 if (t->src[j]->op == OP_RANGE)
@@ -278,6 +273,34 @@ static void estimate(Kernel *k, Arena *a)
         map_put(&at, (uint64_t)t->id + 1, (void *)(uintptr_t)(i + 1));
     }
     map_free(&at);
+    return times;
+}
+
+void kernel_accesses(const Kernel *k, Arena *a, int64_t *count)
+{
+    int n;
+    Node **order = graph_toposort(a, 1, &k->sink, &n);
+    const int64_t *times = iterations(k, a, n, order);
+    memset(count, 0, (size_t)k->narg * sizeof *count);
+    for (int i = 0; i < n; i++)
+        if (order[i]->op == OP_LOAD || order[i]->op == OP_STORE) {
+            int64_t *c = &count[order[i]->src[0]->arg.i];
+            *c = sat_add(*c, times[i]);
+        }
+}
+
+/* Operations and bytes, at the upper bounds of run-time dims. */
+static void estimate(Kernel *k, Arena *a)
+{
+    int n;
+    Node **order = graph_toposort(a, 1, &k->sink, &n);
+    const int64_t *times = iterations(k, a, n, order);
+    for (int i = 0; i < n; i++) {
+        const Node *t = order[i];
+        if ((op_is_alu(t->op) && t->op != OP_CAST && t->op != OP_BITCAST && t->op != OP_WHERE &&
+             t->dtype != INGOT_INDEX && t->dtype != INGOT_BOOL) || t->op == OP_REDUCE)
+            k->flops = sat_add(k->flops, times[i]);
+    }
     k->bytes = kernel_bytes(k);
 }
 

@@ -5,13 +5,15 @@
  *   2. liveness   [first, last] of its accesses, stretched over every loop that it enters or leaves
  *   3. in place   a result takes the bytes of an operand that dies in the same step, where the
  *                 kernel reads that operand only at the element it writes
- *   4. placement  states first, never shared; then greedy best fit in several orders (the packing of
+ *   4. packing    states first, never shared; then greedy best fit in several orders (the packing of
  *                 rectangles time x bytes is NP-hard; greedy by size comes close to the lower bound),
  *                 each again with what ended highest in front; the best of all is kept
- *   5. weights    in the order of their first use; equal constants are stored once
+ *   5. memories   of several, each but the last takes what gains most by lying there: accesses
+ *                 to each of its bytes, by how long it is held; what finds no room goes on to the next
+ *   6. weights    in the order of their first use; equal constants are stored once
  *
- * Requires step numbers and Buffer.bytes. Leaves offset, first, last of all buffers, and the sizes in
- * the plan. Inputs and outputs belong to the caller and have no place. */
+ * Requires step numbers, Buffer.bytes, and the memories' limits. Leaves memory, offset, first, last of
+ * all buffers, and the sizes in the plan. Inputs and outputs belong to the caller and have no place. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +34,8 @@ typedef struct {
 /* What gets an offset: one buffer, or a chain of buffers that succeed one another in place. */
 typedef struct {
     int64_t bytes, offset;
+    int memory;
+    double gain; /* bytes accessed, by bytes held and steps that they are held for */
     int first, last;
     int id;      /* of its first buffer: makes every order total */
     int leader;  /* of the chain; itself if it leads */
@@ -45,6 +49,7 @@ typedef struct {
     Group *group;    /* by buffer */
     Step **loops;
     int nloop;
+    Group **placed;  /* of the packing at work, in order of offset */
     Buffer **weight; /* in order of first use */
     int nweight;
 } Memplan;
@@ -293,7 +298,42 @@ static void kernel_steps(Memplan *m, const Block *block, Step ***steps, int *n)
     }
 }
 
-/* ---- placement --------------------------------------------------------------------------- */
+/* ---- what is accessed most ----------------------------------------------------------------- */
+
+/* Adds the bytes that the steps load and store, by buffer. A kernel does so as its expression says, for each element
+ * that it computes; other steps touch each byte once. */
+static void count_accesses(Memplan *m, const Block *block, double times, double *bytes)
+{
+    for (int i = 0; i < block->n; i++) {
+        const Step *s = block->step[i];
+        int64_t *count = NEWN(m->a, int64_t, s->nbuf + 1);
+        if (s->kind == STEP_KERNEL)
+            kernel_accesses(s->kernel, m->a, count);
+        for (int j = 0; j < s->nbuf; j++) {
+            const Buffer *b = s->bufs[j];
+            double each = s->kind == STEP_KERNEL ? (double)count[j] * dtype_info[b->dtype].bytes : (double)b->bytes;
+            bytes[root(s->bufs[j])->id] += times * each;
+        }
+        if (s->scratch)
+            bytes[s->scratch->id] += times * (double)s->scratch->bytes;
+        double again = s->kind == STEP_LOOP && s->trip ? (double)s->trip->hi : 1;
+        count_accesses(m, &s->body, times * again, bytes);
+        count_accesses(m, &s->other, times, bytes);
+    }
+}
+
+static void find_gains(Memplan *m)
+{
+    const Plan *p = m->p;
+    double *bytes = NEWN(m->a, double, p->nbuffer + 1);
+    count_accesses(m, &p->main, 1, bytes);
+    for (int i = 0; i < p->nbuffer; i++) {
+        Group *g = &m->group[leader(m, i)];
+        g->gain += bytes[i] / ((double)(g->bytes ? g->bytes : 1) * (g->last - g->first + 1));
+    }
+}
+
+/* ---- packing ------------------------------------------------------------------------------- */
 
 static bool align_up(int64_t *x, int64_t align)
 {
@@ -330,6 +370,14 @@ static int by_duration(const void *x, const void *y)
     return by_size(x, y);
 }
 
+static int by_gain(const void *x, const void *y)
+{
+    const Group *a = *(Group *const *)x, *b = *(Group *const *)y;
+    if (a->gain != b->gain)
+        return a->gain > b->gain ? -1 : 1;
+    return by_size(x, y);
+}
+
 static int by_offset(const void *x, const void *y)
 {
     const Group *a = *(Group *const *)x, *b = *(Group *const *)y;
@@ -339,16 +387,18 @@ static int by_offset(const void *x, const void *y)
 }
 
 /* Places the groups in the order given, each into the tightest gap between those already placed that
- * live at the same time, else on top. Returns the height, or -1 on overflow. `placed` is kept sorted
- * by offset. */
-static int64_t place(Group **order, int n, Group **placed)
+ * live at the same time, else on top. What would end above `room` is not placed but moved to the start of
+ * `order`; *left counts it. Returns the height. */
+static int64_t place(Memplan *m, Group **order, int n, int64_t room, int *left)
 {
     int64_t height = 0;
+    int nplaced = 0;
+    *left = 0;
     for (int i = 0; i < n; i++) {
         Group *g = order[i];
         int64_t end = 0, best = -1, best_gap = INT64_MAX;
-        for (int k = 0; k < i; k++) {
-            const Group *o = placed[k];
+        for (int k = 0; k < nplaced; k++) {
+            const Group *o = m->placed[k];
             if (o->last < g->first || o->first > g->last)
                 continue;
             int64_t gap = o->offset - end;
@@ -359,15 +409,18 @@ static int64_t place(Group **order, int n, Group **placed)
             int64_t top = o->offset + o->bytes;
             end = top > end ? top : end;
         } /* bytes are multiples of the alignment, so offsets are */
-        g->offset = best >= 0 ? best : end;
-        if (g->offset > MAX_TENSOR_BYTES - g->bytes)
-            return -1;
+        int64_t offset = best >= 0 ? best : end;
+        if (offset > room - g->bytes) {
+            order[(*left)++] = g;
+            continue;
+        }
+        g->offset = offset;
         int64_t top = g->offset + g->bytes;
         height = top > height ? top : height;
-        int at = i;
-        for (; at > 0 && by_offset(&placed[at - 1], &g) > 0; at--)
-            placed[at] = placed[at - 1];
-        placed[at] = g;
+        int at = nplaced++;
+        for (; at > 0 && by_offset(&m->placed[at - 1], &g) > 0; at--)
+            m->placed[at] = m->placed[at - 1];
+        m->placed[at] = g;
     }
     return height;
 }
@@ -386,56 +439,158 @@ static int64_t most_alive(const Plan *p, Group *const *group, int n)
     return most;
 }
 
-/* The group that ends highest goes first: it found its place too late. */
-static void raise_highest(Group **order, int n)
+/* Moves what stands at `at` to the front, where it finds its place earlier. */
+static void raise_group(Group **order, int at)
+{
+    Group *first = order[at];
+    memmove(order + 1, order, (size_t)at * sizeof *order);
+    *order = first;
+}
+
+static int highest(Group *const *order, int n)
 {
     int at = 0;
     for (int i = 1; i < n; i++)
         if (order[i]->offset + order[i]->bytes > order[at]->offset + order[at]->bytes)
             at = i;
-    Group *highest = order[at];
-    memmove(order + 1, order, (size_t)at * sizeof *order);
-    *order = highest;
+    return at;
+}
+
+/* Places all n groups in one memory, as low as can be found. Returns the height; above MAX_TENSOR_BYTES: it cannot be. */
+static int64_t pack(Memplan *m, Group *const *group, int n)
+{
+    static int (*const orders[])(const void *, const void *) = {by_size, by_time, by_duration};
+    enum { ROUNDS = 30 };
+    Group **order = NEWN(m->a, Group *, n + 1);
+    int64_t *offset = NEWN(m->a, int64_t, m->p->nbuffer + 1);
+    int64_t best = MAX_TENSOR_BYTES + 1, bound = most_alive(m->p, group, n);
+    for (size_t k = 0; k < sizeof orders / sizeof orders[0]; k++) {
+        memcpy(order, group, (size_t)n * sizeof *order);
+        qsort(order, (size_t)n, sizeof order[0], orders[k]);
+        for (int round = 0; round < ROUNDS && best != bound; round++) {
+            int left;
+            int64_t height = place(m, order, n, MAX_TENSOR_BYTES, &left);
+            if (left)
+                break;
+            if (height < best) {
+                best = height;
+                for (int i = 0; i < n; i++)
+                    offset[order[i]->id] = order[i]->offset;
+            }
+            raise_group(order, highest(order, n));
+        }
+    }
+    for (int i = 0; i < n; i++)
+        group[i]->offset = offset[group[i]->id];
+    return best;
+}
+
+/* ---- memories ------------------------------------------------------------------------------ */
+
+/* What memory k has for the groups, beside the states. */
+static int64_t room(const Plan *p, int k)
+{
+    int64_t limit = p->memories[k].limit ? p->memories[k].limit : MAX_TENSOR_BYTES;
+    return k == p->state_memory ? limit - p->state_bytes : limit;
+}
+
+/* Each memory takes those that come first in `order`, as far as it has room; the last one takes what is left, and as
+ * soon as all that is left goes into one, it goes there. Fills the memories' heights. */
+static void fill_memories(Memplan *m, Group *const *order, int n, int64_t *height)
+{
+    const Plan *p = m->p;
+    Group **rest = NEWN(m->a, Group *, n + 1);
+    memcpy(rest, order, (size_t)n * sizeof *rest);
+    for (int k = 0; k < p->nmemory; k++) {
+        bool last = k + 1 == p->nmemory;
+        int left = 0;
+        for (int i = 0; i < n; i++)
+            rest[i]->memory = k;
+        height[k] = last || most_alive(p, rest, n) <= room(p, k) ? pack(m, rest, n) : INT64_MAX;
+        if (!last && height[k] > room(p, k))
+            height[k] = place(m, rest, n, room(p, k), &left);
+        n = left;
+    }
+}
+
+/* The group of the last memory that ends highest among those which are small enough for another one; -1: there is none. */
+static int to_move(const Plan *p, Group *const *order, int n)
+{
+    int at = -1;
+    for (int i = 0; i < n; i++) {
+        const Group *g = order[i];
+        bool other = false;
+        for (int k = 0; k + 1 < p->nmemory; k++)
+            other |= g->bytes <= room(p, k);
+        if (other && g->memory == p->nmemory - 1 &&
+            (at < 0 || g->offset + g->bytes > order[at]->offset + order[at]->bytes))
+            at = i;
+    }
+    return at;
+}
+
+/* Shares the groups out by gain; where the last memory does not hold what is left then, by whatever order works, each tried
+ * again with what was too much in front. */
+static bool share_out(Memplan *m, Group **order, int n)
+{
+    static int (*const orders[])(const void *, const void *) = {by_gain, by_size, by_time, by_duration};
+    enum { ROUNDS = 10 };
+    Plan *p = m->p;
+    int last = p->nmemory - 1;
+    Group *best = NEWN(m->a, Group, p->nbuffer + 1);
+    int64_t *height = NEWN(m->a, int64_t, p->nmemory), most = INT64_MAX;
+    for (size_t k = 0; k < sizeof orders / sizeof orders[0]; k++) {
+        qsort(order, (size_t)n, sizeof order[0], orders[k]);
+        for (int round = 0, at = 0; round < ROUNDS && at >= 0 && most > room(p, last); round++) {
+            fill_memories(m, order, n, height);
+            if (height[last] < most) {
+                most = height[last];
+                for (int i = 0; i < n; i++)
+                    best[order[i]->id] = *order[i];
+                for (int i = 0; i <= last; i++)
+                    p->memories[i].bytes = height[i];
+            }
+            at = to_move(p, order, n);
+            if (at >= 0)
+                raise_group(order, at);
+        }
+    }
+    for (int i = 0; i < n; i++)
+        *order[i] = best[order[i]->id];
+    return most <= MAX_TENSOR_BYTES - p->state_bytes;
 }
 
 static bool place_all(Memplan *m)
 {
-    static int (*const orders[])(const void *, const void *) = {by_size, by_time, by_duration};
-    enum { ROUNDS = 30 };
     Plan *p = m->p;
     Group **order = NEWN(m->a, Group *, p->nbuffer + 1);
-    Group **placed = NEWN(m->a, Group *, p->nbuffer + 1);
-    int64_t *offset = NEWN(m->a, int64_t, p->nbuffer + 1);
+    m->placed = NEWN(m->a, Group *, p->nbuffer + 1);
     int n = 0;
     for (int i = 0; i < p->nbuffer; i++) {
         const Buffer *b = p->buffers[i];
         if (b->kind == BUF_ARENA && !b->base && b->last >= 0 && m->group[i].leader == i)
             order[n++] = &m->group[i];
     }
-    int64_t best = -1, bound = most_alive(p, order, n);
-    for (size_t k = 0; k < sizeof orders / sizeof orders[0]; k++) {
-        qsort(order, (size_t)n, sizeof order[0], orders[k]);
-        for (int round = 0; round < ROUNDS && best != bound; round++) {
-            int64_t height = place(order, n, placed);
-            if (height < 0)
-                break;
-            if (best < 0 || height < best) {
-                best = height;
-                for (int i = 0; i < n; i++)
-                    offset[order[i]->id] = order[i]->offset;
-            }
-            raise_highest(order, n);
-        }
-    }
-    if (best < 0 || best > MAX_TENSOR_BYTES - p->state_bytes)
+    if (p->nmemory > 1)
+        find_gains(m);
+    if (!share_out(m, order, n))
         return false;
-    p->arena_bytes = p->state_bytes + best;
-    for (int i = 0; i < p->nbuffer; i++)
-        if (p->buffers[i]->kind == BUF_ARENA && !p->buffers[i]->base)
-            p->buffers[i]->offset = p->state_bytes + offset[leader(m, i)];
+    p->memories[p->state_memory].bytes += p->state_bytes;
+    p->arena_bytes = 0;
+    for (int k = 0; k < p->nmemory; k++)
+        p->arena_bytes = sat_add(p->arena_bytes, p->memories[k].bytes);
+    for (int i = 0; i < p->nbuffer; i++) {
+        Buffer *b = p->buffers[i];
+        if (b->kind != BUF_ARENA || b->base)
+            continue;
+        const Group *g = &m->group[leader(m, i)];
+        b->memory = g->memory;
+        b->offset = (g->memory == p->state_memory ? p->state_bytes : 0) + g->offset;
+    }
     return true;
 }
 
+/* All in one memory: the first that is large enough, or the last. */
 static bool place_states(Memplan *m)
 {
     Plan *p = m->p;
@@ -452,6 +607,11 @@ static bool place_states(Memplan *m)
             return false;
     }
     p->state_bytes = at;
+    while (p->state_memory + 1 < p->nmemory && p->memories[p->state_memory].limit < at)
+        p->state_memory++;
+    for (int i = 0; i < p->nbuffer; i++)
+        if (p->buffers[i]->kind == BUF_STATE)
+            p->buffers[i]->memory = p->state_memory;
     return true;
 }
 
@@ -527,6 +687,8 @@ static bool too_large(Plan *p, const char *what, const char *name)
 bool memplan(Plan *p, int64_t align)
 {
     Memplan m = {.p = p, .a = p->arena, .align = align};
+    if (!p->nmemory)
+        vec_push(p->arena, p->memories, p->nmemory, ((Memory){.name = NULL}));
     m.use = NEWN(m.a, Usage, p->nbuffer + 1);
     m.group = NEWN(m.a, Group, p->nbuffer + 1);
     for (int i = 0; i < p->nbuffer; i++)
@@ -548,13 +710,20 @@ bool memplan(Plan *p, int64_t align)
     if (!place_weights(&m))
         return too_large(p, "the weights", NULL);
     for (int i = 0; i < p->nbuffer; i++)
-        if (p->buffers[i]->base)
+        if (p->buffers[i]->base) {
             p->buffers[i]->offset = root(p->buffers[i])->offset;
+            p->buffers[i]->memory = root(p->buffers[i])->memory;
+        }
     return true;
 }
 
-/* The tensors alive at the step that needs the most memory, largest first: who to blame. */
-int memplan_peak(const Plan *p, const Buffer **out, int max)
+static bool in_memory(const Buffer *b, int memory)
+{
+    return (b->kind == BUF_ARENA || b->kind == BUF_STATE) && !b->base && (memory < 0 || b->memory == memory);
+}
+
+/* The tensors alive at the step that needs the most of a memory, largest first: who to blame. */
+int memplan_peak(const Plan *p, int memory, const Buffer **out, int max)
 {
     int64_t worst = -1;
     int at = 0, n = 0;
@@ -562,7 +731,7 @@ int memplan_peak(const Plan *p, const Buffer **out, int max)
         int64_t sum = 0;
         for (int i = 0; i < p->nbuffer; i++) {
             const Buffer *b = p->buffers[i];
-            if (b->kind == BUF_ARENA && !b->base && b->first <= s && s <= b->last)
+            if (in_memory(b, memory) && b->kind == BUF_ARENA && b->first <= s && s <= b->last)
                 sum = sat_add(sum, b->bytes);
         }
         if (sum > worst) {
@@ -572,8 +741,7 @@ int memplan_peak(const Plan *p, const Buffer **out, int max)
     }
     for (int i = 0; i < p->nbuffer; i++) {
         const Buffer *b = p->buffers[i];
-        bool alive = b->kind == BUF_STATE || (b->kind == BUF_ARENA && b->first <= at && at <= b->last);
-        if (b->base || !alive)
+        if (!in_memory(b, memory) || (b->kind == BUF_ARENA && (at < b->first || b->last < at)))
             continue;
         int k = n < max ? n++ : max;
         for (; k > 0 && out[k - 1]->bytes < b->bytes; k--)

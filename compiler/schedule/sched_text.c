@@ -46,15 +46,18 @@ void layout_print(StrBuf *sb, const Layout *l)
     }
 }
 
-static void print_buffer(StrBuf *sb, const Context *c, const Buffer *b)
+static void print_buffer(StrBuf *sb, const Plan *p, const Buffer *b)
 {
     static const char *const kind[] = {"input", "output", "weight", "arena", "state"};
     sb_printf(sb, "buffer b%d %s %s", b->id, kind[b->kind], dtype_info[b->dtype].name);
-    print_dims(sb, c, b->rank, b->dims);
+    print_dims(sb, p->c, b->rank, b->dims);
     if (b->kind == BUF_ARENA || b->kind == BUF_STATE || b->kind == BUF_WEIGHT)
         sb_printf(sb, " at %lld", (long long)b->offset);
     else
         sb_printf(sb, " slot %d", b->slot);
+    const char *memory = p->memories[b->memory].name;
+    if (memory && (b->kind == BUF_ARENA || b->kind == BUF_STATE))
+        sb_printf(sb, " in %s", memory);
     sb_puts(sb, " layout");
     layout_print(sb, &b->layout);
     sb_puts(sb, "\n");
@@ -133,8 +136,11 @@ void plan_print(StrBuf *sb, Plan *p)
 {
     sb_puts(sb, "plan 1\n");
     sb_printf(sb, "arena %lld weights %lld\n", (long long)p->arena_bytes, (long long)p->weights_bytes);
+    for (int i = 0; i < p->nmemory; i++)
+        if (p->memories[i].name)
+            sb_printf(sb, "memory %s %lld\n", p->memories[i].name, (long long)p->memories[i].bytes);
     for (int i = 0; i < p->nbuffer; i++)
-        print_buffer(sb, p->c, p->buffers[i]);
+        print_buffer(sb, p, p->buffers[i]);
     for (int i = 0; i < p->nkernel; i++)
         print_kernel(sb, p->kernels[i]);
     sb_puts(sb, "steps\n");

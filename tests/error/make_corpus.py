@@ -472,6 +472,18 @@ def usage():
     use("max_ram", ["compile", "{model}", "-o", "{out}", "--max-ram", "1k"], 4, ("1024", "share", "f32[64,64]", "16384 bytes"), wide)
     for what, bad in (("word", "much"), ("nothing", "0"), ("huge", "9999999999G")):
         use(f"max_ram_{what}", ["compile", "{model}", "-o", "{out}", "--max-ram", bad], says="--max-ram")
+    def memory(name, *sizes, status=2, says="--memory", mod=m, flags=()):
+        args = ["compile", "{model}", "-o", "{out}", *(w for s in sizes for w in ("--memory", s)), *flags]
+        use(f"memory_{name}", args, status, says, mod)
+    memory("small", "dtcm=64", "sram=1k", status=4, says=("sram", "1024 bytes", "15360 bytes too small", "share"), mod=wide)
+    memory("small_alone", "sram=1k", status=4, says=("sram", "bytes too small", "share"), mod=wide)
+    memory("max_ram", "dtcm=64", "sram", status=4, says=("--max-ram", "2048", "share"), mod=wide, flags=("--max-ram", "2k"))
+    memory("gpu", "dtcm=64k", "sram", says=("--memory", "opencl"), flags=("--target", "opencl"))
+    memory("twice", "dtcm=64k", "DTCM=64k", says=("DTCM", "two"))
+    memory("open", "dtcm", "sram=64k", says=("dtcm", "last"))
+    for what, bad in (("name", "=64k"), ("empty", ""), ("digit", "1a=64k"), ("letters", "d-tcm=64k"), ("size", "dtcm=much"),
+                      ("no_size", "dtcm="), ("nothing", "dtcm=0"), ("huge", "dtcm=9999999999G")):
+        memory(what, bad)
     use("out_is_a_file", ["compile", "{model}", "-o", "{file}"], 6, files={"taken": b"here already"})
     use("out_below_a_file", ["compile", "{model}", "-o", "{file}/sub"], 6, files={"taken": b"here already"})
     use("model_is_a_folder", ["compile", "{folder}", "-o", "{out}"], (3, 6))

@@ -36,7 +36,7 @@ static void build(ingot_context *c, ingot_onnx *m)
                 dims[options.n_dims++] = (ingot_onnx_dim){io->dim_names[a], 2, 2};
     }
     if (ingot_onnx_check(m) && ingot_onnx_build(m, &options))
-        free(ingot_dump(c, "kernels"));
+        free(ingot_dump(c, NULL, "kernels"));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -333,6 +333,29 @@ static void checksum(void **state)
     assert_true(igrt_checksum(data, 999) != whole && igrt_checksum(data, 0) != 0);
 }
 
+static void memories(void **state)
+{
+    (void)state;
+    static const size_t bytes[] = {64, 0, 100};
+    unsigned char *block = aligned_alloc(64, 192);
+    igrt_memory m[3] = {{block, 64}, {NULL, 0}, {block + 64, 100}};
+    igrt_config c = {.struct_size = sizeof c};
+    assert_int_equal(igrt_memory_check(&c, bytes, 3, 64), IGRT_ERR_ARENA_SIZE);
+    c.memory = m;
+    c.n_memories = 2;
+    assert_int_equal(igrt_memory_check(&c, bytes, 3, 64), IGRT_ERR_ARENA_SIZE);
+    c.n_memories = 3;
+    assert_int_equal(igrt_memory_check(&c, bytes, 3, 64), IGRT_OK);
+    m[2].bytes--;
+    assert_int_equal(igrt_memory_check(&c, bytes, 3, 64), IGRT_ERR_ARENA_SIZE);
+    m[2].bytes++;
+    m[2].data = block + 96;
+    assert_int_equal(igrt_memory_check(&c, bytes, 3, 64), IGRT_ERR_ARENA_ALIGN);
+    m[2].data = NULL;
+    assert_int_equal(igrt_memory_check(&c, bytes, 3, 64), IGRT_ERR_ARENA_SIZE);
+    free(block);
+}
+
 static void config(void **state)
 {
     (void)state;
@@ -419,7 +442,8 @@ int main(void)
         cmocka_unit_test(nonzero),     cmocka_unit_test(compress),   cmocka_unit_test(readint),
         cmocka_unit_test(topk),        cmocka_unit_test(topk_types), cmocka_unit_test(unique_flat),
         cmocka_unit_test(unique_axis), cmocka_unit_test(nms),        cmocka_unit_test(det),
-        cmocka_unit_test(checksum),    cmocka_unit_test(config),     cmocka_unit_test(parallel),
+        cmocka_unit_test(checksum),    cmocka_unit_test(config),     cmocka_unit_test(memories),
+        cmocka_unit_test(parallel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

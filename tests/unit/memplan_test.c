@@ -86,7 +86,7 @@ static Step *map(Plan *p, Block *block, Buffer *out, Buffer *in, bool reversed)
 
 static bool overlap(const Buffer *a, const Buffer *b)
 {
-    return a->bytes && b->bytes && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+    return a->bytes && b->bytes && a->memory == b->memory && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
 }
 
 /* Buffers that meet in one step only may be in place there; longer meetings may not share. */
@@ -97,9 +97,9 @@ static void check(const Plan *p)
         if (a->kind != BUF_ARENA && a->kind != BUF_STATE)
             continue;
         assert_true(a->offset >= 0 && a->offset % ALIGN == 0);
-        assert_true(a->offset + a->bytes <= p->arena_bytes);
+        assert_true(a->offset + a->bytes <= p->memories[a->memory].bytes);
         if (a->kind == BUF_STATE)
-            assert_true(a->offset + a->bytes <= p->state_bytes);
+            assert_true(a->memory == p->state_memory && a->offset + a->bytes <= p->state_bytes);
         for (int j = i + 1; j < p->nbuffer; j++) {
             const Buffer *b = p->buffers[j];
             if (b->kind != BUF_ARENA && b->kind != BUF_STATE)
@@ -262,6 +262,103 @@ static void overflow_is_told(void **state)
     plan_free(p);
 }
 
+/* ---- several memories --------------------------------------------------------------------- */
+
+static void memory(Plan *p, const char *name, int64_t limit)
+{
+    Memory m = {.name = name, .limit = limit};
+    vec_push(p->arena, p->memories, p->nmemory, m);
+}
+
+/* Of three that are alive together, the one that is read most often takes the first memory. */
+static void hot_first(void **state)
+{
+    Context *c = *state;
+    Plan *p = plan_new(c);
+    memory(p, "fast", 64);
+    memory(p, "slow", 0);
+    Buffer *in = buffer(p, BUF_INPUT, 64), *out = buffer(p, BUF_OUTPUT, 64), *t[3];
+    for (int i = 0; i < 3; i++)
+        t[i] = buffer(p, BUF_ARENA, 64);
+    for (int i = 0; i < 3; i++)
+        copy(p, &p->main, t[i], in);
+    copy(p, &p->main, out, t[1]);
+    copy(p, &p->main, out, t[1]);
+    for (int i = 0; i < 3; i++)
+        copy(p, &p->main, out, t[i]);
+    assert_true(memplan(p, ALIGN));
+    check(p);
+    assert_int_equal(t[0]->memory, 1);
+    assert_int_equal(t[1]->memory, 0);
+    assert_int_equal(t[2]->memory, 1);
+    assert_int_equal(p->memories[0].bytes, 64);
+    assert_int_equal(p->memories[1].bytes, 128);
+    assert_int_equal(p->arena_bytes, 192);
+    plan_free(p);
+}
+
+/* What is read most fits into both memories, the other one into the first alone: it has to give way. */
+static void hot_gives_way(void **state)
+{
+    Context *c = *state;
+    Plan *p = plan_new(c);
+    memory(p, "fast", 256);
+    memory(p, "slow", 128);
+    Buffer *in = buffer(p, BUF_INPUT, 256), *out = buffer(p, BUF_OUTPUT, 256);
+    Buffer *hot = buffer(p, BUF_ARENA, 128), *large = buffer(p, BUF_ARENA, 256);
+    copy(p, &p->main, hot, in);
+    copy(p, &p->main, large, in);
+    for (int i = 0; i < 9; i++)
+        copy(p, &p->main, out, hot);
+    copy(p, &p->main, out, large);
+    assert_true(memplan(p, ALIGN));
+    check(p);
+    assert_int_equal(hot->memory, 1);
+    assert_int_equal(large->memory, 0);
+    assert_true(p->memories[1].bytes <= 128);
+    plan_free(p);
+}
+
+static void states_together(void **state)
+{
+    Context *c = *state;
+    Plan *p = plan_new(c);
+    memory(p, "fast", 128);
+    memory(p, "slow", 1024);
+    Buffer *s = buffer(p, BUF_STATE, 100), *t = buffer(p, BUF_STATE, 100), *small = buffer(p, BUF_ARENA, 100);
+    Buffer *out = buffer(p, BUF_OUTPUT, 100), *large = buffer(p, BUF_ARENA, 500);
+    copy(p, &p->main, small, s);
+    copy(p, &p->main, large, t);
+    copy(p, &p->main, out, small);
+    copy(p, &p->main, out, large);
+    assert_true(memplan(p, ALIGN));
+    check(p);
+    assert_int_equal(p->state_memory, 1);
+    assert_int_equal(s->memory, 1);
+    assert_int_equal(large->offset, 256);
+    assert_int_equal(small->memory, 0);
+    plan_free(p);
+}
+
+static void too_small_is_told(void **state)
+{
+    Context *c = *state;
+    Plan *p = plan_new(c);
+    memory(p, "fast", 64);
+    memory(p, "slow", 128);
+    Buffer *in = buffer(p, BUF_INPUT, 256), *out = buffer(p, BUF_OUTPUT, 256), *a = buffer(p, BUF_ARENA, 256);
+    const Buffer *worst[3];
+    copy(p, &p->main, a, in);
+    copy(p, &p->main, out, a);
+    assert_true(memplan(p, ALIGN));
+    check(p);
+    assert_int_equal(p->memories[1].bytes, 256);
+    assert_int_equal(memplan_peak(p, 1, worst, 3), 1);
+    assert_ptr_equal(worst[0], a);
+    assert_int_equal(memplan_peak(p, 0, worst, 3), 0);
+    plan_free(p);
+}
+
 /* ---- random plans ------------------------------------------------------------------------ */
 
 static uint32_t random_below(uint64_t *seed, uint32_t n)
@@ -303,9 +400,17 @@ static void random_plans(void **state)
         live[nlive++] = buffer(p, BUF_INPUT, 64);
         if (round % 3 == 0)
             live[nlive++] = buffer(p, BUF_STATE, 65);
+        if (round % 4 > 1)
+            memory(p, "first", 64 * (1 + random_below(&seed, 20)));
+        if (round % 4 > 2)
+            memory(p, "second", 64 * (1 + random_below(&seed, 20)));
+        if (p->nmemory)
+            memory(p, "last", 0);
         random_block(p, &p->main, live, &nlive, &seed, 0);
         assert_true(memplan(p, ALIGN));
         check(p);
+        for (int k = 0; k + 1 < p->nmemory; k++)
+            assert_true(p->memories[k].bytes <= p->memories[k].limit);
         plan_free(p);
     }
 }
@@ -328,8 +433,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(chain_reuses),     TEST(in_place_where_allowed), TEST(not_in_place_if_read_later),
         TEST(loops_stretch),    TEST(loop_keeps_operand),     TEST(views_and_states),
-              TEST(weights_once),
-        TEST(overflow_is_told), TEST(random_plans),
+        TEST(weights_once),     TEST(overflow_is_told),       TEST(hot_first),
+        TEST(hot_gives_way),    TEST(states_together),        TEST(too_small_is_told),
+        TEST(random_plans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+"""Intermediate tensors that are divided among several memories (--memory).
+
+    memory.py --ingot build/ingot
+
+    spread      two and three memories, too small for all: the results are those of one arena, byte for byte, in any
+                number of threads; what the tools tell of the memories is right
+    sanitized   nothing beyond the end of any of them, each a heap block of just its size, is touched
+    refused     init tells that a memory is missing, too small or misaligned
+
+Exit status 77, skipped: there is no Python with onnx.
+"""
+import argparse
+import json
+import pathlib
+import re
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import onnx
+    import models
+    from run import SANITIZE, STRICT, Wrong, call, compilers, make
+except ImportError as e:
+    print(f"skipped: {e}")
+    sys.exit(77)
+
+
+def dense_block(g):
+    """Long lives, and slices of one buffer."""
+    h = g.op("Relu", g.input("x", models.F, 1, 6, 13, 11))
+    for i in range(4):
+        new = g.op("Relu", g.op("Conv", h, g.weight(5, 6 + 5 * i, 3, 3), g.weight(5), pads=[1, 1, 1, 1]))
+        h = g.op("Concat", h, new, axis=1)
+    g.output("y", g.op("Conv", h, g.weight(9, 26, 1, 1)), models.F, 1, 9, 13, 11)
+
+
+models.MODELS["dense_block"] = dense_block
+MODELS = ("cnn", "halos", "attention", "lstm", "index", "dense_block")
+
+
+def prepare(work, name):
+    """The model, and a folder of inputs."""
+    model, data = work / f"{name}.onnx", work / f"{name}-in"
+    model.write_bytes(models.build(name))
+    data.mkdir()
+    rng = np.random.default_rng(len(name))
+    for i, value in enumerate(onnx.load(model).graph.input):
+        shape = [d.dim_value for d in value.type.tensor_type.shape.dim]
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+        np.save(data / f"input_{i}.npy", (rng.standard_normal(shape) * 3).astype(dtype))
+    return model, data
+
+
+def outputs(bundle, data, out, *flags):
+    call(bundle / "model", data, out, "--poison", *flags)
+    return [f.read_bytes() for f in sorted(out.iterdir())]
+
+
+def memory_flags(sizes):
+    return [w for name, size in sizes for w in ("--memory", f"{name}={size}" if size else name)]
+
+
+def divisions(ingot, model):
+    """Lists of (name, size), none of which holds all: halves, and a quarter and a half beside the rest."""
+    arena = json.loads(call(ingot, "inspect", model, "--json"))["arena_bytes"]
+    if arena >= 256:
+        yield (("dtcm", arena // 2), ("sram", 0))
+        yield (("Fast", arena // 4), ("sram1", arena // 2), ("x", 0))
+
+
+def told(ingot, model, sizes):
+    """What the tools say of the memories; returns how many of them are used."""
+    flags = memory_flags(sizes)
+    whole = json.loads(call(ingot, "inspect", model, "--json", *flags))
+    memories = whole["memories"]
+    if [(m["name"], m["size"]) for m in memories] != [(n, s or None) for n, s in sizes]:
+        raise Wrong(f"{model.name}: {memories}")
+    if sum(m["bytes"] for m in memories) != whole["arena_bytes"] or any(s and m["bytes"] > s for m, (_, s) in zip(memories, sizes)):
+        raise Wrong(f"{model.name}: {memories}, all together {whole['arena_bytes']} bytes")
+    plan = call(ingot, "inspect", model, "--dump", "plan", *flags)
+    for m in memories:
+        if f"\nmemory {m['name']} {m['bytes']}\n" not in plan:
+            raise Wrong(f"{model.name}: the plan does not tell of {m}")
+    places = re.findall(r"^buffer b\d+ arena .* at \d+(?: in (\w+))? layout", plan, re.M)
+    if set(places) != {m["name"] for m in memories if m["bytes"]}:
+        raise Wrong(f"{model.name}: buffers are in {set(places)}, sizes {memories}")
+    return sum(m["bytes"] > 0 for m in memories)
+
+
+def divided(ingot, work):
+    """Every model and division: model, inputs, sizes."""
+    for name in MODELS:
+        model, data = prepare(work, name)
+        for sizes in divisions(ingot, model):
+            yield model, data, sizes
+
+
+def spread(ingot, work):
+    used, wanted = [], {}
+    cc = compilers()
+    for i, (model, data, sizes) in enumerate(divided(ingot, work)):
+        bundle = work / "bundle"
+        if model not in wanted:
+            call(ingot, "compile", model, "-o", bundle)
+            make(bundle, cc[0], "-O1")
+            wanted[model] = outputs(bundle, data, work / "out")
+        used.append(told(ingot, model, sizes) == len(sizes))
+        call(ingot, "compile", model, "-o", bundle, *memory_flags(sizes))
+        make(bundle, cc[i % len(cc)], STRICT)
+        if "ARENA_BYTES" in (bundle / "model.h").read_text():
+            raise Wrong(f"{model.name}: there is an arena beside the memories")
+        for flags in ((), ("-t", "3")):
+            if outputs(bundle, data, work / "out", *flags) != wanted[model]:
+                raise Wrong(f"{model.name}: {sizes}: other results")
+        if "selftest: ok" not in call(bundle / "model", "--poison", "--selftest"):
+            raise Wrong(f"{model.name}: {sizes}: the selftest fails")
+    if sum(used) < 9:
+        raise Wrong(f"only {sum(used)} times are all memories used")
+    print(f"{len(wanted)} models, {len(used)} times divided, {sum(used)} of them with tensors in each memory")
+
+
+def sanitized(ingot, work):
+    n = 0
+    for name in ("halos", "index", "lstm", "dense_block"):
+        model, data = prepare(work, name)
+        for sizes in divisions(ingot, model):
+            bundle = work / "bundle"
+            call(ingot, "compile", model, "-o", bundle, *memory_flags(sizes))
+            make(bundle, compilers()[-1], SANITIZE)
+            outputs(bundle, data, work / "out", "-t", "2")
+            n += 1
+    print(f"{n} bundles")
+
+
+REFUSED = r"""
+#include <stdio.h>
+
+#include "model.h"
+
+static struct {
+    unsigned char dtcm[MODEL_MEMORY_DTCM_BYTES + 64], sram[MODEL_MEMORY_SRAM_BYTES + 64];
+} room __attribute__((aligned(64)));
+
+static void expect(const char *what, const igrt_memory *memory, int n, model_status wanted)
+{
+    model_ctx ctx;
+    const model_config config = {.struct_size = sizeof config, .memory = memory, .n_memories = n};
+    const model_status status = model_init(&ctx, &config);
+    if (status != wanted)
+        printf("%s: %s\n", what, igrt_status_text(status));
+}
+
+int main(void)
+{
+    const igrt_memory good[MODEL_MEMORIES] = {
+        [MODEL_MEMORY_TINY] = {NULL, 0},
+        [MODEL_MEMORY_DTCM] = {room.dtcm, MODEL_MEMORY_DTCM_BYTES},
+        [MODEL_MEMORY_SRAM] = {(void *)(((size_t)room.sram + 63) / 64 * 64), MODEL_MEMORY_SRAM_BYTES},
+    };
+    igrt_memory bad[MODEL_MEMORIES];
+    expect("good", good, MODEL_MEMORIES, IGRT_OK);
+    expect("no list", NULL, MODEL_MEMORIES, IGRT_ERR_ARENA_SIZE);
+    expect("a short list", good, MODEL_MEMORIES - 1, IGRT_ERR_ARENA_SIZE);
+    for (int i = MODEL_MEMORY_DTCM; i <= MODEL_MEMORY_SRAM; i++) {
+        for (int k = 0; k < MODEL_MEMORIES; k++)
+            bad[k] = good[k];
+        bad[i].bytes--;
+        expect("too small", bad, MODEL_MEMORIES, IGRT_ERR_ARENA_SIZE);
+        bad[i].bytes++;
+        for (int k = 1; k < MODEL_ARENA_ALIGN; k++) {
+            bad[i].data = (unsigned char *)good[i].data + k;
+            expect("misaligned", bad, MODEL_MEMORIES, IGRT_ERR_ARENA_ALIGN);
+        }
+        bad[i].data = NULL;
+        expect("missing", bad, MODEL_MEMORIES, IGRT_ERR_ARENA_SIZE);
+    }
+    puts("all");
+    return 0;
+}
+"""
+
+
+def refused(ingot, work):
+    model, _ = prepare(work, "cnn")
+    bundle = work / "bundle"
+    sizes = (("tiny", 63), ("dtcm", "4k"), ("sram", 0))
+    call(ingot, "compile", model, "-o", bundle, *memory_flags(sizes), "--weights", "array")
+    (work / "refused.c").write_text(REFUSED)
+    sources = [p for p in bundle.glob("*.c") if p.name not in ("main.c", "driver.c", "igrt_pool.c")]
+    call(compilers()[0], *STRICT.split(), "-I", bundle, work / "refused.c", *sources, "-o", work / "refused", "-lm")
+    said = call(work / "refused")
+    if said != "all\n":
+        raise Wrong(said)
+    print("missing, short, misaligned; an unused one may be absent")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ingot", default="build/ingot", type=pathlib.Path)
+    options = parser.parse_args()
+    failed = False
+    for check in (spread, sanitized, refused):
+        with tempfile.TemporaryDirectory(prefix="ingot-memory-") as work:
+            try:
+                print(f"{check.__name__}: ", end="", flush=True)
+                check(options.ingot.resolve(), pathlib.Path(work))
+            except Wrong as e:
+                print(f"FAILED: {e}")
+                failed = True
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
