@@ -262,7 +262,7 @@ def profiled(ingot, work):
     env = {"INGOT_CACHE": str(work / "cache")}
     flags = ("bench", work / "cnn.onnx", "--per-kernel", "--seconds", "0.1")
     told = json.loads(call(ingot, *flags, "--json", env=env))
-    steps = json.loads(call(ingot, "inspect", work / "cnn.onnx", "--json"))["steps"]
+    steps = json.loads(call(ingot, "inspect", work / "cnn.onnx", "--target", "c:native", "--json"))["steps"]
     kernels = told["kernels"]
     if sorted(k["step"] for k in kernels) != [s["step"] for s in steps] or told["median_ms"] <= 0:
         raise Wrong(f"{told}")
