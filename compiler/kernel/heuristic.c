@@ -232,7 +232,8 @@ static void plain_opts(Arena *a, Kernel *k, const View *v, const Target *t)
 
 typedef struct {
     Node *lanes, *rows; /* rows: NULL if no axis reuses the lanes' operand */
-    int64_t width, vectors, nrows;
+    Node *columns;      /* where the lanes are a reduced axis: outputs over which the rows' operand is reused, or NULL */
+    int64_t width, vectors, nrows, ncolumns;
     int moves;          /* operands that have to be copied first */
     bool reuse;         /* some operand does not move with the lanes */
     double score;
@@ -297,6 +298,52 @@ static RegisterTile pick_tile(const View *v, Node *lanes, int moves, const Targe
     return best;
 }
 
+/* Some operand moves with one, but not with the other. */
+static bool reuses(const View *v, Node *moves, Node *stays)
+{
+    for (int j = 0; j < v->nfactor; j++)
+        if (depends_on(v->factor[j], moves) && (!stays || !depends_on(v->factor[j], stays)))
+            return true;
+    return false;
+}
+
+/* Lanes along a reduced axis, whose sums are joined at the end: where the results do not lie side by side, or are few, but
+ * both operands do.  rows * columns results share their loads. */
+static RegisterTile pick_dot_tile(Arena *a, const View *v, const Kernel *k, const bool *free, const Target *t)
+{
+    RegisterTile best = {.vectors = 1, .nrows = 1, .ncolumns = 1};
+    for (uint32_t i = 1; i < v->dot->nsrc && t->lanes; i++) {
+        int64_t extent = extent_of(v->dot->src[i]), width = extent > 0 ? lanes_for(t, extent) : 0;
+        int moves;
+        if (width && used(extent, width) * (double)width > best.score && fits_lanes(a, k, v->dot->src[i], free, &moves) && !moves) {
+            best.lanes = v->dot->src[i];
+            best.width = width;
+            best.score = used(extent, width) * (double)width;
+        }
+    }
+    double most = 1;
+    for (int i = 0; i < v->nrange && best.lanes; i++)
+        for (int j = -1; j < v->nrange; j++) {
+            Node *rows = v->range[i], *columns = j < 0 ? NULL : v->range[j];
+            int64_t nr = extent_of(rows), nc = columns ? extent_of(columns) : 1;
+            if (rows == columns || !reuses(v, rows, columns) || (columns && !reuses(v, columns, rows)))
+                continue;
+            for (int64_t m = 1; m <= nr && m <= 8; m++)
+                for (int64_t c = 1; c <= nc && c <= 4; c++) {
+                    double acc = (double)(m * c * v->ndot), loads = (double)(m + c * v->ndot);
+                    double score = used(nr, m) * used(nc, c) * (acc / loads) * (acc > 10 ? 10 : acc);
+                    if (acc + (double)m + 1 > t->registers || score <= most)
+                        continue;
+                    most = score;
+                    best.rows = m > 1 ? rows : NULL;
+                    best.columns = c > 1 ? columns : NULL;
+                    best.nrows = m;
+                    best.ncolumns = c;
+                }
+        }
+    return best;
+}
+
 /* The constant operand in the order of the loops: [lanes outer][other axes as the loops run][lanes inner].  False, and *l
  * as it was, if its axes are not those of the loops. */
 static bool pack(const Kernel *k, Node *load, const RegisterTile *tile, const Place *place, int nplace, Layout *l)
@@ -355,7 +402,7 @@ static bool contraction_opts(Kernel *k, const View *v, const Buffer *const *bufs
             snprintf(p.name, sizeof p.name, tile->width > 1 ? "%.10s.o%s" : "%.10s%s", axis_name(k, r),
                      tile->vectors > 1 ? ".o" : "");
         }
-        if (r == tile->rows)
+        if (r == tile->rows || r == tile->columns)
             snprintf(p.name, sizeof p.name, "%.16s.o", axis_name(k, r));
         /* what every operand moves with: one contraction after the other, each on data of its own */
         bool batch = r != tile->lanes && r != tile->rows;
@@ -374,7 +421,7 @@ static bool contraction_opts(Kernel *k, const View *v, const Buffer *const *bufs
     for (uint32_t i = 1; i < v->dot->nsrc; i++) {
         Node *r = v->dot->src[i];
         Place p = {.range = r, .key = storage_stride(k, walked, r)};
-        snprintf(p.name, sizeof p.name, "%s", axis_name(k, r));
+        snprintf(p.name, sizeof p.name, r == tile->lanes ? "%.16s.o" : "%.16s", axis_name(k, r));
         place[n++] = p;
     }
     sort_places(place + nout, n - nout);
@@ -385,6 +432,8 @@ static bool contraction_opts(Kernel *k, const View *v, const Buffer *const *bufs
         add_opt(k, OPT_VECTOR, name, tile->width);
     if (tile->rows)
         add_opt(k, OPT_UPCAST, axis_name(k, tile->rows), tile->nrows);
+    if (tile->columns)
+        add_opt(k, OPT_UPCAST, axis_name(k, tile->columns), tile->ncolumns);
     if (tile->vectors > 1)
         add_opt(k, OPT_UPCAST, inner, tile->vectors);
     order_opt(k, place, n);
@@ -444,6 +493,9 @@ void choose_opts(Arena *a, Kernel *k, const Buffer *const *bufs, const Target *t
         if (tile.score > best.score)
             best = tile;
     }
+    bool outputs = best.lanes != NULL;
+    if (!outputs)
+        best = pick_dot_tile(a, &v, k, free, t);
     if (!best.lanes) {
         plain_opts(a, k, &v, t);
         return;
@@ -455,7 +507,8 @@ void choose_opts(Arena *a, Kernel *k, const Buffer *const *bufs, const Target *t
         plain_opts(a, k, &v, t);
         return;
     }
-    *lanes = best.lanes;
+    if (outputs)
+        *lanes = best.lanes;
 }
 
 bool lanes_possible(Arena *a, const Kernel *k, Node *range)
