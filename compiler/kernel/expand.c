@@ -384,10 +384,11 @@ static void order_reduces(Expand *x, Tile *t)
         }
 }
 
+/* Loops over the same axis; the inner part of a split one is another loop than its outer part. */
 static bool same_axis(const TileAxis *a, const TileAxis *b)
 {
     size_t n = strcspn(a->name, ".");
-    return n == strcspn(b->name, ".") && !memcmp(a->name, b->name, n);
+    return n == strcspn(b->name, ".") && !memcmp(a->name, b->name, n) && !strstr(a->name, ".i") == !strstr(b->name, ".i");
 }
 
 /* The loops of the first tile down to the one that is named are cut; in the tiles of rests, those of them that are left.

@@ -226,7 +226,8 @@ static void analyse(Sched *s, Node *n)
     i->depth = depth + 1;
     i->has_reduce = reduce;
     int64_t size = dims_bound(n->rank, n->shape);
-    i->foldable = constant && compute && leaves > 0 && n->op != OP_CONST && n->dtype != INGOT_INDEX &&
+    /* readers see through movement; steps that read memory do not */
+    i->foldable = constant && (compute || i->root) && leaves > 0 && n->op != OP_CONST && n->dtype != INGOT_INDEX &&
                   size > 0 && ((double)size <= leaves || size <= FOLD_ALWAYS);
 }
 
