@@ -494,8 +494,13 @@ void choose_opts(Arena *a, Kernel *k, const Buffer *const *bufs, const Target *t
             best = tile;
     }
     bool outputs = best.lanes != NULL;
-    if (!outputs)
-        best = pick_dot_tile(a, &v, k, free, t);
+    if (!outputs || (best.moves && !best.rows)) { /* what is used once is not worth a copy */
+        RegisterTile dot = pick_dot_tile(a, &v, k, free, t);
+        if (dot.lanes) {
+            best = dot;
+            outputs = false;
+        }
+    }
     if (!best.lanes) {
         plain_opts(a, k, &v, t);
         return;
