@@ -126,6 +126,20 @@ static void value_type(Render *r, Node *n)
         put(r, render_type(r, n->dtype));
 }
 
+static void name_value(Render *r, Node *n, int depth)
+{
+    struct Seen s = {n->id, depth};
+    r->number[n->id] = r->nvalue++;
+    vec_push(r->l.arena, r->seen, r->nseen, s);
+}
+
+/* What stood in a loop ends with it: the address of a first lane may need a name that comes later. */
+static void end_names(Render *r, int depth)
+{
+    for (; r->nseen && r->seen[r->nseen - 1].depth > depth; r->nseen--)
+        r->number[r->seen[r->nseen - 1].id] = -1;
+}
+
 static void statement(Render *r, const Stmt *s)
 {
     Node *n = s->node;
@@ -133,9 +147,12 @@ static void statement(Render *r, const Stmt *s)
     switch (s->kind) {
     case STMT_LOOP: loop(r, n); break;
     case STMT_PARTS: parts(r, s->depth); break;
-    case STMT_END: put(r, "}\n"); break;
+    case STMT_END:
+        end_names(r, s->depth);
+        put(r, "}\n");
+        break;
     case STMT_LET:
-        r->number[n->id] = r->nvalue++;
+        name_value(r, n, s->depth);
         put(r, "const ");
         value_type(r, n);
         sb_printf(r->sb, " v%d = ", r->number[n->id]);
@@ -145,7 +162,7 @@ static void statement(Render *r, const Stmt *s)
         put(r, ";\n");
         break;
     case STMT_ACC:
-        r->number[n->id] = r->nvalue++;
+        name_value(r, n, s->depth);
         value_type(r, n);
         sb_printf(r->sb, " s%d = ", r->number[n->id]);
         render_operand(r, monoid_identity(r->k->c, (ingot_reduce_op)n->arg.i, n->dtype), is_vector(r, n), true);
@@ -206,6 +223,10 @@ static void render_tile(Render *r, const Tile *tile)
         name_axes(r, &tile->tail, 1);
     linearize(&r->l, r->k, tile);
     r->number = NEWN(r->l.arena, int, r->l.nknown);
+    for (uint32_t i = 0; i < r->l.nknown; i++)
+        r->number[i] = -1;
+    r->seen = NULL;
+    r->nseen = 0;
     bool items = r->t->gpu && !r->k->serial;
     if (items)
         work_item(r);

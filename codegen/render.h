@@ -12,8 +12,13 @@ typedef struct {
     const Kernel *k;
     Linear l;
     Map names;          /* RANGE id -> its axis' name in C */
-    int *number;        /* by id: N of the name vN */
+    int *number;        /* by id: N of the name vN; -1 where no such name can be seen */
     int nvalue;
+    struct Seen {
+        uint32_t id;
+        int depth;
+    } *seen;            /* the names that can be seen, innermost last */
+    int nseen;
     bool bare;          /* the next expression stands alone: no parentheses around it */
 } Render;
 
@@ -29,7 +34,7 @@ static inline bool is_vector(Render *r, Node *n)
 
 static inline bool is_named(Render *r, Node *n)
 {
-    return n->id < r->l.nknown && r->l.named[n->id];
+    return n->id < r->l.nknown && r->l.named[n->id] && r->number[n->id] >= 0;
 }
 
 /* ---- types ---------------------------------------------------------------------------------- */

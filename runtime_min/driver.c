@@ -706,8 +706,8 @@ static void *allocate_block(const Session *s, size_t bytes)
     void *p = allocate(bytes, s->model->arena_align);
     if (!p)
         fail(IGRT_EXIT_MEMORY, "no memory for an arena of %zu bytes", bytes);
-    else if (s->options->poison)
-        memset(p, 0xff, bytes);
+    else if (s->options->poison || s->options->trace) /* what no step has written is traced with the rest */
+        memset(p, s->options->poison ? 0xff : 0, bytes);
     return p;
 }
 

@@ -73,7 +73,7 @@ static bool kernel_rounds(Arena *a, const Kernel *k)
     return false;
 }
 
-/* Where a buffer lies; of a view that moves (in a loop), the whole of what it is a view of. */
+/* Where a buffer lies; of a view that moves (in a loop) or that begins at a slice, the whole of what it is a view of. */
 static Place place_of(const Buffer *b)
 {
     int64_t offset = 0, at;
@@ -83,7 +83,7 @@ static Place place_of(const Buffer *b)
             return place_of(root->base);
         offset += root->base_offset ? at * element_bytes(b->dtype) : 0;
     }
-    if (root->kind == BUF_OUTPUT && offset)
+    if ((root->kind == BUF_OUTPUT && offset) || offset + b->bytes > root->bytes)
         return place_of(root);
     return (Place){.buffer = b, .offset = root->kind == BUF_OUTPUT ? 0 : root->offset + offset};
 }
