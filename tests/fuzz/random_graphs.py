@@ -401,7 +401,10 @@ def reduce(d):
     x = d.pick(0, 6, "ffi")
     a, r = d.value[x], d.r
     if r.random() < 0.15 and a.ndim:
-        return d.add(r.choice(("ArgMax", "ArgMin")), [x], steps=True, axis=r.randrange(-a.ndim, a.ndim),
+        axis = r.randrange(-a.ndim, a.ndim)
+        if not a.shape[axis]:
+            return None  # the standard does not say which of no elements is the largest
+        return d.add(r.choice(("ArgMax", "ArgMin")), [x], steps=True, axis=axis,
                      keepdims=r.randint(0, 1), select_last_index=r.randint(0, 1))
     op = r.choice(("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2",
                    "ReduceSumSquare", "ReduceLogSumExp"))
