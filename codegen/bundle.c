@@ -45,13 +45,6 @@ void bundle_file(Bundle *b, const char *name, const StrBuf *text)
     sb_free(&sb);
 }
 
-const Buffer *buffer_root(const Buffer *b)
-{
-    while (b->base)
-        b = b->base;
-    return b;
-}
-
 /* ---- the target folder ------------------------------------------------------------------- */
 
 /* The names in an old bundle's manifest, which may be removed. NULL: no manifest. */

@@ -51,7 +51,6 @@ typedef struct {
 /* bundle.c */
 void bundle_file(Bundle *, const char *name, const StrBuf *text); /* writes and frees the text */
 void bundle_fail(Bundle *, ingot_status, const char *format, ...) __attribute__((format(printf, 3, 4)));
-const Buffer *buffer_root(const Buffer *);
 char *upper_case(Arena *, const char *);
 void print_origins(StrBuf *, const Step *, int max); /* 'conv1' (Conv) + 'relu1' (Relu) */
 

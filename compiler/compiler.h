@@ -230,6 +230,8 @@ Node *monoid_identity(Context *, ingot_reduce_op, ingot_dtype);
 Op monoid_op(ingot_reduce_op);
 /* Copy n with other sources, through the simplifying constructors. */
 Node *node_with(Context *, Node *n, Node *const *src);
+int end_stores(const Node *end);     /* an END's sources: how many stores it has; the others are ranges */
+int first_coord(const Node *access); /* which source of a LOAD or STORE its coordinates start at */
 
 /* ---- symbolic.c, divmod.c: integer expressions (dtype INDEX, and BOOL over them) -------
  * Every function returns a simplified node; bounds in Node.lo/hi are sound. */
@@ -327,6 +329,7 @@ struct Buffer {
     Node *base_offset; /* in elements (INDEX; may use VARs) */
     int first, last;   /* memplan.c: live from step number to step number (depth-first numbers) */
 };
+Buffer *buffer_root(const Buffer *); /* of a view, and of views of views, the buffer that has the memory; else itself */
 
 /* Axis kinds of a kernel's ranges. */
 typedef enum { AXIS_LOOP, AXIS_GLOBAL, AXIS_LOCAL, AXIS_THREAD, AXIS_VECTOR, AXIS_UPCAST, AXIS_REDUCE, AXIS_UNROLL } AxisKind;

@@ -115,9 +115,7 @@ static ingot_status write_places(const Lockstep *l, const char *path)
     FILE *f = fopen(path, "w");
     for (int i = 0; f && i < l->n; i++) {
         const Place *p = &l->place[i];
-        const Buffer *root = p->buffer;
-        while (root->base)
-            root = root->base;
+        const Buffer *root = buffer_root(p->buffer);
         fprintf(f, "%d %d %lld %lld\n", p->step->number, root->kind == BUF_OUTPUT ? root->slot : -1, (long long)p->offset,
                 (long long)p->buffer->bytes);
     }

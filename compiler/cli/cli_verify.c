@@ -41,7 +41,7 @@ static double difference(const Value *got, const ingot_value *want)
     return scale > 0 ? worst / scale : worst;
 }
 
-/* What the interpreter makes of the session's inputs. */
+/* What the interpreter makes of the inputs. */
 static ingot_status interpret(const Session *s, Model *m, ingot_value *want)
 {
     ingot_status status = model_build(m, s->o, s->in, s->bound);
@@ -53,7 +53,7 @@ static ingot_status interpret(const Session *s, Model *m, ingot_value *want)
     return status == INGOT_OK ? ingot_interpret(m->c, s->nin, in, s->nout, want) : status;
 }
 
-/* Prints how far the session's outputs are from the wanted ones; judges if they are to be near. */
+/* Prints how far the outputs are from the wanted ones; judges if they are to be near. */
 static ingot_status compare_outputs(const Session *s, const char *of, const ingot_value *want, bool judge)
 {
     ingot_status status = INGOT_OK;

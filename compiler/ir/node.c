@@ -326,3 +326,16 @@ Node *node_with(Context *c, Node *n, Node *const *src)
         return node_alu(c, n->op, n->dtype, (int)n->nsrc, src);
     return node_make(c, n->op, n->dtype, n->arg, (int)n->nsrc, src, n->rank, n->shape);
 }
+
+int end_stores(const Node *end)
+{
+    int n = 0;
+    while (n < (int)end->nsrc && end->src[n]->op == OP_STORE)
+        n++;
+    return n;
+}
+
+int first_coord(const Node *access)
+{
+    return access->op == OP_STORE ? 3 : 2;
+}

@@ -282,9 +282,7 @@ static void check_memory(const Check *v, Node *n)
         RULE(n->src[2]->dtype == n->src[0]->dtype, "a stored value has the dtype of its buffer");
         return;
     case OP_END: {
-        uint32_t stores = 0;
-        while (stores < n->nsrc && n->src[stores]->op == OP_STORE)
-            stores++;
+        uint32_t stores = (uint32_t)end_stores(n);
         RULE(stores >= 1, "an end closes the loops of stores");
         for (uint32_t i = stores; i < n->nsrc; i++)
             RULE(n->src[i]->op == OP_RANGE, "an end's loops are ranges");

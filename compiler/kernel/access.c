@@ -13,20 +13,6 @@ bool depends_on(Node *e, Node *range)
     return false;
 }
 
-int end_stores(const Node *end)
-{
-    int n = 0;
-    while (n < (int)end->nsrc && end->src[n]->op == OP_STORE)
-        n++;
-    return n;
-}
-
-/* Coordinates of a LOAD start at source 2, of a STORE at 3. */
-int first_coord(Node *access)
-{
-    return access->op == OP_STORE ? 3 : 2;
-}
-
 Move access_move(Context *c, Node *access, Node *range)
 {
     Move m = {.axis = -1};
@@ -89,7 +75,7 @@ View kernel_view(Arena *a, const Kernel *k)
     v.nreduce = collect(a, end, OP_REDUCE, v.reduce, MAX_ACCESS);
     for (int i = 0; i < v.nreduce; i++) {
         Node *r = v.reduce[i];
-        bool product = r->arg.i == INGOT_REDUCE_ADD && r->src[0]->op == OP_MUL && (r->dtype == INGOT_I32 || dtype_is_float(r->dtype)) && lane_type(r->dtype) &&
+        bool product = r->arg.i == INGOT_REDUCE_ADD && r->src[0]->op == OP_MUL && lane_op(r) &&
                        r->src[0]->src[0] != r->src[0]->src[1]; /* squares are no contraction */
         Node *below;
         product = product && !collect(a, r->src[0], OP_REDUCE, &below, 1);

@@ -1,9 +1,10 @@
 /* expand.c - replay a kernel's opts.
  *
  * A tile is a loop nest whose stores are copies of the kernel's store for neighbouring
- * coordinates.  SPLIT makes two loops of one, so that ORDER can keep a block in cache.  VECTOR turns the inner part of an axis into lanes; UPCAST turns it into
- * copies, which share whatever they have in common because nodes are interned: the copies of
- * a contraction share the loads of their operands, and all their reduces run in one loop.
+ * coordinates.  SPLIT makes two loops of one, so that ORDER can keep a block in cache.  VECTOR turns
+ * the inner part of an axis into lanes; UPCAST turns it into copies, which share whatever they have
+ * in common because nodes are interned: the copies of a contraction share the loads of their
+ * operands, and all their reduces run in one loop.
  * Where the amount does not divide the extent, the rest becomes a tile of its own (PEEL).
  * THREAD marks the outermost loops, which are cut where their iterations end: no tile is divided. */
 #include <string.h>

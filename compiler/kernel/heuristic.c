@@ -248,6 +248,15 @@ static double used(int64_t extent, int64_t step)
 /* Bytes of a block that stay in L1 beside the other operand, and over how many rows a vector from L2 has to be used. */
 enum { MAX_VECTORS = 4, L1_BLOCK = 16 << 10, L2_ROWS = 8 };
 
+/* Some operand moves with one, but not with the other (or NULL). */
+static bool reuses(const View *v, Node *moves, Node *stays)
+{
+    for (int j = 0; j < v->nfactor; j++)
+        if (depends_on(v->factor[j], moves) && (!stays || !depends_on(v->factor[j], stays)))
+            return true;
+    return false;
+}
+
 static RegisterTile pick_tile(const View *v, Node *lanes, int moves, const Target *t)
 {
     int64_t extent = extent_of(lanes), width = t->lanes ? lanes_for(t, extent) : 1;
@@ -262,12 +271,7 @@ static RegisterTile pick_tile(const View *v, Node *lanes, int moves, const Targe
         for (int i = v->nrange; i-- > -1;) { /* -1 stands for no rows; of equals the last axis: its rows lie close */
             Node *rows = i >= 0 ? v->range[i] : NULL;
             int64_t nr = rows ? extent_of(rows) : 1;
-            bool shares = !rows, moved = !rows;
-            for (int j = 0; j < v->nfactor && rows; j++) {
-                shares |= depends_on(v->factor[j], lanes) && !depends_on(v->factor[j], rows);
-                moved |= depends_on(v->factor[j], rows);
-            }
-            if (rows == lanes || nr < 1 || !shares || !moved)
+            if (rows == lanes || nr < 1 || (rows && (!reuses(v, lanes, rows) || !reuses(v, rows, NULL))))
                 continue;
             for (int64_t m = 1; m <= nr && m <= 16; m++) {
                 if (sums * vectors * (m + 1) + 1 > registers || (!t->lanes && m > 4))
@@ -296,15 +300,6 @@ static RegisterTile pick_tile(const View *v, Node *lanes, int moves, const Targe
             }
         }
     return best;
-}
-
-/* Some operand moves with one, but not with the other. */
-static bool reuses(const View *v, Node *moves, Node *stays)
-{
-    for (int j = 0; j < v->nfactor; j++)
-        if (depends_on(v->factor[j], moves) && (!stays || !depends_on(v->factor[j], stays)))
-            return true;
-    return false;
 }
 
 /* Lanes along a reduced axis, whose sums are joined at the end: where the results do not lie side by side, or are few, but

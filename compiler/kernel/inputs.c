@@ -12,9 +12,8 @@ static bool wants_border(const Step *s, const View *v, int arg)
 {
     const Buffer *b = s->bufs[arg];
     bool edge = false;
-    for (int i = 0; i < b->rank; i++)
-        if (!idx_value(b->dims[i], NULL))
-            return false;
+    if (!const_dims(b))
+        return false;
     for (int i = 0; i < v->nload; i++)
         if (v->load[i]->src[0]->arg.i == arg) {
             bool factor = false;

@@ -28,8 +28,6 @@ typedef struct {
 } View;
 
 bool depends_on(Node *e, Node *range);
-int end_stores(const Node *end); /* how many stores it has; its other sources are ranges */
-int first_coord(Node *access);
 Move access_move(Context *, Node *access, Node *range);
 bool access_stride(const Kernel *, Node *access, Node *range, int64_t *stride);
 View kernel_view(Arena *, const Kernel *);
@@ -43,6 +41,7 @@ Buffer *buffer_twin(Plan *, Buffer *, BufferKind, const Layout *);
 Step *copy_step(Plan *, Buffer *dst, Buffer *src, const Step *like);
 bool can_lay_out(const Kernel *, const View *, const Buffer *const *bufs, const bool *free, Node *lanes);
 
+bool const_dims(const Buffer *); /* optimise.c: no size is known at run time only */
 /* optimise.c: whether the store writes every element. */
 bool covers(const Kernel *, Node *store);
 /* replay.c: what a .sched file says takes the place of the heuristic's choice; faults go to sched_error(). */

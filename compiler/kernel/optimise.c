@@ -100,7 +100,7 @@ Step *copy_step(Plan *p, Buffer *dst, Buffer *src, const Step *like)
     return s;
 }
 
-static bool const_dims(const Buffer *b)
+bool const_dims(const Buffer *b)
 {
     for (int i = 0; i < b->rank; i++)
         if (!idx_value(b->dims[i], NULL))

@@ -193,7 +193,8 @@ static bool two_dimensional(Check *q, Node *range)
     Node **order = graph_toposort(q->a, 1, &q->k->sink->src[0], &n);
     for (int i = 0; i < n; i++)
         for (int j = 0; j < q->nlane; j++)
-            if (order[i]->dtype != INGOT_INDEX && order[i]->op != OP_END && reads(q->a, order[i], range) && reads(q->a, order[i], q->lane[j]))
+            if (order[i]->dtype != INGOT_INDEX && order[i]->op != OP_END && reads(q->a, order[i], range) &&
+                reads(q->a, order[i], q->lane[j]))
                 return true;
     return false;
 }
@@ -401,9 +402,7 @@ bool replay_args(const Plan *p, const Step *s, const Choice *g, bool may_copy)
         const ArgChoice *from = &g->arg[i];
         ArgChoice *to = &k->choice->arg[i];
         const Buffer *b = s->bufs[i];
-        bool constant = true;
-        for (int d = 0; d < b->rank; d++)
-            constant &= idx_value(b->dims[d], NULL);
+        bool constant = const_dims(b);
         if (from->owned && b->kind == BUF_WEIGHT) {
             char last = dtype_info[b->dtype].name[1]; /* of i4, u2 and f4e2m1, whose elements share bytes */
             bool whole = b->dtype != INGOT_STRING && last != '2' && last != '4';

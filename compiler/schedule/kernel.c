@@ -228,7 +228,7 @@ int64_t kernel_bytes(const Kernel *k)
             continue;
         Box *b = &box[t->src[0]->arg.i];
         for (int d = 0; d < k->args[t->src[0]->arg.i].rank; d++) {
-            Node *e = t->src[d + (t->op == OP_LOAD ? 2 : 3)];
+            Node *e = t->src[first_coord(t) + d];
             b->lo[d] = !b->touched || e->lo < b->lo[d] ? e->lo : b->lo[d];
             b->hi[d] = !b->touched || e->hi > b->hi[d] ? e->hi : b->hi[d];
         }

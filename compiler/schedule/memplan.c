@@ -54,18 +54,11 @@ typedef struct {
     int nweight;
 } Memplan;
 
-static Buffer *root(Buffer *b)
-{
-    while (b->base)
-        b = b->base;
-    return b;
-}
-
 /* ---- accesses and liveness --------------------------------------------------------------- */
 
 static void touch(Memplan *m, Buffer *b, int step, bool read)
 {
-    b = root(b);
+    b = buffer_root(b);
     Usage *u = &m->use[b->id];
     if (b->kind == BUF_WEIGHT && !u->naccess)
         vec_push(m->a, m->weight, m->nweight, b);
@@ -154,8 +147,8 @@ static void liveness(Memplan *m)
     }
     for (int i = 0; i < m->p->nbuffer; i++) {
         Buffer *b = m->p->buffers[i];
-        b->first = root(b)->first;
-        b->last = root(b)->last;
+        b->first = buffer_root(b)->first;
+        b->last = buffer_root(b)->last;
     }
 }
 
@@ -225,7 +218,7 @@ static int takeover(Memplan *m, const Step *s, int *out)
             continue;
         int uses = 0;
         for (int j = 0; j < s->nbuf; j++)
-            uses += root(s->bufs[j]) == b;
+            uses += buffer_root(s->bufs[j]) == b;
         if (uses == 1 && reads_what_it_writes(m->a, k, i, *out))
             return i;
     }
@@ -312,7 +305,7 @@ static void count_accesses(Memplan *m, const Block *block, double times, double 
         for (int j = 0; j < s->nbuf; j++) {
             const Buffer *b = s->bufs[j];
             double each = s->kind == STEP_KERNEL ? (double)count[j] * dtype_info[b->dtype].bytes : (double)b->bytes;
-            bytes[root(s->bufs[j])->id] += times * each;
+            bytes[buffer_root(s->bufs[j])->id] += times * each;
         }
         if (s->scratch)
             bytes[s->scratch->id] += times * (double)s->scratch->bytes;
@@ -711,8 +704,8 @@ bool memplan(Plan *p, int64_t align)
         return too_large(p, "the weights", NULL);
     for (int i = 0; i < p->nbuffer; i++)
         if (p->buffers[i]->base) {
-            p->buffers[i]->offset = root(p->buffers[i])->offset;
-            p->buffers[i]->memory = root(p->buffers[i])->memory;
+            p->buffers[i]->offset = buffer_root(p->buffers[i])->offset;
+            p->buffers[i]->memory = buffer_root(p->buffers[i])->memory;
         }
     return true;
 }

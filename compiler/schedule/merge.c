@@ -19,13 +19,6 @@ typedef struct {
 
 /* ---- what may be exchanged ------------------------------------------------------------------- */
 
-static const Buffer *whole(const Buffer *b)
-{
-    while (b->base)
-        b = b->base;
-    return b;
-}
-
 /* Must s run before `late`? */
 static bool ordered(const Step *s, const Step *late)
 {
@@ -33,7 +26,7 @@ static bool ordered(const Step *s, const Step *late)
         return true;
     for (int i = 0; i < s->nbuf; i++)
         for (int j = 0; j < late->nbuf; j++)
-            if (whole(s->bufs[i]) == whole(late->bufs[j]) && (s->kernel->args[i].written || late->kernel->args[j].written))
+            if (buffer_root(s->bufs[i]) == buffer_root(late->bufs[j]) && (s->kernel->args[i].written || late->kernel->args[j].written))
                 return true;
     return false;
 }
@@ -132,22 +125,13 @@ static bool pair_others(Match *m)
 
 /* ---- what is worth it ------------------------------------------------------------------------------ */
 
-static int stores_of(const Kernel *k)
-{
-    const Node *end = k->sink->src[0];
-    int n = 0;
-    while (n < (int)end->nsrc && end->src[n]->op == OP_STORE)
-        n++;
-    return n;
-}
-
 /* One END, plain stores, and for each at most one sum of products. */
 static bool mergeable(Arena *a, const Step *s, bool *contraction)
 {
     if (s->kind != STEP_KERNEL || s->kernel->serial || s->kernel->sink->nsrc != 1 || s->kernel->naxis > MAX_AXES)
         return false;
     const Kernel *k = s->kernel;
-    int nstore = stores_of(k);
+    int nstore = end_stores(k->sink->src[0]);
     for (int i = 0; i < nstore; i++)
         if (!node_is_const_i(k->sink->src[0]->src[i]->src[1], 1))
             return false;
@@ -185,10 +169,8 @@ static Node *import(const Match *m, Node *root, const int *arg)
         }
         if (t->op == OP_BUFFER)
             now[t->id] = node_make(k->c, OP_BUFFER, t->dtype, (Arg){.i = arg[t->arg.i]}, 0, NULL, 0, NULL);
-        else if (op_is_alu(t->op) && t->op != OP_CAST)
-            now[t->id] = node_with(k->c, t, src);
         else
-            now[t->id] = node_make(k->c, (Op)t->op, (ingot_dtype)t->dtype, t->arg, (int)t->nsrc, src, 0, NULL);
+            now[t->id] = node_with(k->c, t, src);
     }
     return now[root->id];
 }
@@ -208,11 +190,12 @@ static void join_args(Match *m, Plan *p, int *arg)
         while (at < k->narg && bufs[at] != m->from->bufs[i])
             at++;
         arg[i] = at;
-        args[at].read |= from->args[i].read;
-        args[at].written |= from->args[i].written;
-        if (at < k->narg)
-            continue;
         const KernelArg *b = &from->args[i];
+        if (at < k->narg) {
+            args[at].read |= b->read;
+            args[at].written |= b->written;
+            continue;
+        }
         Node **dims = NEWN(k->c->arena, Node *, b->rank);
         for (int d = 0; d < b->rank; d++)
             dims[d] = import(m, b->dims[d], NULL);
@@ -226,35 +209,24 @@ static void join_args(Match *m, Plan *p, int *arg)
     s->nbuf = k->narg;
 }
 
-static void join_origins(Match *m, Plan *p)
-{
-    Step *s = (Step *)m->into;
-    for (int i = 0; i < m->from->norigin; i++) {
-        bool known = false;
-        for (int j = 0; j < s->norigin; j++)
-            known |= s->origins[j] == m->from->origins[i];
-        if (!known)
-            vec_push(p->arena, s->origins, s->norigin, m->from->origins[i]);
-    }
-}
-
 static void join(Match *m, Plan *p)
 {
     Kernel *k = m->into->kernel;
-    int *arg = NEWN(m->a, int, m->from->kernel->narg), nstore = stores_of(k), more = stores_of(m->from->kernel);
+    const Node *end = k->sink->src[0], *its_end = m->from->kernel->sink->src[0];
+    int *arg = NEWN(m->a, int, m->from->kernel->narg), nstore = end_stores(end), more = end_stores(its_end);
     join_args(m, p, arg);
-    const Node *end = k->sink->src[0];
     Node **src = NEWN(m->a, Node *, end->nsrc + (uint32_t)more);
     memcpy((void *)src, end->src, (size_t)nstore * sizeof *src);
     for (int i = 0; i < more; i++)
-        src[nstore + i] = import(m, m->from->kernel->sink->src[0]->src[i], arg);
+        src[nstore + i] = import(m, its_end->src[i], arg);
     memcpy((void *)(src + nstore + more), end->src + nstore, (end->nsrc - (uint32_t)nstore) * sizeof *src);
     Node *both = node_make(k->c, OP_END, INGOT_BOOL, (Arg){0}, (int)end->nsrc + more, src, 0, NULL);
     k->sink = node_make(k->c, OP_SINK, INGOT_BOOL, (Arg){0}, 1, &both, 0, NULL);
     k->flops = sat_add(k->flops, m->from->kernel->flops);
     k->bytes = kernel_bytes(k);
     kernel_find_vars(k);
-    join_origins(m, p);
+    for (int i = 0; i < m->from->norigin; i++)
+        step_origin(p->arena, (Step *)m->into, m->from->origins[i]);
     ingot_context_free(m->from->kernel->c);
 }
 
@@ -266,7 +238,7 @@ static bool merge(Plan *p, Arena *a, const Block *b, int i, int j)
     Match m = {.a = a, .into = b->step[i], .from = b->step[j]};
     bool contraction, other;
     if (!mergeable(a, m.into, &contraction) || !mergeable(a, m.from, &other) || contraction != other ||
-        stores_of(m.into->kernel) + stores_of(m.from->kernel) > MAX_STORES)
+        end_stores(m.into->kernel->sink->src[0]) + end_stores(m.from->kernel->sink->src[0]) > MAX_STORES)
         return false;
     /* what is no contraction has little to gain, and its result would only live longer */
     if (!contraction && j > i + 1)

@@ -32,6 +32,13 @@ Buffer *buffer_new(Sched *s, BufferKind kind, ingot_dtype dtype, int rank, Node 
     return b;
 }
 
+Buffer *buffer_root(const Buffer *b)
+{
+    while (b->base)
+        b = b->base;
+    return (Buffer *)(uintptr_t)b;
+}
+
 Buffer *weight_buffer(Sched *s, Node *n)
 {
     Info *i = info_of(s, n);

@@ -43,15 +43,19 @@ static void step_bufs(Sched *s, Step *step, int n, Buffer *const *bufs)
         memcpy(step->bufs, bufs, (size_t)n * sizeof *bufs);
 }
 
-static void add_origin(Sched *s, Step *step, Node *n)
+void step_origin(Arena *a, Step *step, const Origin *o)
 {
-    const Origin *o = s->c->origin[n->id];
-    if (!o)
-        return;
     for (int i = 0; i < step->norigin; i++)
         if (step->origins[i] == o)
             return;
-    vec_push(s->arena, step->origins, step->norigin, o);
+    vec_push(a, step->origins, step->norigin, o);
+}
+
+static void add_origin(Sched *s, Step *step, Node *n)
+{
+    const Origin *o = s->c->origin[n->id];
+    if (o)
+        step_origin(s->arena, step, o);
 }
 
 /* The source nodes of a fused expression: everything between its root and what it reads. */

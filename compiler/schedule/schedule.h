@@ -74,6 +74,9 @@ int64_t dims_bound(int rank, Node *const *dims); /* product of upper bounds, sat
 /* split.c: ranges that its expression divides by a constant become two each. */
 void nest_split(Nest *);
 
+/* schedule.c: another source node of a step, unless it is known. */
+void step_origin(Arena *, Step *, const Origin *);
+
 /* merge.c: kernels that read the same operand in the same loops become one. */
 void merge_kernels(Plan *);
 

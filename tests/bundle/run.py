@@ -317,17 +317,18 @@ def verified(ingot, work):
 CHECKS = {f.__name__: f for f in (identical, together, runtime, strict, sanitized, shapes, inspect, cached, profiled, verified)}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(doc, checks):
+    """The command line of a file of checks, by name."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ingot", default="build/ingot", type=pathlib.Path)
-    parser.add_argument("checks", nargs="*", choices=[*CHECKS, []])
+    parser.add_argument("checks", nargs="*", choices=[*checks, []])
     options = parser.parse_args()
     failed = False
-    for name in options.checks or CHECKS:
+    for name in options.checks or checks:
         with tempfile.TemporaryDirectory(prefix="ingot-bundle-") as work:
             try:
                 print(f"{name}: ", end="", flush=True)
-                CHECKS[name](options.ingot.resolve(), pathlib.Path(work))
+                checks[name](options.ingot.resolve(), pathlib.Path(work))
             except Wrong as e:
                 print(f"FAILED: {e}")
                 failed = True
@@ -335,4 +336,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, CHECKS))

@@ -9,15 +9,12 @@
 
 Exit status 77, skipped: there is no Python with onnx.
 """
-import argparse
-import pathlib
 import subprocess
 import sys
-import tempfile
 
 try:
     import models
-    from run import Wrong, call, fingerprint
+    from run import Wrong, call, fingerprint, main
 except ImportError as e:
     print(f"skipped: {e}")
     sys.exit(77)
@@ -189,21 +186,5 @@ def refused(ingot, work):
     print(f"{len(FAULTS) + 3} faults")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ingot", default="build/ingot", type=pathlib.Path)
-    options = parser.parse_args()
-    failed = False
-    for check in (same, edited, refused):
-        with tempfile.TemporaryDirectory(prefix="ingot-sched-") as work:
-            try:
-                print(f"{check.__name__}: ", end="", flush=True)
-                check(options.ingot.resolve(), pathlib.Path(work))
-            except Wrong as e:
-                print(f"FAILED: {e}")
-                failed = True
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, {f.__name__: f for f in (same, edited, refused)}))

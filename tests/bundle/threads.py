@@ -9,16 +9,13 @@
 
 Exit status 77, skipped: there is no Python with onnx.
 """
-import argparse
 import json
-import pathlib
 import sys
-import tempfile
 
 try:
     import numpy as np
     import models
-    from run import Wrong, call, compilers, make
+    from run import Wrong, call, compilers, main, make
 except ImportError as e:
     print(f"skipped: {e}")
     sys.exit(77)
@@ -197,21 +194,5 @@ def sanitized(ingot, work):
     print(f"{len(MODELS)} models")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ingot", default="build/ingot", type=pathlib.Path)
-    options = parser.parse_args()
-    failed = False
-    for check in (same, callers, sanitized):
-        with tempfile.TemporaryDirectory(prefix="ingot-threads-") as work:
-            try:
-                print(f"{check.__name__}: ", end="", flush=True)
-                check(options.ingot.resolve(), pathlib.Path(work))
-            except Wrong as e:
-                print(f"FAILED: {e}")
-                failed = True
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, {f.__name__: f for f in (same, callers, sanitized)}))

@@ -28,11 +28,7 @@ static ingot_tensor *projection(Context *c, ingot_tensor *x, const char *weight,
 
 static int stores(const Plan *p, int step)
 {
-    const Node *end = p->main.step[step]->kernel->sink->src[0];
-    int n = 0;
-    while (n < (int)end->nsrc && end->src[n]->op == OP_STORE)
-        n++;
-    return n;
+    return end_stores(p->main.step[step]->kernel->sink->src[0]);
 }
 
 static void contractions_of_one_operand(void **state)
