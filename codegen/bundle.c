@@ -160,7 +160,8 @@ static Port *ports(Bundle *b, Buffer **buffers, const NamedNode *nodes, int n, c
         Buffer *buffer = buffers[i];
         if (!buffer->name)
             buffer->name = nodes[i].name;
-        const char *base = *buffer->name ? identifier(b->a, buffer->name) : arena_printf(b->a, "%s_%d", what, i);
+        const char *base =
+            *buffer->name ? identifier(b->a, buffer->name) : arena_printf(b->a, "%s_%d", what, i);
         const char *field = base;
         for (int k = 2; field_taken(p, i, field); k++)
             field = arena_printf(b->a, "%s_%d", base, k);
@@ -168,8 +169,10 @@ static Port *ports(Bundle *b, Buffer **buffers, const NamedNode *nodes, int n, c
         for (int d = 0; d < buffer->rank; d++)
             p[i].dynamic |= buffer->dims[d]->op != OP_CONST;
         if (buffer->rank > 8)
-            bundle_fail(b, INGOT_UNSUPPORTED, "%s: %s '%s': rank %d, and tensors of the emitted interface have 8 dims at most",
-                        b->source, what, buffer->name, buffer->rank);
+            bundle_fail(
+                b, INGOT_UNSUPPORTED,
+                "%s: %s '%s': rank %d, and tensors of the emitted interface have 8 dims at most",
+                b->source, what, buffer->name, buffer->rank);
     }
     return p;
 }
@@ -237,8 +240,10 @@ static void name_memories(Bundle *b)
         return;
     b->memory = NEWN(b->a, MemoryNames, p->nmemory);
     for (int i = 0; i < p->nmemory; i++) {
-        const char *name = p->memories[i].name, *index = arena_printf(b->a, "%s_MEMORY_%s", b->upper, upper_case(b->a, name));
-        b->memory[i] = (MemoryNames){arena_printf(b->a, "memory_%s", name), index, arena_printf(b->a, "%s_BYTES", index)};
+        const char *name = p->memories[i].name,
+                   *index = arena_printf(b->a, "%s_MEMORY_%s", b->upper, upper_case(b->a, name));
+        b->memory[i] = (MemoryNames){arena_printf(b->a, "memory_%s", name), index,
+                                     arena_printf(b->a, "%s_BYTES", index)};
     }
 }
 
@@ -294,7 +299,8 @@ ingot_status bundle_write(Plan *p, const Target *target, const ingot_options *o,
     if (kind == DIR_NOT)
         bundle_fail(&b, INGOT_IO, "%s: exists and is not a folder that can be read", path);
     else if (kind == DIR_FOREIGN)
-        bundle_fail(&b, INGOT_IO, "%s: holds other files than a bundle's; choose an empty or a new folder", path);
+        bundle_fail(&b, INGOT_IO,
+                    "%s: holds other files than a bundle's; choose an empty or a new folder", path);
     if (!b.failed)
         prepare(&b);
     if (!b.failed) {

@@ -32,25 +32,26 @@ typedef struct {
     const char *dir;          /* being written */
     Port *in, *out;
     int nin, nout;
-    int *sym;                 /* by variable: its place in sym[], or -1 */
+    int *sym; /* by variable: its place in sym[], or -1 */
     int nsym;
-    MemoryNames *memory;      /* by number; NULL without --memory: then there is the arena */
+    MemoryNames *memory; /* by number; NULL without --memory: then there is the arena */
     WeightsMode mode;
-    Buffer **weight;          /* one per distinct offset, ascending */
+    Buffer **weight; /* one per distinct offset, ascending */
     int nweight;
-    uint64_t sum;             /* of the blob */
+    uint64_t sum; /* of the blob */
     int nkernel_file;
     bool uses_num, uses_string; /* what model.c needs */
-    Gpu *gpu;                 /* bundle_gpu.c; NULL on a CPU */
+    Gpu *gpu;                   /* bundle_gpu.c; NULL on a CPU */
     bool has_selftest;
-    const char **files;       /* written so far */
+    const char **files; /* written so far */
     int nfile;
     bool failed;
 } Bundle;
 
 /* bundle.c */
 void bundle_file(Bundle *, const char *name, const StrBuf *text); /* writes and frees the text */
-void bundle_fail(Bundle *, ingot_status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void bundle_fail(Bundle *, ingot_status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 char *upper_case(Arena *, const char *);
 void print_origins(StrBuf *, const Step *, int max); /* 'conv1' (Conv) + 'relu1' (Relu) */
 
@@ -58,7 +59,7 @@ void print_origins(StrBuf *, const Step *, int max); /* 'conv1' (Conv) + 'relu1'
 void bundle_header(Bundle *);
 void bundle_main(Bundle *);
 void memory_table(StrBuf *, const Bundle *); /* memory_bytes[] */
-const char *dtype_enum(ingot_dtype); /* F32 of IGRT_F32 */
+const char *dtype_enum(ingot_dtype);         /* F32 of IGRT_F32 */
 void bundle_run(Bundle *);
 void bundle_weights(Bundle *);
 void bundle_kernels(Bundle *);

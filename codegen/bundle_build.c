@@ -136,35 +136,42 @@ static void makefile(Bundle *b)
     bool generic = b->target->lanes && !*machine;
     StrBuf sb = {0};
     const char *n = b->name;
-    sb_printf(&sb,
-              "# Builds ./%s, the driver, and lib%s.a, the model for use in other programs.\n"
-              "#\n"
-              "# Several models link into one program: every name of this one starts with %s_, and the\n"
-              "# runtime (igrt*) is the same in all bundles, so the linker takes it from one of the archives.\n"
-              "%s"
-              "CC ?= cc\nAR ?= ar\nCFLAGS ?= -O2\n"
-              "LDLIBS ?= -lm%s\n\n",
-              n, n, n,
-              generic ? "#\n# The kernels suit every processor; `ingot compile --target c:native` makes faster ones for this one.\n"
-                      : "",
-              b->gpu ? " -ldl" : "");
+    sb_printf(
+        &sb,
+        "# Builds ./%s, the driver, and lib%s.a, the model for use in other programs.\n"
+        "#\n"
+        "# Several models link into one program: every name of this one starts with %s_, and the\n"
+        "# runtime (igrt*) is the same in all bundles, so the linker takes it from one of the "
+        "archives.\n"
+        "%s"
+        "CC ?= cc\nAR ?= ar\nCFLAGS ?= -O2\n"
+        "LDLIBS ?= -lm%s\n\n",
+        n, n, n,
+        generic ? "#\n# The kernels suit every processor; `ingot compile --target c:native` makes "
+                  "faster ones for this one.\n"
+                : "",
+        b->gpu ? " -ldl" : "");
     sb_puts(&sb, "MODEL =");
     sources(&sb, b, false, ".o");
     sb_puts(&sb, "\nDRIVER =");
     sources(&sb, b, true, ".o");
     sb_puts(&sb, "\nHEADERS = $(wildcard *.h)\n");
     sb_printf(&sb,
-              "\n# Contraction would make results depend on the compiler; kernels spell fma where they want it.\n"
+              "\n# Contraction would make results depend on the compiler; kernels spell fma where "
+              "they want it.\n"
               "FLAGS = -std=c99 -ffp-contract=off -pthread -I.%s%s\n",
               *machine ? " " : "", machine);
     sb_printf(&sb,
               "\nall: %s lib%s.a\n"
-              "\n%s: $(DRIVER) lib%s.a\n\t$(CC) $(FLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(DRIVER) lib%s.a $(LDLIBS)\n"
+              "\n%s: $(DRIVER) lib%s.a\n\t$(CC) $(FLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(DRIVER) "
+              "lib%s.a $(LDLIBS)\n"
               "\nlib%s.a: $(MODEL)\n\trm -f $@\n\t$(AR) rcs $@ $(MODEL)\n"
               "\n%%.o: %%.c $(HEADERS)\n\t$(CC) $(FLAGS) $(CFLAGS) $(CPPFLAGS) -c -o $@ $<\n",
               n, n, n, n, n, n);
     if (b->mode == WEIGHTS_INCBIN)
-        sb_printf(&sb, "\n%s_weights.o: %s_weights.S %s.weights\n\t$(CC) $(CPPFLAGS) -I. -c -o $@ $<\n", n, n, n);
+        sb_printf(&sb,
+                  "\n%s_weights.o: %s_weights.S %s.weights\n\t$(CC) $(CPPFLAGS) -I. -c -o $@ $<\n",
+                  n, n, n);
     sb_printf(&sb,
               "\nclean:\n\trm -f %s lib%s.a $(MODEL) $(DRIVER)\n"
               "\n.PHONY: all clean\n",
@@ -181,19 +188,21 @@ static void cmakelists(Bundle *b)
             flags.data[i] = ';';
     const char *n = b->name;
     sb_printf(&sb,
-              "# add_subdirectory() this folder and link %s_model; built by itself it makes the driver too.\n"
+              "# add_subdirectory() this folder and link %s_model; built by itself it makes the "
+              "driver too.\n"
               "cmake_minimum_required(VERSION 3.13)\n"
               "project(%s LANGUAGES C%s)\n\n"
               "add_library(%s_model STATIC\n   ",
               n, n, b->mode == WEIGHTS_INCBIN ? " ASM" : "", n);
     sources(&sb, b, false, "");
-    sb_printf(&sb,
-              ")\n"
-              "target_include_directories(%s_model PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})\n"
-              "set_target_properties(%s_model PROPERTIES C_STANDARD 99 C_EXTENSIONS OFF OUTPUT_NAME %s)\n"
-              "target_compile_options(%s_model PRIVATE \"$<$<C_COMPILER_ID:GNU,Clang>:%s>\")\n"
-              "if(UNIX)\n    target_link_libraries(%s_model PUBLIC m%s)\nendif()\n",
-              n, n, n, n, flags.data, n, b->gpu ? " ${CMAKE_DL_LIBS}" : "");
+    sb_printf(
+        &sb,
+        ")\n"
+        "target_include_directories(%s_model PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})\n"
+        "set_target_properties(%s_model PROPERTIES C_STANDARD 99 C_EXTENSIONS OFF OUTPUT_NAME %s)\n"
+        "target_compile_options(%s_model PRIVATE \"$<$<C_COMPILER_ID:GNU,Clang>:%s>\")\n"
+        "if(UNIX)\n    target_link_libraries(%s_model PUBLIC m%s)\nendif()\n",
+        n, n, n, n, flags.data, n, b->gpu ? " ${CMAKE_DL_LIBS}" : "");
     if (b->mode == WEIGHTS_INCBIN)
         sb_printf(&sb,
                   "set_source_files_properties(%s_weights.S PROPERTIES\n"
@@ -209,8 +218,9 @@ static void cmakelists(Bundle *b)
               "    target_link_libraries(%s PRIVATE %s_model Threads::Threads)\n",
               n, n);
     if (b->mode == WEIGHTS_BLOB)
-        sb_printf(&sb,
-                  "    configure_file(%s.weights ${CMAKE_CURRENT_BINARY_DIR}/%s.weights COPYONLY)\n", n, n);
+        sb_printf(
+            &sb, "    configure_file(%s.weights ${CMAKE_CURRENT_BINARY_DIR}/%s.weights COPYONLY)\n",
+            n, n);
     sb_puts(&sb, "endif()\n");
     sb_free(&flags);
     bundle_file(b, "CMakeLists.txt", &sb);

@@ -48,18 +48,10 @@ void print_expr(StrBuf *sb, Bundle *b, Node *n)
         else
             sb_printf(sb, n->arg.i < 0 ? "(%lld)" : "%lld", (long long)n->arg.i);
         return;
-    case OP_VAR:
-        sb_printf(sb, "sym[%s]", sym_name(b, (int)n->arg.i, name));
-        return;
-    case OP_ADD:
-        infix(sb, b, n, "+");
-        return;
-    case OP_SUB:
-        infix(sb, b, n, "-");
-        return;
-    case OP_MUL:
-        infix(sb, b, n, "*");
-        return;
+    case OP_VAR: sb_printf(sb, "sym[%s]", sym_name(b, (int)n->arg.i, name)); return;
+    case OP_ADD: infix(sb, b, n, "+"); return;
+    case OP_SUB: infix(sb, b, n, "-"); return;
+    case OP_MUL: infix(sb, b, n, "*"); return;
     case OP_NEG:
         sb_puts(sb, "(-");
         print_expr(sb, b, n->src[0]);
@@ -77,41 +69,21 @@ void print_expr(StrBuf *sb, Bundle *b, Node *n)
         else
             call(sb, b, n, "igrt_mod_i64");
         return;
-    case OP_DIV:
-        call(sb, b, n, "igrt_div_i64");
-        return;
-    case OP_MIN:
-        call(sb, b, n, "igrt_min_i64");
-        return;
-    case OP_MAX:
-        call(sb, b, n, "igrt_max_i64");
-        return;
-    case OP_LT:
-        infix(sb, b, n, "<");
-        return;
-    case OP_LE:
-        infix(sb, b, n, "<=");
-        return;
-    case OP_EQ:
-        infix(sb, b, n, "==");
-        return;
+    case OP_DIV: call(sb, b, n, "igrt_div_i64"); return;
+    case OP_MIN: call(sb, b, n, "igrt_min_i64"); return;
+    case OP_MAX: call(sb, b, n, "igrt_max_i64"); return;
+    case OP_LT: infix(sb, b, n, "<"); return;
+    case OP_LE: infix(sb, b, n, "<="); return;
+    case OP_EQ: infix(sb, b, n, "=="); return;
     case OP_NE:
-    case OP_XOR: /* of bools */
-        infix(sb, b, n, "!=");
-        return;
-    case OP_AND:
-        infix(sb, b, n, "&&");
-        return;
-    case OP_OR:
-        infix(sb, b, n, "||");
-        return;
+    case OP_XOR: /* of bools */ infix(sb, b, n, "!="); return;
+    case OP_AND: infix(sb, b, n, "&&"); return;
+    case OP_OR: infix(sb, b, n, "||"); return;
     case OP_NOT:
         sb_puts(sb, "!");
         print_expr(sb, b, n->src[0]);
         return;
-    case OP_CAST:
-        print_expr(sb, b, n->src[0]);
-        return;
+    case OP_CAST: print_expr(sb, b, n->src[0]); return;
     case OP_WHERE:
         sb_puts(sb, "(");
         print_expr(sb, b, n->src[0]);
@@ -121,7 +93,6 @@ void print_expr(StrBuf *sb, Bundle *b, Node *n)
         print_expr(sb, b, n->src[2]);
         sb_puts(sb, ")");
         return;
-    default:
-        BUG("a dim of the plan holds '%s'", op_info[n->op].text);
+    default: BUG("a dim of the plan holds '%s'", op_info[n->op].text);
     }
 }

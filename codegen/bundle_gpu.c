@@ -21,8 +21,8 @@ typedef struct {
 } Mem;
 
 struct Gpu {
-    bool *used;      /* by buffer: the device touches it */
-    Mem *mem;        /* [0] is the arena, its parts follow */
+    bool *used; /* by buffer: the device touches it */
+    Mem *mem;   /* [0] is the arena, its parts follow */
     int nmem, npart;
     int64_t host_bytes; /* of the arena that host steps use */
     int nline;          /* strings of program text */
@@ -69,7 +69,9 @@ static void mark(Bundle *b, const Block *steps)
                 continue;
             use(g, s->bufs[j]);
             if (s->bufs[j]->base && s->bufs[j]->base_offset && !idx_is(s->bufs[j]->base_offset, 0))
-                bundle_fail(b, INGOT_UNSUPPORTED, "kernel %s takes a view, which GPU bundles cannot do yet", s->kernel->name);
+                bundle_fail(b, INGOT_UNSUPPORTED,
+                            "kernel %s takes a view, which GPU bundles cannot do yet",
+                            s->kernel->name);
         }
         for (int j = 0; s->kind == STEP_COPY && j < 2; j++)
             use(g, s->bufs[j]);
@@ -138,14 +140,10 @@ static const char *mem_name(const Bundle *b, int i)
 {
     const Mem *m = &b->gpu->mem[i];
     switch (m->kind) {
-    case BUF_INPUT:
-        return arena_printf(b->a, "MEM_IN_%lld", (long long)m->key);
-    case BUF_OUTPUT:
-        return arena_printf(b->a, "MEM_OUT_%lld", (long long)m->key);
-    case BUF_WEIGHT:
-        return arena_printf(b->a, "MEM_WEIGHT_%lld", (long long)m->key);
-    default:
-        return i ? arena_printf(b->a, "MEM_ARENA_%lld", (long long)m->key) : "MEM_ARENA";
+    case BUF_INPUT: return arena_printf(b->a, "MEM_IN_%lld", (long long)m->key);
+    case BUF_OUTPUT: return arena_printf(b->a, "MEM_OUT_%lld", (long long)m->key);
+    case BUF_WEIGHT: return arena_printf(b->a, "MEM_WEIGHT_%lld", (long long)m->key);
+    default: return i ? arena_printf(b->a, "MEM_ARENA_%lld", (long long)m->key) : "MEM_ARENA";
     }
 }
 
@@ -223,16 +221,18 @@ static void kernel_header(Bundle *b)
 {
     StrBuf sb = {0};
     const char *n = b->name, *u = b->upper;
-    sb_printf(&sb,
-              "/* %s_kernels.h - the program that runs on the device, and the names of its kernels. */\n"
-              "#ifndef %s_KERNELS_H\n#define %s_KERNELS_H\n\n"
-              "enum {\n    %s_KERNELS = %d,\n    %s_PROGRAM_PARTS = %d\n};\n"
-              "extern const char *const %s_program[%s_PROGRAM_PARTS];\n"
-              "extern const char *const %s_kernel_name[%s_KERNELS];\n\n"
-              "/* places in ctx->kernel */\nenum {\n",
-              n, u, u, u, b->p->nkernel, u, b->gpu->nline, n, u, n, u);
+    sb_printf(
+        &sb,
+        "/* %s_kernels.h - the program that runs on the device, and the names of its kernels. */\n"
+        "#ifndef %s_KERNELS_H\n#define %s_KERNELS_H\n\n"
+        "enum {\n    %s_KERNELS = %d,\n    %s_PROGRAM_PARTS = %d\n};\n"
+        "extern const char *const %s_program[%s_PROGRAM_PARTS];\n"
+        "extern const char *const %s_kernel_name[%s_KERNELS];\n\n"
+        "/* places in ctx->kernel */\nenum {\n",
+        n, u, u, u, b->p->nkernel, u, b->gpu->nline, n, u, n, u);
     for (int i = 0; i < b->p->nkernel; i++)
-        sb_printf(&sb, "    %s%s\n", upper_case(b->a, b->p->kernels[i]->name), i + 1 < b->p->nkernel ? "," : "");
+        sb_printf(&sb, "    %s%s\n", upper_case(b->a, b->p->kernels[i]->name),
+                  i + 1 < b->p->nkernel ? "," : "");
     sb_puts(&sb, "};\n\n#endif\n");
     bundle_file(b, arena_printf(b->a, "%s_kernels.h", n), &sb);
 }
@@ -241,19 +241,23 @@ static void kernel_header(Bundle *b)
 static bool compiled(Bundle *b, const char *text, StrBuf *image)
 {
     const char *colon = b->o->target ? strchr(b->o->target, ':') : NULL;
-    switch (b->target->compile ? b->target->compile(image, text, colon ? colon + 1 : NULL) : COMPILE_ABSENT) {
-    case COMPILE_DONE:
-        return true;
+    switch (b->target->compile ? b->target->compile(image, text, colon ? colon + 1 : NULL)
+                               : COMPILE_ABSENT) {
+    case COMPILE_DONE: return true;
     case COMPILE_FAILED:
-        bundle_fail(b, colon ? INGOT_USAGE : INGOT_BUG, "the %s kernels do not compile: %s", b->target->name, image->data ? image->data : "");
+        bundle_fail(b, colon ? INGOT_USAGE : INGOT_BUG, "the %s kernels do not compile: %s",
+                    b->target->name, image->data ? image->data : "");
         return false;
-    case COMPILE_ABSENT:
-        break;
+    case COMPILE_ABSENT: break;
     }
     if (b->target->compile)
-        context_report(b->c, INGOT_WARNING, INGOT_OK,
-                       arena_printf(b->a, "the compiler of %s kernels is not installed: the bundle has their source only, "
-                                          "and init gives IGRT_ERR_BUILD", b->target->name));
+        context_report(
+            b->c, INGOT_WARNING, INGOT_OK,
+            arena_printf(
+                b->a,
+                "the compiler of %s kernels is not installed: the bundle has their source only, "
+                "and init gives IGRT_ERR_BUILD",
+                b->target->name));
     return false;
 }
 
@@ -262,14 +266,22 @@ void gpu_kernels(Bundle *b)
     StrBuf text = {0}, image = {0}, sb = {0};
     const char *n = b->name, *u = b->upper;
     kernel_text(&text, b);
-    sb_printf(&sb, "/* %s_kernels.c - the program that runs on the device. */\n#include \"%s_kernels.h\"\n", n, n);
+    sb_printf(
+        &sb,
+        "/* %s_kernels.c - the program that runs on the device. */\n#include \"%s_kernels.h\"\n", n,
+        n);
     if (compiled(b, text.data, &image)) {
-        sb_printf(&sb, "\n/* %s_kernels%s, compiled */\nstatic const unsigned char image[] = {\n", n, b->target->suffix);
+        sb_printf(&sb, "\n/* %s_kernels%s, compiled */\nstatic const unsigned char image[] = {\n",
+                  n, b->target->suffix);
         print_bytes(&sb, image.data, image.len);
-        sb_printf(&sb, "\n};\n\nconst char *const %s_program[%s_PROGRAM_PARTS] = {(const char *)image};\n", n, u);
+        sb_printf(
+            &sb,
+            "\n};\n\nconst char *const %s_program[%s_PROGRAM_PARTS] = {(const char *)image};\n", n,
+            u);
         b->gpu->nline = 1;
     } else {
-        sb_printf(&sb, "\n/* %s_kernels%s */\nconst char *const %s_program[%s_PROGRAM_PARTS] = {\n", n, b->target->suffix, n, u);
+        sb_printf(&sb, "\n/* %s_kernels%s */\nconst char *const %s_program[%s_PROGRAM_PARTS] = {\n",
+                  n, b->target->suffix, n, u);
         print_lines(&sb, text.data, &b->gpu->nline);
         sb_puts(&sb, "};\n");
     }
@@ -306,12 +318,15 @@ void gpu_constants(StrBuf *sb, Bundle *b)
         sb_puts(sb, "\n");
     }
     sb_puts(sb, "    MEM_COUNT\n};\n");
-    sb_puts(sb, "\n#define TRY(call)                                                                     \\\n"
-                "    do {                                                                              \\\n"
-                "        const igrt_status s = (call);                                                 \\\n"
-                "        if (s != IGRT_OK)                                                             \\\n"
-                "            return s;                                                                 \\\n"
-                "    } while (0)\n");
+    sb_puts(
+        sb,
+        "\n#define TRY(call)                                                                     "
+        "\\\n"
+        "    do {                                                                              \\\n"
+        "        const igrt_status s = (call);                                                 \\\n"
+        "        if (s != IGRT_OK)                                                             \\\n"
+        "            return s;                                                                 \\\n"
+        "    } while (0)\n");
 }
 
 /* start(): everything on the device is made; release(): and let go. */
@@ -326,11 +341,14 @@ void gpu_functions(StrBuf *sb, Bundle *b)
         sb_puts(sb, "\n/* parts of the arena, in the order of ctx->mem */\n"
                     "static const struct {\n    size_t offset, bytes;\n} part[] = {\n");
         for (int i = 1; i <= g->npart; i++)
-            sb_printf(sb, "    {%lld, %lld},\n", (long long)g->mem[i].key, (long long)g->mem[i].bytes);
+            sb_printf(sb, "    {%lld, %lld},\n", (long long)g->mem[i].key,
+                      (long long)g->mem[i].bytes);
         sb_puts(sb, "};\nenum { PARTS = sizeof part / sizeof part[0] };\n");
     }
-    sb_printf(sb, "\nstatic igrt_status start(%s_ctx *ctx)\n{\n    igrt_gpu *const gpu = &ctx->gpu;\n"
-                  "    igrt_gpu_mem *const mem = ctx->mem;\n", n);
+    sb_printf(sb,
+              "\nstatic igrt_status start(%s_ctx *ctx)\n{\n    igrt_gpu *const gpu = &ctx->gpu;\n"
+              "    igrt_gpu_mem *const mem = ctx->mem;\n",
+              n);
     if (blob)
         sb_puts(sb, "    const unsigned char *const weights = ctx->weights;\n");
     sb_puts(sb, "    memset(mem, 0, sizeof ctx->mem);\n    ctx->program = NULL;\n");
@@ -338,16 +356,19 @@ void gpu_functions(StrBuf *sb, Bundle *b)
         sb_puts(sb, "    memset(ctx->kernel, 0, sizeof ctx->kernel);\n");
     sb_puts(sb, "    TRY(igrt_gpu_open(gpu, ctx->config.device, ctx->config.stream));\n");
     if (b->p->nkernel)
-        sb_printf(sb,
-                  "    TRY(igrt_gpu_load(gpu, %s_program, %s_PROGRAM_PARTS, &ctx->program));\n"
-                  "    for (int i = 0; i < %s_KERNELS; i++)\n"
-                  "        TRY(igrt_gpu_find(gpu, ctx->program, %s_kernel_name[i], &ctx->kernel[i]));\n",
-                  n, u, u, n);
-    sb_printf(sb, "    TRY(igrt_gpu_alloc(gpu, %lld, NULL, &mem[MEM_ARENA]));\n", (long long)g->mem[0].bytes);
+        sb_printf(
+            sb,
+            "    TRY(igrt_gpu_load(gpu, %s_program, %s_PROGRAM_PARTS, &ctx->program));\n"
+            "    for (int i = 0; i < %s_KERNELS; i++)\n"
+            "        TRY(igrt_gpu_find(gpu, ctx->program, %s_kernel_name[i], &ctx->kernel[i]));\n",
+            n, u, u, n);
+    sb_printf(sb, "    TRY(igrt_gpu_alloc(gpu, %lld, NULL, &mem[MEM_ARENA]));\n",
+              (long long)g->mem[0].bytes);
     if (g->npart)
-        sb_puts(sb, "    for (int i = 0; i < PARTS; i++)\n"
-                    "        TRY(igrt_gpu_part(gpu, mem[MEM_ARENA], part[i].offset, part[i].bytes,\n"
-                    "                          &mem[MEM_ARENA + 1 + i]));\n");
+        sb_puts(sb,
+                "    for (int i = 0; i < PARTS; i++)\n"
+                "        TRY(igrt_gpu_part(gpu, mem[MEM_ARENA], part[i].offset, part[i].bytes,\n"
+                "                          &mem[MEM_ARENA + 1 + i]));\n");
     for (int i = 1 + g->npart; i < g->nmem; i++) {
         const Mem *m = &g->mem[i];
         sb_printf(sb, "    TRY(igrt_gpu_alloc(gpu, %lld, ", (long long)m->bytes);
@@ -358,15 +379,21 @@ void gpu_functions(StrBuf *sb, Bundle *b)
         sb_printf(sb, ", &mem[%s]));\n", mem_name(b, i));
     }
     sb_puts(sb, "    return IGRT_OK;\n}\n");
-    sb_printf(sb, "\nstatic void release(%s_ctx *ctx)\n{\n    igrt_gpu *const gpu = &ctx->gpu;\n"
-                  "    for (int i = MEM_COUNT - 1; i > %s; i--)\n"
-                  "        igrt_gpu_free(gpu, ctx->mem[i]);\n",
+    sb_printf(sb,
+              "\nstatic void release(%s_ctx *ctx)\n{\n    igrt_gpu *const gpu = &ctx->gpu;\n"
+              "    for (int i = MEM_COUNT - 1; i > %s; i--)\n"
+              "        igrt_gpu_free(gpu, ctx->mem[i]);\n",
               n, g->npart ? "PARTS" : "0");
     if (g->npart)
-        sb_puts(sb, "    for (int i = PARTS; i > 0; i--)\n        igrt_gpu_free_part(gpu, ctx->mem[i]);\n");
+        sb_puts(
+            sb,
+            "    for (int i = PARTS; i > 0; i--)\n        igrt_gpu_free_part(gpu, ctx->mem[i]);\n");
     sb_puts(sb, "    igrt_gpu_free(gpu, ctx->mem[MEM_ARENA]);\n");
     if (b->p->nkernel)
-        sb_printf(sb, "    for (int i = 0; i < %s_KERNELS; i++)\n        igrt_gpu_free_kernel(gpu, ctx->kernel[i]);\n", u);
+        sb_printf(sb,
+                  "    for (int i = 0; i < %s_KERNELS; i++)\n        igrt_gpu_free_kernel(gpu, "
+                  "ctx->kernel[i]);\n",
+                  u);
     sb_puts(sb, "    igrt_gpu_close(gpu, ctx->program);\n    memset(ctx, 0, sizeof *ctx);\n}\n");
 }
 

@@ -64,18 +64,23 @@ static void opening(StrBuf *sb, const Bundle *b)
         sb_puts(sb, "\n");
     }
     bounds_comment(sb, b);
-    sb_puts(sb, " *\n"
-                " * Tensors are dense, in row-major order, and the caller's. Where a dim is known at run time\n"
-                " * only, it goes in and comes out through <tensor>_dims, and an output needs room for the\n"
-                " * greatest dims. Nothing here allocates, prints or keeps state outside of the context:\n"
-                " * contexts are independent of each other, and one context is for one thread at a time.\n"
-                " */\n");
+    sb_puts(
+        sb,
+        " *\n"
+        " * Tensors are dense, in row-major order, and the caller's. Where a dim is known at run "
+        "time\n"
+        " * only, it goes in and comes out through <tensor>_dims, and an output needs room for "
+        "the\n"
+        " * greatest dims. Nothing here allocates, prints or keeps state outside of the context:\n"
+        " * contexts are independent of each other, and one context is for one thread at a time.\n"
+        " */\n");
 }
 
 static void memory_macros(StrBuf *sb, const Bundle *b)
 {
     const Plan *p = b->p;
-    sb_puts(sb, "\n/* What config.memory[] has to be: their places in it, their sizes and alignment. */\nenum {");
+    sb_puts(sb, "\n/* What config.memory[] has to be: their places in it, their sizes and "
+                "alignment. */\nenum {");
     for (int i = 0; i < p->nmemory; i++)
         sb_printf(sb, "%s %s", i ? "," : "", b->memory[i].index);
     sb_printf(sb, ", %s_MEMORIES };\n", b->upper);
@@ -127,44 +132,51 @@ void bundle_header(Bundle *b)
               "#ifdef __cplusplus\nextern \"C\" {\n#endif\n",
               b->upper, b->upper, b->gpu ? "_" : "", b->gpu ? b->target->name : "");
     macros(&sb, b);
-    sb_printf(&sb, "\ntypedef igrt_status %s_status; /* IGRT_OK is 0; igrt_status_text() explains the others */\n"
-                   "typedef igrt_config %s_config;\n",
+    sb_printf(&sb,
+              "\ntypedef igrt_status %s_status; /* IGRT_OK is 0; igrt_status_text() explains the "
+              "others */\n"
+              "typedef igrt_config %s_config;\n",
               n, n);
     sb_printf(&sb, "\ntypedef struct %s_inputs {\n", n);
     members(&sb, b, b->in, b->nin, "const ");
     sb_printf(&sb, "} %s_inputs;\n\ntypedef struct %s_outputs {\n", n, n);
     members(&sb, b, b->out, b->nout, "");
     sb_printf(&sb, "} %s_outputs;\n", n);
-    sb_printf(&sb,
-              "\n/* Belongs to the model once initialised; may be moved in memory between runs. */\n"
-              "typedef struct %s_ctx {\n"
-              "    %s_config config;\n",
-              n, n);
+    sb_printf(
+        &sb,
+        "\n/* Belongs to the model once initialised; may be moved in memory between runs. */\n"
+        "typedef struct %s_ctx {\n"
+        "    %s_config config;\n",
+        n, n);
     if (b->memory)
         sb_printf(&sb, "    unsigned char *memory[%s_MEMORIES];\n", b->upper);
     else
         sb_puts(&sb, "    unsigned char *arena;\n");
     sb_puts(&sb, "    const unsigned char *weights;\n");
     if (b->nsym)
-        sb_printf(&sb, "    int64_t sym[%d]; /* run-time integers of the current run */\n", b->nsym);
+        sb_printf(&sb, "    int64_t sym[%d]; /* run-time integers of the current run */\n",
+                  b->nsym);
     if (b->gpu)
         gpu_members(&sb, b);
     sb_printf(&sb, "} %s_ctx;\n", n);
-    sb_printf(&sb,
-              "\n/* Checks the configuration, copies it and clears the state tensors. */\n"
-              "%s_status %s_init(%s_ctx *ctx, const %s_config *config);\n"
-              "\n/* Computes all outputs. On any other status than IGRT_OK their contents are undefined. */\n"
-              "%s_status %s_run(%s_ctx *ctx, const %s_inputs *in, %s_outputs *out);\n"
-              "\n/* Clears the state tensors%s. */\n"
-              "%s_status %s_reset(%s_ctx *ctx);\n"
-              "\n/* %s */\n"
-              "%s_status %s_selftest(%s_ctx *ctx);\n"
-              "\n/* Lets go of what init took; on a CPU nothing. */\n"
-              "void %s_deinit(%s_ctx *ctx);\n",
-              n, n, n, n, n, n, n, n, n, b->p->state_bytes ? "" : "; this model has none", n, n, n,
-              b->has_selftest ? "Runs the model on built-in inputs and compares the outputs with built-in values."
-                              : "This bundle has no golden vectors: always IGRT_ERR_UNSUPPORTED.",
-              n, n, n, n, n);
+    sb_printf(
+        &sb,
+        "\n/* Checks the configuration, copies it and clears the state tensors. */\n"
+        "%s_status %s_init(%s_ctx *ctx, const %s_config *config);\n"
+        "\n/* Computes all outputs. On any other status than IGRT_OK their contents are undefined. "
+        "*/\n"
+        "%s_status %s_run(%s_ctx *ctx, const %s_inputs *in, %s_outputs *out);\n"
+        "\n/* Clears the state tensors%s. */\n"
+        "%s_status %s_reset(%s_ctx *ctx);\n"
+        "\n/* %s */\n"
+        "%s_status %s_selftest(%s_ctx *ctx);\n"
+        "\n/* Lets go of what init took; on a CPU nothing. */\n"
+        "void %s_deinit(%s_ctx *ctx);\n",
+        n, n, n, n, n, n, n, n, n, b->p->state_bytes ? "" : "; this model has none", n, n, n,
+        b->has_selftest
+            ? "Runs the model on built-in inputs and compares the outputs with built-in values."
+            : "This bundle has no golden vectors: always IGRT_ERR_UNSUPPORTED.",
+        n, n, n, n, n);
     sb_printf(&sb, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
     bundle_file(b, arena_printf(b->a, "%s.h", n), &sb);
 }
@@ -212,7 +224,8 @@ static void io_table(StrBuf *sb, const Bundle *b, const Port *ports, int n, cons
         if (p->dynamic) {
             sb_puts(sb, ",\n     .min_dims = ");
             bound_list(sb, p->b, false);
-            sb_printf(sb, ",\n     .dims_offset = offsetof(%s_%s, %s_dims)", b->name, what, p->field);
+            sb_printf(sb, ",\n     .dims_offset = offsetof(%s_%s, %s_dims)", b->name, what,
+                      p->field);
         } else {
             sb_puts(sb, ",\n     .dims_offset = IGRT_NO_DIMS");
         }
@@ -225,8 +238,9 @@ void bundle_main(Bundle *b)
 {
     StrBuf sb = {0};
     const char *n = b->name, *u = b->upper;
-    sb_printf(&sb, "/* main.c - the command line of %s: ./%s IN OUT; ./%s --help tells more. */\n"
-                   "#include <stddef.h>\n\n#include \"driver.h\"\n#include \"%s.h\"\n",
+    sb_printf(&sb,
+              "/* main.c - the command line of %s: ./%s IN OUT; ./%s --help tells more. */\n"
+              "#include <stddef.h>\n\n#include \"driver.h\"\n#include \"%s.h\"\n",
               n, n, n, n);
     io_table(&sb, b, b->in, b->nin, "inputs");
     io_table(&sb, b, b->out, b->nout, "outputs");
@@ -245,7 +259,9 @@ void bundle_main(Bundle *b)
               "\nstatic igrt_status reset(void *ctx)\n{\n    return %s_reset(ctx);\n}\n",
               n, n, n);
     if (b->has_selftest)
-        sb_printf(&sb, "\nstatic igrt_status selftest(void *ctx)\n{\n    return %s_selftest(ctx);\n}\n", n);
+        sb_printf(&sb,
+                  "\nstatic igrt_status selftest(void *ctx)\n{\n    return %s_selftest(ctx);\n}\n",
+                  n);
     sb_printf(&sb,
               "\nstatic void deinit(void *ctx)\n{\n    %s_deinit(ctx);\n}\n"
               "\nstatic const igrt_model model = {\n"
@@ -257,15 +273,20 @@ void bundle_main(Bundle *b)
               "    .outputs_bytes = sizeof(%s_outputs),\n"
               "    .arena_align = %s_ARENA_ALIGN,\n"
               "%s",
-              n, n, b->nin ? "inputs" : "NULL", b->nin, b->nout ? "outputs" : "NULL", b->nout, n, n, n, u,
-              b->memory ? "    .memory_bytes = memory_bytes,\n    .n_memories = sizeof memory_bytes / sizeof *memory_bytes,\n"
+              n, n, b->nin ? "inputs" : "NULL", b->nin, b->nout ? "outputs" : "NULL", b->nout, n, n,
+              n, u,
+              b->memory ? "    .memory_bytes = memory_bytes,\n    .n_memories = sizeof "
+                          "memory_bytes / sizeof *memory_bytes,\n"
                         : "    .arena_bytes = arena_bytes,\n");
     if (b->mode == WEIGHTS_BLOB)
-        sb_printf(&sb, "    .weights_file = \"%s.weights\",\n    .weights_bytes = %s_WEIGHTS_BYTES,\n", n, u);
-    sb_printf(&sb,
-              "    .init = init,\n    .run = run,\n    .reset = reset,\n%s    .deinit = deinit,\n};\n"
-              "\nint main(int argc, char **argv)\n{\n"
-              "    return igrt_driver_main(argc, argv, &model);\n}\n",
-              b->has_selftest ? "    .selftest = selftest,\n" : "");
+        sb_printf(&sb,
+                  "    .weights_file = \"%s.weights\",\n    .weights_bytes = %s_WEIGHTS_BYTES,\n",
+                  n, u);
+    sb_printf(
+        &sb,
+        "    .init = init,\n    .run = run,\n    .reset = reset,\n%s    .deinit = deinit,\n};\n"
+        "\nint main(int argc, char **argv)\n{\n"
+        "    return igrt_driver_main(argc, argv, &model);\n}\n",
+        b->has_selftest ? "    .selftest = selftest,\n" : "");
     bundle_file(b, "main.c", &sb);
 }

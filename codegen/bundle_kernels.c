@@ -37,7 +37,10 @@ void kernel_comment(StrBuf *sb, const Bundle *b, const Kernel *k)
     for (int i = 0; i < k->narg; i++) {
         if (!kernel_has_param(k, i))
             continue;
-        sb_printf(sb, " * a%d %s ", i, k->args[i].read && k->args[i].written ? "in, out" : k->args[i].written ? "out" : "in");
+        sb_printf(sb, " * a%d %s ", i,
+                  k->args[i].read && k->args[i].written ? "in, out"
+                  : k->args[i].written                  ? "out"
+                                                        : "in");
         print_shape(sb, b->c, k->args[i].dtype, k->args[i].rank, k->args[i].dims);
         sb_puts(sb, "\n");
     }
@@ -71,10 +74,12 @@ static void header(Bundle *b)
 static void file_end(Bundle *b, StrBuf *body)
 {
     StrBuf sb = {0};
-    sb_printf(&sb, "/* %s_kernels_%d.c */\n#include \"%s_kernels.h\"\n", b->name, b->nkernel_file, b->name);
+    sb_printf(&sb, "/* %s_kernels_%d.c */\n#include \"%s_kernels.h\"\n", b->name, b->nkernel_file,
+              b->name);
     const char *text = body->data ? body->data : "";
     if (strstr(text, "igrt_"))
-        sb_puts(&sb, strstr(text, "_f32x") || strstr(text, "_i32x") ? "#include \"igrt_vec.h\"\n" : "#include \"igrt_num.h\"\n");
+        sb_puts(&sb, strstr(text, "_f32x") || strstr(text, "_i32x") ? "#include \"igrt_vec.h\"\n"
+                                                                    : "#include \"igrt_num.h\"\n");
     else
         sb_puts(&sb, "\n#include <math.h>\n#include <string.h>\n");
     sb_write(&sb, text, body->len);

@@ -63,7 +63,8 @@ static void address_root(StrBuf *sb, Bundle *b, const Buffer *r, ingot_dtype as,
         return;
     case BUF_ARENA:
     case BUF_STATE:
-        sb_printf(sb, "(%s%s *)(%s + %lld)", qualifier, type, memory_base(b, r), (long long)r->offset);
+        sb_printf(sb, "(%s%s *)(%s + %lld)", qualifier, type, memory_base(b, r),
+                  (long long)r->offset);
         return;
     }
 }
@@ -237,7 +238,8 @@ static void descriptor(Writer *w, const Step *s, int i)
     bool sum = r != buffer;
     sb_puts(&w->sb, sum ? "(" : "");
     address(&w->sb, b, buffer, NULL, i >= s->call->n_in);
-    sb_printf(&w->sb, "%s, IGRT_%s, %d, {", sum ? ")" : "", dtype_enum(buffer->dtype), buffer->rank);
+    sb_printf(&w->sb, "%s, IGRT_%s, %d, {", sum ? ")" : "", dtype_enum(buffer->dtype),
+              buffer->rank);
     for (int d = 0; d < buffer->rank; d++) {
         sb_puts(&w->sb, d ? ", " : "");
         if (uses_counts(s->call, buffer->dims[d]))
@@ -306,8 +308,8 @@ static void step_call(Writer *w, const Step *s)
               call->n_in ? "src" : "NULL", call->n_in, dst, s->nbuf - call->n_in,
               call->n_int ? "ints" : "NULL", call->n_float ? "floats" : "NULL");
     if (s->scratch)
-        sb_printf(&w->sb, "%s + %lld, %lld, ", memory_base(b, s->scratch), (long long)s->scratch->offset,
-                  (long long)s->scratch->bytes);
+        sb_printf(&w->sb, "%s + %lld, %lld, ", memory_base(b, s->scratch),
+                  (long long)s->scratch->offset, (long long)s->scratch->bytes);
     else
         sb_puts(&w->sb, "NULL, 0, ");
     sb_printf(&w->sb, "%s);\n", call->n_count ? "count" : "NULL");
@@ -426,21 +428,11 @@ static void block(Writer *w, const Block *steps)
             sb_puts(&w->sb, "\n");
         comment(w, s);
         switch (s->kind) {
-        case STEP_KERNEL:
-            step_kernel(w, s);
-            break;
-        case STEP_CALL:
-            step_call(w, s);
-            break;
-        case STEP_COPY:
-            step_copy(w, s);
-            break;
-        case STEP_IF:
-            step_if(w, s);
-            break;
-        case STEP_LOOP:
-            step_loop(w, s);
-            break;
+        case STEP_KERNEL: step_kernel(w, s); break;
+        case STEP_CALL: step_call(w, s); break;
+        case STEP_COPY: step_copy(w, s); break;
+        case STEP_IF: step_if(w, s); break;
+        case STEP_LOOP: step_loop(w, s); break;
         }
     }
     w->depth--;
@@ -465,8 +457,8 @@ static void dims_in(Writer *w)
             set[dim->arg.i] = true;
             sym_name(b, (int)dim->arg.i, name);
             line(w, "sym[%s] = in->%s_dims[%d];", name, b->in[i].field, d);
-            line(w, "if (sym[%s] < INT64_C(%lld) || sym[%s] > INT64_C(%lld))", name, (long long)v->lo,
-                 name, (long long)v->hi);
+            line(w, "if (sym[%s] < INT64_C(%lld) || sym[%s] > INT64_C(%lld))", name,
+                 (long long)v->lo, name, (long long)v->hi);
             line(w, "    return IGRT_ERR_DIM;");
         }
     }
@@ -533,8 +525,9 @@ static void bound_checks(Writer *w)
         if (!bound || bound->op != OP_DATA || b->in[i].b->dtype == INGOT_STRING)
             continue;
         const Data *d = bound->arg.ptr;
-        line(w, "if (igrt_checksum(in->%s, %zu) != UINT64_C(0x%016llx)) /* bound at compile time */", b->in[i].field,
-             d->nbytes, (unsigned long long)igrt_checksum(d->bytes, d->nbytes));
+        line(w,
+             "if (igrt_checksum(in->%s, %zu) != UINT64_C(0x%016llx)) /* bound at compile time */",
+             b->in[i].field, d->nbytes, (unsigned long long)igrt_checksum(d->bytes, d->nbytes));
         line(w, "    return IGRT_ERR_BIND;");
     }
 }
@@ -555,7 +548,8 @@ static void context_locals(Writer *w, const char *text, const char *from)
     const Bundle *b = w->b;
     for (int i = 0; b->memory && i < b->p->nmemory; i++)
         if (strstr(text, arena_printf(b->a, "%s + ", b->memory[i].base)))
-            line(w, "unsigned char *const %s = %s->memory[%s];", b->memory[i].base, from, b->memory[i].index);
+            line(w, "unsigned char *const %s = %s->memory[%s];", b->memory[i].base, from,
+                 b->memory[i].index);
     if (strstr(text, "(arena + ") || strstr(text, " arena + "))
         line(w, "unsigned char *const arena = %s->arena;", from);
     if (strstr(text, "(weights + "))
@@ -576,7 +570,8 @@ static void step_functions(Writer *w, const Block *steps)
             continue;
         Writer call = {.b = w->b, .depth = 1};
         kernel_call(&call, s);
-        sb_printf(&w->sb, "\nstatic void step_%d(const void *arg, int64_t begin, int64_t end)\n{\n", s->number);
+        sb_printf(&w->sb, "\nstatic void step_%d(const void *arg, int64_t begin, int64_t end)\n{\n",
+                  s->number);
         w->depth = 1;
         line(w, "const struct running *const run = arg;");
         context_locals(w, call.sb.data, "run->ctx");
@@ -596,7 +591,8 @@ static void function_run(Writer *w)
     Bundle *b = w->b;
     StrBuf *sb = &w->sb;
     const char *n = b->name;
-    sb_printf(sb, "\n%s_status %s_run(%s_ctx *ctx, const %s_inputs *in, %s_outputs *out)\n{\n", n, n, n, n, n);
+    sb_printf(sb, "\n%s_status %s_run(%s_ctx *ctx, const %s_inputs *in, %s_outputs *out)\n{\n", n,
+              n, n, n, n);
     w->depth = 1;
     null_checks(w);
     StrBuf before = *sb;
@@ -637,7 +633,8 @@ static void function_run(Writer *w)
 static const char *arena_wanted(const Bundle *b)
 {
     int64_t bytes = b->gpu ? gpu_arena_bytes(b) : b->memory ? 0 : b->p->arena_bytes;
-    return bytes ? arena_printf(b->a, "%s_ARENA_BYTES(config ? config->threads : 1)", b->upper) : "0";
+    return bytes ? arena_printf(b->a, "%s_ARENA_BYTES(config ? config->threads : 1)", b->upper)
+                 : "0";
 }
 
 static void function_init(Writer *w)
@@ -658,15 +655,20 @@ static void function_init(Writer *w)
               "                               %s_WEIGHTS_BYTES, %s);\n",
               n, n, n, n, arena_wanted(b), u, u, sum);
     if (b->memory)
-        sb_printf(sb, "    if (status == IGRT_OK)\n"
-                      "        status = igrt_memory_check(config, memory_bytes, %s_MEMORIES, %s_ARENA_ALIGN);\n", u, u);
+        sb_printf(sb,
+                  "    if (status == IGRT_OK)\n"
+                  "        status = igrt_memory_check(config, memory_bytes, %s_MEMORIES, "
+                  "%s_ARENA_ALIGN);\n",
+                  u, u);
     sb_puts(sb, "    if (status != IGRT_OK)\n        return status;\n"
                 "    ctx->config = *config;\n"
                 "    if (!config->clock)\n        ctx->config.profile = NULL;\n");
     if (b->memory)
-        sb_printf(sb, "    for (int i = 0; i < %s_MEMORIES; i++)\n"
-                      "        ctx->memory[i] = config->memory[i].data;\n"
-                      "    ctx->config.memory = NULL; /* the list need not stay */\n", u);
+        sb_printf(sb,
+                  "    for (int i = 0; i < %s_MEMORIES; i++)\n"
+                  "        ctx->memory[i] = config->memory[i].data;\n"
+                  "    ctx->config.memory = NULL; /* the list need not stay */\n",
+                  u);
     else
         sb_puts(sb, "    ctx->arena = config->arena;\n");
     if (blob)
@@ -686,19 +688,24 @@ static void function_init(Writer *w)
                   n);
     else
         sb_printf(sb, "    return %s_reset(ctx);\n}\n", n);
-    sb_printf(sb, "\n%s_status %s_reset(%s_ctx *ctx)\n{\n    if (!ctx)\n        return IGRT_ERR_NULL;\n", n, n, n);
+    sb_printf(
+        sb, "\n%s_status %s_reset(%s_ctx *ctx)\n{\n    if (!ctx)\n        return IGRT_ERR_NULL;\n",
+        n, n, n);
     if (b->p->state_bytes && b->gpu)
         sb_printf(sb,
-                  "    TRY(igrt_gpu_zero(&ctx->gpu, ctx->mem[MEM_ARENA], %lld)); /* the states come first */\n"
+                  "    TRY(igrt_gpu_zero(&ctx->gpu, ctx->mem[MEM_ARENA], %lld)); /* the states "
+                  "come first */\n"
                   "    TRY(igrt_gpu_finish(&ctx->gpu));\n",
                   (long long)b->p->state_bytes);
     else if (b->p->state_bytes)
         sb_printf(sb, "    memset(ctx->%s, 0, %lld); /* the states come first */\n",
-                  b->memory ? arena_printf(b->a, "memory[%s]", b->memory[b->p->state_memory].index) : "arena",
+                  b->memory ? arena_printf(b->a, "memory[%s]", b->memory[b->p->state_memory].index)
+                            : "arena",
                   (long long)b->p->state_bytes);
     sb_printf(sb, "    return IGRT_OK;\n}\n");
     if (b->gpu)
-        sb_printf(sb, "\nvoid %s_deinit(%s_ctx *ctx)\n{\n    if (ctx)\n        release(ctx);\n}\n", n, n);
+        sb_printf(sb, "\nvoid %s_deinit(%s_ctx *ctx)\n{\n    if (ctx)\n        release(ctx);\n}\n",
+                  n, n);
     else
         sb_printf(sb, "\nvoid %s_deinit(%s_ctx *ctx)\n{\n    (void)ctx;\n}\n", n, n);
     if (!b->has_selftest)
@@ -727,7 +734,8 @@ static void opening(StrBuf *sb, Bundle *b, const char *body)
 {
     sb_printf(sb, "/*\n * %s.c - the steps of ", b->name);
     print_comment_text(sb, b->source);
-    sb_printf(sb, ", in order. The kernels are in %s_kernels%s.\n */\n", b->name, b->gpu ? b->target->suffix : "_*.c");
+    sb_printf(sb, ", in order. The kernels are in %s_kernels%s.\n */\n", b->name,
+              b->gpu ? b->target->suffix : "_*.c");
     sb_printf(sb, "#include \"%s.h\"\n", b->name);
     if (strstr(body, "NAN") || strstr(body, "INFINITY"))
         sb_puts(sb, "\n#include <math.h>");
@@ -741,7 +749,8 @@ static void opening(StrBuf *sb, Bundle *b, const char *body)
     if (b->mode == WEIGHTS_ARRAY)
         sb_printf(sb, "#include \"%s_weights.h\"\n", b->name);
     if (b->mode == WEIGHTS_INCBIN)
-        sb_printf(sb, "extern const unsigned char %s_weights_blob[]; /* %s_weights.S */\n", b->name, b->name);
+        sb_printf(sb, "extern const unsigned char %s_weights_blob[]; /* %s_weights.S */\n", b->name,
+                  b->name);
     Map seen = {0};
     StrBuf libs = {0};
     lib_prototypes(&libs, &seen, &b->p->main);
@@ -761,24 +770,29 @@ static void opening(StrBuf *sb, Bundle *b, const char *body)
     if (b->gpu)
         gpu_constants(sb, b);
     if (strstr(body, "struct running"))
-        sb_printf(sb, "\n/* What the parts of a step have in common. */\nstruct running {\n"
-                      "    %s_ctx *ctx;\n    const %s_inputs *in;\n    %s_outputs *out;\n};\n",
+        sb_printf(sb,
+                  "\n/* What the parts of a step have in common. */\nstruct running {\n"
+                  "    %s_ctx *ctx;\n    const %s_inputs *in;\n    %s_outputs *out;\n};\n",
                   b->name, b->name, b->name);
     if (strstr(body, "DONE("))
-        sb_printf(sb,
-                  "\n/* Tells the profile how long the step took. */\n"
-                  "#define DONE(step, name)                                                          \\\n"
-                  "    do {                                                                          \\\n"
-                  "        if (ctx->config.profile)                                                  \\\n"
-                  "            since = done(ctx, step, name, since);                                 \\\n"
-                  "    } while (0)\n"
-                  "\nstatic uint64_t now(const %s_ctx *ctx)\n{\n"
-                  "    return ctx->config.clock(ctx->config.user);\n}\n"
-                  "\nstatic uint64_t done(%s%s_ctx *ctx, int step, const char *name, uint64_t since)\n{\n%s"
-                  "    ctx->config.profile(ctx->config.user, step, name, now(ctx) - since);\n"
-                  "    return now(ctx);\n}\n",
-                  b->name, b->gpu ? "" : "const ", b->name,
-                  b->gpu ? "    (void)igrt_gpu_finish(&ctx->gpu); /* a failure shows in the next call */\n" : "");
+        sb_printf(
+            sb,
+            "\n/* Tells the profile how long the step took. */\n"
+            "#define DONE(step, name)                                                          \\\n"
+            "    do {                                                                          \\\n"
+            "        if (ctx->config.profile)                                                  \\\n"
+            "            since = done(ctx, step, name, since);                                 \\\n"
+            "    } while (0)\n"
+            "\nstatic uint64_t now(const %s_ctx *ctx)\n{\n"
+            "    return ctx->config.clock(ctx->config.user);\n}\n"
+            "\nstatic uint64_t done(%s%s_ctx *ctx, int step, const char *name, uint64_t "
+            "since)\n{\n%s"
+            "    ctx->config.profile(ctx->config.user, step, name, now(ctx) - since);\n"
+            "    return now(ctx);\n}\n",
+            b->name, b->gpu ? "" : "const ", b->name,
+            b->gpu
+                ? "    (void)igrt_gpu_finish(&ctx->gpu); /* a failure shows in the next call */\n"
+                : "");
 }
 
 void bundle_run(Bundle *b)

@@ -14,15 +14,14 @@ enum { MAX_FLOPS = 20000000, MAX_BYTES = 1 << 20, MAX_SAMPLES = 32 };
 
 /* ---- the formula: the same here and in the bundle ------------------------------------------ */
 
-static const char formula[] =
-    "/* splitmix64 */\n"
-    "static uint64_t next(uint64_t *s)\n"
-    "{\n"
-    "    uint64_t z = *s += UINT64_C(0x9e3779b97f4a7c15);\n"
-    "    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);\n"
-    "    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);\n"
-    "    return z ^ (z >> 31);\n"
-    "}\n";
+static const char formula[] = "/* splitmix64 */\n"
+                              "static uint64_t next(uint64_t *s)\n"
+                              "{\n"
+                              "    uint64_t z = *s += UINT64_C(0x9e3779b97f4a7c15);\n"
+                              "    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);\n"
+                              "    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);\n"
+                              "    return z ^ (z >> 31);\n"
+                              "}\n";
 
 static uint64_t next(uint64_t *s)
 {
@@ -59,8 +58,10 @@ static void element_store(ingot_dtype d, uint64_t r, uint8_t *p)
     float f = (float)x;
     uint16_t h = d == INGOT_F16 ? igrt_f32_to_f16(f) : igrt_f32_to_bf16(f);
     uint64_t bit = r >> 63; /* little-endian */
-    const void *from = d == INGOT_F64 ? (const void *)&x : d == INGOT_F32 ? (const void *)&f
-                       : d == INGOT_F16 || d == INGOT_BF16 ? (const void *)&h : (const void *)&bit;
+    const void *from = d == INGOT_F64                      ? (const void *)&x
+                       : d == INGOT_F32                    ? (const void *)&f
+                       : d == INGOT_F16 || d == INGOT_BF16 ? (const void *)&h
+                                                           : (const void *)&bit;
     memcpy(p, from, (size_t)dtype_info[d].bytes);
 }
 
@@ -100,7 +101,8 @@ static int64_t total_flops(const Block *block)
         int64_t inner = sat_add(total_flops(&s->body), total_flops(&s->other));
         if (s->kind == STEP_LOOP)
             inner = sat_mul(inner, s->trip ? s->trip->hi : 1000);
-        sum = sat_add(sum, s->kind == STEP_KERNEL ? sat_add(s->kernel->flops, s->kernel->bytes) : inner);
+        sum = sat_add(sum,
+                      s->kind == STEP_KERNEL ? sat_add(s->kernel->flops, s->kernel->bytes) : inner);
     }
     return sum;
 }
@@ -172,7 +174,8 @@ static void want_table(StrBuf *sb, int i, const ingot_value *v)
         return;
     sb_printf(sb, "static const double want%d[] = {", i);
     for (int64_t k = 0, at = 0; at < n; k++, at += step) {
-        double x = element_value(v->dtype, (const uint8_t *)v->data + at * dtype_info[v->dtype].bytes);
+        double x =
+            element_value(v->dtype, (const uint8_t *)v->data + at * dtype_info[v->dtype].bytes);
         sb_puts(sb, k % 6 ? ", " : k ? ",\n    " : "\n    ");
         if (x != x)
             sb_puts(sb, "NAN");
@@ -188,7 +191,8 @@ static double range_of(const ingot_value *v)
 {
     double range = 0;
     for (int64_t k = 0; k < count(v); k++) {
-        double x = fabs(element_value(v->dtype, (const uint8_t *)v->data + k * dtype_info[v->dtype].bytes));
+        double x = fabs(
+            element_value(v->dtype, (const uint8_t *)v->data + k * dtype_info[v->dtype].bytes));
         range = isfinite(x) && x > range ? x : range;
     }
     return range;
@@ -197,7 +201,8 @@ static double range_of(const ingot_value *v)
 static void storage(StrBuf *sb, const Port *port, const char *what, int i)
 {
     int64_t n = port->b->bytes / element_bytes(port->b->dtype);
-    sb_printf(sb, "static %s %s%d[%lld];\n", c_type(port->b->dtype), what, i, (long long)(n ? n : 1));
+    sb_printf(sb, "static %s %s%d[%lld];\n", c_type(port->b->dtype), what, i,
+              (long long)(n ? n : 1));
 }
 
 static void check_output(StrBuf *sb, const Bundle *b, int i, const ingot_value *v)
@@ -207,13 +212,17 @@ static void check_output(StrBuf *sb, const Bundle *b, int i, const ingot_value *
     if (port->dynamic) {
         sb_puts(sb, "    if (");
         for (int d = 0; d < v->rank; d++)
-            sb_printf(sb, "%sout.%s_dims[%d] != %lld", d ? " || " : "", port->field, d, (long long)v->dims[d]);
+            sb_printf(sb, "%sout.%s_dims[%d] != %lld", d ? " || " : "", port->field, d,
+                      (long long)v->dims[d]);
         sb_puts(sb, ")\n        return IGRT_ERR_SELFTEST;\n");
     }
     if (!n)
         return;
-    const char *convert = v->dtype == INGOT_F16 ? "igrt_f16_to_f32" : v->dtype == INGOT_BF16 ? "igrt_bf16_to_f32" : "";
-    double tolerance = !dtype_is_float((int)v->dtype) ? 0 : range_of(v) * (is_half(v->dtype) ? 1e-2 : 1e-4) + 1e-6;
+    const char *convert = v->dtype == INGOT_F16    ? "igrt_f16_to_f32"
+                          : v->dtype == INGOT_BF16 ? "igrt_bf16_to_f32"
+                                                   : "";
+    double tolerance =
+        !dtype_is_float((int)v->dtype) ? 0 : range_of(v) * (is_half(v->dtype) ? 1e-2 : 1e-4) + 1e-6;
     sb_printf(sb,
               "    for (int i = 0; i < %lld; i++)\n"
               "        if (!agrees((double)%s(out%d[i * %lld]), want%d[i], %.3g))\n"
@@ -230,17 +239,26 @@ static void function(StrBuf *sb, const Bundle *b, const ingot_value *want)
               n, n, n, n, n);
     if (b->nin)
         sb_puts(sb, "    uint64_t s = 1;\n");
-    sb_printf(sb, "    %s_status status = %s_reset(ctx);\n    if (status != IGRT_OK)\n        return status;\n\n", n, n);
+    sb_printf(sb,
+              "    %s_status status = %s_reset(ctx);\n    if (status != IGRT_OK)\n        return "
+              "status;\n\n",
+              n, n);
     for (int i = 0; i < b->nin; i++) {
         const Port *port = &b->in[i];
-        sb_printf(sb, "    for (int i = 0; i < %lld; i++)\n        in%d[i] = %s;\n    in.%s = in%d;\n",
-                  (long long)(port->b->bytes / element_bytes(port->b->dtype)), i, element_text(port->b->dtype), port->field, i);
+        sb_printf(sb,
+                  "    for (int i = 0; i < %lld; i++)\n        in%d[i] = %s;\n    in.%s = in%d;\n",
+                  (long long)(port->b->bytes / element_bytes(port->b->dtype)), i,
+                  element_text(port->b->dtype), port->field, i);
         for (int d = 0; port->dynamic && d < port->b->rank; d++)
-            sb_printf(sb, "    in.%s_dims[%d] = %lld;\n", port->field, d, (long long)port->b->dims[d]->hi);
+            sb_printf(sb, "    in.%s_dims[%d] = %lld;\n", port->field, d,
+                      (long long)port->b->dims[d]->hi);
     }
     for (int i = 0; i < b->nout; i++)
         sb_printf(sb, "    out.%s = out%d;\n", b->out[i].field, i);
-    sb_printf(sb, "    status = %s_run(ctx, &in, &out);\n    if (status != IGRT_OK)\n        return status;\n\n", n);
+    sb_printf(sb,
+              "    status = %s_run(ctx, &in, &out);\n    if (status != IGRT_OK)\n        return "
+              "status;\n\n",
+              n);
     for (int i = 0; i < b->nout; i++)
         check_output(sb, b, i, &want[i]);
     sb_printf(sb, "    return %s_reset(ctx);\n}\n", n);
@@ -261,7 +279,8 @@ void bundle_selftest(Bundle *b)
     if (any)
         sb_puts(&body, "\nstatic int agrees(double got, double want, double tolerance)\n{\n"
                        "    const double difference = got > want ? got - want : want - got;\n"
-                       "    return got == want || difference <= tolerance || (got != got && want != want);\n}\n");
+                       "    return got == want || difference <= tolerance || (got != got && want "
+                       "!= want);\n}\n");
     sb_puts(&body, "\n");
     for (int i = 0; i < b->nin; i++)
         storage(&body, &b->in[i], "in", i);
@@ -271,8 +290,10 @@ void bundle_selftest(Bundle *b)
         want_table(&body, i, &want[i]);
     function(&body, b, want);
     sb_printf(&sb,
-              "/*\n * %s_selftest.c - golden vectors: samples of what the reference interpreter computes on inputs\n"
-              " * made by a formula. The tensors are static: one selftest at a time.\n */\n#include \"%s.h\"\n",
+              "/*\n * %s_selftest.c - golden vectors: samples of what the reference interpreter "
+              "computes on inputs\n"
+              " * made by a formula. The tensors are static: one selftest at a time.\n "
+              "*/\n#include \"%s.h\"\n",
               b->name, b->name);
     if (strstr(body.data, "igrt_f") || strstr(body.data, "igrt_bf"))
         sb_puts(&sb, "#include \"igrt_num.h\"\n");

@@ -39,7 +39,8 @@ static void forget(const uint8_t *from, const uint8_t *to)
 {
 #if defined(MADV_PAGEOUT)
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    uintptr_t first = ((uintptr_t)from + page - 1) / page * page, last = (uintptr_t)to / page * page;
+    uintptr_t first = ((uintptr_t)from + page - 1) / page * page,
+              last = (uintptr_t)to / page * page;
     if (last > first)
         madvise((void *)first, last - first, MADV_PAGEOUT);
 #else
@@ -119,7 +120,8 @@ const char *weight_name(const Bundle *b, const Buffer *w)
     int i = 0;
     while (i < b->nweight && b->weight[i]->offset != w->offset)
         i++;
-    const Data *d = i < b->nweight && b->weight[i]->node->op == OP_DATA ? b->weight[i]->node->arg.ptr : NULL;
+    const Data *d =
+        i < b->nweight && b->weight[i]->node->op == OP_DATA ? b->weight[i]->node->arg.ptr : NULL;
     const char *name = d && d->name ? d->name : "";
     return *name ? arena_printf(b->a, "%s_w%d_%s", b->name, i, identifier(b->a, name))
                  : arena_printf(b->a, "%s_w%d", b->name, i);
@@ -176,7 +178,11 @@ static void print_element(StrBuf *sb, ingot_dtype d, const uint8_t *p)
             sb_printf(sb, bytes == 8 ? "INT64_C(%lld)" : "%lld", (long long)x);
     } else {
         uint64_t x = bytes == 1 ? v.u8 : bytes == 2 ? v.u16 : bytes == 4 ? v.u32 : v.u64;
-        sb_printf(sb, bytes == 8 ? "UINT64_C(%llu)" : bytes == 4 ? "%lluu" : "%llu", (unsigned long long)x);
+        sb_printf(sb,
+                  bytes == 8   ? "UINT64_C(%llu)"
+                  : bytes == 4 ? "%lluu"
+                               : "%llu",
+                  (unsigned long long)x);
     }
 }
 
@@ -317,17 +323,18 @@ static void write_incbin(Bundle *b)
 {
     StrBuf sb = {0};
     const char *n = b->name;
-    sb_printf(&sb,
-              "/* %s_weights.S - %s.weights, linked into the program; the assembler looks for it in the\n"
-              " * current folder and with -I. */\n"
-              "#if defined(__APPLE__)\n"
-              "#define SYMBOL _%s_weights_blob\n    .const_data\n"
-              "#else\n"
-              "#define SYMBOL %s_weights_blob\n    .section .rodata\n"
-              "#endif\n"
-              "    .balign 64\n    .globl SYMBOL\nSYMBOL:\n    .incbin \"%s.weights\"\n"
-              "#if defined(__ELF__)\n    .section .note.GNU-stack,\"\",%%progbits\n#endif\n",
-              n, n, n, n, n);
+    sb_printf(
+        &sb,
+        "/* %s_weights.S - %s.weights, linked into the program; the assembler looks for it in the\n"
+        " * current folder and with -I. */\n"
+        "#if defined(__APPLE__)\n"
+        "#define SYMBOL _%s_weights_blob\n    .const_data\n"
+        "#else\n"
+        "#define SYMBOL %s_weights_blob\n    .section .rodata\n"
+        "#endif\n"
+        "    .balign 64\n    .globl SYMBOL\nSYMBOL:\n    .incbin \"%s.weights\"\n"
+        "#if defined(__ELF__)\n    .section .note.GNU-stack,\"\",%%progbits\n#endif\n",
+        n, n, n, n, n);
     bundle_file(b, arena_printf(b->a, "%s_weights.S", n), &sb);
 }
 

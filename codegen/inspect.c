@@ -57,8 +57,11 @@ static void opts(StrBuf *sb, const Kernel *k)
 
 static void steps(StrBuf *sb, const Block *block, const char *branch, bool *first)
 {
-    static const char *const kinds[] = {
-        [STEP_KERNEL] = "generated", [STEP_CALL] = "library", [STEP_COPY] = "copy", [STEP_IF] = "if", [STEP_LOOP] = "loop"};
+    static const char *const kinds[] = {[STEP_KERNEL] = "generated",
+                                        [STEP_CALL] = "library",
+                                        [STEP_COPY] = "copy",
+                                        [STEP_IF] = "if",
+                                        [STEP_LOOP] = "loop"};
     for (int i = 0; i < block->n; i++) {
         const Step *s = block->step[i];
         const Kernel *k = s->kind == STEP_KERNEL ? s->kernel : NULL;
@@ -67,7 +70,8 @@ static void steps(StrBuf *sb, const Block *block, const char *branch, bool *firs
             bytes = sat_mul(2 * element_bytes(s->bufs[0]->dtype), s->elements->hi);
         for (int j = 0; s->kind == STEP_CALL && j < s->nbuf; j++)
             bytes = sat_add(bytes, s->bufs[j]->bytes);
-        sb_printf(sb, "%s\n    {\"step\": %d, \"kind\": \"%s\", \"name\": ", *first ? "" : ",", s->number, kinds[s->kind]);
+        sb_printf(sb, "%s\n    {\"step\": %d, \"kind\": \"%s\", \"name\": ", *first ? "" : ",",
+                  s->number, kinds[s->kind]);
         *first = false;
         string(sb, k ? k->name : s->name);
         if (*branch)
@@ -82,7 +86,8 @@ static void steps(StrBuf *sb, const Block *block, const char *branch, bool *firs
         }
         sb_puts(sb, "]");
         opts(sb, k);
-        sb_printf(sb, ", \"flops\": %lld, \"bytes\": %lld}", (long long)(k ? k->flops : 0), (long long)bytes);
+        sb_printf(sb, ", \"flops\": %lld, \"bytes\": %lld}", (long long)(k ? k->flops : 0),
+                  (long long)bytes);
         char inside[32];
         snprintf(inside, sizeof inside, "%d", s->number);
         steps(sb, &s->body, inside, first);
@@ -95,12 +100,14 @@ static void memories(StrBuf *sb, const Plan *p)
 {
     for (int i = 0; i < p->nmemory && p->memories[i].name; i++) {
         const Memory *m = &p->memories[i];
-        sb_printf(sb, "%s{\"name\": \"%s\", \"size\": ", i ? ",\n    " : "  \"memories\": [\n    ", m->name);
+        sb_printf(sb, "%s{\"name\": \"%s\", \"size\": ", i ? ",\n    " : "  \"memories\": [\n    ",
+                  m->name);
         if (m->limit)
             sb_printf(sb, "%lld", (long long)m->limit);
         else
             sb_puts(sb, "null");
-        sb_printf(sb, ", \"bytes\": %lld}%s", (long long)m->bytes, i + 1 < p->nmemory ? "" : "\n  ],\n");
+        sb_printf(sb, ", \"bytes\": %lld}%s", (long long)m->bytes,
+                  i + 1 < p->nmemory ? "" : "\n  ],\n");
     }
 }
 
@@ -114,7 +121,8 @@ void inspect_json(StrBuf *sb, Plan *p, const ingot_options *o)
     sb_printf(sb,
               ",\n  \"arena_bytes\": %lld,\n  \"state_bytes\": %lld,\n  \"weights_bytes\": %lld,\n"
               "  \"kernels\": %d,\n",
-              (long long)p->arena_bytes, (long long)p->state_bytes, (long long)p->weights_bytes, p->nkernel);
+              (long long)p->arena_bytes, (long long)p->state_bytes, (long long)p->weights_bytes,
+              p->nkernel);
     memories(sb, p);
     tensors(sb, p, p->input, p->c->ninput, "inputs");
     tensors(sb, p, p->output, p->c->noutput, "outputs");

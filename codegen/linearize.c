@@ -13,13 +13,13 @@ typedef struct {
     Linear *l;
     Node **order;
     int n;
-    uint64_t *set;   /* by position: ranges the node depends on, lanes apart */
-    uint64_t *body;  /* what its sources depend on: more than set for a reduce */
+    uint64_t *set;  /* by position: ranges the node depends on, lanes apart */
+    uint64_t *body; /* what its sources depend on: more than set for a reduce */
     int *uses;
     bool *done, *inlined, *vector;
-    Map at;          /* node id -> position + 1 */
-    uint64_t out;    /* all output ranges */
-    uint64_t tail;   /* those of the rest of a row */
+    Map at;        /* node id -> position + 1 */
+    uint64_t out;  /* all output ranges */
+    uint64_t tail; /* those of the rest of a row */
     Node **stores;
     int nstore;
     uint64_t lane;
@@ -54,8 +54,11 @@ static bool is_affine(Node *n)
     if (n->dtype != INGOT_INDEX)
         return false;
     switch (n->op) {
-    case OP_CONST: case OP_VAR: case OP_RANGE: return true;
-    case OP_ADD: case OP_SUB: return is_affine(n->src[0]) && is_affine(n->src[1]);
+    case OP_CONST:
+    case OP_VAR:
+    case OP_RANGE: return true;
+    case OP_ADD:
+    case OP_SUB: return is_affine(n->src[0]) && is_affine(n->src[1]);
     case OP_MUL: return n->src[1]->op == OP_CONST && is_affine(n->src[0]);
     default: return false;
     }
@@ -120,7 +123,8 @@ static void find_inlined(Lin *q)
             int p = position(q, t->src[j]);
             Node *s = t->src[j];
             bool simple = s->op != OP_REDUCE && s->op != OP_STORE;
-            if (is_plain(s) || (is_affine(s) && !is_shared_base(q, s, p)) || (q->vector[p] && s->dtype == INGOT_INDEX))
+            if (is_plain(s) || (is_affine(s) && !is_shared_base(q, s, p)) ||
+                (q->vector[p] && s->dtype == INGOT_INDEX))
                 q->inlined[p] = true;
             else if (simple && q->uses[p] == 1 && place(q, q->set[p]) == place(q, q->body[i]))
                 q->inlined[p] = true;
@@ -130,13 +134,15 @@ static void find_inlined(Lin *q)
 
 static bool same_loops(Node *a, Node *b)
 {
-    return b->op == OP_REDUCE && a->nsrc == b->nsrc && !memcmp(a->src + 1, b->src + 1, (a->nsrc - 1) * sizeof *a->src);
+    return b->op == OP_REDUCE && a->nsrc == b->nsrc &&
+           !memcmp(a->src + 1, b->src + 1, (a->nsrc - 1) * sizeof *a->src);
 }
 
 /* needed: by position, or NULL for all. */
 static void emit_nodes(Lin *q, uint64_t open, uint64_t must, const bool *needed, int depth);
 
-static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const bool *needed, int depth);
+static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const bool *needed,
+                        int depth);
 
 /* What the reduces of a group are made of. */
 static bool *needed_by(const Lin *q, Arena *a, const int *group, int n)
@@ -152,7 +158,8 @@ static bool *needed_by(const Lin *q, Arena *a, const int *group, int n)
 
 /* What the reduces of a group read that does not change in their loops: that of the first is there
  * already, that of the others may come later in the order. */
-static void emit_invariants(Lin *q, const int *group, int n, uint64_t open, uint64_t must, const bool *needed, int depth)
+static void emit_invariants(Lin *q, const int *group, int n, uint64_t open, uint64_t must,
+                            const bool *needed, int depth)
 {
     for (int i = group[0] + 1; i < group[n - 1]; i++) {
         Node *t = q->order[i];
@@ -169,14 +176,15 @@ static void emit_invariants(Lin *q, const int *group, int n, uint64_t open, uint
 }
 
 /* All reduces over the same loops that can run now. */
-static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const bool *needed, int depth)
+static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const bool *needed,
+                        int depth)
 {
     Node *t = q->order[first];
     int group[256], n = 0;
     for (int i = first; i < q->n && n < 256; i++) {
         Node *r = q->order[i];
-        if (!q->done[i] && same_loops(t, r) && !(q->set[i] & ~open) && (!must || (q->set[i] & must)) &&
-            (!needed || needed[i]))
+        if (!q->done[i] && same_loops(t, r) && !(q->set[i] & ~open) &&
+            (!must || (q->set[i] & must)) && (!needed || needed[i]))
             group[n++] = i;
     }
     for (int i = 0; i < n; i++)
@@ -209,7 +217,8 @@ static void emit_nodes(Lin *q, uint64_t open, uint64_t must, const bool *needed,
 {
     for (int i = 0; i < q->n; i++) {
         Node *t = q->order[i];
-        if (q->done[i] || is_plain(t) || (q->set[i] & ~open) || (must && !(q->set[i] & must)) || (needed && !needed[i]))
+        if (q->done[i] || is_plain(t) || (q->set[i] & ~open) || (must && !(q->set[i] & must)) ||
+            (needed && !needed[i]))
             continue;
         if (t->op == OP_STORE) {
             q->done[i] = true;

@@ -165,7 +165,8 @@ static void statement(Render *r, const Stmt *s)
         name_value(r, n, s->depth);
         value_type(r, n);
         sb_printf(r->sb, " s%d = ", r->number[n->id]);
-        render_operand(r, monoid_identity(r->k->c, (ingot_reduce_op)n->arg.i, n->dtype), is_vector(r, n), true);
+        render_operand(r, monoid_identity(r->k->c, (ingot_reduce_op)n->arg.i, n->dtype),
+                       is_vector(r, n), true);
         put(r, ";\n");
         break;
     case STMT_UPDATE: update(r, n); break;

@@ -11,15 +11,15 @@ typedef struct {
     const Target *t;
     const Kernel *k;
     Linear l;
-    Map names;          /* RANGE id -> its axis' name in C */
-    int *number;        /* by id: N of the name vN; -1 where no such name can be seen */
+    Map names;   /* RANGE id -> its axis' name in C */
+    int *number; /* by id: N of the name vN; -1 where no such name can be seen */
     int nvalue;
     struct Seen {
         uint32_t id;
         int depth;
-    } *seen;            /* the names that can be seen, innermost last */
+    } * seen; /* the names that can be seen, innermost last */
     int nseen;
-    bool bare;          /* the next expression stands alone: no parentheses around it */
+    bool bare; /* the next expression stands alone: no parentheses around it */
 } Render;
 
 static inline void put(Render *r, const char *s)
@@ -79,7 +79,8 @@ void render_bitcast(Render *, Node *);
 
 /* ---- render_lanes.c ------------------------------------------------------------------------- */
 
-extern const char *const lane_spelling[OP_COUNT]; /* of floats: as Target.spelling, or the middle of a function's name */
+extern const char *const
+    lane_spelling[OP_COUNT]; /* of floats: as Target.spelling, or the middle of a function's name */
 /* The type whose functions compute on d in lanes, as in igrt_<op>_<type>(): "f32x16"; conditions have those of floats. */
 const char *render_lane_name(Render *, ingot_dtype d, char name[16]);
 void render_lane_cast(Render *, Node *);

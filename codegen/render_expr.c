@@ -40,7 +40,8 @@ static void constant_float(Render *r, double v, bool is_f32)
     if (isnan(v)) {
         put(r, is_f32 ? "NAN" : "((double)NAN)");
     } else if (isinf(v)) {
-        put(r, v < 0 ? (is_f32 ? "-INFINITY" : "-((double)INFINITY)") : (is_f32 ? "INFINITY" : "((double)INFINITY)"));
+        put(r, v < 0 ? (is_f32 ? "-INFINITY" : "-((double)INFINITY)")
+                     : (is_f32 ? "INFINITY" : "((double)INFINITY)"));
     } else {
         char text[40];
         snprintf(text, sizeof text, is_f32 ? "%.9g" : "%.17g", v);
@@ -79,7 +80,8 @@ static void constant(Render *r, Node *n)
     else if (n->dtype == INGOT_U32)
         sb_printf(r->sb, "%lluu", (unsigned long long)v);
     else if (v > INT32_MAX || v < -INT32_MAX || n->dtype == INGOT_I64)
-        sb_printf(r->sb, v < 0 ? "(-INT64_C(%lld))" : "INT64_C(%lld)", v < 0 ? -(long long)v : (long long)v);
+        sb_printf(r->sb, v < 0 ? "(-INT64_C(%lld))" : "INT64_C(%lld)",
+                  v < 0 ? -(long long)v : (long long)v);
     else
         sb_printf(r->sb, v < 0 ? "(%lld)" : "%lld", (long long)v);
 }
@@ -176,8 +178,9 @@ static void sum(Render *r, Node *n)
     int count = all.n;
     for (int i = 1; i < count; i++)
         for (int j = i; j > 0; j--) {
-            bool before = terms[j - 1]->op == OP_CONST ||
-                          (terms[j]->op != OP_CONST && coefficient(terms[j]) > coefficient(terms[j - 1]));
+            bool before =
+                terms[j - 1]->op == OP_CONST ||
+                (terms[j]->op != OP_CONST && coefficient(terms[j]) > coefficient(terms[j - 1]));
             if (!before)
                 break;
             Node *t = terms[j];
@@ -187,7 +190,9 @@ static void sum(Render *r, Node *n)
     put(r, alone ? "" : "(");
     for (int i = 0; i < count; i++) {
         Node *t = terms[i];
-        int64_t k = t->op == OP_CONST ? t->arg.i : t->op == OP_MUL && t->src[1]->op == OP_CONST ? t->src[1]->arg.i : 1;
+        int64_t k = t->op == OP_CONST                              ? t->arg.i
+                    : t->op == OP_MUL && t->src[1]->op == OP_CONST ? t->src[1]->arg.i
+                                                                   : 1;
         bool minus = i && k < 0 && k > INT64_MIN && !is_named(r, t);
         put(r, !i ? "" : minus ? " - " : " + ");
         if (!minus) {
@@ -226,7 +231,8 @@ static void index_op(Render *r, Node *n)
         else
             call(r, op_info[n->op].text, wide, n);
         return;
-    case OP_MAX: case OP_MIN: call(r, op_info[n->op].text, wide, n); return;
+    case OP_MAX:
+    case OP_MIN: call(r, op_info[n->op].text, wide, n); return;
     default:
         if (!render_operator(n->op))
             BUG("coordinate arithmetic with %s", op_info[n->op].text);
@@ -276,14 +282,16 @@ static void int_op(Render *r, Node *n, ingot_dtype d)
 {
     if (n->op == OP_NOT) { /* bool */
         Node *x = n->src[0];
-        bool order = (x->op == OP_LT || x->op == OP_LE) && x->src[0]->dtype == INGOT_INDEX && !is_named(r, x);
+        bool order = (x->op == OP_LT || x->op == OP_LE) && x->src[0]->dtype == INGOT_INDEX &&
+                     !is_named(r, x);
         if (order) {
             infix(r, x, x->op == OP_LT ? ">=" : ">");
         } else if (d == INGOT_BOOL) {
             put(r, "!");
             render_expr(r, x);
         } else {
-            sb_printf(r->sb, is_narrow(d) ? "igrt_wrap_%s(~" : "(%s)~", is_narrow(d) ? dtype_info[d].name : dtype_info[d].c_type);
+            sb_printf(r->sb, is_narrow(d) ? "igrt_wrap_%s(~" : "(%s)~",
+                      is_narrow(d) ? dtype_info[d].name : dtype_info[d].c_type);
             render_expr(r, x);
             put(r, is_narrow(d) ? ")" : "");
         }
@@ -329,7 +337,10 @@ static void alu(Render *r, Node *n)
     switch (n->op) {
     case OP_CAST: render_cast(r, n); return;
     case OP_BITCAST: render_bitcast(r, n); return;
-    case OP_EQ: case OP_NE: case OP_LT: case OP_LE: infix(r, n, render_operator(n->op)); return;
+    case OP_EQ:
+    case OP_NE:
+    case OP_LT:
+    case OP_LE: infix(r, n, render_operator(n->op)); return;
     default: break;
     }
     if (d == INGOT_INDEX) {

@@ -54,11 +54,13 @@ void render_lane_cast(Render *r, Node *n)
     bool narrow = to_float ? dtype_info[to].bytes < 4 && !(from_float && from == to)
                            : dtype_info[to].bytes < 4 && !(from == INGOT_BOOL || from == to);
     if (narrow)
-        sb_printf(r->sb, "igrt_%s_%s_%sx%d(", to_float ? "round" : "wrap", dtype_info[to].name, lane_type(to), lanes);
+        sb_printf(r->sb, "igrt_%s_%s_%sx%d(", to_float ? "round" : "wrap", dtype_info[to].name,
+                  lane_type(to), lanes);
     if (to_float && !from_float)
         sb_printf(r->sb, "igrt_cvt_i32x%d_f32x%d(", lanes, lanes);
     else if (from_float && !to_float)
-        sb_printf(r->sb, to == INGOT_I32 ? "igrt_cvt_f32x%d_i32x%d(" : "igrt_low_f32x%d_i32x%d(", lanes, lanes);
+        sb_printf(r->sb, to == INGOT_I32 ? "igrt_cvt_f32x%d_i32x%d(" : "igrt_low_f32x%d_i32x%d(",
+                  lanes, lanes);
     put(r, from == INGOT_BOOL ? "(-" : "");
     render_operand(r, x, true, from != INGOT_BOOL);
     put(r, from == INGOT_BOOL ? ")" : "");
@@ -68,8 +70,10 @@ void render_lane_cast(Render *r, Node *n)
 
 void render_horizontal(Render *r, Node *n)
 {
-    static const char *const name[] = {
-        [INGOT_REDUCE_ADD] = "hadd", [INGOT_REDUCE_MUL] = "hmul", [INGOT_REDUCE_MAX] = "hmax", [INGOT_REDUCE_MIN] = "hmin"};
+    static const char *const name[] = {[INGOT_REDUCE_ADD] = "hadd",
+                                       [INGOT_REDUCE_MUL] = "hmul",
+                                       [INGOT_REDUCE_MAX] = "hmax",
+                                       [INGOT_REDUCE_MIN] = "hmin"};
     open_call(r, name[n->arg.i], n->dtype);
     render_bare(r, n->src[0]);
     put(r, ")");

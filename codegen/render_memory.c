@@ -34,12 +34,14 @@ void render_load(Render *r, Node *n)
 /* Open a call that turns a held float of `from` into the storage form of small float `to`. */
 static void open_pack(Render *r, ingot_dtype from, ingot_dtype to)
 {
-    sb_printf(r->sb, "igrt_%s_to_%s(", held(from) == INGOT_F64 ? "f64" : "f32", dtype_info[to].name);
+    sb_printf(r->sb, "igrt_%s_to_%s(", held(from) == INGOT_F64 ? "f64" : "f32",
+              dtype_info[to].name);
 }
 
 static void close_pack(Render *r, ingot_dtype to, int64_t how)
 {
-    bool eight = to == INGOT_F8E4M3FN || to == INGOT_F8E4M3FNUZ || to == INGOT_F8E5M2 || to == INGOT_F8E5M2FNUZ;
+    bool eight = to == INGOT_F8E4M3FN || to == INGOT_F8E4M3FNUZ || to == INGOT_F8E5M2 ||
+                 to == INGOT_F8E5M2FNUZ;
     if (eight)
         put(r, how & 1 ? ", 0" : ", 1");
     else if (to == INGOT_F8E8M0)
@@ -57,7 +59,9 @@ void render_cast(Render *r, Node *n)
     if (to == INGOT_BOOL) {
         put(r, "(unsigned char)(");
         render_expr(r, x);
-        put(r, held(from) == INGOT_F32 && from_float ? " != 0.0f)" : from_float ? " != 0.0)" : " != 0)");
+        put(r, held(from) == INGOT_F32 && from_float ? " != 0.0f)"
+               : from_float                          ? " != 0.0)"
+                                                     : " != 0)");
     } else if (is_small_float(to)) {
         sb_printf(r->sb, "igrt_%s_to_f32(", dtype_info[to].name);
         open_pack(r, from_float ? from : INGOT_F32, to);
@@ -85,7 +89,8 @@ void render_cast(Render *r, Node *n)
         ingot_dtype int_type = to == INGOT_INDEX ? INGOT_I64 : to;
         if (to == INGOT_INDEX && !r->l.wide)
             put(r, "(int)");
-        sb_printf(r->sb, "igrt_%s_to_%s(", held(from) == INGOT_F64 ? "f64" : "f32", dtype_info[int_type].name);
+        sb_printf(r->sb, "igrt_%s_to_%s(", held(from) == INGOT_F64 ? "f64" : "f32",
+                  dtype_info[int_type].name);
         render_expr(r, x);
         put(r, ")");
     } else if (is_narrow(to)) {
@@ -104,7 +109,9 @@ void render_bitcast(Render *r, Node *n)
     Node *x = n->src[0];
     ingot_dtype from = x->dtype, to = n->dtype;
     /* to raw bits of the source, then to the destination */
-    const char *unpack = to == INGOT_F32 ? "igrt_bits_f32((uint32_t)(" : to == INGOT_F64 ? "igrt_bits_f64((uint64_t)(" : NULL;
+    const char *unpack = to == INGOT_F32   ? "igrt_bits_f32((uint32_t)("
+                         : to == INGOT_F64 ? "igrt_bits_f64((uint64_t)("
+                                           : NULL;
     if (unpack)
         put(r, unpack);
     else if (is_small_float(to))

@@ -11,17 +11,21 @@
 static bool is_keyword(const char *s)
 {
     static const char *const words[] = {
-        "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else",
-        "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register",
-        "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef",
-        "union", "unsigned", "void", "volatile", "while", "asm", "typeof", "bool", "true", "false",
-        "complex", "imaginary", "kernel", "global", "local", "constant", "private", "half", "unix",
-        "linux", "i386", "alignas", "alignof", "and", "and_eq", "bitand", "bitor", "catch", "class",
-        "compl", "concept", "constexpr", "decltype", "delete", "explicit", "export", "friend",
-        "mutable", "namespace", "new", "noexcept", "not", "not_eq", "nullptr", "operator", "or",
-        "or_eq", "protected", "public", "requires", "template", "this", "throw", "try", "typeid",
-        "typename", "using", "virtual", "xor", "xor_eq", "errno", "stdin", "stdout", "stderr",
-        "assert", "NULL", "EOF", "NAN", "INFINITY", "I"};
+        "auto",     "break",    "case",     "char",     "const",     "continue",  "default",
+        "do",       "double",   "else",     "enum",     "extern",    "float",     "for",
+        "goto",     "if",       "inline",   "int",      "long",      "register",  "restrict",
+        "return",   "short",    "signed",   "sizeof",   "static",    "struct",    "switch",
+        "typedef",  "union",    "unsigned", "void",     "volatile",  "while",     "asm",
+        "typeof",   "bool",     "true",     "false",    "complex",   "imaginary", "kernel",
+        "global",   "local",    "constant", "private",  "half",      "unix",      "linux",
+        "i386",     "alignas",  "alignof",  "and",      "and_eq",    "bitand",    "bitor",
+        "catch",    "class",    "compl",    "concept",  "constexpr", "decltype",  "delete",
+        "explicit", "export",   "friend",   "mutable",  "namespace", "new",       "noexcept",
+        "not",      "not_eq",   "nullptr",  "operator", "or",        "or_eq",     "protected",
+        "public",   "requires", "template", "this",     "throw",     "try",       "typeid",
+        "typename", "using",    "virtual",  "xor",      "xor_eq",    "errno",     "stdin",
+        "stdout",   "stderr",   "assert",   "NULL",     "EOF",       "NAN",       "INFINITY",
+        "I"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (!strcmp(s, words[i]))
             return true;
@@ -103,10 +107,10 @@ void kernel_prototype(StrBuf *sb, const Target *t, const Kernel *k, const char *
     for (int i = 0; i < k->narg; i++) {
         if (!kernel_has_param(k, i))
             continue;
-        sb_printf(sb, "%s%s%s%s *%s%sa%d", separator, t->global_word,
-                  k->args[i].written ? "" : "const ",
-                  t->gpu && k->args[i].dtype == INGOT_STRING ? "uint64_t" : c_type(k->args[i].dtype), t->restrict_word,
-                  *t->restrict_word ? " " : "", i);
+        sb_printf(
+            sb, "%s%s%s%s *%s%sa%d", separator, t->global_word, k->args[i].written ? "" : "const ",
+            t->gpu && k->args[i].dtype == INGOT_STRING ? "uint64_t" : c_type(k->args[i].dtype),
+            t->restrict_word, *t->restrict_word ? " " : "", i);
         separator = ", ";
     }
     for (int i = 0; i < k->nvar; i++) {

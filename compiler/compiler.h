@@ -13,7 +13,9 @@
 typedef struct Arena Arena;
 Arena *arena_new(void);
 void arena_free(Arena *);
-void *arena_alloc(Arena *, size_t bytes); /* zeroed, 16-aligned, never NULL: out of memory ends the program */
+void *
+arena_alloc(Arena *,
+            size_t bytes); /* zeroed, 16-aligned, never NULL: out of memory ends the program */
 void *arena_array(Arena *, size_t n, size_t size); /* overflow-checked */
 char *arena_strdup(Arena *, const char *);
 char *arena_printf(Arena *, const char *, ...) __attribute__((format(printf, 2, 3)));
@@ -44,16 +46,17 @@ void map_free(Map *);
 uint64_t hash_bytes(uint64_t seed, const void *, size_t);
 
 /* Growing array in an arena: vec_push(arena, array, count, item), capacity at powers of two. */
-#define vec_push(a, v, n, item)                                                                  \
-    do {                                                                                         \
-        if (((n) & ((n)-1)) == 0)                                                                \
-            (v) = vec_grow((a), (v), (size_t)(n), sizeof *(v));                                  \
-        (v)[(n)++] = (item);                                                                     \
+#define vec_push(a, v, n, item)                                 \
+    do {                                                        \
+        if (((n) & ((n)-1)) == 0)                               \
+            (v) = vec_grow((a), (v), (size_t)(n), sizeof *(v)); \
+        (v)[(n)++] = (item);                                    \
     } while (0)
 void *vec_grow(Arena *, const void *old, size_t n, size_t size); /* room for max(1, 2n) */
 
 #define BUG(...) bug_at(__FILE__, __LINE__, __VA_ARGS__)
-_Noreturn void bug_at(const char *file, int line, const char *, ...) __attribute__((format(printf, 3, 4)));
+_Noreturn void bug_at(const char *file, int line, const char *, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* ---- nodes --------------------------------------------------------------------------- */
 
@@ -104,10 +107,10 @@ struct Node {
     uint8_t dtype;
     uint8_t rank;
     uint32_t nsrc;
-    uint32_t id;       /* dense, in order of creation; sources have smaller ids; indexes side tables */
-    uint32_t context;  /* for asserts: number of the context that made it */
+    uint32_t id; /* dense, in order of creation; sources have smaller ids; indexes side tables */
+    uint32_t context; /* for asserts: number of the context that made it */
     Arg arg;
-    int64_t lo, hi;    /* sound inclusive bounds of INDEX and BOOL scalars; else INT64_MIN..MAX */
+    int64_t lo, hi;     /* sound inclusive bounds of INDEX and BOOL scalars; else INT64_MIN..MAX */
     Node *const *shape; /* rank dims */
     Node *src[];
 };
@@ -130,7 +133,7 @@ typedef struct {
     VarKind kind;
     int64_t lo, hi;
     Node *node;
-    bool used; /* set by the scheduler */
+    bool used;    /* set by the scheduler */
     Node *setter; /* VAR_COUNT: the CALL or LOOP tuple that sets it; else NULL */
 } Var;
 
@@ -190,14 +193,15 @@ struct Context {
     size_t key_bytes;
     Node **table;
     size_t ntable, captable;
-    Node **nodes; /* by id */
+    Node **nodes;          /* by id */
     const Origin **origin; /* by id; may be NULL */
     uint32_t nnode;
     /* the model */
     const char *file;
     const Origin *at;
     NamedNode *inputs, *outputs;
-    Node **bound; /* NULL, or by input: the constant (DATA) that it must equal at run time, or NULL */
+    Node *
+        *bound; /* NULL, or by input: the constant (DATA) that it must equal at run time, or NULL */
     int ninput, noutput;
     StateTensor *states;
     int nstate;
@@ -211,17 +215,20 @@ typedef struct Context Context;
 
 /* ---- context.c ----------------------------------------------------------------------- */
 void context_report(Context *, ingot_level, ingot_status, const char *message);
-Context *context_child(Context *parent); /* a fresh graph for one kernel: same sink and vars, own arena */
+Context *
+context_child(Context *parent); /* a fresh graph for one kernel: same sink and vars, own arena */
 
 /* ---- node.c: interning and the constructors that every level uses ---------------------- */
-Node *node_make(Context *, Op, ingot_dtype, Arg, int nsrc, Node *const *src, int rank, Node *const *shape);
+Node *node_make(Context *, Op, ingot_dtype, Arg, int nsrc, Node *const *src, int rank,
+                Node *const *shape);
 Node *node_const_i(Context *, ingot_dtype, int64_t); /* wrapped to the dtype */
 Node *node_const_f(Context *, ingot_dtype, double);  /* rounded to the dtype */
 Node *node_const_zero(Context *, ingot_dtype);
 Node *node_bool(Context *, bool);
 double node_float(Node *); /* the value of a float CONST */
 bool node_is_const_i(Node *, int64_t);
-Node *node_alu(Context *, Op, ingot_dtype, int nsrc, Node *const *src); /* elementwise; INDEX/BOOL scalars are simplified */
+Node *node_alu(Context *, Op, ingot_dtype, int nsrc,
+               Node *const *src); /* elementwise; INDEX/BOOL scalars are simplified */
 Node *node_alu1(Context *, Op, ingot_dtype, Node *);
 Node *node_alu2(Context *, Op, ingot_dtype, Node *, Node *);
 Node *node_where(Context *, Node *, Node *, Node *);
@@ -230,7 +237,8 @@ Node *monoid_identity(Context *, ingot_reduce_op, ingot_dtype);
 Op monoid_op(ingot_reduce_op);
 /* Copy n with other sources, through the simplifying constructors. */
 Node *node_with(Context *, Node *n, Node *const *src);
-int end_stores(const Node *end);     /* an END's sources: how many stores it has; the others are ranges */
+int end_stores(
+    const Node *end); /* an END's sources: how many stores it has; the others are ranges */
 int first_coord(const Node *access); /* which source of a LOAD or STORE its coordinates start at */
 
 /* ---- symbolic.c, divmod.c: integer expressions (dtype INDEX, and BOOL over them) -------
@@ -250,8 +258,8 @@ Node *idx_eq(Context *, Node *, Node *);
 Node *bool_and(Context *, Node *, Node *);
 Node *bool_or(Context *, Node *, Node *);
 Node *bool_not(Context *, Node *);
-bool idx_is(Node *, int64_t);          /* is the constant */
-bool idx_value(Node *, int64_t *);     /* is a constant */
+bool idx_is(Node *, int64_t);      /* is the constant */
+bool idx_value(Node *, int64_t *); /* is a constant */
 bool idx_provably_equal(Context *, Node *, Node *);
 Node *range_new(Context *, int axis, Node *extent);
 /* The integer behind a value of integer dtype: strips casts, pushes through + - * where; NULL if some
@@ -270,7 +278,8 @@ int64_t sat_mul(int64_t, int64_t);
 void movement_coords(Context *, Node *n, Node *const *coords, Node **src_coords, Node **valid);
 
 /* ---- text.c, verify.c ------------------------------------------------------------------ */
-void text_print(StrBuf *, int nroot, Node *const *roots); /* one node a line: %3 = add f32 [2,3] %1 %2 */
+void text_print(StrBuf *, int nroot,
+                Node *const *roots); /* one node a line: %3 = add f32 [2,3] %1 %2 */
 /* The same with the names of run-time integers, which only their context knows. */
 void text_print_names(StrBuf *, const Context *, int nroot, Node *const *roots);
 /* Parse what text_print printed into a context; roots in the arena; NULL + message on error. */
@@ -291,7 +300,8 @@ void interp_bind(Interp *, Node *leaf, const void *data);
 const void *interp_eval(Interp *, Node *n, int64_t *dims);
 /* One ALU op on an array of lanes, in the dtypes' storage form: the contract of docs/numerics.md. */
 void interp_alu(Node *n, size_t lanes, void *out, const void *const *in);
-void interp_to_f64(ingot_dtype, size_t n, double *out, const void *in); /* of any type but strings and complex numbers */
+void interp_to_f64(ingot_dtype, size_t n, double *out,
+                   const void *in); /* of any type but strings and complex numbers */
 
 /* ---- the plan ---------------------------------------------------------------------------- */
 
@@ -313,15 +323,16 @@ Node *layout_offset(Context *, const Layout *, int rank, Node *const *dims, Node
 typedef enum { BUF_INPUT, BUF_OUTPUT, BUF_WEIGHT, BUF_ARENA, BUF_STATE } BufferKind;
 typedef struct Buffer Buffer;
 struct Buffer {
-    int id;            /* index in Plan.buffers */
+    int id; /* index in Plan.buffers */
     BufferKind kind;
     ingot_dtype dtype;
     int rank;
     Node *const *dims; /* in the model's context */
     Layout layout;
-    int64_t bytes;     /* at the upper bounds of all run-time dims */
-    int slot;          /* input / output / state number */
-    Node *node;        /* the tensor it holds; for weights the constant expression to evaluate (the recipe) */
+    int64_t bytes; /* at the upper bounds of all run-time dims */
+    int slot;      /* input / output / state number */
+    Node *
+        node; /* the tensor it holds; for weights the constant expression to evaluate (the recipe) */
     const char *name;
     int64_t offset;    /* memplan.c: in its memory (state included) or in the weights */
     int memory;        /* memplan.c: ARENA and STATE: index in Plan.memories */
@@ -329,10 +340,21 @@ struct Buffer {
     Node *base_offset; /* in elements (INDEX; may use VARs) */
     int first, last;   /* memplan.c: live from step number to step number (depth-first numbers) */
 };
-Buffer *buffer_root(const Buffer *); /* of a view, and of views of views, the buffer that has the memory; else itself */
+Buffer *buffer_root(
+    const Buffer
+        *); /* of a view, and of views of views, the buffer that has the memory; else itself */
 
 /* Axis kinds of a kernel's ranges. */
-typedef enum { AXIS_LOOP, AXIS_GLOBAL, AXIS_LOCAL, AXIS_THREAD, AXIS_VECTOR, AXIS_UPCAST, AXIS_REDUCE, AXIS_UNROLL } AxisKind;
+typedef enum {
+    AXIS_LOOP,
+    AXIS_GLOBAL,
+    AXIS_LOCAL,
+    AXIS_THREAD,
+    AXIS_VECTOR,
+    AXIS_UPCAST,
+    AXIS_REDUCE,
+    AXIS_UNROLL
+} AxisKind;
 typedef struct {
     char name[16];
     AxisKind kind;
@@ -358,38 +380,39 @@ typedef struct {
 } KernelArg;
 /* What was decided for one kernel step, by the heuristic or by a .sched file. */
 typedef struct {
-    bool owned;      /* its layout is decided here: a weight, or what no step before has written */
-    bool copied;     /* the kernel works on a copy of it, laid out as `copy` */
+    bool owned;  /* its layout is decided here: a weight, or what no step before has written */
+    bool copied; /* the kernel works on a copy of it, laid out as `copy` */
     Layout layout, copy;
     int line, copy_line; /* of a file: where they stand */
 } ArgChoice;
 typedef struct {
-    uint64_t key;    /* kernel_key(); of a copy: of the kernel that it serves */
-    int nth;         /* among the steps of this key, in order */
-    bool copy;       /* the step that copies argument copy_arg of that kernel */
+    uint64_t key; /* kernel_key(); of a copy: of the kernel that it serves */
+    int nth;      /* among the steps of this key, in order */
+    bool copy;    /* the step that copies argument copy_arg of that kernel */
     int copy_arg;
     int narg, nopt;
     ArgChoice *arg;
     Opt *opts;
     int *opt_line;
-    int line;        /* of a file: 1, 2, ...; used: it applies to the model */
+    int line; /* of a file: 1, 2, ...; used: it applies to the model */
     bool used;
 } Choice;
 
 typedef struct Kernel Kernel;
 struct Kernel {
-    Context *c;     /* its own */
+    Context *c; /* its own */
     Node *sink;
     int narg, naxis, nopt, nvar;
     KernelArg *args;
-    Axis *axes;     /* output axes outermost first, then reduce axes */
+    Axis *axes; /* output axes outermost first, then reduce axes */
     Opt *opts;
-    int *vars;      /* numbers of the model's run-time integers it takes, in order: VAR nodes in the kernel have
+    int *
+        vars; /* numbers of the model's run-time integers it takes, in order: VAR nodes in the kernel have
                      * the same numbers as in the model */
-    bool serial;    /* stores may collide (scatter): iterations run in order, one work item on a GPU */
-    uint64_t hash;  /* of its canonical text: equal kernels are emitted once */
-    Choice *choice; /* the record of what is decided for it; NULL where nothing is */
-    char name[96];  /* k07_conv_relu_f32_1x64x56x56; set by the plan */
+    bool serial; /* stores may collide (scatter): iterations run in order, one work item on a GPU */
+    uint64_t hash;        /* of its canonical text: equal kernels are emitted once */
+    Choice *choice;       /* the record of what is decided for it; NULL where nothing is */
+    char name[96];        /* k07_conv_relu_f32_1x64x56x56; set by the plan */
     int64_t flops, bytes; /* at the upper bounds */
 };
 
@@ -401,7 +424,7 @@ typedef struct {
 } Block;
 struct Step {
     StepKind kind;
-    int number;            /* depth-first, from 0 */
+    int number;                  /* depth-first, from 0 */
     int first_inner, last_inner; /* numbers of the steps inside (IF, LOOP) */
     const char *name;
     const Origin **origins; /* source nodes, in order, no doubles */
@@ -409,22 +432,23 @@ struct Step {
     /* KERNEL: one per argument.  CALL: inputs then outputs.  COPY: dst, src. */
     int nbuf;
     Buffer **bufs;
-    Kernel *kernel;        /* shared by equal steps */
+    Kernel *kernel; /* shared by equal steps */
     const Call *call;
-    Buffer *scratch;       /* CALL: planned scratch or NULL */
-    Node *elements;        /* COPY: number of elements */
+    Buffer *scratch;               /* CALL: planned scratch or NULL */
+    Node *elements;                /* COPY: number of elements */
     Node *dst_offset, *src_offset; /* COPY: in elements */
-    Buffer *cond;          /* IF; LOOP: scalar bool, tested before each iteration, or NULL */
-    Node *trip;            /* LOOP: dim or NULL */
-    Node *counter;         /* LOOP: VAR of i */
-    Node *iterations;      /* LOOP: VAR to set to the number of iterations, or NULL */
-    Block body, other;     /* LOOP body or IF then; IF else */
+    Buffer *cond;      /* IF; LOOP: scalar bool, tested before each iteration, or NULL */
+    Node *trip;        /* LOOP: dim or NULL */
+    Node *counter;     /* LOOP: VAR of i */
+    Node *iterations;  /* LOOP: VAR to set to the number of iterations, or NULL */
+    Block body, other; /* LOOP body or IF then; IF else */
 };
 /* A memory that buffers lie in, the caller's: one of --memory, or the only one, which is called the arena. */
 typedef struct {
     const char *name; /* NULL: the arena */
     int64_t limit;    /* its size; 0: as large as it has to be */
-    int64_t bytes;    /* memplan.c: what is used of it.  More than the limit: the plan does not fit (only of the last) */
+    int64_t
+        bytes; /* memplan.c: what is used of it.  More than the limit: the plan does not fit (only of the last) */
 } Memory;
 /* A run-time dim's source: sym[var] = input's dims[axis] (first occurrence sets, later ones check). */
 typedef struct {
@@ -445,11 +469,13 @@ typedef struct {
     Memory *memories; /* in order of preference */
     int nmemory;
     int state_memory; /* memplan.c: all states are at the start of this one */
-    int64_t arena_bytes, state_bytes, weights_bytes; /* memplan.c; the arena: all memories together */
+    int64_t arena_bytes, state_bytes,
+        weights_bytes;      /* memplan.c; the arena: all memories together */
     const char *sched_file; /* the decisions that were read from a file, or NULL */
     Choice **given;
     int ngiven;
-    Buffer **input, **output, **state; /* by slot.  An output that is an input, a weight or another output is copied */
+    Buffer **input, **output,
+        **state; /* by slot.  An output that is an input, a weight or another output is copied */
 } Plan;
 
 /* ---- compiler/kernel: one kernel, from its expression and opts to loop nests ---------------- */
@@ -457,14 +483,17 @@ typedef struct {
 /* address.c: the roots with every coordinate tuple replaced by one offset in elements. */
 void flatten_addresses(Arena *, const Kernel *, int n, Node *const *roots, Node **flat);
 /* layout.c */
-int64_t layout_elements(const Layout *, int rank, Node *const *dims); /* storage, at the upper bounds */
+int64_t layout_elements(const Layout *, int rank,
+                        Node *const *dims); /* storage, at the upper bounds */
 bool layout_equal(const Layout *, const Layout *);
-void layout_halo(const Layout *, int axis, int64_t *lo, int64_t *hi); /* elements before and behind the axis */
-void layout_put_last(Layout *, int rank, int axis); /* that axis innermost, the others as they were, if there is room */
+void layout_halo(const Layout *, int axis, int64_t *lo,
+                 int64_t *hi); /* elements before and behind the axis */
+void layout_put_last(Layout *, int rank,
+                     int axis); /* that axis innermost, the others as they were, if there is room */
 /* dst[layout(coords)] = src[coords] for a dense src of constant dims; dst is zeroed first.  src is read from
  * start to end; read (or NULL) is told now and then how far. */
-void layout_pack(const Layout *, int rank, const int64_t *dims, size_t element, const void *src, void *dst,
-                 void (*read)(const void *up_to, void *user), void *user);
+void layout_pack(const Layout *, int rank, const int64_t *dims, size_t element, const void *src,
+                 void *dst, void (*read)(const void *up_to, void *user), void *user);
 
 /* expand.c: what the opts of a kernel make of it: loop nests, one after the other.  Stores of a tile are its
  * straight-line copies; they share the loops. */
@@ -505,27 +534,30 @@ void copy_inputs(Plan *);
 void choose_layouts(Plan *);
 void buffer_layout_changed(Buffer *); /* its size in bytes again */
 
-
 /* ---- schedule.c, rangeify.c, memplan.c ---------------------------------------------------- */
 /* NULL after a reported error.  fuse_rows: a reduce over rows and its readers along the rows are one kernel. */
 Plan *schedule(Context *, int opt_level, bool fuse_rows);
 void plan_free(Plan *);
-void kernel_share(Plan *);                 /* kernel.c: equal kernels become one, all get names */
-void kernel_find_vars(Kernel *);           /* kernel.c: vars again, after its addresses changed */
-void kernel_accesses(const Kernel *, Arena *, int64_t *count); /* kernel.c: loads and stores of each argument */
-bool memplan(Plan *, int64_t align);      /* offsets, memories, weights_bytes; false after a reported error */
+void kernel_share(Plan *);       /* kernel.c: equal kernels become one, all get names */
+void kernel_find_vars(Kernel *); /* kernel.c: vars again, after its addresses changed */
+void kernel_accesses(const Kernel *, Arena *,
+                     int64_t *count); /* kernel.c: loads and stores of each argument */
+bool memplan(Plan *,
+             int64_t align); /* offsets, memories, weights_bytes; false after a reported error */
 /* Buffers of a memory (-1: of all) that are alive when it is tightest, largest first. */
 int memplan_peak(const Plan *, int memory, const Buffer **out, int max);
-void kernel_keys(Plan *);                  /* kernel.c: starts the record: what kernel every step is */
+void kernel_keys(Plan *); /* kernel.c: starts the record: what kernel every step is */
 /* The same kernel in a new context: what is emitted follows from its expression, layouts and opts alone, not from what
  * was asked about it on the way.  The old one is freed. */
 Kernel *kernel_renew(Kernel *);
-void plan_print(StrBuf *, Plan *);        /* the whole plan, for people */
-void sched_print(StrBuf *, const Plan *, const char *target); /* sched_text.c: the record, before kernel_share() */
+void plan_print(StrBuf *, Plan *); /* the whole plan, for people */
+void sched_print(StrBuf *, const Plan *,
+                 const char *target); /* sched_text.c: the record, before kernel_share() */
 void layout_print(StrBuf *, const Layout *);
 extern const char *const opt_name[OPT_COUNT];
 void opt_print(StrBuf *, const Opt *); /* "UPCAST oc 4" */
-bool sched_parse(Plan *, const char *file); /* sched_parse.c: fills Plan.given; false after a reported error */
+bool sched_parse(
+    Plan *, const char *file); /* sched_parse.c: fills Plan.given; false after a reported error */
 /* A fault of the file; only the first is told. */
 void sched_error(const Plan *, int line, const char *, ...) __attribute__((format(printf, 3, 4)));
 
@@ -536,25 +568,30 @@ bool choices_all_used(const Plan *);
 /* ---- targets ------------------------------------------------------------------------------ */
 
 /* What a language spells differently; the renderer is one for all. */
-typedef enum { COMPILE_DONE, COMPILE_FAILED, COMPILE_ABSENT /* the compiler is not installed */ } CompileStatus;
+typedef enum {
+    COMPILE_DONE,
+    COMPILE_FAILED,
+    COMPILE_ABSENT /* the compiler is not installed */
+} CompileStatus;
 typedef struct Target Target;
 struct Target {
     const char *name;
-    const char *suffix;        /* of kernel files: ".c", ".cl", ".cu" */
-    bool gpu;                  /* a kernel is one work item's program: output axes come from its number */
-    const char *kernel_word;   /* before "void": "", "__kernel ", "extern \"C\" __global__ " */
-    const char *global_word;   /* before a pointer's type: "", "__global " */
+    const char *suffix; /* of kernel files: ".c", ".cl", ".cu" */
+    bool gpu;           /* a kernel is one work item's program: output axes come from its number */
+    const char *kernel_word; /* before "void": "", "__kernel ", "extern \"C\" __global__ " */
+    const char *global_word; /* before a pointer's type: "", "__global " */
     const char *restrict_word;
-    const char *work_item;     /* number of this work item, a 64-bit integer; NULL without gpu */
-    const char *float_suffix;  /* of f32 functions: "f" in C */
-    const char *const *spelling; /* by Op, floats: "exp@($0)", @ stands for float_suffix; NULL: igrt_<op>_<type>() */
-    const char *flags;         /* for the C compiler: "-march=x86-64-v3"; NULL: none */
-    int lanes;                 /* f32 lanes of a vector register; 0: no vector types */
-    int registers;             /* vector registers */
+    const char *work_item;    /* number of this work item, a 64-bit integer; NULL without gpu */
+    const char *float_suffix; /* of f32 functions: "f" in C */
+    const char *const *
+        spelling; /* by Op, floats: "exp@($0)", @ stands for float_suffix; NULL: igrt_<op>_<type>() */
+    const char *flags; /* for the C compiler: "-march=x86-64-v3"; NULL: none */
+    int lanes;         /* f32 lanes of a vector register; 0: no vector types */
+    int registers;     /* vector registers */
     /* GPUs only */
-    const char *runtime;       /* prefix of its types in runtime_min: "igrt_cl" */
-    const char *pragma;        /* the first line of every kernel file, or "" */
-    const char *prologue;      /* types and constants, where igrt_num.h is not needed */
+    const char *runtime;  /* prefix of its types in runtime_min: "igrt_cl" */
+    const char *pragma;   /* the first line of every kernel file, or "" */
+    const char *prologue; /* types and constants, where igrt_num.h is not needed */
     /* Kernel source to what its driver loads (or why it did not compile); NULL: the driver takes the source. */
     CompileStatus (*compile)(StrBuf *out, const char *source, const char *machine);
 };

@@ -54,7 +54,8 @@ typedef enum {
 
 typedef void (*ingot_sink)(void *user, ingot_level, const char *message);
 
-ingot_context *ingot_context_new(ingot_sink, void *user); /* sink may be NULL: messages are dropped */
+ingot_context *ingot_context_new(ingot_sink,
+                                 void *user); /* sink may be NULL: messages are dropped */
 void ingot_context_free(ingot_context *);
 /* The gravest status reported so far (the first of equals). */
 ingot_status ingot_context_status(const ingot_context *);
@@ -81,7 +82,8 @@ ingot_dim *ingot_dim_add(ingot_context *, ingot_dim *, ingot_dim *);
 ingot_dim *ingot_dim_sub(ingot_context *, ingot_dim *, ingot_dim *);
 ingot_dim *ingot_dim_mul(ingot_context *, ingot_dim *, ingot_dim *);
 ingot_dim *ingot_dim_div(ingot_context *, ingot_dim *, ingot_dim *); /* floor */
-ingot_dim *ingot_dim_mod(ingot_context *, ingot_dim *, ingot_dim *); /* floor: sign of the divisor */
+ingot_dim *ingot_dim_mod(ingot_context *, ingot_dim *,
+                         ingot_dim *); /* floor: sign of the divisor */
 ingot_dim *ingot_dim_min(ingot_context *, ingot_dim *, ingot_dim *);
 ingot_dim *ingot_dim_max(ingot_context *, ingot_dim *, ingot_dim *);
 bool ingot_dim_is_const(ingot_dim *, int64_t *value); /* value may be NULL */
@@ -93,8 +95,9 @@ int64_t ingot_dim_hi(ingot_dim *);
 
 ingot_dtype ingot_dtype_of(ingot_tensor *);
 int ingot_rank(ingot_tensor *);
-ingot_dim *ingot_shape(ingot_tensor *, int axis);       /* axis in 0..rank-1 */
-bool ingot_static_shape(ingot_tensor *, int64_t *dims); /* false if any dim is symbolic; dims may be NULL */
+ingot_dim *ingot_shape(ingot_tensor *, int axis); /* axis in 0..rank-1 */
+bool ingot_static_shape(ingot_tensor *,
+                        int64_t *dims); /* false if any dim is symbolic; dims may be NULL */
 ingot_dim *ingot_numel(ingot_context *, ingot_tensor *);
 
 /* The contents of a small integer (or bool) tensor as integers expressions, found through
@@ -114,13 +117,14 @@ bool ingot_const_data(ingot_context *, ingot_tensor *, void *out, size_t bytes);
 /* ---- leaves -------------------------------------------------------------------------- */
 
 /* A model input, declared in order; name is kept for the emitted API (copied). */
-ingot_tensor *ingot_input(ingot_context *, const char *name, ingot_dtype, int rank, ingot_dim *const *dims);
+ingot_tensor *ingot_input(ingot_context *, const char *name, ingot_dtype, int rank,
+                          ingot_dim *const *dims);
 /* Declare a model output, in order.  The same tensor may be several outputs. */
 void ingot_output(ingot_context *, const char *name, ingot_tensor *);
 /* Constant data, dense row-major, little-endian.  The bytes are NOT copied: they must live as
  * long as the context (a mapped file, or ingot_alloc).  name is for comments and may be NULL. */
-ingot_tensor *ingot_data(ingot_context *, const char *name, ingot_dtype, int rank, const int64_t *dims,
-                         const void *bytes);
+ingot_tensor *ingot_data(ingot_context *, const char *name, ingot_dtype, int rank,
+                         const int64_t *dims, const void *bytes);
 /* The same from a mapped file that may be dropped from memory after use: where[offset..]. */
 ingot_tensor *ingot_scalar_i(ingot_context *, ingot_dtype, int64_t);
 ingot_tensor *ingot_scalar_f(ingot_context *, ingot_dtype, double);
@@ -132,34 +136,40 @@ ingot_tensor *ingot_from_dims(ingot_context *, int n, ingot_dim *const *dims);
 ingot_tensor *ingot_iota(ingot_context *, int rank, ingot_dim *const *dims, int axis);
 /* A scalar integer tensor, known at run time only, as a dim bounded lo..hi; the value is read by
  * a step of the program, and one outside the bounds is an error status of the emitted model. */
-ingot_dim *ingot_read_dim(ingot_context *, ingot_tensor *, const char *name, int64_t lo, int64_t hi);
+ingot_dim *ingot_read_dim(ingot_context *, ingot_tensor *, const char *name, int64_t lo,
+                          int64_t hi);
 /* A state tensor: lives in the context between runs, zero after reset; updated to `next` at the
  * end of a run by ingot_state_next (same dtype and shape). */
-ingot_tensor *ingot_state(ingot_context *, const char *name, ingot_dtype, int rank, const int64_t *dims);
+ingot_tensor *ingot_state(ingot_context *, const char *name, ingot_dtype, int rank,
+                          const int64_t *dims);
 void ingot_state_next(ingot_context *, ingot_tensor *state, ingot_tensor *next);
 
 /* ---- elementwise: broadcasting as numpy does; both operands of one dtype -------------- */
 
-#define INGOT_UNARY(V)                                                                           \
-    V(neg) V(abs) V(sign) V(exp) V(log) V(sin) V(cos) V(tan) V(asin) V(acos) V(atan) V(sinh)     \
-    V(cosh) V(tanh) V(asinh) V(acosh) V(atanh) V(erf) V(sqrt) V(reciprocal) V(floor) V(ceil)     \
-    V(trunc) V(round) V(isnan) V(not) V(bitnot)
+#define INGOT_UNARY(V)                                                                            \
+    V(neg)                                                                                        \
+    V(abs) V(sign) V(exp) V(log) V(sin) V(cos) V(tan) V(asin) V(acos) V(atan) V(sinh) V(cosh)     \
+        V(tanh) V(asinh) V(acosh) V(atanh) V(erf) V(sqrt) V(reciprocal) V(floor) V(ceil) V(trunc) \
+            V(round) V(isnan) V(not ) V(bitnot)
 /* div: IEEE for floats, truncating for integers.  mod: sign of the divisor (Python);
  * fmod: sign of the dividend (C).  Comparisons give bool.  and/or/xor are bitwise (on bool: logical). */
-#define INGOT_BINARY(V)                                                                          \
-    V(add) V(sub) V(mul) V(div) V(mod) V(fmod) V(pow) V(max) V(min) V(and) V(or) V(xor) V(shl)   \
-    V(shr) V(eq) V(ne) V(lt) V(le) V(gt) V(ge)
+#define INGOT_BINARY(V)                                                                        \
+    V(add)                                                                                     \
+    V(sub) V(mul) V(div) V(mod) V(fmod) V(pow) V(max) V(min) V(and) V(or) V(xor) V(shl) V(shr) \
+        V(eq) V(ne) V(lt) V(le) V(gt) V(ge)
 #define INGOT_DECLARE(name) ingot_tensor *ingot_##name(ingot_context *, ingot_tensor *);
 INGOT_UNARY(INGOT_DECLARE)
 #undef INGOT_DECLARE
-#define INGOT_DECLARE(name) ingot_tensor *ingot_##name(ingot_context *, ingot_tensor *, ingot_tensor *);
+#define INGOT_DECLARE(name) \
+    ingot_tensor *ingot_##name(ingot_context *, ingot_tensor *, ingot_tensor *);
 INGOT_BINARY(INGOT_DECLARE)
 #undef INGOT_DECLARE
 ingot_tensor *ingot_where(ingot_context *, ingot_tensor *cond, ingot_tensor *a, ingot_tensor *b);
 /* Conversion by the rules of docs/numerics.md; saturate matters for float8 destinations only. */
 ingot_tensor *ingot_cast(ingot_context *, ingot_tensor *, ingot_dtype);
-ingot_tensor *ingot_cast_wrap(ingot_context *, ingot_tensor *, ingot_dtype); /* float8 without saturation */
-ingot_tensor *ingot_bitcast(ingot_context *, ingot_tensor *, ingot_dtype);   /* same element size */
+ingot_tensor *ingot_cast_wrap(ingot_context *, ingot_tensor *,
+                              ingot_dtype); /* float8 without saturation */
+ingot_tensor *ingot_bitcast(ingot_context *, ingot_tensor *, ingot_dtype); /* same element size */
 /* Binary operation with a constant of x's dtype. */
 ingot_tensor *ingot_add_c(ingot_context *, ingot_tensor *x, double);
 ingot_tensor *ingot_mul_c(ingot_context *, ingot_tensor *x, double);
@@ -175,21 +185,25 @@ ingot_tensor *ingot_permute(ingot_context *, ingot_tensor *, const int *perm);
 /* Dims of size 1 (and missing leading ones) are repeated. */
 ingot_tensor *ingot_expand(ingot_context *, ingot_tensor *, int rank, ingot_dim *const *dims);
 /* lo, hi per axis; negative ones crop.  The new elements are zero / `value`. */
-ingot_tensor *ingot_pad(ingot_context *, ingot_tensor *, ingot_dim *const *lo, ingot_dim *const *hi);
-ingot_tensor *ingot_pad_value(ingot_context *, ingot_tensor *, ingot_dim *const *lo, ingot_dim *const *hi,
-                              ingot_tensor *value);
-ingot_tensor *ingot_pad_c(ingot_context *, ingot_tensor *, const int64_t *lo, const int64_t *hi, double value);
+ingot_tensor *ingot_pad(ingot_context *, ingot_tensor *, ingot_dim *const *lo,
+                        ingot_dim *const *hi);
+ingot_tensor *ingot_pad_value(ingot_context *, ingot_tensor *, ingot_dim *const *lo,
+                              ingot_dim *const *hi, ingot_tensor *value);
+ingot_tensor *ingot_pad_c(ingot_context *, ingot_tensor *, const int64_t *lo, const int64_t *hi,
+                          double value);
 /* x[begin .. begin+size) per axis. */
-ingot_tensor *ingot_shrink(ingot_context *, ingot_tensor *, ingot_dim *const *begin, ingot_dim *const *size);
+ingot_tensor *ingot_shrink(ingot_context *, ingot_tensor *, ingot_dim *const *begin,
+                           ingot_dim *const *size);
 ingot_tensor *ingot_flip(ingot_context *, ingot_tensor *, unsigned axes); /* bit i: axis i */
 /* Composed movement. */
 ingot_tensor *ingot_unsqueeze(ingot_context *, ingot_tensor *, int axis);
 ingot_tensor *ingot_squeeze(ingot_context *, ingot_tensor *, int axis);
-ingot_tensor *ingot_flatten(ingot_context *, ingot_tensor *, int from, int to); /* axes from..to-1 become one */
+ingot_tensor *ingot_flatten(ingot_context *, ingot_tensor *, int from,
+                            int to); /* axes from..to-1 become one */
 ingot_tensor *ingot_transpose(ingot_context *, ingot_tensor *, int a, int b);
 /* x[begin : : step] along one axis, `count` elements; step may be negative. */
-ingot_tensor *ingot_slice(ingot_context *, ingot_tensor *, int axis, ingot_dim *begin, ingot_dim *count,
-                          int64_t step);
+ingot_tensor *ingot_slice(ingot_context *, ingot_tensor *, int axis, ingot_dim *begin,
+                          ingot_dim *count, int64_t step);
 ingot_tensor *ingot_concat(ingot_context *, int n, ingot_tensor *const *, int axis);
 ingot_tensor *ingot_stack(ingot_context *, int n, ingot_tensor *const *, int axis);
 ingot_tensor *ingot_tile(ingot_context *, ingot_tensor *, ingot_dim *const *repeats);
@@ -208,7 +222,8 @@ typedef enum {
 
 /* axes: bit i is axis i.  Integers wrap; floats accumulate in docs/numerics.md's type. An empty
  * reduction gives the monoid's identity. */
-ingot_tensor *ingot_reduce(ingot_context *, ingot_reduce_op, ingot_tensor *, unsigned axes, bool keepdims);
+ingot_tensor *ingot_reduce(ingot_context *, ingot_reduce_op, ingot_tensor *, unsigned axes,
+                           bool keepdims);
 ingot_tensor *ingot_sum(ingot_context *, ingot_tensor *, unsigned axes, bool keepdims);
 ingot_tensor *ingot_mean(ingot_context *, ingot_tensor *, unsigned axes, bool keepdims);
 /* Index (i64) of the first (or last) greatest element along an axis. */
@@ -219,7 +234,8 @@ ingot_tensor *ingot_argmin(ingot_context *, ingot_tensor *, int axis, bool keepd
 ingot_tensor *ingot_gather(ingot_context *, ingot_tensor *x, ingot_tensor *const *index);
 /* x gathered along one axis by an index tensor of any shape (numpy take; negatives wrap). */
 ingot_tensor *ingot_take(ingot_context *, ingot_tensor *x, ingot_tensor *index, int axis);
-ingot_tensor *ingot_wrap_index(ingot_context *, ingot_tensor *index, ingot_dim *size); /* i < 0 ? i + size : i */
+ingot_tensor *ingot_wrap_index(ingot_context *, ingot_tensor *index,
+                               ingot_dim *size); /* i < 0 ? i + size : i */
 typedef enum { INGOT_SET, INGOT_ADD, INGOT_MUL, INGOT_MAX, INGOT_MIN } ingot_update_op;
 /* A copy of x in which, for every c in row-major order, out[i0[c], i1[c], ...] is combined with v[c];
  * v and all indices are broadcast together.  Updates outside x are dropped. */
@@ -240,7 +256,8 @@ ingot_tensor *ingot_contiguous(ingot_context *, ingot_tensor *);
  */
 typedef struct Region ingot_region;
 ingot_region *ingot_region_begin(ingot_context *);
-ingot_tensor *ingot_region_param(ingot_context *, ingot_region *, ingot_dtype, int rank, ingot_dim *const *dims);
+ingot_tensor *ingot_region_param(ingot_context *, ingot_region *, ingot_dtype, int rank,
+                                 ingot_dim *const *dims);
 ingot_tensor *ingot_region_param_like(ingot_context *, ingot_region *, ingot_tensor *);
 void ingot_region_end(ingot_context *, ingot_region *, int n, ingot_tensor *const *results);
 
@@ -250,11 +267,11 @@ void ingot_region_end(ingot_context *, ingot_region *, int n, ingot_tensor *cons
  * trip: a dim (its upper bound sizes the scan outputs), or NULL for "while cond"; then nscan must be 0.
  * cond: scalar bool or NULL for true.  out: ncarried final values, then nscan stacked values of shape
  * [iterations, ...]; `iterations` equals trip when the body never clears cond, else a run-time dim. */
-void ingot_loop(ingot_context *, ingot_dim *trip, ingot_tensor *cond, int ncarried, ingot_tensor *const *carried,
-                ingot_region *body, int nscan, ingot_tensor **out);
+void ingot_loop(ingot_context *, ingot_dim *trip, ingot_tensor *cond, int ncarried,
+                ingot_tensor *const *carried, ingot_region *body, int nscan, ingot_tensor **out);
 /* out[i] = cond ? then_results[i] : else_results[i]; only the branch taken is run. */
-void ingot_if(ingot_context *, ingot_tensor *cond, ingot_region *then_branch, ingot_region *else_branch, int n,
-              ingot_tensor **out);
+void ingot_if(ingot_context *, ingot_tensor *cond, ingot_region *then_branch,
+              ingot_region *else_branch, int n, ingot_tensor **out);
 
 /* A library kernel (runtime_min/lib/NAME.c). Output i has dtype, rank and dims; dims may be run-time
  * integers made by ingot_call_count, which the kernel sets. */
@@ -270,10 +287,11 @@ typedef struct {
     const ingot_call_out *out;
     const int64_t *ints;
     const double *floats;
-    ingot_dim *const *counts;     /* from ingot_call_count, in the order the kernel writes them */
-    size_t scratch_bytes;         /* planned in the arena */
+    ingot_dim *const *counts; /* from ingot_call_count, in the order the kernel writes them */
+    size_t scratch_bytes;     /* planned in the arena */
 } ingot_call_desc;
-ingot_dim *ingot_call_count(ingot_context *, const char *hint, int64_t lo, int64_t hi); /* a fresh integer */
+ingot_dim *ingot_call_count(ingot_context *, const char *hint, int64_t lo,
+                            int64_t hi); /* a fresh integer */
 void ingot_call(ingot_context *, const ingot_call_desc *, ingot_tensor **out);
 
 #include "ingot_ops.h" /* the op library: convolution, norms, attention... all composition of the above */
@@ -288,17 +306,18 @@ typedef struct {
 
 typedef struct {
     size_t struct_size;
-    const char *name;     /* prefix of everything emitted; a C identifier; NULL = "model" */
-    const char *target;   /* "c", "opencl", "cuda" with ":machine"; NULL = "c" */
-    const char *weights;  /* "auto", "array", "blob", "incbin"; NULL = auto */
-    int64_t max_ram;      /* bytes; 0 = no limit */
-    int opt_level;        /* 0: naive kernels */
+    const char *name;    /* prefix of everything emitted; a C identifier; NULL = "model" */
+    const char *target;  /* "c", "opencl", "cuda" with ":machine"; NULL = "c" */
+    const char *weights; /* "auto", "array", "blob", "incbin"; NULL = auto */
+    int64_t max_ram;     /* bytes; 0 = no limit */
+    int opt_level;       /* 0: naive kernels */
     int verbose;
-    const char *source;   /* model file named in comments (its base name is used) */
+    const char *source;     /* model file named in comments (its base name is used) */
     const char *sched;      /* a .sched file whose decisions replace the compiler's; NULL = none */
     const char *save_sched; /* where to write the decisions; NULL = nowhere */
-    const ingot_memory *memories; /* in order of preference; a tensor lies in the first one that has room and use for it */
-    int nmemory;                  /* 0: one memory, the arena */
+    const ingot_memory *
+        memories; /* in order of preference; a tensor lies in the first one that has room and use for it */
+    int nmemory; /* 0: one memory, the arena */
 } ingot_options;
 
 /* Write the bundle into `dir` (created; an existing bundle is replaced; nothing is left on failure). */
@@ -315,7 +334,8 @@ typedef struct {
     int rank;
     ingot_dtype dtype;
 } ingot_value;
-ingot_status ingot_interpret(ingot_context *, int n_in, const ingot_value *in, int n_out, ingot_value *out);
+ingot_status ingot_interpret(ingot_context *, int n_in, const ingot_value *in, int n_out,
+                             ingot_value *out);
 
 #ifdef __cplusplus
 }

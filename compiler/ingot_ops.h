@@ -13,7 +13,8 @@ ingot_tensor *ingot_softplus(ingot_context *, ingot_tensor *);
 ingot_tensor *ingot_gelu(ingot_context *, ingot_tensor *, bool tanh_form);
 ingot_tensor *ingot_clamp(ingot_context *, ingot_tensor *, double lo, double hi);
 ingot_tensor *ingot_leaky_relu(ingot_context *, ingot_tensor *, double alpha);
-ingot_tensor *ingot_prelu(ingot_context *, ingot_tensor *, ingot_tensor *slope); /* slope broadcasts */
+ingot_tensor *ingot_prelu(ingot_context *, ingot_tensor *,
+                          ingot_tensor *slope); /* slope broadcasts */
 ingot_tensor *ingot_elu(ingot_context *, ingot_tensor *, double alpha);
 ingot_tensor *ingot_selu(ingot_context *, ingot_tensor *, double alpha, double gamma);
 ingot_tensor *ingot_celu(ingot_context *, ingot_tensor *, double alpha);
@@ -31,9 +32,10 @@ ingot_tensor *ingot_matmul(ingot_context *, ingot_tensor *a, ingot_tensor *b);
 /* y = x w^T + b with w [out, in], b [out] or NULL: the layout of safetensors checkpoints. */
 ingot_tensor *ingot_linear(ingot_context *, ingot_tensor *x, ingot_tensor *w, ingot_tensor *b);
 /* alpha a b + beta d of matrices, transposed where asked; d broadcasts and may be NULL. */
-ingot_tensor *ingot_gemm(ingot_context *, ingot_tensor *a, ingot_tensor *b, ingot_tensor *d, double alpha,
-                         double beta, bool trans_a, bool trans_b);
-ingot_tensor *ingot_einsum(ingot_context *, const char *equation, int n, ingot_tensor *const *operands);
+ingot_tensor *ingot_gemm(ingot_context *, ingot_tensor *a, ingot_tensor *b, ingot_tensor *d,
+                         double alpha, double beta, bool trans_a, bool trans_b);
+ingot_tensor *ingot_einsum(ingot_context *, const char *equation, int n,
+                           ingot_tensor *const *operands);
 
 /* Softmax family along one axis (may be negative); max-subtracted. */
 ingot_tensor *ingot_softmax(ingot_context *, ingot_tensor *, int axis);
@@ -50,71 +52,84 @@ ingot_tensor *ingot_conv(ingot_context *, ingot_tensor *x, ingot_tensor *w, ingo
                          const int64_t *strides, const int64_t *dilations, const int64_t *pads_lo,
                          const int64_t *pads_hi, int64_t group);
 /* Transposed: w [C, M/group, k...]; out_pads are added to the end of the result. */
-ingot_tensor *ingot_conv_transpose(ingot_context *, ingot_tensor *x, ingot_tensor *w, ingot_tensor *b,
-                                   const int64_t *strides, const int64_t *dilations, const int64_t *pads_lo,
+ingot_tensor *ingot_conv_transpose(ingot_context *, ingot_tensor *x, ingot_tensor *w,
+                                   ingot_tensor *b, const int64_t *strides,
+                                   const int64_t *dilations, const int64_t *pads_lo,
                                    const int64_t *pads_hi, const int64_t *out_pads, int64_t group);
 /* Pooling over the axes 2..rank-1. */
-ingot_tensor *ingot_max_pool(ingot_context *, ingot_tensor *x, const int64_t *kernel, const int64_t *strides,
-                             const int64_t *dilations, const int64_t *pads_lo, const int64_t *pads_hi);
-ingot_tensor *ingot_avg_pool(ingot_context *, ingot_tensor *x, const int64_t *kernel, const int64_t *strides,
-                             const int64_t *dilations, const int64_t *pads_lo, const int64_t *pads_hi,
-                             bool count_pads);
+ingot_tensor *ingot_max_pool(ingot_context *, ingot_tensor *x, const int64_t *kernel,
+                             const int64_t *strides, const int64_t *dilations,
+                             const int64_t *pads_lo, const int64_t *pads_hi);
+ingot_tensor *ingot_avg_pool(ingot_context *, ingot_tensor *x, const int64_t *kernel,
+                             const int64_t *strides, const int64_t *dilations,
+                             const int64_t *pads_lo, const int64_t *pads_hi, bool count_pads);
 /* The same with extra_hi more padding after pads_hi that is never counted (ceil mode); may be NULL. */
 ingot_tensor *ingot_avg_pool_ceil(ingot_context *, ingot_tensor *x, const int64_t *kernel,
-                                  const int64_t *strides, const int64_t *dilations, const int64_t *pads_lo,
-                                  const int64_t *pads_hi, const int64_t *extra_hi, bool count_pads);
+                                  const int64_t *strides, const int64_t *dilations,
+                                  const int64_t *pads_lo, const int64_t *pads_hi,
+                                  const int64_t *extra_hi, bool count_pads);
 /* Where max_pool found its values: flat i64 positions in x, in row-major order or with the spatial axes
  * in reverse order. */
 ingot_tensor *ingot_max_pool_indices(ingot_context *, ingot_tensor *x, const int64_t *kernel,
                                      const int64_t *strides, const int64_t *dilations,
-                                     const int64_t *pads_lo, const int64_t *pads_hi, bool column_major);
+                                     const int64_t *pads_lo, const int64_t *pads_hi,
+                                     bool column_major);
 /* (sum |x|^p)^(1/p) over windows; over whole axes. */
 ingot_tensor *ingot_lp_pool(ingot_context *, ingot_tensor *x, double p, const int64_t *kernel,
-                            const int64_t *strides, const int64_t *dilations, const int64_t *pads_lo,
-                            const int64_t *pads_hi);
-ingot_tensor *ingot_lp_reduce(ingot_context *, ingot_tensor *x, double p, unsigned axes, bool keepdims);
+                            const int64_t *strides, const int64_t *dilations,
+                            const int64_t *pads_lo, const int64_t *pads_hi);
+ingot_tensor *ingot_lp_reduce(ingot_context *, ingot_tensor *x, double p, unsigned axes,
+                              bool keepdims);
 
 /* Normalisations.  Statistics in f32 or wider. scale / bias may be NULL; they broadcast to x's shape. */
-ingot_tensor *ingot_batch_norm(ingot_context *, ingot_tensor *x, ingot_tensor *scale, ingot_tensor *bias,
-                               ingot_tensor *mean, ingot_tensor *var, double eps); /* channel axis 1 */
+ingot_tensor *ingot_batch_norm(ingot_context *, ingot_tensor *x, ingot_tensor *scale,
+                               ingot_tensor *bias, ingot_tensor *mean, ingot_tensor *var,
+                               double eps); /* channel axis 1 */
 ingot_tensor *ingot_layer_norm(ingot_context *, ingot_tensor *x, int axis, ingot_tensor *scale,
                                ingot_tensor *bias, double eps);
 /* Also gives the mean and 1 / sqrt(var + eps), in the wide dtype, size 1 along the axes; may be NULL. */
-ingot_tensor *ingot_layer_norm_stats(ingot_context *, ingot_tensor *x, int axis, ingot_tensor *scale,
-                                     ingot_tensor *bias, double eps, ingot_tensor **mean,
-                                     ingot_tensor **inv_std);
-ingot_tensor *ingot_rms_norm(ingot_context *, ingot_tensor *x, int axis, ingot_tensor *scale, double eps);
-ingot_tensor *ingot_instance_norm(ingot_context *, ingot_tensor *x, ingot_tensor *scale, ingot_tensor *bias,
-                                  double eps);
-ingot_tensor *ingot_group_norm(ingot_context *, ingot_tensor *x, int64_t groups, ingot_tensor *scale,
-                               ingot_tensor *bias, double eps); /* scale, bias per channel */
+ingot_tensor *ingot_layer_norm_stats(ingot_context *, ingot_tensor *x, int axis,
+                                     ingot_tensor *scale, ingot_tensor *bias, double eps,
+                                     ingot_tensor **mean, ingot_tensor **inv_std);
+ingot_tensor *ingot_rms_norm(ingot_context *, ingot_tensor *x, int axis, ingot_tensor *scale,
+                             double eps);
+ingot_tensor *ingot_instance_norm(ingot_context *, ingot_tensor *x, ingot_tensor *scale,
+                                  ingot_tensor *bias, double eps);
+ingot_tensor *ingot_group_norm(ingot_context *, ingot_tensor *x, int64_t groups,
+                               ingot_tensor *scale, ingot_tensor *bias,
+                               double eps); /* scale, bias per channel */
 ingot_tensor *ingot_mean_variance_norm(ingot_context *, ingot_tensor *x, unsigned axes);
 ingot_tensor *ingot_lp_norm(ingot_context *, ingot_tensor *x, int axis, double p);
-ingot_tensor *ingot_lrn(ingot_context *, ingot_tensor *x, int64_t size, double alpha, double beta, double bias);
+ingot_tensor *ingot_lrn(ingot_context *, ingot_tensor *x, int64_t size, double alpha, double beta,
+                        double bias);
 
 /* Positions (i64 [rank, n]) of the nonzero elements in row-major order; n is a run-time dim. */
 ingot_tensor *ingot_nonzero(ingot_context *, ingot_tensor *);
 /* The k greatest (or smallest) along an axis, sorted; ties by index. out[0] values, out[1] i64 indices. */
-ingot_tensor *ingot_compress(ingot_context *, ingot_tensor *x, ingot_tensor *condition, int axis); /* -1: flat */
+ingot_tensor *ingot_compress(ingot_context *, ingot_tensor *x, ingot_tensor *condition,
+                             int axis); /* -1: flat */
 /* out: the different slices along axis (-1: elements), index of the first of each, for each of x's its place
  * among them, how often each comes. */
 void ingot_unique(ingot_context *, ingot_tensor *, int axis, bool sorted, ingot_tensor *out[4]);
 /* ONNX NonMaxSuppression: i64 [count, 3] of (batch, class, box); all but boxes and scores may be NULL. */
-ingot_tensor *ingot_nms(ingot_context *, ingot_tensor *boxes, ingot_tensor *scores, ingot_tensor *most_per_class,
-                        ingot_tensor *iou, ingot_tensor *least_score, bool centered);
+ingot_tensor *ingot_nms(ingot_context *, ingot_tensor *boxes, ingot_tensor *scores,
+                        ingot_tensor *most_per_class, ingot_tensor *iou, ingot_tensor *least_score,
+                        bool centered);
 ingot_tensor *ingot_det(ingot_context *, ingot_tensor *); /* [..., n, n] -> [...] */
-void ingot_topk(ingot_context *, ingot_tensor *, ingot_dim *k, int axis, bool largest, ingot_tensor *out[2]);
+void ingot_topk(ingot_context *, ingot_tensor *, ingot_dim *k, int axis, bool largest,
+                ingot_tensor *out[2]);
 
 /* ---- gathers, scatters, coordinates ----------------------------------------------------------- */
 
 /* GatherElements, ScatterElements: index has x's rank; negative indices wrap. */
-ingot_tensor *ingot_gather_elements(ingot_context *, ingot_tensor *x, ingot_tensor *index, int axis);
-ingot_tensor *ingot_scatter_elements(ingot_context *, ingot_update_op, ingot_tensor *x, ingot_tensor *index,
-                                     ingot_tensor *v, int axis);
+ingot_tensor *ingot_gather_elements(ingot_context *, ingot_tensor *x, ingot_tensor *index,
+                                    int axis);
+ingot_tensor *ingot_scatter_elements(ingot_context *, ingot_update_op, ingot_tensor *x,
+                                     ingot_tensor *index, ingot_tensor *v, int axis);
 /* GatherND, ScatterND: index [..., k] holds tuples that address k axes of x after `batch` ones. */
 ingot_tensor *ingot_gather_nd(ingot_context *, ingot_tensor *x, ingot_tensor *index, int batch);
-ingot_tensor *ingot_scatter_nd(ingot_context *, ingot_update_op, ingot_tensor *x, ingot_tensor *index,
-                               ingot_tensor *v);
+ingot_tensor *ingot_scatter_nd(ingot_context *, ingot_update_op, ingot_tensor *x,
+                               ingot_tensor *index, ingot_tensor *v);
 /* A new axis of size depth with `on` at the index and `off` elsewhere (scalars of one dtype). */
 ingot_tensor *ingot_one_hot(ingot_context *, ingot_tensor *index, ingot_dim *depth, int axis,
                             ingot_tensor *off, ingot_tensor *on);
@@ -122,9 +137,10 @@ ingot_tensor *ingot_one_hot(ingot_context *, ingot_tensor *index, ingot_dim *dep
 ingot_tensor *ingot_trilu(ingot_context *, ingot_tensor *x, ingot_dim *k, bool upper);
 ingot_tensor *ingot_range(ingot_context *, ingot_dim *n, ingot_tensor *start, ingot_tensor *step);
 /* Running sums or products (INGOT_REDUCE_ADD, _MUL). exclusive: without the element itself. */
-ingot_tensor *ingot_cumulate(ingot_context *, ingot_reduce_op, ingot_tensor *x, int axis, bool exclusive,
-                             bool reverse);
-ingot_tensor *ingot_cumsum(ingot_context *, ingot_tensor *x, int axis, bool exclusive, bool reverse);
+ingot_tensor *ingot_cumulate(ingot_context *, ingot_reduce_op, ingot_tensor *x, int axis,
+                             bool exclusive, bool reverse);
+ingot_tensor *ingot_cumsum(ingot_context *, ingot_tensor *x, int axis, bool exclusive,
+                           bool reverse);
 /* [N, C, H, W]: blocks of channels to blocks of pixels and back; crd: channel-major order. */
 ingot_tensor *ingot_depth_to_space(ingot_context *, ingot_tensor *x, int64_t block, bool crd);
 ingot_tensor *ingot_space_to_depth(ingot_context *, ingot_tensor *x, int64_t block);
@@ -138,12 +154,13 @@ ingot_tensor *ingot_space_to_depth(ingot_context *, ingot_tensor *x, int64_t blo
 ingot_tensor *ingot_attention(ingot_context *, ingot_tensor *q, ingot_tensor *k, ingot_tensor *v,
                               ingot_tensor *mask, double scale, bool causal);
 /* Its parts, for what comes between: q k^T scale, [batch, heads, s, t] in f32 at least; p v, in p's dtype. */
-ingot_tensor *ingot_attention_scores(ingot_context *, ingot_tensor *q, ingot_tensor *k, double scale);
+ingot_tensor *ingot_attention_scores(ingot_context *, ingot_tensor *q, ingot_tensor *k,
+                                     double scale);
 ingot_tensor *ingot_attention_values(ingot_context *, ingot_tensor *p, ingot_tensor *v);
 /* bool [s, t]: query i, at place i + first, sees `left` keys before its place and `right` behind it; -1 (of one of
  * them): all.  first is i64, a scalar or [batch, 1, 1, 1], which gives [batch, 1, s, t]. */
-ingot_tensor *ingot_band(ingot_context *, ingot_dim *s, ingot_dim *t, ingot_tensor *first, int64_t left,
-                         int64_t right);
+ingot_tensor *ingot_band(ingot_context *, ingot_dim *s, ingot_dim *t, ingot_tensor *first,
+                         int64_t left, int64_t right);
 /* Rotary embedding of the last axis by cos, sin [..., R/2], broadcast; pairs (i, i + R/2) or (2i, 2i + 1). */
 ingot_tensor *ingot_rotary(ingot_context *, ingot_tensor *x, ingot_tensor *cos, ingot_tensor *sin,
                            bool interleaved);
@@ -157,17 +174,19 @@ typedef struct {
     ingot_tensor *w, *r;        /* [gates * hidden, input], [gates * hidden, hidden] */
     ingot_tensor *b, *rb;       /* biases of the two products, [gates * hidden] */
     ingot_tensor *state, *cell; /* before the first step, [batch, hidden]; cell: LSTM */
-    ingot_tensor *lengths;      /* [batch]: past its length a sequence keeps its state and gives zeros */
-    const char *order;          /* the gates' letters in the order of the rows: "ifoc" (or "ifgo", "iofc" ...); GRU
+    ingot_tensor *lengths; /* [batch]: past its length a sequence keeps its state and gives zeros */
+    const char
+        *order; /* the gates' letters in the order of the rows: "ifoc" (or "ifgo", "iofc" ...); GRU
                                    "zrh", or "rzn" */
-    bool reverse;               /* from the last step to the first */
-    bool last_only;             /* all states are not wanted: out[0] is NULL */
-    double clip;                /* gates are sums between -clip and clip, then a function; 0: no clip */
-    ingot_activation act[3];    /* of gates, candidate, and the LSTM's cell: sigmoid, tanh, tanh; RNN: tanh */
-    bool reset_after;           /* GRU: reset * (h r^T + rb), as PyTorch does (ONNX linear_before_reset); else
+    bool reverse;   /* from the last step to the first */
+    bool last_only; /* all states are not wanted: out[0] is NULL */
+    double clip;    /* gates are sums between -clip and clip, then a function; 0: no clip */
+    ingot_activation
+        act[3];       /* of gates, candidate, and the LSTM's cell: sigmoid, tanh, tanh; RNN: tanh */
+    bool reset_after; /* GRU: reset * (h r^T + rb), as PyTorch does (ONNX linear_before_reset); else
                                    (reset * h) r^T + rb */
-    bool input_forget;          /* LSTM: f = 1 - i */
-    ingot_tensor *peephole;     /* LSTM: of i, o and f, [3 * hidden] */
+    bool input_forget;      /* LSTM: f = 1 - i */
+    ingot_tensor *peephole; /* LSTM: of i, o and f, [3 * hidden] */
 } ingot_recurrence;
 /* x [length, batch, input]; out: all states [length, batch, hidden], the last state, and (LSTM) the last cell. */
 void ingot_lstm(ingot_context *, ingot_tensor *x, const ingot_recurrence *, ingot_tensor *out[3]);
@@ -192,13 +211,13 @@ typedef enum {
     INGOT_NEAREST_CEIL
 } ingot_resize_nearest;
 typedef struct {
-    int64_t size;    /* new number of elements */
-    double scale;    /* 0: size / old size */
+    int64_t size; /* new number of elements */
+    double scale; /* 0: size / old size */
     ingot_resize_mode mode;
     ingot_resize_coords coords;
     ingot_resize_nearest nearest;
-    double cubic_a;  /* ONNX and PyTorch: -0.75; Catmull-Rom: -0.5 */
-    bool antialias;  /* widen the filter when shrinking */
+    double cubic_a;       /* ONNX and PyTorch: -0.75; Catmull-Rom: -0.5 */
+    bool antialias;       /* widen the filter when shrinking */
     bool exclude_outside; /* taps outside weigh nothing; else the edge is repeated */
     double roi_start, roi_end;
 } ingot_resize_axis;

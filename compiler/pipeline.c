@@ -17,7 +17,9 @@
 
 /* ---- options ----------------------------------------------------------------------------- */
 
-enum { GPU_ALIGN = 512 }; /* of buffers in a device arena: IGRT_CL_ALIGN, a multiple of CUDA's 256 */
+enum {
+    GPU_ALIGN = 512
+}; /* of buffers in a device arena: IGRT_CL_ALIGN, a multiple of CUDA's 256 */
 
 static const ingot_options defaults = {.opt_level = 2};
 
@@ -42,7 +44,8 @@ static bool name_is_good(Context *c, const char *name)
     for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++)
         good &= strcmp(name, taken[i]) != 0;
     arena_free(a);
-    return good || usage(c, "--name '%.80s': this is no C identifier that names may start with", name);
+    return good ||
+           usage(c, "--name '%.80s': this is no C identifier that names may start with", name);
 }
 
 /* Names are told apart in capitals too, and the last memory alone may be as large as it has to be. */
@@ -50,12 +53,16 @@ static bool check_memories(Context *c, const ingot_options *o, const Target *t)
 {
     static const char letters[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
     if (o->nmemory && t->gpu)
-        return usage(c, "--memory: only with the target c; a bundle for '%s' has one arena, on its device", t->name);
+        return usage(
+            c, "--memory: only with the target c; a bundle for '%s' has one arena, on its device",
+            t->name);
     for (int i = 0; i < o->nmemory; i++) {
         const char *name = o->memories[i].name ? o->memories[i].name : "";
         size_t n = strspn(name, letters);
         if (!n || name[n] || n > 31 || *name <= '9')
-            return usage(c, "--memory '%.80s': at most 31 letters and digits are wanted, a letter first", name);
+            return usage(
+                c, "--memory '%.80s': at most 31 letters and digits are wanted, a letter first",
+                name);
         for (int j = 0; j < i; j++)
             if (!strcasecmp(o->memories[j].name, name))
                 return usage(c, "--memory '%s': there are two of this name", name);
@@ -126,7 +133,8 @@ static void passed(Clock *k, const char *pass)
     clock_gettime(CLOCK_MONOTONIC, &now);
     if (k->verbose) {
         char text[128];
-        double ms = (double)(now.tv_sec - k->since.tv_sec) * 1e3 + (double)(now.tv_nsec - k->since.tv_nsec) * 1e-6;
+        double ms = (double)(now.tv_sec - k->since.tv_sec) * 1e3 +
+                    (double)(now.tv_nsec - k->since.tv_nsec) * 1e-6;
         snprintf(text, sizeof text, "%10.1f ms  %s", ms, pass);
         context_report(k->c, INGOT_NOTE, INGOT_OK, text);
     }
@@ -150,7 +158,8 @@ static void verify_kernels(const Plan *p, const char *after)
 }
 
 /* Fails, naming the tensors to blame: those of this memory, or of all (-1). */
-static bool too_much(const Plan *p, int memory, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static bool too_much(const Plan *p, int memory, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 static bool too_much(const Plan *p, int memory, const char *format, ...)
 {
     StrBuf sb = {0};
@@ -183,10 +192,12 @@ static bool fits(const Plan *p, int64_t limit)
     int last = p->nmemory - 1;
     const Memory *m = &p->memories[last];
     if (m->limit && m->bytes > m->limit)
-        return too_much(p, last, "--memory '%s' of %lld bytes is %lld bytes too small for what %s", m->name, (long long)m->limit,
-                        (long long)(m->bytes - m->limit), last ? "the memories before it do not hold" : "has to lie in it");
+        return too_much(p, last, "--memory '%s' of %lld bytes is %lld bytes too small for what %s",
+                        m->name, (long long)m->limit, (long long)(m->bytes - m->limit),
+                        last ? "the memories before it do not hold" : "has to lie in it");
     if (limit && p->arena_bytes > limit)
-        return too_much(p, -1, "needs %lld bytes of RAM, --max-ram allows %lld", (long long)p->arena_bytes, (long long)limit);
+        return too_much(p, -1, "needs %lld bytes of RAM, --max-ram allows %lld",
+                        (long long)p->arena_bytes, (long long)limit);
     return true;
 }
 

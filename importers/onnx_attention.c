@@ -17,11 +17,14 @@ ingot_tensor *split_heads(Lowering *n, ingot_tensor *x, int64_t heads)
 {
     static const int perm[] = {0, 2, 1, 3};
     int64_t hidden;
-    if (ingot_rank(x) != 3 || heads < 1 || !ingot_dim_is_const(ingot_shape(x, 2), &hidden) || hidden % heads) {
-        fault(n, "an input of rank %d cannot be split into %lld heads", ingot_rank(x), (long long)heads);
+    if (ingot_rank(x) != 3 || heads < 1 || !ingot_dim_is_const(ingot_shape(x, 2), &hidden) ||
+        hidden % heads) {
+        fault(n, "an input of rank %d cannot be split into %lld heads", ingot_rank(x),
+              (long long)heads);
         return NULL;
     }
-    ingot_dim *dims[] = {ingot_shape(x, 0), ingot_shape(x, 1), dim(n, heads), dim(n, hidden / heads)};
+    ingot_dim *dims[] = {ingot_shape(x, 0), ingot_shape(x, 1), dim(n, heads),
+                         dim(n, hidden / heads)};
     return ingot_permute(n->c, ingot_reshape(n->c, x, 4, dims), perm);
 }
 
@@ -61,11 +64,13 @@ static ingot_tensor *hide_keys(Lowering *n, ingot_tensor *scores, ingot_tensor *
         return scores;
     ingot_dim *keys = ingot_shape(scores, 3);
     ingot_tensor *filled = optional_in(n, 6);
-    int64_t left = attr_int(n, "left_window_size", -1), right = attr_int(n, "right_window_size", -1);
+    int64_t left = attr_int(n, "left_window_size", -1),
+            right = attr_int(n, "right_window_size", -1);
     if (attr_int(n, "is_causal", 0))
         right = 0;
     if (left >= 0 || right >= 0)
-        scores = masked(n, scores, ingot_band(n->c, ingot_shape(q, 2), keys, key_offset(n, q), left, right));
+        scores = masked(n, scores,
+                        ingot_band(n->c, ingot_shape(q, 2), keys, key_offset(n, q), left, right));
     if (!filled)
         return scores;
     filled = align_axis(n, as(n, filled, INGOT_I64), 0, 4);
@@ -214,7 +219,8 @@ ingot_tensor *onnx_rotary_embedding(Lowering *n)
         ingot_tensor *cache = n->in[1 + i];
         int last = ingot_rank(cache) - 1;
         if (last < 0 || !dim_is(ingot_shape(cache, last), turned / 2))
-            return fault(n, "its caches do not have %lld angles a position", (long long)(turned / 2));
+            return fault(n, "its caches do not have %lld angles a position",
+                         (long long)(turned / 2));
         cache = positions ? ingot_take(n->c, cache, positions, 0) : cache;
         angle[i] = ingot_unsqueeze(n->c, cache, ingot_rank(cache) - 1);
     }

@@ -295,8 +295,9 @@ static bool check_functions(Model *m)
         char *key = ingot_alloc(m->c, len);
         snprintf(key, len, "%s\n%s\n%s", f->domain, f->name, f->overload);
         if (names_get(&seen, key)) {
-            ingot_error(m->c, INGOT_INVALID, "the function '%s' of the domain '%s' is defined twice",
-                        f->name, f->domain);
+            ingot_error(m->c, INGOT_INVALID,
+                        "the function '%s' of the domain '%s' is defined twice", f->name,
+                        f->domain);
             ok = false;
         }
         names_put(m->c, &seen, key, model->functions[i]);

@@ -156,7 +156,8 @@ bool window_read(Lowering *n, ingot_tensor *x, ingot_tensor *weight, Window *w)
 bool window_fits(Lowering *n, ingot_tensor *x, const Window *w)
 {
     for (int i = 0; i < w->n; i++) {
-        int64_t size = ingot_dim_hi(ingot_shape(x, i + 2)), up = attr_int(n, "ceil_mode", 0) ? w->stride[i] - 1 : 0;
+        int64_t size = ingot_dim_hi(ingot_shape(x, i + 2)),
+                up = attr_int(n, "ceil_mode", 0) ? w->stride[i] - 1 : 0;
         if (size > INT32_MAX || size == 0 || size + w->lo[i] + w->hi[i] + up >= window_extent(w, i))
             continue;
         fault(n, "its window reaches over %lld elements of axis %d, its padded input has %lld",

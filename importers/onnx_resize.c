@@ -21,7 +21,8 @@ typedef struct {
 } Axis;
 
 /* The position of an attribute's text in a list that NULL ends, -1 after an error. */
-static int one_of(Lowering *n, const char *attribute, const char *otherwise, const char *const *names)
+static int one_of(Lowering *n, const char *attribute, const char *otherwise,
+                  const char *const *names)
 {
     const char *given = attr_string(n, attribute, otherwise);
     for (int i = 0; names[i]; i++)
@@ -34,9 +35,10 @@ static int one_of(Lowering *n, const char *attribute, const char *otherwise, con
 /* The names of ingot_ops.h's enumerators, in their order. */
 static const char *const mode_names[] = {"nearest", "linear", "cubic", NULL};
 static const char *const coords_names[] = {
-    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn",
-    "tf_crop_and_resize", NULL};
-static const char *const nearest_names[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", NULL};
+    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+    "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize", NULL};
+static const char *const nearest_names[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
+                                            "ceil", NULL};
 
 /* An input that is there and not empty. */
 static bool given(Lowering *n, int i)
@@ -47,7 +49,8 @@ static bool given(Lowering *n, int i)
 /* ---- what is known when compiling ----------------------------------------------------------- */
 
 /* 1 where an axis' element lies in the region of interest. */
-static ingot_tensor *inside_region(Lowering *n, const ingot_resize_axis *r, int axis, int rank, const Axis *a)
+static ingot_tensor *inside_region(Lowering *n, const ingot_resize_axis *r, int axis, int rank,
+                                   const Axis *a)
 {
     double *in = ingot_alloc(n->c, ((size_t)a->out + 1) * sizeof *in);
     for (int64_t o = 0; o < a->out; o++)
@@ -383,7 +386,8 @@ ingot_tensor *onnx_resize(Lowering *n)
     unsigned resized = 0;
     bool old = n->version < 11;
     int mode = one_of(n, "mode", "nearest", mode_names);
-    int coords = one_of(n, "coordinate_transformation_mode", old ? "asymmetric" : "half_pixel", coords_names);
+    int coords = one_of(n, "coordinate_transformation_mode", old ? "asymmetric" : "half_pixel",
+                        coords_names);
     int nearest = one_of(n, "nearest_mode", old ? "floor" : "round_prefer_floor", nearest_names);
     Style s = {.axis = {.mode = (ingot_resize_mode)mode,
                         .coords = (ingot_resize_coords)coords,

@@ -13,11 +13,11 @@ enum { X, W, R, B, LENGTHS, STATE, CELL, PEEPHOLE };
 
 /* ---- activations ----------------------------------------------------------------------------- */
 
-#define ACTIVATION(name, value) \
+#define ACTIVATION(name, value)                                                            \
     static ingot_tensor *act_##name(ingot_context *c, ingot_tensor *x, double a, double b) \
-    { \
-        (void)a, (void)b; \
-        return value; \
+    {                                                                                      \
+        (void)a, (void)b;                                                                  \
+        return value;                                                                      \
     }
 ACTIVATION(relu, ingot_relu(c, x))
 ACTIVATION(tanh, ingot_tanh(c, x))
@@ -65,7 +65,8 @@ static bool read_activations(Lowering *n, int acts, int directions, ingot_recurr
     const char *const *names;
     const float *alpha, *beta;
     int at_alpha = 0, at_beta = 0, n_names = attr_strings(n, "activations", &names);
-    int n_alpha = attr_floats(n, "activation_alpha", &alpha), n_beta = attr_floats(n, "activation_beta", &beta);
+    int n_alpha = attr_floats(n, "activation_alpha", &alpha),
+        n_beta = attr_floats(n, "activation_beta", &beta);
     if (n_names > 0 && n_names != acts * directions) {
         fault(n, "it has %d activations, not %d", n_names, acts * directions);
         return false;
@@ -136,7 +137,8 @@ static ingot_tensor *entry(Lowering *n, int input, int d, bool layout)
 {
     ingot_tensor *x = optional_in(n, input);
     int axis = direction_axis(input, layout);
-    return x ? ingot_squeeze(n->c, ingot_slice(n->c, x, axis, dim(n, d), dim(n, 1), 1), axis) : NULL;
+    return x ? ingot_squeeze(n->c, ingot_slice(n->c, x, axis, dim(n, d), dim(n, 1), 1), axis)
+             : NULL;
 }
 
 static void read_direction(Lowering *n, int d, bool layout, ingot_recurrence *out)
@@ -161,16 +163,19 @@ static void read_direction(Lowering *n, int d, bool layout, ingot_recurrence *ou
 
 /* ---- the operators --------------------------------------------------------------------------- */
 
-typedef void LayerFn(ingot_context *, ingot_tensor *x, const ingot_recurrence *, ingot_tensor **out);
+typedef void LayerFn(ingot_context *, ingot_tensor *x, const ingot_recurrence *,
+                     ingot_tensor **out);
 
 static ingot_tensor *lower(Lowering *n, LayerFn *build, const char *order, int acts, int states)
 {
     static const int batch_first[] = {2, 0, 1, 3};
     ingot_recurrence layer[2] = {{0}};
     ingot_tensor *out[2][3], *each[2];
-    bool layout = attr_int(n, "layout", 0) != 0, reverse[2], last_only = !n->n_out || !n->proto->output[0][0];
+    bool layout = attr_int(n, "layout", 0) != 0, reverse[2],
+         last_only = !n->n_out || !n->proto->output[0][0];
     int directions = read_directions(n, reverse);
-    if (!directions || !check_inputs(n, directions, layout) || !read_activations(n, acts, directions, layer))
+    if (!directions || !check_inputs(n, directions, layout) ||
+        !read_activations(n, acts, directions, layer))
         return ingot_poison(n->c);
     ingot_tensor *x = layout ? ingot_transpose(n->c, n->in[X], 0, 1) : n->in[X];
     for (int d = 0; d < directions; d++) {

@@ -650,7 +650,8 @@ static int open_trace(Session *s)
     FILE *f = fopen(o->places, "r");
     long long at[4];
     while (f && fscanf(f, "%lld %lld %lld %lld", &at[0], &at[1], &at[2], &at[3]) == 4) {
-        Place *grown = t->n % 64 ? t->place : realloc(t->place, (size_t)(t->n + 64) * sizeof *grown);
+        Place *grown =
+            t->n % 64 ? t->place : realloc(t->place, (size_t)(t->n + 64) * sizeof *grown);
         if (!grown)
             break;
         t->place = grown;
@@ -695,8 +696,9 @@ static void trace_step(void *user, int step, const char *name, uint64_t nanoseco
         char *data = p->step == step ? place_data(s, p) : NULL;
         if (p->step != step)
             continue;
-        t->failed = !data || fwrite(&i, sizeof i, 1, t->to) != 1 || fwrite(data, 1, p->bytes, t->to) != p->bytes ||
-                    fflush(t->to) || (t->from && fread(data, 1, p->bytes, t->from) != p->bytes);
+        t->failed = !data || fwrite(&i, sizeof i, 1, t->to) != 1 ||
+                    fwrite(data, 1, p->bytes, t->to) != p->bytes || fflush(t->to) ||
+                    (t->from && fread(data, 1, p->bytes, t->from) != p->bytes);
     }
 }
 
@@ -706,7 +708,8 @@ static void *allocate_block(const Session *s, size_t bytes)
     void *p = allocate(bytes, s->model->arena_align);
     if (!p)
         fail(IGRT_EXIT_MEMORY, "no memory for an arena of %zu bytes", bytes);
-    else if (s->options->poison || s->options->trace) /* what no step has written is traced with the rest */
+    else if (s->options->poison ||
+             s->options->trace) /* what no step has written is traced with the rest */
         memset(p, s->options->poison ? 0xff : 0, bytes);
     return p;
 }

@@ -152,7 +152,8 @@ typedef struct igrt_config {
     igrt_profile_fn profile;
     void *user; /* handed to clock and profile */
     unsigned flags;
-    const igrt_memory *memory; /* in place of the arena, by <MODEL>_MEMORY_<NAME>; init copies the list */
+    const igrt_memory
+        *memory; /* in place of the arena, by <MODEL>_MEMORY_<NAME>; init copies the list */
     int n_memories;
 } igrt_config;
 

@@ -5,7 +5,8 @@
 
 typedef struct {
     const char *name, *flags;
-    int lanes, registers; /* f32 lanes of a vector register, and how many there are; 0: no vector types */
+    int lanes,
+        registers; /* f32 lanes of a vector register, and how many there are; 0: no vector types */
 } Machine;
 
 static const Machine machines[] = {

@@ -17,8 +17,8 @@ typedef struct {
     int (*version)(int *major, int *minor);
     int (*num_archs)(int *n);
     int (*archs)(int *list);
-    int (*create)(void **program, const char *source, const char *name, int n, const char *const *headers,
-                  const char *const *names);
+    int (*create)(void **program, const char *source, const char *name, int n,
+                  const char *const *headers, const char *const *names);
     int (*compile)(void *program, int n, const char *const *options);
     int (*log_size)(void *program, size_t *bytes);
     int (*log)(void *program, char *text);
@@ -39,18 +39,22 @@ static bool find(void *library, const char *name, void *function)
 /* The library stays open: it is of a hundred megabytes, and there is no use in loading it twice. */
 static bool nvrtc_open(Nvrtc *v)
 {
-    static const char *const names[] = {"libnvrtc.so", INGOT_NVRTC, "libnvrtc.so.13", "libnvrtc.so.12",
-                                        "/usr/local/cuda/lib64/libnvrtc.so"};
+    static const char *const names[] = {"libnvrtc.so", INGOT_NVRTC, "libnvrtc.so.13",
+                                        "libnvrtc.so.12", "/usr/local/cuda/lib64/libnvrtc.so"};
     void *library = NULL;
     for (size_t i = 0; i < sizeof names / sizeof names[0] && !library; i++)
         library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     return library && find(library, "nvrtcVersion", &v->version) &&
            find(library, "nvrtcGetNumSupportedArchs", &v->num_archs) &&
-           find(library, "nvrtcGetSupportedArchs", &v->archs) && find(library, "nvrtcCreateProgram", &v->create) &&
+           find(library, "nvrtcGetSupportedArchs", &v->archs) &&
+           find(library, "nvrtcCreateProgram", &v->create) &&
            find(library, "nvrtcCompileProgram", &v->compile) &&
-           find(library, "nvrtcGetProgramLogSize", &v->log_size) && find(library, "nvrtcGetProgramLog", &v->log) &&
-           find(library, "nvrtcGetPTXSize", &v->ptx_size) && find(library, "nvrtcGetPTX", &v->ptx) &&
-           find(library, "nvrtcGetCUBINSize", &v->cubin_size) && find(library, "nvrtcGetCUBIN", &v->cubin) &&
+           find(library, "nvrtcGetProgramLogSize", &v->log_size) &&
+           find(library, "nvrtcGetProgramLog", &v->log) &&
+           find(library, "nvrtcGetPTXSize", &v->ptx_size) &&
+           find(library, "nvrtcGetPTX", &v->ptx) &&
+           find(library, "nvrtcGetCUBINSize", &v->cubin_size) &&
+           find(library, "nvrtcGetCUBIN", &v->cubin) &&
            find(library, "nvrtcDestroyProgram", &v->destroy);
 }
 
@@ -66,7 +70,8 @@ static int oldest_arch(const Nvrtc *v)
 }
 
 /* Appends what the two functions give. */
-static bool take(StrBuf *out, void *program, int (*size)(void *, size_t *), int (*get)(void *, char *))
+static bool take(StrBuf *out, void *program, int (*size)(void *, size_t *),
+                 int (*get)(void *, char *))
 {
     size_t bytes = 0;
     if (size(program, &bytes) || !bytes)

@@ -14,10 +14,11 @@ const Target target_cuda = {
     .spelling = c_spelling,
     .runtime = "igrt_cu",
     .pragma = "",
-    .prologue = "typedef signed char int8_t;\ntypedef unsigned char uint8_t;\ntypedef short int16_t;\n"
-                "typedef unsigned short uint16_t;\ntypedef int int32_t;\ntypedef unsigned int uint32_t;\n"
-                "typedef long long int64_t;\ntypedef unsigned long long uint64_t;\n"
-                "#define INT64_C(x) x##LL\n#define UINT64_C(x) x##ULL\n"
-                "#define INFINITY __int_as_float(0x7f800000)\n#define NAN __int_as_float(0x7fffffff)\n",
+    .prologue =
+        "typedef signed char int8_t;\ntypedef unsigned char uint8_t;\ntypedef short int16_t;\n"
+        "typedef unsigned short uint16_t;\ntypedef int int32_t;\ntypedef unsigned int uint32_t;\n"
+        "typedef long long int64_t;\ntypedef unsigned long long uint64_t;\n"
+        "#define INT64_C(x) x##LL\n#define UINT64_C(x) x##ULL\n"
+        "#define INFINITY __int_as_float(0x7f800000)\n#define NAN __int_as_float(0x7fffffff)\n",
     .compile = nvrtc_compile,
 };

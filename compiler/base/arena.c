@@ -57,7 +57,8 @@ void *arena_alloc(Arena *a, size_t bytes)
         Chunk *fresh = must(calloc(1, sizeof *fresh + size));
         fresh->size = size;
         a->total += size;
-        if (c && bytes > size / 2 && c->size - c->used > size / 8) { /* keep the roomier one in front */
+        if (c && bytes > size / 2 &&
+            c->size - c->used > size / 8) { /* keep the roomier one in front */
             fresh->next = c->next;
             c->next = fresh;
             fresh->used = bytes;

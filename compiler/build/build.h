@@ -16,7 +16,7 @@ Var *var_new(Context *, VarKind, const char *name, int64_t lo, int64_t hi);
 bool shape_check(Context *, const char *what, int rank, Node *const *dims);
 bool shape_same(Context *, int rank, Node *const *a, Node *const *b);
 Node *shape_numel(Context *, int rank, Node *const *dims);
-bool shape_is_empty(int rank, Node *const *dims); /* some dim is the constant 0 */
+bool shape_is_empty(int rank, Node *const *dims);               /* some dim is the constant 0 */
 const char *shape_text(Context *, int rank, Node *const *dims); /* "[2, n, 3]", in the arena */
 const char *dim_text(Context *, Node *);
 
@@ -25,7 +25,8 @@ Node *uniform(Node *x); /* the scalar CONST behind a uniform tensor, or NULL */
 Node *uniform_make(Context *, Node *scalar, int rank, Node *const *dims);
 /* A rank-0 operation on CONSTs as a CONST, evaluated as the interpreter would; else n itself. */
 Node *fold_scalar(Context *, Node *n);
-bool const_is(Node *scalar, double value); /* a CONST equal to value, bit for bit where value is 0 */
+bool const_is(Node *scalar,
+              double value); /* a CONST equal to value, bit for bit where value is 0 */
 
 /* ---- move.c */
 Node *broadcast_to(Context *, Node *x, int rank, Node *const *dims); /* checked already */

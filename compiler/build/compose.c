@@ -64,7 +64,8 @@ ingot_tensor *ingot_transpose(ingot_context *c, ingot_tensor *x, int a, int b)
 }
 
 /* base + iota(axis) * step, as an index tensor of the given shape. */
-static Node *affine_index(Context *c, int rank, Node *const *dims, int axis, Node *base, int64_t step)
+static Node *affine_index(Context *c, int rank, Node *const *dims, int axis, Node *base,
+                          int64_t step)
 {
     Node *i = ingot_iota(c, rank, dims, axis);
     i = ingot_mul(c, i, node_const_i(c, INGOT_I64, step));
@@ -161,11 +162,11 @@ ingot_tensor *ingot_concat(ingot_context *c, int n, ingot_tensor *const *x, int 
         for (int a = 0; ok && a < rank; a++)
             ok = a == axis || idx_provably_equal(c, x[i]->shape[a], dims[a]);
         if (!ok)
-            return ingot_error(c, INGOT_INVALID,
-                               "concat: part %d is %s %s, part 0 is %s %s; all but axis %d must agree",
-                               i, dtype_info[x[i]->dtype].name,
-                               shape_text(c, x[i]->rank, x[i]->shape), dtype_info[x[0]->dtype].name,
-                               shape_text(c, rank, x[0]->shape), axis);
+            return ingot_error(
+                c, INGOT_INVALID,
+                "concat: part %d is %s %s, part 0 is %s %s; all but axis %d must agree", i,
+                dtype_info[x[i]->dtype].name, shape_text(c, x[i]->rank, x[i]->shape),
+                dtype_info[x[0]->dtype].name, shape_text(c, rank, x[0]->shape), axis);
         dims[axis] = idx_add(c, dims[axis], x[i]->shape[axis]);
         if (idx_is(x[i]->shape[axis], 0))
             continue;
@@ -180,7 +181,8 @@ ingot_tensor *ingot_concat(ingot_context *c, int n, ingot_tensor *const *x, int 
         return part[0];
     if (equal)
         return uniform_make(c, uniform(part[0]), rank, dims);
-    return node_make(c, OP_CONCAT, (ingot_dtype)x[0]->dtype, (Arg){.i = axis}, npart, part, rank, dims);
+    return node_make(c, OP_CONCAT, (ingot_dtype)x[0]->dtype, (Arg){.i = axis}, npart, part, rank,
+                     dims);
 }
 
 ingot_tensor *ingot_stack(ingot_context *c, int n, ingot_tensor *const *x, int axis)

@@ -81,7 +81,8 @@ static void find_captures(Context *c, struct Region *r)
             continue;
         }
         if (x->op == OP_PARAM && !is_param_of(r, x)) {
-            ingot_error(c, INGOT_INVALID, "a region's result uses a value of another region's inside");
+            ingot_error(c, INGOT_INVALID,
+                        "a region's result uses a value of another region's inside");
             break;
         }
         for (uint32_t i = x->nsrc; i-- > 0;)
@@ -164,16 +165,18 @@ static bool loop_check(Context *c, Node *trip, Node *cond, int ncarried, Node *c
         return false;
     }
     if (body->nparam != 2 + ncarried || body->nresult != 1 + ncarried + nscan) {
-        ingot_error(c, INGOT_INVALID,
-                    "loop: the body has %d parameters and %d results; with %d carried and %d stacked "
-                    "values it must have %d (i, cond, carried) and %d (cond, carried, stacked)",
-                    body->nparam, body->nresult, ncarried, nscan, 2 + ncarried, 1 + ncarried + nscan);
+        ingot_error(
+            c, INGOT_INVALID,
+            "loop: the body has %d parameters and %d results; with %d carried and %d stacked "
+            "values it must have %d (i, cond, carried) and %d (cond, carried, stacked)",
+            body->nparam, body->nresult, ncarried, nscan, 2 + ncarried, 1 + ncarried + nscan);
         return false;
     }
     Node *i = body->param[0], *p = body->param[1], *q = body->result[0];
     if (i->dtype != INGOT_I64 || i->rank || p->dtype != INGOT_BOOL || p->rank ||
         q->dtype != INGOT_BOOL || q->rank || (cond && (cond->dtype != INGOT_BOOL || cond->rank))) {
-        ingot_error(c, INGOT_INVALID, "loop: i must be an i64 scalar and the conditions bool scalars");
+        ingot_error(c, INGOT_INVALID,
+                    "loop: i must be an i64 scalar and the conditions bool scalars");
         return false;
     }
     if (!trip && nscan) {
@@ -211,7 +214,8 @@ void ingot_loop(ingot_context *c, ingot_dim *trip, ingot_tensor *cond, int ncarr
     bool always = start && start->arg.i && next && next->arg.i;
     bool never = (start && !start->arg.i) || (trip && trip->hi <= 0);
     if (!trip && always) {
-        ingot_error(c, INGOT_INVALID, "loop: no bound on the iterations and a condition that stays true");
+        ingot_error(c, INGOT_INVALID,
+                    "loop: no bound on the iterations and a condition that stays true");
         return;
     }
     Loop *loop = NEW(c->arena, Loop);
@@ -281,7 +285,8 @@ void ingot_if(ingot_context *c, ingot_tensor *cond, ingot_region *then_branch,
                     r[0]->nresult, r[1]->nresult, n);
         return;
     }
-    if (cond->op == OP_CONST) { /* the branch is known: no parameters, so its values stand for themselves */
+    if (cond->op ==
+        OP_CONST) { /* the branch is known: no parameters, so its values stand for themselves */
         for (int i = 0; i < n; i++)
             out[i] = r[cond->arg.i ? 0 : 1]->result[i];
         return;
@@ -323,8 +328,8 @@ void ingot_if(ingot_context *c, ingot_tensor *cond, ingot_region *then_branch,
 ingot_dim *ingot_call_count(ingot_context *c, const char *hint, int64_t lo, int64_t hi)
 {
     if (lo > hi)
-        return ingot_error(c, INGOT_INVALID, "count '%s' has bounds %lld..%lld", hint, (long long)lo,
-                           (long long)hi);
+        return ingot_error(c, INGOT_INVALID, "count '%s' has bounds %lld..%lld", hint,
+                           (long long)lo, (long long)hi);
     return count_new(c, hint, VAR_COUNT, lo, hi);
 }
 
@@ -372,13 +377,15 @@ void ingot_call(ingot_context *c, const ingot_call_desc *d, ingot_tensor **out)
 
 /* The value is read by library kernel "readint": an integer in, a count out; ints: the kind of check
  * (0: a count out of bounds), least, greatest. */
-ingot_dim *ingot_read_dim(ingot_context *c, ingot_tensor *x, const char *name, int64_t lo, int64_t hi)
+ingot_dim *ingot_read_dim(ingot_context *c, ingot_tensor *x, const char *name, int64_t lo,
+                          int64_t hi)
 {
     if (poisoned(x))
         return x;
     if (!dtype_is_int(x->dtype))
-        return ingot_error(c, INGOT_INVALID, "dim '%s' is read from a %s tensor; it must be an integer",
-                           name, dtype_info[x->dtype].name);
+        return ingot_error(c, INGOT_INVALID,
+                           "dim '%s' is read from a %s tensor; it must be an integer", name,
+                           dtype_info[x->dtype].name);
     x = ingot_reshape(c, x, 0, NULL);
     if (poisoned(x))
         return x;

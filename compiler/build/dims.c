@@ -13,8 +13,7 @@ Var *var_new(Context *c, VarKind kind, const char *name, int64_t lo, int64_t hi)
     Var v = {.name = arena_strdup(c->arena, name), .kind = kind, .lo = lo, .hi = hi};
     int number = c->nvar;
     vec_push(c->arena, c->vars, c->nvar, v);
-    c->vars[number].node =
-        node_make(c, OP_VAR, INGOT_INDEX, (Arg){.i = number}, 0, NULL, 0, NULL);
+    c->vars[number].node = node_make(c, OP_VAR, INGOT_INDEX, (Arg){.i = number}, 0, NULL, 0, NULL);
     return &c->vars[number];
 }
 
@@ -46,8 +45,8 @@ ingot_dim *ingot_dim_var(ingot_context *c, const char *name, int64_t lo, int64_t
     return var_new(c, VAR_DIM, name, lo, hi)->node;
 }
 
-static Node *dim_binary(Context *c, const char *what, Node *(*f)(Context *, Node *, Node *), Node *a,
-                        Node *b)
+static Node *dim_binary(Context *c, const char *what, Node *(*f)(Context *, Node *, Node *),
+                        Node *a, Node *b)
 {
     if (poisoned(a))
         return a;
@@ -195,7 +194,8 @@ bool shape_check(Context *c, const char *what, int rank, Node *const *dims)
             return false;
         if (dims[i]->dtype != INGOT_INDEX) {
             ingot_error(c, INGOT_INVALID,
-                        "%s: dim %d is a tensor; ingot_read_dim turns a tensor into a dim", what, i);
+                        "%s: dim %d is a tensor; ingot_read_dim turns a tensor into a dim", what,
+                        i);
             return false;
         }
         if (dims[i]->hi < 0) {

@@ -15,7 +15,8 @@ static int class_of(int dtype)
 {
     switch (dtype_info[dtype].kind) {
     case 'b': return BOOLS;
-    case 'i': case 'u': return INTS;
+    case 'i':
+    case 'u': return INTS;
     case 'f': return FLOATS;
     case 'c': return COMPLEX;
     default: return 0;
@@ -67,14 +68,16 @@ bool broadcast_shape(Context *c, const char *what, int n, Node *const *x, int *r
             const char *left = shape_text(c, x[0]->rank, x[0]->shape);
             const char *right = shape_text(c, x[i]->rank, x[i]->shape);
             if (d->op == OP_CONST && dims[a]->op == OP_CONST)
-                ingot_error(c, INGOT_INVALID,
-                            "%s: shapes %s and %s do not broadcast: %s and %s are neither equal nor 1",
-                            what, left, right, dim_text(c, dims[a]), dim_text(c, d));
+                ingot_error(
+                    c, INGOT_INVALID,
+                    "%s: shapes %s and %s do not broadcast: %s and %s are neither equal nor 1",
+                    what, left, right, dim_text(c, dims[a]), dim_text(c, d));
             else
-                ingot_error(c, INGOT_INVALID,
-                            "%s: shapes %s and %s do not broadcast: cannot prove that %s and %s are "
-                            "equal; a run-time dim is never stretched",
-                            what, left, right, dim_text(c, dims[a]), dim_text(c, d));
+                ingot_error(
+                    c, INGOT_INVALID,
+                    "%s: shapes %s and %s do not broadcast: cannot prove that %s and %s are "
+                    "equal; a run-time dim is never stretched",
+                    what, left, right, dim_text(c, dims[a]), dim_text(c, d));
             return false;
         }
     }
@@ -94,8 +97,7 @@ static Node *identity_binary(Context *c, Op op, Node *a, Node *b)
         if (const_is(kb, f ? -0.0 : 0)) /* x + -0.0 -> x */
             return a;
         return const_is(ka, f ? -0.0 : 0) ? b : NULL;
-    case OP_SUB: /* x - 0.0 -> x */
-        return const_is(kb, 0) ? a : NULL;
+    case OP_SUB: /* x - 0.0 -> x */ return const_is(kb, 0) ? a : NULL;
     case OP_MUL:
         if (const_is(kb, 1))
             return a;
@@ -104,8 +106,7 @@ static Node *identity_binary(Context *c, Op op, Node *a, Node *b)
         if (!f && const_is(kb, 0))
             return b;
         return !f && const_is(ka, 0) ? a : NULL;
-    case OP_DIV: /* x / 1 -> x */
-        return const_is(kb, 1) ? a : NULL;
+    case OP_DIV: /* x / 1 -> x */ return const_is(kb, 1) ? a : NULL;
     case OP_POW: /* x ^ 1 -> x, x ^ 2 -> x * x: both rounded once */
         if (const_is(kb, 1))
             return a;
@@ -134,10 +135,10 @@ static Node *identity_binary(Context *c, Op op, Node *a, Node *b)
         if (kb)
             return kb->arg.i ? b : a;
         return ka ? (ka->arg.i ? a : b) : NULL;
-    case OP_SHL: case OP_SHR: case OP_XOR:
-        return const_is(kb, 0) ? a : NULL;
-    default:
-        return NULL;
+    case OP_SHL:
+    case OP_SHR:
+    case OP_XOR: return const_is(kb, 0) ? a : NULL;
+    default: return NULL;
     }
 }
 
@@ -271,7 +272,8 @@ ingot_tensor *ingot_bitnot(ingot_context *c, ingot_tensor *x)
 
 /* ---- binary ------------------------------------------------------------------------------------- */
 
-static Node *binary(Context *c, const char *name, Op op, int classes, bool compare, Node *a, Node *b)
+static Node *binary(Context *c, const char *name, Op op, int classes, bool compare, Node *a,
+                    Node *b)
 {
     if (poisoned(a) || poisoned(b))
         return c->poison;

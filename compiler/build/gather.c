@@ -121,8 +121,9 @@ ingot_tensor *ingot_take(ingot_context *c, ingot_tensor *x, ingot_tensor *index,
         return ingot_error(c, INGOT_INVALID, "take: axis %d of a tensor of rank %d", axis, x->rank);
     int rank = x->rank + index->rank - 1, after = axis + index->rank;
     for (int i = 0; i < rank; i++)
-        dims[i] = i < axis ? x->shape[i] : i < after ? index->shape[i - axis]
-                                                     : x->shape[i - index->rank + 1];
+        dims[i] = i < axis    ? x->shape[i]
+                  : i < after ? index->shape[i - axis]
+                              : x->shape[i - index->rank + 1];
     if (!shape_check(c, "take", rank, dims))
         return c->poison;
     Node *size = x->shape[axis], *i = known_index(c, index, size);
@@ -139,7 +140,8 @@ ingot_tensor *ingot_take(ingot_context *c, ingot_tensor *x, ingot_tensor *index,
         aligned[a] = a >= axis && a < after ? dims[a] : idx(c, 1);
     index = ingot_reshape(c, ingot_wrap_index(c, index, size), rank, aligned);
     for (int a = 0; a < x->rank; a++)
-        at[a] = a == axis ? index : ingot_iota(c, rank, dims, a < axis ? a : a + index->rank - x->rank);
+        at[a] =
+            a == axis ? index : ingot_iota(c, rank, dims, a < axis ? a : a + index->rank - x->rank);
     return ingot_gather(c, x, at);
 }
 
@@ -178,8 +180,15 @@ ingot_tensor *ingot_update(ingot_context *c, ingot_update_op op, ingot_tensor *x
 ingot_tensor *ingot_contiguous(ingot_context *c, ingot_tensor *x)
 {
     switch (x->op) {
-    case OP_POISON: case OP_INPUT: case OP_DATA: case OP_STATE: case OP_PARAM: case OP_CONST:
-    case OP_KEEP: case OP_UPDATE: case OP_PROJ: return x; /* stored in any case */
+    case OP_POISON:
+    case OP_INPUT:
+    case OP_DATA:
+    case OP_STATE:
+    case OP_PARAM:
+    case OP_CONST:
+    case OP_KEEP:
+    case OP_UPDATE:
+    case OP_PROJ: return x; /* stored in any case */
     default: break;
     }
     if (uniform(x))

@@ -90,7 +90,8 @@ void ingot_output(ingot_context *c, const char *name, ingot_tensor *x)
         return;
     }
     if (c->region) {
-        ingot_error(c, INGOT_INVALID, "output '%s' is declared inside a region; declare it after", name);
+        ingot_error(c, INGOT_INVALID, "output '%s' is declared inside a region; declare it after",
+                    name);
         return;
     }
     for (int i = 0; i < c->noutput; i++)
@@ -174,13 +175,18 @@ static Node *element_const(Context *c, ingot_dtype d, const uint8_t *p)
     memcpy(&v, p, (size_t)dtype_info[d].bytes);
     switch (d) {
     case INGOT_BOOL: return node_bool(c, v.u8 != 0);
-    case INGOT_I8: case INGOT_I4: case INGOT_I2: return node_const_i(c, d, v.i8);
-    case INGOT_U8: case INGOT_U4: case INGOT_U2: return node_const_i(c, d, v.u8);
+    case INGOT_I8:
+    case INGOT_I4:
+    case INGOT_I2: return node_const_i(c, d, v.i8);
+    case INGOT_U8:
+    case INGOT_U4:
+    case INGOT_U2: return node_const_i(c, d, v.u8);
     case INGOT_I16: return node_const_i(c, d, v.i16);
     case INGOT_U16: return node_const_i(c, d, v.u16);
     case INGOT_I32: return node_const_i(c, d, v.i32);
     case INGOT_U32: return node_const_i(c, d, v.u32);
-    case INGOT_I64: case INGOT_U64: return node_const_i(c, d, (int64_t)v.u64);
+    case INGOT_I64:
+    case INGOT_U64: return node_const_i(c, d, (int64_t)v.u64);
     case INGOT_F32: return isnan(v.f32) ? NULL : node_const_f(c, d, (double)v.f32);
     case INGOT_F64: return isnan(v.f64) ? NULL : node_const_f(c, d, v.f64);
     case INGOT_F16: {
@@ -215,9 +221,8 @@ ingot_tensor *ingot_data(ingot_context *c, const char *name, ingot_dtype d, int 
             return uniform_make(c, k, rank, nodes);
     }
     Data *data = NEW(c->arena, Data);
-    *data = (Data){.bytes = bytes,
-                   .nbytes = n * size,
-                   .name = name ? arena_strdup(c->arena, name) : NULL};
+    *data = (Data){
+        .bytes = bytes, .nbytes = n * size, .name = name ? arena_strdup(c->arena, name) : NULL};
     return leaf_make(c, OP_DATA, d, (Arg){.ptr = data}, rank, nodes);
 }
 

@@ -204,10 +204,9 @@ ingot_tensor *ingot_shrink(ingot_context *c, ingot_tensor *x, ingot_dim *const *
     for (int i = 0; i < x->rank; i++) {
         Node *room = idx_sub(c, x->shape[i], idx_add(c, begin[i], size[i]));
         if (begin[i]->hi < 0 || room->hi < 0)
-            return ingot_error(c, INGOT_INVALID,
-                               "shrink of %s: axis %d from %s, %s elements, is not inside it",
-                               shape_text(c, x->rank, x->shape), i, dim_text(c, begin[i]),
-                               dim_text(c, size[i]));
+            return ingot_error(
+                c, INGOT_INVALID, "shrink of %s: axis %d from %s, %s elements, is not inside it",
+                shape_text(c, x->rank, x->shape), i, dim_text(c, begin[i]), dim_text(c, size[i]));
         all &= idx_is(begin[i], 0) && (size[i] == x->shape[i] || idx_is(room, 0));
     }
     if (all)
@@ -319,7 +318,8 @@ ingot_tensor *ingot_flip(ingot_context *c, ingot_tensor *x, unsigned axes)
     if (poisoned(x))
         return x;
     if (axes >> x->rank)
-        return ingot_error(c, INGOT_INVALID, "flip: axes 0x%x of a tensor of rank %d", axes, x->rank);
+        return ingot_error(c, INGOT_INVALID, "flip: axes 0x%x of a tensor of rank %d", axes,
+                           x->rank);
     if (uniform(x))
         return x;
     if (x->op == OP_FLIP) { /* flip (flip x) -> flip x */

@@ -122,7 +122,7 @@ ingot_tensor *ingot_soft_shrink(ingot_context *c, ingot_tensor *x, double lambda
 {
     ingot_tensor *low = ingot_lt(c, x, ingot_like(c, x, -lambda));
     ingot_tensor *high = ingot_gt(c, x, ingot_like(c, x, lambda));
-    ingot_tensor *rest = ingot_where(c, high, ingot_sub(c, x, ingot_like(c, x, bias)),
-                                     ingot_like(c, x, 0));
+    ingot_tensor *rest =
+        ingot_where(c, high, ingot_sub(c, x, ingot_like(c, x, bias)), ingot_like(c, x, 0));
     return ingot_where(c, low, ingot_add_c(c, x, bias), rest);
 }

@@ -11,16 +11,21 @@ static ingot_tensor *grouped(ingot_context *c, const char *what, ingot_tensor *x
     if (ingot_is_poison(x) || ingot_is_poison(kv))
         return ingot_poison(c);
     if (ingot_rank(x) != 4 || ingot_rank(kv) != 4)
-        return ingot_error(c, INGOT_INVALID, "%s: operands of rank %d and %d; both must be [batch, heads, ...]", what,
+        return ingot_error(c, INGOT_INVALID,
+                           "%s: operands of rank %d and %d; both must be [batch, heads, ...]", what,
                            ingot_rank(x), ingot_rank(kv));
-    if (!ingot_dim_is_const(ingot_shape(x, 1), &heads) || !ingot_dim_is_const(ingot_shape(kv, 1), &kv_heads))
-        return ingot_error(c, INGOT_UNSUPPORTED, "%s: the numbers of heads are not known when compiling", what);
+    if (!ingot_dim_is_const(ingot_shape(x, 1), &heads) ||
+        !ingot_dim_is_const(ingot_shape(kv, 1), &kv_heads))
+        return ingot_error(c, INGOT_UNSUPPORTED,
+                           "%s: the numbers of heads are not known when compiling", what);
     if (kv_heads < 1 || heads % kv_heads)
-        return ingot_error(c, INGOT_INVALID, "%s: %lld query heads are no multiple of %lld key heads", what,
+        return ingot_error(c, INGOT_INVALID,
+                           "%s: %lld query heads are no multiple of %lld key heads", what,
                            (long long)heads, (long long)kv_heads);
-    return ingot_reshape(c, x, 5, (ingot_dim *[]){ingot_shape(x, 0), ingot_dim_const(c, kv_heads),
-                                                  ingot_dim_const(c, heads / kv_heads), ingot_shape(x, 2),
-                                                  ingot_shape(x, 3)});
+    return ingot_reshape(c, x, 5,
+                         (ingot_dim *[]){ingot_shape(x, 0), ingot_dim_const(c, kv_heads),
+                                         ingot_dim_const(c, heads / kv_heads), ingot_shape(x, 2),
+                                         ingot_shape(x, 3)});
 }
 
 /* [batch, kv_heads, per, rows, columns] -> [batch, heads, rows, columns] */
@@ -29,13 +34,16 @@ static ingot_tensor *ungrouped(ingot_context *c, ingot_tensor *x)
     return ingot_is_poison(x) ? x : ingot_flatten(c, x, 1, 3);
 }
 
-ingot_tensor *ingot_attention_scores(ingot_context *c, ingot_tensor *q, ingot_tensor *k, double scale)
+ingot_tensor *ingot_attention_scores(ingot_context *c, ingot_tensor *q, ingot_tensor *k,
+                                     double scale)
 {
     q = grouped(c, "attention", ops_widen(c, q), k);
     if (ingot_is_poison(q))
         return q;
-    k = ingot_unsqueeze(c, ingot_transpose(c, ops_widen(c, k), 2, 3), 2); /* [batch, kv_heads, 1, size, t] */
-    return ungrouped(c, ingot_mul_c(c, ingot_matmul(c, q, k), scale)); /* an operand's copy would cost more */
+    k = ingot_unsqueeze(c, ingot_transpose(c, ops_widen(c, k), 2, 3),
+                        2); /* [batch, kv_heads, 1, size, t] */
+    return ungrouped(
+        c, ingot_mul_c(c, ingot_matmul(c, q, k), scale)); /* an operand's copy would cost more */
 }
 
 ingot_tensor *ingot_attention_values(ingot_context *c, ingot_tensor *p, ingot_tensor *v)
@@ -43,16 +51,20 @@ ingot_tensor *ingot_attention_values(ingot_context *c, ingot_tensor *p, ingot_te
     p = grouped(c, "attention", p, v);
     if (ingot_is_poison(p))
         return p;
-    return ungrouped(c, ingot_matmul(c, p, ingot_unsqueeze(c, ingot_cast(c, v, ingot_dtype_of(p)), 2)));
+    return ungrouped(
+        c, ingot_matmul(c, p, ingot_unsqueeze(c, ingot_cast(c, v, ingot_dtype_of(p)), 2)));
 }
 
-ingot_tensor *ingot_band(ingot_context *c, ingot_dim *s, ingot_dim *t, ingot_tensor *first, int64_t left,
-                         int64_t right)
+ingot_tensor *ingot_band(ingot_context *c, ingot_dim *s, ingot_dim *t, ingot_tensor *first,
+                         int64_t left, int64_t right)
 {
     ingot_dim *dims[2] = {s, t};
-    ingot_tensor *at = ingot_add(c, ingot_iota(c, 2, dims, 0), first), *column = ingot_iota(c, 2, dims, 1);
-    ingot_tensor *before = ingot_le(c, ingot_sub(c, at, column), ingot_scalar_i(c, INGOT_I64, left));
-    ingot_tensor *after = ingot_le(c, ingot_sub(c, column, at), ingot_scalar_i(c, INGOT_I64, right));
+    ingot_tensor *at = ingot_add(c, ingot_iota(c, 2, dims, 0), first),
+                 *column = ingot_iota(c, 2, dims, 1);
+    ingot_tensor *before =
+        ingot_le(c, ingot_sub(c, at, column), ingot_scalar_i(c, INGOT_I64, left));
+    ingot_tensor *after =
+        ingot_le(c, ingot_sub(c, column, at), ingot_scalar_i(c, INGOT_I64, right));
     return left < 0 ? after : right < 0 ? before : ingot_and(c, before, after);
 }
 
@@ -64,8 +76,10 @@ ingot_tensor *ingot_attention(ingot_context *c, ingot_tensor *q, ingot_tensor *k
     if (ingot_is_poison(q) || ingot_is_poison(k) || (mask && ingot_is_poison(mask)))
         return ingot_poison(c);
     if (scale == 0 && (ingot_rank(q) != 4 || !ingot_dim_is_const(ingot_shape(q, 3), &size)))
-        return ingot_error(c, INGOT_INVALID, "attention: q must be [batch, heads, length, size], size a constant");
-    ingot_tensor *score = ingot_attention_scores(c, q, k, scale != 0 ? scale : 1 / sqrt((double)size));
+        return ingot_error(c, INGOT_INVALID,
+                           "attention: q must be [batch, heads, length, size], size a constant");
+    ingot_tensor *score =
+        ingot_attention_scores(c, q, k, scale != 0 ? scale : 1 / sqrt((double)size));
     if (ingot_is_poison(score))
         return score;
     ingot_tensor *never = ingot_like(c, score, -INFINITY);
@@ -78,7 +92,8 @@ ingot_tensor *ingot_attention(ingot_context *c, ingot_tensor *q, ingot_tensor *k
         ingot_tensor *seen = ingot_band(c, s, t, ingot_from_dim(c, ingot_dim_sub(c, t, s)), -1, 0);
         score = ingot_where(c, seen, score, never);
     }
-    ingot_tensor *p = mask || causal ? ingot_softmax_or_zero(c, score, -1) : ingot_softmax(c, score, -1);
+    ingot_tensor *p =
+        mask || causal ? ingot_softmax_or_zero(c, score, -1) : ingot_softmax(c, score, -1);
     return ingot_cast(c, ingot_attention_values(c, p, v), ingot_dtype_of(q));
 }
 

@@ -26,18 +26,20 @@ static bool conv_check(ingot_context *c, const char *what, ingot_tensor *x, ingo
     int rank = ingot_rank(x);
     if (rank < 3 || ingot_rank(w) != rank || rank - 2 > (INGOT_MAX_RANK - 4) / 2) {
         ingot_error(c, INGOT_INVALID,
-                    "%s: x has rank %d and w rank %d; both must have rank 2 + spatial axes", what, rank,
-                    ingot_rank(w));
+                    "%s: x has rank %d and w rank %d; both must have rank 2 + spatial axes", what,
+                    rank, ingot_rank(w));
         return false;
     }
     for (int i = 0; i < rank; i++)
         if (!ingot_dim_is_const(ingot_shape(w, i), NULL) ||
             (i == 1 && !ingot_dim_is_const(ingot_shape(x, i), NULL))) {
-            ingot_error(c, INGOT_UNSUPPORTED, "%s: channels and kernel sizes must be constants", what);
+            ingot_error(c, INGOT_UNSUPPORTED, "%s: channels and kernel sizes must be constants",
+                        what);
             return false;
         }
     if (group < 1) {
-        ingot_error(c, INGOT_INVALID, "%s: group %lld; it must be at least 1", what, (long long)group);
+        ingot_error(c, INGOT_INVALID, "%s: group %lld; it must be at least 1", what,
+                    (long long)group);
         return false;
     }
     if (ingot_dtype_of(x) != ingot_dtype_of(w)) {
@@ -60,11 +62,11 @@ ingot_tensor *ingot_conv(ingot_context *c, ingot_tensor *x, ingot_tensor *w, ing
     int64_t channels = ingot_dim_lo(ingot_shape(x, 1)), per_group = ingot_dim_lo(ingot_shape(w, 1));
     int64_t maps = ingot_dim_lo(ingot_shape(w, 0));
     if (per_group * group != channels || maps % group)
-        return ingot_error(c, INGOT_INVALID,
-                           "conv: x has %lld channels, w has %lld maps of %lld channels, group is %lld; "
-                           "channels must be w's times group, and maps a multiple of group",
-                           (long long)channels, (long long)maps, (long long)per_group,
-                           (long long)group);
+        return ingot_error(
+            c, INGOT_INVALID,
+            "conv: x has %lld channels, w has %lld maps of %lld channels, group is %lld; "
+            "channels must be w's times group, and maps a multiple of group",
+            (long long)channels, (long long)maps, (long long)per_group, (long long)group);
     x = pad_spatial(c, ops_widen(c, x), pads_lo, pads_hi);
     for (int i = 0; i < spatial; i++)
         x = ingot_window(c, x, 2 + i, ingot_dim_lo(ingot_shape(w, 2 + i)), strides ? strides[i] : 1,
@@ -88,8 +90,8 @@ ingot_tensor *ingot_conv(ingot_context *c, ingot_tensor *x, ingot_tensor *w, ing
         xd[4 + spatial + i] = wd[4 + spatial + i] = ingot_shape(w, 2 + i);
         axes |= 1u << (4 + spatial + i);
     }
-    ingot_tensor *product = ingot_mul(c, ingot_reshape(c, x, rank, xd),
-                                      ingot_reshape(c, ops_widen(c, w), rank, wd));
+    ingot_tensor *product =
+        ingot_mul(c, ingot_reshape(c, x, rank, xd), ingot_reshape(c, ops_widen(c, w), rank, wd));
     ingot_tensor *y = ingot_reshape(c, ingot_sum(c, product, axes, false), 2 + spatial, yd);
     if (b)
         y = ingot_add(c, y, ops_channel(c, ops_widen(c, b), 2 + spatial));
@@ -116,10 +118,10 @@ static ingot_tensor *stuff_zeros(ingot_context *c, ingot_tensor *x, int axis, in
     return ingot_shrink(c, x, lo, dims); /* lo is all zero up to the axis, and beyond it */
 }
 
-ingot_tensor *ingot_conv_transpose(ingot_context *c, ingot_tensor *x, ingot_tensor *w, ingot_tensor *b,
-                                   const int64_t *strides, const int64_t *dilations,
-                                   const int64_t *pads_lo, const int64_t *pads_hi,
-                                   const int64_t *out_pads, int64_t group)
+ingot_tensor *ingot_conv_transpose(ingot_context *c, ingot_tensor *x, ingot_tensor *w,
+                                   ingot_tensor *b, const int64_t *strides,
+                                   const int64_t *dilations, const int64_t *pads_lo,
+                                   const int64_t *pads_hi, const int64_t *out_pads, int64_t group)
 {
     if (ingot_is_poison(x) || ingot_is_poison(w) || (b && ingot_is_poison(b)) ||
         !conv_check(c, "conv_transpose", x, w, group))
@@ -127,11 +129,11 @@ ingot_tensor *ingot_conv_transpose(ingot_context *c, ingot_tensor *x, ingot_tens
     int spatial = ingot_rank(x) - 2, perm[INGOT_MAX_RANK];
     int64_t channels = ingot_dim_lo(ingot_shape(x, 1)), maps = ingot_dim_lo(ingot_shape(w, 1));
     if (ingot_dim_lo(ingot_shape(w, 0)) != channels || channels % group)
-        return ingot_error(c, INGOT_INVALID,
-                           "conv_transpose: x has %lld channels, w takes %lld, group is %lld; channels "
-                           "must be equal and a multiple of group",
-                           (long long)channels, (long long)ingot_dim_lo(ingot_shape(w, 0)),
-                           (long long)group);
+        return ingot_error(
+            c, INGOT_INVALID,
+            "conv_transpose: x has %lld channels, w takes %lld, group is %lld; channels "
+            "must be equal and a multiple of group",
+            (long long)channels, (long long)ingot_dim_lo(ingot_shape(w, 0)), (long long)group);
     /* w [C, M/G, k] -> [G, C/G, M/G, k] -> [G, M/G, C/G, k] -> [M, C/G, k], turned around */
     ingot_dim *dims[INGOT_MAX_RANK];
     int64_t lo[INGOT_MAX_RANK], hi[INGOT_MAX_RANK];

@@ -156,10 +156,11 @@ ingot_tensor *ingot_einsum(ingot_context *c, const char *equation, int n,
             return operands[i];
         int d = parse_term(&at, ingot_rank(operands[i]), 0, &t[i]);
         if (d < 0 || (i + 1 < n ? *at++ != ',' : *at == ','))
-            return ingot_error(c, INGOT_INVALID,
-                               "einsum '%s': term %d does not fit its operand of rank %d, or there are "
-                               "not %d terms",
-                               equation, i, ingot_rank(operands[i]), n);
+            return ingot_error(
+                c, INGOT_INVALID,
+                "einsum '%s': term %d does not fit its operand of rank %d, or there are "
+                "not %d terms",
+                equation, i, ingot_rank(operands[i]), n);
         dots = d > dots ? d : dots;
         t[i].x = ops_widen(c, operands[i]);
     }
@@ -195,6 +196,7 @@ ingot_tensor *ingot_einsum(ingot_context *c, const char *equation, int n,
             return ingot_error(c, INGOT_INVALID, "einsum '%s': an output label is in no operand",
                                equation);
     if (out.n != acc.n)
-        return ingot_error(c, INGOT_INVALID, "einsum '%s': a label comes twice in the output", equation);
+        return ingot_error(c, INGOT_INVALID, "einsum '%s': a label comes twice in the output",
+                           equation);
     return ingot_cast(c, align(c, &acc, out.n, out.label), ingot_dtype_of(operands[0]));
 }

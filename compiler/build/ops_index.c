@@ -5,23 +5,26 @@
 /* ---- gather and scatter -------------------------------------------------------------------------- */
 
 /* Coordinates of `index`'s shape: its own along the other axes, its (wrapped) values along `axis`. */
-static bool element_indices(ingot_context *c, const char *what, ingot_tensor *x, ingot_tensor *index,
-                            int axis, ingot_tensor **at)
+static bool element_indices(ingot_context *c, const char *what, ingot_tensor *x,
+                            ingot_tensor *index, int axis, ingot_tensor **at)
 {
     ingot_dim *dims[INGOT_MAX_RANK];
     if (ingot_rank(index) != ingot_rank(x)) {
-        ingot_error(c, INGOT_INVALID, "%s: the index has rank %d, the tensor %d; they must be equal", what,
+        ingot_error(c, INGOT_INVALID,
+                    "%s: the index has rank %d, the tensor %d; they must be equal", what,
                     ingot_rank(index), ingot_rank(x));
         return false;
     }
     int rank = ops_dims(index, dims);
     for (int a = 0; a < rank; a++)
-        at[a] = a == axis ? ingot_wrap_index(c, index, ingot_shape(x, a)) : ingot_iota(c, rank, dims, a);
+        at[a] = a == axis ? ingot_wrap_index(c, index, ingot_shape(x, a))
+                          : ingot_iota(c, rank, dims, a);
     return true;
 }
 
 /* out[i, j] = x[index[i, j], j] for axis 0 (GatherElements, torch.gather) */
-ingot_tensor *ingot_gather_elements(ingot_context *c, ingot_tensor *x, ingot_tensor *index, int axis)
+ingot_tensor *ingot_gather_elements(ingot_context *c, ingot_tensor *x, ingot_tensor *index,
+                                    int axis)
 {
     ingot_tensor *at[INGOT_MAX_RANK];
     if (ingot_is_poison(x) || ingot_is_poison(index) ||
@@ -50,12 +53,13 @@ static bool tuple_indices(ingot_context *c, const char *what, ingot_tensor *x, i
     ingot_dim *dims[2 * INGOT_MAX_RANK], *part[2 * INGOT_MAX_RANK];
     int64_t k = 0;
     int tuple = ingot_rank(index) - 1;
-    if (tuple < 0 || !ingot_dim_is_const(ingot_shape(index, tuple), &k) || batch < 0 || batch > tuple ||
-        batch + k > ingot_rank(x)) {
-        ingot_error(c, INGOT_INVALID,
-                    "%s: the index's last dim must be a constant of at most %d, the rank of the tensor "
-                    "less %d batch axes",
-                    what, ingot_rank(x) - batch, batch);
+    if (tuple < 0 || !ingot_dim_is_const(ingot_shape(index, tuple), &k) || batch < 0 ||
+        batch > tuple || batch + k > ingot_rank(x)) {
+        ingot_error(
+            c, INGOT_INVALID,
+            "%s: the index's last dim must be a constant of at most %d, the rank of the tensor "
+            "less %d batch axes",
+            what, ingot_rank(x) - batch, batch);
         return false;
     }
     int after = batch + (int)k, rank = tuple + ingot_rank(x) - after;
@@ -72,8 +76,8 @@ static bool tuple_indices(ingot_context *c, const char *what, ingot_tensor *x, i
             at[a] = ingot_iota(c, rank, dims, a < batch ? a : tuple + a - after);
             continue;
         }
-        ingot_tensor *column = ingot_slice(c, index, tuple, ingot_dim_const(c, a - batch),
-                                           ingot_dim_const(c, 1), 1);
+        ingot_tensor *column =
+            ingot_slice(c, index, tuple, ingot_dim_const(c, a - batch), ingot_dim_const(c, 1), 1);
         column = ingot_wrap_index(c, column, ingot_shape(x, a));
         at[a] = ingot_reshape(c, column, rank, part);
     }
@@ -126,7 +130,8 @@ ingot_tensor *ingot_trilu(ingot_context *c, ingot_tensor *x, ingot_dim *k, bool 
         return ingot_poison(c);
     int rank = ingot_rank(x);
     if (rank < 2)
-        return ingot_error(c, INGOT_INVALID, "trilu: a tensor of rank %d; it needs rows and columns", rank);
+        return ingot_error(c, INGOT_INVALID,
+                           "trilu: a tensor of rank %d; it needs rows and columns", rank);
     ingot_dim *dims[2] = {ingot_shape(x, rank - 2), ingot_shape(x, rank - 1)};
     ingot_tensor *row = ingot_add(c, ingot_iota(c, 2, dims, 0), ingot_from_dim(c, k));
     ingot_tensor *column = ingot_iota(c, 2, dims, 1);
@@ -144,7 +149,8 @@ ingot_tensor *ingot_range(ingot_context *c, ingot_dim *n, ingot_tensor *start, i
 }
 
 /* x moved by s along an axis, identity elements coming in; also where s may pass the size. */
-static ingot_tensor *shift(ingot_context *c, ingot_tensor *x, int axis, int64_t s, ingot_tensor *fill)
+static ingot_tensor *shift(ingot_context *c, ingot_tensor *x, int axis, int64_t s,
+                           ingot_tensor *fill)
 {
     ingot_dim *begin[INGOT_MAX_RANK], *size[INGOT_MAX_RANK], *lo[INGOT_MAX_RANK];
     int rank = ops_dims(x, size);
@@ -179,7 +185,8 @@ ingot_tensor *ingot_cumulate(ingot_context *c, ingot_reduce_op op, ingot_tensor 
     return ingot_cast(c, reverse ? ingot_flip(c, y, 1u << axis) : y, d);
 }
 
-ingot_tensor *ingot_cumsum(ingot_context *c, ingot_tensor *x, int axis, bool exclusive, bool reverse)
+ingot_tensor *ingot_cumsum(ingot_context *c, ingot_tensor *x, int axis, bool exclusive,
+                           bool reverse)
 {
     return ingot_cumulate(c, INGOT_REDUCE_ADD, x, axis, exclusive, reverse);
 }
@@ -216,7 +223,8 @@ ingot_tensor *ingot_space_to_depth(ingot_context *c, ingot_tensor *x, int64_t bl
     if (ingot_is_poison(x) || !shuffle_check(c, "space_to_depth", x, block))
         return ingot_poison(c);
     ingot_dim *b = ingot_dim_const(c, block), *n = ingot_shape(x, 0), *depth = ingot_shape(x, 1);
-    ingot_dim *h = ingot_dim_div(c, ingot_shape(x, 2), b), *w = ingot_dim_div(c, ingot_shape(x, 3), b);
+    ingot_dim *h = ingot_dim_div(c, ingot_shape(x, 2), b),
+              *w = ingot_dim_div(c, ingot_shape(x, 3), b);
     ingot_tensor *y = ingot_reshape(c, x, 6, (ingot_dim *[]){n, depth, h, b, w, b});
     y = ingot_permute(c, y, (int[]){0, 3, 5, 1, 2, 4});
     ingot_dim *channels = ingot_dim_mul(c, depth, ingot_dim_const(c, block * block));

@@ -24,16 +24,19 @@ ingot_tensor *ingot_matmul(ingot_context *c, ingot_tensor *a, ingot_tensor *b)
         return ingot_error(c, INGOT_INVALID, "matmul: operands of rank %d and %d", ra, rb);
     if (ingot_dtype_of(a) != ingot_dtype_of(b))
         return ingot_error(c, INGOT_INVALID, "matmul: operands are %s and %s; cast one",
-                           ingot_dtype_name(ingot_dtype_of(a)), ingot_dtype_name(ingot_dtype_of(b)));
+                           ingot_dtype_name(ingot_dtype_of(a)),
+                           ingot_dtype_name(ingot_dtype_of(b)));
     ingot_dim *k = ingot_shape(a, ra - 1), *l = ingot_shape(b, rb > 1 ? rb - 2 : 0);
     if (!ingot_dim_equal(k, l)) {
         if (ingot_dim_is_const(k, NULL) && ingot_dim_is_const(l, NULL))
-            return ingot_error(c, INGOT_INVALID,
-                               "matmul: the last dim of the first operand is %lld, the second's last "
-                               "but one is %lld; they must be equal",
-                               (long long)ingot_dim_lo(k), (long long)ingot_dim_lo(l));
+            return ingot_error(
+                c, INGOT_INVALID,
+                "matmul: the last dim of the first operand is %lld, the second's last "
+                "but one is %lld; they must be equal",
+                (long long)ingot_dim_lo(k), (long long)ingot_dim_lo(l));
         if (ingot_dim_is_const(k, NULL) || ingot_dim_is_const(l, NULL)) /* 1 would broadcast */
-            return ingot_error(c, INGOT_INVALID, "matmul: cannot prove that the inner dims are equal");
+            return ingot_error(c, INGOT_INVALID,
+                               "matmul: cannot prove that the inner dims are equal");
     }
     ingot_tensor *left = ra > 1 ? ingot_unsqueeze(c, a, ra - 1) : a; /* [.., M, 1, K] or [K] */
     ingot_tensor *right = b;
@@ -52,9 +55,10 @@ ingot_tensor *ingot_linear(ingot_context *c, ingot_tensor *x, ingot_tensor *w, i
     if (ingot_is_poison(x) || ingot_is_poison(w) || (b && ingot_is_poison(b)))
         return ingot_poison(c);
     if (ingot_rank(w) != 2 || ingot_rank(x) == 0)
-        return ingot_error(c, INGOT_INVALID,
-                           "linear: x has rank %d, w has rank %d; w must be [out, in] and x [..., in]",
-                           ingot_rank(x), ingot_rank(w));
+        return ingot_error(
+            c, INGOT_INVALID,
+            "linear: x has rank %d, w has rank %d; w must be [out, in] and x [..., in]",
+            ingot_rank(x), ingot_rank(w));
     ingot_tensor *y = ingot_matmul(c, x, ingot_transpose(c, w, 0, 1));
     return b ? ingot_add(c, y, b) : y;
 }
@@ -66,8 +70,9 @@ ingot_tensor *ingot_gemm(ingot_context *c, ingot_tensor *a, ingot_tensor *b, ing
     if (ingot_is_poison(a) || ingot_is_poison(b) || (d && ingot_is_poison(d)))
         return ingot_poison(c);
     if (ingot_rank(a) != 2 || ingot_rank(b) != 2)
-        return ingot_error(c, INGOT_INVALID, "gemm: operands of rank %d and %d; both must be matrices",
-                           ingot_rank(a), ingot_rank(b));
+        return ingot_error(c, INGOT_INVALID,
+                           "gemm: operands of rank %d and %d; both must be matrices", ingot_rank(a),
+                           ingot_rank(b));
     ingot_tensor *y = ingot_matmul(c, trans_a ? ingot_transpose(c, a, 0, 1) : a,
                                    trans_b ? ingot_transpose(c, b, 0, 1) : b);
     y = ingot_mul_c(c, y, alpha);

@@ -21,8 +21,8 @@ static ingot_tensor *standardise(ingot_context *c, ingot_tensor *x, unsigned axe
 }
 
 /* y * scale + bias, widened; back to dtype d */
-static ingot_tensor *affine(ingot_context *c, ingot_tensor *y, ingot_tensor *scale, ingot_tensor *bias,
-                            ingot_dtype d)
+static ingot_tensor *affine(ingot_context *c, ingot_tensor *y, ingot_tensor *scale,
+                            ingot_tensor *bias, ingot_dtype d)
 {
     if (ingot_is_poison(y))
         return y;
@@ -41,28 +41,31 @@ static unsigned axes_from(ingot_tensor *x, int first)
 /* (x - mean) / sqrt(var + eps) * scale + bias, written x a + (bias - mean a) with
  * a = scale / sqrt(var + eps), which is constant where the statistics are. */
 ingot_tensor *ingot_batch_norm(ingot_context *c, ingot_tensor *x, ingot_tensor *scale,
-                               ingot_tensor *bias, ingot_tensor *mean, ingot_tensor *var, double eps)
+                               ingot_tensor *bias, ingot_tensor *mean, ingot_tensor *var,
+                               double eps)
 {
     if (ingot_is_poison(x) || ingot_is_poison(mean) || ingot_is_poison(var))
         return ingot_poison(c);
     int rank = ingot_rank(x);
     if (rank < 2)
-        return ingot_error(c, INGOT_INVALID, "batch_norm: x has rank %d; it must be [N, C, ...]", rank);
+        return ingot_error(c, INGOT_INVALID, "batch_norm: x has rank %d; it must be [N, C, ...]",
+                           rank);
     ingot_tensor *wide = ops_widen(c, x);
     ingot_dtype d = ingot_dtype_of(wide);
-    ingot_tensor *a = ingot_reciprocal(
-        c, ingot_sqrt(c, ingot_add_c(c, ingot_cast(c, var, d), eps)));
+    ingot_tensor *a =
+        ingot_reciprocal(c, ingot_sqrt(c, ingot_add_c(c, ingot_cast(c, var, d), eps)));
     if (scale)
         a = ingot_mul(c, a, ingot_cast(c, scale, d));
     ingot_tensor *b = ingot_mul(c, ingot_cast(c, mean, d), a);
     b = bias ? ingot_sub(c, ingot_cast(c, bias, d), b) : ingot_neg(c, b);
-    ingot_tensor *y = ingot_add(c, ingot_mul(c, wide, ops_channel(c, a, rank)), ops_channel(c, b, rank));
+    ingot_tensor *y =
+        ingot_add(c, ingot_mul(c, wide, ops_channel(c, a, rank)), ops_channel(c, b, rank));
     return ingot_cast(c, y, ingot_dtype_of(x));
 }
 
-ingot_tensor *ingot_layer_norm_stats(ingot_context *c, ingot_tensor *x, int axis, ingot_tensor *scale,
-                                     ingot_tensor *bias, double eps, ingot_tensor **mean,
-                                     ingot_tensor **inv_std)
+ingot_tensor *ingot_layer_norm_stats(ingot_context *c, ingot_tensor *x, int axis,
+                                     ingot_tensor *scale, ingot_tensor *bias, double eps,
+                                     ingot_tensor **mean, ingot_tensor **inv_std)
 {
     if (ingot_is_poison(x) || (axis = ops_axis(c, "layer_norm", x, axis)) < 0) {
         if (mean)
@@ -109,8 +112,8 @@ ingot_tensor *ingot_instance_norm(ingot_context *c, ingot_tensor *x, ingot_tenso
 }
 
 /* [N, C, ...] -> [N, G, C/G * ...], statistics over the last axis; scale and bias per channel. */
-ingot_tensor *ingot_group_norm(ingot_context *c, ingot_tensor *x, int64_t groups, ingot_tensor *scale,
-                               ingot_tensor *bias, double eps)
+ingot_tensor *ingot_group_norm(ingot_context *c, ingot_tensor *x, int64_t groups,
+                               ingot_tensor *scale, ingot_tensor *bias, double eps)
 {
     if (ingot_is_poison(x))
         return x;
@@ -118,10 +121,11 @@ ingot_tensor *ingot_group_norm(ingot_context *c, ingot_tensor *x, int64_t groups
     int64_t channels;
     if (rank < 2 || !ingot_dim_is_const(ingot_shape(x, 1), &channels) || groups < 1 ||
         channels % groups)
-        return ingot_error(c, INGOT_INVALID,
-                           "group_norm: x must be [N, C, ...] with C a constant multiple of the %lld "
-                           "groups",
-                           (long long)groups);
+        return ingot_error(
+            c, INGOT_INVALID,
+            "group_norm: x must be [N, C, ...] with C a constant multiple of the %lld "
+            "groups",
+            (long long)groups);
     ingot_dim *dims[3] = {ingot_shape(x, 0), ingot_dim_const(c, groups), NULL};
     ingot_dim *rest = ingot_dim_const(c, channels / groups);
     for (int i = 2; i < rank; i++)

@@ -6,16 +6,17 @@
 
 /* Pads with `value` and makes windows: [N, C, o..., k...]; *axes are those of k. */
 static ingot_tensor *windows(ingot_context *c, const char *what, ingot_tensor *x, double value,
-                             const int64_t *kernel, const int64_t *strides, const int64_t *dilations,
-                             const int64_t *pads_lo, const int64_t *pads_hi, unsigned *axes)
+                             const int64_t *kernel, const int64_t *strides,
+                             const int64_t *dilations, const int64_t *pads_lo,
+                             const int64_t *pads_hi, unsigned *axes)
 {
     int64_t lo[INGOT_MAX_RANK] = {0}, hi[INGOT_MAX_RANK] = {0};
     if (ingot_is_poison(x))
         return x;
     int rank = ingot_rank(x);
     if (rank < 3 || rank > (INGOT_MAX_RANK + 2) / 2)
-        return ingot_error(c, INGOT_INVALID, "%s: x has rank %d; it must be [N, C, spatial...]", what,
-                           rank);
+        return ingot_error(c, INGOT_INVALID, "%s: x has rank %d; it must be [N, C, spatial...]",
+                           what, rank);
     for (int i = 2; i < rank; i++) {
         lo[i] = pads_lo ? pads_lo[i - 2] : 0;
         hi[i] = pads_hi ? pads_hi[i - 2] : 0;
@@ -31,8 +32,8 @@ static ingot_tensor *windows(ingot_context *c, const char *what, ingot_tensor *x
 }
 
 ingot_tensor *ingot_max_pool(ingot_context *c, ingot_tensor *x, const int64_t *kernel,
-                             const int64_t *strides, const int64_t *dilations, const int64_t *pads_lo,
-                             const int64_t *pads_hi)
+                             const int64_t *strides, const int64_t *dilations,
+                             const int64_t *pads_lo, const int64_t *pads_hi)
 {
     unsigned axes;
     /* -infinity becomes the least value of an integer type */
@@ -42,7 +43,8 @@ ingot_tensor *ingot_max_pool(ingot_context *c, ingot_tensor *x, const int64_t *k
 
 ingot_tensor *ingot_max_pool_indices(ingot_context *c, ingot_tensor *x, const int64_t *kernel,
                                      const int64_t *strides, const int64_t *dilations,
-                                     const int64_t *pads_lo, const int64_t *pads_hi, bool column_major)
+                                     const int64_t *pads_lo, const int64_t *pads_hi,
+                                     bool column_major)
 {
     unsigned axes;
     ingot_dim *dims[INGOT_MAX_RANK];
@@ -60,10 +62,10 @@ ingot_tensor *ingot_max_pool_indices(ingot_context *c, ingot_tensor *x, const in
                          ingot_mul(c, ingot_iota(c, rank, dims, i), ingot_from_dim(c, stride)));
         stride = ingot_dim_mul(c, stride, dims[i]);
     }
-    ingot_tensor *w = windows(c, "max_pool", x, -INFINITY, kernel, strides, dilations, pads_lo, pads_hi,
-                              &axes);
-    ingot_tensor *at = windows(c, "max_pool", flat, -1, kernel, strides, dilations, pads_lo, pads_hi,
-                               &axes);
+    ingot_tensor *w =
+        windows(c, "max_pool", x, -INFINITY, kernel, strides, dilations, pads_lo, pads_hi, &axes);
+    ingot_tensor *at =
+        windows(c, "max_pool", flat, -1, kernel, strides, dilations, pads_lo, pads_hi, &axes);
     if (ingot_is_poison(w) || ingot_is_poison(at))
         return ingot_poison(c);
     /* The first place in the window that holds the maximum and is not padding. */
@@ -121,10 +123,11 @@ ingot_tensor *ingot_avg_pool_ceil(ingot_context *c, ingot_tensor *x, const int64
 }
 
 ingot_tensor *ingot_avg_pool(ingot_context *c, ingot_tensor *x, const int64_t *kernel,
-                             const int64_t *strides, const int64_t *dilations, const int64_t *pads_lo,
-                             const int64_t *pads_hi, bool count_pads)
+                             const int64_t *strides, const int64_t *dilations,
+                             const int64_t *pads_lo, const int64_t *pads_hi, bool count_pads)
 {
-    return ingot_avg_pool_ceil(c, x, kernel, strides, dilations, pads_lo, pads_hi, NULL, count_pads);
+    return ingot_avg_pool_ceil(c, x, kernel, strides, dilations, pads_lo, pads_hi, NULL,
+                               count_pads);
 }
 
 /* |x|^p, with the cheap cases spelled out */
@@ -144,15 +147,15 @@ static ingot_tensor *root(ingot_context *c, ingot_tensor *x, double p)
 
 /* (sum |x|^p)^(1/p) over each window */
 ingot_tensor *ingot_lp_pool(ingot_context *c, ingot_tensor *x, double p, const int64_t *kernel,
-                            const int64_t *strides, const int64_t *dilations, const int64_t *pads_lo,
-                            const int64_t *pads_hi)
+                            const int64_t *strides, const int64_t *dilations,
+                            const int64_t *pads_lo, const int64_t *pads_hi)
 {
     unsigned axes;
     if (ingot_is_poison(x))
         return x;
     ingot_dtype d = ingot_dtype_of(x);
-    x = windows(c, "lp_pool", abs_power(c, ops_widen(c, x), p), 0, kernel, strides, dilations, pads_lo,
-                pads_hi, &axes);
+    x = windows(c, "lp_pool", abs_power(c, ops_widen(c, x), p), 0, kernel, strides, dilations,
+                pads_lo, pads_hi, &axes);
     if (ingot_is_poison(x))
         return x;
     return ingot_cast(c, root(c, ingot_sum(c, x, axes, false), p), d);

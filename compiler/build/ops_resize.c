@@ -49,10 +49,10 @@ static double filter(ingot_resize_mode mode, double x, double a)
 static int64_t nearest(ingot_resize_nearest how, double x)
 {
     double low = floor(x), part = x - low;
-    bool up = how == INGOT_NEAREST_CEIL            ? part > 0
-              : how == INGOT_NEAREST_FLOOR         ? false
-              : how == INGOT_NEAREST_PREFER_CEIL   ? part >= 0.5
-                                                   : part > 0.5;
+    bool up = how == INGOT_NEAREST_CEIL          ? part > 0
+              : how == INGOT_NEAREST_FLOOR       ? false
+              : how == INGOT_NEAREST_PREFER_CEIL ? part >= 0.5
+                                                 : part > 0.5;
     return (int64_t)low + up;
 }
 
@@ -74,7 +74,8 @@ static ingot_tensor *resize_nearest(ingot_context *c, ingot_tensor *x, int axis,
     }
     if (!repeats)
         return ingot_take(c, x, ops_table_i(c, r->size, place), axis);
-    ingot_dim *dims[INGOT_MAX_RANK + 1]; /* [.., n, 1, ..] -> [.., n, ratio, ..] -> [.., n ratio, ..] */
+    ingot_dim
+        *dims[INGOT_MAX_RANK + 1]; /* [.., n, 1, ..] -> [.., n, ratio, ..] -> [.., n ratio, ..] */
     x = ingot_unsqueeze(c, x, axis + 1);
     if (ingot_is_poison(x))
         return x;
@@ -97,11 +98,13 @@ ingot_tensor *ingot_resize(ingot_context *c, ingot_tensor *x, int axis, const in
     if (r->mode == INGOT_RESIZE_NEAREST)
         return resize_nearest(c, x, axis, r, in);
 
-    double shrink = r->antialias && scale < 1 ? scale : 1; /* the filter is stretched by 1 / shrink */
+    double shrink =
+        r->antialias && scale < 1 ? scale : 1; /* the filter is stretched by 1 / shrink */
     double support = (r->mode == INGOT_RESIZE_LINEAR ? 1 : 2) / shrink;
     int64_t taps = 2 * (int64_t)ceil(support), n = r->size;
     if (taps > 4096 || n > (1 << 28) / taps)
-        return ingot_error(c, INGOT_UNSUPPORTED, "resize: a filter of %lld elements", (long long)taps);
+        return ingot_error(c, INGOT_UNSUPPORTED, "resize: a filter of %lld elements",
+                           (long long)taps);
     int64_t *place = ingot_alloc(c, (size_t)(n * taps) * sizeof *place);
     double *weight = ingot_alloc(c, (size_t)(n * taps) * sizeof *weight);
     for (int64_t o = 0; o < n; o++) {

@@ -33,15 +33,17 @@ struct Layer {
     const Kind *kind;
     const ingot_recurrence *set;
     int64_t hidden;
-    int place[MAX_GATES]; /* of each gate's rows, in multiples of hidden */
-    ingot_tensor *xw;     /* [length, batch, gates * hidden] */
+    int place[MAX_GATES];     /* of each gate's rows, in multiples of hidden */
+    ingot_tensor *xw;         /* [length, batch, gates * hidden] */
     ingot_tensor *reset_bias; /* of the GRU's product that the reset gate multiplies, or NULL */
 };
 
 /* n times hidden elements of an axis, from the first-th on. */
-static ingot_tensor *part(ingot_context *c, const Layer *q, ingot_tensor *x, int axis, int first, int n)
+static ingot_tensor *part(ingot_context *c, const Layer *q, ingot_tensor *x, int axis, int first,
+                          int n)
 {
-    return ingot_slice(c, x, axis, ingot_dim_const(c, first * q->hidden), ingot_dim_const(c, n * q->hidden), 1);
+    return ingot_slice(c, x, axis, ingot_dim_const(c, first * q->hidden),
+                       ingot_dim_const(c, n * q->hidden), 1);
 }
 
 static ingot_tensor *activate(ingot_context *c, const Layer *q, int i, ingot_tensor *x)
@@ -72,23 +74,25 @@ static void gru_step(ingot_context *c, const Layer *q, ingot_tensor *xw, ingot_t
     ingot_tensor *zr = ingot_linear(c, h, part(c, q, r, 0, 0, 2), NULL);
     zr = open(c, q, 0, ingot_add(c, part(c, q, xw, 1, 0, 2), zr));
     ingot_tensor *z = part(c, q, zr, 1, q->place[0], 1), *reset = part(c, q, zr, 1, q->place[1], 1);
-    ingot_tensor *n = q->set->reset_after ? ingot_mul(c, reset, ingot_linear(c, h, rn, q->reset_bias))
-                                          : ingot_linear(c, ingot_mul(c, reset, h), rn, NULL);
+    ingot_tensor *n = q->set->reset_after
+                          ? ingot_mul(c, reset, ingot_linear(c, h, rn, q->reset_bias))
+                          : ingot_linear(c, ingot_mul(c, reset, h), rn, NULL);
     n = open(c, q, 1, ingot_add(c, part(c, q, xw, 1, 2, 1), n));
     ingot_tensor *rest = ingot_sub(c, ingot_like(c, z, 1), z);
     next[0] = ingot_add(c, ingot_mul(c, rest, n), ingot_mul(c, z, h));
 }
 
 /* A gate's sum, and its peephole's part of the cell s. */
-static ingot_tensor *peep(ingot_context *c, const Layer *q, ingot_tensor *all, int gate, ingot_tensor *s)
+static ingot_tensor *peep(ingot_context *c, const Layer *q, ingot_tensor *all, int gate,
+                          ingot_tensor *s)
 {
     static const int order[] = {0, 2, 1}; /* of i, f, o among the peepholes */
     ingot_tensor *sum = part(c, q, all, 1, q->place[gate], 1), *p = q->set->peephole;
     return p ? ingot_add(c, sum, ingot_mul(c, part(c, q, p, 0, order[gate], 1), s)) : sum;
 }
 
-static void lstm_step(ingot_context *c, const Layer *q, ingot_tensor *xw, ingot_tensor *const *state,
-                      ingot_tensor **next)
+static void lstm_step(ingot_context *c, const Layer *q, ingot_tensor *xw,
+                      ingot_tensor *const *state, ingot_tensor **next)
 {
     enum { I, F, O, G };
     ingot_tensor *s = state[1], *all = ingot_add(c, xw, ingot_linear(c, state[0], q->set->r, NULL));
@@ -120,8 +124,8 @@ static bool find_gates(ingot_context *c, Layer *q)
     /* The GRU's z and r are one product. */
     if (strlen(order) == n && found == (1u << n) - 1 && (n != 3 || q->place[2] == 2))
         return true;
-    ingot_error(c, INGOT_INVALID, "%s: gates '%s'; the letters of '%s' are needed%s", q->kind->name, order, gates,
-                n == 3 ? ", h (or n) the last" : "");
+    ingot_error(c, INGOT_INVALID, "%s: gates '%s'; the letters of '%s' are needed%s", q->kind->name,
+                order, gates, n == 3 ? ", h (or n) the last" : "");
     return false;
 }
 
@@ -129,7 +133,8 @@ static bool find_gates(ingot_context *c, Layer *q)
 static bool fits(ingot_tensor *x, int rank, int64_t last)
 {
     int64_t size;
-    return !x || (ingot_rank(x) == rank && ingot_dim_is_const(ingot_shape(x, rank - 1), &size) && size == last);
+    return !x || (ingot_rank(x) == rank && ingot_dim_is_const(ingot_shape(x, rank - 1), &size) &&
+                  size == last);
 }
 
 static bool check_shapes(ingot_context *c, ingot_tensor *x, Layer *q)
@@ -137,13 +142,16 @@ static bool check_shapes(ingot_context *c, ingot_tensor *x, Layer *q)
     const ingot_recurrence *s = q->set;
     int64_t rows = -1, gates = (int64_t)strlen(q->kind->gates);
     if (ingot_rank(x) == 3 && ingot_rank(s->w) == 2 && ingot_rank(s->r) == 2 &&
-        ingot_dim_is_const(ingot_shape(s->r, 0), &rows) && ingot_dim_is_const(ingot_shape(s->r, 1), &q->hidden) &&
-        rows == gates * q->hidden && ingot_dim_equal(ingot_shape(s->w, 0), ingot_shape(s->r, 0)) &&
-        fits(s->b, 1, rows) && fits(s->rb, 1, rows) && fits(s->peephole, 1, 3 * q->hidden) &&
-        fits(s->state, 2, q->hidden) && fits(s->cell, 2, q->hidden) && (!s->lengths || ingot_rank(s->lengths) == 1))
+        ingot_dim_is_const(ingot_shape(s->r, 0), &rows) &&
+        ingot_dim_is_const(ingot_shape(s->r, 1), &q->hidden) && rows == gates * q->hidden &&
+        ingot_dim_equal(ingot_shape(s->w, 0), ingot_shape(s->r, 0)) && fits(s->b, 1, rows) &&
+        fits(s->rb, 1, rows) && fits(s->peephole, 1, 3 * q->hidden) &&
+        fits(s->state, 2, q->hidden) && fits(s->cell, 2, q->hidden) &&
+        (!s->lengths || ingot_rank(s->lengths) == 1))
         return true;
     ingot_error(c, INGOT_INVALID,
-                "%s: x must be [length, batch, input], w [%d * hidden, input], r [%d * hidden, hidden], biases "
+                "%s: x must be [length, batch, input], w [%d * hidden, input], r [%d * hidden, "
+                "hidden], biases "
                 "[%d * hidden], peepholes [3 * hidden], states [batch, hidden], lengths [batch]",
                 q->kind->name, (int)gates, (int)gates, (int)gates);
     return false;
@@ -153,7 +161,8 @@ static bool check_shapes(ingot_context *c, ingot_tensor *x, Layer *q)
 static bool prepare(ingot_context *c, ingot_tensor *x, Layer *q)
 {
     const ingot_recurrence *s = q->set;
-    ingot_tensor *const given[] = {x, s->w, s->r, s->b, s->rb, s->state, s->cell, s->lengths, s->peephole};
+    ingot_tensor *const given[] = {x,        s->w,    s->r,       s->b,       s->rb,
+                                   s->state, s->cell, s->lengths, s->peephole};
     ingot_tensor *bias = s->b, *rb = s->rb;
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
         if (given[i] && ingot_is_poison(given[i]))
@@ -174,11 +183,13 @@ static bool prepare(ingot_context *c, ingot_tensor *x, Layer *q)
 static ingot_tensor *at_step(ingot_context *c, ingot_tensor *x, ingot_tensor *t)
 {
     ingot_dim *dims[2] = {ingot_shape(x, 1), ingot_shape(x, 2)};
-    return ingot_gather(c, x, (ingot_tensor *[]){t, ingot_iota(c, 2, dims, 0), ingot_iota(c, 2, dims, 1)});
+    return ingot_gather(
+        c, x, (ingot_tensor *[]){t, ingot_iota(c, 2, dims, 0), ingot_iota(c, 2, dims, 1)});
 }
 
 /* out: all states, the last ones. */
-static void run(ingot_context *c, const Kind *kind, ingot_tensor *x, const ingot_recurrence *set, ingot_tensor **out)
+static void run(ingot_context *c, const Kind *kind, ingot_tensor *x, const ingot_recurrence *set,
+                ingot_tensor **out)
 {
     Layer q = {.kind = kind, .set = set};
     ingot_tensor *const given[] = {set->state, set->cell};
@@ -188,7 +199,8 @@ static void run(ingot_context *c, const Kind *kind, ingot_tensor *x, const ingot
         out[i] = ingot_poison(c);
     if (!prepare(c, x, &q))
         return;
-    ingot_dim *length = ingot_shape(x, 0), *dims[] = {ingot_shape(x, 1), ingot_dim_const(c, q.hidden)};
+    ingot_dim *length = ingot_shape(x, 0),
+              *dims[] = {ingot_shape(x, 1), ingot_dim_const(c, q.hidden)};
     ingot_tensor *zero = ingot_like(c, x, 0);
     for (int i = 0; i < n; i++)
         start[i] = given[i] ? given[i] : ingot_expand(c, zero, 2, dims);
@@ -202,7 +214,8 @@ static void run(ingot_context *c, const Kind *kind, ingot_tensor *x, const ingot
     kind->step(c, &q, at_step(c, q.xw, t), state, result + 1);
     result[1 + n] = result[1];
     if (set->lengths) {
-        ingot_tensor *valid = ingot_lt(c, t, ingot_unsqueeze(c, ingot_cast(c, set->lengths, INGOT_I64), 1));
+        ingot_tensor *valid =
+            ingot_lt(c, t, ingot_unsqueeze(c, ingot_cast(c, set->lengths, INGOT_I64), 1));
         result[1 + n] = ingot_where(c, valid, result[1], zero);
         for (int i = 0; i < n; i++)
             result[1 + i] = ingot_where(c, valid, result[1 + i], state[i]);
@@ -214,9 +227,11 @@ static void run(ingot_context *c, const Kind *kind, ingot_tensor *x, const ingot
         out[1 + i] = got[i];
 }
 
-void ingot_lstm(ingot_context *c, ingot_tensor *x, const ingot_recurrence *set, ingot_tensor *out[3])
+void ingot_lstm(ingot_context *c, ingot_tensor *x, const ingot_recurrence *set,
+                ingot_tensor *out[3])
 {
-    static const Kind lstm = {"lstm", "ifoc", 2, lstm_step, {ingot_sigmoid, ingot_tanh, ingot_tanh}};
+    static const Kind lstm = {
+        "lstm", "ifoc", 2, lstm_step, {ingot_sigmoid, ingot_tanh, ingot_tanh}};
     run(c, &lstm, x, set, out);
 }
 

@@ -104,13 +104,14 @@ void ingot_unique(ingot_context *c, ingot_tensor *x, int axis, bool sorted, ingo
     if (ingot_is_poison(x))
         return;
     if (axis >= ingot_rank(x)) {
-        ingot_error(c, INGOT_INVALID, "unique: axis %d of a tensor of rank %d", axis, ingot_rank(x));
+        ingot_error(c, INGOT_INVALID, "unique: axis %d of a tensor of rank %d", axis,
+                    ingot_rank(x));
         return;
     }
     ingot_dim *m = axis < 0 ? ingot_numel(c, x) : ingot_shape(x, axis);
     ingot_dim *n = ingot_call_count(c, "unique", 0, ingot_dim_hi(m));
-    ingot_call_out to[4] = {{ingot_dtype_of(x), 1, {n}}, {INGOT_I64, 1, {n}}, {INGOT_I64, 1, {m}},
-                            {INGOT_I64, 1, {n}}};
+    ingot_call_out to[4] = {
+        {ingot_dtype_of(x), 1, {n}}, {INGOT_I64, 1, {n}}, {INGOT_I64, 1, {m}}, {INGOT_I64, 1, {n}}};
     if (axis >= 0) {
         to[0].rank = ops_dims(x, to[0].dims);
         to[0].dims[axis] = n;
@@ -146,8 +147,9 @@ ingot_tensor *ingot_nms(ingot_context *c, ingot_tensor *boxes, ingot_tensor *sco
             return in[i];
     if (ingot_rank(boxes) != 3 || ingot_rank(scores) != 3 || ingot_dtype_of(boxes) != INGOT_F32 ||
         ingot_dtype_of(scores) != INGOT_F32)
-        return ingot_error(c, INGOT_INVALID,
-                           "nms: boxes must be f32 [batch, n, 4] and scores f32 [batch, classes, n]");
+        return ingot_error(
+            c, INGOT_INVALID,
+            "nms: boxes must be f32 [batch, n, 4] and scores f32 [batch, classes, n]");
     for (int i = 2; i < n_in; i++)
         in[i] = ingot_reshape(c, in[i], 0, NULL);
     int64_t n = ingot_dim_hi(ingot_shape(boxes, 1)), per_class = n, known;

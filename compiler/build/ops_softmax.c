@@ -4,12 +4,14 @@
 #include "ops.h"
 
 /* x - max(x), in the wide dtype, and e to that; or_zero: without a max of -inf. */
-static ingot_tensor *shifted(ingot_context *c, ingot_tensor *x, int axis, bool or_zero, ingot_tensor **exps)
+static ingot_tensor *shifted(ingot_context *c, ingot_tensor *x, int axis, bool or_zero,
+                             ingot_tensor **exps)
 {
     ingot_tensor *wide = ops_widen(c, x);
     ingot_tensor *top = ingot_reduce(c, INGOT_REDUCE_MAX, wide, 1u << axis, true);
     if (or_zero)
-        top = ingot_where(c, ingot_eq(c, top, ingot_like(c, top, -INFINITY)), ingot_like(c, top, 0), top);
+        top = ingot_where(c, ingot_eq(c, top, ingot_like(c, top, -INFINITY)), ingot_like(c, top, 0),
+                          top);
     ingot_tensor *d = ingot_sub(c, wide, top);
     *exps = ingot_exp(c, d);
     return d;

@@ -6,8 +6,14 @@
 ingot_dtype ops_wide(ingot_dtype d)
 {
     switch (d) {
-    case INGOT_F16: case INGOT_BF16: case INGOT_F8E4M3FN: case INGOT_F8E4M3FNUZ: case INGOT_F8E5M2:
-    case INGOT_F8E5M2FNUZ: case INGOT_F8E8M0: case INGOT_F4E2M1: return INGOT_F32;
+    case INGOT_F16:
+    case INGOT_BF16:
+    case INGOT_F8E4M3FN:
+    case INGOT_F8E4M3FNUZ:
+    case INGOT_F8E5M2:
+    case INGOT_F8E5M2FNUZ:
+    case INGOT_F8E8M0:
+    case INGOT_F4E2M1: return INGOT_F32;
     default: return d;
     }
 }

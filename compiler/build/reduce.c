@@ -67,8 +67,8 @@ ingot_tensor *ingot_reduce(ingot_context *c, ingot_reduce_op m, ingot_tensor *x,
     if ((int)m < 0 || m >= INGOT_REDUCE_COUNT)
         return ingot_error(c, INGOT_INVALID, "reduction %d does not exist", (int)m);
     if (axes >> x->rank)
-        return ingot_error(c, INGOT_INVALID, "reduction over axes 0x%x of a tensor of rank %d", axes,
-                           x->rank);
+        return ingot_error(c, INGOT_INVALID, "reduction over axes 0x%x of a tensor of rank %d",
+                           axes, x->rank);
     if (x->dtype == INGOT_BOOL && m == INGOT_REDUCE_MAX)
         m = INGOT_REDUCE_OR;
     if (x->dtype == INGOT_BOOL && m == INGOT_REDUCE_MIN)

@@ -11,15 +11,15 @@
 /* Everything that may be asked for; each command takes some of it (main.c has the table). */
 typedef struct {
     const char *command, *model;
-    const char *output;             /* -o */
-    const char *output_dir, *data;  /* folders */
-    const char **input;             /* --input, one file each */
+    const char *output;            /* -o */
+    const char *output_dir, *data; /* folders */
+    const char **input;            /* --input, one file each */
     int ninput;
-    ingot_onnx_dim *dim;            /* --dim */
+    ingot_onnx_dim *dim; /* --dim */
     int ndim;
     const char **bind_name, **bind_text; /* --bind name=text */
     int nbind;
-    ingot_memory *memory;           /* --memory */
+    ingot_memory *memory; /* --memory */
     int nmemory;
     const char *dump;
     bool json, per_kernel, no_bind, no_cache, help;
@@ -77,9 +77,11 @@ ingot_status model_build(Model *, const Options *, const Value *values, const bo
 int process_run(const char *const *argv);
 pid_t process_start(const char *const *argv); /* the same in two halves: -1 after a message */
 int process_wait(pid_t);
-int process_run_to(const char *const *argv, const char *file); /* its standard output goes to the file */
+int process_run_to(const char *const *argv,
+                   const char *file); /* its standard output goes to the file */
 /* Builds a bundle's program ("-std=c99") with the system's C compiler, for the target's machine. */
-ingot_status build_program(Arena *, const char *dir, const char *name, const char *target, const char *standard, bool verbose);
+ingot_status build_program(Arena *, const char *dir, const char *name, const char *target,
+                           const char *standard, bool verbose);
 const char *c_compiler(void);
 /* A file that identifies the C compiler: its path, or NULL. */
 const char *find_program(Arena *, const char *name);
@@ -106,14 +108,14 @@ typedef struct {
     const char **out_name;
     ingot_dtype *out_dtype;
     bool *bound;
-    bool npy;           /* inputs were .npy */
-    const char *entry;  /* folder of the cache */
-    char work[64];      /* folder of the run's .npy files */
+    bool npy;          /* inputs were .npy */
+    const char *entry; /* folder of the cache */
+    char work[64];     /* folder of the run's .npy files */
 } Session;
 
 /* cli_run.c: reads or (may_invent) makes up the inputs, and has the program ready. */
 ingot_status session_prepare(Session *, Model *, bool may_invent);
-ingot_status session_run(Session *); /* fills out */
+ingot_status session_run(Session *);                   /* fills out */
 ingot_status driver_failed(const Session *, int code); /* what the status of the program says */
 void session_finish(Session *, Model *);
 /* cli_cache.c: s->entry is a folder of the cache that holds the program of the model. */

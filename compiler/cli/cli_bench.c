@@ -21,7 +21,8 @@ static bool read_steps(Session *s, Line *line, int n)
 {
     Model m;
     char *text = NULL;
-    if (model_open(&m, s->o, true) == INGOT_OK && model_build(&m, s->o, s->in, s->bound) == INGOT_OK)
+    if (model_open(&m, s->o, true) == INGOT_OK &&
+        model_build(&m, s->o, s->in, s->bound) == INGOT_OK)
         text = ingot_inspect_json(m.c, &s->o->compile);
     for (char *at = text; at && (at = strstr(at, "{\"step\": "));) {
         int step = atoi(at + 9);
@@ -75,7 +76,8 @@ static void rate(Line *line, int n, const Roof *r, int threads)
         sum += line[i].ms;
     for (int i = 0; i < n; i++) {
         Line *l = &line[i];
-        double ms = l->ms > 0 ? l->ms : 1e-6, bytes = l->bytes <= CACHED_BYTES ? r->cache * threads : r->memory;
+        double ms = l->ms > 0 ? l->ms : 1e-6,
+               bytes = l->bytes <= CACHED_BYTES ? r->cache * threads : r->memory;
         double compute = l->flops / (r->flops * threads), traffic = l->bytes / bytes;
         l->gflops = l->flops / ms * 1e-6;
         l->gbytes = l->bytes / ms * 1e-6;
@@ -87,23 +89,27 @@ static void rate(Line *line, int n, const Roof *r, int threads)
 
 static void print_table(const Line *line, int n, const Roof *r)
 {
-    printf("one core: %.1f GFLOP/s of f32 multiply-adds, reads %.1f GB/s from cache and %.1f GB/s from memory\n"
+    printf("one core: %.1f GFLOP/s of f32 multiply-adds, reads %.1f GB/s from cache and %.1f GB/s "
+           "from memory\n"
            "step         ms       %%   GFLOP/s      GB/s  %% of roof  name\n",
            r->flops * 1e-9, r->cache * 1e-9, r->memory * 1e-9);
     for (int i = 0; i < n; i++)
-        printf("%4d %10.6f  %6.2f  %8.2f  %8.2f  %9.1f  %s\n", line[i].step, line[i].ms, line[i].share, line[i].gflops,
-               line[i].gbytes, line[i].roof, line[i].name);
+        printf("%4d %10.6f  %6.2f  %8.2f  %8.2f  %9.1f  %s\n", line[i].step, line[i].ms,
+               line[i].share, line[i].gflops, line[i].gbytes, line[i].roof, line[i].name);
 }
 
 /* The driver's line, and what was measured here at its end. */
 static void print_json(const char *told, const Line *line, int n, const Roof *r)
 {
-    printf("%.*s, \"peak_gflops\": %.2f, \"cache_gbps\": %.2f, \"memory_gbps\": %.2f, \"kernels\": [", (int)strcspn(told, "}\n"), told,
-           r->flops * 1e-9, r->cache * 1e-9, r->memory * 1e-9);
+    printf(
+        "%.*s, \"peak_gflops\": %.2f, \"cache_gbps\": %.2f, \"memory_gbps\": %.2f, \"kernels\": [",
+        (int)strcspn(told, "}\n"), told, r->flops * 1e-9, r->cache * 1e-9, r->memory * 1e-9);
     for (int i = 0; i < n; i++)
-        printf("%s{\"step\": %d, \"name\": \"%s\", \"ms\": %.6f, \"percent\": %.2f, \"gflops\": %.3f, \"gbps\": %.3f, "
+        printf("%s{\"step\": %d, \"name\": \"%s\", \"ms\": %.6f, \"percent\": %.2f, \"gflops\": "
+               "%.3f, \"gbps\": %.3f, "
                "\"roof_percent\": %.2f}",
-               i ? ", " : "", line[i].step, line[i].name, line[i].ms, line[i].share, line[i].gflops, line[i].gbytes, line[i].roof);
+               i ? ", " : "", line[i].step, line[i].name, line[i].ms, line[i].share, line[i].gflops,
+               line[i].gbytes, line[i].roof);
     printf("]}\n");
 }
 
@@ -121,7 +127,8 @@ int bench_kernels(Session *s, const char *const *profile, const char *const *ben
         n = read_profile(s->a, text, &line, n);
     }
     const char *dir = arena_printf(s->a, "%s/roof", s->work);
-    if (!roof_build(s->a, dir, s->o->compile.target) || !roof_measure(s->a, dir, &roof) || !read_steps(s, line, n)) {
+    if (!roof_build(s->a, dir, s->o->compile.target) || !roof_measure(s->a, dir, &roof) ||
+        !read_steps(s, line, n)) {
         complain(INGOT_TOOL, "%s: this machine's peak cannot be measured", s->o->model);
         return 1;
     }

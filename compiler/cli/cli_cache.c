@@ -52,7 +52,8 @@ static void key_neighbours(Key *k, Arena *a, const char *model, const MapFile *m
     struct dirent **list;
     int n = scandir(dir, &list, NULL, alphasort);
     for (int i = 0; i < n; i++) {
-        if (list[i]->d_name[0] != '.' && memmem(map->data, map->len, list[i]->d_name, strlen(list[i]->d_name)))
+        if (list[i]->d_name[0] != '.' &&
+            memmem(map->data, map->len, list[i]->d_name, strlen(list[i]->d_name)))
             key_file_stamp(k, arena_printf(a, "%s%s", dir, list[i]->d_name));
         free(list[i]);
     }
@@ -117,7 +118,8 @@ static Key key_data(const Session *s, Key k, bool bound)
 
 static const char *cache_root(Arena *a)
 {
-    const char *own = getenv("INGOT_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    const char *own = getenv("INGOT_CACHE"), *xdg = getenv("XDG_CACHE_HOME"),
+               *home = getenv("HOME");
     if (own && *own)
         return own;
     if (xdg && *xdg)
@@ -127,7 +129,8 @@ static const char *cache_root(Arena *a)
 
 static const char *entry_path(const Session *s, Key k)
 {
-    return arena_printf(s->a, "%s/%016llx%016llx", cache_root(s->a), (unsigned long long)k.a, (unsigned long long)k.b);
+    return arena_printf(s->a, "%s/%016llx%016llx", cache_root(s->a), (unsigned long long)k.a,
+                        (unsigned long long)k.b);
 }
 
 /* ---- compiling into it ------------------------------------------------------------------- */
@@ -150,7 +153,8 @@ static ingot_status make_entry(Session *s, const char *entry, const bool *bound,
     model_close(&m);
     if (status != INGOT_OK)
         return status;
-    status = build_program(s->a, part, "model", s->o->compile.target, "-std=c99", s->o->compile.verbose > 1);
+    status = build_program(s->a, part, "model", s->o->compile.target, "-std=c99",
+                           s->o->compile.verbose > 1);
     if (status == INGOT_OK) {
         if (s->o->no_cache)
             remove_tree(entry);
@@ -185,7 +189,8 @@ static bool choose_binds(Session *s, const Model *m)
 {
     int n = 0;
     for (int i = 0; i < s->nin; i++) {
-        s->bound[i] = may_bind(&s->in[i]) && ingot_onnx_input(m->onnx, i)->kind == INGOT_ONNX_TENSOR;
+        s->bound[i] =
+            may_bind(&s->in[i]) && ingot_onnx_input(m->onnx, i)->kind == INGOT_ONNX_TENSOR;
         n += s->bound[i];
     }
     if (!n || !plans(s, s->bound))
@@ -205,7 +210,8 @@ static void say_binds(const Session *s, const Model *m)
     for (int i = 0; i < s->nin; i++)
         if (s->bound[i])
             sb_printf(&sb, "%s'%s'", sb.len ? ", " : "", ingot_onnx_input(m->onnx, i)->name);
-    say("  %s: compiled for these values of %s, which decide shapes", s->o->model, sb.data ? sb.data : "");
+    say("  %s: compiled for these values of %s, which decide shapes", s->o->model,
+        sb.data ? sb.data : "");
     sb_free(&sb);
 }
 
@@ -242,7 +248,8 @@ ingot_status session_find_entry(Session *s, const Model *m)
     ingot_status status = key_base(s, &base);
     if (status != INGOT_OK)
         return status;
-    const char *entry = entry_path(s, key_data(s, base, false)), *binds = arena_printf(s->a, "%s.bind", entry);
+    const char *entry = entry_path(s, key_data(s, base, false)),
+               *binds = arena_printf(s->a, "%s.bind", entry);
     s->entry = entry;
     if (cached(s, entry))
         return INGOT_OK;

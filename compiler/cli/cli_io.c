@@ -25,9 +25,10 @@ static bool fault(ingot_status *status, ingot_status why, const char *path, cons
 static const char *npy_type(ingot_dtype d)
 {
     static const char *const name[INGOT_DTYPE_COUNT] = {
-        [INGOT_BOOL] = "|b1", [INGOT_I8] = "|i1",  [INGOT_U8] = "|u1",   [INGOT_I16] = "<i2", [INGOT_U16] = "<u2",
-        [INGOT_I32] = "<i4",  [INGOT_U32] = "<u4", [INGOT_I64] = "<i8",  [INGOT_U64] = "<u8", [INGOT_F16] = "<f2",
-        [INGOT_BF16] = "|V2", [INGOT_F32] = "<f4", [INGOT_F64] = "<f8",  [INGOT_C64] = "<c8", [INGOT_C128] = "<c16"};
+        [INGOT_BOOL] = "|b1", [INGOT_I8] = "|i1",  [INGOT_U8] = "|u1",   [INGOT_I16] = "<i2",
+        [INGOT_U16] = "<u2",  [INGOT_I32] = "<i4", [INGOT_U32] = "<u4",  [INGOT_I64] = "<i8",
+        [INGOT_U64] = "<u8",  [INGOT_F16] = "<f2", [INGOT_BF16] = "|V2", [INGOT_F32] = "<f4",
+        [INGOT_F64] = "<f8",  [INGOT_C64] = "<c8", [INGOT_C128] = "<c16"};
     return name[d] ? name[d] : "|V1";
 }
 
@@ -52,7 +53,8 @@ static bool npy_shape(const char *p, Value *v)
         char *end;
         errno = 0;
         long long n = strtoll(p, &end, 10);
-        if (end == p || errno || n < 0 || v->rank == INGOT_MAX_RANK || (n && v->count > SIZE_MAX / 32 / (size_t)n))
+        if (end == p || errno || n < 0 || v->rank == INGOT_MAX_RANK ||
+            (n && v->count > SIZE_MAX / 32 / (size_t)n))
             return false;
         v->dims[v->rank++] = n;
         v->count *= (size_t)n;
@@ -103,7 +105,8 @@ static bool npy_parse(Arena *a, FILE *f, const char *path, Value *v, ingot_statu
     }
     for (int d = 0; d < INGOT_INDEX && !known; d++) {
         const char *name = npy_type((ingot_dtype)d);
-        known = d != INGOT_STRING && !strncmp(descr + 1, name, strlen(name)) && descr[1 + strlen(name)] == *descr;
+        known = d != INGOT_STRING && !strncmp(descr + 1, name, strlen(name)) &&
+                descr[1 + strlen(name)] == *descr;
         v->dtype = (ingot_dtype)d;
         v->raw = known && name[1] == 'V';
         width = (size_t)dtype_info[d].bytes;
@@ -141,7 +144,11 @@ static bool npy_write(const char *path, const Value *v, ingot_status *status)
         sb_printf(&sb, "{'descr': '%s'", npy_type(v->dtype));
     sb_puts(&sb, ", 'fortran_order': False, 'shape': (");
     for (int i = 0; i < v->rank; i++)
-        sb_printf(&sb, i + 1 < v->rank ? "%lld, " : v->rank == 1 ? "%lld," : "%lld", (long long)v->dims[i]);
+        sb_printf(&sb,
+                  i + 1 < v->rank ? "%lld, "
+                  : v->rank == 1  ? "%lld,"
+                                  : "%lld",
+                  (long long)v->dims[i]);
     sb_puts(&sb, "), }");
     while ((sb.len + 1) % 64)
         sb_puts(&sb, " ");
@@ -180,7 +187,8 @@ static bool pb_read(Arena *a, const char *path, Value *v, ingot_status *status)
     OnnxTensor t;
     bool ok = onnx_tensor_read(f, f->tensor, "tensor", &t);
     if (ok && (!ingot_onnx_dtype(t.dtype, &v->dtype) || t.rank > INGOT_MAX_RANK))
-        ok = fault(status, INGOT_UNSUPPORTED, path, "an element type or rank that is not supported");
+        ok =
+            fault(status, INGOT_UNSUPPORTED, path, "an element type or rank that is not supported");
     if (ok) {
         v->rank = (int)t.rank;
         v->count = (size_t)t.count;
@@ -193,7 +201,8 @@ static bool pb_read(Arena *a, const char *path, Value *v, ingot_status *status)
     if (ok && v->dtype == INGOT_STRING) {
         char **list = NEWN(a, char *, v->count + 1);
         for (size_t i = 0; i < v->count; i++)
-            list[i] = arena_printf(a, "%.*s", (int)t.strings[i].len, (const char *)t.strings[i].data);
+            list[i] =
+                arena_printf(a, "%.*s", (int)t.strings[i].len, (const char *)t.strings[i].data);
         v->data = (void *)list;
         v->bytes = v->count * sizeof *list;
     }
@@ -210,7 +219,8 @@ static int32_t onnx_type(ingot_dtype d)
     return 0;
 }
 
-static bool pb_write(Arena *a, const char *path, const char *name, const Value *v, ingot_status *status)
+static bool pb_write(Arena *a, const char *path, const char *name, const Value *v,
+                     ingot_status *status)
 {
     OnnxTensor t = {.name = name,
                     .dtype = onnx_type(v->dtype),
@@ -289,7 +299,8 @@ void value_random(Arena *a, Value *v, uint64_t seed)
         else if (v->dtype == INGOT_F64)
             memcpy(p, &d, 8);
         else if (v->dtype == INGOT_F16 || v->dtype == INGOT_BF16)
-            memcpy(p, &(uint16_t){(uint16_t)(v->dtype == INGOT_F16 ? 0x3800 : 0x3f00)}, 2); /* 0.5 */
+            memcpy(p, &(uint16_t){(uint16_t)(v->dtype == INGOT_F16 ? 0x3800 : 0x3f00)},
+                   2); /* 0.5 */
         else
             memcpy(p, &n, (size_t)(width < 8 ? width : 8)); /* little-endian */
     }

@@ -35,7 +35,7 @@ typedef struct {
     const Plan *p;
     Place *place;
     int n;
-    char *bytes[2];    /* of the place at hand: the program's, the naive one's */
+    char *bytes[2]; /* of the place at hand: the program's, the naive one's */
     double *number[2];
 } Lockstep;
 
@@ -96,7 +96,8 @@ static void add_places(Lockstep *l, const Block *b)
         int first = l->n;
         for (int j = 0; j < s->nbuf; j++) {
             Place p = place_of(s->bufs[j]);
-            bool known = !writes(s, j) || !p.buffer->bytes || p.buffer->dtype == INGOT_STRING; /* pointers are a process's own */
+            bool known = !writes(s, j) || !p.buffer->bytes ||
+                         p.buffer->dtype == INGOT_STRING; /* pointers are a process's own */
             for (int k = first; k < l->n; k++)
                 known |= l->place[k].buffer == p.buffer;
             if (known)
@@ -116,8 +117,8 @@ static ingot_status write_places(const Lockstep *l, const char *path)
     for (int i = 0; f && i < l->n; i++) {
         const Place *p = &l->place[i];
         const Buffer *root = buffer_root(p->buffer);
-        fprintf(f, "%d %d %lld %lld\n", p->step->number, root->kind == BUF_OUTPUT ? root->slot : -1, (long long)p->offset,
-                (long long)p->buffer->bytes);
+        fprintf(f, "%d %d %lld %lld\n", p->step->number, root->kind == BUF_OUTPUT ? root->slot : -1,
+                (long long)p->offset, (long long)p->buffer->bytes);
     }
     if (!f || fclose(f))
         return complain(INGOT_IO, "%s: %s", path, strerror(errno));
@@ -129,12 +130,15 @@ static ingot_status write_places(const Lockstep *l, const char *path)
 /* How many real numbers a buffer holds: a complex number is two. */
 static size_t numbers(const Buffer *b)
 {
-    return (size_t)b->bytes / (size_t)element_bytes(b->dtype) * (dtype_info[b->dtype].kind == 'c' ? 2 : 1);
+    return (size_t)b->bytes / (size_t)element_bytes(b->dtype) *
+           (dtype_info[b->dtype].kind == 'c' ? 2 : 1);
 }
 
 static void to_numbers(const Buffer *b, const char *bytes, double *out)
 {
-    ingot_dtype part = b->dtype == INGOT_C64 ? INGOT_F32 : b->dtype == INGOT_C128 ? INGOT_F64 : b->dtype;
+    ingot_dtype part = b->dtype == INGOT_C64    ? INGOT_F32
+                       : b->dtype == INGOT_C128 ? INGOT_F64
+                                                : b->dtype;
     interp_to_f64(part, numbers(b), out, bytes);
 }
 
@@ -173,7 +177,9 @@ static void compare(Lockstep *l, Place *p)
         double d = fabs(got[i] - want[i]);
         if (got[i] == want[i] || (isnan(got[i]) && isnan(want[i])) || d <= slack * fabs(want[i]))
             continue;
-        d = !(d <= INFINITY) || isinf(got[i]) || isinf(want[i]) ? INFINITY : scale > 0 ? d / scale : d;
+        d = !(d <= INFINITY) || isinf(got[i]) || isinf(want[i]) ? INFINITY
+            : scale > 0                                         ? d / scale
+                                                                : d;
         ndiffer += exact || d > TOLERANCE;
         if (d > p->worst) {
             p->worst = d;
@@ -231,18 +237,34 @@ static ingot_status run_both(Lockstep *l, const char *twin, const char *places)
     for (int i = 0; i < NPIPE; i++)
         if (pipe2(fd[i], O_CLOEXEC))
             return complain(INGOT_IO, "%s: %s", s->o->model, strerror(errno));
-    const char *in = arena_printf(a, "%s/in", s->work), *out = arena_printf(a, "%s/traced", s->work);
-    const char *program[] = {arena_printf(a, "%s/model", s->entry), "-t", arena_printf(a, "%d", s->o->threads), "--trace", places,
-                             child_end(a, fd[PROGRAM][1]), in, out, NULL};
+    const char *in = arena_printf(a, "%s/in", s->work),
+               *out = arena_printf(a, "%s/traced", s->work);
+    const char *program[] = {arena_printf(a, "%s/model", s->entry),
+                             "-t",
+                             arena_printf(a, "%d", s->o->threads),
+                             "--trace",
+                             places,
+                             child_end(a, fd[PROGRAM][1]),
+                             in,
+                             out,
+                             NULL};
     pid_t pid[2] = {process_start(program), -1};
     close(fd[PROGRAM][1]);
-    const char *naive[] = {arena_printf(a, "%s/model", twin), "--trace", places, child_end(a, fd[NAIVE][1]), "--follow",
-                           child_end(a, fd[ONWARD][0]), in, out, NULL};
+    const char *naive[] = {arena_printf(a, "%s/model", twin),
+                           "--trace",
+                           places,
+                           child_end(a, fd[NAIVE][1]),
+                           "--follow",
+                           child_end(a, fd[ONWARD][0]),
+                           in,
+                           out,
+                           NULL};
     if (pid[0] >= 0)
         pid[1] = process_start(naive);
     close(fd[NAIVE][1]);
     close(fd[ONWARD][0]);
-    FILE *f[NPIPE] = {fdopen(fd[PROGRAM][0], "rb"), fdopen(fd[NAIVE][0], "rb"), fdopen(fd[ONWARD][1], "wb")};
+    FILE *f[NPIPE] = {fdopen(fd[PROGRAM][0], "rb"), fdopen(fd[NAIVE][0], "rb"),
+                      fdopen(fd[ONWARD][1], "wb")};
     if (pid[1] >= 0 && f[PROGRAM] && f[NAIVE] && f[ONWARD])
         follow(l, f[PROGRAM], f[NAIVE], f[ONWARD]);
     ingot_status status = pid[1] >= 0 ? INGOT_OK : INGOT_TOOL;
@@ -305,7 +327,8 @@ static void tell(const Lockstep *l, const Place *p, bool good)
     const Step *s = p->step;
     StrBuf sb = {0};
     bool kernel = s->kind == STEP_KERNEL;
-    sb_printf(&sb, "step %d, %s%s", s->number, kernel ? s->kernel->name : s->name, kernel ? kernel_file(l->s, s->kernel->name) : "");
+    sb_printf(&sb, "step %d, %s%s", s->number, kernel ? s->kernel->name : s->name,
+              kernel ? kernel_file(l->s, s->kernel->name) : "");
     for (int i = 0; i < s->norigin && i < 4; i++)
         sb_printf(&sb, "%s'%s' (%s)", i ? " + " : ", ", s->origins[i]->node, s->origins[i]->op);
     if (s->norigin > 4)
@@ -317,7 +340,8 @@ static void tell(const Lockstep *l, const Place *p, bool good)
     else {
         sb_puts(&sb, ":");
         print_coordinates(&sb, p->buffer, p->at);
-        sb_printf(&sb, " is %.9g, its naive form gives %.9g, %.2g of the largest value", p->got, p->want, p->worst);
+        sb_printf(&sb, " is %.9g, its naive form gives %.9g, %.2g of the largest value", p->got,
+                  p->want, p->worst);
         if (p->ndiffer)
             sb_printf(&sb, "; %zu of %zu numbers differ", p->ndiffer, numbers(p->buffer));
     }
@@ -346,7 +370,8 @@ static ingot_status report(const Lockstep *l)
     if (bad)
         printf("%d differ, ", bad);
     if (worst)
-        printf("largest difference %.3g of the largest value, in step %d\n", worst->worst, worst->step->number);
+        printf("largest difference %.3g of the largest value, in step %d\n", worst->worst,
+               worst->step->number);
     else
         printf("all equal\n");
     return bad ? INGOT_TOOL : INGOT_OK;

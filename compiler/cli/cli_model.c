@@ -67,7 +67,8 @@ static int64_t parse_elements(const char *text, ingot_dtype d, uint8_t *out, int
 
 static bool bind_from_text(Model *m, const char *text, const ingot_onnx_io *io, ingot_onnx_bind *b)
 {
-    int64_t room = 1 + (int64_t)strlen(text), *dims = ingot_alloc(m->c, INGOT_MAX_RANK * sizeof *dims);
+    int64_t room = 1 + (int64_t)strlen(text),
+            *dims = ingot_alloc(m->c, INGOT_MAX_RANK * sizeof *dims);
     uint8_t *bytes = ingot_alloc(m->c, (size_t)room * 16);
     int64_t n = parse_elements(text, io->dtype, bytes, room), fixed = 1;
     int free_axis = -1, nfree = 0;
@@ -84,8 +85,9 @@ static bool bind_from_text(Model *m, const char *text, const ingot_onnx_io *io, 
         dims[free_axis] = n / fixed;
     bool fits = n >= 0 && nfree <= 1 && fixed > 0 && (nfree ? n % fixed == 0 : n == fixed);
     if (!fits)
-        return complain(INGOT_USAGE, "ingot: --bind %s=%.100s: these are not the elements of that input", io->name,
-                        text) == INGOT_OK;
+        return complain(INGOT_USAGE,
+                        "ingot: --bind %s=%.100s: these are not the elements of that input",
+                        io->name, text) == INGOT_OK;
     *b = (ingot_onnx_bind){io->name, io->dtype, io->rank < 0 ? 0 : io->rank, dims, bytes};
     return true;
 }
@@ -100,8 +102,8 @@ static bool given_by_flags(Model *m, const Options *o, Given *g)
 {
     for (int i = 0; i < o->ndim; i++) {
         if (!dim_exists(m, o->dim[i].name))
-            return complain(INGOT_USAGE, "%s: --dim %s: no input has a free dim of that name", o->model,
-                            o->dim[i].name) == INGOT_OK;
+            return complain(INGOT_USAGE, "%s: --dim %s: no input has a free dim of that name",
+                            o->model, o->dim[i].name) == INGOT_OK;
         vec_push(m->c->arena, g->dim, g->ndim, o->dim[i]);
     }
     for (int i = 0; i < o->nbind; i++) {
@@ -117,8 +119,9 @@ static bool given_by_flags(Model *m, const Options *o, Given *g)
         ingot_onnx_dim d = {.name = o->bind_name[i]};
         d.lo = d.hi = strtoll(o->bind_text[i], &end, 10);
         if (!dim_exists(m, d.name) || *end || d.lo < 0)
-            return complain(INGOT_USAGE, "%s: --bind %s: no input and no free dim has that name and value", o->model,
-                            d.name) == INGOT_OK;
+            return complain(INGOT_USAGE,
+                            "%s: --bind %s: no input and no free dim has that name and value",
+                            o->model, d.name) == INGOT_OK;
         vec_push(m->c->arena, g->dim, g->ndim, d);
     }
     return true;
@@ -150,7 +153,8 @@ static void given_by_data(Model *m, const Value *values, const bool *bound, Give
                 vec_push(m->c->arena, g->dim, g->ndim, d);
             }
         if (bound && bound[i] && !has_bind(g, io->name)) {
-            ingot_onnx_bind b = {io->name, values[i].dtype, values[i].rank, values[i].dims, values[i].data};
+            ingot_onnx_bind b = {io->name, values[i].dtype, values[i].rank, values[i].dims,
+                                 values[i].data};
             vec_push(m->c->arena, g->bind, g->nbind, b);
         }
     }
@@ -170,7 +174,7 @@ ingot_status model_build(Model *m, const Options *o, const Value *values, const 
     for (int i = 0; i < g.nbind; i++) /* the emitted model compares the input with this value */
         for (int k = 0; k < c->ninput; k++)
             if (!strcmp(c->inputs[k].name, g.bind[i].name))
-                c->bound[k] = ingot_data(c, g.bind[i].name, g.bind[i].dtype, g.bind[i].rank, g.bind[i].dims,
-                                         g.bind[i].bytes);
+                c->bound[k] = ingot_data(c, g.bind[i].name, g.bind[i].dtype, g.bind[i].rank,
+                                         g.bind[i].dims, g.bind[i].bytes);
     return ingot_context_status(c);
 }

@@ -7,7 +7,8 @@
 
 static bool wrong(const Options *o, const char *flag, const char *value, const char *why)
 {
-    return complain(INGOT_USAGE, "ingot %s: %s '%.200s': %s", o->command, flag, value, why) == INGOT_OK;
+    return complain(INGOT_USAGE, "ingot %s: %s '%.200s': %s", o->command, flag, value, why) ==
+           INGOT_OK;
 }
 
 /* A whole number of at most 18 digits. */
@@ -79,7 +80,8 @@ static bool size(const char *value, int64_t *out)
 
 static bool flag_max_ram(Options *o, const char *value)
 {
-    return size(value, &o->compile.max_ram) || wrong(o, "--max-ram", value, "a number of bytes is wanted: 4096, 256k, 2M");
+    return size(value, &o->compile.max_ram) ||
+           wrong(o, "--max-ram", value, "a number of bytes is wanted: 4096, 256k, 2M");
 }
 
 /* NAME=SIZE, or NAME */
@@ -200,7 +202,8 @@ bool options_parse(Options *o, int argc, char **argv, const char *flags, bool ta
         char name[32];
         if (flag[0] != '-' || !flag[1]) {
             if (o->model || !takes_model)
-                return complain(INGOT_USAGE, "ingot %s: unexpected argument '%.200s'", o->command, flag) == INGOT_OK;
+                return complain(INGOT_USAGE, "ingot %s: unexpected argument '%.200s'", o->command,
+                                flag) == INGOT_OK;
             o->model = flag;
             continue;
         }
@@ -215,12 +218,14 @@ bool options_parse(Options *o, int argc, char **argv, const char *flags, bool ta
         const char *equals = flag[1] == '-' ? strchr(flag, '=') : NULL; /* --name=value */
         snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - flag) : 31, flag);
         if (!allowed(flags, name))
-            return complain(INGOT_USAGE, "ingot %s: unknown option '%.200s'", o->command, flag) == INGOT_OK;
+            return complain(INGOT_USAGE, "ingot %s: unknown option '%.200s'", o->command, flag) ==
+                   INGOT_OK;
         if (!equals && alone(o, name))
             continue;
         const char *value = equals ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
         if (!value)
-            return complain(INGOT_USAGE, "ingot %s: %s needs a value", o->command, name) == INGOT_OK;
+            return complain(INGOT_USAGE, "ingot %s: %s needs a value", o->command, name) ==
+                   INGOT_OK;
         if (!with_value(o, name, value))
             return false;
     }

@@ -49,8 +49,10 @@ int process_run_to(const char *const *argv, const char *file)
     pid_t pid;
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, file, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    int error = posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)(uintptr_t)argv, environ);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, file, O_WRONLY | O_CREAT | O_TRUNC,
+                                     0666);
+    int error =
+        posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)(uintptr_t)argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     if (!error)
         return process_wait(pid);
@@ -123,7 +125,8 @@ static void job_start(Jobs *j, const char *const *argv)
 static void progress(int done, int all)
 {
     if (isatty(STDERR_FILENO))
-        fprintf(stderr, done < all ? "\rcompiling %d of %d " : "\r                              \r", done + 1, all);
+        fprintf(stderr, done < all ? "\rcompiling %d of %d " : "\r                              \r",
+                done + 1, all);
 }
 
 static int source_files(Arena *a, const char *dir, const char ***files)
@@ -149,7 +152,8 @@ static const char *machine_flags(const char *target)
     return machine && !target_find(target)->gpu && target_tune(&t, machine + 1) ? t.flags : "";
 }
 
-ingot_status build_program(Arena *a, const char *dir, const char *name, const char *target, const char *standard, bool verbose)
+ingot_status build_program(Arena *a, const char *dir, const char *name, const char *target,
+                           const char *standard, bool verbose)
 {
     const char *flags[] = {standard, "-O3", "-ffp-contract=off", "-pthread", "-w"};
     enum { NFLAG = sizeof flags / sizeof flags[0] };
@@ -165,7 +169,8 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, const ch
     int nlink = base;
     for (int i = 0; i < nfile; i++) {
         const char *object = arena_printf(a, "%s/%.*s.o", dir, (int)strlen(files[i]) - 2, files[i]);
-        const char *tail[] = {"-I", dir, "-c", "-o", object, arena_printf(a, "%s/%s", dir, files[i]), NULL};
+        const char *tail[] = {
+            "-I", dir, "-c", "-o", object, arena_printf(a, "%s/%s", dir, files[i]), NULL};
         memcpy((void *)(argv + base), tail, sizeof tail);
         progress(i, nfile);
         job_start(&jobs, argv);
@@ -183,7 +188,9 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, const ch
     if (!jobs.failed)
         jobs.failed = process_run(link) != 0;
     if (jobs.failed)
-        return complain(INGOT_TOOL, "ingot: %s failed on the compiled model (its messages are above)", c_compiler());
+        return complain(INGOT_TOOL,
+                        "ingot: %s failed on the compiled model (its messages are above)",
+                        c_compiler());
     return INGOT_OK;
 }
 

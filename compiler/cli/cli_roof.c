@@ -6,33 +6,51 @@
 
 static const char roof_source[] =
     "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <time.h>\n"
-    "#if defined(__AVX512F__) || defined(__FMA__)\n#include <immintrin.h>\n#elif defined(__aarch64__)\n#include <arm_neon.h>\n#endif\n"
+    "#if defined(__AVX512F__) || defined(__FMA__)\n#include <immintrin.h>\n#elif "
+    "defined(__aarch64__)\n#include <arm_neon.h>\n#endif\n"
     "#if defined(__AVX512F__)\ntypedef __m512 V;\n#define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)\n"
     "#elif defined(__FMA__)\ntypedef __m256 V;\n#define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)\n"
     "#elif defined(__aarch64__)\ntypedef float32x4_t V;\n#define FMA(a, b, c) vfmaq_f32(c, a, b)\n"
-    "#else\ntypedef float V __attribute__((vector_size(16)));\n#define FMA(a, b, c) ((a) * (b) + (c))\n#endif\n"
+    "#else\ntypedef float V __attribute__((vector_size(16)));\n#define FMA(a, b, c) ((a) * (b) + "
+    "(c))\n#endif\n"
     "enum { LANES = sizeof(V) / 4 };\n"
-    "static double now(void) { struct timespec t; timespec_get(&t, TIME_UTC); return t.tv_sec + 1e-9 * t.tv_nsec; }\n"
+    "static double now(void) { struct timespec t; timespec_get(&t, TIME_UTC); return t.tv_sec + "
+    "1e-9 * t.tv_nsec; }\n"
     "static float sink;\n"
     "static double flops(void)\n{\n    V a[12], b, c;\n    float x[LANES];\n"
-    "    for (int i = 0; i < LANES; i++) x[i] = 1e-3f;\n    memcpy(&b, x, sizeof b);\n    memcpy(&c, x, sizeof c);\n"
+    "    for (int i = 0; i < LANES; i++) x[i] = 1e-3f;\n    memcpy(&b, x, sizeof b);\n    "
+    "memcpy(&c, x, sizeof c);\n"
     "    for (int i = 0; i < 12; i++) a[i] = c;\n"
     "    const long n = 1 << 20;\n    double t = now();\n"
-    "    V a0=a[0],a1=a[1],a2=a[2],a3=a[3],a4=a[4],a5=a[5],a6=a[6],a7=a[7],a8=a[8],a9=a[9],a10=a[10],a11=a[11];\n"
+    "    V "
+    "a0=a[0],a1=a[1],a2=a[2],a3=a[3],a4=a[4],a5=a[5],a6=a[6],a7=a[7],a8=a[8],a9=a[9],a10=a[10],a11="
+    "a[11];\n"
     "    for (long i = 0; i < n; i++) {\n"
-    "        a0=FMA(a0,b,c);a1=FMA(a1,b,c);a2=FMA(a2,b,c);a3=FMA(a3,b,c);a4=FMA(a4,b,c);a5=FMA(a5,b,c);\n"
-    "        a6=FMA(a6,b,c);a7=FMA(a7,b,c);a8=FMA(a8,b,c);a9=FMA(a9,b,c);a10=FMA(a10,b,c);a11=FMA(a11,b,c);\n    }\n"
-    "    t = now() - t;\n    V s = a0+a1+a2+a3+a4+a5+a6+a7+a8+a9+a10+a11;\n    memcpy(x, &s, sizeof x);\n    sink += x[0];\n"
+    "        "
+    "a0=FMA(a0,b,c);a1=FMA(a1,b,c);a2=FMA(a2,b,c);a3=FMA(a3,b,c);a4=FMA(a4,b,c);a5=FMA(a5,b,c);\n"
+    "        "
+    "a6=FMA(a6,b,c);a7=FMA(a7,b,c);a8=FMA(a8,b,c);a9=FMA(a9,b,c);a10=FMA(a10,b,c);a11=FMA(a11,b,c);"
+    "\n    }\n"
+    "    t = now() - t;\n    V s = a0+a1+a2+a3+a4+a5+a6+a7+a8+a9+a10+a11;\n    memcpy(x, &s, "
+    "sizeof x);\n    sink += x[0];\n"
     "    return 2.0 * 12 * LANES * (double)n / t;\n}\n"
-    "static double bandwidth(const float *p, size_t bytes, int times)\n{\n    size_t n = bytes / sizeof(V) / 8 * 8;\n"
-    "    V s[8];\n    memset(s, 0, sizeof s);\n    const V *v = (const V *)p;\n    double t = now();\n"
+    "static double bandwidth(const float *p, size_t bytes, int times)\n{\n    size_t n = bytes / "
+    "sizeof(V) / 8 * 8;\n"
+    "    V s[8];\n    memset(s, 0, sizeof s);\n    const V *v = (const V *)p;\n    double t = "
+    "now();\n"
     "    for (int k = 0; k < times; k++)\n        for (size_t i = 0; i < n; i += 8) {\n"
-    "            s[0]+=v[i];s[1]+=v[i+1];s[2]+=v[i+2];s[3]+=v[i+3];s[4]+=v[i+4];s[5]+=v[i+5];s[6]+=v[i+6];s[7]+=v[i+7];\n        }\n"
-    "    t = now() - t;\n    float x[LANES];\n    V r = s[0]+s[1]+s[2]+s[3]+s[4]+s[5]+s[6]+s[7];\n    memcpy(x, &r, sizeof x);\n    sink += x[0];\n"
+    "            "
+    "s[0]+=v[i];s[1]+=v[i+1];s[2]+=v[i+2];s[3]+=v[i+3];s[4]+=v[i+4];s[5]+=v[i+5];s[6]+=v[i+6];s[7]+"
+    "=v[i+7];\n        }\n"
+    "    t = now() - t;\n    float x[LANES];\n    V r = s[0]+s[1]+s[2]+s[3]+s[4]+s[5]+s[6]+s[7];\n "
+    "   memcpy(x, &r, sizeof x);\n    sink += x[0];\n"
     "    return (double)n * sizeof(V) * times / t;\n}\n"
-    "int main(void)\n{\n    size_t big = 192u << 20;\n    float *p = aligned_alloc(64, big);\n    if (!p) return 1;\n"
-    "    memset(p, 0, big);\n    double f = 0, c = 0, m = 0, x;\n    for (int i = 0; i < 5; i++) {\n"
-    "        x = flops(); f = x > f ? x : f;\n        x = bandwidth(p, 1 << 18, 400); c = x > c ? x : c;\n"
+    "int main(void)\n{\n    size_t big = 192u << 20;\n    float *p = aligned_alloc(64, big);\n    "
+    "if (!p) return 1;\n"
+    "    memset(p, 0, big);\n    double f = 0, c = 0, m = 0, x;\n    for (int i = 0; i < 5; i++) "
+    "{\n"
+    "        x = flops(); f = x > f ? x : f;\n        x = bandwidth(p, 1 << 18, 400); c = x > c ? "
+    "x : c;\n"
     "        x = bandwidth(p, big, 1); m = x > m ? x : m;\n    }\n"
     "    printf(\"%.6g %.6g %.6g %g\\n\", f, c, m, (double)sink * 0);\n    return 0;\n}\n";
 
@@ -57,7 +75,9 @@ bool roof_build(Arena *a, const char *dir, const char *target)
 
 bool roof_measure(Arena *a, const char *dir, Roof *r)
 {
-    const char *out = arena_printf(a, "%s/roof.txt", dir), *argv[] = {arena_printf(a, "%s/roof", dir), NULL};
+    const char *out = arena_printf(a, "%s/roof.txt", dir),
+               *argv[] = {arena_printf(a, "%s/roof", dir), NULL};
     const char *text = process_run_to(argv, out) ? NULL : read_text(a, out);
-    return text && sscanf(text, "%lf %lf %lf", &r->flops, &r->cache, &r->memory) == 3 && r->flops > 0 && r->cache > 0 && r->memory > 0;
+    return text && sscanf(text, "%lf %lf %lf", &r->flops, &r->cache, &r->memory) == 3 &&
+           r->flops > 0 && r->cache > 0 && r->memory > 0;
 }

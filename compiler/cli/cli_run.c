@@ -34,8 +34,9 @@ static bool random_input(Session *s, const Model *m, int i, ingot_status *status
         known = v->dims[a] >= 0 && v->dims[a] < 1 << 28;
     }
     if (!known) {
-        *status = complain(INGOT_USAGE, "%s: input '%s' has a free dim: give --dim, or data by --data", s->o->model,
-                           io->name);
+        *status =
+            complain(INGOT_USAGE, "%s: input '%s' has a free dim: give --dim, or data by --data",
+                     s->o->model, io->name);
         return false;
     }
     value_random(s->a, v, (uint64_t)i + 1);
@@ -60,8 +61,10 @@ static bool check_value(const Session *s, const Model *m, int i, ingot_status *s
     for (int a = 0; a < io->rank && good; a++)
         good = io->dims[a] < 0 || io->dims[a] == v->dims[a];
     if (!good)
-        *status = complain(INGOT_INVALID, "%s: the data for input %d has another type or shape than input '%s' (%s, rank %d)",
-                           s->o->model, i, io->name, dtype_info[io->dtype].name, io->rank);
+        *status = complain(
+            INGOT_INVALID,
+            "%s: the data for input %d has another type or shape than input '%s' (%s, rank %d)",
+            s->o->model, i, io->name, dtype_info[io->dtype].name, io->rank);
     return good;
 }
 
@@ -82,16 +85,19 @@ static ingot_status read_inputs(Session *s, const Model *m, bool may_invent)
     }
     for (int i = 0; i < s->nin; i++)
         if (ingot_onnx_input(m->onnx, i)->kind != INGOT_ONNX_TENSOR)
-            return complain(INGOT_UNSUPPORTED, "%s: input '%s' is no tensor, which is not supported", s->o->model,
+            return complain(INGOT_UNSUPPORTED,
+                            "%s: input '%s' is no tensor, which is not supported", s->o->model,
                             ingot_onnx_input(m->onnx, i)->name);
     bool given = s->o->data || s->o->ninput;
     struct stat st;
     if (s->o->data && (stat(s->o->data, &st) || !S_ISDIR(st.st_mode)))
         return complain(INGOT_IO, "%s: no such folder of data", s->o->data);
     if (!given && !may_invent && s->nin)
-        return complain(INGOT_USAGE, "ingot %s: give the inputs by --data DIR or --input FILE", s->o->command);
+        return complain(INGOT_USAGE, "ingot %s: give the inputs by --data DIR or --input FILE",
+                        s->o->command);
     if (s->o->ninput && s->o->ninput != s->nin)
-        return complain(INGOT_USAGE, "%s: %d inputs are given, the model has %d", s->o->model, s->o->ninput, s->nin);
+        return complain(INGOT_USAGE, "%s: %d inputs are given, the model has %d", s->o->model,
+                        s->o->ninput, s->nin);
     for (int i = 0; i < s->nin && ok; i++) {
         if (s->o->ninput) {
             ok = value_read(s->a, s->o->input[i], &s->in[i], &status);
@@ -111,34 +117,44 @@ static ingot_status write_work(Session *s)
 {
     ingot_status status = INGOT_OK;
     const char *tmp = getenv("TMPDIR");
-    snprintf(s->work, sizeof s->work, "%.40s/ingot-XXXXXX", tmp && *tmp && strlen(tmp) <= 40 ? tmp : "/tmp");
+    snprintf(s->work, sizeof s->work, "%.40s/ingot-XXXXXX",
+             tmp && *tmp && strlen(tmp) <= 40 ? tmp : "/tmp");
     if (!mkdtemp(s->work))
         return complain(INGOT_IO, "%s: %s", s->work, strerror(errno));
     if (!make_dirs(arena_printf(s->a, "%s/in", s->work)))
         return complain(INGOT_IO, "%s: %s", s->work, strerror(errno));
     for (int i = 0; i < s->nin && status == INGOT_OK; i++)
-        value_write(s->a, arena_printf(s->a, "%s/in/input_%d.npy", s->work, i), "", &s->in[i], &status);
+        value_write(s->a, arena_printf(s->a, "%s/in/input_%d.npy", s->work, i), "", &s->in[i],
+                    &status);
     return status;
 }
 
 ingot_status driver_failed(const Session *s, int code)
 {
     if (code >= 128)
-        return complain(INGOT_TOOL, "%s: the compiled model ended by signal %d", s->o->model, code - 128);
-    return code == 2 ? INGOT_INVALID : code == 5 ? INGOT_IO : INGOT_TOOL; /* the driver has told why */
+        return complain(INGOT_TOOL, "%s: the compiled model ended by signal %d", s->o->model,
+                        code - 128);
+    return code == 2   ? INGOT_INVALID
+           : code == 5 ? INGOT_IO
+                       : INGOT_TOOL; /* the driver has told why */
 }
 
 ingot_status session_run(Session *s)
 {
     const char *program = arena_printf(s->a, "%s/model", s->entry);
-    const char *argv[] = {program, "-t", arena_printf(s->a, "%d", s->o->threads), arena_printf(s->a, "%s/in", s->work),
-                          arena_printf(s->a, "%s/out", s->work), NULL};
+    const char *argv[] = {program,
+                          "-t",
+                          arena_printf(s->a, "%d", s->o->threads),
+                          arena_printf(s->a, "%s/in", s->work),
+                          arena_printf(s->a, "%s/out", s->work),
+                          NULL};
     int code = process_run(argv);
     if (code)
         return driver_failed(s, code);
     ingot_status status = INGOT_OK;
     for (int i = 0; i < s->nout && status == INGOT_OK; i++) {
-        value_read(s->a, arena_printf(s->a, "%s/out/output_%d.npy", s->work, i), &s->out[i], &status);
+        value_read(s->a, arena_printf(s->a, "%s/out/output_%d.npy", s->work, i), &s->out[i],
+                   &status);
         name_type(&s->out[i], s->out_dtype[i]);
     }
     return status;
@@ -174,8 +190,14 @@ static void print_element(const Value *v, size_t i)
     int64_t n = 0;
     int width = dtype_info[v->dtype].bytes;
     switch (v->dtype) {
-    case INGOT_F32: memcpy(&f, p, 4); printf(" %g", (double)f); return;
-    case INGOT_F64: memcpy(&d, p, 8); printf(" %g", d); return;
+    case INGOT_F32:
+        memcpy(&f, p, 4);
+        printf(" %g", (double)f);
+        return;
+    case INGOT_F64:
+        memcpy(&d, p, 8);
+        printf(" %g", d);
+        return;
     case INGOT_STRING: printf(" \"%s\"", ((char *const *)v->data)[i]); return;
     default: break;
     }
@@ -211,8 +233,9 @@ ingot_status command_run(Options *o)
     if (status == INGOT_OK && o->output_dir && !make_dirs(o->output_dir))
         status = complain(INGOT_IO, "%s: %s", o->output_dir, strerror(errno));
     for (int i = 0; i < s.nout && status == INGOT_OK && o->output_dir; i++)
-        value_write(s.a, arena_printf(s.a, "%s/output_%d.%s", o->output_dir, i, s.npy ? "npy" : "pb"), s.out_name[i],
-                    &s.out[i], &status);
+        value_write(s.a,
+                    arena_printf(s.a, "%s/output_%d.%s", o->output_dir, i, s.npy ? "npy" : "pb"),
+                    s.out_name[i], &s.out[i], &status);
     session_finish(&s, &m);
     return status;
 }
@@ -224,10 +247,12 @@ ingot_status command_bench(Options *o)
     ingot_status status = session_prepare(&s, &m, true);
     if (status == INGOT_OK) {
         fflush(stdout);
-        const char *program = arena_printf(s.a, "%s/model", s.entry), *in = arena_printf(s.a, "%s/in", s.work);
+        const char *program = arena_printf(s.a, "%s/model", s.entry),
+                   *in = arena_printf(s.a, "%s/in", s.work);
         const char *threads = arena_printf(s.a, "%d", o->threads);
         const char *profile[] = {program, "-t", threads, "--profile", in, NULL};
-        const char *bench[] = {program, "-t", threads, "--bench", arena_printf(s.a, "%g", o->seconds), in, NULL};
+        const char *bench[] = {
+            program, "-t", threads, "--bench", arena_printf(s.a, "%g", o->seconds), in, NULL};
         int code = o->per_kernel ? bench_kernels(&s, profile, bench) : process_run(bench);
         if (code)
             status = driver_failed(&s, code);

@@ -22,7 +22,8 @@ static double element(const Value *v, size_t i)
 static double difference(const Value *got, const ingot_value *want)
 {
     Value w = {.dtype = want->dtype, .data = (void *)(uintptr_t)want->data};
-    if (got->dtype != want->dtype || got->rank != want->rank || memcmp(got->dims, want->dims, (size_t)got->rank * sizeof got->dims[0]))
+    if (got->dtype != want->dtype || got->rank != want->rank ||
+        memcmp(got->dims, want->dims, (size_t)got->rank * sizeof got->dims[0]))
         return INFINITY;
     if (got->dtype != INGOT_F32 && got->dtype != INGOT_F64)
         return got->bytes && memcmp(got->data, want->data, got->bytes) ? INFINITY : 0;
@@ -47,21 +48,25 @@ static ingot_status interpret(const Session *s, Model *m, ingot_value *want)
     ingot_status status = model_build(m, s->o, s->in, s->bound);
     ingot_value *in = NEWN(s->a, ingot_value, s->nin + 1);
     for (int i = 0; i < s->nin; i++) {
-        in[i] = (ingot_value){.data = s->in[i].data, .rank = s->in[i].rank, .dtype = s->in[i].dtype};
+        in[i] =
+            (ingot_value){.data = s->in[i].data, .rank = s->in[i].rank, .dtype = s->in[i].dtype};
         memcpy(in[i].dims, s->in[i].dims, sizeof in[i].dims);
     }
     return status == INGOT_OK ? ingot_interpret(m->c, s->nin, in, s->nout, want) : status;
 }
 
 /* Prints how far the outputs are from the wanted ones; judges if they are to be near. */
-static ingot_status compare_outputs(const Session *s, const char *of, const ingot_value *want, bool judge)
+static ingot_status compare_outputs(const Session *s, const char *of, const ingot_value *want,
+                                    bool judge)
 {
     ingot_status status = INGOT_OK;
     for (int i = 0; i < s->nout; i++) {
         double d = difference(&s->out[i], &want[i]);
-        printf("%s%s: largest difference from the interpreter %g of the range\n", s->out_name[i], of, d);
+        printf("%s%s: largest difference from the interpreter %g of the range\n", s->out_name[i],
+               of, d);
         if (judge && !(d <= 1e-4))
-            status = complain(INGOT_TOOL, "%s: output '%s'%s differs from the interpreter's", s->o->model, s->out_name[i], of);
+            status = complain(INGOT_TOOL, "%s: output '%s'%s differs from the interpreter's",
+                              s->o->model, s->out_name[i], of);
     }
     return status;
 }
@@ -88,7 +93,8 @@ static ingot_status build_twin(const Session *s, Model *m, Plan **plan, const ch
         return ingot_context_status(m->c);
     drop_opts(*plan);
     status = bundle_write(*plan, target_find("c"), &o, folder);
-    return status == INGOT_OK ? build_program(s->a, folder, "model", "c", "-std=c99", o.verbose > 1) : status;
+    return status == INGOT_OK ? build_program(s->a, folder, "model", "c", "-std=c99", o.verbose > 1)
+                              : status;
 }
 
 /* Every kernel beside its naive form, then the naive forms together beside the interpreter. Differences of rounding in

@@ -99,7 +99,8 @@ static ingot_status command_inspect(Options *o)
     if (status == INGOT_OK)
         status = model_build(&m, o, NULL, NULL);
     if (status == INGOT_OK) {
-        char *text = o->dump ? ingot_dump(m.c, &o->compile, o->dump) : ingot_inspect_json(m.c, &o->compile);
+        char *text =
+            o->dump ? ingot_dump(m.c, &o->compile, o->dump) : ingot_inspect_json(m.c, &o->compile);
         if (text)
             fputs(text, stdout);
         else
@@ -124,25 +125,26 @@ static ingot_status command_targets(Options *o)
 
 static ingot_status command_tune(Options *o)
 {
-    return complain(INGOT_UNSUPPORTED, "%s: ingot tune is not available yet; the compiler's own choices are used",
+    return complain(INGOT_UNSUPPORTED,
+                    "%s: ingot tune is not available yet; the compiler's own choices are used",
                     o->model ? o->model : "ingot");
 }
 
 /* ---- help -------------------------------------------------------------------------------- */
 
-#define MODEL_HELP                                                                               \
-    "  --dim NAME=N        a free dim of an input has this size\n"                               \
-    "  --dim NAME=LO..HI   it is known at run time only, within these bounds\n"                  \
-    "  --bind NAME=V,V..   an input (or free dim) has this value, known now\n"                   \
-    "  -O0                 naive kernels\n"                                                      \
-    "  --sched FILE        layouts and opts as this file says (docs/sched.md)\n"                 \
+#define MODEL_HELP                                                               \
+    "  --dim NAME=N        a free dim of an input has this size\n"               \
+    "  --dim NAME=LO..HI   it is known at run time only, within these bounds\n"  \
+    "  --bind NAME=V,V..   an input (or free dim) has this value, known now\n"   \
+    "  -O0                 naive kernels\n"                                      \
+    "  --sched FILE        layouts and opts as this file says (docs/sched.md)\n" \
     "  -v                  tell what takes how long\n"
-#define COMPILE_HELP                                                                             \
-    "  --target T          c (default), c:native, c:x86-64-v3 ...: `ingot targets` lists them\n" \
-    "  --name NAME         prefix of everything emitted (default: model)\n"                      \
-    "  --weights W         array, blob, incbin; default: array up to 64 KB, then blob\n"         \
-    "  --memory NAME=SIZE  a memory to divide the arena among (dtcm=64k); several: in order of\n"   \
-    "                      preference; the last may be without a size, and takes the rest\n"     \
+#define COMPILE_HELP                                                                              \
+    "  --target T          c (default), c:native, c:x86-64-v3 ...: `ingot targets` lists them\n"  \
+    "  --name NAME         prefix of everything emitted (default: model)\n"                       \
+    "  --weights W         array, blob, incbin; default: array up to 64 KB, then blob\n"          \
+    "  --memory NAME=SIZE  a memory to divide the arena among (dtcm=64k); several: in order of\n" \
+    "                      preference; the last may be without a size, and takes the rest\n"      \
     "  --max-ram N         refuse if more RAM is needed (256k, 2M), and say which tensors do\n"
 
 typedef struct {
@@ -154,17 +156,20 @@ typedef struct {
 } Command;
 
 static const Command commands[] = {
-    {"compile", command_compile, true, "-o --target --name -O0 -O2 --dim --bind --weights --memory --max-ram --sched --save-sched -v ",
+    {"compile", command_compile, true,
+     "-o --target --name -O0 -O2 --dim --bind --weights --memory --max-ram --sched --save-sched "
+     "-v ",
      "write a model as a folder of C",
      "usage: ingot compile MODEL.onnx -o DIR [options]\n\n"
-     "  -o DIR              where the bundle goes; an older bundle there is replaced\n" COMPILE_HELP MODEL_HELP
-     "  --save-sched FILE   write the layouts and opts chosen, for --sched\n"
+     "  -o DIR              where the bundle goes; an older bundle there is replaced\n" COMPILE_HELP
+         MODEL_HELP "  --save-sched FILE   write the layouts and opts chosen, for --sched\n"
      "\nexamples:\n"
      "  ingot compile resnet18.onnx -o out && make -C out && out/model IN OUT\n"
      "  ingot compile bert.onnx -o out --dim batch=1..8 --dim seq=128 --name bert\n"
      "  ingot compile kws.onnx -o out --target c:cortex-m4 --max-ram 256k\n"},
     {"run", command_run, true,
-     "--data --input --output-dir --target --sched -O0 -O2 --dim --bind --no-bind --no-cache -v --threads ",
+     "--data --input --output-dir --target --sched -O0 -O2 --dim --bind --no-bind --no-cache -v "
+     "--threads ",
      "compile into the cache, run, write the outputs",
      "usage: ingot run MODEL.onnx --data DIR | --input FILE...  [--output-dir D] [options]\n\n"
      "  --data DIR          reads DIR/input_N.pb (or .npy)\n"
@@ -173,19 +178,24 @@ static const Command commands[] = {
      "  --no-bind           never bind inputs that decide shapes to the data's values\n"
      "  --no-cache          compile anew\n"
      "  --threads N\n" MODEL_HELP
-     "\nFree dims take their size from the data. --target is c:native unless told, this processor.\nThe cache is $INGOT_CACHE, or ~/.cache/ingot.\n"
+     "\nFree dims take their size from the data. --target is c:native unless told, this "
+     "processor.\nThe cache is $INGOT_CACHE, or ~/.cache/ingot.\n"
      "\nexamples:\n"
      "  ingot run resnet18.onnx --data test_data_set_0 --output-dir out\n"
      "  ingot run add.onnx --input x.npy --input y.npy\n"},
-    {"verify", command_verify, true, "--data --input --target --sched -O0 -O2 --dim --bind --no-bind --no-cache -v --threads ",
+    {"verify", command_verify, true,
+     "--data --input --target --sched -O0 -O2 --dim --bind --no-bind --no-cache -v --threads ",
      "check every kernel of the compiled model",
      "usage: ingot verify MODEL.onnx [--data DIR | --input FILE...] [options]\n\n"
-     "Runs every step beside the naive form of its kernel, on the same inputs, and the naive kernels beside the reference\n"
-     "interpreter. Each step that differs is told with its kernel, its nodes and the worst element; -v tells all.\n\n"
+     "Runs every step beside the naive form of its kernel, on the same inputs, and the naive "
+     "kernels beside the reference\n"
+     "interpreter. Each step that differs is told with its kernel, its nodes and the worst "
+     "element; -v tells all.\n\n"
      "  --data DIR          inputs; without it, reproducible random ones\n" MODEL_HELP
      "\nexample:\n  ingot verify resnet18.onnx\n"},
     {"bench", command_bench, true,
-     "--data --input --threads --json --per-kernel --seconds --target --sched -O0 -O2 --dim --bind --no-bind --no-cache -v ",
+     "--data --input --threads --json --per-kernel --seconds --target --sched -O0 -O2 --dim --bind "
+     "--no-bind --no-cache -v ",
      "time the compiled model",
      "usage: ingot bench MODEL.onnx [--data DIR] [--threads N] [--json] [options]\n\n"
      "  --data DIR          inputs; without it, reproducible random ones\n"
@@ -196,28 +206,33 @@ static const Command commands[] = {
      "\nexample:\n  ingot bench resnet18.onnx --threads 4 --json\n"},
     {"check", command_check, true, "-v ", "list every operator that is not supported",
      "usage: ingot check MODEL.onnx\n\nexample:\n  ingot check model.onnx\n"},
-    {"inspect", command_inspect, true, "--json --dump --target --name -O0 -O2 --dim --bind --weights --memory --max-ram --sched -v ",
+    {"inspect", command_inspect, true,
+     "--json --dump --target --name -O0 -O2 --dim --bind --weights --memory --max-ram --sched -v ",
      "what a model becomes",
      "usage: ingot inspect MODEL.onnx --json | --dump graph|plan|kernels [options]\n\n"
      "  --json              sizes, and every step with its kind, sources, opts, flops, bytes\n"
-     "  --dump WHAT         the graph, the plan, or the text of all kernels\n" COMPILE_HELP MODEL_HELP
-     "\nexample:\n  ingot inspect resnet18.onnx --json | jq .arena_bytes\n"},
+     "  --dump WHAT         the graph, the plan, or the text of all kernels\n" COMPILE_HELP
+         MODEL_HELP "\nexample:\n  ingot inspect resnet18.onnx --json | jq .arena_bytes\n"},
     {"targets", command_targets, false, "", "what can be emitted", "usage: ingot targets\n"},
-    {"tune", command_tune, true, "-o --beam --budget --dim --bind ", "search for better kernels (not available yet)",
+    {"tune", command_tune, true, "-o --beam --budget --dim --bind ",
+     "search for better kernels (not available yet)",
      "usage: ingot tune MODEL.onnx -o model.sched\n\nNot available yet.\n"},
 };
 enum { NCOMMAND = sizeof commands / sizeof commands[0] };
 
 static void help(FILE *f)
 {
-    fputs("ingot compiles neural networks (ONNX) to plain C, ahead of time.\n\nusage: ingot COMMAND ...\n\n", f);
+    fputs("ingot compiles neural networks (ONNX) to plain C, ahead of time.\n\nusage: ingot "
+          "COMMAND ...\n\n",
+          f);
     for (int i = 0; i < NCOMMAND; i++)
         fprintf(f, "  %-9s %s\n", commands[i].name, commands[i].what);
-    fputs("\n`ingot COMMAND --help` tells more, with examples. ingot --version prints the version.\n"
-          "\nexit status: 0 ok, 2 wrong flag or argument, 3 the model or data file is broken,\n"
-          "4 a valid model that is not supported, 5 a program we call (cc) or the model failed,\n"
-          "6 a file cannot be read or written, 70 a fault of the compiler\n",
-          f);
+    fputs(
+        "\n`ingot COMMAND --help` tells more, with examples. ingot --version prints the version.\n"
+        "\nexit status: 0 ok, 2 wrong flag or argument, 3 the model or data file is broken,\n"
+        "4 a valid model that is not supported, 5 a program we call (cc) or the model failed,\n"
+        "6 a file cannot be read or written, 70 a fault of the compiler\n",
+        f);
 }
 
 static const Command *find_command(const char *name)

@@ -125,8 +125,8 @@ static Node *compare_lt(Context *c, Poly p)
         }
         /* x / d < k -> x < k * d */
         Node *x = p.t[0].base;
-        if (p.n == 1 && p.t[0].coef == 1 && x->op == OP_FLOORDIV && idx_value(x->src[1], &d) && d > 0 &&
-            !__builtin_mul_overflow(p.k, d, &p.k)) {
+        if (p.n == 1 && p.t[0].coef == 1 && x->op == OP_FLOORDIV && idx_value(x->src[1], &d) &&
+            d > 0 && !__builtin_mul_overflow(p.k, d, &p.k)) {
             int64_t k = p.k;
             if (!poly_of(&p, x->src[0]) || __builtin_add_overflow(p.k, k, &p.k))
                 return bool_make(c, OP_LT, x->src[0], idx(c, sat_mul(k, -1)));
@@ -209,8 +209,8 @@ bool literal_bounds(Context *c, Node *n, Literal *out)
     Node *cmp = inverted ? n->src[0] : n;
     Poly p;
     if ((cmp->op != OP_LT && cmp->op != OP_EQ) || cmp->src[0]->dtype != INGOT_INDEX ||
-        (inverted && cmp->op == OP_EQ) || !poly_of(&p, cmp->src[0]) || !poly_add(&p, cmp->src[1], -1) ||
-        p.n == 0 || p.k == INT64_MIN)
+        (inverted && cmp->op == OP_EQ) || !poly_of(&p, cmp->src[0]) ||
+        !poly_add(&p, cmp->src[1], -1) || p.n == 0 || p.k == INT64_MIN)
         return false;
     int64_t k = -p.k;
     p.k = 0;

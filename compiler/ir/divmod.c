@@ -66,7 +66,8 @@ static bool split_multiples(const Poly *p, int64_t d, Poly *quot, Poly *rem)
     if (lo == INT64_MIN || lo == INT64_MAX)
         return true;
     int64_t q = floor_div(lo, d);
-    return !__builtin_mul_overflow(q, d, &shift) && !__builtin_sub_overflow(rem->k, shift, &rem->k) &&
+    return !__builtin_mul_overflow(q, d, &shift) &&
+           !__builtin_sub_overflow(rem->k, shift, &rem->k) &&
            !__builtin_add_overflow(quot->k, q, &quot->k);
 }
 
@@ -291,8 +292,8 @@ static bool within(Context *c, Node *r, Node *d)
 static Node *cancel_factor(Context *c, const Poly *a, Node *d, Node *m, bool mod)
 {
     Poly pm, pd, high, low, rest, none;
-    if (!poly_of(&pm, m) || !poly_of(&pd, d) || !poly_divide(c, &pd, &pm, &rest, &none) ||
-        none.n || none.k || !poly_divide(c, a, &pm, &high, &low) || (high.n == 0 && high.k == 0))
+    if (!poly_of(&pm, m) || !poly_of(&pd, d) || !poly_divide(c, &pd, &pm, &rest, &none) || none.n ||
+        none.k || !poly_divide(c, a, &pm, &high, &low) || (high.n == 0 && high.k == 0))
         return NULL;
     Node *r = poly_node(c, &low), *by = poly_node(c, &rest);
     if (!within(c, r, m) || (by->lo < mod && !prove_positive(by, poly_node(c, a))))

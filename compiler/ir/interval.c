@@ -81,7 +81,9 @@ static Bounds join(Bounds a, Bounds b)
 
 static Bounds bounds_neg(Bounds a)
 {
-    return (Bounds){a.hi == INT64_MAX ? INT64_MIN : a.hi == INT64_MIN ? INT64_MAX : -a.hi,
+    return (Bounds){a.hi == INT64_MAX   ? INT64_MIN
+                    : a.hi == INT64_MIN ? INT64_MAX
+                                        : -a.hi,
                     a.lo == INT64_MIN ? INT64_MAX : -a.lo};
 }
 
@@ -125,7 +127,8 @@ static Bounds bounds_divmod(Bounds a, Bounds d, bool mod)
     }
     if (d.lo <= -1) {
         Bounds p = bounds_neg((Bounds){d.lo, min64(d.hi, -1)});
-        r = join(r, mod ? bounds_neg(mod_positive(bounds_neg(a), p)) : div_positive(bounds_neg(a), p));
+        r = join(r,
+                 mod ? bounds_neg(mod_positive(bounds_neg(a), p)) : div_positive(bounds_neg(a), p));
     }
     return r;
 }
@@ -177,7 +180,8 @@ static Bounds bounds_index(Context *c, Node *n)
     case OP_MIN: return (Bounds){min64(s[0]->lo, s[1]->lo), min64(s[0]->hi, s[1]->hi)};
     case OP_MAX: return (Bounds){max64(s[0]->lo, s[1]->lo), max64(s[0]->hi, s[1]->hi)};
     case OP_WHERE: return join(of(s[1]), of(s[2]));
-    case OP_CAST: return s[0]->dtype == INGOT_BOOL && s[0]->rank == 0 ? of(s[0]) : dtype_bounds(s[0]->dtype);
+    case OP_CAST:
+        return s[0]->dtype == INGOT_BOOL && s[0]->rank == 0 ? of(s[0]) : dtype_bounds(s[0]->dtype);
     default: return (Bounds){INT64_MIN, INT64_MAX};
     }
 }
@@ -208,8 +212,7 @@ static Bounds bounds_bool(Node *n)
         if (!over_index(n))
             return any;
         return (Bounds){0, s[0]->lo <= s[1]->hi && s[1]->lo <= s[0]->hi};
-    case OP_AND:
-        return (Bounds){min64(s[0]->lo, s[1]->lo), min64(s[0]->hi, s[1]->hi)};
+    case OP_AND: return (Bounds){min64(s[0]->lo, s[1]->lo), min64(s[0]->hi, s[1]->hi)};
     case OP_OR: return (Bounds){max64(s[0]->lo, s[1]->lo), max64(s[0]->hi, s[1]->hi)};
     case OP_NOT: return (Bounds){1 - s[0]->hi, 1 - s[0]->lo};
     case OP_WHERE: return join(of(s[1]), of(s[2]));

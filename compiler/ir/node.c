@@ -147,9 +147,11 @@ static double round_float(ingot_dtype d, double v)
     case INGOT_F16: return (double)igrt_f16_to_f32(igrt_f64_to_f16(v));
     case INGOT_BF16: return (double)igrt_bf16_to_f32(igrt_f32_to_bf16((float)v));
     case INGOT_F8E4M3FN: return (double)igrt_f8e4m3fn_to_f32(igrt_f32_to_f8e4m3fn((float)v, 1));
-    case INGOT_F8E4M3FNUZ: return (double)igrt_f8e4m3fnuz_to_f32(igrt_f32_to_f8e4m3fnuz((float)v, 1));
+    case INGOT_F8E4M3FNUZ:
+        return (double)igrt_f8e4m3fnuz_to_f32(igrt_f32_to_f8e4m3fnuz((float)v, 1));
     case INGOT_F8E5M2: return (double)igrt_f8e5m2_to_f32(igrt_f32_to_f8e5m2((float)v, 1));
-    case INGOT_F8E5M2FNUZ: return (double)igrt_f8e5m2fnuz_to_f32(igrt_f32_to_f8e5m2fnuz((float)v, 1));
+    case INGOT_F8E5M2FNUZ:
+        return (double)igrt_f8e5m2fnuz_to_f32(igrt_f32_to_f8e5m2fnuz((float)v, 1));
     case INGOT_F8E8M0: return (double)igrt_f8e8m0_to_f32(igrt_f32_to_f8e8m0((float)v, 1, 0));
     case INGOT_F4E2M1: return (double)igrt_f4e2m1_to_f32(igrt_f32_to_f4e2m1((float)v));
     default: return v;
@@ -159,7 +161,11 @@ static double round_float(ingot_dtype d, double v)
 Node *node_const_f(Context *c, ingot_dtype d, double v)
 {
     if (!dtype_is_float(d))
-        return node_const_i(c, d, isnan(v) ? 0 : v >= 9.2e18 ? INT64_MAX : v <= -9.2e18 ? INT64_MIN : (int64_t)v);
+        return node_const_i(c, d,
+                            isnan(v)       ? 0
+                            : v >= 9.2e18  ? INT64_MAX
+                            : v <= -9.2e18 ? INT64_MIN
+                                           : (int64_t)v);
     v = round_float(d, v);
     Arg arg = {0};
     memcpy(&arg.bits, &v, sizeof v);
@@ -199,23 +205,30 @@ Op monoid_op(ingot_reduce_op m)
 
 static int64_t int_limit(ingot_dtype d, bool top)
 {
-    int bits = d == INGOT_I4 || d == INGOT_U4 ? 4 : d == INGOT_I2 || d == INGOT_U2 ? 2 : dtype_info[d].bytes * 8;
+    int bits = d == INGOT_I4 || d == INGOT_U4   ? 4
+               : d == INGOT_I2 || d == INGOT_U2 ? 2
+                                                : dtype_info[d].bytes * 8;
     if (d == INGOT_BOOL)
         return top;
     if (dtype_info[d].kind == 'u')
         return top ? (int64_t)(bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1) : 0;
-    return top ? (int64_t)((UINT64_C(1) << (bits - 1)) - 1) : -(int64_t)((UINT64_C(1) << (bits - 1)) - 1) - 1;
+    return top ? (int64_t)((UINT64_C(1) << (bits - 1)) - 1)
+               : -(int64_t)((UINT64_C(1) << (bits - 1)) - 1) - 1;
 }
 
 Node *monoid_identity(Context *c, ingot_reduce_op m, ingot_dtype d)
 {
     bool f = dtype_is_float(d);
     switch (m) {
-    case INGOT_REDUCE_ADD: case INGOT_REDUCE_OR: case INGOT_REDUCE_XOR: return node_const_zero(c, d);
+    case INGOT_REDUCE_ADD:
+    case INGOT_REDUCE_OR:
+    case INGOT_REDUCE_XOR: return node_const_zero(c, d);
     case INGOT_REDUCE_MUL: return node_const_f(c, d, 1);
     case INGOT_REDUCE_AND: return node_const_i(c, d, -1);
-    case INGOT_REDUCE_MAX: return f ? node_const_f(c, d, -INFINITY) : node_const_i(c, d, int_limit(d, false));
-    case INGOT_REDUCE_MIN: return f ? node_const_f(c, d, INFINITY) : node_const_i(c, d, int_limit(d, true));
+    case INGOT_REDUCE_MAX:
+        return f ? node_const_f(c, d, -INFINITY) : node_const_i(c, d, int_limit(d, false));
+    case INGOT_REDUCE_MIN:
+        return f ? node_const_f(c, d, INFINITY) : node_const_i(c, d, int_limit(d, true));
     default: BUG("no identity for monoid %d", (int)m);
     }
 }
@@ -300,11 +313,13 @@ Node *node_cast(Context *c, Node *n, ingot_dtype d)
         return n;
     if (n->rank == 0 && n->op == OP_CONST) {
         if (dtype_is_int(n->dtype) || n->dtype == INGOT_INDEX || n->dtype == INGOT_BOOL) {
-            if (!dtype_is_float(d) && d != INGOT_BOOL && dtype_info[d].kind != 'c' && n->dtype != INGOT_U64)
+            if (!dtype_is_float(d) && d != INGOT_BOOL && dtype_info[d].kind != 'c' &&
+                n->dtype != INGOT_U64)
                 return node_const_i(c, d, n->arg.i);
             if (d == INGOT_BOOL)
                 return node_bool(c, n->arg.i != 0);
-            if ((d == INGOT_F32 || d == INGOT_F64) && n->dtype != INGOT_U64 && llabs(n->arg.i) < (1 << 24))
+            if ((d == INGOT_F32 || d == INGOT_F64) && n->dtype != INGOT_U64 &&
+                llabs(n->arg.i) < (1 << 24))
                 return node_const_f(c, d, (double)n->arg.i);
         } else if (dtype_is_float(n->dtype) && (d == INGOT_F64 || d == INGOT_F32)) {
             return node_const_f(c, d, node_float(n));

@@ -117,7 +117,9 @@ static bool worth_driving(Node *atom, bool product)
     case OP_RANGE: return product || !idx_value(atom->src[0], &v);
     case OP_VAR: return product;
     case OP_MOD: return product || !idx_value(atom->src[1], &v);
-    case OP_FLOORDIV: case OP_MIN: case OP_MAX: return true;
+    case OP_FLOORDIV:
+    case OP_MIN:
+    case OP_MAX: return true;
     default: return false;
     }
 }
@@ -191,8 +193,8 @@ bool prove_le(Context *c, Node *e, Node *f)
 static bool range_shows(Node *range, Node *factor)
 {
     int times;
-    return range->op == OP_RANGE &&
-           (range->src[0] == factor || (factor->lo >= 0 && mono_has(range->src[0], factor, &times)));
+    return range->op == OP_RANGE && (range->src[0] == factor ||
+                                     (factor->lo >= 0 && mono_has(range->src[0], factor, &times)));
 }
 
 static bool evidence_shows(Node *evidence, Node *factor)

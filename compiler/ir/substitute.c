@@ -156,7 +156,8 @@ Node *simplify_given(Context *c, Node *e, Node *cond)
 static bool fits(Node *n, int dtype)
 {
     int bytes = dtype_info[dtype].bytes;
-    bool sub_byte = dtype == INGOT_I4 || dtype == INGOT_U4 || dtype == INGOT_I2 || dtype == INGOT_U2;
+    bool sub_byte =
+        dtype == INGOT_I4 || dtype == INGOT_U4 || dtype == INGOT_I2 || dtype == INGOT_U2;
     if (n->lo == INT64_MIN || n->hi == INT64_MAX || sub_byte)
         return false;
     if (dtype_info[dtype].kind == 'u')

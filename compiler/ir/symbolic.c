@@ -221,8 +221,8 @@ static Node *poly_chain(Context *c, const Poly *p)
     for (int i = 0; i < p->n; i++) {
         Node *t = p->t[i].base;
         if (p->t[i].coef != 1)
-            t = node_make(c, OP_MUL, INGOT_INDEX, (Arg){0}, 2,
-                          (Node *[]){t, idx(c, p->t[i].coef)}, 0, NULL);
+            t = node_make(c, OP_MUL, INGOT_INDEX, (Arg){0}, 2, (Node *[]){t, idx(c, p->t[i].coef)},
+                          0, NULL);
         sum = sum ? node_make(c, OP_ADD, INGOT_INDEX, (Arg){0}, 2, (Node *[]){sum, t}, 0, NULL) : t;
     }
     if (!sum || p->k != 0) {

@@ -231,7 +231,8 @@ static void put_arg(Printer *p, Node *n)
         put_ref(p, loop->iterations);
         sb_puts(p->sb, " counter=");
         put_ref(p, loop->counter);
-        sb_printf(p->sb, " carried=%d scan=%d cond=%d", loop->ncarried, loop->nscan, loop->has_cond);
+        sb_printf(p->sb, " carried=%d scan=%d cond=%d", loop->ncarried, loop->nscan,
+                  loop->has_cond);
         return;
     }
     case OP_IF: sb_printf(p->sb, " results=%d", ((const If *)n->arg.ptr)->n); return;

@@ -9,8 +9,14 @@
 static inline int text_before_dims(int op)
 {
     switch (op) {
-    case OP_INPUT: case OP_DATA: case OP_STATE: case OP_PARAM: case OP_IOTA: return 0;
-    case OP_RESHAPE: case OP_EXPAND: case OP_PROJ: return 1;
+    case OP_INPUT:
+    case OP_DATA:
+    case OP_STATE:
+    case OP_PARAM:
+    case OP_IOTA: return 0;
+    case OP_RESHAPE:
+    case OP_EXPAND:
+    case OP_PROJ: return 1;
     default: return -1;
     }
 }

@@ -266,7 +266,8 @@ static bool same_text(const char *a, const char *b)
 static bool same_region(const struct Region *a, const struct Region *b)
 {
     return a->nparam == b->nparam && a->nresult == b->nresult && a->ncapture == b->ncapture &&
-           same_nodes(a->nparam, a->param, b->param) && same_nodes(a->nresult, a->result, b->result) &&
+           same_nodes(a->nparam, a->param, b->param) &&
+           same_nodes(a->nresult, a->result, b->result) &&
            same_nodes(a->ncapture, a->capture, b->capture);
 }
 
@@ -321,8 +322,9 @@ static const void *known_arg(const Context *c, const Draft *d)
 {
     for (uint32_t i = 0; i < c->nnode; i++) {
         Node *n = c->nodes[i];
-        if (n->op == d->op && n->dtype == d->dtype && n->rank == d->rank && n->nsrc == (uint32_t)d->nsrc &&
-            same_nodes(d->nsrc, n->src, d->src) && same_arg(d->op, n->arg.ptr, d->arg.ptr))
+        if (n->op == d->op && n->dtype == d->dtype && n->rank == d->rank &&
+            n->nsrc == (uint32_t)d->nsrc && same_nodes(d->nsrc, n->src, d->src) &&
+            same_arg(d->op, n->arg.ptr, d->arg.ptr))
             return n->arg.ptr;
     }
     return d->arg.ptr;
@@ -615,7 +617,8 @@ static void parse_node(Parser *p)
         return;
     if (op_info[d.op].arg == ARG_PTR)
         d.arg.ptr = known_arg(p->c, &d);
-    Node *n = node_make(p->c, (Op)d.op, (ingot_dtype)d.dtype, d.arg, d.nsrc, d.src, d.rank, d.shape);
+    Node *n =
+        node_make(p->c, (Op)d.op, (ingot_dtype)d.dtype, d.arg, d.nsrc, d.src, d.rank, d.shape);
     if (d.op == OP_VAR && !p->c->vars[d.arg.i].node)
         p->c->vars[d.arg.i].node = n;
     while (p->nname <= number)
@@ -639,7 +642,12 @@ static void parse_lines(Parser *p)
 
 Node **text_parse(Context *c, const char *text, int *nroot, char *error, size_t error_bytes)
 {
-    Parser p = {.c = c, .scratch = arena_new(), .at = text, .line = 1, .error = error, .error_bytes = error_bytes};
+    Parser p = {.c = c,
+                .scratch = arena_new(),
+                .at = text,
+                .line = 1,
+                .error = error,
+                .error_bytes = error_bytes};
     parse_lines(&p);
     Node **roots = NULL;
     if (!p.failed && !accept_word(&p, "return"))

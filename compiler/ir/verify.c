@@ -22,13 +22,14 @@ static _Noreturn void broken(const Check *v, Node *n, const char *rule)
     StrBuf sb = {0};
     text_print(&sb, 1, &n);
     const char *dump = sb.len > DUMP_BYTES ? sb.data + sb.len - DUMP_BYTES : sb.data;
-    BUG("after %s: %s of node %u: %s\n%s", v->after ? v->after : "?", op_info[n->op].text, n->id, rule, dump);
+    BUG("after %s: %s of node %u: %s\n%s", v->after ? v->after : "?", op_info[n->op].text, n->id,
+        rule, dump);
 }
 
-#define RULE(condition, text)                                                                    \
-    do {                                                                                         \
-        if (!(condition))                                                                        \
-            broken(v, n, text);                                                                  \
+#define RULE(condition, text)   \
+    do {                        \
+        if (!(condition))       \
+            broken(v, n, text); \
     } while (0)
 
 static bool is_integer(int dtype)
@@ -97,13 +98,15 @@ static void check_leaf(const Check *v, Node *n)
     RULE(v->level == 0, "a tensor inside a kernel");
     RULE(shape_follows(n, 0), "the sources of a leaf are its dims");
     if (n->op == OP_IOTA)
-        RULE(n->dtype == INGOT_I64 && n->arg.i >= 0 && n->arg.i < n->rank, "iota counts along one of its axes in i64");
+        RULE(n->dtype == INGOT_I64 && n->arg.i >= 0 && n->arg.i < n->rank,
+             "iota counts along one of its axes in i64");
     if (n->op == OP_DATA) {
         const Data *d = n->arg.ptr;
         int64_t count = elements(n);
         RULE(count >= 0, "data has constant dims");
         bool sized = dtype_info[n->dtype].bytes > 0;
-        RULE(!sized || d->nbytes == (size_t)count * (size_t)dtype_info[n->dtype].bytes, "as many bytes as elements");
+        RULE(!sized || d->nbytes == (size_t)count * (size_t)dtype_info[n->dtype].bytes,
+             "as many bytes as elements");
     }
 }
 
@@ -125,13 +128,19 @@ static void check_alu(const Check *v, Node *n)
     switch (n->op) {
     case OP_CAST: return;
     case OP_BITCAST:
-        RULE(dtype_info[n->dtype].bytes == dtype_info[s[0]->dtype].bytes, "a bitcast keeps the element size");
+        RULE(dtype_info[n->dtype].bytes == dtype_info[s[0]->dtype].bytes,
+             "a bitcast keeps the element size");
         return;
-    case OP_EQ: case OP_NE: case OP_LT: case OP_LE:
+    case OP_EQ:
+    case OP_NE:
+    case OP_LT:
+    case OP_LE:
         RULE(n->dtype == INGOT_BOOL, "a comparison is bool");
         RULE(s[0]->dtype == s[1]->dtype, "a comparison is of one dtype");
         return;
-    case OP_ISNAN: RULE(n->dtype == INGOT_BOOL && dtype_is_float(s[0]->dtype), "isnan asks floats"); return;
+    case OP_ISNAN:
+        RULE(n->dtype == INGOT_BOOL && dtype_is_float(s[0]->dtype), "isnan asks floats");
+        return;
     case OP_WHERE:
         RULE(s[0]->dtype == INGOT_BOOL, "the condition of where is bool");
         RULE(all_of(n, 1, n->dtype), "both choices of where have its dtype");
@@ -139,8 +148,8 @@ static void check_alu(const Check *v, Node *n)
     default: break;
     }
     RULE(all_of(n, 0, n->dtype), "operands have the dtype of the result");
-    if (n->op == OP_AND || n->op == OP_OR || n->op == OP_XOR || n->op == OP_NOT || n->op == OP_SHL ||
-        n->op == OP_SHR || n->op == OP_FLOORDIV)
+    if (n->op == OP_AND || n->op == OP_OR || n->op == OP_XOR || n->op == OP_NOT ||
+        n->op == OP_SHL || n->op == OP_SHR || n->op == OP_FLOORDIV)
         RULE(is_integer(n->dtype), "an op on integers");
 }
 
@@ -176,7 +185,8 @@ static void check_concat(const Check *v, Node *n)
         Node *x = n->src[i];
         RULE(x->dtype == n->dtype && x->rank == n->rank, "parts are of one dtype and rank");
         for (int k = 0; k < n->rank; k++)
-            RULE(k == n->arg.i || dims_agree(x->shape[k], n->shape[k]), "parts differ along one axis only");
+            RULE(k == n->arg.i || dims_agree(x->shape[k], n->shape[k]),
+                 "parts differ along one axis only");
         known &= idx_value(x->shape[n->arg.i], &d);
         sum += known ? d : 0;
     }
@@ -202,25 +212,29 @@ static void check_move(const Check *v, Node *n)
     switch (n->op) {
     case OP_RESHAPE:
         RULE(shape_follows(n, 1), "reshape has the dims it says");
-        RULE(elements(x) < 0 || elements(n) < 0 || elements(x) == elements(n), "reshape keeps the elements");
+        RULE(elements(x) < 0 || elements(n) < 0 || elements(x) == elements(n),
+             "reshape keeps the elements");
         return;
     case OP_EXPAND:
         RULE(shape_follows(n, 1) && n->rank == x->rank, "expand has the dims it says");
         for (int i = 0; i < n->rank; i++)
-            RULE(idx_is(x->shape[i], 1) || dims_agree(x->shape[i], n->shape[i]), "only dims of 1 are repeated");
+            RULE(idx_is(x->shape[i], 1) || dims_agree(x->shape[i], n->shape[i]),
+                 "only dims of 1 are repeated");
         return;
     case OP_PERMUTE: {
         const Perm *p = n->arg.ptr;
         unsigned seen = 0;
         RULE(p->n == n->rank && x->rank == n->rank, "a permutation of all axes");
         for (int i = 0; i < n->rank; i++) {
-            RULE(p->axis[i] >= 0 && p->axis[i] < n->rank && !(seen >> p->axis[i] & 1), "each axis once");
+            RULE(p->axis[i] >= 0 && p->axis[i] < n->rank && !(seen >> p->axis[i] & 1),
+                 "each axis once");
             seen |= 1u << p->axis[i];
             RULE(dims_agree(n->shape[i], x->shape[p->axis[i]]), "permuted dims");
         }
         return;
     }
-    case OP_PAD: case OP_SHRINK: check_pad(v, n); return;
+    case OP_PAD:
+    case OP_SHRINK: check_pad(v, n); return;
     case OP_FLIP:
         RULE(shapes_agree(n, x), "flip keeps the shape");
         RULE(n->arg.i >= 0 && n->arg.i < INT64_C(1) << n->rank, "flip of its own axes");
@@ -246,7 +260,8 @@ static void check_reduce(const Check *v, Node *n)
     RULE(n->nsrc == 1 && n->rank == x->rank, "a reduction keeps the rank");
     for (int i = 0; i < n->rank; i++) {
         bool reduced = n->arg.i >> (8 + i) & 1;
-        RULE(reduced ? idx_is(n->shape[i], 1) : dims_agree(n->shape[i], x->shape[i]), "reduced axes become 1");
+        RULE(reduced ? idx_is(n->shape[i], 1) : dims_agree(n->shape[i], x->shape[i]),
+             "reduced axes become 1");
     }
     RULE(n->arg.i >> 8 < INT64_C(1) << n->rank, "a reduction of its own axes");
 }
@@ -265,7 +280,8 @@ static void check_memory(const Check *v, Node *n)
         RULE(v->level == 0, "update inside a kernel");
         RULE(n->nsrc >= 2, "update takes x, values and indices");
         Node *x = n->src[0], *value = n->src[1];
-        RULE(n->dtype == x->dtype && n->dtype == value->dtype && shapes_agree(n, x), "update keeps x's type");
+        RULE(n->dtype == x->dtype && n->dtype == value->dtype && shapes_agree(n, x),
+             "update keeps x's type");
         RULE(n->arg.i >= INGOT_SET && n->arg.i <= INGOT_MIN, "a known way to update");
         check_indices(v, n, 2, x, value);
         return;
@@ -318,26 +334,30 @@ static void check_control(const Check *v, Node *n)
     case OP_LOOP: {
         const Loop *loop = n->arg.ptr;
         const struct Region *r = loop->body;
-        RULE(n->nsrc >= 1u + (uint32_t)loop->ncarried && n->src[0]->dtype == INGOT_BOOL && n->src[0]->rank == 0,
+        RULE(n->nsrc >= 1u + (uint32_t)loop->ncarried && n->src[0]->dtype == INGOT_BOOL &&
+                 n->src[0]->rank == 0,
              "a loop takes a condition and its carried values");
         RULE(r->nparam == 2 + loop->ncarried && r->nresult == 1 + loop->ncarried + loop->nscan,
              "a body has i, cond and carried values, and gives cond, carried and stacked ones");
         for (int i = 0; i < loop->ncarried; i++) {
             Node *first = n->src[1 + i], *param = r->param[2 + i], *next = r->result[1 + i];
-            RULE(first->dtype == param->dtype && param->dtype == next->dtype && shapes_agree(first, param) &&
-                     shapes_agree(param, next), "a carried value keeps its type");
+            RULE(first->dtype == param->dtype && param->dtype == next->dtype &&
+                     shapes_agree(first, param) && shapes_agree(param, next),
+                 "a carried value keeps its type");
         }
         return;
     }
     case OP_IF: {
         const If *branch = n->arg.ptr;
-        RULE(n->nsrc >= 1 && n->src[0]->dtype == INGOT_BOOL && n->src[0]->rank == 0, "if takes a bool scalar");
+        RULE(n->nsrc >= 1 && n->src[0]->dtype == INGOT_BOOL && n->src[0]->rank == 0,
+             "if takes a bool scalar");
         RULE(branch->then_branch->nresult == branch->n && branch->else_branch->nresult == branch->n,
              "both branches give every result");
         return;
     }
     default:
-        RULE(n->nsrc >= 1 && n->arg.i >= 0 && n->arg.i < tuple_size(n->src[0]), "proj takes an element of a tuple");
+        RULE(n->nsrc >= 1 && n->arg.i >= 0 && n->arg.i < tuple_size(n->src[0]),
+             "proj takes an element of a tuple");
         RULE(shape_follows(n, 1), "the further sources of proj are its dims");
         return;
     }
@@ -347,8 +367,10 @@ static void check_control(const Check *v, Node *n)
 
 static void check_node(const Check *v, Node *n)
 {
-    RULE(n->op < OP_COUNT && n->dtype < INGOT_DTYPE_COUNT && n->rank <= INGOT_MAX_RANK, "a node of this compiler");
-    RULE(op_info[n->op].nsrc < 0 || op_info[n->op].nsrc == (int)n->nsrc, "as many sources as the op has");
+    RULE(n->op < OP_COUNT && n->dtype < INGOT_DTYPE_COUNT && n->rank <= INGOT_MAX_RANK,
+         "a node of this compiler");
+    RULE(op_info[n->op].nsrc < 0 || op_info[n->op].nsrc == (int)n->nsrc,
+         "as many sources as the op has");
     RULE(v->level == 0 || n->rank == 0, "kernels work on scalars");
     RULE(n->lo <= n->hi, "bounds are in order");
     for (uint32_t i = 0; i < n->nsrc; i++) {
@@ -358,10 +380,13 @@ static void check_node(const Check *v, Node *n)
         RULE(!tuple || n->op == OP_PROJ, "only proj reads a tuple");
     }
     for (int i = 0; i < n->rank; i++)
-        RULE(is_dim(n->shape[i]) && n->shape[i]->context == n->context, "dims are INDEX scalars of the same context");
+        RULE(is_dim(n->shape[i]) && n->shape[i]->context == n->context,
+             "dims are INDEX scalars of the same context");
     switch (op_info[n->op].cls) {
     case LEAF: check_leaf(v, n); return;
-    case UNARY: case BINARY: case TERNARY: check_alu(v, n); return;
+    case UNARY:
+    case BINARY:
+    case TERNARY: check_alu(v, n); return;
     case MOVE: check_move(v, n); return;
     case REDUCE: check_reduce(v, n); return;
     case MEMORY: check_memory(v, n); return;

@@ -88,7 +88,8 @@ View kernel_view(Arena *a, const Kernel *k)
             v.dot = NULL;
     }
     for (int i = 0; v.dot && i < v.nreduce; i++)
-        v.ndot += v.reduce[i]->nsrc == v.dot->nsrc &&
-                  !memcmp(v.reduce[i]->src + 1, v.dot->src + 1, (v.dot->nsrc - 1) * sizeof *v.dot->src);
+        v.ndot +=
+            v.reduce[i]->nsrc == v.dot->nsrc &&
+            !memcmp(v.reduce[i]->src + 1, v.dot->src + 1, (v.dot->nsrc - 1) * sizeof *v.dot->src);
     return v;
 }

@@ -184,7 +184,8 @@ static void vector_output(Expand *x, int tile, const Opt *o)
     int64_t extent, n = o->amount;
     if (axis < 0 || t->lane || !idx_value(t->axis[axis].range->src[0], &extent))
         return;
-    if (extent > n && extent % n && axis == t->naxis - 1 && shares_rows(x, t, t->axis[axis].range)) {
+    if (extent > n && extent % n && axis == t->naxis - 1 &&
+        shares_rows(x, t, t->axis[axis].range)) {
         vector_row(x, t, axis, extent, n);
         return;
     }
@@ -278,9 +279,11 @@ static void vector_reduce(Expand *x, Tile *t, const Opt *o)
         }
         tail_src[0] = substitute(c, r->src[0], nold, old, now);
         Node *wide = k > 1 ? node_make(c, OP_REDUCE, r->dtype, r->arg, k, src, 0, NULL) : src[0];
-        Node *joined = node_make(c, OP_REDUCE, r->dtype, r->arg, 2, (Node *[]){wide, t->lane}, 0, NULL);
+        Node *joined =
+            node_make(c, OP_REDUCE, r->dtype, r->arg, 2, (Node *[]){wide, t->lane}, 0, NULL);
         if (tail) {
-            Node *more = kt > 1 ? node_make(c, OP_REDUCE, r->dtype, r->arg, kt, tail_src, 0, NULL) : tail_src[0];
+            Node *more = kt > 1 ? node_make(c, OP_REDUCE, r->dtype, r->arg, kt, tail_src, 0, NULL)
+                                : tail_src[0];
             joined = node_alu2(c, monoid_op((ingot_reduce_op)r->arg.i), r->dtype, joined, more);
         }
         t->store[i] = substitute(c, t->store[i], 1, &r, &joined);
@@ -323,7 +326,8 @@ static void unroll(Expand *x, Tile *t, const Opt *o)
     int64_t extent, n = o->amount;
     if (axis < 0 || !idx_value(t->reduce[axis].range->src[0], &extent) || extent % n)
         return;
-    Node *from = t->reduce[axis].range, *loop = outer(x, t, t->reduce, &t->nreduce, axis, extent / n);
+    Node *from = t->reduce[axis].range,
+         *loop = outer(x, t, t->reduce, &t->nreduce, axis, extent / n);
     for (Node *r; (r = reduce_over(x, t, from));) {
         Node **src = NEWN(x->a, Node *, r->nsrc), *joined = NULL;
         for (int64_t u = 0; u < n; u++) {
@@ -333,8 +337,11 @@ static void unroll(Expand *x, Tile *t, const Opt *o)
             for (uint32_t s = 1; s < r->nsrc; s++)
                 if (r->src[s] != from || loop->op == OP_RANGE)
                     src[k++] = r->src[s] == from ? loop : r->src[s];
-            Node *part = k > 1 ? node_make(c, OP_REDUCE, r->dtype, r->arg, k, src, 0, NULL) : src[0];
-            joined = joined ? node_alu2(c, monoid_op((ingot_reduce_op)r->arg.i), r->dtype, joined, part) : part;
+            Node *part =
+                k > 1 ? node_make(c, OP_REDUCE, r->dtype, r->arg, k, src, 0, NULL) : src[0];
+            joined =
+                joined ? node_alu2(c, monoid_op((ingot_reduce_op)r->arg.i), r->dtype, joined, part)
+                       : part;
         }
         replace(x, t, r, joined);
     }
@@ -389,7 +396,8 @@ static void order_reduces(Expand *x, Tile *t)
 static bool same_axis(const TileAxis *a, const TileAxis *b)
 {
     size_t n = strcspn(a->name, ".");
-    return n == strcspn(b->name, ".") && !memcmp(a->name, b->name, n) && !strstr(a->name, ".i") == !strstr(b->name, ".i");
+    return n == strcspn(b->name, ".") && !memcmp(a->name, b->name, n) &&
+           !strstr(a->name, ".i") == !strstr(b->name, ".i");
 }
 
 /* The loops of the first tile down to the one that is named are cut; in the tiles of rests, those of them that are left.

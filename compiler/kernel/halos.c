@@ -14,7 +14,8 @@
 
 typedef struct {
     Node *range;
-    int64_t extent, stride; /* in elements of storage; -1 and INT64_MAX where one is known at run time only */
+    int64_t extent,
+        stride; /* in elements of storage; -1 and INT64_MAX where one is known at run time only */
 } Walk;
 
 /* By stride, the longest first. */
@@ -74,14 +75,17 @@ static Node *clear_slab(Kernel *k, int arg, int axis, bool behind)
     enum { UNUSED = 1 << 20 }; /* numbers of ranges that end_of() replaces */
     Context *c = k->c;
     const KernelArg *a = &k->args[arg];
-    Node *src[INGOT_MAX_RANK + 3] = {node_make(c, OP_BUFFER, a->dtype, (Arg){.i = arg}, 0, NULL, 0, NULL),
-                                     node_bool(c, true), node_const_zero(c, a->dtype)};
+    Node *src[INGOT_MAX_RANK + 3] = {
+        node_make(c, OP_BUFFER, a->dtype, (Arg){.i = arg}, 0, NULL, 0, NULL), node_bool(c, true),
+        node_const_zero(c, a->dtype)};
     Walk loop[INGOT_MAX_RANK];
     int n = 0;
     for (int i = 0; i < a->rank; i++) {
         int64_t lo, hi;
         layout_halo(&a->layout, i, &lo, &hi);
-        Node *extent = i > axis ? idx_add(c, a->dims[i], idx(c, lo + hi)) : i < axis ? a->dims[i] : idx(c, behind ? hi : lo);
+        Node *extent = i > axis   ? idx_add(c, a->dims[i], idx(c, lo + hi))
+                       : i < axis ? a->dims[i]
+                                  : idx(c, behind ? hi : lo);
         Node *first = i < axis ? idx(c, 0) : i == axis && behind ? a->dims[i] : idx(c, -lo);
         Node *r = range_new(c, UNUSED + i, extent);
         src[3 + i] = idx_add(c, r, first);
@@ -90,7 +94,8 @@ static Node *clear_slab(Kernel *k, int arg, int axis, bool behind)
     }
     Node *store = node_make(c, OP_STORE, a->dtype, (Arg){0}, 3 + a->rank, src, 0, NULL);
     for (int i = 0; i < n; i++)
-        if (!idx_value(loop[i].range->src[0], &loop[i].extent) || !access_stride(k, store, loop[i].range, &loop[i].stride)) {
+        if (!idx_value(loop[i].range->src[0], &loop[i].extent) ||
+            !access_stride(k, store, loop[i].range, &loop[i].stride)) {
             loop[i].extent = -1;
             loop[i].stride = INT64_MAX;
         }
@@ -134,6 +139,7 @@ static bool clear_first(Block *block, const Buffer *b)
 void clear_halos(Plan *p)
 {
     for (int i = 0; i < p->nbuffer; i++)
-        if (p->buffers[i]->layout.n && p->buffers[i]->layout.op[0].kind == LAYOUT_PAD) /* pads come first */
+        if (p->buffers[i]->layout.n &&
+            p->buffers[i]->layout.op[0].kind == LAYOUT_PAD) /* pads come first */
             (void)clear_first(&p->main, p->buffers[i]);
 }

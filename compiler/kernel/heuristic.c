@@ -41,7 +41,8 @@ static bool fits_lanes(Arena *a, const Kernel *k, Node *range, const bool *free,
     *moves = 0;
     for (int i = 0; i < n; i++) {
         Node *t = order[i];
-        if (t == range || t->dtype == INGOT_INDEX || t->op == OP_BUFFER || t->op == OP_END || !depends_on(t, range))
+        if (t == range || t->dtype == INGOT_INDEX || t->op == OP_BUFFER || t->op == OP_END ||
+            !depends_on(t, range))
             continue;
         if (t->op != OP_LOAD && t->op != OP_STORE) {
             bool own = false;
@@ -54,12 +55,14 @@ static bool fits_lanes(Arena *a, const Kernel *k, Node *range, const bool *free,
             }
             bool mixed = false; /* conditions on the coordinate itself */
             for (uint32_t j = 0; j < t->nsrc; j++)
-                mixed |= t->src[j]->dtype == INGOT_INDEX && t->op != OP_REDUCE && depends_on(t->src[j], range);
+                mixed |= t->src[j]->dtype == INGOT_INDEX && t->op != OP_REDUCE &&
+                         depends_on(t->src[j], range);
             if (mixed || !lane_op(t))
                 return false;
             continue;
         }
-        if (!lane_type(t->dtype) || depends_on(t->src[1], range) || (t->op == OP_STORE && !node_is_const_i(t->src[1], 1)))
+        if (!lane_type(t->dtype) || depends_on(t->src[1], range) ||
+            (t->op == OP_STORE && !node_is_const_i(t->src[1], 1)))
             return false;
         Move m = access_move(k->c, t, range);
         if (m.kind == MOVE_MIXED)
@@ -103,7 +106,8 @@ static void sort_places(Place *p, int n)
 {
     for (int i = 1; i < n; i++)
         for (int j = i; j > 0; j--) {
-            bool outer = p[j].level != p[j - 1].level ? p[j].level < p[j - 1].level : p[j].key > p[j - 1].key;
+            bool outer = p[j].level != p[j - 1].level ? p[j].level < p[j - 1].level
+                                                      : p[j].key > p[j - 1].key;
             if (!outer)
                 break;
             Place t = p[j];
@@ -146,7 +150,8 @@ static int block_opts(Kernel *k, const View *v, Place *place, int n, Node *last)
         if (access_stride(k, v->load[j], last, &stride) && (stride == 0 || stride == 1))
             continue;
         for (int i = 0; i < n - 1; i++)
-            if (access_stride(k, v->load[j], place[i].range, &stride) && stride == 1 && extent_of(place[i].range) >= 2 * BLOCK)
+            if (access_stride(k, v->load[j], place[i].range, &stride) && stride == 1 &&
+                extent_of(place[i].range) >= 2 * BLOCK)
                 other = i;
     }
     if (other < 0 || extent_of(last) < 2 * BLOCK)
@@ -174,7 +179,8 @@ static void unroll_opt(Arena *a, Kernel *k, Node *reduce, Node *inner, int64_t c
     Node **order = graph_toposort(a, 1, &reduce->src[0], &n);
     for (int i = 0; i < n; i++) {
         Node *t = order[i];
-        bool one = t->op == OP_ADD || t->op == OP_SUB || t->op == OP_MUL || t->op == OP_MAX || t->op == OP_MIN;
+        bool one = t->op == OP_ADD || t->op == OP_SUB || t->op == OP_MUL || t->op == OP_MAX ||
+                   t->op == OP_MIN;
         if (op_is_alu(t->op) && t->dtype != INGOT_INDEX && depends_on(t, inner))
             ops += one ? 1 : CHEAP_OPS + 1; /* a function is many */
     }
@@ -192,7 +198,8 @@ static void plain_opts(Arena *a, Kernel *k, const View *v, const Target *t)
     Place place[INGOT_MAX_RANK * 2];
     int n = 0;
     for (int i = 0; i < v->nrange; i++) {
-        place[n] = (Place){.range = v->range[i], .key = storage_stride(k, v->store[0], v->range[i])};
+        place[n] =
+            (Place){.range = v->range[i], .key = storage_stride(k, v->store[0], v->range[i])};
         snprintf(place[n].name, sizeof place[n].name, "%s", axis_name(k, v->range[i]));
         /* what some reduce does not depend on goes inside of it, or it would run again and again */
         for (int j = 0; j < v->nreduce; j++)
@@ -216,7 +223,8 @@ static void plain_opts(Arena *a, Kernel *k, const View *v, const Target *t)
     for (int i = 0; i < v->nreduce && t->lanes; i++) {
         Node *r = v->reduce[i], *inner = r->src[r->nsrc - 1];
         int64_t extent = extent_of(inner), want = extent > 0 ? lanes_for(t, extent) : 0;
-        if (!want || (lanes && want != lanes) || extent < 2 * want || !fits_lanes(a, k, inner, NULL, &moves))
+        if (!want || (lanes && want != lanes) || extent < 2 * want ||
+            !fits_lanes(a, k, inner, NULL, &moves))
             continue;
         bool nested = false; /* below another vectorised axis it would be two-dimensional */
         nested |= last && depends_on(r, last) && lanes;
@@ -232,10 +240,11 @@ static void plain_opts(Arena *a, Kernel *k, const View *v, const Target *t)
 
 typedef struct {
     Node *lanes, *rows; /* rows: NULL if no axis reuses the lanes' operand */
-    Node *columns;      /* where the lanes are a reduced axis: outputs over which the rows' operand is reused, or NULL */
+    Node *
+        columns; /* where the lanes are a reduced axis: outputs over which the rows' operand is reused, or NULL */
     int64_t width, vectors, nrows, ncolumns;
-    int moves;          /* operands that have to be copied first */
-    bool reuse;         /* some operand does not move with the lanes */
+    int moves;  /* operands that have to be copied first */
+    bool reuse; /* some operand does not move with the lanes */
     double score;
 } RegisterTile;
 
@@ -268,10 +277,12 @@ static RegisterTile pick_tile(const View *v, Node *lanes, int moves, const Targe
     for (uint32_t j = 1; j < v->dot->nsrc; j++)
         block *= (double)v->dot->src[j]->hi + 1;
     for (int64_t vectors = 1; vectors <= MAX_VECTORS && vectors * width <= extent; vectors++)
-        for (int i = v->nrange; i-- > -1;) { /* -1 stands for no rows; of equals the last axis: its rows lie close */
+        for (int i = v->nrange;
+             i-- > -1;) { /* -1 stands for no rows; of equals the last axis: its rows lie close */
             Node *rows = i >= 0 ? v->range[i] : NULL;
             int64_t nr = rows ? extent_of(rows) : 1;
-            if (rows == lanes || nr < 1 || (rows && (!reuses(v, lanes, rows) || !reuses(v, rows, NULL))))
+            if (rows == lanes || nr < 1 ||
+                (rows && (!reuses(v, lanes, rows) || !reuses(v, rows, NULL))))
                 continue;
             for (int64_t m = 1; m <= nr && m <= 16; m++) {
                 if (sums * vectors * (m + 1) + 1 > registers || (!t->lanes && m > 4))
@@ -280,7 +291,8 @@ static RegisterTile pick_tile(const View *v, Node *lanes, int moves, const Targe
                 double loads = best.reuse ? wide + (double)m : acc + wide;
                 double flow = acc / loads > 1.6 ? 1.6 : acc / loads;
                 double latency = acc > 10 ? 10 : acc;
-                double score = used(extent, vectors * width) * used(nr, m) * flow * latency * (double)(width > 0 ? width : 1);
+                double score = used(extent, vectors * width) * used(nr, m) * flow * latency *
+                               (double)(width > 0 ? width : 1);
                 /* a block of the lanes' operand that L1 does not hold comes from L2 again for every m rows */
                 if (block * wide > L1_BLOCK && m < L2_ROWS)
                     score *= (double)(L2_ROWS + m) / (2.0 * L2_ROWS);
@@ -304,13 +316,15 @@ static RegisterTile pick_tile(const View *v, Node *lanes, int moves, const Targe
 
 /* Lanes along a reduced axis, whose sums are joined at the end: where the results do not lie side by side, or are few, but
  * both operands do.  rows * columns results share their loads. */
-static RegisterTile pick_dot_tile(Arena *a, const View *v, const Kernel *k, const bool *free, const Target *t)
+static RegisterTile pick_dot_tile(Arena *a, const View *v, const Kernel *k, const bool *free,
+                                  const Target *t)
 {
     RegisterTile best = {.vectors = 1, .nrows = 1, .ncolumns = 1};
     for (uint32_t i = 1; i < v->dot->nsrc && t->lanes; i++) {
         int64_t extent = extent_of(v->dot->src[i]), width = extent > 0 ? lanes_for(t, extent) : 0;
         int moves;
-        if (width && used(extent, width) * (double)width > best.score && fits_lanes(a, k, v->dot->src[i], free, &moves) && !moves) {
+        if (width && used(extent, width) * (double)width > best.score &&
+            fits_lanes(a, k, v->dot->src[i], free, &moves) && !moves) {
             best.lanes = v->dot->src[i];
             best.width = width;
             best.score = used(extent, width) * (double)width;
@@ -321,12 +335,14 @@ static RegisterTile pick_dot_tile(Arena *a, const View *v, const Kernel *k, cons
         for (int j = -1; j < v->nrange; j++) {
             Node *rows = v->range[i], *columns = j < 0 ? NULL : v->range[j];
             int64_t nr = extent_of(rows), nc = columns ? extent_of(columns) : 1;
-            if (rows == columns || !reuses(v, rows, columns) || (columns && !reuses(v, columns, rows)))
+            if (rows == columns || !reuses(v, rows, columns) ||
+                (columns && !reuses(v, columns, rows)))
                 continue;
             for (int64_t m = 1; m <= nr && m <= 8; m++)
                 for (int64_t c = 1; c <= nc && c <= 4; c++) {
                     double acc = (double)(m * c * v->ndot), loads = (double)(m + c * v->ndot);
-                    double score = used(nr, m) * used(nc, c) * (acc / loads) * (acc > 10 ? 10 : acc);
+                    double score =
+                        used(nr, m) * used(nc, c) * (acc / loads) * (acc > 10 ? 10 : acc);
                     if (acc + (double)m + 1 > t->registers || score <= most)
                         continue;
                     most = score;
@@ -341,7 +357,8 @@ static RegisterTile pick_dot_tile(Arena *a, const View *v, const Kernel *k, cons
 
 /* The constant operand in the order of the loops: [lanes outer][other axes as the loops run][lanes inner].  False, and *l
  * as it was, if its axes are not those of the loops. */
-static bool pack(const Kernel *k, Node *load, const RegisterTile *tile, const Place *place, int nplace, Layout *l)
+static bool pack(const Kernel *k, Node *load, const RegisterTile *tile, const Place *place,
+                 int nplace, Layout *l)
 {
     const KernelArg *arg = &k->args[load->src[0]->arg.i];
     int owner[INGOT_MAX_RANK], lane_axis = -1;
@@ -360,7 +377,8 @@ static bool pack(const Kernel *k, Node *load, const RegisterTile *tile, const Pl
     }
     int64_t block = tile->vectors * tile->width, extent = extent_of(tile->lanes), size;
     /* an axis of which the lanes are a part (a group's outputs): whole blocks in each */
-    if (!idx_value(arg->dims[lane_axis], &size) || (size != extent && (size % extent || extent % block)))
+    if (!idx_value(arg->dims[lane_axis], &size) ||
+        (size != extent && (size % extent || extent % block)))
         block = size = 0;
     bool split = tile->reuse && block && size > block;
     *l = (Layout){0};
@@ -382,8 +400,8 @@ static bool pack(const Kernel *k, Node *load, const RegisterTile *tile, const Pl
 }
 
 /* False if a constant then lies badly for the lanes. */
-static bool contraction_opts(Kernel *k, const View *v, const Buffer *const *bufs, const RegisterTile *tile, const bool *free,
-                             Layout *want)
+static bool contraction_opts(Kernel *k, const View *v, const Buffer *const *bufs,
+                             const RegisterTile *tile, const bool *free, Layout *want)
 {
     Place place[INGOT_MAX_RANK * 4];
     int n = 0, nout;
@@ -394,8 +412,8 @@ static bool contraction_opts(Kernel *k, const View *v, const Buffer *const *bufs
         if (r == tile->lanes) {
             /* blocks of weights stay in cache while all rows go by; without reuse, as stored */
             p.key = tile->reuse ? 1e19 : 0;
-            snprintf(p.name, sizeof p.name, tile->width > 1 ? "%.10s.o%s" : "%.10s%s", axis_name(k, r),
-                     tile->vectors > 1 ? ".o" : "");
+            snprintf(p.name, sizeof p.name, tile->width > 1 ? "%.10s.o%s" : "%.10s%s",
+                     axis_name(k, r), tile->vectors > 1 ? ".o" : "");
         }
         if (r == tile->rows || r == tile->columns)
             snprintf(p.name, sizeof p.name, "%.16s.o", axis_name(k, r));
@@ -411,7 +429,8 @@ static bool contraction_opts(Kernel *k, const View *v, const Buffer *const *bufs
     nout = n;
     Node *walked = NULL; /* the operand that is not constant */
     for (int j = 0; j < v->nfactor; j++)
-        if (bufs[v->factor[j]->src[0]->arg.i]->kind != BUF_WEIGHT && (!walked || !depends_on(v->factor[j], tile->lanes)))
+        if (bufs[v->factor[j]->src[0]->arg.i]->kind != BUF_WEIGHT &&
+            (!walked || !depends_on(v->factor[j], tile->lanes)))
             walked = v->factor[j];
     for (uint32_t i = 1; i < v->dot->nsrc; i++) {
         Node *r = v->dot->src[i];
@@ -457,7 +476,8 @@ static void find_free(const Kernel *k, const View *v, const Buffer *const *bufs,
     }
 }
 
-void choose_opts(Arena *a, Kernel *k, const Buffer *const *bufs, const Target *t, bool may_copy, Layout *want, Node **lanes)
+void choose_opts(Arena *a, Kernel *k, const Buffer *const *bufs, const Target *t, bool may_copy,
+                 Layout *want, Node **lanes)
 {
     View v = kernel_view(a, k);
     *lanes = NULL;

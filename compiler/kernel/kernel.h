@@ -21,8 +21,8 @@ typedef struct {
     int nload;
     Node *reduce[MAX_ACCESS];
     int nreduce;
-    Node *dot; /* its largest sum of products, or NULL: then it is a contraction */
-    int ndot;  /* how many sums run in its loops */
+    Node *dot;                /* its largest sum of products, or NULL: then it is a contraction */
+    int ndot;                 /* how many sums run in its loops */
     Node *factor[MAX_ACCESS]; /* the loads below it */
     int nfactor;
 } View;
@@ -39,13 +39,15 @@ bool reads_beyond(const Kernel *, Node *load);
  * one of constant dims, for a step like `like`. */
 Buffer *buffer_twin(Plan *, Buffer *, BufferKind, const Layout *);
 Step *copy_step(Plan *, Buffer *dst, Buffer *src, const Step *like);
-bool can_lay_out(const Kernel *, const View *, const Buffer *const *bufs, const bool *free, Node *lanes);
+bool can_lay_out(const Kernel *, const View *, const Buffer *const *bufs, const bool *free,
+                 Node *lanes);
 
 bool const_dims(const Buffer *); /* optimise.c: no size is known at run time only */
 /* optimise.c: whether the store writes every element. */
 bool covers(const Kernel *, Node *store);
 /* replay.c: what a .sched file says takes the place of the heuristic's choice; faults go to sched_error(). */
-Choice *choice_copy(Plan *, const Kernel *of, int arg); /* a record for the step that copies its argument */
+Choice *choice_copy(Plan *, const Kernel *of,
+                    int arg); /* a record for the step that copies its argument */
 const Layout **replay_layouts(const Plan *, Arena *, Step *const *kernel, int n, const bool *fixed);
 bool replay_args(const Plan *, const Step *, const Choice *, bool may_copy);
 void replay_opts(const Plan *, Arena *, Kernel *, const Target *, const Choice *);
@@ -60,7 +62,8 @@ void point_at_slices(Plan *, Step *);
 bool lanes_possible(Arena *, const Kernel *, Node *range);
 /* heuristic.c: opts for a kernel whose buffers have their layouts; the weights of a contraction get
  * theirs (in want[], by argument); *lanes is the range that became lanes, or NULL. */
-void choose_opts(Arena *, Kernel *, const Buffer *const *bufs, const Target *, bool may_copy, Layout *want, Node **lanes);
+void choose_opts(Arena *, Kernel *, const Buffer *const *bufs, const Target *, bool may_copy,
+                 Layout *want, Node **lanes);
 
 /* threads.c: THREAD after all other opts, where it is worth it. */
 void choose_threads(Arena *, Kernel *, const Target *);

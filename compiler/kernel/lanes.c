@@ -8,8 +8,14 @@
 const char *lane_type(ingot_dtype d)
 {
     switch (d) {
-    case INGOT_F32: case INGOT_F16: case INGOT_BF16: return "f32";
-    case INGOT_I32: case INGOT_I16: case INGOT_U16: case INGOT_I8: case INGOT_U8: return "i32";
+    case INGOT_F32:
+    case INGOT_F16:
+    case INGOT_BF16: return "f32";
+    case INGOT_I32:
+    case INGOT_I16:
+    case INGOT_U16:
+    case INGOT_I8:
+    case INGOT_U8: return "i32";
     default: return NULL;
     }
 }
@@ -23,8 +29,12 @@ static bool is_lane_float(ingot_dtype d)
 static bool int_op(const Node *n)
 {
     switch (n->op) {
-    case OP_MAX: case OP_MIN: case OP_WHERE: return true;
-    case OP_ADD: case OP_SUB: case OP_MUL: return n->dtype == INGOT_I32;
+    case OP_MAX:
+    case OP_MIN:
+    case OP_WHERE: return true;
+    case OP_ADD:
+    case OP_SUB:
+    case OP_MUL: return n->dtype == INGOT_I32;
     default: return false;
     }
 }
@@ -35,7 +45,8 @@ static bool cast_op(const Node *n)
     if (from == INGOT_BOOL)
         return true;
     /* i32 -> f16 would be rounded twice */
-    return lane_type(from) && (is_lane_float(from) || to == INGOT_F32 || !dtype_is_float(to) || dtype_info[from].bytes == 1);
+    return lane_type(from) && (is_lane_float(from) || to == INGOT_F32 || !dtype_is_float(to) ||
+                               dtype_info[from].bytes == 1);
 }
 
 bool lane_op(const Node *n)
@@ -56,5 +67,6 @@ bool lane_op(const Node *n)
         return cast_op(n);
     if (!dtype_is_float(n->dtype))
         return int_op(n);
-    return op_is_alu(n->op) && n->op != OP_BITCAST && n->op != OP_FLOORDIV && n->op != OP_NOT && n->op != OP_MULACC;
+    return op_is_alu(n->op) && n->op != OP_BITCAST && n->op != OP_FLOORDIV && n->op != OP_NOT &&
+           n->op != OP_MULACC;
 }

@@ -57,7 +57,8 @@ bool layout_equal(const Layout *a, const Layout *b)
         return false;
     for (int i = 0; i < a->n; i++) {
         const LayoutOp *x = &a->op[i], *y = &b->op[i];
-        if (x->kind != y->kind || x->axis != y->axis || x->a != y->a || x->b != y->b || x->perm.n != y->perm.n)
+        if (x->kind != y->kind || x->axis != y->axis || x->a != y->a || x->b != y->b ||
+            x->perm.n != y->perm.n)
             return false;
         for (int j = 0; j < x->perm.n; j++)
             if (x->perm.axis[j] != y->perm.axis[j])
@@ -156,8 +157,8 @@ static int64_t axis_offset(const Layout *l, int rank, const int64_t *d, int axis
 
 /* Every constructor acts on one axis alone, so an element's offset is a sum with a term for each
  * coordinate; the terms are tabled. */
-void layout_pack(const Layout *l, int rank, const int64_t *dims, size_t element, const void *src, void *dst,
-                 void (*read)(const void *up_to, void *user), void *user)
+void layout_pack(const Layout *l, int rank, const int64_t *dims, size_t element, const void *src,
+                 void *dst, void (*read)(const void *up_to, void *user), void *user)
 {
     enum { PIECE = 1 << 20 };
     int64_t d[INGOT_MAX_RANK * 2], n = 1, total = 1;

@@ -15,9 +15,9 @@
 typedef struct {
     Plan *p;
     Arena *a;
-    bool *fixed;             /* by buffer */
+    bool *fixed; /* by buffer */
     double (*vote)[INGOT_MAX_RANK];
-    Step **kernel;           /* kernel steps in order */
+    Step **kernel; /* kernel steps in order */
     int n;
 } Layouts;
 
@@ -49,7 +49,8 @@ static Node *wanted_lanes(const Step *s, const View *v)
     Context *c = s->kernel->c;
     Node *best = NULL;
     int64_t best_extent = 0;
-    for (int pass = 0; pass < 2 && !best; pass++) /* first those that run over constants, whose layout is free */
+    for (int pass = 0; pass < 2 && !best;
+         pass++) /* first those that run over constants, whose layout is free */
         for (int i = 0; i < v->nrange; i++) {
             Node *r = v->range[i];
             int64_t extent;
@@ -63,11 +64,14 @@ static Node *wanted_lanes(const Step *s, const View *v)
             for (int j = 0; j < v->nfactor; j++) {
                 Move m = access_move(c, v->factor[j], r);
                 good &= m.kind != MOVE_MIXED && (m.kind == MOVE_NONE || m.stride == 1);
-                weight |= m.kind == MOVE_AXIS && s->bufs[v->factor[j]->src[0]->arg.i]->kind == BUF_WEIGHT;
+                weight |=
+                    m.kind == MOVE_AXIS && s->bufs[v->factor[j]->src[0]->arg.i]->kind == BUF_WEIGHT;
             }
             if (!good || (!pass && !weight))
                 continue;
-            if (pass || extent > best_extent) { /* without weights: the last one, which is innermost already */
+            if (pass ||
+                extent >
+                    best_extent) { /* without weights: the last one, which is innermost already */
                 best = r;
                 best_extent = extent;
             }
@@ -99,7 +103,8 @@ static void vote_contractions(Layouts *x)
         /* the other operand is walked along the longest reduced axis */
         Node *longest = NULL;
         for (uint32_t j = 1; j < v.dot->nsrc; j++)
-            if (!longest || v.dot->src[j]->hi >= longest->hi) /* of equals the last, which is innermost already */
+            if (!longest || v.dot->src[j]->hi >=
+                                longest->hi) /* of equals the last, which is innermost already */
                 longest = v.dot->src[j];
         for (int j = 0; j < v.nfactor; j++)
             if (!depends_on(v.factor[j], lanes))
@@ -184,7 +189,9 @@ static bool is_edge_gate(const Kernel *k, Node *load, Halo *h)
     for (int i = 0; i < arg->rank; i++) {
         Node *e = load->src[2 + i];
         int64_t size;
-        if (!idx_value(arg->dims[i], &size)) { /* at run time only: it may be walked from end to end, no further */
+        if (!idx_value(
+                arg->dims[i],
+                &size)) { /* at run time only: it may be walked from end to end, no further */
             if (e->op != OP_RANGE || e->src[0] != arg->dims[i])
                 return false;
             continue;
@@ -258,7 +265,8 @@ static void drop_gates(Layouts *x, const Halo *halo)
             Node *src[INGOT_MAX_RANK + 2];
             memcpy((void *)src, load->src, load->nsrc * sizeof *src);
             src[1] = node_bool(k->c, true);
-            Node *open = node_make(k->c, OP_LOAD, load->dtype, load->arg, (int)load->nsrc, src, 0, NULL);
+            Node *open =
+                node_make(k->c, OP_LOAD, load->dtype, load->arg, (int)load->nsrc, src, 0, NULL);
             k->sink = substitute(k->c, k->sink, 1, &load, &open);
         }
     }
@@ -305,7 +313,8 @@ void choose_layouts(Plan *p)
     x.fixed = NEWN(x.a, bool, nbuffer);
     x.vote = arena_array(x.a, (size_t)nbuffer, sizeof *x.vote);
     for (int i = 0; i < nbuffer; i++)
-        x.fixed[i] = p->buffers[i]->kind != BUF_ARENA || p->buffers[i]->base || p->buffers[i]->rank < 1;
+        x.fixed[i] =
+            p->buffers[i]->kind != BUF_ARENA || p->buffers[i]->base || p->buffers[i]->rank < 1;
     gather_steps(&x, &p->main);
     vote_contractions(&x);
     vote_followers(&x);
@@ -322,8 +331,8 @@ void choose_layouts(Plan *p)
             continue;
         for (int d = 0; d < b->rank && !given[i]; d++)
             if (halo[i].lo[d] || halo[i].hi[d])
-                b->layout.op[b->layout.n++] =
-                    (LayoutOp){.kind = LAYOUT_PAD, .axis = (int8_t)d, .a = halo[i].lo[d], .b = halo[i].hi[d]};
+                b->layout.op[b->layout.n++] = (LayoutOp){
+                    .kind = LAYOUT_PAD, .axis = (int8_t)d, .a = halo[i].lo[d], .b = halo[i].hi[d]};
         int last = innermost(&x, b);
         if (given[i])
             b->layout = *given[i];

@@ -77,8 +77,12 @@ Step *copy_step(Plan *p, Buffer *dst, Buffer *src, const Step *like)
         }
     }
     for (int i = 0; i < 2; i++)
-        k->args[i] = (KernelArg){.dtype = src->dtype, .rank = src->rank, .dims = dims, .layout = (i ? src : dst)->layout,
-                                 .read = i == 1, .written = i == 0};
+        k->args[i] = (KernelArg){.dtype = src->dtype,
+                                 .rank = src->rank,
+                                 .dims = dims,
+                                 .layout = (i ? src : dst)->layout,
+                                 .read = i == 1,
+                                 .written = i == 0};
     load[0] = node_make(c, OP_BUFFER, src->dtype, (Arg){.i = 1}, 0, NULL, 0, NULL);
     load[1] = store[1] = node_bool(c, true);
     store[0] = node_make(c, OP_BUFFER, src->dtype, (Arg){.i = 0}, 0, NULL, 0, NULL);
@@ -123,7 +127,8 @@ static bool counts(const Kernel *k, Node *e, Node *size)
         for (int i = 0; i < k->naxis && !more; i++) {
             Node *r = k->axes[i].range, *next = idx_add(k->c, r, idx(k->c, 1));
             more = depends_on(e, r) && idx_value(r->src[0], &extent) &&
-                   idx_value(idx_sub(k->c, substitute(k->c, e, 1, &r, &next), e), &step) && step == digit;
+                   idx_value(idx_sub(k->c, substitute(k->c, e, 1, &r, &next), e), &step) &&
+                   step == digit;
         }
         digit *= more ? extent : 1;
     }
@@ -141,16 +146,19 @@ bool covers(const Kernel *k, Node *store)
 
 /* Could lay_out() make these lanes contiguous? A result of which only a part is written cannot be copied whole, nor
  * what is read and written, nor what two accesses want in two ways; constants are not copied at all. */
-bool can_lay_out(const Kernel *k, const View *v, const Buffer *const *bufs, const bool *free, Node *lanes)
+bool can_lay_out(const Kernel *k, const View *v, const Buffer *const *bufs, const bool *free,
+                 Node *lanes)
 {
     for (int j = -v->nstore; j < v->nload; j++) {
         Node *access = j < 0 ? v->store[-1 - j] : v->load[j];
         int arg = (int)access->src[0]->arg.i;
         int64_t stride;
         Move m = access_move(k->c, access, lanes);
-        if (free[arg] || m.kind == MOVE_NONE || (access_stride(k, access, lanes, &stride) && stride == 1))
+        if (free[arg] || m.kind == MOVE_NONE ||
+            (access_stride(k, access, lanes, &stride) && stride == 1))
             continue;
-        if (bufs[arg]->kind == BUF_WEIGHT || (k->args[arg].read && k->args[arg].written) || (j < 0 && !covers(k, access)))
+        if (bufs[arg]->kind == BUF_WEIGHT || (k->args[arg].read && k->args[arg].written) ||
+            (j < 0 && !covers(k, access)))
             return false;
         for (int i = 0; i < v->nload; i++) {
             Move other = access_move(k->c, v->load[i], lanes);
@@ -171,7 +179,8 @@ static void choose_copies(Optimise *o, const Step *s, Node *lanes)
         int arg = (int)access->src[0]->arg.i;
         int64_t stride;
         Move m = access_move(k->c, access, lanes);
-        if (m.kind == MOVE_NONE || (access_stride(k, access, lanes, &stride) && stride == 1) || s->bufs[arg]->kind == BUF_WEIGHT)
+        if (m.kind == MOVE_NONE || (access_stride(k, access, lanes, &stride) && stride == 1) ||
+            s->bufs[arg]->kind == BUF_WEIGHT)
             continue;
         ArgChoice *a = &k->choice->arg[arg];
         if (!a->copied)
@@ -194,7 +203,8 @@ static void lay_out_weights(Optimise *o, Step *s)
 }
 
 /* And of copies, which have the halo of what they are copies of: gives the steps before and after. */
-static void copy_operands(Optimise *o, Step *s, Step **before, int *nbefore, Step **after, int *nafter)
+static void copy_operands(Optimise *o, Step *s, Step **before, int *nbefore, Step **after,
+                          int *nafter)
 {
     Kernel *k = s->kernel;
     for (int i = 0; i < s->nbuf; i++) {
@@ -206,7 +216,8 @@ static void copy_operands(Optimise *o, Step *s, Step **before, int *nbefore, Ste
         Buffer *old = s->bufs[i], *fresh = buffer_twin(o->p, old, BUF_ARENA, &l);
         s->bufs[i] = fresh;
         k->args[i].layout = l;
-        Step *copy = k->args[i].written ? copy_step(o->p, old, fresh, s) : copy_step(o->p, fresh, old, s);
+        Step *copy =
+            k->args[i].written ? copy_step(o->p, old, fresh, s) : copy_step(o->p, fresh, old, s);
         copy->kernel->choice = choice_copy(o->p, k, i);
         if (k->args[i].written)
             after[(*nafter)++] = copy;
@@ -215,7 +226,8 @@ static void copy_operands(Optimise *o, Step *s, Step **before, int *nbefore, Ste
     }
 }
 
-static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Step **after, int *nafter)
+static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Step **after,
+                          int *nafter)
 {
     Kernel *k = s->kernel;
     const Choice *given = choice_given(o->p, k->choice);

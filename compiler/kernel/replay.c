@@ -8,13 +8,19 @@
 
 #include "kernel.h"
 
-enum { MAX_PAD = 8, MAX_COPIES = 64 /* of a store, by UPCAST */, MAX_RANGES = 64, MAX_PARTS = 1 << 16 };
+enum {
+    MAX_PAD = 8,
+    MAX_COPIES = 64 /* of a store, by UPCAST */,
+    MAX_RANGES = 64,
+    MAX_PARTS = 1 << 16
+};
 
 const Choice *choice_given(const Plan *p, const Choice *c)
 {
     for (int i = 0; c && i < p->ngiven; i++) {
         Choice *g = p->given[i];
-        if (g->key == c->key && g->nth == c->nth && g->copy == c->copy && g->copy_arg == c->copy_arg) {
+        if (g->key == c->key && g->nth == c->nth && g->copy == c->copy &&
+            g->copy_arg == c->copy_arg) {
             g->used = true;
             return g;
         }
@@ -29,11 +35,13 @@ bool choices_all_used(const Plan *p)
         if (g->used)
             continue;
         if (!g->copy)
-            sched_error(p, g->line, "the model has no kernel %016llx %d: the file is of another model or compiler",
-                        (unsigned long long)g->key, g->nth);
+            sched_error(
+                p, g->line,
+                "the model has no kernel %016llx %d: the file is of another model or compiler",
+                (unsigned long long)g->key, g->nth);
         else
-            sched_error(p, g->line, "kernel %016llx %d has no step that copies argument %d", (unsigned long long)g->key, g->nth,
-                        g->copy_arg);
+            sched_error(p, g->line, "kernel %016llx %d has no step that copies argument %d",
+                        (unsigned long long)g->key, g->nth, g->copy_arg);
     }
     return !p->c->nerror;
 }
@@ -41,7 +49,8 @@ bool choices_all_used(const Plan *p)
 Choice *choice_copy(Plan *p, const Kernel *of, int arg)
 {
     Choice *c = NEW(p->arena, Choice);
-    *c = (Choice){.key = of->choice->key, .nth = of->choice->nth, .copy = true, .copy_arg = arg, .narg = 2};
+    *c = (Choice){
+        .key = of->choice->key, .nth = of->choice->nth, .copy = true, .copy_arg = arg, .narg = 2};
     c->arg = NEWN(p->arena, ArgChoice, 2);
     return c;
 }
@@ -74,8 +83,10 @@ static bool layout_fits(const Plan *p, const Buffer *b, const Layout *l, int lin
         }
         const char *what = op->kind == LAYOUT_SPLIT ? "split" : "pad";
         if (op->axis >= rank || !known[op->axis]) {
-            sched_error(p, line, "%s of axis %d: here are %d axes, and only those of constant size may be changed", what, op->axis,
-                        rank);
+            sched_error(
+                p, line,
+                "%s of axis %d: here are %d axes, and only those of constant size may be changed",
+                what, op->axis, rank);
             return false;
         }
         if (op->kind == LAYOUT_PAD) {
@@ -83,9 +94,12 @@ static bool layout_fits(const Plan *p, const Buffer *b, const Layout *l, int lin
             for (int j = 0; j < i; j++)
                 first &= l->op[j].kind == LAYOUT_PAD;
             if (!may_pad || !first || op->a > MAX_PAD || op->b > MAX_PAD) {
-                sched_error(p, line, may_pad ? "pad of axis %d: pads come first, one an axis, of at most %d elements"
-                                             : "pad of axis %d: only what a kernel is the first to write has a border",
-                            op->axis, MAX_PAD);
+                sched_error(
+                    p, line,
+                    may_pad
+                        ? "pad of axis %d: pads come first, one an axis, of at most %d elements"
+                        : "pad of axis %d: only what a kernel is the first to write has a border",
+                    op->axis, MAX_PAD);
                 return false;
             }
             padded[op->axis] = true;
@@ -93,8 +107,8 @@ static bool layout_fits(const Plan *p, const Buffer *b, const Layout *l, int lin
             continue;
         }
         if (op->a > size[op->axis] || rank >= INGOT_MAX_RANK) {
-            sched_error(p, line, "split of axis %d by %lld: it has %lld elements", op->axis, (long long)op->a,
-                        (long long)size[op->axis]);
+            sched_error(p, line, "split of axis %d by %lld: it has %lld elements", op->axis,
+                        (long long)op->a, (long long)size[op->axis]);
             return false;
         }
         for (int j = rank; j > op->axis + 1; j--) {
@@ -110,7 +124,8 @@ static bool layout_fits(const Plan *p, const Buffer *b, const Layout *l, int lin
 }
 
 /* Layouts of arena buffers, by buffer; NULL where the file does not speak of them. */
-const Layout **replay_layouts(const Plan *p, Arena *a, Step *const *kernel, int n, const bool *fixed)
+const Layout **replay_layouts(const Plan *p, Arena *a, Step *const *kernel, int n,
+                              const bool *fixed)
 {
     static const Layout dense;
     const Layout **layout = NEWN(a, const Layout *, p->nbuffer);
@@ -121,8 +136,8 @@ const Layout **replay_layouts(const Plan *p, Arena *a, Step *const *kernel, int 
         if (g && g->narg > s->nbuf) {
             for (int j = s->nbuf; j < g->narg; j++)
                 if (g->arg[j].line || g->arg[j].copy_line)
-                    sched_error(p, g->arg[j].line ? g->arg[j].line : g->arg[j].copy_line, "argument %d: the kernel has %d", j,
-                                s->nbuf);
+                    sched_error(p, g->arg[j].line ? g->arg[j].line : g->arg[j].copy_line,
+                                "argument %d: the kernel has %d", j, s->nbuf);
         }
         for (int j = 0; j < s->nbuf; j++) {
             const Buffer *b = s->bufs[j];
@@ -130,10 +145,12 @@ const Layout **replay_layouts(const Plan *p, Arena *a, Step *const *kernel, int 
             bool owned = s->kernel->args[j].written && !written[b->id] && !fixed[b->id];
             written[b->id] |= s->kernel->args[j].written;
             if (g && owned)
-                layout[b->id] = arg && layout_fits(p, b, &arg->layout, arg->line, true) ? &arg->layout : &dense;
+                layout[b->id] =
+                    arg && layout_fits(p, b, &arg->layout, arg->line, true) ? &arg->layout : &dense;
             else if (arg && arg->owned && b->kind != BUF_WEIGHT)
                 sched_error(p, arg->line, "argument %d: its layout is not chosen here: it is %s", j,
-                            fixed[b->id] ? "an input, an output, or of a step that is no kernel" : "that of the kernel which writes it first");
+                            fixed[b->id] ? "an input, an output, or of a step that is no kernel"
+                                         : "that of the kernel which writes it first");
         }
     }
     return layout;
@@ -193,26 +210,35 @@ static bool two_dimensional(Check *q, Node *range)
     Node **order = graph_toposort(q->a, 1, &q->k->sink->src[0], &n);
     for (int i = 0; i < n; i++)
         for (int j = 0; j < q->nlane; j++)
-            if (order[i]->dtype != INGOT_INDEX && order[i]->op != OP_END && reads(q->a, order[i], range) &&
-                reads(q->a, order[i], q->lane[j]))
+            if (order[i]->dtype != INGOT_INDEX && order[i]->op != OP_END &&
+                reads(q->a, order[i], range) && reads(q->a, order[i], q->lane[j]))
                 return true;
     return false;
 }
 
 static bool vector_fits(Check *q, const Opt *o, OptAxis *x, int line)
 {
-    if (!q->t->lanes || o->amount > q->t->lanes || (o->amount != 4 && o->amount != 8 && o->amount != 16))
-        sched_error(q->p, line, q->t->lanes ? "VECTOR %s %lld: a vector has 4, 8 or 16 lanes, of this target at most %d"
-                                            : "VECTOR %s %lld: this target has no vectors (%d lanes); --target c:native may",
-                    o->axis, (long long)o->amount, q->t->lanes);
+    if (!q->t->lanes || o->amount > q->t->lanes ||
+        (o->amount != 4 && o->amount != 8 && o->amount != 16))
+        sched_error(
+            q->p, line,
+            q->t->lanes
+                ? "VECTOR %s %lld: a vector has 4, 8 or 16 lanes, of this target at most %d"
+                : "VECTOR %s %lld: this target has no vectors (%d lanes); --target c:native may",
+            o->axis, (long long)o->amount, q->t->lanes);
     else if (!x->range)
-        sched_error(q->p, line, "VECTOR %s: only an axis that no other opt has changed can become lanes", o->axis);
+        sched_error(q->p, line,
+                    "VECTOR %s: only an axis that no other opt has changed can become lanes",
+                    o->axis);
     else if (x->extent < o->amount)
-        sched_error(q->p, line, "VECTOR %s %lld: the axis has %lld elements", o->axis, (long long)o->amount, (long long)x->extent);
+        sched_error(q->p, line, "VECTOR %s %lld: the axis has %lld elements", o->axis,
+                    (long long)o->amount, (long long)x->extent);
     else if (q->nlane && (!x->reduced || q->lanes != o->amount || two_dimensional(q, x->range)))
         sched_error(q->p, line, "VECTOR %s: the kernel has lanes already", o->axis);
     else if (!lanes_possible(q->a, q->k, x->range))
-        sched_error(q->p, line, "VECTOR %s: some operation or access along this axis cannot be done in lanes", o->axis);
+        sched_error(q->p, line,
+                    "VECTOR %s: some operation or access along this axis cannot be done in lanes",
+                    o->axis);
     else
         return true;
     return false;
@@ -257,8 +283,10 @@ static bool thread_fits(Check *q, const Opt *o, int line)
     OptAxis *x = find_axis(q, o->axis, strlen(o->axis));
     q->cut = true;
     if (!x || !x->extent || x->reduced)
-        sched_error(q->p, line, !x ? "the kernel has no axis '%s'" : x->reduced ? "THREAD %s: the axis is reduced"
-                                                                               : "no loop is left of axis '%s'",
+        sched_error(q->p, line,
+                    !x           ? "the kernel has no axis '%s'"
+                    : x->reduced ? "THREAD %s: the axis is reduced"
+                                 : "no loop is left of axis '%s'",
                     o->axis);
     else if (o->amount < 2 || o->amount > MAX_PARTS)
         sched_error(q->p, line, "THREAD %s: 2 to %d parts are possible", o->axis, MAX_PARTS);
@@ -279,15 +307,18 @@ static bool opt_fits(Check *q, const Opt *o, int line)
         return order_fits(q, o, line);
     if (o->kind == OPT_THREAD)
         return thread_fits(q, o, line);
-    if (o->kind != OPT_VECTOR && o->kind != OPT_UPCAST && o->kind != OPT_SPLIT && o->kind != OPT_UNROLL) {
-        sched_error(q->p, line, "only SPLIT, VECTOR, UPCAST, UNROLL, ORDER and THREAD are carried out yet");
+    if (o->kind != OPT_VECTOR && o->kind != OPT_UPCAST && o->kind != OPT_SPLIT &&
+        o->kind != OPT_UNROLL) {
+        sched_error(q->p, line,
+                    "only SPLIT, VECTOR, UPCAST, UNROLL, ORDER and THREAD are carried out yet");
         return false;
     }
     OptAxis *x = find_axis(q, o->axis, strlen(o->axis));
     if (!x || x->extent < 1) {
-        sched_error(q->p, line, !x            ? "the kernel has no axis '%s'"
-                                : !x->extent ? "no loop is left of axis '%s'"
-                                             : "the size of axis '%s' is known at run time only",
+        sched_error(q->p, line,
+                    !x           ? "the kernel has no axis '%s'"
+                    : !x->extent ? "no loop is left of axis '%s'"
+                                 : "the size of axis '%s' is known at run time only",
                     o->axis);
         return false;
     }
@@ -300,14 +331,19 @@ static bool opt_fits(Check *q, const Opt *o, int line)
     } else if (o->kind == OPT_UNROLL) {
         q->copies *= o->amount;
         if (!x->reduced || o->amount < 2 || x->extent % o->amount || q->copies > MAX_COPIES) {
-            sched_error(q->p, line, !x->reduced ? "UNROLL %s %lld: the axis is not reduced"
-                                                : "UNROLL %s %lld: the axis has %lld elements, and at most %d copies are made",
-                        o->axis, (long long)o->amount, (long long)x->extent, MAX_COPIES);
+            sched_error(
+                q->p, line,
+                !x->reduced
+                    ? "UNROLL %s %lld: the axis is not reduced"
+                    : "UNROLL %s %lld: the axis has %lld elements, and at most %d copies are made",
+                o->axis, (long long)o->amount, (long long)x->extent, MAX_COPIES);
             return false;
         }
     } else if (o->kind == OPT_SPLIT) {
         if (x->reduced || o->amount < 2 || o->amount >= x->extent) {
-            sched_error(q->p, line, x->reduced ? "SPLIT %s %lld: the axis is reduced" : "SPLIT %s %lld: the axis has %lld elements",
+            sched_error(q->p, line,
+                        x->reduced ? "SPLIT %s %lld: the axis is reduced"
+                                   : "SPLIT %s %lld: the axis has %lld elements",
                         o->axis, (long long)o->amount, (long long)x->extent);
             return false;
         }
@@ -317,9 +353,12 @@ static bool opt_fits(Check *q, const Opt *o, int line)
     } else {
         q->copies *= o->amount;
         if (x->reduced || o->amount < 2 || o->amount > x->extent || q->copies > MAX_COPIES) {
-            sched_error(q->p, line, x->reduced ? "UPCAST %s %lld: the axis is reduced"
-                                               : "UPCAST %s %lld: the axis has %lld elements, and at most %d copies are made",
-                        o->axis, (long long)o->amount, (long long)x->extent, MAX_COPIES);
+            sched_error(
+                q->p, line,
+                x->reduced
+                    ? "UPCAST %s %lld: the axis is reduced"
+                    : "UPCAST %s %lld: the axis has %lld elements, and at most %d copies are made",
+                o->axis, (long long)o->amount, (long long)x->extent, MAX_COPIES);
             return false;
         }
     }
@@ -359,9 +398,10 @@ static void check_opts(const Plan *p, Arena *a, const Kernel *k, const Target *t
 {
     Check q = {.p = p, .a = a, .k = k, .t = t, .copies = 1};
     if (g->nopt && (k->serial || k->sink->nsrc != 1 || k->naxis + 3 * g->nopt >= MAX_RANGES)) {
-        sched_error(p, g->opt_line[0], "%s", k->naxis + 3 * g->nopt >= MAX_RANGES
-                                                 ? "too many axes and opts"
-                                                 : "this kernel takes no opts: it has several loop nests, or runs in order");
+        sched_error(p, g->opt_line[0], "%s",
+                    k->naxis + 3 * g->nopt >= MAX_RANGES
+                        ? "too many axes and opts"
+                        : "this kernel takes no opts: it has several loop nests, or runs in order");
         return;
     }
     for (int i = 0; i < k->naxis; i++) {
@@ -379,7 +419,10 @@ static void check_opts(const Plan *p, Arena *a, const Kernel *k, const Target *t
     }
     int arg = q.nlane ? strided_arg(&q) : -1;
     if (arg >= 0)
-        sched_error(p, vector, "VECTOR: argument %d does not lie contiguously along this axis: choose another layout for it", arg);
+        sched_error(p, vector,
+                    "VECTOR: argument %d does not lie contiguously along this axis: choose another "
+                    "layout for it",
+                    arg);
 }
 
 /* ---- a kernel -------------------------------------------------------------------------------------- */
@@ -404,7 +447,8 @@ bool replay_args(const Plan *p, const Step *s, const Choice *g, bool may_copy)
         const Buffer *b = s->bufs[i];
         bool constant = const_dims(b);
         if (from->owned && b->kind == BUF_WEIGHT) {
-            char last = dtype_info[b->dtype].name[1]; /* of i4, u2 and f4e2m1, whose elements share bytes */
+            char last =
+                dtype_info[b->dtype].name[1]; /* of i4, u2 and f4e2m1, whose elements share bytes */
             bool whole = b->dtype != INGOT_STRING && last != '2' && last != '4';
             if (!layout_fits(p, b, &from->layout, from->line, false))
                 return false;
@@ -415,15 +459,20 @@ bool replay_args(const Plan *p, const Step *s, const Choice *g, bool may_copy)
             to->layout = from->layout;
         }
         if (from->copied) {
-            bool good = may_copy && constant && b->kind != BUF_WEIGHT && b->rank > 0 && !k->serial && k->sink->nsrc == 1 &&
+            bool good = may_copy && constant && b->kind != BUF_WEIGHT && b->rank > 0 &&
+                        !k->serial && k->sink->nsrc == 1 &&
                         !(k->args[i].read && k->args[i].written) && covered(k, i);
             if (!good)
-                sched_error(p, from->copy_line, "argument %d cannot be copied: it is a weight, has sizes of run time, or is only changed in part", i);
+                sched_error(p, from->copy_line,
+                            "argument %d cannot be copied: it is a weight, has sizes of run time, "
+                            "or is only changed in part",
+                            i);
             int pads = 0;
             while (pads < b->layout.n && b->layout.op[pads].kind == LAYOUT_PAD)
                 pads++;
             if (pads + from->copy.n > (int)(sizeof from->copy.op / sizeof *from->copy.op))
-                sched_error(p, from->copy_line, "with the border of argument %d these are too many constructors", i);
+                sched_error(p, from->copy_line,
+                            "with the border of argument %d these are too many constructors", i);
             if (p->c->nerror || !layout_fits(p, b, &from->copy, from->copy_line, false))
                 return false;
             to->copied = true;

@@ -43,7 +43,8 @@ static Node *distance(Context *c, const Buffer *b, const int64_t *low)
         to[d] = idx(c, low[d]);
         from[d] = idx(c, 0);
     }
-    return idx_sub(c, layout_offset(c, &b->layout, b->rank, b->dims, to), layout_offset(c, &b->layout, b->rank, b->dims, from));
+    return idx_sub(c, layout_offset(c, &b->layout, b->rank, b->dims, to),
+                   layout_offset(c, &b->layout, b->rank, b->dims, from));
 }
 
 static Buffer *view(Plan *p, Buffer *b, Node *offset)
@@ -68,7 +69,8 @@ static void move_accesses(Arena *a, Kernel *k, int arg, const int64_t *low)
     Node **order = graph_toposort(a, 1, &k->sink, &n), **fresh = NEWN(a, Node *, c->nnode);
     for (int i = 0; i < n; i++) {
         Node *t = order[i], **src = NEWN(a, Node *, t->nsrc + 1);
-        bool moved = (t->op == OP_LOAD || t->op == OP_STORE) && t->src[0]->arg.i == arg, changed = moved;
+        bool moved = (t->op == OP_LOAD || t->op == OP_STORE) && t->src[0]->arg.i == arg,
+             changed = moved;
         for (uint32_t j = 0; j < t->nsrc; j++) {
             src[j] = fresh[t->src[j]->id];
             changed |= src[j] != t->src[j];
@@ -86,7 +88,8 @@ void point_at_slices(Plan *p, Step *s)
     for (int i = 0; i < s->nbuf; i++) {
         Buffer *b = s->bufs[i];
         int64_t low[INGOT_MAX_RANK];
-        if (b->kind != BUF_ARENA || b->base || !keeps_distances(&b->layout) || !least(a, s->kernel, i, low))
+        if (b->kind != BUF_ARENA || b->base || !keeps_distances(&b->layout) ||
+            !least(a, s->kernel, i, low))
             continue;
         s->bufs[i] = view(p, b, distance(p->c, b, low));
         move_accesses(a, s->kernel, i, low);

@@ -7,8 +7,8 @@
 #include "kernel.h"
 
 enum {
-    PART_NS = 2500,  /* the least that is worth handing to another thread */
-    ENOUGH = 32,     /* iterations to divide: every one of 2..16 threads gets several */
+    PART_NS = 2500, /* the least that is worth handing to another thread */
+    ENOUGH = 32,    /* iterations to divide: every one of 2..16 threads gets several */
     MAX_PARTS = 64
 };
 

@@ -9,7 +9,14 @@
  * One forward walk: when a node is visited, its sources are decided and its consumers known. */
 #include "schedule.h"
 
-enum { MAX_ROW_COST = 120, MAX_DEPTH = 64, MAX_LOADS = 24, MAX_COST = 400, CHEAP = 3, FOLD_ALWAYS = 4096 };
+enum {
+    MAX_ROW_COST = 120,
+    MAX_DEPTH = 64,
+    MAX_LOADS = 24,
+    MAX_COST = 400,
+    CHEAP = 3,
+    FOLD_ALWAYS = 4096
+};
 
 /* Chunks, so that pointers stay valid while the graph grows. */
 Info *info_of(Sched *s, Node *n)
@@ -25,11 +32,31 @@ Info *info_of(Sched *s, Node *n)
 static int op_cost(Node *n)
 {
     switch (n->op) {
-    case OP_CAST: case OP_BITCAST: case OP_NEG: case OP_NOT: return 1;
-    case OP_EXP: case OP_LOG: case OP_SIN: case OP_COS: case OP_TAN: case OP_ASIN: case OP_ACOS:
-    case OP_ATAN: case OP_SINH: case OP_COSH: case OP_TANH: case OP_ASINH: case OP_ACOSH:
-    case OP_ATANH: case OP_ERF: case OP_POW: return 16;
-    case OP_DIV: case OP_SQRT: case OP_MOD: case OP_FMOD: case OP_FLOORDIV: return 4;
+    case OP_CAST:
+    case OP_BITCAST:
+    case OP_NEG:
+    case OP_NOT: return 1;
+    case OP_EXP:
+    case OP_LOG:
+    case OP_SIN:
+    case OP_COS:
+    case OP_TAN:
+    case OP_ASIN:
+    case OP_ACOS:
+    case OP_ATAN:
+    case OP_SINH:
+    case OP_COSH:
+    case OP_TANH:
+    case OP_ASINH:
+    case OP_ACOSH:
+    case OP_ATANH:
+    case OP_ERF:
+    case OP_POW: return 16;
+    case OP_DIV:
+    case OP_SQRT:
+    case OP_MOD:
+    case OP_FMOD:
+    case OP_FLOORDIV: return 4;
     default: return op_is_alu(n->op) ? 1 : 0;
     }
 }
@@ -87,7 +114,8 @@ static bool row_reader(const Sched *s, const Info *i, Node *n, Node *t)
     if (op_is_alu(t->op))
         return true;
     if (t->op == OP_EXPAND)
-        return i->pending && !i->rows && expanded_axes(t) == i->pending && is_trailing(t, i->pending);
+        return i->pending && !i->rows && expanded_axes(t) == i->pending &&
+               is_trailing(t, i->pending);
     if (t->op == OP_REDUCE)
         return i->rows && !i->pending && reduced_axes(t) == i->rows && t->src[0] == n;
     return false;
@@ -138,8 +166,12 @@ static bool should_store(Sched *s, Node *const *order, int norder, Node *n, Node
     if (i->root)
         return true;
     switch (n->op) {
-    case OP_CONCAT: case OP_UPDATE: case OP_KEEP: return true;
-    case OP_CALL: case OP_LOOP: case OP_IF: return true;
+    case OP_CONCAT:
+    case OP_UPDATE:
+    case OP_KEEP: return true;
+    case OP_CALL:
+    case OP_LOOP:
+    case OP_IF: return true;
     default: break;
     }
     if (i->depth > MAX_DEPTH || i->loads > MAX_LOADS || i->cost > MAX_COST)
@@ -181,11 +213,12 @@ static void analyse(Sched *s, Node *n)
     unsigned pending = 0, rows = 0;
     if (n->op == OP_WHERE && info_of(s, n->src[0])->constant && !info_of(s, n->src[0])->leaves)
         cost = 0; /* inside or outside of a padded tensor: a question of coordinates */
-    bool constant = n->op != OP_INPUT && n->op != OP_STATE && n->op != OP_PARAM && n->op != OP_VAR &&
-                    op_info[n->op].cls != CONTROL && n->op != OP_RANGE;
+    bool constant = n->op != OP_INPUT && n->op != OP_STATE && n->op != OP_PARAM &&
+                    n->op != OP_VAR && op_info[n->op].cls != CONTROL && n->op != OP_RANGE;
     bool reduce = n->op == OP_REDUCE;
     double leaves = n->op == OP_DATA ? (double)dims_bound(n->rank, n->shape) : 0;
-    bool compute = cost > 0 || reduce || n->op == OP_GATHER || n->op == OP_UPDATE || n->op == OP_CONCAT;
+    bool compute =
+        cost > 0 || reduce || n->op == OP_GATHER || n->op == OP_UPDATE || n->op == OP_CONCAT;
     for (uint32_t j = 0; j < n->nsrc; j++) {
         Info *f = info_of(s, n->src[j]);
         constant &= f->constant;
@@ -227,8 +260,9 @@ static void analyse(Sched *s, Node *n)
     i->has_reduce = reduce;
     int64_t size = dims_bound(n->rank, n->shape);
     /* readers see through movement; steps that read memory do not */
-    i->foldable = constant && (compute || i->root) && leaves > 0 && n->op != OP_CONST && n->dtype != INGOT_INDEX &&
-                  size > 0 && ((double)size <= leaves || size <= FOLD_ALWAYS);
+    i->foldable = constant && (compute || i->root) && leaves > 0 && n->op != OP_CONST &&
+                  n->dtype != INGOT_INDEX && size > 0 &&
+                  ((double)size <= leaves || size <= FOLD_ALWAYS);
 }
 
 void fuse(Sched *s, int n, Node **order)

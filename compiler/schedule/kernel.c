@@ -8,9 +8,9 @@
 typedef struct {
     Kernel *k;
     Nest *nest;
-    Node **copy;    /* by position in the walk */
-    Map position;   /* node id -> position + 1 */
-    int *number;    /* BUFFER number of the nest -> of the kernel, or -1 */
+    Node **copy;  /* by position in the walk */
+    Map position; /* node id -> position + 1 */
+    int *number;  /* BUFFER number of the nest -> of the kernel, or -1 */
     Buffer **bufs;
     int nrange;
     Node *range[4 * INGOT_MAX_RANK];
@@ -63,7 +63,8 @@ static Node *import_index(Context *c, Arena *a, Node *e)
         for (uint32_t j = 0; j < order[i]->nsrc && j < 64; j++)
             src[j] = copy[(uintptr_t)map_get(&at, (uint64_t)order[i]->src[j]->id + 1) - 1];
         copy[i] = order[i]->nsrc ? node_with(c, order[i], src)
-                                 : node_make(c, order[i]->op, order[i]->dtype, order[i]->arg, 0, NULL, 0, NULL);
+                                 : node_make(c, order[i]->op, order[i]->dtype, order[i]->arg, 0,
+                                             NULL, 0, NULL);
         map_put(&at, (uint64_t)order[i]->id + 1, (void *)(uintptr_t)(i + 1));
     }
     map_free(&at);
@@ -111,7 +112,8 @@ static void text_of(StrBuf *sb, Arena *a, const Kernel *k, bool decided)
         }
     }
     for (int i = 0; i < k->nopt && decided; i++)
-        sb_printf(sb, "%d %s %lld %s;", (int)k->opts[i].kind, k->opts[i].axis, (long long)k->opts[i].amount, k->opts[i].order);
+        sb_printf(sb, "%d %s %lld %s;", (int)k->opts[i].kind, k->opts[i].axis,
+                  (long long)k->opts[i].amount, k->opts[i].order);
 }
 
 /* ---- the record ------------------------------------------------------------------------------------ */
@@ -168,7 +170,8 @@ Kernel *kernel_renew(Kernel *old)
         Node *t = order[i], **src = NEWN(a, Node *, t->nsrc + 1);
         for (uint32_t j = 0; j < t->nsrc; j++)
             src[j] = copy[t->src[j]->id];
-        copy[t->id] = node_make(c, (Op)t->op, (ingot_dtype)t->dtype, t->arg, (int)t->nsrc, src, 0, NULL);
+        copy[t->id] =
+            node_make(c, (Op)t->op, (ingot_dtype)t->dtype, t->arg, (int)t->nsrc, src, 0, NULL);
     }
     *k = *old;
     k->c = c;
@@ -298,7 +301,8 @@ static void estimate(Kernel *k, Arena *a)
     for (int i = 0; i < n; i++) {
         const Node *t = order[i];
         if ((op_is_alu(t->op) && t->op != OP_CAST && t->op != OP_BITCAST && t->op != OP_WHERE &&
-             t->dtype != INGOT_INDEX && t->dtype != INGOT_BOOL) || t->op == OP_REDUCE)
+             t->dtype != INGOT_INDEX && t->dtype != INGOT_BOOL) ||
+            t->op == OP_REDUCE)
             k->flops = sat_add(k->flops, times[i]);
     }
     k->bytes = kernel_bytes(k);
@@ -313,7 +317,8 @@ static void name_axes(Copy *q, Node *const *out, int nout)
     int nreduced = 0;
     for (uint32_t i = 0; i < k->c->nnode; i++) {
         Node *t = k->c->nodes[i];
-        for (uint32_t j = 1; t->op == OP_REDUCE && j < t->nsrc && nreduced < 4 * INGOT_MAX_RANK; j++)
+        for (uint32_t j = 1; t->op == OP_REDUCE && j < t->nsrc && nreduced < 4 * INGOT_MAX_RANK;
+             j++)
             reduced[nreduced++] = t->src[j];
     }
     for (int pass = 0; pass < 2; pass++)
@@ -327,7 +332,8 @@ static void name_axes(Copy *q, Node *const *out, int nout)
             Axis *x = &k->axes[k->naxis++];
             x->range = r;
             x->kind = pass ? AXIS_REDUCE : AXIS_LOOP;
-            snprintf(x->name, sizeof x->name, "%c%d", pass ? 'r' : 'i', pass ? k->naxis - 1 - nout : i);
+            snprintf(x->name, sizeof x->name, "%c%d", pass ? 'r' : 'i',
+                     pass ? k->naxis - 1 - nout : i);
         }
 }
 
@@ -357,7 +363,8 @@ Kernel *kernel_finish(Nest *nest, Buffer ***bufs, int *nbuf)
         map_put(&q.position, (uint64_t)order[i]->id + 1, (void *)(uintptr_t)(i + 1));
     }
     k->sink = q.copy[n - 1];
-    for (int i = 0; i < nest->nrange; i++) { /* output ranges, outermost first; unused ones vanish */
+    for (int i = 0; i < nest->nrange;
+         i++) { /* output ranges, outermost first; unused ones vanish */
         Node *r = copied(&q, nest->ranges[i]);
         if (r && r->op == OP_RANGE)
             out[nout++] = r;
@@ -369,7 +376,8 @@ Kernel *kernel_finish(Nest *nest, Buffer ***bufs, int *nbuf)
         Node **dims = NEWN(c->arena, Node *, b->rank);
         for (int j = 0; j < b->rank; j++)
             dims[j] = import_index(c, scratch, b->dims[j]);
-        k->args[i] = (KernelArg){.dtype = b->dtype, .rank = b->rank, .dims = dims, .layout = b->layout};
+        k->args[i] =
+            (KernelArg){.dtype = b->dtype, .rank = b->rank, .dims = dims, .layout = b->layout};
     }
     for (uint32_t i = 0; i < c->nnode; i++) {
         Node *t = c->nodes[i];
@@ -417,7 +425,8 @@ static void kernel_name(Kernel *k, int number, const Step *step)
         int64_t v;
         const Node *at = store->src[3 + i];
         if (idx_value(out->dims[i], &v)) /* of a slice its own size */
-            sb_printf(&sb, "%lld", (long long)(at->lo >= 0 && at->hi < v ? at->hi - at->lo + 1 : v));
+            sb_printf(&sb, "%lld",
+                      (long long)(at->lo >= 0 && at->hi < v ? at->hi - at->lo + 1 : v));
         else
             sb_puts(&sb, "n");
     }

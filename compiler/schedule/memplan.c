@@ -37,8 +37,8 @@ typedef struct {
     int memory;
     double gain; /* bytes accessed, by bytes held and steps that they are held for */
     int first, last;
-    int id;      /* of its first buffer: makes every order total */
-    int leader;  /* of the chain; itself if it leads */
+    int id;     /* of its first buffer: makes every order total */
+    int leader; /* of the chain; itself if it leads */
 } Group;
 
 typedef struct {
@@ -46,7 +46,7 @@ typedef struct {
     Arena *a;
     int64_t align;
     Usage *use;
-    Group *group;    /* by buffer */
+    Group *group; /* by buffer */
     Step **loops;
     int nloop;
     Group **placed;  /* of the packing at work, in order of offset */
@@ -304,7 +304,8 @@ static void count_accesses(Memplan *m, const Block *block, double times, double 
             kernel_accesses(s->kernel, m->a, count);
         for (int j = 0; j < s->nbuf; j++) {
             const Buffer *b = s->bufs[j];
-            double each = s->kind == STEP_KERNEL ? (double)count[j] * dtype_info[b->dtype].bytes : (double)b->bytes;
+            double each = s->kind == STEP_KERNEL ? (double)count[j] * dtype_info[b->dtype].bytes
+                                                 : (double)b->bytes;
             bytes[buffer_root(s->bufs[j])->id] += times * each;
         }
         if (s->scratch)
@@ -526,7 +527,8 @@ static int to_move(const Plan *p, Group *const *order, int n)
  * again with what was too much in front. */
 static bool share_out(Memplan *m, Group **order, int n)
 {
-    static int (*const orders[])(const void *, const void *) = {by_gain, by_size, by_time, by_duration};
+    static int (*const orders[])(const void *, const void *) = {by_gain, by_size, by_time,
+                                                                by_duration};
     enum { ROUNDS = 10 };
     Plan *p = m->p;
     int last = p->nmemory - 1;
@@ -627,7 +629,8 @@ static bool same_weight(const Buffer *a, const Buffer *b)
     if (!a->node || !b->node || a->node->op != OP_DATA || b->node->op != OP_DATA)
         return false;
     const Data *x = a->node->arg.ptr, *y = b->node->arg.ptr;
-    return x->nbytes == y->nbytes && (x->bytes == y->bytes || !memcmp(x->bytes, y->bytes, x->nbytes));
+    return x->nbytes == y->nbytes &&
+           (x->bytes == y->bytes || !memcmp(x->bytes, y->bytes, x->nbytes));
 }
 
 /* Only the start of the data is hashed: that tells nearly all apart without reading the whole file. */
@@ -671,8 +674,9 @@ static bool place_weights(Memplan *m)
 static bool too_large(Plan *p, const char *what, const char *name)
 {
     char message[256];
-    snprintf(message, sizeof message, "%s: %s%s%s%s more than 2^40 bytes of memory", p->c->file ? p->c->file : "model",
-             what, name ? " '" : "", name ? name : "", name ? "' needs" : " need");
+    snprintf(message, sizeof message, "%s: %s%s%s%s more than 2^40 bytes of memory",
+             p->c->file ? p->c->file : "model", what, name ? " '" : "", name ? name : "",
+             name ? "' needs" : " need");
     context_report(p->c, INGOT_ERROR, INGOT_UNSUPPORTED, message);
     return false;
 }
@@ -691,7 +695,8 @@ bool memplan(Plan *p, int64_t align)
     liveness(&m);
     for (int i = 0; i < p->nbuffer; i++) {
         const Buffer *b = p->buffers[i];
-        m.group[i] = (Group){.bytes = b->bytes, .first = b->first, .last = b->last, .id = i, .leader = i};
+        m.group[i] =
+            (Group){.bytes = b->bytes, .first = b->first, .last = b->last, .id = i, .leader = i};
         (void)align_up(&m.group[i].bytes, align); /* bytes are far from overflow */
     }
     Step **steps = NULL;
@@ -712,7 +717,8 @@ bool memplan(Plan *p, int64_t align)
 
 static bool in_memory(const Buffer *b, int memory)
 {
-    return (b->kind == BUF_ARENA || b->kind == BUF_STATE) && !b->base && (memory < 0 || b->memory == memory);
+    return (b->kind == BUF_ARENA || b->kind == BUF_STATE) && !b->base &&
+           (memory < 0 || b->memory == memory);
 }
 
 /* The tensors alive at the step that needs the most of a memory, largest first: who to blame. */

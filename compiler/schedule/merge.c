@@ -26,7 +26,8 @@ static bool ordered(const Step *s, const Step *late)
         return true;
     for (int i = 0; i < s->nbuf; i++)
         for (int j = 0; j < late->nbuf; j++)
-            if (buffer_root(s->bufs[i]) == buffer_root(late->bufs[j]) && (s->kernel->args[i].written || late->kernel->args[j].written))
+            if (buffer_root(s->bufs[i]) == buffer_root(late->bufs[j]) &&
+                (s->kernel->args[i].written || late->kernel->args[j].written))
                 return true;
     return false;
 }
@@ -47,9 +48,10 @@ static bool pair_axes(Match *m, int from, int into)
     if (m->to[from] >= 0)
         return m->to[from] == into;
     int64_t n, o;
-    bool same = idx_value(a->range->src[0], &n) && idx_value(b->range->src[0], &o) ? n == o
-                : a->range->src[0]->op == OP_VAR && b->range->src[0]->op == OP_VAR &&
-                      a->range->src[0]->arg.i == b->range->src[0]->arg.i;
+    bool same = idx_value(a->range->src[0], &n) && idx_value(b->range->src[0], &o)
+                    ? n == o
+                    : a->range->src[0]->op == OP_VAR && b->range->src[0]->op == OP_VAR &&
+                          a->range->src[0]->arg.i == b->range->src[0]->arg.i;
     if (m->taken[into] || a->kind != b->kind || !same)
         return false;
     m->to[from] = into;
@@ -87,7 +89,8 @@ static int collect(Arena *a, const Kernel *k, int op, Node ***out)
 static int64_t pair_by_operand(Match *m)
 {
     Node **mine, **its;
-    int n = collect(m->a, m->into->kernel, OP_LOAD, &mine), o = collect(m->a, m->from->kernel, OP_LOAD, &its);
+    int n = collect(m->a, m->into->kernel, OP_LOAD, &mine),
+        o = collect(m->a, m->from->kernel, OP_LOAD, &its);
     int64_t best = 0;
     Match start = *m;
     for (int i = 0; i < n; i++)
@@ -128,7 +131,8 @@ static bool pair_others(Match *m)
 /* One END, plain stores, and for each at most one sum of products. */
 static bool mergeable(Arena *a, const Step *s, bool *contraction)
 {
-    if (s->kind != STEP_KERNEL || s->kernel->serial || s->kernel->sink->nsrc != 1 || s->kernel->naxis > MAX_AXES)
+    if (s->kind != STEP_KERNEL || s->kernel->serial || s->kernel->sink->nsrc != 1 ||
+        s->kernel->naxis > MAX_AXES)
         return false;
     const Kernel *k = s->kernel;
     int nstore = end_stores(k->sink->src[0]);
@@ -138,7 +142,8 @@ static bool mergeable(Arena *a, const Step *s, bool *contraction)
     Node **reduce;
     int n = collect(a, k, OP_REDUCE, &reduce);
     for (int i = 0; i < n; i++)
-        if (reduce[i]->arg.i != INGOT_REDUCE_ADD || reduce[i]->src[0]->op != OP_MUL || reduce[i]->nsrc != reduce[0]->nsrc)
+        if (reduce[i]->arg.i != INGOT_REDUCE_ADD || reduce[i]->src[0]->op != OP_MUL ||
+            reduce[i]->nsrc != reduce[0]->nsrc)
             return false;
     *contraction = n > 0;
     return n == 0 || n == nstore;
@@ -168,7 +173,8 @@ static Node *import(const Match *m, Node *root, const int *arg)
                         src[count++] = k->axes[x].range;
         }
         if (t->op == OP_BUFFER)
-            now[t->id] = node_make(k->c, OP_BUFFER, t->dtype, (Arg){.i = arg[t->arg.i]}, 0, NULL, 0, NULL);
+            now[t->id] =
+                node_make(k->c, OP_BUFFER, t->dtype, (Arg){.i = arg[t->arg.i]}, 0, NULL, 0, NULL);
         else
             now[t->id] = node_with(k->c, t, src);
     }
@@ -213,13 +219,15 @@ static void join(Match *m, Plan *p)
 {
     Kernel *k = m->into->kernel;
     const Node *end = k->sink->src[0], *its_end = m->from->kernel->sink->src[0];
-    int *arg = NEWN(m->a, int, m->from->kernel->narg), nstore = end_stores(end), more = end_stores(its_end);
+    int *arg = NEWN(m->a, int, m->from->kernel->narg), nstore = end_stores(end),
+        more = end_stores(its_end);
     join_args(m, p, arg);
     Node **src = NEWN(m->a, Node *, end->nsrc + (uint32_t)more);
     memcpy((void *)src, end->src, (size_t)nstore * sizeof *src);
     for (int i = 0; i < more; i++)
         src[nstore + i] = import(m, its_end->src[i], arg);
-    memcpy((void *)(src + nstore + more), end->src + nstore, (end->nsrc - (uint32_t)nstore) * sizeof *src);
+    memcpy((void *)(src + nstore + more), end->src + nstore,
+           (end->nsrc - (uint32_t)nstore) * sizeof *src);
     Node *both = node_make(k->c, OP_END, INGOT_BOOL, (Arg){0}, (int)end->nsrc + more, src, 0, NULL);
     k->sink = node_make(k->c, OP_SINK, INGOT_BOOL, (Arg){0}, 1, &both, 0, NULL);
     k->flops = sat_add(k->flops, m->from->kernel->flops);
@@ -237,8 +245,10 @@ static bool merge(Plan *p, Arena *a, const Block *b, int i, int j)
 {
     Match m = {.a = a, .into = b->step[i], .from = b->step[j]};
     bool contraction, other;
-    if (!mergeable(a, m.into, &contraction) || !mergeable(a, m.from, &other) || contraction != other ||
-        end_stores(m.into->kernel->sink->src[0]) + end_stores(m.from->kernel->sink->src[0]) > MAX_STORES)
+    if (!mergeable(a, m.into, &contraction) || !mergeable(a, m.from, &other) ||
+        contraction != other ||
+        end_stores(m.into->kernel->sink->src[0]) + end_stores(m.from->kernel->sink->src[0]) >
+            MAX_STORES)
         return false;
     /* what is no contraction has little to gain, and its result would only live longer */
     if (!contraction && j > i + 1)

@@ -17,7 +17,8 @@ int64_t dims_bound(int rank, Node *const *dims)
     return n;
 }
 
-Buffer *buffer_new(Sched *s, BufferKind kind, ingot_dtype dtype, int rank, Node *const *dims, Node *node)
+Buffer *buffer_new(Sched *s, BufferKind kind, ingot_dtype dtype, int rank, Node *const *dims,
+                   Node *node)
 {
     Buffer *b = NEW(s->arena, Buffer);
     b->kind = kind;
@@ -83,12 +84,29 @@ static Node *inline_constant(Context *c, Node *t)
         return NULL;
     const uint8_t *p = ((const Data *)t->arg.ptr)->bytes;
     switch (t->dtype) {
-    case INGOT_F32: { float v; memcpy(&v, p, 4); return node_const_f(c, t->dtype, (double)v); }
-    case INGOT_F64: { double v; memcpy(&v, p, 8); return node_const_f(c, t->dtype, v); }
-    case INGOT_BOOL: case INGOT_U8: return node_const_i(c, t->dtype, *p);
+    case INGOT_F32: {
+        float v;
+        memcpy(&v, p, 4);
+        return node_const_f(c, t->dtype, (double)v);
+    }
+    case INGOT_F64: {
+        double v;
+        memcpy(&v, p, 8);
+        return node_const_f(c, t->dtype, v);
+    }
+    case INGOT_BOOL:
+    case INGOT_U8: return node_const_i(c, t->dtype, *p);
     case INGOT_I8: return node_const_i(c, t->dtype, (int8_t)*p);
-    case INGOT_I32: { int32_t v; memcpy(&v, p, 4); return node_const_i(c, t->dtype, v); }
-    case INGOT_I64: { int64_t v; memcpy(&v, p, 8); return node_const_i(c, t->dtype, v); }
+    case INGOT_I32: {
+        int32_t v;
+        memcpy(&v, p, 4);
+        return node_const_i(c, t->dtype, v);
+    }
+    case INGOT_I64: {
+        int64_t v;
+        memcpy(&v, p, 8);
+        return node_const_i(c, t->dtype, v);
+    }
     default: return NULL;
     }
 }
@@ -102,7 +120,8 @@ static Node *lower_reduce(Nest *k, Node *t, Node *const *coords, Node *gate)
     for (int i = 0; i < x->rank; i++) {
         inner[i] = coords[i];
         if (axes >> i & 1) {
-            inner[i] = idx_is(x->shape[i], 1) ? idx(c, 0) : range_new(c, k->s->naxis++, x->shape[i]);
+            inner[i] =
+                idx_is(x->shape[i], 1) ? idx(c, 0) : range_new(c, k->s->naxis++, x->shape[i]);
             if (inner[i]->op == OP_RANGE)
                 src[n++] = inner[i];
         }
@@ -177,8 +196,13 @@ static Node *lower_fresh(Nest *k, Node *t, Node *const *coords, Node *gate)
             BUG("%s read before its step", op_info[t->src[0]->op].text);
         return load_value(k, tuple->tuple[t->arg.i], NULL, coords, gate);
     }
-    case OP_RESHAPE: case OP_PERMUTE: case OP_EXPAND: case OP_PAD: case OP_SHRINK: case OP_FLIP: case OP_KEEP:
-        return lower_move(k, t, coords, gate);
+    case OP_RESHAPE:
+    case OP_PERMUTE:
+    case OP_EXPAND:
+    case OP_PAD:
+    case OP_SHRINK:
+    case OP_FLIP:
+    case OP_KEEP: return lower_move(k, t, coords, gate);
     default: BUG("cannot lower %s", op_info[t->op].text);
     }
 }
@@ -198,7 +222,8 @@ Node *lower_value(Nest *k, Node *t, Node *const *coords, Node *gate)
     h |= 1;
     Lowered *head = map_get(&k->memo, h);
     for (Lowered *e = head; e; e = e->next)
-        if (e->t == t && e->gate == gate && !memcmp(e->coords, coords, (size_t)t->rank * sizeof *coords))
+        if (e->t == t && e->gate == gate &&
+            !memcmp(e->coords, coords, (size_t)t->rank * sizeof *coords))
             return e->value;
     Node *v = lower_fresh(k, t, coords, gate);
     Lowered *e = arena_alloc(k->s->arena, sizeof *e + (size_t)t->rank * sizeof *coords);

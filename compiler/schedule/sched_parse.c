@@ -97,11 +97,13 @@ static bool layout_op(const char *word, LayoutOp *op)
         return true;
     }
     if (constructor(word, "split", v, 3) == 2) {
-        *op = (LayoutOp){.kind = LAYOUT_SPLIT, .axis = (int8_t)(v[0] < 100 ? v[0] : 100), .a = v[1]};
+        *op =
+            (LayoutOp){.kind = LAYOUT_SPLIT, .axis = (int8_t)(v[0] < 100 ? v[0] : 100), .a = v[1]};
         return v[1] > 0;
     }
     if (constructor(word, "pad", v, 3) == 3) {
-        *op = (LayoutOp){.kind = LAYOUT_PAD, .axis = (int8_t)(v[0] < 100 ? v[0] : 100), .a = v[1], .b = v[2]};
+        *op = (LayoutOp){
+            .kind = LAYOUT_PAD, .axis = (int8_t)(v[0] < 100 ? v[0] : 100), .a = v[1], .b = v[2]};
         return true;
     }
     return false;
@@ -118,7 +120,9 @@ static bool layout(Parse *q, int from, Layout *l)
             return false;
         }
         if (!layout_op(q->word[i], &l->op[l->n++])) {
-            sched_error(q->p, q->line, "'%.80s': dense, permute(...) of every axis once, split(axis,n) or pad(axis,lo,hi) is wanted",
+            sched_error(q->p, q->line,
+                        "'%.80s': dense, permute(...) of every axis once, split(axis,n) or "
+                        "pad(axis,lo,hi) is wanted",
                         q->word[i]);
             return false;
         }
@@ -135,13 +139,15 @@ static bool kernel_line(Parse *q)
 {
     Choice c = {.line = q->line};
     int64_t nth, arg = 0;
-    bool good = (q->n == 3 || q->n == 5) && hash(q->word[1], &c.key) && whole(q->word[2], INT32_MAX, &nth);
+    bool good =
+        (q->n == 3 || q->n == 5) && hash(q->word[1], &c.key) && whole(q->word[2], INT32_MAX, &nth);
     if (good && q->n == 5) {
         c.copy = true;
         good = !strcmp(q->word[3], "copy") && whole(q->word[4], MAX_ARGS - 1, &arg);
     }
     if (!good) {
-        sched_error(q->p, q->line, "kernel HASH NUMBER [copy ARG] is wanted, the hash of 16 digits");
+        sched_error(q->p, q->line,
+                    "kernel HASH NUMBER [copy ARG] is wanted, the hash of 16 digits");
         return false;
     }
     c.nth = (int)nth;
@@ -164,7 +170,8 @@ static bool arg_line(Parse *q)
 {
     int64_t i;
     bool copy = q->n > 2 && !strcmp(q->word[2], "copy");
-    if (q->n < 4 || !whole(q->word[1], MAX_ARGS - 1, &i) || (!copy && strcmp(q->word[2], "layout"))) {
+    if (q->n < 4 || !whole(q->word[1], MAX_ARGS - 1, &i) ||
+        (!copy && strcmp(q->word[2], "layout"))) {
         sched_error(q->p, q->line, "arg NUMBER layout|copy LAYOUT is wanted");
         return false;
     }
@@ -179,7 +186,8 @@ static bool arg_line(Parse *q)
     ArgChoice *arg = &c->arg[i];
     int *line = copy ? &arg->copy_line : &arg->line;
     if (*line) {
-        sched_error(q->p, q->line, "the same of argument %d stands in line %d already", (int)i, *line);
+        sched_error(q->p, q->line, "the same of argument %d stands in line %d already", (int)i,
+                    *line);
         return false;
     }
     *line = q->line;
@@ -194,19 +202,23 @@ static bool opt_line(Parse *q)
         if (!strcmp(q->word[0], opt_name[i]))
             o.kind = (OptKind)i;
     if (o.kind == OPT_COUNT) {
-        sched_error(q->p, q->line, "'%.80s': kernel, arg or an opt (VECTOR, UPCAST, ORDER, THREAD) is wanted", q->word[0]);
+        sched_error(q->p, q->line,
+                    "'%.80s': kernel, arg or an opt (VECTOR, UPCAST, ORDER, THREAD) is wanted",
+                    q->word[0]);
         return false;
     }
     if (o.kind == OPT_ORDER) {
         size_t len = 0;
         for (int i = 1; i < q->n && len < sizeof o.order; i++)
-            len += (size_t)snprintf(o.order + len, sizeof o.order - len, i > 1 ? " %s" : "%s", q->word[i]);
+            len += (size_t)snprintf(o.order + len, sizeof o.order - len, i > 1 ? " %s" : "%s",
+                                    q->word[i]);
         if (!len || len >= sizeof o.order) {
             sched_error(q->p, q->line, "ORDER wants the names of axes, outermost first");
             return false;
         }
     } else {
-        bool good = q->n == 3 && strlen(q->word[1]) < sizeof o.axis && whole(q->word[2], 1 << 20, &o.amount) && o.amount > 0;
+        bool good = q->n == 3 && strlen(q->word[1]) < sizeof o.axis &&
+                    whole(q->word[2], 1 << 20, &o.amount) && o.amount > 0;
         if (!good) {
             sched_error(q->p, q->line, "%s AXIS NUMBER is wanted", opt_name[o.kind]);
             return false;

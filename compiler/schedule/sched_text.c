@@ -135,7 +135,8 @@ static void print_block(StrBuf *sb, const Context *c, const Block *b, int depth)
 void plan_print(StrBuf *sb, Plan *p)
 {
     sb_puts(sb, "plan 1\n");
-    sb_printf(sb, "arena %lld weights %lld\n", (long long)p->arena_bytes, (long long)p->weights_bytes);
+    sb_printf(sb, "arena %lld weights %lld\n", (long long)p->arena_bytes,
+              (long long)p->weights_bytes);
     for (int i = 0; i < p->nmemory; i++)
         if (p->memories[i].name)
             sb_printf(sb, "memory %s %lld\n", p->memories[i].name, (long long)p->memories[i].bytes);

@@ -73,8 +73,9 @@ static void collect_origins(Sched *s, Step *step, Node *root)
         if (known || nseen == 256)
             continue;
         seen[nseen++] = t;
-        if (t != root && (info_of(s, t)->buffer || info_of(s, t)->stored || op_info[t->op].cls == LEAF ||
-                          info_of(s, t)->foldable || op_info[t->op].cls == CONTROL || t->dtype == INGOT_INDEX))
+        if (t != root &&
+            (info_of(s, t)->buffer || info_of(s, t)->stored || op_info[t->op].cls == LEAF ||
+             info_of(s, t)->foldable || op_info[t->op].cls == CONTROL || t->dtype == INGOT_INDEX))
             continue;
         found[order++] = t;
         for (uint32_t i = 0; i < t->nsrc && n < 256; i++)
@@ -167,7 +168,8 @@ static void store_update(Scope *at, Node *t, Place out)
     Node *coords[INGOT_MAX_RANK], *to[INGOT_MAX_RANK], *gate = node_bool(c, true);
     nest_ranges(k, v->rank, v->shape, coords);
     for (int i = 0; i < x->rank; i++) {
-        to[i] = node_cast(c, lower_value(k, t->src[2 + i], coords, node_bool(c, true)), INGOT_INDEX);
+        to[i] =
+            node_cast(c, lower_value(k, t->src[2 + i], coords, node_bool(c, true)), INGOT_INDEX);
         gate = bool_and(c, gate, idx_le(c, idx(c, 0), to[i]));
         gate = bool_and(c, gate, idx_lt(c, to[i], x->shape[i]));
     }
@@ -192,7 +194,8 @@ static bool lies_at(Sched *s, Node *t, Place place)
     Info *f = info_of(s, t);
     bool same = f->buffer == place.buffer;
     for (int i = 0; i < t->rank && same; i++)
-        same = idx_provably_equal(s->c, f->at ? idx_add(s->c, at[i], f->at[i]) : at[i], place.at[i]);
+        same =
+            idx_provably_equal(s->c, f->at ? idx_add(s->c, at[i], f->at[i]) : at[i], place.at[i]);
     return same;
 }
 
@@ -396,7 +399,8 @@ static void schedule_call(Scope *at, Node *t)
     Sched *s = at->s;
     const Call *call = t->arg.ptr;
     int n = call->n_in + call->n_out;
-    Buffer **bufs = NEWN(s->arena, Buffer *, n + 1), **tuple = NEWN(s->arena, Buffer *, call->n_out + 1);
+    Buffer **bufs = NEWN(s->arena, Buffer *, n + 1),
+           **tuple = NEWN(s->arena, Buffer *, call->n_out + 1);
     for (int i = 0; i < call->n_in; i++)
         bufs[i] = buffer_of(at, t->src[i]);
     for (int i = 0; i < call->n_out; i++) {
@@ -590,8 +594,10 @@ static void check_dims_known(Sched *s)
     for (int v = 0; v < s->c->nvar; v++) {
         Var *var = &s->c->vars[v];
         if (var->kind == VAR_DIM && !set[v])
-            ingot_error(s->c, INGOT_UNSUPPORTED, "run-time dim '%s' is the size of no input's axis, so its value "
-                        "cannot be known when the model runs", var->name);
+            ingot_error(s->c, INGOT_UNSUPPORTED,
+                        "run-time dim '%s' is the size of no input's axis, so its value "
+                        "cannot be known when the model runs",
+                        var->name);
     }
 }
 
@@ -603,7 +609,11 @@ Plan *schedule(Context *c, int opt_level, bool fuse_rows)
     Arena *a = arena_new();
     Sched *s = NEW(a, Sched);
     Plan *p = NEW(a, Plan);
-    *s = (Sched){.c = c, .arena = a, .plan = p, .opt_level = opt_level, .fuse_rows = fuse_rows && opt_level > 0};
+    *s = (Sched){.c = c,
+                 .arena = a,
+                 .plan = p,
+                 .opt_level = opt_level,
+                 .fuse_rows = fuse_rows && opt_level > 0};
     s->info = NEWN(a, Info *, INFO_CHUNKS);
     p->c = c;
     p->arena = a;

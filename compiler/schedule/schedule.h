@@ -6,27 +6,28 @@
 
 /* What the scheduler knows of a tensor node, by node id. */
 typedef struct {
-    Buffer *buffer;    /* where its value is, once a step has put it there */
-    Node *const *at;   /* and where it begins in that buffer, by axis; NULL: it is all of it */
-    Node *home;        /* homes.c: the stored node whose buffer it shall lie in, or NULL */
-    Node **home_at;    /* and where, by axis */
-    Buffer *shared;    /* of a node that is home to others, once one of them needs it */
-    Buffer **tuple;    /* CALL, LOOP, IF: buffers of the elements */
-    Node *scalar;      /* PARAM standing for a loop counter: the INDEX expression */
-    bool stored;       /* fuse.c: to be stored by a kernel of its own */
-    bool constant;     /* depends on nothing but constants */
-    bool foldable;     /* constant, and worth evaluating at compile time: a weight recipe */
-    bool has_reduce;   /* its fused expression holds a REDUCE */
-    bool needed;       /* some kernel of the block reads it */
-    bool root;         /* a result of the block, or what a control step reads: never inlined only */
-    unsigned pending;  /* axes that a REDUCE below has made 1 and nothing has expanded yet */
-    unsigned rows;     /* axes over which such a result has been expanded again: it is the same for a whole row */
-    int cost;          /* operations per element of its fused expression */
-    int loads;         /* buffers its fused expression reads */
+    Buffer *buffer;   /* where its value is, once a step has put it there */
+    Node *const *at;  /* and where it begins in that buffer, by axis; NULL: it is all of it */
+    Node *home;       /* homes.c: the stored node whose buffer it shall lie in, or NULL */
+    Node **home_at;   /* and where, by axis */
+    Buffer *shared;   /* of a node that is home to others, once one of them needs it */
+    Buffer **tuple;   /* CALL, LOOP, IF: buffers of the elements */
+    Node *scalar;     /* PARAM standing for a loop counter: the INDEX expression */
+    bool stored;      /* fuse.c: to be stored by a kernel of its own */
+    bool constant;    /* depends on nothing but constants */
+    bool foldable;    /* constant, and worth evaluating at compile time: a weight recipe */
+    bool has_reduce;  /* its fused expression holds a REDUCE */
+    bool needed;      /* some kernel of the block reads it */
+    bool root;        /* a result of the block, or what a control step reads: never inlined only */
+    unsigned pending; /* axes that a REDUCE below has made 1 and nothing has expanded yet */
+    unsigned
+        rows; /* axes over which such a result has been expanded again: it is the same for a whole row */
+    int cost;  /* operations per element of its fused expression */
+    int loads; /* buffers its fused expression reads */
     int depth;
-    int nuse, iuse;    /* consumers inside the block: Sched.uses[iuse..iuse+nuse) */
-    int order;         /* position in the block's topological order */
-    double leaves;     /* elements of the constant tensors below it */
+    int nuse, iuse; /* consumers inside the block: Sched.uses[iuse..iuse+nuse) */
+    int order;      /* position in the block's topological order */
+    double leaves;  /* elements of the constant tensors below it */
 } Info;
 
 enum { INFO_CHUNK = 1024, INFO_CHUNKS = 1 << 15 };
@@ -37,8 +38,9 @@ typedef struct {
     Plan *plan;
     Info **info; /* by node id, in chunks; use info_of() */
     int opt_level;
-    bool fuse_rows; /* reduces over rows may be repeated by their readers: not where each element is a work item */
-    int naxis;     /* RANGE numbers used so far */
+    bool
+        fuse_rows; /* reduces over rows may be repeated by their readers: not where each element is a work item */
+    int naxis; /* RANGE numbers used so far */
 } Sched;
 
 Info *info_of(Sched *, Node *);
@@ -51,7 +53,7 @@ void find_homes(Sched *, int n, Node **order);
 
 /* rangeify.c */
 typedef struct {
-    Node *store; /* in the model's context */
+    Node *store;       /* in the model's context */
     Buffer *bufs[512]; /* by BUFFER number */
     int nbuf;
     bool serial;
@@ -59,7 +61,7 @@ typedef struct {
     Node *ranges[2 * INGOT_MAX_RANK];
     int nrange;
     Sched *s;
-    Node *root;      /* the node being computed: its own buffer is not read */
+    Node *root; /* the node being computed: its own buffer is not read */
 } Nest;
 /* The value of t at coords where gate holds, as a loop-level expression. */
 Node *lower_value(Nest *, Node *t, Node *const *coords, Node *gate);

@@ -16,8 +16,8 @@ static int64_t divisor(Arena *a, Node *store, Node *range)
         return 0;
     for (int i = 0; i < n; i++) {
         Node *t = order[i];
-        bool divides = (t->op == OP_FLOORDIV || t->op == OP_MOD) && t->src[0] == range && idx_value(t->src[1], &d) &&
-                       d > 1 && d < extent && extent % d == 0;
+        bool divides = (t->op == OP_FLOORDIV || t->op == OP_MOD) && t->src[0] == range &&
+                       idx_value(t->src[1], &d) && d > 1 && d < extent && extent % d == 0;
         if (divides && d > by)
             by = d;
     }
@@ -69,7 +69,8 @@ static void split_range(Nest *k, Arena *a, Node *range, int64_t inner)
     Context *c = k->s->c;
     int64_t extent;
     (void)idx_value(range->src[0], &extent);
-    Node *part[2] = {range_new(c, k->s->naxis, idx(c, extent / inner)), range_new(c, k->s->naxis + 1, idx(c, inner))};
+    Node *part[2] = {range_new(c, k->s->naxis, idx(c, extent / inner)),
+                     range_new(c, k->s->naxis + 1, idx(c, inner))};
     k->s->naxis += 2;
     Node *sum = idx_add(c, idx_mul(c, part[0], idx(c, inner)), part[1]);
     k->store = split_in(c, a, k->store, range, sum, part);

@@ -60,12 +60,14 @@ int main(int argc, char **argv)
     ingot_output(c, "probabilities", x);
 
     /* A mistake above has been told to the sink by now, and the compiler would refuse. */
-    ingot_options options = {.struct_size = sizeof options, .name = "mlp", .target = "c", .opt_level = 2};
+    ingot_options options = {
+        .struct_size = sizeof options, .name = "mlp", .target = "c", .opt_level = 2};
     ingot_status status = ingot_context_status(c);
     if (status == INGOT_OK)
         status = ingot_compile(c, &options, argv[1]);
     if (status == INGOT_OK)
-        printf("%s: mlp.h, mlp.c and what they need; `make -C %s` builds ./mlp\n", argv[1], argv[1]);
+        printf("%s: mlp.h, mlp.c and what they need; `make -C %s` builds ./mlp\n", argv[1],
+               argv[1]);
     ingot_context_free(c);
     return (int)status;
 }

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "safetensors.h"
 #include "ingot.h"
+#include "safetensors.h"
 
 static void print_message(void *user, ingot_level level, const char *message)
 {
@@ -24,7 +24,8 @@ static void print_message(void *user, ingot_level level, const char *message)
 }
 
 /* A tensor of the file as a constant of the graph: its bytes stay in the mapped file. */
-static ingot_tensor *load(ingot_context *c, const ingot_safetensors *file, const char *name, size_t rank)
+static ingot_tensor *load(ingot_context *c, const ingot_safetensors *file, const char *name,
+                          size_t rank)
 {
     const ingot_safetensors_tensor *t = ingot_safetensors_find(file, name);
     int64_t dims[INGOT_MAX_RANK];
@@ -32,7 +33,8 @@ static ingot_tensor *load(ingot_context *c, const ingot_safetensors *file, const
     if (!t)
         return ingot_error(c, INGOT_INVALID, "the checkpoint has no tensor '%s'", name);
     if (t->rank != rank)
-        return ingot_error(c, INGOT_INVALID, "'%s' has rank %zu; it must have %zu", name, t->rank, rank);
+        return ingot_error(c, INGOT_INVALID, "'%s' has rank %zu; it must have %zu", name, t->rank,
+                           rank);
     switch (t->dtype) {
     case INGOT_ST_F32: dtype = INGOT_F32; break;
     case INGOT_ST_F16: dtype = INGOT_F16; break;

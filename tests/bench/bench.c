@@ -71,7 +71,8 @@ static double element(ingot_dtype d, const void *data, size_t i)
     case INGOT_F64: memcpy(&x, p, 8); return x;
     case INGOT_F16:
         memcpy(&h, p, 2);
-        return ldexp((h & 0x7c00 ? 1024 : 0) + (h & 1023), (h >> 10 & 31 ? h >> 10 & 31 : 1) - 25) * (h >> 15 ? -1 : 1);
+        return ldexp((h & 0x7c00 ? 1024 : 0) + (h & 1023), (h >> 10 & 31 ? h >> 10 & 31 : 1) - 25) *
+               (h >> 15 ? -1 : 1);
     case INGOT_I32: memcpy(&n, p, 4); return (double)(int32_t)n;
     default: memcpy(&n, p, ingot_dtype_bytes(d)); return (double)n;
     }
@@ -81,10 +82,12 @@ static double element(ingot_dtype d, const void *data, size_t i)
 static double difference(const Value *got, const Value *want)
 {
     double worst = 0, scale = 0;
-    if (got->dtype != want->dtype || got->rank != want->rank || memcmp(got->dims, want->dims, (size_t)got->rank * sizeof *got->dims))
+    if (got->dtype != want->dtype || got->rank != want->rank ||
+        memcmp(got->dims, want->dims, (size_t)got->rank * sizeof *got->dims))
         return -1;
     for (size_t i = 0; i < got->count; i++) {
-        double x = element(got->dtype, got->data, i), y = element(got->dtype, want->data, i), d = fabs(x - y);
+        double x = element(got->dtype, got->data, i), y = element(got->dtype, want->data, i),
+               d = fabs(x - y);
         if (!(d <= worst))
             worst = d;
         scale = fmax(scale, fabs(y));
@@ -100,12 +103,14 @@ static bool expected(Graph *g, const char *file, Value *want)
     if (!access(file, R_OK))
         return value_read(g->a, file, want, &status);
     for (int i = 0; i < g->nin; i++) {
-        in[i] = (ingot_value){.data = g->in[i].data, .rank = g->in[i].rank, .dtype = g->in[i].dtype};
+        in[i] =
+            (ingot_value){.data = g->in[i].data, .rank = g->in[i].rank, .dtype = g->in[i].dtype};
         memcpy(in[i].dims, g->in[i].dims, sizeof in[i].dims);
     }
     if (ingot_interpret(g->c, g->nin, in, 1, &out) != INGOT_OK)
         return false;
-    *want = (Value){.dtype = out.dtype, .rank = out.rank, .count = 1, .data = (void *)(uintptr_t)out.data};
+    *want = (Value){
+        .dtype = out.dtype, .rank = out.rank, .count = 1, .data = (void *)(uintptr_t)out.data};
     for (int i = 0; i < out.rank; i++)
         want->count *= (size_t)(want->dims[i] = out.dims[i]);
     want->bytes = want->count * ingot_dtype_bytes(out.dtype);
@@ -116,8 +121,10 @@ static bool result_is_good(const Case *k, Graph *g, const char *dir)
 {
     ingot_status status;
     Value got, want;
-    const char *argv[] = {arena_printf(g->a, "%s/model", dir), arena_printf(g->a, "%s/in", dir), arena_printf(g->a, "%s/out", dir), NULL};
-    if (process_run(argv) || !value_read(g->a, arena_printf(g->a, "%s/out/output_0.npy", dir), &got, &status) ||
+    const char *argv[] = {arena_printf(g->a, "%s/model", dir), arena_printf(g->a, "%s/in", dir),
+                          arena_printf(g->a, "%s/out", dir), NULL};
+    if (process_run(argv) ||
+        !value_read(g->a, arena_printf(g->a, "%s/out/output_0.npy", dir), &got, &status) ||
         !expected(g, arena_printf(g->a, "%s.npy", dir), &want))
         return false;
     double d = difference(&got, &want), limit = got.dtype == INGOT_F16 ? 1e-3 : 2e-5;
@@ -149,7 +156,8 @@ static bool prepare(const Asked *o, const Case *k)
     ok = ok && make_dirs(arena_printf(g.a, "%s/in", dir));
     for (int i = 0; i < g.nin && ok; i++) {
         ingot_status status;
-        ok = value_write(g.a, arena_printf(g.a, "%s/in/input_%d.npy", dir, i), "", &g.in[i], &status);
+        ok = value_write(g.a, arena_printf(g.a, "%s/in/input_%d.npy", dir, i), "", &g.in[i],
+                         &status);
     }
     ok = ok && result_is_good(k, &g, dir);
     if (!ok)
@@ -163,7 +171,8 @@ static double result_bytes(Arena *a, const char *dir)
 {
     ingot_status status;
     Value v;
-    return value_read(a, arena_printf(a, "%s/out/output_0.npy", dir), &v, &status) ? (double)v.bytes : 0;
+    return value_read(a, arena_printf(a, "%s/out/output_0.npy", dir), &v, &status) ? (double)v.bytes
+                                                                                   : 0;
 }
 
 static bool measure(const Asked *o, const Case *k)
@@ -173,17 +182,21 @@ static bool measure(const Asked *o, const Case *k)
     double flops, ms = 0;
     bool ok = graph_build(k, &g, &flops);
     const char *dir = case_dir(g.a, o, k), *told = arena_printf(g.a, "%s/told.txt", dir);
-    const char *argv[] = {arena_printf(g.a, "%s/model", dir), "--bench", arena_printf(g.a, "%g", o->seconds),
-                          arena_printf(g.a, "%s/in", dir), NULL};
+    const char *argv[] = {arena_printf(g.a, "%s/model", dir), "--bench",
+                          arena_printf(g.a, "%g", o->seconds), arena_printf(g.a, "%s/in", dir),
+                          NULL};
     ok = ok && roof_measure(g.a, o->dir, &roof) && process_run_to(argv, told) == 0;
-    const char *text = ok ? read_text(g.a, told) : NULL, *at = text ? strstr(text, "\"min_ms\": ") : NULL;
+    const char *text = ok ? read_text(g.a, told) : NULL,
+               *at = text ? strstr(text, "\"min_ms\": ") : NULL;
     ok = at && (ms = atof(at + strlen("\"min_ms\": "))) > 0;
     if (ok) {
-        double bytes = g.bytes + result_bytes(g.a, dir), rate = k->of == OF_FLOPS ? flops / roof.flops : bytes / roof.memory;
+        double bytes = g.bytes + result_bytes(g.a, dir),
+               rate = k->of == OF_FLOPS ? flops / roof.flops : bytes / roof.memory;
         double share = 100e3 * rate / ms;
         bool below = share < k->bar;
-        printf("%-34s %9.3f %9.1f %9.1f %9.1f %7.1f %s", k->name, ms, flops / ms * 1e-6, bytes / ms * 1e-6,
-               k->of == OF_FLOPS ? roof.flops * 1e-9 : roof.memory * 1e-9, share, k->of == OF_FLOPS ? "% flops" : "% bytes");
+        printf("%-34s %9.3f %9.1f %9.1f %9.1f %7.1f %s", k->name, ms, flops / ms * 1e-6,
+               bytes / ms * 1e-6, k->of == OF_FLOPS ? roof.flops * 1e-9 : roof.memory * 1e-9, share,
+               k->of == OF_FLOPS ? "% flops" : "% bytes");
         if (k->bar > 0)
             printf("  bar %g%s", k->bar, below ? "  BELOW" : "");
         printf("\n");
@@ -227,9 +240,16 @@ static bool parse(Asked *o, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    Asked o = {.filter = "", .dir = "/tmp/ingot-bench", .target = "c:native", .seconds = 0.5, .prepare = true, .time = true};
+    Asked o = {.filter = "",
+               .dir = "/tmp/ingot-bench",
+               .target = "c:native",
+               .seconds = 0.5,
+               .prepare = true,
+               .time = true};
     if (!parse(&o, argc, argv)) {
-        say("usage: %s [--filter TEXT] [--dir DIR] [--seconds S] [--target T] [--check] [--prepare | --prepared]", argv[0]);
+        say("usage: %s [--filter TEXT] [--dir DIR] [--seconds S] [--target T] [--check] [--prepare "
+            "| --prepared]",
+            argv[0]);
         return INGOT_USAGE;
     }
     Arena *a = arena_new();

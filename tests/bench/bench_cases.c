@@ -2,9 +2,14 @@
  * that nobody has tuned for. */
 #include "bench.h"
 
-#define DIMS(...) (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__}
+#define DIMS(...)                                                                \
+    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) \
+    {                                                                            \
+        __VA_ARGS__                                                              \
+    }
 
-static Value *random_value(Graph *g, Value *v, ingot_dtype d, int rank, const int64_t *dims, uint64_t seed)
+static Value *random_value(Graph *g, Value *v, ingot_dtype d, int rank, const int64_t *dims,
+                           uint64_t seed)
 {
     *v = (Value){.dtype = d, .rank = rank};
     for (int i = 0; i < rank; i++)
@@ -40,11 +45,13 @@ static void output(Graph *g, ingot_tensor *y)
 
 enum { A_T = 1, B_T = 2, B_CONST = 4 };
 
-static ingot_tensor *matrix(Graph *g, ingot_dtype d, int64_t batch, int64_t m, int64_t n, bool transposed, bool constant)
+static ingot_tensor *matrix(Graph *g, ingot_dtype d, int64_t batch, int64_t m, int64_t n,
+                            bool transposed, bool constant)
 {
     int64_t dims[3] = {batch, transposed ? n : m, transposed ? m : n};
     int from = batch == 1;
-    ingot_tensor *t = constant ? weight(g, d, 3 - from, dims + from) : input(g, d, 3 - from, dims + from);
+    ingot_tensor *t =
+        constant ? weight(g, d, 3 - from, dims + from) : input(g, d, 3 - from, dims + from);
     return transposed ? ingot_transpose(g->c, t, 1 - from, 2 - from) : t;
 }
 
@@ -65,7 +72,8 @@ static double matmul(Graph *g, const int64_t *p)
 /* abcd,bdce->aeb of sizes a b c d e */
 static double einsum(Graph *g, const int64_t *p)
 {
-    ingot_tensor *x[2] = {input(g, INGOT_F32, DIMS(p[0], p[1], p[2], p[3])), input(g, INGOT_F32, DIMS(p[1], p[3], p[2], p[4]))};
+    ingot_tensor *x[2] = {input(g, INGOT_F32, DIMS(p[0], p[1], p[2], p[3])),
+                          input(g, INGOT_F32, DIMS(p[1], p[3], p[2], p[4]))};
     output(g, ingot_einsum(g->c, "abcd,bdce->aeb", 2, x));
     return 2.0 * (double)(p[0] * p[1] * p[2] * p[3] * p[4]);
 }
@@ -74,8 +82,10 @@ static double einsum(Graph *g, const int64_t *p)
 static double conv(Graph *g, const int64_t *p)
 {
     int rank = (int)p[0];
-    int64_t in = p[1], out = p[2], size = p[3], kernel = p[4], stride = p[5], dilation = p[6], groups = p[7];
-    int64_t xs[5] = {1, in}, ws[5] = {out, in / groups}, strides[3], dilations[3], pads[3], more[3] = {0};
+    int64_t in = p[1], out = p[2], size = p[3], kernel = p[4], stride = p[5], dilation = p[6],
+            groups = p[7];
+    int64_t xs[5] = {1, in}, ws[5] = {out, in / groups}, strides[3], dilations[3], pads[3],
+            more[3] = {0};
     double flops = 2.0 * (double)(out * (in / groups));
     if (p[8])
         ws[0] = in, ws[1] = out;
@@ -100,14 +110,19 @@ static double conv(Graph *g, const int64_t *p)
 /* The same convolution between others of 1x1, as in a network: its operands lie as it likes. */
 static double conv_inside(Graph *g, const int64_t *p)
 {
-    int64_t in = p[1], out = p[2], size = p[3], one[2] = {1, 1}, none[2] = {0}, pad[2] = {(p[4] - 1) / 2, (p[4] - 1) / 2};
+    int64_t in = p[1], out = p[2], size = p[3], one[2] = {1, 1}, none[2] = {0},
+            pad[2] = {(p[4] - 1) / 2, (p[4] - 1) / 2};
     int64_t strides[2] = {p[5], p[5]}, after = (size + p[5] - 1) / p[5];
     ingot_tensor *x = input(g, INGOT_F32, DIMS(1, 4, size, size));
     x = ingot_conv(g->c, x, weight(g, INGOT_F32, DIMS(in, 4, 1, 1)), NULL, one, one, none, none, 1);
-    x = ingot_conv(g->c, ingot_relu(g->c, x), weight(g, INGOT_F32, DIMS(out, in / p[7], p[4], p[4])), NULL, strides, one, pad, pad, p[7]);
-    x = ingot_conv(g->c, ingot_relu(g->c, x), weight(g, INGOT_F32, DIMS(4, out, 1, 1)), NULL, one, one, none, none, 1);
+    x = ingot_conv(g->c, ingot_relu(g->c, x),
+                   weight(g, INGOT_F32, DIMS(out, in / p[7], p[4], p[4])), NULL, strides, one, pad,
+                   pad, p[7]);
+    x = ingot_conv(g->c, ingot_relu(g->c, x), weight(g, INGOT_F32, DIMS(4, out, 1, 1)), NULL, one,
+                   one, none, none, 1);
     output(g, x);
-    return 2.0 * (double)(in * 4 * size * size + (out * (in / p[7]) * p[4] * p[4] + 4 * out) * after * after);
+    return 2.0 * (double)(in * 4 * size * size +
+                          (out * (in / p[7]) * p[4] * p[4] + 4 * out) * after * after);
 }
 
 /* heads, tokens, size */
@@ -138,14 +153,16 @@ static double softmax(Graph *g, const int64_t *p)
 
 static double layer_norm(Graph *g, const int64_t *p)
 {
-    ingot_tensor *x = cube(g, p), *scale = weight(g, INGOT_F32, DIMS(p[1])), *bias = weight(g, INGOT_F32, DIMS(p[1]));
+    ingot_tensor *x = cube(g, p), *scale = weight(g, INGOT_F32, DIMS(p[1])),
+                 *bias = weight(g, INGOT_F32, DIMS(p[1]));
     output(g, ingot_layer_norm(g->c, x, -1, scale, bias, 1e-5));
     return 0;
 }
 
 static double group_norm(Graph *g, const int64_t *p)
 {
-    ingot_tensor *x = cube(g, p), *scale = weight(g, INGOT_F32, DIMS(p[1])), *bias = weight(g, INGOT_F32, DIMS(p[1]));
+    ingot_tensor *x = cube(g, p), *scale = weight(g, INGOT_F32, DIMS(p[1])),
+                 *bias = weight(g, INGOT_F32, DIMS(p[1]));
     output(g, ingot_group_norm(g->c, x, 8, scale, bias, 1e-5));
     return 0;
 }

@@ -113,7 +113,8 @@ int main(int argc, char **argv)
         same = roots[i] == again[i];
     int status = same ? 0 : 1;
     if (!same)
-        fprintf(stderr, "%s: printed and parsed again it is not the same: %s\n%s", argv[1], error, printed.data);
+        fprintf(stderr, "%s: printed and parsed again it is not the same: %s\n%s", argv[1], error,
+                printed.data);
 
     n = run_pass(c, directive(source, pass, sizeof pass), n, roots);
     text_print_names(&got, c, n, roots);

@@ -166,7 +166,8 @@ static ingot_tensor *step_slice(Array *a, ingot_tensor *x)
         b.v[i] = a->v[flatten(a, at)];
     }
     *a = b;
-    return ingot_slice(c, x, axis, ingot_dim_const(c, begin), ingot_dim_const(c, b.dim[axis]), step);
+    return ingot_slice(c, x, axis, ingot_dim_const(c, begin), ingot_dim_const(c, b.dim[axis]),
+                       step);
 }
 
 static ingot_tensor *step_flip(Array *a, ingot_tensor *x)
@@ -318,9 +319,10 @@ static const struct {
     const char *name;
     ingot_tensor *(*run)(Array *, ingot_tensor *);
 } steps[] = {
-    {"reshape", step_reshape}, {"permute", step_permute}, {"pad", step_pad},   {"slice", step_slice},
-    {"flip", step_flip},       {"tile", step_tile},       {"take", step_take}, {"window", step_window},
-    {"reduce", step_reduce},   {"add", step_add},         {"concat", step_concat},
+    {"reshape", step_reshape}, {"permute", step_permute}, {"pad", step_pad},
+    {"slice", step_slice},     {"flip", step_flip},       {"tile", step_tile},
+    {"take", step_take},       {"window", step_window},   {"reduce", step_reduce},
+    {"add", step_add},         {"concat", step_concat},
 };
 
 static void test_chains(void **state)

@@ -104,8 +104,9 @@ static void equal(ingot_tensor *x, const int64_t *want, int64_t n)
 }
 
 #define EQUAL(x, ...) equal(x, DIMS(__VA_ARGS__), RANK(__VA_ARGS__))
-#define NEAR(x, ...)                                                                             \
-    near(x, (float[]){__VA_ARGS__}, (int64_t)(sizeof((float[]){__VA_ARGS__}) / sizeof(float)), 2e-6f)
+#define NEAR(x, ...)                                                                           \
+    near(x, (float[]){__VA_ARGS__}, (int64_t)(sizeof((float[]){__VA_ARGS__}) / sizeof(float)), \
+         2e-6f)
 
 static void test_gathers(void **state)
 {
@@ -116,15 +117,17 @@ static void test_gathers(void **state)
     EQUAL(ingot_gather_nd(c, x, I64(DIMS(1, 0), 2, 1), 0), 3, 4, 5, 0, 1, 2);
     EQUAL(ingot_gather_nd(c, x, I64(DIMS(1, 2), 2, 1), 1), 1, 5);
     ingot_tensor *v = I64(DIMS(70, 80), 1, 2);
-    EQUAL(ingot_scatter_elements(c, INGOT_SET, x, I64(DIMS(1, -1), 1, 2), v, 1), 0, 70, 80, 3, 4, 5);
-    EQUAL(ingot_scatter_elements(c, INGOT_ADD, x, I64(DIMS(1, 1), 1, 2), v, 1), 0, 151, 2, 3, 4, 5);
-    EQUAL(ingot_scatter_nd(c, INGOT_MAX, x, I64(DIMS(1), 1, 1), I64(DIMS(0, 9, 0), 1, 3)), 0, 1, 2, 3, 9,
+    EQUAL(ingot_scatter_elements(c, INGOT_SET, x, I64(DIMS(1, -1), 1, 2), v, 1), 0, 70, 80, 3, 4,
           5);
+    EQUAL(ingot_scatter_elements(c, INGOT_ADD, x, I64(DIMS(1, 1), 1, 2), v, 1), 0, 151, 2, 3, 4, 5);
+    EQUAL(ingot_scatter_nd(c, INGOT_MAX, x, I64(DIMS(1), 1, 1), I64(DIMS(0, 9, 0), 1, 3)), 0, 1, 2,
+          3, 9, 5);
     ingot_tensor *off = ingot_scalar_i(c, INGOT_I64, 0), *on = ingot_scalar_i(c, INGOT_I64, 1);
     EQUAL(ingot_one_hot(c, I64(DIMS(2, -3, 5), 3), k(3), -1, off, on), 0, 0, 1, 1, 0, 0, 0, 0, 0);
     EQUAL(ingot_trilu(c, x, k(1), true), 0, 1, 2, 0, 0, 5);
     EQUAL(ingot_trilu(c, x, k(-1), false), 0, 0, 0, 3, 0, 0);
-    EQUAL(ingot_range(c, k(3), ingot_scalar_i(c, INGOT_I64, 5), ingot_scalar_i(c, INGOT_I64, -2)), 5, 3, 1);
+    EQUAL(ingot_range(c, k(3), ingot_scalar_i(c, INGOT_I64, 5), ingot_scalar_i(c, INGOT_I64, -2)),
+          5, 3, 1);
 }
 
 static void test_cumsum(void **state)
@@ -184,7 +187,8 @@ static void test_attention(void **state)
                     want[(h * S + i) * E + e] = (float)y;
                 }
             }
-        near(ingot_attention(c, tq, tk, tv, F32(mask, S, T), 0, causal), want, B * H * S * E, 2e-6f);
+        near(ingot_attention(c, tq, tk, tv, F32(mask, S, T), 0, causal), want, B * H * S * E,
+             2e-6f);
     }
 }
 
@@ -194,8 +198,10 @@ static void test_attention_masked(void **state)
     (void)state;
     ingot_tensor *first = ingot_scalar_i(c, INGOT_I64, 1);
     EQUAL(ingot_cast(c, ingot_band(c, k(2), k(4), first, 1, 0), INGOT_I64), 1, 1, 0, 0, 0, 1, 1, 0);
-    EQUAL(ingot_cast(c, ingot_band(c, k(2), k(4), first, -1, 1), INGOT_I64), 1, 1, 1, 0, 1, 1, 1, 1);
-    EQUAL(ingot_cast(c, ingot_band(c, k(2), k(4), first, 0, -1), INGOT_I64), 0, 1, 1, 1, 0, 0, 1, 1);
+    EQUAL(ingot_cast(c, ingot_band(c, k(2), k(4), first, -1, 1), INGOT_I64), 1, 1, 1, 0, 1, 1, 1,
+          1);
+    EQUAL(ingot_cast(c, ingot_band(c, k(2), k(4), first, 0, -1), INGOT_I64), 0, 1, 1, 1, 0, 0, 1,
+          1);
     ingot_tensor *q = F32(fill(8, 1), 1, 2, 2, 2), *kv = F32(((float[]){1, 2, 3, 4}), 1, 1, 2, 2);
     ingot_tensor *seen = ingot_gt(c, I64(DIMS(0, 1, 0, 0), 2, 2), ingot_scalar_i(c, INGOT_I64, 0));
     NEAR(ingot_attention(c, q, kv, kv, seen, 0, false), 3, 4, 0, 0, 3, 4, 0, 0);
@@ -232,7 +238,8 @@ static double gate(const float *x, const float *w, const float *b, const double 
 static void test_lstm(void **state)
 {
     (void)state;
-    float *x = fill(L * B * I, 1), *w = fill(4 * H * I, 2), *r = fill(4 * H * H, 3), *b = fill(4 * H, 4);
+    float *x = fill(L * B * I, 1), *w = fill(4 * H * I, 2), *r = fill(4 * H * H, 3),
+          *b = fill(4 * H, 4);
     for (int reverse = 0; reverse < 2; reverse++) {
         float all[L * B * H], hn[B * H], cn[B * H];
         for (int n = 0; n < B; n++) {
@@ -258,7 +265,10 @@ static void test_lstm(void **state)
             }
         }
         ingot_tensor *out[3];
-        ingot_recurrence set = {.w = F32(w, 4 * H, I), .r = F32(r, 4 * H, H), .b = F32(b, 4 * H), .order = "ifgo",
+        ingot_recurrence set = {.w = F32(w, 4 * H, I),
+                                .r = F32(r, 4 * H, H),
+                                .b = F32(b, 4 * H),
+                                .order = "ifgo",
                                 .reverse = reverse};
         ingot_lstm(c, F32(x, L, B, I), &set, out);
         near(out[0], all, L * B * H, 3e-6f);
@@ -270,8 +280,8 @@ static void test_lstm(void **state)
 static void test_gru(void **state)
 {
     (void)state;
-    float *x = fill(L * B * I, 1), *w = fill(3 * H * I, 2), *r = fill(3 * H * H, 3), *b = fill(3 * H, 4),
-          *rb = fill(3 * H, 5);
+    float *x = fill(L * B * I, 1), *w = fill(3 * H * I, 2), *r = fill(3 * H * H, 3),
+          *b = fill(3 * H, 4), *rb = fill(3 * H, 5);
     for (int after = 0; after < 2; after++) {
         float all[L * B * H];
         for (int n = 0; n < B; n++) {
@@ -297,8 +307,12 @@ static void test_gru(void **state)
             }
         }
         ingot_tensor *out[2];
-        ingot_recurrence set = {.w = F32(w, 3 * H, I), .r = F32(r, 3 * H, H), .b = F32(b, 3 * H),
-                                .rb = F32(rb, 3 * H), .order = "zrh", .reset_after = after};
+        ingot_recurrence set = {.w = F32(w, 3 * H, I),
+                                .r = F32(r, 3 * H, H),
+                                .b = F32(b, 3 * H),
+                                .rb = F32(rb, 3 * H),
+                                .order = "zrh",
+                                .reset_after = after};
         ingot_gru(c, F32(x, L, B, I), &set, out);
         near(out[0], all, L * B * H, 3e-6f);
         near(out[1], all + (L - 1) * B * H, B * H, 3e-6f);
@@ -309,7 +323,8 @@ static void test_gru(void **state)
 static void test_rnn_lengths(void **state)
 {
     (void)state;
-    float *x = fill(L * B * I, 1), *w = fill(H * I, 2), *r = fill(H * H, 3), last_of[B * H], all[L * B * H];
+    float *x = fill(L * B * I, 1), *w = fill(H * I, 2), *r = fill(H * H, 3), last_of[B * H],
+          all[L * B * H];
     int64_t lengths[B] = {L, 2};
     ingot_recurrence set = {.w = F32(w, H, I), .r = F32(r, H, H)};
     ingot_tensor *out[2];
@@ -342,11 +357,12 @@ static void test_resize(void **state)
     ingot_resize_axis r = {.size = 8, .mode = INGOT_RESIZE_LINEAR, .cubic_a = -0.75};
     NEAR(ingot_resize(c, x, 0, &r), 1, 1.4375f, 2.125f, 3.375f, 5.25f, 7.75f, 5.1875f, 3);
     r.coords = INGOT_COORDS_ALIGN_CORNERS;
-    NEAR(ingot_resize(c, x, 0, &r), 1, 1.571429f, 2.285714f, 3.428571f, 5.142857f, 7.428571f, 5.857143f, 3);
+    NEAR(ingot_resize(c, x, 0, &r), 1, 1.571429f, 2.285714f, 3.428571f, 5.142857f, 7.428571f,
+         5.857143f, 3);
     r.coords = INGOT_COORDS_HALF_PIXEL;
     r.mode = INGOT_RESIZE_CUBIC;
-    NEAR(ingot_resize(c, x, 0, &r), 0.9071655f, 1.268311f, 2.129578f, 3.022522f, 5.642761f, 8.012756f,
-         5.472046f, 2.535828f);
+    NEAR(ingot_resize(c, x, 0, &r), 0.9071655f, 1.268311f, 2.129578f, 3.022522f, 5.642761f,
+         8.012756f, 5.472046f, 2.535828f);
     r.mode = INGOT_RESIZE_NEAREST;
     NEAR(ingot_resize(c, x, 0, &r), 1, 1, 2, 4, 4, 8, 3, 3);
     r.size = 10;
@@ -357,11 +373,17 @@ static void test_resize(void **state)
     r.nearest = INGOT_NEAREST_CEIL;
     r.mode = INGOT_RESIZE_NEAREST;
     NEAR(ingot_resize(c, x, 0, &r), 1, 4, 3);
-    r = (ingot_resize_axis){.size = 2, .mode = INGOT_RESIZE_CUBIC, .antialias = true,
-                            .exclude_outside = true, .cubic_a = -0.75};
+    r = (ingot_resize_axis){.size = 2,
+                            .mode = INGOT_RESIZE_CUBIC,
+                            .antialias = true,
+                            .exclude_outside = true,
+                            .cubic_a = -0.75};
     NEAR(ingot_resize(c, x, 0, &r), 2.326792f, 5.358799f);
-    r = (ingot_resize_axis){.size = 3, .mode = INGOT_RESIZE_LINEAR, .coords = INGOT_COORDS_TF_CROP_AND_RESIZE,
-                            .roi_start = 0.25, .roi_end = 1};
+    r = (ingot_resize_axis){.size = 3,
+                            .mode = INGOT_RESIZE_LINEAR,
+                            .coords = INGOT_COORDS_TF_CROP_AND_RESIZE,
+                            .roi_start = 0.25,
+                            .roi_end = 1};
     NEAR(ingot_resize(c, x, 0, &r), 2, 6, 3); /* places 1, 2.5, 4 */
     r.roi_end = 1.75;
     assert_true(ingot_resize_source(&r, 5, 0) == 1 && isnan(ingot_resize_source(&r, 5, 2)));
@@ -370,8 +392,15 @@ static void test_resize(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, begin, end)
-    const struct CMUnitTest tests[] = {TEST(gathers),   TEST(cumsum), TEST(pixel_shuffles),
-                                       TEST(attention), TEST(rotary), TEST(lstm),
-                                       TEST(gru),       TEST(resize), TEST(rnn_lengths), TEST(attention_masked)};
+    const struct CMUnitTest tests[] = {TEST(gathers),
+                                       TEST(cumsum),
+                                       TEST(pixel_shuffles),
+                                       TEST(attention),
+                                       TEST(rotary),
+                                       TEST(lstm),
+                                       TEST(gru),
+                                       TEST(resize),
+                                       TEST(rnn_lengths),
+                                       TEST(attention_masked)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

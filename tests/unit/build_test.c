@@ -188,7 +188,8 @@ static void test_dims(void **state)
     assert_true(ingot_dim_is_const(ingot_dim_mod(c, k(-7), k(2)), &v) && v == 1);
     assert_false(ingot_dim_is_const(n, NULL));
     assert_int_equal(messages, 0);
-    expect_error(ingot_dim_var(c, "n", 1, 64), "'n' was declared with bounds 1..32, now with 1..64");
+    expect_error(ingot_dim_var(c, "n", 1, 64),
+                 "'n' was declared with bounds 1..32, now with 1..64");
     expect_error(ingot_dim_var(c, "m", 5, 4), "bounds 5..4");
     expect_error(ingot_dim_div(c, n, k(0)), "division of a dim by zero");
 }
@@ -231,8 +232,9 @@ static void test_refused(void **state)
     expect_error(ingot_take(c, x, ingot_scalar_i(c, INGOT_I64, 6), 1), "outside axis 1");
     expect_error(INPUT("x", INGOT_F32, 1), "two inputs are named 'x'");
     expect_error(ingot_reduce(c, INGOT_REDUCE_ADD, ingot_lt(c, x, x), 1, true), "cast it first");
-    expect_error(ingot_einsum(c, "ij,jk->il", 2, (ingot_tensor *[]){x, INPUT("z", INGOT_F32, 6, 6)}),
-                 "output label is in no operand");
+    expect_error(
+        ingot_einsum(c, "ij,jk->il", 2, (ingot_tensor *[]){x, INPUT("z", INGOT_F32, 6, 6)}),
+        "output label is in no operand");
     assert_int_equal(ingot_context_status(c), INGOT_INVALID);
 }
 
@@ -267,12 +269,13 @@ static void test_identities(void **state)
     assert_ptr_equal(ingot_sum(c, ingot_unsqueeze(c, x, 1), 2, false), x);
     assert_ptr_equal(ingot_where(c, ingot_scalar_i(c, INGOT_BOOL, 1), x, ingot_like(c, x, 0)), x);
     assert_ptr_equal(ingot_not(c, ingot_not(c, ingot_lt(c, x, x))), ingot_lt(c, x, x));
-    assert_ptr_equal(ingot_pad_c(c, ingot_pad_c(c, x, DIMS(1, 0), DIMS(0, 0), 0), DIMS(-1, 0),
-                                 DIMS(0, 0), 0),
-                     ingot_shrink(c, ingot_pad_c(c, x, DIMS(1, 0), DIMS(0, 0), 0),
-                                  (ingot_dim *[]){k(1), k(0)}, (ingot_dim *[]){k(2), k(6)}));
+    assert_ptr_equal(
+        ingot_pad_c(c, ingot_pad_c(c, x, DIMS(1, 0), DIMS(0, 0), 0), DIMS(-1, 0), DIMS(0, 0), 0),
+        ingot_shrink(c, ingot_pad_c(c, x, DIMS(1, 0), DIMS(0, 0), 0), (ingot_dim *[]){k(1), k(0)},
+                     (ingot_dim *[]){k(2), k(6)}));
     double v;
-    assert_true(ingot_const_float(c, ingot_sqrt(c, ingot_scalar_f(c, INGOT_F32, 16)), &v) && v == 4);
+    assert_true(ingot_const_float(c, ingot_sqrt(c, ingot_scalar_f(c, INGOT_F32, 16)), &v) &&
+                v == 4);
     assert_int_equal(messages, 0);
 }
 
@@ -301,11 +304,11 @@ static void test_movement(void **state)
     EQUAL_I(ingot_slice(c, x, 1, k(0), k(2), 2), 0, 2, 3, 5);
     EQUAL_I(ingot_slice(c, x, 1, k(2), k(2), -2), 2, 0, 5, 3);
     EQUAL_I(ingot_slice(c, x, 1, k(2), k(3), -1), 2, 1, 0, 5, 4, 3);
-    EQUAL_I(ingot_concat(c, 2, (ingot_tensor *[]){x, ingot_flip(c, x, 1)}, 1), 0, 1, 2, 3, 4, 5, 3, 4,
-            5, 0, 1, 2);
+    EQUAL_I(ingot_concat(c, 2, (ingot_tensor *[]){x, ingot_flip(c, x, 1)}, 1), 0, 1, 2, 3, 4, 5, 3,
+            4, 5, 0, 1, 2);
     EQUAL_I(ingot_stack(c, 2, (ingot_tensor *[]){INTS(1, 2), INTS(3, 4)}, 1), 1, 3, 2, 4);
-    EQUAL_I(ingot_tile(c, x, (ingot_dim *[]){k(2), k(2)}), 0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5, 0, 1, 2,
-            0, 1, 2, 3, 4, 5, 3, 4, 5);
+    EQUAL_I(ingot_tile(c, x, (ingot_dim *[]){k(2), k(2)}), 0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5, 0, 1,
+            2, 0, 1, 2, 3, 4, 5, 3, 4, 5);
     EQUAL_I(ingot_window(c, COUNT(6), 0, 3, 2, 1), 0, 1, 2, 2, 3, 4);
     EQUAL_I(ingot_window(c, COUNT(6), 0, 2, 1, 3), 0, 3, 1, 4, 2, 5);
     SHAPE(ingot_window(c, COUNT(2, 6), 1, 3, 1, 1), 2, 4, 3);
@@ -354,17 +357,18 @@ static void test_activations(void **state)
     (void)state;
     float v[5] = {-3, -0.5f, 0, 0.7f, 4}, want[5];
     ingot_tensor *x = F32(v, 5);
-#define CHECK(tensor, formula)                                                                   \
-    for (int i = 0; i < 5; i++) {                                                                \
-        double u = (double)v[i];                                                                 \
-        want[i] = (float)(formula);                                                              \
-    }                                                                                            \
+#define CHECK(tensor, formula)      \
+    for (int i = 0; i < 5; i++) {   \
+        double u = (double)v[i];    \
+        want[i] = (float)(formula); \
+    }                               \
     near(run_f(tensor), want, 5, 2e-6f);
     CHECK(ingot_relu(c, x), u > 0 ? u : 0)
     CHECK(ingot_sigmoid(c, x), 1 / (1 + exp(-u)))
     CHECK(ingot_softplus(c, x), log1p(exp(u)))
     CHECK(ingot_gelu(c, x, false), u / 2 * (1 + erf(u / sqrt(2))))
-    CHECK(ingot_gelu(c, x, true), u / 2 * (1 + tanh(sqrt(2 / 3.14159265358979) * (u + 0.044715 * u * u * u))))
+    CHECK(ingot_gelu(c, x, true),
+          u / 2 * (1 + tanh(sqrt(2 / 3.14159265358979) * (u + 0.044715 * u * u * u))))
     CHECK(ingot_leaky_relu(c, x, 0.1), u < 0 ? 0.1 * u : u)
     CHECK(ingot_elu(c, x, 2), u < 0 ? 2 * (exp(u) - 1) : u)
     CHECK(ingot_celu(c, x, 2), fmax(0, u) + fmin(0, 2 * (exp(u / 2) - 1)))
@@ -390,15 +394,17 @@ static void test_matmul(void **state)
     ingot_tensor *x = F32(a, B, M, K), *y = F32(b, K, N);
     SHAPE(ingot_matmul(c, x, y), B, M, N);
     near(run_f(ingot_matmul(c, x, y)), want, B * M * N, 1e-6f);
-    near(run_f(ingot_einsum(c, "bij,jk->bik", 2, (ingot_tensor *[]){x, y})), want, B * M * N, 1e-6f);
+    near(run_f(ingot_einsum(c, "bij,jk->bik", 2, (ingot_tensor *[]){x, y})), want, B * M * N,
+         1e-6f);
     near(run_f(ingot_einsum(c, "...j,jk", 2, (ingot_tensor *[]){x, y})), want, B * M * N, 1e-6f);
     near(run_f(ingot_linear(c, x, ingot_transpose(c, y, 0, 1), NULL)), want, B * M * N, 1e-6f);
     SHAPE(ingot_matmul(c, F32(a, 4), y), N);
     SHAPE(ingot_matmul(c, x, F32(b, 4)), B, M);
     assert_int_equal(ingot_rank(ingot_matmul(c, F32(a, 4), F32(b, 4))), 0);
     /* products of f16 are not rounded: 0.1^2 * 1024 by sums of f16 would be far off */
-    ingot_tensor *h = ingot_cast(c, ingot_expand(c, ingot_scalar_f(c, INGOT_F32, 0.1), 2,
-                                                 (ingot_dim *[]){k(1), k(1024)}), INGOT_F16);
+    ingot_tensor *h = ingot_cast(
+        c, ingot_expand(c, ingot_scalar_f(c, INGOT_F32, 0.1), 2, (ingot_dim *[]){k(1), k(1024)}),
+        INGOT_F16);
     ingot_tensor *dot = ingot_matmul(c, h, ingot_transpose(c, h, 0, 1));
     assert_int_equal(ingot_dtype_of(dot), INGOT_F16);
     near(run_f(ingot_cast(c, dot, INGOT_F32)), (float[]){10.2350f}, 1, 1e-3f);
@@ -414,14 +420,15 @@ static void test_einsum(void **state)
     EQUAL_I(ingot_einsum(c, "ba", 1, &m), 0, 3, 6, 1, 4, 7, 2, 5, 8);
     EQUAL_I(ingot_einsum(c, "i,i", 2, (ingot_tensor *[]){INTS(1, 2, 3), INTS(4, 5, 6)}), 32);
     EQUAL_I(ingot_einsum(c, "i,j->ij", 2, (ingot_tensor *[]){INTS(1, 2), INTS(3, 4)}), 3, 4, 6, 8);
-    EQUAL_I(ingot_einsum(c, " i j , j , i -> ", 3, (ingot_tensor *[]){m, INTS(1, 1, 1), INTS(1, 0, 2)}),
-            3 + 2 * 21);
+    EQUAL_I(
+        ingot_einsum(c, " i j , j , i -> ", 3, (ingot_tensor *[]){m, INTS(1, 1, 1), INTS(1, 0, 2)}),
+        3 + 2 * 21);
     EQUAL_I(ingot_einsum(c, "...i->...", 1, &m), 3, 12, 21);
 }
 
 /* Direct convolution of [1, C, H, W], group G. */
-static void conv_loops(const float *x, const float *w, const float *b, float *y, int C, int H, int W,
-                       int M, int kh, int kw, int s, int d, int p, int G, int oh, int ow)
+static void conv_loops(const float *x, const float *w, const float *b, float *y, int C, int H,
+                       int W, int M, int kh, int kw, int s, int d, int p, int G, int oh, int ow)
 {
     for (int m = 0; m < M; m++)
         for (int i = 0; i < oh; i++)
@@ -447,7 +454,8 @@ static void test_conv(void **state)
     for (int t = 0; t < 4; t++) {
         int s = cases[t][0], d = cases[t][1], p = cases[t][2], G = cases[t][3];
         int C = 4, H = 7, W = 6, M = 8, kh = 3, kw = 2;
-        int oh = (H + 2 * p - d * (kh - 1) - 1) / s + 1, ow = (W + 2 * p - d * (kw - 1) - 1) / s + 1;
+        int oh = (H + 2 * p - d * (kh - 1) - 1) / s + 1,
+            ow = (W + 2 * p - d * (kw - 1) - 1) / s + 1;
         float *x = fill(C * H * W, 3), *w = fill(M * C / G * kh * kw, 4), *b = fill(M, 5);
         float *want = ingot_alloc(c, (size_t)(M * oh * ow) * sizeof *want);
         conv_loops(x, w, b, want, C, H, W, M, kh, kw, s, d, p, G, oh, ow);
@@ -462,7 +470,8 @@ static void test_conv(void **state)
 static void test_conv_transpose(void **state)
 {
     (void)state;
-    static const int cases[][5] = {{1, 1, 0, 0, 1}, {2, 1, 1, 1, 1}, {3, 2, 2, 0, 2}, {2, 1, 4, 0, 1}};
+    static const int cases[][5] = {
+        {1, 1, 0, 0, 1}, {2, 1, 1, 1, 1}, {3, 2, 2, 0, 2}, {2, 1, 4, 0, 1}};
     for (int t = 0; t < 4; t++) {
         int s = cases[t][0], d = cases[t][1], p = cases[t][2], extra = cases[t][3], G = cases[t][4];
         int C = 4, H = 5, W = 4, M = 2, kh = 3, kw = 2; /* M per group */
@@ -482,11 +491,12 @@ static void test_conv_transpose(void **state)
                                 int mo = ci / (C / G) * M + m;
                                 if (yy >= 0 && yy < oh && xx >= 0 && xx < ow)
                                     want[(mo * oh + yy) * ow + xx] +=
-                                        x[(ci * H + i) * W + j] * w[((ci * M + m) * kh + u) * kw + v];
+                                        x[(ci * H + i) * W + j] *
+                                        w[((ci * M + m) * kh + u) * kw + v];
                             }
-        ingot_tensor *y = ingot_conv_transpose(c, F32(x, 1, C, H, W), F32(w, C, M, kh, kw), NULL,
-                                               DIMS(s, s), DIMS(d, d), DIMS(p, p), DIMS(p, p),
-                                               DIMS(extra, extra), G);
+        ingot_tensor *y =
+            ingot_conv_transpose(c, F32(x, 1, C, H, W), F32(w, C, M, kh, kw), NULL, DIMS(s, s),
+                                 DIMS(d, d), DIMS(p, p), DIMS(p, p), DIMS(extra, extra), G);
         SHAPE(y, 1, M * G, oh, ow);
         near(run_f(y), want, M * G * oh * ow, 4e-6f);
     }
@@ -501,17 +511,21 @@ static void test_pools(void **state)
     ingot_tensor *x = F32(v, 1, 1, 4, 4);
     near(run_f(ingot_max_pool(c, x, DIMS(2, 2), DIMS(2, 2), NULL, NULL, NULL)),
          (float[]){5, 7, 13, 15}, 4, 0);
-    near(run_f(ingot_max_pool(c, ingot_neg(c, x), DIMS(3, 3), DIMS(2, 2), NULL, DIMS(1, 1), DIMS(0, 0))),
+    near(run_f(ingot_max_pool(c, ingot_neg(c, x), DIMS(3, 3), DIMS(2, 2), NULL, DIMS(1, 1),
+                              DIMS(0, 0))),
          (float[]){0, -1, -4, -5}, 4, 0);
     near(run_f(ingot_avg_pool(c, x, DIMS(3, 3), DIMS(3, 3), NULL, DIMS(1, 1), DIMS(1, 1), false)),
          (float[]){2.5f, 4.5f, 10.5f, 12.5f}, 4, 1e-6f);
     near(run_f(ingot_avg_pool(c, x, DIMS(3, 3), DIMS(3, 3), NULL, DIMS(1, 1), DIMS(1, 1), true)),
          (float[]){10 / 9.f, 18 / 9.f, 42 / 9.f, 50 / 9.f}, 4, 1e-6f);
     /* ceil mode: the last window of [3, 4) has one element, which is its mean */
-    near(run_f(ingot_avg_pool_ceil(c, F32(v, 1, 1, 4), DIMS(3), DIMS(3), NULL, NULL, NULL, DIMS(2), true)),
+    near(run_f(ingot_avg_pool_ceil(c, F32(v, 1, 1, 4), DIMS(3), DIMS(3), NULL, NULL, NULL, DIMS(2),
+                                   true)),
          (float[]){1, 3}, 2, 1e-6f);
-    EQUAL_I(ingot_max_pool_indices(c, x, DIMS(2, 2), DIMS(2, 2), NULL, NULL, NULL, false), 5, 7, 13, 15);
-    EQUAL_I(ingot_max_pool_indices(c, x, DIMS(2, 2), DIMS(2, 2), NULL, NULL, NULL, true), 5, 13, 7, 15);
+    EQUAL_I(ingot_max_pool_indices(c, x, DIMS(2, 2), DIMS(2, 2), NULL, NULL, NULL, false), 5, 7, 13,
+            15);
+    EQUAL_I(ingot_max_pool_indices(c, x, DIMS(2, 2), DIMS(2, 2), NULL, NULL, NULL, true), 5, 13, 7,
+            15);
     near(run_f(ingot_lp_pool(c, F32(v, 1, 1, 4), 2, DIMS(2), DIMS(2), NULL, NULL, NULL)),
          (float[]){1, 3.6055513f}, 2, 1e-6f);
 }
@@ -529,19 +543,22 @@ static void test_norms(void **state)
         for (int j = 0; j < D; j++)
             s += ((double)v[i * D + j] - m) * ((double)v[i * D + j] - m) / D;
         for (int j = 0; j < D; j++)
-            want[i * D + j] = (float)(((double)v[i * D + j] - m) / sqrt(s + 1e-5) * (double)g[j] +
-                                      (double)b[j]);
+            want[i * D + j] =
+                (float)(((double)v[i * D + j] - m) / sqrt(s + 1e-5) * (double)g[j] + (double)b[j]);
     }
     near(run_f(ingot_layer_norm(c, x, -1, F32(g, D), F32(b, D), 1e-5)), want, N * C * D, 3e-6f);
     for (int i = 0; i < N * C; i++)
         for (int j = 0; j < D; j++) {
             int ch = i % C;
             want[i * D + j] = (float)(((double)v[i * D + j] - (double)b[ch]) /
-                                      sqrt((double)fabsf(g[4 + ch]) + 1e-5) * (double)g[ch] + 0.5);
+                                          sqrt((double)fabsf(g[4 + ch]) + 1e-5) * (double)g[ch] +
+                                      0.5);
         }
-    ingot_tensor *half = ingot_expand(c, ingot_scalar_f(c, INGOT_F32, 0.5), 1, (ingot_dim *[]){k(C)});
+    ingot_tensor *half =
+        ingot_expand(c, ingot_scalar_f(c, INGOT_F32, 0.5), 1, (ingot_dim *[]){k(C)});
     ingot_tensor *var = ingot_abs(c, F32(g + 4, C));
-    near(run_f(ingot_batch_norm(c, x, F32(g, C), half, F32(b, C), var, 1e-5)), want, N * C * D, 3e-6f);
+    near(run_f(ingot_batch_norm(c, x, F32(g, C), half, F32(b, C), var, 1e-5)), want, N * C * D,
+         3e-6f);
     for (int i = 0; i < N * 2; i++) { /* two groups of two channels */
         double m = 0, s = 0;
         for (int j = 0; j < 2 * D; j++)
@@ -553,9 +570,10 @@ static void test_norms(void **state)
     }
     near(run_f(ingot_group_norm(c, x, 2, NULL, NULL, 1e-5)), want, N * C * D, 3e-6f);
     float s[3] = {1, 2, 3}, e = expf(-1) + expf(-2) + 1;
-    near(run_f(ingot_softmax(c, F32(s, 3), -1)), (float[]){expf(-2) / e, expf(-1) / e, 1 / e}, 3, 1e-6f);
-    near(run_f(ingot_log_softmax(c, F32(s, 3), 0)), (float[]){-2 - logf(e), -1 - logf(e), -logf(e)}, 3,
+    near(run_f(ingot_softmax(c, F32(s, 3), -1)), (float[]){expf(-2) / e, expf(-1) / e, 1 / e}, 3,
          1e-6f);
+    near(run_f(ingot_log_softmax(c, F32(s, 3), 0)), (float[]){-2 - logf(e), -1 - logf(e), -logf(e)},
+         3, 1e-6f);
     float inf[2] = {-INFINITY, -INFINITY};
     near(run_f(ingot_logsumexp(c, F32(inf, 2), 1, false)), (float[]){-INFINITY}, 1, 0);
 }
@@ -605,7 +623,8 @@ static void test_loop_refused(void **state)
     ingot_region_param(c, r, INGOT_I64, 0, NULL);
     ingot_tensor *cond = ingot_region_param(c, r, INGOT_BOOL, 0, NULL);
     ingot_tensor *v = ingot_region_param_like(c, r, x);
-    ingot_region_end(c, r, 2, (ingot_tensor *[]){cond, ingot_concat(c, 2, (ingot_tensor *[]){v, v}, 0)});
+    ingot_region_end(c, r, 2,
+                     (ingot_tensor *[]){cond, ingot_concat(c, 2, (ingot_tensor *[]){v, v}, 0)});
     ingot_loop(c, k(3), NULL, 1, &x, r, 0, out);
     expect_error(out[0], "carried value 0 starts as f32 [2], is f32 [2] inside and f32 [4] after");
     ingot_loop(c, k(3), NULL, 0, NULL, r, 0, out);
@@ -663,7 +682,9 @@ static void test_symbolic(void **state)
     ingot_tensor *flat = ingot_flatten(c, x, 0, 2);
     ingot_tensor *back = ingot_reshape(c, flat, 3, (ingot_dim *[]){n, k(2), k(2)});
     ingot_output(c, "y", ingot_sum(c, back, 4, false));
-    ingot_output(c, "z", ingot_mul(c, ingot_from_dim(c, ingot_numel(c, x)), ingot_scalar_i(c, INGOT_I64, 3)));
+    ingot_output(
+        c, "z",
+        ingot_mul(c, ingot_from_dim(c, ingot_numel(c, x)), ingot_scalar_i(c, INGOT_I64, 3)));
     assert_int_equal(messages, 0);
     int64_t v[12];
     for (int i = 0; i < 12; i++)
@@ -679,12 +700,28 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, begin, end)
     const struct CMUnitTest tests[] = {
-        TEST(dims),           TEST(broadcasting), TEST(refused),  TEST(origin_in_messages),
-        TEST(identities),     TEST(empty),        TEST(movement), TEST(gather),
-        TEST(reduce),         TEST(activations),  TEST(matmul),   TEST(einsum),
-        TEST(conv),           TEST(conv_transpose), TEST(pools),  TEST(norms),
-        TEST(loop),           TEST(while),        TEST(loop_refused), TEST(if),
-        TEST(library),        TEST(symbolic),
+        TEST(dims),
+        TEST(broadcasting),
+        TEST(refused),
+        TEST(origin_in_messages),
+        TEST(identities),
+        TEST(empty),
+        TEST(movement),
+        TEST(gather),
+        TEST(reduce),
+        TEST(activations),
+        TEST(matmul),
+        TEST(einsum),
+        TEST(conv),
+        TEST(conv_transpose),
+        TEST(pools),
+        TEST(norms),
+        TEST(loop),
+        TEST(while),
+        TEST(loop_refused),
+        TEST(if),
+        TEST(library),
+        TEST(symbolic),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

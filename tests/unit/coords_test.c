@@ -47,8 +47,8 @@ static int element(const Array *a, const int64_t *at)
     return a->at[k];
 }
 
-static Node *move_node(Space *s, Op op, Arg arg, Node *x, int nextra, const int64_t *extra, int rank,
-                       const int64_t *dim)
+static Node *move_node(Space *s, Op op, Arg arg, Node *x, int nextra, const int64_t *extra,
+                       int rank, const int64_t *dim)
 {
     Node *src[1 + 2 * INGOT_MAX_RANK] = {x}, *shape[INGOT_MAX_RANK];
     for (int i = 0; i < nextra; i++)
@@ -79,7 +79,8 @@ static int random_dims(int64_t n, int64_t *dim)
 
 static Node *random_move(Space *s, Node *x, const Array *a, Array *out)
 {
-    int64_t dim[INGOT_MAX_RANK], extra[2 * INGOT_MAX_RANK] = {0}, at[INGOT_MAX_RANK], from[INGOT_MAX_RANK];
+    int64_t dim[INGOT_MAX_RANK], extra[2 * INGOT_MAX_RANK] = {0}, at[INGOT_MAX_RANK],
+                                           from[INGOT_MAX_RANK];
     int rank = a->rank, kind = pick(6);
     Arg arg = {0};
     memcpy(dim, a->dim, sizeof dim);
@@ -228,7 +229,8 @@ static Node *symbolic_move(Space *s, Node *x, int original, Node *const *dims)
         return node_make(c, OP_RESHAPE, INGOT_F32, (Arg){0}, 1 + rank, src, rank, dim);
     }
     if (kind == 3)
-        return node_make(c, OP_FLIP, INGOT_F32, (Arg){.i = pick(1 << rank)}, 1, src, rank, x->shape);
+        return node_make(c, OP_FLIP, INGOT_F32, (Arg){.i = pick(1 << rank)}, 1, src, rank,
+                         x->shape);
     for (int i = 0; i < rank; i++) {
         src[1 + 2 * i] = idx(c, pick(2));
         src[2 + 2 * i] = idx(c, pick(2));
@@ -269,7 +271,8 @@ static void symbolic_chains(void **unused)
         int rank = 2 + pick(2), n = 0, nroot = 0;
         for (int i = 0; i < rank; i++)
             dims[i] = pick(2) ? vars[pick(2)] : idx(c, 1 + pick(4));
-        Node *x = node_make(c, OP_INPUT, INGOT_F32, (Arg){0}, rank, dims, rank, dims), *from[INGOT_MAX_RANK];
+        Node *x = node_make(c, OP_INPUT, INGOT_F32, (Arg){0}, rank, dims, rank, dims),
+             *from[INGOT_MAX_RANK];
         Node *roots[256], *valid = node_bool(c, true);
         bool padded = false;
         for (int i = 1 + pick(CHAIN); i > 0 && x->rank < 6; i--) {
@@ -310,8 +313,8 @@ static void symbolic_chains(void **unused)
                 fail_msg("seed %d: validity", seed);
             for (int i = 0; i < rank && inside; i++)
                 if (p.v[at[i]->id] != want[i])
-                    fail_msg("seed %d: coordinate %d is %lld, not %lld", seed, i, (long long)p.v[at[i]->id],
-                             (long long)want[i]);
+                    fail_msg("seed %d: coordinate %d is %lld, not %lld", seed, i,
+                             (long long)p.v[at[i]->id], (long long)want[i]);
         }
         space_free(&s);
     }
@@ -323,7 +326,8 @@ static void reshape_there_and_back(void **unused)
     Space s = space_new();
     Context *c = s.c;
     Node *n = var(&s, 1, 9);
-    Node *dims[] = {n, idx(c, 2), idx(c, 3), idx(c, 8), idx(c, 1)}, *merged[] = {idx_mul(c, n, idx(c, 6)), idx(c, 2), idx(c, 4)};
+    Node *dims[] = {n, idx(c, 2), idx(c, 3), idx(c, 8), idx(c, 1)},
+         *merged[] = {idx_mul(c, n, idx(c, 6)), idx(c, 2), idx(c, 4)};
     Node *src[6], *at[5], *mid[3], *back[5], *valid;
     Node *x = node_make(c, OP_INPUT, INGOT_F32, (Arg){0}, 5, dims, 5, dims);
     src[0] = x;

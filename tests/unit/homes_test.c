@@ -28,8 +28,9 @@ static int end(void **state)
     return 0;
 }
 
-#define CONCAT(axis, ...) \
-    ingot_concat(c, (int)(sizeof((Node *[]){__VA_ARGS__}) / sizeof(Node *)), (Node *[]){__VA_ARGS__}, axis)
+#define CONCAT(axis, ...)                                                    \
+    ingot_concat(c, (int)(sizeof((Node *[]){__VA_ARGS__}) / sizeof(Node *)), \
+                 (Node *[]){__VA_ARGS__}, axis)
 
 static void output(Node *x)
 {
@@ -193,7 +194,8 @@ static void what_a_call_reads_has_a_buffer_of_its_own(void **state)
 static void rows_may_be_a_run_time_dim(void **state)
 {
     (void)state;
-    Node *rows = ingot_dim_var(c, "rows", 1, 9), *x = input(rows, 4), *a = made(x), *b = made(ingot_neg(c, x));
+    Node *rows = ingot_dim_var(c, "rows", 1, 9), *x = input(rows, 4), *a = made(x),
+         *b = made(ingot_neg(c, x));
     reads(CONCAT(0, a, b));
     expect(2, 1);
 }

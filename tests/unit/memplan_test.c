@@ -72,7 +72,8 @@ static Step *map(Plan *p, Block *block, Buffer *out, Buffer *in, bool reversed)
     Node *from = node_make(c, OP_BUFFER, INGOT_U8, (Arg){.i = 1}, 0, NULL, 0, NULL);
     Node *to = node_make(c, OP_BUFFER, INGOT_U8, (Arg){.i = 0}, 0, NULL, 0, NULL);
     Node *load = node_make(c, OP_LOAD, INGOT_U8, (Arg){0}, 3, (Node *[]){from, yes, at}, 0, NULL);
-    Node *store = node_make(c, OP_STORE, INGOT_U8, (Arg){0}, 4, (Node *[]){to, yes, load, r}, 0, NULL);
+    Node *store =
+        node_make(c, OP_STORE, INGOT_U8, (Arg){0}, 4, (Node *[]){to, yes, load, r}, 0, NULL);
     Node *end = node_make(c, OP_END, INGOT_BOOL, (Arg){0}, 1, &store, 0, NULL);
     k->sink = node_make(c, OP_SINK, INGOT_BOOL, (Arg){0}, 1, &end, 0, NULL);
     vec_push(p->arena, p->kernels, p->nkernel, k);
@@ -86,7 +87,8 @@ static Step *map(Plan *p, Block *block, Buffer *out, Buffer *in, bool reversed)
 
 static bool overlap(const Buffer *a, const Buffer *b)
 {
-    return a->bytes && b->bytes && a->memory == b->memory && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+    return a->bytes && b->bytes && a->memory == b->memory && a->offset < b->offset + b->bytes &&
+           b->offset < a->offset + a->bytes;
 }
 
 /* Buffers that meet in one step only may be in place there; longer meetings may not share. */
@@ -139,7 +141,8 @@ static void in_place_where_allowed(void **state)
     Context *c = *state;
     for (int reversed = 0; reversed < 2; reversed++) {
         Plan *p = plan_new(c);
-        Buffer *in = buffer(p, BUF_INPUT, 64), *a = buffer(p, BUF_ARENA, 64), *b = buffer(p, BUF_ARENA, 64);
+        Buffer *in = buffer(p, BUF_INPUT, 64), *a = buffer(p, BUF_ARENA, 64),
+               *b = buffer(p, BUF_ARENA, 64);
         Buffer *out = buffer(p, BUF_OUTPUT, 64);
         copy(p, &p->main, a, in);
         Step *s = map(p, &p->main, b, a, reversed);
@@ -157,7 +160,8 @@ static void not_in_place_if_read_later(void **state)
 {
     Context *c = *state;
     Plan *p = plan_new(c);
-    Buffer *in = buffer(p, BUF_INPUT, 64), *a = buffer(p, BUF_ARENA, 64), *b = buffer(p, BUF_ARENA, 64);
+    Buffer *in = buffer(p, BUF_INPUT, 64), *a = buffer(p, BUF_ARENA, 64),
+           *b = buffer(p, BUF_ARENA, 64);
     Buffer *out = buffer(p, BUF_OUTPUT, 64);
     copy(p, &p->main, a, in);
     map(p, &p->main, b, a, false);
@@ -174,7 +178,8 @@ static void loops_stretch(void **state)
     Context *c = *state;
     Plan *p = plan_new(c);
     Buffer *in = buffer(p, BUF_INPUT, 64), *out = buffer(p, BUF_OUTPUT, 64);
-    Buffer *a = buffer(p, BUF_ARENA, 64), *inner = buffer(p, BUF_ARENA, 64), *late = buffer(p, BUF_ARENA, 64);
+    Buffer *a = buffer(p, BUF_ARENA, 64), *inner = buffer(p, BUF_ARENA, 64),
+           *late = buffer(p, BUF_ARENA, 64);
     Buffer *carried = buffer(p, BUF_ARENA, 64);
     copy(p, &p->main, a, in);
     Step *loop = step(p, &p->main, STEP_LOOP);
@@ -187,7 +192,8 @@ static void loops_stretch(void **state)
     check(p);
     assert_int_equal(a->last, loop->last_inner);
     assert_true(carried->first <= loop->first_inner && carried->last == loop->last_inner);
-    assert_false(overlap(a, late) || overlap(a, inner) || overlap(carried, inner) || overlap(carried, a));
+    assert_false(overlap(a, late) || overlap(a, inner) || overlap(carried, inner) ||
+                 overlap(carried, a));
     plan_free(p);
 }
 
@@ -196,7 +202,8 @@ static void loop_keeps_operand(void **state)
 {
     Context *c = *state;
     Plan *p = plan_new(c);
-    Buffer *in = buffer(p, BUF_INPUT, 64), *a = buffer(p, BUF_ARENA, 64), *b = buffer(p, BUF_ARENA, 64);
+    Buffer *in = buffer(p, BUF_INPUT, 64), *a = buffer(p, BUF_ARENA, 64),
+           *b = buffer(p, BUF_ARENA, 64);
     copy(p, &p->main, a, in);
     Step *loop = step(p, &p->main, STEP_LOOP);
     map(p, &loop->body, b, a, false);
@@ -210,8 +217,10 @@ static void views_and_states(void **state)
 {
     Context *c = *state;
     Plan *p = plan_new(c);
-    Buffer *s = buffer(p, BUF_STATE, 10), *t = buffer(p, BUF_STATE, 100), *whole = buffer(p, BUF_ARENA, 200);
-    Buffer *half = buffer(p, BUF_ARENA, 100), *other = buffer(p, BUF_ARENA, 200), *out = buffer(p, BUF_OUTPUT, 200);
+    Buffer *s = buffer(p, BUF_STATE, 10), *t = buffer(p, BUF_STATE, 100),
+           *whole = buffer(p, BUF_ARENA, 200);
+    Buffer *half = buffer(p, BUF_ARENA, 100), *other = buffer(p, BUF_ARENA, 200),
+           *out = buffer(p, BUF_OUTPUT, 200);
     half->base = whole;
     copy(p, &p->main, half, t);
     copy(p, &p->main, other, s);
@@ -325,7 +334,8 @@ static void states_together(void **state)
     Plan *p = plan_new(c);
     memory(p, "fast", 128);
     memory(p, "slow", 1024);
-    Buffer *s = buffer(p, BUF_STATE, 100), *t = buffer(p, BUF_STATE, 100), *small = buffer(p, BUF_ARENA, 100);
+    Buffer *s = buffer(p, BUF_STATE, 100), *t = buffer(p, BUF_STATE, 100),
+           *small = buffer(p, BUF_ARENA, 100);
     Buffer *out = buffer(p, BUF_OUTPUT, 100), *large = buffer(p, BUF_ARENA, 500);
     copy(p, &p->main, small, s);
     copy(p, &p->main, large, t);
@@ -346,7 +356,8 @@ static void too_small_is_told(void **state)
     Plan *p = plan_new(c);
     memory(p, "fast", 64);
     memory(p, "slow", 128);
-    Buffer *in = buffer(p, BUF_INPUT, 256), *out = buffer(p, BUF_OUTPUT, 256), *a = buffer(p, BUF_ARENA, 256);
+    Buffer *in = buffer(p, BUF_INPUT, 256), *out = buffer(p, BUF_OUTPUT, 256),
+           *a = buffer(p, BUF_ARENA, 256);
     const Buffer *worst[3];
     copy(p, &p->main, a, in);
     copy(p, &p->main, out, a);
@@ -367,7 +378,8 @@ static uint32_t random_below(uint64_t *seed, uint32_t n)
     return (uint32_t)(*seed >> 33) % n;
 }
 
-static void random_block(Plan *p, Block *block, Buffer **live, int *nlive, uint64_t *seed, int depth)
+static void random_block(Plan *p, Block *block, Buffer **live, int *nlive, uint64_t *seed,
+                         int depth)
 {
     int n = 1 + (int)random_below(seed, 12);
     for (int i = 0; i < n; i++) {
@@ -380,7 +392,8 @@ static void random_block(Plan *p, Block *block, Buffer **live, int *nlive, uint6
             continue;
         }
         Buffer *from = live[random_below(seed, (uint32_t)*nlive)];
-        Buffer *to = buffer(p, BUF_ARENA, 1 + random_below(seed, 3) * 64 + random_below(seed, 2) * 500);
+        Buffer *to =
+            buffer(p, BUF_ARENA, 1 + random_below(seed, 3) * 64 + random_below(seed, 2) * 500);
         if (to->bytes == from->bytes && from->kind == BUF_ARENA)
             map(p, block, to, from, random_below(seed, 3) == 0);
         else
@@ -431,10 +444,10 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(chain_reuses),     TEST(in_place_where_allowed), TEST(not_in_place_if_read_later),
-        TEST(loops_stretch),    TEST(loop_keeps_operand),     TEST(views_and_states),
-        TEST(weights_once),     TEST(overflow_is_told),       TEST(hot_first),
-        TEST(hot_gives_way),    TEST(states_together),        TEST(too_small_is_told),
+        TEST(chain_reuses),  TEST(in_place_where_allowed), TEST(not_in_place_if_read_later),
+        TEST(loops_stretch), TEST(loop_keeps_operand),     TEST(views_and_states),
+        TEST(weights_once),  TEST(overflow_is_told),       TEST(hot_first),
+        TEST(hot_gives_way), TEST(states_together),        TEST(too_small_is_told),
         TEST(random_plans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

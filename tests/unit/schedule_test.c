@@ -23,7 +23,8 @@ static ingot_tensor *projection(Context *c, ingot_tensor *x, const char *weight,
 {
     ingot_tensor *y = ingot_matmul(c, x, variable(c, weight, DEPTH, HEADS * WIDTH));
     ingot_dim *dims[3] = {idx(c, ROWS), idx(c, HEADS), idx(c, WIDTH)};
-    return ingot_permute(c, ingot_reshape(c, y, 3, dims), exchanged ? (int[]){1, 2, 0} : (int[]){1, 0, 2});
+    return ingot_permute(c, ingot_reshape(c, y, 3, dims),
+                         exchanged ? (int[]){1, 2, 0} : (int[]){1, 0, 2});
 }
 
 static int stores(const Plan *p, int step)
@@ -56,7 +57,8 @@ static void what_stays_apart(void **state)
     ingot_tensor *first = ingot_matmul(c, x, w), *second = ingot_matmul(c, first, x);
     ingot_output(c, "first", first);
     ingot_output(c, "second", second);
-    ingot_output(c, "third", ingot_matmul(c, variable(c, "z", ROWS, ROWS), variable(c, "u", ROWS, ROWS)));
+    ingot_output(c, "third",
+                 ingot_matmul(c, variable(c, "z", ROWS, ROWS), variable(c, "u", ROWS, ROWS)));
     Plan *p = schedule(c, 2, true);
     assert_non_null(p);
     for (int i = 0; i < p->main.n; i++)
@@ -71,8 +73,10 @@ static void divided_axes(void **state)
     (void)state;
     Context *c = ingot_context_new(NULL, NULL);
     ingot_dim *dims[3] = {idx(c, HEADS), idx(c, ROWS), idx(c, WIDTH)};
-    ingot_tensor *x = ingot_input(c, "x", INGOT_F32, 3, dims), *joined = ingot_permute(c, x, (int[]){1, 0, 2});
-    ingot_output(c, "y", ingot_reshape(c, joined, 2, (ingot_dim *[]){idx(c, ROWS), idx(c, HEADS * WIDTH)}));
+    ingot_tensor *x = ingot_input(c, "x", INGOT_F32, 3, dims),
+                 *joined = ingot_permute(c, x, (int[]){1, 0, 2});
+    ingot_output(c, "y",
+                 ingot_reshape(c, joined, 2, (ingot_dim *[]){idx(c, ROWS), idx(c, HEADS * WIDTH)}));
     Plan *p = schedule(c, 2, true);
     assert_non_null(p);
     assert_int_equal(p->main.n, 1);

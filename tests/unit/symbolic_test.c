@@ -130,7 +130,8 @@ static Raw *random_divisor(Space *s)
     Raw *leaf = raw(s->m, OP_RANGE, pick(s->n), NULL, NULL, NULL);
     if (s->leaf[leaf->value]->op == OP_VAR && pick(3)) {
         if (pick(3) == 0)
-            leaf = raw(s->m, OP_MUL, 0, leaf, raw(s->m, OP_CONST, 2 + pick(3), NULL, NULL, NULL), NULL);
+            leaf = raw(s->m, OP_MUL, 0, leaf, raw(s->m, OP_CONST, 2 + pick(3), NULL, NULL, NULL),
+                       NULL);
         return leaf;
     }
     return raw(s->m, OP_CONST, divisors[pick(16)], NULL, NULL, NULL);
@@ -145,7 +146,8 @@ static Raw *random_cond(Space *s, int depth)
     int k = pick(5);
     if (k == 4)
         return raw(m, OP_NOT, 0, random_cond(s, depth - 1), NULL, NULL);
-    return raw(m, k & 1 ? OP_OR : OP_AND, 0, random_cond(s, depth - 1), random_cond(s, depth - 1), NULL);
+    return raw(m, k & 1 ? OP_OR : OP_AND, 0, random_cond(s, depth - 1), random_cond(s, depth - 1),
+               NULL);
 }
 
 static Raw *random_expr(Space *s, int depth)
@@ -158,15 +160,21 @@ static Raw *random_expr(Space *s, int depth)
     }
     Raw *a = random_expr(s, depth - 1);
     switch (pick(14)) {
-    case 0: case 1: case 2: return raw(m, OP_ADD, 0, a, random_expr(s, depth - 1), NULL);
+    case 0:
+    case 1:
+    case 2: return raw(m, OP_ADD, 0, a, random_expr(s, depth - 1), NULL);
     case 3: return raw(m, OP_SUB, 0, a, random_expr(s, depth - 1), NULL);
-    case 4: case 5: case 6: {
+    case 4:
+    case 5:
+    case 6: {
         Raw *b = pick(4) ? raw(m, OP_CONST, pick(13) - 3, NULL, NULL, NULL)
                          : raw(m, OP_RANGE, pick(s->n), NULL, NULL, NULL);
         return raw(m, OP_MUL, 0, a, b, NULL);
     }
-    case 7: case 8: return raw(m, OP_FLOORDIV, 0, a, random_divisor(s), NULL);
-    case 9: case 10: return raw(m, OP_MOD, 0, a, random_divisor(s), NULL);
+    case 7:
+    case 8: return raw(m, OP_FLOORDIV, 0, a, random_divisor(s), NULL);
+    case 9:
+    case 10: return raw(m, OP_MOD, 0, a, random_divisor(s), NULL);
     case 11: return raw(m, pick(2) ? OP_MIN : OP_MAX, 0, a, random_expr(s, depth - 1), NULL);
     case 12: { /* x / d * d + x % d, perhaps over another d */
         Raw *d = random_divisor(s), *e = pick(4) ? d : random_divisor(s);
@@ -183,8 +191,8 @@ static const char *describe(Space *s, const Raw *r)
     raw_show(&sb, r);
     for (int i = 0; i < s->n; i++) {
         bool is_var = s->leaf[i]->op == OP_VAR;
-        sb_printf(&sb, " x%d=%lld of %s %lld..%lld", i, (long long)s->value[i], is_var ? "var" : "range",
-                  (long long)s->leaf[i]->lo, (long long)s->leaf[i]->hi);
+        sb_printf(&sb, " x%d=%lld of %s %lld..%lld", i, (long long)s->value[i],
+                  is_var ? "var" : "range", (long long)s->leaf[i]->lo, (long long)s->leaf[i]->hi);
     }
     return sb.data; /* read by a failing test only, so never freed */
 }
@@ -274,7 +282,8 @@ static void random_substitutions(void **unused)
         Space t = {.c = s.c, .m = s.m};
         Node *outer = range(&t, idx(s.c, n / 2)), *inner;
         t.n = 20 - 19;
-        inner = node_make(s.c, OP_RANGE, INGOT_INDEX, (Arg){.i = 50}, 1, (Node *[]){idx(s.c, 2)}, 0, NULL);
+        inner = node_make(s.c, OP_RANGE, INGOT_INDEX, (Arg){.i = 50}, 1, (Node *[]){idx(s.c, 2)}, 0,
+                          NULL);
         t.leaf[t.n++] = inner;
         for (int i = 1; i < s.n - 1; i++)
             t.leaf[t.n++] = s.leaf[i];
@@ -411,7 +420,8 @@ static void conditions(void **unused)
     same(idx_lt(c, ADD(MUL(i, K(4)), j), K(8)), idx_lt(c, i, K(2)));
     same(idx_lt(c, DIV(x, K(3)), K(5)), idx_lt(c, x, K(15)));
     same(idx_eq(c, MUL(i, K(2)), K(5)), no);
-    same(idx_eq(c, ADD(MUL(i, K(4)), j), K(5)), bool_and(c, idx_eq(c, i, K(1)), idx_eq(c, j, K(1))));
+    same(idx_eq(c, ADD(MUL(i, K(4)), j), K(5)),
+         bool_and(c, idx_eq(c, i, K(1)), idx_eq(c, j, K(1))));
     Node *a = idx_lt(c, x, K(30)), *b = idx_le(c, K(10), x), *d = idx_lt(c, x, K(20));
     same(bool_and(c, a, d), d);
     same(bool_or(c, a, d), a);
@@ -459,14 +469,10 @@ static void integers_behind_values(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(constants_and_terms),
-        cmocka_unit_test(divisions),
-        cmocka_unit_test(symbolic_extents),
-        cmocka_unit_test(conditions),
-        cmocka_unit_test(integers_behind_values),
-        cmocka_unit_test(random_expressions),
-        cmocka_unit_test(rebuilding_is_stable),
-        cmocka_unit_test(random_assumptions),
+        cmocka_unit_test(constants_and_terms),    cmocka_unit_test(divisions),
+        cmocka_unit_test(symbolic_extents),       cmocka_unit_test(conditions),
+        cmocka_unit_test(integers_behind_values), cmocka_unit_test(random_expressions),
+        cmocka_unit_test(rebuilding_is_stable),   cmocka_unit_test(random_assumptions),
         cmocka_unit_test(random_substitutions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

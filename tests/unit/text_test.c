@@ -40,7 +40,8 @@ static void builder_graphs(void **unused)
     static const float weights[3] = {1.5f, -0.0f, 3e-40f};
     static float many[1000];
     Context *c = ingot_context_new(NULL, NULL);
-    ingot_dim *batch = ingot_dim_var(c, "batch \"of\" rows", 1, 32), *dims[2] = {batch, ingot_dim_const(c, 3)};
+    ingot_dim *batch = ingot_dim_var(c, "batch \"of\" rows", 1, 32),
+              *dims[2] = {batch, ingot_dim_const(c, 3)};
     ingot_tensor *x = ingot_input(c, "x", INGOT_F32, 2, dims);
     ingot_tensor *w = ingot_data(c, "weights", INGOT_F32, 1, (int64_t[]){3}, weights);
     ingot_tensor *big = ingot_data(c, NULL, INGOT_F32, 2, (int64_t[]){1000, 1}, many);
@@ -58,12 +59,14 @@ static void regions(void **unused)
     (void)unused;
     Context *c = ingot_context_new(NULL, NULL);
     ingot_dim *four = ingot_dim_const(c, 4);
-    ingot_tensor *x = ingot_input(c, "x", INGOT_F32, 1, &four), *k = ingot_input(c, "k", INGOT_F32, 1, &four);
+    ingot_tensor *x = ingot_input(c, "x", INGOT_F32, 1, &four),
+                 *k = ingot_input(c, "k", INGOT_F32, 1, &four);
     ingot_region *body = ingot_region_begin(c);
     ingot_tensor *i = ingot_region_param(c, body, INGOT_I64, 0, NULL);
     ingot_tensor *cond = ingot_region_param(c, body, INGOT_BOOL, 0, NULL);
     ingot_tensor *v = ingot_region_param_like(c, body, x);
-    ingot_tensor *even = ingot_eq(c, ingot_mod(c, i, ingot_scalar_i(c, INGOT_I64, 2)), ingot_scalar_i(c, INGOT_I64, 0));
+    ingot_tensor *even = ingot_eq(c, ingot_mod(c, i, ingot_scalar_i(c, INGOT_I64, 2)),
+                                  ingot_scalar_i(c, INGOT_I64, 0));
     ingot_region *yes = ingot_region_begin(c);
     ingot_tensor *a = ingot_add(c, v, k);
     ingot_region_end(c, yes, 1, &a);
@@ -98,8 +101,10 @@ static void mistakes(void **unused)
     } cases[] = {
         {"", "line 1: expected a node or 'return'"},
         {"%1 = frob f32\nreturn %1\n", "line 1: expected an op"},
-        {"%1 = const f64 0x1p+0\n%2 = add f32 %1 %3\nreturn %2\n", "line 2: a node that has not been defined"},
-        {"%1 = const f32 0x1p+0\n%2 = neg f32 %1 %1\nreturn %2\n", "line 2: wrong number of sources"},
+        {"%1 = const f64 0x1p+0\n%2 = add f32 %1 %3\nreturn %2\n",
+         "line 2: a node that has not been defined"},
+        {"%1 = const f32 0x1p+0\n%2 = neg f32 %1 %1\nreturn %2\n",
+         "line 2: wrong number of sources"},
         {"# comment\n\n%1 = input f33 [2] @0\nreturn %1\n", "line 3: expected a dtype"},
         {"%1 = const f32 0x1p+0 rest\nreturn %1\n", "line 1: something after the node"},
         {"%1 = data f32 [1] bytes=4 hash=0x1 hex=0000803f\nreturn %1\n",
@@ -107,7 +112,8 @@ static void mistakes(void **unused)
         {"return 1 2\n%1 = const f32 0x1p+0\n", "line 2: something after 'return'"},
         {"%1 = var index @0 \"n\" 1..2\n%2 = var index @0 \"n\" 1..3\nreturn %1\n",
          "line 2: this variable has another name or other bounds in the context"},
-        {"%1 = loop u8 trip=3 iterations=3 counter=none carried=0 scan=0 cond=0 true {\nreturn %1\n",
+        {"%1 = loop u8 trip=3 iterations=3 counter=none carried=0 scan=0 cond=0 true {\nreturn "
+         "%1\n",
          "line 2: expected params, captures and results at the end of a region"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -225,23 +225,23 @@ static void parts(void **state)
         for (int i = 0; i < N; i++)                                                            \
             assert_int_equal(h[i], TO(x[i]));                                                  \
     }
-#define NARROW(N, T, E)                                         \
-    {                                                           \
-        E s[N];                                                 \
-        for (int i = 0; i < N; i++)                             \
-            k[i] = (int32_t)next();                             \
-        igrt_store_##T##_i32x##N(s, igrt_load_i32x##N(k));      \
-        igrt_store_i32x##N(k + 16, igrt_load_##T##_i32x##N(s)); \
-        for (int i = 0; i < N; i++)                             \
-            assert_int_equal(k[16 + i], (E)k[i]);               \
-        const int part = round % N;                             \
+#define NARROW(N, T, E)                                                    \
+    {                                                                      \
+        E s[N];                                                            \
+        for (int i = 0; i < N; i++)                                        \
+            k[i] = (int32_t)next();                                        \
+        igrt_store_##T##_i32x##N(s, igrt_load_i32x##N(k));                 \
+        igrt_store_i32x##N(k + 16, igrt_load_##T##_i32x##N(s));            \
+        for (int i = 0; i < N; i++)                                        \
+            assert_int_equal(k[16 + i], (E)k[i]);                          \
+        const int part = round % N;                                        \
         igrt_store_i32x##N(k + 16, igrt_load_part_##T##_i32x##N(s, part)); \
-        for (int i = 0; i < N; i++)                             \
-            assert_int_equal(k[16 + i], i < part ? (E)k[i] : 0); \
-        memset(s, 0, sizeof s);                                 \
-        igrt_store_part_##T##_i32x##N(s, igrt_load_i32x##N(k), part); \
-        for (int i = 0; i < N; i++)                             \
-            assert_int_equal(s[i], i < part ? (E)k[i] : 0);     \
+        for (int i = 0; i < N; i++)                                        \
+            assert_int_equal(k[16 + i], i < part ? (E)k[i] : 0);           \
+        memset(s, 0, sizeof s);                                            \
+        igrt_store_part_##T##_i32x##N(s, igrt_load_i32x##N(k), part);      \
+        for (int i = 0; i < N; i++)                                        \
+            assert_int_equal(s[i], i < part ? (E)k[i] : 0);                \
     }
 #define CONVERT(N)                                                               \
     SMALL(N, f16, igrt_f32_to_f16, igrt_f16_to_f32)                              \
@@ -276,45 +276,44 @@ static void conversions(void **state)
 
 /* ---- integers ------------------------------------------------------------------------------ */
 
-#define INT_OP(N, OP)                                                                             \
-    igrt_store_i32x##N(c, igrt_##OP##_i32x##N(igrt_load_i32x##N(a), igrt_load_i32x##N(b)));       \
-    for (int i = 0; i < N; i++)                                                                   \
+#define INT_OP(N, OP)                                                                       \
+    igrt_store_i32x##N(c, igrt_##OP##_i32x##N(igrt_load_i32x##N(a), igrt_load_i32x##N(b))); \
+    for (int i = 0; i < N; i++)                                                             \
         assert_int_equal(c[i], igrt_##OP##_i32(a[i], b[i]));
-#define INT_COMPARE(N, NAME, OP)                                                                  \
-    igrt_store_i32x##N(c, igrt_##NAME##_i32x##N(igrt_load_i32x##N(a), igrt_load_i32x##N(b)));     \
-    for (int i = 0; i < N; i++)                                                                   \
+#define INT_COMPARE(N, NAME, OP)                                                              \
+    igrt_store_i32x##N(c, igrt_##NAME##_i32x##N(igrt_load_i32x##N(a), igrt_load_i32x##N(b))); \
+    for (int i = 0; i < N; i++)                                                               \
         assert_int_equal(c[i], -(a[i] OP b[i]));
-#define INT_WRAP(N, T, E)                                                                         \
-    igrt_store_i32x##N(c, igrt_wrap_##T##_i32x##N(igrt_load_i32x##N(a)));                         \
-    for (int i = 0; i < N; i++)                                                                   \
+#define INT_WRAP(N, T, E)                                                 \
+    igrt_store_i32x##N(c, igrt_wrap_##T##_i32x##N(igrt_load_i32x##N(a))); \
+    for (int i = 0; i < N; i++)                                           \
         assert_int_equal(c[i], (E)a[i]);
-#define INT_ACROSS(N, NAME, OP)                                                                   \
-    for (int w = N / 2, i = (memcpy(c, a, sizeof c), 0); w; w /= 2)                               \
-        for (i = 0; i < w; i++)                                                                   \
-            c[i] = igrt_##OP##_i32(c[i], c[i + w]);                                               \
+#define INT_ACROSS(N, NAME, OP)                                     \
+    for (int w = N / 2, i = (memcpy(c, a, sizeof c), 0); w; w /= 2) \
+        for (i = 0; i < w; i++)                                     \
+            c[i] = igrt_##OP##_i32(c[i], c[i + w]);                 \
     assert_int_equal(igrt_##NAME##_i32x##N(igrt_load_i32x##N(a)), c[0]);
-#define LOW(N)                                                                                    \
-    for (int i = 0; i < N; i++) {                                                                 \
-        x[i] = any();                                                                             \
-        if (next() % 2) /* both sides of 2^31 and 2^63 */                                         \
-            x[i] = ldexpf((float)(int32_t)next(), (int)(next() % 36));                            \
-    }                                                                                             \
-    igrt_store_i32x##N(c, igrt_low_f32x##N##_i32x##N(igrt_load_f32x##N(x)));                      \
-    for (int i = 0; i < N; i++)                                                                   \
+#define LOW(N)                                                               \
+    for (int i = 0; i < N; i++) {                                            \
+        x[i] = any();                                                        \
+        if (next() % 2) /* both sides of 2^31 and 2^63 */                    \
+            x[i] = ldexpf((float)(int32_t)next(), (int)(next() % 36));       \
+    }                                                                        \
+    igrt_store_i32x##N(c, igrt_low_f32x##N##_i32x##N(igrt_load_f32x##N(x))); \
+    for (int i = 0; i < N; i++)                                              \
         assert_int_equal(c[i], (int32_t)(uint32_t)(uint64_t)igrt_f32_to_i64(x[i]));
-#define INTEGERS(N)                                                                               \
-    for (int round = 0; round < 3000; round++) {                                                  \
-        for (int i = 0; i < N; i++) {                                                             \
-            a[i] = (int32_t)next() >> next() % 32;                                                \
-            b[i] = next() % 4 ? (int32_t)next() >> next() % 32 : a[i];                            \
-        }                                                                                         \
-        INT_OP(N, add) INT_OP(N, sub) INT_OP(N, mul) INT_OP(N, max) INT_OP(N, min)                \
-        INT_COMPARE(N, eq, ==) INT_COMPARE(N, ne, !=) INT_COMPARE(N, lt, <) INT_COMPARE(N, le, <=) \
-        INT_WRAP(N, i8, int8_t) INT_WRAP(N, u8, uint8_t)                                          \
-        INT_WRAP(N, i16, int16_t) INT_WRAP(N, u16, uint16_t)                                      \
-        INT_ACROSS(N, hadd, add) INT_ACROSS(N, hmul, mul)                                         \
-        INT_ACROSS(N, hmax, max) INT_ACROSS(N, hmin, min)                                         \
-        LOW(N)                                                                                    \
+#define INTEGERS(N)                                                                              \
+    for (int round = 0; round < 3000; round++) {                                                 \
+        for (int i = 0; i < N; i++) {                                                            \
+            a[i] = (int32_t)next() >> next() % 32;                                               \
+            b[i] = next() % 4 ? (int32_t)next() >> next() % 32 : a[i];                           \
+        }                                                                                        \
+        INT_OP(N, add)                                                                           \
+        INT_OP(N, sub) INT_OP(N, mul) INT_OP(N, max) INT_OP(N, min) INT_COMPARE(N, eq, ==)       \
+            INT_COMPARE(N, ne, !=) INT_COMPARE(N, lt, <) INT_COMPARE(N, le, <=)                  \
+                INT_WRAP(N, i8, int8_t) INT_WRAP(N, u8, uint8_t) INT_WRAP(N, i16, int16_t)       \
+                    INT_WRAP(N, u16, uint16_t) INT_ACROSS(N, hadd, add) INT_ACROSS(N, hmul, mul) \
+                        INT_ACROSS(N, hmax, max) INT_ACROSS(N, hmin, min) LOW(N)                 \
     }
 
 static void integers(void **state)
@@ -382,7 +381,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lanes4),    cmocka_unit_test(lanes8),      cmocka_unit_test(lanes16),
         cmocka_unit_test(parts),     cmocka_unit_test(conversions), cmocka_unit_test(accuracy4),
-        cmocka_unit_test(accuracy8), cmocka_unit_test(accuracy16), cmocka_unit_test(integers),
+        cmocka_unit_test(accuracy8), cmocka_unit_test(accuracy16),  cmocka_unit_test(integers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
