@@ -68,6 +68,8 @@ void ingot_set_origin(ingot_context *, const char *node_name, const char *op_typ
 /* Report an error at the current origin: "file: node 'name' (Op): <message>". Returns poison. */
 ingot_tensor *ingot_error(ingot_context *, ingot_status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Report what may matter but stops nothing, in the same form. */
+void ingot_warning(ingot_context *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 ingot_tensor *ingot_poison(ingot_context *);
 bool ingot_is_poison(ingot_tensor *);
 /* Memory that lives as long as the context; zeroed. */

@@ -21,7 +21,7 @@ extern "C" {
 
 typedef struct ingot_onnx ingot_onnx;
 
-#define INGOT_ONNX_MAX_OPSET 27
+#define INGOT_ONNX_MAX_OPSET 28
 
 typedef enum {
     INGOT_ONNX_TENSOR,

@@ -18,7 +18,8 @@
 enum {
     ONNX_MAX_NESTING = 48,    /* subgraphs and functions inside each other */
     ONNX_MAX_NODES = 1 << 18, /* evaluated in all, function bodies counted at each call */
-    ONNX_MAX_LIST = 4096      /* elements of an integer list input (axes, shapes, splits) */
+    ONNX_AHEAD = 4,      /* opsets above INGOT_ONNX_MAX_OPSET that are tried: about two years */
+    ONNX_MAX_LIST = 4096 /* elements of an integer list input (axes, shapes, splits) */
 };
 
 /* ---- names ---------------------------------------------------------------------------------- */

@@ -211,7 +211,8 @@ static bool checkable_domain(const char *domain)
     return strcmp(domain, "") == 0 || strcmp(domain, "ai.onnx") == 0;
 }
 
-/* Imports: each domain once; the standard one within what we know. */
+/* Imports: each domain once; the standard one within what we know, or little above. Few operators change
+ * from one opset to the next, and mostly by a type or an attribute, which the check of each node finds. */
 static bool check_opsets(Model *m, size_t n, Onnx__OperatorSetIdProto **opset)
 {
     bool ok = true;
@@ -221,10 +222,16 @@ static bool check_opsets(Model *m, size_t n, Onnx__OperatorSetIdProto **opset)
             ingot_error(m->c, INGOT_INVALID, "it imports version %lld of the domain '%s'",
                         (long long)v, opset[i]->domain);
             ok = false;
-        } else if (checkable_domain(opset[i]->domain) && v > INGOT_ONNX_MAX_OPSET) {
+        } else if (checkable_domain(opset[i]->domain) && v > INGOT_ONNX_MAX_OPSET + ONNX_AHEAD) {
             ingot_error(m->c, INGOT_UNSUPPORTED, "it needs opset %lld, this compiler knows 1 to %d",
                         (long long)v, INGOT_ONNX_MAX_OPSET);
             ok = false;
+        } else if (checkable_domain(opset[i]->domain) && v > INGOT_ONNX_MAX_OPSET) {
+            ingot_warning(
+                m->c,
+                "it needs opset %lld, this compiler knows 1 to %d: its operators are taken as "
+                "they are in opset %d",
+                (long long)v, INGOT_ONNX_MAX_OPSET, INGOT_ONNX_MAX_OPSET);
         }
     }
     return ok;

@@ -117,8 +117,8 @@ ingot_tensor *onnx_where(Lowering *n)
 ingot_tensor *onnx_mod(Lowering *n)
 {
     bool c_rule = attr_int(n, "fmod", 0) != 0;
-    if (is_float(X) && !c_rule)
-        return fault(n, "floating-point operands need fmod=1");
+    if (is_float(X) && !c_rule && n->version < 28)
+        return fault(n, "floating-point operands need fmod=1 before opset 28");
     return c_rule ? ingot_fmod(n->c, X, Y) : ingot_mod(n->c, X, Y);
 }
 
@@ -134,11 +134,18 @@ ingot_tensor *onnx_pow(Lowering *n)
     return ingot_pow(n->c, X, as(n, power, dtype));
 }
 
+/* A count that is negative or the width or more leaves zeros; to the right of a negative number, ones. */
 ingot_tensor *onnx_bitshift(Lowering *n)
 {
     const char *direction = attr_string(n, "direction", "");
     if (strcmp(direction, "LEFT") == 0)
         return ingot_shl(n->c, X, Y);
+    if (strcmp(direction, "RIGHT") == 0 && is_signed(X)) {
+        ingot_tensor *last = like(n, Y, 8.0 * (double)ingot_dtype_bytes(ingot_dtype_of(X)) - 1);
+        ingot_tensor *some =
+            ingot_and(n->c, ingot_ge(n->c, Y, like(n, Y, 0)), ingot_le(n->c, Y, last));
+        return ingot_shr(n->c, X, ingot_where(n->c, some, Y, last));
+    }
     if (strcmp(direction, "RIGHT") == 0)
         return ingot_shr(n->c, X, Y);
     return fault(n, "its attribute 'direction' has to be LEFT or RIGHT");
@@ -238,6 +245,7 @@ ACTIVATION(shrink,
            ingot_soft_shrink(n->c, X, attr_float(n, "lambd", 0.5), attr_float(n, "bias", 0)))
 ACTIVATION(softsign, ingot_softsign(n->c, X))
 ACTIVATION(swish, ingot_swish(n->c, X, attr_float(n, "alpha", 1)))
+ACTIVATION(swiglu, ingot_mul(n->c, ingot_swish(n->c, X, attr_float(n, "alpha", 1)), Y))
 ACTIVATION(thresholded_relu, ingot_thresholded_relu(n->c, X, attr_float(n, "alpha", 1)))
 #undef ACTIVATION
 

@@ -577,8 +577,12 @@ ingot_tensor *onnx_depth_to_space(Lowering *n)
 
 ingot_tensor *onnx_space_to_depth(Lowering *n)
 {
-    static const int perm[] = {0, 3, 5, 1, 2, 4};
+    static const int dcr[] = {0, 3, 5, 1, 2, 4}, crd[] = {0, 1, 3, 5, 2, 4};
     int64_t b = attr_int(n, "blocksize", 0);
+    const char *mode = attr_string(n, "mode", "DCR"); /* since opset 28 */
+    const int *perm = strcmp(mode, "CRD") == 0 ? crd : dcr;
+    if (perm == dcr && strcmp(mode, "DCR") != 0)
+        return fault(n, "its mode '%s' is unknown", mode);
     if (ingot_rank(X) != 4 || b < 1 || b > 1 << 15)
         return fault(n, "its input has to have rank 4, and its blocksize has to be positive");
     ingot_dim *N = ingot_shape(X, 0), *C = ingot_shape(X, 1), *B = dim(n, b);

@@ -93,7 +93,8 @@ void ingot_set_origin(ingot_context *c, const char *node, const char *op)
     c->at = o;
 }
 
-ingot_tensor *ingot_error(ingot_context *c, ingot_status status, const char *format, ...)
+static void report_at_origin(ingot_context *c, ingot_level level, ingot_status status,
+                             const char *format, va_list ap)
 {
     StrBuf sb = {0};
     if (c->file)
@@ -104,13 +105,26 @@ ingot_tensor *ingot_error(ingot_context *c, ingot_status status, const char *for
             sb_printf(&sb, " (%s)", c->at->op);
         sb_puts(&sb, ": ");
     }
+    sb_vprintf(&sb, format, ap);
+    context_report(c, level, status, sb.data);
+    sb_free(&sb);
+}
+
+ingot_tensor *ingot_error(ingot_context *c, ingot_status status, const char *format, ...)
+{
     va_list ap;
     va_start(ap, format);
-    sb_vprintf(&sb, format, ap);
+    report_at_origin(c, INGOT_ERROR, status, format, ap);
     va_end(ap);
-    context_report(c, INGOT_ERROR, status, sb.data);
-    sb_free(&sb);
     return c->poison;
+}
+
+void ingot_warning(ingot_context *c, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    report_at_origin(c, INGOT_WARNING, INGOT_OK, format, ap);
+    va_end(ap);
 }
 
 ingot_tensor *ingot_poison(ingot_context *c)

@@ -154,6 +154,8 @@ def structure():
     case("opset_0", model([node("Relu")], opset=0), 3, "version 0")
     case("opset_negative", model([node("Relu")], opset=-3), 3, "version -3")
     case("opset_9999", model([node("Relu")], opset=9999), 4, "opset")
+    case("opset_ahead", model([node("Relu")], opset=30), 0, "opset 30")
+    case("opset_ahead_new_attribute", model([node("Relu", slope=.5)], opset=30), 3, "slope")
     case("opset_of_used_domain_missing", model([node("Scaler", domain="ai.onnx.ml")]), 3, "ai.onnx.ml")
     case("opset_twice", model([node("Relu")], opsets=[("", 17), ("", 13)]), (0, 3))
     case("ir_version_9999", model([node("Relu")], ir=9999), (0, 4))

@@ -83,6 +83,8 @@ def judge(case, corpus, pinned, opt):
             fault(f"a message of {max(map(len, lines))} characters")
         if not all(c.isprintable() or c == "\n" for c in done.err):
             fault(f"a message with unprintable characters: {first_line(done.err)!r}")
+    elif case["status"] == [0] and not all(w.lower() in done.err.lower() for w in case["says"]):
+        fault(f"a warning should say {case['says']}: {first_line(done.err)}")
     left = tree(home)
     if done.rc:
         new = sorted(set(left) - set(before))
