@@ -49,6 +49,7 @@ typedef enum {
     INGOT_UNSUPPORTED = 4, /* a valid model that this compiler does not know how to compile */
     INGOT_TOOL = 5,        /* a program we call (cc, make) failed */
     INGOT_IO = 6,          /* a file could not be read or written */
+    INGOT_DIFFERS = 7,     /* the model ran, and its results are not the wanted ones */
     INGOT_BUG = 70
 } ingot_status;
 

@@ -57,8 +57,8 @@ int ingot_error_count(const ingot_context *c)
 /* Broken beats unsupported beats usage: the status says what to repair first. */
 static int gravity(ingot_status s)
 {
-    static const ingot_status order[] = {INGOT_OK, INGOT_USAGE,   INGOT_UNSUPPORTED, INGOT_TOOL,
-                                         INGOT_IO, INGOT_INVALID, INGOT_BUG};
+    static const ingot_status order[] = {INGOT_OK,   INGOT_USAGE, INGOT_UNSUPPORTED, INGOT_DIFFERS,
+                                         INGOT_TOOL, INGOT_IO,    INGOT_INVALID,     INGOT_BUG};
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
         if (order[i] == s)
             return (int)i;

@@ -25,6 +25,7 @@ typedef struct {
     bool json, per_kernel, no_bind, no_cache, help;
     int threads;
     double seconds;
+    double tolerance; /* negative: by the element's type */
     ingot_options compile;
     Arena *a;
 } Options;
@@ -56,6 +57,30 @@ bool value_read(Arena *, const char *path, Value *, ingot_status *status);
 bool value_write(Arena *, const char *path, const char *name, const Value *, ingot_status *status);
 /* Reproducible values: small integers, floats in -1..1. */
 void value_random(Arena *, Value *, uint64_t seed);
+
+/* ---- cli_compare.c: values beside the wanted ones ------------------------------------------ */
+
+typedef struct {
+    bool shape; /* another type or shape: nothing else is known */
+    bool strings, complex;
+    bool one_off;     /* of 8 bits: a value that was quantised may be rounded either way */
+    size_t count;     /* numbers that were compared */
+    size_t beyond;    /* finite ones further away than the limit; strings that differ */
+    size_t nan, inf;  /* that are nan, or this infinity, on one side only */
+    double tolerance; /* a share of the range, */
+    double
+        range; /* which is the largest magnitude that is wanted; 0: the tolerance is that of the error itself */
+    double limit;     /* of the error */
+    double error;     /* the largest */
+    size_t at;        /* the worst element, */
+    double got, want; /* and what is there */
+} Difference;
+
+double tolerance_of(ingot_dtype); /* a share of the range */
+Difference value_compare(Arena *, const Value *got, const Value *want,
+                         double tolerance); /* negative: tolerance_of() */
+bool difference_is_good(const Difference *);
+void difference_print(StrBuf *, const Difference *, const Value *got, const Value *want);
 
 /* ---- cli_model.c: from a file and options to a graph ---------------------------------------- */
 
@@ -105,6 +130,8 @@ typedef struct {
     Arena *a;
     int nin, nout;
     Value *in, *out;
+    Value *want; /* outputs that lie beside the inputs; data NULL: that one does not */
+    const char **want_file;
     const char **out_name;
     ingot_dtype *out_dtype;
     bool *bound;
@@ -115,7 +142,9 @@ typedef struct {
 
 /* cli_run.c: reads or (may_invent) makes up the inputs, and has the program ready. */
 ingot_status session_prepare(Session *, Model *, bool may_invent);
-ingot_status session_run(Session *);                   /* fills out */
+ingot_status session_run(Session *); /* fills out */
+/* The outputs beside the wanted ones, each told; INGOT_DIFFERS if one is further away than the tolerance. */
+ingot_status session_compare(const Session *);
 ingot_status driver_failed(const Session *, int code); /* what the status of the program says */
 void session_finish(Session *, Model *);
 /* cli_cache.c: s->entry is a folder of the cache that holds the program of the model. */
@@ -127,7 +156,7 @@ ingot_status command_bench(Options *);
 int bench_kernels(Session *, const char *const *profile, const char *const *bench);
 ingot_status command_verify(Options *); /* cli_verify.c */
 /* cli_lockstep.c: runs the program beside its naive twin (the same plan without opts, in a folder of its own) on the same
- * inputs, step by step; tells the steps that differ, or with -v all. INGOT_TOOL if one does. */
+ * inputs, step by step; tells the steps that differ, or with -v all. INGOT_DIFFERS if one does. */
 ingot_status lockstep(const Session *, const Plan *, const char *twin);
 
 #endif

@@ -348,7 +348,7 @@ static void tell(const Lockstep *l, const Place *p, bool good)
     if (good)
         printf("%s\n", sb.data);
     else
-        complain(INGOT_TOOL, "%s: %s", l->s->o->model, sb.data);
+        complain(INGOT_DIFFERS, "%s: %s", l->s->o->model, sb.data);
     sb_free(&sb);
 }
 
@@ -374,7 +374,7 @@ static ingot_status report(const Lockstep *l)
                worst->step->number);
     else
         printf("all equal\n");
-    return bad ? INGOT_TOOL : INGOT_OK;
+    return bad ? INGOT_DIFFERS : INGOT_OK;
 }
 
 ingot_status lockstep(const Session *s, const Plan *p, const char *twin)

@@ -115,6 +115,15 @@ static bool flag_seconds(Options *o, const char *value)
     return true;
 }
 
+static bool flag_tolerance(Options *o, const char *value)
+{
+    char *end;
+    o->tolerance = strtod(value, &end);
+    if (!*value || *end || !(o->tolerance >= 0 && o->tolerance <= 1e30))
+        return wrong(o, "--tolerance", value, "a share of the range is wanted: 0, 1e-3, 0.5");
+    return true;
+}
+
 static bool flag_input(Options *o, const char *value)
 {
     if (!o->input)
@@ -158,6 +167,8 @@ static bool with_value(Options *o, const char *flag, const char *value)
         return flag_threads(o, value);
     if (!strcmp(flag, "--seconds"))
         return flag_seconds(o, value);
+    if (!strcmp(flag, "--tolerance"))
+        return flag_tolerance(o, value);
     if (!strcmp(flag, "--input"))
         return flag_input(o, value);
     return true; /* of a command to come: --beam, --budget */
@@ -197,6 +208,7 @@ bool options_parse(Options *o, int argc, char **argv, const char *flags, bool ta
     o->compile = (ingot_options){.struct_size = sizeof o->compile, .opt_level = 2};
     o->threads = 1;
     o->seconds = 1;
+    o->tolerance = -1;
     for (int i = 2; i < argc; i++) {
         const char *flag = argv[i];
         char name[32];

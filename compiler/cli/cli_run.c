@@ -10,14 +10,21 @@
 
 /* ---- inputs ------------------------------------------------------------------------------ */
 
-/* DIR/input_N.pb or .npy */
+/* DIR/input_N.pb or .npy; *npy: the latter is there, and not the former. */
+static const char *data_file(const Session *s, const char *what, int i, bool *npy)
+{
+    const char *file = arena_printf(s->a, "%s/%s_%d.npy", s->o->data, what, i),
+               *pb = arena_printf(s->a, "%s/%s_%d.pb", s->o->data, what, i);
+    *npy = access(pb, F_OK) && !access(file, F_OK);
+    return *npy ? file : pb;
+}
+
 static bool read_data(Session *s, int i, ingot_status *status)
 {
-    const char *pb = arena_printf(s->a, "%s/input_%d.pb", s->o->data, i);
-    const char *npy = arena_printf(s->a, "%s/input_%d.npy", s->o->data, i);
-    bool is_npy = access(pb, F_OK) && !access(npy, F_OK);
-    s->npy |= is_npy;
-    return value_read(s->a, is_npy ? npy : pb, &s->in[i], status);
+    bool npy;
+    const char *file = data_file(s, "input", i, &npy);
+    s->npy |= npy;
+    return value_read(s->a, file, &s->in[i], status);
 }
 
 static bool random_input(Session *s, const Model *m, int i, ingot_status *status)
@@ -68,6 +75,22 @@ static bool check_value(const Session *s, const Model *m, int i, ingot_status *s
     return good;
 }
 
+/* Outputs that lie beside the inputs are what the model should give. */
+static ingot_status read_wanted(Session *s, const Model *m)
+{
+    ingot_status status = INGOT_OK;
+    bool npy, ok = true;
+    for (int i = 0; i < s->nout && s->o->data && ok; i++) {
+        const char *file = data_file(s, "output", i, &npy);
+        if (access(file, F_OK) || ingot_onnx_output(m->onnx, i)->kind != INGOT_ONNX_TENSOR)
+            continue;
+        s->want_file[i] = file;
+        ok = value_read(s->a, file, &s->want[i], &status);
+        name_type(&s->want[i], s->out_dtype[i]);
+    }
+    return status;
+}
+
 static ingot_status read_inputs(Session *s, const Model *m, bool may_invent)
 {
     ingot_status status = INGOT_OK;
@@ -76,6 +99,8 @@ static ingot_status read_inputs(Session *s, const Model *m, bool may_invent)
     s->nout = ingot_onnx_output_count(m->onnx);
     s->in = NEWN(s->a, Value, s->nin + 1);
     s->out = NEWN(s->a, Value, s->nout + 1);
+    s->want = NEWN(s->a, Value, s->nout + 1);
+    s->want_file = NEWN(s->a, const char *, s->nout + 1);
     s->out_name = NEWN(s->a, const char *, s->nout + 1);
     s->bound = NEWN(s->a, bool, s->nin + 1);
     s->out_dtype = NEWN(s->a, ingot_dtype, s->nout + 1);
@@ -108,7 +133,7 @@ static ingot_status read_inputs(Session *s, const Model *m, bool may_invent)
         }
         ok = ok && check_value(s, m, i, &status);
     }
-    return status;
+    return ok ? read_wanted(s, m) : status;
 }
 
 /* ---- running ----------------------------------------------------------------------------- */
@@ -156,6 +181,25 @@ ingot_status session_run(Session *s)
         value_read(s->a, arena_printf(s->a, "%s/out/output_%d.npy", s->work, i), &s->out[i],
                    &status);
         name_type(&s->out[i], s->out_dtype[i]);
+    }
+    return status;
+}
+
+ingot_status session_compare(const Session *s)
+{
+    ingot_status status = INGOT_OK;
+    for (int i = 0; i < s->nout; i++) {
+        if (!s->want_file[i])
+            continue;
+        StrBuf sb = {0};
+        Difference d = value_compare(s->a, &s->out[i], &s->want[i], s->o->tolerance);
+        difference_print(&sb, &d, &s->out[i], &s->want[i]);
+        if (difference_is_good(&d))
+            printf("%s beside %s: %s\n", s->out_name[i], s->want_file[i], sb.data);
+        else
+            status = complain(INGOT_DIFFERS, "%s: output '%s' is not that of %s: %s", s->o->model,
+                              s->out_name[i], s->want_file[i], sb.data);
+        sb_free(&sb);
     }
     return status;
 }
@@ -236,6 +280,8 @@ ingot_status command_run(Options *o)
         value_write(s.a,
                     arena_printf(s.a, "%s/output_%d.%s", o->output_dir, i, s.npy ? "npy" : "pb"),
                     s.out_name[i], &s.out[i], &status);
+    if (status == INGOT_OK)
+        status = session_compare(&s);
     session_finish(&s, &m);
     return status;
 }

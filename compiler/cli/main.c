@@ -139,6 +139,11 @@ static ingot_status command_tune(Options *o)
     "  -O0                 naive kernels\n"                                      \
     "  --sched FILE        layouts and opts as this file says (docs/sched.md)\n" \
     "  -v                  tell what takes how long\n"
+#define TOLERANCE_HELP                                                                           \
+    "  --tolerance T       the largest error that passes, as a share of the largest wanted "     \
+    "value. Unless told: f64 1e-6,\n"                                                            \
+    "                      f32 1e-3, f16 1e-2, bf16 4e-2, f8 0.25; i8 and u8 may be 1 off; all " \
+    "else is exact\n"
 #define COMPILE_HELP                                                                              \
     "  --target T          c (default), c:native, c:x86-64-v3 ...: `ingot targets` lists them\n"  \
     "  --name NAME         prefix of everything emitted (default: model)\n"                       \
@@ -168,13 +173,15 @@ static const Command commands[] = {
      "  ingot compile bert.onnx -o out --dim batch=1..8 --dim seq=128 --name bert\n"
      "  ingot compile kws.onnx -o out --target c:cortex-m4 --max-ram 256k\n"},
     {"run", command_run, true,
-     "--data --input --output-dir --target --sched -O0 -O2 --dim --bind --no-bind --no-cache -v "
-     "--threads ",
+     "--data --input --output-dir --tolerance --target --sched -O0 -O2 --dim --bind --no-bind "
+     "--no-cache -v --threads ",
      "compile into the cache, run, write the outputs",
      "usage: ingot run MODEL.onnx --data DIR | --input FILE...  [--output-dir D] [options]\n\n"
-     "  --data DIR          reads DIR/input_N.pb (or .npy)\n"
+     "  --data DIR          reads DIR/input_N.pb (or .npy); output_N there are compared with what "
+     "the model gives\n"
      "  --input FILE        the inputs in order, .npy or .pb\n"
-     "  --output-dir D      writes D/output_N.pb (.npy where inputs are); without it, prints them\n"
+     "  --output-dir D      writes D/output_N.pb (.npy where inputs are); without it, prints "
+     "them\n" TOLERANCE_HELP
      "  --no-bind           never bind inputs that decide shapes to the data's values\n"
      "  --no-cache          compile anew\n"
      "  --threads N\n" MODEL_HELP
@@ -184,14 +191,16 @@ static const Command commands[] = {
      "  ingot run resnet18.onnx --data test_data_set_0 --output-dir out\n"
      "  ingot run add.onnx --input x.npy --input y.npy\n"},
     {"verify", command_verify, true,
-     "--data --input --target --sched -O0 -O2 --dim --bind --no-bind --no-cache -v --threads ",
+     "--data --input --tolerance --target --sched -O0 -O2 --dim --bind --no-bind --no-cache -v "
+     "--threads ",
      "check every kernel of the compiled model",
      "usage: ingot verify MODEL.onnx [--data DIR | --input FILE...] [options]\n\n"
      "Runs every step beside the naive form of its kernel, on the same inputs, and the naive "
      "kernels beside the reference\n"
      "interpreter. Each step that differs is told with its kernel, its nodes and the worst "
      "element; -v tells all.\n\n"
-     "  --data DIR          inputs; without it, reproducible random ones\n" MODEL_HELP
+     "  --data DIR          inputs; without it, reproducible random ones. Outputs there are "
+     "compared, as `ingot run` does\n" TOLERANCE_HELP MODEL_HELP
      "\nexample:\n  ingot verify resnet18.onnx\n"},
     {"bench", command_bench, true,
      "--data --input --threads --json --per-kernel --seconds --target --sched -O0 -O2 --dim --bind "
@@ -231,7 +240,8 @@ static void help(FILE *f)
         "\n`ingot COMMAND --help` tells more, with examples. ingot --version prints the version.\n"
         "\nexit status: 0 ok, 2 wrong flag or argument, 3 the model or data file is broken,\n"
         "4 a valid model that is not supported, 5 a program we call (cc) or the model failed,\n"
-        "6 a file cannot be read or written, 70 a fault of the compiler\n",
+        "6 a file cannot be read or written, 7 the results are not the wanted ones,\n"
+        "70 a fault of the compiler\n",
         f);
 }
 

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""What goes wrong when a model runs is told, with a status of its own.
+
+    checks.py --ingot build/ingot [CHECK...]    all checks unless some are named
+
+    beside      `ingot run` and `verify` compare with outputs beside the inputs: errors, nan, infinity, zeros, shapes
+    half        `ingot verify` judges 16-bit floats
+
+Exit status 77, skipped: there is no Python with onnx.
+"""
+import os
+import subprocess
+import sys
+
+try:
+    import numpy as np
+    from onnx import TensorProto, helper, numpy_helper
+    from run import Wrong, main
+except ImportError as e:
+    print(f"skipped: {e}")
+    sys.exit(77)
+
+OK, USAGE, INVALID, TOOL, DIFFERS = 0, 2, 3, 5, 7
+
+
+def model(work, nodes, inputs, outputs, weights=()):
+    """The path of a model; inputs and outputs are (name, type, shape), weights arrays by name."""
+    values = [[helper.make_tensor_value_info(*v) for v in list_] for list_ in (inputs, outputs)]
+    graph = helper.make_graph(nodes, "g", *values, [numpy_helper.from_array(v, k) for k, v in dict(weights).items()])
+    path = work / "m.onnx"
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9).SerializeToString())
+    return path
+
+
+def told(ingot, work, *command, status=OK, says=()):
+    """What a command prints; it has to end with this status and say this."""
+    done = subprocess.run([str(c) for c in (ingot, *command)], text=True, capture_output=True,
+                          env={**os.environ, "INGOT_CACHE": str(work / "cache")})
+    text = done.stdout + done.stderr
+    if done.returncode != status or not all(s in text for s in says):
+        raise Wrong(f"{command}: status {done.returncode}, wanted {status} and {says}\n{text}")
+    return text
+
+
+def save(work, name, array, pb=False):
+    data = work / "data"
+    data.mkdir(exist_ok=True)
+    for old in data.glob(f"{name}.*"):
+        old.unlink()
+    if pb:
+        (data / f"{name}.pb").write_bytes(numpy_helper.from_array(array, "x").SerializeToString())
+    else:
+        np.save(data / f"{name}.npy", array)
+    return data
+
+
+def beside(ingot, work):
+    f = TensorProto.FLOAT
+    path = model(work, [helper.make_node("Log", ["x"], ["y"], "log"), helper.make_node("Cast", ["x"], ["n"], "cast", to=TensorProto.UINT8)],
+                 [("x", f, [2, 4])], [("y", f, [2, 4]), ("n", TensorProto.UINT8, [2, 4])])
+    x = np.array([[1, 2, 0, -1], [3, 4, 5, 6]], np.float32)
+    with np.errstate(all="ignore"):
+        y = np.log(x)
+    n = np.array([[1, 2, 0, 255], [3, 4, 5, 6]], np.uint8)
+    data = save(work, "input_0", x)
+    count = 0
+
+    def run(want, status=OK, says=(), flags=(), command="run", **how):
+        nonlocal count
+        count += 1
+        save(work, "output_0", want, **how)
+        told(ingot, work, command, path, "--data", data, *flags, status=status, says=says)
+
+    def changed(at, value):
+        z = y.copy()
+        z[at] = value
+        return z
+    top = float(np.log(np.float32(6)))
+    told(ingot, work, "run", path, "--data", data)      # nothing to compare with
+    for command in ("run", "verify"):
+        run(y, says=["y beside", "output_0.npy"], command=command)
+        run(changed((1, 2), 2), DIFFERS, ["m.onnx: output 'y'", "output_0.npy", "[1,2] is 1.609", "wanted 2", "1 of 8"], command=command)
+    run(y, pb=True, says=["output_0.pb"])
+    run(changed((1, 0), y[1, 0] + 0.0005 * top))
+    run(changed((1, 0), y[1, 0] + 0.002 * top), DIFFERS, ["[1,0]", "0.002 of the range"])
+    run(changed((1, 0), y[1, 0] + 0.002 * top), flags=["--tolerance", "0.01"])
+    run(changed((1, 0), y[1, 0] + 0.0005 * top), DIFFERS, flags=["--tolerance=1e-5"])
+    for at, value, says in (((0, 3), 1, "1 of 8 are nan on one side only"), ((1, 1), np.nan, "1 of 8 are nan on one side only"),
+                            ((0, 2), np.inf, "1 of 8 are infinite on one side only"), ((1, 1), np.inf, "infinite on one side only"),
+                            ((0, 2), -1e38, "infinite on one side only")):
+        run(changed(at, value), DIFFERS, [says], flags=["--tolerance", "1e30"])
+    run(y[:, :3], DIFFERS, ["f32[2,4] and not f32[2,3]"])
+    run(y.astype(np.float64), DIFFERS, ["f32[2,4] and not f64[2,4]"])
+    (data / "output_0.npy").write_bytes(b"\x93NUMPY")
+    told(ingot, work, "run", path, "--data", data, status=INVALID, says=["output_0.npy"])
+    save(work, "output_0", y)
+    for off, status in ((0, OK), (1, OK), (2, DIFFERS)):    # of a byte, one step is a rounding
+        m = n.copy()
+        m[1, 1] += off
+        save(work, "output_1", m)
+        told(ingot, work, "run", path, "--data", data, status=status, says=["output_1.npy"])
+    save(work, "output_1", n)
+    save(work, "input_0", np.ones((2, 4), np.float32))      # all logarithms are zero
+    save(work, "output_1", np.ones((2, 4), np.uint8))
+    zero = np.zeros((2, 4), np.float32)
+    run(zero, says=["output_0.npy: equal"])
+    run(zero + np.float32(1e-5), DIFFERS, ["[0,0] is 0"], flags=["--tolerance", "1e-3"])
+    save(work, "input_0", np.full((2, 4), 1.0001, np.float32))
+    run(zero, says=["all wanted are zero", "0.0001"])
+    save(work, "input_0", np.full((2, 4), 1.1, np.float32))
+    run(zero, DIFFERS, ["all wanted are zero", "8 of 8"])
+    told(ingot, work, "run", path, "--data", data, "--tolerance", "much", status=USAGE, says=["--tolerance", "much"])
+    print(f"{count} comparisons")
+
+
+def half(ingot, work):
+    """Networks of f16 and bf16, whose results are rounded differently in the program and in the interpreter."""
+    rng = np.random.default_rng(1)
+    for t in (TensorProto.FLOAT16, TensorProto.BFLOAT16):
+        w = numpy_helper.to_array(helper.make_tensor("w", TensorProto.FLOAT, [64, 64], rng.standard_normal(4096) / 8))
+        nodes = [helper.make_node("Cast", ["w"], ["h"], "cast", to=t)]
+        at = "x"
+        for i in range(3):
+            nodes += [helper.make_node("MatMul", [at, "h"], [f"p{i}"], f"product{i}"), helper.make_node("Tanh", [f"p{i}"], [f"t{i}"], f"tanh{i}")]
+            at = f"t{i}"
+        path = model(work, nodes, [("x", t, [32, 64])], [(at, t, [32, 64])], {"w": w})
+        text = told(ingot, work, "verify", path, says=["t2 beside the interpreter's: "])
+        if "inf" in text or "nan" in text:
+            raise Wrong(text)
+    print("2 networks")
+
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__, {f.__name__: f for f in (beside, half)}))
