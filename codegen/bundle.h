@@ -62,6 +62,8 @@ void memory_table(StrBuf *, const Bundle *); /* memory_bytes[] */
 const char *dtype_enum(ingot_dtype);         /* F32 of IGRT_F32 */
 void bundle_run(Bundle *);
 void bundle_weights(Bundle *);
+/* "{1.0f, 2.5f}": the elements of a typed array */
+void print_array(StrBuf *, ingot_dtype, const uint8_t *bytes, int64_t n);
 void bundle_kernels(Bundle *);
 void bundle_selftest(Bundle *);
 void bundle_build(Bundle *);

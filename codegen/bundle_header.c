@@ -175,7 +175,7 @@ void bundle_header(Bundle *b)
         n, n, n, n, n, n, n, n, n, b->p->state_bytes ? "" : "; this model has none", n, n, n,
         b->has_selftest
             ? "Runs the model on built-in inputs and compares the outputs with built-in values."
-            : "This bundle has no golden vectors: always IGRT_ERR_UNSUPPORTED.",
+            : "This bundle has no golden vectors: always IGRT_ERR_NO_SELFTEST.",
         n, n, n, n, n);
     sb_printf(&sb, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
     bundle_file(b, arena_printf(b->a, "%s.h", n), &sb);

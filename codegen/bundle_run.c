@@ -711,7 +711,7 @@ static void function_init(Writer *w)
     if (!b->has_selftest)
         sb_printf(sb,
                   "\n%s_status %s_selftest(%s_ctx *ctx)\n{\n"
-                  "    return ctx ? IGRT_ERR_UNSUPPORTED : IGRT_ERR_NULL;\n}\n",
+                  "    return ctx ? IGRT_ERR_NO_SELFTEST : IGRT_ERR_NULL;\n}\n",
                   n, n, n);
 }
 

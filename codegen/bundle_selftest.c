@@ -1,16 +1,16 @@
-/* bundle_selftest.c - golden vectors: <name>_selftest.c runs the model on inputs made by a formula and
- * compares samples of every output with what the reference interpreter computes here.
+/* bundle_selftest.c - golden vectors: <name>_selftest.c runs the model and compares samples of every output.
  *
- * Left out where the interpreter would take long, where inputs and outputs are large (they are
- * static there, so the file costs memory only in programs that call it), and for types that have no
- * formula. */
+ * Inputs and the wanted outputs are the caller's (ingot_options.selftest_in), or else the inputs are made by a formula and
+ * the reference interpreter computes the outputs here. The latter is left out, with a note, where the interpreter would
+ * take long, where inputs and outputs are large (they are static there, so the file costs memory only in programs that
+ * call it), and for types that have no formula. */
 #include <math.h>
 #include <string.h>
 
 #include "bundle.h"
 #include "runtime_min/igrt_num.h"
 
-enum { MAX_FLOPS = 20000000, MAX_BYTES = 1 << 20, MAX_SAMPLES = 32 };
+enum { MAX_FLOPS = 20000000, MAX_BYTES = 1 << 20, MAX_GIVEN = 16 << 20, MAX_SAMPLES = 32 };
 
 /* ---- the formula: the same here and in the bundle ------------------------------------------ */
 
@@ -107,20 +107,27 @@ static int64_t total_flops(const Block *block)
     return sum;
 }
 
-static bool worthwhile(const Bundle *b)
+/* What a formula cannot test, or NULL. */
+static const char *no_formula(const Bundle *b)
 {
-    int64_t bytes = 0;
-    for (int i = 0; i < b->nin; i++) {
-        bytes = sat_add(bytes, b->in[i].b->bytes);
-        if (!element_text(b->in[i].b->dtype) || (b->c->bound && b->c->bound[i]))
-            return false;
+    int64_t bytes = 0, flops = total_flops(&b->p->main);
+    for (int i = 0; i < b->nin + b->nout; i++) {
+        bool input = i < b->nin;
+        const Buffer *buffer = input ? b->in[i].b : b->out[i - b->nin].b;
+        bytes = sat_add(bytes, buffer->bytes);
+        if (!element_text(buffer->dtype))
+            return arena_printf(b->a, "%s '%s' is of type %s", input ? "input" : "output",
+                                buffer->name, dtype_info[buffer->dtype].name);
+        if (input && b->c->bound && b->c->bound[i])
+            return arena_printf(b->a, "input '%s' is bound to a value", buffer->name);
     }
-    for (int i = 0; i < b->nout; i++) {
-        bytes = sat_add(bytes, b->out[i].b->bytes);
-        if (!element_text(b->out[i].b->dtype))
-            return false;
-    }
-    return bytes <= MAX_BYTES && total_flops(&b->p->main) <= MAX_FLOPS;
+    if (bytes > MAX_BYTES)
+        return arena_printf(b->a, "inputs and outputs have %.3g MB, more than %d",
+                            (double)bytes * 1e-6, MAX_BYTES >> 20);
+    if (flops > MAX_FLOPS)
+        return arena_printf(b->a, "a run takes %.3g million operations, more than %d",
+                            (double)flops * 1e-6, MAX_FLOPS / 1000000);
+    return NULL;
 }
 
 /* The interpreter's outputs on the formula's inputs; false if it cannot compute them. */
@@ -150,6 +157,36 @@ static bool interpret(Bundle *b, ingot_value *out)
     c->nerror = nerror;
     c->status = status;
     return ok;
+}
+
+/* Whether the caller's values are those of a run of this model; else that is told. */
+static bool given_fit(Bundle *b)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < b->nin + b->nout; i++) {
+        bool input = i < b->nin;
+        const Port *port = input ? &b->in[i] : &b->out[i - b->nin];
+        const Buffer *buffer = port->b;
+        const ingot_value *v = input ? &b->o->selftest_in[i] : &b->o->selftest_out[i - b->nin];
+        bool fits = v->data && v->dtype == buffer->dtype && v->rank == buffer->rank;
+        for (int d = 0; d < buffer->rank && fits; d++)
+            fits = v->dims[d] >= buffer->dims[d]->lo && v->dims[d] <= buffer->dims[d]->hi;
+        if (!fits)
+            bundle_fail(
+                b, INGOT_INVALID,
+                "%s: the selftest's data for %s '%s' is missing, or of another type or shape",
+                b->source, input ? "input" : "output", buffer->name);
+        else if (buffer->dtype == INGOT_STRING || dtype_info[buffer->dtype].kind == 'c')
+            bundle_fail(b, INGOT_UNSUPPORTED,
+                        "%s: %s '%s' is of type %s, which a selftest cannot hold", b->source,
+                        input ? "input" : "output", buffer->name, dtype_info[buffer->dtype].name);
+        bytes = sat_add(bytes, buffer->bytes);
+    }
+    if (!b->failed && bytes > MAX_GIVEN)
+        bundle_fail(b, INGOT_UNSUPPORTED,
+                    "%s: the selftest's inputs and outputs have %.3g MB; %d are possible",
+                    b->source, (double)bytes * 1e-6, MAX_GIVEN >> 20);
+    return !b->failed;
 }
 
 /* ---- text -------------------------------------------------------------------------------- */
@@ -205,6 +242,20 @@ static void storage(StrBuf *sb, const Port *port, const char *what, int i)
               (long long)(n ? n : 1));
 }
 
+/* What the interpreter computes has all rounded after every op, and sums in its order; what others computed may be rounded
+ * elsewhere, and of 8 bits one off. */
+static double tolerance(const ingot_value *v, bool given)
+{
+    bool byte = v->dtype == INGOT_I8 || v->dtype == INGOT_U8;
+    if (!dtype_is_float((int)v->dtype) || dtype_info[v->dtype].bytes == 1)
+        return given && byte ? 1 : 0;
+    double share = v->dtype == INGOT_BF16 && given ? 4e-2
+                   : is_half(v->dtype)             ? 1e-2
+                   : given                         ? 1e-3
+                                                   : 1e-4;
+    return range_of(v) * share + 1e-6;
+}
+
 static void check_output(StrBuf *sb, const Bundle *b, int i, const ingot_value *v)
 {
     const Port *port = &b->out[i];
@@ -221,23 +272,31 @@ static void check_output(StrBuf *sb, const Bundle *b, int i, const ingot_value *
     const char *convert = v->dtype == INGOT_F16    ? "igrt_f16_to_f32"
                           : v->dtype == INGOT_BF16 ? "igrt_bf16_to_f32"
                                                    : "";
-    double tolerance =
-        !dtype_is_float((int)v->dtype) ? 0 : range_of(v) * (is_half(v->dtype) ? 1e-2 : 1e-4) + 1e-6;
     sb_printf(sb,
               "    for (int i = 0; i < %lld; i++)\n"
               "        if (!agrees((double)%s(out%d[i * %lld]), want%d[i], %.3g))\n"
               "            return IGRT_ERR_SELFTEST;\n",
-              (long long)((n + step - 1) / step), convert, i, (long long)step, i, tolerance);
+              (long long)((n + step - 1) / step), convert, i, (long long)step, i,
+              tolerance(v, b->o->selftest_in != NULL));
+}
+
+/* An input by the formula, in its greatest dims. */
+static void make_input(StrBuf *sb, const Port *port, int i)
+{
+    sb_printf(sb, "    for (int i = 0; i < %lld; i++)\n        in%d[i] = %s;\n",
+              (long long)(port->b->bytes / element_bytes(port->b->dtype)), i,
+              element_text(port->b->dtype));
 }
 
 static void function(StrBuf *sb, const Bundle *b, const ingot_value *want)
 {
     const char *n = b->name;
+    const ingot_value *given = b->o->selftest_in;
     sb_printf(sb,
               "\n%s_status %s_selftest(%s_ctx *ctx)\n{\n"
               "    %s_inputs in = {0};\n    %s_outputs out = {0};\n",
               n, n, n, n, n);
-    if (b->nin)
+    if (b->nin && !given)
         sb_puts(sb, "    uint64_t s = 1;\n");
     sb_printf(sb,
               "    %s_status status = %s_reset(ctx);\n    if (status != IGRT_OK)\n        return "
@@ -245,13 +304,12 @@ static void function(StrBuf *sb, const Bundle *b, const ingot_value *want)
               n, n);
     for (int i = 0; i < b->nin; i++) {
         const Port *port = &b->in[i];
-        sb_printf(sb,
-                  "    for (int i = 0; i < %lld; i++)\n        in%d[i] = %s;\n    in.%s = in%d;\n",
-                  (long long)(port->b->bytes / element_bytes(port->b->dtype)), i,
-                  element_text(port->b->dtype), port->field, i);
+        if (!given)
+            make_input(sb, port, i);
+        sb_printf(sb, "    in.%s = in%d;\n", port->field, i);
         for (int d = 0; port->dynamic && d < port->b->rank; d++)
             sb_printf(sb, "    in.%s_dims[%d] = %lld;\n", port->field, d,
-                      (long long)port->b->dims[d]->hi);
+                      (long long)(given ? given[i].dims[d] : port->b->dims[d]->hi));
     }
     for (int i = 0; i < b->nout; i++)
         sb_printf(sb, "    out.%s = out%d;\n", b->out[i].field, i);
@@ -264,17 +322,15 @@ static void function(StrBuf *sb, const Bundle *b, const ingot_value *want)
     sb_printf(sb, "    return %s_reset(ctx);\n}\n", n);
 }
 
-void bundle_selftest(Bundle *b)
+static void write_selftest(Bundle *b, const ingot_value *want)
 {
-    ingot_value *want = NEWN(b->a, ingot_value, b->nout + 1);
-    if (!worthwhile(b) || !interpret(b, want))
-        return;
     bool any = false;
+    const ingot_value *given = b->o->selftest_in;
     for (int i = 0; i < b->nout; i++)
         any |= count(&want[i]) > 0;
     b->has_selftest = true;
     StrBuf body = {0}, sb = {0};
-    if (b->nin)
+    if (b->nin && !given)
         sb_printf(&body, "\n%s", formula);
     if (any)
         sb_puts(&body, "\nstatic int agrees(double got, double want, double tolerance)\n{\n"
@@ -282,19 +338,30 @@ void bundle_selftest(Bundle *b)
                        "    return got == want || difference <= tolerance || (got != got && want "
                        "!= want);\n}\n");
     sb_puts(&body, "\n");
-    for (int i = 0; i < b->nin; i++)
-        storage(&body, &b->in[i], "in", i);
+    for (int i = 0; i < b->nin; i++) {
+        if (!given) {
+            storage(&body, &b->in[i], "in", i);
+            continue;
+        }
+        int64_t n = count(&given[i]);
+        sb_printf(&body, "static const %s in%d[%lld] = ", c_type(given[i].dtype), i,
+                  (long long)(n ? n : 1));
+        print_array(&body, given[i].dtype, given[i].data, n);
+        sb_puts(&body, ";\n");
+    }
     for (int i = 0; i < b->nout; i++)
         storage(&body, &b->out[i], "out", i);
     for (int i = 0; i < b->nout; i++)
         want_table(&body, i, &want[i]);
     function(&body, b, want);
     sb_printf(&sb,
-              "/*\n * %s_selftest.c - golden vectors: samples of what the reference interpreter "
-              "computes on inputs\n"
-              " * made by a formula. The tensors are static: one selftest at a time.\n "
-              "*/\n#include \"%s.h\"\n",
-              b->name, b->name);
+              "/*\n * %s_selftest.c - golden vectors: %s.\n"
+              " * The tensors are static: one selftest at a time.\n */\n#include \"%s.h\"\n",
+              b->name,
+              given ? "the inputs and samples of the outputs that the compiler was given"
+                    : "inputs made by a formula, and samples of what the reference\n * interpreter "
+                      "computes of them",
+              b->name);
     if (strstr(body.data, "igrt_f") || strstr(body.data, "igrt_bf"))
         sb_puts(&sb, "#include \"igrt_num.h\"\n");
     else if (strstr(body.data, "NAN") || strstr(body.data, "INFINITY"))
@@ -302,4 +369,28 @@ void bundle_selftest(Bundle *b)
     sb_puts(&sb, body.data);
     sb_free(&body);
     bundle_file(b, arena_printf(b->a, "%s_selftest.c", b->name), &sb);
+}
+
+void bundle_selftest(Bundle *b)
+{
+    if (b->o->no_selftest)
+        return;
+    if (b->o->selftest_in) {
+        if (given_fit(b))
+            write_selftest(b, b->o->selftest_out);
+        return;
+    }
+    ingot_value *want = NEWN(b->a, ingot_value, b->nout + 1);
+    const char *why = no_formula(b);
+    if (!why && interpret(b, want)) {
+        write_selftest(b, want);
+        return;
+    }
+    StrBuf sb = {0};
+    sb_printf(
+        &sb,
+        "%s: the bundle has no selftest: %s; --selftest DIR takes inputs and outputs from files",
+        b->source, why ? why : "the interpreter cannot run it on inputs made by a formula");
+    context_report(b->c, INGOT_NOTE, INGOT_OK, sb.data);
+    sb_free(&sb);
 }

@@ -186,7 +186,7 @@ static void print_element(StrBuf *sb, ingot_dtype d, const uint8_t *p)
     }
 }
 
-static void print_array(StrBuf *sb, ingot_dtype d, const uint8_t *bytes, int64_t n)
+void print_array(StrBuf *sb, ingot_dtype d, const uint8_t *bytes, int64_t n)
 {
     if (dtype_info[d].kind == 'c') { /* pairs */
         n *= 2;

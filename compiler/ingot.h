@@ -307,6 +307,14 @@ typedef struct {
     int64_t bytes;    /* its size; 0, of the last one only: as large as it has to be */
 } ingot_memory;
 
+/* A tensor's value: dense, row-major. */
+typedef struct {
+    const void *data;
+    int64_t dims[INGOT_MAX_RANK];
+    int rank;
+    ingot_dtype dtype;
+} ingot_value;
+
 typedef struct {
     size_t struct_size;
     const char *name;    /* prefix of everything emitted; a C identifier; NULL = "model" */
@@ -321,6 +329,9 @@ typedef struct {
     const ingot_memory *
         memories; /* in order of preference; a tensor lies in the first one that has room and use for it */
     int nmemory; /* 0: one memory, the arena */
+    /* Golden data of <model>_selftest, by number of input and output; NULL: made by a formula where that is quick. */
+    const ingot_value *selftest_in, *selftest_out;
+    bool no_selftest; /* none in the bundle */
 } ingot_options;
 
 /* Write the bundle into `dir` (created; an existing bundle is replaced; nothing is left on failure). */
@@ -329,14 +340,7 @@ ingot_status ingot_compile(ingot_context *, const ingot_options *, const char *d
 char *ingot_dump(ingot_context *, const ingot_options *, const char *pass);
 /* The plan as JSON (arena, weights, steps); free() it. */
 char *ingot_inspect_json(ingot_context *, const ingot_options *);
-/* Reference interpreter: run the graph on given inputs. inputs[i]: dense bytes of input i with
- * dims in_dims[i] (NULL where static).  outputs are allocated in the context.  */
-typedef struct {
-    const void *data;
-    int64_t dims[INGOT_MAX_RANK];
-    int rank;
-    ingot_dtype dtype;
-} ingot_value;
+/* Reference interpreter: run the graph on given inputs.  outputs are allocated in the context.  */
 ingot_status ingot_interpret(ingot_context *, int n_in, const ingot_value *in, int n_out,
                              ingot_value *out);
 

@@ -839,9 +839,9 @@ static int profile(Session *s, const Profile *p)
 
 static int selftest(Session *s)
 {
-    if (!s->model->selftest)
-        return fail(IGRT_EXIT_USAGE, "this bundle was built without a selftest");
-    const igrt_status ret = s->model->selftest(s->ctx);
+    const igrt_status ret = s->model->selftest ? s->model->selftest(s->ctx) : IGRT_ERR_NO_SELFTEST;
+    if (ret == IGRT_ERR_NO_SELFTEST)
+        return fail(IGRT_EXIT_NO_SELFTEST, "selftest: %s", igrt_status_text(ret));
     if (ret == IGRT_ERR_SELFTEST)
         return fail(IGRT_EXIT_SELFTEST, "selftest: %s", igrt_status_text(ret));
     if (ret != IGRT_OK)
@@ -935,7 +935,7 @@ static void print_help(FILE *f, const igrt_model *m, const char *argv0)
         fprintf(f, "output %d: %s %s\n", i, m->outputs[i].name,
                 describe(&m->outputs[i], text, sizeof text));
     fprintf(f, "exit status: 0 ok, 1 usage, 2 input, 3 weights, 4 model, 5 output, 6 selftest, "
-               "7 memory\n");
+               "7 memory, 8 no selftest\n");
 }
 
 static int usage_error(const char *argv0, const char *why, const char *what)

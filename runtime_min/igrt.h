@@ -48,13 +48,14 @@ extern "C" {
     X(ERR_UNSUPPORTED, 15, "a library kernel does not take these arguments")           \
     X(ERR_DEVICE, 16, "the device or its driver failed or is missing")                 \
     X(ERR_BUILD, 17, "the device code did not build")                                  \
-    X(ERR_SELFTEST, 18, "the selftest does not give the expected values")
+    X(ERR_SELFTEST, 18, "the selftest does not give the expected values")              \
+    X(ERR_NO_SELFTEST, 20, "there is no selftest in this bundle")
 
 typedef enum igrt_status {
 #define IGRT_X(name, value, text) IGRT_##name = value,
     IGRT_STATUS_LIST(IGRT_X)
 #undef IGRT_X
-        IGRT_STATUS_COUNT = 19
+        IGRT_STATUS_COUNT = 21
 } igrt_status;
 
 /* One line of English for a status, without a full stop; never NULL. */

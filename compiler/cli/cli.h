@@ -11,9 +11,9 @@
 /* Everything that may be asked for; each command takes some of it (main.c has the table). */
 typedef struct {
     const char *command, *model;
-    const char *output;            /* -o */
-    const char *output_dir, *data; /* folders */
-    const char **input;            /* --input, one file each */
+    const char *output;                       /* -o */
+    const char *output_dir, *data, *selftest; /* folders */
+    const char **input;                       /* --input, one file each */
     int ninput;
     ingot_onnx_dim *dim; /* --dim */
     int ndim;
@@ -140,7 +140,9 @@ typedef struct {
     char work[64];     /* folder of the run's .npy files */
 } Session;
 
-/* cli_run.c: reads or (may_invent) makes up the inputs, and has the program ready. */
+/* cli_run.c: reads or (may_invent) makes up the inputs, and reads the wanted outputs. */
+ingot_status session_read(Session *, const Model *, bool may_invent);
+/* The same, and has the program ready. */
 ingot_status session_prepare(Session *, Model *, bool may_invent);
 ingot_status session_run(Session *); /* fills out */
 /* The outputs beside the wanted ones, each told; INGOT_DIFFERS if one is further away than the tolerance. */
@@ -150,6 +152,7 @@ void session_finish(Session *, Model *);
 /* cli_cache.c: s->entry is a folder of the cache that holds the program of the model. */
 ingot_status session_find_entry(Session *, const Model *);
 
+ingot_status command_compile(Options *); /* cli_compile.c */
 ingot_status command_run(Options *);
 ingot_status command_bench(Options *);
 /* cli_bench.c: profile and bench are the program's command lines; its status, or 1. */

@@ -148,6 +148,7 @@ static ingot_status make_entry(Session *s, const char *entry, const bool *bound,
     if (status == INGOT_OK) {
         ingot_options o = s->o->compile;
         o.name = NULL;
+        o.no_selftest = true;
         status = ingot_compile(m.c, &o, part);
     }
     model_close(&m);

@@ -143,6 +143,7 @@ static bool with_value(Options *o, const char *flag, const char *value)
         {"-o", offsetof(Options, output)},
         {"--output-dir", offsetof(Options, output_dir)},
         {"--data", offsetof(Options, data)},
+        {"--selftest", offsetof(Options, selftest)},
         {"--dump", offsetof(Options, dump)},
         {"--target", offsetof(Options, compile.target)},
         {"--name", offsetof(Options, compile.name)},

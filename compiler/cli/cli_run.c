@@ -91,7 +91,7 @@ static ingot_status read_wanted(Session *s, const Model *m)
     return status;
 }
 
-static ingot_status read_inputs(Session *s, const Model *m, bool may_invent)
+ingot_status session_read(Session *s, const Model *m, bool may_invent)
 {
     ingot_status status = INGOT_OK;
     bool ok = true;
@@ -211,7 +211,7 @@ ingot_status session_prepare(Session *s, Model *m, bool may_invent)
         s->o->compile.target = "c:native"; /* the program runs here */
     ingot_status status = model_open(m, s->o, false);
     if (status == INGOT_OK)
-        status = read_inputs(s, m, may_invent);
+        status = session_read(s, m, may_invent);
     if (status == INGOT_OK)
         status = session_find_entry(s, m);
     if (status == INGOT_OK)

@@ -64,6 +64,7 @@ static ingot_status build_twin(const Session *s, Model *m, Plan **plan, const ch
 {
     ingot_options o = s->o->compile;
     o.name = NULL;
+    o.no_selftest = true;
     ingot_status status = model_open(m, s->o, true);
     if (status == INGOT_OK)
         status = model_build(m, s->o, s->in, s->bound);

@@ -66,20 +66,6 @@ ingot_status complain(ingot_status status, const char *format, ...)
 
 /* ---- commands ---------------------------------------------------------------------------- */
 
-static ingot_status command_compile(Options *o)
-{
-    if (!o->output)
-        return complain(INGOT_USAGE, "ingot compile: -o DIR is missing");
-    Model m;
-    ingot_status status = model_open(&m, o, false);
-    if (status == INGOT_OK)
-        status = model_build(&m, o, NULL, NULL);
-    if (status == INGOT_OK)
-        status = ingot_compile(m.c, &o->compile, o->output);
-    model_close(&m);
-    return status;
-}
-
 static ingot_status command_check(Options *o)
 {
     Model m;
@@ -163,11 +149,16 @@ typedef struct {
 static const Command commands[] = {
     {"compile", command_compile, true,
      "-o --target --name -O0 -O2 --dim --bind --weights --memory --max-ram --sched --save-sched "
+     "--selftest "
      "-v ",
      "write a model as a folder of C",
      "usage: ingot compile MODEL.onnx -o DIR [options]\n\n"
      "  -o DIR              where the bundle goes; an older bundle there is replaced\n" COMPILE_HELP
          MODEL_HELP "  --save-sched FILE   write the layouts and opts chosen, for --sched\n"
+     "  --selftest DIR      DIR/input_N and output_N (.pb, .npy) are the golden data of "
+     "<name>_selftest();\n"
+     "                      without it, a formula makes them for models that the interpreter runs "
+     "quickly\n"
      "\nexamples:\n"
      "  ingot compile resnet18.onnx -o out && make -C out && out/model IN OUT\n"
      "  ingot compile bert.onnx -o out --dim batch=1..8 --dim seq=128 --name bert\n"

@@ -5,6 +5,7 @@
 
     beside      `ingot run` and `verify` compare with outputs beside the inputs: errors, nan, infinity, zeros, shapes
     half        `ingot verify` judges 16-bit floats
+    selftest    a bundle without golden data has a status for that, and compile a note; --selftest DIR gives it some
 
 Exit status 77, skipped: there is no Python with onnx.
 """
@@ -15,12 +16,12 @@ import sys
 try:
     import numpy as np
     from onnx import TensorProto, helper, numpy_helper
-    from run import Wrong, main
+    from run import SANITIZE, STRICT, Wrong, call, main
 except ImportError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 
-OK, USAGE, INVALID, TOOL, DIFFERS = 0, 2, 3, 5, 7
+OK, USAGE, INVALID, TOOL, IO, DIFFERS = 0, 2, 3, 5, 6, 7
 
 
 def model(work, nodes, inputs, outputs, weights=()):
@@ -130,5 +131,49 @@ def half(ingot, work):
     print("2 networks")
 
 
+def selftest(ingot, work):
+    f, rng = TensorProto.FLOAT, np.random.default_rng(1)
+    w = rng.standard_normal((512, 512)).astype(np.float32) / 16
+    path = model(work, [helper.make_node("MatMul", ["x", "w"], ["p"], "product"), helper.make_node("Relu", ["p"], ["y"], "relu"),
+                        helper.make_node("ArgMax", ["y"], ["best"], "best", axis=1)],
+                 [("x", f, ["batch", 512])], [("y", f, ["batch", 512]), ("best", TensorProto.INT64, ["batch", 1])], {"w": w})
+    dims = ["--dim", "batch=1..64"]
+    bundle = work / "bundle"
+
+    def build(flags=SANITIZE):
+        call("make", "-s", "-C", bundle, "clean")
+        call("make", "-s", "-C", bundle, f"CFLAGS={flags}", f"LDFLAGS={flags}")
+        return subprocess.run([bundle / "model", "--selftest"], text=True, capture_output=True)
+
+    def wants(done, status, says):
+        if done.returncode != status or says not in done.stdout + done.stderr:
+            raise Wrong(f"status {done.returncode}, not {status} and '{says}'\n{done.stdout}{done.stderr}")
+    told(ingot, work, "compile", path, "-o", bundle, *dims, says=["m.onnx", "no selftest", "million operations", "--selftest DIR"])
+    wants(build(STRICT), 8, "no selftest")
+    text = told(ingot, work, "compile", path, "-o", bundle, "--dim", "batch=2")
+    if "selftest" in text:
+        raise Wrong(text)
+    wants(build(), 0, "ok")
+    x = rng.standard_normal((5, 512)).astype(np.float32)
+    y = np.maximum(x @ w, 0)
+    data = save(work, "input_0", x, pb=True)
+    save(work, "output_0", y)
+    told(ingot, work, "compile", path, "-o", bundle, *dims, "--selftest", data, status=IO, says=["output_1"])
+    save(work, "output_1", y.argmax(1)[:, None])
+    for flags in (STRICT, SANITIZE):
+        if "no selftest" in told(ingot, work, "compile", path, "-o", bundle, *dims, "--selftest", data):
+            raise Wrong("a note")
+        wants(build(flags), 0, "ok")
+    save(work, "output_0", y + 1)
+    told(ingot, work, "compile", path, "-o", bundle, *dims, "--selftest", data)
+    wants(build(), 6, "expected")
+    save(work, "output_0", y[:4])
+    told(ingot, work, "compile", path, "-o", bundle, *dims, "--selftest", data)
+    wants(build(), 6, "expected")
+    told(ingot, work, "compile", path, "-o", bundle, "--dim", "batch=1..4", "--selftest", data, status=INVALID, says=["selftest", "'x'"])
+    told(ingot, work, "compile", path, "-o", bundle, *dims, "--selftest", work / "nosuch", status=IO, says=["nosuch"])
+    print("golden data: none, a formula's, a folder's")
+
+
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {f.__name__: f for f in (beside, half)}))
+    sys.exit(main(__doc__, {f.__name__: f for f in (beside, half, selftest)}))
