@@ -21,6 +21,8 @@ typedef struct {
 typedef struct {
     Arena *arena;
     const Tile *tile;
+    Node *fused; /* iterations of the one loop over the tile's fused axes, NULL if there are none */
+    Node **inner; /* by fused axis: the iterations of those after it */
     Stmt *stmt;
     int n;
     uint32_t nknown; /* ids below it have entries in the tables */

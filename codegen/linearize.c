@@ -11,6 +11,8 @@
 
 typedef struct {
     Linear *l;
+    Node **root; /* stores, then the extents that the fused loop is written with */
+    int nroot;
     Node **order;
     int n;
     uint64_t *set;  /* by position: ranges the node depends on, lanes apart */
@@ -92,6 +94,25 @@ static void find_sets(Lin *q)
     }
 }
 
+/* The fused axes have one loop: their extents are written in what makes a coordinate of each out of its counter, that of
+ * the outermost is not. What nothing is written with any more has no name. */
+static void find_unused(Lin *q)
+{
+    const Tile *tile = q->l->tile;
+    for (int i = q->nstore; i < q->nroot; i++)
+        q->uses[position(q, q->root[i])]++;
+    if (tile->fused > 1 && position(q, tile->axis[0].range) >= 0)
+        q->uses[position(q, tile->axis[0].range->src[0])]--;
+    for (int i = q->n; i-- > 0;) {
+        Node *t = q->order[i];
+        if (q->uses[i] || t->op == OP_STORE)
+            continue;
+        q->inlined[i] = true;
+        for (uint32_t j = 0; j < t->nsrc; j++)
+            q->uses[position(q, t->src[j])]--;
+    }
+}
+
 /* Where a set of ranges is open: inside its innermost reduce, or else at its last output loop. */
 static uint64_t place(const Lin *q, uint64_t set)
 {
@@ -117,6 +138,8 @@ static bool is_shared_base(const Lin *q, Node *n, int p)
 /* Which nodes are written inside their only user? */
 static void find_inlined(Lin *q)
 {
+    for (int i = q->nstore; i < q->nroot; i++)
+        q->inlined[position(q, q->root[i])] |= is_affine(q->root[i]);
     for (int i = 0; i < q->n; i++) {
         Node *t = q->order[i];
         for (uint32_t j = 0; j < t->nsrc; j++) {
@@ -244,13 +267,32 @@ static void emit_tail(Lin *q, uint64_t open, int depth)
         add(q, STMT_END, range, depth);
 }
 
+/* The extents that the loop over fused axes is written with. */
+static void fuse_extents(Linear *l, Context *c)
+{
+    const Tile *tile = l->tile;
+    l->fused = tile->fused ? idx(c, 1) : NULL;
+    l->inner = NEWN(l->arena, Node *, tile->fused + 1);
+    for (int i = tile->fused; i-- > 0;) {
+        l->inner[i] = l->fused;
+        l->fused = idx_mul(c, tile->axis[i].range->src[0], l->fused);
+    }
+}
+
 void linearize(Linear *l, const Kernel *k, const Tile *tile)
 {
     Lin q = {.l = l};
     l->tile = tile;
-    Node **stores = NEWN(l->arena, Node *, tile->nstore);
+    fuse_extents(l, k->c);
+    Node **stores = NEWN(l->arena, Node *, tile->nstore + tile->fused + 1);
     flatten_addresses(l->arena, k, tile->nstore, tile->store, stores);
-    q.order = graph_toposort(l->arena, tile->nstore, stores, &q.n);
+    q.root = stores;
+    q.nroot = tile->nstore;
+    if (l->fused)
+        stores[q.nroot++] = l->fused;
+    for (int i = 0; i < tile->fused; i++)
+        stores[q.nroot++] = l->inner[i];
+    q.order = graph_toposort(l->arena, q.nroot, stores, &q.n);
     q.set = NEWN(l->arena, uint64_t, q.n);
     q.body = NEWN(l->arena, uint64_t, q.n);
     q.uses = NEWN(l->arena, int, q.n);
@@ -269,6 +311,7 @@ void linearize(Linear *l, const Kernel *k, const Tile *tile)
     q.stores = stores;
     q.nstore = tile->nstore;
     find_sets(&q);
+    find_unused(&q);
     find_inlined(&q);
     uint64_t open = 0;
     int depth = 0;

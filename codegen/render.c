@@ -74,9 +74,7 @@ static void fused_axes(Render *r, bool narrow, int depth)
 {
     const Tile *t = r->l.tile;
     for (int i = 0; i < t->fused; i++) {
-        Node *inner = idx(r->k->c, 1);
-        for (int j = i + 1; j < t->fused; j++)
-            inner = idx_mul(r->k->c, inner, t->axis[j].range->src[0]);
+        Node *inner = r->l.inner[i];
         render_indent(r, depth);
         sb_printf(r->sb, "const %s ", render_type(r, INGOT_INDEX));
         render_range(r, t->axis[i].range);
@@ -101,9 +99,7 @@ static void parts(Render *r, int depth)
         sb_printf(r->sb, "if (end == %d) {\n", t->parts);
         return;
     }
-    Node *extent = idx(r->k->c, 1);
-    for (int i = 0; i < t->fused; i++)
-        extent = idx_mul(r->k->c, extent, t->axis[i].range->src[0]);
+    Node *extent = r->l.fused;
     bool narrow = extent->hi > INT32_MAX && !r->l.wide; /* the axes are of 32 bits nevertheless */
     const char *type = narrow ? "int64_t" : render_type(r, INGOT_INDEX), *name = "at";
     if (t->fused == 1)
