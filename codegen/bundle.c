@@ -260,7 +260,7 @@ static void prepare(Bundle *b)
     b->out = ports(b, b->p->output, c->outputs, c->noutput, "output");
     b->sym = NEWN(b->a, int, c->nvar + 1);
     for (int i = 0; i < c->nvar; i++)
-        b->sym[i] = b->nsym++;
+        b->sym[i] = c->vars[i].folded ? -1 : b->nsym++;
     list_weights(b);
     b->mode = weights_mode(b);
     if (b->target->gpu)

@@ -134,6 +134,7 @@ typedef struct {
     int64_t lo, hi;
     Node *node;
     bool used;    /* set by the scheduler */
+    bool folded;  /* VAR_COUNT: known by now, and in no expression */
     Node *setter; /* VAR_COUNT: the CALL or LOOP tuple that sets it; else NULL */
 } Var;
 

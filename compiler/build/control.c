@@ -333,12 +333,62 @@ ingot_dim *ingot_call_count(ingot_context *c, const char *hint, int64_t lo, int6
     return count_new(c, hint, VAR_COUNT, lo, hi);
 }
 
-static void *copy(Context *c, const void *from, int n, size_t size)
+static void *copy(Context *c, const void *from, size_t n, size_t size)
 {
-    void *to = arena_array(c->arena, (size_t)(n ? n : 1), size);
+    void *to = arena_array(c->arena, n ? n : 1, size);
     if (n)
-        memcpy(to, from, (size_t)n * size);
+        memcpy(to, from, n * size);
     return to;
+}
+
+/* Larger operands are left to the model. */
+#define FOLD_ELEMENTS (INT64_C(1) << 24)
+
+static bool may_fold(const ingot_call_desc *d)
+{
+    int64_t elements = 0;
+    for (int i = 0; i < d->n_in; i++) {
+        int64_t n = 1;
+        for (int k = 0; k < d->in[i]->rank; k++)
+            n = sat_mul(n, d->in[i]->shape[k]->hi);
+        elements = sat_add(elements, n);
+        if (d->in[i]->dtype == INGOT_STRING || !ingot_is_const(d->in[i]))
+            return false;
+    }
+    return d->n_in && d->n_out && elements <= FOLD_ELEMENTS;
+}
+
+/* Results of constants are constants, and so are their counts: the interpreter calls the same kernel now.  One that fails
+ * does so in the model. */
+static void fold_call(Context *c, const ingot_call_desc *d, ingot_tensor **out)
+{
+    ingot_tensor *now[8];
+    if (d->n_out > 8 || !may_fold(d))
+        return;
+    ingot_sink sink = c->sink;
+    int nerror = c->nerror;
+    ingot_status status = c->status;
+    c->sink = NULL;
+    Interp *ip = interp_new(c);
+    bool ok = true;
+    for (int i = 0; i < d->n_out && ok; i++) {
+        int64_t dims[INGOT_MAX_RANK], n = dtype_info[d->out[i].dtype].bytes;
+        const void *bytes = interp_eval(ip, out[i], dims);
+        for (int k = 0; k < d->out[i].rank; k++)
+            n *= dims[k];
+        ok = bytes != NULL;
+        if (ok)
+            now[i] = ingot_data(c, d->name, d->out[i].dtype, d->out[i].rank, dims,
+                                copy(c, bytes, (size_t)n, 1));
+    }
+    interp_free(ip);
+    c->sink = sink;
+    c->nerror = nerror;
+    c->status = status;
+    for (int i = 0; i < d->n_out && ok; i++)
+        out[i] = now[i];
+    for (int i = 0; i < d->n_count && ok; i++)
+        c->vars[d->counts[i]->arg.i].folded = true;
 }
 
 void ingot_call(ingot_context *c, const ingot_call_desc *d, ingot_tensor **out)
@@ -363,16 +413,17 @@ void ingot_call(ingot_context *c, const ingot_call_desc *d, ingot_tensor **out)
                    .n_int = d->n_int,
                    .n_float = d->n_float,
                    .n_count = d->n_count,
-                   .out = copy(c, d->out, d->n_out, sizeof *d->out),
-                   .ints = copy(c, d->ints, d->n_int, sizeof *d->ints),
-                   .floats = copy(c, d->floats, d->n_float, sizeof *d->floats),
-                   .counts = copy(c, (const void *)d->counts, d->n_count, sizeof(Node *)),
+                   .out = copy(c, d->out, (size_t)d->n_out, sizeof *d->out),
+                   .ints = copy(c, d->ints, (size_t)d->n_int, sizeof *d->ints),
+                   .floats = copy(c, d->floats, (size_t)d->n_float, sizeof *d->floats),
+                   .counts = copy(c, (const void *)d->counts, (size_t)d->n_count, sizeof(Node *)),
                    .scratch_bytes = d->scratch_bytes};
     Node *tuple = tuple_make(c, OP_CALL, call, d->n_in, d->in);
     for (int i = 0; i < d->n_count; i++)
         c->vars[d->counts[i]->arg.i].setter = tuple;
     for (int i = 0; i < d->n_out; i++)
         out[i] = proj(c, tuple, i, d->out[i].dtype, d->out[i].rank, d->out[i].dims);
+    fold_call(c, d, out);
 }
 
 /* The value is read by library kernel "readint": an integer in, a count out; ints: the kind of check
@@ -393,6 +444,10 @@ ingot_dim *ingot_read_dim(ingot_context *c, ingot_tensor *x, const char *name, i
         return idx(c, x->arg.i);
     if (x->op == OP_CAST && x->src[0]->dtype == INGOT_INDEX)
         return x->src[0];
+    int64_t value;
+    int one;
+    if (ingot_const_ints(c, x, &value, 1, &one) && value >= lo && value <= hi)
+        return idx(c, value);
     ingot_dim *count = ingot_call_count(c, name, lo, hi);
     int64_t ints[3] = {0, lo, hi};
     ingot_call_desc d = {.name = "readint",

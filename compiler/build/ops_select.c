@@ -30,6 +30,26 @@ ingot_tensor *ingot_nonzero(ingot_context *c, ingot_tensor *x)
     return out;
 }
 
+/* With a constant condition the places are known; NULL without. */
+static ingot_tensor *compress_known(ingot_context *c, ingot_tensor *x, ingot_tensor *condition,
+                                    int axis)
+{
+    int64_t n, size;
+    if (ingot_rank(condition) != 1 || !ingot_is_const(condition))
+        return NULL;
+    ingot_dim *all = axis < 0 ? ingot_numel(c, x) : ingot_shape(x, axis);
+    if (!ingot_dim_is_const(ingot_shape(condition, 0), &n) || !ingot_dim_is_const(all, &size) ||
+        n > size || !size)
+        return NULL;
+    ingot_tensor *places = ingot_nonzero(c, condition);
+    ingot_dim *count = ingot_shape(places, 1);
+    if (!ingot_dim_is_const(count, NULL))
+        return NULL;
+    if (axis < 0)
+        x = ingot_reshape(c, x, 1, &all);
+    return ingot_take(c, x, ingot_reshape(c, places, 1, &count), axis < 0 ? 0 : axis);
+}
+
 ingot_tensor *ingot_compress(ingot_context *c, ingot_tensor *x, ingot_tensor *condition, int axis)
 {
     ingot_tensor *in[2] = {x, condition}, *out;
@@ -38,6 +58,9 @@ ingot_tensor *ingot_compress(ingot_context *c, ingot_tensor *x, ingot_tensor *co
     if (axis >= ingot_rank(x))
         return ingot_error(c, INGOT_INVALID, "compress: axis %d of a tensor of rank %d", axis,
                            ingot_rank(x));
+    ingot_tensor *taken = compress_known(c, x, condition, axis);
+    if (taken)
+        return taken;
     int64_t most = axis < 0 ? most_elements(c, x) : ingot_dim_hi(ingot_shape(x, axis));
     ingot_dim *n = ingot_call_count(c, "compress", 0, most);
     ingot_call_out to = {ingot_dtype_of(x), 1, {n}};

@@ -74,6 +74,22 @@ static void unpack_strings(Arena *a, Value *v, const char *text, size_t width)
     v->bytes = v->count * sizeof *list;
 }
 
+/* Elements that lie column-major, the first axis innermost. */
+static void *row_major(Arena *a, const Value *v, const char *from, size_t width)
+{
+    char *to = arena_array(a, v->count + 1, width ? width : 1);
+    int64_t at[INGOT_MAX_RANK] = {0};
+    for (size_t i = 0; i < v->count; i++) {
+        size_t offset = 0;
+        for (int d = v->rank; d-- > 0;)
+            offset = offset * (size_t)v->dims[d] + (size_t)at[d];
+        memcpy(to + i * width, from + offset * width, width);
+        for (int d = v->rank; d-- > 0 && ++at[d] == v->dims[d];)
+            at[d] = 0;
+    }
+    return to;
+}
+
 static bool npy_parse(Arena *a, FILE *f, const char *path, Value *v, ingot_status *status)
 {
     unsigned char h[12];
@@ -94,8 +110,6 @@ static bool npy_parse(Arena *a, FILE *f, const char *path, Value *v, ingot_statu
                *shape = npy_key(header, "shape");
     if (!descr || !order || !shape || !npy_shape(shape, v))
         return fault(status, INGOT_INVALID, path, "the header is malformed");
-    if (!strncmp(order, "True", 4) && v->rank > 1)
-        return fault(status, INGOT_UNSUPPORTED, path, "Fortran order is not supported");
     size_t width = 0;
     bool known = false;
     if (!strncmp(descr, "'|S", 3)) {
@@ -116,6 +130,8 @@ static bool npy_parse(Arena *a, FILE *f, const char *path, Value *v, ingot_statu
     void *data = arena_array(a, v->count + 1, width ? width : 1);
     if (width && fread(data, width, v->count, f) != v->count)
         return fault(status, INGOT_INVALID, path, "the file is truncated");
+    if (!strncmp(order, "True", 4) && v->rank > 1)
+        data = row_major(a, v, data, width);
     v->data = data;
     v->bytes = v->count * width;
     if (v->dtype == INGOT_STRING)

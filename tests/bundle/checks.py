@@ -6,6 +6,7 @@
     beside      `ingot run` and `verify` compare with outputs beside the inputs: errors, nan, infinity, zeros, shapes
     half        `ingot verify` judges 16-bit floats
     selftest    a bundle without golden data has a status for that, and compile a note; --selftest DIR gives it some
+    folded      library kernels of constants run when the model is compiled: no call is left, and no run-time dim
 
 Exit status 77, skipped: there is no Python with onnx.
 """
@@ -175,5 +176,45 @@ def selftest(ingot, work):
     print("golden data: none, a formula's, a folder's")
 
 
+def folded(ingot, work):
+    f, i = TensorProto.FLOAT, TensorProto.INT64
+    rng = np.random.default_rng(2)
+    m = (rng.random((3, 5)) < 0.4).astype(np.float32)
+    v = np.array([3, 1, 3, 7, 1, 9], np.float32)
+    keep = np.array([True, False, True, True])
+    boxes = np.array([[[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, 10, 1, 11]]], np.float32)
+    scores = np.array([[[0.9, 0.75, 0.6]]], np.float32)
+    nodes = [helper.make_node("Abs", ["m"], ["a"], "abs"), helper.make_node("NonZero", ["a"], ["places"], "nonzero"),
+             helper.make_node("Transpose", ["places"], ["at"], "turn"), helper.make_node("GatherND", ["x", "at"], ["y"], "gather"),
+             helper.make_node("Unique", ["v"], ["u", "first", "back", "many"], "unique"), helper.make_node("Gather", ["u", "k"], ["w"], "take"),
+             helper.make_node("TopK", ["u", "two"], ["best", "where"], "topk"),
+             helper.make_node("Compress", ["x", "keep"], ["z"], "compress", axis=1),
+             helper.make_node("NonMaxSuppression", ["boxes", "scores", "most", "iou"], ["chosen"], "nms")]
+    x = rng.standard_normal((3, 5)).astype(np.float32)
+    places, u = np.argwhere(m), np.unique(v)
+    wanted = [x[m != 0], u[[0, -1]], np.sort(u)[::-1][:2], np.argsort(u)[::-1][:2], x[:, :4][:, keep], np.unique(v, return_counts=True)[1],
+              np.array([[0, 0, 0], [0, 0, 2]])]
+    names = ["y", "w", "best", "where", "z", "many", "chosen"]
+    types = [f, f, f, i, f, i, i]
+    path = model(work, nodes, [("x", f, [3, 5])], [(n, t, list(w.shape)) for n, t, w in zip(names, types, wanted)],
+                 {"m": m, "v": v, "k": np.array([0, -1]), "two": np.array([2]), "keep": keep, "boxes": boxes, "scores": scores,
+                  "most": np.array([5]), "iou": np.array([0.5], np.float32)})
+    bundle = work / "bundle"
+    told(ingot, work, "compile", path, "-o", bundle)
+    if any((bundle / f"{name}.c").exists() for name in ("nonzero", "unique", "topk", "compress", "nms")):
+        raise Wrong("a library kernel is left")
+    if "_dims[" in (bundle / "model.h").read_text() or "sym[" in (bundle / "model.h").read_text():
+        raise Wrong("a run-time dim is left")
+    data = save(work, "input_0", x)
+    for n, w in enumerate(wanted):
+        save(work, f"output_{n}", w.astype(np.int64) if w.dtype.kind == "i" else w)
+    told(ingot, work, "run", path, "--data", data, says=[f"{n} beside" for n in names])
+    for bad in (np.array([3, 4]), np.array([9])):           # TopK of more than there are: told, not crashed
+        path = model(work, [helper.make_node("TopK", ["v", "k"], ["b", "w"], "topk")], [("x", f, [1])], [("b", f, None)],
+                     {"v": v, "k": bad[:1] * 3})
+        told(ingot, work, "compile", path, "-o", work / "bad", status=INVALID, says=["topk"])
+    print(f"{len(names)} results of constants")
+
+
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {f.__name__: f for f in (beside, half, selftest)}))
+    sys.exit(main(__doc__, {f.__name__: f for f in (beside, half, selftest, folded)}))
