@@ -156,6 +156,7 @@ void bundle_header(Bundle *b)
     if (b->nsym)
         sb_printf(&sb, "    int64_t sym[%d]; /* run-time integers of the current run */\n",
                   b->nsym);
+    sb_puts(&sb, "    igrt_fault fault; /* what made the last run fail, if it was a size */\n");
     if (b->gpu)
         gpu_members(&sb, b);
     sb_printf(&sb, "} %s_ctx;\n", n);
@@ -264,6 +265,8 @@ void bundle_main(Bundle *b)
                   n);
     sb_printf(&sb,
               "\nstatic void deinit(void *ctx)\n{\n    %s_deinit(ctx);\n}\n"
+              "\nstatic const igrt_fault *fault(const void *ctx)\n{\n"
+              "    return &((const %s_ctx *)ctx)->fault;\n}\n"
               "\nstatic const igrt_model model = {\n"
               "    .name = \"%s\",\n"
               "    .inputs = %s,\n    .n_inputs = %d,\n"
@@ -273,8 +276,8 @@ void bundle_main(Bundle *b)
               "    .outputs_bytes = sizeof(%s_outputs),\n"
               "    .arena_align = %s_ARENA_ALIGN,\n"
               "%s",
-              n, n, b->nin ? "inputs" : "NULL", b->nin, b->nout ? "outputs" : "NULL", b->nout, n, n,
-              n, u,
+              n, n, n, b->nin ? "inputs" : "NULL", b->nin, b->nout ? "outputs" : "NULL", b->nout, n,
+              n, n, u,
               b->memory ? "    .memory_bytes = memory_bytes,\n    .n_memories = sizeof "
                           "memory_bytes / sizeof *memory_bytes,\n"
                         : "    .arena_bytes = arena_bytes,\n");
@@ -282,11 +285,11 @@ void bundle_main(Bundle *b)
         sb_printf(&sb,
                   "    .weights_file = \"%s.weights\",\n    .weights_bytes = %s_WEIGHTS_BYTES,\n",
                   n, u);
-    sb_printf(
-        &sb,
-        "    .init = init,\n    .run = run,\n    .reset = reset,\n%s    .deinit = deinit,\n};\n"
-        "\nint main(int argc, char **argv)\n{\n"
-        "    return igrt_driver_main(argc, argv, &model);\n}\n",
-        b->has_selftest ? "    .selftest = selftest,\n" : "");
+    sb_printf(&sb,
+              "    .init = init,\n    .run = run,\n    .reset = reset,\n%s    .deinit = deinit,\n  "
+              "  .fault = fault,\n};\n"
+              "\nint main(int argc, char **argv)\n{\n"
+              "    return igrt_driver_main(argc, argv, &model);\n}\n",
+              b->has_selftest ? "    .selftest = selftest,\n" : "");
     bundle_file(b, "main.c", &sb);
 }

@@ -193,6 +193,52 @@ static void step_kernel(Writer *w, const Step *s)
     profile_line(w, s, s->kernel->name);
 }
 
+/* The head of an if: whether least <= value <= greatest does not hold; what is the wrong one. */
+static void outside(Writer *w, const char *what, Node *value, Node *least, Node *greatest)
+{
+    indent(w);
+    sb_puts(&w->sb, "if (igrt_outside(&ctx->fault, ");
+    print_string(&w->sb, what);
+    Node *part[] = {value, least, greatest};
+    for (int i = 0; i < 3; i++) {
+        sb_puts(&w->sb, ", ");
+        print_expr(&w->sb, w->b, part[i]);
+    }
+    sb_puts(&w->sb, "))\n");
+}
+
+/* "node 'conv1' (Conv): the count" */
+static const char *origin_text(const Bundle *b, const Origin *o, const char *what)
+{
+    const char *mark = what ? ": " : "";
+    what = what ? what : "";
+    if (!o)
+        return what;
+    if (!o->op || !*o->op)
+        return arena_printf(b->a, "node '%s'%s%s", o->node, mark, what);
+    return arena_printf(b->a, "node '%s' (%s)%s%s", o->node, o->op, mark, what);
+}
+
+static void step_check(Writer *w, const Step *s)
+{
+    const Require *r = s->require;
+    outside(w, origin_text(w->b, r->origin, r->what), r->value, r->least, r->greatest);
+    line(w, "    return IGRT_ERR_SHAPE;");
+}
+
+/* A run-time integer that a step has found. */
+static void set_count(Writer *w, const Step *s, int var, const char *value)
+{
+    Bundle *b = w->b;
+    char name[VAR_NAME_BYTES + 8];
+    const Var *v = &b->c->vars[var];
+    const char *what =
+        origin_text(b, s->norigin ? s->origins[0] : NULL, v->what ? v->what : v->name);
+    line(w, "sym[%s] = %s;", sym_name(b, var, name), value);
+    outside(w, what, v->node, idx(b->c, v->lo), idx(b->c, v->hi));
+    line(w, "    return IGRT_ERR_COUNT;");
+}
+
 static void step_copy(Writer *w, const Step *s)
 {
     Bundle *b = w->b;
@@ -313,18 +359,15 @@ static void step_call(Writer *w, const Step *s)
     else
         sb_puts(&w->sb, "NULL, 0, ");
     sb_printf(&w->sb, "%s);\n", call->n_count ? "count" : "NULL");
-    line(w, "if (status != IGRT_OK)");
+    line(w, "if (status != IGRT_OK) {");
+    indent(w);
+    sb_puts(&w->sb, "    ctx->fault.what = ");
+    print_string(&w->sb, origin_text(b, s->norigin ? s->origins[0] : NULL, call->name));
+    sb_puts(&w->sb, ";\n");
     line(w, "    return status;");
-    for (int i = 0; i < call->n_count; i++) {
-        char name[VAR_NAME_BYTES + 8];
-        int var = (int)call->counts[i]->arg.i;
-        const Var *v = &b->c->vars[var];
-        indent(w);
-        sb_printf(&w->sb, "if (count[%d] < INT64_C(%lld) || count[%d] > INT64_C(%lld))\n", i,
-                  (long long)v->lo, i, (long long)v->hi);
-        line(w, "    return IGRT_ERR_COUNT;");
-        line(w, "sym[%s] = count[%d];", sym_name(b, var, name), i);
-    }
+    line(w, "}");
+    for (int i = 0; i < call->n_count; i++)
+        set_count(w, s, (int)call->counts[i]->arg.i, arena_printf(b->a, "count[%d]", i));
     if (b->gpu)
         gpu_call_outputs(w, s);
     w->depth--;
@@ -409,11 +452,7 @@ static void step_loop(Writer *w, const Step *s)
     block(w, &s->body);
     line(w, "}");
     if (s->iterations && s->iterations->op == OP_VAR && s->iterations != s->trip) {
-        const Var *v = &b->c->vars[s->iterations->arg.i];
-        line(w, "if (i%d < INT64_C(%lld) || i%d > INT64_C(%lld))", s->number, (long long)v->lo,
-             s->number, (long long)v->hi);
-        line(w, "    return IGRT_ERR_COUNT;");
-        line(w, "sym[%s] = i%d;", sym_name(b, (int)s->iterations->arg.i, name), s->number);
+        set_count(w, s, (int)s->iterations->arg.i, arena_printf(b->a, "i%d", s->number));
     }
     w->depth--;
     line(w, "}");
@@ -433,6 +472,7 @@ static void block(Writer *w, const Block *steps)
         case STEP_COPY: step_copy(w, s); break;
         case STEP_IF: step_if(w, s); break;
         case STEP_LOOP: step_loop(w, s); break;
+        case STEP_CHECK: step_check(w, s); break;
         }
     }
     w->depth--;
@@ -457,8 +497,9 @@ static void dims_in(Writer *w)
             set[dim->arg.i] = true;
             sym_name(b, (int)dim->arg.i, name);
             line(w, "sym[%s] = in->%s_dims[%d];", name, b->in[i].field, d);
-            line(w, "if (sym[%s] < INT64_C(%lld) || sym[%s] > INT64_C(%lld))", name,
-                 (long long)v->lo, name, (long long)v->hi);
+            const char *what = arena_printf(b->a, "input '%s': the size of axis %d, '%s'",
+                                            buffer->name, d, v->name);
+            outside(w, what, v->node, idx(b->c, v->lo), idx(b->c, v->hi));
             line(w, "    return IGRT_ERR_DIM;");
         }
     }
@@ -477,9 +518,13 @@ static void dims_in(Writer *w)
                     continue;
             }
             indent(w);
-            sb_printf(sb, "if (in->%s_dims[%d] != ", p->field, d);
+            sb_puts(sb, "if (igrt_outside(&ctx->fault, ");
+            print_string(sb, arena_printf(b->a, "input '%s': the size of axis %d", p->b->name, d));
+            sb_printf(sb, ", in->%s_dims[%d], ", p->field, d);
             print_expr(sb, b, dim);
-            sb_puts(sb, ")\n");
+            sb_puts(sb, ", ");
+            print_expr(sb, b, dim);
+            sb_puts(sb, "))\n");
             line(w, "    return IGRT_ERR_DIM;");
         }
     }
@@ -620,6 +665,8 @@ static void function_run(Writer *w)
         line(w, "const struct running run = {ctx, in, out};");
     if (block_has(&b->p->main, STEP_CALL))
         line(w, "igrt_status status;");
+    if (strstr(text, "ctx->fault"))
+        line(w, "memset(&ctx->fault, 0, sizeof ctx->fault);");
     if (strstr(text, "DONE("))
         line(w, "uint64_t since = ctx->config.profile ? now(ctx) : 0;");
     sb_puts(sb, "\n");
@@ -677,6 +724,7 @@ static void function_init(Writer *w)
         sb_printf(sb, "    ctx->weights = %s_weights_blob;\n", n);
     else
         sb_puts(sb, "    ctx->weights = NULL;\n");
+    sb_puts(sb, "    memset(&ctx->fault, 0, sizeof ctx->fault);\n");
     if (b->nsym)
         sb_puts(sb, "    memset(ctx->sym, 0, sizeof ctx->sym);\n");
     if (b->gpu)

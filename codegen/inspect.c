@@ -57,11 +57,9 @@ static void opts(StrBuf *sb, const Kernel *k)
 
 static void steps(StrBuf *sb, const Block *block, const char *branch, bool *first)
 {
-    static const char *const kinds[] = {[STEP_KERNEL] = "generated",
-                                        [STEP_CALL] = "library",
-                                        [STEP_COPY] = "copy",
-                                        [STEP_IF] = "if",
-                                        [STEP_LOOP] = "loop"};
+    static const char *const kinds[] = {[STEP_KERNEL] = "generated", [STEP_CALL] = "library",
+                                        [STEP_COPY] = "copy",        [STEP_IF] = "if",
+                                        [STEP_LOOP] = "loop",        [STEP_CHECK] = "check"};
     for (int i = 0; i < block->n; i++) {
         const Step *s = block->step[i];
         const Kernel *k = s->kind == STEP_KERNEL ? s->kernel : NULL;

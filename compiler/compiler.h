@@ -130,6 +130,7 @@ typedef struct {
 typedef enum { VAR_DIM, VAR_COUNT, VAR_LOOP } VarKind;
 typedef struct {
     const char *name;
+    const char *what; /* VAR_COUNT: that it is, for messages; or NULL */
     VarKind kind;
     int64_t lo, hi;
     Node *node;
@@ -148,11 +149,28 @@ typedef struct {
     size_t scratch_bytes;
 } Call;
 
+/* Where nodes came from. */
+typedef struct {
+    const char *node, *op;
+} Origin;
+
+/* What has to hold when the model runs: least <= value <= greatest; otherwise the run ends. */
+typedef struct {
+    Node *value, *least, *greatest; /* INDEX */
+    const char *what;               /* that value is, for whoever reads the message */
+    const Origin *origin;           /* NULL: none */
+} Require;
+typedef struct {
+    int n;
+    Require **item;
+} Requires;
+
 struct Region {
     uint32_t mark; /* nodes with smaller ids are outside */
     int nparam, nresult, ncapture;
     Node **param, **result;
     Node **capture; /* outer nodes that are not constants or dims, used inside; found at the end */
+    Requires require; /* whenever the body runs */
     struct Region *outer;
 };
 typedef struct {
@@ -167,11 +185,6 @@ typedef struct {
     struct Region *then_branch, *else_branch;
     int n;
 } If;
-
-/* Where nodes came from. */
-typedef struct {
-    const char *node, *op;
-} Origin;
 
 typedef struct {
     const char *name;
@@ -209,6 +222,7 @@ struct Context {
     Var *vars;
     int nvar, nparam;
     struct Region *region; /* innermost open one */
+    Requires require;      /* what has to hold in every run */
     Node *poison;
     Map memo; /* contents cache and such */
 };
@@ -417,7 +431,7 @@ struct Kernel {
     int64_t flops, bytes; /* at the upper bounds */
 };
 
-typedef enum { STEP_KERNEL, STEP_CALL, STEP_COPY, STEP_IF, STEP_LOOP } StepKind;
+typedef enum { STEP_KERNEL, STEP_CALL, STEP_COPY, STEP_IF, STEP_LOOP, STEP_CHECK } StepKind;
 typedef struct Step Step;
 typedef struct {
     int n;
@@ -438,11 +452,12 @@ struct Step {
     Buffer *scratch;               /* CALL: planned scratch or NULL */
     Node *elements;                /* COPY: number of elements */
     Node *dst_offset, *src_offset; /* COPY: in elements */
-    Buffer *cond;      /* IF; LOOP: scalar bool, tested before each iteration, or NULL */
-    Node *trip;        /* LOOP: dim or NULL */
-    Node *counter;     /* LOOP: VAR of i */
-    Node *iterations;  /* LOOP: VAR to set to the number of iterations, or NULL */
-    Block body, other; /* LOOP body or IF then; IF else */
+    Buffer *cond;           /* IF; LOOP: scalar bool, tested before each iteration, or NULL */
+    Node *trip;             /* LOOP: dim or NULL */
+    Node *counter;          /* LOOP: VAR of i */
+    Node *iterations;       /* LOOP: VAR to set to the number of iterations, or NULL */
+    const Require *require; /* CHECK: its integers are known by now */
+    Block body, other;      /* LOOP body or IF then; IF else */
 };
 /* A memory that buffers lie in, the caller's: one of --memory, or the only one, which is called the arena. */
 typedef struct {

@@ -93,6 +93,22 @@ bool ingot_dim_is_const(ingot_dim *, int64_t *value); /* value may be NULL */
 bool ingot_dim_equal(ingot_dim *, ingot_dim *);       /* provably equal */
 int64_t ingot_dim_lo(ingot_dim *);                    /* sound bounds of its value */
 int64_t ingot_dim_hi(ingot_dim *);
+/* What only the run can tell.  The emitted model checks it as soon as the integers in it are known, before anything
+ * that may rely on it is computed; a run in which it does not hold ends in IGRT_ERR_SHAPE and names the node,
+ * `what` and the sizes.  What is known to hold costs nothing; what is known not to hold is an error now.
+ * what: a noun phrase for value, like "the size of axis 1 of its result"; copied. */
+/* least <= value <= greatest; false after an error. */
+bool ingot_require(ingot_context *, ingot_dim *value, ingot_dim *least, ingot_dim *greatest,
+                   const char *what);
+/* The two are equal; returns the one to go on with (a constant if one is), or poison. */
+ingot_dim *ingot_require_equal(ingot_context *, ingot_dim *value, ingot_dim *wanted,
+                               const char *what);
+/* x has size d along that axis; returns x with that dim. */
+ingot_tensor *ingot_require_size(ingot_context *, ingot_tensor *x, int axis, ingot_dim *d,
+                                 const char *what);
+/* lo <= d <= hi; returns a dim of the same value with those bounds, or poison. */
+ingot_dim *ingot_require_bounds(ingot_context *, ingot_dim *d, int64_t lo, int64_t hi,
+                                const char *what);
 
 /* ---- tensors: what they are ---------------------------------------------------------- */
 
@@ -138,7 +154,8 @@ ingot_tensor *ingot_from_dims(ingot_context *, int n, ingot_dim *const *dims);
 /* Tensor of the given shape whose value is its coordinate along `axis`, of type i64. */
 ingot_tensor *ingot_iota(ingot_context *, int rank, ingot_dim *const *dims, int axis);
 /* A scalar integer tensor, known at run time only, as a dim bounded lo..hi; the value is read by
- * a step of the program, and one outside the bounds is an error status of the emitted model. */
+ * a step of the program, and one outside the bounds is an error status of the emitted model.  The same tensor
+ * with the same bounds is the same dim. */
 ingot_dim *ingot_read_dim(ingot_context *, ingot_tensor *, const char *name, int64_t lo,
                           int64_t hi);
 /* A state tensor: lives in the context between runs, zero after reset; updated to `next` at the
@@ -149,17 +166,19 @@ void ingot_state_next(ingot_context *, ingot_tensor *state, ingot_tensor *next);
 
 /* ---- elementwise: broadcasting as numpy does; both operands of one dtype -------------- */
 
-#define INGOT_UNARY(V)                                                                            \
-    V(neg)                                                                                        \
-    V(abs) V(sign) V(exp) V(log) V(sin) V(cos) V(tan) V(asin) V(acos) V(atan) V(sinh) V(cosh)     \
-        V(tanh) V(asinh) V(acosh) V(atanh) V(erf) V(sqrt) V(reciprocal) V(floor) V(ceil) V(trunc) \
-            V(round) V(isnan) V(not ) V(bitnot)
+#define INGOT_UNARY(V)                                                                             \
+    V(neg)                                                                                         \
+    V(abs)                                                                                         \
+    V(sign) V(exp) V(log) V(sin) V(cos) V(tan) V(asin) V(acos) V(atan) V(sinh) V(cosh) V(tanh)     \
+        V(asinh) V(acosh) V(atanh) V(erf) V(sqrt) V(reciprocal) V(floor) V(ceil) V(trunc) V(round) \
+            V(isnan) V(not ) V(bitnot)
 /* div: IEEE for floats, truncating for integers.  mod: sign of the divisor (Python);
  * fmod: sign of the dividend (C).  Comparisons give bool.  and/or/xor are bitwise (on bool: logical). */
-#define INGOT_BINARY(V)                                                                        \
-    V(add)                                                                                     \
-    V(sub) V(mul) V(div) V(mod) V(fmod) V(pow) V(max) V(min) V(and) V(or) V(xor) V(shl) V(shr) \
-        V(eq) V(ne) V(lt) V(le) V(gt) V(ge)
+#define INGOT_BINARY(V)                                                                       \
+    V(add)                                                                                    \
+    V(sub)                                                                                    \
+    V(mul) V(div) V(mod) V(fmod) V(pow) V(max) V(min) V(and) V(or) V(xor) V(shl) V(shr) V(eq) \
+        V(ne) V(lt) V(le) V(gt) V(ge)
 #define INGOT_DECLARE(name) ingot_tensor *ingot_##name(ingot_context *, ingot_tensor *);
 INGOT_UNARY(INGOT_DECLARE)
 #undef INGOT_DECLARE

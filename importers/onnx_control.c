@@ -9,6 +9,7 @@
  * that grows, a sequence) is unrolled, if the number of its iterations is known. Sequences and
  * optionals are carried and chosen tensor by tensor.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "onnx.h"
@@ -595,11 +596,10 @@ static bool scan_inputs(Lowering *n, ScanNode *s, int first, const int64_t *axes
         s->reverse[k] = reverse[k] != 0;
         ingot_dim *size = ingot_shape(s->x[k], s->axis[k] + batch);
         s->trip = k ? s->trip : size;
-        if (!ingot_dim_equal(size, s->trip)) {
-            fault(n, "its input '%s' has another length than '%s'", n->proto->input[first + k],
-                  n->proto->input[first]);
+        char what[160];
+        snprintf(what, sizeof what, "the length of its input '%.100s'", n->proto->input[first + k]);
+        if (!ingot_require(n->c, size, s->trip, s->trip, what))
             return false;
-        }
     }
     return true;
 }

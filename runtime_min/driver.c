@@ -763,11 +763,32 @@ static int start(Session *s, const char *argv0)
     return IGRT_EXIT_OK;
 }
 
+/* "node 'r' (Range): the size of axis 0 of its result is 7; it has to be 5" */
+static int explain(const igrt_fault *f, char *out, size_t room)
+{
+    const long long value = (long long)f->value, least = (long long)f->least,
+                    greatest = (long long)f->greatest;
+    if (!f->what)
+        return 0;
+    if (least < greatest)
+        snprintf(out, room, "%s is %lld; it has to be in %lld..%lld", f->what, value, least,
+                 greatest);
+    else if (least == greatest && (value < least || value > greatest))
+        snprintf(out, room, "%s is %lld; it has to be %lld", f->what, value, least);
+    else
+        snprintf(out, room, "%s", f->what);
+    return 1;
+}
+
 static int run_once(Session *s)
 {
     const igrt_status ret = s->model->run(s->ctx, s->inputs, s->outputs);
+    char why[512];
     if (ret == IGRT_OK)
         return IGRT_EXIT_OK;
+    if (s->model->fault && explain(s->model->fault(s->ctx), why, sizeof why))
+        return fail(IGRT_EXIT_MODEL, "run: %s (status %d): %s", igrt_status_text(ret), (int)ret,
+                    why);
     if (ret == IGRT_ERR_DIM)
         for (int i = 0; i < s->model->n_inputs; i++) {
             char has[256], wants[256];

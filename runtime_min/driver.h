@@ -43,8 +43,9 @@ typedef struct igrt_model {
     igrt_status (*reset)(void *ctx);
     igrt_status (*selftest)(void *ctx); /* NULL: the bundle has no golden vectors */
     void (*deinit)(void *ctx);
-    const size_t *memory_bytes; /* of each memory, instead of the arena */
-    int n_memories;             /* 0: the arena */
+    const size_t *memory_bytes;                  /* of each memory, instead of the arena */
+    int n_memories;                              /* 0: the arena */
+    const igrt_fault *(*fault)(const void *ctx); /* of the last run; NULL: not known */
 } igrt_model;
 
 /* Exit statuses. */

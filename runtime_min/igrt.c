@@ -18,6 +18,18 @@ const char *igrt_status_text(igrt_status status)
     return "unknown status";
 }
 
+int igrt_outside(igrt_fault *fault, const char *what, int64_t value, int64_t least,
+                 int64_t greatest)
+{
+    if (value >= least && value <= greatest)
+        return 0;
+    fault->what = what;
+    fault->value = value;
+    fault->least = least;
+    fault->greatest = greatest;
+    return 1;
+}
+
 size_t igrt_dtype_bytes(igrt_dtype dtype)
 {
     switch (dtype) {

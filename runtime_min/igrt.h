@@ -49,6 +49,7 @@ extern "C" {
     X(ERR_DEVICE, 16, "the device or its driver failed or is missing")                 \
     X(ERR_BUILD, 17, "the device code did not build")                                  \
     X(ERR_SELFTEST, 18, "the selftest does not give the expected values")              \
+    X(ERR_SHAPE, 19, "a size that the data decides is not one that the model allows")  \
     X(ERR_NO_SELFTEST, 20, "there is no selftest in this bundle")
 
 typedef enum igrt_status {
@@ -60,6 +61,19 @@ typedef enum igrt_status {
 
 /* One line of English for a status, without a full stop; never NULL. */
 const char *igrt_status_text(igrt_status status);
+
+/* What made the last run of a context fail, where it was a number: <model>_ctx.fault. */
+typedef struct igrt_fault {
+    const char *
+        what; /* that number: "node 'r' (Range): the size of axis 0 of its result"; NULL: nothing to tell */
+    int64_t value; /* what it was */
+    int64_t least,
+        greatest; /* what it may be; least > greatest: there is no such number, what says it all */
+} igrt_fault;
+
+/* Is value outside of least..greatest? Then that is written down. */
+int igrt_outside(igrt_fault *fault, const char *what, int64_t value, int64_t least,
+                 int64_t greatest);
 
 /* ---- element types ----------------------------------------------------------------------- */
 

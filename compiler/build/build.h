@@ -20,6 +20,14 @@ bool shape_is_empty(int rank, Node *const *dims);               /* some dim is t
 const char *shape_text(Context *, int rank, Node *const *dims); /* "[2, n, 3]", in the arena */
 const char *dim_text(Context *, Node *);
 
+/* ---- require.c, control.c */
+void requires_move(Context *, Requires *to, const Requires *from);
+Node *dim_copy(Context *, Node *d, const char *what, int64_t lo,
+               int64_t hi); /* a run-time integer of its own */
+
+/* (move.c) x, whose sizes are these: they have been required to be. */
+Node *with_shape(Context *, Node *x, Node *const *dims);
+
 /* ---- leaves.c */
 Node *uniform(Node *x); /* the scalar CONST behind a uniform tensor, or NULL */
 Node *uniform_make(Context *, Node *scalar, int rank, Node *const *dims);

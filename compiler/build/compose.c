@@ -27,7 +27,7 @@ ingot_tensor *ingot_squeeze(ingot_context *c, ingot_tensor *x, int axis)
     Node *dims[INGOT_MAX_RANK];
     if (poisoned(x) || !axis_check(c, "squeeze", x->rank, axis))
         return c->poison;
-    if (!idx_provably_equal(c, x->shape[axis], idx(c, 1)))
+    if (x->shape[axis]->op == OP_CONST && !idx_is(x->shape[axis], 1))
         return ingot_error(c, INGOT_INVALID, "squeeze: axis %d of shape %s is not 1", axis,
                            shape_text(c, x->rank, x->shape));
     for (int i = 0; i < x->rank - 1; i++)
@@ -160,7 +160,16 @@ ingot_tensor *ingot_concat(ingot_context *c, int n, ingot_tensor *const *x, int 
     for (int i = 0; i < n; i++) {
         bool ok = x[i]->rank == rank && x[i]->dtype == x[0]->dtype;
         for (int a = 0; ok && a < rank; a++)
-            ok = a == axis || idx_provably_equal(c, x[i]->shape[a], dims[a]);
+            ok = a == axis || x[i]->shape[a]->op != OP_CONST || dims[a]->op != OP_CONST ||
+                 x[i]->shape[a] == dims[a];
+        for (int a = 0; ok && a < rank; a++) {
+            if (a == axis)
+                continue;
+            const char *size = arena_printf(c->arena, "the size of axis %d of part %d", a, i);
+            dims[a] = ingot_require_equal(c, x[i]->shape[a], dims[a], size);
+            if (poisoned(dims[a]))
+                return c->poison;
+        }
         if (!ok)
             return ingot_error(
                 c, INGOT_INVALID,

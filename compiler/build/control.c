@@ -127,7 +127,9 @@ static Node *proj(Context *c, Node *tuple, int i, ingot_dtype d, int rank, Node 
 /* A run-time integer that a step sets; names are made unique by their number. */
 static Node *count_new(Context *c, const char *hint, VarKind kind, int64_t lo, int64_t hi)
 {
-    return var_new(c, kind, arena_printf(c->arena, "%s_%d", hint, c->nvar), lo, hi)->node;
+    Var *v = var_new(c, kind, arena_printf(c->arena, "%s_%d", hint, c->nvar), lo, hi);
+    v->what = arena_strdup(c->arena, hint);
+    return v->node;
 }
 
 static void all_poison(Context *c, int n, Node **out)
@@ -287,6 +289,8 @@ void ingot_if(ingot_context *c, ingot_tensor *cond, ingot_region *then_branch,
     }
     if (cond->op ==
         OP_CONST) { /* the branch is known: no parameters, so its values stand for themselves */
+        requires_move(c, c->region ? &c->region->require : &c->require,
+                      &r[cond->arg.i ? 0 : 1]->require);
         for (int i = 0; i < n; i++)
             out[i] = r[cond->arg.i ? 0 : 1]->result[i];
         return;
@@ -427,7 +431,28 @@ void ingot_call(ingot_context *c, const ingot_call_desc *d, ingot_tensor **out)
 }
 
 /* The value is read by library kernel "readint": an integer in, a count out; ints: the kind of check
- * (0: a count out of bounds), least, greatest. */
+ * (0: a count out of bounds), least, greatest.  The step itself checks the bounds, for it can tell more. */
+static Node *read_scalar(Context *c, Node *x, const char *name, int64_t lo, int64_t hi)
+{
+    ingot_dim *count = ingot_call_count(c, name, lo, hi);
+    static const int64_t ints[3] = {0, INT64_MIN, INT64_MAX};
+    ingot_call_desc d = {.name = "readint",
+                         .n_in = 1,
+                         .in = &x,
+                         .n_int = 3,
+                         .ints = ints,
+                         .n_count = 1,
+                         .counts = &count};
+    if (!poisoned(count))
+        ingot_call(c, &d, NULL);
+    return count;
+}
+
+Node *dim_copy(Context *c, Node *d, const char *what, int64_t lo, int64_t hi)
+{
+    return read_scalar(c, node_cast(c, d, INGOT_I64), what, lo, hi);
+}
+
 ingot_dim *ingot_read_dim(ingot_context *c, ingot_tensor *x, const char *name, int64_t lo,
                           int64_t hi)
 {
@@ -448,16 +473,12 @@ ingot_dim *ingot_read_dim(ingot_context *c, ingot_tensor *x, const char *name, i
     int one;
     if (ingot_const_ints(c, x, &value, 1, &one) && value >= lo && value <= hi)
         return idx(c, value);
-    ingot_dim *count = ingot_call_count(c, name, lo, hi);
-    int64_t ints[3] = {0, lo, hi};
-    ingot_call_desc d = {.name = "readint",
-                         .n_in = 1,
-                         .in = &x,
-                         .n_int = 3,
-                         .ints = ints,
-                         .n_count = 1,
-                         .counts = &count};
-    if (!poisoned(count))
-        ingot_call(c, &d, NULL);
-    return count;
+    int64_t key[] = {INT64_C(0x64616572), x->id, lo, hi}; /* "read" */
+    uint64_t h = hash_bytes(0, key, sizeof key);
+    Node *known = map_get(&c->memo, h);
+    if (!known) {
+        known = read_scalar(c, x, name, lo, hi);
+        map_put(&c->memo, h, (void *)(uintptr_t)known);
+    }
+    return known;
 }

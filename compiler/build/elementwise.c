@@ -65,19 +65,29 @@ bool broadcast_shape(Context *c, const char *what, int n, Node *const *x, int *r
             }
             if (idx_provably_equal(c, d, dims[a]))
                 continue;
+            bool constant = d->op == OP_CONST && dims[a]->op == OP_CONST;
+            if (!constant && d->lo > 1 && dims[a]->lo > 1) { /* neither is stretched */
+                const char *size = arena_printf(
+                    c->arena, "the size of axis %d of operand %d of its '%s'", at, i, what);
+                dims[a] = ingot_require_equal(c, d, dims[a], size);
+                if (poisoned(dims[a]))
+                    return false;
+                continue;
+            }
             const char *left = shape_text(c, x[0]->rank, x[0]->shape);
             const char *right = shape_text(c, x[i]->rank, x[i]->shape);
-            if (d->op == OP_CONST && dims[a]->op == OP_CONST)
+            if (constant)
                 ingot_error(
                     c, INGOT_INVALID,
                     "%s: shapes %s and %s do not broadcast: %s and %s are neither equal nor 1",
                     what, left, right, dim_text(c, dims[a]), dim_text(c, d));
             else
-                ingot_error(
-                    c, INGOT_INVALID,
-                    "%s: shapes %s and %s do not broadcast: cannot prove that %s and %s are "
-                    "equal; a run-time dim is never stretched",
-                    what, left, right, dim_text(c, dims[a]), dim_text(c, d));
+                ingot_error(c, INGOT_UNSUPPORTED,
+                            "%s: shapes %s and %s do not broadcast: cannot prove that %s and %s "
+                            "are equal; a run-time "
+                            "dim is never stretched, and only one that is known to be above 1 (or "
+                            "--dim a=b) must be equal",
+                            what, left, right, dim_text(c, dims[a]), dim_text(c, d));
             return false;
         }
     }

@@ -58,13 +58,14 @@ ingot_tensor *ingot_reshape(ingot_context *c, ingot_tensor *x, int rank, ingot_d
         return c->poison;
     Node *from = shape_numel(c, x->rank, x->shape), *to = shape_numel(c, rank, dims);
     bool empty = shape_is_empty(x->rank, x->shape);
-    if (empty ? !shape_is_empty(rank, dims) : !idx_provably_equal(c, from, to)) {
-        bool known = from->op == OP_CONST && to->op == OP_CONST;
-        return ingot_error(c, INGOT_INVALID, "reshape of %s to %s: %s %s elements %s %s",
+    if (empty ? !shape_is_empty(rank, dims)
+              : from->op == OP_CONST && to->op == OP_CONST && from != to)
+        return ingot_error(c, INGOT_INVALID,
+                           "reshape of %s to %s: has %s elements but the new shape has %s",
                            shape_text(c, x->rank, x->shape), shape_text(c, rank, dims),
-                           known ? "has" : "cannot prove that its", dim_text(c, from),
-                           known ? "but the new shape has" : "are as many as", dim_text(c, to));
-    }
+                           dim_text(c, from), dim_text(c, to));
+    if (!empty && !ingot_require(c, to, from, from, "the number of elements of its new shape"))
+        return c->poison;
     if (empty)
         return zeros(c, x, rank, dims);
     return reshape_checked(c, x, rank, dims);
@@ -111,8 +112,15 @@ ingot_tensor *ingot_expand(ingot_context *c, ingot_tensor *x, int rank, ingot_di
     int missing = rank - x->rank;
     bool ok = missing >= 0;
     for (int i = 0; ok && i < x->rank; i++) {
-        Node *d = x->shape[i];
-        ok = idx_is(d, 1) || d == dims[missing + i] || idx_provably_equal(c, d, dims[missing + i]);
+        Node *d = x->shape[i], *to = dims[missing + i];
+        ok = idx_is(d, 1) || d == to || idx_provably_equal(c, d, to);
+        if (!ok && d->lo > 1 &&
+            (d->op != OP_CONST || to->op != OP_CONST)) { /* no other size can be meant */
+            const char *what = arena_printf(c->arena, "the size to which axis %d is expanded", i);
+            if (!ingot_require(c, to, d, d, what))
+                return c->poison;
+            ok = true;
+        }
     }
     if (!ok)
         return ingot_error(c, INGOT_INVALID,
@@ -192,6 +200,18 @@ static bool amounts_check(Context *c, const char *what, Node *x, Node *const *a,
         }
     }
     return true;
+}
+
+Node *with_shape(Context *c, Node *x, Node *const *dims)
+{
+    Node *zero[INGOT_MAX_RANK];
+    if (identical(x->rank, x->shape, dims))
+        return x;
+    if (uniform(x))
+        return uniform_make(c, uniform(x), x->rank, dims);
+    for (int i = 0; i < x->rank; i++)
+        zero[i] = idx(c, 0);
+    return with_pairs(c, OP_SHRINK, x, zero, dims, dims);
 }
 
 ingot_tensor *ingot_shrink(ingot_context *c, ingot_tensor *x, ingot_dim *const *begin,

@@ -72,8 +72,9 @@ static void take_diagonals(ingot_context *c, Term *t)
         return;
     for (int i = 0; i < t->n; i++) {
         int at = find(&u, t->label[i]);
-        if (!ingot_dim_equal(ingot_shape(t->x, i), dims[at])) {
-            t->x = ingot_error(c, INGOT_INVALID, "einsum: axes of one label have different sizes");
+        if (!ingot_require(c, ingot_shape(t->x, i), dims[at], dims[at],
+                           "einsum: the size of an axis whose label comes twice")) {
+            t->x = ingot_poison(c);
             return;
         }
         index[i] = ingot_iota(c, u.n, dims, at);

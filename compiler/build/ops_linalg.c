@@ -28,15 +28,18 @@ ingot_tensor *ingot_matmul(ingot_context *c, ingot_tensor *a, ingot_tensor *b)
                            ingot_dtype_name(ingot_dtype_of(b)));
     ingot_dim *k = ingot_shape(a, ra - 1), *l = ingot_shape(b, rb > 1 ? rb - 2 : 0);
     if (!ingot_dim_equal(k, l)) {
+        static const char what[] = "the size of its second operand's inner axis";
         if (ingot_dim_is_const(k, NULL) && ingot_dim_is_const(l, NULL))
             return ingot_error(
                 c, INGOT_INVALID,
                 "matmul: the last dim of the first operand is %lld, the second's last "
                 "but one is %lld; they must be equal",
                 (long long)ingot_dim_lo(k), (long long)ingot_dim_lo(l));
-        if (ingot_dim_is_const(k, NULL) || ingot_dim_is_const(l, NULL)) /* 1 would broadcast */
-            return ingot_error(c, INGOT_INVALID,
-                               "matmul: cannot prove that the inner dims are equal");
+        ingot_dim *both = ingot_require_equal(c, l, k, what); /* 1 is not stretched here */
+        a = ingot_require_size(c, a, ra - 1, both, what);
+        b = ingot_require_size(c, b, rb > 1 ? rb - 2 : 0, both, what);
+        if (ingot_is_poison(a) || ingot_is_poison(b))
+            return ingot_poison(c);
     }
     ingot_tensor *left = ra > 1 ? ingot_unsqueeze(c, a, ra - 1) : a; /* [.., M, 1, K] or [K] */
     ingot_tensor *right = b;

@@ -134,6 +134,7 @@ bool update_eval(Interp *, Node *, Value *out);
 bool concat_eval(Interp *, Node *, Value *out);
 
 /* interp_control.c */
+bool requires_hold(Interp *, const Requires *);
 bool call_eval(Interp *, Node *);
 bool loop_eval(Interp *, Node *);
 bool if_eval(Interp *, Node *);

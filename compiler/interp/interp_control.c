@@ -26,13 +26,36 @@ static Value *tuple_new(Interp *ip, Node *n, int nelem)
     return t;
 }
 
+bool requires_hold(Interp *ip, const Requires *r)
+{
+    for (int i = 0; i < r->n; i++) {
+        const Require *q = r->item[i];
+        if (!eval_roots(ip, 3, (Node *[]){q->value, q->least, q->greatest}))
+            return false;
+        const int64_t value = dim_value(ip, q->value), least = dim_value(ip, q->least),
+                      greatest = dim_value(ip, q->greatest);
+        if (value >= least && value <= greatest)
+            continue;
+        const char *node = q->origin ? q->origin->node : "", *op = q->origin ? q->origin->op : "";
+        if (least == greatest)
+            return interp_fail(ip, INGOT_INVALID,
+                               "interpreter: node '%s' (%s): %s is %lld; it has to be %lld", node,
+                               op, q->what, (long long)value, (long long)least);
+        return interp_fail(ip, INGOT_INVALID,
+                           "interpreter: node '%s' (%s): %s is %lld; it has to be in %lld..%lld",
+                           node, op, q->what, (long long)value, (long long)least,
+                           (long long)greatest);
+    }
+    return true;
+}
+
 /* ---- if ------------------------------------------------------------------------------------------ */
 
 bool if_eval(Interp *ip, Node *n)
 {
     const If *branch = n->arg.ptr;
     const struct Region *r = truth(ip, n->src[0]) ? branch->then_branch : branch->else_branch;
-    if (!eval_roots(ip, r->nresult, r->result))
+    if (!requires_hold(ip, &r->require) || !eval_roots(ip, r->nresult, r->result))
         return false;
     Value *tuple = tuple_new(ip, n, r->nresult);
     for (int i = 0; i < r->nresult; i++)
@@ -93,7 +116,7 @@ bool loop_eval(Interp *ip, Node *n)
             interp_bind(ip, body->param[2 + k], now[k]->data);
         if (loop->counter)
             var_assign(ip, (int)loop->counter->arg.i, i, outer + 1);
-        if (eval_roots(ip, body->nresult, body->result)) {
+        if (requires_hold(ip, &body->require) && eval_roots(ip, body->nresult, body->result)) {
             go = truth(ip, body->result[0]);
             for (int k = 0; k < nc; k++) {
                 const Value *v = value_need(ip, body->result[1 + k]);

@@ -68,6 +68,8 @@ static bool interpret(Interp *ip, int n_in, const ingot_value *in, int n_out, in
     for (int i = 0; i < n_in; i++)
         if (!dims_agree(ip, i, &in[i]))
             return false;
+    if (!requires_hold(ip, &c->require))
+        return false;
     Node **roots = NEWN(c->arena, Node *, n_out + 1);
     for (int i = 0; i < n_out; i++)
         roots[i] = c->outputs[i].node;

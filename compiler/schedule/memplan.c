@@ -101,6 +101,7 @@ static void touch_step(Memplan *m, Step *s)
         if (s->cond) /* asked again after every iteration */
             touch(m, s->cond, s->last_inner, true);
         break;
+    case STEP_CHECK: break;
     }
 }
 

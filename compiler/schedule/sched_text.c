@@ -107,7 +107,7 @@ static void print_block(StrBuf *sb, const Context *c, const Block *b, int depth)
 {
     for (int i = 0; i < b->n; i++) {
         const Step *s = b->step[i];
-        static const char *const kind[] = {"run", "call", "copy", "if", "loop"};
+        static const char *const kind[] = {"run", "call", "copy", "if", "loop", "check"};
         for (int j = 0; j < depth; j++)
             sb_puts(sb, "  ");
         sb_printf(sb, "%s", kind[s->kind]);
@@ -120,6 +120,13 @@ static void print_block(StrBuf *sb, const Context *c, const Block *b, int depth)
         if (s->trip) {
             sb_puts(sb, " trip ");
             print_index(sb, c, s->trip);
+        }
+        if (s->require) {
+            Node *part[] = {s->require->least, s->require->value, s->require->greatest};
+            for (int j = 0; j < 3; j++) {
+                sb_puts(sb, j ? " <= " : " ");
+                print_index(sb, c, part[j]);
+            }
         }
         sb_puts(sb, "\n");
         print_block(sb, c, &s->body, depth + 1);

@@ -339,12 +339,50 @@ static void mark_root(Sched *s, Node *n)
     info_of(s, n)->root = true;
 }
 
-/* Schedule what is needed for n results.  dest[i]: where result i must be, or NULL: anywhere. */
-static void schedule_block(Scope *at, int n, Node *const *results, Buffer *const *dest)
+/* ---- requirements --------------------------------------------------------------------------- */
+
+/* Whether no step that is to come sets an integer of this expression. */
+static bool all_set(Sched *s, Node *n)
+{
+    Node *setter = n->op == OP_VAR ? s->c->vars[n->arg.i].setter : NULL;
+    bool set = !setter || has_value(s, setter);
+    for (uint32_t i = 0; i < n->nsrc && set; i++)
+        set = all_set(s, n->src[i]);
+    return set;
+}
+
+/* Check what can be checked by now: before any step that may rely on it, since who mixes two sizes reads tensors of
+ * both, and a tensor comes after its size. */
+static void check_ready(Scope *at, const Requires *r, bool *done)
+{
+    Sched *s = at->s;
+    for (int i = 0; i < r->n; i++) {
+        const Require *q = r->item[i];
+        if (done[i] || !all_set(s, q->value) || !all_set(s, q->least) || !all_set(s, q->greatest))
+            continue;
+        Step *step = step_new(at, STEP_CHECK);
+        step->name = "check";
+        step->require = q;
+        if (q->origin)
+            step_origin(s->arena, step, q->origin);
+        done[i] = true;
+    }
+}
+
+/* Schedule what is needed for n results, and the requirements of the block.  dest[i]: where result i must be, or NULL:
+ * anywhere. */
+static void schedule_block(Scope *at, int n, Node *const *results, Buffer *const *dest,
+                           const Requires *require)
 {
     Sched *s = at->s;
     Walk w = {.at = at};
     Map state = {0};
+    bool *checked = NEWN(s->arena, bool, require->n + 1);
+    for (int i = 0; i < require->n; i++) {
+        walk_block(&w, require->item[i]->value, &state);
+        walk_block(&w, require->item[i]->least, &state);
+        walk_block(&w, require->item[i]->greatest, &state);
+    }
     for (int i = 0; i < n; i++)
         walk_block(&w, results[i], &state);
     map_free(&state);
@@ -362,6 +400,7 @@ static void schedule_block(Scope *at, int n, Node *const *results, Buffer *const
     }
     fuse(s, w.n, w.order);
     find_homes(s, w.n, w.order);
+    check_ready(at, require, checked);
     for (int i = 0; i < w.n; i++) {
         Node *t = w.order[i];
         if (!info_of(s, t)->stored || has_value(s, t))
@@ -376,6 +415,8 @@ static void schedule_block(Scope *at, int n, Node *const *results, Buffer *const
         } else {
             schedule_node(at, t);
         }
+        if (op_info[t->op].cls == CONTROL)
+            check_ready(at, require, checked);
     }
     for (int j = 0; j < n && dest; j++)
         if (dest[j] && info_of(s, results[j])->buffer != dest[j])
@@ -499,7 +540,7 @@ static void schedule_loop(Scope *at, Node *t)
             wanted[nwanted] = body->result[i];
             dest[nwanted++] = next[i];
         }
-    schedule_block(&inner, nwanted, wanted, dest);
+    schedule_block(&inner, nwanted, wanted, dest, &body->require);
     for (int i = 0; i < nresult; i++) {
         if (!next[i])
             continue;
@@ -535,7 +576,7 @@ static void schedule_if(Scope *at, Node *t)
     for (int side = 0; side < 2; side++) {
         struct Region *r = side ? branch->else_branch : branch->then_branch;
         Scope inner = {.s = s, .block = side ? &step->other : &step->body};
-        schedule_block(&inner, branch->n, r->result, tuple);
+        schedule_block(&inner, branch->n, r->result, tuple, &r->require);
         scope_end(&inner);
     }
     info_of(s, t)->tuple = tuple;
@@ -637,7 +678,7 @@ Plan *schedule(Context *c, int opt_level, bool fuse_rows)
             dest[nout + i] = buffer_new(s, BUF_ARENA, next->dtype, next->rank, next->shape, next);
     }
     if (!c->nerror) {
-        schedule_block(&at, n, results, dest);
+        schedule_block(&at, n, results, dest, &c->require);
         for (int i = 0; i < c->nstate; i++)
             if (dest[nout + i])
                 copy_step(&at, p->state[i], idx(c, 0), dest[nout + i]);

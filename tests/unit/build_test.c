@@ -696,6 +696,67 @@ static void test_symbolic(void **state)
     equal_i(out[1].data, 1, DIMS(36));
 }
 
+/* ---- requirements ------------------------------------------------------------------------------------------------- */
+
+/* x [n, 4] and y [4, m], of which the model needs n and m to be equal. */
+static ingot_status run_required(int64_t n, int64_t m, ingot_value *out)
+{
+    static const float v[64] = {1, 2, 3, 4, 5, 6, 7, 8};
+    ingot_value in[2] = {{.data = v, .dims = {n, 4}, .rank = 2, .dtype = INGOT_F32},
+                         {.data = v, .dims = {4, m}, .rank = 2, .dtype = INGOT_F32}};
+    return ingot_interpret(c, 2, in, 1, out);
+}
+
+static void test_require(void **state)
+{
+    (void)state;
+    ingot_dim *n = ingot_dim_var(c, "n", 1, 8), *m = ingot_dim_var(c, "m", 3, 5);
+    ingot_tensor *x = ingot_input(c, "x", INGOT_F32, 2, (ingot_dim *[]){n, k(4)});
+    ingot_tensor *y = ingot_input(c, "y", INGOT_F32, 2, (ingot_dim *[]){k(4), m});
+    assert_ptr_equal(ingot_require_equal(c, n, n, "n"), n);
+    assert_ptr_equal(ingot_require_equal(c, k(3), k(3), "3"), k(3));
+    expect_error(ingot_require_equal(c, k(2), m, "the count"), "the count is 2; it has to be m");
+    assert_true(ingot_require(c, m, k(1), k(5), "m")); /* known: no step */
+    ingot_dim *both = ingot_require_equal(c, n, m, "the height");
+    assert_ptr_equal(both, m); /* the lower bound of memory */
+    assert_ptr_equal(ingot_shape(ingot_require_size(c, x, 0, m, "the height"), 0), m);
+    assert_int_equal(ingot_dim_hi(ingot_require_bounds(c, n, 0, 4, "the height")), 4);
+    ingot_output(c, "z", ingot_matmul(c, y, x));
+    assert_int_equal(messages, 0);
+    ingot_value out;
+    assert_int_equal(run_required(4, 4, &out), INGOT_OK);
+    assert_int_equal(out.dims[0], 4);
+    assert_int_equal(run_required(3, 4, &out), INGOT_INVALID);
+    assert_non_null(strstr(last, "the height is 3; it has to be 4"));
+}
+
+/* A requirement inside a branch holds where the branch is taken. */
+static void test_require_in_branch(void **state)
+{
+    (void)state;
+    ingot_dim *n = ingot_dim_var(c, "n", 1, 8);
+    ingot_tensor *x = ingot_input(c, "x", INGOT_I64, 1, (ingot_dim *[]){n}), *y;
+    ingot_tensor *first = ingot_reshape(c, ingot_slice(c, x, 0, k(0), k(1), 1), 0, NULL);
+    ingot_region *then_branch = ingot_region_begin(c);
+    (void)ingot_require_equal(c, n, k(3), "n");
+    ingot_tensor *a = ingot_add_c(c, first, 1);
+    ingot_region_end(c, then_branch, 1, &a);
+    ingot_region *else_branch = ingot_region_begin(c);
+    ingot_tensor *b = ingot_add_c(c, first, 2);
+    ingot_region_end(c, else_branch, 1, &b);
+    ingot_if(c, ingot_gt(c, first, ingot_like(c, first, 0)), then_branch, else_branch, 1, &y);
+    ingot_output(c, "y", y);
+    static const struct {
+        int64_t first, n;
+        ingot_status status;
+    } tries[] = {{1, 3, INGOT_OK}, {0, 2, INGOT_OK}, {1, 2, INGOT_INVALID}};
+    for (int i = 0; i < 3; i++) {
+        int64_t v[8] = {tries[i].first};
+        ingot_value in = {.data = v, .dims = {tries[i].n}, .rank = 1, .dtype = INGOT_I64}, out;
+        assert_int_equal(ingot_interpret(c, 1, &in, 1, &out), tries[i].status);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, begin, end)
@@ -722,6 +783,8 @@ int main(void)
         TEST(if),
         TEST(library),
         TEST(symbolic),
+        TEST(require),
+        TEST(require_in_branch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
