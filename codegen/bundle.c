@@ -138,41 +138,82 @@ static void install(Bundle *b, const char *dir, DirKind kind)
 
 /* ---- preparation ------------------------------------------------------------------------- */
 
-static bool field_taken(const Port *ports, int n, const char *field)
+/* Whether a member of one tensor or group would have the name of a member of another. */
+static bool names_clash(const char *x, const char *y)
 {
-    size_t bare = strlen(field);
-    for (int i = 0; i < n; i++) {
-        const char *other = ports[i].field;
-        if (!strcmp(other, field))
-            return true;
-        size_t len = strlen(other); /* x_dims beside x */
-        if ((bare == len + 5 && !strncmp(field, other, len) && !strcmp(field + len, "_dims")) ||
-            (len == bare + 5 && !strncmp(field, other, bare) && !strcmp(other + bare, "_dims")))
+    static const char *const member[] = {"", "_dims", "_length", "_present"};
+    for (size_t i = 0; i < sizeof member / sizeof *member; i++) {
+        size_t bare = strlen(x), len = strlen(y), more = strlen(member[i]);
+        if ((bare == len + more && !strncmp(x, y, len) && !strcmp(x + len, member[i])) ||
+            (len == bare + more && !strncmp(x, y, bare) && !strcmp(y + bare, member[i])))
             return true;
     }
     return false;
 }
 
-static Port *ports(Bundle *b, Buffer **buffers, const NamedNode *nodes, int n, const char *what)
+/* A member for the tensor or group of that name. */
+static const char *new_field(Bundle *b, const char *name, const char *what, int number,
+                             const char ***taken, int *ntaken)
+{
+    const char *base = *name ? identifier(b->a, name) : arena_printf(b->a, "%s_%d", what, number),
+               *field = base;
+    bool clash = true;
+    for (int k = 2; clash; k++) {
+        clash = false;
+        for (int i = 0; i < *ntaken; i++)
+            clash |= names_clash(field, (*taken)[i]);
+        if (clash)
+            field = arena_printf(b->a, "%s_%d", base, k);
+    }
+    vec_push(b->a, *taken, *ntaken, field);
+    return field;
+}
+
+static void port_check(Bundle *b, const Port *p, const char *what)
+{
+    if (p->b->rank - p->lead > 8)
+        bundle_fail(
+            b, INGOT_UNSUPPORTED,
+            "%s: %s '%s': rank %d, and tensors of the emitted interface have 8 dims at most",
+            b->source, what, p->b->name, p->b->rank);
+}
+
+/* Plain tensors and groups in the order of their declaration. */
+static Port *ports(Bundle *b, Buffer **buffers, const NamedNode *nodes, int n, const IoGroup *group,
+                   int ngroup, PortGroup **groups, const char *what)
 {
     Port *p = NEWN(b->a, Port, n + 1);
-    for (int i = 0; i < n; i++) {
-        Buffer *buffer = buffers[i];
-        if (!buffer->name)
-            buffer->name = nodes[i].name;
-        const char *base =
-            *buffer->name ? identifier(b->a, buffer->name) : arena_printf(b->a, "%s_%d", what, i);
-        const char *field = base;
-        for (int k = 2; field_taken(p, i, field); k++)
-            field = arena_printf(b->a, "%s_%d", base, k);
-        p[i] = (Port){.b = buffer, .field = field};
-        for (int d = 0; d < buffer->rank; d++)
-            p[i].dynamic |= buffer->dims[d]->op != OP_CONST;
-        if (buffer->rank > 8)
-            bundle_fail(
-                b, INGOT_UNSUPPORTED,
-                "%s: %s '%s': rank %d, and tensors of the emitted interface have 8 dims at most",
-                b->source, what, buffer->name, buffer->rank);
+    const char **taken = NULL;
+    int ntaken = 0, number = 0, at = 0;
+    *groups = NEWN(b->a, PortGroup, ngroup + 1);
+    for (int i = 0; i < n || at < ngroup; number++) {
+        bool grouped = at < ngroup && group[at].first == i;
+        if (i < n && !buffers[i]->name)
+            buffers[i]->name = nodes[i].name;
+        const char *field = new_field(b, grouped ? group[at].name : buffers[i]->name, what, number,
+                                      &taken, &ntaken);
+        int first = i, end = grouped ? i + group[at].n : i + 1, rank = 0;
+        bool array = grouped && group[at].length;
+        for (; i < end; i++) {
+            Buffer *buffer = buffers[i];
+            p[i] =
+                (Port){.b = buffer, .field = field, .dims = arena_printf(b->a, "%s_dims", field)};
+            if (!buffer->name)
+                buffer->name = nodes[i].name;
+            if (array) {
+                p[i].dims = arena_printf(b->a, "%s_dims[%d]", field, i - first);
+                p[i].field = arena_printf(b->a, "%s[%d]", field, i - first);
+            }
+            p[i].here = nodes[i].here;
+            p[i].lead = nodes[i].here != NULL;
+            p[i].dynamic = array && buffer->rank > p[i].lead;
+            for (int d = p[i].lead; d < buffer->rank; d++)
+                p[i].dynamic |= buffer->dims[d]->op != OP_CONST;
+            rank = buffer->rank - p[i].lead > rank ? buffer->rank - p[i].lead : rank;
+            port_check(b, &p[i], what);
+        }
+        if (grouped)
+            (*groups)[at] = (PortGroup){&group[at], field, rank}, at++;
     }
     return p;
 }
@@ -256,8 +297,12 @@ static void prepare(Bundle *b)
     b->source = b->o->source ? base_name(b->o->source) : c->file ? base_name(c->file) : b->name;
     b->nin = c->ninput;
     b->nout = c->noutput;
-    b->in = ports(b, b->p->input, c->inputs, c->ninput, "input");
-    b->out = ports(b, b->p->output, c->outputs, c->noutput, "output");
+    b->nin_group = c->ninput_group;
+    b->nout_group = c->noutput_group;
+    b->in = ports(b, b->p->input, c->inputs, c->ninput, c->input_groups, c->ninput_group,
+                  &b->in_group, "input");
+    b->out = ports(b, b->p->output, c->outputs, c->noutput, c->output_groups, c->noutput_group,
+                   &b->out_group, "output");
     b->sym = NEWN(b->a, int, c->nvar + 1);
     for (int i = 0; i < c->nvar; i++)
         b->sym[i] = c->vars[i].folded ? -1 : b->nsym++;

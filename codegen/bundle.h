@@ -9,9 +9,20 @@ typedef enum { WEIGHTS_NONE, WEIGHTS_ARRAY, WEIGHTS_BLOB, WEIGHTS_INCBIN } Weigh
 /* An input or output as a member of the emitted structs. */
 typedef struct {
     const Buffer *b;
-    const char *field; /* C identifier, unique among the inputs or outputs */
-    bool dynamic;      /* some dim is known at run time only: has <field>_dims */
+    const char *field; /* the member: a C identifier, or x[3] of a sequence */
+    const char *dims;  /* that of its dims: x_dims, x_dims[3] */
+    bool
+        dynamic; /* some dim is known at run time only, or its neighbours have others: there is <dims> */
+    Node *here; /* of what may be absent: 1 or 0; NULL */
+    int lead;   /* first dim of b that the interface shows: 1 where `here` is the first one */
 } Port;
+
+/* A sequence or an optional: members <field>, <field>_dims, <field>_length, <field>_present. */
+typedef struct {
+    const IoGroup *g;
+    const char *field;
+    int rank; /* the greatest of its elements */
+} PortGroup;
 
 /* A memory of --memory as the emitted text knows it. */
 typedef struct {
@@ -32,6 +43,8 @@ typedef struct {
     const char *dir;          /* being written */
     Port *in, *out;
     int nin, nout;
+    PortGroup *in_group, *out_group;
+    int nin_group, nout_group;
     int *sym; /* by variable: its place in sym[], or -1 */
     int nsym;
     MemoryNames *memory; /* by number; NULL without --memory: then there is the arena */

@@ -12,22 +12,70 @@ static void shape_comment(StrBuf *sb, const Bundle *b, const Port *port)
     sb_puts(sb, "\"");
     print_comment_text(sb, port->b->name ? port->b->name : "");
     sb_puts(sb, "\" ");
-    print_shape(sb, b->c, port->b->dtype, port->b->rank, port->b->dims);
+    print_shape(sb, b->c, port->b->dtype, port->b->rank - port->lead, port->b->dims + port->lead);
+    sb_puts(sb, port->here ? ", may be absent" : "");
+}
+
+/* The group that starts at a port, or NULL; several that are empty may. */
+static const PortGroup *group_at(const PortGroup *group, int n, int *next, int port)
+{
+    return *next < n && group[*next].g->first == port ? &group[(*next)++] : NULL;
+}
+
+/* The members of a sequence or an optional. */
+static void group_members(StrBuf *sb, const Bundle *b, const Port *ports, const PortGroup *g,
+                          const char *qualifier)
+{
+    const Port *first = &ports[g->g->first];
+    bool array = g->g->length != NULL;
+    for (int i = 0; array && i < g->g->n; i++) {
+        sb_puts(sb, i ? "    /* " : "    /* elements: ");
+        shape_comment(sb, b, &first[i]);
+        sb_puts(sb, " */\n");
+    }
+    if (g->g->n) {
+        sb_printf(sb, "    %s%s *%s", first->b->dtype == INGOT_STRING ? "" : qualifier,
+                  io_type(first), g->field);
+        if (array) {
+            sb_printf(sb, "[%d];\n", g->g->n);
+        } else {
+            sb_puts(sb, "; /* ");
+            shape_comment(sb, b, first);
+            sb_puts(sb, " */\n");
+        }
+        if (array && g->rank)
+            sb_printf(sb, "    int64_t %s_dims[%d][%d];\n", g->field, g->g->n, g->rank);
+        else if (!array && first->dynamic)
+            sb_printf(sb, "    int64_t %s_dims[%d];\n", g->field, g->rank);
+    }
+    if (array)
+        sb_printf(sb, "    int64_t %s_length; /* of the sequence, %lld..%lld */\n", g->field,
+                  (long long)g->g->length->lo, (long long)g->g->length->hi);
+    if (g->g->present)
+        sb_printf(sb, "    int64_t %s_present; /* of the optional: 1 or 0 */\n", g->field);
 }
 
 /* The members of <name>_inputs or <name>_outputs. */
-static void members(StrBuf *sb, const Bundle *b, const Port *ports, int n, const char *qualifier)
+static void members(StrBuf *sb, const Bundle *b, const Port *ports, int n, const PortGroup *groups,
+                    int ngroup, const char *qualifier)
 {
-    for (int i = 0; i < n; i++) {
-        const Port *p = &ports[i];
+    const PortGroup *g;
+    for (int i = 0, at = 0; i < n || at < ngroup;) {
+        g = group_at(groups, ngroup, &at, i);
+        if (g) {
+            group_members(sb, b, ports, g, qualifier);
+            i += g->g->n;
+            continue;
+        }
+        const Port *p = &ports[i++];
         sb_printf(sb, "    %s%s *%s; /* ", p->b->dtype == INGOT_STRING ? "" : qualifier, io_type(p),
                   p->field);
         shape_comment(sb, b, p);
         sb_puts(sb, " */\n");
         if (p->dynamic)
-            sb_printf(sb, "    int64_t %s_dims[%d];\n", p->field, p->b->rank);
+            sb_printf(sb, "    int64_t %s[%d];\n", p->dims, p->b->rank);
     }
-    if (!n)
+    if (!n && !ngroup)
         sb_puts(sb, "    int none; /* a struct needs a member */\n");
 }
 
@@ -138,9 +186,9 @@ void bundle_header(Bundle *b)
               "typedef igrt_config %s_config;\n",
               n, n);
     sb_printf(&sb, "\ntypedef struct %s_inputs {\n", n);
-    members(&sb, b, b->in, b->nin, "const ");
+    members(&sb, b, b->in, b->nin, b->in_group, b->nin_group, "const ");
     sb_printf(&sb, "} %s_inputs;\n\ntypedef struct %s_outputs {\n", n, n);
-    members(&sb, b, b->out, b->nout, "");
+    members(&sb, b, b->out, b->nout, b->out_group, b->nout_group, "");
     sb_printf(&sb, "} %s_outputs;\n", n);
     sb_printf(
         &sb,
@@ -192,13 +240,14 @@ void memory_table(StrBuf *sb, const Bundle *b)
 
 /* ---- main.c ------------------------------------------------------------------------------ */
 
-static void bound_list(StrBuf *sb, const Buffer *buffer, bool high)
+static void bound_list(StrBuf *sb, const Port *p, bool high)
 {
+    const Buffer *buffer = p->b;
     sb_puts(sb, "{");
-    for (int d = 0; d < buffer->rank; d++)
-        sb_printf(sb, "%s%lld", d ? ", " : "",
+    for (int d = p->lead; d < buffer->rank; d++)
+        sb_printf(sb, "%s%lld", d > p->lead ? ", " : "",
                   (long long)(high ? buffer->dims[d]->hi : buffer->dims[d]->lo));
-    sb_puts(sb, buffer->rank ? "}" : "0}");
+    sb_puts(sb, buffer->rank > p->lead ? "}" : "0}");
 }
 
 const char *dtype_enum(ingot_dtype d)
@@ -220,17 +269,44 @@ static void io_table(StrBuf *sb, const Bundle *b, const Port *ports, int n, cons
         sb_puts(sb, "    {.name = ");
         print_string(sb, p->b->name ? p->b->name : "");
         sb_printf(sb, ",\n     .dtype = IGRT_%s,\n     .rank = %d,\n     .max_dims = ",
-                  dtype_enum(p->b->dtype), p->b->rank);
-        bound_list(sb, p->b, true);
+                  dtype_enum(p->b->dtype), p->b->rank - p->lead);
+        bound_list(sb, p, true);
         if (p->dynamic) {
             sb_puts(sb, ",\n     .min_dims = ");
-            bound_list(sb, p->b, false);
-            sb_printf(sb, ",\n     .dims_offset = offsetof(%s_%s, %s_dims)", b->name, what,
-                      p->field);
+            bound_list(sb, p, false);
+            sb_printf(sb, ",\n     .dims_offset = offsetof(%s_%s, %s)", b->name, what, p->dims);
         } else {
             sb_puts(sb, ",\n     .dims_offset = IGRT_NO_DIMS");
         }
         sb_printf(sb, ",\n     .data_offset = offsetof(%s_%s, %s)},\n", b->name, what, p->field);
+    }
+    sb_puts(sb, "};\n");
+}
+
+static void group_offset(StrBuf *sb, const Bundle *b, const PortGroup *g, const Node *has,
+                         const char *what, const char *member)
+{
+    if (has)
+        sb_printf(sb, ", .%s_offset = offsetof(%s_%s, %s_%s)", member, b->name, what, g->field,
+                  member);
+    else
+        sb_printf(sb, ", .%s_offset = IGRT_NO_DIMS", member);
+}
+
+static void group_table(StrBuf *sb, const Bundle *b, const PortGroup *groups, int n,
+                        const char *what)
+{
+    if (!n)
+        return;
+    sb_printf(sb, "\nstatic const igrt_group %s_groups[] = {\n", what);
+    for (int i = 0; i < n; i++) {
+        const PortGroup *g = &groups[i];
+        sb_puts(sb, "    {.name = ");
+        print_string(sb, g->g->name);
+        sb_printf(sb, ", .first = %d, .n = %d", g->g->first, g->g->n);
+        group_offset(sb, b, g, g->g->length, what, "length");
+        group_offset(sb, b, g, g->g->present, what, "present");
+        sb_puts(sb, "},\n");
     }
     sb_puts(sb, "};\n");
 }
@@ -245,6 +321,8 @@ void bundle_main(Bundle *b)
               n, n, n, n);
     io_table(&sb, b, b->in, b->nin, "inputs");
     io_table(&sb, b, b->out, b->nout, "outputs");
+    group_table(&sb, b, b->in_group, b->nin_group, "inputs");
+    group_table(&sb, b, b->out_group, b->nout_group, "outputs");
     if (b->memory)
         memory_table(&sb, b);
     else
@@ -281,6 +359,12 @@ void bundle_main(Bundle *b)
               b->memory ? "    .memory_bytes = memory_bytes,\n    .n_memories = sizeof "
                           "memory_bytes / sizeof *memory_bytes,\n"
                         : "    .arena_bytes = arena_bytes,\n");
+    if (b->nin_group)
+        sb_printf(&sb, "    .input_groups = inputs_groups,\n    .n_input_groups = %d,\n",
+                  b->nin_group);
+    if (b->nout_group)
+        sb_printf(&sb, "    .output_groups = outputs_groups,\n    .n_output_groups = %d,\n",
+                  b->nout_group);
     if (b->mode == WEIGHTS_BLOB)
         sb_printf(&sb,
                   "    .weights_file = \"%s.weights\",\n    .weights_bytes = %s_WEIGHTS_BYTES,\n",

@@ -480,25 +480,61 @@ static void block(Writer *w, const Block *steps)
 
 /* ---- run-time integers ------------------------------------------------------------------- */
 
-/* The first input dim that is just a variable sets it; then every bound and every dim is checked. */
+/* A number of a group that the caller gives. */
+static void group_in(Writer *w, const PortGroup *g, Node *value, const char *member)
+{
+    char name[VAR_NAME_BYTES + 8];
+    if (!value)
+        return;
+    const char *what = arena_printf(w->b->a, "input '%s': its %s", g->g->name,
+                                    *member == 'l' ? "length" : "presence");
+    if (value->op == OP_CONST) {
+        indent(w);
+        sb_puts(&w->sb, "if (igrt_outside(&ctx->fault, ");
+        print_string(&w->sb, what);
+        sb_printf(&w->sb, ", in->%s_%s, %lld, %lld))\n", g->field, member, (long long)value->arg.i,
+                  (long long)value->arg.i);
+        line(w, "    return IGRT_ERR_DIM;");
+        return;
+    }
+    const Var *v = &w->b->c->vars[value->arg.i];
+    sym_name(w->b, (int)value->arg.i, name);
+    line(w, "sym[%s] = in->%s_%s;", name, g->field, member);
+    outside(w, what, v->node, idx(w->b->c, v->lo), idx(w->b->c, v->hi));
+    line(w, "    return IGRT_ERR_DIM;");
+}
+
+/* The first input dim that is just a variable sets it; then every bound and every dim is checked. What is absent
+ * has the least dims, and is never read. */
 static void dims_in(Writer *w)
 {
     Bundle *b = w->b;
     StrBuf *sb = &w->sb;
     char name[VAR_NAME_BYTES + 8];
     bool *set = NEWN(b->a, bool, b->c->nvar + 1);
+    for (int i = 0; i < b->nin_group; i++) {
+        group_in(w, &b->in_group[i], b->in_group[i].g->present, "present");
+        group_in(w, &b->in_group[i], b->in_group[i].g->length, "length");
+    }
     for (int i = 0; i < b->nin; i++) {
-        const Buffer *buffer = b->in[i].b;
-        for (int d = 0; d < buffer->rank; d++) {
-            Node *dim = buffer->dims[d];
+        const Port *p = &b->in[i];
+        for (int d = p->lead; d < p->b->rank; d++) {
+            Node *dim = p->b->dims[d];
             if (dim->op != OP_VAR || set[dim->arg.i])
                 continue;
             const Var *v = &b->c->vars[dim->arg.i];
             set[dim->arg.i] = true;
             sym_name(b, (int)dim->arg.i, name);
-            line(w, "sym[%s] = in->%s_dims[%d];", name, b->in[i].field, d);
+            indent(w);
+            sb_printf(sb, "sym[%s] = ", name);
+            if (p->here)
+                print_expr(sb, b, p->here);
+            sb_printf(sb, "%sin->%s[%d]", p->here ? " ? " : "", p->dims, d - p->lead);
+            if (p->here)
+                sb_printf(sb, " : INT64_C(%lld)", (long long)v->lo);
+            sb_puts(sb, ";\n");
             const char *what = arena_printf(b->a, "input '%s': the size of axis %d, '%s'",
-                                            buffer->name, d, v->name);
+                                            p->b->name, d - p->lead, v->name);
             outside(w, what, v->node, idx(b->c, v->lo), idx(b->c, v->hi));
             line(w, "    return IGRT_ERR_DIM;");
         }
@@ -506,40 +542,70 @@ static void dims_in(Writer *w)
     for (int i = 0; i < b->nin; i++) {
         const Port *p = &b->in[i];
         bool *again = NEWN(b->a, bool, b->c->nvar + 1);
-        for (int d = 0; p->dynamic && d < p->b->rank; d++) {
+        for (int d = p->lead; p->dynamic && d < p->b->rank; d++) {
             Node *dim = p->b->dims[d];
             if (dim->op == OP_VAR && !again[dim->arg.i]) {
                 bool first = true; /* the one that set it needs no check */
                 for (int j = 0; j < i && first; j++)
-                    for (int e = 0; e < b->in[j].b->rank; e++)
+                    for (int e = b->in[j].lead; e < b->in[j].b->rank; e++)
                         first &= b->in[j].b->dims[e] != dim;
                 again[dim->arg.i] = true;
                 if (first)
                     continue;
             }
             indent(w);
-            sb_puts(sb, "if (igrt_outside(&ctx->fault, ");
-            print_string(sb, arena_printf(b->a, "input '%s': the size of axis %d", p->b->name, d));
-            sb_printf(sb, ", in->%s_dims[%d], ", p->field, d);
+            sb_puts(sb, "if (");
+            if (p->here) {
+                print_expr(sb, b, p->here);
+                sb_puts(sb, " && ");
+            }
+            sb_puts(sb, "igrt_outside(&ctx->fault, ");
+            print_string(
+                sb, arena_printf(b->a, "input '%s': the size of axis %d", p->b->name, d - p->lead));
+            sb_printf(sb, ", in->%s[%d], ", p->dims, d - p->lead);
             print_expr(sb, b, dim);
             sb_puts(sb, ", ");
             print_expr(sb, b, dim);
             sb_puts(sb, "))\n");
             line(w, "    return IGRT_ERR_DIM;");
         }
+        if (p->here) {
+            indent(w);
+            sb_puts(sb, "if (");
+            print_expr(sb, b, p->here);
+            sb_printf(sb, " && !in->%s)\n", p->field);
+            line(w, "    return IGRT_ERR_INPUT;");
+        }
     }
+}
+
+static void group_out(Writer *w, const PortGroup *g, Node *value, const char *member)
+{
+    if (!value)
+        return;
+    indent(w);
+    sb_printf(&w->sb, "out->%s_%s = ", g->field, member);
+    print_expr(&w->sb, w->b, value);
+    sb_puts(&w->sb, ";\n");
 }
 
 static void dims_out(Writer *w)
 {
     Bundle *b = w->b;
+    for (int i = 0; i < b->nout_group; i++) {
+        group_out(w, &b->out_group[i], b->out_group[i].g->present, "present");
+        group_out(w, &b->out_group[i], b->out_group[i].g->length, "length");
+    }
     for (int i = 0; i < b->nout; i++) {
         const Port *p = &b->out[i];
-        for (int d = 0; p->dynamic && d < p->b->rank; d++) {
+        for (int d = p->lead; p->dynamic && d < p->b->rank; d++) {
             indent(w);
-            sb_printf(&w->sb, "out->%s_dims[%d] = ", p->field, d);
+            sb_printf(&w->sb, "out->%s[%d] = ", p->dims, d - p->lead);
+            if (p->here)
+                print_expr(&w->sb, b, p->here);
+            sb_puts(&w->sb, p->here ? " ? " : "");
             print_expr(&w->sb, b, p->b->dims[d]);
-            sb_puts(&w->sb, ";\n");
+            sb_puts(&w->sb, p->here ? " : 0;\n" : ";\n");
         }
     }
 }
@@ -552,6 +618,8 @@ static void null_checks(Writer *w)
     line(w, "if (!ctx || !in || !out)");
     line(w, "    return IGRT_ERR_NULL;");
     for (int i = 0; i < b->nin; i++) {
+        if (b->in[i].here) /* once it is known which are there */
+            continue;
         line(w, "if (!in->%s)", b->in[i].field);
         line(w, "    return IGRT_ERR_INPUT;");
     }

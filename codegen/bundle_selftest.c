@@ -111,6 +111,8 @@ static int64_t total_flops(const Block *block)
 static const char *no_formula(const Bundle *b)
 {
     int64_t bytes = 0, flops = total_flops(&b->p->main);
+    if (b->nin_group || b->nout_group)
+        return "it has sequences or optionals";
     for (int i = 0; i < b->nin + b->nout; i++) {
         bool input = i < b->nin;
         const Buffer *buffer = input ? b->in[i].b : b->out[i - b->nin].b;

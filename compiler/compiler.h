@@ -189,7 +189,16 @@ typedef struct {
 typedef struct {
     const char *name;
     Node *node;
-} NamedNode; /* an input, output or state */
+    Node *here; /* an element of a group that may be absent: 1 or 0, its first dim; else NULL */
+} NamedNode;    /* an input or output */
+
+/* A sequence or an optional of the emitted interface: inputs (outputs) first..first+n-1. */
+typedef struct {
+    const char *name;
+    int first, n;
+    Node *length;  /* of a sequence; NULL: it is none */
+    Node *present; /* of an optional; NULL: it is none */
+} IoGroup;
 typedef struct {
     const char *name;
     Node *node, *next;
@@ -217,6 +226,8 @@ struct Context {
     Node *
         *bound; /* NULL, or by input: the constant (DATA) that it must equal at run time, or NULL */
     int ninput, noutput;
+    IoGroup *input_groups, *output_groups; /* by first */
+    int ninput_group, noutput_group;
     StateTensor *states;
     int nstate;
     Var *vars;

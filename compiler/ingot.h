@@ -140,6 +140,17 @@ ingot_tensor *ingot_input(ingot_context *, const char *name, ingot_dtype, int ra
                           ingot_dim *const *dims);
 /* Declare a model output, in order.  The same tensor may be several outputs. */
 void ingot_output(ingot_context *, const char *name, ingot_tensor *);
+/* Sequences and optionals of the emitted interface are groups of plain tensors: the next n inputs (or outputs)
+ * are the elements of `name`.  length: how many of them are there, 0..n; NULL: no sequence, n is 1.  present: 1 or
+ * 0; NULL: no optional.  An input group's length and present are constants, or variables of ingot_dim_var that
+ * the caller of the model sets.  An element that may be absent (ingot_group_here is not 1) has that as its first
+ * dim, which the interface does not show: its shape is [here, dims...]. */
+void ingot_input_group(ingot_context *, const char *name, int n, ingot_dim *length,
+                       ingot_dim *present);
+void ingot_output_group(ingot_context *, const char *name, int n, ingot_dim *length,
+                        ingot_dim *present);
+/* 1 where element i of a group is there, else 0. */
+ingot_dim *ingot_group_here(ingot_context *, int i, ingot_dim *length, ingot_dim *present);
 /* Constant data, dense row-major, little-endian.  The bytes are NOT copied: they must live as
  * long as the context (a mapped file, or ingot_alloc).  name is for comments and may be NULL. */
 ingot_tensor *ingot_data(ingot_context *, const char *name, ingot_dtype, int rank,

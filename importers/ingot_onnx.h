@@ -34,6 +34,7 @@ typedef enum {
 typedef struct {
     const char *name;
     ingot_onnx_kind kind;
+    bool sequence;                /* of tensors; kind OPTIONAL: an optional one */
     ingot_dtype dtype;            /* of the tensor, or of a sequence's or optional's tensors */
     int rank;                     /* -1: not declared */
     int64_t dims[INGOT_MAX_RANK]; /* -1: free */

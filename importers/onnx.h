@@ -42,6 +42,7 @@ typedef enum {
     VALUE_STRINGS
 } ValueKind;
 typedef struct Value Value;
+typedef struct Packed Packed;
 struct Value {
     ValueKind kind;
     ingot_tensor *tensor;
@@ -49,8 +50,21 @@ struct Value {
     const Onnx__SparseTensorProto *sparse; /* the same, sparse */
     int n;                                 /* sequence: length; optional: 0 or 1 */
     Value **item;
-    ingot_dtype item_dtype;    /* of an empty sequence or optional */
+    ingot_dtype item_dtype; /* of an empty sequence or optional */
+    ingot_dim *present;     /* optional that only the run knows of: 1 or 0, and n is 1; else NULL */
+    Packed *packed; /* sequence whose length only the run knows: n is its bound, item is NULL */
     const OnnxTensor *strings; /* a constant tensor of strings */
+};
+
+/* The elements of a sequence whose length the run knows: rows of one tensor. */
+struct Packed {
+    int rank;                    /* of an element */
+    int64_t box[INGOT_MAX_RANK]; /* the greatest dims of an element */
+    bool equal[INGOT_MAX_RANK];  /* every element has this dim: box */
+    ingot_tensor *rows;          /* [n, box...], each element in the corner of its row */
+    ingot_tensor *sizes;         /* i64[n, rank], of each element; NULL where all are equal */
+    ingot_dim *length;           /* 0..n; what lies beyond is anything, its sizes within the box */
+    bool full;                   /* n is final: what is inserted finds room, or the run fails */
 };
 
 /* The names visible to a list of nodes. A subgraph sees the names around it, a function does not. */
@@ -152,6 +166,49 @@ bool int_in(Lowering *, int input, int64_t *out);
 bool float_in(Lowering *, int input, double *out);
 /* What the file declares output i to be, if all of its dims are numbers. */
 bool declared_shape(Lowering *, int output, int *rank, int64_t *dims);
+
+/* ---- onnx_group.c: sequences and optionals as inputs and outputs of the model ----------------- */
+
+/* NULL after an error. */
+Value *group_input(Model *, const ingot_onnx_io *);
+bool group_output(Model *, const ingot_onnx_io *, const Value *);
+/* What the options say of a free dim; NULL and an error if they do not tell. */
+const ingot_onnx_dim *free_bounds(Model *, const char *input, const char *name);
+const ingot_onnx_dim *find_dim(const Model *, const char *name);
+
+/* ---- onnx_packed.c: sequences whose length only the run knows --------------------------------- */
+
+/* A list of `count` items, still to be filled in. */
+Value *value_sequence(ingot_context *, int count, ingot_dtype);
+/* The elements of an input: x[i] is [here[i], dims...], or [dims...] where here[i] is 1. list: their type and number. */
+Value *packed_input(ingot_context *, const Value *list, ingot_tensor *const *x,
+                    ingot_dim *const *here, ingot_dim *length, int rank, const int64_t *lo,
+                    const int64_t *hi);
+/* Element i < n, whether it is there or not. */
+ingot_tensor *packed_element(ingot_context *, const Value *, int i);
+/* A list of tensors of that rank as rows. */
+Value *packed_from_list(ingot_context *, const Value *list, int rank);
+/* The same elements with room for more: n rows, each in a box. */
+Value *packed_grow(ingot_context *, const Value *, int n, const int64_t *box, const bool *equal);
+/* The element at a place, a scalar i64 that counts from the end where it is negative. */
+ingot_tensor *packed_at(ingot_context *, const Value *, ingot_tensor *place);
+/* x before that place; NULL: at the end. */
+Value *packed_insert(ingot_context *, const Value *, ingot_tensor *x, ingot_tensor *place);
+/* Integers of x i64[count] that the run knows, as dims of 0..hi[k], or 0..most where hi is NULL; others end the run. */
+void packed_read_dims(ingot_context *, ingot_tensor *x, int count, const int64_t *hi, int64_t most,
+                      ingot_dim **out);
+/* All elements along one axis, or stacked at a new one. */
+ingot_tensor *packed_concat(ingot_context *, const Value *, int axis, bool new_axis);
+/* x in pieces of `step` elements along an axis, which is least..most (NULL: 1), and a rest. NULL after an error. */
+Value *packed_split(ingot_context *, ingot_tensor *x, int axis, ingot_tensor *step, int64_t least,
+                    int64_t most, bool keep);
+/* i64[n, rank] */
+ingot_tensor *packed_sizes(ingot_context *, const Value *);
+/* n rows like those of `like`, of which there are `length`. */
+Value *packed_from_rows(ingot_context *, const Value *like, int n, ingot_tensor *rows,
+                        ingot_tensor *sizes, ingot_dim *length);
+/* Without the element at that place; NULL: the last. */
+Value *packed_erase(ingot_context *, const Value *, ingot_tensor *place);
 
 /* ---- onnx_runtime.c: what only the run knows ------------------------------------------------ */
 

@@ -411,6 +411,7 @@ static ingot_tensor *loop_region(Lowering *n, LoopNode *l)
     for (int i = 0; same && i < l->n_carried; i++)
         same = same_structure(out[1 + i], l->carried[i]);
     int results = 1 + leaves + l->n_scan;
+    bool structure = same;
     ingot_tensor **result = ingot_alloc(n->c, (size_t)results * sizeof *result);
     if (same) {
         all_leaves(n_out, out, result);
@@ -426,9 +427,11 @@ static ingot_tensor *loop_region(Lowering *n, LoopNode *l)
         ingot_region_end(n->c, r, 0, NULL);
         return loop_unroll(n, l);
     }
-    ingot_region_end(n->c, r, ok ? results : 0, result);
+    ingot_region_end(n->c, r, ok && structure ? results : 0, result);
     if (!ok)
         return fail(n);
+    if (!structure)
+        return unsupported(n, "what it carries changes its structure");
     ingot_tensor **final = ingot_alloc(n->c, (size_t)results * sizeof *final);
     ingot_loop(n->c, l->trip, l->cond, leaves, carried, r, l->n_scan, final);
     if (any_poison(results - 1, final))

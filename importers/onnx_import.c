@@ -65,23 +65,22 @@ static void report_line(void *user, const char *message)
         ingot_set_file(m->c, m->file->path);
 }
 
-static const Onnx__TypeProto *tensor_type(const Onnx__TypeProto *t, ingot_onnx_kind *kind)
+/* The type of the tensors that a value is or holds: a tensor, a sequence of tensors, or an optional of one of these. */
+static const Onnx__TypeProto *tensor_type(const Onnx__TypeProto *t, ingot_onnx_io *io)
 {
-    *kind = INGOT_ONNX_TENSOR;
-    while (t) {
-        if (t->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
-            return t;
-        if (t->value_case == ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE) {
-            *kind = *kind == INGOT_ONNX_TENSOR ? INGOT_ONNX_SEQUENCE : *kind;
-            t = t->sequence_type->elem_type;
-        } else if (t->value_case == ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE) {
-            *kind = INGOT_ONNX_OPTIONAL;
-            t = t->optional_type->elem_type;
-        } else {
-            break;
-        }
+    io->kind = INGOT_ONNX_TENSOR;
+    if (t && t->value_case == ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE) {
+        io->kind = INGOT_ONNX_OPTIONAL;
+        t = t->optional_type->elem_type;
     }
-    *kind = INGOT_ONNX_OTHER;
+    if (t && t->value_case == ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE) {
+        io->kind = io->kind == INGOT_ONNX_TENSOR ? INGOT_ONNX_SEQUENCE : io->kind;
+        io->sequence = true;
+        t = t->sequence_type->elem_type;
+    }
+    if (t && t->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
+        return t;
+    io->kind = INGOT_ONNX_OTHER;
     return NULL;
 }
 
@@ -89,7 +88,7 @@ static const Onnx__TypeProto *tensor_type(const Onnx__TypeProto *t, ingot_onnx_k
 static bool describe(ingot_onnx *m, const Onnx__ValueInfoProto *info, ingot_onnx_io *io)
 {
     *io = (ingot_onnx_io){.name = info->name, .rank = -1, .dtype = INGOT_F32};
-    const Onnx__TypeProto *t = tensor_type(info->type, &io->kind);
+    const Onnx__TypeProto *t = tensor_type(info->type, io);
     if (!t || !ingot_onnx_dtype(t->tensor_type->elem_type, &io->dtype)) {
         io->kind = INGOT_ONNX_OTHER;
         return true;
@@ -349,26 +348,35 @@ bool ingot_onnx_check(ingot_onnx *m)
 
 /* ---- building ------------------------------------------------------------------------------- */
 
+const ingot_onnx_dim *find_dim(const Model *m, const char *name)
+{
+    for (int i = 0; m->options && i < m->options->n_dims; i++)
+        if (strcmp(m->options->dims[i].name, name) == 0)
+            return &m->options->dims[i];
+    return NULL;
+}
+
+const ingot_onnx_dim *free_bounds(Model *m, const char *input, const char *name)
+{
+    const ingot_onnx_dim *d = find_dim(m, name);
+    if (!d)
+        ingot_error(m->c, INGOT_UNSUPPORTED,
+                    "the dim '%s' of input '%s' is free: give its value or its bounds by "
+                    "--dim %s=value or --dim %s=lo..hi",
+                    name, input, name, name);
+    else if (d->lo < 0 || d->hi < d->lo)
+        ingot_error(m->c, INGOT_USAGE, "--dim %s=%lld..%lld: these are no bounds", name,
+                    (long long)d->lo, (long long)d->hi);
+    return d && d->lo >= 0 && d->hi >= d->lo ? d : NULL;
+}
+
 /* A free dim from the options; NULL and an error if they do not tell. */
 static ingot_dim *free_dim(Model *m, const char *input, const char *name)
 {
-    for (int i = 0; m->options && i < m->options->n_dims; i++) {
-        const ingot_onnx_dim *d = &m->options->dims[i];
-        if (strcmp(d->name, name) != 0)
-            continue;
-        if (d->lo < 0 || d->hi < d->lo) {
-            ingot_error(m->c, INGOT_USAGE, "--dim %s=%lld..%lld: these are no bounds", name,
-                        (long long)d->lo, (long long)d->hi);
-            return NULL;
-        }
-        return d->lo == d->hi ? ingot_dim_const(m->c, d->lo)
-                              : ingot_dim_var(m->c, name, d->lo, d->hi);
-    }
-    ingot_error(m->c, INGOT_UNSUPPORTED,
-                "the dim '%s' of input '%s' is free: give its value or its bounds by "
-                "--dim %s=value or --dim %s=lo..hi",
-                name, input, name, name);
-    return NULL;
+    const ingot_onnx_dim *d = free_bounds(m, input, name);
+    if (!d)
+        return NULL;
+    return d->lo == d->hi ? ingot_dim_const(m->c, d->lo) : ingot_dim_var(m->c, name, d->lo, d->hi);
 }
 
 static const ingot_onnx_bind *find_bind(const Model *m, const char *name)
@@ -418,8 +426,10 @@ static bool declare_inputs(Model *m, Scope *s)
 {
     bool ok = true;
     for (int i = 0; i < m->n_inputs; i++) {
-        ingot_tensor *t = declare_input(m, &m->inputs[i]);
-        ok &= !ingot_is_poison(t) && scope_define(m, s, m->inputs[i].name, value_tensor(m->c, t));
+        const ingot_onnx_io *io = &m->inputs[i];
+        bool group = io->kind == INGOT_ONNX_SEQUENCE || io->kind == INGOT_ONNX_OPTIONAL;
+        Value *v = group ? group_input(m, io) : value_tensor(m->c, declare_input(m, io));
+        ok &= v && !(v->tensor && ingot_is_poison(v->tensor)) && scope_define(m, s, io->name, v);
     }
     for (int i = 0; m->options && i < m->options->n_binds; i++) {
         const char *name = m->options->binds[i].name;
@@ -457,6 +467,9 @@ static bool declare_outputs(Model *m, Scope *s)
         if (!v) {
             ingot_error(m->c, INGOT_INVALID, "the output '%s' is defined nowhere", io->name);
             ok = false;
+        } else if (v->kind == VALUE_SEQUENCE || v->kind == VALUE_OPTIONAL ||
+                   (v->kind == VALUE_TENSOR && io->kind == INGOT_ONNX_OPTIONAL)) {
+            ok &= group_output(m, io, v);
         } else if (v->kind != VALUE_TENSOR) {
             ingot_error(m->c, INGOT_UNSUPPORTED,
                         "the output '%s' is no tensor of numbers, which is not supported",

@@ -478,29 +478,121 @@ static int write_npy(const char *path, igrt_dtype dtype, int rank, const int64_t
 
 /* ---- the model --------------------------------------------------------------------------- */
 
-/* dir/stem_N.npy; false if it is too long. */
-static int tensor_path(char *path, const char *dir, const char *stem, int i)
+/* Input or output number N of the model: a tensor, or a group of them. */
+typedef struct Argument {
+    const igrt_group *group; /* NULL: a tensor */
+    const igrt_io *io;       /* the tensor, or the group's elements */
+    int n;
+} Argument;
+
+/* The places in the two lists that the next argument comes from. */
+typedef struct Cursor {
+    int io, group;
+} Cursor;
+
+static int next_argument(const igrt_io *list, int n, const igrt_group *groups, int n_groups,
+                         Cursor *at, Argument *a)
 {
-    return snprintf(path, PATH_BYTES, "%s/%s_%d.npy", dir, stem, i) < PATH_BYTES;
+    const igrt_group *g =
+        at->group < n_groups && groups[at->group].first == at->io ? &groups[at->group] : NULL;
+    if (!g && at->io >= n)
+        return 0;
+    *a = (Argument){g, list + at->io, g ? g->n : 1};
+    at->group += g != NULL;
+    at->io += a->n;
+    return 1;
+}
+
+static int next_input(const igrt_model *m, Cursor *at, Argument *a)
+{
+    return next_argument(m->inputs, m->n_inputs, m->input_groups, m->n_input_groups, at, a);
+}
+
+static int next_output(const igrt_model *m, Cursor *at, Argument *a)
+{
+    return next_argument(m->outputs, m->n_outputs, m->output_groups, m->n_output_groups, at, a);
+}
+
+static int64_t get_count(const void *base, size_t offset)
+{
+    int64_t n;
+    memcpy(&n, (const char *)base + offset, sizeof n);
+    return n;
+}
+
+static void set_count(void *base, size_t offset, int64_t n)
+{
+    if (offset != IGRT_NO_DIMS)
+        memcpy((char *)base + offset, &n, sizeof n);
+}
+
+/* dir/stem_N.npy, of a sequence the folder dir/stem_N, of its elements dir/stem_N/i.npy. */
+static int tensor_path(char *path, const char *dir, const char *stem, int number, int folder,
+                       int element)
+{
+    int n = snprintf(path, PATH_BYTES, "%s/%s_%d%s", dir, stem, number, folder ? "" : ".npy");
+    if (n < PATH_BYTES && element >= 0)
+        n += snprintf(path + n, (size_t)(PATH_BYTES - n), "/%d.npy", element);
+    return n < PATH_BYTES ? IGRT_EXIT_OK : fail(IGRT_EXIT_USAGE, "%s: the path is too long", dir);
+}
+
+static int read_input(Session *s, const char *path, const igrt_io *io)
+{
+    int64_t dims[IGRT_MAX_RANK] = {0};
+    void *data;
+    const int status = read_npy(path, io, &data, dims);
+    if (status != IGRT_EXIT_OK)
+        return status;
+    set_pointer(s->inputs, io, data);
+    if (io->dims_offset != IGRT_NO_DIMS)
+        memcpy((char *)s->inputs + io->dims_offset, dims, (size_t)io->rank * sizeof *dims);
+    return IGRT_EXIT_OK;
+}
+
+/* The files of a sequence's folder, up to the first that is missing. */
+static int read_sequence(Session *s, const Argument *a, int number)
+{
+    char path[PATH_BYTES];
+    int64_t length = 0;
+    for (;; length++) {
+        int status = tensor_path(path, s->options->in, "input", number, 1, (int)length);
+        if (status != IGRT_EXIT_OK)
+            return status;
+        if (access(path, F_OK))
+            break;
+        if (length == a->n)
+            return fail(IGRT_EXIT_INPUT, "%s: input \"%s\" has at most %d elements", path,
+                        a->group->name, a->n);
+        status = read_input(s, path, &a->io[length]);
+        if (status != IGRT_EXIT_OK)
+            return status;
+    }
+    set_count(s->inputs, a->group->length_offset, length);
+    return IGRT_EXIT_OK;
 }
 
 static int read_inputs(Session *s)
 {
     char path[PATH_BYTES];
-    for (int i = 0; i < s->model->n_inputs; i++) {
-        const igrt_io *io = &s->model->inputs[i];
-        int64_t dims[IGRT_MAX_RANK] = {0};
-        void *data;
-        if (!tensor_path(path, s->options->in, "input", i))
-            return fail(IGRT_EXIT_USAGE, "%s: the path is too long", s->options->in);
-        if (io->optional && access(path, F_OK))
-            continue;
-        const int status = read_npy(path, io, &data, dims);
+    Cursor at = {0, 0};
+    Argument a;
+    for (int i = 0; next_input(s->model, &at, &a); i++) {
+        const int sequence = a.group && a.group->length_offset != IGRT_NO_DIMS;
+        const int optional = a.group ? a.group->present_offset != IGRT_NO_DIMS : a.io->optional;
+        int status = tensor_path(path, s->options->in, "input", i, sequence, -1);
         if (status != IGRT_EXIT_OK)
             return status;
-        set_pointer(s->inputs, io, data);
-        if (io->dims_offset != IGRT_NO_DIMS)
-            memcpy((char *)s->inputs + io->dims_offset, dims, (size_t)io->rank * sizeof *dims);
+        if (access(path, F_OK) && (optional || sequence)) {
+            if (!optional)
+                return fail(IGRT_EXIT_INPUT, "%s: %s (input \"%s\", a folder)", path,
+                            strerror(errno), a.group->name);
+            continue;
+        }
+        if (a.group)
+            set_count(s->inputs, a.group->present_offset, 1);
+        status = sequence ? read_sequence(s, &a, i) : read_input(s, path, a.io);
+        if (status != IGRT_EXIT_OK)
+            return status;
     }
     return IGRT_EXIT_OK;
 }
@@ -540,17 +632,51 @@ static int make_folder(const char *dir)
     return IGRT_EXIT_OK;
 }
 
+static int write_output(const Session *s, const char *path, const igrt_io *io)
+{
+    int64_t dims[IGRT_MAX_RANK] = {0};
+    get_dims(s->outputs, io, dims);
+    return write_npy(path, io->dtype, io->rank, dims, get_pointer(s->outputs, io));
+}
+
+/* Into the folder `path`; what an earlier run has left there goes. */
+static int write_sequence(const Session *s, const char *path, const Argument *a, int number,
+                          int absent)
+{
+    char file[PATH_BYTES];
+    const int64_t length = absent ? 0 : get_count(s->outputs, a->group->length_offset);
+    int status = absent ? IGRT_EXIT_OK : make_folder(path);
+    for (int k = 0; k < 1 << 20 && status == IGRT_EXIT_OK; k++) {
+        status = tensor_path(file, s->options->out, "output", number, 1, k);
+        if (status == IGRT_EXIT_OK && k < length)
+            status = write_output(s, file, &a->io[k]);
+        else if (status == IGRT_EXIT_OK && unlink(file))
+            break;
+    }
+    if (absent)
+        rmdir(path);
+    return status;
+}
+
 static int write_outputs(const Session *s)
 {
     char path[PATH_BYTES];
+    Cursor at = {0, 0};
+    Argument a;
     int status = make_folder(s->options->out);
-    for (int i = 0; i < s->model->n_outputs && status == IGRT_EXIT_OK; i++) {
-        const igrt_io *io = &s->model->outputs[i];
-        int64_t dims[IGRT_MAX_RANK] = {0};
-        get_dims(s->outputs, io, dims);
-        if (!tensor_path(path, s->options->out, "output", i))
-            return fail(IGRT_EXIT_OUTPUT, "%s: the path is too long", s->options->out);
-        status = write_npy(path, io->dtype, io->rank, dims, get_pointer(s->outputs, io));
+    for (int i = 0; status == IGRT_EXIT_OK && next_output(s->model, &at, &a); i++) {
+        const int sequence = a.group && a.group->length_offset != IGRT_NO_DIMS;
+        const int absent = a.group && a.group->present_offset != IGRT_NO_DIMS &&
+                           !get_count(s->outputs, a.group->present_offset);
+        status = tensor_path(path, s->options->out, "output", i, sequence, -1);
+        if (status != IGRT_EXIT_OK)
+            break;
+        if (sequence)
+            status = write_sequence(s, path, &a, i, absent);
+        else if (absent)
+            unlink(path); /* of an earlier run */
+        else
+            status = write_output(s, path, a.io);
     }
     return status;
 }
@@ -934,9 +1060,21 @@ static void finish(Session *s)
 
 /* ---- the command line -------------------------------------------------------------------- */
 
-static void print_help(FILE *f, const igrt_model *m, const char *argv0)
+static void print_argument(FILE *f, const char *what, int number, const Argument *a)
 {
     char text[256];
+    const igrt_group *g = a->group;
+    const int optional = g ? g->present_offset != IGRT_NO_DIMS : a->io->optional;
+    fprintf(f, "%s %d: %s", what, number, g ? g->name : a->io->name);
+    if (g && g->length_offset != IGRT_NO_DIMS)
+        fprintf(f, " sequence of at most %d", a->n);
+    for (int k = 0; k < a->n; k++)
+        fprintf(f, "%s%s", k ? ", " : " ", describe(&a->io[k], text, sizeof text));
+    fprintf(f, "%s\n", optional ? " (optional)" : "");
+}
+
+static void print_help(FILE *f, const igrt_model *m, const char *argv0)
+{
     fprintf(f,
             "usage: %s IN OUT              read IN/input_N.npy, write OUT/output_N.npy\n"
             "       %s --bench SECONDS IN  time it; prints one line of JSON\n"
@@ -948,13 +1086,12 @@ static void print_help(FILE *f, const igrt_model *m, const char *argv0)
             "         --trace PLACES FILE  after each step write what it wrote to FILE\n"
             "         --follow FILE        and then take it from FILE\n",
             argv0, argv0, argv0, argv0);
-    for (int i = 0; i < m->n_inputs; i++)
-        fprintf(f, "input  %d: %s %s%s\n", i, m->inputs[i].name,
-                describe(&m->inputs[i], text, sizeof text),
-                m->inputs[i].optional ? " (optional)" : "");
-    for (int i = 0; i < m->n_outputs; i++)
-        fprintf(f, "output %d: %s %s\n", i, m->outputs[i].name,
-                describe(&m->outputs[i], text, sizeof text));
+    Cursor in = {0, 0}, out = {0, 0};
+    Argument a;
+    for (int i = 0; next_input(m, &in, &a); i++)
+        print_argument(f, "input ", i, &a);
+    for (int i = 0; next_output(m, &out, &a); i++)
+        print_argument(f, "output", i, &a);
     fprintf(f, "exit status: 0 ok, 1 usage, 2 input, 3 weights, 4 model, 5 output, 6 selftest, "
                "7 memory, 8 no selftest\n");
 }

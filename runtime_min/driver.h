@@ -11,7 +11,7 @@
 
 #include "igrt.h"
 
-/* igrt_io.dims_offset of a tensor whose dims are all fixed. */
+/* igrt_io.dims_offset of a tensor whose dims are all fixed; an igrt_group's offset of a member that is not there. */
 #define IGRT_NO_DIMS ((size_t)-1)
 
 /* One input or output. Use designated initialisers: fields may be added at the end. */
@@ -25,6 +25,15 @@ typedef struct igrt_io {
     int64_t min_dims[IGRT_MAX_RANK]; /* looked at for run-time dims only */
     int optional;                    /* an input whose file may be absent: its pointer is NULL */
 } igrt_io;
+
+/* A sequence, an optional, or both: elements first..first+n-1 of the inputs or outputs. On disk a sequence is a
+ * folder of 0.npy, 1.npy, ...; what is absent has no file. */
+typedef struct igrt_group {
+    const char *name;
+    int first, n;
+    size_t length_offset;  /* of int64_t: how many elements are there; IGRT_NO_DIMS: no sequence */
+    size_t present_offset; /* of int64_t: 1 or 0; IGRT_NO_DIMS: no optional */
+} igrt_group;
 
 /* A model as the driver sees it; the functions are one-line wrappers in main.c. */
 typedef struct igrt_model {
@@ -43,9 +52,11 @@ typedef struct igrt_model {
     igrt_status (*reset)(void *ctx);
     igrt_status (*selftest)(void *ctx); /* NULL: the bundle has no golden vectors */
     void (*deinit)(void *ctx);
-    const size_t *memory_bytes;                  /* of each memory, instead of the arena */
-    int n_memories;                              /* 0: the arena */
-    const igrt_fault *(*fault)(const void *ctx); /* of the last run; NULL: not known */
+    const size_t *memory_bytes;                     /* of each memory, instead of the arena */
+    int n_memories;                                 /* 0: the arena */
+    const igrt_fault *(*fault)(const void *ctx);    /* of the last run; NULL: not known */
+    const igrt_group *input_groups, *output_groups; /* in order */
+    int n_input_groups, n_output_groups;
 } igrt_model;
 
 /* Exit statuses. */

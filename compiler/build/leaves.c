@@ -75,8 +75,9 @@ ingot_tensor *ingot_input(ingot_context *c, const char *name, ingot_dtype d, int
     for (int i = 0; i < c->ninput; i++)
         if (!strcmp(c->inputs[i].name, name))
             return ingot_error(c, INGOT_INVALID, "two inputs are named '%s'", name);
-    NamedNode in = {arena_strdup(c->arena, name),
-                    leaf_make(c, OP_INPUT, d, (Arg){.i = c->ninput}, rank, dims)};
+    NamedNode in = {.name = arena_strdup(c->arena, name),
+                    .node = leaf_make(c, OP_INPUT, d, (Arg){.i = c->ninput}, rank, dims)};
+    in.here = group_here(c, c->input_groups, c->ninput_group, c->ninput, in.node);
     vec_push(c->arena, c->inputs, c->ninput, in);
     return in.node;
 }
@@ -99,7 +100,8 @@ void ingot_output(ingot_context *c, const char *name, ingot_tensor *x)
             ingot_error(c, INGOT_INVALID, "two outputs are named '%s'", name);
             return;
         }
-    NamedNode out = {arena_strdup(c->arena, name), x};
+    NamedNode out = {.name = arena_strdup(c->arena, name), .node = x};
+    out.here = group_here(c, c->output_groups, c->noutput_group, c->noutput, x);
     vec_push(c->arena, c->outputs, c->noutput, out);
 }
 

@@ -25,14 +25,35 @@ static int find_input(const Model *m, const char *name)
     return -1;
 }
 
+/* Whether --dim may name a size of this input: a free dim, the length of a sequence, the presence of an optional. */
+static bool input_has_dim(const ingot_onnx_io *io, const char *name)
+{
+    size_t len = strlen(io->name);
+    bool group = io->kind == INGOT_ONNX_SEQUENCE || io->kind == INGOT_ONNX_OPTIONAL;
+    for (int a = 0; a < io->rank; a++)
+        if (io->dims[a] < 0 && !strcmp(io->dim_names[a], name))
+            return true;
+    if (!group || strncmp(io->name, name, len))
+        return false;
+    if (!name[len])
+        return io->sequence;
+    if (!strcmp(name + len, "_present"))
+        return io->kind == INGOT_ONNX_OPTIONAL;
+    const char *end = name + len; /* x_0, or x[2]_0 */
+    bool element = *end == '[' && io->sequence;
+    if (element) {
+        end += 1 + strspn(end + 1, "0123456789");
+        end += *end == ']';
+    }
+    return (io->rank < 0 || element) && *end == '_' && end[1] >= '0' &&
+           end[1] < '0' + INGOT_MAX_RANK && !end[2];
+}
+
 static bool dim_exists(const Model *m, const char *name)
 {
-    for (int i = 0; i < ingot_onnx_input_count(m->onnx); i++) {
-        const ingot_onnx_io *io = ingot_onnx_input(m->onnx, i);
-        for (int a = 0; a < io->rank; a++)
-            if (io->dims[a] < 0 && !strcmp(io->dim_names[a], name))
-                return true;
-    }
+    for (int i = 0; i < ingot_onnx_input_count(m->onnx); i++)
+        if (input_has_dim(ingot_onnx_input(m->onnx, i), name))
+            return true;
     return false;
 }
 

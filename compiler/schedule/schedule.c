@@ -632,6 +632,13 @@ static void check_dims_known(Sched *s)
     for (int i = 0; i < p->ndim_source; i++)
         if (p->dim_sources[i].dim->op == OP_VAR)
             set[p->dim_sources[i].dim->arg.i] = true;
+    for (int i = 0; i < s->c->ninput_group; i++) {
+        const IoGroup *g = &s->c->input_groups[i];
+        if (g->length && g->length->op == OP_VAR)
+            set[g->length->arg.i] = true;
+        if (g->present && g->present->op == OP_VAR)
+            set[g->present->arg.i] = true;
+    }
     for (int v = 0; v < s->c->nvar; v++) {
         Var *var = &s->c->vars[v];
         if (var->kind == VAR_DIM && !set[v])

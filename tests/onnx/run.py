@@ -115,15 +115,33 @@ class Case:
     def sizes(self):
         """A --dim for each free dim of the inputs, with the bounds of its sizes in the data sets."""
         seen = {}
+
+        def note(vi, declared, value):
+            """A tensor's free dims; of a sequence those of its elements, and its length."""
+            kind = declared.WhichOneof("value")
+            if kind == "optional_type":
+                seen.setdefault(f"{vi.name}_present", []).append(value is not None)
+                note(vi, declared.optional_type.elem_type, value)
+            elif kind == "sequence_type":
+                seen.setdefault(vi.name, []).append(len(value or []))
+                for i, v in enumerate(value or []):
+                    note(vi, declared.sequence_type.elem_type, v)
+                    for axis, size in enumerate(v.shape):
+                        seen.setdefault(f"{vi.name}[{i}]_{axis}", []).append(size)
+            elif kind == "tensor_type" and value is not None:
+                t = declared.tensor_type
+                ranked = t.HasField("shape")
+                dims = t.shape.dim if ranked else [None] * (value.ndim if vi.type != declared else 0)
+                for axis, (dim, size) in enumerate(zip(dims, value.shape)):
+                    if not ranked or not dim.HasField("dim_value") or dim.dim_value < 0:
+                        name = dim.dim_param if ranked else ""
+                        seen.setdefault(name or f"{vi.name}_{axis}", []).append(size)
+
         for data in self.sets():
             for n, file, kind in self.inputs(data):
                 vi = self.declared[0][n]
-                if kind != "tensor_type" or not vi.type.tensor_type.HasField("shape"):
-                    continue
-                for axis, (dim, size) in enumerate(zip(vi.type.tensor_type.shape.dim, values.load_pb(file, kind).shape)):
-                    if not dim.HasField("dim_value") or dim.dim_value < 0:
-                        seen.setdefault(dim.dim_param or f"{vi.name}_{axis}", []).append(size)
-        return [f"--dim={name}={min(s)}..{max(s)}" for name, s in seen.items()]
+                note(vi, vi.type, values.load_pb(file, kind))
+        return [f"--dim={name}={int(min(s))}..{int(max(s))}" for name, s in seen.items()]
 
     def tolerance(self, opt):
         # the light networks' are told beside the real ones they stand for
