@@ -403,35 +403,16 @@ ingot_tensor *onnx_optional_has_element(Lowering *n)
     return ingot_scalar_i(n->c, INGOT_BOOL, v && (v->kind != VALUE_OPTIONAL || v->n));
 }
 
-/* The element of an optional that may be absent: if it is, the run fails. */
-static Value *checked_element(Lowering *n, const Value *v)
-{
-    Value *item = v->item[0], *copy = ingot_alloc(n->c, sizeof *copy);
-    ingot_tensor *here = ingot_cast(n->c, ingot_from_dim(n->c, v->present), INGOT_BOOL);
-    ingot_tensor *absent = ingot_scalar_i(n->c, INGOT_I64, -1);
-    *copy = *item;
-    if (item->packed) {
-        copy->packed = ingot_alloc(n->c, sizeof *copy->packed);
-        *copy->packed = *item->packed;
-        ingot_tensor *length = ingot_from_dim(n->c, item->packed->length);
-        copy->packed->length =
-            ingot_read_dim(n->c, ingot_where(n->c, here, length, absent), "length", 0, item->n);
-    } else if (item->kind == VALUE_TENSOR) {
-        /* the first of two rows, by a place that is read */
-        ingot_tensor *two[2] = {item->tensor, item->tensor},
-                     *zero = ingot_scalar_i(n->c, INGOT_I64, 0);
-        ingot_dim *at = ingot_read_dim(n->c, ingot_where(n->c, here, zero, absent), "place", 0, 1);
-        copy->tensor = ingot_take(n->c, ingot_stack(n->c, 2, two, 0), ingot_from_dim(n->c, at), 0);
-    }
-    return copy;
-}
-
 ingot_tensor *onnx_optional_get_element(Lowering *n)
 {
     Value *v = n->value[0];
     if (v->kind != VALUE_OPTIONAL)
         return give(n, v);
-    if (v->present)
-        return give(n, checked_element(n, v));
+    if (v->present) {
+        ingot_dim *one = dim(n, 1);
+        return ingot_require(n->c, v->present, one, one, "the presence of its optional")
+                   ? give(n, v->item[0])
+                   : ingot_poison(n->c);
+    }
     return v->n ? give(n, v->item[0]) : fault(n, "its optional is empty");
 }
