@@ -187,6 +187,10 @@ typedef struct {
                                    (reset * h) r^T + rb */
     bool input_forget;      /* LSTM: f = 1 - i */
     ingot_tensor *peephole; /* LSTM: of i, o and f, [3 * hidden] */
+    /* LSTM: x w^T, or h r^T if recurrent, unless it is ingot_linear()'s, for weights that are kept in another form:
+     * w and r may then have any dtype. */
+    ingot_tensor *(*product)(ingot_context *, void *user, ingot_tensor *x, bool recurrent);
+    void *user;
 } ingot_recurrence;
 /* x [length, batch, input]; out: all states [length, batch, hidden], the last state, and (LSTM) the last cell. */
 void ingot_lstm(ingot_context *, ingot_tensor *x, const ingot_recurrence *, ingot_tensor *out[3]);

@@ -148,6 +148,8 @@ bool axes_in(Lowering *, const int64_t *axes, int n, int rank, unsigned *out);
 
 /* NULL if it is left out. */
 ingot_tensor *optional_in(const Lowering *, int input);
+/* False and an error where an input of the list is left out: one that is needed after others that are not. */
+bool inputs_needed(Lowering *, int count, const int *list);
 
 /* The input as integers that are known now: their number, or -1 after an error. Lists of up to
  * ONNX_MAX_LIST elements; *out is in the context's memory. */
@@ -230,6 +232,35 @@ ingot_tensor *reduce_at_run_time(Lowering *, ReduceFn *, bool keep);
 
 /* [batch, sequence, heads size] -> [batch, heads, sequence, size]; NULL after an error. */
 ingot_tensor *split_heads(Lowering *, ingot_tensor *x, int64_t heads);
+
+/* ---- onnx_nn.c ------------------------------------------------------------------------------- */
+
+/* (a - zero) (b - zero) in i32; zero points may be NULL, one number, or a vector of a's rows, of b's columns. */
+ingot_tensor *integer_product(Lowering *, ingot_tensor *a, ingot_tensor *b, ingot_tensor *zero_a,
+                              ingot_tensor *zero_b);
+
+/* ---- onnx_quant.c ---------------------------------------------------------------------------- */
+
+/* Scale and zero point (or NULL) broadcast to x; dequantized numbers are f32. */
+ingot_tensor *quantized(Lowering *, ingot_tensor *x, ingot_tensor *scale, ingot_tensor *zero,
+                        ingot_dtype to);
+ingot_tensor *dequantized(Lowering *, ingot_tensor *x, ingot_tensor *scale, ingot_tensor *zero);
+/* u8 by the range of all of x, as DynamicQuantizeLinear does it. */
+ingot_tensor *quantized_by_range(Lowering *, ingot_tensor *x, ingot_tensor **scale,
+                                 ingot_tensor **zero);
+/* One entry for `block` elements of x along the axis: each is repeated, the last block may be short. */
+ingot_tensor *spread_blocks(Lowering *, ingot_tensor *p, ingot_tensor *x, int axis, int64_t block);
+
+/* ---- onnx_ms_quant.c ------------------------------------------------------------------------- */
+
+/* One element as a scalar, more as they are. */
+ingot_tensor *scalar_or_row(Lowering *, ingot_tensor *);
+
+/* ---- onnx_ms_fused.c ------------------------------------------------------------------------- */
+
+/* [N, spatial.., C] -> [N, C, spatial..] and back. */
+ingot_tensor *channels_first(Lowering *, ingot_tensor *);
+ingot_tensor *channels_last(Lowering *, ingot_tensor *);
 
 /* ---- shorthands ----------------------------------------------------------------------------- */
 

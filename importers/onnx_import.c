@@ -260,6 +260,14 @@ static bool check_node(Model *m, const Scope *s, const Onnx__NodeProto *n)
                     domain_text(n->domain));
         return false;
     }
+    if (!op && strcmp(n->domain, "com.microsoft.nchwc") == 0) {
+        ingot_error(m->c, INGOT_UNSUPPORTED,
+                    "operator not supported: ONNX Runtime's optimiser wrote it for one machine "
+                    "(%s); save the "
+                    "model at its level 'extended', not 'all'",
+                    n->domain);
+        return false;
+    }
     if (!op) {
         ingot_error(m->c, INGOT_UNSUPPORTED, "operator not supported: %s version %d",
                     domain_text(n->domain), version);

@@ -50,11 +50,19 @@ static ingot_tensor *centred(Lowering *n, ingot_tensor *x, ingot_tensor *zero, i
     return ingot_sub(n->c, y, zero);
 }
 
+ingot_tensor *integer_product(Lowering *n, ingot_tensor *a, ingot_tensor *b, ingot_tensor *zero_a,
+                              ingot_tensor *zero_b)
+{
+    if (ingot_is_poison(a) || ingot_is_poison(b))
+        return ingot_poison(n->c);
+    int ra = ingot_rank(a), rb = ingot_rank(b);
+    return ingot_matmul(n->c, centred(n, a, zero_a, ra > 1 ? ra - 2 : 0),
+                        centred(n, b, zero_b, rb - 1));
+}
+
 ingot_tensor *onnx_matmul_integer(Lowering *n)
 {
-    int ra = ingot_rank(X), rb = ingot_rank(Y);
-    return ingot_matmul(n->c, centred(n, X, optional_in(n, 2), ra > 1 ? ra - 2 : 0),
-                        centred(n, Y, optional_in(n, 3), rb - 1));
+    return integer_product(n, X, Y, optional_in(n, 2), optional_in(n, 3));
 }
 
 /* ---- windows -------------------------------------------------------------------------------- */

@@ -245,6 +245,16 @@ ingot_tensor *optional_in(const Lowering *n, int input)
     return input < n->n_in ? n->in[input] : NULL;
 }
 
+bool inputs_needed(Lowering *n, int count, const int *list)
+{
+    for (int i = 0; i < count; i++)
+        if (!optional_in(n, list[i])) {
+            fault(n, "input %d is missing", list[i]);
+            return false;
+        }
+    return true;
+}
+
 static void not_known(Lowering *n, int input)
 {
     unsupported(n,

@@ -52,9 +52,7 @@ static ingot_tensor *round_to(Lowering *n, ingot_tensor *x, ingot_tensor *zero, 
 
 /* ---- scales and zero points ------------------------------------------------------------------ */
 
-/* One entry for `block` elements along the axis: each is repeated, the last block may be short. */
-static ingot_tensor *spread_blocks(Lowering *n, ingot_tensor *p, ingot_tensor *x, int axis,
-                                   int64_t block)
+ingot_tensor *spread_blocks(Lowering *n, ingot_tensor *p, ingot_tensor *x, int axis, int64_t block)
 {
     int rank = ingot_rank(x);
     ingot_dim *dims[INGOT_MAX_RANK + 1], *begin[INGOT_MAX_RANK];
@@ -134,6 +132,22 @@ ingot_tensor *onnx_quantize_linear(Lowering *n)
     return saturate ? ingot_cast(n->c, y, to) : ingot_cast_wrap(n->c, y, to);
 }
 
+ingot_tensor *quantized(Lowering *n, ingot_tensor *x, ingot_tensor *scale, ingot_tensor *zero,
+                        ingot_dtype to)
+{
+    x = as(n, x, INGOT_F32);
+    return round_to(n, ingot_div(n->c, x, as(n, scale, INGOT_F32)), zero, to);
+}
+
+ingot_tensor *dequantized(Lowering *n, ingot_tensor *x, ingot_tensor *scale, ingot_tensor *zero)
+{
+    if (!is_float(x)) {
+        x = as(n, x, INGOT_I32);
+        x = zero ? ingot_sub(n->c, x, as(n, zero, INGOT_I32)) : x;
+    }
+    return ingot_mul(n->c, as(n, x, INGOT_F32), as(n, scale, INGOT_F32));
+}
+
 ingot_tensor *onnx_dequantize_linear(Lowering *n)
 {
     ingot_tensor *scale = n->in[1], *zero = input(n, 2), *x = X;
@@ -157,24 +171,29 @@ ingot_tensor *onnx_dequantize_linear(Lowering *n)
 }
 
 /* scale = (max(0, x) - min(0, x)) / 255, zero point = saturate(round(-min / scale)) */
-ingot_tensor *onnx_dynamic_quantize_linear(Lowering *n)
+ingot_tensor *quantized_by_range(Lowering *n, ingot_tensor *x, ingot_tensor **scale,
+                                 ingot_tensor **zero)
 {
-    unsigned all = ingot_rank(X) ? (1u << ingot_rank(X)) - 1 : 0;
-    ingot_tensor *most = ingot_reduce(n->c, INGOT_REDUCE_MAX, X, all, false);
-    ingot_tensor *least = ingot_reduce(n->c, INGOT_REDUCE_MIN, X, all, false);
+    *scale = *zero = ingot_poison(n->c);
+    if (ingot_is_poison(x))
+        return x;
+    unsigned all = (1u << ingot_rank(x)) - 1;
+    ingot_tensor *most = ingot_reduce(n->c, INGOT_REDUCE_MAX, x, all, false);
+    ingot_tensor *least = ingot_reduce(n->c, INGOT_REDUCE_MIN, x, all, false);
     most = ingot_max_c(n->c, most, 0);
     least = ingot_min_c(n->c, least, 0);
     ingot_tensor *same = ingot_eq(n->c, most, least);
-    ingot_tensor *width = ingot_where(n->c, same, like(n, X, 1), ingot_sub(n->c, most, least));
-    ingot_tensor *scale = ingot_div(n->c, width, like(n, X, 255));
-    ingot_tensor *zero = ingot_div(n->c, ingot_neg(n->c, least), scale);
-    zero = ingot_contiguous(n->c, round_to(n, zero, NULL, INGOT_U8));
-    scale = ingot_contiguous(n->c, scale);
-    if (n->n_out > 1)
-        n->out[1] = scale;
-    if (n->n_out > 2)
-        n->out[2] = zero;
-    return round_to(n, ingot_div(n->c, X, scale), zero, INGOT_U8);
+    ingot_tensor *width = ingot_where(n->c, same, like(n, x, 1), ingot_sub(n->c, most, least));
+    *scale = ingot_div(n->c, width, like(n, x, 255));
+    *zero = ingot_div(n->c, ingot_neg(n->c, least), *scale);
+    *zero = ingot_contiguous(n->c, round_to(n, *zero, NULL, INGOT_U8));
+    *scale = ingot_contiguous(n->c, *scale);
+    return round_to(n, ingot_div(n->c, x, *scale), *zero, INGOT_U8);
+}
+
+ingot_tensor *onnx_dynamic_quantize_linear(Lowering *n)
+{
+    return quantized_by_range(n, X, &n->out[1], &n->out[2]);
 }
 
 /* ---- products -------------------------------------------------------------------------------- */

@@ -166,7 +166,11 @@ static void read_direction(Lowering *n, int d, bool layout, ingot_recurrence *ou
 typedef void LayerFn(ingot_context *, ingot_tensor *x, const ingot_recurrence *,
                      ingot_tensor **out);
 
-static ingot_tensor *lower(Lowering *n, LayerFn *build, const char *order, int acts, int states)
+/* More of a direction, for operators that are not the standard's; NULL: nothing. */
+typedef void ExtendFn(Lowering *, int d, ingot_recurrence *);
+
+static ingot_tensor *lower(Lowering *n, LayerFn *build, const char *order, int acts, int states,
+                           ExtendFn *extend)
 {
     static const int batch_first[] = {2, 0, 1, 3};
     ingot_recurrence layer[2] = {{0}};
@@ -183,6 +187,8 @@ static ingot_tensor *lower(Lowering *n, LayerFn *build, const char *order, int a
         layer[d].reverse = reverse[d];
         layer[d].last_only = last_only;
         read_direction(n, d, layout, &layer[d]);
+        if (extend)
+            extend(n, d, &layer[d]);
         build(n->c, x, &layer[d], out[d]);
     }
     for (int i = last_only; i <= states && i < n->n_out; i++) {
@@ -197,15 +203,64 @@ static ingot_tensor *lower(Lowering *n, LayerFn *build, const char *order, int a
 
 ingot_tensor *onnx_rnn(Lowering *n)
 {
-    return lower(n, ingot_rnn, NULL, 1, 1);
+    return lower(n, ingot_rnn, NULL, 1, 1, NULL);
 }
 
 ingot_tensor *onnx_gru(Lowering *n)
 {
-    return lower(n, ingot_gru, "zrh", 2, 1);
+    return lower(n, ingot_gru, "zrh", 2, 1, NULL);
 }
 
 ingot_tensor *onnx_lstm(Lowering *n)
 {
-    return lower(n, ingot_lstm, "iofc", 3, 2);
+    return lower(n, ingot_lstm, "iofc", 3, 2, NULL);
+}
+
+/* ---- com.microsoft.DynamicQuantizeLSTM: 8-bit weights, transposed ----------------------------- */
+
+enum { W_SCALE = 8, W_ZERO, R_SCALE, R_ZERO };
+
+/* The weights of one direction: [W, R], each [input or hidden, 4 hidden]; scales and zero points are one number or a
+ * row. */
+typedef struct {
+    Lowering *n;
+    ingot_tensor *weight[2], *scale[2], *zero[2];
+} QuantizedWeights;
+
+/* x is quantised by its own range: all steps at once in x w, one at a time in h r. */
+static ingot_tensor *quantized_product(ingot_context *c, void *user, ingot_tensor *x,
+                                       bool recurrent)
+{
+    QuantizedWeights *q = user;
+    ingot_tensor *scale, *zero, *y = quantized_by_range(q->n, x, &scale, &zero);
+    y = integer_product(q->n, y, q->weight[recurrent], zero, q->zero[recurrent]);
+    scale = ingot_mul(c, scale, q->scale[recurrent]);
+    return ingot_is_poison(y) ? y : ingot_mul(c, as(q->n, y, INGOT_F32), scale);
+}
+
+static void quantized_weights(Lowering *n, int d, ingot_recurrence *layer)
+{
+    QuantizedWeights *q = ingot_alloc(n->c, sizeof *q);
+    q->n = n;
+    for (int i = 0; i < 2; i++) {
+        q->weight[i] = entry(n, W + i, d, false);
+        q->weight[i] = ingot_transpose(n->c, q->weight[i], 0, 1);
+        q->scale[i] = scalar_or_row(n, entry(n, W_SCALE + 2 * i, d, false));
+        q->zero[i] = scalar_or_row(n, entry(n, W_ZERO + 2 * i, d, false));
+    }
+    layer->product = quantized_product;
+    layer->user = q;
+}
+
+ingot_tensor *onnx_ms_dynamic_quantize_lstm(Lowering *n)
+{
+    static const int needed[] = {W, R, W_SCALE, W_ZERO, R_SCALE, R_ZERO};
+    if (!inputs_needed(n, COUNT(needed), needed))
+        return ingot_poison(n->c);
+    if (ingot_rank(n->in[W]) != 3 || ingot_rank(n->in[R]) != 3)
+        return fault(n, "its weights have ranks %d and %d, not 3", ingot_rank(n->in[W]),
+                     ingot_rank(n->in[R]));
+    for (int i = W; i <= R; i++) /* in the standard's order */
+        n->in[i] = ingot_transpose(n->c, n->in[i], 1, 2);
+    return lower(n, ingot_lstm, "iofc", 3, 2, quantized_weights);
 }

@@ -2,8 +2,8 @@
  * onnx_schema.c - what the standard allows a node to have: attributes by name, inputs by type.
  *
  * onnx_schemas.def holds each operator of the standard, all of its versions united: this catches
- * what no version allows, with a message of its own, before a lowering sees the node. Operators of
- * other domains are not looked at.
+ * what no version allows, with a message of its own, before a lowering sees the node. onnx_ms_schemas.def
+ * does so for ONNX Runtime's own operators; those of other domains are not looked at.
  */
 #include <string.h>
 
@@ -18,6 +18,7 @@ typedef struct {
 #define ONNX_SCHEMA(domain, name, attributes, inputs) {domain, name, attributes, inputs},
 static const Schema schemas[] = {
 #include "onnx_schemas.def"
+#include "onnx_ms_schemas.def"
 };
 
 static const Schema *schema_find(const char *domain, const char *name)

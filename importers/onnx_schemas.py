@@ -1,6 +1,14 @@
 #!/usr/bin/env python3
-"""Renews onnx_schemas.def from the operator schemas of the onnx package: onnx_schemas.py > onnx_schemas.def"""
+"""Renews the .def files from operator schemas: those of the onnx package, and ONNX Runtime's own, of which only what
+onnx_ops.def names.
+
+    onnx_schemas.py > onnx_schemas.def
+    onnx_schemas.py --microsoft > onnx_ms_schemas.def       needs onnxruntime
+"""
 import collections
+import pathlib
+import re
+import sys
 import textwrap
 
 import onnx.defs
@@ -38,22 +46,41 @@ def quoted(items):
                                                                       break_long_words=False) or [""])
 
 
-def main():
-    ops = collections.defaultdict(list)
-    for s in onnx.defs.get_all_schemas_with_history():
-        ops[s.domain, s.name].append(s)
-    print("/* ONNX_SCHEMA(domain, name, attributes, inputs): what the standard allows, all versions united;\n"
-          " * renewed by onnx_schemas.py. inputs: a word for each, the last for those that follow; types\n"
-          " * joined by '+'; * is anything. */")
+def written(ops):
     for (domain, name), versions in sorted(ops.items()):
-        attributes = sorted({a for s in versions for a in s.attributes})
+        attributes = sorted({a for v in versions for a in v[0]})
         types = []
-        for s in versions:
-            for i, x in enumerate(s.inputs):
+        for _, inputs in versions:
+            for i, x in enumerate(inputs):
                 types[i:] = types[i:] or [set()]
-                types[i] |= set(x.types)
+                types[i] |= set(x)
         print(f'ONNX_SCHEMA("{domain}", "{name}",\n{quoted(attributes)},\n{quoted(words(t) for t in types)})')
 
 
+def standard():
+    ops = collections.defaultdict(list)
+    for s in onnx.defs.get_all_schemas_with_history():
+        ops[s.domain, s.name].append((s.attributes, [x.types for x in s.inputs]))
+    print("/* ONNX_SCHEMA(domain, name, attributes, inputs): what the standard allows, all versions united;\n"
+          " * renewed by onnx_schemas.py. inputs: a word for each, the last for those that follow; types\n"
+          " * joined by '+'; * is anything. */")
+    written(ops)
+
+
+def microsoft():
+    from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
+    known = {(s.domain, s.name) for s in onnx.defs.get_all_schemas_with_history()}
+    rows = re.findall(r'^ONNX_OP\("(.*?)", *(\w+)', pathlib.Path(__file__).with_name("onnx_ops.def").read_text(), re.M)
+    ops = collections.defaultdict(list)
+    for s in get_all_operator_schema():
+        if (s.domain, s.name) in known or (s.domain, s.name) not in rows:
+            continue
+        types = {t.type_param_str: t.allowed_type_strs for t in s.type_constraints}
+        ops[s.domain, s.name].append((s.attributes, [types.get(x.typeStr, [x.typeStr]) for x in s.inputs]))
+    print("/* ONNX_SCHEMA(domain, name, attributes, inputs), as in onnx_schemas.def: ONNX Runtime's operators; renewed by\n"
+          " * onnx_schemas.py --microsoft. */")
+    written(ops)
+
+
 if __name__ == "__main__":
-    main()
+    microsoft() if sys.argv[1:] == ["--microsoft"] else standard()

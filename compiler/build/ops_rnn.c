@@ -59,6 +59,14 @@ static ingot_tensor *open(ingot_context *c, const Layer *q, int i, ingot_tensor 
     return activate(c, q, i, clip > 0 ? ingot_clamp(c, x, -clip, clip) : x);
 }
 
+/* x w^T, or x r^T */
+static ingot_tensor *product(ingot_context *c, const ingot_recurrence *s, ingot_tensor *x,
+                             bool recurrent)
+{
+    return s->product ? s->product(c, s->user, x, recurrent)
+                      : ingot_linear(c, x, recurrent ? s->r : s->w, NULL);
+}
+
 /* ---- the steps ---------------------------------------------------------------------------------- */
 
 static void rnn_step(ingot_context *c, const Layer *q, ingot_tensor *xw, ingot_tensor *const *state,
@@ -95,7 +103,7 @@ static void lstm_step(ingot_context *c, const Layer *q, ingot_tensor *xw,
                       ingot_tensor *const *state, ingot_tensor **next)
 {
     enum { I, F, O, G };
-    ingot_tensor *s = state[1], *all = ingot_add(c, xw, ingot_linear(c, state[0], q->set->r, NULL));
+    ingot_tensor *s = state[1], *all = ingot_add(c, xw, product(c, q->set, state[0], true));
     ingot_tensor *i = open(c, q, 0, peep(c, q, all, I, s));
     ingot_tensor *f = q->set->input_forget ? ingot_sub(c, ingot_like(c, i, 1), i)
                                            : open(c, q, 0, peep(c, q, all, F, s));
@@ -175,7 +183,8 @@ static bool prepare(ingot_context *c, ingot_tensor *x, Layer *q)
     }
     if (rb)
         bias = bias ? ingot_add(c, bias, rb) : rb;
-    q->xw = ingot_contiguous(c, ingot_linear(c, x, s->w, bias));
+    ingot_tensor *xw = s->product ? product(c, s, x, false) : ingot_linear(c, x, s->w, bias);
+    q->xw = ingot_contiguous(c, s->product && bias ? ingot_add(c, xw, bias) : xw);
     return !ingot_is_poison(q->xw);
 }
 

@@ -29,20 +29,26 @@ def ints(dtype, *shape):
 
 
 class Cases:
+    domains = {}   # versions of domains besides the standard's
+
     def __init__(self, out):
         self.out, self.n = pathlib.Path(out), 0
+        self.options = ort.SessionOptions()
+        self.options.intra_op_num_threads = 1      # quantised recurrences depend on it
 
-    def add(self, name, nodes, inputs, opset, consts=()):
-        """inputs: (name, value) pairs; consts become initializers."""
+    def add(self, name, nodes, inputs, opset, consts=(), types=None):
+        """inputs: (name, value) pairs; consts become initializers; types: of outputs that do not follow."""
         nodes = nodes if isinstance(nodes, list) else [nodes]
         feeds = {k: np.asarray(v) for k, v in inputs}
         info = [VALUE(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for k, v in feeds.items()]
         wanted = [o for o in nodes[-1].output if o]
-        graph = helper.make_graph(nodes, name, info, [helper.make_empty_tensor_value_info(o) for o in wanted],
+        graph = helper.make_graph(nodes, name, info, [VALUE(o, types[o], None) if types and o in types else helper.make_empty_tensor_value_info(o)
+                                   for o in wanted],
                                   [numpy_helper.from_array(np.asarray(v), k) for k, v in consts])
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid(*d) for d in
+                                                         [("", opset), *self.domains.items()]])
         model.ir_version = 10
-        session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+        session = ort.InferenceSession(model.SerializeToString(), self.options, providers=["CPUExecutionProvider"])
         results = session.run(wanted, feeds)
         del model.graph.output[:]
         model.graph.output.extend(VALUE(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)

@@ -1,0 +1,312 @@
+#!/usr/bin/env python3
+"""Judges ingot on what ONNX Runtime makes of a model: the files of its optimiser and of its quantisers.
+
+    ort_models.py --ingot build/ingot [--forms basic,extended,...] MODELS...      folders with model.onnx, or .onnx files
+
+Each float model is written again in these forms below --work, a folder of each form with its inputs:
+
+    basic, extended   by the optimiser (SessionOptions.optimized_model_filepath); the level "all" depends on the machine
+    qoperator, qdq    quantize_static: 8 bits, weights per channel, operators that are quantised or pairs around them
+    dynamic           quantize_dynamic: weights in 8 bits, activations at run time
+    nbits             MatMulNBits: weights of products in 4 bits, by blocks
+
+`ingot run` then runs each file, and so does ONNX Runtime, as it stands. They agree where no output differs by more than
+1e-4 of its range; in the 8-bit forms, by more than one step of the scale that the output was last quantised with. Where
+ONNX Runtime differs more than that from itself, optimised and not, the table says so (unstable): such a file judges nobody.
+
+Inputs are those of test_data_set_0 where it is there, else random numbers; free dims have the data's sizes, else 1, or
+what --dim says. Exit status 1 when something is wrong, refused or crashed, 77 without ONNX Runtime.
+"""
+import argparse
+import collections
+import concurrent.futures
+import logging
+import pathlib
+import shutil
+import sys
+import tempfile
+
+try:
+    import ml_dtypes  # noqa: F401
+    import numpy as np
+    import onnx
+    import onnx.version_converter
+    import onnxruntime as ort
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError as missing:
+    print(f"ort_models.py: skipped: {missing}")
+    sys.exit(77)
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import values  # noqa: E402
+from process import call, crashed, first_line  # noqa: E402
+
+LEVELS = {"none": ort.GraphOptimizationLevel.ORT_DISABLE_ALL, "basic": ort.GraphOptimizationLevel.ORT_ENABLE_BASIC,
+          "extended": ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED, "all": ort.GraphOptimizationLevel.ORT_ENABLE_ALL}
+FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE)
+
+
+def session(path, level="none", write=None):
+    options = ort.SessionOptions()
+    options.graph_optimization_level = LEVELS[level]
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    if write:
+        options.optimized_model_filepath = str(write)
+    return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+# -- inputs -------------------------------------------------------------------------------------
+
+def free_inputs(graph):
+    weights = {t.name for t in graph.initializer}
+    return [v for v in graph.input if v.name not in weights]
+
+
+def drawn(info, dims, rng):
+    """Random numbers of an input's type and shape."""
+    tensor = info.type.tensor_type
+    shape = [d.dim_value if d.HasField("dim_value") else dims.get(d.dim_param, 1) for d in tensor.shape.dim]
+    dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+    if dtype == np.bool_:
+        return rng.random(shape) < .5
+    if dtype.kind in "iu":
+        if "mask" in info.name.lower():
+            return np.ones(shape, dtype)
+        return rng.integers(0, 100, shape).astype(dtype)
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def feeds_of(path, dims):
+    """What the model's first data set holds, or random numbers: a value for each input."""
+    inputs = free_inputs(onnx.load(path, load_external_data=False).graph)
+    data, rng = path.parent / "test_data_set_0", np.random.default_rng(1)
+    out = {}
+    for i, info in enumerate(inputs):
+        file = data / f"input_{i}.pb"
+        out[info.name] = values.load_pb(file, "tensor_type") if file.exists() else drawn(info, dims, rng)
+    return out
+
+
+# -- forms --------------------------------------------------------------------------------------
+
+class Reader:
+    """What quantize_static calibrates with."""
+    def __init__(self, feeds):
+        self.feeds = iter([feeds])
+
+    def get_next(self):
+        return next(self.feeds, None)
+
+
+def optimised(level):
+    def write(source, target, feeds):
+        session(source, level, target)
+    return write
+
+
+def modern(source, target):
+    """As the quantisers want it: of an opset that knows scales by axis, no weights among the inputs."""
+    model = onnx.load(source)
+    weights = {t.name for t in model.graph.initializer}
+    inputs = [v for v in model.graph.input if v.name not in weights]
+    del model.graph.input[:]
+    model.graph.input.extend(inputs)
+    model.ir_version = max(model.ir_version, 4)
+    if next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx")) < 13:
+        model = onnx.version_converter.convert_version(model, 13)
+    onnx.save(model, target)
+
+
+def quantised_statically(form):
+    def write(source, target, feeds):
+        from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
+        from onnxruntime.quantization.shape_inference import quant_pre_process
+        with tempfile.TemporaryDirectory() as tmp:
+            wide, ready = pathlib.Path(tmp) / "wide.onnx", pathlib.Path(tmp) / "ready.onnx"
+            modern(source, wide)
+            quant_pre_process(str(wide), str(ready), skip_symbolic_shape=True)
+            quantize_static(str(ready), str(target), Reader(feeds), per_channel=True,
+                            quant_format=QuantFormat.QDQ if form == "qdq" else QuantFormat.QOperator,
+                            activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8)
+    return write
+
+
+def quantised_dynamically(source, target, feeds):
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+    quantize_dynamic(str(source), str(target), weight_type=QuantType.QUInt8)
+
+
+def quantised_in_4_bits(source, target, feeds):
+    from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+    quantizer = MatMulNBitsQuantizer(onnx.load(source), block_size=32, is_symmetric=False)
+    quantizer.process()
+    onnx.save(quantizer.model.model, target)
+
+
+FORMS = {"basic": optimised("basic"), "extended": optimised("extended"), "qoperator": quantised_statically("qoperator"),
+         "qdq": quantised_statically("qdq"), "dynamic": quantised_dynamically, "nbits": quantised_in_4_bits}
+EIGHT_BITS = ("qoperator", "qdq", "dynamic")
+
+
+def write_form(form, source, folder, feeds):
+    """None, or why ONNX Runtime does not write this form."""
+    target = folder / "model.onnx"
+    folder.mkdir(parents=True)
+    try:
+        FORMS[form](source, target, feeds)
+    except Exception as error:  # whatever the quantisers stumble over is no fault of ours
+        return f"{type(error).__name__}: {first_line(str(error))}"
+    inputs = free_inputs(onnx.load(target, load_external_data=False).graph)
+    strange = [v.name for v in inputs if v.name not in feeds]
+    if strange:
+        return f"the file has inputs that the model has not: {', '.join(strange)}"
+    data = folder / "data"
+    data.mkdir()
+    for i, info in enumerate(inputs):
+        (data / f"input_{i}.pb").write_bytes(numpy_helper.from_array(feeds[info.name], info.name).SerializeToString())
+    return None
+
+
+# -- judging ------------------------------------------------------------------------------------
+
+def last_scale(graph, name):
+    """The scale that an output was last quantised with, found upwards through its producers; None without one."""
+    consts = {t.name: t for t in graph.initializer}
+    maker = {o: n for n in graph.node for o in n.output}
+    seen, queue = set(), collections.deque([name])
+    while queue:
+        node = maker.get(queue.popleft())
+        if node is None or id(node) in seen:
+            continue
+        seen.add(id(node))
+        at = {"DequantizeLinear": 1, "QLinearConv": 6, "QLinearMatMul": 6, "QGemm": 7, "QuantizeLinear": 1}.get(node.op_type)
+        if at is None and node.op_type.startswith("QLinear"):
+            at = {"QLinearConcat": 0, "QLinearAdd": 6, "QLinearMul": 6}.get(node.op_type, 3)
+        if at is not None and at < len(node.input) and node.input[at] in consts:
+            return float(np.max(numpy_helper.to_array(consts[node.input[at]])))
+        queue.extend(node.input)
+    return None
+
+
+def difference(got, want, step):
+    """The largest difference in units of what is allowed."""
+    if got is None or got.shape != want.shape or got.dtype != want.dtype:
+        return np.inf
+    g, w = np.atleast_1d(got.astype(np.float64)), np.atleast_1d(want.astype(np.float64))
+    if not w.size:
+        return 0.0
+    same = (g == w) | (np.isnan(g) & np.isnan(w))
+    error = np.where(same, 0, np.abs(g - w))
+    return np.inf if np.isnan(error).any() else float(error.max()) / step
+
+
+def allowed(graph, name, want, form):
+    """How much an output may differ."""
+    finite = want.astype(np.float64)
+    finite = finite[np.isfinite(finite)]
+    span = float(finite.max() - finite.min()) if finite.size else 0.0
+    span = span or float(np.abs(finite).max(initial=0.0)) or 1.0
+    if want.dtype.kind not in "f":
+        return 1.0 if form in EIGHT_BITS and want.dtype.itemsize == 1 else .5
+    if form in EIGHT_BITS:
+        return max(last_scale(graph, name) or span / 255, 1e-4 * span) * 1.001
+    return 1e-4 * span
+
+
+def judged(form, folder, feeds, opt):
+    """(status, largest difference over the allowed one, ONNX Runtime's own, a remark)"""
+    model = folder / "model.onnx"
+    graph = onnx.load(model).graph
+    wanted = [o.name for o in graph.output]
+    feeds = {v.name: feeds[v.name] for v in free_inputs(graph)}
+    try:
+        want = session(model).run(wanted, feeds)
+        other = session(model, "all").run(wanted, feeds)
+    except Exception as error:
+        return "skipped", 0, 0, f"ONNX Runtime: {first_line(str(error))}"
+    out = folder / "out"
+    done = call([opt.ingot, "run", model, "--data", folder / "data", "--output-dir", out, "--target", opt.target,
+                 *(f"--dim={d}" for d in opt.dim)], opt.timeout)
+    if done.timed_out:
+        return "slow", 0, 0, f"not done after {opt.timeout} s"
+    if crashed(done):
+        return "crash", 0, 0, crashed(done)
+    if done.rc:
+        return ("refused" if done.rc == 4 else "failed"), 0, 0, first_line(done.err)
+    worst = own = 0.0
+    for i, (name, w, o) in enumerate(zip(wanted, want, other)):
+        if not isinstance(w, np.ndarray) or w.dtype == object:
+            continue
+        file = out / f"output_{i}.pb"
+        got = values.load_pb(file, "tensor_type") if file.exists() else values.load_npy(out / f"output_{i}", w)
+        step = allowed(graph, name, w, form)
+        worst, own = max(worst, difference(got, w, step)), max(own, difference(o, w, step))
+    if worst <= 1:
+        return "right", worst, own, ""
+    return ("unstable" if own > 1 and worst <= 2 * own else "wrong"), worst, own, ""
+
+
+def family(work):
+    """All forms of one model."""
+    path, opt = work
+    name = path.parent.name if path.name == "model.onnx" else path.stem
+    dims = dict((k, int(v)) for k, v in (d.split("=") for d in opt.dim if ".." not in d))
+    rows = []
+    try:
+        feeds = feeds_of(path, dims)
+    except Exception as error:
+        return [(name, "-", "skipped", 0, 0, f"inputs: {error}")]
+    for form in opt.forms.split(","):
+        folder = opt.work / name / form
+        if not (opt.keep and (folder / "data").exists()):
+            shutil.rmtree(folder, ignore_errors=True)
+            why = write_form(form, path, folder, feeds)
+            if why:
+                rows.append((name, form, "skipped", 0, 0, why))
+                continue
+        rows.append((name, form, *judged(form, folder, feeds, opt)))
+        if not opt.keep:
+            shutil.rmtree(folder, ignore_errors=True)
+    for row in rows:
+        print("{:28} {:10} {:9} {:9.3g} {:9.3g}  {}".format(*row), flush=True)
+    return rows
+
+
+def models(paths):
+    for p in map(pathlib.Path, paths):
+        if p.is_file():
+            yield p
+        elif (p / "model.onnx").exists():
+            yield p / "model.onnx"
+        else:
+            yield from sorted(p.glob("*/model.onnx"))
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--ingot", default="build/ingot")
+    p.add_argument("--forms", default=",".join(FORMS))
+    p.add_argument("--work", type=pathlib.Path, default=pathlib.Path("build/ort-models"))
+    p.add_argument("--keep", action="store_true", help="leave the files in --work, and use those that are there")
+    p.add_argument("--target", default="c:native")
+    p.add_argument("--dim", action="append", default=[], help="NAME=N, as for ingot run")
+    p.add_argument("--jobs", type=int, default=1)
+    p.add_argument("--timeout", type=int, default=600)
+    p.add_argument("models", nargs="+")
+    opt = p.parse_args()
+    unknown = set(opt.forms.split(",")) - set(FORMS)
+    if unknown:
+        p.error(f"unknown form: {', '.join(sorted(unknown))}")
+    logging.disable(logging.WARNING)
+    ort.set_default_logger_severity(4)
+    print("{:28} {:10} {:9} {:>9} {:>9}  {}".format("model", "form", "status", "ours/step", "ort/step", "remark"))
+    with concurrent.futures.ThreadPoolExecutor(opt.jobs) as pool:
+        rows = [r for rows in pool.map(family, [(m, opt) for m in models(opt.models)]) for r in rows]
+    count = collections.Counter(r[2] for r in rows)
+    print(", ".join(f"{n} {s}" for s, n in sorted(count.items())))
+    return 1 if any(count[s] for s in ("wrong", "refused", "failed", "crash", "slow")) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
