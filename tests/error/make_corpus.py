@@ -203,6 +203,16 @@ def operators():
     case("op_unknown", model([node("NoSuchOp")]), 4, ["n0", "NoSuchOp"])
     case("op_of_unknown_domain", model([node("Magic", domain="com.example")], opsets=[("", 17), ("com.example", 1)]),
          4, ["n0", "Magic", "com.example"])
+    case("op_of_one_machine", model([node("Conv", ("x", "x"), domain="com.microsoft.nchwc")],
+                                    opsets=[("", 17), ("com.microsoft.nchwc", 1)]),
+         4, ["n0", "com.microsoft.nchwc", "extended"])
+    case("microsoft_attribute_unknown", model([node("FastGelu", domain="com.microsoft", beta=1)],
+                                              opsets=[("", 17), ("com.microsoft", 1)]), 3, ["n0", "beta"])
+    case("microsoft_bits", model([node("MatMulNBits", ("x", "b", "s"), domain="com.microsoft", K=3, N=2, bits=3,
+                                       block_size=16)],
+                                 weights=[weight("b", np.zeros((2, 1, 6), np.uint8)),
+                                          weight("s", np.zeros(2, np.float32))],
+                                 opsets=[("", 17), ("com.microsoft", 1)]), 4, ["n0", "3 bits"])
     case("op_newer_than_opset", model([node("Gelu")], opset=17), (3, 4), ["n0", "Gelu"])
     case("op_removed_from_opset", model([node("Upsample", ("x", "s"))], weights=[weight("s", np.ones(2, np.float32))]),
          (0, 3, 4), ["n0", "Upsample"])

@@ -13,7 +13,7 @@ which may bind inputs that decide shapes, and is counted apart.
     failed    wrong output, or the bundle did not build or run, or a good model was called bad
     crash     a signal, a sanitizer report or an internal error, in the compiler or in the bundle
 
-Exit status 1 when something crashed or a case named in --baseline does not pass.
+Exit status 1 when something crashed or a case named in --baseline (with --all, any) does not pass.
 """
 import argparse
 import collections
@@ -387,6 +387,7 @@ def options(argv):
     a("--out", type=pathlib.Path, metavar="FILE.md")
     a("--json", type=pathlib.Path, metavar="FILE.json")
     a("--baseline", type=pathlib.Path, metavar="FILE", help="cases that must pass, one a line")
+    a("--all", action="store_true", help="all cases must pass, not only those of --baseline")
     a("--bless", action="store_true", help="write what passed into --baseline")
     a("-v", "--verbose", action="store_true", help="a line for each case")
     opt = p.parse_args(argv)
@@ -458,6 +459,8 @@ def main(argv=None):
     elif must:
         ran = sum(n in by_name for n in must)
         print(f"baseline: {len(must)} cases, {ran} of them run, {len(lost)} lost")
+    if opt.all:
+        lost = [r for r in results if r["status"] != "passed"]
     for r in lost:
         print(f"LOST {r['name']}: {r['status']}: {r['reason']}")
     for r in bad:
