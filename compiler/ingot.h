@@ -177,19 +177,17 @@ void ingot_state_next(ingot_context *, ingot_tensor *state, ingot_tensor *next);
 
 /* ---- elementwise: broadcasting as numpy does; both operands of one dtype -------------- */
 
-#define INGOT_UNARY(V)                                                                             \
-    V(neg)                                                                                         \
-    V(abs)                                                                                         \
-    V(sign) V(exp) V(log) V(sin) V(cos) V(tan) V(asin) V(acos) V(atan) V(sinh) V(cosh) V(tanh)     \
-        V(asinh) V(acosh) V(atanh) V(erf) V(sqrt) V(reciprocal) V(floor) V(ceil) V(trunc) V(round) \
-            V(isnan) V(not ) V(bitnot)
+/* clang-format off */
+#define INGOT_UNARY(V)                                                                           \
+    V(neg) V(abs) V(sign) V(exp) V(log) V(sin) V(cos) V(tan) V(asin) V(acos) V(atan) V(sinh)     \
+    V(cosh) V(tanh) V(asinh) V(acosh) V(atanh) V(erf) V(sqrt) V(reciprocal) V(floor) V(ceil)     \
+    V(trunc) V(round) V(isnan) V(not) V(bitnot)
 /* div: IEEE for floats, truncating for integers.  mod: sign of the divisor (Python);
  * fmod: sign of the dividend (C).  Comparisons give bool.  and/or/xor are bitwise (on bool: logical). */
-#define INGOT_BINARY(V)                                                                       \
-    V(add)                                                                                    \
-    V(sub)                                                                                    \
-    V(mul) V(div) V(mod) V(fmod) V(pow) V(max) V(min) V(and) V(or) V(xor) V(shl) V(shr) V(eq) \
-        V(ne) V(lt) V(le) V(gt) V(ge)
+#define INGOT_BINARY(V)                                                                          \
+    V(add) V(sub) V(mul) V(div) V(mod) V(fmod) V(pow) V(max) V(min) V(and) V(or) V(xor) V(shl)   \
+    V(shr) V(eq) V(ne) V(lt) V(le) V(gt) V(ge)
+/* clang-format on */
 #define INGOT_DECLARE(name) ingot_tensor *ingot_##name(ingot_context *, ingot_tensor *);
 INGOT_UNARY(INGOT_DECLARE)
 #undef INGOT_DECLARE

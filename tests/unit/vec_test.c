@@ -302,19 +302,22 @@ static void conversions(void **state)
     igrt_store_i32x##N(c, igrt_low_f32x##N##_i32x##N(igrt_load_f32x##N(x))); \
     for (int i = 0; i < N; i++)                                              \
         assert_int_equal(c[i], (int32_t)(uint32_t)(uint64_t)igrt_f32_to_i64(x[i]));
-#define INTEGERS(N)                                                                              \
-    for (int round = 0; round < 3000; round++) {                                                 \
-        for (int i = 0; i < N; i++) {                                                            \
-            a[i] = (int32_t)next() >> next() % 32;                                               \
-            b[i] = next() % 4 ? (int32_t)next() >> next() % 32 : a[i];                           \
-        }                                                                                        \
-        INT_OP(N, add)                                                                           \
-        INT_OP(N, sub) INT_OP(N, mul) INT_OP(N, max) INT_OP(N, min) INT_COMPARE(N, eq, ==)       \
-            INT_COMPARE(N, ne, !=) INT_COMPARE(N, lt, <) INT_COMPARE(N, le, <=)                  \
-                INT_WRAP(N, i8, int8_t) INT_WRAP(N, u8, uint8_t) INT_WRAP(N, i16, int16_t)       \
-                    INT_WRAP(N, u16, uint16_t) INT_ACROSS(N, hadd, add) INT_ACROSS(N, hmul, mul) \
-                        INT_ACROSS(N, hmax, max) INT_ACROSS(N, hmin, min) LOW(N)                 \
+/* clang-format off */
+#define INTEGERS(N)                                                                               \
+    for (int round = 0; round < 3000; round++) {                                                  \
+        for (int i = 0; i < N; i++) {                                                             \
+            a[i] = (int32_t)next() >> next() % 32;                                                \
+            b[i] = next() % 4 ? (int32_t)next() >> next() % 32 : a[i];                            \
+        }                                                                                         \
+        INT_OP(N, add) INT_OP(N, sub) INT_OP(N, mul) INT_OP(N, max) INT_OP(N, min)                \
+        INT_COMPARE(N, eq, ==) INT_COMPARE(N, ne, !=) INT_COMPARE(N, lt, <) INT_COMPARE(N, le, <=) \
+        INT_WRAP(N, i8, int8_t) INT_WRAP(N, u8, uint8_t)                                          \
+        INT_WRAP(N, i16, int16_t) INT_WRAP(N, u16, uint16_t)                                      \
+        INT_ACROSS(N, hadd, add) INT_ACROSS(N, hmul, mul)                                         \
+        INT_ACROSS(N, hmax, max) INT_ACROSS(N, hmin, min)                                         \
+        LOW(N)                                                                                    \
     }
+/* clang-format on */
 
 static void integers(void **state)
 {
