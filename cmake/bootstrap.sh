@@ -38,6 +38,7 @@ fi
 if [ "$what" = tests ]; then
     need libcmocka-dev test -e /usr/include/cmocka.h
     need clang compiles clang
+    need clang-format command -v clang-format
     need libclang-rt-14-dev compiles clang -fsanitize=address
     need pocl-opencl-icd has_opencl_device
     need ccache command -v ccache           # a bundle's runtime files are alike in every case

@@ -10,6 +10,7 @@ class Graph:
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
         self.nodes, self.weights, self.inputs, self.outputs, self.count = [], [], [], [], 0
+        self.opset = 17
 
     def input(self, name, dtype, *shape):
         self.inputs.append(helper.make_tensor_value_info(name, dtype, shape))
@@ -37,7 +38,7 @@ class Graph:
 
     def bytes(self):
         graph = helper.make_graph(self.nodes, "g", self.inputs, self.outputs, self.weights)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8)
         return model.SerializeToString()
 
 

@@ -7,15 +7,25 @@
  *     %1 = ...
  *     return %1
  *
- * Passes: simplify (every node made again by the simplifying constructors), given (the second
- * root is a condition; the first is simplified under it), verify0 and verify1.  Printing what was
- * parsed and parsing that again must give the same nodes, in any case.  With --renew the
- * expectation is rewritten by what was got. */
+ * Passes of expressions: simplify (every node made again by the simplifying constructors), given
+ * (the second root is a condition; the first is simplified under it), verify0 and verify1.
+ * Passes of a graph, whose roots are its outputs:
+ *
+ *     fuse               its kernels as expressions, naive
+ *     fuse gpu           the same where each element is a work item
+ *     opts TARGET        the plan that the heuristic makes: layouts, opts, steps
+ *     linearize          statements of its kernels, with the opts that lines "# opt VECTOR i0 4" give
+ *     render TARGET      text of its kernels, by the heuristic or with the opts that such lines give
+ *
+ * Printing what was parsed and parsing that again must give the same nodes, in any case.  With
+ * --renew the expectation is rewritten by what was got. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "compiler/compiler.h"
+#include "codegen/codegen.h"
+#include "codegen/linear.h"
+#include "targets/targets.h"
 
 static char *read_file(const char *path)
 {
@@ -31,14 +41,11 @@ static char *read_file(const char *path)
     return sb.data;
 }
 
-/* The word after "# pass" on a line of its own, or "". */
-static const char *directive(const char *text, char *word, size_t bytes)
+/* What stands after "# pass ", or "". */
+static void directive(const char *text, char *pass, size_t bytes)
 {
     const char *at = strstr(text, "# pass ");
-    word[0] = '\0';
-    if (at)
-        snprintf(word, bytes, "%.*s", (int)strcspn(at + 7, " \n"), at + 7);
-    return word;
+    snprintf(pass, bytes, "%.*s", at ? (int)strcspn(at + 7, "\n") : 0, at ? at + 7 : "");
 }
 
 static Node *simplify(Context *c, Arena *a, Node *root)
@@ -72,6 +79,116 @@ static int run_pass(Context *c, const char *pass, int n, Node **roots)
     return n;
 }
 
+/* ---- graphs ------------------------------------------------------------------------------ */
+
+/* The model whose outputs are the roots; inputs are named in0, in1, ... */
+static void declare(Context *c, int n, Node **roots)
+{
+    Arena *a = arena_new();
+    int count;
+    Node **order = graph_toposort(a, n, roots, &count);
+    for (int slot = 0, found = 1; found; slot++) {
+        found = 0;
+        for (int i = 0; i < count && !found; i++)
+            if (order[i]->op == OP_INPUT && order[i]->arg.i == slot) {
+                NamedNode in = {arena_printf(c->arena, "in%d", slot), order[i]};
+                vec_push(c->arena, c->inputs, c->ninput, in);
+                found = 1;
+            }
+    }
+    for (int i = 0; i < n; i++)
+        ingot_output(c, arena_printf(c->arena, "out%d", i), roots[i]);
+    arena_free(a);
+}
+
+/* "# opt UPCAST i0 4", of every kernel. */
+static void add_opts(const char *text, Kernel *k)
+{
+    char word[16], axis[16];
+    long long amount;
+    for (const char *at = text; (at = strstr(at, "# opt ")); at++)
+        if (sscanf(at, "# opt %15s %15s %lld", word, axis, &amount) == 3)
+            for (int kind = 0; kind < OPT_COUNT; kind++)
+                if (!strcmp(word, opt_name[kind])) {
+                    Opt o = {.kind = (OptKind)kind, .amount = amount};
+                    memcpy(o.axis, axis, sizeof o.axis);
+                    vec_push(k->c->arena, k->opts, k->nopt, o);
+                }
+}
+
+/* loop %3 { let %5 ... }, then the nodes. */
+static void print_linear(StrBuf *sb, const Kernel *k)
+{
+    static const char *const word[] = {"loop", "parts", "end", "let", "acc", "update", "store"};
+    Arena *a = arena_new();
+    Tiles tiles = kernel_expand(a, k);
+    for (int i = 0; i < tiles.n; i++) {
+        Linear l = {.arena = a};
+        linearize(&l, k, &tiles.tile[i]);
+        Node **shown = NULL;
+        int nshown = 0;
+        for (int j = 0; j < l.n; j++)
+            if (l.stmt[j].node)
+                vec_push(a, shown, nshown, l.stmt[j].node);
+        StrBuf nodes = {0};
+        text_print(&nodes, nshown, shown);
+        char *number = strstr(nodes.data, "return"); /* what each statement's node is there */
+        sb_printf(sb, "tile %d lanes %d\n", i, tiles.tile[i].lanes);
+        for (int j = 0; j < l.n; j++) {
+            sb_printf(sb, "%*s%s", 4 * l.stmt[j].depth + 4, "", word[l.stmt[j].kind]);
+            if (l.stmt[j].node) {
+                number += strcspn(number, " ");
+                sb_printf(sb, "%.*s", (int)strcspn(number + 1, " \n") + 1, number);
+                number++;
+            }
+            sb_puts(sb, "\n");
+        }
+        sb_printf(sb, "%.*s", (int)(strstr(nodes.data, "return") - nodes.data), nodes.data);
+        sb_free(&nodes);
+    }
+    arena_free(a);
+}
+
+/* False: this is no pass of graphs. */
+static bool run_graph(StrBuf *got, Context *c, const char *text, const char *pass, int n,
+                      Node **roots)
+{
+    const char *name = strchr(pass, ' ');
+    bool fuse = !strncmp(pass, "fuse", 4), opts = !strncmp(pass, "opts ", 5);
+    bool linear = !strcmp(pass, "linearize"), render = !strncmp(pass, "render ", 7);
+    if (!fuse && !opts && !linear && !render)
+        return false;
+    declare(c, n, roots);
+    bool given = strstr(text, "# opt ") != NULL;
+    const Target *t = target_find(opts || render ? name + 1 : "c");
+    ingot_options o = {
+        .struct_size = sizeof o, .opt_level = 2, .target = opts || render ? name + 1 : "c"};
+    Plan *p = opts || (render && !given) ? plan_make(c, &o) : schedule(c, 2, !(fuse && name));
+    if (!p)
+        return true;
+    if (opts) {
+        plan_print(got, p);
+    } else {
+        if (!p->nkernel)
+            kernel_share(p);
+        for (int i = 0; i < p->nkernel; i++) {
+            Kernel *k = p->kernels[i];
+            verify(1, &k->sink, 1, "schedule");
+            if (given)
+                add_opts(text, k);
+            sb_printf(got, render ? "" : "kernel %s\n", k->name);
+            if (fuse)
+                text_print(got, 1, &k->sink);
+            else if (linear)
+                print_linear(got, k);
+            else
+                render_kernel(got, t, k, k->name);
+        }
+    }
+    plan_free(p);
+    return true;
+}
+
 static int renew(const char *path, const char *text, const char *expect, const char *got)
 {
     FILE *f = fopen(path, "wb");
@@ -87,7 +204,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: runner FILE.ir [--renew]\n");
         return 2;
     }
-    char error[256] = "", pass[32], *text = read_file(argv[1]);
+    char error[256] = "", pass[64], *text = read_file(argv[1]);
     if (!text) {
         fprintf(stderr, "%s: cannot be read\n", argv[1]);
         return 2;
@@ -116,14 +233,18 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s: printed and parsed again it is not the same: %s\n%s", argv[1], error,
                 printed.data);
 
-    n = run_pass(c, directive(source, pass, sizeof pass), n, roots);
-    text_print_names(&got, c, n, roots);
+    directive(source, pass, sizeof pass);
+    if (!run_graph(&got, c, source, pass, n, roots)) {
+        n = run_pass(c, pass, n, roots);
+        text_print_names(&got, c, n, roots);
+    }
     /* Without an expectation the file must be what is printed, comments aside. */
     char *want = expect ? expect + strlen("# expect\n") : strchr(source, '%');
     if (argc > 2 && !strcmp(argv[2], "--renew"))
         status = renew(argv[1], text, expect, got.data);
-    else if (!want || strcmp(want, got.data) != 0) {
-        fprintf(stderr, "%s: expected\n%sgot\n%s", argv[1], want ? want : "", got.data);
+    else if (!want || !got.data || strcmp(want, got.data) != 0) {
+        fprintf(stderr, "%s: expected\n%sgot\n%s", argv[1], want ? want : "",
+                got.data ? got.data : "");
         status = 1;
     }
     sb_free(&printed);
