@@ -1,5 +1,5 @@
 /* bundle_kernels.c - <name>_kernels.h and <name>_kernels_N.c: the kernels, a limited number a file,
- * so that no compiler run is huge and make can run several. */
+ * so that no compiler run is huge and make can run several; <name>_checks.c: those that only check. */
 #include <string.h>
 
 #include "bundle.h"
@@ -11,7 +11,7 @@ static void find_steps(const Block *block, const Kernel *k, const Step **first, 
 {
     for (int i = 0; i < block->n; i++) {
         const Step *s = block->step[i];
-        if (s->kind == STEP_KERNEL && s->kernel == k) {
+        if (s->kernel == k) {
             *first = *first ? *first : s;
             ++*n;
         }
@@ -62,13 +62,33 @@ static void header(Bundle *b)
               "/* %s_kernels.h - the kernels of the model. */\n"
               "#ifndef %s_KERNELS_H\n#define %s_KERNELS_H\n\n#include <stdint.h>\n\n",
               b->name, b->upper, b->upper);
-    for (int i = 0; i < b->p->nkernel; i++) {
-        const Kernel *k = b->p->kernels[i];
-        kernel_prototype(&sb, b->target, k, arena_printf(b->a, "%s_%s", b->name, k->name));
-        sb_puts(&sb, ";\n");
-    }
-    sb_puts(&sb, "\n#endif\n");
+    bool checks = false;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < b->p->nkernel; i++) {
+            const Kernel *k = b->p->kernels[i];
+            if (k->check != (pass == 1))
+                continue;
+            if (k->check && !checks)
+                sb_printf(
+                    &sb,
+                    "\n/* -D%s_CHECK=1: indices from data are checked before they are used. */\n"
+                    "#ifndef %s_CHECK\n#define %s_CHECK 0\n#endif\n#if %s_CHECK\n",
+                    b->upper, b->upper, b->upper, b->upper);
+            checks |= k->check;
+            kernel_prototype(&sb, b->target, k, arena_printf(b->a, "%s_%s", b->name, k->name));
+            sb_puts(&sb, ";\n");
+        }
+    sb_puts(&sb, checks ? "#endif\n\n#endif\n" : "\n#endif\n");
     bundle_file(b, arena_printf(b->a, "%s_kernels.h", b->name), &sb);
+}
+
+static void includes(StrBuf *sb, const char *text)
+{
+    if (strstr(text, "igrt_"))
+        sb_puts(sb, strstr(text, "_f32x") || strstr(text, "_i32x") ? "#include \"igrt_vec.h\"\n"
+                                                                   : "#include \"igrt_num.h\"\n");
+    else
+        sb_puts(sb, "\n#include <math.h>\n#include <string.h>\n");
 }
 
 static void file_end(Bundle *b, StrBuf *body)
@@ -76,16 +96,40 @@ static void file_end(Bundle *b, StrBuf *body)
     StrBuf sb = {0};
     sb_printf(&sb, "/* %s_kernels_%d.c */\n#include \"%s_kernels.h\"\n", b->name, b->nkernel_file,
               b->name);
-    const char *text = body->data ? body->data : "";
-    if (strstr(text, "igrt_"))
-        sb_puts(&sb, strstr(text, "_f32x") || strstr(text, "_i32x") ? "#include \"igrt_vec.h\"\n"
-                                                                    : "#include \"igrt_num.h\"\n");
-    else
-        sb_puts(&sb, "\n#include <math.h>\n#include <string.h>\n");
-    sb_write(&sb, text, body->len);
+    includes(&sb, body->data ? body->data : "");
+    sb_write(&sb, body->data, body->len);
     sb_free(body);
     *body = (StrBuf){0};
     bundle_file(b, arena_printf(b->a, "%s_kernels_%d.c", b->name, b->nkernel_file++), &sb);
+}
+
+static void one_kernel(StrBuf *body, const Bundle *b, const Kernel *k)
+{
+    kernel_comment(body, b, k);
+    render_kernel(body, b->target, k, arena_printf(b->a, "%s_%s", b->name, k->name));
+    if (body->data[body->len - 1] != '\n')
+        sb_puts(body, "\n");
+}
+
+/* <name>_checks.c: what is compiled with -D<NAME>_CHECK=1 only. */
+static void checks(Bundle *b)
+{
+    StrBuf sb = {0}, body = {0};
+    for (int i = 0; i < b->p->nkernel; i++)
+        if (b->p->kernels[i]->check)
+            one_kernel(&body, b, b->p->kernels[i]);
+    if (!body.len)
+        return;
+    sb_printf(&sb,
+              "/* %s_checks.c - with -D%s_CHECK=1: the greatest index that is out of range, or "
+              "INT64_MIN. */\n"
+              "#include \"%s_kernels.h\"\n#if %s_CHECK\n",
+              b->name, b->upper, b->name, b->upper);
+    includes(&sb, body.data);
+    sb_write(&sb, body.data, body.len);
+    sb_puts(&sb, "#endif\n");
+    sb_free(&body);
+    bundle_file(b, arena_printf(b->a, "%s_checks.c", b->name), &sb);
 }
 
 void bundle_kernels(Bundle *b)
@@ -101,10 +145,9 @@ void bundle_kernels(Bundle *b)
     int n = 0;
     for (int i = 0; i < b->p->nkernel && !b->failed; i++) {
         const Kernel *k = b->p->kernels[i];
-        kernel_comment(&body, b, k);
-        render_kernel(&body, b->target, k, arena_printf(b->a, "%s_%s", b->name, k->name));
-        if (body.data[body.len - 1] != '\n')
-            sb_puts(&body, "\n");
+        if (k->check)
+            continue;
+        one_kernel(&body, b, k);
         if (++n == KERNELS_PER_FILE || body.len > BYTES_PER_FILE) {
             file_end(b, &body);
             n = 0;
@@ -112,4 +155,5 @@ void bundle_kernels(Bundle *b)
     }
     if (n)
         file_end(b, &body);
+    checks(b);
 }

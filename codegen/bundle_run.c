@@ -66,6 +66,7 @@ static void address_root(StrBuf *sb, Bundle *b, const Buffer *r, ingot_dtype as,
         sb_printf(sb, "(%s%s *)(%s + %lld)", qualifier, type, memory_base(b, r),
                   (long long)r->offset);
         return;
+    case BUF_LOCAL: sb_puts(sb, "&index"); return;
     }
 }
 
@@ -237,6 +238,31 @@ static void set_count(Writer *w, const Step *s, int var, const char *value)
     line(w, "sym[%s] = %s;", sym_name(b, var, name), value);
     outside(w, what, v->node, idx(b->c, v->lo), idx(b->c, v->hi));
     line(w, "    return IGRT_ERR_COUNT;");
+}
+
+/* With -D<NAME>_CHECK=1: the run ends where an index from data is out of range. */
+static void step_index(Writer *w, const Step *s)
+{
+    Bundle *b = w->b;
+    const char *what = arena_printf(b->a, "an index into axis %d", s->axis);
+    sb_printf(&w->sb, "#if %s_CHECK\n", b->upper);
+    line(w, "{");
+    w->depth++;
+    line(w, "int64_t index;");
+    kernel_call(w, s);
+    indent(w);
+    sb_puts(&w->sb, "const int64_t size = ");
+    print_expr(&w->sb, b, s->size);
+    sb_puts(&w->sb, ";\n");
+    indent(w);
+    sb_puts(&w->sb, "if (index != INT64_MIN && igrt_outside(&ctx->fault, ");
+    print_string(&w->sb, origin_text(b, s->norigin ? s->origins[0] : NULL, what));
+    sb_puts(&w->sb, s->wraps ? ", index < 0 ? index - size : index, -size, size - 1))\n"
+                             : ", index, 0, size - 1))\n");
+    line(w, "    return IGRT_ERR_INDEX;");
+    w->depth--;
+    line(w, "}");
+    sb_puts(&w->sb, "#endif\n");
 }
 
 static void step_copy(Writer *w, const Step *s)
@@ -465,9 +491,11 @@ static void block(Writer *w, const Block *steps)
         const Step *s = steps->step[i];
         if (i)
             sb_puts(&w->sb, "\n");
-        comment(w, s);
+        if (s->kind != STEP_INDEX)
+            comment(w, s);
         switch (s->kind) {
         case STEP_KERNEL: step_kernel(w, s); break;
+        case STEP_INDEX: step_index(w, s); break;
         case STEP_CALL: step_call(w, s); break;
         case STEP_COPY: step_copy(w, s); break;
         case STEP_IF: step_if(w, s); break;

@@ -62,6 +62,8 @@ static void steps(StrBuf *sb, const Block *block, const char *branch, bool *firs
                                         [STEP_LOOP] = "loop",        [STEP_CHECK] = "check"};
     for (int i = 0; i < block->n; i++) {
         const Step *s = block->step[i];
+        if (s->kind == STEP_INDEX)
+            continue; /* not in what is released */
         const Kernel *k = s->kind == STEP_KERNEL ? s->kernel : NULL;
         int64_t bytes = k ? k->bytes : 0;
         if (s->kind == STEP_COPY)
@@ -112,15 +114,19 @@ static void memories(StrBuf *sb, const Plan *p)
 void inspect_json(StrBuf *sb, Plan *p, const ingot_options *o)
 {
     int64_t flops = 0;
+    int kernels = 0;
     for (int i = 0; i < p->nkernel; i++)
-        flops = sat_add(flops, p->kernels[i]->flops);
+        if (!p->kernels[i]->check) {
+            flops = sat_add(flops, p->kernels[i]->flops);
+            kernels++;
+        }
     sb_puts(sb, "{\n  \"model\": ");
     string(sb, o->name ? o->name : "model");
     sb_printf(sb,
               ",\n  \"arena_bytes\": %lld,\n  \"state_bytes\": %lld,\n  \"weights_bytes\": %lld,\n"
               "  \"kernels\": %d,\n",
               (long long)p->arena_bytes, (long long)p->state_bytes, (long long)p->weights_bytes,
-              p->nkernel);
+              kernels);
     memories(sb, p);
     tensors(sb, p, p->input, p->c->ninput, "inputs");
     tensors(sb, p, p->output, p->c->noutput, "outputs");

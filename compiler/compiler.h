@@ -267,6 +267,10 @@ int end_stores(
     const Node *end); /* an END's sources: how many stores it has; the others are ranges */
 int first_coord(const Node *access); /* which source of a LOAD or STORE its coordinates start at */
 
+/* ---- gather.c: whether the indices of a GATHER or UPDATE are data, to be checked ----------------- */
+typedef enum { INDEX_TRUSTED, INDEX_PLAIN, INDEX_WRAPS } IndexCheck;
+IndexCheck index_check_of(Context *, Node *);
+
 /* ---- symbolic.c, divmod.c: integer expressions (dtype INDEX, and BOOL over them) -------
  * Every function returns a simplified node; bounds in Node.lo/hi are sound. */
 void symbolic_bounds(Context *, Node *, int64_t *lo, int64_t *hi); /* called by node_make */
@@ -346,7 +350,14 @@ typedef struct {
 } Layout;
 Node *layout_offset(Context *, const Layout *, int rank, Node *const *dims, Node *const *coords);
 
-typedef enum { BUF_INPUT, BUF_OUTPUT, BUF_WEIGHT, BUF_ARENA, BUF_STATE } BufferKind;
+typedef enum {
+    BUF_INPUT,
+    BUF_OUTPUT,
+    BUF_WEIGHT,
+    BUF_ARENA,
+    BUF_STATE,
+    BUF_LOCAL /* a variable of the emitted run(): what a check finds */
+} BufferKind;
 typedef struct Buffer Buffer;
 struct Buffer {
     int id; /* index in Plan.buffers */
@@ -438,11 +449,20 @@ struct Kernel {
     bool serial; /* stores may collide (scatter): iterations run in order, one work item on a GPU */
     uint64_t hash;        /* of its canonical text: equal kernels are emitted once */
     Choice *choice;       /* the record of what is decided for it; NULL where nothing is */
+    bool check;           /* of a STEP_INDEX */
     char name[96];        /* k07_conv_relu_f32_1x64x56x56; set by the plan */
     int64_t flops, bytes; /* at the upper bounds */
 };
 
-typedef enum { STEP_KERNEL, STEP_CALL, STEP_COPY, STEP_IF, STEP_LOOP, STEP_CHECK } StepKind;
+typedef enum {
+    STEP_KERNEL,
+    STEP_CALL,
+    STEP_COPY,
+    STEP_IF,
+    STEP_LOOP,
+    STEP_CHECK,
+    STEP_INDEX /* only in a bundle that checks: indices from data are in range */
+} StepKind;
 typedef struct Step Step;
 typedef struct {
     int n;
@@ -468,7 +488,10 @@ struct Step {
     Node *counter;          /* LOOP: VAR of i */
     Node *iterations;       /* LOOP: VAR to set to the number of iterations, or NULL */
     const Require *require; /* CHECK: its integers are known by now */
-    Block body, other;      /* LOOP body or IF then; IF else */
+    Node *size;             /* INDEX: of the axis */
+    int axis;          /* INDEX: its kernel stores an index that is out of range, or INT64_MIN */
+    bool wraps;        /* INDEX: what was below zero counts from the end already */
+    Block body, other; /* LOOP body or IF then; IF else */
 };
 /* A memory that buffers lie in, the caller's: one of --memory, or the only one, which is called the arena. */
 typedef struct {

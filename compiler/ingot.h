@@ -263,6 +263,9 @@ ingot_tensor *ingot_argmin(ingot_context *, ingot_tensor *, int axis, bool keepd
 /* out[c] = x[i0[c], i1[c], ...]: one integer tensor per axis of x, broadcast together.  Indices
  * are clamped into range (no negative wrap here: ONNX's is in ingot_wrap_index). */
 ingot_tensor *ingot_gather(ingot_context *, ingot_tensor *x, ingot_tensor *const *index);
+/* Says of a gather or an update that its indices are data: in a bundle that checks, one that is out of
+ * range ends the run. wraps: they went through ingot_wrap_index. Returns its argument. */
+ingot_tensor *ingot_index_checked(ingot_context *, ingot_tensor *, bool wraps);
 /* x gathered along one axis by an index tensor of any shape (numpy take; negatives wrap). */
 ingot_tensor *ingot_take(ingot_context *, ingot_tensor *x, ingot_tensor *index, int axis);
 ingot_tensor *ingot_wrap_index(ingot_context *, ingot_tensor *index,

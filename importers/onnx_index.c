@@ -41,7 +41,7 @@ ingot_tensor *onnx_gather_elements(Lowering *n)
     if (!axis_in(n, attr_int(n, "axis", 0), ingot_rank(X), &axis))
         return ingot_poison(n->c);
     element_index(n, X, Y, axis, index);
-    return ingot_gather(n->c, X, index);
+    return ingot_index_checked(n->c, ingot_gather(n->c, X, index), true);
 }
 
 /* x[t[.., 0], t[.., 1], ..] for tuples in the last axis of t; `batch` leading axes are shared. The
@@ -90,7 +90,7 @@ ingot_tensor *onnx_gather_nd(Lowering *n)
     int64_t batch = attr_int(n, "batch_dims", 0);
     if (batch > INGOT_MAX_RANK || !tuple_index(n, X, Y, (int)batch, index))
         return n->failed ? ingot_poison(n->c) : fault(n, "its batch_dims are out of range");
-    return ingot_gather(n->c, X, index);
+    return ingot_index_checked(n->c, ingot_gather(n->c, X, index), true);
 }
 
 /* ---- scatter -------------------------------------------------------------------------------- */
@@ -120,7 +120,7 @@ ingot_tensor *onnx_scatter_elements(Lowering *n)
     if (!reduction(n, &op) || !axis_in(n, attr_int(n, "axis", 0), ingot_rank(X), &axis))
         return ingot_poison(n->c);
     element_index(n, X, Y, axis, index);
-    return ingot_update(n->c, op, X, n->in[2], index);
+    return ingot_index_checked(n->c, ingot_update(n->c, op, X, n->in[2], index), true);
 }
 
 ingot_tensor *onnx_scatter_nd(Lowering *n)
@@ -129,7 +129,7 @@ ingot_tensor *onnx_scatter_nd(Lowering *n)
     ingot_update_op op;
     if (!reduction(n, &op) || !tuple_index(n, X, Y, 0, index))
         return ingot_poison(n->c);
-    return ingot_update(n->c, op, X, n->in[2], index);
+    return ingot_index_checked(n->c, ingot_update(n->c, op, X, n->in[2], index), true);
 }
 
 /* cache[b, .., (start[b] + i) along axis, ..] = update */
@@ -149,7 +149,7 @@ ingot_tensor *onnx_tensor_scatter(Lowering *n)
             ingot_add(n->c, index[axis], align_axis(n, as(n, n->in[2], INGOT_I64), 0, rank));
     if (circular)
         index[axis] = ingot_mod(n->c, index[axis], ingot_from_dim(n->c, ingot_shape(X, axis)));
-    return ingot_update(n->c, INGOT_SET, X, Y, index);
+    return ingot_index_checked(n->c, ingot_update(n->c, INGOT_SET, X, Y, index), false);
 }
 
 /* ---- slices --------------------------------------------------------------------------------- */

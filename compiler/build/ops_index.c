@@ -31,7 +31,7 @@ ingot_tensor *ingot_gather_elements(ingot_context *c, ingot_tensor *x, ingot_ten
         (axis = ops_axis(c, "gather_elements", x, axis)) < 0 ||
         !element_indices(c, "gather_elements", x, index, axis, at))
         return ingot_poison(c);
-    return ingot_gather(c, x, at);
+    return ingot_index_checked(c, ingot_gather(c, x, at), true);
 }
 
 ingot_tensor *ingot_scatter_elements(ingot_context *c, ingot_update_op op, ingot_tensor *x,
@@ -42,7 +42,7 @@ ingot_tensor *ingot_scatter_elements(ingot_context *c, ingot_update_op op, ingot
         (axis = ops_axis(c, "scatter_elements", x, axis)) < 0 ||
         !element_indices(c, "scatter_elements", x, index, axis, at))
         return ingot_poison(c);
-    return ingot_update(c, op, x, v, at);
+    return ingot_index_checked(c, ingot_update(c, op, x, v, at), true);
 }
 
 /* The tuples index[..., k] address x's axes b .. b+k-1; axes before are batch, those after are whole
@@ -91,7 +91,7 @@ ingot_tensor *ingot_gather_nd(ingot_context *c, ingot_tensor *x, ingot_tensor *i
     if (ingot_is_poison(x) || ingot_is_poison(index) ||
         !tuple_indices(c, "gather_nd", x, index, batch, at))
         return ingot_poison(c);
-    return ingot_gather(c, x, at);
+    return ingot_index_checked(c, ingot_gather(c, x, at), true);
 }
 
 ingot_tensor *ingot_scatter_nd(ingot_context *c, ingot_update_op op, ingot_tensor *x,
@@ -101,7 +101,7 @@ ingot_tensor *ingot_scatter_nd(ingot_context *c, ingot_update_op op, ingot_tenso
     if (ingot_is_poison(x) || ingot_is_poison(index) ||
         !tuple_indices(c, "scatter_nd", x, index, 0, at))
         return ingot_poison(c);
-    return ingot_update(c, op, x, v, at);
+    return ingot_index_checked(c, ingot_update(c, op, x, v, at), true);
 }
 
 /* ---- from coordinates ---------------------------------------------------------------------------------- */

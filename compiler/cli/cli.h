@@ -104,9 +104,9 @@ pid_t process_start(const char *const *argv); /* the same in two halves: -1 afte
 int process_wait(pid_t);
 int process_run_to(const char *const *argv,
                    const char *file); /* its standard output goes to the file */
-/* Builds a bundle's program ("-std=c99") with the system's C compiler, for the target's machine. */
+/* check: with -DMODEL_CHECK=1. Builds a bundle's program ("-std=c99") with the system's C compiler, for the target's machine. */
 ingot_status build_program(Arena *, const char *dir, const char *name, const char *target,
-                           const char *standard, bool verbose);
+                           const char *standard, bool check, bool verbose);
 const char *c_compiler(void);
 /* A file that identifies the C compiler: its path, or NULL. */
 const char *find_program(Arena *, const char *name);
@@ -135,6 +135,7 @@ typedef struct {
     const char **out_name;
     ingot_dtype *out_dtype;
     bool *bound;
+    bool check;        /* the program checks indices that are data */
     bool npy;          /* inputs were .npy */
     const char *entry; /* folder of the cache */
     char work[64];     /* folder of the run's .npy files */

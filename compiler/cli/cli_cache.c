@@ -92,6 +92,7 @@ static ingot_status key_base(Session *s, Key *k)
         mapfile_close(&sched);
     }
     key_add(k, &o->compile.opt_level, sizeof o->compile.opt_level);
+    key_add(k, &s->check, sizeof s->check);
     for (int i = 0; i < o->ndim; i++) {
         key_text(k, o->dim[i].name);
         key_add(k, &o->dim[i].lo, 2 * sizeof o->dim[i].lo);
@@ -154,7 +155,7 @@ static ingot_status make_entry(Session *s, const char *entry, const bool *bound,
     model_close(&m);
     if (status != INGOT_OK)
         return status;
-    status = build_program(s->a, part, "model", s->o->compile.target, "-std=c99",
+    status = build_program(s->a, part, "model", s->o->compile.target, "-std=c99", s->check,
                            s->o->compile.verbose > 1);
     if (status == INGOT_OK) {
         if (s->o->no_cache)

@@ -153,9 +153,10 @@ static const char *machine_flags(const char *target)
 }
 
 ingot_status build_program(Arena *a, const char *dir, const char *name, const char *target,
-                           const char *standard, bool verbose)
+                           const char *standard, bool check, bool verbose)
 {
-    const char *flags[] = {standard, "-O3", "-ffp-contract=off", "-pthread", "-w"};
+    const char *flags[] = {standard,   "-O3", "-ffp-contract=off",
+                           "-pthread", "-w",  check ? "-DMODEL_CHECK=1" : "-DMODEL_CHECK=0"};
     enum { NFLAG = sizeof flags / sizeof flags[0] };
     const char **files, *argv[MAX_WORDS];
     int nfile = source_files(a, dir, &files), base = words(a, c_compiler(), argv);

@@ -70,7 +70,7 @@ bool roof_build(Arena *a, const char *dir, const char *target)
     bool ok = f && fputs(roof_source, f) >= 0;
     if (f)
         ok &= fclose(f) == 0;
-    return ok && build_program(a, dir, "roof", target, "-std=gnu11", false) == INGOT_OK;
+    return ok && build_program(a, dir, "roof", target, "-std=gnu11", false, false) == INGOT_OK;
 }
 
 bool roof_measure(Arena *a, const char *dir, Roof *r)

@@ -267,7 +267,7 @@ static void print_outputs(const Session *s)
 
 ingot_status command_run(Options *o)
 {
-    Session s = {.o = o, .a = o->a};
+    Session s = {.o = o, .a = o->a, .check = true};
     Model m;
     ingot_status status = session_prepare(&s, &m, false);
     if (status == INGOT_OK)

@@ -75,8 +75,9 @@ static ingot_status build_twin(const Session *s, Model *m, Plan **plan, const ch
         return ingot_context_status(m->c);
     drop_opts(*plan);
     status = bundle_write(*plan, target_find("c"), &o, folder);
-    return status == INGOT_OK ? build_program(s->a, folder, "model", "c", "-std=c99", o.verbose > 1)
-                              : status;
+    return status == INGOT_OK
+               ? build_program(s->a, folder, "model", "c", "-std=c99", false, o.verbose > 1)
+               : status;
 }
 
 /* Every kernel beside its naive form, then the naive forms together beside the interpreter. Differences of rounding in
@@ -103,7 +104,7 @@ static ingot_status verify_kernels(Session *s, const ingot_value *want)
 
 ingot_status command_verify(Options *o)
 {
-    Session s = {.o = o, .a = o->a};
+    Session s = {.o = o, .a = o->a, .check = true};
     Model m;
     ingot_status status = session_prepare(&s, &m, true);
     if (status == INGOT_OK)

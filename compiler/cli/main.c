@@ -175,7 +175,8 @@ static const Command commands[] = {
      "them\n" TOLERANCE_HELP
      "  --no-bind           never bind inputs that decide shapes to the data's values\n"
      "  --no-cache          compile anew\n"
-     "  --threads N\n" MODEL_HELP
+     "  --threads N\n" MODEL_HELP "\nAn index that is out of range in the data (of a Gather or "
+                                  "Scatter) ends the run; docs/abi.md tells what a bundle does.\n"
      "\nFree dims take their size from the data. --target is c:native unless told, this "
      "processor.\nThe cache is $INGOT_CACHE, or ~/.cache/ingot.\n"
      "\nexamples:\n"

@@ -27,7 +27,7 @@ static void gather_steps(Layouts *x, Block *b)
         Step *s = b->step[i];
         if (s->kind == STEP_KERNEL)
             vec_push(x->a, x->kernel, x->n, s);
-        for (int j = 0; s->kind != STEP_KERNEL && j < s->nbuf; j++)
+        for (int j = 0; !s->kernel && j < s->nbuf; j++)
             x->fixed[s->bufs[j]->id] = true;
         if (s->cond)
             x->fixed[s->cond->id] = true;

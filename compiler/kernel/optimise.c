@@ -17,7 +17,7 @@ static void take_layouts(Block *b)
 {
     for (int i = 0; i < b->n; i++) {
         Step *s = b->step[i];
-        for (int j = 0; s->kind == STEP_KERNEL && j < s->nbuf; j++)
+        for (int j = 0; s->kernel && j < s->nbuf; j++)
             s->kernel->args[j].layout = s->bufs[j]->layout;
         take_layouts(&s->body);
         take_layouts(&s->other);

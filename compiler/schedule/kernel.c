@@ -467,7 +467,7 @@ static void share_block(Plan *p, Map *known, Block *b)
 {
     for (int i = 0; i < b->n; i++) {
         Step *s = b->step[i];
-        if (s->kind == STEP_KERNEL)
+        if (s->kernel)
             s->kernel = unique(p, known, s->kernel);
         share_block(p, known, &s->body);
         share_block(p, known, &s->other);
@@ -479,8 +479,10 @@ static void number_block(Plan *p, Block *b, int *kernels)
     for (int i = 0; i < b->n; i++) {
         Step *step = b->step[i];
         step->number = p->nstep++;
-        if (step->kind == STEP_KERNEL) {
-            if (!*step->kernel->name)
+        if (step->kernel) {
+            if (!*step->kernel->name && step->kernel->check)
+                snprintf(step->kernel->name, sizeof step->kernel->name, "check%02d", step->number);
+            else if (!*step->kernel->name)
                 kernel_name(step->kernel, (*kernels)++, step);
             step->name = step->kernel->name;
         }

@@ -78,6 +78,11 @@ static void touch_step(Memplan *m, Step *s)
             if (s->kernel->args[i].written)
                 touch(m, s->bufs[i], s->number, false);
         break;
+    case STEP_INDEX:
+        for (int i = 0; i < s->nbuf; i++)
+            if (s->kernel->args[i].read)
+                touch(m, s->bufs[i], s->number, true);
+        break;
     case STEP_CALL:
         for (int i = 0; i < s->nbuf; i++)
             touch(m, s->bufs[i], s->number, i < s->call->n_in);
@@ -303,7 +308,7 @@ static void count_accesses(Memplan *m, const Block *block, double times, double 
         int64_t *count = NEWN(m->a, int64_t, s->nbuf + 1);
         if (s->kind == STEP_KERNEL)
             kernel_accesses(s->kernel, m->a, count);
-        for (int j = 0; j < s->nbuf; j++) {
+        for (int j = 0; s->kind != STEP_INDEX && j < s->nbuf; j++) {
             const Buffer *b = s->bufs[j];
             double each = s->kind == STEP_KERNEL ? (double)count[j] * dtype_info[b->dtype].bytes
                                                  : (double)b->bytes;

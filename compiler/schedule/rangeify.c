@@ -132,12 +132,34 @@ static Node *lower_reduce(Nest *k, Node *t, Node *const *coords, Node *gate)
     return node_make(c, OP_REDUCE, t->dtype, (Arg){.i = t->arg.i & 255}, n, src, 0, NULL);
 }
 
+static bool reads_data(Arena *a, Node *e)
+{
+    int n;
+    Node **order = graph_toposort(a, 1, &e, &n);
+    for (int i = 0; i < n; i++)
+        if (order[i]->op == OP_LOAD)
+            return true;
+    return false;
+}
+
+void note_index(Nest *k, Node *t, int axis, Node *index, Node *gate)
+{
+    Context *c = k->s->c;
+    Node *size = t->src[0]->shape[axis];
+    if (!k->s->check || index_check_of(c, t) == INDEX_TRUSTED || !reads_data(k->s->arena, index) ||
+        (index->lo >= 0 && node_is_const_i(idx_lt(c, index, size), 1)))
+        return;
+    IndexUse u = {.index = index, .size = size, .gate = gate, .t = t, .axis = axis};
+    vec_push(k->s->arena, k->use, k->nuse, u);
+}
+
 static Node *lower_gather(Nest *k, Node *t, Node *const *coords, Node *gate)
 {
     Context *c = k->s->c;
     Node *x = t->src[0], *at[INGOT_MAX_RANK];
     for (int i = 0; i < x->rank; i++) {
         Node *v = node_cast(c, lower_value(k, t->src[1 + i], coords, gate), INGOT_INDEX);
+        note_index(k, t, i, v, gate);
         v = idx_max(c, v, idx(c, 0));
         at[i] = idx_min(c, v, idx_sub(c, x->shape[i], idx(c, 1)));
     }

@@ -107,11 +107,11 @@ static void print_block(StrBuf *sb, const Context *c, const Block *b, int depth)
 {
     for (int i = 0; i < b->n; i++) {
         const Step *s = b->step[i];
-        static const char *const kind[] = {"run", "call", "copy", "if", "loop", "check"};
+        static const char *const kind[] = {"run", "call", "copy", "if", "loop", "check", "index"};
         for (int j = 0; j < depth; j++)
             sb_puts(sb, "  ");
         sb_printf(sb, "%s", kind[s->kind]);
-        if (s->kind == STEP_KERNEL || s->kind == STEP_CALL)
+        if (s->kernel || s->kind == STEP_CALL)
             sb_printf(sb, " %s", s->name);
         for (int j = 0; j < s->nbuf; j++)
             sb_printf(sb, " b%d", s->bufs[j]->id);

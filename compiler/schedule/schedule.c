@@ -94,8 +94,67 @@ static void collect_origins(Sched *s, Step *step, Node *root)
 
 /* ---- kernels ------------------------------------------------------------------------------ */
 
+static Node *store_node(Nest *k, Place out, Node *gate, Node *value, Node *const *coords)
+{
+    Buffer *b = out.buffer;
+    Node *src[INGOT_MAX_RANK + 3] = {nest_buffer(k, b), gate, value};
+    for (int i = 0; i < b->rank; i++)
+        src[3 + i] = out.at ? idx_add(k->s->c, coords[i], out.at[i]) : coords[i];
+    return node_make(k->s->c, OP_STORE, b->dtype, (Arg){0}, 3 + b->rank, src, 0, NULL);
+}
+
+/* The ranges that a value depends on: those of its own reduces not among them. */
+static int free_ranges(Arena *a, Node *value, Node **out, int max)
+{
+    int n, count = 0;
+    Node **order = graph_toposort(a, 1, &value, &n);
+    for (int i = 0; i < n; i++) {
+        bool reduced = false;
+        for (int j = 0; j < n && order[i]->op == OP_RANGE; j++)
+            for (uint32_t x = 1; order[j]->op == OP_REDUCE && x < order[j]->nsrc; x++)
+                reduced |= order[j]->src[x] == order[i];
+        if (order[i]->op == OP_RANGE && !reduced && count < max)
+            out[count++] = order[i];
+    }
+    return count;
+}
+
+/* A step before the kernel that uses the index: the greatest one that is out of range, or INT64_MIN. */
+static void check_step(Scope *at, const Nest *user, const IndexUse *u)
+{
+    Sched *s = at->s;
+    Context *c = s->c;
+    Node *yes = node_bool(c, true), *none = node_const_i(c, INGOT_I64, INT64_MIN);
+    Node *fits = bool_and(c, idx_le(c, idx(c, 0), u->index), idx_lt(c, u->index, u->size));
+    Node *bad = bool_and(c, u->gate, bool_not(c, fits));
+    Nest *k = NEW(s->arena, Nest);
+    k->s = s;
+    memcpy(k->bufs, user->bufs, sizeof k->bufs);
+    k->nbuf = user->nbuf;
+    Node *src[1 + 4 * INGOT_MAX_RANK] = {
+        node_where(c, bad, node_cast(c, u->index, INGOT_I64), none)};
+    int n = free_ranges(s->arena, src[0], src + 1, 4 * INGOT_MAX_RANK);
+    Node *worst =
+        n ? node_make(c, OP_REDUCE, INGOT_I64, (Arg){.i = INGOT_REDUCE_MAX}, 1 + n, src, 0, NULL)
+          : src[0];
+    k->store = store_node(k, (Place){buffer_new(s, BUF_LOCAL, INGOT_I64, 0, NULL, u->t), NULL}, yes,
+                          worst, NULL);
+    Step *step = step_new(at, STEP_INDEX);
+    Buffer **bufs;
+    step->name = "check";
+    add_origin(s, step, u->t);
+    step->size = u->size;
+    step->axis = u->axis;
+    step->wraps = index_check_of(c, u->t) == INDEX_WRAPS;
+    step->kernel = kernel_finish(k, &bufs, &n);
+    step->kernel->check = true;
+    step_bufs(s, step, n, bufs);
+}
+
 static void nest_end(Scope *at, Nest *k, Node *origin)
 {
+    for (int i = 0; i < k->nuse; i++)
+        check_step(at, k, &k->use[i]);
     Step *step = step_new(at, STEP_KERNEL);
     Buffer **bufs;
     int n;
@@ -115,15 +174,6 @@ static void nest_ranges(Nest *k, int rank, Node *const *dims, Node **coords)
         if (coords[i]->op == OP_RANGE)
             k->ranges[k->nrange++] = coords[i];
     }
-}
-
-static Node *store_node(Nest *k, Place out, Node *gate, Node *value, Node *const *coords)
-{
-    Buffer *b = out.buffer;
-    Node *src[INGOT_MAX_RANK + 3] = {nest_buffer(k, b), gate, value};
-    for (int i = 0; i < b->rank; i++)
-        src[3 + i] = out.at ? idx_add(k->s->c, coords[i], out.at[i]) : coords[i];
-    return node_make(k->s->c, OP_STORE, b->dtype, (Arg){0}, 3 + b->rank, src, 0, NULL);
 }
 
 /* One kernel: out = t. */
@@ -170,6 +220,7 @@ static void store_update(Scope *at, Node *t, Place out)
     for (int i = 0; i < x->rank; i++) {
         to[i] =
             node_cast(c, lower_value(k, t->src[2 + i], coords, node_bool(c, true)), INGOT_INDEX);
+        note_index(k, t, i, to[i], node_bool(c, true));
         gate = bool_and(c, gate, idx_le(c, idx(c, 0), to[i]));
         gate = bool_and(c, gate, idx_lt(c, to[i], x->shape[i]));
     }
@@ -661,6 +712,7 @@ Plan *schedule(Context *c, int opt_level, bool fuse_rows)
                  .arena = a,
                  .plan = p,
                  .opt_level = opt_level,
+                 .check = fuse_rows,
                  .fuse_rows = fuse_rows && opt_level > 0};
     s->info = NEWN(a, Info *, INFO_CHUNKS);
     p->c = c;

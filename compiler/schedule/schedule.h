@@ -38,6 +38,7 @@ typedef struct {
     Plan *plan;
     Info **info; /* by node id, in chunks; use info_of() */
     int opt_level;
+    bool check; /* indices from data get steps that check them */
     bool
         fuse_rows; /* reduces over rows may be repeated by their readers: not where each element is a work item */
     int naxis; /* RANGE numbers used so far */
@@ -53,6 +54,13 @@ void find_homes(Sched *, int n, Node **order);
 
 /* rangeify.c */
 typedef struct {
+    Node *index, *size,
+        *gate; /* loop-level expressions of the nest; the index before it is clamped */
+    Node *t;   /* GATHER or UPDATE */
+    int axis;
+} IndexUse;
+
+typedef struct {
     Node *store;       /* in the model's context */
     Buffer *bufs[512]; /* by BUFFER number */
     int nbuf;
@@ -61,6 +69,8 @@ typedef struct {
     Node *ranges[2 * INGOT_MAX_RANK];
     int nrange;
     Sched *s;
+    IndexUse *use; /* indices from data, to be checked */
+    int nuse;
     Node *root; /* the node being computed: its own buffer is not read */
 } Nest;
 /* The value of t at coords where gate holds, as a loop-level expression. */
@@ -68,6 +78,8 @@ Node *lower_value(Nest *, Node *t, Node *const *coords, Node *gate);
 Node *nest_buffer(Nest *, Buffer *);
 /* A load from buffer b of a value that begins there at `at`; NULL: at its first element. */
 Node *load_value(Nest *, Buffer *b, Node *const *at, Node *const *coords, Node *gate);
+/* Notes an index of t's source for a check, if it is data that may be out of range. */
+void note_index(Nest *, Node *t, int axis, Node *index, Node *gate);
 /* A weight, stored once per node. */
 Buffer *weight_buffer(Sched *, Node *);
 Buffer *buffer_new(Sched *, BufferKind, ingot_dtype, int rank, Node *const *dims, Node *node);

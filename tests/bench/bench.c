@@ -152,7 +152,7 @@ static bool prepare(const Asked *o, const Case *k)
     const char *dir = case_dir(g.a, o, k);
     ingot_options options = {.struct_size = sizeof options, .target = o->target, .opt_level = 2};
     ok = ok && make_dirs(o->dir) && ingot_compile(g.c, &options, dir) == INGOT_OK;
-    ok = ok && build_program(g.a, dir, "model", o->target, "-std=c99", false) == INGOT_OK;
+    ok = ok && build_program(g.a, dir, "model", o->target, "-std=c99", false, false) == INGOT_OK;
     ok = ok && make_dirs(arena_printf(g.a, "%s/in", dir));
     for (int i = 0; i < g.nin && ok; i++) {
         ingot_status status;

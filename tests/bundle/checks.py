@@ -7,6 +7,8 @@
     half        `ingot verify` judges 16-bit floats
     selftest    a bundle without golden data has a status for that, and compile a note; --selftest DIR gives it some
     folded      library kernels of constants run when the model is compiled: no call is left, and no run-time dim
+    indices     -DMODEL_CHECK=1: an index from data that is out of range ends the run, with node and value; in loops,
+                fused and vectorised kernels, scatters; in a release the results are defined
 
 Exit status 77, skipped: there is no Python with onnx.
 """
@@ -216,5 +218,75 @@ def folded(ingot, work):
     print(f"{len(names)} results of constants")
 
 
+def driver(bundle, data, status, says=()):
+    done = subprocess.run([bundle / "model", data, bundle / "out"], text=True, capture_output=True)
+    if done.returncode != status or not all(s in done.stderr for s in says):
+        raise Wrong(f"status {done.returncode}, wanted {status} and {says}: {done.stderr}")
+    return {p.stem: np.load(p) for p in (bundle / "out").glob("*.npy")} if not status else {}
+
+
+def indices(ingot, work):
+    f, i = TensorProto.FLOAT, TensorProto.INT64
+    rng = np.random.default_rng(3)
+    table = rng.standard_normal((50, 16)).astype(np.float32)
+    bundle = work / "bundle"
+    bundle.mkdir()
+    node, count = helper.make_node, 0
+    flags_of = (STRICT, f"-O0 {SANITIZE[4:]} -Wall -Wextra -Werror")
+
+    def case(nodes, index, bad, says, weights=(), shape=None, x=(4, 6), flags=()):
+        """A model of ids and x, good for index and refused for each of bad with `says`; the same bytes with and without checks."""
+        nonlocal count
+        index = np.asarray(index)
+        path = model(work, nodes, [("ids", i, shape or list(index.shape)), ("x", f, list(x))], [("y", f, None)], {"table": table, **dict(weights)})
+        data = save(work, "input_1", rng.standard_normal(x).astype(np.float32))
+        save(work, "input_0", index)
+        for target in ("c", "c:c99") if not count else ("c",):
+            told(ingot, work, "compile", path, "-o", bundle, "--target", target, *flags)
+            results = []
+            for check in (0, 1):
+                call("make", "-s", "-j2", "-B", "-C", bundle, f"CFLAGS={flags_of[check]} -DMODEL_CHECK={check}",
+                     f"LDFLAGS={flags_of[check] if check else ''}")
+                save(work, "input_0", index)
+                results.append(driver(bundle, data, 0))
+                for value in bad:
+                    wrong = index.copy()
+                    wrong.flat[-1] = value
+                    save(work, "input_0", wrong)
+                    driver(bundle, data, 4 * check, [*says, f" is {value};"] * check)
+            if any(results[0][k].tobytes() != results[1][k].tobytes() for k in results[0]):
+                raise Wrong(f"{says}: other results with checks")
+            count += 1
+        return path, data
+    far = (999999, -999999, 50, -51)
+    path, data = case([node("Gather", ["table", "ids"], ["e"], "emb"), node("Mul", ["e", "e"], ["y"], "square")], [[1, -50, 49], [7, 8, 9]], far,
+                      ["(status 13)", "node 'emb' (Gather): an index into axis 0", "-50..49"])
+    told(ingot, work, "run", path, "--data", data, status=TOOL, says=["node 'emb' (Gather)", "is -51", "-50..49"])
+    told(ingot, work, "verify", path, "--data", data, status=TOOL, says=["node 'emb' (Gather)"])
+    case([node("Gather", ["table", "ids"], ["y"], "emb")], [1, 2, 3, 4], far, ["'emb'", "-50..49"], shape=["n"], flags=["--dim", "n=0..9"])
+    case([node("GatherElements", ["x", "ids"], ["y"], "pick", axis=1)], [[0, 5, -6]] * 4, (6, -7), ["'pick' (GatherElements)", "axis 1", "-6..5"])
+    case([node("GatherND", ["x", "ids"], ["y"], "tuple")], [[0, 5], [3, -6]], (6, -7), ["'tuple' (GatherND)", "axis 1", "-6..5"])
+    case([node("ScatterElements", ["x", "ids", "v"], ["y"], "put", axis=0, reduction="add")], [[0, 3, -4]], (4, -5),
+         ["'put' (ScatterElements)", "axis 0", "-4..3"], {"v": np.ones((1, 3), np.float32)})
+    case([node("ScatterND", ["x", "ids", "v"], ["y"], "set")], [[0], [3]], (4, -5), ["'set' (ScatterND)", "-4..3"], {"v": np.ones((2, 6), np.float32)})
+    # read by a sum and by a product of matrices, computed from data, and only where a pad does not fill
+    case([node("Gather", ["table", "ids"], ["e"], "emb"), node("ReduceSum", ["e", "zero"], ["y"], "sum", keepdims=0)], [3, 4, 5], far, ["'emb'"],
+         {"zero": np.array([0])})
+    case([node("Gather", ["table", "ids"], ["e"], "emb"), node("MatMul", ["e", "w"], ["y"], "product")], list(range(24)), far, ["'emb'"],
+         {"w": rng.standard_normal((16, 32)).astype(np.float32)})
+    case([node("ArgMax", ["x"], ["best"], "best", axis=1, keepdims=0), node("Add", ["best", "ids"], ["at"], "move"),
+          node("Gather", ["table", "at"], ["y"], "emb")], [0, 1, 2, 3], (), ["'emb'"])
+    case([node("Gather", ["table", "ids"], ["e"], "emb"), node("Pad", ["e", "pads"], ["y"], "pad")], [3, 4], far, ["'emb'"], {"pads": np.array([1, 0, 1, 0])})
+    body = helper.make_graph([node("Gather", ["table", "t"], ["row"], "inner"), node("Identity", ["c"], ["c2"])], "body",
+                             [helper.make_tensor_value_info(*v) for v in (("k", i, []), ("c", TensorProto.BOOL, []))],
+                             [helper.make_tensor_value_info(*v) for v in (("c2", TensorProto.BOOL, []), ("row", f, [16]))])
+    body = helper.make_graph([node("Gather", ["ids", "k"], ["t"], "outer"), *body.node], "body", body.input, body.output)
+    case([node("Loop", ["three", ""], ["y"], "loop", body=body)], [1, 2, 3], (50,), ["'inner' (Gather)"], {"three": np.array(3)})
+    # indices that are known now
+    path = model(work, [node("Gather", ["table", "at"], ["y"], "emb")], [("x", f, [1])], [("y", f, None)], {"table": table, "at": np.array([1, 50])})
+    told(ingot, work, "compile", path, "-o", work / "bad", status=INVALID, says=["'emb'", "50", "axis 0"])
+    print(f"{count} bundles")
+
+
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {f.__name__: f for f in (beside, half, selftest, folded)}))
+    sys.exit(main(__doc__, {f.__name__: f for f in (beside, half, selftest, folded, indices)}))
