@@ -58,9 +58,8 @@ static ingot_tensor *seen_by_mask(Lowering *n, const Heads *h, ingot_dim *past, 
         return seen_by_length(n, mask, ingot_shape(h->q, 0), keys);
     if (rank < 1 || rank > 4)
         return fault(n, "its mask has rank %d, not 1 to 4", rank);
-    if (rank < 4 && !ingot_dim_equal(ingot_shape(mask, rank - 1), keys))
-        return unsupported(
-            n, "its mask is not known to have an entry for each key, those of the past included");
+    if (rank < 4)
+        mask = ingot_require_size(n->c, mask, rank - 1, keys, "the number of keys in its mask");
     if (rank == 4) {
         mask = ingot_slice(n->c, mask, 2, past, rows, 1);
         mask = ingot_slice(n->c, mask, 3, dim(n, 0), keys, 1);

@@ -65,7 +65,7 @@ ingot_tensor *onnx_ms_matmul_nbits(Lowering *n)
                  *groups = optional_in(n, GROUPS);
     if (!bits_known(n, bits) || !block_known(n, block) || n->failed)
         return ingot_poison(n->c);
-    if (k < 1 || rows < 1 || block * bits % 8)
+    if (k < 1 || rows < 1 || k > INT32_MAX || rows > INT32_MAX || block * bits % 8)
         return fault(n, "its K, N and block_size are %lld, %lld, %lld", (long long)k,
                      (long long)rows, (long long)block);
     if (attr_int(n, "weight_prepacked", 0))
@@ -111,7 +111,7 @@ ingot_tensor *onnx_ms_matmul_bnb4(Lowering *n)
     int64_t type = attr_int(n, "quant_type", 0), sixteen = 16;
     if (!block_known(n, block) || n->failed)
         return ingot_poison(n->c);
-    if (k < 1 || rows < 1 || type < 0 || type > 1)
+    if (k < 1 || rows < 1 || k > INT32_MAX || rows > INT32_MAX || type < 0 || type > 1)
         return fault(n, "its K, N and quant_type are %lld, %lld, %lld", (long long)k,
                      (long long)rows, (long long)type);
     int64_t count = k * rows, blocks = (count + block - 1) / block;

@@ -117,7 +117,7 @@ static bool read_options(Lowering *n, Grouped *g)
     g->kv_heads = attr_int(n, "kv_num_heads", 0);
     g->causal = attr_int(n, "causal", 1) != 0;
     g->window = attr_int(n, "local_window_size", -1);
-    if (g->heads < 1 || g->kv_heads < 1 || g->heads % g->kv_heads)
+    if (g->heads < 1 || g->kv_heads < 1 || g->heads > INT32_MAX || g->heads % g->kv_heads)
         fault(n, "its %lld heads are no multiple of its %lld key heads", (long long)g->heads,
               (long long)g->kv_heads);
     for (int i = 0; i < 2; i++)
@@ -217,8 +217,8 @@ static bool turn(Lowering *n, Grouped *g)
     }
     if (!check_caches(n, cos, sin))
         return false;
-    if (given) {
-        at = positions(n, given, sequence, !dim_is(sequence, 1));
+    if (given) { /* a prompt goes on from its first position */
+        at = positions(n, given, sequence, ingot_dim_lo(sequence) > 1);
     } else {
         ingot_dim *dims[] = {dim(n, 1), sequence};
         at = ingot_flatten(n->c, g->first, 1, 4); /* [batch, 1] */
@@ -255,6 +255,16 @@ static ingot_tensor *present(Lowering *n, const Grouped *g, ingot_tensor *past, 
 
 /* ---- the operator --------------------------------------------------------------------------- */
 
+/* [batch or 1, heads or 1, sequence, total], with zeros for the rows of the caches behind the total. */
+static ingot_tensor *bias_of_rows(Lowering *n, ingot_tensor *bias, ingot_dim *rows)
+{
+    ingot_dim *none = dim(n, 0), *lo[] = {none, none, none, none}, *hi[] = {none, none, none, none};
+    if (ingot_rank(bias) != 4)
+        return fault(n, "its attention_bias has rank %d, not 4", ingot_rank(bias));
+    hi[3] = ingot_dim_max(n->c, none, ingot_dim_sub(n->c, rows, ingot_shape(bias, 3)));
+    return dim_is(hi[3], 0) ? bias : ingot_pad(n->c, bias, lo, hi);
+}
+
 /* softmax with one more term in the sum: e^sink of each head, or e^0 */
 static ingot_tensor *softmax_with_sink(Lowering *n, ingot_tensor *s, ingot_tensor *sink)
 {
@@ -268,9 +278,10 @@ static ingot_tensor *softmax_with_sink(Lowering *n, ingot_tensor *s, ingot_tenso
 
 ingot_tensor *onnx_ms_group_query_attention(Lowering *n)
 {
-    static const int perm[] = {0, 2, 1, 3};
+    static const int perm[] = {0, 2, 1, 3}, needed[] = {LENGTHS, TOTAL};
     Grouped g = {0};
-    if (!read_options(n, &g) || !read_grouped(n, &g) || !read_lengths(n, &g) || !turn(n, &g))
+    if (!inputs_needed(n, COUNT(needed), needed) || !read_options(n, &g) || !read_grouped(n, &g) ||
+        !read_lengths(n, &g) || !turn(n, &g))
         return ingot_poison(n->c);
     double scale = attr_float(n, "scale", 0), cap = attr_float(n, "softcap", 0);
     int64_t stage = attr_int(n, "qk_output", 0);
@@ -285,8 +296,12 @@ ingot_tensor *onnx_ms_group_query_attention(Lowering *n)
         return s;
     if (cap > 0)
         s = ingot_mul_c(n->c, ingot_tanh(n->c, ingot_mul_c(n->c, s, 1 / cap)), cap);
-    if (bias)
-        s = ingot_add(n->c, s, as(n, bias, ingot_dtype_of(s)));
+    if (bias) {
+        bias = bias_of_rows(n, bias, g.rows);
+        s = ingot_is_poison(bias) ? bias : ingot_add(n->c, s, as(n, bias, ingot_dtype_of(s)));
+    }
+    if (ingot_is_poison(s))
+        return s;
     ingot_tensor *seen;
     ingot_dim *sequence = ingot_shape(g.q, 2);
     if (g.causal) {

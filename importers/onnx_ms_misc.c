@@ -79,3 +79,28 @@ ingot_tensor *onnx_ms_cdist(Lowering *n)
     ingot_tensor *sum = ingot_sum(n->c, ingot_mul(n->c, d, d), 4, false);
     return root ? ingot_sqrt(n->c, sum) : sum;
 }
+
+/* ---- linear attention ----------------------------------------------------------------------- */
+
+/* False and an error where an attribute that the standard has not is set. */
+static bool attribute_usual(Lowering *n, const char *name, int64_t usual)
+{
+    int64_t v = attr_int(n, name, usual);
+    if (v != usual)
+        unsupported(n, "its attribute '%s' is %lld, only %lld is supported", name, (long long)v,
+                    (long long)usual);
+    return !n->failed;
+}
+
+ingot_tensor *onnx_ms_linear_attention(Lowering *n)
+{
+    return attribute_usual(n, "state_window", 0) ? onnx_linear_attention(n) : ingot_poison(n->c);
+}
+
+ingot_tensor *onnx_ms_causal_conv(Lowering *n)
+{
+    if (!attribute_usual(n, "state_window", 0) || !attribute_usual(n, "channels_last", 0) ||
+        !attribute_usual(n, "dilation", 1) || !attribute_usual(n, "ndim", 1))
+        return ingot_poison(n->c);
+    return onnx_causal_conv(n);
+}

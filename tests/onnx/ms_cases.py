@@ -233,6 +233,7 @@ def grouped(cases):
     case("sink_window", inputs(1, 3, 5, 8, [7], sink=floats(heads)), local_window_size=2, softcap=.5)
     case("bias", inputs(2, 6, None, 6, [5, 5], bias=floats(2, heads, 6, 6)))
     case("bias_one", inputs(1, 3, 5, 8, [7], bias=floats(1, 1, 3, 8)), softcap=.4)
+    case("bias_room", inputs(2, 1, 10, 7, [6, 3], bias=floats(2, heads, 1, 7)))
     at = np.arange(4, 10)[None]
     case("positions_prompt", inputs(2, 6, None, 6, [5, 5], rotary=True, pos=np.concatenate([at, at])), do_rotary=1)
     case("positions_next", inputs(2, 1, 10, 7, [6, 3], rotary=True, pos=np.array([[2], [9]])), do_rotary=1)
@@ -391,6 +392,21 @@ def blocks(cases):
                    gather_axis=0, quantize_axis=1)
 
 
+def linear(cases):
+    for act in ("none", "silu"):
+        x = {"x": floats(2, 6, 5), "w": floats(6, 1, 4), "b": floats(6), "p": floats(2, 6, 3)}
+        cases.case(act, "CausalConvWithState", x, 2, activation=act)
+        cases.case(act + "_least", "CausalConvWithState", {"x": x["x"], "w": x["w"]}, 2, activation=act)
+    b, t, heads, kv, dk, dv = 2, 5, 4, 2, 8, 6
+    for rule in ("linear", "gated", "delta", "gated_delta"):
+        d = {"q": floats(b, t, heads * dk), "k": floats(b, t, kv * dk), "v": floats(b, t, kv * dv), "s": floats(b, kv, dk, dv),
+             "decay": -np.abs(floats(b, t, kv)) if "gated" in rule else None,
+             "beta": np.abs(floats(b, t, kv)) if "delta" in rule else None}
+        while list(d.values())[-1] is None:
+            d.popitem()
+        cases.case(rule, "LinearAttention", d, 2, q_num_heads=heads, kv_num_heads=kv, update_rule=rule)
+
+
 def others(cases):
     for metric in ("euclidean", "sqeuclidean"):
         cases.case(metric, "CDist", {"a": floats(5, 7), "b": floats(4, 7)}, metric=metric)
@@ -412,7 +428,7 @@ def main():
         sys.exit(__doc__)
     ort.set_default_logger_severity(4)
     cases = MsCases(sys.argv[1])
-    for family in (fused, norms, attention, multi_head, grouped, rotary, eight_bits, recurrent, blocks, others):
+    for family in (fused, norms, attention, multi_head, grouped, rotary, eight_bits, recurrent, blocks, linear, others):
         family(cases)
     print(cases.n, "cases")
 
