@@ -57,6 +57,8 @@ if "$python" tests/onnx/ms_cases.py build/ms-cases; then
 elif [ $? != 77 ]; then
     failed="$failed ms-cases"
 fi
+or_skipped() { "$@" || [ $? = 77 ]; }
+step ort-models or_skipped "$python" tests/onnx/ort_models.py --ingot build/ingot --work build/ort-models examples/digits/digits.onnx
 
 printf '\n%d s. ' "$(($(date +%s) - began))"
 if [ -n "$failed" ]; then
