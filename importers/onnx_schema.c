@@ -17,8 +17,8 @@ typedef struct {
 
 #define ONNX_SCHEMA(domain, name, attributes, inputs) {domain, name, attributes, inputs},
 static const Schema schemas[] = {
-#include "onnx_schemas.def"
 #include "onnx_ms_schemas.def"
+#include "onnx_schemas.def"
 };
 
 static const Schema *schema_find(const char *domain, const char *name)
