@@ -780,6 +780,26 @@ static const char *arena_wanted(const Bundle *b)
                  : "0";
 }
 
+/* The state of random numbers begins with the caller's seed. */
+static void seed_state(StrBuf *sb, const Bundle *b)
+{
+    if (!b->c->random)
+        return;
+    const Buffer *state = b->p->state[b->c->random->arg.i];
+    if (b->gpu)
+        sb_printf(sb,
+                  "    TRY(igrt_gpu_write(&ctx->gpu, ctx->mem[MEM_ARENA], %lld, &ctx->config.seed, "
+                  "sizeof ctx->config.seed));\n",
+                  (long long)state->offset);
+    else
+        sb_printf(sb,
+                  "    memcpy((unsigned char *)ctx->%s + %lld, &ctx->config.seed, sizeof "
+                  "ctx->config.seed);\n",
+                  b->memory ? arena_printf(b->a, "memory[%s]", b->memory[b->p->state_memory].index)
+                            : "arena",
+                  (long long)state->offset);
+}
+
 static void function_init(Writer *w)
 {
     const Bundle *b = w->b;
@@ -846,6 +866,7 @@ static void function_init(Writer *w)
                   b->memory ? arena_printf(b->a, "memory[%s]", b->memory[b->p->state_memory].index)
                             : "arena",
                   (long long)b->p->state_bytes);
+    seed_state(sb, b);
     sb_printf(sb, "    return IGRT_OK;\n}\n");
     if (b->gpu)
         sb_printf(sb, "\nvoid %s_deinit(%s_ctx *ctx)\n{\n    if (ctx)\n        release(ctx);\n}\n",

@@ -300,10 +300,12 @@ static void function(StrBuf *sb, const Bundle *b, const ingot_value *want)
               n, n, n, n, n);
     if (b->nin && !given)
         sb_puts(sb, "    uint64_t s = 1;\n");
-    sb_printf(sb,
-              "    %s_status status = %s_reset(ctx);\n    if (status != IGRT_OK)\n        return "
-              "status;\n\n",
-              n, n);
+    if (b->c->random) /* the numbers below are those of seed 0 */
+        sb_puts(sb, "    const uint64_t seed = ctx->config.seed;\n    ctx->config.seed = 0;\n");
+    sb_printf(sb, "    %s_status status = %s_reset(ctx);\n", n, n);
+    if (b->c->random)
+        sb_puts(sb, "    ctx->config.seed = seed;\n");
+    sb_puts(sb, "    if (status != IGRT_OK)\n        return status;\n\n");
     for (int i = 0; i < b->nin; i++) {
         const Port *port = &b->in[i];
         if (!given)

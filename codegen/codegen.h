@@ -17,6 +17,7 @@ bool kernel_has_param(const Kernel *, int arg);
 void kernel_prototype(StrBuf *, const Target *, const Kernel *, const char *function_name);
 /* Type of one element in emitted C; strings are pointers. */
 const char *c_type(ingot_dtype);
+const char *kernel_type(const Target *, ingot_dtype); /* of an element in a kernel */
 /* Bytes of one element in memory, strings included. */
 int64_t element_bytes(ingot_dtype);
 /* Text made safe inside a comment: one line, ASCII, without comment marks. */

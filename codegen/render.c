@@ -149,7 +149,7 @@ static void statement(Render *r, const Stmt *s)
         break;
     case STMT_LET:
         name_value(r, n, s->depth);
-        put(r, "const ");
+        put(r, n->dtype == INGOT_STRING ? "" : "const "); /* const char * */
         value_type(r, n);
         sb_printf(r->sb, " v%d = ", r->number[n->id]);
         r->l.named[n->id] = false; /* spell it here, name it from now on */

@@ -12,7 +12,7 @@ const char *render_type(Render *r, ingot_dtype d)
 {
     if (d == INGOT_INDEX)
         return r->l.wide ? "int64_t" : "int";
-    return dtype_info[held(d)].c_type;
+    return kernel_type(r->t, held(d));
 }
 
 /* 4- and 2-bit integers live in 8 bits. */

@@ -90,6 +90,11 @@ const char *c_type(ingot_dtype d)
     return d == INGOT_STRING ? "const char *" : dtype_info[d].c_type;
 }
 
+const char *kernel_type(const Target *t, ingot_dtype d)
+{
+    return t->gpu && d == INGOT_STRING ? "uint64_t" : c_type(d);
+}
+
 int64_t element_bytes(ingot_dtype d)
 {
     return d == INGOT_STRING ? (int64_t)sizeof(char *) : dtype_info[d].bytes;
@@ -107,10 +112,11 @@ void kernel_prototype(StrBuf *sb, const Target *t, const Kernel *k, const char *
     for (int i = 0; i < k->narg; i++) {
         if (!kernel_has_param(k, i))
             continue;
-        sb_printf(
-            sb, "%s%s%s%s *%s%sa%d", separator, t->global_word, k->args[i].written ? "" : "const ",
-            t->gpu && k->args[i].dtype == INGOT_STRING ? "uint64_t" : c_type(k->args[i].dtype),
-            t->restrict_word, *t->restrict_word ? " " : "", i);
+        bool pointers = k->args[i].dtype == INGOT_STRING && !t->gpu, written = k->args[i].written;
+        sb_printf(sb, "%s%s%s%s%s *%s%sa%d", separator, t->global_word,
+                  written || pointers ? "" : "const ", kernel_type(t, k->args[i].dtype),
+                  pointers && !written ? "const" : "", t->restrict_word,
+                  *t->restrict_word ? " " : "", i);
         separator = ", ";
     }
     for (int i = 0; i < k->nvar; i++) {

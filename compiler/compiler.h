@@ -147,6 +147,7 @@ typedef struct {
     const double *floats;
     Node *const *counts; /* VAR nodes */
     size_t scratch_bytes;
+    int n_kept; /* of the last outputs */
 } Call;
 
 /* Where nodes came from. */
@@ -230,6 +231,8 @@ struct Context {
     int ninput_group, noutput_group;
     StateTensor *states;
     int nstate;
+    Node *random; /* the state that random numbers come from (random.c), or NULL */
+    int nrandom;  /* draws without a seed of their own */
     Var *vars;
     int nvar, nparam;
     struct Region *region; /* innermost open one */
@@ -238,6 +241,8 @@ struct Context {
     Map memo; /* contents cache and such */
 };
 typedef struct Context Context;
+
+size_t elem_bytes(ingot_dtype); /* of an element in memory; a string is a pointer */
 
 /* ---- context.c ----------------------------------------------------------------------- */
 void context_report(Context *, ingot_level, ingot_status, const char *message);
@@ -374,6 +379,7 @@ struct Buffer {
     int64_t offset;    /* memplan.c: in its memory (state included) or in the weights */
     int memory;        /* memplan.c: ARENA and STATE: index in Plan.memories */
     Buffer *base;      /* a view: a slice of another buffer, or NULL */
+    bool kept;         /* other buffers point into it: live to the end of the run */
     Node *base_offset; /* in elements (INDEX; may use VARs) */
     int first, last;   /* memplan.c: live from step number to step number (depth-first numbers) */
 };

@@ -323,6 +323,7 @@ typedef struct {
     const double *floats;
     ingot_dim *const *counts; /* from ingot_call_count, in the order the kernel writes them */
     size_t scratch_bytes;     /* planned in the arena */
+    int n_kept; /* the last so many outputs are what others point into: they stay to the end of the run */
 } ingot_call_desc;
 ingot_dim *ingot_call_count(ingot_context *, const char *hint, int64_t lo,
                             int64_t hi); /* a fresh integer */

@@ -119,6 +119,33 @@ ingot_tensor *ingot_det(ingot_context *, ingot_tensor *); /* [..., n, n] -> [...
 void ingot_topk(ingot_context *, ingot_tensor *, ingot_dim *k, int axis, bool largest,
                 ingot_tensor *out[2]);
 
+/* ---- random numbers (build/random.c): others in each run; of *seed, or of config.seed if seed is NULL --------- */
+
+/* In [0, 1); d: f16, bf16, f32 or f64. */
+ingot_tensor *ingot_random_uniform(ingot_context *, ingot_dtype d, int rank, ingot_dim *const *dims,
+                                   const uint64_t *seed);
+/* Mean 0, variance 1. */
+ingot_tensor *ingot_random_normal(ingot_context *, ingot_dtype d, int rank, ingot_dim *const *dims,
+                                  const uint64_t *seed);
+
+/* ---- strings: tensors of pointers to bytes that end in a zero; `bytes`: room for the text of each on average -- */
+
+ingot_tensor *ingot_strings(ingot_context *, int rank, const int64_t *dims,
+                            const char *const *v); /* a constant; copies them */
+ingot_tensor *ingot_string_equal(ingot_context *, ingot_tensor *,
+                                 ingot_tensor *); /* broadcasting */
+ingot_tensor *ingot_string_concat(ingot_context *, ingot_tensor *, ingot_tensor *, int64_t bytes);
+/* [n] or [1, n] without the stopwords (NULL: none), in lower (1) or upper (2) case; runtime_min/lib/string_normalize.c */
+ingot_tensor *ingot_string_normalize(ingot_context *, ingot_tensor *, ingot_tensor *stopwords,
+                                     int to_case, bool case_sensitive, int64_t bytes);
+/* out: the pieces [..., most], i64 how many of each; delimiter "": white space; most_splits < 0: any number */
+void ingot_string_split(ingot_context *, ingot_tensor *, const char *delimiter, int64_t most_splits,
+                        int64_t bytes, ingot_tensor *out[2]);
+/* Whether a program of runtime_min/lib/regex_match.c, of n numbers, matches the whole string. */
+ingot_tensor *ingot_regex_match(ingot_context *, ingot_tensor *, int64_t n, const int32_t *program);
+/* i64: where each element stands among keys, an ascending list of its type; -1: nowhere. */
+ingot_tensor *ingot_lookup(ingot_context *, ingot_tensor *, ingot_tensor *keys);
+
 /* ---- gathers, scatters, coordinates ----------------------------------------------------------- */
 
 /* GatherElements, ScatterElements: index has x's rank; negative indices wrap. */

@@ -22,6 +22,7 @@ extern "C" {
 typedef struct ingot_onnx ingot_onnx;
 
 #define INGOT_ONNX_MAX_OPSET 28
+#define INGOT_ONNX_STRING_BYTES 256
 
 typedef enum {
     INGOT_ONNX_TENSOR,
@@ -54,7 +55,7 @@ typedef struct {
     ingot_dtype dtype;
     int rank;
     const int64_t *dims;
-    const void *bytes; /* dense, row-major */
+    const void *bytes; /* dense, row-major; strings: pointers to them */
 } ingot_onnx_bind;
 
 typedef struct {
@@ -63,6 +64,8 @@ typedef struct {
     int n_dims;
     const ingot_onnx_bind *binds;
     int n_binds;
+    int64_t
+        string_bytes; /* room for the text of each string that the model makes, on average; 0: INGOT_ONNX_STRING_BYTES */
 } ingot_onnx_options;
 
 /** Maps and reads a model file. NULL on failure. */

@@ -34,13 +34,7 @@ void *names_get(const Names *, const char *key);
 void names_put(ingot_context *, Names *, const char *key, void *value);
 
 /* What a name stands for. */
-typedef enum {
-    VALUE_ABSENT,
-    VALUE_TENSOR,
-    VALUE_SEQUENCE,
-    VALUE_OPTIONAL,
-    VALUE_STRINGS
-} ValueKind;
+typedef enum { VALUE_ABSENT, VALUE_TENSOR, VALUE_SEQUENCE, VALUE_OPTIONAL } ValueKind;
 typedef struct Value Value;
 typedef struct Packed Packed;
 struct Value {
@@ -53,7 +47,6 @@ struct Value {
     ingot_dtype item_dtype; /* of an empty sequence or optional */
     ingot_dim *present;     /* optional that only the run knows of: 1 or 0, and n is 1; else NULL */
     Packed *packed; /* sequence whose length only the run knows: n is its bound, item is NULL */
-    const OnnxTensor *strings; /* a constant tensor of strings */
 };
 
 /* The elements of a sequence whose length the run knows: rows of one tensor. */
@@ -115,7 +108,7 @@ typedef struct {
     int since;
     int min_in, max_in; /* -1: any number */
     int max_out;
-    bool any_value; /* takes sequences, optionals or strings; otherwise inputs are tensors */
+    bool any_value; /* takes sequences or optionals; otherwise inputs are tensors */
     LowerFn *lower;
 } OpEntry;
 const OpEntry *onnx_op_find(const char *domain, const char *name);
@@ -139,6 +132,7 @@ int attr_ints(Lowering *, const char *name, const int64_t **out);
 int attr_floats(Lowering *, const char *name, const float **out);
 int attr_strings(Lowering *, const char *name, const char *const **out);
 ingot_tensor *attr_tensor(Lowering *, const char *name);          /* NULL if missing */
+const OnnxTensor *attr_elements(Lowering *, const char *name);    /* the same, not yet a constant */
 const Onnx__GraphProto *attr_graph(Lowering *, const char *name); /* NULL and an error if missing */
 
 /* A negative axis counts from the end. False after an error. */
@@ -228,6 +222,11 @@ ingot_tensor *axis_at_run_time(Lowering *, int input, ingot_tensor *(*fn)(Loweri
 typedef ingot_tensor *ReduceFn(Lowering *, ingot_tensor *x, unsigned axes);
 ingot_tensor *reduce_at_run_time(Lowering *, ReduceFn *, bool keep);
 
+/* ---- onnx_random.c --------------------------------------------------------------------------- */
+
+/* Numbers in [0, 1) of x's shape, of the node's attribute `seed` if it has one. */
+ingot_tensor *uniform_like(Lowering *, ingot_tensor *x, ingot_dtype);
+
 /* ---- onnx_attention.c ------------------------------------------------------------------------ */
 
 /* [batch, sequence, heads size] -> [batch, heads, sequence, size]; NULL after an error. */
@@ -295,6 +294,8 @@ bool schema_types(Lowering *);
  * g->n_output). False after an error. */
 bool subgraph(Lowering *, const Onnx__GraphProto *, int n_in, Value **in, Value **out);
 Value *value_tensor(ingot_context *, ingot_tensor *);
+/* The strings of a tensor, ended by zeros; NULL and an error if one holds a zero. */
+const char *const *strings_of(Model *, const OnnxTensor *, const char *where);
 /* A TensorProto as a tensor; where names it for messages. Poison after an error. */
 ingot_tensor *proto_tensor(Model *, const Onnx__TensorProto *, const char *where);
 bool build_graph(Model *, Scope *, const Onnx__GraphProto *);

@@ -52,7 +52,7 @@ static Value *value_from(Lowering *n, const Value *v, ingot_tensor ***leaf)
 
 static bool same_structure(const Value *a, const Value *b)
 {
-    if (a->kind != b->kind || a->n != b->n || a->strings != b->strings)
+    if (a->kind != b->kind || a->n != b->n)
         return false;
     for (int i = 0; i < a->n; i++)
         if (!same_structure(a->item[i], b->item[i]))

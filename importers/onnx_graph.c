@@ -75,13 +75,35 @@ int scope_opset(const Scope *s, const char *domain)
     return 0;
 }
 
+const char *const *strings_of(Model *m, const OnnxTensor *t, const char *where)
+{
+    const char **list = ingot_alloc(m->c, ((size_t)t->count + 1) * sizeof *list);
+    for (uint64_t i = 0; i < t->count; i++) {
+        const ProtobufCBinaryData *s = &t->strings[i];
+        char *text = ingot_alloc(m->c, s->len + 1);
+        if (s->len && memchr(s->data, 0, s->len)) {
+            ingot_error(m->c, INGOT_UNSUPPORTED, "%s: string %llu holds a zero byte", where,
+                        (unsigned long long)i);
+            return NULL;
+        }
+        if (s->len)
+            memcpy(text, s->data, s->len);
+        list[i] = text;
+    }
+    return list;
+}
+
 static ingot_tensor *decoded(Model *m, const OnnxTensor *t, const char *where)
 {
     ingot_dtype dtype;
     if (t->rank > INGOT_MAX_RANK)
         return ingot_error(m->c, INGOT_UNSUPPORTED, "%s: rank %zu is above %d", where, t->rank,
                            INGOT_MAX_RANK);
-    if (!ingot_onnx_dtype(t->dtype, &dtype) || dtype == INGOT_STRING)
+    if (t->dtype == ONNX__TENSOR_PROTO__DATA_TYPE__STRING) {
+        const char *const *v = strings_of(m, t, where);
+        return v ? ingot_strings(m->c, (int)t->rank, t->dims, v) : ingot_poison(m->c);
+    }
+    if (!ingot_onnx_dtype(t->dtype, &dtype))
         return ingot_error(m->c, INGOT_UNSUPPORTED, "%s: tensors of type %s are not supported here",
                            where, onnx_dtype_name(t->dtype));
     return ingot_data(m->c, t->name, dtype, (int)t->rank, t->dims, t->data.data);
@@ -104,11 +126,6 @@ static void value_decode(Model *m, Value *v)
                        : onnx_tensor_read_sparse(m->file, v->sparse, where, t);
     v->proto = NULL;
     v->sparse = NULL;
-    if (ok && t->dtype == ONNX__TENSOR_PROTO__DATA_TYPE__STRING) {
-        v->kind = VALUE_STRINGS;
-        v->strings = t;
-        return;
-    }
     v->tensor = ok ? decoded(m, t, where) : ingot_poison(m->c);
 }
 
@@ -370,9 +387,7 @@ static void call_lowering(Lowering *n, const OpEntry *op)
     for (int i = 0; i < n->n_in && !op->any_value; i++)
         if (n->value[i] && n->value[i]->kind != VALUE_TENSOR) {
             unsupported(n, "input %d is a %s", i,
-                        n->value[i]->kind == VALUE_STRINGS    ? "tensor of strings"
-                        : n->value[i]->kind == VALUE_SEQUENCE ? "sequence"
-                                                              : "optional");
+                        n->value[i]->kind == VALUE_SEQUENCE ? "sequence" : "optional");
             return;
         }
     if (!schema_types(n))

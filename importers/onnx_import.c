@@ -408,10 +408,9 @@ static ingot_tensor *declare_input(Model *m, const ingot_onnx_io *io)
 {
     const ingot_onnx_bind *b = find_bind(m, io->name);
     ingot_dim *dims[INGOT_MAX_RANK];
-    if (io->kind != INGOT_ONNX_TENSOR || io->dtype == INGOT_STRING)
+    if (io->kind != INGOT_ONNX_TENSOR)
         return ingot_error(m->c, INGOT_UNSUPPORTED,
-                           "the input '%s' is no tensor of numbers, which is not supported",
-                           io->name);
+                           "the input '%s' is no tensor, which is not supported", io->name);
     if (b && !same_shape(io, b))
         return ingot_error(m->c, INGOT_USAGE,
                            "the value given for input '%s' has another type or shape", io->name);
@@ -427,6 +426,8 @@ static ingot_tensor *declare_input(Model *m, const ingot_onnx_io *io)
             return ingot_poison(m->c);
     }
     ingot_tensor *t = ingot_input(m->c, io->name, io->dtype, rank, dims);
+    if (b && b->dtype == INGOT_STRING)
+        return ingot_strings(m->c, b->rank, b->dims, b->bytes);
     return b ? ingot_data(m->c, io->name, b->dtype, b->rank, b->dims, b->bytes) : t;
 }
 
@@ -480,8 +481,7 @@ static bool declare_outputs(Model *m, Scope *s)
             ok &= group_output(m, io, v);
         } else if (v->kind != VALUE_TENSOR) {
             ingot_error(m->c, INGOT_UNSUPPORTED,
-                        "the output '%s' is no tensor of numbers, which is not supported",
-                        io->name);
+                        "the output '%s' is no tensor, which is not supported", io->name);
             ok = false;
         } else if (ingot_is_poison(v->tensor)) {
             ok = false;

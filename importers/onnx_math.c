@@ -75,12 +75,19 @@ BINARY(div)
 BINARY(and)
 BINARY(or)
 BINARY(xor)
-BINARY(eq)
 BINARY(lt)
 BINARY(le)
 BINARY(gt)
 BINARY(ge)
 #undef BINARY
+
+ingot_tensor *onnx_eq(Lowering *n)
+{
+    ingot_tensor *y = legacy_operand(n);
+    if (ingot_dtype_of(X) == INGOT_STRING)
+        return ingot_string_equal(n->c, X, y);
+    return ingot_eq(n->c, X, y);
+}
 
 #define FOLD(name)                               \
     ingot_tensor *onnx_##name##_all(Lowering *n) \
@@ -183,8 +190,8 @@ ingot_tensor *onnx_isinf(Lowering *n)
 
 static ingot_tensor *cast_to(Lowering *n, ingot_dtype to)
 {
-    if (to == INGOT_STRING)
-        return unsupported(n, "casts to strings are not supported");
+    if (to == INGOT_STRING || ingot_dtype_of(X) == INGOT_STRING)
+        return unsupported(n, "casts of strings are not supported");
     if (attr_int(n, "saturate", 1) == 0)
         return ingot_cast_wrap(n->c, X, to);
     return ingot_cast(n->c, X, to);

@@ -189,17 +189,33 @@ int attr_strings(Lowering *n, const char *name, const char *const **out)
     return (int)a->n_strings;
 }
 
+/* Its place, for messages. */
+static const Onnx__TensorProto *attr_proto(Lowering *n, const char *name, char where[256])
+{
+    const Attr *a = attr_typed(n, name, ATTR_TENSOR);
+    if (a && !a->t)
+        fault(n, "its attribute '%s' has no tensor", name);
+    snprintf(where, 256, "node '%.100s' (%.50s): attribute '%.50s'", node_label(n->proto),
+             n->proto->op_type, name);
+    return a ? a->t : NULL;
+}
+
 ingot_tensor *attr_tensor(Lowering *n, const char *name)
 {
     char where[256];
-    const Attr *a = attr_typed(n, name, ATTR_TENSOR);
-    if (!a)
+    const Onnx__TensorProto *t = attr_proto(n, name, where);
+    return t ? proto_tensor(n->model, t, where) : n->failed ? ingot_poison(n->c) : NULL;
+}
+
+const OnnxTensor *attr_elements(Lowering *n, const char *name)
+{
+    char where[256];
+    const Onnx__TensorProto *t = attr_proto(n, name, where);
+    OnnxTensor *out = ingot_alloc(n->c, sizeof *out);
+    if (!t)
         return NULL;
-    if (!a->t)
-        return fault(n, "its attribute '%s' has no tensor", name);
-    snprintf(where, sizeof where, "node '%.100s' (%.50s): attribute '%.50s'", node_label(n->proto),
-             n->proto->op_type, name);
-    return proto_tensor(n->model, a->t, where);
+    n->failed |= !onnx_tensor_read(n->model->file, t, where, out);
+    return n->failed ? NULL : out;
 }
 
 const Onnx__GraphProto *attr_graph(Lowering *n, const char *name)

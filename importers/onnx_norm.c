@@ -37,6 +37,7 @@ static ingot_tensor *batch_norm_training(Lowering *n, double eps)
         ingot_tensor *next = ingot_add(n->c, ingot_mul_c(n->c, wide, momentum),
                                        ingot_mul_c(n->c, now[i], 1 - momentum));
         n->out[1 + i] = as(n, next, ingot_dtype_of(old));
+        n->out[3 + i] = as(n, now[i], ingot_dtype_of(old)); /* saved, before opset 14 */
     }
     ingot_tensor *inverse = ingot_reciprocal(n->c, ingot_sqrt(n->c, ingot_add_c(n->c, var, eps)));
     ingot_tensor *y = ingot_mul(n->c, d, align_axis(n, inverse, 1, ingot_rank(X)));
@@ -51,8 +52,6 @@ ingot_tensor *onnx_batch_norm(Lowering *n)
     if (n->version < 9 && attr_int(n, "spatial", 1) == 0)
         return unsupported(n, "spatial=0 is not supported");
     bool training = n->version >= 14 ? attr_int(n, "training_mode", 0) != 0 : n->n_out > 1;
-    if (training && n->version < 14)
-        return unsupported(n, "training before opset 14 is not supported");
     if (training)
         return batch_norm_training(n, eps);
     return ingot_batch_norm(n->c, X, Y, n->in[2], n->in[3], n->in[4], eps);
@@ -122,29 +121,36 @@ ingot_tensor *onnx_lrn(Lowering *n)
                      attr_float(n, "beta", 0.75), attr_float(n, "bias", 1));
 }
 
-/* Inference only: the identity, and a mask of ones. */
+/* In training: what a mask keeps, over 1 - ratio; else the identity, and a mask of ones. Training before
+ * opset 12, which attributes decided, is not known here: those models are for inference. */
 ingot_tensor *onnx_dropout(Lowering *n)
 {
-    ingot_dim *dims[INGOT_MAX_RANK];
-    double ratio = 0.5;
-    bool training = false;
-    if (n->version >= 12 && optional_in(n, 2)) {
-        int64_t mode;
-        if (!int_in(n, 2, &mode))
-            return ingot_poison(n->c);
-        training = mode != 0;
+    ingot_tensor *training = n->version >= 12 ? optional_in(n, 2) : NULL, *y = X, *keep = NULL;
+    ingot_tensor *ratio = n->version >= 12 ? optional_in(n, 1) : NULL;
+    const int64_t *mode;
+    const double *known;
+    if (training && ints_known(n, 2, &mode) == 1) /* a constant */
+        training = mode[0] ? training : NULL;
+    if (training && ratio && ingot_is_const(ratio) && floats_in(n, 1, &known) == 1 && known[0] == 0)
+        training = NULL;
+    if (training) {
+        ingot_tensor *x = widen(n, X), *u = uniform_like(n, X, INGOT_F32);
+        ingot_tensor *r = ratio ? as(n, reshape_scalar(n, ratio), INGOT_F32)
+                                : ingot_scalar_f(n->c, INGOT_F32, 0.5);
+        training = as(n, reshape_scalar(n, training), INGOT_BOOL);
+        keep = ingot_or(n->c, ingot_ge(n->c, u, r), ingot_not(n->c, training));
+        r = as(n, ingot_where(n->c, training, r, like(n, r, 0)), ingot_dtype_of(x));
+        y = ingot_div(n->c, x, ingot_sub(n->c, like(n, r, 1), r));
+        y = as(n, ingot_where(n->c, keep, y, like(n, x, 0)), ingot_dtype_of(X));
     }
-    if (training && optional_in(n, 1) && !float_in(n, 1, &ratio))
-        return ingot_poison(n->c);
-    if (training && ratio != 0)
-        return unsupported(n, "training with a random mask is not supported");
     if (n->n_out > 1) {
+        ingot_dim *dims[INGOT_MAX_RANK];
         shape_of(X, dims);
-        ingot_dtype dtype = n->version >= 10 ? INGOT_BOOL : ingot_dtype_of(X);
-        ingot_tensor *one = ingot_cast(n->c, ingot_scalar_i(n->c, INGOT_I64, 1), dtype);
-        n->out[1] = ingot_expand(n->c, one, ingot_rank(X), dims);
+        keep = keep ? keep
+                    : ingot_expand(n->c, ingot_scalar_i(n->c, INGOT_BOOL, 1), ingot_rank(X), dims);
+        n->out[1] = as(n, keep, n->version >= 10 ? INGOT_BOOL : ingot_dtype_of(X));
     }
-    return X;
+    return y;
 }
 
 /* ---- losses --------------------------------------------------------------------------------- */

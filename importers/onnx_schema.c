@@ -97,8 +97,8 @@ bool schema_types(Lowering *n)
     for (int i = 0; i < n->n_in && *types; i++) {
         size_t len = strcspn(types, " ");
         const Value *v = n->value[i];
-        if (v && *types != '*' && (v->kind == VALUE_TENSOR || v->kind == VALUE_STRINGS)) {
-            ingot_dtype d = v->kind == VALUE_TENSOR ? ingot_dtype_of(v->tensor) : INGOT_STRING;
+        if (v && *types != '*' && v->kind == VALUE_TENSOR) {
+            ingot_dtype d = ingot_dtype_of(v->tensor);
             if (!in_class(types, len, d)) {
                 fault(n, "its input '%s' is %s, which the operator does not take (%.*s)",
                       n->proto->input[i], ingot_dtype_name(d), (int)len, types);

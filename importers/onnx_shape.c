@@ -40,8 +40,14 @@ ingot_tensor *onnx_constant(Lowering *n)
         return list_constant(n, INGOT_F32, floats, count);
     if (attr_has(n, "sparse_value"))
         return unsupported(n, "sparse constants are not supported");
-    if (attr_has(n, "value_string") || attr_has(n, "value_strings"))
-        return unsupported(n, "constants of strings are not supported");
+    if (attr_has(n, "value_string")) {
+        const char *text = attr_string(n, "value_string", "");
+        return ingot_strings(n->c, 0, NULL, &text);
+    }
+    const char *const *strings;
+    int64_t n_strings = n->failed ? -1 : attr_strings(n, "value_strings", &strings);
+    if (n_strings >= 0)
+        return ingot_strings(n->c, 1, &n_strings, strings);
     return fault(n, "it has no value");
 }
 

@@ -1,14 +1,65 @@
 /*
- * onnx_text.c - ONNX TfIdfVectorizer over integers: how often each n-gram of a pool occurs.
+ * onnx_text.c - ONNX operators on strings, and TfIdfVectorizer: how often each n-gram of a pool
+ * occurs.
  *
- * The n-grams of one length are compared with all windows of the input at once. A skip count s
+ * N-grams of strings become those of integers: the places of the words in the sorted pool. The n-grams of one length are compared with all windows of the input at once. A skip count s
  * lets the elements of an n-gram be up to s + 1 places apart, equally spaced.
  */
 #include <string.h>
 
+#include <stdlib.h>
+
 #include "onnx.h"
+#include "onnx_regex.h"
 
 #define X n->in[0]
+
+/* ---- strings -------------------------------------------------------------------------------- */
+
+static int64_t string_bytes(const Lowering *n)
+{
+    const ingot_onnx_options *o = n->model->options;
+    return o && o->string_bytes > 0 ? o->string_bytes : INGOT_ONNX_STRING_BYTES;
+}
+
+ingot_tensor *onnx_string_concat(Lowering *n)
+{
+    return ingot_string_concat(n->c, X, n->in[1], string_bytes(n));
+}
+
+/* The locale is not looked at: cases are Unicode's. */
+ingot_tensor *onnx_string_normalizer(Lowering *n)
+{
+    const char *const *words, *change = attr_string(n, "case_change_action", "NONE");
+    int to_case = strcmp(change, "LOWER") == 0 ? 1 : strcmp(change, "UPPER") == 0 ? 2 : 0;
+    if (to_case == 0 && strcmp(change, "NONE") != 0)
+        return fault(n, "its case_change_action '%s' is unknown", change);
+    int64_t count = attr_strings(n, "stopwords", &words);
+    return ingot_string_normalize(n->c, X, count > 0 ? ingot_strings(n->c, 1, &count, words) : NULL,
+                                  to_case, attr_int(n, "is_case_sensitive", 0) != 0,
+                                  string_bytes(n));
+}
+
+ingot_tensor *onnx_string_split(Lowering *n)
+{
+    ingot_tensor *out[2];
+    int64_t most = attr_int(n, "maxsplit", -1);
+    ingot_string_split(n->c, X, attr_string(n, "delimiter", ""), most, string_bytes(n), out);
+    n->out[1] = out[1];
+    return out[0];
+}
+
+ingot_tensor *onnx_regex_full_match(Lowering *n)
+{
+    const char *pattern = attr_string(n, "pattern", ""), *why;
+    const int32_t *program;
+    int size = regex_compile(n->c, pattern, &program, &why);
+    if (!size)
+        return unsupported(n, "its pattern '%.200s': %s", pattern, why);
+    return ingot_regex_match(n->c, X, size, program);
+}
+
+/* ---- n-grams -------------------------------------------------------------------------------- */
 
 typedef struct {
     ingot_tensor *x; /* i64 [N, C] */
@@ -53,16 +104,44 @@ static ingot_tensor *add_grams(Lowering *n, const TfIdf *t, ingot_tensor *y, int
                         (ingot_tensor *[]){ingot_iota(n->c, 2, dims, 0), column});
 }
 
+static int compare_words(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The pool of strings as integers: their places in the sorted list *keys. */
+static void number_words(Lowering *n, TfIdf *t, const char *const *words, ingot_tensor **keys)
+{
+    const char **sorted = ingot_alloc(n->c, ((size_t)t->n_pool + 1) * sizeof *sorted);
+    int64_t *pool = ingot_alloc(n->c, ((size_t)t->n_pool + 1) * sizeof *pool), count = 0;
+    for (int i = 0; i < t->n_pool; i++)
+        sorted[i] = words[i];
+    qsort(sorted, (size_t)t->n_pool, sizeof *sorted, compare_words);
+    for (int i = 0; i < t->n_pool; i++)
+        if (count == 0 || strcmp(sorted[count - 1], sorted[i]) != 0)
+            sorted[count++] = sorted[i];
+    for (int i = 0; i < t->n_pool; i++) {
+        const char **at = bsearch(&words[i], sorted, (size_t)count, sizeof *sorted, compare_words);
+        pool[i] = at - sorted;
+    }
+    t->pool = pool;
+    *keys = ingot_strings(n->c, 1, &count, sorted);
+}
+
 static bool tfidf_read(Lowering *n, TfIdf *t)
 {
+    const char *const *words;
+    ingot_tensor *keys = NULL;
     t->least = attr_int(n, "min_gram_length", 1);
     t->most = attr_int(n, "max_gram_length", 1);
     t->skips = attr_int(n, "max_skip_count", 0);
     t->n_counts = attr_ints(n, "ngram_counts", &t->counts);
     t->n_indexes = attr_ints(n, "ngram_indexes", &t->indexes);
     t->n_pool = attr_ints(n, "pool_int64s", &t->pool);
-    if (t->n_pool < 0) {
-        unsupported(n, "only pools of integers are supported");
+    if (t->n_pool < 0 && (t->n_pool = attr_strings(n, "pool_strings", &words)) > 0)
+        number_words(n, t, words, &keys);
+    if (t->n_pool < 0 || (keys != NULL) != (ingot_dtype_of(X) == INGOT_STRING)) {
+        fault(n, "its pool is missing, or of another type than its input");
         return false;
     }
     if (n->failed || t->n_counts < 0 || t->n_indexes < 1 || t->least < 1 || t->most < t->least ||
@@ -77,7 +156,8 @@ static bool tfidf_read(Lowering *n, TfIdf *t)
         }
         t->size = t->indexes[i] >= t->size ? t->indexes[i] + 1 : t->size;
     }
-    t->x = as(n, ingot_rank(X) == 1 ? ingot_unsqueeze(n->c, X, 0) : X, INGOT_I64);
+    t->x = ingot_rank(X) == 1 ? ingot_unsqueeze(n->c, X, 0) : X;
+    t->x = keys ? ingot_lookup(n->c, t->x, keys) : as(n, t->x, INGOT_I64);
     return true;
 }
 

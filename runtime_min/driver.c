@@ -33,6 +33,7 @@ typedef struct Options {
     double seconds;
     unsigned flags;
     int poison;
+    uint64_t seed;
     const char *in, *out;
     const char *places, *trace, *follow; /* files, or NULL */
 } Options;
@@ -868,6 +869,7 @@ static int start(Session *s, const char *argv0)
         return status;
     s->config.struct_size = sizeof s->config;
     s->config.flags = s->options->flags;
+    s->config.seed = s->options->seed;
     s->config.threads = igrt_pool_start(&s->pool, s->options->threads);
     if (s->config.threads > 1) {
         s->config.parallel_for = igrt_pool_for;
@@ -1082,6 +1084,7 @@ static void print_help(FILE *f, const igrt_model *m, const char *argv0)
             "       %s --selftest          run the golden vectors inside\n"
             "options: -t N       number of threads\n"
             "         --no-checksum  do not check the weights\n"
+            "         --seed N   of random numbers; 0 if not given\n"
             "         --poison   fill the arena with 0xff first (to find reads of unset memory)\n"
             "         --trace PLACES FILE  after each step write what it wrote to FILE\n"
             "         --follow FILE        and then take it from FILE\n",
@@ -1131,6 +1134,11 @@ static int parse_options(int argc, char **argv, Options *o)
             o->trace = argv[++i];
         } else if (!strcmp(a, "--follow") && i + 1 < argc) {
             o->follow = argv[++i];
+        } else if (!strcmp(a, "--seed")) {
+            o->seed = i + 1 < argc ? strtoull(argv[i + 1], &end, 0) : 0;
+            if (*end || end == argv[i])
+                return usage_error(argv[0], "--seed needs a number", "");
+            i++;
         } else if (!strcmp(a, "--poison")) {
             o->poison = 1;
         } else if (a[0] == '-' && a[1]) {

@@ -50,13 +50,14 @@ extern "C" {
     X(ERR_BUILD, 17, "the device code did not build")                                  \
     X(ERR_SELFTEST, 18, "the selftest does not give the expected values")              \
     X(ERR_SHAPE, 19, "a size that the data decides is not one that the model allows")  \
-    X(ERR_NO_SELFTEST, 20, "there is no selftest in this bundle")
+    X(ERR_NO_SELFTEST, 20, "there is no selftest in this bundle")                      \
+    X(ERR_TEXT, 21, "strings are longer than the model has room for (--string-bytes)")
 
 typedef enum igrt_status {
 #define IGRT_X(name, value, text) IGRT_##name = value,
     IGRT_STATUS_LIST(IGRT_X)
 #undef IGRT_X
-        IGRT_STATUS_COUNT = 21
+        IGRT_STATUS_COUNT = 22
 } igrt_status;
 
 /* One line of English for a status, without a full stop; never NULL. */
@@ -170,6 +171,7 @@ typedef struct igrt_config {
     const igrt_memory
         *memory; /* in place of the arena, by <MODEL>_MEMORY_<NAME>; init copies the list */
     int n_memories;
+    uint64_t seed; /* of random numbers; read at init and reset */
 } igrt_config;
 
 /*

@@ -359,6 +359,9 @@ static bool may_fold(const ingot_call_desc *d)
         if (d->in[i]->dtype == INGOT_STRING || !ingot_is_const(d->in[i]))
             return false;
     }
+    for (int i = 0; i < d->n_out; i++)
+        if (d->out[i].dtype == INGOT_STRING) /* pointers are no constants */
+            return false;
     return d->n_in && d->n_out && elements <= FOLD_ELEMENTS;
 }
 
@@ -403,6 +406,11 @@ void ingot_call(ingot_context *c, const ingot_call_desc *d, ingot_tensor **out)
     for (int i = 0; i < d->n_out; i++)
         if (!shape_check(c, d->name, d->out[i].rank, d->out[i].dims))
             return;
+    if (d->n_kept && c->region) { /* the next iteration would write over it */
+        ingot_error(c, INGOT_UNSUPPORTED,
+                    "%s: strings are made in a loop or a branch, which is not supported", d->name);
+        return;
+    }
     for (int i = 0; i < d->n_count; i++)
         if (d->counts[i]->op != OP_VAR || c->vars[d->counts[i]->arg.i].kind != VAR_COUNT ||
             c->vars[d->counts[i]->arg.i].setter) {
@@ -421,7 +429,8 @@ void ingot_call(ingot_context *c, const ingot_call_desc *d, ingot_tensor **out)
                    .ints = copy(c, d->ints, (size_t)d->n_int, sizeof *d->ints),
                    .floats = copy(c, d->floats, (size_t)d->n_float, sizeof *d->floats),
                    .counts = copy(c, (const void *)d->counts, (size_t)d->n_count, sizeof(Node *)),
-                   .scratch_bytes = d->scratch_bytes};
+                   .scratch_bytes = d->scratch_bytes,
+                   .n_kept = d->n_kept};
     Node *tuple = tuple_make(c, OP_CALL, call, d->n_in, d->in);
     for (int i = 0; i < d->n_count; i++)
         c->vars[d->counts[i]->arg.i].setter = tuple;

@@ -187,7 +187,7 @@ ingot_status model_build(Model *m, const Options *o, const Value *values, const 
     if (!given_by_flags(m, o, &g))
         return INGOT_USAGE;
     given_by_data(m, values, bound, &g);
-    ingot_onnx_options options = {sizeof options, g.dim, g.ndim, g.bind, g.nbind};
+    ingot_onnx_options options = {sizeof options, g.dim, g.ndim, g.bind, g.nbind, o->string_bytes};
     if (!ingot_onnx_check(m->onnx) || !ingot_onnx_build(m->onnx, &options) || m->c->nerror)
         return ingot_context_status(m->c);
     Context *c = m->c;

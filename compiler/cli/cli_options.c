@@ -84,6 +84,12 @@ static bool flag_max_ram(Options *o, const char *value)
            wrong(o, "--max-ram", value, "a number of bytes is wanted: 4096, 256k, 2M");
 }
 
+static bool flag_string_bytes(Options *o, const char *value)
+{
+    return (size(value, &o->string_bytes) && o->string_bytes > 0) ||
+           wrong(o, "--string-bytes", value, "a number of bytes is wanted: 64, 4k");
+}
+
 /* NAME=SIZE, or NAME */
 static bool flag_memory(Options *o, const char *value)
 {
@@ -162,6 +168,8 @@ static bool with_value(Options *o, const char *flag, const char *value)
         return flag_bind(o, value);
     if (!strcmp(flag, "--max-ram"))
         return flag_max_ram(o, value);
+    if (!strcmp(flag, "--string-bytes"))
+        return flag_string_bytes(o, value);
     if (!strcmp(flag, "--memory"))
         return flag_memory(o, value);
     if (!strcmp(flag, "--threads"))

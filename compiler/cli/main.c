@@ -118,12 +118,13 @@ static ingot_status command_tune(Options *o)
 
 /* ---- help -------------------------------------------------------------------------------- */
 
-#define MODEL_HELP                                                               \
-    "  --dim NAME=N        a free dim of an input has this size\n"               \
-    "  --dim NAME=LO..HI   it is known at run time only, within these bounds\n"  \
-    "  --bind NAME=V,V..   an input (or free dim) has this value, known now\n"   \
-    "  -O0                 naive kernels\n"                                      \
-    "  --sched FILE        layouts and opts as this file says (docs/sched.md)\n" \
+#define MODEL_HELP                                                                \
+    "  --dim NAME=N        a free dim of an input has this size\n"                \
+    "  --dim NAME=LO..HI   it is known at run time only, within these bounds\n"   \
+    "  --bind NAME=V,V..   an input (or free dim) has this value, known now\n"    \
+    "  --string-bytes N    room for each string that is made, on average (256)\n" \
+    "  -O0                 naive kernels\n"                                       \
+    "  --sched FILE        layouts and opts as this file says (docs/sched.md)\n"  \
     "  -v                  tell what takes how long\n"
 #define TOLERANCE_HELP                                                                           \
     "  --tolerance T       the largest error that passes, as a share of the largest wanted "     \
@@ -148,7 +149,8 @@ typedef struct {
 
 static const Command commands[] = {
     {"compile", command_compile, true,
-     "-o --target --name -O0 -O2 --dim --bind --weights --memory --max-ram --sched --save-sched "
+     "-o --target --name -O0 -O2 --dim --bind --string-bytes --weights --memory --max-ram --sched "
+     "--save-sched "
      "--selftest "
      "-v ",
      "write a model as a folder of C",
@@ -164,7 +166,8 @@ static const Command commands[] = {
      "  ingot compile bert.onnx -o out --dim batch=1..8 --dim seq=128 --name bert\n"
      "  ingot compile kws.onnx -o out --target c:cortex-m4 --max-ram 256k\n"},
     {"run", command_run, true,
-     "--data --input --output-dir --tolerance --target --sched -O0 -O2 --dim --bind --no-bind "
+     "--data --input --output-dir --tolerance --target --sched -O0 -O2 --dim --bind --string-bytes "
+     "--no-bind "
      "--no-cache -v --threads ",
      "compile into the cache, run, write the outputs",
      "usage: ingot run MODEL.onnx --data DIR | --input FILE...  [--output-dir D] [options]\n\n"
@@ -183,7 +186,8 @@ static const Command commands[] = {
      "  ingot run resnet18.onnx --data test_data_set_0 --output-dir out\n"
      "  ingot run add.onnx --input x.npy --input y.npy\n"},
     {"verify", command_verify, true,
-     "--data --input --tolerance --target --sched -O0 -O2 --dim --bind --no-bind --no-cache -v "
+     "--data --input --tolerance --target --sched -O0 -O2 --dim --bind --string-bytes --no-bind "
+     "--no-cache -v "
      "--threads ",
      "check every kernel of the compiled model",
      "usage: ingot verify MODEL.onnx [--data DIR | --input FILE...] [options]\n\n"
@@ -196,6 +200,8 @@ static const Command commands[] = {
      "\nexample:\n  ingot verify resnet18.onnx\n"},
     {"bench", command_bench, true,
      "--data --input --threads --json --per-kernel --seconds --target --sched -O0 -O2 --dim --bind "
+     "--string-bytes "
+     "--string-bytes "
      "--no-bind --no-cache -v ",
      "time the compiled model",
      "usage: ingot bench MODEL.onnx [--data DIR] [--threads N] [--json] [options]\n\n"
@@ -208,14 +214,15 @@ static const Command commands[] = {
     {"check", command_check, true, "-v ", "list every operator that is not supported",
      "usage: ingot check MODEL.onnx\n\nexample:\n  ingot check model.onnx\n"},
     {"inspect", command_inspect, true,
-     "--json --dump --target --name -O0 -O2 --dim --bind --weights --memory --max-ram --sched -v ",
+     "--json --dump --target --name -O0 -O2 --dim --bind --string-bytes --weights --memory "
+     "--max-ram --sched -v ",
      "what a model becomes",
      "usage: ingot inspect MODEL.onnx --json | --dump graph|plan|kernels [options]\n\n"
      "  --json              sizes, and every step with its kind, sources, opts, flops, bytes\n"
      "  --dump WHAT         the graph, the plan, or the text of all kernels\n" COMPILE_HELP
          MODEL_HELP "\nexample:\n  ingot inspect resnet18.onnx --json | jq .arena_bytes\n"},
     {"targets", command_targets, false, "", "what can be emitted", "usage: ingot targets\n"},
-    {"tune", command_tune, true, "-o --beam --budget --dim --bind ",
+    {"tune", command_tune, true, "-o --beam --budget --dim --bind --string-bytes ",
      "search for better kernels (not available yet)",
      "usage: ingot tune MODEL.onnx -o model.sched\n\nNot available yet.\n"},
 };

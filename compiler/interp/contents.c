@@ -534,7 +534,8 @@ bool ingot_is_const(ingot_tensor *x)
             continue;
         seen[top->id / 64] |= UINT64_C(1) << (top->id % 64);
         constant = top->op != OP_INPUT && top->op != OP_STATE && top->op != OP_VAR &&
-                   top->op != OP_PARAM && top->op != OP_POISON && top->op != OP_RANGE;
+                   top->op != OP_PARAM && top->op != OP_POISON && top->op != OP_RANGE &&
+                   top->dtype != INGOT_STRING; /* pointers differ from run to run */
         if (n + (int)top->nsrc > room) {
             Node **more = NEWN(a, Node *, 2 * room + (int)top->nsrc);
             memcpy((void *)more, (const void *)stack, (size_t)n * sizeof *more);

@@ -12,7 +12,6 @@
 
 /* ---- interp_alu.c, interp_cast.c: arithmetic on arrays in storage form ------------------- */
 
-size_t elem_bytes(ingot_dtype);
 /* out[i] = op(in[0][i], ...).  in_t: dtypes of the operands; arg: Node.arg.i (CAST's flags).
  * out may be one of the operands where element sizes agree. */
 void alu_lanes(Op, int64_t arg, ingot_dtype out_t, const uint8_t *in_t, size_t n, void *out,

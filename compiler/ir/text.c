@@ -186,6 +186,8 @@ static void put_call(Printer *p, const Call *call)
     sb_puts(p->sb, ") counts");
     put_list(p, '(', call->n_count, call->counts, ')');
     sb_printf(p->sb, " scratch=%zu", call->scratch_bytes);
+    if (call->n_kept)
+        sb_printf(p->sb, " kept=%d", call->n_kept);
 }
 
 static void put_axes(Printer *p, int64_t mask)

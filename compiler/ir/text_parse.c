@@ -275,7 +275,8 @@ static bool same_call(const Call *a, const Call *b)
 {
     if (!same_text(a->name, b->name) || a->n_in != b->n_in || a->n_out != b->n_out ||
         a->n_int != b->n_int || a->n_float != b->n_float || a->n_count != b->n_count ||
-        a->scratch_bytes != b->scratch_bytes || !same_nodes(a->n_count, a->counts, b->counts))
+        a->scratch_bytes != b->scratch_bytes || a->n_kept != b->n_kept ||
+        !same_nodes(a->n_count, a->counts, b->counts))
         return false;
     for (int i = 0; i < a->n_int; i++)
         if (a->ints[i] != b->ints[i])
@@ -442,6 +443,8 @@ static void parse_call(Parser *p, Draft *d)
     call->n_count = ref_list(p, ")", counts, INGOT_MAX_RANK);
     expect(p, "scratch=");
     call->scratch_bytes = (size_t)integer(p);
+    if (accept(p, "kept="))
+        call->n_kept = (int)integer(p);
     call->ints = ints;
     call->floats = floats;
     call->out = outs;

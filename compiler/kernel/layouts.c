@@ -303,7 +303,8 @@ static void add_permute(Buffer *b, int last)
 
 void buffer_layout_changed(Buffer *b)
 {
-    b->bytes = sat_mul(layout_elements(&b->layout, b->rank, b->dims), dtype_info[b->dtype].bytes);
+    b->bytes =
+        sat_mul(layout_elements(&b->layout, b->rank, b->dims), (int64_t)elem_bytes(b->dtype));
 }
 
 void choose_layouts(Plan *p)

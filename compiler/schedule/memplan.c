@@ -2,7 +2,8 @@
  *
  *   1. accesses   which steps read and write each buffer, by depth-first step number; a view counts
  *                 for its base
- *   2. liveness   [first, last] of its accesses, stretched over every loop that it enters or leaves
+ *   2. liveness   [first, last] of its accesses, stretched over every loop that it enters or leaves;
+ *                 to the end where strings point into it
  *   3. in place   a result takes the bytes of an operand that dies in the same step, where the
  *                 kernel reads that operand only at the element it writes
  *   4. packing    states first, never shared; then greedy best fit in several orders (the packing of
@@ -151,6 +152,12 @@ static void liveness(Memplan *m)
         for (int k = 0; k < m->nloop; k++)
             stretch(u, m->loops[k], &b->first, &b->last);
     }
+    int end = 0;
+    for (int i = 0; i < m->p->nbuffer; i++)
+        end = end > m->p->buffers[i]->last ? end : m->p->buffers[i]->last;
+    for (int i = 0; i < m->p->nbuffer; i++)
+        if (m->p->buffers[i]->kept)
+            m->p->buffers[i]->last = end;
     for (int i = 0; i < m->p->nbuffer; i++) {
         Buffer *b = m->p->buffers[i];
         b->first = buffer_root(b)->first;

@@ -25,7 +25,7 @@ Buffer *buffer_new(Sched *s, BufferKind kind, ingot_dtype dtype, int rank, Node 
     b->dtype = dtype;
     b->rank = rank;
     b->dims = dims;
-    b->bytes = sat_mul(dims_bound(rank, dims), dtype_info[dtype].bytes);
+    b->bytes = sat_mul(dims_bound(rank, dims), (int64_t)elem_bytes(dtype));
     b->node = node;
     b->slot = -1;
     b->id = s->plan->nbuffer;

@@ -498,6 +498,7 @@ static void schedule_call(Scope *at, Node *t)
     for (int i = 0; i < call->n_out; i++) {
         const ingot_call_out *o = &call->out[i];
         bufs[call->n_in + i] = tuple[i] = buffer_new(s, BUF_ARENA, o->dtype, o->rank, o->dims, t);
+        tuple[i]->kept = i >= call->n_out - call->n_kept;
     }
     Step *step = step_new(at, STEP_CALL);
     step->name = call->name;

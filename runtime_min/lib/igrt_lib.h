@@ -14,9 +14,16 @@
 
 IGRT_LIB(compress);
 IGRT_LIB(det);
+IGRT_LIB(lookup);
 IGRT_LIB(nms);
 IGRT_LIB(nonzero);
 IGRT_LIB(readint);
+IGRT_LIB(regex_match);
+IGRT_LIB(string_concat);
+IGRT_LIB(string_equal);
+IGRT_LIB(string_normalize);
+IGRT_LIB(string_split);
+IGRT_LIB(text);
 IGRT_LIB(topk);
 IGRT_LIB(unique);
 
@@ -24,6 +31,7 @@ IGRT_LIB(unique);
 #define IGRT_TOPK_SCRATCH(k) ((size_t)(k)*16)
 #define IGRT_UNIQUE_SCRATCH(n) ((size_t)(n)*24)
 #define IGRT_NMS_SCRATCH(n) ((size_t)(n)*16)
+#define IGRT_REGEX_MATCH_SCRATCH(n) ((size_t)(n)*16) /* n: instructions */
 #define IGRT_DET_SCRATCH(n) ((size_t)(n) * (size_t)(n)*8)
 
 /* Product of dims[from..to). */

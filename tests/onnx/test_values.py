@@ -83,6 +83,16 @@ class Compare(unittest.TestCase):
 
 
 class Npy(unittest.TestCase):
+    def test_random_masks(self):
+        want = np.array([0, 2, 0, 6], np.float32)
+        values.compare_drawn(np.array([1, 0, 0, 6], np.float32), want)
+        values.compare_drawn(np.array([True, False]), np.array([False, False]))
+        for got in (np.array([1, 0, 0, 7], np.float32), np.zeros(3, np.float32), np.zeros(4)):
+            with self.assertRaises(values.Mismatch):
+                values.compare_drawn(got, want)
+        with self.assertRaises(values.Mismatch):
+            values.compare_drawn(np.array([0, 2], np.float32), np.array([0, 1], np.float32))
+
     def test_round_trip(self):
         names = ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "float4_e2m1fn", "int4", "uint4", "int2"]
         cases = [np.array([[1, -1]]).astype(getattr(ml_dtypes, n)) for n in names]
