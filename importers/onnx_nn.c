@@ -87,21 +87,24 @@ static bool window_list(Lowering *n, const char *name, int count, int64_t otherw
     return !n->failed;
 }
 
-/* SAME: ceil(size / stride) results, the odd pad at the end (UPPER) or the beginning. */
-static bool window_same(Lowering *n, Window *w, int i, ingot_dim *size, bool upper)
+/* SAME: ceil(size / stride) results, the odd pad at the end (UPPER) or the beginning. The last window begins at the
+ * last multiple of the stride before the end, so what it needs behind it is extent - 1 - (size - 1) % stride. */
+static void window_same(Lowering *n, Window *w, int i, ingot_dim *size, bool upper)
 {
-    int64_t total = window_extent(w, i) - 1, in;
-    if (ingot_dim_is_const(size, &in)) {
-        int64_t out = (in + w->stride[i] - 1) / w->stride[i];
-        total = (out - 1) * w->stride[i] + window_extent(w, i) - in;
-    } else if (w->stride[i] != 1) {
-        unsupported(n, "auto_pad on a dim that is not known when compiling");
-        return false;
-    }
-    total = total < 0 ? 0 : total;
-    w->lo[i] = upper ? total / 2 : total - total / 2;
-    w->hi[i] = total - w->lo[i];
-    return true;
+    ingot_dim *last =
+        ingot_dim_mod(n->c, ingot_dim_sub(n->c, size, dim(n, 1)), dim(n, w->stride[i]));
+    ingot_dim *total =
+        ingot_dim_max(n->c, ingot_dim_sub(n->c, dim(n, window_extent(w, i) - 1), last), dim(n, 0));
+    ingot_dim *less = ingot_dim_div(n->c, total, dim(n, 2)),
+              *rest = ingot_dim_sub(n->c, total, less);
+    ingot_dim *lo = upper ? less : rest, *hi = upper ? rest : less;
+    w->lo[i] = w->hi[i] = 0;
+    if (ingot_dim_is_const(lo, &w->lo[i]) && ingot_dim_is_const(hi, &w->hi[i]))
+        return;
+    w->lo[i] = 0;
+    w->run_lo[i] = lo;
+    w->run_hi[i] = hi;
+    w->run = true;
 }
 
 static bool auto_pad_known(Lowering *n, const char *pad)
@@ -152,11 +155,11 @@ bool window_read(Lowering *n, ingot_tensor *x, ingot_tensor *weight, Window *w)
         }
         w->lo[i] = pads[i];
         w->hi[i] = pads[i + w->n];
+        w->run_lo[i] = w->run_hi[i] = dim(n, 0);
         if (strcmp(pad, "VALID") == 0)
             w->lo[i] = w->hi[i] = 0;
-        else if (strncmp(pad, "SAME_", 5) == 0 &&
-                 !window_same(n, w, i, ingot_shape(x, i + 2), strcmp(pad, "SAME_UPPER") == 0))
-            return false;
+        else if (strncmp(pad, "SAME_", 5) == 0)
+            window_same(n, w, i, ingot_shape(x, i + 2), strcmp(pad, "SAME_UPPER") == 0);
     }
     return true;
 }
@@ -166,36 +169,63 @@ bool window_fits(Lowering *n, ingot_tensor *x, const Window *w)
     for (int i = 0; i < w->n; i++) {
         int64_t size = ingot_dim_hi(ingot_shape(x, i + 2)),
                 up = attr_int(n, "ceil_mode", 0) ? w->stride[i] - 1 : 0;
-        if (size > INT32_MAX || size == 0 || size + w->lo[i] + w->hi[i] + up >= window_extent(w, i))
+        int64_t pads =
+            w->lo[i] + w->hi[i] + ingot_dim_hi(w->run_lo[i]) + ingot_dim_hi(w->run_hi[i]);
+        if (size > INT32_MAX || size == 0 || size + pads + up >= window_extent(w, i))
             continue;
         fault(n, "its window reaches over %lld elements of axis %d, its padded input has %lld",
-              (long long)window_extent(w, i), i + 2, (long long)(size + w->lo[i] + w->hi[i]));
+              (long long)window_extent(w, i), i + 2, (long long)(size + pads));
         return false;
     }
     return true;
 }
 
 /* Rounding up makes one more result if its window starts inside the input or the pad before it. */
-bool window_ceil(Lowering *n, ingot_tensor *x, const Window *w, int64_t *more)
+void window_ceil(Lowering *n, ingot_tensor *x, const Window *w, int64_t *more, ingot_dim **run_more)
 {
     bool up = attr_int(n, "ceil_mode", 0) != 0;
     for (int i = 0; i < w->n; i++) {
-        int64_t size;
+        ingot_dim *zero = dim(n, 0), *one = dim(n, 1), *stride = dim(n, w->stride[i]);
         more[i] = 0;
+        run_more[i] = zero;
         if (!up || w->stride[i] == 1)
             continue;
-        if (!ingot_dim_is_const(ingot_shape(x, i + 2), &size)) {
-            unsupported(n, "ceil_mode on a dim that is not known when compiling");
-            return false;
+        ingot_dim *begin = ingot_dim_add(
+            n->c, ingot_dim_add(n->c, ingot_shape(x, i + 2), dim(n, w->lo[i])), w->run_lo[i]);
+        ingot_dim *all =
+            ingot_dim_add(n->c, ingot_dim_add(n->c, begin, dim(n, w->hi[i])), w->run_hi[i]);
+        ingot_dim *span = ingot_dim_sub(n->c, all, dim(n, window_extent(w, i)));
+        ingot_dim *need = ingot_dim_mod(n->c, ingot_dim_sub(n->c, zero, span), stride);
+        if (ingot_dim_lo(span) < 0 ||
+            w->hi[i] + ingot_dim_hi(w->run_hi[i]) > window_extent(w, i) - w->stride[i]) {
+            /* the last window's number: rounded up, or that of the last to start before `begin` ends */
+            ingot_dim *rest =
+                ingot_dim_add(n->c, ingot_dim_max(n->c, span, zero), dim(n, w->stride[i] - 1));
+            ingot_dim *last = ingot_dim_div(n->c, ingot_dim_sub(n->c, begin, one), stride);
+            last = ingot_dim_min(n->c, ingot_dim_div(n->c, rest, stride), last);
+            need = ingot_dim_max(n->c, ingot_dim_sub(n->c, ingot_dim_mul(n->c, last, stride), span),
+                                 zero);
         }
-        int64_t span = size + w->lo[i] + w->hi[i] - window_extent(w, i);
-        int64_t out = (span < 0 ? 0 : (span + w->stride[i] - 1) / w->stride[i]) + 1;
-        if ((out - 1) * w->stride[i] >= size + w->lo[i])
-            out--;
-        int64_t need = (out - 1) * w->stride[i] - span;
-        more[i] = need > 0 ? need : 0;
+        if (!ingot_dim_is_const(need, &more[i]))
+            run_more[i] = need;
     }
-    return true;
+}
+
+/* [N, C, spatial..] with pads of this value, or of zeros where that is 0. */
+static ingot_tensor *pad_spatial(Lowering *n, ingot_tensor *x, ingot_dim *const *lo,
+                                 ingot_dim *const *hi, double value)
+{
+    ingot_dim *l[INGOT_MAX_RANK], *h[INGOT_MAX_RANK];
+    for (int a = 0; a < ingot_rank(x); a++) {
+        l[a] = a < 2 ? dim(n, 0) : lo[a - 2];
+        h[a] = a < 2 ? dim(n, 0) : hi[a - 2];
+    }
+    return ingot_pad_value(n->c, x, l, h, like(n, x, value));
+}
+
+ingot_tensor *window_pad(Lowering *n, ingot_tensor *x, const Window *w, double value)
+{
+    return w->run ? pad_spatial(n, x, w->run_lo, w->run_hi, value) : x;
 }
 
 /* ---- convolutions --------------------------------------------------------------------------- */
@@ -205,8 +235,8 @@ ingot_tensor *onnx_conv(Lowering *n)
     Window w;
     if (!window_read(n, X, Y, &w) || !window_fits(n, X, &w))
         return ingot_poison(n->c);
-    return ingot_conv(n->c, X, Y, optional_in(n, 2), w.stride, w.dilation, w.lo, w.hi,
-                      attr_int(n, "group", 1));
+    return ingot_conv(n->c, window_pad(n, X, &w, 0), Y, optional_in(n, 2), w.stride, w.dilation,
+                      w.lo, w.hi, attr_int(n, "group", 1));
 }
 
 ingot_tensor *onnx_conv_integer(Lowering *n)
@@ -214,7 +244,7 @@ ingot_tensor *onnx_conv_integer(Lowering *n)
     Window w;
     if (!window_read(n, X, Y, &w) || !window_fits(n, X, &w))
         return ingot_poison(n->c);
-    return ingot_conv(n->c, centred(n, X, optional_in(n, 2), 1),
+    return ingot_conv(n->c, window_pad(n, centred(n, X, optional_in(n, 2), 1), &w, 0),
                       centred(n, Y, optional_in(n, 3), 0), NULL, w.stride, w.dilation, w.lo, w.hi,
                       attr_int(n, "group", 1));
 }
@@ -233,13 +263,13 @@ static bool transpose_pads(Lowering *n, Window *w, int64_t *out_pads)
         return false;
     }
     for (int i = 0; i < w->n; i++) {
-        int64_t size, out;
-        if (!ingot_dim_is_const(ingot_shape(X, i + 2), &size)) {
-            unsupported(n, "output_shape or auto_pad on a dim that is not known when compiling");
+        int64_t size = 0, total = window_extent(w, i) + out_pads[i] - w->stride[i];
+        if (count >= 0 && !ingot_dim_is_const(ingot_shape(X, i + 2), &size)) {
+            unsupported(n, "output_shape on a dim that is not known when compiling");
             return false;
         }
-        out = count >= 0 ? shape[i + count - w->n] : size * w->stride[i];
-        int64_t total = (size - 1) * w->stride[i] + out_pads[i] + window_extent(w, i) - out;
+        if (count >= 0)
+            total += size * w->stride[i] - shape[i + count - w->n];
         if (total < 0) {
             out_pads[i] -= total;
             total = 0;
@@ -263,24 +293,63 @@ ingot_tensor *onnx_conv_transpose(Lowering *n)
 
 /* ---- pools ---------------------------------------------------------------------------------- */
 
+/* Where the run decides the pads: the mean of what they make, over the share of it that counts. */
+static ingot_tensor *average_padded(Lowering *n, const Window *w, ingot_dim *const *more,
+                                    bool count_pads)
+{
+    ingot_dim *lo[INGOT_MAX_RANK], *hi[INGOT_MAX_RANK], *dims[INGOT_MAX_RANK],
+        *none[INGOT_MAX_RANK];
+    ingot_tensor *x = widen(n, X);
+    for (int i = 0; i < w->n; i++) {
+        none[i] = dim(n, 0);
+        lo[i] = ingot_dim_add(n->c, dim(n, w->lo[i]), w->run_lo[i]);
+        hi[i] = ingot_dim_add(n->c, dim(n, w->hi[i]), w->run_hi[i]);
+    }
+    shape_of(x, dims);
+    dims[0] = dims[1] = dim(n, 1);
+    ingot_tensor *ones = ingot_expand(n->c, like(n, x, 1), ingot_rank(x), dims),
+                 *part[2] = {x, ones};
+    for (int k = 0; k < 2; k++) {
+        part[k] = pad_spatial(n, part[k], lo, hi, k && count_pads ? 1 : 0);
+        part[k] = pad_spatial(n, part[k], none, more, 0);
+        part[k] =
+            ingot_avg_pool(n->c, part[k], w->kernel, w->stride, w->dilation, NULL, NULL, true);
+    }
+    return as(n, ingot_div(n->c, part[0], part[1]), ingot_dtype_of(X));
+}
+
 ingot_tensor *onnx_average_pool(Lowering *n)
 {
     Window w;
     int64_t more[INGOT_MAX_RANK];
-    if (!window_read(n, X, NULL, &w) || !window_fits(n, X, &w) || !window_ceil(n, X, &w, more))
+    ingot_dim *run_more[INGOT_MAX_RANK];
+    bool count_pads = attr_int(n, "count_include_pad", 0) != 0, run;
+    if (!window_read(n, X, NULL, &w) || !window_fits(n, X, &w))
         return ingot_poison(n->c);
-    return ingot_avg_pool_ceil(n->c, X, w.kernel, w.stride, w.dilation, w.lo, w.hi, more,
-                               attr_int(n, "count_include_pad", 0) != 0);
+    window_ceil(n, X, &w, more, run_more);
+    run = w.run;
+    for (int i = 0; i < w.n; i++)
+        run |= !dim_is(run_more[i], 0);
+    for (int i = 0; run && i < w.n; i++)
+        run_more[i] = ingot_dim_add(n->c, run_more[i], dim(n, more[i]));
+    return run ? average_padded(n, &w, run_more, count_pads)
+               : ingot_avg_pool_ceil(n->c, X, w.kernel, w.stride, w.dilation, w.lo, w.hi, more,
+                                     count_pads);
 }
 
 /* Reads the window of a pool in which what ceil_mode adds is padding like any other. */
 static bool pool_read(Lowering *n, Window *w)
 {
     int64_t more[INGOT_MAX_RANK];
-    if (!window_read(n, X, NULL, w) || !window_fits(n, X, w) || !window_ceil(n, X, w, more))
+    ingot_dim *run_more[INGOT_MAX_RANK];
+    if (!window_read(n, X, NULL, w) || !window_fits(n, X, w))
         return false;
-    for (int i = 0; i < w->n; i++)
+    window_ceil(n, X, w, more, run_more);
+    for (int i = 0; i < w->n; i++) {
         w->hi[i] += more[i];
+        w->run_hi[i] = ingot_dim_add(n->c, w->run_hi[i], run_more[i]);
+        w->run |= !dim_is(run_more[i], 0);
+    }
     return true;
 }
 
@@ -289,10 +358,14 @@ ingot_tensor *onnx_max_pool(Lowering *n)
     Window w;
     if (!pool_read(n, &w))
         return ingot_poison(n->c);
+    if (n->n_out > 1 && w.run)
+        return unsupported(
+            n, "its indices where the pads follow from a size that is not known when compiling");
     if (n->n_out > 1)
         n->out[1] = ingot_max_pool_indices(n->c, X, w.kernel, w.stride, w.dilation, w.lo, w.hi,
                                            attr_int(n, "storage_order", 0) != 0);
-    return ingot_max_pool(n->c, X, w.kernel, w.stride, w.dilation, w.lo, w.hi);
+    return ingot_max_pool(n->c, window_pad(n, X, &w, -INFINITY), w.kernel, w.stride, w.dilation,
+                          w.lo, w.hi);
 }
 
 ingot_tensor *onnx_lp_pool(Lowering *n)
@@ -300,8 +373,8 @@ ingot_tensor *onnx_lp_pool(Lowering *n)
     Window w;
     if (!pool_read(n, &w))
         return ingot_poison(n->c);
-    return ingot_lp_pool(n->c, X, (double)attr_int(n, "p", 2), w.kernel, w.stride, w.dilation, w.lo,
-                         w.hi);
+    return ingot_lp_pool(n->c, window_pad(n, X, &w, 0), (double)attr_int(n, "p", 2), w.kernel,
+                         w.stride, w.dilation, w.lo, w.hi);
 }
 
 static unsigned spatial_axes(Lowering *n)

@@ -255,6 +255,7 @@ ingot_tensor *onnx_qlinear_conv(Lowering *n)
     if (!window_read(n, X, w, &win) || !window_fits(n, X, &win))
         return ingot_poison(n->c);
     ingot_tensor *x = centered(n, X, per_channel(n, n->in[2], 1, rank));
+    x = window_pad(n, x, &win, 0);
     w = centered(n, w, per_channel(n, n->in[5], 0, rank));
     ingot_tensor *y = ingot_conv(n->c, x, w, input(n, 8), win.stride, win.dilation, win.lo, win.hi,
                                  attr_int(n, "group", 1));

@@ -8,7 +8,10 @@
 typedef struct Window {
     int n;
     int64_t kernel[INGOT_MAX_RANK], stride[INGOT_MAX_RANK], dilation[INGOT_MAX_RANK];
-    int64_t lo[INGOT_MAX_RANK], hi[INGOT_MAX_RANK];
+    int64_t lo[INGOT_MAX_RANK], hi[INGOT_MAX_RANK]; /* pads */
+    /* Pads that follow from run-time sizes come on top of these, where `run` is set. */
+    bool run;
+    ingot_dim *run_lo[INGOT_MAX_RANK], *run_hi[INGOT_MAX_RANK];
 } Window;
 
 /* Elements from a window's first to its last. */
@@ -21,7 +24,9 @@ static inline int64_t window_extent(const Window *w, int i)
 bool window_read(Lowering *, ingot_tensor *x, ingot_tensor *weight, Window *);
 /* False and an error if the window is larger than the padded input. */
 bool window_fits(Lowering *, ingot_tensor *x, const Window *);
-/* What ceil_mode adds to the pads at the end. */
-bool window_ceil(Lowering *, ingot_tensor *x, const Window *, int64_t *more);
+/* What ceil_mode adds behind the pads: constants in more, or else expressions in run_more. */
+void window_ceil(Lowering *, ingot_tensor *x, const Window *, int64_t *more, ingot_dim **run_more);
+/* x with the pads that follow from run-time sizes, of this value. */
+ingot_tensor *window_pad(Lowering *, ingot_tensor *x, const Window *, double value);
 
 #endif
