@@ -255,6 +255,9 @@ typedef struct {
 /* Where element o of the result lies among `in` elements; NAN outside of them in a crop, where the value that
  * ingot_resize() gives means nothing. */
 double ingot_resize_source(const ingot_resize_axis *, int64_t in, int64_t o);
+/* Whether it repeats every element `scale` times, whatever their number: nearest neighbours at a whole ratio. */
+bool ingot_resize_repeats(const ingot_resize_axis *);
+/* The axis has a size that is known when compiling, unless ingot_resize_repeats(): then `size` is not looked at. */
 ingot_tensor *ingot_resize(ingot_context *, ingot_tensor *x, int axis, const ingot_resize_axis *);
 
 #endif

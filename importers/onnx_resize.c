@@ -1,6 +1,7 @@
 /*
- * onnx_resize.c - ONNX Resize and Upsample: which axes, by how much, and what counts as outside. Where all is known
- * when compiling, ingot_resize() does each axis; where only the run knows scales, its formulas are built as a graph.
+ * onnx_resize.c - ONNX Resize and Upsample: which axes, by how much, and what counts as outside. An axis of which all is
+ * known when compiling is ingot_resize()'s; where a size, a scale or the region is known to the run only, its formulas
+ * are built as a graph.
  */
 #include <math.h>
 #include <string.h>
@@ -14,10 +15,13 @@ typedef struct {
     double extrapolation;
 } Style;
 
-/* One axis: size in and out, out / in as the file gives it, and the region of interest. */
+/* One axis: its size in and out, out / in as the file gives it, and the region of interest. What only the run knows
+ * are f64 scalars; they are NULL where the number beside them is known. */
 typedef struct {
-    int64_t in, out;
+    bool resized;
+    ingot_dim *in, *out;
     double scale, roi_start, roi_end;
+    ingot_tensor *run_scale, *run_start, *run_end;
 } Axis;
 
 /* The position of an attribute's text in a list that NULL ends, -1 after an error. */
@@ -46,53 +50,42 @@ static bool given(Lowering *n, int i)
     return i < n->n_in && n->in[i] && !dim_is(ingot_numel(n->c, n->in[i]), 0);
 }
 
-/* ---- what is known when compiling ----------------------------------------------------------- */
-
-/* 1 where an axis' element lies in the region of interest. */
-static ingot_tensor *inside_region(Lowering *n, const ingot_resize_axis *r, int axis, int rank,
-                                   const Axis *a)
-{
-    double *in = ingot_alloc(n->c, ((size_t)a->out + 1) * sizeof *in);
-    for (int64_t o = 0; o < a->out; o++)
-        in[o] = !isnan(ingot_resize_source(r, a->in, o));
-    return align_axis(n, const_f64(n, INGOT_BOOL, 1, &a->out, in), axis, rank);
-}
-
-static ingot_tensor *resize(Lowering *n, const Style *s, const Axis *axes, unsigned resized)
-{
-    bool crop = s->axis.coords == INGOT_COORDS_TF_CROP_AND_RESIZE;
-    bool whole = s->axis.mode == INGOT_RESIZE_NEAREST && !crop;
-    ingot_tensor *y = whole ? X : is_float(X) ? widen(n, X) : as(n, X, INGOT_F32), *inside = NULL;
-    for (int a = 0; a < ingot_rank(X) && !ingot_is_poison(y); a++) {
-        ingot_resize_axis r = s->axis;
-        if (!(resized >> a & 1) || (axes[a].in == 0 && axes[a].out == 0))
-            continue;
-        r.size = axes[a].out;
-        r.scale = axes[a].scale;
-        r.roi_start = axes[a].roi_start;
-        r.roi_end = axes[a].roi_end;
-        y = ingot_resize(n->c, y, a, &r);
-        if (crop) {
-            ingot_tensor *ok = inside_region(n, &r, a, ingot_rank(X), &axes[a]);
-            inside = inside ? ingot_and(n->c, inside, ok) : ok;
-        }
-    }
-    if (inside && !ingot_is_poison(y))
-        y = ingot_where(n->c, inside, y, like(n, y, s->extrapolation));
-    return as(n, y, ingot_dtype_of(X));
-}
-
-/* ---- scales that only the run knows ------------------------------------------------------- */
-
-/* The same formulas as graphs, in f64, where the file declares the result's shape. */
-typedef struct {
-    ingot_tensor *scale, *roi_start, *roi_end; /* scalars */
-} RunAxis;
-
 static ingot_tensor *f64(Lowering *n, double v)
 {
     return ingot_scalar_f(n->c, INGOT_F64, v);
 }
+
+static ingot_tensor *dim_f64(Lowering *n, ingot_dim *d)
+{
+    return as(n, ingot_from_dim(n->c, d), INGOT_F64);
+}
+
+/* ---- what is known when compiling ----------------------------------------------------------- */
+
+/* 1 where an axis' element lies in the region of interest. */
+static ingot_tensor *inside_region(Lowering *n, const ingot_resize_axis *r, int axis, int64_t in)
+{
+    double *inside = ingot_alloc(n->c, ((size_t)r->size + 1) * sizeof *inside);
+    for (int64_t o = 0; o < r->size; o++)
+        inside[o] = !isnan(ingot_resize_source(r, in, o));
+    return align_axis(n, const_f64(n, INGOT_BOOL, 1, &r->size, inside), axis, ingot_rank(X));
+}
+
+/* The axis as ingot_resize() takes it; false if the run has to tell something. A whole ratio needs no size. */
+static bool known_axis(const Style *s, const Axis *a, ingot_resize_axis *r)
+{
+    int64_t in;
+    *r = s->axis;
+    r->scale = a->scale;
+    r->roi_start = a->roi_start;
+    r->roi_end = a->roi_end;
+    if (a->run_scale || a->run_start)
+        return false;
+    return (ingot_dim_is_const(a->in, &in) && ingot_dim_is_const(a->out, &r->size)) ||
+           ingot_resize_repeats(r);
+}
+
+/* ---- what only the run knows ------------------------------------------------------------------ */
 
 static ingot_tensor *float_entry(Lowering *n, int input, int64_t k)
 {
@@ -100,37 +93,43 @@ static ingot_tensor *float_entry(Lowering *n, int input, int64_t k)
     return as(n, reshape_scalar(n, e), INGOT_F64);
 }
 
+static ingot_tensor *run_or(Lowering *n, ingot_tensor *run, double known)
+{
+    return run ? run : f64(n, known);
+}
+
 /* ingot_resize_source() of all elements. */
-static ingot_tensor *run_place(Lowering *n, const Style *s, const Axis *a, const RunAxis *r)
+static ingot_tensor *run_place(Lowering *n, const Style *s, const Axis *a)
 {
     ingot_context *c = n->c;
-    ingot_dim *out = dim(n, a->out);
-    ingot_tensor *x = as(n, ingot_iota(c, 1, &out, 0), INGOT_F64);
-    double last = (double)(a->in - 1);
-    ingot_tensor *width = ingot_mul_c(c, r->scale, (double)a->in), *one = f64(n, 1);
+    ingot_tensor *x = as(n, ingot_iota(c, 1, &a->out, 0), INGOT_F64), *one = f64(n, 1);
+    ingot_tensor *in = dim_f64(n, a->in), *last = ingot_add_c(c, in, -1);
+    ingot_tensor *scale = run_or(n, a->run_scale, a->scale), *width = ingot_mul(c, scale, in);
     ingot_tensor *single = ingot_eq(c, width, one);
     ingot_tensor *steps = ingot_where(c, single, one, ingot_sub(c, width, one));
-    ingot_tensor *half = ingot_div(c, ingot_add_c(c, x, 0.5), r->scale);
+    ingot_tensor *half = ingot_div(c, ingot_add_c(c, x, 0.5), scale);
     if (s->axis.coords == INGOT_COORDS_ALIGN_CORNERS) {
-        ingot_tensor *at = ingot_div(c, ingot_mul_c(c, x, last), steps);
+        ingot_tensor *at = ingot_div(c, ingot_mul(c, x, last), steps);
         return ingot_where(c, single, f64(n, 0), at);
     }
     if (s->axis.coords == INGOT_COORDS_ASYMMETRIC)
-        return ingot_div(c, x, r->scale);
+        return ingot_div(c, x, scale);
     if (s->axis.coords == INGOT_COORDS_TF_HALF_PIXEL_FOR_NN)
         return half;
     if (s->axis.coords == INGOT_COORDS_TF_CROP_AND_RESIZE) {
-        ingot_tensor *span = ingot_mul_c(c, ingot_sub(c, r->roi_end, r->roi_start), last);
+        ingot_tensor *start = run_or(n, a->run_start, a->roi_start),
+                     *end = run_or(n, a->run_end, a->roi_end);
+        ingot_tensor *span = ingot_mul(c, ingot_sub(c, end, start), last);
         ingot_tensor *at = ingot_div(c, ingot_mul(c, x, span), steps);
         at = ingot_where(c, single, ingot_mul_c(c, span, 0.5), at);
-        return ingot_add(c, at, ingot_mul_c(c, r->roi_start, last));
+        return ingot_add(c, at, ingot_mul(c, start, last));
     }
     half = ingot_add_c(c, half, -0.5);
     if (s->axis.coords == INGOT_COORDS_PYTORCH_HALF_PIXEL)
         return ingot_where(c, single, f64(n, -0.5), half);
     if (s->axis.coords == INGOT_COORDS_HALF_PIXEL_SYMMETRIC) {
-        ingot_tensor *adjust = ingot_div(c, f64(n, (double)a->out), width);
-        ingot_tensor *shift = ingot_mul_c(c, ingot_sub(c, one, adjust), (double)a->in / 2);
+        ingot_tensor *adjust = ingot_div(c, dim_f64(n, a->out), width);
+        ingot_tensor *shift = ingot_mul(c, ingot_sub(c, one, adjust), ingot_mul_c(c, in, 0.5));
         return ingot_add(c, shift, half);
     }
     return half;
@@ -165,38 +164,42 @@ static ingot_tensor *run_nearest(Lowering *n, const Style *s, ingot_tensor *at)
 static ingot_tensor *take_clamped(Lowering *n, ingot_tensor *x, ingot_tensor *place, int axis,
                                   const Axis *a)
 {
-    place = ingot_min(n->c, ingot_max_c(n->c, place, 0), f64(n, (double)(a->in - 1)));
+    ingot_tensor *last = ingot_add_c(n->c, dim_f64(n, a->in), -1);
+    place = ingot_min(n->c, ingot_max_c(n->c, place, 0), last);
     return ingot_take(n->c, x, as(n, place, INGOT_I64), axis);
 }
 
-/* The number of taps and the offset of the first from the element left of the place. */
-static int tap_span(const Style *s, const Axis *a, int *first)
+/* The number of taps and the offset of the first from the element left of the place; the least scale that the sizes
+ * allow decides it. */
+static double tap_span(const Style *s, const Axis *a, int *first)
 {
-    double scale = s->axis.antialias && a->scale < 1 ? a->scale : 1;
-    if (s->axis.mode == INGOT_RESIZE_NEAREST) {
-        *first = 0;
-        return 1;
-    }
-    *first = (int)floor((s->axis.mode == INGOT_RESIZE_CUBIC ? -2 : -1) / scale) + 1;
+    double scale = a->scale, support = s->axis.mode == INGOT_RESIZE_CUBIC ? 2 : 1;
+    if (a->run_scale)
+        scale = ((double)ingot_dim_lo(a->out) - 0.5) / (double)ingot_dim_hi(a->in);
+    if (!s->axis.antialias || scale >= 1)
+        scale = 1;
+    if (!(support / scale < 1 << 20))
+        return INFINITY;
+    *first = (int)floor(-support / scale) + 1;
     return 2 - 2 * *first;
 }
 
-/* ingot_resize(), with as many taps as the least scale that gives a->out needs. */
-static ingot_tensor *run_axis(Lowering *n, const Style *s, ingot_tensor *x, int axis, const Axis *a,
-                              const RunAxis *r)
+/* ingot_resize() as a graph. */
+static ingot_tensor *run_axis(Lowering *n, const Style *s, ingot_tensor *x, int axis, const Axis *a)
 {
     enum { MAX_RUN_TAPS = 64 };
     ingot_context *c = n->c;
-    ingot_tensor *at = run_place(n, s, a, r), *weight[MAX_RUN_TAPS], *sum = NULL, *y = NULL;
-    Axis least = *a;
-    int first, rank = ingot_rank(x);
-    least.scale = ((double)a->out - 0.5) / (double)a->in;
-    int taps = tap_span(s, &least, &first);
+    ingot_tensor *at = run_place(n, s, a), *weight[MAX_RUN_TAPS], *sum = NULL, *y = NULL;
+    int first = 0, rank = ingot_rank(x);
     if (s->axis.mode == INGOT_RESIZE_NEAREST)
         return take_clamped(n, x, run_nearest(n, s, at), axis, a);
-    if (taps > MAX_RUN_TAPS)
-        return unsupported(n, "axis %d shrinks too far for a scale that only the run knows", axis);
-    ingot_tensor *scale = s->axis.antialias ? ingot_min_c(c, r->scale, 1) : f64(n, 1);
+    double span = tap_span(s, a, &first);
+    if (span > MAX_RUN_TAPS)
+        return unsupported(n, "axis %d may shrink too far for a scale that only the run knows",
+                           axis);
+    int taps = (int)span;
+    ingot_tensor *scale =
+        s->axis.antialias ? ingot_min_c(c, run_or(n, a->run_scale, a->scale), 1) : f64(n, 1);
     ingot_tensor *low = ingot_add_c(c, ingot_ceil(c, at), -1), *ratio = ingot_sub(c, at, low);
     for (int k = 0; k < taps; k++) {
         ingot_tensor *to = ingot_mul(c, ingot_sub(c, f64(n, first + k), ratio), scale);
@@ -207,7 +210,7 @@ static ingot_tensor *run_axis(Lowering *n, const Style *s, ingot_tensor *x, int 
             w = ingot_max_c(c, ingot_sub(c, f64(n, 1), ingot_abs(c, to)), 0);
         if (s->axis.exclude_outside) {
             ingot_tensor *in =
-                ingot_and(c, ingot_ge(c, p, f64(n, 0)), ingot_lt(c, p, f64(n, (double)a->in)));
+                ingot_and(c, ingot_ge(c, p, f64(n, 0)), ingot_lt(c, p, dim_f64(n, a->in)));
             w = ingot_where(c, in, w, f64(n, 0));
         }
         weight[k] = w;
@@ -225,51 +228,41 @@ static ingot_tensor *run_axis(Lowering *n, const Style *s, ingot_tensor *x, int 
     return y;
 }
 
-static ingot_tensor *resize_at_run_time(Lowering *n, const Style *s, Axis *axes, const int *list,
-                                        int count, int scales, int sizes, const int64_t *out)
+/* The same of the run's region of interest. */
+static ingot_tensor *run_inside(Lowering *n, const Style *s, int axis, const Axis *a)
 {
-    ingot_dtype dtype = ingot_dtype_of(X);
-    const char *policy = attr_string(n, "keep_aspect_ratio_policy", "stretch");
+    ingot_tensor *at = run_place(n, s, a), *last = ingot_add_c(n->c, dim_f64(n, a->in), -1);
+    ingot_tensor *inside = ingot_and(n->c, ingot_ge(n->c, at, f64(n, 0)), ingot_le(n->c, at, last));
+    return align_axis(n, inside, axis, ingot_rank(X));
+}
+
+/* ---- all axes --------------------------------------------------------------------------------- */
+
+static ingot_tensor *resize(Lowering *n, const Style *s, const Axis *axes)
+{
     bool crop = s->axis.coords == INGOT_COORDS_TF_CROP_AND_RESIZE;
-    bool smaller = strcmp(policy, "not_larger") == 0;
-    ingot_tensor *y = is_float(X) ? widen(n, X) : as(n, X, INGOT_F32), *factor = NULL;
-    ingot_tensor *inside = NULL;
-    if (crop && !given(n, 1))
-        return fault(n, "its region of interest is missing");
-    if (!scales && !sizes)
-        return fault(n, "it has neither scales nor sizes");
-    for (int i = 0; sizes && i < count; i++) {
-        if (axes[list[i]].in < 1)
-            return unsupported(n, "the size of axis %d is not known when compiling", list[i]);
-        ingot_tensor *v = as(n, list_entry(n, sizes, i, 0), INGOT_F64);
-        v = ingot_mul_c(n->c, v, 1 / (double)axes[list[i]].in);
-        factor = !factor ? v : smaller ? ingot_min(n->c, factor, v) : ingot_max(n->c, factor, v);
+    bool whole = s->axis.mode == INGOT_RESIZE_NEAREST && !crop;
+    ingot_tensor *y = whole ? X : is_float(X) ? widen(n, X) : as(n, X, INGOT_F32), *inside = NULL;
+    for (int i = 0; i < ingot_rank(X) && !ingot_is_poison(y); i++) {
+        const Axis *a = &axes[i];
+        ingot_resize_axis r;
+        ingot_tensor *ok = NULL;
+        int64_t in = 0;
+        if (!a->resized || (dim_is(a->in, 0) && dim_is(a->out, 0)))
+            continue;
+        bool known = known_axis(s, a, &r);
+        if (known && crop && ingot_dim_is_const(a->in, &in))
+            ok = inside_region(n, &r, i, in);
+        else if (crop)
+            ok = run_inside(n, s, i, a);
+        y = known ? ingot_resize(n->c, y, i, &r) : run_axis(n, s, y, i, a);
+        inside = !ok ? inside : inside ? ingot_and(n->c, inside, ok) : ok;
     }
-    for (int i = 0; i < count && !ingot_is_poison(y); i++) {
-        Axis *a = &axes[list[i]];
-        RunAxis r = {.scale = factor};
-        a->out = out[list[i]];
-        if (a->in < 1)
-            return unsupported(n, "the size of axis %d is not known when compiling", list[i]);
-        if (scales)
-            r.scale = float_entry(n, scales, i);
-        else if (strcmp(policy, "stretch") == 0)
-            r.scale = f64(n, (double)a->out / (double)a->in);
-        if (crop) {
-            r.roi_start = float_entry(n, 1, i);
-            r.roi_end = float_entry(n, 1, i + count);
-            ingot_tensor *at = run_place(n, s, a, &r), *zero = f64(n, 0);
-            ingot_tensor *ok = ingot_and(n->c, ingot_ge(n->c, at, zero),
-                                         ingot_le(n->c, at, f64(n, (double)(a->in - 1))));
-            ok = align_axis(n, ok, list[i], ingot_rank(X));
-            inside = inside ? ingot_and(n->c, inside, ok) : ok;
-        }
-        if (a->in > 1 || a->out > 1)
-            y = run_axis(n, s, y, list[i], a, &r);
-    }
-    if (inside && !ingot_is_poison(y))
+    if (ingot_is_poison(y))
+        return y;
+    if (inside)
         y = ingot_where(n->c, inside, y, like(n, y, s->extrapolation));
-    return as(n, y, dtype);
+    return as(n, y, ingot_dtype_of(X));
 }
 
 /* ---- what the file asks for ----------------------------------------------------------------- */
@@ -287,104 +280,197 @@ static int listed_axes(Lowering *n, int *list)
     return n->failed ? -1 : count < 0 ? rank : count;
 }
 
-static void use_scale(Axis *a, double scale)
+static void axes_start(Lowering *n, Axis *axes)
 {
-    a->scale = scale;
-    a->out = (int64_t)floor(scale * (double)a->in);
+    for (int a = 0; a < ingot_rank(X); a++) {
+        ingot_dim *size = ingot_shape(X, a);
+        axes[a] = (Axis){.in = size, .out = size, .scale = 1, .roi_end = 1};
+    }
+}
+
+/* floor(scale * in); a scale is a whole number of 1 / 2^k. NULL after an error. */
+static ingot_dim *scaled_size(Lowering *n, ingot_dim *in, double scale)
+{
+    int64_t size;
+    int k;
+    if (ingot_dim_is_const(in, &size))
+        return dim(n, (int64_t)floor(scale * (double)size));
+    double part = frexp(scale, &k);
+    for (; part != floor(part); k--)
+        part *= 2;
+    if (k > 30 || k < -40 || part * ldexp(1, k > 0 ? k : 0) * (double)ingot_dim_hi(in) > 0x1p62) {
+        unsupported(n, "a scale of %g for a size that is not known when compiling", scale);
+        return NULL;
+    }
+    ingot_dim *out = ingot_dim_mul(n->c, in, dim(n, (int64_t)ldexp(part, k > 0 ? k : 0)));
+    return k < 0 ? ingot_dim_div(n->c, out, dim(n, INT64_C(1) << -k)) : out;
 }
 
 static bool use_scales(Lowering *n, Axis *axes, const int *list, int count, const double *v,
-                       int n_v, unsigned *resized)
+                       int n_v)
 {
     if (n_v != count) {
         fault(n, "it has %d scales for %d axes", n_v, count);
         return false;
     }
     for (int i = 0; i < count; i++) {
+        Axis *a = &axes[list[i]];
         if (!(v[i] > 0 && v[i] < 1e9)) {
             fault(n, "scale %d is %g", i, v[i]);
             return false;
         }
-        bool free_dim = axes[list[i]].in < 0;
         if (v[i] == 1)
             continue;
-        if (free_dim) {
-            unsupported(n, "the size of axis %d is not known when compiling", list[i]);
+        a->scale = v[i];
+        a->out = scaled_size(n, a->in, v[i]);
+        a->resized = true;
+        if (!a->out)
             return false;
-        }
-        use_scale(&axes[list[i]], v[i]);
-        *resized |= 1u << list[i];
     }
     return true;
 }
 
-/* Sizes stretch each axis, or scale all by one factor that makes none larger, or none smaller. */
-static bool use_sizes(Lowering *n, Axis *axes, const int *list, int count, int input,
-                      unsigned *resized)
+/* Scales that are data of the run, and make what the file declares. */
+static void use_run_scales(Lowering *n, Axis *axes, const int *list, int count, int input,
+                           const int64_t *out)
 {
-    const int64_t *v;
-    int n_v = ints_in(n, input, &v);
-    const char *policy = attr_string(n, "keep_aspect_ratio_policy", "stretch");
-    bool stretch = strcmp(policy, "stretch") == 0;
-    if (n_v != count) {
-        if (n_v >= 0)
-            fault(n, "it has %d sizes for %d axes", n_v, count);
-        return false;
-    }
-    double factor = 0;
     for (int i = 0; i < count; i++) {
         Axis *a = &axes[list[i]];
-        if (a->in < 1 || v[i] < 0 || v[i] > INT32_MAX) {
-            unsupported(n, "it cannot resize axis %d to %lld", list[i], (long long)v[i]);
+        a->out = dim(n, out[list[i]]);
+        a->run_scale = float_entry(n, input, i);
+        a->resized = !dim_is(a->in, 1) || !dim_is(a->out, 1);
+    }
+}
+
+/* a / b in f64. */
+static ingot_tensor *ratio_f64(Lowering *n, ingot_tensor *a, ingot_dim *b)
+{
+    return ingot_div(n->c, as(n, a, INGOT_F64), dim_f64(n, b));
+}
+
+/* Sizes stretch each axis, or scale all by one factor that makes none larger, or none smaller. want: a dim each. */
+static bool use_sizes(Lowering *n, Axis *axes, const int *list, int count, ingot_dim *const *want)
+{
+    const char *policy = attr_string(n, "keep_aspect_ratio_policy", "stretch");
+    bool stretch = strcmp(policy, "stretch") == 0, smaller = strcmp(policy, "not_larger") == 0,
+         known = true;
+    double factor = 0;
+    ingot_tensor *run = NULL;
+    for (int i = 0; i < count; i++) {
+        Axis *a = &axes[list[i]];
+        int64_t in = 0, size;
+        if (ingot_dim_hi(a->in) < 1 || ingot_dim_hi(want[i]) < 0 ||
+            ingot_dim_lo(want[i]) > INT32_MAX) {
+            unsupported(n, "it cannot resize axis %d of %lld elements to %lld", list[i],
+                        (long long)ingot_dim_hi(a->in), (long long)ingot_dim_hi(want[i]));
             return false;
         }
-        a->out = v[i];
-        a->scale = (double)v[i] / (double)a->in;
-        bool less = strcmp(policy, "not_larger") == 0 ? a->scale < factor : a->scale > factor;
+        a->out = want[i];
+        if (!ingot_dim_is_const(a->in, &in) || !ingot_dim_is_const(want[i], &size))
+            a->run_scale = ratio_f64(n, ingot_from_dim(n->c, want[i]), a->in);
+        else
+            a->scale = (double)size / (double)in;
+        known &= !a->run_scale;
+        bool less = smaller ? a->scale < factor : a->scale > factor;
         factor = i == 0 || less ? a->scale : factor;
     }
+    for (int i = 0; !stretch && !known && i < count; i++) {
+        ingot_tensor *scale = run_or(n, axes[list[i]].run_scale, axes[list[i]].scale);
+        run = !run ? scale : smaller ? ingot_min(n->c, run, scale) : ingot_max(n->c, run, scale);
+    }
     for (int i = 0; i < count; i++) {
         Axis *a = &axes[list[i]];
-        if (!stretch) {
+        int64_t in = 0;
+        a->resized = true;
+        if (!stretch && known) {
+            ingot_dim_is_const(a->in, &in);
             a->scale = factor;
-            a->out = (int64_t)floor(factor * (double)a->in + 0.5);
+            a->out = dim(n, (int64_t)floor(factor * (double)in + 0.5));
         }
-        if (a->out != a->in || a->scale != 1)
-            *resized |= 1u << list[i];
+        if (!stretch && !known) {
+            /* floor(want[j] / in[j] * in + 1/2) of the j that decides */
+            a->run_scale = run;
+            for (int j = 0; j < count; j++) {
+                ingot_dim *twice = ingot_dim_mul(n->c, axes[list[j]].in, dim(n, 2));
+                ingot_dim *size =
+                    ingot_dim_mul(n->c, ingot_dim_mul(n->c, want[j], a->in), dim(n, 2));
+                size = ingot_dim_div(n->c, ingot_dim_add(n->c, size, axes[list[j]].in), twice);
+                a->out = j == 0    ? size
+                         : smaller ? ingot_dim_min(n->c, a->out, size)
+                                   : ingot_dim_max(n->c, a->out, size);
+            }
+        }
+        bool same = ingot_dim_equal(a->in, a->out);
+        if (same && stretch)
+            a->run_scale = NULL;
+        if (same && !a->run_scale && (stretch || a->scale == 1))
+            a->resized = false;
     }
     return true;
 }
 
-static void axes_start(Lowering *n, Axis *axes)
+/* Sizes that are data of the run, and make what the file declares. */
+static bool use_run_sizes(Lowering *n, Axis *axes, const int *list, int count, int input,
+                          const int64_t *out)
 {
-    (void)n;
-    for (int a = 0; a < ingot_rank(X); a++) {
-        axes[a] = (Axis){.in = -1, .scale = 1, .roi_end = 1};
-        ingot_dim_is_const(ingot_shape(X, a), &axes[a].in);
-        axes[a].out = axes[a].in;
+    const char *policy = attr_string(n, "keep_aspect_ratio_policy", "stretch");
+    ingot_dim *want[INGOT_MAX_RANK];
+    ingot_tensor *factor = NULL;
+    for (int i = 0; i < count; i++) {
+        ingot_tensor *v = ratio_f64(n, list_entry(n, input, i, 0), axes[list[i]].in);
+        bool smaller = strcmp(policy, "not_larger") == 0;
+        factor = !factor ? v : smaller ? ingot_min(n->c, factor, v) : ingot_max(n->c, factor, v);
+        want[i] = dim(n, out[list[i]]);
     }
+    if (strcmp(policy, "stretch") == 0)
+        return use_sizes(n, axes, list, count, want);
+    for (int i = 0; i < count; i++) {
+        axes[list[i]].out = want[i];
+        axes[list[i]].run_scale = factor;
+        axes[list[i]].resized = true;
+    }
+    return true;
 }
 
-/* Whether scales, sizes and region are known now. */
-static bool knows_all(Lowering *n, int scales, int sizes, const Style *s)
+/* The region of interest of a crop: all starts, then all ends. */
+static bool use_region(Lowering *n, Axis *axes, const int *list, int count)
 {
-    const int64_t *v;
-    bool crop = s->axis.coords == INGOT_COORDS_TF_CROP_AND_RESIZE;
-    if (crop && given(n, 1) && !ingot_is_const(n->in[1]))
+    const double *v = NULL;
+    int64_t length = -1;
+    if (given(n, 1))
+        ingot_dim_is_const(ingot_numel(n->c, n->in[1]), &length);
+    if (length != 2 * count) {
+        fault(n, "its region of interest is missing or has another length");
         return false;
-    if (given(n, scales))
-        return ingot_is_const(n->in[scales]);
-    return !given(n, sizes) || ints_known(n, sizes, &v) >= 0;
+    }
+    if (ingot_is_const(n->in[1]) && floats_in(n, 1, &v) < 0)
+        return false;
+    for (int i = 0; i < count; i++) {
+        Axis *a = &axes[list[i]];
+        a->roi_start = v ? v[i] : 0;
+        a->roi_end = v ? v[i + count] : 1;
+        a->run_start = v ? NULL : float_entry(n, 1, i);
+        a->run_end = v ? NULL : float_entry(n, 1, i + count);
+        a->resized |= !v || v[i] != 0 || v[i + count] != 1;
+    }
+    return true;
+}
+
+/* The declared result, where an input that decides it is data of the run. */
+static bool declared_result(Lowering *n, int64_t *out)
+{
+    int rank;
+    return declared_shape(n, 0, &rank, out) && rank == ingot_rank(X);
 }
 
 ingot_tensor *onnx_resize(Lowering *n)
 {
     Axis axes[INGOT_MAX_RANK];
+    ingot_dim *known[INGOT_MAX_RANK], *const *want = NULL;
     int64_t declared[INGOT_MAX_RANK];
-    int rank, list[INGOT_MAX_RANK], count = listed_axes(n, list), n_v;
+    int list[INGOT_MAX_RANK], count = listed_axes(n, list), n_v;
     const double *v;
-    unsigned resized = 0;
-    bool old = n->version < 11;
+    bool old = n->version < 11, ok = false;
     int mode = one_of(n, "mode", "nearest", mode_names);
     int coords = one_of(n, "coordinate_transformation_mode", old ? "asymmetric" : "half_pixel",
                         coords_names);
@@ -400,49 +486,42 @@ ingot_tensor *onnx_resize(Lowering *n)
     if (count < 0 || n->failed)
         return ingot_poison(n->c);
     axes_start(n, axes);
-    if (!knows_all(n, scales, sizes, &s) && declared_shape(n, 0, &rank, declared) &&
-        rank == ingot_rank(X))
-        return resize_at_run_time(n, &s, axes, list, count, given(n, scales) ? scales : 0,
-                                  given(n, scales) ? 0 : sizes, declared);
-    if (s.axis.coords == INGOT_COORDS_TF_CROP_AND_RESIZE) {
-        if (!given(n, 1) || (n_v = floats_in(n, 1, &v)) != 2 * count)
-            return n->failed ? ingot_poison(n->c)
-                             : fault(n, "its region of interest is missing or has another length");
-        for (int i = 0; i < count; i++) {
-            axes[list[i]].roi_start = v[i];
-            axes[list[i]].roi_end = v[i + count];
-        }
-    }
-    bool ok = false;
-    if (given(n, scales))
-        ok = (n_v = floats_in(n, scales, &v)) >= 0 &&
-             use_scales(n, axes, list, count, v, n_v, &resized);
-    else if (!old && given(n, sizes))
-        ok = use_sizes(n, axes, list, count, sizes, &resized);
-    else
+    if (given(n, scales)) {
+        ok = true;
+        if (!ingot_is_const(n->in[scales]) && declared_result(n, declared))
+            use_run_scales(n, axes, list, count, scales, declared);
+        else
+            ok = (n_v = floats_in(n, scales, &v)) >= 0 && use_scales(n, axes, list, count, v, n_v);
+    } else if (!old && given(n, sizes)) {
+        if (ingot_contents(n->c, n->in[sizes], known, INGOT_MAX_RANK) < 0 &&
+            declared_result(n, declared))
+            ok = use_run_sizes(n, axes, list, count, sizes, declared);
+        else if ((n_v = dims_in(n, sizes, &want)) == count)
+            ok = use_sizes(n, axes, list, count, want);
+        else if (n_v >= 0)
+            fault(n, "it has %d sizes for %d axes", n_v, count);
+    } else {
         return fault(n, "it has neither scales nor sizes");
-    if (s.axis.coords == INGOT_COORDS_TF_CROP_AND_RESIZE)
-        for (int i = 0; i < count; i++)
-            if (axes[list[i]].roi_start != 0 || axes[list[i]].roi_end != 1)
-                resized |= 1u << list[i];
-    return ok ? resize(n, &s, axes, resized) : ingot_poison(n->c);
+    }
+    if (ok && s.axis.coords == INGOT_COORDS_TF_CROP_AND_RESIZE)
+        ok = use_region(n, axes, list, count);
+    return ok && !n->failed ? resize(n, &s, axes) : ingot_poison(n->c);
 }
 
 ingot_tensor *onnx_upsample(Lowering *n)
 {
     Axis axes[INGOT_MAX_RANK];
-    int list[INGOT_MAX_RANK], n_v, rank = ingot_rank(X), out_rank;
+    int list[INGOT_MAX_RANK], n_v, rank = ingot_rank(X);
     int64_t declared[INGOT_MAX_RANK];
-    bool known = true;
     double made[INGOT_MAX_RANK];
     const double *v = made;
     const float *scales;
-    unsigned resized = 0;
     static const char *const modes[] = {"nearest", "linear", "bilinear", NULL};
     int mode = one_of(n, "mode", "nearest", modes);
     Style s = {.axis = {.mode = mode ? INGOT_RESIZE_LINEAR : INGOT_RESIZE_NEAREST,
                         .coords = INGOT_COORDS_ASYMMETRIC,
                         .nearest = INGOT_NEAREST_FLOOR}};
+    axes_start(n, axes);
     for (int a = 0; a < rank; a++)
         list[a] = a;
     if (n->version < 7) {
@@ -454,15 +533,13 @@ ingot_tensor *onnx_upsample(Lowering *n)
         n_v = attr_floats(n, "scales", &scales);
         for (int a = 0; a < n_v && a < rank; a++)
             made[a] = (double)scales[a];
+    } else if (given(n, 1) && !ingot_is_const(n->in[1]) && declared_result(n, declared)) {
+        use_run_scales(n, axes, list, rank, 1, declared);
+        return n->failed ? ingot_poison(n->c) : resize(n, &s, axes);
     } else {
-        known = !given(n, 1) || ingot_is_const(n->in[1]) ||
-                !declared_shape(n, 0, &out_rank, declared) || out_rank != rank;
-        n_v = known && n->n_in > 1 ? floats_in(n, 1, &v) : -1;
+        n_v = n->n_in > 1 ? floats_in(n, 1, &v) : -1;
     }
-    axes_start(n, axes);
-    if (!known)
-        return resize_at_run_time(n, &s, axes, list, rank, 1, 0, declared);
-    if (n->failed || !use_scales(n, axes, list, rank, v, n_v, &resized))
+    if (n->failed || !use_scales(n, axes, list, rank, v, n_v))
         return ingot_poison(n->c);
-    return resize(n, &s, axes, resized);
+    return resize(n, &s, axes);
 }

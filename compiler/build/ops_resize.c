@@ -61,6 +61,35 @@ static int64_t clamp(int64_t i, int64_t n)
     return i < 0 ? 0 : i >= n ? n - 1 : i;
 }
 
+/* [.., n, 1, ..] -> [.., n, ratio, ..] -> [.., n ratio, ..] */
+static ingot_tensor *repeat(ingot_context *c, ingot_tensor *x, int axis, int64_t ratio)
+{
+    ingot_dim *dims[INGOT_MAX_RANK + 1];
+    x = ingot_unsqueeze(c, x, axis + 1);
+    if (ingot_is_poison(x))
+        return x;
+    int rank = ops_dims(x, dims);
+    dims[axis + 1] = ingot_dim_const(c, ratio);
+    return ingot_flatten(c, ingot_expand(c, x, rank, dims), axis, axis + 2);
+}
+
+bool ingot_resize_repeats(const ingot_resize_axis *r)
+{
+    bool moves =
+        r->coords == INGOT_COORDS_ALIGN_CORNERS || r->coords == INGOT_COORDS_TF_CROP_AND_RESIZE;
+    if (r->mode != INGOT_RESIZE_NEAREST || moves || r->scale < 1 || r->scale > 4096 ||
+        r->scale != floor(r->scale))
+        return false;
+    /* Where o lies moves on by 1 in every `ratio` elements: those of a few are those of all. */
+    int64_t ratio = (int64_t)r->scale, n = 4;
+    ingot_resize_axis whole = *r;
+    whole.size = ratio * n;
+    for (int64_t o = 0; o < whole.size; o++)
+        if (clamp(nearest(r->nearest, ingot_resize_source(&whole, n, o)), n) != o / ratio)
+            return false;
+    return true;
+}
+
 static ingot_tensor *resize_nearest(ingot_context *c, ingot_tensor *x, int axis,
                                     const ingot_resize_axis *r, int64_t in)
 {
@@ -72,16 +101,8 @@ static ingot_tensor *resize_nearest(ingot_context *c, ingot_tensor *x, int axis,
         place[o] = isnan(at) ? 0 : clamp(nearest(r->nearest, at), in);
         repeats &= ratio > 0 && place[o] == o / ratio;
     }
-    if (!repeats)
-        return ingot_take(c, x, ops_table_i(c, r->size, place), axis);
-    ingot_dim
-        *dims[INGOT_MAX_RANK + 1]; /* [.., n, 1, ..] -> [.., n, ratio, ..] -> [.., n ratio, ..] */
-    x = ingot_unsqueeze(c, x, axis + 1);
-    if (ingot_is_poison(x))
-        return x;
-    int rank = ops_dims(x, dims);
-    dims[axis + 1] = ingot_dim_const(c, ratio);
-    return ingot_flatten(c, ingot_expand(c, x, rank, dims), axis, axis + 2);
+    return repeats ? repeat(c, x, axis, ratio)
+                   : ingot_take(c, x, ops_table_i(c, r->size, place), axis);
 }
 
 ingot_tensor *ingot_resize(ingot_context *c, ingot_tensor *x, int axis, const ingot_resize_axis *r)
@@ -89,6 +110,8 @@ ingot_tensor *ingot_resize(ingot_context *c, ingot_tensor *x, int axis, const in
     int64_t in;
     if (ingot_is_poison(x) || (axis = ops_axis(c, "resize", x, axis)) < 0)
         return ingot_poison(c);
+    if (!ingot_dim_is_const(ingot_shape(x, axis), &in) && ingot_resize_repeats(r))
+        return repeat(c, x, axis, (int64_t)r->scale);
     if (!ingot_dim_is_const(ingot_shape(x, axis), &in))
         return ingot_error(c, INGOT_UNSUPPORTED, "resize: axis %d has a run-time size", axis);
     if (in < 1 || r->size < 0 || r->size > INT32_MAX)
