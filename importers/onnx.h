@@ -231,6 +231,8 @@ ingot_tensor *uniform_like(Lowering *, ingot_tensor *x, ingot_dtype);
 
 /* [batch, sequence, heads size] -> [batch, heads, sequence, size]; NULL after an error. */
 ingot_tensor *split_heads(Lowering *, ingot_tensor *x, int64_t heads);
+/* 1 / sqrt(size), in f32, of a size that only the run knows. */
+ingot_tensor *inverse_root(Lowering *, ingot_dim *size);
 
 /* ---- onnx_nn.c ------------------------------------------------------------------------------- */
 

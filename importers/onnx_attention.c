@@ -17,14 +17,14 @@ ingot_tensor *split_heads(Lowering *n, ingot_tensor *x, int64_t heads)
 {
     static const int perm[] = {0, 2, 1, 3};
     int64_t hidden;
-    if (ingot_rank(x) != 3 || heads < 1 || !ingot_dim_is_const(ingot_shape(x, 2), &hidden) ||
-        hidden % heads) {
+    if (ingot_rank(x) != 3 || heads < 1 ||
+        (ingot_dim_is_const(ingot_shape(x, 2), &hidden) && hidden % heads)) {
         fault(n, "an input of rank %d cannot be split into %lld heads", ingot_rank(x),
               (long long)heads);
         return NULL;
     }
     ingot_dim *dims[] = {ingot_shape(x, 0), ingot_shape(x, 1), dim(n, heads),
-                         dim(n, hidden / heads)};
+                         ingot_dim_div(n->c, ingot_shape(x, 2), dim(n, heads))};
     return ingot_permute(n->c, ingot_reshape(n->c, x, 4, dims), perm);
 }
 
@@ -99,16 +99,22 @@ static ingot_tensor *soft_cap(Lowering *n, ingot_tensor *x, double cap)
     return cap > 0 ? ingot_mul_c(n->c, ingot_tanh(n->c, ingot_mul_c(n->c, x, 1 / cap)), cap) : x;
 }
 
-/* 1 / sqrt(head size) unless told. */
-static bool read_scale(Lowering *n, ingot_tensor *q, double *scale)
+ingot_tensor *inverse_root(Lowering *n, ingot_dim *size)
 {
-    int64_t size;
-    if (!ingot_dim_is_const(ingot_shape(q, 3), &size)) {
-        unsupported(n, "its head size is not known when compiling");
-        return false;
-    }
-    *scale = attr_has(n, "scale") ? attr_float(n, "scale", 1) : 1 / sqrt((double)size);
-    return !n->failed;
+    return ingot_reciprocal(n->c, ingot_sqrt(n->c, as(n, ingot_from_dim(n->c, size), INGOT_F32)));
+}
+
+/* scale q k^T, where the scale is 1 / sqrt(head size) unless told. */
+static ingot_tensor *scaled_scores(Lowering *n, ingot_tensor *q, ingot_tensor *k)
+{
+    int64_t size = 1;
+    bool told = attr_has(n, "scale"), known = told || ingot_dim_is_const(ingot_shape(q, 3), &size);
+    double scale = told ? attr_float(n, "scale", 1) : 1 / sqrt((double)size);
+    ingot_tensor *scores = ingot_attention_scores(n->c, q, k, scale);
+    if (known || ingot_is_poison(scores))
+        return scores;
+    return ingot_mul(n->c, scores,
+                     as(n, inverse_root(n, ingot_shape(q, 3)), ingot_dtype_of(scores)));
 }
 
 ingot_tensor *onnx_attention(Lowering *n)
@@ -116,7 +122,6 @@ ingot_tensor *onnx_attention(Lowering *n)
     int64_t q_heads = attr_int(n, "q_num_heads", 0), k_heads = attr_int(n, "kv_num_heads", 0);
     int64_t mode = attr_int(n, "qk_matmul_output_mode", 0),
             precision = attr_int(n, "softmax_precision", 0);
-    double scale;
     ingot_tensor *q = with_heads(n, X, q_heads), *k = with_heads(n, n->in[1], k_heads);
     ingot_tensor *v = with_heads(n, n->in[2], k_heads), *mask = optional_in(n, 3);
     ingot_tensor *past_k = optional_in(n, 4), *past_v = optional_in(n, 5), *scores, *stage[4];
@@ -131,9 +136,7 @@ ingot_tensor *onnx_attention(Lowering *n)
     }
     n->out[1] = k;
     n->out[2] = v;
-    if (!read_scale(n, q, &scale))
-        return ingot_poison(n->c);
-    scores = ingot_attention_scores(n->c, q, k, scale);
+    scores = scaled_scores(n, q, k);
     if (ingot_is_poison(scores))
         return scores;
     stage[0] = scores;
@@ -180,14 +183,14 @@ ingot_tensor *onnx_flex_attention(Lowering *n)
     ingot_tensor *q = X, *k = n->in[1], *v = n->in[2];
     ingot_dtype dtype = ingot_dtype_of(X), wide = dtype == INGOT_F64 ? INGOT_F64 : INGOT_F32;
     int64_t precision = attr_int(n, "softmax_precision", 0);
-    double scale;
     if (ingot_rank(q) != 4 || ingot_rank(k) != 4 || ingot_rank(v) != 4)
         return fault(n, "its inputs have to have rank 4");
     if (precision > 0 && precision < 32 && !ingot_onnx_dtype((int32_t)precision, &wide))
         return fault(n, "its softmax_precision is no element type");
-    if (!read_scale(n, q, &scale))
-        return ingot_poison(n->c);
-    ingot_tensor *scores = as(n, ingot_attention_scores(n->c, q, k, scale), wide);
+    ingot_tensor *scores = scaled_scores(n, q, k);
+    if (ingot_is_poison(scores))
+        return scores;
+    scores = as(n, scores, wide);
     scores = modified(n, "score_mod", scores);
     ingot_tensor *p = scores ? modified(n, "prob_mod", ingot_softmax(n->c, scores, 3)) : NULL;
     if (!p)
@@ -210,7 +213,10 @@ ingot_tensor *onnx_rotary_embedding(Lowering *n)
         return n->failed ? ingot_poison(n->c)
                          : fault(n, "its input has rank %d, not 3 or 4", ingot_rank(X));
     x = ingot_permute(n->c, x, perm); /* [batch, sequence, heads, size] */
-    if (!ingot_dim_is_const(ingot_shape(x, 3), &size))
+    if (!ingot_dim_is_const(ingot_shape(x, 3), &size) && turned)
+        size = ingot_dim_hi(ingot_shape(x, 3)) < INT32_MAX ? ingot_dim_hi(ingot_shape(x, 3))
+                                                           : INT32_MAX;
+    else if (!ingot_dim_is_const(ingot_shape(x, 3), &size))
         return unsupported(n, "its head size is not known when compiling");
     turned = turned ? turned : size;
     if (turned < 2 || turned > size || turned % 2)

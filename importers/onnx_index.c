@@ -386,15 +386,16 @@ static ingot_tensor *cumulate_axis(Lowering *n, int axis, bool product)
     ingot_dim *lo[INGOT_MAX_RANK], *hi[INGOT_MAX_RANK];
     bool exclusive = attr_int(n, "exclusive", 0) != 0, reverse = attr_int(n, "reverse", 0) != 0;
     ingot_tensor *y = X, *unit = like(n, X, product);
-    int64_t size;
-    if (!ingot_dim_is_const(ingot_shape(X, axis), &size))
-        return unsupported(n, "the size of axis %d is not known when compiling", axis);
+    ingot_dim *size = ingot_shape(X, axis), *zero = dim(n, 0);
+    int64_t most = ingot_dim_hi(size);
     for (int a = 0; a < ingot_rank(X); a++)
-        lo[a] = hi[a] = dim(n, 0);
-    for (int64_t s = exclusive ? 0 : 1; s < size; s = s ? 2 * s : 1) {
+        lo[a] = hi[a] = zero;
+    for (int64_t s = exclusive ? 0 : 1; s < most; s = s ? 2 * s : 1) {
         int64_t shift = s ? s : 1;
-        lo[axis] = dim(n, reverse ? -shift : shift);
-        hi[axis] = dim(n, reverse ? shift : -shift);
+        ingot_dim *by = ingot_dim_min(n->c, dim(n, shift), size),
+                  *back = ingot_dim_sub(n->c, zero, by);
+        lo[axis] = reverse ? back : by;
+        hi[axis] = reverse ? by : back;
         ingot_tensor *moved = ingot_pad_value(n->c, y, lo, hi, unit);
         y = s == 0 ? moved : product ? ingot_mul(n->c, y, moved) : ingot_add(n->c, y, moved);
         y = ingot_contiguous(n->c, y);

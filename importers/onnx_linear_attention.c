@@ -44,7 +44,8 @@ static ingot_tensor *repeat_heads(Lowering *n, ingot_tensor *x, int64_t times)
 typedef struct {
     ingot_tensor *q, *k, *v, *decay, *beta; /* [B, H, T, D]; decay and beta may be NULL */
     int64_t group;
-    double scale;
+    ingot_dim *d_k;
+    ingot_tensor *scale;
 } Linear;
 
 /* The next state, and o_t [B, Hq, d_v]. */
@@ -62,13 +63,13 @@ static ingot_tensor *linear_step(Lowering *n, const Linear *l, ingot_tensor *sta
     }
     state = ingot_add(n->c, state, ingot_mul(n->c, k, v));
     ingot_tensor *read = ingot_mul(n->c, repeat_heads(n, state, l->group), q);
-    *o = ingot_mul_c(n->c, ingot_sum(n->c, read, 1u << 2, false), l->scale);
+    *o = ingot_mul(n->c, ingot_sum(n->c, read, 1u << 2, false), l->scale);
     return state;
 }
 
-static bool linear_inputs(Lowering *n, Linear *l, int64_t *d_k)
+static bool linear_inputs(Lowering *n, Linear *l)
 {
-    int64_t hq = attr_int(n, "q_num_heads", 0), hk = attr_int(n, "kv_num_heads", 0), last;
+    int64_t hq = attr_int(n, "q_num_heads", 0), hk = attr_int(n, "kv_num_heads", 0), last = 0, size;
     const char *rule = attr_string(n, "update_rule", "gated_delta");
     bool gated = strncmp(rule, "gated", 5) == 0, delta = strstr(rule, "delta") != NULL;
     ingot_tensor *decay = optional_in(n, 4), *beta = optional_in(n, 5);
@@ -84,15 +85,21 @@ static bool linear_inputs(Lowering *n, Linear *l, int64_t *d_k)
     l->q = unpack(n, X, hq);
     l->k = l->q ? unpack(n, n->in[1], hk) : NULL;
     l->v = l->k ? unpack(n, n->in[2], hk) : NULL;
-    if (!l->v || !ingot_dim_is_const(ingot_shape(l->k, 3), d_k))
+    if (!l->v)
         return false;
+    l->d_k = ingot_shape(l->k, 3);
     if (decay && !(l->decay = unpack(n, decay, hk)))
         return false;
-    if (beta && (ingot_rank(beta) != 3 || !ingot_dim_is_const(ingot_shape(beta, 2), &last) ||
-                 !(l->beta = unpack(n, beta, last))))
+    if (beta && ingot_rank(beta) == 3 && !ingot_dim_is_const(ingot_shape(beta, 2), &last)) {
+        unsupported(n, "the last size of its beta is not known when compiling");
+        return false;
+    }
+    if (beta && (ingot_rank(beta) != 3 || !(l->beta = unpack(n, beta, last))))
         return n->failed ? false : (fault(n, "its beta has rank %d", ingot_rank(beta)), false);
-    l->scale = attr_float(n, "scale", 0);
-    l->scale = l->scale == 0 ? 1 / sqrt((double)*d_k) : l->scale;
+    double scale = attr_float(n, "scale", 0);
+    if (scale == 0 && ingot_dim_is_const(l->d_k, &size))
+        scale = 1 / sqrt((double)size);
+    l->scale = scale == 0 ? inverse_root(n, l->d_k) : ingot_scalar_f(n->c, INGOT_F32, scale);
     return !n->failed;
 }
 
@@ -100,12 +107,10 @@ ingot_tensor *onnx_linear_attention(Lowering *n)
 {
     static const int perm[] = {1, 0, 2, 3};
     Linear l = {0};
-    int64_t d_k;
     ingot_tensor *past = optional_in(n, 3), *result[3], *out[2];
-    if (!linear_inputs(n, &l, &d_k))
+    if (!linear_inputs(n, &l))
         return ingot_poison(n->c);
-    ingot_dim *dims[] = {ingot_shape(l.k, 0), ingot_shape(l.k, 1), dim(n, d_k),
-                         ingot_shape(l.v, 3)};
+    ingot_dim *dims[] = {ingot_shape(l.k, 0), ingot_shape(l.k, 1), l.d_k, ingot_shape(l.v, 3)};
     ingot_tensor *state = past ? as(n, past, INGOT_F32)
                                : ingot_expand(n->c, ingot_scalar_f(n->c, INGOT_F32, 0), 4, dims);
     ingot_region *body = ingot_region_begin(n->c);
@@ -121,26 +126,43 @@ ingot_tensor *onnx_linear_attention(Lowering *n)
     return as(n, y, ingot_dtype_of(X));
 }
 
+/* The convolution of channels whose number only the run knows: x [N, C, L], w [C, 1, k]. */
+static ingot_tensor *each_channel(Lowering *n, ingot_tensor *x, ingot_tensor *w, ingot_tensor *bias,
+                                  int64_t k)
+{
+    ingot_dtype dtype = ingot_dtype_of(x);
+    ingot_tensor *windows = ingot_window(n->c, widen(n, x), 2, k, 1, 1); /* [N, C, L - k + 1, k] */
+    ingot_tensor *y = ingot_sum(n->c, ingot_mul(n->c, windows, widen(n, w)), 1u << 3, false);
+    if (bias)
+        y = ingot_add(n->c, y, ingot_unsqueeze(n->c, widen(n, bias), 1));
+    return as(n, y, dtype);
+}
+
 /* Each channel with its own kernel over the past; the state is the last k - 1 inputs. */
 ingot_tensor *onnx_causal_conv(Lowering *n)
 {
     static const int64_t one[] = {1}, none[] = {0};
     const char *activation = attr_string(n, "activation", "none");
     ingot_tensor *w = n->in[1], *past = optional_in(n, 3);
-    int64_t k, channels;
+    int64_t k, channels = 0;
     if (ingot_rank(X) != 3 || ingot_rank(w) != 3)
         return fault(n, "its input and weights have ranks %d and %d, not 3", ingot_rank(X),
                      ingot_rank(w));
-    if (!ingot_dim_is_const(ingot_shape(w, 2), &k) ||
-        !ingot_dim_is_const(ingot_shape(w, 0), &channels))
-        return unsupported(n, "the shape of its weights is not known when compiling");
+    if (!ingot_dim_is_const(ingot_shape(w, 2), &k))
+        return unsupported(n, "the size of its kernel is not known when compiling");
     if (!past) {
         ingot_dim *dims[] = {ingot_shape(X, 0), ingot_shape(X, 1), dim(n, k - 1)};
         past = ingot_expand(n->c, like(n, X, 0), 3, dims);
     }
     ingot_tensor *x = ingot_concat(n->c, 2, (ingot_tensor *[]){past, X}, 2);
-    ingot_tensor *y = ingot_conv(n->c, x, w, optional_in(n, 2), one, one, none, none, channels);
-    n->out[1] = ingot_slice(n->c, x, 2, ingot_shape(X, 2), dim(n, k - 1), 1);
+    if (ingot_is_poison(x))
+        return x;
+    ingot_tensor *y =
+        ingot_dim_is_const(ingot_shape(w, 0), &channels)
+            ? ingot_conv(n->c, x, w, optional_in(n, 2), one, one, none, none, channels)
+            : each_channel(n, x, w, optional_in(n, 2), k);
+    ingot_dim *last = ingot_dim_sub(n->c, ingot_shape(x, 2), dim(n, k - 1));
+    n->out[1] = ingot_slice(n->c, x, 2, last, dim(n, k - 1), 1);
     if (strcmp(activation, "none") == 0)
         return y;
     if (strcmp(activation, "silu") != 0 && strcmp(activation, "swish") != 0)

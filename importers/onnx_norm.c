@@ -67,11 +67,12 @@ ingot_tensor *onnx_group_norm(Lowering *n)
 {
     int64_t groups = attr_int(n, "num_groups", 0), channels;
     ingot_tensor *affine[] = {Y, n->in[2]};
-    if (ingot_rank(X) < 2 || groups < 1 || !ingot_dim_is_const(ingot_shape(X, 1), &channels) ||
-        channels % groups)
+    if (ingot_rank(X) < 2 || groups < 1 ||
+        (ingot_dim_is_const(ingot_shape(X, 1), &channels) && channels % groups))
         return fault(n, "its channels are no multiple of num_groups");
     for (int i = 0; i < 2 && n->version < 21; i++) {
-        ingot_dim *dims[] = {dim(n, groups), dim(n, channels / groups)};
+        ingot_dim *dims[] = {dim(n, groups),
+                             ingot_dim_div(n->c, ingot_shape(X, 1), dim(n, groups))};
         ingot_tensor *wide = ingot_expand(n->c, ingot_unsqueeze(n->c, affine[i], 1), 2, dims);
         affine[i] = ingot_flatten(n->c, wide, 0, 2);
     }

@@ -183,8 +183,8 @@ ingot_tensor *quantized_by_range(Lowering *n, ingot_tensor *x, ingot_tensor **sc
     most = ingot_max_c(n->c, most, 0);
     least = ingot_min_c(n->c, least, 0);
     ingot_tensor *same = ingot_eq(n->c, most, least);
-    ingot_tensor *width = ingot_where(n->c, same, like(n, x, 1), ingot_sub(n->c, most, least));
-    *scale = ingot_div(n->c, width, like(n, x, 255));
+    *scale = ingot_div(n->c, ingot_sub(n->c, most, least), like(n, x, 255));
+    *scale = ingot_where(n->c, same, like(n, x, 1), *scale);
     *zero = ingot_div(n->c, ingot_neg(n->c, least), *scale);
     *zero = ingot_contiguous(n->c, round_to(n, *zero, NULL, INGOT_U8));
     *scale = ingot_contiguous(n->c, *scale);

@@ -124,6 +124,12 @@ static bool check_inputs(Lowering *n, int directions, bool layout)
             return false;
         }
     }
+    if (!ingot_dim_is_const(ingot_shape(n->in[R], 2), NULL) ||
+        !ingot_dim_is_const(ingot_shape(n->in[R], 1), NULL) ||
+        !ingot_dim_is_const(ingot_shape(n->in[W], 1), NULL)) {
+        unsupported(n, "its hidden size is not known when compiling");
+        return false;
+    }
     if (ingot_rank(n->in[X]) != 3 || !ingot_dim_is_const(ingot_shape(n->in[R], 2), &hidden) ||
         attr_int(n, "hidden_size", hidden) != hidden) {
         fault(n, "its inputs X and R do not have rank 3 and its hidden size");

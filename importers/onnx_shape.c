@@ -404,19 +404,24 @@ static bool split_sizes(Lowering *n, int axis, ingot_dim **sizes)
     }
     /* Equal parts; the last may be smaller from opset 18 on. */
     int64_t parts = n->version >= 18 ? attr_int(n, "num_outputs", n->n_out) : n->n_out;
-    if (!ingot_dim_is_const(ingot_shape(X, axis), &all)) {
-        unsupported(n, "the size of axis %d is not known when compiling", axis);
+    ingot_dim *whole = ingot_shape(X, axis), *zero = dim(n, 0), *count_dim = dim(n, parts);
+    bool known = ingot_dim_is_const(whole, &all);
+    if (parts < n->n_out || parts < 1 || (n->version < 18 && known && all % parts)) {
+        fault(n, "%lld elements cannot be split into %lld equal parts",
+              (long long)ingot_dim_hi(whole), (long long)parts);
         return false;
     }
-    if (parts < n->n_out || parts < 1 || (n->version < 18 && all % parts)) {
-        fault(n, "%lld elements cannot be split into %lld equal parts", (long long)all,
-              (long long)parts);
-        return false;
+    ingot_dim *size = ingot_dim_div(n->c, ingot_dim_add(n->c, whole, dim(n, parts - 1)), count_dim);
+    if (n->version < 18) {
+        size = ingot_dim_div(n->c, whole, count_dim);
+        for (int i = 0; i < n->n_out; i++)
+            sizes[i] = size;
+        ingot_dim *used = ingot_dim_mul(n->c, size, count_dim);
+        return ingot_require(n->c, whole, used, used, "the size of its axis, in equal parts,");
     }
-    int64_t size = all / parts + (all % parts != 0);
     for (int i = 0; i < n->n_out; i++) {
-        int64_t left = all - size * i;
-        sizes[i] = dim(n, left < 0 ? 0 : left < size ? left : size);
+        ingot_dim *left = ingot_dim_sub(n->c, whole, ingot_dim_mul(n->c, size, dim(n, i)));
+        sizes[i] = ingot_dim_max(n->c, ingot_dim_min(n->c, left, size), zero);
     }
     return true;
 }
@@ -549,13 +554,13 @@ ingot_tensor *onnx_center_crop_pad(Lowering *n)
     for (int a = 0; a < rank; a++)
         lo[a] = hi[a] = dim(n, 0);
     for (int i = 0; i < count; i++) {
-        int64_t a = n_axes < 0 ? i : axes[i] < 0 ? axes[i] + rank : axes[i], size, want;
-        if (!ingot_dim_is_const(ingot_shape(X, (int)a), &size) ||
-            !ingot_dim_is_const(target[i], &want))
-            return unsupported(n, "sizes that are not known when compiling are not supported");
-        int64_t more = want - size, before = more >= 0 ? more / 2 : -(-more / 2);
-        lo[a] = dim(n, before);
-        hi[a] = dim(n, more - before);
+        int64_t a = n_axes < 0 ? i : axes[i] < 0 ? axes[i] + rank : axes[i];
+        ingot_dim *more = ingot_dim_sub(n->c, target[i], ingot_shape(X, (int)a)), *zero = dim(n, 0),
+                  *two = dim(n, 2);
+        ingot_dim *less = ingot_dim_max(n->c, ingot_dim_sub(n->c, zero, more), zero);
+        lo[a] = ingot_dim_div(n->c, ingot_dim_max(n->c, more, zero), two);
+        lo[a] = ingot_dim_sub(n->c, lo[a], ingot_dim_div(n->c, less, two));
+        hi[a] = ingot_dim_sub(n->c, more, lo[a]);
     }
     return ingot_pad(n->c, X, lo, hi);
 }
@@ -566,15 +571,15 @@ ingot_tensor *onnx_center_crop_pad(Lowering *n)
 ingot_tensor *onnx_depth_to_space(Lowering *n)
 {
     static const int dcr[] = {0, 3, 4, 1, 5, 2}, crd[] = {0, 1, 4, 2, 5, 3};
-    int64_t b = attr_int(n, "blocksize", 0), c;
+    int64_t b = attr_int(n, "blocksize", 0), c = 0;
     bool crd_mode = attr_is(n, "mode", "DCR", "CRD");
     if (ingot_rank(X) != 4)
         return fault(n, "its input has to have rank 4");
-    if (b < 1 || b > 1 << 15 || !ingot_dim_is_const(ingot_shape(X, 1), &c) || c % (b * b))
+    if (b < 1 || b > 1 << 15 || (ingot_dim_is_const(ingot_shape(X, 1), &c) && c % (b * b)))
         return fault(n, "its channels have to be a multiple of its squared blocksize");
     ingot_dim *N = ingot_shape(X, 0), *H = ingot_shape(X, 2), *W = ingot_shape(X, 3),
               *B = dim(n, b);
-    ingot_dim *C = dim(n, c / (b * b));
+    ingot_dim *C = ingot_dim_div(n->c, ingot_shape(X, 1), dim(n, b * b));
     ingot_dim *split_dcr[] = {N, B, B, C, H, W}, *split_crd[] = {N, C, B, B, H, W};
     ingot_dim *joined[] = {N, C, ingot_dim_mul(n->c, H, B), ingot_dim_mul(n->c, W, B)};
     ingot_tensor *y = ingot_reshape(n->c, X, 6, crd_mode ? split_crd : split_dcr);

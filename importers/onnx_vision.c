@@ -397,6 +397,12 @@ static ingot_tensor *deform_read(Lowering *n, const Deform *d, ingot_tensor *x,
 static bool deform_shapes(Lowering *n, Deform *d, ingot_tensor *offset, ingot_tensor *mask)
 {
     int64_t c, m, per, taps = d->win.kernel[0] * d->win.kernel[1];
+    if (!ingot_dim_is_const(ingot_shape(X, 1), NULL) ||
+        !ingot_dim_is_const(ingot_shape(n->in[1], 0), NULL) ||
+        !ingot_dim_is_const(ingot_shape(n->in[1], 1), NULL)) {
+        unsupported(n, "its channels are not known when compiling");
+        return false;
+    }
     bool ok = ingot_dim_is_const(ingot_shape(X, 1), &c) &&
               ingot_dim_is_const(ingot_shape(n->in[1], 0), &m) &&
               ingot_dim_is_const(ingot_shape(n->in[1], 1), &per);

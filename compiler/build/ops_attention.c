@@ -14,6 +14,8 @@ static ingot_tensor *grouped(ingot_context *c, const char *what, ingot_tensor *x
         return ingot_error(c, INGOT_INVALID,
                            "%s: operands of rank %d and %d; both must be [batch, heads, ...]", what,
                            ingot_rank(x), ingot_rank(kv));
+    if (ingot_dim_equal(ingot_shape(x, 1), ingot_shape(kv, 1)))
+        return ingot_unsqueeze(c, x, 2);
     if (!ingot_dim_is_const(ingot_shape(x, 1), &heads) ||
         !ingot_dim_is_const(ingot_shape(kv, 1), &kv_heads))
         return ingot_error(c, INGOT_UNSUPPORTED,
@@ -103,12 +105,13 @@ ingot_tensor *ingot_attention(ingot_context *c, ingot_tensor *q, ingot_tensor *k
 ingot_tensor *ingot_rotary(ingot_context *c, ingot_tensor *x, ingot_tensor *cos, ingot_tensor *sin,
                            bool interleaved)
 {
-    int64_t half, size;
+    int64_t half;
     if (ingot_is_poison(x) || ingot_is_poison(cos) || ingot_is_poison(sin))
         return ingot_poison(c);
     int last = ingot_rank(x) - 1;
-    if (last < 0 || ingot_rank(cos) < 1 || !ingot_dim_is_const(ingot_shape(x, last), &size) ||
-        !ingot_dim_is_const(ingot_shape(cos, ingot_rank(cos) - 1), &half) || 2 * half > size)
+    if (last < 0 || ingot_rank(cos) < 1 ||
+        !ingot_dim_is_const(ingot_shape(cos, ingot_rank(cos) - 1), &half) ||
+        2 * half > ingot_dim_hi(ingot_shape(x, last)))
         return ingot_error(c, INGOT_INVALID,
                            "rotary: the last dim of cos must be a constant, at most half of x's");
     ingot_dtype d = ingot_dtype_of(x);
@@ -130,10 +133,14 @@ ingot_tensor *ingot_rotary(ingot_context *c, ingot_tensor *x, ingot_tensor *cos,
     } else {
         turned = ingot_concat(c, 2, part, last);
     }
-    if (2 * half < size) {
+    ingot_dim *both = ingot_dim_const(c, 2 * half),
+              *rest = ingot_dim_sub(c, ingot_shape(x, last), both);
+    if (!ingot_require(c, ingot_shape(x, last), both, ingot_shape(x, last),
+                       "the size that is turned"))
+        return ingot_poison(c);
+    if (ingot_dim_hi(rest) > 0) {
         part[0] = turned;
-        part[1] = ingot_slice(c, wide, last, ingot_dim_const(c, 2 * half),
-                              ingot_dim_const(c, size - 2 * half), 1);
+        part[1] = ingot_slice(c, wide, last, both, rest, 1);
         turned = ingot_concat(c, 2, part, last);
     }
     return ingot_cast(c, turned, d);

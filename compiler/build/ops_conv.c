@@ -20,6 +20,14 @@ static ingot_tensor *pad_spatial(ingot_context *c, ingot_tensor *x, const int64_
     return ingot_pad_c(c, x, l, h, 0);
 }
 
+/* Are the channels of x and of both sides of w constants? */
+static bool channels_known(ingot_tensor *x, ingot_tensor *w)
+{
+    return ingot_dim_is_const(ingot_shape(x, 1), NULL) &&
+           ingot_dim_is_const(ingot_shape(w, 0), NULL) &&
+           ingot_dim_is_const(ingot_shape(w, 1), NULL);
+}
+
 static bool conv_check(ingot_context *c, const char *what, ingot_tensor *x, ingot_tensor *w,
                        int64_t group)
 {
@@ -30,11 +38,10 @@ static bool conv_check(ingot_context *c, const char *what, ingot_tensor *x, ingo
                     rank, ingot_rank(w));
         return false;
     }
-    for (int i = 0; i < rank; i++)
-        if (!ingot_dim_is_const(ingot_shape(w, i), NULL) ||
-            (i == 1 && !ingot_dim_is_const(ingot_shape(x, i), NULL))) {
-            ingot_error(c, INGOT_UNSUPPORTED, "%s: channels and kernel sizes must be constants",
-                        what);
+    for (int i = 2; i < rank; i++)
+        if (!ingot_dim_is_const(ingot_shape(w, i), NULL)) {
+            ingot_error(c, INGOT_UNSUPPORTED,
+                        "%s: the sizes of its kernel are not known when compiling", what);
             return false;
         }
     if (group < 1) {
@@ -59,14 +66,27 @@ ingot_tensor *ingot_conv(ingot_context *c, ingot_tensor *x, ingot_tensor *w, ing
         return ingot_poison(c);
     int spatial = ingot_rank(x) - 2;
     ingot_dtype d = ingot_dtype_of(x);
-    int64_t channels = ingot_dim_lo(ingot_shape(x, 1)), per_group = ingot_dim_lo(ingot_shape(w, 1));
-    int64_t maps = ingot_dim_lo(ingot_shape(w, 0));
-    if (per_group * group != channels || maps % group)
-        return ingot_error(
-            c, INGOT_INVALID,
-            "conv: x has %lld channels, w has %lld maps of %lld channels, group is %lld; "
-            "channels must be w's times group, and maps a multiple of group",
-            (long long)channels, (long long)maps, (long long)per_group, (long long)group);
+    ingot_dim *per_group = ingot_shape(w, 1), *maps = ingot_shape(w, 0),
+              *groups = ingot_dim_const(c, group);
+    if (channels_known(x, w)) {
+        int64_t channels = ingot_dim_lo(ingot_shape(x, 1)), per = ingot_dim_lo(per_group),
+                m = ingot_dim_lo(maps);
+        if (per * group != channels || m % group)
+            return ingot_error(
+                c, INGOT_INVALID,
+                "conv: x has %lld channels, w has %lld maps of %lld channels, group is %lld; "
+                "channels must be w's times group, and maps a multiple of group",
+                (long long)channels, (long long)m, (long long)per, (long long)group);
+    } else {
+        if (group > 1 && !ingot_dim_is_const(maps, NULL))
+            return ingot_error(c, INGOT_UNSUPPORTED,
+                               "conv: the maps of its %lld groups are not known when compiling",
+                               (long long)group);
+        x = ingot_require_size(c, x, 1, ingot_dim_mul(c, per_group, groups),
+                               "the number of its channels");
+        if (ingot_is_poison(x))
+            return x;
+    }
     x = pad_spatial(c, ops_widen(c, x), pads_lo, pads_hi);
     for (int i = 0; i < spatial; i++)
         x = ingot_window(c, x, 2 + i, ingot_dim_lo(ingot_shape(w, 2 + i)), strides ? strides[i] : 1,
@@ -79,10 +99,10 @@ ingot_tensor *ingot_conv(ingot_context *c, ingot_tensor *x, ingot_tensor *w, ing
     int rank = 4 + 2 * spatial;
     xd[0] = yd[0] = ingot_shape(x, 0);
     wd[0] = xd[2] = one;
-    xd[1] = wd[1] = ingot_dim_const(c, group);
-    wd[2] = ingot_dim_const(c, maps / group);
-    xd[3] = wd[3] = ingot_dim_const(c, per_group);
-    yd[1] = ingot_dim_const(c, maps);
+    xd[1] = wd[1] = groups;
+    wd[2] = ingot_dim_div(c, maps, groups);
+    xd[3] = wd[3] = per_group;
+    yd[1] = maps;
     unsigned axes = 1u << 3;
     for (int i = 0; i < spatial; i++) {
         yd[2 + i] = xd[4 + i] = ingot_shape(x, 2 + i);
@@ -126,6 +146,9 @@ ingot_tensor *ingot_conv_transpose(ingot_context *c, ingot_tensor *x, ingot_tens
     if (ingot_is_poison(x) || ingot_is_poison(w) || (b && ingot_is_poison(b)) ||
         !conv_check(c, "conv_transpose", x, w, group))
         return ingot_poison(c);
+    if (!channels_known(x, w))
+        return ingot_error(c, INGOT_UNSUPPORTED,
+                           "conv_transpose: its channels are not known when compiling");
     int spatial = ingot_rank(x) - 2, perm[INGOT_MAX_RANK];
     int64_t channels = ingot_dim_lo(ingot_shape(x, 1)), maps = ingot_dim_lo(ingot_shape(w, 1));
     if (ingot_dim_lo(ingot_shape(w, 0)) != channels || channels % group)

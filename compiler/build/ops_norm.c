@@ -119,15 +119,14 @@ ingot_tensor *ingot_group_norm(ingot_context *c, ingot_tensor *x, int64_t groups
         return x;
     int rank = ingot_rank(x);
     int64_t channels;
-    if (rank < 2 || !ingot_dim_is_const(ingot_shape(x, 1), &channels) || groups < 1 ||
-        channels % groups)
-        return ingot_error(
-            c, INGOT_INVALID,
-            "group_norm: x must be [N, C, ...] with C a constant multiple of the %lld "
-            "groups",
-            (long long)groups);
+    if (rank < 2 || groups < 1 ||
+        (ingot_dim_is_const(ingot_shape(x, 1), &channels) && channels % groups))
+        return ingot_error(c, INGOT_INVALID,
+                           "group_norm: x must be [N, C, ...] with C a multiple of the %lld "
+                           "groups",
+                           (long long)groups);
     ingot_dim *dims[3] = {ingot_shape(x, 0), ingot_dim_const(c, groups), NULL};
-    ingot_dim *rest = ingot_dim_const(c, channels / groups);
+    ingot_dim *rest = ingot_dim_div(c, ingot_shape(x, 1), dims[1]);
     for (int i = 2; i < rank; i++)
         rest = ingot_dim_mul(c, rest, ingot_shape(x, i));
     dims[2] = rest;
