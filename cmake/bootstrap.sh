@@ -6,9 +6,15 @@
 #   sh cmake/bootstrap.sh tests    also clang, sanitizers, cmocka, PoCL, and Python with numpy and onnx:
 #                                  the system's where it has them, else a venv in build/venv.
 #                                  build/python is then the interpreter to use.
+#   sh cmake/bootstrap.sh tests-all  also ONNX Runtime, the judge of random graphs
 set -eu
 cd "$(dirname "$0")/.."
 what=${1:-build}
+modules='numpy, onnx, ml_dtypes'
+if [ "$what" = tests-all ]; then
+    what=tests
+    modules="$modules, onnxruntime"
+fi
 
 missing=
 need() {                        # need PACKAGE TEST...: the package, unless the test succeeds
@@ -43,7 +49,7 @@ if [ "$what" = tests ]; then
     need pocl-opencl-icd has_opencl_device
     need ccache command -v ccache           # a bundle's runtime files are alike in every case
     need python3 command -v python3
-    if ! python3 -c 'import numpy, onnx, ml_dtypes' 2>/dev/null; then
+    if ! python3 -c "import $modules" 2>/dev/null; then
         need python3-venv python3 -c 'import venv, ensurepip'
     fi
 fi
@@ -66,11 +72,12 @@ fi
 
 if [ "$what" = tests ]; then
     mkdir -p build
-    if python3 -c 'import numpy, onnx, ml_dtypes' 2>/dev/null; then
+    if python3 -c "import $modules" 2>/dev/null; then
         ln -sf "$(command -v python3)" build/python
     else
         [ -x build/venv/bin/python ] || python3 -m venv build/venv
         build/venv/bin/python -m pip install -q -r cmake/requirements.txt
+        case $modules in *onnxruntime*) build/venv/bin/python -m pip install -q onnxruntime ;; esac
         # a link to the venv's python would lose the venv
         printf '#!/bin/sh\nexec "%s/build/venv/bin/python" "$@"\n' "$PWD" > build/python.new
         chmod +x build/python.new

@@ -1,12 +1,18 @@
 #!/bin/sh
-# The tests, all of them: sh tests/run.sh. Installs what is missing, builds, and ends with status 0
-# when everything passes. About ten minutes at most on two cores.
+# The tests: sh tests/run.sh [all]. Installs what is missing, builds, and ends with status 0
+# when everything passes. At most fifteen minutes on two cores; with `all`, which adds what takes
+# longer (INGOT_ALL=1 says so to the steps), more than an hour.
 #
 #   INGOT_CASES="DIR..."   folders of ONNX test cases, in place of those the onnx package generates
 #   INGOT_BUILD_TYPE       Release unless told
 #   JOBS                   as many as there are cores
 set -u
 cd "$(dirname "$0")/.." || exit 1
+case ${1-} in
+'') all= ;;
+all) all=1 INGOT_ALL=1 && export INGOT_ALL ;;
+*) echo "usage: sh tests/run.sh [all]" >&2 && exit 2 ;;
+esac
 JOBS=${JOBS:-$(nproc 2>/dev/null || echo 2)}
 failed=
 began=$(date +%s)
@@ -18,7 +24,7 @@ step() {                        # step NAME COMMAND...: goes on after a failure,
     case $? in 0 | 77) ;; *) failed="$failed $name" ;; esac # 77: skipped
 }
 
-sh cmake/bootstrap.sh tests || exit 1
+sh cmake/bootstrap.sh "tests${all:+-all}" || exit 1
 python=$PWD/build/python
 cmake -S . -B build -DCMAKE_BUILD_TYPE="${INGOT_BUILD_TYPE:-Release}" -DINGOT_TESTS=ON >build/cmake.log || { cat build/cmake.log; exit 1; }
 cmake --build build -j "$JOBS" || exit 1
@@ -59,6 +65,16 @@ elif [ $? != 77 ]; then
 fi
 or_skipped() { "$@" || [ $? = 77 ]; }
 step ort-models or_skipped "$python" tests/onnx/ort_models.py --ingot build/ingot --work build/ort-models examples/digits/digits.onnx
+
+if [ -n "$all" ]; then
+    step onnx-bind onnx --bind --out build/onnx-bind.md
+    step onnx-native onnx --list $list --baseline $list --target c:native --cflags "-O1 -march=native -std=c99 -Wall -Wextra -Werror -Wno-psabi" --cc gcc,clang
+    step onnx-c99 onnx --list $list --baseline $list --target c:c99
+    step onnx-all-sanitized onnx --list $list --sample 500 --seed 1 --cc clang --sanitize
+    step random-graphs "$python" tests/fuzz/random_graphs.py --ingot build/ingot --jobs "$JOBS" --n 300 --seed 11
+    step random-graphs-native "$python" tests/fuzz/random_graphs.py --ingot build/ingot --jobs "$JOBS" --n 150 --seed 12 --target c:native --cc clang
+    step bench build/tests/bench --prepare --dir build/bench
+fi
 
 printf '\n%d s. ' "$(($(date +%s) - began))"
 if [ -n "$failed" ]; then
