@@ -4,9 +4,17 @@
  *     w [M, C/G, k...]      ->         [1, G, M/G, C/G, 1..., k...]
  *     y = sum over (C/G, k...) of the product -> [N, M, o...]
  *
- * The transpose stuffs stride - 1 zeros between the elements of x and convolves with the flipped
- * weights of swapped channels (ONNX Conv, ConvTranspose). */
+ * The transpose (ONNX ConvTranspose) adds x[i] * w[k] to y[i * stride + k * dilation - pad]. All outputs
+ * at a distance of a multiple of the stride, a phase, take the same weights:
+ *
+ *     y[stride * q + e] = sum over j of x[q + shift - step * j] * w[first + every * j]
+ *
+ * That is a convolution of stride 1 with some of the weights, turned around. Neighbouring phases whose
+ * weights are as many and neighbours too are the channels of one; the results are laid side by side
+ * along an axis of their own behind q. No term is a zero that somebody put there. */
 #include "ops.h"
+
+enum { MAX_SPATIAL = (INGOT_MAX_RANK - 4) / 2 };
 
 /* Zeros around the spatial axes; negative amounts crop. */
 static ingot_tensor *pad_spatial(ingot_context *c, ingot_tensor *x, const int64_t *lo,
@@ -32,7 +40,7 @@ static bool conv_check(ingot_context *c, const char *what, ingot_tensor *x, ingo
                        int64_t group)
 {
     int rank = ingot_rank(x);
-    if (rank < 3 || ingot_rank(w) != rank || rank - 2 > (INGOT_MAX_RANK - 4) / 2) {
+    if (rank < 3 || ingot_rank(w) != rank || rank - 2 > MAX_SPATIAL) {
         ingot_error(c, INGOT_INVALID,
                     "%s: x has rank %d and w rank %d; both must have rank 2 + spatial axes", what,
                     rank, ingot_rank(w));
@@ -118,25 +126,169 @@ ingot_tensor *ingot_conv(ingot_context *c, ingot_tensor *x, ingot_tensor *w, ing
     return ingot_cast(c, y, d);
 }
 
-/* [.., d, ..] -> [.., (d - 1) * stride + 1, ..] with zeros between. */
+/* ---- transposed --------------------------------------------------------------------------------- */
+
+/* Neighbouring phases e .. e + n - 1 of an axis; phase e + t has the weights first + t + every * j. */
+typedef struct {
+    int64_t n, first, taps, shift;
+} Run;
+typedef struct {
+    int64_t kernel, stride, dilation;
+    int64_t every, step; /* from one weight of a phase to the next, and from one element of x */
+    int64_t more;        /* q has the size of x and this */
+    int64_t cut;         /* elements after the last wanted one */
+    Run *run;
+    int nrun;
+} Axis;
+typedef struct {
+    ingot_tensor *x, *w; /* w [G, M/G, C/G, k...] */
+    int64_t group, maps; /* of a group */
+    Axis axis[MAX_SPATIAL];
+    int n;
+    const Run *at[MAX_SPATIAL]; /* of each axis, while the parts are built */
+} Transposed;
+
+static int64_t floor_div(int64_t a, int64_t b)
+{
+    return a / b - (a % b < 0);
+}
+
+static int64_t gcd(int64_t a, int64_t b)
+{
+    return b ? gcd(b, a % b) : a;
+}
+
+/* The phases of an axis in runs. */
+static void find_runs(ingot_context *c, Axis *a, int64_t pad_lo, int64_t pad_hi)
+{
+    int64_t s = a->stride, d = a->dilation, common = gcd(s, d);
+    int64_t after =
+        d * (a->kernel - 1) + 1 - pad_lo - pad_hi; /* y has (size of x - 1) * s + after elements */
+    a->every = s / common;
+    a->step = d / common;
+    a->more = -floor_div(-after, s) - 1;
+    a->cut = (a->more + 1) * s - after;
+    a->run = ingot_alloc(c, (size_t)s * sizeof *a->run);
+    a->nrun = 0;
+    for (int64_t e = 0; e < s; e++) {
+        Run r = {.n = 1};
+        while (r.first < a->every && (e + pad_lo - r.first * d) % s)
+            r.first++;
+        if (r.first < a->every && r.first < a->kernel) {
+            r.taps = (a->kernel - r.first + a->every - 1) / a->every;
+            r.shift = (e + pad_lo - r.first * d) / s;
+        }
+        Run *before = a->nrun ? &a->run[a->nrun - 1] : NULL;
+        if (before && before->taps == r.taps &&
+            (!r.taps || (before->shift == r.shift && before->first + before->n == r.first)))
+            before->n++;
+        else
+            a->run[a->nrun++] = r;
+    }
+}
+
+/* [.., d, ..] -> [.., (d - 1) * stride + 1, ..] with zeros between; d is known. */
 static ingot_tensor *stuff_zeros(ingot_context *c, ingot_tensor *x, int axis, int64_t stride)
 {
-    ingot_dim *dims[INGOT_MAX_RANK], *lo[INGOT_MAX_RANK], *hi[INGOT_MAX_RANK];
+    int64_t hi[INGOT_MAX_RANK] = {0}, lo[INGOT_MAX_RANK] = {0};
+    ingot_dim *dims[INGOT_MAX_RANK];
     if (stride == 1 || ingot_is_poison(x))
         return x;
     int rank = ops_dims(x, dims);
-    ingot_dim *zero = ingot_dim_const(c, 0);
-    x = ingot_unsqueeze(c, x, axis + 1);
-    for (int i = 0; i <= rank; i++) {
-        lo[i] = zero;
-        hi[i] = i == axis + 1 ? ingot_dim_const(c, stride - 1) : zero;
-    }
-    x = ingot_pad(c, x, lo, hi);
+    hi[axis + 1] = stride - 1;
+    x = ingot_pad_c(c, ingot_unsqueeze(c, x, axis + 1), lo, hi, 0);
     dims[axis] = ingot_dim_mul(c, dims[axis], ingot_dim_const(c, stride));
     x = ingot_reshape(c, x, rank, dims);
-    dims[axis] = ingot_dim_sub(c, dims[axis], ingot_dim_const(c, stride - 1));
-    return ingot_shrink(c, x, lo, dims); /* lo is all zero up to the axis, and beyond it */
+    hi[axis + 1] = 0;
+    hi[axis] = 1 - stride;
+    return ingot_pad_c(c, x, lo, hi, 0);
 }
+
+/* The weights of the runs that the parts stand at: [G, M/G, C/G, k...] -> [G * phases... * M/G, C/G, taps...], turned around. */
+static ingot_tensor *run_weights(ingot_context *c, const Transposed *t)
+{
+    ingot_tensor *w = t->w;
+    int perm[INGOT_MAX_RANK], nperm = 0;
+    for (int i = 0; i < t->n; i++) {
+        const Axis *a = &t->axis[i];
+        const Run *r = t->at[i];
+        ingot_dim *dims[INGOT_MAX_RANK];
+        int at = 3 + 2 * i, rank = ops_dims(w, dims);
+        int64_t lo[INGOT_MAX_RANK] = {0}, hi[INGOT_MAX_RANK] = {0};
+        /* k -> taps, every -> taps, n */
+        lo[at] = -r->first;
+        hi[at] = r->first + r->taps * a->every - a->kernel;
+        w = ingot_pad_c(c, w, lo, hi, 0);
+        for (int k = rank; k > at; k--)
+            dims[k] = dims[k - 1];
+        dims[at] = ingot_dim_const(c, r->taps);
+        dims[at + 1] = ingot_dim_const(c, a->every);
+        lo[at] = hi[at] = 0;
+        hi[at + 1] = r->n - a->every;
+        w = ingot_flip(c, ingot_pad_c(c, ingot_reshape(c, w, rank + 1, dims), lo, hi, 0), 1u << at);
+    }
+    perm[nperm++] = 0;
+    for (int i = 0; i < t->n; i++)
+        perm[nperm++] = 4 + 2 * i;
+    perm[nperm++] = 1;
+    perm[nperm++] = 2;
+    for (int i = 0; i < t->n; i++)
+        perm[nperm++] = 3 + 2 * i;
+    return ingot_flatten(c, ingot_permute(c, w, perm), 0, 2 + t->n);
+}
+
+/* The part of y that the runs of each axis give: [N, G, M/G, q, phases, ...]. */
+static ingot_tensor *run_part(ingot_context *c, const Transposed *t)
+{
+    int64_t lo[MAX_SPATIAL], hi[MAX_SPATIAL], step[MAX_SPATIAL];
+    ingot_dim *dims[INGOT_MAX_RANK];
+    int perm[INGOT_MAX_RANK], rank = 3 + 2 * t->n;
+    bool empty = false;
+    dims[0] = ingot_shape(t->x, 0);
+    dims[1] = ingot_dim_const(c, t->group);
+    dims[2 + t->n] = ingot_dim_const(c, t->maps);
+    perm[0] = 0;
+    perm[1] = 1;
+    perm[2] = 2 + t->n;
+    for (int i = 0; i < t->n; i++) {
+        const Axis *a = &t->axis[i];
+        const Run *r = t->at[i];
+        empty |= !r->taps;
+        step[i] = a->step;
+        lo[i] = a->step * (r->taps - 1) - r->shift;
+        hi[i] = a->more + r->shift;
+        dims[2 + i] = ingot_dim_const(c, r->n);
+        dims[3 + t->n + i] =
+            ingot_dim_add(c, ingot_shape(t->x, 2 + i), ingot_dim_const(c, a->more));
+        perm[3 + 2 * i] = 3 + t->n + i;
+        perm[4 + 2 * i] = 2 + i;
+    }
+    ingot_tensor *y;
+    if (empty)
+        y = ingot_expand(c, ingot_scalar_f(c, ingot_dtype_of(t->x), 0), rank, dims);
+    else
+        y = ingot_reshape(
+            c, ingot_conv(c, t->x, run_weights(c, t), NULL, NULL, step, lo, hi, t->group), rank,
+            dims);
+    return ingot_permute(c, y, perm);
+}
+
+/* All phases of the axes from i on, side by side. */
+static ingot_tensor *phases(ingot_context *c, Transposed *t, int i)
+{
+    if (i == t->n)
+        return run_part(c, t);
+    const Axis *a = &t->axis[i];
+    ingot_tensor **part = ingot_alloc(c, (size_t)a->nrun * sizeof(ingot_tensor *));
+    for (int k = 0; k < a->nrun; k++) {
+        t->at[i] = &a->run[k];
+        part[k] = phases(c, t, i + 1);
+    }
+    return ingot_concat(c, a->nrun, part, 4 + 2 * i);
+}
+
+/* Each part is a kernel. Where there would be many, of large strides with dilations, dilated weights are better. */
+enum { MAX_PARTS = 27 };
 
 ingot_tensor *ingot_conv_transpose(ingot_context *c, ingot_tensor *x, ingot_tensor *w,
                                    ingot_tensor *b, const int64_t *strides,
@@ -157,9 +309,28 @@ ingot_tensor *ingot_conv_transpose(ingot_context *c, ingot_tensor *x, ingot_tens
             "conv_transpose: x has %lld channels, w takes %lld, group is %lld; channels "
             "must be equal and a multiple of group",
             (long long)channels, (long long)ingot_dim_lo(ingot_shape(w, 0)), (long long)group);
-    /* w [C, M/G, k] -> [G, C/G, M/G, k] -> [G, M/G, C/G, k] -> [M, C/G, k], turned around */
-    ingot_dim *dims[INGOT_MAX_RANK];
-    int64_t lo[INGOT_MAX_RANK], hi[INGOT_MAX_RANK];
+    ingot_dtype d = ingot_dtype_of(x);
+    Transposed t = {
+        .x = ops_widen(c, x), .w = ops_widen(c, w), .group = group, .maps = maps, .n = spatial};
+    int64_t parts = 1;
+    bool dilated = false;
+    for (int i = 0; i < spatial; i++) {
+        t.axis[i] = (Axis){.kernel = ingot_dim_lo(ingot_shape(w, 2 + i)),
+                           .stride = strides ? strides[i] : 1,
+                           .dilation = dilations ? dilations[i] : 1};
+        find_runs(c, &t.axis[i], pads_lo ? pads_lo[i] : 0,
+                  (pads_hi ? pads_hi[i] : 0) - (out_pads ? out_pads[i] : 0));
+        parts *= t.axis[i].nrun;
+        dilated |= t.axis[i].dilation > 1;
+    }
+    if (parts > MAX_PARTS && dilated) {
+        for (int i = 0; i < spatial; i++)
+            t.w = stuff_zeros(c, t.w, 2 + i, t.axis[i].dilation);
+        return ingot_conv_transpose(c, x, ingot_cast(c, t.w, d), b, strides, NULL, pads_lo, pads_hi,
+                                    out_pads, group);
+    }
+    /* w [C, M/G, k] -> [G, C/G, M/G, k] -> [G, M/G, C/G, k] */
+    ingot_dim *dims[INGOT_MAX_RANK], *out[INGOT_MAX_RANK];
     dims[0] = ingot_dim_const(c, group);
     dims[1] = ingot_dim_const(c, channels / group);
     dims[2] = ingot_dim_const(c, maps);
@@ -167,15 +338,21 @@ ingot_tensor *ingot_conv_transpose(ingot_context *c, ingot_tensor *x, ingot_tens
         dims[3 + i] = ingot_shape(w, 2 + i);
     for (int i = 0; i < 3 + spatial; i++)
         perm[i] = i == 1 ? 2 : i == 2 ? 1 : i;
-    w = ingot_permute(c, ingot_reshape(c, w, 3 + spatial, dims), perm);
-    w = ingot_flatten(c, w, 0, 2);
-    w = ingot_flip(c, w, ((1u << spatial) - 1) << 2);
+    t.w = ingot_permute(c, ingot_reshape(c, t.w, 3 + spatial, dims), perm);
+    ingot_tensor *y = phases(c, &t, 0);
+    /* [N, G, M/G, q, stride, ...] -> [N, M, q * stride, ...] */
+    int64_t lo[INGOT_MAX_RANK] = {0}, hi[INGOT_MAX_RANK] = {0};
+    out[0] = ingot_shape(x, 0);
+    out[1] = ingot_dim_const(c, group * maps);
     for (int i = 0; i < spatial; i++) {
-        int64_t k = ingot_dim_lo(dims[3 + i]), dilation = dilations ? dilations[i] : 1;
-        int64_t reach = dilation * (k - 1);
-        x = stuff_zeros(c, x, 2 + i, strides ? strides[i] : 1);
-        lo[i] = reach - (pads_lo ? pads_lo[i] : 0);
-        hi[i] = reach - (pads_hi ? pads_hi[i] : 0) + (out_pads ? out_pads[i] : 0);
+        const Axis *a = &t.axis[i];
+        out[2 + i] =
+            ingot_dim_mul(c, ingot_dim_add(c, ingot_shape(x, 2 + i), ingot_dim_const(c, a->more)),
+                          ingot_dim_const(c, a->stride));
+        hi[2 + i] = -a->cut;
     }
-    return ingot_conv(c, x, w, b, NULL, dilations, lo, hi, group);
+    y = ingot_pad_c(c, ingot_reshape(c, y, 2 + spatial, out), lo, hi, 0);
+    if (b)
+        y = ingot_add(c, y, ops_channel(c, ops_widen(c, b), 2 + spatial));
+    return ingot_cast(c, y, d);
 }
