@@ -241,7 +241,8 @@ static void kernel_header(Bundle *b)
 static bool compiled(Bundle *b, const char *text, StrBuf *image)
 {
     const char *colon = b->o->target ? strchr(b->o->target, ':') : NULL;
-    switch (b->target->compile ? b->target->compile(image, text, colon ? colon + 1 : NULL)
+    bool flush = !b->c->keep_subnormals;
+    switch (b->target->compile ? b->target->compile(image, text, colon ? colon + 1 : NULL, flush)
                                : COMPILE_ABSENT) {
     case COMPILE_DONE: return true;
     case COMPILE_FAILED:
@@ -358,10 +359,10 @@ void gpu_functions(StrBuf *sb, Bundle *b)
     if (b->p->nkernel)
         sb_printf(
             sb,
-            "    TRY(igrt_gpu_load(gpu, %s_program, %s_PROGRAM_PARTS, &ctx->program));\n"
+            "    TRY(igrt_gpu_load(gpu, %s_program, %s_PROGRAM_PARTS, %d, &ctx->program));\n"
             "    for (int i = 0; i < %s_KERNELS; i++)\n"
             "        TRY(igrt_gpu_find(gpu, ctx->program, %s_kernel_name[i], &ctx->kernel[i]));\n",
-            n, u, u, n);
+            n, u, !b->c->keep_subnormals, u, n);
     sb_printf(sb, "    TRY(igrt_gpu_alloc(gpu, %lld, NULL, &mem[MEM_ARENA]));\n",
               (long long)g->mem[0].bytes);
     if (g->npart)

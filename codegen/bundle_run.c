@@ -731,9 +731,14 @@ static void function_run(Writer *w)
 {
     Bundle *b = w->b;
     StrBuf *sb = &w->sb;
-    const char *n = b->name;
-    sb_printf(sb, "\n%s_status %s_run(%s_ctx *ctx, const %s_inputs *in, %s_outputs *out)\n{\n", n,
-              n, n, n, n);
+    const char *n = b->name,
+               *parameters =
+                   arena_printf(b->a, "%s_ctx *ctx, const %s_inputs *in, %s_outputs *out", n, n, n);
+    const bool flush = !b->gpu && !b->c->keep_subnormals;
+    if (flush)
+        sb_printf(sb, "\nstatic %s_status run_steps(%s)\n{\n", n, parameters);
+    else
+        sb_printf(sb, "\n%s_status %s_run(%s)\n{\n", n, n, parameters);
     w->depth = 1;
     null_checks(w);
     StrBuf before = *sb;
@@ -770,6 +775,13 @@ static void function_run(Writer *w)
     sb_free(&body);
     line(w, "return IGRT_OK;");
     sb_puts(sb, "}\n");
+    if (flush)
+        sb_printf(sb,
+                  "\n%s_status %s_run(%s)\n{\n"
+                  "    const uint64_t mode = igrt_fp_flush(); /* subnormal numbers are zeros */\n"
+                  "    const %s_status status = run_steps(ctx, in, out);\n"
+                  "    igrt_fp_restore(mode);\n    return status;\n}\n",
+                  n, n, parameters, n);
 }
 
 /* What init asks of config.arena. */

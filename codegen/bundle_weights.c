@@ -113,6 +113,33 @@ static void value_close(Value *v, const Buffer *w)
     *v = (Value){0};
 }
 
+/* Whether the elements, f32 or pairs of them, are to be flushed. */
+static bool flushes(const Bundle *b, const Buffer *w)
+{
+    return (w->dtype == INGOT_F32 || w->dtype == INGOT_C64) && !b->c->keep_subnormals;
+}
+
+/* A subnormal number becomes a zero of its sign, so that no target has to. */
+static void flush(uint8_t *bytes, size_t n)
+{
+    for (size_t i = 0; i + 4 <= n; i += 4) {
+        uint32_t u;
+        memcpy(&u, bytes + i, 4);
+        u &= u & 0x7f800000u ? UINT32_MAX : 0x80000000u;
+        memcpy(bytes + i, &u, 4);
+    }
+}
+
+/* The same in a copy of a value that lies in the model's file. */
+static void value_flush(Value *v, const Buffer *w)
+{
+    if (!v->packed && (v->packed = malloc((size_t)w->bytes + 1)))
+        v->bytes = memcpy(v->packed, v->bytes, (size_t)w->bytes);
+    if (!v->packed)
+        BUG("out of memory");
+    flush(v->packed, (size_t)w->bytes);
+}
+
 /* ---- arrays ------------------------------------------------------------------------------ */
 
 const char *weight_name(const Bundle *b, const Buffer *w)
@@ -229,6 +256,8 @@ static void write_arrays(Bundle *b)
     for (int i = 0; i < b->nweight && !b->failed; i++) {
         const Buffer *w = b->weight[i];
         Value v = value_open(b, w);
+        if (v.bytes && flushes(b, w))
+            value_flush(&v, w);
         if (v.bytes) {
             const Data *d = w->node->op == OP_DATA ? w->node->arg.ptr : NULL;
             sb_puts(&h, "extern ");
@@ -273,7 +302,8 @@ static void blob_flush(Blob *o)
     o->used = 0;
 }
 
-static void blob_add(Blob *o, const uint8_t *bytes, int64_t n)
+/* Without bytes: zeros. */
+static void blob_add(Blob *o, const uint8_t *bytes, int64_t n, bool flushed)
 {
     o->written += n;
     while (n > 0) {
@@ -283,6 +313,8 @@ static void blob_add(Blob *o, const uint8_t *bytes, int64_t n)
             memcpy(o->stage + o->used, bytes, piece);
         else
             memset(o->stage + o->used, 0, piece);
+        if (flushed)
+            flush(o->stage + o->used, piece);
         o->used += piece;
         n -= (int64_t)piece;
         bytes = bytes ? bytes + piece : NULL;
@@ -306,12 +338,12 @@ static void write_blob(Bundle *b)
     for (int i = 0; i < b->nweight && !b->failed && !o.failed; i++) {
         const Buffer *w = b->weight[i];
         Value v = value_open(b, w);
-        blob_add(&o, NULL, w->offset - o.written);
+        blob_add(&o, NULL, w->offset - o.written, false);
         if (v.bytes)
-            blob_add(&o, v.bytes, w->bytes);
+            blob_add(&o, v.bytes, w->bytes, flushes(b, w));
         value_close(&v, w);
     }
-    blob_add(&o, NULL, b->p->weights_bytes - o.written);
+    blob_add(&o, NULL, b->p->weights_bytes - o.written, false);
     blob_flush(&o);
     b->sum = igrt_sum_end(&o.sum);
     o.failed |= fclose(o.f) != 0;

@@ -238,6 +238,7 @@ struct Context {
     struct Region *region; /* innermost open one */
     Requires require;      /* what has to hold in every run */
     Node *poison;
+    bool keep_subnormals;
     Map memo; /* contents cache and such */
 };
 typedef struct Context Context;
@@ -648,8 +649,9 @@ struct Target {
     const char *runtime;  /* prefix of its types in runtime_min: "igrt_cl" */
     const char *pragma;   /* the first line of every kernel file, or "" */
     const char *prologue; /* types and constants, where igrt_num.h is not needed */
-    /* Kernel source to what its driver loads (or why it did not compile); NULL: the driver takes the source. */
-    CompileStatus (*compile)(StrBuf *out, const char *source, const char *machine);
+    /* Kernel source to what its driver loads (or why it did not compile); NULL: the driver takes the source.
+     * flush: subnormal numbers are zeros. */
+    CompileStatus (*compile)(StrBuf *out, const char *source, const char *machine, bool flush);
 };
 
 /* optimise.c: opts for every kernel, layouts for its weights, copies where an operand is laid out badly. */

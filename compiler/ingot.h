@@ -60,6 +60,9 @@ ingot_context *ingot_context_new(ingot_sink,
 void ingot_context_free(ingot_context *);
 /* The gravest status reported so far (the first of equals). */
 ingot_status ingot_context_status(const ingot_context *);
+/* Subnormal numbers are zeros (docs/numerics.md), in the interpreter, in folded constants and in what is emitted, unless
+ * they are kept: to be said before the graph is built. */
+void ingot_keep_subnormals(ingot_context *, bool keep);
 int ingot_error_count(const ingot_context *);
 
 /* Name the source of what is built from now on: the model's file, and its node and operator.

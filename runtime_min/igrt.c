@@ -1,6 +1,6 @@
 /*
  * igrt.c - the few functions every bundle needs: status texts, checks at init, the checksum of the
- * weights, and the serial fallback of a parallel step.
+ * weights, the floating-point mode, and the parts of a step.
  */
 #include "igrt.h"
 
@@ -89,21 +89,86 @@ igrt_status igrt_memory_check(const igrt_config *config, const size_t *bytes, in
     return IGRT_OK;
 }
 
+#if defined(__GNUC__) && defined(__x86_64__) && defined(__SSE2__)
+enum { FLUSH = 1 << 15 | 1 << 6 }; /* flush to zero, denormals are zeros */
+
+uint64_t igrt_fp_mode(void)
+{
+    return __builtin_ia32_stmxcsr();
+}
+
+void igrt_fp_restore(uint64_t mode)
+{
+    __builtin_ia32_ldmxcsr((unsigned)mode);
+}
+#elif defined(__GNUC__) && defined(__aarch64__)
+enum { FLUSH = 1 << 24 };
+
+uint64_t igrt_fp_mode(void)
+{
+    uint64_t mode;
+    __asm__ __volatile__("mrs %0, fpcr" : "=r"(mode));
+    return mode;
+}
+
+void igrt_fp_restore(uint64_t mode)
+{
+    __asm__ __volatile__("msr fpcr, %0" : : "r"(mode));
+}
+#elif defined(__GNUC__) && defined(__arm__) && defined(__ARM_FP) && !defined(__SOFTFP__)
+enum { FLUSH = 1 << 24 };
+
+uint64_t igrt_fp_mode(void)
+{
+    uint32_t mode;
+    __asm__ __volatile__("vmrs %0, fpscr" : "=r"(mode));
+    return mode;
+}
+
+void igrt_fp_restore(uint64_t mode)
+{
+    __asm__ __volatile__("vmsr fpscr, %0" : : "r"((uint32_t)mode) : "cc");
+}
+#else
+enum { FLUSH = 0 };
+
+uint64_t igrt_fp_mode(void)
+{
+    return 0;
+}
+
+void igrt_fp_restore(uint64_t mode)
+{
+    (void)mode;
+}
+#endif
+
+uint64_t igrt_fp_flush(void)
+{
+    const uint64_t mode = igrt_fp_mode();
+    igrt_fp_restore(mode | FLUSH);
+    return mode;
+}
+
 typedef struct Parts {
     igrt_parts_fn run;
     const void *arg;
+    uint64_t fp_mode;
 } Parts;
 
 static void one_part(void *task, int64_t i, int worker)
 {
     const Parts *parts = task;
+    const uint64_t before = igrt_fp_mode();
     (void)worker;
+    igrt_fp_restore(parts->fp_mode);
     parts->run(parts->arg, i, i + 1);
+    igrt_fp_restore(before);
 }
 
 void igrt_parallel(const igrt_config *config, igrt_parts_fn run, const void *arg, int64_t n)
 {
-    Parts parts = {run, arg};
+    Parts parts = {run, arg, igrt_fp_mode()};
     if (config->parallel_for && config->threads > 1 && n > 1)
         config->parallel_for(config->parallel_user, one_part, &parts, n);
     else

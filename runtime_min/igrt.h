@@ -188,8 +188,25 @@ igrt_status igrt_memory_check(const igrt_config *config, const size_t *bytes, in
 typedef void (*igrt_parts_fn)(const void *arg, int64_t begin, int64_t end);
 
 /* Does n parts: one by one through config.parallel_for if there is one, threads > 1 and n > 1, else all at once in
- * the calling thread. */
+ * the calling thread, whose floating-point mode every part has. */
 void igrt_parallel(const igrt_config *config, igrt_parts_fn run, const void *arg, int64_t n);
+
+/* ---- subnormal numbers ------------------------------------------------------------------- */
+
+/*
+ * Arithmetic on numbers below the smallest normal one takes most processors a hundred times as long.
+ * <model>_run has them flushed: results and operands that are subnormal are zeros of the same sign,
+ * in f32 and f64, by the processor's own mode (MXCSR of x86-64, FPCR of aarch64, FPSCR of 32-bit Arm).
+ * The mode belongs to a thread. Where there is none, or the compiler is neither gcc nor clang, these
+ * do nothing.
+ */
+
+/* The floating-point mode of the calling thread; 0 where it cannot be had. */
+uint64_t igrt_fp_mode(void);
+void igrt_fp_restore(uint64_t mode);
+
+/* Flushes from now on; gives the mode before. */
+uint64_t igrt_fp_flush(void);
 
 /* ---- weights ----------------------------------------------------------------------------- */
 

@@ -18,9 +18,11 @@ static inline igrt_status igrt_gpu_open(igrt_gpu *g, void *device, void *stream)
     return igrt_cu_open(g, device, stream);
 }
 
-/* The program: text[0] is a cubin or PTX. */
-static inline igrt_status igrt_gpu_load(igrt_gpu *g, const char *const *text, int n, void **program)
+/* The program: text[0] is a cubin or PTX, which says itself what becomes of subnormal numbers. */
+static inline igrt_status igrt_gpu_load(igrt_gpu *g, const char *const *text, int n, int flush,
+                                        void **program)
 {
+    (void)flush;
     return n == 1 ? igrt_cu_module(g, text[0], program, NULL, 0) : IGRT_ERR_BUILD;
 }
 

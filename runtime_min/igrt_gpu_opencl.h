@@ -18,11 +18,14 @@ static inline igrt_status igrt_gpu_open(igrt_gpu *g, void *device, void *stream)
     return igrt_cl_open(g, device, stream, 0);
 }
 
-/* The program, as n strings of source. */
-static inline igrt_status igrt_gpu_load(igrt_gpu *g, const char *const *text, int n, void **program)
+/* The program, as n strings of source; flush: it may take subnormal numbers for zeros. */
+static inline igrt_status igrt_gpu_load(igrt_gpu *g, const char *const *text, int n, int flush,
+                                        void **program)
 {
-    const char *options = g->exact ? "-cl-fp32-correctly-rounded-divide-sqrt" : "";
-    return igrt_cl_build(g, text, n, options, program, NULL, 0);
+    static const char *const options[] = {
+        "", "-cl-fp32-correctly-rounded-divide-sqrt", "-cl-denorms-are-zero",
+        "-cl-fp32-correctly-rounded-divide-sqrt -cl-denorms-are-zero"};
+    return igrt_cl_build(g, text, n, options[2 * flush + (g->exact != 0)], program, NULL, 0);
 }
 
 static inline igrt_status igrt_gpu_find(igrt_gpu *g, void *program, const char *name, void **kernel)

@@ -3,7 +3,8 @@
  *
  * The emitted kernels call these functions, and so does the compiler's reference interpreter: that
  * is why both give the same bits. docs/numerics.md is the contract in prose. Nothing here depends
- * on compiler flags, except that -ffast-math and flush-to-zero modes are not supported.
+ * on compiler flags, except that -ffast-math is not supported; where the processor flushes subnormal
+ * numbers (igrt.h), arithmetic and comparisons take them for zeros, and casts by bits keep them.
  *
  * A conversion from an unsigned to a signed type of the same width relies on two's complement
  * wrap, which C99 leaves to the implementation and gcc, clang and MSVC all define.
@@ -24,6 +25,8 @@ typedef ulong uint64_t;
 #define copysignf copysign
 #define rintf rint
 #define erff erf
+#define logf log
+#define powf pow
 #define fmaf fma
 #else
 typedef long long int64_t;
@@ -785,6 +788,28 @@ IGRT_INLINE double igrt_mod_f64(double x, double y)
     if (r == 0.0)
         return copysign(0.0, y);
     return (r < 0.0) != (y < 0.0) ? r + y : r;
+}
+
+/* log and pow of the C library, which look at bits: what compares equal to zero is one, subnormal
+ * numbers too where they are flushed. */
+IGRT_INLINE float igrt_log_f32(float x)
+{
+    return x == 0.0f ? -INFINITY : logf(x);
+}
+
+IGRT_INLINE double igrt_log_f64(double x)
+{
+    return x == 0.0 ? -(double)INFINITY : log(x);
+}
+
+IGRT_INLINE float igrt_pow_f32(float x, float y)
+{
+    return powf(x == 0.0f ? copysignf(0.0f, x) : x, y);
+}
+
+IGRT_INLINE double igrt_pow_f64(double x, double y)
+{
+    return pow(x == 0.0 ? copysign(0.0, x) : x, y);
 }
 
 /* erf of the C library (glibc and musl: below 1 ulp). */

@@ -84,7 +84,7 @@ static bool take(StrBuf *out, void *program, int (*size)(void *, size_t *),
     return ok;
 }
 
-CompileStatus nvrtc_compile(StrBuf *out, const char *source, const char *machine)
+CompileStatus nvrtc_compile(StrBuf *out, const char *source, const char *machine, bool flush)
 {
     Nvrtc v;
     void *program = NULL;
@@ -96,12 +96,13 @@ CompileStatus nvrtc_compile(StrBuf *out, const char *source, const char *machine
         snprintf(arch, sizeof arch, "--gpu-architecture=%.30s", machine);
     else
         snprintf(arch, sizeof arch, "--gpu-architecture=compute_%d", oldest_arch(&v));
-    const char *const options[] = {arch, "--fmad=false", "--std=c++17"};
+    const char *const options[] = {arch, "--fmad=false", flush ? "--ftz=true" : "--ftz=false",
+                                   "--std=c++17"};
     if (v.create(&program, source, "kernels.cu", 0, NULL, NULL)) {
         sb_puts(out, "nvrtcCreateProgram failed");
         return COMPILE_FAILED;
     }
-    bool ok = !v.compile(program, 3, options);
+    bool ok = !v.compile(program, 4, options);
     if (!ok)
         take(out, program, v.log_size, v.log);
     else if (cubin)

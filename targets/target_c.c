@@ -4,13 +4,13 @@
 
 /* clang-format off */
 const char *const c_spelling[OP_COUNT] = {
-    [OP_NEG] = "(-$0)",          [OP_ABS] = "fabs@($0)",     [OP_EXP] = "exp@($0)",     [OP_LOG] = "log@($0)",
+    [OP_NEG] = "(-$0)",          [OP_ABS] = "fabs@($0)",     [OP_EXP] = "exp@($0)",
     [OP_SIN] = "sin@($0)",       [OP_COS] = "cos@($0)",      [OP_TAN] = "tan@($0)",     [OP_ASIN] = "asin@($0)",
     [OP_ACOS] = "acos@($0)",     [OP_ATAN] = "atan@($0)",    [OP_SINH] = "sinh@($0)",   [OP_COSH] = "cosh@($0)",
     [OP_TANH] = "tanh@($0)",     [OP_ASINH] = "asinh@($0)",  [OP_ACOSH] = "acosh@($0)", [OP_ATANH] = "atanh@($0)",
     [OP_SQRT] = "sqrt@($0)",     [OP_FLOOR] = "floor@($0)",  [OP_CEIL] = "ceil@($0)",   [OP_TRUNC] = "trunc@($0)",
     [OP_ISNAN] = "($0 != $0)",   [OP_ADD] = "($0 + $1)",     [OP_SUB] = "($0 - $1)",    [OP_MUL] = "($0 * $1)",
-    [OP_DIV] = "($0 / $1)",      [OP_POW] = "pow@($0, $1)",
+    [OP_DIV] = "($0 / $1)",
 };
 /* clang-format on */
 

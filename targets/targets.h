@@ -16,6 +16,6 @@ extern const Target *const targets[];
 extern const char *const c_spelling[OP_COUNT];
 
 /* nvrtc.c: CUDA C++ to a cubin for machine "sm_90", or else PTX for any GPU. */
-CompileStatus nvrtc_compile(StrBuf *out, const char *source, const char *machine);
+CompileStatus nvrtc_compile(StrBuf *out, const char *source, const char *machine, bool flush);
 
 #endif

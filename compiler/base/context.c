@@ -30,6 +30,7 @@ Context *context_child(Context *parent)
     c->file = parent->file;
     c->vars = parent->vars; /* same numbers; read only */
     c->nvar = parent->nvar;
+    c->keep_subnormals = parent->keep_subnormals;
     return c;
 }
 
@@ -42,6 +43,11 @@ void ingot_context_free(ingot_context *c)
     free((void *)c->origin);
     map_free(&c->memo);
     arena_free(c->arena);
+}
+
+void ingot_keep_subnormals(ingot_context *c, bool keep)
+{
+    c->keep_subnormals = keep;
 }
 
 ingot_status ingot_context_status(const ingot_context *c)

@@ -24,6 +24,7 @@ typedef struct {
     const char *dump;
     bool json, per_kernel, no_bind, no_cache, help;
     int threads;
+    bool keep_subnormals;
     double seconds;
     double tolerance; /* negative: by the element's type */
     int64_t string_bytes; /* 0: the importer's */

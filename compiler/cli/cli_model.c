@@ -7,6 +7,7 @@
 ingot_status model_open(Model *m, const Options *o, bool quiet)
 {
     m->c = ingot_context_new(sink, quiet ? m : NULL);
+    ingot_keep_subnormals(m->c, o->keep_subnormals);
     m->onnx = ingot_onnx_open(m->c, o->model);
     return m->onnx ? INGOT_OK : ingot_context_status(m->c);
 }

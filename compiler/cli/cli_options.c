@@ -112,6 +112,13 @@ static bool flag_threads(Options *o, const char *value)
     return true;
 }
 
+static bool flag_subnormals(Options *o, const char *value)
+{
+    o->keep_subnormals = !strcmp(value, "keep");
+    return o->keep_subnormals || !strcmp(value, "flush") ||
+           wrong(o, "--subnormals", value, "choose flush or keep");
+}
+
 static bool flag_seconds(Options *o, const char *value)
 {
     char *end;
@@ -172,6 +179,8 @@ static bool with_value(Options *o, const char *flag, const char *value)
         return flag_string_bytes(o, value);
     if (!strcmp(flag, "--memory"))
         return flag_memory(o, value);
+    if (!strcmp(flag, "--subnormals"))
+        return flag_subnormals(o, value);
     if (!strcmp(flag, "--threads"))
         return flag_threads(o, value);
     if (!strcmp(flag, "--seconds"))

@@ -123,6 +123,7 @@ static ingot_status command_tune(Options *o)
     "  --dim NAME=LO..HI   it is known at run time only, within these bounds\n"   \
     "  --bind NAME=V,V..   an input (or free dim) has this value, known now\n"    \
     "  --string-bytes N    room for each string that is made, on average (256)\n" \
+    "  --subnormals keep   f32 below the smallest normal number is no zero\n"     \
     "  -O0                 naive kernels\n"                                       \
     "  --sched FILE        layouts and opts as this file says (docs/sched.md)\n"  \
     "  -v                  tell what takes how long\n"
@@ -149,7 +150,8 @@ typedef struct {
 
 static const Command commands[] = {
     {"compile", command_compile, true,
-     "-o --target --name -O0 -O2 --dim --bind --string-bytes --weights --memory --max-ram --sched "
+     "-o --target --name -O0 -O2 --dim --bind --string-bytes --subnormals --weights --memory "
+     "--max-ram --sched "
      "--save-sched "
      "--selftest "
      "-v ",
@@ -167,6 +169,7 @@ static const Command commands[] = {
      "  ingot compile kws.onnx -o out --target c:cortex-m4 --max-ram 256k\n"},
     {"run", command_run, true,
      "--data --input --output-dir --tolerance --target --sched -O0 -O2 --dim --bind --string-bytes "
+     "--subnormals "
      "--no-bind "
      "--no-cache -v --threads ",
      "compile into the cache, run, write the outputs",
@@ -179,14 +182,15 @@ static const Command commands[] = {
      "  --no-bind           never bind inputs that decide shapes to the data's values\n"
      "  --no-cache          compile anew\n"
      "  --threads N\n" MODEL_HELP "\nAn index that is out of range in the data (of a Gather or "
-                                  "Scatter) ends the run; docs/abi.md tells what a bundle does.\n"
+     "Scatter) ends the run; docs/abi.md tells what a bundle does.\n"
      "\nFree dims take their size from the data. --target is c:native unless told, this "
      "processor.\nThe cache is $INGOT_CACHE, or ~/.cache/ingot.\n"
      "\nexamples:\n"
      "  ingot run resnet18.onnx --data test_data_set_0 --output-dir out\n"
      "  ingot run add.onnx --input x.npy --input y.npy\n"},
     {"verify", command_verify, true,
-     "--data --input --tolerance --target --sched -O0 -O2 --dim --bind --string-bytes --no-bind "
+     "--data --input --tolerance --target --sched -O0 -O2 --dim --bind --string-bytes --subnormals "
+     "--no-bind "
      "--no-cache -v "
      "--threads ",
      "check every kernel of the compiled model",
@@ -200,8 +204,7 @@ static const Command commands[] = {
      "\nexample:\n  ingot verify resnet18.onnx\n"},
     {"bench", command_bench, true,
      "--data --input --threads --json --per-kernel --seconds --target --sched -O0 -O2 --dim --bind "
-     "--string-bytes "
-     "--string-bytes "
+     "--string-bytes --subnormals "
      "--no-bind --no-cache -v ",
      "time the compiled model",
      "usage: ingot bench MODEL.onnx [--data DIR] [--threads N] [--json] [options]\n\n"
@@ -214,7 +217,8 @@ static const Command commands[] = {
     {"check", command_check, true, "-v ", "list every operator that is not supported",
      "usage: ingot check MODEL.onnx\n\nexample:\n  ingot check model.onnx\n"},
     {"inspect", command_inspect, true,
-     "--json --dump --target --name -O0 -O2 --dim --bind --string-bytes --weights --memory "
+     "--json --dump --target --name -O0 -O2 --dim --bind --string-bytes --subnormals --weights "
+     "--memory "
      "--max-ram --sched -v ",
      "what a model becomes",
      "usage: ingot inspect MODEL.onnx --json | --dump graph|plan|kernels [options]\n\n"
@@ -222,7 +226,7 @@ static const Command commands[] = {
      "  --dump WHAT         the graph, the plan, or the text of all kernels\n" COMPILE_HELP
          MODEL_HELP "\nexample:\n  ingot inspect resnet18.onnx --json | jq .arena_bytes\n"},
     {"targets", command_targets, false, "", "what can be emitted", "usage: ingot targets\n"},
-    {"tune", command_tune, true, "-o --beam --budget --dim --bind --string-bytes ",
+    {"tune", command_tune, true, "-o --beam --budget --dim --bind --string-bytes --subnormals ",
      "search for better kernels (not available yet)",
      "usage: ingot tune MODEL.onnx -o model.sched\n\nNot available yet.\n"},
 };

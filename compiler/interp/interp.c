@@ -617,7 +617,7 @@ static void release(Interp *ip, Node *n)
     ip->value[n->id] = NULL;
 }
 
-bool eval_roots(Interp *ip, int nroot, Node *const *roots)
+static bool eval_all(Interp *ip, int nroot, Node *const *roots)
 {
     grow(ip);
     Walk w = {.ip = ip, .arena = arena_new()};
@@ -658,6 +658,15 @@ bool eval_roots(Interp *ip, int nroot, Node *const *roots)
     }
     arena_free(w.arena);
     return !ip->failed;
+}
+
+/* In the floating-point mode that the model runs in. */
+bool eval_roots(Interp *ip, int nroot, Node *const *roots)
+{
+    const uint64_t mode = ip->c->keep_subnormals ? igrt_fp_mode() : igrt_fp_flush();
+    const bool ok = eval_all(ip, nroot, roots);
+    igrt_fp_restore(mode);
+    return ok;
 }
 
 const void *interp_eval(Interp *ip, Node *n, int64_t *dims)

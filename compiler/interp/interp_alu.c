@@ -39,7 +39,7 @@ enum { BLOCK = 256 };
             EACH(ABS, C, M(fabs)(a[i]))                                             \
             EACH(SIGN, C, igrt_sign_##T(a[i]))                                      \
             EACH(EXP, C, M(exp)(a[i]))                                              \
-            EACH(LOG, C, M(log)(a[i]))                                              \
+            EACH(LOG, C, igrt_log_##T(a[i]))                                        \
             EACH(SIN, C, M(sin)(a[i]))                                              \
             EACH(COS, C, M(cos)(a[i]))                                              \
             EACH(TAN, C, M(tan)(a[i]))                                              \
@@ -67,7 +67,7 @@ enum { BLOCK = 256 };
             EACH(FLOORDIV, C, M(floor)(a[i] / b[i]))                                \
             EACH(MOD, C, igrt_mod_##T(a[i], b[i]))                                  \
             EACH(FMOD, C, igrt_fmod_##T(a[i], b[i]))                                \
-            EACH(POW, C, M(pow)(a[i], b[i]))                                        \
+            EACH(POW, C, igrt_pow_##T(a[i], b[i]))                                  \
             EACH(MAX, C, igrt_max_##T(a[i], b[i]))                                  \
             EACH(MIN, C, igrt_min_##T(a[i], b[i]))                                  \
             EACH(MULACC, C, a[i] * b[i] + c[i])                                     \
