@@ -141,28 +141,39 @@ static void order_opt(Kernel *k, const Place *p, int n)
 enum { BLOCK = 8 }; /* lines of a block in flight: not more than a set of the cache has ways */
 
 /* What is written along one axis and read along another moves in blocks, so that every line of cache is used while it is
- * there.  `last` is the axis of the writes; gives the number of places. */
-static int block_opts(Kernel *k, const View *v, Place *place, int n, Node *last)
+ * there.  The last axes are those of the writes, of which short ones (the phases of a stride) stay whole inside of a block;
+ * gives the number of places. */
+static int block_opts(Kernel *k, const View *v, Place *place, int n)
 {
-    int other = -1;
+    int other = -1, cut = n - 1;
     int64_t stride;
+    while (cut > 0 && extent_of(place[cut].range) < 2 * BLOCK && place[cut - 1].key <= BLOCK)
+        cut--;
     for (int j = 0; j < v->nload && other < 0; j++) {
-        if (access_stride(k, v->load[j], last, &stride) && (stride == 0 || stride == 1))
+        if (access_stride(k, v->load[j], place[n - 1].range, &stride) &&
+            (stride == 0 || stride == 1))
             continue;
-        for (int i = 0; i < n - 1; i++)
+        for (int i = 0; i < cut; i++)
             if (access_stride(k, v->load[j], place[i].range, &stride) && stride == 1 &&
                 extent_of(place[i].range) >= 2 * BLOCK)
                 other = i;
     }
-    if (other < 0 || extent_of(last) < 2 * BLOCK)
+    if (other < 0 || extent_of(place[cut].range) < 2 * BLOCK)
         return n;
-    Place read = place[other], write = place[n - 1];
+    /* [read] .. [write] [tail] -> .. [read.o] [write.o] [write.i] [tail] [read.i] */
+    Place read = place[other], write = place[cut], tail[INGOT_MAX_RANK * 2];
+    int ntail = n - 1 - cut;
+    memcpy(tail, place + cut + 1, (size_t)ntail * sizeof *place);
     add_opt(k, OPT_SPLIT, read.name, BLOCK);
     add_opt(k, OPT_SPLIT, write.name, BLOCK);
-    memmove(place + other, place + other + 1, (size_t)(n - other - 1) * sizeof *place);
-    n -= 2;
+    memmove(place + other, place + other + 1, (size_t)(cut - other - 1) * sizeof *place);
+    n = cut - 1;
     const Place *const from[] = {&read, &write, &write, &read};
     for (int i = 0; i < 4; i++) {
+        if (i == 3) {
+            memcpy(place + n, tail, (size_t)ntail * sizeof *place);
+            n += ntail;
+        }
         place[n] = *from[i];
         snprintf(place[n].name, sizeof place[n].name, i < 2 ? "%.16s.o" : "%.16s.i", from[i]->name);
         n++;
@@ -217,7 +228,7 @@ static void plain_opts(Arena *a, Kernel *k, const View *v, const Target *t)
     } else {
         lanes = 0;
         if (last && !v->nreduce)
-            n = block_opts(k, v, place, n, last);
+            n = block_opts(k, v, place, n);
     }
     /* rows that are reduced: their innermost axis in lanes */
     for (int i = 0; i < v->nreduce && t->lanes; i++) {

@@ -4,8 +4,8 @@
  *
  * Every case (bench_cases.c) is built through the public API, compiled, built with the flags that bundles get, compared
  * with the interpreter, and timed in one thread by its own driver; the multiply-adds and the bandwidth of the core are
- * measured beside it.  With --check a share below the case's bar is a failure.  --prepare does everything but the timing,
- * --prepared only that.  What the interpreter gave stays in DIR for the next time. */
+ * measured beside it.  A case may be judged by the time of the one before.  With --check a share below the case's bar is a
+ * failure.  --prepare does everything but the timing, --prepared only that.  What the interpreter gave stays in DIR for the next time. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,8 +175,10 @@ static double result_bytes(Arena *a, const char *dir)
                                                                                    : 0;
 }
 
-static bool measure(const Asked *o, const Case *k)
+/* before: milliseconds of the case before, or 0; becomes this one's. */
+static bool measure(const Asked *o, const Case *k, double *before)
 {
+    static const char *const unit[] = {"% flops", "% bytes", "% of the case before"};
     Graph g;
     Roof roof;
     double flops, ms = 0;
@@ -192,11 +194,12 @@ static bool measure(const Asked *o, const Case *k)
     if (ok) {
         double bytes = g.bytes + result_bytes(g.a, dir),
                rate = k->of == OF_FLOPS ? flops / roof.flops : bytes / roof.memory;
-        double share = 100e3 * rate / ms;
-        bool below = share < k->bar;
+        double share = k->of == AS_BEFORE ? 100 * *before / ms : 100e3 * rate / ms;
+        bool below = share < k->bar && (k->of != AS_BEFORE || *before > 0);
+        *before = ms;
         printf("%-34s %9.3f %9.1f %9.1f %9.1f %7.1f %s", k->name, ms, flops / ms * 1e-6,
-               bytes / ms * 1e-6, k->of == OF_FLOPS ? roof.flops * 1e-9 : roof.memory * 1e-9, share,
-               k->of == OF_FLOPS ? "% flops" : "% bytes");
+               bytes / ms * 1e-6, k->of == OF_BYTES ? roof.memory * 1e-9 : roof.flops * 1e-9, share,
+               unit[k->of]);
         if (k->bar > 0)
             printf("  bar %g%s", k->bar, below ? "  BELOW" : "");
         printf("\n");
@@ -259,9 +262,10 @@ int main(int argc, char **argv)
             ok &= prepare(&o, k);
     if (o.time)
         printf("%-34s %9s %9s %9s %9s %7s\n", "", "ms", "GFLOP/s", "GB/s", "peak", "share");
+    double before = 0;
     for (const Case *k = cases; k->name && o.time; k++)
         if (strstr(k->name, o.filter))
-            ok &= measure(&o, k);
+            ok &= measure(&o, k, &before);
     arena_free(a);
     return ok ? 0 : 1;
 }

@@ -13,10 +13,12 @@ typedef struct {
     Value in[MAX_INPUTS];
     int nin;
     double bytes; /* inputs and weights, each once */
+    double scale; /* of the random numbers, f32 ones; 0: 1 */
 } Graph;
 
-/* What is scarce: a share of the multiply-adds of one core, or of its bandwidth from memory. */
-typedef enum { OF_FLOPS, OF_BYTES } Scarce;
+/* What is scarce: a share of the multiply-adds of one core, or of its bandwidth from memory; or the time that the
+ * case before took, of which this one's is judged. */
+typedef enum { OF_FLOPS, OF_BYTES, AS_BEFORE } Scarce;
 
 /* p: the case's numbers.  Declares one output; gives the floating-point operations. */
 typedef double Build(Graph *, const int64_t *p);

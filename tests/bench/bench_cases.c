@@ -1,5 +1,7 @@
 /* bench_cases.c - the graphs that are timed: contractions, windows, rows and movement, in shapes
  * that nobody has tuned for. */
+#include <math.h>
+
 #include "bench.h"
 
 #define DIMS(...)                                                                \
@@ -15,6 +17,8 @@ static Value *random_value(Graph *g, Value *v, ingot_dtype d, int rank, const in
     for (int i = 0; i < rank; i++)
         v->dims[i] = dims[i];
     value_random(g->a, v, seed);
+    for (size_t i = 0; g->scale > 0 && d == INGOT_F32 && i < v->count; i++)
+        ((float *)v->data)[i] *= (float)g->scale;
     g->bytes += (double)v->bytes;
     return v;
 }
@@ -78,7 +82,8 @@ static double einsum(Graph *g, const int64_t *p)
     return 2.0 * (double)(p[0] * p[1] * p[2] * p[3] * p[4]);
 }
 
-/* spatial rank, channels in, out, size, kernel, stride, dilation, groups; then: transposed; padded so that stride 1 keeps the size */
+/* spatial rank, channels in, out, size, kernel, stride, dilation, groups; then: transposed, binary exponent
+ * that all numbers are scaled by; padded so that stride 1 keeps the size */
 static double conv(Graph *g, const int64_t *p)
 {
     int rank = (int)p[0];
@@ -87,6 +92,7 @@ static double conv(Graph *g, const int64_t *p)
     int64_t xs[5] = {1, in}, ws[5] = {out, in / groups}, strides[3], dilations[3], pads[3],
             more[3] = {0};
     double flops = 2.0 * (double)(out * (in / groups));
+    g->scale = ldexp(1, (int)p[9]);
     if (p[8])
         ws[0] = in, ws[1] = out;
     for (int i = 0; i < rank; i++) {
@@ -125,13 +131,45 @@ static double conv_inside(Graph *g, const int64_t *p)
                           (out * (in / p[7]) * p[4] * p[4] + 4 * out) * after * after);
 }
 
-/* heads, tokens, size */
+/* A convolution of 3x3 over each half of the channels: the halves are slices of one value. channels, size */
+static double conv_of_slices(Graph *g, const int64_t *p)
+{
+    int64_t half = p[0] / 2, one[2] = {1, 1}, none[2] = {0};
+    ingot_tensor *x = input(g, INGOT_F32, DIMS(1, 4, p[1], p[1])), *y[2];
+    x = ingot_relu(g->c, ingot_conv(g->c, x, weight(g, INGOT_F32, DIMS(p[0], 4, 1, 1)), NULL, one,
+                                    one, none, none, 1));
+    for (int i = 0; i < 2; i++) {
+        ingot_dim *begin = ingot_dim_const(g->c, i * half), *count = ingot_dim_const(g->c, half);
+        ingot_tensor *part = ingot_slice(g->c, x, 1, begin, count, 1);
+        y[i] = ingot_relu(g->c, ingot_conv(g->c, part, weight(g, INGOT_F32, DIMS(half, half, 3, 3)),
+                                           NULL, one, one, one, one, 1));
+    }
+    x = ingot_concat(g->c, 2, y, 1);
+    output(g, ingot_conv(g->c, x, weight(g, INGOT_F32, DIMS(4, p[0], 1, 1)), NULL, one, one, none,
+                         none, 1));
+    return 2.0 * (double)((8 * p[0] + 2 * half * half * 9) * p[1] * p[1]);
+}
+
+/* Two layers x + norm(x) w: a sum that the next norm and the next sum read. rows, size */
+static double residual(Graph *g, const int64_t *p)
+{
+    ingot_tensor *x = input(g, INGOT_F32, DIMS(p[0], p[1])),
+                 *one = weight(g, INGOT_F32, DIMS(p[1]));
+    for (int i = 0; i < 4; i++) {
+        ingot_tensor *norm = ingot_layer_norm(g->c, x, -1, one, one, 1e-5);
+        x = ingot_add(g->c, x, ingot_matmul(g->c, norm, weight(g, INGOT_F32, DIMS(p[1], p[1]))));
+    }
+    output(g, x);
+    return 8.0 * (double)(p[0] * p[1] * p[1]);
+}
+
+/* heads, tokens, size, causal */
 static double attention(Graph *g, const int64_t *p)
 {
     ingot_tensor *t[3];
     for (int i = 0; i < 3; i++)
         t[i] = input(g, INGOT_F32, DIMS(1, p[0], p[1], p[2]));
-    output(g, ingot_attention(g->c, t[0], t[1], t[2], NULL, 0, false));
+    output(g, ingot_attention(g->c, t[0], t[1], t[2], NULL, 0, p[3] != 0));
     return 4.0 * (double)(p[0] * p[1] * p[1] * p[2]);
 }
 
@@ -217,6 +255,7 @@ const Case cases[] = {
     {"conv3d 3 groups 4 dilation 2",    conv,        {3, 48, 64, 24, 3, 1, 2, 4},      OF_FLOPS, 20},
     {"conv3d 3 of odd sizes",           conv,        {3, 36, 44, 21, 3, 1, 2, 4},      OF_FLOPS, 20},
     {"conv 3x3 64 56x56",               conv,        {2, 64, 64, 56, 3, 1, 1, 1},      OF_FLOPS, 55},
+    {"conv 3x3 64 56x56, subnormal",    conv,        {2, 64, 64, 56, 3, 1, 1, 1, 0, -130}, AS_BEFORE, 83},
     {"softmax 4096x1024",               softmax,     {4096, 1024},                     OF_BYTES, 50},
     {"layer norm 4096x1024",            layer_norm,  {4096, 1024},                     OF_BYTES, 50},
     {"conv transposed 4x4/2 64->32 64x64", conv,     {2, 64, 32, 64, 4, 2, 1, 1, 1},   OF_FLOPS, 50},
@@ -254,6 +293,11 @@ const Case cases[] = {
     {"matmul 512 i8 to i32",            matmul,      {1, 512, 512, 512, B_CONST, INGOT_I8}, OF_FLOPS, 0},
     {"attention 12x128x64",             attention,   {12, 128, 64},                    OF_FLOPS, 0},
     {"attention 8x1024x64",             attention,   {8, 1024, 64},                    OF_FLOPS, 0},
+    {"attention 8x1500x64",             attention,   {8, 1500, 64},                    OF_FLOPS, 0},
+    {"attention 8x512x64 causal",       attention,   {8, 512, 64, 1},                  OF_FLOPS, 0},
+    {"residual 128x768",                residual,    {128, 768},                       OF_FLOPS, 0},
+    {"conv1d 256/128 1->258 16384",     conv,        {1, 1, 258, 16384, 256, 128, 1, 1}, OF_FLOPS, 0},
+    {"conv of slices 128 28x28",        conv_of_slices, {128, 28},                     OF_FLOPS, 0},
     {"group norm 64x112x112",           group_norm,  {1, 64, 112, 112},                OF_BYTES, 0},
     {"sum 512^3 first axis",            sum,         {512, 512, 512, 0, 1},            OF_BYTES, 0},
     {"sum 512^3 middle axis",           sum,         {512, 512, 512, 0, 2},            OF_BYTES, 0},

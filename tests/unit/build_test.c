@@ -471,8 +471,19 @@ static void test_conv_transpose(void **state)
 {
     (void)state;
     static const int cases[][5] = {
-        {1, 1, 0, 0, 1}, {2, 1, 1, 1, 1}, {3, 2, 2, 0, 2}, {2, 1, 4, 0, 1}};
-    for (int t = 0; t < 4; t++) {
+        {1, 1, 0, 0, 1},
+        {2, 1, 1, 1, 1},
+        {3, 2, 2, 0, 2},
+        {2, 1, 4, 0, 1},
+        /* phases without weights, dilations that share a factor with the stride or not */
+        {2, 2, 1, 1, 1},
+        {4, 6, 2, 3, 2},
+        {2, 3, 1, 1, 2},
+        {3, 2, 0, 1, 1},
+        {4, 1, 0, 2, 1},
+        {5, 3, 0, 0, 1},
+        {7, 3, 1, 2, 4}};
+    for (size_t t = 0; t < sizeof cases / sizeof cases[0]; t++) {
         int s = cases[t][0], d = cases[t][1], p = cases[t][2], extra = cases[t][3], G = cases[t][4];
         int C = 4, H = 5, W = 4, M = 2, kh = 3, kw = 2; /* M per group */
         int oh = (H - 1) * s + d * (kh - 1) + 1 - 2 * p + extra;
