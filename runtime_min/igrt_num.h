@@ -711,22 +711,26 @@ IGRT_INT_UNSIGNED(u64, uint64_t, uint64_t, uint64_t)
 /* NaN if either operand is NaN; of two equal operands (0 and -0 too) the second. */
 IGRT_INLINE float igrt_max_f32(float x, float y)
 {
-    return x > y || x != x ? x : y;
+    const float z = x > y ? x : y; /* an instruction, and a branch that is rarely taken */
+    return x != x ? x : z;
 }
 
 IGRT_INLINE float igrt_min_f32(float x, float y)
 {
-    return x < y || x != x ? x : y;
+    const float z = x < y ? x : y; /* an instruction, and a branch that is rarely taken */
+    return x != x ? x : z;
 }
 
 IGRT_INLINE double igrt_max_f64(double x, double y)
 {
-    return x > y || x != x ? x : y;
+    const double z = x > y ? x : y; /* an instruction, and a branch that is rarely taken */
+    return x != x ? x : z;
 }
 
 IGRT_INLINE double igrt_min_f64(double x, double y)
 {
-    return x < y || x != x ? x : y;
+    const double z = x < y ? x : y; /* an instruction, and a branch that is rarely taken */
+    return x != x ? x : z;
 }
 
 /* max(x, 0) that keeps NaN and -0. */
