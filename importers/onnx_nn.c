@@ -420,7 +420,7 @@ ingot_tensor *onnx_max_unpool(Lowering *n)
     ingot_tensor *zero = ingot_expand(n->c, like(n, X, 0), 1, &all),
                  *place = ingot_flatten(n->c, Y, 0, rank);
     ingot_tensor *y = ingot_update(n->c, INGOT_SET, zero, ingot_flatten(n->c, X, 0, rank), &place);
-    y = ingot_reshape(n->c, y, rank, dims);
+    y = ingot_reshape(n->c, ingot_index_checked(n->c, y, false), rank, dims);
     if (!optional_in(n, 2))
         return y;
     bool known = ingot_contents(n->c, n->in[2], lo, rank) == rank;

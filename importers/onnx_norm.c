@@ -173,7 +173,8 @@ static ingot_tensor *nll(Lowering *n, ingot_tensor *logp, ingot_tensor *target,
     shape_of(t, dims);
     for (int a = 0; a < rank; a++)
         index[a] = a == 1 ? t : ingot_iota(n->c, rank - 1, dims, a ? a - 1 : 0);
-    ingot_tensor *loss = ingot_neg(n->c, ingot_gather(n->c, logp, index));
+    ingot_tensor *picked = ingot_index_checked(n->c, ingot_gather(n->c, logp, index), false);
+    ingot_tensor *loss = ingot_neg(n->c, picked);
     ingot_tensor *one = like(n, logp, 1), *w = weight ? ingot_take(n->c, weight, t, 0) : NULL;
     if (used)
         w = ingot_where(n->c, used, w ? w : one, like(n, logp, 0));

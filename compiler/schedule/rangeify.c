@@ -132,12 +132,13 @@ static Node *lower_reduce(Nest *k, Node *t, Node *const *coords, Node *gate)
     return node_make(c, OP_REDUCE, t->dtype, (Arg){.i = t->arg.i & 255}, n, src, 0, NULL);
 }
 
-static bool reads_data(Arena *a, Node *e)
+/* Constants are no data: what the file holds was checked by the builder. */
+static bool reads_data(const Nest *k, Node *e)
 {
     int n;
-    Node **order = graph_toposort(a, 1, &e, &n);
+    Node **order = graph_toposort(k->s->arena, 1, &e, &n);
     for (int i = 0; i < n; i++)
-        if (order[i]->op == OP_LOAD)
+        if (order[i]->op == OP_LOAD && k->bufs[order[i]->src[0]->arg.i]->kind != BUF_WEIGHT)
             return true;
     return false;
 }
@@ -146,7 +147,7 @@ void note_index(Nest *k, Node *t, int axis, Node *index, Node *gate)
 {
     Context *c = k->s->c;
     Node *size = t->src[0]->shape[axis];
-    if (!k->s->check || index_check_of(c, t) == INDEX_TRUSTED || !reads_data(k->s->arena, index) ||
+    if (!k->s->check || index_check_of(c, t) == INDEX_TRUSTED || !reads_data(k, index) ||
         (index->lo >= 0 && node_is_const_i(idx_lt(c, index, size), 1)))
         return;
     IndexUse u = {.index = index, .size = size, .gate = gate, .t = t, .axis = axis};
