@@ -246,7 +246,7 @@ static Plan *make_plan(Context *c, const Target *t, const ingot_options *o, Cloc
 {
     if (c->nerror)
         return NULL;
-    if (!c->noutput) {
+    if (!c->noutput && !c->noutput_group) {
         ingot_error(c, INGOT_INVALID, "the model has no outputs");
         return NULL;
     }

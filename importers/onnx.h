@@ -206,6 +206,16 @@ Value *packed_from_rows(ingot_context *, const Value *like, int n, ingot_tensor 
 /* Without the element at that place; NULL: the last. */
 Value *packed_erase(ingot_context *, const Value *, ingot_tensor *place);
 
+/* ---- onnx_form.c: what a value is in both branches, or in all iterations ---------------------- */
+
+/* The form of a value; NULL if a sequence has none. */
+Value *form_of(ingot_context *, const Value *);
+/* One that both fit in; NULL if there is none. */
+Value *form_join(ingot_context *, const Value *, const Value *);
+bool form_equal(const Value *, const Value *);
+/* The value in that form. */
+Value *form_take(ingot_context *, Value *, const Value *form);
+
 /* ---- onnx_runtime.c: what only the run knows ------------------------------------------------ */
 
 /* Entry k of a list input, a scalar i64; `otherwise` if the list is left out. */

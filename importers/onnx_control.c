@@ -7,7 +7,7 @@
  *
  * What a Loop carries has to keep its type and shape. A loop that carries something else (a tensor
  * that grows, a sequence) is unrolled, if the number of its iterations is known. Sequences and
- * optionals are carried and chosen tensor by tensor.
+ * optionals are carried and chosen tensor by tensor, in a form that is the same everywhere (onnx_form.c).
  */
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +22,7 @@ enum {
 /* ---- values as lists of tensors -------------------------------------------------------------- */
 
 /* Appends the tensors v is made of to list, if there is one. Their number. */
-static int leaves_of(const Value *v, ingot_tensor **list)
+static int leaves_of(ingot_context *c, const Value *v, ingot_tensor **list)
 {
     int count = 0;
     if (v->kind == VALUE_TENSOR) {
@@ -30,8 +30,22 @@ static int leaves_of(const Value *v, ingot_tensor **list)
             list[0] = v->tensor;
         return 1;
     }
+    if (v->packed) {
+        const Packed *p = v->packed;
+        if (list) {
+            list[0] = p->rows;
+            list[1] = ingot_from_dim(c, p->length);
+            list[2] = p->sizes;
+        }
+        return p->sizes ? 3 : 2;
+    }
+    if (v->present) {
+        if (list)
+            list[0] = ingot_from_dim(c, v->present);
+        count = 1;
+    }
     for (int i = 0; (v->kind == VALUE_SEQUENCE || v->kind == VALUE_OPTIONAL) && i < v->n; i++)
-        count += leaves_of(v->item[i], list ? list + count : NULL);
+        count += leaves_of(c, v->item[i], list ? list + count : NULL);
     return count;
 }
 
@@ -42,8 +56,18 @@ static Value *value_from(Lowering *n, const Value *v, ingot_tensor ***leaf)
         return value_tensor(n->c, *(*leaf)++);
     Value *copy = ingot_alloc(n->c, sizeof *copy);
     *copy = *v;
+    if (v->packed) {
+        Packed *p = copy->packed = ingot_alloc(n->c, sizeof *p);
+        *p = *v->packed;
+        p->rows = *(*leaf)++;
+        p->length = ingot_read_dim(n->c, *(*leaf)++, "length", 0, v->n);
+        p->sizes = p->sizes ? *(*leaf)++ : NULL;
+        return copy;
+    }
     if (v->kind != VALUE_SEQUENCE && v->kind != VALUE_OPTIONAL)
         return copy;
+    if (v->present)
+        copy->present = ingot_read_dim(n->c, *(*leaf)++, "present", 0, 1);
     copy->item = ingot_alloc(n->c, (size_t)(v->n + 1) * sizeof *copy->item);
     for (int i = 0; i < v->n; i++)
         copy->item[i] = value_from(n, v->item[i], leaf);
@@ -52,19 +76,22 @@ static Value *value_from(Lowering *n, const Value *v, ingot_tensor ***leaf)
 
 static bool same_structure(const Value *a, const Value *b)
 {
-    if (a->kind != b->kind || a->n != b->n)
+    if (a->kind != b->kind || a->n != b->n || !a->packed != !b->packed ||
+        !a->present != !b->present)
         return false;
+    if (a->packed)
+        return form_equal(a, b);
     for (int i = 0; i < a->n; i++)
         if (!same_structure(a->item[i], b->item[i]))
             return false;
     return true;
 }
 
-static int all_leaves(int count, Value *const *v, ingot_tensor **list)
+static int all_leaves(ingot_context *c, int count, Value *const *v, ingot_tensor **list)
 {
     int total = 0;
     for (int i = 0; i < count; i++)
-        total += leaves_of(v[i], list ? list + total : NULL);
+        total += leaves_of(c, v[i], list ? list + total : NULL);
     return total;
 }
 
@@ -126,19 +153,22 @@ static int pad_like(Lowering *n, ingot_tensor **x, ingot_tensor *other, ingot_te
     return count;
 }
 
-/* One branch as a region whose results are the leaves of *out; NULL after an error. With `other`,
+/* One branch as a region whose results are the leaves of *out, values of those forms; NULL after an error. With `other`,
  * the leaves of the other branch, they are padded and followed by their dims. */
-static ingot_region *branch_region(Lowering *n, const Onnx__GraphProto *g, Value **out,
-                                   ingot_tensor *const *other)
+static ingot_region *branch_region(Lowering *n, const Onnx__GraphProto *g, Value *const *form,
+                                   Value **out, ingot_tensor *const *other)
 {
     ingot_region *r = ingot_region_begin(n->c);
     ingot_tensor **leaf = NULL;
     int count = 0;
     bool ok = subgraph(n, g, 0, NULL, out);
+    for (size_t i = 0; ok && i < g->n_output; i++)
+        if (form[i])
+            out[i] = form_take(n->c, out[i], form[i]);
     if (ok) {
-        int leaves = count = all_leaves((int)g->n_output, out, NULL);
+        int leaves = count = all_leaves(n->c, (int)g->n_output, out, NULL);
         leaf = ingot_alloc(n->c, ((size_t)count * (INGOT_MAX_RANK + 1) + 1) * sizeof *leaf);
-        all_leaves((int)g->n_output, out, leaf);
+        all_leaves(n->c, (int)g->n_output, out, leaf);
         ok = !any_poison(count, leaf);
         for (int i = 0; ok && other && i < leaves; i++)
             count += pad_like(n, &leaf[i], other[i], leaf + count);
@@ -149,15 +179,15 @@ static ingot_region *branch_region(Lowering *n, const Onnx__GraphProto *g, Value
 
 /* Where the branches' results differ in their dims only: each is padded to a common bound, and
  * what is left of it after the branch is as long as the branch says. */
-static bool if_with_dims(Lowering *n, const Onnx__GraphProto *const *g, Value ***out, int leaves,
-                         ingot_tensor **result)
+static bool if_with_dims(Lowering *n, const Onnx__GraphProto *const *g, Value *const *form,
+                         Value ***out, int leaves, ingot_tensor **result)
 {
     ingot_region *r[2];
     size_t bytes = ((size_t)leaves * (INGOT_MAX_RANK + 1) + 1) * sizeof *result;
     ingot_tensor **leaf[2], **all = ingot_alloc(n->c, bytes);
     for (int b = 0; b < 2; b++) {
         leaf[b] = ingot_alloc(n->c, bytes);
-        all_leaves((int)g[b]->n_output, out[b], leaf[b]);
+        all_leaves(n->c, (int)g[b]->n_output, out[b], leaf[b]);
     }
     int count = leaves;
     for (int i = 0; i < leaves; i++)
@@ -170,7 +200,7 @@ static bool if_with_dims(Lowering *n, const Onnx__GraphProto *const *g, Value **
             }
         }
     for (int b = 0; b < 2; b++)
-        if (!(r[b] = branch_region(n, g[b], out[b], leaf[1 - b])))
+        if (!(r[b] = branch_region(n, g[b], form, out[b], leaf[1 - b])))
             return false;
     ingot_if(n->c, n->in[0], r[0], r[1], count, all);
     if (any_poison(count, all))
@@ -196,7 +226,7 @@ static bool same_dims(Lowering *n, int leaves, const Onnx__GraphProto *const *g,
     bool same = true;
     for (int b = 0; b < 2; b++) {
         leaf[b] = ingot_alloc(n->c, (size_t)(leaves + 1) * sizeof **leaf);
-        all_leaves((int)g[b]->n_output, out[b], leaf[b]);
+        all_leaves(n->c, (int)g[b]->n_output, out[b], leaf[b]);
     }
     for (int i = 0; i < leaves; i++)
         same = same && (same_type(leaf[0][i], leaf[1][i]) ||
@@ -225,16 +255,26 @@ ingot_tensor *onnx_if(Lowering *n)
         return subgraph(n, g[b], 0, NULL, out[b]) ? give(n, count, out[b]) : fail(n);
     }
     ingot_region *r[2];
+    Value **form = ingot_alloc(n->c, (size_t)(count + 1) * sizeof *form);
+    bool same = true;
     for (int b = 0; b < 2; b++)
-        if (!(r[b] = branch_region(n, g[b], out[b], NULL)))
+        if (!(r[b] = branch_region(n, g[b], form, out[b], NULL)))
             return fail(n);
-    for (int i = 0; i < count; i++)
-        if (!same_structure(out[0][i], out[1][i]))
+    for (int i = 0; i < count; i++) {
+        if (same_structure(out[0][i], out[1][i]))
+            continue;
+        form[i] = form_join(n->c, form_of(n->c, out[0][i]), form_of(n->c, out[1][i]));
+        same = false;
+        if (!form[i])
             return unsupported(n, "output %d has another structure in each branch", i);
-    int leaves = all_leaves(count, out[0], NULL);
+    }
+    for (int b = 0; b < 2 && !same; b++) /* once more, in the forms that fit both */
+        if (!(r[b] = branch_region(n, g[b], form, out[b], NULL)))
+            return fail(n);
+    int leaves = all_leaves(n->c, count, out[0], NULL);
     ingot_tensor **leaf = ingot_alloc(n->c, (size_t)(leaves + 1) * sizeof *leaf);
     if (!same_dims(n, leaves, g, out)) {
-        if (!if_with_dims(n, g, out, leaves, leaf))
+        if (!if_with_dims(n, g, form, out, leaves, leaf))
             return fail(n);
     } else {
         ingot_if(n->c, n->in[0], r[0], r[1], leaves, leaf);
@@ -254,6 +294,7 @@ typedef struct {
     Value **carried;
     ingot_tensor *count, *cond; /* inputs M and cond, scalars; NULL: not limited */
     ingot_dim *trip;            /* NULL: until cond is false */
+    Value **form; /* of the carried values that are no tensors and change; else NULL */
 } LoopNode;
 
 /* The size that the file declares for the first axis of a stacked output bounds the iterations. */
@@ -382,16 +423,112 @@ static ingot_tensor *loop_counter(Lowering *n, const LoopNode *l, ingot_region *
     return ingot_from_dim(n->c, ingot_read_dim(n->c, i, "i", 0, most));
 }
 
+/* The body once, to see what becomes of what it carries: a form of each; false after an error. */
+static bool loop_trial(Lowering *n, const LoopNode *l, Value **form)
+{
+    int n_in = 2 + l->n_carried, n_out = 1 + l->n_carried + l->n_scan;
+    Value **in = ingot_alloc(n->c, (size_t)n_in * sizeof *in);
+    Value **out = ingot_alloc(n->c, (size_t)n_out * sizeof *out);
+    ingot_region *r = ingot_region_begin(n->c);
+    in[0] = value_tensor(n->c, loop_counter(n, l, r));
+    in[1] = value_tensor(n->c, ingot_region_param(n->c, r, INGOT_BOOL, 0, NULL));
+    for (int i = 0; i < l->n_carried; i++) {
+        Value *v = l->form[i] ? form_take(n->c, l->carried[i], l->form[i]) : l->carried[i];
+        int leaves = leaves_of(n->c, v, NULL);
+        ingot_tensor **leaf = ingot_alloc(n->c, (size_t)(leaves + 1) * sizeof *leaf), **next = leaf;
+        leaves_of(n->c, v, leaf);
+        for (int k = 0; k < leaves; k++)
+            leaf[k] = ingot_region_param_like(n->c, r, leaf[k]);
+        in[2 + i] = value_from(n, v, &next);
+    }
+    bool ok = subgraph(n, l->body, n_in, in, out);
+    for (int i = 0; ok && i < l->n_carried; i++)
+        form[i] = l->form[i] ? form_of(n->c, out[1 + i]) : NULL;
+    ingot_region_end(n->c, r, 0, NULL);
+    return ok;
+}
+
+/* The length that a sequence has at most, if it grows as much in each iteration. */
+static bool form_extend(Lowering *n, const LoopNode *l, Value *form, int from, int to)
+{
+    int64_t trips = l->trip ? ingot_dim_hi(l->trip) : INT32_MAX;
+    if (to <= from)
+        return true;
+    if (trips > ONNX_MAX_LIST || from + (to - from) * trips > ONNX_MAX_LIST) {
+        unsupported(
+            n,
+            "a sequence grows in each iteration, and no small bound of their number is known when "
+            "compiling; --bind gives the input '%s' a value",
+            l->count ? n->proto->input[0] : "M");
+        return false;
+    }
+    form->n = from + (int)((to - from) * trips);
+    if (form->packed)
+        form->packed->full = true;
+    return true;
+}
+
+static Value *inner_sequence(Value *v)
+{
+    Value *s = v->kind == VALUE_OPTIONAL && v->n ? v->item[0] : v;
+    return s->kind == VALUE_SEQUENCE ? s : NULL;
+}
+
+/* Sequences and optionals get forms that hold before and after each iteration: tried until nothing changes. False
+ * after an error. */
+static bool loop_forms(Lowering *n, LoopNode *l)
+{
+    enum { TRIALS = 6 };
+    Value **after = ingot_alloc(n->c, (size_t)(l->n_carried + 1) * sizeof *after);
+    for (int i = 0; i < l->n_carried; i++) {
+        if (l->carried[i]->kind == VALUE_TENSOR)
+            continue;
+        l->form[i] = form_of(n->c, l->carried[i]);
+        if (!l->form[i]) {
+            unsupported(n, "input %d is a sequence of tensors of several ranks", i + 2);
+            return false;
+        }
+    }
+    for (int trial = 0; trial < TRIALS; trial++) {
+        bool changed = false;
+        if (!loop_trial(n, l, after))
+            return false;
+        for (int i = 0; i < l->n_carried; i++) {
+            if (!l->form[i])
+                continue;
+            Value *joined = form_join(n->c, l->form[i], after[i]);
+            if (!joined) {
+                unsupported(n, "what it carries as input %d changes its type", i + 2);
+                return false;
+            }
+            Value *s = inner_sequence(joined), *old = inner_sequence(l->form[i]);
+            if (s && !s->packed->full && !form_extend(n, l, s, old ? old->n : 0, s->n))
+                return false;
+            changed |= !form_equal(joined, l->form[i]);
+            l->form[i] = joined;
+        }
+        if (changed)
+            continue;
+        Value **taken = ingot_alloc(n->c, (size_t)(l->n_carried + 1) * sizeof *taken);
+        for (int i = 0; i < l->n_carried; i++)
+            taken[i] = l->form[i] ? form_take(n->c, l->carried[i], l->form[i]) : l->carried[i];
+        l->carried = taken;
+        return true;
+    }
+    unsupported(n, "the elements of a sequence that it carries grow in each iteration");
+    return false;
+}
+
 /* A region if every carried value keeps its structure and types, else unrolled. */
 static ingot_tensor *loop_region(Lowering *n, LoopNode *l)
 {
     int n_in = 2 + l->n_carried, n_out = 1 + l->n_carried + l->n_scan;
-    int leaves = all_leaves(l->n_carried, l->carried, NULL);
+    int leaves = all_leaves(n->c, l->n_carried, l->carried, NULL);
     Value **in = ingot_alloc(n->c, (size_t)n_in * sizeof *in);
     Value **out = ingot_alloc(n->c, (size_t)n_out * sizeof *out);
     ingot_tensor **carried = ingot_alloc(n->c, (size_t)(leaves + 1) * sizeof *carried);
     ingot_tensor **param = ingot_alloc(n->c, (size_t)(leaves + 1) * sizeof *param), **next = param;
-    all_leaves(l->n_carried, l->carried, carried);
+    all_leaves(n->c, l->n_carried, l->carried, carried);
 
     ingot_region *r = ingot_region_begin(n->c);
     in[0] = value_tensor(n->c, loop_counter(n, l, r));
@@ -408,13 +545,16 @@ static ingot_tensor *loop_region(Lowering *n, LoopNode *l)
         ingot_region_end(n->c, r, 0, NULL);
         return fail(n);
     }
-    for (int i = 0; same && i < l->n_carried; i++)
+    for (int i = 0; same && i < l->n_carried; i++) {
+        if (l->form[i])
+            out[1 + i] = form_take(n->c, out[1 + i], l->form[i]);
         same = same_structure(out[1 + i], l->carried[i]);
+    }
     int results = 1 + leaves + l->n_scan;
     bool structure = same;
     ingot_tensor **result = ingot_alloc(n->c, (size_t)results * sizeof *result);
     if (same) {
-        all_leaves(n_out, out, result);
+        all_leaves(n->c, n_out, out, result);
         ok = !any_poison(results, result);
         if (ok)
             result[0] = reshape_scalar(n, result[0]);
@@ -436,8 +576,11 @@ static ingot_tensor *loop_region(Lowering *n, LoopNode *l)
     ingot_loop(n->c, l->trip, l->cond, leaves, carried, r, l->n_scan, final);
     if (any_poison(results - 1, final))
         return fail(n);
-    for (int i = 0; i < l->n_carried; i++)
+    for (int i = 0; i < l->n_carried; i++) {
         out[1 + i] = value_from(n, l->carried[i], &final);
+        if (out[1 + i]->packed)
+            out[1 + i]->packed->full = false;
+    }
     for (int i = 0; i < l->n_scan; i++)
         out[1 + l->n_carried + i] = value_tensor(n->c, *final++);
     return give(n, n_out - 1, out + 1);
@@ -469,7 +612,12 @@ ingot_tensor *onnx_loop(Lowering *n)
     if (!loop_trip(n, &l))
         return fail(n);
     bool known = bool_known(n, l.cond, &run) && l.trip && ingot_dim_is_const(l.trip, &trip);
-    return sequences && known && trip <= MAX_UNROLLED ? loop_unroll(n, &l) : loop_region(n, &l);
+    l.form = ingot_alloc(n->c, (size_t)(l.n_carried + 1) * sizeof *l.form);
+    if (sequences && known && trip <= MAX_UNROLLED)
+        return loop_unroll(n, &l);
+    if (sequences && !loop_forms(n, &l))
+        return fail(n);
+    return loop_region(n, &l);
 }
 
 /* ---- Scan ------------------------------------------------------------------------------------ */

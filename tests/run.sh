@@ -55,6 +55,12 @@ if grep -q '^[^#]' $list; then
 else
     step onnx onnx --sample 200 --out build/onnx.md
 fi
+# lengths, places and sizes that only the run knows
+sequences() {
+    "$python" tests/onnx/sequence_cases.py build/sequence-cases &&
+        "$python" tests/onnx/run.py --ingot build/ingot --jobs "$JOBS" --cache build/onnx-cache --data-dims --all build/sequence-cases
+}
+step sequences sequences
 
 # ONNX Runtime's own operators; 77: it is not there
 if "$python" tests/onnx/ms_cases.py build/ms-cases; then

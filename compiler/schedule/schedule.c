@@ -436,6 +436,13 @@ static void schedule_block(Scope *at, int n, Node *const *results, Buffer *const
     }
     for (int i = 0; i < n; i++)
         walk_block(&w, results[i], &state);
+    for (int i = 0; at->block == &s->plan->main && i < s->c->noutput_group; i++) {
+        const IoGroup *g = &s->c->output_groups[i];
+        if (g->length)
+            walk_block(&w, g->length, &state);
+        if (g->present)
+            walk_block(&w, g->present, &state);
+    }
     map_free(&state);
     for (int i = 0; i < w.n; i++)
         info_of(s, w.order[i])->root = false;

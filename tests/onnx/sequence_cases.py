@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""Writes cases of sequences and optionals whose length, places and sizes only the run knows.
+
+    sequence_cases.py OUT_DIR        OUT_DIR/sequence/NAME/{model.onnx,test_data_set_N/...}
+
+Each has several data sets, so that `run.py --data-dims` compiles it for bounds: the shortest
+sequence and the longest, the smallest element and the largest. onnxruntime's results are the truth.
+"""
+import pathlib
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import TensorProto, helper, numpy_helper
+
+NODE = helper.make_node
+RNG = np.random.default_rng(1)
+FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+
+
+def floats(*shape):
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def tensor(dtype, shape=None):
+    return helper.make_tensor_type_proto(dtype, shape)
+
+
+def sequence(dtype, shape=None):
+    return helper.make_sequence_type_proto(tensor(dtype, shape))
+
+
+def optional(type_proto):
+    return helper.make_optional_type_proto(type_proto)
+
+
+def scalar(v):
+    return np.array(v, np.int64)
+
+
+def graph(name, nodes, inputs, outputs, consts=()):
+    info = [[onnx.ValueInfoProto(name=k, type=t) for k, t in pairs] for pairs in (inputs, outputs)]
+    return helper.make_graph(nodes, name, *info, [numpy_helper.from_array(np.asarray(v), k) for k, v in consts])
+
+
+def to_pb(value, name, type_proto):
+    kind = type_proto.WhichOneof("value")
+    if kind == "optional_type":
+        if value is None:
+            return onnx.OptionalProto(name=name).SerializeToString()
+        return numpy_helper.from_optional(value, name).SerializeToString()
+    if kind == "sequence_type":
+        s = onnx.SequenceProto(name=name, elem_type=onnx.SequenceProto.TENSOR)
+        s.tensor_values.extend(numpy_helper.from_array(v) for v in value)
+        return s.SerializeToString()
+    return numpy_helper.from_array(value, name).SerializeToString()
+
+
+def write(out, name, nodes, inputs, outputs, sets, consts=(), opset=18, want=None):
+    """sets: lists of input values; want(set): the outputs where onnxruntime cannot tell."""
+    model = helper.make_model(graph(name, nodes, inputs, outputs, consts), opset_imports=[helper.make_opsetid("", opset)])
+    model.ir_version = 9
+    folder = out / "sequence" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    onnx.save(model, folder / "model.onnx")
+    session = None if want else ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    for i, values in enumerate(sets):
+        results = want(*values) if want else session.run(None, dict(zip([k for k, _ in inputs], values)))
+        data = folder / f"test_data_set_{i}"
+        data.mkdir(exist_ok=True)
+        for what, pairs, list_ in (("input", inputs, values), ("output", outputs, results)):
+            for k, ((label, type_proto), v) in enumerate(zip(pairs, list_)):
+                (data / f"{what}_{k}.pb").write_bytes(to_pb(v, label, type_proto))
+
+
+def lists(*shapes):
+    return [floats(*s) for s in shapes]
+
+
+def rows(*counts):
+    """Sequences of as many elements, of one dim that differs, two that do not."""
+    return [[floats(2, int(RNG.integers(1, 6)), 3) for _ in range(n)] for n in counts]
+
+
+def places(out):
+    x, i, y = ("x", sequence(FLOAT, [2, "n", 3])), ("i", tensor(INT64, [])), ("y", tensor(FLOAT, None))
+    s = ("s", sequence(FLOAT, None))
+    a, b, c = rows(1, 3, 4)
+    write(out, "at", [NODE("SequenceAt", ["x", "i"], ["y"])], [x, i], [y],
+          [[a, scalar(-1)], [b, scalar(1)], [c, scalar(-4)], [c, scalar(3)]])
+    write(out, "length", [NODE("SequenceLength", ["x"], ["k"])], [x], [("k", tensor(INT64, []))], [[a], [b], [[]]])
+    write(out, "erase", [NODE("SequenceErase", ["x", "i"], ["s"])], [x, i], [s],
+          [[a, scalar(0)], [b, scalar(-1)], [c, scalar(1)]])
+    write(out, "erase_last", [NODE("SequenceErase", ["x"], ["s"])], [x], [s], [[a], [b], [c]])
+    t = ("t", tensor(FLOAT, [2, 7, 3]))
+    write(out, "insert", [NODE("SequenceInsert", ["x", "t", "i"], ["s"])], [x, t, i], [s],
+          [[[], floats(2, 7, 3), scalar(0)], [b, floats(2, 7, 3), scalar(-2)], [c, floats(2, 7, 3), scalar(4)]])
+    write(out, "append", [NODE("SequenceInsert", ["x", "t"], ["s"])], [x, t], [s],
+          [[[], floats(2, 7, 3)], [b, floats(2, 7, 3)]])
+    # a list of known length, a place that the run knows
+    write(out, "at_of_list", [NODE("SequenceConstruct", ["a", "b", "c"], ["l"]), NODE("SequenceAt", ["l", "i"], ["y"])],
+          [("a", tensor(FLOAT, [2, 3])), ("b", tensor(FLOAT, [4, 3])), ("c", tensor(FLOAT, [1, 3])), i], [y],
+          [[floats(2, 3), floats(4, 3), floats(1, 3), scalar(k)] for k in (0, 1, -1)])
+    write(out, "scalars", [NODE("SequenceInsert", ["x", "t", "i"], ["s"])],
+          [("x", sequence(INT64, [])), ("t", tensor(INT64, [])), i], [("s", sequence(INT64, []))],
+          [[[scalar(5), scalar(6)], scalar(7), scalar(1)], [[], scalar(7), scalar(0)]])
+
+
+def concats(out):
+    x, y = ("x", sequence(FLOAT, [2, "n", 3])), ("y", tensor(FLOAT, None))
+    a, b, c = rows(1, 3, 4)
+    for axis in (1, -2):
+        write(out, f"concat_{axis % 3}_{axis < 0}", [NODE("ConcatFromSequence", ["x"], ["y"], axis=axis)], [x], [y], [[a], [b], [c]])
+    even = [[floats(2, k, 3) for _ in range(m)] for k, m in ((1, 1), (4, 3), (2, 5))]
+    for axis in (0, 2):
+        write(out, f"concat_{axis}", [NODE("ConcatFromSequence", ["x"], ["y"], axis=axis)], [x], [y], [[v] for v in even])
+    for axis in (0, 1, -1):
+        write(out, f"stack_{axis % 4}", [NODE("ConcatFromSequence", ["x"], ["y"], axis=axis, new_axis=1)], [x], [y], [[v] for v in even])
+
+
+def splits(out):
+    s, y = ("s", sequence(FLOAT, None)), ("y", tensor(FLOAT, None))
+    x = ("x", tensor(FLOAT, ["n", 4]))
+    k = ("k", tensor(INT64, []))
+    write(out, "split_each", [NODE("SplitToSequence", ["x"], ["s"], axis=0, keepdims=0)], [x], [s], [[floats(n, 4)] for n in (1, 3, 5)])
+    write(out, "split_each_keep", [NODE("SplitToSequence", ["x"], ["s"], axis=0)], [x], [s], [[floats(n, 4)] for n in (1, 3, 5)])
+    write(out, "split_twos", [NODE("SplitToSequence", ["x", "two"], ["s"], axis=0)], [x], [s], [[floats(n, 4)] for n in (1, 4, 5)],
+          [("two", scalar(2))])
+    write(out, "split_by", [NODE("SplitToSequence", ["x", "k"], ["s"], axis=0)], [x, k], [s],
+          [[floats(n, 4), scalar(v)] for n, v in ((1, 1), (5, 2), (5, 5), (4, 7), (5, 1))])
+    write(out, "split_list", [NODE("SplitToSequence", ["x", "k"], ["s"], axis=1)], [("x", tensor(FLOAT, [2, 6])), ("k", tensor(INT64, [3]))], [s],
+          [[floats(2, 6), np.array(v, np.int64)] for v in ([1, 2, 3], [0, 6, 0], [2, 2, 2])])
+    write(out, "split_and_join", [NODE("SplitToSequence", ["x", "two"], ["s"], axis=0), NODE("ConcatFromSequence", ["s"], ["y"], axis=0)], [x], [y],
+          [[floats(n, 4)] for n in (1, 4, 5)], [("two", scalar(2))])
+
+
+def maps(out):
+    x, s = ("x", sequence(FLOAT, ["n", 3])), ("s", sequence(FLOAT, None))
+    body = graph("body", [NODE("ReduceSum", ["e", "axes"], ["m"], keepdims=0), NODE("Mul", ["e", "w"], ["f"])],
+                 [("e", tensor(FLOAT, ["n", 3])), ("w", tensor(FLOAT, [3]))],
+                 [("m", tensor(FLOAT, ["n"])), ("f", tensor(FLOAT, ["n", 3]))], [("axes", np.array([1], np.int64))])
+    sets = [[lists(*[(int(RNG.integers(1, 5)), 3) for _ in range(n)]), floats(3)] for n in (1, 2, 4)]
+    write(out, "map", [NODE("SequenceMap", ["x", "w"], ["s", "t"], body=body)], [x, ("w", tensor(FLOAT, [3]))], [s, ("t", sequence(FLOAT, None))],
+          sets, want=lambda x, w: [[e.sum(1) for e in x], [e * w for e in x]])
+
+
+def loops(out):
+    """A sequence that grows in a loop, and one that is read there."""
+    x, s = ("x", sequence(FLOAT, ["n"])), ("s", sequence(FLOAT, None))
+    body = graph("body", [NODE("Identity", ["c"], ["c2"]), NODE("SequenceAt", ["x", "i"], ["e"]), NODE("Neg", ["e"], ["f"]),
+                          NODE("SequenceInsert", ["acc", "f"], ["acc2"])],
+                 [("i", tensor(INT64, [])), ("c", tensor(BOOL, [])), ("acc", sequence(FLOAT, None))],
+                 [("c2", tensor(BOOL, [])), ("acc2", sequence(FLOAT, None))])
+    nodes = [NODE("SequenceLength", ["x"], ["k"]), NODE("SequenceEmpty", [], ["none"], dtype=FLOAT),
+             NODE("Loop", ["k", "", "none"], ["s"], body=body)]
+    write(out, "loop", nodes, [x], [s], [[lists(*[(int(RNG.integers(1, 5)),) for _ in range(n)])] for n in (1, 2, 4)])
+    nodes = nodes[:2] + [NODE("Loop", ["k", "", "x"], ["s"], body=body)]
+    write(out, "loop_append", [nodes[0], nodes[2]], [x], [s], [[lists(*[(int(RNG.integers(1, 5)),) for _ in range(n)])] for n in (1, 2, 4)])
+
+
+def branches(out):
+    c, x, s = ("c", tensor(BOOL, [])), ("x", tensor(FLOAT, [5])), ("s", sequence(FLOAT, None))
+    none = graph("none", [NODE("SequenceEmpty", [], ["e"], dtype=FLOAT)], [], [("e", sequence(FLOAT, None))])
+    two = graph("two", [NODE("Split", ["x"], ["p", "q"], axis=0, num_outputs=2), NODE("SequenceConstruct", ["p", "x", "q"], ["l"])], [], [("l", sequence(FLOAT, None))])
+    sets = [[np.array(v), floats(5)] for v in (True, False)]
+    split = [NODE("If", ["c"], ["s"], then_branch=two, else_branch=none)]
+    write(out, "if_empty", split, [c, x], [s], sets)
+    nothing = graph("nothing", [NODE("Optional", [], ["q"], type=tensor(FLOAT, [5]))], [], [("q", optional(tensor(FLOAT, [5])))])
+    some = graph("some", [NODE("Optional", ["x"], ["p"])], [], [("p", optional(tensor(FLOAT, [5])))])
+    write(out, "if_optional", [NODE("If", ["c"], ["o"], then_branch=some, else_branch=nothing)], [c, x], [("o", optional(tensor(FLOAT, [5])))],
+          sets, want=lambda c, x: [x if c else None])
+    o = ("o", optional(tensor(FLOAT, ["n"])))
+    get = graph("get", [NODE("OptionalGetElement", ["o"], ["v"])], [], [("v", tensor(FLOAT, ["n"]))])
+    other = graph("other", [NODE("Identity", ["x"], ["w"])], [], [("w", tensor(FLOAT, [5]))])
+    write(out, "optional_or", [NODE("OptionalHasElement", ["o"], ["h"]), NODE("If", ["h"], ["y"], then_branch=get, else_branch=other)], [o, x],
+          [("y", tensor(FLOAT, None))], [[None, floats(5)], [floats(3), floats(5)], [floats(4), floats(5)]],
+          want=lambda o, x: [x if o is None else o])
+
+
+def main(out):
+    out = pathlib.Path(out)
+    for write_cases in (places, concats, splits, maps, loops, branches):
+        write_cases(out)
+    print(len(list(out.glob("sequence/*"))), "cases")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
