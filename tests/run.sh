@@ -65,7 +65,7 @@ step sequences sequences
 # ONNX Runtime's own operators; 77: it is not there
 if "$python" tests/onnx/ms_cases.py build/ms-cases; then
     step onnx-microsoft "$python" tests/onnx/run.py --ingot build/ingot --jobs "$JOBS" --cache build/onnx-cache \
-        --tolerance-range 1e-4 --all --sample 60 build/ms-cases
+        --data-dims --tolerance-range 1e-4 --all --sample 60 build/ms-cases
 elif [ $? != 77 ]; then
     failed="$failed ms-cases"
 fi

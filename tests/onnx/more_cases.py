@@ -42,11 +42,12 @@ class Cases:
         feeds = {k: np.asarray(v) for k, v in inputs}
         info = [VALUE(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for k, v in feeds.items()]
         wanted = [o for o in nodes[-1].output if o]
-        graph = helper.make_graph(nodes, name, info, [VALUE(o, types[o], None) if types and o in types else helper.make_empty_tensor_value_info(o)
-                                   for o in wanted],
+        told = [VALUE(o, types[o], None) if types and o in types else helper.make_empty_tensor_value_info(o)
+                for o in wanted]
+        graph = helper.make_graph(nodes, name, info, told,
                                   [numpy_helper.from_array(np.asarray(v), k) for k, v in consts])
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid(*d) for d in
-                                                         [("", opset), *self.domains.items()]])
+        imports = [helper.make_opsetid(*d) for d in [("", opset), *self.domains.items()]]
+        model = helper.make_model(graph, opset_imports=imports)
         model.ir_version = 10
         session = ort.InferenceSession(model.SerializeToString(), self.options, providers=["CPUExecutionProvider"])
         results = session.run(wanted, feeds)

@@ -4,7 +4,7 @@
     ms_cases.py OUT_DIR        OUT_DIR/NAME/{model.onnx,test_data_set_0/...}; exit status 77 without ONNX Runtime
 
 Each operator with every optional input and attribute that its CPU kernel runs. Judged by
-run.py --tolerance-range 1e-4 OUT_DIR.
+run.py --data-dims --tolerance-range 1e-4 OUT_DIR.
 """
 import sys
 
@@ -13,11 +13,12 @@ try:
     import numpy as np
     import onnx
     import onnxruntime as ort
+    from onnx import helper, numpy_helper
 except ImportError as missing:
     print(f"ms_cases.py: skipped: {missing}")
     sys.exit(77)
 
-from more_cases import FLOAT, NODE, RNG, Cases, floats, ints
+from more_cases import FLOAT, NODE, RNG, VALUE, Cases, floats, ints
 
 MS = "com.microsoft"
 
@@ -33,6 +34,29 @@ class MsCases(Cases):
         given = [(k, v) for k, v in inputs.items() if v is not None]
         self.add(f"ms_{op.lower()}_{name}", node, [(k, v) for k, v in given if k not in consts], version,
                  [(k, v) for k, v in given if k in consts], types or {})
+
+
+    def free(self, name, nodes, dims, sets, consts=()):
+        """Dims that the run knows: of each input (numbers or names); a data set for each feed of sets."""
+        types = {k: helper.np_dtype_to_tensor_dtype(v.dtype) for k, v in sets[0].items()}
+        graph = helper.make_graph(nodes, name, [VALUE(k, types[k], d) for k, d in dims.items()],
+                                  [helper.make_empty_tensor_value_info(o) for o in nodes[-1].output if o],
+                                  [numpy_helper.from_array(np.asarray(v), k) for k, v in consts])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(MS, 1)])
+        model.ir_version = 10
+        session = ort.InferenceSession(model.SerializeToString(), self.options, providers=["CPUExecutionProvider"])
+        del model.graph.output[:]
+        for i, feeds in enumerate(sets):
+            data = self.out / name / f"test_data_set_{i}"
+            data.mkdir(parents=True, exist_ok=True)
+            results = session.run(None, feeds)
+            for kind, some in (("input", [feeds[k] for k in dims]), ("output", results)):
+                for k, v in enumerate(some):
+                    (data / f"{kind}_{k}.pb").write_bytes(numpy_helper.from_array(v, f"{kind}{k}").SerializeToString())
+        model.graph.output.extend(VALUE(o.name, helper.np_dtype_to_tensor_dtype(v.dtype), [None] * v.ndim)
+                                  for o, v in zip(session.get_outputs(), results))
+        onnx.save(model, self.out / name / "model.onnx")
+        self.n += 1
 
 
 def scalar(dtype, v):
@@ -407,6 +431,48 @@ def linear(cases):
         cases.case(rule, "LinearAttention", d, 2, q_num_heads=heads, kv_num_heads=kv, update_rule=rule)
 
 
+# -- dims that the run knows --------------------------------------------------------------------
+
+def run_time(cases):
+    sizes = ((1, 1, 5), (1, 4, 0), (2, 6, 0), (2, 1, 7), (1, 3, 5))     # batch, sequence, past
+    angle = floats(64, 8)
+    angles = [("cos", np.cos(angle)), ("sin", np.sin(angle))]
+    # as exporters write it: lengths and their maximum come from an attention mask
+    nodes = [NODE("Shape", ["mask"], ["shape"]), NODE("Gather", ["shape", "one"], ["columns"], axis=0),
+             NODE("Cast", ["columns"], ["total"], to=onnx.TensorProto.INT32),
+             NODE("ReduceSum", ["mask", "axes"], ["sum"], keepdims=0), NODE("Sub", ["sum", "one"], ["last"]),
+             NODE("Cast", ["last"], ["length"], to=onnx.TensorProto.INT32),
+             NODE("GroupQueryAttention", ["q", "k", "v", "pk", "pv", "length", "total", "cos", "sin"], ["y", "yk", "yv"],
+                  domain=MS, num_heads=4, kv_num_heads=2, do_rotary=1)]
+    cases.free("ms_dims_gqa", nodes, {"q": ["b", "s", 64], "k": ["b", "s", 32], "v": ["b", "s", 32], "pk": ["b", 2, "p", 16],
+                                      "pv": ["b", 2, "p", 16], "mask": ["b", "t"]},
+               [{"q": floats(b, s, 64), "k": floats(b, s, 32), "v": floats(b, s, 32), "pk": floats(b, 2, p, 16),
+                 "pv": floats(b, 2, p, 16), "mask": np.ones((b, s + p), np.int64)} for b, s, p in sizes],
+               [("one", np.int64(1)), ("axes", np.array([1])), *angles])
+    node = NODE("MultiHeadAttention", ["q", "k", "v", "bias", "m", "", "pk", "pv"], ["y", "yk", "yv"], domain=MS, num_heads=4,
+                unidirectional=1)
+    cases.free("ms_dims_mha", [node], {"q": ["b", "s", 32], "k": ["b", "s", 32], "v": ["b", "s", 32], "m": ["b", "t"],
+                                       "pk": ["b", 4, "p", 8], "pv": ["b", 4, "p", 8]},
+               [{"q": floats(b, s, 32), "k": floats(b, s, 32), "v": floats(b, s, 32),
+                 "m": RNG.integers(0, 2, (b, s + p)).astype(np.int32), "pk": floats(b, 4, p, 8), "pv": floats(b, 4, p, 8)}
+                for b, s, p in sizes], [("bias", floats(96))])
+    weights = [("w", floats(32, 96)), ("bias", floats(96))]
+    for name, dims, mask in (("keys", ["b", "s"], lambda b, s: RNG.integers(0, 2, (b, s))),
+                             ("ends", ["b"], lambda b, s: RNG.integers(1, s + 1, b))):
+        cases.free(f"ms_dims_attention_{name}", [NODE("Attention", ["x", "w", "bias", "m"], ["y"], domain=MS, num_heads=4)],
+                   {"x": ["b", "s", 32], "m": dims},
+                   [{"x": floats(b, s, 32), "m": mask(b, s).astype(np.int32)} for b, s, _ in sizes], weights)
+    embed = [NODE("EmbedLayerNormalization", ["i", "t", "w", "p", "s", "g", "c", "m"], ["e", "n"], domain=MS),
+             NODE("SkipLayerNormalization", ["e", "e", "g", "c"], ["y"], domain=MS)]
+    cases.free("ms_dims_embed", embed, {"i": ["b", "s"], "t": ["b", "s"], "m": ["b", "s"]},
+               [{"i": RNG.integers(0, 50, (b, s)).astype(np.int32), "t": RNG.integers(0, 2, (b, s)).astype(np.int32),
+                 "m": np.tril(np.ones((b, s), np.int32))} for b, s, _ in sizes],
+               [("w", floats(50, 32)), ("p", floats(40, 32)), ("s", floats(2, 32)), ("g", floats(32)), ("c", floats(32))])
+    cases.free("ms_dims_rotary", [NODE("RotaryEmbedding", ["x", "p", "cos", "sin"], ["y"], domain=MS)],
+               {"x": ["b", "s", 32], "p": ["b", "s"]},
+               [{"x": floats(b, s, 32), "p": RNG.integers(0, 60, (b, s))} for b, s, _ in sizes], angles)
+
+
 def others(cases):
     for metric in ("euclidean", "sqeuclidean"):
         cases.case(metric, "CDist", {"a": floats(5, 7), "b": floats(4, 7)}, metric=metric)
@@ -428,7 +494,7 @@ def main():
         sys.exit(__doc__)
     ort.set_default_logger_severity(4)
     cases = MsCases(sys.argv[1])
-    for family in (fused, norms, attention, multi_head, grouped, rotary, eight_bits, recurrent, blocks, linear, others):
+    for family in (fused, norms, attention, multi_head, grouped, rotary, eight_bits, recurrent, blocks, linear, run_time, others):
         family(cases)
     print(cases.n, "cases")
 

@@ -110,11 +110,12 @@ def optimised(level):
 
 
 def modern(source, target):
-    """As the quantisers want it: of an opset that knows scales by axis, no weights among the inputs."""
+    """As the quantisers want it: of an opset that knows scales by axis, no weights among the inputs, no old shapes."""
     model = onnx.load(source)
     weights = {t.name for t in model.graph.initializer}
     inputs = [v for v in model.graph.input if v.name not in weights]
     del model.graph.input[:]
+    del model.graph.value_info[:]
     model.graph.input.extend(inputs)
     model.ir_version = max(model.ir_version, 4)
     if next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx")) < 13:
@@ -144,7 +145,10 @@ def quantised_statically(form):
 
 def quantised_dynamically(source, target, feeds):
     from onnxruntime.quantization import QuantType, quantize_dynamic
-    quantize_dynamic(str(source), str(target), weight_type=QuantType.QUInt8)
+    with tempfile.TemporaryDirectory() as tmp:
+        wide = pathlib.Path(tmp) / "wide.onnx"
+        modern(source, wide)
+        quantize_dynamic(str(wide), str(target), weight_type=QuantType.QUInt8)
 
 
 def quantised_in_4_bits(source, target, feeds):
