@@ -43,10 +43,13 @@ typedef struct {
                                             * input and axis; NULL for the others */
 } ingot_onnx_io;
 
-/** What a free dim is: lo == hi fixes it at compile time. */
+/** What a free dim is: lo == hi fixes it at compile time; same_as: that of another free dim.
+ * By name also bounds of any integer tensor's value ("n") and of any tensor's size ("y_0": that of
+ * 'y' along axis 0), which the model checks when it runs; free dims of inputs come first. */
 typedef struct {
     const char *name;
     int64_t lo, hi;
+    const char *same_as; /* or NULL */
 } ingot_onnx_dim;
 
 /** An input whose value is known at compile time. Everything is borrowed as long as the context. */

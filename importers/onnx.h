@@ -80,6 +80,7 @@ struct ingot_onnx {
     const ingot_onnx_options *options;
     ingot_onnx_io *inputs, *outputs;
     int n_inputs, n_outputs;
+    bool *dim_used; /* by option */
     int nesting;
     size_t evaluated;
 };
@@ -170,7 +171,6 @@ Value *group_input(Model *, const ingot_onnx_io *);
 bool group_output(Model *, const ingot_onnx_io *, const Value *);
 /* What the options say of a free dim; NULL and an error if they do not tell. */
 const ingot_onnx_dim *free_bounds(Model *, const char *input, const char *name);
-const ingot_onnx_dim *find_dim(const Model *, const char *name);
 
 /* ---- onnx_packed.c: sequences whose length only the run knows --------------------------------- */
 
@@ -216,18 +216,45 @@ bool form_equal(const Value *, const Value *);
 /* The value in that form. */
 Value *form_take(ingot_context *, Value *, const Value *form);
 
+/* ---- onnx_size.c: sizes that only the run knows ---------------------------------------------- */
+
+/* What --dim says of that name, or NULL. */
+const ingot_onnx_dim *dim_option(Model *, const char *name);
+/* t, with the bounds that --dim gives its value and its sizes. */
+ingot_tensor *bounded(Model *, const char *name, ingot_tensor *t);
+/* What the file declares for an axis of output i, whose rank is known; -1: no number. */
+int64_t declared_size(Lowering *, int output, int axis, int rank);
+/* The bounds of that size by --dim, or what is declared; false: there are none. */
+bool size_bounds(Lowering *, int output, int axis, int rank, int64_t *lo, int64_t *hi);
+/* That size, which is `value` (one integer) when the model runs; most: a bound by the nature of the
+ * operator, or -1. NULL: no bound is known. What --dim and the file say is checked by the run. */
+ingot_dim *size_at_run_time(Lowering *, int output, int axis, int rank, ingot_tensor *value,
+                            int64_t most);
+/* A run in which it is not d fails. False after an error. */
+bool size_is(Lowering *, int output, int axis, ingot_tensor *value, ingot_dim *d);
+ingot_tensor *unbounded_size(Lowering *, int output, int axis); /* the error */
+/* One integer as a dim with these bounds; the constant if they are equal. A run in which it has
+ * another value fails, and says that of `what`. */
+ingot_dim *value_within(Lowering *, ingot_tensor *value, int64_t lo, int64_t hi, const char *what);
+bool value_is(Lowering *, ingot_tensor *value, ingot_dim *, const char *what);
+/* Entry k of a list input if it is known as a dim, else NULL. */
+ingot_dim *entry_dim(Lowering *, int input, int64_t k);
+/* The number of entries of a list of sizes; -1 after an error. */
+int list_size(Lowering *, int input);
+
 /* ---- onnx_runtime.c: what only the run knows ------------------------------------------------ */
 
 /* Entry k of a list input, a scalar i64; `otherwise` if the list is left out. */
 ingot_tensor *list_entry(Lowering *, int input, int64_t k, int64_t otherwise);
-/* Slice and Pad into the shape `out`. */
-ingot_tensor *slice_at_run_time(Lowering *, const int64_t *out);
-ingot_tensor *pad_at_run_time(Lowering *, ingot_tensor *value, const char *mode,
-                              const int64_t *out);
+/* Slice and Pad whose bounds or axes the data decide. */
+ingot_tensor *slice_at_run_time(Lowering *);
+ingot_tensor *pad_at_run_time(Lowering *, ingot_tensor *value, const char *mode);
 /* The place in an axis of `size` elements that place i of its padded form reads. */
 ingot_tensor *pad_place(Lowering *, ingot_tensor *i, ingot_tensor *size, const char *mode);
 /* fn of the axis that an input holds, out of all axes. */
 ingot_tensor *axis_at_run_time(Lowering *, int input, ingot_tensor *(*fn)(Lowering *, int axis));
+/* A run whose axes in input 1 are others fails, axes of size 1 aside. False after an error. */
+bool axes_are(Lowering *, unsigned axes);
 /* One reduction over a set of axes, kept as 1; that of the axes in input 1. */
 typedef ingot_tensor *ReduceFn(Lowering *, ingot_tensor *x, unsigned axes);
 ingot_tensor *reduce_at_run_time(Lowering *, ReduceFn *, bool keep);
@@ -313,6 +340,8 @@ ingot_tensor *proto_tensor(Model *, const Onnx__TensorProto *, const char *where
 bool build_graph(Model *, Scope *, const Onnx__GraphProto *);
 Value *scope_find(Model *, Scope *, const char *name);
 bool scope_define(Model *, Scope *, const char *name, Value *);
+/* (onnx_import.c) Is that the name of a free dim of an input? */
+bool is_free_dim(const Model *, const char *name);
 bool scope_initializers(Model *, Scope *, const Onnx__GraphProto *);
 const Onnx__FunctionProto *function_find(const Model *, const Onnx__NodeProto *);
 /* The imported version of a domain, 0 if there is none. */

@@ -295,13 +295,17 @@ typedef struct {
     ingot_tensor *count, *cond; /* inputs M and cond, scalars; NULL: not limited */
     ingot_dim *trip;            /* NULL: until cond is false */
     Value **form; /* of the carried values that are no tensors and change; else NULL */
+    bool cut;     /* trip is a bound; a run that would go on after it fails */
 } LoopNode;
 
-/* The size that the file declares for the first axis of a stacked output bounds the iterations. */
+/* What --dim or the file says of the first axis of a stacked output bounds the iterations. */
 static bool declared_trip(Lowering *n, const LoopNode *l, int64_t *trip)
 {
-    int64_t dims[INGOT_MAX_RANK];
+    int64_t dims[INGOT_MAX_RANK], lo;
     int rank;
+    for (int i = 0; i < l->n_scan; i++)
+        if (size_bounds(n, l->n_carried + i, 0, -1, &lo, trip))
+            return true;
     for (int i = 0; i < l->n_scan; i++)
         if (declared_shape(n, l->n_carried + i, &rank, dims) && rank > 0) {
             *trip = dims[0];
@@ -317,25 +321,28 @@ static bool loop_trip(Lowering *n, LoopNode *l)
     bool declared = declared_trip(n, l, &bound);
     if (!l->count) {
         l->trip = declared ? dim(n, bound) : NULL;
+        l->cut = declared;
         if (!l->n_scan || declared)
             return true;
     } else if (ingot_contents(n->c, l->count, &l->trip, 1) == 1) {
         if (!l->n_scan || ingot_dim_hi(l->trip) <= INT32_MAX)
             return true;
         l->trip = dim(n, bound);
+        l->cut = true;
         if (declared)
             return true;
     } else if (!l->n_scan || declared) {
-        ingot_tensor *least = ingot_scalar_i(n->c, INGOT_I64, 0);
-        ingot_tensor *most = ingot_scalar_i(n->c, INGOT_I64, bound);
-        ingot_tensor *m = ingot_max(n->c, ingot_min(n->c, l->count, most), least);
-        l->trip = ingot_read_dim(n->c, m, n->proto->input[0], 0, bound);
-        return !ingot_is_poison(m);
+        ingot_tensor *m = ingot_max_c(n->c, l->count, 0);
+        l->cut = declared && l->cond; /* a greater count is fine if cond ends the loop before */
+        if (l->cut || !declared)
+            m = ingot_min(n->c, m, ingot_scalar_i(n->c, INGOT_I64, bound));
+        l->trip = ingot_read_dim(n->c, m, "the number of its iterations", 0, bound);
+        return !ingot_is_poison(l->trip);
     }
     unsupported(n,
                 "no bound of its iterations is known when compiling, but they decide the size of "
-                "an output; --bind gives the input '%s' a value",
-                l->count ? n->proto->input[0] : "M");
+                "an output; --bind gives the input '%s' a value, and --dim %s_0=0..N bounds them",
+                l->count ? n->proto->input[0] : "M", n->proto->output[l->n_carried]);
     return false;
 }
 
@@ -519,22 +526,39 @@ static bool loop_forms(Lowering *n, LoopNode *l)
     return false;
 }
 
+/* A run fails whose loop would go on after the bound of its iterations. last: the condition after the
+ * last one; stacked: an output. */
+static bool loop_ended(Lowering *n, const LoopNode *l, ingot_tensor *last, ingot_tensor *stacked)
+{
+    ingot_tensor *trip = ingot_from_dim(n->c, l->trip);
+    ingot_tensor *all = ingot_eq(n->c, ingot_from_dim(n->c, ingot_shape(stacked, 0)), trip);
+    ingot_tensor *more = ingot_and(n->c, last, all);
+    if (l->count)
+        more = ingot_and(n->c, more, ingot_gt(n->c, l->count, trip));
+    return value_is(n, more, dim(n, 0),
+                    "whether it goes on after the bound of its iterations (1: yes)");
+}
+
 /* A region if every carried value keeps its structure and types, else unrolled. */
 static ingot_tensor *loop_region(Lowering *n, LoopNode *l)
 {
     int n_in = 2 + l->n_carried, n_out = 1 + l->n_carried + l->n_scan;
-    int leaves = all_leaves(n->c, l->n_carried, l->carried, NULL);
+    int leaves = all_leaves(n->c, l->n_carried, l->carried, NULL), extra = l->cut;
     Value **in = ingot_alloc(n->c, (size_t)n_in * sizeof *in);
     Value **out = ingot_alloc(n->c, (size_t)n_out * sizeof *out);
     ingot_tensor **carried = ingot_alloc(n->c, (size_t)(leaves + 1) * sizeof *carried);
     ingot_tensor **param = ingot_alloc(n->c, (size_t)(leaves + 1) * sizeof *param), **next = param;
     all_leaves(n->c, l->n_carried, l->carried, carried);
+    /* of a loop that a bound cuts, the last condition is one more carried value */
+    carried[leaves] = l->cond ? as(n, l->cond, INGOT_BOOL) : ingot_scalar_i(n->c, INGOT_BOOL, 1);
 
     ingot_region *r = ingot_region_begin(n->c);
     in[0] = value_tensor(n->c, loop_counter(n, l, r));
     in[1] = value_tensor(n->c, ingot_region_param(n->c, r, INGOT_BOOL, 0, NULL));
     for (int i = 0; i < leaves; i++)
         param[i] = ingot_region_param_like(n->c, r, carried[i]);
+    if (extra)
+        (void)ingot_region_param_like(n->c, r, carried[leaves]);
     for (int i = 0; i < l->n_carried; i++)
         in[2 + i] = value_from(n, l->carried[i], &next);
     bool ok = subgraph(n, l->body, n_in, in, out), same = true;
@@ -550,14 +574,18 @@ static ingot_tensor *loop_region(Lowering *n, LoopNode *l)
             out[1 + i] = form_take(n->c, out[1 + i], l->form[i]);
         same = same_structure(out[1 + i], l->carried[i]);
     }
-    int results = 1 + leaves + l->n_scan;
+    int results = 1 + leaves + extra + l->n_scan;
+    ingot_tensor **result = ingot_alloc(n->c, (size_t)(results + 1) * sizeof *result);
     bool structure = same;
-    ingot_tensor **result = ingot_alloc(n->c, (size_t)results * sizeof *result);
     if (same) {
         all_leaves(n->c, n_out, out, result);
-        ok = !any_poison(results, result);
+        ok = !any_poison(results - extra, result);
         if (ok)
             result[0] = reshape_scalar(n, result[0]);
+        if (extra) {
+            memmove(result + 2 + leaves, result + 1 + leaves, (size_t)l->n_scan * sizeof *result);
+            result[1 + leaves] = result[0];
+        }
         for (int i = 0; ok && i < leaves; i++)
             same &= same_type(result[1 + i], carried[i]);
     }
@@ -573,14 +601,16 @@ static ingot_tensor *loop_region(Lowering *n, LoopNode *l)
     if (!structure)
         return unsupported(n, "what it carries changes its structure");
     ingot_tensor **final = ingot_alloc(n->c, (size_t)results * sizeof *final);
-    ingot_loop(n->c, l->trip, l->cond, leaves, carried, r, l->n_scan, final);
-    if (any_poison(results - 1, final))
+    ingot_loop(n->c, l->trip, l->cond, leaves + extra, carried, r, l->n_scan, final);
+    if (any_poison(results - 1, final) ||
+        (extra && !loop_ended(n, l, final[leaves], final[leaves + 1])))
         return fail(n);
     for (int i = 0; i < l->n_carried; i++) {
         out[1 + i] = value_from(n, l->carried[i], &final);
         if (out[1 + i]->packed)
             out[1 + i]->packed->full = false;
     }
+    final += extra;
     for (int i = 0; i < l->n_scan; i++)
         out[1 + l->n_carried + i] = value_tensor(n->c, *final++);
     return give(n, n_out - 1, out + 1);

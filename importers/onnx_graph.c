@@ -147,6 +147,8 @@ bool scope_define(Model *m, Scope *s, const char *name, Value *v)
         ingot_error(m->c, INGOT_INVALID, "the name '%s' is defined twice", name);
         return false;
     }
+    if (v->kind == VALUE_TENSOR && v->tensor && !v->proto && !v->sparse)
+        v->tensor = bounded(m, name, v->tensor);
     names_put(m->c, &s->values, name, v);
     return true;
 }

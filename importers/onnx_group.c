@@ -40,8 +40,8 @@ static bool bounds_of(Model *m, const ingot_onnx_io *io, Bounds *b)
 {
     b->rank = io->rank;
     if (io->rank < 0)
-        for (b->rank = 0;
-             b->rank < INGOT_MAX_RANK - 1 && find_dim(m, numbered(m, "%s_%d", io->name, b->rank));)
+        for (b->rank = 0; b->rank < INGOT_MAX_RANK - 1 &&
+                          dim_option(m, numbered(m, "%s_%d", io->name, b->rank));)
             b->rank++;
     if (io->rank >= INGOT_MAX_RANK) {
         ingot_error(m->c, INGOT_UNSUPPORTED,
@@ -74,7 +74,7 @@ static ingot_tensor *element_input(Model *m, const ingot_onnx_io *io, const char
         dims[rank++] = here;
     for (int a = 0; a < b->rank; a++) {
         const char *own = numbered(m, "%s_%d", name, a);
-        const ingot_onnx_dim *d = find_dim(m, own);
+        const ingot_onnx_dim *d = dim_option(m, own);
         int64_t lo = d && d->lo > b->lo[a] ? d->lo : b->lo[a],
                 hi = d && d->hi < b->hi[a] ? d->hi : b->hi[a];
         dims[rank++] = lo >= hi ? ingot_dim_const(m->c, hi) : ingot_dim_var(m->c, own, lo, hi);
@@ -139,7 +139,7 @@ Value *group_input(Model *m, const ingot_onnx_io *io)
     }
     if (io->kind == INGOT_ONNX_OPTIONAL) {
         const char *name = presence_name(m, io->name);
-        const ingot_onnx_dim *given = find_dim(m, name);
+        const ingot_onnx_dim *given = dim_option(m, name);
         int64_t lo = given && given->lo > 0, hi = given && given->hi < 1 ? 0 : 1;
         present = lo == hi ? ingot_dim_const(c, lo) : ingot_dim_var(c, name, lo, hi);
     }

@@ -245,12 +245,9 @@ ingot_tensor *onnx_slice(Lowering *n)
 {
     ingot_dim *const *starts, *const *ends;
     const int64_t *axes = NULL, *steps = NULL;
-    int64_t out[INGOT_MAX_RANK];
-    int rank;
     unsigned seen = 0;
-    if (n->version >= 10 && n->n_in > 2 && !slice_known(n) && declared_shape(n, 0, &rank, out) &&
-        rank == ingot_rank(X))
-        return slice_at_run_time(n, out);
+    if (n->version >= 10 && n->n_in > 2 && Y && n->in[2] && !slice_known(n))
+        return slice_at_run_time(n);
     int count = slice_lists(n, &starts, &ends, &axes, &steps);
     if (count < 0 || (axes && !axes_in(n, axes, count, ingot_rank(X), &seen)))
         return ingot_poison(n->c);
@@ -272,18 +269,17 @@ ingot_tensor *onnx_slice(Lowering *n)
 ingot_tensor *onnx_one_hot(Lowering *n)
 {
     ingot_dim *dims[INGOT_MAX_RANK], *depth, *one = dim(n, 1);
-    int64_t declared[INGOT_MAX_RANK];
-    int axis, rank = ingot_rank(X) + 1, out_rank;
+    int axis, rank = ingot_rank(X) + 1;
     if (rank > INGOT_MAX_RANK)
         return unsupported(n, "a result of rank %d is above %d", rank, INGOT_MAX_RANK);
     if (!axis_in(n, attr_int(n, "axis", -1), rank, &axis))
         return ingot_poison(n->c);
     ingot_tensor *depth_in = as(n, reshape_scalar(n, Y), INGOT_I64);
-    if (ingot_contents(n->c, depth_in, &depth, 1) != 1) {
-        if (!declared_shape(n, 0, &out_rank, declared) || out_rank != rank)
-            return unsupported(n, "its depth is not known when compiling");
-        depth = dim(n, declared[axis]);
-    }
+    depth = size_at_run_time(n, 0, axis, rank, depth_in, -1);
+    if (!depth)
+        return unbounded_size(n, 0, axis);
+    if (ingot_is_poison(depth))
+        return depth;
     ingot_tensor *i = ingot_unsqueeze(n->c, as(n, X, INGOT_I64), axis);
     shape_of(i, dims);
     dims[axis] = depth;
@@ -358,20 +354,18 @@ ingot_tensor *onnx_topk(Lowering *n)
 {
     ingot_dim *k;
     ingot_tensor *out[2];
-    int64_t declared[INGOT_MAX_RANK];
-    int axis, rank;
+    int axis;
     if (!axis_in(n, attr_int(n, "axis", -1), ingot_rank(X), &axis))
         return ingot_poison(n->c);
     if (n->version < 10) {
         k = dim(n, attr_int(n, "k", 0));
     } else if (n->n_in < 2) {
         return fault(n, "its k is missing");
-    } else if (ingot_contents(n->c, Y, &k, 1) != 1) {
-        if (declared_shape(n, 0, &rank, declared) && rank == ingot_rank(X))
-            k = dim(n, declared[axis]);
-        else
-            k = ingot_read_dim(n->c, reshape_scalar(n, Y), n->proto->input[1], 0,
-                               ingot_dim_hi(ingot_shape(X, axis)));
+    } else {
+        k = size_at_run_time(n, 0, axis, ingot_rank(X), Y, ingot_dim_hi(ingot_shape(X, axis)));
+        ingot_dim *size = ingot_shape(X, axis);
+        if (!ingot_require(n->c, k, dim(n, 0), size, "its k"))
+            return ingot_poison(n->c);
     }
     ingot_topk(n->c, X, k, axis, attr_int(n, "largest", 1) != 0, out);
     n->out[1] = out[1];

@@ -430,6 +430,8 @@ ingot_tensor *onnx_max_unpool(Lowering *n)
                          : fault(n, "its output_shape does not have %d entries", rank);
     for (int a = 0; a < rank; a++) {
         lo[a] = dim(n, 0);
+        if (!known && !size_is(n, 0, a, list_entry(n, 2, a, 0), dim(n, declared[a])))
+            return ingot_poison(n->c);
         hi[a] = ingot_dim_sub(n->c, known ? given[a] : dim(n, declared[a]), dims[a]);
     }
     return ingot_pad(n->c, y, lo, hi);

@@ -275,8 +275,8 @@ static void not_known(Lowering *n, int input)
 {
     unsupported(n,
                 "its input '%s' decides a shape, but is not known when compiling; "
-                "--bind gives it a value",
-                n->proto->input[input]);
+                "--bind gives it a value, or --dim %s=lo..hi bounds its elements",
+                n->proto->input[input], n->proto->input[input]);
 }
 
 int dims_in(Lowering *n, int input, ingot_dim *const **out)

@@ -11,7 +11,7 @@
 
 /* Where the axes are an input that only the run knows, what the file declares of the output may
  * tell: an axis of another size than the input's has been reduced. An axis of size 1 may count as
- * reduced or not, the values are the same. Only with keepdims. */
+ * reduced or not, the values are the same. Only with keepdims. The run checks it. */
 static bool axes_declared(Lowering *n, unsigned *axes)
 {
     int64_t dims[INGOT_MAX_RANK], from;
@@ -35,7 +35,7 @@ static bool reduced_axes(Lowering *n, int axes_input_since, unsigned *axes, bool
     *none = false;
     if (as_input && n->n_in > 1 && n->in[1] && ints_known(n, 1, &list) < 0 &&
         attr_int(n, "keepdims", 1) && axes_declared(n, axes))
-        return true;
+        return axes_are(n, *axes);
     int count = ints_attr_or_in(n, "axes", 1, axes_input_since, &list);
     if (count == -2)
         return false;

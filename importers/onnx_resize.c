@@ -330,16 +330,29 @@ static bool use_scales(Lowering *n, Axis *axes, const int *list, int count, cons
     return true;
 }
 
-/* Scales that are data of the run, and make what the file declares. */
-static void use_run_scales(Lowering *n, Axis *axes, const int *list, int count, int input,
-                           const int64_t *out)
+/* Scales that are data of the run: whether they make what the file declares is checked then, with f32
+ * products. A region of interest stretches them. False after an error. */
+static bool use_run_scales(Lowering *n, Axis *axes, const int *list, int count, int input,
+                           bool crop, const int64_t *out)
 {
+    ingot_context *c = n->c;
+    for (int i = 0; i < count; i++) {
+        ingot_tensor *in = as(n, ingot_from_dim(c, axes[list[i]].in), INGOT_F32);
+        if (crop && given(n, 1)) {
+            ingot_tensor *span = ingot_sub(c, float_entry(n, 1, i + count), float_entry(n, 1, i));
+            in = ingot_mul(c, in, as(n, span, INGOT_F32));
+        }
+        in = ingot_floor(c, ingot_mul(c, in, as(n, float_entry(n, input, i), INGOT_F32)));
+        if (!size_is(n, 0, list[i], as(n, in, INGOT_I64), dim(n, out[list[i]])))
+            return false;
+    }
     for (int i = 0; i < count; i++) {
         Axis *a = &axes[list[i]];
         a->out = dim(n, out[list[i]]);
         a->run_scale = float_entry(n, input, i);
         a->resized = !dim_is(a->in, 1) || !dim_is(a->out, 1);
     }
+    return true;
 }
 
 /* a / b in f64. */
@@ -409,7 +422,7 @@ static bool use_sizes(Lowering *n, Axis *axes, const int *list, int count, ingot
     return true;
 }
 
-/* Sizes that are data of the run, and make what the file declares. */
+/* Sizes that are data of the run, which checks that they make what the file declares. */
 static bool use_run_sizes(Lowering *n, Axis *axes, const int *list, int count, int input,
                           const int64_t *out)
 {
@@ -422,7 +435,17 @@ static bool use_run_sizes(Lowering *n, Axis *axes, const int *list, int count, i
         factor = !factor ? v : smaller ? ingot_min(n->c, factor, v) : ingot_max(n->c, factor, v);
         want[i] = dim(n, out[list[i]]);
     }
-    if (strcmp(policy, "stretch") == 0)
+    bool stretch = strcmp(policy, "stretch") == 0;
+    for (int i = 0; i < count; i++) {
+        ingot_tensor *size = list_entry(n, input, i, 0);
+        if (!stretch) {
+            size = ingot_mul(n->c, factor, dim_f64(n, axes[list[i]].in));
+            size = as(n, ingot_floor(n->c, ingot_add_c(n->c, size, 0.5)), INGOT_I64);
+        }
+        if (!size_is(n, 0, list[i], size, want[i]))
+            return false;
+    }
+    if (stretch)
         return use_sizes(n, axes, list, count, want);
     for (int i = 0; i < count; i++) {
         axes[list[i]].out = want[i];
@@ -489,7 +512,8 @@ ingot_tensor *onnx_resize(Lowering *n)
     if (given(n, scales)) {
         ok = true;
         if (!ingot_is_const(n->in[scales]) && declared_result(n, declared))
-            use_run_scales(n, axes, list, count, scales, declared);
+            ok = use_run_scales(n, axes, list, count, scales,
+                                s.axis.coords == INGOT_COORDS_TF_CROP_AND_RESIZE, declared);
         else
             ok = (n_v = floats_in(n, scales, &v)) >= 0 && use_scales(n, axes, list, count, v, n_v);
     } else if (!old && given(n, sizes)) {
@@ -534,7 +558,8 @@ ingot_tensor *onnx_upsample(Lowering *n)
         for (int a = 0; a < n_v && a < rank; a++)
             made[a] = (double)scales[a];
     } else if (given(n, 1) && !ingot_is_const(n->in[1]) && declared_result(n, declared)) {
-        use_run_scales(n, axes, list, rank, 1, declared);
+        if (!use_run_scales(n, axes, list, rank, 1, false, declared))
+            return ingot_poison(n->c);
         return n->failed ? ingot_poison(n->c) : resize(n, &s, axes);
     } else {
         n_v = n->n_in > 1 ? floats_in(n, 1, &v) : -1;

@@ -53,27 +53,63 @@ static bool list_length(Lowering *n, int input, int64_t most, int64_t *count)
 
 /* ---- slices ------------------------------------------------------------------------------ */
 
-/* Element i along an axis is x[start + i step], start being wrapped and clamped. Which entry is an
- * axis' may be known at run time only: each axis then asks all entries. */
-ingot_tensor *slice_at_run_time(Lowering *n, const int64_t *out)
+/* The bounds of a slice along an axis of `size` elements, as numpy has them. */
+typedef struct {
+    ingot_tensor *start, *end, *step;
+} RunSlice;
+
+/* ceil((end - start) / step), at least 0, both of them clamped: 0..size upwards, -1..size-1 downwards. */
+static ingot_tensor *slice_length(Lowering *n, RunSlice *s, ingot_tensor *size)
 {
-    int64_t count;
-    if (!list_length(n, 1, INGOT_MAX_RANK, &count))
-        return ingot_poison(n->c);
-    ingot_tensor *y = X, *zero = ingot_scalar_i(n->c, INGOT_I64, 0);
-    for (int a = 0; a < ingot_rank(X); a++) {
-        ingot_tensor *size = ingot_from_dim(n->c, ingot_shape(X, a));
-        ingot_tensor *start = zero, *step = ingot_scalar_i(n->c, INGOT_I64, 1);
-        ingot_dim *length = dim(n, out[a]);
-        for (int64_t k = 0; k < count; k++) {
-            ingot_tensor *mine = entry_is_axis(n, 3, k, a);
-            ingot_tensor *at = wrapped(n, list_entry(n, 1, k, 0), size);
-            at = ingot_min(n->c, ingot_max(n->c, at, zero), ingot_add_c(n->c, size, -1));
-            start = ingot_where(n->c, mine, at, start);
-            step = ingot_where(n->c, mine, list_entry(n, 4, k, 1), step);
+    ingot_context *c = n->c;
+    ingot_tensor *zero = ingot_scalar_i(c, INGOT_I64, 0), *last = ingot_add_c(c, size, -1);
+    ingot_tensor *down = ingot_lt(c, s->step, zero);
+    ingot_tensor *least = ingot_where(c, down, ingot_scalar_i(c, INGOT_I64, -1), zero);
+    ingot_tensor *most = ingot_where(c, down, last, size);
+    s->start = ingot_min(c, ingot_max(c, wrapped(n, s->start, size), least), most);
+    s->end = ingot_min(c, ingot_max(c, wrapped(n, s->end, size), least), most);
+    ingot_tensor *span = ingot_sub(c, s->start, s->end); /* -floor(-span / step) */
+    span = ingot_div(c, ingot_sub(c, span, ingot_mod(c, span, s->step)), s->step);
+    return ingot_max(c, ingot_neg(c, span), zero);
+}
+
+/* Element i along an axis is x[start + i step]. Which entry is an axis' may be known at run time only: each axis then
+ * asks all entries. */
+ingot_tensor *slice_at_run_time(Lowering *n)
+{
+    ingot_context *c = n->c;
+    const int64_t *axes = NULL;
+    int rank = ingot_rank(X), count = list_size(n, 1);
+    int64_t max = INT64_MAX;
+    if (count < 0)
+        return ingot_poison(c);
+    bool known = !optional_in(n, 3) || ints_known(n, 3, &axes) >= 0;
+    ingot_tensor *y = X, *zero = ingot_scalar_i(c, INGOT_I64, 0),
+                 *one = ingot_scalar_i(c, INGOT_I64, 1);
+    for (int a = 0; a < rank; a++) {
+        ingot_tensor *size = ingot_from_dim(c, ingot_shape(X, a));
+        RunSlice s = {zero, ingot_scalar_i(c, INGOT_I64, max), one};
+        bool cut = !known;
+        for (int k = 0; k < count; k++) {
+            int64_t at = axes ? axes[k] : k;
+            if (known && at != a && at + rank != a)
+                continue;
+            ingot_tensor *start = list_entry(n, 1, k, 0), *end = list_entry(n, 2, k, 0),
+                         *step = list_entry(n, 4, k, 1);
+            ingot_tensor *mine = known ? NULL : entry_is_axis(n, 3, k, a);
+            s.start = mine ? ingot_where(c, mine, start, s.start) : start;
+            s.end = mine ? ingot_where(c, mine, end, s.end) : end;
+            s.step = mine ? ingot_where(c, mine, step, s.step) : step;
+            cut = true;
         }
-        ingot_tensor *i = ingot_iota(n->c, 1, &length, 0);
-        y = ingot_take(n->c, y, ingot_add(n->c, start, ingot_mul(n->c, i, step)), a);
+        if (!cut)
+            continue;
+        ingot_tensor *length = slice_length(n, &s, size);
+        ingot_dim *d = size_at_run_time(n, 0, a, rank, length, ingot_dim_hi(ingot_shape(X, a)));
+        if (ingot_is_poison(d))
+            return d;
+        ingot_tensor *i = ingot_iota(c, 1, &d, 0);
+        y = ingot_take(c, y, ingot_add(c, s.start, ingot_mul(c, i, s.step)), a);
     }
     return y;
 }
@@ -94,8 +130,7 @@ ingot_tensor *pad_place(Lowering *n, ingot_tensor *i, ingot_tensor *size, const 
 }
 
 /* Element i along an axis is x[i - lo], inside x or by the mode's rule. */
-ingot_tensor *pad_at_run_time(Lowering *n, ingot_tensor *value, const char *mode,
-                              const int64_t *out)
+ingot_tensor *pad_at_run_time(Lowering *n, ingot_tensor *value, const char *mode)
 {
     int64_t count;
     int rank = ingot_rank(X);
@@ -103,8 +138,18 @@ ingot_tensor *pad_at_run_time(Lowering *n, ingot_tensor *value, const char *mode
     ingot_tensor *index[INGOT_MAX_RANK], *inside = NULL, *zero = ingot_scalar_i(n->c, INGOT_I64, 0);
     if (!list_length(n, 1, 2 * INGOT_MAX_RANK, &count) || rank == 0)
         return rank ? ingot_poison(n->c) : X;
-    for (int a = 0; a < rank; a++)
-        dims[a] = dim(n, out[a]);
+    for (int a = 0; a < rank; a++) {
+        ingot_tensor *more = zero;
+        for (int64_t k = 0; k < count / 2; k++) {
+            ingot_tensor *both =
+                ingot_add(n->c, list_entry(n, 1, k, 0), list_entry(n, 1, k + count / 2, 0));
+            more = ingot_where(n->c, entry_is_axis(n, 3, k, a), both, more);
+        }
+        ingot_tensor *size = ingot_add(n->c, ingot_from_dim(n->c, ingot_shape(X, a)), more);
+        dims[a] = size_at_run_time(n, 0, a, rank, size, -1);
+        if (!dims[a])
+            return unbounded_size(n, 0, a);
+    }
     for (int a = 0; a < rank; a++) {
         ingot_tensor *size = ingot_from_dim(n->c, ingot_shape(X, a)), *lo = zero;
         for (int64_t k = 0; k < count / 2; k++)
@@ -139,7 +184,8 @@ ingot_tensor *axis_at_run_time(Lowering *n, int input, ingot_tensor *(*fn)(Lower
 
 /* The results of the sets of axes that may be meant. */
 typedef struct {
-    int n, rank; /* rank of the results */
+    int n, rank;   /* rank of the results */
+    bool narrowed; /* to those that have the shape which the file declares */
     unsigned axes[MAX_CHOICES];
     int64_t dims[MAX_CHOICES][INGOT_MAX_RANK];
 } Choices;
@@ -162,6 +208,7 @@ static bool choices_find(Lowering *n, int64_t count, bool keep, Choices *c)
     if (rank > 8 || count > rank || !ingot_static_shape(X, in))
         return false;
     bool check = declared_shape(n, 0, &declared_rank, declared);
+    c->narrowed = false;
     for (unsigned axes = 0; axes < 1u << rank; axes++) {
         int64_t dims[INGOT_MAX_RANK];
         int to = 0;
@@ -170,6 +217,8 @@ static bool choices_find(Lowering *n, int64_t count, bool keep, Choices *c)
         for (int a = 0; a < rank; a++)
             if (keep || !(axes >> a & 1))
                 dims[to++] = axes >> a & 1 ? 1 : in[a];
+        if (check && (declared_rank != to || memcmp(dims, declared, (size_t)to * sizeof *dims)))
+            c->narrowed = true;
         if (check && (declared_rank != to || memcmp(dims, declared, (size_t)to * sizeof *dims)))
             continue;
         if (c->n == MAX_CHOICES)
@@ -193,6 +242,22 @@ static ingot_tensor *axes_mask(Lowering *n, int64_t count)
     return mask;
 }
 
+bool axes_are(Lowering *n, unsigned axes)
+{
+    int64_t count, ones = 0, all = (INT64_C(1) << ingot_rank(X)) - 1;
+    if (!list_length(n, 1, INGOT_MAX_RANK, &count))
+        return false;
+    for (int a = 0; a < ingot_rank(X); a++)
+        ones |= dim_is(ingot_shape(X, a), 1) ? INT64_C(1) << a : 0;
+    bool none = attr_int(n, "noop_with_empty_axes", 0) != 0;
+    ingot_tensor *mask =
+        count ? axes_mask(n, count) : ingot_scalar_i(n->c, INGOT_I64, none ? 0 : all);
+    mask = ingot_and(n->c, mask, ingot_scalar_i(n->c, INGOT_I64, ~ones));
+    return value_is(n, mask, dim(n, axes & ~ones),
+                    "the set of its axes, one bit an axis, that the declared shape of its "
+                    "result tells,");
+}
+
 /* Each choice is padded to a common size; what the run has chosen is cut out of it. */
 ingot_tensor *reduce_at_run_time(Lowering *n, ReduceFn *fn, bool keep)
 {
@@ -203,7 +268,16 @@ ingot_tensor *reduce_at_run_time(Lowering *n, ReduceFn *fn, bool keep)
         return ingot_poison(n->c);
     if (!choices_find(n, count, keep, &c))
         return unsupported(n, "its axes are not known when compiling; --bind gives them values");
-    ingot_tensor *mask = axes_mask(n, count), *y = NULL;
+    ingot_tensor *mask = axes_mask(n, count), *y = NULL, *hit = ingot_scalar_i(n->c, INGOT_I64, 0);
+    for (int i = 0; i < c.n; i++) {
+        ingot_tensor *this = ingot_eq(n->c, mask, ingot_scalar_i(n->c, INGOT_I64, c.axes[i]));
+        hit = ingot_add(n->c, hit, as(n, this, INGOT_I64));
+    }
+    if (!value_is(n, hit, dim(n, 1),
+                  c.narrowed
+                      ? "the number of sets of axes that are its own and give the declared shape"
+                      : "the number of sets of axes that are its own"))
+        return ingot_poison(n->c);
     memcpy(most, c.dims[0], sizeof most);
     for (int i = 1; i < c.n; i++)
         for (int a = 0; a < c.rank; a++)

@@ -163,8 +163,11 @@ ingot_tensor *onnx_affine_grid(Lowering *n)
             return fault(n, "its size has %d entries, not %lld", count, (long long)k + 2);
         memcpy(dims, size + 2, (size_t)k * sizeof *dims);
     } else if (declared_shape(n, 0, &rank, declared) && rank == k + 2) {
-        for (int a = 0; a < k; a++)
+        for (int a = 0; a < k; a++) {
             dims[a] = dim(n, declared[a + 1]);
+            if (!size_is(n, 0, a + 1, list_entry(n, 1, a + 2, 0), dims[a]))
+                return ingot_poison(n->c);
+        }
     } else if (dims_in(n, 1, &size) < 0) {
         return ingot_poison(n->c);
     }

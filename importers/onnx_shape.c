@@ -1,10 +1,9 @@
 /*
  * onnx_shape.c - ONNX operators that make, rearrange and repeat tensors: Constant, Shape, Reshape,
  * Transpose, Concat, Split, Pad, Tile, Range and their kin. Shapes are lists of dims, which may
- * depend on run-time dims; what decides a shape has to be known while compiling otherwise, by
- * value or because the file declares the output's shape.
+ * depend on run-time dims; what the data decide has bounds (onnx_size.c) and is read by the run.
  */
-#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "onnx.h"
@@ -69,26 +68,14 @@ ingot_tensor *onnx_size(Lowering *n)
     return ingot_from_dim(n->c, ingot_numel(n->c, X));
 }
 
-/* The dims that input i lists, or those the file declares of the output. False after an error. */
-static bool shape_in(Lowering *n, int input, int *rank, ingot_dim **dims)
+/* The dims that input i lists, as far as they are known; NULL: entry k is decided by the data.
+ * False after an error. */
+static bool entries_in(Lowering *n, int input, int *rank, ingot_dim **dims)
 {
-    ingot_dim *list[INGOT_MAX_RANK], *const *known;
-    int64_t declared[INGOT_MAX_RANK];
-    int count = ingot_contents(n->c, n->in[input], list, INGOT_MAX_RANK);
-    if (count < 0 && declared_shape(n, 0, rank, declared)) {
-        for (int a = 0; a < *rank; a++)
-            dims[a] = dim(n, declared[a]);
-        return true;
-    }
-    count = dims_in(n, input, &known);
-    if (count > INGOT_MAX_RANK)
-        unsupported(n, "a result of rank %d is above %d", count, INGOT_MAX_RANK);
-    if (count < 0 || count > INGOT_MAX_RANK)
-        return false;
-    *rank = count;
-    for (int a = 0; a < count; a++)
-        dims[a] = known[a];
-    return true;
+    *rank = list_size(n, input);
+    for (int a = 0; a < *rank; a++)
+        dims[a] = entry_dim(n, input, a);
+    return *rank >= 0;
 }
 
 /* Every dim has to be at least 0. */
@@ -107,7 +94,12 @@ ingot_tensor *onnx_constant_of_shape(Lowering *n)
     ingot_dim *dims[INGOT_MAX_RANK];
     int rank;
     ingot_tensor *value = attr_tensor(n, "value");
-    if (!shape_in(n, 0, &rank, dims) || !dims_positive(n, rank, dims) || n->failed)
+    if (n->failed || !entries_in(n, 0, &rank, dims))
+        return ingot_poison(n->c);
+    for (int a = 0; a < rank; a++)
+        if (!dims[a] && !(dims[a] = size_at_run_time(n, 0, a, rank, list_entry(n, 0, a, 0), -1)))
+            return unbounded_size(n, 0, a);
+    if (!dims_positive(n, rank, dims))
         return ingot_poison(n->c);
     if (!value)
         value = ingot_scalar_f(n->c, INGOT_F32, 0);
@@ -116,16 +108,33 @@ ingot_tensor *onnx_constant_of_shape(Lowering *n)
     return ingot_expand(n->c, reshape_scalar(n, value), rank, dims);
 }
 
-/* How many steps lie between start and limit, if known. */
+/* ceil((limit - start) / delta), at least 0; of floats, the span is rounded to their type. */
+static ingot_tensor *range_length(Lowering *n)
+{
+    ingot_context *c = n->c;
+    ingot_tensor *start = reshape_scalar(n, X), *limit = reshape_scalar(n, n->in[1]);
+    ingot_tensor *delta = reshape_scalar(n, n->in[2]), *count;
+    if (is_float(X)) {
+        ingot_tensor *span = as(n, ingot_sub(c, limit, start), INGOT_F64);
+        count = as(n, ingot_ceil(c, ingot_div(c, span, as(n, delta, INGOT_F64))), INGOT_I64);
+    } else { /* -floor(-span / delta) */
+        ingot_tensor *span = ingot_sub(c, as(n, start, INGOT_I64), as(n, limit, INGOT_I64));
+        delta = as(n, delta, INGOT_I64);
+        count = ingot_neg(c, ingot_div(c, ingot_sub(c, span, ingot_mod(c, span, delta)), delta));
+    }
+    /* a step of 0 has no length: none that any bound allows */
+    ingot_tensor *none = ingot_eq(c, delta, ingot_like(c, delta, 0));
+    return ingot_where(c, none, ingot_like(c, count, -1), ingot_max_c(c, count, 0));
+}
+
+/* How many steps lie between start and limit; NULL if there is no bound. */
 static ingot_dim *range_count(Lowering *n)
 {
-    double v[3];
     ingot_dim *d[3];
-    int64_t step, declared[INGOT_MAX_RANK];
-    int rank;
+    int64_t step;
     bool ints = !is_float(X);
     for (int i = 0; ints && i < 3; i++)
-        ints = ingot_contents(n->c, n->in[i], &d[i], 1) == 1;
+        ints = ingot_contents(n->c, reshape_scalar(n, n->in[i]), &d[i], 1) == 1;
     if (ints && ingot_dim_is_const(d[2], &step) && step != 0) {
         ingot_dim *span =
             step > 0 ? ingot_dim_sub(n->c, d[1], d[0]) : ingot_dim_sub(n->c, d[0], d[1]);
@@ -133,16 +142,7 @@ static ingot_dim *range_count(Lowering *n)
         span = ingot_dim_div(n->c, ingot_dim_add(n->c, span, dim(n, size - 1)), dim(n, size));
         return ingot_dim_max(n->c, span, dim(n, 0));
     }
-    bool known = true;
-    for (int i = 0; known && i < 3; i++)
-        known = ingot_const_float(n->c, n->in[i], &v[i]);
-    if (known && v[2] != 0) {
-        double count = ceil((v[1] - v[0]) / v[2]);
-        return dim(n, count > 0 && count < 1e15 ? (int64_t)count : 0);
-    }
-    if (!known && declared_shape(n, 0, &rank, declared) && rank == 1)
-        return dim(n, declared[0]);
-    return NULL;
+    return size_at_run_time(n, 0, 0, 1, range_length(n), -1);
 }
 
 /* start + i * delta */
@@ -151,8 +151,9 @@ ingot_tensor *onnx_range(Lowering *n)
     ingot_dtype dtype = ingot_dtype_of(X);
     ingot_dim *count = range_count(n);
     if (!count)
-        return unsupported(n, "the length of its result is not known when compiling; --bind gives "
-                              "its inputs values");
+        return unbounded_size(n, 0, 0);
+    if (!ingot_is_poison(count) && ingot_dim_hi(count) < 0)
+        return fault(n, "its step is 0");
     ingot_tensor *i = as(n, ingot_iota(n->c, 1, &count, 0), dtype);
     ingot_tensor *delta = reshape_scalar(n, n->in[2]);
     return ingot_add(n->c, ingot_mul(n->c, i, delta), reshape_scalar(n, X));
@@ -160,12 +161,66 @@ ingot_tensor *onnx_range(Lowering *n)
 
 /* ---- reshape and its kin -------------------------------------------------------------------- */
 
+/* The size of each axis of the result, from entries that the data decide. */
+static void reshape_sizes(Lowering *n, int rank, ingot_dim *const *entries, ingot_tensor **size)
+{
+    ingot_context *c = n->c;
+    bool zero = attr_int(n, "allowzero", 0) != 0;
+    ingot_tensor *all = ingot_from_dim(c, ingot_numel(c, X)),
+                 *others = ingot_scalar_i(c, INGOT_I64, 1);
+    ingot_tensor *rest[INGOT_MAX_RANK];
+    for (int a = 0; a < rank; a++) {
+        size[a] = entries[a] ? ingot_from_dim(c, entries[a]) : list_entry(n, 1, a, 0);
+        if (!zero && a < ingot_rank(X))
+            size[a] = ingot_where(c, ingot_eq(c, size[a], ingot_like(c, size[a], 0)),
+                                  ingot_from_dim(c, ingot_shape(X, a)), size[a]);
+        rest[a] = ingot_eq(c, size[a], ingot_like(c, size[a], -1));
+        others = ingot_where(c, rest[a], others, ingot_mul(c, others, size[a]));
+    }
+    for (int a = 0; a < rank; a++)
+        size[a] = ingot_where(c, rest[a], ingot_div(c, all, ingot_max_c(c, others, 1)), size[a]);
+}
+
+/* Entries that the data decide: all of them must have bounds but for one, which is what is left. */
+static bool reshape_at_run_time(Lowering *n, int rank, ingot_dim **dims)
+{
+    ingot_tensor *size[INGOT_MAX_RANK];
+    ingot_dim *others = dim(n, 1);
+    int left = -1;
+    reshape_sizes(n, rank, dims, size);
+    for (int a = 0; a < rank; a++) {
+        if (dims[a] && dim_is(dims[a], 0) && !attr_int(n, "allowzero", 0) && a < ingot_rank(X))
+            dims[a] = ingot_shape(X, a);
+        if (!dims[a] || dim_is(dims[a], -1))
+            dims[a] = size_at_run_time(n, 0, a, rank, size[a], -1);
+        if (!dims[a] && left >= 0) {
+            unbounded_size(n, 0, left);
+            return false;
+        }
+        if (dims[a])
+            others = ingot_dim_mul(n->c, others, dims[a]);
+        else
+            left = a;
+    }
+    if (left < 0)
+        return true;
+    if (ingot_dim_lo(others) < 1) /* nothing follows from others that are 0 */
+        dims[left] =
+            size_at_run_time(n, 0, left, rank, size[left], ingot_dim_hi(ingot_numel(n->c, X)));
+    else
+        dims[left] = ingot_dim_div(n->c, ingot_numel(n->c, X), others);
+    return size_is(n, 0, left, size[left], dims[left]);
+}
+
 /* 0 copies a dim of the input, -1 stands for what is left. */
 static bool resolve_reshape(Lowering *n, int rank, ingot_dim **dims)
 {
     bool zero = attr_int(n, "allowzero", 0) != 0;
     ingot_dim *rest = dim(n, 1);
     int unknown = -1;
+    for (int a = 0; a < rank; a++)
+        if (!dims[a])
+            return reshape_at_run_time(n, rank, dims) && dims_positive(n, rank, dims);
     for (int a = 0; a < rank; a++) {
         if (dim_is(dims[a], 0) && !zero) {
             if (a >= ingot_rank(X)) {
@@ -208,7 +263,7 @@ ingot_tensor *onnx_reshape(Lowering *n)
             dims[a] = dim(n, list[a]);
     } else if (n->n_in < 2 || !n->in[1]) {
         return fault(n, "its shape is missing");
-    } else if (!shape_in(n, 1, &rank, dims)) {
+    } else if (!entries_in(n, 1, &rank, dims)) {
         return ingot_poison(n->c);
     }
     if (!resolve_reshape(n, rank, dims))
@@ -230,16 +285,69 @@ ingot_tensor *onnx_transpose(Lowering *n)
     return ingot_permute(n->c, X, perm);
 }
 
-/* An axes input that only the run knows still gives a shape if the file declares it. */
-static bool declared_reshape(Lowering *n, int input, ingot_tensor **y)
+/* Axes that only the run knows: the shape is the one that the file declares, and the run compares it with what the axes
+ * make of the input's. False: nothing is declared, or the axes are known. */
+static bool declared_reshape(Lowering *n, int input, bool squeeze, ingot_tensor **y)
 {
+    ingot_context *c = n->c;
     const int64_t *list;
     int64_t dims[INGOT_MAX_RANK];
-    int rank;
+    int rank, from = ingot_rank(X), count;
     if (n->version < 13 || n->n_in <= input || !n->in[input] || ints_known(n, input, &list) >= 0 ||
         !declared_shape(n, 0, &rank, dims))
         return false;
-    *y = ingot_reshape_c(n->c, X, rank, dims);
+    *y = ingot_poison(c);
+    count = list_size(n, input);
+    if (count < 0)
+        return true;
+    if (rank != (squeeze ? from - count : from + count)) {
+        *y = fault(n,
+                   "the file declares a result of rank %d, but its input of rank %d has %d axes %s",
+                   rank, from, count, squeeze ? "less" : "more");
+        return true;
+    }
+    int wide = squeeze ? from : rank; /* of what the axes count */
+    ingot_tensor *zero = ingot_scalar_i(c, INGOT_I64, 0), *one = ingot_scalar_i(c, INGOT_I64, 1);
+    ingot_tensor *passed = zero; /* axes of the narrow shape before axis a of the wide one */
+    ingot_tensor *size[INGOT_MAX_RANK];
+    for (int b = 0; b < rank; b++)
+        size[b] = squeeze ? zero : one;
+    for (int a = 0; a < wide; a++) {
+        ingot_tensor *is = zero;
+        for (int k = 0; k < count; k++) {
+            ingot_tensor *axis =
+                ingot_wrap_index(c, as(n, list_entry(n, input, k, 0), INGOT_I64), dim(n, wide));
+            is = ingot_add(c, is,
+                           as(n, ingot_eq(c, axis, ingot_scalar_i(c, INGOT_I64, a)), INGOT_I64));
+        }
+        ingot_tensor *kept = ingot_eq(c, is, zero);
+        if (squeeze) { /* axis a of x becomes axis `passed`, or has to be 1 */
+            ingot_tensor *d = ingot_from_dim(c, ingot_shape(X, a));
+            for (int b = 0; b < rank; b++) {
+                ingot_tensor *here =
+                    ingot_and(c, kept, ingot_eq(c, passed, ingot_scalar_i(c, INGOT_I64, b)));
+                size[b] = ingot_where(c, here, d, size[b]);
+            }
+            if (!value_is(n, ingot_where(c, kept, one, d), dim(n, 1),
+                          "the size of an axis that its axes remove"))
+                return true;
+        } else { /* axis a of the result is axis `passed` of x, or new */
+            for (int b = 0; b < from; b++) {
+                ingot_tensor *here =
+                    ingot_and(c, kept, ingot_eq(c, passed, ingot_scalar_i(c, INGOT_I64, b)));
+                size[a] = ingot_where(c, here, ingot_from_dim(c, ingot_shape(X, b)), size[a]);
+            }
+        }
+        passed = ingot_add(c, passed, as(n, kept, INGOT_I64));
+    }
+    /* axes given twice, or out of range, leave too many */
+    if (!value_is(n, passed, dim(n, squeeze ? rank : from),
+                  "the number of axes that its axes leave"))
+        return true;
+    for (int b = 0; b < rank; b++)
+        if (!size_is(n, 0, b, size[b], dim(n, dims[b])))
+            return true;
+    *y = ingot_reshape_c(c, X, rank, dims);
     return true;
 }
 
@@ -250,14 +358,15 @@ ingot_tensor *onnx_squeeze(Lowering *n)
     unsigned axes = 0;
     int rank = 0;
     ingot_tensor *y;
-    if (declared_reshape(n, 1, &y))
+    if (declared_reshape(n, 1, true, &y))
         return y;
     int count = ints_attr_or_in(n, "axes", 1, 13, &list);
     if (count == -2 || (count >= 0 && !axes_in(n, list, count, ingot_rank(X), &axes)))
         return ingot_poison(n->c);
     for (int a = 0; a < ingot_rank(X); a++) {
-        bool one = dim_is(ingot_shape(X, a), 1);
-        if (count >= 0 && axes >> a & 1 && !one)
+        bool one = dim_is(ingot_shape(X, a), 1),
+             fixed = ingot_dim_is_const(ingot_shape(X, a), NULL);
+        if (count >= 0 && axes >> a & 1 && !one && fixed)
             return fault(n, "axis %d has not size 1", a);
         if (!(count >= 0 ? axes >> a & 1 : one))
             dims[rank++] = ingot_shape(X, a);
@@ -271,7 +380,7 @@ ingot_tensor *onnx_unsqueeze(Lowering *n)
     const int64_t *list = NULL;
     unsigned axes = 0;
     ingot_tensor *y;
-    if (declared_reshape(n, 1, &y))
+    if (declared_reshape(n, 1, false, &y))
         return y;
     int count = ints_attr_or_in(n, "axes", 1, 13, &list), rank = ingot_rank(X) + count;
     if (count < 0)
@@ -299,31 +408,94 @@ ingot_tensor *onnx_flatten(Lowering *n)
 
 /* ---- repeating ------------------------------------------------------------------------------ */
 
+/* The size of an axis of Expand's result: d is that of the input, entry the target's, of which 1 keeps d. NULL after an
+ * error. */
+static ingot_dim *expanded(Lowering *n, int axis, int rank, ingot_dim *d, ingot_dim *entry,
+                           ingot_tensor *value)
+{
+    static const char what[] = "an entry of its shape";
+    bool one = dim_is(d, 1);
+    if (entry && (dim_is(entry, 1) || entry == d))
+        return d;
+    if (entry && (one || ingot_dim_lo(entry) > 1)) /* ingot_expand sees to it that d is that or 1 */
+        return entry;
+    ingot_tensor *is_one = ingot_eq(n->c, value, ingot_like(n->c, value, 1)),
+                 *own = ingot_from_dim(n->c, d);
+    if (one) {
+        ingot_dim *size = size_at_run_time(n, 0, axis, rank, value, -1);
+        if (!size)
+            unbounded_size(n, 0, axis);
+        return size;
+    }
+    if (ingot_dim_lo(d) > 1) /* it is 1 or d */
+        return value_is(n, ingot_where(n->c, is_one, own, value), d, what) ? d : NULL;
+    unsupported(n,
+                "axis %d of its input may be 1 and stretched when the model runs, which is not "
+                "supported; bounds above 1 "
+                "say that it is not",
+                axis);
+    return NULL;
+}
+
 /* Broadcasts both ways: the target's 1 keeps the input's dim. */
 ingot_tensor *onnx_expand(Lowering *n)
 {
-    ingot_dim *dims[INGOT_MAX_RANK];
-    int rank, from = ingot_rank(X);
-    if (!shape_in(n, 1, &rank, dims) || !dims_positive(n, rank, dims))
+    ingot_dim *dims[INGOT_MAX_RANK], *entries[INGOT_MAX_RANK];
+    int count, from = ingot_rank(X);
+    if (!entries_in(n, 1, &count, entries))
         return ingot_poison(n->c);
-    if (from > rank) {
-        memmove(dims + from - rank, dims, (size_t)rank * sizeof *dims);
-        for (int a = 0; a < from - rank; a++)
-            dims[a] = dim(n, 1);
-        rank = from;
-    }
-    for (int a = 0; a < from; a++) {
-        ingot_dim **to = &dims[rank - from + a];
-        *to = dim_is(*to, 1) ? ingot_shape(X, a) : *to;
+    int rank = from > count ? from : count;
+    for (int a = 0; a < rank; a++) {
+        int at = a - (rank - count), own = a - (rank - from);
+        ingot_dim *d = own < 0 ? dim(n, 1) : ingot_shape(X, own),
+                  *entry = at < 0 ? dim(n, 1) : entries[at];
+        if (entry && ingot_dim_hi(entry) < 0)
+            return fault(n, "dim %d of its result is negative", a);
+        dims[a] = expanded(n, a, rank, d, entry, at < 0 ? NULL : list_entry(n, 1, at, 0));
+        if (!dims[a])
+            return ingot_poison(n->c);
     }
     return ingot_expand(n->c, X, rank, dims);
 }
 
+/* How often axis a of size d is repeated, which entry a decides when the model runs. NULL after an error. */
+static ingot_dim *repeats_at_run_time(Lowering *n, int a, ingot_dim *d)
+{
+    int64_t size, lo, hi;
+    ingot_tensor *entry = list_entry(n, 1, a, 0);
+    char what[64];
+    snprintf(what, sizeof what, "the number of repeats along axis %d", a);
+    if (!size_bounds(n, 0, a, ingot_rank(X), &lo, &hi)) {
+        unbounded_size(n, 0, a);
+        return NULL;
+    }
+    if (!ingot_dim_is_const(d, &size)) {
+        unsupported(n,
+                    "the size of axis %d and its repeats are both decided when the model runs; "
+                    "--dim %s=lo..hi bounds the "
+                    "repeats",
+                    a, n->proto->input[1]);
+        return NULL;
+    }
+    if (size == 0)
+        return dim(n, 1);
+    lo = (lo + size - 1) / size;
+    hi = hi / size;
+    if (lo > hi) {
+        fault(n,
+              "no number of repeats of its axis %d, of %lld elements, gives what is declared for "
+              "its result",
+              a, (long long)size);
+        return NULL;
+    }
+    return value_within(n, entry, lo, hi, what);
+}
+
 ingot_tensor *onnx_tile(Lowering *n)
 {
-    ingot_dim *list[INGOT_MAX_RANK], *const *repeats = list;
-    int64_t declared[INGOT_MAX_RANK], size, axis, times;
-    int rank = ingot_rank(X), out_rank;
+    ingot_dim *list[INGOT_MAX_RANK];
+    int64_t axis, times;
+    int rank = ingot_rank(X), count;
     if (n->version < 6) {
         int at;
         if (n->n_in < 3 || !int_in(n, 1, &times) || !int_in(n, 2, &axis) ||
@@ -331,23 +503,16 @@ ingot_tensor *onnx_tile(Lowering *n)
             return n->failed ? ingot_poison(n->c) : fault(n, "its repeats are missing");
         for (int a = 0; a < rank; a++)
             list[a] = dim(n, a == at ? times : 1);
-        return ingot_tile(n->c, X, repeats);
+        return ingot_tile(n->c, X, list);
     }
-    bool known = ingot_contents(n->c, n->in[1], list, INGOT_MAX_RANK) >= 0;
-    if (!known && declared_shape(n, 0, &out_rank, declared) && out_rank == rank) {
-        known = true;
-        for (int a = 0; a < rank; a++) {
-            known &= ingot_dim_is_const(ingot_shape(X, a), &size) && size > 0;
-            list[a] = dim(n, known ? declared[a] / size : 1);
-        }
-        if (known)
-            return ingot_tile(n->c, X, repeats);
-    }
-    int count = dims_in(n, 1, &repeats);
-    if (count >= 0 && count != rank)
+    if (!entries_in(n, 1, &count, list))
+        return ingot_poison(n->c);
+    if (count != rank)
         return fault(n, "it has %d repeats, its input has rank %d", count, rank);
-    return count < 0 || !dims_positive(n, count, repeats) ? ingot_poison(n->c)
-                                                          : ingot_tile(n->c, X, repeats);
+    for (int a = 0; a < rank; a++)
+        if (!list[a] && !(list[a] = repeats_at_run_time(n, a, ingot_shape(X, a))))
+            return ingot_poison(n->c);
+    return dims_positive(n, count, list) ? ingot_tile(n->c, X, list) : ingot_poison(n->c);
 }
 
 ingot_tensor *onnx_concat(Lowering *n)
@@ -365,22 +530,34 @@ ingot_tensor *onnx_concat(Lowering *n)
 
 /* ---- splitting ------------------------------------------------------------------------------ */
 
+/* Sizes that the data decide: each is at most that of the axis, and all together are. */
+static bool split_at_run_time(Lowering *n, int axis, ingot_dim **sizes)
+{
+    ingot_dim *all = ingot_shape(X, axis), *total = dim(n, 0);
+    ingot_tensor *list = n->in[1];
+    int64_t count;
+    if (ingot_rank(list) != 1 || !ingot_dim_is_const(ingot_shape(list, 0), &count) ||
+        count != n->n_out) {
+        fault(n, "its sizes are not one for each of its %d outputs", n->n_out);
+        return false;
+    }
+    for (int i = 0; i < n->n_out; i++) {
+        sizes[i] =
+            size_at_run_time(n, i, axis, ingot_rank(X), list_entry(n, 1, i, 0), ingot_dim_hi(all));
+        total = ingot_dim_add(n->c, total, sizes[i]);
+    }
+    return ingot_require(n->c, total, all, all, "the sum of its sizes");
+}
+
 /* The sizes of the n->n_out parts. False after an error. */
 static bool split_sizes(Lowering *n, int axis, ingot_dim **sizes)
 {
     const int64_t *list = NULL;
-    int64_t declared[INGOT_MAX_RANK], total = 0, all;
-    int rank, count = -1;
+    int64_t total = 0, all;
+    int count = -1;
     bool as_input = n->version >= 13 || (n->version < 2 && n->n_in > 1);
-    if (as_input && n->n_in > 1 && n->in[1] && ints_known(n, 1, &list) < 0) {
-        bool known = true;
-        for (int i = 0; known && i < n->n_out; i++) {
-            known = declared_shape(n, i, &rank, declared) && rank == ingot_rank(X);
-            sizes[i] = dim(n, known ? declared[axis] : 0);
-        }
-        if (known)
-            return true;
-    }
+    if (as_input && n->n_in > 1 && n->in[1] && ints_known(n, 1, &list) < 0)
+        return split_at_run_time(n, axis, sizes);
     count = ints_attr_or_in(n, "split", 1, as_input ? 1 : 13, &list);
     if (count == -2)
         return false;
@@ -501,10 +678,8 @@ static bool pads_known(Lowering *n)
 ingot_tensor *onnx_pad(Lowering *n)
 {
     ingot_dim *lo[INGOT_MAX_RANK], *hi[INGOT_MAX_RANK];
-    int64_t declared[INGOT_MAX_RANK];
     const char *mode = attr_string(n, "mode", "constant");
     ingot_tensor *y = X, *value = NULL;
-    int rank;
     bool constant = strcmp(mode, "constant") == 0;
     if (!constant && strcmp(mode, "reflect") && strcmp(mode, "edge") && strcmp(mode, "wrap"))
         return fault(n, "its mode '%s' is unknown", mode);
@@ -514,9 +689,8 @@ ingot_tensor *onnx_pad(Lowering *n)
         value = n->n_in > 2 && n->in[2] ? reshape_scalar(n, n->in[2]) : like(n, X, 0);
     if (n->version >= 11 && (n->n_in < 2 || !n->in[1]))
         return fault(n, "its pads are missing");
-    if (n->version >= 11 && !pads_known(n) && declared_shape(n, 0, &rank, declared) &&
-        rank == ingot_rank(X))
-        return pad_at_run_time(n, value, mode, declared);
+    if (n->version >= 11 && !pads_known(n))
+        return pad_at_run_time(n, value, mode);
     if (!pad_amounts(n, lo, hi))
         return ingot_poison(n->c);
     if (constant)
@@ -531,26 +705,23 @@ ingot_tensor *onnx_pad(Lowering *n)
 /* The middle of x along some axes, padded with zeros where it is too small. */
 ingot_tensor *onnx_center_crop_pad(Lowering *n)
 {
-    ingot_dim *lo[INGOT_MAX_RANK], *hi[INGOT_MAX_RANK],
-        *list[INGOT_MAX_RANK], *const *target = list;
-    int64_t declared[INGOT_MAX_RANK];
+    ingot_dim *lo[INGOT_MAX_RANK], *hi[INGOT_MAX_RANK], *target[INGOT_MAX_RANK];
     const int64_t *axes;
-    int rank = ingot_rank(X), n_axes = attr_ints(n, "axes", &axes), count, out_rank;
+    int rank = ingot_rank(X), n_axes = attr_ints(n, "axes", &axes), count;
     unsigned set;
     if (n_axes >= 0 && !axes_in(n, axes, n_axes, rank, &set))
         return ingot_poison(n->c);
     int wanted = n_axes < 0 ? rank : n_axes;
-    if (ingot_contents(n->c, n->in[1], list, INGOT_MAX_RANK) < 0 &&
-        declared_shape(n, 0, &out_rank, declared) && out_rank == rank) {
-        count = wanted;
-        for (int i = 0; i < count; i++)
-            list[i] = dim(n, declared[n_axes < 0 ? i : axes[i] < 0 ? axes[i] + rank : axes[i]]);
-    } else {
-        count = dims_in(n, 1, &target);
-    }
+    if (!entries_in(n, 1, &count, target))
+        return ingot_poison(n->c);
     if (count != wanted)
-        return n->failed ? ingot_poison(n->c)
-                         : fault(n, "it has %d sizes for %d axes", count, wanted);
+        return fault(n, "it has %d sizes for %d axes", count, wanted);
+    for (int i = 0; i < count; i++) {
+        int a = (int)(n_axes < 0 ? i : axes[i] < 0 ? axes[i] + rank : axes[i]);
+        if (!target[i] &&
+            !(target[i] = size_at_run_time(n, 0, a, rank, list_entry(n, 1, i, 0), -1)))
+            return unbounded_size(n, 0, a);
+    }
     for (int a = 0; a < rank; a++)
         lo[a] = hi[a] = dim(n, 0);
     for (int i = 0; i < count; i++) {

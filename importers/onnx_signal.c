@@ -309,6 +309,7 @@ static ingot_tensor *dft_any_axis(Lowering *n)
     if (!declared_shape(n, 0, &declared, dims) || declared != rank)
         return unsupported(n, "its axis is not known when compiling; --bind gives '%s' a value",
                            n->proto->input[2]);
+    ingot_tensor *hits = i64(n, 0), *length = i64(n, 0);
     for (int axis = 0; axis < rank - 1; axis++) {
         int64_t size = dft_size(n, axis), out = onesided && !inverse ? size / 2 + 1 : size;
         bool fits = size > 0;
@@ -319,7 +320,19 @@ static ingot_tensor *dft_any_axis(Lowering *n)
         ingot_tensor *this = dft_along(n, axis, size);
         if (n->failed)
             return ingot_poison(n->c);
-        y = y ? ingot_where(n->c, ingot_eq(n->c, picked, i64(n, axis)), this, y) : this;
+        ingot_tensor *here = ingot_eq(n->c, picked, i64(n, axis));
+        y = y ? ingot_where(n->c, here, this, y) : this;
+        hits = ingot_add(n->c, hits, as(n, here, INGOT_I64));
+        length = ingot_where(n->c, here, i64(n, size), length);
+    }
+    if (y && !value_is(n, hits, dim(n, 1),
+                       "the number of axes that are its own and give the declared shape"))
+        return ingot_poison(n->c);
+    if (y && input(n, 1) && !known_int(n, 1, &is)) {
+        length = ingot_sub(n->c, as(n, reshape_scalar(n, n->in[1]), INGOT_I64), length);
+        if (!value_is(n, length, dim(n, 0),
+                      "the difference of its dft_length from the declared shape"))
+            return ingot_poison(n->c);
     }
     return y ? y : fault(n, "no axis gives the shape that the file declares");
 }
@@ -339,6 +352,8 @@ ingot_tensor *onnx_dft(Lowering *n)
     int64_t size = dft_size(n, axis);
     if (size == 0)
         return unsupported(n, "its length is not known when compiling");
+    if (input(n, 1) && !value_is(n, n->in[1], dim(n, size), "its dft_length"))
+        return ingot_poison(n->c);
     return dft_along(n, axis, size);
 }
 
@@ -362,6 +377,23 @@ static ingot_tensor *frame(Lowering *n, ingot_tensor *x, const void *how)
     return ingot_gather(n->c, x, (ingot_tensor *[]){ingot_iota(n->c, 3, dims, 0), time});
 }
 
+/* What is declared is what the run computes: frames, and their length. */
+static bool stft_checks(Lowering *n, bool onesided, const Frames *f, const Plan *p,
+                        const int64_t *dims)
+{
+    ingot_context *c = n->c;
+    ingot_tensor *length = p->length ? p->length : i64(n, f->size);
+    ingot_tensor *room = ingot_sub(c, ingot_from_dim(c, ingot_shape(X, 1)), length);
+    ingot_tensor *frames = ingot_add_c(c, ingot_div(c, room, f->run_step), 1);
+    frames = ingot_where(c, ingot_lt(c, room, i64(n, 0)), i64(n, 0), frames);
+    ingot_tensor *bins = onesided ? ingot_add_c(c, ingot_div(c, length, i64(n, 2)), 1) : length;
+    return size_is(n, 0, 1, frames, dim(n, dims[1])) &&
+           (!p->length || size_is(n, 0, 2, bins, dim(n, dims[2]))) &&
+           (!p->length || !input(n, 2) ||
+            value_is(n, length, ingot_shape(n->in[2], 0),
+                     "its frame_length, beside its window's length,"));
+}
+
 /* Step, number and size of the frames, and the plan of their transform. False after an error. */
 static bool stft_plan(Lowering *n, bool onesided, Frames *f, Plan *p)
 {
@@ -370,12 +402,15 @@ static bool stft_plan(Lowering *n, bool onesided, Frames *f, Plan *p)
     bool declared = declared_shape(n, 0, &rank, dims) && rank == 4;
     ingot_dim *size = input(n, 2) ? ingot_shape(n->in[2], 0) : ingot_shape(X, 1);
     *f = (Frames){.step = 0};
-    if (!known_int(n, 1, &f->step) && declared) {
+    bool any_step = !known_int(n, 1, &f->step),
+         any_size = input(n, 3) && !known_int(n, 3, &f->size);
+    if (declared &&
+        (any_step || any_size)) { /* frames of a length that is a bound are not as many */
         f->run_step = as(n, reshape_scalar(n, n->in[1]), INGOT_I64);
         f->frames = dims[1];
         f->step = 1;
     }
-    if (input(n, 3) && !known_int(n, 3, &f->size) && declared) {
+    if (declared && any_size) {
         p->length = as(n, reshape_scalar(n, n->in[3]), INGOT_I64);
         f->size = onesided ? 2 * dims[2] - 1 : dims[2];
     } else if (!input(n, 3) && !ingot_dim_is_const(size, &f->size)) {
@@ -383,7 +418,7 @@ static bool stft_plan(Lowering *n, bool onesided, Frames *f, Plan *p)
     }
     p->n = f->size;
     if (f->step > 0 && f->size > 0)
-        return size_fits(n, f->size);
+        return size_fits(n, f->size) && (!f->run_step || stft_checks(n, onesided, f, p, dims));
     unsupported(n, "its frame_step and frame_length are not known when compiling");
     return false;
 }
@@ -427,17 +462,14 @@ static bool output_dtype(Lowering *n, ingot_dtype *out)
 static ingot_tensor *cosine_window(Lowering *n, double a, double b, double c)
 {
     ingot_dim *size;
-    int64_t declared[INGOT_MAX_RANK];
     ingot_dtype dtype;
-    int rank;
     if (!output_dtype(n, &dtype))
         return ingot_poison(n->c);
-    if (ingot_contents(n->c, X, &size, 1) != 1) {
-        if (!declared_shape(n, 0, &rank, declared) || rank != 1)
-            return unsupported(n, "its size is not known when compiling; --bind gives '%s' a value",
-                               n->proto->input[0]);
-        size = dim(n, declared[0]);
-    }
+    size = size_at_run_time(n, 0, 0, 1, X, -1);
+    if (!size)
+        return unbounded_size(n, 0, 0);
+    if (ingot_is_poison(size))
+        return size;
     bool periodic = attr_int(n, "periodic", 1) != 0;
     ingot_dim *period = periodic ? size : ingot_dim_sub(n->c, size, dim(n, 1));
     period = ingot_dim_max(n->c, period, dim(n, 1));
@@ -503,6 +535,11 @@ ingot_tensor *onnx_mel_weight_matrix(Lowering *n)
             return unsupported(n, "its num_mel_bins and dft_length are not known when compiling");
         size = declared[0];
         bins = declared[1];
+        ingot_tensor *half =
+            ingot_div(n->c, as(n, reshape_scalar(n, n->in[1]), INGOT_I64), i64(n, 2));
+        if (!size_is(n, 0, 0, ingot_add_c(n->c, half, 1), dim(n, size)) ||
+            !size_is(n, 0, 1, n->in[0], dim(n, bins)))
+            return ingot_poison(n->c);
     }
     if (bins < 0 || size < 1)
         return fault(n, "its num_mel_bins or dft_length is negative");

@@ -158,6 +158,9 @@ ingot_tensor *onnx_col2im(Lowering *n)
         !ingot_dim_is_const(ingot_shape(X, 2), &s.columns))
         return unsupported(n,
                            "its image_shape or the shape of its input is not known when compiling");
+    for (int i = 0; known < 0 && i < s.rank; i++)
+        if (!size_is(n, 0, i + 2, list_entry(n, 1, i, 0), dim(n, v[i])))
+            return ingot_poison(n->c);
     memcpy(s.image, v, (size_t)s.rank * sizeof *v);
     for (int i = 0; i < s.rank; i++)
         if (v[i] < 0 || v[i] > INT32_MAX)
@@ -171,6 +174,11 @@ ingot_tensor *onnx_col2im(Lowering *n)
     int blocks = ints_known(n, 2, &v);
     if (blocks < 0 && known < 0 && dims[1] > 0 && rows % dims[1] == 0) {
         s.channels = dims[1];
+        ingot_tensor *all = ingot_scalar_i(n->c, INGOT_I64, 1);
+        for (int i = 0; i < s.rank; i++)
+            all = ingot_mul(n->c, all, list_entry(n, 2, i, 0));
+        if (!value_is(n, all, dim(n, rows / dims[1]), "the number of elements of its block_shape"))
+            return ingot_poison(n->c);
         return col2im_any(n, &s, rows / dims[1]);
     }
     if (blocks < 0 && ints_in(n, 2, &v) < 0)

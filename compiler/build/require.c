@@ -115,8 +115,8 @@ ingot_dim *ingot_require_bounds(ingot_context *c, ingot_dim *d, int64_t lo, int6
     if (poisoned(d) || (d->lo >= lo && d->hi <= hi))
         return d;
     if (d->lo > hi || d->hi < lo)
-        return ingot_error(c, INGOT_INVALID, "%s is %s; it has to be in %lld..%lld", what,
-                           dim_text(c, d), (long long)lo, (long long)hi);
+        return ingot_error(c, INGOT_INVALID, "%s is %s; it has to be %s", what, dim_text(c, d),
+                           bounds_text(c, idx(c, lo), idx(c, hi)));
     /* an integer of its own, for its bounds are those of all its uses */
     return dim_copy(c, d, what, lo > d->lo ? lo : d->lo, hi < d->hi ? hi : d->hi);
 }

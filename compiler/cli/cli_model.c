@@ -122,12 +122,8 @@ typedef struct {
 
 static bool given_by_flags(Model *m, const Options *o, Given *g)
 {
-    for (int i = 0; i < o->ndim; i++) {
-        if (!dim_exists(m, o->dim[i].name))
-            return complain(INGOT_USAGE, "%s: --dim %s: no input has a free dim of that name",
-                            o->model, o->dim[i].name) == INGOT_OK;
+    for (int i = 0; i < o->ndim; i++)
         vec_push(m->c->arena, g->dim, g->ndim, o->dim[i]);
-    }
     for (int i = 0; i < o->nbind; i++) {
         int input = find_input(m, o->bind_name[i]);
         if (input >= 0) {
@@ -171,7 +167,7 @@ static void given_by_data(Model *m, const Value *values, const bool *bound, Give
         const ingot_onnx_io *io = ingot_onnx_input(m->onnx, i);
         for (int a = 0; a < io->rank && io->rank == values[i].rank; a++)
             if (io->dims[a] < 0 && !has_dim(g, io->dim_names[a])) {
-                ingot_onnx_dim d = {io->dim_names[a], values[i].dims[a], values[i].dims[a]};
+                ingot_onnx_dim d = {io->dim_names[a], values[i].dims[a], values[i].dims[a], NULL};
                 vec_push(m->c->arena, g->dim, g->ndim, d);
             }
         if (bound && bound[i] && !has_bind(g, io->name)) {

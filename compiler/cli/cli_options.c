@@ -25,14 +25,21 @@ static bool number(const char *text, size_t n, int64_t *out)
     return true;
 }
 
-/* NAME=N or NAME=LO..HI */
+/* NAME=N, NAME=LO..HI or NAME=OTHER */
 static bool flag_dim(Options *o, const char *value)
 {
     const char *equals = strchr(value, '='), *dots = equals ? strstr(equals, "..") : NULL;
     ingot_onnx_dim d = {0};
-    if (!equals || equals == value)
-        return wrong(o, "--dim", value, "NAME=N or NAME=LO..HI is wanted");
+    if (!equals || equals == value || !equals[1])
+        return wrong(o, "--dim", value, "NAME=N, NAME=LO..HI or NAME=OTHER is wanted");
     const char *lo = equals + 1;
+    bool digit = *lo >= '0' && *lo <= '9';
+    if (!digit && *lo != '-' && *lo != '.') {
+        d.same_as = lo;
+        d.name = arena_printf(o->a, "%.*s", (int)(equals - value), value);
+        vec_push(o->a, o->dim, o->ndim, d);
+        return true;
+    }
     if (!number(lo, dots ? (size_t)(dots - lo) : strlen(lo), &d.lo) ||
         (dots && !number(dots + 2, strlen(dots + 2), &d.hi)))
         return wrong(o, "--dim", value, "a bound is no whole number within reach");

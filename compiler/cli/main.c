@@ -70,10 +70,13 @@ static ingot_status command_check(Options *o)
 {
     Model m;
     ingot_status status = model_open(&m, o, false);
-    if (status == INGOT_OK && !ingot_onnx_check(m.onnx))
+    bool whole = o->ndim || o->nbind;
+    if (status == INGOT_OK && whole)
+        status = model_build(&m, o, NULL, NULL);
+    else if (status == INGOT_OK && !ingot_onnx_check(m.onnx))
         status = ingot_context_status(m.c);
     if (status == INGOT_OK)
-        printf("%s: every operator is supported\n", o->model);
+        printf("%s: every %s is supported\n", o->model, whole ? "node" : "operator");
     model_close(&m);
     return status;
 }
@@ -118,10 +121,15 @@ static ingot_status command_tune(Options *o)
 
 /* ---- help -------------------------------------------------------------------------------- */
 
+#define DIM_HELP                                                                                  \
+    "  --dim NAME=N        a free dim of an input has this size\n"                                \
+    "  --dim NAME=LO..HI   it is known at run time only, within these bounds\n"                   \
+    "  --dim NAME=OTHER    two free dims are equal\n"                                             \
+    "  --dim TENSOR=LO..HI the elements of this integer tensor are (inputs, or inside)\n"         \
+    "  --dim TENSOR_A=LO..HI  the size of any tensor along axis A is: for what the data decide\n" \
+    "  --bind NAME=V,V..   an input (or free dim) has this value, known now\n"
 #define MODEL_HELP                                                                \
-    "  --dim NAME=N        a free dim of an input has this size\n"                \
-    "  --dim NAME=LO..HI   it is known at run time only, within these bounds\n"   \
-    "  --bind NAME=V,V..   an input (or free dim) has this value, known now\n"    \
+    DIM_HELP                                                                      \
     "  --string-bytes N    room for each string that is made, on average (256)\n" \
     "  --subnormals keep   f32 below the smallest normal number is no zero\n"     \
     "  -O0                 naive kernels\n"                                       \
@@ -214,8 +222,10 @@ static const Command commands[] = {
      "  --per-kernel        time every step, slowest first, beside what this machine could do\n"
      "  --json              only the JSON line, with \"median_ms\"\n" MODEL_HELP
      "\nexample:\n  ingot bench resnet18.onnx --threads 4 --json\n"},
-    {"check", command_check, true, "-v ", "list every operator that is not supported",
-     "usage: ingot check MODEL.onnx\n\nexample:\n  ingot check model.onnx\n"},
+    {"check", command_check, true, "--dim --bind -v ", "list every operator that is not supported",
+     "usage: ingot check MODEL.onnx [--dim NAME=LO..HI] [--bind NAME=V]\n\n"
+     "With --dim or --bind every node is built, and the shapes are checked too.\n" DIM_HELP
+     "\nexample:\n  ingot check model.onnx --dim batch=1..8\n"},
     {"inspect", command_inspect, true,
      "--json --dump --target --name -O0 -O2 --dim --bind --string-bytes --subnormals --weights "
      "--memory "

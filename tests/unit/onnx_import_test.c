@@ -401,7 +401,7 @@ static Onnx__ModelProto *flattener(const char *dims)
 static void free_dims_need_bounds(void **state)
 {
     (void)state;
-    assert_refused(flattener("batch 2 3"), INGOT_UNSUPPORTED, "--dim batch=lo..hi");
+    assert_refused(flattener("batch 2 3"), INGOT_UNSUPPORTED, "bounds for each: --dim batch=1..16");
 }
 
 static void nameless_dims_get_names(void **state)
@@ -447,7 +447,7 @@ static void inputs_may_be_bound(void **state)
     APPEND(g->input, g->n_input, value("shape", 7, "2"));
     output(g, "y", "a b");
     add(g, node("Reshape", "x shape", "y"));
-    assert_refused(model_of(g), INGOT_UNSUPPORTED, "--bind gives it a value");
+    assert_refused(model_of(g), INGOT_UNSUPPORTED, "--bind gives an input");
     teardown(NULL);
     context = NULL;
     assert_true(import(model_of(g), &o));

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""What --dim says, and what a run says of sizes that do not fit.
+
+    sizes.py --ingot build/ingot [CHECK...]
+
+    told        every free dim is told in one message, with flags that can be pasted
+    equal       --dim a=b: one dim, checked at run time; without it, what the model makes equal is
+    bounded     --dim of a value and of a size inside: too large a one ends in a status with node and sizes
+    checked     `ingot check --dim` finds shapes that do not fit; a name that names nothing is refused
+"""
+import re
+import shutil
+import subprocess
+import sys
+
+from run import Wrong, call, main, np  # skips where there is no onnx
+from onnx import TensorProto, helper, numpy_helper
+
+F, I = TensorProto.FLOAT, TensorProto.INT64
+
+
+def write(path, nodes, inputs, outputs, **weights):
+    def info(name, kind, shape):
+        return helper.make_tensor_value_info(name, kind, shape)
+    graph = helper.make_graph(nodes, "sizes", [info(*i) for i in inputs], [info(*o) for o in outputs],
+                              [numpy_helper.from_array(np.asarray(v), k) for k, v in weights.items()])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def product(work):
+    """[n, k] x [l, 3], beside [p, 2]"""
+    return write(work / "product.onnx", [helper.make_node("MatMul", ["a", "b"], ["m"], name="mm"),
+                                         helper.make_node("Concat", ["m", "d"], ["z"], name="cat", axis=1)],
+                 [("a", F, ["n", "k"]), ("b", F, ["l", 3]), ("d", F, ["p", 2])], [("z", F, None)])
+
+
+def lengths(work):
+    return write(work / "lengths.onnx", [helper.make_node("Range", ["zero", "n", "one"], ["r"], name="count"),
+                                         helper.make_node("Mul", ["r", "n"], ["y"])],
+                 [("n", I, [])], [("y", I, None)], zero=np.int64(0), one=np.int64(1))
+
+
+def refused(status, *command):
+    """What a command that has to end with this status says."""
+    done = subprocess.run([str(c) for c in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if done.returncode != status:
+        raise Wrong(f"{' '.join(map(str, command))}: status {done.returncode}, not {status}: {done.stderr}")
+    return done.stderr
+
+
+def wanted(pattern, text):
+    if not re.search(pattern, text):
+        raise Wrong(f"'{pattern}' is not in: {text}")
+
+
+def built(ingot, model, *flags):
+    out = model.with_suffix(".out")
+    shutil.rmtree(out, ignore_errors=True)
+    call(ingot, "compile", model, "-o", out, *flags)
+    call("make", "-s", "-C", out, "CFLAGS=-O0 -std=c99 -Wall -Wextra -Werror")
+    return out / "model"
+
+
+def run(program, arrays, good=True):
+    data, out = program.parent / "in", program.parent / "got"
+    data.mkdir(exist_ok=True)
+    for i, a in enumerate(arrays):
+        np.save(data / f"input_{i}.npy", a)
+    if not good:
+        return refused(4, program, data, out)
+    call(program, data, out)
+    return np.load(out / "output_0.npy")
+
+
+def told(ingot, work):
+    model = product(work)
+    said = refused(4, ingot, "compile", model, "-o", work / "none")
+    wanted("'n' of input 'a', 'k' of input 'a', 'l' of input 'b', 'p' of input 'd'", said)
+    flags = re.findall(r"--dim \S+=\d+\.\.\d+", said)
+    if len(flags) != 4:
+        raise Wrong(f"no four flags in: {said}")
+    call(ingot, "compile", model, "-o", work / "pasted", *" ".join(flags).split())
+
+
+def equal(ingot, work):
+    model, rng = product(work), np.random.default_rng(1)
+
+    def data(n, k, l, p):
+        return [rng.standard_normal(s).astype(np.float32) for s in ((n, k), (l, 3), (p, 2))]
+    said = [("node 'mm' .MatMul.: .* is 5; it has to be 4", "node 'cat' .Concat.: .* is 2; it has to be 3"),
+            ("input 'b': the size of axis 0 is 5; it has to be 4", "input 'd': the size of axis 0 is 2; it has to be 3")]
+    for flags, why in zip((("l=1..8", "p=1..8"), ("l=k", "p=n")), said):
+        program = built(ingot, model, *[f for d in ("n=1..8", "k=1..8", *flags) for f in ("--dim", d)])
+        good = data(3, 4, 4, 3)
+        if not np.allclose(run(program, good), np.concatenate([good[0] @ good[1], good[2]], 1), atol=1e-5):
+            raise Wrong("other values")
+        wanted(why[0], run(program, data(3, 4, 5, 3), False))
+        wanted(why[1], run(program, data(3, 4, 4, 2), False))
+
+
+def bounded(ingot, work):
+    model = lengths(work)
+    wanted("node 'count' .Range.: .*--dim r_0=lo..hi", refused(4, ingot, "compile", model, "-o", work / "none"))
+    for flag, said in (("n=0..16", "the value of 'n' is 17; it has to be in 0..16"),
+                       ("r_0=0..16", "node 'count' .Range.: the size of its result 'r' along axis 0 is 17"),
+                       ("r_0=9", "along axis 0 is 17; it has to be 9")):
+        program = built(ingot, model, "--dim", flag)
+        if run(program, [np.int64(9)]).tolist() != [9 * i for i in range(9)]:
+            raise Wrong("other values")
+        wanted(said, run(program, [np.int64(17)], False))
+
+
+def checked(ingot, work):
+    model = product(work)
+    flags = "--dim n=1..8 --dim k=1..8 --dim l=1..8 --dim p=1..8".split()
+    call(ingot, "check", model)
+    call(ingot, "check", model, *flags)
+    wanted("the size of 'z' along axis 1 is 5; it has to be 4", refused(3, ingot, "check", model, *flags, "--dim", "z_1=4"))
+    wanted("they must be equal", refused(3, ingot, "check", model, "--dim", "n=2", "--dim", "k=3", "--dim", "l=4", "--dim", "p=n"))
+    wanted("--dim foo: no ", refused(2, ingot, "check", model, *flags, "--dim", "foo=3"))
+    wanted("not two free dims", refused(2, ingot, "check", model, *flags[2:], "--dim", "n=foo"))
+    wanted("given twice", refused(2, ingot, "check", model, *flags, "--dim", "n=3"))
+
+
+CHECKS = {f.__name__: f for f in (told, equal, bounded, checked)}
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__, CHECKS))
