@@ -62,6 +62,13 @@ sequences() {
 }
 step sequences sequences
 
+# Every operator with a size that only the run knows; `tests/run.sh all` tries all axes.
+bounded="--sample 20"
+[ -n "$all" ] && bounded=
+# shellcheck disable=SC2086
+step onnx-dims "$python" tests/onnx/bounded_dims.py --ingot build/ingot --jobs "$JOBS" --cache build/onnx-cache \
+    --work build/bounded $bounded --out build/onnx-dims.md --cases $cases
+
 # ONNX Runtime's own operators; 77: it is not there
 if "$python" tests/onnx/ms_cases.py build/ms-cases; then
     step onnx-microsoft "$python" tests/onnx/run.py --ingot build/ingot --jobs "$JOBS" --cache build/onnx-cache \

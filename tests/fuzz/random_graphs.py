@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Draws random ONNX graphs by seed; compares the compiled bundle with ONNX Runtime.
 
-    random_graphs.py --ingot build/ingot --n 300 --seed 1 [--target c:native] [--ops joined,conv] [--sanitize]
+    random_graphs.py --ingot build/ingot --n 300 --seed 1 [--target c:native] [--ops joined,conv] [--sanitize] [--dims]
 
 Graph N of a seed is always the same: 3 to 15 nodes, as a chain with side branches, weights as
 initializers or as inputs, several outputs. A node that ONNX Runtime refuses, or that gives no finite
-values, is not drawn. Each model is compiled ahead of time, made, and its program run on npy data:
+values, is not drawn. With --dims one size of the inputs, where ONNX Runtime takes others, is known to the run only: the
+least, the greatest and one between are tried. Each model is compiled ahead of time, made by every compiler of --cc with
+all warnings being errors, and its program run on npy data:
 
     passed     |got - want| <= 1e-3 |want| + 1e-5 range (more where there are f16); integers and bool exact
     unstable   wrong, but ONNX Runtime's own outputs move as much when its inputs move by 3e-6
@@ -54,13 +56,25 @@ ort.set_default_logger_severity(4)
 # -- a model and its values --------------------------------------------------------------------
 
 class Model:
-    """Nodes in order, the values of the inputs and initializers, the names of the outputs."""
-    def __init__(self, nodes, inputs, weights, outputs):
+    """Nodes in order, the values of the inputs and initializers, the names of the outputs; the axes (input, axis) that
+    have the free dim n, and its sizes."""
+    def __init__(self, nodes, inputs, weights, outputs, free=(), sizes=()):
         self.nodes, self.inputs, self.weights, self.outputs = nodes, inputs, weights, outputs
+        self.free, self.sizes = free, sizes
+
+    def at(self, size):
+        """The model in which n has this size; values are repeated, or left out."""
+        inputs = dict(self.inputs)
+        for k, axis in self.free:
+            inputs[k] = np.take(inputs[k], np.arange(size) % inputs[k].shape[axis], axis)
+        return Model(self.nodes, inputs, self.weights, self.outputs)
 
     def proto(self, known):
         def info(name, a):
-            return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+            shape = ["n" if (name, i) in self.free else d for i, d in enumerate(a.shape)]
+            if self.free and name in self.outputs:
+                shape = [None] * a.ndim
+            return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(a.dtype), shape)
         outputs = [info(o, known[o]) if o in known else onnx.ValueInfoProto(name=o) for o in self.outputs]
         graph = helper.make_graph(self.nodes, "g", [info(k, a) for k, a in self.inputs.items()], outputs,
                                   [numpy_helper.from_array(a, k) for k, a in self.weights.items()])
@@ -85,6 +99,8 @@ class Model:
         return dict(zip(self.outputs, session.run(self.outputs, inputs)))
 
     def lines(self):
+        if self.free:
+            yield f"n = {self.sizes}: " + ", ".join(f"axis {axis} of {k}" for k, axis in self.free)
         for k, a in {**self.inputs, **self.weights}.items():
             small = f" = {a.tolist()}" if a.size <= 6 else ""
             yield f"{'input' if k in self.inputs else 'weight'} {k} {a.dtype}{list(a.shape)}{small}"
@@ -658,6 +674,30 @@ def draw(seed, only):
         seed += "'"
 
 
+def bounded(model, seed):
+    """The model with a free dim: an axis of an input, and if need be all axes of its size; else as it is."""
+    r = random.Random(f"{seed} dims")
+    axes = [(k, i) for k, a in model.inputs.items() for i, s in enumerate(a.shape) if s]
+    r.shuffle(axes)
+    for k, i in axes[:6]:
+        size = model.inputs[k].shape[i]
+        equal = tuple(p for p in axes if model.inputs[p[0]].shape[p[1]] == size)
+        top = r.choice((size + r.randint(1, 4), 2 * size, 3 * size + 1))
+        for low in (1, size):
+            for free in dict.fromkeys((((k, i),), equal)):
+                sizes = sorted({low, top, r.randint(low, top)})
+                m = Model(model.nodes, model.inputs, model.weights, model.outputs, free, sizes)
+                try:
+                    got = [m.at(s).oracle() for s in sizes]
+                except Exception:
+                    continue
+                plain = all(a.ndim == got[0][o].ndim and a.size <= MOST and np.isfinite(a.astype(np.float64)).all()
+                            for g in got for o, a in g.items())
+                if plain and all(a.size for a in got[-1].values()) == all(a.size for a in got[0].values()):
+                    return m
+    return model
+
+
 # -- judging -----------------------------------------------------------------------------------
 
 def difference(got, want, half):
@@ -687,11 +727,12 @@ def judge(model, want, opt, work):
     """(status, why, the outputs that are wrong)."""
     work = pathlib.Path(work)
     shutil.rmtree(work, ignore_errors=True)
-    (work / "in").mkdir(parents=True)
-    (work / "out").mkdir()
+    work.mkdir(parents=True)
     file, bundle = work / "model.onnx", work / "bundle"
     onnx.save(model.proto(want), file)
     target = ["--target", opt.target] if opt.target != "c" else []
+    if model.free:
+        target += ["--dim", f"n={model.sizes[0]}..{model.sizes[-1]}"]
     done = call([opt.ingot, "compile", file, "-o", bundle, *target, *opt.compile_arg], opt.timeout, opt.env)
     if done.timed_out:
         return "crash", "compile: timed out", []
@@ -702,12 +743,29 @@ def judge(model, want, opt, work):
         return ("refused" if named else "wrong"), first_line(done.err) + ("" if named else " (names no node)"), []
     if done.rc:
         return "wrong", f"compile: status {done.rc}: {first_line(done.err)}", []
-    cc = ("ccache " if shutil.which("ccache") else "") + opt.cc
-    flags = f"-O1 {MARCH.get(opt.target, '')} -std=c99 -Wall -Wextra -Werror -Wno-psabi {opt.cflags}"
+    flags = f"-O1 {MARCH.get(opt.target, '')} -std=c99 -Wall -Wextra -Wpedantic -Werror -Wno-psabi {opt.cflags}"
     flags += " " + SANITIZE if opt.sanitize else ""
-    done = call(["make", "-s", "-C", bundle, f"CC={cc}", f"CFLAGS={flags}"], opt.timeout, opt.env)
-    if done.rc:
-        return "crash", f"make: {'timed out' if done.timed_out else first_line(done.err)}", []
+    for name in opt.cc.split(","):
+        cc = ("ccache " if shutil.which("ccache") else "") + name
+        call(["make", "-s", "-C", bundle, "clean"], opt.timeout, opt.env)
+        done = call(["make", "-s", "-C", bundle, f"CC={cc}", f"CFLAGS={flags}"], opt.timeout, opt.env)
+        if done.rc:
+            return "crash", f"make: {'timed out' if done.timed_out else first_line(done.err)}", []
+        for size in model.sizes or (None,):
+            one = model.at(size) if size else model
+            result = judge_run(one, one.oracle() if size else want, opt, work)
+            if result[0] != "passed":
+                at = f"n = {size}: " if size else ""
+                return result[0], at + result[1], result[2]
+    return "passed", "", []
+
+
+def judge_run(model, want, opt, work):
+    """The same of the program that has been built."""
+    bundle = work / "bundle"
+    for folder in (work / "in", work / "out"):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
     for i, a in enumerate(model.inputs.values()):
         np.save(work / "in" / f"input_{i}.npy", np.asarray(a, order="C"))
     done = call([bundle / "model", work / "in", work / "out"], opt.timeout, opt.env)
@@ -752,7 +810,8 @@ def pruned(nodes, model, values, outputs):
     outputs = [o for o in dict.fromkeys(outputs) if o in made]
     cut = {k: values[k] for n in kept for k in n.input if k and k not in made and k not in model.weights}
     weights = {k: a for k, a in model.weights.items() if any(k in n.input for n in kept)}
-    return Model(kept, cut, weights, outputs)
+    free = tuple(p for p in model.free if p[0] in cut)
+    return Model(kept, cut, weights, outputs, free, model.sizes if free else ())
 
 
 def shrink(model, fault, wrong, opt, work):
@@ -777,7 +836,7 @@ def shrink(model, fault, wrong, opt, work):
         if got:
             best, why = m, got[0]
             break
-    again = True
+    again = not model.free  # the size of a value that becomes an input may be any function of n
     while again:
         again = False
         for i in range(len(best.nodes)):
@@ -802,10 +861,11 @@ def one(args):
     index, opt = args
     name = f"{opt.seed}/{index}"
     work = pathlib.Path(tempfile.mkdtemp(prefix="graph-", dir=opt.work))
-    result = {"name": name, "status": "crash", "why": "", "ops": [], "lines": []}
+    result = {"name": name, "status": "crash", "why": "", "ops": [], "lines": [], "dims": False}
     try:
         model = draw(name, opt.ops)
-        result["ops"] = [n.op_type for n in model.nodes]
+        model = bounded(model, name) if opt.dims else model
+        result.update(ops=[n.op_type for n in model.nodes], dims=bool(model.free))
         try:
             want = model.oracle()
         except Exception as e:
@@ -843,7 +903,8 @@ def main():
     a("--ops", type=lambda s: s.split(","), help="draw only these, e.g. joined,conv,pool")
     a("--target", default="c")
     a("--jobs", type=int, default=2)
-    a("--cc", default="gcc")
+    a("--cc", default="gcc", help="C compiler, or several with commas")
+    a("--dims", action="store_true", help="a size of the inputs is known to the run only")
     a("--cflags", default="", help="more flags")
     a("--compile-arg", action="append", default=[], metavar="ARG")
     a("--sanitize", action="store_true", help="build the bundles with ASan and UBSan")
@@ -860,7 +921,9 @@ def main():
     numbers = range(opt.first, opt.first + opt.n)
     if opt.show:
         for i in numbers:
-            print(f"{opt.seed}/{i}", *draw(f"{opt.seed}/{i}", opt.ops).lines(), sep="\n    ")
+            model = draw(f"{opt.seed}/{i}", opt.ops)
+            model = bounded(model, f"{opt.seed}/{i}") if opt.dims else model
+            print(f"{opt.seed}/{i}", *model.lines(), sep="\n    ")
         return 0
     began, results = time.monotonic(), []
     with tempfile.TemporaryDirectory(prefix="ingot-graphs-") as opt.work:
@@ -875,7 +938,8 @@ def main():
                     print("    " + "\n    ".join([r["small"]] + r["lines"]), flush=True)
     count = collections.Counter(r["status"] for r in results)
     ops = collections.Counter(o for r in results for o in r["ops"])
-    print(f"{len(results)} graphs, {sum(ops.values())} nodes of {len(ops)} operators, --target {opt.target}: "
+    dims = f"{sum(r['dims'] for r in results)} with a free dim, " if opt.dims else ""
+    print(f"{len(results)} graphs, {dims}{sum(ops.values())} nodes of {len(ops)} operators, --target {opt.target}: "
           + ", ".join(f"{n} {s}" for s, n in sorted(count.items())) + f" ({time.monotonic() - began:.0f} s)")
     return 1 if any(count[s] for s in FAULTS) else 0
 
