@@ -45,20 +45,38 @@ void sink(void *quiet, ingot_level, const char *message); /* drops all if quiet 
 
 /* ---- cli_io.c: tensors in files ----------------------------------------------------------- */
 
-typedef struct {
+typedef struct Value Value;
+struct Value {
     ingot_dtype dtype;
     int rank;
     int64_t dims[INGOT_MAX_RANK];
     size_t count, bytes;
-    void *data; /* dense; strings: char pointers */
-    bool raw;   /* numpy has no name for the type: it may be any of this width */
-} Value;
+    void *data;    /* dense; strings: char pointers */
+    bool raw;      /* numpy has no name for the type: it may be any of this width */
+    bool sequence; /* its tensors are in item */
+    bool absent;   /* an optional that is not there */
+    Value *item;
+    int nitem;
+};
 
 /* By the name's end: .pb or .npy. Data lives in the arena. False after a message, *status says why. */
 bool value_read(Arena *, const char *path, Value *, ingot_status *status);
 bool value_write(Arena *, const char *path, const char *name, const Value *, ingot_status *status);
+/* A tensor out of an open file. */
+bool value_decode(Arena *, OnnxFile *, const Onnx__TensorProto *, const char *path, Value *,
+                  ingot_status *status);
 /* Reproducible values: small integers, floats in -1..1. */
 void value_random(Arena *, Value *, uint64_t seed);
+
+/* ---- cli_group.c: sequences and optionals in files ------------------------------------------ */
+
+bool value_is_group(const Value *); /* no plain tensor */
+/* stem.pb, or stem.npy or the folder stem (*npy). */
+bool group_read(Arena *, const char *stem, const ingot_onnx_io *, Value *, bool *npy,
+                ingot_status *status);
+bool group_write_npy(Arena *, const char *stem, const Value *, ingot_status *status);
+bool group_write_pb(Arena *, const char *path, const char *name, bool optional, const Value *,
+                    ingot_status *status);
 
 /* ---- cli_compare.c: values beside the wanted ones ------------------------------------------ */
 
@@ -136,6 +154,7 @@ typedef struct {
     const char **want_file;
     const char **out_name;
     ingot_dtype *out_dtype;
+    ingot_onnx_io *io; /* the outputs as the model declares them */
     bool *bound;
     bool check;        /* the program checks indices that are data */
     bool npy;          /* inputs were .npy */

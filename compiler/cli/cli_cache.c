@@ -109,6 +109,13 @@ static ingot_status key_base(Session *s, Key *k)
 static Key key_data(const Session *s, Key k, bool bound)
 {
     for (int i = 0; i < s->nin; i++) {
+        key_add(&k, &s->in[i].nitem, sizeof s->in[i].nitem);
+        key_add(&k, &s->in[i].absent, sizeof s->in[i].absent);
+        for (int j = 0; j < s->in[i].nitem; j++) {
+            const Value *v = &s->in[i].item[j];
+            key_add(&k, &v->rank, sizeof v->rank);
+            key_add(&k, v->dims, (size_t)v->rank * sizeof v->dims[0]);
+        }
         key_add(&k, &s->in[i].rank, sizeof s->in[i].rank);
         key_add(&k, s->in[i].dims, (size_t)s->in[i].rank * sizeof s->in[i].dims[0]);
         if (bound && s->bound[i])
@@ -171,7 +178,7 @@ static ingot_status make_entry(Session *s, const char *entry, const bool *bound,
 /* Inputs that may decide shapes: lists and scalars. */
 static bool may_bind(const Value *v)
 {
-    return v->rank <= 1 && v->count <= 64 && v->dtype != INGOT_STRING;
+    return !value_is_group(v) && v->rank <= 1 && v->count <= 64 && v->dtype != INGOT_STRING;
 }
 
 /* Whether the model can be planned with these inputs bound. */

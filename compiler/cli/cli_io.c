@@ -194,14 +194,12 @@ static void tell(void *status, const char *message)
     *(ingot_status *)status = complain(INGOT_INVALID, "%s", message);
 }
 
-static bool pb_read(Arena *a, const char *path, Value *v, ingot_status *status)
+bool value_decode(Arena *a, OnnxFile *f, const Onnx__TensorProto *proto, const char *path, Value *v,
+                  ingot_status *status)
 {
-    ImportSink s = {tell, status};
-    OnnxFile *f = onnx_file_load_value(path, ONNX_TENSOR, &s);
-    if (!f)
-        return false;
     OnnxTensor t;
-    bool ok = onnx_tensor_read(f, f->tensor, "tensor", &t);
+    *v = (Value){0};
+    bool ok = onnx_tensor_read(f, proto, "tensor", &t);
     if (ok && (!ingot_onnx_dtype(t.dtype, &v->dtype) || t.rank > INGOT_MAX_RANK))
         ok =
             fault(status, INGOT_UNSUPPORTED, path, "an element type or rank that is not supported");
@@ -222,6 +220,14 @@ static bool pb_read(Arena *a, const char *path, Value *v, ingot_status *status)
         v->data = (void *)list;
         v->bytes = v->count * sizeof *list;
     }
+    return ok;
+}
+
+static bool pb_read(Arena *a, const char *path, Value *v, ingot_status *status)
+{
+    ImportSink s = {tell, status};
+    OnnxFile *f = onnx_file_load_value(path, ONNX_TENSOR, &s);
+    bool ok = f && value_decode(a, f, f->tensor, path, v, status);
     onnx_file_close(f);
     return ok;
 }

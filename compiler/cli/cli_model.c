@@ -161,10 +161,57 @@ static bool has_bind(const Given *g, const char *name)
     return false;
 }
 
+/* A size that the data has; a name that the data uses twice gets bounds. */
+static void note_dim(Model *m, Given *g, int nflag, const char *name, int64_t size)
+{
+    for (int i = 0; i < g->ndim; i++) {
+        ingot_onnx_dim *d = &g->dim[i];
+        if (strcmp(d->name, name))
+            continue;
+        if (i >= nflag) {
+            d->lo = size < d->lo ? size : d->lo;
+            d->hi = size > d->hi ? size : d->hi;
+        }
+        return;
+    }
+    ingot_onnx_dim d = {arena_strdup(m->c->arena, name), size, size};
+    vec_push(m->c->arena, g->dim, g->ndim, d);
+}
+
+/* Length, presence and dims of a sequence or an optional; of each element of its own. */
+static void note_group(Model *m, Given *g, int nflag, const ingot_onnx_io *io, const Value *v)
+{
+    Arena *a = m->c->arena;
+    const Value *item = v->sequence ? v->item : v;
+    int n = v->absent ? 0 : v->sequence ? v->nitem : 1;
+    if (io->kind == INGOT_ONNX_OPTIONAL)
+        note_dim(m, g, nflag, arena_printf(a, "%s_present", io->name), !v->absent);
+    if (io->sequence)
+        note_dim(m, g, nflag, io->name, n);
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < item[i].rank; k++) {
+            if (io->rank < 0)
+                note_dim(m, g, nflag, arena_printf(a, "%s_%d", io->name, k), item[i].dims[k]);
+            else if (k < io->rank && io->dims[k] < 0)
+                note_dim(m, g, nflag, io->dim_names[k], item[i].dims[k]);
+            if (io->sequence)
+                note_dim(m, g, nflag, arena_printf(a, "%s[%d]_%d", io->name, i, k),
+                         item[i].dims[k]);
+        }
+    for (int k = 0; n == 0 && k < io->rank; k++)
+        if (io->dims[k] < 0 && !has_dim(g, io->dim_names[k]))
+            note_dim(m, g, nflag, io->dim_names[k], 0);
+}
+
 static void given_by_data(Model *m, const Value *values, const bool *bound, Given *g)
 {
+    int nflag = g->ndim;
     for (int i = 0; values && i < ingot_onnx_input_count(m->onnx); i++) {
         const ingot_onnx_io *io = ingot_onnx_input(m->onnx, i);
+        if (io->kind != INGOT_ONNX_TENSOR) {
+            note_group(m, g, nflag, io, &values[i]);
+            continue;
+        }
         for (int a = 0; a < io->rank && io->rank == values[i].rank; a++)
             if (io->dims[a] < 0 && !has_dim(g, io->dim_names[a])) {
                 ingot_onnx_dim d = {io->dim_names[a], values[i].dims[a], values[i].dims[a], NULL};

@@ -19,9 +19,15 @@ static const char *data_file(const Session *s, const char *what, int i, bool *np
     return *npy ? file : pb;
 }
 
-static bool read_data(Session *s, int i, ingot_status *status)
+static bool read_data(Session *s, const ingot_onnx_io *io, int i, ingot_status *status)
 {
     bool npy;
+    if (io->kind != INGOT_ONNX_TENSOR) {
+        bool ok = group_read(s->a, arena_printf(s->a, "%s/input_%d", s->o->data, i), io, &s->in[i],
+                             &npy, status);
+        s->npy |= npy && !s->in[i].absent;
+        return ok;
+    }
     const char *file = data_file(s, "input", i, &npy);
     s->npy |= npy;
     return value_read(s->a, file, &s->in[i], status);
@@ -61,6 +67,19 @@ static bool check_value(const Session *s, const Model *m, int i, ingot_status *s
 {
     const ingot_onnx_io *io = ingot_onnx_input(m->onnx, i);
     Value *v = &s->in[i];
+    if (value_is_group(v)) {
+        for (int k = 0; k < v->nitem; k++) {
+            name_type(&v->item[k], io->dtype);
+            if (v->item[k].dtype != io->dtype || (io->rank >= 0 && v->item[k].rank != io->rank)) {
+                *status = complain(INGOT_INVALID,
+                                   "%s: element %d of the data for input %d has another type or "
+                                   "rank than those of input '%s'",
+                                   s->o->model, k, i, io->name);
+                return false;
+            }
+        }
+        return true;
+    }
     name_type(v, io->dtype);
     if (!io->rank && v->count == 1)
         v->rank = 0; /* one element is a scalar, whatever its dims */
@@ -82,7 +101,15 @@ static ingot_status read_wanted(Session *s, const Model *m)
     bool npy, ok = true;
     for (int i = 0; i < s->nout && s->o->data && ok; i++) {
         const char *file = data_file(s, "output", i, &npy);
-        if (access(file, F_OK) || ingot_onnx_output(m->onnx, i)->kind != INGOT_ONNX_TENSOR)
+        const ingot_onnx_io *io = ingot_onnx_output(m->onnx, i);
+        if (io->kind != INGOT_ONNX_TENSOR &&
+            !access(arena_printf(s->a, "%s/output_%d.pb", s->o->data, i), F_OK)) {
+            s->want_file[i] = arena_printf(s->a, "%s/output_%d.pb", s->o->data, i);
+            ok = group_read(s->a, arena_printf(s->a, "%s/output_%d", s->o->data, i), io,
+                            &s->want[i], &npy, &status);
+            continue;
+        }
+        if (access(file, F_OK) || io->kind != INGOT_ONNX_TENSOR)
             continue;
         s->want_file[i] = file;
         ok = value_read(s->a, file, &s->want[i], &status);
@@ -108,11 +135,18 @@ ingot_status session_read(Session *s, const Model *m, bool may_invent)
         s->out_name[i] = arena_strdup(s->a, ingot_onnx_output(m->onnx, i)->name);
         s->out_dtype[i] = ingot_onnx_output(m->onnx, i)->dtype;
     }
-    for (int i = 0; i < s->nin; i++)
-        if (ingot_onnx_input(m->onnx, i)->kind != INGOT_ONNX_TENSOR)
+    s->io = NEWN(s->a, ingot_onnx_io, s->nout + 1);
+    for (int i = 0; i < s->nout; i++)
+        s->io[i] = *ingot_onnx_output(m->onnx, i);
+    bool runs = !strcmp(s->o->command, "run") && s->o->data; /* sequences: from a folder only */
+    bool judged = strcmp(s->o->command, "bench") != 0;
+    for (int i = 0; i < s->nin + (judged ? s->nout : 0) && !runs; i++) {
+        const ingot_onnx_io *io = i < s->nin ? ingot_onnx_input(m->onnx, i) : &s->io[i - s->nin];
+        if (io->kind != INGOT_ONNX_TENSOR)
             return complain(INGOT_UNSUPPORTED,
-                            "%s: input '%s' is no tensor, which is not supported", s->o->model,
-                            ingot_onnx_input(m->onnx, i)->name);
+                            "%s: %s '%s' is no tensor; only `ingot run --data` takes such models",
+                            s->o->model, i < s->nin ? "input" : "output", io->name);
+    }
     bool given = s->o->data || s->o->ninput;
     struct stat st;
     if (s->o->data && (stat(s->o->data, &st) || !S_ISDIR(st.st_mode)))
@@ -129,7 +163,8 @@ ingot_status session_read(Session *s, const Model *m, bool may_invent)
             size_t n = strlen(s->o->input[i]);
             s->npy |= n > 4 && !strcmp(s->o->input[i] + n - 4, ".npy");
         } else {
-            ok = s->o->data ? read_data(s, i, &status) : random_input(s, m, i, &status);
+            ok = s->o->data ? read_data(s, ingot_onnx_input(m->onnx, i), i, &status)
+                            : random_input(s, m, i, &status);
         }
         ok = ok && check_value(s, m, i, &status);
     }
@@ -149,8 +184,7 @@ static ingot_status write_work(Session *s)
     if (!make_dirs(arena_printf(s->a, "%s/in", s->work)))
         return complain(INGOT_IO, "%s: %s", s->work, strerror(errno));
     for (int i = 0; i < s->nin && status == INGOT_OK; i++)
-        value_write(s->a, arena_printf(s->a, "%s/in/input_%d.npy", s->work, i), "", &s->in[i],
-                    &status);
+        group_write_npy(s->a, arena_printf(s->a, "%s/in/input_%d", s->work, i), &s->in[i], &status);
     return status;
 }
 
@@ -178,30 +212,57 @@ ingot_status session_run(Session *s)
         return driver_failed(s, code);
     ingot_status status = INGOT_OK;
     for (int i = 0; i < s->nout && status == INGOT_OK; i++) {
-        value_read(s->a, arena_printf(s->a, "%s/out/output_%d.npy", s->work, i), &s->out[i],
-                   &status);
+        const char *stem = arena_printf(s->a, "%s/out/output_%d", s->work, i);
+        bool npy;
+        if (s->io[i].kind != INGOT_ONNX_TENSOR) {
+            group_read(s->a, stem, &s->io[i], &s->out[i], &npy, &status);
+            for (int k = 0; k < s->out[i].nitem; k++)
+                name_type(&s->out[i].item[k], s->out_dtype[i]);
+            continue;
+        }
+        value_read(s->a, arena_printf(s->a, "%s.npy", stem), &s->out[i], &status);
         name_type(&s->out[i], s->out_dtype[i]);
     }
     return status;
 }
 
+static bool compare_one(const Session *s, int i, const char *which, const Value *got,
+                        const Value *want)
+{
+    StrBuf sb = {0};
+    Difference d = value_compare(s->a, got, want, s->o->tolerance);
+    bool good = difference_is_good(&d);
+    difference_print(&sb, &d, got, want);
+    if (good)
+        printf("%s%s beside %s: %s\n", s->out_name[i], which, s->want_file[i], sb.data);
+    else
+        complain(INGOT_DIFFERS, "%s: output '%s'%s is not that of %s: %s", s->o->model,
+                 s->out_name[i], which, s->want_file[i], sb.data);
+    sb_free(&sb);
+    return good;
+}
+
 ingot_status session_compare(const Session *s)
 {
-    ingot_status status = INGOT_OK;
+    bool good = true;
     for (int i = 0; i < s->nout; i++) {
+        const Value *got = &s->out[i], *want = &s->want[i];
         if (!s->want_file[i])
             continue;
-        StrBuf sb = {0};
-        Difference d = value_compare(s->a, &s->out[i], &s->want[i], s->o->tolerance);
-        difference_print(&sb, &d, &s->out[i], &s->want[i]);
-        if (difference_is_good(&d))
-            printf("%s beside %s: %s\n", s->out_name[i], s->want_file[i], sb.data);
-        else
-            status = complain(INGOT_DIFFERS, "%s: output '%s' is not that of %s: %s", s->o->model,
-                              s->out_name[i], s->want_file[i], sb.data);
-        sb_free(&sb);
+        if (got->absent != want->absent || got->sequence != want->sequence ||
+            got->nitem != want->nitem) {
+            complain(INGOT_DIFFERS, "%s: output '%s' is not that of %s: %s, %d elements for %d",
+                     s->o->model, s->out_name[i], s->want_file[i], got->absent ? "absent" : "there",
+                     got->nitem, want->nitem);
+            good = false;
+            continue;
+        }
+        for (int k = 0; k < got->nitem; k++)
+            good &= compare_one(s, i, arena_printf(s->a, "[%d]", k), &got->item[k], &want->item[k]);
+        if (!value_is_group(got))
+            good &= compare_one(s, i, "", got, want);
     }
-    return status;
+    return good ? INGOT_OK : INGOT_DIFFERS;
 }
 
 /* Opens the model, reads the inputs, and has the program ready. */
@@ -251,18 +312,42 @@ static void print_element(const Value *v, size_t i)
     printf(" %lld", (long long)n);
 }
 
+static void print_output(const char *name, const char *which, const Value *v)
+{
+    printf("%s%s: %s[", name, which, dtype_info[v->dtype].name);
+    for (int d = 0; d < v->rank; d++)
+        printf("%s%lld", d ? "," : "", (long long)v->dims[d]);
+    printf("]");
+    for (size_t k = 0; k < v->count && k < 16; k++)
+        print_element(v, k);
+    printf(v->count > 16 ? " ...\n" : "\n");
+}
+
 static void print_outputs(const Session *s)
 {
     for (int i = 0; i < s->nout; i++) {
         const Value *v = &s->out[i];
-        printf("%s: %s[", s->out_name[i], dtype_info[v->dtype].name);
-        for (int d = 0; d < v->rank; d++)
-            printf("%s%lld", d ? "," : "", (long long)v->dims[d]);
-        printf("]");
-        for (size_t k = 0; k < v->count && k < 16; k++)
-            print_element(v, k);
-        printf(v->count > 16 ? " ...\n" : "\n");
+        if (v->absent)
+            printf("%s: absent\n", s->out_name[i]);
+        else if (v->sequence)
+            printf("%s: a sequence of %d\n", s->out_name[i], v->nitem);
+        for (int k = 0; k < v->nitem; k++)
+            print_output(s->out_name[i], arena_printf(s->a, "[%d]", k), &v->item[k]);
+        if (!value_is_group(v))
+            print_output(s->out_name[i], "", v);
     }
+}
+
+static bool write_output(const Session *s, int i, ingot_status *status)
+{
+    const char *stem = arena_printf(s->a, "%s/output_%d", s->o->output_dir, i);
+    const char *pb = arena_printf(s->a, "%s.pb", stem);
+    if (s->npy)
+        return group_write_npy(s->a, stem, &s->out[i], status);
+    if (s->io[i].kind == INGOT_ONNX_TENSOR)
+        return value_write(s->a, pb, s->out_name[i], &s->out[i], status);
+    return group_write_pb(s->a, pb, s->out_name[i], s->io[i].kind == INGOT_ONNX_OPTIONAL,
+                          &s->out[i], status);
 }
 
 ingot_status command_run(Options *o)
@@ -277,9 +362,7 @@ ingot_status command_run(Options *o)
     if (status == INGOT_OK && o->output_dir && !make_dirs(o->output_dir))
         status = complain(INGOT_IO, "%s: %s", o->output_dir, strerror(errno));
     for (int i = 0; i < s.nout && status == INGOT_OK && o->output_dir; i++)
-        value_write(s.a,
-                    arena_printf(s.a, "%s/output_%d.%s", o->output_dir, i, s.npy ? "npy" : "pb"),
-                    s.out_name[i], &s.out[i], &status);
+        write_output(&s, i, &status);
     if (status == INGOT_OK)
         status = session_compare(&s);
     session_finish(&s, &m);
