@@ -26,7 +26,7 @@ typedef struct {
     int threads;
     bool keep_subnormals;
     double seconds;
-    double tolerance; /* negative: by the element's type */
+    double tolerance;     /* negative: by the element's type */
     int64_t string_bytes; /* 0: the importer's */
     ingot_options compile;
     Arena *a;

@@ -174,7 +174,7 @@ static void note_dim(Model *m, Given *g, int nflag, const char *name, int64_t si
         }
         return;
     }
-    ingot_onnx_dim d = {arena_strdup(m->c->arena, name), size, size};
+    ingot_onnx_dim d = {.name = arena_strdup(m->c->arena, name), .lo = size, .hi = size};
     vec_push(m->c->arena, g->dim, g->ndim, d);
 }
 
