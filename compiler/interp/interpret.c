@@ -54,6 +54,12 @@ static bool dims_agree(Interp *ip, int i, const ingot_value *v)
     return true;
 }
 
+static void keep_strings(Context *c, int64_t n, const char **s)
+{
+    for (int64_t i = 0; i < n; i++)
+        s[i] = arena_strdup(c->arena, s[i] ? s[i] : "");
+}
+
 static bool interpret(Interp *ip, int n_in, const ingot_value *in, int n_out, ingot_value *out)
 {
     Context *c = ip->c;
@@ -80,6 +86,8 @@ static bool interpret(Interp *ip, int n_in, const ingot_value *in, int n_out, in
         const size_t bytes = (size_t)v->n * elem_bytes(v->dtype);
         void *data = ingot_alloc(c, bytes ? bytes : 1);
         memcpy(data, v->data, bytes);
+        if (v->dtype == INGOT_STRING) /* the interpreter's text goes with it */
+            keep_strings(c, v->n, data);
         out[i] = (ingot_value){.data = data, .rank = v->rank, .dtype = v->dtype};
         memcpy(out[i].dims, v->dims, sizeof v->dims);
     }
