@@ -127,7 +127,7 @@ static const char *no_formula(const Bundle *b)
         return arena_printf(b->a, "inputs and outputs have %.3g MB, more than %d",
                             (double)bytes * 1e-6, MAX_BYTES >> 20);
     if (flops > MAX_FLOPS)
-        return arena_printf(b->a, "a run takes %.3g million operations, more than %d",
+        return arena_printf(b->a, "a run takes %.0f million operations, more than %d",
                             (double)flops * 1e-6, MAX_FLOPS / 1000000);
     return NULL;
 }
