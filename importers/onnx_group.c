@@ -13,6 +13,8 @@
 
 #include "onnx.h"
 
+enum { DEFAULT_LENGTH = 8 }; /* of a sequence of which nothing is said, at most */
+
 /* The dims of an element as bounds: the greatest, and whether they are known. */
 typedef struct {
     int rank;
@@ -97,9 +99,16 @@ static ingot_tensor *if_here(ingot_context *c, ingot_tensor *x, ingot_dim *here)
 static Value *sequence_input(Model *m, const ingot_onnx_io *io, ingot_dim *present)
 {
     Bounds b;
-    const ingot_onnx_dim *given = free_bounds(m, io->name, io->name);
+    const ingot_onnx_dim otherwise = {.name = io->name, .hi = DEFAULT_LENGTH};
+    const ingot_onnx_dim *given = dim_option(m, io->name);
+    bool usual = !given && io->rank >= 0;
+    given = usual ? &otherwise : free_bounds(m, io->name, io->name);
     if (!given || !bounds_of(m, io, &b))
         return NULL;
+    if (usual)
+        ingot_warning(m->c,
+                      "the sequence '%s' has room for %d elements; --dim %s=lo..hi for others",
+                      io->name, DEFAULT_LENGTH, io->name);
     int64_t lo =
         present && !dim_is(present, 1) ? 0 : given->lo; /* if it is absent there are no elements */
     ingot_dim *length =
