@@ -52,9 +52,9 @@ static bool conv_check(ingot_context *c, const char *what, ingot_tensor *x, ingo
                         "%s: the sizes of its kernel are not known when compiling", what);
             return false;
         }
-    if (group < 1) {
-        ingot_error(c, INGOT_INVALID, "%s: group %lld; it must be at least 1", what,
-                    (long long)group);
+    if (group < 1 || group > INT32_MAX) {
+        ingot_error(c, INGOT_INVALID, "%s: group %lld; it must be from 1 to %d", what,
+                    (long long)group, INT32_MAX);
         return false;
     }
     if (ingot_dtype_of(x) != ingot_dtype_of(w)) {

@@ -258,6 +258,7 @@ def operators():
     conv("stride_negative", strides=[-1, 1])
     conv("dilation_0", dilations=[0, 0])
     conv("group_0", group=0)
+    conv("group_most", group=2**63 - 1)
     conv("group_3", group=3)
     conv("strides_of_three", strides=[1, 1, 1])
     conv("pads_of_three", pads=[1, 1, 1])
