@@ -234,7 +234,8 @@ def moved(model, rng):
     for t in model.graph.initializer:
         if t.data_type == TensorProto.FLOAT and t.name not in kept:
             w = numpy_helper.to_array(t)
-            t.CopyFrom(numpy_helper.from_array((w * (1 + 1e-6 * rng.standard_normal(w.shape))).astype(np.float32), t.name))
+            w = w * (1 - 1e-6 * np.abs(rng.standard_normal(w.shape)))      # towards zero: no mask becomes infinite
+            t.CopyFrom(numpy_helper.from_array(w.astype(np.float32), t.name))
     return model.SerializeToString()
 
 
