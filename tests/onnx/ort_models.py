@@ -229,8 +229,8 @@ def allowed(graph, name, want, form):
 
 
 def moved(model, rng):
-    """The model with its float weights moved by 1e-6 of their values, but for those that decide shapes."""
-    kept = {i for n in model.graph.node if n.op_type in ("Resize", "Upsample") for i in n.input}
+    """The model with its float weights moved by 1e-6 of their values, but for those that decide shapes, and exponents."""
+    kept = {i for n in model.graph.node if n.op_type in ("Resize", "Upsample", "Pow") for i in n.input}
     for t in model.graph.initializer:
         if t.data_type == TensorProto.FLOAT and t.name not in kept:
             w = numpy_helper.to_array(t)
