@@ -3,7 +3,7 @@
 # what it misses.
 #
 #   sh cmake/bootstrap.sh build    compiler, CMake and the libraries that ingot links
-#   sh cmake/bootstrap.sh tests    also clang, sanitizers, cmocka, PoCL, and Python with numpy and onnx:
+#   sh cmake/bootstrap.sh tests    also clang, libclang, sanitizers, cmocka, PoCL, C libraries' headers for four machines, and Python with numpy and onnx:
 #                                  the system's where it has them, else a venv in build/venv.
 #                                  build/python is then the interpreter to use.
 #   sh cmake/bootstrap.sh tests-all  also ONNX Runtime, the judge of random graphs
@@ -45,6 +45,11 @@ if [ "$what" = tests ]; then
     need libcmocka-dev test -e /usr/include/cmocka.h
     need clang compiles clang
     need clang-format command -v clang-format
+    need libclang-dev sh -c 'ls /usr/lib/llvm-*/include/clang-c/Index.h /usr/include/clang-c/Index.h 2>/dev/null | grep -q .'
+    [ "$(uname -m)" = x86_64 ] || need libc6-dev-amd64-cross test -d /usr/x86_64-linux-gnu/include
+    [ "$(uname -m)" = aarch64 ] || need libc6-dev-arm64-cross test -d /usr/aarch64-linux-gnu/include
+    need libnewlib-arm-none-eabi test -d /usr/lib/arm-none-eabi/include
+    need picolibc-riscv64-unknown-elf test -d /usr/lib/picolibc/riscv64-unknown-elf/include
     need libclang-rt-14-dev compiles clang -fsanitize=address
     need pocl-opencl-icd has_opencl_device
     need ccache command -v ccache           # a bundle's runtime files are alike in every case

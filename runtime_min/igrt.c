@@ -207,8 +207,9 @@ void igrt_sum_add(igrt_sum *s, const void *data, size_t bytes)
 {
     const unsigned char *p = data;
     uint64_t a = s->lane[0], b = s->lane[1], c = s->lane[2], d = s->lane[3];
+    const size_t whole = bytes - bytes % 32;
     size_t i = 0;
-    for (; i + 32 <= bytes; i += 32) {
+    for (; i < whole; i += 32) {
         a = sum_word(a, load_word(p + i));
         b = sum_word(b, load_word(p + i + 8));
         c = sum_word(c, load_word(p + i + 16));

@@ -22,6 +22,7 @@ typedef struct {
     ingot_memory *memory; /* --memory */
     int nmemory;
     const char *dump;
+    const char *triple, *headers; /* of audit */
     bool json, per_kernel, no_bind, no_cache, help;
     int threads;
     bool keep_subnormals;
@@ -174,6 +175,7 @@ void session_finish(Session *, Model *);
 /* cli_cache.c: s->entry is a folder of the cache that holds the program of the model. */
 ingot_status session_find_entry(Session *, const Model *);
 
+ingot_status command_audit(Options *);   /* cli_audit.c */
 ingot_status command_compile(Options *); /* cli_compile.c */
 ingot_status command_run(Options *);
 ingot_status command_bench(Options *);

@@ -165,6 +165,8 @@ static bool with_value(Options *o, const char *flag, const char *value)
         {"--data", offsetof(Options, data)},
         {"--selftest", offsetof(Options, selftest)},
         {"--dump", offsetof(Options, dump)},
+        {"--triple", offsetof(Options, triple)},
+        {"--headers", offsetof(Options, headers)},
         {"--target", offsetof(Options, compile.target)},
         {"--name", offsetof(Options, compile.name)},
         {"--weights", offsetof(Options, compile.weights)},

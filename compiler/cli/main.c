@@ -235,6 +235,18 @@ static const Command commands[] = {
      "  --json              sizes, and every step with its kind, sources, opts, flops, bytes\n"
      "  --dump WHAT         the graph, the plan, or the text of all kernels\n" COMPILE_HELP
          MODEL_HELP "\nexample:\n  ingot inspect resnet18.onnx --json | jq .arena_bytes\n"},
+    {"audit", command_audit, true, "--triple --headers --json ",
+     "prove by rules what emitted C does not do",
+     "usage: ingot audit DIR [--triple T] [--headers DIR] [--json]\n\n"
+     "Reads a bundle, or any folder of C, as clang does for machine T, and prints what breaks the "
+     "rules: the heap, recursion,\nloops without a bound, variables that outlive a call, "
+     "conversions that lose bits (docs/audit.md). Exit status 7 if\nthere is anything.\n\n"
+     "  --triple T          x86_64-linux-gnu, aarch64-linux-gnu, thumbv7em-none-eabi, riscv32 ...; "
+     "this machine unless told\n"
+     "  --headers DIR       the C library's headers for T, where they are not in their usual "
+     "place\n"
+     "  --json              the same for programs\n"
+     "\nexample:\n  ingot audit out --triple thumbv7em-none-eabi > audit.txt\n"},
     {"targets", command_targets, false, "", "what can be emitted", "usage: ingot targets\n"},
     {"tune", command_tune, true, "-o --beam --budget --dim --bind --string-bytes --subnormals ",
      "search for better kernels (not available yet)",
@@ -253,7 +265,8 @@ static void help(FILE *f)
         "\n`ingot COMMAND --help` tells more, with examples. ingot --version prints the version.\n"
         "\nexit status: 0 ok, 2 wrong flag or argument, 3 the model or data file is broken,\n"
         "4 a valid model that is not supported, 5 a program we call (cc) or the model failed,\n"
-        "6 a file cannot be read or written, 7 the results are not the wanted ones,\n"
+        "6 a file cannot be read or written, 7 the results are not the wanted ones, or an audit has "
+        "findings,\n"
         "70 a fault of the compiler\n",
         f);
 }

@@ -38,8 +38,9 @@ IGRT_LIB(compress)
             memcpy(to, from + (size_t)(o * dim + i) * bytes, bytes);
             to += bytes;
         }
-    out->rank = flat ? 1 : in->rank;
-    for (int d = 0; d < out->rank; d++)
+    const int rank = flat ? 1 : in->rank;
+    out->rank = rank;
+    for (int d = 0; d < rank; d++)
         out->dims[d] = d == axis ? n : in->dims[d];
     counts[0] = n;
     return IGRT_OK;

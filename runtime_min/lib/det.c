@@ -60,7 +60,7 @@ IGRT_LIB(det)
             ((double *)out->data)[b] = det;
     }
     out->rank = rank - 2;
-    for (int d = 0; d < out->rank; d++)
+    for (int d = 0; d < rank - 2; d++)
         out->dims[d] = in->dims[d];
     return IGRT_OK;
 }

@@ -53,7 +53,7 @@ static const Run upper[] = {CASE_UPPER(CASE_RUN)};
 static int32_t mapped(const Run *run, int n, int32_t c)
 {
     int lo = 0, hi = n;
-    while (lo < hi) {
+    for (int step = 0; lo < hi && step < 32; step++) { /* each halves what is left */
         const int mid = lo + (hi - lo) / 2;
         if (run[mid].last < c)
             lo = mid + 1;

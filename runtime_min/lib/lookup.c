@@ -29,7 +29,7 @@ IGRT_LIB(lookup)
     int64_t *y = out->data;
     for (int64_t i = 0; i < n; i++) {
         int64_t lo = 0, hi = keys;
-        while (lo < hi) {
+        for (int step = 0; lo < hi && step < 64; step++) { /* each halves what is left */
             const int64_t mid = lo + (hi - lo) / 2;
             if (compare(in, i, &in[1], mid) > 0)
                 lo = mid + 1;

@@ -56,7 +56,7 @@ static int after(const Candidate *a, const Candidate *b)
 static void sink(Candidate *heap, int64_t i, int64_t n)
 {
     const Candidate item = heap[i];
-    for (;;) {
+    for (int level = 0; level < 64; level++) { /* of the heap */
         int64_t child = 2 * i + 1;
         if (child >= n)
             break;
@@ -100,7 +100,8 @@ IGRT_LIB(nms)
                     heap[left++] = (Candidate){scores[i], i};
             for (int64_t i = left / 2; i-- > 0;)
                 sink(heap, i, left);
-            while (left > 0 && count - begin < (most ? *most : 0)) {
+            for (int64_t tried = 0; tried < n && left > 0 && count - begin < (most ? *most : 0);
+                 tried++) {
                 const int64_t box = heap[0].box;
                 const Corners mine = corners(boxes + 4 * box, attr_i[0] != 0);
                 heap[0] = heap[--left];

@@ -73,7 +73,7 @@ IGRT_LIB(nonzero)
     counts[0] = n;
 
     int64_t at[IGRT_MAX_RANK] = {0}, *y = out->data;
-    for (int64_t i = 0, column = 0; column < n; i++) {
+    for (int64_t i = 0, column = 0; i < total && column < n; i++) {
         if (is_nonzero(x + (size_t)i * bytes, in->dtype, bytes, mask)) {
             for (int d = 0; d < rank; d++)
                 y[d * n + column] = at[d];

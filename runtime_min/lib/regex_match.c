@@ -59,7 +59,7 @@ static int32_t reach(const Machine *m, int32_t from, int32_t step, int32_t befor
         return count;
     m->seen[from] = step;
     m->stack[depth++] = from;
-    while (depth) {
+    for (int32_t taken = 0; depth && taken < m->n; taken++) { /* each instruction is pushed once */
         const int32_t at = m->stack[--depth], *i = m->code + 3 * at;
         int32_t next[2], n_next = 0;
         if (i[0] == JUMP || i[0] == FORK)
@@ -99,7 +99,7 @@ static int matches(const Machine *m, const char *s, int32_t *now, int32_t *next)
     for (int32_t i = 0; i < m->n; i++)
         m->seen[i] = -1;
     int32_t n_now = reach(m, 0, step, NONE, peek(s), now, 0);
-    while (*s && n_now) {
+    for (size_t taken = 0, most = strlen(s); taken < most && *s && n_now; taken++) {
         const int32_t c = igrt_text_next(&s), after = peek(s);
         int32_t n_next = 0;
         step++;

@@ -18,7 +18,7 @@ static int same_word(const char *a, const char *b, int exact)
 {
     if (exact)
         return strcmp(a, b) == 0;
-    while (*a && *b)
+    for (size_t i = 0, most = strlen(a); i < most && *a && *b; i++)
         if (igrt_text_lower(igrt_text_next(&a)) != igrt_text_lower(igrt_text_next(&b)))
             return 0;
     return *a == *b;
@@ -26,7 +26,7 @@ static int same_word(const char *a, const char *b, int exact)
 
 static int add_word(igrt_text *text, const char *s, int64_t to)
 {
-    while (*s) {
+    for (size_t i = 0, most = strlen(s); i < most && *s; i++) {
         char bytes[4];
         int32_t c = igrt_text_next(&s);
         c = to == 1 ? igrt_text_lower(c) : to == 2 ? igrt_text_upper(c) : c;

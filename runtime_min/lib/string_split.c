@@ -15,19 +15,26 @@
 /* What is left of a string to be split. */
 typedef struct Rest {
     const char *at; /* NULL: nothing */
+    const char *end;
     const char *delimiter;
     int64_t splits; /* still allowed; negative: any */
 } Rest;
 
-static const char *skip_space(const char *s, int is_space)
+static const char *skip_space(const char *s, const char *end, int is_space)
 {
-    while (*s) {
+    for (ptrdiff_t most = end - s; most > 0 && *s; most--) {
         const char *next = s;
         if (igrt_text_is_space(igrt_text_next(&next)) != is_space)
             break;
         s = next;
     }
     return s;
+}
+
+static Rest all_of(const char *text, const char *delimiter, int64_t splits)
+{
+    const Rest r = {text, text + strlen(text), delimiter, splits};
+    return r;
 }
 
 /* The next piece and its length; NULL if there is none. */
@@ -38,20 +45,20 @@ static const char *next_piece(Rest *r, size_t *length)
     if (!piece)
         return NULL;
     if (space) {
-        piece = skip_space(piece, 1);
+        piece = skip_space(piece, r->end, 1);
         if (!*piece) {
             r->at = NULL;
             return NULL;
         }
     }
     if (r->splits != 0)
-        end = space ? skip_space(piece, 0) : strstr(piece, r->delimiter);
+        end = space ? skip_space(piece, r->end, 0) : strstr(piece, r->delimiter);
     if (end && (!space || *end))
         r->at = space ? end : end + strlen(r->delimiter);
     else
         r->at = NULL;
     r->splits -= r->splits > 0;
-    *length = end ? (size_t)(end - piece) : strlen(piece);
+    *length = (size_t)((end ? end : r->end) - piece);
     return piece;
 }
 
@@ -67,16 +74,18 @@ IGRT_LIB(string_split)
     int64_t *pieces = out[1].data, most = 0;
     igrt_text text = igrt_text_begin(&out[2]);
     for (int64_t i = 0; i < n; i++) {
-        Rest r = {igrt_text_of(x[i]), delimiter, attr_i[0]};
+        Rest r = all_of(igrt_text_of(x[i]), delimiter, attr_i[0]);
+        const int64_t letters = r.end - r.at;
         size_t length;
-        for (pieces[i] = 0; next_piece(&r, &length);)
+        pieces[i] = 0;
+        for (int64_t k = 0; k <= letters && next_piece(&r, &length); k++)
             pieces[i]++;
         most = pieces[i] > most ? pieces[i] : most;
     }
     if (most > room)
         return IGRT_ERR_COUNT;
     for (int64_t i = 0; i < n; i++) {
-        Rest r = {igrt_text_of(x[i]), delimiter, attr_i[0]};
+        Rest r = all_of(igrt_text_of(x[i]), delimiter, attr_i[0]);
         for (int64_t k = 0; k < most; k++) {
             size_t length;
             const char *piece = next_piece(&r, &length);

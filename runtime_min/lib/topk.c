@@ -31,7 +31,7 @@ static int worse(const Item *a, const Item *b)
 static void sink(Item *heap, int64_t i, int64_t n)
 {
     const Item item = heap[i];
-    for (;;) {
+    for (int level = 0; level < 64; level++) { /* of the heap */
         int64_t child = 2 * i + 1;
         if (child >= n)
             break;

@@ -55,7 +55,7 @@ static int after(const Slices *s, int64_t a, int64_t b)
 static void sink(const Slices *s, int64_t *heap, int64_t i, int64_t n)
 {
     const int64_t item = heap[i];
-    for (;;) {
+    for (int level = 0; level < 64; level++) { /* of the heap */
         int64_t child = 2 * i + 1;
         if (child >= n)
             break;
@@ -136,8 +136,9 @@ IGRT_LIB(unique)
         sort(NULL, first, n);
 
     copy_slices(&s, first, n, out->data);
-    out->rank = flat ? 1 : in->rank;
-    for (int d = 0; d < out->rank; d++)
+    const int rank = flat ? 1 : in->rank;
+    out->rank = rank;
+    for (int d = 0; d < rank; d++)
         out->dims[d] = d == axis ? n : in->dims[d];
     for (int64_t u = 0; u < n; u++) /* order[] now: place of each first occurrence */
         order[first[u]] = u;

@@ -1,0 +1,430 @@
+/* audit_unit.c - one file through libclang: its diagnostics, and for each function what it calls, which loops it has, which
+ * variables change. A function of a header is looked at in the first unit that includes it.
+ *
+ * libclang's C interface has no operators. What it does have: a read of a variable lies within an implicit conversion (an
+ * unexposed expression), an assignment, an increment or & does not. Conditions of loops are read from the function's text as
+ * clang prints it, with macros expanded (audit_loops.c); loops are in the same order there. */
+#include <clang-c/Index.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "audit.h"
+
+typedef struct {
+    Audit *a;
+    CXTranslationUnit unit;
+    int file; /* of the function */
+    Function *f;
+    CXFile last; /* the file seen last, and which of the folder's it is */
+    int last_index;
+} Reader;
+
+typedef struct Walk Walk;
+struct Walk {
+    Reader *r;
+    const Walk *up;
+    enum CXCursorKind kind; /* of the cursor whose children are walked */
+    int nth;                /* child */
+    int loop;
+};
+
+static const char *take(Arena *a, CXString s)
+{
+    const char *text = clang_getCString(s);
+    const char *copy = arena_strdup(a, text ? text : "");
+    clang_disposeString(s);
+    return copy;
+}
+
+const char *clang_version(Arena *a)
+{
+    return take(a, clang_getClangVersion());
+}
+
+/* ---- places -------------------------------------------------------------------------------- */
+
+typedef struct {
+    int file, line, column; /* file -1: not of the folder */
+} Place;
+
+static Place place_of(Reader *r, CXSourceLocation at)
+{
+    CXFile file;
+    unsigned line, column;
+    clang_getFileLocation(at, &file, &line, &column, NULL);
+    if (!file)
+        return (Place){-1, 0, 0};
+    if (file != r->last) {
+        CXString name = clang_getFileName(file);
+        r->last = file;
+        r->last_index = file_by_path(r->a, clang_getCString(name));
+        clang_disposeString(name);
+    }
+    return (Place){r->last_index, (int)line, (int)column};
+}
+
+static Place place_of_cursor(Reader *r, CXCursor c)
+{
+    return place_of(r, clang_getCursorLocation(c));
+}
+
+/* Functions of one name in two units are two if they are static. */
+static const char *key_of(Reader *r, CXCursor function)
+{
+    Arena *a = r->a->a;
+    const char *name = take(a, clang_getCursorSpelling(function));
+    if (clang_Cursor_getStorageClass(function) != CX_SC_Static)
+        return name;
+    Place p = place_of_cursor(r, function);
+    return p.file < 0 ? name : arena_printf(a, "%s@%s", name, r->a->file[p.file].name);
+}
+
+/* ---- types --------------------------------------------------------------------------------- */
+
+/* const of an array may be said of the array or of its elements */
+static bool is_const(CXType t)
+{
+    bool found = clang_isConstQualifiedType(t);
+    for (t = clang_getCanonicalType(t); !found;
+         t = clang_getCanonicalType(clang_getArrayElementType(t))) {
+        found = clang_isConstQualifiedType(t);
+        if (t.kind != CXType_ConstantArray && t.kind != CXType_IncompleteArray)
+            break;
+    }
+    return found;
+}
+
+static CXType element_type(CXType t)
+{
+    t = clang_getCanonicalType(t);
+    while (t.kind == CXType_ConstantArray || t.kind == CXType_IncompleteArray ||
+           t.kind == CXType_VariableArray)
+        t = clang_getCanonicalType(clang_getArrayElementType(t));
+    return t;
+}
+
+static bool is_unsigned(CXType t)
+{
+    t = clang_getCanonicalType(t);
+    return t.kind >= CXType_Bool && t.kind <= CXType_UInt128;
+}
+
+static const char *function_type(Reader *r, CXType t)
+{
+    t = clang_getCanonicalType(t);
+    if (t.kind == CXType_Pointer)
+        t = clang_getCanonicalType(clang_getPointeeType(t));
+    return take(r->a->a, clang_getTypeSpelling(t));
+}
+
+/* ---- expressions --------------------------------------------------------------------------- */
+
+static enum CXChildVisitResult first_child(CXCursor c, CXCursor parent, CXClientData data)
+{
+    (void)parent;
+    *(CXCursor *)data = c;
+    return CXChildVisit_Break;
+}
+
+static void see_call(Walk *w, CXCursor c)
+{
+    Reader *r = w->r;
+    Place p = place_of_cursor(r, c);
+    CXCursor to = clang_getCursorReferenced(c);
+    Edge e = {.line = p.line, .column = p.column};
+    if (to.kind == CXCursor_FunctionDecl) {
+        e.kind = EDGE_CALL;
+        e.to = key_of(r, to);
+        Place home = place_of_cursor(r, to);
+        if (home.file < 0) {
+            CXFile file;
+            clang_getFileLocation(clang_getCursorLocation(to), &file, NULL, NULL, NULL);
+            const char *path = file ? take(r->a->a, clang_getFileName(file)) : "";
+            e.intrinsic = strstr(path, "/clang/") != NULL;
+        }
+    } else {
+        CXCursor callee = clang_getNullCursor();
+        clang_visitChildren(c, first_child, &callee);
+        e.kind = EDGE_POINTER;
+        e.to = function_type(r, clang_getCursorType(callee));
+    }
+    vec_push(r->a->a, r->f->edge, r->f->nedge, e);
+}
+
+/* The use of a name: of a function that is not called, of a variable that may change here. */
+static void see_use(Walk *w, CXCursor c)
+{
+    Reader *r = w->r;
+    Audit *a = r->a;
+    CXCursor to = clang_getCursorReferenced(c);
+    const Walk *up = w;
+    if (to.kind == CXCursor_FunctionDecl) {
+        while (up->up && (up->kind == CXCursor_UnexposedExpr || up->kind == CXCursor_ParenExpr))
+            up = up->up;
+        if (up->kind == CXCursor_CallExpr && up->nth == 0)
+            return;
+        Place p = place_of_cursor(r, c);
+        Edge e = {EDGE_ADDRESS, key_of(r, to), function_type(r, clang_getCursorType(to)),
+                  p.line,       p.column,      false};
+        if (r->f)
+            vec_push(a->a, r->f->edge, r->f->nedge, e);
+        return;
+    }
+    if (to.kind != CXCursor_VarDecl && to.kind != CXCursor_ParmDecl)
+        return;
+    if (to.kind == CXCursor_VarDecl && place_of_cursor(r, to).file < 0) {
+        Place p = place_of_cursor(r, c);
+        if (p.file >= 0 && !is_const(clang_getCursorType(to)))
+            finding_add(a, RULE_global, p.file, p.line, p.column,
+                        "'%s' is a variable of the C library",
+                        take(a->a, clang_getCursorSpelling(to)));
+    }
+    if (!r->f)
+        return;
+    while (up->up && (up->kind == CXCursor_ParenExpr || up->kind == CXCursor_MemberRefExpr))
+        up = up->up;
+    if (up->kind == CXCursor_UnexposedExpr)
+        return;
+    Write write = {take(a->a, clang_getCursorSpelling(to)), w->loop};
+    vec_push(a->a, r->f->write, r->f->nwrite, write);
+}
+
+static void see_variable(Walk *w, CXCursor c)
+{
+    Reader *r = w->r;
+    Audit *a = r->a;
+    Place p = place_of_cursor(r, c);
+    CXType t = clang_getCursorType(c);
+    const char *name = take(a->a, clang_getCursorSpelling(c));
+    if (p.file < 0)
+        return;
+    bool outlives = !r->f || clang_Cursor_getStorageClass(c) == CX_SC_Static ||
+                    clang_Cursor_getStorageClass(c) == CX_SC_Extern;
+    if (outlives && c.kind == CXCursor_VarDecl) {
+        if (!is_const(t))
+            finding_add(a, RULE_global, p.file, p.line, p.column,
+                        "'%s' can change and outlives a call", name);
+        return;
+    }
+    if (!r->f)
+        return;
+    Variable v = {name, take(a->a, clang_getTypeSpelling(t)), is_unsigned(t)};
+    vec_push(a->a, r->f->variable, r->f->nvariable, v);
+    if (c.kind != CXCursor_VarDecl)
+        return;
+    CXType canonical = clang_getCanonicalType(t);
+    if (canonical.kind == CXType_VariableArray)
+        finding_add(a, RULE_stack, p.file, p.line, p.column,
+                    "the length of array '%s' is known at run time only", name);
+    long long bytes = clang_Type_getSizeOf(t);
+    r->f->frame += bytes > 0 ? bytes : 0;
+}
+
+static int see_loop(Walk *w, CXCursor c)
+{
+    Reader *r = w->r;
+    Place p = place_of_cursor(r, c);
+    CLoop l = {.parent = w->loop, .line = p.line, .column = p.column};
+    l.kind = c.kind == CXCursor_ForStmt     ? LOOP_FOR
+             : c.kind == CXCursor_WhileStmt ? LOOP_WHILE
+                                            : LOOP_DO;
+    vec_push(r->a->a, r->f->loop, r->f->nloop, l);
+    return r->f->nloop - 1;
+}
+
+static enum CXChildVisitResult visit(CXCursor c, CXCursor parent, CXClientData data)
+{
+    (void)parent;
+    Walk *w = data;
+    Reader *r = w->r;
+    w->nth++;
+    Walk down = {r, w, c.kind, -1, w->loop};
+    switch (c.kind) {
+    case CXCursor_CallExpr:
+        if (r->f)
+            see_call(w, c);
+        break;
+    case CXCursor_DeclRefExpr: see_use(w, c); return CXChildVisit_Continue;
+    case CXCursor_VarDecl: see_variable(w, c); break;
+    case CXCursor_ForStmt:
+    case CXCursor_WhileStmt:
+    case CXCursor_DoStmt:
+        if (r->f)
+            down.loop = see_loop(w, c);
+        break;
+    case CXCursor_GotoStmt:
+    case CXCursor_IndirectGotoStmt: {
+        Place p = place_of_cursor(r, c);
+        finding_add(r->a, RULE_jump, p.file, p.line, p.column, "goto");
+        break;
+    }
+    case CXCursor_GCCAsmStmt:
+    case CXCursor_MSAsmStmt: {
+        Place p = place_of_cursor(r, c);
+        bool mode =
+            r->f && (!strcmp(r->f->name, "igrt_fp_mode") || !strcmp(r->f->name, "igrt_fp_restore"));
+        if (!mode)
+            finding_add(r->a, RULE_assembly, p.file, p.line, p.column, "assembly");
+        break;
+    }
+    case CXCursor_IntegerLiteral:
+    case CXCursor_FloatingLiteral:
+    case CXCursor_StringLiteral:
+    case CXCursor_TypeRef: return CXChildVisit_Continue;
+    default: break;
+    }
+    clang_visitChildren(c, visit, &down);
+    return CXChildVisit_Continue;
+}
+
+/* ---- declarations of a file ---------------------------------------------------------------- */
+
+static void read_function(Reader *r, CXCursor c, Place p)
+{
+    Audit *a = r->a;
+    const char *key = key_of(r, c);
+    if (function_by_key(a, key))
+        return; /* of a header that was read before */
+    Function *f = NEW(a->a, Function);
+    unsigned end;
+    clang_getFileLocation(clang_getRangeEnd(clang_getCursorExtent(c)), NULL, &end, NULL, NULL);
+    *f = (Function){.key = key,
+                    .name = take(a->a, clang_getCursorSpelling(c)),
+                    .file = p.file,
+                    .line = p.line,
+                    .column = p.column,
+                    .end_line = (int)end,
+                    .deepest = -1};
+    function_put(a, f);
+    r->f = f;
+    a->in = f;
+    r->file = p.file;
+    if (clang_Cursor_isVariadic(c))
+        finding_add(a, RULE_variadic, p.file, p.line, p.column,
+                    "'%s' takes a variable number of arguments", f->name);
+    for (int i = 0, n = clang_Cursor_getNumArguments(c); i < n; i++) {
+        CXCursor parameter = clang_Cursor_getArgument(c, (unsigned)i);
+        CXType t = clang_getCursorType(parameter);
+        Variable v = {take(a->a, clang_getCursorSpelling(parameter)),
+                      take(a->a, clang_getTypeSpelling(t)), is_unsigned(t)};
+        vec_push(a->a, f->variable, f->nvariable, v);
+    }
+    Walk w = {r, NULL, c.kind, -1, -1};
+    clang_visitChildren(c, visit, &w);
+    if (f->nloop && rule_holds(RULE_loop, a->file[p.file].part)) {
+        CXPrintingPolicy policy = clang_getCursorPrintingPolicy(c);
+        CXString text = clang_getCursorPrettyPrinted(c, policy);
+        loops_judge(a, f, clang_getCString(text));
+        clang_disposeString(text);
+        clang_PrintingPolicy_dispose(policy);
+    }
+    r->f = NULL;
+    a->in = NULL;
+}
+
+/* Names of function types that the ABI has: typedefs igrt_*_fn of igrt.h. */
+static void read_typedef(Reader *r, CXCursor c, Place p)
+{
+    Audit *a = r->a;
+    const char *name = take(a->a, clang_getCursorSpelling(c));
+    size_t n = strlen(name);
+    if (strcmp(a->file[p.file].name, "igrt.h") || strncmp(name, "igrt_", 5) || n < 8 ||
+        strcmp(name + n - 3, "_fn"))
+        return;
+    const char *type = function_type(r, clang_getTypedefDeclUnderlyingType(c));
+    for (int i = 0; i < a->nabi_type; i++)
+        if (!strcmp(a->abi_type[i], type))
+            return;
+    if (a->nabi_type < (int)(sizeof a->abi_type / sizeof *a->abi_type))
+        a->abi_type[a->nabi_type++] = type;
+}
+
+/* Of large arrays of numbers nothing needs to be looked at. */
+static bool holds_numbers(CXCursor c)
+{
+    CXType t = element_type(clang_getCursorType(c));
+    return t.kind >= CXType_FirstBuiltin && t.kind <= CXType_LastBuiltin;
+}
+
+static enum CXChildVisitResult visit_top(CXCursor c, CXCursor parent, CXClientData data)
+{
+    (void)parent;
+    Reader *r = data;
+    Place p = place_of_cursor(r, c);
+    if (p.file < 0)
+        return CXChildVisit_Continue;
+    r->a->file[p.file].read = true;
+    if (c.kind == CXCursor_FunctionDecl && clang_isCursorDefinition(c))
+        read_function(r, c, p);
+    if (c.kind == CXCursor_TypedefDecl)
+        read_typedef(r, c, p);
+    if (c.kind == CXCursor_VarDecl) {
+        Walk w = {r, NULL, CXCursor_TranslationUnit, -1, -1};
+        see_variable(&w, c);
+        Walk down = {r, &w, c.kind, -1, -1};
+        if (!holds_numbers(c))
+            clang_visitChildren(c, visit, &down);
+    }
+    return CXChildVisit_Continue;
+}
+
+/* ---- diagnostics --------------------------------------------------------------------------- */
+
+static bool is_narrowing(const char *option)
+{
+    static const char *const words[] = {"conversion", "shorten-64-to-32", "float-conversion",
+                                        "precision"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strstr(option, words[i]))
+            return true;
+    return false;
+}
+
+/* False if the file could not be read by clang at all. */
+static bool diagnostics(Reader *r, StrBuf *problem)
+{
+    Audit *a = r->a;
+    for (unsigned i = 0, n = clang_getNumDiagnostics(r->unit); i < n; i++) {
+        CXDiagnostic d = clang_getDiagnostic(r->unit, i);
+        enum CXDiagnosticSeverity severity = clang_getDiagnosticSeverity(d);
+        const char *text = take(a->a, clang_getDiagnosticSpelling(d));
+        const char *option = take(a->a, clang_getDiagnosticOption(d, NULL));
+        Place p = place_of(r, clang_getDiagnosticLocation(d));
+        clang_disposeDiagnostic(d);
+        if (severity == CXDiagnostic_Ignored || severity == CXDiagnostic_Note)
+            continue;
+        if (severity == CXDiagnostic_Fatal) {
+            sb_printf(problem, "%s:%d: clang: %s", a->file[p.file < 0 ? r->file : p.file].name,
+                      p.line, text);
+            return false;
+        }
+        if (p.file < 0 && severity < CXDiagnostic_Error)
+            continue; /* of the C library */
+        finding_add(a, is_narrowing(option) ? RULE_narrowing : RULE_diagnostic,
+                    p.file < 0 ? r->file : p.file, p.line, p.column, "%s%s%s%s", text,
+                    *option ? " [" : "", option, *option ? "]" : "");
+    }
+    return true;
+}
+
+bool unit_read(Audit *a, int file, StrBuf *problem)
+{
+    CXIndex index = clang_createIndex(0, 0);
+    Reader r = {.a = a, .file = file};
+    enum CXErrorCode code =
+        clang_parseTranslationUnit2(index, a->file[file].path, a->argument, a->nargument, NULL, 0,
+                                    CXTranslationUnit_KeepGoing, &r.unit);
+    bool ok = code == CXError_Success;
+    if (!ok)
+        sb_printf(problem, "%s: libclang cannot read it for the triple %s", a->file[file].name,
+                  a->o->triple);
+    if (ok) {
+        a->file[file].read = true;
+        ok = diagnostics(&r, problem);
+        r.last = NULL;
+        clang_visitChildren(clang_getTranslationUnitCursor(r.unit), visit_top, &r);
+        clang_disposeTranslationUnit(r.unit);
+    }
+    clang_disposeIndex(index);
+    return ok;
+}

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""What `ingot audit` finds, and that it finds nothing in what ingot emits.
+
+    audit.py --ingot build/ingot [CHECK...]
+
+    planted     faults planted in a bundle: each is found, by its rule, with file and line
+    folder      loops that are bounded and loops that are not, in a folder that is no bundle
+    bundles     five bundles, one with library kernels and a size that the run decides, for this machine and, where their
+                headers are installed, three others
+    refused     no folder, no C in it, a machine without headers
+"""
+import json
+import platform
+import re
+import subprocess
+import sys
+
+from run import Wrong, call, compile_model, main
+
+OK, USAGE, UNSUPPORTED, IO, FINDINGS = 0, 2, 4, 6, 7
+TRIPLES = ("aarch64-linux-gnu", "thumbv7em-none-eabi", "riscv32")
+
+
+def audit(ingot, folder, *flags):
+    """(exit status, standard output, standard error)"""
+    done = subprocess.run([str(ingot), "audit", str(folder), *flags], text=True, capture_output=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def findings(ingot, folder, *flags):
+    status, out, err = audit(ingot, folder, "--json", *flags)
+    if status not in (OK, FINDINGS):
+        raise Wrong(f"status {status}: {err}")
+    found = json.loads(out)["findings"]
+    if (status == FINDINGS) != bool(found):
+        raise Wrong(f"status {status} with {len(found)} findings")
+    return found
+
+
+# Rule, text; @ is the line of the finding. Each is put behind a kernel's file.
+PLANTED = [
+    ("heap", "#include <stdlib.h>\nvoid *planted(void)\n{\n    return malloc(8); @\n}"),
+    ("call", "#include <stdio.h>\nvoid planted(void)\n{\n    puts(\"x\"); @\n}"),
+    ("recursion", "int planted(int n)\n{\n    return n ? planted(n - 1) : 0; @\n}"),
+    ("recursion", "int other(int n);\nint planted(int n)\n{\n    return n ? other(n - 1) : 0;\n}\nint other(int n)\n{\n    return planted(n); @\n}"),
+    ("stack", "int planted(int n)\n{\n    char room[n]; @\n    room[n - 1] = 1;\n    return room[n - 1];\n}"),
+    ("stack", "int planted(int n)\n{\n    char *room = __builtin_alloca((unsigned)n); @\n    room[0] = 1;\n    return room[0];\n}"),
+    ("pointer", "int planted(int (*f)(int))\n{\n    return f(1); @\n}"),
+    ("global", "int planted; @"),
+    ("global", "int planted(void)\n{\n    static int calls; @\n    return ++calls;\n}"),
+    ("loop", "void planted(volatile int *p)\n{\n    while (*p) @\n        ;\n}"),
+    ("loop", "int planted(int n)\n{\n    int s = 0;\n    for (int i = 0; i < n; i++) { @\n        s += i;\n        if (s & 1)\n            i--;\n    }\n    return s;\n}"),
+    ("narrowing", "int planted(int64_t n)\n{\n    return n; @\n}"),
+    ("diagnostic", "int planted(void)\n{\n    int nothing; @\n    return 0;\n}"),
+    ("jump", "int planted(int n)\n{\nagain:\n    if (n-- > 0)\n        goto again; @\n    return n;\n}"),
+    ("assembly", "void planted(void)\n{\n    __asm__ volatile(\"\"); @\n}"),
+    ("variadic", "int planted(int n, ...) @\n{\n    return n;\n}"),
+]
+
+
+def planted(ingot, work):
+    out = compile_model(ingot, work, "mlp")
+    file = out / "mlp_kernels_0.c"
+    text = file.read_text()
+    for rule, fault in PLANTED:
+        lines = (text + fault).split("\n")
+        at = next(i + 1 for i, line in enumerate(lines) if line.endswith("@"))
+        file.write_text("\n".join(line.removesuffix("@").rstrip() for line in lines) + "\n")
+        found = findings(ingot, out)
+        if (rule, file.name, at) not in [(f["rule"], f["file"], f["line"]) for f in found]:
+            raise Wrong(f"{rule} at {file.name}:{at} is not found, but {found}:\n{fault}")
+    # in a kernel: with its node
+    file.write_text(re.sub(r"\n{\n", "\n{\n    int64_t wide = (int64_t)(intptr_t)a0; int narrow = wide; (void)narrow;\n", text, count=1))
+    found = findings(ingot, out)
+    if len(found) != 1 or found[0]["rule"] != "narrowing" or "gemm" not in str(found[0]["node"]) or "k00" not in found[0]["function"]:
+        raise Wrong(f"the node is not told: {found}")
+
+
+GOOD = ["for (int i = 0; i < n; i++) s += i;",
+        "for (int i = n; i > 0; i -= 2) s += i;",
+        "for (int i = n; i-- > 0;) s += i;",
+        "for (unsigned u = (unsigned)n; u; u >>= 1) s++;",
+        "for (int i = 0; i * 4 + 3 < n && s < 9; i++) s += i;",
+        "int i; for (i = 0; n > i; ++i) s += i;",
+        "do { s++; } while (0);",
+        "for (int i = 0; i < p->n; i++) s += i;",
+        "int i = n; while (i-- > 0) s++;"]
+BAD = ["for (int i = 0; i < n; i++) n += s;",
+       "for (int i = 0; i < n;) s += i;",
+       "for (int i = 0; i < n; i--) s += i;",
+       "for (int i = 0; i < n || s; i++) s += i;",
+       "for (int i = 0; i < n; i++) change(&n);",
+       "for (int i = 0; i < n; i++) change(&i);",
+       "for (unsigned u = 0; u <= (unsigned)n; u++) s++;",
+       "for (int i = 0; i != n; i += 2) s++;",
+       "for (;;) if (s++) break;",
+       "do { s++; } while (s < n);",
+       "int i = n; while (i--) s++;",
+       "for (int i = 0; i < q->n; i++) q->n = s;",
+       "for (int i = 0; i < bound(s); i++) s++;"]
+
+
+def folder(ingot, work):
+    head = ["struct size { int n; };", "void change(int *);", "int bound(int);",
+            "void change(int *x) { *x = 0; }", "int bound(int x) { return x; }"]
+    for name, bodies in (("good", GOOD), ("bad", BAD)):
+        place = work / name
+        place.mkdir()
+        lines = head[:]
+        for k, body in enumerate(bodies):
+            lines += [f"int f{k}(int n, const struct size *p, struct size *q);",
+                      f"int f{k}(int n, const struct size *p, struct size *q) {{ int s = 0; (void)p, (void)q; {body} return s; }}"]
+        (place / "loops.c").write_text("\n".join(lines) + "\n")
+        found = [f for f in findings(ingot, place) if f["rule"] == "loop"]
+        want = [len(head) + 2 * k + 2 for k in range(len(bodies))] if name == "bad" else []
+        if [f["line"] for f in found] != want:
+            raise Wrong(f"{name}: findings in lines {[f['line'] for f in found]}, wanted {want}: {found}")
+
+
+def bundles(ingot, work):
+    skipped = set()
+    for name in ("cnn", "quantized", "lstm", "attention", "index"):
+        out = compile_model(ingot, work, name)
+        for triple in (f"{platform.machine()}-linux-gnu", *TRIPLES):
+            status, text, err = audit(ingot, out, "--triple", triple)
+            if status == USAGE and "not installed" in err:
+                skipped.add(triple)
+            elif status != OK or "0 findings" not in text:
+                raise Wrong(f"{name} for {triple}: status {status}\n{text[:3000]}{err}")
+    if skipped:
+        print(f"(no headers for {', '.join(sorted(skipped))}) ", end="")
+
+
+def refused(ingot, work):
+    (work / "empty").mkdir()
+    for path, flags, want, says in ((work / "nothing", (), IO, "no such folder"), (work / "empty", (), IO, "no .c file"),
+                                    (compile_model(ingot, work, "mlp"), ("--triple", "sparc-none"), USAGE, "--headers DIR")):
+        status, out, err = audit(ingot, path, *flags)
+        if status != want or says not in err or out or len(err.splitlines()) != 1:
+            raise Wrong(f"status {status}: {out}{err}")
+    if "SHA-256" not in audit(ingot, work / "mlp")[1]:
+        raise Wrong("no hashes")
+
+
+CHECKS = {f.__name__: f for f in (planted, folder, bundles, refused)}
+
+if __name__ == "__main__":
+    ingot = next((b for a, b in zip(sys.argv, sys.argv[1:]) if a == "--ingot"), "build/ingot")
+    if audit(ingot, "/")[0] == UNSUPPORTED:
+        print("skipped: this ingot was built without libclang")
+        sys.exit(77)
+    sys.exit(main(__doc__, CHECKS))
