@@ -75,6 +75,7 @@ const char *render_operator(Op); /* "+", or NULL */
 void render_load(Render *, Node *);
 void render_store(Render *, Node *, int depth);
 void render_cast(Render *, Node *);
+bool render_is_clamped(Node *x, ingot_dtype to);
 void render_bitcast(Render *, Node *);
 
 /* ---- render_lanes.c ------------------------------------------------------------------------- */

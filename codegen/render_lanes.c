@@ -53,13 +53,18 @@ void render_lane_cast(Render *r, Node *n)
     bool from_float = dtype_is_float(from), to_float = dtype_is_float(to);
     bool narrow = to_float ? dtype_info[to].bytes < 4 && !(from_float && from == to)
                            : dtype_info[to].bytes < 4 && !(from == INGOT_BOOL || from == to);
+    bool small = from_float && !to_float && render_is_clamped(x, to);
+    narrow &= !small;
     if (narrow)
         sb_printf(r->sb, "igrt_%s_%s_%sx%d(", to_float ? "round" : "wrap", dtype_info[to].name,
                   lane_type(to), lanes);
     if (to_float && !from_float)
         sb_printf(r->sb, "igrt_cvt_i32x%d_f32x%d(", lanes, lanes);
     else if (from_float && !to_float)
-        sb_printf(r->sb, to == INGOT_I32 ? "igrt_cvt_f32x%d_i32x%d(" : "igrt_low_f32x%d_i32x%d(",
+        sb_printf(r->sb,
+                  small             ? "igrt_small_f32x%d_i32x%d("
+                  : to == INGOT_I32 ? "igrt_cvt_f32x%d_i32x%d("
+                                    : "igrt_low_f32x%d_i32x%d(",
                   lanes, lanes);
     put(r, from == INGOT_BOOL ? "(-" : "");
     render_operand(r, x, true, from != INGOT_BOOL);

@@ -1,5 +1,7 @@
 /* render_memory.c - loads, stores and conversions.  f16 and smaller floats are held as f32: they are
  * converted where they are loaded, stored and cast, and nowhere else. */
+#include <math.h>
+
 #include "render.h"
 
 static void element(Render *r, Node *n, int first)
@@ -49,6 +51,20 @@ static void close_pack(Render *r, ingot_dtype to, int64_t how)
     put(r, ")");
 }
 
+/* Is the float x clamped to what an integer of this type holds, or NaN? */
+bool render_is_clamped(Node *x, ingot_dtype to)
+{
+    double lo = 1, hi = -1, bits = 8.0 * dtype_info[to].bytes;
+    if (!dtype_is_int(to) || is_narrow(to) || bits > 16 || held(x->dtype) != INGOT_F32)
+        return false;
+    for (int i = 0; i < 2 && (x->op == OP_MIN || x->op == OP_MAX); i++, x = x->src[0])
+        if (x->src[1]->op == OP_CONST)
+            *(x->op == OP_MIN ? &hi : &lo) = node_float(x->src[1]);
+    bool is_signed = dtype_info[to].kind == 'i';
+    return lo <= hi && lo >= (is_signed ? -ldexp(1, (int)bits - 1) : 0) &&
+           hi <= ldexp(1, (int)bits - is_signed) - 1;
+}
+
 void render_cast(Render *r, Node *n)
 {
     Node *x = n->src[0];
@@ -84,6 +100,10 @@ void render_cast(Render *r, Node *n)
         }
         sb_printf(r->sb, "(%s)(", render_type(r, to));
         render_expr(r, x);
+        put(r, ")");
+    } else if (from_float && render_is_clamped(x, to)) {
+        sb_printf(r->sb, "(%s)igrt_small_f32_i32(", render_type(r, to));
+        render_bare(r, x);
         put(r, ")");
     } else if (from_float) {
         ingot_dtype int_type = to == INGOT_INDEX ? INGOT_I64 : to;

@@ -348,6 +348,7 @@ typedef struct {
     LayoutKind kind;
     int8_t axis;
     int64_t a, b;
+    int64_t fill; /* PAD: what lies there, of integers; floats have zeros */
     Perm perm;
 } LayoutOp;
 typedef struct {
@@ -543,6 +544,8 @@ void flatten_addresses(Arena *, const Kernel *, int n, Node *const *roots, Node 
 int64_t layout_elements(const Layout *, int rank,
                         Node *const *dims); /* storage, at the upper bounds */
 bool layout_equal(const Layout *, const Layout *);
+/* What all halos of a layout are filled with. */
+int64_t layout_fill(const Layout *);
 void layout_halo(const Layout *, int axis, int64_t *lo,
                  int64_t *hi); /* elements before and behind the axis */
 void layout_put_last(Layout *, int rank,
@@ -591,9 +594,17 @@ void copy_inputs(Plan *);
 void choose_layouts(Plan *);
 void buffer_layout_changed(Buffer *); /* its size in bytes again */
 
+/* ---- compiler/rewrite: algebra on the tensor graph, before anything is stored --------------- */
+
+/* The model's outputs and states become those of the rewritten graph.  Doing it again changes nothing. */
+/* float_sums: integers are summed as floats where the model asks for floats. */
+void graph_rewrite(Context *, bool float_sums);
+
 /* ---- schedule.c, rangeify.c, memplan.c ---------------------------------------------------- */
-/* NULL after a reported error.  fuse_rows: a reduce over rows and its readers along the rows are one kernel. */
-Plan *schedule(Context *, int opt_level, bool fuse_rows);
+/* FUSE_ROWS: a reduce over rows and its readers along the rows are one kernel.  STORE_WIDE: what is widened for its readers
+ * is stored so, for time is dearer than bytes. */
+enum { FUSE_ROWS = 1, STORE_WIDE = 2 };
+Plan *schedule(Context *, int opt_level, unsigned how); /* NULL after a reported error */
 void plan_free(Plan *);
 void kernel_share(Plan *);       /* kernel.c: equal kernels become one, all get names */
 void kernel_find_vars(Kernel *); /* kernel.c: vars again, after its addresses changed */
@@ -645,6 +656,7 @@ struct Target {
     const char *flags; /* for the C compiler: "-march=x86-64-v3"; NULL: none */
     int lanes;         /* f32 lanes of a vector register; 0: no vector types */
     int registers;     /* vector registers */
+    bool wide;         /* time is dearer than memory: values are stored as they are computed with */
     /* GPUs only */
     const char *runtime;  /* prefix of its types in runtime_min: "igrt_cl" */
     const char *pragma;   /* the first line of every kernel file, or "" */

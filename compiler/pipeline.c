@@ -251,7 +251,12 @@ static Plan *make_plan(Context *c, const Target *t, const ingot_options *o, Cloc
         return NULL;
     }
     verify_graph(c, "import");
-    Plan *p = schedule(c, o->opt_level, !t->gpu);
+    if (o->opt_level > 0) {
+        graph_rewrite(c, t->wide);
+        verify_graph(c, "rewrite");
+        passed(k, "rewrite");
+    }
+    Plan *p = schedule(c, o->opt_level, (t->gpu ? 0 : FUSE_ROWS) | (t->wide ? STORE_WIDE : 0));
     if (!p)
         return NULL;
     passed(k, "schedule");

@@ -506,6 +506,12 @@ IGRT_INLINE uint64_t igrt_f32_to_u64(float x)
     return igrt_f64_to_u64((double)x);
 }
 
+/* Of what is known to be in range, or NaN. */
+IGRT_INLINE int32_t igrt_small_f32_i32(float x)
+{
+    return x == x ? (int32_t)x : 0;
+}
+
 IGRT_INLINE int32_t igrt_f32_to_i32(float x)
 {
     if (x >= 2147483648.0f)

@@ -647,9 +647,55 @@ IGRT_ACROSS(hmin, min, igrt_min_f32)
         y = igrt_if_ne_f32x##N(x, x, zero, y);                                        \
         return (__builtin_convertvector(y, igrt_i32x##N) & ~big) | (big & INT32_MAX); \
     }
+/* f32 -> i32 of what is known to be in range, or NaN, which is 0. */
+#define IGRT_SMALL(N)                                                                    \
+    IGRT_VEC igrt_i32x##N igrt_small_f32x##N##_i32x##N(igrt_f32x##N x)                   \
+    {                                                                                    \
+        const igrt_f32x##N zero = {0};                                                   \
+        return __builtin_convertvector(igrt_if_eq_f32x##N(x, x, x, zero), igrt_i32x##N); \
+    }
+IGRT_SMALL(4)
+IGRT_SMALL(8)
+IGRT_SMALL(16)
 IGRT_CONVERT(4)
 IGRT_CONVERT(8)
 IGRT_CONVERT(16)
+
+/* Bytes to i32: gcc takes every lane for itself unless it is told the instruction. */
+#define IGRT_WIDEN(T, N, p) __builtin_convertvector(*(const igrt_mem_##T##x##N *)(p), igrt_i32x##N)
+#define IGRT_WIDEN_i16(N, p) IGRT_WIDEN(i16, N, p)
+#define IGRT_WIDEN_u16(N, p) IGRT_WIDEN(u16, N, p)
+#define IGRT_WIDEN_i8(N, p) IGRT_WIDEN_i8x##N(p)
+#define IGRT_WIDEN_u8(N, p) IGRT_WIDEN_u8x##N(p)
+#if defined(__SSE4_1__)
+#define IGRT_WIDEN_i8x4(p) ((igrt_i32x4)_mm_cvtepi8_epi32(_mm_loadu_si32(p)))
+#define IGRT_WIDEN_u8x4(p) ((igrt_i32x4)_mm_cvtepu8_epi32(_mm_loadu_si32(p)))
+#elif defined(__SSE2__)
+#define IGRT_BYTES(lo, hi) _mm_unpacklo_epi16(lo, _mm_unpacklo_epi8(lo, hi))
+#define IGRT_WIDEN_i8x4(p) \
+    ((igrt_i32x4)_mm_srai_epi32(IGRT_BYTES(_mm_setzero_si128(), _mm_loadu_si32(p)), 24))
+#define IGRT_WIDEN_u8x4(p) \
+    ((igrt_i32x4)_mm_srli_epi32(IGRT_BYTES(_mm_setzero_si128(), _mm_loadu_si32(p)), 24))
+#else
+#define IGRT_WIDEN_i8x4(p) IGRT_WIDEN(i8, 4, p)
+#define IGRT_WIDEN_u8x4(p) IGRT_WIDEN(u8, 4, p)
+#endif
+#if defined(__AVX2__)
+#define IGRT_EIGHT(p) _mm_loadl_epi64((const __m128i *)(const void *)(p))
+#define IGRT_WIDEN_i8x8(p) ((igrt_i32x8)_mm256_cvtepi8_epi32(IGRT_EIGHT(p)))
+#define IGRT_WIDEN_u8x8(p) ((igrt_i32x8)_mm256_cvtepu8_epi32(IGRT_EIGHT(p)))
+#else
+#define IGRT_WIDEN_i8x8(p) IGRT_WIDEN(i8, 8, p)
+#define IGRT_WIDEN_u8x8(p) IGRT_WIDEN(u8, 8, p)
+#endif
+#if IGRT_HAS_16
+#define IGRT_SIXTEEN(p) _mm_loadu_si128((const __m128i *)(const void *)(p))
+#define IGRT_WIDEN_i8x16(p) ((igrt_i32x16)_mm512_cvtepi8_epi32(IGRT_SIXTEEN(p)))
+#define IGRT_WIDEN_u8x16(p) ((igrt_i32x16)_mm512_cvtepu8_epi32(IGRT_SIXTEEN(p)))
+#else
+#define IGRT_WIDEN_i8x16(p) IGRT_WIDEN(i8, 16, p)
+#define IGRT_WIDEN_u8x16(p) IGRT_WIDEN(u8, 16, p)
+#endif
 
 /* The first n lanes; the others are zero when loaded, and not stored. */
 #define IGRT_NARROW_PART(T, E, HELD, N)                                                \
@@ -670,7 +716,7 @@ IGRT_CONVERT(16)
         __attribute__((vector_size(sizeof(E) * (N)), aligned(sizeof(E)), may_alias)); \
     IGRT_VEC igrt_i32x##N igrt_load_##T##_i32x##N(const E *p)                         \
     {                                                                                 \
-        return __builtin_convertvector(*(const igrt_mem_##T##x##N *)p, igrt_i32x##N); \
+        return IGRT_WIDEN_##T(N, p);                                                  \
     }                                                                                 \
     IGRT_VEC void igrt_store_##T##_i32x##N(E *p, igrt_i32x##N v)                      \
     {                                                                                 \

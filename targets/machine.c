@@ -7,29 +7,30 @@ typedef struct {
     const char *name, *flags;
     int lanes,
         registers; /* f32 lanes of a vector register, and how many there are; 0: no vector types */
+    bool wide;     /* time is dearer than memory */
 } Machine;
 
 static const Machine machines[] = {
-    {"c99", "", 0, 0}, /* any compiler: the standard has no vectors */
-    {"x86-64", "-march=x86-64", 4, 16},
-    {"x86-64-v2", "-march=x86-64-v2", 4, 16},
-    {"x86-64-v3", "-march=x86-64-v3", 8, 16},
-    {"x86-64-v4", "-march=x86-64-v4 -mprefer-vector-width=512", 16, 32},
-    {"armv8-a", "-march=armv8-a", 4, 32},
-    {"cortex-a53", "-mcpu=cortex-a53", 4, 32},
-    {"cortex-a72", "-mcpu=cortex-a72", 4, 32},
-    {"cortex-m4", "-mcpu=cortex-m4", 0, 0},
-    {"cortex-m7", "-mcpu=cortex-m7", 0, 0},
-    {"rv64gc", "-march=rv64gc", 0, 0},
+    {"c99", "", 0, 0, false}, /* any compiler: the standard has no vectors */
+    {"x86-64", "-march=x86-64", 4, 16, true},
+    {"x86-64-v2", "-march=x86-64-v2", 4, 16, true},
+    {"x86-64-v3", "-march=x86-64-v3", 8, 16, true},
+    {"x86-64-v4", "-march=x86-64-v4 -mprefer-vector-width=512", 16, 32, true},
+    {"armv8-a", "-march=armv8-a", 4, 32, true},
+    {"cortex-a53", "-mcpu=cortex-a53", 4, 32, true},
+    {"cortex-a72", "-mcpu=cortex-a72", 4, 32, true},
+    {"cortex-m4", "-mcpu=cortex-m4", 0, 0, false},
+    {"cortex-m7", "-mcpu=cortex-m7", 0, 0, false},
+    {"rv64gc", "-march=rv64gc", 0, 0, false},
 };
 enum { MACHINES = sizeof machines / sizeof *machines };
 
 /* "native": the processor that the compiler runs on. */
 static Machine native(void)
 {
-    Machine m = {"native", "-march=native", 0, 0};
+    Machine m = {"native", "-march=native", 0, 0, false};
 #if defined(__x86_64__)
-    m.lanes = 4, m.registers = 16;
+    m.lanes = 4, m.registers = 16, m.wide = true;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         m.lanes = 8;
     if (__builtin_cpu_supports("avx512f")) {
@@ -38,7 +39,7 @@ static Machine native(void)
     }
 #elif defined(__aarch64__)
     m.flags = "-mcpu=native";
-    m.lanes = 4, m.registers = 32;
+    m.lanes = 4, m.registers = 32, m.wide = true;
 #endif
     return m;
 }
@@ -59,5 +60,6 @@ bool target_tune(Target *t, const char *machine)
     t->flags = m.flags;
     t->lanes = m.lanes;
     t->registers = m.registers;
+    t->wide = m.wide;
     return m.name != NULL;
 }

@@ -77,7 +77,8 @@ static Node *clear_slab(Kernel *k, int arg, int axis, bool behind)
     const KernelArg *a = &k->args[arg];
     Node *src[INGOT_MAX_RANK + 3] = {
         node_make(c, OP_BUFFER, a->dtype, (Arg){.i = arg}, 0, NULL, 0, NULL), node_bool(c, true),
-        node_const_zero(c, a->dtype)};
+        layout_fill(&a->layout) ? node_const_i(c, a->dtype, layout_fill(&a->layout))
+                                : node_const_zero(c, a->dtype)};
     Walk loop[INGOT_MAX_RANK];
     int n = 0;
     for (int i = 0; i < a->rank; i++) {

@@ -57,7 +57,7 @@ bool layout_equal(const Layout *a, const Layout *b)
         return false;
     for (int i = 0; i < a->n; i++) {
         const LayoutOp *x = &a->op[i], *y = &b->op[i];
-        if (x->kind != y->kind || x->axis != y->axis || x->a != y->a || x->b != y->b ||
+        if (x->kind != y->kind || x->axis != y->axis || x->a != y->a || x->b != y->b || x->fill != y->fill ||
             x->perm.n != y->perm.n)
             return false;
         for (int j = 0; j < x->perm.n; j++)
@@ -75,6 +75,11 @@ void layout_halo(const Layout *l, int axis, int64_t *lo, int64_t *hi)
             *lo = l->op[i].a;
             *hi = l->op[i].b;
         }
+}
+
+int64_t layout_fill(const Layout *l)
+{
+    return l->n && l->op[0].kind == LAYOUT_PAD ? l->op[0].fill : 0;
 }
 
 void layout_put_last(Layout *l, int rank, int axis)

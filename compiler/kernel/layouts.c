@@ -166,6 +166,8 @@ static void vote_followers(Layouts *x)
 enum { MAX_HALO = 8 };
 typedef struct {
     int64_t lo[INGOT_MAX_RANK], hi[INGOT_MAX_RANK];
+    int64_t fill;
+    bool any;
 } Halo;
 
 static int conjuncts(Node *gate, Node **out, int n, int max)
@@ -221,6 +223,46 @@ bool reads_beyond(const Kernel *k, Node *load)
     return !node_is_const_i(load->src[1], 1) && is_edge_gate(k, load, &h);
 }
 
+/* What has to lie beyond the edges for the gate to be needless.  A load is zero there; but what is made of it may be
+ * chosen by the same gate: gate ? (i32)load - 7 : 0 wants sevens, of integers.  *choice: that WHERE, or NULL. */
+static int64_t wanted_fill(const Kernel *k, Arena *a, Node *load, Node **choice)
+{
+    int n;
+    Node **order = graph_toposort(a, 1, &k->sink, &n), *at = load;
+    int64_t fill = 0; /* such that `at` is zero */
+    *choice = NULL;
+    for (int i = 0; i < n; i++) { /* readers come after what they read */
+        Node *t = order[i];
+        bool reads = false;
+        for (uint32_t j = 0; j < t->nsrc; j++)
+            reads |= t->src[j] == at;
+        if (!reads || t->op == OP_END)
+            continue;
+        if (t->op == OP_WHERE && t->src[0] == load->src[1] && t->src[1] == at && t->src[2] != at &&
+            t->src[2] == node_const_zero(k->c, t->dtype)) {
+            *choice = t;
+            return fill;
+        }
+        bool number =
+            t->nsrc == 2 && t->src[0] == at && t->src[1]->op == OP_CONST && dtype_is_int(t->dtype);
+        if (number && t->op == OP_SUB)
+            fill += t->src[1]->arg.i;
+        else if (number && t->op == OP_ADD)
+            fill -= t->src[1]->arg.i;
+        else if (t->op != OP_CAST || !dtype_is_int(load->dtype))
+            break;
+        at = t;
+    }
+    *choice = NULL;
+    return 0;
+}
+
+/* Does the type of the load have such a number? */
+static bool fill_fits(Context *c, ingot_dtype d, int64_t fill)
+{
+    return !fill || (dtype_is_int(d) && node_const_i(c, d, fill)->arg.i == fill);
+}
+
 static void find_halos(Layouts *x, Halo *halo)
 {
     for (int i = 0; i < x->n; i++) {
@@ -236,6 +278,12 @@ static void find_halos(Layouts *x, Halo *halo)
                 !is_edge_gate(s->kernel, load, &one))
                 continue;
             Halo *h = &halo[b->id];
+            Node *choice;
+            int64_t fill = wanted_fill(s->kernel, x->a, load, &choice);
+            if ((h->any && h->fill != fill) || !fill_fits(s->kernel->c, load->dtype, fill))
+                continue;
+            h->any = true;
+            h->fill = fill;
             for (int d = 0; d < b->rank; d++) {
                 h->lo[d] = h->lo[d] > one.lo[d] ? h->lo[d] : one.lo[d];
                 h->hi[d] = h->hi[d] > one.hi[d] ? h->hi[d] : one.hi[d];
@@ -260,8 +308,11 @@ static void drop_gates(Layouts *x, const Halo *halo)
             bool within = true;
             for (int d = 0; d < b->rank; d++)
                 within &= one.lo[d] <= halo[b->id].lo[d] && one.hi[d] <= halo[b->id].hi[d];
-            if (!within)
+            Node *choice;
+            if (wanted_fill(k, x->a, load, &choice) != halo[b->id].fill || !within)
                 continue;
+            if (choice)
+                k->sink = substitute(k->c, k->sink, 1, &choice, &choice->src[1]);
             Node *src[INGOT_MAX_RANK + 2];
             memcpy((void *)src, load->src, load->nsrc * sizeof *src);
             src[1] = node_bool(k->c, true);
@@ -325,6 +376,8 @@ void choose_layouts(Plan *p)
     for (int i = 0; i < nbuffer; i++)
         for (int d = 0; given[i] && d < p->buffers[i]->rank; d++)
             layout_halo(given[i], d, &halo[i].lo[d], &halo[i].hi[d]);
+    for (int i = 0; i < nbuffer; i++)
+        halo[i].fill = given[i] ? layout_fill(given[i]) : halo[i].fill;
     drop_gates(&x, halo);
     for (int i = 0; i < nbuffer; i++) {
         Buffer *b = p->buffers[i];
@@ -332,8 +385,11 @@ void choose_layouts(Plan *p)
             continue;
         for (int d = 0; d < b->rank && !given[i]; d++)
             if (halo[i].lo[d] || halo[i].hi[d])
-                b->layout.op[b->layout.n++] = (LayoutOp){
-                    .kind = LAYOUT_PAD, .axis = (int8_t)d, .a = halo[i].lo[d], .b = halo[i].hi[d]};
+                b->layout.op[b->layout.n++] = (LayoutOp){.kind = LAYOUT_PAD,
+                                                         .axis = (int8_t)d,
+                                                         .a = halo[i].lo[d],
+                                                         .b = halo[i].hi[d],
+                                                         .fill = halo[i].fill};
         int last = innermost(&x, b);
         if (given[i])
             b->layout = *given[i];

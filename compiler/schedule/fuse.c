@@ -15,7 +15,10 @@ enum {
     MAX_LOADS = 24,
     MAX_COST = 400,
     CHEAP = 3,
-    FOLD_ALWAYS = 4096
+    NARROW_COST = 4,
+    FOLD_BYTES = 16384,
+    FOLD_COST = 8,
+    ONE_LINE = 64
 };
 
 /* Chunks, so that pointers stay valid while the graph grows. */
@@ -158,6 +161,43 @@ static bool diamond(Sched *s, Node *const *order, int norder, Node *n, Node *con
     return false;
 }
 
+static bool is_move(Node *n)
+{
+    return op_info[n->op].cls == MOVE && n->op != OP_CONCAT && n->op != OP_KEEP;
+}
+
+/* A number in every element? */
+static bool is_uniform(Node *n)
+{
+    while (n->op == OP_EXPAND || n->op == OP_RESHAPE)
+        n = n->src[0];
+    return n->op == OP_CONST;
+}
+
+static double tensor_bytes(Node *n)
+{
+    return (double)dims_bound(n->rank, n->shape) * dtype_info[n->dtype].bytes;
+}
+
+/* What n is made of by casts and little arithmetic with numbers, where that has fewer bytes: the narrow side. */
+static Node *narrow_side(Sched *s, Node *n)
+{
+    Node *best = n;
+    for (int cost = 0; cost <= NARROW_COST; cost++) {
+        if (tensor_bytes(n) < tensor_bytes(best))
+            best = n;
+        Info *i = info_of(s, n);
+        bool number =
+            (n->op == OP_ADD || n->op == OP_SUB || n->op == OP_MUL) && is_uniform(n->src[1]);
+        bool same = n->op == OP_RESHAPE || n->op == OP_PERMUTE || n->op == OP_FLIP;
+        if (i->stored || is_leaf(s, n) || (n->op != OP_CAST && !number && !same) || i->root)
+            break;
+        cost -= same;
+        n = n->src[0];
+    }
+    return best;
+}
+
 static bool should_store(Sched *s, Node *const *order, int norder, Node *n, Node *const *uses)
 {
     Info *i = info_of(s, n);
@@ -174,6 +214,8 @@ static bool should_store(Sched *s, Node *const *order, int norder, Node *n, Node
     case OP_IF: return true;
     default: break;
     }
+    if (i->widened)
+        return false;
     if (i->depth > MAX_DEPTH || i->loads > MAX_LOADS || i->cost > MAX_COST)
         return true;
     bool reduced = false, replicated = false;
@@ -205,6 +247,19 @@ static bool should_store(Sched *s, Node *const *order, int norder, Node *n, Node
     return i->nuse > 1 && i->cost > CHEAP && !diamond(s, order, norder, n, uses);
 }
 
+/* Nothing but a stored value of fewer bytes, widened where it is read. */
+static bool is_widened(Sched *s, Node *n, int cost)
+{
+    if (!n->nsrc || cost > NARROW_COST)
+        return false;
+    Info *below = info_of(s, n->src[0]);
+    bool number = (n->op == OP_ADD || n->op == OP_SUB || n->op == OP_MUL) && is_uniform(n->src[1]);
+    if (n->op == OP_CAST && dtype_info[n->dtype].bytes > dtype_info[n->src[0]->dtype].bytes)
+        return below->widened || (below->stored && !s->wide) || is_leaf(s, n->src[0]) ||
+               (is_move(n->src[0]) && !below->cost && below->loads == 1);
+    return (is_move(n) || number || n->op == OP_CAST) && below->widened;
+}
+
 /* What n's fused expression costs, given that its sources are decided. */
 static void analyse(Sched *s, Node *n)
 {
@@ -216,7 +271,7 @@ static void analyse(Sched *s, Node *n)
     bool constant = n->op != OP_INPUT && n->op != OP_STATE && n->op != OP_PARAM &&
                     n->op != OP_VAR && op_info[n->op].cls != CONTROL && n->op != OP_RANGE;
     bool reduce = n->op == OP_REDUCE;
-    double leaves = n->op == OP_DATA ? (double)dims_bound(n->rank, n->shape) : 0;
+    double leaves = n->op == OP_DATA ? tensor_bytes(n) : 0;
     bool compute =
         cost > 0 || reduce || n->op == OP_GATHER || n->op == OP_UPDATE || n->op == OP_CONCAT;
     for (uint32_t j = 0; j < n->nsrc; j++) {
@@ -257,12 +312,15 @@ static void analyse(Sched *s, Node *n)
     i->cost = cost > 1 << 20 ? 1 << 20 : cost;
     i->loads = loads;
     i->depth = depth + 1;
+    i->widened = !reduce && is_widened(s, n, i->cost);
     i->has_reduce = reduce;
-    int64_t size = dims_bound(n->rank, n->shape);
-    /* readers see through movement; steps that read memory do not */
+    double bytes = tensor_bytes(n);
+    /* Where bytes shrink; else what takes longer to compute than to read, and is small.  Readers see through movement;
+     * steps that read memory do not. */
     i->foldable = constant && (compute || i->root) && leaves > 0 && n->op != OP_CONST &&
-                  n->dtype != INGOT_INDEX && size > 0 &&
-                  ((double)size <= leaves || size <= FOLD_ALWAYS);
+                  n->dtype != INGOT_INDEX && bytes > 0 &&
+                  (bytes <= leaves || bytes <= ONE_LINE ||
+                   (bytes <= FOLD_BYTES && (s->wide || i->cost >= FOLD_COST || reduce)));
 }
 
 void fuse(Sched *s, int n, Node **order)
@@ -305,9 +363,13 @@ void fuse(Sched *s, int n, Node **order)
         if (!pass)
             continue;
         for (int i = 0; i < n; i++) {
-            analyse(s, order[i]);
-            bool stored = should_store(s, order, n, order[i], uses);
-            info_of(s, order[i])->stored = stored;
+            Node *t = order[i];
+            analyse(s, t);
+            bool stored = should_store(s, order, n, t, uses);
+            Node *narrow = stored && !s->wide && !info_of(s, t)->root ? narrow_side(s, t) : t;
+            info_of(s, narrow)->stored = stored && !is_leaf(s, narrow);
+            for (int j = info_of(s, narrow)->order + 1; narrow != t && j <= i; j++)
+                analyse(s, order[j]); /* what is stored now costs its readers nothing */
         }
     }
     /* what only foldable constants read is evaluated with them, at compile time */

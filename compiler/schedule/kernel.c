@@ -106,7 +106,7 @@ static void text_of(StrBuf *sb, Arena *a, const Kernel *k, bool decided)
             text_of_dim(sb, arg->dims[j]);
         for (int j = 0; j < arg->layout.n && decided; j++) {
             const LayoutOp *op = &arg->layout.op[j];
-            int64_t part[4] = {op->kind, op->axis, op->a, op->b};
+            int64_t part[5] = {op->kind, op->axis, op->a, op->b, op->fill};
             sb_write(sb, part, sizeof part);
             sb_write(sb, op->perm.axis, op->kind == LAYOUT_PERMUTE ? (size_t)op->perm.n : 0);
         }

@@ -68,8 +68,12 @@ static int constructor(const char *word, const char *name, int64_t *v, int max)
         return -1;
     const char *at = word + len + 1;
     for (int n = 0; n < max; at++) {
-        if (!number(&at, &v[n++]))
+        bool minus = *at == '-';
+        at += minus;
+        if (!number(&at, &v[n]))
             return -1;
+        v[n] = minus ? -v[n] : v[n];
+        n++;
         if (*at == ')')
             return at[1] ? -1 : n;
         if (*at != ',')
@@ -87,7 +91,7 @@ static bool layout_op(const char *word, LayoutOp *op)
         op->kind = LAYOUT_PERMUTE;
         op->perm.n = n;
         for (int i = 0; i < n; i++) {
-            if (v[i] >= n)
+            if (v[i] < 0 || v[i] >= n)
                 return false;
             op->perm.axis[i] = (int8_t)v[i];
             for (int j = 0; j < i; j++)
@@ -99,12 +103,13 @@ static bool layout_op(const char *word, LayoutOp *op)
     if (constructor(word, "split", v, 3) == 2) {
         *op =
             (LayoutOp){.kind = LAYOUT_SPLIT, .axis = (int8_t)(v[0] < 100 ? v[0] : 100), .a = v[1]};
-        return v[1] > 0;
+        return v[0] >= 0 && v[1] > 0;
     }
-    if (constructor(word, "pad", v, 3) == 3) {
+    if ((n = constructor(word, "pad", v, 4)) >= 3) {
         *op = (LayoutOp){
             .kind = LAYOUT_PAD, .axis = (int8_t)(v[0] < 100 ? v[0] : 100), .a = v[1], .b = v[2]};
-        return true;
+        op->fill = n == 4 ? v[3] : 0;
+        return v[0] >= 0 && v[1] >= 0 && v[2] >= 0;
     }
     return false;
 }
@@ -122,7 +127,7 @@ static bool layout(Parse *q, int from, Layout *l)
         if (!layout_op(q->word[i], &l->op[l->n++])) {
             sched_error(q->p, q->line,
                         "'%.80s': dense, permute(...) of every axis once, split(axis,n) or "
-                        "pad(axis,lo,hi) is wanted",
+                        "pad(axis,lo,hi[,fill]) is wanted",
                         q->word[i]);
             return false;
         }

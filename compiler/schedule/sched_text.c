@@ -36,7 +36,8 @@ void layout_print(StrBuf *sb, const Layout *l)
         if (op->kind == LAYOUT_SPLIT) {
             sb_printf(sb, " split(%d,%lld)", op->axis, (long long)op->a);
         } else if (op->kind == LAYOUT_PAD) {
-            sb_printf(sb, " pad(%d,%lld,%lld)", op->axis, (long long)op->a, (long long)op->b);
+            sb_printf(sb, " pad(%d,%lld,%lld", op->axis, (long long)op->a, (long long)op->b);
+            sb_printf(sb, op->fill ? ",%lld)" : ")", (long long)op->fill);
         } else {
             sb_puts(sb, " permute(");
             for (int j = 0; j < op->perm.n; j++)

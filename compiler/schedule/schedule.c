@@ -708,7 +708,7 @@ static void check_dims_known(Sched *s)
     }
 }
 
-Plan *schedule(Context *c, int opt_level, bool fuse_rows)
+Plan *schedule(Context *c, int opt_level, unsigned how)
 {
     if (c->nerror)
         return NULL;
@@ -720,8 +720,9 @@ Plan *schedule(Context *c, int opt_level, bool fuse_rows)
                  .arena = a,
                  .plan = p,
                  .opt_level = opt_level,
-                 .check = fuse_rows,
-                 .fuse_rows = fuse_rows && opt_level > 0};
+                 .check = how & FUSE_ROWS,
+                 .fuse_rows = how & FUSE_ROWS && opt_level > 0,
+                 .wide = how & STORE_WIDE};
     s->info = NEWN(a, Info *, INFO_CHUNKS);
     p->c = c;
     p->arena = a;

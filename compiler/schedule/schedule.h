@@ -17,6 +17,7 @@ typedef struct {
     bool constant;    /* depends on nothing but constants */
     bool foldable;    /* constant, and worth evaluating at compile time: a weight recipe */
     bool has_reduce;  /* its fused expression holds a REDUCE */
+    bool widened;     /* a stored value of fewer bytes, cast where it is read */
     bool needed;      /* some kernel of the block reads it */
     bool root;        /* a result of the block, or what a control step reads: never inlined only */
     unsigned pending; /* axes that a REDUCE below has made 1 and nothing has expanded yet */
@@ -27,7 +28,7 @@ typedef struct {
     int depth;
     int nuse, iuse; /* consumers inside the block: Sched.uses[iuse..iuse+nuse) */
     int order;      /* position in the block's topological order */
-    double leaves;  /* elements of the constant tensors below it */
+    double leaves;  /* bytes of the constant tensors below it */
 } Info;
 
 enum { INFO_CHUNK = 1024, INFO_CHUNKS = 1 << 15 };
@@ -41,6 +42,7 @@ typedef struct {
     bool check; /* indices from data get steps that check them */
     bool
         fuse_rows; /* reduces over rows may be repeated by their readers: not where each element is a work item */
+    bool wide; /* STORE_WIDE */
     int naxis; /* RANGE numbers used so far */
 } Sched;
 

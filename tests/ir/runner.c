@@ -11,6 +11,7 @@
  * (the second root is a condition; the first is simplified under it), verify0 and verify1.
  * Passes of a graph, whose roots are its outputs:
  *
+ *     rewrite            what its outputs become
  *     fuse               its kernels as expressions, naive
  *     fuse gpu           the same where each element is a work item
  *     opts TARGET        the plan that the heuristic makes: layouts, opts, steps
@@ -155,10 +156,18 @@ static bool run_graph(StrBuf *got, Context *c, const char *text, const char *pas
 {
     const char *name = strchr(pass, ' ');
     bool fuse = !strncmp(pass, "fuse", 4), opts = !strncmp(pass, "opts ", 5);
+    bool rewrite = !strcmp(pass, "rewrite");
     bool linear = !strcmp(pass, "linearize"), render = !strncmp(pass, "render ", 7);
-    if (!fuse && !opts && !linear && !render)
+    if (!fuse && !opts && !linear && !render && !rewrite)
         return false;
     declare(c, n, roots);
+    if (rewrite) {
+        graph_rewrite(c, false);
+        for (int i = 0; i < n; i++)
+            roots[i] = c->outputs[i].node;
+        text_print(got, n, roots);
+        return true;
+    }
     bool given = strstr(text, "# opt ") != NULL;
     const Target *t = target_find(opts || render ? name + 1 : "c");
     ingot_options o = {

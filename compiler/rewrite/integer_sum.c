@@ -1,0 +1,242 @@
+/* integer_sum.c - scales leave sums.
+ *
+ *     sum of (float)x * s * (float)w * t  ->  (float)(sum of x * w) * s * t
+ *
+ * where x and w are integers (of a quantised network: a number less its zero point) and the scales do not vary along the
+ * sum.  What is summed are then integers, exactly, and what lies in memory can be as narrow as it was in the file.  Where
+ * something else varies along the sum (weights alone are integers), or i32 is too narrow for it, the scales leave all
+ * the same and the sum stays one of floats.
+ *
+ * A product is taken apart into factors, down through what only moves elements. */
+#include <math.h>
+#include <string.h>
+
+#include "rewrite.h"
+
+enum { MAX_FACTORS = 8, MAX_DEPTH = 48 };
+
+/* Integers have the shape of the sum's operand.  What is not is compact: along each axis it has the size of the operand's, or 1
+ * if it does not vary there. */
+typedef struct {
+    Node *node;
+    bool integer;
+} Factor;
+typedef struct {
+    Rewrite *r;
+    Factor factor[MAX_FACTORS];
+    int n;
+} Product;
+
+/* ---- integers that are held as floats ------------------------------------------------------ */
+
+static bool is_move(Node *n)
+{
+    return (op_info[n->op].cls == MOVE && n->op != OP_CONCAT && n->op != OP_KEEP);
+}
+
+/* (float)x for an x of few bits */
+static bool is_small_integer(Node *n)
+{
+    double lo, hi;
+    return n->op == OP_CAST && n->dtype == INGOT_F32 && dtype_is_int(n->src[0]->dtype) &&
+           value_range(n->src[0], &lo, &hi) && lo >= -65536 && hi <= 65536;
+}
+
+static bool has_integer(Node *n, int depth)
+{
+    if (depth > MAX_DEPTH || n->dtype != INGOT_F32)
+        return false;
+    if (n->op == OP_MUL)
+        return has_integer(n->src[0], depth + 1) || has_integer(n->src[1], depth + 1);
+    return is_small_integer(n) || (is_move(n) && has_integer(n->src[0], depth + 1));
+}
+
+/* ---- moving factors -------------------------------------------------------------------------- */
+
+static Node *moved(Context *c, Node *move, Node *x)
+{
+    Node **src = NEWN(c->arena, Node *, move->nsrc);
+    memcpy((void *)src, move->src, move->nsrc * sizeof *src);
+    src[0] = x;
+    return node_make(c, (Op)move->op, (ingot_dtype)x->dtype, move->arg, (int)move->nsrc, src,
+                     move->rank, move->shape);
+}
+
+static bool varies(Node *compact, int axis)
+{
+    return !idx_is(compact->shape[axis], 1);
+}
+
+static bool is_one_number(Node *compact)
+{
+    for (int i = 0; i < compact->rank; i++)
+        if (varies(compact, i))
+            return false;
+    return true;
+}
+
+static bool size_before(Node *n, int axis, int64_t *size)
+{
+    int64_t d;
+    *size = 1;
+    for (int i = 0; i < axis; i++) {
+        if (!idx_value(n->shape[i], &d))
+            return false;
+        *size *= d;
+    }
+    return true;
+}
+
+/* Which axis of the reshaped tensor is this axis of its source? -1: none. */
+static int reshaped_axis(Node *move, int axis)
+{
+    int64_t before, here;
+    Node *x = move->src[0];
+    if (!size_before(x, axis, &before))
+        return -1;
+    for (int i = 0; i < move->rank; i++)
+        if (size_before(move, i, &here) && here == before && move->shape[i] == x->shape[axis] &&
+            !idx_is(move->shape[i], 1))
+            return i;
+    return -1;
+}
+
+/* And of the gathered one: the one whose coordinate it is read with. */
+static int gathered_axis(Node *move, int axis)
+{
+    Node *index = move->src[1 + axis];
+    bool along = index->op == OP_IOTA && move->shape[index->arg.i] == move->src[0]->shape[axis];
+    return along ? (int)index->arg.i : -1;
+}
+
+/* The compact form of move(x) for a compact x, or NULL. */
+static Node *moved_compact(Context *c, Node *move, Node *x)
+{
+    Node *dims[INGOT_MAX_RANK];
+    int last = -1;
+    for (int i = 0; i < move->rank; i++)
+        dims[i] = idx(c, 1);
+    switch (move->op) {
+    case OP_EXPAND: return x;
+    case OP_PERMUTE: {
+        int perm[INGOT_MAX_RANK];
+        for (int i = 0; i < move->rank; i++)
+            perm[i] = ((const Perm *)move->arg.ptr)->axis[i];
+        return ingot_permute(c, x, perm);
+    }
+    case OP_PAD:
+        for (int i = 0; i < x->rank; i++)
+            if (varies(x, i) &&
+                (!idx_is(move->src[1 + 2 * i], 0) || !idx_is(move->src[2 + 2 * i], 0)))
+                return NULL;
+        return x;
+    case OP_RESHAPE:
+    case OP_GATHER:
+        for (int i = 0; i < x->rank; i++) {
+            if (!varies(x, i))
+                continue;
+            int to = move->op == OP_RESHAPE ? reshaped_axis(move, i) : gathered_axis(move, i);
+            if (to <= last) /* not there, or in another order */
+                return NULL;
+            dims[to] = x->shape[i];
+            last = to;
+        }
+        return ingot_reshape(c, x, move->rank, dims);
+    default: return is_one_number(x) ? ingot_reshape(c, x, move->rank, dims) : NULL;
+    }
+}
+
+/* ---- taking a product apart ------------------------------------------------------------------- */
+
+static bool add_factor(Product *p, Node *n, bool integer)
+{
+    if (p->n == MAX_FACTORS)
+        return false;
+    p->factor[p->n++] = (Factor){n, integer};
+    return true;
+}
+
+static bool take_apart(Product *p, Node *n)
+{
+    Context *c = p->r->c;
+    if (!has_integer(n, 0)) {
+        while (n->op == OP_EXPAND)
+            n = n->src[0];
+        return add_factor(p, n, false);
+    }
+    if (n->op == OP_CAST)
+        return add_factor(p, p->r->float_sums ? n : ingot_cast(c, n->src[0], INGOT_I32), true);
+    if (n->op == OP_MUL)
+        return take_apart(p, n->src[0]) && take_apart(p, n->src[1]);
+    int first = p->n;
+    if (!take_apart(p, n->src[0]))
+        return false;
+    for (int i = first; i < p->n; i++) {
+        Factor *f = &p->factor[i];
+        f->node = f->integer ? moved(c, n, f->node) : moved_compact(c, n, f->node);
+        if (!f->node)
+            return false;
+    }
+    return true;
+}
+
+/* ---- the sum ------------------------------------------------------------------------------------ */
+
+static Node *times(Context *c, Node *a, Node *b)
+{
+    return a ? ingot_mul(c, a, b) : b;
+}
+
+/* Is no sum of this many products outside of i32? */
+static bool fits_i32(const Product *p, double terms)
+{
+    double most = terms;
+    for (int i = 0; i < p->n; i++) {
+        double lo, hi;
+        if (p->factor[i].integer && value_range(p->factor[i].node, &lo, &hi))
+            most *= fmax(-lo, hi);
+    }
+    return most <= 2147483647.0;
+}
+
+Node *integer_sum(Rewrite *r, Node *n)
+{
+    Context *c = r->c;
+    Product p = {.r = r};
+    unsigned axes = (unsigned)((uint64_t)n->arg.i >> 8);
+    if (n->dtype != INGOT_F32 || (n->arg.i & 255) != INGOT_REDUCE_ADD ||
+        !has_integer(n->src[0], 0) || !take_apart(&p, n->src[0]))
+        return NULL;
+    Node *body = n->src[0], *outside = NULL;
+    bool inside[MAX_FACTORS] = {false};
+    int integers = 0, left = 0;
+    double terms = 1;
+    for (int i = 0; i < body->rank; i++)
+        if (axes >> i & 1)
+            terms *= (double)body->shape[i]->hi;
+    for (int i = 0; i < p.n; i++) {
+        Node *f = p.factor[i].node;
+        integers += p.factor[i].integer;
+        for (int d = 0; d < body->rank && !p.factor[i].integer; d++)
+            inside[i] |= (axes >> d & 1) && varies(f, d);
+        left += inside[i];
+        if (!p.factor[i].integer && !inside[i])
+            outside = times(c, outside, f);
+    }
+    bool exact = !left && !r->float_sums && fits_i32(&p, terms);
+    if (!outside && (!exact || integers < 2))
+        return NULL; /* nothing to gain */
+    Node *product = NULL;
+    for (int i = 0; i < p.n; i++) {
+        Node *f = p.factor[i].node;
+        if (p.factor[i].integer)
+            product = times(c, product, exact ? f : ingot_cast(c, f, INGOT_F32));
+        else if (inside[i])
+            product = times(c, product, ingot_expand(c, f, body->rank, body->shape));
+    }
+    Node *sum = ingot_reduce(c, INGOT_REDUCE_ADD, product, axes, true);
+    sum = ingot_cast(c, sum, INGOT_F32);
+    if (outside)
+        sum = ingot_mul(c, sum, ingot_expand(c, outside, n->rank, n->shape));
+    return ingot_is_poison(sum) ? NULL : sum;
+}

@@ -1,0 +1,19 @@
+/* rewrite.h - what the files of compiler/rewrite share: algebra on the tensor graph, before anything is stored. */
+#ifndef REWRITE_H
+#define REWRITE_H
+
+#include "compiler.h"
+
+typedef struct {
+    Context *c;
+    Arena *a;
+    bool float_sums;
+} Rewrite;
+
+/* A rule gives what stands for a node, or NULL: it stays.  Its sources have been rewritten. */
+Node *integer_sum(Rewrite *, Node *reduce); /* integer_sum.c */
+
+/* value_range.c: bounds of all elements of an integer tensor; false: none are known. */
+bool value_range(Node *, double *lo, double *hi);
+
+#endif

@@ -1,0 +1,100 @@
+/* value_range.c - within which bounds the elements of an integer tensor lie. */
+#include <math.h>
+
+#include "rewrite.h"
+
+typedef struct {
+    double lo, hi;
+} Bounds;
+
+static bool of_type(ingot_dtype d, Bounds *b)
+{
+    int bits = d == INGOT_I4 || d == INGOT_U4   ? 4
+               : d == INGOT_I2 || d == INGOT_U2 ? 2
+                                                : 8 * dtype_info[d].bytes;
+    if (d == INGOT_BOOL)
+        *b = (Bounds){0, 1};
+    else if (dtype_info[d].kind == 'i')
+        *b = (Bounds){-ldexp(1, bits - 1), ldexp(1, bits - 1) - 1};
+    else if (dtype_info[d].kind == 'u')
+        *b = (Bounds){0, ldexp(1, bits) - 1};
+    else
+        return false;
+    return true;
+}
+
+static Bounds corners(double a, double b, double c, double d)
+{
+    return (Bounds){fmin(fmin(a, b), fmin(c, d)), fmax(fmax(a, b), fmax(c, d))};
+}
+
+enum { MAX_DEPTH = 64 };
+
+static bool bounds_of(Node *n, int depth, Bounds *b)
+{
+    Bounds type, x, y;
+    if (!of_type((ingot_dtype)n->dtype, &type))
+        return false;
+    *b = type;
+    if (depth > MAX_DEPTH)
+        return true;
+    switch (n->op) {
+    case OP_CONST: b->lo = b->hi = (double)n->arg.i; break;
+    case OP_RESHAPE:
+    case OP_PERMUTE:
+    case OP_EXPAND:
+    case OP_SHRINK:
+    case OP_FLIP:
+    case OP_GATHER:
+    case OP_KEEP: return bounds_of(n->src[0], depth + 1, b);
+    case OP_PAD:
+        (void)bounds_of(n->src[0], depth + 1, b);
+        *b = (Bounds){fmin(b->lo, 0), fmax(b->hi, 0)};
+        break;
+    case OP_CONCAT:
+        (void)bounds_of(n->src[0], depth + 1, b);
+        for (uint32_t i = 1; i < n->nsrc && bounds_of(n->src[i], depth + 1, &x); i++)
+            *b = (Bounds){fmin(b->lo, x.lo), fmax(b->hi, x.hi)};
+        break;
+    case OP_CAST:
+        if (bounds_of(n->src[0], depth + 1, &x))
+            *b = x;
+        break;
+    case OP_ADD:
+    case OP_SUB:
+    case OP_MUL:
+    case OP_MAX:
+    case OP_MIN:
+        if (!bounds_of(n->src[0], depth + 1, &x) || !bounds_of(n->src[1], depth + 1, &y))
+            break;
+        *b = n->op == OP_ADD   ? (Bounds){x.lo + y.lo, x.hi + y.hi}
+             : n->op == OP_SUB ? (Bounds){x.lo - y.hi, x.hi - y.lo}
+             : n->op == OP_MUL ? corners(x.lo * y.lo, x.lo * y.hi, x.hi * y.lo, x.hi * y.hi)
+             : n->op == OP_MAX ? (Bounds){fmax(x.lo, y.lo), fmax(x.hi, y.hi)}
+                               : (Bounds){fmin(x.lo, y.lo), fmin(x.hi, y.hi)};
+        break;
+    case OP_AND: /* with what is not negative */
+        if (bounds_of(n->src[1], depth + 1, &y) && y.lo >= 0)
+            *b = (Bounds){0, y.hi};
+        break;
+    case OP_SHR:
+        if (bounds_of(n->src[0], depth + 1, &x) && bounds_of(n->src[1], depth + 1, &y) &&
+            x.lo >= 0 && y.lo == y.hi && y.lo >= 0 && y.lo < 64)
+            *b = (Bounds){0, floor(ldexp(x.hi, -(int)y.lo))};
+        break;
+    default: break;
+    }
+    if (b->lo < type.lo || b->hi > type.hi) /* it may wrap */
+        *b = type;
+    return true;
+}
+
+bool value_range(Node *n, double *lo, double *hi)
+{
+    Bounds b;
+    if (!bounds_of(n, 0, &b))
+        return false;
+    *lo = b.lo;
+    *hi = b.hi;
+    return true;
+}
