@@ -153,7 +153,7 @@ static void statement(Render *r, const Stmt *s)
         value_type(r, n);
         sb_printf(r->sb, " v%d = ", r->number[n->id]);
         r->l.named[n->id] = false; /* spell it here, name it from now on */
-        render_bare(r, n);
+        render_int(r, n);
         r->l.named[n->id] = true;
         put(r, ";\n");
         break;

@@ -63,6 +63,7 @@ void render_bare(Render *, Node *);
 void render_expr_as(Render *, Node *, bool alone);
 /* An operand of what is computed in lanes, or not: what is the same in all lanes is spread over them. */
 void render_operand(Render *, Node *, bool lanes, bool alone);
+void render_int(Render *, Node *);   /* bare, of the type of coordinates */
 void render_range(Render *, Node *); /* its name */
 /* The C type of one value of dtype d. */
 const char *render_type(Render *, ingot_dtype d);

@@ -131,13 +131,54 @@ void render_operand(Render *r, Node *n, bool lanes, bool alone)
         render_expr_as(r, n, alone);
 }
 
+static bool is_natural(Node *n)
+{
+    return n->src[0]->lo >= 0 && n->nsrc > 1 && n->src[1]->lo > 0;
+}
+
+/* Run-time sizes are parameters of 64 bits, also where coordinates, and all that is computed of them, have 32. */
+static bool has_wide_size(Render *r, Node *n)
+{
+    if (r->l.wide || n->dtype != INGOT_INDEX || is_named(r, n))
+        return false;
+    switch (n->op) {
+    case OP_VAR: return true;
+    case OP_LOAD:
+    case OP_CAST:
+    case OP_MAX:
+    case OP_MIN: return false;
+    case OP_FLOORDIV:
+    case OP_MOD:
+        if (!is_natural(n))
+            return false;
+        break;
+    default: break;
+    }
+    for (uint32_t i = 0; i < n->nsrc; i++)
+        if (n->op != OP_RANGE && has_wide_size(r, n->src[i]))
+            return true;
+    return false;
+}
+
+/* Where an int is wanted. */
+void render_int(Render *r, Node *n)
+{
+    bool cut = has_wide_size(r, n);
+    put(r, cut ? n->op == OP_VAR ? "(int)" : "(int)(" : "");
+    render_bare(r, n);
+    put(r, cut && n->op != OP_VAR ? ")" : "");
+}
+
 /* igrt_<name>_<type>(operands) */
 static void call(Render *r, const char *name, const char *type, Node *n)
 {
     sb_printf(r->sb, "igrt_%s_%s(", name, type);
     for (uint32_t i = 0; i < n->nsrc; i++) {
         put(r, i ? ", " : "");
-        render_operand(r, n->src[i], in_lanes(r, n), true);
+        if (n->dtype == INGOT_INDEX)
+            render_int(r, n->src[i]);
+        else
+            render_operand(r, n->src[i], in_lanes(r, n), true);
     }
     put(r, ")");
 }
@@ -211,7 +252,7 @@ static void sum(Render *r, Node *n)
 /* Coordinates: exact, and known not to overflow. */
 static void index_op(Render *r, Node *n)
 {
-    bool natural = n->src[0]->lo >= 0 && n->nsrc > 1 && n->src[1]->lo > 0;
+    bool natural = is_natural(n);
     const char *wide = r->l.wide ? "i64" : "i32";
     switch (n->op) {
     case OP_ADD: sum(r, n); return;

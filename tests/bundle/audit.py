@@ -5,7 +5,7 @@
 
     planted     faults planted in a bundle: each is found, by its rule, with file and line
     folder      loops that are bounded and loops that are not, in a folder that is no bundle
-    bundles     five bundles, one with library kernels and a size that the run decides, for this machine and, where their
+    bundles     six bundles, one with library kernels and sizes that the run decides, for this machine and, where their
                 headers are installed, three others
     refused     no folder, no C in it, a machine without headers
 """
@@ -15,7 +15,8 @@ import re
 import subprocess
 import sys
 
-from run import Wrong, call, compile_model, main
+from run import Wrong, compile_model, main
+import models
 
 OK, USAGE, UNSUPPORTED, IO, FINDINGS = 0, 2, 4, 6, 7
 TRIPLES = ("aarch64-linux-gnu", "thumbv7em-none-eabi", "riscv32")
@@ -117,10 +118,23 @@ def folder(ingot, work):
             raise Wrong(f"{name}: findings in lines {[f['line'] for f in found]}, wanted {want}: {found}")
 
 
+def run_time(work):
+    """Sizes of the inputs and of the data, library kernels, indices from data."""
+    g = models.Graph(3)
+    x, k = g.input("x", models.F, "n", 6), g.input("k", models.I, 1)
+    top, _ = g.op("TopK", g.op("MatMul", x, g.weight(6, 8)), k, n=2, axis=1)
+    g.output("top", top, models.F, "n", "k")
+    g.output("where", g.op("NonZero", x), models.I, 2, "count")
+    g.output("rows", g.op("Gather", x, g.op("Squeeze", g.op("ArgMax", x, axis=0))), models.F, 6, 6)
+    g.output("both", g.op("MatMul", x, g.op("Transpose", x)), models.F, "n", "n")
+    (work / "run_time.onnx").write_bytes(g.bytes())
+    return ["--dim", "n=1..8", "--dim", "k=0..8"]
+
+
 def bundles(ingot, work):
     skipped = set()
-    for name in ("cnn", "quantized", "lstm", "attention", "index"):
-        out = compile_model(ingot, work, name)
+    for name in ("cnn", "quantized", "lstm", "attention", "index", "run_time"):
+        out = compile_model(ingot, work, name, *(run_time(work) if name == "run_time" else []))
         for triple in (f"{platform.machine()}-linux-gnu", *TRIPLES):
             status, text, err = audit(ingot, out, "--triple", triple)
             if status == USAGE and "not installed" in err:
