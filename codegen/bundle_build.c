@@ -30,11 +30,26 @@ static void need(Bundle *b, FileList *list, const char *name, size_t n)
     vec_push(b->a, list->file, list->n, f);
 }
 
+/* <name>_op_swish.c: the user's source and what calls it. */
+static void need_custom(Bundle *b, const CustomOp *op)
+{
+    const char *file = arena_printf(b->a, "%s_%s.c", b->name, op->name);
+    for (int i = 0; i < b->nfile; i++)
+        if (!strcmp(b->files[i], file))
+            return;
+    StrBuf sb = {0};
+    custom_source(&sb, op, b->name);
+    bundle_file(b, file, &sb);
+}
+
 static void need_calls(Bundle *b, FileList *list, const Block *block)
 {
     for (int i = 0; i < block->n; i++) {
         const Step *s = block->step[i];
-        if (s->kind == STEP_CALL) {
+        if (s->kind == STEP_CALL && s->call->custom) {
+            need(b, list, "igrt_lib.h", 10);
+            need_custom(b, s->call->custom);
+        } else if (s->kind == STEP_CALL) {
             const char *file = arena_printf(b->a, "%s.c", s->call->name);
             if (!find(file, strlen(file)))
                 bundle_fail(b, INGOT_UNSUPPORTED, "there is no library kernel '%s'", s->call->name);

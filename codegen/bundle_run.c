@@ -376,9 +376,10 @@ static void step_call(Writer *w, const Step *s)
     if (b->gpu)
         gpu_call_inputs(w, s);
     indent(w);
-    sb_printf(&w->sb, "status = igrt_lib_%s(%s, %d, %s, %d, %s, %s, ", call->name,
-              call->n_in ? "src" : "NULL", call->n_in, dst, s->nbuf - call->n_in,
-              call->n_int ? "ints" : "NULL", call->n_float ? "floats" : "NULL");
+    sb_printf(&w->sb, "status = %s_%s(%s, %d, %s, %d, %s, %s, ",
+              call->custom ? b->name : "igrt_lib", call->name, call->n_in ? "src" : "NULL",
+              call->n_in, dst, s->nbuf - call->n_in, call->n_int ? "ints" : "NULL",
+              call->n_float ? "floats" : "NULL");
     if (s->scratch)
         sb_printf(&w->sb, "%s + %lld, %lld, ", memory_base(b, s->scratch),
                   (long long)s->scratch->offset, (long long)s->scratch->bytes);
@@ -892,18 +893,20 @@ static void function_init(Writer *w)
                   n, n, n);
 }
 
-static void lib_prototypes(StrBuf *sb, Map *seen, const Block *steps)
+static void lib_prototypes(StrBuf *sb, const Bundle *b, Map *seen, const Block *steps)
 {
     for (int i = 0; i < steps->n; i++) {
         const Step *s = steps->step[i];
         if (s->kind == STEP_CALL) {
             uint64_t key = hash_bytes(1, s->call->name, strlen(s->call->name));
-            if (!map_get(seen, key))
+            if (!map_get(seen, key) && s->call->custom)
+                sb_printf(sb, "IGRT_LIB_FUNCTION(%s_%s);\n", b->name, s->call->name);
+            else if (!map_get(seen, key))
                 sb_printf(sb, "IGRT_LIB(%s);\n", s->call->name);
             map_put(seen, key, (void *)(uintptr_t)s->call->name);
         }
-        lib_prototypes(sb, seen, &s->body);
-        lib_prototypes(sb, seen, &s->other);
+        lib_prototypes(sb, b, seen, &s->body);
+        lib_prototypes(sb, b, seen, &s->other);
     }
 }
 
@@ -930,7 +933,7 @@ static void opening(StrBuf *sb, Bundle *b, const char *body)
                   b->name);
     Map seen = {0};
     StrBuf libs = {0};
-    lib_prototypes(&libs, &seen, &b->p->main);
+    lib_prototypes(&libs, b, &seen, &b->p->main);
     if (libs.len)
         sb_printf(sb, "\n/* library kernels */\n%s", libs.data);
     sb_free(&libs);

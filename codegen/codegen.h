@@ -24,6 +24,9 @@ int64_t element_bytes(ingot_dtype);
 void print_comment_text(StrBuf *, const char *);
 /* "text" with escapes, a C and a JSON string. */
 void print_string(StrBuf *, const char *);
+/* custom_source.c: the C file of a custom operator, for the model of that name. */
+void custom_source(StrBuf *, const CustomOp *, const char *model);
+
 /* A C identifier from any text; never a keyword. */
 char *identifier(Arena *, const char *text);
 /* "3", "batch*3": an INDEX expression for people. */

@@ -147,8 +147,65 @@ typedef struct {
     const double *floats;
     Node *const *counts; /* VAR nodes */
     size_t scratch_bytes;
-    int n_kept; /* of the last outputs */
+    int n_kept;                           /* of the last outputs */
+    const struct ingot_custom_op *custom; /* NULL: a library kernel */
 } Call;
+
+struct igrt_tensor;
+struct Context;
+
+/* A parameter of a custom operator's function, and what is passed. */
+typedef enum {
+    CUSTOM_INPUT,
+    CUSTOM_OUTPUT,
+    CUSTOM_STATE, /* the last inputs and outputs of the call */
+    CUSTOM_SCRATCH,
+    CUSTOM_SCRATCH_BYTES,
+    CUSTOM_COUNT, /* n_x */
+    CUSTOM_DIM,   /* x_dim0 */
+    CUSTOM_INT,   /* attributes */
+    CUSTOM_FLOAT
+} CustomKind;
+typedef struct {
+    CustomKind kind;
+    const char *name, *type; /* as C has them */
+    int line, bytes;         /* of an integer */
+    ingot_dtype dtype;       /* of a tensor's elements */
+    int slot;                /* its number among the inputs, outputs, states, ints or floats */
+    int of, axis;            /* COUNT, DIM: of which parameter */
+} CustomParam;
+
+/* A line of the comment above the function: "out[y] = in[x]". */
+typedef struct {
+    enum { CUSTOM_OUT_RULE, CUSTOM_STATE_RULE, CUSTOM_SCRATCH_RULE, CUSTOM_DEFAULT_RULE } kind;
+    const char *name, *text; /* y; in[x] */
+    int line;
+} CustomRule;
+
+struct ingot_custom_op {
+    const char *file;     /* as the user gave it */
+    const char *function; /* NULL: not yet known */
+    const char *name;     /* op_swish: one of its own in the context */
+    const char *text;     /* of the file */
+    size_t bytes;
+    const char **external; /* names that other files could see */
+    int nexternal;
+    CustomParam *param;
+    int nparam, line;
+    CustomRule *rule;
+    int nrule;
+    int nin, nout, nstate, nint, nfloat;
+    bool returns_int; /* 0, or the run fails */
+    bool elementwise; /* the function takes and returns one element: output 0 */
+    enum { CUSTOM_UNREAD, CUSTOM_READ, CUSTOM_BROKEN } stage;
+    bool (*read)(struct Context *, struct ingot_custom_op *); /* false after an error */
+    /* Calls it as a bundle would: an igrt_status, or -1 and why it could not be called. */
+    int (*run)(const struct ingot_custom_op *, const struct igrt_tensor *in, int nin,
+               struct igrt_tensor *out, int nout, const int64_t *ints, const double *floats,
+               void *scratch, size_t scratch_bytes, const char **why);
+    void *loaded; /* what run keeps */
+};
+typedef struct ingot_custom_op CustomOp;
 
 /* Where nodes came from. */
 typedef struct {
@@ -233,6 +290,8 @@ struct Context {
     int nstate;
     Node *random; /* the state that random numbers come from (random.c), or NULL */
     int nrandom;  /* draws without a seed of their own */
+    CustomOp **customs;
+    int ncustom;
     Var *vars;
     int nvar, nparam;
     struct Region *region; /* innermost open one */

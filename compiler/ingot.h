@@ -317,6 +317,7 @@ typedef struct {
     int rank;
     ingot_dim *dims[INGOT_MAX_RANK];
 } ingot_call_out;
+struct ingot_custom_op;
 typedef struct {
     const char *name; /* file runtime_min/lib/<name>.c, function igrt_lib_<name> */
     int n_in, n_out, n_int, n_float, n_count;
@@ -327,10 +328,24 @@ typedef struct {
     ingot_dim *const *counts; /* from ingot_call_count, in the order the kernel writes them */
     size_t scratch_bytes;     /* planned in the arena */
     int n_kept; /* the last so many outputs are what others point into: they stay to the end of the run */
+    const struct ingot_custom_op *custom; /* ingot_custom() sets it; NULL: a library kernel */
 } ingot_call_desc;
 ingot_dim *ingot_call_count(ingot_context *, const char *hint, int64_t lo,
                             int64_t hi); /* a fresh integer */
 void ingot_call(ingot_context *, const ingot_call_desc *, ingot_tensor **out);
+
+/* A custom operator: a C function of the user's, whose declaration and comment say what it takes (docs/custom_ops.md).
+ * function NULL: the file's only one. The file is read by the first use, which tells what is wrong with it. */
+typedef struct ingot_custom_op ingot_custom_op;
+typedef struct {
+    const char *name;
+    enum { INGOT_ATTR_INT, INGOT_ATTR_FLOAT, INGOT_ATTR_OTHER } kind;
+    int64_t i;
+    double f;
+} ingot_attribute;
+ingot_custom_op *ingot_custom_open(ingot_context *, const char *file, const char *function);
+void ingot_custom(ingot_context *, ingot_custom_op *, int n_in, ingot_tensor *const *in, int n_attr,
+                  const ingot_attribute *attr, int n_out, ingot_tensor **out);
 
 #include "ingot_ops.h" /* the op library: convolution, norms, attention... all composition of the above */
 

@@ -71,6 +71,12 @@ typedef struct {
         string_bytes; /* room for the text of each string that the model makes, on average; 0: INGOT_ONNX_STRING_BYTES */
 } ingot_onnx_options;
 
+/** An operator that a function of the user's computes: "acme.com:Swish"; without a domain, the standard's. */
+typedef struct {
+    const char *name;
+    ingot_custom_op *op;
+} ingot_onnx_op;
+
 /** Maps and reads a model file. NULL on failure. */
 ingot_onnx *ingot_onnx_open(ingot_context *, const char *path);
 /** Unmaps; to be called after the context is freed. NULL is allowed. */
@@ -81,6 +87,9 @@ int ingot_onnx_input_count(const ingot_onnx *);
 const ingot_onnx_io *ingot_onnx_input(const ingot_onnx *, int i);
 int ingot_onnx_output_count(const ingot_onnx *);
 const ingot_onnx_io *ingot_onnx_output(const ingot_onnx *, int i);
+
+/** These operators are the user's; to be said before the model is checked. The list is borrowed. */
+void ingot_onnx_set_ops(ingot_onnx *, const ingot_onnx_op *, int n);
 
 /** Reports every node that no lowering exists for, before any work. True if there is none. */
 bool ingot_onnx_check(ingot_onnx *);

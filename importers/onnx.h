@@ -78,6 +78,8 @@ struct ingot_onnx {
     ingot_context *c;
     OnnxFile *file; /* malloc'd, and so is this struct: both outlive the context */
     const ingot_onnx_options *options;
+    const ingot_onnx_op *ops;
+    int n_ops;
     ingot_onnx_io *inputs, *outputs;
     int n_inputs, n_outputs;
     bool *dim_used; /* by option */
@@ -123,6 +125,8 @@ ingot_tensor *fault(Lowering *, const char *format, ...) IMPORT_PRINTF(2, 3);
 ingot_tensor *unsupported(Lowering *, const char *format, ...) IMPORT_PRINTF(2, 3);
 
 bool attr_has(Lowering *, const char *name);
+/* The attribute as an operator of the user's takes it. */
+void attr_number(Lowering *, const char *name, ingot_attribute *out);
 int64_t attr_int(Lowering *, const char *name, int64_t otherwise);
 double attr_float(Lowering *, const char *name, double otherwise);
 /* Terminated, in the context's memory. */
@@ -319,6 +323,12 @@ bool is_signed(ingot_tensor *);
 /* 16 bits and less: f32, and back. */
 ingot_tensor *widen(Lowering *, ingot_tensor *);
 ingot_tensor *as(Lowering *, ingot_tensor *x, ingot_dtype);
+
+/* ---- onnx_custom.c -------------------------------------------------------------------------- */
+
+/* The user's operator that the node names; NULL: none. */
+ingot_custom_op *custom_find(const Model *, const Onnx__NodeProto *);
+void call_custom(Lowering *, ingot_custom_op *);
 
 /* ---- onnx_schema.c -------------------------------------------------------------------------- */
 

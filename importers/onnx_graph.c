@@ -458,10 +458,13 @@ static bool run_node(Model *m, Scope *s, const Onnx__NodeProto *proto)
         n->failed = true;
         return define_outputs(n);
     }
+    ingot_custom_op *custom = custom_find(m, proto);
     const Onnx__FunctionProto *f = function_find(m, proto);
     const OpEntry *op = f ? NULL : onnx_op_find(proto->domain, proto->op_type);
     if (poisoned)
         n->failed = true;
+    else if (custom)
+        call_custom(n, custom);
     else if (f)
         call_function(n, f);
     else if (op)

@@ -251,6 +251,8 @@ const Onnx__FunctionProto *function_find(const Model *m, const Onnx__NodeProto *
 static bool check_node(Model *m, const Scope *s, const Onnx__NodeProto *n)
 {
     ingot_set_origin(m->c, node_label(n), n->op_type);
+    if (custom_find(m, n))
+        return schema_attributes(m, n);
     if (function_find(m, n))
         return true;
     const OpEntry *op = onnx_op_find(n->domain, n->op_type);

@@ -131,6 +131,17 @@ bool attr_has(Lowering *n, const char *name)
     return attr_find(n, name) != NULL;
 }
 
+void attr_number(Lowering *n, const char *name, ingot_attribute *out)
+{
+    const Attr *a = attr_find(n, name);
+    int type = a ? attr_type(a) : 0;
+    *out = (ingot_attribute){.name = name, .kind = INGOT_ATTR_OTHER};
+    if (type == ATTR_INT)
+        *out = (ingot_attribute){.name = name, .kind = INGOT_ATTR_INT, .i = a->i};
+    if (type == ATTR_FLOAT)
+        *out = (ingot_attribute){.name = name, .kind = INGOT_ATTR_FLOAT, .f = (double)a->f};
+}
+
 int64_t attr_int(Lowering *n, const char *name, int64_t otherwise)
 {
     const Attr *a = attr_typed(n, name, ATTR_INT);

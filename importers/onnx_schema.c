@@ -47,7 +47,7 @@ static bool listed(const char *list, size_t len, const char *ends, const char *w
 
 bool schema_attributes(Model *m, const Onnx__NodeProto *n)
 {
-    const Schema *s = schema_find(n->domain, n->op_type);
+    const Schema *s = custom_find(m, n) ? NULL : schema_find(n->domain, n->op_type);
     bool ok = true;
     for (size_t i = 0; i < n->n_attribute; i++) {
         const char *name = n->attribute[i]->name;

@@ -252,10 +252,11 @@ typedef struct igrt_tensor {
  * that the data decides, in the order of the same comment, and they go to sym[]. Kernels touch
  * nothing else and may run at the same time on different buffers.
  */
-#define IGRT_LIB(name)                                                                      \
-    igrt_status igrt_lib_##name(const igrt_tensor *in, int nin, igrt_tensor *out, int nout, \
-                                const int64_t *attr_i, const double *attr_f, void *scratch, \
-                                size_t scratch_bytes, int64_t *counts)
+#define IGRT_LIB(name) IGRT_LIB_FUNCTION(igrt_lib_##name)
+#define IGRT_LIB_FUNCTION(function)                                                  \
+    igrt_status function(const igrt_tensor *in, int nin, igrt_tensor *out, int nout, \
+                         const int64_t *attr_i, const double *attr_f, void *scratch, \
+                         size_t scratch_bytes, int64_t *counts)
 
 #ifdef __cplusplus
 }

@@ -430,7 +430,8 @@ void ingot_call(ingot_context *c, const ingot_call_desc *d, ingot_tensor **out)
                    .floats = copy(c, d->floats, (size_t)d->n_float, sizeof *d->floats),
                    .counts = copy(c, (const void *)d->counts, (size_t)d->n_count, sizeof(Node *)),
                    .scratch_bytes = d->scratch_bytes,
-                   .n_kept = d->n_kept};
+                   .n_kept = d->n_kept,
+                   .custom = d->custom};
     Node *tuple = tuple_make(c, OP_CALL, call, d->n_in, d->in);
     for (int i = 0; i < d->n_count; i++)
         c->vars[d->counts[i]->arg.i].setter = tuple;

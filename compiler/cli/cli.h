@@ -8,6 +8,11 @@
 #include "importers.h"
 #include "ingot_onnx.h"
 
+/* --op NAME=FILE[:FUNCTION] */
+typedef struct {
+    const char *name, *file, *function; /* NULL: not told */
+} CustomFlag;
+
 /* Everything that may be asked for; each command takes some of it (main.c has the table). */
 typedef struct {
     const char *command, *model;
@@ -19,6 +24,8 @@ typedef struct {
     int ndim;
     const char **bind_name, **bind_text; /* --bind name=text */
     int nbind;
+    CustomFlag *op; /* --op */
+    int nop;
     ingot_memory *memory; /* --memory */
     int nmemory;
     const char *dump;

@@ -91,6 +91,16 @@ static ingot_status key_base(Session *s, Key *k)
         key_add(k, sched.data, sched.len);
         mapfile_close(&sched);
     }
+    for (int i = 0; i < o->nop; i++) { /* a file that cannot be read is told of by its first use */
+        MapFile source;
+        key_text(k, o->op[i].name);
+        key_text(k, o->op[i].file);
+        key_text(k, o->op[i].function);
+        if (!mapfile_open(&source, o->op[i].file)) {
+            key_add(k, source.data, source.len);
+            mapfile_close(&source);
+        }
+    }
     key_add(k, &o->compile.opt_level, sizeof o->compile.opt_level);
     key_add(k, &s->check, sizeof s->check);
     key_add(k, &o->keep_subnormals, sizeof o->keep_subnormals);

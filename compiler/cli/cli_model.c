@@ -9,6 +9,12 @@ ingot_status model_open(Model *m, const Options *o, bool quiet)
     m->c = ingot_context_new(sink, quiet ? m : NULL);
     ingot_keep_subnormals(m->c, o->keep_subnormals);
     m->onnx = ingot_onnx_open(m->c, o->model);
+    ingot_onnx_op *ops = ingot_alloc(m->c, ((size_t)o->nop + 1) * sizeof *ops);
+    for (int i = 0; i < o->nop; i++)
+        ops[i] = (ingot_onnx_op){o->op[i].name,
+                                 ingot_custom_open(m->c, o->op[i].file, o->op[i].function)};
+    if (m->onnx)
+        ingot_onnx_set_ops(m->onnx, ops, o->nop);
     return m->onnx ? INGOT_OK : ingot_context_status(m->c);
 }
 

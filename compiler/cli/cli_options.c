@@ -144,6 +144,25 @@ static bool flag_tolerance(Options *o, const char *value)
     return true;
 }
 
+/* DOMAIN:TYPE=FILE[:FUNCTION]; a file's name may hold colons, a function's may not */
+static bool flag_op(Options *o, const char *value)
+{
+    size_t n = strcspn(value, "=");
+    if (!n || !value[n] || !value[n + 1] || value[n + 1] == ':')
+        return wrong(o, "--op", value, "DOMAIN:TYPE=FILE or DOMAIN:TYPE=FILE:FUNCTION is wanted");
+    CustomFlag op = {.name = arena_printf(o->a, "%.*s", (int)n, value), .file = value + n + 1};
+    const char *colon = strrchr(op.file, ':');
+    if (colon && colon[1] && !strcmp(identifier(o->a, colon + 1), colon + 1)) {
+        op.function = colon + 1;
+        op.file = arena_printf(o->a, "%.*s", (int)(colon - op.file), op.file);
+    }
+    for (int i = 0; i < o->nop; i++)
+        if (!strcmp(o->op[i].name, op.name))
+            return wrong(o, "--op", value, "this operator is given twice");
+    vec_push(o->a, o->op, o->nop, op);
+    return true;
+}
+
 static bool flag_input(Options *o, const char *value)
 {
     if (!o->input)
@@ -180,6 +199,8 @@ static bool with_value(Options *o, const char *flag, const char *value)
         }
     if (!strcmp(flag, "--dim"))
         return flag_dim(o, value);
+    if (!strcmp(flag, "--op"))
+        return flag_op(o, value);
     if (!strcmp(flag, "--bind"))
         return flag_bind(o, value);
     if (!strcmp(flag, "--max-ram"))

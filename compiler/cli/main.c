@@ -127,6 +127,8 @@ static ingot_status command_tune(Options *o)
     "  --dim NAME=OTHER    two free dims are equal\n"                                             \
     "  --dim TENSOR=LO..HI the elements of this integer tensor are (inputs, or inside)\n"         \
     "  --dim TENSOR_A=LO..HI  the size of any tensor along axis A is: for what the data decide\n" \
+    "  --op DOMAIN:TYPE=FILE.c[:FUNCTION]  nodes of this type call a C function of yours "        \
+    "(docs/custom_ops.md)\n"                                                                      \
     "  --bind NAME=V,V..   an input (or free dim) has this value, known now\n"
 #define MODEL_HELP                                                                \
     DIM_HELP                                                                      \
@@ -158,7 +160,7 @@ typedef struct {
 
 static const Command commands[] = {
     {"compile", command_compile, true,
-     "-o --target --name -O0 -O2 --dim --bind --string-bytes --subnormals --weights --memory "
+     "-o --target --name -O0 -O2 --dim --bind --op --string-bytes --subnormals --weights --memory "
      "--max-ram --sched "
      "--save-sched "
      "--selftest "
@@ -176,7 +178,8 @@ static const Command commands[] = {
      "  ingot compile bert.onnx -o out --dim batch=1..8 --dim seq=128 --name bert\n"
      "  ingot compile kws.onnx -o out --target c:cortex-m4 --max-ram 256k\n"},
     {"run", command_run, true,
-     "--data --input --output-dir --tolerance --target --sched -O0 -O2 --dim --bind --string-bytes "
+     "--data --input --output-dir --tolerance --target --sched -O0 -O2 --dim --bind --op "
+     "--string-bytes "
      "--subnormals "
      "--no-bind "
      "--no-cache -v --threads ",
@@ -197,7 +200,8 @@ static const Command commands[] = {
      "  ingot run resnet18.onnx --data test_data_set_0 --output-dir out\n"
      "  ingot run add.onnx --input x.npy --input y.npy\n"},
     {"verify", command_verify, true,
-     "--data --input --tolerance --target --sched -O0 -O2 --dim --bind --string-bytes --subnormals "
+     "--data --input --tolerance --target --sched -O0 -O2 --dim --bind --op --string-bytes "
+     "--subnormals "
      "--no-bind "
      "--no-cache -v "
      "--threads ",
@@ -212,6 +216,7 @@ static const Command commands[] = {
      "\nexample:\n  ingot verify resnet18.onnx\n"},
     {"bench", command_bench, true,
      "--data --input --threads --json --per-kernel --seconds --target --sched -O0 -O2 --dim --bind "
+     "--op "
      "--string-bytes --subnormals "
      "--no-bind --no-cache -v ",
      "time the compiled model",
@@ -222,12 +227,14 @@ static const Command commands[] = {
      "  --per-kernel        time every step, slowest first, beside what this machine could do\n"
      "  --json              only the JSON line, with \"median_ms\"\n" MODEL_HELP
      "\nexample:\n  ingot bench resnet18.onnx --threads 4 --json\n"},
-    {"check", command_check, true, "--dim --bind -v ", "list every operator that is not supported",
+    {"check", command_check, true, "--dim --bind --op -v ",
+     "list every operator that is not supported",
      "usage: ingot check MODEL.onnx [--dim NAME=LO..HI] [--bind NAME=V]\n\n"
      "With --dim or --bind every node is built, and the shapes are checked too.\n" DIM_HELP
      "\nexample:\n  ingot check model.onnx --dim batch=1..8\n"},
     {"inspect", command_inspect, true,
-     "--json --dump --target --name -O0 -O2 --dim --bind --string-bytes --subnormals --weights "
+     "--json --dump --target --name -O0 -O2 --dim --bind --op --string-bytes --subnormals "
+     "--weights "
      "--memory "
      "--max-ram --sched -v ",
      "what a model becomes",
@@ -248,7 +255,8 @@ static const Command commands[] = {
      "  --json              the same for programs\n"
      "\nexample:\n  ingot audit out --triple thumbv7em-none-eabi > audit.txt\n"},
     {"targets", command_targets, false, "", "what can be emitted", "usage: ingot targets\n"},
-    {"tune", command_tune, true, "-o --beam --budget --dim --bind --string-bytes --subnormals ",
+    {"tune", command_tune, true,
+     "-o --beam --budget --dim --bind --op --string-bytes --subnormals ",
      "search for better kernels (not available yet)",
      "usage: ingot tune MODEL.onnx -o model.sched\n\nNot available yet.\n"},
 };

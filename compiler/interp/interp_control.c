@@ -175,8 +175,8 @@ static bool describe(Interp *ip, const Call *call, const Value *v, igrt_tensor *
 static bool call_run(Interp *ip, Node *n, const Call *call, Value *const *out, int64_t *counts)
 {
     Arena *a = ip->scope[ip->depth].arena;
-    const LibFn fn = lib_find(call->name);
-    if (!fn)
+    const LibFn fn = call->custom ? NULL : lib_find(call->name);
+    if (!fn && !call->custom)
         return interp_fail(ip, INGOT_UNSUPPORTED, "interpreter: no library kernel '%s'",
                            call->name);
     igrt_tensor *in_t = NEWN(a, igrt_tensor, call->n_in + 1),
@@ -188,6 +188,15 @@ static bool call_run(Interp *ip, Node *n, const Call *call, Value *const *out, i
         if (!describe(ip, call, out[k], &out_t[k]))
             return false;
     void *scratch = call->scratch_bytes ? arena_alloc(a, call->scratch_bytes) : NULL;
+    if (call->custom) {
+        const char *why = NULL;
+        int code = call->custom->run(call->custom, in_t, call->n_in, out_t, call->n_out, call->ints,
+                                     call->floats, scratch, call->scratch_bytes, &why);
+        return code == IGRT_OK ||
+               interp_fail(ip, why ? INGOT_TOOL : INGOT_INVALID, "%s: custom operator '%s': %s",
+                           call->custom->file, call->custom->function,
+                           why ? why : igrt_status_text((igrt_status)code));
+    }
     const igrt_status status = fn(in_t, call->n_in, out_t, call->n_out, call->ints, call->floats,
                                   scratch, call->scratch_bytes, counts);
     if (status != IGRT_OK)

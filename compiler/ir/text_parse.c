@@ -273,10 +273,10 @@ static bool same_region(const struct Region *a, const struct Region *b)
 
 static bool same_call(const Call *a, const Call *b)
 {
-    if (!same_text(a->name, b->name) || a->n_in != b->n_in || a->n_out != b->n_out ||
-        a->n_int != b->n_int || a->n_float != b->n_float || a->n_count != b->n_count ||
-        a->scratch_bytes != b->scratch_bytes || a->n_kept != b->n_kept ||
-        !same_nodes(a->n_count, a->counts, b->counts))
+    if (!same_text(a->name, b->name) || a->custom != b->custom || a->n_in != b->n_in ||
+        a->n_out != b->n_out || a->n_int != b->n_int || a->n_float != b->n_float ||
+        a->n_count != b->n_count || a->scratch_bytes != b->scratch_bytes ||
+        a->n_kept != b->n_kept || !same_nodes(a->n_count, a->counts, b->counts))
         return false;
     for (int i = 0; i < a->n_int; i++)
         if (a->ints[i] != b->ints[i])

@@ -1,0 +1,182 @@
+/* custom_run.c - the interpreter's call of a custom operator: the very source that a bundle gets, compiled by the
+ * system's C compiler into a shared object. The call is made in a child process, whose fault is not the compiler's: its
+ * results come back through shared memory. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "custom.h"
+#include "igrt.h"
+
+typedef igrt_status (*CustomFn)(const igrt_tensor *in, int nin, igrt_tensor *out, int nout,
+                                const int64_t *attr_i, const double *attr_f, void *scratch,
+                                size_t scratch_bytes, int64_t *counts);
+
+static bool write_file(const char *path, const void *data, size_t n)
+{
+    FILE *f = fopen(path, "wb");
+    bool ok = f && fwrite(data, 1, n, f) == n;
+    if (f)
+        ok &= fclose(f) == 0;
+    return ok;
+}
+
+/* The source and the headers of the runtime. */
+static bool write_source(Arena *a, const CustomOp *op, const char *dir)
+{
+    StrBuf sb = {0};
+    custom_source(&sb, op, "model");
+    bool ok = write_file(arena_printf(a, "%s/op.c", dir), sb.data, sb.len);
+    sb_free(&sb);
+    for (const RuntimeFile *f = runtime_files; *f->name && ok; f++)
+        if (f->name[strlen(f->name) - 1] == 'h')
+            ok = write_file(arena_printf(a, "%s/%s", dir, f->name), f->data, f->bytes);
+    return ok;
+}
+
+/* $CC may hold flags: "ccache gcc". */
+static int compiler_words(Arena *a, const char **argv, int room)
+{
+    const char *cc = getenv("CC");
+    char *text = arena_strdup(a, cc && *cc ? cc : "cc"), *next;
+    int n = 0;
+    for (char *word = strtok_r(text, " ", &next); word && n < room;
+         word = strtok_r(NULL, " ", &next))
+        argv[n++] = word;
+    return n;
+}
+
+static bool compile(Arena *a, const char *dir)
+{
+    const char *argv[64];
+    const char *rest[] = {"-std=c99",
+                          "-O2",
+                          "-ffp-contract=off",
+                          "-fPIC",
+                          "-shared",
+                          "-I",
+                          dir,
+                          "-o",
+                          arena_printf(a, "%s/op.so", dir),
+                          arena_printf(a, "%s/op.c", dir),
+                          "-lm",
+                          NULL};
+    int n = compiler_words(a, argv, 40);
+    for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++)
+        argv[n++] = rest[i];
+    fflush(NULL);
+    pid_t child = fork();
+    if (!child) {
+        execvp(argv[0], (char *const *)(uintptr_t)argv);
+        _exit(127);
+    }
+    int status;
+    while (child > 0 && waitpid(child, &status, 0) < 0)
+        if (errno != EINTR)
+            return false;
+    return child > 0 && WIFEXITED(status) && !WEXITSTATUS(status);
+}
+
+static void remove_files(Arena *a, const char *dir)
+{
+    for (const RuntimeFile *f = runtime_files; *f->name; f++)
+        unlink(arena_printf(a, "%s/%s", dir, f->name));
+    unlink(arena_printf(a, "%s/op.c", dir));
+    unlink(arena_printf(a, "%s/op.so", dir));
+    rmdir(dir);
+}
+
+static CustomFn load(const CustomOp *op, const char **why)
+{
+    static char problem[256];
+    Arena *a = arena_new();
+    const char *tmp = getenv("TMPDIR");
+    char *dir = arena_printf(a, "%s/ingot-op-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    void *handle = NULL;
+    if (!mkdtemp(dir)) {
+        snprintf(problem, sizeof problem, "%.180s: %s", dir, strerror(errno));
+    } else if (!write_source(a, op, dir) || !compile(a, dir)) {
+        snprintf(problem, sizeof problem, "the C compiler (cc, or $CC) does not compile it");
+    } else {
+        handle = dlopen(arena_printf(a, "%s/op.so", dir), RTLD_NOW | RTLD_LOCAL);
+        if (!handle)
+            snprintf(problem, sizeof problem, "%.250s", dlerror());
+    }
+    remove_files(a, dir);
+    void *symbol = handle ? dlsym(handle, arena_printf(a, "model_%s", op->name)) : NULL;
+    arena_free(a);
+    CustomFn fn = NULL;
+    memcpy(&fn, &symbol, sizeof fn);
+    if (!fn)
+        *why = problem;
+    return fn;
+}
+
+static size_t tensor_bytes(const igrt_tensor *t)
+{
+    size_t n = elem_bytes((ingot_dtype)(t->dtype - 1)); /* igrt_dtype starts at 1 */
+    for (int i = 0; i < t->rank; i++)
+        n *= (size_t)t->dims[i];
+    return n;
+}
+
+/* In the shared memory: each tensor at a multiple of 64. */
+static size_t tensor_room(const igrt_tensor *t)
+{
+    return (tensor_bytes(t) + 63) & ~(size_t)63;
+}
+
+int custom_run(const CustomOp *op, const igrt_tensor *in, int nin, igrt_tensor *out, int nout,
+               const int64_t *ints, const double *floats, void *scratch, size_t scratch_size,
+               const char **why)
+{
+    CustomOp *keep = (CustomOp *)(uintptr_t)op;
+    CustomFn fn;
+    memcpy(&fn, &op->loaded, sizeof fn);
+    if (!fn)
+        fn = load(op, why);
+    if (!fn)
+        return -1;
+    memcpy(&keep->loaded, &fn, sizeof fn);
+    size_t total = 64;
+    for (int i = 0; i < nout; i++)
+        total += tensor_room(&out[i]);
+    uint8_t *shared = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED) {
+        *why = strerror(errno);
+        return -1;
+    }
+    fflush(NULL);
+    pid_t child = fork();
+    if (!child) {
+        size_t at = 0;
+        for (int i = 0; i < nout; i++) {
+            out[i].data = shared + at;
+            at += tensor_room(&out[i]);
+        }
+        igrt_status status = fn(in, nin, out, nout, ints, floats, scratch, scratch_size, NULL);
+        _exit((int)status);
+    }
+    int status = 0, code = -1;
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    static char ended[64];
+    if (child < 0)
+        *why = strerror(errno);
+    else if (WIFSIGNALED(status))
+        snprintf(ended, sizeof ended, "it ended by signal %d", WTERMSIG(status)), *why = ended;
+    else
+        code = WEXITSTATUS(status);
+    size_t at = 0;
+    for (int i = 0; i < nout && code == IGRT_OK; i++) {
+        memcpy(out[i].data, shared + at, tensor_bytes(&out[i]));
+        at += tensor_room(&out[i]);
+    }
+    munmap(shared, total);
+    return code;
+}
