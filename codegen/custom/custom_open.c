@@ -47,12 +47,16 @@ static bool load(Context *c, CustomOp *op)
                     strerror(errno));
         return false;
     }
-    char *text = arena_alloc(c->arena, SOURCE_BYTES + 1);
-    op->bytes = fread(text, 1, SOURCE_BYTES + 1, f);
-    bool bad = ferror(f) != 0;
+    StrBuf sb = {0};
+    char part[4096];
+    for (size_t n; sb.len <= SOURCE_BYTES && (n = fread(part, 1, sizeof part, f)) > 0;)
+        sb_write(&sb, part, n);
+    bool bad = ferror(f) || sb.len > SOURCE_BYTES || (sb.len && memchr(sb.data, 0, sb.len));
     fclose(f);
-    op->text = text;
-    if (bad || op->bytes > SOURCE_BYTES || memchr(text, 0, op->bytes))
+    op->bytes = sb.len;
+    op->text = arena_strdup(c->arena, sb.len && !bad ? sb.data : "");
+    sb_free(&sb);
+    if (bad)
         return custom_fault(c, op, 1, "this is no C source of at most 4 MB that can be read");
     return true;
 }

@@ -79,25 +79,44 @@ static void check_include(CXFile file, CXSourceLocation *stack, unsigned depth, 
                      text_of(r->c, clang_getFileName(file)));
 }
 
+static bool is_const(CXType type)
+{
+    for (type = clang_getCanonicalType(type); clang_getArrayElementType(type).kind;)
+        type = clang_getCanonicalType(clang_getArrayElementType(type));
+    return clang_isConstQualifiedType(type) != 0;
+}
+
+/* Contexts and threads share what is static; a bundle has nothing of the kind. */
+static bool outlives(Reader *r, CXCursor cursor, CXCursor parent)
+{
+    bool local = clang_getCursorKind(parent) != CXCursor_TranslationUnit;
+    if (clang_getCursorKind(cursor) != CXCursor_VarDecl || is_const(clang_getCursorType(cursor)) ||
+        (local && clang_Cursor_getStorageClass(cursor) != CX_SC_Static))
+        return false;
+    reader_fault(r, line_of(cursor),
+                 "variable '%s' outlives a call; what is kept between runs is a state "
+                 "(state[s] = [4])",
+                 text_of(r->c, clang_getCursorSpelling(cursor)));
+    return true;
+}
+
+static enum CXChildVisitResult look_inside(CXCursor cursor, CXCursor parent, CXClientData data)
+{
+    return outlives(data, cursor, parent) ? CXChildVisit_Break : CXChildVisit_Recurse;
+}
+
 static enum CXChildVisitResult look_at(CXCursor cursor, CXCursor parent, CXClientData data)
 {
     Reader *r = data;
     Context *c = r->c;
     enum CXCursorKind kind = clang_getCursorKind(cursor);
-    (void)parent;
     if (!clang_Location_isFromMainFile(clang_getCursorLocation(cursor)))
         return CXChildVisit_Continue;
-    const char *name = text_of(c, clang_getCursorSpelling(cursor));
-    if (kind == CXCursor_VarDecl &&
-        !clang_isConstQualifiedType(clang_getCanonicalType(clang_getCursorType(cursor))) &&
-        clang_getCursorType(cursor).kind != CXType_ConstantArray &&
-        clang_getCursorType(cursor).kind != CXType_IncompleteArray) {
-        reader_fault(r, line_of(cursor),
-                     "variable '%s' outlives a call; what is kept between runs is a state "
-                     "(state[s] = [4])",
-                     name);
+    if (outlives(r, cursor, parent))
         return CXChildVisit_Break;
-    }
+    if (kind == CXCursor_FunctionDecl && clang_visitChildren(cursor, look_inside, r))
+        return CXChildVisit_Break;
+    const char *name = text_of(c, clang_getCursorSpelling(cursor));
     bool defined = clang_isCursorDefinition(cursor) != 0;
     if ((kind != CXCursor_FunctionDecl && kind != CXCursor_VarDecl) || !defined ||
         clang_getCursorLinkage(cursor) != CXLinkage_External)
@@ -466,8 +485,9 @@ bool custom_read(Context *c, CustomOp *op)
     };
     Reader r = {.c = c, .op = op, .ok = true};
     CXIndex index = clang_createIndex(0, 0);
-    r.unit = clang_parseTranslationUnit(index, op->file, arguments,
-                                        (int)(sizeof arguments / sizeof arguments[0]), NULL, 0, 0);
+    struct CXUnsavedFile source = {op->file, op->text, op->bytes}; /* what the bundle will have */
+    r.unit = clang_parseTranslationUnit(
+        index, op->file, arguments, (int)(sizeof arguments / sizeof arguments[0]), &source, 1, 0);
     if (!r.unit)
         reader_fault(&r, 1, "libclang cannot read it");
     if (r.ok)

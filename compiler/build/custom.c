@@ -9,7 +9,11 @@
 
 #include "build.h"
 
-enum { MAX_OPERANDS = 32, MAX_DEPTH = 32 };
+enum {
+    MAX_OPERANDS = 32,
+    MAX_DEPTH = 32,
+    CALL_RANK = 8 /* IGRT_MAX_RANK: of the tensors that a library kernel is given */
+};
 
 typedef struct {
     Context *c;
@@ -317,28 +321,41 @@ static void take_attributes(Use *u, int n, const ingot_attribute *attr)
     }
 }
 
-/* Sizes that are parameters are within the inputs' rank, and fit in their type. */
-static void check_sizes(Use *u)
+/* Sizes that are parameters are within the tensors' rank, and fit in their type. */
+static void check_sizes(Use *u, const ingot_call_out *out)
 {
     for (int i = 0; i < u->op->nparam && !u->failed; i++) {
         const CustomParam *p = &u->op->param[i];
         if (p->kind != CUSTOM_COUNT && p->kind != CUSTOM_DIM)
             continue;
         const CustomParam *of = &u->op->param[p->of];
-        if (of->kind != CUSTOM_INPUT)
-            continue;
-        Node *x = u->in[of->slot];
-        if (p->kind == CUSTOM_DIM && p->axis >= x->rank) {
-            use_fault(u, p->line, "parameter '%s': the input '%s' of this node has rank %d",
-                      p->name, of->name, x->rank);
+        const Node *x = of->kind == CUSTOM_INPUT ? u->in[of->slot] : NULL;
+        const ingot_call_out *y =
+            x ? NULL : &out[of->slot + (of->kind == CUSTOM_STATE ? u->op->nout : 0)];
+        int rank = x ? x->rank : y->rank;
+        Node *const *dims = x ? x->shape : y->dims;
+        if (p->kind == CUSTOM_DIM && p->axis >= rank) {
+            use_fault(u, p->line, "parameter '%s': tensor '%s' of this node has rank %d", p->name,
+                      of->name, rank);
             continue;
         }
-        Node *size =
-            p->kind == CUSTOM_DIM ? x->shape[p->axis] : shape_numel(u->c, x->rank, x->shape);
+        Node *size = p->kind == CUSTOM_DIM ? dims[p->axis] : shape_numel(u->c, rank, dims);
         if (p->bytes < 8 && size->hi >> (8 * p->bytes - 1) > 0)
             use_fault(u, p->line, "parameter '%s' of type '%s' is too small for a size of %lld",
                       p->name, p->type, (long long)size->hi);
     }
+}
+
+static void check_ranks(Use *u, const ingot_call_out *out, int nout)
+{
+    int most = 0;
+    for (int i = 0; i < u->op->nin && !u->failed; i++)
+        most = u->in[i]->rank > most ? u->in[i]->rank : most;
+    for (int i = 0; i < nout && !u->failed; i++)
+        most = out[i].rank > most ? out[i].rank : most;
+    if (most > CALL_RANK)
+        use_fault(u, u->op->line, "a tensor has rank %d, function '%s' can be given %d at most",
+                  most, u->op->function, CALL_RANK);
 }
 
 /* ---- the call --------------------------------------------------------------------------------- */
@@ -377,7 +394,14 @@ static void states(Use *u, Node **in, ingot_call_out *out)
                 use_fault(u, r->line, "the size of a state has to be known now");
         if (u->failed)
             return;
-        in[u->op->nin + i] = ingot_state(u->c, p->name, p->dtype, shape.rank, dims);
+        if (u->c->region) {
+            use_fault(u, r->line,
+                      "state '%s' is used in a loop or a branch, which is not supported", p->name);
+            return;
+        }
+        const char *name = arena_printf(u->c->arena, "%s_%s_%d", u->op->name, p->name,
+                                        u->c->nstate); /* each node has its own */
+        in[u->op->nin + i] = ingot_state(u->c, name, p->dtype, shape.rank, dims);
         out[u->op->nout + i] = shape;
         u->failed |= poisoned(in[u->op->nin + i]);
     }
@@ -415,14 +439,18 @@ void ingot_custom(ingot_context *c, ingot_custom_op *op, int n_in, ingot_tensor 
     int nin = op->nin + op->nstate, nout = op->nout + op->nstate;
     Node **src = NEWN(c->arena, Node *, nin + 1), **made = NEWN(c->arena, Node *, nout + 1);
     ingot_call_out *to = NEWN(c->arena, ingot_call_out, nout + 1);
+    if (op->nint > MAX_OPERANDS || op->nfloat > MAX_OPERANDS)
+        use_fault(u, op->line, "function '%s' has more than %d attributes", op->function,
+                  MAX_OPERANDS);
     check_counts(u, n_in, n_out);
     check_types(u);
     if (!u->failed)
         take_attributes(u, n_attr, attr);
-    check_sizes(u);
     shapes(u, to);
     size_t scratch = u->failed ? 0 : scratch_bytes(u);
     states(u, src, to);
+    check_ranks(u, to, nout);
+    check_sizes(u, to);
     if (u->failed)
         return;
     memcpy((void *)src, (void *)in, (size_t)op->nin * sizeof *src);

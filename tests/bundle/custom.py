@@ -99,16 +99,18 @@ void f(const int32_t *x, int64_t n_x, int32_t k, int64_t *y, bool *big, int64_t 
 """)
     model = work / "kinds.onnx"
     node = helper.make_node("F", ["x"], ["y", "b"], "n", domain="acme.com")
-    graph = helper.make_graph([node], "g", [helper.make_tensor_value_info("x", TensorProto.INT32, [2])],
+    again = helper.make_node("F", ["x"], ["y2"], "m", domain="acme.com", k=3)  # a state of its own
+    graph = helper.make_graph([node, again], "g", [helper.make_tensor_value_info("x", TensorProto.INT32, [2])],
                               [helper.make_tensor_value_info("y", TensorProto.INT64, [3, 4]),
-                               helper.make_tensor_value_info("b", TensorProto.BOOL, [2])])
+                               helper.make_tensor_value_info("b", TensorProto.BOOL, [2]),
+                               helper.make_tensor_value_info("y2", TensorProto.INT64, [3, 6])])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("acme.com", 1)], ir_version=8), str(model))
     np.save(work / "x.npy", np.array([3, 30], np.int32))
     flags = ["--op", f"acme.com:F={source}", "--input", work / "x.npy"]
     for command in ("verify", "run"):
         done = call([ingot, command, model, *flags])
         expect(f"kinds: {command}", done.returncode == 0, done)
-    expect("kinds: values", "i64[3,4] 4 4 4" in done.stdout and "bool[2] 0 1" in done.stdout, done)
+    expect("kinds: values", "i64[3,4] 4 4 4" in done.stdout and "bool[2] 0 1" in done.stdout and "i64[3,6] 5 5 5" in done.stdout, done)
     source.write_text(source.read_text().replace("seen[0] + k", "seen[0] + k + 5"))
     done = call([ingot, "run", model, *flags])
     expect("kinds: changed source", done.returncode == 0 and "i64[3,4] 9 9 9" in done.stdout, done)
@@ -145,6 +147,9 @@ WRONG = [  # name, source, its line, words of the message, what the node has
     ("two_functions", GOOD + "void h(int a);\nvoid h(int a) { (void)a; }\n", 1, "several functions (f, h)", {}),
     ("own_header", '#include "own.h"\n' + GOOD, 1, "own.h", {}),
     ("global", "int count;\n" + GOOD, 1, "'count' outlives", {}),
+    ("static", GOOD.replace("{ for", "{ static int calls; calls++; for"), 2, "'calls' outlives", {}),
+    ("table", "static float table[4];\n" + GOOD, 1, "'table' outlives", {}),
+    ("rank_of_output", GOOD.replace("long n_x", "long y_dim9").replace("n_x", "y_dim9"), 2, "rank 2", {}),
     ("variadic", GOOD.replace("float beta)", "float beta, ...)"), 2, "all of its parameters", {}),
     ("passes_struct", "struct s { int a; };\n" + GOOD.replace("float beta", "struct s beta"), 3, "struct s", {}),
     ("result", GOOD.replace("void f", "float *f"), 2, "return void", {}),
