@@ -287,7 +287,7 @@ void linearize(Linear *l, const Kernel *k, const Tile *tile)
     Node **stores = NEWN(l->arena, Node *, tile->nstore + tile->fused + 1);
     flatten_addresses(l->arena, k, tile->nstore, tile->store, stores);
     q.root = stores;
-    q.nroot = tile->nstore;
+    q.nroot = q.nstore = join_stores(k->c, tile, stores);
     if (l->fused)
         stores[q.nroot++] = l->fused;
     for (int i = 0; i < tile->fused; i++)
@@ -309,7 +309,6 @@ void linearize(Linear *l, const Kernel *k, const Tile *tile)
     if (tile->tail.range)
         q.tail |= bit(tile->tail.range);
     q.stores = stores;
-    q.nstore = tile->nstore;
     find_sets(&q);
     find_unused(&q);
     find_inlined(&q);

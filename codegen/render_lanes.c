@@ -114,10 +114,15 @@ void render_lane_load(Render *r, Node *n)
 void render_lane_store(Render *r, Node *n)
 {
     int part = r->l.tile->part;
-    open_access(r, part ? "store_part" : "store", n->dtype);
+    bool two = n->nsrc > 4;
+    open_access(r, part ? "store_part" : two ? "store2" : "store", n->dtype);
     first_lane(r, n->src[0], n->src[3]);
     put(r, ", ");
     render_operand(r, n->src[2], true, true);
+    if (two) {
+        put(r, ", ");
+        render_operand(r, n->src[4], true, true);
+    }
     sb_printf(r->sb, part ? ", %d);\n" : ");\n", part);
 }
 

@@ -642,6 +642,9 @@ typedef struct {
     int n;
 } Tiles;
 Tiles kernel_expand(Arena *, const Kernel *);
+/* interleave.c: of a tile's stores, with flat addresses, each two that write every other element between them become one,
+ * with a second value behind its address; gives how many are left. */
+int join_stores(Context *, const Tile *, Node **store);
 
 /* lanes.c: how a value of this type is held in a lane, "f32" or "i32"; NULL: it cannot be. */
 const char *lane_type(ingot_dtype);

@@ -183,6 +183,49 @@ IGRT_MEMORY(i32, int32_t, 4)
 IGRT_MEMORY(i32, int32_t, 8)
 IGRT_MEMORY(i32, int32_t, 16)
 
+/* igrt_store2_f32x4(p, a, b) stores a and b interleaved: a[0], b[0], a[1], b[1], ... */
+#if defined(__clang__) || __GNUC__ >= 12
+#define IGRT_SHUFFLE(N, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define IGRT_SHUFFLE(N, a, b, ...) __builtin_shuffle(a, b, (igrt_i32x##N){__VA_ARGS__})
+#endif
+#define IGRT_FIRST4(a, b) IGRT_SHUFFLE(4, a, b, 0, 4, 1, 5)
+#define IGRT_LAST4(a, b) IGRT_SHUFFLE(4, a, b, 2, 6, 3, 7)
+#define IGRT_FIRST8(a, b) IGRT_SHUFFLE(8, a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#define IGRT_LAST8(a, b) IGRT_SHUFFLE(8, a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#define IGRT_FIRST16(a, b) \
+    IGRT_SHUFFLE(16, a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define IGRT_LAST16(a, b) \
+    IGRT_SHUFFLE(16, a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#define IGRT_STORE2(T, E, N)                                                      \
+    IGRT_VEC void igrt_store2_##T##x##N(E *p, igrt_##T##x##N a, igrt_##T##x##N b) \
+    {                                                                             \
+        igrt_store_##T##x##N(p, IGRT_FIRST##N(a, b));                             \
+        igrt_store_##T##x##N(p + N, IGRT_LAST##N(a, b));                          \
+    }
+#define IGRT_STORE2_HALVES(T, E, N, H)                                            \
+    IGRT_VEC void igrt_store2_##T##x##N(E *p, igrt_##T##x##N a, igrt_##T##x##N b) \
+    {                                                                             \
+        igrt_store2_##T##x##H(p, igrt_lo_##T##x##N(a), igrt_lo_##T##x##N(b));     \
+        igrt_store2_##T##x##H(p + N, igrt_hi_##T##x##N(a), igrt_hi_##T##x##N(b)); \
+    }
+IGRT_STORE2(f32, float, 4)
+IGRT_STORE2(i32, int32_t, 4)
+#if IGRT_HAS_8
+IGRT_STORE2(f32, float, 8)
+IGRT_STORE2(i32, int32_t, 8)
+#else
+IGRT_STORE2_HALVES(f32, float, 8, 4)
+IGRT_STORE2_HALVES(i32, int32_t, 8, 4)
+#endif
+#if IGRT_HAS_16
+IGRT_STORE2(f32, float, 16)
+IGRT_STORE2(i32, int32_t, 16)
+#else
+IGRT_STORE2_HALVES(f32, float, 16, 8)
+IGRT_STORE2_HALVES(i32, int32_t, 16, 8)
+#endif
+
 #if IGRT_HAS_8
 /* Masked moves: a lane whose mask is 0 is not touched. */
 #define IGRT_PARTS_AVX(N, P)                                                 \

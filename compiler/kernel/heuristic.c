@@ -70,13 +70,13 @@ static bool fits_lanes(Arena *a, const Kernel *k, Node *range, const bool *free,
         if (m.kind == MOVE_NONE)
             continue;
         if (free && free[t->src[0]->arg.i]) {
-            if (m.stride != 1)
+            if (m.stride != 1 && !interleaved(k, t, range))
                 return false;
             continue;
         }
         int64_t stride;
         bool known = access_stride(k, t, range, &stride);
-        if (known && stride == 1)
+        if ((known && stride == 1) || (free && interleaved(k, t, range)))
             continue;
         if (m.stride != 1 || !free)
             return false;
@@ -251,10 +251,12 @@ static void plain_opts(Arena *a, Kernel *k, const View *v, const Target *t)
 
 typedef struct {
     Node *lanes, *rows; /* rows: NULL if no axis reuses the lanes' operand */
-    Node *
-        columns; /* where the lanes are a reduced axis: outputs over which the rows' operand is reused, or NULL */
+    /* or NULL; where the lanes are a reduced axis, outputs over which the rows' operand is reused; where they are
+     * stored two apart, what lies between */
+    Node *columns;
     int64_t width, vectors, nrows, ncolumns;
     int moves;  /* operands that have to be copied first */
+    bool apart; /* the lanes are stored two apart */
     bool reuse; /* some operand does not move with the lanes */
     double score;
 } RegisterTile;
@@ -277,10 +279,18 @@ static bool reuses(const View *v, Node *moves, Node *stays)
     return false;
 }
 
-static RegisterTile pick_tile(const View *v, Node *lanes, int moves, const Target *t)
+/* pair: what is interleaved with the lanes, or NULL. */
+static RegisterTile pick_tile(const View *v, Node *lanes, Node *pair, int moves, const Target *t)
 {
     int64_t extent = extent_of(lanes), width = t->lanes ? lanes_for(t, extent) : 1;
-    RegisterTile best = {.lanes = lanes, .width = width, .vectors = 1, .nrows = 1, .moves = moves};
+    RegisterTile best = {.lanes = lanes,
+                         .columns = pair,
+                         .width = width,
+                         .vectors = 1,
+                         .nrows = 1,
+                         .ncolumns = pair ? 2 : 1,
+                         .apart = pair != NULL,
+                         .moves = moves};
     for (int j = 0; j < v->nfactor; j++)
         best.reuse |= !depends_on(v->factor[j], lanes);
     int64_t registers = t->lanes ? t->registers : 24, sums = v->ndot;
@@ -292,14 +302,15 @@ static RegisterTile pick_tile(const View *v, Node *lanes, int moves, const Targe
              i-- > -1;) { /* -1 stands for no rows; of equals the last axis: its rows lie close */
             Node *rows = i >= 0 ? v->range[i] : NULL;
             int64_t nr = rows ? extent_of(rows) : 1;
-            if (rows == lanes || nr < 1 ||
+            if (rows == lanes || (pair && rows == pair) || nr < 1 ||
                 (rows && (!reuses(v, lanes, rows) || !reuses(v, rows, NULL))))
                 continue;
             for (int64_t m = 1; m <= nr && m <= 16; m++) {
-                if (sums * vectors * (m + 1) + 1 > registers || (!t->lanes && m > 4))
+                int64_t each = m * best.ncolumns; /* of a vector */
+                if (sums * vectors * (each + 1) + 1 > registers || (!t->lanes && m > 4))
                     break;
-                double acc = (double)(sums * vectors * m), wide = (double)(sums * vectors);
-                double loads = best.reuse ? wide + (double)m : acc + wide;
+                double acc = (double)(sums * vectors * each), wide = (double)(sums * vectors);
+                double loads = best.reuse ? wide + (double)each : acc + wide;
                 double flow = acc / loads > 1.6 ? 1.6 : acc / loads;
                 double latency = acc > 10 ? 10 : acc;
                 double score = used(extent, vectors * width) * used(nr, m) * flow * latency *
@@ -410,6 +421,9 @@ static bool pack(const Kernel *k, Node *load, const RegisterTile *tile, const Pl
     return true;
 }
 
+/* Beyond any stride, and small enough to keep their order. */
+static const double LANES_FIRST = 1e12;
+
 /* False if a constant then lies badly for the lanes. */
 static bool contraction_opts(Kernel *k, const View *v, const Buffer *const *bufs,
                              const RegisterTile *tile, const bool *free, Layout *want)
@@ -425,6 +439,12 @@ static bool contraction_opts(Kernel *k, const View *v, const Buffer *const *bufs
             p.key = tile->reuse ? 1e19 : 0;
             snprintf(p.name, sizeof p.name, tile->width > 1 ? "%.10s.o%s" : "%.10s%s",
                      axis_name(k, r), tile->vectors > 1 ? ".o" : "");
+        }
+        if (tile->apart) { /* what the lanes load stays in cache while all that is made of it is written */
+            p.key = storage_stride(k, v->store[0], r);
+            for (int j = 0; j < v->nfactor; j++)
+                if (depends_on(v->factor[j], tile->lanes) && depends_on(v->factor[j], r))
+                    p.key += LANES_FIRST;
         }
         if (r == tile->rows || r == tile->columns)
             snprintf(p.name, sizeof p.name, "%.16s.o", axis_name(k, r));
@@ -487,6 +507,18 @@ static void find_free(const Kernel *k, const View *v, const Buffer *const *bufs,
     }
 }
 
+/* What is interleaved with these lanes, or NULL; false if that cannot be done. Both share the operand that is in lanes,
+ * and there are whole vectors only. */
+static bool pair_of(const View *v, const Kernel *k, Node *lanes, const Target *t, Node **pair)
+{
+    *pair = interleaved(k, v->store[0], lanes);
+    for (int j = 1; j < v->nstore; j++)
+        if (interleaved(k, v->store[j], lanes) != *pair)
+            return false;
+    return !*pair || (t->lanes && extent_of(lanes) % lanes_for(t, extent_of(lanes)) == 0 &&
+                      reuses(v, lanes, *pair));
+}
+
 void choose_opts(Arena *a, Kernel *k, const Buffer *const *bufs, const Target *t, bool may_copy,
                  Layout *want, Node **lanes)
 {
@@ -514,7 +546,10 @@ void choose_opts(Arena *a, Kernel *k, const Buffer *const *bufs, const Target *t
             continue;
         if (moves && (!may_copy || !can_lay_out(k, &v, bufs, free, r)))
             continue;
-        RegisterTile tile = pick_tile(&v, r, moves, t);
+        Node *pair;
+        if (!pair_of(&v, k, r, t, &pair) || (pair && moves)) /* it saves a copy: not for another */
+            continue;
+        RegisterTile tile = pick_tile(&v, r, pair, moves, t);
         tile.score *= moves == 0 ? 1 : moves == 1 ? 0.7 : 0.4;
         if (tile.score > best.score)
             best = tile;

@@ -45,6 +45,8 @@ bool can_lay_out(const Kernel *, const View *, const Buffer *const *bufs, const 
 bool const_dims(const Buffer *); /* optimise.c: no size is known at run time only */
 /* optimise.c: whether the store writes every element. */
 bool covers(const Kernel *, Node *store);
+/* interleave.c: the axis of two elements that lie between those of range as the store writes them, or NULL. */
+Node *interleaved(const Kernel *, Node *store, Node *range);
 /* replay.c: what a .sched file says takes the place of the heuristic's choice; faults go to sched_error(). */
 Choice *choice_copy(Plan *, const Kernel *of,
                     int arg); /* a record for the step that copies its argument */

@@ -155,7 +155,8 @@ bool can_lay_out(const Kernel *k, const View *v, const Buffer *const *bufs, cons
         int64_t stride;
         Move m = access_move(k->c, access, lanes);
         if (free[arg] || m.kind == MOVE_NONE ||
-            (access_stride(k, access, lanes, &stride) && stride == 1))
+            (access_stride(k, access, lanes, &stride) && stride == 1) ||
+            interleaved(k, access, lanes))
             continue;
         if (bufs[arg]->kind == BUF_WEIGHT || (k->args[arg].read && k->args[arg].written) ||
             (j < 0 && !covers(k, access)))
@@ -180,7 +181,7 @@ static void choose_copies(Optimise *o, const Step *s, Node *lanes)
         int64_t stride;
         Move m = access_move(k->c, access, lanes);
         if (m.kind == MOVE_NONE || (access_stride(k, access, lanes, &stride) && stride == 1) ||
-            s->bufs[arg]->kind == BUF_WEIGHT)
+            s->bufs[arg]->kind == BUF_WEIGHT || interleaved(k, access, lanes))
             continue;
         ArgChoice *a = &k->choice->arg[arg];
         if (!a->copied)

@@ -366,7 +366,8 @@ static bool opt_fits(Check *q, const Opt *o, int line)
     return true;
 }
 
-/* Strides are looked at when all opts are known: in every tile, what moves with the lanes moves by one element a lane. */
+/* Strides are looked at when all opts are known: in every tile, what moves with the lanes moves by one element a lane,
+ * or two are interleaved. */
 static int strided_arg(Check *q)
 {
     Context *c = q->k->c;
@@ -377,8 +378,8 @@ static int strided_arg(Check *q)
             continue;
         Node **flat = NEWN(q->a, Node *, t->nstore);
         flatten_addresses(q->a, q->k, t->nstore, t->store, flat);
-        int n;
-        Node **order = graph_toposort(q->a, t->nstore, flat, &n);
+        int n, nstore = join_stores(c, t, flat);
+        Node **order = graph_toposort(q->a, nstore, flat, &n);
         for (int j = 0; j < n; j++) {
             if (order[j]->op != OP_LOAD && order[j]->op != OP_STORE)
                 continue;
@@ -386,7 +387,9 @@ static int strided_arg(Check *q)
             if (!depends_on(at, t->lane))
                 continue;
             Node *base = substitute(c, at, 1, &t->lane, &zero);
-            if (!idx_provably_equal(c, idx_sub(c, at, base), t->lane))
+            bool two = order[j]->op == OP_STORE && order[j]->nsrc > 4;
+            Node *step = two ? idx_mul(c, t->lane, idx(c, 2)) : t->lane;
+            if (!idx_provably_equal(c, idx_sub(c, at, base), step))
                 return (int)order[j]->src[0]->arg.i;
         }
     }

@@ -212,6 +212,31 @@ static void parts(void **state)
     PART(i32, int32_t, 16)
 }
 
+#define PAIR(T, E, N)                                                                  \
+    {                                                                                  \
+        E a[N], b[N], to[2 * N + 2];                                                   \
+        for (int i = 0; i < N; i++) {                                                  \
+            a[i] = (E)(2 * i);                                                         \
+            b[i] = (E)(2 * i + 1);                                                     \
+        }                                                                              \
+        to[0] = to[2 * N + 1] = (E)-1;                                                 \
+        igrt_store2_##T##x##N(to + 1, igrt_load_##T##x##N(a), igrt_load_##T##x##N(b)); \
+        for (int i = 0; i < 2 * N; i++)                                                \
+            assert_true(to[i + 1] == (E)i);                                            \
+        assert_true(to[0] == (E)-1 && to[2 * N + 1] == (E)-1);                         \
+    }
+
+static void pairs(void **state)
+{
+    (void)state;
+    PAIR(f32, float, 4)
+    PAIR(f32, float, 8)
+    PAIR(f32, float, 16)
+    PAIR(i32, int32_t, 4)
+    PAIR(i32, int32_t, 8)
+    PAIR(i32, int32_t, 16)
+}
+
 #define SMALL(N, T, TO, FROM)                                                                  \
     for (uint32_t u = 0; u < 65536; u += N) {                                                  \
         for (int i = 0; i < N; i++)                                                            \
@@ -382,9 +407,10 @@ ACCURACY(16)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lanes4),    cmocka_unit_test(lanes8),      cmocka_unit_test(lanes16),
-        cmocka_unit_test(parts),     cmocka_unit_test(conversions), cmocka_unit_test(accuracy4),
-        cmocka_unit_test(accuracy8), cmocka_unit_test(accuracy16),  cmocka_unit_test(integers),
+        cmocka_unit_test(lanes4),    cmocka_unit_test(lanes8),    cmocka_unit_test(lanes16),
+        cmocka_unit_test(parts),     cmocka_unit_test(pairs),     cmocka_unit_test(conversions),
+        cmocka_unit_test(accuracy4), cmocka_unit_test(accuracy8), cmocka_unit_test(accuracy16),
+        cmocka_unit_test(integers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
