@@ -764,7 +764,13 @@ IGRT_INLINE double igrt_sign_f64(double x)
 /* To the nearest integer, ties to even; in the default rounding mode. */
 IGRT_INLINE float igrt_round_f32(float x)
 {
+#if defined(__arm__) && !defined(__ARM_FEATURE_DIRECTED_ROUNDING) && __FLT_EVAL_METHOD__ == 0
+    /* no instruction for it: what is added leaves no bits behind the point */
+    const float whole = 12582912.0f, y = (x + whole) - whole;
+    return fabsf(x) < 4194304.0f ? copysignf(y, x) : x;
+#else
     return rintf(x);
+#endif
 }
 
 IGRT_INLINE double igrt_round_f64(double x)

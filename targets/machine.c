@@ -6,8 +6,9 @@
 typedef struct {
     const char *name, *flags;
     int lanes,
-        registers; /* f32 lanes of a vector register, and how many there are; 0: no vector types */
-    bool wide;     /* time is dearer than memory */
+        registers; /* f32 lanes of a vector register, and how many there are; 0: no vector types, and how many
+                      registers sums of integers may take */
+    bool wide; /* time is dearer than memory */
 } Machine;
 
 static const Machine machines[] = {
@@ -19,8 +20,8 @@ static const Machine machines[] = {
     {"armv8-a", "-march=armv8-a", 4, 32, true},
     {"cortex-a53", "-mcpu=cortex-a53", 4, 32, true},
     {"cortex-a72", "-mcpu=cortex-a72", 4, 32, true},
-    {"cortex-m4", "-mcpu=cortex-m4", 0, 0, false},
-    {"cortex-m7", "-mcpu=cortex-m7", 0, 0, false},
+    {"cortex-m4", "-mcpu=cortex-m4", 0, 9, false},
+    {"cortex-m7", "-mcpu=cortex-m7", 0, 9, false},
     {"rv64gc", "-march=rv64gc", 0, 0, false},
 };
 enum { MACHINES = sizeof machines / sizeof *machines };

@@ -293,7 +293,8 @@ static RegisterTile pick_tile(const View *v, Node *lanes, Node *pair, int moves,
                          .moves = moves};
     for (int j = 0; j < v->nfactor; j++)
         best.reuse |= !depends_on(v->factor[j], lanes);
-    int64_t registers = t->lanes ? t->registers : 24, sums = v->ndot;
+    bool small = !t->lanes && t->registers && !dtype_is_float(v->dot->dtype);
+    int64_t registers = t->lanes || small ? t->registers : 24, sums = v->ndot;
     double block = (double)(width * dtype_info[v->dot->dtype].bytes);
     for (uint32_t j = 1; j < v->dot->nsrc; j++)
         block *= (double)v->dot->src[j]->hi + 1;
