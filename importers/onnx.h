@@ -68,6 +68,10 @@ struct Scope {
     Names declared;                /* Onnx__ValueInfoProto */
     const struct Lowering *caller; /* of the function whose body this is, or NULL */
     const Onnx__FunctionProto *function;
+    const struct Lowering *branch_of; /* the If whose branch this is, or NULL */
+    const Onnx__GraphProto *graph;    /* NULL: a function */
+    size_t n_node;                    /* in the order in which they are evaluated */
+    Onnx__NodeProto **node;
     size_t n_opset;
     Onnx__OperatorSetIdProto **opset;
 };
@@ -165,6 +169,8 @@ int ints_attr_or_in(Lowering *, const char *attr, int input, int since, const in
 /* One constant integer or float; false after an error. */
 bool int_in(Lowering *, int input, int64_t *out);
 bool float_in(Lowering *, int input, double *out);
+/* What the file declares a value of that rank to be, -1 where it is no number. False: nothing. */
+bool declared_dims(const Scope *, const char *name, int rank, int64_t *dims);
 /* What the file declares output i to be, if all of its dims are numbers. */
 bool declared_shape(Lowering *, int output, int *rank, int64_t *dims);
 
@@ -234,6 +240,9 @@ bool size_bounds(Lowering *, int output, int axis, int rank, int64_t *lo, int64_
  * operator, or -1. NULL: no bound is known. What --dim and the file say is checked by the run. */
 ingot_dim *size_at_run_time(Lowering *, int output, int axis, int rank, ingot_tensor *value,
                             int64_t most);
+/* The same without what is declared further down (onnx_implied.c). */
+ingot_dim *own_size_at_run_time(Lowering *, int output, int axis, int rank, ingot_tensor *value,
+                                int64_t most);
 /* A run in which it is not d fails. False after an error. */
 bool size_is(Lowering *, int output, int axis, ingot_tensor *value, ingot_dim *d);
 ingot_tensor *unbounded_size(Lowering *, int output, int axis); /* the error */
@@ -245,6 +254,11 @@ bool value_is(Lowering *, ingot_tensor *value, ingot_dim *, const char *what);
 ingot_dim *entry_dim(Lowering *, int input, int64_t k);
 /* The number of entries of a list of sizes; -1 after an error. */
 int list_size(Lowering *, int input);
+
+/* ---- onnx_implied.c: what the file says of a size further down ------------------------------- */
+
+/* What is declared for a value that has the size of output i, of that rank, along an axis; -1: nothing. */
+int64_t implied_size(Lowering *, int output, int axis, int rank);
 
 /* ---- onnx_runtime.c: what only the run knows ------------------------------------------------ */
 

@@ -311,6 +311,13 @@ static bool declared_trip(Lowering *n, const LoopNode *l, int64_t *trip)
             *trip = dims[0];
             return true;
         }
+    for (int i = 0; i < l->n_scan; i++)
+        for (rank = 1; rank <= INGOT_MAX_RANK; rank++) {
+            *trip = implied_size(n, l->n_carried + i, 0, rank);
+            if (*trip >= 0)
+                return true;
+        }
+    *trip = INT32_MAX;
     return false;
 }
 

@@ -477,6 +477,8 @@ static bool run_node(Model *m, Scope *s, const Onnx__NodeProto *proto)
 static bool run_nodes(Model *m, Scope *s, size_t n_node, Onnx__NodeProto **node)
 {
     Onnx__NodeProto **sorted = ordered(m, n_node, node);
+    s->node = sorted;
+    s->n_node = sorted ? n_node : 0;
     for (size_t i = 0; sorted && i < n_node; i++)
         if (!run_node(m, s, sorted[i]))
             return false;
@@ -501,7 +503,11 @@ bool subgraph(Lowering *n, const Onnx__GraphProto *g, int n_in, Value **in, Valu
         return false;
     }
     Scope *s = ingot_alloc(n->c, sizeof *s);
-    *s = (Scope){.outer = n->scope, .n_opset = n->scope->n_opset, .opset = n->scope->opset};
+    *s = (Scope){.outer = n->scope,
+                 .graph = g,
+                 .branch_of = strcmp(n->proto->op_type, "If") == 0 ? n : NULL,
+                 .n_opset = n->scope->n_opset,
+                 .opset = n->scope->opset};
     for (int i = 0; i < n_in; i++)
         if (!scope_define(n->model, s, g->input[i]->name, in[i]))
             return false;

@@ -192,15 +192,21 @@ static bool reshape_at_run_time(Lowering *n, int rank, ingot_dim **dims)
         if (dims[a] && dim_is(dims[a], 0) && !attr_int(n, "allowzero", 0) && a < ingot_rank(X))
             dims[a] = ingot_shape(X, a);
         if (!dims[a] || dim_is(dims[a], -1))
-            dims[a] = size_at_run_time(n, 0, a, rank, size[a], -1);
-        if (!dims[a] && left >= 0) {
-            unbounded_size(n, 0, left);
+            dims[a] = own_size_at_run_time(n, 0, a, rank, size[a], -1);
+        int told = a;
+        if (!dims[a] && left >= 0 && !(dims[a] = size_at_run_time(n, 0, a, rank, size[a], -1))) {
+            told = left;
+            left = a;
+            dims[told] = size_at_run_time(n, 0, told, rank, size[told], -1);
+        }
+        if (!dims[told] && left >= 0) {
+            unbounded_size(n, 0, told);
             return false;
         }
-        if (dims[a])
-            others = ingot_dim_mul(n->c, others, dims[a]);
+        if (dims[told])
+            others = ingot_dim_mul(n->c, others, dims[told]);
         else
-            left = a;
+            left = told;
     }
     if (left < 0)
         return true;
@@ -465,7 +471,9 @@ static ingot_dim *repeats_at_run_time(Lowering *n, int a, ingot_dim *d)
     ingot_tensor *entry = list_entry(n, 1, a, 0);
     char what[64];
     snprintf(what, sizeof what, "the number of repeats along axis %d", a);
-    if (!size_bounds(n, 0, a, ingot_rank(X), &lo, &hi)) {
+    if (!size_bounds(n, 0, a, ingot_rank(X), &lo, &hi))
+        lo = hi = implied_size(n, 0, a, ingot_rank(X));
+    if (lo < 0) {
         unbounded_size(n, 0, a);
         return NULL;
     }

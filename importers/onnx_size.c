@@ -9,6 +9,7 @@
  *   the shape that the file declares, if it is a number: often the size that an exporter has seen,
  *                          so it is compared with what is computed, and a run in which they differ
  *                          ends with a status
+ *   the shape that it declares further down, of a value that has the same size (onnx_implied.c)
  *   the operator           a slice is no longer than what it is cut from
  */
 #include <stdio.h>
@@ -102,18 +103,29 @@ ingot_tensor *bounded(Model *m, const char *name, ingot_tensor *t)
 
 /* ---- one size ----------------------------------------------------------------------------------- */
 
+bool declared_dims(const Scope *s, const char *name, int rank, int64_t *dims)
+{
+    const Onnx__ValueInfoProto *info = names_get(&s->declared, name);
+    if (!info || !info->type || info->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ||
+        !info->type->tensor_type->shape || rank < 0 || rank > INGOT_MAX_RANK ||
+        info->type->tensor_type->shape->n_dim != (size_t)rank)
+        return false;
+    for (int a = 0; a < rank; a++) {
+        const Onnx__TensorShapeProto__Dimension *d = info->type->tensor_type->shape->dim[a];
+        dims[a] = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
+                          d->dim_value >= 0
+                      ? d->dim_value
+                      : -1;
+    }
+    return true;
+}
+
 int64_t declared_size(Lowering *n, int output, int axis, int rank)
 {
-    const Onnx__ValueInfoProto *info = NULL;
-    if (output < n->n_out && n->proto->output[output][0])
-        info = names_get(&n->scope->declared, n->proto->output[output]);
-    if (!info || !info->type || info->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ||
-        !info->type->tensor_type->shape || info->type->tensor_type->shape->n_dim != (size_t)rank)
-        return -1;
-    const Onnx__TensorShapeProto__Dimension *d = info->type->tensor_type->shape->dim[axis];
-    return d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
-                   d->dim_value >= 0
-               ? d->dim_value
+    int64_t dims[INGOT_MAX_RANK];
+    return output < n->n_out && n->proto->output[output][0] &&
+                   declared_dims(n->scope, n->proto->output[output], rank, dims)
+               ? dims[axis]
                : -1;
 }
 
@@ -170,8 +182,8 @@ bool value_is(Lowering *n, ingot_tensor *value, ingot_dim *d, const char *what)
     return ingot_require(n->c, v, d, d, what);
 }
 
-ingot_dim *size_at_run_time(Lowering *n, int output, int axis, int rank, ingot_tensor *value,
-                            int64_t most)
+ingot_dim *own_size_at_run_time(Lowering *n, int output, int axis, int rank, ingot_tensor *value,
+                                int64_t most)
 {
     ingot_dim *d;
     int64_t lo, hi;
@@ -182,6 +194,14 @@ ingot_dim *size_at_run_time(Lowering *n, int output, int axis, int rank, ingot_t
     if (size_bounds(n, output, axis, rank, &lo, &hi))
         return value_within(n, value, lo, hi, what);
     return most >= 0 ? ingot_read_dim(n->c, value, what, 0, most) : NULL;
+}
+
+ingot_dim *size_at_run_time(Lowering *n, int output, int axis, int rank, ingot_tensor *value,
+                            int64_t most)
+{
+    ingot_dim *d = own_size_at_run_time(n, output, axis, rank, value, most);
+    int64_t size = d ? -1 : implied_size(n, output, axis, rank);
+    return size < 0 ? d : value_within(n, value, size, size, what_size(n, output, axis));
 }
 
 bool size_is(Lowering *n, int output, int axis, ingot_tensor *value, ingot_dim *d)
