@@ -6,6 +6,7 @@
     told        every free dim is told in one message, with flags that can be pasted
     equal       --dim a=b: one dim, checked at run time; without it, what the model makes equal is
     bounded     --dim of a value and of a size inside: too large a one ends in a status with node and sizes
+    further     what is declared of an output bounds a size before it, through nodes that keep it; never a guess
     checked     `ingot check --dim` finds shapes that do not fit; a name that names nothing is refused
 """
 import re
@@ -14,6 +15,7 @@ import subprocess
 import sys
 
 from run import Wrong, call, main, np  # skips where there is no onnx
+import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 F, I = TensorProto.FLOAT, TensorProto.INT64
@@ -112,6 +114,43 @@ def bounded(ingot, work):
         wanted(said, run(program, [np.int64(17)], False))
 
 
+def further(ingot, work):
+    """Range inside a function, and in a branch; its result goes through another function, and is then declared."""
+    node, opset = helper.make_node, [helper.make_opsetid("", 18), helper.make_opsetid("own", 1)]
+
+    def model(name, middle, *functions, **weights):
+        path = write(work / name, [*middle, node("Transpose", ["u"], ["y"])], [("n", I, [])], [("y", I, [5, 1])],
+                     zero=np.int64(0), one=np.int64(1), axes=np.array([0]), **weights)
+        m = onnx.load(path)
+        m.functions.extend(functions)
+        m.opset_import.append(opset[1])
+        path.write_bytes(m.SerializeToString())
+        return path
+
+    def function(name, nodes):
+        return helper.make_function("own", name, ["a", "b", "c"], ["e"], nodes, opset)
+    count = function("count", [node("Range", ["b", "a", "c"], ["d"], name="inside"), node("Mul", ["d", "a"], ["e"])])
+    keep = function("keep", [node("Add", ["a", "c"], ["d"]), node("Sub", ["d", "c"], ["e"])])
+    called = model("called.onnx", [node("count", ["n", "zero", "one"], ["r"], domain="own"),
+                                   node("keep", ["r", "zero", "one"], ["s"], domain="own"),
+                                   node("Unsqueeze", ["s", "axes"], ["u"])], count, keep)
+    branch = [helper.make_graph([node("Range", ["zero", "n", "one"], ["b"], name=w), node(op, ["b", "n"], [w + "b"])], w, [],
+                                [helper.make_tensor_value_info(w + "b", I, None)]) for w, op in (("then", "Mul"), ("else", "Add"))]
+    taken = model("taken.onnx", [node("Greater", ["n", "zero"], ["p"]),
+                                 node("If", ["p"], ["s"], then_branch=branch[0], else_branch=branch[1]),
+                                 node("Unsqueeze", ["s", "axes"], ["u"])])
+    for path, name in ((called, "inside"), (taken, "then")):
+        program = built(ingot, path)
+        if run(program, [np.int64(5)]).tolist() != [[5 * i] for i in range(5)]:
+            raise Wrong("other values")
+        for n in (4, 6, 500):
+            wanted(f"node '{name}' .Range.: the size of its result '.' along axis 0 is {n}; it has to be 5", run(program, [np.int64(n)], False))
+    # added to five elements it may have one or five
+    either = model("either.onnx", [node("Range", ["zero", "n", "one"], ["r"], name="count"), node("Add", ["r", "five"], ["s"]),
+                                   node("Unsqueeze", ["s", "axes"], ["u"])], five=np.arange(5))
+    wanted("node 'count' .Range.: .*--dim r_0=lo..hi", refused(4, ingot, "compile", either, "-o", work / "none"))
+
+
 def checked(ingot, work):
     model = product(work)
     flags = "--dim n=1..8 --dim k=1..8 --dim l=1..8 --dim p=1..8".split()
@@ -124,7 +163,7 @@ def checked(ingot, work):
     wanted("given twice", refused(2, ingot, "check", model, *flags, "--dim", "n=3"))
 
 
-CHECKS = {f.__name__: f for f in (told, equal, bounded, checked)}
+CHECKS = {f.__name__: f for f in (told, equal, bounded, further, checked)}
 
 if __name__ == "__main__":
     sys.exit(main(__doc__, CHECKS))

@@ -4,12 +4,14 @@
     declared_shapes.py --ingot build/ingot [--n 12] [--seed 1] [--keep DIR]
 
 A model has up to three operators whose results' sizes are decided by its inputs, each followed by an
-elementwise one. It is compiled twice, ahead of time, and its program run on two kinds of data:
+some that keep its axes, in an order of their own. It is compiled ahead of time, and its program run on two kinds
+of data:
 
     declared   the file declares the sizes that the first data have (as exporters do), or others
+    further    it declares them of the model's outputs only, right or wrong
     bounded    nothing is declared; --dim gives bounds of a value or of a size
 
-With the first data and their own sizes declared, and with bounds, results have to be right. Otherwise a run is
+With the first data and their own sizes declared, here or further, and with bounds, results have to be right. Otherwise a run is
 right or fails with a status and a line that names node and sizes, and a model that is refused names a node.
 ONNX Runtime, which gets the models without shapes, says what is right. Exit status 1 when there was a fault, 77
 without ONNX Runtime.
@@ -229,11 +231,31 @@ CASES = [range_, range_of_floats, reshape, expand, constant_of_shape, tile, slic
          add, flat]
 
 
+# What follows an operator that may be told its size by an output of the model.
+FURTHER = ("Range", "Reshape", "Expand", "ConstantOfShape", "Tile", "Pad", "OneHot", "HannWindow", "HammingWindow",
+           "BlackmanWindow")
+TAIL = ("Neg", "Mul", "Transpose", "Unsqueeze", "twice")
+
+
+def tail(r, op):
+    return [r.choice(TAIL) for _ in range(r.randrange(4))] if op in FURTHER else []
+
+
 # -- models ---------------------------------------------------------------------------------------
 
 class Model:
-    def __init__(self, cases):
-        self.cases = cases
+    def __init__(self, cases, tails=None):
+        self.cases, self.tails = cases, tails or [[] for _ in cases]
+
+    def follow(self, k, last, nodes, weights):
+        """Nodes that keep the axes of `last`; the name of what comes out."""
+        for i, op in enumerate(self.tails[k]):
+            more = {"Mul": [last], "Unsqueeze": [f"axis{k}"]}.get(op, [])
+            nodes.append(helper.make_node(op, [last] + more, [f"t{k}_{i}"], domain="own" if op == "twice" else ""))
+            last = f"t{k}_{i}"
+        if "Unsqueeze" in self.tails[k]:
+            weights.append(numpy_helper.from_array(ints(1 if self.cases[k].op not in ("ConstantOfShape", "Range") else 0), f"axis{k}"))
+        return last
 
     def proto(self, shapes=None):
         """shapes: of the results, by name, as the file declares them."""
@@ -248,7 +270,8 @@ class Model:
             weights += [numpy_helper.from_array(np.asarray(v), name[n]) for n, v in case.weights.items()]
             results = [f"{'yz'[i]}{k}" for i in range(case.outputs)]
             nodes.append(helper.make_node(case.op, [name[n] for n in case.inputs], results, name=f"op{k}", **case.attributes))
-            nodes.append(helper.make_node("Identity" if case.op in ("NonZero", "TopK") else "Neg", results[:1], [f"o{k}"]))
+            last = self.follow(k, results[0], nodes, weights)
+            nodes.append(helper.make_node("Identity" if case.op in ("NonZero", "TopK") else "Neg", [last], [f"o{k}"]))
             for r in [f"o{k}"] + results[1:]:
                 outputs.append(r)
             values += results[:1]
@@ -258,7 +281,11 @@ class Model:
             return helper.make_tensor_value_info(r, types[r], (shapes or {}).get(r)) if r in types else onnx.ValueInfoProto(name=r)
         graph = helper.make_graph(nodes, "sizes", inputs, [declared(r) for r in outputs], weights,
                                   value_info=[declared(r) for r in values if shapes and r in shapes])
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), [i.name for i in inputs], outputs
+        opsets = [helper.make_opsetid("", 20), helper.make_opsetid("own", 1)]
+        twice = helper.make_function("own", "twice", ["a"], ["b"], [helper.make_node("Add", ["a", "a"], ["c"]),
+                                                                    helper.make_node("Identity", ["c"], ["b"])], opsets[:1])
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=9, functions=[twice])
+        return model, [i.name for i in inputs], outputs
 
     def data(self, second=()):
         return [v for k, c in enumerate(self.cases) for v in (c.second if k in second else c.first)]
@@ -331,6 +358,28 @@ class Judge:
                 return self.note("fault", f"{where}: output {name} is {got.shape}, not {want[name].shape}, or has other values")
         return self.note("right")
 
+    def altered(self, model, shapes, name, flags, r, where, folder):
+        """One declared shape is another: refused, failed, or right."""
+        program, said = self.build(model, {**shapes, name: altered(r, shapes[name])}, flags, self.work / folder)
+        if program:
+            self.run(program, model, (), False, where)
+        else:
+            self.note("refused", None if said.startswith(("3:", "4:")) and "node '" in said else f"{where}: {said}")
+
+    def further(self, number, model, r):
+        """Only the outputs are declared."""
+        where = f"model {number} ({', '.join(' '.join([c.op] + t) for c, t in zip(model.cases, model.tails))}), further"
+        first = model.oracle()
+        model.types = {n: helper.np_dtype_to_tensor_dtype(np.asarray(v).dtype) for n, v in first.items()}
+        shapes = {n: list(v.shape) for n, v in first.items() if n.startswith("o")}
+        program, said = self.build(model, shapes, [], self.work / f"{number}_further")
+        if not program:
+            return self.note("fault", f"{where}: it does not compile: {said}")
+        self.run(program, model, (), True, where)
+        for second in range(len(model.cases)):
+            self.run(program, model, (second,), False, f"{where}, other data for {second}")
+        return self.altered(model, shapes, f"o{r.randrange(len(model.cases))}", [], r, f"{where}, altered", f"{number}_further_altered")
+
     def judge(self, number, model, r):
         where = f"model {number} ({', '.join(c.op for c in model.cases)})"
         first = model.oracle()
@@ -348,14 +397,10 @@ class Judge:
             self.run(program, model, (), True, f"{where}, as declared")
             for second in turns:
                 self.run(program, model, second, False, f"{where}, other data for {second[0]}")
-        which = r.randrange(len(model.cases))
-        wrong = dict(shapes)
-        wrong[f"y{which}"] = altered(r, shapes[f"y{which}"])
-        program, said = self.build(model, wrong, flags, self.work / f"{number}_altered")
-        if program:
-            self.run(program, model, (), False, f"{where}, altered")
-        else:
-            self.note("refused", None if said.startswith(("3:", "4:")) and "node '" in said else f"{where}, altered: {said}")
+        self.altered(model, shapes, f"y{r.randrange(len(model.cases))}", flags, r, f"{where}, altered", f"{number}_altered")
+        some = [k for k, c in enumerate(model.cases) if c.op in FURTHER]
+        if some:
+            self.further(number, Model([model.cases[k] for k in some], [model.tails[k] for k in some]), r)
         bounded = Model([c for c in model.cases if isinstance(c.dims, str)])
         if not bounded.cases:
             return None
@@ -392,7 +437,8 @@ def main():
         if len(order) < 3:
             order += r.sample(CASES, len(CASES))
         drawn, order = order[:3], order[3:]
-        judge.judge(number, Model([make(r) for make in drawn]), r)
+        cases = [make(r) for make in drawn]
+        judge.judge(number, Model(cases, [tail(r, c.op) for c in cases]), r)
     for fault in judge.faults:
         print(fault)
     print(", ".join(f"{n} {what}" for what, n in sorted(judge.counts.items())))

@@ -6,8 +6,11 @@
 Ahead of time: `ingot compile` sees the model only; the bundle is built by make in a directory of
 its own, warnings being errors; its driver runs on the data; outputs are compared as the data's own
 runner does (rtol 1e-3, atol 1e-7, exact shapes and types; two units for 16-bit floats, one for 8,
-integers and strings exact; of a random mask not which elements it takes, since each generator takes
-others). With --bind, what did not pass is tried again by `ingot run --data`,
+integers and strings exact). An output that depends on drawn numbers, which each generator draws
+otherwise, has to have type and shape, and what is known of its distribution: bounds, zeros and ones,
+mean, variance and counts within 5 sigma, for each operator as drawn.py says; what is drawn depends on
+the data set: Dropout that is not training, or whose ratio is 0, is exact. The summary says how many
+cases had such an output. With --bind, what did not pass is tried again by `ingot run --data`,
 which may bind inputs that decide shapes, and is counted apart.
 
     passed    every data set agrees             refused   the compiler said that it cannot (status 4)
@@ -36,6 +39,7 @@ import onnx
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import values  # noqa: E402
+from drawn import Drawn, may_draw  # noqa: E402
 from process import SETTINGS, call, crashed, first_line, sanitized  # noqa: E402
 
 CFLAGS = "-O1 -std=c99 -Wall -Wextra -Werror"
@@ -145,12 +149,21 @@ class Case:
         return [f"--dim={name}={int(min(s))}..{int(max(s))}" for name, s in seen.items()]
 
     @functools.cached_property
-    def drawn(self):
-        """Whether a node draws random numbers."""
+    def drawing(self):
+        """The model if it may draw random numbers, else None."""
         model = onnx.load(self.model, load_external_data=False)
-        nodes = [*model.graph.node, *(n for f in model.functions for n in f.node)]
-        return any(n.op_type == "Bernoulli" or n.op_type.startswith("Random") or
-                   (n.op_type == "Dropout" and len(n.input) > 2) for n in nodes)
+        return model if may_draw(model) else None
+
+    def drawn(self, data):
+        """What a data set draws, or None."""
+        if not self.drawing:
+            return None
+        free = self.declared[0]
+        return Drawn(self.drawing, {free[n].name: values.load_pb(file, kind) for n, file, kind in self.inputs(data)})
+
+    def by_statistics(self):
+        """Whether an output of a data set is judged by its distribution."""
+        return self.drawing is not None and any(self.drawn(data).outputs for data in self.sets())
 
     def tolerance(self, opt):
         # the light networks' are told beside the real ones they stand for
@@ -162,11 +175,14 @@ class Case:
 
 
 def compared(case, data, opt, get):
-    worst = 0.0
+    worst, drawn, results = 0.0, case.drawn(data), {}
     for n, name, want in case.outputs(data):
         try:
-            judge_value = values.compare_drawn if case.drawn else values.compare
-            worst = max(worst, judge_value(get(n, want), want, **case.tolerance(opt)))
+            got = results[name] = get(n, want)
+            if drawn:
+                worst = max(worst, drawn.compare(name, got, want, results, **case.tolerance(opt)))
+            else:
+                worst = max(worst, values.compare(got, want, **case.tolerance(opt)))
         except values.Mismatch as e:
             raise Stop("failed", f"output {n} '{name}': {e}") from None
     return worst
@@ -279,6 +295,8 @@ def judge(case, opt):
     result = {"name": case.name, **attempt(ahead_of_time, case, opt)}
     if opt.bind and result["status"] != "passed":
         result["bind"] = attempt(bound, case, opt)
+    passed = "passed" in (result["status"], result.get("bind", {}).get("status"))
+    result["drawn"] = passed and case.by_statistics()
     return result
 
 
@@ -336,7 +354,9 @@ def summary(results, seconds, out=sys.stdout):
         for reason, n in reasons.most_common(15):
             print(f"{n:6} {status:8} {reason}", file=out)
     line = ", ".join(f"{count[s]} {s}" for s in STATUSES)
-    print(f"{len(results)} cases: {line} ({seconds:.0f} s)", file=out)
+    drawn = sum(r["drawn"] for r in results)
+    told = f"; {drawn} judged by statistics of what is drawn" if drawn else ""
+    print(f"{len(results)} cases: {line}{told} ({seconds:.0f} s)", file=out)
     if any("bind" in r for r in results):
         got = collections.Counter(r["bind"]["status"] for r in results if "bind" in r)
         total = count["passed"] + got["passed"]
@@ -419,7 +439,7 @@ def options(argv):
     opt.ccache = shutil.which("ccache") is not None
     here = pathlib.Path(__file__).resolve().parent
     versions = [call([*shlex.split(c), "--version"], 10).out.splitlines()[0] for c in opt.cc]
-    opt.fingerprint = repr([(here / "run.py").read_text(), (here / "values.py").read_text(), opt.cc, versions,
+    opt.fingerprint = repr([*((here / f).read_text() for f in ("run.py", "values.py", "drawn.py")), opt.cc, versions,
                             opt.cflags, opt.sanitize, opt.target, opt.rtol, opt.atol, opt.tolerance_range])
     return opt
 

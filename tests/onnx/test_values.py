@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""The judge judged: what compare() must accept and reject, and that .npy keeps every value."""
+"""The judge judged: what compare() must accept and reject, of drawn numbers too, and that .npy keeps every value."""
 import pathlib
 import tempfile
 import unittest
 
 import ml_dtypes
 import numpy as np
+import onnx
+from onnx import helper
 
+import drawn
 import values
 
 f32, f16, bf16 = np.float32, np.float16, ml_dtypes.bfloat16
@@ -83,16 +86,6 @@ class Compare(unittest.TestCase):
 
 
 class Npy(unittest.TestCase):
-    def test_random_masks(self):
-        want = np.array([0, 2, 0, 6], np.float32)
-        values.compare_drawn(np.array([1, 0, 0, 6], np.float32), want)
-        values.compare_drawn(np.array([True, False]), np.array([False, False]))
-        for got in (np.array([1, 0, 0, 7], np.float32), np.zeros(3, np.float32), np.zeros(4)):
-            with self.assertRaises(values.Mismatch):
-                values.compare_drawn(got, want)
-        with self.assertRaises(values.Mismatch):
-            values.compare_drawn(np.array([0, 2], np.float32), np.array([0, 1], np.float32))
-
     def test_round_trip(self):
         names = ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "float4_e2m1fn", "int4", "uint4", "int2"]
         cases = [np.array([[1, -1]]).astype(getattr(ml_dtypes, n)) for n in names]
@@ -105,6 +98,73 @@ class Npy(unittest.TestCase):
                 path = pathlib.Path(d) / str(i)
                 values.save_npy(path, v)
                 values.compare(values.load_npy(path, v), v, rtol=0, atol=0)
+
+
+class Draws(unittest.TestCase):
+    """One node, y = op(...), and w = Neg(x) beside it, which is exact."""
+    def model(self, op, inputs, outputs="y", **attributes):
+        nodes = [helper.make_node(op, inputs.split(), outputs.split(), **attributes), helper.make_node("Neg", ["x"], ["w"]),
+                 helper.make_node("Identity", ["y"], ["v"])]
+        graph = helper.make_graph(nodes, "g", [], [onnx.ValueInfoProto(name=n) for n in outputs.split() + ["w", "v"]])
+        return helper.make_model(graph)
+
+    def judge(self, good, op, inputs, known, y, want, name="y", results=None, **attributes):
+        model = self.model(op, inputs, "y z" if op == "Dropout" else "y", **attributes)
+        judge = drawn.Drawn(model, known)
+        if good:
+            judge.compare(name, y, want, results or {})
+        else:
+            with self.assertRaises(values.Mismatch):
+                judge.compare(name, y, want, results or {})
+
+    def test_bernoulli(self):
+        r = np.random.default_rng(1)
+        p = np.full(1000, 0.3, f32)
+        y, want = ((r.random(1000) < 0.3).astype(f32) for _ in range(2))
+        self.judge(True, "Bernoulli", "x", {"x": p}, y, want)
+        self.judge(True, "Bernoulli", "x", {}, y, want)
+        self.judge(True, "Bernoulli", "x", {"x": p}, y, want, "v")
+        for name in "yv":
+            self.judge(False, "Bernoulli", "x", {"x": p}, 1 - y, want, name)
+            self.judge(False, "Bernoulli", "x", {"x": p}, 2 * y, want, name)
+            self.judge(False, "Bernoulli", "x", {"x": p}, y[1:], want, name)
+            self.judge(False, "Bernoulli", "x", {"x": p}, y.astype(np.float64), want, name)
+        self.judge(False, "Bernoulli", "x", {"x": np.zeros(3, f32)}, np.array([0, 0, 1], f32), np.zeros(3, f32))
+        self.judge(False, "Bernoulli", "x", {"x": p}, p, -p, "w")          # nothing drawn: exact
+
+    def test_numbers(self):
+        r = np.random.default_rng(1)
+        x = np.zeros(1000, f32)
+        u, n = r.uniform(2, 6, 1000).astype(f32), r.normal(1, 2, 1000).astype(f32)
+        told = {"RandomUniformLike": (u, {"low": 2.0, "high": 6.0}), "RandomNormalLike": (n, {"mean": 1.0, "scale": 2.0})}
+        for op, (y, attributes) in told.items():
+            self.judge(True, op, "x", {"x": x}, y, y[::-1].copy(), **attributes)
+            centre = f32(4 if op == "RandomUniformLike" else 1)
+            for wrong in (y + f32(1), (y - centre) * f32(0.5) + centre, y * 0 + centre):
+                self.judge(False, op, "x", {"x": x}, wrong, y, **attributes)
+        self.judge(False, "RandomUniformLike", "x", {"x": x[:3]}, f32([2, 3, 7]), f32([2, 3, 4]), low=2.0, high=6.0)
+
+    def test_multinomial(self):
+        x = np.log(np.array([[0.2, 0.8]], f32))
+        y = (np.random.default_rng(1).random((1, 500)) < 0.8).astype(np.int32)
+        self.judge(True, "Multinomial", "x", {"x": x}, y, y, sample_size=500)
+        self.judge(False, "Multinomial", "x", {"x": x}, 1 - y, y, sample_size=500)
+        self.judge(False, "Multinomial", "x", {"x": x}, y + 1, y, sample_size=500)
+
+    def test_dropout(self):
+        r = np.random.default_rng(1)
+        x, keep = r.normal(0, 1, 400).astype(f32), r.random(400) < 0.25
+        y = np.where(keep, x * 4, 0).astype(f32)
+        known = {"x": x, "r": np.array(0.75, f32), "t": np.array(True)}
+        self.judge(True, "Dropout", "x r t", known, y, y[::-1].copy())
+        self.judge(True, "Dropout", "x r t", known, keep, ~keep, "z", {"y": y})
+        self.judge(False, "Dropout", "x r t", known, ~keep, keep, "z", {"y": y})
+        for wrong in (y / 2, x * 4, np.zeros(400, f32)):
+            self.judge(False, "Dropout", "x r t", known, wrong, y)
+        for other in ({"r": np.array(0, f32)}, {"t": np.array(False)}):    # nothing drawn: exact
+            self.judge(True, "Dropout", "x r t", {**known, **other}, x, x)
+            self.judge(False, "Dropout", "x r t", {**known, **other}, y, x)
+            self.judge(False, "Dropout", "x r t", {**known, **other}, y, x, "v")
 
 
 if __name__ == "__main__":

@@ -196,20 +196,6 @@ def _compare_array(got, want, rtol, atol, of_range):
     return worst / span if of_range is not None else worst
 
 
-def compare_drawn(got, want, rtol=1e-3, atol=1e-7, of_range=None):
-    """The same for what a random mask has gone over: type and shape agree, and where both let a value pass, the
-    values; a mask itself is zeros and ones. Which ones is the generator's business."""
-    if not isinstance(got, np.ndarray) or not isinstance(want, np.ndarray) or got.shape != want.shape:
-        return compare(got, want, rtol, atol, of_range)
-    if np.isin(want, (0, 1)).all():
-        other = ~np.isin(got, (0, 1))
-        if other.any():
-            raise _worst(other, got, want, "neither 0 nor 1, ")
-        return compare(got, got.astype(want.dtype) if got.dtype == want.dtype else want)
-    passed = (got != 0) & (want != 0)
-    return compare(got, np.where(passed, want, got).astype(want.dtype), rtol, atol, of_range)
-
-
 def compare(got, want, rtol=1e-3, atol=1e-7, of_range=None):
     """Raises Mismatch, or returns the largest error (a share of the output's range with of_range)."""
     if want is None:
