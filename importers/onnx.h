@@ -260,6 +260,11 @@ int list_size(Lowering *, int input);
 /* What is declared for a value that has the size of output i, of that rank, along an axis; -1: nothing. */
 int64_t implied_size(Lowering *, int output, int axis, int rank);
 
+/* ---- onnx_told.c: what the declared outputs tell of the values of inputs --------------------- */
+
+/* value, computed from inputs that have the values which the outputs' shapes tell. */
+ingot_tensor *as_told(Lowering *, ingot_tensor *value);
+
 /* ---- onnx_runtime.c: what only the run knows ------------------------------------------------ */
 
 /* Entry k of a list input, a scalar i64; `otherwise` if the list is left out. */

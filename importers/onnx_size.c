@@ -9,7 +9,8 @@
  *   the shape that the file declares, if it is a number: often the size that an exporter has seen,
  *                          so it is compared with what is computed, and a run in which they differ
  *                          ends with a status
- *   the shape that it declares further down, of a value that has the same size (onnx_implied.c)
+ *   the shape that it declares further down, of a value that has the same size (onnx_implied.c), or of an
+ *                          output that an input tells the shape of (onnx_told.c)
  *   the operator           a slice is no longer than what it is cut from
  */
 #include <stdio.h>
@@ -201,6 +202,11 @@ ingot_dim *size_at_run_time(Lowering *n, int output, int axis, int rank, ingot_t
 {
     ingot_dim *d = own_size_at_run_time(n, output, axis, rank, value, most);
     int64_t size = d ? -1 : implied_size(n, output, axis, rank);
+    ingot_dim *told;
+    if (!d && size < 0 &&
+        (!known_value(n, as_told(n, as(n, reshape_scalar(n, value), INGOT_I64)), &told) ||
+         !ingot_dim_is_const(told, &size)))
+        return NULL;
     return size < 0 ? d : value_within(n, value, size, size, what_size(n, output, axis));
 }
 

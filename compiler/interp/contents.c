@@ -571,3 +571,11 @@ bool ingot_const_data(ingot_context *c, ingot_tensor *x, void *out, size_t bytes
     interp_free(ip);
     return data != NULL;
 }
+
+ingot_tensor *ingot_assuming(ingot_context *c, ingot_tensor *t, ingot_tensor *from,
+                             ingot_tensor *to)
+{
+    if (t == c->poison || from == c->poison || to == c->poison)
+        return c->poison;
+    return substitute(c, t, 1, &from, &to);
+}

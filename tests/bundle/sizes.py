@@ -7,6 +7,7 @@
     equal       --dim a=b: one dim, checked at run time; without it, what the model makes equal is
     bounded     --dim of a value and of a size inside: too large a one ends in a status with node and sizes
     further     what is declared of an output bounds a size before it, through nodes that keep it; never a guess
+    derived     an output's shape tells the values of an input, from which sizes inside are computed
     checked     `ingot check --dim` finds shapes that do not fit; a name that names nothing is refused
 """
 import re
@@ -151,6 +152,33 @@ def further(ingot, work):
     wanted("node 'count' .Range.: .*--dim r_0=lo..hi", refused(4, ingot, "compile", either, "-o", work / "none"))
 
 
+def derived(ingot, work):
+    """x is padded to max(6, n) and cropped to the middle n of it, which is declared; n by way of a branch, or not."""
+    node = helper.make_node
+    keep = [helper.make_graph([node(op, ["n", "nothing"], [w])], w, [], [helper.make_tensor_value_info(w, I, [1])])
+            for w, op in (("kept", "Add"), ("less", "Sub"))]
+    for branch in (False, True):
+        first = [node("Greater", ["n", "nothing"], ["g"]), node("Squeeze", ["g"], ["p"]),
+                 node("If", ["p"], ["m"], then_branch=keep[0], else_branch=keep[1])] if branch else []
+        path = write(work / f"crop{branch}.onnx", first + [
+            node("Max", ["m" if branch else "n", "six"], ["wide"]), node("Sub", ["wide", "six"], ["more"]),
+            node("Div", ["more", "two"], ["before"]), node("Sub", ["more", "before"], ["after"]),
+            node("Concat", ["before", "after"], ["pads"], axis=0), node("Pad", ["x", "pads"], ["padded"], name="pad"),
+            node("Sub", ["wide", "n"], ["rest"]), node("Div", ["rest", "two"], ["start"]), node("Add", ["start", "n"], ["end"]),
+            node("Slice", ["padded", "start", "end"], ["y"], name="crop")],
+            [("x", F, [6]), ("n", I, [1])], [("y", F, [9])], six=np.array([6]), two=np.array([2]), nothing=np.array([0]))
+        if branch:
+            said = subprocess.run([str(ingot), "compile", str(path), "-o", str(work / "maybe")], text=True, stderr=subprocess.PIPE)
+            if said.returncode:
+                wanted("--dim padded_0=lo..hi", said.stderr)
+                continue
+        program, x = built(ingot, path), np.arange(1, 7, dtype=np.float32)
+        if run(program, [x, np.array([9])]).tolist() != [0, 1, 2, 3, 4, 5, 6, 0, 0]:
+            raise Wrong("other values")
+        for n in (0, 4, 8, 10, 1000):
+            wanted(f"'padded' along axis 0 is {max(n, 6)}; it has to be 9", run(program, [x, np.array([n])], False))
+
+
 def checked(ingot, work):
     model = product(work)
     flags = "--dim n=1..8 --dim k=1..8 --dim l=1..8 --dim p=1..8".split()
@@ -163,7 +191,7 @@ def checked(ingot, work):
     wanted("given twice", refused(2, ingot, "check", model, *flags, "--dim", "n=3"))
 
 
-CHECKS = {f.__name__: f for f in (told, equal, bounded, further, checked)}
+CHECKS = {f.__name__: f for f in (told, equal, bounded, further, derived, checked)}
 
 if __name__ == "__main__":
     sys.exit(main(__doc__, CHECKS))
