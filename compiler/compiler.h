@@ -185,6 +185,7 @@ typedef struct {
 struct ingot_custom_op {
     const char *file;     /* as the user gave it */
     const char *function; /* NULL: not yet known */
+    bool unnamed;         /* the function is the file's only one */
     const char *name;     /* op_swish: one of its own in the context */
     const char *text;     /* of the file */
     size_t bytes;

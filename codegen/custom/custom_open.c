@@ -97,13 +97,14 @@ ingot_custom_op *ingot_custom_open(ingot_context *c, const char *file, const cha
 {
     for (int i = 0; i < c->ncustom; i++) {
         CustomOp *op = c->customs[i];
-        bool same = !op->function == !function;
+        bool same = op->unnamed == !function;
         if (same && !strcmp(op->file, file) && (!function || !strcmp(op->function, function)))
             return op;
     }
     CustomOp *op = NEW(c->arena, CustomOp);
     op->file = arena_strdup(c->arena, file);
     op->function = function ? arena_strdup(c->arena, function) : NULL;
+    op->unnamed = !function;
     op->read = read_op;
     op->run = custom_run;
     vec_push(c->arena, c->customs, c->ncustom, op);
