@@ -27,6 +27,7 @@ ingot_status audit_folder(Arena *, const AuditOptions *, StrBuf *out, StrBuf *pr
     X(pointer, "function pointers are those of the ABI: igrt_*_fn")                          \
     X(global, "no variable outlives a call, unless it is const")                             \
     X(loop, "every loop counts towards a bound that it does not change")                     \
+    X(size, "every size of sym[] is compared with its bounds where it is set")               \
     X(jump, "no goto, no computed goto")                                                     \
     X(assembly, "assembly only in igrt_fp_mode and igrt_fp_restore")                         \
     X(variadic, "no function with a variable number of arguments")
@@ -103,6 +104,8 @@ typedef struct {
     int nwrite;
     Variable *variable;
     int nvariable;
+    int *size_line; /* where sym[] may change */
+    int nsize;
     const char **run_time; /* bounds of loops that are no constants */
     int nrun_time, nconstant;
     int depth; /* of calls below it, itself included; 0: not known */
@@ -154,6 +157,9 @@ void findings_sort(Audit *);
 
 /* audit_loops.c: text is the function as clang prints it, macros expanded */
 void loops_judge(Audit *, Function *, const char *text);
+
+/* audit_sizes.c: what the run decides, and bounds of loops are made of */
+void sizes_judge(Audit *, const Function *);
 
 /* audit_calls.c: recursion, depth, stack */
 void graph_judge(Audit *);

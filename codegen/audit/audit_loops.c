@@ -153,6 +153,18 @@ static int writes_of_init(const Header *h, const char *name, size_t n)
     return declares(h->init) ? 0 : writes_in(h->init, name, n);
 }
 
+/* Functions of igrt_num.h that bounds are computed with: of their arguments and nothing else. */
+static bool is_pure(const char *p, size_t n)
+{
+    static const char *const names[] = {"igrt_min_i32",      "igrt_max_i32", "igrt_floordiv_i32",
+                                        "igrt_mod_i32",      "igrt_min_i64", "igrt_max_i64",
+                                        "igrt_floordiv_i64", "igrt_mod_i64"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strlen(names[i]) == n && !memcmp(names[i], p, n))
+            return true;
+    return false;
+}
+
 enum { CHANGES, CONSTANT, RUN_TIME };
 
 /* What the value of a text is while the loop runs. skip: the counter, which does not matter. */
@@ -182,7 +194,7 @@ static int kind_of(const Header *h, const char *text, const Variable *skip)
             next++;
         bool call =
             *next == '(' && !isdigit((unsigned char)*p) && (n != 6 || memcmp(p, "sizeof", 6));
-        if (call)
+        if (call && !is_pure(p, n))
             return CHANGES;
         if (v && !member && v != skip) {
             const char *star = p;

@@ -151,6 +151,24 @@ static void see_call(Walk *w, CXCursor c)
     vec_push(r->a->a, r->f->edge, r->f->nedge, e);
 }
 
+/* Is it the array of run-time sizes, where it is not just read? */
+static bool changes_sizes(const Walk *w, CXCursor variable)
+{
+    CXString name = clang_getCursorSpelling(variable);
+    CXType t = clang_getCanonicalType(clang_getCursorType(variable));
+    bool sizes = !strcmp(clang_getCString(name), "sym") && t.kind == CXType_Pointer &&
+                 !clang_isConstQualifiedType(clang_getPointeeType(t));
+    clang_disposeString(name);
+    while (sizes && w->up && (w->kind == CXCursor_UnexposedExpr || w->kind == CXCursor_ParenExpr))
+        w = w->up;
+    if (!sizes || w->kind != CXCursor_ArraySubscriptExpr)
+        return sizes;
+    w = w->up;
+    while (w->up && w->kind == CXCursor_ParenExpr)
+        w = w->up;
+    return w->kind != CXCursor_UnexposedExpr;
+}
+
 /* The use of a name: of a function that is not called, of a variable that may change here. */
 static void see_use(Walk *w, CXCursor c)
 {
@@ -181,6 +199,10 @@ static void see_use(Walk *w, CXCursor c)
     }
     if (!r->f)
         return;
+    if (changes_sizes(w, to)) {
+        Place p = place_of_cursor(r, c);
+        vec_push(a->a, r->f->size_line, r->f->nsize, p.line);
+    }
     while (up->up && (up->kind == CXCursor_ParenExpr || up->kind == CXCursor_MemberRefExpr))
         up = up->up;
     if (up->kind == CXCursor_UnexposedExpr)
@@ -318,6 +340,7 @@ static void read_function(Reader *r, CXCursor c, Place p)
         clang_disposeString(text);
         clang_PrintingPolicy_dispose(policy);
     }
+    sizes_judge(a, f);
     r->f = NULL;
     a->in = NULL;
 }

@@ -5,6 +5,7 @@
 
     planted     faults planted in a bundle: each is found, by its rule, with file and line
     folder      loops that are bounded and loops that are not, in a folder that is no bundle
+    sizes       each comparison of a run-time size with its bounds, taken away
     bundles     six bundles, one with library kernels and sizes that the run decides, for this machine and, where their
                 headers are installed, three others
     refused     no folder, no C in it, a machine without headers
@@ -145,6 +146,22 @@ def bundles(ingot, work):
         print(f"(no headers for {', '.join(sorted(skipped))}) ", end="")
 
 
+def sizes(ingot, work):
+    """A size that is not compared with its bounds before it is used."""
+    out = compile_model(ingot, work, "run_time", *run_time(work))
+    text = (out / "run_time.c").read_text()
+    lines = text.split("\n")
+    at = [i for i, line in enumerate(lines) if re.match(r" *sym\[\w+\] = ", line)]
+    if len(at) < 4:
+        raise Wrong(f"{len(at)} sizes are set")
+    for i in at:
+        broken = lines[:i + 1] + lines[i + 3:]     # without the comparison and its return
+        (out / "run_time.c").write_text("\n".join(broken))
+        found = findings(ingot, out)
+        if [(f["rule"], f["line"]) for f in found] != [("size", i + 1)]:
+            raise Wrong(f"line {i + 1}: {found}")
+
+
 def refused(ingot, work):
     (work / "empty").mkdir()
     for path, flags, want, says in ((work / "nothing", (), IO, "no such folder"), (work / "empty", (), IO, "no .c file"),
@@ -156,7 +173,7 @@ def refused(ingot, work):
         raise Wrong("no hashes")
 
 
-CHECKS = {f.__name__: f for f in (planted, folder, bundles, refused)}
+CHECKS = {f.__name__: f for f in (planted, folder, sizes, bundles, refused)}
 
 if __name__ == "__main__":
     ingot = next((b for a, b in zip(sys.argv, sys.argv[1:]) if a == "--ingot"), "build/ingot")
