@@ -321,6 +321,8 @@ static void analyse(Sched *s, Node *n)
                   n->dtype != INGOT_INDEX && bytes > 0 &&
                   (bytes <= leaves || bytes <= ONE_LINE ||
                    (bytes <= FOLD_BYTES && (s->wide || i->cost >= FOLD_COST || reduce)));
+    if (i->foldable && bytes < leaves)
+        i->leaves = bytes; /* what is made of it is compared with it */
 }
 
 void fuse(Sched *s, int n, Node **order)
