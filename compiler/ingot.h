@@ -130,7 +130,8 @@ int ingot_contents(ingot_context *, ingot_tensor *, ingot_dim **out, int max);
 /* The same where constants are needed: false if any is not a constant. */
 bool ingot_const_ints(ingot_context *, ingot_tensor *, int64_t *out, int max, int *n);
 /* t as it is where `from`, an input of the same type and shape as `to`, has that value. */
-ingot_tensor *ingot_assuming(ingot_context *, ingot_tensor *t, ingot_tensor *from, ingot_tensor *to);
+ingot_tensor *ingot_assuming(ingot_context *, ingot_tensor *t, ingot_tensor *from,
+                             ingot_tensor *to);
 /* One element (the tensor's only one) as a double, if it is a constant. */
 bool ingot_const_float(ingot_context *, ingot_tensor *, double *out);
 /* True where the tensor depends on no input, state or run-time dim. */

@@ -273,7 +273,8 @@ static void help(FILE *f)
         "\n`ingot COMMAND --help` tells more, with examples. ingot --version prints the version.\n"
         "\nexit status: 0 ok, 2 wrong flag or argument, 3 the model or data file is broken,\n"
         "4 a valid model that is not supported, 5 a program we call (cc) or the model failed,\n"
-        "6 a file cannot be read or written, 7 the results are not the wanted ones, or an audit has "
+        "6 a file cannot be read or written, 7 the results are not the wanted ones, or an audit "
+        "has "
         "findings,\n"
         "70 a fault of the compiler\n",
         f);

@@ -57,8 +57,8 @@ bool layout_equal(const Layout *a, const Layout *b)
         return false;
     for (int i = 0; i < a->n; i++) {
         const LayoutOp *x = &a->op[i], *y = &b->op[i];
-        if (x->kind != y->kind || x->axis != y->axis || x->a != y->a || x->b != y->b || x->fill != y->fill ||
-            x->perm.n != y->perm.n)
+        if (x->kind != y->kind || x->axis != y->axis || x->a != y->a || x->b != y->b ||
+            x->fill != y->fill || x->perm.n != y->perm.n)
             return false;
         for (int j = 0; j < x->perm.n; j++)
             if (x->perm.axis[j] != y->perm.axis[j])
