@@ -69,21 +69,30 @@ ingot_tensor *uniform_like(Lowering *n, ingot_tensor *x, ingot_dtype dtype)
     return ingot_random_uniform(n->c, dtype, ingot_rank(x), dims, given);
 }
 
-/* low + (high - low) u */
-ingot_tensor *onnx_random_uniform(Lowering *n)
+typedef ingot_tensor *DrawFn(ingot_context *, ingot_dtype, int rank, ingot_dim *const *dims,
+                             const uint64_t *seed);
+
+/* offset + scale x, where draw makes x */
+static ingot_tensor *drawn(Lowering *n, DrawFn *draw, double scale, double offset)
 {
     ingot_dim *dims[INGOT_MAX_RANK];
     ingot_dtype dtype;
     int rank;
     uint64_t seed;
     const uint64_t *given = seed_of(n, &seed);
-    double low = attr_float(n, "low", 0), high = attr_float(n, "high", 1);
     if (!drawn_shape(n, &dtype, &rank, dims))
         return ingot_poison(n->c);
-    ingot_tensor *u = widen(n, ingot_random_uniform(n->c, dtype, rank, dims, given));
-    if (ingot_is_poison(u))
-        return u;
-    return as(n, ingot_add_c(n->c, ingot_mul_c(n->c, u, high - low), low), dtype);
+    ingot_tensor *x = widen(n, draw(n->c, dtype, rank, dims, given));
+    if (ingot_is_poison(x))
+        return x;
+    return as(n, ingot_add_c(n->c, ingot_mul_c(n->c, x, scale), offset), dtype);
+}
+
+/* low + (high - low) u */
+ingot_tensor *onnx_random_uniform(Lowering *n)
+{
+    double low = attr_float(n, "low", 0), high = attr_float(n, "high", 1);
+    return drawn(n, ingot_random_uniform, high - low, low);
 }
 
 ingot_tensor *onnx_random_uniform_like(Lowering *n)
@@ -94,18 +103,8 @@ ingot_tensor *onnx_random_uniform_like(Lowering *n)
 /* mean + scale z */
 ingot_tensor *onnx_random_normal(Lowering *n)
 {
-    ingot_dim *dims[INGOT_MAX_RANK];
-    ingot_dtype dtype;
-    int rank;
-    uint64_t seed;
-    const uint64_t *given = seed_of(n, &seed);
     double mean = attr_float(n, "mean", 0), scale = attr_float(n, "scale", 1);
-    if (!drawn_shape(n, &dtype, &rank, dims))
-        return ingot_poison(n->c);
-    ingot_tensor *z = widen(n, ingot_random_normal(n->c, dtype, rank, dims, given));
-    if (ingot_is_poison(z))
-        return z;
-    return as(n, ingot_add_c(n->c, ingot_mul_c(n->c, z, scale), mean), dtype);
+    return drawn(n, ingot_random_normal, scale, mean);
 }
 
 ingot_tensor *onnx_random_normal_like(Lowering *n)
