@@ -543,6 +543,8 @@ struct Step {
     const char *name;
     const Origin **origins; /* source nodes, in order, no doubles */
     int norigin;
+    Node **values; /* KERNEL: nodes of the model's graph that it computes, oldest first */
+    int nvalue;
     /* KERNEL: one per argument.  CALL: inputs then outputs.  COPY: dst, src. */
     int nbuf;
     Buffer **bufs;
@@ -573,11 +575,22 @@ typedef struct {
     int input, axis;
     Node *dim; /* the declared dim: VAR sets, anything else is checked */
 } DimSource;
+/* What a pass decided about a value, and why: for who reads a plan (inspect.c); no pass reads it. */
+typedef struct {
+    const char *pass, *what, *why; /* "fuse", "stored", "several kernels read it" */
+    Node *node;                    /* of the model's graph, or NULL */
+    const Step *step;              /* that did it, or NULL */
+    const Buffer *buffer, *other;  /* whose bytes are those of the other one; NULL */
+    int64_t operations;            /* for each element, to compute it again; -1: does not matter */
+    int64_t bytes;                 /* of it, or saved; -1: does not matter */
+} Note;
 typedef struct {
     Context *c;
     Arena *arena;
     Buffer **buffers;
     int nbuffer;
+    Note *notes; /* in order of the passes */
+    int nnote;
     Block main;
     int nstep;
     Kernel **kernels; /* distinct ones */
@@ -668,6 +681,7 @@ void graph_rewrite(Context *, bool float_sums);
  * is stored so, for time is dearer than bytes. */
 enum { FUSE_ROWS = 1, STORE_WIDE = 2 };
 Plan *schedule(Context *, int opt_level, unsigned how); /* NULL after a reported error */
+void plan_note(Plan *, Note);                           /* schedule.c */
 void plan_free(Plan *);
 void kernel_share(Plan *);       /* kernel.c: equal kernels become one, all get names */
 void kernel_find_vars(Kernel *); /* kernel.c: vars again, after its addresses changed */

@@ -198,32 +198,34 @@ static Node *narrow_side(Sched *s, Node *n)
     return best;
 }
 
-static bool should_store(Sched *s, Node *const *order, int norder, Node *n, Node *const *uses)
+/* Why n is stored; NULL: its readers compute it. */
+static const char *should_store(Sched *s, Node *const *order, int norder, Node *n,
+                                Node *const *uses)
 {
     Info *i = info_of(s, n);
     if (is_leaf(s, n) || n->dtype == INGOT_INDEX)
-        return false;
+        return NULL;
     if (i->root)
-        return true;
+        return "the caller or a step that is no kernel reads it";
     switch (n->op) {
-    case OP_CONCAT:
-    case OP_UPDATE:
-    case OP_KEEP: return true;
+    case OP_CONCAT: return "its parts are written into it";
+    case OP_UPDATE: return "it is written in place";
+    case OP_KEEP: return "it is to be kept apart";
     case OP_CALL:
     case OP_LOOP:
-    case OP_IF: return true;
+    case OP_IF: return "it is a step of its own";
     default: break;
     }
     if (i->widened)
-        return false;
+        return NULL;
     if (i->depth > MAX_DEPTH || i->loads > MAX_LOADS || i->cost > MAX_COST)
-        return true;
+        return "one kernel would become huge";
     bool reduced = false, replicated = false;
     for (int u = 0; u < i->nuse; u++) {
         Node *t = uses[i->iuse + u];
         /* what is padded is stored without its padding: readers get a halo (layouts.c) */
         if (t->op == OP_PAD && (i->has_reduce || i->cost > 0) && i->loads)
-            return true;
+            return "it is read beyond its edges: its buffer gets a halo";
         reduced |= t->op == OP_REDUCE;
         replicated |= replicates(t) && t->src[0] == n;
     }
@@ -234,17 +236,26 @@ static bool should_store(Sched *s, Node *const *order, int norder, Node *n, Node
             steps &= op_is_alu(uses[i->iuse + u]->op);
         }
         if (rows && (i->rows || !steps || i->nuse == 1) && i->cost < MAX_ROW_COST)
-            return false;
+            return NULL;
         if (i->rows)
-            return true;
+            return "a reduce over rows, with readers that do not go along the rows";
     }
-    if (i->has_reduce)
-        return reduced || replicated || (i->nuse > 1 && !diamond(s, order, norder, n, uses));
+    if (i->has_reduce) {
+        if (reduced)
+            return "a reduce that another reduce reads";
+        if (replicated)
+            return "a reduce whose elements are read several times each";
+        return i->nuse > 1 && !diamond(s, order, norder, n, uses)
+                   ? "a reduce that several kernels read"
+                   : NULL;
+    }
     if (i->loads == 0 && i->cost < 32)
-        return false; /* made of coordinates: cheaper than memory */
+        return NULL; /* made of coordinates: cheaper than memory */
     if (replicated)
-        return i->cost > 0;
-    return i->nuse > 1 && i->cost > CHEAP && !diamond(s, order, norder, n, uses);
+        return i->cost > 0 ? "its elements are read several times each" : NULL;
+    return i->nuse > 1 && i->cost > CHEAP && !diamond(s, order, norder, n, uses)
+               ? "several kernels read it, and computing it again costs more than memory"
+               : NULL;
 }
 
 /* Nothing but a stored value of fewer bytes, widened where it is read. */
@@ -321,6 +332,10 @@ static void analyse(Sched *s, Node *n)
                   n->dtype != INGOT_INDEX && bytes > 0 &&
                   (bytes <= leaves || bytes <= ONE_LINE ||
                    (bytes <= FOLD_BYTES && (s->wide || i->cost >= FOLD_COST || reduce)));
+    if (i->foldable)
+        i->why = bytes <= leaves     ? "a constant, and no larger than what it is made of"
+                 : bytes <= ONE_LINE ? "a constant of one cache line"
+                                     : "a small constant that takes longer to compute than to read";
     if (i->foldable && bytes < leaves)
         i->leaves = bytes; /* what is made of it is compared with it */
 }
@@ -367,9 +382,12 @@ void fuse(Sched *s, int n, Node **order)
         for (int i = 0; i < n; i++) {
             Node *t = order[i];
             analyse(s, t);
-            bool stored = should_store(s, order, n, t, uses);
+            const char *why = should_store(s, order, n, t, uses);
+            bool stored = why;
             Node *narrow = stored && !s->wide && !info_of(s, t)->root ? narrow_side(s, t) : t;
             info_of(s, narrow)->stored = stored && !is_leaf(s, narrow);
+            if (stored)
+                info_of(s, narrow)->why = why;
             for (int j = info_of(s, narrow)->order + 1; narrow != t && j <= i; j++)
                 analyse(s, order[j]); /* what is stored now costs its readers nothing */
         }
@@ -381,5 +399,17 @@ void fuse(Sched *s, int n, Node **order)
         for (uint32_t j = 0; j < order[i]->nsrc && f->needed && !f->foldable; j++)
             info_of(s, order[i]->src[j])->needed = true;
         f->stored &= f->needed;
+    }
+    for (int i = 0; i < n; i++) {
+        Info *f = info_of(s, order[i]);
+        bool folded = f->foldable && f->needed;
+        if (!folded && !f->stored)
+            continue;
+        plan_note(s->plan, (Note){.pass = "fuse",
+                                  .what = folded ? "folded" : "stored",
+                                  .why = f->why,
+                                  .node = order[i],
+                                  .operations = f->cost,
+                                  .bytes = (int64_t)tensor_bytes(order[i])});
     }
 }

@@ -81,6 +81,14 @@ static uint32_t run(const Homes *h, Node *concat, uint32_t first, bool at_home, 
 static void set_home(const Homes *h, Node *t, Node *home, Node *const *at)
 {
     Info *i = info_of(h->s, t);
+    plan_note(h->s->plan,
+              (Note){.pass = "homes",
+                     .what = "in place",
+                     .why = t->op == OP_CONCAT ? "its parts lie side by side in a buffer already"
+                                               : "it is written where the concat has it",
+                     .node = t,
+                     .operations = -1,
+                     .bytes = sat_mul(dims_bound(t->rank, t->shape), dtype_info[t->dtype].bytes)});
     i->home = home;
     i->home_at = NEWN(h->s->arena, Node *, t->rank + 1);
     for (int d = 0; d < t->rank; d++)

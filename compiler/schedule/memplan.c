@@ -286,9 +286,23 @@ static void in_place(Memplan *m, Step **steps, int nstep)
                 all = takeover(m, steps[j], &(int){0}) == in;
         if (!all)
             continue;
-        for (int j = i; j < nstep; j++)
-            if (steps[j]->kernel == k)
-                join(m, steps[j]->bufs[in], steps[j]->bufs[out]);
+        for (int j = i; j < nstep; j++) {
+            if (steps[j]->kernel != k)
+                continue;
+            const Buffer *result = steps[j]->bufs[out];
+            join(m, steps[j]->bufs[in], steps[j]->bufs[out]);
+            plan_note(m->p,
+                      (Note){.pass = "memplan",
+                             .what = "in place",
+                             .why = "its operand dies in the step that makes it, which reads each "
+                                    "element just where it writes",
+                             .node = result->node,
+                             .step = steps[j],
+                             .buffer = result,
+                             .other = steps[j]->bufs[in],
+                             .operations = -1,
+                             .bytes = result->bytes});
+        }
         merge_args(k, in, out);
     }
 }

@@ -15,6 +15,7 @@ typedef struct {
     const Step *into, *from;
     int to[MAX_AXES];     /* axis of `from` -> axis of `into`, or -1 */
     bool taken[MAX_AXES]; /* axes of `into` */
+    int operand_bytes;    /* of an element of what both read */
 } Match;
 
 /* ---- what may be exchanged ------------------------------------------------------------------- */
@@ -105,6 +106,7 @@ static int64_t pair_by_operand(Match *m)
                 same = unify(&trial, mine[i]->src[s], its[j]->src[s]);
             if (same) {
                 *m = trial;
+                m->operand_bytes = dtype_info[b->dtype].bytes;
                 best = size;
             }
         }
@@ -233,8 +235,16 @@ static void join(Match *m, Plan *p)
     k->flops = sat_add(k->flops, m->from->kernel->flops);
     k->bytes = kernel_bytes(k);
     kernel_find_vars(k);
+    Step *into = (Step *)m->into;
     for (int i = 0; i < m->from->norigin; i++)
-        step_origin(p->arena, (Step *)m->into, m->from->origins[i]);
+        step_origin(p->arena, into, m->from->origins[i]);
+    int n = into->nvalue + m->from->nvalue;
+    Node **values = NEWN(p->arena, Node *, n + 1);
+    memcpy((void *)values, into->values, (size_t)into->nvalue * sizeof *values);
+    memcpy((void *)(values + into->nvalue), m->from->values,
+           (size_t)m->from->nvalue * sizeof *values);
+    into->values = values;
+    into->nvalue = n;
     ingot_context_free(m->from->kernel->c);
 }
 
@@ -258,9 +268,19 @@ static bool merge(Plan *p, Arena *a, const Block *b, int i, int j)
             return false;
     for (int x = 0; x < MAX_AXES; x++)
         m.to[x] = -1;
-    if (!pair_by_operand(&m) || !pair_others(&m))
+    int64_t shared = pair_by_operand(&m);
+    if (!shared || !pair_others(&m))
         return false;
+    Note note = {.pass = "merge",
+                 .what = "merged",
+                 .why = "it reads in the same loops what the kernel reads already: loaded once "
+                        "for both",
+                 .step = m.into,
+                 .node = m.from->nvalue ? m.from->values[m.from->nvalue - 1] : NULL,
+                 .operations = -1,
+                 .bytes = sat_mul(shared, m.operand_bytes)};
     join(&m, p);
+    plan_note(p, note);
     return true;
 }
 

@@ -43,6 +43,11 @@ static void step_bufs(Sched *s, Step *step, int n, Buffer *const *bufs)
         memcpy(step->bufs, bufs, (size_t)n * sizeof *bufs);
 }
 
+void plan_note(Plan *p, Note note)
+{
+    vec_push(p->arena, p->notes, p->nnote, note);
+}
+
 void step_origin(Arena *a, Step *step, const Origin *o)
 {
     for (int i = 0; i < step->norigin; i++)
@@ -56,6 +61,12 @@ static void add_origin(Sched *s, Step *step, Node *n)
     const Origin *o = s->c->origin[n->id];
     if (o)
         step_origin(s->arena, step, o);
+}
+
+/* Made of numbers and coordinates alone: whoever needed it first made it, which says nothing of the others. */
+static bool is_anybodys(Sched *s, Node *n)
+{
+    return info_of(s, n)->constant && !info_of(s, n)->leaves;
 }
 
 /* The source nodes of a fused expression: everything between its root and what it reads. */
@@ -88,7 +99,13 @@ static void collect_origins(Sched *s, Step *step, Node *root)
             found[j] = found[j - 1];
             found[j - 1] = t;
         }
-    for (int i = 0; i < order; i++)
+    step->values = NEWN(s->arena, Node *, order + 1);
+    for (int i = 0; i < order; i++) {
+        step->values[step->nvalue++] = found[i];
+        if (!is_anybodys(s, found[i]))
+            add_origin(s, step, found[i]);
+    }
+    for (int i = 0; i < order && !step->norigin; i++)
         add_origin(s, step, found[i]);
 }
 

@@ -16,6 +16,7 @@ typedef struct {
     bool stored;      /* fuse.c: to be stored by a kernel of its own */
     bool constant;    /* depends on nothing but constants */
     bool foldable;    /* constant, and worth evaluating at compile time: a weight recipe */
+    const char *why;  /* fuse.c: why it is stored, or folded */
     bool has_reduce;  /* its fused expression holds a REDUCE */
     bool widened;     /* a stored value of fewer bytes, cast where it is read */
     bool needed;      /* some kernel of the block reads it */
