@@ -34,6 +34,7 @@ typedef enum {
     INGOT_DTYPE_COUNT
 } ingot_dtype;
 
+const char *ingot_version(void); /* "0.1.0" */
 const char *ingot_dtype_name(ingot_dtype);
 size_t ingot_dtype_bytes(ingot_dtype); /* bytes one element takes in a buffer; 4-bit types take 1 */
 

@@ -15,6 +15,11 @@
 #define INGOT_VERIFY 0
 #endif
 
+const char *ingot_version(void)
+{
+    return INGOT_VERSION; /* CMake's */
+}
+
 /* ---- options ----------------------------------------------------------------------------- */
 
 enum {

@@ -40,10 +40,62 @@ typedef struct {
     Arena *a;
 } Options;
 
+/* ---- cli_table.c: commands and options ------------------------------------------------------ */
+
+typedef enum { CLI_NONE, CLI_FILE, CLI_FOLDER } CliPath;
+
+/* One form of an option. Several rows of one flag are ways to use it: the first one is how it is parsed. */
+typedef struct {
+    const char *flag, *value; /* "--name", "NAME"; NULL: it takes none */
+    unsigned on;              /* Command.bit of those that have it */
+    const char *text;
+    bool word, set; /* a const char *, a bool of Options, */
+    size_t at;      /* which is there; neither: */
+    bool (*take)(Options *,
+                 const char *value); /* false after a message; without a value, the flag */
+    const char *choices;             /* values, for shells; "@targets": those of `ingot targets` */
+    CliPath path;
+} CliOption;
+extern const CliOption cli_options[]; /* ended by a flag of NULL */
+
+typedef struct {
+    const char *name;
+    ingot_status (*run)(Options *);
+    unsigned bit;
+    const char *operand;  /* "MODEL.onnx"; NULL: none */
+    const char *synopsis; /* options that come to mind first */
+    const char *what;     /* in a line */
+    const char *text;     /* more of it, or NULL */
+    const char *examples; /* lines, or NULL */
+} Command;
+extern const Command cli_commands[]; /* ended by a name of NULL */
+const Command *cli_command(const char *name);
+
 /* ---- cli_options.c ------------------------------------------------------------------------ */
 
-/* flags: those that the command knows, each followed by a space. False after a message. */
-bool options_parse(Options *, int argc, char **argv, const char *flags, bool takes_model);
+bool options_parse(Options *, int argc, char **argv, const Command *); /* false after a message */
+bool option_bind(Options *, const char *);
+bool option_dim(Options *, const char *);
+bool option_ignored(Options *, const char *);
+bool option_input(Options *, const char *);
+bool option_level(Options *, const char *);
+bool option_max_ram(Options *, const char *);
+bool option_memory(Options *, const char *);
+bool option_op(Options *, const char *);
+bool option_seconds(Options *, const char *);
+bool option_string_bytes(Options *, const char *);
+bool option_subnormals(Options *, const char *);
+bool option_threads(Options *, const char *);
+bool option_tolerance(Options *, const char *);
+bool option_verbose(Options *, const char *);
+
+/* ---- cli_help.c: what the tables say, for people and for shells ------------------------------ */
+
+void print_help(FILE *, const Command *); /* NULL: of ingot */
+/* The nearer of two words to what was typed: best is the number of edits to beat. */
+const char *closer(const char *typed, const char *word, const char *so_far, int *best);
+ingot_status command_completion(Options *);
+ingot_status command_manual(Options *);
 
 /* ---- main.c ------------------------------------------------------------------------------- */
 
@@ -182,7 +234,11 @@ void session_finish(Session *, Model *);
 /* cli_cache.c: s->entry is a folder of the cache that holds the program of the model. */
 ingot_status session_find_entry(Session *, const Model *);
 
-ingot_status command_audit(Options *);   /* cli_audit.c */
+ingot_status command_audit(Options *); /* cli_audit.c */
+ingot_status command_check(Options *); /* main.c, and the next three */
+ingot_status command_inspect(Options *);
+ingot_status command_targets(Options *);
+ingot_status command_tune(Options *);
 ingot_status command_compile(Options *); /* cli_compile.c */
 ingot_status command_run(Options *);
 ingot_status command_bench(Options *);

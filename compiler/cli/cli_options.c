@@ -1,4 +1,4 @@
-/* cli_options.c - flags and their values. */
+/* cli_options.c - the command line's arguments, by the table of options (cli_table.c). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static bool number(const char *text, size_t n, int64_t *out)
 }
 
 /* NAME=N, NAME=LO..HI or NAME=OTHER */
-static bool flag_dim(Options *o, const char *value)
+bool option_dim(Options *o, const char *value)
 {
     const char *equals = strchr(value, '='), *dots = equals ? strstr(equals, "..") : NULL;
     ingot_onnx_dim d = {0};
@@ -53,7 +53,7 @@ static bool flag_dim(Options *o, const char *value)
 }
 
 /* NAME=VALUES */
-static bool flag_bind(Options *o, const char *value)
+bool option_bind(Options *o, const char *value)
 {
     const char *equals = strchr(value, '=');
     if (!equals || equals == value || !equals[1])
@@ -85,20 +85,20 @@ static bool size(const char *value, int64_t *out)
     return true;
 }
 
-static bool flag_max_ram(Options *o, const char *value)
+bool option_max_ram(Options *o, const char *value)
 {
     return size(value, &o->compile.max_ram) ||
            wrong(o, "--max-ram", value, "a number of bytes is wanted: 4096, 256k, 2M");
 }
 
-static bool flag_string_bytes(Options *o, const char *value)
+bool option_string_bytes(Options *o, const char *value)
 {
     return (size(value, &o->string_bytes) && o->string_bytes > 0) ||
            wrong(o, "--string-bytes", value, "a number of bytes is wanted: 64, 4k");
 }
 
 /* NAME=SIZE, or NAME */
-static bool flag_memory(Options *o, const char *value)
+bool option_memory(Options *o, const char *value)
 {
     size_t n = strcspn(value, "=");
     ingot_memory m = {.name = arena_printf(o->a, "%.*s", (int)n, value)};
@@ -110,7 +110,7 @@ static bool flag_memory(Options *o, const char *value)
     return true;
 }
 
-static bool flag_threads(Options *o, const char *value)
+bool option_threads(Options *o, const char *value)
 {
     int64_t v;
     if (!number(value, strlen(value), &v) || v < 1 || v > 64)
@@ -119,14 +119,14 @@ static bool flag_threads(Options *o, const char *value)
     return true;
 }
 
-static bool flag_subnormals(Options *o, const char *value)
+bool option_subnormals(Options *o, const char *value)
 {
     o->keep_subnormals = !strcmp(value, "keep");
     return o->keep_subnormals || !strcmp(value, "flush") ||
            wrong(o, "--subnormals", value, "choose flush or keep");
 }
 
-static bool flag_seconds(Options *o, const char *value)
+bool option_seconds(Options *o, const char *value)
 {
     char *end;
     o->seconds = strtod(value, &end);
@@ -135,7 +135,7 @@ static bool flag_seconds(Options *o, const char *value)
     return true;
 }
 
-static bool flag_tolerance(Options *o, const char *value)
+bool option_tolerance(Options *o, const char *value)
 {
     char *end;
     o->tolerance = strtod(value, &end);
@@ -145,7 +145,7 @@ static bool flag_tolerance(Options *o, const char *value)
 }
 
 /* DOMAIN:TYPE=FILE[:FUNCTION]; a file's name may hold colons, a function's may not */
-static bool flag_op(Options *o, const char *value)
+bool option_op(Options *o, const char *value)
 {
     size_t n = strcspn(value, "=");
     if (!n || !value[n] || !value[n + 1] || value[n + 1] == ':')
@@ -163,7 +163,7 @@ static bool flag_op(Options *o, const char *value)
     return true;
 }
 
-static bool flag_input(Options *o, const char *value)
+bool option_input(Options *o, const char *value)
 {
     if (!o->input)
         o->input = NEWN(o->a, const char *, 1024);
@@ -173,85 +173,85 @@ static bool flag_input(Options *o, const char *value)
     return true;
 }
 
-static bool with_value(Options *o, const char *flag, const char *value)
+/* -O0, -O2 */
+bool option_level(Options *o, const char *value)
 {
-    static const struct {
-        const char *name;
-        size_t offset; /* of a const char * in Options */
-    } words[] = {
-        {"-o", offsetof(Options, output)},
-        {"--output-dir", offsetof(Options, output_dir)},
-        {"--data", offsetof(Options, data)},
-        {"--selftest", offsetof(Options, selftest)},
-        {"--dump", offsetof(Options, dump)},
-        {"--triple", offsetof(Options, triple)},
-        {"--headers", offsetof(Options, headers)},
-        {"--target", offsetof(Options, compile.target)},
-        {"--name", offsetof(Options, compile.name)},
-        {"--weights", offsetof(Options, compile.weights)},
-        {"--sched", offsetof(Options, compile.sched)},
-        {"--save-sched", offsetof(Options, compile.save_sched)},
-    };
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (!strcmp(flag, words[i].name)) {
-            memcpy((char *)o + words[i].offset, &value, sizeof value);
-            return *value || !strcmp(flag, "--name") || wrong(o, flag, value, "the value is empty");
-        }
-    if (!strcmp(flag, "--dim"))
-        return flag_dim(o, value);
-    if (!strcmp(flag, "--op"))
-        return flag_op(o, value);
-    if (!strcmp(flag, "--bind"))
-        return flag_bind(o, value);
-    if (!strcmp(flag, "--max-ram"))
-        return flag_max_ram(o, value);
-    if (!strcmp(flag, "--string-bytes"))
-        return flag_string_bytes(o, value);
-    if (!strcmp(flag, "--memory"))
-        return flag_memory(o, value);
-    if (!strcmp(flag, "--subnormals"))
-        return flag_subnormals(o, value);
-    if (!strcmp(flag, "--threads"))
-        return flag_threads(o, value);
-    if (!strcmp(flag, "--seconds"))
-        return flag_seconds(o, value);
-    if (!strcmp(flag, "--tolerance"))
-        return flag_tolerance(o, value);
-    if (!strcmp(flag, "--input"))
-        return flag_input(o, value);
-    return true; /* of a command to come: --beam, --budget */
-}
-
-/* True if it is a flag without a value; then it has been carried out. */
-static bool alone(Options *o, const char *flag)
-{
-    if (!strcmp(flag, "-O0"))
-        o->compile.opt_level = 0;
-    else if (!strcmp(flag, "-O2"))
-        o->compile.opt_level = 2;
-    else if (!strcmp(flag, "--json"))
-        o->json = true;
-    else if (!strcmp(flag, "--per-kernel"))
-        o->per_kernel = true;
-    else if (!strcmp(flag, "--no-bind"))
-        o->no_bind = true;
-    else if (!strcmp(flag, "--no-cache"))
-        o->no_cache = true;
-    else
-        return false;
+    o->compile.opt_level = value[2] - '0';
     return true;
 }
 
-static bool allowed(const char *flags, const char *flag)
+bool option_verbose(Options *o, const char *value)
 {
-    size_t n = strlen(flag);
-    for (const char *p = flags; (p = strstr(p, flag)); p += n)
-        if ((p == flags || p[-1] == ' ') && p[n] == ' ')
-            return true;
-    return false;
+    o->compile.verbose += (int)strspn(value + 1, "v");
+    return true;
 }
 
-bool options_parse(Options *o, int argc, char **argv, const char *flags, bool takes_model)
+bool option_ignored(Options *o, const char *value)
+{
+    (void)o, (void)value;
+    return true;
+}
+
+static const CliOption *find_option(const Command *c, const char *flag)
+{
+    for (const CliOption *p = cli_options; p->flag; p++)
+        if ((p->on & c->bit) && !strcmp(p->flag, flag))
+            return p;
+    return NULL;
+}
+
+/* Carries out an option; value is NULL, or what was given. */
+static bool carry_out(Options *o, const CliOption *p, const char *value)
+{
+    char *at = (char *)o + p->at;
+    if (p->set)
+        *(bool *)at = true;
+    else if (p->word)
+        memcpy(at, &value, sizeof value);
+    else
+        return p->take(o, value);
+    return !p->word || *value || !strcmp(p->flag, "--name") ||
+           wrong(o, p->flag, value, "the value is empty");
+}
+
+static bool refuse(const Options *o, const char *flag)
+{
+    const Command *c = cli_command(o->command);
+    const char *near = NULL, *elsewhere = NULL;
+    int best = 3;
+    for (const CliOption *p = cli_options; p->flag; p++) {
+        if (p->on & c->bit)
+            near = closer(flag, p->flag, near, &best);
+        else if (!strcmp(flag, p->flag))
+            for (const Command *k = cli_commands; k->name && !elsewhere; k++)
+                elsewhere = p->on & k->bit ? k->name : NULL;
+    }
+    if (elsewhere)
+        return complain(INGOT_USAGE,
+                        "ingot %s: unknown option '%.200s', which is one of `ingot %s`", o->command,
+                        flag, elsewhere) == INGOT_OK;
+    return complain(INGOT_USAGE,
+                    near ? "ingot %s: unknown option '%.200s'; did you mean %s?"
+                         : "ingot %s: unknown option '%.200s'",
+                    o->command, flag, near) == INGOT_OK;
+}
+
+/* A word that is no option. */
+static bool operand(Options *o, const Command *c, const char *word)
+{
+    if (o->model || !c->operand)
+        return complain(INGOT_USAGE, "ingot %s: unexpected argument '%.200s'", o->command, word) ==
+               INGOT_OK;
+    o->model = word;
+    return true;
+}
+
+static bool is_verbose(const char *flag)
+{
+    return flag[1] == 'v' && strspn(flag + 1, "v") == strlen(flag + 1);
+}
+
+bool options_parse(Options *o, int argc, char **argv, const Command *c)
 {
     o->compile = (ingot_options){.struct_size = sizeof o->compile, .opt_level = 2};
     o->threads = 1;
@@ -259,38 +259,40 @@ bool options_parse(Options *o, int argc, char **argv, const char *flags, bool ta
     o->tolerance = -1;
     for (int i = 2; i < argc; i++) {
         const char *flag = argv[i];
-        char name[32];
         if (flag[0] != '-' || !flag[1]) {
-            if (o->model || !takes_model)
-                return complain(INGOT_USAGE, "ingot %s: unexpected argument '%.200s'", o->command,
-                                flag) == INGOT_OK;
-            o->model = flag;
+            if (!operand(o, c, flag))
+                return false;
             continue;
         }
         if (!strcmp(flag, "--help") || !strcmp(flag, "-h")) {
             o->help = true;
             return true;
         }
-        if (!strncmp(flag, "-v", 2) && strspn(flag + 1, "v") == strlen(flag + 1)) {
-            o->compile.verbose += (int)strlen(flag + 1);
-            continue;
-        }
         const char *equals = flag[1] == '-' ? strchr(flag, '=') : NULL; /* --name=value */
-        snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - flag) : 31, flag);
-        if (!allowed(flags, name))
-            return complain(INGOT_USAGE, "ingot %s: unknown option '%.200s'", o->command, flag) ==
+        const char *name = equals ? arena_printf(o->a, "%.*s", (int)(equals - flag), flag)
+                           : is_verbose(flag) ? "-v"
+                                              : flag;
+        const CliOption *p = find_option(c, name);
+        if (!p)
+            return refuse(o, flag);
+        if (!p->value && equals)
+            return complain(INGOT_USAGE, "ingot %s: %s takes no value", o->command, name) ==
                    INGOT_OK;
-        if (!equals && alone(o, name))
-            continue;
-        const char *value = equals ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
+        const char *value = equals         ? equals + 1
+                            : !p->value    ? flag
+                            : i + 1 < argc ? argv[++i]
+                                           : NULL;
         if (!value)
             return complain(INGOT_USAGE, "ingot %s: %s needs a value", o->command, name) ==
                    INGOT_OK;
-        if (!with_value(o, name, value))
+        if (!carry_out(o, p, value))
             return false;
     }
-    if (takes_model && (!o->model || !*o->model))
-        return complain(INGOT_USAGE, "ingot %s: the model file is missing", o->command) == INGOT_OK;
+    if (c->operand && *c->operand != '[' && (!o->model || !*o->model))
+        return complain(INGOT_USAGE, "ingot %s: the %s is missing", o->command,
+                        !strcmp(c->operand, "MODEL.onnx") ? "model file"
+                        : !strcmp(c->operand, "DIR")      ? "folder"
+                                                          : "shell") == INGOT_OK;
     o->compile.source = o->model;
     return true;
 }

@@ -1,0 +1,139 @@
+/* cli_table.c - the commands and their options. What is parsed, the help, the manual and the completion of shells are all
+ * made from these two tables. */
+#include <stddef.h>
+#include <string.h>
+
+#include "cli.h"
+
+enum {
+    COMPILE = 1 << 0,
+    RUN = 1 << 1,
+    VERIFY = 1 << 2,
+    BENCH = 1 << 3,
+    CHECK = 1 << 4,
+    INSPECT = 1 << 5,
+    AUDIT = 1 << 6,
+    TARGETS = 1 << 7,
+    TUNE = 1 << 8,
+    COMPLETION = 1 << 9,
+    MANUAL = 1 << 10,
+    EXECUTE = RUN | VERIFY | BENCH,
+    BUNDLE = COMPILE | INSPECT,
+    MODEL = EXECUTE | BUNDLE,
+    GRAPH = MODEL | CHECK
+};
+
+#define WORD(member) .word = true, .at = offsetof(Options, member)
+#define SET(member) .set = true, .at = offsetof(Options, member)
+
+/* clang-format off */
+const CliOption cli_options[] = {
+    {"-o", "DIR", COMPILE, "where the bundle goes; an older bundle there is replaced", WORD(output), .path = CLI_FOLDER},
+    {"-o", "FILE", TUNE, "where the plan goes", WORD(output), .path = CLI_FILE},
+    {"--data", "DIR", RUN, "reads DIR/input_N.pb (or .npy); output_N there are compared with what the model gives",
+     WORD(data), .path = CLI_FOLDER},
+    {"--data", "DIR", VERIFY | BENCH, "inputs, DIR/input_N.pb (or .npy); without it, reproducible random ones", WORD(data),
+     .path = CLI_FOLDER},
+    {"--input", "FILE", EXECUTE, "an input, .npy or .pb; once for each, in the model's order", .take = option_input,
+     .path = CLI_FILE},
+    {"--output-dir", "DIR", RUN, "writes DIR/output_N.pb (.npy where inputs are); without it, prints them", WORD(output_dir),
+     .path = CLI_FOLDER},
+    {"--tolerance", "T", RUN | VERIFY, "the largest error that passes, as a share of the largest wanted value. Unless told: "
+     "f64 1e-6, f32 1e-3, f16 1e-2, bf16 4e-2, f8 0.25; i8 and u8 may be 1 off; all else is exact", .take = option_tolerance},
+    {"--threads", "N", EXECUTE, "how many run the kernels; 1 unless told", .take = option_threads},
+    {"--seconds", "S", BENCH, "how long to measure (default 1)", .take = option_seconds},
+    {"--per-kernel", NULL, BENCH, "time every step, slowest first, beside what this machine could do", SET(per_kernel)},
+    {"--json", NULL, BENCH, "only the JSON line, with \"median_ms\"", SET(json)},
+    {"--json", NULL, INSPECT, "sizes, and every step with its kind, sources, opts, flops, bytes", SET(json)},
+    {"--json", NULL, AUDIT, "the same for programs", SET(json)},
+    {"--dump", "WHAT", INSPECT, "the graph, the plan, or the text of all kernels", WORD(dump), .choices = "graph plan kernels"},
+    {"--target", "T", MODEL, "c, c:native, c:x86-64-v3 ...: `ingot targets` lists them. Unless told: c for a bundle, "
+     "c:native for what runs here", WORD(compile.target), .choices = "@targets"},
+    {"--name", "NAME", BUNDLE, "prefix of everything emitted (default: model)", WORD(compile.name)},
+    {"--weights", "W", BUNDLE, "array, blob, incbin; default: array up to 64 KB, then blob", WORD(compile.weights),
+     .choices = "array blob incbin"},
+    {"--memory", "NAME=SIZE", BUNDLE, "a memory to divide the arena among (dtcm=64k); several: in order of preference; the "
+     "last may be without a size, and takes the rest", .take = option_memory},
+    {"--max-ram", "N", BUNDLE, "refuse if more RAM is needed (256k, 2M), and say which tensors do", .take = option_max_ram},
+    {"--dim", "NAME=N", GRAPH | TUNE, "a free dim of an input has this size", .take = option_dim},
+    {"--dim", "NAME=LO..HI", GRAPH | TUNE, "it is known at run time only, within these bounds", .take = option_dim},
+    {"--dim", "NAME=OTHER", GRAPH | TUNE, "two free dims are equal", .take = option_dim},
+    {"--dim", "TENSOR=LO..HI", GRAPH | TUNE, "the elements of this integer tensor are (inputs, or inside)",
+     .take = option_dim},
+    {"--dim", "TENSOR_A=LO..HI", GRAPH | TUNE, "the size of any tensor along axis A is: for what the data decide",
+     .take = option_dim},
+    {"--op", "D:TYPE=F.c[:FN]", GRAPH | TUNE, "nodes of type TYPE, domain D, call function FN of C file F.c "
+     "(docs/custom_ops.md)", .take = option_op},
+    {"--bind", "NAME=V,V..", GRAPH | TUNE, "an input (or free dim) has this value, known now", .take = option_bind},
+    {"--no-bind", NULL, EXECUTE, "never bind inputs that decide shapes to the data's values", SET(no_bind)},
+    {"--string-bytes", "N", MODEL | TUNE, "room for each string that is made, on average (256)", .take = option_string_bytes},
+    {"--subnormals", "WHAT", MODEL | TUNE, "keep: f32 below the smallest normal number is no zero; or flush", .take =
+     option_subnormals, .choices = "keep flush"},
+    {"-O0", NULL, MODEL, "naive kernels", .take = option_level},
+    {"-O2", NULL, MODEL, "the compiler's own choices, as without it", .take = option_level},
+    {"--sched", "FILE", MODEL, "layouts and opts as this file says (docs/sched.md)", WORD(compile.sched), .path = CLI_FILE},
+    {"--save-sched", "FILE", COMPILE, "write the layouts and opts chosen, for --sched", WORD(compile.save_sched),
+     .path = CLI_FILE},
+    {"--selftest", "DIR", COMPILE, "DIR/input_N and output_N (.pb, .npy) are the golden data of <name>_selftest(); without "
+     "it, a formula makes them for models that the interpreter runs quickly", WORD(selftest), .path = CLI_FOLDER},
+    {"--no-cache", NULL, EXECUTE, "compile anew", SET(no_cache)},
+    {"--triple", "T", AUDIT, "x86_64-linux-gnu, aarch64-linux-gnu, thumbv7em-none-eabi, riscv32 ...; this machine unless told",
+     WORD(triple), .choices = "x86_64-linux-gnu aarch64-linux-gnu thumbv7em-none-eabi riscv32"},
+    {"--headers", "DIR", AUDIT, "the C library's headers for T, where they are not in their usual place", WORD(headers),
+     .path = CLI_FOLDER},
+    {"--beam", "N", TUNE, "not available yet", .take = option_ignored},
+    {"--budget", "S", TUNE, "not available yet", .take = option_ignored},
+    {"-v", NULL, GRAPH, "tell what takes how long", .take = option_verbose},
+    {NULL, NULL, 0, NULL, .path = CLI_NONE},
+};
+
+const Command cli_commands[] = {
+    {"compile", command_compile, COMPILE, "MODEL.onnx", "-o DIR", "write a model as a folder of C", NULL,
+     "ingot compile resnet18.onnx -o out && make -C out && out/model IN OUT\n"
+     "ingot compile bert.onnx -o out --dim batch=1..8 --dim seq=128 --name bert\n"
+     "ingot compile kws.onnx -o out --target c:cortex-m4 --max-ram 256k\n"},
+    {"run", command_run, RUN, "MODEL.onnx", "--data DIR | --input FILE... [--output-dir D]",
+     "compile into the cache, run, write the outputs",
+     "Free dims take their size from the data. An index that is out of range in the data (of a Gather or Scatter) ends the "
+     "run; docs/abi.md tells what a bundle does. The cache is $INGOT_CACHE, or ~/.cache/ingot.",
+     "ingot run resnet18.onnx --data test_data_set_0 --output-dir out\n"
+     "ingot run add.onnx --input x.npy --input y.npy\n"},
+    {"verify", command_verify, VERIFY, "MODEL.onnx", "[--data DIR | --input FILE...]",
+     "check every kernel of the compiled model",
+     "Runs every step beside the naive form of its kernel, on the same inputs, and the naive kernels beside the reference "
+     "interpreter. Each step that differs is told with its kernel, its nodes and the worst element; -v tells all. Outputs "
+     "that lie beside the data are compared, as `ingot run` does.",
+     "ingot verify resnet18.onnx\n"},
+    {"bench", command_bench, BENCH, "MODEL.onnx", "[--data DIR] [--threads N] [--json]", "time the compiled model", NULL,
+     "ingot bench resnet18.onnx --threads 4 --json\n"},
+    {"check", command_check, CHECK, "MODEL.onnx", "[--dim NAME=LO..HI] [--bind NAME=V]",
+     "list every operator that is not supported",
+     "With --dim or --bind every node is built, and the shapes are checked too.",
+     "ingot check model.onnx --dim batch=1..8\n"},
+    {"inspect", command_inspect, INSPECT, "MODEL.onnx", "--json | --dump graph|plan|kernels", "what a model becomes", NULL,
+     "ingot inspect resnet18.onnx --json | jq .arena_bytes\n"},
+    {"audit", command_audit, AUDIT, "DIR", "[--triple T] [--headers DIR] [--json]",
+     "prove by rules what emitted C does not do",
+     "Reads a bundle, or any folder of C, as clang does for machine T, and prints what breaks the rules: the heap, recursion, "
+     "loops without a bound, variables that outlive a call, conversions that lose bits (docs/audit.md). Exit status 7 if "
+     "there is anything.",
+     "ingot audit out --triple thumbv7em-none-eabi > audit.txt\n"},
+    {"targets", command_targets, TARGETS, NULL, "", "what can be emitted", NULL, NULL},
+    {"tune", command_tune, TUNE, "MODEL.onnx", "-o model.sched", "search for better kernels (not available yet)", NULL, NULL},
+    {"completion", command_completion, COMPLETION, "bash|zsh|fish", "", "what makes a shell complete ingot's command line",
+     "The installed package brings these where the shells look for them; this is for an ingot that is not installed.",
+     "source <(ingot completion bash)\n"},
+    {"manual", command_manual, MANUAL, "[COMMAND]", "", "the manual page of a command, or of ingot",
+     "It is written for man: ingot-COMMAND(1). The installed package brings all of them.",
+     "ingot manual compile | man -l -\n"},
+    {NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL},
+};
+/* clang-format on */
+
+const Command *cli_command(const char *name)
+{
+    for (const Command *c = cli_commands; c->name; c++)
+        if (!strcmp(c->name, name))
+            return c;
+    return NULL;
+}
