@@ -20,8 +20,16 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
 
 #define INGOT_MAX_RANK 16
+#if defined(__GNUC__)
+#define INGOT_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#else
+#define INGOT_PRINTF(text, first)
+#endif
 
 typedef struct Context ingot_context;
 typedef const struct Node ingot_tensor; /* a value of any shape */
@@ -29,7 +37,7 @@ typedef const struct Node ingot_dim;    /* an integer known at the latest when i
 
 /* Element types.  The list lives in dtypes.def; docs/numerics.md is its contract. */
 typedef enum {
-#define DTYPE(id, ...) INGOT_##id,
+#define DTYPE(id, name, bytes, kind, c_type, compute) INGOT_##id,
 #include "dtypes.def"
     INGOT_DTYPE_COUNT
 } ingot_dtype;
@@ -72,9 +80,9 @@ void ingot_set_file(ingot_context *, const char *file);
 void ingot_set_origin(ingot_context *, const char *node_name, const char *op_type);
 /* Report an error at the current origin: "file: node 'name' (Op): <message>". Returns poison. */
 ingot_tensor *ingot_error(ingot_context *, ingot_status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+    INGOT_PRINTF(3, 4);
 /* Report what may matter but stops nothing, in the same form. */
-void ingot_warning(ingot_context *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void ingot_warning(ingot_context *, const char *format, ...) INGOT_PRINTF(2, 3);
 ingot_tensor *ingot_poison(ingot_context *);
 bool ingot_is_poison(ingot_tensor *);
 /* Memory that lives as long as the context; zeroed. */
@@ -253,7 +261,7 @@ ingot_tensor *ingot_window(ingot_context *, ingot_tensor *, int axis, int64_t k,
 /* ---- reduce, gather, scatter --------------------------------------------------------- */
 
 typedef enum {
-#define MONOID(id, ...) INGOT_REDUCE_##id,
+#define MONOID(id, name, combine) INGOT_REDUCE_##id,
 #include "monoids.def"
     INGOT_REDUCE_COUNT
 } ingot_reduce_op;
@@ -398,6 +406,9 @@ char *ingot_inspect_json(ingot_context *, const ingot_options *);
 ingot_status ingot_interpret(ingot_context *, int n_in, const ingot_value *in, int n_out,
                              ingot_value *out);
 
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

@@ -132,6 +132,9 @@ typedef struct OnnxFile {
  */
 OnnxFile *onnx_file_load(const char *path, const ImportSink *sink);
 
+/** The files that it was read from: path, then external data so far; NULL: no more. */
+const char *onnx_file_name(OnnxFile *file, int i);
+
 /** Loads a value in a file of its own (input_0.pb); kind is not ONNX_MODEL. */
 OnnxFile *onnx_file_load_value(const char *path, OnnxKind kind, const ImportSink *sink);
 

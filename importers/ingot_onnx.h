@@ -18,6 +18,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
 
 typedef struct ingot_onnx ingot_onnx;
 
@@ -82,6 +85,10 @@ ingot_onnx *ingot_onnx_open(ingot_context *, const char *path);
 /** Unmaps; to be called after the context is freed. NULL is allowed. */
 void ingot_onnx_close(ingot_onnx *);
 
+/** The files that were read: the model is number 0, then its external data as far as it has been used. NULL: no more.
+ * They stay until the model is closed. */
+const char *ingot_onnx_file(const ingot_onnx *, int i);
+
 /** Inputs that are not initializers, and outputs, in the file's order. */
 int ingot_onnx_input_count(const ingot_onnx *);
 const ingot_onnx_io *ingot_onnx_input(const ingot_onnx *, int i);
@@ -101,6 +108,9 @@ bool ingot_onnx_build(ingot_onnx *, const ingot_onnx_options *);
 /** "f32" and so on for a TensorProto.DataType; false if there is none. */
 bool ingot_onnx_dtype(int32_t onnx, ingot_dtype *out);
 
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

@@ -274,6 +274,25 @@ static const MapFile *external_file(OnnxFile *file, const char *location, const 
     return &e->map;
 }
 
+const char *onnx_file_name(OnnxFile *file, int i)
+{
+    if (i == 0)
+        return file->path;
+    const ExternalFile *e = file->externals;
+    for (; e && i > 1; i--)
+        e = e->next;
+    if (!e)
+        return NULL;
+    const char *slash = strrchr(file->path, '/');
+    size_t dir = slash ? (size_t)(slash - file->path) + 1 : 0, n = strlen(e->location) + 1;
+    char *name = onnx_file_alloc(file, dir + n);
+    if (name) {
+        memcpy(name, file->path, dir);
+        memcpy(name + dir, e->location, n);
+    }
+    return name;
+}
+
 /* A decimal number and nothing else. */
 static bool parse_size(const char *s, uint64_t *v)
 {

@@ -183,6 +183,11 @@ void ingot_onnx_close(ingot_onnx *m)
     free(m);
 }
 
+const char *ingot_onnx_file(const ingot_onnx *m, int i)
+{
+    return onnx_file_name(m->file, i);
+}
+
 int ingot_onnx_input_count(const ingot_onnx *m)
 {
     return m->n_inputs;

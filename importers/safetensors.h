@@ -34,6 +34,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
 
 /** Element types. Sub-byte types are packed, low bits first. */
 typedef enum ingot_safetensors_dtype {
@@ -106,6 +109,9 @@ const char *ingot_safetensors_dtype_name(ingot_safetensors_dtype dtype);
 /** Bits of one element. */
 unsigned ingot_safetensors_dtype_bits(ingot_safetensors_dtype dtype);
 
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

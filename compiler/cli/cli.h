@@ -18,6 +18,7 @@ typedef struct {
     const char *command, *model;
     const char *output;                       /* -o */
     const char *output_dir, *data, *selftest; /* folders */
+    const char *depfile;
     const char **input;                       /* --input, one file each */
     int ninput;
     ingot_onnx_dim *dim; /* --dim */

@@ -1,4 +1,5 @@
 /* cli_compile.c - compile: a model becomes a folder of source. */
+#include <errno.h>
 #include <string.h>
 
 #include "cli.h"
@@ -30,6 +31,45 @@ static ingot_status read_selftest(Options *o, const Model *m)
     return INGOT_OK;
 }
 
+/* A path as make reads it. */
+static void make_word(StrBuf *sb, const char *path)
+{
+    for (const char *p = path; *p; p++) {
+        if (strchr(" \t#\\", *p))
+            sb_puts(sb, "\\");
+        sb_puts(sb, *p == '$' ? "$" : "");
+        sb_write(sb, p, 1);
+    }
+}
+
+static void make_dependency(StrBuf *sb, const char *path)
+{
+    sb_puts(sb, " \\\n  ");
+    make_word(sb, path);
+}
+
+/* --depfile: the manifest is older than what it was made from. */
+static ingot_status write_depfile(const Options *o, const Model *m)
+{
+    StrBuf sb = {0};
+    make_word(&sb, o->output);
+    sb_puts(&sb, sb.len && sb.data[sb.len - 1] == '/' ? "ingot.manifest:" : "/ingot.manifest:");
+    const char *file;
+    for (int i = 0; (file = ingot_onnx_file(m->onnx, i)); i++)
+        make_dependency(&sb, file);
+    for (int i = 0; i < o->nop; i++)
+        make_dependency(&sb, o->op[i].file);
+    if (o->compile.sched)
+        make_dependency(&sb, o->compile.sched);
+    sb_puts(&sb, "\n");
+    FILE *f = fopen(o->depfile, "w");
+    bool ok = f && fwrite(sb.data, 1, sb.len, f) == sb.len;
+    if (f)
+        ok &= fclose(f) == 0;
+    sb_free(&sb);
+    return ok ? INGOT_OK : complain(INGOT_IO, "%s: %s", o->depfile, strerror(errno));
+}
+
 ingot_status command_compile(Options *o)
 {
     if (!o->output)
@@ -42,6 +82,8 @@ ingot_status command_compile(Options *o)
         status = model_build(&m, o, NULL, NULL);
     if (status == INGOT_OK)
         status = ingot_compile(m.c, &o->compile, o->output);
+    if (status == INGOT_OK && o->depfile)
+        status = write_depfile(o, &m);
     model_close(&m);
     return status;
 }

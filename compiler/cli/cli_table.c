@@ -76,6 +76,8 @@ const CliOption cli_options[] = {
      .path = CLI_FILE},
     {"--selftest", "DIR", COMPILE, "DIR/input_N and output_N (.pb, .npy) are the golden data of <name>_selftest(); without "
      "it, a formula makes them for models that the interpreter runs quickly", WORD(selftest), .path = CLI_FOLDER},
+    {"--depfile", "FILE", COMPILE, "write the files that were read as a rule of make, for the manifest of the bundle",
+     WORD(depfile), .path = CLI_FILE},
     {"--no-cache", NULL, EXECUTE, "compile anew", SET(no_cache)},
     {"--triple", "T", AUDIT, "x86_64-linux-gnu, aarch64-linux-gnu, thumbv7em-none-eabi, riscv32 ...; this machine unless told",
      WORD(triple), .choices = "x86_64-linux-gnu aarch64-linux-gnu thumbv7em-none-eabi riscv32"},
