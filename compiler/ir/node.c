@@ -267,9 +267,36 @@ static Node *alu_bool(Context *c, Op op, Node *const *s)
     }
 }
 
+/* Sums with numbers, modulo 2^32 (or 2^64): (x - a) + b, and the same behind a choice, (g ? x : a) + b. */
+static Node *alu_number(Context *c, Op op, ingot_dtype d, Node *x, Node *k)
+{
+    bool sum = op == OP_ADD || op == OP_SUB;
+    if (!sum || (d != INGOT_I32 && d != INGOT_I64) || k->op != OP_CONST)
+        return NULL;
+    uint64_t b = op == OP_ADD ? (uint64_t)k->arg.i : 0 - (uint64_t)k->arg.i;
+    bool own = (x->op == OP_ADD || x->op == OP_SUB) && x->src[1]->op == OP_CONST;
+    if (own) {
+        uint64_t a = (uint64_t)x->src[1]->arg.i;
+        b += x->op == OP_ADD ? a : 0 - a;
+        x = x->src[0];
+    } else if (x->op == OP_WHERE && x->src[2]->op == OP_CONST) {
+        Node *other = node_const_i(c, d, (int64_t)((uint64_t)x->src[2]->arg.i + b));
+        return node_where(c, x->src[0], node_alu2(c, op, d, x->src[1], k), other);
+    } else {
+        return NULL;
+    }
+    Node *number = node_const_i(c, d, (int64_t)b);
+    return number->arg.i ? node_alu2(c, OP_ADD, d, x, number) : x;
+}
+
 Node *node_alu(Context *c, Op op, ingot_dtype d, int nsrc, Node *const *s)
 {
     bool scalar = s[0]->rank == 0;
+    if (scalar && nsrc == 2 && s[0]->dtype == d) {
+        Node *n = alu_number(c, op, d, s[0], s[1]);
+        if (n)
+            return n;
+    }
     if (scalar && s[nsrc - 1]->dtype == INGOT_INDEX && op != OP_CAST && op != OP_WHERE) {
         Node *n = alu_index(c, op, s);
         if (n)

@@ -224,7 +224,7 @@ bool reads_beyond(const Kernel *k, Node *load)
 }
 
 /* What has to lie beyond the edges for the gate to be needless.  A load is zero there; but what is made of it may be
- * chosen by the same gate: gate ? (i32)load - 7 : 0 wants sevens, of integers.  *choice: that WHERE, or NULL. */
+ * chosen by the same gate: gate ? (i32)load - 7 : 0 wants sevens, of integers, and so does gate ? (i32)load : 7.  *choice: that WHERE, or NULL. */
 static int64_t wanted_fill(const Kernel *k, Arena *a, Node *load, Node **choice)
 {
     int n;
@@ -238,10 +238,11 @@ static int64_t wanted_fill(const Kernel *k, Arena *a, Node *load, Node **choice)
             reads |= t->src[j] == at;
         if (!reads || t->op == OP_END)
             continue;
-        if (t->op == OP_WHERE && t->src[0] == load->src[1] && t->src[1] == at && t->src[2] != at &&
-            t->src[2] == node_const_zero(k->c, t->dtype)) {
+        bool other = t->op == OP_WHERE && t->src[2]->op == OP_CONST &&
+                     (dtype_is_int(t->dtype) || t->src[2] == node_const_zero(k->c, t->dtype));
+        if (other && t->src[0] == load->src[1] && t->src[1] == at && t->src[2] != at) {
             *choice = t;
-            return fill;
+            return dtype_is_int(t->dtype) ? fill + t->src[2]->arg.i : fill;
         }
         bool number =
             t->nsrc == 2 && t->src[0] == at && t->src[1]->op == OP_CONST && dtype_is_int(t->dtype);

@@ -29,7 +29,7 @@ typedef struct {
 
 /* ---- integers that are held as floats ------------------------------------------------------ */
 
-static bool is_move(Node *n)
+bool is_move(Node *n)
 {
     return (op_info[n->op].cls == MOVE && n->op != OP_CONCAT && n->op != OP_KEEP);
 }
@@ -146,6 +146,14 @@ static Node *moved_compact(Context *c, Node *move, Node *x)
     }
 }
 
+Node *compact_form(Rewrite *r, Node *n)
+{
+    if (!is_move(n))
+        return n;
+    Node *x = compact_form(r, n->src[0]);
+    return x ? moved_compact(r->c, n, x) : NULL;
+}
+
 /* ---- taking a product apart ------------------------------------------------------------------- */
 
 static bool add_factor(Product *p, Node *n, bool integer)
@@ -202,6 +210,8 @@ static bool fits_i32(const Product *p, double terms)
 Node *integer_sum(Rewrite *r, Node *n)
 {
     Context *c = r->c;
+    if (n->dtype == INGOT_I32)
+        return zero_points(r, n);
     Product p = {.r = r};
     unsigned axes = (unsigned)((uint64_t)n->arg.i >> 8);
     if (n->dtype != INGOT_F32 || (n->arg.i & 255) != INGOT_REDUCE_ADD ||
@@ -235,7 +245,8 @@ Node *integer_sum(Rewrite *r, Node *n)
             product = times(c, product, ingot_expand(c, f, body->rank, body->shape));
     }
     Node *sum = ingot_reduce(c, INGOT_REDUCE_ADD, product, axes, true);
-    sum = ingot_cast(c, sum, INGOT_F32);
+    Node *free = exact ? zero_points(r, sum) : NULL;
+    sum = ingot_cast(c, free ? free : sum, INGOT_F32);
     if (outside)
         sum = ingot_mul(c, sum, ingot_expand(c, outside, n->rank, n->shape));
     return ingot_is_poison(sum) ? NULL : sum;

@@ -653,9 +653,93 @@ def residual(d):
     return y and (d.add("Relu", [y]) if r.random() < 0.5 else y)
 
 
+def integers(d, shape, dtype, most=128):
+    """Numbers around a zero point of their own: the whole type, or less of it."""
+    lo, hi = np.iinfo(dtype).min, np.iinfo(dtype).max
+    zero = d.r.choice((0, (lo + hi + 1) // 2, d.r.randint(lo, hi)))
+    return d.np.integers(max(lo, zero - most), min(hi, zero + most) + 1, shape).astype(dtype), dtype(zero)
+
+
+def power(d, least, most):
+    return np.float32(2.0 ** d.r.randint(least, most))
+
+
+def requantised(d, x, kind):
+    """Rounded to 8 bits. Scales are powers of two, so that ties are ties in every arithmetic."""
+    top = max(np.abs(d.value[x]).max(initial=0), 1e-3)
+    scale = np.float32(2.0 ** np.ceil(np.log2(top / d.r.choice((100, 128, 160, 255)))))
+    lo, hi = np.iinfo(kind).min, np.iinfo(kind).max
+    return [d.const(scale, np.float32), d.const(d.r.randint(lo, hi), kind)]
+
+
+def quantised(d):
+    """Layers on numbers of 8 bits, exact in f32 (so is ONNX Runtime): any difference is a fault."""
+    r, kinds = d.r, (np.uint8, np.int8)
+    what = r.choice(("conv", "conv", "conv", "matmul", "QLinearConv", "QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger"))
+    small = 9 if what.endswith("Integer") else 128
+    shape = list(d.value[d.image(r.choice((1, 2, 2)))].shape) if "onv" in what else [r.choice(SIZES), r.choice((3, 4, 8, 12, 16, 31, 64, 100))]
+    q, zero = integers(d, shape, r.choice(kinds), small)
+    x, zero, scale = d.leaf(q, False), d.const(zero, q.dtype), d.const(power(d, -8, -2), np.float32)
+    for layer in range(r.randint(1, 3)):
+        a = d.value[x]
+        channels, conv_like = a.shape[1], "onv" in what
+        if not a.size:
+            return None
+        out = r.choice([m for m in CHANNELS if m <= 40])
+        more = {}
+        if conv_like:
+            n = a.ndim - 2
+            groups = r.choice([1, 1, channels] + [g for g in range(1, channels + 1) if channels % g == 0])
+            out = groups * r.choice([m for m in CHANNELS if m * groups <= 40] or [1])
+            kernel, strides, dilations, pads, _ = windows(d, n, (1, 1, 2, 3, 3, 4, 5))
+            more = dict(group=groups, strides=strides, dilations=dilations, pads=pads)
+            shape = [out, channels // groups] + kernel
+        else:
+            shape = [channels, out]
+        v, wzero = integers(d, shape, r.choice(kinds), small)
+        per_channel = r.random() < 0.5 and out > 1
+        zeros = np.full(out, wzero) if per_channel else wzero
+        if per_channel and r.random() < 0.3:
+            zeros = integers(d, [out], v.dtype.type)[0]
+        w, wzero = d.leaf(v, True), d.leaf(np.asarray(zeros), True)
+        wscale = np.float32(2.0 ** d.np.integers(-10, -3, out)) if per_channel else power(d, -10, -4)
+        wscale = d.leaf(np.asarray(wscale, np.float32), True)
+        step = d.value[scale] * d.value[wscale]
+        bias = d.np.integers(-3000, 3000, out).astype(np.int32)
+        if what.endswith("Integer"):
+            y = d.add(what, [x, w, zero, wzero], **more)
+            return y and d.add("Cast", [y], to=TensorProto.FLOAT)
+        if what.startswith("QLinear"):
+            top = d.const(np.float32(2.0 ** r.randint(-3, 4)), np.float32)
+            to = d.const(r.randint(0, 100), r.choice(kinds))
+            y = d.add(what, [x, scale, zero, w, wscale, wzero, top, to] + ([d.leaf(bias, True)] if conv_like and r.random() < 0.7 else []),
+                      **more)
+            if not y:
+                return None
+            x, scale, zero = y, top, to
+            continue
+        f = d.add("DequantizeLinear", [x, scale, zero])
+        g = d.add("DequantizeLinear", [w, wscale, wzero], axis=0 if conv_like else 1)
+        if not f or not g:
+            return None
+        b = [d.leaf((bias * step).astype(np.float32), True)] if r.random() < 0.7 else []
+        y = d.add("Conv", [f, g] + b, **more) if conv_like else d.add("MatMul", [f, g])
+        if y and not conv_like and b:
+            y = d.add("Add", [y, b[0]])
+        if y and r.random() < 0.5:
+            y = d.add("Relu", [y])
+        if not y or r.random() < 0.2:
+            return y
+        scale, zero = requantised(d, y, r.choice(kinds))
+        x = d.add("QuantizeLinear", [y, scale, zero])
+        if not x:
+            return None
+    return d.add("DequantizeLinear", [x, scale, zero])
+
+
 OPS = {conv: 12, residual: 5, conv_transpose: 4, pool: 7, matmul: 9, attend: 2, einsum: 3, binary: 12, unary: 12, where: 3,
        normalise: 7, reduce: 7, reshape: 6, transpose: 5, pad: 4, slice_: 5, concat: 6, split: 3, joined: 3, spread: 3,
-       gather: 3, cast: 4, special: 3}
+       gather: 3, cast: 4, special: 3, quantised: 5}
 
 
 def draw(seed, only):
