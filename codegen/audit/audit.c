@@ -3,8 +3,15 @@
 
 #ifdef INGOT_LIBCLANG
 
+#include "libclang.h"
+
 ingot_status audit_folder(Arena *arena, const AuditOptions *o, StrBuf *out, StrBuf *problem)
 {
+    const char *absent = libclang_load();
+    if (absent) {
+        sb_puts(problem, absent);
+        return INGOT_UNSUPPORTED;
+    }
     Audit a = {.a = arena, .o = o, .clang = clang_version(arena)};
     ingot_status status = files_read(&a, problem);
     if (status == INGOT_OK)

@@ -97,12 +97,6 @@ ingot_status triple_find(Audit *a, StrBuf *problem)
     }
     argument(a, "-target");
     argument(a, triple);
-#ifdef INGOT_CLANG_RESOURCES
-    if (is_folder(INGOT_CLANG_RESOURCES)) {
-        argument(a, "-resource-dir");
-        argument(a, INGOT_CLANG_RESOURCES);
-    }
-#endif
     if (!native || a->o->headers) {
         argument(a, "-isystem");
         argument(a, a->headers);

@@ -4,11 +4,10 @@
  * libclang's C interface has no operators. What it does have: a read of a variable lies within an implicit conversion (an
  * unexposed expression), an assignment, an increment or & does not. Conditions of loops are read from the function's text as
  * clang prints it, with macros expanded (audit_loops.c); loops are in the same order there. */
-#include <clang-c/Index.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "audit.h"
+#include "libclang.h"
 
 typedef struct {
     Audit *a;
@@ -28,17 +27,9 @@ struct Walk {
     int loop;
 };
 
-static const char *take(Arena *a, CXString s)
-{
-    const char *text = clang_getCString(s);
-    const char *copy = arena_strdup(a, text ? text : "");
-    clang_disposeString(s);
-    return copy;
-}
-
 const char *clang_version(Arena *a)
 {
-    return take(a, clang_getClangVersion());
+    return clang_text(a, libclang.getClangVersion());
 }
 
 /* ---- places -------------------------------------------------------------------------------- */
@@ -51,29 +42,29 @@ static Place place_of(Reader *r, CXSourceLocation at)
 {
     CXFile file;
     unsigned line, column;
-    clang_getFileLocation(at, &file, &line, &column, NULL);
+    libclang.getFileLocation(at, &file, &line, &column, NULL);
     if (!file)
         return (Place){-1, 0, 0};
     if (file != r->last) {
-        CXString name = clang_getFileName(file);
+        CXString name = libclang.getFileName(file);
         r->last = file;
-        r->last_index = file_by_path(r->a, clang_getCString(name));
-        clang_disposeString(name);
+        r->last_index = file_by_path(r->a, libclang.getCString(name));
+        libclang.disposeString(name);
     }
     return (Place){r->last_index, (int)line, (int)column};
 }
 
 static Place place_of_cursor(Reader *r, CXCursor c)
 {
-    return place_of(r, clang_getCursorLocation(c));
+    return place_of(r, libclang.getCursorLocation(c));
 }
 
 /* Functions of one name in two units are two if they are static. */
 static const char *key_of(Reader *r, CXCursor function)
 {
     Arena *a = r->a->a;
-    const char *name = take(a, clang_getCursorSpelling(function));
-    if (clang_Cursor_getStorageClass(function) != CX_SC_Static)
+    const char *name = clang_text(a, libclang.getCursorSpelling(function));
+    if (libclang.Cursor_getStorageClass(function) != CX_SC_Static)
         return name;
     Place p = place_of_cursor(r, function);
     return p.file < 0 ? name : arena_printf(a, "%s@%s", name, r->a->file[p.file].name);
@@ -81,40 +72,27 @@ static const char *key_of(Reader *r, CXCursor function)
 
 /* ---- types --------------------------------------------------------------------------------- */
 
-/* const of an array may be said of the array or of its elements */
-static bool is_const(CXType t)
-{
-    bool found = clang_isConstQualifiedType(t);
-    for (t = clang_getCanonicalType(t); !found;
-         t = clang_getCanonicalType(clang_getArrayElementType(t))) {
-        found = clang_isConstQualifiedType(t);
-        if (t.kind != CXType_ConstantArray && t.kind != CXType_IncompleteArray)
-            break;
-    }
-    return found;
-}
-
 static CXType element_type(CXType t)
 {
-    t = clang_getCanonicalType(t);
+    t = libclang.getCanonicalType(t);
     while (t.kind == CXType_ConstantArray || t.kind == CXType_IncompleteArray ||
            t.kind == CXType_VariableArray)
-        t = clang_getCanonicalType(clang_getArrayElementType(t));
+        t = libclang.getCanonicalType(libclang.getArrayElementType(t));
     return t;
 }
 
 static bool is_unsigned(CXType t)
 {
-    t = clang_getCanonicalType(t);
+    t = libclang.getCanonicalType(t);
     return t.kind >= CXType_Bool && t.kind <= CXType_UInt128;
 }
 
 static const char *function_type(Reader *r, CXType t)
 {
-    t = clang_getCanonicalType(t);
+    t = libclang.getCanonicalType(t);
     if (t.kind == CXType_Pointer)
-        t = clang_getCanonicalType(clang_getPointeeType(t));
-    return take(r->a->a, clang_getTypeSpelling(t));
+        t = libclang.getCanonicalType(libclang.getPointeeType(t));
+    return clang_text(r->a->a, libclang.getTypeSpelling(t));
 }
 
 /* ---- expressions --------------------------------------------------------------------------- */
@@ -130,7 +108,7 @@ static void see_call(Walk *w, CXCursor c)
 {
     Reader *r = w->r;
     Place p = place_of_cursor(r, c);
-    CXCursor to = clang_getCursorReferenced(c);
+    CXCursor to = libclang.getCursorReferenced(c);
     Edge e = {.line = p.line, .column = p.column};
     if (to.kind == CXCursor_FunctionDecl) {
         e.kind = EDGE_CALL;
@@ -138,15 +116,15 @@ static void see_call(Walk *w, CXCursor c)
         Place home = place_of_cursor(r, to);
         if (home.file < 0) {
             CXFile file;
-            clang_getFileLocation(clang_getCursorLocation(to), &file, NULL, NULL, NULL);
-            const char *path = file ? take(r->a->a, clang_getFileName(file)) : "";
+            libclang.getFileLocation(libclang.getCursorLocation(to), &file, NULL, NULL, NULL);
+            const char *path = file ? clang_text(r->a->a, libclang.getFileName(file)) : "";
             e.intrinsic = strstr(path, "/clang/") != NULL;
         }
     } else {
-        CXCursor callee = clang_getNullCursor();
-        clang_visitChildren(c, first_child, &callee);
+        CXCursor callee = libclang.getNullCursor();
+        libclang.visitChildren(c, first_child, &callee);
         e.kind = EDGE_POINTER;
-        e.to = function_type(r, clang_getCursorType(callee));
+        e.to = function_type(r, libclang.getCursorType(callee));
     }
     vec_push(r->a->a, r->f->edge, r->f->nedge, e);
 }
@@ -154,11 +132,11 @@ static void see_call(Walk *w, CXCursor c)
 /* Is it the array of run-time sizes, where it is not just read? */
 static bool changes_sizes(const Walk *w, CXCursor variable)
 {
-    CXString name = clang_getCursorSpelling(variable);
-    CXType t = clang_getCanonicalType(clang_getCursorType(variable));
-    bool sizes = !strcmp(clang_getCString(name), "sym") && t.kind == CXType_Pointer &&
-                 !clang_isConstQualifiedType(clang_getPointeeType(t));
-    clang_disposeString(name);
+    CXString name = libclang.getCursorSpelling(variable);
+    CXType t = libclang.getCanonicalType(libclang.getCursorType(variable));
+    bool sizes = !strcmp(libclang.getCString(name), "sym") && t.kind == CXType_Pointer &&
+                 !libclang.isConstQualifiedType(libclang.getPointeeType(t));
+    libclang.disposeString(name);
     while (sizes && w->up && (w->kind == CXCursor_UnexposedExpr || w->kind == CXCursor_ParenExpr))
         w = w->up;
     if (!sizes || w->kind != CXCursor_ArraySubscriptExpr)
@@ -174,7 +152,7 @@ static void see_use(Walk *w, CXCursor c)
 {
     Reader *r = w->r;
     Audit *a = r->a;
-    CXCursor to = clang_getCursorReferenced(c);
+    CXCursor to = libclang.getCursorReferenced(c);
     const Walk *up = w;
     if (to.kind == CXCursor_FunctionDecl) {
         while (up->up && (up->kind == CXCursor_UnexposedExpr || up->kind == CXCursor_ParenExpr))
@@ -182,7 +160,7 @@ static void see_use(Walk *w, CXCursor c)
         if (up->kind == CXCursor_CallExpr && up->nth == 0)
             return;
         Place p = place_of_cursor(r, c);
-        Edge e = {EDGE_ADDRESS, key_of(r, to), function_type(r, clang_getCursorType(to)),
+        Edge e = {EDGE_ADDRESS, key_of(r, to), function_type(r, libclang.getCursorType(to)),
                   p.line,       p.column,      false};
         if (r->f)
             vec_push(a->a, r->f->edge, r->f->nedge, e);
@@ -192,10 +170,10 @@ static void see_use(Walk *w, CXCursor c)
         return;
     if (to.kind == CXCursor_VarDecl && place_of_cursor(r, to).file < 0) {
         Place p = place_of_cursor(r, c);
-        if (p.file >= 0 && !is_const(clang_getCursorType(to)))
+        if (p.file >= 0 && !clang_is_const(libclang.getCursorType(to)))
             finding_add(a, RULE_global, p.file, p.line, p.column,
                         "'%s' is a variable of the C library",
-                        take(a->a, clang_getCursorSpelling(to)));
+                        clang_text(a->a, libclang.getCursorSpelling(to)));
     }
     if (!r->f)
         return;
@@ -207,7 +185,7 @@ static void see_use(Walk *w, CXCursor c)
         up = up->up;
     if (up->kind == CXCursor_UnexposedExpr)
         return;
-    Write write = {take(a->a, clang_getCursorSpelling(to)), w->loop};
+    Write write = {clang_text(a->a, libclang.getCursorSpelling(to)), w->loop};
     vec_push(a->a, r->f->write, r->f->nwrite, write);
 }
 
@@ -216,29 +194,29 @@ static void see_variable(Walk *w, CXCursor c)
     Reader *r = w->r;
     Audit *a = r->a;
     Place p = place_of_cursor(r, c);
-    CXType t = clang_getCursorType(c);
-    const char *name = take(a->a, clang_getCursorSpelling(c));
+    CXType t = libclang.getCursorType(c);
+    const char *name = clang_text(a->a, libclang.getCursorSpelling(c));
     if (p.file < 0)
         return;
-    bool outlives = !r->f || clang_Cursor_getStorageClass(c) == CX_SC_Static ||
-                    clang_Cursor_getStorageClass(c) == CX_SC_Extern;
+    bool outlives = !r->f || libclang.Cursor_getStorageClass(c) == CX_SC_Static ||
+                    libclang.Cursor_getStorageClass(c) == CX_SC_Extern;
     if (outlives && c.kind == CXCursor_VarDecl) {
-        if (!is_const(t))
+        if (!clang_is_const(t))
             finding_add(a, RULE_global, p.file, p.line, p.column,
                         "'%s' can change and outlives a call", name);
         return;
     }
     if (!r->f)
         return;
-    Variable v = {name, take(a->a, clang_getTypeSpelling(t)), is_unsigned(t)};
+    Variable v = {name, clang_text(a->a, libclang.getTypeSpelling(t)), is_unsigned(t)};
     vec_push(a->a, r->f->variable, r->f->nvariable, v);
     if (c.kind != CXCursor_VarDecl)
         return;
-    CXType canonical = clang_getCanonicalType(t);
+    CXType canonical = libclang.getCanonicalType(t);
     if (canonical.kind == CXType_VariableArray)
         finding_add(a, RULE_stack, p.file, p.line, p.column,
                     "the length of array '%s' is known at run time only", name);
-    long long bytes = clang_Type_getSizeOf(t);
+    long long bytes = libclang.Type_getSizeOf(t);
     r->f->frame += bytes > 0 ? bytes : 0;
 }
 
@@ -295,7 +273,7 @@ static enum CXChildVisitResult visit(CXCursor c, CXCursor parent, CXClientData d
     case CXCursor_TypeRef: return CXChildVisit_Continue;
     default: break;
     }
-    clang_visitChildren(c, visit, &down);
+    libclang.visitChildren(c, visit, &down);
     return CXChildVisit_Continue;
 }
 
@@ -309,9 +287,10 @@ static void read_function(Reader *r, CXCursor c, Place p)
         return; /* of a header that was read before */
     Function *f = NEW(a->a, Function);
     unsigned end;
-    clang_getFileLocation(clang_getRangeEnd(clang_getCursorExtent(c)), NULL, &end, NULL, NULL);
+    libclang.getFileLocation(libclang.getRangeEnd(libclang.getCursorExtent(c)), NULL, &end, NULL,
+                             NULL);
     *f = (Function){.key = key,
-                    .name = take(a->a, clang_getCursorSpelling(c)),
+                    .name = clang_text(a->a, libclang.getCursorSpelling(c)),
                     .file = p.file,
                     .line = p.line,
                     .column = p.column,
@@ -321,24 +300,24 @@ static void read_function(Reader *r, CXCursor c, Place p)
     r->f = f;
     a->in = f;
     r->file = p.file;
-    if (clang_Cursor_isVariadic(c))
+    if (libclang.Cursor_isVariadic(c))
         finding_add(a, RULE_variadic, p.file, p.line, p.column,
                     "'%s' takes a variable number of arguments", f->name);
-    for (int i = 0, n = clang_Cursor_getNumArguments(c); i < n; i++) {
-        CXCursor parameter = clang_Cursor_getArgument(c, (unsigned)i);
-        CXType t = clang_getCursorType(parameter);
-        Variable v = {take(a->a, clang_getCursorSpelling(parameter)),
-                      take(a->a, clang_getTypeSpelling(t)), is_unsigned(t)};
+    for (int i = 0, n = libclang.Cursor_getNumArguments(c); i < n; i++) {
+        CXCursor parameter = libclang.Cursor_getArgument(c, (unsigned)i);
+        CXType t = libclang.getCursorType(parameter);
+        Variable v = {clang_text(a->a, libclang.getCursorSpelling(parameter)),
+                      clang_text(a->a, libclang.getTypeSpelling(t)), is_unsigned(t)};
         vec_push(a->a, f->variable, f->nvariable, v);
     }
     Walk w = {r, NULL, c.kind, -1, -1};
-    clang_visitChildren(c, visit, &w);
+    libclang.visitChildren(c, visit, &w);
     if (f->nloop && rule_holds(RULE_loop, a->file[p.file].part)) {
-        CXPrintingPolicy policy = clang_getCursorPrintingPolicy(c);
-        CXString text = clang_getCursorPrettyPrinted(c, policy);
-        loops_judge(a, f, clang_getCString(text));
-        clang_disposeString(text);
-        clang_PrintingPolicy_dispose(policy);
+        CXPrintingPolicy policy = libclang.getCursorPrintingPolicy(c);
+        CXString text = libclang.getCursorPrettyPrinted(c, policy);
+        loops_judge(a, f, libclang.getCString(text));
+        libclang.disposeString(text);
+        libclang.PrintingPolicy_dispose(policy);
     }
     sizes_judge(a, f);
     r->f = NULL;
@@ -349,12 +328,12 @@ static void read_function(Reader *r, CXCursor c, Place p)
 static void read_typedef(Reader *r, CXCursor c, Place p)
 {
     Audit *a = r->a;
-    const char *name = take(a->a, clang_getCursorSpelling(c));
+    const char *name = clang_text(a->a, libclang.getCursorSpelling(c));
     size_t n = strlen(name);
     if (strcmp(a->file[p.file].name, "igrt.h") || strncmp(name, "igrt_", 5) || n < 8 ||
         strcmp(name + n - 3, "_fn"))
         return;
-    const char *type = function_type(r, clang_getTypedefDeclUnderlyingType(c));
+    const char *type = function_type(r, libclang.getTypedefDeclUnderlyingType(c));
     for (int i = 0; i < a->nabi_type; i++)
         if (!strcmp(a->abi_type[i], type))
             return;
@@ -365,7 +344,7 @@ static void read_typedef(Reader *r, CXCursor c, Place p)
 /* Of large arrays of numbers nothing needs to be looked at. */
 static bool holds_numbers(CXCursor c)
 {
-    CXType t = element_type(clang_getCursorType(c));
+    CXType t = element_type(libclang.getCursorType(c));
     return t.kind >= CXType_FirstBuiltin && t.kind <= CXType_LastBuiltin;
 }
 
@@ -377,7 +356,7 @@ static enum CXChildVisitResult visit_top(CXCursor c, CXCursor parent, CXClientDa
     if (p.file < 0)
         return CXChildVisit_Continue;
     r->a->file[p.file].read = true;
-    if (c.kind == CXCursor_FunctionDecl && clang_isCursorDefinition(c))
+    if (c.kind == CXCursor_FunctionDecl && libclang.isCursorDefinition(c))
         read_function(r, c, p);
     if (c.kind == CXCursor_TypedefDecl)
         read_typedef(r, c, p);
@@ -386,7 +365,7 @@ static enum CXChildVisitResult visit_top(CXCursor c, CXCursor parent, CXClientDa
         see_variable(&w, c);
         Walk down = {r, &w, c.kind, -1, -1};
         if (!holds_numbers(c))
-            clang_visitChildren(c, visit, &down);
+            libclang.visitChildren(c, visit, &down);
     }
     return CXChildVisit_Continue;
 }
@@ -407,13 +386,13 @@ static bool is_narrowing(const char *option)
 static bool diagnostics(Reader *r, StrBuf *problem)
 {
     Audit *a = r->a;
-    for (unsigned i = 0, n = clang_getNumDiagnostics(r->unit); i < n; i++) {
-        CXDiagnostic d = clang_getDiagnostic(r->unit, i);
-        enum CXDiagnosticSeverity severity = clang_getDiagnosticSeverity(d);
-        const char *text = take(a->a, clang_getDiagnosticSpelling(d));
-        const char *option = take(a->a, clang_getDiagnosticOption(d, NULL));
-        Place p = place_of(r, clang_getDiagnosticLocation(d));
-        clang_disposeDiagnostic(d);
+    for (unsigned i = 0, n = libclang.getNumDiagnostics(r->unit); i < n; i++) {
+        CXDiagnostic d = libclang.getDiagnostic(r->unit, i);
+        enum CXDiagnosticSeverity severity = libclang.getDiagnosticSeverity(d);
+        const char *text = clang_text(a->a, libclang.getDiagnosticSpelling(d));
+        const char *option = clang_text(a->a, libclang.getDiagnosticOption(d, NULL));
+        Place p = place_of(r, libclang.getDiagnosticLocation(d));
+        libclang.disposeDiagnostic(d);
         if (severity == CXDiagnostic_Ignored || severity == CXDiagnostic_Note)
             continue;
         if (severity == CXDiagnostic_Fatal) {
@@ -432,12 +411,10 @@ static bool diagnostics(Reader *r, StrBuf *problem)
 
 bool unit_read(Audit *a, int file, StrBuf *problem)
 {
-    CXIndex index = clang_createIndex(0, 0);
-    Reader r = {.a = a, .file = file};
-    enum CXErrorCode code =
-        clang_parseTranslationUnit2(index, a->file[file].path, a->argument, a->nargument, NULL, 0,
-                                    CXTranslationUnit_KeepGoing, &r.unit);
-    bool ok = code == CXError_Success;
+    CUnit unit;
+    bool ok = cunit_open(&unit, a->a, a->file[file].path, NULL, a->nargument, a->argument,
+                         CXTranslationUnit_KeepGoing);
+    Reader r = {.a = a, .unit = unit.unit, .file = file};
     if (!ok)
         sb_printf(problem, "%s: libclang cannot read it for the triple %s", a->file[file].name,
                   a->o->triple);
@@ -445,9 +422,8 @@ bool unit_read(Audit *a, int file, StrBuf *problem)
         a->file[file].read = true;
         ok = diagnostics(&r, problem);
         r.last = NULL;
-        clang_visitChildren(clang_getTranslationUnitCursor(r.unit), visit_top, &r);
-        clang_disposeTranslationUnit(r.unit);
+        libclang.visitChildren(libclang.getTranslationUnitCursor(r.unit), visit_top, &r);
     }
-    clang_disposeIndex(index);
+    cunit_close(&unit);
     return ok;
 }

@@ -5,9 +5,8 @@
 #include <strings.h>
 
 #include "custom.h"
-
-#ifndef INGOT_LIBCLANG
-#define INGOT_LIBCLANG 0
+#ifdef INGOT_LIBCLANG
+#include "libclang.h"
 #endif
 
 enum { SOURCE_BYTES = 1 << 22 };
@@ -79,18 +78,20 @@ static bool read_op(Context *c, CustomOp *op)
         return custom_fault(c, op, 1, "this is C++; a custom operator is written in C99");
     if (!load(c, op))
         return false;
-#if INGOT_LIBCLANG
-    if (!custom_read(c, op))
+#ifdef INGOT_LIBCLANG
+    const char *absent = libclang_load();
+    if (!absent && !custom_read(c, op))
         return false;
+#else
+    const char *absent = "this ingot was built without libclang";
+#endif
+    if (absent) {
+        ingot_error(c, INGOT_UNSUPPORTED, "%s:1: custom operators are read by libclang: %s",
+                    op->file, absent);
+        return false;
+    }
     name_op(c, op);
     return true;
-#else
-    (void)name_op;
-    ingot_error(c, INGOT_UNSUPPORTED,
-                "%s:1: custom operators need libclang, which this ingot was built without",
-                op->file);
-    return false;
-#endif
 }
 
 ingot_custom_op *ingot_custom_open(ingot_context *c, const char *file, const char *function)

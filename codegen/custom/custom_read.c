@@ -3,11 +3,11 @@
  *
  *     pointer to const   input, in the order of the node's        n_x, x_dim0    sizes of tensor x
  *     pointer            output; named scratch; state[s] = ...    other names    attributes of the node */
-#include <clang-c/Index.h>
 #include <ctype.h>
 #include <string.h>
 
 #include "custom.h"
+#include "libclang.h"
 
 typedef struct {
     Context *c;
@@ -20,23 +20,16 @@ typedef struct {
     const char *only; /* the one */
 } Reader;
 
-static const char *text_of(Context *c, CXString s)
-{
-    const char *t = clang_getCString(s), *copy = arena_strdup(c->arena, t ? t : "");
-    clang_disposeString(s);
-    return copy;
-}
-
 static int line_at(CXSourceLocation at)
 {
     unsigned line;
-    clang_getExpansionLocation(at, NULL, &line, NULL, NULL);
+    libclang.getExpansionLocation(at, NULL, &line, NULL, NULL);
     return line ? (int)line : 1;
 }
 
 static int line_of(CXCursor cursor)
 {
-    return line_at(clang_getCursorLocation(cursor));
+    return line_at(libclang.getCursorLocation(cursor));
 }
 
 static bool reader_fault(Reader *r, int line, const char *format, ...)
@@ -59,12 +52,12 @@ static bool reader_fault(Reader *r, int line, const char *format, ...)
 
 static void check_diagnostics(Reader *r)
 {
-    for (unsigned i = 0; i < clang_getNumDiagnostics(r->unit) && r->ok; i++) {
-        CXDiagnostic d = clang_getDiagnostic(r->unit, i);
-        if (clang_getDiagnosticSeverity(d) >= CXDiagnostic_Error)
-            reader_fault(r, line_at(clang_getDiagnosticLocation(d)), "%s",
-                         text_of(r->c, clang_getDiagnosticSpelling(d)));
-        clang_disposeDiagnostic(d);
+    for (unsigned i = 0; i < libclang.getNumDiagnostics(r->unit) && r->ok; i++) {
+        CXDiagnostic d = libclang.getDiagnostic(r->unit, i);
+        if (libclang.getDiagnosticSeverity(d) >= CXDiagnostic_Error)
+            reader_fault(r, line_at(libclang.getDiagnosticLocation(d)), "%s",
+                         clang_text(r->c->arena, libclang.getDiagnosticSpelling(d)));
+        libclang.disposeDiagnostic(d);
     }
 }
 
@@ -72,31 +65,26 @@ static void check_diagnostics(Reader *r)
 static void check_include(CXFile file, CXSourceLocation *stack, unsigned depth, CXClientData data)
 {
     Reader *r = data;
-    if (depth == 1 && !clang_Location_isInSystemHeader(clang_getLocation(r->unit, file, 1, 1)))
+    if (depth == 1 &&
+        !libclang.Location_isInSystemHeader(libclang.getLocation(r->unit, file, 1, 1)))
         reader_fault(r, line_at(stack[0]),
                      "it includes '%s', which is no header of the system; a custom operator is one "
                      "file",
-                     text_of(r->c, clang_getFileName(file)));
-}
-
-static bool is_const(CXType type)
-{
-    for (type = clang_getCanonicalType(type); clang_getArrayElementType(type).kind;)
-        type = clang_getCanonicalType(clang_getArrayElementType(type));
-    return clang_isConstQualifiedType(type) != 0;
+                     clang_text(r->c->arena, libclang.getFileName(file)));
 }
 
 /* Contexts and threads share what is static; a bundle has nothing of the kind. */
 static bool outlives(Reader *r, CXCursor cursor, CXCursor parent)
 {
-    bool local = clang_getCursorKind(parent) != CXCursor_TranslationUnit;
-    if (clang_getCursorKind(cursor) != CXCursor_VarDecl || is_const(clang_getCursorType(cursor)) ||
-        (local && clang_Cursor_getStorageClass(cursor) != CX_SC_Static))
+    bool local = libclang.getCursorKind(parent) != CXCursor_TranslationUnit;
+    if (libclang.getCursorKind(cursor) != CXCursor_VarDecl ||
+        clang_is_const(libclang.getCursorType(cursor)) ||
+        (local && libclang.Cursor_getStorageClass(cursor) != CX_SC_Static))
         return false;
     reader_fault(r, line_of(cursor),
                  "variable '%s' outlives a call; what is kept between runs is a state "
                  "(state[s] = [4])",
-                 text_of(r->c, clang_getCursorSpelling(cursor)));
+                 clang_text(r->c->arena, libclang.getCursorSpelling(cursor)));
     return true;
 }
 
@@ -109,17 +97,17 @@ static enum CXChildVisitResult look_at(CXCursor cursor, CXCursor parent, CXClien
 {
     Reader *r = data;
     Context *c = r->c;
-    enum CXCursorKind kind = clang_getCursorKind(cursor);
-    if (!clang_Location_isFromMainFile(clang_getCursorLocation(cursor)))
+    enum CXCursorKind kind = libclang.getCursorKind(cursor);
+    if (!libclang.Location_isFromMainFile(libclang.getCursorLocation(cursor)))
         return CXChildVisit_Continue;
     if (outlives(r, cursor, parent))
         return CXChildVisit_Break;
-    if (kind == CXCursor_FunctionDecl && clang_visitChildren(cursor, look_inside, r))
+    if (kind == CXCursor_FunctionDecl && libclang.visitChildren(cursor, look_inside, r))
         return CXChildVisit_Break;
-    const char *name = text_of(c, clang_getCursorSpelling(cursor));
-    bool defined = clang_isCursorDefinition(cursor) != 0;
+    const char *name = clang_text(c->arena, libclang.getCursorSpelling(cursor));
+    bool defined = libclang.isCursorDefinition(cursor) != 0;
     if ((kind != CXCursor_FunctionDecl && kind != CXCursor_VarDecl) || !defined ||
-        clang_getCursorLinkage(cursor) != CXLinkage_External)
+        libclang.getCursorLinkage(cursor) != CXLinkage_External)
         return CXChildVisit_Continue;
     vec_push(c->arena, r->op->external, r->op->nexternal, name);
     if (kind == CXCursor_VarDecl)
@@ -188,8 +176,8 @@ static void read_line(Reader *r, const char *s, const char *end, int line)
 
 static void read_comment(Reader *r)
 {
-    const char *text = text_of(r->c, clang_Cursor_getRawCommentText(r->function));
-    int line = line_at(clang_getRangeStart(clang_Cursor_getCommentRange(r->function)));
+    const char *text = clang_text(r->c->arena, libclang.Cursor_getRawCommentText(r->function));
+    int line = line_at(libclang.getRangeStart(libclang.Cursor_getCommentRange(r->function)));
     for (const char *s = text; *s; line++) {
         size_t n = strcspn(s, "\n");
         read_line(r, s, s + n, line);
@@ -202,8 +190,8 @@ static void read_comment(Reader *r)
 /* What a tensor of such elements is; false: none. `long` has no size of its own. */
 static bool element_dtype(CXType type, ingot_dtype *out)
 {
-    enum CXTypeKind bare = type.kind, kind = clang_getCanonicalType(type).kind;
-    long long bytes = clang_Type_getSizeOf(type);
+    enum CXTypeKind bare = type.kind, kind = libclang.getCanonicalType(type).kind;
+    long long bytes = libclang.Type_getSizeOf(type);
     if (bare == CXType_Long || bare == CXType_ULong)
         return false;
     switch (kind) {
@@ -230,7 +218,7 @@ static bool element_dtype(CXType type, ingot_dtype *out)
 
 static bool is_integer(CXType type)
 {
-    enum CXTypeKind kind = clang_getCanonicalType(type).kind;
+    enum CXTypeKind kind = libclang.getCanonicalType(type).kind;
     ingot_dtype d;
     return kind == CXType_Long || kind == CXType_ULong ||
            (element_dtype(type, &d) && d != INGOT_F32 && d != INGOT_F64);
@@ -247,7 +235,7 @@ static const CustomRule *rule_named(const CustomOp *op, int kind, const char *na
 static void read_pointer(Reader *r, CustomParam *p, CXType pointee)
 {
     CustomOp *op = r->op;
-    bool constant = clang_isConstQualifiedType(pointee) != 0;
+    bool constant = libclang.isConstQualifiedType(pointee) != 0;
     if (!constant && !strcmp(p->name, "scratch")) {
         p->kind = CUSTOM_SCRATCH;
         return;
@@ -297,8 +285,8 @@ static bool read_size(CustomOp *op, CustomParam *p)
 static void read_scalar(Reader *r, CustomParam *p, CXType type)
 {
     CustomOp *op = r->op;
-    enum CXTypeKind kind = clang_getCanonicalType(type).kind;
-    p->bytes = (int)clang_Type_getSizeOf(type);
+    enum CXTypeKind kind = libclang.getCanonicalType(type).kind;
+    p->bytes = (int)libclang.Type_getSizeOf(type);
     if (kind == CXType_Float || kind == CXType_Double) {
         p->kind = CUSTOM_FLOAT;
         p->slot = op->nfloat++;
@@ -342,8 +330,8 @@ static void read_element(Reader *r, CustomParam *p, CXType type)
 static void read_result(Reader *r)
 {
     CustomOp *op = r->op;
-    CXType type = clang_getCursorResultType(r->function);
-    enum CXTypeKind kind = clang_getCanonicalType(type).kind;
+    CXType type = libclang.getCursorResultType(r->function);
+    enum CXTypeKind kind = libclang.getCanonicalType(type).kind;
     if (op->elementwise) {
         CustomParam p = {.kind = CUSTOM_OUTPUT, .name = "y", .line = op->line};
         if (!element_dtype(type, &p.dtype))
@@ -364,7 +352,7 @@ static void read_result(Reader *r)
 /* Without the const of a parameter itself, so that values can be cast to it. */
 static const char *type_spelling(Context *c, CXType type)
 {
-    const char *s = text_of(c, clang_getTypeSpelling(type));
+    const char *s = clang_text(c->arena, libclang.getTypeSpelling(type));
     bool constant = type.kind != CXType_Pointer && !strncmp(s, "const ", 6);
     return constant ? s + 6 : s;
 }
@@ -372,10 +360,10 @@ static const char *type_spelling(Context *c, CXType type)
 static void read_function(Reader *r)
 {
     CustomOp *op = r->op;
-    int n = clang_Cursor_getNumArguments(r->function);
-    CXType type = clang_getCursorType(r->function);
+    int n = libclang.Cursor_getNumArguments(r->function);
+    CXType type = libclang.getCursorType(r->function);
     op->line = line_of(r->function);
-    if (type.kind == CXType_FunctionNoProto || clang_isFunctionTypeVariadic(type))
+    if (type.kind == CXType_FunctionNoProto || libclang.isFunctionTypeVariadic(type))
         reader_fault(r, op->line, "function '%s' has to declare all of its parameters",
                      op->function);
     /* sizes refer to tensors that may come later: two walks */
@@ -383,12 +371,12 @@ static void read_function(Reader *r)
     CustomParam *all = NEWN(r->c->arena, CustomParam, n + 1);
     for (int walk = 0; walk < 2; walk++) {
         for (int i = 0; i < n && r->ok; i++) {
-            CXCursor at = clang_Cursor_getArgument(r->function, (unsigned)i);
-            CXType t = clang_getCursorType(at), canonical = clang_getCanonicalType(t);
+            CXCursor at = libclang.Cursor_getArgument(r->function, (unsigned)i);
+            CXType t = libclang.getCursorType(at), canonical = libclang.getCanonicalType(t);
             bool pointer = canonical.kind == CXType_Pointer;
             CustomParam *p = &all[i];
             if (!walk)
-                *p = (CustomParam){.name = text_of(r->c, clang_getCursorSpelling(at)),
+                *p = (CustomParam){.name = clang_text(r->c->arena, libclang.getCursorSpelling(at)),
                                    .type = type_spelling(r->c, t),
                                    .kind = CUSTOM_INT,
                                    .line = line_of(at)};
@@ -397,7 +385,7 @@ static void read_function(Reader *r)
             else if (op->elementwise && !walk)
                 read_element(r, p, t);
             else if (!op->elementwise && pointer && !walk)
-                read_pointer(r, p, clang_getPointeeType(t));
+                read_pointer(r, p, libclang.getPointeeType(t));
             else if (!op->elementwise && !pointer && walk) {
                 op->param = all;
                 op->nparam = n;
@@ -457,7 +445,7 @@ static void check_rules(Reader *r)
 static void find_function(Reader *r)
 {
     CustomOp *op = r->op;
-    clang_visitChildren(clang_getTranslationUnitCursor(r->unit), look_at, r);
+    libclang.visitChildren(libclang.getTranslationUnitCursor(r->unit), look_at, r);
     if (!r->ok)
         return;
     if (!op->function && r->nname > 1)
@@ -474,26 +462,18 @@ static void find_function(Reader *r)
 
 bool custom_read(Context *c, CustomOp *op)
 {
-    static const char *const arguments[] = {"-x",
-                                            "c",
-                                            "-std=c99",
-                                            "-fparse-all-comments",
-#ifdef INGOT_CLANG_RESOURCES
-                                            "-resource-dir",
-                                            INGOT_CLANG_RESOURCES
-#endif
-    };
+    static const char *const arguments[] = {"-x", "c", "-std=c99", "-fparse-all-comments"};
     Reader r = {.c = c, .op = op, .ok = true};
-    CXIndex index = clang_createIndex(0, 0);
     struct CXUnsavedFile source = {op->file, op->text, op->bytes}; /* what the bundle will have */
-    r.unit = clang_parseTranslationUnit(
-        index, op->file, arguments, (int)(sizeof arguments / sizeof arguments[0]), &source, 1, 0);
-    if (!r.unit)
+    CUnit unit;
+    if (!cunit_open(&unit, c->arena, op->file, &source, (int)(sizeof arguments / sizeof *arguments),
+                    arguments, 0))
         reader_fault(&r, 1, "libclang cannot read it");
+    r.unit = unit.unit;
     if (r.ok)
         check_diagnostics(&r);
     if (r.ok)
-        clang_getInclusions(r.unit, check_include, &r);
+        libclang.getInclusions(r.unit, check_include, &r);
     if (r.ok)
         find_function(&r);
     if (r.ok)
@@ -503,8 +483,6 @@ bool custom_read(Context *c, CustomOp *op)
     if (r.ok)
         check_rules(&r);
     sb_free(&r.names);
-    if (r.unit)
-        clang_disposeTranslationUnit(r.unit);
-    clang_disposeIndex(index);
+    cunit_close(&unit);
     return r.ok;
 }

@@ -8,9 +8,10 @@
     sizes       each comparison of a run-time size with its bounds, taken away
     bundles     six bundles, one with library kernels and sizes that the run decides, for this machine and, where their
                 headers are installed, three others
-    refused     no folder, no C in it, a machine without headers
+    refused     no folder, no C in it, a machine without headers, no libclang: which nothing else needs
 """
 import json
+import os
 import platform
 import re
 import subprocess
@@ -169,6 +170,13 @@ def refused(ingot, work):
         status, out, err = audit(ingot, path, *flags)
         if status != want or says not in err or out or len(err.splitlines()) != 1:
             raise Wrong(f"status {status}: {out}{err}")
+    missing = {**os.environ, "INGOT_LIBCLANG": str(work / "libclang.so")}
+    done = subprocess.run([str(ingot), "audit", str(work / "mlp")], text=True, capture_output=True, env=missing)
+    if done.returncode != UNSUPPORTED or "libclang cannot be loaded" not in done.stderr or len(done.stderr.splitlines()) != 1:
+        raise Wrong(f"without libclang: status {done.returncode}: {done.stderr}")
+    linked = subprocess.run(["ldd", str(ingot)], text=True, capture_output=True)
+    if "libclang" in linked.stdout:
+        raise Wrong("libclang is loaded at every start")
     if "SHA-256" not in audit(ingot, work / "mlp")[1]:
         raise Wrong("no hashes")
 
