@@ -211,6 +211,7 @@ typedef struct ingot_custom_op CustomOp;
 /* Where nodes came from. */
 typedef struct {
     const char *node, *op;
+    int number; /* in order of the model's nodes */
 } Origin;
 
 /* What has to hold when the model runs: least <= value <= greatest; otherwise the run ends. */
@@ -281,6 +282,7 @@ struct Context {
     /* the model */
     const char *file;
     const Origin *at;
+    int norigin;
     NamedNode *inputs, *outputs;
     Node *
         *bound; /* NULL, or by input: the constant (DATA) that it must equal at run time, or NULL */
@@ -672,9 +674,13 @@ void buffer_layout_changed(Buffer *); /* its size in bytes again */
 
 /* ---- compiler/rewrite: algebra on the tensor graph, before anything is stored --------------- */
 
-/* The model's outputs and states become those of the rewritten graph.  Doing it again changes nothing. */
-/* float_sums: integers are summed as floats where the model asks for floats. */
-void graph_rewrite(Context *, bool float_sums);
+/* The model's outputs and states become those of the rewritten graph.  Doing it again changes nothing.
+ * float_sums: integers are summed as floats where the model asks for floats.  off: names of rules that are
+ * not applied, "a,b"; or NULL. */
+void graph_rewrite(Context *, bool float_sums, const char *off);
+const char *rewrite_name(int i); /* of the rules; NULL behind the last */
+/* control.c: fills the region's captures; outside: by node, whether it is none of the region's. */
+void region_captures(Context *, struct Region *, const bool *outside);
 
 /* ---- schedule.c, rangeify.c, memplan.c ---------------------------------------------------- */
 /* FUSE_ROWS: a reduce over rows and its readers along the rows are one kernel.  STORE_WIDE: what is widened for its readers

@@ -393,7 +393,8 @@ typedef struct {
     int nmemory; /* 0: one memory, the arena */
     /* Golden data of <model>_selftest, by number of input and output; NULL: made by a formula where that is quick. */
     const ingot_value *selftest_in, *selftest_out;
-    bool no_selftest; /* none in the bundle */
+    bool no_selftest;       /* none in the bundle */
+    const char *no_rewrite; /* names of graph rewrites that are not done, "a,b"; NULL: all are */
 } ingot_options;
 
 /* Write the bundle into `dir` (created; an existing bundle is replaced; nothing is left on failure). */

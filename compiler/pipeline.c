@@ -77,6 +77,28 @@ static bool check_memories(Context *c, const ingot_options *o, const Target *t)
     return true;
 }
 
+/* --no-rewrite: names of rules, with commas between. */
+static bool check_rules(Context *c, const char *list)
+{
+    for (const char *at = list; at && *at; at += *at == ',') {
+        size_t n = strcspn(at, ",");
+        const char *name = rewrite_name(0);
+        for (int i = 0; name && (strlen(name) != n || strncmp(at, name, n)); i++)
+            name = rewrite_name(i + 1);
+        if (!name) {
+            StrBuf all = {0};
+            for (int i = 0; rewrite_name(i); i++)
+                sb_printf(&all, "%s%s", i ? ", " : "", rewrite_name(i));
+            (void)usage(c, "--no-rewrite '%.*s': there are %s", (int)(n < 80 ? n : 80), at,
+                        all.data);
+            sb_free(&all);
+            return false;
+        }
+        at += n;
+    }
+    return true;
+}
+
 static const Target *check_options(Context *c, const ingot_options *o)
 {
     static const char *const weights[] = {"auto", "array", "blob", "incbin"};
@@ -97,7 +119,7 @@ static const Target *check_options(Context *c, const ingot_options *o)
         usage(c, "--target '%.80s': unknown; `ingot targets` lists them", name);
         return NULL;
     }
-    if (!check_memories(c, o, t))
+    if (!check_memories(c, o, t) || !check_rules(c, o->no_rewrite))
         return NULL;
     if ((o->sched || o->save_sched) && (t->gpu || !o->opt_level)) {
         usage(c, "--sched, --save-sched: only with the target c, and not with -O0");
@@ -257,7 +279,7 @@ static Plan *make_plan(Context *c, const Target *t, const ingot_options *o, Cloc
     }
     verify_graph(c, "import");
     if (o->opt_level > 0) {
-        graph_rewrite(c, t->wide);
+        graph_rewrite(c, t->wide, o->no_rewrite);
         verify_graph(c, "rewrite");
         passed(k, "rewrite");
     }

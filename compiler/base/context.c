@@ -94,6 +94,7 @@ void ingot_set_origin(ingot_context *c, const char *node, const char *op)
         return;
     }
     Origin *o = NEW(c->arena, Origin);
+    o->number = c->norigin++;
     o->node = arena_strdup(c->arena, node ? node : "");
     o->op = arena_strdup(c->arena, op ? op : "");
     c->at = o;

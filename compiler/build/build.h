@@ -40,6 +40,8 @@ bool const_is(Node *scalar,
 
 /* ---- move.c */
 Node *broadcast_to(Context *, Node *x, int rank, Node *const *dims); /* checked already */
+/* The same movement of another x of the same shape; NULL: not of this op (GATHER, CONCAT, KEEP). */
+Node *move_again(Context *, Node *move, Node *x);
 /* (elementwise.c) The common shape of n tensors by numpy's rules. Reports; false if there is none. */
 bool broadcast_shape(Context *, const char *what, int n, Node *const *x, int *rank, Node **dims);
 

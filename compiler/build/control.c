@@ -57,9 +57,11 @@ static bool is_param_of(const struct Region *r, Node *x)
     return false;
 }
 
-static void find_captures(Context *c, struct Region *r)
+void region_captures(Context *c, struct Region *r, const bool *outside)
 {
     Arena *a = arena_new();
+    r->capture = NULL;
+    r->ncapture = 0;
     uint8_t *seen = arena_alloc(a, c->nnode);
     Node **stack = NULL;
     int n = 0;
@@ -70,7 +72,7 @@ static void find_captures(Context *c, struct Region *r)
         if (seen[x->id])
             continue;
         seen[x->id] = 1;
-        if (x->id < r->mark) {
+        if (outside ? outside[x->id] : x->id < r->mark) {
             if (!is_free(x))
                 vec_push(c->arena, r->capture, r->ncapture, x);
             continue;
@@ -106,7 +108,7 @@ void ingot_region_end(ingot_context *c, ingot_region *r, int n, ingot_tensor *co
         bad |= poisoned(results[i]);
     }
     if (!bad)
-        find_captures(c, r);
+        region_captures(c, r, NULL);
 }
 
 /* ---- tuples -------------------------------------------------------------------------------------- */

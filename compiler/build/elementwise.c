@@ -1,8 +1,7 @@
 /* elementwise.c - unary, binary and ternary operations, casts, and broadcasting.
  *
  * Every function ends in alu(): check dtypes, broadcast by numpy's rules, and build the op on
- * operands of the result's shape.  Only identities that hold for every bit pattern are applied
- * (x * 1, x - 0, x + -0.0, but not x + 0.0, which turns -0.0 into 0.0). */
+ * operands of the result's shape.  Constants are folded; algebra is for rewrite/. */
 #include <math.h>
 #include <string.h>
 
@@ -97,59 +96,18 @@ bool broadcast_shape(Context *c, const char *what, int n, Node *const *x, int *r
 
 /* ---- the one way in -------------------------------------------------------------------------- */
 
-/* Scalar constants of floats: the identities that are exact.  NULL: none applies. */
-static Node *identity_binary(Context *c, Op op, Node *a, Node *b)
+/* What is a constant whatever the other operand is; NULL: it is none. */
+static Node *absorbed(Op op, Node *a, Node *b)
 {
-    Node *ka = uniform(a), *kb = uniform(b);
-    bool f = dtype_is_float(a->dtype);
-    switch (op) {
-    case OP_ADD:
-        if (const_is(kb, f ? -0.0 : 0)) /* x + -0.0 -> x */
-            return a;
-        return const_is(ka, f ? -0.0 : 0) ? b : NULL;
-    case OP_SUB: /* x - 0.0 -> x */ return const_is(kb, 0) ? a : NULL;
-    case OP_MUL:
-        if (const_is(kb, 1))
-            return a;
-        if (const_is(ka, 1))
-            return b;
-        if (!f && const_is(kb, 0))
-            return b;
-        return !f && const_is(ka, 0) ? a : NULL;
-    case OP_DIV: /* x / 1 -> x */ return const_is(kb, 1) ? a : NULL;
-    case OP_POW: /* x ^ 1 -> x, x ^ 2 -> x * x: both rounded once */
-        if (const_is(kb, 1))
-            return a;
-        return const_is(kb, 2) ? node_alu2(c, OP_MUL, (ingot_dtype)a->dtype, a, a) : NULL;
-    case OP_MAX:
-        if (f && const_is(kb, -INFINITY))
-            return a;
-        return a == b ? a : NULL;
-    case OP_MIN:
-        if (f && const_is(kb, INFINITY))
-            return a;
-        return a == b ? a : NULL;
-    case OP_AND:
-        if (a == b)
-            return a;
-        if (a->dtype != INGOT_BOOL)
-            return NULL;
-        if (kb)
-            return kb->arg.i ? a : b;
-        return ka ? (ka->arg.i ? b : a) : NULL;
-    case OP_OR:
-        if (a == b)
-            return a;
-        if (a->dtype != INGOT_BOOL)
-            return NULL;
-        if (kb)
-            return kb->arg.i ? b : a;
-        return ka ? (ka->arg.i ? a : b) : NULL;
-    case OP_SHL:
-    case OP_SHR:
-    case OP_XOR: return const_is(kb, 0) ? a : NULL;
-    default: return NULL;
+    for (int i = 0; i < 2; i++) {
+        Node *x = i ? a : b, *k = uniform(x);
+        bool zero = op == OP_MUL && !dtype_is_float(a->dtype) && const_is(k, 0);
+        bool no = op == OP_AND && a->dtype == INGOT_BOOL && const_is(k, 0);
+        bool yes = op == OP_OR && a->dtype == INGOT_BOOL && const_is(k, 1);
+        if (zero || no || yes)
+            return x;
     }
+    return NULL;
 }
 
 static Node *alu(Context *c, const char *name, Op op, ingot_dtype d, int n, Node *const *x)
@@ -168,16 +126,12 @@ static Node *alu(Context *c, const char *name, Op op, ingot_dtype d, int n, Node
     for (int i = 0; i < n; i++)
         s[i] = broadcast_to(c, x[i], rank, dims);
     if (n == 2) {
-        Node *same = identity_binary(c, op, s[0], s[1]);
-        if (same)
-            return same;
+        Node *constant_one = absorbed(op, s[0], s[1]);
+        if (constant_one)
+            return constant_one;
     }
-    if (op == OP_WHERE) {
-        if (k[0])
-            return k[0]->arg.i ? s[1] : s[2];
-        if (s[1] == s[2])
-            return s[1];
-    }
+    if (op == OP_WHERE && k[0])
+        return k[0]->arg.i ? s[1] : s[2];
     Node *r = node_alu(c, op, d, n, s);
     return constant ? fold_scalar(c, r) : r;
 }

@@ -353,3 +353,28 @@ ingot_tensor *ingot_flip(ingot_context *c, ingot_tensor *x, unsigned axes)
         return x;
     return node_make(c, OP_FLIP, (ingot_dtype)x->dtype, (Arg){.i = axes}, 1, &x, x->rank, x->shape);
 }
+
+/* ---- again ---------------------------------------------------------------------------------------- */
+
+Node *move_again(Context *c, Node *move, Node *x)
+{
+    Node *lo[INGOT_MAX_RANK], *hi[INGOT_MAX_RANK];
+    for (int i = 0; i < x->rank && (move->op == OP_PAD || move->op == OP_SHRINK); i++) {
+        lo[i] = move->src[1 + 2 * i];
+        hi[i] = move->src[2 + 2 * i];
+    }
+    switch (move->op) {
+    case OP_RESHAPE: return reshape_checked(c, x, move->rank, move->shape);
+    case OP_EXPAND: return broadcast_to(c, x, move->rank, move->shape);
+    case OP_PAD: return pad_positive(c, x, lo, hi);
+    case OP_SHRINK: return ingot_shrink(c, x, lo, hi);
+    case OP_FLIP: return ingot_flip(c, x, (unsigned)move->arg.i);
+    case OP_PERMUTE: {
+        int perm[INGOT_MAX_RANK];
+        for (int i = 0; i < x->rank; i++)
+            perm[i] = ((const Perm *)move->arg.ptr)->axis[i];
+        return ingot_permute(c, x, perm);
+    }
+    default: return NULL;
+    }
+}

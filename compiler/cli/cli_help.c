@@ -255,10 +255,13 @@ ingot_status command_manual(Options *o)
 /* The words that an option takes; NULL: any. */
 static const char *choices(Arena *a, const CliOption *p)
 {
-    if (!p->choices || strcmp(p->choices, "@targets"))
+    if (!p->choices || *p->choices != '@')
         return p->choices;
     StrBuf sb = {0};
-    for (int i = 0; targets[i]; i++) {
+    bool rules = !strcmp(p->choices, "@rewrites");
+    for (int i = 0; rules && rewrite_name(i); i++)
+        sb_printf(&sb, "%s%s", i ? " " : "", rewrite_name(i));
+    for (int i = 0; !rules && targets[i]; i++) {
         sb_printf(&sb, "%s%s", i ? " " : "", targets[i]->name);
         for (int k = 0; !targets[i]->gpu && machine_name(k); k++)
             sb_printf(&sb, " %s:%s", targets[i]->name, machine_name(k));

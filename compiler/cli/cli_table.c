@@ -71,6 +71,8 @@ const CliOption cli_options[] = {
      option_subnormals, .choices = "keep flush"},
     {"-O0", NULL, MODEL, "naive kernels", .take = option_level},
     {"-O2", NULL, MODEL, "the compiler's own choices, as without it", .take = option_level},
+    {"--no-rewrite", "NAME,NAME..", MODEL, "rewrites of the graph that are not done", WORD(compile.no_rewrite),
+     .choices = "@rewrites"},
     {"--sched", "FILE", MODEL, "layouts and opts as this file says (docs/sched.md)", WORD(compile.sched), .path = CLI_FILE},
     {"--save-sched", "FILE", COMPILE, "write the layouts and opts chosen, for --sched", WORD(compile.save_sched),
      .path = CLI_FILE},

@@ -18,7 +18,7 @@ static ingot_status interpret(const Session *s, Model *m, bool rewritten, ingot_
 {
     ingot_status status = model_build(m, s->o, s->in, s->bound);
     if (status == INGOT_OK && rewritten)
-        graph_rewrite(m->c, float_sums(s->o->compile.target));
+        graph_rewrite(m->c, float_sums(s->o->compile.target), s->o->compile.no_rewrite);
     ingot_value *in = NEWN(s->a, ingot_value, s->nin + 1);
     for (int i = 0; i < s->nin; i++) {
         in[i] =

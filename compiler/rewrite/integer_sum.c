@@ -210,8 +210,6 @@ static bool fits_i32(const Product *p, double terms)
 Node *integer_sum(Rewrite *r, Node *n)
 {
     Context *c = r->c;
-    if (n->dtype == INGOT_I32)
-        return zero_points(r, n);
     Product p = {.r = r};
     unsigned axes = (unsigned)((uint64_t)n->arg.i >> 8);
     if (n->dtype != INGOT_F32 || (n->arg.i & 255) != INGOT_REDUCE_ADD ||
@@ -245,8 +243,7 @@ Node *integer_sum(Rewrite *r, Node *n)
             product = times(c, product, ingot_expand(c, f, body->rank, body->shape));
     }
     Node *sum = ingot_reduce(c, INGOT_REDUCE_ADD, product, axes, true);
-    Node *free = exact ? zero_points(r, sum) : NULL;
-    sum = ingot_cast(c, free ? free : sum, INGOT_F32);
+    sum = ingot_cast(c, sum, INGOT_F32);
     if (outside)
         sum = ingot_mul(c, sum, ingot_expand(c, outside, n->rank, n->shape));
     return ingot_is_poison(sum) ? NULL : sum;

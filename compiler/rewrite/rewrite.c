@@ -1,63 +1,139 @@
-/* rewrite.c - the rules, in a table by op, applied to a model's graph from its leaves up.
+/* rewrite.c - the rules of rewrites.def, applied to a model's graph from its leaves up until none applies any more.
  *
  * A rewritten graph asks for the same function; where its arithmetic is another one, docs/numerics.md has the rule.
- * What control flow captures is left alone, since the nodes of its bodies refer to it. */
+ * A node whose sources changed is made again: movement through the builder, which joins two of a kind; a loop or
+ * branch with bodies that have been rewritten too (rewrite_control.c). */
+#include <string.h>
+
+#include "../build/build.h"
 #include "rewrite.h"
 
-static Node *(*const rule[OP_COUNT])(Rewrite *, Node *) = {
-    [OP_REDUCE] = integer_sum,
+enum { MAX_PASSES = 64 };
+
+typedef struct {
+    const char *name;
+    Op op;
+    Node *(*apply)(Rewrite *, Node *);
+} Rule;
+
+static const Rule rules[] = {
+#define REWRITE(name, op, function) {name, OP_##op, function},
+#include "rewrites.def"
 };
+enum { NRULE = sizeof rules / sizeof rules[0] };
 
-/* The nodes that a loop or branch reads, and everything below them. */
-static bool *captured(Rewrite *r, int n, Node *const *order, uint32_t nnode)
+const char *rewrite_name(int i)
 {
-    bool *keep = NEWN(r->a, bool, nnode);
-    for (int i = n; i-- > 0;)
-        if (keep[order[i]->id] || order[i]->op == OP_LOOP || order[i]->op == OP_IF)
-            for (uint32_t j = 0; j < order[i]->nsrc; j++)
-                keep[order[i]->src[j]->id] = true;
-    return keep;
+    for (int k = 0; k < NRULE; k++)
+        if (!k || strcmp(rules[k].name, rules[k - 1].name))
+            if (!i--)
+                return rules[k].name;
+    return NULL;
 }
 
-static Node *renewed(Context *c, Node *t, Node *const *src)
+/* "a,b": is it one of these names? */
+static bool is_named(const char *list, const char *name)
 {
-    for (uint32_t i = 0; i < t->nsrc; i++)
-        if (src[i] != t->src[i])
-            return node_make(c, (Op)t->op, (ingot_dtype)t->dtype, t->arg, (int)t->nsrc, src,
-                             t->rank, t->shape);
-    return t;
+    size_t n = strlen(name);
+    for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',')
+        if (strcspn(at, ",") == n && !strncmp(at, name, n))
+            return true;
+    return false;
 }
 
-void graph_rewrite(Context *c, bool float_sums)
+static Node *apply_rules(Rewrite *r, Node *n)
 {
-    Rewrite r = {c, arena_new(), float_sums};
-    int nroot = 0, n;
+    for (int i = 0; i < NRULE; i++) {
+        if (rules[i].op != n->op || n->dtype == INGOT_INDEX || is_named(r->off, rules[i].name))
+            continue;
+        Node *other = rules[i].apply(r, n);
+        if (other && other != n)
+            return other;
+    }
+    return n;
+}
+
+Node *rewritten(const Rewrite *r, Node *n)
+{
+    return n->id < r->nnode && r->now[n->id] ? r->now[n->id] : n;
+}
+
+static Node *renewed(Rewrite *r, Node *t)
+{
+    bool changed = false;
+    Node **src = NEWN(r->a, Node *, t->nsrc + 1);
+    for (uint32_t i = 0; i < t->nsrc; i++) {
+        src[i] = rewritten(r, t->src[i]);
+        changed |= src[i] != t->src[i];
+    }
+    if (t->op == OP_LOOP || t->op == OP_IF)
+        return renewed_control(r, t);
+    if (!changed)
+        return t;
+    bool one = true; /* of its sources, the first alone is another one */
+    for (uint32_t i = 1; i < t->nsrc; i++)
+        one &= src[i] == t->src[i];
+    Node *moved = one && op_info[t->op].cls == MOVE ? move_again(r->c, t, src[0]) : NULL;
+    if (moved)
+        return moved;
+    return node_make(r->c, (Op)t->op, (ingot_dtype)t->dtype, t->arg, (int)t->nsrc, src, t->rank,
+                     t->shape);
+}
+
+void rewrite_below(Rewrite *r, int nroot, Node *const *roots)
+{
+    int n;
+    Node **order = graph_toposort(r->a, nroot, roots, &n);
+    const Origin *at = r->c->at;
+    for (int i = 0; i < n; i++) {
+        Node *t = order[i];
+        if (t->id >= r->nnode || r->now[t->id])
+            continue;
+        r->c->at = r->c->origin[t->id];
+        r->now[t->id] = apply_rules(r, renewed(r, t));
+        r->changed |= r->now[t->id] != t;
+    }
+    r->c->at = at;
+}
+
+/* From the leaves up, once: whether anything changed. */
+static bool pass(Rewrite *r)
+{
+    Context *c = r->c;
+    int nroot = 0;
     Node **roots = NULL;
     for (int i = 0; i < c->noutput; i++)
-        vec_push(r.a, roots, nroot, c->outputs[i].node);
+        vec_push(r->a, roots, nroot, c->outputs[i].node);
     for (int i = 0; i < c->nstate; i++)
         if (c->states[i].next)
-            vec_push(r.a, roots, nroot, c->states[i].next);
-    Node **order = graph_toposort(r.a, nroot, roots, &n);
-    uint32_t nnode = c->nnode;
-    const bool *keep = captured(&r, n, order, nnode);
-    Node **now = NEWN(r.a, Node *, nnode);
-    const Origin *at = c->at;
-    for (int i = 0; i < n; i++) {
-        Node *t = order[i], **src = NEWN(r.a, Node *, t->nsrc + 1);
-        for (uint32_t j = 0; j < t->nsrc; j++)
-            src[j] = now[t->src[j]->id];
-        c->at = c->origin[t->id];
-        bool stays = keep[t->id] || op_info[t->op].cls == CONTROL;
-        Node *x = stays ? t : renewed(c, t, src);
-        Node *other = rule[t->op] && !stays ? rule[t->op](&r, x) : NULL;
-        now[t->id] = other ? other : x;
-    }
-    c->at = at;
+            vec_push(r->a, roots, nroot, c->states[i].next);
+    for (int i = 0; i < c->nvar; i++)
+        if (c->vars[i].setter)
+            vec_push(r->a, roots, nroot, c->vars[i].setter);
+    r->nnode = c->nnode;
+    r->now = NEWN(r->a, Node *, c->nnode + 1);
+    r->changed = false;
+    rewrite_below(r, nroot, roots);
     for (int i = 0; i < c->noutput; i++)
-        c->outputs[i].node = now[c->outputs[i].node->id];
+        c->outputs[i].node = rewritten(r, c->outputs[i].node);
     for (int i = 0; i < c->nstate; i++)
         if (c->states[i].next)
-            c->states[i].next = now[c->states[i].next->id];
-    arena_free(r.a);
+            c->states[i].next = rewritten(r, c->states[i].next);
+    for (int i = 0; i < c->nvar; i++)
+        if (c->vars[i].setter)
+            c->vars[i].setter = rewritten(r, c->vars[i].setter);
+    return r->changed;
+}
+
+void graph_rewrite(Context *c, bool float_sums, const char *off)
+{
+    Rewrite r = {.c = c, .float_sums = float_sums, .off = off};
+    for (int i = 0; i < MAX_PASSES; i++) {
+        r.a = arena_new();
+        bool again = pass(&r);
+        arena_free(r.a);
+        if (!again)
+            return;
+    }
+    BUG("rewriting does not end");
 }

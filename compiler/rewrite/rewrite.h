@@ -8,9 +8,21 @@ typedef struct {
     Context *c;
     Arena *a;
     bool float_sums;
+    const char *off; /* names of rules that are not to be tried, "a,b"; or NULL */
+    uint32_t nnode;  /* nodes before this pass */
+    Node **now;      /* what became of them; NULL: not yet visited */
+    bool changed;
 } Rewrite;
 
+/* rewrite.c: what became of a node; of all below the roots. */
+Node *rewritten(const Rewrite *, Node *);
+void rewrite_below(Rewrite *, int nroot, Node *const *roots);
+/* rewrite_control.c: a LOOP or IF. */
+Node *renewed_control(Rewrite *, Node *);
+
 /* A rule gives what stands for a node, or NULL: it stays.  Its sources have been rewritten. */
+Node *identity(Rewrite *, Node *);          /* identity.c */
+Node *small_power(Rewrite *, Node *);       /* identity.c: of a POW */
 Node *integer_sum(Rewrite *, Node *reduce); /* integer_sum.c */
 
 /* zero_point.c: of a REDUCE of i32. */

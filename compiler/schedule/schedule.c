@@ -107,6 +107,12 @@ static void collect_origins(Sched *s, Step *step, Node *root)
     }
     for (int i = 0; i < order && !step->norigin; i++)
         add_origin(s, step, found[i]);
+    for (int i = 1; i < step->norigin; i++) /* what was rewritten is younger than its readers */
+        for (int j = i; j > 0 && step->origins[j]->number < step->origins[j - 1]->number; j--) {
+            const Origin *o = step->origins[j];
+            step->origins[j] = step->origins[j - 1];
+            step->origins[j - 1] = o;
+        }
 }
 
 /* ---- kernels ------------------------------------------------------------------------------ */

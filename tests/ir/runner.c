@@ -11,7 +11,7 @@
  * (the second root is a condition; the first is simplified under it), verify0 and verify1.
  * Passes of a graph, whose roots are its outputs:
  *
- *     rewrite            what its outputs become
+ *     rewrite            what its outputs become, but by the rules of a line "# off power,identity"
  *     fuse               its kernels as expressions, naive
  *     fuse gpu           the same where each element is a work item
  *     opts TARGET        the plan that the heuristic makes: layouts, opts, steps
@@ -162,7 +162,10 @@ static bool run_graph(StrBuf *got, Context *c, const char *text, const char *pas
         return false;
     declare(c, n, roots);
     if (rewrite) {
-        graph_rewrite(c, false);
+        char off[64] = "";
+        const char *at = strstr(text, "# off ");
+        snprintf(off, sizeof off, "%.*s", at ? (int)strcspn(at + 6, "\n") : 0, at ? at + 6 : "");
+        graph_rewrite(c, false, off);
         for (int i = 0; i < n; i++)
             roots[i] = c->outputs[i].node;
         text_print(got, n, roots);

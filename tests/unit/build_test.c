@@ -253,12 +253,7 @@ static void test_origin_in_messages(void **state)
 static void test_identities(void **state)
 {
     (void)state;
-    ingot_tensor *x = INPUT("x", INGOT_F32, 2, 6), *i = INPUT("i", INGOT_I64, 2, 6);
-    assert_ptr_equal(ingot_mul_c(c, x, 1), x);
-    assert_ptr_equal(ingot_sub(c, x, ingot_like(c, x, 0)), x);
-    assert_ptr_equal(ingot_add_c(c, x, -0.0), x);
-    assert_ptr_not_equal(ingot_add_c(c, x, 0.0), x); /* -0.0 + 0.0 is 0.0 */
-    assert_ptr_equal(ingot_add_c(c, i, 0), i);
+    ingot_tensor *x = INPUT("x", INGOT_F32, 2, 6);
     assert_ptr_equal(ingot_cast(c, x, INGOT_F32), x);
     assert_ptr_equal(ingot_reshape_c(c, ingot_reshape_c(c, x, 1, DIMS(12)), 2, DIMS(2, 6)), x);
     assert_ptr_equal(ingot_permute(c, ingot_permute(c, x, (int[]){1, 0}), (int[]){1, 0}), x);

@@ -1,0 +1,55 @@
+/* identity.c - arithmetic that changes nothing, and powers that are products.
+ *
+ * Only what holds for every bit pattern: x * 1, x - 0, x + -0.0, but not x + 0.0, which makes 0.0 of -0.0. */
+#include <math.h>
+
+#include "../build/build.h"
+#include "rewrite.h"
+
+Node *identity(Rewrite *r, Node *n)
+{
+    (void)r;
+    Node *a = n->src[0], *b = n->src[1], *ka = uniform(a), *kb = uniform(b);
+    bool f = dtype_is_float(n->dtype);
+    double zero = f && n->op == OP_ADD ? -0.0 : 0;
+    switch (n->op) {
+    case OP_ADD: /* x + 0 -> x */
+        if (const_is(kb, zero))
+            return a;
+        return const_is(ka, zero) ? b : NULL;
+    case OP_MUL: /* x * 1 -> x */
+        if (const_is(kb, 1))
+            return a;
+        return const_is(ka, 1) ? b : NULL;
+    case OP_DIV: /* x / 1 -> x */ return const_is(kb, 1) ? a : NULL;
+    case OP_MAX: /* max(x, x) -> x */ return a == b || (f && const_is(kb, -INFINITY)) ? a : NULL;
+    case OP_MIN: return a == b || (f && const_is(kb, INFINITY)) ? a : NULL;
+    case OP_AND: /* x and x, x and true -> x */
+        if (a == b)
+            return a;
+        if (n->dtype != INGOT_BOOL)
+            return NULL;
+        return const_is(kb, 1) ? a : const_is(ka, 1) ? b : NULL;
+    case OP_OR:
+        if (a == b)
+            return a;
+        if (n->dtype != INGOT_BOOL)
+            return NULL;
+        return const_is(kb, 0) ? a : const_is(ka, 0) ? b : NULL;
+    case OP_SUB:
+    case OP_XOR:
+    case OP_SHL:
+    case OP_SHR: /* x - 0 -> x */ return const_is(kb, 0) ? a : NULL;
+    case OP_WHERE: /* g ? x : x -> x */ return b == n->src[2] ? b : NULL;
+    default: return NULL;
+    }
+}
+
+/* x ^ 1 -> x, x ^ 2 -> x * x: both are rounded once. */
+Node *small_power(Rewrite *r, Node *n)
+{
+    Node *x = n->src[0], *k = uniform(n->src[1]);
+    if (const_is(k, 1))
+        return x;
+    return const_is(k, 2) ? ingot_mul(r->c, x, x) : NULL;
+}
