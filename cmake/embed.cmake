@@ -1,6 +1,6 @@
-# Writes a C file that holds the runtime's sources as byte arrays:
-#   cmake -DOUT=file.c "-DFILES=a.c;b.h" -P embed.cmake
-set(text "/* Generated: the files of runtime_min, copied into bundles. */\n#include \"codegen.h\"\n\n")
+# Writes a C file that holds files as byte arrays, in a table of that name:
+#   cmake -DOUT=file.c -DNAME=runtime_files -DHEADER=codegen.h "-DFILES=a.c;b.h" -P embed.cmake
+set(text "/* Generated: files that ride inside the compiler. */\n#include \"${HEADER}\"\n\n")
 set(table "")
 set(i 0)
 foreach(path IN LISTS FILES)
@@ -14,5 +14,5 @@ foreach(path IN LISTS FILES)
   string(APPEND table "    {\"${name}\", file_${i}, ${bytes}},\n")
   math(EXPR i "${i} + 1")
 endforeach()
-string(APPEND text "\nconst RuntimeFile runtime_files[] = {\n${table}    {\"\", NULL, 0},\n};\n")
+string(APPEND text "\nconst RuntimeFile ${NAME}[] = {\n${table}    {\"\", NULL, 0},\n};\n")
 file(WRITE ${OUT} "${text}")

@@ -39,12 +39,10 @@ void print_shape(StrBuf *, const Context *, ingot_dtype, int rank, Node *const *
 /* One kernel function as text, without the comment on top. */
 void render_kernel(StrBuf *, const Target *, const Kernel *, const char *function_name);
 
-/* ---- bundle.c, inspect.c ------------------------------------------------------------------ */
+/* ---- bundle.c (inspect.h has what is told of a plan) ---------------------------------------- */
 
 /* Writes the bundle; an existing one is replaced, nothing is left on failure. */
 ingot_status bundle_write(Plan *, const Target *, const ingot_options *, const char *dir);
-/* The plan as JSON. */
-void inspect_json(StrBuf *, Plan *, const ingot_options *);
 
 /* ---- pipeline.c --------------------------------------------------------------------------- */
 

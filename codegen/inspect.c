@@ -1,22 +1,7 @@
-/* inspect.c - the plan as JSON, for people's tools and for tests. */
+/* inspect.c - a plan and where it came from as JSON (docs/report.md), for people's tools, for tests and for the page. */
 #include <string.h>
 
-#include "codegen.h"
-
-static void string(StrBuf *sb, const char *s)
-{
-    sb_puts(sb, "\"");
-    for (; s && *s; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (c == '"' || c == '\\')
-            sb_printf(sb, "\\%c", c);
-        else if (c < ' ' || c > '~')
-            sb_printf(sb, "\\u%04x", c); /* byte by byte: what the file had, if not as UTF-8 */
-        else
-            sb_write(sb, s, 1);
-    }
-    sb_puts(sb, "\"");
-}
+#include "inspect.h"
 
 static void tensors(StrBuf *sb, const Plan *p, Buffer **list, int n, const char *what)
 {
@@ -24,7 +9,7 @@ static void tensors(StrBuf *sb, const Plan *p, Buffer **list, int n, const char 
     for (int i = 0; i < n; i++) {
         const Buffer *b = list[i];
         sb_puts(sb, i ? ",\n    {\"name\": " : "\n    {\"name\": ");
-        string(sb, b->name);
+        json_string(sb, b->name ? b->name : "");
         sb_printf(sb, ", \"dtype\": \"%s\", \"dims\": [", dtype_info[b->dtype].name);
         for (int d = 0; d < b->rank; d++) {
             StrBuf dim = {0};
@@ -33,66 +18,13 @@ static void tensors(StrBuf *sb, const Plan *p, Buffer **list, int n, const char 
                 sb_printf(sb, "%lld", (long long)b->dims[d]->arg.i);
             } else {
                 print_dim(&dim, p->c, b->dims[d]);
-                string(sb, dim.data);
+                json_string(sb, dim.data);
             }
             sb_free(&dim);
         }
-        sb_printf(sb, "], \"max_bytes\": %lld}", (long long)b->bytes);
+        sb_printf(sb, "], \"max_bytes\": %lld, \"tensor\": %d}", (long long)b->bytes, b->id);
     }
     sb_puts(sb, n ? "\n  ],\n" : "],\n");
-}
-
-static void opts(StrBuf *sb, const Kernel *k)
-{
-    sb_puts(sb, ", \"opts\": [");
-    for (int i = 0; k && i < k->nopt; i++) {
-        StrBuf one = {0};
-        opt_print(&one, &k->opts[i]);
-        sb_puts(sb, i ? ", " : "");
-        string(sb, one.data);
-        sb_free(&one);
-    }
-    sb_puts(sb, "]");
-}
-
-static void steps(StrBuf *sb, const Block *block, const char *branch, bool *first)
-{
-    static const char *const kinds[] = {[STEP_KERNEL] = "generated", [STEP_CALL] = "library",
-                                        [STEP_COPY] = "copy",        [STEP_IF] = "if",
-                                        [STEP_LOOP] = "loop",        [STEP_CHECK] = "check"};
-    for (int i = 0; i < block->n; i++) {
-        const Step *s = block->step[i];
-        if (s->kind == STEP_INDEX)
-            continue; /* not in what is released */
-        const Kernel *k = s->kind == STEP_KERNEL ? s->kernel : NULL;
-        int64_t bytes = k ? k->bytes : 0;
-        if (s->kind == STEP_COPY)
-            bytes = sat_mul(2 * element_bytes(s->bufs[0]->dtype), s->elements->hi);
-        for (int j = 0; s->kind == STEP_CALL && j < s->nbuf; j++)
-            bytes = sat_add(bytes, s->bufs[j]->bytes);
-        sb_printf(sb, "%s\n    {\"step\": %d, \"kind\": \"%s\", \"name\": ", *first ? "" : ",",
-                  s->number, kinds[s->kind]);
-        *first = false;
-        string(sb, k ? k->name : s->name);
-        if (*branch)
-            sb_printf(sb, ", \"inside\": \"%s\"", branch);
-        sb_puts(sb, ", \"source\": [");
-        for (int j = 0; j < s->norigin; j++) {
-            sb_puts(sb, j ? ", {\"node\": " : "{\"node\": ");
-            string(sb, s->origins[j]->node);
-            sb_puts(sb, ", \"op\": ");
-            string(sb, s->origins[j]->op);
-            sb_puts(sb, "}");
-        }
-        sb_puts(sb, "]");
-        opts(sb, k);
-        sb_printf(sb, ", \"flops\": %lld, \"bytes\": %lld}", (long long)(k ? k->flops : 0),
-                  (long long)bytes);
-        char inside[32];
-        snprintf(inside, sizeof inside, "%d", s->number);
-        steps(sb, &s->body, inside, first);
-        steps(sb, &s->other, inside, first);
-    }
 }
 
 /* Of --memory: its size as told (null: none), and what is used of it. */
@@ -111,28 +43,45 @@ static void memories(StrBuf *sb, const Plan *p)
     }
 }
 
-void inspect_json(StrBuf *sb, Plan *p, const ingot_options *o)
+static void head(StrBuf *sb, const Inspection *x)
 {
-    int64_t flops = 0;
+    const Plan *p = x->p;
+    const ingot_options *o = x->o;
+    const char *file = o->source ? o->source : "", *slash = strrchr(file, '/');
     int kernels = 0;
     for (int i = 0; i < p->nkernel; i++)
-        if (!p->kernels[i]->check) {
-            flops = sat_add(flops, p->kernels[i]->flops);
-            kernels++;
-        }
-    sb_puts(sb, "{\n  \"model\": ");
-    string(sb, o->name ? o->name : "model");
+        kernels += !p->kernels[i]->check;
+    sb_printf(sb, "{\n  \"format\": \"ingot inspect\",\n  \"version\": %d,\n  \"model\": ",
+              INSPECT_VERSION);
+    json_string(sb, o->name ? o->name : "model");
+    sb_puts(sb, ",\n  \"file\": ");
+    json_string(sb, slash ? slash + 1 : file);
+    sb_puts(sb, ",\n  \"target\": ");
+    json_string(sb, o->target ? o->target : "c");
     sb_printf(sb,
-              ",\n  \"arena_bytes\": %lld,\n  \"state_bytes\": %lld,\n  \"weights_bytes\": %lld,\n"
-              "  \"kernels\": %d,\n",
-              (long long)p->arena_bytes, (long long)p->state_bytes, (long long)p->weights_bytes,
-              kernels);
+              ",\n  \"opt_level\": %d,\n  \"arena_bytes\": %lld,\n  \"state_bytes\": %lld,\n"
+              "  \"weights_bytes\": %lld,\n  \"kernels\": %d,\n",
+              o->opt_level, (long long)p->arena_bytes, (long long)p->state_bytes,
+              (long long)p->weights_bytes, kernels);
+    sb_printf(sb,
+              "  \"machine\": {\"measured\": %s, \"threads\": %d, \"peak_gflops\": %.6g, "
+              "\"cache_gbps\": %.6g, \"memory_gbps\": %.6g},\n",
+              x->times.measured ? "true" : "false", x->times.threads, x->times.gflops,
+              x->times.cache_gbps, x->times.memory_gbps);
+}
+
+void inspect_json(StrBuf *sb, const Inspection *x)
+{
+    const Plan *p = x->p;
+    head(sb, x);
     memories(sb, p);
     tensors(sb, p, p->input, p->c->ninput, "inputs");
     tensors(sb, p, p->output, p->c->noutput, "outputs");
     tensors(sb, p, p->state, p->c->nstate, "states");
-    sb_puts(sb, "  \"steps\": [");
-    bool first = true;
-    steps(sb, &p->main, "", &first);
-    sb_puts(sb, first ? "]\n}\n" : "\n  ]\n}\n");
+    inspect_steps(sb, x);
+    inspect_tensors(sb, x);
+    inspect_notes(sb, x);
+    inspect_graphs(sb, x);
+    inspect_kernels(sb, x);
+    sb_puts(sb, "}\n");
 }

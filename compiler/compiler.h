@@ -283,6 +283,8 @@ struct Context {
     const char *file;
     const Origin *at;
     int norigin;
+    ingot_source_node **source; /* the file's nodes, in order */
+    int nsource;
     NamedNode *inputs, *outputs;
     Node *
         *bound; /* NULL, or by input: the constant (DATA) that it must equal at run time, or NULL */

@@ -78,6 +78,22 @@ int ingot_error_count(const ingot_context *);
  * Messages and emitted comments carry them.  Strings are copied; NULL means none. */
 void ingot_set_file(ingot_context *, const char *file);
 void ingot_set_origin(ingot_context *, const char *node_name, const char *op_type);
+/* A node of the file that a model comes from, for reports; nothing is made of it. Texts are borrowed as long as the context. */
+typedef struct {
+    const char *name;
+    ingot_tensor *tensor; /* NULL: no tensor, or not known */
+} ingot_source_value;
+typedef struct {
+    const char *node, *op; /* as ingot_set_origin() has them */
+    const char *domain;    /* of the operator, or "" */
+    const char *scope;     /* "layer1/conv": the groups around it, or NULL */
+    int inside;            /* the node whose body holds it, or -1 */
+    int n_in, n_out, n_attr;
+    ingot_source_value *in, *out;
+    const char **attr; /* name, text, name, text ... */
+} ingot_source_node;
+/* Its number; the fields may be filled in later. */
+int ingot_source(ingot_context *, ingot_source_node *);
 /* Report an error at the current origin: "file: node 'name' (Op): <message>". Returns poison. */
 ingot_tensor *ingot_error(ingot_context *, ingot_status, const char *format, ...)
     INGOT_PRINTF(3, 4);

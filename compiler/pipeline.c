@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "codegen.h"
+#include "inspect.h"
 #include "targets.h"
 
 #ifndef INGOT_VERIFY
@@ -336,15 +337,38 @@ ingot_status ingot_compile(ingot_context *c, const ingot_options *options, const
     return status;
 }
 
+bool inspection_make(Context *c, const ingot_options *options, Inspection *x)
+{
+    ingot_options *o = NEW(c->arena, ingot_options);
+    *o = complete(options);
+    *x = (Inspection){.o = o, .t = check_options(c, o)};
+    if (!x->t)
+        return false;
+    for (int i = 0; i < c->noutput; i++)
+        vec_push(c->arena, x->imported, x->nimported, c->outputs[i].node);
+    for (int i = 0; i < c->nstate; i++)
+        if (c->states[i].next)
+            vec_push(c->arena, x->imported, x->nimported, c->states[i].next);
+    Clock k = clock_start(c, o);
+    x->p = make_plan(c, x->t, o, &k);
+    x->times = times_nominal(x->t);
+    return x->p != NULL;
+}
+
+void inspection_free(Inspection *x)
+{
+    plan_free(x->p);
+    x->p = NULL;
+}
+
 char *ingot_inspect_json(ingot_context *c, const ingot_options *options)
 {
-    ingot_options o = complete(options);
-    Plan *p = plan_make(c, options);
-    if (!p)
+    Inspection x;
+    if (!inspection_make(c, options, &x))
         return NULL;
     StrBuf sb = {0};
-    inspect_json(&sb, p, &o);
-    plan_free(p);
+    inspect_json(&sb, &x);
+    inspection_free(&x);
     return sb.data;
 }
 

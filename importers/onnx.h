@@ -89,6 +89,7 @@ struct ingot_onnx {
     bool *dim_used; /* by option */
     int nesting;
     size_t evaluated;
+    int inside; /* ingot_source_node whose body is evaluated, plus 1 */
 };
 typedef struct ingot_onnx Model;
 
@@ -122,6 +123,9 @@ const OpEntry *onnx_op_find(const char *domain, const char *name);
 
 #define ONNX_OP(domain, name, since, min_in, max_in, max_out, flags, lower) LowerFn onnx_##lower;
 #include "onnx_ops.def"
+
+/* onnx_source.c: what reports tell of a node; its tensors are filled in when they are known. */
+ingot_source_node *onnx_source(Model *, const Onnx__NodeProto *);
 
 /* ---- onnx_node.c: faults, attributes, inputs ------------------------------------------------ */
 

@@ -437,6 +437,9 @@ static bool define_outputs(Lowering *n)
 
 static bool run_node(Model *m, Scope *s, const Onnx__NodeProto *proto)
 {
+    ingot_source_node *told = onnx_source(m, proto);
+    int inside = m->inside;
+    m->inside = ingot_source(m->c, told) + 1;
     Lowering *n = ingot_alloc(m->c, sizeof *n);
     *n = (Lowering){.c = m->c, .model = m, .proto = proto, .scope = s};
     n->version = scope_opset(s, proto->domain);
@@ -471,6 +474,11 @@ static bool run_node(Model *m, Scope *s, const Onnx__NodeProto *proto)
         call_lowering(n, op);
     else
         unsupported(n, "operator not supported");
+    m->inside = inside;
+    for (int i = 0; i < told->n_in; i++)
+        told->in[i].tensor = i < n->n_in && n->value[i] ? n->value[i]->tensor : NULL;
+    for (int i = 0; i < told->n_out; i++)
+        told->out[i].tensor = i < n->n_out && !n->failed ? n->out[i] : NULL;
     return define_outputs(n);
 }
 

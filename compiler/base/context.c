@@ -87,6 +87,12 @@ void ingot_set_file(ingot_context *c, const char *file)
     c->file = file ? arena_strdup(c->arena, file) : NULL;
 }
 
+int ingot_source(ingot_context *c, ingot_source_node *node)
+{
+    vec_push(c->arena, c->source, c->nsource, node);
+    return c->nsource - 1;
+}
+
 void ingot_set_origin(ingot_context *c, const char *node, const char *op)
 {
     if (!node && !op) {

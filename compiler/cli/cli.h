@@ -19,7 +19,7 @@ typedef struct {
     const char *output;                       /* -o */
     const char *output_dir, *data, *selftest; /* folders */
     const char *depfile;
-    const char **input;                       /* --input, one file each */
+    const char **input; /* --input, one file each */
     int ninput;
     ingot_onnx_dim *dim; /* --dim */
     int ndim;
@@ -30,7 +30,9 @@ typedef struct {
     ingot_memory *memory; /* --memory */
     int nmemory;
     const char *dump;
-    const char *triple, *headers; /* of audit */
+    const char *triple, *headers;    /* of audit */
+    const char *times, *diff, *node; /* of inspect and explain */
+    bool dot, assembly, no_assembly;
     bool json, per_kernel, no_bind, no_cache, help;
     int threads;
     bool keep_subnormals;
@@ -193,6 +195,13 @@ const char *c_compiler(void);
 const char *find_program(Arena *, const char *name);
 void remove_tree(const char *dir);
 bool make_dirs(const char *dir);
+
+/* Compiles dir/kernels_N.c to dir/kernels_N.s; false, silently, if there is no compiler for the target. */
+bool compile_to_assembly(Arena *, const char *dir, int n, const char *target);
+
+/* cli_assembly.c: the innermost loops of all kernels, as far as there is a compiler. */
+struct Inspection;
+void assembly_make(const Options *, struct Inspection *);
 
 /* ---- cli_roof.c: what one core does a second ----------------------------------------------- */
 

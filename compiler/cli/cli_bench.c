@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "inspect.h"
 
 enum { CACHED_BYTES = 1 << 19, PROFILES = 3 };
 
@@ -16,28 +17,24 @@ typedef struct {
     double flops, bytes;
 } Line;
 
-/* Operations and bytes of every step, from the lines of `ingot inspect --json`. */
+/* Operations and bytes of every step of the plan. */
 static bool read_steps(Session *s, Line *line, int n)
 {
     Model m;
-    char *text = NULL;
+    Plan *p = NULL;
     if (model_open(&m, s->o, true) == INGOT_OK &&
         model_build(&m, s->o, s->in, s->bound) == INGOT_OK)
-        text = ingot_inspect_json(m.c, &s->o->compile);
-    for (char *at = text; at && (at = strstr(at, "{\"step\": "));) {
-        int step = atoi(at + 9);
-        char *flops = strstr(at, "\"flops\": "), *bytes = strstr(at, ", \"bytes\": ");
-        for (int i = 0; i < n && flops && bytes; i++)
-            if (line[i].step == step) {
-                line[i].flops = atof(flops + 9);
-                line[i].bytes = atof(bytes + 11);
-            }
-        at += 9;
-    }
-    bool ok = text != NULL;
-    free(text);
+        p = plan_make(m.c, &s->o->compile);
+    Step **steps = p ? plan_steps(p, s->a) : NULL;
+    for (int i = 0; i < n && p; i++)
+        if (line[i].step >= 0 && line[i].step < p->nstep) {
+            const Step *t = steps[line[i].step];
+            line[i].flops = t->kind == STEP_KERNEL ? (double)t->kernel->flops : 0;
+            line[i].bytes = (double)step_bytes(t);
+        }
+    plan_free(p);
     model_close(&m);
-    return ok;
+    return p != NULL;
 }
 
 /* The driver's table: "step ms % name". Keeps the best of several. */

@@ -196,13 +196,12 @@ static bool may_bind(const Value *v)
 static bool plans(Session *s, const bool *bound)
 {
     Model m;
-    char *text = NULL;
+    Plan *p = NULL;
     if (model_open(&m, s->o, true) == INGOT_OK && model_build(&m, s->o, s->in, bound) == INGOT_OK)
-        text = ingot_inspect_json(m.c, &s->o->compile);
-    bool ok = text != NULL;
-    free(text);
+        p = plan_make(m.c, &s->o->compile);
+    plan_free(p);
     model_close(&m);
-    return ok;
+    return p != NULL;
 }
 
 /* The smallest set we can find, greedily, that lets the model be compiled; false if there is none. */

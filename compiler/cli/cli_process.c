@@ -195,6 +195,36 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, const ch
     return INGOT_OK;
 }
 
+bool compile_to_assembly(Arena *a, const char *dir, int n, const char *target)
+{
+    static const char *const flags[] = {"-std=c99", "-O3", "-ffp-contract=off", "-w", "-S"};
+    enum { NFLAG = sizeof flags / sizeof flags[0] };
+    const char *argv[MAX_WORDS];
+    int base = words(a, c_compiler(), argv);
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    Jobs jobs = {.max = cores < 1 ? 1 : cores > 64 ? 64 : (int)cores};
+    if (!base || !find_program(a, argv[0]))
+        return false;
+    for (int i = 0; i < NFLAG; i++)
+        argv[base++] = flags[i];
+    base += words(a, machine_flags(target), argv + base);
+    for (int i = 0; i < n; i++) {
+        const char *tail[] = {"-I",
+                              dir,
+                              "-o",
+                              arena_printf(a, "%s/kernels_%d.s", dir, i),
+                              arena_printf(a, "%s/kernels_%d.c", dir, i),
+                              NULL};
+        memcpy((void *)(argv + base), tail, sizeof tail);
+        progress(i, n);
+        job_start(&jobs, argv);
+    }
+    progress(n, n);
+    while (jobs.n)
+        job_wait(&jobs);
+    return !jobs.failed;
+}
+
 /* ---- folders ----------------------------------------------------------------------------- */
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)

@@ -29,6 +29,8 @@ enum {
 /* clang-format off */
 const CliOption cli_options[] = {
     {"-o", "DIR", COMPILE, "where the bundle goes; an older bundle there is replaced", WORD(output), .path = CLI_FOLDER},
+    {"-o", "FILE", INSPECT, "one page with the graph, the plan and the kernels (docs/report.md): open it in a browser",
+     WORD(output), .path = CLI_FILE},
     {"-o", "FILE", TUNE, "where the plan goes", WORD(output), .path = CLI_FILE},
     {"--data", "DIR", RUN, "reads DIR/input_N.pb (or .npy); output_N there are compared with what the model gives",
      WORD(data), .path = CLI_FOLDER},
@@ -44,7 +46,14 @@ const CliOption cli_options[] = {
     {"--seconds", "S", BENCH, "how long to measure (default 1)", .take = option_seconds},
     {"--per-kernel", NULL, BENCH, "time every step, slowest first, beside what this machine could do", SET(per_kernel)},
     {"--json", NULL, BENCH, "only the JSON line, with \"median_ms\"", SET(json)},
-    {"--json", NULL, INSPECT, "sizes, and every step with its kind, sources, opts, flops, bytes", SET(json)},
+    {"--json", NULL, INSPECT, "all that the page shows, for programs (docs/report.md)", SET(json)},
+    {"--times", "FILE", INSPECT, "what `ingot bench --per-kernel --json` printed: steps take what was measured", WORD(times),
+     .path = CLI_FILE},
+    {"--diff", "FILE", INSPECT, "the JSON of another model, target or plan, to be shown beside this one", WORD(diff),
+     .path = CLI_FILE},
+    {"--dot", NULL, INSPECT, "steps and tensors for Graphviz", SET(dot)},
+    {"--assembly", NULL, INSPECT, "with --json: what the C compiler makes of the innermost loops", SET(assembly)},
+    {"--no-assembly", NULL, INSPECT, "with -o: not that", SET(no_assembly)},
     {"--json", NULL, AUDIT, "the same for programs", SET(json)},
     {"--dump", "WHAT", INSPECT, "the graph, the plan, or the text of all kernels", WORD(dump), .choices = "graph plan kernels"},
     {"--target", "T", MODEL, "c, c:native, c:x86-64-v3 ...: `ingot targets` lists them. Unless told: c for a bundle, "
@@ -114,8 +123,11 @@ const Command cli_commands[] = {
      "list every operator that is not supported",
      "With --dim or --bind every node is built, and the shapes are checked too.",
      "ingot check model.onnx --dim batch=1..8\n"},
-    {"inspect", command_inspect, INSPECT, "MODEL.onnx", "--json | --dump graph|plan|kernels", "what a model becomes", NULL,
-     "ingot inspect resnet18.onnx --json | jq .arena_bytes\n"},
+    {"inspect", command_inspect, INSPECT, "MODEL.onnx", "-o FILE.html | --json | --dot | --dump graph|plan|kernels",
+     "what a model becomes: a page to read, JSON, Graphviz, text", NULL,
+     "ingot inspect resnet18.onnx -o report.html\n"
+     "ingot inspect resnet18.onnx --json | jq .arena_bytes\n"
+     "ingot bench resnet18.onnx --per-kernel --json >times && ingot inspect resnet18.onnx --target c:native --times times -o report.html\n"},
     {"audit", command_audit, AUDIT, "DIR", "[--triple T] [--headers DIR] [--json]",
      "prove by rules what emitted C does not do",
      "Reads a bundle, or any folder of C, as clang does for machine T, and prints what breaks the rules: the heap, recursion, "

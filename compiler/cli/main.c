@@ -77,25 +77,6 @@ ingot_status command_check(Options *o)
     return status;
 }
 
-ingot_status command_inspect(Options *o)
-{
-    Model m;
-    ingot_status status = model_open(&m, o, false);
-    if (status == INGOT_OK)
-        status = model_build(&m, o, NULL, NULL);
-    if (status == INGOT_OK) {
-        char *text =
-            o->dump ? ingot_dump(m.c, &o->compile, o->dump) : ingot_inspect_json(m.c, &o->compile);
-        if (text)
-            fputs(text, stdout);
-        else
-            status = ingot_context_status(m.c);
-        free(text);
-    }
-    model_close(&m);
-    return status;
-}
-
 ingot_status command_targets(Options *o)
 {
     (void)o;

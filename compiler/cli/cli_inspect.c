@@ -1,0 +1,119 @@
+/* cli_inspect.c - inspect: what a model becomes, as JSON, as text, for Graphviz or as a page. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "inspect.h"
+
+static ingot_status file_fault(ingot_status status, const char *path, const char *why)
+{
+    return complain(status, "%s: %s", path, why);
+}
+
+/* --times: what `ingot bench --per-kernel --json` printed. */
+static ingot_status read_times(const Options *o, Inspection *x)
+{
+    const char *why = NULL, *text = read_text(o->a, o->times);
+    if (!text)
+        return file_fault(INGOT_IO, o->times, "it cannot be read");
+    return times_read(&x->times, x->p, text, o->a, &why) ? INGOT_OK
+                                                         : file_fault(INGOT_INVALID, o->times, why);
+}
+
+/* --diff: another model's, target's or plan's JSON. */
+static ingot_status read_other(const Options *o, const char **text)
+{
+    const char *why = NULL;
+    *text = read_text(o->a, o->diff);
+    if (!*text)
+        return file_fault(INGOT_IO, o->diff, "it cannot be read");
+    const Json *told = json_read(o->a, *text, &why);
+    if (!told)
+        return file_fault(INGOT_INVALID, o->diff, why);
+    if (strcmp(json_text(json_member(told, "format"), ""), "ingot inspect") != 0)
+        return file_fault(INGOT_INVALID, o->diff, "this is not what `ingot inspect --json` prints");
+    if (json_number(json_member(told, "version"), 0) != INSPECT_VERSION)
+        return file_fault(INGOT_INVALID, o->diff, "it is of another version of ingot");
+    return INGOT_OK;
+}
+
+/* The whole file, or nothing. */
+static ingot_status write_file(Arena *a, const char *path, const StrBuf *text)
+{
+    const char *fresh = arena_printf(a, "%s.new", path);
+    FILE *f = fopen(fresh, "w");
+    bool ok = f && fwrite(text->data, 1, text->len, f) == text->len;
+    if (f)
+        ok &= fclose(f) == 0;
+    if (ok && !rename(fresh, path))
+        return INGOT_OK;
+    if (f)
+        remove(fresh);
+    return file_fault(INGOT_IO, path, "it cannot be written");
+}
+
+/* JSON on standard output, or a page in a file. */
+static ingot_status tell(Options *o, Inspection *x)
+{
+    const char *other = NULL;
+    ingot_status status = o->times ? read_times(o, x) : INGOT_OK;
+    if (status == INGOT_OK && o->diff)
+        status = read_other(o, &other);
+    if (status == INGOT_OK && (o->output ? !o->no_assembly : o->assembly))
+        assembly_make(o, x);
+    if (status != INGOT_OK)
+        return status;
+    StrBuf json = {0}, page = {0};
+    if (o->dot)
+        inspect_dot(&json, x);
+    else
+        inspect_json(&json, x);
+    if (o->output) {
+        report_page(&page, json.data, other);
+        status = write_file(o->a, o->output, &page);
+    } else {
+        fputs(json.data, stdout);
+    }
+    sb_free(&page);
+    sb_free(&json);
+    return status;
+}
+
+static ingot_status check_flags(const Options *o)
+{
+    int ways = !!o->output + o->dot + !!o->dump + o->json;
+    if (ways > 1)
+        return complain(INGOT_USAGE,
+                        "ingot inspect: one of -o, --json, --dot and --dump is wanted");
+    if (!o->output && o->diff)
+        return complain(INGOT_USAGE,
+                        "ingot inspect: --diff: only with -o, which shows the two side by side");
+    if ((o->dump || o->dot) && o->times)
+        return complain(INGOT_USAGE, "ingot inspect: --times: only with -o or --json");
+    return INGOT_OK;
+}
+
+ingot_status command_inspect(Options *o)
+{
+    Model m;
+    Inspection x = {0};
+    ingot_status status = check_flags(o);
+    if (status != INGOT_OK)
+        return status;
+    status = model_open(&m, o, false);
+    if (status == INGOT_OK)
+        status = model_build(&m, o, NULL, NULL);
+    if (status == INGOT_OK && o->dump) {
+        char *text = ingot_dump(m.c, &o->compile, o->dump);
+        if (text)
+            fputs(text, stdout);
+        else
+            status = ingot_context_status(m.c);
+        free(text);
+    } else if (status == INGOT_OK) {
+        status = inspection_make(m.c, &o->compile, &x) ? tell(o, &x) : ingot_context_status(m.c);
+        inspection_free(&x);
+    }
+    model_close(&m);
+    return status;
+}
