@@ -26,8 +26,12 @@
  * (gcc still prints one note about it for such a width; -Wno-psabi is what silences that.) */
 #pragma GCC diagnostic ignored "-Wpsabi"
 
-#if defined(__SSE2__)
+#if defined(__AVX__)
 #include <immintrin.h>
+#elif defined(__SSE4_1__)
+#include <smmintrin.h> /* a tenth of immintrin.h, which takes longer than all the rest here */
+#elif defined(__SSE2__)
+#include <emmintrin.h>
 #elif defined(__ARM_NEON) && defined(__aarch64__)
 #include <arm_neon.h>
 #define IGRT_NEON64 1
