@@ -99,6 +99,8 @@ static void copy_runtime(Bundle *b)
         const char *adapter = arena_printf(b->a, "igrt_gpu_%s.h", b->target->name);
         need(b, &list, adapter, strlen(adapter));
     }
+    if (b->target->wasm)
+        need(b, &list, "run.mjs", 7);
     need_calls(b, &list, &b->p->main);
     need_includes(b, &list);
     for (int i = 0; i < list.n && !b->failed; i++) {
@@ -145,12 +147,24 @@ static const char *machine_flags(const Bundle *b)
     return b->target->flags ? b->target->flags : "";
 }
 
+/* What make builds with: a name that it has of its own counts as not given. */
+static void tools(StrBuf *sb, const Target *t)
+{
+    const char *name[] = {"CC", "AR"}, *tool[] = {t->cc, t->ar}, *usual[] = {"cc", "ar"};
+    for (int i = 0; i < 2; i++)
+        if (tool[i])
+            sb_printf(sb, "ifeq ($(origin %s),default)\n%s = %s\nendif\n", name[i], name[i],
+                      tool[i]);
+        else
+            sb_printf(sb, "%s ?= %s\n", name[i], usual[i]);
+}
+
 static void makefile(Bundle *b)
 {
     const char *machine = machine_flags(b);
     bool generic = b->target->lanes && !*machine;
     StrBuf sb = {0};
-    const char *n = b->name;
+    const char *n = b->name, *program = b->target->wasm ? arena_printf(b->a, "%s.wasm", n) : n;
     sb_printf(
         &sb,
         "# Builds ./%s, the driver, and lib%s.a, the model for use in other programs.\n"
@@ -159,13 +173,16 @@ static void makefile(Bundle *b)
         "# runtime (igrt*) is the same in all bundles, so the linker takes it from one of the "
         "archives.\n"
         "%s"
-        "CC ?= cc\nAR ?= ar\nCFLAGS ?= -O2\n"
-        "LDLIBS ?= -lm%s\n\n",
-        n, n, n,
+        "%s",
+        program, n, n,
         generic ? "#\n# The kernels suit every processor; `ingot compile --target c:native` makes "
                   "faster ones for this one.\n"
                 : "",
-        b->gpu ? " -ldl" : "");
+        b->target->wasm ? "#\n# clang and wasi-libc build it (Debian: clang lld llvm wasi-libc "
+                          "libclang-rt-dev-wasm32); `node run.mjs` runs it.\n"
+                        : "");
+    tools(&sb, b->target);
+    sb_printf(&sb, "CFLAGS ?= -O2\nLDLIBS ?= -lm%s\n\n", b->gpu ? " -ldl" : "");
     sb_puts(&sb, "MODEL =");
     sources(&sb, b, false, ".o");
     sb_puts(&sb, "\nDRIVER =");
@@ -174,23 +191,26 @@ static void makefile(Bundle *b)
     sb_printf(&sb,
               "\n# Contraction would make results depend on the compiler; kernels spell fma where "
               "they want it.\n"
-              "FLAGS = -std=c99 -ffp-contract=off -pthread -I.%s%s\n",
-              *machine ? " " : "", machine);
+              "FLAGS = -std=c99 -ffp-contract=off%s -I.%s%s\n",
+              b->target->wasm ? "" : " -pthread", *machine ? " " : "", machine);
+    if (b->target->link)
+        sb_printf(&sb, "LINK = %s\n", b->target->link);
     sb_printf(&sb,
               "\nall: %s lib%s.a\n"
-              "\n%s: $(DRIVER) lib%s.a\n\t$(CC) $(FLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(DRIVER) "
+              "\n%s: $(DRIVER) lib%s.a\n\t$(CC) $(FLAGS) $(CFLAGS)%s $(LDFLAGS) -o $@ $(DRIVER) "
               "lib%s.a $(LDLIBS)\n"
               "\nlib%s.a: $(MODEL)\n\trm -f $@\n\t$(AR) rcs $@ $(MODEL)\n"
               "\n%%.o: %%.c $(HEADERS)\n\t$(CC) $(FLAGS) $(CFLAGS) $(CPPFLAGS) -c -o $@ $<\n",
-              n, n, n, n, n, n);
+              program, n, program, n, b->target->link ? " $(LINK)" : "", n, n);
     if (b->mode == WEIGHTS_INCBIN)
-        sb_printf(&sb,
-                  "\n%s_weights.o: %s_weights.S %s.weights\n\t$(CC) $(CPPFLAGS) -I. -c -o $@ $<\n",
-                  n, n, n);
+        sb_printf(
+            &sb,
+            "\n%s_weights.o: %s_weights.S %s.weights\n\t$(CC) $(CPPFLAGS) -I.%s%s -c -o $@ $<\n", n,
+            n, n, *machine ? " " : "", machine);
     sb_printf(&sb,
               "\nclean:\n\trm -f %s lib%s.a $(MODEL) $(DRIVER)\n"
               "\n.PHONY: all clean\n",
-              n, n);
+              program, n);
     bundle_file(b, "Makefile", &sb);
 }
 
@@ -224,14 +244,24 @@ static void cmakelists(Bundle *b)
                   "    COMPILE_OPTIONS \"-Wa,-I${CMAKE_CURRENT_SOURCE_DIR}\"\n"
                   "    OBJECT_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/%s.weights)\n",
                   n, n);
-    sb_puts(&sb, "\nif(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)\n"
-                 "    find_package(Threads REQUIRED)\n");
+    sb_puts(&sb, "\nif(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)\n");
+    if (!b->target->wasm)
+        sb_puts(&sb, "    find_package(Threads REQUIRED)\n");
     sb_printf(&sb, "    add_executable(%s", n);
     sources(&sb, b, true, "");
     sb_printf(&sb,
               ")\n"
-              "    target_link_libraries(%s PRIVATE %s_model Threads::Threads)\n",
-              n, n);
+              "    target_link_libraries(%s PRIVATE %s_model%s)\n",
+              n, n, b->target->wasm ? "" : " Threads::Threads");
+    if (b->target->link) {
+        sb_printf(&sb, "    target_link_options(%s PRIVATE", n);
+        for (const char *p = b->target->link; *p;) {
+            size_t len = strcspn(p, " ");
+            sb_printf(&sb, " %.*s", (int)len, p);
+            p += len + strspn(p + len, " ");
+        }
+        sb_puts(&sb, ")\n");
+    }
     if (b->mode == WEIGHTS_BLOB)
         sb_printf(
             &sb, "    configure_file(%s.weights ${CMAKE_CURRENT_BINARY_DIR}/%s.weights COPYONLY)\n",

@@ -361,12 +361,16 @@ static void write_incbin(Bundle *b)
         " * current folder and with -I. */\n"
         "#if defined(__APPLE__)\n"
         "#define SYMBOL _%s_weights_blob\n    .const_data\n"
+        "#elif defined(__wasm__)\n"
+        "#define SYMBOL %s_weights_blob\n    .section .rodata.SYMBOL,\"\",@\n"
+        "    .type SYMBOL,@object\n"
         "#else\n"
         "#define SYMBOL %s_weights_blob\n    .section .rodata\n"
         "#endif\n"
         "    .balign 64\n    .globl SYMBOL\nSYMBOL:\n    .incbin \"%s.weights\"\n"
+        "#if defined(__wasm__)\n    .size SYMBOL, . - SYMBOL\n#endif\n"
         "#if defined(__ELF__)\n    .section .note.GNU-stack,\"\",%%progbits\n#endif\n",
-        n, n, n, n, n);
+        n, n, n, n, n, n);
     bundle_file(b, arena_printf(b->a, "%s_weights.S", n), &sb);
 }
 

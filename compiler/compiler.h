@@ -738,10 +738,13 @@ struct Target {
     const char *float_suffix; /* of f32 functions: "f" in C */
     const char *const *
         spelling; /* by Op, floats: "exp@($0)", @ stands for float_suffix; NULL: igrt_<op>_<type>() */
-    const char *flags; /* for the C compiler: "-march=x86-64-v3"; NULL: none */
-    int lanes;         /* f32 lanes of a vector register; 0: no vector types */
-    int registers;     /* vector registers */
-    bool wide;         /* time is dearer than memory: values are stored as they are computed with */
+    const char *flags;   /* for the C compiler: "-march=x86-64-v3"; NULL: none */
+    const char *link;    /* for the linker; NULL: none */
+    const char *cc, *ar; /* what builds for this machine unless told; NULL: cc and ar */
+    bool wasm;           /* a program is a module, which run.mjs runs, and has one thread */
+    int lanes;           /* f32 lanes of a vector register; 0: no vector types */
+    int registers;       /* vector registers */
+    bool wide; /* time is dearer than memory: values are stored as they are computed with */
     /* GPUs only */
     const char *runtime;  /* prefix of its types in runtime_min: "igrt_cl" */
     const char *pragma;   /* the first line of every kernel file, or "" */

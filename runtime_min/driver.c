@@ -18,7 +18,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#if !defined(__wasi__)
 #include <sys/mman.h>
+#endif
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -682,6 +684,40 @@ static int write_outputs(const Session *s)
     return status;
 }
 
+#if defined(__wasi__) /* has no mapped files: a copy */
+static void *map_file(int fd, size_t bytes)
+{
+    unsigned char *p =
+        aligned_alloc(IGRT_ALIGN, (bytes + IGRT_ALIGN - 1) / IGRT_ALIGN * IGRT_ALIGN);
+    size_t n = 0;
+    ssize_t got = 1;
+    while (p && n < bytes && (got = read(fd, p + n, bytes - n)) > 0)
+        n += (size_t)got;
+    if (p && n < bytes) {
+        free(p);
+        return NULL;
+    }
+    return p;
+}
+
+static void unmap_file(void *p, size_t bytes)
+{
+    (void)bytes;
+    free(p);
+}
+#else
+static void *map_file(int fd, size_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static void unmap_file(void *p, size_t bytes)
+{
+    munmap(p, bytes);
+}
+#endif
+
 /* Maps the weights file that lies beside the executable. */
 static int map_weights(Session *s, const char *argv0)
 {
@@ -690,7 +726,11 @@ static int map_weights(Session *s, const char *argv0)
     if (!m->weights_file)
         return IGRT_EXIT_OK;
     const size_t name = strlen(m->weights_file) + 1;
+#if defined(__wasi__) /* there it would be what runs the module */
+    ssize_t n = -1;
+#else
     ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+#endif
     if (n < 0)
         n = snprintf(path, sizeof path, "%s", argv0);
     if (n >= (ssize_t)sizeof path)
@@ -715,12 +755,11 @@ static int map_weights(Session *s, const char *argv0)
                     (long long)st.st_size, m->weights_bytes);
     }
     if (m->weights_bytes) {
-        void *p = mmap(NULL, m->weights_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (p == MAP_FAILED) {
+        s->weights = map_file(fd, m->weights_bytes);
+        if (!s->weights) {
             close(fd);
             return fail(IGRT_EXIT_WEIGHTS, "%s: %s", path, strerror(errno));
         }
-        s->weights = p;
     }
     close(fd);
     s->config.weights = s->weights;
@@ -1045,7 +1084,7 @@ static void finish(Session *s)
     for (int i = 0; s->outputs && i < m->n_outputs; i++)
         free(get_pointer(s->outputs, &m->outputs[i]));
     if (s->weights)
-        munmap(s->weights, m->weights_bytes);
+        unmap_file(s->weights, m->weights_bytes);
     if (s->trace.to)
         fclose(s->trace.to);
     if (s->trace.from)
@@ -1164,6 +1203,11 @@ int igrt_driver_main(int argc, char **argv, const igrt_model *model)
     Profile p = {0};
     the_model = model;
     memset(&session, 0, sizeof session);
+#if defined(__wasi__) /* starts in /, and is told where its user is */
+    const char *here = getenv("PWD");
+    if (here && chdir(here))
+        return fail(IGRT_EXIT_USAGE, "%s: %s", here, strerror(errno));
+#endif
     for (int i = 1; i < argc; i++)
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
             print_help(stdout, model, argv[0]);

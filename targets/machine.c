@@ -11,6 +11,10 @@ typedef struct {
     bool wide; /* time is dearer than memory */
 } Machine;
 
+/* clang with wasi-libc. A stack of a megabyte (64 KB is usual), below the data: overrun, it traps. */
+#define WASM "--target=wasm32-wasi"
+#define WASM_LINK "-Wl,--stack-first -Wl,-z,stack-size=1048576"
+
 static const Machine machines[] = {
     {"c99", "", 0, 0, false}, /* any compiler: the standard has no vectors */
     {"x86-64", "-march=x86-64", 4, 16, true},
@@ -23,6 +27,8 @@ static const Machine machines[] = {
     {"cortex-m4", "-mcpu=cortex-m4", 0, 9, false},
     {"cortex-m7", "-mcpu=cortex-m7", 0, 9, false},
     {"rv64gc", "-march=rv64gc", 0, 0, false},
+    {"wasm32", WASM, 0, 9, true},
+    {"wasm32-simd128", WASM " -msimd128", 4, 16, true},
 };
 enum { MACHINES = sizeof machines / sizeof *machines };
 
@@ -62,5 +68,11 @@ bool target_tune(Target *t, const char *machine)
     t->lanes = m.lanes;
     t->registers = m.registers;
     t->wide = m.wide;
+    t->wasm = !strncmp(machine, "wasm", 4);
+    if (t->wasm) {
+        t->cc = "clang";
+        t->ar = "llvm-ar";
+        t->link = WASM_LINK;
+    }
     return m.name != NULL;
 }

@@ -55,6 +55,7 @@ if grep -q '^[^#]' $list; then
 else
     step onnx onnx --sample 200 --out build/onnx.md
 fi
+step onnx-wasm onnx --list $list --sample 25 --target c:wasm32-simd128
 # lengths, places and sizes that only the run knows
 sequences() {
     "$python" tests/onnx/sequence_cases.py build/sequence-cases &&
@@ -87,6 +88,8 @@ if [ -n "$all" ]; then
     step onnx-bind onnx --bind --out build/onnx-bind.md
     step onnx-native onnx --list $list --baseline $list --target c:native --cflags "-O1 -march=native -std=c99 -Wall -Wextra -Werror -Wno-psabi" --cc gcc,clang
     step onnx-c99 onnx --list $list --baseline $list --target c:c99
+    step onnx-wasm32 onnx --list $list --baseline $list --target c:wasm32
+    step onnx-wasm-simd onnx --list $list --baseline $list --target c:wasm32-simd128
     step onnx-all-sanitized onnx --list $list --sample 500 --seed 1 --cc clang --sanitize
     step random-graphs "$python" tests/fuzz/random_graphs.py --ingot build/ingot --jobs "$JOBS" --n 300 --seed 11
     step random-graphs-native "$python" tests/fuzz/random_graphs.py --ingot build/ingot --jobs "$JOBS" --n 150 --seed 12 --target c:native --cc clang

@@ -144,17 +144,32 @@ static int source_files(Arena *a, const char *dir, const char ***files)
     return n;
 }
 
-/* What the C compiler is told about a target's machine. */
-static const char *machine_flags(const char *target)
+/* What is known of a target's machine. */
+static Target machine_target(const char *target)
 {
     Target t = {0};
     const char *machine = strchr(target, ':');
-    return machine && !target_find(target)->gpu && target_tune(&t, machine + 1) ? t.flags : "";
+    if (machine && !target_find(target)->gpu)
+        (void)target_tune(&t, machine + 1);
+    return t;
+}
+
+/* What the C compiler is told about it. */
+static const char *machine_flags(const char *target)
+{
+    const Target t = machine_target(target);
+    return t.flags ? t.flags : "";
 }
 
 ingot_status build_program(Arena *a, const char *dir, const char *name, const char *target,
                            const char *standard, bool check, bool verbose)
 {
+    if (machine_target(target).wasm)
+        return complain(
+            INGOT_USAGE,
+            "ingot: a program for %s does not run here by itself: `ingot compile` writes "
+            "its bundle, make builds it, `node run.mjs` runs it",
+            target);
     const char *flags[] = {standard,   "-O3", "-ffp-contract=off",
                            "-pthread", "-w",  check ? "-DMODEL_CHECK=1" : "-DMODEL_CHECK=0"};
     enum { NFLAG = sizeof flags / sizeof flags[0] };

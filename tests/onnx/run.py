@@ -202,7 +202,8 @@ def build_and_run(case, bundle, work, compiler, opt):
         out.mkdir()
         for n, file, kind in case.inputs(data):
             values.save_npy(inp / f"input_{n}", values.load_pb(file, kind))
-        succeeded(call([made / "model", inp, out], opt.timeout, opt.env, cwd=work, limit_mb=opt.limit_mb), "run")
+        program = ["node", made / "run.mjs"] if opt.wasm else [made / "model"]
+        succeeded(call([*program, inp, out], opt.timeout, opt.env, cwd=work, limit_mb=opt.limit_mb), "run")
         worst = max(worst, compared(case, data, opt, lambda n, want: values.load_npy(out / f"output_{n}", want)))
         shutil.rmtree(inp)
         shutil.rmtree(out)
@@ -395,7 +396,7 @@ def options(argv):
     a("dirs", nargs="+", type=pathlib.Path, metavar="DIR")
     a("--ingot", type=pathlib.Path, default=pathlib.Path("build/ingot"))
     a("--jobs", type=int, default=os.cpu_count() or 2)
-    a("--cc", default="gcc", help="C compiler, or several with commas: a case passes when it does with each")
+    a("--cc", help="C compiler (gcc; for wasm clang), or several with commas: a case passes when it does with each")
     a("--cflags", default=CFLAGS)
     a("--sanitize", action="store_true", help="build the bundles with ASan and UBSan")
     a("--bind", action="store_true", help="try what did not pass again with `ingot run`")
@@ -426,11 +427,12 @@ def options(argv):
     opt.ingot = opt.ingot.absolute()
     if not opt.ingot.exists():
         p.error(f"{opt.ingot} does not exist")
-    opt.cc = opt.cc.split(",")
+    opt.wasm = (opt.target or "").startswith("c:wasm")
+    opt.cc = (opt.cc or ("clang" if opt.wasm else "gcc")).split(",")
     opt.compile_args = [x for d in opt.dim for x in ("--dim", d)] + opt.compile_arg
     opt.env = dict(os.environ, **SETTINGS)
     opt.limit_mb_ingot = 0 if sanitized(opt.ingot) else opt.limit_mb
-    if opt.sanitize or (opt.target or "c").split(":")[0] != "c":
+    if opt.sanitize or opt.wasm or (opt.target or "c").split(":")[0] != "c":     # node maps more than it uses
         opt.limit_mb = 0
     if opt.cache:
         opt.cache = opt.cache.absolute()
