@@ -504,8 +504,7 @@ void gpu_outputs(Writer *w)
 /* Work items: elements of the kernel's output axes, as the renderer takes them apart. */
 static void items(StrBuf *sb, Bundle *b, const Kernel *k)
 {
-    Arena *a = arena_new();
-    Tiles tiles = kernel_expand(a, k);
+    Tiles tiles = kernel_lower(k);
     if (!k->serial && (tiles.n != 1 || tiles.tile[0].lanes > 1))
         BUG("%s: a GPU kernel of several loop nests or lanes", k->name);
     Node *extent[INGOT_MAX_RANK * 2];
@@ -513,7 +512,7 @@ static void items(StrBuf *sb, Bundle *b, const Kernel *k)
     for (int i = 0; !k->serial && i < tiles.tile[0].naxis; i++)
         extent[n++] = tiles.tile[0].axis[i].range->src[0];
     product(sb, b, 1, n, extent);
-    arena_free(a);
+    tiles_free(&tiles);
 }
 
 void gpu_kernel(Writer *w, const Step *s)

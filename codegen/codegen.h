@@ -3,6 +3,7 @@
 #define CODEGEN_H
 
 #include "compiler.h"
+#include "nest.h"
 
 /* ---- signature.c: how a kernel is declared and called ------------------------------------- */
 

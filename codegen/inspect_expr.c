@@ -260,8 +260,8 @@ static void put_nest(Printer *p, const Tile *t)
 
 void kernel_nest(StrBuf *sb, const Kernel *k)
 {
-    Printer p = {.sb = sb, .k = k, .a = arena_new()};
-    Tiles tiles = kernel_expand(p.a, k);
+    Tiles tiles = kernel_lower(k);
+    Printer p = {.sb = sb, .k = tiles.k, .a = arena_new()};
     for (int i = 0; i < tiles.n; i++) {
         sb_puts(sb, i ? "\n" : "");
         tile_names(&p, &tiles.tile[i]);
@@ -269,6 +269,7 @@ void kernel_nest(StrBuf *sb, const Kernel *k)
     }
     map_free(&p.name);
     arena_free(p.a);
+    tiles_free(&tiles);
 }
 
 /* ---- its linear statements ----------------------------------------------------------------------- */
@@ -325,18 +326,19 @@ static void put_statement(Printer *p, const Linear *l, const Stmt *s)
 
 void kernel_linear(StrBuf *sb, const Kernel *k)
 {
-    Printer p = {.sb = sb, .k = k, .a = arena_new()};
-    Tiles tiles = kernel_expand(p.a, k);
+    Tiles tiles = kernel_lower(k);
+    Printer p = {.sb = sb, .k = tiles.k, .a = arena_new()};
     for (int i = 0; i < tiles.n; i++) {
         Linear l = {.arena = p.a};
         map_free(&p.name);
         p.name = (Map){0};
         p.nname = 0;
         tile_names(&p, &tiles.tile[i]);
-        linearize(&l, k, &tiles.tile[i]);
+        linearize(&l, tiles.k, &tiles.tile[i]);
         for (int j = 0; j < l.n; j++)
             put_statement(&p, &l, &l.stmt[j]);
     }
     map_free(&p.name);
     arena_free(p.a);
+    tiles_free(&tiles);
 }

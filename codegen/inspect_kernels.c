@@ -37,14 +37,12 @@ static void steps_of(StrBuf *sb, const Block *b, const Kernel *k, const char **c
 
 static void axes(StrBuf *sb, const Kernel *k)
 {
-    static const char *const kinds[] = {"loop",   "global", "local",  "thread",
-                                        "vector", "upcast", "reduce", "unroll"};
     sb_puts(sb, ",\n     \"axes\": [");
     for (int i = 0; i < k->naxis; i++) {
         StrBuf extent = {0};
         print_dim(&extent, k->c, k->axes[i].range->src[0]);
         sb_printf(sb, "%s{\"name\": \"%s\", \"kind\": \"%s\", \"extent\": ", i ? ", " : "",
-                  k->axes[i].name, kinds[k->axes[i].kind]);
+                  k->axes[i].name, k->axes[i].reduced ? "reduce" : "loop");
         if (k->axes[i].range->src[0]->op == OP_CONST)
             sb_puts(sb, extent.data);
         else

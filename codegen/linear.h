@@ -2,7 +2,7 @@
 #ifndef LINEAR_H
 #define LINEAR_H
 
-#include "compiler.h"
+#include "nest.h"
 
 typedef enum {
     STMT_LOOP,   /* node: RANGE */

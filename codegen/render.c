@@ -244,8 +244,8 @@ static void render_tile(Render *r, const Tile *tile)
 void render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char *function_name)
 {
     Arena *a = arena_new();
-    Tiles tiles = kernel_expand(a, k);
-    Render r = {.sb = sb, .t = t, .k = k};
+    Tiles tiles = kernel_lower(k);
+    Render r = {.sb = sb, .t = t, .k = tiles.k};
     kernel_prototype(sb, t, k, function_name);
     put(&r, "\n{\n");
     for (int i = 0; i < tiles.n; i++) {
@@ -254,5 +254,6 @@ void render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char *fun
     }
     put(&r, "}\n");
     map_free(&r.names);
+    tiles_free(&tiles);
     arena_free(a);
 }

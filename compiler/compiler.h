@@ -453,20 +453,9 @@ Buffer *buffer_root(
     const Buffer
         *); /* of a view, and of views of views, the buffer that has the memory; else itself */
 
-/* Axis kinds of a kernel's ranges. */
-typedef enum {
-    AXIS_LOOP,
-    AXIS_GLOBAL,
-    AXIS_LOCAL,
-    AXIS_THREAD,
-    AXIS_VECTOR,
-    AXIS_UPCAST,
-    AXIS_REDUCE,
-    AXIS_UNROLL
-} AxisKind;
 typedef struct {
     char name[16];
-    AxisKind kind;
+    bool reduced;
     Node *range; /* RANGE in the kernel's context */
 } Axis;
 typedef enum {
@@ -476,10 +465,10 @@ typedef enum {
 } OptKind;
 typedef struct {
     OptKind kind;
-    char axis[16];
-    int64_t amount;
-    char order[128];
+    const char *axis; /* its name; of ORDER the names, a space between them */
+    int64_t amount;   /* of ORDER 0 */
 } Opt;
+Opt opt_copy(Arena *, const Opt *);
 typedef struct {
     ingot_dtype dtype;
     int rank;
@@ -632,41 +621,10 @@ void layout_put_last(Layout *, int rank,
 void layout_pack(const Layout *, int rank, const int64_t *dims, size_t element, const void *src,
                  void *dst, void (*read)(const void *up_to, void *user), void *user);
 
-/* expand.c: what the opts of a kernel make of it: loop nests, one after the other.  Stores of a tile are its
- * straight-line copies; they share the loops. */
-typedef struct {
-    char name[24];
-    Node *range;
-} TileAxis;
-typedef struct {
-    Node **store;
-    int nstore, naxis, lanes, next;
-    TileAxis axis[INGOT_MAX_RANK * 2]; /* output loops, outermost first */
-    TileAxis reduce[INGOT_MAX_RANK * 2];
-    int nreduce;
-    Node *lane; /* RANGE over the lanes of a vector, or NULL */
-    int part;   /* only the first so many lanes are loaded and stored; 0: all */
-    /* The end of a row that fills no vector: the stores from `ntail` on run in a loop of their own beside the innermost
-     * one (which then is the last axis if tail_beside), inside all others.  0: none. */
-    int ntail;
-    bool tail_beside;
-    TileAxis tail; /* range NULL: one element, no loop */
-    /* THREAD: the first `fused` axes are one loop, of which parts begin..end of `parts` are run; without any the last
-     * part runs all.  parts 0: no THREAD. */
-    int fused, parts;
-} Tile;
-typedef struct {
-    Tile *tile;
-    int n;
-} Tiles;
-Tiles kernel_expand(Arena *, const Kernel *);
-/* interleave.c: of a tile's stores, with flat addresses, each two that write every other element between them become one,
- * with a second value behind its address; gives how many are left. */
-int join_stores(Context *, const Tile *, Node **store);
-
 /* lanes.c: how a value of this type is held in a lane, "f32" or "i32"; NULL: it cannot be. */
 const char *lane_type(ingot_dtype);
-int kernel_parts(const Kernel *); /* that may run on different threads; 0: it cannot be cut */
+int kernel_parts(
+    const Kernel *); /* nest.c: that may run on different threads; 0: it cannot be cut */
 
 /* inputs.c: inputs that contractions read beyond their edges are copied into the arena. */
 void copy_inputs(Plan *);
@@ -703,6 +661,7 @@ void kernel_keys(Plan *); /* kernel.c: starts the record: what kernel every step
 /* The same kernel in a new context: what is emitted follows from its expression, layouts and opts alone, not from what
  * was asked about it on the way.  The old one is freed. */
 Kernel *kernel_renew(Kernel *);
+Kernel *kernel_copy(const Kernel *);
 void plan_print(StrBuf *, Plan *); /* the whole plan, for people */
 void sched_print(StrBuf *, const Plan *,
                  const char *target); /* sched_text.c: the record, before kernel_share() */

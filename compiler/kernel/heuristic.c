@@ -9,19 +9,12 @@
 
 #include "kernel.h"
 
-static void add_opt(Kernel *k, OptKind kind, const char *axis, int64_t amount)
+/* Done to the loop that is left of a range; where the nest refuses, it is left as it is. */
+static bool add_opt(Nest *n, OptKind kind, Node *range, int64_t amount)
 {
-    Opt o = {.kind = kind, .amount = amount};
-    snprintf(o.axis, sizeof o.axis, "%s", axis);
-    vec_push(k->c->arena, k->opts, k->nopt, o);
-}
-
-static const char *axis_name(const Kernel *k, Node *range)
-{
-    for (int i = 0; i < k->naxis; i++)
-        if (k->axes[i].range == range)
-            return k->axes[i].name;
-    BUG("a range without an axis");
+    Opt o = {
+        .kind = kind, .axis = n->axis[nest_loop(n, nest_root(n, range))].name, .amount = amount};
+    return !opt_apply(n, &o);
 }
 
 static int64_t extent_of(Node *range)
@@ -97,9 +90,9 @@ static int64_t lanes_for(const Target *t, int64_t extent)
 
 typedef struct {
     Node *range;
-    int level; /* how many reduces it lies inside of */
+    int level;  /* how many reduces it lies inside of */
+    bool inner; /* the inner part of a block */
     double key;
-    char name[24];
 } Place;
 
 static void sort_places(Place *p, int n)
@@ -124,18 +117,17 @@ static double storage_stride(const Kernel *k, Node *access, Node *range)
     return (double)(s < 0 ? -s : s);
 }
 
-static void order_opt(Kernel *k, const Place *p, int n)
+/* The loops that are left, in this order. */
+static void order_opt(Nest *nest, const Place *p, int n)
 {
-    Opt o = {.kind = OPT_ORDER};
-    size_t len = 0;
+    Opt o = {.kind = OPT_ORDER, .axis = ""};
     for (int i = 0; i < n; i++) {
-        size_t more = strlen(p[i].name) + 1;
-        if (len + more >= sizeof o.order)
-            return;
-        len += (size_t)snprintf(o.order + len, sizeof o.order - len, i ? " %s" : "%s", p[i].name);
+        int root = nest_root(nest, p[i].range);
+        int axis = p[i].inner ? nest->split[nest->axis[root].split].inner : nest_loop(nest, root);
+        o.axis = arena_printf(nest->arena, i ? "%s %s" : "%s%s", o.axis, nest->axis[axis].name);
     }
     if (n > 1)
-        vec_push(k->c->arena, k->opts, k->nopt, o);
+        (void)opt_apply(nest, &o);
 }
 
 enum { BLOCK = 8 }; /* lines of a block in flight: not more than a set of the cache has ways */
@@ -143,8 +135,9 @@ enum { BLOCK = 8 }; /* lines of a block in flight: not more than a set of the ca
 /* What is written along one axis and read along another moves in blocks, so that every line of cache is used while it is
  * there.  The last axes are those of the writes, of which short ones (the phases of a stride) stay whole inside of a block;
  * gives the number of places. */
-static int block_opts(Kernel *k, const View *v, Place *place, int n)
+static int block_opts(Nest *nest, const View *v, Place *place, int n)
 {
+    const Kernel *k = nest->k;
     int other = -1, cut = n - 1;
     int64_t stride;
     while (cut > 0 && extent_of(place[cut].range) < 2 * BLOCK && place[cut - 1].key <= BLOCK)
@@ -164,8 +157,8 @@ static int block_opts(Kernel *k, const View *v, Place *place, int n)
     Place read = place[other], write = place[cut], tail[INGOT_MAX_RANK * 2];
     int ntail = n - 1 - cut;
     memcpy(tail, place + cut + 1, (size_t)ntail * sizeof *place);
-    add_opt(k, OPT_SPLIT, read.name, BLOCK);
-    add_opt(k, OPT_SPLIT, write.name, BLOCK);
+    add_opt(nest, OPT_SPLIT, read.range, BLOCK);
+    add_opt(nest, OPT_SPLIT, write.range, BLOCK);
     memmove(place + other, place + other + 1, (size_t)(cut - other - 1) * sizeof *place);
     n = cut - 1;
     const Place *const from[] = {&read, &write, &write, &read};
@@ -175,8 +168,7 @@ static int block_opts(Kernel *k, const View *v, Place *place, int n)
             n += ntail;
         }
         place[n] = *from[i];
-        snprintf(place[n].name, sizeof place[n].name, i < 2 ? "%.16s.o" : "%.16s.i", from[i]->name);
-        n++;
+        place[n++].inner = i >= 2;
     }
     return n;
 }
@@ -184,7 +176,7 @@ static int block_opts(Kernel *k, const View *v, Place *place, int n)
 enum { CHEAP_OPS = 2, ACCUMULATORS = 4 };
 
 /* A reduce of next to nothing waits for its accumulator: it gets several. */
-static void unroll_opt(Arena *a, Kernel *k, Node *reduce, Node *inner, int64_t count)
+static void unroll_opt(Arena *a, Nest *nest, Node *reduce, Node *inner, int64_t count)
 {
     int n, ops = 0;
     Node **order = graph_toposort(a, 1, &reduce->src[0], &n);
@@ -198,20 +190,19 @@ static void unroll_opt(Arena *a, Kernel *k, Node *reduce, Node *inner, int64_t c
     int64_t parts = ACCUMULATORS;
     while (parts > 1 && count % parts)
         parts--;
-    char name[24];
-    snprintf(name, sizeof name, "%.16s.o", axis_name(k, inner));
     if (ops <= CHEAP_OPS && parts > 1)
-        add_opt(k, OPT_UNROLL, name, parts);
+        add_opt(nest, OPT_UNROLL, inner, parts);
 }
 
-static void plain_opts(Arena *a, Kernel *k, const View *v, const Target *t)
+static void plain_opts(Arena *a, Nest *nest, const View *v)
 {
+    const Kernel *k = nest->k;
+    const Target *t = nest->target;
     Place place[INGOT_MAX_RANK * 2];
     int n = 0;
     for (int i = 0; i < v->nrange; i++) {
         place[n] =
             (Place){.range = v->range[i], .key = storage_stride(k, v->store[0], v->range[i])};
-        snprintf(place[n].name, sizeof place[n].name, "%s", axis_name(k, v->range[i]));
         /* what some reduce does not depend on goes inside of it, or it would run again and again */
         for (int j = 0; j < v->nreduce; j++)
             if (!depends_on(v->reduce[j], v->range[i]))
@@ -222,13 +213,11 @@ static void plain_opts(Arena *a, Kernel *k, const View *v, const Target *t)
     Node *last = n ? place[n - 1].range : NULL;
     int64_t lanes = last && extent_of(last) > 0 ? lanes_for(t, extent_of(last)) : 0;
     int moves;
-    if (t->lanes && lanes && fits_lanes(a, k, last, NULL, &moves)) {
-        add_opt(k, OPT_VECTOR, place[n - 1].name, lanes);
-        snprintf(place[n - 1].name, sizeof place[n - 1].name, "%.16s.o", axis_name(k, last));
-    } else {
+    if (!t->lanes || !lanes || !fits_lanes(a, k, last, NULL, &moves) ||
+        !add_opt(nest, OPT_VECTOR, last, lanes)) {
         lanes = 0;
         if (last && !v->nreduce)
-            n = block_opts(k, v, place, n);
+            n = block_opts(nest, v, place, n);
     }
     /* rows that are reduced: their innermost axis in lanes */
     for (int i = 0; i < v->nreduce && t->lanes; i++) {
@@ -241,10 +230,10 @@ static void plain_opts(Arena *a, Kernel *k, const View *v, const Target *t)
         nested |= last && depends_on(r, last) && lanes;
         if (nested)
             continue;
-        add_opt(k, OPT_VECTOR, axis_name(k, inner), want);
-        unroll_opt(a, k, r, inner, extent / want);
+        if (add_opt(nest, OPT_VECTOR, inner, want))
+            unroll_opt(a, nest, r, inner, extent / want);
     }
-    order_opt(k, place, n);
+    order_opt(nest, place, n);
 }
 
 /* ---- contractions ------------------------------------------------------------------------------------- */
@@ -426,29 +415,24 @@ static bool pack(const Kernel *k, Node *load, const RegisterTile *tile, const Pl
 static const double LANES_FIRST = 1e12;
 
 /* False if a constant then lies badly for the lanes. */
-static bool contraction_opts(Kernel *k, const View *v, const Buffer *const *bufs,
+static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *bufs,
                              const RegisterTile *tile, const bool *free, Layout *want)
 {
+    const Kernel *k = nest->k;
     Place place[INGOT_MAX_RANK * 4];
     int n = 0, nout;
     for (int i = 0; i < v->nrange; i++) {
         Node *r = v->range[i];
         Place p = {.range = r, .key = storage_stride(k, v->store[0], r)};
-        snprintf(p.name, sizeof p.name, "%s", axis_name(k, r));
-        if (r == tile->lanes) {
-            /* blocks of weights stay in cache while all rows go by; without reuse, as stored */
+        if (r ==
+            tile->lanes) /* blocks of weights stay in cache while all rows go by; without reuse, as stored */
             p.key = tile->reuse ? 1e19 : 0;
-            snprintf(p.name, sizeof p.name, tile->width > 1 ? "%.10s.o%s" : "%.10s%s",
-                     axis_name(k, r), tile->vectors > 1 ? ".o" : "");
-        }
         if (tile->apart) { /* what the lanes load stays in cache while all that is made of it is written */
             p.key = storage_stride(k, v->store[0], r);
             for (int j = 0; j < v->nfactor; j++)
                 if (depends_on(v->factor[j], tile->lanes) && depends_on(v->factor[j], r))
                     p.key += LANES_FIRST;
         }
-        if (r == tile->rows || r == tile->columns)
-            snprintf(p.name, sizeof p.name, "%.16s.o", axis_name(k, r));
         /* what every operand moves with: one contraction after the other, each on data of its own */
         bool batch = r != tile->lanes && r != tile->rows;
         for (int j = 0; j < v->nfactor; j++)
@@ -466,24 +450,17 @@ static bool contraction_opts(Kernel *k, const View *v, const Buffer *const *bufs
             walked = v->factor[j];
     for (uint32_t i = 1; i < v->dot->nsrc; i++) {
         Node *r = v->dot->src[i];
-        Place p = {.range = r, .key = storage_stride(k, walked, r)};
-        snprintf(p.name, sizeof p.name, r == tile->lanes ? "%.16s.o" : "%.16s", axis_name(k, r));
-        place[n++] = p;
+        place[n++] = (Place){.range = r, .key = storage_stride(k, walked, r)};
     }
     sort_places(place + nout, n - nout);
-    const char *name = axis_name(k, tile->lanes);
-    char inner[24];
-    snprintf(inner, sizeof inner, tile->width > 1 ? "%.16s.o" : "%.16s", name);
-    if (tile->width > 1)
-        add_opt(k, OPT_VECTOR, name, tile->width);
+    bool fits = tile->width <= 1 || add_opt(nest, OPT_VECTOR, tile->lanes, tile->width);
     if (tile->rows)
-        add_opt(k, OPT_UPCAST, axis_name(k, tile->rows), tile->nrows);
+        add_opt(nest, OPT_UPCAST, tile->rows, tile->nrows);
     if (tile->columns)
-        add_opt(k, OPT_UPCAST, axis_name(k, tile->columns), tile->ncolumns);
+        add_opt(nest, OPT_UPCAST, tile->columns, tile->ncolumns);
     if (tile->vectors > 1)
-        add_opt(k, OPT_UPCAST, inner, tile->vectors);
-    order_opt(k, place, n);
-    bool fits = true;
+        add_opt(nest, OPT_UPCAST, tile->lanes, tile->vectors);
+    order_opt(nest, place, n);
     for (int j = 0; j < v->nload; j++) {
         int arg = (int)v->load[j]->src[0]->arg.i;
         int64_t stride;
@@ -520,13 +497,15 @@ static bool pair_of(const View *v, const Kernel *k, Node *lanes, const Target *t
                       reuses(v, lanes, *pair));
 }
 
-void choose_opts(Arena *a, Kernel *k, const Buffer *const *bufs, const Target *t, bool may_copy,
-                 Layout *want, Node **lanes)
+void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy, Layout *want,
+                 Node **lanes)
 {
+    const Kernel *k = (*nest)->k;
+    const Target *t = (*nest)->target;
     View v = kernel_view(a, k);
     *lanes = NULL;
     if (!v.dot) {
-        plain_opts(a, k, &v, t);
+        plain_opts(a, *nest, &v);
         return;
     }
     bool *free = NEWN(a, bool, k->narg);
@@ -564,16 +543,19 @@ void choose_opts(Arena *a, Kernel *k, const Buffer *const *bufs, const Target *t
         }
     }
     if (!best.lanes) {
-        plain_opts(a, k, &v, t);
+        plain_opts(a, *nest, &v);
         return;
     }
-    bool fits = contraction_opts(k, &v, bufs, &best, free, want);
+    Nest *tiled = nest_clone(*nest);
+    bool fits = contraction_opts(tiled, &v, bufs, &best, free, want);
     if (best.width > 1 && !fits) {
-        k->nopt = 0;
+        nest_free(tiled);
         memset(want, 0, (size_t)k->narg * sizeof *want);
-        plain_opts(a, k, &v, t);
+        plain_opts(a, *nest, &v);
         return;
     }
+    nest_free(*nest);
+    *nest = tiled;
     if (outputs)
         *lanes = best.lanes;
 }

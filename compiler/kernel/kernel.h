@@ -3,6 +3,7 @@
 #define KERNEL_H
 
 #include "compiler.h"
+#include "nest.h"
 
 /* How one access moves with a range. */
 typedef enum { MOVE_NONE, MOVE_AXIS, MOVE_MIXED } MoveKind;
@@ -52,7 +53,7 @@ Choice *choice_copy(Plan *, const Kernel *of,
                     int arg); /* a record for the step that copies its argument */
 const Layout **replay_layouts(const Plan *, Arena *, Step *const *kernel, int n, const bool *fixed);
 bool replay_args(const Plan *, const Step *, const Choice *, bool may_copy);
-void replay_opts(const Plan *, Arena *, Kernel *, const Target *, const Choice *);
+void replay_opts(const Plan *, Kernel *, const Target *, const Choice *);
 
 /* halos.c: the kernels that write a buffer with a halo first zero it, beside their own loops. */
 void clear_halos(Plan *);
@@ -63,12 +64,19 @@ void point_at_slices(Plan *, Step *);
 /* heuristic.c: whether all that depends on range can be computed in its lanes, if only the buffers lie as this needs. */
 bool lanes_possible(Arena *, const Kernel *, Node *range);
 /* heuristic.c: opts for a kernel whose buffers have their layouts; the weights of a contraction get
- * theirs (in want[], by argument); *lanes is the range that became lanes, or NULL. */
-void choose_opts(Arena *, Kernel *, const Buffer *const *bufs, const Target *, bool may_copy,
-                 Layout *want, Node **lanes);
+ * theirs (in want[], by argument); *lanes is the range of the nest's kernel that became lanes, or NULL. */
+void choose_opts(Arena *, Nest **, const Buffer *const *bufs, bool may_copy, Layout *want,
+                 Node **lanes);
 
 /* threads.c: THREAD after all other opts, where it is worth it. */
-void choose_threads(Arena *, Kernel *, const Target *);
+void choose_threads(Nest *);
 bool can_be_cut(const Kernel *);
+
+/* nest.c: what clones of a nest share: their copy of the kernel, and what was found out about it. */
+struct NestKernel {
+    int users;
+    int8_t *in_lanes; /* by axis: 1: it can become lanes, -1: it cannot, 0: not asked yet */
+};
+int nest_root_of(const Kernel *, Node *range);
 
 #endif

@@ -170,10 +170,9 @@ bool can_lay_out(const Kernel *k, const View *v, const Buffer *const *bufs, cons
     return true;
 }
 
-/* Operands and result whose lanes are not contiguous are to be copied. */
-static void choose_copies(Optimise *o, const Step *s, Node *lanes)
+/* Operands and result whose lanes are not contiguous are to be copied; k is the step's, or a copy of it. */
+static void choose_copies(Optimise *o, const Step *s, const Kernel *k, Node *lanes)
 {
-    Kernel *k = s->kernel;
     View v = kernel_view(o->a, k);
     for (int j = -v.nstore; j < v.nload; j++) {
         Node *access = j < 0 ? v.store[-1 - j] : v.load[j];
@@ -238,26 +237,31 @@ static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Ste
         if (replay_args(o->p, s, given, before != NULL)) {
             lay_out_weights(o, s);
             copy_operands(o, s, before, nbefore, after, nafter);
-            replay_opts(o->p, o->a, k, o->t, given);
+            replay_opts(o->p, k, o->t, given);
         }
         return;
     }
     if (k->serial || k->sink->nsrc != 1)
         return;
+    Nest *nest = nest_new(k, o->t);
     Layout *want = NEWN(o->a, Layout, k->narg);
     Node *lanes;
     bool may_copy = before != NULL;
     for (int i = 0; i < s->nbuf; i++)
         may_copy &= const_dims(s->bufs[i]) || s->bufs[i]->kind == BUF_WEIGHT;
-    choose_opts(o->a, k, (const Buffer *const *)s->bufs, o->t, may_copy, want, &lanes);
+    choose_opts(o->a, &nest, (const Buffer *const *)s->bufs, may_copy, want, &lanes);
     for (int i = 0; i < k->narg; i++)
         if (want[i].n)
             k->choice->arg[i].layout = want[i];
     lay_out_weights(o, s);
+    for (int i = 0; i < k->narg; i++)
+        nest->k->args[i].layout = k->args[i].layout;
     if (lanes && may_copy)
-        choose_copies(o, s, lanes);
+        choose_copies(o, s, nest->k, lanes);
     copy_operands(o, s, before, nbefore, after, nafter);
-    choose_threads(o->a, k, o->t);
+    choose_threads(nest);
+    nest_keep(nest, k);
+    nest_free(nest);
 }
 
 static void add_copy(Optimise *o, Block *b, Step *copy)

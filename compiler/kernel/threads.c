@@ -18,15 +18,15 @@ static double estimate(const Kernel *k, const Target *t)
     return (double)k->flops / (t->lanes ? 2.0 * t->lanes : 2.0) + (double)k->bytes / 8;
 }
 
-/* Would loop `i` of t, if it is one with those outside of it, repeat a reduce that stands between them? */
-static bool repeats(Arena *a, const Tile *t, int i)
+/* Would loop `i` of those over outputs, if it is one with those outside of it, repeat a reduce that stands between them? */
+static bool repeats(Arena *a, const Nest *nest, const int *loop, int nloop, int i)
 {
     int n;
-    Node **order = graph_toposort(a, t->nstore, t->store, &n);
+    Node **order = graph_toposort(a, 1, &nest->k->sink->src[0], &n);
     for (int j = 0; j < n; j++) {
         bool inside = order[j]->op != OP_REDUCE;
-        for (int l = i; l < t->naxis && !inside; l++)
-            inside = depends_on(order[j], t->axis[l].range);
+        for (int l = i; l < nloop && !inside; l++)
+            inside = depends_on(order[j], nest->k->axes[nest->axis[loop[l]].root].range);
         if (!inside)
             return true;
     }
@@ -54,20 +54,31 @@ static int64_t count_parts(int64_t iterations, double ns)
     return most;
 }
 
-void choose_threads(Arena *a, Kernel *k, const Target *t)
+void choose_threads(Nest *nest)
 {
-    double ns = estimate(k, t);
+    const Kernel *k = nest->k;
+    double ns = estimate(k, nest->target);
     if (ns < 2 * PART_NS || !can_be_cut(k))
         return;
-    Tiles tiles = kernel_expand(a, k);
-    const Tile *first = &tiles.tile[0];
+    Arena *a = arena_new();
+    int *loop = NEWN(a, int, nest->norder), nloop = 0, n = 0;
+    for (int i = 0; i < nest->norder; i++) {
+        const NestAxis *x = &nest->axis[nest->order[i]];
+        if (!x->reduced && !x->remainder && x->extent != 1)
+            loop[nloop++] = nest->order[i];
+    }
+    int row = nest->row < 0 ? -1 : nest_loop(nest, nest->row);
     int64_t iterations = 1;
-    int n = 0;
-    while (n < first->naxis - first->tail_beside && iterations < ENOUGH && !repeats(a, first, n))
-        iterations = sat_mul(iterations, first->axis[n++].range->hi + 1);
+    while (n < nloop && loop[n] != row && iterations < ENOUGH &&
+           !repeats(a, nest, loop, nloop, n)) {
+        const NestAxis *x = &nest->axis[loop[n++]];
+        iterations =
+            sat_mul(iterations, x->extent < 0 ? k->axes[x->root].range->hi + 1 : x->extent);
+    }
     Opt o = {.kind = OPT_THREAD, .amount = count_parts(iterations, ns)};
-    if (o.amount < 2)
-        return;
-    snprintf(o.axis, sizeof o.axis, "%s", first->axis[n - 1].name);
-    vec_push(k->c->arena, k->opts, k->nopt, o);
+    if (n)
+        o.axis = nest->axis[loop[n - 1]].name;
+    if (o.amount >= 2)
+        (void)opt_apply(nest, &o);
+    arena_free(a);
 }

@@ -111,9 +111,12 @@ static void text_of(StrBuf *sb, Arena *a, const Kernel *k, bool decided)
             sb_write(sb, op->perm.axis, op->kind == LAYOUT_PERMUTE ? (size_t)op->perm.n : 0);
         }
     }
-    for (int i = 0; i < k->nopt && decided; i++)
-        sb_printf(sb, "%d %s %lld %s;", (int)k->opts[i].kind, k->opts[i].axis,
-                  (long long)k->opts[i].amount, k->opts[i].order);
+    for (int i = 0; i < k->nopt && decided; i++) {
+        const Opt *o = &k->opts[i];
+        bool all = o->kind == OPT_ORDER;
+        sb_printf(sb, "%d %s %lld %s;", (int)o->kind, all ? "" : o->axis, (long long)o->amount,
+                  all ? o->axis : "");
+    }
 }
 
 /* ---- the record ------------------------------------------------------------------------------------ */
@@ -152,7 +155,7 @@ void kernel_keys(Plan *p)
     map_free(&q.count);
 }
 
-Kernel *kernel_renew(Kernel *old)
+Kernel *kernel_copy(const Kernel *old)
 {
     Arena *a = arena_new();
     Context *c = context_child(old->c);
@@ -190,10 +193,19 @@ Kernel *kernel_renew(Kernel *old)
         k->args[i].dims = dims;
     }
     k->opts = NULL;
+    k->vars = NULL;
     k->nopt = k->nvar = 0;
     for (int i = 0; i < old->nopt; i++)
-        vec_push(c->arena, k->opts, k->nopt, old->opts[i]);
+        vec_push(c->arena, k->opts, k->nopt, opt_copy(c->arena, &old->opts[i]));
+    for (int i = 0; i < old->nvar; i++)
+        vec_push(c->arena, k->vars, k->nvar, old->vars[i]);
     arena_free(a);
+    return k;
+}
+
+Kernel *kernel_renew(Kernel *old)
+{
+    Kernel *k = kernel_copy(old);
     ingot_context_free(old->c);
     kernel_find_vars(k);
     return k;
@@ -331,7 +343,7 @@ static void name_axes(Copy *q, Node *const *out, int nout)
                 continue;
             Axis *x = &k->axes[k->naxis++];
             x->range = r;
-            x->kind = pass ? AXIS_REDUCE : AXIS_LOOP;
+            x->reduced = pass == 1;
             snprintf(x->name, sizeof x->name, "%c%d", pass ? 'r' : 'i',
                      pass ? k->naxis - 1 - nout : i);
         }

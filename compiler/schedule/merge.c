@@ -53,7 +53,7 @@ static bool pair_axes(Match *m, int from, int into)
                     ? n == o
                     : a->range->src[0]->op == OP_VAR && b->range->src[0]->op == OP_VAR &&
                           a->range->src[0]->arg.i == b->range->src[0]->arg.i;
-    if (m->taken[into] || a->kind != b->kind || !same)
+    if (m->taken[into] || a->reduced != b->reduced || !same)
         return false;
     m->to[from] = into;
     m->taken[into] = true;

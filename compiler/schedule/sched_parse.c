@@ -6,7 +6,7 @@
 
 #include "schedule.h"
 
-enum { MAX_WORDS = 64, MAX_ARGS = 512, MAX_OPTS = 16 };
+enum { MAX_WORDS = 64, MAX_ARGS = 512 };
 
 typedef struct {
     Plan *p;
@@ -208,33 +208,28 @@ static bool opt_line(Parse *q)
             o.kind = (OptKind)i;
     if (o.kind == OPT_COUNT) {
         sched_error(q->p, q->line,
-                    "'%.80s': kernel, arg or an opt (VECTOR, UPCAST, ORDER, THREAD) is wanted",
+                    "'%.80s': kernel, arg or an opt (SPLIT, VECTOR, UPCAST, UNROLL, ORDER, THREAD) "
+                    "is wanted",
                     q->word[0]);
         return false;
     }
     if (o.kind == OPT_ORDER) {
-        size_t len = 0;
-        for (int i = 1; i < q->n && len < sizeof o.order; i++)
-            len += (size_t)snprintf(o.order + len, sizeof o.order - len, i > 1 ? " %s" : "%s",
-                                    q->word[i]);
-        if (!len || len >= sizeof o.order) {
+        if (q->n < 2) {
             sched_error(q->p, q->line, "ORDER wants the names of axes, outermost first");
             return false;
         }
+        o.axis = q->word[1];
+        for (int i = 2; i < q->n; i++)
+            o.axis = arena_printf(q->a, "%s %s", o.axis, q->word[i]);
     } else {
-        bool good = q->n == 3 && strlen(q->word[1]) < sizeof o.axis &&
-                    whole(q->word[2], 1 << 20, &o.amount) && o.amount > 0;
+        bool good = q->n == 3 && whole(q->word[2], 1 << 20, &o.amount) && o.amount > 0;
         if (!good) {
             sched_error(q->p, q->line, "%s AXIS NUMBER is wanted", opt_name[o.kind]);
             return false;
         }
-        memcpy(o.axis, q->word[1], strlen(q->word[1]) + 1);
+        o.axis = q->word[1];
     }
     Choice *c = q->now;
-    if (c->nopt == MAX_OPTS) {
-        sched_error(q->p, q->line, "more than %d opts", MAX_OPTS);
-        return false;
-    }
     int n = c->nopt;
     vec_push(q->a, c->opt_line, n, q->line);
     vec_push(q->a, c->opts, c->nopt, o);

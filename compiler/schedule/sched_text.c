@@ -69,7 +69,7 @@ static void print_axes(StrBuf *sb, const Kernel *k)
     sb_puts(sb, "axes");
     for (int i = 0; i < k->naxis; i++) {
         Node *extent = k->axes[i].range->src[0];
-        sb_printf(sb, " %s%s:", k->axes[i].kind == AXIS_REDUCE ? "+" : "", k->axes[i].name);
+        sb_printf(sb, " %s%s:", k->axes[i].reduced ? "+" : "", k->axes[i].name);
         print_index(sb, k->c, extent);
     }
     sb_puts(sb, "\n");
@@ -83,7 +83,7 @@ const char *const opt_name[OPT_COUNT] = {
 void opt_print(StrBuf *sb, const Opt *o)
 {
     if (o->kind == OPT_ORDER)
-        sb_printf(sb, "%s %s", opt_name[o->kind], o->order);
+        sb_printf(sb, "%s %s", opt_name[o->kind], o->axis);
     else
         sb_printf(sb, "%s %s %lld", opt_name[o->kind], o->axis, (long long)o->amount);
 }

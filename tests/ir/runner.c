@@ -103,18 +103,22 @@ static void declare(Context *c, int n, Node **roots)
 }
 
 /* "# opt UPCAST i0 4", of every kernel. */
-static void add_opts(const char *text, Kernel *k)
+static void add_opts(const char *text, Kernel *k, const Target *t)
 {
+    Nest *n = nest_new(k, t);
     char word[16], axis[16];
     long long amount;
     for (const char *at = text; (at = strstr(at, "# opt ")); at++)
         if (sscanf(at, "# opt %15s %15s %lld", word, axis, &amount) == 3)
             for (int kind = 0; kind < OPT_COUNT; kind++)
                 if (!strcmp(word, opt_name[kind])) {
-                    Opt o = {.kind = (OptKind)kind, .amount = amount};
-                    memcpy(o.axis, axis, sizeof o.axis);
-                    vec_push(k->c->arena, k->opts, k->nopt, o);
+                    Opt o = {.kind = (OptKind)kind, .axis = axis, .amount = amount};
+                    const char *why = opt_apply(n, &o);
+                    if (why)
+                        fprintf(stderr, "%s\n", why);
                 }
+    nest_keep(n, k);
+    nest_free(n);
 }
 
 /* loop %3 { let %5 ... }, then the nodes. */
@@ -122,10 +126,10 @@ static void print_linear(StrBuf *sb, const Kernel *k)
 {
     static const char *const word[] = {"loop", "parts", "end", "let", "acc", "update", "store"};
     Arena *a = arena_new();
-    Tiles tiles = kernel_expand(a, k);
+    Tiles tiles = kernel_lower(k);
     for (int i = 0; i < tiles.n; i++) {
         Linear l = {.arena = a};
-        linearize(&l, k, &tiles.tile[i]);
+        linearize(&l, tiles.k, &tiles.tile[i]);
         Node **shown = NULL;
         int nshown = 0;
         for (int j = 0; j < l.n; j++)
@@ -147,6 +151,7 @@ static void print_linear(StrBuf *sb, const Kernel *k)
         sb_printf(sb, "%.*s", (int)(strstr(nodes.data, "return") - nodes.data), nodes.data);
         sb_free(&nodes);
     }
+    tiles_free(&tiles);
     arena_free(a);
 }
 
@@ -172,9 +177,11 @@ static bool run_graph(StrBuf *got, Context *c, const char *text, const char *pas
         return true;
     }
     bool given = strstr(text, "# opt ") != NULL;
-    const Target *t = target_find(opts || render ? name + 1 : "c");
-    ingot_options o = {
-        .struct_size = sizeof o, .opt_level = 2, .target = opts || render ? name + 1 : "c"};
+    const char *machine = opts || render ? name + 1 : linear ? "c:x86-64-v4" : "c";
+    Target tuned = *target_find(machine), *t = &tuned;
+    if (strchr(machine, ':'))
+        (void)target_tune(t, strchr(machine, ':') + 1);
+    ingot_options o = {.struct_size = sizeof o, .opt_level = 2, .target = machine};
     Plan *p = opts || (render && !given) ? plan_make(c, &o) : schedule(c, 2, !(fuse && name));
     if (!p)
         return true;
@@ -187,7 +194,7 @@ static bool run_graph(StrBuf *got, Context *c, const char *text, const char *pas
             Kernel *k = p->kernels[i];
             verify(1, &k->sink, 1, "schedule");
             if (given)
-                add_opts(text, k);
+                add_opts(text, k, t);
             sb_printf(got, render ? "" : "kernel %s\n", k->name);
             if (fuse)
                 text_print(got, 1, &k->sink);

@@ -1,0 +1,136 @@
+/* nest.c - nests are made, cloned and asked. */
+#include <string.h>
+
+#include "kernel.h"
+
+static Nest *nest_begin(Kernel *k, const Target *t, bool own)
+{
+    Arena *a = arena_new();
+    Nest *n = NEW(a, Nest);
+    *n = (Nest){.arena = a, .k = k, .target = t, .row = -1, .thread = -1, .copies = 1};
+    n->shared = NULL;
+    if (own) {
+        n->shared = NEW(k->c->arena, NestKernel);
+        *n->shared = (NestKernel){.users = 1, .in_lanes = NEWN(k->c->arena, int8_t, k->naxis + 1)};
+    }
+    for (int i = 0; i < k->naxis; i++) {
+        int64_t extent;
+        NestAxis x = {.name = arena_strdup(a, k->axes[i].name),
+                      .reduced = k->axes[i].reduced,
+                      .root = i,
+                      .extent = idx_value(k->axes[i].range->src[0], &extent) ? extent : -1,
+                      .split = -1};
+        vec_push(a, n->axis, n->naxis, x);
+        vec_push(a, n->order, n->norder, i);
+    }
+    return n;
+}
+
+Nest *nest_new(const Kernel *k, const Target *t)
+{
+    return nest_begin(kernel_copy(k), t, true);
+}
+
+Tiles kernel_lower(const Kernel *k)
+{
+    Nest *n = nest_begin((Kernel *)(uintptr_t)k, NULL, false);
+    for (int i = 0; i < k->nopt; i++) {
+        const char *why = opt_apply(n, &k->opts[i]);
+        if (why)
+            BUG("%s: %s", k->name, why);
+    }
+    Tiles tiles = nest_lower(n);
+    nest_free(n);
+    return tiles;
+}
+
+/* A copy with room as vec_push() expects it. */
+static void *array_copy(Arena *a, const void *v, int n, size_t size)
+{
+    size_t room = 1;
+    while (room < (size_t)n)
+        room *= 2;
+    return n ? memcpy(arena_array(a, room, size), v, (size_t)n * size) : NULL;
+}
+
+/* Names live in the arena of the nest that made them. */
+Nest *nest_clone(const Nest *from)
+{
+    Arena *a = arena_new();
+    Nest *n = NEW(a, Nest);
+    *n = *from;
+    n->arena = a;
+    n->axis = array_copy(a, from->axis, n->naxis, sizeof *n->axis);
+    n->split = array_copy(a, from->split, n->nsplit, sizeof *n->split);
+    n->order = array_copy(a, from->order, n->norder, sizeof *n->order);
+    n->opts = array_copy(a, from->opts, n->nopt, sizeof *n->opts);
+    for (int i = 0; i < n->naxis; i++)
+        n->axis[i].name = arena_strdup(a, n->axis[i].name);
+    for (int i = 0; i < n->nopt; i++)
+        n->opts[i] = opt_copy(a, &n->opts[i]);
+    if (n->shared)
+        n->shared->users++;
+    return n;
+}
+
+void nest_free(Nest *n)
+{
+    if (n && n->shared && !--n->shared->users)
+        ingot_context_free(n->k->c);
+    if (n)
+        arena_free(n->arena);
+}
+
+Opt opt_copy(Arena *a, const Opt *o)
+{
+    Opt copy = *o;
+    copy.axis = arena_strdup(a, o->axis);
+    return copy;
+}
+
+void nest_keep(const Nest *n, Kernel *k)
+{
+    k->opts = NULL;
+    k->nopt = 0;
+    for (int i = 0; i < n->nopt; i++)
+        vec_push(k->c->arena, k->opts, k->nopt, opt_copy(k->c->arena, &n->opts[i]));
+}
+
+int nest_find(const Nest *n, const char *name, size_t length)
+{
+    for (int i = 0; i < n->naxis; i++) {
+        const NestAxis *x = &n->axis[i];
+        if (x->split < 0 && x->form == AXIS_LOOP && !x->remainder && strlen(x->name) == length &&
+            !memcmp(x->name, name, length))
+            return i;
+    }
+    return -1;
+}
+
+int nest_loop(const Nest *n, int axis)
+{
+    while (n->axis[axis].split >= 0)
+        axis = n->split[n->axis[axis].split].outer;
+    return axis;
+}
+
+int nest_root_of(const Kernel *k, Node *range)
+{
+    for (int i = 0; i < k->naxis; i++)
+        if (k->axes[i].range == range)
+            return i;
+    BUG("a range without an axis");
+}
+
+int nest_root(const Nest *n, Node *range)
+{
+    return nest_root_of(n->k, range);
+}
+
+int kernel_parts(const Kernel *k)
+{
+    for (int i = 0; i < k->nopt; i++)
+        if (k->opts[i].kind == OPT_THREAD)
+            return (int)k->opts[i].amount;
+    return 0;
+}

@@ -1,0 +1,498 @@
+/* nest_lower.c - loop nests of what a nest says.
+ *
+ * The kernel is copied into a context of its own.  Every split is done in every loop nest that has
+ * its axis: the whole blocks stay there, a remainder becomes a loop nest of its own behind the
+ * others (or stays beside, see RestForm).  Then each range of the kernel is known as an expression
+ * of the nest's axes, and the stores are rebuilt with them, once for each copy that UPCAST makes:
+ * copies share whatever they have in common because nodes are interned, and all their reduces run
+ * in one loop.
+ *
+ * A reduce whose axes were split is rebuilt from the inside out:
+ *
+ *     UNROLL   a reduce for each copy, joined by the monoid
+ *     VECTOR   a reduce for each lane, joined over the lanes, then the terms that fill no vector */
+#include <string.h>
+
+#include "kernel.h"
+
+/* A loop nest in the making; tables are by axis of the nest. */
+typedef struct {
+    Tile t;
+    Node **at; /* a range or a constant; NULL: the axis is not here, or taken apart */
+    struct Sum {
+        const Split *split; /* NULL: not taken apart here */
+        int64_t base;       /* base + outer * amount + inner; outer or inner -1: none */
+        int outer, inner;
+    } * sum;
+    struct Copies {
+        int axis;
+        int64_t n;
+    } * copies; /* of stores */
+    int ncopies;
+    Node **
+        fresh; /* by root: its range in the remainder of a reduce (tails of one loop nest share them) */
+    TileAxis *tail; /* loops of the remainders of reduces */
+    int ntail;
+    int next; /* number of a new range */
+} Piece;
+
+typedef struct {
+    Arena *a;
+    const Nest *nest;
+    const Kernel *k;
+    Context *c;
+    const Node *end;
+    uint32_t known; /* ids below it are the kernel's */
+    Piece *piece;
+    int n;
+} Lower;
+
+/* What every range stands for, and what was made of nodes so far. */
+typedef struct {
+    Node **value; /* by root */
+    Node **map;   /* by id */
+} Env;
+
+static Node *new_range(Lower *q, Piece *p, int64_t extent)
+{
+    return extent == 1 ? idx(q->c, 0) : range_new(q->c, p->next++, idx(q->c, extent));
+}
+
+static void *copied(Lower *q, const void *from, int n, size_t size)
+{
+    void *to = arena_array(q->a, (size_t)n + 1, size);
+    return n ? memcpy(to, from, (size_t)n * size) : to;
+}
+
+static Piece copy_of(Lower *q, const Piece *like)
+{
+    Piece p = *like;
+    int n = q->nest->naxis;
+    p.at = copied(q, (void *)like->at, n, sizeof *p.at);
+    p.sum = copied(q, like->sum, n, sizeof *p.sum);
+    p.fresh = copied(q, (void *)like->fresh, q->k->naxis, sizeof *p.fresh);
+    p.copies = NULL;
+    p.tail = NULL;
+    p.ncopies = p.ntail = 0;
+    for (int i = 0; i < like->ncopies; i++)
+        vec_push(q->a, p.copies, p.ncopies, like->copies[i]);
+    for (int i = 0; i < like->ntail; i++)
+        vec_push(q->a, p.tail, p.ntail, like->tail[i]);
+    return p;
+}
+
+/* ---- splits ---------------------------------------------------------------------------------------- */
+
+static void take_apart(Piece *p, const Split *s, int64_t base, int outer, int inner)
+{
+    p->at[s->axis] = NULL;
+    p->sum[s->axis] = (struct Sum){s, base, outer, inner};
+}
+
+static void add_copies(Lower *q, Piece *p, int axis, int64_t n)
+{
+    struct Copies c = {axis, n};
+    vec_push(q->a, p->copies, p->ncopies, c);
+}
+
+static void add_lane(Lower *q, Piece *p, int lanes)
+{
+    p->t.lanes = lanes;
+    p->t.lane = range_new(q->c, p->next++, idx(q->c, lanes));
+}
+
+/* The remainder, which counts from the end of the whole blocks. */
+static void rest_of(Lower *q, Piece *p, const Split *s)
+{
+    int64_t whole = s->count * s->amount;
+    switch (s->form) {
+    case REST_COPIES:
+        take_apart(p, s, whole, -1, s->inner);
+        add_copies(q, p, s->inner, s->remaining);
+        break;
+    case REST_LANES:
+        take_apart(p, s, whole, -1, s->inner);
+        add_lane(q, p, s->lanes);
+        p->t.part = s->lanes > s->remaining ? (int)s->remaining : 0;
+        p->at[s->inner] = p->t.lane;
+        break;
+    default:
+        take_apart(p, s, whole, -1, s->rest);
+        p->at[s->rest] = new_range(q, p, s->remaining);
+        break;
+    }
+}
+
+static void split_output(Lower *q, int piece, const Split *s)
+{
+    Piece *p = &q->piece[piece], rest;
+    bool alone = s->form == REST_LOOP || s->form == REST_COPIES || s->form == REST_LANES;
+    if (alone) {
+        rest = copy_of(q, p);
+        rest_of(q, &rest, s);
+    }
+    take_apart(p, s, 0, s->outer, s->inner);
+    if (s->kind == OPT_SPLIT)
+        p->at[s->inner] = new_range(q, p, s->amount);
+    if (s->form == REST_BESIDE) {
+        p->t.tail.name = arena_strdup(q->a, q->nest->axis[s->rest].name);
+        p->t.tail.range = s->remaining > 1 ? new_range(q, p, s->remaining) : NULL;
+        p->t.tail_beside = s->count > 1;
+        p->t.ntail = 1;
+    }
+    p->at[s->outer] = new_range(q, p, s->count);
+    if (s->kind == OPT_UPCAST)
+        add_copies(q, p, s->inner, s->amount);
+    if (s->kind == OPT_VECTOR) {
+        add_lane(q, p, (int)s->amount);
+        p->at[s->inner] = p->t.lane;
+    }
+    if (alone)
+        vec_push(q->a, q->piece, q->n, rest);
+}
+
+static void tail_loop(Lower *q, Piece *p, const char *name, Node *range)
+{
+    TileAxis x = {arena_strdup(q->a, name), range};
+    if (range->op == OP_RANGE)
+        vec_push(q->a, p->tail, p->ntail, x);
+}
+
+/* The terms that fill no vector have loops of their own over the other axes of their reduces: what is known inside the first
+ * ones ends with them. */
+static void tail_of_reduce(Lower *q, Piece *p, const Split *s)
+{
+    int n, root = q->nest->axis[s->axis].root;
+    Node *range = q->k->axes[root].range;
+    Node **order = graph_toposort(q->a, end_stores(q->end), q->end->src, &n);
+    for (int i = 0; i < n; i++) {
+        const Node *r = order[i];
+        bool over = false;
+        for (uint32_t j = 1; r->op == OP_REDUCE && j < r->nsrc; j++)
+            over |= r->src[j] == range;
+        for (uint32_t j = 1; over && j < r->nsrc; j++) {
+            int other = nest_root_of(q->k, r->src[j]);
+            if (other == root || p->fresh[other])
+                continue;
+            Node *fresh = p->fresh[other] = range_new(q->c, p->next++, r->src[j]->src[0]);
+            tail_loop(q, p, arena_printf(q->a, "r%d", (int)fresh->arg.i), fresh);
+        }
+    }
+    tail_loop(q, p, q->nest->axis[s->rest].name, p->at[s->rest]);
+}
+
+/* Partial results in the lanes; where the loop nest has narrower ones, the axis stays a loop. */
+static void split_reduced(Lower *q, Piece *p, const Split *s)
+{
+    if (s->kind == OPT_VECTOR) {
+        if (p->t.lane && (p->t.lanes != (int)s->amount || p->t.part))
+            return;
+        if (!p->t.lane)
+            add_lane(q, p, (int)s->amount);
+        p->at[s->inner] = p->t.lane;
+    }
+    take_apart(p, s, 0, s->outer, s->inner);
+    p->at[s->outer] = new_range(q, p, s->count);
+    if (s->remaining) {
+        p->at[s->rest] = new_range(q, p, s->remaining);
+        tail_of_reduce(q, p, s);
+    }
+}
+
+static void do_splits(Lower *q)
+{
+    for (int i = 0; i < q->nest->nsplit; i++) {
+        const Split *s = &q->nest->split[i];
+        for (int j = 0, n = q->n; j < n; j++) {
+            if (!q->piece[j].at[s->axis])
+                continue;
+            if (q->nest->axis[s->axis].reduced)
+                split_reduced(q, &q->piece[j], s);
+            else
+                split_output(q, j, s);
+        }
+    }
+}
+
+/* ---- expressions ------------------------------------------------------------------------------------- */
+
+static Node *value(Lower *q, const Piece *p, int axis)
+{
+    const struct Sum *s = &p->sum[axis];
+    if (!s->split)
+        return p->at[axis];
+    Node *v = idx(q->c, s->base);
+    if (s->outer >= 0)
+        v = idx_add(q->c, v, idx_mul(q->c, value(q, p, s->outer), idx(q->c, s->split->amount)));
+    return s->inner >= 0 ? idx_add(q->c, v, value(q, p, s->inner)) : v;
+}
+
+static Env env_new(Lower *q, const Env *outside)
+{
+    Env e = {.map = NEWN(q->a, Node *, q->known)};
+    e.value = NEWN(q->a, Node *, q->k->naxis + 1);
+    if (outside)
+        memcpy((void *)e.value, (void *)outside->value, (size_t)q->k->naxis * sizeof *e.value);
+    return e;
+}
+
+/* After the values of an environment are set. */
+static void env_ready(Lower *q, Env *e)
+{
+    for (int i = 0; i < q->k->naxis; i++)
+        e->map[q->k->axes[i].range->id] = e->value[i];
+}
+
+static Node *lower_reduce(Lower *q, Piece *p, Node *n, const Env *e);
+
+/* Fused regions are of bounded depth (fuse.c), so recursion is bounded. */
+static Node *lower_node(Lower *q, Piece *p, Node *n, Env *e)
+{
+    if (e->map[n->id])
+        return e->map[n->id];
+    Node *v = n;
+    if (n->op == OP_REDUCE) {
+        v = lower_reduce(q, p, n, e);
+    } else if (n->op != OP_RANGE) {
+        Node **src = NEWN(q->a, Node *, n->nsrc + 1);
+        bool changed = false;
+        for (uint32_t i = 0; i < n->nsrc; i++) {
+            src[i] = lower_node(q, p, n->src[i], e);
+            changed |= src[i] != n->src[i];
+        }
+        v = changed ? node_with(q->c, n, src) : n;
+    }
+    return e->map[n->id] = v;
+}
+
+static int loop_number(const Piece *p, const Node *range)
+{
+    for (int i = 0; i < p->t.nreduce; i++)
+        if (p->t.reduce[i].range == range)
+            return i;
+    BUG("a reduce over a range without an axis");
+}
+
+/* A reduce over these ranges, in the order of the nest's loops. */
+static Node *reduce_over(Lower *q, const Piece *p, Node *n, Node *body, Node **range, int nrange)
+{
+    for (int i = 1; i < nrange && q->nest->ordered; i++)
+        for (int j = i; j > 0 && loop_number(p, range[j]) < loop_number(p, range[j - 1]); j--) {
+            Node *t = range[j];
+            range[j] = range[j - 1];
+            range[j - 1] = t;
+        }
+    Node **src = NEWN(q->a, Node *, nrange + 1);
+    src[0] = body;
+    for (int i = 0; i < nrange; i++)
+        src[1 + i] = range[i];
+    return nrange ? node_make(q->c, OP_REDUCE, n->dtype, n->arg, 1 + nrange, src, 0, NULL) : body;
+}
+
+static bool is_over(const Lower *q, const Node *reduce, int axis)
+{
+    for (uint32_t i = 1; i < reduce->nsrc; i++)
+        if (nest_root_of(q->k, reduce->src[i]) == q->nest->axis[axis].root)
+            return true;
+    return false;
+}
+
+static Node *joined(Lower *q, Node *n, Node *a, Node *b)
+{
+    return a ? node_alu2(q->c, monoid_op((ingot_reduce_op)n->arg.i), n->dtype, a, b) : b;
+}
+
+/* The whole blocks of a reduce: of what split s and those after it unroll, a reduce for each copy. */
+static Node *whole_blocks(Lower *q, Piece *p, Node *n, const Env *e, int s)
+{
+    for (; s < q->nest->nsplit; s++) {
+        const Split *u = &q->nest->split[s];
+        if (u->kind != OPT_UNROLL || p->sum[u->axis].split != u || !is_over(q, n, u->axis))
+            continue;
+        Node *sum = NULL;
+        for (int64_t i = 0; i < u->amount; i++) {
+            p->at[u->inner] = idx(q->c, i);
+            sum = joined(q, n, sum, whole_blocks(q, p, n, e, s + 1));
+        }
+        return sum;
+    }
+    Env in = env_new(q, e);
+    Node **range = NEWN(q->a, Node *, n->nsrc);
+    int nrange = 0;
+    for (uint32_t i = 1; i < n->nsrc; i++) {
+        int root = nest_root_of(q->k, n->src[i]), axis = root;
+        in.value[root] = value(q, p, root);
+        while (p->sum[axis].split)
+            axis = p->sum[axis].outer;
+        if (p->at[axis]->op == OP_RANGE)
+            range[nrange++] = p->at[axis];
+    }
+    env_ready(q, &in);
+    return reduce_over(q, p, n, lower_node(q, p, n->src[0], &in), range, nrange);
+}
+
+/* The terms that fill no vector. */
+static Node *remaining_terms(Lower *q, Piece *p, Node *n, const Env *e, const Split *s)
+{
+    Env in = env_new(q, e);
+    Node **range = NEWN(q->a, Node *, n->nsrc);
+    int nrange = 0, vector = q->nest->axis[s->axis].root;
+    for (uint32_t i = 1; i < n->nsrc; i++) {
+        int root = nest_root_of(q->k, n->src[i]);
+        Node *r = root == vector ? p->at[s->rest] : p->fresh[root];
+        in.value[root] = root == vector ? idx_add(q->c, idx(q->c, s->count * s->amount), r) : r;
+        if (r->op == OP_RANGE)
+            range[nrange++] = r;
+    }
+    env_ready(q, &in);
+    return reduce_over(q, p, n, lower_node(q, p, n->src[0], &in), range, nrange);
+}
+
+static Node *lower_reduce(Lower *q, Piece *p, Node *n, const Env *e)
+{
+    Node *sum = whole_blocks(q, p, n, e, 0);
+    for (int i = 0; i < q->nest->nsplit; i++) {
+        const Split *s = &q->nest->split[i];
+        if (s->kind != OPT_VECTOR || p->sum[s->axis].split != s || !is_over(q, n, s->axis))
+            continue;
+        sum = node_make(q->c, OP_REDUCE, n->dtype, n->arg, 2, (Node *[]){sum, p->t.lane}, 0, NULL);
+        if (s->remaining)
+            sum = joined(q, n, sum, remaining_terms(q, p, n, e, s));
+    }
+    return sum;
+}
+
+/* ---- loop nests ---------------------------------------------------------------------------------------- */
+
+static void name_loops(Lower *q, Piece *p)
+{
+    for (int i = 0; i < q->nest->norder; i++) {
+        const NestAxis *x = &q->nest->axis[q->nest->order[i]];
+        TileAxis loop = {arena_strdup(q->a, x->name), p->at[q->nest->order[i]]};
+        if (!loop.range || loop.range->op != OP_RANGE)
+            continue;
+        if (x->reduced)
+            vec_push(q->a, p->t.reduce, p->t.nreduce, loop);
+        else
+            vec_push(q->a, p->t.axis, p->t.naxis, loop);
+    }
+    for (int i = 0; i < p->ntail; i++)
+        vec_push(q->a, p->t.reduce, p->t.nreduce, p->tail[i]);
+}
+
+/* Every copy of one store: those of the first UPCAST are furthest apart. */
+static void copy_store(Lower *q, Piece *p, Node *store, int copy, bool beside)
+{
+    if (copy < p->ncopies) {
+        for (int64_t i = 0; i < p->copies[copy].n; i++) {
+            p->at[p->copies[copy].axis] = idx(q->c, i);
+            copy_store(q, p, store, copy + 1, beside);
+        }
+        return;
+    }
+    Env e = env_new(q, NULL);
+    for (int i = 0; i < q->k->naxis; i++)
+        if (!q->nest->axis[i].reduced && (p->at[i] || p->sum[i].split))
+            e.value[i] = value(q, p, i);
+    if (beside) {
+        const Split *s = p->sum[q->nest->row].split;
+        e.value[q->nest->row] = idx_add(q->c, idx(q->c, s->count * s->amount),
+                                        p->t.tail.range ? p->t.tail.range : idx(q->c, 0));
+    }
+    env_ready(q, &e);
+    Node *v = lower_node(q, p, store, &e);
+    vec_push(q->a, p->t.store, p->t.nstore, v);
+}
+
+static void build_stores(Lower *q, Piece *p)
+{
+    bool beside = p->t.ntail > 0;
+    for (int pass = 0; pass < 1 + beside; pass++) {
+        p->t.ntail = pass ? p->t.nstore : 0;
+        for (int i = 0; i < end_stores(q->end); i++)
+            copy_store(q, p, q->end->src[i], 0, pass == 1);
+    }
+}
+
+/* Loops over the same axis; the inner part of a block is another loop than that over blocks. */
+static bool same_loop(const Nest *n, int a, int b)
+{
+    bool inner[2] = {strstr(n->axis[a].name, ".i") != NULL, strstr(n->axis[b].name, ".i") != NULL};
+    return n->axis[a].root == n->axis[b].root && inner[0] == inner[1];
+}
+
+static int axis_of_loop(const Lower *q, const Piece *p, int loop)
+{
+    for (int i = 0; i < q->nest->norder; i++)
+        if (p->at[q->nest->order[i]] == p->t.axis[loop].range)
+            return q->nest->order[i];
+    BUG("a loop without an axis");
+}
+
+/* The loops of the first loop nest down to the one that is named are cut; in those of remainders, those of them that are left.
+ * What clears a halo has no such loop: it is cut in its outermost one. */
+static void share_among_threads(Lower *q)
+{
+    const Piece *first = &q->piece[0];
+    int n = 0;
+    for (int i = 0; i < first->t.naxis && !n; i++)
+        n = axis_of_loop(q, first, i) == q->nest->thread ? i + 1 : 0;
+    n += n == 0 && first->t.naxis > 0;
+    for (int i = 0; i < q->n; i++) {
+        Piece *p = &q->piece[i];
+        bool among = true;
+        p->t.parts = q->nest->parts;
+        while (among && p->t.fused < p->t.naxis - p->t.tail_beside) {
+            among = false;
+            for (int j = 0; j < n; j++)
+                among |=
+                    same_loop(q->nest, axis_of_loop(q, first, j), axis_of_loop(q, p, p->t.fused));
+            p->t.fused += among;
+        }
+    }
+}
+
+static void lower_end(Lower *q, Tiles *out)
+{
+    const Nest *n = q->nest;
+    Piece p = {.next = q->k->naxis};
+    p.at = NEWN(q->a, Node *, n->naxis + 1);
+    p.sum = NEWN(q->a, struct Sum, n->naxis + 1);
+    p.fresh = NEWN(q->a, Node *, q->k->naxis + 1);
+    for (int i = 0; i < q->k->naxis; i++) {
+        bool here = n->axis[i].reduced;
+        for (uint32_t s = 1; s < q->end->nsrc && !here; s++)
+            here = q->end->src[s] == q->k->axes[i].range;
+        p.at[i] = here ? q->k->axes[i].range : NULL;
+    }
+    q->piece = NULL;
+    q->n = 0;
+    vec_push(q->a, q->piece, q->n, p);
+    do_splits(q);
+    for (int i = 0; i < q->n; i++)
+        name_loops(q, &q->piece[i]);
+    for (int i = 0; i < q->n; i++)
+        build_stores(q, &q->piece[i]);
+    if (n->parts)
+        share_among_threads(q);
+    for (int i = 0; i < q->n; i++)
+        vec_push(out->k->c->arena, out->tile, out->n, q->piece[i].t);
+}
+
+Tiles nest_lower(const Nest *n)
+{
+    Tiles out = {.k = kernel_copy(n->k)};
+    Lower q = {.a = out.k->c->arena, .nest = n, .k = out.k, .c = out.k->c};
+    q.known = q.c->nnode;
+    for (uint32_t i = 0; i < q.k->sink->nsrc; i++) {
+        q.end = q.k->sink->src[i];
+        lower_end(&q, &out);
+    }
+    return out;
+}
+
+void tiles_free(Tiles *t)
+{
+    ingot_context_free(t->k->c);
+    *t = (Tiles){0};
+}

@@ -1,0 +1,442 @@
+/* opt_apply.c - what an opt means, and when it cannot be done.
+ *
+ * Heuristic, .sched files and whoever else chooses opts all come here.  An opt changes the nest's
+ * axes and their order, nothing else; a refusal changes nothing and is a sentence for whoever wrote
+ * the opt. */
+#include <string.h>
+
+#include "kernel.h"
+
+enum {
+    MAX_COPIES = 64, /* of a store by UPCAST, and of the terms of a sum by UNROLL */
+    MAX_PARTS = 1 << 16,
+    MAX_RANGES = 64 /* of a loop nest: linearize() counts them in the bits of a word */
+};
+
+static const char *refuse(Nest *n, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static const char *refuse(Nest *n, const char *format, ...)
+{
+    StrBuf sb = {0};
+    va_list ap;
+    va_start(ap, format);
+    sb_vprintf(&sb, format, ap);
+    va_end(ap);
+    const char *why = arena_strdup(n->arena, sb.data);
+    sb_free(&sb);
+    return why;
+}
+
+/* What can be named. */
+static const char *names(Nest *n)
+{
+    const char *all = "";
+    for (int i = 0; i < n->norder; i++)
+        if (!n->axis[n->order[i]].remainder)
+            all = arena_printf(n->arena, "%s %s", all, n->axis[n->order[i]].name);
+    return *all ? all + 1 : "none";
+}
+
+static const char *no_axis(Nest *n, const char *what, const char *name, size_t length)
+{
+    return refuse(n, "%sthe kernel has no axis '%.*s': it has %s", what, (int)length, name,
+                  names(n));
+}
+
+/* ---- axes are taken apart ------------------------------------------------------------------------ */
+
+static int add_axis(Nest *n, int of, const char *suffix, AxisForm form, int64_t extent)
+{
+    const NestAxis *whole = &n->axis[of];
+    NestAxis x = {.name = arena_printf(n->arena, "%s.%s", whole->name, suffix),
+                  .form = form,
+                  .reduced = whole->reduced,
+                  .remainder = *suffix == 'r',
+                  .root = whole->root,
+                  .extent = extent,
+                  .split = -1};
+    vec_push(n->arena, n->axis, n->naxis, x);
+    return n->naxis - 1;
+}
+
+/* In the place of an axis stand its parts that may be loops. */
+static void reorder(Nest *n, const Split *s)
+{
+    const int part[] = {s->outer, s->inner, s->form == REST_LOOP ? s->rest : -1};
+    int *order = NULL, norder = 0;
+    for (int i = 0; i < n->norder; i++) {
+        if (n->order[i] != s->axis)
+            vec_push(n->arena, order, norder, n->order[i]);
+        for (int j = 0; j < 3 && n->order[i] == s->axis; j++)
+            if (part[j] >= 0 && n->axis[part[j]].form == AXIS_LOOP)
+                vec_push(n->arena, order, norder, part[j]);
+    }
+    n->order = order;
+    n->norder = norder;
+}
+
+static Split *divide(Nest *n, const Opt *o, int axis, AxisForm inner, RestForm rest)
+{
+    int64_t extent = n->axis[axis].extent;
+    Split s = {.kind = o->kind,
+               .axis = axis,
+               .rest = -1,
+               .amount = o->amount,
+               .count = extent / o->amount,
+               .remaining = extent % o->amount};
+    s.form = s.remaining ? rest : REST_NONE;
+    s.outer = add_axis(n, axis, "o", AXIS_LOOP, s.count);
+    s.inner = add_axis(n, axis, "i", inner, o->amount);
+    if (s.form == REST_LOOP || s.form == REST_BESIDE)
+        s.rest = add_axis(n, axis, "r", AXIS_LOOP, s.remaining);
+    n->axis[axis].split = n->nsplit;
+    reorder(n, &s);
+    vec_push(n->arena, n->split, n->nsplit, s);
+    return &n->split[n->nsplit - 1];
+}
+
+/* Numbers of ranges that a loop nest may need. */
+static int ranges(const Nest *n)
+{
+    int sum = n->k->naxis, reduced = 0;
+    for (int i = 0; i < n->k->naxis; i++)
+        reduced += n->axis[i].reduced;
+    for (int i = 0; i < n->nsplit; i++)
+        sum +=
+            3 + (n->split[i].kind == OPT_VECTOR && n->axis[n->split[i].axis].reduced ? reduced : 0);
+    return sum;
+}
+
+/* ---- SPLIT, UPCAST, UNROLL ------------------------------------------------------------------------ */
+
+static const char *apply_split(Nest *n, const Opt *o, int axis)
+{
+    const NestAxis *x = &n->axis[axis];
+    if (x->reduced)
+        return refuse(n, "SPLIT %s %lld: the axis is reduced", o->axis, (long long)o->amount);
+    if (o->amount < 2 || o->amount >= x->extent)
+        return refuse(n, "SPLIT %s %lld: the axis has %lld elements", o->axis, (long long)o->amount,
+                      (long long)x->extent);
+    divide(n, o, axis, AXIS_LOOP, REST_LOOP);
+    return NULL;
+}
+
+/* UPCAST of what is stored, UNROLL of what is reduced. */
+static const char *apply_copies(Nest *n, const Opt *o, int axis)
+{
+    const NestAxis *x = &n->axis[axis];
+    bool unroll = o->kind == OPT_UNROLL, whole = !unroll || x->extent % o->amount == 0;
+    if (x->reduced != unroll)
+        return refuse(n,
+                      unroll ? "UNROLL %s %lld: the axis is not reduced: UPCAST makes copies of it"
+                             : "UPCAST %s %lld: the axis is reduced: UNROLL makes copies of it",
+                      o->axis, (long long)o->amount);
+    if (o->amount < 2 || o->amount > x->extent || !whole)
+        return refuse(n,
+                      unroll ? "UNROLL %s %lld: the axis has %lld elements, which it has to divide"
+                             : "UPCAST %s %lld: the axis has %lld elements",
+                      o->axis, (long long)o->amount, (long long)x->extent);
+    if (sat_mul(n->copies, o->amount) > MAX_COPIES)
+        return refuse(n, "%s %s %lld: at most %d copies are made of anything, by all opts together",
+                      opt_name[o->kind], o->axis, (long long)o->amount, MAX_COPIES);
+    n->copies *= o->amount;
+    divide(n, o, axis, AXIS_COPIES, REST_COPIES);
+    return NULL;
+}
+
+/* ---- VECTOR --------------------------------------------------------------------------------------- */
+
+/* Does e read `range` other than through a reduce over it? */
+static bool reads(Arena *a, Node *e, Node *range)
+{
+    int n;
+    Node **order = graph_toposort(a, 1, &e, &n);
+    bool *on = NEWN(a, bool, e->id + 1);
+    for (int i = 0; i < n; i++) {
+        Node *t = order[i];
+        on[t->id] = t == range;
+        bool own = false;
+        for (uint32_t j = 1; t->op == OP_REDUCE && j < t->nsrc; j++)
+            own |= t->src[j] == range;
+        for (uint32_t j = 0; j < t->nsrc && !own; j++)
+            on[t->id] |= on[t->src[j]->id];
+    }
+    return on[e->id];
+}
+
+/* Some value would run over two ranges of lanes. */
+static bool two_dimensional(const Nest *n, int axis)
+{
+    Arena *a = arena_new();
+    int count;
+    Node **order = graph_toposort(a, 1, &n->k->sink->src[0], &count),
+         *range = n->k->axes[axis].range;
+    bool both = false;
+    for (int i = 0; i < n->naxis && !both; i++)
+        for (int j = 0; j < count && n->axis[i].form == AXIS_LANES && !both; j++)
+            both = order[j]->dtype != INGOT_INDEX && order[j]->op != OP_END &&
+                   reads(a, order[j], range) &&
+                   reads(a, order[j], n->k->axes[n->axis[i].root].range);
+    arena_free(a);
+    return both;
+}
+
+static bool in_lanes(const Nest *n, int axis)
+{
+    int8_t *known = &n->shared->in_lanes[axis];
+    if (!*known) {
+        Arena *a = arena_new();
+        *known = lanes_possible(a, n->k, n->k->axes[axis].range) ? 1 : -1;
+        arena_free(a);
+    }
+    return *known > 0;
+}
+
+/* Are there reduces, and none that depends on the range? A loop nest of its own for a remainder would repeat them. */
+static bool shares_rows(const Nest *n, int axis)
+{
+    Arena *a = arena_new();
+    int count;
+    Node **order = graph_toposort(a, 1, &n->k->sink->src[0], &count);
+    bool any = false, shared = true;
+    for (int i = 0; i < count && shared; i++)
+        if (order[i]->op == OP_REDUCE) {
+            any = true;
+            shared = !depends_on(order[i], n->k->axes[axis].range);
+        }
+    arena_free(a);
+    return any && shared;
+}
+
+/* Is it of the kernel's own loop nest, not of one that clears a halo? */
+static bool is_output(const Nest *n, int axis)
+{
+    const Node *end = n->k->sink->src[0];
+    for (int i = end_stores(end); i < (int)end->nsrc; i++)
+        if (end->src[i] == n->k->axes[n->axis[axis].root].range)
+            return true;
+    return false;
+}
+
+/* The innermost loop over outputs. */
+static int innermost(const Nest *n)
+{
+    int last = -1;
+    for (int i = 0; i < n->norder; i++) {
+        const NestAxis *x = &n->axis[n->order[i]];
+        if (!x->reduced && !x->remainder && x->extent != 1 && is_output(n, n->order[i]))
+            last = n->order[i];
+    }
+    return last;
+}
+
+/* What fills no vector: of 8 elements and more a part of a vector, the smallest that holds it: 27 = 16 + the first 11 of 16,
+ * 21 = 16 + the first 5 of 8; of one element, or beside vectors of 4, a loop. */
+static RestForm rest_of_vector(const Nest *n, const Opt *o, int axis, int *lanes)
+{
+    const NestAxis *x = &n->axis[axis];
+    int64_t left = x->extent % o->amount;
+    if (x->reduced)
+        return REST_LOOP;
+    if (axis == innermost(n) && shares_rows(n, axis))
+        return REST_BESIDE;
+    if (left < 2 || o->amount < 8)
+        return REST_LOOP;
+    for (*lanes = (int)o->amount; *lanes > 8 && *lanes / 2 >= left;)
+        *lanes /= 2;
+    return REST_LANES;
+}
+
+static const char *vector_refused(Nest *n, const Opt *o, int axis)
+{
+    const NestAxis *x = &n->axis[axis];
+    if (!n->shared) /* judged before */
+        return NULL;
+    int most = n->target->lanes;
+    if (!most)
+        return refuse(n,
+                      "VECTOR %s %lld: this target has no vectors (0 lanes); --target c:native may",
+                      o->axis, (long long)o->amount);
+    if (o->amount > most || (o->amount != 4 && o->amount != 8 && o->amount != 16))
+        return refuse(n, "VECTOR %s %lld: a vector has 4, 8 or 16 lanes, of this target at most %d",
+                      o->axis, (long long)o->amount, most);
+    if (axis >= n->k->naxis)
+        return refuse(n, "VECTOR %s: only an axis that no other opt has changed can become lanes",
+                      o->axis);
+    if (x->extent < o->amount)
+        return refuse(n, "VECTOR %s %lld: the axis has %lld elements", o->axis,
+                      (long long)o->amount, (long long)x->extent);
+    if (n->lanes && !x->reduced)
+        return refuse(n, "VECTOR %s: the kernel has lanes already", o->axis);
+    if (n->lanes && n->lanes != o->amount)
+        return refuse(n, "VECTOR %s %lld: the kernel has vectors of %d lanes already", o->axis,
+                      (long long)o->amount, n->lanes);
+    if (n->lanes && two_dimensional(n, axis))
+        return refuse(n, "VECTOR %s: what runs along it is in the lanes of another axis already",
+                      o->axis);
+    if (!in_lanes(n, axis))
+        return refuse(n,
+                      "VECTOR %s: some operation or access along this axis cannot be done in lanes",
+                      o->axis);
+    return NULL;
+}
+
+static const char *apply_vector(Nest *n, const Opt *o, int axis)
+{
+    const char *why = vector_refused(n, o, axis);
+    if (why)
+        return why;
+    int lanes = 0;
+    RestForm rest = rest_of_vector(n, o, axis, &lanes);
+    Split *s = divide(n, o, axis, AXIS_LANES, rest);
+    s->lanes = s->form == REST_LANES ? lanes : 0;
+    n->lanes = (int)o->amount;
+    if (s->form == REST_BESIDE)
+        n->row = axis;
+    return NULL;
+}
+
+/* ---- ORDER, THREAD --------------------------------------------------------------------------------- */
+
+static const char *apply_order(Nest *n, const Opt *o)
+{
+    int *order = NULL, norder = 0, row = n->row < 0 ? -1 : nest_loop(n, n->row);
+    bool *named = NEWN(n->arena, bool, n->naxis);
+    row = row >= 0 && n->axis[row].extent == 1 ? -1 : row;
+    for (const char *at = o->axis; *at;) {
+        size_t length = strcspn(at, " ");
+        int x = nest_find(n, at, length);
+        if (x < 0)
+            return no_axis(n, "ORDER: ", at, length);
+        if (named[x])
+            return refuse(n, "ORDER: axis '%.*s' stands there twice", (int)length, at);
+        if (row >= 0 && named[row] && !n->axis[x].reduced)
+            return refuse(n,
+                          "ORDER: %s stays innermost, for what remains of %s is computed beside it",
+                          n->axis[row].name, n->axis[n->row].name);
+        named[x] = true;
+        if (x != row)
+            vec_push(n->arena, order, norder, x);
+        at += length + (at[length] == ' ');
+    }
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < n->norder; i++) {
+            int x = n->order[i];
+            if ((pass && x == row) || (!pass && !named[x] && x != row))
+                vec_push(n->arena, order, norder, x);
+        }
+    n->order = order;
+    n->norder = norder;
+    n->ordered = true;
+    return NULL;
+}
+
+static const char *apply_thread(Nest *n, const Opt *o, int axis)
+{
+    const NestAxis *x = &n->axis[axis];
+    if (x->reduced)
+        return refuse(n, "THREAD %s: the axis is reduced", o->axis);
+    if (n->row >= 0 && axis == nest_loop(n, n->row))
+        return refuse(
+            n, "THREAD %s: what remains of %s is computed beside this loop: name one outside",
+            o->axis, n->axis[n->row].name);
+    if (o->amount < 2 || o->amount > MAX_PARTS)
+        return refuse(n, "THREAD %s: 2 to %d parts are possible", o->axis, MAX_PARTS);
+    if (n->shared && !can_be_cut(n->k))
+        return refuse(n, "THREAD %s: the kernel reads what it writes", o->axis);
+    n->thread = axis;
+    n->parts = (int)o->amount;
+    return NULL;
+}
+
+/* ---- all -------------------------------------------------------------------------------------------- */
+
+static const char *apply(Nest *n, const Opt *o)
+{
+    if (n->k->serial)
+        return refuse(n, "this kernel takes no opts: its iterations run in order");
+    if (n->parts)
+        return refuse(n, "THREAD comes last");
+    if (o->kind == OPT_ORDER)
+        return apply_order(n, o);
+    bool done = o->kind == OPT_VECTOR || o->kind == OPT_UPCAST || o->kind == OPT_SPLIT ||
+                o->kind == OPT_UNROLL || o->kind == OPT_THREAD;
+    if (!done)
+        return refuse(
+            n, "%s: only SPLIT, VECTOR, UPCAST, UNROLL, ORDER and THREAD are carried out yet",
+            opt_name[o->kind]);
+    int axis = nest_find(n, o->axis, strlen(o->axis));
+    if (axis < 0)
+        return no_axis(n, "", o->axis, strlen(o->axis));
+    if (n->axis[axis].extent == 1)
+        return refuse(n, "no loop is left of axis '%s'", o->axis);
+    if (o->kind == OPT_THREAD)
+        return apply_thread(n, o, axis);
+    if (n->axis[axis].extent < 0)
+        return refuse(n, "the size of axis '%s' is known at run time only", o->axis);
+    if (n->row >= 0 && !n->axis[axis].reduced)
+        return refuse(
+            n,
+            "%s %s: what remains of %s is computed beside its vectors: no axis of results "
+            "is taken apart after that",
+            opt_name[o->kind], o->axis, n->axis[n->row].name);
+    if (ranges(n) + 6 > MAX_RANGES)
+        return refuse(n, "%s %s: the kernel would have more than %d loops", opt_name[o->kind],
+                      o->axis, MAX_RANGES);
+    switch (o->kind) {
+    case OPT_VECTOR: return apply_vector(n, o, axis);
+    case OPT_SPLIT: return apply_split(n, o, axis);
+    default: return apply_copies(n, o, axis);
+    }
+}
+
+const char *opt_apply(Nest *n, const Opt *o)
+{
+    const char *why = apply(n, o);
+    if (!why)
+        vec_push(n->arena, n->opts, n->nopt, opt_copy(n->arena, o));
+    return why;
+}
+
+/* In every loop nest, what moves with the lanes moves by one element a lane, or two are interleaved. */
+static int strided_arg(const Tiles *tiles, Arena *a)
+{
+    Context *c = tiles->k->c;
+    for (int i = 0; i < tiles->n; i++) {
+        const Tile *t = &tiles->tile[i];
+        if (!t->lane)
+            continue;
+        Node **flat = NEWN(a, Node *, t->nstore);
+        flatten_addresses(a, tiles->k, t->nstore, t->store, flat);
+        int n, nstore = join_stores(c, t, flat);
+        Node **order = graph_toposort(a, nstore, flat, &n);
+        for (int j = 0; j < n; j++) {
+            if (order[j]->op != OP_LOAD && order[j]->op != OP_STORE)
+                continue;
+            Node *at = order[j]->src[first_coord(order[j])], *zero = idx(c, 0);
+            if (!depends_on(at, t->lane))
+                continue;
+            Node *base = substitute(c, at, 1, &t->lane, &zero);
+            bool two = order[j]->op == OP_STORE && order[j]->nsrc > 4;
+            Node *step = two ? idx_mul(c, t->lane, idx(c, 2)) : t->lane;
+            if (!idx_provably_equal(c, idx_sub(c, at, base), step))
+                return (int)order[j]->src[0]->arg.i;
+        }
+    }
+    return -1;
+}
+
+const char *nest_check(const Nest *n)
+{
+    if (!n->lanes)
+        return NULL;
+    Arena *a = arena_new();
+    Tiles tiles = nest_lower(n);
+    int arg = strided_arg(&tiles, a);
+    tiles_free(&tiles);
+    arena_free(a);
+    return arg < 0 ? NULL
+                   : arena_printf(n->arena,
+                                  "VECTOR: argument %d does not lie contiguously along this axis: "
+                                  "choose another layout for it",
+                                  arg);
+}

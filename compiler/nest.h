@@ -1,0 +1,125 @@
+/* nest.h - how a kernel is computed: a kernel and what opts make of its loops.
+ *
+ * A Nest never changes the kernel's expression.  Every range of the kernel is the root of a tree of
+ * axes; a split takes an axis apart,
+ *
+ *     i = (i.o * amount + i.i)  for i < whole,  then the remainder, whole <= i < extent
+ *
+ * and what no split took apart is a loop, the lanes of a vector, or straight-line copies.  Opts name
+ * axes and build the trees; opt_apply() is the only place that knows what an opt means.  nest_lower()
+ * puts the trees' expressions in place of the ranges, once.
+ *
+ * A nest works on a copy of its kernel in a context of its own, which clones share: candidates that
+ * are tried and dropped leave nothing in the kernel. */
+#ifndef NEST_H
+#define NEST_H
+
+#include "compiler.h"
+
+typedef enum { AXIS_LOOP, AXIS_LANES, AXIS_COPIES } AxisForm;
+typedef struct {
+    const char *name; /* i0; its parts are i0.o and i0.i, what remains is i0.r */
+    AxisForm form;
+    bool reduced;
+    bool remainder; /* no opt can name it */
+    int root;       /* the kernel's axis that it is a part of */
+    int64_t extent; /* of 1: no loop is left; -1: known at run time only */
+    int split;      /* which takes it apart, or -1 */
+} NestAxis;
+
+/* How what fills no whole block is computed. */
+typedef enum {
+    REST_NONE,
+    REST_LOOP,   /* a loop nest of its own that counts through it; of a sum: terms of their own */
+    REST_COPIES, /* a loop nest of its own with copies for all of it */
+    REST_LANES,  /* a loop nest of its own with `lanes` lanes, of which the remainder's are used */
+    REST_BESIDE /* a loop beside the vectors, inside all others: a reduce that both use is done once */
+} RestForm;
+typedef struct {
+    OptKind kind;
+    int axis, outer, inner;
+    int rest;                         /* the axis of what remains, -1: none that can be a loop */
+    int64_t amount, count, remaining; /* extent = amount * count + remaining */
+    RestForm form;
+    int lanes; /* REST_LANES */
+} Split;
+
+typedef struct NestKernel NestKernel;
+typedef struct {
+    Arena *arena;
+    NestKernel *shared;
+    Kernel *k; /* the copy: its nodes are not those of the kernel that the nest is of */
+    const Target *target;
+    NestAxis *axis; /* the kernel's first, in their order */
+    int naxis;
+    Split *split; /* in the order in which they were made */
+    int nsplit;
+    int *order; /* of axes that are not taken apart, outermost first */
+    int norder;
+    bool ordered;   /* by an opt: then the loops of reduces are sorted too */
+    int row;        /* the axis whose remainder is beside it, or -1 */
+    int lanes;      /* of the vectors, 0: none */
+    int thread;     /* the innermost axis of those that threads share, or -1 */
+    int parts;      /* that they are cut into, 0: none */
+    int64_t copies; /* of a store and of a reduce's terms */
+    Opt *opts;      /* what made it */
+    int nopt;
+} Nest;
+
+Nest *nest_new(const Kernel *, const Target *);
+Nest *nest_clone(const Nest *);
+void nest_free(Nest *);
+/* Does what the opt says, or gives the reason why not: then the nest is as it was. The reason lives as long as it. */
+const char *opt_apply(Nest *, const Opt *);
+/* Why the nest cannot be computed with the layouts that the kernel's arguments have, or NULL.  For when all opts are known:
+ * lanes may be stored two apart, if a later opt makes copies of what lies between. */
+const char *nest_check(const Nest *);
+/* The kernel's opts become those of the nest. */
+void nest_keep(const Nest *, Kernel *);
+/* The axis of this name, or -1. */
+int nest_find(const Nest *, const char *name, size_t length);
+/* The loop that is left of an axis: itself, or the outermost part. */
+int nest_loop(const Nest *, int axis);
+/* The axis that stands for a range of nest->k. */
+int nest_root(const Nest *, Node *range);
+
+/* ---- lowered: loop nests one after the other ------------------------------------------------- */
+
+typedef struct {
+    const char *name;
+    Node *range;
+} TileAxis;
+/* A loop nest.  Its stores are straight-line copies of the kernel's; they share the loops. */
+typedef struct {
+    Node **store;
+    int nstore;
+    TileAxis *axis; /* output loops, outermost first */
+    int naxis;
+    TileAxis *reduce;
+    int nreduce;
+    Node *lane; /* RANGE over the lanes of a vector, or NULL */
+    int lanes;
+    int part; /* only the first so many lanes are loaded and stored; 0: all */
+    /* The end of a row that fills no vector: the stores from `ntail` on run in a loop of their own beside the innermost
+     * one (which then is the last axis if tail_beside), inside all others.  0: none. */
+    int ntail;
+    bool tail_beside;
+    TileAxis tail; /* range NULL: one element, no loop */
+    /* THREAD: the first `fused` axes are one loop, of which parts begin..end of `parts` are run; without any the last
+     * part runs all.  parts 0: no THREAD. */
+    int fused, parts;
+} Tile;
+typedef struct {
+    Kernel *k; /* a copy in whose context the stores are */
+    Tile *tile;
+    int n;
+} Tiles;
+Tiles nest_lower(const Nest *);
+/* Of the nest that the kernel's own opts make, which were applied before: nothing is asked of the kernel again. */
+Tiles kernel_lower(const Kernel *);
+void tiles_free(Tiles *);
+/* interleave.c: of a tile's stores, with flat addresses, each two that write every other element between them become one,
+ * with a second value behind its address; gives how many are left. */
+int join_stores(Context *, const Tile *, Node **store);
+
+#endif

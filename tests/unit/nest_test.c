@@ -1,0 +1,200 @@
+/* nest_test.c - opts that are tried leave no trace, and opts that are refused change nothing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+#include <cmocka.h>
+
+#include "codegen/codegen.h"
+#include "compiler/ingot_ops.h"
+#include "targets/targets.h"
+
+enum { CANDIDATES = 10000, WARM = 2000 };
+
+static size_t bytes_in_use(void)
+{
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
+    struct mallinfo2 m = mallinfo2();
+    return m.uordblks + m.hblkhd;
+#else
+    return 0;
+#endif
+}
+
+static uint32_t next(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}
+
+static Target vectors(void)
+{
+    Target t = *target_find("c");
+    assert_true(target_tune(&t, "x86-64-v4"));
+    return t;
+}
+
+static ingot_tensor *variable(Context *c, const char *name, int64_t rows, int64_t columns)
+{
+    return ingot_input(c, name, INGOT_F32, 2, (ingot_dim *[]){idx(c, rows), idx(c, columns)});
+}
+
+/* max(x w, 0), and softmax over its rows. */
+static Plan *plan_of(Context *c, bool softmax)
+{
+    ingot_tensor *y = ingot_matmul(c, variable(c, "x", 37, 40), variable(c, "w", 40, 50));
+    ingot_output(c, "y",
+                 softmax ? ingot_softmax(c, variable(c, "z", 37, 50), 1) : ingot_relu(c, y));
+    Plan *p = schedule(c, 2, FUSE_ROWS);
+    assert_non_null(p);
+    kernel_share(p);
+    return p;
+}
+
+/* An axis as it is by now or was, and an amount that may not fit. */
+static const char *random_opt(Nest *n, uint32_t *state)
+{
+    static const int64_t amount[] = {2, 3, 4, 5, 8, 16, 37};
+    static const OptKind kind[] = {OPT_SPLIT,  OPT_VECTOR, OPT_UPCAST, OPT_UNROLL,
+                                   OPT_VECTOR, OPT_UPCAST, OPT_ORDER,  OPT_THREAD};
+    Opt o = {.kind = kind[next(state) % 8],
+             .axis = n->axis[(int)(next(state) % (uint32_t)n->naxis)].name,
+             .amount = amount[next(state) % 7]};
+    return opt_apply(n, &o);
+}
+
+static void candidates(bool softmax)
+{
+    Context *c = ingot_context_new(NULL, NULL);
+    Plan *p = plan_of(c, softmax);
+    Target t = vectors();
+    const Kernel *k = p->kernels[0];
+    StrBuf before = {0}, after = {0};
+    render_kernel(&before, &t, k, "k");
+    uint32_t nodes = k->c->nnode, state = 7;
+    Nest *plain = nest_new(k, &t);
+    size_t bytes = 0;
+    int applied = 0, refused = 0;
+    for (int i = 0; i < CANDIDATES; i++) {
+        if (i == WARM)
+            bytes = bytes_in_use();
+        Nest *n = nest_clone(plain);
+        for (uint32_t j = 0, count = next(&state) % 6; j < count; j++) {
+            int nopt = n->nopt, naxis = n->naxis, nsplit = n->nsplit;
+            bool good = !random_opt(n, &state);
+            applied += good;
+            refused += !good;
+            assert_int_equal(n->nopt, nopt + good);
+            assert_true(good || (n->naxis == naxis && n->nsplit == nsplit));
+        }
+        Tiles tiles = nest_lower(n);
+        for (int j = 0; j < tiles.n; j++)
+            verify(tiles.tile[j].nstore, tiles.tile[j].store, 1, "nest_lower");
+        tiles_free(&tiles);
+        nest_free(n);
+    }
+    assert_int_equal(bytes_in_use(), bytes);
+    nest_free(plain);
+    assert_true(applied > CANDIDATES / 2 && refused > CANDIDATES / 2);
+    assert_int_equal(k->c->nnode, nodes);
+    render_kernel(&after, &t, k, "k");
+    assert_string_equal(before.data, after.data);
+    sb_free(&before);
+    sb_free(&after);
+    plan_free(p);
+    ingot_context_free(c);
+}
+
+static void candidates_of_a_product(void **state)
+{
+    (void)state;
+    candidates(false);
+}
+
+static void candidates_of_rows(void **state)
+{
+    (void)state;
+    candidates(true);
+}
+
+static void refusal(Nest *n, OptKind kind, const char *axis, int64_t amount, const char *wanted)
+{
+    Opt o = {.kind = kind, .axis = axis, .amount = amount};
+    const char *why = opt_apply(n, &o);
+    if (!wanted)
+        assert_null(why);
+    else if (!why || !strstr(why, wanted))
+        fail_msg("%s %s %d: '%s' where '%s' was wanted", opt_name[kind], axis, (int)amount,
+                 why ? why : "done", wanted);
+}
+
+/* Opts one after the other; the reason that each is refused with, or NULL. */
+static void refusals(void **state)
+{
+    (void)state;
+    Context *c = ingot_context_new(NULL, NULL);
+    Plan *p = plan_of(c, false);
+    Target t = vectors();
+    Nest *n = nest_new(p->kernels[0], &t);
+    refusal(n, OPT_UPCAST, "nope", 4, "no axis 'nope': it has i0 i1 r0");
+    refusal(n, OPT_VECTOR, "i1", 5, "4, 8 or 16");
+    refusal(n, OPT_UPCAST, "i0", 38, "37 elements");
+    refusal(n, OPT_UPCAST, "r0", 4, "is reduced");
+    refusal(n, OPT_SPLIT, "r0", 4, "is reduced");
+    refusal(n, OPT_UNROLL, "i0", 4, "not reduced");
+    refusal(n, OPT_UNROLL, "r0", 3, "40 elements");
+    refusal(n, OPT_VECTOR, "i1", 16, NULL);
+    refusal(n, OPT_VECTOR, "i0", 16, "lanes already");
+    refusal(n, OPT_UPCAST, "i1", 2, "no axis 'i1': it has i0 i1.o r0");
+    refusal(n, OPT_UPCAST, "i1.r", 2, "no axis 'i1.r'");
+    refusal(n, OPT_UPCAST, "i1.o", 3, NULL);
+    refusal(n, OPT_SPLIT, "i1.o.o", 2, "no loop is left");
+    refusal(n, OPT_UPCAST, "i0", 32, "at most 64 copies");
+    refusal(n, OPT_SPLIT, "i0", 8, NULL);
+    refusal(n, OPT_ORDER, "i0.o i0", 0, "no axis 'i0'");
+    refusal(n, OPT_ORDER, "i0.o i0.o", 0, "twice");
+    refusal(n, OPT_ORDER, "i0.i i0.o i1.o.o r0", 0, NULL);
+    refusal(n, OPT_THREAD, "r0", 4, "is reduced");
+    refusal(n, OPT_THREAD, "i0.i", 1, "2 to ");
+    refusal(n, OPT_PADTO, "i0.i", 4, "carried out");
+    refusal(n, OPT_THREAD, "i0.i", 4, NULL);
+    refusal(n, OPT_UNROLL, "r0", 4, "comes last");
+    nest_free(n);
+    plan_free(p);
+    ingot_context_free(c);
+}
+
+/* What remains of a row stays beside its vectors, so that the sums over the row are done once. */
+static void refusals_beside_a_row(void **state)
+{
+    (void)state;
+    Context *c = ingot_context_new(NULL, NULL);
+    Plan *p = plan_of(c, true);
+    Target t = vectors();
+    Nest *n = nest_new(p->kernels[0], &t);
+    refusal(n, OPT_VECTOR, "i1", 16, NULL);
+    refusal(n, OPT_UPCAST, "i0", 2, "beside");
+    refusal(n, OPT_ORDER, "i1.o i0", 0, "stays innermost");
+    refusal(n, OPT_ORDER, "i0", 0, NULL);
+    refusal(n, OPT_THREAD, "i1.o", 2, "beside");
+    refusal(n, OPT_THREAD, "i0", 2, NULL);
+    nest_free(n);
+    plan_free(p);
+    ingot_context_free(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(candidates_of_a_product),
+        cmocka_unit_test(candidates_of_rows),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(refusals_beside_a_row),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
