@@ -3,7 +3,7 @@
 # what it misses.
 #
 #   sh cmake/bootstrap.sh build    compiler, CMake and the libraries that ingot links
-#   sh cmake/bootstrap.sh tests    also clang, libclang, sanitizers, cmocka, PoCL, what builds and runs WebAssembly, C libraries' headers for four machines, and Python with numpy and onnx:
+#   sh cmake/bootstrap.sh tests    also clang, libclang, sanitizers, cmocka, PoCL, what builds and runs WebAssembly, Chromium, C libraries' headers for four machines, and Python with numpy and onnx:
 #                                  the system's where it has them, else a venv in build/venv.
 #                                  build/python is then the interpreter to use.
 #   sh cmake/bootstrap.sh tests-all  also ONNX Runtime, the judge of random graphs
@@ -57,6 +57,7 @@ if [ "$what" = tests ]; then
     need lld command -v wasm-ld
     need llvm command -v llvm-ar
     need nodejs command -v node
+    command -v google-chrome >/dev/null 2>&1 || need chromium command -v chromium
     need ccache command -v ccache           # a bundle's runtime files are alike in every case
     need python3 command -v python3
     if ! python3 -c "import $modules" 2>/dev/null; then
