@@ -72,6 +72,7 @@ typedef struct {
     int nsrc; /* -1: varies */
     OpClass cls;
     ArgKind arg;
+    int cost;
 } OpInfo;
 extern const OpInfo op_info[OP_COUNT];
 static inline bool op_is_alu(int op)
@@ -643,11 +644,9 @@ const char *rewrite_name(int i); /* of the rules; NULL behind the last */
 void region_captures(Context *, struct Region *, const bool *outside);
 
 /* ---- schedule.c, rangeify.c, memplan.c ---------------------------------------------------- */
-/* FUSE_ROWS: a reduce over rows and its readers along the rows are one kernel.  STORE_WIDE: what is widened for its readers
- * is stored so, for time is dearer than bytes. */
-enum { FUSE_ROWS = 1, STORE_WIDE = 2 };
-Plan *schedule(Context *, int opt_level, unsigned how); /* NULL after a reported error */
-void plan_note(Plan *, Note);                           /* schedule.c */
+struct Target;
+Plan *schedule(Context *, int opt_level, const struct Target *); /* NULL after a reported error */
+void plan_note(Plan *, Note);                                    /* schedule.c */
 void plan_free(Plan *);
 void kernel_share(Plan *);       /* kernel.c: equal kernels become one, all get names */
 void kernel_find_vars(Kernel *); /* kernel.c: vars again, after its addresses changed */
@@ -685,6 +684,12 @@ typedef enum {
     COMPILE_FAILED,
     COMPILE_ABSENT /* the compiler is not installed */
 } CompileStatus;
+/* How operations run: one by one, in the lanes of a loop, or as multiply-adds of a tile in registers. */
+typedef enum { UNIT_SCALAR, UNIT_VECTOR, UNIT_TILE, UNITS } Unit;
+/* A level of memory: how many bytes it holds (0: all that there are), how many it gives in a cycle. */
+typedef struct {
+    double bytes, rate;
+} Level;
 typedef struct Target Target;
 struct Target {
     const char *name;
@@ -697,6 +702,12 @@ struct Target {
     const char *float_suffix; /* of f32 functions: "f" in C */
     const char *const *
         spelling; /* by Op, floats: "exp@($0)", @ stands for float_suffix; NULL: igrt_<op>_<type>() */
+    /* What time goes to (schedule/cost.c), in cycles: of one core, or of all of a GPU's. */
+    double rate[UNITS];  /* operations a cycle */
+    Level level[5];      /* nearest first */
+    int line;            /* bytes that move together */
+    double launch;       /* of a kernel */
+    double byte;         /* that a byte of memory is worth beside; 0: time alone counts */
     const char *flags;   /* for the C compiler: "-march=x86-64-v3"; NULL: none */
     const char *link;    /* for the linker; NULL: none */
     const char *cc, *ar; /* what builds for this machine unless told; NULL: cc and ar */

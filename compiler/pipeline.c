@@ -284,7 +284,7 @@ static Plan *make_plan(Context *c, const Target *t, const ingot_options *o, Cloc
         verify_graph(c, "rewrite");
         passed(k, "rewrite");
     }
-    Plan *p = schedule(c, o->opt_level, (t->gpu ? 0 : FUSE_ROWS) | (t->wide ? STORE_WIDE : 0));
+    Plan *p = schedule(c, o->opt_level, t);
     if (!p)
         return NULL;
     passed(k, "schedule");

@@ -56,6 +56,23 @@ const char *machine_name(int i)
     return !i ? "native" : i <= MACHINES ? machines[i - 1].name : NULL;
 }
 
+enum { DEAR = 2 }; /* cycles that a byte is worth where memory is dear */
+
+/* Rates of cores of a kind; two vectors of operations a cycle, which are multiply-adds in a tile, though not all of the time. */
+static void target_costs(Target *t)
+{
+    static const Level large[] = {{32 << 10, 64}, {1 << 20, 16}, {16 << 20, 10}, {0, 4.5}},
+                       small[] = {{0, 4}};
+    int lanes = t->lanes ? t->lanes : 1;
+    t->rate[UNIT_SCALAR] = t->lanes ? 2 : 1;
+    t->rate[UNIT_VECTOR] = t->lanes ? 2 * lanes : 1;
+    t->rate[UNIT_TILE] = t->lanes ? 3 * lanes : 1;
+    memcpy(t->level, t->lanes ? large : small, t->lanes ? sizeof large : sizeof small);
+    t->line = t->lanes ? 64 : 32;
+    t->launch = 500;
+    t->byte = t->wide ? 0 : DEAR;
+}
+
 bool target_tune(Target *t, const char *machine)
 {
     Machine m = {0};
@@ -74,5 +91,6 @@ bool target_tune(Target *t, const char *machine)
         t->ar = "llvm-ar";
         t->link = WASM_LINK;
     }
+    target_costs(t);
     return m.name != NULL;
 }

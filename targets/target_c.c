@@ -25,4 +25,9 @@ const Target target_c = {
     .spelling = c_spelling,
     .lanes = 4,
     .registers = 16,
+    .rate = {2, 8, 12},
+    .level = {{32 << 10, 64}, {1 << 20, 16}, {16 << 20, 10}, {0, 4.5}},
+    .line = 64,
+    .launch = 500,
+    .byte = 2,
 };

@@ -11,7 +11,7 @@
 /* clang-format off */
 #define V (-1)
 const OpInfo op_info[OP_COUNT] = {
-#define OP(id, text, nsrc, cls, arg) [OP_##id] = {text, nsrc, cls, ARG_##arg},
+#define OP(id, text, nsrc, cls, arg, cost) [OP_##id] = {text, nsrc, cls, ARG_##arg, cost},
 #include "ops.def"
 };
 #undef V

@@ -1,25 +1,20 @@
 /* fuse.c - decide what is stored.  Everything not stored is recomputed inside each kernel that
- * reads it; so a value is stored when recomputing it costs more than a write and a read:
+ * reads it; so a value is stored where that costs more than a kernel of its own, a write and its
+ * reads (cost.c). Whatever that costs, these are stored:
  *
- *   - a reduce that is read through an expansion, by another reduce, or by several kernels;
- *   - an elementwise value that is expensive and read more than once;
- *   - chains so long that one kernel would become huge;
- *   - what a control step, a library kernel or the caller reads.
+ *   - what a control step, a library kernel or the caller reads;
+ *   - what is written in parts or in place;
+ *   - what is read beyond its edges, for its buffer gets a halo;
+ *   - a sum over rows whose readers do not go along the rows: no loop nest has both;
+ *   - what would make a kernel huge.
  *
  * One forward walk: when a node is visited, its sources are decided and its consumers known. */
+#include <math.h>
+
 #include "schedule.h"
 
-enum {
-    MAX_ROW_COST = 120,
-    MAX_DEPTH = 64,
-    MAX_LOADS = 24,
-    MAX_COST = 400,
-    CHEAP = 3,
-    NARROW_COST = 4,
-    FOLD_BYTES = 16384,
-    FOLD_COST = 8,
-    ONE_LINE = 64
-};
+/* What one kernel may hold: expressions are lowered by recursion, and kernels are to stay readable. */
+enum { MAX_DEPTH = 64, MAX_NODES = 256, MAX_BUFFERS = 24, MAX_MOVES = 8 };
 
 /* Chunks, so that pointers stay valid while the graph grows. */
 Info *info_of(Sched *s, Node *n)
@@ -32,50 +27,27 @@ Info *info_of(Sched *s, Node *n)
     return &s->info[i][n->id % INFO_CHUNK];
 }
 
-static int op_cost(Node *n)
+static double numel(Node *n)
 {
-    switch (n->op) {
-    case OP_CAST:
-    case OP_BITCAST:
-    case OP_NEG:
-    case OP_NOT: return 1;
-    case OP_EXP:
-    case OP_LOG:
-    case OP_SIN:
-    case OP_COS:
-    case OP_TAN:
-    case OP_ASIN:
-    case OP_ACOS:
-    case OP_ATAN:
-    case OP_SINH:
-    case OP_COSH:
-    case OP_TANH:
-    case OP_ASINH:
-    case OP_ACOSH:
-    case OP_ATANH:
-    case OP_ERF:
-    case OP_POW: return 16;
-    case OP_DIV:
-    case OP_SQRT:
-    case OP_MOD:
-    case OP_FMOD:
-    case OP_FLOORDIV: return 4;
-    default: return op_is_alu(n->op) ? 1 : 0;
-    }
+    return (double)dims_bound(n->rank, n->shape);
 }
 
-/* Does reading n read the same element of src several times? */
-static bool replicates(Node *n)
+/* How often t reads each element of n, on average. */
+static double readings(Node *n, Node *t)
 {
-    if (n->op == OP_EXPAND)
-        return dims_bound(n->rank, n->shape) > dims_bound(n->src[0]->rank, n->src[0]->shape);
-    return n->op == OP_GATHER;
+    bool some = t->op == OP_EXPAND || t->op == OP_GATHER || t->op == OP_SHRINK;
+    return some && t->src[0] == n && numel(n) > 0 ? numel(t) / numel(n) : 1;
 }
 
 static bool is_leaf(Sched *s, Node *n)
 {
     Info *i = info_of(s, n);
     return i->buffer || op_info[n->op].cls == LEAF || n->op == OP_PROJ || i->foldable;
+}
+
+bool is_computed(Sched *s, Node *n)
+{
+    return !info_of(s, n)->stored && !is_leaf(s, n);
 }
 
 static unsigned reduced_axes(Node *n)
@@ -174,17 +146,21 @@ static bool is_uniform(Node *n)
     return n->op == OP_CONST;
 }
 
-static double tensor_bytes(Node *n)
+/* Is it worth so many operations whenever an element is read, to have it in memory as this one and not as that? A byte
+ * less has not to be fetched, and may be worth something by itself. */
+static bool narrow_pays(const Sched *s, Node *narrow, Node *wide, int cost)
 {
-    return (double)dims_bound(n->rank, n->shape) * dtype_info[n->dtype].bytes;
+    const Target *t = s->target;
+    double saved = dtype_info[wide->dtype].bytes - dtype_info[narrow->dtype].bytes;
+    return cost / t->rate[UNIT_VECTOR] <= saved * (cost_bytes(1, INFINITY, t) + t->byte);
 }
 
 /* What n is made of by casts and little arithmetic with numbers, where that has fewer bytes: the narrow side. */
 static Node *narrow_side(Sched *s, Node *n)
 {
-    Node *best = n;
-    for (int cost = 0; cost <= NARROW_COST; cost++) {
-        if (tensor_bytes(n) < tensor_bytes(best))
+    Node *best = n, *wide = n;
+    for (int cost = 0; node_bytes(n) >= node_bytes(wide) || narrow_pays(s, n, wide, cost);) {
+        if (node_bytes(n) < node_bytes(best))
             best = n;
         Info *i = info_of(s, n);
         bool number =
@@ -192,10 +168,109 @@ static Node *narrow_side(Sched *s, Node *n)
         bool same = n->op == OP_RESHAPE || n->op == OP_PERMUTE || n->op == OP_FLIP;
         if (i->stored || is_leaf(s, n) || (n->op != OP_CAST && !number && !same) || i->root)
             break;
-        cost -= same;
+        cost += op_info[n->op].cost;
         n = n->src[0];
     }
     return best;
+}
+
+/* ---- recompute or store ------------------------------------------------------------------------ */
+
+typedef struct {
+    double times; /* how often each element is computed if it is not stored */
+    double kernels;
+    bool rows, reduced; /* all of them go along the rows; one of them is a reduce */
+} Readers;
+
+/* Who reads n, or what only moves its elements: each of those computes it. */
+static void look_through(Sched *s, Node *n, double times, Node *const *uses, int depth, Readers *r)
+{
+    Info *i = info_of(s, n);
+    for (int u = 0; u < i->nuse; u++) {
+        Node *t = uses[i->iuse + u];
+        double more = times * readings(n, t);
+        if (is_move(t) && !info_of(s, t)->root && depth < MAX_MOVES) {
+            look_through(s, t, more, uses, depth + 1, r);
+        } else {
+            r->times += more;
+            r->kernels++;
+            r->reduced |= t->op == OP_REDUCE;
+            Info *product = info_of(s, t); /* of what is read several times, and the sum of it */
+            for (int v = 0; v < product->nuse && more > 1; v++)
+                r->reduced |= uses[product->iuse + v]->op == OP_REDUCE;
+        }
+    }
+}
+
+static Readers readers_of(Sched *s, Node *const *order, int norder, Node *n, Node *const *uses)
+{
+    Info *i = info_of(s, n);
+    Readers r = {.rows = i->has_reduce && (i->rows || i->pending)};
+    bool steps = true, later = i->nuse == 1; /* what is moved may be stored as it lies then */
+    for (int u = 0; u < i->nuse; u++) {
+        Node *t = uses[i->iuse + u];
+        later &= is_move(t) && t->op != OP_GATHER && readings(n, t) <= 1;
+        r.rows &= row_reader(s, i, n, t);
+        steps &= op_is_alu(t->op);
+    }
+    if (later)
+        r.times = r.kernels = 1;
+    else
+        look_through(s, n, 1, uses, 0, &r);
+    r.rows &= i->rows || !steps || i->nuse == 1;
+    if (r.rows) /* a sum over a row is one for all of the row; an element is computed in each loop over the row */
+        r.times = i->rows ? i->nuse : 1;
+    if (r.rows)
+        r.kernels = 1;
+    if (i->nuse > 1 && diamond(s, order, norder, n, uses))
+        r.times = r.kernels = 1;
+    r.reduced |= r.kernels > 1; /* its operands cannot lie as all of its readers would have them */
+    if (i->constant && !i->leaves) /* made of coordinates: simplified with the loops that read it */
+        r.times = 1;
+    return r;
+}
+
+/* Storing takes a kernel, a write, and a read by every reader; computing it in its readers takes its operations as often as
+ * they read it. */
+static bool store_pays(Sched *s, Node *n, const Readers *readers)
+{
+    const Target *t = s->target;
+    double bytes = node_bytes(n), kernels = readers->kernels;
+    Region apart = region_of(s, n), inlined = apart;
+    if (info_of(s, n)->has_reduce && (readers->rows || readers->reduced)) { /* no tile there */
+        inlined.ops[UNIT_SCALAR] += inlined.ops[UNIT_TILE];
+        inlined.ops[UNIT_TILE] = 0;
+    }
+    if (info_of(s, n)->has_reduce && readers->reduced && !readers->rows) { /* and no lanes */
+        inlined.ops[UNIT_SCALAR] += inlined.ops[UNIT_VECTOR];
+        inlined.ops[UNIT_VECTOR] = 0;
+    }
+    double memory = kernels * cost_bytes(apart.bytes, apart.bytes, t),
+           arithmetic = readers->times * cost_ops(&inlined, t);
+    double store =
+        cost_region(&apart, t) + cost_stored(n, t) + kernels * cost_bytes(bytes, bytes, t);
+    return arithmetic > 0 && store < (memory > arithmetic ? memory : arithmetic);
+}
+
+/* A sum of products that meets another reduce in its reader: there it is no tile for registers. */
+static bool company_costs(Sched *s, Node *n, Node *reader)
+{
+    Info *i = info_of(s, n);
+    bool company = false;
+    for (uint32_t j = 0; j < reader->nsrc && op_is_alu(reader->op); j++) {
+        Node *o = reader->src[j];
+        company |= o != n && o->dtype != INGOT_INDEX && info_of(s, o)->order < i->order &&
+                   info_of(s, o)->has_reduce && is_computed(s, o);
+    }
+    if (!company)
+        return false;
+    Region own = region_of(s, n), together = region_of(s, reader);
+    i->stored = true;
+    Region apart = region_of(s, reader);
+    i->stored = false;
+    const Target *t = s->target;
+    return cost_region(&own, t) + cost_stored(n, t) + cost_region(&apart, t) <
+           cost_region(&together, t);
 }
 
 /* Why n is stored; NULL: its readers compute it. */
@@ -218,71 +293,76 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
     }
     if (i->widened)
         return NULL;
-    if (i->depth > MAX_DEPTH || i->loads > MAX_LOADS || i->cost > MAX_COST)
+    if (i->depth > MAX_DEPTH)
         return "one kernel would become huge";
-    bool reduced = false, replicated = false;
-    for (int u = 0; u < i->nuse; u++) {
-        Node *t = uses[i->iuse + u];
-        /* what is padded is stored without its padding: readers get a halo (layouts.c) */
-        if (t->op == OP_PAD && (i->has_reduce || i->cost > 0) && i->loads)
+    if (i->loads > MAX_BUFFERS || i->cost > MAX_NODES) {
+        Region r = region_of(s, n);
+        if (r.huge || r.nodes > MAX_NODES || r.buffers > MAX_BUFFERS)
+            return "one kernel would become huge";
+    }
+    /* what is padded is stored without its padding: readers get a halo (layouts.c) */
+    for (int u = 0; u < i->nuse; u++)
+        if (uses[i->iuse + u]->op == OP_PAD && (i->has_reduce || i->cost > 0) && i->loads)
             return "it is read beyond its edges: its buffer gets a halo";
-        reduced |= t->op == OP_REDUCE;
-        replicated |= replicates(t) && t->src[0] == n;
-    }
-    if (i->has_reduce && (i->rows || i->pending)) {
-        bool rows = true, steps = true;
-        for (int u = 0; u < i->nuse; u++) {
-            rows &= row_reader(s, i, n, uses[i->iuse + u]);
-            steps &= op_is_alu(uses[i->iuse + u]->op);
-        }
-        if (rows && (i->rows || !steps || i->nuse == 1) && i->cost < MAX_ROW_COST)
-            return NULL;
-        if (i->rows)
-            return "a reduce over rows, with readers that do not go along the rows";
-    }
-    if (i->has_reduce) {
-        if (reduced)
-            return "a reduce that another reduce reads";
-        if (replicated)
-            return "a reduce whose elements are read several times each";
-        return i->nuse > 1 && !diamond(s, order, norder, n, uses)
-                   ? "a reduce that several kernels read"
-                   : NULL;
-    }
-    if (i->loads == 0 && i->cost < 32)
-        return NULL; /* made of coordinates: cheaper than memory */
-    if (replicated)
-        return i->cost > 0 ? "its elements are read several times each" : NULL;
-    return i->nuse > 1 && i->cost > CHEAP && !diamond(s, order, norder, n, uses)
-               ? "several kernels read it, and computing it again costs more than memory"
-               : NULL;
+    if ((!i->cost && !i->has_reduce) || (is_move(n) && node_bytes(n) > node_bytes(n->src[0])))
+        return NULL;
+    Readers r = readers_of(s, order, norder, n, uses);
+    if (i->has_reduce && i->rows && !r.rows)
+        return "a reduce over rows, with readers that do not go along the rows";
+    bool again = r.times > 1 || r.kernels > 1 || (i->has_reduce && r.reduced);
+    if (again && store_pays(s, n, &r))
+        return i->has_reduce ? "a reduce that would be computed again where it is read"
+                             : "computing it again where it is read costs more than memory";
+    for (int u = 0; u < i->nuse && i->has_reduce; u++)
+        if (company_costs(s, n, uses[i->iuse + u]))
+            return "a sum of products whose reader has another reduce";
+    return NULL;
 }
 
 /* Nothing but a stored value of fewer bytes, widened where it is read. */
 static bool is_widened(Sched *s, Node *n, int cost)
 {
-    if (!n->nsrc || cost > NARROW_COST)
+    Node *narrow = n;
+    while (narrow->nsrc && (info_of(s, narrow)->widened || narrow == n))
+        narrow = narrow->src[0];
+    if (!n->nsrc || !narrow_pays(s, narrow, n, cost))
         return false;
     Info *below = info_of(s, n->src[0]);
     bool number = (n->op == OP_ADD || n->op == OP_SUB || n->op == OP_MUL) && is_uniform(n->src[1]);
     if (n->op == OP_CAST && dtype_info[n->dtype].bytes > dtype_info[n->src[0]->dtype].bytes)
-        return below->widened || (below->stored && !s->wide) || is_leaf(s, n->src[0]) ||
+        return below->widened || (below->stored && s->target->byte > 0) || is_leaf(s, n->src[0]) ||
                (is_move(n->src[0]) && !below->cost && below->loads == 1);
     return (is_move(n) || number || n->op == OP_CAST) && below->widened;
+}
+
+/* Memory moves by lines. */
+static double lines(const Sched *s, double bytes)
+{
+    return ceil(bytes / s->target->line);
+}
+
+/* Is a constant that grows when it is folded read faster than it is computed, each time? Beside others it has half of a
+ * level of memory. */
+static bool fold_pays(Sched *s, Node *n, double bytes, double leaves)
+{
+    const Target *t = s->target;
+    Region r = region_of(s, n);
+    return cost_bytes(bytes, 2 * bytes, t) + (bytes - leaves) * t->byte <
+           cost_bytes(leaves, 2 * leaves, t) + cost_ops(&r, t);
 }
 
 /* What n's fused expression costs, given that its sources are decided. */
 static void analyse(Sched *s, Node *n)
 {
     Info *i = info_of(s, n);
-    int cost = op_cost(n), loads = 0, depth = 0;
+    int cost = op_info[n->op].cls == REDUCE ? 0 : op_info[n->op].cost, loads = 0, depth = 0;
     unsigned pending = 0, rows = 0;
     if (n->op == OP_WHERE && info_of(s, n->src[0])->constant && !info_of(s, n->src[0])->leaves)
         cost = 0; /* inside or outside of a padded tensor: a question of coordinates */
     bool constant = n->op != OP_INPUT && n->op != OP_STATE && n->op != OP_PARAM &&
                     n->op != OP_VAR && op_info[n->op].cls != CONTROL && n->op != OP_RANGE;
     bool reduce = n->op == OP_REDUCE;
-    double leaves = n->op == OP_DATA ? tensor_bytes(n) : 0;
+    double leaves = n->op == OP_DATA ? node_bytes(n) : 0;
     bool compute =
         cost > 0 || reduce || n->op == OP_GATHER || n->op == OP_UPDATE || n->op == OP_CONCAT;
     for (uint32_t j = 0; j < n->nsrc; j++) {
@@ -325,17 +405,15 @@ static void analyse(Sched *s, Node *n)
     i->depth = depth + 1;
     i->widened = !reduce && is_widened(s, n, i->cost);
     i->has_reduce = reduce;
-    double bytes = tensor_bytes(n);
-    /* Where bytes shrink; else what takes longer to compute than to read, and is small.  Readers see through movement;
-     * steps that read memory do not. */
-    i->foldable = constant && (compute || i->root) && leaves > 0 && n->op != OP_CONST &&
-                  n->dtype != INGOT_INDEX && bytes > 0 &&
-                  (bytes <= leaves || bytes <= ONE_LINE ||
-                   (bytes <= FOLD_BYTES && (s->wide || i->cost >= FOLD_COST || reduce)));
+    double bytes = node_bytes(n);
+    /* Readers see through movement; steps that read memory do not. */
+    bool may_fold = constant && (compute || i->root) && leaves > 0 && n->op != OP_CONST &&
+                    n->dtype != INGOT_INDEX && bytes > 0;
+    bool shrinks = lines(s, bytes) <= lines(s, leaves);
+    i->foldable = may_fold && (shrinks || fold_pays(s, n, bytes, leaves));
     if (i->foldable)
-        i->why = bytes <= leaves     ? "a constant, and no larger than what it is made of"
-                 : bytes <= ONE_LINE ? "a constant of one cache line"
-                                     : "a small constant that takes longer to compute than to read";
+        i->why = shrinks ? "a constant, and no larger than what it is made of"
+                         : "a small constant that takes longer to compute than to read";
     if (i->foldable && bytes < leaves)
         i->leaves = bytes; /* what is made of it is compared with it */
 }
@@ -384,7 +462,8 @@ void fuse(Sched *s, int n, Node **order)
             analyse(s, t);
             const char *why = should_store(s, order, n, t, uses);
             bool stored = why;
-            Node *narrow = stored && !s->wide && !info_of(s, t)->root ? narrow_side(s, t) : t;
+            Node *narrow =
+                stored && s->target->byte > 0 && !info_of(s, t)->root ? narrow_side(s, t) : t;
             info_of(s, narrow)->stored = stored && !is_leaf(s, narrow);
             if (stored)
                 info_of(s, narrow)->why = why;
@@ -410,6 +489,6 @@ void fuse(Sched *s, int n, Node **order)
                                   .why = f->why,
                                   .node = order[i],
                                   .operations = f->cost,
-                                  .bytes = (int64_t)tensor_bytes(order[i])});
+                                  .bytes = (int64_t)node_bytes(order[i])});
     }
 }

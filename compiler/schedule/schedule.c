@@ -731,7 +731,7 @@ static void check_dims_known(Sched *s)
     }
 }
 
-Plan *schedule(Context *c, int opt_level, unsigned how)
+Plan *schedule(Context *c, int opt_level, const Target *target)
 {
     if (c->nerror)
         return NULL;
@@ -743,9 +743,9 @@ Plan *schedule(Context *c, int opt_level, unsigned how)
                  .arena = a,
                  .plan = p,
                  .opt_level = opt_level,
-                 .check = how & FUSE_ROWS,
-                 .fuse_rows = how & FUSE_ROWS && opt_level > 0,
-                 .wide = how & STORE_WIDE};
+                 .check = !target->gpu,
+                 .fuse_rows = !target->gpu && opt_level > 0,
+                 .target = target};
     s->info = NEWN(a, Info *, INFO_CHUNKS);
     p->c = c;
     p->arena = a;

@@ -43,7 +43,7 @@ typedef struct {
     bool check; /* indices from data get steps that check them */
     bool
         fuse_rows; /* reduces over rows may be repeated by their readers: not where each element is a work item */
-    bool wide; /* STORE_WIDE */
+    const Target *target;
     int naxis; /* RANGE numbers used so far */
 } Sched;
 
@@ -51,6 +51,23 @@ Info *info_of(Sched *, Node *);
 
 /* fuse.c: of the `n` nodes of a block in topological order, mark those to store. */
 void fuse(Sched *, int n, Node **order);
+
+bool is_computed(Sched *, Node *); /* by its readers: it lies in no memory */
+
+/* cost.c: what a kernel would be that computes a node from what lies in memory: its work, without the bytes that it writes. */
+typedef struct {
+    double ops[UNITS]; /* weighed as ops.def says, at the upper bounds of run-time sizes */
+    double bytes;      /* that it reads, each once */
+    int nodes, buffers;
+    bool huge; /* more than was followed */
+} Region;
+Region region_of(Sched *, Node *root);
+/* Cycles: of moving bytes where so many are in use, of the operations alone, of the kernel. */
+double cost_bytes(double bytes, double live, const Target *);
+double cost_ops(const Region *, const Target *);
+double cost_region(const Region *, const Target *);
+double cost_stored(Node *, const Target *); /* of writing it: its lines are fetched, and go back */
+double node_bytes(Node *);                  /* of a tensor, at the upper bounds */
 
 /* homes.c: what of it lies in whose buffer. */
 void find_homes(Sched *, int n, Node **order);

@@ -186,6 +186,77 @@ static double attention(Graph *g, const int64_t *p)
     return 4.0 * (double)(p[0] * p[1] * p[1] * p[2]);
 }
 
+/* The image's rows and columns go round by so many. */
+static ingot_tensor *roll(Graph *g, ingot_tensor *x, int64_t by, int64_t size)
+{
+    for (int axis = 0; axis < 2 && by; axis++) {
+        int64_t cut[3] = {0, by < 0 ? size + by : by, size};
+        ingot_tensor *part[2];
+        for (int i = 0; i < 2; i++)
+            part[1 - i] = ingot_slice(g->c, x, axis, ingot_dim_const(g->c, cut[i]),
+                                      ingot_dim_const(g->c, cut[i + 1] - cut[i]), 1);
+        x = ingot_concat(g->c, 2, part, axis);
+    }
+    return x;
+}
+
+static ingot_tensor *linear(Graph *g, ingot_tensor *x, int64_t in, int64_t out)
+{
+    ingot_tensor *w = weight(g, INGOT_F32, DIMS(in, out));
+    return ingot_add(g->c, ingot_matmul(g->c, x, ingot_mul_c(g->c, w, 0.1)),
+                     weight(g, INGOT_F32, DIMS(out)));
+}
+
+static ingot_tensor *normed(Graph *g, ingot_tensor *x, int64_t channels)
+{
+    return ingot_layer_norm(g->c, x, -1, weight(g, INGOT_F32, DIMS(channels)),
+                            weight(g, INGOT_F32, DIMS(channels)), 1e-5);
+}
+
+static ingot_tensor *shaped(Graph *g, ingot_tensor *x, int rank, const int64_t *dims)
+{
+    return ingot_reshape_c(g->c, x, rank, dims);
+}
+
+/* Attention of n heads in windows of side x side pixels of an image. */
+static ingot_tensor *in_windows(Graph *g, ingot_tensor *x, int64_t size, int64_t side,
+                                int64_t channels, int64_t n)
+{
+    int64_t across = size / side, d = channels / n;
+    ingot_tensor *t[3];
+    x = shaped(g, x, DIMS(across, side, across, side, channels));
+    x = ingot_permute(g->c, x, (const int[]){0, 2, 1, 3, 4});
+    x = shaped(g, x, DIMS(across * across, side * side, channels));
+    for (int i = 0; i < 3; i++) {
+        t[i] =
+            shaped(g, linear(g, x, channels, channels), DIMS(across * across, side * side, n, d));
+        t[i] = ingot_permute(g->c, t[i], (const int[]){0, 2, 1, 3});
+    }
+    x = ingot_attention(g->c, t[0], t[1], t[2], NULL, 0, false);
+    x = shaped(g, ingot_permute(g->c, x, (const int[]){0, 2, 1, 3}),
+               DIMS(across * across, side * side, channels));
+    x = shaped(g, linear(g, x, channels, channels), DIMS(across, across, side, side, channels));
+    return shaped(g, ingot_permute(g->c, x, (const int[]){0, 2, 1, 3, 4}),
+                  DIMS(size, size, channels));
+}
+
+/* Three blocks of attention in windows, of which the second one's are shifted, after a norm of their input.
+ * size of the image and of a window, channels, heads */
+static double windows(Graph *g, const int64_t *p)
+{
+    int64_t size = p[0], side = p[1], channels = p[2];
+    ingot_tensor *x = normed(g, input(g, INGOT_F32, DIMS(size, size, channels)), channels);
+    for (int block = 0; block < 3; block++) {
+        int64_t shift = block % 2 * (side / 2);
+        ingot_tensor *h = roll(g, normed(g, x, channels), shift, size);
+        x = ingot_add(g->c, x, roll(g, in_windows(g, h, size, side, channels, p[3]), -shift, size));
+        h = ingot_gelu(g->c, linear(g, normed(g, x, channels), channels, 4 * channels), false);
+        x = ingot_add(g->c, x, linear(g, h, 4 * channels, channels));
+    }
+    output(g, x);
+    return 3.0 * (double)(size * size * channels) * (double)(24 * channels + 4 * side * side);
+}
+
 /* ---- rows, windows, movement ---------------------------------------------------------------------- */
 
 static ingot_tensor *cube(Graph *g, const int64_t *p)
@@ -311,6 +382,7 @@ const Case cases[] = {
     {"attention 8x1500x64",             attention,   {8, 1500, 64},                    OF_FLOPS, 0},
     {"attention 8x512x64 causal",       attention,   {8, 512, 64, 1},                  OF_FLOPS, 0},
     {"residual 128x768",                residual,    {128, 768},                       OF_FLOPS, 0},
+    {"attention in windows 56x56x96",   windows,     {56, 7, 96, 3},                   OF_FLOPS, 30},
     {"conv1d 256/128 1->258 16384",     conv,        {1, 1, 258, 16384, 256, 128, 1, 1}, OF_FLOPS, 0},
     {"conv of slices 128 28x28",        conv_of_slices, {128, 28},                     OF_FLOPS, 0},
     {"group norm 64x112x112",           group_norm,  {1, 64, 112, 112},                OF_BYTES, 0},

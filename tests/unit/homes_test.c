@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "compiler/compiler.h"
+#include "targets/targets.h"
 
 static ingot_context *c;
 static Plan *p;
@@ -74,7 +75,7 @@ static void count_block(const Block *b, int *kernels)
 /* Kernels, without those that make the outputs, and buffers of the arena. */
 static void expect(int kernels, int buffers)
 {
-    p = schedule(c, 2, true);
+    p = schedule(c, 2, target_find("c"));
     assert_non_null(p);
     int nkernel = 0, nbuffer = 0;
     count_block(&p->main, &nkernel);

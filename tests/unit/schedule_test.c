@@ -9,6 +9,7 @@
 
 #include "compiler/compiler.h"
 #include "compiler/ingot_ops.h"
+#include "targets/targets.h"
 
 enum { ROWS = 37, DEPTH = 24, HEADS = 3, WIDTH = 5 };
 
@@ -40,7 +41,7 @@ static void contractions_of_one_operand(void **state)
     ingot_output(c, "q", projection(c, x, "wq", false));
     ingot_output(c, "k", projection(c, x, "wk", true));
     ingot_output(c, "v", projection(c, x, "wv", false));
-    Plan *p = schedule(c, 2, true);
+    Plan *p = schedule(c, 2, target_find("c"));
     assert_non_null(p);
     assert_int_equal(p->main.n, 1);
     assert_int_equal(stores(p, 0), 3);
@@ -59,7 +60,7 @@ static void what_stays_apart(void **state)
     ingot_output(c, "second", second);
     ingot_output(c, "third",
                  ingot_matmul(c, variable(c, "z", ROWS, ROWS), variable(c, "u", ROWS, ROWS)));
-    Plan *p = schedule(c, 2, true);
+    Plan *p = schedule(c, 2, target_find("c"));
     assert_non_null(p);
     for (int i = 0; i < p->main.n; i++)
         assert_int_equal(stores(p, i), 1);
@@ -77,7 +78,7 @@ static void divided_axes(void **state)
                  *joined = ingot_permute(c, x, (int[]){1, 0, 2});
     ingot_output(c, "y",
                  ingot_reshape(c, joined, 2, (ingot_dim *[]){idx(c, ROWS), idx(c, HEADS * WIDTH)}));
-    Plan *p = schedule(c, 2, true);
+    Plan *p = schedule(c, 2, target_find("c"));
     assert_non_null(p);
     assert_int_equal(p->main.n, 1);
     const Kernel *k = p->main.step[0]->kernel;
