@@ -84,9 +84,11 @@ static void header(Bundle *b)
 
 static void includes(StrBuf *sb, const char *text)
 {
-    if (strstr(text, "igrt_"))
-        sb_puts(sb, strstr(text, "_f32x") || strstr(text, "_i32x") ? "#include \"igrt_vec.h\"\n"
-                                                                   : "#include \"igrt_num.h\"\n");
+    bool lanes = strstr(text, "_f32x") || strstr(text, "_i32x");
+    if (strstr(text, "igrt_dot_"))
+        sb_puts(sb, lanes ? "#include \"igrt_dot_vec.h\"\n" : "#include \"igrt_dot.h\"\n");
+    else if (strstr(text, "igrt_"))
+        sb_puts(sb, lanes ? "#include \"igrt_vec.h\"\n" : "#include \"igrt_num.h\"\n");
     else
         sb_puts(sb, "\n#include <math.h>\n#include <string.h>\n");
 }

@@ -28,6 +28,7 @@ typedef struct {
     uint32_t nknown; /* ids below it have entries in the tables */
     bool *named;     /* by node id: has a name; anything else is written inside its users */
     bool *vector;    /* by node id: has a value in every lane */
+    bool *four;      /* by node id: is four values, of a dot */
     bool wide;       /* some coordinate needs 64 bits */
 } Linear;
 
@@ -36,6 +37,12 @@ void linearize(Linear *, const Kernel *, const Tile *);
 static inline bool is_horizontal(const Linear *l, Node *n)
 {
     return n->op == OP_REDUCE && l->tile->lane && n->nsrc == 2 && n->src[1] == l->tile->lane;
+}
+
+/* REDUCE over four products. */
+static inline bool is_dot(const Linear *l, Node *n)
+{
+    return n->op == OP_REDUCE && l->tile->four && n->nsrc == 2 && n->src[1] == l->tile->four;
 }
 
 #endif

@@ -18,7 +18,7 @@ typedef struct {
     uint64_t *set;  /* by position: ranges the node depends on, lanes apart */
     uint64_t *body; /* what its sources depend on: more than set for a reduce */
     int *uses;
-    bool *done, *inlined, *vector;
+    bool *done, *inlined, *vector, *four;
     Map at;        /* node id -> position + 1 */
     uint64_t out;  /* all output ranges */
     uint64_t tail; /* those of the rest of a row */
@@ -71,12 +71,14 @@ static void find_sets(Lin *q)
     for (int i = 0; i < q->n; i++) {
         Node *t = q->order[i];
         bool is_lane = t == q->l->tile->lane;
-        uint64_t set = t->op == OP_RANGE && !is_lane ? bit(t) : 0;
+        bool four = t == q->l->tile->four;
+        uint64_t set = t->op == OP_RANGE && !is_lane && !four ? bit(t) : 0;
         bool vector = is_lane;
         for (uint32_t j = 0; j < t->nsrc; j++) {
             int p = position(q, t->src[j]);
             set |= q->set[p];
             vector |= q->vector[p];
+            four |= q->four[p];
             q->uses[p]++;
         }
         for (int j = 0; t->op == OP_STORE && j < q->nstore; j++)
@@ -86,11 +88,12 @@ static void find_sets(Lin *q)
         for (uint32_t j = 1; t->op == OP_REDUCE && j < t->nsrc; j++) {
             if (t->src[j] == q->l->tile->lane)
                 vector = false;
-            else
+            else if (t->src[j] != q->l->tile->four)
                 set &= ~bit(t->src[j]);
         }
         q->set[i] = set;
         q->vector[i] = vector;
+        q->four[i] = four && !is_dot(q->l, t);
     }
 }
 
@@ -145,9 +148,10 @@ static void find_inlined(Lin *q)
         for (uint32_t j = 0; j < t->nsrc; j++) {
             int p = position(q, t->src[j]);
             Node *s = t->src[j];
-            bool simple = s->op != OP_REDUCE && s->op != OP_STORE;
+            bool simple = (s->op != OP_REDUCE && s->op != OP_STORE) || is_dot(q->l, s);
+            bool product = q->four[p] && s->op == OP_MUL;
             if (is_plain(s) || (is_affine(s) && !is_shared_base(q, s, p)) ||
-                (q->vector[p] && s->dtype == INGOT_INDEX))
+                ((q->vector[p] || q->four[p]) && s->dtype == INGOT_INDEX) || product)
                 q->inlined[p] = true;
             else if (simple && q->uses[p] == 1 && place(q, q->set[p]) == place(q, q->body[i]))
                 q->inlined[p] = true;
@@ -159,6 +163,12 @@ static bool same_loops(Node *a, Node *b)
 {
     return b->op == OP_REDUCE && a->nsrc == b->nsrc &&
            !memcmp(a->src + 1, b->src + 1, (a->nsrc - 1) * sizeof *a->src);
+}
+
+/* A REDUCE that is a loop. */
+static bool is_loop(const Linear *l, Node *n)
+{
+    return n->op == OP_REDUCE && !is_horizontal(l, n) && !is_dot(l, n);
 }
 
 /* needed: by position, or NULL for all. */
@@ -188,7 +198,7 @@ static void emit_invariants(Lin *q, const int *group, int n, uint64_t open, uint
         Node *t = q->order[i];
         if (!needed[i] || q->done[i] || is_plain(t) || (q->set[i] & ~open))
             continue;
-        if (t->op == OP_REDUCE && !is_horizontal(q->l, t)) {
+        if (is_loop(q->l, t)) {
             emit_reduce(q, i, open, must, needed, depth);
             continue;
         }
@@ -246,7 +256,7 @@ static void emit_nodes(Lin *q, uint64_t open, uint64_t must, const bool *needed,
         if (t->op == OP_STORE) {
             q->done[i] = true;
             add(q, STMT_STORE, t, depth);
-        } else if (t->op == OP_REDUCE && !is_horizontal(q->l, t)) {
+        } else if (is_loop(q->l, t)) {
             emit_reduce(q, i, open, must, needed, depth);
         } else {
             q->done[i] = true;
@@ -299,6 +309,7 @@ void linearize(Linear *l, const Kernel *k, const Tile *tile)
     q.done = NEWN(l->arena, bool, q.n);
     q.inlined = NEWN(l->arena, bool, q.n);
     q.vector = NEWN(l->arena, bool, q.n);
+    q.four = NEWN(l->arena, bool, q.n);
     for (int i = 0; i < q.n; i++)
         map_put(&q.at, (uint64_t)q.order[i]->id + 1, (void *)(uintptr_t)(i + 1));
     for (int i = 0; i < tile->naxis; i++) {
@@ -339,10 +350,12 @@ void linearize(Linear *l, const Kernel *k, const Tile *tile)
     l->nknown = k->c->nnode;
     l->named = NEWN(l->arena, bool, l->nknown);
     l->vector = NEWN(l->arena, bool, l->nknown);
+    l->four = NEWN(l->arena, bool, l->nknown);
     for (int i = 0; i < q.n; i++) {
         Node *t = q.order[i];
         l->named[t->id] = !q.inlined[i] && !is_plain(t) && t->op != OP_STORE;
         l->vector[t->id] = q.vector[i];
+        l->four[t->id] = q.four[i];
         if (t->dtype == INGOT_INDEX && (t->lo < INT32_MIN || t->hi > INT32_MAX))
             l->wide = true;
     }

@@ -18,6 +18,13 @@ static void update(Render *r, Node *n)
     char lane_name[16];
     const char *type = lanes ? render_lane_name(r, n->dtype, lane_name) : render_arith(n->dtype);
     sb_printf(r->sb, "s%d = ", s);
+    if (is_dot(&r->l, x) && !is_named(r, x)) {
+        char name[16];
+        snprintf(name, sizeof name, "s%d", s);
+        render_dot(r, x, name);
+        put(r, ";\n");
+        return;
+    }
     if (op == OP_ADD && is_float && x->op == OP_MUL && !is_named(r, x)) {
         sb_printf(r->sb, "igrt_muladd_%s(", type);
         render_operand(r, x->src[0], lanes, lanes);
@@ -116,7 +123,9 @@ static void parts(Render *r, int depth)
 /* Type of a named value or accumulator. */
 static void value_type(Render *r, Node *n)
 {
-    if (is_vector(r, n))
+    if (is_four(r, n))
+        render_four_type(r, n);
+    else if (is_vector(r, n))
         render_lane_type(r, n->dtype);
     else
         put(r, render_type(r, n->dtype));

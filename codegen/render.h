@@ -32,6 +32,12 @@ static inline bool is_vector(Render *r, Node *n)
     return n->id < r->l.nknown && r->l.vector[n->id];
 }
 
+/* Four bytes of a dot. */
+static inline bool is_four(Render *r, Node *n)
+{
+    return n->id < r->l.nknown && r->l.four[n->id];
+}
+
 static inline bool is_named(Render *r, Node *n)
 {
     return n->id < r->l.nknown && r->l.named[n->id] && r->number[n->id] >= 0;
@@ -77,6 +83,8 @@ void render_load(Render *, Node *);
 void render_store(Render *, Node *, int depth);
 void render_cast(Render *, Node *);
 bool render_is_clamped(Node *x, ingot_dtype to);
+Node *render_quantized(Render *, Node *cast, int zero_lo_hi[3]);
+void render_quantize(Render *, Node *, const int zero_lo_hi[3]);
 void render_bitcast(Render *, Node *);
 
 /* ---- render_lanes.c ------------------------------------------------------------------------- */
@@ -92,6 +100,13 @@ void render_lane_load(Render *, Node *);
 void render_lane_store(Render *, Node *);
 /* The type of a value in lanes, numbers or masks. */
 void render_lane_type(Render *, ingot_dtype);
+
+/* ---- render_dot.c --------------------------------------------------------------------------- */
+
+/* What is added to by a dot: the name of an accumulator, or "0". */
+void render_dot(Render *, Node *dot, const char *to);
+void render_four(Render *, Node *); /* a cast from bytes, or the load of them */
+void render_four_type(Render *, Node *);
 
 /* ---- render.c ------------------------------------------------------------------------------- */
 

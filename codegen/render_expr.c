@@ -403,8 +403,19 @@ void render_expr_as(Render *r, Node *n, bool alone)
 {
     r->bare = false;
     if (is_named(r, n)) {
-        bool sum = n->op == OP_REDUCE && !is_horizontal(&r->l, n);
+        bool sum = n->op == OP_REDUCE && !is_horizontal(&r->l, n) && !is_dot(&r->l, n);
         sb_printf(r->sb, "%c%d", sum ? 's' : 'v', r->number[n->id]);
+        return;
+    }
+    if (is_four(r, n)) {
+        render_four(r, n);
+        return;
+    }
+    if (is_dot(&r->l, n)) {
+        char zero[32] = "0";
+        if (is_vector(r, n))
+            snprintf(zero, sizeof zero, "igrt_splat_i32x%d(0)", r->l.tile->lanes);
+        render_dot(r, n, zero);
         return;
     }
     if (n->op == OP_REDUCE) {

@@ -53,6 +53,12 @@ void render_lane_cast(Render *r, Node *n)
     bool from_float = dtype_is_float(from), to_float = dtype_is_float(to);
     bool narrow = to_float ? dtype_info[to].bytes < 4 && !(from_float && from == to)
                            : dtype_info[to].bytes < 4 && !(from == INGOT_BOOL || from == to);
+    int how[3];
+    Node *whole = from_float && !to_float ? render_quantized(r, n, how) : NULL;
+    if (whole) {
+        render_quantize(r, whole, how);
+        return;
+    }
     bool small = from_float && !to_float && render_is_clamped(x, to);
     narrow &= !small;
     if (narrow)

@@ -65,11 +65,56 @@ bool render_is_clamped(Node *x, ingot_dtype to)
            hi <= ldexp(1, (int)bits - is_signed) - 1;
 }
 
+/* The value that n is a quantised form of: clamp(round(x) + zero, lo, hi) of f32, cast to an integer of up to 16 bits; or NULL. */
+Node *render_quantized(Render *r, Node *n, int zero_lo_hi[3])
+{
+    Node *x = n->src[0], *least = NULL, *most = NULL;
+    double zero = 0;
+    if (r->t->gpu || x->dtype != INGOT_F32 || !render_is_clamped(x, n->dtype))
+        return NULL;
+    for (; (x->op == OP_MIN || x->op == OP_MAX) && !is_named(r, x); x = x->src[0])
+        *(x->op == OP_MIN ? &most : &least) = x->src[1];
+    if (!is_named(r, x) && x->op == OP_ADD && x->src[1]->op == OP_CONST) {
+        zero = node_float(x->src[1]);
+        x = x->src[0];
+    }
+    if (!least || !most || x->op != OP_ROUND || is_named(r, x) || zero != rint(zero) ||
+        fabs(zero) > 65536)
+        return NULL;
+    double lo = node_float(least), hi = node_float(most);
+    if (lo != rint(lo) || hi != rint(hi))
+        return NULL;
+    zero_lo_hi[0] = (int)zero;
+    zero_lo_hi[1] = (int)lo;
+    zero_lo_hi[2] = (int)hi;
+    return x->src[0];
+}
+
+void render_quantize(Render *r, Node *x, const int zero_lo_hi[3])
+{
+    bool lanes = is_vector(r, x);
+    put(r, "igrt_quantize_f32");
+    if (lanes)
+        sb_printf(r->sb, "x%d", r->l.tile->lanes);
+    put(r, "(");
+    render_operand(r, x, lanes, true);
+    for (int i = 0; i < 3; i++)
+        sb_printf(r->sb, ", %d", zero_lo_hi[i]);
+    put(r, ")");
+}
+
 void render_cast(Render *r, Node *n)
 {
     Node *x = n->src[0];
     ingot_dtype from = x->dtype, to = n->dtype;
     bool from_float = dtype_is_float(from), to_float = dtype_is_float(to);
+    int how[3];
+    Node *whole = from_float && !to_float ? render_quantized(r, n, how) : NULL;
+    if (whole) {
+        sb_printf(r->sb, "(%s)", render_type(r, to));
+        render_quantize(r, whole, how);
+        return;
+    }
     if (from == INGOT_INDEX)
         from = r->l.wide ? INGOT_I64 : INGOT_I32;
     if (to == INGOT_BOOL) {

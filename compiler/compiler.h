@@ -715,6 +715,7 @@ struct Target {
     int lanes;           /* f32 lanes of a vector register; 0: no vector types */
     int registers;       /* vector registers */
     bool wide; /* time is dearer than memory: values are stored as they are computed with */
+    bool dot;  /* igrt_dot_*() costs less than four products of bytes */
     /* GPUs only */
     const char *runtime;  /* prefix of its types in runtime_min: "igrt_cl" */
     const char *pragma;   /* the first line of every kernel file, or "" */

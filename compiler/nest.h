@@ -5,7 +5,7 @@
  *
  *     i = (i.o * amount + i.i)  for i < whole,  then the remainder, whole <= i < extent
  *
- * and what no split took apart is a loop, the lanes of a vector, or straight-line copies.  Opts name
+ * and what no split took apart is a loop, the lanes of a vector, straight-line copies, or the four terms of a dot.  Opts name
  * axes and build the trees; opt_apply() is the only place that knows what an opt means.  nest_lower()
  * puts the trees' expressions in place of the ranges, once.
  *
@@ -16,7 +16,7 @@
 
 #include "compiler.h"
 
-typedef enum { AXIS_LOOP, AXIS_LANES, AXIS_COPIES } AxisForm;
+typedef enum { AXIS_LOOP, AXIS_LANES, AXIS_COPIES, AXIS_FOUR } AxisForm;
 typedef struct {
     const char *name; /* i0; its parts are i0.o and i0.i, what remains is i0.r */
     AxisForm form;
@@ -59,6 +59,7 @@ typedef struct {
     bool ordered;   /* by an opt: then the loops of reduces are sorted too */
     int row;        /* the axis whose remainder is beside it, or -1 */
     int lanes;      /* of the vectors, 0: none */
+    bool dots;      /* DOT was done */
     int thread;     /* the innermost axis of those that threads share, or -1 */
     int parts;      /* that they are cut into, 0: none */
     int64_t copies; /* of a store and of a reduce's terms */
@@ -98,6 +99,7 @@ typedef struct {
     TileAxis *reduce;
     int nreduce;
     Node *lane; /* RANGE over the lanes of a vector, or NULL */
+    Node *four; /* RANGE over four terms of a sum (DOT), or NULL */
     int lanes;
     int part; /* only the first so many lanes are loaded and stored; 0: all */
     /* The end of a row that fills no vector: the stores from `ntail` on run in a loop of their own beside the innermost

@@ -773,6 +773,33 @@ IGRT_INLINE float igrt_round_f32(float x)
 #endif
 }
 
+/* x rounded (halves to even), moved by `zero` and held within lo..hi; 0 of a NaN.  All three are of 16 bits, with a sign or without:
+ * what is clamped first is so small that an addition leaves no bits behind the point. */
+IGRT_INLINE int32_t igrt_quantize_f32(float x, int32_t zero, int32_t lo, int32_t hi)
+{
+#if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__ARM_FP)
+    /* as the FPU rounds, and both saturate; a NaN is 0 */
+    float whole;
+    int32_t y;
+    __asm__("vcvtr.s32.f32 %0, %1" : "=t"(whole) : "t"(x));
+    memcpy(&y, &whole, 4);
+    __asm__("qadd %0, %1, %2" : "=r"(y) : "r"(y), "r"(zero));
+    if (lo == -128 && hi == 127)
+        __asm__("ssat %0, #8, %1" : "=r"(y) : "r"(y));
+    else if (lo == 0 && hi == 255)
+        __asm__("usat %0, #8, %1" : "=r"(y) : "r"(y));
+    else
+        y = y < lo ? lo : y > hi ? hi : y;
+    return x == x ? y : 0;
+#else
+    const float least = (float)(lo - zero), most = (float)(hi - zero);
+    float y = x > least ? x : least;
+    y = y < most ? y : most;
+    y = (y + 12582912.0f) - 12582912.0f;
+    return x == x ? (int32_t)y + zero : 0;
+#endif
+}
+
 IGRT_INLINE double igrt_round_f64(double x)
 {
     return rint(x);

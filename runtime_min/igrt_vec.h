@@ -708,6 +708,19 @@ IGRT_CONVERT(4)
 IGRT_CONVERT(8)
 IGRT_CONVERT(16)
 
+/* igrt_quantize_f32 of igrt_num.h: what is added in f32 leaves an integer in the lower bits. */
+#define IGRT_QUANTIZE(N)                                                                  \
+    IGRT_VEC igrt_i32x##N igrt_quantize_f32x##N(igrt_f32x##N x, int zero, int lo, int hi) \
+    {                                                                                     \
+        igrt_f32x##N y = igrt_above_f32x##N(x, igrt_splat_f32x##N((float)(lo - zero)));   \
+        y = igrt_below_f32x##N(y, igrt_splat_f32x##N((float)(hi - zero)));                \
+        y = igrt_if_eq_f32x##N(x, x, y, igrt_splat_f32x##N((float)-zero)) + 12582912.0f;  \
+        return (igrt_i32x##N)y - (0x4b400000 - zero);                                     \
+    }
+IGRT_QUANTIZE(4)
+IGRT_QUANTIZE(8)
+IGRT_QUANTIZE(16)
+
 /* Bytes to i32: gcc takes every lane for itself unless it is told the instruction. */
 #define IGRT_WIDEN(T, N, p) __builtin_convertvector(*(const igrt_mem_##T##x##N *)(p), igrt_i32x##N)
 #define IGRT_WIDEN_i16(N, p) IGRT_WIDEN(i16, N, p)

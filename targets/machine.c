@@ -9,6 +9,7 @@ typedef struct {
         registers; /* f32 lanes of a vector register, and how many there are; 0: no vector types, and how many
                       registers sums of integers may take */
     bool wide; /* time is dearer than memory */
+    bool dot;  /* it multiplies pairs or fours of narrow integers */
 } Machine;
 
 /* clang with wasi-libc. A stack of a megabyte (64 KB is usual), below the data: overrun, it traps. */
@@ -16,26 +17,26 @@ typedef struct {
 #define WASM_LINK "-Wl,--stack-first -Wl,-z,stack-size=1048576"
 
 static const Machine machines[] = {
-    {"c99", "", 0, 0, false}, /* any compiler: the standard has no vectors */
-    {"x86-64", "-march=x86-64", 4, 16, true},
-    {"x86-64-v2", "-march=x86-64-v2", 4, 16, true},
-    {"x86-64-v3", "-march=x86-64-v3", 8, 16, true},
-    {"x86-64-v4", "-march=x86-64-v4 -mprefer-vector-width=512", 16, 32, true},
-    {"armv8-a", "-march=armv8-a", 4, 32, true},
-    {"cortex-a53", "-mcpu=cortex-a53", 4, 32, true},
-    {"cortex-a72", "-mcpu=cortex-a72", 4, 32, true},
-    {"cortex-m4", "-mcpu=cortex-m4", 0, 9, false},
-    {"cortex-m7", "-mcpu=cortex-m7", 0, 9, false},
-    {"rv64gc", "-march=rv64gc", 0, 0, false},
-    {"wasm32", WASM, 0, 9, true},
-    {"wasm32-simd128", WASM " -msimd128", 4, 16, true},
+    {"c99", "", 0, 0, false, false}, /* any compiler: the standard has no vectors */
+    {"x86-64", "-march=x86-64", 4, 16, true, false},
+    {"x86-64-v2", "-march=x86-64-v2", 4, 16, true, false},
+    {"x86-64-v3", "-march=x86-64-v3", 8, 16, true, false},
+    {"x86-64-v4", "-march=x86-64-v4 -mprefer-vector-width=512", 16, 32, true, false},
+    {"armv8-a", "-march=armv8-a", 4, 32, true, false},
+    {"cortex-a53", "-mcpu=cortex-a53", 4, 32, true, false},
+    {"cortex-a72", "-mcpu=cortex-a72", 4, 32, true, false},
+    {"cortex-m4", "-mcpu=cortex-m4", 0, 9, false, true},
+    {"cortex-m7", "-mcpu=cortex-m7", 0, 9, false, true},
+    {"rv64gc", "-march=rv64gc", 0, 0, false, false},
+    {"wasm32", WASM, 0, 9, true, false},
+    {"wasm32-simd128", WASM " -msimd128", 4, 16, true, false},
 };
 enum { MACHINES = sizeof machines / sizeof *machines };
 
 /* "native": the processor that the compiler runs on. */
 static Machine native(void)
 {
-    Machine m = {"native", "-march=native", 0, 0, false};
+    Machine m = {"native", "-march=native", 0, 0, false, false};
 #if defined(__x86_64__)
     m.lanes = 4, m.registers = 16, m.wide = true;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
@@ -85,6 +86,7 @@ bool target_tune(Target *t, const char *machine)
     t->lanes = m.lanes;
     t->registers = m.registers;
     t->wide = m.wide;
+    t->dot = m.dot;
     t->wasm = !strncmp(machine, "wasm", 4);
     if (t->wasm) {
         t->cc = "clang";

@@ -238,13 +238,16 @@ static void plain_opts(Arena *a, Nest *nest, const View *v)
 
 /* ---- contractions ------------------------------------------------------------------------------------- */
 
+enum { MAX_FOUR = 4 };
 typedef struct {
     Node *lanes, *rows; /* rows: NULL if no axis reuses the lanes' operand */
     /* or NULL; where the lanes are a reduced axis, outputs over which the rows' operand is reused; where they are
      * stored two apart, what lies between */
     Node *columns;
     int64_t width, vectors, nrows, ncolumns;
-    int moves;  /* operands that have to be copied first */
+    int moves;            /* operands that have to be copied first */
+    Node *four[MAX_FOUR]; /* DOT: the reduced axes that are taken by fours */
+    int nfour;
     bool apart; /* the lanes are stored two apart */
     bool reuse; /* some operand does not move with the lanes */
     double score;
@@ -269,7 +272,8 @@ static bool reuses(const View *v, Node *moves, Node *stays)
 }
 
 /* pair: what is interleaved with the lanes, or NULL. */
-static RegisterTile pick_tile(const View *v, Node *lanes, Node *pair, int moves, const Target *t)
+static RegisterTile pick_tile(const View *v, Node *lanes, Node *pair, bool four, int moves,
+                              const Target *t)
 {
     int64_t extent = extent_of(lanes), width = t->lanes ? lanes_for(t, extent) : 1;
     RegisterTile best = {.lanes = lanes,
@@ -297,7 +301,12 @@ static RegisterTile pick_tile(const View *v, Node *lanes, Node *pair, int moves,
                 continue;
             for (int64_t m = 1; m <= nr && m <= 16; m++) {
                 int64_t each = m * best.ncolumns; /* of a vector */
-                if (sums * vectors * (each + 1) + 1 > registers || (!t->lanes && m > 4))
+                int64_t operands = sums * vectors + 1;
+                if (four &&
+                    small) /* two registers each, of which those of one side come one by one */
+                    operands = 2 * ((vectors < each ? vectors : each) + 1);
+                if (sums * vectors * each + operands > registers + (four && small) ||
+                    (!t->lanes && m > 4))
                     break;
                 double acc = (double)(sums * vectors * each), wide = (double)(sums * vectors);
                 double loads = best.reuse ? wide + (double)each : acc + wide;
@@ -367,7 +376,7 @@ static RegisterTile pick_dot_tile(Arena *a, const View *v, const Kernel *k, cons
     return best;
 }
 
-/* The constant operand in the order of the loops: [lanes outer][other axes as the loops run][lanes inner].  False, and *l
+/* The constant operand in the order of the loops: [lanes outer][other axes as the loops run][lanes inner][four].  False, and *l
  * as it was, if its axes are not those of the loops. */
 static bool pack(const Kernel *k, Node *load, const RegisterTile *tile, const Place *place,
                  int nplace, Layout *l)
@@ -387,6 +396,12 @@ static bool pack(const Kernel *k, Node *load, const RegisterTile *tile, const Pl
         if (w.kind == MOVE_AXIS && w.axis != lane_axis)
             owner[w.axis] = i;
     }
+    int four_axis = -1;
+    for (int i = 0; i < tile->nfour; i++) {
+        Move w = access_move(k->c, load, tile->four[i]);
+        if (w.kind == MOVE_AXIS)
+            four_axis = w.axis;
+    }
     int64_t block = tile->vectors * tile->width, extent = extent_of(tile->lanes), size;
     /* an axis of which the lanes are a part (a group's outputs): whole blocks in each */
     if (!idx_value(arg->dims[lane_axis], &size) ||
@@ -396,15 +411,24 @@ static bool pack(const Kernel *k, Node *load, const RegisterTile *tile, const Pl
     *l = (Layout){0};
     if (split)
         l->op[l->n++] = (LayoutOp){.kind = LAYOUT_SPLIT, .axis = (int8_t)lane_axis, .a = block};
-    int8_t order[INGOT_MAX_RANK + 1];
+    int8_t order[INGOT_MAX_RANK + 2],
+        at[INGOT_MAX_RANK]; /* at: where the outer part of an axis is now */
     int n = 0;
+    for (int d = 0; d < arg->rank; d++)
+        at[d] = (int8_t)(d + (split && d > lane_axis) + (four_axis >= 0 && d > four_axis));
+    if (four_axis >= 0)
+        l->op[l->n++] = (LayoutOp){.kind = LAYOUT_SPLIT,
+                                   .axis = (int8_t)(four_axis + (split && four_axis > lane_axis)),
+                                   .a = 4};
     if (split)
-        order[n++] = (int8_t)lane_axis;
+        order[n++] = at[lane_axis];
     for (int i = -1; i < nplace; i++)
         for (int d = 0; d < arg->rank; d++)
             if (d != lane_axis && owner[d] == i)
-                order[n++] = (int8_t)(split && d > lane_axis ? d + 1 : d);
-    order[n++] = (int8_t)(split ? lane_axis + 1 : lane_axis);
+                order[n++] = at[d];
+    order[n++] = (int8_t)(at[lane_axis] + split);
+    if (four_axis >= 0)
+        order[n++] = (int8_t)(at[four_axis] + 1);
     LayoutOp *op = &l->op[l->n++];
     *op = (LayoutOp){.kind = LAYOUT_PERMUTE, .perm = {.n = n}};
     memcpy(op->perm.axis, order, (size_t)n);
@@ -453,7 +477,10 @@ static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *buf
         place[n++] = (Place){.range = r, .key = storage_stride(k, walked, r)};
     }
     sort_places(place + nout, n - nout);
-    bool fits = tile->width <= 1 || add_opt(nest, OPT_VECTOR, tile->lanes, tile->width);
+    bool fits = true;
+    for (int i = 0; i < tile->nfour; i++)
+        fits &= add_opt(nest, OPT_DOT, tile->four[i], 4);
+    fits &= tile->width <= 1 || add_opt(nest, OPT_VECTOR, tile->lanes, tile->width);
     if (tile->rows)
         add_opt(nest, OPT_UPCAST, tile->rows, tile->nrows);
     if (tile->columns)
@@ -511,6 +538,8 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
     bool *free = NEWN(a, bool, k->narg);
     find_free(k, &v, bufs, free);
     RegisterTile best = {0};
+    Node *four[MAX_FOUR];
+    int nfour = t->dot ? dot_axes(k, &v, free, four, MAX_FOUR) : 0;
     for (int i = 0; i < v.nrange; i++) {
         Node *r = v.range[i];
         int moves;
@@ -529,7 +558,9 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
         Node *pair;
         if (!pair_of(&v, k, r, t, &pair) || (pair && moves)) /* it saves a copy: not for another */
             continue;
-        RegisterTile tile = pick_tile(&v, r, pair, moves, t);
+        RegisterTile tile = pick_tile(&v, r, pair, nfour && !moves, moves, t);
+        tile.nfour = moves ? 0 : nfour;
+        memcpy((void *)tile.four, four, (size_t)tile.nfour * sizeof *four);
         tile.score *= moves == 0 ? 1 : moves == 1 ? 0.7 : 0.4;
         if (tile.score > best.score)
             best = tile;
@@ -548,6 +579,13 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
     }
     Nest *tiled = nest_clone(*nest);
     bool fits = contraction_opts(tiled, &v, bufs, &best, free, want);
+    if (best.nfour && !fits) {
+        nest_free(tiled);
+        tiled = nest_clone(*nest);
+        memset(want, 0, (size_t)k->narg * sizeof *want);
+        best.nfour = 0;
+        fits = contraction_opts(tiled, &v, bufs, &best, free, want);
+    }
     if (best.width > 1 && !fits) {
         nest_free(tiled);
         memset(want, 0, (size_t)k->narg * sizeof *want);

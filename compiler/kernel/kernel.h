@@ -48,6 +48,9 @@ bool const_dims(const Buffer *); /* optimise.c: no size is known at run time onl
 bool covers(const Kernel *, Node *store);
 /* interleave.c: the axis of two elements that lie between those of range as the store writes them, or NULL. */
 Node *interleaved(const Kernel *, Node *store, Node *range);
+/* dot.c: of every sum that DOT can take by fours the longest such axis; gives how many. */
+bool dot_possible(const Kernel *, const View *, Node *range, const bool *free);
+int dot_axes(const Kernel *, const View *, const bool *free, Node **axis, int max);
 /* replay.c: what a .sched file says takes the place of the heuristic's choice; faults go to sched_error(). */
 Choice *choice_copy(Plan *, const Kernel *of,
                     int arg); /* a record for the step that copies its argument */

@@ -10,6 +10,7 @@
  * A reduce whose axes were split is rebuilt from the inside out:
  *
  *     UNROLL   a reduce for each copy, joined by the monoid
+ *     DOT      a reduce over four terms, inside of the others
  *     VECTOR   a reduce for each lane, joined over the lanes, then the terms that fill no vector */
 #include <string.h>
 
@@ -191,6 +192,11 @@ static void split_reduced(Lower *q, Piece *p, const Split *s)
             add_lane(q, p, (int)s->amount);
         p->at[s->inner] = p->t.lane;
     }
+    if (s->kind == OPT_DOT) {
+        if (!p->t.four)
+            p->t.four = range_new(q->c, p->next++, idx(q->c, 4));
+        p->at[s->inner] = p->t.four;
+    }
     take_apart(p, s, 0, s->outer, s->inner);
     p->at[s->outer] = new_range(q, p, s->count);
     if (s->remaining) {
@@ -319,16 +325,21 @@ static Node *whole_blocks(Lower *q, Piece *p, Node *n, const Env *e, int s)
     Env in = env_new(q, e);
     Node **range = NEWN(q->a, Node *, n->nsrc);
     int nrange = 0;
+    bool dot = false;
     for (uint32_t i = 1; i < n->nsrc; i++) {
         int root = nest_root_of(q->k, n->src[i]), axis = root;
         in.value[root] = value(q, p, root);
-        while (p->sum[axis].split)
-            axis = p->sum[axis].outer;
+        for (; p->sum[axis].split; axis = p->sum[axis].outer)
+            dot |= p->sum[axis].split->kind == OPT_DOT;
         if (p->at[axis]->op == OP_RANGE)
             range[nrange++] = p->at[axis];
     }
     env_ready(q, &in);
-    return reduce_over(q, p, n, lower_node(q, p, n->src[0], &in), range, nrange);
+    Node *body = lower_node(q, p, n->src[0], &in);
+    if (dot)
+        body =
+            node_make(q->c, OP_REDUCE, n->dtype, n->arg, 2, (Node *[]){body, p->t.four}, 0, NULL);
+    return reduce_over(q, p, n, body, range, nrange);
 }
 
 /* The terms that fill no vector. */

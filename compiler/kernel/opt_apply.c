@@ -143,6 +143,38 @@ static const char *apply_copies(Nest *n, const Opt *o, int axis)
     return NULL;
 }
 
+/* ---- DOT ---------------------------------------------------------------------------------------------- */
+
+static bool sums_bytes(const Nest *n, int axis)
+{
+    Arena *a = arena_new();
+    View v = kernel_view(a, n->k);
+    bool *free = NEWN(a, bool, n->k->narg); /* how they lie, nest_check() judges */
+    memset(free, true, (size_t)n->k->narg * sizeof *free);
+    bool possible = dot_possible(n->k, &v, n->k->axes[axis].range, free);
+    arena_free(a);
+    return possible;
+}
+
+static const char *apply_dot(Nest *n, const Opt *o, int axis)
+{
+    const NestAxis *x = &n->axis[axis];
+    if (!x->reduced || axis >= n->k->naxis)
+        return refuse(n, "DOT %s: it takes a reduced axis that no other opt has changed", o->axis);
+    if (o->amount != 4 || x->extent % 4)
+        return refuse(n, "DOT %s %lld: four terms are taken at once, and the axis has %lld",
+                      o->axis, (long long)o->amount, (long long)x->extent);
+    for (int i = 0; i < n->naxis; i++)
+        if (n->axis[i].form == AXIS_LANES && n->axis[i].reduced)
+            return refuse(n, "DOT %s: lanes run along a reduced axis already", o->axis);
+    if (n->shared && !sums_bytes(n, axis))
+        return refuse(n, "DOT %s: what is summed along this axis are not products of two i8 or u8",
+                      o->axis);
+    divide(n, o, axis, AXIS_FOUR, REST_NONE);
+    n->dots = true;
+    return NULL;
+}
+
 /* ---- VECTOR --------------------------------------------------------------------------------------- */
 
 /* Does e read `range` other than through a reduce over it? */
@@ -267,6 +299,8 @@ static const char *vector_refused(Nest *n, const Opt *o, int axis)
                       (long long)o->amount, (long long)x->extent);
     if (n->lanes && !x->reduced)
         return refuse(n, "VECTOR %s: the kernel has lanes already", o->axis);
+    if (n->dots && x->reduced)
+        return refuse(n, "VECTOR %s: lanes along a reduced axis do not go with DOT", o->axis);
     if (n->lanes && n->lanes != o->amount)
         return refuse(n, "VECTOR %s %lld: the kernel has vectors of %d lanes already", o->axis,
                       (long long)o->amount, n->lanes);
@@ -359,10 +393,10 @@ static const char *apply(Nest *n, const Opt *o)
     if (o->kind == OPT_ORDER)
         return apply_order(n, o);
     bool done = o->kind == OPT_VECTOR || o->kind == OPT_UPCAST || o->kind == OPT_SPLIT ||
-                o->kind == OPT_UNROLL || o->kind == OPT_THREAD;
+                o->kind == OPT_UNROLL || o->kind == OPT_DOT || o->kind == OPT_THREAD;
     if (!done)
         return refuse(
-            n, "%s: only SPLIT, VECTOR, UPCAST, UNROLL, ORDER and THREAD are carried out yet",
+            n, "%s: only SPLIT, VECTOR, UPCAST, UNROLL, DOT, ORDER and THREAD are carried out yet",
             opt_name[o->kind]);
     int axis = nest_find(n, o->axis, strlen(o->axis));
     if (axis < 0)
@@ -384,6 +418,7 @@ static const char *apply(Nest *n, const Opt *o)
                       o->axis, MAX_RANGES);
     switch (o->kind) {
     case OPT_VECTOR: return apply_vector(n, o, axis);
+    case OPT_DOT: return apply_dot(n, o, axis);
     case OPT_SPLIT: return apply_split(n, o, axis);
     default: return apply_copies(n, o, axis);
     }
@@ -397,13 +432,14 @@ const char *opt_apply(Nest *n, const Opt *o)
     return why;
 }
 
-/* In every loop nest, what moves with the lanes moves by one element a lane, or two are interleaved. */
+/* In every loop nest, what moves with the lanes moves by one element a lane, or two are interleaved; what a dot reads are four
+ * neighbours, those of the next lane behind them. */
 static int strided_arg(const Tiles *tiles, Arena *a)
 {
     Context *c = tiles->k->c;
     for (int i = 0; i < tiles->n; i++) {
         const Tile *t = &tiles->tile[i];
-        if (!t->lane)
+        if (!t->lane && !t->four)
             continue;
         Node **flat = NEWN(a, Node *, t->nstore);
         flatten_addresses(a, tiles->k, t->nstore, t->store, flat);
@@ -413,11 +449,16 @@ static int strided_arg(const Tiles *tiles, Arena *a)
             if (order[j]->op != OP_LOAD && order[j]->op != OP_STORE)
                 continue;
             Node *at = order[j]->src[first_coord(order[j])], *zero = idx(c, 0);
-            if (!depends_on(at, t->lane))
+            bool lane = t->lane && depends_on(at, t->lane),
+                 four = t->four && depends_on(at, t->four);
+            if (!lane && !four)
                 continue;
-            Node *base = substitute(c, at, 1, &t->lane, &zero);
+            Node *from[] = {lane ? t->lane : t->four, t->four}, *to[] = {zero, zero};
+            Node *base = substitute(c, at, lane && four ? 2 : 1, from, to);
             bool two = order[j]->op == OP_STORE && order[j]->nsrc > 4;
-            Node *step = two ? idx_mul(c, t->lane, idx(c, 2)) : t->lane;
+            Node *step = two ? idx_mul(c, t->lane, idx(c, 2)) : from[0];
+            if (lane && four)
+                step = idx_add(c, idx_mul(c, t->lane, idx(c, 4)), t->four);
             if (!idx_provably_equal(c, idx_sub(c, at, base), step))
                 return (int)order[j]->src[0]->arg.i;
         }
@@ -427,7 +468,7 @@ static int strided_arg(const Tiles *tiles, Arena *a)
 
 const char *nest_check(const Nest *n)
 {
-    if (!n->lanes)
+    if (!n->lanes && !n->dots)
         return NULL;
     Arena *a = arena_new();
     Tiles tiles = nest_lower(n);
@@ -436,7 +477,7 @@ const char *nest_check(const Nest *n)
     arena_free(a);
     return arg < 0 ? NULL
                    : arena_printf(n->arena,
-                                  "VECTOR: argument %d does not lie contiguously along this axis: "
+                                  "%s: argument %d does not lie contiguously along this axis: "
                                   "choose another layout for it",
-                                  arg);
+                                  n->dots ? "DOT" : "VECTOR", arg);
 }

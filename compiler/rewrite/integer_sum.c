@@ -53,7 +53,7 @@ static bool has_integer(Node *n, int depth)
 
 /* ---- moving factors -------------------------------------------------------------------------- */
 
-static Node *moved(Context *c, Node *move, Node *x)
+Node *moved(Context *c, Node *move, Node *x)
 {
     Node **src = NEWN(c->arena, Node *, move->nsrc);
     memcpy((void *)src, move->src, move->nsrc * sizeof *src);

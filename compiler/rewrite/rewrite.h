@@ -28,6 +28,12 @@ Node *integer_sum(Rewrite *, Node *reduce); /* integer_sum.c */
 /* zero_point.c: of a REDUCE of i32. */
 Node *zero_points(Rewrite *, Node *reduce);
 
+Node *requantize(Rewrite *, Node *round); /* requantize.c */
+
+/* zero_point.c: the number that is spread over n, or NULL. */
+Node *scalar_of(Node *n);
+/* integer_sum.c: move's kind of movement, of x. */
+Node *moved(Context *, Node *move, Node *x);
 /* integer_sum.c: it only moves elements (of its first source). */
 bool is_move(Node *);
 /* integer_sum.c: what is moved, with the axes of n: along each it has n's size, or 1 if it does not vary there; NULL if

@@ -8,7 +8,7 @@
  * filled with (layouts.c).  All is exact modulo 2^32. */
 #include "rewrite.h"
 
-static Node *scalar_of(Node *n)
+Node *scalar_of(Node *n)
 {
     while (n->op == OP_EXPAND || n->op == OP_RESHAPE)
         n = n->src[0];

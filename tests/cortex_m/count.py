@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Instructions that one run of a model takes on a Cortex-M4F, counted by QEMU (mps2-an386, -icount shift=0).
+Its outputs have to be those of the same source on this machine; floats may differ by what C libraries do.
 
     count.py --ingot build/ingot MODEL.onnx...     millions of instructions, bytes of weights, arena and code
 
@@ -10,6 +11,7 @@ import json
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -27,8 +29,8 @@ def call(*command):
 
 
 def arguments(header):
-    """C declarations of inputs and outputs, as memory of their own; inputs are a ramp."""
-    text = []
+    """C declarations of inputs and outputs, as memory of their own; inputs are a ramp. And statements that print the outputs."""
+    text, dump = [], []
     for what, name in (("inputs", "in"), ("outputs", "out")):
         body = re.search(r"typedef struct model_%s \{(.*?)\} model_%s;" % (what, what), header, re.S)[1]
         fields = re.findall(r"(?:const )?(\w+) \*(\w+); /\* .*?\[([\d,]*)\]", body)
@@ -37,10 +39,27 @@ def arguments(header):
             for d in dims.split(","):
                 n *= int(d or 1)
             text.append(f"static {kind} {name}_{field}[{n}];")
+            if what == "outputs":
+                dump.append(f'dump("{kind} ", {name}_{field}, sizeof {name}_{field});')
             if what == "inputs":
                 text.append(f"for (int i = 0; i < {n}; i++) {name}_{field}[i] = ({kind})(i * 7 % 11 - 5);")
         text.append(f"model_{what} {name} = {{{', '.join(f'.{f} = {name}_{f}' for _, f, _ in fields)}}};")
-    return " ".join(text)
+    return [f"-DRUN_DECLARE={' '.join(text)}", f"-DRUN_DUMP={' '.join(dump)}"]
+
+
+def outputs(text):
+    found = re.findall(r"^(float|\w+_t) ((?:[0-9a-f]{2})+)$", text, re.M)
+    return [struct.unpack(f"<{len(x) // 8}f", bytes.fromhex(x)) if kind == "float" else x for kind, x in found]
+
+
+def same(got, want):
+    if len(got) != len(want):
+        return False
+    for a, b in zip(got, want):
+        near = a == b if isinstance(a, str) else max(abs(x - y) for x, y in zip(a, b)) <= 1e-5 * max(map(abs, b))
+        if not near:
+            return False
+    return True
 
 
 def count(ingot, model, work, flags):
@@ -48,15 +67,19 @@ def count(ingot, model, work, flags):
     call(ingot, "compile", model, "-o", out, "--target", "c:cortex-m4", "--weights", "array", *flags)
     header = (out / "model.h").read_text()
     sources = [p for p in out.glob("*.c") if p.name not in ("main.c", "driver.c", "igrt_pool.c")] + [HERE / "start.c"]
-    elf = work / "run.elf"
-    call("arm-none-eabi-gcc", *CPU, "-O2", "-std=c99", "-ffp-contract=off", "-ffunction-sections", "-fdata-sections",
-         "-I", out, f"-DRUN_DECLARE={arguments(header)}", "-nostartfiles", "--specs=nosys.specs", "-Wl,--gc-sections",
+    elf, host = work / "run.elf", work / "host"
+    flags_of = ["-O2", "-std=c99", "-ffp-contract=off", "-ffunction-sections", "-fdata-sections", "-I", out, *arguments(header)]
+    call("cc", *flags_of, "-o", host, *sources, "-lm")
+    want = call(host)
+    call("arm-none-eabi-gcc", *CPU, *flags_of, "-nostartfiles", "--specs=nosys.specs", "-Wl,--gc-sections",
          "-T", HERE / "link.ld", "-o", elf, *sources, "-lm")
     said = subprocess.run(["qemu-system-arm", "-M", "mps2-an386", "-nographic", "-icount", "shift=0", "-semihosting-config",
                            "enable=on,target=native", "-kernel", str(elf)], capture_output=True, text=True, timeout=300)
     said = said.stdout + said.stderr
     if "status 0" not in said:
         sys.exit(f"{model}: {said}")
+    if not same(outputs(said), outputs(want)):
+        sys.exit(f"{model}: its outputs are not those of this machine: {outputs(said)} for {outputs(want)}")
     sizes = json.loads(call(ingot, "inspect", model, "--json", "--target", "c:cortex-m4", *flags))
     text = call("arm-none-eabi-size", elf).split("\n")[1].split()
     return int(re.search(r"ticks (\d+)", said)[1]) * TICK, sizes["weights_bytes"], sizes["arena_bytes"], int(text[0])

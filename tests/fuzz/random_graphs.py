@@ -832,7 +832,8 @@ def judge(model, want, opt, work):
     for name in opt.cc.split(","):
         cc = ("ccache " if shutil.which("ccache") else "") + name
         call(["make", "-s", "-C", bundle, "clean"], opt.timeout, opt.env)
-        done = call(["make", "-s", "-C", bundle, f"CC={cc}", f"CFLAGS={flags}"], opt.timeout, opt.env)
+        foreign = [] if opt.target in MARCH else ["FLAGS=-std=c99 -ffp-contract=off -pthread -I."]  # of another machine: what C it has
+        done = call(["make", "-s", "-C", bundle, f"CC={cc}", f"CFLAGS={flags}", *foreign], opt.timeout, opt.env)
         if done.rc:
             return "crash", f"make: {'timed out' if done.timed_out else first_line(done.err)}", []
         for size in model.sizes or (None,):

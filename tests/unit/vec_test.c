@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "runtime_min/igrt_vec.h"
+#include "runtime_min/igrt_dot_vec.h"
 
 /* ---- inputs ------------------------------------------------------------------------------- */
 
@@ -354,6 +354,79 @@ static void integers(void **state)
     INTEGERS(16)
 }
 
+/* What the comment of igrt_quantize_f32 says. */
+static int quantized(float x, int zero, int lo, int hi)
+{
+    const float y = igrt_round_f32(x) + (float)zero;
+    return x != x ? 0 : y < (float)lo ? lo : y > (float)hi ? hi : (int)y;
+}
+
+static void quantize(void **state)
+{
+    static const int how[][3] = {{0, -128, 127}, {-128, -128, 127}, {37, 0, 255},
+                                 {-5, -3, 90},   {65535, 0, 65535}, {1, -32768, 32767}};
+    (void)state;
+    for (int n = 0; n < 200000; n++) {
+        const int *h = how[n % 6];
+        float x[16];
+        int32_t y[16];
+        for (int i = 0; i < 16; i++) {
+            x[i] = n % 2 ? any() : (float)((int)(next() % 2001) - 1000) * 0.5f;
+            y[i] = quantized(x[i], h[0], h[1], h[2]);
+            assert_int_equal(igrt_quantize_f32(x[i], h[0], h[1], h[2]), y[i]);
+        }
+        const igrt_i32x16 got = igrt_quantize_f32x16(igrt_load_f32x16(x), h[0], h[1], h[2]);
+        const igrt_i32x8 half = igrt_quantize_f32x8(igrt_load_f32x8(x), h[0], h[1], h[2]);
+        const igrt_i32x4 part = igrt_quantize_f32x4(igrt_load_f32x4(x), h[0], h[1], h[2]);
+        for (int i = 0; i < 16; i++)
+            assert_int_equal(i < 4 ? part[i] : i < 8 ? half[i] : got[i], y[i]);
+        for (int i = 0; i < 8; i++)
+            assert_int_equal(got[i], y[i]);
+    }
+}
+
+/* Four products of bytes, as they stand there. */
+#define DOT(X, XT, W, WT)                                                                        \
+    for (int n = 0; n < 3000; n++) {                                                             \
+        XT x[64];                                                                                \
+        WT w[64];                                                                                \
+        int32_t s[16], y[16];                                                                    \
+        for (int i = 0; i < 64; i++) {                                                           \
+            x[i] = (XT)(next() % 4 ? next() : 0x80u);                                            \
+            w[i] = (WT)(next() % 4 ? next() : 0x80u);                                            \
+        }                                                                                        \
+        for (int i = 0; i < 16; i++) {                                                           \
+            y[i] = s[i] = (int32_t)next();                                                       \
+            for (int j = 4 * i; j < 4 * i + 4; j++)                                              \
+                y[i] = igrt_add_i32(y[i], x[j] * w[j]);                                          \
+            assert_int_equal(igrt_dot_##X##_##W(igrt_load_##X##x4(x + 4 * i),                    \
+                                                igrt_load_##W##x4(w + 4 * i), s[i]),             \
+                             y[i]);                                                              \
+        }                                                                                        \
+        const igrt_i32x16 a = igrt_dot_##X##_##W##_i32x16(                                       \
+            igrt_load_##X##x4_i32x16(x), igrt_load_##W##x4_i32x16(w), igrt_load_i32x16(s));      \
+        const igrt_i32x8 b = igrt_dot_##X##_##W##_i32x8(                                         \
+            igrt_load_##X##x4_i32x8(x), igrt_load_part_##W##x4_i32x8(w, 5), igrt_load_i32x8(s)); \
+        const igrt_i32x4 c =                                                                     \
+            igrt_dot_##X##_##W##_i32x4(igrt_splat_##X##x4_i32x4(igrt_load_##X##x4(x)),           \
+                                       igrt_load_##W##x4_i32x4(w), igrt_load_i32x4(s));          \
+        for (int i = 0; i < 16; i++)                                                             \
+            assert_int_equal(a[i], y[i]);                                                        \
+        for (int i = 0; i < 8; i++)                                                              \
+            assert_int_equal(b[i], i < 5 ? y[i] : s[i]);                                         \
+        assert_int_equal(c[0], y[0]);                                                            \
+        assert_int_equal(                                                                        \
+            c[3], igrt_dot_##X##_##W(igrt_load_##X##x4(x), igrt_load_##W##x4(w + 12), s[3]));    \
+    }
+static void dots(void **state)
+{
+    (void)state;
+    DOT(i8, int8_t, i8, int8_t)
+    DOT(i8, int8_t, u8, uint8_t)
+    DOT(u8, uint8_t, i8, int8_t)
+    DOT(u8, uint8_t, u8, uint8_t)
+}
+
 /* ---- accuracy ------------------------------------------------------------------------------ */
 
 /* The error in units of the last place of the nearest f32. */
@@ -410,7 +483,7 @@ int main(void)
         cmocka_unit_test(lanes4),    cmocka_unit_test(lanes8),    cmocka_unit_test(lanes16),
         cmocka_unit_test(parts),     cmocka_unit_test(pairs),     cmocka_unit_test(conversions),
         cmocka_unit_test(accuracy4), cmocka_unit_test(accuracy8), cmocka_unit_test(accuracy16),
-        cmocka_unit_test(integers),
+        cmocka_unit_test(integers),  cmocka_unit_test(quantize),  cmocka_unit_test(dots),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,79 @@
+/*
+ * igrt_dot.h - sums of four products of bytes: igrt_dot_<x>_<w>(x, w, s) is
+ *
+ *     s + x[0] w[0] + x[1] w[1] + x[2] w[2] + x[3] w[3]         of i8 or u8 each, in i32, modulo 2^32
+ *
+ * An igrt_i8x4 or igrt_u8x4 is four neighbours in memory, of any alignment.  With the DSP instructions of ARMv7E-M (Cortex-M4,
+ * M7) it is held as two pairs of 16 bits, bytes 0 and 2 and bytes 1 and 3, and a dot is two SMLAD.
+ */
+#ifndef IGRT_DOT_H
+#define IGRT_DOT_H
+
+#include "igrt_num.h"
+
+#define IGRT_DOTS(DOT) DOT(i8, i8) DOT(i8, u8) DOT(u8, i8) DOT(u8, u8)
+
+#if defined(__ARM_FEATURE_DSP) && defined(__thumb2__)
+
+typedef struct igrt_i8x4 {
+    int32_t even, odd;
+} igrt_i8x4;
+typedef igrt_i8x4 igrt_u8x4;
+
+#define IGRT_LOAD4(T, INSTRUCTION)                                        \
+    IGRT_INLINE igrt_##T##x4 igrt_load_##T##x4(const void *p)             \
+    {                                                                     \
+        int32_t four;                                                     \
+        igrt_##T##x4 x;                                                   \
+        memcpy(&four, p, 4);                                              \
+        __asm__(INSTRUCTION " %0, %1" : "=r"(x.even) : "r"(four));        \
+        __asm__(INSTRUCTION " %0, %1, ror #8" : "=r"(x.odd) : "r"(four)); \
+        return x;                                                         \
+    }
+IGRT_LOAD4(i8, "sxtb16")
+IGRT_LOAD4(u8, "uxtb16")
+
+IGRT_INLINE int32_t igrt_pairs(int32_t x, int32_t w, int32_t s)
+{
+    int32_t sum;
+    __asm__("smlad %0, %1, %2, %3" : "=r"(sum) : "r"(x), "r"(w), "r"(s));
+    return sum;
+}
+
+#define IGRT_DOT4(X, W)                                                               \
+    IGRT_INLINE int32_t igrt_dot_##X##_##W(igrt_##X##x4 x, igrt_##W##x4 w, int32_t s) \
+    {                                                                                 \
+        return igrt_pairs(x.odd, w.odd, igrt_pairs(x.even, w.even, s));               \
+    }
+
+#else
+
+typedef struct igrt_i8x4 {
+    int8_t at[4];
+} igrt_i8x4;
+typedef struct igrt_u8x4 {
+    uint8_t at[4];
+} igrt_u8x4;
+
+#define IGRT_LOAD4(T)                                         \
+    IGRT_INLINE igrt_##T##x4 igrt_load_##T##x4(const void *p) \
+    {                                                         \
+        igrt_##T##x4 x;                                       \
+        memcpy(&x, p, 4);                                     \
+        return x;                                             \
+    }
+IGRT_LOAD4(i8)
+IGRT_LOAD4(u8)
+
+#define IGRT_DOT4(X, W)                                                                    \
+    IGRT_INLINE int32_t igrt_dot_##X##_##W(igrt_##X##x4 x, igrt_##W##x4 w, int32_t s)      \
+    {                                                                                      \
+        return igrt_add_i32(s, x.at[0] * w.at[0] + x.at[1] * w.at[1] + x.at[2] * w.at[2] + \
+                                   x.at[3] * w.at[3]);                                     \
+    }
+
+#endif
+
+IGRT_DOTS(IGRT_DOT4)
+
+#endif

@@ -1,0 +1,92 @@
+/*
+ * igrt_dot_vec.h - igrt_dot.h in lanes: every lane of an i32 vector holds four bytes, or a sum.
+ *
+ *     igrt_load_i8x4_i32xN(p)              four bytes a lane, 4 N neighbours
+ *     igrt_splat_i8x4_i32xN(x)             the same four in all lanes
+ *     igrt_dot_u8_i8_i32xN(x, w, s)        lane by lane what igrt_dot_u8_i8 gives
+ *
+ * AVX-512 VNNI and AVX-VNNI multiply u8 with i8; an i8 x with i8 w is (x + 128) w - 128 w there.
+ */
+#ifndef IGRT_DOT_VEC_H
+#define IGRT_DOT_VEC_H
+
+#include "igrt_dot.h"
+#include "igrt_vec.h"
+
+#define IGRT_FOURS(T, N)                                                       \
+    IGRT_VEC igrt_i32x##N igrt_load_##T##x4_i32x##N(const void *p)             \
+    {                                                                          \
+        return *(const igrt_mem_i32x##N *)p;                                   \
+    }                                                                          \
+    IGRT_VEC igrt_i32x##N igrt_load_part_##T##x4_i32x##N(const void *p, int n) \
+    {                                                                          \
+        int32_t t[N] = {0};                                                    \
+        memcpy(t, p, (size_t)n * 4);                                           \
+        return igrt_load_i32x##N(t);                                           \
+    }                                                                          \
+    IGRT_VEC igrt_i32x##N igrt_splat_##T##x4_i32x##N(igrt_##T##x4 x)           \
+    {                                                                          \
+        int32_t t;                                                             \
+        memcpy(&t, &x, 4);                                                     \
+        return igrt_splat_i32x##N(t);                                          \
+    }
+IGRT_FOURS(i8, 4)
+IGRT_FOURS(i8, 8)
+IGRT_FOURS(i8, 16)
+IGRT_FOURS(u8, 4)
+IGRT_FOURS(u8, 8)
+IGRT_FOURS(u8, 16)
+
+/* Byte b of every lane. */
+#define IGRT_BYTE_i8(N, x, b) ((igrt_i32x##N)((igrt_u32x##N)(x) << (24 - 8 * (b))) >> 24)
+#define IGRT_BYTE_u8(N, x, b) ((igrt_i32x##N)((igrt_u32x##N)(x) >> (8 * (b))) & 255)
+#define IGRT_DOT_PLAIN(X, W, N)                                                        \
+    IGRT_VEC igrt_i32x##N igrt_dot_##X##_##W##_i32x##N(igrt_i32x##N x, igrt_i32x##N w, \
+                                                       igrt_i32x##N s)                 \
+    {                                                                                  \
+        const igrt_i32x##N a = IGRT_BYTE_##X(N, x, 0) * IGRT_BYTE_##W(N, w, 0) +       \
+                               IGRT_BYTE_##X(N, x, 1) * IGRT_BYTE_##W(N, w, 1);        \
+        const igrt_i32x##N b = IGRT_BYTE_##X(N, x, 2) * IGRT_BYTE_##W(N, w, 2) +       \
+                               IGRT_BYTE_##X(N, x, 3) * IGRT_BYTE_##W(N, w, 3);        \
+        return (igrt_i32x##N)((igrt_u32x##N)s + (igrt_u32x##N)(a + b));                \
+    }
+#define IGRT_DOT_UNIT(N, V, UNIT)                                                                \
+    IGRT_VEC igrt_i32x##N igrt_dot_u8_i8_i32x##N(igrt_i32x##N x, igrt_i32x##N w, igrt_i32x##N s) \
+    {                                                                                            \
+        return (igrt_i32x##N)UNIT((V)s, (V)x, (V)w);                                             \
+    }                                                                                            \
+    IGRT_VEC igrt_i32x##N igrt_dot_i8_u8_i32x##N(igrt_i32x##N x, igrt_i32x##N w, igrt_i32x##N s) \
+    {                                                                                            \
+        return igrt_dot_u8_i8_i32x##N(w, x, s);                                                  \
+    }                                                                                            \
+    IGRT_VEC igrt_i32x##N igrt_dot_i8_i8_i32x##N(igrt_i32x##N x, igrt_i32x##N w, igrt_i32x##N s) \
+    {                                                                                            \
+        const igrt_i32x##N zero = {0}, half = igrt_splat_i32x##N(INT32_MIN | 0x808080);          \
+        const igrt_i32x##N more = igrt_dot_u8_i8_i32x##N(half, w, zero); /* 128 w */             \
+        return (igrt_i32x##N)((igrt_u32x##N)igrt_dot_u8_i8_i32x##N(x ^ half, w, s) -             \
+                              (igrt_u32x##N)more);                                               \
+    }                                                                                            \
+    IGRT_DOT_PLAIN(u8, u8, N)
+#define IGRT_DOT_NONE(N)      \
+    IGRT_DOT_PLAIN(u8, i8, N) \
+    IGRT_DOT_PLAIN(i8, u8, N) \
+    IGRT_DOT_PLAIN(i8, i8, N) \
+    IGRT_DOT_PLAIN(u8, u8, N)
+
+#if defined(__AVX512VNNI__)
+IGRT_DOT_UNIT(16, __m512i, _mm512_dpbusd_epi32)
+#else
+IGRT_DOT_NONE(16)
+#endif
+#if defined(__AVX512VNNI__) && defined(__AVX512VL__)
+IGRT_DOT_UNIT(8, __m256i, _mm256_dpbusd_epi32)
+IGRT_DOT_UNIT(4, __m128i, _mm_dpbusd_epi32)
+#elif defined(__AVXVNNI__)
+IGRT_DOT_UNIT(8, __m256i, _mm256_dpbusd_avx_epi32)
+IGRT_DOT_UNIT(4, __m128i, _mm_dpbusd_avx_epi32)
+#else
+IGRT_DOT_NONE(8)
+IGRT_DOT_NONE(4)
+#endif
+
+#endif
