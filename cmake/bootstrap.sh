@@ -58,6 +58,7 @@ if [ "$what" = tests ]; then
     need llvm command -v llvm-ar
     need nodejs command -v node
     command -v google-chrome >/dev/null 2>&1 || need chromium command -v chromium
+    need fonts-dejavu-core sh -c 'ls /usr/share/fonts/*/* | grep -q .'
     need ccache command -v ccache           # a bundle's runtime files are alike in every case
     need python3 command -v python3
     if ! python3 -c "import $modules" 2>/dev/null; then

@@ -1,0 +1,57 @@
+'use strict';
+// overview.js - the model in figures, where its time goes, and what was decided.
+
+const Overview = (() => {
+  let m;
+
+  function figures() {
+    const d = m.data, figure = (name, value, more) => el('div', {}, el('dt', {}, name), el('dd', {'data-figure': name}, value, more ? el('small', {}, more) : null));
+    const stored = d.tensors.filter(t => t.kind === 'arena').length;
+    return el('dl', {class: 'figures'}, figure(m.measured ? 'Time' : 'Time, estimated', Format.ms(m.total), m.measured ? `${d.machine.threads} thread${d.machine.threads > 1 ? 's' : ''}` : 'of a nominal machine'),
+      figure('Steps', d.steps.length), figure('Kernels', d.kernels, d.kernels < d.steps.length ? 'equal ones are one' : null),
+      figure('Nodes in the file', d.source.length), figure('Operations', Format.count(m.flops)),
+      figure('Arena', Format.bytes(d.arena_bytes), `${stored} tensors`), figure('Weights', Format.bytes(d.weights_bytes)));
+  }
+
+  function interface_() {
+    const row = kind => t => el('tr', {class: 'pick', onclick: () => State.go({view: 'memory', kind: 'tensor', id: t.tensor})}, el('td', {class: 'dim'}, kind),
+      el('td', {class: 'name'}, el('button', {type: 'button', class: 'link'}, t.name)), el('td', {}, Format.type(t)), el('td', {class: 'number'}, Format.bytes(t.max_bytes)));
+    const d = m.data;
+    return el('section', {class: 'card'}, el('h2', {}, 'Inputs and outputs'), el('div', {class: 'scroll', style: {maxHeight: '300px'}}, el('table', {}, el('tbody', {}, d.inputs.map(row('in')), d.outputs.map(row('out')), d.states.map(row('state'))))));
+  }
+
+  function byKind() {
+    const sum = new Map();
+    for (const s of m.steps) sum.set(Colour.ofStep(s), (sum.get(Colour.ofStep(s)) || 0) + s.time);
+    const rows = [...sum].sort((a, b) => b[1] - a[1]), most = rows.length ? rows[0][1] || 1 : 1;
+    return el('section', {class: 'card'}, el('h2', {}, 'Time by kind of work'), el('table', {}, el('tbody', {}, rows.map(([k, t]) => el('tr', {}, el('td', {}, el('span', {class: 'dot', style: {background: Colour.css(k)}}), Colour.name(k)),
+      el('td', {class: 'barcell'}, el('span', {class: 'bar', style: {width: 100 * t / most + '%', background: Colour.css(k)}})), el('td', {class: 'number'}, Format.ms(t)), el('td', {class: 'number'}, Format.percent(m.total ? t / m.total : 0)))))));
+  }
+
+  function slowest() {
+    const rows = [...m.steps].sort((a, b) => b.time - a.time).slice(0, 8), most = rows.length ? rows[0].time || 1 : 1;
+    return el('section', {class: 'card broad'}, el('h2', {}, 'Slowest steps'), el('table', {}, el('tbody', {}, rows.map(s => el('tr', {class: 'pick', onclick: () => State.go({view: 'timeline', kind: 'step', id: s.step})},
+      el('td', {class: 'name'}, el('button', {type: 'button', class: 'link'}, `${s.step} \u00b7 ${s.name}`)), el('td', {class: 'barcell wide'}, el('span', {class: 'bar', style: {width: 100 * s.time / most + '%', background: Colour.css(Colour.ofStep(s))}})),
+      el('td', {class: 'number'}, Format.ms(s.time)), el('td', {class: 'number'}, Format.percent(m.share(s))))))));
+  }
+
+  function decided() {
+    const d = m.data, notes = what => d.notes.filter(n => n.what === what).length;
+    const fates = {computed: 0, folded: 0, moved: 0, nothing: 0};
+    m.source.forEach((s, i) => { fates[m.fate(i)]++; });
+    const rows = [['stored', notes('stored'), 'values that have memory of their own; all else is computed where it is read'],
+      ['folded', d.tensors.filter(t => t.folded).length, 'weights that were computed at compile time'],
+      ['merged', notes('merged'), 'results that came into a kernel which reads the same operand'],
+      ['in place', notes('in place'), 'results that lie in the bytes of an operand or of a concat'],
+      ['shared', d.steps.filter(s => s.kind === 'generated').length - d.kernels, 'steps that run a kernel which another step has already'],
+      ['no work', fates.moved + fates.folded + fates.nothing, 'nodes of the file that left nothing but coordinates or constants']];
+    return el('section', {class: 'card broad'}, el('h2', {}, 'What was decided'), el('table', {}, el('tbody', {}, rows.map(([what, n, text]) => el('tr', {}, el('td', {}, what), el('td', {class: 'number', 'data-figure': what}, n), el('td', {class: 'dim'}, text))))));
+  }
+
+  function make(box) {
+    fill(box, el('div', {class: 'view'}, el('h2', {}, m.title), el('p', {}, `Compiled for ${m.data.target}${m.data.opt_level ? '' : ', without opts'}. ` +
+      (m.measured ? 'Times were measured.' : 'Times are what the roof of a nominal machine allows: good for shares, not for milliseconds.')),
+      figures(), el('div', {class: 'columns'}, slowest(), byKind(), interface_(), decided())));
+  }
+  Views.add({name: 'overview', title: 'Overview', make, start: model => { m = model; }});
+})();
