@@ -6,6 +6,11 @@
 
 enum { KERNELS_PER_FILE = 50, BYTES_PER_FILE = 200000 };
 
+typedef struct {
+    const CustomOp **op;
+    int n;
+} Functions; /* of the user's, that the kernels of a file call */
+
 /* The first step that runs the kernel, and how many do. */
 static void find_steps(const Block *block, const Kernel *k, const Step **first, int *n)
 {
@@ -93,12 +98,38 @@ static void includes(StrBuf *sb, const char *text)
         sb_puts(sb, "\n#include <math.h>\n#include <string.h>\n");
 }
 
-static void file_end(Bundle *b, StrBuf *body)
+/* The custom functions that a kernel calls, added to those of its file. */
+static void find_functions(Bundle *b, const Kernel *k, Functions *all)
+{
+    int n;
+    Node **order = graph_toposort(b->a, 1, &k->sink, &n);
+    for (int i = 0; i < n; i++) {
+        const CustomOp *op =
+            order[i]->op == OP_CUSTOM ? ((const CustomUse *)order[i]->arg.ptr)->op : NULL;
+        bool known = !op;
+        for (int j = 0; j < all->n && !known; j++)
+            known = all->op[j] == op;
+        if (!known)
+            vec_push(b->a, all->op, all->n, op);
+    }
+}
+
+static void file_end(Bundle *b, StrBuf *body, Functions *functions)
 {
     StrBuf sb = {0};
-    sb_printf(&sb, "/* %s_kernels_%d.c */\n#include \"%s_kernels.h\"\n", b->name, b->nkernel_file,
-              b->name);
+    sb_printf(&sb, "/* %s_kernels_%d.c */\n", b->name, b->nkernel_file);
+    for (int i = 0; i < functions->n; i++)
+        custom_paste(
+            &sb, functions->op[i],
+            arena_printf(b->a, "%s_%d_%s", b->name, b->nkernel_file, functions->op[i]->name));
+    sb_printf(&sb, "#include \"%s_kernels.h\"\n", b->name);
     includes(&sb, body->data ? body->data : "");
+    for (int i = 0; i < functions->n; i++)
+        custom_wrappers(
+            &sb, functions->op[i],
+            arena_printf(b->a, "%s_%d_%s", b->name, b->nkernel_file, functions->op[i]->name),
+            body->data);
+    *functions = (Functions){0};
     sb_write(&sb, body->data, body->len);
     sb_free(body);
     *body = (StrBuf){0};
@@ -143,19 +174,25 @@ void bundle_kernels(Bundle *b)
         return;
     }
     header(b);
-    StrBuf body = {0};
-    int n = 0;
-    for (int i = 0; i < b->p->nkernel && !b->failed; i++) {
-        const Kernel *k = b->p->kernels[i];
-        if (k->check)
-            continue;
-        one_kernel(&body, b, k);
-        if (++n == KERNELS_PER_FILE || body.len > BYTES_PER_FILE) {
-            file_end(b, &body);
-            n = 0;
+    for (int custom = 0; custom < 2; custom++) { /* what calls a source of the user's is apart */
+        StrBuf body = {0};
+        Functions called = {0};
+        int n = 0;
+        for (int i = 0; i < b->p->nkernel && !b->failed; i++) {
+            const Kernel *k = b->p->kernels[i];
+            Functions own = {0};
+            find_functions(b, k, &own);
+            if (k->check || (own.n > 0) != custom)
+                continue;
+            find_functions(b, k, &called);
+            one_kernel(&body, b, k);
+            if (++n == KERNELS_PER_FILE || body.len > BYTES_PER_FILE) {
+                file_end(b, &body, &called);
+                n = 0;
+            }
         }
+        if (n)
+            file_end(b, &body, &called);
     }
-    if (n)
-        file_end(b, &body);
     checks(b);
 }

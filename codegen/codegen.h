@@ -27,6 +27,10 @@ void print_comment_text(StrBuf *, const char *);
 void print_string(StrBuf *, const char *);
 /* custom_source.c: the C file of a custom operator, for the model of that name. */
 void custom_source(StrBuf *, const CustomOp *, const char *model);
+/* What kernels need that call functions of one element: their sources, of which every name has `prefix`, and behind the
+ * runtime's headers op_swish() and, where the kernels call it, op_swish_x16(). */
+void custom_paste(StrBuf *, const CustomOp *, const char *prefix);
+void custom_wrappers(StrBuf *, const CustomOp *, const char *prefix, const char *kernels);
 
 /* A C identifier from any text; never a keyword. */
 char *identifier(Arena *, const char *text);

@@ -1,5 +1,9 @@
-/* custom_source.c - the C file of a custom operator: the user's source as it is, behind defines that give what other
- * files could see the model's prefix, then a function of the library kernels' form that calls it. */
+/* custom_source.c - a user's source in the files of a bundle, as it is, behind defines that give its names a prefix.
+ *
+ * An operator that is a step has a file of its own: what other files could see gets the model's prefix, and a function of
+ * the library kernels' form calls it. A function of one element stands before the kernels that call it, in the same file,
+ * where the C compiler can make it part of their loops; other sources may stand there too, so all of its names get a prefix
+ * and its macros end with it. */
 #include <string.h>
 
 #include "codegen.h"
@@ -113,20 +117,183 @@ static void body_call(StrBuf *sb, const CustomOp *op)
             op->returns_int ? " ? IGRT_ERR_UNSUPPORTED : IGRT_OK;\n" : ";\n    return IGRT_OK;\n");
 }
 
-void custom_source(StrBuf *sb, const CustomOp *op, const char *model)
+static void file_name(StrBuf *sb, const CustomOp *op)
 {
     const char *slash = strrchr(op->file, '/');
-    sb_printf(sb, "/* %s_%s.c - the source of a custom operator, '", model, op->name);
     for (const char *p = slash ? slash + 1 : op->file; *p; p++)
         if (*p >= ' ' && *p <= '~' && *p != '*')
             sb_write(sb, p, 1);
+}
+
+static void source_text(StrBuf *sb, const CustomOp *op)
+{
+    sb_write(sb, op->text, op->bytes);
+    if (op->bytes && op->text[op->bytes - 1] != '\n')
+        sb_puts(sb, "\n");
+}
+
+/* ---- in a file with kernels ------------------------------------------------------------------- */
+
+/* A type whose name needs nothing of the source. */
+static bool is_plain(const char *type)
+{
+    static const char *const words[] = {"float",   "double",   "int",      "unsigned int",
+                                        "short",   "char",     "long",     "_Bool",
+                                        "int8_t",  "int16_t",  "int32_t",  "int64_t",
+                                        "uint8_t", "uint16_t", "uint32_t", "uint64_t"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strcmp(words[i], type))
+            return true;
+    return false;
+}
+
+/* static inline float m_swish(float, float): a first declaration that makes the function one of this file, to be
+ * inlined. Without it, if its types are the source's own, the C compiler decides by size. */
+static void declare(StrBuf *sb, const CustomOp *op, const char *prefix)
+{
+    const char *result = "";
+    for (int i = 0; i < op->nparam; i++) {
+        if (op->param[i].kind == CUSTOM_OUTPUT)
+            result = op->param[i].type;
+        if (!is_plain(op->param[i].type))
+            return;
+    }
+    sb_printf(sb, "static inline %s %s_%s(", result, prefix, op->function);
+    const char *separator = "";
+    for (int i = 0; i < op->nparam; i++) {
+        if (op->param[i].kind == CUSTOM_OUTPUT)
+            continue;
+        sb_printf(sb, "%s%s", separator, op->param[i].type);
+        separator = ", ";
+    }
+    sb_puts(sb, ");\n");
+}
+
+void custom_paste(StrBuf *sb, const CustomOp *op, const char *prefix)
+{
+    sb_puts(sb, "\n/* ---- '");
+    file_name(sb, op);
+    sb_puts(sb, "', as it was given ---- */\n#include <stdint.h>\n");
+    declare(sb, op, prefix);
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < (pass ? op->ninternal : op->nexternal); i++) {
+            const char *name = pass ? op->internal[i] : op->external[i];
+            sb_printf(sb, "#define %s %s_%s\n", name, prefix, name);
+        }
+    source_text(sb, op);
+    for (int i = 0; i < op->nexternal; i++)
+        sb_printf(sb, "#undef %s\n", op->external[i]);
+    for (int i = 0; i < op->ninternal; i++)
+        sb_printf(sb, "#undef %s\n", op->internal[i]);
+    for (int i = 0; i < op->nmacro; i++)
+        sb_printf(sb, "#undef %s\n", op->macro[i]);
+    sb_puts(sb, "/* ---- its end ---- */\n\n");
+}
+
+/* float x0, float beta; lanes 0: of one element. Attributes are the same in all lanes. */
+static void parameters(StrBuf *sb, const CustomOp *op, int lanes)
+{
+    const char *separator = "";
+    for (int i = 0; i < op->nparam; i++) {
+        const CustomParam *p = &op->param[i];
+        if (p->kind == CUSTOM_OUTPUT)
+            continue;
+        if (p->kind != CUSTOM_INPUT)
+            sb_printf(sb, "%s%s %c%d", separator, p->kind == CUSTOM_INT ? "int64_t" : "double",
+                      p->kind == CUSTOM_INT ? 'i' : 'f', p->slot);
+        else if (lanes)
+            sb_printf(sb, "%sigrt_%sx%d x%d", separator,
+                      p->dtype == INGOT_BOOL ? "i32" : lane_type(p->dtype), lanes, p->slot);
+        else
+            sb_printf(sb, "%s%s x%d", separator, element_type(p->dtype), p->slot);
+        separator = ", ";
+    }
+    sb_puts(sb, ")\n{\n");
+}
+
+static void one_element(StrBuf *sb, const CustomOp *op, const char *prefix, ingot_dtype to)
+{
+    sb_printf(sb, "\nstatic inline %s %s(", element_type(to), op->name);
+    parameters(sb, op, 0);
+    sb_printf(sb, "    return %s_%s(", prefix, op->function);
+    const char *separator = "";
+    for (int i = 0; i < op->nparam; i++) {
+        const CustomParam *p = &op->param[i];
+        if (p->kind == CUSTOM_OUTPUT)
+            continue;
+        if (p->kind == CUSTOM_INPUT)
+            sb_printf(sb, "%sx%d", separator, p->slot);
+        else
+            sb_printf(sb, "%s(%s)%c%d", separator, p->type, p->kind == CUSTOM_INT ? 'i' : 'f',
+                      p->slot);
+        separator = ", ";
+    }
+    sb_puts(sb, ");\n}\n");
+}
+
+/* Lane by lane, through arrays, as the functions of the C library are in igrt_vec.h. gcc makes a vector of such a loop, if
+ * it has not unrolled it before (-O3). A condition is -1 or 0. */
+static void in_lanes(StrBuf *sb, const CustomOp *op, ingot_dtype to, int lanes)
+{
+    const char *held = to == INGOT_BOOL ? "i32" : lane_type(to);
+    sb_printf(sb, "\nstatic inline igrt_%sx%d %s_x%d(", held, lanes, op->name, lanes);
+    parameters(sb, op, lanes);
+    for (int i = 0; i < op->nparam; i++) {
+        const CustomParam *p = &op->param[i];
+        if (p->kind != CUSTOM_INPUT)
+            continue;
+        const char *type = p->dtype == INGOT_BOOL ? "i32" : lane_type(p->dtype);
+        sb_printf(sb, "    %s u%d[%d];\n    igrt_store_%sx%d(u%d, x%d);\n",
+                  *type == 'f' ? "float" : "int32_t", p->slot, lanes, type, lanes, p->slot,
+                  p->slot);
+    }
+    sb_printf(sb,
+              "    %s y[%d];\n#pragma GCC unroll 1\n    for (int i = 0; i < %d; i++)\n        y[i] "
+              "= %s%s(",
+              *held == 'f' ? "float" : "int32_t", lanes, lanes,
+              to == INGOT_BOOL ? "-(int32_t)" : "", op->name);
+    const char *separator = "";
+    for (int i = 0; i < op->nparam; i++) {
+        const CustomParam *p = &op->param[i];
+        if (p->kind == CUSTOM_OUTPUT)
+            continue;
+        bool input = p->kind == CUSTOM_INPUT;
+        if (input && p->dtype == INGOT_BOOL)
+            sb_printf(sb, "%su%d[i] != 0", separator, p->slot);
+        else if (input && p->dtype != INGOT_F32 && p->dtype != INGOT_I32)
+            sb_printf(sb, "%s(%s)u%d[i]", separator, element_type(p->dtype), p->slot);
+        else if (input)
+            sb_printf(sb, "%su%d[i]", separator, p->slot);
+        else
+            sb_printf(sb, "%s%c%d", separator, p->kind == CUSTOM_INT ? 'i' : 'f', p->slot);
+        separator = ", ";
+    }
+    sb_printf(sb, ");\n    return igrt_load_%sx%d(y);\n}\n", held, lanes);
+}
+
+void custom_wrappers(StrBuf *sb, const CustomOp *op, const char *prefix, const char *kernels)
+{
+    ingot_dtype to = custom_param(op, CUSTOM_OUTPUT, 0)->dtype;
+    one_element(sb, op, prefix, to);
+    for (int lanes = 4; lanes <= 16; lanes *= 2) {
+        char call[160];
+        snprintf(call, sizeof call, "%.120s_x%d(", op->name, lanes);
+        if (strstr(kernels, call))
+            in_lanes(sb, op, to, lanes);
+    }
+}
+
+/* ---- a file of its own ------------------------------------------------------------------------ */
+
+void custom_source(StrBuf *sb, const CustomOp *op, const char *model)
+{
+    sb_printf(sb, "/* %s_%s.c - the source of a custom operator, '", model, op->name);
+    file_name(sb, op);
     sb_puts(sb, "', as it was given, and what calls it. */\n");
     for (int i = 0; i < op->nexternal; i++)
         sb_printf(sb, "#define %s %s_%s_%s\n", op->external[i], model, op->name, op->external[i]);
     sb_puts(sb, "\n");
-    sb_write(sb, op->text, op->bytes);
-    if (op->bytes && op->text[op->bytes - 1] != '\n')
-        sb_puts(sb, "\n");
+    source_text(sb, op);
     sb_printf(sb,
               "\n/* ---- what the model calls ---- */\n\n#include <string.h>\n\n#include "
               "\"igrt_lib.h\"\n\nIGRT_LIB_FUNCTION(%s_%s);\n\nIGRT_LIB_FUNCTION(%s_%s)\n{\n"

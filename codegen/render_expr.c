@@ -62,6 +62,21 @@ static void constant_float(Render *r, double v, bool is_f32)
     }
 }
 
+static void constant_int(Render *r, int64_t v, ingot_dtype d)
+{
+    if (d == INGOT_U64)
+        sb_printf(r->sb, "UINT64_C(%llu)", (unsigned long long)v);
+    else if (v == INT64_MIN)
+        put(r, "(-INT64_C(9223372036854775807) - 1)");
+    else if (d == INGOT_U32)
+        sb_printf(r->sb, "%lluu", (unsigned long long)v);
+    else if (v > INT32_MAX || v < -INT32_MAX || d == INGOT_I64)
+        sb_printf(r->sb, v < 0 ? "(-INT64_C(%lld))" : "INT64_C(%lld)",
+                  v < 0 ? -(long long)v : (long long)v);
+    else
+        sb_printf(r->sb, v < 0 ? "(%lld)" : "%lld", (long long)v);
+}
+
 static void constant(Render *r, Node *n)
 {
     if (dtype_is_float(n->dtype)) {
@@ -72,18 +87,7 @@ static void constant(Render *r, Node *n)
         put(r, negative ? ")" : "");
         return;
     }
-    int64_t v = n->arg.i;
-    if (n->dtype == INGOT_U64)
-        sb_printf(r->sb, "UINT64_C(%llu)", (unsigned long long)v);
-    else if (v == INT64_MIN)
-        put(r, "(-INT64_C(9223372036854775807) - 1)");
-    else if (n->dtype == INGOT_U32)
-        sb_printf(r->sb, "%lluu", (unsigned long long)v);
-    else if (v > INT32_MAX || v < -INT32_MAX || n->dtype == INGOT_I64)
-        sb_printf(r->sb, v < 0 ? "(-INT64_C(%lld))" : "INT64_C(%lld)",
-                  v < 0 ? -(long long)v : (long long)v);
-    else
-        sb_printf(r->sb, v < 0 ? "(%lld)" : "%lld", (long long)v);
+    constant_int(r, n->arg.i, (ingot_dtype)n->dtype);
 }
 
 /* ---- operators ------------------------------------------------------------------------------ */
@@ -357,10 +361,36 @@ static void int_op(Render *r, Node *n, ingot_dtype d)
         put(r, " != 0)");
 }
 
+/* op_swish(x, 1.5), op_swish_x16(x, 1.5): custom_source.c writes these functions. */
+static void custom(Render *r, Node *n, bool lanes)
+{
+    const CustomUse *use = n->arg.ptr;
+    const char *separator = "";
+    sb_printf(r->sb, lanes ? "%s_x%d(" : "%s(", use->op->name, r->l.tile->lanes);
+    for (int i = 0; i < use->op->nparam; i++) {
+        const CustomParam *p = &use->op->param[i];
+        if (p->kind == CUSTOM_OUTPUT)
+            continue;
+        put(r, separator);
+        separator = ", ";
+        if (p->kind == CUSTOM_INPUT)
+            render_operand(r, n->src[p->slot], lanes, true);
+        else if (p->kind == CUSTOM_FLOAT)
+            constant_float(r, use->floats[p->slot], false);
+        else
+            constant_int(r, use->ints[p->slot], INGOT_I64);
+    }
+    put(r, ")");
+}
+
 static void alu(Render *r, Node *n)
 {
     ingot_dtype d = n->src[n->nsrc - 1]->dtype; /* of the operands: comparisons give bool */
     bool lanes = in_lanes(r, n);
+    if (n->op == OP_CUSTOM) {
+        custom(r, n, lanes);
+        return;
+    }
     if (n->op == OP_WHERE && !(lanes && is_vector(r, n->src[0]))) {
         choice(r, n);
         return;

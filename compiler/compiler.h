@@ -65,7 +65,7 @@ typedef enum {
 #include "ops.def"
     OP_COUNT
 } Op;
-typedef enum { LEAF, UNARY, BINARY, TERNARY, MOVE, REDUCE, MEMORY, CONTROL } OpClass;
+typedef enum { LEAF, UNARY, BINARY, TERNARY, NARY, MOVE, REDUCE, MEMORY, CONTROL } OpClass;
 typedef enum { ARG_NONE, ARG_INT, ARG_BITS, ARG_PTR } ArgKind;
 typedef struct {
     const char *text;
@@ -77,8 +77,10 @@ typedef struct {
 extern const OpInfo op_info[OP_COUNT];
 static inline bool op_is_alu(int op)
 {
-    return op_info[op].cls >= UNARY && op_info[op].cls <= TERNARY;
+    return op_info[op].cls >= UNARY && op_info[op].cls <= NARY;
 }
+
+enum { MAX_ALU_SRC = 16 };
 
 typedef struct {
     const char *name;
@@ -192,6 +194,8 @@ struct ingot_custom_op {
     size_t bytes;
     const char **external; /* names that other files could see */
     int nexternal;
+    const char **internal, **macro; /* other names of the file's, and what it defines */
+    int ninternal, nmacro;
     CustomParam *param;
     int nparam, line;
     CustomRule *rule;
@@ -208,6 +212,13 @@ struct ingot_custom_op {
     void *loaded; /* what run keeps */
 };
 typedef struct ingot_custom_op CustomOp;
+
+/* A function of one element with its attributes; one of a kind in a context. */
+typedef struct {
+    const CustomOp *op;
+    const int64_t *ints;
+    const double *floats;
+} CustomUse;
 
 /* Where nodes came from. */
 typedef struct {
@@ -298,6 +309,8 @@ struct Context {
     int nrandom;  /* draws without a seed of their own */
     CustomOp **customs;
     int ncustom;
+    const CustomUse **custom_uses;
+    int ncustom_use;
     Var *vars;
     int nvar, nparam;
     struct Region *region; /* innermost open one */
@@ -332,11 +345,18 @@ Node *node_where(Context *, Node *, Node *, Node *);
 Node *node_cast(Context *, Node *, ingot_dtype); /* from or to INDEX too */
 Node *monoid_identity(Context *, ingot_reduce_op, ingot_dtype);
 Op monoid_op(ingot_reduce_op);
+Node *node_custom(Context *, const CustomUse *, ingot_dtype, int nsrc, Node *const *src);
 /* Copy n with other sources, through the simplifying constructors. */
 Node *node_with(Context *, Node *n, Node *const *src);
 int end_stores(
     const Node *end); /* an END's sources: how many stores it has; the others are ranges */
 int first_coord(const Node *access); /* which source of a LOAD or STORE its coordinates start at */
+
+/* ---- custom.c: custom operators ----------------------------------------------------------- */
+const CustomParam *custom_param(const CustomOp *, CustomKind, int slot); /* NULL: there is none */
+const CustomUse *custom_use(Context *, const CustomOp *, const int64_t *ints, const double *floats);
+/* The same as a step of its own: a call of the function on whole tensors. */
+Node *custom_call(Context *, Node *custom);
 
 /* ---- gather.c: whether the indices of a GATHER or UPDATE are data, to be checked ----------------- */
 typedef enum { INDEX_TRUSTED, INDEX_PLAIN, INDEX_WRAPS } IndexCheck;
@@ -642,6 +662,8 @@ void graph_rewrite(Context *, bool float_sums, const char *off);
 const char *rewrite_name(int i); /* of the rules; NULL behind the last */
 /* control.c: fills the region's captures; outside: by node, whether it is none of the region's. */
 void region_captures(Context *, struct Region *, const bool *outside);
+/* For languages that cannot call C: elementwise custom operators become steps of their own. */
+void graph_custom_calls(Context *);
 
 /* ---- schedule.c, rangeify.c, memplan.c ---------------------------------------------------- */
 struct Target;

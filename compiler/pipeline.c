@@ -279,6 +279,8 @@ static Plan *make_plan(Context *c, const Target *t, const ingot_options *o, Cloc
         return NULL;
     }
     verify_graph(c, "import");
+    if (t->gpu)
+        graph_custom_calls(c);
     if (o->opt_level > 0) {
         graph_rewrite(c, t->wide, o->no_rewrite);
         verify_graph(c, "rewrite");

@@ -93,6 +93,37 @@ static enum CXChildVisitResult look_inside(CXCursor cursor, CXCursor parent, CXC
     return outlives(data, cursor, parent) ? CXChildVisit_Break : CXChildVisit_Recurse;
 }
 
+static bool is_identifier(const char *s)
+{
+    bool good = isalpha((unsigned char)*s) || *s == '_';
+    for (; *s && good; s++)
+        good = isalnum((unsigned char)*s) || *s == '_';
+    return good;
+}
+
+/* What the file declares, so that several sources can stand in one file. */
+static enum CXChildVisitResult look_at_name(CXCursor cursor, CXCursor parent, CXClientData data)
+{
+    (void)parent;
+    Reader *r = data;
+    CustomOp *op = r->op;
+    const char *name = clang_text(r->c->arena, libclang.getCursorSpelling(cursor));
+    enum CXCursorKind kind = libclang.getCursorKind(cursor);
+    if (!libclang.Location_isFromMainFile(libclang.getCursorLocation(cursor)))
+        return CXChildVisit_Continue;
+    if (kind == CXCursor_MacroDefinition)
+        vec_push(r->c->arena, op->macro, op->nmacro, name);
+    bool named = kind == CXCursor_FunctionDecl || kind == CXCursor_VarDecl ||
+                 kind == CXCursor_TypedefDecl || kind == CXCursor_StructDecl ||
+                 kind == CXCursor_UnionDecl || kind == CXCursor_EnumDecl ||
+                 kind == CXCursor_EnumConstantDecl;
+    bool visible = (kind == CXCursor_FunctionDecl || kind == CXCursor_VarDecl) &&
+                   libclang.getCursorLinkage(cursor) == CXLinkage_External;
+    if (named && is_identifier(name) && !visible)
+        vec_push(r->c->arena, op->internal, op->ninternal, name);
+    return kind == CXCursor_EnumDecl ? CXChildVisit_Recurse : CXChildVisit_Continue;
+}
+
 static enum CXChildVisitResult look_at(CXCursor cursor, CXCursor parent, CXClientData data)
 {
     Reader *r = data;
@@ -327,13 +358,24 @@ static void read_element(Reader *r, CustomParam *p, CXType type)
     p->slot = op->nin++;
 }
 
+/* Without the const of a parameter itself, so that values can be cast to it. */
+static const char *type_spelling(Context *c, CXType type)
+{
+    const char *s = clang_text(c->arena, libclang.getTypeSpelling(type));
+    bool constant = type.kind != CXType_Pointer && !strncmp(s, "const ", 6);
+    return constant ? s + 6 : s;
+}
+
 static void read_result(Reader *r)
 {
     CustomOp *op = r->op;
     CXType type = libclang.getCursorResultType(r->function);
     enum CXTypeKind kind = libclang.getCanonicalType(type).kind;
     if (op->elementwise) {
-        CustomParam p = {.kind = CUSTOM_OUTPUT, .name = "y", .line = op->line};
+        CustomParam p = {.kind = CUSTOM_OUTPUT,
+                         .name = "y",
+                         .type = type_spelling(r->c, type),
+                         .line = op->line};
         if (!element_dtype(type, &p.dtype))
             reader_fault(r, op->line, "elementwise function '%s' returns no element of a tensor",
                          op->function);
@@ -347,14 +389,6 @@ static void read_result(Reader *r)
                      "function '%s' has to return void, or int (0: it went well), unless it is "
                      "marked elementwise",
                      op->function);
-}
-
-/* Without the const of a parameter itself, so that values can be cast to it. */
-static const char *type_spelling(Context *c, CXType type)
-{
-    const char *s = clang_text(c->arena, libclang.getTypeSpelling(type));
-    bool constant = type.kind != CXType_Pointer && !strncmp(s, "const ", 6);
-    return constant ? s + 6 : s;
 }
 
 static void read_function(Reader *r)
@@ -445,9 +479,11 @@ static void check_rules(Reader *r)
 static void find_function(Reader *r)
 {
     CustomOp *op = r->op;
-    libclang.visitChildren(libclang.getTranslationUnitCursor(r->unit), look_at, r);
+    CXCursor all = libclang.getTranslationUnitCursor(r->unit);
+    libclang.visitChildren(all, look_at, r);
     if (!r->ok)
         return;
+    libclang.visitChildren(all, look_at_name, r);
     if (!op->function && r->nname > 1)
         reader_fault(r, 1, "it defines several functions (%s): name one, as in %s:%s",
                      r->names.data, op->file, r->only);
@@ -467,7 +503,7 @@ bool custom_read(Context *c, CustomOp *op)
     struct CXUnsavedFile source = {op->file, op->text, op->bytes}; /* what the bundle will have */
     CUnit unit;
     if (!cunit_open(&unit, c->arena, op->file, &source, (int)(sizeof arguments / sizeof *arguments),
-                    arguments, 0))
+                    arguments, CXTranslationUnit_DetailedPreprocessingRecord))
         reader_fault(&r, 1, "libclang cannot read it");
     r.unit = unit.unit;
     if (r.ok)

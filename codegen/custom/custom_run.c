@@ -1,9 +1,11 @@
 /* custom_run.c - the interpreter's call of a custom operator: the very source that a bundle gets, compiled by the
  * system's C compiler into a shared object. The call is made in a child process, whose fault is not the compiler's: its
- * results come back through shared memory. */
+ * results come back through shared memory, and it ends after a time. It has the floating-point mode of the
+ * interpreter, in which subnormal numbers of f32 are zeros, as they are in a bundle. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -131,6 +133,14 @@ static size_t tensor_room(const igrt_tensor *t)
     return (tensor_bytes(t) + 63) & ~(size_t)63;
 }
 
+/* A function that does not end is told of; $INGOT_OP_SECONDS says when. */
+static unsigned time_limit(void)
+{
+    const char *told = getenv("INGOT_OP_SECONDS");
+    unsigned long seconds = told ? strtoul(told, NULL, 10) : 0;
+    return seconds && seconds < 1u << 30 ? (unsigned)seconds : 100;
+}
+
 int custom_run(const CustomOp *op, const igrt_tensor *in, int nin, igrt_tensor *out, int nout,
                const int64_t *ints, const double *floats, void *scratch, size_t scratch_size,
                const char **why)
@@ -159,15 +169,21 @@ int custom_run(const CustomOp *op, const igrt_tensor *in, int nin, igrt_tensor *
             out[i].data = shared + at;
             at += tensor_room(&out[i]);
         }
+        signal(SIGALRM, SIG_DFL);
+        alarm(time_limit());
         igrt_status status = fn(in, nin, out, nout, ints, floats, scratch, scratch_size, NULL);
         _exit((int)status);
     }
     int status = 0, code = -1;
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
-    static char ended[64];
+    static char ended[80];
     if (child < 0)
         *why = strerror(errno);
+    else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+        snprintf(ended, sizeof ended, "it did not end within %u seconds (INGOT_OP_SECONDS)",
+                 time_limit()),
+            *why = ended;
     else if (WIFSIGNALED(status))
         snprintf(ended, sizeof ended, "it ended by signal %d", WTERMSIG(status)), *why = ended;
     else

@@ -50,7 +50,7 @@ static const CustomParam *param_find(const CustomOp *op, const char *name, size_
     return NULL;
 }
 
-static const CustomParam *param_of(const CustomOp *op, CustomKind kind, int slot)
+const CustomParam *custom_param(const CustomOp *op, CustomKind kind, int slot)
 {
     for (int i = 0; i < op->nparam; i++)
         if (op->param[i].kind == kind && op->param[i].slot == slot)
@@ -247,7 +247,7 @@ static void check_counts(Use *u, int n_in, int n_out)
 static void check_types(Use *u)
 {
     for (int i = 0; i < u->op->nin && !u->failed; i++) {
-        const CustomParam *p = param_of(u->op, CUSTOM_INPUT, i);
+        const CustomParam *p = custom_param(u->op, CUSTOM_INPUT, i);
         if ((ingot_dtype)u->in[i]->dtype != p->dtype)
             use_fault(u, p->line, "input %d of the node is %s, parameter '%s' of '%s' is %s", i,
                       ingot_dtype_name((ingot_dtype)u->in[i]->dtype), p->name, u->op->function,
@@ -364,7 +364,7 @@ static void shapes(Use *u, ingot_call_out *out)
 {
     const CustomOp *op = u->op;
     for (int i = 0; i < op->nout && !u->failed; i++) {
-        const CustomParam *p = param_of(op, CUSTOM_OUTPUT, i);
+        const CustomParam *p = custom_param(op, CUSTOM_OUTPUT, i);
         const CustomRule *r = p ? rule_find(op, CUSTOM_OUT_RULE, p->name) : NULL;
         if (p)
             out[i].dtype = p->dtype;
@@ -384,7 +384,7 @@ static void shapes(Use *u, ingot_call_out *out)
 static void states(Use *u, Node **in, ingot_call_out *out)
 {
     for (int i = 0; i < u->op->nstate && !u->failed; i++) {
-        const CustomParam *p = param_of(u->op, CUSTOM_STATE, i);
+        const CustomParam *p = custom_param(u->op, CUSTOM_STATE, i);
         ingot_call_out shape = {.dtype = p->dtype};
         int64_t dims[INGOT_MAX_RANK];
         const CustomRule *r = rule_find(u->op, CUSTOM_STATE_RULE, p->name);
@@ -422,6 +422,72 @@ static size_t scratch_bytes(Use *u)
     return u->failed ? 0 : (size_t)e->hi;
 }
 
+const CustomUse *custom_use(Context *c, const CustomOp *op, const int64_t *ints,
+                            const double *floats)
+{
+    size_t int_bytes = (size_t)op->nint * sizeof *ints,
+           float_bytes = (size_t)op->nfloat * sizeof *floats;
+    for (int i = 0; i < c->ncustom_use; i++) {
+        const CustomUse *u = c->custom_uses[i];
+        if (u->op == op && (!int_bytes || !memcmp(u->ints, ints, int_bytes)) &&
+            (!float_bytes || !memcmp(u->floats, floats, float_bytes)))
+            return u;
+    }
+    int64_t *own_ints = arena_alloc(c->arena, int_bytes + 1);
+    double *own_floats = arena_alloc(c->arena, float_bytes + 1);
+    if (int_bytes)
+        memcpy(own_ints, ints, int_bytes);
+    if (float_bytes)
+        memcpy(own_floats, floats, float_bytes);
+    CustomUse *u = NEW(c->arena, CustomUse);
+    *u = (CustomUse){op, own_ints, own_floats};
+    vec_push(c->arena, c->custom_uses, c->ncustom_use, u);
+    return u;
+}
+
+/* As any elementwise op: constants are folded, and kernels have it within their loops. */
+static Node *elementwise(Context *c, const CustomUse *use, const ingot_call_out *out,
+                         Node *const *in)
+{
+    const CustomOp *op = use->op;
+    Node *x[MAX_ALU_SRC], *k[MAX_ALU_SRC];
+    bool constant = true;
+    if (shape_is_empty(out->rank, out->dims))
+        return uniform_make(c, node_const_zero(c, out->dtype), out->rank, out->dims);
+    for (int i = 0; i < op->nin; i++) {
+        x[i] = broadcast_to(c, in[i], out->rank, out->dims);
+        k[i] = uniform(in[i]);
+        constant &= k[i] != NULL;
+    }
+    uint8_t *value = arena_alloc(c->arena, elem_bytes(out->dtype)); /* 16-aligned */
+    Node *scalar = constant ? node_custom(c, use, out->dtype, op->nin, k) : NULL;
+    if (!scalar || !ingot_const_data(c, scalar, value, elem_bytes(out->dtype)))
+        return node_custom(c, use, out->dtype, op->nin, x);
+    return broadcast_to(c, ingot_data(c, NULL, out->dtype, 0, NULL, value), out->rank, out->dims);
+}
+
+Node *custom_call(Context *c, Node *n)
+{
+    const CustomUse *use = n->arg.ptr;
+    const CustomOp *op = use->op;
+    ingot_call_out to = {.dtype = (ingot_dtype)n->dtype, .rank = n->rank};
+    memcpy((void *)to.dims, (void *)n->shape, (size_t)n->rank * sizeof *n->shape);
+    Node *y;
+    ingot_call(c,
+               &(ingot_call_desc){.name = op->name,
+                                  .n_in = op->nin,
+                                  .n_out = 1,
+                                  .n_int = op->nint,
+                                  .n_float = op->nfloat,
+                                  .in = (Node **)(uintptr_t)n->src,
+                                  .out = &to,
+                                  .ints = use->ints,
+                                  .floats = use->floats,
+                                  .custom = op},
+               &y);
+    return y;
+}
+
 void ingot_custom(ingot_context *c, ingot_custom_op *op, int n_in, ingot_tensor *const *in,
                   int n_attr, const ingot_attribute *attr, int n_out, ingot_tensor **out)
 {
@@ -453,10 +519,14 @@ void ingot_custom(ingot_context *c, ingot_custom_op *op, int n_in, ingot_tensor 
     check_sizes(u, to);
     if (u->failed)
         return;
+    bool node = op->elementwise && n_out && op->nin && op->nin <= MAX_ALU_SRC;
+    if (node) {
+        out[0] = elementwise(c, custom_use(c, op, u->ints, u->floats), to, in);
+        return;
+    }
     memcpy((void *)src, (void *)in, (size_t)op->nin * sizeof *src);
-    if (op->elementwise)
-        for (int i = 0; i < op->nin; i++)
-            src[i] = broadcast_to(c, src[i], to->rank, to->dims);
+    for (int i = 0; i < op->nin && op->elementwise; i++)
+        src[i] = broadcast_to(c, src[i], to->rank, to->dims);
     ingot_call(c,
                &(ingot_call_desc){.name = op->name,
                                   .n_in = nin,

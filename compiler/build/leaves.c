@@ -309,7 +309,7 @@ Node *fold_scalar(Context *c, Node *n)
 {
     uint8_t in[3][8] = {{0}}, out[8] = {0};
     const void *p[3];
-    if (!op_is_alu(n->op) || n->rank || n->nsrc > 3 || n->dtype == INGOT_INDEX)
+    if (!op_is_alu(n->op) || n->rank || n->op == OP_CUSTOM || n->dtype == INGOT_INDEX)
         return n;
     for (uint32_t i = 0; i < n->nsrc; i++) {
         if (n->src[i]->op != OP_CONST || n->src[i]->dtype == INGOT_INDEX ||

@@ -399,7 +399,7 @@ static Node *element(Search *s, Node *n, int64_t at)
 {
     Context *c = s->c;
     int64_t d[INGOT_MAX_RANK] = {0}, sd[INGOT_MAX_RANK] = {0}, x[INGOT_MAX_RANK], numel, count;
-    if (op_is_alu(n->op))
+    if (op_is_alu(n->op) && n->op != OP_CUSTOM)
         return alu_element(s, n, at);
     if (!known_dims(n, d, &numel) || numel <= at)
         return c->poison;

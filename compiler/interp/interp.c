@@ -377,10 +377,11 @@ static bool is_leaf(Op op)
     return op == OP_INPUT || op == OP_DATA || op == OP_STATE || op == OP_PARAM;
 }
 
+/* Of a custom function whole tensors are computed, by one call of what the C compiler made of it. */
 static bool always_stored(Op op)
 {
-    return is_leaf(op) || op == OP_REDUCE || op == OP_UPDATE || op == OP_CONCAT || op == OP_CALL ||
-           op == OP_LOOP || op == OP_IF || op == OP_PROJ;
+    return op == OP_CUSTOM || is_leaf(op) || op == OP_REDUCE || op == OP_UPDATE ||
+           op == OP_CONCAT || op == OP_CALL || op == OP_LOOP || op == OP_IF || op == OP_PROJ;
 }
 
 static bool can_store(const Entry *e)
@@ -394,8 +395,8 @@ static void facts(Walk *w)
     for (int i = 0; i < w->n; i++) {
         Entry *e = &w->entry[i];
         Node *n = e->node;
-        bool scalar =
-            n->rank == 0 && (n->dtype == INGOT_INDEX || n->dtype == INGOT_BOOL) && op_is_alu(n->op);
+        bool scalar = n->rank == 0 && (n->dtype == INGOT_INDEX || n->dtype == INGOT_BOOL) &&
+                      op_is_alu(n->op) && n->op != OP_CUSTOM;
         bool uniform = true, affine = true;
         for (uint32_t k = 0; k < n->nsrc; k++) {
             const Entry *s = entry_of(w, n->src[k]);
@@ -480,7 +481,7 @@ static void count_uses(Walk *w)
                     s->uses = 2;
                 s->uses = s->uses > 2 ? 2 : s->uses;
             }
-            if (op_info[n->op].cls == CONTROL ||
+            if (op_info[n->op].cls == CONTROL || n->op == OP_CUSTOM ||
                 (k == 0 && (n->op == OP_UPDATE || (n->op == OP_GATHER && !plain_gather))) ||
                 (e->scalar && !s->scalar))
                 s->forced = true;
@@ -589,6 +590,7 @@ static bool node_eval(Interp *ip, Node *n)
     Value *v = value_new(ip, ip->level[n->id], (ingot_dtype)n->dtype, n->rank, dims);
     const bool ok = n->op == OP_UPDATE   ? update_eval(ip, n, v)
                     : n->op == OP_CONCAT ? concat_eval(ip, n, v)
+                    : n->op == OP_CUSTOM ? custom_eval(ip, n, v)
                                          : region_eval(ip, n, v);
     if (ok)
         value_set(ip, n, v);

@@ -135,6 +135,7 @@ bool concat_eval(Interp *, Node *, Value *out);
 /* interp_control.c */
 bool requires_hold(Interp *, const Requires *);
 bool call_eval(Interp *, Node *);
+bool custom_eval(Interp *, Node *, Value *out);
 bool loop_eval(Interp *, Node *);
 bool if_eval(Interp *, Node *);
 

@@ -160,16 +160,41 @@ bool loop_eval(Interp *ip, Node *n)
 
 /* ---- library kernels ------------------------------------------------------------------------------- */
 
-static bool describe(Interp *ip, const Call *call, const Value *v, igrt_tensor *t)
+static bool describe(Interp *ip, const char *name, const Value *v, igrt_tensor *t)
 {
     if (v->rank > IGRT_MAX_RANK)
-        return interp_fail(ip, INGOT_UNSUPPORTED, "interpreter: %s on a tensor of rank %d",
-                           call->name, v->rank);
+        return interp_fail(ip, INGOT_UNSUPPORTED, "interpreter: %s on a tensor of rank %d", name,
+                           v->rank);
     *t = (igrt_tensor){.data = value_data((Value *)(uintptr_t)v), .rank = v->rank};
     t->dtype = (igrt_dtype)(v->dtype + 1); /* both lists have one order; igrt_dtype starts at 1 */
     for (int i = 0; i < v->rank; i++)
         t->dims[i] = v->dims[i];
     return true;
+}
+
+static bool function_run(Interp *ip, const CustomOp *op, const igrt_tensor *in, int nin,
+                         igrt_tensor *out, int nout, const int64_t *ints, const double *floats,
+                         void *scratch, size_t scratch_bytes)
+{
+    const char *why = NULL;
+    int code = op->run(op, in, nin, out, nout, ints, floats, scratch, scratch_bytes, &why);
+    return code == IGRT_OK ||
+           interp_fail(ip, why ? INGOT_TOOL : INGOT_INVALID, "%s: custom operator '%s': %s",
+                       op->file, op->function, why ? why : igrt_status_text((igrt_status)code));
+}
+
+/* OP_CUSTOM: its elements in a row, whatever the rank. */
+bool custom_eval(Interp *ip, Node *n, Value *out)
+{
+    const CustomUse *use = n->arg.ptr;
+    igrt_tensor in[MAX_ALU_SRC], to;
+    for (uint32_t k = 0; k <= n->nsrc; k++) {
+        Value row = k < n->nsrc ? *value_need(ip, n->src[k]) : *out;
+        row.rank = 1;
+        row.dims[0] = row.n;
+        describe(ip, use->op->name, &row, k < n->nsrc ? &in[k] : &to);
+    }
+    return function_run(ip, use->op, in, (int)n->nsrc, &to, 1, use->ints, use->floats, NULL, 0);
 }
 
 static bool call_run(Interp *ip, Node *n, const Call *call, Value *const *out, int64_t *counts)
@@ -182,21 +207,15 @@ static bool call_run(Interp *ip, Node *n, const Call *call, Value *const *out, i
     igrt_tensor *in_t = NEWN(a, igrt_tensor, call->n_in + 1),
                 *out_t = NEWN(a, igrt_tensor, call->n_out + 1);
     for (int k = 0; k < call->n_in; k++)
-        if (!describe(ip, call, value_need(ip, n->src[k]), &in_t[k]))
+        if (!describe(ip, call->name, value_need(ip, n->src[k]), &in_t[k]))
             return false;
     for (int k = 0; k < call->n_out; k++)
-        if (!describe(ip, call, out[k], &out_t[k]))
+        if (!describe(ip, call->name, out[k], &out_t[k]))
             return false;
     void *scratch = call->scratch_bytes ? arena_alloc(a, call->scratch_bytes) : NULL;
-    if (call->custom) {
-        const char *why = NULL;
-        int code = call->custom->run(call->custom, in_t, call->n_in, out_t, call->n_out, call->ints,
-                                     call->floats, scratch, call->scratch_bytes, &why);
-        return code == IGRT_OK ||
-               interp_fail(ip, why ? INGOT_TOOL : INGOT_INVALID, "%s: custom operator '%s': %s",
-                           call->custom->file, call->custom->function,
-                           why ? why : igrt_status_text((igrt_status)code));
-    }
+    if (call->custom)
+        return function_run(ip, call->custom, in_t, call->n_in, out_t, call->n_out, call->ints,
+                            call->floats, scratch, call->scratch_bytes);
     const igrt_status status = fn(in_t, call->n_in, out_t, call->n_out, call->ints, call->floats,
                                   scratch, call->scratch_bytes, counts);
     if (status != IGRT_OK)

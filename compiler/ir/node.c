@@ -362,10 +362,17 @@ Node *node_cast(Context *c, Node *n, ingot_dtype d)
     return node_make(c, OP_CAST, d, (Arg){0}, 1, &n, n->rank, n->shape);
 }
 
+Node *node_custom(Context *c, const CustomUse *use, ingot_dtype d, int nsrc, Node *const *s)
+{
+    return node_make(c, OP_CUSTOM, d, (Arg){.ptr = use}, nsrc, s, s[0]->rank, s[0]->shape);
+}
+
 Node *node_with(Context *c, Node *n, Node *const *src)
 {
     if (n->op == OP_CAST && n->arg.i == 0)
         return node_cast(c, src[0], n->dtype);
+    if (n->op == OP_CUSTOM)
+        return node_custom(c, n->arg.ptr, (ingot_dtype)n->dtype, (int)n->nsrc, src);
     if (op_is_alu(n->op) && n->op != OP_CAST && n->op != OP_BITCAST)
         return node_alu(c, n->op, n->dtype, (int)n->nsrc, src);
     return node_make(c, n->op, n->dtype, n->arg, (int)n->nsrc, src, n->rank, n->shape);

@@ -225,7 +225,8 @@ static Node *integer_from(Context *c, Node *n, Node *const *s)
 /* A node through which the integer may be seen: scalar arithmetic.  All others are leaves. */
 static bool transparent(Node *n)
 {
-    if (n->rank != 0 || n->dtype == INGOT_INDEX || !op_is_alu(n->op) || n->op == OP_BITCAST)
+    if (n->rank != 0 || n->dtype == INGOT_INDEX || !op_is_alu(n->op) || n->op == OP_BITCAST ||
+        n->op == OP_CUSTOM)
         return false;
     return is_integer(n) || n->dtype == INGOT_BOOL;
 }

@@ -162,23 +162,30 @@ static void put_data(Printer *p, const Data *d)
     }
 }
 
-static void put_call(Printer *p, const Call *call)
+static void put_attributes(Printer *p, int nint, const int64_t *ints, int nfloat,
+                           const double *floats)
 {
-    put_string(p, call->name);
     sb_puts(p->sb, " ints(");
-    for (int i = 0; i < call->n_int; i++)
-        sb_printf(p->sb, i ? ",%" PRId64 : "%" PRId64, call->ints[i]);
+    for (int i = 0; i < nint; i++)
+        sb_printf(p->sb, i ? ",%" PRId64 : "%" PRId64, ints[i]);
     sb_puts(p->sb, ") floats(");
-    for (int i = 0; i < call->n_float; i++) {
+    for (int i = 0; i < nfloat; i++) {
         union {
             double value;
             uint64_t bits;
-        } u = {call->floats[i]};
+        } u = {floats[i]};
         if (i)
             sb_puts(p->sb, ",");
         put_double(p, u.bits);
     }
-    sb_puts(p->sb, ") outs(");
+    sb_puts(p->sb, ")");
+}
+
+static void put_call(Printer *p, const Call *call)
+{
+    put_string(p, call->name);
+    put_attributes(p, call->n_int, call->ints, call->n_float, call->floats);
+    sb_puts(p->sb, " outs(");
     for (int i = 0; i < call->n_out; i++) {
         sb_printf(p->sb, i ? ", %s " : "%s ", dtype_info[call->out[i].dtype].name);
         put_list(p, '[', call->out[i].rank, call->out[i].dims, ']');
@@ -209,6 +216,12 @@ static void put_arg(Printer *p, Node *n)
     case OP_VAR: put_var(p, n); return;
     case OP_DATA: put_data(p, n->arg.ptr); return;
     case OP_CALL: put_call(p, n->arg.ptr); return;
+    case OP_CUSTOM: {
+        const CustomUse *use = n->arg.ptr;
+        put_string(p, use->op->name);
+        put_attributes(p, use->op->nint, use->ints, use->op->nfloat, use->floats);
+        return;
+    }
     case OP_CAST:
         if (n->arg.i)
             sb_puts(p->sb, " wrap");

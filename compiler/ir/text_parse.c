@@ -402,19 +402,18 @@ static void parse_data(Parser *p, Draft *d)
         fault(p, "the hash is not that of the bytes");
 }
 
-static void parse_call(Parser *p, Draft *d)
+/* ints(1,2) floats(0x1p+1) */
+static void parse_attributes(Parser *p, int *nint, const int64_t **all_ints, int *nfloat,
+                             const double **all_floats)
 {
     Arena *a = p->c->arena;
-    Call *call = NEW(a, Call);
-    d->arg.ptr = call;
-    call->name = string(p);
     int64_t *ints = NULL;
     double *floats = NULL;
-    ingot_call_out *outs = NULL;
+    *nint = *nfloat = 0;
     expect(p, "ints(");
     while (!accept(p, ")") && !p->failed) {
         accept(p, ",");
-        vec_push(a, ints, call->n_int, integer(p));
+        vec_push(a, ints, *nint, integer(p));
     }
     expect(p, "floats(");
     while (!accept(p, ")") && !p->failed) {
@@ -425,8 +424,20 @@ static void parse_call(Parser *p, Draft *d)
         accept(p, ",");
         blanks(p);
         u.bits = number_bits(p);
-        vec_push(a, floats, call->n_float, u.value);
+        vec_push(a, floats, *nfloat, u.value);
     }
+    *all_ints = ints;
+    *all_floats = floats;
+}
+
+static void parse_call(Parser *p, Draft *d)
+{
+    Arena *a = p->c->arena;
+    Call *call = NEW(a, Call);
+    d->arg.ptr = call;
+    call->name = string(p);
+    ingot_call_out *outs = NULL;
+    parse_attributes(p, &call->n_int, &call->ints, &call->n_float, &call->floats);
     expect(p, "outs(");
     while (!accept(p, ")") && !p->failed) {
         Node *dims[INGOT_MAX_RANK];
@@ -445,10 +456,26 @@ static void parse_call(Parser *p, Draft *d)
     call->scratch_bytes = (size_t)integer(p);
     if (accept(p, "kept="))
         call->n_kept = (int)integer(p);
-    call->ints = ints;
-    call->floats = floats;
     call->out = outs;
     call->counts = keep(p, counts, call->n_count);
+}
+
+/* The operator is one of the context's. */
+static void parse_custom(Parser *p, Draft *d)
+{
+    const char *name = string(p);
+    const CustomOp *op = NULL;
+    int nint, nfloat;
+    const int64_t *ints;
+    const double *floats;
+    parse_attributes(p, &nint, &ints, &nfloat, &floats);
+    for (int i = 0; i < p->c->ncustom; i++)
+        if (same_text(p->c->customs[i]->name, name))
+            op = p->c->customs[i];
+    if (!op || op->nint != nint || op->nfloat != nfloat)
+        fault(p, "no custom operator of the context");
+    else
+        d->arg.ptr = custom_use(p->c, op, ints, floats);
 }
 
 static void parse_perm(Parser *p, Draft *d)
@@ -515,6 +542,7 @@ static void parse_arg(Parser *p, Draft *d)
     case OP_VAR: parse_var(p, d); return;
     case OP_DATA: parse_data(p, d); return;
     case OP_CALL: parse_call(p, d); return;
+    case OP_CUSTOM: parse_custom(p, d); return;
     case OP_CAST: d->arg.i = accept_word(p, "wrap"); return;
     case OP_REDUCE: parse_reduce(p, d); return;
     case OP_UPDATE:

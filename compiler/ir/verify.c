@@ -141,6 +141,14 @@ static void check_alu(const Check *v, Node *n)
     case OP_ISNAN:
         RULE(n->dtype == INGOT_BOOL && dtype_is_float(s[0]->dtype), "isnan asks floats");
         return;
+    case OP_CUSTOM: {
+        const CustomOp *op = ((const CustomUse *)n->arg.ptr)->op;
+        RULE((int)n->nsrc == op->nin && op->elementwise, "a custom function has its operands");
+        for (int i = 0; i < op->nin; i++)
+            RULE((ingot_dtype)s[i]->dtype == custom_param(op, CUSTOM_INPUT, i)->dtype,
+                 "operands have the types of the function's parameters");
+        return;
+    }
     case OP_WHERE:
         RULE(s[0]->dtype == INGOT_BOOL, "the condition of where is bool");
         RULE(all_of(n, 1, n->dtype), "both choices of where have its dtype");
@@ -386,7 +394,8 @@ static void check_node(const Check *v, Node *n)
     case LEAF: check_leaf(v, n); return;
     case UNARY:
     case BINARY:
-    case TERNARY: check_alu(v, n); return;
+    case TERNARY:
+    case NARY: check_alu(v, n); return;
     case MOVE: check_move(v, n); return;
     case REDUCE: check_reduce(v, n); return;
     case MEMORY: check_memory(v, n); return;

@@ -49,8 +49,19 @@ static bool cast_op(const Node *n)
                                dtype_info[from].bytes == 1);
 }
 
+/* A function of the user's is called lane by lane, in a loop that the C compiler makes vectors of if it can. */
+static bool custom_op(const Node *n)
+{
+    bool good = n->dtype == INGOT_BOOL || lane_type(n->dtype);
+    for (uint32_t i = 0; i < n->nsrc; i++)
+        good &= n->src[i]->dtype == INGOT_BOOL || lane_type(n->src[i]->dtype) != NULL;
+    return good;
+}
+
 bool lane_op(const Node *n)
 {
+    if (n->op == OP_CUSTOM)
+        return custom_op(n);
     if (n->op == OP_REDUCE)
         return n->arg.i <= INGOT_REDUCE_MIN && (is_lane_float(n->dtype) || n->dtype == INGOT_I32);
     if (n->dtype == INGOT_BOOL) {

@@ -43,6 +43,8 @@ static bool is_named(const char *list, const char *name)
 
 static Node *apply_rules(Rewrite *r, Node *n)
 {
+    if (r->custom_calls)
+        return n->op == OP_CUSTOM ? custom_call(r->c, n) : n;
     for (int i = 0; i < NRULE; i++) {
         if (rules[i].op != n->op || n->dtype == INGOT_INDEX || is_named(r->off, rules[i].name))
             continue;
@@ -125,9 +127,8 @@ static bool pass(Rewrite *r)
     return r->changed;
 }
 
-void graph_rewrite(Context *c, bool float_sums, const char *off)
+static void rewrite(Rewrite r)
 {
-    Rewrite r = {.c = c, .float_sums = float_sums, .off = off};
     for (int i = 0; i < MAX_PASSES; i++) {
         r.a = arena_new();
         bool again = pass(&r);
@@ -136,4 +137,14 @@ void graph_rewrite(Context *c, bool float_sums, const char *off)
             return;
     }
     BUG("rewriting does not end");
+}
+
+void graph_rewrite(Context *c, bool float_sums, const char *off)
+{
+    rewrite((Rewrite){.c = c, .float_sums = float_sums, .off = off});
+}
+
+void graph_custom_calls(Context *c)
+{
+    rewrite((Rewrite){.c = c, .custom_calls = true});
 }

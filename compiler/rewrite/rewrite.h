@@ -7,10 +7,10 @@
 typedef struct {
     Context *c;
     Arena *a;
-    bool float_sums;
-    const char *off; /* names of rules that are not to be tried, "a,b"; or NULL */
-    uint32_t nnode;  /* nodes before this pass */
-    Node **now;      /* what became of them; NULL: not yet visited */
+    bool float_sums, custom_calls; /* custom_calls: nothing but OP_CUSTOM is rewritten */
+    const char *off;               /* names of rules that are not to be tried, "a,b"; or NULL */
+    uint32_t nnode;                /* nodes before this pass */
+    Node **now;                    /* what became of them; NULL: not yet visited */
     bool changed;
 } Rewrite;
 

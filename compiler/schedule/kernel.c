@@ -87,8 +87,15 @@ static void text_of(StrBuf *sb, Arena *a, const Kernel *k, bool decided)
     Map at = {0};
     for (int i = 0; i < n; i++) {
         Node *t = order[i];
-        uint64_t head[3] = {(uint64_t)t->op << 16 | t->dtype, t->arg.bits, t->nsrc};
+        bool custom = t->op == OP_CUSTOM;
+        uint64_t head[3] = {(uint64_t)t->op << 16 | t->dtype, custom ? 0 : t->arg.bits, t->nsrc};
         sb_write(sb, head, sizeof head);
+        if (custom) {
+            const CustomUse *use = t->arg.ptr;
+            sb_puts(sb, use->op->name);
+            sb_write(sb, use->ints, (size_t)use->op->nint * sizeof *use->ints);
+            sb_write(sb, use->floats, (size_t)use->op->nfloat * sizeof *use->floats);
+        }
         for (uint32_t j = 0; j < t->nsrc; j++) {
             uint32_t from = (uint32_t)(uintptr_t)map_get(&at, (uint64_t)t->src[j]->id + 1);
             sb_write(sb, &from, sizeof from);

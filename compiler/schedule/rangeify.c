@@ -199,11 +199,13 @@ static Node *lower_fresh(Nest *k, Node *t, Node *const *coords, Node *gate)
     if (t->op == OP_DATA || i->foldable)
         return load_value(k, weight_buffer(k->s, t), NULL, coords, gate);
     if (op_is_alu(t->op)) {
-        Node *src[3];
+        Node *src[MAX_ALU_SRC];
         for (uint32_t j = 0; j < t->nsrc; j++)
             src[j] = lower_value(k, t->src[j], coords, gate);
         if (t->op == OP_CAST && t->arg.i == 0)
             return node_cast(c, src[0], t->dtype);
+        if (t->op == OP_CUSTOM)
+            return node_with(c, t, src);
         if (t->op == OP_CAST || t->op == OP_BITCAST)
             return node_make(c, t->op, t->dtype, t->arg, 1, src, 0, NULL);
         return node_alu(c, t->op, t->dtype, (int)t->nsrc, src);

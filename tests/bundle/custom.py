@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Custom operators (docs/custom_ops.md): examples/custom_op compiled, verified, run and linked beside itself; states,
-sizes known at run time and folding; and wrong uses, each of which ends in one message with file, line and node.
+sizes known at run time and folding; functions of one element within kernels; and wrong uses, each of which ends in one message with file, line and node.
 
     custom.py --ingot build/ingot
 """
 import argparse
 import os
 import pathlib
+import platform
+import re
 import shlex
 import shutil
 import subprocess
@@ -125,6 +127,103 @@ void f(const int32_t *x, int64_t n_x, int32_t k, int64_t *y, bool *big, int64_t 
     expect("crash", done.returncode == 5 and "signal" in done.stderr, done)
 
 
+# Functions of one element, of every type that lanes hold and of some that they do not; names and macros of both files clash.
+FIRST = """#include <stdbool.h>
+#include <stdint.h>
+#define N 3
+typedef float real;
+enum { LIMIT = N };
+static const real table[N] = {0.5f, 1.0f, 2.0f};
+static real pick(real x) { return x > 0 ? table[LIMIT - 1] : table[0]; }
+/* elementwise */
+float leak(float x) { return x > 0 ? x : x * x * 0.25f + 0.5f * x; }
+/* elementwise */
+real knee(real x, real y) { return pick(x) * y; }
+/* elementwise
+ * default[k] = 2 */
+int8_t shift(int8_t x, int32_t y, int32_t k) { return (int8_t)((x + y) / k); }
+/* elementwise */
+bool above(float x, bool on) { return on && x > 0.5f; }
+/* elementwise */
+double wide(double x, int64_t n) { return x * 1e300 * (double)n / 1e300; }
+"""
+SECOND = """#define N 7
+static float pick(float x) { return x * N; }
+/* elementwise */
+float seven(float x) { return pick(x); }
+"""
+
+
+def elementwise(ingot, work):
+    """Within the kernels around them, in lanes, of all types; the same results as numpy."""
+    (work / "first.c").write_text(FIRST)
+    (work / "second.c").write_text(SECOND)
+    F, I8, I32, I64, B, D = (TensorProto.FLOAT, TensorProto.INT8, TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL, TensorProto.DOUBLE)
+    names = {"leak": "first", "knee": "first", "shift": "first", "above": "first", "wide": "first", "seven": "second"}
+    ops = [f"--op=acme.com:{n}={work}/{f}.c:{n}" for n, f in names.items()]
+
+    def own(op, ins, out, **attributes):
+        return helper.make_node(op, ins, [out], op + out, domain="acme.com", **attributes)
+    rng = np.random.default_rng(1)
+    w = rng.standard_normal((8, 37)).astype(np.float32)
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"], "product"), own("leak", ["h"], "l"), own("seven", ["l"], "s"),
+             helper.make_node("Relu", ["s"], ["y0"], "relu"), own("knee", ["h", "v"], "y1"), own("above", ["h", "b"], "a"),
+             helper.make_node("Where", ["a", "h", "v"], ["y2"], "where"),
+             own("shift", ["i", "j"], "y3", k=3), own("wide", ["d", "n"], "y4")]
+    inputs = {"x": (F, [5, 8]), "v": (F, [37]), "b": (B, [5, 1]), "i": (I8, [5, 37]), "j": (I32, [5, 37]), "d": (D, [4]), "n": (I64, [4])}
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info(k, *v) for k, v in inputs.items()],
+                              [helper.make_tensor_value_info(f"y{i}", t, None) for i, t in enumerate((F, F, F, I8, D))], [numpy_helper.from_array(w, "w")])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("acme.com", 1)]
+    model = work / "elementwise.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), str(model))
+    v = {"x": rng.standard_normal((5, 8)).astype(np.float32), "v": rng.standard_normal(37).astype(np.float32), "b": np.array([[True], [False]] * 2 + [[True]]),
+         "i": rng.integers(-60, 60, (5, 37)).astype(np.int8), "j": rng.integers(-60, 60, (5, 37)).astype(np.int32),
+         "d": rng.standard_normal(4), "n": np.array([1, 2, 3, 4])}
+    h = v["x"] @ w
+    leak = np.where(h > 0, h, h * h * np.float32(.25) + np.float32(.5) * h)
+    total = v["i"].astype(np.int32) + v["j"]
+    want = [np.maximum(leak * np.float32(7), 0), np.where(h > 0, np.float32(2), np.float32(.5)) * v["v"], np.where(v["b"] & (h > .5), h, v["v"]),
+            (np.sign(total) * (abs(total) // 3)).astype(np.int8), v["d"] * v["n"]]
+    data = work / "elementwise"
+    data.mkdir()
+    for what, values in (("input", v.values()), ("output", want)):
+        for i, a in enumerate(values):
+            (data / f"{what}_{i}.pb").write_bytes(numpy_helper.from_array(np.asarray(a), f"{what}{i}").SerializeToString())
+    for target in ["c:c99"] + (["c:x86-64-v3"] if platform.machine() == "x86_64" else []):
+        done = call([ingot, "run", model, *ops, "--data", data, "--target", target])
+        expect(f"elementwise: {target}", done.returncode == 0, done)
+    done = call([ingot, "verify", model, *ops, "--data", data])
+    expect("elementwise: verify", done.returncode == 0, done)
+    for cc in ("cc", "clang"):
+        out = work / f"elementwise_{cc}"
+        done = call([ingot, "compile", model, *ops, "-o", out])
+        built = call(["make", "-C", out, f"CC={cc}", f"CFLAGS={STRICT} -Wconversion", "-s"]) if shutil.which(cc) else done
+        expect(f"elementwise: {cc}", done.returncode == 0 and built.returncode == 0, built)
+    kernels = "".join(f.read_text() for f in out.glob("*_kernels_*.c"))
+    expect("fused, in lanes", all(f"{n}_x4(" in kernels for n in ("leak", "seven", "knee", "above", "shift")) and
+           re.search(r"op_seven_x4\(op_leak_x4\(", kernels) and not list(out.glob("*_op_*")))
+    if platform.machine() == "x86_64" and "clang" not in os.environ.get("CC", ""):
+        done = call([ingot, "compile", model, *ops, "--target", "c:x86-64-v3", "-o", work / "packed"])
+        source = next(f for f in sorted((work / "packed").glob("*_kernels_*.c")) if "op_leak_x8(" in f.read_text())
+        for level in ("-O2", "-O3"):      # the loop over lanes is vector instructions
+            built = call(["cc", "-std=c99", "-march=x86-64-v3", level, "-c", source, "-o", work / "packed.o"])
+            code = call(["objdump", "-d", work / "packed.o"]).stdout
+            packed, single = (len(re.findall(rf"\tv(?:fmadd\w+|mul){p}\b", code)) for p in ("ps", "ss"))
+            expect(f"packed at {level}: {packed} instructions of vectors, {single} of numbers", built.returncode == 0 and packed > single, built)
+    done = call([ingot, "compile", model, *ops, "--target", "opencl", "-o", work / "gpu"])
+    expect("a step of its own on a GPU", done.returncode == 0 and (work / "gpu" / "model_op_leak.c").exists(), done)
+    # all of one value: one call while compiling
+    (work / "endless.c").write_text("/* elementwise */\nfloat f(float x) { for (volatile int i = 0; i < 1; i--) i = -5; return x; }\n")
+    (work / "twice.c").write_text("#include <math.h>\n/* elementwise */\nfloat twice(float x) { return x > 2 ? (float)NAN : 2 * x; }\n")
+    for value in (1, 3):
+        one_node(work / "same.onnx", inputs=(), constants=[("c", np.full((2, 3), value, np.float32))])
+        done = call([ingot, "run", work / "same.onnx", f"--op=acme.com:F={work}/twice.c"])
+        expect(f"uniform {value}", done.returncode == 0 and ("f32[2,3] 2 2" if value == 1 else "nan nan") in done.stdout, done)
+    done = call([ingot, "compile", work / "same.onnx", f"--op=acme.com:F={work}/endless.c", "-o", work / "same"],
+                env={**os.environ, "INGOT_OP_SECONDS": "1"})
+    expect("it does not end", done.returncode == 5 and "did not end within 1 seconds" in done.stderr and not (work / "same").exists(), done)
+
+
 GOOD = "/* out[y] = in[x] */\nvoid f(const float *x, float *y, long n_x, float beta) { for (long i = 0; i < n_x; i++) y[i] = beta * x[i]; }\n"
 WRONG = [  # name, source, its line, words of the message, what the node has
     ("missing_function", GOOD, 1, "no function 'g'", dict(function=":g")),
@@ -191,7 +290,7 @@ def main():
     if probe.returncode == 4 and "libclang" in probe.stderr:
         print("skipped: built without libclang")
         return 77
-    for test in (example, kinds, wrong):
+    for test in (example, kinds, elementwise, wrong):
         test(ingot, work)
     shutil.rmtree(work)
     print("FAILED" if faults else "passed")

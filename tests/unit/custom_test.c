@@ -40,8 +40,37 @@ static void a_function_of_one_element(void **state)
     ingot_context_free(c);
 }
 
+static void its_node_as_text(void **state)
+{
+    (void)state;
+    ingot_context *c = ingot_context_new(NULL, NULL);
+    ingot_custom_op *op = ingot_custom_open(c, "examples/custom_op/swish.c", NULL);
+    ingot_attribute beta = {.name = "beta", .kind = INGOT_ATTR_FLOAT, .f = 1.5};
+    ingot_dim *two = ingot_dim_const(c, 2);
+    ingot_tensor *x = ingot_input(c, "x", INGOT_F32, 1, &two), *y, *z;
+    ingot_custom(c, op, 1, &x, 1, &beta, 1, &y);
+    ingot_custom(c, op, 1, &x, 1, &beta, 1, &z);
+    if (ingot_context_status(c) == INGOT_UNSUPPORTED) { /* built without libclang */
+        ingot_context_free(c);
+        skip();
+    }
+    assert_ptr_equal(y, z);
+    assert_int_equal(y->op, OP_CUSTOM);
+    StrBuf sb = {0};
+    char error[200];
+    int n;
+    text_print(&sb, 1, &y);
+    assert_non_null(strstr(sb.data, "custom f32 [2] \"op_swish\" ints() floats(0x1.8p+0)"));
+    Node **back = text_parse(c, sb.data, &n, error, sizeof error);
+    assert_non_null(back);
+    assert_ptr_equal(back[0], y);
+    sb_free(&sb);
+    ingot_context_free(c);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_function_of_one_element)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_function_of_one_element),
+                                       cmocka_unit_test(its_node_as_text)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
