@@ -88,7 +88,8 @@ static void text_of(StrBuf *sb, Arena *a, const Kernel *k, bool decided)
     for (int i = 0; i < n; i++) {
         Node *t = order[i];
         bool custom = t->op == OP_CUSTOM;
-        uint64_t head[3] = {(uint64_t)t->op << 16 | t->dtype, custom ? 0 : t->arg.bits, t->nsrc};
+        uint64_t head[3] = {t->dtype, custom ? 0 : t->arg.bits, t->nsrc};
+        sb_puts(sb, op_info[t->op].text); /* the same when ops are added */
         sb_write(sb, head, sizeof head);
         if (custom) {
             const CustomUse *use = t->arg.ptr;
