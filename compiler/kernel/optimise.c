@@ -259,6 +259,12 @@ static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Ste
     if (lanes && may_copy)
         choose_copies(o, s, nest->k, lanes);
     copy_operands(o, s, before, nbefore, after, nafter);
+    for (int i = 0; i < k->narg; i++) /* those of copies too */
+        nest->k->args[i].layout = k->args[i].layout;
+    if (nest_check(nest)) { /* it reckoned with another layout: the naive form is right with any */
+        nest_free(nest);
+        nest = nest_new(k, o->t);
+    }
     choose_threads(nest);
     nest_keep(nest, k);
     nest_free(nest);

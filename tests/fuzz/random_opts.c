@@ -1,0 +1,636 @@
+/* random_opts.c - kernels in their naive form and with random opts, as C that compares the two.
+ *
+ *     random_opts --n CANDIDATES --seed S --files F OUT
+ *
+ * Writes OUT/opts_0.c ... OUT/opts_<F-1>.c, each a program: every candidate runs on the same data as
+ * its kernel without opts, parts in reverse order, and all bytes that either may touch are compared.
+ * The data are small integers, so that sums are exact in any order and results are equal bit for
+ * bit (of a zero but for its sign: a sum without a loop does not start from +0); kernels of
+ * functions that round (exp, division, ...) are given a tolerance.  Opts come from
+ * opt_apply(): what it refuses is counted, what it does must be right.  random_opts.h is what the
+ * programs share; random_opts.py builds and runs them. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codegen/codegen.h"
+#include "compiler/ingot_ops.h"
+#include "targets/targets.h"
+
+enum { MAX_KERNELS = 512, TRIES = 12, MAX_OPTS = 6 };
+
+static uint64_t state;
+
+static uint32_t below(uint32_t n)
+{
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(state >> 33) % n;
+}
+
+/* ---- models ------------------------------------------------------------------------------------ */
+
+static int64_t size(int64_t most)
+{
+    static const int64_t sizes[] = {2,  3,  5,  7,  8,  9,  12, 13, 16,
+                                    17, 20, 24, 27, 31, 32, 33, 40, 48};
+    int64_t n;
+    do
+        n = sizes[below(sizeof sizes / sizeof *sizes)];
+    while (n > most);
+    return n;
+}
+
+static ingot_tensor *in(Context *c, const char *name, ingot_dtype d, int rank, const int64_t *n)
+{
+    ingot_dim *dims[INGOT_MAX_RANK];
+    for (int i = 0; i < rank; i++)
+        dims[i] = idx(c, n[i]);
+    return ingot_input(c, name, d, rank, dims);
+}
+#define IN(name, d, ...) \
+    in(c, name, d, (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (int64_t[]){__VA_ARGS__})
+
+/* A weight of type f32 or i8; the programs fill it with data of their own. */
+static ingot_tensor *weight(Context *c, ingot_dtype d, int rank, const int64_t *n)
+{
+    size_t count = 1;
+    for (int i = 0; i < rank; i++)
+        count *= (size_t)n[i];
+    unsigned char *bytes = ingot_alloc(c, count * elem_bytes(d));
+    for (size_t i = 0; i < count; i++) { /* not all alike, or it would be spelled as a number */
+        float f = (float)(1 + i % 2);
+        memcpy(bytes + 4 * i * (d == INGOT_F32), &f, d == INGOT_F32 ? 4 : 0);
+        bytes[i] = d == INGOT_F32 ? bytes[i] : (unsigned char)(1 + i % 2);
+    }
+    return ingot_data(c, "w", d, rank, n, bytes);
+}
+#define WEIGHT(d, ...) \
+    weight(c, d, (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (int64_t[]){__VA_ARGS__})
+
+static void out(Context *c, ingot_tensor *t)
+{
+    ingot_output(c, "y", t);
+}
+
+static ingot_dtype some_float(void)
+{
+    static const ingot_dtype d[] = {INGOT_F32, INGOT_F32, INGOT_F16, INGOT_BF16, INGOT_F64};
+    return d[below(5)];
+}
+
+static void products(Context *c)
+{
+    ingot_dtype d = some_float();
+    int64_t m = size(48), k = size(48), n = size(48);
+    ingot_tensor *y = ingot_matmul(c, IN("a", d, m, k), IN("b", d, k, n));
+    out(c, below(2) ? ingot_relu(c, y) : ingot_add(c, y, IN("d", d, n)));
+}
+
+static void batched(Context *c)
+{
+    int64_t b = size(5), m = size(20), k = size(20), n = size(33);
+    ingot_tensor *x = IN("a", INGOT_F32, b, m, k), *y = IN("b", INGOT_F32, b, n, k);
+    out(c, ingot_matmul(c, x, ingot_transpose(c, y, 1, 2)));
+}
+
+static void linear(Context *c)
+{
+    int64_t m = size(9), k = size(48), n = size(48);
+    out(c, ingot_relu(c, ingot_linear(c, IN("x", INGOT_F32, m, k), WEIGHT(INGOT_F32, n, k),
+                                      WEIGHT(INGOT_F32, n))));
+}
+
+static void vector_product(Context *c)
+{
+    int64_t k = size(48), n = size(48);
+    out(c, ingot_linear(c, IN("x", INGOT_F32, 1, k), IN("w", INGOT_F32, n, k), NULL));
+}
+
+static void narrow_product(Context *c)
+{
+    static const ingot_dtype types[] = {INGOT_I8, INGOT_U8, INGOT_I16};
+    ingot_dtype d = types[below(3)];
+    int64_t m = size(20), k = size(33), n = size(33);
+    ingot_tensor *a = ingot_cast(c, IN("a", d, m, k), INGOT_I32);
+    ingot_tensor *y = ingot_matmul(c, a, ingot_cast(c, WEIGHT(INGOT_I8, k, n), INGOT_I32));
+    out(c, ingot_cast(c, ingot_clamp(c, y, -100, 100), INGOT_I8));
+}
+
+static void three_products(Context *c)
+{
+    int64_t m = size(17), k = size(24), n = size(20);
+    ingot_tensor *x = IN("x", INGOT_F32, m, k);
+    for (int i = 0; i < 3; i++)
+        ingot_output(c,
+                     i == 0   ? "q"
+                     : i == 1 ? "k"
+                              : "v",
+                     ingot_matmul(c, x, WEIGHT(INGOT_F32, k, n)));
+}
+
+static void convolution(Context *c)
+{
+    int64_t groups = (int64_t)1 << below(3), ci = groups * size(9), co = groups * size(16);
+    int64_t h = 8 + size(13), w = 8 + size(13), kh = 1 + below(4), kw = 1 + below(4);
+    const int64_t stride[] = {1 + below(2), 1 + below(3)}, dilation[] = {1 + below(2), 1};
+    const int64_t lo[] = {below(2), below(3)}, hi[] = {below(2), below(2)};
+    bool depthwise = below(3) == 0;
+    if (depthwise)
+        groups = co = ci;
+    ingot_tensor *y =
+        ingot_conv(c, IN("x", INGOT_F32, 1, ci, h, w), WEIGHT(INGOT_F32, co, ci / groups, kh, kw),
+                   WEIGHT(INGOT_F32, co), stride, dilation, lo, hi, groups);
+    out(c, ingot_relu(c, y));
+}
+
+/* Two, so that the first has a halo to clear. */
+static void convolutions(Context *c)
+{
+    int64_t ci = size(5), co = size(20), cz = size(17), n = 7 + size(9);
+    const int64_t one[] = {1, 1};
+    ingot_tensor *y = ingot_conv(c, IN("x", INGOT_F32, 1, ci, n, n),
+                                 WEIGHT(INGOT_F32, co, ci, 3, 3), NULL, one, one, one, one, 1);
+    y = ingot_conv(c, ingot_relu(c, y), WEIGHT(INGOT_F32, cz, co, 3, 3), NULL, one, one, one, one,
+                   1);
+    out(c, y);
+}
+
+static void transposed(Context *c)
+{
+    int64_t ci = size(9), co = size(12), n = 4 + size(9), s = 1 + below(2), k = s + below(3);
+    const int64_t stride[] = {s, s}, one[] = {1, 1}, zero[] = {0, 0};
+    out(c, ingot_conv_transpose(c, IN("x", INGOT_F32, 1, ci, n, n), WEIGHT(INGOT_F32, ci, co, k, k),
+                                NULL, stride, one, zero, zero, zero, 1));
+}
+
+static void pooling(Context *c)
+{
+    int64_t ch = size(20), n = 6 + size(13), k = 2 + below(2);
+    const int64_t kernel[] = {k, k}, stride[] = {1 + below(2), 2}, one[] = {1, 1},
+                  pad[] = {below(2), 0};
+    ingot_tensor *x = IN("x", INGOT_F32, 1, ch, n, n);
+    out(c, below(2) ? ingot_max_pool(c, x, kernel, stride, one, pad, pad)
+                    : ingot_avg_pool(c, x, kernel, stride, one, pad, pad, true));
+}
+
+static void softmax(Context *c)
+{
+    int64_t a = size(9), b = size(24), n = size(48);
+    out(c, ingot_softmax(c, IN("x", INGOT_F32, a, b, n), below(2) ? -1 : (int)below(3)));
+}
+
+static void norms(Context *c)
+{
+    int64_t a = size(12), n = size(48);
+    ingot_tensor *x = IN("x", INGOT_F32, 2, a, n), *scale = WEIGHT(INGOT_F32, n);
+    switch (below(3)) {
+    case 0: out(c, ingot_layer_norm(c, x, 2, scale, WEIGHT(INGOT_F32, n), 1e-5)); break;
+    case 1: out(c, ingot_rms_norm(c, x, 2, scale, 1e-5)); break;
+    default:
+        out(c, ingot_instance_norm(c, x, WEIGHT(INGOT_F32, a), WEIGHT(INGOT_F32, a), 1e-5));
+        break;
+    }
+}
+
+static void attention(Context *c)
+{
+    int64_t h = 1 + below(3), s = size(20), t = size(24), e = size(20);
+    out(c, ingot_attention(c, IN("q", INGOT_F32, 1, h, s, e), IN("k", INGOT_F32, 1, h, t, e),
+                           IN("v", INGOT_F32, 1, h, t, e), NULL, 0, below(2) && s <= t));
+}
+
+static void reduces(Context *c)
+{
+    static const ingot_reduce_op op[] = {INGOT_REDUCE_ADD, INGOT_REDUCE_MAX, INGOT_REDUCE_MIN};
+    static const ingot_dtype type[] = {INGOT_F32, INGOT_F32, INGOT_I32,
+                                       INGOT_I8,  INGOT_I64, INGOT_F16};
+    int64_t a = size(12), b = size(20), n = size(40);
+    ingot_tensor *x = IN("x", type[below(6)], a, b, n);
+    out(c, ingot_reduce(c, op[below(3)], x, 1 + below(7), below(2)));
+}
+
+static void arguments(Context *c)
+{
+    int64_t a = size(20), n = size(48);
+    out(c, ingot_argmax(c, IN("x", INGOT_F32, a, n), (int)below(2), true, below(2)));
+}
+
+static void cumulated(Context *c)
+{
+    int64_t a = size(20), n = size(24);
+    out(c, ingot_cumsum(c, IN("x", INGOT_F32, a, n), (int)below(2), below(2), below(2)));
+}
+
+static void copies(Context *c)
+{
+    static const ingot_dtype type[] = {INGOT_F32, INGOT_I8, INGOT_I64, INGOT_F16};
+    int64_t a = size(24), b = size(33), d = size(17);
+    ingot_dtype t = type[below(4)];
+    ingot_tensor *x = IN("x", t, a, b, d);
+    static const int perm[][3] = {{2, 1, 0}, {1, 0, 2}, {0, 2, 1}, {2, 0, 1}, {1, 2, 0}};
+    ingot_tensor *y = ingot_permute(c, x, perm[below(5)]);
+    out(c, below(2) ? y : ingot_flip(c, y, 1 + below(7)));
+}
+
+static void joined(Context *c)
+{
+    int64_t a = size(9), b = size(20), d = size(20), e = size(9);
+    ingot_tensor *part[] = {IN("x", INGOT_F32, a, b, e),
+                            ingot_relu(c, IN("y", INGOT_F32, a, d, e))};
+    out(c, ingot_add_c(c, ingot_concat(c, 2, part, 1), 1));
+}
+
+static void blocks(Context *c)
+{
+    int64_t ch = 4 * size(8), n = size(13);
+    ingot_tensor *x = IN("x", INGOT_F32, 1, ch, 2 * n, 2 * n);
+    out(c, below(2) ? ingot_depth_to_space(c, x, 2, below(2)) : ingot_space_to_depth(c, x, 2));
+}
+
+static void elementwise(Context *c)
+{
+    ingot_dtype d = some_float();
+    int64_t a = size(24), n = size(48);
+    ingot_tensor *x = IN("x", d, a, n), *y = IN("y", d, below(2) ? 1 : a, n), *z = IN("z", d, a, 1);
+    ingot_tensor *s = ingot_add(c, ingot_mul(c, x, y), z);
+    out(c, below(2) ? s : ingot_where(c, ingot_lt(c, x, y), s, ingot_mul_c(c, y, 2)));
+}
+
+static void functions(Context *c)
+{
+    int64_t a = size(24), n = size(48);
+    ingot_tensor *x = IN("x", INGOT_F32, a, n);
+    switch (below(4)) {
+    case 0: out(c, ingot_gelu(c, x, below(2))); break;
+    case 1: out(c, ingot_sigmoid(c, x)); break;
+    case 2: out(c, ingot_mish(c, x)); break;
+    default: out(c, ingot_softsign(c, x)); break;
+    }
+}
+
+static void gathers(Context *c)
+{
+    int64_t a = size(20), n = size(33), k = size(20);
+    ingot_tensor *x = IN("x", INGOT_F32, a, n);
+    if (below(2))
+        out(c, ingot_take(c, x, IN("i", INGOT_I64, k), 0));
+    else
+        out(c, ingot_gather_elements(c, x, IN("i", INGOT_I64, k, n), 0));
+}
+
+static void scatters(Context *c)
+{
+    int64_t a = size(20), n = size(33), k = size(20);
+    ingot_tensor *x = IN("x", INGOT_F32, a, n);
+    out(c, ingot_scatter_elements(c, below(2) ? INGOT_ADD : INGOT_SET, x, IN("i", INGOT_I64, k, n),
+                                  IN("v", INGOT_F32, k, n), 0));
+}
+
+/* Sizes of run time, up to a bound. */
+static void bounded(Context *c)
+{
+    ingot_dim *n = ingot_dim_var(c, "n", 1, size(24)), *k = idx(c, size(33)), *m = idx(c, size(33));
+    ingot_tensor *x = ingot_input(c, "x", INGOT_F32, 2, (ingot_dim *[]){n, k});
+    switch (below(3)) {
+    case 0:
+        out(c, ingot_relu(c, ingot_matmul(
+                                 c, x, ingot_input(c, "w", INGOT_F32, 2, (ingot_dim *[]){k, m}))));
+        break;
+    case 1: out(c, ingot_softmax(c, x, (int)below(2))); break;
+    default: out(c, ingot_sum(c, ingot_mul(c, x, x), 1 + below(3), true)); break;
+    }
+}
+
+static void resized(Context *c)
+{
+    int64_t ch = size(17), n = size(12);
+    ingot_resize_axis a = {.size = 2 * n,
+                           .mode = below(2) ? INGOT_RESIZE_NEAREST : INGOT_RESIZE_LINEAR};
+    ingot_tensor *x = IN("x", INGOT_F32, 1, ch, n, n);
+    out(c, ingot_resize(c, ingot_resize(c, x, 2, &a), 3, &a));
+}
+
+static void (*const models[])(Context *) = {
+    products,       convolution,   convolution, convolutions, linear,    vector_product,
+    narrow_product, transposed,    softmax,     norms,        attention, reduces,
+    arguments,      batched,       cumulated,   copies,       joined,    blocks,
+    pooling,        elementwise,   functions,   gathers,      scatters,  bounded,
+    resized,        three_products};
+
+/* ---- kernels ----------------------------------------------------------------------------------- */
+
+typedef struct {
+    Kernel *k;      /* naive */
+    Opt *heuristic; /* its opts were these */
+    int nheuristic;
+    bool exact;
+    int64_t var[64]; /* values of its run-time integers */
+} Case;
+
+static bool rounds(const Node *n)
+{
+    if (n->op == OP_CONST && dtype_is_float(n->dtype)) {
+        double v = node_float((Node *)(uintptr_t)n);
+        return isfinite(v) && (v != floor(v) || fabs(v) > 1000);
+    }
+    if (n->op == OP_REDUCE)
+        return n->arg.i == INGOT_REDUCE_MUL && dtype_is_float(n->dtype);
+    if (!op_is_alu(n->op) || !dtype_is_float(n->dtype))
+        return false;
+    switch (n->op) {
+    case OP_ADD:
+    case OP_SUB:
+    case OP_MUL:
+    case OP_NEG:
+    case OP_ABS:
+    case OP_MAX:
+    case OP_MIN:
+    case OP_WHERE:
+    case OP_CAST:
+    case OP_FLOOR:
+    case OP_CEIL:
+    case OP_TRUNC:
+    case OP_ROUND:
+    case OP_SIGN: return false;
+    default: return true;
+    }
+}
+
+static bool is_exact(const Kernel *k)
+{
+    Arena *a = arena_new();
+    int n;
+    Node **order = graph_toposort(a, 1, &k->sink, &n);
+    bool exact = true;
+    for (int i = 0; i < n; i++)
+        exact &= !rounds(order[i]);
+    arena_free(a);
+    return exact;
+}
+
+/* The kernels of a model, with layouts for the target or as they were declared. */
+static int kernels_of(Context *c, const Target *t, Case *out, int n, int most)
+{
+    bool decided = below(4) != 0;
+    Plan *p = schedule(c, 2, FUSE_ROWS | (t->wide ? STORE_WIDE : 0));
+    if (!p)
+        exit(1);
+    if (decided) {
+        copy_inputs(p);
+        kernel_keys(p);
+        choose_layouts(p);
+        optimise(p, t);
+    }
+    kernel_share(p);
+    for (int i = 0; i < p->nkernel && n < most; i++) {
+        Kernel *k = p->kernels[i];
+        Case x = {.exact = is_exact(k)};
+        x.k = kernel_copy(k);
+        x.heuristic = x.k->opts;
+        x.nheuristic = x.k->nopt;
+        x.k->nopt = 0;
+        for (int v = 0; v < k->nvar; v++) {
+            const Var *var = &c->vars[k->vars[v]];
+            x.var[v] = var->lo + (int64_t)below((uint32_t)(var->hi - var->lo + 1));
+        }
+        if (k->sink->nsrc < 40 && k->nvar < 64)
+            out[n++] = x;
+    }
+    plan_free(p);
+    return n;
+}
+
+/* ---- opts --------------------------------------------------------------------------------------- */
+
+static int applied, refused;
+
+static bool try(Nest *n, const Opt *o)
+{
+    bool good = !opt_apply(n, o);
+    applied += good;
+    refused += !good;
+    return good;
+}
+
+static const char *random_axis(const Nest *n)
+{
+    for (int i = 0; i < 8; i++) {
+        const NestAxis *x = &n->axis[below((uint32_t)n->naxis)];
+        if (x->split < 0 && x->form == AXIS_LOOP && !x->remainder && x->extent != 1)
+            return x->name;
+    }
+    return n->axis[below((uint32_t)n->naxis)].name;
+}
+
+static void random_order(Nest *n)
+{
+    Opt o = {.kind = OPT_ORDER, .axis = ""};
+    bool *named = NEWN(n->arena, bool, n->naxis);
+    for (int i = 0; i < 3 * n->naxis; i++) {
+        int x = (int)below((uint32_t)n->naxis);
+        const NestAxis *axis = &n->axis[x];
+        if (named[x] || axis->split >= 0 || axis->form != AXIS_LOOP || axis->remainder)
+            continue;
+        named[x] = true;
+        o.axis = arena_printf(n->arena, *o.axis ? "%s %s" : "%s%s", o.axis, axis->name);
+    }
+    (void)try(n, &o);
+}
+
+static void random_opt(Nest *n)
+{
+    static const int64_t amount[] = {2, 3, 4, 5, 6, 7, 8, 16};
+    static const OptKind kind[] = {OPT_SPLIT,  OPT_UPCAST, OPT_UPCAST,
+                                   OPT_UNROLL, OPT_VECTOR, OPT_VECTOR};
+    uint32_t which = below(8);
+    Opt o = {.kind = which < 6    ? kind[which]
+                     : which == 6 ? OPT_ORDER
+                                  : OPT_THREAD,
+             .axis = random_axis(n),
+             .amount = amount[below(8)]};
+    if (o.kind == OPT_VECTOR)
+        o.amount = INT64_C(4) << below(3);
+    if (o.kind == OPT_ORDER)
+        random_order(n);
+    else if (o.kind != OPT_THREAD || below(3) == 0)
+        (void)try(n, &o);
+}
+
+/* Some opts of its own, or those of the heuristic with one changed; NULL: nothing could be done. */
+static Nest *candidate(const Case *x, const Target *t)
+{
+    Nest *n = nest_new(x->k, t);
+    for (int i = 0; i < TRIES; i++) {
+        Nest *m = nest_clone(n);
+        uint32_t change =
+            below(4) && x->nheuristic ? below((uint32_t)x->nheuristic + 1) : UINT32_MAX;
+        for (int j = 0; j < x->nheuristic && change != UINT32_MAX; j++) {
+            if (j == (int)change)
+                random_opt(m);
+            else
+                (void)try(m, &x->heuristic[j]);
+        }
+        for (uint32_t j = 0, count = below(MAX_OPTS); j < count; j++)
+            random_opt(m);
+        if (m->nopt && !nest_check(m)) {
+            nest_free(n);
+            return m;
+        }
+        nest_free(m);
+    }
+    nest_free(n);
+    return NULL;
+}
+
+/* ---- programs ------------------------------------------------------------------------------------ */
+
+static char kind_letter(ingot_dtype d)
+{
+    switch (d) {
+    case INGOT_F32: return 'f';
+    case INGOT_F64: return 'd';
+    case INGOT_F16: return 'h';
+    case INGOT_BF16: return 'B';
+    case INGOT_BOOL: return 'b';
+    default: return 'i';
+    }
+}
+
+static void put_call(StrBuf *sb, const Case *x, const char *name, const char *buffers, int parts)
+{
+    const char *separator = "";
+    sb_printf(sb, parts ? "        %s(" : "    %s(", name);
+    for (int i = 0; i < x->k->narg; i++)
+        if (kernel_has_param(x->k, i)) {
+            sb_printf(sb, "%s(void *)(%s[%d] + GUARD)", separator, buffers, i);
+            separator = ", ";
+        }
+    for (int i = 0; i < x->k->nvar; i++) {
+        sb_printf(sb, "%s%lld", separator, (long long)x->var[i]);
+        separator = ", ";
+    }
+    sb_printf(sb, parts ? "%sat - 1, at);\n" : ");\n", separator);
+}
+
+static void put_opts(StrBuf *sb, const Nest *n)
+{
+    for (int i = 0; i < n->nopt; i++) {
+        sb_puts(sb, i ? ", " : "");
+        opt_print(sb, &n->opts[i]);
+    }
+}
+
+/* All candidates of a kernel; gives how many there are. */
+static int put_case(StrBuf *sb, const Case *x, int number, int n, const Target *t)
+{
+    StrBuf calls = {0};
+    char name[64];
+    int count = 0;
+    snprintf(name, sizeof name, "k%d_naive", number);
+    sb_puts(sb, "static ");
+    render_kernel(sb, t, x->k, name);
+    sb_printf(&calls, "static int test_%d(void)\n{\n    static const Arg a[] = {", number);
+    for (int i = 0; i < x->k->narg; i++) {
+        const KernelArg *arg = &x->k->args[i];
+        int64_t bytes = sat_mul(layout_elements(&arg->layout, arg->rank, arg->dims),
+                                (int64_t)elem_bytes(arg->dtype));
+        sb_printf(&calls, "{%lld, '%c', %d}, ", (long long)bytes, kind_letter(arg->dtype),
+                  (int)elem_bytes(arg->dtype));
+    }
+    sb_printf(&calls, "};\n    int wrong = 0;\n    start(want, a, %d);\n", x->k->narg);
+    put_call(&calls, x, name, "want", 0);
+    for (int i = 0; i < n; i++) {
+        Nest *m = candidate(x, t);
+        if (!m)
+            continue;
+        Kernel *k = kernel_copy(x->k);
+        nest_keep(m, k);
+        snprintf(name, sizeof name, "k%d_%d", number, count++);
+        sb_puts(sb, "/* ");
+        put_opts(sb, m);
+        sb_puts(sb, " */\nstatic ");
+        render_kernel(sb, t, k, name);
+        sb_printf(&calls, "    start(now, a, %d);\n", k->narg);
+        if (m->parts)
+            sb_printf(&calls, "    for (int at = %d; at > 0; at--)\n", m->parts);
+        put_call(&calls, x, name, "now", m->parts);
+        sb_printf(&calls, "    wrong += judge(a, %d, %d, \"%s %s: ", k->narg, x->exact, x->k->name,
+                  name);
+        put_opts(&calls, m);
+        sb_puts(&calls, "\");\n");
+        ingot_context_free(k->c);
+        nest_free(m);
+    }
+    sb_write(sb, calls.data, calls.len);
+    sb_puts(sb, "    return wrong;\n}\n");
+    sb_free(&calls);
+    return count;
+}
+
+static bool put_file(const char *folder, int number, const StrBuf *body)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s/opts_%d.c", folder, number);
+    FILE *f = fopen(path, "wb");
+    bool good = f && fwrite(body->data, 1, body->len, f) == body->len;
+    return f && fclose(f) == 0 && good;
+}
+
+int main(int argc, char **argv)
+{
+    int n = 200, files = 4, nkernel = 0, candidates = 0;
+    unsigned long seed = 1;
+    const char *folder = NULL, *machine = "native";
+    for (int i = 1; i < argc; i++) {
+        if (i + 1 < argc && !strcmp(argv[i], "--n"))
+            n = atoi(argv[++i]);
+        else if (i + 1 < argc && !strcmp(argv[i], "--seed"))
+            seed = strtoul(argv[++i], NULL, 10);
+        else if (i + 1 < argc && !strcmp(argv[i], "--files"))
+            files = atoi(argv[++i]);
+        else if (i + 1 < argc && !strcmp(argv[i], "--machine"))
+            machine = argv[++i];
+        else
+            folder = argv[i];
+    }
+    Target t = *target_find("c");
+    if (!folder || n < 1 || files < 1 || !target_tune(&t, machine)) {
+        fprintf(stderr, "usage: random_opts [--n N] [--seed S] [--files F] [--machine M] OUT\n");
+        return 2;
+    }
+    state = seed;
+    static Case cases[MAX_KERNELS];
+    Context *context[MAX_KERNELS];
+    int ncontext = 0,
+        wanted = n < MAX_KERNELS ? (n < 80 ? n : 80 + (n - 80) / 40) : MAX_KERNELS / 2;
+    for (int i = 0; nkernel < wanted; i++) {
+        Context *c = context[ncontext++] = ingot_context_new(NULL, NULL);
+        models[(size_t)i % (sizeof models / sizeof *models)](c);
+        nkernel = kernels_of(c, &t, cases, nkernel, wanted);
+    }
+    bool good = true;
+    for (int f = 0; f < files; f++) {
+        StrBuf sb = {0};
+        sb_puts(&sb, "#include \"random_opts.h\"\n\n");
+        for (int i = f; i < nkernel; i += files)
+            candidates += put_case(&sb, &cases[i], i, n / nkernel + (i < n % nkernel), &t);
+        sb_puts(&sb, "int main(void)\n{\n    int wrong = 0;\n");
+        for (int i = f; i < nkernel; i += files)
+            sb_printf(&sb, "    wrong += test_%d();\n", i);
+        sb_puts(&sb, "    return wrong > 0;\n}\n");
+        good &= put_file(folder, f, &sb);
+        sb_free(&sb);
+    }
+    int exact = 0;
+    for (int i = 0; i < nkernel; i++) {
+        exact += cases[i].exact;
+        ingot_context_free(cases[i].k->c);
+    }
+    for (int i = 0; i < ncontext; i++)
+        ingot_context_free(context[i]);
+    printf("kernels %d (%d bit for bit), candidates %d, applied %d, refused %d\n", nkernel, exact,
+           candidates, applied, refused);
+    printf("flags %s\n", t.flags ? t.flags : "");
+    return good ? 0 : 1;
+}
