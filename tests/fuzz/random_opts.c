@@ -373,7 +373,7 @@ static bool is_exact(const Kernel *k)
 static int kernels_of(Context *c, const Target *t, Case *out, int n, int most)
 {
     bool decided = below(4) != 0;
-    Plan *p = schedule(c, 2, FUSE_ROWS | (t->wide ? STORE_WIDE : 0));
+    Plan *p = schedule(c, 2, t);
     if (!p)
         exit(1);
     if (decided) {
