@@ -48,6 +48,9 @@ if [ "$what" = tests ]; then
     need libclang-dev sh -c 'ls /usr/lib/llvm-*/include/clang-c/Index.h /usr/include/clang-c/Index.h 2>/dev/null | grep -q .'
     [ "$(uname -m)" = x86_64 ] || need libc6-dev-amd64-cross test -d /usr/x86_64-linux-gnu/include
     [ "$(uname -m)" = aarch64 ] || need libc6-dev-arm64-cross test -d /usr/aarch64-linux-gnu/include
+    need gcc-arm-none-eabi command -v arm-none-eabi-gcc
+    need gcc-riscv64-unknown-elf command -v riscv64-unknown-elf-gcc
+    need qemu-system-arm command -v qemu-system-arm
     need libnewlib-arm-none-eabi test -d /usr/lib/arm-none-eabi/include
     need picolibc-riscv64-unknown-elf test -d /usr/lib/picolibc/riscv64-unknown-elf/include
     need libclang-rt-14-dev compiles clang -fsanitize=address

@@ -30,12 +30,46 @@ void bundle_fail(Bundle *b, ingot_status status, const char *format, ...)
     b->failed = true;
 }
 
+/* Makes the parents of a path. */
+static void make_parents(char *path)
+{
+    for (char *p = path + 1; *p; p++)
+        if (*p == '/') {
+            *p = 0;
+            mkdir(path, 0777);
+            *p = '/';
+        }
+}
+
+/* Removes the folders that files were in and that are empty now, down to dir. */
+static void remove_folders(Arena *a, const char *dir, const char *file)
+{
+    char *path = arena_printf(a, "%s/%s", dir, file);
+    for (char *slash; (slash = strrchr(path + strlen(dir) + 1, '/'));) {
+        *slash = 0;
+        if (rmdir(path))
+            return;
+    }
+}
+
+const char *bundle_path(Bundle *b, const char *name)
+{
+    char *path = arena_printf(b->a, "%s/%s", b->dir, name);
+    vec_push(b->a, b->files, b->nfile, arena_strdup(b->a, name));
+    make_parents(path);
+    return path;
+}
+
+void bundle_source(Bundle *b, const char *name, const StrBuf *text)
+{
+    bundle_file(b, arena_printf(b->a, "%s%s", b->folder, name), text);
+}
+
 void bundle_file(Bundle *b, const char *name, const StrBuf *text)
 {
     StrBuf sb = *text;
     if (!b->failed) {
-        const char *path = arena_printf(b->a, "%s/%s", b->dir, name);
-        vec_push(b->a, b->files, b->nfile, arena_strdup(b->a, name));
+        const char *path = bundle_path(b, name);
         FILE *f = fopen(path, "wb");
         bool ok = f && (!sb.len || fwrite(sb.data, 1, sb.len, f) == sb.len);
         ok &= f && fclose(f) == 0;
@@ -62,7 +96,7 @@ static const char **manifest_read(Arena *a, const char *dir, int *n)
     }
     while (fgets(text, sizeof text, f)) {
         text[strcspn(text, "\n")] = 0;
-        if (*text && *text != '.' && !strchr(text, '/'))
+        if (*text && *text != '.' && *text != '/' && !strstr(text, "/."))
             vec_push(a, names, *n, arena_strdup(a, text));
     }
     fclose(f);
@@ -91,17 +125,6 @@ static DirKind dir_kind(Arena *a, const char *dir)
     return empty ? DIR_EMPTY : DIR_FOREIGN;
 }
 
-/* Makes the parents of a path. */
-static void make_parents(char *path)
-{
-    for (char *p = path + 1; *p; p++)
-        if (*p == '/') {
-            *p = 0;
-            mkdir(path, 0777);
-            *p = '/';
-        }
-}
-
 static void remove_built(Arena *a, const char *dir, const char *file)
 {
     unlink(arena_printf(a, "%s/%s", dir, file));
@@ -114,6 +137,8 @@ static void discard(Bundle *b)
 {
     for (int i = 0; i < b->nfile; i++)
         unlink(arena_printf(b->a, "%s/%s", b->dir, b->files[i]));
+    for (int i = 0; i < b->nfile; i++)
+        remove_folders(b->a, b->dir, b->files[i]);
     rmdir(b->dir);
 }
 
@@ -129,10 +154,16 @@ static void install(Bundle *b, const char *dir, DirKind kind)
     }
     for (int i = 0; i < n; i++)
         remove_built(b->a, dir, old[i]);
-    for (int i = 0; i < b->nfile && !b->failed; i++)
-        if (rename(arena_printf(b->a, "%s/%s", b->dir, b->files[i]),
-                   arena_printf(b->a, "%s/%s", dir, b->files[i])))
+    for (int i = 0; i < n; i++)
+        remove_folders(b->a, dir, old[i]);
+    for (int i = 0; i < b->nfile && !b->failed; i++) {
+        char *to = arena_printf(b->a, "%s/%s", dir, b->files[i]);
+        make_parents(to);
+        if (rename(arena_printf(b->a, "%s/%s", b->dir, b->files[i]), to))
             bundle_fail(b, INGOT_IO, "%s/%s: %s", dir, b->files[i], strerror(errno));
+    }
+    for (int i = 0; i < b->nfile; i++)
+        remove_folders(b->a, b->dir, b->files[i]);
     rmdir(b->dir);
 }
 
@@ -252,7 +283,7 @@ static WeightsMode weights_mode(const Bundle *b)
         return WEIGHTS_NONE;
     if (!strcmp(asked, "array"))
         return WEIGHTS_ARRAY;
-    if (!strcmp(asked, "auto") && b->p->weights_bytes <= ARRAY_LIMIT)
+    if (!strcmp(asked, "auto") && (b->p->weights_bytes <= ARRAY_LIMIT || bundle_is_bare(b)))
         return WEIGHTS_ARRAY;
     if (!b->p->weights_bytes) /* empty tensors only */
         return WEIGHTS_ARRAY;
@@ -288,6 +319,16 @@ static void name_memories(Bundle *b)
     }
 }
 
+/* Without an operating system: no driver, no files, no threads. */
+bool bundle_is_bare(const Bundle *b)
+{
+    static const char *const bare[] = {"zephyr", "esp-idf", "arduino", "cmsis"};
+    bool found = b->target->bare;
+    for (size_t i = 0; i < sizeof bare / sizeof bare[0]; i++)
+        found |= !strcmp(b->package, bare[i]);
+    return found;
+}
+
 static void prepare(Bundle *b)
 {
     const Context *c = b->c;
@@ -306,6 +347,8 @@ static void prepare(Bundle *b)
     b->sym = NEWN(b->a, int, c->nvar + 1);
     for (int i = 0; i < c->nvar; i++)
         b->sym[i] = c->vars[i].folded ? -1 : b->nsym++;
+    b->package = b->o->package ? b->o->package : "";
+    b->folder = !strcmp(b->package, "arduino") ? "src/" : "";
     list_weights(b);
     b->mode = weights_mode(b);
     if (b->target->gpu)

@@ -56,13 +56,18 @@ typedef struct {
     bool uses_num, uses_string; /* what model.c needs */
     Gpu *gpu;                   /* bundle_gpu.c; NULL on a CPU */
     bool has_selftest;
-    const char **files; /* written so far */
+    const char *package; /* --package, or "" */
+    const char *folder;  /* of the sources in it: "", "src/" */
+    const char **files;  /* written so far */
     int nfile;
     bool failed;
 } Bundle;
 
 /* bundle.c */
-void bundle_file(Bundle *, const char *name, const StrBuf *text); /* writes and frees the text */
+void bundle_file(Bundle *, const char *name, const StrBuf *text);   /* writes and frees the text */
+void bundle_source(Bundle *, const char *name, const StrBuf *text); /* the same, in Bundle.folder */
+const char *bundle_path(Bundle *, const char *name); /* of a file that the caller writes */
+bool bundle_is_bare(const Bundle *);                 /* for a machine without an operating system */
 void bundle_fail(Bundle *, ingot_status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 char *upper_case(Arena *, const char *);
@@ -80,6 +85,10 @@ void print_array(StrBuf *, ingot_dtype, const uint8_t *bytes, int64_t n);
 void bundle_kernels(Bundle *);
 void bundle_selftest(Bundle *);
 void bundle_build(Bundle *);
+bool is_source(const char *file);
+const char *machine_flags(const Bundle *); /* of the C compiler */
+/* bundle_package.c: what --package adds, for other build systems */
+void bundle_package(Bundle *);
 const char *weight_name(const Bundle *, const Buffer *); /* array mode */
 
 void kernel_comment(StrBuf *, const Bundle *, const Kernel *);

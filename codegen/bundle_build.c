@@ -1,8 +1,15 @@
 /* bundle_build.c - what builds the bundle: the runtime's sources, copied as they are and only those
- * that are needed, a Makefile and a CMakeLists.txt. */
+ * that are needed, a Makefile and a CMakeLists.txt. What the model needs lies in the folder itself, what a program for an
+ * operating system may want beside it (main, .npy files, threads, a file of weights) in host/. */
 #include <string.h>
 
 #include "bundle.h"
+
+static bool has_suffix(const char *s, const char *suffix)
+{
+    size_t n = strlen(s), m = strlen(suffix);
+    return n > m && !strcmp(s + n - m, suffix);
+}
 
 /* ---- runtime ----------------------------------------------------------------------------- */
 
@@ -39,7 +46,7 @@ static void need_custom(Bundle *b, const CustomOp *op)
             return;
     StrBuf sb = {0};
     custom_source(&sb, op, b->name);
-    bundle_file(b, file, &sb);
+    bundle_source(b, file, &sb);
 }
 
 static void need_calls(Bundle *b, FileList *list, const Block *block)
@@ -86,9 +93,80 @@ static void need_includes(Bundle *b, FileList *list)
     }
 }
 
+/* Whether a line of C begins the definition of a function or a variable that the linker sees; then its name. */
+static bool defined_name(const char *at, const char *eol, const char **name, size_t *n)
+{
+    static const char lib[] = "IGRT_LIB(";
+    if ((*at < 'a' || *at > 'z') && strncmp(at, lib, sizeof lib - 1))
+        return false;
+    if (!strncmp(at, "static", 6) || !strncmp(at, "typedef", 7) || !strncmp(at, "enum", 4))
+        return false;
+    const char *open = memchr(at, '(', (size_t)(eol - at));
+    if (!open)
+        return false;
+    const char *end = open, *from = open;
+    if (*at == 'I') {
+        from = open + 1;
+        end = memchr(from, ')', (size_t)(eol - from));
+        *name = from;
+        *n = end ? (size_t)(end - from) : 0;
+        return end != NULL;
+    }
+    while (from > at && (from[-1] == '_' || (from[-1] >= '0' && from[-1] <= '9') ||
+                         (from[-1] >= 'a' && from[-1] <= 'z')))
+        from--;
+    *name = from;
+    *n = (size_t)(end - from);
+    return *n > 5 && !strncmp(from, "igrt_", 5);
+}
+
+/* <name>_igrt.h: the runtime's functions under names of this model, so that two models need not share a runtime. */
+static void private_names(Bundle *b, const FileList *list)
+{
+    StrBuf sb = {0};
+    sb_printf(&sb,
+              "/* %s_igrt.h - the runtime's functions as this model's own: several models, of "
+              "different versions of ingot too, fit "
+              "into\n * one program. */\n#ifndef %s_IGRT_H\n#define %s_IGRT_H\n\n",
+              b->name, b->upper, b->upper);
+    for (int i = 0; i < list->n; i++) {
+        const char *text = (const char *)list->file[i]->data, *end = text + list->file[i]->bytes;
+        if (!has_suffix(list->file[i]->name, ".c"))
+            continue;
+        for (const char *p = text; p < end;) {
+            const char *eol = memchr(p, '\n', (size_t)(end - p)), *name;
+            size_t n;
+            eol = eol ? eol : end;
+            if (defined_name(p, eol, &name, &n)) {
+                const char *prefix = *p == 'I' ? "igrt_lib_" : "";
+                const char *define = arena_printf(b->a, "#define %s%.*s %s_%s%.*s\n", prefix,
+                                                  (int)n, name, b->name, prefix, (int)n, name);
+                if (!strstr(sb.data, define)) /* igrt_fp_mode has a definition for each machine */
+                    sb_puts(&sb, define);
+            }
+            p = eol + 1;
+        }
+    }
+    sb_puts(&sb, "\n#endif\n");
+    bundle_source(b, arena_printf(b->a, "%s_igrt.h", b->name), &sb);
+}
+
+static void copy_file(Bundle *b, const RuntimeFile *f)
+{
+    StrBuf sb = {0};
+    bool source = has_suffix(f->name, ".c") && strncmp(f->name, "host/", 5);
+    if (source)
+        sb_printf(&sb, "#include \"%s_igrt.h\"\n", b->name);
+    sb_write(&sb, f->data, f->bytes);
+    if (source)
+        bundle_source(b, arena_printf(b->a, "%s_%s", b->name, f->name), &sb);
+    else
+        bundle_source(b, f->name, &sb);
+}
+
 static void copy_runtime(Bundle *b)
 {
-    static const char *const always[] = {"igrt.h", "igrt.c", "driver.h", "driver.c", "igrt_pool.h"};
+    static const char *const always[] = {"igrt.h", "igrt.c"};
     FileList list = {0};
     for (size_t i = 0; i < sizeof always / sizeof always[0]; i++)
         need(b, &list, always[i], strlen(always[i]));
@@ -108,33 +186,34 @@ static void copy_runtime(Bundle *b)
         need(b, &list, "run.mjs", 7);
     need_calls(b, &list, &b->p->main);
     need_includes(b, &list);
-    for (int i = 0; i < list.n && !b->failed; i++) {
-        StrBuf sb = {0};
-        sb_write(&sb, list.file[i]->data, list.file[i]->bytes);
-        bundle_file(b, list.file[i]->name, &sb);
-    }
+    for (int i = 0; i < list.n && !b->failed; i++)
+        copy_file(b, list.file[i]);
+    private_names(b, &list);
+    for (const RuntimeFile *f = runtime_files; *f->name && !bundle_is_bare(b); f++)
+        if (!strncmp(f->name, "host/", 5))
+            copy_file(b, f);
 }
 
 /* ---- build files ------------------------------------------------------------------------- */
 
-static bool has_suffix(const char *s, const char *suffix)
+bool is_source(const char *file)
 {
-    size_t n = strlen(s), m = strlen(suffix);
-    return n > m && !strcmp(s + n - m, suffix);
+    return has_suffix(file, ".c") || has_suffix(file, ".S");
 }
 
-/* The driver's own sources, which do not belong in a library. */
+/* The driver's side: main, .npy files, threads, the file of weights. */
 static bool is_driver(const char *file)
 {
-    return !strcmp(file, "main.c") || !strcmp(file, "driver.c") || !strcmp(file, "igrt_pool.c");
+    return !strncmp(file, "host/", 5);
 }
 
+/* suffix: of objects, for make; "": the sources, for CMake. */
 static void sources(StrBuf *sb, const Bundle *b, bool driver, const char *suffix)
 {
     size_t width = 0;
     for (int i = 0; i < b->nfile; i++) {
         const char *f = b->files[i], *dot = strrchr(f, '.');
-        if (!(has_suffix(f, ".c") || has_suffix(f, ".S")) || is_driver(f) != driver)
+        if (!is_source(f) || is_driver(f) != driver)
             continue;
         if (width + strlen(f) > 80) {
             sb_puts(sb, *suffix ? " \\\n   " : "\n   ");
@@ -147,7 +226,7 @@ static void sources(StrBuf *sb, const Bundle *b, bool driver, const char *suffix
 }
 
 /* For which machine the C compiler builds: the target's choice, and no part of what a user sets as CFLAGS. */
-static const char *machine_flags(const Bundle *b)
+const char *machine_flags(const Bundle *b)
 {
     return b->target->flags ? b->target->flags : "";
 }
@@ -164,59 +243,130 @@ static void tools(StrBuf *sb, const Target *t)
             sb_printf(sb, "%s ?= %s\n", name[i], usual[i]);
 }
 
+static void makefile_opening(StrBuf *sb, const Bundle *b, const char *program)
+{
+    const char *n = b->name;
+    if (bundle_is_bare(b))
+        sb_printf(sb, "# Builds lib%s.a, the model for use in programs for %s.\n", n,
+                  b->o->target ? b->o->target : b->target->name);
+    else
+        sb_printf(sb,
+                  "# Builds ./%s, the driver, and lib%s.a, the model for use in other programs.\n",
+                  program, n);
+    sb_printf(
+        sb, "#\n# Several models link into one program: every name of this one starts with %s_.\n",
+        n);
+    if (b->target->lanes && !*machine_flags(b))
+        sb_puts(
+            sb,
+            "#\n# The kernels suit every processor; `ingot compile --target c:native` makes faster "
+            "ones for this one.\n");
+    if (b->target->wasm)
+        sb_puts(sb, "#\n# clang and wasi-libc build it (Debian: clang lld llvm wasi-libc "
+                    "libclang-rt-dev-wasm32); `node run.mjs` runs it.\n");
+    tools(sb, b->target);
+    sb_printf(sb, "CFLAGS ?= -O2%s\n",
+              b->target->bare ? " -ffunction-sections -fdata-sections" : "");
+    if (!bundle_is_bare(b))
+        sb_printf(sb, "LDLIBS ?= -lm%s\n", b->gpu ? " -ldl" : "");
+    sb_puts(sb, "\n");
+}
+
 static void makefile(Bundle *b)
 {
-    const char *machine = machine_flags(b);
-    bool generic = b->target->lanes && !*machine;
+    const char *machine = machine_flags(b), *n = b->name;
+    bool bare = bundle_is_bare(b);
     StrBuf sb = {0};
-    const char *n = b->name, *program = b->target->wasm ? arena_printf(b->a, "%s.wasm", n) : n;
-    sb_printf(
-        &sb,
-        "# Builds ./%s, the driver, and lib%s.a, the model for use in other programs.\n"
-        "#\n"
-        "# Several models link into one program: every name of this one starts with %s_, and the\n"
-        "# runtime (igrt*) is the same in all bundles, so the linker takes it from one of the "
-        "archives.\n"
-        "%s"
-        "%s",
-        program, n, n,
-        generic ? "#\n# The kernels suit every processor; `ingot compile --target c:native` makes "
-                  "faster ones for this one.\n"
-                : "",
-        b->target->wasm ? "#\n# clang and wasi-libc build it (Debian: clang lld llvm wasi-libc "
-                          "libclang-rt-dev-wasm32); `node run.mjs` runs it.\n"
-                        : "");
-    tools(&sb, b->target);
-    sb_printf(&sb, "CFLAGS ?= -O2\nLDLIBS ?= -lm%s\n\n", b->gpu ? " -ldl" : "");
+    const char *program = b->target->wasm ? arena_printf(b->a, "%s.wasm", n) : n;
+    makefile_opening(&sb, b, program);
     sb_puts(&sb, "MODEL =");
     sources(&sb, b, false, ".o");
-    sb_puts(&sb, "\nDRIVER =");
-    sources(&sb, b, true, ".o");
-    sb_puts(&sb, "\nHEADERS = $(wildcard *.h)\n");
+    if (!bare) {
+        sb_puts(&sb, "\nDRIVER =");
+        sources(&sb, b, true, ".o");
+    }
+    sb_puts(&sb, "\nHEADERS = $(wildcard *.h");
+    sb_puts(&sb, bare ? ")\n" : " host/*.h)\n");
     sb_printf(&sb,
               "\n# Contraction would make results depend on the compiler; kernels spell fma where "
               "they want it.\n"
               "FLAGS = -std=c99 -ffp-contract=off%s -I.%s%s\n",
-              b->target->wasm ? "" : " -pthread", *machine ? " " : "", machine);
+              bare || b->target->wasm ? "" : " -pthread", *machine ? " " : "", machine);
     if (b->target->link)
         sb_printf(&sb, "LINK = %s\n", b->target->link);
+    if (bare)
+        sb_printf(&sb, "\nall: lib%s.a\n", n);
+    else
+        sb_printf(
+            &sb,
+            "\nall: %s lib%s.a\n"
+            "\n%s: $(DRIVER) lib%s.a\n\t$(CC) $(FLAGS) $(CFLAGS)%s $(LDFLAGS) -o $@ $(DRIVER) "
+            "lib%s.a $(LDLIBS)\n",
+            program, n, program, n, b->target->link ? " $(LINK)" : "", n);
     sb_printf(&sb,
-              "\nall: %s lib%s.a\n"
-              "\n%s: $(DRIVER) lib%s.a\n\t$(CC) $(FLAGS) $(CFLAGS)%s $(LDFLAGS) -o $@ $(DRIVER) "
-              "lib%s.a $(LDLIBS)\n"
               "\nlib%s.a: $(MODEL)\n\trm -f $@\n\t$(AR) rcs $@ $(MODEL)\n"
               "\n%%.o: %%.c $(HEADERS)\n\t$(CC) $(FLAGS) $(CFLAGS) $(CPPFLAGS) -c -o $@ $<\n",
-              program, n, program, n, b->target->link ? " $(LINK)" : "", n, n);
+              n);
     if (b->mode == WEIGHTS_INCBIN)
         sb_printf(
             &sb,
-            "\n%s_weights.o: %s_weights.S %s.weights\n\t$(CC) $(CPPFLAGS) -I.%s%s -c -o $@ $<\n", n,
+            "\n%s_weights.o: %s_weights.S %s.weights\n\t$(CC)%s%s $(CPPFLAGS) -I. -c -o $@ $<\n", n,
             n, n, *machine ? " " : "", machine);
-    sb_printf(&sb,
-              "\nclean:\n\trm -f %s lib%s.a $(MODEL) $(DRIVER)\n"
-              "\n.PHONY: all clean\n",
-              program, n);
+    sb_printf(&sb, "\nclean:\n\trm -f lib%s.a $(MODEL)", n);
+    if (!bare)
+        sb_printf(&sb, " %s $(DRIVER)", program);
+    sb_puts(&sb, "\n\n.PHONY: all clean\n");
     bundle_file(b, "Makefile", &sb);
+}
+
+/* `cmake --install`: find_package(<name>) gives <name>::<name>_model. */
+static void cmake_install(StrBuf *sb, const Bundle *b)
+{
+    const char *n = b->name;
+    sb_printf(
+        sb,
+        "\nif(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)\n    include(GNUInstallDirs)\n"
+        "    install(TARGETS %s_model EXPORT %s ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})\n"
+        "    install(FILES %s.h igrt.h%s DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/%s)\n"
+        "    install(EXPORT %s NAMESPACE %s:: FILE %sConfig.cmake DESTINATION "
+        "${CMAKE_INSTALL_LIBDIR}/cmake/%s)\n",
+        n, n, n,
+        !b->gpu                              ? ""
+        : !strcmp(b->target->name, "opencl") ? " igrt_opencl.h"
+                                             : " igrt_cuda.h",
+        n, n, n, n, n);
+    if (b->mode == WEIGHTS_BLOB)
+        sb_printf(sb, "    install(FILES %s.weights DESTINATION ${CMAKE_INSTALL_DATADIR}/%s)\n", n,
+                  n);
+    sb_puts(sb, "endif()\n");
+}
+
+/* A wasm program is cross-compiled and runs here all the same; any other one that is cross-compiled is left out. */
+static void cmake_driver(StrBuf *sb, const Bundle *b)
+{
+    const char *n = b->name;
+    sb_printf(sb, "\nif(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR%s)\n",
+              b->target->wasm ? "" : " AND NOT CMAKE_CROSSCOMPILING");
+    if (!b->target->wasm)
+        sb_puts(sb, "    find_package(Threads REQUIRED)\n");
+    sb_printf(sb, "    add_executable(%s", n);
+    sources(sb, b, true, "");
+    sb_printf(sb, ")\n    target_link_libraries(%s PRIVATE %s_model%s)\n", n, n,
+              b->target->wasm ? "" : " Threads::Threads");
+    if (b->target->link) {
+        sb_printf(sb, "    target_link_options(%s PRIVATE", n);
+        for (const char *p = b->target->link; *p;) {
+            size_t len = strcspn(p, " ");
+            sb_printf(sb, " %.*s", (int)len, p);
+            p += len + strspn(p + len, " ");
+        }
+        sb_puts(sb, ")\n");
+    }
+    if (b->mode == WEIGHTS_BLOB)
+        sb_printf(
+            sb, "    configure_file(%s.weights ${CMAKE_CURRENT_BINARY_DIR}/%s.weights COPYONLY)\n",
+            n, n);
+    sb_puts(sb, "endif()\n");
 }
 
 static void cmakelists(Bundle *b)
@@ -227,51 +377,38 @@ static void cmakelists(Bundle *b)
         if (flags.data[i] == ' ')
             flags.data[i] = ';';
     const char *n = b->name;
-    sb_printf(&sb,
-              "# add_subdirectory() this folder and link %s_model; built by itself it makes the "
-              "driver too.\n"
-              "cmake_minimum_required(VERSION 3.13)\n"
-              "project(%s LANGUAGES C%s)\n\n"
-              "add_library(%s_model STATIC\n   ",
-              n, n, b->mode == WEIGHTS_INCBIN ? " ASM" : "", n);
+    sb_printf(
+        &sb,
+        "# add_subdirectory() this folder and link %s::%s_model; built by itself it %s.\n"
+        "cmake_minimum_required(VERSION 3.15)\n"
+        "project(%s LANGUAGES C%s)\n"
+        "if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES AND CMAKE_SOURCE_DIR STREQUAL "
+        "CMAKE_CURRENT_SOURCE_DIR)\n    set(CMAKE_BUILD_TYPE Release)\nendif()\n\n"
+        "add_library(%s_model STATIC\n   ",
+        n, n, bundle_is_bare(b) ? "can be installed" : "makes the driver too, and can be installed",
+        n, b->mode == WEIGHTS_INCBIN ? " ASM" : "", n);
     sources(&sb, b, false, "");
     sb_printf(
         &sb,
         ")\n"
-        "target_include_directories(%s_model PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})\n"
+        "add_library(%s::%s_model ALIAS %s_model)\n"
+        "target_include_directories(%s_model PUBLIC "
+        "$<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}>\n"
+        "    $<INSTALL_INTERFACE:include/%s>)\n"
         "set_target_properties(%s_model PROPERTIES C_STANDARD 99 C_EXTENSIONS OFF OUTPUT_NAME %s)\n"
-        "target_compile_options(%s_model PRIVATE \"$<$<C_COMPILER_ID:GNU,Clang>:%s>\")\n"
-        "if(UNIX)\n    target_link_libraries(%s_model PUBLIC m%s)\nendif()\n",
-        n, n, n, n, flags.data, n, b->gpu ? " ${CMAKE_DL_LIBS}" : "");
+        "target_compile_options(%s_model PRIVATE "
+        "\"$<$<COMPILE_LANG_AND_ID:C,GNU,Clang,AppleClang>:%s>\")\n"
+        "if(NOT MSVC)\n    target_link_libraries(%s_model PUBLIC m%s)\nendif()\n",
+        n, n, n, n, n, n, n, n, flags.data, n, b->gpu ? " ${CMAKE_DL_LIBS}" : "");
     if (b->mode == WEIGHTS_INCBIN)
         sb_printf(&sb,
                   "set_source_files_properties(%s_weights.S PROPERTIES\n"
                   "    COMPILE_OPTIONS \"-Wa,-I${CMAKE_CURRENT_SOURCE_DIR}\"\n"
                   "    OBJECT_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/%s.weights)\n",
                   n, n);
-    sb_puts(&sb, "\nif(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)\n");
-    if (!b->target->wasm)
-        sb_puts(&sb, "    find_package(Threads REQUIRED)\n");
-    sb_printf(&sb, "    add_executable(%s", n);
-    sources(&sb, b, true, "");
-    sb_printf(&sb,
-              ")\n"
-              "    target_link_libraries(%s PRIVATE %s_model%s)\n",
-              n, n, b->target->wasm ? "" : " Threads::Threads");
-    if (b->target->link) {
-        sb_printf(&sb, "    target_link_options(%s PRIVATE", n);
-        for (const char *p = b->target->link; *p;) {
-            size_t len = strcspn(p, " ");
-            sb_printf(&sb, " %.*s", (int)len, p);
-            p += len + strspn(p + len, " ");
-        }
-        sb_puts(&sb, ")\n");
-    }
-    if (b->mode == WEIGHTS_BLOB)
-        sb_printf(
-            &sb, "    configure_file(%s.weights ${CMAKE_CURRENT_BINARY_DIR}/%s.weights COPYONLY)\n",
-            n, n);
-    sb_puts(&sb, "endif()\n");
+    cmake_install(&sb, b);
+    if (!bundle_is_bare(b))
+        cmake_driver(&sb, b);
     sb_free(&flags);
     bundle_file(b, "CMakeLists.txt", &sb);
 }
@@ -279,6 +416,9 @@ static void cmakelists(Bundle *b)
 void bundle_build(Bundle *b)
 {
     copy_runtime(b);
-    makefile(b);
-    cmakelists(b);
+    if (!*b->package || !strcmp(b->package, "make"))
+        makefile(b);
+    if (!*b->package || !strcmp(b->package, "cmake"))
+        cmakelists(b);
+    bundle_package(b);
 }

@@ -234,7 +234,7 @@ static void kernel_header(Bundle *b)
         sb_printf(&sb, "    %s%s\n", upper_case(b->a, b->p->kernels[i]->name),
                   i + 1 < b->p->nkernel ? "," : "");
     sb_puts(&sb, "};\n\n#endif\n");
-    bundle_file(b, arena_printf(b->a, "%s_kernels.h", n), &sb);
+    bundle_source(b, arena_printf(b->a, "%s_kernels.h", n), &sb);
 }
 
 /* Compiles the text if the target has a compiler; false: the source itself has to do. */
@@ -291,8 +291,8 @@ void gpu_kernels(Bundle *b)
         sb_printf(&sb, "    \"%s_%s\",\n", n, b->p->kernels[i]->name);
     sb_puts(&sb, "};\n");
     sb_free(&image);
-    bundle_file(b, arena_printf(b->a, "%s_kernels%s", n, b->target->suffix), &text);
-    bundle_file(b, arena_printf(b->a, "%s_kernels.c", n), &sb);
+    bundle_source(b, arena_printf(b->a, "%s_kernels%s", n, b->target->suffix), &text);
+    bundle_source(b, arena_printf(b->a, "%s_kernels.c", n), &sb);
     kernel_header(b);
 }
 

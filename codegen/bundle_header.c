@@ -227,7 +227,7 @@ void bundle_header(Bundle *b)
             : "This bundle has no golden vectors: always IGRT_ERR_NO_SELFTEST.",
         n, n, n, n, n);
     sb_printf(&sb, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
-    bundle_file(b, arena_printf(b->a, "%s.h", n), &sb);
+    bundle_source(b, arena_printf(b->a, "%s.h", n), &sb);
 }
 
 void memory_table(StrBuf *sb, const Bundle *b)
@@ -314,6 +314,8 @@ static void group_table(StrBuf *sb, const Bundle *b, const PortGroup *groups, in
 void bundle_main(Bundle *b)
 {
     StrBuf sb = {0};
+    if (bundle_is_bare(b))
+        return;
     const char *n = b->name, *u = b->upper;
     sb_printf(&sb,
               "/* main.c - the command line of %s: ./%s IN OUT; ./%s --help tells more. */\n"
@@ -375,5 +377,5 @@ void bundle_main(Bundle *b)
               "\nint main(int argc, char **argv)\n{\n"
               "    return igrt_driver_main(argc, argv, &model);\n}\n",
               b->has_selftest ? "    .selftest = selftest,\n" : "");
-    bundle_file(b, "main.c", &sb);
+    bundle_file(b, "host/main.c", &sb);
 }

@@ -63,10 +63,14 @@ void kernel_comment(StrBuf *sb, const Bundle *b, const Kernel *k)
 static void header(Bundle *b)
 {
     StrBuf sb = {0};
-    sb_printf(&sb,
-              "/* %s_kernels.h - the kernels of the model. */\n"
-              "#ifndef %s_KERNELS_H\n#define %s_KERNELS_H\n\n#include <stdint.h>\n\n",
-              b->name, b->upper, b->upper);
+    sb_printf(
+        &sb,
+        "/* %s_kernels.h - the kernels of the model. */\n"
+        "#ifndef %s_KERNELS_H\n#define %s_KERNELS_H\n\n#include <stdint.h>\n\n"
+        "#if defined(_MSC_VER) && !defined(__clang__)\n#define restrict __restrict\n#endif\n\n"
+        "/* For all of them: -D'%s_KERNELS_ATTR=__attribute__((section(\".itcm\")))' */\n"
+        "#ifndef %s_KERNELS_ATTR\n#define %s_KERNELS_ATTR\n#endif\n\n",
+        b->name, b->upper, b->upper, b->upper, b->upper, b->upper);
     bool checks = false;
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < b->p->nkernel; i++) {
@@ -81,10 +85,10 @@ static void header(Bundle *b)
                     b->upper, b->upper, b->upper, b->upper);
             checks |= k->check;
             kernel_prototype(&sb, b->target, k, arena_printf(b->a, "%s_%s", b->name, k->name));
-            sb_puts(&sb, ";\n");
+            sb_printf(&sb, " %s_KERNELS_ATTR;\n", b->upper);
         }
     sb_puts(&sb, checks ? "#endif\n\n#endif\n" : "\n#endif\n");
-    bundle_file(b, arena_printf(b->a, "%s_kernels.h", b->name), &sb);
+    bundle_source(b, arena_printf(b->a, "%s_kernels.h", b->name), &sb);
 }
 
 static void includes(StrBuf *sb, const char *text)
@@ -133,7 +137,7 @@ static void file_end(Bundle *b, StrBuf *body, Functions *functions)
     sb_write(&sb, body->data, body->len);
     sb_free(body);
     *body = (StrBuf){0};
-    bundle_file(b, arena_printf(b->a, "%s_kernels_%d.c", b->name, b->nkernel_file++), &sb);
+    bundle_source(b, arena_printf(b->a, "%s_kernels_%d.c", b->name, b->nkernel_file++), &sb);
 }
 
 static void one_kernel(StrBuf *body, const Bundle *b, const Kernel *k)
@@ -162,7 +166,7 @@ static void checks(Bundle *b)
     sb_write(&sb, body.data, body.len);
     sb_puts(&sb, "#endif\n");
     sb_free(&body);
-    bundle_file(b, arena_printf(b->a, "%s_checks.c", b->name), &sb);
+    bundle_source(b, arena_printf(b->a, "%s_checks.c", b->name), &sb);
 }
 
 void bundle_kernels(Bundle *b)

@@ -916,7 +916,7 @@ static void opening(StrBuf *sb, Bundle *b, const char *body)
     print_comment_text(sb, b->source);
     sb_printf(sb, ", in order. The kernels are in %s_kernels%s.\n */\n", b->name,
               b->gpu ? b->target->suffix : "_*.c");
-    sb_printf(sb, "#include \"%s.h\"\n", b->name);
+    sb_printf(sb, "#include \"%s_igrt.h\"\n#include \"%s.h\"\n", b->name, b->name);
     if (strstr(body, "NAN") || strstr(body, "INFINITY"))
         sb_puts(sb, "\n#include <math.h>");
     sb_puts(sb, "\n#include <string.h>\n\n");
@@ -987,5 +987,5 @@ void bundle_run(Bundle *b)
     opening(&all, b, w.sb.data);
     sb_puts(&all, w.sb.data);
     sb_free(&w.sb);
-    bundle_file(b, arena_printf(b->a, "%s.c", b->name), &all);
+    bundle_source(b, arena_printf(b->a, "%s.c", b->name), &all);
 }

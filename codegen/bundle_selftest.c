@@ -372,7 +372,7 @@ static void write_selftest(Bundle *b, const ingot_value *want)
         sb_puts(&sb, "\n#include <math.h>\n");
     sb_puts(&sb, body.data);
     sb_free(&body);
-    bundle_file(b, arena_printf(b->a, "%s_selftest.c", b->name), &sb);
+    bundle_source(b, arena_printf(b->a, "%s_selftest.c", b->name), &sb);
 }
 
 void bundle_selftest(Bundle *b)

@@ -250,8 +250,10 @@ static void write_arrays(Bundle *b)
               "/* %s_weights.h - the constants of the model. */\n"
               "#ifndef %s_WEIGHTS_H\n#define %s_WEIGHTS_H\n\n#include <stdint.h>\n\n"
               "#if defined(__GNUC__)\n#define %s_ALIGNED __attribute__((aligned(64)))\n"
-              "#else\n#define %s_ALIGNED\n#endif\n\n",
-              n, u, u, u, u);
+              "#else\n#define %s_ALIGNED\n#endif\n\n"
+              "/* For all of them: -D'%s_WEIGHTS_ATTR=__attribute__((section(\".qspi\")))' */\n"
+              "#ifndef %s_WEIGHTS_ATTR\n#define %s_WEIGHTS_ATTR\n#endif\n\n",
+              n, u, u, u, u, u, u, u);
     StrBuf body = {0};
     for (int i = 0; i < b->nweight && !b->failed; i++) {
         const Buffer *w = b->weight[i];
@@ -262,7 +264,7 @@ static void write_arrays(Bundle *b)
             const Data *d = w->node->op == OP_DATA ? w->node->arg.ptr : NULL;
             sb_puts(&h, "extern ");
             declare(&h, b, w);
-            sb_printf(&h, " %s_ALIGNED;\n", u);
+            sb_printf(&h, " %s_ALIGNED %s_WEIGHTS_ATTR;\n", u, u);
             sb_puts(&body, "\n/* ");
             print_comment_text(&body, d && d->name ? d->name : "computed by the compiler");
             sb_puts(&body, ": ");
@@ -280,8 +282,8 @@ static void write_arrays(Bundle *b)
     sb_puts(&sb, body.data ? body.data : "");
     sb_free(&body);
     sb_puts(&h, "\n#endif\n");
-    bundle_file(b, arena_printf(b->a, "%s_weights.h", n), &h);
-    bundle_file(b, arena_printf(b->a, "%s_weights.c", n), &sb);
+    bundle_source(b, arena_printf(b->a, "%s_weights.h", n), &h);
+    bundle_source(b, arena_printf(b->a, "%s_weights.c", n), &sb);
 }
 
 /* ---- blob -------------------------------------------------------------------------------- */
@@ -325,10 +327,8 @@ static void blob_add(Blob *o, const uint8_t *bytes, int64_t n, bool flushed)
 
 static void write_blob(Bundle *b)
 {
-    const char *file = arena_printf(b->a, "%s.weights", b->name);
-    const char *path = arena_printf(b->a, "%s/%s", b->dir, file);
+    const char *path = bundle_path(b, arena_printf(b->a, "%s%s.weights", b->folder, b->name));
     Blob o = {.f = fopen(path, "wb"), .stage = arena_alloc(b->a, STAGE_BYTES)};
-    vec_push(b->a, b->files, b->nfile, file);
     if (!o.f) {
         bundle_fail(b, INGOT_IO, "%s: %s", path, strerror(errno));
         return;
@@ -365,13 +365,15 @@ static void write_incbin(Bundle *b)
         "#define SYMBOL %s_weights_blob\n    .section .rodata.SYMBOL,\"\",@\n"
         "    .type SYMBOL,@object\n"
         "#else\n"
-        "#define SYMBOL %s_weights_blob\n    .section .rodata\n"
+        "#define SYMBOL %s_weights_blob\n"
+        "#if defined(%s_WEIGHTS_SECTION) /* -D'%s_WEIGHTS_SECTION=.qspi' */\n"
+        "    .section %s_WEIGHTS_SECTION,\"a\"\n#else\n    .section .rodata\n#endif\n"
         "#endif\n"
         "    .balign 64\n    .globl SYMBOL\nSYMBOL:\n    .incbin \"%s.weights\"\n"
         "#if defined(__wasm__)\n    .size SYMBOL, . - SYMBOL\n#endif\n"
         "#if defined(__ELF__)\n    .section .note.GNU-stack,\"\",%%progbits\n#endif\n",
-        n, n, n, n, n, n);
-    bundle_file(b, arena_printf(b->a, "%s_weights.S", n), &sb);
+        n, n, n, n, n, b->upper, b->upper, b->upper, n);
+    bundle_source(b, arena_printf(b->a, "%s_weights.S", n), &sb);
 }
 
 void bundle_weights(Bundle *b)

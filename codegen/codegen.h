@@ -57,7 +57,7 @@ Plan *plan_make(Context *, const ingot_options *);
 /* ---- runtime_files: the sources of runtime_min, inside the compiler ------------------------ */
 
 typedef struct {
-    const char *name; /* base name; "" ends the list */
+    const char *name; /* base name, of the driver's behind "host/"; "" ends the list */
     const unsigned char *data;
     size_t bytes;
 } RuntimeFile;

@@ -733,6 +733,7 @@ struct Target {
     const char *flags;   /* for the C compiler: "-march=x86-64-v3"; NULL: none */
     const char *link;    /* for the linker; NULL: none */
     const char *cc, *ar; /* what builds for this machine unless told; NULL: cc and ar */
+    bool bare;           /* there is no operating system */
     bool wasm;           /* a program is a module, which run.mjs runs, and has one thread */
     int lanes;           /* f32 lanes of a vector register; 0: no vector types */
     int registers;       /* vector registers */

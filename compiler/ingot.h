@@ -411,6 +411,8 @@ typedef struct {
     const ingot_value *selftest_in, *selftest_out;
     bool no_selftest;       /* none in the bundle */
     const char *no_rewrite; /* names of graph rewrites that are not done, "a,b"; NULL: all are */
+    /* Build files: "cmake", "make", "zephyr", "esp-idf", "arduino", "cmsis"; NULL: cmake and make. */
+    const char *package;
 } ingot_options;
 
 /* Write the bundle into `dir` (created; an existing bundle is replaced; nothing is left on failure). */

@@ -100,6 +100,17 @@ static bool check_rules(Context *c, const char *list)
     return true;
 }
 
+static bool package_is_known(Context *c, const char *name)
+{
+    static const char *const packages[] = {"cmake",   "make",    "zephyr",
+                                           "esp-idf", "arduino", "cmsis"};
+    for (size_t i = 0; i < sizeof packages / sizeof packages[0]; i++)
+        if (!strcmp(name, packages[i]))
+            return true;
+    return usage(c, "--package '%.80s': choose cmake, make, zephyr, esp-idf, arduino or cmsis",
+                 name);
+}
+
 static const Target *check_options(Context *c, const ingot_options *o)
 {
     static const char *const weights[] = {"auto", "array", "blob", "incbin"};
@@ -109,6 +120,8 @@ static const Target *check_options(Context *c, const ingot_options *o)
     if (!known && !usage(c, "--weights '%.80s': choose auto, array, blob or incbin", o->weights))
         return NULL;
     if (o->name && !name_is_good(c, o->name))
+        return NULL;
+    if (o->package && !package_is_known(c, o->package))
         return NULL;
     const char *name = o->target ? o->target : "c";
     const Target *t = target_find(name);

@@ -1,22 +1,10 @@
 /*
- * igrt.c - the few functions every bundle needs: status texts, checks at init, the checksum of the
+ * igrt.c - the few functions every bundle needs: checks at init, the checksum of the
  * weights, the floating-point mode, and the parts of a step.
  */
 #include "igrt.h"
 
 #include <string.h>
-
-const char *igrt_status_text(igrt_status status)
-{
-    switch (status) {
-#define IGRT_X(name, value, text) \
-    case IGRT_##name: return text;
-        IGRT_STATUS_LIST(IGRT_X)
-#undef IGRT_X
-    case IGRT_STATUS_COUNT: break;
-    }
-    return "unknown status";
-}
 
 int igrt_outside(igrt_fault *fault, const char *what, int64_t value, int64_t least,
                  int64_t greatest)
@@ -28,18 +16,6 @@ int igrt_outside(igrt_fault *fault, const char *what, int64_t value, int64_t lea
     fault->least = least;
     fault->greatest = greatest;
     return 1;
-}
-
-size_t igrt_dtype_bytes(igrt_dtype dtype)
-{
-    switch (dtype) {
-#define IGRT_X(name, value, bytes, text) \
-    case IGRT_##name: return bytes;
-        IGRT_DTYPE_LIST(IGRT_X)
-#undef IGRT_X
-    case IGRT_DTYPE_COUNT: break;
-    }
-    return 0;
 }
 
 /* Whether a block of memory is what a model needs; of one that it does not need all is right. */

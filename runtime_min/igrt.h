@@ -61,7 +61,17 @@ typedef enum igrt_status {
 } igrt_status;
 
 /* One line of English for a status, without a full stop; never NULL. */
-const char *igrt_status_text(igrt_status status);
+static inline const char *igrt_status_text(igrt_status status)
+{
+    switch (status) {
+#define IGRT_X(name, value, text) \
+    case IGRT_##name: return text;
+        IGRT_STATUS_LIST(IGRT_X)
+#undef IGRT_X
+    case IGRT_STATUS_COUNT: break;
+    }
+    return "unknown status";
+}
 
 /* What made the last run of a context fail, where it was a number: <model>_ctx.fault. */
 typedef struct igrt_fault {
@@ -121,7 +131,17 @@ typedef enum igrt_dtype {
 } igrt_dtype;
 
 /* Bytes an element takes in memory; 0 for a value that is no dtype. */
-size_t igrt_dtype_bytes(igrt_dtype dtype);
+static inline size_t igrt_dtype_bytes(igrt_dtype dtype)
+{
+    switch (dtype) {
+#define IGRT_X(name, value, bytes, text) \
+    case IGRT_##name: return bytes;
+        IGRT_DTYPE_LIST(IGRT_X)
+#undef IGRT_X
+    case IGRT_DTYPE_COUNT: break;
+    }
+    return 0;
+}
 
 /* ---- configuration ----------------------------------------------------------------------- */
 

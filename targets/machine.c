@@ -25,8 +25,15 @@ static const Machine machines[] = {
     {"armv8-a", "-march=armv8-a", 4, 32, true, false},
     {"cortex-a53", "-mcpu=cortex-a53", 4, 32, true, false},
     {"cortex-a72", "-mcpu=cortex-a72", 4, 32, true, false},
-    {"cortex-m4", "-mcpu=cortex-m4", 0, 9, false, true},
-    {"cortex-m7", "-mcpu=cortex-m7", 0, 9, false, true},
+    {"cortex-m0+", "-mthumb -mcpu=cortex-m0plus -mfloat-abi=soft", 0, 5, false, false},
+    {"cortex-m3", "-mthumb -mcpu=cortex-m3 -mfloat-abi=soft", 0, 9, false, false},
+    {"cortex-m33", "-mthumb -mcpu=cortex-m33 -mfpu=fpv5-sp-d16 -mfloat-abi=hard", 0, 9, false,
+     true},
+    {"cortex-m4", "-mthumb -mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mfloat-abi=hard", 0, 9, false, true},
+    {"cortex-m4-soft", "-mthumb -mcpu=cortex-m4 -mfloat-abi=soft", 0, 9, false, true},
+    {"cortex-m55", "-mthumb -mcpu=cortex-m55 -mfloat-abi=hard", 0, 9, false, true},
+    {"cortex-m7", "-mthumb -mcpu=cortex-m7 -mfpu=fpv5-d16 -mfloat-abi=hard", 0, 9, false, true},
+    {"rv32imc", "-march=rv32imc -mabi=ilp32", 0, 9, false, false},
     {"rv64gc", "-march=rv64gc", 0, 0, false, false},
     {"wasm32", WASM, 0, 9, true, false},
     {"wasm32-simd128", WASM " -msimd128", 4, 16, true, false},
@@ -83,6 +90,10 @@ bool target_tune(Target *t, const char *machine)
         if (!strcmp(machine, machines[i].name))
             m = machines[i];
     t->flags = m.flags;
+    if (!strncmp(machine, "cortex-m", 8))
+        t->bare = true, t->cc = "arm-none-eabi-gcc", t->ar = "arm-none-eabi-ar";
+    if (!strncmp(machine, "rv32", 4))
+        t->bare = true, t->cc = "riscv64-unknown-elf-gcc", t->ar = "riscv64-unknown-elf-ar";
     t->lanes = m.lanes;
     t->registers = m.registers;
     t->wide = m.wide;

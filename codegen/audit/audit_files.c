@@ -1,6 +1,6 @@
 /* audit_files.c - the files of the folder, their hashes, and the comments that name kernels' nodes.
  *
- * In a bundle (it has an ingot.manifest) main.c, driver.*, igrt_pool.* and the GPU hosts belong to the driver's side, <name>_selftest.c
+ * In a bundle (it has an ingot.manifest) the folder host/ and the GPU hosts belong to the driver's side, <name>_selftest.c
  * to the selftest. In any other folder all files are held to all rules. */
 #include <dirent.h>
 #include <stdlib.h>
@@ -16,11 +16,12 @@ static bool ends_with(const char *s, const char *end)
 
 static Part part_of(const char *name, bool bundle)
 {
-    static const char *const host[] = {"main.c",      "driver.c",      "driver.h",
-                                       "igrt_pool.c", "igrt_pool.h",   "igrt_opencl.c",
-                                       "igrt_cuda.c", "igrt_opencl.h", "igrt_cuda.h"};
+    static const char *const host[] = {"_igrt_opencl.c", "_igrt_cuda.c", "igrt_opencl.h",
+                                       "igrt_cuda.h"};
+    if (bundle && !strncmp(name, "host/", 5))
+        return PART_HOST;
     for (size_t i = 0; bundle && i < sizeof host / sizeof *host; i++)
-        if (!strcmp(name, host[i]))
+        if (ends_with(name, host[i]))
             return PART_HOST;
     return bundle && ends_with(name, "_selftest.c") ? PART_SELFTEST : PART_MODEL;
 }
@@ -53,26 +54,36 @@ static int by_name(const void *x, const void *y)
     return strcmp(((const SourceFile *)x)->name, ((const SourceFile *)y)->name);
 }
 
-ingot_status files_read(Audit *a, StrBuf *problem)
+/* The files of a folder in the one that is audited: "", "host/". */
+static bool list_files(Audit *a, const char *folder, bool *bundle, bool *any)
 {
-    DIR *d = opendir(a->o->dir);
-    if (!d) {
-        sb_puts(problem, "there is no such folder");
-        return INGOT_IO;
-    }
-    bool bundle = false, any = false;
+    DIR *d = opendir(arena_printf(a->a, "%s/%s", a->o->dir, folder));
+    if (!d)
+        return false;
     for (struct dirent *e; (e = readdir(d));) {
-        bundle |= !strcmp(e->d_name, "ingot.manifest");
+        *bundle |= !strcmp(e->d_name, "ingot.manifest");
         bool unit = ends_with(e->d_name, ".c");
         if (!unit && !ends_with(e->d_name, ".h"))
             continue;
-        any |= unit;
-        SourceFile f = {.name = arena_strdup(a->a, e->d_name),
-                        .path = arena_printf(a->a, "%s/%s", a->o->dir, e->d_name),
+        *any |= unit;
+        SourceFile f = {.name = arena_printf(a->a, "%s%s", folder, e->d_name),
+                        .path = arena_printf(a->a, "%s/%s%s", a->o->dir, folder, e->d_name),
                         .unit = unit};
         vec_push(a->a, a->file, a->nfile, f);
     }
     closedir(d);
+    return true;
+}
+
+ingot_status files_read(Audit *a, StrBuf *problem)
+{
+    bool bundle = false, any = false;
+    if (!list_files(a, "", &bundle, &any)) {
+        sb_puts(problem, "there is no such folder");
+        return INGOT_IO;
+    }
+    if (bundle)
+        list_files(a, "host/", &bundle, &any);
     if (!any) {
         sb_puts(problem, "there is no .c file in this folder");
         return INGOT_IO;

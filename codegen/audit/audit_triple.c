@@ -105,6 +105,8 @@ ingot_status triple_find(Audit *a, StrBuf *problem)
         "-xc", "-std=c99", "-ffp-contract=off", "-Wall", "-Wextra", "-Wconversion", "-Wvla"};
     for (size_t i = 0; i < sizeof common / sizeof *common; i++)
         argument(a, common[i]);
+    argument(a, "-I"); /* host/main.c includes the model's header */
+    argument(a, a->o->dir);
     machine_arguments(a);
     return INGOT_OK;
 }

@@ -129,19 +129,17 @@ static void progress(int done, int all)
                 done + 1, all);
 }
 
-static int source_files(Arena *a, const char *dir, const char ***files)
+/* Appends those of a folder in dir: "", "host/". */
+static void source_files(Arena *a, const char *dir, const char *folder, const char ***files, int *n)
 {
-    int n = 0;
-    DIR *d = opendir(dir);
-    *files = NULL;
+    DIR *d = opendir(arena_printf(a, "%s/%s", dir, folder));
     for (struct dirent *e; d && (e = readdir(d));) {
         size_t len = strlen(e->d_name);
         if (len > 2 && !strcmp(e->d_name + len - 2, ".c"))
-            vec_push(a, *files, n, arena_strdup(a, e->d_name));
+            vec_push(a, *files, *n, arena_printf(a, "%s%s", folder, e->d_name));
     }
     if (d)
         closedir(d);
-    return n;
 }
 
 /* What is known of a target's machine. */
@@ -173,8 +171,10 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, const ch
     const char *flags[] = {standard,   "-O3", "-ffp-contract=off",
                            "-pthread", "-w",  check ? "-DMODEL_CHECK=1" : "-DMODEL_CHECK=0"};
     enum { NFLAG = sizeof flags / sizeof flags[0] };
-    const char **files, *argv[MAX_WORDS];
-    int nfile = source_files(a, dir, &files), base = words(a, c_compiler(), argv);
+    const char **files = NULL, *argv[MAX_WORDS];
+    int nfile = 0, base = words(a, c_compiler(), argv);
+    source_files(a, dir, "", &files, &nfile);
+    source_files(a, dir, "host/", &files, &nfile);
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     Jobs jobs = {.max = cores < 1 ? 1 : cores > 64 ? 64 : (int)cores};
     for (int i = 0; i < NFLAG; i++)

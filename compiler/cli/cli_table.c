@@ -59,8 +59,10 @@ const CliOption cli_options[] = {
     {"--target", "T", MODEL, "c, c:native, c:x86-64-v3 ...: `ingot targets` lists them. Unless told: c for a bundle, "
      "c:native for what runs here", WORD(compile.target), .choices = "@targets"},
     {"--name", "NAME", BUNDLE, "prefix of everything emitted (default: model)", WORD(compile.name)},
-    {"--weights", "W", BUNDLE, "array, blob, incbin; default: array up to 64 KB, then blob", WORD(compile.weights),
+    {"--weights", "W", BUNDLE, "array, blob, incbin; default: array up to 64 KB and for microcontrollers, then blob", WORD(compile.weights),
      .choices = "array blob incbin"},
+    {"--package", "P", COMPILE, "for which build: cmake, make (both unless told), zephyr, esp-idf, arduino, cmsis (docs/bundle.md)",
+     WORD(compile.package), .choices = "cmake make zephyr esp-idf arduino cmsis"},
     {"--memory", "NAME=SIZE", BUNDLE, "a memory to divide the arena among (dtcm=64k); several: in order of preference; the "
      "last may be without a size, and takes the rest", .take = option_memory},
     {"--max-ram", "N", BUNDLE, "refuse if more RAM is needed (256k, 2M), and say which tensors do", .take = option_max_ram},

@@ -1,31 +1,24 @@
 /*
- * driver.c - ./model IN OUT: reads IN/input_N.npy, runs the model, writes OUT/output_N.npy.
- *
- * The .npy format is numpy's (numpy.lib.format, versions 1 to 3). Types that numpy lacks are raw
- * bytes: V2 for bf16, V1 for the 8-bit floats and for everything of less than 8 bits, one element a
- * byte. POSIX.
+ * driver.c - ./model IN OUT: reads IN/input_N.npy, runs the model, writes OUT/output_N.npy. POSIX.
  */
 #if !defined(_POSIX_C_SOURCE)
 #define _POSIX_C_SOURCE 200809L
 #endif
 
-#include "driver.h"
+#include "driver_npy.h"
 #include "igrt_pool.h"
+#include "igrt_weights.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#if !defined(__wasi__)
-#include <sys/mman.h>
-#endif
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 4096, HEADER_LIMIT = 1 << 20 };
+enum { PATH_BYTES = 4096 };
 
 typedef enum Mode { MODE_RUN, MODE_BENCH, MODE_PROFILE, MODE_SELFTEST } Mode;
 
@@ -62,14 +55,14 @@ typedef struct Session {
     igrt_config config;
     igrt_memory *memory;
     void *ctx, *inputs, *outputs;
-    void *weights; /* mapped */
-    int ready;     /* init was done */
+    igrt_weights weights;
+    int ready; /* init was done */
     Trace trace;
 } Session;
 
 static const igrt_model *the_model; /* for messages; set once */
 
-static int fail(int status, const char *format, ...)
+int driver_fail(int status, const char *format, ...)
 {
     va_list args;
     fprintf(stderr, "%s: ", the_model->name);
@@ -80,85 +73,7 @@ static int fail(int status, const char *format, ...)
     return status;
 }
 
-/* ---- types and shapes -------------------------------------------------------------------- */
-
-static const char *dtype_name(igrt_dtype dtype)
-{
-    switch (dtype) {
-#define IGRT_X(name, value, bytes, text) \
-    case IGRT_##name: return text;
-        IGRT_DTYPE_LIST(IGRT_X)
-#undef IGRT_X
-    case IGRT_DTYPE_COUNT: break;
-    }
-    return "?";
-}
-
-/* What numpy calls the type, without the byte order; strings are handled apart. */
-static const char *dtype_descr(igrt_dtype dtype)
-{
-    switch (dtype) {
-    case IGRT_BOOL: return "b1";
-    case IGRT_I8: return "i1";
-    case IGRT_U8: return "u1";
-    case IGRT_I16: return "i2";
-    case IGRT_U16: return "u2";
-    case IGRT_I32: return "i4";
-    case IGRT_U32: return "u4";
-    case IGRT_I64: return "i8";
-    case IGRT_U64: return "u8";
-    case IGRT_F16: return "f2";
-    case IGRT_BF16: return "V2";
-    case IGRT_F32: return "f4";
-    case IGRT_F64: return "f8";
-    case IGRT_C64: return "c8";
-    case IGRT_C128: return "c16";
-    default: return "V1";
-    }
-}
-
-/* "f32[1,3,?<=224]" into text. */
-static const char *describe(const igrt_io *io, char *text, size_t bytes)
-{
-    size_t n = (size_t)snprintf(text, bytes, "%s[", dtype_name(io->dtype));
-    for (int d = 0; d < io->rank && n < bytes; d++) {
-        const int fixed = io->dims_offset == IGRT_NO_DIMS || io->min_dims[d] == io->max_dims[d];
-        n += (size_t)snprintf(text + n, bytes - n, "%s%s%lld", d ? "," : "",
-                              fixed ? "" : "<=", (long long)io->max_dims[d]);
-    }
-    if (n < bytes)
-        snprintf(text + n, bytes - n, "]");
-    return text;
-}
-
-static const char *describe_dims(const int64_t *dims, int rank, char *text, size_t bytes)
-{
-    size_t n = (size_t)snprintf(text, bytes, "[");
-    for (int d = 0; d < rank && n < bytes; d++)
-        n += (size_t)snprintf(text + n, bytes - n, "%s%lld", d ? "," : "", (long long)dims[d]);
-    if (n < bytes)
-        snprintf(text + n, bytes - n, "]");
-    return text;
-}
-
-static size_t count_elements(const int64_t *dims, int rank)
-{
-    size_t n = 1;
-    for (int d = 0; d < rank; d++)
-        n *= (size_t)dims[d];
-    return n;
-}
-
-/* Zeroed memory aligned to 64 bytes or more; never 0 bytes. */
-static void *allocate(size_t bytes, size_t align)
-{
-    void *p = NULL;
-    if (bytes == 0)
-        bytes = 1;
-    if (posix_memalign(&p, align < 64 ? 64 : align, bytes))
-        return NULL;
-    return memset(p, 0, bytes);
-}
+/* ---- members of inputs and outputs --------------------------------------------------------- */
 
 /* The data pointer of an input or output struct; memcpy because its type there is its own. */
 static void *get_pointer(const void *base, const igrt_io *io)
@@ -179,304 +94,6 @@ static void get_dims(const void *base, const igrt_io *io, int64_t *dims)
         memcpy(dims, io->max_dims, sizeof io->max_dims);
     else
         memcpy(dims, (const char *)base + io->dims_offset, (size_t)io->rank * sizeof *dims);
-}
-
-/* ---- reading .npy ------------------------------------------------------------------------ */
-
-/* A parsed header. */
-typedef struct Npy {
-    char descr[16]; /* "<f4" */
-    int fortran;
-    int rank;
-    int64_t dims[IGRT_MAX_RANK];
-} Npy;
-
-/* Just after the colon of a key of the header's dict; NULL if the key is not there. */
-static const char *find_key(const char *header, const char *key)
-{
-    const size_t n = strlen(key);
-    for (const char *p = header; (p = strstr(p, key)) != NULL; p++) {
-        if (p == header || (p[-1] != '\'' && p[-1] != '"') || p[n] != p[-1])
-            continue;
-        p += n + 1;
-        p += strspn(p, " ");
-        if (*p == ':')
-            return p + 1 + strspn(p + 1, " ");
-    }
-    return NULL;
-}
-
-static int bad_header(const char *path, const char *why)
-{
-    return fail(IGRT_EXIT_INPUT, "%s: not a readable .npy file: %s", path, why);
-}
-
-static int parse_header(const char *path, const char *header, Npy *npy)
-{
-    const char *descr = find_key(header, "descr"), *order = find_key(header, "fortran_order");
-    const char *shape = find_key(header, "shape");
-    if (!descr || !order || !shape)
-        return bad_header(path, "descr, fortran_order or shape is missing");
-    if (*descr != '\'' && *descr != '"')
-        return bad_header(path, "structured types are not supported");
-    const char *end = strchr(descr + 1, *descr);
-    if (!end || end - descr - 1 >= (ptrdiff_t)sizeof npy->descr || end - descr < 3)
-        return bad_header(path, "malformed descr");
-    memcpy(npy->descr, descr + 1, (size_t)(end - descr - 1));
-    npy->descr[end - descr - 1] = 0;
-    for (const char *p = npy->descr; *p; p++)
-        if (*p <= ' ' || *p > '~')
-            return bad_header(path, "malformed descr");
-    npy->fortran = strncmp(order, "True", 4) == 0;
-    if (!npy->fortran && strncmp(order, "False", 5))
-        return bad_header(path, "malformed fortran_order");
-    if (*shape++ != '(')
-        return bad_header(path, "malformed shape");
-    for (npy->rank = 0;;) {
-        shape += strspn(shape, " ");
-        if (*shape == ')')
-            return IGRT_EXIT_OK;
-        if (*shape < '0' || *shape > '9')
-            return bad_header(path, "malformed shape");
-        if (npy->rank == IGRT_MAX_RANK)
-            return bad_header(path, "more than 8 dims");
-        errno = 0;
-        char *next;
-        npy->dims[npy->rank++] = strtoll(shape, &next, 10);
-        if (errno)
-            return bad_header(path, "a dim is too large");
-        shape = next + strspn(next, " ");
-        if (*shape == ',')
-            shape++;
-        else if (*shape != ')')
-            return bad_header(path, "malformed shape");
-    }
-}
-
-static int read_header(const char *path, FILE *f, Npy *npy)
-{
-    unsigned char h[12];
-    if (fread(h, 1, 10, f) != 10 || memcmp(h, "\x93NUMPY", 6))
-        return bad_header(path, "the magic bytes are missing");
-    const unsigned version = h[6];
-    size_t bytes = h[8] | (size_t)h[9] << 8;
-    if (version < 1 || version > 3)
-        return bad_header(path, "unknown format version");
-    if (version > 1) {
-        if (fread(h + 10, 1, 2, f) != 2)
-            return bad_header(path, "truncated");
-        bytes |= (size_t)h[10] << 16 | (size_t)h[11] << 24;
-    }
-    if (bytes > HEADER_LIMIT)
-        return bad_header(path, "its header is too long");
-    char *text = malloc(bytes + 1);
-    if (!text)
-        return fail(IGRT_EXIT_MEMORY, "%s: out of memory", path);
-    int status = IGRT_EXIT_OK;
-    if (fread(text, 1, bytes, f) != bytes)
-        status = bad_header(path, "truncated");
-    text[bytes] = 0;
-    if (status == IGRT_EXIT_OK)
-        status = parse_header(path, text, npy);
-    free(text);
-    return status;
-}
-
-/* Whether the file's type is the declared one. */
-static int same_type(const Npy *npy, igrt_dtype dtype)
-{
-    const char order = npy->descr[0], *name = npy->descr + 1;
-    if (dtype == IGRT_STRING)
-        return order == '|' && *name == 'S';
-    if (order != '<' && order != '|' && order != '=')
-        return order == '>' && igrt_dtype_bytes(dtype) == 1 && !strcmp(name, dtype_descr(dtype));
-    if (dtype == IGRT_F8E5M2 && !strcmp(name, "f1")) /* so written by some versions of ml_dtypes */
-        return 1;
-    return !strcmp(name, dtype_descr(dtype));
-}
-
-static int check_shape(const char *path, const Npy *npy, const igrt_io *io)
-{
-    char has[256], wants[256];
-    /* one element is a scalar, whatever its dims */
-    int ok = npy->rank == io->rank || (io->rank == 0 && count_elements(npy->dims, npy->rank) == 1);
-    for (int d = 0; ok && d < io->rank; d++) {
-        const int fixed = io->dims_offset == IGRT_NO_DIMS;
-        const int64_t lo = fixed ? io->max_dims[d] : io->min_dims[d];
-        ok = npy->dims[d] >= lo && npy->dims[d] <= io->max_dims[d];
-    }
-    if (ok)
-        return IGRT_EXIT_OK;
-    return fail(IGRT_EXIT_INPUT, "%s: shape %s does not fit input \"%s\", declared %s", path,
-                describe_dims(npy->dims, npy->rank, has, sizeof has), io->name,
-                describe(io, wants, sizeof wants));
-}
-
-/* Column-major to row-major. */
-static void transpose(char *to, const char *from, const Npy *npy, size_t item)
-{
-    int64_t at[IGRT_MAX_RANK] = {0};
-    const size_t n = count_elements(npy->dims, npy->rank);
-    for (size_t i = 0; i < n; i++) {
-        size_t offset = 0;
-        for (int d = npy->rank; d-- > 0;)
-            offset = offset * (size_t)npy->dims[d] + (size_t)at[d];
-        memcpy(to + i * item, from + offset * item, item);
-        for (int d = npy->rank; d-- > 0;) {
-            if (++at[d] < npy->dims[d])
-                break;
-            at[d] = 0;
-        }
-    }
-}
-
-/* Brings bytes to the one form kernels may rely on: bool 0 or 1, small types extended. */
-static void canonicalise(igrt_dtype dtype, unsigned char *p, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        switch (dtype) {
-        case IGRT_BOOL: p[i] = p[i] != 0; break;
-        case IGRT_I4: p[i] = (unsigned char)(((p[i] & 15) ^ 8) - 8); break;
-        case IGRT_U4:
-        case IGRT_F4E2M1: p[i] &= 15; break;
-        case IGRT_I2: p[i] = (unsigned char)(((p[i] & 3) ^ 2) - 2); break;
-        case IGRT_U2: p[i] &= 3; break;
-        default: return;
-        }
-    }
-}
-
-/* Turns n fixed-width byte strings into pointers to terminated ones; frees text. */
-static void *string_pointers(char *text, size_t n, size_t width)
-{
-    char **list = allocate(n * sizeof *list + n * (width + 1), 64);
-    if (list) {
-        char *p = (char *)(list + n);
-        for (size_t i = 0; i < n; i++, p += width + 1) {
-            list[i] = p;
-            memcpy(p, text + i * width, width); /* numpy pads with zeros */
-        }
-    }
-    free(text);
-    return list;
-}
-
-/* Reads a tensor into fresh memory; *data stays NULL on failure. */
-static int read_npy(const char *path, const igrt_io *io, void **data, int64_t *dims)
-{
-    char text[256];
-    Npy npy = {.rank = 0};
-    *data = NULL;
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        return fail(IGRT_EXIT_INPUT, "%s: %s (input \"%s\", %s)", path, strerror(errno), io->name,
-                    describe(io, text, sizeof text));
-    int status = read_header(path, f, &npy);
-    if (status == IGRT_EXIT_OK && !same_type(&npy, io->dtype))
-        status =
-            fail(IGRT_EXIT_INPUT, "%s: type '%s' is not that of input \"%s\": %s, '%s' in numpy",
-                 path, npy.descr, io->name, dtype_name(io->dtype),
-                 io->dtype == IGRT_STRING ? "S" : dtype_descr(io->dtype));
-    if (status == IGRT_EXIT_OK)
-        status = check_shape(path, &npy, io);
-    if (status != IGRT_EXIT_OK) {
-        fclose(f);
-        return status;
-    }
-    size_t item = igrt_dtype_bytes(io->dtype);
-    if (io->dtype == IGRT_STRING)
-        item = (size_t)strtoul(npy.descr + 2, NULL, 10);
-    const size_t n = count_elements(npy.dims, npy.rank);
-    char *p = item && n > SIZE_MAX / item ? NULL : allocate(n * item, 64);
-    if (!p) {
-        fclose(f);
-        return fail(IGRT_EXIT_MEMORY, "%s: no memory for %zu elements", path, n);
-    }
-    const size_t got = item ? fread(p, item, n, f) : n;
-    const int more = got == n && fgetc(f) != EOF;
-    fclose(f);
-    if (got != n || more) {
-        free(p);
-        return fail(IGRT_EXIT_INPUT, "%s: %s", path,
-                    more ? "there are bytes after the last element" : "the file is truncated");
-    }
-    if (npy.fortran && npy.rank > 1) {
-        char *q = allocate(n * item, 64);
-        if (q)
-            transpose(q, p, &npy, item);
-        free(p);
-        p = q;
-    }
-    if (p && io->dtype == IGRT_STRING)
-        p = string_pointers(p, n, item);
-    if (!p)
-        return fail(IGRT_EXIT_MEMORY, "%s: no memory for %zu elements", path, n);
-    canonicalise(io->dtype, (unsigned char *)p, n);
-    memcpy(dims, npy.dims, (size_t)npy.rank * sizeof *dims);
-    *data = p;
-    return IGRT_EXIT_OK;
-}
-
-/* ---- writing .npy ------------------------------------------------------------------------ */
-
-/* Length of the longest string, 1 at least. */
-static size_t string_width(char *const *list, size_t n)
-{
-    size_t width = 1;
-    for (size_t i = 0; i < n; i++) {
-        const size_t length = list[i] ? strlen(list[i]) : 0;
-        if (length > width)
-            width = length;
-    }
-    return width;
-}
-
-static int write_npy(const char *path, igrt_dtype dtype, int rank, const int64_t *dims,
-                     const void *data)
-{
-    char header[512];
-    const size_t count = count_elements(dims, rank);
-    size_t item = igrt_dtype_bytes(dtype);
-    char descr[32];
-    if (dtype == IGRT_STRING) {
-        item = string_width(data, count);
-        snprintf(descr, sizeof descr, "|S%zu", item);
-    } else {
-        const char *name = dtype_descr(dtype);
-        snprintf(descr, sizeof descr, "%c%s", item == 1 || *name == 'V' ? '|' : '<', name);
-    }
-    memcpy(header, "\x93NUMPY\x01\x00", 8);
-    size_t n = 10;
-    n += (size_t)snprintf(header + n, sizeof header - n,
-                          "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
-    for (int d = 0; d < rank; d++)
-        n += (size_t)snprintf(header + n, sizeof header - n, "%s%lld%s", d ? " " : "",
-                              (long long)dims[d], d + 1 < rank || rank == 1 ? "," : "");
-    n += (size_t)snprintf(header + n, sizeof header - n, "), }");
-    while (n % 64 != 63)
-        header[n++] = ' ';
-    header[n++] = '\n';
-    header[8] = (char)((n - 10) & 255);
-    header[9] = (char)((n - 10) >> 8);
-
-    FILE *f = fopen(path, "wb");
-    if (!f)
-        return fail(IGRT_EXIT_OUTPUT, "%s: %s", path, strerror(errno));
-    int ok = fwrite(header, 1, n, f) == n;
-    if (dtype == IGRT_STRING) {
-        char *const *list = data;
-        for (size_t i = 0; i < count; i++) {
-            const size_t length = list[i] ? strlen(list[i]) : 0;
-            ok = ok && (length == 0 || fwrite(list[i], 1, length, f) == length);
-            for (size_t k = length; ok && k < item; k++)
-                ok = fputc(0, f) != EOF;
-        }
-    } else {
-        ok = ok && (count == 0 || fwrite(data, item, count, f) == count);
-    }
-    if (fclose(f) || !ok)
-        return fail(IGRT_EXIT_OUTPUT, "%s: %s", path, strerror(errno));
-    return IGRT_EXIT_OK;
 }
 
 /* ---- the model --------------------------------------------------------------------------- */
@@ -536,14 +153,15 @@ static int tensor_path(char *path, const char *dir, const char *stem, int number
     int n = snprintf(path, PATH_BYTES, "%s/%s_%d%s", dir, stem, number, folder ? "" : ".npy");
     if (n < PATH_BYTES && element >= 0)
         n += snprintf(path + n, (size_t)(PATH_BYTES - n), "/%d.npy", element);
-    return n < PATH_BYTES ? IGRT_EXIT_OK : fail(IGRT_EXIT_USAGE, "%s: the path is too long", dir);
+    return n < PATH_BYTES ? IGRT_EXIT_OK
+                          : driver_fail(IGRT_EXIT_USAGE, "%s: the path is too long", dir);
 }
 
 static int read_input(Session *s, const char *path, const igrt_io *io)
 {
     int64_t dims[IGRT_MAX_RANK] = {0};
     void *data;
-    const int status = read_npy(path, io, &data, dims);
+    const int status = npy_read(path, io, &data, dims);
     if (status != IGRT_EXIT_OK)
         return status;
     set_pointer(s->inputs, io, data);
@@ -564,8 +182,8 @@ static int read_sequence(Session *s, const Argument *a, int number)
         if (access(path, F_OK))
             break;
         if (length == a->n)
-            return fail(IGRT_EXIT_INPUT, "%s: input \"%s\" has at most %d elements", path,
-                        a->group->name, a->n);
+            return driver_fail(IGRT_EXIT_INPUT, "%s: input \"%s\" has at most %d elements", path,
+                               a->group->name, a->n);
         status = read_input(s, path, &a->io[length]);
         if (status != IGRT_EXIT_OK)
             return status;
@@ -587,8 +205,8 @@ static int read_inputs(Session *s)
             return status;
         if (access(path, F_OK) && (optional || sequence)) {
             if (!optional)
-                return fail(IGRT_EXIT_INPUT, "%s: %s (input \"%s\", a folder)", path,
-                            strerror(errno), a.group->name);
+                return driver_fail(IGRT_EXIT_INPUT, "%s: %s (input \"%s\", a folder)", path,
+                                   strerror(errno), a.group->name);
             continue;
         }
         if (a.group)
@@ -604,10 +222,10 @@ static int allocate_outputs(Session *s)
 {
     for (int i = 0; i < s->model->n_outputs; i++) {
         const igrt_io *io = &s->model->outputs[i];
-        const size_t n = count_elements(io->max_dims, io->rank);
-        void *data = allocate(n * igrt_dtype_bytes(io->dtype), 64);
+        const size_t n = npy_count(io->max_dims, io->rank);
+        void *data = driver_allocate(n * igrt_dtype_bytes(io->dtype), 64);
         if (!data)
-            return fail(IGRT_EXIT_MEMORY, "no memory for output \"%s\"", io->name);
+            return driver_fail(IGRT_EXIT_MEMORY, "no memory for output \"%s\"", io->name);
         set_pointer(s->outputs, io, data);
     }
     return IGRT_EXIT_OK;
@@ -618,7 +236,7 @@ static int make_folder(const char *dir)
 {
     char path[PATH_BYTES];
     if (snprintf(path, sizeof path, "%s", dir) >= PATH_BYTES)
-        return fail(IGRT_EXIT_OUTPUT, "%s: the path is too long", dir);
+        return driver_fail(IGRT_EXIT_OUTPUT, "%s: the path is too long", dir);
     for (char *p = path + 1; *path; p++) {
         if (*p && *p != '/')
             continue;
@@ -626,8 +244,8 @@ static int make_folder(const char *dir)
         *p = 0;
         struct stat st;
         if (mkdir(path, 0777) && (stat(path, &st) || !S_ISDIR(st.st_mode)))
-            return fail(IGRT_EXIT_OUTPUT, "%s: cannot create the folder: %s", path,
-                        strerror(errno));
+            return driver_fail(IGRT_EXIT_OUTPUT, "%s: cannot create the folder: %s", path,
+                               strerror(errno));
         *p = was;
         if (!was)
             break;
@@ -639,7 +257,7 @@ static int write_output(const Session *s, const char *path, const igrt_io *io)
 {
     int64_t dims[IGRT_MAX_RANK] = {0};
     get_dims(s->outputs, io, dims);
-    return write_npy(path, io->dtype, io->rank, dims, get_pointer(s->outputs, io));
+    return npy_write(path, io->dtype, io->rank, dims, get_pointer(s->outputs, io));
 }
 
 /* Into the folder `path`; what an earlier run has left there goes. */
@@ -684,40 +302,6 @@ static int write_outputs(const Session *s)
     return status;
 }
 
-#if defined(__wasi__) /* has no mapped files: a copy */
-static void *map_file(int fd, size_t bytes)
-{
-    unsigned char *p =
-        aligned_alloc(IGRT_ALIGN, (bytes + IGRT_ALIGN - 1) / IGRT_ALIGN * IGRT_ALIGN);
-    size_t n = 0;
-    ssize_t got = 1;
-    while (p && n < bytes && (got = read(fd, p + n, bytes - n)) > 0)
-        n += (size_t)got;
-    if (p && n < bytes) {
-        free(p);
-        return NULL;
-    }
-    return p;
-}
-
-static void unmap_file(void *p, size_t bytes)
-{
-    (void)bytes;
-    free(p);
-}
-#else
-static void *map_file(int fd, size_t bytes)
-{
-    void *p = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-    return p == MAP_FAILED ? NULL : p;
-}
-
-static void unmap_file(void *p, size_t bytes)
-{
-    munmap(p, bytes);
-}
-#endif
-
 /* Maps the weights file that lies beside the executable. */
 static int map_weights(Session *s, const char *argv0)
 {
@@ -738,32 +322,14 @@ static int map_weights(Session *s, const char *argv0)
     while (n > 0 && path[n - 1] != '/')
         n--;
     if ((size_t)n + name > sizeof path)
-        return fail(IGRT_EXIT_WEIGHTS, "%s: the path is too long", m->weights_file);
+        return driver_fail(IGRT_EXIT_WEIGHTS, "%s: the path is too long", m->weights_file);
     memcpy(path + n, m->weights_file, name);
-
-    struct stat st;
-    const int fd = open(path, O_RDONLY);
-    if (fd < 0 || fstat(fd, &st)) {
-        const int status = fail(IGRT_EXIT_WEIGHTS, "%s: %s", path, strerror(errno));
-        if (fd >= 0)
-            close(fd);
-        return status;
-    }
-    if ((uint64_t)st.st_size != m->weights_bytes) {
-        close(fd);
-        return fail(IGRT_EXIT_WEIGHTS, "%s: %lld bytes, but this program was built for %zu", path,
-                    (long long)st.st_size, m->weights_bytes);
-    }
-    if (m->weights_bytes) {
-        s->weights = map_file(fd, m->weights_bytes);
-        if (!s->weights) {
-            close(fd);
-            return fail(IGRT_EXIT_WEIGHTS, "%s: %s", path, strerror(errno));
-        }
-    }
-    close(fd);
-    s->config.weights = s->weights;
-    s->config.weights_bytes = m->weights_bytes;
+    const char *why = igrt_weights_open(&s->weights, path, m->weights_bytes);
+    if (why)
+        return driver_fail(IGRT_EXIT_WEIGHTS, "%s: %s (this program was built for %zu bytes)", path,
+                           why, m->weights_bytes);
+    s->config.weights = s->weights.data;
+    s->config.weights_bytes = s->weights.bytes;
     return IGRT_EXIT_OK;
 }
 
@@ -827,13 +393,13 @@ static int open_trace(Session *s)
     if (f)
         fclose(f);
     if (!whole)
-        return fail(IGRT_EXIT_INPUT, "%s: no list of places", o->places);
+        return driver_fail(IGRT_EXIT_INPUT, "%s: no list of places", o->places);
     t->to = fopen(o->trace, "wb");
     if (!t->to)
-        return fail(IGRT_EXIT_OUTPUT, "%s: %s", o->trace, strerror(errno));
+        return driver_fail(IGRT_EXIT_OUTPUT, "%s: %s", o->trace, strerror(errno));
     t->from = o->follow ? fopen(o->follow, "rb") : NULL;
     if (o->follow && !t->from)
-        return fail(IGRT_EXIT_INPUT, "%s: %s", o->follow, strerror(errno));
+        return driver_fail(IGRT_EXIT_INPUT, "%s: %s", o->follow, strerror(errno));
     return IGRT_EXIT_OK;
 }
 
@@ -848,7 +414,7 @@ static char *place_data(const Session *s, const Place *p)
     if (p->output >= s->model->n_outputs)
         return NULL;
     io = &s->model->outputs[p->output];
-    room = count_elements(io->max_dims, io->rank) * igrt_dtype_bytes(io->dtype);
+    room = npy_count(io->max_dims, io->rank) * igrt_dtype_bytes(io->dtype);
     return p->offset == 0 && p->bytes <= room ? get_pointer(s->outputs, io) : NULL;
 }
 
@@ -871,9 +437,9 @@ static void trace_step(void *user, int step, const char *name, uint64_t nanoseco
 /* A block of exactly the bytes that the model asks for: a sanitizer sees what goes beyond. */
 static void *allocate_block(const Session *s, size_t bytes)
 {
-    void *p = allocate(bytes, s->model->arena_align);
+    void *p = driver_allocate(bytes, s->model->arena_align);
     if (!p)
-        fail(IGRT_EXIT_MEMORY, "no memory for an arena of %zu bytes", bytes);
+        driver_fail(IGRT_EXIT_MEMORY, "no memory for an arena of %zu bytes", bytes);
     else if (s->options->poison ||
              s->options->trace) /* what no step has written is traced with the rest */
         memset(p, s->options->poison ? 0xff : 0, bytes);
@@ -889,7 +455,7 @@ static int allocate_arena(Session *s)
         s->config.arena = allocate_block(s, s->config.arena_bytes);
         return s->config.arena ? IGRT_EXIT_OK : IGRT_EXIT_MEMORY;
     }
-    s->config.memory = s->memory = allocate((size_t)m->n_memories * sizeof *s->memory, 64);
+    s->config.memory = s->memory = driver_allocate((size_t)m->n_memories * sizeof *s->memory, 64);
     for (; s->memory && s->config.n_memories < m->n_memories; s->config.n_memories++) {
         igrt_memory *block = &s->memory[s->config.n_memories];
         block->bytes = m->memory_bytes[s->config.n_memories];
@@ -897,7 +463,7 @@ static int allocate_arena(Session *s)
         if (!block->data)
             return IGRT_EXIT_MEMORY;
     }
-    return s->memory ? IGRT_EXIT_OK : fail(IGRT_EXIT_MEMORY, "out of memory");
+    return s->memory ? IGRT_EXIT_OK : driver_fail(IGRT_EXIT_MEMORY, "out of memory");
 }
 
 static int start(Session *s, const char *argv0)
@@ -917,15 +483,15 @@ static int start(Session *s, const char *argv0)
     status = allocate_arena(s);
     if (status != IGRT_EXIT_OK)
         return status;
-    s->ctx = allocate(m->ctx_bytes, 64);
-    s->inputs = allocate(m->inputs_bytes, 64);
-    s->outputs = allocate(m->outputs_bytes, 64);
+    s->ctx = driver_allocate(m->ctx_bytes, 64);
+    s->inputs = driver_allocate(m->inputs_bytes, 64);
+    s->outputs = driver_allocate(m->outputs_bytes, 64);
     if (!s->ctx || !s->inputs || !s->outputs)
-        return fail(IGRT_EXIT_MEMORY, "out of memory");
+        return driver_fail(IGRT_EXIT_MEMORY, "out of memory");
     const igrt_status ret = m->init(s->ctx, &s->config);
     if (ret != IGRT_OK)
-        return fail(ret == IGRT_ERR_WEIGHTS_CHECKSUM ? IGRT_EXIT_WEIGHTS : IGRT_EXIT_MODEL,
-                    "init: %s (status %d)", igrt_status_text(ret), (int)ret);
+        return driver_fail(ret == IGRT_ERR_WEIGHTS_CHECKSUM ? IGRT_EXIT_WEIGHTS : IGRT_EXIT_MODEL,
+                           "init: %s (status %d)", igrt_status_text(ret), (int)ret);
     s->ready = 1;
     return IGRT_EXIT_OK;
 }
@@ -954,18 +520,19 @@ static int run_once(Session *s)
     if (ret == IGRT_OK)
         return IGRT_EXIT_OK;
     if (s->model->fault && explain(s->model->fault(s->ctx), why, sizeof why))
-        return fail(IGRT_EXIT_MODEL, "run: %s (status %d): %s", igrt_status_text(ret), (int)ret,
-                    why);
+        return driver_fail(IGRT_EXIT_MODEL, "run: %s (status %d): %s", igrt_status_text(ret),
+                           (int)ret, why);
     if (ret == IGRT_ERR_DIM)
         for (int i = 0; i < s->model->n_inputs; i++) {
             char has[256], wants[256];
             int64_t dims[IGRT_MAX_RANK] = {0};
             const igrt_io *io = &s->model->inputs[i];
             get_dims(s->inputs, io, dims);
-            fail(0, "input \"%s\" is %s, declared %s", io->name,
-                 describe_dims(dims, io->rank, has, sizeof has), describe(io, wants, sizeof wants));
+            driver_fail(0, "input \"%s\" is %s, declared %s", io->name,
+                        npy_describe_dims(dims, io->rank, has, sizeof has),
+                        npy_describe(io, wants, sizeof wants));
         }
-    return fail(IGRT_EXIT_MODEL, "run: %s (status %d)", igrt_status_text(ret), (int)ret);
+    return driver_fail(IGRT_EXIT_MODEL, "run: %s (status %d)", igrt_status_text(ret), (int)ret);
 }
 
 static int compare_times(const void *a, const void *b)
@@ -978,7 +545,7 @@ static int bench(Session *s)
 {
     size_t n = 0, room = 1024;
     double *ms = malloc(room * sizeof *ms), sum = 0;
-    int status = ms ? run_once(s) : fail(IGRT_EXIT_MEMORY, "out of memory");
+    int status = ms ? run_once(s) : driver_fail(IGRT_EXIT_MEMORY, "out of memory");
     const uint64_t begin = now(NULL);
     const uint64_t limit = begin + (uint64_t)(s->options->seconds * 1e9);
     for (uint64_t t = begin; status == IGRT_EXIT_OK && (n < 3 || t < limit); n++) {
@@ -1029,11 +596,12 @@ static int selftest(Session *s)
 {
     const igrt_status ret = s->model->selftest ? s->model->selftest(s->ctx) : IGRT_ERR_NO_SELFTEST;
     if (ret == IGRT_ERR_NO_SELFTEST)
-        return fail(IGRT_EXIT_NO_SELFTEST, "selftest: %s", igrt_status_text(ret));
+        return driver_fail(IGRT_EXIT_NO_SELFTEST, "selftest: %s", igrt_status_text(ret));
     if (ret == IGRT_ERR_SELFTEST)
-        return fail(IGRT_EXIT_SELFTEST, "selftest: %s", igrt_status_text(ret));
+        return driver_fail(IGRT_EXIT_SELFTEST, "selftest: %s", igrt_status_text(ret));
     if (ret != IGRT_OK)
-        return fail(IGRT_EXIT_MODEL, "selftest: %s (status %d)", igrt_status_text(ret), (int)ret);
+        return driver_fail(IGRT_EXIT_MODEL, "selftest: %s (status %d)", igrt_status_text(ret),
+                           (int)ret);
     printf("selftest: ok\n");
     return IGRT_EXIT_OK;
 }
@@ -1069,7 +637,7 @@ static int work(Session *s, const char *argv0, Profile *p)
         return profile(s, p);
     status = run_once(s);
     if (status == IGRT_EXIT_OK && s->trace.failed)
-        status = fail(IGRT_EXIT_OUTPUT, "%s: the trace is incomplete", o->trace);
+        status = driver_fail(IGRT_EXIT_OUTPUT, "%s: the trace is incomplete", o->trace);
     return status == IGRT_EXIT_OK ? write_outputs(s) : status;
 }
 
@@ -1083,8 +651,7 @@ static void finish(Session *s)
         free(get_pointer(s->inputs, &m->inputs[i]));
     for (int i = 0; s->outputs && i < m->n_outputs; i++)
         free(get_pointer(s->outputs, &m->outputs[i]));
-    if (s->weights)
-        unmap_file(s->weights, m->weights_bytes);
+    igrt_weights_close(&s->weights);
     if (s->trace.to)
         fclose(s->trace.to);
     if (s->trace.from)
@@ -1110,7 +677,7 @@ static void print_argument(FILE *f, const char *what, int number, const Argument
     if (g && g->length_offset != IGRT_NO_DIMS)
         fprintf(f, " sequence of at most %d", a->n);
     for (int k = 0; k < a->n; k++)
-        fprintf(f, "%s%s", k ? ", " : " ", describe(&a->io[k], text, sizeof text));
+        fprintf(f, "%s%s", k ? ", " : " ", npy_describe(&a->io[k], text, sizeof text));
     fprintf(f, "%s\n", optional ? " (optional)" : "");
 }
 
@@ -1140,7 +707,7 @@ static void print_help(FILE *f, const igrt_model *m, const char *argv0)
 
 static int usage_error(const char *argv0, const char *why, const char *what)
 {
-    return fail(IGRT_EXIT_USAGE, "%s%s (%s --help tells more)", why, what, argv0);
+    return driver_fail(IGRT_EXIT_USAGE, "%s%s (%s --help tells more)", why, what, argv0);
 }
 
 static int parse_options(int argc, char **argv, Options *o)
@@ -1206,7 +773,7 @@ int igrt_driver_main(int argc, char **argv, const igrt_model *model)
 #if defined(__wasi__) /* starts in /, and is told where its user is */
     const char *here = getenv("PWD");
     if (here && chdir(here))
-        return fail(IGRT_EXIT_USAGE, "%s: %s", here, strerror(errno));
+        return driver_fail(IGRT_EXIT_USAGE, "%s: %s", here, strerror(errno));
 #endif
     for (int i = 1; i < argc; i++)
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
@@ -1222,6 +789,6 @@ int igrt_driver_main(int argc, char **argv, const igrt_model *model)
     finish(&session);
     free(p.step);
     if (fflush(stdout) && status == IGRT_EXIT_OK)
-        status = fail(IGRT_EXIT_OUTPUT, "standard output: %s", strerror(errno));
+        status = driver_fail(IGRT_EXIT_OUTPUT, "standard output: %s", strerror(errno));
     return status;
 }
