@@ -220,6 +220,13 @@ static void see_variable(Walk *w, CXCursor c)
     r->f->frame += bytes > 0 ? bytes : 0;
 }
 
+/* A function of the runtime: in a bundle it has the model's prefix. */
+static bool is_called(const char *name, const char *runtime)
+{
+    size_t n = strlen(name), m = strlen(runtime);
+    return n >= m && !strcmp(name + n - m, runtime) && (n == m || name[n - m - 1] == '_');
+}
+
 static int see_loop(Walk *w, CXCursor c)
 {
     Reader *r = w->r;
@@ -261,8 +268,8 @@ static enum CXChildVisitResult visit(CXCursor c, CXCursor parent, CXClientData d
     case CXCursor_GCCAsmStmt:
     case CXCursor_MSAsmStmt: {
         Place p = place_of_cursor(r, c);
-        bool mode =
-            r->f && (!strcmp(r->f->name, "igrt_fp_mode") || !strcmp(r->f->name, "igrt_fp_restore"));
+        bool mode = r->f && (is_called(r->f->name, "igrt_fp_mode") ||
+                             is_called(r->f->name, "igrt_fp_restore"));
         if (!mode)
             finding_add(r->a, RULE_assembly, p.file, p.line, p.column, "assembly");
         break;

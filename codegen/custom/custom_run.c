@@ -36,7 +36,7 @@ static bool write_source(Arena *a, const CustomOp *op, const char *dir)
     bool ok = write_file(arena_printf(a, "%s/op.c", dir), sb.data, sb.len);
     sb_free(&sb);
     for (const RuntimeFile *f = runtime_files; *f->name && ok; f++)
-        if (f->name[strlen(f->name) - 1] == 'h')
+        if (f->name[strlen(f->name) - 1] == 'h' && !strchr(f->name, '/'))
             ok = write_file(arena_printf(a, "%s/%s", dir, f->name), f->data, f->bytes);
     return ok;
 }

@@ -92,9 +92,9 @@ def main():
         measured(ingot, "compile", "../large.onnx", "-o", "out", cwd=work / "b")
         _, packed, _ = measured(ingot, "compile", model, "-o", work / "packed", "--target", "c:x86-64-v3", "--weights", "blob", cwd=work)
         a, b = work / "a" / "out", work / "b" / "out"
-        names = sorted(p.name for p in a.iterdir())
+        names = sorted(str(p.relative_to(a)) for p in a.rglob("*") if p.is_file())
         _, differ, odd = filecmp.cmpfiles(a, b, names, shallow=False)
-        same = names == sorted(p.name for p in b.iterdir()) and not differ and not odd
+        same = names == sorted(str(p.relative_to(b)) for p in b.rglob("*") if p.is_file()) and not differ and not odd
         built, _, _ = measured("make", "-s", "-C", a, cwd=work)
         print(f"{size / 1e6:.0f} MB: compile {wall:.1f} s, cc {built:.1f} s, peak memory {peak / size:.2f} of the file, "
               f"{packed / size:.2f} with packed weights, "

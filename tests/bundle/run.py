@@ -155,16 +155,16 @@ def runtime(ingot, work):
     for name in models.MODELS:
         bundle = compile_model(ingot, work, name)
         make(bundle, "cc", "-O2")
-        objects = sorted(bundle.glob("*.o"))
-        shipped = {p.stem for p in bundle.glob("*.c")} - {"main", "driver"}
-        ours = [o for o in objects if o.stem in shipped and not o.stem.startswith(name)]
+        objects = sorted(bundle.glob("*.o")) + sorted(bundle.glob("host/*.o"))
+        runtime = {p.stem for folder in ("", "lib") for p in (HERE.parents[1] / "runtime_min" / folder).glob("*.c")}
+        ours = [o for o in objects if o.stem.removeprefix(name + "_") in runtime | {"igrt_pool"}]
         text = sum(int(line.split()[0]) for line in call("size", *ours).splitlines()[1:])
         worst = max(worst, text)
         if not ours or text >= RUNTIME_TEXT:
             raise Wrong(f"{name}: {text} bytes of runtime in {[o.name for o in ours]}")
         for o in objects:
             wants = {line.split()[-1] for line in call("nm", "-u", o).splitlines() if line.split()}
-            if o.stem not in ("main", "driver") and wants & ALLOCATORS:
+            if (o.parent == bundle or o.stem == "igrt_pool") and wants & ALLOCATORS:
                 raise Wrong(f"{name}: {o.name} calls {wants & ALLOCATORS}")
     print(f"at most {worst} bytes of runtime with cc -O2, library kernels and thread pool included; nothing allocates")
 
