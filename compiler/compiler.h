@@ -748,6 +748,12 @@ struct Target {
     CompileStatus (*compile)(StrBuf *out, const char *source, const char *machine, bool flush);
 };
 
+/* What takes at most 1 / LITTLE of the time of something else may be done to save memory. */
+enum { LITTLE = 32 };
+/* cost.c: cycles of moving bytes where so many are in use; of a kernel, tiled if it can be. */
+double cost_bytes(double bytes, double live, const Target *);
+double cost_kernel(const Kernel *, const Target *);
+
 /* optimise.c: opts for every kernel, layouts for its weights, copies where an operand is laid out badly. */
 void optimise(Plan *, const Target *);
 

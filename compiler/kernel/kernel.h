@@ -58,6 +58,9 @@ const Layout **replay_layouts(const Plan *, Arena *, Step *const *kernel, int n,
 bool replay_args(const Plan *, const Step *, const Choice *, bool may_copy);
 void replay_opts(const Plan *, Kernel *, const Target *, const Choice *);
 
+/* weights.c: kernels that look up what another one multiplies read it as that one has it. */
+void share_weights(Plan *, const Target *);
+
 /* halos.c: the kernels that write a buffer with a halo first zero it, beside their own loops. */
 void clear_halos(Plan *);
 

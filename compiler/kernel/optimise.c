@@ -1,7 +1,7 @@
 /* optimise.c - opts for every kernel of a plan, after layouts.c.
  *
  * A contraction's constant operands are stored as its loops read them; a weight wanted in two
- * layouts is stored twice.  Where an operand or the result lies badly for the chosen lanes, a
+ * layouts is stored twice, unless one is good enough for both (weights.c).  Where an operand or the result lies badly for the chosen lanes, a
  * copying kernel before or after lays it out again. */
 #include <string.h>
 
@@ -313,8 +313,10 @@ void optimise(Plan *p, const Target *t)
 {
     Optimise o = {p, t, arena_new()};
     take_layouts(&p->main);
-    if (!t->gpu)
+    if (!t->gpu) {
+        share_weights(p, t);
         optimise_block(&o, &p->main);
+    }
     clear_halos(p);
     finish_kernels(p, &p->main);
     arena_free(o.a);

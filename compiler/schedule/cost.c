@@ -219,6 +219,8 @@ static void read_stored(Walk *w, const Item *x)
     map_put(&w->read, (uint64_t)x->n->id + 1, (void *)1);
     w->out->bytes += some < all ? some : all;
     w->out->buffers++;
+    const Info *i = info_of(w->s, x->n);
+    w->out->shared += i->constant && i->nuse > 1 && some < all ? all : 0;
 }
 
 static bool is_product(Node *t)
@@ -346,5 +348,12 @@ double cost_stored(Node *n, const Target *t)
 double cost_region(const Region *r, const Target *t)
 {
     double memory = cost_bytes(r->bytes, r->bytes, t), arithmetic = cost_ops(r, t);
+    return (memory > arithmetic ? memory : arithmetic) + t->launch;
+}
+
+double cost_kernel(const Kernel *k, const Target *t)
+{
+    double memory = cost_bytes((double)k->bytes, (double)k->bytes, t),
+           arithmetic = (double)k->flops / t->rate[UNIT_TILE];
     return (memory > arithmetic ? memory : arithmetic) + t->launch;
 }

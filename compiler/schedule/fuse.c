@@ -252,6 +252,17 @@ static bool store_pays(Sched *s, Node *n, const Readers *readers)
     return arithmetic > 0 && store < (memory > arithmetic ? memory : arithmetic);
 }
 
+/* A part of a constant that others multiply: a kernel of its own can read it in whatever layout those want (weights.c),
+ * where that takes little beside reading all of the constant. */
+static bool is_looked_up(Sched *s, Node *n)
+{
+    const Target *t = s->target;
+    Region r = region_of(s, n);
+    double shared = r.shared;
+    return shared > 0 &&
+           cost_region(&r, t) + cost_stored(n, t) <= cost_bytes(shared, shared, t) / LITTLE;
+}
+
 /* A sum of products that meets another reduce in its reader: there it is no tile for registers. */
 static bool company_costs(Sched *s, Node *n, Node *reader)
 {
@@ -313,6 +324,9 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
     if (again && store_pays(s, n, &r))
         return i->has_reduce ? "a reduce that would be computed again where it is read"
                              : "computing it again where it is read costs more than memory";
+    if (r.kernels > 1 && is_looked_up(s, n))
+        return "it is looked up in a constant that others read too: one kernel alone reads it "
+               "there";
     for (int u = 0; u < i->nuse && i->has_reduce; u++)
         if (company_costs(s, n, uses[i->iuse + u]))
             return "a sum of products whose reader has another reduce";

@@ -59,11 +59,11 @@ typedef struct {
     double ops[UNITS]; /* weighed as ops.def says, at the upper bounds of run-time sizes */
     double bytes;      /* that it reads, each once */
     int nodes, buffers;
-    bool huge; /* more than was followed */
+    double shared; /* bytes of constants of which it reads a part, and others read all */
+    bool huge;     /* more than was followed */
 } Region;
 Region region_of(Sched *, Node *root);
-/* Cycles: of moving bytes where so many are in use, of the operations alone, of the kernel. */
-double cost_bytes(double bytes, double live, const Target *);
+/* Cycles: of the operations alone, of the kernel. */
 double cost_ops(const Region *, const Target *);
 double cost_region(const Region *, const Target *);
 double cost_stored(Node *, const Target *); /* of writing it: its lines are fetched, and go back */
