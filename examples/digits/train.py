@@ -18,7 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 from sklearn.datasets import load_digits
 
 RNG = np.random.default_rng(1)
-EPOCHS, BATCH, RATE = 25, 32, 2e-3
+EPOCHS, BATCH, RATE = 150, 64, 3e-3
 SAMPLES = 12
 
 
@@ -83,6 +83,25 @@ def gradients(p, x, label):
     return g
 
 
+def moved(x):
+    """The pictures as other hands would write them: turned, slanted, narrower, moved by parts of a pixel, lighter."""
+    n = len(x)
+    turn, slant = RNG.uniform(-0.2, 0.2, n), RNG.uniform(-0.3, 0.3, n)
+    wide, high = RNG.uniform(0.8, 1.2, n), RNG.uniform(0.9, 1.1, n)
+    to = np.stack([np.arange(8) - 3.5] * 8)                     # of each pixel, its column and row from the middle
+    row = (np.sin(turn)[:, None, None] * to + np.cos(turn)[:, None, None] * to.T) / high[:, None, None]
+    column = (np.cos(turn)[:, None, None] * to - np.sin(turn)[:, None, None] * to.T) / wide[:, None, None]
+    column += slant[:, None, None] * row + 3.5 + RNG.uniform(-0.5, 0.5, n)[:, None, None]
+    row += 3.5 + RNG.uniform(-0.3, 0.3, n)[:, None, None]
+    p = np.pad(x[:, 0], ((0, 0), (2, 2), (2, 2)))
+    row, column = np.clip(row + 2, 0, 10.999), np.clip(column + 2, 0, 10.999)
+    r, c, each = row.astype(int), column.astype(int), np.arange(n)[:, None, None]
+    v, h = row - r, column - c
+    out = ((1 - v) * ((1 - h) * p[each, r, c] + h * p[each, r, c + 1]) +
+           v * ((1 - h) * p[each, r + 1, c] + h * p[each, r + 1, c + 1]))
+    return np.clip(out * RNG.uniform(0.9, 1.3, n)[:, None, None], 0, 1)[:, None].astype(np.float32)
+
+
 def train(x, label):
     p = init()
     m = {k: np.zeros_like(v) for k, v in p.items()}
@@ -93,7 +112,7 @@ def train(x, label):
         for i in range(0, len(x), BATCH):
             pick = order[i:i + BATCH]
             step += 1
-            for k, g in gradients(p, x[pick], label[pick]).items():
+            for k, g in gradients(p, moved(x[pick]), label[pick]).items():
                 m[k] = 0.9 * m[k] + 0.1 * g
                 v[k] = 0.999 * v[k] + 0.001 * g * g
                 fade = RATE * (1 - epoch / EPOCHS)
