@@ -129,8 +129,10 @@ static void remove_built(Arena *a, const char *dir, const char *file)
 {
     unlink(arena_printf(a, "%s/%s", dir, file));
     const char *dot = strrchr(file, '.');
-    if (dot && (!strcmp(dot, ".c") || !strcmp(dot, ".S")))
+    if (dot && (!strcmp(dot, ".c") || !strcmp(dot, ".S"))) {
         unlink(arena_printf(a, "%s/%.*s.o", dir, (int)(dot - file), file));
+        unlink(arena_printf(a, "%s/%.*s.pic.o", dir, (int)(dot - file), file));
+    }
 }
 
 static void discard(Bundle *b)
@@ -365,6 +367,7 @@ static void write_all(Bundle *b)
     bundle_kernels(b);
     bundle_selftest(b);
     bundle_header(b);
+    bundle_hpp(b);
     bundle_run(b);
     bundle_main(b);
     bundle_build(b);

@@ -73,11 +73,13 @@ void bundle_fail(Bundle *, ingot_status, const char *format, ...)
 char *upper_case(Arena *, const char *);
 void print_origins(StrBuf *, const Step *, int max); /* 'conv1' (Conv) + 'relu1' (Relu) */
 
-/* bundle_header.c, bundle_run.c, bundle_weights.c, bundle_kernels.c, bundle_build.c: a file or two each */
+/* bundle_header.c, bundle_hpp.c, bundle_table.c, bundle_run.c, bundle_weights.c, bundle_kernels.c, bundle_build.c: a file or two each */
 void bundle_header(Bundle *);
+void bundle_hpp(Bundle *);
 void bundle_main(Bundle *);
-void memory_table(StrBuf *, const Bundle *); /* memory_bytes[] */
-const char *dtype_enum(ingot_dtype);         /* F32 of IGRT_F32 */
+void print_port(StrBuf *, const Bundle *, const Port *); /* "x" f32[1,3], in comments */
+void memory_table(StrBuf *, const Bundle *);             /* memory_bytes[] */
+const char *dtype_enum(ingot_dtype);                     /* F32 of IGRT_F32 */
 void bundle_run(Bundle *);
 void bundle_weights(Bundle *);
 /* "{1.0f, 2.5f}": the elements of a typed array */

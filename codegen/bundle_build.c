@@ -166,7 +166,7 @@ static void copy_file(Bundle *b, const RuntimeFile *f)
 
 static void copy_runtime(Bundle *b)
 {
-    static const char *const always[] = {"igrt.h", "igrt.c"};
+    static const char *const always[] = {"igrt.h", "igrt.hpp", "igrt.c"};
     FileList list = {0};
     for (size_t i = 0; i < sizeof always / sizeof always[0]; i++)
         need(b, &list, always[i], strlen(always[i]));
@@ -272,6 +272,23 @@ static void makefile_opening(StrBuf *sb, const Bundle *b, const char *program)
     sb_puts(sb, "\n");
 }
 
+/* `make lib<name>.so`: for programs in other languages. */
+static void make_shared(StrBuf *sb, const Bundle *b)
+{
+    const char *n = b->name;
+    sb_printf(
+        sb,
+        "\n# The model as a shared library, for programs in other languages: host/table.c has what "
+        "they look up.\n"
+        "SHARED = $(MODEL:.o=.pic.o) host/table.pic.o host/igrt_pool.pic.o\n"
+        "\nlib%s.so: $(SHARED)\n"
+        "\t$(CC) $(FLAGS) $(CFLAGS) $(LDFLAGS) -shared -o $@ $(SHARED) $(LDLIBS)\n"
+        "\n%%.pic.o: %%.c $(HEADERS)\n\t$(CC) $(FLAGS) $(CFLAGS) $(CPPFLAGS) -fPIC -c -o $@ $<\n",
+        n);
+    if (b->mode == WEIGHTS_INCBIN)
+        sb_printf(sb, "\n%s_weights.pic.o: %s_weights.o\n\tcp $< $@\n", n, n);
+}
+
 static void makefile(Bundle *b)
 {
     const char *machine = machine_flags(b), *n = b->name;
@@ -312,9 +329,14 @@ static void makefile(Bundle *b)
             &sb,
             "\n%s_weights.o: %s_weights.S %s.weights\n\t$(CC)%s%s $(CPPFLAGS) -I. -c -o $@ $<\n", n,
             n, n, *machine ? " " : "", machine);
+    bool shared = !bare && !b->target->wasm;
+    if (shared)
+        make_shared(&sb, b);
     sb_printf(&sb, "\nclean:\n\trm -f lib%s.a $(MODEL)", n);
     if (!bare)
         sb_printf(&sb, " %s $(DRIVER)", program);
+    if (shared)
+        sb_printf(&sb, " lib%s.so $(SHARED)", n);
     sb_puts(&sb, "\n\n.PHONY: all clean\n");
     bundle_file(b, "Makefile", &sb);
 }
@@ -327,10 +349,11 @@ static void cmake_install(StrBuf *sb, const Bundle *b)
         sb,
         "\nif(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)\n    include(GNUInstallDirs)\n"
         "    install(TARGETS %s_model EXPORT %s ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})\n"
-        "    install(FILES %s.h igrt.h%s DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/%s)\n"
+        "    install(FILES %s.h %s.hpp igrt.h igrt.hpp%s DESTINATION "
+        "${CMAKE_INSTALL_INCLUDEDIR}/%s)\n"
         "    install(EXPORT %s NAMESPACE %s:: FILE %sConfig.cmake DESTINATION "
         "${CMAKE_INSTALL_LIBDIR}/cmake/%s)\n",
-        n, n, n,
+        n, n, n, n,
         !b->gpu                              ? ""
         : !strcmp(b->target->name, "opencl") ? " igrt_opencl.h"
                                              : " igrt_cuda.h",

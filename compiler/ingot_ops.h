@@ -3,7 +3,9 @@
  * user could write himself belongs here or in his own code.
  *
  * Shapes are written [N, C, H, W]; axis arguments may be negative where said so. */
-#ifndef INGOT_OPS_H
+#if !defined(INGOT_H)
+#include "ingot.h" /* includes this file in its place */
+#elif !defined(INGOT_OPS_H)
 #define INGOT_OPS_H
 
 /* Activations; formulas as in the ONNX operator specification. */

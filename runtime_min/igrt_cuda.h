@@ -14,11 +14,15 @@
 
 #include "igrt.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* cuMemAlloc aligns to this; planned buffers may too. */
 #define IGRT_CU_ALIGN 256
 
-typedef unsigned long long igrt_cu_ptr; /* CUdeviceptr */
-typedef igrt_cu_ptr igrt_cu_mem;        /* memory, or a place in it */
+typedef uint64_t igrt_cu_ptr;    /* CUdeviceptr */
+typedef igrt_cu_ptr igrt_cu_mem; /* memory, or a place in it */
 
 /* X(name, symbol, parameters): the entry points; all return CUresult. */
 #define IGRT_CU_FUNCTIONS(X)                                                                       \
@@ -50,7 +54,7 @@ typedef igrt_cu_ptr igrt_cu_mem;        /* memory, or a place in it */
     X(cuEventDestroy, "cuEventDestroy_v2", (void *))                                               \
     X(cuStreamBeginCapture, "cuStreamBeginCapture_v2", (void *, int))                              \
     X(cuStreamEndCapture, "cuStreamEndCapture", (void *, void **))                                 \
-    X(cuGraphInstantiate, "cuGraphInstantiateWithFlags", (void **, void *, unsigned long long))    \
+    X(cuGraphInstantiate, "cuGraphInstantiateWithFlags", (void **, void *, uint64_t))              \
     X(cuGraphLaunch, "cuGraphLaunch", (void *, void *))                                            \
     X(cuGraphExecDestroy, "cuGraphExecDestroy", (void *))                                          \
     X(cuGraphDestroy, "cuGraphDestroy", (void *))
@@ -112,4 +116,7 @@ void igrt_cu_free_buffer(igrt_cu *cu, igrt_cu_ptr buffer);
 void igrt_cu_free_module(igrt_cu *cu, void *module);
 void igrt_cu_free_graph(igrt_cu *cu, void *graph);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -14,6 +14,10 @@
 
 #include "igrt.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Offsets of sub-buffers are multiples of this: the largest CL_DEVICE_MEM_BASE_ADDR_ALIGN met. */
 #define IGRT_CL_ALIGN 512
 
@@ -120,4 +124,7 @@ void igrt_cl_free_buffer(igrt_cl *cl, void *buffer);
 void igrt_cl_free_kernel(igrt_cl *cl, void *kernel);
 void igrt_cl_free_program(igrt_cl *cl, void *program);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

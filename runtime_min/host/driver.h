@@ -11,6 +11,10 @@
 
 #include "igrt.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* igrt_io.dims_offset of a tensor whose dims are all fixed; an igrt_group's offset of a member that is not there. */
 #define IGRT_NO_DIMS ((size_t)-1)
 
@@ -59,6 +63,16 @@ typedef struct igrt_model {
     int n_input_groups, n_output_groups;
 } igrt_model;
 
+/* A bundle as a shared library, lib<name>.so, is loaded by programs in other languages through this one symbol, which has all
+ * that they need; sizes, so that they can compare the structs that they declare. host/table.c defines it. */
+typedef struct igrt_table {
+    int abi; /* IGRT_ABI_VERSION */
+    size_t model_bytes, io_bytes, group_bytes, config_bytes, pool_bytes;
+    const igrt_model *model;
+    const char *(*status_text)(igrt_status);
+} igrt_table;
+extern const igrt_table igrt_bundle;
+
 /* Exit statuses. */
 enum {
     IGRT_EXIT_OK = 0,
@@ -75,4 +89,7 @@ enum {
 /* The whole of main(). */
 int igrt_driver_main(int argc, char **argv, const igrt_model *model);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

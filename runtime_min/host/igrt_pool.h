@@ -22,6 +22,10 @@
 #define IGRT_POOL_PTHREADS 0
 #endif
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define IGRT_POOL_MAX 64
 
 typedef struct igrt_pool igrt_pool;
@@ -61,4 +65,7 @@ void igrt_pool_for(void *user, igrt_task_fn task, void *arg, int64_t n);
 /* Ends the workers. */
 void igrt_pool_stop(igrt_pool *pool);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -1,0 +1,174 @@
+/* bundle_table.c - host/table.c, by which programs that were not written for this model know it: the driver, and other languages,
+ * which load the model as a shared library; and host/main.c. */
+#include "bundle.h"
+
+void memory_table(StrBuf *sb, const Bundle *b)
+{
+    sb_puts(sb, "\nstatic const size_t memory_bytes[] = {");
+    for (int i = 0; i < b->p->nmemory; i++)
+        sb_printf(sb, "%s%s", i ? ", " : "", b->p->memories[i].bytes ? b->memory[i].bytes : "0");
+    sb_puts(sb, "};\n");
+}
+
+static void bound_list(StrBuf *sb, const Port *p, bool high)
+{
+    const Buffer *buffer = p->b;
+    sb_puts(sb, "{");
+    for (int d = p->lead; d < buffer->rank; d++)
+        sb_printf(sb, "%s%lld", d > p->lead ? ", " : "",
+                  (long long)(high ? buffer->dims[d]->hi : buffer->dims[d]->lo));
+    sb_puts(sb, buffer->rank > p->lead ? "}" : "0}");
+}
+
+const char *dtype_enum(ingot_dtype d)
+{
+    static const char *const name[] = {
+#define DTYPE(id, ...) #id,
+#include "dtypes.def"
+    };
+    return name[d];
+}
+
+static void io_table(StrBuf *sb, const Bundle *b, const Port *ports, int n, const char *what)
+{
+    if (!n)
+        return;
+    sb_printf(sb, "\nstatic const igrt_io %s[] = {\n", what);
+    for (int i = 0; i < n; i++) {
+        const Port *p = &ports[i];
+        sb_puts(sb, "    {.name = ");
+        print_string(sb, p->b->name ? p->b->name : "");
+        sb_printf(sb, ",\n     .dtype = IGRT_%s,\n     .rank = %d,\n     .max_dims = ",
+                  dtype_enum(p->b->dtype), p->b->rank - p->lead);
+        bound_list(sb, p, true);
+        if (p->dynamic) {
+            sb_puts(sb, ",\n     .min_dims = ");
+            bound_list(sb, p, false);
+            sb_printf(sb, ",\n     .dims_offset = offsetof(%s_%s, %s)", b->name, what, p->dims);
+        } else {
+            sb_puts(sb, ",\n     .dims_offset = IGRT_NO_DIMS");
+        }
+        sb_printf(sb, ",\n     .data_offset = offsetof(%s_%s, %s)},\n", b->name, what, p->field);
+    }
+    sb_puts(sb, "};\n");
+}
+
+static void group_offset(StrBuf *sb, const Bundle *b, const PortGroup *g, const Node *has,
+                         const char *what, const char *member)
+{
+    if (has)
+        sb_printf(sb, ", .%s_offset = offsetof(%s_%s, %s_%s)", member, b->name, what, g->field,
+                  member);
+    else
+        sb_printf(sb, ", .%s_offset = IGRT_NO_DIMS", member);
+}
+
+static void group_table(StrBuf *sb, const Bundle *b, const PortGroup *groups, int n,
+                        const char *what)
+{
+    if (!n)
+        return;
+    sb_printf(sb, "\nstatic const igrt_group %s_groups[] = {\n", what);
+    for (int i = 0; i < n; i++) {
+        const PortGroup *g = &groups[i];
+        sb_puts(sb, "    {.name = ");
+        print_string(sb, g->g->name);
+        sb_printf(sb, ", .first = %d, .n = %d", g->g->first, g->g->n);
+        group_offset(sb, b, g, g->g->length, what, "length");
+        group_offset(sb, b, g, g->g->present, what, "present");
+        sb_puts(sb, "},\n");
+    }
+    sb_puts(sb, "};\n");
+}
+
+static void write_table(Bundle *b)
+{
+    StrBuf sb = {0};
+    const char *n = b->name, *u = b->upper;
+    sb_printf(
+        &sb,
+        "/* table.c - what %s is, for programs that were not written for it: igrt_bundle. */\n"
+        "#include <stddef.h>\n\n#include \"driver.h\"\n#include \"igrt_pool.h\"\n#include "
+        "\"%s.h\"\n",
+        n, n);
+    io_table(&sb, b, b->in, b->nin, "inputs");
+    io_table(&sb, b, b->out, b->nout, "outputs");
+    group_table(&sb, b, b->in_group, b->nin_group, "inputs");
+    group_table(&sb, b, b->out_group, b->nout_group, "outputs");
+    if (b->memory)
+        memory_table(&sb, b);
+    else
+        sb_printf(&sb,
+                  "\nstatic size_t arena_bytes(int threads)\n{\n    (void)threads;\n"
+                  "    return %s_ARENA_BYTES(threads);\n}\n",
+                  u);
+    sb_printf(&sb,
+              "\nstatic igrt_status init(void *ctx, const igrt_config *config)\n{\n"
+              "    return %s_init(ctx, config);\n}\n"
+              "\nstatic igrt_status run(void *ctx, const void *in, void *out)\n{\n"
+              "    return %s_run(ctx, in, out);\n}\n"
+              "\nstatic igrt_status reset(void *ctx)\n{\n    return %s_reset(ctx);\n}\n",
+              n, n, n);
+    if (b->has_selftest)
+        sb_printf(&sb,
+                  "\nstatic igrt_status selftest(void *ctx)\n{\n    return %s_selftest(ctx);\n}\n",
+                  n);
+    sb_printf(&sb,
+              "\nstatic void deinit(void *ctx)\n{\n    %s_deinit(ctx);\n}\n"
+              "\nstatic const igrt_fault *fault(const void *ctx)\n{\n"
+              "    return &((const %s_ctx *)ctx)->fault;\n}\n"
+              "\nstatic const igrt_model model = {\n"
+              "    .name = \"%s\",\n"
+              "    .inputs = %s,\n    .n_inputs = %d,\n"
+              "    .outputs = %s,\n    .n_outputs = %d,\n"
+              "    .ctx_bytes = sizeof(%s_ctx),\n"
+              "    .inputs_bytes = sizeof(%s_inputs),\n"
+              "    .outputs_bytes = sizeof(%s_outputs),\n"
+              "    .arena_align = %s_ARENA_ALIGN,\n"
+              "%s",
+              n, n, n, b->nin ? "inputs" : "NULL", b->nin, b->nout ? "outputs" : "NULL", b->nout, n,
+              n, n, u,
+              b->memory ? "    .memory_bytes = memory_bytes,\n    .n_memories = sizeof "
+                          "memory_bytes / sizeof *memory_bytes,\n"
+                        : "    .arena_bytes = arena_bytes,\n");
+    if (b->nin_group)
+        sb_printf(&sb, "    .input_groups = inputs_groups,\n    .n_input_groups = %d,\n",
+                  b->nin_group);
+    if (b->nout_group)
+        sb_printf(&sb, "    .output_groups = outputs_groups,\n    .n_output_groups = %d,\n",
+                  b->nout_group);
+    if (b->mode == WEIGHTS_BLOB)
+        sb_printf(&sb,
+                  "    .weights_file = \"%s.weights\",\n    .weights_bytes = %s_WEIGHTS_BYTES,\n",
+                  n, u);
+    sb_printf(&sb,
+              "    .init = init,\n    .run = run,\n    .reset = reset,\n%s    .deinit = deinit,\n  "
+              "  .fault = fault,\n};\n"
+              "\nconst igrt_table igrt_bundle = {\n"
+              "    .abi = IGRT_ABI_VERSION,\n"
+              "    .model_bytes = sizeof(igrt_model),\n"
+              "    .io_bytes = sizeof(igrt_io),\n"
+              "    .group_bytes = sizeof(igrt_group),\n"
+              "    .config_bytes = sizeof(igrt_config),\n"
+              "    .pool_bytes = sizeof(igrt_pool),\n"
+              "    .model = &model,\n"
+              "    .status_text = igrt_status_text,\n};\n",
+              b->has_selftest ? "    .selftest = selftest,\n" : "");
+    bundle_file(b, "host/table.c", &sb);
+}
+
+void bundle_main(Bundle *b)
+{
+    if (bundle_is_bare(b))
+        return;
+    write_table(b);
+    StrBuf sb = {0};
+    const char *n = b->name;
+    sb_printf(&sb,
+              "/* main.c - the command line of %s: ./%s IN OUT; ./%s --help tells more. */\n"
+              "#include \"driver.h\"\n"
+              "\nint main(int argc, char **argv)\n{\n"
+              "    return igrt_driver_main(argc, argv, igrt_bundle.model);\n}\n",
+              n, n, n);
+    bundle_file(b, "host/main.c", &sb);
+}
