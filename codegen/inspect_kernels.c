@@ -87,6 +87,23 @@ static void opts(StrBuf *sb, const Kernel *k)
     sb_puts(sb, "]");
 }
 
+/* Lines as a list. */
+static void tried(StrBuf *sb, const Kernel *k)
+{
+    Arena *a = arena_new();
+    const char *comma = "";
+    sb_puts(sb, ", \"tried\": [");
+    for (const char *p = k->choice ? k->choice->tried : NULL; p && *p;) {
+        size_t n = strcspn(p, "\n");
+        sb_puts(sb, comma);
+        json_string(sb, arena_printf(a, "%.*s", (int)n, p));
+        comma = ", ";
+        p += n + (p[n] == '\n');
+    }
+    sb_puts(sb, "]");
+    arena_free(a);
+}
+
 static void assembly(StrBuf *sb, const Assembly *s)
 {
     sb_puts(sb, ",\n     \"assembly\": {\"compiler\": ");
@@ -123,6 +140,7 @@ static void kernel(StrBuf *sb, const Inspection *x, const Kernel *k)
               k->serial ? "true" : "false");
     axes(sb, k);
     opts(sb, k);
+    tried(sb, k);
     args(sb, k);
     kernel_expression(&text, k);
     text_of(sb, "expression", &text);

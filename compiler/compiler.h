@@ -513,7 +513,8 @@ typedef struct {
     ArgChoice *arg;
     Opt *opts;
     int *opt_line;
-    int line; /* of a file: 1, 2, ...; used: it applies to the model */
+    const char *tried; /* heuristic.c: what was thought of, a line each; NULL: nothing */
+    int line;          /* of a file: 1, 2, ...; used: it applies to the model */
     bool used;
 } Choice;
 
@@ -597,6 +598,8 @@ typedef struct {
     const Buffer *buffer, *other;  /* whose bytes are those of the other one; NULL */
     int64_t operations;            /* for each element, to compute it again; -1: does not matter */
     int64_t bytes;                 /* of it, or saved; -1: does not matter */
+    double stored,
+        again; /* cycles, of storing it and of computing it in its readers; 0: not asked */
 } Note;
 typedef struct {
     Context *c;

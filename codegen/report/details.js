@@ -15,7 +15,8 @@ const Details = (() => {
 
   const note = n => el('li', {class: 'why'}, el('b', {}, n.what), ': ', n.why, '. ', el('span', {class: 'dim'},
     [n.operations !== undefined && `${n.operations} operations an element to compute it again`,
-     n.bytes !== undefined && Format.bytes(n.bytes) + (n.what === 'stored' ? '' : n.what === 'folded' ? ' kept' : ' saved'), `pass ${n.pass}`].filter(Boolean).join(', ')));
+     n.again_cycles !== undefined && `estimated: ${Format.count(Math.round(n.stored_cycles))} cycles stored, ${Format.count(Math.round(n.again_cycles))} computed where it is read`,
+     n.bytes !== undefined && Format.bytes(n.bytes) + (n.what === 'stored' || n.what === 'not stored' ? '' : n.what === 'folded' ? ' kept' : ' saved'), `pass ${n.pass}`].filter(Boolean).join(', ')));
   const notes = all => all.length ? [el('h3', {}, 'Decided'), el('ul', {}, all.map(note))] : null;
 
   function typed(t) {

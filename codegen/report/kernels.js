@@ -83,6 +83,7 @@ const Kernels = (() => {
         figure('Intensity', k.bytes ? (k.flops / k.bytes).toFixed(2) : '0', 'flops a byte'), s && s.ms !== undefined ? figure('Of the roof', Format.percent(m.ofRoof(s))) : null, figure('Threads', k.parts || 1, k.parts ? 'parts to share' : 'not shared')),
       el('h3', {}, 'It computes'), el('pre', {class: 'expression'}, el('code', {}, Highlight.of(k.expression.trim(), 'ir'))),
       el('div', {class: 'two'}, el('div', {}, el('h3', {}, 'Recipe'), recipe(k), k.sched ? el('p', {class: 'dim', style: {marginTop: '8px'}}, 'To change it: ', el('code', {}, `kernel ${k.sched}`), ' in a .sched file.') : null,
+        k.tried.length ? [el('h3', {}, 'Thought of'), el('ul', {class: 'mono dim', id: 'tried'}, k.tried.map(t => el('li', {}, t)))] : null,
         el('h3', {}, 'Axes'), el('div', {class: 'chips'}, k.axes.map(a => el('span', {class: 'chip mono'}, `${a.name}: ${a.extent}${a.kind === 'reduce' ? ' reduced' : ''}`)))), el('div', {}, el('h3', {}, 'Below the roof'), Roofline.draw(m, x => x.kind === 'generated' && x.name === k.name))),
       el('h3', {}, 'Arguments'), args(k), el('h3', {}, 'Text'), texts(k)];
   }

@@ -524,8 +524,36 @@ static bool pair_of(const View *v, const Kernel *k, Node *lanes, const Target *t
                       reuses(v, lanes, *pair));
 }
 
-void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy, Layout *want,
-                 Node **lanes)
+static const char *axis_name(const Kernel *k, Node *range)
+{
+    for (int i = 0; i < k->naxis; i++)
+        if (k->axes[i].range == range)
+            return k->axes[i].name;
+    return "?";
+}
+
+/* For people: "lanes along i0: 2 vectors of 16, 8 of i2: 12.3". */
+static void tell_tile(StrBuf *sb, const Kernel *k, const RegisterTile *tile)
+{
+    if (!tile->lanes)
+        return;
+    sb_printf(sb, "lanes along %s: ", axis_name(k, tile->lanes));
+    sb_printf(sb, "%lld x %lld", (long long)tile->vectors, (long long)tile->width);
+    if (tile->rows)
+        sb_printf(sb, ", %lld of %s", (long long)tile->nrows, axis_name(k, tile->rows));
+    if (tile->columns)
+        sb_printf(sb, ", %lld of %s", (long long)tile->ncolumns, axis_name(k, tile->columns));
+    sb_printf(sb, " in registers%s: %.4g\n", tile->moves ? ", after a copy" : "", tile->score);
+}
+
+static bool no_lanes(StrBuf *sb, const Kernel *k, Node *range, const char *why)
+{
+    sb_printf(sb, "no lanes along %s: %s\n", axis_name(k, range), why);
+    return true;
+}
+
+void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy, StrBuf *tried,
+                 Layout *want, Node **lanes)
 {
     const Kernel *k = (*nest)->k;
     const Target *t = (*nest)->target;
@@ -544,16 +572,21 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
         Node *r = v.range[i];
         int moves;
         int64_t extent = extent_of(r);
-        if (extent < 4 || !fits_lanes(a, k, r, free, &moves))
+        if (extent < 4 && no_lanes(tried, k, r, "it is too short"))
+            continue;
+        if (!fits_lanes(a, k, r, free, &moves) &&
+            no_lanes(tried, k, r, "what depends on it does not lie side by side, or has no lanes"))
             continue;
         bool factor = false, stored = true;
         for (int j = 0; j < v.nstore; j++)
             stored &= access_move(k->c, v.store[j], r).kind == MOVE_AXIS;
         for (int j = 0; j < v.nfactor; j++)
             factor |= depends_on(v.factor[j], r);
-        if (!factor || !stored)
+        if ((!factor || !stored) &&
+            no_lanes(tried, k, r, "no operand, or not the result, moves with it"))
             continue;
-        if (moves && (!may_copy || !can_lay_out(k, &v, bufs, free, r)))
+        if (moves && (!may_copy || !can_lay_out(k, &v, bufs, free, r)) &&
+            no_lanes(tried, k, r, "a copy of an operand would be needed, and cannot be made"))
             continue;
         Node *pair;
         if (!pair_of(&v, k, r, t, &pair) || (pair && moves)) /* it saves a copy: not for another */
@@ -562,12 +595,14 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
         tile.nfour = moves ? 0 : nfour;
         memcpy((void *)tile.four, four, (size_t)tile.nfour * sizeof *four);
         tile.score *= moves == 0 ? 1 : moves == 1 ? 0.7 : 0.4;
+        tell_tile(tried, k, &tile);
         if (tile.score > best.score)
             best = tile;
     }
     bool outputs = best.lanes != NULL;
     if (!outputs || (best.moves && !best.rows)) { /* what is used once is not worth a copy */
         RegisterTile dot = pick_dot_tile(a, &v, k, free, t);
+        tell_tile(tried, k, &dot);
         if (dot.lanes) {
             best = dot;
             outputs = false;

@@ -71,8 +71,9 @@ void point_at_slices(Plan *, Step *);
 bool lanes_possible(Arena *, const Kernel *, Node *range);
 /* heuristic.c: opts for a kernel whose buffers have their layouts; the weights of a contraction get
  * theirs (in want[], by argument); *lanes is the range of the nest's kernel that became lanes, or NULL. */
-void choose_opts(Arena *, Nest **, const Buffer *const *bufs, bool may_copy, Layout *want,
-                 Node **lanes);
+/* tried: a line for each choice of lanes, for who reads a report. */
+void choose_opts(Arena *, Nest **, const Buffer *const *bufs, bool may_copy, StrBuf *tried,
+                 Layout *want, Node **lanes);
 
 /* threads.c: THREAD after all other opts, where it is worth it. */
 void choose_threads(Nest *);

@@ -249,7 +249,10 @@ static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Ste
     bool may_copy = before != NULL;
     for (int i = 0; i < s->nbuf; i++)
         may_copy &= const_dims(s->bufs[i]) || s->bufs[i]->kind == BUF_WEIGHT;
-    choose_opts(o->a, &nest, (const Buffer *const *)s->bufs, may_copy, want, &lanes);
+    StrBuf tried = {0};
+    choose_opts(o->a, &nest, (const Buffer *const *)s->bufs, may_copy, &tried, want, &lanes);
+    k->choice->tried = tried.data ? arena_strdup(o->p->arena, tried.data) : NULL;
+    sb_free(&tried);
     for (int i = 0; i < k->narg; i++)
         if (want[i].n)
             k->choice->arg[i].layout = want[i];

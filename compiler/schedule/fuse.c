@@ -249,7 +249,10 @@ static bool store_pays(Sched *s, Node *n, const Readers *readers)
            arithmetic = readers->times * cost_ops(&inlined, t);
     double store =
         cost_region(&apart, t) + cost_stored(n, t) + kernels * cost_bytes(bytes, bytes, t);
-    return arithmetic > 0 && store < (memory > arithmetic ? memory : arithmetic);
+    double again = memory > arithmetic ? memory : arithmetic;
+    info_of(s, n)->store_cost = store;
+    info_of(s, n)->again_cost = again;
+    return arithmetic > 0 && store < again;
 }
 
 /* A part of a constant that others multiply: a kernel of its own can read it in whatever layout those want (weights.c),
@@ -495,14 +498,22 @@ void fuse(Sched *s, int n, Node **order)
     }
     for (int i = 0; i < n; i++) {
         Info *f = info_of(s, order[i]);
-        bool folded = f->foldable && f->needed;
-        if (!folded && !f->stored)
+        bool folded = f->foldable && f->needed,
+             again = !f->stored && f->needed && f->again_cost > 0 && !is_leaf(s, order[i]);
+        if (!folded && !f->stored && !again)
             continue;
-        plan_note(s->plan, (Note){.pass = "fuse",
-                                  .what = folded ? "folded" : "stored",
-                                  .why = f->why,
-                                  .node = order[i],
-                                  .operations = f->cost,
-                                  .bytes = (int64_t)node_bytes(order[i])});
+        plan_note(s->plan,
+                  (Note){.pass = "fuse",
+                         .what = folded  ? "folded"
+                                 : again ? "not stored"
+                                         : "stored",
+                         .why = again ? "computing it where it is read costs less than a kernel, a "
+                                        "write and the reads"
+                                      : f->why,
+                         .node = order[i],
+                         .operations = f->cost,
+                         .bytes = (int64_t)node_bytes(order[i]),
+                         .stored = folded ? 0 : f->store_cost,
+                         .again = folded ? 0 : f->again_cost});
     }
 }

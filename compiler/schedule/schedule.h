@@ -6,20 +6,21 @@
 
 /* What the scheduler knows of a tensor node, by node id. */
 typedef struct {
-    Buffer *buffer;   /* where its value is, once a step has put it there */
-    Node *const *at;  /* and where it begins in that buffer, by axis; NULL: it is all of it */
-    Node *home;       /* homes.c: the stored node whose buffer it shall lie in, or NULL */
-    Node **home_at;   /* and where, by axis */
-    Buffer *shared;   /* of a node that is home to others, once one of them needs it */
-    Buffer **tuple;   /* CALL, LOOP, IF: buffers of the elements */
-    Node *scalar;     /* PARAM standing for a loop counter: the INDEX expression */
-    bool stored;      /* fuse.c: to be stored by a kernel of its own */
-    bool constant;    /* depends on nothing but constants */
-    bool foldable;    /* constant, and worth evaluating at compile time: a weight recipe */
-    const char *why;  /* fuse.c: why it is stored, or folded */
-    bool has_reduce;  /* its fused expression holds a REDUCE */
-    bool widened;     /* a stored value of fewer bytes, cast where it is read */
-    bool needed;      /* some kernel of the block reads it */
+    Buffer *buffer;  /* where its value is, once a step has put it there */
+    Node *const *at; /* and where it begins in that buffer, by axis; NULL: it is all of it */
+    Node *home;      /* homes.c: the stored node whose buffer it shall lie in, or NULL */
+    Node **home_at;  /* and where, by axis */
+    Buffer *shared;  /* of a node that is home to others, once one of them needs it */
+    Buffer **tuple;  /* CALL, LOOP, IF: buffers of the elements */
+    Node *scalar;    /* PARAM standing for a loop counter: the INDEX expression */
+    bool stored;     /* fuse.c: to be stored by a kernel of its own */
+    bool constant;   /* depends on nothing but constants */
+    bool foldable;   /* constant, and worth evaluating at compile time: a weight recipe */
+    const char *why; /* fuse.c: why it is stored, or folded */
+    double store_cost, again_cost; /* in cycles */
+    bool has_reduce;               /* its fused expression holds a REDUCE */
+    bool widened;                  /* a stored value of fewer bytes, cast where it is read */
+    bool needed;                   /* some kernel of the block reads it */
     bool root;        /* a result of the block, or what a control step reads: never inlined only */
     unsigned pending; /* axes that a REDUCE below has made 1 and nothing has expanded yet */
     unsigned
