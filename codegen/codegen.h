@@ -49,6 +49,9 @@ void render_kernel(StrBuf *, const Target *, const Kernel *, const char *functio
 /* Writes the bundle; an existing one is replaced, nothing is left on failure. */
 ingot_status bundle_write(Plan *, const Target *, const ingot_options *, const char *dir);
 
+/* inspect_verbose.c: what -v, -vv ... tell. */
+void plan_tell(const Plan *, int verbose);
+
 /* ---- pipeline.c --------------------------------------------------------------------------- */
 
 /* The plan that ingot_compile() writes; NULL after a reported error. */

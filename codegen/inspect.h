@@ -53,7 +53,8 @@ void inspection_free(Inspection *);
 Times times_nominal(const Target *);
 double times_roof_ms(const Times *, double flops, double bytes);
 /* What `ingot bench --per-kernel --json` told of this plan; false with *why if it is of another one. */
-bool times_read(Times *, const Plan *, const char *text, Arena *, const char **why);
+bool times_read(Times *, const Plan *, const char *target, const char *text, Arena *,
+                const char **why);
 
 /* inspect_steps.c */
 const char *step_kind(const Step *);
@@ -79,6 +80,10 @@ enum {
 }; /* of docs/report.md: another one where a member goes or changes its meaning */
 void inspect_json(StrBuf *, const Inspection *);
 void inspect_dot(StrBuf *, const Inspection *); /* for Graphviz */
+
+/* inspect_explain.c: a node of the file, a step by number or kernel, or a tensor, in 40 lines (verbose: in as many as it takes);
+ * false with names that are near. */
+bool explain(StrBuf *, const Inspection *, const char *what, int verbose, StrBuf *near);
 
 /* report.c: the page with the data in it, and with another model's or plan's beside it (or NULL). */
 extern const RuntimeFile report_files[];

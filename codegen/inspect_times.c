@@ -52,7 +52,8 @@ static bool take_steps(Times *m, const Plan *p, const Json *list, Arena *a, cons
     return true;
 }
 
-bool times_read(Times *m, const Plan *p, const char *text, Arena *a, const char **why)
+bool times_read(Times *m, const Plan *p, const char *target, const char *text, Arena *a,
+                const char **why)
 {
     const char *line = strstr(text, "{\""); /* a table for people may come before */
     const Json *told = line ? json_read(a, line, why) : NULL;
@@ -60,6 +61,11 @@ bool times_read(Times *m, const Plan *p, const char *text, Arena *a, const char 
     if (!told || !list || list->kind != JSON_LIST) {
         if (!line || told)
             *why = "this is not what `ingot bench --per-kernel --json` prints";
+        return false;
+    }
+    const char *theirs = json_text(json_member(told, "target"), target);
+    if (strcmp(theirs, target) != 0) {
+        *why = arena_printf(a, "it is of the target %.80s, here it is %.80s", theirs, target);
         return false;
     }
     m->threads = (int)json_number(json_member(told, "threads"), 1);

@@ -318,6 +318,8 @@ static Plan *make_plan(Context *c, const Target *t, const ingot_options *o, Cloc
     sb_free(&record);
     verify_kernels(p, "memplan");
     if (ok)
+        plan_tell(p, o->verbose);
+    if (ok)
         return p;
     plan_free(p);
     return NULL;

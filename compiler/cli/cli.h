@@ -33,6 +33,7 @@ typedef struct {
     const char *triple, *headers;    /* of audit */
     const char *times, *diff, *node; /* of inspect and explain */
     bool dot, assembly, no_assembly;
+    int explain_verbose;
     bool json, per_kernel, no_bind, no_cache, help;
     int threads;
     bool keep_subnormals;
@@ -66,7 +67,7 @@ typedef struct {
     ingot_status (*run)(Options *);
     unsigned bit;
     const char *operand;  /* "MODEL.onnx"; NULL: none */
-    const char *synopsis; /* options that come to mind first */
+    const char *synopsis; /* options that come to mind first; a second operand (NODE) before them */
     const char *what;     /* in a line */
     const char *text;     /* more of it, or NULL */
     const char *examples; /* lines, or NULL */
@@ -201,6 +202,7 @@ bool compile_to_assembly(Arena *, const char *dir, int n, const char *target);
 
 /* cli_assembly.c: the innermost loops of all kernels, as far as there is a compiler. */
 struct Inspection;
+ingot_status times_of_file(const Options *, struct Inspection *); /* cli_inspect.c: --times */
 void assembly_make(const Options *, struct Inspection *);
 
 /* ---- cli_roof.c: what one core does a second ----------------------------------------------- */
@@ -250,6 +252,7 @@ ingot_status command_inspect(Options *);
 ingot_status command_targets(Options *);
 ingot_status command_tune(Options *);
 ingot_status command_compile(Options *); /* cli_compile.c */
+ingot_status command_explain(Options *); /* cli_explain.c */
 ingot_status command_run(Options *);
 ingot_status command_bench(Options *);
 /* cli_bench.c: profile and bench are the program's command lines; its status, or 1. */

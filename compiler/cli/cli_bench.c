@@ -96,11 +96,12 @@ static void print_table(const Line *line, int n, const Roof *r)
 }
 
 /* The driver's line, and what was measured here at its end. */
-static void print_json(const char *told, const Line *line, int n, const Roof *r)
+static void print_json(const char *told, const Line *line, int n, const Roof *r, const char *target)
 {
-    printf(
-        "%.*s, \"peak_gflops\": %.2f, \"cache_gbps\": %.2f, \"memory_gbps\": %.2f, \"kernels\": [",
-        (int)strcspn(told, "}\n"), told, r->flops * 1e-9, r->cache * 1e-9, r->memory * 1e-9);
+    printf("%.*s, \"target\": \"%s\", \"peak_gflops\": %.2f, \"cache_gbps\": %.2f, "
+           "\"memory_gbps\": %.2f, \"kernels\": [",
+           (int)strcspn(told, "}\n"), told, target, r->flops * 1e-9, r->cache * 1e-9,
+           r->memory * 1e-9);
     for (int i = 0; i < n; i++)
         printf("%s{\"step\": %d, \"name\": \"%s\", \"ms\": %.6f, \"percent\": %.2f, \"gflops\": "
                "%.3f, \"gbps\": %.3f, "
@@ -135,6 +136,6 @@ int bench_kernels(Session *s, const char *const *profile, const char *const *ben
     int code = process_run_to(bench, out);
     const char *told = code ? NULL : read_text(s->a, out);
     if (told)
-        print_json(told, line, n, &roof);
+        print_json(told, line, n, &roof, s->o->compile.target);
     return told ? 0 : code ? code : 1;
 }

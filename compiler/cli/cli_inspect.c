@@ -11,13 +11,15 @@ static ingot_status file_fault(ingot_status status, const char *path, const char
 }
 
 /* --times: what `ingot bench --per-kernel --json` printed. */
-static ingot_status read_times(const Options *o, Inspection *x)
+ingot_status times_of_file(const Options *o, Inspection *x)
 {
     const char *why = NULL, *text = read_text(o->a, o->times);
     if (!text)
         return file_fault(INGOT_IO, o->times, "it cannot be read");
-    return times_read(&x->times, x->p, text, o->a, &why) ? INGOT_OK
-                                                         : file_fault(INGOT_INVALID, o->times, why);
+    return times_read(&x->times, x->p, o->compile.target ? o->compile.target : "c", text, o->a,
+                      &why)
+               ? INGOT_OK
+               : file_fault(INGOT_INVALID, o->times, why);
 }
 
 /* --diff: another model's, target's or plan's JSON. */
@@ -56,7 +58,7 @@ static ingot_status write_file(Arena *a, const char *path, const StrBuf *text)
 static ingot_status tell(Options *o, Inspection *x)
 {
     const char *other = NULL;
-    ingot_status status = o->times ? read_times(o, x) : INGOT_OK;
+    ingot_status status = o->times ? times_of_file(o, x) : INGOT_OK;
     if (status == INGOT_OK && o->diff)
         status = read_other(o, &other);
     if (status == INGOT_OK && (o->output ? !o->no_assembly : o->assembly))

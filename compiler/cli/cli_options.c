@@ -239,6 +239,10 @@ static bool refuse(const Options *o, const char *flag)
 /* A word that is no option. */
 static bool operand(Options *o, const Command *c, const char *word)
 {
+    if (o->model && !o->node && !strncmp(c->synopsis, "NODE", 4)) {
+        o->node = word;
+        return true;
+    }
     if (o->model || !c->operand)
         return complain(INGOT_USAGE, "ingot %s: unexpected argument '%.200s'", o->command, word) ==
                INGOT_OK;

@@ -17,9 +17,10 @@ enum {
     TUNE = 1 << 8,
     COMPLETION = 1 << 9,
     MANUAL = 1 << 10,
+    EXPLAIN = 1 << 11,
     EXECUTE = RUN | VERIFY | BENCH,
     BUNDLE = COMPILE | INSPECT,
-    MODEL = EXECUTE | BUNDLE,
+    MODEL = EXECUTE | BUNDLE | EXPLAIN,
     GRAPH = MODEL | CHECK
 };
 
@@ -47,7 +48,7 @@ const CliOption cli_options[] = {
     {"--per-kernel", NULL, BENCH, "time every step, slowest first, beside what this machine could do", SET(per_kernel)},
     {"--json", NULL, BENCH, "only the JSON line, with \"median_ms\"", SET(json)},
     {"--json", NULL, INSPECT, "all that the page shows, for programs (docs/report.md)", SET(json)},
-    {"--times", "FILE", INSPECT, "what `ingot bench --per-kernel --json` printed: steps take what was measured", WORD(times),
+    {"--times", "FILE", INSPECT | EXPLAIN, "what `ingot bench --per-kernel --json` printed: steps take what was measured", WORD(times),
      .path = CLI_FILE},
     {"--diff", "FILE", INSPECT, "the JSON of another model, target or plan, to be shown beside this one", WORD(diff),
      .path = CLI_FILE},
@@ -98,7 +99,10 @@ const CliOption cli_options[] = {
      .path = CLI_FOLDER},
     {"--beam", "N", TUNE, "not available yet", .take = option_ignored},
     {"--budget", "S", TUNE, "not available yet", .take = option_ignored},
-    {"-v", NULL, GRAPH, "tell what takes how long", .take = option_verbose},
+    {"-v", NULL, GRAPH & ~EXPLAIN, "tell what takes how long, and the steps of the plan; -vv: its kernels too; -vvv: what was decided and "
+     "thought of; -vvvv: nodes and statements of kernels", .take = option_verbose},
+    {"-v", NULL, EXPLAIN, "more than 40 lines, with the loops of kernels; -vv: their statements; -vvv: their text, and opts that were "
+     "thought of; -vvvv: their nodes", .take = option_verbose},
     {NULL, NULL, 0, NULL, .path = CLI_NONE},
 };
 
@@ -130,6 +134,11 @@ const Command cli_commands[] = {
      "ingot inspect resnet18.onnx -o report.html\n"
      "ingot inspect resnet18.onnx --json | jq .arena_bytes\n"
      "ingot bench resnet18.onnx --per-kernel --json >times && ingot inspect resnet18.onnx --target c:native --times times -o report.html\n"},
+    {"explain", command_explain, EXPLAIN, "MODEL.onnx", "NODE", "where a node went, what it costs, why it was stored or not",
+     "NODE is the name of a node in the file, a kernel (k07), a step (12) or a tensor. Of a node: the steps that compute it, "
+     "what was decided about its values and what that was estimated to cost.",
+     "ingot explain resnet18.onnx /layer1/layer1.0/conv1/Conv --target c:native\n"
+     "ingot explain resnet18.onnx k07 -v\n"},
     {"audit", command_audit, AUDIT, "DIR", "[--triple T] [--headers DIR] [--json]",
      "prove by rules what emitted C does not do",
      "Reads a bundle, or any folder of C, as clang does for machine T, and prints what breaks the rules: the heap, recursion, "
