@@ -535,7 +535,7 @@ static const char *axis_name(const Kernel *k, Node *range)
 /* For people: "lanes along i0: 2 vectors of 16, 8 of i2: 12.3". */
 static void tell_tile(StrBuf *sb, const Kernel *k, const RegisterTile *tile)
 {
-    if (!tile->lanes)
+    if (!tile->lanes || !sb)
         return;
     sb_printf(sb, "lanes along %s: ", axis_name(k, tile->lanes));
     sb_printf(sb, "%lld x %lld", (long long)tile->vectors, (long long)tile->width);
@@ -548,7 +548,8 @@ static void tell_tile(StrBuf *sb, const Kernel *k, const RegisterTile *tile)
 
 static bool no_lanes(StrBuf *sb, const Kernel *k, Node *range, const char *why)
 {
-    sb_printf(sb, "no lanes along %s: %s\n", axis_name(k, range), why);
+    if (sb)
+        sb_printf(sb, "no lanes along %s: %s\n", axis_name(k, range), why);
     return true;
 }
 

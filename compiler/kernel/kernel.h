@@ -71,7 +71,7 @@ void point_at_slices(Plan *, Step *);
 bool lanes_possible(Arena *, const Kernel *, Node *range);
 /* heuristic.c: opts for a kernel whose buffers have their layouts; the weights of a contraction get
  * theirs (in want[], by argument); *lanes is the range of the nest's kernel that became lanes, or NULL. */
-/* tried: a line for each choice of lanes, for who reads a report. */
+/* tried: NULL, or gets a line for each choice of lanes, for who reads a report. */
 void choose_opts(Arena *, Nest **, const Buffer *const *bufs, bool may_copy, StrBuf *tried,
                  Layout *want, Node **lanes);
 

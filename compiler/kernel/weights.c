@@ -43,7 +43,7 @@ static void ask(Weights *w, const Step *s)
     Nest *nest = nest_new(k, w->t);
     Layout *want = NEWN(w->a, Layout, k->narg);
     Node *lanes;
-    choose_opts(w->a, &nest, (const Buffer *const *)s->bufs, false, want, &lanes);
+    choose_opts(w->a, &nest, (const Buffer *const *)s->bufs, false, NULL, want, &lanes);
     double cost = cost_kernel(k, w->t);
     for (int i = 0; i < k->narg; i++) {
         int id = s->bufs[i]->id;
