@@ -1,0 +1,250 @@
+/* keys.c - keys of values that outlive changes of their graph.
+ *
+ *     down(n, r) = H(op, argument, type, dims, down(source i, r - 1)...)
+ *     up(n, r)   = H(the sorted set of (user's op, operand number, up(user, r - 1)))
+ *     key(n)     = H(down(n, 6), up(n, 6))
+ *
+ * Movement costs no radius: it comes and goes with the way a network is written down.  Run-time dims count by their
+ * bounds, weights by type and shape, scalar constants by their bits.  Two places of a network with one key are equal as far
+ * as anyone sees from there, and what is decided for one holds for both. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "keys.h"
+
+enum { RADIUS = 6, RADII = RADIUS + 1 };
+
+typedef struct {
+    uint64_t down[RADII], up[RADII];
+} Hashes;
+
+static uint64_t mix(uint64_t h, uint64_t x)
+{
+    return hash_bytes(h, &x, sizeof x);
+}
+
+/* ---- all nodes -------------------------------------------------------------------------------- */
+
+typedef struct {
+    Arena *a;
+    bool *seen;
+    Node **node;
+    int n;
+} Nodes;
+
+static void add_below(Nodes *all, int nroot, Node *const *roots)
+{
+    int n;
+    Node **order = graph_toposort(all->a, nroot, roots, &n);
+    for (int i = 0; i < n; i++)
+        if (!all->seen[order[i]->id]) {
+            all->seen[order[i]->id] = true;
+            vec_push(all->a, all->node, all->n, order[i]);
+        }
+}
+
+/* The regions of a LOOP (one) or IF (two). */
+static int regions_of(Node *n, const struct Region **r)
+{
+    if (n->op == OP_LOOP)
+        r[0] = ((const Loop *)n->arg.ptr)->body;
+    if (n->op == OP_IF) {
+        r[0] = ((const If *)n->arg.ptr)->then_branch;
+        r[1] = ((const If *)n->arg.ptr)->else_branch;
+    }
+    return n->op == OP_LOOP ? 1 : n->op == OP_IF ? 2 : 0;
+}
+
+Node **graph_nodes(Arena *a, const Context *c, int *n)
+{
+    Nodes all = {.a = a, .seen = NEWN(a, bool, c->nnode + 1)};
+    int nroot = 0;
+    Node **roots = NEWN(a, Node *, c->noutput + c->nstate + c->nvar + 1);
+    for (int i = 0; i < c->noutput; i++)
+        roots[nroot++] = c->outputs[i].node;
+    for (int i = 0; i < c->nstate; i++)
+        if (c->states[i].next)
+            roots[nroot++] = c->states[i].next;
+    for (int i = 0; i < c->nvar; i++)
+        if (c->vars[i].setter)
+            roots[nroot++] = c->vars[i].setter;
+    add_below(&all, nroot, roots);
+    for (int i = 0; i < all.n; i++) { /* grows on the way: bodies within bodies */
+        const struct Region *r[2];
+        int nregion = regions_of(all.node[i], r);
+        for (int k = 0; k < nregion; k++)
+            add_below(&all, r[k]->nresult, r[k]->result);
+    }
+    *n = all.n;
+    return all.node;
+}
+
+/* ---- hashes ----------------------------------------------------------------------------------- */
+
+static uint64_t dim_hash(Node *d)
+{
+    uint64_t h = mix(d->op, d->op == OP_CONST ? (uint64_t)d->arg.i : 0);
+    if (d->op == OP_VAR)
+        return mix(mix(h, (uint64_t)d->lo), (uint64_t)d->hi);
+    for (uint32_t i = 0; i < d->nsrc; i++)
+        h = mix(h, dim_hash(d->src[i]));
+    return h;
+}
+
+/* What a node is, its sources aside. */
+static uint64_t own_hash(Node *n)
+{
+    uint64_t h = mix(mix(n->op, n->dtype), n->rank);
+    for (int i = 0; i < n->rank; i++)
+        h = mix(h, dim_hash(n->shape[i]));
+    switch (n->op) {
+    case OP_CONST: return mix(h, n->arg.bits);
+    case OP_IOTA:
+    case OP_FLIP:
+    case OP_CONCAT:
+    case OP_REDUCE:
+    case OP_UPDATE:
+    case OP_CAST: return mix(h, (uint64_t)n->arg.i);
+    case OP_PERMUTE: return hash_bytes(h, n->arg.ptr, sizeof(Perm));
+    case OP_PROJ: return mix(h, (uint64_t)n->arg.i);
+    case OP_CALL: {
+        const Call *call = n->arg.ptr;
+        h = hash_bytes(h, call->name, strlen(call->name));
+        return call->n_int ? hash_bytes(h, call->ints, (size_t)call->n_int * sizeof *call->ints)
+                           : h;
+    }
+    case OP_LOOP: return mix(h, (uint64_t)((const Loop *)n->arg.ptr)->ncarried);
+    case OP_IF: return mix(h, (uint64_t)((const If *)n->arg.ptr)->n);
+    default: return h;
+    }
+}
+
+static bool costs_nothing(Node *n)
+{
+    return op_info[n->op].cls == MOVE && n->op != OP_GATHER && n->op != OP_CONCAT;
+}
+
+/* What a loop or branch captures has no order that anybody chose. */
+static bool unordered(Node *n)
+{
+    return n->op == OP_LOOP || n->op == OP_IF;
+}
+
+static void hash_down(Hashes *h, Node *n)
+{
+    uint64_t own = own_hash(n);
+    Hashes *me = &h[n->id];
+    for (int r = 0; r < RADII; r++) {
+        uint64_t sum = 0, all = own;
+        int below = costs_nothing(n) ? r : r - 1;
+        for (uint32_t i = 0; i < n->nsrc; i++) {
+            uint64_t x = n->src[i]->dtype == INGOT_INDEX ? dim_hash(n->src[i])
+                         : below < 0                     ? 0
+                                                         : h[n->src[i]->id].down[below];
+            if (unordered(n))
+                sum += mix(1, x);
+            else
+                all = mix(all, x);
+        }
+        me->down[r] = mix(all, sum);
+    }
+}
+
+/* In whatever order users come: a sum. */
+static void add_user(Hashes *src, const Hashes *user, Node *n, uint32_t operand)
+{
+    uint64_t edge = mix(n->op, unordered(n) ? 1 : operand);
+    for (int r = 0; r < RADII; r++) {
+        int above = costs_nothing(n) ? r : r - 1;
+        src->up[r] += above < 0 ? 0 : mix(edge, user->up[above]);
+    }
+}
+
+const Key *graph_keys(Arena *a, const Context *c)
+{
+    int n;
+    Arena *scratch = arena_new();
+    Node **node = graph_nodes(scratch, c, &n);
+    Hashes *h = NEWN(scratch, Hashes, c->nnode + 1);
+    Key *key = NEWN(a, Key, c->nnode + 1);
+    for (int i = 0; i < n; i++)
+        if (node[i]->dtype != INGOT_INDEX)
+            hash_down(h, node[i]);
+    for (int i = n; i-- > 0;) {
+        Node *t = node[i];
+        const struct Region *r[2];
+        int nregion = regions_of(t, r);
+        for (int k = 0; k < nregion; k++)
+            for (int j = 0; j < r[k]->nresult; j++)
+                for (int x = 0; x < RADII; x++)
+                    h[r[k]->result[j]->id].up[x] += mix((uint64_t)k + 2, (uint64_t)j);
+    }
+    for (int i = n; i-- > 0;)
+        for (uint32_t j = 0; j < node[i]->nsrc && node[i]->dtype != INGOT_INDEX; j++)
+            if (node[i]->src[j]->dtype != INGOT_INDEX)
+                add_user(&h[node[i]->src[j]->id], &h[node[i]->id], node[i], j);
+    static const int near[KEY_NEAR][2] = {{4, 4}, {2, 2}, {1, 1}, {3, -1}, {-1, 3}};
+    for (int i = 0; i < n; i++) {
+        const Hashes *x = &h[node[i]->id];
+        Key *k = &key[node[i]->id];
+        if (node[i]->dtype == INGOT_INDEX)
+            continue;
+        k->full = mix(x->down[RADIUS], x->up[RADIUS]) | 1;
+        for (int j = 0; j < KEY_NEAR; j++)
+            k->near[j] = (uint32_t)mix(near[j][0] < 0 ? own_hash(node[i]) : x->down[near[j][0]],
+                                       near[j][1] < 0 ? (uint64_t)j : x->up[near[j][1]]);
+    }
+    arena_free(scratch);
+    return key;
+}
+
+Key key_inside(const Key *of, const char *variant, int number)
+{
+    Key k;
+    uint64_t h = mix(hash_bytes(0, variant, strlen(variant)), (uint64_t)number);
+    k.full = mix(h, of->full) | 1;
+    for (int i = 0; i < KEY_NEAR; i++)
+        k.near[i] = (uint32_t)mix(h, of->near[i]);
+    return k;
+}
+
+/* ---- alignment ---------------------------------------------------------------------------------- */
+
+static uint64_t key_at(const Key *k, int level)
+{
+    return level ? mix((uint64_t)level, k->near[level - 1]) | 1 : k->full;
+}
+
+/* Saved keys with equal hashes of a level, in order. */
+typedef struct Same {
+    struct Same *next;
+    int saved;
+} Same;
+
+void keys_align(Arena *a, int nsaved, const Key *saved, int npresent, const Key *present, int *to)
+{
+    bool *taken = NEWN(a, bool, nsaved + 1);
+    for (int i = 0; i < npresent; i++)
+        to[i] = -1;
+    for (int level = 0; level <= KEY_NEAR; level++) {
+        Map same = {0};
+        for (int i = nsaved; i-- > 0;) {
+            Same *s = NEW(a, Same);
+            *s = (Same){map_get(&same, key_at(&saved[i], level)), i};
+            map_put(&same, key_at(&saved[i], level), s);
+        }
+        for (int i = 0; i < npresent; i++) {
+            if (to[i] >= 0 || !present[i].full)
+                continue;
+            Same *first = map_get(&same, key_at(&present[i], level)), *s = first;
+            while (s && taken[s->saved])
+                s = s->next;
+            s = s ? s : first;
+            if (!s)
+                continue;
+            to[i] = s->saved;
+            taken[s->saved] = true;
+        }
+        map_free(&same);
+    }
+}

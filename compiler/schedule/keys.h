@@ -1,0 +1,27 @@
+/* keys.h - what a value of a graph is known by in another version of the same graph. */
+#ifndef KEYS_H
+#define KEYS_H
+
+#include "compiler.h"
+
+enum { KEY_NEAR = 5 };
+/* Hashes of a node's neighbourhood: what it is made of and what is made of it, six operations far in both directions; then
+ * less and less of that, for neighbourhoods that have changed: 4, 2 and 1 both ways, 3 down alone, 3 up alone. */
+typedef struct {
+    uint64_t full; /* 0: none */
+    uint32_t near[KEY_NEAR];
+} Key;
+
+/* Of all nodes of the model's graph, bodies of loops and branches among them, by node id; one of them or none per tensor.
+ * Names, numbers of inputs, the order of nodes and the contents of weights do not count. */
+const Key *graph_keys(Arena *, const Context *);
+/* All those nodes, sources first. */
+Node **graph_nodes(Arena *, const Context *, int *n);
+/* Of a value that a variant of the node with key `of` makes on its way, the number-th. */
+Key key_inside(const Key *of, const char *variant, int number);
+
+/* Which of `saved` stands for each of `present`, -1: none; both in the order of their graphs.  What has a full key in
+ * common is the same; the rest is paired by the weaker ones, in order, first with what nothing stands for yet. */
+void keys_align(Arena *, int nsaved, const Key *saved, int npresent, const Key *present, int *to);
+
+#endif
