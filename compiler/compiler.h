@@ -506,8 +506,12 @@ typedef struct {
 } ArgChoice;
 typedef struct {
     uint64_t key; /* kernel_key(); of a copy: of the kernel that it serves */
-    int nth;      /* among the steps of this key, in order */
-    bool copy;    /* the step that copies argument copy_arg of that kernel */
+    int nth, of;  /* which of how many steps of this key, in order; of a file: of 0, every one */
+    uint64_t at;  /* key of the value that it stores; 0: none */
+    uint64_t
+        near; /* of a step: what the file has as the key of that value, after changes of the graph; 0: nothing */
+    uint32_t form; /* hash of its axes and arguments */
+    bool copy;     /* the step that copies argument copy_arg of that kernel */
     int copy_arg;
     int narg, nopt;
     ArgChoice *arg;
@@ -558,6 +562,7 @@ struct Step {
     const char *name;
     const Origin **origins; /* source nodes, in order, no doubles */
     int norigin;
+    Node *value;   /* KERNEL: that it stores; merged: of the first of them */
     Node **values; /* KERNEL: nodes of the model's graph that it computes, oldest first */
     int nvalue;
     /* KERNEL: one per argument.  CALL: inputs then outputs.  COPY: dst, src. */
@@ -601,9 +606,11 @@ typedef struct {
     double stored,
         again; /* cycles, of storing it and of computing it in its readers; 0: not asked */
 } Note;
+struct Values;
 typedef struct {
     Context *c;
     Arena *arena;
+    struct Values *values; /* what is decided about values (values.c); NULL at -O0 */
     Buffer **buffers;
     int nbuffer;
     Note *notes; /* in order of the passes */
@@ -618,7 +625,8 @@ typedef struct {
     int nmemory;
     int state_memory; /* memplan.c: all states are at the start of this one */
     int64_t arena_bytes, state_bytes,
-        weights_bytes;      /* memplan.c; the arena: all memories together */
+        weights_bytes; /* memplan.c; the arena: all memories together */
+    bool verbose;
     const char *sched_file; /* the decisions that were read from a file, or NULL */
     Choice **given;
     int ngiven;
@@ -668,10 +676,21 @@ void region_captures(Context *, struct Region *, const bool *outside);
 /* For languages that cannot call C: elementwise custom operators become steps of their own. */
 void graph_custom_calls(Context *);
 
+/* variant.c: the model's roots become those of the graph with the variants that the plan's decisions ask for; then back. */
+typedef struct {
+    Node **node;
+    int n;
+} GraphRoots;
+void variants_apply(Plan *, GraphRoots *keep);
+void roots_restore(Context *, const GraphRoots *);
+
 /* ---- schedule.c, rangeify.c, memplan.c ---------------------------------------------------- */
 struct Target;
-Plan *schedule(Context *, int opt_level, const struct Target *); /* NULL after a reported error */
-void plan_note(Plan *, Note);                                    /* schedule.c */
+Plan *plan_new(Context *);
+bool plan_schedule(Plan *, int opt_level, const struct Target *); /* false after a reported error */
+Plan *schedule(Context *, int opt_level,
+               const struct Target *); /* both; NULL after a reported error */
+void plan_note(Plan *, Note);          /* schedule.c */
 void plan_free(Plan *);
 void kernel_share(Plan *);       /* kernel.c: equal kernels become one, all get names */
 void kernel_find_vars(Kernel *); /* kernel.c: vars again, after its addresses changed */
@@ -687,19 +706,25 @@ void kernel_keys(Plan *); /* kernel.c: starts the record: what kernel every step
 Kernel *kernel_renew(Kernel *);
 Kernel *kernel_copy(const Kernel *);
 void plan_print(StrBuf *, Plan *); /* the whole plan, for people */
+void print_dims(StrBuf *, const Context *, int rank, Node *const *dims); /* "[2,n,3]" */
+void sched_origin(StrBuf *, const Origin *);                             /* "Conv conv_0" */
 void sched_print(StrBuf *, const Plan *,
                  const char *target); /* sched_text.c: the record, before kernel_share() */
 void layout_print(StrBuf *, const Layout *);
 extern const char *const opt_name[OPT_COUNT];
 void opt_print(StrBuf *, const Opt *); /* "UPCAST oc 4" */
-bool sched_parse(
-    Plan *, const char *file); /* sched_parse.c: fills Plan.given; false after a reported error */
+bool sched_parse(Plan *, const char *file,
+                 const char *target); /* sched_parse.c: fills Plan.given and values, from the
+                                                                 section for this target; false after a reported error */
+/* Of a line of the file: it has no effect here. */
+void sched_note(const Plan *, int line, const char *, ...) __attribute__((format(printf, 3, 4)));
 /* A fault of the file; only the first is told. */
 void sched_error(const Plan *, int line, const char *, ...) __attribute__((format(printf, 3, 4)));
 
 /* replay.c: what the file says of a kernel, or NULL; unused entries are errors. */
 const Choice *choice_given(const Plan *, const Choice *);
-bool choices_all_used(const Plan *);
+/* Tells of entries that speak of nothing in this model; false, after an error, if none speaks of anything. */
+bool choices_report(const Plan *);
 
 /* ---- targets ------------------------------------------------------------------------------ */
 

@@ -409,7 +409,9 @@ typedef struct {
     int nmemory; /* 0: one memory, the arena */
     /* Golden data of <model>_selftest, by number of input and output; NULL: made by a formula where that is quick. */
     const ingot_value *selftest_in, *selftest_out;
-    bool no_selftest;       /* none in the bundle */
+    bool no_selftest; /* none in the bundle */
+    const char *
+        fuse; /* "auto", "none": every value is stored, "all": in as few kernels as may be; NULL: auto */
     const char *no_rewrite; /* names of graph rewrites that are not done, "a,b"; NULL: all are */
     /* Build files: "cmake", "make", "zephyr", "esp-idf", "arduino", "cmsis"; NULL: cmake and make. */
     const char *package;

@@ -10,6 +10,7 @@
 
 #include "codegen.h"
 #include "inspect.h"
+#include "schedule/values.h"
 #include "targets.h"
 
 #ifndef INGOT_VERIFY
@@ -26,6 +27,9 @@ const char *ingot_version(void)
 enum {
     GPU_ALIGN = 512
 }; /* of buffers in a device arena: IGRT_CL_ALIGN, a multiple of CUDA's 256 */
+
+/* --fuse, in the order of Preset */
+static const char *const presets[] = {"auto", "none", "all"};
 
 static const ingot_options defaults = {.opt_level = 2};
 
@@ -135,8 +139,15 @@ static const Target *check_options(Context *c, const ingot_options *o)
     }
     if (!check_memories(c, o, t) || !check_rules(c, o->no_rewrite))
         return NULL;
-    if ((o->sched || o->save_sched) && (t->gpu || !o->opt_level)) {
-        usage(c, "--sched, --save-sched: only with the target c, and not with -O0");
+    if ((o->sched || o->save_sched) && !o->opt_level) {
+        usage(c, "--sched, --save-sched: not with -O0");
+        return NULL;
+    }
+    bool preset = !o->fuse;
+    for (int i = 0; i < 3 && !preset; i++)
+        preset = !strcmp(o->fuse, presets[i]);
+    if (!preset) {
+        usage(c, "--fuse '%.80s': choose auto, none or all", o->fuse);
         return NULL;
     }
     return tuned;
@@ -250,17 +261,31 @@ static void set_memories(Plan *p, const ingot_options *o)
     }
 }
 
+/* What a file says of values, and the variants it asks for. */
+static bool begin_decisions(Plan *p, const ingot_options *o, GraphRoots *keep)
+{
+    Preset preset = PRESET_AUTO;
+    for (int i = 0; o->fuse && i < 3; i++)
+        preset = strcmp(o->fuse, presets[i]) ? preset : (Preset)i;
+    values_begin(p, preset);
+    if (o->sched && !sched_parse(p, o->sched, o->target ? o->target : "c"))
+        return false;
+    values_match(p);
+    variants_apply(p, keep);
+    return true;
+}
+
 /* Layouts and opts, by the heuristic or a file; the record of them if it is wanted. */
 static bool decide(Plan *p, const Target *t, const ingot_options *o, StrBuf *record)
 {
-    if (t->lanes)
-        copy_inputs(p);
-    kernel_keys(p);
-    if (o->sched && !sched_parse(p, o->sched))
-        return false;
-    choose_layouts(p);
-    optimise(p, t);
-    if (!choices_all_used(p))
+    if (!t->gpu) {
+        if (t->lanes)
+            copy_inputs(p);
+        kernel_keys(p);
+        choose_layouts(p);
+        optimise(p, t);
+    }
+    if (o->sched && !choices_report(p))
         return false;
     if (o->save_sched)
         sched_print(record, p, o->target ? o->target : "c");
@@ -299,12 +324,15 @@ static Plan *make_plan(Context *c, const Target *t, const ingot_options *o, Cloc
         verify_graph(c, "rewrite");
         passed(k, "rewrite");
     }
-    Plan *p = schedule(c, o->opt_level, t);
-    if (!p)
-        return NULL;
+    Plan *p = plan_new(c);
+    GraphRoots keep = {0};
+    p->verbose = o->verbose > 0;
+    bool ready = !o->opt_level || begin_decisions(p, o, &keep);
+    ready = ready && plan_schedule(p, o->opt_level, t);
+    roots_restore(c, &keep);
     passed(k, "schedule");
     StrBuf record = {0};
-    if (o->opt_level > 0 && !t->gpu && !decide(p, t, o, &record)) {
+    if (!ready || (o->opt_level > 0 && !decide(p, t, o, &record))) {
         plan_free(p);
         return NULL;
     }

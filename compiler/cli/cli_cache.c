@@ -84,6 +84,7 @@ static ingot_status key_base(Session *s, Key *k)
     key_file_stamp(k, find_program(s->a, first));
     key_text(k, o->compile.target);
     key_text(k, o->compile.no_rewrite);
+    key_text(k, o->compile.fuse);
     if (o->compile.sched) {
         MapFile sched;
         why = mapfile_open(&sched, o->compile.sched);

@@ -85,8 +85,10 @@ const CliOption cli_options[] = {
     {"-O2", NULL, MODEL, "the compiler's own choices, as without it", .take = option_level},
     {"--no-rewrite", "NAME,NAME..", MODEL, "rewrites of the graph that are not done", WORD(compile.no_rewrite),
      .choices = "@rewrites"},
-    {"--sched", "FILE", MODEL, "layouts and opts as this file says (docs/sched.md)", WORD(compile.sched), .path = CLI_FILE},
-    {"--save-sched", "FILE", COMPILE, "write the layouts and opts chosen, for --sched", WORD(compile.save_sched),
+    {"--fuse", "HOW", MODEL, "auto (default); none: every value is stored; all: as few kernels as may be", WORD(compile.fuse),
+     .choices = "auto none all"},
+    {"--sched", "FILE", MODEL, "decide as this file says (docs/sched.md)", WORD(compile.sched), .path = CLI_FILE},
+    {"--save-sched", "FILE", COMPILE, "write what was decided, for --sched", WORD(compile.save_sched),
      .path = CLI_FILE},
     {"--selftest", "DIR", COMPILE, "DIR/input_N and output_N (.pb, .npy) are the golden data of <name>_selftest(); without "
      "it, a formula makes them for models that the interpreter runs quickly", WORD(selftest), .path = CLI_FOLDER},

@@ -56,7 +56,7 @@ Choice *choice_copy(Plan *, const Kernel *of,
                     int arg); /* a record for the step that copies its argument */
 const Layout **replay_layouts(const Plan *, Arena *, Step *const *kernel, int n, const bool *fixed);
 bool replay_args(const Plan *, const Step *, const Choice *, bool may_copy);
-void replay_opts(const Plan *, Kernel *, const Target *, const Choice *);
+bool replay_opts(const Plan *, Kernel *, const Target *, const Choice *);
 
 /* weights.c: kernels that look up what another one multiplies read it as that one has it. */
 void share_weights(Plan *, const Target *);

@@ -234,19 +234,19 @@ static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Ste
     for (int i = 0; i < s->nbuf; i++)
         k->choice->arg[i].owned |= s->bufs[i]->kind == BUF_WEIGHT;
     if (given) {
-        if (replay_args(o->p, s, given, before != NULL)) {
-            lay_out_weights(o, s);
-            copy_operands(o, s, before, nbefore, after, nafter);
-            replay_opts(o->p, k, o->t, given);
-        }
-        return;
+        if (!replay_args(o->p, s, given, before != NULL))
+            return;
+        lay_out_weights(o, s);
+        copy_operands(o, s, before, nbefore, after, nafter);
+        if (replay_opts(o->p, k, o->t, given))
+            return;
     }
     if (k->serial || k->sink->nsrc != 1)
         return;
     Nest *nest = nest_new(k, o->t);
     Layout *want = NEWN(o->a, Layout, k->narg);
     Node *lanes;
-    bool may_copy = before != NULL;
+    bool may_copy = before != NULL && !given;
     for (int i = 0; i < s->nbuf; i++)
         may_copy &= const_dims(s->bufs[i]) || s->bufs[i]->kind == BUF_WEIGHT;
     StrBuf tried = {0};

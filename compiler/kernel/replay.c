@@ -6,46 +6,59 @@
  * write, of its weights, and of copies of its operands. */
 #include <string.h>
 
+#include "../schedule/values.h"
 #include "kernel.h"
 
 enum { MAX_PAD = 8 };
 
+/* An entry for this very step, for its kernel, or for one that stored the same value with the same loops and arguments
+ * before the graph changed. */
 const Choice *choice_given(const Plan *p, const Choice *c)
 {
+    Choice *best = NULL;
+    int best_rank = 0;
     for (int i = 0; c && i < p->ngiven; i++) {
         Choice *g = p->given[i];
-        if (g->key == c->key && g->nth == c->nth && g->copy == c->copy &&
-            g->copy_arg == c->copy_arg) {
-            g->used = true;
-            return g;
+        bool own = g->key == c->key && (!g->of || (g->of == c->of && g->nth == c->nth));
+        bool like = !g->of && g->at && g->at == c->near && g->form == c->form;
+        int rank = own && g->of ? 3 : own ? 2 : like ? 1 : 0;
+        if (rank > best_rank && g->copy == c->copy && g->copy_arg == c->copy_arg) {
+            best = g;
+            best_rank = rank;
         }
     }
-    return NULL;
+    if (best)
+        best->used = true;
+    return best;
 }
 
-bool choices_all_used(const Plan *p)
+bool choices_report(const Plan *p)
 {
+    int lines = 0, applied = 0;
+    if (p->c->nerror)
+        return false;
+    values_report(p, &lines, &applied);
     for (int i = 0; i < p->ngiven; i++) {
         const Choice *g = p->given[i];
-        if (g->used)
-            continue;
-        if (!g->copy)
-            sched_error(
-                p, g->line,
-                "the model has no kernel %016llx %d: the file is of another model or compiler",
-                (unsigned long long)g->key, g->nth);
-        else
-            sched_error(p, g->line, "kernel %016llx %d has no step that copies argument %d",
-                        (unsigned long long)g->key, g->nth, g->copy_arg);
+        lines++;
+        applied += g->used;
+        if (!g->used)
+            sched_note(p, g->line, "the model has no such kernel: left to the compiler");
     }
+    if (lines && !applied)
+        sched_error(p, 1, "none of its %d entries speaks of this model", lines);
+    else if (lines && p->verbose)
+        sched_note(p, 0, "%d of %d entries apply", applied, lines);
     return !p->c->nerror;
 }
 
 Choice *choice_copy(Plan *p, const Kernel *of, int arg)
 {
     Choice *c = NEW(p->arena, Choice);
-    *c = (Choice){
-        .key = of->choice->key, .nth = of->choice->nth, .copy = true, .copy_arg = arg, .narg = 2};
+    *c = *of->choice;
+    c->copy = true;
+    c->copy_arg = arg;
+    c->narg = 2;
     c->arg = NEWN(p->arena, ArgChoice, 2);
     return c;
 }
@@ -142,7 +155,8 @@ const Layout **replay_layouts(const Plan *p, Arena *a, Step *const *kernel, int 
             if (g && owned)
                 layout[b->id] =
                     arg && layout_fits(p, b, &arg->layout, arg->line, true) ? &arg->layout : &dense;
-            else if (arg && arg->owned && b->kind != BUF_WEIGHT)
+            else if (arg && arg->owned && b->kind != BUF_WEIGHT &&
+                     g->key == s->kernel->choice->key && !values_changed(p))
                 sched_error(p, arg->line, "argument %d: its layout is not chosen here: it is %s", j,
                             fixed[b->id] ? "an input, an output, or of a step that is no kernel"
                                          : "that of the kernel which writes it first");
@@ -208,7 +222,8 @@ bool replay_args(const Plan *p, const Step *s, const Choice *g, bool may_copy)
     return true;
 }
 
-void replay_opts(const Plan *p, Kernel *k, const Target *t, const Choice *g)
+/* False: the entry was for another kernel, and does not do for this one. */
+bool replay_opts(const Plan *p, Kernel *k, const Target *t, const Choice *g)
 {
     Nest *n = nest_new(k, t);
     const char *why = NULL;
@@ -218,9 +233,11 @@ void replay_opts(const Plan *p, Kernel *k, const Target *t, const Choice *g)
         line = why || g->opts[i].kind == OPT_VECTOR ? g->opt_line[i] : line;
     }
     why = why ? why : nest_check(n);
-    if (why)
-        sched_error(p, line, "%s", why);
-    else
+    bool own = g->key == k->choice->key && !values_changed(p);
+    if (!why)
         nest_keep(n, k);
+    else if (own)
+        sched_error(p, line, "%s", why);
     nest_free(n);
+    return !why || own;
 }

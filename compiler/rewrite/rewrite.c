@@ -92,14 +92,14 @@ void rewrite_below(Rewrite *r, int nroot, Node *const *roots)
         if (t->id >= r->nnode || r->now[t->id])
             continue;
         r->c->at = r->c->origin[t->id];
-        r->now[t->id] = apply_rules(r, renewed(r, t));
+        r->visiting = t;
+        r->now[t->id] = r->apply(r, renewed(r, t));
         r->changed |= r->now[t->id] != t;
     }
     r->c->at = at;
 }
 
-/* From the leaves up, once: whether anything changed. */
-static bool pass(Rewrite *r)
+bool rewrite_pass(Rewrite *r)
 {
     Context *c = r->c;
     int nroot = 0;
@@ -131,7 +131,7 @@ static void rewrite(Rewrite r)
 {
     for (int i = 0; i < MAX_PASSES; i++) {
         r.a = arena_new();
-        bool again = pass(&r);
+        bool again = rewrite_pass(&r);
         arena_free(r.a);
         if (!again)
             return;
@@ -141,10 +141,10 @@ static void rewrite(Rewrite r)
 
 void graph_rewrite(Context *c, bool float_sums, const char *off)
 {
-    rewrite((Rewrite){.c = c, .float_sums = float_sums, .off = off});
+    rewrite((Rewrite){.c = c, .float_sums = float_sums, .off = off, .apply = apply_rules});
 }
 
 void graph_custom_calls(Context *c)
 {
-    rewrite((Rewrite){.c = c, .custom_calls = true});
+    rewrite((Rewrite){.c = c, .custom_calls = true, .apply = apply_rules});
 }

@@ -4,7 +4,8 @@
 
 #include "compiler.h"
 
-typedef struct {
+typedef struct Rewrite Rewrite;
+struct Rewrite {
     Context *c;
     Arena *a;
     bool float_sums, custom_calls; /* custom_calls: nothing but OP_CUSTOM is rewritten */
@@ -12,7 +13,13 @@ typedef struct {
     uint32_t nnode;                /* nodes before this pass */
     Node **now;                    /* what became of them; NULL: not yet visited */
     bool changed;
-} Rewrite;
+    Node *visiting; /* of the graph before this pass */
+    Node *(*apply)(Rewrite *, Node *renewed);
+    void *user;
+};
+
+/* rewrite.c: the model's graph from its leaves up, once; whether anything changed. */
+bool rewrite_pass(Rewrite *);
 
 /* rewrite.c: what became of a node; of all below the roots. */
 Node *rewritten(const Rewrite *, Node *);
@@ -39,6 +46,11 @@ bool is_move(Node *);
 /* integer_sum.c: what is moved, with the axes of n: along each it has n's size, or 1 if it does not vary there; NULL if
  * it cannot be brought into that form. */
 Node *compact_form(Rewrite *, Node *n);
+
+/* as_matmul.c: of a REDUCE; try: only whether it can be done. */
+Node *as_matmul(Rewrite *, Node *reduce, bool try);
+/* as_matmul.c: an elementwise node whose operand has become one, in the shape of that; NULL: it has none. */
+Node *joined_elementwise(Rewrite *, Node *);
 
 /* value_range.c: bounds of all elements of an integer tensor; false: none are known. */
 bool value_range(Node *, double *lo, double *hi);

@@ -12,6 +12,7 @@
 #include <math.h>
 
 #include "schedule.h"
+#include "values.h"
 
 /* What one kernel may hold: expressions are lowered by recursion, and kernels are to stay readable. */
 enum { MAX_DEPTH = 64, MAX_NODES = 256, MAX_BUFFERS = 24, MAX_MOVES = 8 };
@@ -336,6 +337,34 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
     return NULL;
 }
 
+/* The same, after what the file or the preset says. */
+static const char *decide(Sched *s, Node *n, const char *why)
+{
+    Info *i = info_of(s, n);
+    const ValueChoice *given = value_given(s->plan, n);
+    Preset preset = values_preset(s->plan);
+    bool computes = op_is_alu(n->op) || n->op == OP_REDUCE;
+    if (is_leaf(s, n) || n->dtype == INGOT_INDEX || i->constant)
+        return why;
+    if (given && given->stored == YES)
+        return why ? why : "the plan's file says so";
+    if (!(given && given->stored == NO) && preset == PRESET_AUTO)
+        return why;
+    bool must = i->root || op_info[n->op].cls == CONTROL || n->op == OP_CONCAT ||
+                n->op == OP_UPDATE || n->op == OP_KEEP;
+    if (given && given->stored == NO) {
+        if (must)
+            sched_error(s->plan, given->line, "this value has to be stored: %s", why);
+        return NULL;
+    }
+    if (must)
+        return why;
+    if (preset == PRESET_NONE)
+        return computes && !i->widened ? "nothing is fused" : why;
+    bool huge = i->depth > MAX_DEPTH || i->loads > MAX_BUFFERS || i->cost > MAX_NODES;
+    return i->has_reduce || huge ? why : NULL;
+}
+
 /* Nothing but a stored value of fewer bytes, widened where it is read. */
 static bool is_widened(Sched *s, Node *n, int cost)
 {
@@ -435,6 +464,20 @@ static void analyse(Sched *s, Node *n)
         i->leaves = bytes; /* what is made of it is compared with it */
 }
 
+/* What is stored, and of what could have been: reduces, and what several readers compute. */
+static void record(Sched *s, Node *n)
+{
+    const Info *i = info_of(s, n);
+    bool choice =
+        n->op == OP_REDUCE || (op_is_alu(n->op) && i->nuse > 1 && i->cost > 0 && i->loads);
+    if (!s->plan->values || op_info[n->op].cls == CONTROL || n->dtype == INGOT_INDEX || i->constant)
+        return;
+    if (i->stored)
+        value_record(s->plan, n)->stored = YES;
+    else if (choice && i->needed)
+        value_record(s->plan, n)->stored = NO;
+}
+
 void fuse(Sched *s, int n, Node **order)
 {
     /* consumers, each named once */
@@ -477,7 +520,7 @@ void fuse(Sched *s, int n, Node **order)
         for (int i = 0; i < n; i++) {
             Node *t = order[i];
             analyse(s, t);
-            const char *why = should_store(s, order, n, t, uses);
+            const char *why = decide(s, t, should_store(s, order, n, t, uses));
             bool stored = why;
             Node *narrow =
                 stored && s->target->byte > 0 && !info_of(s, t)->root ? narrow_side(s, t) : t;
@@ -500,6 +543,7 @@ void fuse(Sched *s, int n, Node **order)
         Info *f = info_of(s, order[i]);
         bool folded = f->foldable && f->needed,
              again = !f->stored && f->needed && f->again_cost > 0 && !is_leaf(s, order[i]);
+        record(s, order[i]);
         if (!folded && !f->stored && !again)
             continue;
         plan_note(s->plan,

@@ -12,6 +12,7 @@
  *
  * Requires fuse(). Leaves Info.home and Info.home_at. */
 #include "schedule.h"
+#include "values.h"
 
 typedef struct {
     Sched *s;
@@ -78,9 +79,22 @@ static uint32_t run(const Homes *h, Node *concat, uint32_t first, bool at_home, 
     return i - first;
 }
 
+static bool stays_alone(const Plan *p, Node *t)
+{
+    const ValueChoice *given = value_given(p, t);
+    return given && given->aliased ? given->aliased == NO : values_preset(p) == PRESET_NONE;
+}
+
 static void set_home(const Homes *h, Node *t, Node *home, Node *const *at)
 {
     Info *i = info_of(h->s, t);
+    if (stays_alone(h->s->plan, t))
+        return;
+    if (h->s->plan->values) {
+        ValueChoice *record = value_record(h->s->plan, t);
+        record->aliased = YES;
+        record->in = value_key(h->s->plan, home);
+    }
     plan_note(h->s->plan,
               (Note){.pass = "homes",
                      .what = "in place",

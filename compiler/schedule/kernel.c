@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "schedule.h"
+#include "values.h"
 
 typedef struct {
     Kernel *k;
@@ -134,6 +135,24 @@ typedef struct {
     Map count; /* key -> steps so far */
 } Keys;
 
+/* Its loops and arguments, whatever it computes in them. */
+static uint32_t form_of(const Kernel *k)
+{
+    StrBuf text = {0};
+    for (int i = 0; i < k->naxis; i++) {
+        sb_puts(&text, k->axes[i].reduced ? "+" : " ");
+        text_of_dim(&text, k->axes[i].range->src[0]);
+    }
+    for (int i = 0; i < k->narg; i++) {
+        sb_printf(&text, "%d%d%d", k->args[i].dtype, k->args[i].read, k->args[i].written);
+        for (int j = 0; j < k->args[i].rank; j++)
+            text_of_dim(&text, k->args[i].dims[j]);
+    }
+    uint32_t form = (uint32_t)hash_bytes(k->serial, text.data, text.len);
+    sb_free(&text);
+    return form;
+}
+
 static void key_block(Keys *q, const Block *b)
 {
     for (int i = 0; i < b->n; i++) {
@@ -146,6 +165,10 @@ static void key_block(Keys *q, const Block *b)
             c->key = hash_bytes(s->kernel->serial, text.data, text.len) | 1;
             c->narg = s->kernel->narg;
             c->arg = NEWN(q->p->arena, ArgChoice, c->narg);
+            c->form = form_of(s->kernel);
+            c->at = s->value ? value_key(q->p, s->value) : 0;
+            int match = s->value ? value_match(q->p, s->value) : -1;
+            c->near = match < 0 ? 0 : value_given_key(q->p, match);
             c->nth = (int)(uintptr_t)map_get(&q->count, c->key);
             map_put(&q->count, c->key, (void *)(uintptr_t)(c->nth + 1));
             sb_free(&text);
@@ -156,10 +179,22 @@ static void key_block(Keys *q, const Block *b)
     }
 }
 
+static void count_block(const Keys *q, const Block *b)
+{
+    for (int i = 0; i < b->n; i++) {
+        const Step *s = b->step[i];
+        if (s->kind == STEP_KERNEL)
+            s->kernel->choice->of = (int)(uintptr_t)map_get(&q->count, s->kernel->choice->key);
+        count_block(q, &s->body);
+        count_block(q, &s->other);
+    }
+}
+
 void kernel_keys(Plan *p)
 {
     Keys q = {.p = p};
     key_block(&q, &p->main);
+    count_block(&q, &p->main);
     map_free(&q.count);
 }
 

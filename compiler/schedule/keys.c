@@ -81,9 +81,15 @@ Node **graph_nodes(Arena *a, const Context *c, int *n)
 
 /* ---- hashes ----------------------------------------------------------------------------------- */
 
+/* By name: the numbers of ops are another compiler's. */
+static uint64_t op_hash(Node *n)
+{
+    return hash_bytes(1, op_info[n->op].text, strlen(op_info[n->op].text));
+}
+
 static uint64_t dim_hash(Node *d)
 {
-    uint64_t h = mix(d->op, d->op == OP_CONST ? (uint64_t)d->arg.i : 0);
+    uint64_t h = mix(op_hash(d), d->op == OP_CONST ? (uint64_t)d->arg.i : 0);
     if (d->op == OP_VAR)
         return mix(mix(h, (uint64_t)d->lo), (uint64_t)d->hi);
     for (uint32_t i = 0; i < d->nsrc; i++)
@@ -94,7 +100,7 @@ static uint64_t dim_hash(Node *d)
 /* What a node is, its sources aside. */
 static uint64_t own_hash(Node *n)
 {
-    uint64_t h = mix(mix(n->op, n->dtype), n->rank);
+    uint64_t h = mix(mix(op_hash(n), n->dtype), n->rank);
     for (int i = 0; i < n->rank; i++)
         h = mix(h, dim_hash(n->shape[i]));
     switch (n->op) {
@@ -153,14 +159,14 @@ static void hash_down(Hashes *h, Node *n)
 /* In whatever order users come: a sum. */
 static void add_user(Hashes *src, const Hashes *user, Node *n, uint32_t operand)
 {
-    uint64_t edge = mix(n->op, unordered(n) ? 1 : operand);
+    uint64_t edge = mix(op_hash(n), unordered(n) ? 1 : operand);
     for (int r = 0; r < RADII; r++) {
         int above = costs_nothing(n) ? r : r - 1;
         src->up[r] += above < 0 ? 0 : mix(edge, user->up[above]);
     }
 }
 
-const Key *graph_keys(Arena *a, const Context *c)
+Key *graph_keys(Arena *a, const Context *c)
 {
     int n;
     Arena *scratch = arena_new();
@@ -236,10 +242,9 @@ void keys_align(Arena *a, int nsaved, const Key *saved, int npresent, const Key 
         for (int i = 0; i < npresent; i++) {
             if (to[i] >= 0 || !present[i].full)
                 continue;
-            Same *first = map_get(&same, key_at(&present[i], level)), *s = first;
+            Same *s = map_get(&same, key_at(&present[i], level));
             while (s && taken[s->saved])
                 s = s->next;
-            s = s ? s : first;
             if (!s)
                 continue;
             to[i] = s->saved;

@@ -14,14 +14,14 @@ typedef struct {
 
 /* Of all nodes of the model's graph, bodies of loops and branches among them, by node id; one of them or none per tensor.
  * Names, numbers of inputs, the order of nodes and the contents of weights do not count. */
-const Key *graph_keys(Arena *, const Context *);
+Key *graph_keys(Arena *, const Context *);
 /* All those nodes, sources first. */
 Node **graph_nodes(Arena *, const Context *, int *n);
 /* Of a value that a variant of the node with key `of` makes on its way, the number-th. */
 Key key_inside(const Key *of, const char *variant, int number);
 
 /* Which of `saved` stands for each of `present`, -1: none; both in the order of their graphs.  What has a full key in
- * common is the same; the rest is paired by the weaker ones, in order, first with what nothing stands for yet. */
+ * common is the same; what then stands for nothing is paired by the weaker ones, in order. */
 void keys_align(Arena *, int nsaved, const Key *saved, int npresent, const Key *present, int *to);
 
 #endif

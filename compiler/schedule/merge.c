@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "schedule.h"
+#include "values.h"
 
 enum { REACH = 16, MAX_STORES = 3, MAX_AXES = 4 * INGOT_MAX_RANK };
 
@@ -250,18 +251,32 @@ static void join(Match *m, Plan *p)
 
 /* ---- the pass ---------------------------------------------------------------------------------------- */
 
+/* Whether the file, or the preset, says that they are one kernel. */
+static Said wants_merge(const Plan *p, const Step *into, const Step *from)
+{
+    const ValueChoice *given = from->value ? value_given(p, from->value) : NULL;
+    Preset preset = values_preset(p);
+    if (!given || !given->merged)
+        return preset == PRESET_NONE ? NO : preset == PRESET_ALL ? YES : UNSAID;
+    int with = into->value ? value_match(p, into->value) : -1;
+    return given->merged == YES && with >= 0 && value_given_key(p, with) == given->with ? YES : NO;
+}
+
 /* Does step j of the block become part of step i? */
 static bool merge(Plan *p, Arena *a, const Block *b, int i, int j)
 {
     Match m = {.a = a, .into = b->step[i], .from = b->step[j]};
     bool contraction, other;
-    if (!mergeable(a, m.into, &contraction) || !mergeable(a, m.from, &other) ||
-        contraction != other ||
-        end_stores(m.into->kernel->sink->src[0]) + end_stores(m.from->kernel->sink->src[0]) >
-            MAX_STORES)
+    Said wanted = wants_merge(p, m.into, m.from);
+    if (wanted == NO || !mergeable(a, m.into, &contraction) || !mergeable(a, m.from, &other) ||
+        contraction != other)
+        return false;
+    int nstore =
+        end_stores(m.into->kernel->sink->src[0]) + end_stores(m.from->kernel->sink->src[0]);
+    if (wanted == UNSAID && nstore > MAX_STORES)
         return false;
     /* what is no contraction has little to gain, and its result would only live longer */
-    if (!contraction && j > i + 1)
+    if (wanted == UNSAID && !contraction && j > i + 1)
         return false;
     for (int s = i; s < j; s++)
         if (ordered(b->step[s], m.from))
@@ -279,6 +294,11 @@ static bool merge(Plan *p, Arena *a, const Block *b, int i, int j)
                  .node = m.from->nvalue ? m.from->values[m.from->nvalue - 1] : NULL,
                  .operations = -1,
                  .bytes = sat_mul(shared, m.operand_bytes)};
+    if (p->values && m.from->value && m.into->value) {
+        ValueChoice *record = value_record(p, m.from->value);
+        record->merged = YES;
+        record->with = value_key(p, m.into->value);
+    }
     join(&m, p);
     plan_note(p, note);
     return true;
@@ -289,7 +309,8 @@ static void merge_block(Plan *p, Block *b)
     for (int i = 0; i < b->n; i++) {
         merge_block(p, &b->step[i]->body);
         merge_block(p, &b->step[i]->other);
-        for (int j = i + 1; j < b->n && j <= i + REACH; j++) {
+        int reach = values_preset(p) == PRESET_ALL ? b->n : REACH;
+        for (int j = i + 1; j < b->n && j <= i + reach; j++) {
             Arena *a = arena_new();
             bool merged = merge(p, a, b, i, j);
             arena_free(a);

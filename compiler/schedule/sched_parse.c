@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "schedule.h"
+#include "values.h"
 
 enum { MAX_WORDS = 64, MAX_ARGS = 512 };
 
@@ -13,8 +14,22 @@ typedef struct {
     Arena *a;
     char *word[MAX_WORDS];
     int n, line;
-    Choice *now; /* the kernel whose lines these are */
+    const char *section; /* the target whose lines count; NULL: all */
+    bool skip;           /* these lines are of another one */
+    Choice *now;         /* the kernel whose lines these are */
 } Parse;
+
+void sched_note(const Plan *p, int line, const char *format, ...)
+{
+    StrBuf sb = {0};
+    sb_printf(&sb, line ? "%s:%d: " : "%s: ", p->sched_file, line);
+    va_list ap;
+    va_start(ap, format);
+    sb_vprintf(&sb, format, ap);
+    va_end(ap);
+    context_report(p->c, INGOT_NOTE, INGOT_OK, sb.data);
+    sb_free(&sb);
+}
 
 void sched_error(const Plan *p, int line, const char *format, ...)
 {
@@ -139,27 +154,47 @@ static bool layout(Parse *q, int from, Layout *l)
 
 /* ---- lines --------------------------------------------------------------------------------------- */
 
-/* kernel HASH NTH [copy ARG] */
+/* kernel HASH [only I of N] [copy ARG] [at VALUE form HASH] */
 static bool kernel_line(Parse *q)
 {
     Choice c = {.line = q->line};
-    int64_t nth, arg = 0;
-    bool good =
-        (q->n == 3 || q->n == 5) && hash(q->word[1], &c.key) && whole(q->word[2], INT32_MAX, &nth);
-    if (good && q->n == 5) {
-        c.copy = true;
-        good = !strcmp(q->word[3], "copy") && whole(q->word[4], MAX_ARGS - 1, &arg);
+    int64_t nth = 0, of = 0, arg = 0;
+    bool good = q->n > 1 && hash(q->word[1], &c.key);
+    for (int i = 2; i < q->n && good;) {
+        int left = q->n - i;
+        if (!strcmp(q->word[i], "only") && left >= 4) {
+            good = whole(q->word[i + 1], INT32_MAX, &nth) && !strcmp(q->word[i + 2], "of") &&
+                   whole(q->word[i + 3], INT32_MAX, &of) && nth < of;
+            i += 4;
+        } else if (!strcmp(q->word[i], "copy") && left >= 2) {
+            c.copy = true;
+            good = whole(q->word[i + 1], MAX_ARGS - 1, &arg);
+            i += 2;
+        } else if (!strcmp(q->word[i], "at") && left >= 4) {
+            char form[24];
+            uint64_t x = 0;
+            snprintf(form, sizeof form, "00000000%.9s", q->word[i + 3]);
+            good = hash(q->word[i + 1], &c.at) && !strcmp(q->word[i + 2], "form") && hash(form, &x);
+            c.form = (uint32_t)x;
+            i += 4;
+        } else {
+            good = false;
+        }
     }
     if (!good) {
-        sched_error(q->p, q->line,
-                    "kernel HASH NUMBER [copy ARG] is wanted, the hash of 16 digits");
+        sched_error(
+            q->p, q->line,
+            "kernel HASH [only I of N] [copy ARG] [at VALUE form HASH] is wanted, the hash of "
+            "16 digits");
         return false;
     }
     c.nth = (int)nth;
+    c.of = (int)of;
     c.copy_arg = (int)arg;
     for (int i = 0; i < q->p->ngiven; i++) {
         const Choice *o = q->p->given[i];
-        if (o->key == c.key && o->nth == c.nth && o->copy == c.copy && o->copy_arg == c.copy_arg) {
+        if (o->key == c.key && o->nth == c.nth && o->of == c.of && o->copy == c.copy &&
+            o->copy_arg == c.copy_arg) {
             sched_error(q->p, q->line, "this kernel stands in line %d already", o->line);
             return false;
         }
@@ -236,18 +271,40 @@ static bool opt_line(Parse *q)
     return true;
 }
 
+/* sched 2; also in between, where files were joined */
+static bool version_line(Parse *q)
+{
+    bool two = q->n == 2, sched = two && !strcmp(q->word[0], "sched");
+    if (sched && !strcmp(q->word[1], "2"))
+        return true;
+    if (sched && !strcmp(q->word[1], "1"))
+        sched_error(q->p, q->line,
+                    "a file of version 1, whose kernels are named otherwise: write it anew with "
+                    "--save-sched");
+    else
+        sched_error(q->p, q->line, "this is no .sched file: its first line is not 'sched 2'");
+    return false;
+}
+
 static bool line(Parse *q, bool *versioned)
 {
-    if (!*versioned) {
-        *versioned = q->n == 2 && !strcmp(q->word[0], "sched") && !strcmp(q->word[1], "1");
-        if (!*versioned)
-            sched_error(q->p, q->line, "this is no .sched file: its first line is not 'sched 1'");
-        return *versioned;
+    if (!*versioned || !strcmp(q->word[0], "sched")) {
+        *versioned = true;
+        return version_line(q);
+    }
+    if (!strcmp(q->word[0], "target") && q->n == 2) {
+        q->now = NULL;
+        q->skip = q->section && strcmp(q->word[1], q->section);
+        return true;
+    }
+    if (q->skip)
+        return true;
+    if (!strcmp(q->word[0], "value")) {
+        q->now = NULL;
+        return value_line(q->p, q->line, q->n, q->word);
     }
     if (!strcmp(q->word[0], "kernel"))
         return kernel_line(q);
-    if (!strcmp(q->word[0], "target") && q->n == 2 && !q->now)
-        return true; /* for people: every opt is checked against the target that is compiled for */
     if (!q->now) {
         sched_error(q->p, q->line, "'%.80s': a kernel is wanted first", q->word[0]);
         return false;
@@ -274,7 +331,27 @@ static bool split_words(Parse *q, char *text)
     }
 }
 
-bool sched_parse(Plan *p, const char *file)
+/* The section for a target: its own, or else the first for its language; "": there are others only; NULL: there are none. */
+static const char *section_for(Arena *a, FILE *f, const char *target)
+{
+    char text[4096], name[64];
+    const char *best = NULL;
+    size_t language = strcspn(target, ":");
+    while (fgets(text, sizeof text, f)) {
+        if (sscanf(text, " target %63s", name) != 1)
+            continue;
+        bool same = strcspn(name, ":") == language && !strncmp(name, target, language);
+        if (!strcmp(name, target) || (same && (!best || !*best)))
+            best = arena_strdup(a, name);
+        if (!strcmp(name, target))
+            break;
+        best = best ? best : "";
+    }
+    rewind(f);
+    return best;
+}
+
+bool sched_parse(Plan *p, const char *file, const char *target)
 {
     p->sched_file = arena_strdup(p->arena, file);
     FILE *f = fopen(file, "r");
@@ -286,6 +363,7 @@ bool sched_parse(Plan *p, const char *file)
         return false;
     }
     Parse q = {.p = p, .a = p->arena};
+    q.section = section_for(p->arena, f, target);
     bool good = true, versioned = false;
     char text[4096];
     while (good && fgets(text, sizeof text, f)) {
@@ -300,6 +378,10 @@ bool sched_parse(Plan *p, const char *file)
     }
     if (good && !versioned) {
         sched_error(p, q.line, "the file is empty");
+        good = false;
+    }
+    if (good && q.section && !*q.section) {
+        sched_error(p, q.line, "it has no section for target '%s'", target);
         good = false;
     }
     fclose(f);

@@ -1,6 +1,9 @@
 /* sched_text.c - the plan as text, in the grammars of docs/sched.md: the whole of it for people, and
  * the record of what was decided, which sched_parse.c reads back. */
+#include <string.h>
+
 #include "schedule.h"
+#include "values.h"
 
 static void print_index(StrBuf *sb, const Context *c, Node *n)
 {
@@ -17,7 +20,7 @@ static void print_index(StrBuf *sb, const Context *c, Node *n)
     sb_puts(sb, ")");
 }
 
-static void print_dims(StrBuf *sb, const Context *c, int rank, Node *const *dims)
+void print_dims(StrBuf *sb, const Context *c, int rank, Node *const *dims)
 {
     sb_puts(sb, "[");
     for (int i = 0; i < rank; i++) {
@@ -158,30 +161,45 @@ void plan_print(StrBuf *sb, Plan *p)
 
 /* ---- the record ------------------------------------------------------------------------------------- */
 
-/* A comment of one line, whatever the names of the model's nodes are. */
+/* In one line, whatever the names of the model's nodes are. */
+void sched_origin(StrBuf *sb, const Origin *o)
+{
+    const char *parts[] = {o->op, o->node};
+    for (int j = 0; j < 2; j++) {
+        sb_puts(sb, j ? " " : "");
+        for (const char *t = parts[j]; t && *t && t - parts[j] < 80; t++)
+            sb_write(sb, *t >= ' ' && *t <= '~' ? t : "?", 1);
+    }
+}
+
 static void print_origins(StrBuf *sb, const Step *s)
 {
     for (int i = 0; i < s->norigin && i < 4; i++) {
-        const char *parts[] = {s->origins[i]->op, s->origins[i]->node};
         sb_puts(sb, i ? ", " : "  # ");
-        for (int j = 0; j < 2; j++) {
-            sb_puts(sb, j ? " " : "");
-            for (const char *t = parts[j]; t && *t && t - parts[j] < 80; t++)
-                sb_write(sb, *t >= ' ' && *t <= '~' ? t : "?", 1);
-        }
+        sched_origin(sb, s->origins[i]);
     }
     sb_puts(sb, "\n");
+}
+
+/* The kernel that the choice is for, one: of a single step. */
+static void print_choice_head(StrBuf *sb, const Step *s, bool one)
+{
+    const Choice *ch = s->kernel->choice;
+    sb_printf(sb, "kernel %016llx", (unsigned long long)ch->key);
+    if (one)
+        sb_printf(sb, " only %d of %d", ch->nth, ch->of);
+    if (ch->copy)
+        sb_printf(sb, " copy %d", ch->copy_arg);
+    if (ch->at && !one)
+        sb_printf(sb, " at %016llx form %08x", (unsigned long long)ch->at, (unsigned)ch->form);
+    print_origins(sb, s);
+    sb_puts(sb, "  # ");
+    print_axes(sb, s->kernel);
 }
 
 static void print_choice(StrBuf *sb, const Context *c, const Step *s)
 {
     const Choice *ch = s->kernel->choice;
-    sb_printf(sb, "kernel %016llx %d", (unsigned long long)ch->key, ch->nth);
-    if (ch->copy)
-        sb_printf(sb, " copy %d", ch->copy_arg);
-    print_origins(sb, s);
-    sb_puts(sb, "  # ");
-    print_axes(sb, s->kernel);
     for (int i = 0; i < ch->narg; i++) {
         const ArgChoice *a = &ch->arg[i];
         for (int copy = 0; copy < 2; copy++) {
@@ -197,19 +215,49 @@ static void print_choice(StrBuf *sb, const Context *c, const Step *s)
     print_opts(sb, s->kernel);
 }
 
-static void print_choices(StrBuf *sb, const Context *c, const Block *b)
+/* What has been said of all steps of a kernel: the text of its first step's choice. */
+typedef struct Printed {
+    struct Printed *next;
+    const Choice *choice;
+    const char *text;
+} Printed;
+
+static void print_choices(StrBuf *sb, Arena *a, Map *known, const Context *c, const Block *b)
 {
     for (int i = 0; i < b->n; i++) {
         const Step *s = b->step[i];
-        if (s->kind == STEP_KERNEL && s->kernel->choice)
-            print_choice(sb, c, s);
-        print_choices(sb, c, &s->body);
-        print_choices(sb, c, &s->other);
+        if (s->kind == STEP_KERNEL && s->kernel->choice) {
+            const Choice *ch = s->kernel->choice;
+            StrBuf text = {0};
+            print_choice(&text, c, s);
+            Printed *done = map_get(known, ch->key), *first = done;
+            while (done &&
+                   (done->choice->copy != ch->copy || done->choice->copy_arg != ch->copy_arg))
+                done = done->next;
+            const char *body = text.data ? text.data : "";
+            if (!done || strcmp(done->text, body)) {
+                print_choice_head(sb, s, done != NULL);
+                sb_puts(sb, body);
+            }
+            if (!done) {
+                done = NEW(a, Printed);
+                *done = (Printed){first, ch, arena_strdup(a, body)};
+                map_put(known, ch->key, done);
+            }
+            sb_free(&text);
+        }
+        print_choices(sb, a, known, c, &s->body);
+        print_choices(sb, a, known, c, &s->other);
     }
 }
 
 void sched_print(StrBuf *sb, const Plan *p, const char *target)
 {
-    sb_printf(sb, "sched 1\ntarget %s\n", target);
-    print_choices(sb, p->c, &p->main);
+    Arena *a = arena_new();
+    Map known = {0};
+    sb_printf(sb, "sched 2\ntarget %s\n", target);
+    values_print(sb, p);
+    print_choices(sb, a, &known, p->c, &p->main);
+    map_free(&known);
+    arena_free(a);
 }

@@ -181,6 +181,7 @@ static void nest_end(Scope *at, Nest *k, Node *origin)
     Step *step = step_new(at, STEP_KERNEL);
     Buffer **bufs;
     int n;
+    step->value = origin;
     collect_origins(at->s, step, origin);
     if (at->s->opt_level)
         nest_split(k);
@@ -731,14 +732,23 @@ static void check_dims_known(Sched *s)
     }
 }
 
-Plan *schedule(Context *c, int opt_level, const Target *target)
+Plan *plan_new(Context *c)
 {
-    if (c->nerror)
-        return NULL;
-    ingot_set_origin(c, NULL, NULL);
     Arena *a = arena_new();
-    Sched *s = NEW(a, Sched);
     Plan *p = NEW(a, Plan);
+    p->c = c;
+    p->arena = a;
+    return p;
+}
+
+bool plan_schedule(Plan *p, int opt_level, const Target *target)
+{
+    Context *c = p->c;
+    if (c->nerror)
+        return false;
+    ingot_set_origin(c, NULL, NULL);
+    Arena *a = p->arena;
+    Sched *s = NEW(a, Sched);
     *s = (Sched){.c = c,
                  .arena = a,
                  .plan = p,
@@ -747,8 +757,6 @@ Plan *schedule(Context *c, int opt_level, const Target *target)
                  .fuse_rows = !target->gpu && opt_level > 0,
                  .target = target};
     s->info = NEWN(a, Info *, INFO_CHUNKS);
-    p->c = c;
-    p->arena = a;
     Scope at = {.s = s, .block = &p->main};
     declare_inputs(s, &at);
     check_dims_known(s);
@@ -774,13 +782,20 @@ Plan *schedule(Context *c, int opt_level, const Target *target)
             if (dest[nout + i])
                 copy_step(&at, p->state[i], idx(c, 0), dest[nout + i]);
     }
-    if (c->nerror) {
-        plan_free(p);
-        return NULL;
-    }
+    if (c->nerror)
+        return false;
     if (s->fuse_rows)
         merge_kernels(p);
-    return p;
+    return true;
+}
+
+Plan *schedule(Context *c, int opt_level, const Target *target)
+{
+    Plan *p = plan_new(c);
+    if (plan_schedule(p, opt_level, target))
+        return p;
+    plan_free(p);
+    return NULL;
 }
 
 /* Kernels that were not shared yet belong to their steps. */

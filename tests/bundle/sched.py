@@ -3,12 +3,15 @@
 
     sched.py --ingot build/ingot
 
-    same      an unedited file gives the same bytes, and is written again the same
+    same      an unedited file gives the same bytes, and is written again the same; a section for each target
     edited    other tiles, orders and layouts take effect and give the interpreter's results
+    values    what is stored, merged, in a concat, computed in another way: changed by hand and back; a line less
+    changed   a file goes on to apply when operators are added, names, order and weights change
     refused   what cannot be done ends in one line with file and line number, status 2
 
 Exit status 77, skipped: there is no Python with onnx.
 """
+import re
 import subprocess
 import sys
 
@@ -39,7 +42,130 @@ def same(ingot, work):
             raise Wrong(f"{name}: another file")
         if compile_model(ingot, work, name, "c") != first:
             raise Wrong(f"{name}: saving changes the bundle")
+    both = work / "both.sched"
+    for name in ("attention", "quantized", "lstm"):
+        for target in ("opencl", "cuda:sm_90"):
+            gpu = ("--target", target)
+            first = compile_model(ingot, work, name, "a", *gpu, "--save-sched", work / "gpu.sched")
+            both.write_bytes(saved_of(work, name).read_bytes() + (work / "gpu.sched").read_bytes())
+            if compile_model(ingot, work, name, "b", *gpu, "--sched", both, "--save-sched", work / "again") != first:
+                raise Wrong(f"{name}: another bundle for {target}")
+            if (work / "again").read_bytes() != (work / "gpu.sched").read_bytes():
+                raise Wrong(f"{name}: another file for {target}")
+        call(ingot, "compile", work / f"{name}.onnx", "-o", work / "c", "--target", "opencl", "--sched", saved_of(work, name), good=(2,))
     print(f"{len(models.MODELS)} models")
+
+
+def saved_of(work, name):
+    return work / f"{name}.sched"
+
+
+def network(changes=()):
+    """Three blocks of convolutions of 1x1 and 3x3 in concats, three products of one operand, a few ways to change it."""
+    g = models.Graph(5)
+    if "weights" in changes:
+        g.rng = models.np.random.default_rng(6)
+    conv = lambda x, out, inner, size: g.op("Relu", g.op("Conv", x, g.weight(out, inner, size, size), g.weight(out), pads=[size // 2] * 4))
+    h = conv(g.input("image", models.F, 1, 3, 8, 8), 8, 3, 3)
+    for i in range(3):
+        inner = conv(h, 16, 8 + 4 * i, 1)
+        if "middle" in changes and i == 1:
+            inner = g.op("Tanh", inner)
+        h = g.op("Concat", h, conv(inner, 4, 16, 3), axis=1)
+    h = g.op("Reshape", conv(h, 20, 20, 1), g.const([20, 64], models.np.int64))
+    q, k, v = (g.op("MatMul", h, g.weight(64, 12)) for _ in range(3))
+    h = g.op("MatMul", g.op("Softmax", g.op("MatMul", q, g.op("Transpose", k)), axis=-1), v)
+    if "end" in changes:
+        h = g.op("Sigmoid", g.op("ReduceSum", h, g.const([1], models.np.int64)))
+    g.output("y", h, models.F, 20, 1 if "end" in changes else 12)
+    if "order" in changes:      # any order in which sources come first
+        nodes, known, order = list(reversed(g.nodes)), {"image"} | {w.name for w in g.weights}, []
+        while nodes:
+            n = next(n for n in nodes if all(i in known for i in n.input))
+            nodes.remove(n)
+            order.append(n)
+            known |= set(n.output)
+        g.nodes = order
+    if "names" in changes:
+        rename = lambda names: [n if n in ("image", "y") else "v_" + n[::-1] for n in names]
+        for i, n in enumerate(g.nodes):
+            n.name, ins, outs = f"other{i}", rename(n.input), rename(n.output)
+            del n.input[:], n.output[:]
+            n.input.extend(ins)
+            n.output.extend(outs)
+        for w in g.weights:
+            w.name = rename([w.name])[0]
+    return g.bytes()
+
+
+# What, the change, and its effect on the number of kernels.
+VALUES = {
+    "a stored value is recomputed": (r" stored(  # max \S+ Relu relu_3\n)", r" recomputed\1", 0),
+    "a recomputed one is stored": (r" recomputed( as \w+)?(  # reduce .*conv_4\n)", r" stored\1\2", 1),
+    "not merged": (r" with \w+", " apart", 1),
+    "not in the concat": (r" in \w+(  # max .*relu_1\n)", r" alone\1", 1),
+    "another variant": (r"(?s)(.*) as direct", r"\1 as matmul", 0),     # of the last one
+    "a line less": (r"value .*relu_3\n", "", 0),
+}
+
+
+def values(ingot, work):
+    model, file, cache = work / "net.onnx", work / "net.sched", {"INGOT_CACHE": str(work / "cache")}
+    model.write_bytes(network())
+
+    def compiled(*flags):
+        call(ingot, "compile", model, "-o", work / "n", *TARGET, *flags)
+        return fingerprint(work / "n")
+
+    def kernels(*flags):
+        return len(re.findall(r"^ +run ", call(ingot, "inspect", model, "--dump", "plan", *TARGET, *flags), flags=re.M))
+    first, count = compiled("--save-sched", file), kernels()
+    saved = file.read_text()
+    for what, (old, new, more) in VALUES.items():
+        text, n = re.subn(old, new, saved, count=1)
+        file.write_text(text)
+        if n != 1:
+            raise Wrong(f"{what}: nothing to edit in\n{saved}")
+        if new and compiled("--sched", file) == first:
+            raise Wrong(f"{what}: without effect")
+        if not new and compiled("--sched", file) != first:
+            raise Wrong(f"{what}: another bundle")
+        if kernels("--sched", file) != count + more:
+            raise Wrong(f"{what}: {kernels('--sched', file)} kernels, {count} before")
+        if new:
+            call(ingot, "verify", model, *TARGET, "--sched", file, env=cache)
+            file.write_text(saved)      # and back
+            if compiled("--sched", file) != first:
+                raise Wrong(f"{what}: not the same after it is undone")
+    none = kernels("--fuse", "none")
+    if not none > count >= kernels("--fuse", "all"):
+        raise Wrong(f"--fuse none: {none} kernels, all: {kernels('--fuse', 'all')}, auto: {count}")
+    for how in ("none", "all"):
+        call(ingot, "verify", model, *TARGET, "--fuse", how, env=cache)
+    print(f"{len(VALUES)} edits; {none} kernels, {count}, {kernels('--fuse', 'all')}")
+
+
+CHANGES = {"end": 100, "middle": 95, "names": 100, "order": 100, "weights": 100}
+
+
+def changed(ingot, work):
+    model, file = work / "net.onnx", work / "net.sched"
+    model.write_bytes(network())
+    call(ingot, "compile", model, "-o", work / "n", *TARGET, "--save-sched", file)
+    told = []
+    for what, least in CHANGES.items():
+        model.write_bytes(network({what}))
+        done = subprocess.run([ingot, "compile", model, "-o", work / "n", *TARGET, "--sched", file, "-v"], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if done.returncode:
+            raise Wrong(f"{what}: {done.stderr}")
+        applied, lines = map(int, re.search(r"(\d+) of (\d+) entries apply", done.stderr).groups())
+        told.append(f"{what} {100 * applied / lines:.0f} %")
+        if 100 * applied < least * lines:
+            raise Wrong(f"{what}: {applied} of {lines} lines apply, {least} % are wanted\n{done.stderr}")
+        if what in ("end", "middle"):
+            call(ingot, "verify", model, *TARGET, "--sched", file, env={"INGOT_CACHE": str(work / "cache")})
+    print(", ".join(told))
 
 
 def edit(text, *changes):
@@ -85,7 +211,7 @@ def base(ingot, work):
     kernels = [l for l in file.read_text().splitlines() if l.startswith("kernel ") and " clear " not in l and " copy " not in l]
     if len(kernels) != len(BASE):
         raise Wrong(f"cnn has other kernels: {kernels}")
-    file.write_text("sched 1\n" + "".join(f"{k}\n{b}" for k, b in zip(kernels, BASE)))
+    file.write_text("sched 2\n" + "".join(f"{k}\n{b}" for k, b in zip(kernels, BASE)))
     return file.read_text(), compile_model(ingot, work, "cnn", "a", "--sched", file)
 
 
@@ -158,10 +284,13 @@ FAULTS = {
     "permutation of other axes": ([("permute(0,2,3,1)", "permute(0,2,1)")], "names 3 axes"),
     "layout of a result of the model": ([("  arg 2 layout split", "  arg 0 layout permute(1,0)\n  arg 2 layout split")], "not chosen here"),
     "argument": ([("arg 2 layout", "arg 9 layout")], "argument 9"),
-    "kernel of another model": ([("kernel ", "kernel 0123456789abcdef 0\nkernel ", 2)], "no kernel"),
+    "kernel without a hash": ([("kernel ", "kernel 0123456789abcdef 0\nkernel ", 2)], "is wanted"),
+    "value that is neither": ([("kernel ", "value 0123456789abcdef lost\nkernel ")], "recomputed"),
+    "value without a key": ([("kernel ", "value 0123 stored\nkernel ")], "value KEY"),
     "kernel twice": (None, "already"),
     "word": ([("UPCAST i2 8", "UPCASTS i2 8")], "UPCASTS"),
-    "version": ([("sched 1", "sched 2")], "sched 1"),
+    "version": ([("sched 2", "sched 3")], "sched 2"),
+    "old version": ([("sched 2", "sched 1")], "version 1"),
 }
 
 
@@ -187,4 +316,4 @@ def refused(ingot, work):
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {f.__name__: f for f in (same, edited, refused)}))
+    sys.exit(main(__doc__, {f.__name__: f for f in (same, edited, values, changed, refused)}))

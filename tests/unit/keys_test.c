@@ -18,8 +18,7 @@ static float data[2][CHANNELS * CHANNELS * 9];
 static Node *weight(Context *c, Change how, int rank)
 {
     int64_t dims[] = {CHANNELS, CHANNELS, 3, 3};
-    return ingot_data(c, how == NAMES ? "other" : "w", INGOT_F32, rank, dims,
-                      data[how == WEIGHTS]);
+    return ingot_data(c, how == NAMES ? "other" : "w", INGOT_F32, rank, dims, data[how == WEIGHTS]);
 }
 
 static Node *conv(Context *c, Change how, Node *x)
@@ -129,11 +128,11 @@ static void test_align(void **state)
     (void)state;
     Arena *a = arena_new();
     int to[6];
-    /* 1 2 3 -> 1 (new) 3, and two that are like 2 */
+    /* 1 2 3 -> 1 (new) 3, and two that are like 2: the first of them takes its place */
     Key saved[] = {key(1, 10), key(2, 20), key(3, 30)};
     Key present[] = {key(1, 10), key(9, 90), key(3, 31), key(7, 20), key(8, 20), key(0, 20)};
     keys_align(a, 3, saved, 6, present, to);
-    const int want[] = {0, -1, 2, 1, 1, -1};
+    const int want[] = {0, -1, 2, 1, -1, -1};
     for (int i = 0; i < 6; i++)
         assert_int_equal(to[i], want[i]);
     arena_free(a);

@@ -13,7 +13,7 @@
 
 enum { ALIGN = 64 };
 
-static Plan *plan_new(Context *c)
+static Plan *plan_begin(Context *c)
 {
     Arena *a = arena_new();
     Plan *p = NEW(a, Plan);
@@ -124,7 +124,7 @@ static void check(const Plan *p)
 static void chain_reuses(void **state)
 {
     Context *c = *state;
-    Plan *p = plan_new(c);
+    Plan *p = plan_begin(c);
     Buffer *in = buffer(p, BUF_INPUT, 1000), *t[6];
     for (int i = 0; i < 6; i++) {
         t[i] = buffer(p, BUF_ARENA, 1000);
@@ -140,7 +140,7 @@ static void in_place_where_allowed(void **state)
 {
     Context *c = *state;
     for (int reversed = 0; reversed < 2; reversed++) {
-        Plan *p = plan_new(c);
+        Plan *p = plan_begin(c);
         Buffer *in = buffer(p, BUF_INPUT, 64), *a = buffer(p, BUF_ARENA, 64),
                *b = buffer(p, BUF_ARENA, 64);
         Buffer *out = buffer(p, BUF_OUTPUT, 64);
@@ -159,7 +159,7 @@ static void in_place_where_allowed(void **state)
 static void not_in_place_if_read_later(void **state)
 {
     Context *c = *state;
-    Plan *p = plan_new(c);
+    Plan *p = plan_begin(c);
     Buffer *in = buffer(p, BUF_INPUT, 64), *a = buffer(p, BUF_ARENA, 64),
            *b = buffer(p, BUF_ARENA, 64);
     Buffer *out = buffer(p, BUF_OUTPUT, 64);
@@ -176,7 +176,7 @@ static void not_in_place_if_read_later(void **state)
 static void loops_stretch(void **state)
 {
     Context *c = *state;
-    Plan *p = plan_new(c);
+    Plan *p = plan_begin(c);
     Buffer *in = buffer(p, BUF_INPUT, 64), *out = buffer(p, BUF_OUTPUT, 64);
     Buffer *a = buffer(p, BUF_ARENA, 64), *inner = buffer(p, BUF_ARENA, 64),
            *late = buffer(p, BUF_ARENA, 64);
@@ -201,7 +201,7 @@ static void loops_stretch(void **state)
 static void loop_keeps_operand(void **state)
 {
     Context *c = *state;
-    Plan *p = plan_new(c);
+    Plan *p = plan_begin(c);
     Buffer *in = buffer(p, BUF_INPUT, 64), *a = buffer(p, BUF_ARENA, 64),
            *b = buffer(p, BUF_ARENA, 64);
     copy(p, &p->main, a, in);
@@ -216,7 +216,7 @@ static void loop_keeps_operand(void **state)
 static void views_and_states(void **state)
 {
     Context *c = *state;
-    Plan *p = plan_new(c);
+    Plan *p = plan_begin(c);
     Buffer *s = buffer(p, BUF_STATE, 10), *t = buffer(p, BUF_STATE, 100),
            *whole = buffer(p, BUF_ARENA, 200);
     Buffer *half = buffer(p, BUF_ARENA, 100), *other = buffer(p, BUF_ARENA, 200),
@@ -241,7 +241,7 @@ static void weights_once(void **state)
     Context *c = *state;
     static const float x[] = {1, 2, 3}, y[] = {1, 2, 3}, z[] = {1, 2, 4};
     const float *data[] = {x, y, z};
-    Plan *p = plan_new(c);
+    Plan *p = plan_begin(c);
     Buffer *w[3], *out = buffer(p, BUF_OUTPUT, 12), *unused = buffer(p, BUF_WEIGHT, 1 << 20);
     for (int i = 0; i < 3; i++) {
         w[i] = buffer(p, BUF_WEIGHT, sizeof x);
@@ -260,7 +260,7 @@ static void weights_once(void **state)
 static void overflow_is_told(void **state)
 {
     Context *c = *state;
-    Plan *p = plan_new(c);
+    Plan *p = plan_begin(c);
     Buffer *in = buffer(p, BUF_INPUT, 8), *a = buffer(p, BUF_ARENA, (INT64_C(1) << 40) - 100);
     Buffer *b = buffer(p, BUF_ARENA, (INT64_C(1) << 40) - 100), *out = buffer(p, BUF_OUTPUT, 8);
     copy(p, &p->main, a, in);
@@ -283,7 +283,7 @@ static void memory(Plan *p, const char *name, int64_t limit)
 static void hot_first(void **state)
 {
     Context *c = *state;
-    Plan *p = plan_new(c);
+    Plan *p = plan_begin(c);
     memory(p, "fast", 64);
     memory(p, "slow", 0);
     Buffer *in = buffer(p, BUF_INPUT, 64), *out = buffer(p, BUF_OUTPUT, 64), *t[3];
@@ -310,7 +310,7 @@ static void hot_first(void **state)
 static void hot_gives_way(void **state)
 {
     Context *c = *state;
-    Plan *p = plan_new(c);
+    Plan *p = plan_begin(c);
     memory(p, "fast", 256);
     memory(p, "slow", 128);
     Buffer *in = buffer(p, BUF_INPUT, 256), *out = buffer(p, BUF_OUTPUT, 256);
@@ -331,7 +331,7 @@ static void hot_gives_way(void **state)
 static void states_together(void **state)
 {
     Context *c = *state;
-    Plan *p = plan_new(c);
+    Plan *p = plan_begin(c);
     memory(p, "fast", 128);
     memory(p, "slow", 1024);
     Buffer *s = buffer(p, BUF_STATE, 100), *t = buffer(p, BUF_STATE, 100),
@@ -353,7 +353,7 @@ static void states_together(void **state)
 static void too_small_is_told(void **state)
 {
     Context *c = *state;
-    Plan *p = plan_new(c);
+    Plan *p = plan_begin(c);
     memory(p, "fast", 64);
     memory(p, "slow", 128);
     Buffer *in = buffer(p, BUF_INPUT, 256), *out = buffer(p, BUF_OUTPUT, 256),
@@ -407,7 +407,7 @@ static void random_plans(void **state)
     Context *c = *state;
     uint64_t seed = 1;
     for (int round = 0; round < 300; round++) {
-        Plan *p = plan_new(c);
+        Plan *p = plan_begin(c);
         Buffer *live[2048];
         int nlive = 0;
         live[nlive++] = buffer(p, BUF_INPUT, 64);

@@ -1,0 +1,50 @@
+/* values.h - what is decided about the values of a graph, before there are kernels: given by a file, and recorded. */
+#ifndef VALUES_H
+#define VALUES_H
+
+#include "keys.h"
+
+typedef enum { UNSAID, NO, YES } Said;
+typedef struct {
+    Key key;
+    int nth, of; /* the nth of `of` values with this key; of 0: every one */
+    Said stored; /* NO: recomputed by its readers */
+    Said
+        aliased; /* YES: written right into the concat of key `in`; NO: alone, in a buffer of its own */
+    Said merged; /* YES: by the kernel that stores `with`; NO: apart, by a kernel of its own */
+    uint64_t in, with;   /* keys, or 0 */
+    const char *variant; /* NULL: unsaid */
+    int line;            /* of the file */
+} ValueChoice;
+
+typedef struct Values Values;
+/* What the options decide for all values that no file speaks of. */
+typedef enum { PRESET_AUTO, PRESET_NONE, PRESET_ALL } Preset;
+
+/* Starts a plan's record; the graph is the canonical one, before variants. */
+void values_begin(Plan *, Preset);
+Preset values_preset(const Plan *);
+/* sched_parse.c: a line of the file; false after a fault. */
+bool value_line(Plan *, int line, int nword, char *const *word);
+/* All lines have been read: which value is which. */
+void values_match(Plan *);
+/* variant.c: the graph has become another one. now[id]: what a node below nnode has become (NULL: itself); root[id]: of a
+ * node from nnode on, which node's variant made it. */
+void values_follow(Plan *, uint32_t nnode, Node *const *now, Node *const *root,
+                   const char *const *variant);
+
+/* What the file says of a value; NULL: nothing. */
+const ValueChoice *value_given(const Plan *, Node *);
+/* What is decided of it: to be filled in. */
+ValueChoice *value_record(Plan *, Node *);
+uint64_t value_key(const Plan *, Node *); /* 0: none */
+/* Number of the given choice that stands for this value (by its neighbourhood, if need be), or -1. */
+int value_match(const Plan *, Node *);
+/* Whether the file was written for another graph: then what no longer fits is left to the compiler, and is no fault. */
+bool values_changed(const Plan *);
+uint64_t value_given_key(const Plan *, int given);
+void values_print(StrBuf *, const Plan *);
+/* Tells of lines that speak of no value of this model, and counts: lines, and those that apply. */
+void values_report(const Plan *, int *lines, int *applied);
+
+#endif
