@@ -464,12 +464,14 @@ static void analyse(Sched *s, Node *n)
         i->leaves = bytes; /* what is made of it is compared with it */
 }
 
-/* What is stored, and of what could have been: reduces, and what several readers compute. */
+/* What is stored, and of what could have been: reduces, what several readers compute, and what the file speaks of. */
 static void record(Sched *s, Node *n)
 {
     const Info *i = info_of(s, n);
     bool choice =
         n->op == OP_REDUCE || (op_is_alu(n->op) && i->nuse > 1 && i->cost > 0 && i->loads);
+    const ValueChoice *given = value_given(s->plan, n);
+    choice |= given && given->stored;
     if (!s->plan->values || op_info[n->op].cls == CONTROL || n->dtype == INGOT_INDEX || i->constant)
         return;
     if (i->stored)

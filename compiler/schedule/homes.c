@@ -88,11 +88,11 @@ static bool stays_alone(const Plan *p, Node *t)
 static void set_home(const Homes *h, Node *t, Node *home, Node *const *at)
 {
     Info *i = info_of(h->s, t);
-    if (stays_alone(h->s->plan, t))
-        return;
     if (h->s->plan->values) {
         ValueChoice *record = value_record(h->s->plan, t);
-        record->aliased = YES;
+        record->aliased = stays_alone(h->s->plan, t) ? NO : YES;
+        if (record->aliased == NO)
+            return;
         record->in = value_key(h->s->plan, home);
     }
     plan_note(h->s->plan,

@@ -268,6 +268,9 @@ static bool merge(Plan *p, Arena *a, const Block *b, int i, int j)
     Match m = {.a = a, .into = b->step[i], .from = b->step[j]};
     bool contraction, other;
     Said wanted = wants_merge(p, m.into, m.from);
+    const ValueChoice *given = m.from->value ? value_given(p, m.from->value) : NULL;
+    if (given && given->merged == NO)
+        value_record(p, m.from->value)->merged = NO;
     if (wanted == NO || !mergeable(a, m.into, &contraction) || !mergeable(a, m.from, &other) ||
         contraction != other)
         return false;

@@ -12,6 +12,8 @@ struct Values {
     Preset preset;
     Node **node; /* of the graph, sources first */
     int n;
+    Node **canonical; /* of the graph before variants */
+    int ncanonical;
     Key *key; /* by node id, below nkey */
     uint32_t nkey;
     int *nth, *of; /* by node id: which of how many with its key */
@@ -56,6 +58,8 @@ void values_begin(Plan *p, Preset preset)
     Values *v = p->values = NEW(p->arena, Values);
     v->preset = preset;
     v->node = graph_nodes(p->arena, p->c, &v->n);
+    v->canonical = v->node;
+    v->ncanonical = v->n;
     v->nkey = p->c->nnode;
     v->key = graph_keys(p->arena, p->c);
     count_equals(v, p->arena, v->nkey);
@@ -86,6 +90,9 @@ void values_follow(Plan *p, uint32_t nnode, Node *const *now, Node *const *root,
         if (now[id] && now[id]->id != id && !key[now[id]->id].full) {
             key[now[id]->id] = key[id];
             match[now[id]->id] = match[id];
+            void *said = map_get(&v->record, (uint64_t)id + 1);
+            if (said)
+                map_put(&v->record, (uint64_t)now[id]->id + 1, said);
         }
     int number = 0;
     for (uint32_t id = nnode; id < more; id++) {
@@ -320,15 +327,31 @@ static void print_value(StrBuf *sb, const Plan *p, Node *n, const ValueChoice *c
     sb_puts(sb, "\n");
 }
 
+/* Values that are computed in another way: they stand in the graph before that alone. */
+static void print_variants(StrBuf *sb, const Plan *p, Map *first)
+{
+    const Values *v = p->values;
+    for (int i = 0; i < v->ncanonical && v->canonical != v->node; i++) {
+        Node *n = v->canonical[i];
+        uint64_t key = v->key[n->id].full;
+        const ValueChoice *c = map_get(&v->record, (uint64_t)n->id + 1);
+        if (!c || !c->variant || !strcmp(c->variant, "direct") || map_get(first, key))
+            continue;
+        print_value(sb, p, n, &(ValueChoice){.variant = c->variant}, false);
+        map_put(first, key, (void *)(uintptr_t)c);
+    }
+}
+
 void values_print(StrBuf *sb, const Plan *p)
 {
     const Values *v = p->values;
     Map first = {0};
+    print_variants(sb, p, &first);
     for (int i = 0; i < v->n; i++) {
         Node *n = v->node[i];
         uint64_t key = v->key[n->id].full;
         const ValueChoice *c = map_get(&v->record, (uint64_t)n->id + 1);
-        if (!c || !key)
+        if (!c || !key || (c->variant && !c->stored))
             continue;
         const ValueChoice *general = map_get(&first, key);
         if (!general)
