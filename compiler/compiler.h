@@ -762,6 +762,7 @@ struct Target {
     const char *link;    /* for the linker; NULL: none */
     const char *cc, *ar; /* what builds for this machine unless told; NULL: cc and ar */
     bool bare;           /* there is no operating system */
+    const char *machine; /* as the compiler of a target file calls it: "arm-none-eabi"; else NULL */
     bool wasm;           /* a program is a module, which run.mjs runs, and has one thread */
     int lanes;           /* f32 lanes of a vector register; 0: no vector types */
     int registers;       /* vector registers */

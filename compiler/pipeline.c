@@ -128,13 +128,14 @@ static const Target *check_options(Context *c, const ingot_options *o)
     if (o->package && !package_is_known(c, o->package))
         return NULL;
     const char *name = o->target ? o->target : "c";
-    const Target *t = target_find(name);
-    const char *machine = strchr(name, ':');
-    Target *tuned = NEW(c->arena, Target);
-    if (t)
-        *tuned = *t;
-    if (!t || (machine && !t->gpu && !target_tune(tuned, machine + 1))) {
-        usage(c, "--target '%.80s': unknown; `ingot targets` lists them", name);
+    Target *t = NEW(c->arena, Target);
+    ingot_status status;
+    const char *why = target_make(t, c->arena, name, &status);
+    if (why) {
+        context_report(c, INGOT_ERROR, status,
+                       target_is_file(name)
+                           ? arena_printf(c->arena, "--target: %s", why)
+                           : arena_printf(c->arena, "--target '%.80s': %s", name, why));
         return NULL;
     }
     if (!check_memories(c, o, t) || !check_rules(c, o->no_rewrite))
@@ -150,7 +151,7 @@ static const Target *check_options(Context *c, const ingot_options *o)
         usage(c, "--fuse '%.80s': choose auto, none or all", o->fuse);
         return NULL;
     }
-    return tuned;
+    return t;
 }
 
 /* Fields that the caller's header does not have yet keep their defaults. */

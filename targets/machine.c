@@ -67,7 +67,7 @@ const char *machine_name(int i)
 enum { DEAR = 2 }; /* cycles that a byte is worth where memory is dear */
 
 /* Rates of cores of a kind; two vectors of operations a cycle, which are multiply-adds in a tile, though not all of the time. */
-static void target_costs(Target *t)
+void target_costs(Target *t)
 {
     static const Level large[] = {{32 << 10, 64}, {1 << 20, 16}, {16 << 20, 10}, {0, 4.5}},
                        small[] = {{0, 4}};

@@ -14,8 +14,25 @@ const Target *const targets[] = {
 const Target *target_find(const char *name)
 {
     size_t n = strcspn(name, ":");
+    if (target_is_file(name))
+        return target_find("c");
     for (int i = 0; targets[i]; i++)
         if (strlen(targets[i]->name) == n && !memcmp(targets[i]->name, name, n))
             return targets[i];
+    return NULL;
+}
+
+const char *target_make(Target *t, Arena *a, const char *name, ingot_status *status)
+{
+    const Target *known = target_find(name);
+    const char *machine = strchr(name, ':');
+    if (known)
+        *t = *known;
+    *status = INGOT_USAGE;
+    if (target_is_file(name))
+        return target_read(t, a, name, status);
+    if (!known || (machine && !t->gpu && !target_tune(t, machine + 1)))
+        return "unknown; `ingot targets` lists them";
+    *status = INGOT_OK;
     return NULL;
 }

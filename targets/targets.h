@@ -4,10 +4,18 @@
 
 #include "codegen.h"
 
-/* "c", "opencl", "cuda", with an optional ":machine"; NULL if there is none of that name. */
+/* "c", "opencl", "cuda", with an optional ":machine"; of a file: c. NULL if there is none of that name. */
 const Target *target_find(const char *name);
 /* Fill in what a machine ("native", "x86-64-v3"...) can do; false if there is none of that name. */
 bool target_tune(Target *, const char *machine);
+/* What a name stands for, its machine included: "c", "c:native", "cuda:sm_90", or a file. NULL, or why there is none. */
+const char *target_make(Target *, Arena *, const char *name, ingot_status *);
+/* A name with a '/', or that ends with .target. */
+bool target_is_file(const char *name);
+/* target_file.c: of C, for the machine that the file tells of. */
+const char *target_read(Target *, Arena *, const char *file, ingot_status *);
+/* machine.c: what time goes to, from what is known of the machine. */
+void target_costs(Target *);
 /* The names that target_tune() knows, from 0; NULL after the last. */
 const char *machine_name(int i);
 /* All of them, ended by NULL. */

@@ -13,6 +13,7 @@
 
 #include "cli.h"
 #include "igrt.h"
+#include "targets.h"
 
 /* ---- keys -------------------------------------------------------------------------------- */
 
@@ -83,6 +84,11 @@ static ingot_status key_base(Session *s, Key *k)
     key_text(k, c_compiler());
     key_file_stamp(k, find_program(s->a, first));
     key_text(k, o->compile.target);
+    MapFile target;
+    if (target_is_file(o->compile.target) && !mapfile_open(&target, o->compile.target)) {
+        key_add(k, target.data, target.len);
+        mapfile_close(&target);
+    }
     key_text(k, o->compile.no_rewrite);
     key_text(k, o->compile.fuse);
     if (o->compile.sched) {

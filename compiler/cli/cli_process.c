@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -143,26 +144,49 @@ static void source_files(Arena *a, const char *dir, const char *folder, const ch
 }
 
 /* What is known of a target's machine. */
-static Target machine_target(const char *target)
+static Target machine_target(Arena *a, const char *target)
 {
     Target t = {0};
-    const char *machine = strchr(target, ':');
-    if (machine && !target_find(target)->gpu)
-        (void)target_tune(&t, machine + 1);
+    ingot_status status;
+    (void)target_make(&t, a, target, &status);
     return t;
 }
 
-/* What the C compiler is told about it. */
-static const char *machine_flags(const char *target)
+/* The words of the C compiler for it: $CC, else what its file names, else cc; and what it is told about the machine. */
+static int compiler_for(Arena *a, const char *target, const char **argv)
 {
-    const Target t = machine_target(target);
-    return t.flags ? t.flags : "";
+    const Target t = machine_target(a, target);
+    const char *told = getenv("CC");
+    return words(a, t.machine && t.cc && !(told && *told) ? t.cc : c_compiler(), argv);
+}
+
+static int machine_words(Arena *a, const char *target, const char **argv)
+{
+    const Target t = machine_target(a, target);
+    return t.gpu || !t.flags ? 0 : words(a, t.flags, argv);
+}
+
+/* A file may tell of any machine. */
+static bool runs_here(const Target *t)
+{
+    struct utsname here;
+    if (!t->machine || uname(&here))
+        return true;
+    size_t n = strlen(here.machine);
+    return !t->bare && !strncmp(t->machine, here.machine, n) && t->machine[n] == '-';
 }
 
 ingot_status build_program(Arena *a, const char *dir, const char *name, const char *target,
                            const char *standard, bool check, bool verbose)
 {
-    if (machine_target(target).wasm)
+    const Target machine = machine_target(a, target);
+    if (!runs_here(&machine))
+        return complain(
+            INGOT_USAGE,
+            "ingot: a program for %s (%s) does not run here: `ingot compile` writes its "
+            "bundle, make builds it",
+            target, machine.machine);
+    if (machine.wasm)
         return complain(
             INGOT_USAGE,
             "ingot: a program for %s does not run here by itself: `ingot compile` writes "
@@ -172,14 +196,14 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, const ch
                            "-pthread", "-w",  check ? "-DMODEL_CHECK=1" : "-DMODEL_CHECK=0"};
     enum { NFLAG = sizeof flags / sizeof flags[0] };
     const char **files = NULL, *argv[MAX_WORDS];
-    int nfile = 0, base = words(a, c_compiler(), argv);
+    int nfile = 0, base = compiler_for(a, target, argv);
     source_files(a, dir, "", &files, &nfile);
     source_files(a, dir, "host/", &files, &nfile);
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     Jobs jobs = {.max = cores < 1 ? 1 : cores > 64 ? 64 : (int)cores};
     for (int i = 0; i < NFLAG; i++)
         argv[base++] = flags[i];
-    base += words(a, machine_flags(target), argv + base);
+    base += machine_words(a, target, argv + base);
     const char **link = NEWN(a, const char *, base + nfile + 8);
     memcpy((void *)link, argv, (size_t)base * sizeof *link);
     int nlink = base;
@@ -215,14 +239,14 @@ bool compile_to_assembly(Arena *a, const char *dir, int n, const char *target)
     static const char *const flags[] = {"-std=c99", "-O3", "-ffp-contract=off", "-w", "-S"};
     enum { NFLAG = sizeof flags / sizeof flags[0] };
     const char *argv[MAX_WORDS];
-    int base = words(a, c_compiler(), argv);
+    int base = compiler_for(a, target, argv);
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     Jobs jobs = {.max = cores < 1 ? 1 : cores > 64 ? 64 : (int)cores};
     if (!base || !find_program(a, argv[0]))
         return false;
     for (int i = 0; i < NFLAG; i++)
         argv[base++] = flags[i];
-    base += words(a, machine_flags(target), argv + base);
+    base += machine_words(a, target, argv + base);
     for (int i = 0; i < n; i++) {
         const char *tail[] = {"-I",
                               dir,

@@ -58,7 +58,7 @@ const CliOption cli_options[] = {
     {"--json", NULL, AUDIT, "the same for programs", SET(json)},
     {"--dump", "WHAT", INSPECT, "the graph, the plan, or the text of all kernels", WORD(dump), .choices = "graph plan kernels"},
     {"--target", "T", MODEL, "c, c:native, c:x86-64-v3 ...: `ingot targets` lists them. Unless told: c for a bundle, "
-     "c:native for what runs here", WORD(compile.target), .choices = "@targets"},
+     "c:native for what runs here. A name with a '/' or of the form X.target is a file (docs/targets.md)", WORD(compile.target), .choices = "@targets"},
     {"--name", "NAME", BUNDLE, "prefix of everything emitted (default: model)", WORD(compile.name)},
     {"--weights", "W", BUNDLE, "array, blob, incbin; default: array up to 64 KB and for microcontrollers, then blob", WORD(compile.weights),
      .choices = "array blob incbin"},
@@ -99,6 +99,8 @@ const CliOption cli_options[] = {
      WORD(triple), .choices = "x86_64-linux-gnu aarch64-linux-gnu thumbv7em-none-eabi riscv32"},
     {"--headers", "DIR", AUDIT, "the C library's headers for T, where they are not in their usual place", WORD(headers),
      .path = CLI_FOLDER},
+    {"--probe", "CC FLAGS..", TARGETS, "asks a C compiler what its machine has, and prints that as a target file, for --target FILE "
+     "(docs/targets.md)", WORD(probe)},
     {"--beam", "N", TUNE, "not available yet", .take = option_ignored},
     {"--budget", "S", TUNE, "not available yet", .take = option_ignored},
     {"-v", NULL, GRAPH & ~EXPLAIN, "tell what takes how long, and the steps of the plan; -vv: its kernels too; -vvv: what was decided and "
@@ -147,7 +149,10 @@ const Command cli_commands[] = {
      "loops without a bound, variables that outlive a call, conversions that lose bits (docs/audit.md). Exit status 7 if "
      "there is anything.",
      "ingot audit out --triple thumbv7em-none-eabi > audit.txt\n"},
-    {"targets", command_targets, TARGETS, NULL, "", "what can be emitted", NULL, NULL},
+    {"targets", command_targets, TARGETS, NULL, "[--probe \"CC FLAGS..\"]", "what can be emitted",
+     "With --probe the compiler named is run, as `CC FLAGS.. -dM -E`, `-dumpmachine` and `-print-file-name=include`; nothing else is.",
+     "ingot targets --probe \"arm-none-eabi-gcc -mcpu=cortex-m55 -mthumb\" >m55.target\n"
+     "ingot compile kws.onnx -o out --target m55.target\n"},
     {"tune", command_tune, TUNE, "MODEL.onnx", "-o model.sched", "search for better kernels (not available yet)", NULL, NULL},
     {"completion", command_completion, COMPLETION, "bash|zsh|fish", "", "what makes a shell complete ingot's command line",
      "The installed package brings these where the shells look for them; this is for an ingot that is not installed.",

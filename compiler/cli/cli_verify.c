@@ -4,12 +4,11 @@
 #include "cli.h"
 #include "targets.h"
 
-static bool float_sums(const char *target)
+static bool float_sums(Arena *a, const char *target)
 {
-    const char *machine = strchr(target, ':');
-    Target t = *target_find(target);
-    if (machine && !t.gpu)
-        (void)target_tune(&t, machine + 1);
+    Target t = {0};
+    ingot_status status;
+    (void)target_make(&t, a, target, &status);
     return t.wide;
 }
 
@@ -18,7 +17,7 @@ static ingot_status interpret(const Session *s, Model *m, bool rewritten, ingot_
 {
     ingot_status status = model_build(m, s->o, s->in, s->bound);
     if (status == INGOT_OK && rewritten)
-        graph_rewrite(m->c, float_sums(s->o->compile.target), s->o->compile.no_rewrite);
+        graph_rewrite(m->c, float_sums(s->a, s->o->compile.target), s->o->compile.no_rewrite);
     ingot_value *in = NEWN(s->a, ingot_value, s->nin + 1);
     for (int i = 0; i < s->nin; i++) {
         in[i] =

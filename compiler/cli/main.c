@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "probe.h"
 #include "targets.h"
 
 /* ---- messages ---------------------------------------------------------------------------- */
@@ -77,9 +78,23 @@ ingot_status command_check(Options *o)
     return status;
 }
 
+static ingot_status probe_compiler(Options *o)
+{
+    StrBuf out = {0}, problem = {0};
+    ingot_status status = probe(o->a, o->probe, &out, &problem);
+    if (status == INGOT_OK)
+        fputs(out.data, stdout);
+    else
+        complain(status, "ingot: --probe: %s", problem.data);
+    sb_free(&out);
+    sb_free(&problem);
+    return status;
+}
+
 ingot_status command_targets(Options *o)
 {
-    (void)o;
+    if (o->probe)
+        return probe_compiler(o);
     for (int i = 0; targets[i]; i++) {
         printf("%s", targets[i]->name);
         for (int k = 0; !targets[i]->gpu && machine_name(k); k++)
