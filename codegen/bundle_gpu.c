@@ -510,7 +510,8 @@ static void items(StrBuf *sb, Bundle *b, const Kernel *k)
     Node *extent[INGOT_MAX_RANK * 2];
     int n = 0;
     for (int i = 0; !k->serial && i < tiles.tile[0].naxis; i++)
-        extent[n++] = tiles.tile[0].axis[i].range->src[0];
+        if (!tiles.tile[0].axis[i].scanned)
+            extent[n++] = tiles.tile[0].axis[i].range->src[0];
     product(sb, b, 1, n, extent);
     tiles_free(&tiles);
 }

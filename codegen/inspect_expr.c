@@ -69,6 +69,7 @@ static void put_reduce(Printer *p, Node *n)
 #include "monoids.def"
     };
     const char *word = words[n->arg.i & 0xff];
+    sb_puts(p->sb, n->op == OP_SCAN ? "running " : "");
     sb_puts(p->sb, !strcmp(word, "add") ? "sum" : !strcmp(word, "mul") ? "product" : word);
     sb_puts(p->sb, "(");
     put_list(p, n->src + 1, (int)n->nsrc - 1);
@@ -137,7 +138,8 @@ static void put_whole(Printer *p, Node *n, int around)
     case OP_VAR: sb_puts(p->sb, p->k->c->vars[n->arg.i].name); return;
     case OP_RANGE: sb_printf(p->sb, "range%lld", (long long)n->arg.i); return;
     case OP_LOAD: put_load(p, n, around); return;
-    case OP_REDUCE: put_reduce(p, n); return;
+    case OP_REDUCE:
+    case OP_SCAN: put_reduce(p, n); return;
     case OP_WHERE: put_where(p, n->src[0], n->src[1], n->src[2], around); return;
     case OP_CAST:
         sb_puts(p->sb, n->dtype == INGOT_INDEX ? "int" : dtype_info[n->dtype].name);

@@ -133,6 +133,7 @@ static void arg_text(StrBuf *sb, const Context *c, Node *n)
     }
     case OP_CALL: sb_puts(sb, ((const Call *)n->arg.ptr)->name); return;
     case OP_REDUCE:
+    case OP_SCAN:
         sb_puts(sb, text_monoid[n->arg.i & 0xFF]);
         for (int i = 0; i < INGOT_MAX_RANK; i++)
             if (n->arg.i >> (8 + i) & 1)

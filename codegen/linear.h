@@ -9,8 +9,8 @@ typedef enum {
     STMT_PARTS,  /* node: NULL; the loop over the tile's fused axes, from part begin to part end */
     STMT_END,    /* node: RANGE, or NULL of STMT_PARTS */
     STMT_LET,    /* a named value */
-    STMT_ACC,    /* node: REDUCE; its accumulator gets the identity */
-    STMT_UPDATE, /* node: REDUCE; accumulator = combine(accumulator, value) */
+    STMT_ACC,    /* node: REDUCE or SCAN; its accumulator gets the identity */
+    STMT_UPDATE, /* node: REDUCE or SCAN; accumulator = combine(accumulator, value) */
     STMT_STORE
 } StmtKind;
 typedef struct {
@@ -43,6 +43,18 @@ static inline bool is_horizontal(const Linear *l, Node *n)
 static inline bool is_dot(const Linear *l, Node *n)
 {
     return n->op == OP_REDUCE && l->tile->four && n->nsrc == 2 && n->src[1] == l->tile->four;
+}
+
+/* A REDUCE that is a loop. */
+static inline bool is_loop(const Linear *l, Node *n)
+{
+    return n->op == OP_REDUCE && !is_horizontal(l, n) && !is_dot(l, n);
+}
+
+/* What has an accumulator. */
+static inline bool is_accumulated(const Linear *l, Node *n)
+{
+    return n->op == OP_SCAN || is_loop(l, n);
 }
 
 #endif

@@ -148,7 +148,7 @@ static void find_inlined(Lin *q)
         for (uint32_t j = 0; j < t->nsrc; j++) {
             int p = position(q, t->src[j]);
             Node *s = t->src[j];
-            bool simple = (s->op != OP_REDUCE && s->op != OP_STORE) || is_dot(q->l, s);
+            bool simple = (op_info[s->op].cls != REDUCE && s->op != OP_STORE) || is_dot(q->l, s);
             bool product = q->four[p] && s->op == OP_MUL;
             if (is_plain(s) || (is_affine(s) && !is_shared_base(q, s, p)) ||
                 ((q->vector[p] || q->four[p]) && s->dtype == INGOT_INDEX) || product)
@@ -163,12 +163,6 @@ static bool same_loops(Node *a, Node *b)
 {
     return b->op == OP_REDUCE && a->nsrc == b->nsrc &&
            !memcmp(a->src + 1, b->src + 1, (a->nsrc - 1) * sizeof *a->src);
-}
-
-/* A REDUCE that is a loop. */
-static bool is_loop(const Linear *l, Node *n)
-{
-    return n->op == OP_REDUCE && !is_horizontal(l, n) && !is_dot(l, n);
 }
 
 /* needed: by position, or NULL for all. */
@@ -258,6 +252,9 @@ static void emit_nodes(Lin *q, uint64_t open, uint64_t must, const bool *needed,
             add(q, STMT_STORE, t, depth);
         } else if (is_loop(q->l, t)) {
             emit_reduce(q, i, open, must, needed, depth);
+        } else if (t->op == OP_SCAN) {
+            q->done[i] = true;
+            add(q, STMT_UPDATE, t, depth);
         } else {
             q->done[i] = true;
             if (!q->inlined[i])
@@ -332,6 +329,9 @@ void linearize(Linear *l, const Kernel *k, const Tile *tile)
         add(&q, STMT_PARTS, NULL, depth++);
     for (int i = 0; i < tile->naxis; i++) {
         open |= bit(tile->axis[i].range);
+        for (int j = 0; j < q.n && tile->axis[i].scanned; j++)
+            if (q.order[j]->op == OP_SCAN)
+                add(&q, STMT_ACC, q.order[j], depth);
         if (i >= tile->fused)
             add(&q, STMT_LOOP, tile->axis[i].range, depth++);
         if (i >= tile->fused - 1)

@@ -186,13 +186,15 @@ static void work_item(Render *r)
     const Tile *t = r->l.tile;
     int64_t items = 1;
     for (int i = 0; i < t->naxis; i++)
-        items = sat_mul(items, t->axis[i].range->src[0]->hi);
+        items = t->axis[i].scanned ? items : sat_mul(items, t->axis[i].range->src[0]->hi);
     bool wide = items > INT32_MAX - 4096; /* division of 64 bits is slow */
     bool narrow = wide && !r->l.wide;     /* the axes are of 32 bits nevertheless */
     render_indent(r, 0);
     sb_printf(r->sb, wide ? "int64_t gid = %s;\n" : "int gid = (int)%s;\n", r->t->work_item);
     for (int i = t->naxis; i-- > 0;) {
         Node *range = t->axis[i].range;
+        if (t->axis[i].scanned) /* the item's own loop */
+            continue;
         render_indent(r, 0);
         sb_printf(r->sb, "const %s ", render_type(r, INGOT_INDEX));
         render_range(r, range);
@@ -239,12 +241,16 @@ static void render_tile(Render *r, const Tile *tile)
     for (int i = 0; i < r->l.n; i++) {
         Stmt s = r->l.stmt[i];
         bool output_loop = false;
+        int noutput = 0; /* loops that are not there */
         for (int j = 0; j < tile->naxis; j++)
-            output_loop |= s.node == tile->axis[j].range;
+            if (!tile->axis[j].scanned) {
+                output_loop |= s.node == tile->axis[j].range;
+                noutput++;
+            }
         if (items) {
             if (output_loop)
                 continue;
-            s.depth = s.depth > tile->naxis ? s.depth - tile->naxis : 0;
+            s.depth = s.depth > noutput ? s.depth - noutput : 0;
         }
         statement(r, &s);
     }

@@ -433,8 +433,7 @@ void render_expr_as(Render *r, Node *n, bool alone)
 {
     r->bare = false;
     if (is_named(r, n)) {
-        bool sum = n->op == OP_REDUCE && !is_horizontal(&r->l, n) && !is_dot(&r->l, n);
-        sb_printf(r->sb, "%c%d", sum ? 's' : 'v', r->number[n->id]);
+        sb_printf(r->sb, "%c%d", is_accumulated(&r->l, n) ? 's' : 'v', r->number[n->id]);
         return;
     }
     if (is_four(r, n)) {

@@ -476,7 +476,8 @@ Buffer *buffer_root(
 
 typedef struct {
     char name[16];
-    bool reduced;
+    bool reduced,
+        scanned; /* scanned: an axis of outputs whose loop runs in order, inside all others */
     Node *range; /* RANGE in the kernel's context */
 } Axis;
 typedef enum {

@@ -286,6 +286,8 @@ typedef enum {
  * reduction gives the monoid's identity. */
 ingot_tensor *ingot_reduce(ingot_context *, ingot_reduce_op, ingot_tensor *, unsigned axes,
                            bool keepdims);
+/* y[.., i, ..] = x[.., 0, ..] op ... op x[.., i, ..], in this order, along an axis of x (from 0). */
+ingot_tensor *ingot_scan(ingot_context *, ingot_reduce_op, ingot_tensor *x, int axis);
 ingot_tensor *ingot_sum(ingot_context *, ingot_tensor *, unsigned axes, bool keepdims);
 ingot_tensor *ingot_mean(ingot_context *, ingot_tensor *, unsigned axes, bool keepdims);
 /* Index (i64) of the first (or last) greatest element along an axis. */

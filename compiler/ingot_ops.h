@@ -165,7 +165,8 @@ ingot_tensor *ingot_one_hot(ingot_context *, ingot_tensor *index, ingot_dim *dep
 /* The triangle of the last two axes on and above (or below) the k-th diagonal. */
 ingot_tensor *ingot_trilu(ingot_context *, ingot_tensor *x, ingot_dim *k, bool upper);
 ingot_tensor *ingot_range(ingot_context *, ingot_dim *n, ingot_tensor *start, ingot_tensor *step);
-/* Running sums or products (INGOT_REDUCE_ADD, _MUL). exclusive: without the element itself. */
+/* Running sums, products, maxima ... (ingot_scan), computed in f32 for the narrow floats. exclusive: without the element
+ * itself (sums and products); reverse: from the end. */
 ingot_tensor *ingot_cumulate(ingot_context *, ingot_reduce_op, ingot_tensor *x, int axis,
                              bool exclusive, bool reverse);
 ingot_tensor *ingot_cumsum(ingot_context *, ingot_tensor *x, int axis, bool exclusive,

@@ -21,6 +21,7 @@ typedef struct {
     const char *name; /* i0; its parts are i0.o and i0.i, what remains is i0.r */
     AxisForm form;
     bool reduced;
+    bool scanned;   /* stays a loop, inside all others over outputs */
     bool remainder; /* no opt can name it */
     int root;       /* the kernel's axis that it is a part of */
     int64_t extent; /* of 1: no loop is left; -1: known at run time only */
@@ -89,6 +90,7 @@ int nest_root(const Nest *, Node *range);
 typedef struct {
     const char *name;
     Node *range;
+    bool scanned; /* carries the accumulators of SCANs from one iteration to the next */
 } TileAxis;
 /* A loop nest.  Its stores are straight-line copies of the kernel's; they share the loops. */
 typedef struct {

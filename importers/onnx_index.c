@@ -374,37 +374,20 @@ ingot_tensor *onnx_topk(Lowering *n)
 
 /* ---- running sums and reversed sequences ---------------------------------------------------- */
 
-/* y[i] = x[i] * x[i - s] * .. for s = 1, 2, 4, ..: log2(size) shifted copies are joined. */
-static ingot_tensor *cumulate_axis(Lowering *n, int axis, bool product)
+static ingot_tensor *cumulate_axis(Lowering *n, ingot_reduce_op op, int axis)
 {
-    ingot_dim *lo[INGOT_MAX_RANK], *hi[INGOT_MAX_RANK];
     bool exclusive = attr_int(n, "exclusive", 0) != 0, reverse = attr_int(n, "reverse", 0) != 0;
-    ingot_tensor *y = X, *unit = like(n, X, product);
-    ingot_dim *size = ingot_shape(X, axis), *zero = dim(n, 0);
-    int64_t most = ingot_dim_hi(size);
-    for (int a = 0; a < ingot_rank(X); a++)
-        lo[a] = hi[a] = zero;
-    for (int64_t s = exclusive ? 0 : 1; s < most; s = s ? 2 * s : 1) {
-        int64_t shift = s ? s : 1;
-        ingot_dim *by = ingot_dim_min(n->c, dim(n, shift), size),
-                  *back = ingot_dim_sub(n->c, zero, by);
-        lo[axis] = reverse ? back : by;
-        hi[axis] = reverse ? by : back;
-        ingot_tensor *moved = ingot_pad_value(n->c, y, lo, hi, unit);
-        y = s == 0 ? moved : product ? ingot_mul(n->c, y, moved) : ingot_add(n->c, y, moved);
-        y = ingot_contiguous(n->c, y);
-    }
-    return y;
+    return ingot_cumulate(n->c, op, X, axis, exclusive, reverse);
 }
 
 static ingot_tensor *sum_along(Lowering *n, int axis)
 {
-    return cumulate_axis(n, axis, false);
+    return cumulate_axis(n, INGOT_REDUCE_ADD, axis);
 }
 
 static ingot_tensor *product_along(Lowering *n, int axis)
 {
-    return cumulate_axis(n, axis, true);
+    return cumulate_axis(n, INGOT_REDUCE_MUL, axis);
 }
 
 static ingot_tensor *cumulate(Lowering *n, ingot_tensor *(*along)(Lowering *, int axis))

@@ -163,25 +163,18 @@ static ingot_tensor *shift(ingot_context *c, ingot_tensor *x, int axis, int64_t 
     return ingot_pad_value(c, ingot_shrink(c, x, begin, size), lo, begin, fill);
 }
 
-/* Running sums or products along an axis: after step k every element holds the last 2^k of them
- * (Hillis and Steele, 1986), so log2(n) passes; each is stored, lest its readers repeat it. */
 ingot_tensor *ingot_cumulate(ingot_context *c, ingot_reduce_op op, ingot_tensor *x, int axis,
                              bool exclusive, bool reverse)
 {
     if (ingot_is_poison(x) || (axis = ops_axis(c, "cumulate", x, axis)) < 0)
         return ingot_poison(c);
-    if (op != INGOT_REDUCE_ADD && op != INGOT_REDUCE_MUL)
-        return ingot_error(c, INGOT_UNSUPPORTED, "cumulate: sums and products only");
+    if (exclusive && op != INGOT_REDUCE_ADD && op != INGOT_REDUCE_MUL)
+        return ingot_error(c, INGOT_UNSUPPORTED, "cumulate: exclusive sums and products only");
     ingot_dtype d = ingot_dtype_of(x);
     ingot_tensor *y = ops_widen(c, reverse ? ingot_flip(c, x, 1u << axis) : x);
-    ingot_tensor *one = ingot_like(c, y, op == INGOT_REDUCE_ADD ? 0 : 1);
     if (exclusive)
-        y = shift(c, y, axis, 1, one);
-    for (int64_t s = 1; s < ingot_dim_hi(ingot_shape(x, axis)); s *= 2) {
-        y = ingot_contiguous(c, y);
-        ingot_tensor *earlier = shift(c, y, axis, s, one);
-        y = op == INGOT_REDUCE_ADD ? ingot_add(c, y, earlier) : ingot_mul(c, y, earlier);
-    }
+        y = shift(c, y, axis, 1, ingot_like(c, y, op == INGOT_REDUCE_ADD ? 0 : 1));
+    y = ingot_scan(c, op, y, axis);
     return ingot_cast(c, reverse ? ingot_flip(c, y, 1u << axis) : y, d);
 }
 

@@ -1,4 +1,4 @@
-/* reduce.c - reductions: monoids over a set of axes, means, arg max and min.
+/* reduce.c - reductions: monoids over a set of axes, running ones along an axis, means, arg max and min.
  *
  * A REDUCE node keeps its reduced axes as size 1; the public functions reshape them away.  Axes
  * of size 1 are not reduced (one element is its own sum), axes of size 0 give the identity. */
@@ -59,21 +59,29 @@ static Node *reduce_keep(Context *c, ingot_reduce_op m, Node *x, unsigned axes)
     return node_make(c, OP_REDUCE, d, arg, 1, &x, x->rank, dims);
 }
 
+/* The monoid and the tensor fit each other; maxima and minima of bools are OR and AND. */
+static bool monoid_check(Context *c, const char *what, ingot_reduce_op *m, Node *x)
+{
+    if ((int)*m < 0 || *m >= INGOT_REDUCE_COUNT) {
+        ingot_error(c, INGOT_INVALID, "%s %d does not exist", what, (int)*m);
+        return false;
+    }
+    if (x->dtype == INGOT_BOOL && *m == INGOT_REDUCE_MAX)
+        *m = INGOT_REDUCE_OR;
+    if (x->dtype == INGOT_BOOL && *m == INGOT_REDUCE_MIN)
+        *m = INGOT_REDUCE_AND;
+    return monoid_accepts(c, *m, x);
+}
+
 ingot_tensor *ingot_reduce(ingot_context *c, ingot_reduce_op m, ingot_tensor *x, unsigned axes,
                            bool keepdims)
 {
     if (poisoned(x))
         return x;
-    if ((int)m < 0 || m >= INGOT_REDUCE_COUNT)
-        return ingot_error(c, INGOT_INVALID, "reduction %d does not exist", (int)m);
     if (axes >> x->rank)
         return ingot_error(c, INGOT_INVALID, "reduction over axes 0x%x of a tensor of rank %d",
                            axes, x->rank);
-    if (x->dtype == INGOT_BOOL && m == INGOT_REDUCE_MAX)
-        m = INGOT_REDUCE_OR;
-    if (x->dtype == INGOT_BOOL && m == INGOT_REDUCE_MIN)
-        m = INGOT_REDUCE_AND;
-    if (!monoid_accepts(c, m, x))
+    if (!monoid_check(c, "reduction", &m, x))
         return c->poison;
     Node *r = reduce_keep(c, m, x, axes), *dims[INGOT_MAX_RANK];
     if (keepdims)
@@ -83,6 +91,22 @@ ingot_tensor *ingot_reduce(ingot_context *c, ingot_reduce_op m, ingot_tensor *x,
         if (!(axes & (1u << i)))
             dims[rank++] = x->shape[i];
     return ingot_reshape(c, r, rank, dims);
+}
+
+ingot_tensor *ingot_scan(ingot_context *c, ingot_reduce_op m, ingot_tensor *x, int axis)
+{
+    if (poisoned(x))
+        return x;
+    if (axis < 0 || axis >= x->rank)
+        return ingot_error(c, INGOT_INVALID, "scan: axis %d of a tensor of rank %d", axis, x->rank);
+    if (!monoid_check(c, "scan", &m, x))
+        return c->poison;
+    Node *k = uniform(x);
+    bool same = k && m != INGOT_REDUCE_ADD && m != INGOT_REDUCE_MUL && m != INGOT_REDUCE_XOR;
+    if (same || idx_is(x->shape[axis], 1) || shape_is_empty(x->rank, x->shape))
+        return x;
+    Arg arg = {.i = (int64_t)m | INT64_C(1) << (8 + axis)};
+    return node_make(c, OP_SCAN, x->dtype, arg, 1, &x, x->rank, x->shape);
 }
 
 ingot_tensor *ingot_sum(ingot_context *c, ingot_tensor *x, unsigned axes, bool keepdims)

@@ -380,7 +380,7 @@ static bool is_leaf(Op op)
 /* Of a custom function whole tensors are computed, by one call of what the C compiler made of it. */
 static bool always_stored(Op op)
 {
-    return op == OP_CUSTOM || is_leaf(op) || op == OP_REDUCE || op == OP_UPDATE ||
+    return op == OP_CUSTOM || is_leaf(op) || op == OP_REDUCE || op == OP_SCAN || op == OP_UPDATE ||
            op == OP_CONCAT || op == OP_CALL || op == OP_LOOP || op == OP_IF || op == OP_PROJ;
 }
 

@@ -399,10 +399,58 @@ static void sink_fold(Prog *p, int n, const char *const *regs)
     alu_cast(f->out->dtype, f->compute, 1, (size_t)p->ob, out, f->acc);
 }
 
+typedef struct {
+    Op op;
+    ingot_reduce_op monoid;
+    char *acc; /* one per kept point of the block */
+    Value *out;
+    int64_t length, inner; /* of the scanned axis; elements from one to the next along it */
+} Scan;
+
+static void sink_scan(Prog *p, int n, const char *const *regs)
+{
+    Scan *s = p->user;
+    const ingot_dtype t = s->out->dtype;
+    const size_t size = elem_bytes(t);
+    const uint8_t types[2] = {(uint8_t)t, (uint8_t)t};
+    for (int i = 0; i < p->ob && p->r0 == 0; i++)
+        alu_identity(s->monoid, t, s->acc + (size_t)i * size);
+    for (int j = 0; j < n / p->ob; j++) {
+        const void *in[2] = {s->acc, regs[0] + (size_t)j * (size_t)p->ob * size};
+        alu_lanes(s->op, 0, t, types, (size_t)p->ob, s->acc, in);
+        for (int i = 0; i < p->ob; i++) {
+            const int64_t kept = p->o0 + i, row = kept / s->inner * s->length + p->r0 + j;
+            memcpy((char *)value_data(s->out) + (size_t)(row * s->inner + kept % s->inner) * size,
+                   s->acc + (size_t)i * size, size);
+        }
+    }
+}
+
+static void scan_eval(Interp *ip, Node *n, Value *out)
+{
+    const uint32_t axes = (uint32_t)(n->arg.i >> 8);
+    Prog *p = prog_new(ip, out->rank, out->dims, axes);
+    Scan s = {.monoid = (ingot_reduce_op)(n->arg.i & 0xff), .out = out, .length = 1, .inner = 1};
+    s.op = monoid_op(s.monoid);
+    s.acc = NEWN(p->arena, char, LANES * 16);
+    for (int i = out->rank; i-- > 0 && s.length == 1;)
+        if (axes >> i & 1)
+            s.length = out->dims[i];
+        else
+            s.inner *= out->dims[i];
+    const int root = prog_add(p, n->src[0]);
+    prog_run(p, 1, &root, sink_scan, &s);
+    prog_free(p);
+}
+
 bool region_eval(Interp *ip, Node *n, Value *out)
 {
     if (out->n == 0)
         return true;
+    if (n->op == OP_SCAN) {
+        scan_eval(ip, n, out);
+        return true;
+    }
     if (n->op != OP_REDUCE) {
         Prog *p = prog_new(ip, out->rank, out->dims, 0);
         const int root = prog_add(p, n);

@@ -227,6 +227,7 @@ static void put_arg(Printer *p, Node *n)
             sb_puts(p->sb, " wrap");
         return;
     case OP_REDUCE:
+    case OP_SCAN:
         sb_printf(p->sb, " %s", text_monoid[n->arg.i & 0xFF]);
         put_axes(p, n->arg.i >> 8);
         return;

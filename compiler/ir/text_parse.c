@@ -544,7 +544,8 @@ static void parse_arg(Parser *p, Draft *d)
     case OP_CALL: parse_call(p, d); return;
     case OP_CUSTOM: parse_custom(p, d); return;
     case OP_CAST: d->arg.i = accept_word(p, "wrap"); return;
-    case OP_REDUCE: parse_reduce(p, d); return;
+    case OP_REDUCE:
+    case OP_SCAN: parse_reduce(p, d); return;
     case OP_UPDATE:
         d->arg.i = one_of(p, 5, text_update);
         if (d->arg.i < 0)

@@ -274,6 +274,20 @@ static void check_reduce(const Check *v, Node *n)
     RULE(n->arg.i >> 8 < INT64_C(1) << n->rank, "a reduction of its own axes");
 }
 
+static void check_scan(const Check *v, Node *n)
+{
+    RULE((n->arg.i & 0xFF) < INGOT_REDUCE_COUNT, "a known monoid");
+    RULE(n->nsrc >= 1 && n->src[0]->dtype == n->dtype, "a scan keeps the dtype");
+    if (v->level == 1) {
+        RULE(n->nsrc == 2 && n->src[1]->op == OP_RANGE, "a kernel scans along one range");
+        return;
+    }
+    int64_t axes = n->arg.i >> 8;
+    RULE(n->nsrc == 1 && shapes_agree(n, n->src[0]), "a scan keeps the shape");
+    RULE(axes > 0 && !(axes & (axes - 1)) && axes < INT64_C(1) << n->rank,
+         "a scan of one axis of its own");
+}
+
 static void check_coordinates(const Check *v, Node *n, uint32_t first)
 {
     RULE(n->nsrc >= first && n->src[0]->op == OP_BUFFER, "a buffer first");
@@ -397,7 +411,7 @@ static void check_node(const Check *v, Node *n)
     case TERNARY:
     case NARY: check_alu(v, n); return;
     case MOVE: check_move(v, n); return;
-    case REDUCE: check_reduce(v, n); return;
+    case REDUCE: (n->op == OP_SCAN ? check_scan : check_reduce)(v, n); return;
     case MEMORY: check_memory(v, n); return;
     case CONTROL: check_control(v, n); return;
     }

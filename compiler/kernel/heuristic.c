@@ -49,7 +49,7 @@ static bool fits_lanes(Arena *a, const Kernel *k, Node *range, const bool *free,
             bool mixed = false; /* conditions on the coordinate itself */
             for (uint32_t j = 0; j < t->nsrc; j++)
                 mixed |= t->src[j]->dtype == INGOT_INDEX && t->op != OP_REDUCE &&
-                         depends_on(t->src[j], range);
+                         t->op != OP_SCAN && depends_on(t->src[j], range);
             if (mixed || !lane_op(t))
                 return false;
             continue;
@@ -194,13 +194,30 @@ static void unroll_opt(Arena *a, Nest *nest, Node *reduce, Node *inner, int64_t 
         add_opt(nest, OPT_UNROLL, inner, parts);
 }
 
+enum { CHAINS = 8 };
+
+/* What is scanned without lanes waits for the element before: several rows at once do not. */
+static void chains_opt(Nest *nest, Node *rows)
+{
+    int64_t extent = extent_of(rows), chains = extent < CHAINS ? extent : CHAINS;
+    while (chains > CHAINS / 2 && extent % chains)
+        chains--;
+    if (chains > 1)
+        add_opt(nest, OPT_UPCAST, rows, chains);
+}
+
 static void plain_opts(Arena *a, Nest *nest, const View *v)
 {
     const Kernel *k = nest->k;
     const Target *t = nest->target;
     Place place[INGOT_MAX_RANK * 2];
     int n = 0;
+    bool scan = false;
     for (int i = 0; i < v->nrange; i++) {
+        if (nest->axis[nest_root(nest, v->range[i])].scanned) { /* innermost, and nothing else */
+            scan = true;
+            continue;
+        }
         place[n] =
             (Place){.range = v->range[i], .key = storage_stride(k, v->store[0], v->range[i])};
         /* what some reduce does not depend on goes inside of it, or it would run again and again */
@@ -216,7 +233,9 @@ static void plain_opts(Arena *a, Nest *nest, const View *v)
     if (!t->lanes || !lanes || !fits_lanes(a, k, last, NULL, &moves) ||
         !add_opt(nest, OPT_VECTOR, last, lanes)) {
         lanes = 0;
-        if (last && !v->nreduce)
+        if (last && scan)
+            chains_opt(nest, last);
+        else if (last && !v->nreduce)
             n = block_opts(nest, v, place, n);
     }
     /* rows that are reduced: their innermost axis in lanes */

@@ -62,7 +62,7 @@ bool lane_op(const Node *n)
 {
     if (n->op == OP_CUSTOM)
         return custom_op(n);
-    if (n->op == OP_REDUCE)
+    if (n->op == OP_REDUCE || n->op == OP_SCAN)
         return n->arg.i <= INGOT_REDUCE_MIN && (is_lane_float(n->dtype) || n->dtype == INGOT_I32);
     if (n->dtype == INGOT_BOOL) {
         bool compare = n->op >= OP_EQ && n->op <= OP_LE;

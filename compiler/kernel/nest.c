@@ -17,12 +17,16 @@ static Nest *nest_begin(Kernel *k, const Target *t, bool own)
         int64_t extent;
         NestAxis x = {.name = arena_strdup(a, k->axes[i].name),
                       .reduced = k->axes[i].reduced,
+                      .scanned = k->axes[i].scanned,
                       .root = i,
                       .extent = idx_value(k->axes[i].range->src[0], &extent) ? extent : -1,
                       .split = -1};
         vec_push(a, n->axis, n->naxis, x);
-        vec_push(a, n->order, n->norder, i);
     }
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < k->naxis; i++)
+            if (pass == k->axes[i].scanned)
+                vec_push(a, n->order, n->norder, i);
     return n;
 }
 

@@ -154,7 +154,7 @@ static void split_output(Lower *q, int piece, const Split *s)
 
 static void tail_loop(Lower *q, Piece *p, const char *name, Node *range)
 {
-    TileAxis x = {arena_strdup(q->a, name), range};
+    TileAxis x = {.name = arena_strdup(q->a, name), .range = range};
     if (range->op == OP_RANGE)
         vec_push(q->a, p->tail, p->ntail, x);
 }
@@ -379,7 +379,7 @@ static void name_loops(Lower *q, Piece *p)
 {
     for (int i = 0; i < q->nest->norder; i++) {
         const NestAxis *x = &q->nest->axis[q->nest->order[i]];
-        TileAxis loop = {arena_strdup(q->a, x->name), p->at[q->nest->order[i]]};
+        TileAxis loop = {arena_strdup(q->a, x->name), p->at[q->nest->order[i]], x->scanned};
         if (!loop.range || loop.range->op != OP_RANGE)
             continue;
         if (x->reduced)

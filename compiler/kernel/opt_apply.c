@@ -358,6 +358,17 @@ static const char *apply_order(Nest *n, const Opt *o)
             if ((pass && x == row) || (!pass && !named[x] && x != row))
                 vec_push(n->arena, order, norder, x);
         }
+    const NestAxis *scan = NULL;
+    for (int i = 0; i < norder; i++) {
+        const NestAxis *x = &n->axis[order[i]];
+        if (x->scanned)
+            scan = x;
+        else if (scan && !x->reduced)
+            return refuse(n,
+                          "ORDER: %s stays inside of %s: its loop runs in order, each element "
+                          "continues the last",
+                          scan->name, x->name);
+    }
     n->order = order;
     n->norder = norder;
     n->ordered = true;
@@ -401,6 +412,11 @@ static const char *apply(Nest *n, const Opt *o)
     int axis = nest_find(n, o->axis, strlen(o->axis));
     if (axis < 0)
         return no_axis(n, "", o->axis, strlen(o->axis));
+    if (n->axis[axis].scanned)
+        return refuse(
+            n,
+            "%s %s: the axis is scanned: its loop runs in order, each element continues the last",
+            opt_name[o->kind], o->axis);
     if (n->axis[axis].extent == 1)
         return refuse(n, "no loop is left of axis '%s'", o->axis);
     if (o->kind == OPT_THREAD)

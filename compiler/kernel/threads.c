@@ -69,7 +69,7 @@ void choose_threads(Nest *nest)
     }
     int row = nest->row < 0 ? -1 : nest_loop(nest, nest->row);
     int64_t iterations = 1;
-    while (n < nloop && loop[n] != row && iterations < ENOUGH &&
+    while (n < nloop && loop[n] != row && !nest->axis[loop[n]].scanned && iterations < ENOUGH &&
            !repeats(a, nest, loop, nloop, n)) {
         const NestAxis *x = &nest->axis[loop[n++]];
         iterations =

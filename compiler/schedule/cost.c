@@ -294,6 +294,8 @@ static void visit(Walk *w, Node *root)
         moved(t, x.at, at);
         push(w, &x, t->src[0], at);
     } else {
+        if (t->op == OP_SCAN)
+            count_ops(w, &x, op_info[t->op].cost * iterations(w, inside(w, &x)));
         for (uint32_t j = 0; j < t->nsrc; j++)
             if (t->src[j]->rank == t->rank)
                 push(w, &x, t->src[j], x.at);

@@ -301,6 +301,7 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
     case OP_CONCAT: return "its parts are written into it";
     case OP_UPDATE: return "it is written in place";
     case OP_KEEP: return "it is to be kept apart";
+    case OP_SCAN: return "each element continues the one before it";
     case OP_CALL:
     case OP_LOOP:
     case OP_IF: return "it is a step of its own";
@@ -319,6 +320,9 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
     for (int u = 0; u < i->nuse; u++)
         if (uses[i->iuse + u]->op == OP_PAD && (i->has_reduce || i->cost > 0) && i->loads)
             return "it is read beyond its edges: its buffer gets a halo";
+    for (int u = 0; u < i->nuse && i->has_reduce; u++)
+        if (uses[i->iuse + u]->op == OP_SCAN)
+            return "a reduce in loops that run in order";
     if ((!i->cost && !i->has_reduce) || (is_move(n) && node_bytes(n) > node_bytes(n->src[0])))
         return NULL;
     Readers r = readers_of(s, order, norder, n, uses);
@@ -409,8 +413,8 @@ static void analyse(Sched *s, Node *n)
                     n->op != OP_VAR && op_info[n->op].cls != CONTROL && n->op != OP_RANGE;
     bool reduce = n->op == OP_REDUCE;
     double leaves = n->op == OP_DATA ? node_bytes(n) : 0;
-    bool compute =
-        cost > 0 || reduce || n->op == OP_GATHER || n->op == OP_UPDATE || n->op == OP_CONCAT;
+    bool compute = cost > 0 || reduce || n->op == OP_SCAN || n->op == OP_GATHER ||
+                   n->op == OP_UPDATE || n->op == OP_CONCAT;
     for (uint32_t j = 0; j < n->nsrc; j++) {
         Info *f = info_of(s, n->src[j]);
         constant &= f->constant;

@@ -357,7 +357,7 @@ static void estimate(Kernel *k, Arena *a)
         const Node *t = order[i];
         if ((op_is_alu(t->op) && t->op != OP_CAST && t->op != OP_BITCAST && t->op != OP_WHERE &&
              t->dtype != INGOT_INDEX && t->dtype != INGOT_BOOL) ||
-            t->op == OP_REDUCE)
+            op_info[t->op].cls == REDUCE)
             k->flops = sat_add(k->flops, times[i]);
     }
     k->bytes = kernel_bytes(k);
@@ -387,6 +387,8 @@ static void name_axes(Copy *q, Node *const *out, int nout)
             Axis *x = &k->axes[k->naxis++];
             x->range = r;
             x->reduced = pass == 1;
+            for (uint32_t j = 0; j < k->c->nnode && !x->reduced; j++)
+                x->scanned |= k->c->nodes[j]->op == OP_SCAN && k->c->nodes[j]->src[1] == r;
             snprintf(x->name, sizeof x->name, "%c%d", pass ? 'r' : 'i',
                      pass ? k->naxis - 1 - nout : i);
         }

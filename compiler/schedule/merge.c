@@ -142,6 +142,9 @@ static bool mergeable(Arena *a, const Step *s, bool *contraction)
     for (int i = 0; i < nstore; i++)
         if (!node_is_const_i(k->sink->src[0]->src[i]->src[1], 1))
             return false;
+    for (int i = 0; i < k->naxis; i++)
+        if (k->axes[i].scanned)
+            return false;
     Node **reduce;
     int n = collect(a, k, OP_REDUCE, &reduce);
     for (int i = 0; i < n; i++)

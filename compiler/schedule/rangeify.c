@@ -132,6 +132,18 @@ static Node *lower_reduce(Nest *k, Node *t, Node *const *coords, Node *gate)
     return node_make(c, OP_REDUCE, t->dtype, (Arg){.i = t->arg.i & 255}, n, src, 0, NULL);
 }
 
+/* The value that a kernel stores; the loop over the axis is one of those over outputs. */
+static Node *lower_scan(Nest *k, Node *t, Node *const *coords, Node *gate)
+{
+    int axis = 0;
+    while (!((uint64_t)t->arg.i >> (8 + axis) & 1))
+        axis++;
+    Node *src[2] = {lower_value(k, t->src[0], coords, gate), coords[axis]};
+    if (coords[axis]->op != OP_RANGE) /* of one element */
+        return src[0];
+    return node_make(k->s->c, OP_SCAN, t->dtype, (Arg){.i = t->arg.i & 255}, 2, src, 0, NULL);
+}
+
 /* Constants are no data: what the file holds was checked by the builder. */
 static bool reads_data(const Nest *k, Node *e)
 {
@@ -215,6 +227,7 @@ static Node *lower_fresh(Nest *k, Node *t, Node *const *coords, Node *gate)
     case OP_IOTA: return node_cast(c, coords[t->arg.i], t->dtype);
     case OP_GATHER: return lower_gather(k, t, coords, gate);
     case OP_REDUCE: return lower_reduce(k, t, coords, gate);
+    case OP_SCAN: return lower_scan(k, t, coords, gate);
     case OP_PROJ: {
         Info *tuple = info_of(k->s, t->src[0]);
         if (!tuple->tuple)

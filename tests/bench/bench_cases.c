@@ -304,7 +304,7 @@ static double argmax(Graph *g, const int64_t *p)
 
 static double cumsum(Graph *g, const int64_t *p)
 {
-    output(g, ingot_cumsum(g->c, cube(g, p), -1, false, false));
+    output(g, ingot_cumsum(g->c, cube(g, p), (int)p[4], false, false));
     return 0;
 }
 
@@ -391,7 +391,8 @@ const Case cases[] = {
     {"sum 512^3 last axis",             sum,         {512, 512, 512, 0, 4},            OF_BYTES, 0},
     {"global average 2048 7x7",         sum,         {1, 2048, 7, 7, 12},              OF_BYTES, 0},
     {"argmax 4096x1000",                argmax,      {4096, 1000},                     OF_BYTES, 0},
-    {"cumsum 1024x1024",                cumsum,      {1024, 1024},                     OF_BYTES, 0},
+    {"cumsum 1024x1024 last axis",      cumsum,      {1024, 1024, 0, 0, 1},            OF_BYTES, 0},
+    {"cumsum 1024x1024 first axis",     cumsum,      {1024, 1024, 0, 0, 0},            OF_BYTES, 0},
     {"max pool 3x3/2 64x112x112",       max_pool,    {1, 64, 112, 112},                OF_BYTES, 0},
     {"transpose 1024x1024",             permute,     {1024, 1024, 1, 0, 1, 0, 2},      OF_BYTES, 0},
     {"transpose 64x128x128 to 1 0 2",   permute,     {64, 128, 128, 0, 1, 0, 2},       OF_BYTES, 0},
