@@ -25,6 +25,7 @@ typedef struct {
     bool remainder; /* no opt can name it */
     int root;       /* the kernel's axis that it is a part of */
     int64_t extent; /* of 1: no loop is left; -1: known at run time only */
+    int64_t most;   /* its upper bound */
     int split;      /* which takes it apart, or -1 */
 } NestAxis;
 
@@ -39,8 +40,9 @@ typedef enum {
 typedef struct {
     OptKind kind;
     int axis, outer, inner;
-    int rest;                         /* the axis of what remains, -1: none that can be a loop */
-    int64_t amount, count, remaining; /* extent = amount * count + remaining */
+    int rest; /* the axis of what remains, -1: none that can be a loop */
+    int64_t amount, count,
+        remaining; /* extent = amount * count + remaining; -1: known at run time only */
     RestForm form;
     int lanes; /* REST_LANES */
 } Split;

@@ -86,6 +86,22 @@ static int64_t lanes_for(const Target *t, int64_t extent)
     return n >= 4 ? n : 0;
 }
 
+enum { FEW = 4 };
+
+/* The lanes of a vector along an axis; of a size of run time, which may be far below its bound, at most a quarter of that. */
+static int64_t lanes_along(const Target *t, Node *range)
+{
+    int64_t extent = extent_of(range);
+    return lanes_for(t, extent < 0 ? (range->hi + 1) / FEW : extent);
+}
+
+/* How many rows of a tile may be taken; of a size of run time a few, for what fills no tile is computed row by row. */
+static int64_t rows_of(Node *range)
+{
+    int64_t extent = extent_of(range);
+    return extent < 0 ? (range->hi < FEW ? range->hi + 1 : FEW) : extent;
+}
+
 /* ---- loops in the order of storage ----------------------------------------------------------------- */
 
 typedef struct {
@@ -228,7 +244,7 @@ static void plain_opts(Arena *a, Nest *nest, const View *v)
     }
     sort_places(place, n);
     Node *last = n ? place[n - 1].range : NULL;
-    int64_t lanes = last && extent_of(last) > 0 ? lanes_for(t, extent_of(last)) : 0;
+    int64_t lanes = last ? lanes_along(t, last) : 0;
     int moves;
     if (!t->lanes || !lanes || !fits_lanes(a, k, last, NULL, &moves) ||
         !add_opt(nest, OPT_VECTOR, last, lanes)) {
@@ -241,16 +257,16 @@ static void plain_opts(Arena *a, Nest *nest, const View *v)
     /* rows that are reduced: their innermost axis in lanes */
     for (int i = 0; i < v->nreduce && t->lanes; i++) {
         Node *r = v->reduce[i], *inner = r->src[r->nsrc - 1];
-        int64_t extent = extent_of(inner), want = extent > 0 ? lanes_for(t, extent) : 0;
-        if (!want || (lanes && want != lanes) || extent < 2 * want ||
+        int64_t want = lanes_along(t, inner);
+        if (!want || (lanes && want != lanes) || inner->hi + 1 < 2 * want ||
             !fits_lanes(a, k, inner, NULL, &moves))
             continue;
         bool nested = false; /* below another vectorised axis it would be two-dimensional */
         nested |= last && depends_on(r, last) && lanes;
         if (nested)
             continue;
-        if (add_opt(nest, OPT_VECTOR, inner, want))
-            unroll_opt(a, nest, r, inner, extent / want);
+        if (add_opt(nest, OPT_VECTOR, inner, want) && extent_of(inner) > 0)
+            unroll_opt(a, nest, r, inner, extent_of(inner) / want);
     }
     order_opt(nest, place, n);
 }
@@ -314,8 +330,8 @@ static RegisterTile pick_tile(const View *v, Node *lanes, Node *pair, bool four,
         for (int i = v->nrange;
              i-- > -1;) { /* -1 stands for no rows; of equals the last axis: its rows lie close */
             Node *rows = i >= 0 ? v->range[i] : NULL;
-            int64_t nr = rows ? extent_of(rows) : 1;
-            if (rows == lanes || (pair && rows == pair) || nr < 1 ||
+            int64_t nr = rows ? rows_of(rows) : 1;
+            if (rows == lanes || (pair && rows == pair) ||
                 (rows && (!reuses(v, lanes, rows) || !reuses(v, rows, NULL))))
                 continue;
             for (int64_t m = 1; m <= nr && m <= 16; m++) {
@@ -361,7 +377,7 @@ static RegisterTile pick_dot_tile(Arena *a, const View *v, const Kernel *k, cons
 {
     RegisterTile best = {.vectors = 1, .nrows = 1, .ncolumns = 1};
     for (uint32_t i = 1; i < v->dot->nsrc && t->lanes; i++) {
-        int64_t extent = extent_of(v->dot->src[i]), width = extent > 0 ? lanes_for(t, extent) : 0;
+        int64_t extent = v->dot->src[i]->hi + 1, width = lanes_along(t, v->dot->src[i]);
         int moves;
         if (width && used(extent, width) * (double)width > best.score &&
             fits_lanes(a, k, v->dot->src[i], free, &moves) && !moves) {
@@ -374,7 +390,7 @@ static RegisterTile pick_dot_tile(Arena *a, const View *v, const Kernel *k, cons
     for (int i = 0; i < v->nrange && best.lanes; i++)
         for (int j = -1; j < v->nrange; j++) {
             Node *rows = v->range[i], *columns = j < 0 ? NULL : v->range[j];
-            int64_t nr = extent_of(rows), nc = columns ? extent_of(columns) : 1;
+            int64_t nr = rows_of(rows), nc = columns ? rows_of(columns) : 1;
             if (rows == columns || !reuses(v, rows, columns) ||
                 (columns && !reuses(v, columns, rows)))
                 continue;

@@ -54,7 +54,10 @@ static Node *wanted_lanes(const Step *s, const View *v)
         for (int i = 0; i < v->nrange; i++) {
             Node *r = v->range[i];
             int64_t extent;
-            if (!const_extent(r, &extent) || extent < 4)
+            bool counted = const_extent(r, &extent);
+            if (!counted && pass) /* of run time: what is innermost already stays so */
+                best = NULL;
+            if (!counted || extent < 4)
                 continue;
             bool weight = false, good = true;
             for (int j = 0; j < v->nstore; j++) {

@@ -20,6 +20,7 @@ static Nest *nest_begin(Kernel *k, const Target *t, bool own)
                       .scanned = k->axes[i].scanned,
                       .root = i,
                       .extent = idx_value(k->axes[i].range->src[0], &extent) ? extent : -1,
+                      .most = k->axes[i].range->hi + 1,
                       .split = -1};
         vec_push(a, n->axis, n->naxis, x);
     }

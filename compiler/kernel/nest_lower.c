@@ -22,7 +22,7 @@ typedef struct {
     Node **at; /* a range or a constant; NULL: the axis is not here, or taken apart */
     struct Sum {
         const Split *split; /* NULL: not taken apart here */
-        int64_t base;       /* base + outer * amount + inner; outer or inner -1: none */
+        Node *base;         /* base + outer * amount + inner; outer or inner -1: none */
         int outer, inner;
     } * sum;
     struct Copies {
@@ -54,9 +54,30 @@ typedef struct {
     Node **map;   /* by id */
 } Env;
 
-static Node *new_range(Lower *q, Piece *p, int64_t extent)
+/* An expression where it is known at run time only. */
+static Node *extent_of(Lower *q, int axis)
 {
-    return extent == 1 ? idx(q->c, 0) : range_new(q->c, p->next++, idx(q->c, extent));
+    if (axis < q->k->naxis)
+        return q->k->axes[axis].range->src[0];
+    if (q->nest->axis[axis].extent >= 0)
+        return idx(q->c, q->nest->axis[axis].extent);
+    const Split *s = q->nest->split;
+    while (s->outer != axis && s->rest != axis)
+        s++;
+    Node *whole = extent_of(q, s->axis), *amount = idx(q->c, s->amount);
+    return s->outer == axis ? idx_div(q->c, whole, amount) : idx_mod(q->c, whole, amount);
+}
+
+/* The elements of whole blocks. */
+static Node *whole_of(Lower *q, const Split *s)
+{
+    return idx_mul(q->c, extent_of(q, s->outer), idx(q->c, s->amount));
+}
+
+static Node *new_range(Lower *q, Piece *p, int axis)
+{
+    Node *extent = extent_of(q, axis);
+    return idx_is(extent, 1) ? idx(q->c, 0) : range_new(q->c, p->next++, extent);
 }
 
 static void *copied(Lower *q, const void *from, int n, size_t size)
@@ -84,7 +105,7 @@ static Piece copy_of(Lower *q, const Piece *like)
 
 /* ---- splits ---------------------------------------------------------------------------------------- */
 
-static void take_apart(Piece *p, const Split *s, int64_t base, int outer, int inner)
+static void take_apart(Piece *p, const Split *s, Node *base, int outer, int inner)
 {
     p->at[s->axis] = NULL;
     p->sum[s->axis] = (struct Sum){s, base, outer, inner};
@@ -105,7 +126,7 @@ static void add_lane(Lower *q, Piece *p, int lanes)
 /* The remainder, which counts from the end of the whole blocks. */
 static void rest_of(Lower *q, Piece *p, const Split *s)
 {
-    int64_t whole = s->count * s->amount;
+    Node *whole = whole_of(q, s);
     switch (s->form) {
     case REST_COPIES:
         take_apart(p, s, whole, -1, s->inner);
@@ -119,7 +140,7 @@ static void rest_of(Lower *q, Piece *p, const Split *s)
         break;
     default:
         take_apart(p, s, whole, -1, s->rest);
-        p->at[s->rest] = new_range(q, p, s->remaining);
+        p->at[s->rest] = new_range(q, p, s->rest);
         break;
     }
 }
@@ -132,16 +153,16 @@ static void split_output(Lower *q, int piece, const Split *s)
         rest = copy_of(q, p);
         rest_of(q, &rest, s);
     }
-    take_apart(p, s, 0, s->outer, s->inner);
+    take_apart(p, s, idx(q->c, 0), s->outer, s->inner);
     if (s->kind == OPT_SPLIT)
-        p->at[s->inner] = new_range(q, p, s->amount);
+        p->at[s->inner] = new_range(q, p, s->inner);
     if (s->form == REST_BESIDE) {
         p->t.tail.name = arena_strdup(q->a, q->nest->axis[s->rest].name);
-        p->t.tail.range = s->remaining > 1 ? new_range(q, p, s->remaining) : NULL;
-        p->t.tail_beside = s->count > 1;
+        p->t.tail.range = s->remaining != 1 ? new_range(q, p, s->rest) : NULL;
+        p->t.tail_beside = s->count != 1;
         p->t.ntail = 1;
     }
-    p->at[s->outer] = new_range(q, p, s->count);
+    p->at[s->outer] = new_range(q, p, s->outer);
     if (s->kind == OPT_UPCAST)
         add_copies(q, p, s->inner, s->amount);
     if (s->kind == OPT_VECTOR) {
@@ -197,10 +218,10 @@ static void split_reduced(Lower *q, Piece *p, const Split *s)
             p->t.four = range_new(q->c, p->next++, idx(q->c, 4));
         p->at[s->inner] = p->t.four;
     }
-    take_apart(p, s, 0, s->outer, s->inner);
-    p->at[s->outer] = new_range(q, p, s->count);
+    take_apart(p, s, idx(q->c, 0), s->outer, s->inner);
+    p->at[s->outer] = new_range(q, p, s->outer);
     if (s->remaining) {
-        p->at[s->rest] = new_range(q, p, s->remaining);
+        p->at[s->rest] = new_range(q, p, s->rest);
         tail_of_reduce(q, p, s);
     }
 }
@@ -227,7 +248,7 @@ static Node *value(Lower *q, const Piece *p, int axis)
     const struct Sum *s = &p->sum[axis];
     if (!s->split)
         return p->at[axis];
-    Node *v = idx(q->c, s->base);
+    Node *v = s->base;
     if (s->outer >= 0)
         v = idx_add(q->c, v, idx_mul(q->c, value(q, p, s->outer), idx(q->c, s->split->amount)));
     return s->inner >= 0 ? idx_add(q->c, v, value(q, p, s->inner)) : v;
@@ -351,7 +372,7 @@ static Node *remaining_terms(Lower *q, Piece *p, Node *n, const Env *e, const Sp
     for (uint32_t i = 1; i < n->nsrc; i++) {
         int root = nest_root_of(q->k, n->src[i]);
         Node *r = root == vector ? p->at[s->rest] : p->fresh[root];
-        in.value[root] = root == vector ? idx_add(q->c, idx(q->c, s->count * s->amount), r) : r;
+        in.value[root] = root == vector ? idx_add(q->c, whole_of(q, s), r) : r;
         if (r->op == OP_RANGE)
             range[nrange++] = r;
     }
@@ -407,8 +428,8 @@ static void copy_store(Lower *q, Piece *p, Node *store, int copy, bool beside)
             e.value[i] = value(q, p, i);
     if (beside) {
         const Split *s = p->sum[q->nest->row].split;
-        e.value[q->nest->row] = idx_add(q->c, idx(q->c, s->count * s->amount),
-                                        p->t.tail.range ? p->t.tail.range : idx(q->c, 0));
+        e.value[q->nest->row] =
+            idx_add(q->c, whole_of(q, s), p->t.tail.range ? p->t.tail.range : idx(q->c, 0));
     }
     env_ready(q, &e);
     Node *v = lower_node(q, p, store, &e);

@@ -44,7 +44,8 @@ static const char *no_axis(Nest *n, const char *what, const char *name, size_t l
 
 /* ---- axes are taken apart ------------------------------------------------------------------------ */
 
-static int add_axis(Nest *n, int of, const char *suffix, AxisForm form, int64_t extent)
+static int add_axis(Nest *n, int of, const char *suffix, AxisForm form, int64_t extent,
+                    int64_t most)
 {
     const NestAxis *whole = &n->axis[of];
     NestAxis x = {.name = arena_printf(n->arena, "%s.%s", whole->name, suffix),
@@ -53,6 +54,7 @@ static int add_axis(Nest *n, int of, const char *suffix, AxisForm form, int64_t 
                   .remainder = *suffix == 'r',
                   .root = whole->root,
                   .extent = extent,
+                  .most = most,
                   .split = -1};
     vec_push(n->arena, n->axis, n->naxis, x);
     return n->naxis - 1;
@@ -76,18 +78,20 @@ static void reorder(Nest *n, const Split *s)
 
 static Split *divide(Nest *n, const Opt *o, int axis, AxisForm inner, RestForm rest)
 {
-    int64_t extent = n->axis[axis].extent;
+    int64_t extent = n->axis[axis].extent, most = n->axis[axis].most;
     Split s = {.kind = o->kind,
                .axis = axis,
                .rest = -1,
                .amount = o->amount,
-               .count = extent / o->amount,
-               .remaining = extent % o->amount};
-    s.form = s.remaining ? rest : REST_NONE;
-    s.outer = add_axis(n, axis, "o", AXIS_LOOP, s.count);
-    s.inner = add_axis(n, axis, "i", inner, o->amount);
+               .count = extent < 0 ? -1 : extent / o->amount,
+               .remaining = extent < 0 ? -1 : extent % o->amount};
+    bool counted = extent >= 0 || rest == REST_BESIDE; /* or a loop */
+    s.form = !s.remaining ? REST_NONE : counted ? rest : REST_LOOP;
+    s.outer = add_axis(n, axis, "o", AXIS_LOOP, s.count, most / o->amount);
+    s.inner = add_axis(n, axis, "i", inner, o->amount, o->amount);
     if (s.form == REST_LOOP || s.form == REST_BESIDE)
-        s.rest = add_axis(n, axis, "r", AXIS_LOOP, s.remaining);
+        s.rest = add_axis(n, axis, "r", AXIS_LOOP, s.remaining,
+                          extent < 0 ? o->amount - 1 : s.remaining);
     n->axis[axis].split = n->nsplit;
     reorder(n, &s);
     vec_push(n->arena, n->split, n->nsplit, s);
@@ -113,9 +117,9 @@ static const char *apply_split(Nest *n, const Opt *o, int axis)
     const NestAxis *x = &n->axis[axis];
     if (x->reduced)
         return refuse(n, "SPLIT %s %lld: the axis is reduced", o->axis, (long long)o->amount);
-    if (o->amount < 2 || o->amount >= x->extent)
+    if (o->amount < 2 || o->amount >= x->most)
         return refuse(n, "SPLIT %s %lld: the axis has %lld elements", o->axis, (long long)o->amount,
-                      (long long)x->extent);
+                      (long long)x->most);
     divide(n, o, axis, AXIS_LOOP, REST_LOOP);
     return NULL;
 }
@@ -130,11 +134,13 @@ static const char *apply_copies(Nest *n, const Opt *o, int axis)
                       unroll ? "UNROLL %s %lld: the axis is not reduced: UPCAST makes copies of it"
                              : "UPCAST %s %lld: the axis is reduced: UNROLL makes copies of it",
                       o->axis, (long long)o->amount);
-    if (o->amount < 2 || o->amount > x->extent || !whole)
+    if (unroll && x->extent < 0)
+        return refuse(n, "UNROLL %s: the size of the axis is known at run time only", o->axis);
+    if (o->amount < 2 || o->amount > x->most || !whole)
         return refuse(n,
                       unroll ? "UNROLL %s %lld: the axis has %lld elements, which it has to divide"
                              : "UPCAST %s %lld: the axis has %lld elements",
-                      o->axis, (long long)o->amount, (long long)x->extent);
+                      o->axis, (long long)o->amount, (long long)x->most);
     if (sat_mul(n->copies, o->amount) > MAX_COPIES)
         return refuse(n, "%s %s %lld: at most %d copies are made of anything, by all opts together",
                       opt_name[o->kind], o->axis, (long long)o->amount, MAX_COPIES);
@@ -266,12 +272,12 @@ static int innermost(const Nest *n)
 static RestForm rest_of_vector(const Nest *n, const Opt *o, int axis, int *lanes)
 {
     const NestAxis *x = &n->axis[axis];
-    int64_t left = x->extent % o->amount;
+    int64_t left = x->extent < 0 ? -1 : x->extent % o->amount;
     if (x->reduced)
         return REST_LOOP;
     if (axis == innermost(n) && shares_rows(n, axis))
         return REST_BESIDE;
-    if (left < 2 || o->amount < 8)
+    if (left < 2 || o->amount < 8) /* of run time: -1 */
         return REST_LOOP;
     for (*lanes = (int)o->amount; *lanes > 8 && *lanes / 2 >= left;)
         *lanes /= 2;
@@ -294,9 +300,9 @@ static const char *vector_refused(Nest *n, const Opt *o, int axis)
     if (axis >= n->k->naxis)
         return refuse(n, "VECTOR %s: only an axis that no other opt has changed can become lanes",
                       o->axis);
-    if (x->extent < o->amount)
+    if (x->most < o->amount)
         return refuse(n, "VECTOR %s %lld: the axis has %lld elements", o->axis,
-                      (long long)o->amount, (long long)x->extent);
+                      (long long)o->amount, (long long)x->most);
     if (n->lanes && !x->reduced)
         return refuse(n, "VECTOR %s: the kernel has lanes already", o->axis);
     if (n->dots && x->reduced)
@@ -421,8 +427,6 @@ static const char *apply(Nest *n, const Opt *o)
         return refuse(n, "no loop is left of axis '%s'", o->axis);
     if (o->kind == OPT_THREAD)
         return apply_thread(n, o, axis);
-    if (n->axis[axis].extent < 0)
-        return refuse(n, "the size of axis '%s' is known at run time only", o->axis);
     if (n->row >= 0 && !n->axis[axis].reduced)
         return refuse(
             n,

@@ -72,8 +72,7 @@ void choose_threads(Nest *nest)
     while (n < nloop && loop[n] != row && !nest->axis[loop[n]].scanned && iterations < ENOUGH &&
            !repeats(a, nest, loop, nloop, n)) {
         const NestAxis *x = &nest->axis[loop[n++]];
-        iterations =
-            sat_mul(iterations, x->extent < 0 ? k->axes[x->root].range->hi + 1 : x->extent);
+        iterations = sat_mul(iterations, x->most);
     }
     Opt o = {.kind = OPT_THREAD, .amount = count_parts(iterations, ns)};
     if (n)

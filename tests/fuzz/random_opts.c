@@ -290,14 +290,19 @@ static void scatters(Context *c)
 /* Sizes of run time, up to a bound. */
 static void bounded(Context *c)
 {
-    ingot_dim *n = ingot_dim_var(c, "n", 1, size(24)), *k = idx(c, size(33)), *m = idx(c, size(33));
-    ingot_tensor *x = ingot_input(c, "x", INGOT_F32, 2, (ingot_dim *[]){n, k});
-    switch (below(3)) {
+    ingot_dim *n = ingot_dim_var(c, "n", 1, 20 + size(48)), *k = idx(c, size(33)),
+              *m = idx(c, size(33));
+    bool rows = below(2);
+    ingot_tensor *x =
+        ingot_input(c, "x", INGOT_F32, 2, (ingot_dim *[]){rows ? n : k, rows ? k : n});
+    switch (below(4)) {
     case 0:
-        out(c, ingot_relu(c, ingot_matmul(
-                                 c, x, ingot_input(c, "w", INGOT_F32, 2, (ingot_dim *[]){k, m}))));
+        out(c, ingot_relu(c, ingot_matmul(c, x,
+                                          ingot_input(c, "w", INGOT_F32, 2,
+                                                      (ingot_dim *[]){rows ? k : n, m}))));
         break;
     case 1: out(c, ingot_softmax(c, x, (int)below(2))); break;
+    case 2: out(c, ingot_add_c(c, ingot_relu(c, ingot_transpose(c, x, 0, 1)), 1)); break;
     default: out(c, ingot_sum(c, ingot_mul(c, x, x), 1 + below(3), true)); break;
     }
 }

@@ -188,6 +188,35 @@ static void refusals_beside_a_row(void **state)
     ingot_context_free(c);
 }
 
+/* n / 16 vectors and n % 16 elements: what is known at run time only is taken apart too. */
+static void sizes_of_run_time(void **state)
+{
+    (void)state;
+    Context *c = ingot_context_new(NULL, NULL);
+    ingot_dim *n = ingot_dim_var(c, "n", 1, 100);
+    ingot_tensor *x = ingot_input(c, "x", INGOT_F32, 2, (ingot_dim *[]){idx(c, 5), n});
+    ingot_output(c, "y", ingot_sum(c, x, 2, false));
+    Plan *p = schedule(c, 2, target_find("c"));
+    assert_non_null(p);
+    kernel_share(p);
+    Kernel *k = p->kernels[0];
+    Target t = vectors();
+    Nest *nest = nest_new(k, &t);
+    refusal(nest, OPT_UNROLL, "r0", 4, "known at run time only");
+    refusal(nest, OPT_VECTOR, "r0", 16, NULL);
+    refusal(nest, OPT_UPCAST, "i0", 5, NULL);
+    assert_null(nest_check(nest));
+    nest_keep(nest, k);
+    StrBuf text = {0};
+    render_kernel(&text, &t, k, "k");
+    assert_non_null(strstr(text.data, "n_n / 16"));
+    assert_non_null(strstr(text.data, "n_n % 16"));
+    sb_free(&text);
+    nest_free(nest);
+    plan_free(p);
+    ingot_context_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +224,7 @@ int main(void)
         cmocka_unit_test(candidates_of_rows),
         cmocka_unit_test(refusals),
         cmocka_unit_test(refusals_beside_a_row),
+        cmocka_unit_test(sizes_of_run_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
