@@ -80,6 +80,12 @@ typedef struct {
     ingot_custom_op *op;
 } ingot_onnx_op;
 
+/** An input and an output that are one tensor in the context, which lives from run to run: zero at first, then what the
+ * run before has made of it. */
+typedef struct {
+    const char *input, *output;
+} ingot_onnx_state;
+
 /** Maps and reads a model file. NULL on failure. */
 ingot_onnx *ingot_onnx_open(ingot_context *, const char *path);
 /** Unmaps; to be called after the context is freed. NULL is allowed. */
@@ -97,6 +103,10 @@ const ingot_onnx_io *ingot_onnx_output(const ingot_onnx *, int i);
 
 /** These operators are the user's; to be said before the model is checked. The list is borrowed. */
 void ingot_onnx_set_ops(ingot_onnx *, const ingot_onnx_op *, int n);
+
+/** These inputs and outputs become states: they are no longer among the model's inputs and outputs, whose numbers change. To
+ * be said first. The list is borrowed. False after an error. */
+bool ingot_onnx_set_states(ingot_onnx *, const ingot_onnx_state *, int n);
 
 /** Reports every node that no lowering exists for, before any work. True if there is none. */
 bool ingot_onnx_check(ingot_onnx *);

@@ -86,6 +86,11 @@ struct ingot_onnx {
     int n_ops;
     ingot_onnx_io *inputs, *outputs;
     int n_inputs, n_outputs;
+    const ingot_onnx_state
+        *states; /* onnx_state.c: inputs and outputs that are none of those above */
+    ingot_onnx_io *state_inputs;
+    ingot_tensor **state_tensors;
+    int n_states;
     bool *dim_used; /* by option */
     int nesting;
     size_t evaluated;
@@ -371,6 +376,8 @@ const char *const *strings_of(Model *, const OnnxTensor *, const char *where);
 /* A TensorProto as a tensor; where names it for messages. Poison after an error. */
 ingot_tensor *proto_tensor(Model *, const Onnx__TensorProto *, const char *where);
 bool build_graph(Model *, Scope *, const Onnx__GraphProto *);
+bool declare_states(Model *, Scope *); /* onnx_state.c: before and after all nodes */
+bool update_states(Model *, Scope *);
 Value *scope_find(Model *, Scope *, const char *name);
 bool scope_define(Model *, Scope *, const char *name, Value *);
 /* (onnx_import.c) Is that the name of a free dim of an input? */

@@ -546,6 +546,7 @@ static bool declare_inputs(Model *m, Scope *s)
         Value *v = group ? group_input(m, io) : value_tensor(m->c, declare_input(m, io));
         ok &= v && !(v->tensor && ingot_is_poison(v->tensor)) && scope_define(m, s, io->name, v);
     }
+    ok &= declare_states(m, s);
     for (int i = 0; m->options && i < m->options->n_binds; i++) {
         const char *name = m->options->binds[i].name;
         bool found = false;
@@ -618,6 +619,6 @@ bool ingot_onnx_build(ingot_onnx *m, const ingot_onnx_options *options)
               scope_initializers(m, s, m->file->model->graph) &&
               build_graph(m, s, m->file->model->graph);
     ingot_set_origin(m->c, NULL, NULL);
-    ok = ok && declare_outputs(m, s) && options_used(m);
+    ok = ok && declare_outputs(m, s) && update_states(m, s) && options_used(m);
     return ok && ingot_error_count(m->c) == errors;
 }

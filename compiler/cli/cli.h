@@ -27,6 +27,8 @@ typedef struct {
     int nbind;
     CustomFlag *op; /* --op */
     int nop;
+    ingot_onnx_state *state; /* --state */
+    int nstate;
     ingot_memory *memory; /* --memory */
     int nmemory;
     const char *dump;
@@ -86,6 +88,7 @@ bool option_input(Options *, const char *);
 bool option_level(Options *, const char *);
 bool option_max_ram(Options *, const char *);
 bool option_memory(Options *, const char *);
+bool option_state(Options *, const char *);
 bool option_op(Options *, const char *);
 bool option_seconds(Options *, const char *);
 bool option_string_bytes(Options *, const char *);

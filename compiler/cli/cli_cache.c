@@ -116,6 +116,10 @@ static ingot_status key_base(Session *s, Key *k)
         key_text(k, o->dim[i].name);
         key_add(k, &o->dim[i].lo, 2 * sizeof o->dim[i].lo);
     }
+    for (int i = 0; i < o->nstate; i++) {
+        key_text(k, o->state[i].input);
+        key_text(k, o->state[i].output);
+    }
     for (int i = 0; i < o->nbind; i++) {
         key_text(k, o->bind_name[i]);
         key_text(k, o->bind_text[i]);

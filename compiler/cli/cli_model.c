@@ -15,7 +15,8 @@ ingot_status model_open(Model *m, const Options *o, bool quiet)
                                  ingot_custom_open(m->c, o->op[i].file, o->op[i].function)};
     if (m->onnx)
         ingot_onnx_set_ops(m->onnx, ops, o->nop);
-    return m->onnx ? INGOT_OK : ingot_context_status(m->c);
+    bool good = m->onnx && ingot_onnx_set_states(m->onnx, o->state, o->nstate);
+    return good ? INGOT_OK : ingot_context_status(m->c);
 }
 
 void model_close(Model *m)

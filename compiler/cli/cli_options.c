@@ -97,6 +97,17 @@ bool option_string_bytes(Options *o, const char *value)
            wrong(o, "--string-bytes", value, "a number of bytes is wanted: 64, 4k");
 }
 
+/* INPUT=OUTPUT */
+bool option_state(Options *o, const char *value)
+{
+    const char *equals = strchr(value, '=');
+    if (!equals || equals == value || !equals[1])
+        return wrong(o, "--state", value, "INPUT=OUTPUT is wanted");
+    ingot_onnx_state s = {arena_printf(o->a, "%.*s", (int)(equals - value), value), equals + 1};
+    vec_push(o->a, o->state, o->nstate, s);
+    return true;
+}
+
 /* NAME=SIZE, or NAME */
 bool option_memory(Options *o, const char *value)
 {

@@ -74,6 +74,8 @@ const CliOption cli_options[] = {
      .take = option_dim},
     {"--dim", "TENSOR_A=LO..HI", GRAPH | TUNE, "the size of any tensor along axis A is: for what the data decide",
      .take = option_dim},
+    {"--state", "INPUT=OUTPUT", GRAPH | TUNE, "they are one tensor, which lives in the context from run to run; zeros at first",
+     .take = option_state},
     {"--op", "D:TYPE=F.c[:FN]", GRAPH | TUNE, "nodes of type TYPE, domain D, call function FN of C file F.c "
      "(docs/custom_ops.md)", .take = option_op},
     {"--bind", "NAME=V,V..", GRAPH | TUNE, "an input (or free dim) has this value, known now", .take = option_bind},

@@ -232,7 +232,10 @@ static void store_update(Scope *at, Node *t, Place out)
     Sched *s = at->s;
     Context *c = s->c;
     Node *x = t->src[0], *v = t->src[1];
-    store_value(at, x, t, out);
+    const Info *there = info_of(s, x);
+    bool in_place = there->buffer == out.buffer && !there->at && !out.at;
+    if (!in_place)
+        store_value(at, x, t, out);
     if (dims_bound(v->rank, v->shape) == 0 || dims_bound(x->rank, x->shape) == 0)
         return;
     Nest *k = NEW(s->arena, Nest);
@@ -482,6 +485,10 @@ static void schedule_block(Scope *at, int n, Node *const *results, Buffer *const
     }
     fuse(s, w.n, w.order);
     find_homes(s, w.n, w.order);
+    for (int i = 0; i < n && dest; i++) /* only an update's own dest is where its operand lies */
+        for (Node *t = results[i]; dest[i] && t->op == OP_UPDATE; t = t->src[0])
+            if (info_of(s, t->src[0])->buffer == dest[i])
+                place_updates(s, results[i], dest[i]);
     check_ready(at, require, checked);
     for (int i = 0; i < w.n; i++) {
         Node *t = w.order[i];
@@ -489,7 +496,7 @@ static void schedule_block(Scope *at, int n, Node *const *results, Buffer *const
             continue;
         Buffer *to = NULL;
         for (int j = 0; j < n && dest; j++)
-            if (results[j] == t && !to && dest[j])
+            if (results[j] == t && dest[j] && (!to || dest[j]->kind == BUF_STATE))
                 to = dest[j];
         if (to) {
             compute_into(at, t, (Place){to, NULL});
@@ -612,8 +619,11 @@ static void schedule_loop(Scope *at, Node *t)
     for (int i = 0; i < nresult; i++) {
         bool unchanged = (i == 0 && (!cond || body->result[0] == body->param[1])) ||
                          (i >= 1 && i <= nc && body->result[i] == body->param[1 + i]);
+        bool in_place =
+            i >= 1 && i <= nc &&
+            dies_in_updates(s, body->param[1 + i], body->result[i], nresult, body->result);
         if (!unchanged)
-            next[i] = arena_buffer(&inner, body->result[i]);
+            next[i] = in_place ? tuple[i - 1] : arena_buffer(&inner, body->result[i]);
     }
     int nwanted = 0;
     Node **wanted = NEWN(s->arena, Node *, nresult);
@@ -625,7 +635,7 @@ static void schedule_loop(Scope *at, Node *t)
         }
     schedule_block(&inner, nwanted, wanted, dest, &body->require);
     for (int i = 0; i < nresult; i++) {
-        if (!next[i])
+        if (!next[i] || (i >= 1 && i <= nc && next[i] == tuple[i - 1]))
             continue;
         Node *offset = idx(c, 0);
         Buffer *to = i == 0 ? cond : tuple[i - 1];
@@ -773,13 +783,19 @@ bool plan_schedule(Plan *p, int opt_level, const Target *target)
     for (int i = 0; i < c->nstate; i++) {
         Node *next = c->states[i].next ? c->states[i].next : c->states[i].node;
         results[nout + i] = next;
-        if (next != c->states[i].node)
-            dest[nout + i] = buffer_new(s, BUF_ARENA, next->dtype, next->rank, next->shape, next);
+    }
+    for (int i = 0; i < c->nstate; i++) {
+        Node *next = results[nout + i], *state = c->states[i].node;
+        if (next != state)
+            dest[nout + i] =
+                dies_in_updates(s, state, next, n, results)
+                    ? p->state[i]
+                    : buffer_new(s, BUF_ARENA, next->dtype, next->rank, next->shape, next);
     }
     if (!c->nerror) {
         schedule_block(&at, n, results, dest, &c->require);
         for (int i = 0; i < c->nstate; i++)
-            if (dest[nout + i])
+            if (dest[nout + i] && dest[nout + i] != p->state[i])
                 copy_step(&at, p->state[i], idx(c, 0), dest[nout + i]);
     }
     if (c->nerror)

@@ -73,6 +73,11 @@ double node_bytes(Node *);                  /* of a tensor, at the upper bounds 
 /* homes.c: what of it lies in whose buffer. */
 void find_homes(Sched *, int n, Node **order);
 
+/* in_place.c: whether next is an UPDATE of leaf, or several, and nothing else that the roots need reads leaf or what lies
+ * between; then those in between are to lie where leaf lies. */
+bool dies_in_updates(Sched *, Node *leaf, Node *next, int nroot, Node *const *roots);
+void place_updates(Sched *, Node *next, Buffer *);
+
 /* rangeify.c */
 typedef struct {
     Node *index, *size,
