@@ -331,6 +331,20 @@ bool bundle_is_bare(const Bundle *b)
     return found;
 }
 
+/* Emitted kernels know no complex numbers: they would move and compute halves of them. */
+static void refuse_complex(Bundle *b)
+{
+    for (int i = 0; i < b->p->nbuffer; i++) {
+        const Buffer *buffer = b->p->buffers[i];
+        if (buffer->dtype != INGOT_C64 && buffer->dtype != INGOT_C128)
+            continue;
+        bundle_fail(b, INGOT_UNSUPPORTED,
+                    "%s: '%s' is of type %s: complex numbers are not compiled", b->source,
+                    buffer->name ? buffer->name : "a value inside", dtype_info[buffer->dtype].name);
+        return;
+    }
+}
+
 static void prepare(Bundle *b)
 {
     const Context *c = b->c;
@@ -351,6 +365,7 @@ static void prepare(Bundle *b)
         b->sym[i] = c->vars[i].folded ? -1 : b->nsym++;
     b->package = b->o->package ? b->o->package : "";
     b->folder = !strcmp(b->package, "arduino") ? "src/" : "";
+    refuse_complex(b);
     list_weights(b);
     b->mode = weights_mode(b);
     if (b->target->gpu)

@@ -84,7 +84,16 @@ fi
 or_skipped() { "$@" || [ $? = 77 ]; }
 step ort-models or_skipped "$python" tests/onnx/ort_models.py --ingot build/ingot --work build/ort-models examples/digits/digits.onnx
 
+# The Python package as pip installs it, and the official runner's score on it.
+installed() {
+    rm -rf build/python-package
+    "$python" -m pip install -q --no-deps --target build/python-package . &&
+        PYTHONPATH=build/python-package "$python" tests/python/package.py &&
+        PYTHONPATH=build/python-package CC="ccache gcc" "$python" tests/python/backend.py --jobs "$JOBS" --least 1850
+}
+
 if [ -n "$all" ]; then
+    step python installed
     step onnx-bind onnx --bind --out build/onnx-bind.md
     step onnx-native onnx --list $list --baseline $list --target c:native --cflags "-O1 -march=native -std=c99 -Wall -Wextra -Werror -Wno-psabi" --cc gcc,clang
     step onnx-c99 onnx --list $list --baseline $list --target c:c99
