@@ -61,7 +61,7 @@ static void head(StrBuf *sb, const Inspection *x)
     sb_printf(sb,
               ",\n  \"opt_level\": %d,\n  \"arena_bytes\": %lld,\n  \"state_bytes\": %lld,\n"
               "  \"weights_bytes\": %lld,\n  \"kernels\": %d,\n",
-              o->opt_level, (long long)p->arena_bytes, (long long)p->state_bytes,
+              o->naive ? 0 : 2, (long long)p->arena_bytes, (long long)p->state_bytes,
               (long long)p->weights_bytes, kernels);
     sb_printf(sb,
               "  \"machine\": {\"measured\": %s, \"threads\": %d, \"peak_gflops\": %.6g, "

@@ -54,6 +54,9 @@ uint64_t hash_bytes(uint64_t seed, const void *, size_t);
     } while (0)
 void *vec_grow(Arena *, const void *old, size_t n, size_t size); /* room for max(1, 2n) */
 
+/* closer.c: the nearer of two words to what was typed; best is the number of edits to beat, 3 at first. */
+const char *closer(const char *typed, const char *word, const char *so_far, int *best);
+
 #define BUG(...) bug_at(__FILE__, __LINE__, __VA_ARGS__)
 _Noreturn void bug_at(const char *file, int line, const char *, ...)
     __attribute__((format(printf, 3, 4)));

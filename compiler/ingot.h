@@ -395,13 +395,15 @@ typedef struct {
     ingot_dtype dtype;
 } ingot_value;
 
+/* All zeros are the defaults; where anything is set, struct_size has to be. */
 typedef struct {
     size_t struct_size;
     const char *name;    /* prefix of everything emitted; a C identifier; NULL = "model" */
     const char *target;  /* "c", "opencl", "cuda" with ":machine"; NULL = "c" */
     const char *weights; /* "auto", "array", "blob", "incbin"; NULL = auto */
     int64_t max_ram;     /* bytes; 0 = no limit */
-    int opt_level;       /* 0: naive kernels */
+    bool naive;          /* kernels without tiles, lanes and threads */
+    bool summary;        /* a note at the end: memory, weights, kernels, and which are slow */
     int verbose;
     const char *source;     /* model file named in comments (its base name is used) */
     const char *sched;      /* a .sched file whose decisions replace the compiler's; NULL = none */

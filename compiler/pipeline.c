@@ -31,7 +31,10 @@ enum {
 /* --fuse, in the order of Preset */
 static const char *const presets[] = {"auto", "none", "all"};
 
-static const ingot_options defaults = {.opt_level = 2};
+static int opt_level(const ingot_options *o)
+{
+    return o->naive ? 0 : 2;
+}
 
 static bool usage(Context *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static bool usage(Context *c, const char *format, ...)
@@ -117,6 +120,8 @@ static bool package_is_known(Context *c, const char *name)
 
 static const Target *check_options(Context *c, const ingot_options *o)
 {
+    if (c->nerror)
+        return NULL;
     static const char *const weights[] = {"auto", "array", "blob", "incbin"};
     bool known = !o->weights;
     for (size_t i = 0; i < sizeof weights / sizeof weights[0] && !known; i++)
@@ -140,7 +145,7 @@ static const Target *check_options(Context *c, const ingot_options *o)
     }
     if (!check_memories(c, o, t) || !check_rules(c, o->no_rewrite))
         return NULL;
-    if ((o->sched || o->save_sched) && !o->opt_level) {
+    if ((o->sched || o->save_sched) && o->naive) {
         usage(c, "--sched, --save-sched: not with -O0");
         return NULL;
     }
@@ -155,10 +160,13 @@ static const Target *check_options(Context *c, const ingot_options *o)
 }
 
 /* Fields that the caller's header does not have yet keep their defaults. */
-static ingot_options complete(const ingot_options *o)
+static ingot_options complete(Context *c, const ingot_options *o)
 {
-    ingot_options full = defaults;
+    ingot_options full = {0};
     size_t n = o ? o->struct_size : 0;
+    if (o && !n && (o->name || o->target || o->weights || o->max_ram))
+        usage(c, "ingot_options: struct_size is 0, so what it says would not be seen; set it to "
+                 "sizeof(ingot_options)");
     if (n)
         memcpy(&full, o, n < sizeof full ? n : sizeof full);
     return full;
@@ -320,7 +328,7 @@ static Plan *make_plan(Context *c, const Target *t, const ingot_options *o, Cloc
     verify_graph(c, "import");
     if (t->gpu)
         graph_custom_calls(c);
-    if (o->opt_level > 0) {
+    if (!o->naive) {
         graph_rewrite(c, t->wide, o->no_rewrite);
         verify_graph(c, "rewrite");
         passed(k, "rewrite");
@@ -328,12 +336,12 @@ static Plan *make_plan(Context *c, const Target *t, const ingot_options *o, Cloc
     Plan *p = plan_new(c);
     GraphRoots keep = {0};
     p->verbose = o->verbose > 0;
-    bool ready = !o->opt_level || begin_decisions(p, o, &keep);
-    ready = ready && plan_schedule(p, o->opt_level, t);
+    bool ready = o->naive || begin_decisions(p, o, &keep);
+    ready = ready && plan_schedule(p, opt_level(o), t);
     roots_restore(c, &keep);
     passed(k, "schedule");
     StrBuf record = {0};
-    if (!ready || (o->opt_level > 0 && !decide(p, t, o, &record))) {
+    if (!ready || (!o->naive && !decide(p, t, o, &record))) {
         plan_free(p);
         return NULL;
     }
@@ -356,10 +364,48 @@ static Plan *make_plan(Context *c, const Target *t, const ingot_options *o, Cloc
 
 Plan *plan_make(Context *c, const ingot_options *options)
 {
-    ingot_options o = complete(options);
+    ingot_options o = complete(c, options);
     const Target *t = check_options(c, &o);
     Clock k = clock_start(c, &o);
     return t ? make_plan(c, t, &o, &k) : NULL;
+}
+
+/* The share of all operations that kernels without an opt have, and the first of them: loops as the model has them. */
+static double plain_share(const Plan *p, const Kernel **first, int *n)
+{
+    double all = 0, plain = 0;
+    for (int i = 0; i < p->nkernel; i++) {
+        const Kernel *k = p->kernels[i];
+        if (k->check)
+            continue;
+        all += (double)k->flops;
+        if (k->nopt)
+            continue;
+        plain += (double)k->flops;
+        if (!*first || k->flops > (*first)->flops)
+            *first = k;
+        ++*n;
+    }
+    return all > 0 ? plain / all : 0;
+}
+
+/* "out: 7 kernels, arena 7296 bytes, weights 39552 bytes" */
+static void summary(Context *c, const Plan *p, const Target *t, const ingot_options *o,
+                    const char *dir)
+{
+    StrBuf sb = {0};
+    const Kernel *first = NULL;
+    int plain = 0;
+    sb_printf(&sb, "%s: %d kernels, arena %lld bytes, weights %lld bytes", dir, p->nkernel,
+              (long long)p->arena_bytes, (long long)p->weights_bytes);
+    double share = plain_share(p, &first, &plain);
+    if (!o->naive && !t->gpu && share >= 0.01)
+        sb_printf(&sb,
+                  "; %.0f %% of the operations in %d kernels as plain loops, most in %s (ingot "
+                  "explain tells why)",
+                  100 * share, plain, first->name);
+    context_report(c, INGOT_NOTE, INGOT_OK, sb.data);
+    sb_free(&sb);
 }
 
 static ingot_status failure(const Context *c)
@@ -369,7 +415,7 @@ static ingot_status failure(const Context *c)
 
 ingot_status ingot_compile(ingot_context *c, const ingot_options *options, const char *dir)
 {
-    ingot_options o = complete(options);
+    ingot_options o = complete(c, options);
     const Target *t = check_options(c, &o);
     if (!t)
         return failure(c);
@@ -379,6 +425,8 @@ ingot_status ingot_compile(ingot_context *c, const ingot_options *options, const
         return failure(c);
     ingot_status status = bundle_write(p, t, &o, dir);
     passed(&k, "bundle");
+    if (status == INGOT_OK && o.summary)
+        summary(c, p, t, &o, dir);
     plan_free(p);
     return status;
 }
@@ -386,7 +434,7 @@ ingot_status ingot_compile(ingot_context *c, const ingot_options *options, const
 bool inspection_make(Context *c, const ingot_options *options, Inspection *x)
 {
     ingot_options *o = NEW(c->arena, ingot_options);
-    *o = complete(options);
+    *o = complete(c, options);
     *x = (Inspection){.o = o, .t = check_options(c, o)};
     if (!x->t)
         return false;
@@ -433,7 +481,7 @@ char *ingot_dump(ingot_context *c, const ingot_options *options, const char *pas
         usage(c, "--dump '%.80s': choose graph, plan or kernels", pass);
         return NULL;
     }
-    ingot_options o = complete(options);
+    ingot_options o = complete(c, options);
     const Target *t = check_options(c, &o);
     Clock k = clock_start(c, &o);
     Plan *p = t ? make_plan(c, t, &o, &k) : NULL;

@@ -121,8 +121,37 @@ static ProtobufCMessage *unpack_any(OnnxFile *file, WireError *err)
     return unpack_kind(file, ONNX_TENSOR, false, err);
 }
 
+/* What else people give to a compiler of models, by its first bytes; NULL: nothing that is known. */
+static const char *other_format(const MapFile *map)
+{
+    const uint8_t *p = map->data;
+    if (map->len > 4 && !memcmp(p, "PK\3\4", 4))
+        return "a zip file, as PyTorch saves models (.pt, .pth): export it with "
+               "torch.onnx.export()";
+    if (map->len > 9 && p[8] == '{' && !p[4] && !p[5] && !p[6] && !p[7])
+        return "a safetensors file, which holds weights without a network: examples/safetensors "
+               "builds one around it, and other tools export to ONNX";
+    if (map->len > 8 && !memcmp(p + 4, "TFL3", 4))
+        return "a TensorFlow Lite model: tf2onnx converts it";
+    if (map->len > 8 && !memcmp(p, "\x89HDF\r\n", 6))
+        return "an HDF5 file, as Keras saves models: tf2onnx converts it";
+    if (map->len > 4 && !memcmp(p, "GGUF", 4))
+        return "a GGUF file, which holds weights without a network";
+    if (map->len > 2 && p[0] == 0x80 && p[1] <= 5 && p[1] >= 2)
+        return "a pickle of Python, as older PyTorch saves models: export it with "
+               "torch.onnx.export()";
+    if (map->len > 42 && !memcmp(p, "version https://git-lfs", 23))
+        return "a pointer of git-lfs: the file itself was not fetched (git lfs pull)";
+    return NULL;
+}
+
 static bool unpack(OnnxFile *file)
 {
+    const char *other = file->kind == ONNX_MODEL ? other_format(&file->map) : NULL;
+    if (other) {
+        import_error(&file->sink, "%s: not an ONNX model but %s", file->path, other);
+        return false;
+    }
     WireError err;
     ProtobufCMessage *message = file->kind == ONNX_ANY_VALUE
                                     ? unpack_any(file, &err)

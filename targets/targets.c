@@ -22,6 +22,20 @@ const Target *target_find(const char *name)
     return NULL;
 }
 
+static const char *unknown(Arena *a, const char *name)
+{
+    const char *near = NULL;
+    int best = 3;
+    for (int i = 0; targets[i]; i++) {
+        near = closer(name, targets[i]->name, near, &best);
+        for (int k = 0; !targets[i]->gpu && machine_name(k); k++)
+            near = closer(name, arena_printf(a, "%s:%s", targets[i]->name, machine_name(k)), near,
+                          &best);
+    }
+    return near ? arena_printf(a, "unknown; did you mean %s? `ingot targets` lists them", near)
+                : "unknown; `ingot targets` lists them";
+}
+
 const char *target_make(Target *t, Arena *a, const char *name, ingot_status *status)
 {
     const Target *known = target_find(name);
@@ -32,7 +46,7 @@ const char *target_make(Target *t, Arena *a, const char *name, ingot_status *sta
     if (target_is_file(name))
         return target_read(t, a, name, status);
     if (!known || (machine && !t->gpu && !target_tune(t, machine + 1)))
-        return "unknown; `ingot targets` lists them";
+        return unknown(a, name);
     *status = INGOT_OK;
     return NULL;
 }

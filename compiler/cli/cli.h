@@ -19,7 +19,9 @@ typedef struct {
     const char *output;                       /* -o */
     const char *output_dir, *data, *selftest; /* folders */
     const char *depfile;
-    const char **input; /* --input, one file each */
+    bool quiet, clear;   /* -q; --clear of the cache */
+    int64_t cache_bytes; /* --size */
+    const char **input;  /* --input, one file each */
     int ninput;
     ingot_onnx_dim *dim; /* --dim */
     int ndim;
@@ -82,6 +84,7 @@ const Command *cli_command(const char *name);
 
 bool options_parse(Options *, int argc, char **argv, const Command *); /* false after a message */
 bool option_bind(Options *, const char *);
+bool option_cache_bytes(Options *, const char *);
 bool option_dim(Options *, const char *);
 bool option_ignored(Options *, const char *);
 bool option_input(Options *, const char *);
@@ -99,9 +102,8 @@ bool option_verbose(Options *, const char *);
 
 /* ---- cli_help.c: what the tables say, for people and for shells ------------------------------ */
 
-void print_help(FILE *, const Command *); /* NULL: of ingot */
-/* The nearer of two words to what was typed: best is the number of edits to beat. */
-const char *closer(const char *typed, const char *word, const char *so_far, int *best);
+bool option_size(const char *text, int64_t *bytes); /* 4096, 256k, 2M */
+void print_help(FILE *, const Command *);           /* NULL: of ingot */
 ingot_status command_completion(Options *);
 ingot_status command_manual(Options *);
 
@@ -109,7 +111,9 @@ ingot_status command_manual(Options *);
 
 void say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* one line on stderr */
 ingot_status complain(ingot_status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void sink(void *quiet, ingot_level, const char *message); /* drops all if quiet is not NULL */
+/* Drops all if quiet is not NULL, and all but errors if it is sink_errors. */
+void sink(void *quiet, ingot_level, const char *message);
+extern char sink_errors[];
 
 /* ---- cli_io.c: tensors in files ----------------------------------------------------------- */
 
@@ -249,6 +253,11 @@ ingot_status driver_failed(const Session *, int code); /* what the status of the
 void session_finish(Session *, Model *);
 /* cli_cache.c: s->entry is a folder of the cache that holds the program of the model. */
 ingot_status session_find_entry(Session *, const Model *);
+/* cli_store.c: the folders of the cache. */
+const char *cache_root(Arena *);
+void cache_used(Arena *, const char *entry);  /* now */
+void cache_limit(Arena *, const char *entry); /* which stays */
+ingot_status command_cache(Options *);
 
 ingot_status command_audit(Options *); /* cli_audit.c */
 ingot_status command_check(Options *); /* main.c, and the next three */

@@ -109,7 +109,7 @@ static ingot_status key_base(Session *s, Key *k)
             mapfile_close(&source);
         }
     }
-    key_add(k, &o->compile.opt_level, sizeof o->compile.opt_level);
+    key_add(k, &o->compile.naive, sizeof o->compile.naive);
     key_add(k, &s->check, sizeof s->check);
     key_add(k, &o->keep_subnormals, sizeof o->keep_subnormals);
     for (int i = 0; i < o->ndim; i++) {
@@ -147,17 +147,6 @@ static Key key_data(const Session *s, Key k, bool bound)
     return k;
 }
 
-static const char *cache_root(Arena *a)
-{
-    const char *own = getenv("INGOT_CACHE"), *xdg = getenv("XDG_CACHE_HOME"),
-               *home = getenv("HOME");
-    if (own && *own)
-        return own;
-    if (xdg && *xdg)
-        return arena_printf(a, "%s/ingot", xdg);
-    return arena_printf(a, "%s/.cache/ingot", home && *home ? home : "/tmp");
-}
-
 static const char *entry_path(const Session *s, Key k)
 {
     return arena_printf(s->a, "%s/%016llx%016llx", cache_root(s->a), (unsigned long long)k.a,
@@ -188,6 +177,7 @@ static ingot_status make_entry(Session *s, const char *entry, const bool *bound,
     status = build_program(s->a, part, "model", s->o->compile.target, "-std=c99", s->check,
                            s->o->compile.verbose > 1);
     if (status == INGOT_OK) {
+        cache_limit(s->a, part);
         if (s->o->no_cache)
             remove_tree(entry);
         if (rename(part, entry) && access(entry, F_OK)) /* another process may have been faster */
@@ -270,7 +260,10 @@ static void save_binds(const Session *s, const char *file)
 
 static bool cached(const Session *s, const char *entry)
 {
-    return !s->o->no_cache && !access(arena_printf(s->a, "%s/model", entry), X_OK);
+    bool there = !s->o->no_cache && !access(arena_printf(s->a, "%s/model", entry), X_OK);
+    if (there)
+        cache_used(s->a, entry);
+    return there;
 }
 
 ingot_status session_find_entry(Session *s, const Model *m)

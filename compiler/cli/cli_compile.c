@@ -81,7 +81,7 @@ ingot_status command_compile(Options *o)
     if (status == INGOT_OK)
         status = model_build(&m, o, NULL, NULL);
     if (status == INGOT_OK)
-        status = ingot_compile(m.c, &o->compile, o->output);
+        o->compile.summary = true, status = ingot_compile(m.c, &o->compile, o->output);
     if (status == INGOT_OK && o->depfile)
         status = write_depfile(o, &m);
     model_close(&m);

@@ -6,7 +6,7 @@
 
 ingot_status model_open(Model *m, const Options *o, bool quiet)
 {
-    m->c = ingot_context_new(sink, quiet ? m : NULL);
+    m->c = ingot_context_new(sink, quiet ? (void *)m : o->quiet ? sink_errors : NULL);
     ingot_keep_subnormals(m->c, o->keep_subnormals);
     m->onnx = ingot_onnx_open(m->c, o->model);
     ingot_onnx_op *ops = ingot_alloc(m->c, ((size_t)o->nop + 1) * sizeof *ops);
@@ -121,6 +121,22 @@ static bool bind_from_text(Model *m, const char *text, const ingot_onnx_io *io, 
     return true;
 }
 
+/* What a dim or a bind that no input has may have been meant to name; NULL: nothing is near. */
+static const char *near_name(const Model *m, const char *typed, bool binds)
+{
+    const char *near = NULL;
+    int best = 3;
+    for (int i = 0; i < ingot_onnx_input_count(m->onnx); i++) {
+        const ingot_onnx_io *io = ingot_onnx_input(m->onnx, i);
+        if (binds)
+            near = closer(typed, io->name, near, &best);
+        for (int a = 0; a < io->rank; a++)
+            if (io->dims[a] < 0)
+                near = closer(typed, io->dim_names[a], near, &best);
+    }
+    return near;
+}
+
 typedef struct {
     ingot_onnx_dim *dim;
     ingot_onnx_bind *bind;
@@ -143,10 +159,13 @@ static bool given_by_flags(Model *m, const Options *o, Given *g)
         char *end;
         ingot_onnx_dim d = {.name = o->bind_name[i]};
         d.lo = d.hi = strtoll(o->bind_text[i], &end, 10);
-        if (!dim_exists(m, d.name) || *end || d.lo < 0)
+        if (!dim_exists(m, d.name) || *end || d.lo < 0) {
+            const char *near = near_name(m, d.name, true);
             return complain(INGOT_USAGE,
-                            "%s: --bind %s: no input and no free dim has that name and value",
-                            o->model, d.name) == INGOT_OK;
+                            "%s: --bind %s: no input and no free dim has that name and value%s%s%s",
+                            o->model, d.name, near ? "; did you mean '" : "", near ? near : "",
+                            near ? "'?" : "") == INGOT_OK;
+        }
         vec_push(m->c->arena, g->dim, g->ndim, d);
     }
     return true;
@@ -232,6 +251,17 @@ static void given_by_data(Model *m, const Value *values, const bool *bound, Give
     }
 }
 
+/* After a failure: which --dim may be misspelt. */
+static void suggest_dims(const Model *m, const Options *o)
+{
+    for (int i = 0; i < o->ndim; i++) {
+        const char *near =
+            dim_exists(m, o->dim[i].name) ? NULL : near_name(m, o->dim[i].name, false);
+        if (near)
+            say("  --dim %s: did you mean '%s'?", o->dim[i].name, near);
+    }
+}
+
 ingot_status model_build(Model *m, const Options *o, const Value *values, const bool *bound)
 {
     Given g = {0};
@@ -239,8 +269,11 @@ ingot_status model_build(Model *m, const Options *o, const Value *values, const 
         return INGOT_USAGE;
     given_by_data(m, values, bound, &g);
     ingot_onnx_options options = {sizeof options, g.dim, g.ndim, g.bind, g.nbind, o->string_bytes};
-    if (!ingot_onnx_check(m->onnx) || !ingot_onnx_build(m->onnx, &options) || m->c->nerror)
+    if (!ingot_onnx_check(m->onnx) || !ingot_onnx_build(m->onnx, &options) || m->c->nerror) {
+        if (!m->c->sink_user)
+            suggest_dims(m, o);
         return ingot_context_status(m->c);
+    }
     Context *c = m->c;
     c->bound = NEWN(c->arena, Node *, c->ninput + 1);
     for (int i = 0; i < g.nbind; i++) /* the emitted model compares the input with this value */

@@ -91,6 +91,17 @@ bool option_max_ram(Options *o, const char *value)
            wrong(o, "--max-ram", value, "a number of bytes is wanted: 4096, 256k, 2M");
 }
 
+bool option_cache_bytes(Options *o, const char *value)
+{
+    return size(value, &o->cache_bytes) ||
+           wrong(o, "--size", value, "a number of bytes is wanted: 500M, 2G");
+}
+
+bool option_size(const char *text, int64_t *bytes)
+{
+    return size(text, bytes);
+}
+
 bool option_string_bytes(Options *o, const char *value)
 {
     return (size(value, &o->string_bytes) && o->string_bytes > 0) ||
@@ -187,7 +198,7 @@ bool option_input(Options *o, const char *value)
 /* -O0, -O2 */
 bool option_level(Options *o, const char *value)
 {
-    o->compile.opt_level = value[2] - '0';
+    o->compile.naive = value[2] == '0';
     return true;
 }
 
@@ -268,7 +279,7 @@ static bool is_verbose(const char *flag)
 
 bool options_parse(Options *o, int argc, char **argv, const Command *c)
 {
-    o->compile = (ingot_options){.struct_size = sizeof o->compile, .opt_level = 2};
+    o->compile = (ingot_options){.struct_size = sizeof o->compile};
     o->threads = 1;
     o->seconds = 1;
     o->tolerance = -1;

@@ -86,11 +86,24 @@ static bool check_value(const Session *s, const Model *m, int i, ingot_status *s
     bool good = v->dtype == io->dtype && (io->rank < 0 || io->rank == v->rank);
     for (int a = 0; a < io->rank && good; a++)
         good = io->dims[a] < 0 || io->dims[a] == v->dims[a];
-    if (!good)
-        *status = complain(
-            INGOT_INVALID,
-            "%s: the data for input %d has another type or shape than input '%s' (%s, rank %d)",
-            s->o->model, i, io->name, dtype_info[io->dtype].name, io->rank);
+    if (!good) {
+        StrBuf sb = {0};
+        sb_printf(&sb, "%s[", dtype_info[v->dtype].name);
+        for (int a = 0; a < v->rank; a++)
+            sb_printf(&sb, "%s%lld", a ? "," : "", (long long)v->dims[a]);
+        sb_printf(&sb, "], and input '%s' is %s%s", io->name, dtype_info[io->dtype].name,
+                  io->rank < 0 ? "" : "[");
+        for (int a = 0; a < io->rank; a++) {
+            sb_puts(&sb, a ? "," : "");
+            if (io->dims[a] < 0)
+                sb_puts(&sb, io->dim_names[a]);
+            else
+                sb_printf(&sb, "%lld", (long long)io->dims[a]);
+        }
+        *status = complain(INGOT_INVALID, "%s: the data for input %d are %s%s", s->o->model, i,
+                           sb.data, io->rank < 0 ? "" : "]");
+        sb_free(&sb);
+    }
     return good;
 }
 
@@ -116,6 +129,36 @@ static ingot_status read_wanted(Session *s, const Model *m)
         name_type(&s->want[i], s->out_dtype[i]);
     }
     return status;
+}
+
+/* --input NAME=FILE stands for that input, the others are in order; false after a message. */
+static bool order_inputs(Session *s, const Model *m)
+{
+    const char **file = NEWN(s->a, const char *, s->nin + 1);
+    for (int pass = 0; pass < 2; pass++)
+        for (int k = 0, next = 0; k < s->o->ninput; k++) {
+            const char *given = s->o->input[k], *equals = strchr(given, '=');
+            int named = -1;
+            for (int i = 0; equals && i < s->nin; i++) {
+                const char *name = ingot_onnx_input(m->onnx, i)->name;
+                if (strlen(name) == (size_t)(equals - given) && !memcmp(name, given, strlen(name)))
+                    named = i;
+            }
+            if (named >= 0 && !pass) {
+                if (file[named])
+                    return complain(INGOT_USAGE, "%s: input '%s' is given twice", s->o->model,
+                                    ingot_onnx_input(m->onnx, named)->name) == INGOT_OK;
+                file[named] = equals + 1;
+            }
+            if (named >= 0 || !pass)
+                continue;
+            while (next < s->nin && file[next])
+                next++;
+            if (next < s->nin)
+                file[next] = given;
+        }
+    s->o->input = file;
+    return true;
 }
 
 ingot_status session_read(Session *s, const Model *m, bool may_invent)
@@ -157,6 +200,8 @@ ingot_status session_read(Session *s, const Model *m, bool may_invent)
     if (s->o->ninput && s->o->ninput != s->nin)
         return complain(INGOT_USAGE, "%s: %d inputs are given, the model has %d", s->o->model,
                         s->o->ninput, s->nin);
+    if (s->o->ninput && !order_inputs(s, m))
+        return INGOT_USAGE;
     for (int i = 0; i < s->nin && ok; i++) {
         if (s->o->ninput) {
             ok = value_read(s->a, s->o->input[i], &s->in[i], &status);

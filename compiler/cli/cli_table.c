@@ -15,6 +15,7 @@ enum {
     AUDIT = 1 << 6,
     TARGETS = 1 << 7,
     TUNE = 1 << 8,
+    CACHE = 1 << 20,
     COMPLETION = 1 << 9,
     MANUAL = 1 << 10,
     EXPLAIN = 1 << 11,
@@ -37,7 +38,7 @@ const CliOption cli_options[] = {
      WORD(data), .path = CLI_FOLDER},
     {"--data", "DIR", VERIFY | BENCH, "inputs, DIR/input_N.pb (or .npy); without it, reproducible random ones", WORD(data),
      .path = CLI_FOLDER},
-    {"--input", "FILE", EXECUTE, "an input, .npy or .pb; once for each, in the model's order", .take = option_input,
+    {"--input", "FILE", EXECUTE, "an input, .npy or .pb; once for each, in the model's order, or NAME=FILE", .take = option_input,
      .path = CLI_FILE},
     {"--output-dir", "DIR", RUN, "writes DIR/output_N.pb (.npy where inputs are); without it, prints them", WORD(output_dir),
      .path = CLI_FOLDER},
@@ -105,6 +106,9 @@ const CliOption cli_options[] = {
      "(docs/targets.md)", WORD(probe)},
     {"--beam", "N", TUNE, "not available yet", .take = option_ignored},
     {"--budget", "S", TUNE, "not available yet", .take = option_ignored},
+    {"--size", "N", CACHE, "remove what was used least recently until no more than this is left (500M, 2G)", .take = option_cache_bytes},
+    {"--clear", NULL, CACHE, "remove all of it", SET(clear)},
+    {"-q", NULL, COMPILE, "say nothing but errors", SET(quiet)},
     {"-v", NULL, GRAPH & ~EXPLAIN, "tell what takes how long, and the steps of the plan; -vv: its kernels too; -vvv: what was decided and "
      "thought of; -vvvv: nodes and statements of kernels", .take = option_verbose},
     {"-v", NULL, EXPLAIN, "more than 40 lines, with the loops of kernels; -vv: their statements; -vvv: their text, and opts that were "
@@ -156,6 +160,10 @@ const Command cli_commands[] = {
      "ingot targets --probe \"arm-none-eabi-gcc -mcpu=cortex-m55 -mthumb\" >m55.target\n"
      "ingot compile kws.onnx -o out --target m55.target\n"},
     {"tune", command_tune, TUNE, "MODEL.onnx", "-o model.sched", "search for better kernels (not available yet)", NULL, NULL},
+    {"cache", command_cache, CACHE, NULL, "[--size N | --clear]", "what `ingot run` and its like have compiled",
+     "Prints where it is and how large. Whenever a model is added, what was used least recently goes until 2 GB are left, or "
+     "as many bytes as $INGOT_CACHE_SIZE says (500M).",
+     "ingot cache --size 500M\n"},
     {"completion", command_completion, COMPLETION, "bash|zsh|fish", "", "what makes a shell complete ingot's command line",
      "The installed package brings these where the shells look for them; this is for an ingot that is not installed.",
      "source <(ingot completion bash)\n"},

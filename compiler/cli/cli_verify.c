@@ -121,8 +121,8 @@ ingot_status command_verify(Options *o)
         status = session_run(&s);
     ingot_value *want = NEWN(s.a, ingot_value, s.nout + 1);
     if (status == INGOT_OK)
-        status = interpret(&s, &m, o->compile.opt_level > 0, want);
-    bool by_kernel = o->compile.opt_level > 0 && !target_find(o->compile.target)->gpu;
+        status = interpret(&s, &m, !o->compile.naive, want);
+    bool by_kernel = !o->compile.naive && !target_find(o->compile.target)->gpu;
     if (status == INGOT_OK)
         status = compare_outputs(&s, "", want, !by_kernel);
     if (status == INGOT_OK && by_kernel)

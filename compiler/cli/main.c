@@ -29,10 +29,12 @@ static void print_line(const char *prefix, const char *message)
     fputc('\n', stderr);
 }
 
+char sink_errors[1];
+
 void sink(void *quiet, ingot_level level, const char *message)
 {
     static const char *const prefix[] = {"  ", "  warning: ", ""};
-    if (!quiet)
+    if (!quiet || (quiet == sink_errors && level == INGOT_ERROR))
         print_line(prefix[level], message);
 }
 

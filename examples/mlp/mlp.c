@@ -60,8 +60,7 @@ int main(int argc, char **argv)
     ingot_output(c, "probabilities", x);
 
     /* A mistake above has been told to the sink by now, and the compiler would refuse. */
-    ingot_options options = {
-        .struct_size = sizeof options, .name = "mlp", .target = "c", .opt_level = 2};
+    ingot_options options = {.struct_size = sizeof options, .name = "mlp", .target = "c"};
     ingot_status status = ingot_context_status(c);
     if (status == INGOT_OK)
         status = ingot_compile(c, &options, argv[1]);

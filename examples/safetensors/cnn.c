@@ -88,7 +88,7 @@ int main(int argc, char **argv)
         ingot_output(c, "probabilities", ingot_softmax(c, x, -1));
     }
     ingot_status status = ingot_context_status(c);
-    ingot_options options = {.struct_size = sizeof options, .name = "cnn", .opt_level = 2};
+    ingot_options options = {.struct_size = sizeof options, .name = "cnn"};
     if (status == INGOT_OK)
         status = ingot_compile(c, &options, argv[2]);
     ingot_context_free(c);

@@ -181,7 +181,7 @@ static bool run_graph(StrBuf *got, Context *c, const char *text, const char *pas
     Target tuned = *target_find(machine), *t = &tuned;
     if (strchr(machine, ':'))
         (void)target_tune(t, strchr(machine, ':') + 1);
-    ingot_options o = {.struct_size = sizeof o, .opt_level = 2, .target = machine};
+    ingot_options o = {.struct_size = sizeof o, .target = machine};
     const Target *fused = target_find(fuse && name ? name + 1 : "c");
     Plan *p = opts || (render && !given) ? plan_make(c, &o) : schedule(c, 2, fused);
     if (!p)

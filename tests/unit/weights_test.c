@@ -24,7 +24,7 @@ static int64_t weights(const char *target, bool residual)
     if (residual) /* x is read beside a product too */
         y = ingot_matmul(c, ingot_add(c, x, ingot_matmul(c, y, t)), ingot_transpose(c, t, 0, 1));
     ingot_output(c, "y", y);
-    ingot_options o = {.struct_size = sizeof o, .target = target, .opt_level = 2};
+    ingot_options o = {.struct_size = sizeof o, .target = target};
     Plan *p = plan_make(c, &o);
     assert_non_null(p);
     int64_t bytes = p->weights_bytes;

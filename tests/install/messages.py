@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""What ingot says to people: after it has compiled, and of the mistakes that are made most.
+
+    messages.py --ingot build/ingot
+"""
+import argparse
+import os
+import pathlib
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+from onnx import TensorProto as T
+from onnx import helper
+
+DIGITS = pathlib.Path(__file__).resolve().parents[2] / "examples/digits/digits.onnx"
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--ingot", required=True)
+    ingot = str(pathlib.Path(p.parse_args().ingot).resolve())
+    failed = []
+
+    with tempfile.TemporaryDirectory() as folder:
+        work = pathlib.Path(folder)
+        env = {**os.environ, "INGOT_CACHE": str(work / "cache")}
+
+        def says(status, pattern, *arguments):
+            done = subprocess.run([ingot, *map(str, arguments)], capture_output=True, text=True, cwd=work, env=env, timeout=120)
+            text = done.stdout + done.stderr
+            if done.returncode != status or not re.search(pattern, text, re.S):
+                failed.append(f"ingot {' '.join(map(str, arguments))}: status {done.returncode}, wanted {status} and {pattern!r}:\n{text}")
+
+        value = helper.make_tensor_value_info
+        graph = helper.make_graph([helper.make_node("Sub", ["x", "y"], ["z"])], "g", [value(n, T.FLOAT, ["batch", 2]) for n in "xy"],
+                                  [value("z", T.FLOAT, ["batch", 2])])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), str(work / "sub.onnx"))
+        np.save(work / "x.npy", np.array([[1, 2]], np.float32))
+        np.save(work / "y.npy", np.array([[10, 30]], np.float32))
+        np.save(work / "bad.npy", np.zeros(3))
+        # what was made, in a line; -q is silent
+        says(0, r"^  out: \d+ kernels, arena \d+ bytes, weights \d+ bytes\n$", "compile", DIGITS, "-o", "out")
+        says(0, r"^$", "compile", DIGITS, "-o", "out", "-q")
+        says(2, r"^--target 'c:cortxe-m4': unknown; did you mean c:cortex-m4\?", "compile", DIGITS, "-o", "out", "-q", "--target", "c:cortxe-m4")
+        # names that are nearly right
+        says(2, r"did you mean opencl\?", "compile", DIGITS, "-o", "out", "--target", "openlc")
+        says(4, r"--dim batsh: did you mean 'batch'\?", "compile", "sub.onnx", "-o", "out", "--dim", "batsh=2")
+        says(2, r"--bind bach: .*did you mean 'batch'\?", "compile", "sub.onnx", "-o", "out", "--bind", "bach=2")
+        # inputs by name, and what is given beside what is wanted
+        says(0, r"z: f32\[1,2\] -9 -28", "run", "sub.onnx", "--input", "x=x.npy", "--input", "y=y.npy")
+        says(0, r"z: f32\[1,2\] 9 28", "run", "sub.onnx", "--input", "y=x.npy", "--input", "y.npy")
+        says(2, r"input 'x' is given twice", "run", "sub.onnx", "--input", "x=x.npy", "--input", "x=y.npy")
+        says(3, r"are f64\[3\], and input 'x' is f32\[batch,2\]", "run", "sub.onnx", "--input", "bad.npy", "--input", "y.npy")
+        # files of other programs
+        for name, data, told in (("m.pt", b"PK\3\4" + bytes(30), "PyTorch.*torch.onnx.export"), ("m.safetensors", struct.pack("<Q", 2) + b"{}", "safetensors"),
+                                 ("m.tflite", b"\x1c\0\0\0TFL3" + bytes(9), "TensorFlow Lite"), ("m.gguf", b"GGUF" + bytes(9), "GGUF"),
+                                 ("m.h5", b"\x89HDF\r\n\x1a\n" + bytes(9), "Keras"), ("m.pkl", b"\x80\2}q\0.", "pickle")):
+            (work / name).write_bytes(data)
+            says(3, rf"^{name}: not an ONNX model but .*{told}", "compile", name, "-o", "out")
+        # the cache has a limit
+        says(0, r"cache: [1-9]\d* models, 0\.\d MB", "cache")
+        says(2, r"a number of bytes is wanted", "cache", "--size", "lots")
+        says(0, r"cache: 0 models, 0\.0 MB", "cache", "--size", "1k")
+        env["INGOT_CACHE_SIZE"] = "1k"
+        os.makedirs(work / "cache" / ("0" * 32))
+        (work / "cache" / ("0" * 32) / "file").write_bytes(bytes(9000))
+        os.utime(work / "cache" / ("0" * 32), (1, 1))
+        (work / "cache/mine").write_text("not ingot's")
+        says(0, "z:", "run", "sub.onnx", "--input", "x.npy", "--input", "y.npy")
+        if (work / "cache" / ("0" * 32)).exists() or not (work / "cache/mine").exists():
+            failed.append("the cache: what was used least recently stays, or what is somebody else's goes")
+        says(0, r"cache: 1 models", "cache")
+        says(0, r"cache: 0 models", "cache", "--clear")
+    for what in failed:
+        print("failed:", what)
+    return 1 if failed else 0
+
+
+sys.exit(main())
