@@ -37,13 +37,17 @@ const Arena = (() => {
     for (const t of list) {
       const [x, y, rw, rh] = rectangle(t, s), on = State.is('tensor', t.id), over = hover === t;
       const step = State.get().kind === 'step' ? m.step.get(+State.get().id) : null, part = step && (step.reads.includes(t.id) || step.writes.includes(t.id));
+      const strong = on || over || part, faint = !strong && (step || (State.get().kind === 'tensor' && m.tensor.has(+State.get().id)));
       g.fillStyle = Colour.of(colourOf(t));
-      g.globalAlpha = on || over || part ? 0.95 : State.get().kind === 'tensor' && m.tensor.has(+State.get().id) || step ? 0.35 : 0.7;
+      g.globalAlpha = strong ? 1 : faint ? 0.18 : 0.38;
       g.fillRect(x + 0.5, y + 0.5, Math.max(1, rw - 1), Math.max(1, rh - 1));
+      g.globalAlpha = strong ? 1 : faint ? 0.4 : 0.9;
+      g.strokeStyle = Colour.of(colourOf(t)); g.lineWidth = 1;
+      if (rw > 3 && rh > 3) g.strokeRect(x + 1, y + 1, rw - 2, rh - 2);
       g.globalAlpha = 1;
       if (on || over) { g.strokeStyle = Colour.value('text'); g.lineWidth = 2; g.strokeRect(x + 1, y + 1, Math.max(1, rw - 2), Math.max(1, rh - 2)); }
       if (rw > 46 && rh > 15) {
-        g.fillStyle = Colour.value('bg'); g.font = '11px system-ui, "DejaVu Sans", sans-serif'; g.textBaseline = 'top';
+        g.fillStyle = Colour.value(strong ? 'bg' : 'text'); g.font = '11px system-ui, "DejaVu Sans", sans-serif'; g.textBaseline = 'top';
         g.save(); g.beginPath(); g.rect(x, y, rw - 4, rh); g.clip();
         g.fillText(label(t), x + 5, y + 4);
         if (rh > 30) g.fillText(Format.bytes(t.bytes), x + 5, y + 17);

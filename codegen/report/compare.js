@@ -3,7 +3,7 @@
 // together that compute the same nodes of the file; of several such, in their order.
 
 const Compare = (() => {
-  let m, other = null, pair = null, fault = '', sort = 'step', changed = false;
+  let m, other = null, pair = null, fault = '', sort = 'step', changed = null;
 
   const key = s => s.kind + '\n' + s.source.map(o => o.node + '\0' + o.op).sort().join('\n');
   function match(a, b) {
@@ -20,7 +20,8 @@ const Compare = (() => {
     return rows;
   }
 
-  const delta = (before, after, format) => { const d = after - before; return el('span', {class: d < 0 ? 'good' : d > 0 ? 'bad' : 'dim'}, d ? `${d > 0 ? '+' : '\u2212'}${format(Math.abs(d))} (${Format.change(before ? d / before : 0)})` : 'equal'); };
+  // Steps whose code is the same differ by chance: no colour.
+  const delta = (before, after, format, plain) => { const d = after - before; return el('span', {class: plain ? 'dim' : d < 0 ? 'good' : d > 0 ? 'bad' : 'dim'}, d ? `${d > 0 ? '+' : '\u2212'}${format(Math.abs(d))} (${Format.change(before ? d / before : 0)})` : 'equal'); };
 
   function totals() {
     const rows = [['Time', m.total, other.total, Format.ms], ['Arena', m.data.arena_bytes, other.data.arena_bytes, Format.bytes], ['Weights', m.data.weights_bytes, other.data.weights_bytes, Format.bytes], ['Bytes moved', m.bytes, other.bytes, Format.bytes], ['Operations', m.flops, other.flops, Format.count], ['Steps', m.steps.length, other.steps.length, Format.whole], ['Kernels', m.data.kernels, other.data.kernels, Format.whole]];
@@ -30,13 +31,15 @@ const Compare = (() => {
   }
 
   function steps() {
-    const rows = match(m, other).filter(r => !changed || r.what || r.time || r.bytes), worth = {step: r => (r.a || r.b).step, time: r => -Math.abs(r.time), bytes: r => -Math.abs(r.bytes)}[sort];
+    const all = match(m, other), few = all.filter(r => r.what);
+    if (changed === null) changed = few.length > 0 && few.length < all.length;   // at first what changed, if that is a part
+    const rows = changed ? few : all, worth = {step: r => (r.a || r.b).step, time: r => -Math.abs(r.time), bytes: r => -Math.abs(r.bytes)}[sort];
     rows.sort((x, y) => worth(x) - worth(y));
     const head = (k, t) => el('th', {scope: 'col', class: k !== 'step' ? 'number' : '', 'aria-sort': sort === k ? 'descending' : 'none'}, el('button', {type: 'button', onclick: () => { sort = k; render(); }}, t));
-    return [el('div', {class: 'tools', style: {padding: '18px 0 6px'}}, el('h2', {}, 'Steps'), el('label', {}, el('input', {type: 'checkbox', id: 'onlychanged', checked: changed, style: {height: 'auto'}, onchange: e => { changed = e.target.checked; render(); }}), 'only what changed'), el('span', {class: 'dim push'}, `${rows.filter(r => r.what).length} differ`)),
+    return [el('div', {class: 'tools', style: {padding: '18px 0 6px'}}, el('h2', {}, 'Steps'), el('label', {}, el('input', {type: 'checkbox', id: 'onlychanged', checked: changed, style: {height: 'auto'}, onchange: e => { changed = e.target.checked; render(); }}), 'only what changed'), el('span', {class: 'dim push'}, `${few.length} of ${all.length} differ`)),
       el('div', {class: 'scroll'}, el('table', {id: 'pairs'}, el('thead', {}, el('tr', {}, head('step', 'This'), el('th', {scope: 'col', class: 'wide'}, 'Other'), el('th', {scope: 'col'}, 'Changed'), el('th', {scope: 'col', class: 'number wide'}, 'Time, this'), el('th', {scope: 'col', class: 'number wide'}, 'Other'), head('time', 'Time'), head('bytes', 'Bytes'))),
         el('tbody', {}, rows.map(r => el('tr', {class: 'pick', onclick: () => { pair = r; render(); by('pair').scrollIntoView({block: 'nearest'}); }}, el('td', {class: 'name'}, el('button', {type: 'button', class: 'link'}, r.a ? `${r.a.step} \u00b7 ${r.a.name}` : `(${r.b.name})`)), el('td', {class: 'name wide'}, r.b ? `${r.b.step} \u00b7 ${r.b.name}` : ''), el('td', {}, r.what),
-          el('td', {class: 'number wide'}, r.a ? Format.ms(r.a.time) : ''), el('td', {class: 'number wide'}, r.b ? Format.ms(r.b.time) : ''), el('td', {class: 'number'}, r.a && r.b ? delta(r.a.time, r.b.time, Format.ms) : ''), el('td', {class: 'number'}, r.a && r.b ? delta(r.a.bytes, r.b.bytes, Format.bytes) : ''))))))];
+          el('td', {class: 'number wide'}, r.a ? Format.ms(r.a.time) : ''), el('td', {class: 'number wide'}, r.b ? Format.ms(r.b.time) : ''), el('td', {class: 'number'}, r.a && r.b ? delta(r.a.time, r.b.time, Format.ms, !r.what) : ''), el('td', {class: 'number'}, r.a && r.b ? delta(r.a.bytes, r.b.bytes, Format.bytes) : ''))))))];
   }
 
   function both() {

@@ -13,8 +13,8 @@ const Details = (() => {
     actions.some(Boolean) ? el('div', {class: 'actions'}, actions) : null];
   const action = (text, view, kind, id) => el('button', {type: 'button', onclick: () => State.go({view, kind, id})}, text);
 
-  const note = n => el('li', {class: 'why'}, el('b', {}, n.what), ': ', n.why, '. ', el('span', {class: 'dim'},
-    [n.operations !== undefined && `${n.operations} operations an element to compute it again`,
+  const note = n => el('li', {class: 'why'}, el('b', {}, n.what), n.node !== undefined && m.node.has(n.node) ? [' ', el('span', {class: 'mono'}, `${m.node.get(n.node).op} ${m.node.get(n.node).type}`)] : null, ': ', n.why, '. ', el('span', {class: 'dim'},
+    [n.operations !== undefined && `${n.operations} operation${n.operations === 1 ? '' : 's'} an element to compute it again`,
      n.again_cycles !== undefined && `estimated: ${Format.count(Math.round(n.stored_cycles))} cycles stored, ${Format.count(Math.round(n.again_cycles))} computed where it is read`,
      n.bytes !== undefined && Format.bytes(n.bytes) + (n.what === 'stored' || n.what === 'not stored' ? '' : n.what === 'folded' ? ' kept' : ' saved'), `pass ${n.pass}`].filter(Boolean).join(', ')));
   const notes = all => all.length ? [el('h3', {}, 'Decided'), el('ul', {}, all.map(note))] : null;
