@@ -205,8 +205,10 @@ const GraphView = (() => {
     view.k = Math.min(1.1, Math.max(0.02, Math.min((w - 30) / root.w, (h - 30) / root.h)));
     if (root.h * view.k < h) view.y = (h - root.h * view.k) / 2; else view.y = 15;
     // a tall graph is begun at its top, large enough to be read
-    if (view.k < 0.45 && root.h > root.w) { view.k = Math.min(0.9, Math.max(0.45, (w - 30) / root.w)); view.y = 12; }
-    view.x = (w - root.w * view.k) / 2;
+    const tall = view.k < 0.8 && root.h > root.w, start = shown(graph.leaves[0] || root);
+    if (tall) { view.k = Math.min(0.9, Math.max(0.8, (w - 30) / root.w)); view.y = 12; }
+    view.x = tall && root.w * view.k > w ? w / 2 - (start.ax + start.w / 2) * view.k : (w - root.w * view.k) / 2;
+    if (tall) view.y = Math.min(12, h / 3 - start.ay * view.k);
     canvas.redraw();
   }
   function whole() {

@@ -292,16 +292,18 @@ int64_t kernel_bytes(const Kernel *k)
         }
         b->touched = true;
     }
-    int64_t bytes = 0;
+    int64_t bytes = 0, *count = NEWN(a, int64_t, k->narg + 1);
+    kernel_accesses(k, a, count); /* of a table that is looked into, a few rows */
     for (int i = 0; i < k->narg; i++) {
         const KernelArg *arg = &k->args[i];
-        int64_t size = dtype_info[arg->dtype].bytes;
+        int64_t each = dtype_info[arg->dtype].bytes, size = each;
         for (int d = 0; d < arg->rank; d++) {
             int64_t last = arg->dims[d]->hi - 1, lo = box[i].lo[d] > 0 ? box[i].lo[d] : 0;
             int64_t hi = box[i].hi[d] < last ? box[i].hi[d] : last;
             size = sat_mul(size, hi < lo ? 0 : hi - lo + 1);
         }
-        bytes = sat_add(bytes, box[i].touched ? size : 0);
+        int64_t accessed = sat_mul(each, count[i]);
+        bytes = sat_add(bytes, !box[i].touched ? 0 : size < accessed ? size : accessed);
     }
     arena_free(a);
     return bytes;
