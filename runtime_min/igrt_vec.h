@@ -915,6 +915,8 @@ IGRT_NARROW_PART(bf16, uint16_t, f32, 16)
     IGRT_INT2(N, add, +)                                                                     \
     IGRT_INT2(N, sub, -)                                                                     \
     IGRT_INT2(N, mul, *)                                                                     \
+    IGRT_INT2(N, and, &)                                                                     \
+    IGRT_INT2(N, shr, >>)                                                                    \
     IGRT_INT_COMPARE(N, eq, ==)                                                              \
     IGRT_INT_COMPARE(N, ne, !=)                                                              \
     IGRT_INT_COMPARE(N, lt, <)                                                               \

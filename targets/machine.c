@@ -64,7 +64,7 @@ const char *machine_name(int i)
     return !i ? "native" : i <= MACHINES ? machines[i - 1].name : NULL;
 }
 
-enum { DEAR = 2 }; /* cycles that a byte is worth where memory is dear */
+enum { DEAR = 4 }; /* cycles that a byte is worth where memory is dear */
 
 /* Rates of cores of a kind; two vectors of operations a cycle, which are multiply-adds in a tile, though not all of the time. */
 void target_costs(Target *t)

@@ -25,10 +25,43 @@ static bool is_lane_float(ingot_dtype d)
     return lane_type(d) && dtype_is_float(d);
 }
 
+/* Bounds of a number made of coordinates: false if it is made of something else. */
+static bool coordinate_bounds(const Node *n, int64_t *lo, int64_t *hi)
+{
+    int64_t l, h;
+    switch (n->op) {
+    case OP_CONST: *lo = *hi = n->arg.i; return !dtype_is_float(n->dtype);
+    case OP_CAST:
+        if (n->src[0]->dtype != INGOT_INDEX)
+            return coordinate_bounds(n->src[0], lo, hi);
+        *lo = n->src[0]->lo;
+        *hi = n->src[0]->hi;
+        return true;
+    case OP_ADD:
+    case OP_MUL:
+        if (!coordinate_bounds(n->src[0], lo, hi) || !coordinate_bounds(n->src[1], &l, &h) ||
+            *lo < 0 || l < 0)
+            return false;
+        *lo = n->op == OP_ADD ? sat_add(*lo, l) : sat_mul(*lo, l);
+        *hi = n->op == OP_ADD ? sat_add(*hi, h) : sat_mul(*hi, h);
+        return true;
+    default: return false;
+    }
+}
+
+/* An amount to shift by that is known to be less than the width. */
+static bool small_shift(const Node *n)
+{
+    int64_t lo, hi;
+    return coordinate_bounds(n->src[1], &lo, &hi) && lo >= 0 && hi < 8 * dtype_info[n->dtype].bytes;
+}
+
 /* Integers: what stays within the type, and on all 32 bits what wraps. */
 static bool int_op(const Node *n)
 {
     switch (n->op) {
+    case OP_AND: return true;
+    case OP_SHR: return dtype_info[n->dtype].kind == 'u' && small_shift(n);
     case OP_MAX:
     case OP_MIN:
     case OP_WHERE: return true;

@@ -53,3 +53,16 @@ Node *small_power(Rewrite *r, Node *n)
         return x;
     return const_is(k, 2) ? ingot_mul(r->c, x, x) : NULL;
 }
+
+/* A row of numbers that is shaped is a constant of that shape: then its axes are known to whoever lays it out. */
+Node *shaped_constant(Rewrite *r, Node *n)
+{
+    Node *x = n->src[0];
+    for (int i = 0; i < n->rank; i++)
+        if (!idx_value(n->shape[i], NULL))
+            return NULL;
+    if (x->op != OP_DATA || x->rank != 1 || n->rank < 2)
+        return NULL;
+    return node_make(r->c, OP_DATA, (ingot_dtype)x->dtype, x->arg, n->rank, n->shape, n->rank,
+                     n->shape);
+}

@@ -30,7 +30,11 @@ Node *renewed_control(Rewrite *, Node *);
 /* A rule gives what stands for a node, or NULL: it stays.  Its sources have been rewritten. */
 Node *identity(Rewrite *, Node *);          /* identity.c */
 Node *small_power(Rewrite *, Node *);       /* identity.c: of a POW */
+Node *shaped_constant(Rewrite *, Node *);   /* identity.c: of a RESHAPE */
+Node *digits(Rewrite *, Node *concat);      /* digits.c */
 Node *integer_sum(Rewrite *, Node *reduce); /* integer_sum.c */
+
+Node *sub_byte(Rewrite *, Node *reduce); /* sub_byte.c */
 
 /* zero_point.c: of a REDUCE of i32. */
 Node *zero_points(Rewrite *, Node *reduce);

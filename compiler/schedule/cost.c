@@ -281,6 +281,9 @@ static void visit(Walk *w, Node *root)
         read_stored(w, &x);
         return;
     }
+    const Info *i = info_of(w->s, t);
+    if (i->constant && !i->leaves && t != root && !dtype_is_float(t->dtype))
+        return; /* made of coordinates: simplified with the loops */
     w->out->huge |= ++w->nitem == MAX_ITEMS;
     if (t->op == OP_REDUCE) {
         visit_reduce(w, &x);

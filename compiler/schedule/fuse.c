@@ -401,6 +401,15 @@ static bool fold_pays(Sched *s, Node *n, double bytes, double leaves)
            cost_bytes(leaves, 2 * leaves, t) + cost_ops(&r, t);
 }
 
+/* Is a constant made of fewer bytes computed where it is read, rather than in every run beforehand? */
+static bool unpacking_pays(Sched *s, Node *n, double bytes, double leaves)
+{
+    const Target *t = s->target;
+    double saved = (bytes - leaves) / numel(n);
+    return info_of(s, n)->cost / t->rate[UNIT_VECTOR] <=
+           saved * (cost_bytes(1, INFINITY, t) + t->byte);
+}
+
 /* What n's fused expression costs, given that its sources are decided. */
 static void analyse(Sched *s, Node *n)
 {
@@ -425,8 +434,10 @@ static void analyse(Sched *s, Node *n)
             loads += n->src[j]->op != OP_CONST && n->src[j]->op != OP_IOTA;
             continue;
         }
-        /* computed coordinates are not the value that a reader of a gather would recompute */
-        bool coordinates = n->op == OP_GATHER && j > 0 && !f->loads;
+        /* computed coordinates are not the value that a reader of a gather would recompute; integers made of
+         * coordinates are simplified with the loops that read them */
+        bool coordinates = (n->op == OP_GATHER && j > 0 && !f->loads) ||
+                           (f->constant && !f->leaves && !dtype_is_float(n->src[j]->dtype));
         cost += coordinates ? 0 : f->cost;
         pending |= f->pending;
         if (f->rows)
@@ -453,14 +464,16 @@ static void analyse(Sched *s, Node *n)
     i->cost = cost > 1 << 20 ? 1 << 20 : cost;
     i->loads = loads;
     i->depth = depth + 1;
-    i->widened = !reduce && is_widened(s, n, i->cost);
     i->has_reduce = reduce;
     double bytes = node_bytes(n);
     /* Readers see through movement; steps that read memory do not. */
     bool may_fold = constant && (compute || i->root) && leaves > 0 && n->op != OP_CONST &&
                     n->dtype != INGOT_INDEX && bytes > 0;
     bool shrinks = lines(s, bytes) <= lines(s, leaves);
-    i->foldable = may_fold && (shrinks || fold_pays(s, n, bytes, leaves));
+    bool unpacked = may_fold && !reduce && unpacking_pays(s, n, bytes, leaves);
+    i->foldable = may_fold && (shrinks || ((!unpacked || 2 * bytes <= s->target->level[0].bytes) &&
+                                           fold_pays(s, n, bytes, leaves)));
+    i->widened = !reduce && (is_widened(s, n, i->cost) || (unpacked && !i->foldable));
     if (i->foldable)
         i->why = shrinks ? "a constant, and no larger than what it is made of"
                          : "a small constant that takes longer to compute than to read";

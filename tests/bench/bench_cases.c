@@ -73,6 +73,24 @@ static double matmul(Graph *g, const int64_t *p)
     return 2.0 * (double)(p[0] * p[1] * p[2] * p[3]);
 }
 
+/* [1,n] x [n,n] weights of p[1] bits, which lie in bytes: (digit - 8) * scale, a scale for 32 of a row */
+static double matvec_of_digits(Graph *g, const int64_t *p)
+{
+    int64_t n = p[0], bits = p[1], per = 8 / bits;
+    ingot_tensor *b = weight(g, INGOT_U8, DIMS(n, n / per)), *digit[8];
+    for (int i = 0; i < per; i++) {
+        digit[i] = ingot_shr(g->c, b, ingot_scalar_i(g->c, INGOT_U8, i * bits));
+        digit[i] = ingot_and(g->c, digit[i], ingot_scalar_i(g->c, INGOT_U8, (1 << bits) - 1));
+    }
+    ingot_tensor *w =
+        ingot_reshape_c(g->c, ingot_stack(g->c, (int)per, digit, 2), 3, (int64_t[]){n, n / 32, 32});
+    w = ingot_add_c(g->c, ingot_cast(g->c, w, INGOT_F32), -(double)(1 << (bits - 1)));
+    w = ingot_mul(g->c, w, weight(g, INGOT_F32, DIMS(n, n / 32, 1)));
+    w = ingot_transpose(g->c, ingot_reshape_c(g->c, w, 2, (int64_t[]){n, n}), 0, 1);
+    output(g, ingot_matmul(g->c, input(g, INGOT_F32, DIMS(1, n)), w));
+    return 2.0 * (double)(n * n);
+}
+
 /* abcd,bdce->aeb of sizes a b c d e */
 static double einsum(Graph *g, const int64_t *p)
 {
@@ -363,6 +381,8 @@ const Case cases[] = {
     {"conv transposed 4x4/2 64->32 inside", conv_inside, {2, 64, 32, 64, 4, 2, 1, 1, 1}, OF_FLOPS, 0},
     {"conv transposed 2x2/2 64->32 inside", conv_inside, {2, 64, 32, 64, 2, 2, 1, 1, 1}, OF_FLOPS, 0},
     {"conv transposed 3x3/2 64->32 64x64", conv,     {2, 64, 32, 64, 3, 2, 1, 1, 1},   OF_FLOPS, 0},
+    {"matvec 4096x4096 of 4 bits",      matvec_of_digits, {4096, 4},                   OF_BYTES, 30},
+    {"matvec 4096x4096 of 2 bits",      matvec_of_digits, {4096, 2},                   OF_BYTES, 0},
     {"matvec 4096x4096 constant",       matmul,      {1, 1, 4096, 4096, B_CONST},      OF_BYTES, 0},
     {"matvec 4096x4096",                matmul,      {1, 1, 4096, 4096},               OF_BYTES, 0},
     {"matvec 4096x4096 transposed",     matmul,      {1, 1, 4096, 4096, B_T},          OF_BYTES, 0},

@@ -1,4 +1,4 @@
-/* A table that is looked up and multiplied is stored once, in the layout of the product, and gives the same rows. */
+/* What lies in weights: a table that is looked up and multiplied once, numbers of 4 and 2 bits several in a byte. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,13 +48,57 @@ static void as_the_products_want_it(void **state)
     assert_true(weights("c:x86-64-v4", true) <= 2 * (int64_t)sizeof table + 128);
 }
 
+enum { ROWS = 256, COLUMNS = 192, BLOCK = 32 };
+static int8_t numbers[ROWS * COLUMNS];
+static float scales[ROWS / BLOCK * COLUMNS];
+
+/* Weights and scales of a product with numbers of a small type, an element a byte in the graph. */
+static int64_t small_weights(const char *target, ingot_dtype d)
+{
+    Context *c = ingot_context_new(NULL, NULL);
+    ingot_dim *dims[] = {ingot_dim_const(c, 3), ingot_dim_const(c, ROWS)};
+    ingot_tensor *w = ingot_data(c, "w", d, 2, (const int64_t[]){ROWS, COLUMNS}, numbers);
+    ingot_tensor *scale =
+        ingot_data(c, "scale", INGOT_F32, 3, (const int64_t[]){ROWS / BLOCK, 1, COLUMNS}, scales);
+    w = ingot_reshape_c(c, ingot_cast(c, w, INGOT_F32), 3,
+                        (const int64_t[]){ROWS / BLOCK, BLOCK, COLUMNS});
+    w = ingot_reshape_c(c, ingot_mul(c, w, scale), 2, (const int64_t[]){ROWS, COLUMNS});
+    ingot_output(c, "y", ingot_matmul(c, ingot_input(c, "x", INGOT_F32, 2, dims), w));
+    ingot_options o = {.struct_size = sizeof o, .target = target, .opt_level = 2};
+    Plan *p = plan_make(c, &o);
+    assert_non_null(p);
+    int64_t bytes = p->weights_bytes;
+    assert_int_equal(p->arena_bytes, 0);
+    plan_free(p);
+    ingot_context_free(c);
+    return bytes;
+}
+
+/* Two of 4 bits lie in a byte, four of 2 bits. */
+static void several_in_a_byte(void **state)
+{
+    (void)state;
+    static const char *const target[] = {"c", "c:c99", "c:x86-64-v4"};
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(small_weights(target[i], INGOT_I4), ROWS * COLUMNS / 2 + sizeof scales);
+        assert_int_equal(small_weights(target[i], INGOT_U4), ROWS * COLUMNS / 2 + sizeof scales);
+        assert_int_equal(small_weights(target[i], INGOT_I2), ROWS * COLUMNS / 4 + sizeof scales);
+        assert_int_equal(small_weights(target[i], INGOT_U2), ROWS * COLUMNS / 4 + sizeof scales);
+    }
+}
+
 int main(void)
 {
     for (int i = 0; i < WORDS * WIDTH; i++)
         table[i] = (float)(i % 97);
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        numbers[i] = (int8_t)(i % 2);
+    for (int i = 0; i < ROWS / BLOCK * COLUMNS; i++)
+        scales[i] = (float)(i % 89);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stored_once),
         cmocka_unit_test(as_the_products_want_it),
+        cmocka_unit_test(several_in_a_byte),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
