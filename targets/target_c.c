@@ -29,5 +29,5 @@ const Target target_c = {
     .level = {{32 << 10, 64}, {1 << 20, 16}, {16 << 20, 10}, {0, 4.5}},
     .line = 64,
     .launch = 500,
-    .byte = 4,
+    .byte = 2,
 };

@@ -64,7 +64,7 @@ static int64_t small_weights(const char *target, ingot_dtype d)
                         (const int64_t[]){ROWS / BLOCK, BLOCK, COLUMNS});
     w = ingot_reshape_c(c, ingot_mul(c, w, scale), 2, (const int64_t[]){ROWS, COLUMNS});
     ingot_output(c, "y", ingot_matmul(c, ingot_input(c, "x", INGOT_F32, 2, dims), w));
-    ingot_options o = {.struct_size = sizeof o, .target = target, .opt_level = 2};
+    ingot_options o = {.struct_size = sizeof o, .target = target};
     Plan *p = plan_make(c, &o);
     assert_non_null(p);
     int64_t bytes = p->weights_bytes;
