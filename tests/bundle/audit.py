@@ -6,18 +6,19 @@
     planted     faults planted in a bundle: each is found, by its rule, with file and line
     folder      loops that are bounded and loops that are not, in a folder that is no bundle
     sizes       each comparison of a run-time size with its bounds, taken away
-    bundles     six bundles, one with library kernels and sizes that the run decides, for this machine and, where their
-                headers are installed, three others
+    bundles     eight bundles, one with library kernels and sizes that the run decides, two of networks
+                written in C, for this machine and, where their headers are installed, three others
     refused     no folder, no C in it, a machine without headers, no libclang: which nothing else needs
 """
 import json
 import os
+import pathlib
 import platform
 import re
 import subprocess
 import sys
 
-from run import Wrong, compile_model, main
+from run import Wrong, call, compile_model, main
 import models
 
 OK, USAGE, UNSUPPORTED, IO, FINDINGS = 0, 2, 4, 6, 7
@@ -133,10 +134,25 @@ def run_time(work):
     return ["--dim", "n=1..8", "--dim", "k=0..8"]
 
 
+def from_c(ingot, work, name):
+    """The bundle of a network written in C, one with weights from safetensors: the programs of examples/, beside ingot."""
+    out, built = work / name.replace(".", "_"), pathlib.Path(ingot).resolve().parent / "examples"
+    if name == "mlp.c":
+        call(built / "example_mlp", out)
+    else:
+        weights = work / "weights.safetensors"
+        call(sys.executable, pathlib.Path(__file__).resolve().parents[2] / "examples" / "safetensors" / "make_weights.py", weights)
+        call(built / "example_cnn", weights, out)
+    return out
+
+
 def bundles(ingot, work):
     skipped = set()
-    for name in ("cnn", "quantized", "lstm", "attention", "index", "run_time"):
-        out = compile_model(ingot, work, name, *(run_time(work) if name == "run_time" else []))
+    for name in ("cnn", "quantized", "lstm", "attention", "index", "run_time", "mlp.c", "safetensors"):
+        if name in ("mlp.c", "safetensors"):
+            out = from_c(ingot, work, name)
+        else:
+            out = compile_model(ingot, work, name, *(run_time(work) if name == "run_time" else []))
         for triple in (f"{platform.machine()}-linux-gnu", *TRIPLES):
             status, text, err = audit(ingot, out, "--triple", triple)
             if status == USAGE and "not installed" in err:

@@ -73,6 +73,8 @@ def example(ingot, work):
         done = call([work / name / name, work, work / "out"])
         want = numpy_helper.to_array(onnx.load_tensor(str(data / "output_0.pb")))
         expect(f"output of {name}", done.returncode == 0 and np.allclose(np.load(work / "out" / "output_0.npy"), want, 1e-4, 1e-5), done)
+    done = call([ingot, "audit", work / "one"])
+    expect("audit", done.returncode == 0 and "0 findings" in done.stdout, done)
     main = work / "both.c"
     main.write_text('#include "one.h"\n#include "two.h"\nint main(void) { one_ctx a; two_ctx b; '
                     "return one_init(&a, 0) == 0 && two_init(&b, 0) == 0; }\n")
