@@ -70,7 +70,6 @@ def main():
                     for f in faults(page):
                         print(f"{name} {view} {width}: {f}")
                         bad += 1
-                    page.errors.clear()
             print(f"{name}: {html.stat().st_size} bytes", flush=True)
     return bool(bad)
 
