@@ -18,7 +18,7 @@ typedef struct {
     const char *command, *model;
     const char *output;                       /* -o */
     const char *output_dir, *data, *selftest; /* folders */
-    const char *depfile;
+    const char *depfile, *trace;
     bool quiet, clear;   /* -q; --clear of the cache */
     int64_t cache_bytes; /* --size */
     const char **input;  /* --input, one file each */

@@ -427,7 +427,10 @@ ingot_status command_bench(Options *o)
         const char *profile[] = {program, "-t", threads, "--profile", in, NULL};
         const char *bench[] = {
             program, "-t", threads, "--bench", arena_printf(s.a, "%g", o->seconds), in, NULL};
-        int code = o->per_kernel ? bench_kernels(&s, profile, bench) : process_run(bench);
+        const char *timeline[] = {program, "-t", threads, "--timeline", o->trace, in, NULL};
+        int code = o->trace ? process_run(timeline) : 0;
+        if (!code)
+            code = o->per_kernel ? bench_kernels(&s, profile, bench) : process_run(bench);
         if (code)
             status = driver_failed(&s, code);
     }

@@ -47,6 +47,8 @@ const CliOption cli_options[] = {
     {"--threads", "N", EXECUTE, "how many run the kernels; 1 unless told", .take = option_threads},
     {"--seconds", "S", BENCH, "how long to measure (default 1)", .take = option_seconds},
     {"--per-kernel", NULL, BENCH, "time every step, slowest first, beside what this machine could do", SET(per_kernel)},
+    {"--trace", "FILE", BENCH, "also write one run as a timeline, a row a thread (.json, for chrome://tracing or ui.perfetto.dev)", WORD(trace),
+     .path = CLI_FILE},
     {"--json", NULL, BENCH, "only the JSON line, with \"median_ms\"", SET(json)},
     {"--json", NULL, INSPECT, "all that the page shows, for programs (docs/report.md)", SET(json)},
     {"--times", "FILE", INSPECT | EXPLAIN, "what `ingot bench --per-kernel --json` printed: steps take what was measured", WORD(times),

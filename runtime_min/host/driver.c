@@ -6,6 +6,7 @@
 #endif
 
 #include "driver_npy.h"
+#include "driver_timeline.h"
 #include "igrt_pool.h"
 #include "igrt_weights.h"
 
@@ -30,7 +31,7 @@ typedef struct Options {
     int poison;
     uint64_t seed;
     const char *in, *out;
-    const char *places, *trace, *follow; /* files, or NULL */
+    const char *places, *trace, *follow, *timeline; /* files, or NULL */
 } Options;
 
 /* What a step writes, as the file of places tells: bytes of the arena, or of an output. */
@@ -56,6 +57,7 @@ typedef struct Session {
     igrt_memory *memory;
     void *ctx, *inputs, *outputs;
     igrt_weights weights;
+    igrt_timeline timeline;
     int ready; /* init was done */
     Trace trace;
 } Session;
@@ -480,6 +482,8 @@ static int start(Session *s, const char *argv0)
         s->config.parallel_for = igrt_pool_for;
         s->config.parallel_user = &s->pool;
     }
+    if (s->options->timeline)
+        igrt_timeline_attach(&s->timeline, &s->pool, &s->config);
     status = allocate_arena(s);
     if (status != IGRT_EXIT_OK)
         return status;
@@ -592,6 +596,20 @@ static int profile(Session *s, const Profile *p)
     return IGRT_EXIT_OK;
 }
 
+/* The last of three runs, when caches and threads are warm. */
+static int timeline(Session *s)
+{
+    int status = IGRT_EXIT_OK;
+    for (int i = 0; i < 3 && status == IGRT_EXIT_OK; i++) {
+        s->timeline.recording = i == 2;
+        status = run_once(s);
+    }
+    if (status == IGRT_EXIT_OK &&
+        !igrt_timeline_write(&s->timeline, s->model->name, s->options->timeline))
+        status = driver_fail(IGRT_EXIT_OUTPUT, "%s: cannot be written", s->options->timeline);
+    return status;
+}
+
 static int selftest(Session *s)
 {
     const igrt_status ret = s->model->selftest ? s->model->selftest(s->ctx) : IGRT_ERR_NO_SELFTEST;
@@ -631,6 +649,8 @@ static int work(Session *s, const char *argv0, Profile *p)
         status = allocate_outputs(s);
     if (status != IGRT_EXIT_OK)
         return status;
+    if (o->timeline)
+        return timeline(s);
     if (o->mode == MODE_BENCH)
         return bench(s);
     if (o->mode == MODE_PROFILE)
@@ -652,6 +672,7 @@ static void finish(Session *s)
     for (int i = 0; s->outputs && i < m->n_outputs; i++)
         free(get_pointer(s->outputs, &m->outputs[i]));
     igrt_weights_close(&s->weights);
+    igrt_timeline_free(&s->timeline);
     if (s->trace.to)
         fclose(s->trace.to);
     if (s->trace.from)
@@ -687,6 +708,8 @@ static void print_help(FILE *f, const igrt_model *m, const char *argv0)
             "usage: %s IN OUT              read IN/input_N.npy, write OUT/output_N.npy\n"
             "       %s --bench SECONDS IN  time it; prints one line of JSON\n"
             "       %s --profile IN        time every step\n"
+            "       %s --timeline FILE IN  write when each step and each thread's part of it ran, "
+            "as Chrome's trace\n"
             "       %s --selftest          run the golden vectors inside\n"
             "options: -t N       number of threads\n"
             "         --no-checksum  do not check the weights\n"
@@ -694,7 +717,7 @@ static void print_help(FILE *f, const igrt_model *m, const char *argv0)
             "         --poison   fill the arena with 0xff first (to find reads of unset memory)\n"
             "         --trace PLACES FILE  after each step write what it wrote to FILE\n"
             "         --follow FILE        and then take it from FILE\n",
-            argv0, argv0, argv0, argv0);
+            argv0, argv0, argv0, argv0, argv0);
     Cursor in = {0, 0}, out = {0, 0};
     Argument a;
     for (int i = 0; next_input(m, &in, &a); i++)
@@ -738,6 +761,8 @@ static int parse_options(int argc, char **argv, Options *o)
         } else if (!strcmp(a, "--trace") && i + 2 < argc) {
             o->places = argv[++i];
             o->trace = argv[++i];
+        } else if (!strcmp(a, "--timeline") && i + 1 < argc) {
+            o->timeline = argv[++i];
         } else if (!strcmp(a, "--follow") && i + 1 < argc) {
             o->follow = argv[++i];
         } else if (!strcmp(a, "--seed")) {
@@ -755,7 +780,7 @@ static int parse_options(int argc, char **argv, Options *o)
             return usage_error(argv[0], "too many arguments: ", a);
         }
     }
-    const int wanted = o->mode == MODE_RUN ? 2 : o->mode == MODE_SELFTEST ? 0 : 1;
+    const int wanted = o->timeline ? 1 : o->mode == MODE_RUN ? 2 : o->mode == MODE_SELFTEST ? 0 : 1;
     if (n != wanted)
         return usage_error(argv[0], "wrong number of folders", "");
     o->in = place[0];

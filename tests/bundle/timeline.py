@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""`ingot bench --trace`: every step once, in order; parts of a step in the rows of the threads that did them, inside of it.
+
+    timeline.py --ingot build/ingot
+"""
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+from onnx import TensorProto as T
+from onnx import helper, numpy_helper
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--ingot", required=True)
+    ingot = p.parse_args().ingot
+    with tempfile.TemporaryDirectory() as folder:
+        work = pathlib.Path(folder)
+        rng = np.random.default_rng(1)
+        nodes, data, x = [], [], "x"
+        for i in range(3):
+            data.append(numpy_helper.from_array(rng.normal(size=(512, 512)).astype(np.float32), f"w{i}"))
+            nodes += [helper.make_node("MatMul", [x, f"w{i}"], [f"m{i}"]), helper.make_node("Softmax", [f"m{i}"], [f"s{i}"])]
+            x = f"s{i}"
+        graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", T.FLOAT, [128, 512])],
+                                  [helper.make_tensor_value_info(x, T.FLOAT, [128, 512])], data)
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), str(work / "m.onnx"))
+
+        def bench(path, threads):
+            return subprocess.run([ingot, "bench", work / "m.onnx", "--seconds", "0.01", "--threads", str(threads), "--trace", path],
+                                  capture_output=True, text=True, env={**os.environ, "INGOT_CACHE": str(work / "cache")}, timeout=300)
+
+        for threads in (1, 3):
+            done = bench(work / "t.json", threads)
+            if done.returncode:
+                sys.exit(done.stderr)
+            spans = [e for e in json.loads((work / "t.json").read_text())["traceEvents"] if e["ph"] == "X"]
+            steps = [e for e in spans if e["cat"] == "step"]
+            parts = [e for e in spans if e["cat"] == "part"]
+            assert [e["args"]["step"] for e in steps] == list(range(len(steps))) and len(steps) >= 6, steps
+            assert all(a["ts"] + a["dur"] <= b["ts"] + 0.002 for a, b in zip(steps, steps[1:])), "steps overlap"
+            assert bool(parts) == (threads > 1), f"{len(parts)} parts of {threads} threads"
+            assert all(0 <= e["tid"] < threads for e in spans), {e["tid"] for e in spans}
+            for part in parts:
+                step = steps[part["args"]["step"]]
+                assert part["name"] == step["name"], part
+                assert step["ts"] - 0.002 <= part["ts"] and part["ts"] + part["dur"] <= step["ts"] + step["dur"] + 0.002, (part, step)
+            for step in {e["args"]["step"] for e in parts}:
+                numbers = sorted(e["args"]["part"] for e in parts if e["args"]["step"] == step)
+                assert numbers == list(range(len(numbers))), numbers
+        done = bench(work / "missing" / "t.json", 1)
+        assert done.returncode == 6 and "cannot be written" in done.stderr, done
+    return 0
+
+
+sys.exit(main())
