@@ -1,8 +1,8 @@
 /*
- * driver_timeline.c - records the steps of a run by the hooks of igrt_config, and writes them for a viewer.
+ * driver_timeline.c - records the steps of a run by the hooks of igrt_config and of the pool, and writes them for a viewer.
  *
- * Steps come from the profile hook, after each of them. The parts of a step that is shared out are timed where they run: parallel_for hands
- * the pool a task around the model's. Each thread writes to a row of its own, so nothing is locked.
+ * Steps come from the profile hook, after each of them, and the parts of a step that is shared out from the pool, before and after each.
+ * Each thread writes to a row of its own, so nothing is locked.
  */
 #if !defined(_POSIX_C_SOURCE)
 #define _POSIX_C_SOURCE 200809L
@@ -13,12 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-
-typedef struct Shared {
-    igrt_timeline *timeline;
-    igrt_task_fn task;
-    void *arg;
-} Shared;
 
 static uint64_t now(void *user)
 {
@@ -41,23 +35,18 @@ static igrt_span *add_span(igrt_row *row)
     return &row->span[row->n++];
 }
 
-static void timed_task(void *arg, int64_t i, int worker)
-{
-    const Shared *shared = arg;
-    igrt_timeline *t = shared->timeline;
-    const uint64_t begin = now(NULL);
-    shared->task(shared->arg, i, worker);
-    const uint64_t end = now(NULL);
-    igrt_span *span = t->recording ? add_span(&t->row[worker]) : NULL;
-    if (span)
-        *span = (igrt_span){"", -1, i, begin, end};
-}
-
-static void timed_for(void *user, igrt_task_fn task, void *arg, int64_t n)
+static void watch_task(void *user, int64_t i, int worker, int end)
 {
     igrt_timeline *t = user;
-    Shared shared = {t, task, arg};
-    igrt_pool_for(t->pool, timed_task, &shared, n);
+    igrt_row *row = &t->row[worker];
+    if (!end) {
+        row->begin = now(NULL);
+        return;
+    }
+    const uint64_t moment = now(NULL);
+    igrt_span *span = t->recording ? add_span(row) : NULL;
+    if (span)
+        *span = (igrt_span){"", -1, i, row->begin, moment};
 }
 
 /* After a step: the parts that have been timed since the last one are its own. */
@@ -83,14 +72,11 @@ static void step_done(void *user, int step, const char *name, uint64_t nanosecon
 
 void igrt_timeline_attach(igrt_timeline *t, igrt_pool *pool, igrt_config *config)
 {
-    t->pool = pool;
     config->clock = now;
     config->profile = step_done;
     config->user = t;
-    if (config->parallel_for) {
-        config->parallel_for = timed_for;
-        config->parallel_user = t;
-    }
+    pool->watch_user = t;
+    pool->watch = watch_task;
 }
 
 static uint64_t first_moment(const igrt_timeline *t)

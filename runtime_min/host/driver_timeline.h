@@ -17,16 +17,16 @@ typedef struct igrt_span {
 /* What one thread has done. */
 typedef struct igrt_row {
     igrt_span *span;
+    uint64_t begin;       /* of the task that is running */
     size_t n, room, open; /* open: the first part whose step is not known yet */
 } igrt_row;
 
 typedef struct igrt_timeline {
-    igrt_pool *pool;
     int recording, failed; /* failed: there was no memory for all of it */
     igrt_row row[IGRT_POOL_MAX];
 } igrt_timeline;
 
-/* Sets clock, profile and parallel_for of a config, whose pool has been started. */
+/* Sets clock and profile of a config, and watches its pool, which has been started. */
 void igrt_timeline_attach(igrt_timeline *t, igrt_pool *pool, igrt_config *config);
 
 /* Writes what was recorded as Chrome's trace events (chrome://tracing, ui.perfetto.dev); 0 if that failed. */

@@ -36,7 +36,11 @@ static void take_tasks(igrt_pool *pool, int worker)
             const int64_t i = __atomic_fetch_add(&share->next, 1, __ATOMIC_RELAXED);
             if (i >= share->end)
                 break;
+            if (pool->watch)
+                pool->watch(pool->watch_user, i, worker, 0);
             pool->task(pool->arg, i, worker);
+            if (pool->watch)
+                pool->watch(pool->watch_user, i, worker, 1);
         }
     }
 }
@@ -88,6 +92,7 @@ static void announce(igrt_pool *pool)
 int igrt_pool_start(igrt_pool *pool, int threads)
 {
     pool->threads = 1;
+    pool->watch = NULL;
     pool->stop = 0;
     pool->sleepers = 0;
     pool->open = 0;

@@ -30,6 +30,9 @@ extern "C" {
 
 typedef struct igrt_pool igrt_pool;
 
+/* Task i begins (end is 0) or has ended (1). */
+typedef void (*igrt_watch_fn)(void *user, int64_t i, int worker, int end);
+
 typedef struct igrt_pool_worker {
     igrt_pool *pool;
     int index;
@@ -49,6 +52,9 @@ struct igrt_pool {
     unsigned round;
     igrt_task_fn task;
     void *arg;
+    igrt_watch_fn
+        watch; /* called around every task, in its thread; NULL: none. To be set between rounds */
+    void *watch_user;
     igrt_pool_worker worker[IGRT_POOL_MAX];
 #if IGRT_POOL_PTHREADS
     pthread_mutex_t lock;
