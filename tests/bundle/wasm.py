@@ -10,6 +10,7 @@
 
 Exit status 77, skipped: there is no Python with onnx, or no clang for wasm with wasi-libc, or no Node.
 """
+import os
 import shutil
 import subprocess
 import sys
@@ -129,6 +130,7 @@ def told(ingot, work):
     print("3 mistakes")
 
 
+os.environ.pop("CC", None)      # the Makefile knows its compiler
 why = missing()
 if why:
     print(f"skipped: there is no {why}")
