@@ -671,9 +671,10 @@ void buffer_layout_changed(Buffer *); /* its size in bytes again */
 /* ---- compiler/rewrite: algebra on the tensor graph, before anything is stored --------------- */
 
 /* The model's outputs and states become those of the rewritten graph.  Doing it again changes nothing.
- * float_sums: integers are summed as floats where the model asks for floats.  off: names of rules that are
+ * The target says what sums of integers are made of (NULL: of integers).  off: names of rules that are
  * not applied, "a,b"; or NULL. */
-void graph_rewrite(Context *, bool float_sums, const char *off);
+typedef struct Target Target;
+void graph_rewrite(Context *, const Target *, const char *off);
 const char *rewrite_name(int i); /* of the rules; NULL behind the last */
 /* control.c: fills the region's captures; outside: by node, whether it is none of the region's. */
 void region_captures(Context *, struct Region *, const bool *outside);
@@ -744,7 +745,6 @@ typedef enum { UNIT_SCALAR, UNIT_VECTOR, UNIT_TILE, UNITS } Unit;
 typedef struct {
     double bytes, rate;
 } Level;
-typedef struct Target Target;
 struct Target {
     const char *name;
     const char *suffix; /* of kernel files: ".c", ".cl", ".cu" */

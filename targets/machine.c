@@ -52,6 +52,7 @@ static Machine native(void)
         m.flags = "-march=native -mprefer-vector-width=512";
         m.lanes = 16, m.registers = 32;
     }
+    m.dot = __builtin_cpu_supports("avx512vnni") && m.lanes == 16;
 #elif defined(__aarch64__)
     m.flags = "-mcpu=native";
     m.lanes = 4, m.registers = 32, m.wide = true;
@@ -74,7 +75,7 @@ void target_costs(Target *t)
     int lanes = t->lanes ? t->lanes : 1;
     t->rate[UNIT_SCALAR] = t->lanes ? 2 : 1;
     t->rate[UNIT_VECTOR] = t->lanes ? 2 * lanes : 1;
-    t->rate[UNIT_TILE] = t->lanes ? 3 * lanes : 1;
+    t->rate[UNIT_TILE] = t->lanes ? 3 * lanes : t->dot ? 4 : 1;
     memcpy(t->level, t->lanes ? large : small, t->lanes ? sizeof large : sizeof small);
     t->line = t->lanes ? 64 : 32;
     t->launch = 500;

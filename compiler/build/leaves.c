@@ -217,7 +217,7 @@ ingot_tensor *ingot_data(ingot_context *c, const char *name, ingot_dtype d, int 
     if (n == 0 && size)
         return uniform_make(c, node_const_zero(c, d), rank, nodes);
     /* Equal neighbours everywhere: the bytes equal themselves shifted by one element. */
-    if (n <= 1024 && size && !memcmp(bytes, (const uint8_t *)bytes + size, (n - 1) * size)) {
+    if (n <= 1 << 16 && size && !memcmp(bytes, (const uint8_t *)bytes + size, (n - 1) * size)) {
         Node *k = element_const(c, d, bytes);
         if (k)
             return uniform_make(c, k, rank, nodes);

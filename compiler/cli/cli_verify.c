@@ -4,20 +4,21 @@
 #include "cli.h"
 #include "targets.h"
 
-static bool float_sums(Arena *a, const char *target)
+static Target target_of(Arena *a, const char *target)
 {
     Target t = {0};
     ingot_status status;
     (void)target_make(&t, a, target, &status);
-    return t.wide;
+    return t;
 }
 
 /* What the interpreter makes of the inputs: of the graph as it was asked for, or rewritten as it is compiled. */
 static ingot_status interpret(const Session *s, Model *m, bool rewritten, ingot_value *want)
 {
     ingot_status status = model_build(m, s->o, s->in, s->bound);
+    Target t = target_of(s->a, s->o->compile.target);
     if (status == INGOT_OK && rewritten)
-        graph_rewrite(m->c, float_sums(s->a, s->o->compile.target), s->o->compile.no_rewrite);
+        graph_rewrite(m->c, &t, s->o->compile.no_rewrite);
     ingot_value *in = NEWN(s->a, ingot_value, s->nin + 1);
     for (int i = 0; i < s->nin; i++) {
         in[i] =

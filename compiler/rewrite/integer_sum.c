@@ -173,7 +173,7 @@ static bool take_apart(Product *p, Node *n)
         return add_factor(p, n, false);
     }
     if (n->op == OP_CAST)
-        return add_factor(p, p->r->float_sums ? n : ingot_cast(c, n->src[0], INGOT_I32), true);
+        return add_factor(p, ingot_cast(c, n->src[0], INGOT_I32), true);
     if (n->op == OP_MUL)
         return take_apart(p, n->src[0]) && take_apart(p, n->src[1]);
     int first = p->n;
@@ -231,8 +231,8 @@ Node *integer_sum(Rewrite *r, Node *n)
         if (!p.factor[i].integer && !inside[i])
             outside = times(c, outside, f);
     }
-    bool exact = !left && !r->float_sums && fits_i32(&p, terms);
-    if (!outside && (!exact || integers < 2))
+    bool exact = !left && fits_i32(&p, terms);
+    if (!outside && (!exact || r->float_sums || integers < 2))
         return NULL; /* nothing to gain */
     Node *product = NULL;
     for (int i = 0; i < p.n; i++) {

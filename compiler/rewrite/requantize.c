@@ -10,14 +10,14 @@
 
 enum { DEPTH = 24 };
 
-static bool is_constant(Node *n, int depth)
+bool is_constant(Node *n, int depth)
 {
     if (depth > DEPTH || n->dtype == INGOT_INDEX)
         return n->dtype == INGOT_INDEX;
-    bool known = op_is_alu(n->op) || (is_move(n) && n->op != OP_GATHER) || n->op == OP_REDUCE;
+    bool known = op_is_alu(n->op) || is_move(n) || n->op == OP_REDUCE;
     for (uint32_t i = 0; i < n->nsrc && known; i++)
         known = is_constant(n->src[i], depth + 1);
-    return known || n->op == OP_CONST || n->op == OP_DATA;
+    return known || n->op == OP_CONST || n->op == OP_DATA || n->op == OP_IOTA;
 }
 
 /* k / by of a constant k, as small as it is. */

@@ -139,9 +139,10 @@ static void rewrite(Rewrite r)
     BUG("rewriting does not end");
 }
 
-void graph_rewrite(Context *c, bool float_sums, const char *off)
+void graph_rewrite(Context *c, const Target *t, const char *off)
 {
-    rewrite((Rewrite){.c = c, .float_sums = float_sums, .off = off, .apply = apply_rules});
+    rewrite((Rewrite){
+        .c = c, .float_sums = t && t->lanes, .dot = t && t->dot, .off = off, .apply = apply_rules});
 }
 
 void graph_custom_calls(Context *c)

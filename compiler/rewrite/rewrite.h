@@ -8,10 +8,12 @@ typedef struct Rewrite Rewrite;
 struct Rewrite {
     Context *c;
     Arena *a;
-    bool float_sums, custom_calls; /* custom_calls: nothing but OP_CUSTOM is rewritten */
-    const char *off;               /* names of rules that are not to be tried, "a,b"; or NULL */
-    uint32_t nnode;                /* nodes before this pass */
-    Node **now;                    /* what became of them; NULL: not yet visited */
+    bool float_sums;   /* f32 has a multiply-add that i32 has not */
+    bool dot;          /* Target.dot */
+    bool custom_calls; /* nothing but OP_CUSTOM is rewritten */
+    const char *off;   /* names of rules that are not to be tried, "a,b"; or NULL */
+    uint32_t nnode;    /* nodes before this pass */
+    Node **now;        /* what became of them; NULL: not yet visited */
     bool changed;
     Node *visiting; /* of the graph before this pass */
     Node *(*apply)(Rewrite *, Node *renewed);
@@ -37,10 +39,16 @@ Node *integer_sum(Rewrite *, Node *reduce); /* integer_sum.c */
 Node *sub_byte(Rewrite *, Node *reduce); /* sub_byte.c */
 
 /* zero_point.c: of a REDUCE of i32. */
+Node *narrow_weights(Rewrite *, Node *reduce);
 Node *zero_points(Rewrite *, Node *reduce);
 
+Node *float_sum(Rewrite *, Node *reduce); /* float_sum.c: of i32 */
 Node *requantize(Rewrite *, Node *round); /* requantize.c */
 
+/* requantize.c: nothing but constants. */
+bool is_constant(Node *, int depth);
+/* zero_point.c: integers of the file, widened, less zero points, and moved but not padded. */
+bool is_weight(Node *);
 /* zero_point.c: the number that is spread over n, or NULL. */
 Node *scalar_of(Node *n);
 /* integer_sum.c: move's kind of movement, of x. */

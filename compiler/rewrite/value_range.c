@@ -28,6 +28,22 @@ static Bounds corners(double a, double b, double c, double d)
     return (Bounds){fmin(fmin(a, b), fmin(c, d)), fmax(fmax(a, b), fmax(c, d))};
 }
 
+/* What the bytes of a file are. */
+static void of_bytes(Node *n, Bounds *b)
+{
+    const Data *data = n->arg.ptr;
+    if (!data->bytes || !data->nbytes || (n->dtype != INGOT_I8 && n->dtype != INGOT_U8))
+        return;
+    const uint8_t *p = data->bytes;
+    uint8_t flip = n->dtype == INGOT_I8 ? 128 : 0, lo = 255, hi = 0; /* in the order of u8 */
+    for (size_t i = 0; i < data->nbytes; i++) {
+        uint8_t v = (uint8_t)(p[i] ^ flip);
+        lo = v < lo ? v : lo;
+        hi = v > hi ? v : hi;
+    }
+    *b = (Bounds){(double)lo - flip, (double)hi - flip};
+}
+
 enum { MAX_DEPTH = 64 };
 
 static bool bounds_of(Node *n, int depth, Bounds *b)
@@ -40,6 +56,7 @@ static bool bounds_of(Node *n, int depth, Bounds *b)
         return true;
     switch (n->op) {
     case OP_CONST: b->lo = b->hi = (double)n->arg.i; break;
+    case OP_DATA: of_bytes(n, b); break;
     case OP_RESHAPE:
     case OP_PERMUTE:
     case OP_EXPAND:

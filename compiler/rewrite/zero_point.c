@@ -5,7 +5,8 @@
  * What lies in memory is then multiplied as it lies there: nothing is subtracted in the loop, and a unit that multiplies
  * bytes can be used.  The last sum is evaluated when the model is compiled.  Padding was added behind the
  * subtraction and stood for zeros; behind (pad of (x - z)) + z it stands for z, which is what the border of x's buffer is
- * filled with (layouts.c).  All is exact modulo 2^32. */
+ * filled with (layouts.c).  All is exact modulo 2^32.  Zero points of weights are subtracted when the model is compiled, if
+ * what is left fits into bytes. */
 #include "rewrite.h"
 
 Node *scalar_of(Node *n)
@@ -27,13 +28,60 @@ static int64_t zero_of(Node *f)
     return !z ? 0 : f->op == OP_SUB ? z->arg.i : -z->arg.i;
 }
 
-/* Numbers of the file, widened, less a zero point, and moved but not padded. */
-static bool is_weight(Node *n)
+bool is_weight(Node *n)
 {
-    while ((is_move(n) && n->op != OP_PAD) || n->op == OP_CAST ||
-           ((n->op == OP_SUB || n->op == OP_ADD) && scalar_of(n->src[1])))
+    if (!is_constant(n, 0))
+        return false;
+    while (is_move(n) && n->op != OP_PAD)
+        n = n->src[0];
+    while (n->op == OP_CAST || n->op == OP_SUB || n->op == OP_ADD)
         n = n->src[0];
     return n->op == OP_DATA;
+}
+
+/* Weights less their zero points as i8, if that is where all of them lie: a form that is folded when the model is compiled.  NULL:
+ * they have none, or do not. */
+static Node *narrow_weight(Rewrite *r, Node *w)
+{
+    Context *c = r->c;
+    if (is_move(w)) {
+        Node *x = narrow_weight(r, w->src[0]);
+        return x ? moved(c, w, x) : NULL;
+    }
+    int64_t dims[INGOT_MAX_RANK];
+    if ((w->op != OP_SUB && w->op != OP_ADD) || w->dtype != INGOT_I32)
+        return NULL;
+    Interp *ip = interp_new(c);
+    const int32_t *v = interp_eval(ip, w, dims);
+    bool fits = v != NULL;
+    int64_t n = 1;
+    for (int i = 0; i < w->rank; i++)
+        n *= dims[i];
+    for (int64_t i = 0; i < n && fits; i++)
+        fits = v[i] >= -128 && v[i] <= 127;
+    interp_free(ip);
+    return fits ? ingot_cast(c, ingot_cast(c, w, INGOT_I8), INGOT_I32) : NULL;
+}
+
+static bool is_sum_of_products(Node *n)
+{
+    return n->dtype == INGOT_I32 && (n->arg.i & 255) == INGOT_REDUCE_ADD && n->src[0]->op == OP_MUL;
+}
+
+Node *narrow_weights(Rewrite *r, Node *n)
+{
+    Context *c = r->c;
+    unsigned axes = (unsigned)((uint64_t)n->arg.i >> 8);
+    Node *product = n->src[0];
+    if (!is_sum_of_products(n))
+        return NULL;
+    for (int i = 0; i < 2; i++) {
+        Node *narrow = is_weight(product->src[i]) ? narrow_weight(r, product->src[i]) : NULL;
+        if (narrow)
+            return ingot_reduce(c, INGOT_REDUCE_ADD, ingot_mul(c, narrow, product->src[1 - i]),
+                                axes, true);
+    }
+    return NULL;
 }
 
 /* The sum of w over the axes, of size 1 wherever w does not vary; NULL if that cannot be said. */
@@ -64,7 +112,7 @@ Node *zero_points(Rewrite *r, Node *n)
     Context *c = r->c;
     unsigned axes = (unsigned)((uint64_t)n->arg.i >> 8);
     Node *product = n->src[0];
-    if (n->dtype != INGOT_I32 || (n->arg.i & 255) != INGOT_REDUCE_ADD || product->op != OP_MUL)
+    if (!is_sum_of_products(n))
         return NULL;
     for (int i = 0; i < 2; i++) {
         Node *x = product->src[i], *w = product->src[1 - i];

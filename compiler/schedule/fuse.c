@@ -147,6 +147,12 @@ static bool is_uniform(Node *n)
     return n->op == OP_CONST;
 }
 
+/* Is what a cast widens stored before the cast? Where bytes are dear, or are what is multiplied. */
+static bool keeps_narrow(const Sched *s, Node *wide)
+{
+    return s->target->byte > 0 || (s->target->dot && dtype_is_int(wide->dtype));
+}
+
 /* Is it worth so many operations whenever an element is read, to have it in memory as this one and not as that? A byte
  * less has not to be fetched, and may be worth something by itself. */
 static bool narrow_pays(const Sched *s, Node *narrow, Node *wide, int cost)
@@ -380,7 +386,7 @@ static bool is_widened(Sched *s, Node *n, int cost)
     Info *below = info_of(s, n->src[0]);
     bool number = (n->op == OP_ADD || n->op == OP_SUB || n->op == OP_MUL) && is_uniform(n->src[1]);
     if (n->op == OP_CAST && dtype_info[n->dtype].bytes > dtype_info[n->src[0]->dtype].bytes)
-        return below->widened || (below->stored && s->target->byte > 0) || is_leaf(s, n->src[0]) ||
+        return below->widened || (below->stored && keeps_narrow(s, n)) || is_leaf(s, n->src[0]) ||
                (is_move(n->src[0]) && !below->cost && below->loads == 1);
     return (is_move(n) || number || n->op == OP_CAST) && below->widened;
 }
@@ -542,7 +548,7 @@ void fuse(Sched *s, int n, Node **order)
             const char *why = decide(s, t, should_store(s, order, n, t, uses));
             bool stored = why;
             Node *narrow =
-                stored && s->target->byte > 0 && !info_of(s, t)->root ? narrow_side(s, t) : t;
+                stored && keeps_narrow(s, t) && !info_of(s, t)->root ? narrow_side(s, t) : t;
             info_of(s, narrow)->stored = stored && !is_leaf(s, narrow);
             if (stored)
                 info_of(s, narrow)->why = why;

@@ -161,7 +161,7 @@ static bool run_graph(StrBuf *got, Context *c, const char *text, const char *pas
 {
     const char *name = strchr(pass, ' ');
     bool fuse = !strncmp(pass, "fuse", 4), opts = !strncmp(pass, "opts ", 5);
-    bool rewrite = !strcmp(pass, "rewrite");
+    bool rewrite = !strncmp(pass, "rewrite", 7);
     bool linear = !strcmp(pass, "linearize"), render = !strncmp(pass, "render ", 7);
     if (!fuse && !opts && !linear && !render && !rewrite)
         return false;
@@ -170,7 +170,10 @@ static bool run_graph(StrBuf *got, Context *c, const char *text, const char *pas
         char off[64] = "";
         const char *at = strstr(text, "# off ");
         snprintf(off, sizeof off, "%.*s", at ? (int)strcspn(at + 6, "\n") : 0, at ? at + 6 : "");
-        graph_rewrite(c, false, off);
+        Target t = *target_find("c");
+        if (name && strchr(name, ':'))
+            (void)target_tune(&t, strchr(name, ':') + 1);
+        graph_rewrite(c, name ? &t : NULL, off);
         for (int i = 0; i < n; i++)
             roots[i] = c->outputs[i].node;
         text_print(got, n, roots);

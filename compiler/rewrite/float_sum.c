@@ -1,0 +1,68 @@
+/* float_sum.c - sums of integers in f32, where that is exact and faster.
+ *
+ *     sum of a * b  ->  (i32)(sum of (f32)a * (f32)b)
+ *
+ * Vectors have a multiply-add of f32, and none of i32.  As long as no partial sum is beyond 2^24 each of them is a number
+ * of f32, whatever the order: the result is the same.  What a dot takes by fours (igrt_dot.h) stays a sum of integers, and so
+ * does what may become larger. */
+#include <math.h>
+
+#include "rewrite.h"
+
+/* Bytes, perhaps with a zero point that leaves again: (pad of (x - z)) + z. */
+static bool is_byte(Node *n, bool zero)
+{
+    while (n->dtype == INGOT_I32 &&
+           (is_move(n) || n->op == OP_CAST ||
+            (zero && (n->op == OP_ADD || n->op == OP_SUB) && scalar_of(n->src[1]))))
+        n = n->src[0];
+    return n->dtype == INGOT_I8 || n->dtype == INGOT_U8;
+}
+
+/* Is it along some axis a multiple of four weights, bytes both? */
+static bool takes_dot(Rewrite *r, Node *product, unsigned axes)
+{
+    for (int i = 0; i < 2 && r->dot; i++) {
+        Node *w = product->src[i], *compact = is_weight(w) ? compact_form(r, w) : NULL;
+        if (!compact || !is_byte(w, false) || !is_byte(product->src[1 - i], true))
+            continue;
+        for (int d = 0; d < compact->rank; d++) {
+            int64_t extent;
+            if ((axes >> d & 1) && idx_value(compact->shape[d], &extent) && extent > 0 &&
+                extent % 4 == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* (f32)n, in memory too: what is moved is cast before. */
+static Node *as_float(Context *c, Node *n)
+{
+    return is_move(n) ? moved(c, n, as_float(c, n->src[0])) : ingot_cast(c, n, INGOT_F32);
+}
+
+Node *float_sum(Rewrite *r, Node *n)
+{
+    Context *c = r->c;
+    unsigned axes = (unsigned)((uint64_t)n->arg.i >> 8);
+    Node *product = n->src[0];
+    if (!r->float_sums || n->dtype != INGOT_I32 || (n->arg.i & 255) != INGOT_REDUCE_ADD ||
+        product->op != OP_MUL)
+        return NULL;
+    double most = 1;
+    for (int i = 0; i < 2; i++) {
+        double lo, hi;
+        if (!value_range(product->src[i], &lo, &hi))
+            return NULL;
+        most *= fmax(-lo, hi);
+    }
+    for (int i = 0; i < product->rank; i++)
+        if (axes >> i & 1)
+            most *= (double)product->shape[i]->hi;
+    if (most > 16777216 || takes_dot(r, product, axes))
+        return NULL;
+    Node *sum = ingot_mul(c, as_float(c, product->src[0]), as_float(c, product->src[1]));
+    sum = ingot_cast(c, ingot_reduce(c, INGOT_REDUCE_ADD, sum, axes, true), INGOT_I32);
+    return ingot_is_poison(sum) ? NULL : sum;
+}
