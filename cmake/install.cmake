@@ -64,5 +64,8 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "gcc | clang, make, libc6-dev")
+if("${LIBCLANG_INCLUDE}" MATCHES "llvm-([0-9]+)") # loaded when a command reads C, with clang's own headers
+  string(APPEND CPACK_DEBIAN_PACKAGE_RECOMMENDS ", libclang1-${CMAKE_MATCH_1}, libclang-common-${CMAKE_MATCH_1}-dev")
+endif()
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "cmake, pkg-config, libprotobuf-c-dev")
 include(CPack)
