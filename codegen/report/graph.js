@@ -204,11 +204,18 @@ const GraphView = (() => {
     w = w || canvas.clientWidth; h = h || canvas.clientHeight;
     view.k = Math.min(1.1, Math.max(0.02, Math.min((w - 30) / root.w, (h - 30) / root.h)));
     if (root.h * view.k < h) view.y = (h - root.h * view.k) / 2; else view.y = 15;
-    // a tall graph is begun at its top, large enough to be read
-    const tall = view.k < 0.8 && root.h > root.w, start = shown(graph.leaves[0] || root);
-    if (tall) { view.k = Math.min(0.9, Math.max(0.8, (w - 30) / root.w)); view.y = 12; }
-    view.x = tall && root.w * view.k > w ? w / 2 - (start.ax + start.w / 2) * view.k : (w - root.w * view.k) / 2;
-    if (tall) view.y = Math.min(12, h / 3 - start.ay * view.k);
+    // a tall graph is begun at its top, as large as can be read, if there is something to be seen then
+    const leaves = [...boxes(root)].filter(b => !(b.children && b.open));
+    const start = leaves.reduce((a, b) => (b.ay < a.ay ? b : a), leaves[0] || root), all = view.k;
+    view.x = (w - root.w * view.k) / 2;
+    for (const k of [0.9, 0.8, 0.6, 0.45, 0.3]) {
+      if (all >= k || root.h < root.w) break;
+      const x = root.w * k > w ? w / 2 - (start.ax + start.w / 2) * k : (w - root.w * k) / 2, y = Math.min(12, h / 3 - start.ay * k);
+      const seen = leaves.filter(b => { const bx = b.ax * k + x, by = b.ay * k + y; return bx < w && bx + b.w * k > 0 && by < h && by + b.h * k > 0; }).length;
+      if (seen < Math.min(5, leaves.length)) continue;
+      view.k = k; view.x = x; view.y = y;
+      break;
+    }
     canvas.redraw();
   }
   function whole() {

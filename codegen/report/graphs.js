@@ -82,7 +82,11 @@ const Graphs = (() => {
       leaves.push({kind: 'step', id: s.step, title: s.kind === 'generated' ? s.name.split('_')[0] + ' ' + s.source.map(o => o.op).slice(0, 3).join(' ') : s.name,
         under: s.source.length ? short(s.source[s.source.length - 1].node) : s.kind, more: Format.ms(s.time), colour: Colour.ofStep(s), scope: path, badge: Format.percent(m.share(s))});
       for (const t of s.reads) { const from = writer.get(root(m.tensor.get(t))); if (from !== undefined) edges.push([from, leaves.length - 1]); }
-      for (const t of s.writes) writer.set(root(m.tensor.get(t)), leaves.length - 1);
+      for (const t of s.writes) {   // what is written once more, in part, comes after who wrote it first
+        const r = root(m.tensor.get(t)), before = writer.get(r);
+        if (before !== undefined && before !== leaves.length - 1 && leaves[before].kind === 'step') edges.push([before, leaves.length - 1]);
+        writer.set(r, leaves.length - 1);
+      }
     }
     for (const v of m.data.outputs) {
       const from = writer.get(v.tensor);

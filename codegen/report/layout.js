@@ -10,17 +10,17 @@ const Layout = (() => {
   function layers(boxes, edges) {
     const n = boxes.length, out = boxes.map(() => []), into = boxes.map(() => []);
     edges.forEach(([a, b], i) => { if (a !== b) { out[a].push(i); into[b].push(i); } });
-    // places in `boxes` are in an order of evaluation: an edge back to front is part of a cycle of groups
+    const {order: sorted, at} = evaluation(n, edges, out);   // an edge from back to front is part of a cycle
     const rank = new Array(n).fill(0);
-    for (let v = 0; v < n; v++) for (const i of out[v]) { const w = edges[i][1]; if (w > v) rank[w] = Math.max(rank[w], rank[v] + 1); }
-    for (let v = n - 1; v >= 0; v--) {   // what nothing comes before stands just above what reads it
-      const after = out[v].map(i => edges[i][1]).filter(w => w > v).map(w => rank[w]);
-      if (!into[v].some(i => edges[i][0] < v) && after.length) rank[v] = Math.min(...after) - 1;
+    for (const v of sorted) for (const i of out[v]) { const w = edges[i][1]; if (at[w] > at[v]) rank[w] = Math.max(rank[w], rank[v] + 1); }
+    for (const v of [...sorted].reverse()) {   // what nothing comes before stands just above what reads it
+      const after = out[v].map(i => edges[i][1]).filter(w => at[w] > at[v]).map(w => rank[w]);
+      if (!into[v].some(i => at[edges[i][0]] < at[v]) && after.length) rank[v] = Math.min(...after) - 1;
     }
     const nodes = boxes.map((b, i) => ({box: b, w: b.w, h: b.h, rank: rank[i], up: [], down: [], x: 0, i}));
     const chains = edges.map(([a, b]) => {
       const chain = [];
-      if (b <= a || rank[b] - rank[a] > LONG) return chain;
+      if (at[b] <= at[a] || rank[b] - rank[a] > LONG) return chain;
       let last = nodes[a];
       for (let r = rank[a] + 1; r < rank[b]; r++) {
         const d = {box: null, w: 2, h: 0, rank: r, up: [], down: [], x: 0};
@@ -51,6 +51,24 @@ const Layout = (() => {
     for (const v of nodes) { v.x -= left; if (v.box) v.box.x = v.x - v.w / 2; }
     const paths = chains.map(chain => chain.flatMap(d => { const [top, h] = tops[d.rank]; return [[d.x, top], [d.x, top + h]]; }));
     return {width: right - left, height: y - GAP_Y, paths};
+  }
+
+  // Sources first; of those that could be next the one that stood first, also where a cycle leaves none.
+  function evaluation(n, edges, out) {
+    const into = new Array(n).fill(0), order = [], at = new Array(n).fill(-1);
+    for (const [a, b] of edges) if (a !== b) into[b]++;
+    let ready = [];
+    for (let v = 0; v < n; v++) if (!into[v]) ready.push(v);
+    for (let next = 0; order.length < n;) {
+      if (!ready.length) { while (at[next] >= 0) next++; ready.push(next); }
+      const v = ready.reduce((a, b) => (b < a ? b : a));
+      ready = ready.filter(x => x !== v);
+      if (at[v] >= 0) continue;
+      at[v] = order.length;
+      order.push(v);
+      for (const i of out[v]) { const w = edges[i][1]; if (--into[w] === 0 && at[w] < 0) ready.push(w); }
+    }
+    return {order, at};
   }
 
   const middle = list => { const a = list.map(v => v.at).sort((x, y) => x - y), k = a.length >> 1; return a.length % 2 ? a[k] : (a[k - 1] + a[k]) / 2; };
