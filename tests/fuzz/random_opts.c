@@ -117,6 +117,27 @@ static void narrow_product(Context *c)
     out(c, ingot_cast(c, ingot_clamp(c, y, -100, 100), INGOT_I8));
 }
 
+/* Of bytes, as DOT takes them: four terms at once. */
+static void byte_product(Context *c)
+{
+    int64_t m = size(20), k = 4 * size(12), n = size(33);
+    ingot_tensor *a = ingot_cast(c, IN("a", below(2) ? INGOT_I8 : INGOT_U8, m, k), INGOT_I32);
+    bool transposed = below(3) != 0;
+    ingot_tensor *b =
+        transposed ? ingot_transpose(c, WEIGHT(INGOT_I8, n, k), 0, 1) : WEIGHT(INGOT_I8, k, n);
+    ingot_tensor *y = ingot_matmul(c, a, ingot_cast(c, b, INGOT_I32));
+    out(c, below(2) ? y : ingot_cast(c, ingot_clamp(c, y, -100, 100), INGOT_I8));
+}
+
+static void byte_convolution(Context *c)
+{
+    int64_t ci = 4 * (1 + below(4)), co = size(20), n = 5 + size(9);
+    const int64_t one[] = {1, 1};
+    ingot_tensor *x = ingot_cast(c, IN("x", INGOT_I8, 1, ci, n, n), INGOT_I32);
+    ingot_tensor *w = ingot_cast(c, WEIGHT(INGOT_I8, co, ci, 3, 3), INGOT_I32);
+    out(c, ingot_conv(c, x, w, NULL, one, one, one, one, 1));
+}
+
 static void three_products(Context *c)
 {
     int64_t m = size(17), k = size(24), n = size(20);
@@ -317,11 +338,11 @@ static void resized(Context *c)
 }
 
 static void (*const models[])(Context *) = {
-    products,       convolution,   convolution, convolutions, linear,    vector_product,
-    narrow_product, transposed,    softmax,     norms,        attention, reduces,
-    arguments,      batched,       cumulated,   copies,       joined,    blocks,
-    pooling,        elementwise,   functions,   gathers,      scatters,  bounded,
-    resized,        three_products};
+    products,       convolution,    convolution,  convolutions,    linear,    vector_product,
+    narrow_product, transposed,     softmax,      norms,           attention, reduces,
+    arguments,      batched,        cumulated,    copies,          joined,    blocks,
+    pooling,        elementwise,    functions,    gathers,         scatters,  bounded,
+    resized,        three_products, byte_product, byte_convolution};
 
 /* ---- kernels ----------------------------------------------------------------------------------- */
 
@@ -446,16 +467,13 @@ static void random_order(Nest *n)
 static void random_opt(Nest *n)
 {
     static const int64_t amount[] = {2, 3, 4, 5, 6, 7, 8, 16};
-    static const OptKind kind[] = {OPT_SPLIT,  OPT_UPCAST, OPT_UPCAST,
-                                   OPT_UNROLL, OPT_VECTOR, OPT_VECTOR};
-    uint32_t which = below(8);
-    Opt o = {.kind = which < 6    ? kind[which]
-                     : which == 6 ? OPT_ORDER
-                                  : OPT_THREAD,
-             .axis = random_axis(n),
-             .amount = amount[below(8)]};
+    static const OptKind kind[] = {OPT_SPLIT,  OPT_UPCAST, OPT_UPCAST, OPT_UNROLL, OPT_VECTOR,
+                                   OPT_VECTOR, OPT_DOT,    OPT_ORDER,  OPT_THREAD};
+    Opt o = {.kind = kind[below(9)], .axis = random_axis(n), .amount = amount[below(8)]};
     if (o.kind == OPT_VECTOR)
         o.amount = INT64_C(4) << below(3);
+    if (o.kind == OPT_DOT)
+        o.amount = 4;
     if (o.kind == OPT_ORDER)
         random_order(n);
     else if (o.kind != OPT_THREAD || below(3) == 0)

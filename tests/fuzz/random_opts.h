@@ -10,6 +10,8 @@
 
 #include "igrt_vec.h"
 
+#include "igrt_dot.h"
+
 enum { GUARD = 256, MAX_ARGS = 64 };
 typedef struct {
     size_t bytes;

@@ -73,6 +73,7 @@ def main():
     p.add_argument("--n", type=int, default=200, help="candidates")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--machine", default="native", help="as in --target c:MACHINE")
+    p.add_argument("--plain", action="store_true", help="without that machine's flags: kernels for another machine than this one")
     p.add_argument("--cc", default="cc")
     p.add_argument("--flags", default="", help="more flags, for example -fsanitize=address,undefined")
     p.add_argument("--jobs", type=int, default=2)
@@ -90,7 +91,7 @@ def main():
         if told.returncode:
             raise SystemExit(f"{tool}: status {told.returncode}\n{told.stderr}")
         counts, flags = told.stdout.splitlines()
-        flags = flags.split()[1:] + o.flags.split()
+        flags = ([] if o.plain else flags.split()[1:]) + o.flags.split()
         if o.plant:
             found = plant(folder, files, o.cc, flags)
             print(f"{found} of {len(PLANTS)} planted faults found")
