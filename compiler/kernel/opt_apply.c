@@ -275,7 +275,7 @@ static RestForm rest_of_vector(const Nest *n, const Opt *o, int axis, int *lanes
     int64_t left = x->extent < 0 ? -1 : x->extent % o->amount;
     if (x->reduced)
         return REST_LOOP;
-    if (axis == innermost(n) && shares_rows(n, axis))
+    if (axis == innermost(n) && axis < n->k->naxis && shares_rows(n, axis))
         return REST_BESIDE;
     if (left < 2 || o->amount < 8) /* of run time: -1 */
         return REST_LOOP;
@@ -297,8 +297,10 @@ static const char *vector_refused(Nest *n, const Opt *o, int axis)
     if (o->amount > most || (o->amount != 4 && o->amount != 8 && o->amount != 16))
         return refuse(n, "VECTOR %s %lld: a vector has 4, 8 or 16 lanes, of this target at most %d",
                       o->axis, (long long)o->amount, most);
-    if (axis >= n->k->naxis)
-        return refuse(n, "VECTOR %s: only an axis that no other opt has changed can become lanes",
+    if (x->reduced && axis >= n->k->naxis)
+        return refuse(n,
+                      "VECTOR %s: of what is reduced only an axis that no other opt has changed "
+                      "can become lanes",
                       o->axis);
     if (x->most < o->amount)
         return refuse(n, "VECTOR %s %lld: the axis has %lld elements", o->axis,
@@ -310,10 +312,10 @@ static const char *vector_refused(Nest *n, const Opt *o, int axis)
     if (n->lanes && n->lanes != o->amount)
         return refuse(n, "VECTOR %s %lld: the kernel has vectors of %d lanes already", o->axis,
                       (long long)o->amount, n->lanes);
-    if (n->lanes && two_dimensional(n, axis))
+    if (n->lanes && two_dimensional(n, x->root))
         return refuse(n, "VECTOR %s: what runs along it is in the lanes of another axis already",
                       o->axis);
-    if (!in_lanes(n, axis))
+    if (!in_lanes(n, x->root))
         return refuse(n,
                       "VECTOR %s: some operation or access along this axis cannot be done in lanes",
                       o->axis);

@@ -439,14 +439,16 @@ static bool try(Nest *n, const Opt *o)
     return good;
 }
 
+/* Often one of those that were made last, so that parts are taken apart in turn. */
 static const char *random_axis(const Nest *n)
 {
+    uint32_t all = (uint32_t)n->naxis, late = below(2) && all > 3 ? 3 : all;
     for (int i = 0; i < 8; i++) {
-        const NestAxis *x = &n->axis[below((uint32_t)n->naxis)];
+        const NestAxis *x = &n->axis[all - 1 - below(late)];
         if (x->split < 0 && x->form == AXIS_LOOP && !x->remainder && x->extent != 1)
             return x->name;
     }
-    return n->axis[below((uint32_t)n->naxis)].name;
+    return n->axis[below(all)].name;
 }
 
 static void random_order(Nest *n)
@@ -466,18 +468,23 @@ static void random_order(Nest *n)
 
 static void random_opt(Nest *n)
 {
-    static const int64_t amount[] = {2, 3, 4, 5, 6, 7, 8, 16};
+    static const int64_t amount[] = {2, 3, 4, 5, 6, 7, 8, 16, 20, 24};
     static const OptKind kind[] = {OPT_SPLIT,  OPT_UPCAST, OPT_UPCAST, OPT_UNROLL, OPT_VECTOR,
                                    OPT_VECTOR, OPT_DOT,    OPT_ORDER,  OPT_THREAD};
-    Opt o = {.kind = kind[below(9)], .axis = random_axis(n), .amount = amount[below(8)]};
+    Opt o = {.kind = kind[below(9)], .axis = random_axis(n), .amount = amount[below(10)]};
     if (o.kind == OPT_VECTOR)
         o.amount = INT64_C(4) << below(3);
     if (o.kind == OPT_DOT)
         o.amount = 4;
     if (o.kind == OPT_ORDER)
         random_order(n);
-    else if (o.kind != OPT_THREAD || below(3) == 0)
-        (void)try(n, &o);
+    else if ((o.kind != OPT_THREAD || below(3) == 0) && try(n, &o) && o.kind == OPT_SPLIT &&
+             below(2)) {
+        Opt lanes = {.kind = OPT_VECTOR,
+                     .axis = n->axis[n->split[n->nsplit - 1].inner].name,
+                     .amount = o.amount < 8 ? 4 : 8};
+        (void)try(n, &lanes);
+    }
 }
 
 /* Some opts of its own, or those of the heuristic with one changed; NULL: nothing could be done. */

@@ -169,6 +169,28 @@ static void refusals(void **state)
     ingot_context_free(c);
 }
 
+/* Lanes inside of blocks: 24 = 16 + 8, and what remains of 50 is a loop. */
+static void lanes_of_blocks(void **state)
+{
+    (void)state;
+    Context *c = ingot_context_new(NULL, NULL);
+    Plan *p = plan_of(c, false);
+    Target t = vectors();
+    Nest *n = nest_new(p->kernels[0], &t);
+    refusal(n, OPT_SPLIT, "i1", 24, NULL);
+    refusal(n, OPT_VECTOR, "i1.o", 4, "2 elements");
+    refusal(n, OPT_VECTOR, "i1.i", 16, NULL);
+    assert_null(nest_check(n));
+    Tiles tiles = nest_lower(n);
+    assert_int_equal(tiles.n, 3);
+    assert_int_equal(tiles.tile[0].lanes, 16);
+    assert_int_equal(tiles.tile[2].lanes, 8);
+    tiles_free(&tiles);
+    nest_free(n);
+    plan_free(p);
+    ingot_context_free(c);
+}
+
 /* What remains of a row stays beside its vectors, so that the sums over the row are done once. */
 static void refusals_beside_a_row(void **state)
 {
@@ -223,6 +245,7 @@ int main(void)
         cmocka_unit_test(candidates_of_a_product),
         cmocka_unit_test(candidates_of_rows),
         cmocka_unit_test(refusals),
+        cmocka_unit_test(lanes_of_blocks),
         cmocka_unit_test(refusals_beside_a_row),
         cmocka_unit_test(sizes_of_run_time),
     };
