@@ -672,9 +672,9 @@ void buffer_layout_changed(Buffer *); /* its size in bytes again */
 
 /* The model's outputs and states become those of the rewritten graph.  Doing it again changes nothing.
  * The target says what sums of integers are made of (NULL: of integers).  off: names of rules that are
- * not applied, "a,b"; or NULL. */
+ * not applied, "a,b"; or NULL.  True if floats are rounded at other places now. */
 typedef struct Target Target;
-void graph_rewrite(Context *, const Target *, const char *off);
+bool graph_rewrite(Context *, const Target *, const char *off);
 const char *rewrite_name(int i); /* of the rules; NULL behind the last */
 /* control.c: fills the region's captures; outside: by node, whether it is none of the region's. */
 void region_captures(Context *, struct Region *, const bool *outside);

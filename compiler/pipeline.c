@@ -329,7 +329,7 @@ static Plan *make_plan(Context *c, const Target *t, const ingot_options *o, Cloc
     if (t->gpu)
         graph_custom_calls(c);
     if (!o->naive) {
-        graph_rewrite(c, t, o->no_rewrite);
+        (void)graph_rewrite(c, t, o->no_rewrite);
         verify_graph(c, "rewrite");
         passed(k, "rewrite");
     }

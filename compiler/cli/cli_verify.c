@@ -12,13 +12,16 @@ static Target target_of(Arena *a, const char *target)
     return t;
 }
 
-/* What the interpreter makes of the inputs: of the graph as it was asked for, or rewritten as it is compiled. */
-static ingot_status interpret(const Session *s, Model *m, bool rewritten, ingot_value *want)
+/* What the interpreter makes of the inputs: of the graph as it was asked for, or rewritten as it is compiled; rounds:
+ * whether that rounds at other places. */
+static ingot_status interpret(const Session *s, Model *m, bool rewritten, ingot_value *want,
+                              bool *rounds)
 {
     ingot_status status = model_build(m, s->o, s->in, s->bound);
+    *rounds = false;
     Target t = target_of(s->a, s->o->compile.target);
     if (status == INGOT_OK && rewritten)
-        graph_rewrite(m->c, &t, s->o->compile.no_rewrite);
+        *rounds = graph_rewrite(m->c, &t, s->o->compile.no_rewrite);
     ingot_value *in = NEWN(s->a, ingot_value, s->nin + 1);
     for (int i = 0; i < s->nin; i++) {
         in[i] =
@@ -34,6 +37,38 @@ static double one_order(ingot_dtype d)
     return d == INGOT_F32 || d == INGOT_C64 ? 1e-4 : tolerance_of(d);
 }
 
+static Value tensor_of(const ingot_value *v)
+{
+    Value w = {.dtype = v->dtype, .rank = v->rank, .count = 1, .data = (void *)(uintptr_t)v->data};
+    memcpy(w.dims, v->dims, sizeof w.dims);
+    for (int a = 0; a < w.rank; a++)
+        w.count *= (size_t)w.dims[a];
+    w.bytes = w.count * (size_t)dtype_info[w.dtype].bytes;
+    return w;
+}
+
+/* Prints what the rewritten graph's other rounding makes of the outputs. */
+static ingot_status compare_graphs(const Session *s, const ingot_value *rewritten)
+{
+    Model m;
+    bool rounds;
+    ingot_value *asked = NEWN(s->a, ingot_value, s->nout + 1);
+    ingot_status status = model_open(&m, s->o, true);
+    if (status == INGOT_OK)
+        status = interpret(s, &m, false, asked, &rounds);
+    for (int i = 0; i < s->nout && status == INGOT_OK; i++) {
+        Value x = tensor_of(&rewritten[i]), y = tensor_of(&asked[i]);
+        Difference d = value_compare(s->a, &x, &y, tolerance_of(x.dtype));
+        StrBuf sb = {0};
+        difference_print(&sb, &d, &x, &y);
+        printf("%s of the rewritten graph beside that of the graph as it is asked for: %s\n",
+               s->out_name[i], sb.data);
+        sb_free(&sb);
+    }
+    model_close(&m);
+    return status;
+}
+
 /* Prints how far the outputs are from the interpreter's.  Numbers are judged if they are to be near; what is nan or infinite
  * on one side only always is. */
 static ingot_status compare_outputs(const Session *s, const char *of, const ingot_value *want,
@@ -41,14 +76,7 @@ static ingot_status compare_outputs(const Session *s, const char *of, const ingo
 {
     ingot_status status = INGOT_OK;
     for (int i = 0; i < s->nout; i++) {
-        Value w = {.dtype = want[i].dtype,
-                   .rank = want[i].rank,
-                   .count = 1,
-                   .data = (void *)(uintptr_t)want[i].data};
-        memcpy(w.dims, want[i].dims, sizeof w.dims);
-        for (int a = 0; a < w.rank; a++)
-            w.count *= (size_t)w.dims[a];
-        w.bytes = w.count * (size_t)dtype_info[w.dtype].bytes;
+        Value w = tensor_of(&want[i]);
         Difference d = value_compare(s->a, &s->out[i], &w, one_order(w.dtype));
         StrBuf sb = {0};
         difference_print(&sb, &d, &s->out[i], &w);
@@ -121,8 +149,11 @@ ingot_status command_verify(Options *o)
     if (status == INGOT_OK)
         status = session_run(&s);
     ingot_value *want = NEWN(s.a, ingot_value, s.nout + 1);
+    bool rounds = false;
     if (status == INGOT_OK)
-        status = interpret(&s, &m, !o->compile.naive, want);
+        status = interpret(&s, &m, !o->compile.naive, want, &rounds);
+    if (status == INGOT_OK && rounds)
+        status = compare_graphs(&s, want);
     bool by_kernel = !o->compile.naive && !target_find(o->compile.target)->gpu;
     if (status == INGOT_OK)
         status = compare_outputs(&s, "", want, !by_kernel);

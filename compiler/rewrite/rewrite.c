@@ -14,10 +14,11 @@ typedef struct {
     const char *name;
     Op op;
     Node *(*apply)(Rewrite *, Node *);
+    bool rounds;
 } Rule;
 
 static const Rule rules[] = {
-#define REWRITE(name, op, function) {name, OP_##op, function},
+#define REWRITE(name, op, function, rounds) {name, OP_##op, function, rounds},
 #include "rewrites.def"
 };
 enum { NRULE = sizeof rules / sizeof rules[0] };
@@ -49,8 +50,10 @@ static Node *apply_rules(Rewrite *r, Node *n)
         if (rules[i].op != n->op || n->dtype == INGOT_INDEX || is_named(r->off, rules[i].name))
             continue;
         Node *other = rules[i].apply(r, n);
-        if (other && other != n)
-            return other;
+        if (!other || other == n)
+            continue;
+        r->rounds |= rules[i].rounds;
+        return other;
     }
     return n;
 }
@@ -127,25 +130,26 @@ bool rewrite_pass(Rewrite *r)
     return r->changed;
 }
 
-static void rewrite(Rewrite r)
+/* Whether a rule applied that rounds otherwise. */
+static bool rewrite(Rewrite r)
 {
     for (int i = 0; i < MAX_PASSES; i++) {
         r.a = arena_new();
         bool again = rewrite_pass(&r);
         arena_free(r.a);
         if (!again)
-            return;
+            return r.rounds;
     }
     BUG("rewriting does not end");
 }
 
-void graph_rewrite(Context *c, const Target *t, const char *off)
+bool graph_rewrite(Context *c, const Target *t, const char *off)
 {
-    rewrite((Rewrite){
+    return rewrite((Rewrite){
         .c = c, .float_sums = t && t->lanes, .dot = t && t->dot, .off = off, .apply = apply_rules});
 }
 
 void graph_custom_calls(Context *c)
 {
-    rewrite((Rewrite){.c = c, .custom_calls = true, .apply = apply_rules});
+    (void)rewrite((Rewrite){.c = c, .custom_calls = true, .apply = apply_rules});
 }

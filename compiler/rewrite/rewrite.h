@@ -15,6 +15,7 @@ struct Rewrite {
     uint32_t nnode;    /* nodes before this pass */
     Node **now;        /* what became of them; NULL: not yet visited */
     bool changed;
+    bool rounds;    /* a rule applied that rounds otherwise than the graph asks for */
     Node *visiting; /* of the graph before this pass */
     Node *(*apply)(Rewrite *, Node *renewed);
     void *user;

@@ -5,6 +5,7 @@
 
     beside      `ingot run` and `verify` compare with outputs beside the inputs: errors, nan, infinity, zeros, shapes
     half        `ingot verify` judges 16-bit floats
+    rounded     where a rewrite rounds at other places, `verify` prints what that makes of the outputs
     selftest    a bundle without golden data has a status for that, and compile a note; --selftest DIR gives it some
     folded      library kernels of constants run when the model is compiled: no call is left, and no run-time dim
     indices     -DMODEL_CHECK=1: an index from data that is out of range ends the run, with node and value; in loops,
@@ -132,6 +133,23 @@ def half(ingot, work):
         if "inf" in text or "nan" in text:
             raise Wrong(text)
     print("2 networks")
+
+
+def rounded(ingot, work):
+    """Scales leave a sum of integers; without that rewrite, and where there is none to do, there is nothing to tell."""
+    f, rng = TensorProto.FLOAT, np.random.default_rng(1)
+    nodes = [helper.make_node("QuantizeLinear", ["x", "sx", "zx"], ["q"], "quantize"),
+             helper.make_node("DequantizeLinear", ["q", "sx", "zx"], ["d"], "widen"),
+             helper.make_node("DequantizeLinear", ["w", "sw", "zw"], ["v"], "weights"),
+             helper.make_node("MatMul", ["d", "v"], ["y"], "product")]
+    small = {"sx": np.float32(0.013), "sw": np.float32(0.007), "zx": np.int8(3), "zw": np.int8(0)}
+    path = model(work, nodes, [("x", f, [3, 64])], [("y", f, [3, 64])],
+                 {"w": rng.integers(-127, 128, (64, 64)).astype(np.int8), **{k: np.asarray(v) for k, v in small.items()}})
+    says = "y of the rewritten graph beside that of the graph as it is asked for: "
+    told(ingot, work, "verify", path, says=[says, "y beside the interpreter's: "])
+    if says in told(ingot, work, "verify", path, "--no-rewrite", "integer-sum", says=["y beside the interpreter's: "]):
+        raise Wrong("two graphs are told apart that are rounded alike")
+    print("told, and not told")
 
 
 def selftest(ingot, work):
@@ -289,4 +307,4 @@ def indices(ingot, work):
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {f.__name__: f for f in (beside, half, selftest, folded, indices)}))
+    sys.exit(main(__doc__, {f.__name__: f for f in (beside, half, rounded, selftest, folded, indices)}))

@@ -173,7 +173,7 @@ static bool run_graph(StrBuf *got, Context *c, const char *text, const char *pas
         Target t = *target_find("c");
         if (name && strchr(name, ':'))
             (void)target_tune(&t, strchr(name, ':') + 1);
-        graph_rewrite(c, name ? &t : NULL, off);
+        (void)graph_rewrite(c, name ? &t : NULL, off);
         for (int i = 0; i < n; i++)
             roots[i] = c->outputs[i].node;
         text_print(got, n, roots);
