@@ -29,6 +29,8 @@ typedef struct {
     int nbind;
     CustomFlag *op; /* --op */
     int nop;
+    const char *more[2]; /* further operands, of plan */
+    int nmore;
     ingot_onnx_state *state; /* --state */
     int nstate;
     ingot_memory *memory; /* --memory */
@@ -263,6 +265,7 @@ ingot_status command_audit(Options *); /* cli_audit.c */
 ingot_status command_check(Options *); /* main.c, and the next three */
 ingot_status command_inspect(Options *);
 ingot_status command_targets(Options *);
+ingot_status command_plan(Options *);
 ingot_status command_tune(Options *);
 ingot_status command_compile(Options *); /* cli_compile.c */
 ingot_status command_explain(Options *); /* cli_explain.c */

@@ -265,6 +265,11 @@ static bool operand(Options *o, const Command *c, const char *word)
         o->node = word;
         return true;
     }
+    bool more = c->operand && !strcmp(c->operand, "diff") && o->model;
+    if (more && o->nmore < 2) {
+        o->more[o->nmore++] = word;
+        return true;
+    }
     if (o->model || !c->operand)
         return complain(INGOT_USAGE, "ingot %s: unexpected argument '%.200s'", o->command, word) ==
                INGOT_OK;

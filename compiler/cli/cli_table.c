@@ -19,6 +19,7 @@ enum {
     COMPLETION = 1 << 9,
     MANUAL = 1 << 10,
     EXPLAIN = 1 << 11,
+    PLAN = 1 << 12,
     EXECUTE = RUN | VERIFY | BENCH,
     BUNDLE = COMPILE | INSPECT,
     MODEL = EXECUTE | BUNDLE | EXPLAIN,
@@ -161,6 +162,10 @@ const Command cli_commands[] = {
      "With --probe the compiler named is run, as `CC FLAGS.. -dM -E`, `-dumpmachine` and `-print-file-name=include`; nothing else is.",
      "ingot targets --probe \"arm-none-eabi-gcc -mcpu=cortex-m55 -mthumb\" >m55.target\n"
      "ingot compile kws.onnx -o out --target m55.target\n"},
+    {"plan", command_plan, PLAN, "diff", "A.sched B.sched", "what two plans decide otherwise",
+     "Compares what --save-sched wrote, or what became of it by hand: values that are stored or not, merges, variants, layouts "
+     "and opts, with the bytes and operations that this moves.",
+     "ingot plan diff saved.sched edited.sched\n"},
     {"tune", command_tune, TUNE, "MODEL.onnx", "-o model.sched", "search for better kernels (not available yet)", NULL, NULL},
     {"cache", command_cache, CACHE, NULL, "[--size N | --clear]", "what `ingot run` and its like have compiled",
      "Prints where it is and how large. Whenever a model is added, what was used least recently goes until 2 GB are left, or "

@@ -302,6 +302,42 @@ static bool same_said(const ValueChoice *a, const ValueChoice *b)
             (a->variant && b->variant && !strcmp(a->variant, b->variant)));
 }
 
+static double elements(Node *n)
+{
+    double count = 1;
+    for (int i = 0; i < n->rank; i++)
+        count *= (double)n->shape[i]->hi;
+    return count;
+}
+
+/* What lies in memory of it, and the operations between it and what is stored before, at upper bounds. */
+static void work_of(const Plan *p, Node *n, double *bytes, double *operations)
+{
+    enum { MOST = 256 };
+    Node *stack[MOST];
+    Map seen = {0};
+    int depth = 0;
+    *bytes = elements(n) * dtype_info[n->dtype].bytes;
+    *operations = 0;
+    stack[depth++] = n;
+    while (depth) {
+        Node *t = stack[--depth];
+        const ValueChoice *c = map_get(&p->values->record, (uint64_t)t->id + 1);
+        bool stop = t->dtype == INGOT_INDEX || op_info[t->op].cls == LEAF ||
+                    op_info[t->op].cls == CONTROL || (t != n && c && c->stored == YES);
+        if (stop || map_get(&seen, (uint64_t)t->id + 1))
+            continue;
+        map_put(&seen, (uint64_t)t->id + 1, (void *)t);
+        if (t->op == OP_REDUCE)
+            *operations += elements(t->src[0]);
+        else if (op_is_alu(t->op))
+            *operations += elements(t);
+        for (uint32_t i = 0; i < t->nsrc && depth < MOST; i++)
+            stack[depth++] = t->src[i];
+    }
+    map_free(&seen);
+}
+
 static void print_value(StrBuf *sb, const Plan *p, Node *n, const ValueChoice *c, bool one)
 {
     const Values *v = p->values;
@@ -322,6 +358,9 @@ static void print_value(StrBuf *sb, const Plan *p, Node *n, const ValueChoice *c
         sb_puts(sb, " ");
         sched_origin(sb, o);
     }
+    double bytes, operations;
+    work_of(p, n, &bytes, &operations);
+    sb_printf(sb, ", %.0f bytes, %.0f operations", bytes, operations);
     if (!one && v->of[n->id] > 1)
         sb_printf(sb, ", and %d like it", v->of[n->id] - 1);
     sb_puts(sb, "\n");
