@@ -218,7 +218,8 @@ void assembly_make(const Options *, struct Inspection *);
 /* ---- cli_roof.c: what one core does a second ----------------------------------------------- */
 
 typedef struct {
-    double flops, cache, memory; /* f32 operations in multiply-adds; bytes read */
+    double flops;                    /* f32 operations in multiply-adds */
+    double near, cache, far, memory; /* bytes read: from 16 KB, 256 KB, 4 MB, more than any cache */
 } Roof;
 /* dir holds the program that measures. */
 bool roof_build(Arena *, const char *dir, const char *target);

@@ -8,13 +8,14 @@
 #include "cli.h"
 #include "inspect.h"
 
-enum { CACHED_BYTES = 1 << 19, PROFILES = 3 };
+enum { PROFILES = 3 };
 
 typedef struct {
     int step;
     const char *name;
     double ms, gflops, gbytes, share, roof; /* the last two in per cent */
     double flops, bytes;
+    const char *level; /* what the roof is: operations, or the bandwidth of a level of memory */
 } Line;
 
 /* Operations and bytes of every step of the plan. */
@@ -66,6 +67,19 @@ static int slowest_first(const void *a, const void *b)
     return x->ms != y->ms ? (x->ms < y->ms ? 1 : -1) : x->step - y->step;
 }
 
+/* The level that holds so many bytes: of its size twice over, since the levels around it are 16 times as large. */
+static double level_of(const Roof *r, double bytes, int threads, const char **name)
+{
+    static const char *const names[] = {"L1", "L2", "L3", "memory"};
+    const double rates[] = {r->near * threads, r->cache * threads, r->far * threads, r->memory},
+                 size[] = {1 << 15, 1 << 19, 1 << 23};
+    int i = 0;
+    while (i < 3 && bytes > size[i])
+        i++;
+    *name = names[i];
+    return rates[i];
+}
+
 static void rate(Line *line, int n, const Roof *r, int threads)
 {
     double sum = 0;
@@ -73,9 +87,9 @@ static void rate(Line *line, int n, const Roof *r, int threads)
         sum += line[i].ms;
     for (int i = 0; i < n; i++) {
         Line *l = &line[i];
-        double ms = l->ms > 0 ? l->ms : 1e-6,
-               bytes = l->bytes <= CACHED_BYTES ? r->cache * threads : r->memory;
+        double ms = l->ms > 0 ? l->ms : 1e-6, bytes = level_of(r, l->bytes, threads, &l->level);
         double compute = l->flops / (r->flops * threads), traffic = l->bytes / bytes;
+        l->level = compute > traffic ? "operations" : l->level;
         l->gflops = l->flops / ms * 1e-6;
         l->gbytes = l->bytes / ms * 1e-6;
         l->share = sum > 0 ? 100 * l->ms / sum : 0;
@@ -86,13 +100,15 @@ static void rate(Line *line, int n, const Roof *r, int threads)
 
 static void print_table(const Line *line, int n, const Roof *r)
 {
-    printf("one core: %.1f GFLOP/s of f32 multiply-adds, reads %.1f GB/s from cache and %.1f GB/s "
-           "from memory\n"
-           "step         ms       %%   GFLOP/s      GB/s  %% of roof  name\n",
-           r->flops * 1e-9, r->cache * 1e-9, r->memory * 1e-9);
+    printf("one core: %.1f GFLOP/s of f32 multiply-adds, reads GB/s: %.1f of 16 KB (L1), %.1f of "
+           "256 KB "
+           "(L2), %.1f of 4 MB (L3), %.1f of memory\n"
+           "step         ms       %%   GFLOP/s      GB/s  %% of roof of          name\n",
+           r->flops * 1e-9, r->near * 1e-9, r->cache * 1e-9, r->far * 1e-9, r->memory * 1e-9);
     for (int i = 0; i < n; i++)
-        printf("%4d %10.6f  %6.2f  %8.2f  %8.2f  %9.1f  %s\n", line[i].step, line[i].ms,
-               line[i].share, line[i].gflops, line[i].gbytes, line[i].roof, line[i].name);
+        printf("%4d %10.6f  %6.2f  %8.2f  %8.2f  %9.1f %-11s %s\n", line[i].step, line[i].ms,
+               line[i].share, line[i].gflops, line[i].gbytes, line[i].roof, line[i].level,
+               line[i].name);
 }
 
 /* The driver's line, and what was measured here at its end. */
@@ -105,9 +121,9 @@ static void print_json(const char *told, const Line *line, int n, const Roof *r,
     for (int i = 0; i < n; i++)
         printf("%s{\"step\": %d, \"name\": \"%s\", \"ms\": %.6f, \"percent\": %.2f, \"gflops\": "
                "%.3f, \"gbps\": %.3f, "
-               "\"roof_percent\": %.2f}",
+               "\"roof_percent\": %.2f, \"roof\": \"%s\"}",
                i ? ", " : "", line[i].step, line[i].name, line[i].ms, line[i].share, line[i].gflops,
-               line[i].gbytes, line[i].roof);
+               line[i].gbytes, line[i].roof, line[i].level);
     printf("]}\n");
 }
 

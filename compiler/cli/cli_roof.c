@@ -1,7 +1,7 @@
 /* cli_roof.c - what one core of this machine can do: measured, not looked up.
  *
  * A small C program, built with the flags that bundles get, tells how many f32 multiply-adds a
- * second a core does, and how fast it reads from cache and from memory. */
+ * second a core does, and how fast it reads 16 KB, 256 KB, 4 MB and what is larger than any cache: four levels, by size. */
 #include "cli.h"
 
 static const char roof_source[] =
@@ -47,12 +47,16 @@ static const char roof_source[] =
     "    return (double)n * sizeof(V) * times / t;\n}\n"
     "int main(void)\n{\n    size_t big = 192u << 20;\n    float *p = aligned_alloc(64, big);\n    "
     "if (!p) return 1;\n"
-    "    memset(p, 0, big);\n    double f = 0, c = 0, m = 0, x;\n    for (int i = 0; i < 5; i++) "
+    "    memset(p, 0, big);\n    double f = 0, l1 = 0, c = 0, l3 = 0, m = 0, x;\n    for (int i = "
+    "0; i < 5; i++) "
     "{\n"
-    "        x = flops(); f = x > f ? x : f;\n        x = bandwidth(p, 1 << 18, 400); c = x > c ? "
-    "x : c;\n"
+    "        x = flops(); f = x > f ? x : f;\n        x = bandwidth(p, 1 << 14, 6400); l1 = x > l1 "
+    "? "
+    "x : l1;\n        x = bandwidth(p, 1 << 18, 400); c = x > c ? x : c;\n"
+    "        x = bandwidth(p, 1 << 22, 20); l3 = x > l3 ? x : l3;\n"
     "        x = bandwidth(p, big, 1); m = x > m ? x : m;\n    }\n"
-    "    printf(\"%.6g %.6g %.6g %g\\n\", f, c, m, (double)sink * 0);\n    return 0;\n}\n";
+    "    printf(\"%.6g %.6g %.6g %.6g %.6g %g\\n\", f, l1, c, l3, m, (double)sink * 0);\n    "
+    "return 0;\n}\n";
 
 char *read_text(Arena *a, const char *path)
 {
@@ -78,6 +82,8 @@ bool roof_measure(Arena *a, const char *dir, Roof *r)
     const char *out = arena_printf(a, "%s/roof.txt", dir),
                *argv[] = {arena_printf(a, "%s/roof", dir), NULL};
     const char *text = process_run_to(argv, out) ? NULL : read_text(a, out);
-    return text && sscanf(text, "%lf %lf %lf", &r->flops, &r->cache, &r->memory) == 3 &&
-           r->flops > 0 && r->cache > 0 && r->memory > 0;
+    return text &&
+           sscanf(text, "%lf %lf %lf %lf %lf", &r->flops, &r->near, &r->cache, &r->far,
+                  &r->memory) == 5 &&
+           r->flops > 0 && r->near > 0 && r->cache > 0 && r->far > 0 && r->memory > 0;
 }

@@ -79,6 +79,16 @@ def two(compile, work):
     call(work / "both")
 
 
+def windows(compile, work):
+    """mingw's C compiler takes the model, the threads' header and the reader of weights."""
+    if not shutil.which("x86_64-w64-mingw32-gcc"):
+        return
+    out = work / "windows"
+    compile(out)
+    call("x86_64-w64-mingw32-gcc", "-std=c99", "-O1", "-Wall", "-Wextra", "-Werror", "-I.", "-c", *sorted(p.name for p in out.glob("*.c")),
+         "host/igrt_weights.c", "host/igrt_pool.c", cwd=out)
+
+
 def installed(compile, work):
     out, prefix = work / "cmake", work / "prefix"
     compile(out, "--weights", "blob", "--package", "cmake")
@@ -160,7 +170,7 @@ def main():
     compile.ingot = ingot
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)
-        for test in (microcontrollers, sections, two, installed, packages):
+        for test in (microcontrollers, sections, two, windows, installed, packages):
             test(compile, work)
         # a bundle of before the folder host/ is replaced as a whole
         out = work / "again"
