@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "schedule.h"
+#include "values.h"
 
 typedef struct {
     Sched *s;
@@ -833,5 +834,6 @@ void plan_free(Plan *p)
         ingot_context_free(p->kernels[i]->c);
     if (!p->nkernel)
         free_kernels(&p->main);
+    values_free(p);
     arena_free(p->arena);
 }

@@ -267,6 +267,12 @@ uint64_t value_given_key(const Plan *p, int given)
 
 /* ---- the record ----------------------------------------------------------------------------------- */
 
+void values_free(Plan *p)
+{
+    if (p->values)
+        map_free(&p->values->record);
+}
+
 ValueChoice *value_record(Plan *p, Node *n)
 {
     Values *v = p->values;

@@ -37,6 +37,7 @@ void values_follow(Plan *, uint32_t nnode, Node *const *now, Node *const *root,
 const ValueChoice *value_given(const Plan *, Node *);
 /* What is decided of it: to be filled in. */
 ValueChoice *value_record(Plan *, Node *);
+void values_free(Plan *);                 /* what is not in the plan's arena */
 uint64_t value_key(const Plan *, Node *); /* 0: none */
 /* Number of the given choice that stands for this value (by its neighbourhood, if need be), or -1. */
 int value_match(const Plan *, Node *);
