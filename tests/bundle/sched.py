@@ -207,7 +207,7 @@ BASE = [
   ORDER i1 i2.o i0.o r0 r1
 """, """  VECTOR i0 8
 """, """  arg 2 layout split(0,4) permute(0,2,1)
-  arg 3 layout split(0,4) permute(0,1)
+  arg 3 layout split(1,4) permute(1,0,2)
   VECTOR i0 4
   ORDER i0.o r0
 """]
