@@ -8,9 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "igrt_vec.h"
-
-#include "igrt_dot.h"
+#include "igrt_dot_vec.h"
 
 enum { GUARD = 256, MAX_ARGS = 64 };
 typedef struct {
