@@ -22,7 +22,8 @@ typedef struct {
     Arena *arena;
     const Tile *tile;
     Node *fused; /* iterations of the one loop over the tile's fused axes, NULL if there are none */
-    Node **inner; /* by fused axis: the iterations of those after it */
+    Node **inner;  /* by fused axis: the iterations of those after it */
+    bool *counted; /* by fused axis: something is written with its counter */
     Stmt *stmt;
     int n;
     uint32_t nknown; /* ids below it have entries in the tables */

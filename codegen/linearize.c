@@ -347,6 +347,11 @@ void linearize(Linear *l, const Kernel *k, const Tile *tile)
     }
     if (tile->parts)
         add(&q, STMT_END, NULL, --depth);
+    l->counted = NEWN(l->arena, bool, tile->fused + 1);
+    for (int i = 0; i < tile->fused; i++) {
+        int p = position(&q, tile->axis[i].range);
+        l->counted[i] = p >= 0 && q.uses[p] > 0;
+    }
     l->nknown = k->c->nnode;
     l->named = NEWN(l->arena, bool, l->nknown);
     l->vector = NEWN(l->arena, bool, l->nknown);

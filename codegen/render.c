@@ -82,6 +82,8 @@ static void fused_axes(Render *r, bool narrow, int depth)
     const Tile *t = r->l.tile;
     for (int i = 0; i < t->fused; i++) {
         Node *inner = r->l.inner[i];
+        if (!r->l.counted[i])
+            continue;
         render_indent(r, depth);
         sb_printf(r->sb, "const %s ", render_type(r, INGOT_INDEX));
         render_range(r, t->axis[i].range);
