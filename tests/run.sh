@@ -1,6 +1,6 @@
 #!/bin/sh
 # The tests: sh tests/run.sh [all]. Installs what is missing, builds, and ends with status 0
-# when everything passes. At most fifteen minutes on two cores; with `all`, which adds what takes
+# when everything passes. Fifteen to twenty minutes on two cores; with `all`, which adds what takes
 # longer (INGOT_ALL=1 says so to the steps), more than an hour.
 #
 #   INGOT_CASES="DIR..."   folders of ONNX test cases, in place of those the onnx package generates
