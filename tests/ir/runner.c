@@ -25,7 +25,7 @@
 #include <string.h>
 
 #include "codegen/codegen.h"
-#include "codegen/linear.h"
+#include "compiler/linear.h"
 #include "targets/targets.h"
 
 static char *read_file(const char *path)
