@@ -36,6 +36,7 @@ typedef struct {
 } Assembly;
 
 typedef struct Inspection {
+    Arena *arena; /* of what follows, the plan aside */
     Plan *p;
     const Target *t;
     const ingot_options *o;
@@ -45,7 +46,7 @@ typedef struct Inspection {
     Assembly **assembly; /* by kernel; NULL: none */
 } Inspection;
 
-/* pipeline.c: a plan and all that is known of it; false after a reported error. inspection_free() frees the plan. */
+/* pipeline.c: a plan and all that is known of it; false after a reported error. inspection_free() in either case. */
 bool inspection_make(Context *, const ingot_options *, Inspection *);
 void inspection_free(Inspection *);
 

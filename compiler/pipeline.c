@@ -118,7 +118,8 @@ static bool package_is_known(Context *c, const char *name)
                  name);
 }
 
-static const Target *check_options(Context *c, const ingot_options *o)
+/* What the target's name stands for, in the arena; NULL after an error. */
+static const Target *check_options(Context *c, const ingot_options *o, Arena *a)
 {
     if (c->nerror)
         return NULL;
@@ -133,14 +134,13 @@ static const Target *check_options(Context *c, const ingot_options *o)
     if (o->package && !package_is_known(c, o->package))
         return NULL;
     const char *name = o->target ? o->target : "c";
-    Target *t = NEW(c->arena, Target);
+    Target *t = NEW(a, Target);
     ingot_status status;
-    const char *why = target_make(t, c->arena, name, &status);
+    const char *why = target_make(t, a, name, &status);
     if (why) {
         context_report(c, INGOT_ERROR, status,
-                       target_is_file(name)
-                           ? arena_printf(c->arena, "--target: %s", why)
-                           : arena_printf(c->arena, "--target '%.80s': %s", name, why));
+                       target_is_file(name) ? arena_printf(a, "--target: %s", why)
+                                            : arena_printf(a, "--target '%.80s': %s", name, why));
         return NULL;
     }
     if (!check_memories(c, o, t) || !check_rules(c, o->no_rewrite))
@@ -365,9 +365,12 @@ static Plan *make_plan(Context *c, const Target *t, const ingot_options *o, Cloc
 Plan *plan_make(Context *c, const ingot_options *options)
 {
     ingot_options o = complete(c, options);
-    const Target *t = check_options(c, &o);
+    Arena *a = arena_new(); /* a plan does not refer to its target */
+    const Target *t = check_options(c, &o, a);
     Clock k = clock_start(c, &o);
-    return t ? make_plan(c, t, &o, &k) : NULL;
+    Plan *p = t ? make_plan(c, t, &o, &k) : NULL;
+    arena_free(a);
+    return p;
 }
 
 /* The share of all operations that kernels without an opt have, and the first of them: loops as the model has them. */
@@ -416,33 +419,33 @@ static ingot_status failure(const Context *c)
 ingot_status ingot_compile(ingot_context *c, const ingot_options *options, const char *dir)
 {
     ingot_options o = complete(c, options);
-    const Target *t = check_options(c, &o);
-    if (!t)
-        return failure(c);
+    Arena *a = arena_new();
+    const Target *t = check_options(c, &o, a);
     Clock k = clock_start(c, &o);
-    Plan *p = make_plan(c, t, &o, &k);
-    if (!p)
-        return failure(c);
-    ingot_status status = bundle_write(p, t, &o, dir);
-    passed(&k, "bundle");
+    Plan *p = t ? make_plan(c, t, &o, &k) : NULL;
+    ingot_status status = p ? bundle_write(p, t, &o, dir) : failure(c);
+    if (p)
+        passed(&k, "bundle");
     if (status == INGOT_OK && o.summary)
         summary(c, p, t, &o, dir);
     plan_free(p);
+    arena_free(a);
     return status;
 }
 
 bool inspection_make(Context *c, const ingot_options *options, Inspection *x)
 {
-    ingot_options *o = NEW(c->arena, ingot_options);
+    Arena *a = arena_new();
+    ingot_options *o = NEW(a, ingot_options);
     *o = complete(c, options);
-    *x = (Inspection){.o = o, .t = check_options(c, o)};
+    *x = (Inspection){.arena = a, .o = o, .t = check_options(c, o, a)};
     if (!x->t)
         return false;
     for (int i = 0; i < c->noutput; i++)
-        vec_push(c->arena, x->imported, x->nimported, c->outputs[i].node);
+        vec_push(a, x->imported, x->nimported, c->outputs[i].node);
     for (int i = 0; i < c->nstate; i++)
         if (c->states[i].next)
-            vec_push(c->arena, x->imported, x->nimported, c->states[i].next);
+            vec_push(a, x->imported, x->nimported, c->states[i].next);
     Clock k = clock_start(c, o);
     x->p = make_plan(c, x->t, o, &k);
     x->times = times_nominal(x->t);
@@ -452,16 +455,17 @@ bool inspection_make(Context *c, const ingot_options *options, Inspection *x)
 void inspection_free(Inspection *x)
 {
     plan_free(x->p);
+    arena_free(x->arena);
     x->p = NULL;
+    x->arena = NULL;
 }
 
 char *ingot_inspect_json(ingot_context *c, const ingot_options *options)
 {
     Inspection x;
-    if (!inspection_make(c, options, &x))
-        return NULL;
     StrBuf sb = {0};
-    inspect_json(&sb, &x);
+    if (inspection_make(c, options, &x))
+        inspect_json(&sb, &x);
     inspection_free(&x);
     return sb.data;
 }
@@ -482,15 +486,15 @@ char *ingot_dump(ingot_context *c, const ingot_options *options, const char *pas
         return NULL;
     }
     ingot_options o = complete(c, options);
-    const Target *t = check_options(c, &o);
+    Arena *a = arena_new();
+    const Target *t = check_options(c, &o, a);
     Clock k = clock_start(c, &o);
     Plan *p = t ? make_plan(c, t, &o, &k) : NULL;
-    if (!p)
-        return NULL;
-    if (!strcmp(pass, "plan"))
+    if (p && !strcmp(pass, "plan"))
         plan_print(&sb, p);
-    for (int i = 0; i < p->nkernel && strcmp(pass, "plan"); i++)
+    for (int i = 0; p && i < p->nkernel && strcmp(pass, "plan"); i++)
         render_kernel(&sb, t, p->kernels[i], p->kernels[i]->name);
     plan_free(p);
-    return sb.data ? sb.data : NULL;
+    arena_free(a);
+    return sb.data;
 }

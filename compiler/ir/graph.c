@@ -15,10 +15,17 @@ Node **graph_toposort(Arena *a, int nroot, Node *const *roots, int *n)
     for (int i = 0; i < nroot; i++)
         if (roots[i]->id >= top)
             top = roots[i]->id + 1;
-    size_t words = (size_t)top / 64 + 1, cap = 256, depth = 0;
-    Arena *scratch = arena_new();
-    uint64_t *seen = NEWN(scratch, uint64_t, words);
-    Frame *stack = NEWN(scratch, Frame, cap);
+    /* most graphs are a kernel's: a few hundred nodes, walked thousands of times */
+    Frame some[64], *stack = some;
+    uint64_t bits[32], *seen = bits;
+    size_t words = (size_t)top / 64 + 1, cap = sizeof some / sizeof *some, depth = 0;
+    Arena *scratch = NULL;
+    if (words > sizeof bits / sizeof *bits) {
+        scratch = arena_new();
+        seen = NEWN(scratch, uint64_t, words);
+    } else {
+        memset(bits, 0, words * sizeof *bits);
+    }
     Node **order = NULL;
     *n = 0;
     for (int i = 0; i < nroot; i++) {
@@ -39,6 +46,7 @@ Node **graph_toposort(Arena *a, int nroot, Node *const *roots, int *n)
                 continue;
             seen[s->id / 64] |= bit;
             if (depth == cap) {
+                scratch = scratch ? scratch : arena_new();
                 Frame *grown = NEWN(scratch, Frame, cap * 2);
                 memcpy((void *)grown, (void *)stack, cap * sizeof *stack);
                 stack = grown;

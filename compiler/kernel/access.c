@@ -13,6 +13,39 @@ bool depends_on(Node *e, Node *range)
     return false;
 }
 
+/* The number that e's terms with range are multiplied by, read off its sums and products. */
+static bool coefficient(Node *e, Node *range, int64_t *k)
+{
+    int64_t a, b;
+    if (e == range || e->id < range->id || !e->nsrc || e->op == OP_RANGE) {
+        *k = e == range;
+        return true;
+    }
+    switch (e->op) {
+    case OP_ADD:
+        if (!coefficient(e->src[0], range, &a) || !coefficient(e->src[1], range, &b))
+            return false;
+        *k = sat_add(a, b);
+        return true;
+    case OP_MUL:
+        if (!idx_value(e->src[1], &b) || !coefficient(e->src[0], range, &a))
+            break;
+        *k = sat_mul(a, b);
+        return true;
+    default: break;
+    }
+    *k = 0;
+    return !depends_on(e, range);
+}
+
+bool range_stride(Context *c, Node *e, Node *range, int64_t *stride)
+{
+    if (coefficient(e, range, stride))
+        return true;
+    Node *next = idx_add(c, range, idx(c, 1));
+    return idx_value(idx_sub(c, substitute(c, e, 1, &range, &next), e), stride);
+}
+
 Move access_move(Context *c, Node *access, Node *range)
 {
     Move m = {.axis = -1};
@@ -21,10 +54,8 @@ Move access_move(Context *c, Node *access, Node *range)
         Node *e = access->src[i];
         if (!depends_on(e, range))
             continue;
-        Node *next = idx_add(c, range, idx(c, 1));
-        Node *step = idx_sub(c, substitute(c, e, 1, &range, &next), e);
         int64_t stride;
-        if (m.axis >= 0 || !idx_value(step, &stride)) {
+        if (m.axis >= 0 || !range_stride(c, e, range, &stride)) {
             m.kind = MOVE_MIXED;
             return m;
         }
@@ -41,8 +72,7 @@ bool access_stride(const Kernel *k, Node *access, Node *range, int64_t *stride)
     Context *c = k->c;
     const KernelArg *a = &k->args[access->src[0]->arg.i];
     Node *at = layout_offset(c, &a->layout, a->rank, a->dims, access->src + first_coord(access));
-    Node *next = idx_add(c, range, idx(c, 1));
-    return idx_value(idx_sub(c, substitute(c, at, 1, &range, &next), at), stride);
+    return range_stride(c, at, range, stride);
 }
 
 static int collect(Arena *a, Node *root, int op, Node **out, int max)

@@ -22,10 +22,8 @@ Node *interleaved(const Kernel *k, Node *store, Node *range)
 /* From one lane to the next, in elements; 0 if that is no constant. */
 static int64_t lane_stride(Context *c, const Tile *t, const Node *store)
 {
-    Node *at = store->src[3], *lane = t->lane, *zero = idx(c, 0), *one = idx(c, 1);
     int64_t stride;
-    Node *step = idx_sub(c, substitute(c, at, 1, &lane, &one), substitute(c, at, 1, &lane, &zero));
-    return idx_value(step, &stride) ? stride : 0;
+    return range_stride(c, store->src[3], t->lane, &stride) ? stride : 0;
 }
 
 static bool one_behind(Context *c, const Node *a, const Node *b)

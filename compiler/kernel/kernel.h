@@ -29,6 +29,8 @@ typedef struct {
 } View;
 
 bool depends_on(Node *e, Node *range);
+/* By how much e grows when range advances by one; false if that is no constant. */
+bool range_stride(Context *, Node *e, Node *range, int64_t *stride);
 Move access_move(Context *, Node *access, Node *range);
 bool access_stride(const Kernel *, Node *access, Node *range, int64_t *stride);
 View kernel_view(Arena *, const Kernel *);

@@ -470,18 +470,18 @@ static int strided_arg(const Tiles *tiles, Arena *a)
         for (int j = 0; j < n; j++) {
             if (order[j]->op != OP_LOAD && order[j]->op != OP_STORE)
                 continue;
-            Node *at = order[j]->src[first_coord(order[j])], *zero = idx(c, 0);
+            Node *at = order[j]->src[first_coord(order[j])];
             bool lane = t->lane && depends_on(at, t->lane),
                  four = t->four && depends_on(at, t->four);
             if (!lane && !four)
                 continue;
-            Node *from[] = {lane ? t->lane : t->four, t->four}, *to[] = {zero, zero};
-            Node *base = substitute(c, at, lane && four ? 2 : 1, from, to);
+            /* x[lane], y[2 lane] with what lies between, x[4 lane + four] */
             bool two = order[j]->op == OP_STORE && order[j]->nsrc > 4;
-            Node *step = two ? idx_mul(c, t->lane, idx(c, 2)) : from[0];
-            if (lane && four)
-                step = idx_add(c, idx_mul(c, t->lane, idx(c, 4)), t->four);
-            if (!idx_provably_equal(c, idx_sub(c, at, base), step))
+            int64_t stride;
+            if ((lane && (!range_stride(c, at, t->lane, &stride) || stride != (four  ? 4
+                                                                               : two ? 2
+                                                                                     : 1))) ||
+                (four && (!range_stride(c, at, t->four, &stride) || stride != 1)))
                 return (int)order[j]->src[0]->arg.i;
         }
     }

@@ -125,10 +125,9 @@ static bool counts(const Kernel *k, Node *e, Node *size)
     for (bool more = true; more && digit < n;) {
         more = false;
         for (int i = 0; i < k->naxis && !more; i++) {
-            Node *r = k->axes[i].range, *next = idx_add(k->c, r, idx(k->c, 1));
+            Node *r = k->axes[i].range;
             more = depends_on(e, r) && idx_value(r->src[0], &extent) &&
-                   idx_value(idx_sub(k->c, substitute(k->c, e, 1, &r, &next), e), &step) &&
-                   step == digit;
+                   range_stride(k->c, e, r, &step) && step == digit;
         }
         digit *= more ? extent : 1;
     }
