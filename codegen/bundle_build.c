@@ -173,6 +173,8 @@ static void copy_runtime(Bundle *b)
     need(b, &list, "igrt_num.h", 10);
     if (b->target->lanes)
         need(b, &list, "igrt_vec.h", 10);
+    if (b->wide_lanes)
+        need(b, &list, "igrt_vec64.h", 12);
     for (int i = 0; i < b->p->nkernel; i++)
         for (int j = 0; j < b->p->kernels[i]->nopt; j++)
             if (b->p->kernels[i]->opts[j].kind == OPT_DOT)

@@ -91,14 +91,18 @@ static void header(Bundle *b)
     bundle_source(b, arena_printf(b->a, "%s_kernels.h", b->name), &sb);
 }
 
-static void includes(StrBuf *sb, const char *text)
+static void includes(Bundle *b, StrBuf *sb, const char *text)
 {
-    bool lanes = strstr(text, "_f32x") || strstr(text, "_i32x");
+    bool wide = strstr(text, "_f64x") || strstr(text, "_i64x");
+    bool lanes = wide || strstr(text, "_f32x") || strstr(text, "_i32x");
+    b->wide_lanes |= wide;
+    if (wide)
+        sb_puts(sb, "#include \"igrt_vec64.h\"\n");
     if (strstr(text, "igrt_dot_"))
         sb_puts(sb, lanes ? "#include \"igrt_dot_vec.h\"\n" : "#include \"igrt_dot.h\"\n");
-    else if (strstr(text, "igrt_"))
+    else if (strstr(text, "igrt_") && !wide)
         sb_puts(sb, lanes ? "#include \"igrt_vec.h\"\n" : "#include \"igrt_num.h\"\n");
-    else
+    else if (!wide)
         sb_puts(sb, "\n#include <math.h>\n#include <string.h>\n");
 }
 
@@ -132,7 +136,7 @@ static void file_end(Bundle *b, StrBuf *body, Functions *functions)
             &sb, functions->op[i],
             arena_printf(b->a, "%s_%d_%s", b->name, b->nkernel_file, functions->op[i]->name));
     sb_printf(&sb, "#include \"%s_kernels.h\"\n", b->name);
-    includes(&sb, body->data ? body->data : "");
+    includes(b, &sb, body->data ? body->data : "");
     for (int i = 0; i < functions->n; i++)
         custom_wrappers(
             &sb, functions->op[i],
@@ -167,7 +171,7 @@ static void checks(Bundle *b)
               "INT64_MIN. */\n"
               "#include \"%s_kernels.h\"\n#if %s_CHECK\n",
               b->name, b->upper, b->name, b->upper);
-    includes(&sb, body.data);
+    includes(b, &sb, body.data);
     sb_write(&sb, body.data, body.len);
     sb_puts(&sb, "#endif\n");
     sb_free(&body);

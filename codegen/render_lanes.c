@@ -1,5 +1,7 @@
-/* render_lanes.c - vectors: igrt_<op>_f32x16() and igrt_<op>_i32x16() of igrt_vec.h.  A condition in lanes
+/* render_lanes.c - vectors: igrt_<op>_f32x16() and igrt_<op>_i32x16() of igrt_vec.h, igrt_<op>_f64x8() of igrt_vec64.h.  A condition in lanes
  * is a mask of integers. */
+#include <string.h>
+
 #include "render.h"
 
 /* clang-format off */
@@ -27,8 +29,8 @@ static void open_call(Render *r, const char *name, ingot_dtype d)
 static void open_access(Render *r, const char *name, ingot_dtype d)
 {
     char type[32];
-    bool wide = d == INGOT_F32 || d == INGOT_I32;
-    snprintf(type, sizeof type, wide ? "%s" : "%s_%s", name, dtype_info[d].name);
+    bool same = !strcmp(dtype_info[d].name, lane_type(d));
+    snprintf(type, sizeof type, same ? "%s" : "%s_%s", name, dtype_info[d].name);
     open_call(r, type, d);
 }
 
@@ -44,15 +46,16 @@ void render_splat(Render *r, Node *n)
     put(r, ")");
 }
 
-/* Numbers are converted between f32 and i32 lanes, and wrapped or rounded to what a narrower type holds. */
+/* Numbers are converted from one type of lanes to another, and wrapped or rounded to what a narrower type holds. */
 void render_lane_cast(Render *r, Node *n)
 {
     Node *x = n->src[0];
     ingot_dtype from = x->dtype, to = n->dtype;
     int lanes = r->l.tile->lanes;
     bool from_float = dtype_is_float(from), to_float = dtype_is_float(to);
-    bool narrow = to_float ? dtype_info[to].bytes < 4 && !(from_float && from == to)
-                           : dtype_info[to].bytes < 4 && !(from == INGOT_BOOL || from == to);
+    const char *held_to = lane_type(to), *held_from = from == INGOT_BOOL ? "i32" : lane_type(from);
+    bool convert = strcmp(held_from, held_to) != 0;
+    bool narrow = dtype_info[to].bytes < 4 && from != to && (to_float || from != INGOT_BOOL);
     int how[3];
     Node *whole = from_float && !to_float ? render_quantized(r, n, how) : NULL;
     if (whole) {
@@ -63,19 +66,19 @@ void render_lane_cast(Render *r, Node *n)
     narrow &= !small;
     if (narrow)
         sb_printf(r->sb, "igrt_%s_%s_%sx%d(", to_float ? "round" : "wrap", dtype_info[to].name,
-                  lane_type(to), lanes);
-    if (to_float && !from_float)
-        sb_printf(r->sb, "igrt_cvt_i32x%d_f32x%d(", lanes, lanes);
-    else if (from_float && !to_float)
-        sb_printf(r->sb,
-                  small             ? "igrt_small_f32x%d_i32x%d("
-                  : to == INGOT_I32 ? "igrt_cvt_f32x%d_i32x%d("
-                                    : "igrt_low_f32x%d_i32x%d(",
-                  lanes, lanes);
+                  held_to, lanes);
+    if (convert) {
+        bool low = from_float && !to_float && dtype_info[to].bytes < 4;
+        sb_printf(r->sb, "igrt_%s_%sx%d_%sx%d(",
+                  small ? "small"
+                  : low ? "low"
+                        : "cvt",
+                  held_from, lanes, held_to, lanes);
+    }
     put(r, from == INGOT_BOOL ? "(-" : "");
     render_operand(r, x, true, from != INGOT_BOOL);
     put(r, from == INGOT_BOOL ? ")" : "");
-    put(r, to_float != from_float ? ")" : "");
+    put(r, convert ? ")" : "");
     put(r, narrow ? ")" : "");
 }
 
@@ -113,7 +116,7 @@ void render_lane_load(Render *r, Node *n)
     if (gated) {
         put(r, " : ");
         open_call(r, "splat", n->dtype);
-        put(r, dtype_is_float(n->dtype) ? "0.0f))" : "0))");
+        put(r, n->dtype == INGOT_F64 ? "0.0))" : dtype_is_float(n->dtype) ? "0.0f))" : "0))");
     }
 }
 

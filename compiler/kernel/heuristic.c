@@ -78,9 +78,9 @@ static bool fits_lanes(Arena *a, const Kernel *k, Node *range, const bool *free,
     return true;
 }
 
-static int64_t lanes_for(const Target *t, int64_t extent)
+static int64_t lanes_for(const Kernel *k, const Target *t, Node *range, int64_t extent)
 {
-    int64_t n = t->lanes;
+    int64_t n = lanes_most(k, range, t);
     while (n > extent)
         n /= 2;
     return n >= 4 ? n : 0;
@@ -89,10 +89,10 @@ static int64_t lanes_for(const Target *t, int64_t extent)
 enum { FEW = 4 };
 
 /* The lanes of a vector along an axis; of a size of run time, which may be far below its bound, at most a quarter of that. */
-static int64_t lanes_along(const Target *t, Node *range)
+static int64_t lanes_along(const Kernel *k, const Target *t, Node *range)
 {
     int64_t extent = extent_of(range);
-    return lanes_for(t, extent < 0 ? (range->hi + 1) / FEW : extent);
+    return lanes_for(k, t, range, extent < 0 ? (range->hi + 1) / FEW : extent);
 }
 
 /* How many rows of a tile may be taken; of a size of run time a few, for what fills no tile is computed row by row. */
@@ -222,6 +222,40 @@ static void chains_opt(Nest *nest, Node *rows)
         add_opt(nest, OPT_UPCAST, rows, chains);
 }
 
+enum { FAR_VECTORS = 16, NEAR_VECTORS = 8, PAGE = 4096, TILE_OPS = 64 };
+
+/* What is reduced or scanned over an axis that lies further apart than the lanes: several vectors side by side, so that every
+ * visit of a row reads whole lines of a page that the prefetcher sees, and no sum waits for itself. */
+static void side_by_side_opt(Arena *a, Nest *nest, const View *v, Node *last, int64_t lanes)
+{
+    int64_t extent = extent_of(last), whole = extent / lanes, most = NEAR_VECTORS, stride;
+    int n, accumulators = 0, ops = 0;
+    bool far = false;
+    Node **order = graph_toposort(a, 1, &nest->k->sink->src[0], &n);
+    for (int i = 0; i < n; i++) {
+        Node *t = order[i];
+        bool loops = t->op == OP_REDUCE || t->op == OP_SCAN;
+        if (!depends_on(t, last) || t->dtype == INGOT_INDEX)
+            continue;
+        accumulators += loops;
+        ops += op_is_alu(t->op) || loops ? (op_info[t->op].cost > 4 ? 16 : 1) : 0;
+        for (uint32_t j = 1; loops && j < t->nsrc; j++)
+            for (int l = 0; l < v->nload; l++)
+                far |= access_stride(nest->k, v->load[l], t->src[j], &stride) &&
+                       stride * dtype_info[v->load[l]->dtype].bytes >= PAGE;
+    }
+    if (!accumulators || extent < 0 || whole < 2)
+        return;
+    most = far ? FAR_VECTORS : NEAR_VECTORS;
+    while (most > 1 && (most * ops > TILE_OPS || most * accumulators > nest->target->registers / 2))
+        most /= 2;
+    int64_t count = whole < most ? whole : most;
+    while (count > 1 && whole % count)
+        count--;
+    if (count > 1)
+        add_opt(nest, OPT_UPCAST, last, count);
+}
+
 static void plain_opts(Arena *a, Nest *nest, const View *v)
 {
     const Kernel *k = nest->k;
@@ -244,7 +278,7 @@ static void plain_opts(Arena *a, Nest *nest, const View *v)
     }
     sort_places(place, n);
     Node *last = n ? place[n - 1].range : NULL;
-    int64_t lanes = last ? lanes_along(t, last) : 0;
+    int64_t lanes = last ? lanes_along(k, t, last) : 0;
     int moves;
     if (!t->lanes || !lanes || !fits_lanes(a, k, last, NULL, &moves) ||
         !add_opt(nest, OPT_VECTOR, last, lanes)) {
@@ -253,11 +287,13 @@ static void plain_opts(Arena *a, Nest *nest, const View *v)
             chains_opt(nest, last);
         else if (last && !v->nreduce)
             n = block_opts(nest, v, place, n);
+    } else {
+        side_by_side_opt(a, nest, v, last, lanes);
     }
     /* rows that are reduced: their innermost axis in lanes */
     for (int i = 0; i < v->nreduce && t->lanes; i++) {
         Node *r = v->reduce[i], *inner = r->src[r->nsrc - 1];
-        int64_t want = lanes_along(t, inner);
+        int64_t want = lanes_along(k, t, inner);
         if (!want || (lanes && want != lanes) || inner->hi + 1 < 2 * want ||
             !fits_lanes(a, k, inner, NULL, &moves))
             continue;
@@ -307,10 +343,10 @@ static bool reuses(const View *v, Node *moves, Node *stays)
 }
 
 /* pair: what is interleaved with the lanes, or NULL. */
-static RegisterTile pick_tile(const View *v, Node *lanes, Node *pair, bool four, int moves,
-                              const Target *t)
+static RegisterTile pick_tile(const Kernel *k, const View *v, Node *lanes, Node *pair, bool four,
+                              int moves, const Target *t)
 {
-    int64_t extent = extent_of(lanes), width = t->lanes ? lanes_for(t, extent) : 1;
+    int64_t extent = extent_of(lanes), width = t->lanes ? lanes_for(k, t, lanes, extent) : 1;
     RegisterTile best = {.lanes = lanes,
                          .columns = pair,
                          .width = width,
@@ -323,6 +359,8 @@ static RegisterTile pick_tile(const View *v, Node *lanes, Node *pair, bool four,
         best.reuse |= !depends_on(v->factor[j], lanes);
     bool small = !t->lanes && t->registers && !dtype_is_float(v->dot->dtype);
     int64_t registers = t->lanes || small ? t->registers : 24, sums = v->ndot;
+    if (t->lanes && width * lane_bytes(k, lanes) > 4 * t->lanes) /* a vector takes two */
+        registers /= 2;
     double block = (double)(width * dtype_info[v->dot->dtype].bytes);
     for (uint32_t j = 1; j < v->dot->nsrc; j++)
         block *= (double)v->dot->src[j]->hi + 1;
@@ -377,7 +415,7 @@ static RegisterTile pick_dot_tile(Arena *a, const View *v, const Kernel *k, cons
 {
     RegisterTile best = {.vectors = 1, .nrows = 1, .ncolumns = 1};
     for (uint32_t i = 1; i < v->dot->nsrc && t->lanes; i++) {
-        int64_t extent = v->dot->src[i]->hi + 1, width = lanes_along(t, v->dot->src[i]);
+        int64_t extent = v->dot->src[i]->hi + 1, width = lanes_along(k, t, v->dot->src[i]);
         int moves;
         if (width && used(extent, width) * (double)width > best.score &&
             fits_lanes(a, k, v->dot->src[i], free, &moves) && !moves) {
@@ -555,8 +593,9 @@ static bool pair_of(const View *v, const Kernel *k, Node *lanes, const Target *t
     for (int j = 1; j < v->nstore; j++)
         if (interleaved(k, v->store[j], lanes) != *pair)
             return false;
-    return !*pair || (t->lanes && extent_of(lanes) % lanes_for(t, extent_of(lanes)) == 0 &&
-                      reuses(v, lanes, *pair));
+    return !*pair ||
+           (t->lanes && extent_of(lanes) % lanes_for(k, t, lanes, extent_of(lanes)) == 0 &&
+            reuses(v, lanes, *pair));
 }
 
 static const char *axis_name(const Kernel *k, Node *range)
@@ -627,7 +666,7 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
         Node *pair;
         if (!pair_of(&v, k, r, t, &pair) || (pair && moves)) /* it saves a copy: not for another */
             continue;
-        RegisterTile tile = pick_tile(&v, r, pair, nfour && !moves, moves, t);
+        RegisterTile tile = pick_tile(k, &v, r, pair, nfour && !moves, moves, t);
         tile.nfour = moves ? 0 : nfour;
         memcpy((void *)tile.four, four, (size_t)tile.nfour * sizeof *four);
         tile.score *= moves == 0 ? 1 : moves == 1 ? 0.7 : 0.4;

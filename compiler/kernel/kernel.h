@@ -36,6 +36,9 @@ bool access_stride(const Kernel *, Node *access, Node *range, int64_t *stride);
 View kernel_view(Arena *, const Kernel *);
 
 bool lane_op(const Node *); /* lanes.c: can it be computed in lanes, if its operands are? */
+/* lanes.c: of the widest value that moves with the range, 4 or 8; how many lanes it may therefore have. */
+int lane_bytes(const Kernel *, Node *range);
+int lanes_most(const Kernel *, Node *range, const Target *);
 /* layouts.c: whether it reads beyond the edges of its buffer by a little, and is zero there. */
 bool reads_beyond(const Kernel *, Node *load);
 /* optimise.c: a buffer like another but for its kind and layout, of weights one that exists if there is; a step that copies

@@ -1,8 +1,9 @@
 /* lanes.c - what can be computed in the lanes of vectors.
  *
  * A lane has 32 bits: f32, which also holds the smaller floats, or i32, which also holds the smaller
- * integers.  A condition is a mask of i32.  What is narrower in memory is widened by the load and
- * rounded or wrapped by the store, as it is outside of lanes. */
+ * integers; or 64: f64 and i64, of which a register holds half as many.  A condition is a mask of
+ * i32.  What is narrower in memory is widened by the load and rounded or wrapped by the store, as it
+ * is outside of lanes. */
 #include "kernel.h"
 
 const char *lane_type(ingot_dtype d)
@@ -16,6 +17,8 @@ const char *lane_type(ingot_dtype d)
     case INGOT_U16:
     case INGOT_I8:
     case INGOT_U8: return "i32";
+    case INGOT_F64: return "f64";
+    case INGOT_I64: return "i64";
     default: return NULL;
     }
 }
@@ -56,7 +59,36 @@ static bool small_shift(const Node *n)
     return coordinate_bounds(n->src[1], &lo, &hi) && lo >= 0 && hi < 8 * dtype_info[n->dtype].bytes;
 }
 
-/* Integers: what stays within the type, and on all 32 bits what wraps. */
+int lane_bytes(const Kernel *k, Node *range)
+{
+    Arena *a = arena_new();
+    int n, bytes = 4;
+    Node **order = graph_toposort(a, 1, &k->sink->src[0], &n);
+    bool *on =
+        NEWN(a, bool, k->c->nnode); /* moves with the range, not only through a reduce over it */
+    for (int i = 0; i < n && bytes < 8; i++) {
+        Node *t = order[i];
+        bool own = false;
+        on[t->id] = t == range;
+        for (uint32_t j = 1; t->op == OP_REDUCE && j < t->nsrc; j++)
+            own |= t->src[j] == range;
+        for (uint32_t j = 0; j < t->nsrc && !own; j++)
+            on[t->id] |= on[t->src[j]->id];
+        bool value = t->dtype != INGOT_INDEX && t->op != OP_BUFFER && t->op != OP_END;
+        if (value && on[t->id] && dtype_info[t->dtype].bytes == 8)
+            bytes = 8;
+    }
+    arena_free(a);
+    return bytes;
+}
+
+int lanes_most(const Kernel *k, Node *range, const Target *t)
+{
+    int n = t->lanes * 4 / lane_bytes(k, range);
+    return t->lanes && n < 4 ? 4 : n; /* two registers */
+}
+
+/* Integers: what stays within the type, and on all 32 or 64 bits what wraps. */
 static bool int_op(const Node *n)
 {
     switch (n->op) {
@@ -67,7 +99,7 @@ static bool int_op(const Node *n)
     case OP_WHERE: return true;
     case OP_ADD:
     case OP_SUB:
-    case OP_MUL: return n->dtype == INGOT_I32;
+    case OP_MUL: return n->dtype == INGOT_I32 || n->dtype == INGOT_I64;
     default: return false;
     }
 }
@@ -77,17 +109,24 @@ static bool cast_op(const Node *n)
     ingot_dtype from = n->src[0]->dtype, to = n->dtype;
     if (from == INGOT_BOOL)
         return true;
-    /* i32 -> f16 would be rounded twice */
-    return lane_type(from) && (is_lane_float(from) || to == INGOT_F32 || !dtype_is_float(to) ||
-                               dtype_info[from].bytes == 1);
+    /* i32 -> f16 would be rounded twice, and f64 -> f16 */
+    bool once = from == INGOT_F64 ? to == INGOT_F32 || to == INGOT_F64
+                                  : is_lane_float(from) || to == INGOT_F32 || to == INGOT_F64 ||
+                                        dtype_info[from].bytes == 1;
+    return lane_type(from) && (!dtype_is_float(to) || once);
+}
+
+static bool is_custom_type(ingot_dtype d)
+{
+    return d == INGOT_BOOL || (lane_type(d) && dtype_info[d].bytes <= 4);
 }
 
 /* A function of the user's is called lane by lane, in a loop that the C compiler makes vectors of if it can. */
 static bool custom_op(const Node *n)
 {
-    bool good = n->dtype == INGOT_BOOL || lane_type(n->dtype);
+    bool good = is_custom_type(n->dtype);
     for (uint32_t i = 0; i < n->nsrc; i++)
-        good &= n->src[i]->dtype == INGOT_BOOL || lane_type(n->src[i]->dtype) != NULL;
+        good &= is_custom_type(n->src[i]->dtype);
     return good;
 }
 
@@ -96,7 +135,8 @@ bool lane_op(const Node *n)
     if (n->op == OP_CUSTOM)
         return custom_op(n);
     if (n->op == OP_REDUCE || n->op == OP_SCAN)
-        return n->arg.i <= INGOT_REDUCE_MIN && (is_lane_float(n->dtype) || n->dtype == INGOT_I32);
+        return n->arg.i <= INGOT_REDUCE_MIN &&
+               (is_lane_float(n->dtype) || n->dtype == INGOT_I32 || n->dtype == INGOT_I64);
     if (n->dtype == INGOT_BOOL) {
         bool compare = n->op >= OP_EQ && n->op <= OP_LE;
         if (compare)

@@ -294,9 +294,14 @@ static const char *vector_refused(Nest *n, const Opt *o, int axis)
         return refuse(n,
                       "VECTOR %s %lld: this target has no vectors (0 lanes); --target c:native may",
                       o->axis, (long long)o->amount);
+    Node *range = n->k->axes[x->root].range;
+    most = lanes_most(n->k, range, n->target);
     if (o->amount > most || (o->amount != 4 && o->amount != 8 && o->amount != 16))
-        return refuse(n, "VECTOR %s %lld: a vector has 4, 8 or 16 lanes, of this target at most %d",
-                      o->axis, (long long)o->amount, most);
+        return refuse(
+            n,
+            "VECTOR %s %lld: a vector has 4, 8 or 16 lanes, of this target at most %d for "
+            "values of %d bits",
+            o->axis, (long long)o->amount, most, 8 * lane_bytes(n->k, range));
     if (x->reduced && axis >= n->k->naxis)
         return refuse(n,
                       "VECTOR %s: of what is reduced only an axis that no other opt has changed "
