@@ -240,20 +240,17 @@ static void render_tile(Render *r, const Tile *tile)
     bool items = r->t->gpu && !r->k->serial;
     if (items)
         work_item(r);
+    int own = 0; /* loops that the items are: they are not written */
+    for (int j = 0; j < tile->naxis && items; j++)
+        own += !tile->axis[j].scanned;
     for (int i = 0; i < r->l.n; i++) {
         Stmt s = r->l.stmt[i];
-        bool output_loop = false;
-        int noutput = 0; /* loops that are not there */
-        for (int j = 0; j < tile->naxis; j++)
-            if (!tile->axis[j].scanned) {
-                output_loop |= s.node == tile->axis[j].range;
-                noutput++;
-            }
-        if (items) {
-            if (output_loop)
-                continue;
-            s.depth = s.depth > noutput ? s.depth - noutput : 0;
-        }
+        bool item = false;
+        for (int j = 0; j < tile->naxis && items; j++)
+            item |= !tile->axis[j].scanned && s.node == tile->axis[j].range;
+        if (item)
+            continue;
+        s.depth = s.depth > own ? s.depth - own : 0;
         statement(r, &s);
     }
 }
