@@ -17,6 +17,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+BOARD = HERE.parents[1] / "examples" / "cortex_m"
 CPU = ["-mthumb", "-mcpu=cortex-m4", "-mfpu=fpv4-sp-d16", "-mfloat-abi=hard"]
 TICK = 40  # instructions: the timer has 25 MHz, an instruction takes a nanosecond
 
@@ -68,11 +69,11 @@ def count(ingot, model, work, flags):
     header = (out / "model.h").read_text()
     sources = [p for p in out.glob("*.c") if p.name not in ("main.c", "driver.c", "igrt_pool.c")] + [HERE / "start.c"]
     elf, host = work / "run.elf", work / "host"
-    flags_of = ["-O2", "-std=c99", "-ffp-contract=off", "-ffunction-sections", "-fdata-sections", "-I", out, *arguments(header)]
+    flags_of = ["-O2", "-std=c99", "-ffp-contract=off", "-ffunction-sections", "-fdata-sections", "-I", out, "-I", BOARD, *arguments(header)]
     call("cc", *flags_of, "-o", host, *sources, "-lm")
     want = call(host)
     call("arm-none-eabi-gcc", *CPU, *flags_of, "-nostartfiles", "--specs=nosys.specs", "-Wl,--gc-sections",
-         "-T", HERE / "link.ld", "-o", elf, *sources, "-lm")
+         "-T", BOARD / "board.ld", "-o", elf, *sources, BOARD / "board.c", "-lm")
     said = subprocess.run(["qemu-system-arm", "-M", "mps2-an386", "-nographic", "-icount", "shift=0", "-semihosting-config",
                            "enable=on,target=native", "-kernel", str(elf)], capture_output=True, text=True, timeout=300)
     said = said.stdout + said.stderr
