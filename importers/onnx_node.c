@@ -11,30 +11,47 @@
 
 /* ---- faults --------------------------------------------------------------------------------- */
 
-static ingot_tensor *report(Lowering *n, ingot_status status, const char *format, va_list ap)
+/* The If in a branch of which the node is, and which only the run decides; NULL: there is none. */
+static const Lowering *undecided_if(const Lowering *n)
 {
-    char text[512];
-    vsnprintf(text, sizeof text, format, ap);
-    n->failed = true;
-    return ingot_error(n->c, status, "%s", text);
+    for (const Scope *s = n->scope; s; s = s->outer    ? s->outer
+                                           : s->caller ? s->caller->scope
+                                                       : NULL) {
+        const int64_t *known;
+        if (s->branch_of && ints_known((Lowering *)(uintptr_t)s->branch_of, 0, &known) != 1)
+            return s->branch_of;
+    }
+    return NULL;
 }
 
+/* What does not fit in a branch that need not be taken is no fault of the model: an exported network chooses by a size or a rate
+ * which part of it suits the input, and the other part need not. */
 ingot_tensor *fault(Lowering *n, const char *format, ...)
 {
     va_list ap;
     va_start(ap, format);
-    ingot_tensor *t = report(n, INGOT_INVALID, format, ap);
+    const Lowering *maybe = undecided_if(n);
+    char text[400];
+    vsnprintf(text, sizeof text, format, ap);
     va_end(ap);
-    return t;
+    if (maybe)
+        return unsupported(n,
+                           "%s; that is in a branch of '%s' (If), which only the run decides: "
+                           "--bind gives what decides it a value",
+                           text, node_label(maybe->proto));
+    n->failed = true;
+    return ingot_error(n->c, INGOT_INVALID, "%s", text);
 }
 
 ingot_tensor *unsupported(Lowering *n, const char *format, ...)
 {
+    char text[512];
     va_list ap;
     va_start(ap, format);
-    ingot_tensor *t = report(n, INGOT_UNSUPPORTED, format, ap);
+    vsnprintf(text, sizeof text, format, ap);
     va_end(ap);
-    return t;
+    n->failed = true;
+    return ingot_error(n->c, INGOT_UNSUPPORTED, "%s", text);
 }
 
 /* ---- attributes ----------------------------------------------------------------------------- */
