@@ -57,6 +57,11 @@ void *vec_grow(Arena *, const void *old, size_t n, size_t size); /* room for max
 /* closer.c: the nearer of two words to what was typed; best is the number of edits to beat, 3 at first. */
 const char *closer(const char *typed, const char *word, const char *so_far, int *best);
 
+/* folder.c */
+char *temporary_folder(Arena *, const char *what); /* a new one in $TMPDIR; NULL, with errno */
+void remove_tree(const char *dir);
+bool make_dirs(const char *dir); /* with those above it; false: it is not there */
+
 #define BUG(...) bug_at(__FILE__, __LINE__, __VA_ARGS__)
 _Noreturn void bug_at(const char *file, int line, const char *, ...)
     __attribute__((format(printf, 3, 4)));

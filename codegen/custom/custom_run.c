@@ -56,25 +56,17 @@ static int compiler_words(Arena *a, const char **argv, int room)
 static bool compile(Arena *a, const char *dir)
 {
     const char *argv[64];
-    const char *rest[] = {"-std=c99",
-                          "-O2",
-                          "-ffp-contract=off",
-                          "-fPIC",
-                          "-shared",
-                          "-I",
-                          dir,
-                          "-o",
-                          arena_printf(a, "%s/op.so", dir),
-                          arena_printf(a, "%s/op.c", dir),
-                          "-lm",
-                          NULL};
+    const char *rest[] = {
+        "-std=c99", "-O2", "-ffp-contract=off", "-fPIC", "-shared", "-I.", "-o", "op.so", "op.c",
+        "-lm",      NULL};
     int n = compiler_words(a, argv, 40);
     for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++)
         argv[n++] = rest[i];
     fflush(NULL);
     pid_t child = fork();
     if (!child) {
-        execvp(argv[0], (char *const *)(uintptr_t)argv);
+        if (!chdir(dir))
+            execvp(argv[0], (char *const *)(uintptr_t)argv);
         _exit(127);
     }
     int status;
@@ -84,24 +76,15 @@ static bool compile(Arena *a, const char *dir)
     return child > 0 && WIFEXITED(status) && !WEXITSTATUS(status);
 }
 
-static void remove_files(Arena *a, const char *dir)
-{
-    for (const RuntimeFile *f = runtime_files; *f->name; f++)
-        unlink(arena_printf(a, "%s/%s", dir, f->name));
-    unlink(arena_printf(a, "%s/op.c", dir));
-    unlink(arena_printf(a, "%s/op.so", dir));
-    rmdir(dir);
-}
-
 static CustomFn load(const CustomOp *op, const char **why)
 {
     static char problem[256];
     Arena *a = arena_new();
-    const char *tmp = getenv("TMPDIR");
-    char *dir = arena_printf(a, "%s/ingot-op-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    char *dir = temporary_folder(a, "op");
     void *handle = NULL;
-    if (!mkdtemp(dir)) {
-        snprintf(problem, sizeof problem, "%.180s: %s", dir, strerror(errno));
+    if (!dir) {
+        snprintf(problem, sizeof problem, "no folder of its own in $TMPDIR, else /tmp: %s",
+                 strerror(errno));
     } else if (!write_source(a, op, dir) || !compile(a, dir)) {
         snprintf(problem, sizeof problem, "the C compiler (cc, or $CC) does not compile it");
     } else {
@@ -109,7 +92,8 @@ static CustomFn load(const CustomOp *op, const char **why)
         if (!handle)
             snprintf(problem, sizeof problem, "%.250s", dlerror());
     }
-    remove_files(a, dir);
+    if (dir)
+        remove_tree(dir);
     void *symbol = handle ? dlsym(handle, arena_printf(a, "model_%s", op->name)) : NULL;
     arena_free(a);
     CustomFn fn = NULL;

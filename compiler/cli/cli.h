@@ -204,8 +204,6 @@ ingot_status build_program(Arena *, const char *dir, const char *name, const cha
 const char *c_compiler(void);
 /* A file that identifies the C compiler: its path, or NULL. */
 const char *find_program(Arena *, const char *name);
-void remove_tree(const char *dir);
-bool make_dirs(const char *dir);
 
 /* Compiles dir/kernels_N.c to dir/kernels_N.s; false, silently, if there is no compiler for the target. */
 bool compile_to_assembly(Arena *, const char *dir, int n, const char *target);
@@ -242,7 +240,7 @@ typedef struct {
     bool check;        /* the program checks indices that are data */
     bool npy;          /* inputs were .npy */
     const char *entry; /* folder of the cache */
-    char work[64];     /* folder of the run's .npy files */
+    char *work;        /* folder of the run's .npy files */
 } Session;
 
 /* cli_run.c: reads or (may_invent) makes up the inputs, and reads the wanted outputs. */

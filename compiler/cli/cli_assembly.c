@@ -274,9 +274,9 @@ static bool write_sources(Arena *a, const char *dir, const Inspection *x, int *n
 
 void assembly_make(const Options *o, Inspection *x)
 {
-    char work[] = "/tmp/ingot-assembly-XXXXXX";
+    const char *work = x->t->gpu ? NULL : temporary_folder(o->a, "assembly");
     int nfile = 0;
-    if (x->t->gpu || !mkdtemp(work))
+    if (!work)
         return;
     bool ok = write_sources(o->a, work, x, &nfile) &&
               compile_to_assembly(o->a, work, nfile, o->compile.target ? o->compile.target : "c");

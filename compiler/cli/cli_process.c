@@ -1,9 +1,8 @@
-/* cli_process.c - child processes, and folders of files that are nobody's but ours. */
+/* cli_process.c - child processes. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -20,45 +19,48 @@ extern char **environ;
 
 /* ---- processes --------------------------------------------------------------------------- */
 
-pid_t process_start(const char *const *argv)
+/* In the folder dir, its standard output to a file; NULL: as here. -1 after a message. */
+static pid_t spawn(const char *const *argv, const char *dir, const char *out)
 {
     pid_t pid;
-    int error = posix_spawnp(&pid, argv[0], NULL, NULL, (char *const *)(uintptr_t)argv, environ);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    if (out)
+        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, out, O_WRONLY | O_CREAT | O_TRUNC,
+                                         0666);
+    if (dir)
+        posix_spawn_file_actions_addchdir_np(&actions, dir);
+    int error =
+        posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)(uintptr_t)argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
     if (!error)
         return pid;
     complain(INGOT_TOOL, "%s: cannot be started: %s", argv[0], strerror(error));
     return -1;
 }
 
+pid_t process_start(const char *const *argv)
+{
+    return spawn(argv, NULL, NULL);
+}
+
 int process_wait(pid_t pid)
 {
     int status;
-    while (waitpid(pid, &status, 0) < 0)
+    while (pid >= 0 && waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             return -1;
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    return pid < 0 ? -1 : WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 int process_run(const char *const *argv)
 {
-    pid_t pid = process_start(argv);
-    return pid < 0 ? -1 : process_wait(pid);
+    return process_wait(process_start(argv));
 }
 
 int process_run_to(const char *const *argv, const char *file)
 {
-    pid_t pid;
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, file, O_WRONLY | O_CREAT | O_TRUNC,
-                                     0666);
-    int error =
-        posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)(uintptr_t)argv, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    if (!error)
-        return process_wait(pid);
-    complain(INGOT_TOOL, "%s: cannot be started: %s", argv[0], strerror(error));
-    return -1;
+    return process_wait(spawn(argv, NULL, file));
 }
 
 const char *find_program(Arena *a, const char *name)
@@ -101,10 +103,17 @@ static int words(Arena *a, const char *text, const char **argv)
 
 /* The running compilers: at most one a core. */
 typedef struct {
+    const char *dir; /* where they run, with relative names: a cache of objects knows them again */
     pid_t pid[64];
     int n, max;
     bool failed;
 } Jobs;
+
+static Jobs jobs_in(const char *dir)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return (Jobs){.dir = dir, .max = cores < 1 ? 1 : cores > 64 ? 64 : (int)cores};
+}
 
 static void job_wait(Jobs *j)
 {
@@ -116,7 +125,7 @@ static void job_start(Jobs *j, const char *const *argv)
 {
     if (j->n == j->max)
         job_wait(j);
-    pid_t pid = j->failed ? -1 : process_start(argv);
+    pid_t pid = j->failed ? -1 : spawn(argv, j->dir, NULL);
     if (pid < 0)
         j->failed = true;
     else
@@ -157,7 +166,11 @@ static int compiler_for(Arena *a, const char *target, const char **argv)
 {
     const Target t = machine_target(a, target);
     const char *told = getenv("CC");
-    return words(a, t.machine && t.cc && !(told && *told) ? t.cc : c_compiler(), argv);
+    int n = words(a, t.machine && t.cc && !(told && *told) ? t.cc : c_compiler(), argv);
+    char here[4096]; /* it runs in other folders than this one */
+    if (n && *argv[0] != '/' && strchr(argv[0], '/') && getcwd(here, sizeof here))
+        argv[0] = arena_printf(a, "%s/%s", here, argv[0]);
+    return n;
 }
 
 static int machine_words(Arena *a, const char *target, const char **argv)
@@ -199,8 +212,7 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, const ch
     int nfile = 0, base = compiler_for(a, target, argv);
     source_files(a, dir, "", &files, &nfile);
     source_files(a, dir, "host/", &files, &nfile);
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    Jobs jobs = {.max = cores < 1 ? 1 : cores > 64 ? 64 : (int)cores};
+    Jobs jobs = jobs_in(dir);
     for (int i = 0; i < NFLAG; i++)
         argv[base++] = flags[i];
     base += machine_words(a, target, argv + base);
@@ -208,9 +220,8 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, const ch
     memcpy((void *)link, argv, (size_t)base * sizeof *link);
     int nlink = base;
     for (int i = 0; i < nfile; i++) {
-        const char *object = arena_printf(a, "%s/%.*s.o", dir, (int)strlen(files[i]) - 2, files[i]);
-        const char *tail[] = {
-            "-I", dir, "-c", "-o", object, arena_printf(a, "%s/%s", dir, files[i]), NULL};
+        const char *object = arena_printf(a, "%.*s.o", (int)strlen(files[i]) - 2, files[i]);
+        const char *tail[] = {"-I.", "-c", "-o", object, files[i], NULL};
         memcpy((void *)(argv + base), tail, sizeof tail);
         progress(i, nfile);
         job_start(&jobs, argv);
@@ -222,11 +233,12 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, const ch
     while (jobs.n)
         job_wait(&jobs);
     link[nlink++] = "-o";
-    link[nlink++] = arena_printf(a, "%s/%s", dir, name);
+    link[nlink++] = name;
     link[nlink++] = "-lm";
     link[nlink++] = "-ldl";
-    if (!jobs.failed)
-        jobs.failed = process_run(link) != 0;
+    job_start(&jobs, link);
+    while (jobs.n)
+        job_wait(&jobs);
     if (jobs.failed)
         return complain(INGOT_TOOL,
                         "ingot: %s failed on the compiled model (its messages are above)",
@@ -240,20 +252,15 @@ bool compile_to_assembly(Arena *a, const char *dir, int n, const char *target)
     enum { NFLAG = sizeof flags / sizeof flags[0] };
     const char *argv[MAX_WORDS];
     int base = compiler_for(a, target, argv);
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    Jobs jobs = {.max = cores < 1 ? 1 : cores > 64 ? 64 : (int)cores};
+    Jobs jobs = jobs_in(dir);
     if (!base || !find_program(a, argv[0]))
         return false;
     for (int i = 0; i < NFLAG; i++)
         argv[base++] = flags[i];
     base += machine_words(a, target, argv + base);
     for (int i = 0; i < n; i++) {
-        const char *tail[] = {"-I",
-                              dir,
-                              "-o",
-                              arena_printf(a, "%s/kernels_%d.s", dir, i),
-                              arena_printf(a, "%s/kernels_%d.c", dir, i),
-                              NULL};
+        const char *tail[] = {"-I.", "-o", arena_printf(a, "kernels_%d.s", i),
+                              arena_printf(a, "kernels_%d.c", i), NULL};
         memcpy((void *)(argv + base), tail, sizeof tail);
         progress(i, n);
         job_start(&jobs, argv);
@@ -262,32 +269,4 @@ bool compile_to_assembly(Arena *a, const char *dir, int n, const char *target)
     while (jobs.n)
         job_wait(&jobs);
     return !jobs.failed;
-}
-
-/* ---- folders ----------------------------------------------------------------------------- */
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-    (void)st, (void)type, (void)ftw;
-    return remove(path);
-}
-
-void remove_tree(const char *dir)
-{
-    nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-bool make_dirs(const char *dir)
-{
-    char path[4096];
-    if (snprintf(path, sizeof path, "%s", dir) >= (int)sizeof path)
-        return false;
-    for (char *p = path + 1; *p; p++)
-        if (*p == '/') {
-            *p = 0;
-            mkdir(path, 0777);
-            *p = '/';
-        }
-    struct stat st;
-    return !mkdir(path, 0777) || (!stat(path, &st) && S_ISDIR(st.st_mode));
 }

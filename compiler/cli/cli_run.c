@@ -221,11 +221,10 @@ ingot_status session_read(Session *s, const Model *m, bool may_invent)
 static ingot_status write_work(Session *s)
 {
     ingot_status status = INGOT_OK;
-    const char *tmp = getenv("TMPDIR");
-    snprintf(s->work, sizeof s->work, "%.40s/ingot-XXXXXX",
-             tmp && *tmp && strlen(tmp) <= 40 ? tmp : "/tmp");
-    if (!mkdtemp(s->work))
-        return complain(INGOT_IO, "%s: %s", s->work, strerror(errno));
+    s->work = temporary_folder(s->a, "run");
+    if (!s->work)
+        return complain(INGOT_IO, "ingot: no folder of its own in $TMPDIR, else /tmp: %s",
+                        strerror(errno));
     if (!make_dirs(arena_printf(s->a, "%s/in", s->work)))
         return complain(INGOT_IO, "%s: %s", s->work, strerror(errno));
     for (int i = 0; i < s->nin && status == INGOT_OK; i++)
@@ -327,7 +326,7 @@ ingot_status session_prepare(Session *s, Model *m, bool may_invent)
 
 void session_finish(Session *s, Model *m)
 {
-    if (*s->work)
+    if (s->work)
         remove_tree(s->work);
     model_close(m);
 }

@@ -254,6 +254,12 @@ def cached(ingot, work):
         raise Wrong(f"{told}")
     env["CC"] = "false"     # another compiler: another entry, which cannot be built
     call(ingot, "run", model, "--input", work / "x.npy", env=env, good=(5,))
+    (work / "cc").symlink_to(shutil.which("cc"))        # found from here, whatever folder it then works in
+    (work / "tmp").mkdir()
+    env.update(CC="./cc", TMPDIR=str(work / "tmp"))
+    if call(ingot, "run", model, "--input", work / "x.npy", env=env, cwd=work) != told[0] or list((work / "tmp").iterdir()):
+        raise Wrong(f"under ./cc and $TMPDIR: {list((work / 'tmp').iterdir())} left")
+    call(ingot, "run", model, "--input", work / "x.npy", env={**env, "TMPDIR": str(work / "none")}, cwd=work, good=(6,))
     if times[1] > 0.5 * times[0] and times[1] > 0.5:
         raise Wrong(f"{times} seconds")
     print(f"{times[0]:.2f} s, then {times[1]:.3f} s")
