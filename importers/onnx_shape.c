@@ -627,6 +627,14 @@ ingot_tensor *onnx_split(Lowering *n)
 
 /* ---- padding -------------------------------------------------------------------------------- */
 
+/* min(|i|, 2 last - |i|): the place that i of -last ... 2 last reads, without a remainder. */
+static ingot_tensor *reflect_once(Lowering *n, ingot_tensor *i, ingot_tensor *size)
+{
+    ingot_tensor *twice = ingot_mul_c(n->c, ingot_add_c(n->c, size, -1), 2);
+    i = ingot_max(n->c, i, ingot_neg(n->c, i));
+    return ingot_min(n->c, i, ingot_sub(n->c, twice, i));
+}
+
 /* x along one axis, where place i of the result reads place pad_place(i - lo) of the input. */
 static ingot_tensor *pad_axis(Lowering *n, ingot_tensor *x, int axis, ingot_dim *lo, ingot_dim *hi,
                               const char *mode)
@@ -634,7 +642,13 @@ static ingot_tensor *pad_axis(Lowering *n, ingot_tensor *x, int axis, ingot_dim 
     ingot_dim *size = ingot_shape(x, axis);
     ingot_dim *out = ingot_dim_add(n->c, size, ingot_dim_add(n->c, lo, hi));
     ingot_tensor *i = ingot_sub(n->c, ingot_iota(n->c, 1, &out, 0), ingot_from_dim(n->c, lo));
-    return ingot_take(n->c, x, pad_place(n, i, ingot_from_dim(n->c, size), mode), axis);
+    ingot_tensor *length = ingot_from_dim(n->c, size);
+    int64_t k, before, behind;
+    bool once = strcmp(mode, "reflect") == 0 && ingot_dim_is_const(size, &k) &&
+                ingot_dim_is_const(lo, &before) && ingot_dim_is_const(hi, &behind) && before < k &&
+                behind < k;
+    return ingot_take(n->c, x, once ? reflect_once(n, i, length) : pad_place(n, i, length, mode),
+                      axis);
 }
 
 /* The pads of each axis: false after an error. */

@@ -153,9 +153,21 @@ static Bounds dtype_bounds(int d)
     return (Bounds){-(INT64_C(1) << (bits - 1)), (INT64_C(1) << (bits - 1)) - 1};
 }
 
+/* |e| is max(e, -e), and what reflects at an edge is min(e, k - e): of two terms with a constant sum one is at most
+ * half of it, the other one at least. */
+static bool fixed_sum(Node *a, Node *b, int64_t *sum)
+{
+    Poly p;
+    if (!poly_of(&p, a) || !poly_add(&p, b, 1) || p.n || p.k == INT64_MIN)
+        return false;
+    *sum = p.k;
+    return true;
+}
+
 static Bounds bounds_index(Context *c, Node *n)
 {
     Node *const *s = n->src;
+    int64_t sum;
     switch (n->op) {
     case OP_CONST: return (Bounds){n->arg.i, n->arg.i};
     case OP_VAR:
@@ -177,8 +189,18 @@ static Bounds bounds_index(Context *c, Node *n)
     }
     case OP_FLOORDIV: return bounds_divmod(of(s[0]), of(s[1]), false);
     case OP_MOD: return bounds_divmod(of(s[0]), of(s[1]), true);
-    case OP_MIN: return (Bounds){min64(s[0]->lo, s[1]->lo), min64(s[0]->hi, s[1]->hi)};
-    case OP_MAX: return (Bounds){max64(s[0]->lo, s[1]->lo), max64(s[0]->hi, s[1]->hi)};
+    case OP_MIN: {
+        Bounds b = {min64(s[0]->lo, s[1]->lo), min64(s[0]->hi, s[1]->hi)};
+        if (fixed_sum(s[0], s[1], &sum))
+            b.hi = min64(b.hi, div_positive((Bounds){sum, sum}, (Bounds){2, 2}).hi);
+        return b;
+    }
+    case OP_MAX: {
+        Bounds b = {max64(s[0]->lo, s[1]->lo), max64(s[0]->hi, s[1]->hi)};
+        if (fixed_sum(s[0], s[1], &sum))
+            b.lo = max64(b.lo, -div_positive((Bounds){-sum, -sum}, (Bounds){2, 2}).hi);
+        return b;
+    }
     case OP_WHERE: return join(of(s[1]), of(s[2]));
     case OP_CAST:
         return s[0]->dtype == INGOT_BOOL && s[0]->rank == 0 ? of(s[0]) : dtype_bounds(s[0]->dtype);

@@ -165,17 +165,22 @@ static uint64_t loops_of(const Item *x)
     return loops;
 }
 
-/* The loops that it runs in: those around it, up to the innermost one that it depends on.  A work item has all loops of
- * the result. */
-static uint64_t inside(const Walk *w, const Item *x)
+/* The loops that something runs in which depends on these: those around it, up to the innermost one of them.  A work
+ * item has all loops of the result. */
+static uint64_t inside_of(const Walk *w, const Item *x, uint64_t loops)
 {
-    uint64_t on = loops_of(x) & x->around, below = 0;
+    uint64_t on = loops & x->around, below = 0;
     if (!w->s->fuse_rows)
         on |= x->around & ((UINT64_C(1) << w->noutput) - 1);
     for (int i = MAX_LOOPS; i-- > 0 && !below;)
         if (on >> i & 1)
             below = i == 63 ? ~UINT64_C(0) : (UINT64_C(1) << (i + 1)) - 1;
     return x->around & below;
+}
+
+static uint64_t inside(const Walk *w, const Item *x)
+{
+    return inside_of(w, x, loops_of(x));
 }
 
 static double iterations(const Walk *w, uint64_t loops)
@@ -251,6 +256,26 @@ static void visit_reduce(Walk *w, Item *x)
     push(w, x, from, at);
 }
 
+int index_cost(Sched *s, Node *index)
+{
+    enum { CLAMP = 2 };
+    return index->op == OP_IOTA || (coord_ops(s, index) && !coord_cost(s, index)) ? 0 : CLAMP;
+}
+
+/* The loops that an index runs in: what is expanded depends on fewer than its reader does. */
+static uint64_t index_loops(const Walk *w, Item x, Node *index)
+{
+    Coord at[INGOT_MAX_RANK];
+    x.n = index;
+    while (op_info[x.n->op].cls == MOVE && x.n->op != OP_CONCAT && x.n->op != OP_GATHER &&
+           is_computed(w->s, x.n)) {
+        moved(x.n, x.at, at);
+        x.n = x.n->src[0];
+        memcpy(x.at, at, (size_t)x.n->rank * sizeof *at);
+    }
+    return inside_of(w, &x, loops_of(&x));
+}
+
 static void visit_gather(Walk *w, const Item *x)
 {
     Node *t = x->n, *from = t->src[0];
@@ -265,9 +290,22 @@ static void visit_gather(Walk *w, const Item *x)
             continue;
         }
         push(w, x, index, x->at);
+        count_ops(w, x, index_cost(w->s, index) * iterations(w, index_loops(w, *x, index)));
         at[i] = (Coord){mix(name, (uint64_t)i) | 1, loops_of(x)};
     }
     push(w, x, from, at);
+}
+
+/* What is made of coordinates is simplified with the loops: some of it stays (coordinates.c). */
+static void visit_coordinates(Walk *w, const Item *x, const CoordOps *ops)
+{
+    for (int i = 0; i < ops->n; i++) {
+        uint64_t loops = 0;
+        for (int axis = 0; axis < x->n->rank; axis++)
+            if (ops->op[i].axes >> axis & 1)
+                loops |= x->at[axis].loops;
+        count_ops(w, x, ops->op[i].cost * iterations(w, inside_of(w, x, loops)));
+    }
 }
 
 static void visit(Walk *w, Node *root)
@@ -281,9 +319,11 @@ static void visit(Walk *w, Node *root)
         read_stored(w, &x);
         return;
     }
-    const Info *i = info_of(w->s, t);
-    if (i->constant && !i->leaves && t != root && !dtype_is_float(t->dtype))
-        return; /* made of coordinates: simplified with the loops */
+    const CoordOps *ops = coord_ops(w->s, t);
+    if (ops) {
+        visit_coordinates(w, &x, ops);
+        return;
+    }
     w->out->huge |= ++w->nitem == MAX_ITEMS;
     if (t->op == OP_REDUCE) {
         visit_reduce(w, &x);

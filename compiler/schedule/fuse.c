@@ -232,7 +232,7 @@ static Readers readers_of(Sched *s, Node *const *order, int norder, Node *n, Nod
     if (i->nuse > 1 && diamond(s, order, norder, n, uses))
         r.times = r.kernels = 1;
     r.reduced |= r.kernels > 1; /* its operands cannot lie as all of its readers would have them */
-    if (i->constant && !i->leaves) /* made of coordinates: simplified with the loops that read it */
+    if (i->constant && !i->leaves && !coord_cost(s, n)) /* nothing is left of it in a loop */
         r.times = 1;
     return r;
 }
@@ -256,6 +256,8 @@ static bool store_pays(Sched *s, Node *n, const Readers *readers)
            arithmetic = readers->times * cost_ops(&inlined, t);
     double store =
         cost_region(&apart, t) + cost_stored(n, t) + kernels * cost_bytes(bytes, bytes, t);
+    if (coord_ops(s, n)) /* operations so few that the loads count */
+        store += cost_bytes(readers->times * bytes, bytes, t);
     double again = memory > arithmetic ? memory : arithmetic;
     info_of(s, n)->store_cost = store;
     info_of(s, n)->again_cost = again;
@@ -428,6 +430,7 @@ static void analyse(Sched *s, Node *n)
                     n->op != OP_VAR && op_info[n->op].cls != CONTROL && n->op != OP_RANGE;
     bool reduce = n->op == OP_REDUCE;
     double leaves = n->op == OP_DATA ? node_bytes(n) : 0;
+    bool integers = !dtype_is_float(n->dtype) && op_is_alu(n->op); /* it may be such itself */
     bool compute = cost > 0 || reduce || n->op == OP_SCAN || n->op == OP_GATHER ||
                    n->op == OP_UPDATE || n->op == OP_CONCAT;
     for (uint32_t j = 0; j < n->nsrc; j++) {
@@ -436,15 +439,16 @@ static void analyse(Sched *s, Node *n)
         leaves += f->leaves;
         if (n->src[j]->dtype == INGOT_INDEX)
             continue;
+        if (n->op == OP_GATHER && j > 0)
+            cost += index_cost(s, n->src[j]);
         if (f->stored || is_leaf(s, n->src[j])) {
             loads += n->src[j]->op != OP_CONST && n->src[j]->op != OP_IOTA;
             continue;
         }
-        /* computed coordinates are not the value that a reader of a gather would recompute; integers made of
-         * coordinates are simplified with the loops that read them */
+        /* of what is made of coordinates, a part is left in the loops that read it */
         bool coordinates = (n->op == OP_GATHER && j > 0 && !f->loads) ||
                            (f->constant && !f->leaves && !dtype_is_float(n->src[j]->dtype));
-        cost += coordinates ? 0 : f->cost;
+        cost += !coordinates ? f->cost : integers ? 0 : coord_cost(s, n->src[j]);
         pending |= f->pending;
         if (f->rows)
             rows = !rows || rows == f->rows ? f->rows : ~0u;

@@ -4,19 +4,29 @@
 
 #include "compiler.h"
 
+/* Operations of a tensor made of coordinates alone that stay once its index expression is simplified. */
+typedef struct {
+    int n;
+    struct {
+        unsigned axes; /* of the tensor, which it depends on */
+        int cost;      /* weighed as ops.def says */
+    } op[32];
+} CoordOps;
+
 /* What the scheduler knows of a tensor node, by node id. */
 typedef struct {
-    Buffer *buffer;  /* where its value is, once a step has put it there */
-    Node *const *at; /* and where it begins in that buffer, by axis; NULL: it is all of it */
-    Node *home;      /* homes.c: the stored node whose buffer it shall lie in, or NULL */
-    Node **home_at;  /* and where, by axis */
-    Buffer *shared;  /* of a node that is home to others, once one of them needs it */
-    Buffer **tuple;  /* CALL, LOOP, IF: buffers of the elements */
-    Node *scalar;    /* PARAM standing for a loop counter: the INDEX expression */
-    bool stored;     /* fuse.c: to be stored by a kernel of its own */
-    bool constant;   /* depends on nothing but constants */
-    bool foldable;   /* constant, and worth evaluating at compile time: a weight recipe */
-    const char *why; /* fuse.c: why it is stored, or folded */
+    CoordOps *coords; /* coordinates.c: of a tensor that is one of coordinates, once asked for */
+    Buffer *buffer;   /* where its value is, once a step has put it there */
+    Node *const *at;  /* and where it begins in that buffer, by axis; NULL: it is all of it */
+    Node *home;       /* homes.c: the stored node whose buffer it shall lie in, or NULL */
+    Node **home_at;   /* and where, by axis */
+    Buffer *shared;   /* of a node that is home to others, once one of them needs it */
+    Buffer **tuple;   /* CALL, LOOP, IF: buffers of the elements */
+    Node *scalar;     /* PARAM standing for a loop counter: the INDEX expression */
+    bool stored;      /* fuse.c: to be stored by a kernel of its own */
+    bool constant;    /* depends on nothing but constants */
+    bool foldable;    /* constant, and worth evaluating at compile time: a weight recipe */
+    const char *why;  /* fuse.c: why it is stored, or folded */
     double store_cost, again_cost; /* in cycles */
     bool has_reduce;               /* its fused expression holds a REDUCE */
     bool widened;                  /* a stored value of fewer bytes, cast where it is read */
@@ -68,7 +78,12 @@ Region region_of(Sched *, Node *root);
 double cost_ops(const Region *, const Target *);
 double cost_region(const Region *, const Target *);
 double cost_stored(Node *, const Target *); /* of writing it: its lines are fetched, and go back */
+int index_cost(Sched *, Node *index);       /* operations to keep a gather's index inside */
 double node_bytes(Node *);                  /* of a tensor, at the upper bounds */
+
+/* coordinates.c: NULL if n is not made of coordinates alone; their sum. */
+const CoordOps *coord_ops(Sched *, Node *);
+int coord_cost(Sched *, Node *);
 
 /* homes.c: what of it lies in whose buffer. */
 void find_homes(Sched *, int n, Node **order);
