@@ -53,7 +53,7 @@ typedef struct {
     int nweight;
     uint64_t sum; /* of the blob */
     int nkernel_file;
-    bool wide_lanes; /* igrt_vec64.h is included */
+    bool wide_lanes;            /* igrt_vec64.h is included */
     bool uses_num, uses_string; /* what model.c needs */
     Gpu *gpu;                   /* bundle_gpu.c; NULL on a CPU */
     bool has_selftest;

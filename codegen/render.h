@@ -95,6 +95,7 @@ extern const char *const
 const char *render_lane_name(Render *, ingot_dtype d, char name[16]);
 void render_lane_cast(Render *, Node *);
 void render_splat(Render *, Node *);
+void render_ramp(Render *, Node *coordinate);
 void render_horizontal(Render *, Node *);
 void render_lane_load(Render *, Node *);
 void render_lane_store(Render *, Node *);

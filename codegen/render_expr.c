@@ -129,7 +129,9 @@ static bool in_lanes(Render *r, Node *n)
 
 void render_operand(Render *r, Node *n, bool lanes, bool alone)
 {
-    if (lanes && !is_vector(r, n))
+    if (lanes && n->dtype == INGOT_INDEX)
+        render_ramp(r, n);
+    else if (lanes && !is_vector(r, n))
         render_splat(r, n);
     else
         render_expr_as(r, n, alone);

@@ -14,7 +14,8 @@ const char *const lane_spelling[OP_COUNT] = {
 
 const char *render_lane_name(Render *r, ingot_dtype d, char name[16])
 {
-    snprintf(name, 16, "%sx%d", d == INGOT_BOOL ? "f32" : lane_type(d), r->l.tile->lanes);
+    const char *held = d == INGOT_BOOL ? "f32" : d == INGOT_INDEX ? "i32" : lane_type(d);
+    snprintf(name, 16, "%sx%d", held, r->l.tile->lanes);
     return name;
 }
 
@@ -53,7 +54,9 @@ void render_lane_cast(Render *r, Node *n)
     ingot_dtype from = x->dtype, to = n->dtype;
     int lanes = r->l.tile->lanes;
     bool from_float = dtype_is_float(from), to_float = dtype_is_float(to);
-    const char *held_to = lane_type(to), *held_from = from == INGOT_BOOL ? "i32" : lane_type(from);
+    const char *held_to = lane_type(to), *held_from = lane_type(from);
+    if (from == INGOT_BOOL || from == INGOT_INDEX)
+        held_from = "i32";
     bool convert = strcmp(held_from, held_to) != 0;
     bool narrow = dtype_info[to].bytes < 4 && from != to && (to_float || from != INGOT_BOOL);
     int how[3];
@@ -93,26 +96,79 @@ void render_horizontal(Render *r, Node *n)
     put(r, ")");
 }
 
-/* "a3 + offset" of lane 0: the access goes on from there. */
-static void first_lane(Render *r, Node *buffer, Node *offset)
+static Node *of_first_lane(Render *r, Node *e)
 {
     Node *zero = idx(r->k->c, 0), *lane = r->l.tile->lane;
-    sb_printf(r->sb, "a%lld + ", (long long)buffer->arg.i);
-    render_expr(r, substitute(r->k->c, offset, 1, &lane, &zero));
+    return substitute(r->k->c, e, 1, &lane, &zero);
+}
+
+static int64_t lane_step(Render *r, Node *e)
+{
+    int64_t step;
+    if (!range_stride(r->k->c, e, r->l.tile->lane, &step))
+        BUG("a coordinate that does not advance evenly along the lanes");
+    return step;
+}
+
+/* A coordinate as a number of every lane. */
+void render_ramp(Render *r, Node *e)
+{
+    int lanes = r->l.tile->lanes;
+    int64_t step = is_vector(r, e) ? lane_step(r, e) : 0;
+    sb_printf(r->sb, "igrt_%s_i32x%d(", !step ? "splat" : step == 1 ? "iota" : "ramp", lanes);
+    put(r, r->l.wide ? "(int)(" : "");
+    render_int(r, step ? of_first_lane(r, e) : e);
+    put(r, r->l.wide ? ")" : "");
+    if (step && step != 1)
+        sb_printf(r->sb, ", %lld", (long long)step);
+    put(r, ")");
+}
+
+/* "a3 + offset" of lane 0: the access goes on from there. */
+static void first_lane(Render *r, Node *buffer, Node *offset, const char *plus)
+{
+    sb_printf(r->sb, "a%lld%s", (long long)buffer->arg.i, plus);
+    render_expr(r, of_first_lane(r, offset));
+}
+
+/* Lanes that lie apart, of a part of a vector, or behind a gate that differs from lane to lane:
+ * igrt_load_mask_f32x16(a1, at, 2, mask). */
+static void load_masked(Render *r, Node *n, int64_t step)
+{
+    int part = r->l.tile->part, lanes = r->l.tile->lanes;
+    bool gate = is_vector(r, n->src[1]);
+    open_access(r, "load_mask", n->dtype);
+    first_lane(r, n->src[0], n->src[2], ", ");
+    sb_printf(r->sb, ", %lld, ", (long long)step);
+    if (part && gate)
+        sb_printf(r->sb, "igrt_and_mask_f32x%d(", lanes);
+    if (part)
+        sb_printf(r->sb, gate ? "igrt_first_i32x%d(%d), " : "igrt_first_i32x%d(%d)", lanes, part);
+    if (gate)
+        render_operand(r, n->src[1], true, true);
+    put(r, part && gate ? "))" : ")");
 }
 
 void render_lane_load(Render *r, Node *n)
 {
-    bool gated = !node_is_const_i(n->src[1], 1);
+    bool choice = !node_is_const_i(n->src[1], 1), gated = choice && !is_vector(r, n->src[1]);
+    int64_t step = lane_step(r, n->src[2]);
+    int part = r->l.tile->part;
     if (gated) {
         put(r, "(");
         render_expr(r, n->src[1]);
         put(r, " ? ");
     }
-    int part = r->l.tile->part;
-    open_access(r, part ? "load_part" : "load", n->dtype);
-    first_lane(r, n->src[0], n->src[2]);
-    sb_printf(r->sb, part ? ", %d)" : ")", part);
+    if ((choice && !gated) || (step != 1 && part)) {
+        load_masked(r, n, step);
+    } else {
+        open_access(r, step != 1 ? "load_step" : part ? "load_part" : "load", n->dtype);
+        first_lane(r, n->src[0], n->src[2], " + ");
+        if (step != 1)
+            sb_printf(r->sb, ", %lld)", (long long)step);
+        else
+            sb_printf(r->sb, part ? ", %d)" : ")", part);
+    }
     if (gated) {
         put(r, " : ");
         open_call(r, "splat", n->dtype);
@@ -125,7 +181,7 @@ void render_lane_store(Render *r, Node *n)
     int part = r->l.tile->part;
     bool two = n->nsrc > 4;
     open_access(r, part ? "store_part" : two ? "store2" : "store", n->dtype);
-    first_lane(r, n->src[0], n->src[3]);
+    first_lane(r, n->src[0], n->src[3], " + ");
     put(r, ", ");
     render_operand(r, n->src[2], true, true);
     if (two) {

@@ -87,6 +87,11 @@ IGRT_PARTS(i64, int64_t, 8)
 IGRT_PARTS(f64, double, 8)
 #endif
 
+IGRT_WIDE_APART(i64, int64_t, 4)
+IGRT_WIDE_APART(i64, int64_t, 8)
+IGRT_WIDE_APART(f64, double, 4)
+IGRT_WIDE_APART(f64, double, 8)
+
 /* ---- integers, which wrap --------------------------------------------------------------------- */
 
 #define IGRT_INT64(N, NAME, OP)                                                 \

@@ -312,6 +312,8 @@ Node *node_alu(Context *c, Op op, ingot_dtype d, int nsrc, Node *const *s)
             return s[0]->arg.i ? s[1] : s[2];
         if (s[1] == s[2])
             return s[1];
+        if (scalar && d == INGOT_BOOL && s[1]->op == OP_CONST && s[2]->op == OP_CONST)
+            return s[1]->arg.i ? s[0] : bool_not(c, s[0]);
     }
     /* Loop-level operands have rank 0; tensors all have the shape of the result. */
     Node *widest = s[0];
@@ -340,6 +342,10 @@ Node *node_cast(Context *c, Node *n, ingot_dtype d)
 {
     if (n->dtype == d)
         return n;
+    /* a coordinate's low bits, whether or not it was a wider number before */
+    if (n->rank == 0 && n->op == OP_CAST && n->src[0]->dtype == INGOT_INDEX &&
+        n->dtype == INGOT_I64 && dtype_is_int(d))
+        return node_cast(c, n->src[0], d);
     if (n->rank == 0 && n->op == OP_CONST) {
         if (dtype_is_int(n->dtype) || n->dtype == INGOT_INDEX || n->dtype == INGOT_BOOL) {
             if (!dtype_is_float(d) && d != INGOT_BOOL && dtype_info[d].kind != 'c' &&

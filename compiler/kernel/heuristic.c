@@ -5,6 +5,7 @@
  * which that operand is reused.  Per step of the reduced axes it loads vectors + rows values and
  * does vectors * rows multiply-adds.  The constant operand is stored in the order in which the
  * loops read it.  Everything else runs its loops in the order of storage, innermost in lanes. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernel.h"
@@ -25,9 +26,24 @@ static int64_t extent_of(Node *range)
 
 /* ---- what can be done in lanes ------------------------------------------------------------------ */
 
+/* A function of coordinates: these may be what is compared, or become numbers, if they advance evenly along the lanes. */
+static bool takes_ramps(const Kernel *k, Node *t, Node *range)
+{
+    bool ramps = t->op == OP_CAST || (t->op >= OP_EQ && t->op <= OP_LE);
+    int64_t step;
+    for (uint32_t j = 0; j < t->nsrc; j++)
+        if (t->src[j]->dtype == INGOT_INDEX && t->op != OP_REDUCE && t->op != OP_SCAN &&
+            depends_on(t->src[j], range) && !(ramps && lane_ramp(k->c, t->src[j], range, &step)))
+            return false;
+    return true;
+}
+
 /* Whether all that depends on range can be computed in its lanes.  Buffers in `free` (by argument) may be laid out as
- * this needs, and `moves` counts other accesses whose stride is not 1: can_lay_out() knows whether they can be copied. */
-static bool fits_lanes(Arena *a, const Kernel *k, Node *range, const bool *free, int *moves)
+ * this needs, and `moves` counts other accesses whose stride is not 1: can_lay_out() knows whether they can be copied.
+ * apart: NULL, or what is loaded may lie apart; becomes the greatest such stride.  In a contraction, whose loads are to be
+ * vectors, it may not, nor may a gate differ from lane to lane. */
+static bool fits_lanes(Arena *a, const Kernel *k, Node *range, const bool *free, int *moves,
+                       int64_t *apart)
 {
     int n;
     Node **order = graph_toposort(a, 1, &k->sink->src[0], &n);
@@ -46,29 +62,29 @@ static bool fits_lanes(Arena *a, const Kernel *k, Node *range, const bool *free,
                     return false;
                 continue;
             }
-            bool mixed = false; /* conditions on the coordinate itself */
-            for (uint32_t j = 0; j < t->nsrc; j++)
-                mixed |= t->src[j]->dtype == INGOT_INDEX && t->op != OP_REDUCE &&
-                         t->op != OP_SCAN && depends_on(t->src[j], range);
-            if (mixed || !lane_op(t))
+            if (!takes_ramps(k, t, range) || !lane_op(t))
                 return false;
             continue;
         }
-        if (!lane_type(t->dtype) || depends_on(t->src[1], range) ||
-            (t->op == OP_STORE && !node_is_const_i(t->src[1], 1)))
+        if (!lane_type(t->dtype) || (t->op == OP_STORE && !node_is_const_i(t->src[1], 1)) ||
+            (depends_on(t->src[1], range) && free && !apart))
             return false;
         Move m = access_move(k->c, t, range);
         if (m.kind == MOVE_MIXED)
             return false;
         if (m.kind == MOVE_NONE)
             continue;
-        if (free && free[t->src[0]->arg.i]) {
+        if (free && free[t->src[0]->arg.i] && !(apart && t->op == OP_LOAD)) {
             if (m.stride != 1 && !interleaved(k, t, range))
                 return false;
             continue;
         }
         int64_t stride;
         bool known = access_stride(k, t, range, &stride);
+        if (apart && t->op == OP_LOAD && (free && free[t->src[0]->arg.i] ? m.stride : known)) {
+            *apart = known && llabs(stride) > *apart ? llabs(stride) : *apart;
+            continue;
+        }
         if ((known && stride == 1) || (free && interleaved(k, t, range)))
             continue;
         if (m.stride != 1 || !free)
@@ -256,6 +272,49 @@ static void side_by_side_opt(Arena *a, Nest *nest, const View *v, Node *last, in
         add_opt(nest, OPT_UPCAST, last, count);
 }
 
+/* Is there a function, of which a vector takes a fraction of the time? */
+static bool has_function(Arena *a, const Kernel *k, Node *range)
+{
+    int n;
+    Node **order = graph_toposort(a, 1, &k->sink->src[0], &n);
+    for (int i = 0; i < n; i++)
+        if (op_is_alu(order[i]->op) && op_info[order[i]->op].cost >= 16 &&
+            depends_on(order[i], range))
+            return true;
+    return false;
+}
+
+enum { SHORT_OPS = 16 };
+
+/* So little is computed along the range, coordinates too, that it may be copied. */
+static bool is_short(Arena *a, const Kernel *k, Node *range)
+{
+    int n, ops = 0;
+    Node **order = graph_toposort(a, 1, &k->sink->src[0], &n);
+    for (int i = 0; i < n; i++)
+        if (op_is_alu(order[i]->op) && depends_on(order[i], range))
+            ops += op_info[order[i]->op].cost;
+    return ops <= SHORT_OPS;
+}
+
+/* Neither what is stored nor what is reduced lies in vectors: lanes of results whose operands lie two apart (a stride) are
+ * two loads; others are loaded one by one, which only much arithmetic is worth.  Else several sums at once, of which none waits
+ * for itself. */
+static void apart_opts(Arena *a, Nest *nest, const View *v, Node *last, bool scan)
+{
+    const Kernel *k = nest->k;
+    int64_t lanes = lanes_along(k, nest->target, last), apart = 0, stride;
+    int moves;
+    bool stored = nest->target->lanes && lanes && !scan;
+    for (int i = 0; i < v->nstore; i++)
+        stored &= access_stride(k, v->store[i], last, &stride) && stride == 1;
+    if (stored && fits_lanes(a, k, last, NULL, &moves, &apart) &&
+        (apart <= 2 || has_function(a, k, last)) && add_opt(nest, OPT_VECTOR, last, lanes))
+        side_by_side_opt(a, nest, v, last, lanes);
+    else if (scan || (nest->target->lanes && v->nreduce && is_short(a, k, last)))
+        chains_opt(nest, last);
+}
+
 static void plain_opts(Arena *a, Nest *nest, const View *v)
 {
     const Kernel *k = nest->k;
@@ -280,30 +339,34 @@ static void plain_opts(Arena *a, Nest *nest, const View *v)
     Node *last = n ? place[n - 1].range : NULL;
     int64_t lanes = last ? lanes_along(k, t, last) : 0;
     int moves;
-    if (!t->lanes || !lanes || !fits_lanes(a, k, last, NULL, &moves) ||
-        !add_opt(nest, OPT_VECTOR, last, lanes)) {
-        lanes = 0;
-        if (last && scan)
-            chains_opt(nest, last);
-        else if (last && !v->nreduce)
-            n = block_opts(nest, v, place, n);
-    } else {
+    if (t->lanes && lanes && fits_lanes(a, k, last, NULL, &moves, NULL) &&
+        add_opt(nest, OPT_VECTOR, last, lanes)) {
         side_by_side_opt(a, nest, v, last, lanes);
+    } else {
+        lanes = 0;
+        if (last && !v->nreduce && !scan)
+            n = block_opts(nest, v, place, n);
     }
     /* rows that are reduced: their innermost axis in lanes */
+    bool rows = false;
     for (int i = 0; i < v->nreduce && t->lanes; i++) {
         Node *r = v->reduce[i], *inner = r->src[r->nsrc - 1];
         int64_t want = lanes_along(k, t, inner);
         if (!want || (lanes && want != lanes) || inner->hi + 1 < 2 * want ||
-            !fits_lanes(a, k, inner, NULL, &moves))
+            !fits_lanes(a, k, inner, NULL, &moves, NULL))
             continue;
         bool nested = false; /* below another vectorised axis it would be two-dimensional */
         nested |= last && depends_on(r, last) && lanes;
         if (nested)
             continue;
-        if (add_opt(nest, OPT_VECTOR, inner, want) && extent_of(inner) > 0)
-            unroll_opt(a, nest, r, inner, extent_of(inner) / want);
+        if (add_opt(nest, OPT_VECTOR, inner, want)) {
+            rows = true;
+            if (extent_of(inner) > 0)
+                unroll_opt(a, nest, r, inner, extent_of(inner) / want);
+        }
     }
+    if (last && !lanes && !rows && !nest->nsplit)
+        apart_opts(a, nest, v, last, scan);
     order_opt(nest, place, n);
 }
 
@@ -418,7 +481,7 @@ static RegisterTile pick_dot_tile(Arena *a, const View *v, const Kernel *k, cons
         int64_t extent = v->dot->src[i]->hi + 1, width = lanes_along(k, t, v->dot->src[i]);
         int moves;
         if (width && used(extent, width) * (double)width > best.score &&
-            fits_lanes(a, k, v->dot->src[i], free, &moves) && !moves) {
+            fits_lanes(a, k, v->dot->src[i], free, &moves, NULL) && !moves) {
             best.lanes = v->dot->src[i];
             best.width = width;
             best.score = used(extent, width) * (double)width;
@@ -649,7 +712,7 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
         int64_t extent = extent_of(r);
         if (extent < 4 && no_lanes(tried, k, r, "it is too short"))
             continue;
-        if (!fits_lanes(a, k, r, free, &moves) &&
+        if (!fits_lanes(a, k, r, free, &moves, NULL) &&
             no_lanes(tried, k, r, "what depends on it does not lie side by side, or has no lanes"))
             continue;
         bool factor = false, stored = true;
@@ -713,5 +776,6 @@ bool lanes_possible(Arena *a, const Kernel *k, Node *range)
     bool *free = NEWN(a, bool, k->narg);
     int moves;
     memset(free, true, (size_t)k->narg * sizeof *free);
-    return fits_lanes(a, k, range, free, &moves);
+    int64_t apart = 0;
+    return fits_lanes(a, k, range, free, &moves, &apart);
 }

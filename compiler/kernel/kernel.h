@@ -29,8 +29,6 @@ typedef struct {
 } View;
 
 bool depends_on(Node *e, Node *range);
-/* By how much e grows when range advances by one; false if that is no constant. */
-bool range_stride(Context *, Node *e, Node *range, int64_t *stride);
 Move access_move(Context *, Node *access, Node *range);
 bool access_stride(const Kernel *, Node *access, Node *range, int64_t *stride);
 View kernel_view(Arena *, const Kernel *);
@@ -39,6 +37,8 @@ bool lane_op(const Node *); /* lanes.c: can it be computed in lanes, if its oper
 /* lanes.c: of the widest value that moves with the range, 4 or 8; how many lanes it may therefore have. */
 int lane_bytes(const Kernel *, Node *range);
 int lanes_most(const Kernel *, Node *range, const Target *);
+/* lanes.c: does a coordinate advance by as much from each lane to the next, within 32 bits? */
+bool lane_ramp(Context *, Node *e, Node *range, int64_t *step);
 /* layouts.c: whether it reads beyond the edges of its buffer by a little, and is zero there. */
 bool reads_beyond(const Kernel *, Node *load);
 /* optimise.c: a buffer like another but for its kind and layout, of weights one that exists if there is; a step that copies

@@ -109,11 +109,19 @@ static bool cast_op(const Node *n)
     ingot_dtype from = n->src[0]->dtype, to = n->dtype;
     if (from == INGOT_BOOL)
         return true;
+    if (from == INGOT_INDEX) /* counts in lanes of i32 */
+        return lane_type(to) && (!dtype_is_float(to) || dtype_info[to].bytes >= 4);
     /* i32 -> f16 would be rounded twice, and f64 -> f16 */
     bool once = from == INGOT_F64 ? to == INGOT_F32 || to == INGOT_F64
                                   : is_lane_float(from) || to == INGOT_F32 || to == INGOT_F64 ||
                                         dtype_info[from].bytes == 1;
     return lane_type(from) && (!dtype_is_float(to) || once);
+}
+
+bool lane_ramp(Context *c, Node *e, Node *range, int64_t *step)
+{
+    return e->lo >= INT32_MIN && e->hi <= INT32_MAX && range_stride(c, e, range, step) &&
+           *step >= INT32_MIN && *step <= INT32_MAX;
 }
 
 static bool is_custom_type(ingot_dtype d)
@@ -140,7 +148,7 @@ bool lane_op(const Node *n)
     if (n->dtype == INGOT_BOOL) {
         bool compare = n->op >= OP_EQ && n->op <= OP_LE;
         if (compare)
-            return lane_type(n->src[0]->dtype) != NULL;
+            return n->src[0]->dtype == INGOT_INDEX || lane_type(n->src[0]->dtype);
         if (n->op == OP_ISNAN)
             return is_lane_float(n->src[0]->dtype);
         return n->op == OP_AND || n->op == OP_OR || n->op == OP_NOT;

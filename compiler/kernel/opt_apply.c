@@ -480,12 +480,10 @@ static int strided_arg(const Tiles *tiles, Arena *a)
                  four = t->four && depends_on(at, t->four);
             if (!lane && !four)
                 continue;
-            /* x[lane], y[2 lane] with what lies between, x[4 lane + four] */
-            bool two = order[j]->op == OP_STORE && order[j]->nsrc > 4;
-            int64_t stride;
-            if ((lane && (!range_stride(c, at, t->lane, &stride) || stride != (four  ? 4
-                                                                               : two ? 2
-                                                                                     : 1))) ||
+            /* x[step lane], y[lane], y[2 lane] with what lies between, x[4 lane + four] */
+            bool load = order[j]->op == OP_LOAD && !four, two = order[j]->nsrc > 4;
+            int64_t stride, want = four ? 4 : two ? 2 : 1;
+            if ((lane && (!range_stride(c, at, t->lane, &stride) || (!load && stride != want))) ||
                 (four && (!range_stride(c, at, t->four, &stride) || stride != 1)))
                 return (int)order[j]->src[0]->arg.i;
         }

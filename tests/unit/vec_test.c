@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -226,6 +227,46 @@ static void parts(void **state)
             assert_true(to[i + 1] == (E)i);                                            \
         assert_true(to[0] == (E)-1 && to[2 * N + 1] == (E)-1);                         \
     }
+
+/* What is not chosen is not read: ASan watches the edges of an array of its own size. */
+#define APART(T, E, R, STORE, N)                                                                   \
+    for (int step = -3; step <= 5; step++)                                                         \
+        for (int first = 0; first < N; first++)                                                    \
+            for (int n = 0; first + n <= N; n++) {                                                 \
+                const int size = n ? (n - 1) * abs(step) + 1 : 1, base = step < 0 ? size - 1 : 0;  \
+                E *from = malloc((size_t)size * sizeof(E));                                        \
+                R to[N];                                                                           \
+                for (int i = 0; i < size; i++)                                                     \
+                    from[i] = (E)(i + 1);                                                          \
+                const igrt_i32x##N m = igrt_first_i32x##N(first + n) & ~igrt_first_i32x##N(first); \
+                STORE(to, igrt_load_mask_##T##x##N(from, base - first * step, step, m));           \
+                for (int i = 0; i < N; i++)                                                        \
+                    assert_true(to[i] == (i >= first && i < first + n                              \
+                                              ? (R)(base + (i - first) * step + 1)                 \
+                                              : (R)0));                                            \
+                if (n == N) {                                                                      \
+                    STORE(to, igrt_load_step_##T##x##N(from + base, step));                        \
+                    for (int i = 0; i < N; i++)                                                    \
+                        assert_true(to[i] == (R)(base + i * step + 1));                            \
+                }                                                                                  \
+                free(from);                                                                        \
+            }
+
+static void apart(void **state)
+{
+    (void)state;
+    APART(f32, float, float, igrt_store_f32x4, 4)
+    APART(f32, float, float, igrt_store_f32x8, 8)
+    APART(f32, float, float, igrt_store_f32x16, 16)
+    APART(i32, int32_t, int32_t, igrt_store_i32x16, 16)
+    APART(i8_i32, int8_t, int32_t, igrt_store_i32x8, 8)
+    APART(f64, double, double, igrt_store_f64x4, 4)
+    APART(i64, int64_t, int64_t, igrt_store_i64x8, 8)
+    int32_t t[16];
+    igrt_store_i32x16(t, igrt_ramp_i32x16(-5, 3));
+    for (int i = 0; i < 16; i++)
+        assert_int_equal(t[i], 3 * i - 5);
+}
 
 static void pairs(void **state)
 {
@@ -618,6 +659,7 @@ int main(void)
         cmocka_unit_test(accuracy4), cmocka_unit_test(accuracy8), cmocka_unit_test(accuracy16),
         cmocka_unit_test(integers),  cmocka_unit_test(quantize),  cmocka_unit_test(dots),
         cmocka_unit_test(wide4),     cmocka_unit_test(wide8),     cmocka_unit_test(wide_parts),
+        cmocka_unit_test(apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
