@@ -661,6 +661,8 @@ void layout_put_last(Layout *, int rank,
  * start to end; read (or NULL) is told now and then how far. */
 void layout_pack(const Layout *, int rank, const int64_t *dims, size_t element, const void *src,
                  void *dst, void (*read)(const void *up_to, void *user), void *user);
+/* The coordinates of the element that is stored there; false: none is, it is of a border.  For messages: it looks at all. */
+bool layout_find(const Layout *, int rank, const int64_t *dims, int64_t offset, int64_t *coords);
 
 /* lanes.c: how a value of this type is held in a lane, "f32" or "i32"; NULL: it cannot be. */
 const char *lane_type(ingot_dtype);

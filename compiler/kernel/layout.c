@@ -204,3 +204,26 @@ void layout_pack(const Layout *l, int rank, const int64_t *dims, size_t element,
     }
     arena_free(a);
 }
+
+bool layout_find(const Layout *l, int rank, const int64_t *dims, int64_t offset, int64_t *coords)
+{
+    int64_t d[INGOT_MAX_RANK * 2], n = 1, total = 1, found = 0;
+    int storage = storage_dims(l, rank, dims, d);
+    for (int i = 0; i < rank; i++)
+        n *= dims[i];
+    for (int i = 0; i < storage; i++)
+        total *= d[i];
+    Arena *a = arena_new();
+    int64_t *number = NEWN(a, int64_t, n + 1), *stored = NEWN(a, int64_t, total + 1);
+    for (int64_t i = 0; i < n; i++)
+        number[i] = i + 1;
+    layout_pack(l, rank, dims, sizeof *number, number, stored, NULL, NULL);
+    if (offset >= 0 && offset < total)
+        found = stored[offset];
+    arena_free(a);
+    for (int i = 0; i < rank && found; i++) {
+        n /= dims[i];
+        coords[i] = (found - 1) / n % dims[i];
+    }
+    return found != 0;
+}

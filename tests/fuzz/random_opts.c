@@ -1,9 +1,11 @@
-/* random_opts.c - kernels in their naive form and with random opts, as C that compares the two.
+/* random_opts.c - kernels in their naive form and with random opts: the two are run by the interpreter of linear IR, and are
+ * compared by C programs too.
  *
- *     random_opts --n CANDIDATES --seed S --files F OUT
+ *     random_opts --n CANDIDATES --seed S --every E --files F OUT
  *
- * Writes OUT/opts_0.c ... OUT/opts_<F-1>.c, each a program: every candidate runs on the same data as
- * its kernel without opts, parts in reverse order, and all bytes that either may touch are compared.
+ * Every candidate runs on the same data as its kernel without opts, parts in reverse order; what differs, what is written by one
+ * of the two only, and every fault that the interpreter tells of is printed as wrong.  One of E candidates is written to
+ * OUT/opts_0.c ... OUT/opts_<F-1>.c as well, each a program that does the same with what a C compiler makes of them.
  * The data are small integers, so that sums are exact in any order and results are equal bit for
  * bit (of a zero but for its sign: a sum without a loop does not start from +0); kernels of
  * functions that round (exp, division, ...) are given a tolerance.  Opts come from
@@ -16,9 +18,11 @@
 
 #include "codegen/codegen.h"
 #include "compiler/ingot_ops.h"
+#include "compiler/interp/interp.h"
+#include "compiler/interp/linear_interp.h"
 #include "targets/targets.h"
 
-enum { MAX_KERNELS = 512, TRIES = 12, MAX_OPTS = 6 };
+enum { MAX_KERNELS = 512, MAX_KERNEL_ARGS = 40, TRIES = 12, MAX_OPTS = 6 };
 
 static uint64_t state;
 
@@ -420,7 +424,7 @@ static int kernels_of(Context *c, const Target *t, Case *out, int n, int most)
             const Var *var = &c->vars[k->vars[v]];
             x.var[v] = var->lo + (int64_t)below((uint32_t)(var->hi - var->lo + 1));
         }
-        if (k->sink->nsrc < 40 && k->nvar < 64)
+        if (k->sink->nsrc < 40 && k->nvar < 64 && k->narg <= MAX_KERNEL_ARGS)
             out[n++] = x;
     }
     plan_free(p);
@@ -513,6 +517,124 @@ static Nest *candidate(const Case *x, const Target *t)
     return NULL;
 }
 
+/* ---- judged by the interpreter ------------------------------------------------------------------- */
+
+/* What a kernel without opts makes of small integers. */
+typedef struct {
+    Arena *a;
+    unsigned char *first[MAX_KERNEL_ARGS]; /* what is in the arguments before */
+    ShadowMemory *want[MAX_KERNEL_ARGS];
+    char naive[1024]; /* what is wrong with it, or "" */
+} Judge;
+
+static int64_t arg_bytes(const KernelArg *arg)
+{
+    return sat_mul(layout_elements(&arg->layout, arg->rank, arg->dims),
+                   (int64_t)elem_bytes(arg->dtype));
+}
+
+/* From -3 to 3; of what may be an index from 0 to 3. */
+static void fill(const KernelArg *arg, unsigned char *p)
+{
+    size_t bytes = elem_bytes(arg->dtype);
+    for (int64_t i = 0, n = arg_bytes(arg) / (int64_t)bytes; i < n; i++) {
+        int v = (int)((uint64_t)(i * 2654435761 + 12345) >> 7 & 0xffff) % 7 - 3;
+        bool index = !dtype_is_float(arg->dtype) && (bytes >= 4 || arg->dtype == INGOT_BOOL);
+        store_int(arg->dtype,
+                  arg->dtype == INGOT_BOOL ? v & 1
+                  : index && v < 0         ? -v
+                                           : v,
+                  p + (size_t)i * bytes);
+    }
+}
+
+/* Elements that there are: a dense buffer of a run-time size may be a caller's, and has no more. */
+static int64_t elements_of(const Case *x, const KernelArg *arg)
+{
+    int64_t n = 1;
+    if (arg->layout.n)
+        return layout_elements(&arg->layout, arg->rank, arg->dims);
+    Interp *ip = interp_new(x->k->c);
+    for (int i = 0; i < x->k->nvar; i++)
+        interp_set_var(ip, x->k->vars[i], x->var[i]);
+    for (int i = 0; i < arg->rank; i++)
+        n *= dim_value(ip, arg->dims[i]);
+    interp_free(ip);
+    return n;
+}
+
+/* The fault that the run ends with, or "". */
+static void interpret(const Case *x, const Judge *j, const Tiles *tiles, bool gpu,
+                      ShadowMemory **got, char fault[1024], Arena *a)
+{
+    LinearInterp m = {.backwards = true};
+    LinearArg arg[MAX_KERNEL_ARGS] = {{0}};
+    for (int i = 0; i < x->k->narg; i++) {
+        const KernelArg *k = &x->k->args[i];
+        int64_t bytes = arg_bytes(k);
+        got[i] = arg[i].memory = shadow_new(a, bytes, (int)elem_bytes(k->dtype));
+        memcpy(got[i]->bytes, j->first[i], (size_t)bytes);
+        arg[i].size = elements_of(x, k);
+        if (k->read)
+            shadow_given(got[i], 0, bytes);
+    }
+    (void)linear_run(&m, linear_kernel(a, tiles, gpu), arg, x->var);
+    memcpy(fault, m.fault, sizeof m.fault);
+}
+
+static Judge judge_new(const Case *x, const Target *t)
+{
+    Judge j = {.a = arena_new()};
+    for (int i = 0; i < x->k->narg; i++) {
+        j.first[i] = arena_alloc(j.a, (size_t)arg_bytes(&x->k->args[i]) + 1);
+        fill(&x->k->args[i], j.first[i]);
+    }
+    Nest *n = nest_new(x->k, t);
+    Tiles tiles = nest_lower(n);
+    interpret(x, &j, &tiles, false, j.want, j.naive, j.a);
+    tiles_free(&tiles);
+    nest_free(n);
+    return j;
+}
+
+/* What rounds is rounded in another order. */
+static double apart(const Case *x, int arg)
+{
+    ingot_dtype d = x->k->args[arg].dtype;
+    return x->exact ? 0 : d == INGOT_F16 ? 2e-3 : d == INGOT_BF16 ? 2e-2 : 1e-4;
+}
+
+/* What is wrong with loop nests of the kernel, or "". */
+static void judge(const Case *x, const Judge *j, const Tiles *tiles, bool gpu, char fault[1024])
+{
+    Arena *a = arena_new();
+    ShadowMemory *got[MAX_KERNEL_ARGS];
+    interpret(x, j, tiles, gpu, got, fault, a);
+    for (int i = 0; i < x->k->narg && !*fault; i++)
+        (void)linear_same(x->k, i, &(LinearArg){.memory = got[i]},
+                          &(LinearArg){.memory = j->want[i]}, apart(x, i), fault);
+    arena_free(a);
+}
+
+static void judge_nest(const Case *x, const Judge *j, const Nest *n, char fault[1024])
+{
+    Tiles tiles = nest_lower(n);
+    judge(x, j, &tiles, false, fault);
+    tiles_free(&tiles);
+}
+
+/* The kernel as the program of a GPU's work items. */
+static void judge_items(const Case *x, const Judge *j, const Target *t, char fault[1024])
+{
+    Nest *n = nest_new(x->k, t);
+    Tiles tiles = nest_lower(n);
+    *fault = 0;
+    if (tiles.n == 1)
+        judge(x, j, &tiles, true, fault);
+    tiles_free(&tiles);
+    nest_free(n);
+}
+
 /* ---- programs ------------------------------------------------------------------------------------ */
 
 static char kind_letter(ingot_dtype d)
@@ -551,51 +673,96 @@ static void put_opts(StrBuf *sb, const Nest *n)
     }
 }
 
-/* All candidates of a kernel; gives how many there are. */
-static int put_case(StrBuf *sb, const Case *x, int number, int n, const Target *t)
+/* The kernel without opts, as a function of the program. */
+static void put_naive(StrBuf *sb, const Case *x, int number, const Target *t)
 {
-    StrBuf calls = {0};
     char name[64];
-    int count = 0;
     snprintf(name, sizeof name, "k%d_naive", number);
     sb_puts(sb, "static ");
     render_kernel(sb, t, x->k, name);
-    sb_printf(&calls, "static int test_%d(void)\n{\n    static const Arg a[] = {", number);
+}
+
+static void put_candidate(StrBuf *sb, StrBuf *calls, const Case *x, const Nest *m, const char *name,
+                          const Target *t)
+{
+    Kernel *k = kernel_copy(x->k);
+    nest_keep(m, k);
+    sb_puts(sb, "/* ");
+    put_opts(sb, m);
+    sb_puts(sb, " */\nstatic ");
+    render_kernel(sb, t, k, name);
+    sb_printf(calls, "    start(now, a, %d);\n", k->narg);
+    if (m->parts)
+        sb_printf(calls, "    for (int at = %d; at > 0; at--)\n", m->parts);
+    put_call(calls, x, name, "now", m->parts);
+    sb_printf(calls, "    wrong += judge(a, %d, %d, \"%s %s: ", k->narg, x->exact, x->k->name,
+              name);
+    put_opts(calls, m);
+    sb_puts(calls, "\");\n");
+    ingot_context_free(k->c);
+}
+
+static void put_test(StrBuf *sb, const Case *x, int number, const StrBuf *calls)
+{
+    char name[64];
+    snprintf(name, sizeof name, "k%d_naive", number);
+    sb_printf(sb, "static int test_%d(void)\n{\n    static const Arg a[] = {", number);
     for (int i = 0; i < x->k->narg; i++) {
         const KernelArg *arg = &x->k->args[i];
-        int64_t bytes = sat_mul(layout_elements(&arg->layout, arg->rank, arg->dims),
-                                (int64_t)elem_bytes(arg->dtype));
-        sb_printf(&calls, "{%lld, '%c', %d}, ", (long long)bytes, kind_letter(arg->dtype),
+        sb_printf(sb, "{%lld, '%c', %d}, ", (long long)arg_bytes(arg), kind_letter(arg->dtype),
                   (int)elem_bytes(arg->dtype));
     }
-    sb_printf(&calls, "};\n    int wrong = 0;\n    start(want, a, %d);\n", x->k->narg);
-    put_call(&calls, x, name, "want", 0);
+    sb_printf(sb, "};\n    int wrong = 0;\n    start(want, a, %d);\n", x->k->narg);
+    put_call(sb, x, name, "want", 0);
+    sb_write(sb, calls->data, calls->len);
+    sb_puts(sb, "    return wrong;\n}\n");
+}
+
+static int candidates, compiled, wrong;
+
+static void tell(const Case *x, const Nest *n, const char *fault)
+{
+    StrBuf sb = {0};
+    if (n)
+        put_opts(&sb, n);
+    printf("wrong: %s %s: %s\n", x->k->name, sb.data ? sb.data : "", fault);
+    wrong++;
+    sb_free(&sb);
+}
+
+/* n candidates of a kernel; whether the program has any of them. */
+static bool try_case(StrBuf *sb, const Case *x, int number, int n, int every, const Target *t)
+{
+    StrBuf calls = {0};
+    char name[64], fault[1024];
+    int count = 0;
+    Judge j = judge_new(x, t);
+    if (*j.naive)
+        tell(x, NULL, j.naive);
+    judge_items(x, &j, t, fault);
+    if (*fault)
+        tell(x, NULL, fault);
     for (int i = 0; i < n; i++) {
         Nest *m = candidate(x, t);
         if (!m)
             continue;
-        Kernel *k = kernel_copy(x->k);
-        nest_keep(m, k);
-        snprintf(name, sizeof name, "k%d_%d", number, count++);
-        sb_puts(sb, "/* ");
-        put_opts(sb, m);
-        sb_puts(sb, " */\nstatic ");
-        render_kernel(sb, t, k, name);
-        sb_printf(&calls, "    start(now, a, %d);\n", k->narg);
-        if (m->parts)
-            sb_printf(&calls, "    for (int at = %d; at > 0; at--)\n", m->parts);
-        put_call(&calls, x, name, "now", m->parts);
-        sb_printf(&calls, "    wrong += judge(a, %d, %d, \"%s %s: ", k->narg, x->exact, x->k->name,
-                  name);
-        put_opts(&calls, m);
-        sb_puts(&calls, "\");\n");
-        ingot_context_free(k->c);
+        judge_nest(x, &j, m, fault);
+        if (*fault)
+            tell(x, m, fault);
+        if (candidates++ % every == 0) {
+            if (!count)
+                put_naive(sb, x, number, t);
+            snprintf(name, sizeof name, "k%d_%d", number, count++);
+            put_candidate(sb, &calls, x, m, name, t);
+        }
         nest_free(m);
     }
-    sb_write(sb, calls.data, calls.len);
-    sb_puts(sb, "    return wrong;\n}\n");
+    if (count)
+        put_test(sb, x, number, &calls);
+    compiled += count;
     sb_free(&calls);
-    return count;
+    arena_free(j.a);
+    return count > 0;
 }
 
 static bool put_file(const char *folder, int number, const StrBuf *body)
@@ -609,7 +776,7 @@ static bool put_file(const char *folder, int number, const StrBuf *body)
 
 int main(int argc, char **argv)
 {
-    int n = 200, files = 4, nkernel = 0, candidates = 0;
+    int n = 200, files = 4, every = 10, nkernel = 0;
     unsigned long seed = 1;
     const char *folder = NULL, *machine = "native";
     for (int i = 1; i < argc; i++) {
@@ -619,14 +786,18 @@ int main(int argc, char **argv)
             seed = strtoul(argv[++i], NULL, 10);
         else if (i + 1 < argc && !strcmp(argv[i], "--files"))
             files = atoi(argv[++i]);
+        else if (i + 1 < argc && !strcmp(argv[i], "--every"))
+            every = atoi(argv[++i]);
         else if (i + 1 < argc && !strcmp(argv[i], "--machine"))
             machine = argv[++i];
         else
             folder = argv[i];
     }
     Target t = *target_find("c");
-    if (!folder || n < 1 || files < 1 || !target_tune(&t, machine)) {
-        fprintf(stderr, "usage: random_opts [--n N] [--seed S] [--files F] [--machine M] OUT\n");
+    if (!folder || n < 1 || files < 1 || every < 1 || !target_tune(&t, machine)) {
+        fprintf(stderr,
+                "usage: random_opts [--n N] [--seed S] [--every E] [--files F] [--machine M] "
+                "OUT\n");
         return 2;
     }
     state = seed;
@@ -643,12 +814,13 @@ int main(int argc, char **argv)
     for (int f = 0; f < files; f++) {
         StrBuf sb = {0};
         sb_puts(&sb, "#include \"random_opts.h\"\n\n");
+        StrBuf calls = {0};
         for (int i = f; i < nkernel; i += files)
-            candidates += put_case(&sb, &cases[i], i, n / nkernel + (i < n % nkernel), &t);
-        sb_puts(&sb, "int main(void)\n{\n    int wrong = 0;\n");
-        for (int i = f; i < nkernel; i += files)
-            sb_printf(&sb, "    wrong += test_%d();\n", i);
-        sb_puts(&sb, "    return wrong > 0;\n}\n");
+            if (try_case(&sb, &cases[i], i, n / nkernel + (i < n % nkernel), every, &t))
+                sb_printf(&calls, "    wrong += test_%d();\n", i);
+        sb_printf(&sb, "int main(void)\n{\n    int wrong = 0;\n%s    return wrong > 0;\n}\n",
+                  calls.data ? calls.data : "");
+        sb_free(&calls);
         good &= put_file(folder, f, &sb);
         sb_free(&sb);
     }
@@ -659,8 +831,8 @@ int main(int argc, char **argv)
     }
     for (int i = 0; i < ncontext; i++)
         ingot_context_free(context[i]);
-    printf("kernels %d (%d bit for bit), candidates %d, applied %d, refused %d\n", nkernel, exact,
-           candidates, applied, refused);
+    printf("kernels %d (%d bit for bit), candidates %d (%d compiled), applied %d, refused %d\n",
+           nkernel, exact, candidates, compiled, applied, refused);
     printf("flags %s\n", t.flags ? t.flags : "");
     return good ? 0 : 1;
 }

@@ -1,0 +1,98 @@
+/* linear_code.h - statements of linear IR as instructions on a frame: linear_code.c makes them, linear_exec.c runs them.
+ *
+ * A frame is the memory of one thread: every value has its bytes there, in its compute type (dtypes.def), one element for
+ * each lane.  Coordinates have 64 bits. */
+#ifndef LINEAR_CODE_H
+#define LINEAR_CODE_H
+
+#include "linear_interp.h"
+
+typedef enum {
+    DO_AFFINE, /* out = constant + sum of terms */
+    DO_ALU,    /* out = op(in...), in every lane */
+    DO_CAST,
+    DO_BITCAST,
+    DO_CUSTOM,
+    DO_COPY,   /* out = in[0] */
+    DO_SPREAD, /* out = in[0], of `from` elements, again and again */
+    DO_ZERO,
+    DO_LOAD,      /* out = buffer[in[0]...], the first `part` of n elements */
+    DO_STORE,     /* buffer[in[0]...] = in[1] */
+    DO_STORE_TWO, /* the same, in[1] and in[2] in turn */
+    DO_START, /* an accumulator gets its identity (in[0]), its count 0; in[1]: how many terms it is to get */
+    DO_UPDATE,
+    DO_TERM,    /* of a SCAN: the next one in order? */
+    DO_WHOLE,   /* an accumulator has all of its terms? */
+    DO_FOURS,   /* sums of four neighbours */
+    DO_ACROSS,  /* lanes are joined, by halves */
+    DO_SKIP,    /* to `to` if in[0] is zero */
+    DO_SKIP_IF, /* if it is not */
+    DO_JUMP,
+    DO_LOOP, /* counter `out` = 0; to `to` if it has no iteration */
+    DO_NEXT, /* the counter goes on; to `to` while it is below in[0] */
+    DO_FIRST, /* counter `out` = where the first of this thread's parts begins, of in[0] iterations */
+    DO_LAST,      /* `out` = where its last part ends */
+    DO_AXIS,      /* counter `out` = in[0] / in[1] % in[2] */
+    DO_LAST_PART, /* to `to` unless this thread has the last part */
+    DO_ITEM,      /* counter `out` is what the work item's number is in in[0] iterations */
+    DO_ITEM_IS,   /* the thread ends if there is no such work item */
+} DoKind;
+
+typedef struct {
+    int at;
+    int64_t k;
+} AffineTerm;
+
+typedef struct {
+    DoKind kind;
+    Op op;
+    uint8_t type, from_type[3]; /* of the result, of the operands */
+    int64_t arg; /* Node.arg; DO_AFFINE: the constant; LOAD, STORE: the kernel's argument */
+    Node *node;
+    int n, part, from; /* elements */
+    int out, in[3];    /* in the frame */
+    int count;         /* of an accumulator: where its count is */
+    int to;            /* instruction */
+    int stmt;
+    AffineTerm *term;
+    int nterm;
+    int *operand; /* of DO_CUSTOM: in the frame */
+} Do;
+
+/* A loop that is open around a statement. */
+typedef struct OpenLoop {
+    const char *name;
+    int at;
+    const struct OpenLoop *outer;
+} OpenLoop;
+
+typedef struct {
+    const Stmt *stmt;
+    int tile, number;
+    const OpenLoop *open;
+} StmtPlace;
+
+typedef struct LinearCode {
+    Do *code;
+    int n;
+    StmtPlace *place; /* by Do.stmt */
+    int nplace;
+    unsigned char *frame; /* constants are there; the rest is written before it is read */
+    int bytes;
+    int var;                /* in the frame: the run-time integers, the ... */
+    int begin, end, number; /* ... parts of a thread, and what is left of a work item's number */
+    int64_t nitem;
+    bool wide;
+    const char *fault;
+} LinearCode;
+LinearCode *linear_code(Arena *, const LinearKernel *);
+/* "kernel k07_conv, statement 3 of loop nest 0 (update of a sum over r0)" */
+void linear_tell(StrBuf *, const Kernel *, const StmtPlace *);
+
+typedef enum { ACCESS_GOOD, ACCESS_UNWRITTEN, ACCESS_RACE, ACCESS_READ_RACE } Access;
+#define THREAD_SEVERAL UINT64_C(0xffffffff)
+/* where: the first byte of the cell that is at fault. */
+Access shadow_read(ShadowMemory *, int64_t at, int64_t size, Epoch now, int64_t *where);
+Access shadow_write(ShadowMemory *, int64_t at, int64_t size, Epoch now, int64_t *where);
+
+#endif

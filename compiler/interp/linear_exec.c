@@ -1,0 +1,440 @@
+/* linear_exec.c - runs a kernel's statements: one thread after the other, each on the frame that the one before has left.
+ *
+ * Threads need no barriers yet, so each runs to its end; which one comes first changes nothing but in a race. */
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "interp.h"
+#include "linear_code.h"
+#include "runtime_min/igrt_num.h"
+
+typedef struct {
+    LinearInterp *m;
+    const LinearKernel *lk;
+    const LinearCode *c;
+    const LinearArg *arg;
+    unsigned char *f;
+    Epoch now;
+} Thread;
+
+static int64_t *integer(const Thread *t, int at)
+{
+    return (int64_t *)(void *)(t->f + at);
+}
+
+/* ---- faults ----------------------------------------------------------------------------------------- */
+
+static void print_counters(StrBuf *sb, const Thread *t, const OpenLoop *open)
+{
+    if (!open)
+        return;
+    print_counters(sb, t, open->outer);
+    sb_printf(sb, "%s%s = %lld", open->outer ? ", " : "; at ", open->name,
+              (long long)*integer(t, open->at));
+}
+
+/* "a1[0,3,27]", or "a1, element 70 of its 64" */
+static void print_element(StrBuf *sb, const Kernel *k, int arg, int64_t at, int64_t size)
+{
+    const KernelArg *a = &k->args[arg];
+    int64_t dims[INGOT_MAX_RANK], coords[INGOT_MAX_RANK];
+    for (int i = 0; i < a->rank; i++)
+        dims[i] = a->dims[i]->hi;
+    bool inside = at >= 0 && at < size;
+    if (!inside || !layout_find(&a->layout, a->rank, dims, at, coords)) {
+        sb_printf(sb, "a%d, element %lld of its %lld%s", arg, (long long)at, (long long)size,
+                  inside ? " (of a border)" : "");
+        return;
+    }
+    sb_printf(sb, "a%d[", arg);
+    for (int i = 0; i < a->rank; i++)
+        sb_printf(sb, "%s%lld", i ? "," : "", (long long)coords[i]);
+    sb_puts(sb, "]");
+}
+
+static bool fault(const Thread *t, const Do *d, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static bool fault(const Thread *t, const Do *d, const char *format, ...)
+{
+    StrBuf sb = {0};
+    const StmtPlace *s = &t->c->place[d->stmt];
+    va_list ap;
+    linear_tell(&sb, t->lk->k, s);
+    sb_puts(&sb, ": ");
+    va_start(ap, format);
+    sb_vprintf(&sb, format, ap);
+    va_end(ap);
+    print_counters(&sb, t, s->open);
+    if (t->lk->parts || t->lk->items)
+        sb_printf(&sb, "; in %s %u", t->lk->items ? "work item" : "part", (unsigned)t->now);
+    snprintf(t->m->fault, sizeof t->m->fault, "%s", sb.data);
+    sb_free(&sb);
+    return false;
+}
+
+static bool fault_at(const Thread *t, const Do *d, const char *what, int64_t element,
+                     const char *how)
+{
+    StrBuf sb = {0};
+    print_element(&sb, t->lk->k, (int)d->arg, element, t->arg[d->arg].size);
+    (void)fault(t, d, "%s %s%s", what, sb.data, how);
+    sb_free(&sb);
+    return false;
+}
+
+/* ---- memory ----------------------------------------------------------------------------------------- */
+
+static bool access_elements(const Thread *t, const Do *d, int64_t first, int64_t n, bool write)
+{
+    const LinearArg *a = &t->arg[d->arg];
+    const int64_t size = (int64_t)elem_bytes(t->lk->k->args[d->arg].dtype);
+    int64_t where = 0;
+    if (first < 0 || first + n > a->size)
+        return fault_at(t, d, write ? "writes" : "reads",
+                        first < 0 || first >= a->size ? first : a->size, ", outside of the buffer");
+    int64_t at = a->at + first * size;
+    Access how = write ? shadow_write(a->memory, at, n * size, t->now, &where)
+                       : shadow_read(a->memory, at, n * size, t->now, &where);
+    int64_t element = (where - a->at) / size;
+    switch (how) {
+    case ACCESS_GOOD: return true;
+    case ACCESS_UNWRITTEN: return fault_at(t, d, "reads", element, ", which nothing has written");
+    case ACCESS_RACE:
+        return fault_at(t, d, write ? "a race: writes" : "a race: reads", element,
+                        t->lk->items ? ", which another work item writes"
+                                     : ", which another part writes");
+    case ACCESS_READ_RACE:
+        return fault_at(t, d, "a race: writes", element,
+                        t->lk->items ? ", which another work item reads"
+                                     : ", which another part reads");
+    }
+    return false;
+}
+
+static bool do_load(const Thread *t, const Do *d)
+{
+    const int64_t first = *integer(t, d->in[0]);
+    const ingot_dtype stored = t->lk->k->args[d->arg].dtype;
+    if (!access_elements(t, d, first, d->part, false))
+        return false;
+    const size_t size = elem_bytes(stored), held = elem_bytes(d->type);
+    const unsigned char *from =
+        t->arg[d->arg].memory->bytes + t->arg[d->arg].at + first * (int64_t)size;
+    unsigned char *to = t->f + d->out;
+    if (stored == d->type)
+        memcpy(to, from, (size_t)d->part * size);
+    else
+        alu_cast(d->type, stored, 0, (size_t)d->part, to, from);
+    memset(to + (size_t)d->part * held, 0, (size_t)(d->n - d->part) * held);
+    return true;
+}
+
+static bool do_store(const Thread *t, const Do *d)
+{
+    const int64_t first = *integer(t, d->in[0]);
+    const ingot_dtype stored = t->lk->k->args[d->arg].dtype;
+    const bool two = d->kind == DO_STORE_TWO;
+    if (!access_elements(t, d, first, two ? 2 * d->part : d->part, true))
+        return false;
+    const size_t size = elem_bytes(stored), held = elem_bytes(d->type);
+    unsigned char *to = t->arg[d->arg].memory->bytes + t->arg[d->arg].at + first * (int64_t)size;
+    if (!two && stored == d->type) {
+        memcpy(to, t->f + d->in[1], (size_t)d->part * size);
+        return true;
+    }
+    for (int i = 0; i < d->part; i++) /* arithmetic does not saturate; casts have done so already */
+        for (int j = 0; j < 1 + two; j++, to += size)
+            alu_cast(stored, d->type, 1, 1, to, t->f + d->in[1 + j] + (size_t)i * held);
+    return true;
+}
+
+/* ---- values ----------------------------------------------------------------------------------------- */
+
+static void spread(unsigned char *to, const unsigned char *from, size_t bytes, size_t all)
+{
+    for (size_t i = 0; i < all; i += bytes)
+        memcpy(to + i, from, bytes);
+}
+
+/* A value of a small float is held as f32: it has its own form for this one operation. */
+static void do_cast(const Thread *t, const Do *d)
+{
+    const ingot_dtype to = d->node->dtype, from = d->node->src[0]->dtype;
+    const size_t n = (size_t)d->n;
+    uint64_t raw[2 * 64],
+        bits[2 * 64]; /* lanes by four of up to 8 bytes, as many pieces as it takes */
+    const size_t piece = 64;
+    for (size_t i = 0; i < n; i += piece) {
+        const size_t m = n - i < piece ? n - i : piece;
+        const unsigned char *x = t->f + d->in[0] + i * elem_bytes(d->from_type[0]);
+        unsigned char *y = t->f + d->out + i * elem_bytes(d->type);
+        const bool same = to == (ingot_dtype)d->type;
+        if (d->kind == DO_CAST) {
+            alu_cast(to, (ingot_dtype)d->from_type[0], d->node->arg.i, m, same ? (void *)y : raw,
+                     x);
+        } else {
+            alu_cast(from, (ingot_dtype)d->from_type[0], 0, m, bits, x);
+            memcpy(same ? (void *)y : raw, bits, m * elem_bytes(to));
+        }
+        if (!same)
+            alu_cast((ingot_dtype)d->type, to, 0, m, y, raw);
+    }
+}
+
+static void do_fours(const Thread *t, const Do *d)
+{
+    const int32_t *x = (const int32_t *)(void *)(t->f + d->in[0]);
+    int32_t *y = (int32_t *)(void *)(t->f + d->out);
+    for (int i = 0; i < d->n; i++) {
+        y[i] = 0;
+        for (int j = 0; j < 4; j++)
+            y[i] = igrt_add_i32(y[i], x[4 * i + j]);
+    }
+}
+
+static void combine(const Do *d, ingot_dtype type, size_t n, void *out, const void *x,
+                    const void *y)
+{
+    const uint8_t types[3] = {(uint8_t)type, (uint8_t)type, (uint8_t)type};
+    const void *in[3] = {x, y, x};
+    alu_lanes(d->op, 0, type, types, n, out, in);
+}
+
+static bool do_custom(const Thread *t, const Do *d)
+{
+    const CustomUse *use = d->node->arg.ptr;
+    igrt_tensor in[MAX_ALU_SRC], out = {.data = t->f + d->out, .rank = 1, .dims = {d->n}};
+    const char *why = NULL;
+    out.dtype = (igrt_dtype)(d->node->dtype + 1);
+    for (uint32_t i = 0; i < d->node->nsrc; i++) {
+        in[i] = (igrt_tensor){.data = t->f + d->operand[i], .rank = 1, .dims = {d->n}};
+        in[i].dtype = (igrt_dtype)(d->node->src[i]->dtype + 1);
+    }
+    if (!use->op->run)
+        return fault(t, d, "custom operator '%s' cannot be called here", use->op->name);
+    int code = use->op->run(use->op, in, (int)d->node->nsrc, &out, 1, use->ints, use->floats, NULL,
+                            0, &why);
+    return code == IGRT_OK ||
+           fault(t, d, "custom operator '%s': %s", use->op->name, why ? why : "failed");
+}
+
+/* Coordinates are compared and computed in one place, since there are so many of them. */
+static bool index_alu(const Thread *t, const Do *d)
+{
+    const int64_t x = *integer(t, d->in[0]), y = *integer(t, d->in[1]);
+    int64_t *out = integer(t, d->out);
+    switch (d->op) {
+    case OP_MUL: *out = igrt_mul_i64(x, y); return true;
+    case OP_FLOORDIV: *out = igrt_floordiv_i64(x, y); return true;
+    case OP_MOD: *out = igrt_mod_i64(x, y); return true;
+    case OP_MAX: *out = igrt_max_i64(x, y); return true;
+    case OP_MIN: *out = igrt_min_i64(x, y); return true;
+    case OP_LT: t->f[d->out] = x < y; return true;
+    case OP_LE: t->f[d->out] = x <= y; return true;
+    default: return false;
+    }
+}
+
+static void do_alu(const Thread *t, const Do *d)
+{
+    if (d->from_type[0] == INGOT_INDEX && index_alu(t, d))
+        return;
+    const void *in[3] = {t->f + d->in[0], t->f + d->in[1], t->f + d->in[2]};
+    alu_lanes(d->op, d->arg, (ingot_dtype)d->type, d->from_type, (size_t)d->n, t->f + d->out, in);
+}
+
+static bool do_affine(const Thread *t, const Do *d)
+{
+    int64_t sum = d->arg;
+    for (int i = 0; i < d->nterm; i++)
+        sum += d->term[i].k * *integer(t, d->term[i].at);
+    *integer(t, d->out) = sum;
+    if (sum < d->node->lo || sum > d->node->hi)
+        return fault(t, d, "a coordinate is %lld, and was taken to be in %lld..%lld",
+                     (long long)sum, (long long)d->node->lo, (long long)d->node->hi);
+    return true;
+}
+
+/* What is read of an accumulator is whole: of a SCAN as far as its loop has come. */
+static bool is_whole(const Thread *t, const Do *d)
+{
+    const int64_t *count = integer(t, d->count);
+    const bool scan = d->node->op == OP_SCAN;
+    const int64_t want = scan ? *integer(t, d->in[0]) + 1 : count[1];
+    return count[0] == want ||
+           fault(t, d, "uses an accumulator (%s %s) that has %lld of its %lld terms",
+                 op_info[d->node->op].text, dtype_info[d->node->dtype].name, (long long)count[0],
+                 (long long)want);
+}
+
+/* ---- threads ---------------------------------------------------------------------------------------- */
+
+static bool run(const Thread *t)
+{
+    const LinearCode *c = t->c;
+    LinearInterp *m = t->m;
+    unsigned char *f = t->f;
+    for (int pc = 0; pc < c->n;) {
+        const Do *d = &c->code[pc++];
+        if (m->most && m->done >= m->most)
+            return fault(t, d, "more than %lld instructions", (long long)m->most);
+        m->done++;
+        switch (d->kind) {
+        case DO_AFFINE:
+            if (!do_affine(t, d))
+                return false;
+            break;
+        case DO_ALU: do_alu(t, d); break;
+        case DO_CAST:
+        case DO_BITCAST: do_cast(t, d); break;
+        case DO_CUSTOM:
+            if (!do_custom(t, d))
+                return false;
+            break;
+        case DO_COPY: memcpy(f + d->out, f + d->in[0], (size_t)d->n * elem_bytes(d->type)); break;
+        case DO_SPREAD:
+            spread(f + d->out, f + d->in[0], (size_t)d->from * elem_bytes(d->type),
+                   (size_t)d->n * elem_bytes(d->type));
+            break;
+        case DO_ZERO: memset(f + d->out, 0, (size_t)d->n * elem_bytes(d->type)); break;
+        case DO_LOAD:
+            if (!do_load(t, d))
+                return false;
+            break;
+        case DO_STORE:
+        case DO_STORE_TWO:
+            if (!do_store(t, d))
+                return false;
+            break;
+        case DO_START:
+            memcpy(f + d->out, f + d->in[0], (size_t)d->n * elem_bytes(d->type));
+            integer(t, d->count)[0] = 0;
+            integer(t, d->count)[1] = *integer(t, d->in[1]);
+            break;
+        case DO_UPDATE:
+            combine(d, (ingot_dtype)d->type, (size_t)d->n, f + d->out, f + d->out, f + d->in[0]);
+            ++*integer(t, d->count);
+            break;
+        case DO_TERM:
+            if (*integer(t, d->count) != *integer(t, d->in[0]))
+                return fault(t, d, "adds term %lld to a scan that has %lld",
+                             (long long)*integer(t, d->in[0]), (long long)*integer(t, d->count));
+            break;
+        case DO_WHOLE:
+            if (!is_whole(t, d))
+                return false;
+            break;
+        case DO_FOURS: do_fours(t, d); break;
+        case DO_ACROSS:
+            for (int n = d->n / 2; n; n /= 2)
+                combine(d, (ingot_dtype)d->type, (size_t)n, f + d->out, f + d->out,
+                        f + d->out + (size_t)n * elem_bytes(d->type));
+            break;
+        case DO_SKIP: pc = f[d->in[0]] ? pc : d->to; break;
+        case DO_SKIP_IF: pc = f[d->in[0]] ? d->to : pc; break;
+        case DO_JUMP: pc = d->to; break;
+        case DO_LOOP: pc = *integer(t, d->out) < *integer(t, d->in[0]) ? pc : d->to; break;
+        case DO_NEXT: pc = ++*integer(t, d->out) < *integer(t, d->in[0]) ? d->to : pc; break;
+        case DO_FIRST:
+            *integer(t, d->out) = *integer(t, c->begin) * *integer(t, d->in[0]) / d->arg;
+            break;
+        case DO_LAST:
+            *integer(t, d->out) = *integer(t, c->end) * *integer(t, d->in[0]) / d->arg;
+            break;
+        case DO_AXIS:
+            *integer(t, d->out) = *integer(t, d->in[0]) / *integer(t, d->in[1]);
+            if (d->in[2] >= 0)
+                *integer(t, d->out) %= *integer(t, d->in[2]);
+            break;
+        case DO_LAST_PART: pc = *integer(t, c->end) == d->arg ? pc : d->to; break;
+        case DO_ITEM: {
+            const int64_t n = *integer(t, d->in[0]), number = *integer(t, c->number);
+            *integer(t, d->out) = n ? number % n : 0;
+            *integer(t, c->number) = n ? number / n : 1;
+            break;
+        }
+        case DO_ITEM_IS:
+            if (*integer(t, c->number))
+                return true;
+            break;
+        }
+    }
+    return true;
+}
+
+bool linear_run(LinearInterp *m, LinearKernel *lk, const LinearArg *arg, const int64_t *var)
+{
+    const Kernel *k = lk->k;
+    if (!lk->code)
+        lk->code = linear_code(lk->arena, lk);
+    const LinearCode *c = lk->code;
+    *m->fault = 0;
+    if (c->fault) {
+        snprintf(m->fault, sizeof m->fault, "%s", c->fault);
+        return false;
+    }
+    LinearArg *sized = NEWN(lk->arena, LinearArg, k->narg + 1);
+    for (int i = 0; i < k->narg; i++) {
+        sized[i] = arg[i];
+        if (!sized[i].size)
+            sized[i].size = layout_elements(&k->args[i].layout, k->args[i].rank, k->args[i].dims);
+    }
+    m->clock += m->clock ? 1 : 2; /* what is given has clock 1 */
+    Thread t = {.m = m, .lk = lk, .c = c, .arg = sized, .f = c->frame};
+    for (int i = 0; i < k->nvar; i++)
+        *integer(&t, c->var + 16 * i) = var[i];
+    const int64_t threads = lk->items ? c->nitem : lk->parts ? lk->parts : 1;
+    if (threads >= (int64_t)THREAD_SEVERAL) {
+        snprintf(m->fault, sizeof m->fault, "%s: too many work items", k->name);
+        return false;
+    }
+    for (int64_t i = 0; i < threads; i++) {
+        const int64_t at = m->backwards ? threads - 1 - i : i;
+        t.now = (Epoch)m->clock << 32 | (Epoch)at;
+        *integer(&t, c->number) = at;
+        *integer(&t, c->begin) = at;
+        *integer(&t, c->end) = at + 1;
+        if (!run(&t))
+            return false;
+    }
+    return true;
+}
+
+/* ---- two runs --------------------------------------------------------------------------------------- */
+
+static bool same_number(ingot_dtype d, const unsigned char *p, const unsigned char *q, double apart)
+{
+    double x, y;
+    if (!memcmp(p, q, elem_bytes(d)))
+        return true;
+    if (!dtype_is_float(d))
+        return false;
+    interp_to_f64(d, 1, &x, p);
+    interp_to_f64(d, 1, &y, q);
+    return x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= apart * (1 + fabs(y));
+}
+
+bool linear_same(const Kernel *k, int arg, const LinearArg *got, const LinearArg *want,
+                 double apart, char fault[1024])
+{
+    const ingot_dtype d = k->args[arg].dtype;
+    const int64_t bytes = (int64_t)elem_bytes(d);
+    const int64_t n = layout_elements(&k->args[arg].layout, k->args[arg].rank, k->args[arg].dims);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t p = got->at + i * bytes, q = want->at + i * bytes;
+        const bool here = shadow_written(got->memory, p), there = shadow_written(want->memory, q);
+        if (here == there &&
+            (!here || same_number(d, got->memory->bytes + p, want->memory->bytes + q, apart)))
+            continue;
+        StrBuf sb = {0};
+        print_element(&sb, k, arg, i, n);
+        snprintf(fault, 1024, "%s: %s %s", k->name, sb.data,
+                 here && there ? "has another value"
+                 : here        ? "is written, and should not be"
+                               : "is not written");
+        sb_free(&sb);
+        return false;
+    }
+    return true;
+}

@@ -1,0 +1,73 @@
+/* linear_interp.h - the interpreter of linear IR: runs the statements that linearize() makes of a kernel, on buffers in
+ * memory, as the emitted text would, for any target, without a compiler or a device.
+ *
+ * Nothing is computed anew: a name is read as it was named, an accumulator as it is by then.  What the text would do
+ * wrong is a fault, told with the kernel, the statement and the coordinates:
+ *
+ *     a value outside of the loop that made it; an accumulator that has not all of its terms;
+ *     an element that nothing has written, or that is none of the buffer's;
+ *     a race: two threads at one element, of which one writes, and nothing orders them.
+ *
+ * A thread is a part of a kernel (THREAD), or a work item of a GPU.  Races are found by happens-before: every cell of memory
+ * knows who wrote it last and who read it since, as an epoch, the clock of a thread.  So no order of threads has to be
+ * tried, and what will order them within a kernel (barriers, tokens) has to advance clocks, and nothing else. */
+#ifndef LINEAR_INTERP_H
+#define LINEAR_INTERP_H
+
+#include "linear.h"
+
+/* ---- linear_memory.c ------------------------------------------------------------------------ */
+
+typedef uint64_t Epoch; /* clock << 32 | thread; 0: never */
+
+/* Bytes, with shadow memory. */
+typedef struct {
+    unsigned char *bytes;
+    int64_t size;
+    int cell; /* bytes that share an epoch: they are written and read together */
+    Epoch *wrote, *read;
+} ShadowMemory;
+ShadowMemory *shadow_new(Arena *, int64_t size, int cell);
+/* Given from outside, or no longer what it was. */
+void shadow_given(ShadowMemory *, int64_t from, int64_t size);
+void shadow_forget(ShadowMemory *, int64_t from, int64_t size);
+bool shadow_written(const ShadowMemory *, int64_t at);
+
+/* ---- linear_code.c -------------------------------------------------------------------------- */
+
+/* A kernel's statements.  They may be changed before it runs for the first time. */
+typedef struct {
+    Arena *arena;
+    const Kernel *k; /* a copy, in whose context the statements' nodes are */
+    Linear *tile;
+    int n;
+    bool items; /* a work item for each element of the outputs */
+    int parts;
+    struct LinearCode *code; /* made when it runs */
+} LinearKernel;
+/* The tiles have to live as long. */
+LinearKernel *linear_kernel(Arena *, const Tiles *, bool gpu);
+
+/* ---- linear_exec.c -------------------------------------------------------------------------- */
+
+typedef struct {
+    ShadowMemory *memory;
+    int64_t at;   /* the first byte */
+    int64_t size; /* in elements; 0: as the layout says */
+} LinearArg;
+
+typedef struct {
+    uint32_t clock;   /* of the launch that runs: everything before it happened before */
+    int64_t done;     /* instructions */
+    int64_t most;     /* that may be done; 0: any number */
+    char fault[1024]; /* the first, or "" */
+    bool backwards;   /* threads run last to first */
+} LinearInterp;
+/* Runs a kernel on its arguments; var: values of its run-time integers, in the order of Kernel.vars.  False after a fault. */
+bool linear_run(LinearInterp *, LinearKernel *, const LinearArg *arg, const int64_t *var);
+/* Has the argument been written where and as it should be?  Floats may be apart by this share of their value.  False: what
+ * differs is in `fault`. */
+bool linear_same(const Kernel *, int arg, const LinearArg *got, const LinearArg *want, double apart,
+                 char fault[1024]);
+
+#endif

@@ -1,0 +1,76 @@
+/* linear_memory.c - memory with shadow memory: for each cell who wrote it last, and who has read it since.
+ *
+ * The shadow is that of FastTrack (Flanagan and Freund, 2009): an epoch for the last write, one for the last read, and a
+ * mark where several threads have read. */
+#include <string.h>
+
+#include "linear_code.h"
+
+enum { CLOCK_GIVEN = 1 };
+
+ShadowMemory *shadow_new(Arena *a, int64_t size, int cell)
+{
+    ShadowMemory *m = NEW(a, ShadowMemory);
+    int64_t cells = (size + cell - 1) / cell;
+    *m = (ShadowMemory){.bytes = arena_alloc(a, (size_t)size + 1), .size = size, .cell = cell};
+    m->wrote = NEWN(a, Epoch, cells + 1);
+    m->read = NEWN(a, Epoch, cells + 1);
+    return m;
+}
+
+static void set_cells(ShadowMemory *m, int64_t from, int64_t size, Epoch e)
+{
+    for (int64_t i = from / m->cell; i < (from + size + m->cell - 1) / m->cell; i++) {
+        m->wrote[i] = e;
+        m->read[i] = 0;
+    }
+}
+
+void shadow_given(ShadowMemory *m, int64_t from, int64_t size)
+{
+    set_cells(m, from, size, (Epoch)CLOCK_GIVEN << 32);
+}
+
+void shadow_forget(ShadowMemory *m, int64_t from, int64_t size)
+{
+    set_cells(m, from, size, 0);
+}
+
+bool shadow_written(const ShadowMemory *m, int64_t at)
+{
+    return m->wrote[at / m->cell] != 0;
+}
+
+/* Threads of one launch are not ordered; what came before the launch happened before all of them. */
+static bool happened_before(Epoch e, Epoch now)
+{
+    return e >> 32 < now >> 32 || (uint32_t)e == (uint32_t)now;
+}
+
+Access shadow_read(ShadowMemory *m, int64_t at, int64_t size, Epoch now, int64_t *where)
+{
+    for (int64_t i = at / m->cell; i < (at + size + m->cell - 1) / m->cell; i++) {
+        *where = i * m->cell;
+        if (!m->wrote[i])
+            return ACCESS_UNWRITTEN;
+        if (!happened_before(m->wrote[i], now))
+            return ACCESS_RACE;
+        bool shared = m->read[i] >> 32 == now >> 32 && m->read[i] != now;
+        m->read[i] = shared ? now | THREAD_SEVERAL : now;
+    }
+    return ACCESS_GOOD;
+}
+
+Access shadow_write(ShadowMemory *m, int64_t at, int64_t size, Epoch now, int64_t *where)
+{
+    for (int64_t i = at / m->cell; i < (at + size + m->cell - 1) / m->cell; i++) {
+        *where = i * m->cell;
+        if (!happened_before(m->wrote[i], now))
+            return ACCESS_RACE;
+        if (!happened_before(m->read[i], now))
+            return ACCESS_READ_RACE;
+        m->wrote[i] = now;
+        m->read[i] = 0;
+    }
+    return ACCESS_GOOD;
+}

@@ -1,0 +1,356 @@
+/* linear_test.c - the interpreter of linear IR: what it makes of sound statements, and that it finds what was planted into
+ * them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "compiler/ingot_ops.h"
+#include "compiler/interp/linear_interp.h"
+#include "targets/targets.h"
+
+enum { M = 37, K = 40, N = 50 };
+
+static ingot_tensor *variable(Context *c, const char *name, int64_t rows, int64_t columns)
+{
+    return ingot_input(c, name, INGOT_F32, 2, (ingot_dim *[]){idx(c, rows), idx(c, columns)});
+}
+
+/* A kernel with opts, its statements, and what it runs on. */
+typedef struct {
+    Context *c;
+    Plan *p;
+    Nest *nest;
+    Tiles tiles;
+    Arena *a;
+    LinearKernel *lk;
+    LinearArg arg[8];
+    LinearInterp m;
+} Run;
+
+static int64_t elements(const Kernel *k, int i)
+{
+    return layout_elements(&k->args[i].layout, k->args[i].rank, k->args[i].dims);
+}
+
+/* a[i,j] of what is read: a small integer. */
+static void give(Run *r)
+{
+    const Kernel *k = r->lk->k;
+    for (int i = 0; i < k->narg; i++) {
+        int64_t n = elements(k, i);
+        ShadowMemory *m = shadow_new(r->a, n * 4, 4);
+        for (int64_t j = 0; j < n; j++) {
+            float f = (float)((int)(((uint32_t)j * 2654435761u >> 13) % 7) - 3);
+            memcpy(m->bytes + 4 * j, &f, 4);
+        }
+        if (k->args[i].read)
+            shadow_given(m, 0, n * 4);
+        r->arg[i] = (LinearArg){.memory = m};
+    }
+}
+
+/* opts: "VECTOR i1 8, UPCAST i0 4" */
+static Run prepare(ingot_tensor *(*model)(Context *), const char *opts, bool gpu)
+{
+    Run r = {.c = ingot_context_new(NULL, NULL), .a = arena_new()};
+    ingot_output(r.c, "y", model(r.c));
+    r.p = schedule(r.c, 2, target_find("c"));
+    assert_non_null(r.p);
+    kernel_share(r.p);
+    Target t = *target_find("c");
+    assert_true(target_tune(&t, "x86-64-v4"));
+    r.nest = nest_new(r.p->kernels[0], &t);
+    char word[16], axis[16];
+    long long amount;
+    for (const char *at = opts; sscanf(at, "%15s %15s %lld", word, axis, &amount) == 3;) {
+        for (int kind = 0; kind < OPT_COUNT; kind++)
+            if (!strcmp(word, opt_name[kind])) {
+                Opt o = {.kind = (OptKind)kind, .axis = axis, .amount = amount};
+                assert_null(opt_apply(r.nest, &o));
+            }
+        at = strchr(at, ',') ? strchr(at, ',') + 1 : "";
+    }
+    if (nest_check(r.nest))
+        fail_msg("%s: %s", opts, nest_check(r.nest));
+    r.tiles = nest_lower(r.nest);
+    r.lk = linear_kernel(r.a, &r.tiles, gpu);
+    give(&r);
+    return r;
+}
+
+static void finish(Run *r)
+{
+    tiles_free(&r->tiles);
+    nest_free(r->nest);
+    plan_free(r->p);
+    ingot_context_free(r->c);
+    arena_free(r->a);
+}
+
+static ingot_tensor *product(Context *c)
+{
+    return ingot_relu(c, ingot_matmul(c, variable(c, "x", M, K), variable(c, "w", K, N)));
+}
+
+static ingot_tensor *softmax(Context *c)
+{
+    return ingot_softmax(c, variable(c, "x", M, N), 1);
+}
+
+static ingot_tensor *row_sums(Context *c)
+{
+    return ingot_sum(c, variable(c, "x", M, N), 2, false);
+}
+
+static ingot_tensor *sums(Context *c)
+{
+    return ingot_cumsum(c, variable(c, "x", M, N), 0, false, false);
+}
+
+/* Runs it and compares it with the kernel without opts: "", or what is wrong. */
+static const char *wrong(Run *r, ingot_tensor *(*model)(Context *))
+{
+    static char fault[1024];
+    Run naive = prepare(model, "", false);
+    if (!linear_run(&naive.m, naive.lk, naive.arg, NULL))
+        fail_msg("the kernel without opts: %s", naive.m.fault);
+    *fault = 0;
+    if (!linear_run(&r->m, r->lk, r->arg, NULL))
+        memcpy(fault, r->m.fault, sizeof fault);
+    for (int i = 0; i < r->lk->k->narg && !*fault; i++)
+        (void)linear_same(r->lk->k, i, &r->arg[i], &naive.arg[i], 0, fault);
+    finish(&naive);
+    return fault;
+}
+
+static void expect(Run *r, ingot_tensor *(*model)(Context *), const char *sentence)
+{
+    const char *fault = wrong(r, model);
+    if (*sentence ? !strstr(fault, sentence) : *fault)
+        fail_msg("'%s' where '%s' was wanted", fault, sentence);
+    finish(r);
+}
+
+static void sound(void **state)
+{
+    (void)state;
+    static const char *const opts[] = {"", "VECTOR i1 16, UPCAST i0 4",
+                                       "VECTOR i1 8, UPCAST i0 3, UNROLL r0 4",
+                                       "SPLIT i0 5, UPCAST i1 7, THREAD i0.o 3"};
+    for (size_t i = 0; i < sizeof opts / sizeof *opts; i++) {
+        Run r = prepare(product, opts[i], false);
+        r.m.backwards = true;
+        expect(&r, product, "");
+    }
+    Run rows = prepare(softmax, "VECTOR i1 16", false),
+        scans = prepare(sums, "VECTOR i1 16", false);
+    assert_true(linear_run(&rows.m, rows.lk, rows.arg, NULL));
+    finish(&rows);
+    expect(&scans, sums, "");
+    Run lanes = prepare(row_sums, "VECTOR r0 8", false);
+    expect(&lanes, row_sums, "");
+    Run items = prepare(product, "", true);
+    expect(&items, product, "");
+}
+
+/* ---- planted faults --------------------------------------------------------------------------------- */
+
+static int find(const Linear *l, StmtKind kind, int from)
+{
+    while (from < l->n && l->stmt[from].kind != kind)
+        from++;
+    assert_true(from < l->n);
+    return from;
+}
+
+/* Statement `from` comes before statement `to`. */
+static void move_up(Linear *l, int from, int to)
+{
+    Stmt s = l->stmt[from];
+    memmove(&l->stmt[to + 1], &l->stmt[to], (size_t)(from - to) * sizeof s);
+    l->stmt[to] = s;
+}
+
+/* What a store writes, at another offset. */
+static void store_at(Run *r, Node *offset)
+{
+    Linear *l = &r->lk->tile[0];
+    Stmt *s = &l->stmt[find(l, STMT_STORE, 0)];
+    Node *src[] = {s->node->src[0], s->node->src[1], s->node->src[2], offset};
+    s->node = node_make(r->tiles.k->c, OP_STORE, s->node->dtype, s->node->arg, 4, src, 0, NULL);
+}
+
+static void a_remainder_dropped(void **state)
+{
+    (void)state;
+    Run r = prepare(product, "VECTOR i1 16, UPCAST i0 4", false);
+    r.lk->n--;
+    expect(&r, product, "a0[36,48] is not written");
+    r = prepare(product, "VECTOR i1 16, UPCAST i0 4", false);
+    memmove(&r.lk->tile[0], &r.lk->tile[1], (size_t)--r.lk->n * sizeof(Linear));
+    expect(&r, product, "a0[0,0] is not written");
+}
+
+static void an_index_swapped(void **state)
+{
+    (void)state;
+    Run r = prepare(product, "", false);
+    Context *c = r.tiles.k->c;
+    const Tile *t = &r.tiles.tile[0];
+    store_at(&r, idx_add(c, idx_mul(c, t->axis[1].range, idx(c, N)), t->axis[0].range));
+    expect(&r, product,
+           "writes a0, element 1850 of its 1850, outside of the buffer; at i0 = 0, i1 = 37");
+    r = prepare(product, "", false);
+    c = r.tiles.k->c;
+    t = &r.tiles.tile[0];
+    store_at(&r, idx_add(c, idx_mul(c, t->axis[1].range, idx(c, M)), t->axis[0].range));
+    expect(&r, product, "a0[0,1] has another value");
+}
+
+static void a_let_moved_out_of_its_loop(void **state)
+{
+    (void)state;
+    Run r = prepare(product, "UPCAST i0 4", false);
+    Linear *l = &r.lk->tile[0];
+    int inner = find(l, STMT_LOOP, find(l, STMT_ACC, 0)), let = find(l, STMT_LET, inner);
+    move_up(l, let, inner);
+    expect(&r, product, "reads the counter of r0, and no such loop is open here");
+}
+
+static void a_value_used_outside_of_its_loop(void **state)
+{
+    (void)state;
+    Run r = prepare(product, "UPCAST i0 4", false);
+    Linear *l = &r.lk->tile[0];
+    int end = find(l, STMT_END, 0);
+    move_up(l, end, find(l, STMT_UPDATE, 0)); /* the loop ends before its sums are added to */
+    expect(&r, product, "before the statement that makes it, or outside of its loop");
+}
+
+static void a_thread_cut_through_a_reduce(void **state)
+{
+    (void)state;
+    Run r = prepare(product, "", false);
+    Linear *l = &r.lk->tile[0];
+    Tile cut = *l->tile;
+    TileAxis axis[] = {cut.reduce[0], cut.axis[0], cut.axis[1]};
+    cut.axis = axis;
+    cut.naxis = 3;
+    cut.fused = 1;
+    cut.parts = r.lk->parts = 4;
+    l->tile = &cut;
+    l->fused = idx(r.tiles.k->c, K);
+    l->inner = NEWN(r.a, Node *, 1);
+    l->inner[0] = idx(r.tiles.k->c, 1);
+    l->stmt[find(l, STMT_LOOP, find(l, STMT_ACC, 0))] = (Stmt){.kind = STMT_PARTS};
+    l->stmt[find(l, STMT_END, 0)].node = NULL;
+    expect(&r, product, "uses an accumulator (reduce f32) that has 10 of its 40 terms");
+}
+
+static void an_accumulator_not_reset(void **state)
+{
+    (void)state;
+    Run r = prepare(product, "", false);
+    Linear *l = &r.lk->tile[0];
+    int acc = find(l, STMT_ACC, 0);
+    move_up(l, acc, acc - 1);
+    expect(&r, product, "the accumulator starts outside of the loop over i1");
+    r = prepare(product, "", false);
+    l = &r.lk->tile[0];
+    acc = find(l, STMT_ACC, 0);
+    memmove(&l->stmt[acc], &l->stmt[acc + 1], (size_t)(--l->n - acc) * sizeof *l->stmt);
+    expect(&r, product, "adds to an accumulator that has not been started");
+}
+
+static void a_sum_read_too_soon(void **state)
+{
+    (void)state;
+    Run r = prepare(product, "", false);
+    Linear *l = &r.lk->tile[0];
+    move_up(l, find(l, STMT_STORE, 0), find(l, STMT_END, 0));
+    expect(&r, product, "has 1 of its 40 terms; at i0 = 0, i1 = 0, r0 = 0");
+}
+
+static void a_scan_out_of_order(void **state)
+{
+    (void)state;
+    Run r = prepare(sums, "", false);
+    Linear *l = &r.lk->tile[0];
+    int update = find(l, STMT_UPDATE, 0);
+    vec_push(r.a, l->stmt, l->n, l->stmt[update]);
+    move_up(l, l->n - 1, update);
+    expect(&r, sums, "adds term 0 to a scan that has 1");
+}
+
+static void races(void **state)
+{
+    (void)state;
+    Run r = prepare(product, "THREAD i0 4", false);
+    store_at(&r, r.tiles.tile[0].axis[1].range);
+    expect(&r, product,
+           "a race: writes a0[0,0], which another part writes; at i0 = 9, i1 = 0; in part 1");
+    r = prepare(product, "", true);
+    store_at(&r, r.tiles.tile[0].axis[0].range);
+    expect(&r, product, "a race: writes a0[0,0], which another work item writes");
+    r = prepare(product, "THREAD i0 4", false); /* in place, where others read */
+    for (int i = 0; i < r.lk->k->narg; i++)
+        if (r.lk->k->args[i].read && elements(r.lk->k, i) == K * N)
+            for (int j = 0; j < r.lk->k->narg; j++)
+                if (r.lk->k->args[j].written)
+                    r.arg[j].memory = r.arg[i].memory;
+    expect(&r, product, "a race: reads a2[0,0], which another part writes");
+}
+
+static void nothing_written(void **state)
+{
+    (void)state;
+    Run r = prepare(softmax, "VECTOR i1 16", false);
+    for (int i = 0; i < r.lk->k->narg; i++)
+        shadow_forget(r.arg[i].memory, 20 * 4, 4);
+    assert_false(linear_run(&r.m, r.lk, r.arg, NULL));
+    assert_non_null(strstr(r.m.fault, "[0,20], which nothing has written"));
+    finish(&r);
+}
+
+static void no_form(void **state)
+{
+    (void)state;
+    Run r = prepare(product, "", false);
+    r.lk->tile[0].stmt[0].kind = (StmtKind)77;
+    expect(&r, product, "(unknown): there is no form for");
+    r = prepare(product, "", false);
+    Linear *l = &r.lk->tile[0];
+    int store = find(l, STMT_STORE, 0);
+    Context *c = r.tiles.k->c;
+    Node *n = l->stmt[store].node, *value = n->src[2];
+    Node *keep = node_make(c, OP_KEEP, value->dtype, (Arg){0}, 1, &value, 0, NULL);
+    Node *src[] = {n->src[0], n->src[1], keep, n->src[3]};
+    l->stmt[store].node = node_make(c, OP_STORE, n->dtype, n->arg, 4, src, 0, NULL);
+    expect(&r, product, "there is no form for keep in an expression");
+    r = prepare(product, "", false);
+    r.m.most = 1000;
+    expect(&r, product, "more than 1000 instructions");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sound),
+        cmocka_unit_test(a_remainder_dropped),
+        cmocka_unit_test(an_index_swapped),
+        cmocka_unit_test(a_let_moved_out_of_its_loop),
+        cmocka_unit_test(a_value_used_outside_of_its_loop),
+        cmocka_unit_test(a_thread_cut_through_a_reduce),
+        cmocka_unit_test(an_accumulator_not_reset),
+        cmocka_unit_test(a_sum_read_too_soon),
+        cmocka_unit_test(a_scan_out_of_order),
+        cmocka_unit_test(races),
+        cmocka_unit_test(nothing_written),
+        cmocka_unit_test(no_form),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
