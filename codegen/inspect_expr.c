@@ -66,16 +66,20 @@ static void put_reduce(Printer *p, Node *n)
 {
     static const char *const words[] = {
 #define MONOID(id, text, combine) text,
+#define STATE(id, text, size) text,
 #include "monoids.def"
     };
-    const char *word = words[n->arg.i & 0xff];
+    const char *word = words[reduce_monoid(n)];
+    uint32_t size = reduce_size(n);
     sb_puts(p->sb, n->op == OP_SCAN ? "running " : "");
     sb_puts(p->sb, !strcmp(word, "add") ? "sum" : !strcmp(word, "mul") ? "product" : word);
     sb_puts(p->sb, "(");
-    put_list(p, n->src + 1, (int)n->nsrc - 1);
+    put_list(p, n->src + size, (int)(n->nsrc - size));
     sb_puts(p->sb, ": ");
-    put_expr(p, n->src[0], WEAKEST);
+    put_list(p, n->src, (int)size);
     sb_puts(p->sb, ")");
+    if (size > 1)
+        sb_printf(p->sb, ".%d", reduce_part(n));
 }
 
 static void put_constant(Printer *p, Node *n)
@@ -138,6 +142,7 @@ static void put_whole(Printer *p, Node *n, int around)
     case OP_VAR: sb_puts(p->sb, p->k->c->vars[n->arg.i].name); return;
     case OP_RANGE: sb_printf(p->sb, "range%lld", (long long)n->arg.i); return;
     case OP_LOAD: put_load(p, n, around); return;
+    case OP_PARAM: put_expr(p, reduce_sibling(p->k->c, n, reduce_part(n)), around); return;
     case OP_REDUCE:
     case OP_SCAN: put_reduce(p, n); return;
     case OP_WHERE: put_where(p, n->src[0], n->src[1], n->src[2], around); return;
@@ -304,13 +309,19 @@ static void put_statement(Printer *p, const Linear *l, const Stmt *s)
     case STMT_ACC: {
         const char *name = new_name(p, 's');
         sb_printf(p->sb, "%s = ", name);
-        put_expr(
-            p, monoid_identity(p->k->c, (ingot_reduce_op)(n->arg.i & 0xff), (ingot_dtype)n->dtype),
-            WEAKEST);
+        put_expr(p, reduce_identity(p->k->c, n), WEAKEST);
         set_name(p, n, name);
         break;
     }
     case STMT_UPDATE: {
+        if (reduce_size(n) > 1) {
+            Node *next[MAX_STATE];
+            reduce_step(p->k->c, n, next);
+            put_expr(p, n, WEAKEST);
+            sb_puts(p->sb, " = ");
+            put_expr(p, next[reduce_part(n)], WEAKEST);
+            break;
+        }
         Op op = monoid_op((ingot_reduce_op)(n->arg.i & 0xff));
         bool sign = infix[op].text != NULL;
         put_expr(p, n, WEAKEST);

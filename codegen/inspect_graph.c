@@ -134,7 +134,9 @@ static void arg_text(StrBuf *sb, const Context *c, Node *n)
     case OP_CALL: sb_puts(sb, ((const Call *)n->arg.ptr)->name); return;
     case OP_REDUCE:
     case OP_SCAN:
-        sb_puts(sb, text_monoid[n->arg.i & 0xFF]);
+        sb_puts(sb, text_monoid[reduce_monoid(n)]);
+        if (reduce_size(n) > 1)
+            sb_printf(sb, ".%d", reduce_part(n));
         for (int i = 0; i < INGOT_MAX_RANK; i++)
             if (n->arg.i >> (8 + i) & 1)
                 sb_printf(sb, " %d", i);

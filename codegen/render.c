@@ -11,9 +11,17 @@ void render_indent(Render *r, int depth)
 /* sN = sN + value; a product is added without being rounded if the machine can. */
 static void update(Render *r, Node *n)
 {
-    Op op = monoid_op((ingot_reduce_op)n->arg.i);
     Node *x = n->src[0];
     int s = r->number[n->id];
+    if (reduce_size(n) > 1) {
+        Node *next[MAX_STATE];
+        reduce_step(r->k->c, n, next);
+        sb_printf(r->sb, "s%d = ", s);
+        render_operand(r, next[reduce_part(n)], is_vector(r, n), true);
+        put(r, ";\n");
+        return;
+    }
+    Op op = monoid_op((ingot_reduce_op)n->arg.i);
     bool lanes = is_vector(r, n), is_float = dtype_is_float(n->dtype), narrow = is_narrow(n->dtype);
     char lane_name[16];
     const char *type = lanes ? render_lane_name(r, n->dtype, lane_name) : render_arith(n->dtype);
@@ -172,8 +180,7 @@ static void statement(Render *r, const Stmt *s)
         name_value(r, n, s->depth);
         value_type(r, n);
         sb_printf(r->sb, " s%d = ", r->number[n->id]);
-        render_operand(r, monoid_identity(r->k->c, (ingot_reduce_op)n->arg.i, n->dtype),
-                       is_vector(r, n), true);
+        render_operand(r, reduce_identity(r->k->c, n), is_vector(r, n), true);
         put(r, ";\n");
         break;
     case STMT_UPDATE: update(r, n); break;

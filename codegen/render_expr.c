@@ -462,6 +462,9 @@ void render_expr_as(Render *r, Node *n, bool alone)
         return;
     }
     case OP_LOAD: render_load(r, n); return;
+    case OP_PARAM: /* of an accumulator */
+        render_expr(r, reduce_sibling(r->k->c, n, reduce_part(n)));
+        return;
     default:
         r->bare = alone;
         alu(r, n);

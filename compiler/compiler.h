@@ -353,6 +353,52 @@ Node *node_where(Context *, Node *, Node *, Node *);
 Node *node_cast(Context *, Node *, ingot_dtype); /* from or to INDEX too */
 Node *monoid_identity(Context *, ingot_reduce_op, ingot_dtype);
 Op monoid_op(ingot_reduce_op);
+
+/* ---- monoid.c: reductions, whatever the size of their state --------------------------------------
+ * A REDUCE of a state has the state of one element as its first sources and gives one of its values; what gives the
+ * others are its siblings, which share its loops.  A plain reduction is that of a state of one value. */
+enum { MAX_STATE = 4 };
+typedef enum {
+    MONOID_PLAIN_ = INGOT_REDUCE_COUNT - 1,
+#define MONOID(...)
+#define STATE(id, name, size) MONOID_##id,
+#include "monoids.def"
+    MONOID_COUNT
+} Monoid; /* beyond ingot_reduce_op */
+static inline int reduce_monoid(const Node *reduce)
+{
+    return (int)(reduce->arg.i & 0xFF);
+}
+static inline unsigned reduce_axes(const Node *reduce)
+{
+    return (unsigned)((uint64_t)reduce->arg.i >> 8) & 0xFFFF;
+}
+/* Which value of the state it gives. */
+static inline int reduce_part(const Node *reduce)
+{
+    return (int)((uint64_t)reduce->arg.i >> 24);
+}
+Arg reduce_arg(int monoid, unsigned axes, int part);
+int monoid_size(int monoid);
+/* How many sources are the state of an element: its ranges come after them.  Of a SCAN too. */
+static inline uint32_t reduce_size(const Node *reduce)
+{
+    return (uint32_t)monoid_size(reduce_monoid(reduce));
+}
+/* Which source is the first range of a kernel's REDUCE; behind the last for anything else. */
+static inline uint32_t reduce_ranges(const Node *n)
+{
+    return n->op == OP_REDUCE ? reduce_size(n) : n->nsrc;
+}
+Node *reduce_sibling(Context *, Node *reduce, int part);
+/* The value that its accumulator starts with. */
+Node *reduce_identity(Context *, const Node *reduce);
+/* What two states are together, in any order. */
+void monoid_join(Context *, int monoid, Node *const *a, Node *const *b, Node **out);
+/* A state over the elements of a range, made of plain reductions: of lanes, of which each has a state. */
+void monoid_block(Context *, int monoid, Node *const *x, Node *range, Node **out);
+/* The state after an element of a kernel's REDUCE (of more than one value); before it they are PARAMs with the reduce's sources. */
+void reduce_step(Context *, Node *reduce, Node **out);
 Node *node_custom(Context *, const CustomUse *, ingot_dtype, int nsrc, Node *const *src);
 /* Copy n with other sources, through the simplifying constructors. */
 Node *node_with(Context *, Node *n, Node *const *src);

@@ -3,6 +3,7 @@
  * A REDUCE node keeps its reduced axes as size 1; the public functions reshape them away.  Axes
  * of size 1 are not reduced (one element is its own sum), axes of size 0 give the identity. */
 #include <math.h>
+#include <string.h>
 
 #include "build.h"
 
@@ -142,41 +143,50 @@ ingot_tensor *ingot_mean(ingot_context *c, ingot_tensor *x, unsigned axes, bool 
     return ingot_cast(c, ingot_div(c, sum, n), d);
 }
 
-/* The index of the extreme element is the least (greatest) one at which x equals the extreme. A
- * NaN is the extreme, as in numpy. */
-static Node *arg_extreme(Context *c, ingot_reduce_op m, Node *x, int axis, bool keepdims, bool last)
+/* A reduction of (value, index) along an axis. A NaN is the extreme, as in numpy. */
+static Node *arg_extreme(Context *c, bool greatest, Node *x, int axis, bool keepdims, bool last)
 {
     if (poisoned(x))
         return x;
     if (axis < 0 || axis >= x->rank)
         return ingot_error(c, INGOT_INVALID, "arg%s: axis %d of a tensor of rank %d",
-                           m == INGOT_REDUCE_MAX ? "max" : "min", axis, x->rank);
-    if (idx_is(x->shape[axis], 0))
+                           greatest ? "max" : "min", axis, x->rank);
+    Node *size = x->shape[axis], *dims[INGOT_MAX_RANK];
+    if (idx_is(size, 0))
         return ingot_error(c, INGOT_INVALID, "arg%s over axis %d of size 0",
-                           m == INGOT_REDUCE_MAX ? "max" : "min", axis);
+                           greatest ? "max" : "min", axis);
     if (x->dtype == INGOT_BOOL)
         x = ingot_cast(c, x, INGOT_U8);
-    unsigned mask = 1u << axis;
-    Node *best = ingot_reduce(c, m, x, mask, true);
-    Node *hit = ingot_eq(c, x, best);
-    if (!poisoned(x) && dtype_is_float(x->dtype))
-        hit = ingot_or(c, hit, ingot_isnan(c, x));
-    /* narrow while they are compared: twice as many fit into a vector */
-    ingot_dtype d = x->shape[axis]->hi <= INT32_MAX ? INGOT_I32 : INGOT_I64;
-    Node *i = ingot_cast(c, ingot_iota(c, x->rank, x->shape, axis), d);
-    Node *none =
-        last ? node_const_i(c, d, -1) : ingot_cast(c, ingot_from_dim(c, x->shape[axis]), d);
-    Node *at = ingot_reduce(c, last ? INGOT_REDUCE_MAX : INGOT_REDUCE_MIN,
-                            ingot_where(c, hit, i, none), mask, keepdims);
-    return ingot_cast(c, at, INGOT_I64);
+    if (!monoid_accepts(c, INGOT_REDUCE_MAX, x))
+        return c->poison;
+    memcpy((void *)dims, (void *)(uintptr_t)x->shape, (size_t)x->rank * sizeof *dims);
+    dims[axis] = idx(c, 1);
+    Node *index = node_const_i(c, INGOT_I64, 0);
+    if (idx_is(size, 1) || shape_is_empty(x->rank, dims)) {
+        index = uniform_make(c, index, x->rank, dims);
+    } else {
+        int monoid = greatest ? (last ? MONOID_ARGMAX_LAST : MONOID_ARGMAX)
+                              : (last ? MONOID_ARGMIN_LAST : MONOID_ARGMIN);
+        Node *state[2] = {x, ingot_iota(c, x->rank, x->shape, axis)};
+        if (size->hi <= INT32_MAX)
+            state[1] = ingot_cast(c, state[1], INGOT_I32);
+        index = node_make(c, OP_REDUCE, state[1]->dtype, reduce_arg(monoid, 1u << axis, 1), 2,
+                          state, x->rank, dims);
+        index = ingot_cast(c, index, INGOT_I64);
+    }
+    if (keepdims)
+        return index;
+    for (int i = axis; i + 1 < x->rank; i++)
+        dims[i] = x->shape[i + 1];
+    return ingot_reshape(c, index, x->rank - 1, dims);
 }
 
 ingot_tensor *ingot_argmax(ingot_context *c, ingot_tensor *x, int axis, bool keepdims, bool last)
 {
-    return arg_extreme(c, INGOT_REDUCE_MAX, x, axis, keepdims, last);
+    return arg_extreme(c, true, x, axis, keepdims, last);
 }
 
 ingot_tensor *ingot_argmin(ingot_context *c, ingot_tensor *x, int axis, bool keepdims, bool last)
 {
-    return arg_extreme(c, INGOT_REDUCE_MIN, x, axis, keepdims, last);
+    return arg_extreme(c, false, x, axis, keepdims, last);
 }

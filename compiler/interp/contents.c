@@ -313,13 +313,13 @@ static Node *reduce_element(Search *s, Node *n, const int64_t *sd, const int64_t
 {
     Context *c = s->c;
     const ingot_dtype t = (ingot_dtype)n->dtype;
-    const unsigned axes = (unsigned)(n->arg.i >> 8);
+    const unsigned axes = reduce_axes(n);
     const int rank = n->rank;
     int64_t y[INGOT_MAX_RANK], count = 1;
     for (int i = 0; i < rank; i++)
         if (axes >> i & 1)
             count *= sd[i];
-    if (count > MAX_FOLLOW || (!dtype_is_int(t) && t != INGOT_BOOL))
+    if (count > MAX_FOLLOW || (!dtype_is_int(t) && t != INGOT_BOOL) || reduce_size(n) > 1)
         return c->poison;
     _Alignas(16) uint8_t identity[16];
     alu_identity((ingot_reduce_op)(n->arg.i & 0xff), t, identity);

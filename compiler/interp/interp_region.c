@@ -399,6 +399,73 @@ static void sink_fold(Prog *p, int n, const char *const *regs)
     alu_cast(f->out->dtype, f->compute, 1, (size_t)p->ob, out, f->acc);
 }
 
+/* The greatest (least) element and its index, of each kept point of the block. */
+typedef struct {
+    bool greatest, last;
+    int part;
+    ingot_dtype value, index;
+    char *best;     /* as they are stored */
+    int64_t *first; /* the index */
+    Value *out;
+} Extreme;
+
+static int compare(const Extreme *s, const char *a, const char *b)
+{
+    if (dtype_is_float(s->value)) {
+        double x, y;
+        alu_cast(INGOT_F64, s->value, 0, 1, &x, a);
+        alu_cast(INGOT_F64, s->value, 0, 1, &y, b);
+        if (x != x || y != y)
+            return (x != x) - (y != y);
+        return s->greatest ? (x > y) - (x < y) : (x < y) - (x > y);
+    }
+    int64_t x = load_int(s->value, a), y = load_int(s->value, b);
+    int more = dtype_info[s->value].kind == 'u'
+                   ? ((uint64_t)x > (uint64_t)y) - ((uint64_t)x < (uint64_t)y)
+                   : (x > y) - (x < y);
+    return s->greatest ? more : -more;
+}
+
+static void sink_extreme(Prog *p, int n, const char *const *regs)
+{
+    Extreme *s = p->user;
+    const size_t size = elem_bytes(s->value), index = elem_bytes(s->index);
+    for (int i = 0; i < n; i++) {
+        const int at = i % p->ob;
+        const char *v = regs[0] + (size_t)i * size;
+        const int64_t x = load_int(s->index, regs[1] + (size_t)i * index);
+        const bool begin = p->r0 == 0 && i < p->ob;
+        const int order = begin ? 1 : compare(s, v, s->best + (size_t)at * size);
+        if (order < 0 || (order == 0 && (s->last ? x < s->first[at] : x > s->first[at])))
+            continue;
+        memcpy(s->best + (size_t)at * size, v, size);
+        s->first[at] = x;
+    }
+    if (p->r0 + n / p->ob < p->nreduced)
+        return;
+    char *out = (char *)value_data(s->out);
+    for (int i = 0; i < p->ob && s->part; i++)
+        store_int(s->index, s->first[i], out + (size_t)(p->o0 + i) * index);
+    if (!s->part)
+        memcpy(out + (size_t)p->o0 * size, s->best, (size_t)p->ob * size);
+}
+
+/* A state of several values, over at least one element. */
+static void state_eval(Prog *p, Node *n, Value *out)
+{
+    const int monoid = reduce_monoid(n);
+    Extreme s = {.greatest = monoid == MONOID_ARGMAX || monoid == MONOID_ARGMAX_LAST,
+                 .last = monoid == MONOID_ARGMAX_LAST || monoid == MONOID_ARGMIN_LAST,
+                 .part = reduce_part(n),
+                 .value = (ingot_dtype)n->src[0]->dtype,
+                 .index = (ingot_dtype)n->src[1]->dtype,
+                 .best = NEWN(p->arena, char, LANES * 16),
+                 .first = NEWN(p->arena, int64_t, LANES),
+                 .out = out};
+    const int root[2] = {prog_add(p, n->src[0]), prog_add(p, n->src[1])};
+    prog_run(p, 2, root, sink_extreme, &s);
+}
+
 typedef struct {
     Op op;
     ingot_reduce_op monoid;
@@ -461,6 +528,13 @@ bool region_eval(Interp *ip, Node *n, Value *out)
     Node *x = n->src[0];
     int64_t box[INGOT_MAX_RANK];
     node_dims(ip, x, box);
+    if (reduce_size(n) > 1) {
+        Prog *p = prog_new(ip, x->rank, box, reduce_axes(n));
+        if (p->nreduced)
+            state_eval(p, n, out);
+        prog_free(p);
+        return true;
+    }
     Fold f = {
         .monoid = (ingot_reduce_op)(n->arg.i & 0xff), .from = (ingot_dtype)x->dtype, .out = out};
     f.op = monoid_op(f.monoid);

@@ -16,8 +16,9 @@
 
 #include "text.h"
 
-const char *const text_monoid[INGOT_REDUCE_COUNT] = {
+const char *const text_monoid[MONOID_COUNT] = {
 #define MONOID(id, text, combine) text,
+#define STATE(id, text, size) text,
 #include "monoids.def"
 };
 const char *const text_update[5] = {"set", "add", "mul", "max", "min"};
@@ -228,8 +229,10 @@ static void put_arg(Printer *p, Node *n)
         return;
     case OP_REDUCE:
     case OP_SCAN:
-        sb_printf(p->sb, " %s", text_monoid[n->arg.i & 0xFF]);
-        put_axes(p, n->arg.i >> 8);
+        sb_printf(p->sb, " %s", text_monoid[reduce_monoid(n)]);
+        if (reduce_size(n) > 1)
+            sb_printf(p->sb, ".%d", reduce_part(n));
+        put_axes(p, reduce_axes(n));
         return;
     case OP_UPDATE: sb_printf(p->sb, " %s", text_update[n->arg.i]); return;
     case OP_PERMUTE: {

@@ -30,7 +30,7 @@ static inline bool text_inline(Node *n)
 /* Data up to this size is written out, larger one is named by its hash. */
 enum { TEXT_DATA_BYTES = 64 };
 
-extern const char *const text_monoid[INGOT_REDUCE_COUNT];
+extern const char *const text_monoid[MONOID_COUNT];
 extern const char *const text_update[5];
 extern const char *const text_var_kind[3];
 uint64_t text_data_hash(const Data *);

@@ -514,10 +514,19 @@ static void parse_loop(Parser *p, Draft *d)
 
 static void parse_reduce(Parser *p, Draft *d)
 {
-    int monoid = one_of(p, INGOT_REDUCE_COUNT, text_monoid);
-    if (monoid < 0)
+    int monoid = one_of(p, MONOID_COUNT, text_monoid);
+    int64_t part = 0;
+    if (monoid < 0) {
         fault(p, "expected a monoid");
-    d->arg.i = monoid;
+        return;
+    }
+    if (monoid_size(monoid) > 1 && expect(p, "."))
+        part = integer(p);
+    if (part < 0 || part >= monoid_size(monoid)) {
+        fault(p, "the state has no such value");
+        return;
+    }
+    d->arg = reduce_arg(monoid, 0, (int)part);
     expect(p, "{");
     while (!accept(p, "}") && !p->failed) {
         accept(p, ",");

@@ -257,21 +257,26 @@ static void check_move(const Check *v, Node *n)
 
 static void check_reduce(const Check *v, Node *n)
 {
-    RULE((n->arg.i & 0xFF) < INGOT_REDUCE_COUNT, "a known monoid");
-    RULE(n->nsrc >= 1 && n->src[0]->dtype == n->dtype, "a reduction keeps the dtype");
+    RULE(reduce_monoid(n) < MONOID_COUNT, "a known monoid");
+    uint32_t size = reduce_size(n);
+    RULE(reduce_part(n) < (int)size, "one of the values of the state");
+    RULE(n->nsrc >= size && n->src[reduce_part(n)]->dtype == n->dtype,
+         "a reduction keeps the dtype");
     if (v->level == 1) {
-        for (uint32_t i = 1; i < n->nsrc; i++)
+        for (uint32_t i = size; i < n->nsrc; i++)
             RULE(is_dim(n->src[i]), "a kernel reduces over ranges");
         return;
     }
     Node *x = n->src[0];
-    RULE(n->nsrc == 1 && n->rank == x->rank, "a reduction keeps the rank");
+    RULE(n->nsrc == size && n->rank == x->rank, "a reduction keeps the rank");
+    for (uint32_t i = 1; i < size; i++)
+        RULE(shapes_agree(x, n->src[i]), "the values of a state have one shape");
     for (int i = 0; i < n->rank; i++) {
-        bool reduced = n->arg.i >> (8 + i) & 1;
+        bool reduced = reduce_axes(n) >> i & 1;
         RULE(reduced ? idx_is(n->shape[i], 1) : dims_agree(n->shape[i], x->shape[i]),
              "reduced axes become 1");
     }
-    RULE(n->arg.i >> 8 < INT64_C(1) << n->rank, "a reduction of its own axes");
+    RULE(reduce_axes(n) < 1u << n->rank, "a reduction of its own axes");
 }
 
 static void check_scan(const Check *v, Node *n)

@@ -88,7 +88,7 @@ static int collect(Arena *a, Node *root, int op, Node **out, int max)
 static double iterations(Node *reduce)
 {
     double n = 1;
-    for (uint32_t i = 1; i < reduce->nsrc; i++)
+    for (uint32_t i = reduce_ranges(reduce); i < reduce->nsrc; i++)
         n *= (double)reduce->src[i]->hi + 1;
     return n;
 }

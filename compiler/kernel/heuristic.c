@@ -48,20 +48,21 @@ static bool fits_lanes(Arena *a, const Kernel *k, Node *range, const bool *free,
     int n;
     Node **order = graph_toposort(a, 1, &k->sink->src[0], &n);
     *moves = 0;
+    bool *on = NEWN(a, bool, k->sink->src[0]->id + 1); /* by id: varies with the range */
     for (int i = 0; i < n; i++) {
         Node *t = order[i];
+        bool own = false;
+        for (uint32_t j = reduce_ranges(t); j < t->nsrc; j++)
+            own |= t->src[j] == range;
+        on[t->id] = t == range;
+        for (uint32_t j = 0; j < t->nsrc && !own; j++)
+            on[t->id] |= on[t->src[j]->id];
+        if (own && !lane_op(t))
+            return false;
         if (t == range || t->dtype == INGOT_INDEX || t->op == OP_BUFFER || t->op == OP_END ||
-            !depends_on(t, range))
+            !on[t->id])
             continue;
         if (t->op != OP_LOAD && t->op != OP_STORE) {
-            bool own = false;
-            for (uint32_t j = 1; t->op == OP_REDUCE && j < t->nsrc; j++)
-                own |= t->src[j] == range;
-            if (t->op == OP_REDUCE && own) {
-                if (!lane_op(t))
-                    return false;
-                continue;
-            }
             if (!takes_ramps(k, t, range) || !lane_op(t))
                 return false;
             continue;
@@ -211,7 +212,7 @@ enum { CHEAP_OPS = 2, ACCUMULATORS = 4 };
 static void unroll_opt(Arena *a, Nest *nest, Node *reduce, Node *inner, int64_t count)
 {
     int n, ops = 0;
-    Node **order = graph_toposort(a, 1, &reduce->src[0], &n);
+    Node **order = graph_toposort(a, (int)reduce_size(reduce), reduce->src, &n);
     for (int i = 0; i < n; i++) {
         Node *t = order[i];
         bool one = t->op == OP_ADD || t->op == OP_SUB || t->op == OP_MUL || t->op == OP_MAX ||

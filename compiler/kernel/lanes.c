@@ -70,7 +70,7 @@ int lane_bytes(const Kernel *k, Node *range)
         Node *t = order[i];
         bool own = false;
         on[t->id] = t == range;
-        for (uint32_t j = 1; t->op == OP_REDUCE && j < t->nsrc; j++)
+        for (uint32_t j = reduce_ranges(t); j < t->nsrc; j++)
             own |= t->src[j] == range;
         for (uint32_t j = 0; j < t->nsrc && !own; j++)
             on[t->id] |= on[t->src[j]->id];
@@ -142,6 +142,12 @@ bool lane_op(const Node *n)
 {
     if (n->op == OP_CUSTOM)
         return custom_op(n);
+    if (n->op == OP_REDUCE && reduce_size(n) > 1) {
+        bool good = true;
+        for (uint32_t i = 0; i < reduce_size(n); i++)
+            good &= lane_type(n->src[i]->dtype) != NULL;
+        return good;
+    }
     if (n->op == OP_REDUCE || n->op == OP_SCAN)
         return n->arg.i <= INGOT_REDUCE_MIN &&
                (is_lane_float(n->dtype) || n->dtype == INGOT_I32 || n->dtype == INGOT_I64);

@@ -10,6 +10,7 @@
 #include "linear.h"
 
 typedef struct {
+    Context *c;
     Linear *l;
     Node **root; /* stores, then the extents that the fused loop is written with */
     int nroot;
@@ -47,7 +48,8 @@ static void add(Lin *q, StmtKind kind, Node *n, int depth)
 
 static bool is_plain(Node *n)
 {
-    return n->op == OP_CONST || n->op == OP_VAR || n->op == OP_RANGE || n->op == OP_BUFFER;
+    return n->op == OP_CONST || n->op == OP_VAR || n->op == OP_RANGE || n->op == OP_BUFFER ||
+           n->op == OP_PARAM;
 }
 
 /* Sums and multiples of counters cost nothing: addressing modes and the C compiler see to them. */
@@ -79,13 +81,13 @@ static void find_sets(Lin *q)
             set |= q->set[p];
             vector |= q->vector[p];
             four |= q->four[p];
-            q->uses[p]++;
+            q->uses[p] += t->op != OP_PARAM;
         }
         for (int j = 0; t->op == OP_STORE && j < q->nstore; j++)
             if (q->stores[j] == t)
                 set |= q->l->tile->ntail && j >= q->l->tile->ntail ? q->tail : q->out;
         q->body[i] = set;
-        for (uint32_t j = 1; t->op == OP_REDUCE && j < t->nsrc; j++) {
+        for (uint32_t j = reduce_ranges(t); j < t->nsrc; j++) {
             if (t->src[j] == q->l->tile->lane)
                 vector = false;
             else if (t->src[j] != q->l->tile->four)
@@ -111,7 +113,7 @@ static void find_unused(Lin *q)
         if (q->uses[i] || t->op == OP_STORE)
             continue;
         q->inlined[i] = true;
-        for (uint32_t j = 0; j < t->nsrc; j++)
+        for (uint32_t j = 0; j < t->nsrc && t->op != OP_PARAM; j++)
             q->uses[position(q, t->src[j])]--;
     }
 }
@@ -161,8 +163,9 @@ static void find_inlined(Lin *q)
 
 static bool same_loops(Node *a, Node *b)
 {
-    return b->op == OP_REDUCE && a->nsrc == b->nsrc &&
-           !memcmp(a->src + 1, b->src + 1, (a->nsrc - 1) * sizeof *a->src);
+    uint32_t i = reduce_ranges(a), j = reduce_ranges(b);
+    return b->op == OP_REDUCE && a->nsrc - i == b->nsrc - j &&
+           !memcmp(a->src + i, b->src + j, (a->nsrc - i) * sizeof *a->src);
 }
 
 /* needed: by position, or NULL for all. */
@@ -171,15 +174,35 @@ static void emit_nodes(Lin *q, uint64_t open, uint64_t must, const bool *needed,
 static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const bool *needed,
                         int depth);
 
+static bool has_siblings(const Node *t)
+{
+    return t->op == OP_REDUCE && reduce_size(t) > 1;
+}
+
+/* A state's values are computed together, each from what all were before: both stand before any of them in the order. */
+static void need_siblings(const Lin *q, Node *t, bool *needed)
+{
+    Node *next[MAX_STATE];
+    reduce_step(q->c, t, next);
+    for (int i = 0; i < (int)reduce_size(t); i++) {
+        needed[position(q, next[i])] = true;
+        needed[position(q, reduce_sibling(q->c, t, i))] = true;
+    }
+}
+
 /* What the reduces of a group are made of. */
 static bool *needed_by(const Lin *q, Arena *a, const int *group, int n)
 {
     bool *needed = NEWN(a, bool, q->n);
     for (int i = 0; i < n; i++)
         needed[group[i]] = true;
-    for (int i = group[n - 1] + 1; i-- > 0;)
-        for (uint32_t j = 0; needed[i] && j < q->order[i]->nsrc; j++)
-            needed[position(q, q->order[i]->src[j])] = true;
+    for (int i = group[n - 1] + 1; i-- > 0;) {
+        Node *t = q->order[i];
+        for (uint32_t j = 0; needed[i] && j < t->nsrc; j++)
+            needed[position(q, t->src[j])] = true;
+        if (needed[i] && has_siblings(t))
+            need_siblings(q, t, needed);
+    }
     return needed;
 }
 
@@ -223,16 +246,18 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
     for (int i = 0; i < n; i++)
         add(q, STMT_ACC, q->order[group[i]], depth);
     uint64_t inner = open, own = 0;
-    for (uint32_t j = 1; j < t->nsrc; j++) {
-        add(q, STMT_LOOP, t->src[j], depth + (int)j - 1);
-        own |= bit(t->src[j]);
-        inner |= bit(t->src[j]);
-        emit_nodes(q, inner, own, inside, depth + (int)j);
+    Node *const *range = t->src + reduce_ranges(t);
+    int nrange = (int)(t->nsrc - reduce_ranges(t));
+    for (int j = 0; j < nrange; j++) {
+        add(q, STMT_LOOP, range[j], depth + j);
+        own |= bit(range[j]);
+        inner |= bit(range[j]);
+        emit_nodes(q, inner, own, inside, depth + j + 1);
     }
     for (int i = 0; i < n; i++)
-        add(q, STMT_UPDATE, q->order[group[i]], depth + (int)t->nsrc - 1);
-    for (uint32_t j = t->nsrc; j-- > 1;)
-        add(q, STMT_END, t->src[j], depth + (int)j - 1);
+        add(q, STMT_UPDATE, q->order[group[i]], depth + nrange);
+    for (int j = nrange; j-- > 0;)
+        add(q, STMT_END, range[j], depth + j);
     /* what stood in these loops ended with them: others over the same ranges have their own */
     for (int i = 0; i < q->n; i++)
         if (q->set[i] & own)
@@ -286,9 +311,35 @@ static void fuse_extents(Linear *l, Context *c)
     }
 }
 
+/* The states of reduces, in the order of the graph: what follows on each value, and all of the values. */
+static int find_states(Lin *q, Node **out, int max)
+{
+    int n, count = 0;
+    Node **order = graph_toposort(q->l->arena, q->nroot, q->root, &n);
+    for (int i = 0; i < n; i++) {
+        Node *t = order[i], *next[MAX_STATE];
+        int size = (int)reduce_size(t);
+        bool known = !has_siblings(t);
+        for (int j = 0; j < count && !known; j++)
+            known = out[j] == t;
+        if (known)
+            continue;
+        if (count + 2 * size > max)
+            BUG("a kernel with more than %d values of states", max / 2);
+        reduce_step(q->c, t, next);
+        for (int j = 0; j < size; j++) {
+            out[count + j] = next[j];
+            out[count + size + j] = reduce_sibling(q->c, t, j);
+        }
+        count += 2 * size;
+    }
+    return count;
+}
+
 void linearize(Linear *l, const Kernel *k, const Tile *tile)
 {
-    Lin q = {.l = l};
+    enum { MAX_STATES = 512 };
+    Lin q = {.c = k->c, .l = l};
     l->tile = tile;
     fuse_extents(l, k->c);
     Node **stores = NEWN(l->arena, Node *, tile->nstore + tile->fused + 1);
@@ -299,7 +350,10 @@ void linearize(Linear *l, const Kernel *k, const Tile *tile)
         stores[q.nroot++] = l->fused;
     for (int i = 0; i < tile->fused; i++)
         stores[q.nroot++] = l->inner[i];
-    q.order = graph_toposort(l->arena, q.nroot, stores, &q.n);
+    Node **first = NEWN(l->arena, Node *, MAX_STATES + q.nroot);
+    int nstate = find_states(&q, first, MAX_STATES);
+    memcpy((void *)(first + nstate), (void *)stores, (size_t)q.nroot * sizeof *stores);
+    q.order = graph_toposort(l->arena, nstate + q.nroot, first, &q.n);
     q.set = NEWN(l->arena, uint64_t, q.n);
     q.body = NEWN(l->arena, uint64_t, q.n);
     q.uses = NEWN(l->arena, int, q.n);
@@ -318,6 +372,8 @@ void linearize(Linear *l, const Kernel *k, const Tile *tile)
         q.tail |= bit(tile->tail.range);
     q.stores = stores;
     find_sets(&q);
+    for (int i = 0; i < nstate; i++)
+        q.uses[position(&q, first[i])]++;
     find_unused(&q);
     find_inlined(&q);
     uint64_t open = 0;

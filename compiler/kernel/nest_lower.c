@@ -190,9 +190,9 @@ static void tail_of_reduce(Lower *q, Piece *p, const Split *s)
     for (int i = 0; i < n; i++) {
         const Node *r = order[i];
         bool over = false;
-        for (uint32_t j = 1; r->op == OP_REDUCE && j < r->nsrc; j++)
+        for (uint32_t j = reduce_ranges(r); j < r->nsrc; j++)
             over |= r->src[j] == range;
-        for (uint32_t j = 1; over && j < r->nsrc; j++) {
+        for (uint32_t j = reduce_ranges(r); over && j < r->nsrc; j++) {
             int other = nest_root_of(q->k, r->src[j]);
             if (other == root || p->fresh[other])
                 continue;
@@ -300,54 +300,56 @@ static int loop_number(const Piece *p, const Node *range)
     BUG("a reduce over a range without an axis");
 }
 
-/* A reduce over these ranges, in the order of the nest's loops. */
-static Node *reduce_over(Lower *q, const Piece *p, Node *n, Node *body, Node **range, int nrange)
+/* A reduce over these ranges, in the order of the nest's loops: all values of its state. */
+static void reduce_over(Lower *q, const Piece *p, Node *n, Node **body, Node **range, int nrange,
+                        Node **out)
 {
+    int size = (int)reduce_size(n);
     for (int i = 1; i < nrange && q->nest->ordered; i++)
         for (int j = i; j > 0 && loop_number(p, range[j]) < loop_number(p, range[j - 1]); j--) {
             Node *t = range[j];
             range[j] = range[j - 1];
             range[j - 1] = t;
         }
-    Node **src = NEWN(q->a, Node *, nrange + 1);
-    src[0] = body;
+    Node **src = NEWN(q->a, Node *, nrange + size);
+    memcpy((void *)src, (void *)body, (size_t)size * sizeof *src);
     for (int i = 0; i < nrange; i++)
-        src[1 + i] = range[i];
-    return nrange ? node_make(q->c, OP_REDUCE, n->dtype, n->arg, 1 + nrange, src, 0, NULL) : body;
+        src[size + i] = range[i];
+    for (int i = 0; i < size; i++)
+        out[i] = nrange ? node_make(q->c, OP_REDUCE, body[i]->dtype,
+                                    reduce_arg(reduce_monoid(n), 0, i), size + nrange, src, 0, NULL)
+                        : body[i];
 }
 
 static bool is_over(const Lower *q, const Node *reduce, int axis)
 {
-    for (uint32_t i = 1; i < reduce->nsrc; i++)
+    for (uint32_t i = reduce_ranges(reduce); i < reduce->nsrc; i++)
         if (nest_root_of(q->k, reduce->src[i]) == q->nest->axis[axis].root)
             return true;
     return false;
 }
 
-static Node *joined(Lower *q, Node *n, Node *a, Node *b)
-{
-    return a ? node_alu2(q->c, monoid_op((ingot_reduce_op)n->arg.i), n->dtype, a, b) : b;
-}
-
 /* The whole blocks of a reduce: of what split s and those after it unroll, a reduce for each copy. */
-static Node *whole_blocks(Lower *q, Piece *p, Node *n, const Env *e, int s)
+static void whole_blocks(Lower *q, Piece *p, Node *n, const Env *e, int s, Node **out)
 {
     for (; s < q->nest->nsplit; s++) {
         const Split *u = &q->nest->split[s];
         if (u->kind != OPT_UNROLL || p->sum[u->axis].split != u || !is_over(q, n, u->axis))
             continue;
-        Node *sum = NULL;
         for (int64_t i = 0; i < u->amount; i++) {
+            Node *part[MAX_STATE];
             p->at[u->inner] = idx(q->c, i);
-            sum = joined(q, n, sum, whole_blocks(q, p, n, e, s + 1));
+            whole_blocks(q, p, n, e, s + 1, i ? part : out);
+            if (i)
+                monoid_join(q->c, reduce_monoid(n), out, part, out);
         }
-        return sum;
+        return;
     }
     Env in = env_new(q, e);
-    Node **range = NEWN(q->a, Node *, n->nsrc);
+    Node **range = NEWN(q->a, Node *, n->nsrc), *body[MAX_STATE];
     int nrange = 0;
     bool dot = false;
-    for (uint32_t i = 1; i < n->nsrc; i++) {
+    for (uint32_t i = reduce_size(n); i < n->nsrc; i++) {
         int root = nest_root_of(q->k, n->src[i]), axis = root;
         in.value[root] = value(q, p, root);
         for (; p->sum[axis].split; axis = p->sum[axis].outer)
@@ -356,20 +358,21 @@ static Node *whole_blocks(Lower *q, Piece *p, Node *n, const Env *e, int s)
             range[nrange++] = p->at[axis];
     }
     env_ready(q, &in);
-    Node *body = lower_node(q, p, n->src[0], &in);
+    for (uint32_t i = 0; i < reduce_size(n); i++)
+        body[i] = lower_node(q, p, n->src[i], &in);
     if (dot)
-        body =
-            node_make(q->c, OP_REDUCE, n->dtype, n->arg, 2, (Node *[]){body, p->t.four}, 0, NULL);
-    return reduce_over(q, p, n, body, range, nrange);
+        body[0] = node_make(q->c, OP_REDUCE, n->dtype, n->arg, 2, (Node *[]){body[0], p->t.four}, 0,
+                            NULL);
+    reduce_over(q, p, n, body, range, nrange, out);
 }
 
 /* The terms that fill no vector. */
-static Node *remaining_terms(Lower *q, Piece *p, Node *n, const Env *e, const Split *s)
+static void remaining_terms(Lower *q, Piece *p, Node *n, const Env *e, const Split *s, Node **out)
 {
     Env in = env_new(q, e);
-    Node **range = NEWN(q->a, Node *, n->nsrc);
+    Node **range = NEWN(q->a, Node *, n->nsrc), *body[MAX_STATE];
     int nrange = 0, vector = q->nest->axis[s->axis].root;
-    for (uint32_t i = 1; i < n->nsrc; i++) {
+    for (uint32_t i = reduce_size(n); i < n->nsrc; i++) {
         int root = nest_root_of(q->k, n->src[i]);
         Node *r = root == vector ? p->at[s->rest] : p->fresh[root];
         in.value[root] = root == vector ? idx_add(q->c, whole_of(q, s), r) : r;
@@ -377,21 +380,27 @@ static Node *remaining_terms(Lower *q, Piece *p, Node *n, const Env *e, const Sp
             range[nrange++] = r;
     }
     env_ready(q, &in);
-    return reduce_over(q, p, n, lower_node(q, p, n->src[0], &in), range, nrange);
+    for (uint32_t i = 0; i < reduce_size(n); i++)
+        body[i] = lower_node(q, p, n->src[i], &in);
+    reduce_over(q, p, n, body, range, nrange, out);
 }
 
 static Node *lower_reduce(Lower *q, Piece *p, Node *n, const Env *e)
 {
-    Node *sum = whole_blocks(q, p, n, e, 0);
+    Node *state[MAX_STATE], *more[MAX_STATE];
+    whole_blocks(q, p, n, e, 0, state);
     for (int i = 0; i < q->nest->nsplit; i++) {
         const Split *s = &q->nest->split[i];
         if (s->kind != OPT_VECTOR || p->sum[s->axis].split != s || !is_over(q, n, s->axis))
             continue;
-        sum = node_make(q->c, OP_REDUCE, n->dtype, n->arg, 2, (Node *[]){sum, p->t.lane}, 0, NULL);
-        if (s->remaining)
-            sum = joined(q, n, sum, remaining_terms(q, p, n, e, s));
+        memcpy((void *)more, (void *)state, sizeof more);
+        monoid_block(q->c, reduce_monoid(n), more, p->t.lane, state);
+        if (!s->remaining)
+            continue;
+        remaining_terms(q, p, n, e, s, more);
+        monoid_join(q->c, reduce_monoid(n), state, more, state);
     }
-    return sum;
+    return state[reduce_part(n)];
 }
 
 /* ---- loop nests ---------------------------------------------------------------------------------------- */

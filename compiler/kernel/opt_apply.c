@@ -193,7 +193,7 @@ static bool reads(Arena *a, Node *e, Node *range)
         Node *t = order[i];
         on[t->id] = t == range;
         bool own = false;
-        for (uint32_t j = 1; t->op == OP_REDUCE && j < t->nsrc; j++)
+        for (uint32_t j = reduce_ranges(t); j < t->nsrc; j++)
             own |= t->src[j] == range;
         for (uint32_t j = 0; j < t->nsrc && !own; j++)
             on[t->id] |= on[t->src[j]->id];

@@ -83,7 +83,7 @@ static int split_axis(Node *n)
     if (n->op != OP_RESHAPE)
         return -1;
     Node *x = n->src[0];
-    bool alu = op_is_alu(x->op) || (x->op == OP_REDUCE && x->src[0]->op == OP_MUL);
+    bool alu = op_is_alu(x->op) || (x->op == OP_REDUCE && x->nsrc == 1 && x->src[0]->op == OP_MUL);
     int64_t a, b, whole;
     if (!alu)
         return -1;

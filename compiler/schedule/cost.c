@@ -195,6 +195,9 @@ static double iterations(const Walk *w, uint64_t loops)
 static bool is_known(Walk *w, const Item *x)
 {
     uint64_t key = mix(x->n->id, 5);
+    if (x->n->op == OP_REDUCE && reduce_size(x->n) > 1) /* its siblings are computed with it */
+        key = mix(mix(x->n->src[0]->id, x->n->src[1]->id),
+                  (uint64_t)reduce_arg(reduce_monoid(x->n), reduce_axes(x->n), 0).i);
     for (int i = 0; i < x->n->rank; i++)
         key = mix(key, x->at[i].name);
     key |= 1;
@@ -239,7 +242,7 @@ static bool is_product(Node *t)
 static void visit_reduce(Walk *w, Item *x)
 {
     Node *t = x->n, *from = t->src[0];
-    unsigned axes = (unsigned)((uint64_t)t->arg.i >> 8);
+    unsigned axes = reduce_axes(t);
     Coord at[INGOT_MAX_RANK];
     x->around = inside(w, x);
     x->reduces++;
@@ -253,7 +256,8 @@ static void visit_reduce(Walk *w, Item *x)
     x->product = is_product(t);
     w->nother += !x->product;
     count_ops(w, x, (x->product ? 1 : op_info[OP_REDUCE].cost) * iterations(w, x->around));
-    push(w, x, from, at);
+    for (uint32_t i = 0; i < t->nsrc; i++)
+        push(w, x, t->src[i], at);
 }
 
 int index_cost(Sched *s, Node *index)

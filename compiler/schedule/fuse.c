@@ -53,7 +53,7 @@ bool is_computed(Sched *s, Node *n)
 
 static unsigned reduced_axes(Node *n)
 {
-    return (unsigned)((uint64_t)n->arg.i >> 8);
+    return reduce_axes(n);
 }
 
 /* Axes that an EXPAND repeats. */

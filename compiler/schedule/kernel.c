@@ -326,7 +326,7 @@ static int64_t *iterations(const Kernel *k, Arena *a, int n, Node *const *order)
             if (set >> (k->axes[r].range->arg.i & 63) & 1)
                 times[i] = sat_mul(times[i], k->axes[r].range->hi + 1);
         if (t->op == OP_REDUCE)
-            for (uint32_t j = 1; j < t->nsrc; j++)
+            for (uint32_t j = reduce_size(t); j < t->nsrc; j++)
                 if (t->src[j]->op == OP_RANGE)
                     set &= ~(UINT64_C(1) << (t->src[j]->arg.i & 63));
         on[i] = set;
@@ -374,8 +374,7 @@ static void name_axes(Copy *q, Node *const *out, int nout)
     int nreduced = 0;
     for (uint32_t i = 0; i < k->c->nnode; i++) {
         Node *t = k->c->nodes[i];
-        for (uint32_t j = 1; t->op == OP_REDUCE && j < t->nsrc && nreduced < 4 * INGOT_MAX_RANK;
-             j++)
+        for (uint32_t j = reduce_ranges(t); j < t->nsrc && nreduced < 4 * INGOT_MAX_RANK; j++)
             reduced[nreduced++] = t->src[j];
     }
     for (int pass = 0; pass < 2; pass++)

@@ -172,9 +172,9 @@ static Node *import(const Match *m, Node *root, const int *arg)
             continue;
         }
         if (t->op == OP_REDUCE) { /* the loops as the other reduces nest them */
-            int count = 1;
+            int count = (int)reduce_size(t);
             for (int x = 0; x < k->naxis; x++)
-                for (uint32_t j = 1; j < t->nsrc; j++)
+                for (uint32_t j = reduce_size(t); j < t->nsrc; j++)
                     if (now[t->src[j]->id] == k->axes[x].range)
                         src[count++] = k->axes[x].range;
         }

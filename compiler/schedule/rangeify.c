@@ -114,9 +114,15 @@ static Node *inline_constant(Context *c, Node *t)
 static Node *lower_reduce(Nest *k, Node *t, Node *const *coords, Node *gate)
 {
     Context *c = k->s->c;
-    Node *x = t->src[0], *inner[INGOT_MAX_RANK] = {NULL}, *src[INGOT_MAX_RANK + 1];
-    unsigned axes = (unsigned)((uint64_t)t->arg.i >> 8);
-    int n = 1;
+    Node *x = t->src[0], *inner[INGOT_MAX_RANK] = {NULL}, *src[INGOT_MAX_RANK + MAX_STATE];
+    unsigned axes = reduce_axes(t);
+    int size = (int)t->nsrc, n = size, part = reduce_part(t);
+    if (part) { /* the ranges of a state are those of its first value */
+        Node *first = lower_value(k, reduce_sibling(c, t, 0), coords, gate);
+        return first->op == OP_REDUCE && reduce_monoid(first) == reduce_monoid(t)
+                   ? reduce_sibling(c, first, part)
+                   : lower_value(k, t->src[part], coords, gate);
+    }
     for (int i = 0; i < x->rank; i++) {
         inner[i] = coords[i];
         if (axes >> i & 1) {
@@ -126,10 +132,11 @@ static Node *lower_reduce(Nest *k, Node *t, Node *const *coords, Node *gate)
                 src[n++] = inner[i];
         }
     }
-    src[0] = lower_value(k, x, inner, gate);
-    if (n == 1)
+    for (int i = 0; i < size; i++)
+        src[i] = lower_value(k, t->src[i], inner, gate);
+    if (n == size)
         return src[0];
-    return node_make(c, OP_REDUCE, t->dtype, (Arg){.i = t->arg.i & 255}, n, src, 0, NULL);
+    return node_make(c, OP_REDUCE, t->dtype, reduce_arg(reduce_monoid(t), 0, 0), n, src, 0, NULL);
 }
 
 /* The value that a kernel stores; the loop over the axis is one of those over outputs. */

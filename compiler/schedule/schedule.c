@@ -135,7 +135,7 @@ static int free_ranges(Arena *a, Node *value, Node **out, int max)
     for (int i = 0; i < n; i++) {
         bool reduced = false;
         for (int j = 0; j < n && order[i]->op == OP_RANGE; j++)
-            for (uint32_t x = 1; order[j]->op == OP_REDUCE && x < order[j]->nsrc; x++)
+            for (uint32_t x = reduce_ranges(order[j]); x < order[j]->nsrc; x++)
                 reduced |= order[j]->src[x] == order[i];
         if (order[i]->op == OP_RANGE && !reduced && count < max)
             out[count++] = order[i];

@@ -4,6 +4,8 @@
  * divided again wherever a buffer is read: r / 64 selects the head, r % 64 the channel.  With
  * r = 64 o + i the quotient is o and the remainder i, so that addresses become sums again: lanes can run
  * along i, and reads along o and i have strides. */
+#include <string.h>
+
 #include "schedule.h"
 
 /* By how much the expression divides the range, or 0. */
@@ -31,9 +33,10 @@ static Node *renewed(Context *c, Node *n, Node *const *src, Node *whole, Node *c
 {
     if (n->op != OP_REDUCE)
         return node_with(c, n, src);
-    Node *now[INGOT_MAX_RANK * 2 + 1] = {src[0]};
-    int k = 1;
-    for (uint32_t i = 1; i < n->nsrc; i++)
+    Node *now[INGOT_MAX_RANK * 2 + MAX_STATE];
+    int k = (int)reduce_size(n);
+    memcpy((void *)now, (void *)(uintptr_t)src, (size_t)k * sizeof *now);
+    for (uint32_t i = (uint32_t)k; i < n->nsrc; i++)
         if (n->src[i] == whole) {
             now[k++] = part[0];
             now[k++] = part[1];

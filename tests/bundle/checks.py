@@ -8,6 +8,7 @@
     rounded     where a rewrite rounds at other places, `verify` prints what that makes of the outputs
     selftest    a bundle without golden data has a status for that, and compile a note; --selftest DIR gives it some
     folded      library kernels of constants run when the model is compiled: no call is left, and no run-time dim
+    extremes    the index of the greatest and the least, first and last: ties, NaN, infinities, in vectors and beside them
     indices     -DMODEL_CHECK=1: an index from data that is out of range ends the run, with node and value; in loops,
                 fused and vectorised kernels, scatters; in a release the results are defined
 
@@ -236,6 +237,33 @@ def folded(ingot, work):
     print(f"{len(names)} results of constants")
 
 
+def extremes(ingot, work):
+    f, count = TensorProto.FLOAT, 0
+    rng = np.random.default_rng(3)
+    x = rng.integers(-3, 4, (24, 75)).astype(np.float32)  # 75: four vectors, or nine, and some left
+    x[1], x[2], x[3], x[4] = -np.inf, np.inf, np.nan, 7
+    for row, where in enumerate(((0,), (74,), (16, 31), (0, 74), (70, 73), (63, 64)), 5):
+        x[row, where] = np.nan
+    x[11, 1:], x[12, :-1], x[13, 5] = -np.inf, np.inf, -np.inf
+    nodes, outputs, want = [], [], []
+    for op, axis, last in [(op, axis, last) for op in ("ArgMax", "ArgMin") for axis in (0, 1) for last in (0, 1)]:
+        name = f"y{len(nodes)}"
+        nodes.append(helper.make_node(op, ["x"], [name], name, axis=axis, select_last_index=last, keepdims=0))
+        outputs.append((name, TensorProto.INT64, None))
+        pick = np.argmax if op == "ArgMax" else np.argmin
+        y = x.shape[axis] - 1 - pick(np.flip(x, axis), axis) if last else pick(x, axis)
+        want.append(y)
+    path = model(work, nodes, [("x", f, list(x.shape))], outputs)
+    data = save(work, "input_0", x)
+    for i, y in enumerate(want):
+        save(work, f"output_{i}", y.astype(np.int64))
+    for target in ("c", "c:c99", "c:x86-64-v3", "c:native"):
+        told(ingot, work, "verify", path, "--data", data, "--target", target)
+        told(ingot, work, "run", path, "--data", data, "--target", target)
+        count += len(want)
+    print(f"{count} results")
+
+
 def driver(bundle, data, status, says=()):
     done = subprocess.run([bundle / "model", data, bundle / "out"], text=True, capture_output=True)
     if done.returncode != status or not all(s in done.stderr for s in says):
@@ -307,4 +335,4 @@ def indices(ingot, work):
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {f.__name__: f for f in (beside, half, rounded, selftest, folded, indices)}))
+    sys.exit(main(__doc__, {f.__name__: f for f in (beside, half, rounded, selftest, folded, extremes, indices)}))

@@ -237,8 +237,13 @@ static void reduces(Context *c)
 
 static void arguments(Context *c)
 {
+    static const ingot_dtype type[] = {INGOT_F32, INGOT_F32, INGOT_F16,
+                                       INGOT_I32, INGOT_U8,  INGOT_I64};
     int64_t a = size(20), n = size(48);
-    out(c, ingot_argmax(c, IN("x", INGOT_F32, a, n), (int)below(2), true, below(2)));
+    ingot_tensor *x = IN("x", type[below(6)], a, n);
+    int axis = (int)below(2);
+    out(c, below(2) ? ingot_argmax(c, x, axis, true, below(2))
+                    : ingot_argmin(c, x, axis, true, below(2)));
 }
 
 static void cumulated(Context *c)

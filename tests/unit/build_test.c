@@ -340,6 +340,10 @@ static void test_reduce(void **state)
     EQUAL_I(ingot_argmax(c, F32(v, 2, 3), 1, false, false), 1, 0);
     EQUAL_I(ingot_argmax(c, F32(v, 2, 3), 1, false, true), 2, 2);
     EQUAL_I(ingot_argmin(c, F32(v, 2, 3), 1, true, false), 0, 0);
+    float low[6] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY, -1, -1};
+    EQUAL_I(ingot_argmax(c, F32(low, 2, 3), 1, false, false), 0, 1);
+    EQUAL_I(ingot_argmax(c, F32(low, 2, 3), 1, false, true), 2, 2);
+    EQUAL_I(ingot_argmin(c, F32(low, 2, 3), 0, false, true), 1, 0, 0);
     /* the mean of large f16 numbers, whose sum is out of range */
     ingot_tensor *h = ingot_cast(c, F32(((float[]){60000, 50000, 40000}), 3), INGOT_F16);
     near(run_f(ingot_cast(c, ingot_mean(c, h, 1, false), INGOT_F32)), (float[]){50000}, 1, 1e-3f);
