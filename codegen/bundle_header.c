@@ -83,14 +83,54 @@ static void bounds_comment(StrBuf *sb, const Bundle *b)
     bool any = false;
     for (int i = 0; i < b->c->nvar; i++) {
         const Var *v = &b->c->vars[i];
-        if (v->kind == VAR_LOOP || !v->used)
+        if (v->kind != VAR_DIM)
             continue;
         sb_puts(sb, any ? "" : " *\n * run-time integers\n");
         any = true;
         sb_puts(sb, " *     ");
         print_comment_text(sb, v->name);
         sb_printf(sb, " = %lld..%lld%s\n", (long long)v->lo, (long long)v->hi,
-                  v->kind == VAR_COUNT ? ", decided by the data" : "");
+                  v->length ? ", the length of states: 0 at first, then it grows" : "");
+    }
+}
+
+static void states_comment(StrBuf *sb, const Bundle *b)
+{
+    for (int i = 0; i < b->c->nstate; i++) {
+        const StateTensor *s = &b->c->states[i];
+        if (s->node == b->c->random)
+            continue;
+        sb_puts(sb, i ? " *     \""
+                      : " * states, which live in the context from run to run\n *     \"");
+        print_comment_text(sb, s->name);
+        sb_puts(sb, "\" ");
+        print_shape(sb, b->c, (ingot_dtype)s->node->dtype, s->node->rank, s->node->shape);
+        if (s->grows) {
+            sb_puts(sb, ", room for ");
+            print_shape(sb, b->c, (ingot_dtype)s->node->dtype, s->node->rank, b->p->state[i]->dims);
+        }
+        sb_puts(sb, "\n");
+    }
+}
+
+/* What the states hold by now. */
+static void length_functions(StrBuf *sb, const Bundle *b)
+{
+    for (int i = 0; i < b->c->nvar; i++) {
+        const Var *v = &b->c->vars[i];
+        if (!v->length)
+            continue;
+        sb_printf(
+            sb,
+            "\n/* The length of the states: 0 after %s_reset(); a run wants at most %lld, and "
+            "makes it ",
+            b->name, (long long)v->hi);
+        if (v->next)
+            print_dim(sb, b->c, v->next);
+        sb_printf(sb,
+                  ". */\nstatic inline int64_t %s_length_%s(const %s_ctx *ctx)\n{\n"
+                  "    return ctx->sym[%d];\n}\n",
+                  b->name, identifier(b->a, v->name), b->name, b->sym[i]);
     }
 }
 
@@ -110,6 +150,7 @@ static void opening(StrBuf *sb, const Bundle *b)
         print_port(sb, b, &b->out[i]);
         sb_puts(sb, "\n");
     }
+    states_comment(sb, b);
     bounds_comment(sb, b);
     sb_puts(
         sb,
@@ -225,6 +266,7 @@ void bundle_header(Bundle *b)
             ? "Runs the model on built-in inputs and compares the outputs with built-in values."
             : "This bundle has no golden vectors: always IGRT_ERR_NO_SELFTEST.",
         n, n, n, n, n);
+    length_functions(&sb, b);
     sb_printf(&sb, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
     bundle_source(b, arena_printf(b->a, "%s.h", n), &sb);
 }

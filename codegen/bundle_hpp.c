@@ -227,6 +227,19 @@ static void class_run(StrBuf *sb, Bundle *b)
               b->p->state_bytes ? "" : "; this model has none", n, n, n);
 }
 
+static void class_lengths(StrBuf *sb, const Bundle *b)
+{
+    for (int i = 0; i < b->c->nvar; i++)
+        if (b->c->vars[i].length) {
+            const char *name = identifier(b->a, b->c->vars[i].name);
+            sb_printf(sb,
+                      "    /* The length of the states that grow; 0 after reset(). */\n"
+                      "    std::int64_t length_%s() const noexcept { return %s_length_%s(&ctx_); "
+                      "}\n\n",
+                      name, b->name, name);
+        }
+}
+
 static void class_memory(StrBuf *sb, const Bundle *b)
 {
     const char *n = b->name, *u = b->upper;
@@ -314,6 +327,7 @@ void bundle_hpp(Bundle *b)
     sizes(&sb, b->in, b->nin, b->in_group, b->nin_group, "input");
     sizes(&sb, b->out, b->nout, b->out_group, b->nout_group, "output");
     class_opening(&sb, b);
+    class_lengths(&sb, b);
     class_run(&sb, b);
     class_memory(&sb, b);
     sb_printf(&sb, "\n} // namespace %s\n\n#endif\n", n);

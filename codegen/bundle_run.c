@@ -541,6 +541,14 @@ static void dims_in(Writer *w)
     StrBuf *sb = &w->sb;
     char name[VAR_NAME_BYTES + 8];
     bool *set = NEWN(b->a, bool, b->c->nvar + 1);
+    for (int i = 0; i < b->c->nvar; i++) {
+        const Var *v = &b->c->vars[i];
+        if (!(set[i] = v->length))
+            continue;
+        outside(w, arena_printf(b->a, "the length of the states, '%s'", v->name), v->node,
+                idx(b->c, v->lo), idx(b->c, v->hi));
+        line(w, "    return IGRT_ERR_DIM;");
+    }
     for (int i = 0; i < b->nin_group; i++) {
         group_in(w, &b->in_group[i], b->in_group[i].g->present, "present");
         group_in(w, &b->in_group[i], b->in_group[i].g->length, "length");
@@ -574,7 +582,8 @@ static void dims_in(Writer *w)
         for (int d = p->lead; p->dynamic && d < p->b->rank; d++) {
             Node *dim = p->b->dims[d];
             if (dim->op == OP_VAR && !again[dim->arg.i]) {
-                bool first = true; /* the one that set it needs no check */
+                bool first =
+                    !b->c->vars[dim->arg.i].length; /* the one that set it needs no check */
                 for (int j = 0; j < i && first; j++)
                     for (int e = b->in[j].lead; e < b->in[j].b->rank; e++)
                         first &= b->in[j].b->dims[e] != dim;
@@ -637,6 +646,27 @@ static void dims_out(Writer *w)
             sb_puts(&w->sb, p->here ? " : 0;\n" : ";\n");
         }
     }
+}
+
+/* The lengths of states that grow are those of their next values. */
+static void lengths_out(Writer *w)
+{
+    Bundle *b = w->b;
+    char name[VAR_NAME_BYTES + 8];
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < b->c->nvar; i++) {
+            Node *next = b->c->vars[i].next;
+            if (!next)
+                continue;
+            indent(w);
+            if (pass) {
+                sb_printf(&w->sb, "sym[%s] = length_%d;\n", sym_name(b, i, name), i);
+                continue;
+            }
+            sb_printf(&w->sb, "const int64_t length_%d = ", i);
+            print_expr(&w->sb, b, next);
+            sb_puts(&w->sb, ";\n");
+        }
 }
 
 /* ---- functions --------------------------------------------------------------------------- */
@@ -756,6 +786,7 @@ static void function_run(Writer *w)
     if (b->gpu)
         gpu_outputs(w);
     dims_out(w);
+    lengths_out(w);
     StrBuf body = *sb;
     *sb = before;
     /* declare what the body uses */
@@ -880,6 +911,12 @@ static void function_init(Writer *w)
                             : "arena",
                   (long long)b->p->state_bytes);
     seed_state(sb, b);
+    for (int i = 0; i < b->c->nvar; i++)
+        if (b->c->vars[i].length) {
+            char name[VAR_NAME_BYTES + 8];
+            sb_printf(sb, "    ctx->sym[%s] = 0; /* the states that grow are empty */\n",
+                      sym_name(b, i, name));
+        }
     sb_printf(sb, "    return IGRT_OK;\n}\n");
     if (b->gpu)
         sb_printf(sb, "\nvoid %s_deinit(%s_ctx *ctx)\n{\n    if (ctx)\n        release(ctx);\n}\n",

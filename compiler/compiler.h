@@ -148,6 +148,8 @@ typedef struct {
     bool used;    /* set by the scheduler */
     bool folded;  /* VAR_COUNT: known by now, and in no expression */
     Node *setter; /* VAR_COUNT: the CALL or LOOP tuple that sets it; else NULL */
+    bool length;  /* VAR_DIM: of states that grow; lives in the context from run to run */
+    Node *next;   /* of a length: what it is after a run, once that is known */
 } Var;
 
 typedef struct {
@@ -282,6 +284,7 @@ typedef struct {
 typedef struct {
     const char *name;
     Node *node, *next;
+    bool grows; /* some dim of node is a length */
 } StateTensor;
 
 struct Context {

@@ -205,6 +205,12 @@ ingot_dim *ingot_read_dim(ingot_context *, ingot_tensor *, const char *name, int
 ingot_tensor *ingot_state(ingot_context *, const char *name, ingot_dtype, int rank,
                           const int64_t *dims);
 void ingot_state_next(ingot_context *, ingot_tensor *state, ingot_tensor *next);
+/* A state that grows: a dim that is no constant is a variable of ingot_dim_var, from 0 on, its length.  That is 0 after
+ * reset, and after a run what the next value has there; several states may share it.  A run in which it is beyond its
+ * upper bound ends in IGRT_ERR_DIM.  The memory is that of the longest next value; where the next value is a concat of the
+ * state and what is appended, only that is written. */
+ingot_tensor *ingot_growing_state(ingot_context *, const char *name, ingot_dtype, int rank,
+                                  ingot_dim *const *dims);
 
 /* ---- elementwise: broadcasting as numpy does; both operands of one dtype -------------- */
 

@@ -190,6 +190,8 @@ Value *group_input(Model *, const ingot_onnx_io *);
 bool group_output(Model *, const ingot_onnx_io *, const Value *);
 /* What the options say of a free dim; NULL and an error if they do not tell. */
 const ingot_onnx_dim *free_bounds(Model *, const char *input, const char *name);
+/* onnx_import.c: that dim; NULL and an error if the options do not tell. */
+ingot_dim *free_dim(Model *, const char *input, const char *name);
 
 /* ---- onnx_packed.c: sequences whose length only the run knows --------------------------------- */
 
@@ -382,6 +384,7 @@ Value *scope_find(Model *, Scope *, const char *name);
 bool scope_define(Model *, Scope *, const char *name, Value *);
 /* (onnx_import.c) Is that the name of a free dim of an input? */
 bool is_free_dim(const Model *, const char *name);
+bool is_state_dim(const Model *, const char *name); /* onnx_state.c: of an input that is a state */
 bool scope_initializers(Model *, Scope *, const Onnx__GraphProto *);
 const Onnx__FunctionProto *function_find(const Model *, const Onnx__NodeProto *);
 /* The imported version of a domain, 0 if there is none. */

@@ -377,7 +377,7 @@ bool is_free_dim(const Model *m, const char *name)
         for (int a = 0; a < m->inputs[i].rank; a++)
             if (m->inputs[i].dims[a] < 0 && strcmp(m->inputs[i].dim_names[a], name) == 0)
                 return true;
-    return false;
+    return is_state_dim(m, name);
 }
 
 /* What --dim says of a dim, or of one that it says is the same. */
@@ -411,8 +411,7 @@ const ingot_onnx_dim *free_bounds(Model *m, const char *input, const char *name)
     return d;
 }
 
-/* A free dim from the options; NULL and an error if they do not tell. */
-static ingot_dim *free_dim(Model *m, const char *input, const char *name)
+ingot_dim *free_dim(Model *m, const char *input, const char *name)
 {
     const ingot_onnx_dim *d = free_bounds(m, input, name);
     if (!d)

@@ -1,7 +1,8 @@
 /*
  * onnx_state.c - inputs and outputs that are one tensor, which lives in the context from run to run.
  *
- * A decoder's cache comes in and goes out again, with a row more.  As a state it stays where it is.
+ * A decoder's cache comes in and goes out again, with a row more.  As a state it stays where it is: a free dim of the input is
+ * its length, which is 0 at first and grows.
  */
 #include <string.h>
 
@@ -36,13 +37,10 @@ bool ingot_onnx_set_states(ingot_onnx *m, const ingot_onnx_state *states, int n)
             return false;
         }
         const ingot_onnx_io *io = &m->inputs[in];
-        bool fixed = io->kind == INGOT_ONNX_TENSOR && io->rank >= 0;
-        for (int a = 0; fixed && a < io->rank; a++)
-            fixed = io->dims[a] >= 0;
-        if (!fixed) {
+        if (io->kind != INGOT_ONNX_TENSOR || io->rank < 0) {
             ingot_error(m->c, INGOT_UNSUPPORTED,
-                        "--state %s=%s: '%s' is no tensor whose dims are all declared",
-                        states[i].input, states[i].output, io->name);
+                        "--state %s=%s: '%s' is no tensor whose dims are declared", states[i].input,
+                        states[i].output, io->name);
             return false;
         }
         m->state_inputs[m->n_states++] = *io;
@@ -52,12 +50,29 @@ bool ingot_onnx_set_states(ingot_onnx *m, const ingot_onnx_state *states, int n)
     return true;
 }
 
+bool is_state_dim(const Model *m, const char *name)
+{
+    for (int i = 0; i < m->n_states; i++)
+        for (int a = 0; a < m->state_inputs[i].rank; a++)
+            if (m->state_inputs[i].dims[a] < 0 && !strcmp(m->state_inputs[i].dim_names[a], name))
+                return true;
+    return false;
+}
+
 bool declare_states(Model *m, Scope *s)
 {
     bool ok = true;
     for (int i = 0; i < m->n_states; i++) {
         const ingot_onnx_io *io = &m->state_inputs[i];
-        ingot_tensor *t = ingot_state(m->c, io->name, io->dtype, io->rank, io->dims);
+        ingot_dim *dims[INGOT_MAX_RANK];
+        bool known = true;
+        for (int a = 0; a < io->rank && known; a++) {
+            dims[a] = io->dims[a] >= 0 ? ingot_dim_const(m->c, io->dims[a])
+                                       : free_dim(m, io->name, io->dim_names[a]);
+            known = dims[a] != NULL;
+        }
+        ingot_tensor *t = known ? ingot_growing_state(m->c, io->name, io->dtype, io->rank, dims)
+                                : ingot_poison(m->c);
         m->state_tensors[i] = t;
         ok &= !ingot_is_poison(t) && scope_define(m, s, io->name, value_tensor(m->c, t));
     }
@@ -74,11 +89,12 @@ bool update_states(Model *m, Scope *s)
                     ingot_dtype_of(v->tensor) == ingot_dtype_of(was) &&
                     ingot_rank(v->tensor) == ingot_rank(was);
         for (int a = 0; same && a < ingot_rank(was); a++)
-            same = ingot_dim_equal(ingot_shape(v->tensor, a), ingot_shape(was, a));
+            same = !ingot_dim_is_const(ingot_shape(was, a), NULL) || /* a length */
+                   ingot_dim_equal(ingot_shape(v->tensor, a), ingot_shape(was, a));
         if (!same) {
             ingot_error(m->c, INGOT_UNSUPPORTED,
                         "--state %s=%s: the output has another type or shape than the input; a "
-                        "state keeps its size",
+                        "state keeps its size, but for free dims of the input",
                         pair->input, pair->output);
             return false;
         }

@@ -115,6 +115,21 @@ static bool dims_from_ints(Context *c, const char *what, int rank, const int64_t
     return shape_check(c, what, rank, out);
 }
 
+/* Whose dims are checked. */
+static Node *state_make(Context *c, const char *name, ingot_dtype d, int rank, Node *const *dims)
+{
+    for (int i = 0; i < c->nstate; i++)
+        if (!strcmp(c->states[i].name, name))
+            return (Node *)(uintptr_t)ingot_error(c, INGOT_INVALID,
+                                                  "two state tensors are named '%s'", name);
+    StateTensor s = {.name = arena_strdup(c->arena, name),
+                     .node = leaf_make(c, OP_STATE, d, (Arg){.i = c->nstate}, rank, dims)};
+    for (int i = 0; i < rank; i++)
+        s.grows |= dims[i]->op == OP_VAR;
+    vec_push(c->arena, c->states, c->nstate, s);
+    return s.node;
+}
+
 ingot_tensor *ingot_state(ingot_context *c, const char *name, ingot_dtype d, int rank,
                           const int64_t *dims)
 {
@@ -123,13 +138,57 @@ ingot_tensor *ingot_state(ingot_context *c, const char *name, ingot_dtype d, int
         return ingot_error(c, INGOT_INVALID, "a state tensor needs a name");
     if (!dtype_check(c, "state", d) || !dims_from_ints(c, "state", rank, dims, nodes))
         return c->poison;
-    for (int i = 0; i < c->nstate; i++)
-        if (!strcmp(c->states[i].name, name))
-            return ingot_error(c, INGOT_INVALID, "two state tensors are named '%s'", name);
-    StateTensor s = {.name = arena_strdup(c->arena, name),
-                     .node = leaf_make(c, OP_STATE, d, (Arg){.i = c->nstate}, rank, nodes)};
-    vec_push(c->arena, c->states, c->nstate, s);
-    return s.node;
+    return state_make(c, name, d, rank, nodes);
+}
+
+ingot_tensor *ingot_growing_state(ingot_context *c, const char *name, ingot_dtype d, int rank,
+                                  ingot_dim *const *dims)
+{
+    if (!name)
+        return ingot_error(c, INGOT_INVALID, "a state tensor needs a name");
+    if (!dtype_check(c, "state", d) || !shape_check(c, "state", rank, dims))
+        return c->poison;
+    for (int i = 0; i < rank; i++) {
+        bool variable = dims[i]->op == OP_VAR && c->vars[dims[i]->arg.i].kind == VAR_DIM;
+        if (dims[i]->op != OP_CONST && !variable)
+            return ingot_error(c, INGOT_INVALID,
+                               "state '%s': dim %d is %s; a number or a run-time dim is wanted",
+                               name, i, dim_text(c, dims[i]));
+        if (variable && dims[i]->lo != 0)
+            return ingot_error(c, INGOT_USAGE,
+                               "state '%s': its length '%s' begins at %lld; it is empty at first, "
+                               "so the bounds have to begin at 0",
+                               name, c->vars[dims[i]->arg.i].name, (long long)dims[i]->lo);
+        if (variable)
+            c->vars[dims[i]->arg.i].length = true;
+    }
+    return state_make(c, name, d, rank, dims);
+}
+
+/* The length after a run is the same for all states that have it. */
+static bool lengths_next(Context *c, Node *state, Node *next)
+{
+    const char *name = c->states[state->arg.i].name;
+    for (int i = 0; i < state->rank; i++) {
+        if (state->shape[i]->op != OP_VAR) {
+            if (shape_same(c, 1, &state->shape[i], &next->shape[i]))
+                continue;
+            ingot_error(c, INGOT_UNSUPPORTED,
+                        "state '%s' is %s, its next value %s: only dims that are lengths grow",
+                        name, shape_text(c, state->rank, state->shape),
+                        shape_text(c, next->rank, next->shape));
+            return false;
+        }
+        Var *v = &c->vars[state->shape[i]->arg.i];
+        if (v->next && !shape_same(c, 1, &v->next, &next->shape[i])) {
+            ingot_error(c, INGOT_UNSUPPORTED,
+                        "state '%s' has %s rows after a run, other states of length '%s' %s", name,
+                        dim_text(c, next->shape[i]), v->name, dim_text(c, v->next));
+            return false;
+        }
+        v->next = next->shape[i];
+    }
+    return true;
 }
 
 void ingot_state_next(ingot_context *c, ingot_tensor *state, ingot_tensor *next)
@@ -140,8 +199,9 @@ void ingot_state_next(ingot_context *c, ingot_tensor *state, ingot_tensor *next)
         ingot_error(c, INGOT_INVALID, "the tensor to be updated was not made by ingot_state");
         return;
     }
-    if (state->dtype != next->dtype || state->rank != next->rank ||
-        !shape_same(c, state->rank, state->shape, next->shape)) {
+    bool grows = c->states[state->arg.i].grows,
+         same = state->dtype == next->dtype && state->rank == next->rank;
+    if (!same || (!grows && !shape_same(c, state->rank, state->shape, next->shape))) {
         ingot_error(c, INGOT_INVALID, "state '%s' is %s %s, its next value %s %s; they must agree",
                     c->states[state->arg.i].name, dtype_info[state->dtype].name,
                     shape_text(c, state->rank, state->shape), dtype_info[next->dtype].name,
@@ -153,6 +213,8 @@ void ingot_state_next(ingot_context *c, ingot_tensor *state, ingot_tensor *next)
                     c->states[state->arg.i].name);
         return;
     }
+    if (grows && !lengths_next(c, (Node *)(uintptr_t)state, (Node *)(uintptr_t)next))
+        return;
     c->states[state->arg.i].next = next;
 }
 

@@ -1,7 +1,7 @@
 /* interpret.c - ingot_interpret: the whole model on given inputs, by the reference interpreter.
  *
  * Run-time integers come from the inputs' dims: a dim that is a plain variable sets it, any other
- * is checked once all are set.  States are zero. */
+ * is checked once all are set.  States are zero, or empty if they grow. */
 #include "interp.h"
 
 #include <string.h>
@@ -68,6 +68,9 @@ static bool interpret(Interp *ip, int n_in, const ingot_value *in, int n_out, in
                            "the model has %d inputs and %d outputs; %d and %d were given",
                            c->ninput, c->noutput, n_in, n_out);
     bool *set = NEWN(c->arena, bool, c->nvar + 1);
+    for (int i = 0; i < c->nvar; i++)
+        if ((set[i] = c->vars[i].length))
+            interp_set_var(ip, i, 0);
     for (int i = 0; i < n_in; i++)
         if (!input_check(ip, i, &in[i]) || !dims_set(ip, i, &in[i], set))
             return false;

@@ -3,7 +3,11 @@
  *     state' = update(... update(state, row, at) ..., row2, at2)
  *
  * If nothing else reads the state, nor what lies between, it dies there: only the rows are written, and who reads state'
- * reads the state's buffer.  Otherwise state' has a buffer of its own, and is copied at the end. */
+ * reads the state's buffer.  Otherwise state' has a buffer of its own, and is copied at the end.
+ *
+ *     state' = concat(... concat(state, rows) ..., rows2)
+ *
+ * A state that grows has room for the rows to come, which nobody reads before: whoever else reads the state may. */
 #include "schedule.h"
 
 static int count_readers(int n, Node *const *order, Node *x, int nroot, Node *const *roots)
@@ -37,8 +41,16 @@ bool dies_in_updates(Sched *s, Node *leaf, Node *next, int nroot, Node *const *r
     return t == leaf;
 }
 
+bool is_appended_to(const Node *leaf, const Node *next)
+{
+    const Node *t = next;
+    while (t->op == OP_CONCAT && t->arg.i == next->arg.i)
+        t = t->src[0];
+    return t == leaf && t != next;
+}
+
 void place_updates(Sched *s, Node *next, Buffer *b)
 {
-    for (Node *t = next->src[0]; t->op == OP_UPDATE; t = t->src[0])
+    for (Node *t = next->src[0]; t->op == next->op; t = t->src[0])
         info_of(s, t)->shared = b;
 }

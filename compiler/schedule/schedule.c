@@ -349,12 +349,26 @@ static Place place_of(Scope *at, Node *t)
     return (Place){i->buffer ? i->buffer : i->shared, shift};
 }
 
-/* A buffer that holds t, for steps that read memory (calls, conditions). */
+/* Is it all of the buffer? A state that grows, and what is in its home, are not. */
+static bool fills(Sched *s, Node *t, const Buffer *b)
+{
+    bool all = !info_of(s, t)->at;
+    for (int d = 0; d < t->rank && all; d++)
+        all = idx_provably_equal(s->c, t->shape[d], b->dims[d]);
+    return all;
+}
+
+/* A buffer that holds t and nothing else, for steps that read memory (calls, conditions). */
 static Buffer *buffer_of(Scope *at, Node *t)
 {
     Info *i = info_of(at->s, t);
-    if (i->buffer)
+    if (i->buffer && fills(at->s, t, i->buffer))
         return i->buffer;
+    if (i->buffer) {
+        Buffer *copy = arena_buffer(at, t);
+        store_value(at, t, NULL, (Place){copy, NULL});
+        return copy;
+    }
     if (t->op == OP_PROJ && info_of(at->s, t->src[0])->tuple)
         return info_of(at->s, t->src[0])->tuple[t->arg.i];
     if (t->op == OP_DATA || i->foldable)
@@ -487,7 +501,8 @@ static void schedule_block(Scope *at, int n, Node *const *results, Buffer *const
     fuse(s, w.n, w.order);
     find_homes(s, w.n, w.order);
     for (int i = 0; i < n && dest; i++) /* only an update's own dest is where its operand lies */
-        for (Node *t = results[i]; dest[i] && t->op == OP_UPDATE; t = t->src[0])
+        for (Node *t = results[i]; dest[i] && (t->op == OP_UPDATE || t->op == OP_CONCAT);
+             t = t->src[0])
             if (info_of(s, t->src[0])->buffer == dest[i])
                 place_updates(s, results[i], dest[i]);
     check_ready(at, require, checked);
@@ -578,7 +593,7 @@ static void schedule_loop(Scope *at, Node *t)
     int nc = loop->ncarried, ntuple = nc + loop->nscan;
     Buffer **tuple = NEWN(s->arena, Buffer *, ntuple + 1), *cond = NULL;
     for (uint32_t i = 1 + (uint32_t)nc; i < t->nsrc; i++) /* captures */
-        if (t->src[i]->dtype != INGOT_INDEX)
+        if (t->src[i]->dtype != INGOT_INDEX && !info_of(s, t->src[i])->buffer)
             (void)buffer_of(at, t->src[i]);
     bool cond_read = loop->has_cond;
     if (cond_read) {
@@ -658,7 +673,7 @@ static void schedule_if(Scope *at, Node *t)
     const If *branch = t->arg.ptr;
     Buffer **tuple = NEWN(s->arena, Buffer *, branch->n + 1);
     for (uint32_t i = 1; i < t->nsrc; i++)
-        if (t->src[i]->dtype != INGOT_INDEX)
+        if (t->src[i]->dtype != INGOT_INDEX && !info_of(s, t->src[i])->buffer)
             (void)buffer_of(at, t->src[i]);
     Buffer *cond = buffer_of(at, t->src[0]);
     for (int i = 0; i < branch->n; i++)
@@ -689,6 +704,21 @@ static void schedule_node(Scope *at, Node *t)
 
 /* ---- the plan --------------------------------------------------------------------------------- */
 
+/* The dims of a state's buffer: of one that grows the greatest that its next value has, so that its rows stay in their
+ * places. */
+static Node *const *state_room(Sched *s, const StateTensor *state)
+{
+    Node *n = state->node;
+    if (!state->grows)
+        return n->shape;
+    Node **dims = NEWN(s->arena, Node *, n->rank + 1);
+    for (int i = 0; i < n->rank; i++) {
+        int64_t now = n->shape[i]->hi, then = state->next ? state->next->shape[i]->hi : 0;
+        dims[i] = idx(s->c, now > then ? now : then);
+    }
+    return dims;
+}
+
 static void declare_inputs(Sched *s, Scope *at)
 {
     Plan *p = s->plan;
@@ -710,7 +740,7 @@ static void declare_inputs(Sched *s, Scope *at)
     p->state = NEWN(s->arena, Buffer *, c->nstate + 1);
     for (int i = 0; i < c->nstate; i++) {
         Node *n = c->states[i].node;
-        Buffer *b = buffer_new(s, BUF_STATE, n->dtype, n->rank, n->shape, n);
+        Buffer *b = buffer_new(s, BUF_STATE, n->dtype, n->rank, state_room(s, &c->states[i]), n);
         b->slot = i;
         b->name = c->states[i].name;
         p->state[i] = b;
@@ -723,6 +753,8 @@ static void check_dims_known(Sched *s)
 {
     Plan *p = s->plan;
     bool *set = NEWN(s->arena, bool, s->c->nvar + 1);
+    for (int i = 0; i < s->c->nvar; i++)
+        set[i] = s->c->vars[i].length;
     for (int i = 0; i < p->ndim_source; i++)
         if (p->dim_sources[i].dim->op == OP_VAR)
             set[p->dim_sources[i].dim->arg.i] = true;
@@ -787,16 +819,21 @@ bool plan_schedule(Plan *p, int opt_level, const Target *target)
     }
     for (int i = 0; i < c->nstate; i++) {
         Node *next = results[nout + i], *state = c->states[i].node;
+        bool in_place = c->states[i].grows ? is_appended_to(state, next)
+                                           : dies_in_updates(s, state, next, n, results);
         if (next != state)
             dest[nout + i] =
-                dies_in_updates(s, state, next, n, results)
-                    ? p->state[i]
-                    : buffer_new(s, BUF_ARENA, next->dtype, next->rank, next->shape, next);
+                in_place ? p->state[i]
+                         : buffer_new(s, BUF_ARENA, next->dtype, next->rank, next->shape, next);
     }
     if (!c->nerror) {
         schedule_block(&at, n, results, dest, &c->require);
         for (int i = 0; i < c->nstate; i++)
-            if (dest[nout + i] && dest[nout + i] != p->state[i])
+            if (!dest[nout + i] || dest[nout + i] == p->state[i])
+                continue;
+            else if (c->states[i].grows)
+                store_value(&at, results[nout + i], NULL, (Place){p->state[i], NULL});
+            else
                 copy_step(&at, p->state[i], idx(c, 0), dest[nout + i]);
     }
     if (c->nerror)

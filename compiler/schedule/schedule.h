@@ -91,6 +91,8 @@ void find_homes(Sched *, int n, Node **order);
 /* in_place.c: whether next is an UPDATE of leaf, or several, and nothing else that the roots need reads leaf or what lies
  * between; then those in between are to lie where leaf lies. */
 bool dies_in_updates(Sched *, Node *leaf, Node *next, int nroot, Node *const *roots);
+/* Whether next is leaf with something behind it, along one axis. */
+bool is_appended_to(const Node *leaf, const Node *next);
 void place_updates(Sched *, Node *next, Buffer *);
 
 /* rangeify.c */

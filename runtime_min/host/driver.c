@@ -59,6 +59,7 @@ typedef struct Session {
     igrt_weights weights;
     igrt_timeline timeline;
     int ready; /* init was done */
+    int ran;   /* once at least */
     Trace trace;
 } Session;
 
@@ -519,8 +520,14 @@ static int explain(const igrt_fault *f, char *out, size_t room)
 
 static int run_once(Session *s)
 {
-    const igrt_status ret = s->model->run(s->ctx, s->inputs, s->outputs);
+    igrt_status ret = s->model->run(s->ctx, s->inputs, s->outputs);
     char why[512];
+    if (ret == IGRT_ERR_DIM && s->ran) { /* states that grow have no room left */
+        ret = s->model->reset(s->ctx);
+        if (ret == IGRT_OK)
+            ret = s->model->run(s->ctx, s->inputs, s->outputs);
+    }
+    s->ran |= ret == IGRT_OK;
     if (ret == IGRT_OK)
         return IGRT_EXIT_OK;
     if (s->model->fault && explain(s->model->fault(s->ctx), why, sizeof why))

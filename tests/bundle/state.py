@@ -5,6 +5,7 @@
 
     row       --state in=out: a step writes one row of its cache; five steps give what numpy gives, under sanitizers
     readers   who reads the old value as well, or what lies between two updates, gets it
+    grows     a cache with a row more after each run: only that row is written; against ONNX Runtime, or onnx's evaluator
     loop      an array that a loop carries, of which an iteration changes a row
     refused   names and shapes that do not fit
 
@@ -123,6 +124,99 @@ def readers(ingot, work):
     print("2 models")
 
 
+HEADS, ROOM = 2, 6
+
+GROWING = """#include <stdio.h>
+#include "model.h"
+static _Alignas(MODEL_ARENA_ALIGN) unsigned char arena[MODEL_ARENA_BYTES(1) + 1];
+static float x[%(size)d], y[%(size)d];
+int main(void)
+{
+    model_ctx ctx;
+    model_config config = {.struct_size = sizeof config, .arena = arena, .arena_bytes = sizeof arena};
+    model_inputs in = {.x = x};
+    model_outputs out = {.y = y};
+    if (model_init(&ctx, &config))
+        return 1;
+    for (int turn = 0; turn < 2; turn++) {
+        for (int i = 0; i < %(room)d; i++) {
+            for (int k = 0; k < %(size)d; k++)
+                x[k] = (float)((i * 5 + k * 3) %% 7 - 3) / 4;
+            if (model_length_past(&ctx) != i || model_run(&ctx, &in, &out))
+                return 2;
+            for (int k = 0; k < %(size)d; k++)
+                printf("%%.9g\\n", y[k]);
+        }
+        if (model_run(&ctx, &in, &out) != IGRT_ERR_DIM || model_length_past(&ctx) != %(room)d) /* full */
+            return 3;
+        if (model_reset(&ctx))
+            return 4;
+    }
+    return 0;
+}
+""" % {"size": HEADS * WIDTH, "room": ROOM}
+
+# How the rows come into the cache, and how many steps write all of it.
+APPENDS = {
+    "appended": ([NODE("Concat", ["past_k", "k"], ["present_k"], axis=1), NODE("Concat", ["past_v", "v"], ["present_v"], axis=1)], 0),
+    "read before": ([NODE("Concat", ["past_k", "k"], ["present_k"], axis=1), NODE("ReduceSum", ["past_v", "axis"], ["old"], keepdims=1),
+                     NODE("Add", ["v", "old"], ["new"]), NODE("Concat", ["past_v", "new"], ["present_v"], axis=1)], 0),
+    "in front": ([NODE("Concat", ["k", "past_k"], ["present_k"], axis=1), NODE("Concat", ["v", "past_v"], ["present_v"], axis=1)], 2),
+}
+
+
+def growing_model(kind):
+    """Attention of one token over a cache of its own: [heads, past, width]."""
+    nodes = [NODE("Mul", ["x", "scale"], ["k"]), NODE("Tanh", ["x"], ["v"])] + APPENDS[kind][0] + [
+        NODE("Transpose", ["present_k"], ["t"], perm=[0, 2, 1]), NODE("MatMul", ["x", "t"], ["s"]), NODE("Softmax", ["s"], ["p"], axis=-1),
+        NODE("MatMul", ["p", "present_v"], ["y"])]
+    weights = {"scale": np.linspace(0.5, 2, WIDTH, dtype=np.float32), "axis": np.int64([1])}
+    cache = lambda name, dim: VALUE(name, F, [HEADS, dim, WIDTH])
+    graph = helper.make_graph(nodes, "g", [VALUE("x", F, [HEADS, 1, WIDTH]), cache("past_k", "past"), cache("past_v", "past")],
+                              [VALUE("y", F, [HEADS, 1, WIDTH]), cache("present_k", "total"), cache("present_v", "total")],
+                              [numpy_helper.from_array(np.asarray(v), k) for k, v in weights.items()])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+
+
+def growing_wanted(model):
+    try:
+        import onnxruntime
+        onnxruntime.set_default_logger_severity(3)
+        run = onnxruntime.InferenceSession(model.SerializeToString()).run
+    except ImportError:
+        from onnx.reference import ReferenceEvaluator
+        run = ReferenceEvaluator(model).run
+    k = v = np.zeros((HEADS, 0, WIDTH), np.float32)
+    out = []
+    for i in range(ROOM):
+        x = ((i * 5 + np.arange(HEADS * WIDTH) * 3) % 7 - 3).astype(np.float32).reshape(HEADS, 1, WIDTH) / 4
+        y, k, v = run(None, {"x": x, "past_k": k, "past_v": v})
+        out.append(y.ravel())
+    return np.concatenate(out + out)
+
+
+def grows(ingot, work):
+    flags = ("--dim", f"past=0..{ROOM - 1}", "--state", "past_k=present_k", "--state", "past_v=present_v")
+    file = work / "model.onnx"
+    for kind, (_, copies) in APPENDS.items():
+        file.write_bytes(growing_model(kind).SerializeToString())
+        call(ingot, "compile", file, "-o", work / kind, *flags)
+        (work / "steps.c").write_text(GROWING)
+        call("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-Wno-psabi", *SANITIZE.split(), "-I", work / kind, work / "steps.c",
+             *sorted((work / kind).glob("*.c")), "-lm", "-o", work / "steps")
+        got, want = np.array(call(work / "steps").split(), np.float64), growing_wanted(growing_model(kind))
+        if got.shape != want.shape or np.abs(got - want).max() > 1e-5:
+            raise Wrong(f"{kind}: {got}, not {want}")
+        call(ingot, "verify", file, *flags, env={"INGOT_CACHE": str(work / "cache")})
+        plan = call(ingot, "inspect", file, *flags, "--dump", "plan")
+        states = re.findall(rf"^buffer (b\d+) state f32\[{HEADS},{ROOM},{WIDTH}\]", plan, flags=re.M)
+        long = re.findall(r"^kernel (\w+) .*\n  axes[^+\n]*past", plan, flags=re.M)  # loops over all rows of their results
+        whole = [k for k, b in re.findall(r"^  run (\w+) (b\d+)", plan, flags=re.M) if b in states and k in long]
+        if len(states) != 2 or len(whole) != copies:
+            raise Wrong(f"{kind}: {states}, written whole by {whole} in\n{plan}")
+    print(", ".join(APPENDS))
+
+
 def loop(ingot, work):
     body = helper.make_graph(
         [NODE("Identity", ["keep"], ["go"]), NODE("Reshape", ["i", "one_one"], ["at"]), NODE("Cast", ["i"], ["f"], to=F),
@@ -152,13 +246,21 @@ def loop(ingot, work):
 def refused(ingot, work):
     file = work / "model.onnx"
     file.write_bytes(model("one"))
+    grown = growing_model("appended")
+    for dim, change, words in (("past=1..4", lambda m: m, "begin at 0"), ("past=4", lambda m: m, "keeps its size")):
+        file.write_bytes(grown.SerializeToString())
+        done = subprocess.run([ingot, "compile", file, "-o", work / "o", "--dim", dim, "--state", "past_k=present_k"], text=True,
+                              capture_output=True)
+        if done.returncode not in (2, 4) or words not in done.stderr:
+            raise Wrong(f"--dim {dim}: status {done.returncode}: {done.stderr}")
+    file.write_bytes(model("one"))
     for flag, status, words in (("past=y", 4, "keeps its size"), ("pass=present", 2, "no input"), ("past=nothing", 2, "no output"),
                                 ("past", 2, "INPUT=OUTPUT")):
         done = subprocess.run([ingot, "compile", file, "-o", work / "o", "--state", flag], text=True, capture_output=True)
         if done.returncode != status or words not in done.stderr:
             raise Wrong(f"--state {flag}: status {done.returncode}: {done.stderr}")
-    print("4 faults")
+    print("6 faults")
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {f.__name__: f for f in (row, readers, loop, refused)}))
+    sys.exit(main(__doc__, {f.__name__: f for f in (row, readers, grows, loop, refused)}))
