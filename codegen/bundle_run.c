@@ -177,6 +177,9 @@ static void kernel_call(Writer *w, const Step *s)
         sb_printf(&w->sb, "%ssym[%s]", separator, sym_name(b, k->vars[i], name));
         separator = ", ";
     }
+    if (k->scratch)
+        sb_printf(&w->sb, "%s%s + %lld", separator, memory_base(b, s->scratch),
+                  (long long)s->scratch->offset);
     if (kernel_parts(k))
         sb_printf(&w->sb, "%sbegin, end", separator);
     sb_puts(&w->sb, ");\n");

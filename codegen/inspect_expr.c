@@ -232,6 +232,8 @@ static void tile_names(Printer *p, const Tile *t)
         set_name(p, t->axis[i].range, t->axis[i].name);
     for (int i = 0; i < t->nreduce; i++)
         set_name(p, t->reduce[i].range, t->reduce[i].name);
+    for (int i = 0; i < t->nfill; i++)
+        set_name(p, t->fill[i].range, t->fill[i].name);
     if (t->tail.range)
         set_name(p, t->tail.range, t->tail.name);
     if (t->lane)
@@ -255,6 +257,8 @@ static void put_nest(Printer *p, const Tile *t)
         put_loop(p, &t->axis[i], depth++, "for");
     for (int i = 0; i < t->nreduce; i++)
         put_loop(p, &t->reduce[i], depth++, "reduce");
+    for (int i = 0; i < t->nfill; i++)
+        put_loop(p, &t->fill[i], 1, "fill a place:");
     sb_printf(p->sb, "%*s%d %s", 2 * depth, "", t->nstore, t->nstore == 1 ? "store" : "stores");
     if (t->lanes > 1)
         sb_printf(p->sb, " of %d lanes", t->lanes);

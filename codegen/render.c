@@ -236,6 +236,7 @@ static void render_tile(Render *r, const Tile *tile)
 {
     name_axes(r, tile->axis, tile->naxis);
     name_axes(r, tile->reduce, tile->nreduce);
+    name_axes(r, tile->fill, tile->nfill);
     if (tile->tail.range)
         name_axes(r, &tile->tail, 1);
     linearize(&r->l, r->k, tile);
@@ -262,6 +263,20 @@ static void render_tile(Render *r, const Tile *tile)
     }
 }
 
+/* float *const a3 = (float *)(void *)((char *)scratch + begin * 4096); */
+static void places(Render *r, const Kernel *k)
+{
+    for (int i = k->narg; i < r->k->narg; i++) {
+        const char *type = kernel_type(r->t, r->k->args[i].dtype);
+        long long at = place_offset(r->k, k->narg, i);
+        render_indent(r, 0);
+        sb_printf(r->sb, "%s *const a%d = (%s *)(void *)((char *)scratch", type, i, type);
+        if (kernel_parts(k))
+            sb_printf(r->sb, " + begin * %lld", (long long)k->scratch);
+        sb_printf(r->sb, at ? " + %lld);\n" : ");\n", at);
+    }
+}
+
 void render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char *function_name)
 {
     Arena *a = arena_new();
@@ -269,6 +284,7 @@ void render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char *fun
     Render r = {.sb = sb, .t = t, .k = tiles.k};
     kernel_prototype(sb, t, k, function_name);
     put(&r, "\n{\n");
+    places(&r, k);
     for (int i = 0; i < tiles.n; i++) {
         r.l = (Linear){.arena = a};
         render_tile(&r, &tiles.tile[i]);

@@ -124,6 +124,9 @@ void kernel_prototype(StrBuf *sb, const Target *t, const Kernel *k, const char *
         sb_printf(sb, "%sint64_t %s", separator, var_name(k->c, k->vars[i], name));
         separator = ", ";
     }
+    if (k->scratch)
+        sb_printf(sb, "%svoid *%s%sscratch", separator, t->restrict_word,
+                  *t->restrict_word ? " " : "");
     if (kernel_parts(k))
         sb_printf(sb, "%sint64_t begin, int64_t end", separator);
     sb_puts(sb, *separator || kernel_parts(k) ? ")" : "void)");

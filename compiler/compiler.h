@@ -597,6 +597,7 @@ struct Kernel {
     bool check;           /* of a STEP_INDEX */
     char name[96];        /* k07_conv_relu_f32_1x64x56x56; set by the plan */
     int64_t flops, bytes; /* at the upper bounds */
+    int64_t scratch;      /* bytes of the places that a part of it needs, see nest.h */
 };
 
 typedef enum {
@@ -628,7 +629,7 @@ struct Step {
     Buffer **bufs;
     Kernel *kernel; /* shared by equal steps */
     const Call *call;
-    Buffer *scratch;               /* CALL: planned scratch or NULL */
+    Buffer *scratch;               /* CALL, KERNEL: planned scratch or NULL */
     Node *elements;                /* COPY: number of elements */
     Node *dst_offset, *src_offset; /* COPY: in elements */
     Buffer *cond;           /* IF; LOOP: scalar bool, tested before each iteration, or NULL */

@@ -52,6 +52,12 @@ static inline bool is_loop(const Linear *l, Node *n)
     return n->op == OP_REDUCE && !is_horizontal(l, n) && !is_dot(l, n);
 }
 
+/* Loops that fill a place. */
+static inline bool is_fill(Node *n)
+{
+    return n->op == OP_END;
+}
+
 /* What has an accumulator. */
 static inline bool is_accumulated(const Linear *l, Node *n)
 {

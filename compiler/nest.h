@@ -47,6 +47,11 @@ typedef struct {
     int lanes; /* REST_LANES */
 } Split;
 
+/* What the loops inside of an axis read of an argument lies in a place of its own. */
+typedef struct {
+    int axis, arg;
+} Stage;
+
 typedef struct NestKernel NestKernel;
 typedef struct {
     Arena *arena;
@@ -59,10 +64,12 @@ typedef struct {
     int nsplit;
     int *order; /* of axes that are not taken apart, outermost first */
     int norder;
-    bool ordered;   /* by an opt: then the loops of reduces are sorted too */
-    int row;        /* the axis whose remainder is beside it, or -1 */
-    int lanes;      /* of the vectors, 0: none */
-    bool dots;      /* DOT was done */
+    bool ordered; /* by an opt: then the loops of reduces are sorted too */
+    int row;      /* the axis whose remainder is beside it, or -1 */
+    int lanes;    /* of the vectors, 0: none */
+    bool dots;    /* DOT was done */
+    Stage *stage; /* place i is argument narg + i of the kernel that is lowered */
+    int nstage;
     int thread;     /* the innermost axis of those that threads share, or -1 */
     int parts;      /* that they are cut into, 0: none */
     int64_t copies; /* of a store and of a reduce's terms */
@@ -102,6 +109,8 @@ typedef struct {
     int naxis;
     TileAxis *reduce;
     int nreduce;
+    TileAxis *fill; /* loops that fill places */
+    int nfill;
     Node *lane; /* RANGE over the lanes of a vector, or NULL */
     Node *four; /* RANGE over four terms of a sum (DOT), or NULL */
     int lanes;
@@ -124,6 +133,11 @@ Tiles nest_lower(const Nest *);
 /* Of the nest that the kernel's own opts make, which were applied before: nothing is asked of the kernel again. */
 Tiles kernel_lower(const Kernel *);
 void tiles_free(Tiles *);
+/* Where argument `arg` of a lowered kernel lies in the memory of its places, in bytes: each begins a line of cache.  Of the
+ * number of its arguments: all bytes.  narg: of the kernel itself. */
+int64_t place_offset(const Kernel *, int narg, int arg);
+/* Bytes that its places need, for each part that may run beside others. */
+int64_t kernel_scratch(const Kernel *);
 /* interleave.c: of a tile's stores, with flat addresses, each two that write every other element between them become one,
  * with a second value behind its address; gives how many are left. */
 int join_stores(Context *, const Tile *, Node **store);

@@ -295,7 +295,8 @@ static void check_scan(const Check *v, Node *n)
 
 static void check_coordinates(const Check *v, Node *n, uint32_t first)
 {
-    RULE(n->nsrc >= first && n->src[0]->op == OP_BUFFER, "a buffer first");
+    RULE(n->nsrc >= first && (n->src[0]->op == OP_BUFFER || n->src[0]->op == OP_AFTER),
+         "a buffer first");
     RULE(n->src[1]->dtype == INGOT_BOOL, "the gate is bool");
     for (uint32_t i = first; i < n->nsrc; i++)
         RULE(is_dim(n->src[i]), "coordinates are INDEX scalars");
@@ -316,6 +317,10 @@ static void check_memory(const Check *v, Node *n)
     RULE(v->level == 1, "memory outside a kernel");
     switch (n->op) {
     case OP_BUFFER: RULE(n->arg.i >= 0, "a buffer has a number"); return;
+    case OP_AFTER:
+        RULE(n->src[0]->op == OP_BUFFER && n->src[1]->op == OP_END, "a buffer and what fills it");
+        RULE(n->arg.i == n->src[0]->arg.i, "it has the number of its buffer");
+        return;
     case OP_LOAD:
         check_coordinates(v, n, 2);
         RULE(n->dtype == n->src[0]->dtype, "a load has the dtype of its buffer");

@@ -575,6 +575,54 @@ static bool pack(const Kernel *k, Node *load, const RegisterTile *tile, const Pl
 /* Beyond any stride, and small enough to keep their order. */
 static const double LANES_FIRST = 1e12;
 
+enum {
+    PAGES = 48,    /* that a core finds without looking far */
+    STAGE_USES = 4 /* loops over rows that have to read a panel again to pay for it */
+};
+
+bool walks_pages(const Kernel *k, const View *v, Node *load)
+{
+    double step = dtype_info[load->dtype].bytes, pages = 1;
+    for (uint32_t i = 1; i < v->dot->nsrc; i++) {
+        double bytes = step * storage_stride(k, load, v->dot->src[i]);
+        if (bytes > 0)
+            pages *= 1 + (double)v->dot->src[i]->hi * (bytes < PAGE ? bytes / PAGE : 1);
+    }
+    return pages > PAGES;
+}
+
+/* Operands that are computed when the model runs lie as they were written: the panel that a tile's rows read again and again is
+ * copied to a place of its own where it lies badly. */
+static void stage_opts(Nest *nest, const View *v, const Buffer *const *bufs,
+                       const RegisterTile *tile)
+{
+    const Kernel *k = nest->k;
+    for (int j = 0; j < v->nfactor && tile->rows && !tile->nfour; j++) {
+        Node *load = v->factor[j];
+        int arg = (int)load->src[0]->arg.i, at = -1;
+        int64_t stride;
+        if (bufs[arg]->kind == BUF_WEIGHT || !depends_on(load, tile->lanes) ||
+            depends_on(load, tile->rows) || rows_of(tile->rows) < STAGE_USES * tile->nrows)
+            continue;
+        bool apart = !access_stride(k, load, tile->lanes, &stride) || stride != 1;
+        double panel = (double)(tile->vectors * tile->width * dtype_info[load->dtype].bytes);
+        for (uint32_t i = 1; i < v->dot->nsrc; i++)
+            panel *= (double)v->dot->src[i]->hi + 1;
+        if (panel > nest->target->level[1].bytes / 2 || (!apart && !walks_pages(k, v, load)))
+            continue;
+        for (int i = 0; i < nest->norder; i++) {
+            const NestAxis *x = &nest->axis[nest->order[i]];
+            if (!x->reduced && !x->remainder && x->extent != 1 &&
+                depends_on(load, k->axes[x->root].range))
+                at = nest->order[i];
+        }
+        if (at >= 0) {
+            Opt o = {.kind = OPT_STAGE, .axis = nest->axis[at].name, .amount = arg};
+            (void)opt_apply(nest, &o);
+        }
+    }
+}
+
 /* False if a constant then lies badly for the lanes. */
 static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *bufs,
                              const RegisterTile *tile, const bool *free, Layout *want)
@@ -766,6 +814,8 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
         plain_opts(a, *nest, &v);
         return;
     }
+    if (outputs && best.width > 1)
+        stage_opts(tiled, &v, bufs, &best);
     nest_free(*nest);
     *nest = tiled;
     if (outputs)

@@ -76,6 +76,8 @@ void point_at_slices(Plan *, Step *);
 bool lanes_possible(Arena *, const Kernel *, Node *range);
 /* heuristic.c: opts for a kernel whose buffers have their layouts; the weights of a contraction get
  * theirs (in want[], by argument); *lanes is the range of the nest's kernel that became lanes, or NULL. */
+/* heuristic.c: whether a sum walks through many pages as it reads one term after the other. */
+bool walks_pages(const Kernel *, const View *, Node *load);
 /* tried: NULL, or gets a line for each choice of lanes, for who reads a report. */
 void choose_opts(Arena *, Nest **, const Buffer *const *bufs, bool may_copy, StrBuf *tried,
                  Layout *want, Node **lanes);

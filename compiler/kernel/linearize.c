@@ -3,7 +3,7 @@
  * Each node is placed in the outermost loop nest where everything it depends on is known: its
  * position is the set of ranges it depends on.  So loop invariants leave their loops by
  * construction, and a reduce stands where its outer ranges are open, before the loops that do not
- * matter to it.  Reduces over the same ranges share their loops: the copies that UPCAST made.  A
+ * matter to it; likewise the loops that fill a place.  Reduces over the same ranges share their loops: the copies that UPCAST made.  A
  * node used once, at its user's own place, is written inside its user. */
 #include <string.h>
 
@@ -49,7 +49,15 @@ static void add(Lin *q, StmtKind kind, Node *n, int depth)
 static bool is_plain(Node *n)
 {
     return n->op == OP_CONST || n->op == OP_VAR || n->op == OP_RANGE || n->op == OP_BUFFER ||
-           n->op == OP_PARAM;
+           n->op == OP_PARAM || n->op == OP_AFTER;
+}
+
+/* The ranges of a REDUCE or an END. */
+static Node *const *loops_of(Node *n, int *count)
+{
+    int first = n->op == OP_END ? end_stores(n) : (int)reduce_ranges(n);
+    *count = (int)n->nsrc - first;
+    return n->src + first;
 }
 
 /* Sums and multiples of counters cost nothing: addressing modes and the C compiler see to them. */
@@ -87,12 +95,15 @@ static void find_sets(Lin *q)
             if (q->stores[j] == t)
                 set |= q->l->tile->ntail && j >= q->l->tile->ntail ? q->tail : q->out;
         q->body[i] = set;
-        for (uint32_t j = reduce_ranges(t); j < t->nsrc; j++) {
-            if (t->src[j] == q->l->tile->lane)
+        int nloop;
+        Node *const *loop = loops_of(t, &nloop);
+        for (int j = 0; j < nloop; j++) {
+            if (loop[j] == q->l->tile->lane)
                 vector = false;
-            else if (t->src[j] != q->l->tile->four)
-                set &= ~bit(t->src[j]);
+            else if (loop[j] != q->l->tile->four)
+                set &= ~bit(loop[j]);
         }
+        vector &= !is_fill(t);
         q->set[i] = set;
         q->vector[i] = vector;
         q->four[i] = four && !is_dot(q->l, t);
@@ -150,7 +161,8 @@ static void find_inlined(Lin *q)
         for (uint32_t j = 0; j < t->nsrc; j++) {
             int p = position(q, t->src[j]);
             Node *s = t->src[j];
-            bool simple = (op_info[s->op].cls != REDUCE && s->op != OP_STORE) || is_dot(q->l, s);
+            bool simple = (op_info[s->op].cls != REDUCE && op_info[s->op].cls != MEMORY) ||
+                          s->op == OP_LOAD || is_dot(q->l, s);
             bool product = q->four[p] && s->op == OP_MUL;
             if (is_plain(s) || (is_affine(s) && !is_shared_base(q, s, p)) ||
                 ((q->vector[p] || q->four[p]) && s->dtype == INGOT_INDEX) || product)
@@ -163,9 +175,11 @@ static void find_inlined(Lin *q)
 
 static bool same_loops(Node *a, Node *b)
 {
-    uint32_t i = reduce_ranges(a), j = reduce_ranges(b);
-    return b->op == OP_REDUCE && a->nsrc - i == b->nsrc - j &&
-           !memcmp(a->src + i, b->src + j, (a->nsrc - i) * sizeof *a->src);
+    if (a->op != b->op)
+        return false;
+    int na, nb;
+    Node *const *of_a = loops_of(a, &na), *const *of_b = loops_of(b, &nb);
+    return na == nb && !memcmp(of_a, of_b, (size_t)na * sizeof *of_a);
 }
 
 /* needed: by position, or NULL for all. */
@@ -215,12 +229,14 @@ static void emit_invariants(Lin *q, const int *group, int n, uint64_t open, uint
         Node *t = q->order[i];
         if (!needed[i] || q->done[i] || is_plain(t) || (q->set[i] & ~open))
             continue;
-        if (is_loop(q->l, t)) {
+        if (is_loop(q->l, t) || is_fill(t)) {
             emit_reduce(q, i, open, must, needed, depth);
             continue;
         }
         q->done[i] = true;
-        if (!q->inlined[i])
+        if (t->op == OP_STORE)
+            add(q, STMT_STORE, t, depth);
+        else if (!q->inlined[i])
             add(q, STMT_LET, t, depth);
     }
 }
@@ -243,21 +259,22 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
     const bool *inside = needed_by(q, a, group, n);
     if (n > 1)
         emit_invariants(q, group, n, open, must, inside, depth);
-    for (int i = 0; i < n; i++)
+    bool sum = is_loop(q->l, t);
+    for (int i = 0; i < n && sum; i++)
         add(q, STMT_ACC, q->order[group[i]], depth);
     uint64_t inner = open, own = 0;
-    Node *const *range = t->src + reduce_ranges(t);
-    int nrange = (int)(t->nsrc - reduce_ranges(t));
-    for (int j = 0; j < nrange; j++) {
-        add(q, STMT_LOOP, range[j], depth + j);
-        own |= bit(range[j]);
-        inner |= bit(range[j]);
+    int nloop;
+    Node *const *loop = loops_of(t, &nloop);
+    for (int j = 0; j < nloop; j++) {
+        add(q, STMT_LOOP, loop[j], depth + j);
+        own |= bit(loop[j]);
+        inner |= bit(loop[j]);
         emit_nodes(q, inner, own, inside, depth + j + 1);
     }
-    for (int i = 0; i < n; i++)
-        add(q, STMT_UPDATE, q->order[group[i]], depth + nrange);
-    for (int j = nrange; j-- > 0;)
-        add(q, STMT_END, range[j], depth + j);
+    for (int i = 0; i < n && sum; i++)
+        add(q, STMT_UPDATE, q->order[group[i]], depth + nloop);
+    for (int j = nloop; j-- > 0;)
+        add(q, STMT_END, loop[j], depth + j);
     /* what stood in these loops ended with them: others over the same ranges have their own */
     for (int i = 0; i < q->n; i++)
         if (q->set[i] & own)
@@ -275,7 +292,7 @@ static void emit_nodes(Lin *q, uint64_t open, uint64_t must, const bool *needed,
         if (t->op == OP_STORE) {
             q->done[i] = true;
             add(q, STMT_STORE, t, depth);
-        } else if (is_loop(q->l, t)) {
+        } else if (is_loop(q->l, t) || is_fill(t)) {
             emit_reduce(q, i, open, must, needed, depth);
         } else if (t->op == OP_SCAN) {
             q->done[i] = true;
@@ -414,7 +431,7 @@ void linearize(Linear *l, const Kernel *k, const Tile *tile)
     l->four = NEWN(l->arena, bool, l->nknown);
     for (int i = 0; i < q.n; i++) {
         Node *t = q.order[i];
-        l->named[t->id] = !q.inlined[i] && !is_plain(t) && t->op != OP_STORE;
+        l->named[t->id] = !q.inlined[i] && !is_plain(t) && t->op != OP_STORE && !is_fill(t);
         l->vector[t->id] = q.vector[i];
         l->four[t->id] = q.four[i];
         if (t->dtype == INGOT_INDEX && (t->lo < INT32_MIN || t->hi > INT32_MAX))

@@ -69,6 +69,7 @@ Nest *nest_clone(const Nest *from)
     n->split = array_copy(a, from->split, n->nsplit, sizeof *n->split);
     n->order = array_copy(a, from->order, n->norder, sizeof *n->order);
     n->opts = array_copy(a, from->opts, n->nopt, sizeof *n->opts);
+    n->stage = array_copy(a, from->stage, n->nstage, sizeof *n->stage);
     for (int i = 0; i < n->naxis; i++)
         n->axis[i].name = arena_strdup(a, n->axis[i].name);
     for (int i = 0; i < n->nopt; i++)

@@ -11,7 +11,10 @@
  *
  *     UNROLL   a reduce for each copy, joined by the monoid
  *     DOT      a reduce over four terms, inside of the others
- *     VECTOR   a reduce for each lane, joined over the lanes, then the terms that fill no vector */
+ *     VECTOR   a reduce for each lane, joined over the lanes, then the terms that fill no vector
+ *
+ * STAGE puts a place between a load and its buffer: loops over what the axes inside of it cover fill the place, in the order in
+ * which the loops read it.  linearize() sees that they run where all that their addresses depend on is known. */
 #include <string.h>
 
 #include "kernel.h"
@@ -34,6 +37,8 @@ typedef struct {
         fresh; /* by root: its range in the remainder of a reduce (tails of one loop nest share them) */
     TileAxis *tail; /* loops of the remainders of reduces */
     int ntail;
+    Node ***
+        filled; /* by stage: the ranges of the loops that fill the place, by axis; NULL: nothing is staged here */
     int next; /* number of a new range */
 } Piece;
 
@@ -46,6 +51,7 @@ typedef struct {
     uint32_t known; /* ids below it are the kernel's */
     Piece *piece;
     int n;
+    int64_t *place; /* by stage: its elements */
 } Lower;
 
 /* What every range stands for, and what was made of nodes so far. */
@@ -271,6 +277,7 @@ static void env_ready(Lower *q, Env *e)
 }
 
 static Node *lower_reduce(Lower *q, Piece *p, Node *n, const Env *e);
+static Node *through_place(Lower *q, Piece *p, Node *n, Node *load);
 
 /* Fused regions are of bounded depth (fuse.c), so recursion is bounded. */
 static Node *lower_node(Lower *q, Piece *p, Node *n, Env *e)
@@ -288,6 +295,8 @@ static Node *lower_node(Lower *q, Piece *p, Node *n, Env *e)
             changed |= src[i] != n->src[i];
         }
         v = changed ? node_with(q->c, n, src) : n;
+        if (n->op == OP_LOAD && q->nest->nstage)
+            v = through_place(q, p, n, v);
     }
     return e->map[n->id] = v;
 }
@@ -403,6 +412,170 @@ static Node *lower_reduce(Lower *q, Piece *p, Node *n, const Env *e)
     return state[reduce_part(n)];
 }
 
+/* ---- places ----------------------------------------------------------------------------------------------- */
+
+static int position(const Nest *n, int axis)
+{
+    for (int i = 0; i < n->norder; i++)
+        if (n->order[i] == axis)
+            return i;
+    return n->norder;
+}
+
+/* Do the lanes of this loop nest read neighbours? */
+static bool in_neighbours(const Lower *q, const Piece *p, Node *load)
+{
+    int64_t stride;
+    for (int i = 0; i < q->nest->naxis && p->t.lane; i++) {
+        Node *range = q->k->axes[q->nest->axis[i].root].range;
+        if (p->at[i] == p->t.lane && depends_on(load, range))
+            return access_stride(q->k, load, range, &stride) && stride == 1;
+    }
+    return true;
+}
+
+/* Is the argument worth a place in this loop nest? Not where no loop reads the same again, as in those of a few rows, unless
+ * only a place has it in lanes. */
+static bool staged_here(const Lower *q, const Piece *p, const Stage *s)
+{
+    const Nest *n = q->nest;
+    Node *load = NULL;
+    int count;
+    Node **order = graph_toposort(q->a, 1, (Node *const *)&q->end, &count);
+    for (int i = 0; i < count; i++)
+        if (order[i]->op == OP_LOAD && order[i]->src[0]->arg.i == s->arg)
+            load = order[i];
+    if (load && !in_neighbours(q, p, load))
+        return true;
+    for (int i = position(n, s->axis) + 1; load && i < n->norder; i++) {
+        const NestAxis *x = &n->axis[n->order[i]];
+        Node *at = p->at[n->order[i]];
+        if (!x->reduced && at && at->op == OP_RANGE && !depends_on(load, q->k->axes[x->root].range))
+            return true;
+    }
+    return false;
+}
+
+/* The axes that are left of an axis in this loop nest. */
+static void leaves(const Piece *p, int axis, int *leaf, int *n)
+{
+    const struct Sum *s = &p->sum[axis];
+    if (!s->split) {
+        leaf[(*n)++] = axis;
+        return;
+    }
+    if (s->outer >= 0)
+        leaves(p, s->outer, leaf, n);
+    if (s->inner >= 0)
+        leaves(p, s->inner, leaf, n);
+}
+
+/* How the axes of a place follow each other: loops in their order, then copies, then lanes. */
+static int rank_in_place(const Lower *q, const Piece *p, int axis)
+{
+    int at = position(q->nest, axis);
+    return p->at[axis] == p->t.lane ? 2 * q->nest->naxis
+           : at < q->nest->norder   ? at
+                                    : q->nest->naxis;
+}
+
+static int64_t size_in_place(const Lower *q, const Piece *p, int axis)
+{
+    if (p->at[axis] == p->t.lane)
+        return p->t.lanes;
+    if (p->at[axis]->op == OP_RANGE)
+        return p->at[axis]->hi + 1;
+    for (int i = 0; i < p->ncopies; i++)
+        if (p->copies[i].axis == axis)
+            return p->copies[i].n;
+    for (int i = 0; i < q->nest->nsplit; i++)
+        if (q->nest->split[i].inner == axis && q->nest->split[i].kind == OPT_UNROLL)
+            return q->nest->split[i].amount;
+    return 1;
+}
+
+/* A range of the loops that fill a place, in place of one of the nest's. */
+static Node *fill_range(Lower *q, Piece *p, int stage, int axis, int64_t size)
+{
+    Node **fresh = &p->filled[stage][axis];
+    if (!*fresh) {
+        TileAxis x = {.name = arena_printf(q->a, "%s.s%d", q->nest->axis[axis].name, stage)};
+        x.range = *fresh = range_new(q->c, p->next++, idx(q->c, size));
+        vec_push(q->a, p->t.fill, p->t.nfill, x);
+    }
+    return *fresh;
+}
+
+/* n: the load as the kernel has it, load: as it is in this loop nest. */
+static Node *through_place(Lower *q, Piece *p, Node *n, Node *load)
+{
+    int stage = 0, *leaf = NEWN(q->a, int, q->nest->naxis + 1), nleaf = 0, nrange = 0;
+    while (stage < q->nest->nstage && q->nest->stage[stage].arg != n->src[0]->arg.i)
+        stage++;
+    if (stage == q->nest->nstage || !p->filled[stage])
+        return load;
+    for (int i = 0; i < q->k->naxis; i++)
+        if ((p->at[i] || p->sum[i].split) && depends_on(n, q->k->axes[i].range))
+            leaves(p, i, leaf, &nleaf);
+    Node *from[64], *to[64], *at = idx(q->c, 0), *fill = at, *range[64];
+    int outside = position(q->nest, q->nest->stage[stage].axis), kept = 0;
+    for (int i = 0; i < nleaf;
+         i++) /* output loops outside of the axis, and the axis itself, stay */
+        if (q->nest->axis[leaf[i]].reduced || p->at[leaf[i]] == p->t.lane ||
+            rank_in_place(q, p, leaf[i]) > outside)
+            leaf[kept++] = leaf[i];
+    for (int i = 1; i < kept; i++)
+        for (int j = i; j > 0 && rank_in_place(q, p, leaf[j]) < rank_in_place(q, p, leaf[j - 1]);
+             j--) {
+            int t = leaf[j];
+            leaf[j] = leaf[j - 1];
+            leaf[j - 1] = t;
+        }
+    int64_t elements = 1;
+    for (int i = kept; i-- > 0;) {
+        Node *x = p->at[leaf[i]], *as = x;
+        int64_t size = size_in_place(q, p, leaf[i]);
+        bool lanes = x == p->t.lane && in_neighbours(q, p, n);
+        if (x->op == OP_RANGE && !lanes) {
+            from[nrange] = x;
+            to[nrange] = range[nrange] = as = fill_range(q, p, stage, leaf[i], size);
+            nrange++;
+        }
+        at = idx_add(q->c, idx_mul(q->c, x, idx(q->c, elements)), at);
+        fill = idx_add(q->c, idx_mul(q->c, as, idx(q->c, elements)), fill);
+        elements = sat_mul(elements, size);
+    }
+    q->place[stage] = elements > q->place[stage] ? elements : q->place[stage];
+    Node *yes = node_bool(q->c, true), *end[65];
+    Arg number = {.i = q->nest->k->narg + stage};
+    Node *place = node_make(q->c, OP_BUFFER, n->dtype, number, 0, NULL, 0, NULL);
+    end[0] =
+        node_make(q->c, OP_STORE, n->dtype, (Arg){0}, 4,
+                  (Node *[]){place, yes, substitute(q->c, load, nrange, from, to), fill}, 0, NULL);
+    for (int i = 0; i < nrange; i++)
+        end[1 + i] = range[nrange - 1 - i];
+    end[0] = node_make(q->c, OP_END, INGOT_BOOL, (Arg){0}, 1 + nrange, end, 0, NULL);
+    place = node_make(q->c, OP_AFTER, n->dtype, number, 2, (Node *[]){place, end[0]}, 0, NULL);
+    return node_make(q->c, OP_LOAD, n->dtype, (Arg){0}, 3, (Node *[]){place, yes, at}, 0, NULL);
+}
+
+/* The places become arguments of the kernel that is lowered, behind its own. */
+static void add_places(Lower *q, Kernel *k)
+{
+    int n = k->narg;
+    k->args = copied(q, k->args, n + q->nest->nstage, sizeof *k->args);
+    for (int i = 0; i < q->nest->nstage; i++) {
+        Node **dim = NEWN(q->a, Node *, 1);
+        *dim = idx(q->c, q->place[i]);
+        k->args[n + i] = (KernelArg){.dtype = k->args[q->nest->stage[i].arg].dtype,
+                                     .rank = 1,
+                                     .dims = dim,
+                                     .read = true,
+                                     .written = true};
+    }
+    k->narg += q->nest->nstage;
+}
+
 /* ---- loop nests ---------------------------------------------------------------------------------------- */
 
 static void name_loops(Lower *q, Piece *p)
@@ -510,8 +683,14 @@ static void lower_end(Lower *q, Tiles *out)
     q->n = 0;
     vec_push(q->a, q->piece, q->n, p);
     do_splits(q);
-    for (int i = 0; i < q->n; i++)
-        name_loops(q, &q->piece[i]);
+    for (int i = 0; i < q->n; i++) {
+        Piece *at = &q->piece[i];
+        name_loops(q, at);
+        at->filled = NEWN(q->a, Node **, n->nstage + 1);
+        for (int j = 0; j < n->nstage; j++)
+            if (staged_here(q, at, &n->stage[j]))
+                at->filled[j] = NEWN(q->a, Node *, n->naxis + 1);
+    }
     for (int i = 0; i < q->n; i++)
         build_stores(q, &q->piece[i]);
     if (n->parts)
@@ -525,11 +704,38 @@ Tiles nest_lower(const Nest *n)
     Tiles out = {.k = kernel_copy(n->k)};
     Lower q = {.a = out.k->c->arena, .nest = n, .k = out.k, .c = out.k->c};
     q.known = q.c->nnode;
+    q.place = NEWN(q.a, int64_t, n->nstage + 1);
     for (uint32_t i = 0; i < q.k->sink->nsrc; i++) {
         q.end = q.k->sink->src[i];
         lower_end(&q, &out);
     }
+    if (n->nstage)
+        add_places(&q, out.k);
     return out;
+}
+
+int64_t place_offset(const Kernel *k, int narg, int arg)
+{
+    enum { LINE = 64 };
+    int64_t at = 0;
+    for (int i = narg; i < arg; i++)
+        at = sat_add(
+            at, (sat_mul(k->args[i].dims[0]->hi, dtype_info[k->args[i].dtype].bytes) + LINE - 1) /
+                    LINE * LINE);
+    return at;
+}
+
+int64_t kernel_scratch(const Kernel *k)
+{
+    bool staged = false;
+    for (int i = 0; i < k->nopt; i++)
+        staged |= k->opts[i].kind == OPT_STAGE;
+    if (!staged)
+        return 0;
+    Tiles t = kernel_lower(k);
+    int64_t bytes = place_offset(t.k, k->narg, t.k->narg);
+    tiles_free(&t);
+    return bytes;
 }
 
 void tiles_free(Tiles *t)

@@ -107,7 +107,7 @@ static int ranges(const Nest *n)
     for (int i = 0; i < n->nsplit; i++)
         sum +=
             3 + (n->split[i].kind == OPT_VECTOR && n->axis[n->split[i].axis].reduced ? reduced : 0);
-    return sum;
+    return sum + n->nstage * (n->norder + 1);
 }
 
 /* ---- SPLIT, UPCAST, UNROLL ------------------------------------------------------------------------ */
@@ -342,6 +342,90 @@ static const char *apply_vector(Nest *n, const Opt *o, int axis)
     return NULL;
 }
 
+/* ---- STAGE ------------------------------------------------------------------------------------------ */
+
+static int position(const Nest *n, int axis)
+{
+    for (int i = 0; i < n->norder; i++)
+        if (n->order[i] == axis)
+            return i;
+    return n->norder;
+}
+
+/* The only access to an argument, if it is read once, or NULL. */
+static Node *only_load(const Nest *n, Arena *a, int64_t arg)
+{
+    int count;
+    Node **order = graph_toposort(a, 1, &n->k->sink, &count), *load = NULL;
+    for (int i = 0; i < count; i++)
+        if (order[i]->op == OP_LOAD && order[i]->src[0]->arg.i == arg) {
+            if (load)
+                return NULL;
+            load = order[i];
+        }
+    return load;
+}
+
+/* A loop over results inside of the axis reads the same again. */
+static bool reads_again(const Nest *n, Node *load, int axis)
+{
+    for (int i = position(n, axis) + 1; i < n->norder; i++) {
+        const NestAxis *x = &n->axis[n->order[i]];
+        if (!x->reduced && x->extent != 1 && !depends_on(load, n->k->axes[x->root].range))
+            return true;
+    }
+    return false;
+}
+
+static const char *stage_refused(Nest *n, const Opt *o, int axis, Arena *a)
+{
+    if (!n->shared) /* judged before */
+        return NULL;
+    Node *load = only_load(n, a, o->amount);
+    if (n->axis[axis].reduced || !is_output(n, axis))
+        return refuse(n, "STAGE %s %lld: the axis is not one of the results", o->axis,
+                      (long long)o->amount);
+    if (!load || n->k->args[o->amount].written)
+        return refuse(n, "STAGE %s %lld: argument %lld is not one that is read in one place",
+                      o->axis, (long long)o->amount, (long long)o->amount);
+    for (int i = 0; i < n->nstage; i++)
+        if (n->stage[i].arg == o->amount)
+            return refuse(n, "STAGE %s %lld: argument %lld is staged already", o->axis,
+                          (long long)o->amount, (long long)o->amount);
+    if (n->dots || n->row >= 0 || n->k->sink->nsrc != 1)
+        return refuse(n, "STAGE %s %lld: it does not go with DOT, nor with a rest beside its row",
+                      o->axis, (long long)o->amount);
+    for (int i = 0; i < n->naxis; i++)
+        if (n->axis[i].form == AXIS_LANES && n->axis[i].reduced)
+            return refuse(n, "STAGE %s %lld: lanes run along a reduced axis", o->axis,
+                          (long long)o->amount);
+    for (int i = 0; i < n->k->naxis; i++)
+        if (n->axis[i].extent < 0 && depends_on(load, n->k->axes[i].range))
+            return refuse(n,
+                          "STAGE %s %lld: the size of axis %s, along which it is read, is known at "
+                          "run time only",
+                          o->axis, (long long)o->amount, n->axis[i].name);
+    if (ranges(n) + n->norder + 1 > MAX_RANGES)
+        return refuse(n, "STAGE %s %lld: the kernel would have more than %d loops", o->axis,
+                      (long long)o->amount, MAX_RANGES);
+    if (!reads_again(n, load, axis))
+        return refuse(n, "STAGE %s %lld: no loop inside of the axis reads the same again", o->axis,
+                      (long long)o->amount);
+    return NULL;
+}
+
+static const char *apply_stage(Nest *n, const Opt *o, int axis)
+{
+    Arena *a = arena_new();
+    const char *why = stage_refused(n, o, axis, a);
+    arena_free(a);
+    if (why)
+        return why;
+    Stage s = {axis, (int)o->amount};
+    vec_push(n->arena, n->stage, n->nstage, s);
+    return NULL;
+}
+
 /* ---- ORDER, THREAD --------------------------------------------------------------------------------- */
 
 static const char *apply_order(Nest *n, const Opt *o)
@@ -401,6 +485,10 @@ static const char *apply_thread(Nest *n, const Opt *o, int axis)
         return refuse(n, "THREAD %s: 2 to %d parts are possible", o->axis, MAX_PARTS);
     if (n->shared && !can_be_cut(n->k))
         return refuse(n, "THREAD %s: the kernel reads what it writes", o->axis);
+    for (int i = 0; i < n->nstage; i++)
+        if (position(n, axis) > position(n, n->stage[i].axis))
+            return refuse(n, "THREAD %s: argument %d is staged outside of this axis", o->axis,
+                          n->stage[i].arg);
     n->thread = axis;
     n->parts = (int)o->amount;
     return NULL;
@@ -414,14 +502,19 @@ static const char *apply(Nest *n, const Opt *o)
         return refuse(n, "this kernel takes no opts: its iterations run in order");
     if (n->parts)
         return refuse(n, "THREAD comes last");
+    if (n->nstage && o->kind != OPT_STAGE && o->kind != OPT_THREAD)
+        return refuse(n, "%s %s: after STAGE come only other STAGEs and THREAD", opt_name[o->kind],
+                      o->axis);
     if (o->kind == OPT_ORDER)
         return apply_order(n, o);
     bool done = o->kind == OPT_VECTOR || o->kind == OPT_UPCAST || o->kind == OPT_SPLIT ||
-                o->kind == OPT_UNROLL || o->kind == OPT_DOT || o->kind == OPT_THREAD;
+                o->kind == OPT_UNROLL || o->kind == OPT_DOT || o->kind == OPT_THREAD ||
+                o->kind == OPT_STAGE;
     if (!done)
-        return refuse(
-            n, "%s: only SPLIT, VECTOR, UPCAST, UNROLL, DOT, ORDER and THREAD are carried out yet",
-            opt_name[o->kind]);
+        return refuse(n,
+                      "%s: only SPLIT, VECTOR, UPCAST, UNROLL, DOT, ORDER, STAGE and THREAD are "
+                      "carried out yet",
+                      opt_name[o->kind]);
     int axis = nest_find(n, o->axis, strlen(o->axis));
     if (axis < 0)
         return no_axis(n, "", o->axis, strlen(o->axis));
@@ -434,6 +527,8 @@ static const char *apply(Nest *n, const Opt *o)
         return refuse(n, "no loop is left of axis '%s'", o->axis);
     if (o->kind == OPT_THREAD)
         return apply_thread(n, o, axis);
+    if (o->kind == OPT_STAGE)
+        return apply_stage(n, o, axis);
     if (n->row >= 0 && !n->axis[axis].reduced)
         return refuse(
             n,

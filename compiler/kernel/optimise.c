@@ -169,9 +169,44 @@ bool can_lay_out(const Kernel *k, const View *v, const Buffer *const *bufs, cons
     return true;
 }
 
-/* Operands and result whose lanes are not contiguous are to be copied; k is the step's, or a copy of it. */
-static void choose_copies(Optimise *o, const Step *s, const Kernel *k, Node *lanes)
+static bool is_staged(const Nest *n, int arg)
 {
+    for (int i = 0; i < n->nstage; i++)
+        if (n->stage[i].arg == arg)
+            return true;
+    return false;
+}
+
+/* Rows whose terms lie pages apart (a transposed matrix) are turned, where many vectors of results read them again. */
+static void copy_columns(const Step *s, const Nest *nest, const View *v, Node *lanes)
+{
+    enum { VECTORS = 8 };
+    const Kernel *k = nest->k;
+    const NestAxis *inner = NULL;
+    for (int i = 0; i < nest->norder; i++)
+        if (nest->axis[nest->order[i]].reduced && nest->axis[nest->order[i]].extent != 1)
+            inner = &nest->axis[nest->order[i]];
+    for (int j = 0; j < v->nfactor && inner && lanes->hi + 1 >= VECTORS * nest->lanes; j++) {
+        Node *load = v->factor[j], *range = k->axes[inner->root].range;
+        int arg = (int)load->src[0]->arg.i, uses = 0;
+        Move m = access_move(k->c, load, range);
+        int64_t stride;
+        for (int i = 0; i < v->nload; i++)
+            uses += v->load[i]->src[0]->arg.i == arg;
+        if (depends_on(load, lanes) || m.kind != MOVE_AXIS || uses != 1 ||
+            (access_stride(k, load, range, &stride) && stride == 1) ||
+            s->bufs[arg]->kind == BUF_WEIGHT || k->args[arg].written || is_staged(nest, arg) ||
+            !walks_pages(k, v, load))
+            continue;
+        layout_put_last(&k->choice->arg[arg].copy, s->bufs[arg]->rank, m.axis);
+        k->choice->arg[arg].copied = true;
+    }
+}
+
+/* Operands and result whose lanes are not contiguous are to be copied; k is the step's, or a copy of it. */
+static void choose_copies(Optimise *o, const Step *s, const Nest *nest, Node *lanes)
+{
+    const Kernel *k = nest->k;
     View v = kernel_view(o->a, k);
     for (int j = -v.nstore; j < v.nload; j++) {
         Node *access = j < 0 ? v.store[-1 - j] : v.load[j];
@@ -179,13 +214,15 @@ static void choose_copies(Optimise *o, const Step *s, const Kernel *k, Node *lan
         int64_t stride;
         Move m = access_move(k->c, access, lanes);
         if (m.kind == MOVE_NONE || (access_stride(k, access, lanes, &stride) && stride == 1) ||
-            s->bufs[arg]->kind == BUF_WEIGHT || interleaved(k, access, lanes))
+            s->bufs[arg]->kind == BUF_WEIGHT || interleaved(k, access, lanes) ||
+            is_staged(nest, arg))
             continue;
         ArgChoice *a = &k->choice->arg[arg];
         if (!a->copied)
             layout_put_last(&a->copy, s->bufs[arg]->rank, m.axis);
         a->copied = true;
     }
+    copy_columns(s, nest, &v, lanes);
 }
 
 /* What the record says of a step's weights. */
@@ -259,7 +296,7 @@ static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Ste
     for (int i = 0; i < k->narg; i++)
         nest->k->args[i].layout = k->args[i].layout;
     if (lanes && may_copy)
-        choose_copies(o, s, nest->k, lanes);
+        choose_copies(o, s, nest, lanes);
     copy_operands(o, s, before, nbefore, after, nafter);
     for (int i = 0; i < k->narg; i++) /* those of copies too */
         nest->k->args[i].layout = k->args[i].layout;
@@ -298,6 +335,24 @@ static void optimise_block(Optimise *o, Block *b)
     *b = fresh;
 }
 
+/* Memory for the places of a kernel: parts may run side by side, each has its own. */
+static void give_scratch(Plan *p, Step *s)
+{
+    Kernel *k = s->kernel;
+    int parts = kernel_parts(k);
+    k->scratch = kernel_scratch(k);
+    if (!k->scratch)
+        return;
+    Node **dim = NEWN(p->arena, Node *, 1);
+    *dim = idx(p->c, sat_mul(k->scratch, parts ? parts : 1));
+    Buffer *b = NEW(p->arena, Buffer);
+    *b = (Buffer){
+        .id = p->nbuffer, .kind = BUF_ARENA, .dtype = INGOT_U8, .rank = 1, .dims = dim, .slot = -1};
+    buffer_layout_changed(b);
+    vec_push(p->arena, p->buffers, p->nbuffer, b);
+    s->scratch = b;
+}
+
 static void finish_kernels(Plan *p, Block *b)
 {
     for (int i = 0; i < b->n; i++) {
@@ -305,6 +360,7 @@ static void finish_kernels(Plan *p, Block *b)
         if (s->kind == STEP_KERNEL) {
             point_at_slices(p, s);
             s->kernel = kernel_renew(s->kernel);
+            give_scratch(p, s);
         }
         finish_kernels(p, &s->body);
         finish_kernels(p, &s->other);

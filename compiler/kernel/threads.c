@@ -69,7 +69,12 @@ void choose_threads(Nest *nest)
     }
     int row = nest->row < 0 ? -1 : nest_loop(nest, nest->row);
     int64_t iterations = 1;
-    while (n < nloop && loop[n] != row && !nest->axis[loop[n]].scanned && iterations < ENOUGH &&
+    int staged = nloop; /* loops down to the first that a place is filled in */
+    for (int s = 0; s < nest->nstage; s++)
+        for (int i = 0; i < staged; i++)
+            if (loop[i] == nest->stage[s].axis)
+                staged = i + 1;
+    while (n < staged && loop[n] != row && !nest->axis[loop[n]].scanned && iterations < ENOUGH &&
            !repeats(a, nest, loop, nloop, n)) {
         const NestAxis *x = &nest->axis[loop[n++]];
         iterations = sat_mul(iterations, x->most);

@@ -78,6 +78,8 @@ static void touch_step(Memplan *m, Step *s)
         for (int i = 0; i < s->nbuf; i++)
             if (s->kernel->args[i].written)
                 touch(m, s->bufs[i], s->number, false);
+        if (s->scratch)
+            touch(m, s->scratch, s->number, false);
         break;
     case STEP_INDEX:
         for (int i = 0; i < s->nbuf; i++)

@@ -496,6 +496,17 @@ static void random_opt(Nest *n)
     }
 }
 
+/* Some argument, at an axis of which a loop inside reads it again. */
+static void random_stage(Nest *n)
+{
+    Opt o = {.kind = OPT_STAGE, .amount = below((uint32_t)n->k->narg)};
+    for (int i = 0; i < n->norder; i++) {
+        o.axis = n->axis[n->order[i]].name;
+        if (below(2) && try(n, &o))
+            return;
+    }
+}
+
 /* Some opts of its own, or those of the heuristic with one changed; NULL: nothing could be done. */
 static Nest *candidate(const Case *x, const Target *t)
 {
@@ -512,6 +523,8 @@ static Nest *candidate(const Case *x, const Target *t)
         }
         for (uint32_t j = 0, count = below(MAX_OPTS); j < count; j++)
             random_opt(m);
+        for (uint32_t j = below(3); j > 0 && !m->parts; j--)
+            random_stage(m);
         if (m->nopt && !nest_check(m)) {
             nest_free(n);
             return m;
@@ -654,7 +667,8 @@ static char kind_letter(ingot_dtype d)
     }
 }
 
-static void put_call(StrBuf *sb, const Case *x, const char *name, const char *buffers, int parts)
+static void put_call(StrBuf *sb, const Case *x, const char *name, const char *buffers, int parts,
+                     int64_t scratch)
 {
     const char *separator = "";
     sb_printf(sb, parts ? "        %s(" : "    %s(", name);
@@ -665,6 +679,10 @@ static void put_call(StrBuf *sb, const Case *x, const char *name, const char *bu
         }
     for (int i = 0; i < x->k->nvar; i++) {
         sb_printf(sb, "%s%lld", separator, (long long)x->var[i]);
+        separator = ", ";
+    }
+    if (scratch) {
+        sb_printf(sb, "%splaces(%lld)", separator, (long long)scratch * (parts ? parts : 1));
         separator = ", ";
     }
     sb_printf(sb, parts ? "%sat - 1, at);\n" : ");\n", separator);
@@ -692,6 +710,7 @@ static void put_candidate(StrBuf *sb, StrBuf *calls, const Case *x, const Nest *
 {
     Kernel *k = kernel_copy(x->k);
     nest_keep(m, k);
+    k->scratch = kernel_scratch(k);
     sb_puts(sb, "/* ");
     put_opts(sb, m);
     sb_puts(sb, " */\nstatic ");
@@ -699,7 +718,7 @@ static void put_candidate(StrBuf *sb, StrBuf *calls, const Case *x, const Nest *
     sb_printf(calls, "    start(now, a, %d);\n", k->narg);
     if (m->parts)
         sb_printf(calls, "    for (int at = %d; at > 0; at--)\n", m->parts);
-    put_call(calls, x, name, "now", m->parts);
+    put_call(calls, x, name, "now", m->parts, k->scratch);
     sb_printf(calls, "    wrong += judge(a, %d, %d, \"%s %s: ", k->narg, x->exact, x->k->name,
               name);
     put_opts(calls, m);
@@ -718,7 +737,7 @@ static void put_test(StrBuf *sb, const Case *x, int number, const StrBuf *calls)
                   (int)elem_bytes(arg->dtype));
     }
     sb_printf(sb, "};\n    int wrong = 0;\n    start(want, a, %d);\n", x->k->narg);
-    put_call(sb, x, name, "want", 0);
+    put_call(sb, x, name, "want", 0, 0);
     sb_write(sb, calls->data, calls->len);
     sb_puts(sb, "    return wrong;\n}\n");
 }
@@ -751,10 +770,11 @@ static bool try_case(StrBuf *sb, const Case *x, int number, int n, int every, co
         Nest *m = candidate(x, t);
         if (!m)
             continue;
-        judge_nest(x, &j, m, fault);
-        if (*fault)
+        if (!m->nstage) /* the interpreter has no places yet */
+            judge_nest(x, &j, m, fault);
+        if (!m->nstage && *fault)
             tell(x, m, fault);
-        if (candidates++ % every == 0) {
+        if (candidates++ % every == 0 || m->nstage) {
             if (!count)
                 put_naive(sb, x, number, t);
             snprintf(name, sizeof name, "k%d_%d", number, count++);

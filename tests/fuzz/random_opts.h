@@ -53,6 +53,16 @@ static void fill(unsigned char *p, const Arg *a)
 }
 
 /* The same bytes for every run. */
+/* Memory for the places of a kernel, with nothing in it that could be right. */
+static inline void *places(size_t bytes)
+{
+    static _Alignas(64) unsigned char memory[1 << 22];
+    if (bytes > sizeof memory)
+        fprintf(stderr, "places of %zu bytes\n", bytes), exit(2);
+    memset(memory, 0xa5, bytes);
+    return memory;
+}
+
 static void start(unsigned char **p, const Arg *a, int n)
 {
     seed = 12345;

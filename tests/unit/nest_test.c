@@ -60,10 +60,10 @@ static Plan *plan_of(Context *c, bool softmax)
 /* An axis as it is by now or was, and an amount that may not fit. */
 static const char *random_opt(Nest *n, uint32_t *state)
 {
-    static const int64_t amount[] = {2, 3, 4, 5, 8, 16, 37};
-    static const OptKind kind[] = {OPT_SPLIT,  OPT_VECTOR, OPT_UPCAST, OPT_UNROLL,
-                                   OPT_VECTOR, OPT_UPCAST, OPT_ORDER,  OPT_THREAD};
-    Opt o = {.kind = kind[next(state) % 8],
+    static const int64_t amount[] = {2, 3, 4, 5, 8, 16, 1};
+    static const OptKind kind[] = {OPT_SPLIT,  OPT_VECTOR, OPT_UPCAST, OPT_UNROLL, OPT_VECTOR,
+                                   OPT_UPCAST, OPT_ORDER,  OPT_THREAD, OPT_STAGE,  OPT_STAGE};
+    Opt o = {.kind = kind[next(state) % 10],
              .axis = n->axis[(int)(next(state) % (uint32_t)n->naxis)].name,
              .amount = amount[next(state) % 7]};
     return opt_apply(n, &o);
