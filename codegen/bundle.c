@@ -276,6 +276,7 @@ static void list_weights(Bundle *b)
             continue;
         b->weight[b->nweight++] = b->weight[i];
     }
+    name_weights(b);
 }
 
 static WeightsMode weights_mode(const Bundle *b)

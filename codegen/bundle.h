@@ -49,7 +49,8 @@ typedef struct {
     int nsym;
     MemoryNames *memory; /* by number; NULL without --memory: then there is the arena */
     WeightsMode mode;
-    Buffer **weight; /* one per distinct offset, ascending */
+    Buffer **weight;          /* one per distinct offset, ascending */
+    const char **weight_name; /* without the prefix */
     int nweight;
     uint64_t sum; /* of the blob */
     int nkernel_file;
@@ -92,7 +93,10 @@ bool is_source(const char *file);
 const char *machine_flags(const Bundle *); /* of the C compiler */
 /* bundle_package.c: what --package adds, for other build systems */
 void bundle_package(Bundle *);
-const char *weight_name(const Bundle *, const Buffer *); /* array mode */
+/* bundle_weight_names.c */
+void name_weights(Bundle *);
+const char *weight_name(const Bundle *, const Buffer *); /* an array, or an offset in the blob */
+void weight_offsets(StrBuf *, const Bundle *);
 
 void kernel_comment(StrBuf *, const Bundle *, const Kernel *);
 

@@ -58,7 +58,7 @@ static void address_root(StrBuf *sb, Bundle *b, const Buffer *r, ingot_dtype as,
                 sb_printf(sb, "(%s%s *)", qualifier, type);
             sb_puts(sb, weight_name(b, r));
         } else {
-            sb_printf(sb, "(%s%s *)(weights + %lld)", qualifier, type, (long long)r->offset);
+            sb_printf(sb, "(%s%s *)(weights + %s)", qualifier, type, weight_name(b, r));
         }
         return;
     case BUF_ARENA:
@@ -987,6 +987,8 @@ static void opening(StrBuf *sb, Bundle *b, const char *body)
         }
         sb_puts(sb, "};\n");
     }
+    if (strstr(body, "(weights + "))
+        weight_offsets(sb, b);
     if (b->gpu)
         gpu_constants(sb, b);
     if (strstr(body, "struct running"))

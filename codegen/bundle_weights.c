@@ -142,18 +142,6 @@ static void value_flush(Value *v, const Buffer *w)
 
 /* ---- arrays ------------------------------------------------------------------------------ */
 
-const char *weight_name(const Bundle *b, const Buffer *w)
-{
-    int i = 0;
-    while (i < b->nweight && b->weight[i]->offset != w->offset)
-        i++;
-    const Data *d =
-        i < b->nweight && b->weight[i]->node->op == OP_DATA ? b->weight[i]->node->arg.ptr : NULL;
-    const char *name = d && d->name ? d->name : "";
-    return *name ? arena_printf(b->a, "%s_w%d_%s", b->name, i, identifier(b->a, name))
-                 : arena_printf(b->a, "%s_w%d", b->name, i);
-}
-
 static void print_float(StrBuf *sb, double v, const char *suffix)
 {
     char text[48];

@@ -12,7 +12,7 @@ enum { VAR_NAME_BYTES = 48 };
 const char *var_name(const Context *, int var, char out[VAR_NAME_BYTES]);
 /* A kernel argument that is neither read nor written has no parameter (memplan.c: in place). */
 bool kernel_has_param(const Kernel *, int arg);
-/* "void model_k00_add_f32_4(const float *restrict a0, float *restrict a1, int64_t n)", without a
+/* "void model_k00_add_4(const float *restrict a0, float *restrict a1, int64_t n)", without a
  * final character. Parameter aN is argument N; a kernel that can be cut takes the first of its parts that it is to do, and
  * the one after the last: "int64_t begin, int64_t end". */
 void kernel_prototype(StrBuf *, const Target *, const Kernel *, const char *function_name);

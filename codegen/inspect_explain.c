@@ -123,7 +123,7 @@ static int say_notes_of(Explain *e, Node *node)
 
 static const char *buffer_name(Arena *a, const Context *c, const Buffer *b)
 {
-    const Origin *o = b->node ? c->origin[b->node->id] : NULL;
+    const Origin *o = b->node ? node_origin(c, b->node) : NULL;
     const Data *d = b->node && b->node->op == OP_DATA ? b->node->arg.ptr : NULL;
     return b->name        ? b->name
            : d && d->name ? d->name
@@ -289,8 +289,11 @@ static void say_source(Explain *e, const ingot_source_node *s)
             roots[nroot++] = c->states[i].next;
     Node **order = graph_toposort(e->a, nroot, roots, &n);
     for (int i = 0; i < n; i++)
-        if (same_origin(c->origin[order[i]->id], s))
-            said += say_notes_of(e, order[i]);
+        for (const OriginList *l = c->origins[order[i]->id]; l; l = l->rest)
+            if (same_origin(l->origin, s)) {
+                said += say_notes_of(e, order[i]);
+                break;
+            }
     for (int i = 0; i < e->x->p->nstep; i++) {
         bool ours = false;
         for (int j = 0; j < e->steps[i]->norigin && !ours; j++)

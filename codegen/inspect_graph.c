@@ -191,8 +191,12 @@ static void graph_node(StrBuf *sb, Graph *g, Node *n, int inside)
             comma = ", ";
         }
     sb_puts(sb, "]");
-    if (c->origin[n->id])
-        sb_printf(sb, ", \"origin\": %d", origin_number(g, c->origin[n->id]));
+    if (c->origins[n->id])
+        sb_printf(sb, ", \"origin\": %d", origin_number(g, node_origin(c, n)));
+    const OriginList *more = c->origins[n->id] ? c->origins[n->id]->rest : NULL;
+    for (const OriginList *l = more; l; l = l->rest)
+        sb_printf(sb, "%s%d", l == more ? ", \"also\": [" : ", ", origin_number(g, l->origin));
+    sb_puts(sb, more ? "]" : "");
     if (inside >= 0)
         sb_printf(sb, ", \"inside\": %d", inside);
     sb_puts(sb, "}");

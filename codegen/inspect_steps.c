@@ -155,9 +155,9 @@ static void tensor(StrBuf *sb, const Inspection *x, const Buffer *b, int maker)
         sb_printf(sb, ", \"step\": %d", maker);
     if (b->node)
         sb_printf(sb, ", \"node\": %u", b->node->id);
-    if (b->node && c->origin[b->node->id]) {
+    if (b->node && c->origins[b->node->id]) {
         sb_puts(sb, ", \"source\": ");
-        print_origin(sb, c->origin[b->node->id]);
+        print_origin(sb, node_origin(c, b->node));
     }
     sb_puts(sb, "}");
 }

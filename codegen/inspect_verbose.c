@@ -47,7 +47,7 @@ static void tell_notes(const Plan *p)
     StrBuf sb = {0};
     for (int i = 0; i < p->nnote; i++) {
         const Note *n = &p->notes[i];
-        const Origin *o = n->node ? p->c->origin[n->node->id] : NULL;
+        const Origin *o = n->node ? node_origin(p->c, n->node) : NULL;
         sb_printf(&sb, "%s: %s %s", n->pass, n->what, n->node ? op_info[n->node->op].text : "");
         if (o)
             sb_printf(&sb, " of '%s' (%s)", o->node, o->op);

@@ -235,6 +235,11 @@ typedef struct {
     const char *node, *op;
     int number; /* in order of the model's nodes */
 } Origin;
+typedef struct OriginList OriginList;
+struct OriginList {
+    const Origin *origin;
+    const OriginList *rest;
+};
 
 /* What has to hold when the model runs: least <= value <= greatest; otherwise the run ends. */
 typedef struct {
@@ -299,12 +304,13 @@ struct Context {
     size_t key_bytes;
     Node **table;
     size_t ntable, captable;
-    Node **nodes;          /* by id */
-    const Origin **origin; /* by id; may be NULL */
+    Node **nodes;               /* by id */
+    const OriginList **origins; /* by id: who asked for the node, in order; may be NULL */
     uint32_t nnode;
     /* the model */
     const char *file;
-    const Origin *at;
+    const OriginList *at;  /* what is being built, or rewritten */
+    struct Making *making; /* a rewrite that is being tried: what it asks for may come to nothing */
     int norigin;
     ingot_source_node **source; /* the file's nodes, in order */
     int nsource;
@@ -340,6 +346,11 @@ Context *
 context_child(Context *parent); /* a fresh graph for one kernel: same sink and vars, own arena */
 
 /* ---- node.c: interning and the constructors that every level uses ---------------------- */
+/* Of whom asked for a node, the first; NULL: none. */
+const Origin *node_origin(const Context *, const Node *);
+/* Others ask for a node that there is already; so does a rewrite that is being tried. */
+void origins_add(Context *, const Node *, const OriginList *more);
+void making_found(struct Making *, Node *);
 Node *node_make(Context *, Op, ingot_dtype, Arg, int nsrc, Node *const *src, int rank,
                 Node *const *shape);
 Node *node_const_i(Context *, ingot_dtype, int64_t); /* wrapped to the dtype */
@@ -595,10 +606,18 @@ struct Kernel {
     uint64_t hash;        /* of its canonical text: equal kernels are emitted once */
     Choice *choice;       /* the record of what is decided for it; NULL where nothing is */
     bool check;           /* of a STEP_INDEX */
-    char name[96];        /* k07_conv_relu_f32_1x64x56x56; set by the plan */
+    char name[96];        /* k07_conv_1x64x56x56; set by the plan */
     int64_t flops, bytes; /* at the upper bounds */
     int64_t scratch;      /* bytes of the places that a part of it needs, see nest.h */
 };
+
+/* What most of a kernel's work is for. */
+typedef struct {
+    const Origin *origin; /* NULL: none */
+    const char *op;       /* of a source node; where there is none, of a node of the graph */
+    Node *value;          /* its result, or what the kernel computes of it */
+    double operations;
+} Heaviest;
 
 typedef enum {
     STEP_KERNEL,
@@ -621,8 +640,9 @@ struct Step {
     const char *name;
     const Origin **origins; /* source nodes, in order, no doubles */
     int norigin;
-    Node *value;   /* KERNEL: that it stores; merged: of the first of them */
-    Node **values; /* KERNEL: nodes of the model's graph that it computes, oldest first */
+    Heaviest heaviest; /* KERNEL: of what it computes */
+    Node *value;       /* KERNEL: that it stores; merged: of the first of them */
+    Node **values;     /* KERNEL: nodes of the model's graph that it computes, oldest first */
     int nvalue;
     /* KERNEL: one per argument.  CALL: inputs then outputs.  COPY: dst, src. */
     int nbuf;
@@ -719,6 +739,8 @@ const char *lane_type(ingot_dtype);
 int kernel_parts(
     const Kernel *); /* nest.c: that may run on different threads; 0: it cannot be cut */
 
+/* schedule/provenance.c: a kernel that copies a tensor for another step. */
+void step_copies(Plan *, Step *, const Buffer *src, const Step *like);
 /* inputs.c: inputs that contractions read beyond their edges are copied into the arena. */
 void copy_inputs(Plan *);
 /* layouts.c: a layout for every buffer of the arena; halos instead of bounds checks. */

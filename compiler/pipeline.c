@@ -233,7 +233,7 @@ static bool too_much(const Plan *p, int memory, const char *format, ...)
     va_end(ap);
     sb_puts(&sb, "; the largest tensors at the peak:");
     for (int i = 0; i < n; i++) {
-        const Origin *o = worst[i]->node ? p->c->origin[worst[i]->node->id] : NULL;
+        const Origin *o = worst[i]->node ? node_origin(p->c, worst[i]->node) : NULL;
         sb_puts(&sb, i ? ", " : " ");
         if (worst[i]->name)
             sb_printf(&sb, "'%s' ", worst[i]->name);

@@ -40,7 +40,7 @@ void ingot_context_free(ingot_context *c)
         return;
     free(c->table);
     free((void *)c->nodes);
-    free((void *)c->origin);
+    free((void *)c->origins);
     map_free(&c->memo);
     arena_free(c->arena);
 }
@@ -103,7 +103,9 @@ void ingot_set_origin(ingot_context *c, const char *node, const char *op)
     o->number = c->norigin++;
     o->node = arena_strdup(c->arena, node ? node : "");
     o->op = arena_strdup(c->arena, op ? op : "");
-    c->at = o;
+    OriginList *list = NEW(c->arena, OriginList);
+    list->origin = o;
+    c->at = list;
 }
 
 static void report_at_origin(ingot_context *c, ingot_level level, ingot_status status,
@@ -113,9 +115,9 @@ static void report_at_origin(ingot_context *c, ingot_level level, ingot_status s
     if (c->file)
         sb_printf(&sb, "%s: ", c->file);
     if (c->at) {
-        sb_printf(&sb, "node '%s'", c->at->node);
-        if (*c->at->op)
-            sb_printf(&sb, " (%s)", c->at->op);
+        sb_printf(&sb, "node '%s'", c->at->origin->node);
+        if (*c->at->origin->op)
+            sb_printf(&sb, " (%s)", c->at->origin->op);
         sb_puts(&sb, ": ");
     }
     sb_vprintf(&sb, format, ap);

@@ -62,7 +62,8 @@ bool ingot_require(ingot_context *c, ingot_dim *value, ingot_dim *least, ingot_d
     }
     Requires *all = c->region ? &c->region->require : &c->require;
     Require *r = NEW(c->arena, Require);
-    *r = (Require){value, least, greatest, arena_strdup(c->arena, what), c->at};
+    *r = (Require){value, least, greatest, arena_strdup(c->arena, what),
+                   c->at ? c->at->origin : NULL};
     vec_push(c->arena, all->item, all->n, r);
     return true;
 }

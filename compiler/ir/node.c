@@ -54,8 +54,8 @@ static void table_grow(Context *c)
     size_t cap = c->captable ? c->captable * 2 : 256;
     Node **table = calloc(cap, sizeof *table);
     Node **nodes = realloc((void *)c->nodes, cap * sizeof *nodes);
-    const Origin **origin = realloc((void *)c->origin, cap * sizeof *origin);
-    if (!table || !nodes || !origin)
+    const OriginList **origins = realloc((void *)c->origins, cap * sizeof *origins);
+    if (!table || !nodes || !origins)
         BUG("out of memory");
     for (size_t i = 0; i < c->captable; i++)
         if (c->table[i]) {
@@ -67,8 +67,33 @@ static void table_grow(Context *c)
     free((void *)c->table);
     c->table = table;
     c->nodes = nodes;
-    c->origin = origin;
+    c->origins = origins;
     c->captable = cap;
+}
+
+void origins_add(Context *c, const Node *n, const OriginList *more)
+{
+    const OriginList *list = c->origins[n->id];
+    for (; more; more = more->rest) {
+        const OriginList *at = list;
+        while (at && at->origin != more->origin)
+            at = at->rest;
+        if (at)
+            continue;
+        OriginList *first = NEW(c->arena, OriginList), *second = NULL;
+        if (list) {
+            second = NEW(c->arena, OriginList);
+            *second = (OriginList){more->origin, list->rest};
+        }
+        *first = (OriginList){list ? list->origin : more->origin, second};
+        list = first;
+    }
+    c->origins[n->id] = list;
+}
+
+const Origin *node_origin(const Context *c, const Node *n)
+{
+    return c->origins[n->id] ? c->origins[n->id]->origin : NULL;
 }
 
 Node *node_make(Context *c, Op op, ingot_dtype dtype, Arg arg, int nsrc, Node *const *src, int rank,
@@ -94,8 +119,15 @@ Node *node_make(Context *c, Op op, ingot_dtype dtype, Arg arg, int nsrc, Node *c
         table_grow(c);
     size_t i = node_hash(key) & (c->captable - 1);
     for (; c->table[i]; i = (i + 1) & (c->captable - 1))
-        if (node_same(c->table[i], key))
+        if (node_same(c->table[i], key)) {
+            if (op_info[op].cls == LEAF || dtype == INGOT_INDEX)
+                ;
+            else if (c->making)
+                making_found(c->making, c->table[i]);
+            else
+                origins_add(c, c->table[i], c->at);
             return c->table[i];
+        }
     struct Node *n = memcpy(arena_alloc(c->arena, bytes), key, bytes);
     if (rank) {
         Node **dims = NEWN(c->arena, Node *, rank);
@@ -106,7 +138,7 @@ Node *node_make(Context *c, Op op, ingot_dtype dtype, Arg arg, int nsrc, Node *c
     if (rank == 0 && (dtype == INGOT_INDEX || dtype == INGOT_BOOL))
         symbolic_bounds(c, n, &n->lo, &n->hi);
     c->nodes[c->nnode] = n;
-    c->origin[c->nnode] = c->at;
+    c->origins[c->nnode] = c->at;
     c->nnode++;
     c->table[i] = n;
     c->ntable++;

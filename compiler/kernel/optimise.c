@@ -99,8 +99,7 @@ Step *copy_step(Plan *p, Buffer *dst, Buffer *src, const Step *like)
     s->bufs = NEWN(p->arena, Buffer *, 2);
     s->bufs[0] = dst;
     s->bufs[1] = src;
-    s->origins = like->origins;
-    s->norigin = like->norigin;
+    step_copies(p, s, src, like);
     return s;
 }
 

@@ -89,14 +89,18 @@ void rewrite_below(Rewrite *r, int nroot, Node *const *roots)
 {
     int n;
     Node **order = graph_toposort(r->a, nroot, roots, &n);
-    const Origin *at = r->c->at;
+    const OriginList *at = r->c->at;
     for (int i = 0; i < n; i++) {
         Node *t = order[i];
         if (t->id >= r->nnode || r->now[t->id])
             continue;
-        r->c->at = r->c->origin[t->id];
+        r->c->at = r->c->origins[t->id];
         r->visiting = t;
-        r->now[t->id] = r->apply(r, renewed(r, t));
+        Node *same = renewed(r, t);
+        Making making;
+        making_begin(&making, r->c);
+        r->now[t->id] = r->apply(r, same);
+        making_end(&making, same, r->now[t->id]);
         r->changed |= r->now[t->id] != t;
     }
     r->c->at = at;

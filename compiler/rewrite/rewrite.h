@@ -27,6 +27,16 @@ bool rewrite_pass(Rewrite *);
 /* rewrite.c: what became of a node; of all below the roots. */
 Node *rewritten(const Rewrite *, Node *);
 void rewrite_below(Rewrite *, int nroot, Node *const *roots);
+/* rewrite_origins.c: what a rule makes is of the nodes of the model that it replaces. */
+enum { MAX_FOUND = 64 };
+typedef struct Making {
+    Context *c;
+    uint32_t before;        /* the first node that is made */
+    Node *found[MAX_FOUND]; /* what was asked for and there already */
+    int nfound;
+} Making;
+void making_begin(Making *, Context *);
+void making_end(Making *, Node *old, Node *now);
 /* rewrite_control.c: a LOOP or IF. */
 Node *renewed_control(Rewrite *, Node *);
 

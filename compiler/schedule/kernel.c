@@ -455,43 +455,6 @@ Kernel *kernel_finish(Nest *nest, Buffer ***bufs, int *nbuf)
     return k;
 }
 
-/* ---- names ---------------------------------------------------------------------------------------- */
-
-static void lower_word(StrBuf *sb, const char *word)
-{
-    for (; *word; word++)
-        if ((*word >= 'a' && *word <= 'z') || (*word >= '0' && *word <= '9'))
-            sb_write(sb, word, 1);
-        else if (*word >= 'A' && *word <= 'Z')
-            sb_write(sb, &(char){(char)(*word - 'A' + 'a')}, 1);
-}
-
-/* k07_conv_relu_f32_1x64x56x56: number, up to three operators, type and shape of the result. */
-static void kernel_name(Kernel *k, int number, const Step *step)
-{
-    StrBuf sb = {0};
-    sb_printf(&sb, "k%02d", number);
-    for (int i = 0; i < step->norigin && i < 3; i++) {
-        sb_puts(&sb, "_");
-        lower_word(&sb, step->origins[i]->op);
-    }
-    Node *store = k->sink->src[0]->src[0];
-    const KernelArg *out = &k->args[store->src[0]->arg.i];
-    sb_printf(&sb, "_%s", dtype_info[out->dtype].name);
-    for (int i = 0; i < out->rank && sb.len < 70; i++) {
-        sb_puts(&sb, i ? "x" : "_");
-        int64_t v;
-        const Node *at = store->src[3 + i];
-        if (idx_value(out->dims[i], &v)) /* of a slice its own size */
-            sb_printf(&sb, "%lld",
-                      (long long)(at->lo >= 0 && at->hi < v ? at->hi - at->lo + 1 : v));
-        else
-            sb_puts(&sb, "n");
-    }
-    snprintf(k->name, sizeof k->name, "%s", sb.data);
-    sb_free(&sb);
-}
-
 /* ---- sharing ----------------------------------------------------------------------------------- */
 
 typedef struct Twin {
@@ -541,7 +504,7 @@ static void number_block(Plan *p, Block *b, int *kernels)
             if (!*step->kernel->name && step->kernel->check)
                 snprintf(step->kernel->name, sizeof step->kernel->name, "check%02d", step->number);
             else if (!*step->kernel->name)
-                kernel_name(step->kernel, (*kernels)++, step);
+                kernel_name(p->c, step->kernel, (*kernels)++, step);
             step->name = step->kernel->name;
         }
         step->first_inner = p->nstep;

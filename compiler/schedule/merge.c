@@ -240,15 +240,7 @@ static void join(Match *m, Plan *p)
     k->bytes = kernel_bytes(k);
     kernel_find_vars(k);
     Step *into = (Step *)m->into;
-    for (int i = 0; i < m->from->norigin; i++)
-        step_origin(p->arena, into, m->from->origins[i]);
-    int n = into->nvalue + m->from->nvalue;
-    Node **values = NEWN(p->arena, Node *, n + 1);
-    memcpy((void *)values, into->values, (size_t)into->nvalue * sizeof *values);
-    memcpy((void *)(values + into->nvalue), m->from->values,
-           (size_t)m->from->nvalue * sizeof *values);
-    into->values = values;
-    into->nvalue = n;
+    step_join(p->arena, into, m->from);
     ingot_context_free(m->from->kernel->c);
 }
 

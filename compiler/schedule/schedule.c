@@ -49,73 +49,6 @@ void plan_note(Plan *p, Note note)
     vec_push(p->arena, p->notes, p->nnote, note);
 }
 
-void step_origin(Arena *a, Step *step, const Origin *o)
-{
-    for (int i = 0; i < step->norigin; i++)
-        if (step->origins[i] == o)
-            return;
-    vec_push(a, step->origins, step->norigin, o);
-}
-
-static void add_origin(Sched *s, Step *step, Node *n)
-{
-    const Origin *o = s->c->origin[n->id];
-    if (o)
-        step_origin(s->arena, step, o);
-}
-
-/* Made of numbers and coordinates alone: whoever needed it first made it, which says nothing of the others. */
-static bool is_anybodys(Sched *s, Node *n)
-{
-    return info_of(s, n)->constant && !info_of(s, n)->leaves;
-}
-
-/* The source nodes of a fused expression: everything between its root and what it reads. */
-static void collect_origins(Sched *s, Step *step, Node *root)
-{
-    Node *stack[256], *seen[256];
-    int n = 0, nseen = 0, order = 0;
-    Node *found[256];
-    stack[n++] = root;
-    while (n) {
-        Node *t = stack[--n];
-        bool known = false;
-        for (int i = 0; i < nseen && !known; i++)
-            known = seen[i] == t;
-        if (known || nseen == 256)
-            continue;
-        seen[nseen++] = t;
-        if (t != root &&
-            (info_of(s, t)->buffer || info_of(s, t)->stored || op_info[t->op].cls == LEAF ||
-             info_of(s, t)->foldable || op_info[t->op].cls == CONTROL || t->dtype == INGOT_INDEX))
-            continue;
-        found[order++] = t;
-        for (uint32_t i = 0; i < t->nsrc && n < 256; i++)
-            stack[n++] = t->src[i];
-    }
-    /* oldest first: the order of the model's nodes */
-    for (int i = 1; i < order; i++)
-        for (int j = i; j > 0 && found[j]->id < found[j - 1]->id; j--) {
-            Node *t = found[j];
-            found[j] = found[j - 1];
-            found[j - 1] = t;
-        }
-    step->values = NEWN(s->arena, Node *, order + 1);
-    for (int i = 0; i < order; i++) {
-        step->values[step->nvalue++] = found[i];
-        if (!is_anybodys(s, found[i]))
-            add_origin(s, step, found[i]);
-    }
-    for (int i = 0; i < order && !step->norigin; i++)
-        add_origin(s, step, found[i]);
-    for (int i = 1; i < step->norigin; i++) /* what was rewritten is younger than its readers */
-        for (int j = i; j > 0 && step->origins[j]->number < step->origins[j - 1]->number; j--) {
-            const Origin *o = step->origins[j];
-            step->origins[j] = step->origins[j - 1];
-            step->origins[j - 1] = o;
-        }
-}
-
 /* ---- kernels ------------------------------------------------------------------------------ */
 
 static Node *store_node(Nest *k, Place out, Node *gate, Node *value, Node *const *coords)
@@ -166,7 +99,7 @@ static void check_step(Scope *at, const Nest *user, const IndexUse *u)
     Step *step = step_new(at, STEP_INDEX);
     Buffer **bufs;
     step->name = "check";
-    add_origin(s, step, u->t);
+    step_origins(s, step, u->t);
     step->size = u->size;
     step->axis = u->axis;
     step->wraps = index_check_of(c, u->t) == INDEX_WRAPS;
@@ -183,7 +116,7 @@ static void nest_end(Scope *at, Nest *k, Node *origin)
     Buffer **bufs;
     int n;
     step->value = origin;
-    collect_origins(at->s, step, origin);
+    step_computes(at->s, step, origin);
     if (at->s->opt_level)
         nest_split(k);
     step->kernel = kernel_finish(k, &bufs, &n);
@@ -558,7 +491,7 @@ static void schedule_call(Scope *at, Node *t)
     step->name = call->name;
     step->call = call;
     step_bufs(s, step, n, bufs);
-    add_origin(s, step, t);
+    step_origins(s, step, t);
     if (call->scratch_bytes) {
         Node **dim = NEW(s->arena, Node *);
         *dim = idx(s->c, (int64_t)call->scratch_bytes);
@@ -613,7 +546,7 @@ static void schedule_loop(Scope *at, Node *t)
     }
     Step *step = step_new(at, STEP_LOOP);
     step->name = "loop";
-    add_origin(s, step, t);
+    step_origins(s, step, t);
     step->trip = loop->trip;
     step->counter = loop->counter;
     step->cond = cond;
@@ -680,7 +613,7 @@ static void schedule_if(Scope *at, Node *t)
         tuple[i] = arena_buffer(at, branch->then_branch->result[i]);
     Step *step = step_new(at, STEP_IF);
     step->name = "if";
-    add_origin(s, step, t);
+    step_origins(s, step, t);
     step->cond = cond;
     for (int side = 0; side < 2; side++) {
         struct Region *r = side ? branch->else_branch : branch->then_branch;
@@ -800,6 +733,7 @@ bool plan_schedule(Plan *p, int opt_level, const Target *target)
                  .fuse_rows = !target->gpu && opt_level > 0,
                  .target = target};
     s->info = NEWN(a, Info *, INFO_CHUNKS);
+    find_readers(s);
     Scope at = {.s = s, .block = &p->main};
     declare_inputs(s, &at);
     check_dims_known(s);

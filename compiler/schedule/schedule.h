@@ -45,6 +45,12 @@ typedef struct {
 
 enum { INFO_CHUNK = 1024, INFO_CHUNKS = 1 << 15 };
 
+typedef struct Reader Reader;
+struct Reader {
+    const Node *node;
+    Reader *next;
+};
+
 typedef struct {
     Context *c;
     Arena *arena;
@@ -55,7 +61,8 @@ typedef struct {
     bool
         fuse_rows; /* reduces over rows may be repeated by their readers: not where each element is a work item */
     const Target *target;
-    int naxis; /* RANGE numbers used so far */
+    int naxis;        /* RANGE numbers used so far */
+    Reader **readers; /* by node id: nodes of the model that read it */
 } Sched;
 
 Info *info_of(Sched *, Node *);
@@ -131,8 +138,18 @@ int64_t dims_bound(int rank, Node *const *dims); /* product of upper bounds, sat
 /* split.c: ranges that its expression divides by a constant become two each. */
 void nest_split(Nest *);
 
-/* schedule.c: another source node of a step, unless it is known. */
+/* provenance.c: who reads what, of all nodes. */
+void find_readers(Sched *);
+/* Another source node of a step, unless it is known; those of a node. */
 void step_origin(Arena *, Step *, const Origin *);
+void step_origins(Sched *, Step *, const Node *);
+/* The nodes that a kernel computes of a value that it stores, and what they are for. */
+void step_computes(Sched *, Step *, Node *root);
+/* What is computed by `from`, by `into` too. */
+void step_join(Arena *, Step *into, const Step *from);
+
+/* k07_conv_1x64x56x56 */
+void kernel_name(const Context *, Kernel *, int number, const Step *);
 
 /* merge.c: kernels that read the same operand in the same loops become one. */
 void merge_kernels(Plan *);

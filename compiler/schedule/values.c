@@ -359,7 +359,7 @@ static void print_value(StrBuf *sb, const Plan *p, Node *n, const ValueChoice *c
     print_said(sb, c);
     sb_printf(sb, "  # %s %s", op_info[n->op].text, dtype_info[n->dtype].name);
     print_dims(sb, p->c, n->rank, n->shape);
-    const Origin *o = p->c->origin[n->id];
+    const Origin *o = node_origin(p->c, n);
     if (o) {
         sb_puts(sb, " ");
         sched_origin(sb, o);

@@ -103,7 +103,7 @@ def check_facts(told):
                 raise Wrong(f"step {s['step']}: kernel {s['name']}")
             # a node that a kernel computes has its origin among the kernel's, unless it is made of numbers alone
             names = {(o["node"], o["op"]) for o in s["source"]}
-            known = [told["origins"][nodes[n]["origin"]] for n in s["nodes"] if "origin" in nodes[n]]
+            known = [told["origins"][o] for n in s["nodes"] if "origin" in nodes[n] for o in [nodes[n]["origin"], *nodes[n].get("also", [])]]
             if names - {(o["node"], o["op"]) for o in known} and s["nodes"]:
                 raise Wrong(f"step {s['step']}: its nodes are not those of {sorted(names)}")
     for k in kernels.values():

@@ -1,0 +1,134 @@
+/* rewrite_origins.c - what a rule makes is of the nodes of the model that it replaces.
+ *
+ *     round((a * s + b) / t)   ->   round(a * (s / t) + b / t)        round, /: QuantizeLinear; +: Add; *: DequantizeLinear
+ *
+ * A new node takes the origins of those that are gone, of the same op and made of the same things: the new sum is of Add.  What has
+ * no like is of what the result was of; and the result is of those that are gone without a like. */
+#include "rewrite.h"
+
+enum { MAX_NODES = 192, MAX_READ = 64 };
+
+/* Nodes, and which of those that old and new ones read they are made of, a bit each. */
+typedef struct {
+    Node *node[MAX_NODES];
+    uint64_t of[MAX_NODES];
+    int n;
+} Nodes;
+
+static int place(const Nodes *s, const Node *t)
+{
+    int i = s->n - 1;
+    while (i >= 0 && s->node[i] != t)
+        i--;
+    return i;
+}
+
+static bool counts(const Node *t)
+{
+    return t->dtype != INGOT_INDEX && op_info[t->op].cls != LEAF;
+}
+
+static void add(Nodes *s, Node *t)
+{
+    if (s->n < MAX_NODES && place(s, t) < 0)
+        s->node[s->n++] = t;
+}
+
+/* Of sources first, which bits they are made of. */
+static void find_bits(Nodes *s, const Nodes *read)
+{
+    for (bool again = true; again;) {
+        again = false;
+        for (int i = 0; i < s->n; i++) {
+            uint64_t of = s->of[i];
+            for (uint32_t k = 0; k < s->node[i]->nsrc; k++) {
+                const Node *src = s->node[i]->src[k];
+                int from = place(read, src), inside = place(s, src);
+                of |= inside >= 0                    ? s->of[inside]
+                      : from >= 0 && from < MAX_READ ? UINT64_C(1) << from
+                                                     : 0;
+            }
+            again |= of != s->of[i];
+            s->of[i] = of;
+        }
+    }
+}
+
+void making_begin(Making *m, Context *c)
+{
+    m->c = c;
+    m->before = c->nnode;
+    m->nfound = 0;
+    c->making = m;
+}
+
+void making_found(Making *m, Node *n)
+{
+    if (m->nfound < MAX_FOUND)
+        m->found[m->nfound++] = n;
+}
+
+/* What was asked for and is part of the result: new nodes, and those that there were, but not below the old one. */
+static void find_made(const Making *m, const Nodes *below, Node *now, Nodes *made)
+{
+    Nodes found = {.n = 0};
+    for (int i = 0; i < m->nfound; i++)
+        if (place(below, m->found[i]) < 0)
+            add(&found, m->found[i]);
+    if (now->id >= m->before || place(&found, now) >= 0)
+        add(made, now);
+    for (int i = 0; i < made->n; i++)
+        for (uint32_t k = 0; k < made->node[i]->nsrc; k++) {
+            Node *s = made->node[i]->src[k];
+            if (counts(s) && (s->id >= m->before || place(&found, s) >= 0))
+                add(made, s);
+        }
+}
+
+static void walk(Nodes *s, const Nodes *end)
+{
+    for (int i = 0; i < s->n; i++)
+        for (uint32_t k = 0; k < s->node[i]->nsrc; k++)
+            if (counts(s->node[i]->src[k]) && (!end || place(end, s->node[i]->src[k]) < 0))
+                add(s, s->node[i]->src[k]);
+}
+
+void making_end(Making *m, Node *old, Node *now)
+{
+    Context *c = m->c;
+    c->making = NULL;
+    if (now == old)
+        return;
+    Nodes below = {.n = 0}, made = {.n = 0}, read = {.n = 0}, gone = {.n = 0};
+    add(&below, old);
+    if (m->nfound)
+        walk(&below, NULL);
+    find_made(m, &below, now, &made);
+    for (int i = 0; i < made.n; i++)
+        for (uint32_t k = 0; k < made.node[i]->nsrc; k++)
+            if (counts(made.node[i]->src[k]) && place(&made, made.node[i]->src[k]) < 0)
+                add(&read, made.node[i]->src[k]);
+    add(&gone, old);
+    walk(&gone, &read);
+    find_bits(&made, &read);
+    find_bits(&gone, &read);
+    bool taken[MAX_NODES] = {false};
+    for (int i = 0; i < made.n; i++) {
+        Node *n = made.node[i];
+        const OriginList *own = c->origins[old->id];
+        if (n->id >= m->before)
+            c->origins[n->id] = NULL;
+        bool like = false;
+        for (int k = 0; k < gone.n; k++)
+            if (gone.node[k]->op == n->op &&
+                (gone.of[k] == made.of[i] || gone.of[k] & made.of[i])) {
+                origins_add(c, n, c->origins[gone.node[k]->id]);
+                like = taken[k] = true;
+            }
+        if (!like)
+            origins_add(c, n, own);
+    }
+    for (int k = 0; k < gone.n && made.n; k++)
+        if (!taken[k] && op_info[gone.node[k]->op].cls != MOVE)
+            origins_add(c, made.node[0], c->origins[gone.node[k]->id]);
+}
