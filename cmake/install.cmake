@@ -30,7 +30,7 @@ install(FILES ${PROJECT_BINARY_DIR}/ingot.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}
 if(NOT CMAKE_CROSSCOMPILING)
   set(share ${PROJECT_BINARY_DIR}/share)
   set(pages "")
-  foreach(page ingot compile run verify bench check inspect explain audit targets cache completion manual)
+  foreach(page ingot compile run verify bench check inspect explain audit targets tune cache completion manual)
     set(file ${share}/man1/ingot-${page}.1)
     if(page STREQUAL ingot)
       set(file ${share}/man1/ingot.1)

@@ -648,6 +648,8 @@ struct Step {
     int nbuf;
     Buffer **bufs;
     Kernel *kernel; /* shared by equal steps */
+    const Choice *
+        choice; /* KERNEL, after kernel_share(): the record of this step; NULL where nothing is decided */
     const Call *call;
     Buffer *scratch;               /* CALL, KERNEL: planned scratch or NULL */
     Node *elements;                /* COPY: number of elements */
@@ -789,11 +791,17 @@ void kernel_keys(Plan *); /* kernel.c: starts the record: what kernel every step
  * was asked about it on the way.  The old one is freed. */
 Kernel *kernel_renew(Kernel *);
 Kernel *kernel_copy(const Kernel *);
-void plan_print(StrBuf *, Plan *); /* the whole plan, for people */
+uint64_t kernel_hash(const Kernel *,
+                     uint64_t seed); /* of its canonical text, layouts and opts included */
+void plan_print(StrBuf *, Plan *);   /* the whole plan, for people */
 void print_dims(StrBuf *, const Context *, int rank, Node *const *dims); /* "[2,n,3]" */
 void sched_origin(StrBuf *, const Origin *);                             /* "Conv conv_0" */
 void sched_print(StrBuf *, const Plan *,
                  const char *target); /* sched_text.c: the record, before kernel_share() */
+/* The entry of a step after kernel_share(), with these opts and layouts (by argument; NULL: as the record has it); only: for
+ * this step, not for every one of its kernel. */
+void sched_print_step(StrBuf *, const Plan *, const Step *, bool only, int nopt, const Opt *opts,
+                      const Layout *const *layout);
 void layout_print(StrBuf *, const Layout *);
 extern const char *const opt_name[OPT_COUNT];
 void opt_print(StrBuf *, const Opt *); /* "UPCAST oc 4" */

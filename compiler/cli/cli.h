@@ -47,6 +47,10 @@ typedef struct {
     double seconds;
     double tolerance;     /* negative: by the element's type */
     int64_t string_bytes; /* 0: the importer's */
+    int beam;             /* of tune, and the next ones */
+    double budget;        /* seconds */
+    const char *kernels, *database, *prepare, *measure, *remote, *import, *export_to;
+    bool why;
     ingot_options compile;
     Arena *a;
 } Options;
@@ -85,10 +89,11 @@ const Command *cli_command(const char *name);
 /* ---- cli_options.c ------------------------------------------------------------------------ */
 
 bool options_parse(Options *, int argc, char **argv, const Command *); /* false after a message */
+bool option_beam(Options *, const char *);
 bool option_bind(Options *, const char *);
+bool option_budget(Options *, const char *);
 bool option_cache_bytes(Options *, const char *);
 bool option_dim(Options *, const char *);
-bool option_ignored(Options *, const char *);
 bool option_input(Options *, const char *);
 bool option_level(Options *, const char *);
 bool option_max_ram(Options *, const char *);
@@ -204,6 +209,8 @@ ingot_status build_program(Arena *, const char *dir, const char *name, const cha
 const char *c_compiler(void);
 /* A file that identifies the C compiler: its path, or NULL. */
 const char *find_program(Arena *, const char *name);
+/* The words of the C compiler for a target and those that bundles get, ended by NULL. */
+const char *const *compiler_words(Arena *, const char *target);
 
 /* Compiles dir/kernels_N.c to dir/kernels_N.s; false, silently, if there is no compiler for the target. */
 bool compile_to_assembly(Arena *, const char *dir, int n, const char *target);
@@ -265,7 +272,7 @@ ingot_status command_check(Options *); /* main.c, and the next three */
 ingot_status command_inspect(Options *);
 ingot_status command_targets(Options *);
 ingot_status command_plan(Options *);
-ingot_status command_tune(Options *);
+ingot_status command_tune(Options *);    /* cli_tune.c */
 ingot_status command_compile(Options *); /* cli_compile.c */
 ingot_status command_explain(Options *); /* cli_explain.c */
 ingot_status command_run(Options *);

@@ -141,6 +141,30 @@ bool option_threads(Options *o, const char *value)
     return true;
 }
 
+bool option_beam(Options *o, const char *value)
+{
+    int64_t v;
+    if (!number(value, strlen(value), &v) || v < 1 || v > 32)
+        return wrong(o, "--beam", value, "a number from 1 to 32 is wanted");
+    o->beam = (int)v;
+    return true;
+}
+
+/* 90, 90s, 10m, 2h */
+bool option_budget(Options *o, const char *value)
+{
+    char *end;
+    double n = strtod(value, &end);
+    double unit = !*end || !strcmp(end, "s") ? 1
+                  : !strcmp(end, "m")        ? 60
+                  : !strcmp(end, "h")        ? 3600
+                                             : 0;
+    if (end == value || unit == 0 || !(n >= 0 && n * unit <= 30 * 24 * 3600.0))
+        return wrong(o, "--budget", value, "a time is wanted: 90s, 10m, 2h");
+    o->budget = n * unit;
+    return true;
+}
+
 bool option_subnormals(Options *o, const char *value)
 {
     o->keep_subnormals = !strcmp(value, "keep");
@@ -205,12 +229,6 @@ bool option_level(Options *o, const char *value)
 bool option_verbose(Options *o, const char *value)
 {
     o->compile.verbose += (int)strspn(value + 1, "v");
-    return true;
-}
-
-bool option_ignored(Options *o, const char *value)
-{
-    (void)o, (void)value;
     return true;
 }
 
@@ -288,6 +306,8 @@ bool options_parse(Options *o, int argc, char **argv, const Command *c)
     o->threads = 1;
     o->seconds = 1;
     o->tolerance = -1;
+    o->beam = 4;
+    o->budget = 600;
     for (int i = 2; i < argc; i++) {
         const char *flag = argv[i];
         if (flag[0] != '-' || !flag[1]) {

@@ -246,6 +246,18 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, const ch
     return INGOT_OK;
 }
 
+const char *const *compiler_words(Arena *a, const char *target)
+{
+    static const char *const flags[] = {"-O3", "-ffp-contract=off", "-w"};
+    const char **argv = NEWN(a, const char *, MAX_WORDS + 1);
+    int n = compiler_for(a, target, argv);
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        argv[n++] = flags[i];
+    n += machine_words(a, target, argv + n);
+    argv[n] = NULL;
+    return argv;
+}
+
 bool compile_to_assembly(Arena *a, const char *dir, int n, const char *target)
 {
     static const char *const flags[] = {"-std=c99", "-O3", "-ffp-contract=off", "-w", "-S"};

@@ -34,18 +34,18 @@ const CliOption cli_options[] = {
     {"-o", "DIR", COMPILE, "where the bundle goes; an older bundle there is replaced", WORD(output), .path = CLI_FOLDER},
     {"-o", "FILE", INSPECT, "one page with the graph, the plan and the kernels (docs/report.md): open it in a browser",
      WORD(output), .path = CLI_FILE},
-    {"-o", "FILE", TUNE, "where the plan goes", WORD(output), .path = CLI_FILE},
+    {"-o", "FILE", TUNE, "where the decisions go, for --sched (docs/sched.md)", WORD(output), .path = CLI_FILE},
     {"--data", "DIR", RUN, "reads DIR/input_N.pb (or .npy); output_N there are compared with what the model gives",
      WORD(data), .path = CLI_FOLDER},
-    {"--data", "DIR", VERIFY | BENCH, "inputs, DIR/input_N.pb (or .npy); without it, reproducible random ones", WORD(data),
+    {"--data", "DIR", VERIFY | BENCH | TUNE, "inputs, DIR/input_N.pb (or .npy); without it, reproducible random ones", WORD(data),
      .path = CLI_FOLDER},
-    {"--input", "FILE", EXECUTE, "an input, .npy or .pb; once for each, in the model's order, or NAME=FILE", .take = option_input,
+    {"--input", "FILE", EXECUTE | TUNE, "an input, .npy or .pb; once for each, in the model's order, or NAME=FILE", .take = option_input,
      .path = CLI_FILE},
     {"--output-dir", "DIR", RUN, "writes DIR/output_N.pb (.npy where inputs are); without it, prints them", WORD(output_dir),
      .path = CLI_FOLDER},
     {"--tolerance", "T", RUN | VERIFY, "the largest error that passes, as a share of the largest wanted value. Unless told: "
      "f64 1e-6, f32 1e-3, f16 1e-2, bf16 4e-2, f8 0.25; i8 and u8 may be 1 off; all else is exact", .take = option_tolerance},
-    {"--threads", "N", EXECUTE, "how many run the kernels; 1 unless told", .take = option_threads},
+    {"--threads", "N", EXECUTE | TUNE, "how many run the kernels; 1 unless told", .take = option_threads},
     {"--seconds", "S", BENCH, "how long to measure (default 1)", .take = option_seconds},
     {"--per-kernel", NULL, BENCH, "time every step, slowest first, beside what this machine could do", SET(per_kernel)},
     {"--trace", "FILE", BENCH, "also write one run as a timeline, a row a thread (.json, for chrome://tracing or ui.perfetto.dev)", WORD(trace),
@@ -61,7 +61,7 @@ const CliOption cli_options[] = {
     {"--no-assembly", NULL, INSPECT, "with -o: not that", SET(no_assembly)},
     {"--json", NULL, AUDIT, "the same for programs", SET(json)},
     {"--dump", "WHAT", INSPECT, "the graph, the plan, or the text of all kernels", WORD(dump), .choices = "graph plan kernels"},
-    {"--target", "T", MODEL, "c, c:native, c:x86-64-v3 ...: `ingot targets` lists them. Unless told: c for a bundle, "
+    {"--target", "T", MODEL | TUNE, "c, c:native, c:x86-64-v3 ...: `ingot targets` lists them. Unless told: c for a bundle, "
      "c:native for what runs here. A name with a '/' or of the form X.target is a file (docs/targets.md)", WORD(compile.target), .choices = "@targets"},
     {"--name", "NAME", BUNDLE, "prefix of everything emitted (default: model)", WORD(compile.name)},
     {"--weights", "W", BUNDLE, "array, blob, incbin; default: array up to 64 KB and for microcontrollers, then blob", WORD(compile.weights),
@@ -107,12 +107,22 @@ const CliOption cli_options[] = {
      .path = CLI_FOLDER},
     {"--probe", "CC FLAGS..", TARGETS, "asks a C compiler what its machine has, and prints that as a target file, for --target FILE "
      "(docs/targets.md)", WORD(probe)},
-    {"--beam", "N", TUNE, "not available yet", .take = option_ignored},
-    {"--budget", "S", TUNE, "not available yet", .take = option_ignored},
+    {"--budget", "TIME", TUNE, "how long to search: 90s, 10m (default), 2h; 0: only what the database knows", .take = option_budget},
+    {"--beam", "N", TUNE, "how many candidates of a kernel are gone on from (default 4)", .take = option_beam},
+    {"--kernels", "PATTERN", TUNE, "only kernels whose name, or a node's that they compute, matches: k07*, *conv1*", WORD(kernels)},
+    {"--database", "FILE", TUNE, "what was tried so far; otherwise $INGOT_TUNE, or tune.db in the folder of the cache", WORD(database),
+     .path = CLI_FILE},
+    {"--explain", NULL, TUNE, "tell of each kernel what was tried, what won, and why", SET(why)},
+    {"--prepare", "DIR", TUNE, "write and build the candidates to begin with, and time nothing", WORD(prepare), .path = CLI_FOLDER},
+    {"--measure", "DIR", TUNE, "time what --prepare left there; goes on where it was cut off", WORD(measure), .path = CLI_FOLDER},
+    {"--remote", "CMD", TUNE, "CMD DIR ARGS.. copies the folder to another machine, runs make and ./tune_run ARGS there, and prints "
+     "what that prints (docs/tune.md)", WORD(remote)},
+    {"--export", "FILE", TUNE, "write the database as lines of JSON; no model is wanted", WORD(export_to), .path = CLI_FILE},
+    {"--import", "FILE", TUNE, "read such lines into the database; no model is wanted", WORD(import), .path = CLI_FILE},
     {"--size", "N", CACHE, "remove what was used least recently until no more than this is left (500M, 2G)", .take = option_cache_bytes},
     {"--clear", NULL, CACHE, "remove all of it", SET(clear)},
     {"-q", NULL, COMPILE, "say nothing but errors", SET(quiet)},
-    {"-v", NULL, GRAPH & ~EXPLAIN, "tell what takes how long, and the steps of the plan; -vv: its kernels too; -vvv: what was decided and "
+    {"-v", NULL, (GRAPH & ~EXPLAIN) | TUNE, "tell what takes how long, and the steps of the plan; -vv: its kernels too; -vvv: what was decided and "
      "thought of; -vvvv: nodes and statements of kernels", .take = option_verbose},
     {"-v", NULL, EXPLAIN, "more than 40 lines, with the loops of kernels; -vv: their statements; -vvv: their text, and opts that were "
      "thought of; -vvvv: their nodes", .take = option_verbose},
@@ -166,7 +176,16 @@ const Command cli_commands[] = {
      "Compares what --save-sched wrote, or what became of it by hand: values that are stored or not, merges, variants, layouts "
      "and opts, with the bytes and operations that this moves.",
      "ingot plan diff saved.sched edited.sched\n"},
-    {"tune", command_tune, TUNE, "MODEL.onnx", "-o model.sched", "search for better kernels (not available yet)", NULL, NULL},
+    {"tune", command_tune, TUNE, "[MODEL.onnx]", "-o model.sched [--budget 10m]", "search for faster kernels, by timing candidates",
+     "Tries other tiles, lanes and orders of loops for each kernel, times them on this machine beside those that the compiler "
+     "chose, checks them against the naive form, and writes what is faster in the whole network as a file for --sched. A database "
+     "remembers what was tried: a search that was cut off goes on, and another model with equal kernels costs nothing (docs/tune.md).",
+     "ingot tune resnet18.onnx -o resnet18.sched --budget 10m\n"
+     "ingot compile resnet18.onnx -o out --target c:native --sched resnet18.sched\n"
+     "ingot tune resnet18.onnx --explain --budget 0 --kernels 'k0*'\n"
+     "ingot tune resnet18.onnx --prepare candidates && ingot tune resnet18.onnx --measure candidates\n"
+     "ingot tune resnet18.onnx -o pi.sched --target c:cortex-a72 --remote ./on_board.sh\n"
+     "ingot tune --export tuned.json\n"},
     {"cache", command_cache, CACHE, NULL, "[--size N | --clear]", "what `ingot run` and its like have compiled",
      "Prints where it is and how large. Whenever a model is added, what was used least recently goes until 2 GB are left, or "
      "as many bytes as $INGOT_CACHE_SIZE says (500M).",

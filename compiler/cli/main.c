@@ -106,13 +106,6 @@ ingot_status command_targets(Options *o)
     return INGOT_OK;
 }
 
-ingot_status command_tune(Options *o)
-{
-    return complain(INGOT_UNSUPPORTED,
-                    "%s: ingot tune is not available yet; the compiler's own choices are used",
-                    o->model ? o->model : "ingot");
-}
-
 /* ---- the program ------------------------------------------------------------------------- */
 
 static ingot_status unknown_command(const char *name)

@@ -128,6 +128,17 @@ static void text_of(StrBuf *sb, Arena *a, const Kernel *k, bool decided)
     }
 }
 
+uint64_t kernel_hash(const Kernel *k, uint64_t seed)
+{
+    Arena *a = arena_new();
+    StrBuf text = {0};
+    text_of(&text, a, k, true);
+    uint64_t h = hash_bytes(seed + k->serial, text.data, text.len) | 1;
+    sb_free(&text);
+    arena_free(a);
+    return h;
+}
+
 /* ---- the record ------------------------------------------------------------------------------------ */
 
 typedef struct {
@@ -488,8 +499,10 @@ static void share_block(Plan *p, Map *known, Block *b)
 {
     for (int i = 0; i < b->n; i++) {
         Step *s = b->step[i];
-        if (s->kernel)
+        if (s->kernel) {
+            s->choice = s->kernel->choice;
             s->kernel = unique(p, known, s->kernel);
+        }
         share_block(p, known, &s->body);
         share_block(p, known, &s->other);
     }

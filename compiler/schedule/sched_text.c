@@ -91,11 +91,11 @@ void opt_print(StrBuf *sb, const Opt *o)
         sb_printf(sb, "%s %s %lld", opt_name[o->kind], o->axis, (long long)o->amount);
 }
 
-static void print_opts(StrBuf *sb, const Kernel *k)
+static void print_opts(StrBuf *sb, int n, const Opt *opts)
 {
-    for (int i = 0; i < k->nopt; i++) {
+    for (int i = 0; i < n; i++) {
         sb_puts(sb, "  ");
-        opt_print(sb, &k->opts[i]);
+        opt_print(sb, &opts[i]);
         sb_puts(sb, "\n");
     }
 }
@@ -104,7 +104,7 @@ static void print_kernel(StrBuf *sb, const Kernel *k)
 {
     sb_printf(sb, "kernel %s %016llx\n  ", k->name, (unsigned long long)k->hash);
     print_axes(sb, k);
-    print_opts(sb, k);
+    print_opts(sb, k->nopt, k->opts);
 }
 
 static void print_block(StrBuf *sb, const Context *c, const Block *b, int depth)
@@ -182,9 +182,8 @@ static void print_origins(StrBuf *sb, const Step *s)
 }
 
 /* The kernel that the choice is for, one: of a single step. */
-static void print_choice_head(StrBuf *sb, const Step *s, bool one)
+static void print_choice_head(StrBuf *sb, const Step *s, const Choice *ch, bool one)
 {
-    const Choice *ch = s->kernel->choice;
     sb_printf(sb, "kernel %016llx", (unsigned long long)ch->key);
     if (one)
         sb_printf(sb, " only %d of %d", ch->nth, ch->of);
@@ -197,22 +196,30 @@ static void print_choice_head(StrBuf *sb, const Step *s, bool one)
     print_axes(sb, s->kernel);
 }
 
-static void print_choice(StrBuf *sb, const Context *c, const Step *s)
+/* layout: by argument, NULL: as the record has it. */
+static void print_args(StrBuf *sb, const Context *c, const Step *s, const Choice *ch,
+                       const Layout *const *layout)
 {
-    const Choice *ch = s->kernel->choice;
     for (int i = 0; i < ch->narg; i++) {
         const ArgChoice *a = &ch->arg[i];
         for (int copy = 0; copy < 2; copy++) {
             if (!(copy ? a->copied : a->owned))
                 continue;
             sb_printf(sb, "  arg %d %s", i, copy ? "copy" : "layout");
-            layout_print(sb, copy ? &a->copy : &a->layout);
+            layout_print(sb, copy ? &a->copy : layout && layout[i] ? layout[i] : &a->layout);
             sb_printf(sb, "  # %s", dtype_info[s->bufs[i]->dtype].name);
             print_dims(sb, c, s->bufs[i]->rank, s->bufs[i]->dims);
             sb_puts(sb, s->bufs[i]->kind == BUF_WEIGHT ? " weight\n" : "\n");
         }
     }
-    print_opts(sb, s->kernel);
+}
+
+void sched_print_step(StrBuf *sb, const Plan *p, const Step *s, bool only, int nopt,
+                      const Opt *opts, const Layout *const *layout)
+{
+    print_choice_head(sb, s, s->choice, only);
+    print_args(sb, p->c, s, s->choice, layout);
+    print_opts(sb, nopt, opts);
 }
 
 /* What has been said of all steps of a kernel: the text of its first step's choice. */
@@ -229,14 +236,15 @@ static void print_choices(StrBuf *sb, Arena *a, Map *known, const Context *c, co
         if (s->kind == STEP_KERNEL && s->kernel->choice) {
             const Choice *ch = s->kernel->choice;
             StrBuf text = {0};
-            print_choice(&text, c, s);
+            print_args(&text, c, s, ch, NULL);
+            print_opts(&text, s->kernel->nopt, s->kernel->opts);
             Printed *done = map_get(known, ch->key), *first = done;
             while (done &&
                    (done->choice->copy != ch->copy || done->choice->copy_arg != ch->copy_arg))
                 done = done->next;
             const char *body = text.data ? text.data : "";
             if (!done || strcmp(done->text, body)) {
-                print_choice_head(sb, s, done != NULL);
+                print_choice_head(sb, s, ch, done != NULL);
                 sb_puts(sb, body);
             }
             if (!done) {

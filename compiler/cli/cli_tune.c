@@ -1,0 +1,367 @@
+/* cli_tune.c - `ingot tune`: time is divided among kernels by what they take in the network, each is searched, what wins
+ * is confirmed in the network, and the outcome is written as a .sched file. */
+#include <errno.h>
+#include <fnmatch.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli_tune.h"
+#include "targets.h"
+
+enum { WIDTH = 12 };
+#define SMALL 0.002 /* of the network: what takes less is not searched */
+
+static volatile sig_atomic_t stopped;
+
+static void stop(int signal_number)
+{
+    (void)signal_number;
+    stopped = 1;
+}
+
+/* ---- the database ------------------------------------------------------------------------------- */
+
+static const char *database_file(const Options *o)
+{
+    const char *own = getenv("INGOT_TUNE");
+    return o->database   ? o->database
+           : own && *own ? own
+                         : arena_printf(o->a, "%s/tune.db", cache_root(o->a));
+}
+
+static ingot_status open_database(const Options *o, Database **d)
+{
+    const char *file = database_file(o), *why;
+    if (!o->database && !make_dirs(cache_root(o->a)))
+        return complain(INGOT_IO, "%s: %s", cache_root(o->a), strerror(errno));
+    *d = database_open(o->a, file, &why);
+    if (*d)
+        return INGOT_OK;
+    bool absent = strstr(why, "without SQLite") != NULL;
+    return complain(absent ? INGOT_UNSUPPORTED : INGOT_IO, "%s: %s", absent ? "ingot tune" : file,
+                    why);
+}
+
+static ingot_status export_database(const Options *o, Database *d)
+{
+    const char *part = arena_printf(o->a, "%s.%ld", o->export_to, (long)getpid());
+    FILE *f = fopen(part, "w");
+    bool good = f && database_export(d, f);
+    good &= f && !ferror(f);
+    if (f)
+        good &= fclose(f) == 0;
+    if (good && !rename(part, o->export_to))
+        return INGOT_OK;
+    int fault = errno;
+    (void)unlink(part);
+    return complain(INGOT_IO, "%s: %s", o->export_to, f ? database_error(d) : strerror(fault));
+}
+
+static ingot_status import_database(const Options *o, Database *d)
+{
+    const char *text = read_text(o->a, o->import), *why;
+    int n;
+    if (!text)
+        return complain(INGOT_IO, "%s: cannot be read", o->import);
+    if (!database_import(d, o->a, text, &n, &why))
+        return complain(INGOT_INVALID, "%s: %s", o->import, why);
+    say("  %d entries", n);
+    return INGOT_OK;
+}
+
+/* ---- what is asked for ------------------------------------------------------------------------------ */
+
+static bool kernel_matches(const TuneKernel *k, const char *pattern)
+{
+    bool found = !pattern;
+    for (int i = 0; i < k->nstep && !found; i++) {
+        const Step *s = k->step[i];
+        found = !fnmatch(pattern, s->name, 0);
+        for (int j = 0; j < s->norigin && !found; j++)
+            found = !fnmatch(pattern, s->origins[j]->node, 0);
+    }
+    return found;
+}
+
+static int dearest_first(const void *a, const void *b)
+{
+    const TuneKernel *x = *(TuneKernel *const *)a, *y = *(TuneKernel *const *)b;
+    if (x->ms != y->ms)
+        return x->ms > y->ms ? -1 : 1;
+    return strcmp(x->hash, y->hash);
+}
+
+static ingot_status choose_kernels(Tune *t)
+{
+    double all = 0;
+    t->order = NEWN(t->a, TuneKernel *, t->t.n + 1);
+    for (int i = 0; i < t->t.n; i++)
+        all += t->t.kernel[i]->ms;
+    for (int i = 0; i < t->t.n; i++)
+        if (kernel_matches(t->t.kernel[i], t->o->kernels) &&
+            (t->o->kernels || t->t.kernel[i]->ms >= SMALL * all))
+            t->order[t->n++] = t->t.kernel[i];
+    qsort(t->order, (size_t)t->n, sizeof *t->order, dearest_first);
+    if (!t->n && t->o->kernels)
+        return complain(INGOT_USAGE,
+                        "%s: no kernel that can be tuned matches '%.200s': it has %d, the first "
+                        "is %s",
+                        t->o->model, t->o->kernels, t->t.n,
+                        t->t.n ? t->t.kernel[0]->step[0]->name : "none");
+    return INGOT_OK;
+}
+
+/* ---- the model ---------------------------------------------------------------------------------------- */
+
+static ingot_status check_target(Tune *t)
+{
+    ingot_status status;
+    Options *o = t->o;
+    if (!o->compile.target)
+        o->compile.target = "c:native";
+    const char *why = target_make(&t->target, t->a, o->compile.target, &status);
+    if (why)
+        return complain(status, "--target '%.80s': %s", o->compile.target, why);
+    if (t->target.gpu)
+        return complain(INGOT_UNSUPPORTED,
+                        "ingot tune: --target %s: the kernels of GPUs have no opts yet",
+                        o->compile.target);
+    return INGOT_OK;
+}
+
+/* Kernels of the plan that `ingot compile` makes of the same options. */
+static ingot_status make_plan(Tune *t)
+{
+    ingot_status status = model_open(&t->m, t->o, t->s.in != NULL);
+    if (status == INGOT_OK)
+        status = model_build(&t->m, t->o, t->s.in, t->s.bound);
+    if (status != INGOT_OK)
+        return status;
+    t->plan = plan_make(t->m.c, &t->o->compile);
+    if (!t->plan)
+        return ingot_context_status(t->m.c);
+    tune_kernels(&t->t, t->plan, &t->target);
+    for (int i = 0; i < t->t.n; i++) /* until it is measured */
+        t->t.kernel[i]->ms = t->t.kernel[i]->nstep * t->t.kernel[i]->candidate[0]->estimate.cycles;
+    return INGOT_OK;
+}
+
+static ingot_status make_scratch(Tune *t)
+{
+    const char *tmp = getenv("TMPDIR");
+    char *dir = arena_printf(t->a, "%s/ingot-tune-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    if (!mkdtemp(dir))
+        return complain(INGOT_IO, "%s: %s", dir, strerror(errno));
+    t->dir = dir;
+    t->measure = (Measure){
+        .cc = compiler_words(t->a, t->o->compile.target), .remote = t->o->remote, .seconds = 0.4};
+    return INGOT_OK;
+}
+
+/* A program of no candidates tells what it runs on. */
+static ingot_status find_machine(Tune *t)
+{
+    Measure *m = &t->measure;
+    if (!measure_build(m, &t->t, t->dir, NULL, 0) ||
+        !measure_run(m, &t->t, t->dir, NULL, 0, true) || !m->cpu || !m->compiler)
+        return complain(INGOT_TOOL, "ingot tune: %s",
+                        m->why ? m->why : "nothing is told of the machine");
+    t->machine = (Machine){
+        arena_printf(t->a, "%s %s", t->o->compile.target, t->target.flags ? t->target.flags : ""),
+        arena_strdup(t->a, m->cpu), arena_strdup(t->a, m->compiler)};
+    if (!database_machine(t->d, &t->machine))
+        return complain(INGOT_IO, "%s: %s", database_file(t->o), database_error(t->d));
+    return INGOT_OK;
+}
+
+/* ---- the search ------------------------------------------------------------------------------------------ */
+
+static double gain_of(const TuneKernel *k)
+{
+    const Candidate *best = k->candidate[k->best];
+    return k->best && best->base_ns > 0 ? best->ns / best->base_ns : 1;
+}
+
+static double network_gain(const Tune *t)
+{
+    double was = 0, is = 0;
+    for (int i = 0; i < t->t.n; i++) {
+        was += t->t.kernel[i]->ms;
+        is += t->t.kernel[i]->ms * gain_of(t->t.kernel[i]);
+    }
+    return is > 0 ? was / is : 1;
+}
+
+static void print_progress(Tune *t, const TuneKernel *k, int at, bool end)
+{
+    double left = t->deadline - seconds_now();
+    const Candidate *best = k->candidate[k->best];
+    StrBuf sb = {0};
+    sb_printf(&sb, "%d of %d  %s: ", at + 1, t->n, k->step[0]->name);
+    if (k->known)
+        sb_puts(&sb, "known");
+    else
+        sb_printf(&sb, "%d timed", k->tried);
+    if (k->best)
+        sb_printf(&sb, ", %.4g us for %.4g us", best->ns * 1e-3, best->base_ns * 1e-3);
+    sb_printf(&sb, "; all: %.3f times as fast, %.0f s left", network_gain(t), left > 0 ? left : 0);
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, "\r%-100.100s%s", sb.data, end ? "\n" : "");
+    else if (end)
+        say("  %s", sb.data);
+    sb_free(&sb);
+}
+
+typedef struct {
+    Tune *t;
+    int at;
+    Search *s;
+} Progress;
+
+static void progress(void *user, const TuneKernel *k)
+{
+    const Progress *p = user;
+    print_progress(p->t, k, p->at, false);
+}
+
+static ingot_status search_all(Tune *t)
+{
+    Search s = {.t = &t->t,
+                .m = &t->measure,
+                .d = t->d,
+                .dir = t->dir,
+                .beam = t->o->beam,
+                .width = WIDTH,
+                .progress = progress};
+    double rest = 0;
+    for (int i = 0; i < t->n; i++)
+        rest += t->order[i]->ms;
+    for (int i = 0; i < t->n; i++) {
+        TuneKernel *k = t->order[i];
+        double left = t->deadline - seconds_now(), share = rest > 0 ? k->ms / rest : 1;
+        double own = left * share > 3 ? left * share : 3; /* nothing comes of less */
+        own = stopped || left <= 0 ? 0 : own < left ? own : left;
+        rest -= k->ms;
+        Progress p = {t, i, &s};
+        s.user = &p;
+        t->measure.seconds = own / 12 < 0.1 ? 0.1 : own / 12 > 0.8 ? 0.8 : own / 12;
+        if (!search_kernel(&s, k, seconds_now() + own))
+            return complain(INGOT_TOOL, "%s: %s: %s", t->o->model, k->step[0]->name,
+                            t->measure.why ? t->measure.why : "the search failed");
+        if (own > 0 || k->best)
+            print_progress(t, k, i, true);
+    }
+    return INGOT_OK;
+}
+
+/* ---- the file ----------------------------------------------------------------------------------------------- */
+
+static ingot_status write_file(const Options *o, const StrBuf *text)
+{
+    const char *part = arena_printf(o->a, "%s.%ld", o->output, (long)getpid());
+    FILE *f = fopen(part, "w");
+    bool good = f && fwrite(text->data, 1, text->len, f) == text->len;
+    if (f)
+        good &= fclose(f) == 0;
+    if (good && !rename(part, o->output))
+        return INGOT_OK;
+    int fault = errno;
+    (void)unlink(part);
+    return complain(INGOT_IO, "%s: %s", o->output, strerror(fault));
+}
+
+static ingot_status finish(Tune *t)
+{
+    StrBuf text = {0};
+    ingot_status status = INGOT_OK;
+    int won = 0;
+    if (t->o->output)
+        status = network_confirm(t, &text);
+    if (status == INGOT_OK && t->o->output)
+        status = write_file(t->o, &text);
+    sb_free(&text);
+    for (int i = 0; i < t->t.n; i++)
+        won += t->t.kernel[i]->best > 0;
+    if (status == INGOT_OK && t->o->output)
+        say("  %s: %d of %d kernels otherwise than the compiler chose", t->o->output, won, t->t.n);
+    return status;
+}
+
+/* ---- the command --------------------------------------------------------------------------------------------- */
+
+static ingot_status check_usage(const Options *o)
+{
+    bool apart = o->prepare || o->measure;
+    if (o->prepare && o->measure)
+        return complain(INGOT_USAGE, "ingot tune: --prepare and --measure are two runs, the second "
+                                     "may be on another day");
+    if (!o->model && !o->export_to && !o->import)
+        return complain(INGOT_USAGE, "ingot tune: the model file is missing");
+    if (o->model && !o->output && !apart && !o->why)
+        return complain(INGOT_USAGE,
+                        "ingot tune: -o FILE is missing, where the decisions go (or --explain)");
+    if (o->prepare && (o->output || o->why))
+        return complain(INGOT_USAGE, "ingot tune: --prepare times nothing: there is nothing for -o "
+                                     "or --explain yet");
+    return INGOT_OK;
+}
+
+static ingot_status tune_model(Tune *t)
+{
+    Options *o = t->o;
+    ingot_status status = check_target(t);
+    if (status == INGOT_OK && !o->remote && !o->prepare)
+        status = session_prepare(&t->s, &t->opened, true);
+    if (status == INGOT_OK)
+        status = make_plan(t);
+    if (status == INGOT_OK)
+        status = make_scratch(t);
+    if (status == INGOT_OK && !(o->prepare && o->remote))
+        status = find_machine(t);
+    if (status == INGOT_OK && !o->remote && !o->prepare)
+        status = network_profile(t);
+    if (status == INGOT_OK)
+        status = choose_kernels(t);
+    if (status != INGOT_OK)
+        return status;
+    if (o->prepare)
+        return tune_prepare(t, o->prepare);
+    t->deadline = seconds_now() + (o->measure ? 0 : o->budget);
+    if (o->measure)
+        status = tune_measure(t, o->measure);
+    if (status == INGOT_OK)
+        status = search_all(t);
+    if (status == INGOT_OK && o->why)
+        tune_explain(t);
+    return status == INGOT_OK ? finish(t) : status;
+}
+
+ingot_status command_tune(Options *o)
+{
+    Tune t = {.o = o, .a = o->a, .s = {.o = o, .a = o->a}, .began = seconds_now()};
+    ingot_status status = check_usage(o);
+    if (status == INGOT_OK)
+        status = open_database(o, &t.d);
+    if (status == INGOT_OK && o->import)
+        status = import_database(o, t.d);
+    if (status == INGOT_OK && o->model) {
+        struct sigaction act = {.sa_handler = stop};
+        sigaction(SIGINT, &act, NULL); /* what was found so far is written */
+        sigaction(SIGTERM, &act, NULL);
+        status = tune_model(&t);
+    }
+    if (status == INGOT_OK && o->export_to)
+        status = export_database(o, t.d);
+    if (t.dir)
+        remove_tree(t.dir);
+    if (*t.s.work)
+        remove_tree(t.s.work);
+    tune_free(&t.t);
+    plan_free(t.plan);
+    model_close(&t.m);
+    model_close(&t.opened);
+    database_close(t.d);
+    return status;
+}

@@ -1,0 +1,173 @@
+/* cli_tune_explain.c - tune --explain: of each kernel what was tried, what won, and why. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli_tune.h"
+
+enum { BEST_OF = 10 };
+
+typedef struct {
+    Roof roof;
+    bool known;
+} Known;
+
+/* Of the time that the roof allows: operations, or bytes at the bandwidth of the level that holds them. */
+static double share_of_roof(const Roof *r, const Kernel *k, double ns, const char **what)
+{
+    double bytes = (double)k->bytes, rate = bytes <= 1 << 15   ? r->near
+                                            : bytes <= 1 << 19 ? r->cache
+                                            : bytes <= 1 << 23 ? r->far
+                                                               : r->memory;
+    double compute = (double)k->flops / r->flops * 1e9, memory = bytes / rate * 1e9;
+    *what = compute > memory ? "operations" : "bytes";
+    return 100 * (compute > memory ? compute : memory) / ns;
+}
+
+static void print_candidate(const Known *m, const TuneKernel *k, const char *name,
+                            const Candidate *c)
+{
+    printf("  %s: %s\n", name, *c->text ? c->text : "no opts");
+    if (c->ns <= 0)
+        return;
+    printf("    %.4g us", c->ns * 1e-3);
+    if (m->known) {
+        const char *what;
+        double share = share_of_roof(&m->roof, k->naive, c->ns, &what);
+        printf(", %.0f %% of the roof of %s", share, what);
+    }
+    const Estimate *e = &c->estimate;
+    printf("; estimated %.3g cycles: %.3g operations, %.3g loads, %.3g stores, %.3g in loops, %.3g "
+           "for memory\n",
+           e->cycles, e->operations, e->loads, e->stores, e->loops, e->memory);
+}
+
+/* The figure that fell most, in words. */
+static void print_reason(const Estimate *was, const Estimate *is)
+{
+    const struct {
+        const char *what;
+        double was, is, weight;
+    } row[] = {{"loads", was->loads, is->loads, 0.5},
+               {"stores", was->stores, is->stores, 1},
+               {"operations", was->operations, is->operations, 0.5},
+               {"cycles to enter and count loops", was->loops, is->loops, 1},
+               {"bytes into L1", was->traffic[0], is->traffic[0], 1.0 / 16},
+               {"bytes into L2", was->traffic[1], is->traffic[1], 1.0 / 10},
+               {"bytes from memory", was->traffic[2], is->traffic[2], 1.0 / 4.5}};
+    int best = -1;
+    double gain = 0.02 * was->cycles;
+    for (int i = 0; i < (int)(sizeof row / sizeof *row); i++)
+        if ((row[i].was - row[i].is) * row[i].weight > gain) {
+            gain = (row[i].was - row[i].is) * row[i].weight;
+            best = i;
+        }
+    if (best < 0)
+        printf("    why: no figure of the estimate tells; the C compiler makes better code of it, "
+               "or lines lie better\n");
+    else
+        printf("    why: %s: %.3g for %.3g\n", row[best].what, row[best].is, row[best].was);
+}
+
+/* Spearman's coefficient of what was estimated and what was timed. */
+static double rank_correlation(Candidate *const *c, int n)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++) {
+        double x = 0, y = 0;
+        for (int j = 0; j < n; j++) {
+            x += c[j]->estimate.cycles < c[i]->estimate.cycles;
+            x += 0.5 * (j != i && c[j]->estimate.cycles == c[i]->estimate.cycles);
+            y += c[j]->ns / c[j]->base_ns < c[i]->ns / c[i]->base_ns;
+        }
+        sum += (x - y) * (x - y);
+    }
+    return 1 - 6 * sum / ((double)n * ((double)n * n - 1));
+}
+
+static int by_estimate(const void *a, const void *b)
+{
+    const Candidate *x = *(Candidate *const *)a, *y = *(Candidate *const *)b;
+    return (x->estimate.cycles > y->estimate.cycles) - (x->estimate.cycles < y->estimate.cycles);
+}
+
+/* How the estimate ranks: the coefficient, and the best of ten beside the best of all. */
+static bool judge_estimate(Arena *a, const TuneKernel *k, double *rank, double *near)
+{
+    Candidate **c = NEWN(a, Candidate *, k->n + 1);
+    double best = 1e300, ten = 1e300;
+    int n = 0;
+    for (int i = 0; i < k->n; i++)
+        if (k->candidate[i]->verdict == RIGHT && k->candidate[i]->ns > 0)
+            c[n++] = k->candidate[i];
+    if (n < 5)
+        return false;
+    qsort(c, (size_t)n, sizeof *c, by_estimate);
+    for (int i = 0; i < n; i++) {
+        double r = c[i]->ns / c[i]->base_ns;
+        best = r < best ? r : best;
+        ten = i < BEST_OF && r < ten ? r : ten;
+    }
+    *rank = rank_correlation(c, n);
+    *near = ten / best - 1;
+    return true;
+}
+
+static void explain_kernel(const Tune *t, const Known *m, const TuneKernel *k)
+{
+    const Step *s = k->step[0];
+    int count[REFUSED + 1] = {0};
+    for (int i = 0; i < k->n; i++)
+        count[k->candidate[i]->verdict]++;
+    printf("%s", s->name);
+    for (int i = 0; i < s->norigin && i < 3; i++) {
+        StrBuf sb = {0};
+        sched_origin(&sb, s->origins[i]);
+        printf("%s%s", i ? ", " : "  # ", sb.data);
+        sb_free(&sb);
+    }
+    printf("\n  %lld operations, %lld bytes, %d steps", (long long)k->naive->flops,
+           (long long)k->naive->bytes, k->nstep);
+    if (t->network_ms > 0)
+        printf(", %.4g ms, %.1f %% of the network", k->ms, 100 * k->ms / t->network_ms);
+    printf("\n  tried:");
+    for (int i = RIGHT; i <= REFUSED; i++)
+        if (count[i] || i == RIGHT)
+            printf("%s %d %s", i > RIGHT ? "," : "", count[i], verdict_name[i]);
+    printf(k->done ? "; searched to the end\n" : "; the search goes on with more --budget\n");
+    print_candidate(m, k, "the compiler's choice", k->candidate[0]);
+    if (k->best) {
+        const Candidate *best = k->candidate[k->best];
+        print_candidate(m, k, "the fastest", best);
+        printf("    %.3f of the time, noise %.3f\n", best->ns / best->base_ns, best->noise);
+        print_reason(&k->candidate[0]->estimate, &best->estimate);
+    } else if (count[RIGHT] > 1) {
+        printf("  nothing beats it by more than the noise\n");
+    }
+}
+
+void tune_explain(Tune *t)
+{
+    Known m = {0};
+    const char *dir = arena_printf(t->a, "%s/roof", t->dir);
+    double rank = 0, near = 0, ranks = 0;
+    int judged = 0, close = 0, timed = 0;
+    if (!t->o->remote)
+        m.known = roof_build(t->a, dir, t->o->compile.target) && roof_measure(t->a, dir, &m.roof);
+    for (int i = 0; i < t->n; i++) {
+        const TuneKernel *k = t->order[i];
+        explain_kernel(t, &m, k);
+        for (int j = 0; j < k->n; j++)
+            timed += k->candidate[j]->verdict == RIGHT && k->candidate[j]->ns > 0;
+        if (!judge_estimate(t->a, k, &rank, &near))
+            continue;
+        ranks += rank;
+        close += near <= 0.03;
+        judged++;
+    }
+    if (judged)
+        printf("the estimate: rank correlation %.2f on average of %d kernels, %d candidates timed; "
+               "the best of the first ten "
+               "is within 3 %% of the fastest in %d\n",
+               ranks / judged, judged, timed, close);
+}

@@ -1,0 +1,233 @@
+/* cli_tune_network.c - kernels within their network: what each takes there, before and after.
+ *
+ * A candidate that wins in a loop of its own may lose among the others.  Both programs, with the compiler's own choices and
+ * with the winners, run in turns, and of each kernel the times of its steps are compared. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli_tune.h"
+
+enum { TURNS = 3, BENCHES = 4 };
+#define NOISE 0.01
+
+/* Times of all steps, the least of what was there and what a profile of the program tells; false: it failed. */
+static bool profile(const Tune *t, const char *entry, double *ms, int n)
+{
+    const char *out = arena_printf(t->a, "%s/profile.txt", t->dir);
+    const char *argv[] = {arena_printf(t->a, "%s/model", entry),   "-t",
+                          arena_printf(t->a, "%d", t->o->threads), "--profile",
+                          arena_printf(t->a, "%s/in", t->s.work),  NULL};
+    char *text = process_run_to(argv, out) ? NULL : read_text(t->a, out);
+    for (char *at = text; at && *at;) {
+        char *end = strchr(at, '\n');
+        int step;
+        double took;
+        if (end)
+            *end++ = 0;
+        if (sscanf(at, "%d %lf", &step, &took) == 2 && step >= 0 && step < n &&
+            (ms[step] <= 0 || took < ms[step]))
+            ms[step] = took;
+        at = end;
+    }
+    return text != NULL;
+}
+
+static double sum_of(const TuneKernel *k, const double *ms)
+{
+    double sum = 0;
+    for (int i = 0; i < k->nstep; i++)
+        sum += ms[k->step[i]->number];
+    return sum;
+}
+
+ingot_status network_profile(Tune *t)
+{
+    int n = t->plan->nstep;
+    double *ms = NEWN(t->a, double, n + 1);
+    if (!profile(t, t->s.entry, ms, n))
+        return complain(INGOT_TOOL, "%s: the compiled model failed", t->o->model);
+    t->network_ms = 0;
+    for (int i = 0; i < n; i++)
+        t->network_ms += ms[i];
+    for (int i = 0; i < t->t.n; i++)
+        t->t.kernel[i]->ms = sum_of(t->t.kernel[i], ms);
+    return INGOT_OK;
+}
+
+/* ---- can it be replayed? ---------------------------------------------------------------------------- */
+
+static ingot_status write_try(const Tune *t, const char *file)
+{
+    StrBuf text = {0};
+    tuned_print(&text, &t->t, t->o->compile.target, &t->machine);
+    FILE *f = fopen(file, "w");
+    bool good = f && fwrite(text.data, 1, text.len, f) == text.len;
+    if (f)
+        good &= fclose(f) == 0;
+    sb_free(&text);
+    return good ? INGOT_OK : complain(INGOT_IO, "%s: cannot be written", file);
+}
+
+/* By step: a hash of the kernel that the file is to give. */
+static uint64_t *wanted_hashes(const Tune *t)
+{
+    uint64_t *want = NEWN(t->a, uint64_t, t->plan->nstep + 1);
+    Step **steps = NEWN(t->a, Step *, t->plan->nstep + 1);
+    (void)steps;
+    for (int i = 0; i < t->t.n; i++) {
+        const TuneKernel *k = t->t.kernel[i];
+        Kernel *copy = candidate_kernel(k, k->candidate[k->best]);
+        for (int j = 0; j < k->nstep; j++)
+            want[k->step[j]->number] = kernel_hash(copy, 1);
+        ingot_context_free(copy->c);
+    }
+    return want;
+}
+
+static bool same_steps(const Block *b, const uint64_t *want, int n)
+{
+    bool same = true;
+    for (int i = 0; i < b->n && same; i++) {
+        const Step *s = b->step[i];
+        same = s->number < n;
+        if (same && s->kernel && want[s->number])
+            same = kernel_hash(s->kernel, 1) == want[s->number];
+        same = same && same_steps(&s->body, want, n) && same_steps(&s->other, want, n);
+    }
+    return same;
+}
+
+/* Whether a build with the file gives these kernels and leaves the others alone. */
+static bool replays(Tune *t, const char *file)
+{
+    Model m;
+    ingot_options o = t->o->compile;
+    Plan *p = NULL;
+    if (write_try(t, file) != INGOT_OK)
+        return false;
+    o.sched = file;
+    o.verbose = 0;
+    if (model_open(&m, t->o, true) == INGOT_OK &&
+        model_build(&m, t->o, t->s.in, t->s.bound) == INGOT_OK)
+        p = plan_make(m.c, &o);
+    bool same = p && p->nstep == t->plan->nstep && same_steps(&p->main, wanted_hashes(t), p->nstep);
+    plan_free(p);
+    model_close(&m);
+    return same;
+}
+
+/* Each by itself, where they do not go together. */
+static void drop_unreplayed(Tune *t, const char *file)
+{
+    if (replays(t, file))
+        return;
+    int *best = NEWN(t->a, int, t->t.n + 1);
+    for (int i = 0; i < t->t.n; i++) {
+        best[i] = t->t.kernel[i]->best;
+        t->t.kernel[i]->best = 0;
+    }
+    for (int i = 0; i < t->t.n; i++) {
+        TuneKernel *k = t->t.kernel[i];
+        if (!best[i])
+            continue;
+        k->best = best[i];
+        if (replays(t, file))
+            continue;
+        say("  %s: left as the compiler chose: its opts do not stand a replay", k->step[0]->name);
+        k->best = 0;
+    }
+}
+
+/* ---- is it faster? ------------------------------------------------------------------------------------- */
+
+/* The program with the winners. */
+static ingot_status build_tuned(Tune *t, Session *s, Options *o, const char *file)
+{
+    *o = *t->o;
+    *s = t->s;
+    o->compile.sched = file;
+    o->compile.verbose = 0;
+    s->o = o;
+    ingot_status status = write_try(t, file);
+    return status == INGOT_OK ? session_find_entry(s, &t->opened) : status;
+}
+
+static int winners(const Tune *t)
+{
+    int n = 0;
+    for (int i = 0; i < t->t.n; i++)
+        n += t->t.kernel[i]->best > 0;
+    return n;
+}
+
+static bool bench(const Tune *t, const char *entry, double *ms)
+{
+    const char *out = arena_printf(t->a, "%s/bench.txt", t->dir);
+    const char *argv[] = {arena_printf(t->a, "%s/model", entry),
+                          "-t",
+                          arena_printf(t->a, "%d", t->o->threads),
+                          "--bench",
+                          "0.4",
+                          arena_printf(t->a, "%s/in", t->s.work),
+                          NULL};
+    const char *text = process_run_to(argv, out) ? NULL : read_text(t->a, out);
+    const char *at = text ? strstr(text, "\"median_ms\": ") : NULL;
+    double took = at ? strtod(at + 13, NULL) : 0;
+    if (took > 0 && (*ms <= 0 || took < *ms))
+        *ms = took;
+    return took > 0;
+}
+
+/* Drops what is not faster; true if anything was. */
+static ingot_status drop_losers(Tune *t, const char *entry, bool *dropped)
+{
+    int n = t->plan->nstep;
+    double *was = NEWN(t->a, double, n + 1), *is = NEWN(t->a, double, n + 1);
+    *dropped = false;
+    for (int i = 0; i < TURNS; i++)
+        if (!profile(t, t->s.entry, was, n) || !profile(t, entry, is, n))
+            return complain(INGOT_TOOL, "%s: the tuned model failed", t->o->model);
+    for (int i = 0; i < t->t.n; i++) {
+        TuneKernel *k = t->t.kernel[i];
+        double a = sum_of(k, was), b = sum_of(k, is);
+        if (!k->best)
+            continue;
+        if (t->o->compile.verbose)
+            say("  %s: in the network %.4g ms for %.4g ms", k->step[0]->name, b, a);
+        if (b < a * (1 - NOISE))
+            continue;
+        k->best = 0;
+        *dropped = true;
+    }
+    return INGOT_OK;
+}
+
+ingot_status network_confirm(Tune *t, StrBuf *text)
+{
+    const char *file = arena_printf(t->a, "%s/try.sched", t->dir);
+    Session s;
+    Options o;
+    bool dropped = false;
+    ingot_status status = INGOT_OK;
+    if (winners(t))
+        drop_unreplayed(t, file);
+    if (winners(t) && !t->o->remote) {
+        status = build_tuned(t, &s, &o, file);
+        if (status == INGOT_OK)
+            status = drop_losers(t, s.entry, &dropped);
+    }
+    if (status == INGOT_OK && winners(t) && !t->o->remote) {
+        double was = 0, is = 0;
+        if (dropped)
+            status = build_tuned(t, &s, &o, file);
+        for (int i = 0; i < BENCHES && status == INGOT_OK; i++)
+            if (!bench(t, t->s.entry, &was) || !bench(t, s.entry, &is))
+                status = complain(INGOT_TOOL, "%s: the tuned model failed", t->o->model);
+        if (status == INGOT_OK)
+            say("  the network: %.4g ms for %.4g ms, %.3f times as fast", is, was, was / is);
+        for (int i = 0; i < t->t.n && status == INGOT_OK && is > was * (1 + NOISE); i++)
+            t->t.kernel[i]->best = 0;
+    }
+    tuned_print(text, &t->t, t->o->compile.target, &t->machine);
+    return status;
+}

@@ -1,0 +1,105 @@
+/* child.c - programs that may crash, hang, or have to end when this one does. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+#include "tune_run.h"
+
+double seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void become(const char *const *argv, int out, bool quiet)
+{
+#ifdef __linux__
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+    setpgid(0, 0); /* what it starts is killed with it */
+    int null = open("/dev/null", O_RDWR);
+    dup2(null, STDIN_FILENO);
+    if (out >= 0)
+        dup2(out, STDOUT_FILENO);
+    if (quiet)
+        dup2(null, STDERR_FILENO);
+    execvp(argv[0], (char *const *)(uintptr_t)argv);
+    _exit(127);
+}
+
+bool child_start(Child *c, const char *const *argv, bool piped, bool quiet)
+{
+    int fd[2] = {-1, -1};
+    *c = (Child){.pid = -1};
+    if (piped && pipe2(fd, O_CLOEXEC))
+        return false;
+    fflush(NULL);
+    c->pid = fork();
+    if (!c->pid)
+        become(argv, fd[1], quiet);
+    if (piped)
+        close(fd[1]);
+    if (c->pid > 0 && piped)
+        c->out = fdopen(fd[0], "r");
+    return c->pid > 0 && (!piped || c->out);
+}
+
+char *child_line(Child *c, Arena *a, double seconds, bool *late)
+{
+    StrBuf sb = {0};
+    double until = seconds_now() + seconds;
+    char *line = NULL;
+    *late = false;
+    setvbuf(c->out, NULL, _IONBF, 0);
+    for (;;) {
+        double left = until - seconds_now();
+        struct pollfd p = {.fd = fileno(c->out), .events = POLLIN};
+        int ready = poll(&p, 1, left > 0 ? (int)(left * 1e3) + 1 : 0);
+        if (ready < 0 && errno == EINTR)
+            continue;
+        if (ready <= 0) {
+            *late = true;
+            break;
+        }
+        char byte;
+        ssize_t n = read(fileno(c->out), &byte, 1);
+        if (n <= 0)
+            break;
+        if (byte == '\n') {
+            line = arena_strdup(a, sb.data ? sb.data : "");
+            break;
+        }
+        sb_write(&sb, &byte, 1);
+    }
+    sb_free(&sb);
+    return line;
+}
+
+int child_end(Child *c, double seconds)
+{
+    int status = 0;
+    double until = seconds_now() + seconds;
+    if (c->out)
+        fclose(c->out);
+    c->out = NULL;
+    for (pid_t done; (done = waitpid(c->pid, &status, WNOHANG)) != c->pid;) {
+        if (done < 0 && errno != EINTR)
+            return -1;
+        if (seconds_now() > until) {
+            kill(-c->pid, SIGKILL);
+            kill(c->pid, SIGKILL);
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    }
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}

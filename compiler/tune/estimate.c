@@ -1,0 +1,340 @@
+/* estimate.c - what a kernel with its opts costs, from its statements: cost_nest().
+ *
+ * The linear form says what runs in which loop.  Of the body of each loop, per iteration:
+ *
+ *     issue = max(multiply-adds / 2, loads / 2, stores, all / 4, latency of what waits for itself)
+ *             + 2 instructions for each value beyond the registers
+ *
+ * and each iteration counts once more for its branch, each entry for a branch that is not foreseen.  Memory: an access at
+ * loops l1 .. ln (outermost first) touches F(d) bytes in the loops inside of depth d.  The outermost depth whose
+ * footprint, of all accesses together, fits a level decides what moves into it: F(d) times the iterations outside. */
+#include <string.h>
+
+#include "linear.h"
+#include "tune.h"
+
+enum { MAX_DEPTH = 24, MAX_ACCESSES = 512 };
+#define FIT 0.6 /* of a level of cache that one kernel's data may fill */
+
+enum { LATENCY = 4, ENTRY = 8, RECIPROCAL = 8 };
+
+typedef struct {
+    int arg;
+    double bytes;             /* of one access */
+    int depth;                /* loops around it */
+    double stride[MAX_DEPTH]; /* bytes, by loop */
+    int64_t first;            /* offset with all counters zero */
+    double copies,
+        apart; /* accesses with the same strides: how many, and how far from one another */
+} Access;
+
+typedef struct {
+    double fma, load, store, alu, slow;
+    int sums, values; /* accumulators updated, named vectors */
+    double narrow;    /* of one vector: registers that it takes */
+} Body;
+
+typedef struct {
+    const Kernel *k;
+    const Target *t;
+    Estimate *out;
+    Linear *l;
+    double trips[MAX_DEPTH], times[MAX_DEPTH]; /* of the loops open; iterations of all down to it */
+    Node *range[MAX_DEPTH];
+    Body body[MAX_DEPTH + 1];
+    int depth;
+    Access *access;
+    int naccess;
+    Arena *a;
+    uint32_t *seen; /* by node id: the statement that counted it */
+    uint32_t now;
+} Count;
+
+/* ---- operations ------------------------------------------------------------------------------------ */
+
+static double registers_of(const Count *q, const Node *n)
+{
+    int lanes = q->t->lanes, bytes = dtype_info[n->dtype].bytes;
+    bool vector = n->id < q->l->nknown && q->l->vector[n->id];
+    if (!vector || !lanes)
+        return 1;
+    double wide = (double)q->l->tile->lanes * (bytes > 4 ? bytes : 4) / (4.0 * lanes);
+    return wide < 1 ? 1 : wide;
+}
+
+/* Bytes that the address moves with an iteration of a range; what is no constant jumps by a page. */
+static double stride_of(Count *q, Node *at, Node *range, int bytes)
+{
+    Context *c = q->k->c;
+    Node *next = idx_add(c, range, idx(c, 1));
+    int64_t step;
+    Node *moved = substitute(c, at, 1, &range, &next);
+    if (moved == at)
+        return 0;
+    return idx_value(idx_sub(c, moved, at), &step) ? (double)step * bytes : 4096;
+}
+
+static void add_access(Count *q, Node *n)
+{
+    Context *c = q->k->c;
+    Node *at = n->src[first_coord(n)];
+    int bytes = dtype_info[n->dtype].bytes;
+    if (bytes < 1)
+        bytes = 1;
+    bool vector = q->l->tile->lane && n->id < q->l->nknown && q->l->vector[n->id];
+    Access x = {.arg = (int)n->src[0]->arg.i, .depth = q->depth, .copies = 1};
+    x.bytes = (double)bytes * (vector ? q->l->tile->lanes : 1);
+    Node *zero = idx(c, 0), *base = at;
+    for (int i = 0; i < q->depth; i++) {
+        x.stride[i] = q->range[i] ? stride_of(q, at, q->range[i], bytes) : 0;
+        if (q->range[i])
+            base = substitute(c, base, 1, &q->range[i], &zero);
+    }
+    (void)idx_value(base, &x.first);
+    for (int i = 0; i < q->naccess; i++) {
+        Access *o = &q->access[i];
+        if (o->arg != x.arg || o->depth != x.depth || o->bytes != x.bytes ||
+            memcmp(o->stride, x.stride, (size_t)x.depth * sizeof *x.stride))
+            continue;
+        double apart = (double)(x.first > o->first ? x.first - o->first : o->first - x.first);
+        apart *= bytes;
+        if (apart > 0) {
+            o->copies++;
+            o->apart = o->apart > 0 && o->apart < apart ? o->apart : apart;
+        }
+        return;
+    }
+    if (q->naccess < MAX_ACCESSES)
+        q->access[q->naccess++] = x;
+}
+
+static void count_node(Count *q, Node *n, bool top);
+
+static void count_sources(Count *q, Node *n)
+{
+    for (uint32_t i = 0; i < n->nsrc; i++)
+        count_node(q, n->src[i], false);
+}
+
+/* Of what is written inside one statement; named values are counted where they are named. */
+static void count_node(Count *q, Node *n, bool top)
+{
+    Body *b = &q->body[q->depth];
+    bool named = n->id < q->l->nknown && q->l->named[n->id];
+    if ((named && !top) || n->op == OP_CONST || n->op == OP_RANGE || n->op == OP_BUFFER ||
+        n->op == OP_VAR || q->seen[n->id] == q->now)
+        return;
+    q->seen[n->id] = q->now;
+    double wide = registers_of(q, n);
+    if (n->dtype == INGOT_INDEX) {
+        b->alu += n->op == OP_FLOORDIV || n->op == OP_MOD ? 1 : 0;
+        count_sources(q, n);
+        return;
+    }
+    if (n->op == OP_LOAD) {
+        b->load += wide;
+        add_access(q, n);
+        count_node(q, n->src[1], false);
+        return;
+    }
+    if (is_dot(q->l, n)) { /* two loads and one instruction where there is one */
+        const Node *x = n->src[0];
+        b->alu += q->t->dot ? wide : 6 * wide;
+        while (x->op == OP_CAST)
+            x = x->src[0];
+        count_sources(q, (Node *)(uintptr_t)x);
+        return;
+    }
+    if (op_is_alu(n->op)) {
+        int cost = op_info[n->op].cost;
+        if (n->op == OP_DIV || n->op == OP_SQRT)
+            b->slow += RECIPROCAL * wide;
+        else if (cost > 4)
+            b->slow += cost * wide * 0.5;
+        else
+            b->alu += wide;
+    } else if (n->op == OP_REDUCE && is_horizontal(q->l, n)) {
+        b->alu += 2 * 4 + 2;
+    }
+    if (n->op == OP_REDUCE && is_loop(q->l, n))
+        return;
+    count_sources(q, n);
+}
+
+static void count_update(Count *q, Node *n)
+{
+    Body *b = &q->body[q->depth];
+    Node *x = n->src[0];
+    double wide = registers_of(q, n);
+    bool product = n->op == OP_REDUCE && (n->arg.i & 255) == INGOT_REDUCE_ADD && x->op == OP_MUL &&
+                   dtype_is_float(n->dtype);
+    bool named = x->id < q->l->nknown && q->l->named[x->id];
+    b->sums++;
+    b->narrow = wide > b->narrow ? wide : b->narrow;
+    if (product && !named) {
+        b->fma += wide;
+        count_sources(q, x);
+        return;
+    }
+    if (is_dot(q->l, x) && !named) {
+        b->fma += q->t->dot ? wide : 6 * wide;
+        const Node *y = x->src[0];
+        while (y->op == OP_CAST)
+            y = y->src[0];
+        count_sources(q, (Node *)(uintptr_t)y);
+        return;
+    }
+    b->alu += wide;
+    count_node(q, x, false);
+}
+
+/* ---- loops ------------------------------------------------------------------------------------------- */
+
+static void end_body(Count *q)
+{
+    Body *b = &q->body[q->depth];
+    double times = q->depth ? q->times[q->depth - 1] : 1, instructions, spilt, cycles;
+    double held = b->sums * (b->narrow > 1 ? b->narrow : 1) + b->values + 1;
+    spilt = q->t->registers && held > q->t->registers ? held - q->t->registers : 0;
+    b->load += spilt;
+    b->store += spilt;
+    instructions = b->fma + b->load * 0.5 + b->store + b->alu + 2;
+    cycles = (b->fma + b->alu) / 2;
+    cycles = b->load / 2 > cycles ? b->load / 2 : cycles;
+    cycles = b->store > cycles ? b->store : cycles;
+    cycles = instructions / 4 > cycles ? instructions / 4 : cycles;
+    cycles = b->sums && cycles < LATENCY ? LATENCY : cycles;
+    cycles += b->slow;
+    q->out->issue += times * cycles;
+    q->out->operations += times * (b->fma + b->alu);
+    q->out->loads += times * b->load;
+    q->out->stores += times * b->store;
+}
+
+static double trips_of(const Count *q, const Node *range)
+{
+    if (range)
+        return (double)range->hi + 1;
+    return q->l->fused && q->l->fused->hi > 0 ? (double)q->l->fused->hi : 1;
+}
+
+static void open_loop(Count *q, Node *range)
+{
+    if (q->depth == MAX_DEPTH)
+        BUG("more loops than an estimate counts");
+    double outside = q->depth ? q->times[q->depth - 1] : 1;
+    q->range[q->depth] = range;
+    q->trips[q->depth] = trips_of(q, range);
+    q->times[q->depth] = outside * q->trips[q->depth];
+    q->out->loops += outside * ENTRY + 0.25 * q->times[q->depth];
+    q->body[++q->depth] = (Body){0};
+}
+
+/* ---- memory -------------------------------------------------------------------------------------------- */
+
+/* Bytes of lines that an access touches in its loops from depth d on: no more than they span. */
+static double footprint(const Count *q, const Access *x, int d, const double *trips)
+{
+    double each = x->bytes, line = q->t->line > 0 ? q->t->line : 64, count = x->copies,
+           span = (x->copies - 1) * x->apart + each, step = x->apart > 0 ? x->apart : 1e9;
+    for (int i = d; i < x->depth; i++) {
+        double s = x->stride[i] < 0 ? -x->stride[i] : x->stride[i];
+        if (s == 0 || trips[i] <= 1)
+            continue;
+        count *= trips[i];
+        span += (trips[i] - 1) * s;
+        step = s < step ? s : step;
+    }
+    double used = step < line ? (step > each ? step : each) : each < line ? line : each;
+    double bytes = count * used;
+    return bytes < span ? bytes : span < line ? line : span;
+}
+
+/* One tile's accesses; loops are those around the access that has most. */
+static void add_traffic(Count *q, int depth, const double *trips)
+{
+    const Level *level = q->t->level;
+    double *traffic = q->out->traffic;
+    for (int i = 0; i < 4 && level[i].bytes > 0; i++) {
+        int d = 0;
+        for (; d < depth; d++) {
+            double all = 0;
+            for (int j = 0; j < q->naccess; j++)
+                all += footprint(q, &q->access[j], d, trips);
+            if (all <= FIT * level[i].bytes)
+                break;
+        }
+        for (int j = 0; j < q->naccess; j++) {
+            double outside = 1;
+            for (int e = 0; e < d && e < q->access[j].depth; e++)
+                outside *= trips[e];
+            traffic[i] += outside * footprint(q, &q->access[j], d, trips);
+        }
+    }
+}
+
+/* Loops that were open around the innermost access; those that closed again do not count for the others. */
+static void count_tile(Count *q, const Kernel *k, const Tile *tile)
+{
+    Linear l = {.arena = q->a};
+    linearize(&l, k, tile);
+    q->l = &l;
+    q->depth = 0;
+    q->naccess = 0;
+    q->seen = NEWN(q->a, uint32_t, k->c->nnode + 4096);
+    q->now = 0;
+    q->body[0] = (Body){0};
+    double deepest[MAX_DEPTH] = {0};
+    int most = 0;
+    for (int i = 0; i < l.n; i++) {
+        Stmt *s = &l.stmt[i];
+        q->now++;
+        q->out->statements++;
+        switch (s->kind) {
+        case STMT_LOOP:
+        case STMT_PARTS: open_loop(q, s->node); break;
+        case STMT_END:
+            end_body(q);
+            q->depth--;
+            break;
+        case STMT_ACC: q->body[q->depth].alu += 1; break;
+        case STMT_LET:
+            count_node(q, s->node, true);
+            q->body[q->depth].values += s->node->id < l.nknown && l.vector[s->node->id];
+            break;
+        case STMT_UPDATE: count_update(q, s->node); break;
+        case STMT_STORE:
+            q->body[q->depth].store += registers_of(q, s->node);
+            add_access(q, s->node);
+            for (uint32_t j = 1; j < s->node->nsrc; j++)
+                count_node(q, s->node->src[j], false);
+            break;
+        default: break;
+        }
+        if (q->depth > most || (q->depth == most && s->kind == STMT_UPDATE)) {
+            most = q->depth;
+            memcpy(deepest, q->trips, sizeof deepest);
+        }
+    }
+    end_body(q);
+    add_traffic(q, most, deepest);
+}
+
+Estimate cost_nest(const Kernel *k, const Target *t)
+{
+    Estimate e = {0};
+    Arena *a = arena_new();
+    Tiles tiles = kernel_lower(k);
+    Count *q = NEW(a, Count);
+    *q = (Count){.k = tiles.k, .t = t, .out = &e, .a = a};
+    q->access = NEWN(a, Access, MAX_ACCESSES);
+    for (int i = 0; i < tiles.n; i++)
+        count_tile(q, tiles.k, &tiles.tile[i]);
+    for (int i = 0; i < 4 && t->level[i].bytes > 0; i++)
+        e.memory += e.traffic[i] / t->level[i + 1].rate;
+    double most = e.issue > e.memory ? e.issue : e.memory, least = e.issue + e.memory - most;
+    e.cycles = most + 0.3 * least + e.loops;
+    tiles_free(&tiles);
+    arena_free(a);
+    return e;
+}

@@ -1,0 +1,563 @@
+/* tune_main.c - runs candidates beside the naive form of their kernel, then times them beside one another.
+ *
+ *     tune_run [--seconds S] [--only CASE] [--skip CASE.CANDIDATE] [--check]
+ *
+ * A line of JSON at a time: {"begin": [case, candidate]} before the first run of each, so that whoever reads knows which
+ * one did not come back; then whether it is right, then the times.
+ *
+ * Candidates take turns, one run each, all on one core; the first one, which is to be beaten, is there twice, and how far
+ * those two are apart is noise.  Memory is as the network has it: weights and results are where nothing has been for as
+ * long as a run of the network touches other memory; operands were written just before. */
+#define _GNU_SOURCE
+#include "tune_case.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#ifdef __linux__
+#include <sched.h>
+#endif
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
+
+enum {
+    MAX_ARGS = 64,
+    MAX_VARIANTS = 16,
+    MAX_CANDIDATES = 256,
+    MAX_SETS = 64,
+    MAX_RUNS = 120,
+    GUARD = 64
+};
+
+static const double memory_limit = 192e6; /* bytes of all sets */
+static const char *skip[4096];
+static int nskip;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static void *allocate(size_t bytes)
+{
+    void *p = NULL;
+    if (posix_memalign(&p, 4096, bytes + 64)) {
+        fprintf(stderr, "tune_run: out of memory\n");
+        exit(2);
+    }
+    return p;
+}
+
+/* ---- data ------------------------------------------------------------------------------------------- */
+
+static uint32_t seed;
+
+static uint32_t random_bits(void)
+{
+    seed = seed * 1664525u + 1013904223u;
+    return seed >> 8;
+}
+
+static uint16_t half_of(float f) /* of small numbers: normal halves, cut off */
+{
+    uint32_t b;
+    memcpy(&b, &f, 4);
+    const int e = (int)(b >> 23 & 255) - 127 + 15;
+    if (e <= 0)
+        return (uint16_t)(b >> 16 & 0x8000u);
+    return (uint16_t)((b >> 16 & 0x8000u) | (uint32_t)e << 10 | (b >> 13 & 0x3ffu));
+}
+
+static float half_value(uint16_t h)
+{
+    const int e = h >> 10 & 31;
+    const float m = (float)(h & 1023), s = h & 0x8000 ? -1.0f : 1.0f;
+    if (e == 31)
+        return m != 0.0f ? NAN : s * INFINITY;
+    return s * (e ? ldexpf(m + 1024.0f, e - 25) : ldexpf(m, -24));
+}
+
+/* Set 0 holds small integers, set 1 floats in -1 .. 1 and all bytes, set 2 larger numbers with zeros among them. */
+static void put_element(unsigned char *p, const TuneArg *a, int set)
+{
+    const uint32_t r = random_bits();
+    const int small = (int)(r % 7) - 3;
+    float f = (float)small;
+    int64_t v = a->size >= 4 ? (int64_t)(r % 4) : small;
+    if (set == 1) {
+        f = (float)(r & 0xffff) / 32768.0f - 1.0f;
+        v = a->size >= 4 ? (int64_t)(r % 100) : (int64_t)(r & 0xff) - (a->kind == 'i' ? 128 : 0);
+    } else if (set == 2) {
+        f = r % 5 ? 16.0f * ((float)(r >> 4 & 0xfff) / 2048.0f - 1.0f) : 0.0f;
+        v = a->size >= 4 ? (int64_t)(r % 1000) : small * 40;
+    }
+    if (a->kind == 'u' && v < 0)
+        v = -v;
+    uint16_t h;
+    uint32_t b;
+    double d = f;
+    switch (a->kind) {
+    case 'f': memcpy(p, &f, 4); break;
+    case 'd': memcpy(p, &d, 8); break;
+    case 'h':
+        h = half_of(f);
+        memcpy(p, &h, 2);
+        break;
+    case 'B':
+        memcpy(&b, &f, 4);
+        h = (uint16_t)(b >> 16);
+        memcpy(p, &h, 2);
+        break;
+    case 'b': *p = (unsigned char)(r & 1); break;
+    case 'q': *p = (unsigned char)((r & 0x87u) | 0x30u); break;
+    default:
+        memcpy(p, &v, (size_t)a->size);
+        break; /* little-endian, as the machines that have vectors are */
+    }
+}
+
+static double number(const unsigned char *p, const TuneArg *a)
+{
+    float f;
+    double d;
+    uint16_t h;
+    uint32_t b;
+    int64_t v = 0;
+    switch (a->kind) {
+    case 'f': memcpy(&f, p, 4); return f;
+    case 'd': memcpy(&d, p, 8); return d;
+    case 'h': memcpy(&h, p, 2); return half_value(h);
+    case 'B':
+        memcpy(&h, p, 2);
+        b = (uint32_t)h << 16;
+        memcpy(&f, &b, 4);
+        return f;
+    default: break;
+    }
+    memcpy(&v, p, (size_t)a->size);
+    if (a->kind == 'i' && a->size < 8)
+        v = (int64_t)((uint64_t)v << (64 - 8 * a->size)) >> (64 - 8 * a->size);
+    return (double)v;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------ */
+
+typedef struct {
+    const TuneCase *c;
+    unsigned char *dense[MAX_ARGS];
+    unsigned char *at[MAX_SETS][MAX_ARGS][MAX_VARIANTS];
+    size_t bytes[MAX_ARGS][MAX_VARIANTS];
+    unsigned char *block[MAX_SETS];
+    unsigned char *want[3][MAX_ARGS]; /* by set of data: what the naive kernel makes */
+    int nset, next;
+} Memory;
+
+/* Buffers lie one behind the other, at odd multiples of a line, as they may in an arena. */
+static void make_memory(Memory *m, const TuneCase *c)
+{
+    size_t all = 0;
+    m->c = c;
+    for (int i = 0; i < c->narg; i++) {
+        const TuneArg *a = &c->arg[i];
+        m->dense[i] = allocate(a->dense * (size_t)a->size + 1);
+        for (int v = 0; v < a->variants; v++) {
+            m->bytes[i][v] = a->stored[v] * (size_t)a->size;
+            all += (m->bytes[i][v] + 2 * GUARD + 64 * 11 + 63) / 64 * 64;
+        }
+    }
+    double sets = all ? c->span / (double)all + 2 : 1;
+    sets = sets > MAX_SETS ? MAX_SETS : sets;
+    sets = sets * (double)all > memory_limit ? memory_limit / (double)all : sets;
+    m->nset = sets < 1 ? 1 : (int)sets;
+    for (int s = 0; s < m->nset; s++) {
+        unsigned char *p = m->block[s] = allocate(all + 4096);
+        p += s * 832 % 4096 / 64 * 64;
+        memset(m->block[s], 0, all + 4096);
+        for (int i = 0; i < c->narg; i++)
+            for (int v = 0; v < c->arg[i].variants; v++) {
+                m->at[s][i][v] = p + GUARD;
+                p += (m->bytes[i][v] + 2 * GUARD + (size_t)(64 * (i % 11)) + 63) / 64 * 64;
+            }
+    }
+}
+
+static void free_memory(Memory *m)
+{
+    for (int s = 0; s < m->nset; s++)
+        free(m->block[s]);
+    for (int i = 0; i < m->c->narg; i++) {
+        free(m->dense[i]);
+        for (int d = 0; d < 3; d++)
+            free(m->want[d][i]);
+    }
+}
+
+static void fill_stored(unsigned char *p, const TuneArg *a, size_t n)
+{
+    if (a->kind != 'i' && a->kind != 'u') {
+        memset(p, 0, n * (size_t)a->size);
+        return;
+    }
+    const int64_t v = a->fill;
+    for (size_t i = 0; i < n; i++)
+        memcpy(p + i * (size_t)a->size, &v, (size_t)a->size);
+}
+
+/* Operands of one set of memory; results are the same bytes every time. */
+static void fill_set(Memory *m, int set, int data)
+{
+    const TuneCase *c = m->c;
+    seed = 12345u + 977u * (unsigned)data;
+    for (int i = 0; i < c->narg; i++) {
+        const TuneArg *a = &c->arg[i];
+        for (int v = 0; v < a->variants; v++)
+            memset(m->at[set][i][v] - GUARD, 0x5a, GUARD);
+        for (int v = 0; v < a->variants; v++)
+            memset(m->at[set][i][v] + m->bytes[i][v], 0x5a, GUARD);
+        if (a->written) {
+            fill_stored(m->at[set][i][0], a, a->stored[0]);
+            continue;
+        }
+        for (size_t e = 0; e < a->dense; e++)
+            put_element(m->dense[i] + e * (size_t)a->size, a, data);
+        for (int v = 0; v < a->variants; v++) {
+            fill_stored(m->at[set][i][v], a, a->stored[v]);
+            if (a->pack[v])
+                a->pack[v](m->at[set][i][v], m->dense[i]);
+            else
+                memcpy(m->at[set][i][v], m->dense[i],
+                       (a->dense < a->stored[v] ? a->dense : a->stored[v]) * (size_t)a->size);
+        }
+    }
+}
+
+static void arguments(const Memory *m, int set, const TuneCandidate *k, void **arg)
+{
+    for (int i = 0; i < m->c->narg; i++)
+        arg[i] = m->at[set][i][k ? k->variant[i] : 0];
+}
+
+/* ---- right? -------------------------------------------------------------------------------------------- */
+
+#define TOLERANCE 1e-4 /* of the largest value: what the order of a sum makes */
+
+static double slack_of(char kind)
+{
+    return kind == 'h' ? 0x1p-10 : kind == 'B' ? 0x1p-7 : 0;
+}
+
+/* The largest difference, as a share of the largest value; of what may not differ at all INFINITY. */
+static double compare(const Memory *m, const TuneArg *a, const unsigned char *got,
+                      const unsigned char *want, size_t n, int data)
+{
+    double scale = 0, worst = 0;
+    size_t off = 0;
+    const int is_float = a->kind == 'f' || a->kind == 'd' || a->kind == 'h' || a->kind == 'B';
+    if (!memcmp(got, want, n * (size_t)a->size))
+        return 0;
+    for (size_t i = 0; i < n; i++) {
+        const double w = fabs(number(want + i * (size_t)a->size, a));
+        scale = isfinite(w) && w > scale ? w : scale;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const double x = number(got + i * (size_t)a->size, a),
+                     y = number(want + i * (size_t)a->size, a);
+        if (x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= slack_of(a->kind) * fabs(y))
+            continue;
+        double d = scale > 0 ? fabs(x - y) / scale : fabs(x - y);
+        if (!(d <= 1e300) || (m->c->exact && data == 0))
+            d = INFINITY;
+        off++;
+        worst = d > worst ? d : worst;
+    }
+    if (!is_float) /* a half may be rounded either way, of few elements */
+        return m->c->rounds && off <= 1 + n / 1000 ? 0 : off ? INFINITY : 0;
+    return worst <= TOLERANCE && worst > 0                            ? worst
+           : worst > TOLERANCE && m->c->rounds && off <= 1 + n / 1000 ? TOLERANCE
+                                                                      : worst;
+}
+
+static int guards_are_whole(const Memory *m)
+{
+    for (int i = 0; i < m->c->narg; i++)
+        for (int v = 0; v < m->c->arg[i].variants; v++)
+            for (int b = 0; b < GUARD; b++)
+                if (m->at[0][i][v][-1 - b] != 0x5a ||
+                    m->at[0][i][v][m->bytes[i][v] + (size_t)b] != 0x5a)
+                    return 0;
+    return 1;
+}
+
+static void naive(Memory *m)
+{
+    void *arg[MAX_ARGS];
+    for (int d = 0; d < m->c->sets; d++) {
+        fill_set(m, 0, d);
+        arguments(m, 0, NULL, arg);
+        m->c->naive(arg);
+        for (int i = 0; i < m->c->narg; i++)
+            if (m->c->arg[i].written) {
+                m->want[d][i] = allocate(m->bytes[i][0]);
+                memcpy(m->want[d][i], m->at[0][i][0], m->bytes[i][0]);
+            }
+    }
+}
+
+/* The worst of all sets; at or below TOLERANCE it is right. */
+static double judge(Memory *m, int candidate)
+{
+    void *arg[MAX_ARGS];
+    double worst = 0;
+    for (int d = 0; d < m->c->sets; d++) {
+        fill_set(m, 0, d);
+        arguments(m, 0, m->c->candidate[candidate], arg);
+        m->c->candidate[candidate]->run(arg);
+        for (int i = 0; i < m->c->narg; i++) {
+            if (!m->c->arg[i].written)
+                continue;
+            const double e =
+                compare(m, &m->c->arg[i], m->at[0][i][0], m->want[d][i], m->c->arg[i].stored[0], d);
+            worst = e > worst ? e : worst;
+        }
+        if (!guards_are_whole(m))
+            worst = INFINITY;
+    }
+    return worst;
+}
+
+/* ---- how fast? ------------------------------------------------------------------------------------------ */
+
+typedef struct {
+    int number; /* of the candidate */
+    double ns[MAX_RUNS];
+    int n;
+} Timed;
+
+static volatile unsigned sink;
+
+/* The operands as a kernel before would leave them. */
+static void touch(const Memory *m, int set)
+{
+    unsigned sum = 0;
+    for (int i = 0; i < m->c->narg; i++)
+        if (m->c->arg[i].read && !m->c->arg[i].weight)
+            for (size_t b = 0; b < m->bytes[i][0]; b += 64)
+                sum += m->at[set][i][0][b];
+    sink = sum;
+}
+
+/* Nanoseconds of a run, on average of `repeat` runs in memory of their own. */
+static double run(Memory *m, int candidate, int repeat)
+{
+    void *arg[MAX_SETS][MAX_ARGS];
+    for (int i = 0; i < repeat; i++) {
+        const int set = m->next++ % m->nset;
+        arguments(m, set, m->c->candidate[candidate], arg[i]);
+        touch(m, set);
+    }
+    const double t = now();
+    for (int i = 0; i < repeat; i++)
+        m->c->candidate[candidate]->run(arg[i]);
+    return (now() - t) / repeat;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Others on the machine only ever add time: a low part of the samples is nearest to what a run takes. */
+static double quantile(const double *ns, int n, double q)
+{
+    double sorted[MAX_RUNS];
+    memcpy(sorted, ns, (size_t)n * sizeof *sorted);
+    qsort(sorted, (size_t)n, sizeof *sorted, ascending);
+    return n ? sorted[(int)(q * (n - 1))] : 0;
+}
+
+#define LOW 0.2
+
+static double halves_apart(const Timed *t)
+{
+    double part[2][MAX_RUNS];
+    int n[2] = {0, 0};
+    for (int i = 0; i < t->n; i++)
+        part[i & 1][n[i & 1]++] = t->ns[i];
+    const double a = quantile(part[0], n[0], LOW), b = quantile(part[1], n[1], LOW);
+    return n[1] && a > 0 ? fabs(a - b) / a : 1;
+}
+
+static void time_case(int number, Memory *m, Timed *t, int n, double seconds)
+{
+    for (int s = 1; s < m->nset; s++)
+        for (int i = 0; i < m->c->narg; i++)
+            for (int v = 0; v < m->c->arg[i].variants; v++)
+                memcpy(m->at[s][i][v], m->at[0][i][v], m->bytes[i][v]);
+    const double begun = now(), first = run(m, t[0].number, 1), again = run(m, t[0].number, 1);
+    int repeat = again > 0 ? (int)(20e3 / (again < first ? again : first)) : 16;
+    repeat = repeat > 16 ? 16 : repeat;
+    repeat = repeat > m->nset ? m->nset : repeat;
+    repeat = repeat < 1 ? 1 : repeat;
+    int live[MAX_CANDIDATES + 1], nlive = n;
+    for (int i = 0; i < n; i++)
+        live[i] = i;
+    for (int round = 0; round < MAX_RUNS && (round < 5 || now() - begun < seconds * 1e9); round++) {
+        for (int i = 0; i < nlive; i++) {
+            Timed *x = &t[live[(i + round) % nlive]];
+            x->ns[x->n++] = run(m, x->number, repeat);
+        }
+        if (round % 8 == 0) {
+            printf("{\"alive\": %d, \"candidates\": %d}\n", number, nlive);
+            fflush(stdout);
+        }
+        double best = INFINITY, limit = round < 4 ? 3 : round < 10 ? 1.5 : 1.12;
+        for (int i = 0; i < nlive; i++) {
+            const double q = quantile(t[live[i]].ns, t[live[i]].n, LOW);
+            best = q < best ? q : best;
+        }
+        int kept = 0;
+        for (int i = 0; i < nlive; i++) { /* the first and its twin, at the end, stay */
+            const int l = live[i];
+            const int slow = quantile(t[l].ns, t[l].n, LOW) > limit * best;
+            if (round < 2 || l == 0 || l == n - 1 || !slow)
+                live[kept++] = l;
+        }
+        nlive = kept;
+    }
+    const double base = quantile(t[0].ns, t[0].n, LOW),
+                 twin = quantile(t[n - 1].ns, t[n - 1].n, LOW);
+    double noise = base > 0 ? fabs(base - twin) / base : 1;
+    const double h = halves_apart(&t[0]);
+    noise = h > noise ? h : noise;
+    for (int i = 0; i < n - 1; i++)
+        printf("{\"case\": %d, \"candidate\": %d, \"ns\": %.2f, \"median\": %.2f, \"min\": %.2f, "
+               "\"runs\": %d}\n",
+               number, t[i].number, quantile(t[i].ns, t[i].n, LOW), quantile(t[i].ns, t[i].n, 0.5),
+               quantile(t[i].ns, t[i].n, 0), t[i].n * repeat);
+    printf("{\"case\": %d, \"noise\": %.5f, \"sets\": %d}\n", number, noise, m->nset);
+    fflush(stdout);
+}
+
+/* ---- all ------------------------------------------------------------------------------------------------- */
+
+static int is_skipped(int c, int j)
+{
+    char name[32];
+    snprintf(name, sizeof name, "%d.%d", c, j);
+    for (int i = 0; i < nskip; i++)
+        if (!strcmp(skip[i], name))
+            return 1;
+    return 0;
+}
+
+static void run_case(int number, double seconds, int check_only)
+{
+    static Memory memory;
+    static Timed timed[MAX_CANDIDATES + 1];
+    const TuneCase *c = tune_cases[number];
+    int n = 0;
+    memset(&memory, 0, sizeof memory);
+    make_memory(&memory, c);
+    printf("{\"begin\": [%d, -1]}\n", number);
+    fflush(stdout);
+    naive(&memory);
+    for (int j = 0; j < c->n && n < MAX_CANDIDATES; j++) {
+        if (is_skipped(number, j))
+            continue;
+        printf("{\"begin\": [%d, %d]}\n", number, j);
+        fflush(stdout);
+        const double worst = judge(&memory, j);
+        const int right = worst <= TOLERANCE;
+        if (right)
+            printf("{\"case\": %d, \"candidate\": %d, \"verdict\": \"right\", \"error\": %.3g}\n",
+                   number, j, worst);
+        else
+            printf("{\"case\": %d, \"candidate\": %d, \"verdict\": \"wrong\"}\n", number, j);
+        fflush(stdout);
+        if (right) {
+            timed[n].n = 0;
+            timed[n++].number = j;
+        }
+    }
+    if (n && timed[0].number == 0 && !check_only) {
+        timed[n].n = 0;
+        timed[n++].number = 0;
+        fill_set(&memory, 0, c->sets > 1 ? 1 : 0);
+        time_case(number, &memory, timed, n, seconds);
+    }
+    free_memory(&memory);
+}
+
+static void print_machine(void)
+{
+    char line[512], cpu[512] = "unknown";
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    while (f && fgets(line, sizeof line, f)) {
+        const char *colon = strchr(line, ':');
+        if (colon && (!strncmp(line, "model name", 10) || !strncmp(line, "Hardware", 8) ||
+                      !strncmp(line, "uarch", 5))) {
+            snprintf(cpu, sizeof cpu, "%s", colon + 2);
+            break;
+        }
+    }
+    if (f)
+        fclose(f);
+    for (char *p = cpu; *p; p++)
+        if (*p < ' ' || *p > '~' || *p == '"' || *p == '\\')
+            *p = *p == '\n' ? 0 : '?';
+#if defined(__clang__)
+    const char *compiler = "clang " __clang_version__;
+#elif defined(__GNUC__)
+    const char *compiler = "gcc " __VERSION__;
+#else
+    const char *compiler = "unknown";
+#endif
+    printf("{\"cpu\": \"%s\", \"compiler\": \"%s\"}\n", cpu, compiler);
+    fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+    double seconds = 0.5;
+    int only = -1, check_only = 0;
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--check")) {
+            check_only = 1;
+        } else if (i + 1 < argc && !strcmp(argv[i], "--seconds")) {
+            seconds = atof(argv[++i]);
+        } else if (i + 1 < argc && !strcmp(argv[i], "--only")) {
+            only = atoi(argv[++i]);
+        } else if (i + 1 < argc && !strcmp(argv[i], "--skip") && nskip < 4096) {
+            skip[nskip++] = argv[++i];
+        } else {
+            fprintf(stderr,
+                    "usage: %s [--seconds S] [--only CASE] [--skip CASE.CANDIDATE]... [--check]\n",
+                    argv[0]);
+            return 2;
+        }
+    }
+#ifdef __linux__
+    cpu_set_t set;
+    const int core = sched_getcpu();
+    CPU_ZERO(&set);
+    CPU_SET(core < 0 ? 0 : core, &set);
+    (void)sched_setaffinity(0, sizeof set, &set);
+#endif
+#if defined(__SSE2__)
+    _mm_setcsr(_mm_getcsr() |
+               0x8040u); /* subnormal numbers are zeros, as in a run of the network */
+#endif
+    print_machine();
+    for (int i = 0; i < tune_ncase; i++)
+        if (only < 0 || only == i)
+            run_case(i, seconds, check_only);
+    printf("{\"done\": true}\n");
+    return 0;
+}

@@ -1,0 +1,131 @@
+/* tune.h - search for the opts of kernels: candidates, what they are estimated and measured to cost, and what is
+ * remembered of that.
+ *
+ *     plan --tune_kernels()--> kernels, equal ones once
+ *     kernel --search()--> candidates --estimate()--> the best few --cases_write()--> C --measure()--> times --> database
+ *
+ * A candidate is a Tiling: how axes are taken apart and in which order the loops run.  It starts from the heuristic's, is
+ * changed one step at a time, and becomes opts again by opt_apply(), which alone knows what can be done. */
+#ifndef TUNE_H
+#define TUNE_H
+
+#include "codegen.h"
+#include "nest.h"
+
+/* ---- tiling.c ------------------------------------------------------------------------------- */
+
+enum { MAX_CUTS = 16, MAX_LOOPS = 40 };
+/* A loop of a nest, by what it is part of: an axis of the kernel (root), or the inner part that SPLIT number of - 1 made
+ * of it.  Of either the outermost part that later cuts left. */
+typedef struct {
+    int root, of;
+} LoopRef;
+typedef struct {
+    OptKind kind;
+    LoopRef loop;
+    int64_t amount;
+} Cut;
+typedef struct {
+    Cut cut[MAX_CUTS];
+    int ncut;
+    LoopRef order[MAX_LOOPS]; /* outermost first */
+    int norder;
+    bool ordered; /* by an opt, even if it says what is the case anyway */
+} Tiling;
+
+/* False if the nest has more than a tiling holds. */
+bool tiling_of(const Nest *, Tiling *);
+/* A clone of `base` (a nest without opts) with them, THREAD included; NULL if they cannot be done. */
+Nest *tiling_apply(const Nest *base, const Tiling *);
+/* All tilings that one change makes of this one, most of which cannot be done. */
+int tiling_neighbours(Arena *, const Nest *base, const Tiling *, Tiling **out);
+
+/* ---- weight_layout.c -------------------------------------------------------------------------- */
+
+/* The layout in which the loops of the nest read a weight in order; false if there is none.  base: the kernel. */
+bool weight_layout(const Nest *, int arg, Layout *);
+
+/* ---- estimate.c ------------------------------------------------------------------------------- */
+
+/* What a kernel with its opts is estimated to take: cycles of one core, and what they are made of. */
+typedef struct {
+    double cycles;
+    double
+        issue; /* operations, loads and stores at the rates of the core, with latency and what registers cannot hold */
+    double memory;                    /* lines that move between levels of memory */
+    double loops;                     /* loops entered and counted */
+    double operations, loads, stores; /* instructions */
+    double traffic[4];                /* bytes that come into level i from the next */
+    int statements;
+} Estimate;
+Estimate cost_nest(const Kernel *, const Target *);
+
+/* ---- kernels.c: what is to be tuned ------------------------------------------------------------ */
+
+typedef enum {
+    UNTIMED,
+    RIGHT,   /* timed; its results are those of the naive kernel */
+    WRONG,   /* they are not */
+    CRASHED, /* it ended the process */
+    HUNG,    /* it did not end in time */
+    REFUSED  /* by the C compiler */
+} Verdict;
+extern const char *const verdict_name[]; /* "right" */
+
+typedef struct {
+    Tiling tiling;
+    Opt *opts;
+    int nopt;
+    const Layout **layout; /* by argument; NULL: as the kernel has it */
+    const char *text;      /* its opts and layouts in one line */
+    uint64_t source;       /* hash of the emitted function: equal ones are timed once */
+    Estimate estimate;
+    double predicted; /* ns, by the time of what it was made from */
+    Verdict verdict;
+    double ns, base_ns; /* of it, and of the heuristic's beside it in the same run */
+    double noise;       /* of that run, as a share */
+    int round;
+} Candidate;
+
+typedef struct {
+    Arena *a;
+    const Target *target;
+    Kernel *naive; /* as the plan has it, without opts */
+    Kernel *loops; /* the same without what clears halos: what opts are for */
+    Nest *base;    /* of `loops` */
+    const Step **step;
+    int nstep;
+    bool *follows; /* by argument: a weight whose layout is that of the loops */
+    uint64_t key[2];
+    char hash[40];         /* the key as text */
+    Candidate **candidate; /* [0]: the heuristic's */
+    int n;
+    int best;        /* the fastest that is right and beats the noise; 0: none does */
+    double ms;       /* in the network, of all its steps; 0: not known */
+    bool done;       /* the search has ended by itself */
+    int tried, seen; /* candidates timed in this search; estimated */
+    bool known;      /* the database had the answer */
+} TuneKernel;
+
+typedef struct {
+    Plan *p;
+    Arena *a;
+    const Target *target;
+    TuneKernel **kernel;
+    int n;
+    int64_t span; /* bytes that a run of the network touches */
+} Tuning;
+
+/* Of a plan, whose kernels have the heuristic's opts. */
+void tune_kernels(Tuning *, Plan *, const Target *);
+void tune_free(Tuning *);
+/* A candidate out of opts, or of a tiling; NULL if it cannot be done.  In the arena of the kernel. */
+Candidate *candidate_of(TuneKernel *, const Tiling *);
+/* The kernel that is emitted for it, in a context of its own. */
+Kernel *candidate_kernel(const TuneKernel *, const Candidate *);
+/* Of the form that Candidate.text has; NULL if it is none, or cannot be done. */
+Candidate *candidate_read(TuneKernel *, const char *text);
+/* Adds it, unless one with the same text is there: then that one's number. */
+int candidate_add(TuneKernel *, Candidate *);
+
+#endif

@@ -1,0 +1,105 @@
+/* tune_run.h - candidates built and run in child processes, and the database of what came of it. */
+#ifndef TUNE_RUN_H
+#define TUNE_RUN_H
+
+#include <sys/types.h>
+
+#include "tune.h"
+
+/* ---- source.c ------------------------------------------------------------------------------------ */
+
+typedef struct {
+    TuneKernel *kernel;
+    Candidate **candidate; /* [0]: the one to beat */
+    int n;
+} TuneCaseOf;
+extern const RuntimeFile tune_files[]; /* harness/ */
+/* Writes the program into the folder, `chunk` candidates a file; false with why. */
+bool cases_write(const Tuning *, const char *dir, const TuneCaseOf *, int n, int chunk,
+                 const char **why);
+
+/* ---- child.c --------------------------------------------------------------------------------------- */
+
+/* A child process that dies with this one; out: its standard output, or NULL. */
+typedef struct {
+    pid_t pid;
+    FILE *out;
+} Child;
+bool child_start(Child *, const char *const *argv, bool piped, bool quiet);
+/* A line of its output without the newline, in the arena; NULL: it has ended, or nothing came for so many seconds
+ * (*late: then it still runs). */
+char *child_line(Child *, Arena *, double seconds, bool *late);
+/* Its exit status, or 128 + signal; after so many seconds it is killed (then 128 + SIGKILL). */
+int child_end(Child *, double seconds);
+double seconds_now(void);
+
+/* ---- measure.c -------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const char *const
+        *cc;            /* words of the C compiler, with the flags of the target; ended by NULL */
+    const char *remote; /* a command that builds and runs the folder elsewhere; NULL: here */
+    double seconds;     /* to time the candidates of one kernel */
+    const char *cpu, *compiler; /* told by the last program */
+    int compiled, ran;          /* files, programs */
+    const char *why;            /* what failed */
+} Measure;
+/* Builds the folder's program; files that the compiler refuses mark their candidates.  False: it cannot be built. */
+bool measure_build(Measure *, Tuning *, const char *dir, const TuneCaseOf *, int n);
+/* Runs it: verdicts and times go to the candidates. */
+bool measure_run(Measure *, Tuning *, const char *dir, const TuneCaseOf *, int n, bool check_only);
+/* The same of one case. */
+bool measure_one(Measure *, Tuning *, const char *dir, const TuneCaseOf *, int n, int number);
+/* The folder anew, built and run; its lines, or NULL. */
+bool measure_cases(Measure *, Tuning *, const char *dir, const TuneCaseOf *, int n);
+
+/* ---- database.c -------------------------------------------------------------------------------------- */
+
+typedef struct Database Database;
+/* Opens or makes it; NULL with why. */
+Database *database_open(Arena *, const char *file, const char **why);
+void database_close(Database *);
+/* Where times were taken: the target's flags, the CPU, the compiler. */
+typedef struct {
+    const char *target, *cpu, *compiler;
+} Machine;
+bool database_machine(Database *, const Machine *);
+/* What is known of the kernel: its candidates are added, with verdicts and times. */
+bool database_read(Database *, TuneKernel *);
+/* Verdicts and times of candidates, in one transaction. */
+bool database_write(Database *, const TuneKernel *, Candidate *const *, int n);
+/* Whether the kernel was searched to the end; what a search leaves. */
+bool database_done(Database *, const TuneKernel *, int beam);
+bool database_finish(Database *, const TuneKernel *, int beam);
+/* JSON, a line an entry. */
+bool database_export(Database *, FILE *);
+bool database_import(Database *, Arena *, const char *text, int *n, const char **why);
+const char *database_error(const Database *);
+/* Held while times are taken: two tuners on one machine would disturb each other. */
+int database_lock(Database *);
+void database_unlock(Database *, int lock);
+
+/* ---- search.c ---------------------------------------------------------------------------------------- */
+
+typedef struct {
+    Tuning *t;
+    Measure *m;
+    Database *d;
+    const char *dir; /* for programs of candidates */
+    int beam;
+    int width;       /* candidates timed at once */
+    double deadline; /* of all, by seconds_now() */
+    void (*progress)(void *, const TuneKernel *);
+    void *user;
+} Search;
+/* Up to its deadline.  False: something that is no candidate's fault failed (Measure.why). */
+bool search_kernel(Search *, TuneKernel *, double deadline);
+/* The best few by estimate alone, for a round that is timed elsewhere. */
+int search_guess(Search *, TuneKernel *, int most, Candidate **out);
+
+/* ---- tuned.c ------------------------------------------------------------------------------------------ */
+
+/* The file: entries of the kernels whose best candidate is not the heuristic's. */
+void tuned_print(StrBuf *, const Tuning *, const char *target, const Machine *);
+
+#endif

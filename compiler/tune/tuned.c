@@ -1,0 +1,38 @@
+/* tuned.c - the outcome of a search as a .sched file (docs/sched.md): only what differs from the heuristic. */
+#include "tune_run.h"
+
+/* Whether every step of this key is one of the kernel's, so that one entry speaks of all. */
+static bool speaks_for_all(const TuneKernel *k, const Choice *c)
+{
+    int n = 0;
+    for (int i = 0; i < k->nstep; i++) {
+        const Choice *o = k->step[i]->choice;
+        n += o->key == c->key && o->copy == c->copy && o->copy_arg == c->copy_arg;
+    }
+    return n == c->of;
+}
+
+static void print_kernel(StrBuf *sb, const Tuning *t, const TuneKernel *k)
+{
+    const Candidate *best = k->candidate[k->best];
+    sb_printf(sb, "# %s: %.4g us for %.4g us, in its own loop\n", k->step[0]->name, best->ns * 1e-3,
+              best->base_ns * 1e-3);
+    for (int i = 0; i < k->nstep; i++) {
+        const Choice *c = k->step[i]->choice;
+        bool all = speaks_for_all(k, c), said = false;
+        for (int j = 0; j < i && all && !said; j++) {
+            const Choice *o = k->step[j]->choice;
+            said = o->key == c->key && o->copy == c->copy && o->copy_arg == c->copy_arg;
+        }
+        if (!said)
+            sched_print_step(sb, t->p, k->step[i], !all, best->nopt, best->opts, best->layout);
+    }
+}
+
+void tuned_print(StrBuf *sb, const Tuning *t, const char *target, const Machine *m)
+{
+    sb_printf(sb, "sched 2\ntarget %s\n# tuned on %s, with %s\n", target, m->cpu, m->compiler);
+    for (int i = 0; i < t->n; i++)
+        if (t->kernel[i]->best)
+            print_kernel(sb, t, t->kernel[i]);
+}
