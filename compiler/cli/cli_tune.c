@@ -139,7 +139,9 @@ static ingot_status make_plan(Tune *t)
         status = model_build(&t->m, t->o, t->s.in, t->s.bound);
     if (status != INGOT_OK)
         return status;
-    t->plan = plan_make(t->m.c, &t->o->compile);
+    ingot_options silent = t->o->compile;
+    silent.verbose = 0;
+    t->plan = plan_make(t->m.c, &silent);
     if (!t->plan)
         return ingot_context_status(t->m.c);
     tune_kernels(&t->t, t->plan, &t->target);
@@ -150,10 +152,9 @@ static ingot_status make_plan(Tune *t)
 
 static ingot_status make_scratch(Tune *t)
 {
-    const char *tmp = getenv("TMPDIR");
-    char *dir = arena_printf(t->a, "%s/ingot-tune-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-    if (!mkdtemp(dir))
-        return complain(INGOT_IO, "%s: %s", dir, strerror(errno));
+    const char *dir = temporary_folder(t->a, "tune");
+    if (!dir)
+        return complain(INGOT_IO, "a temporary folder: %s", strerror(errno));
     t->dir = dir;
     t->measure = (Measure){
         .cc = compiler_words(t->a, t->o->compile.target), .remote = t->o->remote, .seconds = 0.4};
@@ -253,6 +254,9 @@ static ingot_status search_all(Tune *t)
         if (own > 0 || k->best)
             print_progress(t, k, i, true);
     }
+    if (t->o->compile.verbose)
+        say("  %.1f s of estimates, %.1f s of compiling, %.1f s of running candidates",
+            t->measure.estimating, t->measure.building, t->measure.running);
     return INGOT_OK;
 }
 

@@ -76,8 +76,8 @@ static bool read_case(Tune *t, const Json *j, TuneCaseOf *of)
         Candidate *x = candidate_read(of->kernel, text);
         if (!x)
             return false;
-        x = of->kernel->candidate[candidate_add(of->kernel, x)];
-        vec_push(t->a, of->candidate, of->n, x);
+        int at = candidate_add(of->kernel, x); /* which moves the list */
+        vec_push(t->a, of->candidate, of->n, of->kernel->candidate[at]);
     }
     return of->kernel && of->n;
 }

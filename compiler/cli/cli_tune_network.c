@@ -7,7 +7,7 @@
 
 #include "cli_tune.h"
 
-enum { TURNS = 3, BENCHES = 4 };
+enum { TURNS = 3, BENCHES = 6 };
 #define NOISE 0.01
 
 /* Times of all steps, the least of what was there and what a profile of the program tells; false: it failed. */
@@ -167,12 +167,12 @@ static bool bench(const Tune *t, const char *entry, double *ms)
                           "-t",
                           arena_printf(t->a, "%d", t->o->threads),
                           "--bench",
-                          "0.4",
+                          "0.25",
                           arena_printf(t->a, "%s/in", t->s.work),
                           NULL};
     const char *text = process_run_to(argv, out) ? NULL : read_text(t->a, out);
-    const char *at = text ? strstr(text, "\"median_ms\": ") : NULL;
-    double took = at ? strtod(at + 13, NULL) : 0;
+    const char *at = text ? strstr(text, "\"min_ms\": ") : NULL;
+    double took = at ? strtod(at + 10, NULL) : 0;
     if (took > 0 && (*ms <= 0 || took < *ms))
         *ms = took;
     return took > 0;
@@ -225,7 +225,7 @@ ingot_status network_confirm(Tune *t, StrBuf *text)
                 status = complain(INGOT_TOOL, "%s: the tuned model failed", t->o->model);
         if (status == INGOT_OK)
             say("  the network: %.4g ms for %.4g ms, %.3f times as fast", is, was, was / is);
-        for (int i = 0; i < t->t.n && status == INGOT_OK && is > was * (1 + NOISE); i++)
+        for (int i = 0; i < t->t.n && status == INGOT_OK && is > was * (1 + 2 * NOISE); i++)
             t->t.kernel[i]->best = 0;
     }
     tuned_print(text, &t->t, t->o->compile.target, &t->machine);

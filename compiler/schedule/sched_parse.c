@@ -384,6 +384,8 @@ bool sched_parse(Plan *p, const char *file, const char *target)
         sched_error(p, q.line, "it has no section for target '%s'", target);
         good = false;
     }
+    if (good && q.section && strcmp(q.section, target) != 0)
+        sched_note(p, 0, "its decisions are for target '%s', and this is '%s'", q.section, target);
     fclose(f);
     return good;
 }

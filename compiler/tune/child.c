@@ -21,7 +21,7 @@ double seconds_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void become(const char *const *argv, int out, bool quiet)
+static void become(const char *const *argv, const char *dir, int out, bool quiet)
 {
 #ifdef __linux__
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -33,11 +33,13 @@ static void become(const char *const *argv, int out, bool quiet)
         dup2(out, STDOUT_FILENO);
     if (quiet)
         dup2(null, STDERR_FILENO);
+    if (dir && chdir(dir))
+        _exit(127);
     execvp(argv[0], (char *const *)(uintptr_t)argv);
     _exit(127);
 }
 
-bool child_start(Child *c, const char *const *argv, bool piped, bool quiet)
+bool child_start(Child *c, const char *const *argv, const char *dir, bool piped, bool quiet)
 {
     int fd[2] = {-1, -1};
     *c = (Child){.pid = -1};
@@ -46,7 +48,7 @@ bool child_start(Child *c, const char *const *argv, bool piped, bool quiet)
     fflush(NULL);
     c->pid = fork();
     if (!c->pid)
-        become(argv, fd[1], quiet);
+        become(argv, dir, fd[1], quiet);
     if (piped)
         close(fd[1]);
     if (c->pid > 0 && piped)

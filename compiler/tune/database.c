@@ -188,7 +188,8 @@ bool database_read(Database *d, TuneKernel *k)
         Candidate *c = candidate_read(k, column(s, 0));
         if (!c)
             continue;
-        c = k->candidate[candidate_add(k, c)];
+        int at = candidate_add(k, c); /* which moves the list */
+        c = k->candidate[at];
         source_text(source, c->source);
         if (strcmp(source, column(s, 1)) != 0)
             continue; /* the compiler writes it otherwise now */

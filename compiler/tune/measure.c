@@ -11,7 +11,7 @@
 #include "json.h"
 #include "tune_run.h"
 
-enum { MAX_WORDS = 96, MAX_FILES = 4096, CHUNK = 6 };
+enum { MAX_WORDS = 96, MAX_FILES = 4096, MOST_IN_FILE = 12 };
 static const double compile_seconds = 90, first_seconds = 240, line_seconds = 60;
 
 /* ---- building ----------------------------------------------------------------------------------- */
@@ -47,16 +47,12 @@ static void start_job(const Measure *m, Arena *a, Job *j, const char *dir, const
         argv[n] = m->cc[n];
         n++;
     }
-    const char *tail[] = {"-std=gnu99",
-                          "-I",
-                          dir,
-                          "-c",
-                          "-o",
-                          arena_printf(a, "%s/%.*s.o", dir, (int)strlen(file) - 2, file),
-                          arena_printf(a, "%s/%s", dir, file),
-                          NULL};
+    /* in its folder, so that ccache knows what it has seen in another one */
+    const char *tail[] = {
+        "-std=gnu99", "-I.", "-c", "-o", arena_printf(a, "%.*s.o", (int)strlen(file) - 2, file),
+        file,         NULL};
     memcpy((void *)(argv + n), tail, sizeof tail);
-    j->file = child_start(&j->child, argv, false, true) ? file : NULL;
+    j->file = child_start(&j->child, argv, dir, false, true) ? file : NULL;
     j->began = seconds_now();
 }
 
@@ -70,11 +66,11 @@ static bool link_program(const Measure *m, Arena *a, const char *dir, char *cons
         k++;
     }
     argv[k++] = "-o";
-    argv[k++] = arena_printf(a, "%s/tune_run", dir);
+    argv[k++] = "tune_run";
     for (int i = 0; i < n; i++)
-        argv[k++] = arena_printf(a, "%s/%.*s.o", dir, (int)strlen(file[i]) - 2, file[i]);
+        argv[k++] = arena_printf(a, "%.*s.o", (int)strlen(file[i]) - 2, file[i]);
     argv[k] = "-lm";
-    return child_start(&c, argv, false, false) && child_end(&c, compile_seconds) == 0;
+    return child_start(&c, argv, dir, false, false) && child_end(&c, compile_seconds) == 0;
 }
 
 static int list_sources(Arena *a, const char *dir, char ***file)
@@ -114,7 +110,6 @@ static int compile_all(Measure *m, Arena *a, const char *dir, char **file, int n
         }
         if (i < n && good >= 0) {
             start_job(m, a, j, dir, file[i]);
-            m->compiled++;
         }
         if (i >= n + max - 1)
             break;
@@ -167,7 +162,12 @@ static void empty_folder(const char *dir)
 
 bool measure_build(Measure *m, Tuning *t, const char *dir, const TuneCaseOf *of, int n)
 {
-    static const int chunks[] = {CHUNK, 1, 1};
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    int most = 1;
+    for (int i = 0; i < n; i++) /* a file a core */
+        most = of[i].n > most ? of[i].n : most;
+    most = n == 1 && cores > 0 ? (int)((most + cores - 1) / cores) : most;
+    const int chunks[] = {most < MOST_IN_FILE ? most : MOST_IN_FILE, 1, 1};
     m->why = NULL;
     for (int pass = 0; pass < 3; pass++) {
         bool again;
@@ -277,11 +277,10 @@ static bool run_case(Measure *m, Tuning *t, const char *dir, const TuneCaseOf *o
         Child c;
         bool late = false;
         const char *const *argv = run_words(m, t->a, dir, number, check_only, skip, nskip);
-        if (!child_start(&c, argv, true, false)) {
+        if (!child_start(&c, argv, NULL, true, false)) {
             m->why = arena_printf(t->a, "%s: cannot be started", argv[0]);
             return false;
         }
-        m->ran++;
         double wait = m->remote ? 4 * first_seconds : first_seconds;
         for (const char *line; (line = child_line(&c, t->a, wait, &late));) {
             take_line(&told, t->a, line);

@@ -13,6 +13,7 @@
 #include "tune_run.h"
 
 enum { MOST_ROUNDS = 12, MOST_ESTIMATED = 500, PATIENCE = 2, MOST_STATEMENTS = 4000 };
+#define ESTIMATING 0.25 /* of the time that is left */
 
 typedef struct {
     Search *s;
@@ -141,10 +142,14 @@ static bool time_round(Hunt *h, Candidate **fresh, int nfresh, Candidate **membe
     }
     TuneCaseOf of = {k, NEWN(h->a, Candidate *, n), n};
     memcpy(of.candidate, all, (size_t)n * sizeof *all);
+    double began = seconds_now();
     bool good = measure_build(s->m, s->t, s->dir, &of, 1);
+    double built = seconds_now();
     int lock = good ? database_lock(s->d) : -1;
     good = good && measure_run(s->m, s->t, s->dir, &of, 1, false);
     database_unlock(s->d, lock);
+    s->m->building += built - began;
+    s->m->running += seconds_now() - built;
     k->tried += nfresh;
     if (good && !database_write(s->d, k, all, n)) {
         s->m->why = database_error(s->d);
@@ -166,6 +171,8 @@ bool search_kernel(Search *s, TuneKernel *k, double deadline)
     int idle = 0;
     for (int round = 1; good && !k->done && seconds_now() < deadline; round++) {
         double before = k->best ? ratio(k->candidate[k->best]) : 1;
+        double began = seconds_now();
+        h.deadline = began + ESTIMATING * (deadline - began);
         int nmember = members_of(&h, s->beam, member);
         for (int i = 0; i < nmember; i++)
             expand(&h, member[i], MOST_ESTIMATED / nmember);
@@ -175,7 +182,8 @@ bool search_kernel(Search *s, TuneKernel *k, double deadline)
                 expand(&h, fresh[i], MOST_ESTIMATED / (2 * s->beam));
             n = pick(&h, fresh, s->width);
         }
-        if (n && seconds_now() < deadline)
+        s->m->estimating += seconds_now() - began;
+        if (n && (round == 1 || seconds_now() < deadline))
             good = time_round(&h, fresh, n, member, nmember, round);
         choose_best(k);
         double after = k->best ? ratio(k->candidate[k->best]) : 1;

@@ -25,7 +25,8 @@ typedef struct {
     pid_t pid;
     FILE *out;
 } Child;
-bool child_start(Child *, const char *const *argv, bool piped, bool quiet);
+/* In a folder, or where this one is (NULL); quiet: its messages are dropped. */
+bool child_start(Child *, const char *const *argv, const char *dir, bool piped, bool quiet);
 /* A line of its output without the newline, in the arena; NULL: it has ended, or nothing came for so many seconds
  * (*late: then it still runs). */
 char *child_line(Child *, Arena *, double seconds, bool *late);
@@ -40,9 +41,9 @@ typedef struct {
         *cc;            /* words of the C compiler, with the flags of the target; ended by NULL */
     const char *remote; /* a command that builds and runs the folder elsewhere; NULL: here */
     double seconds;     /* to time the candidates of one kernel */
-    const char *cpu, *compiler; /* told by the last program */
-    int compiled, ran;          /* files, programs */
-    const char *why;            /* what failed */
+    const char *cpu, *compiler;           /* told by the last program */
+    double estimating, building, running; /* seconds that went there */
+    const char *why;                      /* what failed */
 } Measure;
 /* Builds the folder's program; files that the compiler refuses mark their candidates.  False: it cannot be built. */
 bool measure_build(Measure *, Tuning *, const char *dir, const TuneCaseOf *, int n);

@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""`ingot tune`: a search is checked, remembered, cut off at any instant, shared, and replayed to the same bytes.
+
+    tune.py --ingot build/ingot
+
+    tuned      a search of a few seconds writes a file that gives the same bytes anywhere and passes `ingot verify`
+    replayed   a winner (made up in the database) changes its kernel and nothing else; another build's bytes are the same
+    killed     kill -9 at random instants: nothing that was timed is lost, and the search goes on; two at once
+    elsewhere  candidates prepared, and timed by a command; cut off in between
+    refused    wrong uses and broken databases end in one line and their status
+
+Exit status 77, skipped: there is no Python with onnx, or ingot has no SQLite.
+"""
+import json
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+try:
+    import models
+    from run import CCACHE, Wrong, call, fingerprint, main
+except ImportError as e:
+    print(f"skipped: {e}")
+    sys.exit(77)
+
+TARGET = ("--target", "c:native")
+
+
+def network(names="a"):
+    g = models.Graph(3)
+    x = g.input("image", models.F, 1, 8, 14, 14)
+    h = g.op("Relu", g.op("Conv", x, g.weight(24, 8, 3, 3), g.weight(24), pads=[1, 1, 1, 1]))
+    h = g.op("Relu", g.op("Conv", h, g.weight(20, 24, 1, 1), g.weight(20)))
+    if names != "a":
+        h = g.op("Tanh", h)
+    g.output(f"{names}_out", h, models.F, 1, 20, 14, 14)
+    return g.bytes()
+
+
+def model_file(work, names="a"):
+    file = work / f"{names}.onnx"
+    if not file.exists():
+        file.write_bytes(network(names))
+    return file
+
+
+def environment(work):
+    os.environ["INGOT_CACHE"] = str(work / "cache")
+    os.environ.setdefault("CC", f"{CCACHE}cc")
+
+
+def tune(ingot, work, *flags, model=None, good=(0,)):
+    environment(work)
+    done = subprocess.run([str(c) for c in (ingot, "tune", model or model_file(work), "--database", work / "tune.db", *flags)], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=200)
+    if "without SQLite" in done.stderr:
+        print("skipped: no SQLite")
+        sys.exit(77)
+    if done.returncode not in good:
+        raise Wrong(f"tune {' '.join(map(str, flags))}: status {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout + done.stderr
+
+
+def entries(ingot, work, database="tune.db"):
+    file = work / "exported"
+    call(ingot, "tune", "--database", work / database, "--export", file)
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def trials(ingot, work):
+    return {(e["kernel"], e["source"]): e for e in entries(ingot, work) if "verdict" in e}
+
+
+def bundle(ingot, work, name, *flags):
+    """From another folder, with no cache."""
+    folder = work / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    shutil.rmtree(work / "cache", ignore_errors=True)
+    shutil.copy(model_file(work), folder / "model.onnx")
+    call(ingot, "compile", "model.onnx", "-o", "out", *TARGET, *flags, cwd=folder)
+    return fingerprint(folder / "out")
+
+
+def tuned(ingot, work):
+    file = work / "tuned.sched"
+    tune(ingot, work, "-o", file, "--budget", "4s", "--beam", "2", "--kernels", "k01*")
+    known = trials(ingot, work)
+    if not any(e["verdict"] == "right" and e["ns"] > 0 for e in known.values()):
+        raise Wrong(f"nothing was timed: {known}")
+    if bundle(ingot, work, "here", "--sched", file) != bundle(ingot, work, "there", "--sched", file):
+        raise Wrong("another bundle")
+    call(ingot, "verify", model_file(work), "--sched", file)
+    text = tune(ingot, work, "--budget", "0", "--explain")
+    if "the compiler's choice:" not in text or "tried:" not in text:
+        raise Wrong(f"--explain tells nothing:\n{text}")
+    print(f"{len(known)} candidates")
+
+
+# What --remote calls: the folder is copied, built there and run.
+REMOTE = """set -e
+echo "$@" >>"$0.log"
+rm -rf "$0.there" && cp -r "$1" "$0.there" && shift
+make -s -C "$0.there" CFLAGS=-O1 >&2
+exec "$0.there/tune_run" "$@"
+"""
+
+
+def remote(work):
+    script = work / "remote.sh"
+    script.write_text(REMOTE)
+    return "--remote", f"sh {script}"
+
+
+def replayed(ingot, work):
+    """As if a candidate were ten times as fast; a remote machine's word is not checked in the network."""
+    tune(ingot, work, *remote(work), "-o", work / "first.sched", "--budget", "2s", "--beam", "2", "--kernels", "k01*")
+    known = entries(ingot, work)
+    best = [e for e in known if e.get("verdict") == "right" and "ns" in e and "UPCAST" in e["opts"]]
+    if not best:
+        raise Wrong("no candidate was right")
+    best[-1]["ns"] = best[-1]["base_ns"] / 10
+    (work / "edited").write_text("".join(json.dumps(e) + "\n" for e in known))
+    (work / "tune.db").unlink()
+    tune(ingot, work, "--import", work / "edited", *remote(work), "-o", work / "won.sched", "--budget", "0")
+    text = (work / "won.sched").read_text()
+    if text.count("kernel ") != 1 or not all(opt in text for opt in best[-1]["opts"].split("; ") if opt.startswith("UPCAST")):
+        raise Wrong(f"the winner is not in the file:\n{text}\n{best[-1]}")
+    without, here = bundle(ingot, work, "without"), bundle(ingot, work, "here", "--sched", work / "won.sched")
+    if without == here or here != bundle(ingot, work, "there", "--sched", work / "won.sched"):
+        raise Wrong("the file does nothing, or another thing elsewhere")
+    call(ingot, "verify", model_file(work), "--sched", work / "won.sched")
+    # an equal kernel of another network
+    tune(ingot, work, *remote(work), "-o", work / "other.sched", "--budget", "0", model=model_file(work, "b"))
+    done = subprocess.run([ingot, "compile", model_file(work), "-o", work / "c", "--target", "c:x86-64-v2", "--sched", work / "won.sched"], text=True,
+                          stderr=subprocess.PIPE)
+    if "c:native" not in done.stderr or "c:x86-64-v2" not in done.stderr:
+        raise Wrong(f"nothing is told of the other machine:\n{done.stderr}")
+    print(best[-1]["opts"])
+
+
+def start(ingot, work, *flags):
+    environment(work)
+    return subprocess.Popen([str(c) for c in (ingot, "tune", model_file(work), "--database", work / "tune.db", "-o", work / "out.sched", *flags)],
+                            stderr=subprocess.DEVNULL, start_new_session=True)
+
+
+def whole(work):
+    with sqlite3.connect(work / "tune.db") as db:
+        return db.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+
+
+def killed(ingot, work):
+    dice, began = random.Random(7), time.time()
+    tune(ingot, work, "--budget", "1s", "--explain", "--kernels", "k01*")
+    took, before = time.time() - began, trials(ingot, work)
+    if not before:
+        raise Wrong("nothing was timed")
+    for i in range(3):
+        tuner = start(ingot, work, "--budget", "60s", "--kernels", "k01*")
+        time.sleep(dice.uniform(0, took))
+        tuner.send_signal(signal.SIGKILL)
+        tuner.wait()
+        if (work / "out.sched").exists():
+            raise Wrong("a file was written half-way")
+        after = trials(ingot, work)
+        if not whole(work) or not before.keys() <= after.keys():
+            raise Wrong("what was timed is lost")
+        before = after
+    both = [start(ingot, work, "--budget", "1s", "--kernels", k) for k in ("k01*", "k0[01]*")]
+    status = [t.wait(timeout=200) for t in both]
+    after = trials(ingot, work)
+    if status != [0, 0] or not whole(work) or not before.keys() <= after.keys():
+        raise Wrong(f"two at once: {status}")
+    print(f"{len(before)} candidates, then {len(after)}")
+
+
+def elsewhere(ingot, work):
+    folder = work / "candidates"
+    tune(ingot, work, "--prepare", folder, "--kernels", "k0[01]*")
+    tune(ingot, work, "--measure", folder, *remote(work))
+    runs = (work / "remote.sh.log").read_text().count("--only")
+    tune(ingot, work, "--measure", folder, *remote(work), "-o", work / "m.sched")
+    again = (work / "remote.sh.log").read_text().count("--only")
+    if again > runs + 1:   # one tells of the machine
+        raise Wrong("what is known was timed again")
+    call(ingot, "compile", model_file(work), "-o", work / "c", *TARGET, "--sched", work / "m.sched")
+    (folder / "candidates.json").write_text('{"kernel": "0", "candidates": ["UPCAST i0 2"]}\n')
+    if "no kernel of this model" not in tune(ingot, work, "--measure", folder, *remote(work), good=(3,)):
+        raise Wrong("another model's candidates")
+    print(f"{runs} runs")
+
+
+def refused(ingot, work):
+    def one_line(status, wanted, *flags, model=None):
+        text = tune(ingot, work, *flags, model=model, good=(status,))
+        if wanted not in text or text.count("\n") > 2:
+            raise Wrong(f"{flags}: {text}")
+
+    one_line(2, "-o FILE is missing")
+    one_line(2, "a time is wanted", "--budget", "soon", "-o", work / "x")
+    one_line(2, "a number from 1 to 32", "--beam", "0", "-o", work / "x")
+    one_line(2, "two runs", "--prepare", "a", "--measure", "b")
+    one_line(4, "GPUs have no opts", "--target", "opencl", "-o", work / "x")
+    one_line(2, "no kernel that can be tuned matches 'nothing'", "--kernels", "nothing", "-o", work / "x", *remote(work))
+    one_line(6, "candidates.json: cannot be read", "--measure", work / "none", *remote(work))
+    (work / "bad.json").write_text('{"target": "c"}\n')
+    one_line(3, "bad.json: line 1", "--import", work / "bad.json", "-o", work / "x")
+    (work / "tune.db").write_text("no database, but a text that is as long as the first page of one is wanted to be\n" * 20)
+    one_line(6, "tune.db: file is not a database", "-o", work / "x")
+    (work / "tune.db").unlink()
+    with sqlite3.connect(work / "tune.db") as db:
+        db.execute("CREATE TABLE other(x)")
+    one_line(6, "no database of ingot tune", "-o", work / "x")
+    if (work / "x").exists():
+        raise Wrong("a file was written")
+    print("10 faults")
+
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__, {f.__name__: f for f in (tuned, replayed, killed, elsewhere, refused)}))
