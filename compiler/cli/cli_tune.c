@@ -154,7 +154,8 @@ static ingot_status make_scratch(Tune *t)
 {
     const char *dir = temporary_folder(t->a, "tune");
     if (!dir)
-        return complain(INGOT_IO, "a temporary folder: %s", strerror(errno));
+        return complain(INGOT_IO, "ingot: no folder of its own in $TMPDIR, else /tmp: %s",
+                        strerror(errno));
     t->dir = dir;
     t->measure = (Measure){
         .cc = compiler_words(t->a, t->o->compile.target), .remote = t->o->remote, .seconds = 0.4};
@@ -360,7 +361,7 @@ ingot_status command_tune(Options *o)
         status = export_database(o, t.d);
     if (t.dir)
         remove_tree(t.dir);
-    if (*t.s.work)
+    if (t.s.work)
         remove_tree(t.s.work);
     tune_free(&t.t);
     plan_free(t.plan);
