@@ -168,6 +168,10 @@ static void statement(Render *r, const Stmt *s)
         break;
     case STMT_LET:
         name_value(r, n, s->depth);
+        if (is_rows(n)) {
+            render_rows(r, n, s->depth);
+            break;
+        }
         put(r, n->dtype == INGOT_STRING ? "" : "const "); /* const char * */
         value_type(r, n);
         sb_printf(r->sb, " v%d = ", r->number[n->id]);

@@ -98,6 +98,8 @@ void render_splat(Render *, Node *);
 void render_ramp(Render *, Node *coordinate);
 void render_horizontal(Render *, Node *);
 void render_lane_load(Render *, Node *);
+/* "igrt_f32x16 v4[16];", and what fills it: a load of rows. */
+void render_rows(Render *, Node *, int depth);
 void render_lane_store(Render *, Node *);
 /* The type of a value in lanes, numbers or masks. */
 void render_lane_type(Render *, ingot_dtype);

@@ -465,6 +465,9 @@ void render_expr_as(Render *r, Node *n, bool alone)
     case OP_PARAM: /* of an accumulator */
         render_expr(r, reduce_sibling(r->k->c, n, reduce_part(n)));
         return;
+    case OP_PROJ:
+        sb_printf(r->sb, "v%d[%lld]", r->number[n->src[0]->id], (long long)n->arg.i);
+        return;
     default:
         r->bare = alone;
         alu(r, n);

@@ -176,6 +176,19 @@ void render_lane_load(Render *r, Node *n)
     }
 }
 
+void render_rows(Render *r, Node *n, int depth)
+{
+    int v = r->number[n->id], lanes = r->l.tile->lanes, part = r->l.tile->part;
+    render_lane_type(r, n->dtype);
+    sb_printf(r->sb, " v%d[%d];\n", v, lanes);
+    render_indent(r, depth);
+    open_access(r, "load_rows", n->dtype);
+    sb_printf(r->sb, "v%d, ", v);
+    first_lane(r, n->src[0], n->src[2], " + ");
+    sb_printf(r->sb, ", %lld, %d, %lld);\n", (long long)lane_step(r, n->src[2]),
+              part ? part : lanes, (long long)n->src[3]->arg.i);
+}
+
 void render_lane_store(Render *r, Node *n)
 {
     int part = r->l.tile->part;

@@ -34,6 +34,12 @@ typedef struct {
 } Linear;
 
 void linearize(Linear *, const Kernel *, const Tile *);
+/* A load of rows (rows.c), whose vectors are its PROJs. */
+static inline bool is_rows(const Node *n)
+{
+    return n->op == OP_LOAD && n->nsrc == 4;
+}
+
 /* REDUCE over the lanes of a vector. */
 static inline bool is_horizontal(const Linear *l, Node *n)
 {

@@ -141,6 +141,8 @@ int64_t kernel_scratch(const Kernel *);
 /* interleave.c: of a tile's stores, with flat addresses, each two that write every other element between them become one,
  * with a second value behind its address; gives how many are left. */
 int join_stores(Context *, const Tile *, Node **store);
+/* rows.c: loads of lanes that lie apart, together with their neighbours, become loads of rows. */
+void join_loads(Context *, const Tile *, int nstore, Node **store);
 /* access.c: by how much e grows when range advances by one; false if that is no constant. */
 bool range_stride(Context *, Node *e, Node *range, int64_t *stride);
 

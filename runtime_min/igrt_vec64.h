@@ -92,6 +92,15 @@ IGRT_WIDE_APART(i64, int64_t, 8)
 IGRT_WIDE_APART(f64, double, 4)
 IGRT_WIDE_APART(f64, double, 8)
 
+#if !defined(__clang__) && __GNUC__ < 12 /* the places of lanes have their width */
+#undef IGRT_SHUFFLE
+#define IGRT_SHUFFLE(N, a, b, ...) __builtin_shuffle(a, b, (igrt_i64x##N){__VA_ARGS__})
+#endif
+IGRT_LOAD_ROWS(4, f64x4, f64, double)
+IGRT_LOAD_ROWS(8, f64x8, f64, double)
+IGRT_LOAD_ROWS(4, i64x4, i64, int64_t)
+IGRT_LOAD_ROWS(8, i64x8, i64, int64_t)
+
 /* ---- integers, which wrap --------------------------------------------------------------------- */
 
 #define IGRT_INT64(N, NAME, OP)                                                 \

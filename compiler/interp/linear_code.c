@@ -358,17 +358,24 @@ static Operand load(Build *q, Node *n)
 {
     const Tile *t = q->l->tile;
     bool lanes = in_lanes(q, n), fours = is_known(q, n) && q->l->four[n->id];
-    Operand out = room(q, held(n->dtype), width(q, n));
-    int skip = -1;
+    int skip = -1, mask = -1, count = is_rows(n) ? (int)n->src[3]->arg.i : 1;
+    Operand out = room(q, held(n->dtype), count * width(q, n));
+    int64_t step = 1;
     if (!buffer_is_known(q, n))
         return out;
-    if (n->nsrc != 3) {
+    if (n->nsrc != 3 && !is_rows(n)) {
         fault(q, "a load has %d coordinates where one offset is wanted", (int)n->nsrc - 2);
         return out;
     }
-    if (!node_is_const_i(n->src[1], 1)) {
-        if (fours || width(q, n->src[1]) > 1) {
-            fault(q, "there is no form for a load with a gate of its own in every lane");
+    if (lanes && !fours && !range_stride(q->lk->k->c, n->src[2], t->lane, &step)) {
+        fault(q, "what is loaded does not lie evenly apart");
+        return out;
+    }
+    if (in_lanes(q, n->src[1]) && !fours && count == 1) {
+        mask = value(q, n->src[1]).at;
+    } else if (!node_is_const_i(n->src[1], 1)) {
+        if (fours || width(q, n->src[1]) > 1 || count > 1) {
+            fault(q, "there is no form for a load with this gate");
             return out;
         }
         Operand gate = value(q, n->src[1]);
@@ -380,10 +387,41 @@ static Operand load(Build *q, Node *n)
     Do *d = add_from(q, DO_LOAD, out, at);
     d->node = n;
     d->arg = n->src[0]->arg.i;
+    d->in[1] = mask;
+    d->step = step;
+    d->count = count;
+    d->n = d->part = width(q, n);
     if (lanes && t->part)
         d->part = t->part * (fours ? 4 : 1);
     if (skip >= 0)
         q->c->code[skip].to = q->c->n;
+    return out;
+}
+
+/* One of the neighbours that a load of rows takes, in lanes. */
+static Operand row(Build *q, Node *n)
+{
+    const Node *rows = n->src[0];
+    Operand all = {0, width(q, n), held(n->dtype)};
+    if (!is_rows(rows) || n->arg.i < 0 || n->arg.i >= rows->src[3]->arg.i) {
+        fault(q, "there is no form for this %s", op_info[n->op].text);
+        return all;
+    }
+    all.at = value(q, n->src[0]).at + (int)(n->arg.i * all.n * (int64_t)elem_bytes(all.type));
+    return all;
+}
+
+/* A coordinate as a number of every lane. */
+static Operand ramp(Build *q, Node *n)
+{
+    Operand out = room(q, INGOT_INDEX, q->l->tile->lanes);
+    int64_t step;
+    if (!range_stride(q->lk->k->c, n, q->l->tile->lane, &step)) {
+        fault(q, "a coordinate that does not advance evenly along the lanes is used as a number");
+        return out;
+    }
+    Do *d = add_from(q, DO_RAMP, out, address(q, n, true, false));
+    d->arg = step;
     return out;
 }
 
@@ -415,6 +453,8 @@ static Operand value(Build *q, Node *n)
         return none;
     if (can_be_seen(q, n))
         return named(q, n);
+    if (n->dtype == INGOT_INDEX && in_lanes(q, n))
+        return ramp(q, n);
     if (is_known(q, n) && q->l->named[n->id] && n != q->self && !q->again) {
         fault(q, "uses a %s before the statement that makes it, or outside of its loop",
               op_info[n->op].text);
@@ -430,6 +470,7 @@ static Operand value(Build *q, Node *n)
         fault(q, "reads a run-time integer that is none of the kernel's");
         return none;
     case OP_LOAD: return load(q, n);
+    case OP_PROJ: return row(q, n);
     case OP_REDUCE:
     case OP_SCAN: return reduce(q, n);
     case OP_CUSTOM: return custom(q, n);
@@ -437,10 +478,6 @@ static Operand value(Build *q, Node *n)
     }
     if (!op_is_alu(n->op)) {
         fault(q, "there is no form for %s in an expression", op_info[n->op].text);
-        return none;
-    }
-    if (n->dtype == INGOT_INDEX && in_lanes(q, n)) {
-        fault(q, "a coordinate that differs from lane to lane is used as a number");
         return none;
     }
     bool linear =

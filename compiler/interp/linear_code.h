@@ -16,7 +16,9 @@ typedef enum {
     DO_COPY,   /* out = in[0] */
     DO_SPREAD, /* out = in[0], of `from` elements, again and again */
     DO_ZERO,
-    DO_LOAD,      /* out = buffer[in[0]...], the first `part` of n elements */
+    DO_RAMP, /* out = in[0], in[0] + arg, in[0] + 2 arg, ... */
+    DO_LOAD, /* out = buffer[in[0]...], the first `part` of n elements, `step` apart, and of each `count` neighbours; in[1]: a gate for
+                every one, or -1 */
     DO_STORE,     /* buffer[in[0]...] = in[1] */
     DO_STORE_TWO, /* the same, in[1] and in[2] in turn */
     DO_START, /* an accumulator gets its identity (in[0]), its count 0; in[1]: how many terms it is to get */
@@ -52,7 +54,8 @@ typedef struct {
     int n, part, from; /* elements */
     int out, in[3];    /* in the frame */
     int count;         /* of an accumulator: where its count is */
-    int to;            /* instruction */
+    int64_t step;
+    int to; /* instruction */
     int stmt;
     AffineTerm *term;
     int nterm;

@@ -112,13 +112,34 @@ static bool access_elements(const Thread *t, const Do *d, int64_t first, int64_t
     return false;
 }
 
+/* One by one: what the gate of a lane refuses is zero. */
+static bool load_apart(const Thread *t, const Do *d, int64_t first, ingot_dtype stored)
+{
+    const size_t size = elem_bytes(stored), held = elem_bytes(d->type);
+    memset(t->f + d->out, 0, (size_t)(d->count * d->n) * held);
+    for (int row = 0; row < d->count; row++)
+        for (int i = 0; i < d->part; i++) {
+            const int64_t at = first + row + i * d->step;
+            if (d->in[1] >= 0 && !t->f[d->in[1] + i])
+                continue;
+            if (!access_elements(t, d, at, 1, false))
+                return false;
+            alu_cast((ingot_dtype)d->type, stored, 0, 1,
+                     t->f + d->out + (size_t)(row * d->n + i) * held,
+                     t->arg[d->arg].memory->bytes + t->arg[d->arg].at + at * (int64_t)size);
+        }
+    return true;
+}
+
 static bool do_load(const Thread *t, const Do *d)
 {
     const int64_t first = *integer(t, d->in[0]);
     const ingot_dtype stored = t->lk->k->args[d->arg].dtype;
+    const size_t size = elem_bytes(stored), held = elem_bytes(d->type);
+    if (d->step != 1 || d->in[1] >= 0 || d->count > 1)
+        return load_apart(t, d, first, stored);
     if (!access_elements(t, d, first, d->part, false))
         return false;
-    const size_t size = elem_bytes(stored), held = elem_bytes(d->type);
     const unsigned char *from =
         t->arg[d->arg].memory->bytes + t->arg[d->arg].at + first * (int64_t)size;
     unsigned char *to = t->f + d->out;
@@ -238,7 +259,7 @@ static bool index_alu(const Thread *t, const Do *d)
 
 static void do_alu(const Thread *t, const Do *d)
 {
-    if (d->from_type[0] == INGOT_INDEX && index_alu(t, d))
+    if (d->from_type[0] == INGOT_INDEX && d->n == 1 && index_alu(t, d))
         return;
     const void *in[3] = {t->f + d->in[0], t->f + d->in[1], t->f + d->in[2]};
     alu_lanes(d->op, d->arg, (ingot_dtype)d->type, d->from_type, (size_t)d->n, t->f + d->out, in);
@@ -298,6 +319,10 @@ static bool run(const Thread *t)
                    (size_t)d->n * elem_bytes(d->type));
             break;
         case DO_ZERO: memset(f + d->out, 0, (size_t)d->n * elem_bytes(d->type)); break;
+        case DO_RAMP:
+            for (int i = 0; i < d->n; i++)
+                integer(t, d->out)[i] = *integer(t, d->in[0]) + i * d->arg;
+            break;
         case DO_LOAD:
             if (!do_load(t, d))
                 return false;

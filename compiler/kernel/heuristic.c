@@ -206,6 +206,48 @@ static int block_opts(Nest *nest, const View *v, Place *place, int n)
     return n;
 }
 
+enum { SHORT_OPS = 16 };
+
+/* So little is computed along the range, coordinates too, that it may be copied. */
+static bool is_short(Arena *a, const Kernel *k, Node *range)
+{
+    int n, ops = 0;
+    Node **order = graph_toposort(a, 1, &k->sink->src[0], &n);
+    for (int i = 0; i < n; i++)
+        if (op_is_alu(order[i]->op) && depends_on(order[i], range))
+            ops += op_info[order[i]->op].cost;
+    return ops <= SHORT_OPS;
+}
+
+/* What is written along one axis and read along another: vectors of the former and as many copies along the latter are a
+ * square whose rows are loaded and transposed in registers (rows.c).  Gives the number of places, 0: it is not so. */
+static int rows_opts(Arena *a, Nest *nest, const View *v, Place *place, int n)
+{
+    const Kernel *k = nest->k;
+    Node *last = place[n - 1].range, *read = NULL;
+    int64_t lanes = lanes_along(k, nest->target, last), apart = 0, stride;
+    int moves, at = -1;
+    if (!lanes || !is_short(a, k, last) || !fits_lanes(a, k, last, NULL, &moves, &apart))
+        return 0;
+    for (int i = 0; i < n - 1; i++) {
+        bool rows = extent_of(place[i].range) > 1;
+        for (int j = 0; j < v->nload && rows; j++)
+            rows = !access_stride(k, v->load[j], last, &stride) || llabs(stride) <= 1 ||
+                   (access_stride(k, v->load[j], place[i].range, &stride) && stride == 1);
+        if (rows)
+            read = place[at = i].range;
+    }
+    if (!read)
+        return 0;
+    int64_t extent = extent_of(read), columns = extent < lanes ? extent : lanes;
+    if (!add_opt(nest, OPT_VECTOR, last, lanes) || !add_opt(nest, OPT_UPCAST, read, columns))
+        return 0;
+    Place p = place[at];
+    memmove(place + at, place + at + 1, (size_t)(n - 2 - at) * sizeof *place);
+    place[n - 2] = p;
+    return n;
+}
+
 enum { CHEAP_OPS = 2, ACCUMULATORS = 4 };
 
 /* A reduce of next to nothing waits for its accumulator: it gets several. */
@@ -285,19 +327,6 @@ static bool has_function(Arena *a, const Kernel *k, Node *range)
     return false;
 }
 
-enum { SHORT_OPS = 16 };
-
-/* So little is computed along the range, coordinates too, that it may be copied. */
-static bool is_short(Arena *a, const Kernel *k, Node *range)
-{
-    int n, ops = 0;
-    Node **order = graph_toposort(a, 1, &k->sink->src[0], &n);
-    for (int i = 0; i < n; i++)
-        if (op_is_alu(order[i]->op) && depends_on(order[i], range))
-            ops += op_info[order[i]->op].cost;
-    return ops <= SHORT_OPS;
-}
-
 /* Neither what is stored nor what is reduced lies in vectors: lanes of results whose operands lie two apart (a stride) are
  * two loads; others are loaded one by one, which only much arithmetic is worth.  Else several sums at once, of which none waits
  * for itself. */
@@ -345,7 +374,10 @@ static void plain_opts(Arena *a, Nest *nest, const View *v)
         side_by_side_opt(a, nest, v, last, lanes);
     } else {
         lanes = 0;
-        if (last && !v->nreduce && !scan)
+        int rows = last && !v->nreduce && !scan ? rows_opts(a, nest, v, place, n) : 0;
+        if (rows)
+            n = rows;
+        else if (last && !v->nreduce && !scan)
             n = block_opts(nest, v, place, n);
     }
     /* rows that are reduced: their innermost axis in lanes */

@@ -162,9 +162,9 @@ static void find_inlined(Lin *q)
             int p = position(q, t->src[j]);
             Node *s = t->src[j];
             bool simple = (op_info[s->op].cls != REDUCE && op_info[s->op].cls != MEMORY) ||
-                          s->op == OP_LOAD || is_dot(q->l, s);
+                          (s->op == OP_LOAD && !is_rows(s)) || is_dot(q->l, s);
             bool product = q->four[p] && s->op == OP_MUL;
-            if (is_plain(s) || (is_affine(s) && !is_shared_base(q, s, p)) ||
+            if (s->op == OP_PROJ || is_plain(s) || (is_affine(s) && !is_shared_base(q, s, p)) ||
                 ((q->vector[p] || q->four[p]) && s->dtype == INGOT_INDEX) || product)
                 q->inlined[p] = true;
             else if (simple && q->uses[p] == 1 && place(q, q->set[p]) == place(q, q->body[i]))
@@ -363,6 +363,7 @@ void linearize(Linear *l, const Kernel *k, const Tile *tile)
     flatten_addresses(l->arena, k, tile->nstore, tile->store, stores);
     q.root = stores;
     q.nroot = q.nstore = join_stores(k->c, tile, stores);
+    join_loads(k->c, tile, q.nstore, stores);
     if (l->fused)
         stores[q.nroot++] = l->fused;
     for (int i = 0; i < tile->fused; i++)

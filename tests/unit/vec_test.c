@@ -252,6 +252,36 @@ static void parts(void **state)
                 free(from);                                                                        \
             }
 
+#define ROWS(T, E, R, V, STORE, N)                                                          \
+    for (int rows = 1; rows <= N; rows++)                                                   \
+        for (int columns = 1; columns <= N; columns++) {                                    \
+            const int step = columns + 3, size = (rows - 1) * step + columns;               \
+            E *from = malloc((size_t)size * sizeof(E));                                     \
+            igrt_##V##x##N t[N];                                                            \
+            R to[N];                                                                        \
+            for (int i = 0; i < size; i++)                                                  \
+                from[i] = (E)(i % 99 + 1);                                                  \
+            igrt_load_rows_##T##x##N(t, from, step, rows, columns);                         \
+            for (int j = 0; j < columns; j++) {                                             \
+                STORE(to, t[j]);                                                            \
+                for (int i = 0; i < N; i++)                                                 \
+                    assert_true(to[i] == (i < rows ? (R)((i * step + j) % 99 + 1) : (R)0)); \
+            }                                                                               \
+            free(from);                                                                     \
+        }
+
+static void rows_to_columns(void **state)
+{
+    (void)state;
+    ROWS(f32, float, float, f32, igrt_store_f32x4, 4)
+    ROWS(f32, float, float, f32, igrt_store_f32x8, 8)
+    ROWS(f32, float, float, f32, igrt_store_f32x16, 16)
+    ROWS(i8_i32, int8_t, int32_t, i32, igrt_store_i32x8, 8)
+    ROWS(i32, int32_t, int32_t, i32, igrt_store_i32x16, 16)
+    ROWS(f64, double, double, f64, igrt_store_f64x4, 4)
+    ROWS(i64, int64_t, int64_t, i64, igrt_store_i64x8, 8)
+}
+
 static void apart(void **state)
 {
     (void)state;
@@ -654,12 +684,15 @@ static void wide_parts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lanes4),    cmocka_unit_test(lanes8),    cmocka_unit_test(lanes16),
-        cmocka_unit_test(parts),     cmocka_unit_test(pairs),     cmocka_unit_test(conversions),
-        cmocka_unit_test(accuracy4), cmocka_unit_test(accuracy8), cmocka_unit_test(accuracy16),
-        cmocka_unit_test(integers),  cmocka_unit_test(quantize),  cmocka_unit_test(dots),
-        cmocka_unit_test(wide4),     cmocka_unit_test(wide8),     cmocka_unit_test(wide_parts),
-        cmocka_unit_test(apart),
+        cmocka_unit_test(lanes4),          cmocka_unit_test(lanes8),
+        cmocka_unit_test(lanes16),         cmocka_unit_test(parts),
+        cmocka_unit_test(pairs),           cmocka_unit_test(conversions),
+        cmocka_unit_test(accuracy4),       cmocka_unit_test(accuracy8),
+        cmocka_unit_test(accuracy16),      cmocka_unit_test(integers),
+        cmocka_unit_test(quantize),        cmocka_unit_test(dots),
+        cmocka_unit_test(wide4),           cmocka_unit_test(wide8),
+        cmocka_unit_test(wide_parts),      cmocka_unit_test(apart),
+        cmocka_unit_test(rows_to_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
