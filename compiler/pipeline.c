@@ -288,7 +288,7 @@ static bool begin_decisions(Plan *p, const ingot_options *o, GraphRoots *keep)
 static bool decide(Plan *p, const Target *t, const ingot_options *o, StrBuf *record)
 {
     if (!t->gpu) {
-        if (t->lanes)
+        if (t->lanes && values_preset(p) != PRESET_ALL) /* a copy is a launch */
             copy_inputs(p);
         kernel_keys(p);
         choose_layouts(p);

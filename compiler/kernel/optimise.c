@@ -5,6 +5,7 @@
  * copying kernel before or after lays it out again. */
 #include <string.h>
 
+#include "../schedule/values.h"
 #include "kernel.h"
 
 typedef struct {
@@ -281,7 +282,7 @@ static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Ste
     Nest *nest = nest_new(k, o->t);
     Layout *want = NEWN(o->a, Layout, k->narg);
     Node *lanes;
-    bool may_copy = before != NULL && !given;
+    bool may_copy = before != NULL && !given && values_preset(o->p) != PRESET_ALL;
     for (int i = 0; i < s->nbuf; i++)
         may_copy &= const_dims(s->bufs[i]) || s->bufs[i]->kind == BUF_WEIGHT;
     StrBuf tried = {0};

@@ -349,9 +349,41 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
     return NULL;
 }
 
-/* The same, after what the file or the preset says. */
-static const char *decide(Sched *s, Node *n, const char *why)
+/* Operations of a network that computes each value once. */
+static double all_operations(int n, Node *const *order)
 {
+    double ops = 0;
+    for (int i = 0; i < n; i++)
+        if (order[i]->dtype != INGOT_INDEX && op_info[order[i]->op].cls != CONTROL)
+            ops += numel(order[i]->op == OP_REDUCE ? order[i]->src[0] : order[i]) *
+                   op_info[order[i]->op].cost;
+    return ops;
+}
+
+/* --fuse all: computed again wherever it is read, if a kernel can be that large; a reduce where that takes no more
+ * operations than the whole network. */
+static bool stays_inlined(Sched *s, Node *const *order, int norder, Node *n, Node *const *uses)
+{
+    Info *i = info_of(s, n);
+    Region r = region_of(s, n);
+    double ops = 0;
+    if (i->depth > MAX_DEPTH || r.huge || r.nodes > MAX_NODES || r.buffers > MAX_BUFFERS)
+        return false;
+    for (int u = 0; u < i->nuse && i->has_reduce; u++) {
+        Op reader = uses[i->iuse + u]->op;
+        if (reader == OP_SCAN ||
+            reader == OP_CONCAT) /* in the latter it takes a kernel in any case */
+            return false;
+    }
+    for (int u = 0; u < UNITS; u++)
+        ops += r.ops[u];
+    return !i->has_reduce || ops * readers_of(s, order, norder, n, uses).times <= s->operations;
+}
+
+/* The same, after what the file or the preset says. */
+static const char *decide(Sched *s, Node *const *order, int norder, Node *n, Node *const *uses)
+{
+    const char *why = should_store(s, order, norder, n, uses);
     Info *i = info_of(s, n);
     const ValueChoice *given = value_given(s->plan, n);
     Preset preset = values_preset(s->plan);
@@ -373,8 +405,7 @@ static const char *decide(Sched *s, Node *n, const char *why)
         return why;
     if (preset == PRESET_NONE)
         return computes && !i->widened ? "nothing is fused" : why;
-    bool huge = i->depth > MAX_DEPTH || i->loads > MAX_BUFFERS || i->cost > MAX_NODES;
-    return i->has_reduce || huge ? why : NULL;
+    return why && !stays_inlined(s, order, norder, n, uses) ? why : NULL;
 }
 
 /* Nothing but a stored value of fewer bytes, widened where it is read. */
@@ -511,6 +542,7 @@ void fuse(Sched *s, int n, Node **order)
 {
     /* consumers, each named once */
     int total = 0;
+    s->operations = all_operations(n, order);
     for (int i = 0; i < n; i++) {
         info_of(s, order[i])->nuse = 0;
         info_of(s, order[i])->needed = false;
@@ -549,7 +581,7 @@ void fuse(Sched *s, int n, Node **order)
         for (int i = 0; i < n; i++) {
             Node *t = order[i];
             analyse(s, t);
-            const char *why = decide(s, t, should_store(s, order, n, t, uses));
+            const char *why = decide(s, order, n, t, uses);
             bool stored = why;
             Node *narrow =
                 stored && keeps_narrow(s, t) && !info_of(s, t)->root ? narrow_side(s, t) : t;

@@ -3,18 +3,29 @@
  * The query, key and value projections of attention are three contractions of one matrix: in one
  * kernel each element of it is loaded once for all three, and their sums fill the registers
  * together.  Elementwise kernels over one operand read it once.  Which loop of one is which of the
- * other follows from the accesses to that operand, whatever order their results are stored in. */
+ * other follows from the accesses to that operand, whatever order their results are stored in.
+ *
+ * What is legal is more than what pays: kernels that do not wait for each other and store results of the same extents may
+ * share their loops over these, whatever they read and reduce (--fuse all). */
 #include <string.h>
 
 #include "schedule.h"
 #include "values.h"
 
-enum { REACH = 16, MAX_STORES = 3, MAX_AXES = 4 * INGOT_MAX_RANK };
+enum {
+    REACH = 16,
+    MAX_STORES = 3,
+    MAX_AXES = 4 * INGOT_MAX_RANK,
+    /* of a kernel that is merged for the sake of it */
+    ALL_STORES = 8,
+    ALL_ARGS = 32,
+    ALL_AXES = 24
+};
 
 typedef struct {
     Arena *a;
     const Step *into, *from;
-    int to[MAX_AXES];     /* axis of `from` -> axis of `into`, or -1 */
+    int to[MAX_AXES];     /* axis of `from` -> axis of `into`, or -1: a reduce of its own */
     bool taken[MAX_AXES]; /* axes of `into` */
     int operand_bytes;    /* of an element of what both read */
 } Match;
@@ -114,25 +125,39 @@ static int64_t pair_by_operand(Match *m)
     return best;
 }
 
-/* The other loops: by extent, in order. */
-static bool pair_others(Match *m)
+/* The other loops: by extent, in order. all: those of reduces need not be the same. */
+static bool pair_others(Match *m, bool all)
 {
     const Kernel *into = m->into->kernel, *from = m->from->kernel;
-    if (into->naxis != from->naxis)
+    int outputs = 0;
+    for (int i = 0; i < into->naxis; i++)
+        outputs += !into->axes[i].reduced;
+    for (int i = 0; i < from->naxis; i++)
+        outputs -= !from->axes[i].reduced;
+    if (outputs || (!all && into->naxis != from->naxis))
         return false;
     for (int i = 0; i < from->naxis; i++)
         for (int j = 0; j < into->naxis && m->to[i] < 0; j++)
             (void)pair_axes(m, i, j);
     for (int i = 0; i < from->naxis; i++)
-        if (m->to[i] < 0)
+        if (m->to[i] < 0 && !(all && from->axes[i].reduced))
             return false;
     return true;
 }
 
+static void unpair(Match *m)
+{
+    for (int x = 0; x < MAX_AXES; x++) {
+        m->to[x] = -1;
+        m->taken[x] = false;
+    }
+    m->operand_bytes = 0;
+}
+
 /* ---- what is worth it ------------------------------------------------------------------------------ */
 
-/* One END, plain stores, and for each at most one sum of products. */
-static bool mergeable(Arena *a, const Step *s, bool *contraction)
+/* One END and plain stores: that much is needed. Worth it: for each store at most one sum of products. */
+static bool mergeable(Arena *a, const Step *s, bool all, bool *contraction)
 {
     if (s->kind != STEP_KERNEL || s->kernel->serial || s->kernel->sink->nsrc != 1 ||
         s->kernel->naxis > MAX_AXES)
@@ -147,11 +172,13 @@ static bool mergeable(Arena *a, const Step *s, bool *contraction)
             return false;
     Node **reduce;
     int n = collect(a, k, OP_REDUCE, &reduce);
+    *contraction = n > 0;
+    if (all)
+        return k->naxis <= ALL_AXES;
     for (int i = 0; i < n; i++)
         if (reduce[i]->arg.i != INGOT_REDUCE_ADD || reduce[i]->src[0]->op != OP_MUL ||
             reduce[i]->nsrc != reduce[0]->nsrc)
             return false;
-    *contraction = n > 0;
     return n == 0 || n == nstore;
 }
 
@@ -185,6 +212,28 @@ static Node *import(const Match *m, Node *root, const int *arg)
             now[t->id] = node_with(k->c, t, src);
     }
     return now[root->id];
+}
+
+/* The loops of reduces that m->into does not have yet. */
+static void join_axes(Match *m)
+{
+    Kernel *k = m->into->kernel;
+    const Kernel *from = m->from->kernel;
+    Axis *axes = NEWN(k->c->arena, Axis, k->naxis + from->naxis);
+    int reduced = 0;
+    for (int i = 0; i < k->naxis; i++) {
+        axes[i] = k->axes[i];
+        reduced += axes[i].reduced;
+    }
+    k->axes = axes;
+    for (int i = 0; i < from->naxis; i++) {
+        if (m->to[i] >= 0)
+            continue;
+        Axis *x = &axes[m->to[i] = k->naxis];
+        *x = (Axis){.reduced = true};
+        x->range = range_new(k->c, k->naxis++, import(m, from->axes[i].range->src[0], NULL));
+        snprintf(x->name, sizeof x->name, "r%d", reduced++);
+    }
 }
 
 /* The arguments of both; arg[]: where those of m->from are now. */
@@ -227,6 +276,7 @@ static void join(Match *m, Plan *p)
     const Node *end = k->sink->src[0], *its_end = m->from->kernel->sink->src[0];
     int *arg = NEWN(m->a, int, m->from->kernel->narg), nstore = end_stores(end),
         more = end_stores(its_end);
+    join_axes(m);
     join_args(m, p, arg);
     Node **src = NEWN(m->a, Node *, end->nsrc + (uint32_t)more);
     memcpy((void *)src, end->src, (size_t)nstore * sizeof *src);
@@ -261,17 +311,19 @@ static Said wants_merge(const Plan *p, const Step *into, const Step *from)
 static bool merge(Plan *p, Arena *a, const Block *b, int i, int j)
 {
     Match m = {.a = a, .into = b->step[i], .from = b->step[j]};
-    bool contraction, other;
+    bool contraction, other, all = values_preset(p) == PRESET_ALL;
     Said wanted = wants_merge(p, m.into, m.from);
     const ValueChoice *given = m.from->value ? value_given(p, m.from->value) : NULL;
     if (given && given->merged == NO)
         value_record(p, m.from->value)->merged = NO;
-    if (wanted == NO || !mergeable(a, m.into, &contraction) || !mergeable(a, m.from, &other) ||
-        contraction != other)
+    if (wanted == NO || !mergeable(a, m.into, all, &contraction) ||
+        !mergeable(a, m.from, all, &other) || (contraction != other && !all))
         return false;
     int nstore =
         end_stores(m.into->kernel->sink->src[0]) + end_stores(m.from->kernel->sink->src[0]);
     if (wanted == UNSAID && nstore > MAX_STORES)
+        return false;
+    if (all && (nstore > ALL_STORES || m.into->kernel->narg + m.from->kernel->narg > ALL_ARGS))
         return false;
     /* what is no contraction has little to gain, and its result would only live longer */
     if (wanted == UNSAID && !contraction && j > i + 1)
@@ -279,15 +331,22 @@ static bool merge(Plan *p, Arena *a, const Block *b, int i, int j)
     for (int s = i; s < j; s++)
         if (ordered(b->step[s], m.from))
             return false;
-    for (int x = 0; x < MAX_AXES; x++)
-        m.to[x] = -1;
+    unpair(&m);
     int64_t shared = pair_by_operand(&m);
-    if (!shared || !pair_others(&m))
+    bool paired = shared && pair_others(&m, all);
+    if (!paired && all) { /* nothing in common but the extents */
+        unpair(&m);
+        shared = 0;
+        paired = pair_others(&m, all);
+    }
+    if (!paired)
         return false;
     Note note = {.pass = "merge",
                  .what = "merged",
-                 .why = "it reads in the same loops what the kernel reads already: loaded once "
-                        "for both",
+                 .why = shared ? "it reads in the same loops what the kernel reads already: loaded "
+                                 "once for both"
+                               : "its results have the extents of the kernel's: one launch for "
+                                 "both",
                  .step = m.into,
                  .node = m.from->nvalue ? m.from->values[m.from->nvalue - 1] : NULL,
                  .operations = -1,

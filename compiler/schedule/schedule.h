@@ -61,8 +61,9 @@ typedef struct {
     bool
         fuse_rows; /* reduces over rows may be repeated by their readers: not where each element is a work item */
     const Target *target;
-    int naxis;        /* RANGE numbers used so far */
-    Reader **readers; /* by node id: nodes of the model that read it */
+    double operations; /* fuse.c: of the block, each value computed once */
+    int naxis;         /* RANGE numbers used so far */
+    Reader **readers;  /* by node id: nodes of the model that read it */
 } Sched;
 
 Info *info_of(Sched *, Node *);

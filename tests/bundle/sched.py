@@ -147,7 +147,7 @@ def values(ingot, work):
             if compiled("--sched", file) != first:
                 raise Wrong(f"{what}: not the same after it is undone")
     none = kernels("--fuse", "none")
-    if not none > count >= kernels("--fuse", "all"):
+    if not none > count or kernels("--fuse", "all") > 0.8 * count:
         raise Wrong(f"--fuse none: {none} kernels, all: {kernels('--fuse', 'all')}, auto: {count}")
     for how in ("none", "all"):
         call(ingot, "verify", model, *TARGET, "--fuse", how, env=cache)
