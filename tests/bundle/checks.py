@@ -21,7 +21,7 @@ import sys
 try:
     import numpy as np
     from onnx import TensorProto, helper, numpy_helper
-    from run import SANITIZE, STRICT, Wrong, call, main
+    from run import SANITIZE, STRICT, Wrong, call, compilers, main, make
 except ImportError as e:
     print(f"skipped: {e}")
     sys.exit(77)
@@ -163,8 +163,7 @@ def selftest(ingot, work):
     bundle = work / "bundle"
 
     def build(flags=SANITIZE):
-        call("make", "-s", "-C", bundle, "clean")
-        call("make", "-s", "-C", bundle, f"CFLAGS={flags}", f"LDFLAGS={flags}")
+        make(bundle, compilers()[0], flags)
         return subprocess.run([bundle / "model", "--selftest"], text=True, capture_output=True)
 
     def wants(done, status, says):
@@ -291,8 +290,7 @@ def indices(ingot, work):
             told(ingot, work, "compile", path, "-o", bundle, "--target", target, *flags)
             results = []
             for check in (0, 1):
-                call("make", "-s", "-j2", "-B", "-C", bundle, f"CFLAGS={flags_of[check]} -DMODEL_CHECK={check}",
-                     f"LDFLAGS={flags_of[check] if check else ''}")
+                make(bundle, compilers()[0], f"{flags_of[check]} -DMODEL_CHECK={check}")
                 save(work, "input_0", index)
                 results.append(driver(bundle, data, 0))
                 for value in bad:

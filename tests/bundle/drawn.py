@@ -17,7 +17,7 @@ try:
     import numpy as np
     import onnx
     from onnx import TensorProto, helper, numpy_helper
-    from run import SANITIZE, Wrong, call, main
+    from run import SANITIZE, Wrong, call, main, make
 except ImportError as e:
     print(f"skipped: {e}")
     sys.exit(77)
@@ -63,7 +63,7 @@ def save(work, nodes, inputs, outputs, weights=()):
 
 def build(ingot, work, path, *flags):
     call(ingot, "compile", path, "-o", work / "bundle", *flags)
-    call("make", "-s", "-B", "-C", work / "bundle", "CC=gcc", f"CFLAGS={SANITIZE} -std=c99 -Wall -Wextra -Werror")
+    make(work / "bundle", "gcc", f"{SANITIZE} -std=c99 -Wall -Wextra -Werror")
     return work / "bundle" / "model"
 
 

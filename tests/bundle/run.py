@@ -40,8 +40,8 @@ RUNTIME_TEXT = 8 * 1024
 ALLOCATORS = {"malloc", "calloc", "realloc", "free", "aligned_alloc", "posix_memalign", "strdup"}
 STRICT = "-O1 -std=c99 -pedantic -Wall -Wextra -Werror"
 SANITIZE = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"
-CCACHE = "ccache " if shutil.which("ccache") else ""    # the runtime's files are alike in every bundle
-os.environ.setdefault("CCACHE_NOHASHDIR", "1")
+sys.path.append(str(HERE.parent / "onnx"))
+import objects  # noqa: E402
 
 
 class Wrong(Exception):
@@ -68,7 +68,7 @@ def compile_model(ingot, work, name, *flags, out=None):
 
 def make(bundle, cc, flags):
     call("make", "-s", "-C", bundle, "clean")
-    call("make", "-s", "-C", bundle, f"CC={CCACHE}{cc}", f"CFLAGS={flags}", f"LDFLAGS={flags if 'sanitize' in flags else ''}")
+    objects.make(bundle, cc, flags, lambda words: call(*words), f"LDFLAGS={flags if 'sanitize' in flags else ''}")
 
 
 def compilers():

@@ -19,7 +19,7 @@ try:
     import numpy as np
     import onnx
     import models
-    from run import Wrong, call, compile_model, main
+    from run import Wrong, call, compile_model, compilers, main, make
 except ImportError as e:
     print(f"skipped: {e}")
     sys.exit(77)
@@ -61,7 +61,7 @@ def same(ingot, work):
     for name in ("cnn", "lstm"):
         save_inputs(work / f"in-{name}", name)
         native = compile_model(ingot, work, name)
-        call("make", "-s", "-C", native, "CFLAGS=-O1")
+        make(native, compilers()[0], "-O1")
         call(native / name, work / f"in-{name}", work / "out")
         want = results(work / "out")
         for target in TARGETS:

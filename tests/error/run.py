@@ -22,6 +22,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "onnx")]
 import make_corpus  # noqa: E402
+import objects  # noqa: E402
 from process import SETTINGS, call, crashed, first_line, sanitized  # noqa: E402
 
 COMPILE = ["compile", "{model}", "-o", "{out}"]
@@ -99,7 +100,8 @@ def judge(case, corpus, pinned, opt):
             fault("status 0 but no bundle")
         elif case["build"]:
             for cc in opt.cc.split(","):
-                made = call(["make", "-s", "-B", "-C", out, f"CC={cc}", f"CFLAGS={CFLAGS}"], opt.timeout, opt.env)
+                call(["make", "-s", "-C", out, "clean"], opt.timeout, opt.env)
+                made = objects.make(out, cc, CFLAGS, lambda words: call(words, opt.timeout, opt.env))
                 if made.rc:
                     fault(f"the bundle does not build with {cc}: {first_line(made.err)}")
     shutil.rmtree(out, ignore_errors=True)

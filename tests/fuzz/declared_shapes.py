@@ -33,6 +33,7 @@ except ImportError as missing:
     sys.exit(77)
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "onnx"))
+import objects  # noqa: E402
 from process import call  # noqa: E402
 
 ort.set_default_logger_severity(4)
@@ -330,7 +331,7 @@ class Judge:
         done = call([self.opt.ingot, "compile", folder / "model.onnx", "-o", folder / "out", *flags], 60)
         if done.rc:
             return None, f"{done.rc}: {done.err.strip()}"
-        done = call(["make", "-s", "-C", folder / "out", f"CFLAGS={CFLAGS}"], 120)
+        done = objects.make(folder / "out", "gcc", CFLAGS, lambda words: call(words, 120))
         if done.rc:
             return None, f"make: {done.err.strip()[:400]}"
         return folder / "out" / "model", ""

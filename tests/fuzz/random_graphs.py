@@ -41,6 +41,7 @@ except ImportError as missing:
     sys.exit(77)
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "onnx"))
+import objects  # noqa: E402
 from process import SETTINGS, call, crashed, first_line  # noqa: E402
 
 OPSET, IR = 21, 10
@@ -829,11 +830,10 @@ def judge(model, want, opt, work):
         return "wrong", f"compile: status {done.rc}: {first_line(done.err)}", []
     flags = f"-O1 {MARCH.get(opt.target, '')} -std=c99 -Wall -Wextra -Wpedantic -Werror -Wno-psabi {opt.cflags}"
     flags += " " + SANITIZE if opt.sanitize else ""
-    for name in opt.cc.split(","):
-        cc = ("ccache " if shutil.which("ccache") else "") + name
+    for cc in opt.cc.split(","):
         call(["make", "-s", "-C", bundle, "clean"], opt.timeout, opt.env)
         foreign = [] if opt.target in MARCH else ["FLAGS=-std=c99 -ffp-contract=off -pthread -I."]  # of another machine: what C it has
-        done = call(["make", "-s", "-C", bundle, f"CC={cc}", f"CFLAGS={flags}", *foreign], opt.timeout, opt.env)
+        done = objects.make(bundle, cc, flags, lambda words: call(words, opt.timeout, opt.env), *foreign)
         if done.rc:
             return "crash", f"make: {'timed out' if done.timed_out else first_line(done.err)}", []
         for size in model.sizes or (None,):
@@ -1012,8 +1012,7 @@ def main():
         return 0
     began, results = time.monotonic(), []
     with tempfile.TemporaryDirectory(prefix="ingot-graphs-") as opt.work:
-        opt.env.setdefault("CCACHE_DIR", opt.work + "/ccache")
-        opt.env["CCACHE_NOHASHDIR"] = "1"
+        objects.folder()
         with concurrent.futures.ProcessPoolExecutor(opt.jobs) as workers:
             for r in workers.map(one, [(i, opt) for i in numbers]):
                 results.append(r)

@@ -38,6 +38,7 @@ import time
 import onnx
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import objects  # noqa: E402
 import values  # noqa: E402
 from drawn import Drawn, may_draw  # noqa: E402
 from process import SETTINGS, call, crashed, first_line, sanitized  # noqa: E402
@@ -190,11 +191,11 @@ def compared(case, data, opt, get):
 
 def build_and_run(case, bundle, work, compiler, opt):
     """make, then the driver on every data set; the largest error."""
-    cc = f"ccache {compiler}" if opt.ccache else compiler
-    cc += f" {SANITIZE}" if opt.sanitize else ""
+    cc = f"{compiler} {SANITIZE}" if opt.sanitize else compiler
     made = work / "bundle-built"
     shutil.copytree(bundle, made)
-    succeeded(call(["make", "-s", "-C", made, f"CC={cc}", f"CFLAGS={opt.cflags}"], opt.timeout, opt.env), "build")
+    done = objects.make(made, cc, opt.cflags, lambda words: call(words, opt.timeout, opt.env))
+    succeeded(done, "build")
     worst = 0.0
     for data in case.sets():
         inp, out = work / "in", work / "out"
@@ -437,8 +438,6 @@ def options(argv):
     if opt.cache:
         opt.cache = opt.cache.absolute()
         (opt.cache / "results").mkdir(parents=True, exist_ok=True)
-    # most files of a bundle are the runtime's, alike in every case
-    opt.ccache = shutil.which("ccache") is not None
     here = pathlib.Path(__file__).resolve().parent
     versions = [call([*shlex.split(c), "--version"], 10).out.splitlines()[0] for c in opt.cc]
     opt.fingerprint = repr([*((here / f).read_text() for f in ("run.py", "values.py", "drawn.py")), opt.cc, versions,
@@ -464,7 +463,6 @@ def main(argv=None):
     with tempfile.TemporaryDirectory(prefix="ingot-onnx-") as scratch:
         opt.work = opt.keep.absolute() if opt.keep else scratch
         pathlib.Path(opt.work).mkdir(parents=True, exist_ok=True)
-        opt.env.update(CCACHE_DIR=str(opt.cache or scratch) + "/ccache", CCACHE_NOHASHDIR="1")
         with concurrent.futures.ThreadPoolExecutor(opt.jobs) as pool:
             for r in pool.map(functools.partial(judge, opt=opt), cases):
                 results.append(r)

@@ -1,0 +1,110 @@
+"""Objects of the sources that are alike in every bundle (the runtime, the driver): compiled once, and laid into the bundles that
+follow as if make had made them. What is left to compile is the model's own. Likewise ar without the plugins that binutils finds
+for other compilers, which cost more than the archive.
+
+ccache knows such sources too, but starts a process for each, and takes longer for what it does not know.
+
+$INGOT_KEPT_OBJECTS is the folder that keeps them; without it they are kept for one process.
+"""
+import atexit
+import functools
+import hashlib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+COMMON = re.compile(r"(igrt\w*|driver\w*|\w+_igrt)\.h$")
+
+
+@functools.lru_cache(maxsize=None)
+def folder():
+    told = os.environ.get("INGOT_KEPT_OBJECTS")
+    if told:
+        pathlib.Path(told).mkdir(parents=True, exist_ok=True)
+        return pathlib.Path(told)
+    made = tempfile.mkdtemp(prefix="ingot-objects-")
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return pathlib.Path(made)
+
+
+@functools.lru_cache(maxsize=256)
+def includes(text):
+    return [name.decode() for name in re.findall(rb'^#\s*include\s+"([^"]+)"', text, re.M)]
+
+
+def closure(bundle, source):
+    """The source and the bundle's headers that it includes, in the end; None: one of them is the model's own."""
+    seen, todo = {}, [source]
+    while todo:
+        file = todo.pop()
+        if file in seen:
+            continue
+        seen[file] = file.read_bytes()
+        for name in includes(seen[file]):
+            found = next((f for f in (file.parent / name, bundle / name) if f.exists()), None)
+            if found is None or not COMMON.search(name):
+                return None
+            todo.append(found)
+    return seen
+
+
+@functools.lru_cache(maxsize=None)
+def archiver():
+    """ar with gcc's plugin and no other; "ar" where that is not known."""
+    try:
+        plugin = subprocess.run(["gcc", "-print-file-name=liblto_plugin.so"], capture_output=True, text=True).stdout.strip()
+        if os.path.isabs(plugin) and not subprocess.run(["ar", "--plugin", plugin, "--version"], capture_output=True).returncode:
+            return f"ar --plugin {plugin}"
+    except OSError:
+        pass
+    return "ar"
+
+
+class Objects:
+    """Those of one bundle under a compiler with its flags."""
+
+    def __init__(self, bundle, cc, cflags):
+        self.bundle, self.cc = bundle, cc
+        self.makefile = (bundle / "Makefile").read_text()
+        rules = re.search(r"^FLAGS = (.*)", self.makefile, re.M)
+        self.flags = f"{rules[1]} {cflags}"
+        self.missing = []
+
+    def kept(self, files, suffix):
+        """The name of what is made of these files."""
+        h = hashlib.blake2b(f"{self.cc}\0{self.flags}".encode(), digest_size=20)
+        for file in sorted(files):
+            h.update(f"\0{file.relative_to(self.bundle)}\0".encode() + files[file])
+        return folder() / (h.hexdigest() + suffix)
+
+    def lay(self):
+        """Those that are known go into the bundle; the others are for keep()."""
+        for source in [*self.bundle.glob("*.c"), *self.bundle.glob("host/*.c")]:
+            files = closure(self.bundle, source)
+            if files:
+                kept, made = self.kept(files, ".o"), source.with_suffix(".o")
+                try:
+                    shutil.copyfile(kept, made)
+                except FileNotFoundError:
+                    self.missing.append((made, kept))
+
+    def keep(self):
+        for made, kept in self.missing:
+            if made.exists():
+                part = kept.with_suffix(f".{os.getpid()}.{id(made)}")
+                shutil.copyfile(made, part)
+                part.rename(kept)
+
+
+def make(bundle, cc, cflags, run, *words):
+    """`run` is called with the words of a make command."""
+    o = Objects(bundle, " ".join([cc, *words]), cflags)
+    o.lay()
+    if "\nAR ?= ar\n" in o.makefile:
+        words += (f"AR={archiver()}",)
+    done = run(["make", "-s", "-C", bundle, f"CC={cc}", f"CFLAGS={cflags}", *words])
+    o.keep()
+    return done
