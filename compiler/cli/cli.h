@@ -41,7 +41,7 @@ typedef struct {
     const char *times, *diff, *node; /* of inspect and explain */
     bool dot, assembly, no_assembly;
     int explain_verbose;
-    bool json, per_kernel, no_bind, no_cache, help;
+    bool json, per_kernel, no_bind, no_cache, help, interpret;
     int threads;
     bool keep_subnormals;
     double seconds;
@@ -207,6 +207,8 @@ int process_run_to(const char *const *argv,
 ingot_status build_program(Arena *, const char *dir, const char *name, const char *target,
                            const char *standard, bool check, bool verbose);
 const char *c_compiler(void);
+/* Why programs for the target do not run on this machine; NULL: they may. */
+const char *runs_elsewhere(Arena *, const char *target);
 /* A file that identifies the C compiler: its path, or NULL. */
 const char *find_program(Arena *, const char *name);
 /* The words of the C compiler for a target and those that bundles get, ended by NULL. */
@@ -283,5 +285,9 @@ ingot_status command_verify(Options *); /* cli_verify.c */
 /* cli_lockstep.c: runs the program beside its naive twin (the same plan without opts, in a folder of its own) on the same
  * inputs, step by step; tells the steps that differ, or with -v all. INGOT_DIFFERS if one does. */
 ingot_status lockstep(const Session *, const Plan *, const char *twin);
+/* The same without a program: all steps are interpreted, each kernel with opts and without. */
+struct PlanInterp;
+ingot_status lockstep_interpreted(const Session *, struct PlanInterp *, const ingot_value *in,
+                                  ingot_value *out);
 
 #endif

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "interp/plan_interp.h"
 
 /* The largest difference that the order of a sum makes, as a share of the largest value. */
 #define TOLERANCE 1e-4
@@ -377,7 +378,7 @@ static ingot_status report(const Lockstep *l)
     return bad ? INGOT_DIFFERS : INGOT_OK;
 }
 
-ingot_status lockstep(const Session *s, const Plan *p, const char *twin)
+static Lockstep lockstep_new(const Session *s, const Plan *p, Arena *a)
 {
     Lockstep l = {.s = s, .p = p};
     size_t bytes = 1, n = 1;
@@ -387,11 +388,17 @@ ingot_status lockstep(const Session *s, const Plan *p, const char *twin)
         bytes = (size_t)b->bytes > bytes ? (size_t)b->bytes : bytes;
         n = numbers(b) > n ? numbers(b) : n;
     }
-    Arena *a = arena_new();
     for (int i = 0; i < 2; i++) {
         l.bytes[i] = arena_alloc(a, bytes);
         l.number[i] = NEWN(a, double, n);
     }
+    return l;
+}
+
+ingot_status lockstep(const Session *s, const Plan *p, const char *twin)
+{
+    Arena *a = arena_new();
+    Lockstep l = lockstep_new(s, p, a);
     const char *places = arena_printf(s->a, "%s/places", s->work);
     ingot_status status = write_places(&l, places);
     signal(SIGPIPE, SIG_IGN); /* a program that ends early is told by its status */
@@ -401,4 +408,34 @@ ingot_status lockstep(const Session *s, const Plan *p, const char *twin)
         status = report(&l);
     arena_free(a);
     return status;
+}
+
+static void interpreted(void *user, const Step *step, const Buffer *b, const unsigned char *got,
+                        const unsigned char *naive)
+{
+    Lockstep *l = user;
+    for (int i = 0; i < l->n; i++)
+        if (l->place[i].step == step && l->place[i].buffer == b) {
+            memcpy(l->bytes[0], got, (size_t)b->bytes);
+            memcpy(l->bytes[1], naive, (size_t)b->bytes);
+            compare(l, &l->place[i]);
+        }
+}
+
+ingot_status lockstep_interpreted(const Session *s, PlanInterp *x, const ingot_value *in,
+                                  ingot_value *out)
+{
+    Arena *a = arena_new();
+    Lockstep l = lockstep_new(s, x->p, a);
+    x->wrote = interpreted;
+    x->user = &l;
+    bool good = plan_interpret(x, s->a, in, out);
+    ingot_status status = report(&l);
+    arena_free(a);
+    if (good)
+        return status;
+    if (x->most && x->done >= x->most)
+        return complain(INGOT_UNSUPPORTED, "%s: this takes too long to be interpreted: %s",
+                        s->o->model, x->fault);
+    return complain(INGOT_DIFFERS, "%s: %s", s->o->model, x->fault);
 }

@@ -189,6 +189,22 @@ static bool runs_here(const Target *t)
     return !t->bare && !strncmp(t->machine, here.machine, n) && t->machine[n] == '-';
 }
 
+const char *runs_elsewhere(Arena *a, const char *target)
+{
+    const Target t = machine_target(a, target);
+    if (!runs_here(&t))
+        return arena_printf(a, "a program for %s (%s) does not run here", target, t.machine);
+    if (t.wasm)
+        return arena_printf(a, "a program for %s does not run here by itself", target);
+    if (t.gpu || !t.flags || t.machine)
+        return NULL;
+    const char *command = arena_printf(a, "%s %s -fsyntax-only -x c /dev/null >/dev/null 2>&1",
+                                       c_compiler(), t.flags);
+    const char *argv[] = {"sh", "-c", command, NULL};
+    return process_run(argv) ? arena_printf(a, "%s compiles nothing for %s", c_compiler(), target)
+                             : NULL;
+}
+
 ingot_status build_program(Arena *a, const char *dir, const char *name, const char *target,
                            const char *standard, bool check, bool verbose)
 {

@@ -45,6 +45,8 @@ const CliOption cli_options[] = {
      .path = CLI_FOLDER},
     {"--tolerance", "T", RUN | VERIFY, "the largest error that passes, as a share of the largest wanted value. Unless told: "
      "f64 1e-6, f32 1e-3, f16 1e-2, bf16 4e-2, f8 0.25; i8 and u8 may be 1 off; all else is exact", .take = option_tolerance},
+    {"--interpret", NULL, VERIFY, "without a compiler or a device: the interpreter runs the kernels' statements. So it is done anyway for a "
+     "target whose programs do not run here", SET(interpret)},
     {"--threads", "N", EXECUTE | TUNE, "how many run the kernels; 1 unless told", .take = option_threads},
     {"--seconds", "S", BENCH, "how long to measure (default 1)", .take = option_seconds},
     {"--per-kernel", NULL, BENCH, "time every step, slowest first, beside what this machine could do", SET(per_kernel)},
@@ -144,8 +146,12 @@ const Command cli_commands[] = {
      "check every kernel of the compiled model",
      "Runs every step beside the naive form of its kernel, on the same inputs, and the naive kernels beside the reference "
      "interpreter. Each step that differs is told with its kernel, its nodes and the worst element; -v tells all. Outputs "
-     "that lie beside the data are compared, as `ingot run` does.",
-     "ingot verify resnet18.onnx\n"},
+     "that lie beside the data are compared, as `ingot run` does. For a machine that is not this one (and with --interpret) the "
+     "statements of the kernels are run by an interpreter, on any machine: it finds elements that nothing has written, accesses "
+     "outside of buffers, and races of threads and work items too.",
+     "ingot verify resnet18.onnx\n"
+     "ingot verify kws.onnx --target c:cortex-m4\n"
+     "ingot verify digits.onnx --target cuda --interpret\n"},
     {"bench", command_bench, BENCH, "MODEL.onnx", "[--data DIR] [--threads N] [--json]", "time the compiled model", NULL,
      "ingot bench resnet18.onnx --threads 4 --json\n"},
     {"check", command_check, CHECK, "MODEL.onnx", "[--dim NAME=LO..HI] [--bind NAME=V]",

@@ -1,7 +1,9 @@
 /* cli_verify.c - the compiled model against the reference interpreter, kernel by kernel where it has opts. */
 #include <string.h>
+#include <time.h>
 
 #include "cli.h"
+#include "interp/plan_interp.h"
 #include "targets.h"
 
 static Target target_of(Arena *a, const char *target)
@@ -10,6 +12,17 @@ static Target target_of(Arena *a, const char *target)
     ingot_status status;
     (void)target_make(&t, a, target, &status);
     return t;
+}
+
+static ingot_value *values_of(const Session *s)
+{
+    ingot_value *in = NEWN(s->a, ingot_value, s->nin + 1);
+    for (int i = 0; i < s->nin; i++) {
+        in[i] =
+            (ingot_value){.data = s->in[i].data, .rank = s->in[i].rank, .dtype = s->in[i].dtype};
+        memcpy(in[i].dims, s->in[i].dims, sizeof in[i].dims);
+    }
+    return in;
 }
 
 /* What the interpreter makes of the inputs: of the graph as it was asked for, or rewritten as it is compiled; rounds:
@@ -22,12 +35,7 @@ static ingot_status interpret(const Session *s, Model *m, bool rewritten, ingot_
     Target t = target_of(s->a, s->o->compile.target);
     if (status == INGOT_OK && rewritten)
         *rounds = graph_rewrite(m->c, &t, s->o->compile.no_rewrite);
-    ingot_value *in = NEWN(s->a, ingot_value, s->nin + 1);
-    for (int i = 0; i < s->nin; i++) {
-        in[i] =
-            (ingot_value){.data = s->in[i].data, .rank = s->in[i].rank, .dtype = s->in[i].dtype};
-        memcpy(in[i].dims, s->in[i].dims, sizeof in[i].dims);
-    }
+    ingot_value *in = values_of(s);
     return status == INGOT_OK ? ingot_interpret(m->c, s->nin, in, s->nout, want) : status;
 }
 
@@ -141,23 +149,88 @@ static ingot_status verify_kernels(Session *s, const ingot_value *want)
     return differ == INGOT_OK ? status : differ;
 }
 
+/* ---- without a program ----------------------------------------------------------------------------- */
+
+/* Every few seconds. */
+static void tell_progress(void *user, const Step *step)
+{
+    static time_t told;
+    const time_t now = time(NULL);
+    (void)user;
+    if (!told)
+        told = now;
+    if (now - told >= 5) {
+        say("interpreting step %d", step->number);
+        told = now;
+    }
+}
+
+/* The kernels' statements, with opts and without, by the interpreter; then the outputs beside those of the graph's. */
+static ingot_status verify_interpreted(Session *s, const ingot_value *want, bool gpu)
+{
+    enum { MILLION = 1000000, MOST = 20000 };
+    Model m;
+    ingot_status status = model_open(&m, s->o, true);
+    if (status == INGOT_OK)
+        status = model_build(&m, s->o, s->in, s->bound);
+    Plan *p = status == INGOT_OK ? plan_make(m.c, &s->o->compile) : NULL;
+    if (status == INGOT_OK && !p)
+        status = ingot_context_status(m.c);
+    ingot_value *out = NEWN(s->a, ingot_value, s->nout + 1);
+    PlanInterp x = {.p = p, .gpu = gpu, .most = (int64_t)MOST * MILLION, .before = tell_progress};
+    if (status == INGOT_OK)
+        status = lockstep_interpreted(s, &x, values_of(s), out);
+    if (status == INGOT_OK)
+        printf("interpreted for %s: %d steps, %.1f million instructions, no fault\n",
+               s->o->compile.target, p->nstep, (double)x.done / MILLION);
+    for (int i = 0; i < s->nout && status == INGOT_OK; i++)
+        s->out[i] = tensor_of(&out[i]);
+    if (status == INGOT_OK)
+        status = compare_outputs(s, "", want, gpu || s->o->compile.naive);
+    plan_free(p);
+    model_close(&m);
+    return status;
+}
+
+/* Model and inputs alone: nothing is compiled. */
+static ingot_status prepare_inputs(Session *s, Model *m)
+{
+    if (!s->o->compile.target)
+        s->o->compile.target = "c:native";
+    ingot_status status = model_open(m, s->o, false);
+    return status == INGOT_OK ? session_read(s, m, true) : status;
+}
+
 ingot_status command_verify(Options *o)
 {
     Session s = {.o = o, .a = o->a, .check = true};
     Model m;
-    ingot_status status = session_prepare(&s, &m, true);
-    if (status == INGOT_OK)
+    const char *target = o->compile.target ? o->compile.target : "c:native";
+    const char *elsewhere = o->interpret ? NULL : runs_elsewhere(o->a, target);
+    if (elsewhere)
+        printf("%s: its kernels are interpreted\n", elsewhere);
+    bool interpreted = elsewhere || o->interpret;
+    ingot_status status = interpreted ? prepare_inputs(&s, &m) : session_prepare(&s, &m, true);
+    const Target t = target_of(o->a, target);
+    if (status == INGOT_OK && !interpreted)
         status = session_run(&s);
+    if (status == INGOT_TOOL && t.gpu) {
+        printf("the device does not answer: its kernels are interpreted\n");
+        interpreted = true;
+        status = INGOT_OK;
+    }
     ingot_value *want = NEWN(s.a, ingot_value, s.nout + 1);
     bool rounds = false;
     if (status == INGOT_OK)
         status = interpret(&s, &m, !o->compile.naive, want, &rounds);
     if (status == INGOT_OK && rounds)
         status = compare_graphs(&s, want);
-    bool by_kernel = !o->compile.naive && !target_find(o->compile.target)->gpu;
-    if (status == INGOT_OK)
+    bool by_kernel = !o->compile.naive && !t.gpu;
+    if (status == INGOT_OK && interpreted)
+        status = verify_interpreted(&s, want, t.gpu);
+    else if (status == INGOT_OK)
         status = compare_outputs(&s, "", want, !by_kernel);
-    if (status == INGOT_OK && by_kernel)
+    if (status == INGOT_OK && by_kernel && !interpreted)
         status = verify_kernels(&s, want);
     ingot_status beside =
         status == INGOT_OK || status == INGOT_DIFFERS ? session_compare(&s) : INGOT_OK;

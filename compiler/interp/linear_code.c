@@ -58,6 +58,9 @@ static const char *range_name(const Tile *t, Node *range)
     for (int i = 0; i < t->nreduce; i++)
         if (t->reduce[i].range == range)
             return t->reduce[i].name;
+    for (int i = 0; i < t->nfill; i++)
+        if (t->fill[i].range == range)
+            return t->fill[i].name;
     return range == t->tail.range ? t->tail.name
            : range == t->lane     ? "the lanes"
            : range == t->four     ? "the four terms"
@@ -80,7 +83,7 @@ void linear_tell(StrBuf *sb, const Kernel *k, const StmtPlace *s)
               known ? word[s->stmt->kind] : "unknown");
     if (n && n->op != OP_RANGE)
         sb_printf(sb, ", %s %s", op_info[n->op].text, dtype_info[n->dtype].name);
-    if (n && (n->op == OP_LOAD || n->op == OP_STORE) && n->src[0]->op == OP_BUFFER)
+    if (n && (n->op == OP_LOAD || n->op == OP_STORE))
         sb_printf(sb, " a%lld", (long long)n->src[0]->arg.i);
     sb_puts(sb, ")");
 }
@@ -192,7 +195,8 @@ static uint64_t ranges_of(const Build *q, const Node *n, Map *memo)
         set |= UINT64_C(1) << (n->arg.i & 63);
     for (uint32_t i = 0; i < n->nsrc; i++)
         set |= ranges_of(q, n->src[i], memo);
-    for (uint32_t i = 1; n->op == OP_REDUCE && i < n->nsrc; i++)
+    const uint32_t first = n->op == OP_END ? (uint32_t)end_stores(n) : reduce_ranges(n);
+    for (uint32_t i = first; i < n->nsrc; i++)
         set &= ~(UINT64_C(1) << (n->src[i]->arg.i & 63));
     map_put(memo, (uint64_t)n->id + 1, (void *)(uintptr_t)(set | UINT64_C(1) << 63));
     return set & ~(UINT64_C(1) << 63);
@@ -345,9 +349,16 @@ static Operand address(Build *q, Node *offset, bool lanes, bool fours)
     return at;
 }
 
-static bool buffer_is_known(Build *q, const Node *access)
+/* Of a place, also once it is filled. */
+static const Node *buffer_of(const Node *access)
 {
     const Node *b = access->src[0];
+    return b->op == OP_AFTER ? b->src[0] : b;
+}
+
+static bool buffer_is_known(Build *q, const Node *access)
+{
+    const Node *b = buffer_of(access);
     if (b->op == OP_BUFFER && b->arg.i >= 0 && b->arg.i < q->lk->k->narg)
         return true;
     fault(q, "there is no form for %s of a %s", op_info[access->op].text, op_info[b->op].text);
@@ -386,7 +397,7 @@ static Operand load(Build *q, Node *n)
     Operand at = address(q, n->src[2], lanes, fours);
     Do *d = add_from(q, DO_LOAD, out, at);
     d->node = n;
-    d->arg = n->src[0]->arg.i;
+    d->arg = buffer_of(n)->arg.i;
     d->in[1] = mask;
     d->step = step;
     d->count = count;
@@ -430,7 +441,7 @@ static Operand reduce(Build *q, Node *n)
     Operand x = value(q, n->src[0]);
     if (is_dot(q->l, n)) {
         Operand out = room(q, x.type, width(q, n));
-        if (x.n != 4 * out.n || x.type != INGOT_I32 || n->arg.i != INGOT_REDUCE_ADD)
+        if (x.n != 4 * out.n || x.type != INGOT_I32 || reduce_monoid(n) != INGOT_REDUCE_ADD)
             fault(q, "there is no form for this sum of four terms");
         add_from(q, DO_FOURS, out, x);
         return out;
@@ -438,11 +449,20 @@ static Operand reduce(Build *q, Node *n)
     if (is_horizontal(q->l, n)) {
         x = copied(q, spread(q, x, q->l->tile->lanes));
         Do *d = add_from(q, DO_ACROSS, (Operand){x.at, x.n, x.type}, x);
-        d->op = monoid_op((ingot_reduce_op)n->arg.i);
+        d->op = monoid_op((ingot_reduce_op)reduce_monoid(n));
         return (Operand){x.at, 1, x.type};
     }
     fault(q, "uses a %s whose accumulator cannot be seen here", op_info[n->op].text);
     return x;
+}
+
+/* The state of a reduce before the element at hand. */
+static Operand param(Build *q, Node *n)
+{
+    Node *of = reduce_sibling(q->lk->k->c, n, reduce_part(n));
+    if (!can_be_seen(q, of))
+        fault(q, "reads the state of a reduce whose accumulator cannot be seen here");
+    return (Operand){q->c->fault ? 0 : q->at[of->id], width(q, of), held(of->dtype)};
 }
 
 /* Regions are of bounded depth (fuse.c), so recursion is bounded. */
@@ -463,6 +483,7 @@ static Operand value(Build *q, Node *n)
     switch (n->op) {
     case OP_CONST: return constant(q, n, 1);
     case OP_RANGE: return counter(q, n);
+    case OP_PARAM: return param(q, n);
     case OP_VAR:
         for (int i = 0; i < q->lk->k->nvar; i++)
             if (q->lk->k->vars[i] == n->arg.i)
@@ -535,8 +556,43 @@ static OpenBlock *open_loop(Build *q, Node *node, Operand at, Operand extent)
     return &q->block[q->nblock - 1];
 }
 
-static void loop(Build *q, Node *range)
+static bool is_fill_range(const Build *q, const Node *range)
 {
+    const Tile *t = q->l->tile;
+    for (int i = 0; i < t->nfill; i++)
+        if (t->fill[i].range == range)
+            return true;
+    return false;
+}
+
+/* The loops that fill a place begin: what it had before is not to be read again, if they alone write it. */
+static void forget_places(Build *q, const Stmt *s)
+{
+    const Linear *l = q->l;
+    int depth = 0, first = (int)(s - l->stmt), end = first;
+    for (; end < l->n; end++) {
+        depth += l->stmt[end].kind == STMT_LOOP || l->stmt[end].kind == STMT_PARTS;
+        depth -= l->stmt[end].kind == STMT_END;
+        if (!depth)
+            break;
+    }
+    for (int place = q->lk->narg; place < q->lk->k->narg; place++) {
+        int inside = 0, outside = 0;
+        for (int i = 0; i < l->n; i++)
+            if (l->stmt[i].kind == STMT_STORE && l->stmt[i].node->op == OP_STORE &&
+                l->stmt[i].node->src[0]->arg.i == place)
+                ++*(i > first && i < end ? &inside : &outside);
+        if (inside && !outside)
+            add(q, DO_FORGET, (Operand){0, 0, INGOT_INDEX})->arg = place;
+    }
+}
+
+static void loop(Build *q, const Stmt *s)
+{
+    Node *range = s->node;
+    if (is_fill_range(q, range) && !(q->nblock && q->block[q->nblock - 1].node &&
+                                     is_fill_range(q, q->block[q->nblock - 1].node)))
+        forget_places(q, s);
     Operand at = room(q, INGOT_INDEX, 1), extent = value(q, range->src[0]);
     add(q, DO_ZERO, at);
     open_loop(q, range, at, extent);
@@ -609,9 +665,11 @@ static bool loops_are_open(Build *q, Node *n)
     uint64_t set = ranges_of(q, n, &memo);
     map_free(&memo);
     const Tile *t = q->l->tile;
-    for (int pass = 0; pass < 3; pass++) {
-        const TileAxis *axes = pass == 0 ? t->axis : pass == 1 ? t->reduce : &t->tail;
-        int naxis = pass == 0 ? t->naxis : pass == 1 ? t->nreduce : t->tail.range != NULL;
+    const TileAxis *const all[] = {t->axis, t->reduce, t->fill, &t->tail};
+    const int count[] = {t->naxis, t->nreduce, t->nfill, t->tail.range != NULL};
+    for (int pass = 0; pass < 4; pass++) {
+        const TileAxis *axes = all[pass];
+        const int naxis = count[pass];
         for (int i = 0; i < naxis; i++) {
             Node *r = axes[i].range;
             bool own = n->op == OP_SCAN && r == n->src[1];
@@ -636,13 +694,12 @@ static void start(Build *q, Node *n)
         return;
     Context *c = q->lk->k->c;
     Node *terms = idx(c, 1);
-    for (uint32_t i = 1; n->op == OP_REDUCE && i < n->nsrc; i++)
+    for (uint32_t i = reduce_ranges(n); n->op == OP_REDUCE && i < n->nsrc; i++)
         terms = idx_mul(c, terms, n->src[i]->src[0]);
     q->again = true;
     Operand want = value(q, terms);
     q->again = false;
-    Operand first =
-        constant(q, monoid_identity(c, (ingot_reduce_op)n->arg.i, n->dtype), width(q, n));
+    Operand first = constant(q, reduce_identity(c, n), width(q, n));
     Operand out = room(q, held(n->dtype), width(q, n));
     Operand count = room(q, INGOT_INDEX, 2); /* so far, wanted */
     Do *d = add_from(q, DO_START, out, first);
@@ -658,6 +715,14 @@ static void update(Build *q, Node *n)
         return;
     }
     Operand acc = {q->at[n->id], width(q, n), held(n->dtype)};
+    if (reduce_size(n) > 1) {
+        Node *next[MAX_STATE];
+        reduce_step(q->lk->k->c, n, next);
+        Operand whole = spread(q, value(q, next[reduce_part(n)]), acc.n);
+        add_from(q, DO_COPY, acc, whole);
+        add(q, DO_COUNT, acc)->count = q->count[n->id];
+        return;
+    }
     Operand x = spread(q, value(q, n->src[0]), acc.n);
     if (n->op == OP_SCAN) {
         Do *d = add_from(q, DO_TERM, acc, counter(q, n->src[1]));
@@ -665,9 +730,9 @@ static void update(Build *q, Node *n)
         d->count = q->count[n->id];
     }
     Do *d = add_from(q, DO_UPDATE, acc, x);
-    d->op = monoid_op((ingot_reduce_op)n->arg.i);
-    d->count = q->count[n->id];
+    d->op = monoid_op((ingot_reduce_op)reduce_monoid(n));
     d->node = n;
+    add(q, DO_COUNT, acc)->count = q->count[n->id];
 }
 
 static void store(Build *q, Node *n)
@@ -677,7 +742,7 @@ static void store(Build *q, Node *n)
     int skip = -1, w = lanes ? t->lanes : 1;
     if (!buffer_is_known(q, n))
         return;
-    if (!q->lk->k->args[n->src[0]->arg.i].written) {
+    if (!q->lk->k->args[buffer_of(n)->arg.i].written) {
         fault(q, "writes to an argument that the kernel only reads");
         return;
     }
@@ -700,7 +765,7 @@ static void store(Build *q, Node *n)
     d->in[1] = x.at;
     d->in[2] = y.at;
     d->node = n;
-    d->arg = n->src[0]->arg.i;
+    d->arg = buffer_of(n)->arg.i;
     d->part = lanes && t->part ? t->part : w;
     if (skip >= 0)
         q->c->code[skip].to = q->c->n;
@@ -716,7 +781,7 @@ static void statement(Build *q, const Stmt *s)
         return;
     }
     switch (s->kind) {
-    case STMT_LOOP: loop(q, n); return;
+    case STMT_LOOP: loop(q, s); return;
     case STMT_PARTS: parts(q); return;
     case STMT_END: end(q, n); return;
     case STMT_LET: let(q, n); return;
@@ -807,11 +872,11 @@ LinearCode *linear_code(Arena *a, const LinearKernel *lk)
     return c;
 }
 
-LinearKernel *linear_kernel(Arena *a, const Tiles *tiles, bool gpu)
+LinearKernel *linear_kernel(Arena *a, const Tiles *tiles, int narg, bool gpu)
 {
     LinearKernel *lk = NEW(a, LinearKernel);
-    *lk =
-        (LinearKernel){.arena = a, .k = tiles->k, .n = tiles->n, .items = gpu && !tiles->k->serial};
+    *lk = (LinearKernel){
+        .arena = a, .k = tiles->k, .n = tiles->n, .narg = narg, .items = gpu && !tiles->k->serial};
     lk->tile = NEWN(a, Linear, tiles->n + 1);
     for (int i = 0; i < tiles->n; i++) {
         lk->tile[i].arena = a;

@@ -23,6 +23,7 @@ typedef enum {
     DO_STORE_TWO, /* the same, in[1] and in[2] in turn */
     DO_START, /* an accumulator gets its identity (in[0]), its count 0; in[1]: how many terms it is to get */
     DO_UPDATE,
+    DO_COUNT,   /* an accumulator has one more term */
     DO_TERM,    /* of a SCAN: the next one in order? */
     DO_WHOLE,   /* an accumulator has all of its terms? */
     DO_FOURS,   /* sums of four neighbours */
@@ -35,6 +36,7 @@ typedef enum {
     DO_FIRST, /* counter `out` = where the first of this thread's parts begins, of in[0] iterations */
     DO_LAST,      /* `out` = where its last part ends */
     DO_AXIS,      /* counter `out` = in[0] / in[1] % in[2] */
+    DO_FORGET,    /* the place `arg` is filled anew */
     DO_LAST_PART, /* to `to` unless this thread has the last part */
     DO_ITEM,      /* counter `out` is what the work item's number is in in[0] iterations */
     DO_ITEM_IS,   /* the thread ends if there is no such work item */

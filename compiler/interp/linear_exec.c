@@ -339,8 +339,8 @@ static bool run(const Thread *t)
             break;
         case DO_UPDATE:
             combine(d, (ingot_dtype)d->type, (size_t)d->n, f + d->out, f + d->out, f + d->in[0]);
-            ++*integer(t, d->count);
             break;
+        case DO_COUNT: ++*integer(t, d->count); break;
         case DO_TERM:
             if (*integer(t, d->count) != *integer(t, d->in[0]))
                 return fault(t, d, "adds term %lld to a scan that has %lld",
@@ -372,6 +372,11 @@ static bool run(const Thread *t)
             if (d->in[2] >= 0)
                 *integer(t, d->out) %= *integer(t, d->in[2]);
             break;
+        case DO_FORGET: {
+            const ShadowMemory *place = t->arg[d->arg].memory;
+            shadow_forget(t->arg[d->arg].memory, 0, place->size);
+            break;
+        }
         case DO_LAST_PART: pc = *integer(t, c->end) == d->arg ? pc : d->to; break;
         case DO_ITEM: {
             const int64_t n = *integer(t, d->in[0]), number = *integer(t, c->number);
@@ -400,7 +405,12 @@ bool linear_run(LinearInterp *m, LinearKernel *lk, const LinearArg *arg, const i
         return false;
     }
     LinearArg *sized = NEWN(lk->arena, LinearArg, k->narg + 1);
-    for (int i = 0; i < k->narg; i++) {
+    for (int i = lk->narg; i < k->narg; i++) {
+        const int64_t bytes = (int64_t)elem_bytes(k->args[i].dtype);
+        sized[i].memory = shadow_new(lk->arena, k->args[i].dims[0]->hi * bytes, (int)bytes);
+        sized[i].size = k->args[i].dims[0]->hi;
+    }
+    for (int i = 0; i < lk->narg; i++) {
         sized[i] = arg[i];
         if (!sized[i].size)
             sized[i].size = layout_elements(&k->args[i].layout, k->args[i].rank, k->args[i].dims);
@@ -420,6 +430,8 @@ bool linear_run(LinearInterp *m, LinearKernel *lk, const LinearArg *arg, const i
         *integer(&t, c->number) = at;
         *integer(&t, c->begin) = at;
         *integer(&t, c->end) = at + 1;
+        for (int j = lk->narg; j < k->narg; j++)
+            shadow_forget(sized[j].memory, 0, sized[j].memory->size);
         if (!run(&t))
             return false;
     }

@@ -40,13 +40,14 @@ typedef struct {
     Arena *arena;
     const Kernel *k; /* a copy, in whose context the statements' nodes are */
     Linear *tile;
-    int n;
+    int n,
+        narg; /* narg: arguments that are given; those behind them are places, each thread's own */
     bool items; /* a work item for each element of the outputs */
     int parts;
     struct LinearCode *code; /* made when it runs */
 } LinearKernel;
-/* The tiles have to live as long. */
-LinearKernel *linear_kernel(Arena *, const Tiles *, bool gpu);
+/* narg: of the kernel before it was lowered.  The tiles have to live as long. */
+LinearKernel *linear_kernel(Arena *, const Tiles *, int narg, bool gpu);
 
 /* ---- linear_exec.c -------------------------------------------------------------------------- */
 

@@ -322,7 +322,25 @@ def verified(ingot, work):
     print(f"{len(names)} models; {broken} broken kernels named")
 
 
-CHECKS = {f.__name__: f for f in (identical, together, runtime, strict, sanitized, shapes, inspect, cached, profiled, verified)}
+def interpreted(ingot, work):
+    """What cannot run here is judged all the same, by the interpreter of statements: no compiler, no device."""
+    steps = 0
+    env = {"INGOT_CACHE": str(work / "cache"), "CC": "false"}
+    for name in models.MODELS:
+        (work / f"{name}.onnx").write_bytes(models.build(name))
+        for target in ("c:cortex-m4", "c:armv8-a", "c:x86-64-v4", "opencl", "cuda"):
+            told = call(ingot, "verify", work / f"{name}.onnx", "--interpret", "--target", target, env=env)
+            found = re.search(rf"interpreted for {target}: (\d+) steps, .* no fault", told)
+            if not found or "beside their naive forms" not in told or "differ," in told or "beside the interpreter's" not in told:
+                raise Wrong(f"{name} for {target}: {told}")
+            steps += int(found[1])
+    told = call(ingot, "verify", work / "mlp.onnx", "--target", "c:cortex-m4", env=env)
+    if "its kernels are interpreted" not in told:
+        raise Wrong(told)
+    print(f"{steps} steps interpreted")
+
+
+CHECKS = {f.__name__: f for f in (identical, together, runtime, strict, sanitized, shapes, inspect, cached, profiled, verified, interpreted)}
 
 
 def main(doc, checks):

@@ -596,7 +596,7 @@ static void interpret(const Case *x, const Judge *j, const Tiles *tiles, bool gp
         if (k->read)
             shadow_given(got[i], 0, bytes);
     }
-    (void)linear_run(&m, linear_kernel(a, tiles, gpu), arg, x->var);
+    (void)linear_run(&m, linear_kernel(a, tiles, x->k->narg, gpu), arg, x->var);
     memcpy(fault, m.fault, sizeof m.fault);
 }
 
@@ -770,11 +770,10 @@ static bool try_case(StrBuf *sb, const Case *x, int number, int n, int every, co
         Nest *m = candidate(x, t);
         if (!m)
             continue;
-        if (!m->nstage) /* the interpreter has no places yet */
-            judge_nest(x, &j, m, fault);
-        if (!m->nstage && *fault)
+        judge_nest(x, &j, m, fault);
+        if (*fault)
             tell(x, m, fault);
-        if (candidates++ % every == 0 || m->nstage) {
+        if (candidates++ % every == 0) {
             if (!count)
                 put_naive(sb, x, number, t);
             snprintf(name, sizeof name, "k%d_%d", number, count++);

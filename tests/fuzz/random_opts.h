@@ -52,7 +52,6 @@ static void fill(unsigned char *p, const Arg *a)
     }
 }
 
-/* The same bytes for every run. */
 /* Memory for the places of a kernel, with nothing in it that could be right. */
 static inline void *places(size_t bytes)
 {
@@ -63,6 +62,7 @@ static inline void *places(size_t bytes)
     return memory;
 }
 
+/* The same bytes for every run. */
 static void start(unsigned char **p, const Arg *a, int n)
 {
     seed = 12345;

@@ -1,4 +1,4 @@
-#!/ usr / bin / env python3
+#!/usr/bin/env python3
 """Random kernels with random opts, each beside its kernel without opts.
 
     random_opts.py --ingot build/ingot --n 2000 --seed 7
@@ -30,7 +30,8 @@ def build_and_run(work, file, cc, flags):
     done = subprocess.run([str(program)], capture_output=True, text=True, timeout=300)
     return done.stdout, done.returncode
 
-#Faults that the comparison has to find : what is changed in the text of a candidate, and by what.
+
+# Faults that the comparison has to find: what is changed in the text of a candidate, and by what.
 PLANTS = {
     "a remainder dropped": lambda f: re.sub(r"(?<=\n)    for [^\n]*\{\n(?:     [^\n]*\n)*    \}\n\}\n$", "}\n", f) if f.count("\n    for ") > 1 else f,
     "an index that is off by one": lambda f: re.sub(r"(a0 \+ \(|a0\[)", r"\g<1>1 + ", f, count=1),

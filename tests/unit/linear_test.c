@@ -40,7 +40,7 @@ static int64_t elements(const Kernel *k, int i)
 static void give(Run *r)
 {
     const Kernel *k = r->lk->k;
-    for (int i = 0; i < k->narg; i++) {
+    for (int i = 0; i < r->lk->narg; i++) {
         int64_t n = elements(k, i);
         ShadowMemory *m = shadow_new(r->a, n * 4, 4);
         for (int64_t j = 0; j < n; j++) {
@@ -70,14 +70,16 @@ static Run prepare(ingot_tensor *(*model)(Context *), const char *opts, bool gpu
         for (int kind = 0; kind < OPT_COUNT; kind++)
             if (!strcmp(word, opt_name[kind])) {
                 Opt o = {.kind = (OptKind)kind, .axis = axis, .amount = amount};
-                assert_null(opt_apply(r.nest, &o));
+                const char *why = opt_apply(r.nest, &o);
+                if (why)
+                    fail_msg("%s: %s", opts, why);
             }
         at = strchr(at, ',') ? strchr(at, ',') + 1 : "";
     }
     if (nest_check(r.nest))
         fail_msg("%s: %s", opts, nest_check(r.nest));
     r.tiles = nest_lower(r.nest);
-    r.lk = linear_kernel(r.a, &r.tiles, gpu);
+    r.lk = linear_kernel(r.a, &r.tiles, r.p->kernels[0]->narg, gpu);
     give(&r);
     return r;
 }
@@ -121,7 +123,7 @@ static const char *wrong(Run *r, ingot_tensor *(*model)(Context *))
     *fault = 0;
     if (!linear_run(&r->m, r->lk, r->arg, NULL))
         memcpy(fault, r->m.fault, sizeof fault);
-    for (int i = 0; i < r->lk->k->narg && !*fault; i++)
+    for (int i = 0; i < r->lk->narg && !*fault; i++)
         (void)linear_same(r->lk->k, i, &r->arg[i], &naive.arg[i], 0, fault);
     finish(&naive);
     return fault;
@@ -297,9 +299,9 @@ static void races(void **state)
     store_at(&r, r.tiles.tile[0].axis[0].range);
     expect(&r, product, "a race: writes a0[0,0], which another work item writes");
     r = prepare(product, "THREAD i0 4", false); /* in place, where others read */
-    for (int i = 0; i < r.lk->k->narg; i++)
+    for (int i = 0; i < r.lk->narg; i++)
         if (r.lk->k->args[i].read && elements(r.lk->k, i) == K * N)
-            for (int j = 0; j < r.lk->k->narg; j++)
+            for (int j = 0; j < r.lk->narg; j++)
                 if (r.lk->k->args[j].written)
                     r.arg[j].memory = r.arg[i].memory;
     expect(&r, product, "a race: reads a2[0,0], which another part writes");
@@ -309,11 +311,30 @@ static void nothing_written(void **state)
 {
     (void)state;
     Run r = prepare(softmax, "VECTOR i1 16", false);
-    for (int i = 0; i < r.lk->k->narg; i++)
+    for (int i = 0; i < r.lk->narg; i++)
         shadow_forget(r.arg[i].memory, 20 * 4, 4);
     assert_false(linear_run(&r.m, r.lk, r.arg, NULL));
     assert_non_null(strstr(r.m.fault, "[0,20], which nothing has written"));
     finish(&r);
+}
+
+/* x is copied for each block of rows: here always to the first elements. */
+static void a_place_not_filled(void **state)
+{
+    (void)state;
+    const char *opts = "VECTOR i1 16, UPCAST i0 4, STAGE i0.o 1";
+    Run r = prepare(product, opts, false);
+    assert_true(r.lk->k->narg > r.lk->narg);
+    expect(&r, product, "");
+    r = prepare(product, opts, false);
+    Linear *l = &r.lk->tile[0];
+    Context *c = r.tiles.k->c;
+    Stmt *fill = &l->stmt[find(l, STMT_STORE, 0)];
+    Node *n = fill->node, *from = l->tile->fill[0].range, *to = idx(c, 0);
+    assert_int_equal(n->src[0]->arg.i, r.lk->narg);
+    Node *src[] = {n->src[0], n->src[1], n->src[2], substitute(c, n->src[3], 1, &from, &to)};
+    fill->node = node_make(c, OP_STORE, n->dtype, n->arg, 4, src, 0, NULL);
+    expect(&r, product, "which nothing has written; at i0.o = 0, i1.o = 0, r0 = 1");
 }
 
 static void no_form(void **state)
@@ -350,6 +371,7 @@ int main(void)
         cmocka_unit_test(a_scan_out_of_order),
         cmocka_unit_test(races),
         cmocka_unit_test(nothing_written),
+        cmocka_unit_test(a_place_not_filled),
         cmocka_unit_test(no_form),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
