@@ -15,7 +15,7 @@
 #include "values.h"
 
 /* What one kernel may hold: expressions are lowered by recursion, and kernels are to stay readable. */
-enum { MAX_DEPTH = 64, MAX_NODES = 256, MAX_BUFFERS = 24, MAX_MOVES = 8 };
+enum { MAX_DEPTH = 64, MAX_NODES = 256, MAX_BUFFERS = 24, MAX_MOVES = 8, ALL_MOVES = 64 };
 
 /* Chunks, so that pointers stay valid while the graph grows. */
 Info *info_of(Sched *s, Node *n)
@@ -189,15 +189,15 @@ typedef struct {
     bool rows, reduced; /* all of them go along the rows; one of them is a reduce */
 } Readers;
 
-/* Who reads n, or what only moves its elements: each of those computes it. */
-static void look_through(Sched *s, Node *n, double times, Node *const *uses, int depth, Readers *r)
+/* Who reads n, or what only moves its elements (so many moves, one behind the other): each of those computes it. */
+static void look_through(Sched *s, Node *n, double times, Node *const *uses, int moves, Readers *r)
 {
     Info *i = info_of(s, n);
     for (int u = 0; u < i->nuse; u++) {
         Node *t = uses[i->iuse + u];
         double more = times * readings(n, t);
-        if (is_move(t) && !info_of(s, t)->root && depth < MAX_MOVES) {
-            look_through(s, t, more, uses, depth + 1, r);
+        if (is_move(t) && !info_of(s, t)->root && moves) {
+            look_through(s, t, more, uses, moves - 1, r);
         } else {
             r->times += more;
             r->kernels++;
@@ -223,7 +223,7 @@ static Readers readers_of(Sched *s, Node *const *order, int norder, Node *n, Nod
     if (later)
         r.times = r.kernels = 1;
     else
-        look_through(s, n, 1, uses, 0, &r);
+        look_through(s, n, 1, uses, MAX_MOVES, &r);
     r.rows &= i->rows || !steps || i->nuse == 1;
     if (r.rows) /* a sum over a row is one for all of the row; an element is computed in each loop over the row */
         r.times = i->rows ? i->nuse : 1;
@@ -377,7 +377,9 @@ static bool stays_inlined(Sched *s, Node *const *order, int norder, Node *n, Nod
     }
     for (int u = 0; u < UNITS; u++)
         ops += r.ops[u];
-    return !i->has_reduce || ops * readers_of(s, order, norder, n, uses).times <= s->operations;
+    Readers rows = readers_of(s, order, norder, n, uses), all = {0};
+    look_through(s, n, 1, uses, ALL_MOVES, &all);
+    return !i->has_reduce || ops * (rows.rows ? rows.times : all.times) <= s->operations;
 }
 
 /* The same, after what the file or the preset says. */

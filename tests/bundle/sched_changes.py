@@ -67,9 +67,11 @@ def end(model):
 def middle(model):
     nodes, known = model.graph.node, floats(model)
     weights = {w.name for w in model.graph.initializer}
-    for at in range(len(nodes) // 2, len(nodes)):   # what depends on an input, and is no constant that is unpacked
+    # what depends on an input and is no constant that is unpacked; between Conv and QuantizeLinear, as an activation would
+    # be, and not behind DequantizeLinear, where it would make a product of floats of one of integers
+    for at in range(len(nodes) // 2, len(nodes)):
         n = nodes[at]
-        if n.op_type != "Constant" and n.output[0] in known and n.input and not weights.issuperset(n.input):
+        if n.op_type not in ("Constant", "DequantizeLinear") and n.output[0] in known and n.input and not weights.issuperset(n.input):
             insert(model, at, "Tanh")
             return
     raise SystemExit("nothing in the middle")
