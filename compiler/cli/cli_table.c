@@ -114,7 +114,7 @@ const CliOption cli_options[] = {
     {"--kernels", "PATTERN", TUNE, "only kernels whose name, or a node's that they compute, matches: k07*, *conv1*", WORD(kernels)},
     {"--database", "FILE", TUNE, "what was tried so far; otherwise $INGOT_TUNE, or tune.db in the folder of the cache", WORD(database),
      .path = CLI_FILE},
-    {"--explain", NULL, TUNE, "tell of each kernel what was tried, what won, and why", SET(why)},
+    {"--explain", NULL, TUNE, "tell of each kernel what was tried, what won, and why; -v: every candidate", SET(why)},
     {"--prepare", "DIR", TUNE, "write and build the candidates to begin with, and time nothing", WORD(prepare), .path = CLI_FOLDER},
     {"--measure", "DIR", TUNE, "time what --prepare left there; goes on where it was cut off", WORD(measure), .path = CLI_FOLDER},
     {"--remote", "CMD", TUNE, "CMD DIR ARGS.. copies the folder to another machine, runs make and ./tune_run ARGS there, and prints "

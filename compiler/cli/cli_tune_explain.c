@@ -91,6 +91,14 @@ static int by_estimate(const void *a, const void *b)
     return (x->estimate.cycles > y->estimate.cycles) - (x->estimate.cycles < y->estimate.cycles);
 }
 
+static int by_time(const void *a, const void *b)
+{
+    const Candidate *x = *(Candidate *const *)a, *y = *(Candidate *const *)b;
+    double p = x->base_ns > 0 ? x->ns / x->base_ns : 1e9,
+           q = y->base_ns > 0 ? y->ns / y->base_ns : 1e9;
+    return (p > q) - (p < q);
+}
+
 /* How the estimate ranks: the coefficient, and the best of ten beside the best of all. */
 static bool judge_estimate(Arena *a, const TuneKernel *k, double *rank, double *near)
 {
@@ -111,6 +119,27 @@ static bool judge_estimate(Arena *a, const TuneKernel *k, double *rank, double *
     *rank = rank_correlation(c, n);
     *near = ten / best - 1;
     return true;
+}
+
+/* -v: all that was timed, the fastest first. */
+static void print_all(Arena *a, const TuneKernel *k)
+{
+    Candidate **c = NEWN(a, Candidate *, k->n + 1);
+    int n = 0;
+    for (int i = 0; i < k->n; i++)
+        if (k->candidate[i]->verdict != UNTIMED)
+            c[n++] = k->candidate[i];
+    qsort(c, (size_t)n, sizeof *c, by_time);
+    for (int i = 0; i < n; i++) {
+        const Estimate *e = &c[i]->estimate;
+        printf("    %5.3f %-7s %.3g cycles: %.3g issued (%.3g operations, %.3g loads, %.3g stores, "
+               "%.3g of them spilt), "
+               "%.3g loops, %.3g memory (%.3g, %.3g, %.3g bytes)  %s\n",
+               c[i]->base_ns > 0 ? c[i]->ns / c[i]->base_ns : 0, verdict_name[c[i]->verdict],
+               e->cycles, e->issue, e->operations, e->loads, e->stores, e->spills, e->loops,
+               e->memory, e->traffic[0], e->traffic[1], e->traffic[2],
+               *c[i]->text ? c[i]->text : "no opts");
+    }
 }
 
 static void explain_kernel(const Tune *t, const Known *m, const TuneKernel *k)
@@ -144,6 +173,8 @@ static void explain_kernel(const Tune *t, const Known *m, const TuneKernel *k)
     } else if (count[RIGHT] > 1) {
         printf("  nothing beats it by more than the noise\n");
     }
+    if (t->o->compile.verbose)
+        print_all(t->a, k);
 }
 
 void tune_explain(Tune *t)

@@ -2,8 +2,8 @@
  *
  * The linear form says what runs in which loop.  Of the body of each loop, per iteration:
  *
- *     issue = max(multiply-adds / 2, loads / 2, stores, all / 4, latency of what waits for itself)
- *             + 2 instructions for each value beyond the registers
+ *     issue = max(multiply-adds / 2, loads, stores, all / 4, latency of what waits for itself)
+ *             + a load and a store for each vector that is live there and has no register
  *
  * and each iteration counts once more for its branch, each entry for a branch that is not foreseen.  Memory: an access at
  * loops l1 .. ln (outermost first) touches F(d) bytes in the loops inside of depth d.  The outermost depth whose
@@ -16,7 +16,7 @@
 enum { MAX_DEPTH = 24, MAX_ACCESSES = 512 };
 #define FIT 0.6 /* of a level of cache that one kernel's data may fill */
 
-enum { LATENCY = 4, ENTRY = 8, RECIPROCAL = 8 };
+enum { LATENCY = 4, ENTRY = 8, RECIPROCAL = 8, SPILT = 4 };
 
 typedef struct {
     int arg;
@@ -30,8 +30,8 @@ typedef struct {
 
 typedef struct {
     double fma, load, store, alu, slow;
-    int sums, values; /* accumulators updated, named vectors */
-    double narrow;    /* of one vector: registers that it takes */
+    int sums;    /* accumulators updated */
+    double live; /* registers of the vectors that are live in it, at the most */
 } Body;
 
 typedef struct {
@@ -48,6 +48,7 @@ typedef struct {
     Arena *a;
     uint32_t *seen; /* by node id: the statement that counted it */
     uint32_t now;
+    double *live; /* by statement: registers of vectors */
 } Count;
 
 /* ---- operations ------------------------------------------------------------------------------------ */
@@ -86,9 +87,8 @@ static void add_access(Count *q, Node *n)
     x.bytes = (double)bytes * (vector ? q->l->tile->lanes : 1);
     Node *zero = idx(c, 0), *base = at;
     for (int i = 0; i < q->depth; i++) {
-        x.stride[i] = q->range[i] ? stride_of(q, at, q->range[i], bytes) : 0;
-        if (q->range[i])
-            base = substitute(c, base, 1, &q->range[i], &zero);
+        x.stride[i] = stride_of(q, at, q->range[i], bytes);
+        base = substitute(c, base, 1, &q->range[i], &zero);
     }
     (void)idx_value(base, &x.first);
     for (int i = 0; i < q->naccess; i++) {
@@ -170,7 +170,6 @@ static void count_update(Count *q, Node *n)
                    dtype_is_float(n->dtype);
     bool named = x->id < q->l->nknown && q->l->named[x->id];
     b->sums++;
-    b->narrow = wide > b->narrow ? wide : b->narrow;
     if (product && !named) {
         b->fma += wide;
         count_sources(q, x);
@@ -194,28 +193,23 @@ static void end_body(Count *q)
 {
     Body *b = &q->body[q->depth];
     double times = q->depth ? q->times[q->depth - 1] : 1, instructions, spilt, cycles;
-    double held = b->sums * (b->narrow > 1 ? b->narrow : 1) + b->values + 1;
-    spilt = q->t->registers && held > q->t->registers ? held - q->t->registers : 0;
+    spilt = q->t->registers && b->live > q->t->registers ? b->live - q->t->registers : 0;
+    if (!b->sums) /* what is live through a body of few instructions is not touched in it */
+        spilt = spilt < b->fma + b->alu ? spilt : b->fma + b->alu;
     b->load += spilt;
     b->store += spilt;
+    q->out->spills += times * spilt;
     instructions = b->fma + b->load * 0.5 + b->store + b->alu + 2;
     cycles = (b->fma + b->alu) / 2;
-    cycles = b->load / 2 > cycles ? b->load / 2 : cycles;
+    cycles = b->load > cycles ? b->load : cycles;
     cycles = b->store > cycles ? b->store : cycles;
     cycles = instructions / 4 > cycles ? instructions / 4 : cycles;
     cycles = b->sums && cycles < LATENCY ? LATENCY : cycles;
-    cycles += b->slow;
+    cycles += b->slow + SPILT * spilt; /* what was stored is waited for */
     q->out->issue += times * cycles;
     q->out->operations += times * (b->fma + b->alu);
     q->out->loads += times * b->load;
     q->out->stores += times * b->store;
-}
-
-static double trips_of(const Count *q, const Node *range)
-{
-    if (range)
-        return (double)range->hi + 1;
-    return q->l->fused && q->l->fused->hi > 0 ? (double)q->l->fused->hi : 1;
 }
 
 static void open_loop(Count *q, Node *range)
@@ -224,10 +218,16 @@ static void open_loop(Count *q, Node *range)
         BUG("more loops than an estimate counts");
     double outside = q->depth ? q->times[q->depth - 1] : 1;
     q->range[q->depth] = range;
-    q->trips[q->depth] = trips_of(q, range);
+    q->trips[q->depth] = (double)range->hi + 1;
     q->times[q->depth] = outside * q->trips[q->depth];
     q->out->loops += outside * ENTRY + 0.25 * q->times[q->depth];
     q->body[++q->depth] = (Body){0};
+}
+
+static void close_loop(Count *q)
+{
+    end_body(q);
+    q->depth--;
 }
 
 /* ---- memory -------------------------------------------------------------------------------------------- */
@@ -273,6 +273,60 @@ static void add_traffic(Count *q, int depth, const double *trips)
     }
 }
 
+/* ---- registers ------------------------------------------------------------------------------------------ */
+
+typedef struct {
+    int first, last; /* statements between which a name is live */
+} Span;
+
+static void use(const Count *q, Span *span, Node *n, int at, const int *loop_end)
+{
+    if (n->id < q->l->nknown && span[n->id].first >= 0) {
+        /* used in a loop that began after it: to the end of the outermost such loop */
+        int last = at;
+        for (int i = span[n->id].first; i <= at; i++)
+            last = loop_end[i] > last ? loop_end[i] : last;
+        span[n->id].last = last > span[n->id].last ? last : span[n->id].last;
+        return;
+    }
+    for (uint32_t i = 0; i < n->nsrc; i++)
+        use(q, span, n->src[i], at, loop_end);
+}
+
+/* How many registers the named vectors take at each statement. */
+static void find_live(Count *q)
+{
+    const Linear *l = q->l;
+    Span *span = NEWN(q->a, Span, l->nknown + 1);
+    int *loop_end = NEWN(q->a, int, l->n + 1), *open = NEWN(q->a, int, l->n + 1), nopen = 0;
+    q->live = NEWN(q->a, double, l->n + 1);
+    for (uint32_t i = 0; i < l->nknown; i++)
+        span[i].first = -1;
+    for (int i = 0; i < l->n; i++) {
+        if (l->stmt[i].kind == STMT_LOOP || l->stmt[i].kind == STMT_PARTS)
+            open[nopen++] = i;
+        if (l->stmt[i].kind == STMT_END && nopen)
+            loop_end[open[--nopen]] = i;
+    }
+    for (int i = 0; i < l->n; i++) {
+        Node *n = l->stmt[i].node;
+        StmtKind kind = l->stmt[i].kind;
+        if (!n || kind == STMT_LOOP || kind == STMT_END)
+            continue;
+        for (uint32_t j = 0; kind != STMT_ACC && j < n->nsrc; j++)
+            use(q, span, n->src[j], i, loop_end);
+        if (n->id < l->nknown && l->vector[n->id]) {
+            if ((kind == STMT_LET || kind == STMT_ACC) && span[n->id].first < 0)
+                span[n->id] = (Span){i, i};
+            if (kind == STMT_UPDATE)
+                use(q, span, n, i, loop_end);
+        }
+    }
+    for (uint32_t id = 0; id < l->nknown; id++)
+        for (int i = span[id].first; i >= 0 && i <= span[id].last; i++)
+            q->live[i] += registers_of(q, q->k->c->nodes[id]);
+}
+
 /* Loops that were open around the innermost access; those that closed again do not count for the others. */
 static void count_tile(Count *q, const Kernel *k, const Tile *tile)
 {
@@ -284,6 +338,7 @@ static void count_tile(Count *q, const Kernel *k, const Tile *tile)
     q->seen = NEWN(q->a, uint32_t, k->c->nnode + 4096);
     q->now = 0;
     q->body[0] = (Body){0};
+    find_live(q);
     double deepest[MAX_DEPTH] = {0};
     int most = 0;
     for (int i = 0; i < l.n; i++) {
@@ -291,17 +346,17 @@ static void count_tile(Count *q, const Kernel *k, const Tile *tile)
         q->now++;
         q->out->statements++;
         switch (s->kind) {
-        case STMT_LOOP:
-        case STMT_PARTS: open_loop(q, s->node); break;
+        case STMT_LOOP: open_loop(q, s->node); break;
+        case STMT_PARTS: /* one loop, of several axes */
+            for (int j = 0; j < tile->fused; j++)
+                open_loop(q, tile->axis[j].range);
+            break;
         case STMT_END:
-            end_body(q);
-            q->depth--;
+            for (int j = s->node ? 1 : tile->fused; j-- > 0;)
+                close_loop(q);
             break;
         case STMT_ACC: q->body[q->depth].alu += 1; break;
-        case STMT_LET:
-            count_node(q, s->node, true);
-            q->body[q->depth].values += s->node->id < l.nknown && l.vector[s->node->id];
-            break;
+        case STMT_LET: count_node(q, s->node, true); break;
         case STMT_UPDATE: count_update(q, s->node); break;
         case STMT_STORE:
             q->body[q->depth].store += registers_of(q, s->node);
@@ -311,6 +366,9 @@ static void count_tile(Count *q, const Kernel *k, const Tile *tile)
             break;
         default: break;
         }
+        Body *now = &q->body[q->depth];
+        if (s->kind != STMT_END && q->live[i] + 1 > now->live)
+            now->live = q->live[i] + 1; /* and an operand */
         if (q->depth > most || (q->depth == most && s->kind == STMT_UPDATE)) {
             most = q->depth;
             memcpy(deepest, q->trips, sizeof deepest);

@@ -52,10 +52,11 @@ typedef struct {
     double cycles;
     double
         issue; /* operations, loads and stores at the rates of the core, with latency and what registers cannot hold */
-    double memory;                    /* lines that move between levels of memory */
-    double loops;                     /* loops entered and counted */
-    double operations, loads, stores; /* instructions */
-    double traffic[4];                /* bytes that come into level i from the next */
+    double memory; /* lines that move between levels of memory */
+    double loops;  /* loops entered and counted */
+    double operations, loads, stores,
+        spills;        /* instructions; of those before, what has no register */
+    double traffic[4]; /* bytes that come into level i from the next */
     int statements;
 } Estimate;
 Estimate cost_nest(const Kernel *, const Target *);
