@@ -12,7 +12,7 @@
 
 #include "tune_run.h"
 
-enum { MOST_ROUNDS = 12, MOST_ESTIMATED = 500, PATIENCE = 2, MOST_STATEMENTS = 4000 };
+enum { MOST_ROUNDS = 12, MOST_ESTIMATED = 500, PATIENCE = 2, MOST_STATEMENTS = 4000, ALIKE = 4 };
 #define ESTIMATING 0.25 /* of the time that is left */
 
 typedef struct {
@@ -108,7 +108,21 @@ static int by_prediction(const void *a, const void *b)
     return x->source < y->source ? -1 : x->source > y->source;
 }
 
-/* The best that nobody has timed. */
+/* Equal for candidates whose innermost code is the same: blocks and order aside. */
+static uint64_t innermost(const Candidate *c)
+{
+    uint64_t all = 0;
+    for (int i = 0; i < c->tiling.ncut; i++) {
+        const Cut *cut = &c->tiling.cut[i];
+        int64_t part[] = {cut->kind, cut->loop.root, cut->amount};
+        if (cut->kind != OPT_SPLIT)
+            all += hash_bytes(3, part, sizeof part);
+    }
+    return all | 1;
+}
+
+/* The best that nobody has timed; of those that compute the same innermost a few only, for what the estimate says of these is
+ * right or wrong for all of them. */
 static int pick(Hunt *h, Candidate **out, int most)
 {
     const TuneKernel *k = h->k;
@@ -119,9 +133,18 @@ static int pick(Hunt *h, Candidate **out, int most)
             k->candidate[i]->predicted > 0)
             all[n++] = k->candidate[i];
     qsort(all, (size_t)n, sizeof *all, by_prediction);
-    n = n < most ? n : most;
-    memcpy(out, all, (size_t)n * sizeof *all);
-    return n;
+    Map alike = {0};
+    int picked = 0, few = most > 2 * ALIKE ? most / ALIKE : 2;
+    for (int i = 0; i < n && picked < most; i++) {
+        uint64_t key = innermost(all[i]);
+        int so_far = (int)(uintptr_t)map_get(&alike, key);
+        if (so_far >= few)
+            continue;
+        map_put(&alike, key, (void *)(uintptr_t)(so_far + 1));
+        out[picked++] = all[i];
+    }
+    map_free(&alike);
+    return picked;
 }
 
 /* The few, beside the heuristic's and the fastest so far. */
