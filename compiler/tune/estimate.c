@@ -16,7 +16,13 @@
 enum { MAX_DEPTH = 24, MAX_ACCESSES = 512 };
 #define FIT 0.6 /* of a level of cache that one kernel's data may fill */
 
-enum { LATENCY = 4, ENTRY = 8, RECIPROCAL = 8, SPILT = 4 };
+enum {
+    LATENCY = 4,
+    ENTRY = 8,
+    RECIPROCAL = 8,
+    SPILT = 4,
+    UNNAMED = 3 /* values of a statement without a name */
+};
 
 typedef struct {
     int arg;
@@ -264,6 +270,8 @@ static void add_traffic(Count *q, int depth, const double *trips)
             if (all <= FIT * level[i].bytes)
                 break;
         }
+        if (i && !d) /* there from the start */
+            break;
         for (int j = 0; j < q->naccess; j++) {
             double outside = 1;
             for (int e = 0; e < d && e < q->access[j].depth; e++)
@@ -367,8 +375,8 @@ static void count_tile(Count *q, const Kernel *k, const Tile *tile)
         default: break;
         }
         Body *now = &q->body[q->depth];
-        if (s->kind != STMT_END && q->live[i] + 1 > now->live)
-            now->live = q->live[i] + 1; /* and an operand */
+        if (s->kind != STMT_END && q->live[i] + UNNAMED > now->live)
+            now->live = q->live[i] + UNNAMED;
         if (q->depth > most || (q->depth == most && s->kind == STMT_UPDATE)) {
             most = q->depth;
             memcpy(deepest, q->trips, sizeof deepest);
