@@ -501,7 +501,8 @@ void gpu_outputs(Writer *w)
 
 /* ---- steps ------------------------------------------------------------------------------- */
 
-/* Work items: elements of the kernel's output axes, as the renderer takes them apart. */
+/* Work items: elements of the kernel's output axes, or what BIND says, as the renderer takes them apart; and how many are a
+ * group. */
 static void items(StrBuf *sb, Bundle *b, const Kernel *k)
 {
     Tiles tiles = kernel_lower(k);
@@ -509,10 +510,13 @@ static void items(StrBuf *sb, Bundle *b, const Kernel *k)
         BUG("%s: a GPU kernel of several loop nests or lanes", k->name);
     Node *extent[INGOT_MAX_RANK * 2];
     int n = 0;
-    for (int i = 0; !k->serial && i < tiles.tile[0].naxis; i++)
-        if (!tiles.tile[0].axis[i].scanned)
-            extent[n++] = tiles.tile[0].axis[i].range->src[0];
-    product(sb, b, 1, n, extent);
+    const Tile *t = &tiles.tile[0];
+    for (int i = 0; !k->serial && i < t->naxis; i++)
+        if (t->items ? t->axis[i].bound == BOUND_GRID : !t->axis[i].scanned)
+            extent[n++] = t->axis[i].range->src[0];
+    int group = k->serial ? 0 : t->items;
+    product(sb, b, group ? group : 1, n, extent);
+    sb_printf(sb, ", %d", group);
     tiles_free(&tiles);
 }
 

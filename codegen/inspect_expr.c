@@ -337,6 +337,7 @@ static void put_statement(Printer *p, const Linear *l, const Stmt *s)
         break;
     }
     case STMT_STORE: put_store(p, n, 1); break;
+    case STMT_BARRIER: sb_puts(p->sb, "barrier"); break;
     }
     sb_puts(p->sb, "\n");
 }

@@ -189,6 +189,31 @@ static void statement(Render *r, const Stmt *s)
         break;
     case STMT_UPDATE: update(r, n); break;
     case STMT_STORE: render_store(r, n, s->depth); break;
+    case STMT_BARRIER:
+        put(r, r->t->barrier);
+        put(r, "\n");
+        break;
+    }
+}
+
+/* The axes with this binding out of the number in `name`, of which they take what they are from; the outermost is the last. */
+static void axes_of_number(Render *r, Bound bound, const char *name, bool narrow)
+{
+    const Tile *t = r->l.tile;
+    for (int i = t->naxis; i-- > 0;) {
+        Node *range = t->axis[i].range;
+        if (t->axis[i].scanned || t->axis[i].bound != bound) /* the item's own loop */
+            continue;
+        render_indent(r, 0);
+        sb_printf(r->sb, "const %s ", render_type(r, INGOT_INDEX));
+        render_range(r, range);
+        sb_printf(r->sb, narrow ? " = (int)(%s %% " : " = %s %% ", name);
+        render_expr(r, range->src[0]);
+        put(r, narrow ? ");\n" : ";\n");
+        render_indent(r, 0);
+        sb_printf(r->sb, "%s /= ", name);
+        render_expr(r, range->src[0]);
+        put(r, ";\n");
     }
 }
 
@@ -201,28 +226,24 @@ static void work_item(Render *r)
     for (int i = 0; i < t->naxis; i++)
         items = t->axis[i].scanned ? items : sat_mul(items, t->axis[i].range->src[0]->hi);
     bool wide = items > INT32_MAX - 4096; /* division of 64 bits is slow */
-    bool narrow = wide && !r->l.wide;     /* the axes are of 32 bits nevertheless */
     render_indent(r, 0);
     sb_printf(r->sb, wide ? "int64_t gid = %s;\n" : "int gid = (int)%s;\n", r->t->work_item);
-    for (int i = t->naxis; i-- > 0;) {
-        Node *range = t->axis[i].range;
-        if (t->axis[i].scanned) /* the item's own loop */
-            continue;
-        render_indent(r, 0);
-        sb_printf(r->sb, "const %s ", render_type(r, INGOT_INDEX));
-        render_range(r, range);
-        put(r, narrow ? " = (int)(gid % " : " = gid % ");
-        render_expr(r, range->src[0]);
-        put(r, narrow ? ");\n" : ";\n");
-        render_indent(r, 0);
-        put(r, "gid /= ");
-        render_expr(r, range->src[0]);
-        put(r, ";\n");
-    }
+    axes_of_number(r, BOUND_NOT, "gid", wide && !r->l.wide);
     render_indent(r, 0);
     put(r, "if (gid)\n");
     render_indent(r, 1);
     put(r, "return;\n");
+}
+
+/* BIND: what the group and the item in it are. */
+static void group_item(Render *r)
+{
+    render_indent(r, 0);
+    sb_printf(r->sb, "int group = (int)%s;\n", r->t->group);
+    axes_of_number(r, BOUND_GRID, "group", false);
+    render_indent(r, 0);
+    sb_printf(r->sb, "int item = (int)%s;\n", r->t->item);
+    axes_of_number(r, BOUND_LANE, "item", false);
 }
 
 /* oc.o.o is oc_o_o in C. */
@@ -234,6 +255,12 @@ static void name_axes(Render *r, const TileAxis *axes, int n)
             *p = *p == '.' ? '_' : *p;
         map_put(&r->names, (uint64_t)axes[i].range->id + 1, name);
     }
+}
+
+/* Is it no loop on a GPU? */
+static bool is_item(const Tile *t, int axis)
+{
+    return t->items ? t->axis[axis].bound != BOUND_NOT : !t->axis[axis].scanned;
 }
 
 static void render_tile(Render *r, const Tile *tile)
@@ -251,15 +278,15 @@ static void render_tile(Render *r, const Tile *tile)
     r->nseen = 0;
     bool items = r->t->gpu && !r->k->serial;
     if (items)
-        work_item(r);
+        (tile->items ? group_item : work_item)(r);
     int own = 0; /* loops that the items are: they are not written */
     for (int j = 0; j < tile->naxis && items; j++)
-        own += !tile->axis[j].scanned;
+        own += is_item(tile, j);
     for (int i = 0; i < r->l.n; i++) {
         Stmt s = r->l.stmt[i];
         bool item = false;
         for (int j = 0; j < tile->naxis && items; j++)
-            item |= !tile->axis[j].scanned && s.node == tile->axis[j].range;
+            item |= is_item(tile, j) && s.node == tile->axis[j].range;
         if (item)
             continue;
         s.depth = s.depth > own ? s.depth - own : 0;
@@ -267,13 +294,18 @@ static void render_tile(Render *r, const Tile *tile)
     }
 }
 
-/* float *const a3 = (float *)(void *)((char *)scratch + begin * 4096); */
+/* __local float a3[2176]; or float *const a3 = (float *)(void *)((char *)scratch + begin * 4096); */
 static void places(Render *r, const Kernel *k)
 {
     for (int i = k->narg; i < r->k->narg; i++) {
         const char *type = kernel_type(r->t, r->k->args[i].dtype);
         long long at = place_offset(r->k, k->narg, i);
         render_indent(r, 0);
+        if (r->t->gpu) {
+            sb_printf(r->sb, "%s%s a%d[%lld];\n", r->t->local_word, type, i,
+                      (long long)r->k->args[i].dims[0]->hi);
+            continue;
+        }
         sb_printf(r->sb, "%s *const a%d = (%s *)(void *)((char *)scratch", type, i, type);
         if (kernel_parts(k))
             sb_printf(r->sb, " + begin * %lld", (long long)k->scratch);

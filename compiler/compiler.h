@@ -556,8 +556,11 @@ typedef enum {
 typedef struct {
     OptKind kind;
     const char *axis; /* its name; of ORDER the names, a space between them */
-    int64_t amount;   /* of ORDER 0 */
+    int64_t amount;   /* of ORDER 0, of BIND a Bound */
 } Opt;
+/* What the iterations of an axis are where they are no loop. */
+typedef enum { BOUND_NOT, BOUND_GRID, BOUND_LANE, BOUND_COUNT } Bound;
+extern const char *const bound_name[BOUND_COUNT]; /* "", "grid", "lane" */
 Opt opt_copy(Arena *, const Opt *);
 typedef struct {
     ingot_dtype dtype;
@@ -839,6 +842,9 @@ struct Target {
     const char *kernel_word; /* before "void": "", "__kernel ", "extern \"C\" __global__ " */
     const char *global_word; /* before a pointer's type: "", "__global " */
     const char *restrict_word;
+    const char *group, *item; /* numbers of this item's group, and of it in there */
+    const char *local_word;   /* before the declaration of memory that a group shares */
+    const char *barrier;      /* statement: all items of a group have come here */
     const char *work_item;    /* number of this work item, a 64-bit integer; NULL without gpu */
     const char *float_suffix; /* of f32 functions: "f" in C */
     const char *const *

@@ -11,7 +11,8 @@ typedef enum {
     STMT_LET,    /* a named value */
     STMT_ACC,    /* node: REDUCE or SCAN; its accumulator gets the identity */
     STMT_UPDATE, /* node: REDUCE or SCAN; accumulator = combine(accumulator, value) */
-    STMT_STORE
+    STMT_STORE,
+    STMT_BARRIER /* all items of a group have come here, and see what the others have written to its places */
 } StmtKind;
 typedef struct {
     StmtKind kind;

@@ -26,6 +26,8 @@ typedef struct {
     int root;       /* the kernel's axis that it is a part of */
     int64_t extent; /* of 1: no loop is left; -1: known at run time only */
     int64_t most;   /* its upper bound */
+    int64_t within; /* MASK: of a kernel's axis, where it ends; 0: it is not masked */
+    Bound bound;
     int split;      /* which takes it apart, or -1 */
 } NestAxis;
 
@@ -70,6 +72,7 @@ typedef struct {
     bool dots;    /* DOT was done */
     Stage *stage; /* place i is argument narg + i of the kernel that is lowered */
     int nstage;
+    int items;      /* of a group, by BIND; 0: nothing is bound */
     int thread;     /* the innermost axis of those that threads share, or -1 */
     int parts;      /* that they are cut into, 0: none */
     int64_t copies; /* of a store and of a reduce's terms */
@@ -99,6 +102,7 @@ int nest_root(const Nest *, Node *range);
 typedef struct {
     const char *name;
     Node *range;
+    Bound bound;
     bool scanned; /* carries the accumulators of SCANs from one iteration to the next */
 } TileAxis;
 /* A loop nest.  Its stores are straight-line copies of the kernel's; they share the loops. */
@@ -123,6 +127,7 @@ typedef struct {
     /* THREAD: the first `fused` axes are one loop, of which parts begin..end of `parts` are run; without any the last
      * part runs all.  parts 0: no THREAD. */
     int fused, parts;
+    int items; /* BIND: of a group, which share the tile's places; 0: nothing is bound */
 } Tile;
 typedef struct {
     Kernel *k; /* a copy in whose context the stores are */

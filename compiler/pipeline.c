@@ -287,13 +287,12 @@ static bool begin_decisions(Plan *p, const ingot_options *o, GraphRoots *keep)
 /* Layouts and opts, by the heuristic or a file; the record of them if it is wanted. */
 static bool decide(Plan *p, const Target *t, const ingot_options *o, StrBuf *record)
 {
-    if (!t->gpu) {
-        if (t->lanes && values_preset(p) != PRESET_ALL) /* a copy is a launch */
-            copy_inputs(p);
-        kernel_keys(p);
+    if (t->lanes && values_preset(p) != PRESET_ALL) /* a copy is a launch */
+        copy_inputs(p);
+    kernel_keys(p);
+    if (!t->gpu)
         choose_layouts(p);
-        optimise(p, t);
-    }
+    optimise(p, t);
     if (o->sched && !choices_report(p))
         return false;
     if (o->save_sched)

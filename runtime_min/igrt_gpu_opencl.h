@@ -47,11 +47,11 @@ static inline igrt_status igrt_gpu_part(igrt_gpu *g, igrt_gpu_mem whole, size_t 
 }
 
 /* Enqueues work items 0..items-1 and some more, which the kernel ignores. args[i] points to
- * argument i: nmem memory handles, then int64_t values. */
-static inline igrt_status igrt_gpu_launch(igrt_gpu *g, void *kernel, int64_t items, int nmem, int n,
-                                          void **args)
+ * argument i: nmem memory handles, then int64_t values. group: how many items share memory, 0: none do. */
+static inline igrt_status igrt_gpu_launch(igrt_gpu *g, void *kernel, int64_t items, int group,
+                                          int nmem, int n, void **args)
 {
-    const size_t local = items == 1 ? 1 : 64;
+    const size_t local = group ? (size_t)group : items == 1 ? 1 : 64;
     const size_t global = ((size_t)items + local - 1) / local * local;
     if (items <= 0)
         return IGRT_OK;

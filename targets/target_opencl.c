@@ -1,4 +1,4 @@
-/* target_opencl.c - OpenCL C 1.2.  One work item computes one element of a kernel's output. */
+/* target_opencl.c - OpenCL C 1.2.  A work item computes an element, or a tile of them (BIND). */
 #include "targets.h"
 
 extern const Target target_opencl;
@@ -14,6 +14,10 @@ const Target target_opencl = {
     .kernel_word = "__kernel ",
     .global_word = "__global ",
     .restrict_word = "restrict",
+    .group = "get_group_id(0)",
+    .item = "get_local_id(0)",
+    .local_word = "__local __attribute__((aligned(16))) ",
+    .barrier = "barrier(CLK_LOCAL_MEM_FENCE);",
     .work_item = "get_global_id(0)",
     .float_suffix = "", /* functions are overloaded */
     .spelling = c_spelling,

@@ -76,6 +76,8 @@ void point_at_slices(Plan *, Step *);
 bool lanes_possible(Arena *, const Kernel *, Node *range);
 /* heuristic.c: opts for a kernel whose buffers have their layouts; the weights of a contraction get
  * theirs (in want[], by argument); *lanes is the range of the nest's kernel that became lanes, or NULL. */
+/* heuristic_gpu.c: opts of a contraction on a GPU: groups that share blocks of both operands. */
+void choose_gpu_opts(Arena *, Nest **);
 /* heuristic.c: whether a sum walks through many pages as it reads one term after the other. */
 bool walks_pages(const Kernel *, const View *, Node *load);
 /* tried: NULL, or gets a line for each choice of lanes, for who reads a report. */

@@ -234,11 +234,46 @@ static void emit_invariants(Lin *q, const int *group, int n, uint64_t open, uint
             continue;
         }
         q->done[i] = true;
-        if (t->op == OP_STORE)
-            add(q, STMT_STORE, t, depth);
-        else if (!q->inlined[i])
+        if (!q->inlined[i] && t->op != OP_STORE)
             add(q, STMT_LET, t, depth);
     }
+}
+
+/* Does it read a place where it is written? */
+static bool reads_place(const Lin *q, Node *n)
+{
+    if (n->op == OP_LOAD && n->src[0]->op == OP_AFTER)
+        return true;
+    for (uint32_t i = 0; i < n->nsrc; i++)
+        if (n->dtype != INGOT_INDEX && reads_place(q, n->src[i]))
+            return true;
+    return false;
+}
+
+/* The items of a group wait for each other before a place is filled, which they may still read, and after: places that are
+ * filled one after the other have that in common. */
+static void barrier(Lin *q, bool before, int depth)
+{
+    Linear *l = q->l;
+    int last = l->n;
+    while (before && last > 0 &&
+           (l->stmt[last - 1].kind == STMT_ACC ||
+            (l->stmt[last - 1].kind == STMT_LET && !reads_place(q, l->stmt[last - 1].node))))
+        last--;
+    if (before && last > 0 && l->stmt[last - 1].kind == STMT_BARRIER) {
+        memmove(&l->stmt[last - 1], &l->stmt[last], (size_t)(l->n - last) * sizeof *l->stmt);
+        l->n--;
+        return;
+    }
+    add(q, STMT_BARRIER, NULL, depth);
+}
+
+static bool is_result(const Lin *q, const Node *store)
+{
+    for (int i = 0; i < q->nstore; i++)
+        if (q->stores[i] == store)
+            return true;
+    return false;
 }
 
 /* All reduces over the same loops that can run now. */
@@ -265,16 +300,26 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
     uint64_t inner = open, own = 0;
     int nloop;
     Node *const *loop = loops_of(t, &nloop);
+    bool together = is_fill(t) && q->l->tile->items;
+    if (together)
+        barrier(q, true, depth);
     for (int j = 0; j < nloop; j++) {
         add(q, STMT_LOOP, loop[j], depth + j);
         own |= bit(loop[j]);
         inner |= bit(loop[j]);
         emit_nodes(q, inner, own, inside, depth + j + 1);
     }
-    for (int i = 0; i < n && sum; i++)
-        add(q, STMT_UPDATE, q->order[group[i]], depth + nloop);
+    for (int i = 0; i < n; i++) {
+        Node *g = q->order[group[i]];
+        if (sum)
+            add(q, STMT_UPDATE, g, depth + nloop);
+        for (int j = 0; !sum && j < end_stores(g); j++)
+            add(q, STMT_STORE, g->src[j], depth + nloop);
+    }
     for (int j = nloop; j-- > 0;)
         add(q, STMT_END, loop[j], depth + j);
+    if (together)
+        barrier(q, false, depth);
     /* what stood in these loops ended with them: others over the same ranges have their own */
     for (int i = 0; i < q->n; i++)
         if (q->set[i] & own)
@@ -291,7 +336,8 @@ static void emit_nodes(Lin *q, uint64_t open, uint64_t must, const bool *needed,
             continue;
         if (t->op == OP_STORE) {
             q->done[i] = true;
-            add(q, STMT_STORE, t, depth);
+            if (is_result(q, t)) /* those of a place come with its loops */
+                add(q, STMT_STORE, t, depth);
         } else if (is_loop(q->l, t) || is_fill(t)) {
             emit_reduce(q, i, open, must, needed, depth);
         } else if (t->op == OP_SCAN) {

@@ -52,6 +52,7 @@ typedef struct {
     Piece *piece;
     int n;
     int64_t *place; /* by stage: its elements */
+    bool filling;   /* what a place is filled with is lowered */
 } Lower;
 
 /* What every range stands for, and what was made of nodes so far. */
@@ -63,7 +64,7 @@ typedef struct {
 /* An expression where it is known at run time only. */
 static Node *extent_of(Lower *q, int axis)
 {
-    if (axis < q->k->naxis)
+    if (axis < q->k->naxis && !q->nest->axis[axis].within)
         return q->k->axes[axis].range->src[0];
     if (q->nest->axis[axis].extent >= 0)
         return idx(q->c, q->nest->axis[axis].extent);
@@ -224,6 +225,8 @@ static void split_reduced(Lower *q, Piece *p, const Split *s)
             p->t.four = range_new(q->c, p->next++, idx(q->c, 4));
         p->at[s->inner] = p->t.four;
     }
+    if (s->kind == OPT_SPLIT)
+        p->at[s->inner] = new_range(q, p, s->inner);
     take_apart(p, s, idx(q->c, 0), s->outer, s->inner);
     p->at[s->outer] = new_range(q, p, s->outer);
     if (s->remaining) {
@@ -278,6 +281,60 @@ static void env_ready(Lower *q, Env *e)
 
 static Node *lower_reduce(Lower *q, Piece *p, Node *n, const Env *e);
 static Node *through_place(Lower *q, Piece *p, Node *n, Node *load);
+static Node *through_shared(Lower *q, Piece *p, Node *n, Node *load);
+
+/* Whether all axes of a node that MASK rounded up are where the kernel has elements; NULL if none is. */
+static Node *inside_masks(Lower *q, Node *n, const Env *e)
+{
+    Node *inside = NULL;
+    for (int i = 0; i < q->k->naxis; i++) {
+        int64_t within = q->nest->axis[i].within;
+        if (!within || !e->value[i] || !depends_on(n, q->k->axes[i].range))
+            continue;
+        Node *one = node_alu2(q->c, OP_LT, INGOT_BOOL, e->value[i], idx(q->c, within));
+        inside = inside ? node_alu2(q->c, OP_AND, INGOT_BOOL, inside, one) : one;
+    }
+    return inside;
+}
+
+/* A load or store that keeps within its masks. */
+static Node *masked(Lower *q, Node *n, Node *access, const Env *e)
+{
+    Node *inside = inside_masks(q, n, e), *src[INGOT_MAX_RANK * 4];
+    if (!inside)
+        return access;
+    memcpy((void *)src, (void *)access->src, (size_t)access->nsrc * sizeof *src);
+    src[1] = node_alu2(q->c, OP_AND, INGOT_BOOL, access->src[1], inside);
+    return node_with(q->c, access, src);
+}
+
+/* Zero beyond the end of each of its ranges, since all of its factors are loads that move with it. */
+static bool vanishes(const Lower *q, Node *term, Node *range)
+{
+    if (term->op == OP_CAST)
+        return vanishes(q, term->src[0], range);
+    if (term->op == OP_MUL)
+        return vanishes(q, term->src[0], range) && vanishes(q, term->src[1], range);
+    return term->op == OP_LOAD && depends_on(term, range);
+}
+
+/* The value of a reduce's terms, its identity beyond the ends of masked axes. */
+static Node *masked_term(Lower *q, Node *n, Node *body, const Env *e)
+{
+    Node *inside = NULL;
+    for (uint32_t i = reduce_size(n); i < n->nsrc; i++) {
+        int root = nest_root_of(q->k, n->src[i]);
+        bool zero = n->arg.i == INGOT_REDUCE_ADD && vanishes(q, n->src[0], n->src[i]);
+        Node *one = zero ? NULL : inside_masks(q, n->src[i], e);
+        if (!q->nest->axis[root].within || !one)
+            continue;
+        inside = inside ? node_alu2(q->c, OP_AND, INGOT_BOOL, inside, one) : one;
+    }
+    if (!inside)
+        return body;
+    Node *src[] = {inside, body, reduce_identity(q->c, n)};
+    return node_make(q->c, OP_WHERE, body->dtype, (Arg){0}, 3, src, 0, NULL);
+}
 
 /* Fused regions are of bounded depth (fuse.c), so recursion is bounded. */
 static Node *lower_node(Lower *q, Piece *p, Node *n, Env *e)
@@ -295,8 +352,10 @@ static Node *lower_node(Lower *q, Piece *p, Node *n, Env *e)
             changed |= src[i] != n->src[i];
         }
         v = changed ? node_with(q->c, n, src) : n;
-        if (n->op == OP_LOAD && q->nest->nstage)
-            v = through_place(q, p, n, v);
+        if (n->op == OP_LOAD || n->op == OP_STORE)
+            v = masked(q, n, v, e);
+        if (n->op == OP_LOAD && q->nest->nstage && !q->filling)
+            v = q->nest->items ? through_shared(q, p, n, v) : through_place(q, p, n, v);
     }
     return e->map[n->id] = v;
 }
@@ -338,6 +397,20 @@ static bool is_over(const Lower *q, const Node *reduce, int axis)
     return false;
 }
 
+/* The axes that are left of an axis in this loop nest. */
+static void leaves(const Piece *p, int axis, int *leaf, int *n)
+{
+    const struct Sum *s = &p->sum[axis];
+    if (!s->split) {
+        leaf[(*n)++] = axis;
+        return;
+    }
+    if (s->outer >= 0)
+        leaves(p, s->outer, leaf, n);
+    if (s->inner >= 0)
+        leaves(p, s->inner, leaf, n);
+}
+
 /* The whole blocks of a reduce: of what split s and those after it unroll, a reduce for each copy. */
 static void whole_blocks(Lower *q, Piece *p, Node *n, const Env *e, int s, Node **out)
 {
@@ -355,20 +428,27 @@ static void whole_blocks(Lower *q, Piece *p, Node *n, const Env *e, int s, Node 
         return;
     }
     Env in = env_new(q, e);
-    Node **range = NEWN(q->a, Node *, n->nsrc), *body[MAX_STATE];
-    int nrange = 0;
+    Node **range = NEWN(q->a, Node *, (int)n->nsrc + q->nest->nsplit), *body[MAX_STATE];
+    int nrange = 0, *leaf = NEWN(q->a, int, q->nest->naxis + 1), nleaf;
     bool dot = false;
     for (uint32_t i = reduce_size(n); i < n->nsrc; i++) {
         int root = nest_root_of(q->k, n->src[i]), axis = root;
         in.value[root] = value(q, p, root);
         for (; p->sum[axis].split; axis = p->sum[axis].outer)
             dot |= p->sum[axis].split->kind == OPT_DOT;
-        if (p->at[axis]->op == OP_RANGE)
-            range[nrange++] = p->at[axis];
+        nleaf = 0;
+        leaves(p, root, leaf, &nleaf);
+        for (int j = 0; j < nleaf; j++) {
+            Node *at = p->at[leaf[j]];
+            if (at->op == OP_RANGE && at != p->t.lane && at != p->t.four)
+                range[nrange++] = at;
+        }
     }
     env_ready(q, &in);
     for (uint32_t i = 0; i < reduce_size(n); i++)
         body[i] = lower_node(q, p, n->src[i], &in);
+    if (reduce_size(n) == 1)
+        body[0] = masked_term(q, n, body[0], &in);
     if (dot)
         body[0] = node_make(q->c, OP_REDUCE, n->dtype, n->arg, 2, (Node *[]){body[0], p->t.four}, 0,
                             NULL);
@@ -454,20 +534,6 @@ static bool staged_here(const Lower *q, const Piece *p, const Stage *s)
             return true;
     }
     return false;
-}
-
-/* The axes that are left of an axis in this loop nest. */
-static void leaves(const Piece *p, int axis, int *leaf, int *n)
-{
-    const struct Sum *s = &p->sum[axis];
-    if (!s->split) {
-        leaf[(*n)++] = axis;
-        return;
-    }
-    if (s->outer >= 0)
-        leaves(p, s->outer, leaf, n);
-    if (s->inner >= 0)
-        leaves(p, s->inner, leaf, n);
 }
 
 /* How the axes of a place follow each other: loops in their order, then copies, then lanes. */
@@ -559,6 +625,118 @@ static Node *through_place(Lower *q, Piece *p, Node *n, Node *load)
     return node_make(q->c, OP_LOAD, n->dtype, (Arg){0}, 3, (Node *[]){place, yes, at}, 0, NULL);
 }
 
+/* Is an axis that is left inside of the one that a place is staged at, or do the items of a group share it? */
+static bool inside_stage(const Lower *q, const Piece *p, const Stage *s, int leaf)
+{
+    const NestAxis *x = &q->nest->axis[leaf];
+    if (x->bound)
+        return x->bound == BOUND_LANE;
+    (void)p;
+    return x->form != AXIS_LOOP || q->nest->axis[s->axis].bound ||
+           position(q->nest, leaf) > position(q->nest, s->axis);
+}
+
+/* The part of an axis' value that is inside of a place, or outside, and how far the former goes. */
+static Node *part_of(Lower *q, const Piece *p, const Stage *s, int axis, bool inside)
+{
+    const struct Sum *sum = &p->sum[axis];
+    if (!sum->split)
+        return inside_stage(q, p, s, axis) == inside ? p->at[axis] : idx(q->c, 0);
+    Node *outer =
+        idx_mul(q->c, part_of(q, p, s, sum->outer, inside), idx(q->c, sum->split->amount));
+    return idx_add(q->c, outer, part_of(q, p, s, sum->inner, inside));
+}
+
+static int64_t size_inside(const Lower *q, const Piece *p, const Stage *s, int axis)
+{
+    const struct Sum *sum = &p->sum[axis];
+    if (!sum->split)
+        return inside_stage(q, p, s, axis) ? size_in_place(q, p, axis) : 1;
+    return (size_inside(q, p, s, sum->outer) - 1) * sum->split->amount +
+           size_inside(q, p, s, sum->inner);
+}
+
+/* The number of an item in its group. */
+static Node *item_of(Lower *q, const Piece *p)
+{
+    Node *item = idx(q->c, 0);
+    for (int i = 0; i < p->t.naxis; i++)
+        if (p->t.axis[i].bound == BOUND_LANE)
+            item =
+                idx_add(q->c, idx_mul(q->c, item, p->t.axis[i].range->src[0]), p->t.axis[i].range);
+    return item;
+}
+
+/* Memory that a group shares: [reduced axes][axes of results], the last one longer by some elements where the items that fill
+ * it walk along another. Item after item copies elements in the order in which they lie in the buffer. */
+static Node *through_shared(Lower *q, Piece *p, Node *n, Node *load)
+{
+    enum { APART = 4 };
+    const Nest *nest = q->nest;
+    int stage = 0, root[INGOT_MAX_RANK * 4], nroot = 0, walk[INGOT_MAX_RANK * 4];
+    int64_t size[INGOT_MAX_RANK * 4], pitch[INGOT_MAX_RANK * 4], stride[INGOT_MAX_RANK * 4];
+    while (stage < nest->nstage && nest->stage[stage].arg != n->src[0]->arg.i)
+        stage++;
+    const Stage *s = &nest->stage[stage];
+    for (int reduced = 1; reduced >= 0 && stage < nest->nstage; reduced--)
+        for (int i = 0; i < q->k->naxis; i++)
+            if (nest->axis[i].reduced == reduced && (p->at[i] || p->sum[i].split) &&
+                depends_on(n, q->k->axes[i].range))
+                root[nroot++] = i;
+    if (stage == nest->nstage || !nroot)
+        return load;
+    int64_t elements = 1, room = 1;
+    for (int i = 0; i < nroot; i++) {
+        size[i] = size_inside(q, p, s, root[i]);
+        if (!access_stride(q->k, n, q->k->axes[root[i]].range, &stride[i]))
+            stride[i] = INT64_MAX;
+        stride[i] = stride[i] < 0 ? -stride[i] : stride[i];
+        elements = sat_mul(elements, size[i]);
+        int at = i;
+        for (; at > 0 && stride[walk[at - 1]] > stride[i]; at--)
+            walk[at] = walk[at - 1];
+        walk[at] = i;
+    }
+    for (int i = nroot; i-- > 0;) {
+        pitch[i] = room;
+        room = sat_mul(room, size[i] + (i == nroot - 1 && walk[0] != i ? APART : 0));
+    }
+    q->place[stage] = room > q->place[stage] ? room : q->place[stage];
+    int64_t each = nest->items, rounds = (elements + each - 1) / each;
+    Node **turn = &p->filled[stage][0], *e = item_of(q, p), *at = idx(q->c, 0), *fill = at;
+    if (!*turn && rounds > 1) {
+        TileAxis x = {.name = arena_printf(q->a, "fill%d", stage)};
+        x.range = *turn = range_new(q->c, p->next++, idx(q->c, rounds));
+        vec_push(q->a, p->t.fill, p->t.nfill, x);
+    }
+    if (rounds > 1)
+        e = idx_add(q->c, idx_mul(q->c, *turn, idx(q->c, each)), e);
+    Node *yes = node_bool(q->c, true), *gate = yes, *rest = e;
+    if (elements % each)
+        gate = node_alu2(q->c, OP_LT, INGOT_BOOL, e, idx(q->c, elements));
+    Env env = env_new(q, NULL);
+    for (int i = 0; i < nroot; i++) {
+        int r = walk[i];
+        Node *own = i == nroot - 1 ? rest : idx_mod(q->c, rest, idx(q->c, size[r]));
+        rest = idx_div(q->c, rest, idx(q->c, size[r]));
+        env.value[root[r]] = idx_add(q->c, part_of(q, p, s, root[r], false), own);
+        fill = idx_add(q->c, fill, idx_mul(q->c, own, idx(q->c, pitch[r])));
+        at = idx_add(q->c, at, idx_mul(q->c, part_of(q, p, s, root[r], true), idx(q->c, pitch[r])));
+    }
+    env_ready(q, &env);
+    q->filling = true;
+    Node *value = lower_node(q, p, n, &env), *end[2];
+    q->filling = false;
+    Arg number = {.i = nest->k->narg + stage};
+    Node *place = node_make(q->c, OP_BUFFER, n->dtype, number, 0, NULL, 0, NULL);
+    end[0] = node_make(q->c, OP_STORE, n->dtype, (Arg){0}, 4, (Node *[]){place, gate, value, fill},
+                       0, NULL);
+    end[1] = *turn;
+    end[0] = node_make(q->c, OP_END, INGOT_BOOL, (Arg){0}, 1 + (rounds > 1), end, 0, NULL);
+    place = node_make(q->c, OP_AFTER, n->dtype, number, 2, (Node *[]){place, end[0]}, 0, NULL);
+    return node_make(q->c, OP_LOAD, n->dtype, (Arg){0}, 3, (Node *[]){place, yes, at}, 0, NULL);
+}
+
 /* The places become arguments of the kernel that is lowered, behind its own. */
 static void add_places(Lower *q, Kernel *k)
 {
@@ -580,10 +758,12 @@ static void add_places(Lower *q, Kernel *k)
 
 static void name_loops(Lower *q, Piece *p)
 {
-    for (int i = 0; i < q->nest->norder; i++) {
-        const NestAxis *x = &q->nest->axis[q->nest->order[i]];
-        TileAxis loop = {arena_strdup(q->a, x->name), p->at[q->nest->order[i]], x->scanned};
-        if (!loop.range || loop.range->op != OP_RANGE)
+    for (int i = 0; i < 3 * q->nest->norder; i++) { /* the grid, the items of a group, loops */
+        int axis = q->nest->order[i % q->nest->norder];
+        const NestAxis *x = &q->nest->axis[axis];
+        TileAxis loop = {arena_strdup(q->a, x->name), p->at[axis], x->bound, x->scanned};
+        static const Bound turn[] = {BOUND_GRID, BOUND_LANE, BOUND_NOT};
+        if (!loop.range || loop.range->op != OP_RANGE || x->bound != turn[i / q->nest->norder])
             continue;
         if (x->reduced)
             vec_push(q->a, p->t.reduce, p->t.nreduce, loop);
@@ -678,7 +858,10 @@ static void lower_end(Lower *q, Tiles *out)
         for (uint32_t s = 1; s < q->end->nsrc && !here; s++)
             here = q->end->src[s] == q->k->axes[i].range;
         p.at[i] = here ? q->k->axes[i].range : NULL;
+        if (here && n->axis[i].within)
+            p.at[i] = new_range(q, &p, i);
     }
+    p.t.items = n->items;
     q->piece = NULL;
     q->n = 0;
     vec_push(q->a, q->piece, q->n, p);
@@ -688,7 +871,7 @@ static void lower_end(Lower *q, Tiles *out)
         name_loops(q, at);
         at->filled = NEWN(q->a, Node **, n->nstage + 1);
         for (int j = 0; j < n->nstage; j++)
-            if (staged_here(q, at, &n->stage[j]))
+            if (n->items || staged_here(q, at, &n->stage[j]))
                 at->filled[j] = NEWN(q->a, Node *, n->naxis + 1);
     }
     for (int i = 0; i < q->n; i++)

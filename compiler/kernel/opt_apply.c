@@ -110,16 +110,90 @@ static int ranges(const Nest *n)
     return sum + n->nstage * (n->norder + 1);
 }
 
+/* ---- MASK, BIND --------------------------------------------------------------------------------------- */
+
+static bool on_gpu(const Nest *n)
+{
+    return n->target && n->target->gpu;
+}
+
+/* A GPU runs one loop nest. */
+static const char *rest_on_gpu(Nest *n, const Opt *o, const NestAxis *x)
+{
+    return refuse(n,
+                  "%s %s %lld: the axis has %lld elements; on a GPU nothing may be left over: MASK "
+                  "it before",
+                  opt_name[o->kind], o->axis, (long long)o->amount, (long long)x->most);
+}
+
+/* A reduce with a state of several values runs over the axis. */
+static bool in_state(const Nest *n, int axis)
+{
+    Arena *a = arena_new();
+    int count;
+    bool found = false;
+    Node **order = graph_toposort(a, 1, &n->k->sink, &count);
+    for (int i = 0; i < count; i++)
+        found |= order[i]->op == OP_REDUCE && reduce_size(order[i]) > 1 &&
+                 depends_on(order[i]->src[0], n->k->axes[axis].range);
+    arena_free(a);
+    return found;
+}
+
+static const char *apply_mask(Nest *n, const Opt *o, int axis)
+{
+    NestAxis *x = &n->axis[axis];
+    if (n->shared && !on_gpu(n))
+        return refuse(n, "MASK %s: this target has loops of their own for what is left over",
+                      o->axis);
+    if (axis >= n->k->naxis || x->within || x->extent < 0 || o->amount < 2)
+        return refuse(n,
+                      "MASK %s %lld: it takes an axis of constant size that no other opt has "
+                      "changed, and a multiple of 2 or more",
+                      o->axis, (long long)o->amount);
+    if (n->shared && in_state(n, axis))
+        return refuse(n, "MASK %s: a reduce along it has a state of several values", o->axis);
+    x->within = x->extent;
+    x->extent = x->most = (x->extent + o->amount - 1) / o->amount * o->amount;
+    return NULL;
+}
+
+static const char *apply_bind(Nest *n, const Opt *o, int axis)
+{
+    enum { MOST_ITEMS = 256 };
+    NestAxis *x = &n->axis[axis];
+    int items = n->items ? n->items : 1;
+    if (n->shared && !on_gpu(n))
+        return refuse(n, "BIND %s: this target has no grid: THREAD shares loops among threads",
+                      o->axis);
+    if (x->reduced || x->bound || (n->shared && n->k->sink->nsrc != 1))
+        return refuse(n, "BIND %s: it takes a loop over results that is not bound already",
+                      o->axis);
+    if (o->amount == BOUND_LANE && (x->extent < 0 || x->extent > MOST_ITEMS / items))
+        return refuse(n, "BIND %s lane: a group has at most %d items, this axis %lld", o->axis,
+                      MOST_ITEMS, (long long)x->extent);
+    x->bound = (Bound)o->amount;
+    n->items = o->amount == BOUND_LANE ? items * (int)x->extent : items;
+    return NULL;
+}
+
 /* ---- SPLIT, UPCAST, UNROLL ------------------------------------------------------------------------ */
 
 static const char *apply_split(Nest *n, const Opt *o, int axis)
 {
     const NestAxis *x = &n->axis[axis];
-    if (x->reduced)
-        return refuse(n, "SPLIT %s %lld: the axis is reduced", o->axis, (long long)o->amount);
+    bool whole = x->extent > 0 && x->extent % o->amount == 0;
+    if (x->reduced && !whole)
+        return refuse(n,
+                      "SPLIT %s %lld: the axis is reduced, and has %lld elements, which it has to "
+                      "divide",
+                      o->axis, (long long)o->amount, (long long)x->most);
     if (o->amount < 2 || o->amount >= x->most)
         return refuse(n, "SPLIT %s %lld: the axis has %lld elements", o->axis, (long long)o->amount,
                       (long long)x->most);
+    const char *why = on_gpu(n) && !whole ? rest_on_gpu(n, o, x) : NULL;
+    if (why)
+        return why;
     divide(n, o, axis, AXIS_LOOP, REST_LOOP);
     return NULL;
 }
@@ -141,6 +215,9 @@ static const char *apply_copies(Nest *n, const Opt *o, int axis)
                       unroll ? "UNROLL %s %lld: the axis has %lld elements, which it has to divide"
                              : "UPCAST %s %lld: the axis has %lld elements",
                       o->axis, (long long)o->amount, (long long)x->most);
+    const char *why = on_gpu(n) && x->extent % o->amount ? rest_on_gpu(n, o, x) : NULL;
+    if (why)
+        return why;
     if (sat_mul(n->copies, o->amount) > MAX_COPIES)
         return refuse(n, "%s %s %lld: at most %d copies are made of anything, by all opts together",
                       opt_name[o->kind], o->axis, (long long)o->amount, MAX_COPIES);
@@ -377,12 +454,27 @@ static bool reads_again(const Nest *n, Node *load, int axis)
     return false;
 }
 
+/* Some item or copy inside of the axis reads what another one does. */
+static bool shared_by_items(const Nest *n, Node *load)
+{
+    for (int i = 0; i < n->naxis; i++)
+        if ((n->axis[i].bound == BOUND_LANE || n->axis[i].form == AXIS_COPIES) &&
+            !depends_on(load, n->k->axes[n->axis[i].root].range))
+            return true;
+    return false;
+}
+
 static const char *stage_refused(Nest *n, const Opt *o, int axis, Arena *a)
 {
     if (!n->shared) /* judged before */
         return NULL;
     Node *load = only_load(n, a, o->amount);
-    if (n->axis[axis].reduced || !is_output(n, axis))
+    if (on_gpu(n) && (n->axis[axis].bound == BOUND_LANE || n->items < 2))
+        return refuse(n,
+                      "STAGE %s %lld: it takes a loop, or an axis of the grid, of a kernel whose "
+                      "items are bound to lanes",
+                      o->axis, (long long)o->amount);
+    if (!on_gpu(n) && (n->axis[axis].reduced || !is_output(n, axis)))
         return refuse(n, "STAGE %s %lld: the axis is not one of the results", o->axis,
                       (long long)o->amount);
     if (!load || n->k->args[o->amount].written)
@@ -408,7 +500,7 @@ static const char *stage_refused(Nest *n, const Opt *o, int axis, Arena *a)
     if (ranges(n) + n->norder + 1 > MAX_RANGES)
         return refuse(n, "STAGE %s %lld: the kernel would have more than %d loops", o->axis,
                       (long long)o->amount, MAX_RANGES);
-    if (!reads_again(n, load, axis))
+    if (on_gpu(n) ? !shared_by_items(n, load) : !reads_again(n, load, axis))
         return refuse(n, "STAGE %s %lld: no loop inside of the axis reads the same again", o->axis,
                       (long long)o->amount);
     return NULL;
@@ -509,11 +601,11 @@ static const char *apply(Nest *n, const Opt *o)
         return apply_order(n, o);
     bool done = o->kind == OPT_VECTOR || o->kind == OPT_UPCAST || o->kind == OPT_SPLIT ||
                 o->kind == OPT_UNROLL || o->kind == OPT_DOT || o->kind == OPT_THREAD ||
-                o->kind == OPT_STAGE;
+                o->kind == OPT_STAGE || o->kind == OPT_MASK || o->kind == OPT_BIND;
     if (!done)
         return refuse(n,
-                      "%s: only SPLIT, VECTOR, UPCAST, UNROLL, DOT, ORDER, STAGE and THREAD are "
-                      "carried out yet",
+                      "%s: only MASK, SPLIT, VECTOR, UPCAST, UNROLL, DOT, ORDER, STAGE, BIND and "
+                      "THREAD are carried out yet",
                       opt_name[o->kind]);
     int axis = nest_find(n, o->axis, strlen(o->axis));
     if (axis < 0)
@@ -525,8 +617,16 @@ static const char *apply(Nest *n, const Opt *o)
             opt_name[o->kind], o->axis);
     if (n->axis[axis].extent == 1)
         return refuse(n, "no loop is left of axis '%s'", o->axis);
+    if (n->axis[axis].bound && o->kind != OPT_STAGE)
+        return refuse(n, "%s %s: the axis is bound: its iterations are no loop", opt_name[o->kind],
+                      o->axis);
     if (o->kind == OPT_THREAD)
-        return apply_thread(n, o, axis);
+        return on_gpu(n) ? refuse(n, "THREAD %s: a GPU has BIND", o->axis)
+                         : apply_thread(n, o, axis);
+    if (o->kind == OPT_MASK)
+        return apply_mask(n, o, axis);
+    if (o->kind == OPT_BIND)
+        return apply_bind(n, o, axis);
     if (o->kind == OPT_STAGE)
         return apply_stage(n, o, axis);
     if (n->row >= 0 && !n->axis[axis].reduced)

@@ -336,11 +336,11 @@ static void optimise_block(Optimise *o, Block *b)
 }
 
 /* Memory for the places of a kernel: parts may run side by side, each has its own. */
-static void give_scratch(Plan *p, Step *s)
+static void give_scratch(Plan *p, Step *s, const Target *t)
 {
     Kernel *k = s->kernel;
     int parts = kernel_parts(k);
-    k->scratch = kernel_scratch(k);
+    k->scratch = t->gpu ? 0 : kernel_scratch(k); /* a GPU has memory of its own for them */
     if (!k->scratch)
         return;
     Node **dim = NEWN(p->arena, Node *, 1);
@@ -353,17 +353,37 @@ static void give_scratch(Plan *p, Step *s)
     s->scratch = b;
 }
 
-static void finish_kernels(Plan *p, Block *b)
+/* A GPU's kernels keep the layouts that their buffers have. */
+static void optimise_gpu(Optimise *o, Block *b)
+{
+    for (int i = 0; i < b->n; i++) {
+        Step *s = b->step[i];
+        optimise_gpu(o, &s->body);
+        optimise_gpu(o, &s->other);
+        Kernel *k = s->kernel;
+        const Choice *given = s->kind == STEP_KERNEL ? choice_given(o->p, k->choice) : NULL;
+        bool plain = s->kind != STEP_KERNEL || k->serial || k->sink->nsrc != 1;
+        if (plain || (given && replay_opts(o->p, k, o->t, given)))
+            continue;
+        Nest *nest = nest_new(k, o->t);
+        choose_gpu_opts(o->a, &nest);
+        nest_keep(nest, k);
+        nest_free(nest);
+    }
+}
+
+static void finish_kernels(Plan *p, Block *b, const Target *t)
 {
     for (int i = 0; i < b->n; i++) {
         Step *s = b->step[i];
         if (s->kind == STEP_KERNEL) {
-            point_at_slices(p, s);
+            if (!t->gpu) /* whose buffers begin where a device lets them */
+                point_at_slices(p, s);
             s->kernel = kernel_renew(s->kernel);
-            give_scratch(p, s);
+            give_scratch(p, s, t);
         }
-        finish_kernels(p, &s->body);
-        finish_kernels(p, &s->other);
+        finish_kernels(p, &s->body, t);
+        finish_kernels(p, &s->other, t);
     }
 }
 
@@ -374,8 +394,11 @@ void optimise(Plan *p, const Target *t)
     if (!t->gpu) {
         share_weights(p, t);
         optimise_block(&o, &p->main);
+    } else {
+        optimise_gpu(&o, &p->main);
     }
-    clear_halos(p);
-    finish_kernels(p, &p->main);
+    if (!t->gpu)
+        clear_halos(p);
+    finish_kernels(p, &p->main, t);
     arena_free(o.a);
 }

@@ -256,6 +256,15 @@ static bool opt_line(Parse *q)
         o.axis = q->word[1];
         for (int i = 2; i < q->n; i++)
             o.axis = arena_printf(q->a, "%s %s", o.axis, q->word[i]);
+    } else if (o.kind == OPT_BIND) {
+        for (int i = BOUND_GRID; i < BOUND_COUNT && q->n == 3; i++)
+            if (!strcmp(q->word[2], bound_name[i]))
+                o.amount = i;
+        if (!o.amount) {
+            sched_error(q->p, q->line, "BIND AXIS grid or BIND AXIS lane is wanted");
+            return false;
+        }
+        o.axis = q->word[1];
     } else {
         bool good = q->n == 3 && whole(q->word[2], 1 << 20, &o.amount) && o.amount > 0;
         if (!good) {

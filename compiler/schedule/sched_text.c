@@ -83,10 +83,14 @@ const char *const opt_name[OPT_COUNT] = {
 #include "opts.def"
 };
 
+const char *const bound_name[BOUND_COUNT] = {"", "grid", "lane"};
+
 void opt_print(StrBuf *sb, const Opt *o)
 {
     if (o->kind == OPT_ORDER)
         sb_printf(sb, "%s %s", opt_name[o->kind], o->axis);
+    else if (o->kind == OPT_BIND)
+        sb_printf(sb, "%s %s %s", opt_name[o->kind], o->axis, bound_name[o->amount]);
     else
         sb_printf(sb, "%s %s %lld", opt_name[o->kind], o->axis, (long long)o->amount);
 }

@@ -146,7 +146,7 @@ static void refusals(void **state)
     refusal(n, OPT_VECTOR, "i1", 5, "4, 8 or 16");
     refusal(n, OPT_UPCAST, "i0", 38, "37 elements");
     refusal(n, OPT_UPCAST, "r0", 4, "is reduced");
-    refusal(n, OPT_SPLIT, "r0", 4, "is reduced");
+    refusal(n, OPT_SPLIT, "r0", 3, "is reduced");
     refusal(n, OPT_UNROLL, "i0", 4, "not reduced");
     refusal(n, OPT_UNROLL, "r0", 3, "40 elements");
     refusal(n, OPT_VECTOR, "i1", 16, NULL);

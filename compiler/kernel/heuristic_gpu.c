@@ -1,0 +1,170 @@
+/* heuristic_gpu.c - opts without search, for GPUs.
+ *
+ * A contraction's results are cut into blocks, one for a group of items: columns, along which the results lie side by side, and
+ * rows, over which the columns' operand is used again.  Each item has a tile of accumulators.  Blocks of both operands go through
+ * memory that the group shares, some terms of the sum at a time.  What fills no block is masked. */
+#include <string.h>
+
+#include "kernel.h"
+
+enum {
+    ITEMS = 16,       /* of a group, along rows and along columns */
+    MOST_COPIES = 8,  /* of an item, along each */
+    TERMS = 16,       /* of a sum that a block has */
+    PROCESSORS = 132, /* that can have a group each */
+    LEAST_WORK = 1 << 20
+};
+
+static bool add_opt(Nest *n, OptKind kind, int axis, int64_t amount)
+{
+    Opt o = {.kind = kind, .axis = n->axis[axis].name, .amount = amount};
+    return !opt_apply(n, &o);
+}
+
+/* Some factor of the sum moves with one range, but not with the other. */
+static bool reuses(const View *v, Node *moves, Node *stays)
+{
+    for (int i = 0; i < v->nfactor; i++)
+        if (depends_on(v->factor[i], moves) && !depends_on(v->factor[i], stays))
+            return true;
+    return false;
+}
+
+static int64_t extent_of(const Nest *n, int axis)
+{
+    return n->axis[axis].extent;
+}
+
+static int64_t blocks(int64_t extent, int64_t copies)
+{
+    return (extent + ITEMS * copies - 1) / (ITEMS * copies);
+}
+
+/* An axis in blocks: which of them is the group's, and in a block first copies, then items; columns are taken by `side`
+ * neighbours each. */
+static bool block_axis(Nest *n, int axis, int64_t copies, int64_t side)
+{
+    int64_t block = ITEMS * copies, extent = extent_of(n, axis);
+    int at = axis;
+    if (extent % block && !add_opt(n, OPT_MASK, axis, block))
+        return false;
+    if (extent > block) {
+        if (!add_opt(n, OPT_SPLIT, axis, block))
+            return false;
+        const Split *s = &n->split[n->nsplit - 1];
+        int outer = s->outer;
+        at = s->inner;
+        if (!add_opt(n, OPT_BIND, outer, BOUND_GRID))
+            return false;
+    }
+    if (side > 1) {
+        if (!add_opt(n, OPT_UPCAST, at, side))
+            return false;
+        at = n->split[n->nsplit - 1].outer;
+    }
+    if (copies > side) { /* the copies are far apart: the items of a row read neighbours */
+        if (!add_opt(n, OPT_SPLIT, at, ITEMS))
+            return false;
+        int far = n->split[n->nsplit - 1].outer, near = n->split[n->nsplit - 1].inner;
+        if (!add_opt(n, OPT_UPCAST, far, copies / side))
+            return false;
+        at = near;
+    }
+    return add_opt(n, OPT_BIND, at, BOUND_LANE);
+}
+
+static bool contraction(Nest *n, const View *v, int rows, int columns)
+{
+    const Kernel *k = n->k;
+    int64_t nr = 1, nc = 1, others = 1;
+    for (int i = 0; i < v->nrange; i++) {
+        int axis = nest_root(n, v->range[i]);
+        if (axis != rows && axis != columns)
+            others = sat_mul(others, n->axis[axis].most);
+    }
+    while (nr < MOST_COPIES && 2 * nr * ITEMS <= extent_of(n, rows))
+        nr *= 2;
+    while (nc < MOST_COPIES && 2 * nc * ITEMS <= extent_of(n, columns))
+        nc *= 2;
+    while ((nr > 1 || nc > 1) &&
+           others * blocks(extent_of(n, rows), nr) * blocks(extent_of(n, columns), nc) <
+               PROCESSORS) {
+        if (nr >= nc)
+            nr /= 2;
+        else
+            nc /= 2;
+    }
+    /* the longest axis that is summed, some terms at a time */
+    int sum = -1;
+    for (uint32_t i = 1; i < v->dot->nsrc; i++) {
+        int axis = nest_root(n, v->dot->src[i]);
+        if (extent_of(n, axis) > 0 && (sum < 0 || extent_of(n, axis) > extent_of(n, sum)))
+            sum = axis;
+    }
+    if (sum < 0)
+        return false;
+    int outer = -1;
+    if (extent_of(n, sum) > TERMS) {
+        if (extent_of(n, sum) % TERMS && !add_opt(n, OPT_MASK, sum, TERMS))
+            return false;
+        if (!add_opt(n, OPT_SPLIT, sum, TERMS))
+            return false;
+        outer = n->split[n->nsplit - 1].outer;
+    }
+    if (!block_axis(n, rows, nr, nr < 4 ? nr : 4) || !block_axis(n, columns, nc, nc < 4 ? nc : 4))
+        return false;
+    for (int i = 0; i < v->nrange; i++) {
+        int axis = nest_root(n, v->range[i]);
+        if (axis != rows && axis != columns && extent_of(n, axis) != 1 &&
+            !add_opt(n, OPT_BIND, axis, BOUND_GRID))
+            return false;
+    }
+    Opt order = {.kind = OPT_ORDER, .axis = ""};
+    for (uint32_t i = 1; i < v->dot->nsrc; i++) { /* inside of all others, the terms of a block */
+        int axis = nest_root(n, v->dot->src[i]);
+        if (axis != sum && extent_of(n, axis) != 1)
+            order.axis = arena_printf(n->arena, "%s%s%s", order.axis, *order.axis ? " " : "",
+                                      n->axis[axis].name);
+    }
+    if (outer >= 0)
+        order.axis = arena_printf(n->arena, "%s%s%s", order.axis, *order.axis ? " " : "",
+                                  n->axis[outer].name);
+    if (*order.axis)
+        (void)opt_apply(n, &order);
+    for (int i = 0; i < v->nfactor && outer >= 0; i++)
+        (void)add_opt(n, OPT_STAGE, outer, v->factor[i]->src[0]->arg.i);
+    (void)k;
+    return true;
+}
+
+void choose_gpu_opts(Arena *a, Nest **nest)
+{
+    const Kernel *k = (*nest)->k;
+    View v = kernel_view(a, k);
+    if (!v.dot || k->flops < LEAST_WORK)
+        return;
+    int columns = -1, rows = -1;
+    int64_t stride;
+    for (int i = 0; i < v.nrange; i++) {
+        int axis = nest_root(*nest, v.range[i]);
+        if (extent_of(*nest, axis) >= ITEMS && access_stride(k, v.store[0], v.range[i], &stride) &&
+            stride == 1)
+            columns = axis;
+    }
+    for (int i = 0; i < v.nrange && columns >= 0; i++) {
+        int axis = nest_root(*nest, v.range[i]);
+        Node *c = k->axes[columns].range;
+        if (axis != columns && extent_of(*nest, axis) >= ITEMS && reuses(&v, c, v.range[i]) &&
+            (rows < 0 || extent_of(*nest, axis) > extent_of(*nest, rows)))
+            rows = axis;
+    }
+    if (rows < 0)
+        return;
+    Nest *tiled = nest_clone(*nest);
+    if (!contraction(tiled, &v, rows, columns)) {
+        nest_free(tiled);
+        return;
+    }
+    nest_free(*nest);
+    *nest = tiled;
+}
