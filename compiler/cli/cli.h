@@ -287,6 +287,7 @@ ingot_status command_verify(Options *); /* cli_verify.c */
 ingot_status lockstep(const Session *, const Plan *, const char *twin);
 /* The same without a program: all steps are interpreted, each kernel with opts and without. */
 struct PlanInterp;
+ingot_status interpreter_failed(const Session *, const struct PlanInterp *); /* after a message */
 ingot_status lockstep_interpreted(const Session *, struct PlanInterp *, const ingot_value *in,
                                   ingot_value *out);
 

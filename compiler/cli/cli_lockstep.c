@@ -410,6 +410,14 @@ ingot_status lockstep(const Session *s, const Plan *p, const char *twin)
     return status;
 }
 
+ingot_status interpreter_failed(const Session *s, const PlanInterp *x)
+{
+    if (x->most && x->done >= x->most)
+        return complain(INGOT_UNSUPPORTED, "%s: this takes too long to be interpreted: %s",
+                        s->o->model, x->fault);
+    return complain(INGOT_DIFFERS, "%s: %s", s->o->model, x->fault);
+}
+
 static void interpreted(void *user, const Step *step, const Buffer *b, const unsigned char *got,
                         const unsigned char *naive)
 {
@@ -432,10 +440,5 @@ ingot_status lockstep_interpreted(const Session *s, PlanInterp *x, const ingot_v
     bool good = plan_interpret(x, s->a, in, out);
     ingot_status status = report(&l);
     arena_free(a);
-    if (good)
-        return status;
-    if (x->most && x->done >= x->most)
-        return complain(INGOT_UNSUPPORTED, "%s: this takes too long to be interpreted: %s",
-                        s->o->model, x->fault);
-    return complain(INGOT_DIFFERS, "%s: %s", s->o->model, x->fault);
+    return good ? status : interpreter_failed(s, x);
 }

@@ -165,10 +165,26 @@ static void tell_progress(void *user, const Step *step)
     }
 }
 
+enum { MILLION = 1000000, MOST = 20000 };
+
+/* All kernels without opts, one after the other. */
+static ingot_status compare_naive(const Session *s, const Plan *p, const ingot_value *want)
+{
+    ingot_value *out = NEWN(s->a, ingot_value, s->nout + 1);
+    PlanInterp x = {.p = p, .naive = true, .most = (int64_t)MOST * MILLION};
+    x.before = tell_progress;
+    if (!plan_interpret(&x, s->a, values_of(s), out))
+        return interpreter_failed(s, &x);
+    Session naive = *s;
+    naive.out = NEWN(s->a, Value, s->nout + 1);
+    for (int i = 0; i < s->nout; i++)
+        naive.out[i] = tensor_of(&out[i]);
+    return compare_outputs(&naive, " of the naive kernels", want, true);
+}
+
 /* The kernels' statements, with opts and without, by the interpreter; then the outputs beside those of the graph's. */
 static ingot_status verify_interpreted(Session *s, const ingot_value *want, bool gpu)
 {
-    enum { MILLION = 1000000, MOST = 20000 };
     Model m;
     ingot_status status = model_open(&m, s->o, true);
     if (status == INGOT_OK)
@@ -185,8 +201,11 @@ static ingot_status verify_interpreted(Session *s, const ingot_value *want, bool
                s->o->compile.target, p->nstep, (double)x.done / MILLION);
     for (int i = 0; i < s->nout && status == INGOT_OK; i++)
         s->out[i] = tensor_of(&out[i]);
+    bool by_kernel = !gpu && !s->o->compile.naive;
     if (status == INGOT_OK)
-        status = compare_outputs(s, "", want, gpu || s->o->compile.naive);
+        status = compare_outputs(s, "", want, !by_kernel);
+    if (status == INGOT_OK && by_kernel)
+        status = compare_naive(s, p, want);
     plan_free(p);
     model_close(&m);
     return status;

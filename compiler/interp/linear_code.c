@@ -123,6 +123,7 @@ static Do *add(Build *q, DoKind kind, Operand out)
 {
     Do d = {.kind = kind, .type = (uint8_t)out.type, .n = out.n, .part = out.n, .out = out.at};
     d.stmt = q->stmt;
+    d.size = (int)elem_bytes(out.type);
     vec_push(q->a, q->c->code, q->c->n, d);
     return &q->c->code[q->c->n - 1];
 }
@@ -399,6 +400,7 @@ static Operand load(Build *q, Node *n)
     Do *d = add_from(q, DO_LOAD, out, at);
     d->node = n;
     d->arg = buffer_of(n)->arg.i;
+    d->stored = (int)elem_bytes(q->lk->k->args[d->arg].dtype);
     d->in[1] = mask;
     d->step = step;
     d->count = count;
@@ -767,6 +769,7 @@ static void store(Build *q, Node *n)
     d->in[2] = y.at;
     d->node = n;
     d->arg = buffer_of(n)->arg.i;
+    d->stored = (int)elem_bytes(q->lk->k->args[d->arg].dtype);
     d->part = lanes && t->part ? t->part : w;
     if (skip >= 0)
         q->c->code[skip].to = q->c->n;

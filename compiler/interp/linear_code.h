@@ -54,6 +54,7 @@ typedef struct {
     int64_t arg; /* Node.arg; DO_AFFINE: the constant; LOAD, STORE: the kernel's argument */
     Node *node;
     int n, part, from; /* elements */
+    int size, stored;  /* bytes of an element, here and in memory */
     int out, in[3];    /* in the frame */
     int count;         /* of an accumulator: where its count is */
     int64_t step;

@@ -88,7 +88,7 @@ static bool fault_at(const Thread *t, const Do *d, const char *what, int64_t ele
 static bool access_elements(const Thread *t, const Do *d, int64_t first, int64_t n, bool write)
 {
     const LinearArg *a = &t->arg[d->arg];
-    const int64_t size = (int64_t)elem_bytes(t->lk->k->args[d->arg].dtype);
+    const int64_t size = d->stored;
     int64_t where = 0;
     if (first < 0 || first + n > a->size)
         return fault_at(t, d, write ? "writes" : "reads",
@@ -115,7 +115,7 @@ static bool access_elements(const Thread *t, const Do *d, int64_t first, int64_t
 /* One by one: what the gate of a lane refuses is zero. */
 static bool load_apart(const Thread *t, const Do *d, int64_t first, ingot_dtype stored)
 {
-    const size_t size = elem_bytes(stored), held = elem_bytes(d->type);
+    const size_t size = (size_t)d->stored, held = (size_t)d->size;
     memset(t->f + d->out, 0, (size_t)(d->count * d->n) * held);
     for (int row = 0; row < d->count; row++)
         for (int i = 0; i < d->part; i++) {
@@ -135,7 +135,7 @@ static bool do_load(const Thread *t, const Do *d)
 {
     const int64_t first = *integer(t, d->in[0]);
     const ingot_dtype stored = t->lk->k->args[d->arg].dtype;
-    const size_t size = elem_bytes(stored), held = elem_bytes(d->type);
+    const size_t size = (size_t)d->stored, held = (size_t)d->size;
     if (d->step != 1 || d->in[1] >= 0 || d->count > 1)
         return load_apart(t, d, first, stored);
     if (!access_elements(t, d, first, d->part, false))
@@ -143,7 +143,9 @@ static bool do_load(const Thread *t, const Do *d)
     const unsigned char *from =
         t->arg[d->arg].memory->bytes + t->arg[d->arg].at + first * (int64_t)size;
     unsigned char *to = t->f + d->out;
-    if (stored == d->type)
+    if (stored == d->type && d->n == 1 && size == 4)
+        memcpy(to, from, 4);
+    else if (stored == d->type)
         memcpy(to, from, (size_t)d->part * size);
     else
         alu_cast(d->type, stored, 0, (size_t)d->part, to, from);
@@ -158,7 +160,7 @@ static bool do_store(const Thread *t, const Do *d)
     const bool two = d->kind == DO_STORE_TWO;
     if (!access_elements(t, d, first, two ? 2 * d->part : d->part, true))
         return false;
-    const size_t size = elem_bytes(stored), held = elem_bytes(d->type);
+    const size_t size = (size_t)d->stored, held = (size_t)d->size;
     unsigned char *to = t->arg[d->arg].memory->bytes + t->arg[d->arg].at + first * (int64_t)size;
     if (!two && stored == d->type) {
         memcpy(to, t->f + d->in[1], (size_t)d->part * size);
@@ -257,8 +259,25 @@ static bool index_alu(const Thread *t, const Do *d)
     }
 }
 
+/* What scalar kernels are mostly made of. */
+static bool f32_alu(const Thread *t, const Do *d, const unsigned char *x, const unsigned char *y)
+{
+    float a, b, r;
+    memcpy(&a, x, sizeof a);
+    memcpy(&b, y, sizeof b);
+    switch (d->op) {
+    case OP_ADD: r = a + b; break;
+    case OP_MUL: r = a * b; break;
+    default: return false;
+    }
+    memcpy(t->f + d->out, &r, sizeof r);
+    return true;
+}
+
 static void do_alu(const Thread *t, const Do *d)
 {
+    if (d->n == 1 && d->type == INGOT_F32 && f32_alu(t, d, t->f + d->in[0], t->f + d->in[1]))
+        return;
     if (d->from_type[0] == INGOT_INDEX && d->n == 1 && index_alu(t, d))
         return;
     const void *in[3] = {t->f + d->in[0], t->f + d->in[1], t->f + d->in[2]};
@@ -313,12 +332,12 @@ static bool run(const Thread *t)
             if (!do_custom(t, d))
                 return false;
             break;
-        case DO_COPY: memcpy(f + d->out, f + d->in[0], (size_t)d->n * elem_bytes(d->type)); break;
+        case DO_COPY: memcpy(f + d->out, f + d->in[0], (size_t)d->n * (size_t)d->size); break;
         case DO_SPREAD:
-            spread(f + d->out, f + d->in[0], (size_t)d->from * elem_bytes(d->type),
-                   (size_t)d->n * elem_bytes(d->type));
+            spread(f + d->out, f + d->in[0], (size_t)d->from * (size_t)d->size,
+                   (size_t)d->n * (size_t)d->size);
             break;
-        case DO_ZERO: memset(f + d->out, 0, (size_t)d->n * elem_bytes(d->type)); break;
+        case DO_ZERO: memset(f + d->out, 0, (size_t)d->n * (size_t)d->size); break;
         case DO_RAMP:
             for (int i = 0; i < d->n; i++)
                 integer(t, d->out)[i] = *integer(t, d->in[0]) + i * d->arg;
@@ -333,12 +352,14 @@ static bool run(const Thread *t)
                 return false;
             break;
         case DO_START:
-            memcpy(f + d->out, f + d->in[0], (size_t)d->n * elem_bytes(d->type));
+            memcpy(f + d->out, f + d->in[0], (size_t)d->n * (size_t)d->size);
             integer(t, d->count)[0] = 0;
             integer(t, d->count)[1] = *integer(t, d->in[1]);
             break;
         case DO_UPDATE:
-            combine(d, (ingot_dtype)d->type, (size_t)d->n, f + d->out, f + d->out, f + d->in[0]);
+            if (d->n > 1 || d->type != INGOT_F32 || !f32_alu(t, d, f + d->out, f + d->in[0]))
+                combine(d, (ingot_dtype)d->type, (size_t)d->n, f + d->out, f + d->out,
+                        f + d->in[0]);
             break;
         case DO_COUNT: ++*integer(t, d->count); break;
         case DO_TERM:

@@ -24,7 +24,7 @@ typedef uint64_t Epoch; /* clock << 32 | thread; 0: never */
 typedef struct {
     unsigned char *bytes;
     int64_t size;
-    int cell; /* bytes that share an epoch: they are written and read together */
+    int cell, shift; /* bytes that share an epoch, 1 << shift: they are written and read together */
     Epoch *wrote, *read;
 } ShadowMemory;
 ShadowMemory *shadow_new(Arena *, int64_t size, int cell);

@@ -13,6 +13,8 @@ ShadowMemory *shadow_new(Arena *a, int64_t size, int cell)
     ShadowMemory *m = NEW(a, ShadowMemory);
     int64_t cells = (size + cell - 1) / cell;
     *m = (ShadowMemory){.bytes = arena_alloc(a, (size_t)size + 1), .size = size, .cell = cell};
+    while (1 << m->shift < cell)
+        m->shift++;
     m->wrote = NEWN(a, Epoch, cells + 1);
     m->read = NEWN(a, Epoch, cells + 1);
     return m;
@@ -38,7 +40,7 @@ void shadow_forget(ShadowMemory *m, int64_t from, int64_t size)
 
 bool shadow_written(const ShadowMemory *m, int64_t at)
 {
-    return m->wrote[at / m->cell] != 0;
+    return m->wrote[at >> m->shift] != 0;
 }
 
 /* Threads of one launch are not ordered; what came before the launch happened before all of them. */
@@ -49,8 +51,8 @@ static bool happened_before(Epoch e, Epoch now)
 
 Access shadow_read(ShadowMemory *m, int64_t at, int64_t size, Epoch now, int64_t *where)
 {
-    for (int64_t i = at / m->cell; i < (at + size + m->cell - 1) / m->cell; i++) {
-        *where = i * m->cell;
+    for (int64_t i = at >> m->shift; i << m->shift < at + size; i++) {
+        *where = i << m->shift;
         if (!m->wrote[i])
             return ACCESS_UNWRITTEN;
         if (!happened_before(m->wrote[i], now))
@@ -63,8 +65,8 @@ Access shadow_read(ShadowMemory *m, int64_t at, int64_t size, Epoch now, int64_t
 
 Access shadow_write(ShadowMemory *m, int64_t at, int64_t size, Epoch now, int64_t *where)
 {
-    for (int64_t i = at / m->cell; i < (at + size + m->cell - 1) / m->cell; i++) {
-        *where = i * m->cell;
+    for (int64_t i = at >> m->shift; i << m->shift < at + size; i++) {
+        *where = i << m->shift;
         if (!happened_before(m->wrote[i], now))
             return ACCESS_RACE;
         if (!happened_before(m->read[i], now))

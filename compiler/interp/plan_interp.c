@@ -119,23 +119,34 @@ static int cell_of(const Plan *p, int memory)
     return cell;
 }
 
-/* The bytes of an arena's buffer whose life begins are nobody's, unless the step reads what else lies there. */
-static void begin_life(PlanRun *r, const Step *s)
+/* A buffer that lives where another one's life begins. */
+static const Buffer *below(const PlanRun *r, const Buffer *b)
+{
+    for (int i = 0; i < r->p->nbuffer; i++) {
+        const Buffer *o = r->p->buffers[i];
+        if (o != b && (o->kind == BUF_ARENA || o->kind == BUF_STATE) && !o->base &&
+            o->memory == b->memory && o->first <= b->first && o->last >= b->first &&
+            o->offset < b->offset + b->bytes && b->offset < o->offset + o->bytes)
+            return o;
+    }
+    return NULL;
+}
+
+/* The bytes of an arena's buffer whose life begins are nobody's; or those of what the step reads last. */
+static bool begin_life(PlanRun *r, const Step *s)
 {
     for (int i = 0; i < r->p->nbuffer; i++) {
         const Buffer *b = r->p->buffers[i];
-        if (b->kind != BUF_ARENA || b->base || b->first != s->number)
+        if (b->kind != BUF_ARENA || b->base || b->first != s->number || !b->bytes)
             continue;
-        bool shared = false;
-        for (int j = 0; j < r->p->nbuffer && !shared; j++) {
-            const Buffer *o = r->p->buffers[j];
-            shared = o != b && (o->kind == BUF_ARENA || o->kind == BUF_STATE) && !o->base &&
-                     o->memory == b->memory && o->first <= s->number && o->last >= s->number &&
-                     o->offset < b->offset + b->bytes && b->offset < o->offset + o->bytes;
-        }
-        if (!shared)
+        const Buffer *o = below(r, b);
+        if (!o)
             shadow_forget(r->memory[b->memory], b->offset, b->bytes);
+        else if (o->first < s->number && o->last > s->number)
+            return fault(r, s, "its buffer %d lies on buffer %d, which step %d still uses", b->id,
+                         o->id, o->last);
     }
+    return true;
 }
 
 static bool all_written(PlanRun *r, const Step *s, const Spot *at, int64_t bytes, const char *what)
@@ -226,9 +237,9 @@ static bool step_kernel(PlanRun *r, const Step *s)
     }
     for (int i = 0; i < k->nvar; i++)
         var[i] = number(r, r->p->c->vars[k->vars[i]].node);
-    const bool both = r->x->wrote && s->kind == STEP_KERNEL && k->narg <= 64;
+    const bool both = r->x->wrote && !r->x->naive && s->kind == STEP_KERNEL && k->narg <= 64;
     bool good = !both || run_naive(r, a, s, arg, var, spot, naive);
-    good = good && run_lowered(r, s, false, arg, var);
+    good = good && run_lowered(r, s, r->x->naive, arg, var);
     for (int i = 0; i < k->narg && good && both; i++)
         if (k->args[i].written && spot[i].size == s->bufs[i]->bytes)
             r->x->wrote(r->x->user, s, s->bufs[i], spot[i].m->bytes + spot[i].at, naive[i]);
@@ -391,7 +402,8 @@ static bool run_block(PlanRun *r, const Block *b)
         bool good = true, is = false;
         if (r->x->before)
             r->x->before(r->x->user, s);
-        begin_life(r, s);
+        if (!begin_life(r, s))
+            return false;
         switch (s->kind) {
         case STEP_KERNEL: good = step_kernel(r, s); break;
         case STEP_CALL: good = step_call(r, s); break;

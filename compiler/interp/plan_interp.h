@@ -7,6 +7,7 @@
 typedef struct PlanInterp {
     const Plan *p;
     bool gpu;
+    bool naive;   /* the kernels without opts alone */
     int64_t most; /* instructions; 0: any number */
     /* Is told before each step; and after each kernel what it has made of one of its buffers, and what it makes of it without
      * opts, on the same operands.  NULL: not asked. */
