@@ -91,11 +91,10 @@ static void header(Bundle *b)
     bundle_source(b, arena_printf(b->a, "%s_kernels.h", b->name), &sb);
 }
 
-static void includes(Bundle *b, StrBuf *sb, const char *text)
+bool kernel_headers(StrBuf *sb, const char *text)
 {
     bool wide = strstr(text, "_f64x") || strstr(text, "_i64x");
     bool lanes = wide || strstr(text, "_f32x") || strstr(text, "_i32x");
-    b->wide_lanes |= wide;
     if (wide)
         sb_puts(sb, "#include \"igrt_vec64.h\"\n");
     if (strstr(text, "igrt_dot_"))
@@ -104,6 +103,7 @@ static void includes(Bundle *b, StrBuf *sb, const char *text)
         sb_puts(sb, lanes ? "#include \"igrt_vec.h\"\n" : "#include \"igrt_num.h\"\n");
     else if (!wide)
         sb_puts(sb, "\n#include <math.h>\n#include <string.h>\n");
+    return wide;
 }
 
 /* The custom functions that a kernel calls, added to those of its file. */
@@ -136,7 +136,7 @@ static void file_end(Bundle *b, StrBuf *body, Functions *functions)
             &sb, functions->op[i],
             arena_printf(b->a, "%s_%d_%s", b->name, b->nkernel_file, functions->op[i]->name));
     sb_printf(&sb, "#include \"%s_kernels.h\"\n", b->name);
-    includes(b, &sb, body->data ? body->data : "");
+    b->wide_lanes |= kernel_headers(&sb, body->data ? body->data : "");
     for (int i = 0; i < functions->n; i++)
         custom_wrappers(
             &sb, functions->op[i],
@@ -171,7 +171,7 @@ static void checks(Bundle *b)
               "INT64_MIN. */\n"
               "#include \"%s_kernels.h\"\n#if %s_CHECK\n",
               b->name, b->upper, b->name, b->upper);
-    includes(b, &sb, body.data);
+    b->wide_lanes |= kernel_headers(&sb, body.data);
     sb_write(&sb, body.data, body.len);
     sb_puts(&sb, "#endif\n");
     sb_free(&body);

@@ -44,6 +44,11 @@ void print_shape(StrBuf *, const Context *, ingot_dtype, int rank, Node *const *
 /* One kernel function as text, without the comment on top. */
 void render_kernel(StrBuf *, const Target *, const Kernel *, const char *function_name);
 
+/* ---- bundle_kernels.c ---------------------------------------------------------------------- */
+
+/* The #includes of a C file with this text of kernels; whether igrt_vec64.h is one of them. */
+bool kernel_headers(StrBuf *, const char *text);
+
 /* ---- bundle.c (inspect.h has what is told of a plan) ---------------------------------------- */
 
 /* Writes the bundle; an existing one is replaced, nothing is left on failure. */

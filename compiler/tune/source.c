@@ -40,13 +40,9 @@ static void write_file(Source *s, const char *name, StrBuf *text)
 
 static void put_includes(StrBuf *sb, const char *body)
 {
-    bool vectors = strstr(body, "_f32x") || strstr(body, "_i32x");
     sb_puts(sb, "#include \"tune_case.h\"\n#include <stdint.h>\n#include <math.h>\n"
                 "#include <string.h>\n");
-    if (strstr(body, "igrt_dot_"))
-        sb_puts(sb, vectors ? "#include \"igrt_dot_vec.h\"\n" : "#include \"igrt_dot.h\"\n");
-    else if (strstr(body, "igrt_"))
-        sb_puts(sb, vectors ? "#include \"igrt_vec.h\"\n" : "#include \"igrt_num.h\"\n");
+    (void)kernel_headers(sb, body);
 }
 
 /* static void name(void *const *a) { k(a[0], a[1], n, 0, 32); } */

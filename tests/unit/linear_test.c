@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "compiler/ingot_ops.h"
-#include "compiler/interp/linear_interp.h"
+#include "compiler/interp/plan_interp.h"
 #include "targets/targets.h"
 
 enum { M = 37, K = 40, N = 50 };
@@ -337,6 +337,37 @@ static void a_place_not_filled(void **state)
     expect(&r, product, "which nothing has written; at i0.o = 0, i1.o = 0, r0 = 1");
 }
 
+/* ((x w) u) (x w): a plan of three kernels; the second buffer on the first one, which the third kernel reads too. */
+static void a_buffer_on_a_live_one(void **state)
+{
+    (void)state;
+    Context *c = ingot_context_new(NULL, NULL);
+    ingot_tensor *t = ingot_matmul(c, variable(c, "x", 8, 8), variable(c, "w", 8, 8));
+    ingot_tensor *u = ingot_matmul(c, t, variable(c, "u", 8, 8));
+    ingot_output(c, "y", ingot_matmul(c, u, t));
+    Plan *p = schedule(c, 2, target_find("c"));
+    assert_non_null(p);
+    kernel_share(p);
+    assert_true(memplan(p, 64));
+    float data[64] = {1};
+    ingot_value in[3], out[1];
+    for (int i = 0; i < 3; i++)
+        in[i] = (ingot_value){.data = data, .rank = 2, .dims = {8, 8}, .dtype = INGOT_F32};
+    Buffer *first = p->main.step[0]->bufs[0], *second = p->main.step[1]->bufs[0];
+    assert_true(first->kind == BUF_ARENA && second->kind == BUF_ARENA);
+    Arena *a = arena_new();
+    PlanInterp good = {.p = p};
+    assert_true(plan_interpret(&good, a, in, out));
+    assert_int_equal(((const float *)out[0].data)[0], 1);
+    second->offset = first->offset;
+    PlanInterp bad = {.p = p};
+    assert_false(plan_interpret(&bad, a, in, out));
+    assert_non_null(strstr(bad.fault, "which step 2 still uses"));
+    arena_free(a);
+    plan_free(p);
+    ingot_context_free(c);
+}
+
 static void no_form(void **state)
 {
     (void)state;
@@ -372,6 +403,7 @@ int main(void)
         cmocka_unit_test(races),
         cmocka_unit_test(nothing_written),
         cmocka_unit_test(a_place_not_filled),
+        cmocka_unit_test(a_buffer_on_a_live_one),
         cmocka_unit_test(no_form),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
