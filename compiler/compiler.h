@@ -749,7 +749,13 @@ void step_copies(Plan *, Step *, const Buffer *src, const Step *like);
 /* inputs.c: inputs that contractions read beyond their edges are copied into the arena. */
 void copy_inputs(Plan *);
 /* layouts.c: a layout for every buffer of the arena; halos instead of bounds checks. */
-void choose_layouts(Plan *);
+struct Target;
+void choose_layouts(Plan *, const struct Target *);
+/* live.c: bytes of the arena in use, by step of the block; of which steps name a buffer, the first and the last;
+ * by how many bytes the greatest of them grows if so many more are in use in these steps. */
+double *bytes_live(Arena *, const Plan *, const Block *);
+bool steps_with(const Block *, const Buffer *, int *first, int *last);
+double arena_growth(const double *live, int n, int first, int last, double bytes);
 void buffer_layout_changed(Buffer *); /* its size in bytes again */
 
 /* ---- compiler/rewrite: algebra on the tensor graph, before anything is stored --------------- */
@@ -863,7 +869,6 @@ struct Target {
     bool wasm;           /* a program is a module, which run.mjs runs, and has one thread */
     int lanes;           /* f32 lanes of a vector register; 0: no vector types */
     int registers;       /* vector registers */
-    bool wide; /* time is dearer than memory: values are stored as they are computed with */
     bool dot;  /* igrt_dot_*() costs less than four products of bytes */
     /* GPUs only */
     const char *runtime;  /* prefix of its types in runtime_min: "igrt_cl" */
@@ -876,6 +881,7 @@ struct Target {
 
 /* What takes at most 1 / LITTLE of the time of something else may be done to save memory. */
 enum { LITTLE = 32 };
+enum { DEAR = 4 }; /* cycles that a byte of memory is worth where it is dear */
 /* cost.c: cycles of moving bytes where so many are in use; of a kernel, tiled if it can be. */
 double cost_bytes(double bytes, double live, const Target *);
 double cost_kernel(const Kernel *, const Target *);

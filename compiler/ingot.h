@@ -425,6 +425,7 @@ typedef struct {
     const char *no_rewrite; /* names of graph rewrites that are not done, "a,b"; NULL: all are */
     /* Build files: "cmake", "make", "zephyr", "esp-idf", "arduino", "cmsis"; NULL: cmake and make. */
     const char *package;
+    const char *prefer; /* "ram" or "time": what is dear; NULL: as the target has it */
 } ingot_options;
 
 /* Write the bundle into `dir` (created; an existing bundle is replaced; nothing is left on failure). */

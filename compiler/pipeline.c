@@ -143,6 +143,13 @@ static const Target *check_options(Context *c, const ingot_options *o, Arena *a)
                                             : arena_printf(a, "--target '%.80s': %s", name, why));
         return NULL;
     }
+    bool ram = o->prefer && !strcmp(o->prefer, "ram");
+    if (o->prefer)
+        t->byte = ram ? DEAR : 0;
+    if (o->prefer && !ram && strcmp(o->prefer, "time") != 0) {
+        usage(c, "--prefer '%.80s': choose ram or time", o->prefer);
+        return NULL;
+    }
     if (!check_memories(c, o, t) || !check_rules(c, o->no_rewrite))
         return NULL;
     if ((o->sched || o->save_sched) && o->naive) {
@@ -291,7 +298,7 @@ static bool decide(Plan *p, const Target *t, const ingot_options *o, StrBuf *rec
         copy_inputs(p);
     kernel_keys(p);
     if (!t->gpu)
-        choose_layouts(p);
+        choose_layouts(p, t);
     optimise(p, t);
     if (o->sched && !choices_report(p))
         return false;

@@ -8,8 +8,8 @@ typedef struct {
     int lanes,
         registers; /* f32 lanes of a vector register, and how many there are; 0: no vector types, and how many
                       registers sums of integers may take */
-    bool wide; /* time is dearer than memory */
-    bool dot;  /* it multiplies pairs or fours of narrow integers */
+    bool prefer_ram; /* memory is dearer than time */
+    bool dot;        /* it multiplies pairs or fours of narrow integers */
 } Machine;
 
 /* clang with wasi-libc. A stack of a megabyte (64 KB is usual), below the data: overrun, it traps. */
@@ -17,35 +17,34 @@ typedef struct {
 #define WASM_LINK "-Wl,--stack-first -Wl,-z,stack-size=1048576"
 
 static const Machine machines[] = {
-    {"c99", "", 0, 0, false, false}, /* any compiler: the standard has no vectors */
-    {"x86-64", "-march=x86-64", 4, 16, true, false},
-    {"x86-64-v2", "-march=x86-64-v2", 4, 16, true, false},
-    {"x86-64-v3", "-march=x86-64-v3", 8, 16, true, false},
-    {"x86-64-v4", "-march=x86-64-v4 -mprefer-vector-width=512", 16, 32, true, false},
-    {"armv8-a", "-march=armv8-a", 4, 32, true, false},
-    {"cortex-a53", "-mcpu=cortex-a53", 4, 32, true, false},
-    {"cortex-a72", "-mcpu=cortex-a72", 4, 32, true, false},
-    {"cortex-m0+", "-mthumb -mcpu=cortex-m0plus -mfloat-abi=soft", 0, 5, false, false},
-    {"cortex-m3", "-mthumb -mcpu=cortex-m3 -mfloat-abi=soft", 0, 9, false, false},
-    {"cortex-m33", "-mthumb -mcpu=cortex-m33 -mfpu=fpv5-sp-d16 -mfloat-abi=hard", 0, 9, false,
-     true},
-    {"cortex-m4", "-mthumb -mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mfloat-abi=hard", 0, 9, false, true},
-    {"cortex-m4-soft", "-mthumb -mcpu=cortex-m4 -mfloat-abi=soft", 0, 9, false, true},
-    {"cortex-m55", "-mthumb -mcpu=cortex-m55 -mfloat-abi=hard", 0, 9, false, true},
-    {"cortex-m7", "-mthumb -mcpu=cortex-m7 -mfpu=fpv5-d16 -mfloat-abi=hard", 0, 9, false, true},
-    {"rv32imc", "-march=rv32imc -mabi=ilp32", 0, 9, false, false},
-    {"rv64gc", "-march=rv64gc", 0, 0, false, false},
-    {"wasm32", WASM, 0, 9, true, false},
-    {"wasm32-simd128", WASM " -msimd128", 4, 16, true, false},
+    {"c99", "", 0, 0, true, false}, /* any compiler: the standard has no vectors */
+    {"x86-64", "-march=x86-64", 4, 16, false, false},
+    {"x86-64-v2", "-march=x86-64-v2", 4, 16, false, false},
+    {"x86-64-v3", "-march=x86-64-v3", 8, 16, false, false},
+    {"x86-64-v4", "-march=x86-64-v4 -mprefer-vector-width=512", 16, 32, false, false},
+    {"armv8-a", "-march=armv8-a", 4, 32, false, false},
+    {"cortex-a53", "-mcpu=cortex-a53", 4, 32, false, false},
+    {"cortex-a72", "-mcpu=cortex-a72", 4, 32, false, false},
+    {"cortex-m0+", "-mthumb -mcpu=cortex-m0plus -mfloat-abi=soft", 0, 5, true, false},
+    {"cortex-m3", "-mthumb -mcpu=cortex-m3 -mfloat-abi=soft", 0, 9, true, false},
+    {"cortex-m33", "-mthumb -mcpu=cortex-m33 -mfpu=fpv5-sp-d16 -mfloat-abi=hard", 0, 9, true, true},
+    {"cortex-m4", "-mthumb -mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mfloat-abi=hard", 0, 9, true, true},
+    {"cortex-m4-soft", "-mthumb -mcpu=cortex-m4 -mfloat-abi=soft", 0, 9, true, true},
+    {"cortex-m55", "-mthumb -mcpu=cortex-m55 -mfloat-abi=hard", 0, 9, true, true},
+    {"cortex-m7", "-mthumb -mcpu=cortex-m7 -mfpu=fpv5-d16 -mfloat-abi=hard", 0, 9, true, true},
+    {"rv32imc", "-march=rv32imc -mabi=ilp32", 0, 9, true, false},
+    {"rv64gc", "-march=rv64gc", 0, 0, true, false},
+    {"wasm32", WASM, 0, 9, false, false},
+    {"wasm32-simd128", WASM " -msimd128", 4, 16, false, false},
 };
 enum { MACHINES = sizeof machines / sizeof *machines };
 
 /* "native": the processor that the compiler runs on. */
 static Machine native(void)
 {
-    Machine m = {"native", "-march=native", 0, 0, false, false};
+    Machine m = {"native", "-march=native", 0, 0, true, false};
 #if defined(__x86_64__)
-    m.lanes = 4, m.registers = 16, m.wide = true;
+    m.lanes = 4, m.registers = 16, m.prefer_ram = false;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         m.lanes = 8;
     if (__builtin_cpu_supports("avx512f")) {
@@ -55,7 +54,7 @@ static Machine native(void)
     m.dot = __builtin_cpu_supports("avx512vnni") && m.lanes == 16;
 #elif defined(__aarch64__)
     m.flags = "-mcpu=native";
-    m.lanes = 4, m.registers = 32, m.wide = true;
+    m.lanes = 4, m.registers = 32, m.prefer_ram = false;
 #endif
     return m;
 }
@@ -65,10 +64,8 @@ const char *machine_name(int i)
     return !i ? "native" : i <= MACHINES ? machines[i - 1].name : NULL;
 }
 
-enum { DEAR = 4 }; /* cycles that a byte is worth where memory is dear */
-
 /* Rates of cores of a kind; two vectors of operations a cycle, which are multiply-adds in a tile, though not all of the time. */
-void target_costs(Target *t)
+void target_costs(Target *t, bool prefer_ram)
 {
     static const Level large[] = {{32 << 10, 64}, {1 << 20, 16}, {16 << 20, 10}, {0, 4.5}},
                        small[] = {{0, 4}};
@@ -79,7 +76,7 @@ void target_costs(Target *t)
     memcpy(t->level, t->lanes ? large : small, t->lanes ? sizeof large : sizeof small);
     t->line = t->lanes ? 64 : 32;
     t->launch = 500;
-    t->byte = t->wide ? 0 : DEAR;
+    t->byte = prefer_ram ? DEAR : 0;
 }
 
 bool target_tune(Target *t, const char *machine)
@@ -97,7 +94,6 @@ bool target_tune(Target *t, const char *machine)
         t->bare = true, t->cc = "riscv64-unknown-elf-gcc", t->ar = "riscv64-unknown-elf-ar";
     t->lanes = m.lanes;
     t->registers = m.registers;
-    t->wide = m.wide;
     t->dot = m.dot;
     t->wasm = !strncmp(machine, "wasm", 4);
     if (t->wasm) {
@@ -105,6 +101,6 @@ bool target_tune(Target *t, const char *machine)
         t->ar = "llvm-ar";
         t->link = WASM_LINK;
     }
-    target_costs(t);
+    target_costs(t, m.prefer_ram);
     return m.name != NULL;
 }

@@ -22,6 +22,7 @@ typedef struct {
     ingot_status status;
     int line;
     const char *machine;
+    bool prefer_ram;
 } Reading;
 
 static void wrong(Reading *r, ingot_status status, const char *what)
@@ -69,8 +70,10 @@ static void key(Reading *r, const char *name, const char *value)
             wrong(r, INGOT_INVALID, "lanes are 0, 4, 8 or 16");
     } else if (!strcmp(name, "registers")) {
         t->registers = whole(r, value, 0, 64);
-    } else if (!strcmp(name, "wide")) {
-        t->wide = yes(r, value);
+    } else if (!strcmp(name, "prefer")) {
+        r->prefer_ram = !strcmp(value, "ram");
+        if (!r->prefer_ram && strcmp(value, "time"))
+            wrong(r, INGOT_INVALID, arena_printf(r->a, "'%.40s': ram or time is wanted", value));
     } else if (!strcmp(name, "dot")) {
         t->dot = yes(r, value);
     } else if (!strcmp(name, "int")) {
@@ -111,7 +114,7 @@ static void line(Reading *r, char *s)
 
 const char *target_read(Target *t, Arena *a, const char *file, ingot_status *status)
 {
-    Reading r = {.t = t, .a = a, .file = file, .status = INGOT_OK};
+    Reading r = {.t = t, .a = a, .file = file, .status = INGOT_OK, .prefer_ram = true};
     char *text = arena_alloc(a, MAX_FILE + 1);
     FILE *f = fopen(file, "rb");
     size_t n = f ? fread(text, 1, MAX_FILE, f) : 0;
@@ -124,7 +127,7 @@ const char *target_read(Target *t, Arena *a, const char *file, ingot_status *sta
     text[n] = 0;
     t->flags = "";
     t->lanes = t->registers = 0;
-    t->wide = t->dot = false;
+    t->dot = false;
     for (char *s = text, *next; s && !r.why; s = next) {
         r.line++;
         next = strchr(s, '\n');
@@ -137,7 +140,7 @@ const char *target_read(Target *t, Arena *a, const char *file, ingot_status *sta
               "there is no line 'machine = ...': `ingot targets --probe` writes "
               "target files");
     t->machine = r.machine;
-    target_costs(t);
+    target_costs(t, r.prefer_ram);
     if (r.why && r.status != INGOT_OK)
         *status = r.status;
     return r.why;

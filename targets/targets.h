@@ -15,7 +15,7 @@ bool target_is_file(const char *name);
 /* target_file.c: of C, for the machine that the file tells of. */
 const char *target_read(Target *, Arena *, const char *file, ingot_status *);
 /* machine.c: what time goes to, from what is known of the machine. */
-void target_costs(Target *);
+void target_costs(Target *, bool prefer_ram);
 /* The names that target_tune() knows, from 0; NULL after the last. */
 const char *machine_name(int i);
 /* All of them, ended by NULL. */

@@ -110,32 +110,30 @@ static long number(const Probe *p, const char *name)
 typedef struct {
     const char *simd; /* its name */
     int lanes, registers;
-    bool wide;
 } Vectors;
 
 /* As machine.c has them for the machines that it knows by name. */
 static Vectors vectors_of(const Probe *p)
 {
     if (macro_of(p, "__AVX512F__"))
-        return (Vectors){"avx512", 16, 32, true};
+        return (Vectors){"avx512", 16, 32};
     if (macro_of(p, "__AVX2__") && macro_of(p, "__FMA__"))
-        return (Vectors){"avx2", 8, 16, true};
+        return (Vectors){"avx2", 8, 16};
     if (macro_of(p, "__SSE2__"))
-        return (Vectors){"sse2", 4, macro_of(p, "__x86_64__") ? 16 : 8, true};
+        return (Vectors){"sse2", 4, macro_of(p, "__x86_64__") ? 16 : 8};
     if (macro_of(p, "__ARM_NEON") || macro_of(p, "__ARM_NEON__"))
-        return (Vectors){"neon", 4, macro_of(p, "__aarch64__") ? 32 : 16, true};
+        return (Vectors){"neon", 4, macro_of(p, "__aarch64__") ? 32 : 16};
     if (macro_of(p, "__wasm_simd128__"))
-        return (Vectors){"simd128", 4, 16, true};
+        return (Vectors){"simd128", 4, 16};
     if (macro_of(p, "__VSX__"))
-        return (Vectors){"vsx", 4, 64, true};
+        return (Vectors){"vsx", 4, 64};
     /* sums of integers take registers, as many as are free */
     bool few = number(p, "__ARM_ARCH_ISA_THUMB") == 1,
          some = macro_of(p, "__ARM_ARCH") || number(p, "__riscv_xlen") == 32;
     return (Vectors){number(p, "__ARM_FEATURE_MVE") ? "mve" : "none", 0,
                      few    ? 5
                      : some ? 9
-                            : 0,
-                     false};
+                            : 0};
 }
 
 static const char *float_abi(const Probe *p)
@@ -184,8 +182,8 @@ static void write_file(Probe *p, const char *command, StrBuf *out)
         sb_printf(out, " %s", p->word[i]);
     if (v.lanes == 16)
         sb_puts(out, " -mprefer-vector-width=512");
-    sb_printf(out, "\nmachine = %s\nlanes = %d\nregisters = %d\nwide = %s\ndot = %s\n", p->machine,
-              v.lanes, v.registers, v.wide ? "yes" : "no", pairs ? "yes" : "no");
+    sb_printf(out, "\nmachine = %s\nlanes = %d\nregisters = %d\nprefer = %s\ndot = %s\n", p->machine,
+              v.lanes, v.registers, v.lanes ? "time" : "ram", pairs ? "yes" : "no");
     sb_printf(out, "endian = %s\nint = %ld\npointer = %ld\n",
               order && strstr(order, "BIG") ? "big" : "little", 8 * number(p, "__SIZEOF_INT__"),
               8 * number(p, "__SIZEOF_POINTER__"));

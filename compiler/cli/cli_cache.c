@@ -91,6 +91,7 @@ static ingot_status key_base(Session *s, Key *k)
     }
     key_text(k, o->compile.no_rewrite);
     key_text(k, o->compile.fuse);
+    key_text(k, o->compile.prefer);
     if (o->compile.sched) {
         MapFile sched;
         why = mapfile_open(&sched, o->compile.sched);

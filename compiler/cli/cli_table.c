@@ -95,6 +95,8 @@ const CliOption cli_options[] = {
      .choices = "@rewrites"},
     {"--fuse", "HOW", MODEL, "auto (default); none: every value is stored; all: as few kernels as may be", WORD(compile.fuse),
      .choices = "auto none all"},
+    {"--prefer", "WHAT", MODEL, "what is dear, ram or time; without it, as the target has it: ram for microcontrollers", WORD(compile.prefer),
+     .choices = "ram time"},
     {"--sched", "FILE", MODEL, "decide as this file says (docs/sched.md)", WORD(compile.sched), .path = CLI_FILE},
     {"--save-sched", "FILE", COMPILE, "write what was decided, for --sched", WORD(compile.save_sched),
      .path = CLI_FILE},

@@ -170,6 +170,7 @@ enum { MAX_HALO = 8 };
 typedef struct {
     int64_t lo[INGOT_MAX_RANK], hi[INGOT_MAX_RANK];
     int64_t fill;
+    double gates; /* cycles that the loads take to see whether they are inside */
     bool any;
 } Halo;
 
@@ -267,7 +268,48 @@ static bool fill_fits(Context *c, ingot_dtype d, int64_t fill)
     return !fill || (dtype_is_int(d) && node_const_i(c, d, fill)->arg.i == fill);
 }
 
-static void find_halos(Layouts *x, Halo *halo)
+/* How often e is computed; all: in every loop over outputs. */
+static double iterations(const Kernel *k, Node *e, bool all)
+{
+    double n = 1;
+    for (int i = 0; i < k->naxis; i++)
+        if ((all && !k->axes[i].reduced) || depends_on(e, k->axes[i].range))
+            n *= (double)k->axes[i].range->src[0]->hi;
+    return n;
+}
+
+/* Cycles that a load's gate takes: its conditions in the loops that they depend on, and a choice beside each operation of
+ * the reduce. */
+static double cost_of_gate(const Kernel *k, Node *load, const Target *t)
+{
+    Node *part[32];
+    int n = conjuncts(load->src[1], part, 0, 32);
+    double cycles = iterations(k, load, true) / t->rate[UNIT_TILE];
+    for (int i = 0; i < n; i++)
+        cycles += iterations(k, part[i], false) / t->rate[UNIT_SCALAR];
+    return cycles;
+}
+
+/* A halo is cleared in every run, and takes its bytes where the arena is full. */
+static bool halo_pays(const Layouts *x, const double *live, const Halo *h, const Buffer *b,
+                      const Target *t)
+{
+    const Block *main = &x->p->main;
+    int first, last;
+    double plain = (double)elem_bytes(b->dtype), padded = plain;
+    for (int d = 0; d < b->rank; d++) {
+        double size = (double)b->dims[d]->hi;
+        plain *= size;
+        padded *= size + (double)(h->lo[d] + h->hi[d]);
+    }
+    double more = padded - plain;
+    double grows = t->byte > 0 && steps_with(main, b, &first, &last)
+                       ? arena_growth(live, main->n, first, last, more)
+                       : 0;
+    return h->gates > cost_bytes(more, padded, t) + grows * t->byte;
+}
+
+static void find_halos(Layouts *x, const Target *t, Halo *halo)
 {
     for (int i = 0; i < x->n; i++) {
         const Step *s = x->kernel[i];
@@ -288,12 +330,17 @@ static void find_halos(Layouts *x, Halo *halo)
                 continue;
             h->any = true;
             h->fill = fill;
+            h->gates += cost_of_gate(s->kernel, load, t);
             for (int d = 0; d < b->rank; d++) {
                 h->lo[d] = h->lo[d] > one.lo[d] ? h->lo[d] : one.lo[d];
                 h->hi[d] = h->hi[d] > one.hi[d] ? h->hi[d] : one.hi[d];
             }
         }
     }
+    const double *live = bytes_live(x->a, x->p, &x->p->main);
+    for (int i = 0; i < x->p->nbuffer; i++)
+        if (halo[i].any && !halo_pays(x, live, &halo[i], x->p->buffers[i], t))
+            halo[i] = (Halo){0};
 }
 
 /* Loads that stay within the halo need no gate. */
@@ -362,7 +409,7 @@ void buffer_layout_changed(Buffer *b)
         sat_mul(layout_elements(&b->layout, b->rank, b->dims), (int64_t)elem_bytes(b->dtype));
 }
 
-void choose_layouts(Plan *p)
+void choose_layouts(Plan *p, const Target *t)
 {
     Layouts x = {.p = p, .a = arena_new()};
     int nbuffer = p->nbuffer;
@@ -375,7 +422,7 @@ void choose_layouts(Plan *p)
     vote_contractions(&x);
     vote_followers(&x);
     Halo *halo = NEWN(x.a, Halo, nbuffer);
-    find_halos(&x, halo);
+    find_halos(&x, t, halo);
     const Layout **given = replay_layouts(p, x.a, x.kernel, x.n, x.fixed);
     for (int i = 0; i < nbuffer; i++)
         for (int d = 0; given[i] && d < p->buffers[i]->rank; d++)

@@ -147,10 +147,16 @@ static bool is_uniform(Node *n)
     return n->op == OP_CONST;
 }
 
+/* A dot multiplies bytes: integers that are widened, for its sum, are best as narrow as they are. */
+static bool is_for_dot(const Sched *s, Node *wide)
+{
+    return s->target->dot && dtype_is_int(wide->dtype);
+}
+
 /* Is what a cast widens stored before the cast? Where bytes are dear, or are what is multiplied. */
 static bool keeps_narrow(const Sched *s, Node *wide)
 {
-    return s->target->byte > 0 || (s->target->dot && dtype_is_int(wide->dtype));
+    return s->target->byte > 0 || is_for_dot(s, wide);
 }
 
 /* Is it worth so many operations whenever an element is read, to have it in memory as this one and not as that? A byte
@@ -159,7 +165,8 @@ static bool narrow_pays(const Sched *s, Node *narrow, Node *wide, int cost)
 {
     const Target *t = s->target;
     double saved = dtype_info[wide->dtype].bytes - dtype_info[narrow->dtype].bytes;
-    return cost / t->rate[UNIT_VECTOR] <= saved * (cost_bytes(1, INFINITY, t) + t->byte);
+    return is_for_dot(s, wide) ||
+           cost / t->rate[UNIT_VECTOR] <= saved * (cost_bytes(1, INFINITY, t) + t->byte);
 }
 
 /* What n is made of by casts and little arithmetic with numbers, where that has fewer bytes: the narrow side. */
@@ -437,6 +444,8 @@ static double lines(const Sched *s, double bytes)
 static bool fold_pays(Sched *s, Node *n, double bytes, double leaves)
 {
     const Target *t = s->target;
+    if (is_for_dot(s, n))
+        return false;
     Region r = region_of(s, n);
     return cost_bytes(bytes, 2 * bytes, t) + (bytes - leaves) * t->byte <
            cost_bytes(leaves, 2 * leaves, t) + cost_ops(&r, t);

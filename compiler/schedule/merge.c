@@ -13,8 +13,8 @@
 #include "values.h"
 
 enum {
-    REACH = 16,
-    MAX_STORES = 3,
+    REACH = 16,     /* how far behind a kernel others are looked for */
+    MAX_STORES = 3, /* sums whose tiles are to fit in the registers together */
     MAX_AXES = 4 * INGOT_MAX_RANK,
     /* of a kernel that is merged for the sake of it */
     ALL_STORES = 8,
@@ -307,8 +307,39 @@ static Said wants_merge(const Plan *p, const Step *into, const Step *from)
     return given->merged == YES && with >= 0 && value_given_key(p, with) == given->with ? YES : NO;
 }
 
+/* Bytes of the buffers that both name. */
+static double common_bytes(const Step *a, const Step *b)
+{
+    double bytes = 0;
+    for (int i = 0; i < a->nbuf; i++)
+        for (int j = 0; j < b->nbuf; j++)
+            bytes += a->bufs[i] == b->bufs[j] ? (double)a->bufs[i]->bytes : 0;
+    return bytes;
+}
+
+/* One kernel launches once and moves what both read once.  Where others run between the two, what the later one makes lies
+ * in memory meanwhile: it is fetched from the level that holds what those touch too, and the arena may grow. */
+static bool merging_pays(const Match *m, const Plan *p, const Target *t, const Block *b, int i,
+                         int j)
+{
+    double moved = (double)m->into->kernel->bytes + (double)m->from->kernel->bytes,
+           gain = t->launch + cost_bytes(common_bytes(m->into, m->from), moved, t);
+    double made = 0, taken = 0, between = 0;
+    for (int s = 0; s < m->from->nbuf; s++) {
+        const Buffer *x = m->from->bufs[s];
+        double bytes = m->from->kernel->args[s].written ? (double)x->bytes : 0;
+        made += bytes;
+        taken += buffer_root(x)->kind == BUF_ARENA ? bytes : 0;
+    }
+    for (int s = i + 1; s < j; s++)
+        between += b->step[s]->kernel ? (double)b->step[s]->kernel->bytes : 0;
+    double later = cost_bytes(made, made + between, t) - cost_bytes(made, made, t);
+    double more = t->byte > 0 ? arena_growth(bytes_live(m->a, p, b), b->n, i, j - 1, taken) : 0;
+    return gain > later + more * t->byte;
+}
+
 /* Does step j of the block become part of step i? */
-static bool merge(Plan *p, Arena *a, const Block *b, int i, int j)
+static bool merge(Plan *p, const Target *t, Arena *a, const Block *b, int i, int j)
 {
     Match m = {.a = a, .into = b->step[i], .from = b->step[j]};
     bool contraction, other, all = values_preset(p) == PRESET_ALL;
@@ -325,9 +356,6 @@ static bool merge(Plan *p, Arena *a, const Block *b, int i, int j)
         return false;
     if (all && (nstore > ALL_STORES || m.into->kernel->narg + m.from->kernel->narg > ALL_ARGS))
         return false;
-    /* what is no contraction has little to gain, and its result would only live longer */
-    if (wanted == UNSAID && !contraction && j > i + 1)
-        return false;
     for (int s = i; s < j; s++)
         if (ordered(b->step[s], m.from))
             return false;
@@ -339,7 +367,7 @@ static bool merge(Plan *p, Arena *a, const Block *b, int i, int j)
         shared = 0;
         paired = pair_others(&m, all);
     }
-    if (!paired)
+    if (!paired || (wanted == UNSAID && !merging_pays(&m, p, t, b, i, j)))
         return false;
     Note note = {.pass = "merge",
                  .what = "merged",
@@ -361,15 +389,15 @@ static bool merge(Plan *p, Arena *a, const Block *b, int i, int j)
     return true;
 }
 
-static void merge_block(Plan *p, Block *b)
+static void merge_block(Plan *p, const Target *t, Block *b)
 {
     for (int i = 0; i < b->n; i++) {
-        merge_block(p, &b->step[i]->body);
-        merge_block(p, &b->step[i]->other);
+        merge_block(p, t, &b->step[i]->body);
+        merge_block(p, t, &b->step[i]->other);
         int reach = values_preset(p) == PRESET_ALL ? b->n : REACH;
         for (int j = i + 1; j < b->n && j <= i + reach; j++) {
             Arena *a = arena_new();
-            bool merged = merge(p, a, b, i, j);
+            bool merged = merge(p, t, a, b, i, j);
             arena_free(a);
             if (merged) {
                 memmove(b->step + j, b->step + j + 1, (size_t)(b->n - j - 1) * sizeof *b->step);
@@ -380,7 +408,7 @@ static void merge_block(Plan *p, Block *b)
     }
 }
 
-void merge_kernels(Plan *p)
+void merge_kernels(Plan *p, const Target *t)
 {
-    merge_block(p, &p->main);
+    merge_block(p, t, &p->main);
 }

@@ -773,7 +773,7 @@ bool plan_schedule(Plan *p, int opt_level, const Target *target)
     if (c->nerror)
         return false;
     if (s->fuse_rows)
-        merge_kernels(p);
+        merge_kernels(p, target);
     return true;
 }
 

@@ -153,7 +153,7 @@ void step_join(Arena *, Step *into, const Step *from);
 void kernel_name(const Context *, Kernel *, int number, const Step *);
 
 /* merge.c: kernels that read the same operand in the same loops become one. */
-void merge_kernels(Plan *);
+void merge_kernels(Plan *, const Target *);
 
 /* kernel.c: the finished nest, copied into a context of its own. */
 Kernel *kernel_finish(Nest *, Buffer ***bufs, int *nbuf);

@@ -7,6 +7,7 @@
                 number of threads; what the tools tell of the memories is right
     sanitized   nothing beyond the end of any of them, each a heap block of just its size, is touched
     refused     init tells that a memory is missing, too small or misaligned
+    preferred   the arena is smaller with --prefer ram than with --prefer time, and the results are the same
 
 Exit status 77, skipped: there is no Python with onnx.
 """
@@ -33,7 +34,15 @@ def dense_block(g):
     g.output("y", g.op("Conv", h, g.weight(9, 26, 1, 1)), models.F, 1, 9, 13, 11)
 
 
+def edges(g):
+    """A halo is a fifth of a small image, where the arena is fullest, and spares few checks: a window has four elements."""
+    h = g.op("Relu", g.input("x", models.F, 1, 32, 12, 12))
+    h = g.op("AveragePool", g.op("Exp", h), kernel_shape=[2, 2], pads=[1, 1, 0, 0], strides=[2, 2])
+    g.output("y", g.op("Relu", h), models.F, 1, 32, 6, 6)
+
+
 models.MODELS["dense_block"] = dense_block
+models.MODELS["edges"] = edges
 MODELS = ("cnn", "halos", "attention", "lstm", "index", "dense_block")
 
 
@@ -179,6 +188,20 @@ int main(void)
 """
 
 
+def preferred(ingot, work):
+    model, data = prepare(work, "edges")
+    arena, y = {}, {}
+    for what in ("ram", "time"):
+        flags, bundle = ("--target", "c:c99", "--prefer", what), work / f"prefer_{what}"
+        arena[what] = json.loads(call(ingot, "inspect", model, "--json", *flags))["arena_bytes"]
+        call(ingot, "compile", model, "-o", bundle, *flags)
+        make(bundle, compilers()[0], "-O1")
+        y[what] = outputs(bundle, data, work / f"out_{what}")
+    if not arena["ram"] < arena["time"] or y["ram"] != y["time"]:
+        raise Wrong(f"arena {arena['ram']} bytes with --prefer ram, {arena['time']} with --prefer time; same results: {y['ram'] == y['time']}")
+    print(f"arena {arena['ram']} bytes, not {arena['time']}")
+
+
 def refused(ingot, work):
     model, _ = prepare(work, "cnn")
     bundle = work / "bundle"
@@ -194,4 +217,4 @@ def refused(ingot, work):
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {f.__name__: f for f in (spread, sanitized, refused)}))
+    sys.exit(main(__doc__, {f.__name__: f for f in (spread, sanitized, preferred, refused)}))

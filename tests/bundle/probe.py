@@ -43,7 +43,7 @@ def compilers(ingot, work):
     cases = [(M55, {"machine": "arm-none-eabi", "lanes": "0", "dot": "yes", "simd": "mve", "float_abi": "hard", "pointer": "32"}, "__smlad vmladavaq_s8"),
              ("arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb", {"dot": "yes", "simd": "none", "float_abi": "soft"}, "__smlad"),
              ("arm-none-eabi-gcc -mcpu=cortex-m0 -mthumb", {"dot": "no", "registers": "5"}, ""),
-             ("clang --target=aarch64-linux-gnu", {"lanes": "4", "registers": "32", "simd": "neon", "pointer": "64", "wide": "yes"}, "vfmaq_f32"),
+             ("clang --target=aarch64-linux-gnu", {"lanes": "4", "registers": "32", "simd": "neon", "pointer": "64", "prefer": "time"}, "vfmaq_f32"),
              ("riscv64-unknown-elf-gcc -march=rv32imc -mabi=ilp32", {"lanes": "0", "registers": "9", "float_abi": "soft", "pointer": "32"}, "")]
     if platform.machine() == "x86_64":
         for cc in ("gcc", "clang"):
@@ -118,7 +118,7 @@ def refused(ingot, work):
     model = written(work)
     good = "machine = x86_64-linux-gnu\nlanes = 4\nregisters = 16\n"
     for text, status, says in ((None, IO, "No such file"), ("", INVALID, "no line 'machine"), (good + "lanes = 5\n", INVALID, ":4: lanes are"),
-                               (good + "wide = maybe\n", INVALID, ":4: 'maybe'"), (good + "colour = red\n", INVALID, ":4: unknown key 'colour'"),
+                               (good + "prefer = speed\n", INVALID, ":4: 'speed'"), (good + "colour = red\n", INVALID, ":4: unknown key 'colour'"),
                                (good + "red\n", INVALID, ":4: 'key = value'"), (good + "int = 16\n", UNSUPPORTED, ":4: an int of fewer"),
                                (good + "endian = big\n", UNSUPPORTED, ":4: only machines")):
         file = work / "wrong.target"

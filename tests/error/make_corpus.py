@@ -487,6 +487,7 @@ def usage():
                   node("Transpose", ("d",), ("t",), "turn"), node("MatMul", ("d", "t"), ("y",), "product")],
                  inputs=[value("x", (64, 64))], outputs=[value("y", (64, 64))])
     use("max_ram", ["compile", "{model}", "-o", "{out}", "--max-ram", "1k"], 4, ("1024", "share", "f32[64,64]", "16384 bytes"), wide)
+    use("prefer", ["compile", "{model}", "-o", "{out}", "--prefer", "speed"], says=("--prefer", "ram", "time"))
     for what, bad in (("word", "much"), ("nothing", "0"), ("huge", "9999999999G")):
         use(f"max_ram_{what}", ["compile", "{model}", "-o", "{out}", "--max-ram", bad], says="--max-ram")
     def memory(name, *sizes, status=2, says="--memory", mod=m, flags=()):

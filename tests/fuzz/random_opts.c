@@ -414,7 +414,7 @@ static int kernels_of(Context *c, const Target *t, Case *out, int n, int most)
     if (decided) {
         copy_inputs(p);
         kernel_keys(p);
-        choose_layouts(p);
+        choose_layouts(p, t);
         optimise(p, t);
     }
     kernel_share(p);
