@@ -127,7 +127,8 @@ static void private_names(Bundle *b, const FileList *list)
     sb_printf(&sb,
               "/* %s_igrt.h - the runtime's functions as this model's own: several models, of "
               "different versions of ingot too, fit "
-              "into\n * one program. */\n#ifndef %s_IGRT_H\n#define %s_IGRT_H\n\n",
+              "into\n * one program. */\n#ifndef %s_IGRT_H\n#define %s_IGRT_H\n\n"
+              "#define IGRT_FUNCTIONS\n",
               b->name, b->upper, b->upper);
     for (int i = 0; i < list->n; i++) {
         const char *text = (const char *)list->file[i]->data, *end = text + list->file[i]->bytes;

@@ -330,8 +330,9 @@ struct Context {
     int ncustom_use;
     Var *vars;
     int nvar, nparam;
-    struct Region *region; /* innermost open one */
-    Requires require;      /* what has to hold in every run */
+    struct Region *region;          /* innermost open one */
+    void (*progress)(double share); /* of the interpreter, or NULL */
+    Requires require;               /* what has to hold in every run */
     Node *poison;
     bool keep_subnormals;
     Map memo; /* contents cache and such */
@@ -748,6 +749,9 @@ int kernel_parts(
 void step_copies(Plan *, Step *, const Buffer *src, const Step *like);
 /* inputs.c: inputs that contractions read beyond their edges are copied into the arena. */
 void copy_inputs(Plan *);
+/* plain.c: whether it computes one element after the other, and why. */
+bool kernel_is_plain(const Kernel *);
+const char *plain_reason(Arena *, const Kernel *);
 /* layouts.c: a layout for every buffer of the arena; halos instead of bounds checks. */
 struct Target;
 void choose_layouts(Plan *, const struct Target *);

@@ -4,6 +4,7 @@
  *
  * The roof: the only library that sees the compiler, the code generator and the targets. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
@@ -379,42 +380,51 @@ Plan *plan_make(Context *c, const ingot_options *options)
     return p;
 }
 
-/* The share of all operations that kernels without an opt have, and the first of them: loops as the model has them. */
-static double plain_share(const Plan *p, const Kernel **first, int *n)
+/* What a kernel has to do: operations, or bytes to move where it computes nothing. */
+static double work_of(const Kernel *k)
 {
-    double all = 0, plain = 0;
-    for (int i = 0; i < p->nkernel; i++) {
-        const Kernel *k = p->kernels[i];
-        if (k->check)
-            continue;
-        all += (double)k->flops;
-        if (k->nopt)
-            continue;
-        plain += (double)k->flops;
-        if (!*first || k->flops > (*first)->flops)
-            *first = k;
-        ++*n;
-    }
-    return all > 0 ? plain / all : 0;
+    return (double)(k->flops > k->bytes ? k->flops : k->bytes);
 }
 
-/* "out: 7 kernels, arena 7296 bytes, weights 39552 bytes" */
+static int heaviest_first(const void *x, const void *y)
+{
+    const Kernel *a = *(const Kernel *const *)x, *b = *(const Kernel *const *)y;
+    double p = work_of(a), q = work_of(b);
+    return p != q ? (p < q ? 1 : -1) : strcmp(a->name, b->name);
+}
+
+/* "out: 7 kernels, arena 7296 bytes, weights 39552 bytes"; then the heaviest kernels that have no fast form, and why. */
 static void summary(Context *c, const Plan *p, const Target *t, const ingot_options *o,
                     const char *dir)
 {
-    StrBuf sb = {0};
-    const Kernel *first = NULL;
-    int plain = 0;
-    sb_printf(&sb, "%s: %d kernels, arena %lld bytes, weights %lld bytes", dir, p->nkernel,
-              (long long)p->arena_bytes, (long long)p->weights_bytes);
-    double share = plain_share(p, &first, &plain);
-    if (!o->naive && !t->gpu && share >= 0.01)
-        sb_printf(&sb,
-                  "; %.0f %% of the operations in %d kernels as plain loops, most in %s (ingot "
-                  "explain tells why)",
-                  100 * share, plain, first->name);
-    context_report(c, INGOT_NOTE, INGOT_OK, sb.data);
-    sb_free(&sb);
+    enum { TOLD = 3 };
+    Arena *a = arena_new();
+    context_report(c, INGOT_NOTE, INGOT_OK,
+                   arena_printf(a, "%s: %d kernels, arena %lld bytes, weights %lld bytes", dir,
+                                p->nkernel, (long long)p->arena_bytes,
+                                (long long)p->weights_bytes));
+    const Kernel **plain = NEWN(a, const Kernel *, p->nkernel + 1);
+    int n = 0, told = 0;
+    double all = 0, rest = 0;
+    for (int i = 0; i < p->nkernel && !o->naive && !t->gpu && t->lanes; i++) {
+        const Kernel *k = p->kernels[i];
+        all += k->check ? 0 : work_of(k);
+        if (!k->check && kernel_is_plain(k))
+            plain[n++] = k;
+    }
+    qsort((void *)plain, (size_t)n, sizeof *plain, heaviest_first);
+    for (; told < n && told < TOLD && work_of(plain[told]) >= 0.01 * all; told++)
+        context_report(c, INGOT_NOTE, INGOT_OK,
+                       arena_printf(a, "%s: %s, %.0f %% of the work, is not in lanes: %s", dir,
+                                    plain[told]->name, 100 * work_of(plain[told]) / all,
+                                    plain_reason(a, plain[told])));
+    for (int i = told; i < n; i++)
+        rest += work_of(plain[i]);
+    if (rest >= 0.01 * all && n > told)
+        context_report(c, INGOT_NOTE, INGOT_OK,
+                       arena_printf(a, "%s: nor are %d more kernels, %.0f %% of the work", dir,
+                                    n - told, 100 * rest / all));
+    arena_free(a);
 }
 
 static ingot_status failure(const Context *c)

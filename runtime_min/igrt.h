@@ -82,10 +82,6 @@ typedef struct igrt_fault {
         greatest; /* what it may be; least > greatest: there is no such number, what says it all */
 } igrt_fault;
 
-/* Is value outside of least..greatest? Then that is written down. */
-int igrt_outside(igrt_fault *fault, const char *what, int64_t value, int64_t least,
-                 int64_t greatest);
-
 /* ---- element types ----------------------------------------------------------------------- */
 
 /*
@@ -194,39 +190,8 @@ typedef struct igrt_config {
     uint64_t seed; /* of random numbers; read at init and reset */
 } igrt_config;
 
-/*
- * The checks shared by every <model>_init, in the order of the status codes. weights_bytes is 0
- * for a model whose weights are inside model.c; then sum is not looked at.
- */
-igrt_status igrt_config_check(const igrt_config *config, size_t arena_bytes, size_t arena_align,
-                              size_t weights_bytes, uint64_t weights_sum);
-
-/* The same for the memories, n of them; one of 0 bytes may be absent. */
-igrt_status igrt_memory_check(const igrt_config *config, const size_t *bytes, int n, size_t align);
-
 /* Does the parts of a step from begin to end. */
 typedef void (*igrt_parts_fn)(const void *arg, int64_t begin, int64_t end);
-
-/* Does n parts: one by one through config.parallel_for if there is one, threads > 1 and n > 1, else all at once in
- * the calling thread, whose floating-point mode every part has. */
-void igrt_parallel(const igrt_config *config, igrt_parts_fn run, const void *arg, int64_t n);
-
-/* ---- subnormal numbers ------------------------------------------------------------------- */
-
-/*
- * Arithmetic on numbers below the smallest normal one takes most processors a hundred times as long.
- * <model>_run has them flushed: results and operands that are subnormal are zeros of the same sign,
- * in f32 and f64, by the processor's own mode (MXCSR of x86-64, FPCR of aarch64, FPSCR of 32-bit Arm).
- * The mode belongs to a thread. Where there is none, or the compiler is neither gcc nor clang, these
- * do nothing.
- */
-
-/* The floating-point mode of the calling thread; 0 where it cannot be had. */
-uint64_t igrt_fp_mode(void);
-void igrt_fp_restore(uint64_t mode);
-
-/* Flushes from now on; gives the mode before. */
-uint64_t igrt_fp_flush(void);
 
 /* ---- weights ----------------------------------------------------------------------------- */
 
@@ -247,14 +212,6 @@ typedef struct igrt_sum {
     uint64_t lane[4];
     uint64_t bytes;
 } igrt_sum;
-
-void igrt_sum_begin(igrt_sum *s);
-/* Every piece but the last must be a multiple of 32 bytes long. */
-void igrt_sum_add(igrt_sum *s, const void *data, size_t bytes);
-uint64_t igrt_sum_end(const igrt_sum *s);
-
-/* The checksum of one whole blob. */
-uint64_t igrt_checksum(const void *data, size_t bytes);
 
 /* ---- library kernels --------------------------------------------------------------------- */
 
@@ -277,6 +234,67 @@ typedef struct igrt_tensor {
     igrt_status function(const igrt_tensor *in, int nin, igrt_tensor *out, int nout, \
                          const int64_t *attr_i, const double *attr_f, void *scratch, \
                          size_t scratch_bytes, int64_t *counts)
+
+#ifdef __cplusplus
+}
+#endif
+#endif
+
+/* ---- functions --------------------------------------------------------------------------- */
+
+/*
+ * Of the emitted sources alone. Each model has these under names of its own, which <model>_igrt.h gives them; so whoever includes
+ * <model>.h sees none of them, and several models fit into one program.
+ */
+#if defined(IGRT_FUNCTIONS) && !defined(IGRT_FUNCTIONS_H)
+#define IGRT_FUNCTIONS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Is value outside of least..greatest? Then that is written down. */
+int igrt_outside(igrt_fault *fault, const char *what, int64_t value, int64_t least,
+                 int64_t greatest);
+
+/*
+ * The checks shared by every <model>_init, in the order of the status codes. weights_bytes is 0
+ * for a model whose weights are inside model.c; then sum is not looked at.
+ */
+igrt_status igrt_config_check(const igrt_config *config, size_t arena_bytes, size_t arena_align,
+                              size_t weights_bytes, uint64_t weights_sum);
+
+/* The same for the memories, n of them; one of 0 bytes may be absent. */
+igrt_status igrt_memory_check(const igrt_config *config, const size_t *bytes, int n, size_t align);
+
+/* Does n parts: one by one through config.parallel_for if there is one, threads > 1 and n > 1, else all at once in
+ * the calling thread, whose floating-point mode every part has. */
+void igrt_parallel(const igrt_config *config, igrt_parts_fn run, const void *arg, int64_t n);
+
+/* Subnormal numbers. */
+
+/*
+ * Arithmetic on numbers below the smallest normal one takes most processors a hundred times as long.
+ * <model>_run has them flushed: results and operands that are subnormal are zeros of the same sign,
+ * in f32 and f64, by the processor's own mode (MXCSR of x86-64, FPCR of aarch64, FPSCR of 32-bit Arm).
+ * The mode belongs to a thread. Where there is none, or the compiler is neither gcc nor clang, these
+ * do nothing.
+ */
+
+/* The floating-point mode of the calling thread; 0 where it cannot be had. */
+uint64_t igrt_fp_mode(void);
+void igrt_fp_restore(uint64_t mode);
+
+/* Flushes from now on; gives the mode before. */
+uint64_t igrt_fp_flush(void);
+
+void igrt_sum_begin(igrt_sum *s);
+/* Every piece but the last must be a multiple of 32 bytes long. */
+void igrt_sum_add(igrt_sum *s, const void *data, size_t bytes);
+uint64_t igrt_sum_end(const igrt_sum *s);
+
+/* The checksum of one whole blob. */
+uint64_t igrt_checksum(const void *data, size_t bytes);
 
 #ifdef __cplusplus
 }

@@ -197,6 +197,13 @@ ingot_status model_build(Model *, const Options *, const Value *values, const bo
 
 /* ---- cli_process.c ------------------------------------------------------------------------ */
 
+/* cli_progress.c: of what takes long, how far it is. seconds: that it takes, or 0; then the share that is done is told now
+ * and then, or nothing is known of it. */
+void progress_quiet(bool);
+void progress_begin(const char *what, double seconds);
+void progress_at(double share);
+void progress_end(void);
+
 /* Runs a program found by PATH; its exit status, 128 + signal, or -1 if it cannot be started. */
 int process_run(const char *const *argv);
 pid_t process_start(const char *const *argv); /* the same in two halves: -1 after a message */

@@ -133,23 +133,29 @@ int bench_kernels(Session *s, const char *const *profile, const char *const *ben
     Line *line = NULL;
     Roof roof;
     int n = 0;
+    progress_begin("bench, every step", 0);
     for (int i = 0; i < PROFILES; i++) {
+        progress_at((double)i / PROFILES);
         int code = process_run_to(profile, out);
         char *text = code ? NULL : read_text(s->a, out);
         if (!text)
             return code ? code : 1;
         n = read_profile(s->a, text, &line, n);
     }
+    progress_begin("bench, what this machine can do", 0);
     const char *dir = arena_printf(s->a, "%s/roof", s->work);
     if (!roof_build(s->a, dir, s->o->compile.target) || !roof_measure(s->a, dir, &roof) ||
         !read_steps(s, line, n)) {
         complain(INGOT_TOOL, "%s: this machine's peak cannot be measured", s->o->model);
         return 1;
     }
+    progress_end();
     rate(line, n, &roof, s->o->threads);
     if (!s->o->json)
         print_table(line, n, &roof);
+    progress_begin("bench, all of it", s->o->seconds);
     int code = process_run_to(bench, out);
+    progress_end();
     const char *told = code ? NULL : read_text(s->a, out);
     if (told)
         print_json(told, line, n, &roof, s->o->compile.target);

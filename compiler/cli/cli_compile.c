@@ -80,8 +80,10 @@ ingot_status command_compile(Options *o)
         status = read_selftest(o, &m);
     if (status == INGOT_OK)
         status = model_build(&m, o, NULL, NULL);
+    progress_begin("compile", 0);
     if (status == INGOT_OK)
         o->compile.summary = true, status = ingot_compile(m.c, &o->compile, o->output);
+    progress_end();
     if (status == INGOT_OK && o->depfile)
         status = write_depfile(o, &m);
     model_close(&m);

@@ -213,8 +213,10 @@ static bool read_record(Lockstep *l, FILE *f, int which, int *place)
 static void follow(Lockstep *l, FILE *program, FILE *naive, FILE *onward)
 {
     int a, b;
+    progress_begin("verify, kernel by kernel", 0);
     while (read_record(l, program, 0, &a) && read_record(l, naive, 1, &b) && a == b) {
         compare(l, &l->place[a]);
+        progress_at((double)(a + 1) / l->n);
         size_t bytes = (size_t)l->place[a].buffer->bytes;
         if (fwrite(l->bytes[0], 1, bytes, onward) != bytes || fflush(onward))
             return;
@@ -268,6 +270,7 @@ static ingot_status run_both(Lockstep *l, const char *twin, const char *places)
                       fdopen(fd[ONWARD][1], "wb")};
     if (pid[1] >= 0 && f[PROGRAM] && f[NAIVE] && f[ONWARD])
         follow(l, f[PROGRAM], f[NAIVE], f[ONWARD]);
+    progress_end();
     ingot_status status = pid[1] >= 0 ? INGOT_OK : INGOT_TOOL;
     for (int i = 0; i < NPIPE; i++)
         if (f[i])

@@ -132,11 +132,23 @@ static void job_start(Jobs *j, const char *const *argv)
         j->pid[j->n++] = pid;
 }
 
-static void progress(int done, int all)
+/* Of n files, how many bytes each of those up to it have. */
+static double *sizes(Arena *a, const char *dir, const char *const *files, int n)
 {
-    if (isatty(STDERR_FILENO))
-        fprintf(stderr, done < all ? "\rcompiling %d of %d " : "\r                              \r",
-                done + 1, all);
+    double *sum = NEWN(a, double, n + 1);
+    for (int i = 0; i < n; i++) {
+        struct stat s;
+        bool known = !stat(arena_printf(a, "%s/%s", dir, files[i]), &s);
+        sum[i + 1] = sum[i] + (known ? (double)s.st_size : 0);
+    }
+    return sum;
+}
+
+/* The first ones of those that were started are done. */
+static void jobs_told(const Jobs *j, const double *size, int started, int all)
+{
+    if (all && size[all] > 0)
+        progress_at(size[started - j->n] / size[all]);
 }
 
 /* Appends those of a folder in dir: "", "host/". */
@@ -229,6 +241,8 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, const ch
     source_files(a, dir, "", &files, &nfile);
     source_files(a, dir, "host/", &files, &nfile);
     Jobs jobs = jobs_in(dir);
+    const double *size = sizes(a, dir, files, nfile);
+    progress_begin(arena_printf(a, "%s compiles the model", c_compiler()), 0);
     for (int i = 0; i < NFLAG; i++)
         argv[base++] = flags[i];
     base += machine_words(a, target, argv + base);
@@ -239,15 +253,16 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, const ch
         const char *object = arena_printf(a, "%.*s.o", (int)strlen(files[i]) - 2, files[i]);
         const char *tail[] = {"-I.", "-c", "-o", object, files[i], NULL};
         memcpy((void *)(argv + base), tail, sizeof tail);
-        progress(i, nfile);
         job_start(&jobs, argv);
+        jobs_told(&jobs, size, i + 1, nfile);
         link[nlink++] = object;
         if (verbose)
             say("  %s %s", c_compiler(), files[i]);
     }
-    progress(nfile, nfile);
-    while (jobs.n)
+    while (jobs.n) {
         job_wait(&jobs);
+        jobs_told(&jobs, size, nfile, nfile);
+    }
     link[nlink++] = "-o";
     link[nlink++] = name;
     link[nlink++] = "-lm";
@@ -255,6 +270,7 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, const ch
     job_start(&jobs, link);
     while (jobs.n)
         job_wait(&jobs);
+    progress_end();
     if (jobs.failed)
         return complain(INGOT_TOOL,
                         "ingot: %s failed on the compiled model (its messages are above)",
@@ -286,15 +302,16 @@ bool compile_to_assembly(Arena *a, const char *dir, int n, const char *target)
     for (int i = 0; i < NFLAG; i++)
         argv[base++] = flags[i];
     base += machine_words(a, target, argv + base);
+    progress_begin(arena_printf(a, "%s compiles the kernels", c_compiler()), 0);
     for (int i = 0; i < n; i++) {
         const char *tail[] = {"-I.", "-o", arena_printf(a, "kernels_%d.s", i),
                               arena_printf(a, "kernels_%d.c", i), NULL};
         memcpy((void *)(argv + base), tail, sizeof tail);
-        progress(i, n);
         job_start(&jobs, argv);
+        progress_at((double)(i + 1 - jobs.n) / n);
     }
-    progress(n, n);
     while (jobs.n)
         job_wait(&jobs);
+    progress_end();
     return !jobs.failed;
 }

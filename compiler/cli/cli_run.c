@@ -251,7 +251,9 @@ ingot_status session_run(Session *s)
                           arena_printf(s->a, "%s/in", s->work),
                           arena_printf(s->a, "%s/out", s->work),
                           NULL};
+    progress_begin("the model runs", 0);
     int code = process_run(argv);
+    progress_end();
     if (code)
         return driver_failed(s, code);
     ingot_status status = INGOT_OK;
@@ -428,8 +430,11 @@ ingot_status command_bench(Options *o)
             program, "-t", threads, "--bench", arena_printf(s.a, "%g", o->seconds), in, NULL};
         const char *timeline[] = {program, "-t", threads, "--timeline", o->trace, in, NULL};
         int code = o->trace ? process_run(timeline) : 0;
+        if (!code && !o->per_kernel)
+            progress_begin("bench", o->seconds);
         if (!code)
             code = o->per_kernel ? bench_kernels(&s, profile, bench) : process_run(bench);
+        progress_end();
         if (code)
             status = driver_failed(&s, code);
     }

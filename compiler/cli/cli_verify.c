@@ -36,7 +36,13 @@ static ingot_status interpret(const Session *s, Model *m, bool rewritten, ingot_
     if (status == INGOT_OK && rewritten)
         *rounds = graph_rewrite(m->c, &t, s->o->compile.no_rewrite);
     ingot_value *in = values_of(s);
-    return status == INGOT_OK ? ingot_interpret(m->c, s->nin, in, s->nout, want) : status;
+    if (status != INGOT_OK)
+        return status;
+    progress_begin("verify, the interpreter", 0);
+    m->c->progress = progress_at;
+    status = ingot_interpret(m->c, s->nin, in, s->nout, want);
+    progress_end();
+    return status;
 }
 
 /* Sums in the same order: only what is kept in f32 where the interpreter rounds makes a difference. */

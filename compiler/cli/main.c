@@ -34,12 +34,15 @@ char sink_errors[1];
 void sink(void *quiet, ingot_level level, const char *message)
 {
     static const char *const prefix[] = {"  ", "  warning: ", ""};
-    if (!quiet || (quiet == sink_errors && level == INGOT_ERROR))
+    if (!quiet || (quiet == sink_errors && level == INGOT_ERROR)) {
+        progress_end();
         print_line(prefix[level], message);
+    }
 }
 
 static void print_format(const char *format, va_list ap)
 {
+    progress_end();
     StrBuf sb = {0};
     sb_vprintf(&sb, format, ap);
     print_line("", sb.data);
@@ -152,6 +155,7 @@ int main(int argc, char **argv)
     ingot_status status = INGOT_USAGE;
     if (options_parse(&o, argc, argv, command)) {
         status = INGOT_OK;
+        progress_quiet(o.quiet);
         if (o.help)
             print_help(stdout, command);
         else

@@ -619,6 +619,16 @@ static void release(Interp *ip, Node *n)
     ip->value[n->id] = NULL;
 }
 
+/* How long a value that is kept takes, for who is told how far it is. */
+static double work_of(const Node *n)
+{
+    const Node *over = n->op == OP_REDUCE ? n->src[0] : n;
+    double elements = 1;
+    for (int i = 0; i < over->rank; i++)
+        elements *= over->shape[i]->hi > 1 ? (double)over->shape[i]->hi : 1;
+    return elements;
+}
+
 static bool eval_all(Interp *ip, int nroot, Node *const *roots)
 {
     grow(ip);
@@ -649,8 +659,16 @@ static bool eval_all(Interp *ip, int nroot, Node *const *roots)
             head[e->last] = i;
         }
     }
+    double all = 0, done = 0;
+    bool tell = ip->c->progress && ip->depth == 0;
+    for (int i = 0; i < w.n && tell; i++)
+        all += w.entry[i].stored ? work_of(w.entry[i].node) : 0;
     for (int i = 0; i < w.n && !ip->failed; i++) {
         Entry *e = &w.entry[i];
+        if (tell && e->stored && all > 0) {
+            ip->c->progress(done / all);
+            done += work_of(e->node);
+        }
         if (e->scalar)
             scalar_eval(ip, e->node);
         else if (e->stored && !ip->value[e->node->id])

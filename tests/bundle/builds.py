@@ -21,9 +21,9 @@ ARM = {  # what readelf says of the float ABI and the core
     "cortex-m4-soft": ("v7E-M", False), "cortex-m55": ("v8.1-M.mainline", True), "cortex-m7": ("v7E-M", True)}
 
 
-def call(*command, env=None, cwd=None):
+def call(*command, env=None, cwd=None, stdin=None):
     keep = {k: v for k, v in os.environ.items() if k not in ("CC", "CFLAGS", "MAKEFLAGS")}
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=300, cwd=cwd, env={**keep, **(env or {})})
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=300, cwd=cwd, input=stdin, env={**keep, **(env or {})})
     if done.returncode:
         sys.exit(f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
     return done.stdout + done.stderr
@@ -77,16 +77,64 @@ def two(compile, work):
     files = [f for name in ("one", "other") for f in sorted((work / name).glob("*.c"))]
     call("cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-o", work / "both", work / "main.c", *files, "-lm")
     call(work / "both")
+    # what the two headers declare for the linker is the models'
+    text = call("cc", "-E", "-P", "-x", "c", "-", cwd=work, stdin='#include "one/one.h"\n#include "other/other.h"\n')
+    for _ in range(3):
+        text = re.sub(r"\{[^{}]*\}", ";", text)
+    names = [re.search(r"\b(igrt_\w+)\(", s)[1] for s in text.split(";") if not re.match(r"\s*(static|typedef)\b", s) and re.search(r"\bigrt_\w+\(", s)]
+    want("one_init(" in text and not names, f"names that two bundles share: {names}")
 
 
 def windows(compile, work):
-    """mingw's C compiler takes the model, the threads' header and the reader of weights."""
+    """mingw's C compiler takes the model, the threads' header and the reader of weights; wine runs the program."""
     if not shutil.which("x86_64-w64-mingw32-gcc"):
+        print("windows: skipped, there is no x86_64-w64-mingw32-gcc")
         return
     out = work / "windows"
     compile(out)
     call("x86_64-w64-mingw32-gcc", "-std=c99", "-O1", "-Wall", "-Wextra", "-Werror", "-I.", "-c", *sorted(p.name for p in out.glob("*.c")),
          "host/igrt_weights.c", "host/igrt_pool.c", cwd=out)
+    if not os.environ.get("INGOT_ALL") or not shutil.which("wine"):
+        print(f"wine: skipped, {'there is none' if os.environ.get('INGOT_ALL') else 'tests/run.sh all has it'}")
+        return
+    show = TREE / "examples/digits/show.c"
+    call("x86_64-w64-mingw32-gcc", "-std=c99", "-O2", "-static", "-I.", "-o", "show.exe", show, *sorted(p.name for p in out.glob("*.c")), cwd=out)
+    call("make", "-s", "-C", out, "libdigits.a")
+    call("cc", "-std=c99", "-O2", "-I.", "-o", "show", show, "libdigits.a", "-lm", cwd=out)
+    samples = TREE / "examples/digits/samples.txt"
+    said = [call(*program, samples, cwd=out, env={"WINEPREFIX": str(work / "wine"), "WINEDEBUG": "-all"}) for program in (["wine", "show.exe"], ["./show"])]
+    want(re.search(r"\d+ of \d+ right", said[0]) and said[1].split() == said[0].split(), f"Windows: {said}")
+
+
+# What the Microsoft C library's headers declare, as far as bundles need it.
+STUB_HEADERS = {
+    "stdint.h": "".join(f"typedef signed {kind} int{bits}_t;\ntypedef unsigned {kind} uint{bits}_t;\n#define INT{bits}_MAX {most}\n"
+                        f"#define INT{bits}_MIN (-INT{bits}_MAX - 1)\n#define UINT{bits}_MAX {all_bits}\n" for kind, bits, most, all_bits in (
+                            ("char", 8, "127", "255"), ("short", 16, "32767", "65535"), ("int", 32, "2147483647", "0xffffffffu"),
+                            ("long long", 64, "9223372036854775807LL", "0xffffffffffffffffULL"))) +
+    "typedef unsigned long long uintptr_t;\n#define INT64_C(x) x##LL\n#define UINT64_C(x) x##ULL\n#define SIZE_MAX UINT64_MAX\n",
+    "stddef.h": "typedef unsigned long long size_t;\ntypedef long long ptrdiff_t;\n#define NULL ((void *)0)\n",
+    "string.h": "#include <stddef.h>\nvoid *memcpy(void *, const void *, size_t);\nvoid *memmove(void *, const void *, size_t);\n"
+                "void *memset(void *, int, size_t);\nint memcmp(const void *, const void *, size_t);\nsize_t strlen(const char *);\n",
+    "math.h": "#define NAN (0.0f / 0.0f)\n#define INFINITY (1e300 * 1e300)\n" +
+              "".join(f"double {f}(double);\nfloat {f}f(float);\n" for f in "fabs floor ceil sqrt exp log trunc rint nearbyint tanh erf expm1 log1p".split()) +
+              "".join(f"double {f}(double, double);\nfloat {f}f(float, float);\n" for f in "fmod pow copysign fmin fmax".split()) +
+              "double fma(double, double, double);\nfloat fmaf(float, float, float);\nfloat ldexpf(float, int);\n",
+}
+
+
+def microsoft(compile, work):
+    """A bundle of c:c99 in a compiler that has neither `restrict`, attributes, arrays of variable length nor any other word of gcc's."""
+    if not shutil.which("clang"):
+        print("microsoft: skipped, there is no clang")
+        return
+    out, stub = work / "microsoft", work / "stub"
+    compile(out, "--target", "c:c99")
+    stub.mkdir()
+    for name, text in STUB_HEADERS.items():
+        (stub / name).write_text("#pragma once\n" + text)
+    call("clang", "--target=x86_64-pc-windows-msvc", "-fms-compatibility", "-fms-compatibility-version=19.20", "-nostdinc", f"-I{stub}", "-U__clang__",
+         "-D__attribute__(x)=@", "-std=c99", "-fsyntax-only", "-Wall", "-Wgnu", "-Wvla", "-Werror", "-Wno-unused-function", "-Wno-comment", *sorted(p.name for p in out.glob("*.c")), cwd=out)
 
 
 def installed(compile, work):
@@ -170,7 +218,7 @@ def main():
     compile.ingot = ingot
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)
-        for test in (microcontrollers, sections, two, windows, installed, packages):
+        for test in (microcontrollers, sections, two, windows, microsoft, installed, packages):
             test(compile, work)
         # a bundle of before the folder host/ is replaced as a whole
         out = work / "again"

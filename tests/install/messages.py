@@ -6,6 +6,7 @@
 import argparse
 import os
 import pathlib
+import pty
 import re
 import struct
 import subprocess
@@ -18,6 +19,25 @@ from onnx import TensorProto as T
 from onnx import helper
 
 DIGITS = pathlib.Path(__file__).resolve().parents[2] / "examples/digits/digits.onnx"
+
+
+def on_terminal(command, work, env):
+    """What it writes to one."""
+    master, end = pty.openpty()
+    process = subprocess.Popen(command, stdout=end, stderr=end, cwd=work, env=env)
+    os.close(end)
+    text = b""
+    while True:
+        try:
+            piece = os.read(master, 4096)
+        except OSError:                                                                  # the other end is closed
+            piece = b""
+        if not piece:
+            break
+        text += piece
+    process.wait()
+    os.close(master)
+    return text
 
 
 def main():
@@ -44,7 +64,8 @@ def main():
         np.save(work / "y.npy", np.array([[10, 30]], np.float32))
         np.save(work / "bad.npy", np.zeros(3))
         # what was made, in a line; -q is silent
-        says(0, r"^  out: \d+ kernels, arena \d+ bytes, weights \d+ bytes\n$", "compile", DIGITS, "-o", "out")
+        says(0, r"^  out: \d+ kernels, arena \d+ bytes, weights \d+ bytes\n(  out: k\w+, \d+ % of the work, is not in lanes: [^\n]+\n)*$", "compile", DIGITS, "-o",
+             "out")
         says(0, r"^$", "compile", DIGITS, "-o", "out", "-q")
         says(2, r"^--target 'c:cortxe-m4': unknown; did you mean c:cortex-m4\?", "compile", DIGITS, "-o", "out", "-q", "--target", "c:cortxe-m4")
         # names that are nearly right
@@ -62,6 +83,21 @@ def main():
                                  ("m.h5", b"\x89HDF\r\n\x1a\n" + bytes(9), "Keras"), ("m.pkl", b"\x80\2}q\0.", "pickle")):
             (work / name).write_bytes(data)
             says(3, rf"^{name}: not an ONNX model but .*{told}", "compile", name, "-o", "out")
+        # what has no fast form, and why
+        graph = helper.make_graph([helper.make_node("Add", ["x", "x"], ["y"])], "g", [value("x", T.UINT32, [64, 64])], [value("y", T.UINT32, [64, 64])])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), str(work / "u32.onnx"))
+        says(0, r"^  out: 1 kernels[^\n]*\n  out: k00_add_64x64, 100 % of the work, is not in lanes: u32 has no lanes\n$", "compile", "u32.onnx", "-o", "out")
+        # what takes long tells how far it is: lines, or one line of a terminal; -q silent
+        (work / "slow").write_text("#!/bin/sh\nsleep 2.6\nexec cc \"$@\"\n")
+        (work / "slow").chmod(0o755)
+        env["CC"] = str(work / "slow")
+        slow = ("run", "sub.onnx", "--input", "x.npy", "--input", "y.npy", "--no-cache")
+        says(0, r"(^|\n)  \S*slow compiles the model: \d\S* \S[^\n]*\n", *slow)
+        says(0, r"^z: f32[^\n]*\n$", *slow, "-q")
+        text = on_terminal([ingot, *slow], work, env)
+        if not re.search(rb"\r  \S*slow compiles the model: [^\r\n]*\x1b\[K.*\r\x1b\[K[^\r]*z: f32", text, re.S) or text.count(b"\n") != 1:
+            failed.append(f"progress on a terminal: {text}")
+        del env["CC"]
         # the cache has a limit
         says(0, r"cache: [1-9]\d* models, 0\.\d MB", "cache")
         says(2, r"a number of bytes is wanted", "cache", "--size", "lots")
