@@ -32,7 +32,7 @@ printf '%s\n' plain/if_computed plain/loop_carried plain/nonzero_gather dim/batc
 run --baseline "$work/must" "$work/hard/plain"
 run --baseline "$work/must" --dim batch=1..8 "$work/hard/dim"
 [ -n "${INGOT_CASES:-}" ] || "$python" "$here/../onnx/cases.py" "$2" >/dev/null || exit 1
-awk -v all="${INGOT_ALL:-}" '!/^#/ && (all || n++ % 3 == 0)' "$here/opencl.txt" >"$work/list"
+awk -v all="${INGOT_ALL:-}" '!/^#/ && (all || n++ % 6 == 0)' "$here/opencl.txt" >"$work/list"
 # shellcheck disable=SC2086
 run --list "$work/list" --json "$work/nodes.json" ${INGOT_CASES:-"$2"}
 # a newer onnx package may ask for a later opset; nothing else may be refused, and nothing fail
