@@ -381,12 +381,12 @@ static int find_states(Lin *q, Node **out, int max)
     Node **order = graph_toposort(q->l->arena, q->nroot, q->root, &n);
     for (int i = 0; i < n; i++) {
         Node *t = order[i], *next[MAX_STATE];
-        int size = (int)reduce_size(t);
         bool known = !has_siblings(t);
         for (int j = 0; j < count && !known; j++)
             known = out[j] == t;
         if (known)
             continue;
+        int size = (int)reduce_size(t);
         if (count + 2 * size > max)
             BUG("a kernel with more than %d values of states", max / 2);
         reduce_step(q->c, t, next);
