@@ -8,6 +8,8 @@
     rounded     where a rewrite rounds at other places, `verify` prints what that makes of the outputs
     selftest    a bundle without golden data has a status for that, and compile a note; --selftest DIR gives it some
     folded      library kernels of constants run when the model is compiled: no call is left, and no run-time dim
+    sums        sums of integers beyond 2^24, which f32 has not all of: exact where the graph is of integers; rounded once where
+                it asks for f32; rounded at each term where a scale varies along the sum
     extremes    the index of the greatest and the least, first and last: ties, NaN, infinities, in vectors and beside them
     indices     -DMODEL_CHECK=1: an index from data that is out of range ends the run, with node and value; in loops,
                 fused and vectorised kernels, scatters; in a release the results are defined
@@ -117,6 +119,30 @@ def beside(ingot, work):
     run(zero, DIFFERS, ["all wanted are zero", "8 of 8"])
     told(ingot, work, "run", path, "--data", data, "--tolerance", "much", status=USAGE, says=["--tolerance", "much"])
     print(f"{count} comparisons")
+
+
+def sums(ingot, work):
+    rng = np.random.default_rng(24)
+    k, scale, i8, f = 1301, np.float32(2.0 ** -9), TensorProto.INT8, TensorProto.FLOAT
+    a, b = (rng.choice([-127, 126, 127], n, p=[0.02, 0.03, 0.95]).astype(np.int8) for n in ((5, k), (k, 33)))
+    exact = a.astype(np.int64) @ b.astype(np.int64)
+    if not (abs(exact) > 1 << 24).all() or (exact.astype(np.float32) == exact).all():
+        raise Wrong("these sums prove nothing")
+    by_row = (2.0 ** rng.integers(-9, -5, k)).astype(np.float32)
+    dequantized = [helper.make_node("DequantizeLinear", ["a", "s"], ["x"], "x"), helper.make_node("DequantizeLinear", ["b", "t"], ["w"], "w", axis=0),
+                   helper.make_node("MatMul", ["x", "w"], ["y"], "product")]
+    rounded = exact.astype(np.float32) * scale * scale
+    far = (a * by_row.astype(np.float64) @ b * scale).astype(np.float32)
+    cases = (([helper.make_node("MatMulInteger", ["a", "b"], ["y"], "product")], {}, TensorProto.INT32, exact.astype(np.int32), ()),
+             (dequantized, {"s": scale, "t": scale}, f, rounded, ()),
+             (dequantized, {"s": scale, "t": by_row}, f, far, ("--tolerance", "1e-5")))
+    data = save(work, "input_0", a)
+    for nodes, weights, kind, want, flags in cases:
+        path = model(work, nodes, [("a", i8, [5, k])], [("y", kind, [5, 33])], {"b": b, **weights})
+        save(work, "output_0", want)
+        for target in ("c:c99", "c", "c:native"):
+            told(ingot, work, "run", path, "--data", data, "--target", target, *flags, says=["y beside"] if flags else ["output_0.npy: equal"])
+    print(f"{len(cases)} products of {k} terms, sums up to {abs(exact).max()}")
 
 
 def half(ingot, work):
@@ -333,4 +359,4 @@ def indices(ingot, work):
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {f.__name__: f for f in (beside, half, rounded, selftest, folded, extremes, indices)}))
+    sys.exit(main(__doc__, {f.__name__: f for f in (beside, half, rounded, sums, selftest, folded, extremes, indices)}))
