@@ -809,8 +809,9 @@ uint64_t kernel_hash(const Kernel *,
 void plan_print(StrBuf *, Plan *);   /* the whole plan, for people */
 void print_dims(StrBuf *, const Context *, int rank, Node *const *dims); /* "[2,n,3]" */
 void sched_origin(StrBuf *, const Origin *);                             /* "Conv conv_0" */
-void sched_print(StrBuf *, const Plan *,
-                 const char *target); /* sched_text.c: the record, before kernel_share() */
+/* What is decided about values, once they have their places; about kernels, before equal ones are shared. */
+void sched_print_values(StrBuf *, const Plan *, const char *target);
+void sched_print_kernels(StrBuf *, const Plan *);
 /* The entry of a step after kernel_share(), with these opts and layouts (by argument; NULL: as the record has it); only: for
  * this step, not for every one of its kernel. */
 void sched_print_step(StrBuf *, const Plan *, const Step *, bool only, int nopt, const Opt *opts,

@@ -292,7 +292,7 @@ static bool begin_decisions(Plan *p, const ingot_options *o, GraphRoots *keep)
     return true;
 }
 
-/* Layouts and opts, by the heuristic or a file; the record of them if it is wanted. */
+/* Layouts and opts, by the heuristic or a file; the record of them if it is wanted: later on equal kernels are one. */
 static bool decide(Plan *p, const Target *t, const ingot_options *o, StrBuf *record)
 {
     if (t->lanes && values_preset(p) != PRESET_ALL) /* a copy is a launch */
@@ -304,22 +304,27 @@ static bool decide(Plan *p, const Target *t, const ingot_options *o, StrBuf *rec
     if (o->sched && !choices_report(p))
         return false;
     if (o->save_sched)
-        sched_print(record, p, o->target ? o->target : "c");
+        sched_print_kernels(record, p);
     return true;
 }
 
-static bool save(Context *c, const char *path, const StrBuf *text)
+/* What was decided about values, memories too, and about kernels. */
+static bool save(const Plan *p, const ingot_options *o, const StrBuf *kernels)
 {
-    FILE *f = fopen(path, "w");
-    bool ok = f && fwrite(text->data, 1, text->len, f) == text->len;
+    StrBuf text = {0}, why = {0};
+    sched_print_values(&text, p, o->target ? o->target : "c");
+    if (kernels->len)
+        sb_write(&text, kernels->data, kernels->len);
+    FILE *f = fopen(o->save_sched, "w");
+    bool ok = f && fwrite(text.data, 1, text.len, f) == text.len;
     if (f)
         ok &= fclose(f) == 0;
+    sb_free(&text);
     if (ok)
         return true;
-    StrBuf sb = {0};
-    sb_printf(&sb, "%s: %s", path, strerror(errno));
-    context_report(c, INGOT_ERROR, INGOT_IO, sb.data);
-    sb_free(&sb);
+    sb_printf(&why, "%s: %s", o->save_sched, strerror(errno));
+    context_report(p->c, INGOT_ERROR, INGOT_IO, why.data);
+    sb_free(&why);
     return false;
 }
 
@@ -358,7 +363,7 @@ static Plan *make_plan(Context *c, const Target *t, const ingot_options *o, Cloc
     set_memories(p, o);
     bool ok = memplan(p, t->gpu ? GPU_ALIGN : 64) && fits(p, o->max_ram);
     passed(k, "memplan");
-    ok = ok && (!o->save_sched || save(c, o->save_sched, &record));
+    ok = ok && (!o->save_sched || save(p, o, &record));
     sb_free(&record);
     verify_kernels(p, "memplan");
     if (ok)

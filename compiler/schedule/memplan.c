@@ -10,7 +10,8 @@
  *                 rectangles time x bytes is NP-hard; greedy by size comes close to the lower bound),
  *                 each again with what ended highest in front; the best of all is kept
  *   5. memories   of several, each but the last takes what gains most by lying there: accesses
- *                 to each of its bytes, by how long it is held; what finds no room goes on to the next
+ *                 to each of its bytes, by how long it is held; what finds no room goes on to the next. What a file
+ *                 says of a value counts before that
  *   6. weights    in the order of their first use; equal constants are stored once
  *
  * Requires step numbers, Buffer.bytes, and the memories' limits. Leaves memory, offset, first, last of
@@ -18,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../compiler.h"
+#include "values.h"
 
 enum { WEIGHT_ALIGN = 64 };
 #define MAX_TENSOR_BYTES (INT64_C(1) << 40) /* no machine that this is for has more */
@@ -36,7 +37,8 @@ typedef struct {
 typedef struct {
     int64_t bytes, offset;
     int memory;
-    double gain; /* bytes accessed, by bytes held and steps that they are held for */
+    int wanted, line; /* the memory that a file says, and where; -1: none */
+    double gain;      /* bytes accessed, by bytes held and steps that they are held for */
     int first, last;
     int id;     /* of its first buffer: makes every order total */
     int leader; /* of the chain; itself if it leads */
@@ -522,17 +524,26 @@ static int64_t room(const Plan *p, int k)
 static void fill_memories(Memplan *m, Group *const *order, int n, int64_t *height)
 {
     const Plan *p = m->p;
-    Group **rest = NEWN(m->a, Group *, n + 1);
+    Group **rest = NEWN(m->a, Group *, n + 1), **here = NEWN(m->a, Group *, n + 1);
     memcpy(rest, order, (size_t)n * sizeof *rest);
     for (int k = 0; k < p->nmemory; k++) {
-        bool last = k + 1 == p->nmemory;
-        int left = 0;
-        for (int i = 0; i < n; i++)
-            rest[i]->memory = k;
-        height[k] = last || most_alive(p, rest, n) <= room(p, k) ? pack(m, rest, n) : INT64_MAX;
+        bool last = k + 1 == p->nmemory, all = last || most_alive(p, rest, n) <= room(p, k);
+        int left = 0, nhere = 0, nrest = 0;
+        for (int i = 0; i < n; i++) {
+            bool may = last || rest[i]->wanted < 0 || rest[i]->wanted == k;
+            rest[i]->memory = may ? k : -1;
+            if (may)
+                here[nhere++] = rest[i];
+        }
+        height[k] = all ? pack(m, here, nhere) : INT64_MAX;
         if (!last && height[k] > room(p, k))
-            height[k] = place(m, rest, n, room(p, k), &left);
-        n = left;
+            height[k] = place(m, here, nhere, room(p, k), &left);
+        for (int i = 0; i < left; i++)
+            here[i]->memory = -1;
+        for (int i = 0; i < n; i++)
+            if (rest[i]->memory < 0)
+                rest[nrest++] = rest[i];
+        n = nrest;
     }
 }
 
@@ -545,7 +556,7 @@ static int to_move(const Plan *p, Group *const *order, int n)
         bool other = false;
         for (int k = 0; k + 1 < p->nmemory; k++)
             other |= g->bytes <= room(p, k);
-        if (other && g->memory == p->nmemory - 1 &&
+        if (other && g->wanted < 0 && g->memory == p->nmemory - 1 &&
             (at < 0 || g->offset + g->bytes > order[at]->offset + order[at]->bytes))
             at = i;
     }
@@ -639,6 +650,60 @@ static bool place_states(Memplan *m)
     return true;
 }
 
+/* What a file says of the value that a buffer holds; copies of it, which come later, are free. False after a fault. */
+static bool find_wanted(Memplan *m)
+{
+    Plan *p = m->p;
+    Map seen = {0};
+    bool good = true;
+    for (int i = 0; i < p->nbuffer; i++) {
+        const Buffer *b = p->buffers[i];
+        const ValueChoice *given = b->kind == BUF_ARENA && b->node ? value_given(p, b->node) : NULL;
+        Group *g = &m->group[leader(m, i)];
+        if (!given || !given->memory || map_get(&seen, (uint64_t)b->node->id + 1))
+            continue;
+        map_put(&seen, (uint64_t)b->node->id + 1, m);
+        int k = 0;
+        while (k < p->nmemory &&
+               (!p->memories[k].name || strcmp(p->memories[k].name, given->memory) != 0))
+            k++;
+        if (k == p->nmemory) {
+            sched_error(p, given->line, "there is no memory '%s': --memory says which there are",
+                        given->memory);
+            good = false;
+        } else if (g->wanted < 0) {
+            g->wanted = k;
+            g->line = given->line;
+        }
+    }
+    map_free(&seen);
+    return good;
+}
+
+/* Whether each value lies where the file wants it; of several memories, where each lies by now. */
+static bool note_memories(Memplan *m)
+{
+    Plan *p = m->p;
+    Map seen = {0};
+    bool good = true;
+    for (int i = 0; i < p->nbuffer && p->nmemory > 1; i++) {
+        const Buffer *b = p->buffers[i];
+        if (b->kind != BUF_ARENA || b->base || b->last < 0 || !b->node ||
+            map_get(&seen, (uint64_t)b->node->id + 1))
+            continue;
+        map_put(&seen, (uint64_t)b->node->id + 1, m);
+        value_note_memory(p, b->node, p->memories[b->memory].name);
+        const Group *g = &m->group[leader(m, i)];
+        if (g->wanted < 0 || g->memory == g->wanted || !good)
+            continue;
+        sched_error(p, g->line, "memory '%s' has no room for this value",
+                    p->memories[g->wanted].name);
+        good = false;
+    }
+    map_free(&seen);
+    return good;
+}
+
 /* ---- weights ----------------------------------------------------------------------------- */
 
 /* Equal constants: the same recipe, or data of equal bytes, in the same layout. */
@@ -724,16 +789,24 @@ bool memplan(Plan *p, int64_t align)
     liveness(&m);
     for (int i = 0; i < p->nbuffer; i++) {
         const Buffer *b = p->buffers[i];
-        m.group[i] =
-            (Group){.bytes = b->bytes, .first = b->first, .last = b->last, .id = i, .leader = i};
+        m.group[i] = (Group){.bytes = b->bytes,
+                             .first = b->first,
+                             .last = b->last,
+                             .id = i,
+                             .leader = i,
+                             .wanted = -1};
         (void)align_up(&m.group[i].bytes, align); /* bytes are far from overflow */
     }
     Step **steps = NULL;
     int nstep = 0;
     kernel_steps(&m, &p->main, &steps, &nstep);
     in_place(&m, steps, nstep);
+    if (!find_wanted(&m))
+        return false;
     if (!place_states(&m) || !place_all(&m))
         return too_large(p, "the intermediate tensors", NULL);
+    if (!note_memories(&m))
+        return false;
     if (!place_weights(&m))
         return too_large(p, "the weights", NULL);
     for (int i = 0; i < p->nbuffer; i++)

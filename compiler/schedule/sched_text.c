@@ -263,12 +263,16 @@ static void print_choices(StrBuf *sb, Arena *a, Map *known, const Context *c, co
     }
 }
 
-void sched_print(StrBuf *sb, const Plan *p, const char *target)
+void sched_print_values(StrBuf *sb, const Plan *p, const char *target)
+{
+    sb_printf(sb, "sched 2\ntarget %s\n", target);
+    values_print(sb, p);
+}
+
+void sched_print_kernels(StrBuf *sb, const Plan *p)
 {
     Arena *a = arena_new();
     Map known = {0};
-    sb_printf(sb, "sched 2\ntarget %s\n", target);
-    values_print(sb, p);
     print_choices(sb, a, &known, p->c, &p->main);
     map_free(&known);
     arena_free(a);

@@ -149,6 +149,8 @@ static bool said(ValueChoice *c, Arena *a, int n, char *const *word)
             c->merged = YES;
         else if (!strcmp(word[i], "as") && more)
             c->variant = arena_strdup(a, word[++i]);
+        else if (!strcmp(word[i], "memory") && more)
+            c->memory = arena_strdup(a, word[++i]);
         else
             return false;
     }
@@ -180,7 +182,7 @@ bool value_line(Plan *p, int line, int n, char *const *word)
         sched_error(p, line,
                     "value KEY [near KEYS] [only I of N] is wanted, and then stored or recomputed, "
                     "in KEY or "
-                    "alone, with KEY or apart, as VARIANT");
+                    "alone, with KEY or apart, as VARIANT, memory NAME");
         return false;
     }
     for (int i = 0; i < v->ngiven; i++)
@@ -298,14 +300,27 @@ static void print_said(StrBuf *sb, const ValueChoice *c)
         sb_puts(sb, " apart");
     if (c->variant)
         sb_printf(sb, " as %s", c->variant);
+    if (c->memory)
+        sb_printf(sb, " memory %s", c->memory);
+}
+
+static bool same_word(const char *a, const char *b)
+{
+    return a == b || (a && b && !strcmp(a, b));
 }
 
 static bool same_said(const ValueChoice *a, const ValueChoice *b)
 {
     return a->stored == b->stored && a->aliased == b->aliased && a->in == b->in &&
-           a->merged == b->merged && a->with == b->with &&
-           (a->variant == b->variant ||
-            (a->variant && b->variant && !strcmp(a->variant, b->variant)));
+           a->merged == b->merged && a->with == b->with && same_word(a->variant, b->variant) &&
+           same_word(a->memory, b->memory);
+}
+
+void value_note_memory(Plan *p, Node *n, const char *memory)
+{
+    ValueChoice *c = p->values ? map_get(&p->values->record, (uint64_t)n->id + 1) : NULL;
+    if (c && c->stored == YES)
+        c->memory = memory;
 }
 
 static double elements(Node *n)

@@ -14,6 +14,7 @@ typedef struct {
     Said merged; /* YES: by the kernel that stores `with`; NO: apart, by a kernel of its own */
     uint64_t in, with;   /* keys, or 0 */
     const char *variant; /* NULL: unsaid */
+    const char *memory;  /* of several, the one that it lies in; NULL: unsaid */
     int line;            /* of the file */
 } ValueChoice;
 
@@ -37,6 +38,8 @@ void values_follow(Plan *, uint32_t nnode, Node *const *now, Node *const *root,
 const ValueChoice *value_given(const Plan *, Node *);
 /* What is decided of it: to be filled in. */
 ValueChoice *value_record(Plan *, Node *);
+/* memplan.c: the memory that a stored value was put into. */
+void value_note_memory(Plan *, Node *, const char *memory);
 void values_free(Plan *);                 /* what is not in the plan's arena */
 uint64_t value_key(const Plan *, Node *); /* 0: none */
 /* Number of the given choice that stands for this value (by its neighbourhood, if need be), or -1. */

@@ -5,6 +5,7 @@
 
     spread      two and three memories, too small for all: the results are those of one arena, byte for byte, in any
                 number of threads; what the tools tell of the memories is right
+    decided     the memory of each value is in the .sched file: replayed to the same bytes, changed by hand and back, refused
     sanitized   nothing beyond the end of any of them, each a heap block of just its size, is touched
     refused     init tells that a memory is missing, too small or misaligned
     preferred   the arena is smaller with --prefer ram than with --prefer time, and the results are the same
@@ -13,13 +14,14 @@ Exit status 77, skipped: there is no Python with onnx.
 """
 import json
 import re
+import subprocess
 import sys
 
 try:
     import numpy as np
     import onnx
     import models
-    from run import SANITIZE, STRICT, Wrong, call, compilers, main, make
+    from run import SANITIZE, STRICT, Wrong, call, compilers, fingerprint, main, make
 except ImportError as e:
     print(f"skipped: {e}")
     sys.exit(77)
@@ -127,6 +129,40 @@ def spread(ingot, work):
     print(f"{len(wanted)} models, {len(used)} times divided, {sum(used)} of them with tensors in each memory")
 
 
+def decided(ingot, work):
+    file = work / "model.sched"
+    model, data = prepare(work, "cnn")
+    call(ingot, "compile", model, "-o", work / "one")
+    make(work / "one", compilers()[0], "-O1")
+    wanted = outputs(work / "one", data, work / "out")
+    for sizes in divisions(ingot, model):
+        flags = memory_flags(sizes)
+
+        def compiled():
+            call(ingot, "compile", model, "-o", work / "bundle", *flags, "--sched", file)
+            return fingerprint(work / "bundle")
+        call(ingot, "compile", model, "-o", work / "bundle", *flags, "--save-sched", file)
+        first, saved = fingerprint(work / "bundle"), file.read_text()
+        if compiled() != first or f" memory {sizes[0][0]} " not in saved:
+            raise Wrong(f"{sizes}: not the same again\n{saved}")
+        file.write_text(saved.replace(f" memory {sizes[0][0]} ", f" memory {sizes[-1][0]} ", 1))
+        if compiled() == first:
+            raise Wrong(f"{sizes}: without effect")
+        call(ingot, "compile", model, "-o", work / "made", *flags, "--sched", file)
+        make(work / "made", compilers()[0], "-O1")
+        if outputs(work / "made", data, work / "out") != wanted:
+            raise Wrong(f"{sizes}: other results")
+        for old, new, words in ((sizes[-1][0], sizes[0][0], "has no room"), (sizes[0][0], "nowhere", "there is no memory 'nowhere'")):
+            file.write_text(saved.replace(f" memory {old} ", f" memory {new} "))
+            done = subprocess.run([ingot, "compile", model, "-o", work / "c", *flags, "--sched", file], text=True, capture_output=True)
+            if done.returncode != 2 or words not in done.stderr:
+                raise Wrong(f"{sizes}: status {done.returncode}: {done.stderr}")
+        file.write_text(saved)
+        if compiled() != first:
+            raise Wrong(f"{sizes}: not the same after it is undone")
+    print("2 divisions")
+
+
 def sanitized(ingot, work):
     n = 0
     for name in ("halos", "index", "lstm", "dense_block"):
@@ -217,4 +253,4 @@ def refused(ingot, work):
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {f.__name__: f for f in (spread, sanitized, preferred, refused)}))
+    sys.exit(main(__doc__, {f.__name__: f for f in (spread, decided, sanitized, preferred, refused)}))
