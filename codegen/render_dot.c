@@ -3,12 +3,20 @@
  * Four neighbours in memory are a value of their own, igrt_i8x4; in lanes, one such value a lane, they are an i32 vector. */
 #include "render.h"
 
-/* The load below the casts of an operand. */
+/* The load below an operand. */
 static Node *bytes_of(Node *n)
+{
+    while (n->op == OP_CAST || n->op == OP_XOR || n->op == OP_BITCAST)
+        n = n->src[0];
+    return n;
+}
+
+/* i8 x as u8 x + 128: the sign bit the other way. */
+static bool is_flipped(Node *n)
 {
     while (n->op == OP_CAST)
         n = n->src[0];
-    return n;
+    return n->op == OP_XOR;
 }
 
 static const char *byte_name(Node *n)
@@ -42,17 +50,29 @@ void render_four(Render *r, Node *n)
 
 static void operand(Render *r, Node *n, bool lanes)
 {
-    if (lanes && !is_vector(r, n))
-        sb_printf(r->sb, "igrt_splat_%sx4_i32x%d(", byte_name(n), r->l.tile->lanes);
+    int width = r->l.tile->lanes;
+    if (n->op == OP_CONST) { /* 128, of which all sums are */
+        sb_printf(r->sb, "igrt_splat_i32x%d(INT32_MIN | 0x808080)", width);
+        return;
+    }
+    bool spread = lanes && !is_vector(r, n);
+    if (spread)
+        sb_printf(r->sb, "igrt_splat_%sx4_i32x%d(", is_flipped(n) ? "flipped_i8" : byte_name(n),
+                  width);
     render_bare(r, n);
-    put(r, lanes && !is_vector(r, n) ? ")" : "");
+    put(r, spread ? ")" : "");
 }
 
 void render_dot(Render *r, Node *n, const char *to)
 {
     Node *product = n->src[0];
     bool lanes = is_vector(r, n);
-    sb_printf(r->sb, "igrt_dot_%s_%s", byte_name(product->src[0]), byte_name(product->src[1]));
+    const char *name[2];
+    for (int i = 0; i < 2; i++) {
+        Node *x = product->src[i];
+        name[i] = x->op == OP_CONST || is_flipped(x) ? "u8" : byte_name(x);
+    }
+    sb_printf(r->sb, "igrt_dot_%s_%s", name[0], name[1]);
     if (lanes)
         sb_printf(r->sb, "_i32x%d", r->l.tile->lanes);
     put(r, "(");

@@ -30,6 +30,17 @@
         memcpy(&t, &x, 4);                                                     \
         return igrt_splat_i32x##N(t);                                          \
     }
+/* x + 128 of each, as u8: igrt_dot_u8_i8 of it is the i8 dot, and 128 times the sum of the other bytes. */
+#define IGRT_FLIPPED(N)                                                          \
+    IGRT_VEC igrt_i32x##N igrt_splat_flipped_i8x4_i32x##N(igrt_i8x4 x)           \
+    {                                                                            \
+        int32_t t;                                                               \
+        memcpy(&t, &x, 4);                                                       \
+        return igrt_splat_i32x##N(t) ^ igrt_splat_i32x##N(INT32_MIN | 0x808080); \
+    }
+IGRT_FLIPPED(4)
+IGRT_FLIPPED(8)
+IGRT_FLIPPED(16)
 IGRT_FOURS(i8, 4)
 IGRT_FOURS(i8, 8)
 IGRT_FOURS(i8, 16)

@@ -53,6 +53,9 @@ typedef unsigned int uint32_t;
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#if defined(__F16C__) && defined(__GNUC__)
+#include <immintrin.h>
+#endif
 #endif
 
 /* Unused ones must not warn, wherever the text ends up. */
@@ -151,6 +154,9 @@ IGRT_INLINE float igrt_i64_to_f32_odd(int64_t x)
 /* f16 -> f32: exact; a NaN is made quiet and keeps its sign and payload (as F16C does). */
 IGRT_INLINE float igrt_f16_to_f32(uint16_t h)
 {
+#if defined(__F16C__) && defined(__GNUC__) && !IGRT_ON_GPU
+    return _cvtsh_ss(h);
+#else
     const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, e = h & 0x7c00u;
     uint32_t m = (uint32_t)(h & 0x7fffu) << 13;
     if (e == 0x7c00u)
@@ -160,6 +166,7 @@ IGRT_INLINE float igrt_f16_to_f32(uint16_t h)
     else
         m += 0x38000000u; /* rebias: 127 - 15 */
     return igrt_bits_f32(sign | m);
+#endif
 }
 
 /* f32 -> f16: nearest even, overflow to infinity; a NaN is made quiet, keeps sign and payload. */

@@ -1008,35 +1008,61 @@ IGRT_WIDE_APART(f32, float, 16)
 #define IGRT_SHUFFLE_ROWS(N, a, b, i)                 \
     b[2 * (i)] = IGRT_FIRST##N(a[i], a[(i) + N / 2]); \
     b[2 * (i) + 1] = IGRT_LAST##N(a[i], a[(i) + N / 2]);
-#define IGRT_SHUFFLE_ALL4(a, b) IGRT_SHUFFLE_ROWS(4, a, b, 0) IGRT_SHUFFLE_ROWS(4, a, b, 1)
+#define IGRT_SHUFFLE_ALL4(a, b)   \
+    IGRT_SHUFFLE_ROWS(4, a, b, 0) \
+    IGRT_SHUFFLE_ROWS(4, a, b, 1)
 #define IGRT_SHUFFLE_ALL8(a, b)   \
     IGRT_SHUFFLE_ROWS(8, a, b, 0) \
-    IGRT_SHUFFLE_ROWS(8, a, b, 1) IGRT_SHUFFLE_ROWS(8, a, b, 2) IGRT_SHUFFLE_ROWS(8, a, b, 3)
-#define IGRT_SHUFFLE_ALL16(a, b)                                                                 \
-    IGRT_SHUFFLE_ROWS(16, a, b, 0)                                                               \
-    IGRT_SHUFFLE_ROWS(16, a, b, 1) IGRT_SHUFFLE_ROWS(16, a, b, 2) IGRT_SHUFFLE_ROWS(16, a, b, 3) \
-        IGRT_SHUFFLE_ROWS(16, a, b, 4) IGRT_SHUFFLE_ROWS(16, a, b, 5)                            \
-            IGRT_SHUFFLE_ROWS(16, a, b, 6) IGRT_SHUFFLE_ROWS(16, a, b, 7)
-#define IGRT_TRANSPOSE4(t, u) IGRT_SHUFFLE_ALL4(t, u) IGRT_SHUFFLE_ALL4(u, t)
-#define IGRT_TRANSPOSE8(t, u)                                                              \
-    IGRT_SHUFFLE_ALL8(t, u)                                                                \
-    IGRT_SHUFFLE_ALL8(u, t) IGRT_SHUFFLE_ALL8(t, u) t[0] = u[0],                           \
-                                                    t[1] = u[1], t[2] = u[2], t[3] = u[3]; \
-    t[4] = u[4], t[5] = u[5], t[6] = u[6], t[7] = u[7];
+    IGRT_SHUFFLE_ROWS(8, a, b, 1) \
+    IGRT_SHUFFLE_ROWS(8, a, b, 2) \
+    IGRT_SHUFFLE_ROWS(8, a, b, 3)
+#define IGRT_SHUFFLE_ALL16(a, b)   \
+    IGRT_SHUFFLE_ROWS(16, a, b, 0) \
+    IGRT_SHUFFLE_ROWS(16, a, b, 1) \
+    IGRT_SHUFFLE_ROWS(16, a, b, 2) \
+    IGRT_SHUFFLE_ROWS(16, a, b, 3) \
+    IGRT_SHUFFLE_ROWS(16, a, b, 4) \
+    IGRT_SHUFFLE_ROWS(16, a, b, 5) \
+    IGRT_SHUFFLE_ROWS(16, a, b, 6) \
+    IGRT_SHUFFLE_ROWS(16, a, b, 7)
+#define IGRT_TRANSPOSE4(t, u) \
+    IGRT_SHUFFLE_ALL4(t, u)   \
+    IGRT_SHUFFLE_ALL4(u, t)
+#define IGRT_TRANSPOSE8(t, u) \
+    IGRT_SHUFFLE_ALL8(t, u)   \
+    IGRT_SHUFFLE_ALL8(u, t)   \
+    IGRT_SHUFFLE_ALL8(t, u)   \
+    memcpy(t, u, sizeof u);
 #define IGRT_TRANSPOSE16(t, u) \
     IGRT_SHUFFLE_ALL16(t, u)   \
-    IGRT_SHUFFLE_ALL16(u, t) IGRT_SHUFFLE_ALL16(t, u) IGRT_SHUFFLE_ALL16(u, t)
+    IGRT_SHUFFLE_ALL16(u, t)   \
+    IGRT_SHUFFLE_ALL16(t, u)   \
+    IGRT_SHUFFLE_ALL16(u, t)
 #define IGRT_ROW(N, i, SUFFIX)                                              \
     if (rows > i)                                                           \
         t[i] = columns < N ? igrt_load_part_##SUFFIX(p + i * step, columns) \
                            : igrt_load_##SUFFIX(p + i * step);
-#define IGRT_ROWS4(N, S) IGRT_ROW(N, 0, S) IGRT_ROW(N, 1, S) IGRT_ROW(N, 2, S) IGRT_ROW(N, 3, S)
+#define IGRT_ROWS4(N, S) \
+    IGRT_ROW(N, 0, S)    \
+    IGRT_ROW(N, 1, S)    \
+    IGRT_ROW(N, 2, S)    \
+    IGRT_ROW(N, 3, S)
 #define IGRT_ROWS8(N, S) \
-    IGRT_ROWS4(N, S) IGRT_ROW(N, 4, S) IGRT_ROW(N, 5, S) IGRT_ROW(N, 6, S) IGRT_ROW(N, 7, S)
-#define IGRT_ROWS16(N, S)                                                                        \
-    IGRT_ROWS8(N, S)                                                                             \
-    IGRT_ROW(N, 8, S) IGRT_ROW(N, 9, S) IGRT_ROW(N, 10, S) IGRT_ROW(N, 11, S) IGRT_ROW(N, 12, S) \
-        IGRT_ROW(N, 13, S) IGRT_ROW(N, 14, S) IGRT_ROW(N, 15, S)
+    IGRT_ROWS4(N, S)     \
+    IGRT_ROW(N, 4, S)    \
+    IGRT_ROW(N, 5, S)    \
+    IGRT_ROW(N, 6, S)    \
+    IGRT_ROW(N, 7, S)
+#define IGRT_ROWS16(N, S) \
+    IGRT_ROWS8(N, S)      \
+    IGRT_ROW(N, 8, S)     \
+    IGRT_ROW(N, 9, S)     \
+    IGRT_ROW(N, 10, S)    \
+    IGRT_ROW(N, 11, S)    \
+    IGRT_ROW(N, 12, S)    \
+    IGRT_ROW(N, 13, S)    \
+    IGRT_ROW(N, 14, S)    \
+    IGRT_ROW(N, 15, S)
 #define IGRT_LOAD_ROWS(N, SUFFIX, HELD, E)                                                    \
     IGRT_VEC void igrt_load_rows_##SUFFIX(igrt_##HELD##x##N *out, const E *p, ptrdiff_t step, \
                                           int rows, int columns)                              \

@@ -233,6 +233,7 @@ void assembly_make(const Options *, struct Inspection *);
 
 typedef struct {
     double flops;                    /* f32 operations in multiply-adds */
+    double dots;                     /* of bytes; 0: no instruction does several at once */
     double near, cache, far, memory; /* bytes read: from 16 KB, 256 KB, 4 MB, more than any cache */
 } Roof;
 /* dir holds the program that measures. */

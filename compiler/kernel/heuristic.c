@@ -458,6 +458,12 @@ static RegisterTile pick_tile(const Kernel *k, const View *v, Node *lanes, Node 
     if (t->lanes && width * lane_bytes(k, lanes) > 4 * t->lanes) /* a vector takes two */
         registers /= 2;
     double block = (double)(width * dtype_info[v->dot->dtype].bytes);
+    bool signs = four && t->lanes;
+    for (int j = 0; j < v->nfactor && four; j++) {
+        signs &= v->factor[j]->dtype == INGOT_I8;
+        if (depends_on(v->factor[j], lanes))
+            block = (double)(width * dtype_info[v->factor[j]->dtype].bytes);
+    }
     for (uint32_t j = 1; j < v->dot->nsrc; j++)
         block *= (double)v->dot->src[j]->hi + 1;
     for (int64_t vectors = 1; vectors <= MAX_VECTORS && vectors * width <= extent; vectors++)
@@ -474,6 +480,8 @@ static RegisterTile pick_tile(const Kernel *k, const View *v, Node *lanes, Node 
                 if (four &&
                     small) /* two registers each, of which those of one side come one by one */
                     operands = 2 * ((vectors < each ? vectors : each) + 1);
+                if (signs) /* a sum beside each vector, and what flips a sign */
+                    operands = 2 * sums * vectors + 3;
                 if (sums * vectors * each + operands > registers + (four && small) ||
                     (!t->lanes && m > 4))
                     break;
@@ -483,8 +491,10 @@ static RegisterTile pick_tile(const Kernel *k, const View *v, Node *lanes, Node 
                 double latency = acc > 10 ? 10 : acc;
                 double score = used(extent, vectors * width) * used(nr, m) * flow * latency *
                                (double)(width > 0 ? width : 1);
-                /* a block of the lanes' operand that L1 does not hold comes from L2 again for every m rows */
-                if (block * wide > L1_BLOCK && m < L2_ROWS)
+                if (signs)
+                    score *= acc / (acc + wide + (double)each);
+                /* a block of the lanes' operand that L1 does not hold comes from L2 again for every m rows; bytes fast enough */
+                if (!signs && block * wide > L1_BLOCK && m < L2_ROWS)
                     score *= (double)(L2_ROWS + m) / (2.0 * L2_ROWS);
                 /* whole rows leave no tile behind */
                 if (nr % m)

@@ -411,6 +411,38 @@ static void leaves(const Piece *p, int axis, int *leaf, int *n)
         leaves(p, s->inner, leaf, n);
 }
 
+static Node *four_terms(Lower *q, const Piece *p, Node *n, Node *product)
+{
+    return node_make(q->c, OP_REDUCE, n->dtype, n->arg, 2, (Node *[]){product, p->t.four}, 0, NULL);
+}
+
+static bool is_signed_byte(const Node *n)
+{
+    return n->op == OP_CAST && n->src[0]->op == OP_LOAD && n->src[0]->dtype == INGOT_I8;
+}
+
+/* In lanes bytes without a sign are multiplied with those that have one: x w = (x + 128) w - 128 w, modulo 2^32.  The sum of the
+ * latter is the same for all rows that w is used for.  False: the product is not of two i8, or not of one row and a vector. */
+static bool without_sign(Lower *q, const Piece *p, Node *n, Node *product, Node **range, int nrange,
+                         Node **out)
+{
+    Context *c = q->c;
+    bool bytes = p->t.lane && product->op == OP_MUL && is_signed_byte(product->src[0]) &&
+                 is_signed_byte(product->src[1]);
+    if (!bytes || depends_on(product->src[0], p->t.lane) == depends_on(product->src[1], p->t.lane))
+        return false;
+    int row = depends_on(product->src[0], p->t.lane);
+    Node *half = node_const_i(c, INGOT_I32, 128), *w = product->src[1 - row], *x, *less;
+    x = node_alu1(c, OP_BITCAST, INGOT_U8, product->src[row]->src[0]);
+    x = node_alu2(c, OP_XOR, INGOT_U8, x, node_const_i(c, INGOT_U8, 128));
+    x = four_terms(q, p, n, node_alu2(c, OP_MUL, INGOT_I32, node_cast(c, x, INGOT_I32), w));
+    less = four_terms(q, p, n, node_alu2(c, OP_MUL, INGOT_I32, half, w));
+    reduce_over(q, p, n, &x, range, nrange, &x);
+    reduce_over(q, p, n, &less, range, nrange, &less);
+    *out = node_alu2(c, OP_SUB, INGOT_I32, x, less);
+    return true;
+}
+
 /* The whole blocks of a reduce: of what split s and those after it unroll, a reduce for each copy. */
 static void whole_blocks(Lower *q, Piece *p, Node *n, const Env *e, int s, Node **out)
 {
@@ -449,9 +481,10 @@ static void whole_blocks(Lower *q, Piece *p, Node *n, const Env *e, int s, Node 
         body[i] = lower_node(q, p, n->src[i], &in);
     if (reduce_size(n) == 1)
         body[0] = masked_term(q, n, body[0], &in);
+    if (dot && without_sign(q, p, n, body[0], range, nrange, out))
+        return;
     if (dot)
-        body[0] = node_make(q->c, OP_REDUCE, n->dtype, n->arg, 2, (Node *[]){body[0], p->t.four}, 0,
-                            NULL);
+        body[0] = four_terms(q, p, n, body[0]);
     reduce_over(q, p, n, body, range, nrange, out);
 }
 

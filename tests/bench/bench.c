@@ -178,7 +178,8 @@ static double result_bytes(Arena *a, const char *dir)
 /* before: milliseconds of the case before, or 0; becomes this one's. */
 static bool measure(const Asked *o, const Case *k, double *before)
 {
-    static const char *const unit[] = {"% flops", "% bytes", "% of the case before"};
+    static const char *const unit[] = {"% flops", "% flops of f64", "% operations on bytes",
+                                       "% bytes", "% of the case before"};
     Graph g;
     Roof roof;
     double flops, ms = 0;
@@ -193,12 +194,15 @@ static bool measure(const Asked *o, const Case *k, double *before)
     ok = at && (ms = atof(at + strlen("\"min_ms\": "))) > 0;
     if (ok) {
         double bytes = g.bytes + result_bytes(g.a, dir),
-               rate = k->of == OF_FLOPS ? flops / roof.flops : bytes / roof.memory;
+               most = k->of == OF_DOUBLES                 ? roof.flops / 2
+                      : k->of == OF_DOTS && roof.dots > 0 ? roof.dots
+                                                          : roof.flops,
+               rate = k->of == OF_BYTES ? bytes / roof.memory : flops / most;
         double share = k->of == AS_BEFORE ? 100 * *before / ms : 100e3 * rate / ms;
         bool below = share < k->bar && (k->of != AS_BEFORE || *before > 0);
         *before = ms;
         printf("%-34s %9.3f %9.1f %9.1f %9.1f %7.1f %s", k->name, ms, flops / ms * 1e-6,
-               bytes / ms * 1e-6, k->of == OF_BYTES ? roof.memory * 1e-9 : roof.flops * 1e-9, share,
+               bytes / ms * 1e-6, (k->of == OF_BYTES ? roof.memory : most) * 1e-9, share,
                unit[k->of]);
         if (k->bar > 0)
             printf("  bar %g%s", k->bar, below ? "  BELOW" : "");

@@ -497,6 +497,11 @@ static void dots(void **state)
     DOT(i8, int8_t, u8, uint8_t)
     DOT(u8, uint8_t, i8, int8_t)
     DOT(u8, uint8_t, u8, uint8_t)
+    const int8_t x[4] = {-128, -1, 0, 127};
+    int32_t y[16];
+    igrt_store_i32x16(y, igrt_splat_flipped_i8x4_i32x16(igrt_load_i8x4(x)));
+    for (int i = 0; i < 64; i++)
+        assert_int_equal(((const uint8_t *)y)[i], x[i % 4] + 128);
 }
 
 /* ---- accuracy ------------------------------------------------------------------------------ */
