@@ -142,6 +142,17 @@ static void put_whole(Printer *p, Node *n, int around)
     case OP_VAR: sb_puts(p->sb, p->k->c->vars[n->arg.i].name); return;
     case OP_RANGE: sb_printf(p->sb, "range%lld", (long long)n->arg.i); return;
     case OP_LOAD: put_load(p, n, around); return;
+    case OP_STAGE: {
+        int own = (int)n->arg.i;
+        sb_puts(p->sb, "staged(");
+        put_list(p, n->src + 1, own);
+        sb_puts(p->sb, ": ");
+        put_expr(p, n->src[0], WEAKEST);
+        sb_puts(p->sb, ")[");
+        put_list(p, n->src + 1 + own, own);
+        sb_puts(p->sb, "]");
+        return;
+    }
     case OP_PARAM: put_expr(p, reduce_sibling(p->k->c, n, reduce_part(n)), around); return;
     case OP_REDUCE:
     case OP_SCAN: put_reduce(p, n); return;

@@ -405,6 +405,13 @@ static inline uint32_t reduce_ranges(const Node *n)
 {
     return n->op == OP_REDUCE ? reduce_size(n) : n->nsrc;
 }
+/* The ranges that are its own, of a REDUCE or STAGE of a kernel: what reads it does not depend on them. */
+static inline Node *const *own_ranges(const Node *n, int *count)
+{
+    uint32_t first = n->op == OP_STAGE ? 1 : reduce_ranges(n);
+    *count = n->op == OP_STAGE ? (int)n->arg.i : (int)(n->nsrc - first);
+    return n->src + first;
+}
 Node *reduce_sibling(Context *, Node *reduce, int part);
 /* The value that its accumulator starts with. */
 Node *reduce_identity(Context *, const Node *reduce);
@@ -545,7 +552,8 @@ Buffer *buffer_root(
 
 typedef struct {
     char name[16];
-    bool reduced,
+    bool reduced, /* or staged: it is no loop of the stores */
+        staged,
         scanned; /* scanned: an axis of outputs whose loop runs in order, inside all others */
     Node *range; /* RANGE in the kernel's context */
 } Axis;

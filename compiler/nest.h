@@ -21,7 +21,8 @@ typedef struct {
     const char *name; /* i0; its parts are i0.o and i0.i, what remains is i0.r */
     AxisForm form;
     bool reduced;
-    bool scanned;   /* stays a loop, inside all others over outputs */
+    bool staged;  /* of a value in a place, reduced too: blocks that fill no vector begin earlier */
+    bool scanned; /* stays a loop, inside all others over outputs */
     bool remainder; /* no opt can name it */
     int root;       /* the kernel's axis that it is a part of */
     int64_t extent; /* of 1: no loop is left; -1: known at run time only */
@@ -34,9 +35,10 @@ typedef struct {
 /* How what fills no whole block is computed. */
 typedef enum {
     REST_NONE,
-    REST_LOOP,   /* a loop nest of its own that counts through it; of a sum: terms of their own */
-    REST_COPIES, /* a loop nest of its own with copies for all of it */
-    REST_LANES,  /* a loop nest of its own with `lanes` lanes, of which the remainder's are used */
+    REST_OVERLAP, /* none: the last block begins earlier, and computes some elements again */
+    REST_LOOP,    /* a loop nest of its own that counts through it; of a sum: terms of their own */
+    REST_COPIES,  /* a loop nest of its own with copies for all of it */
+    REST_LANES,   /* a loop nest of its own with `lanes` lanes, of which the remainder's are used */
     REST_BESIDE /* a loop beside the vectors, inside all others: a reduce that both use is done once */
 } RestForm;
 typedef struct {

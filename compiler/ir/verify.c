@@ -317,6 +317,13 @@ static void check_memory(const Check *v, Node *n)
     RULE(v->level == 1, "memory outside a kernel");
     switch (n->op) {
     case OP_BUFFER: RULE(n->arg.i >= 0, "a buffer has a number"); return;
+    case OP_STAGE:
+        RULE(n->nsrc == 1 + 2 * (uint32_t)n->arg.i && n->src[0]->dtype == n->dtype,
+             "a staged value, its ranges, and as many coordinates");
+        for (int i = 0; i < (int)n->arg.i; i++)
+            RULE(n->src[1 + i]->op == OP_RANGE && is_dim(n->src[1 + n->arg.i + i]),
+                 "ranges and coordinates of a staged value");
+        return;
     case OP_AFTER:
         RULE(n->src[0]->op == OP_BUFFER && n->src[1]->op == OP_END, "a buffer and what fills it");
         RULE(n->arg.i == n->src[0]->arg.i, "it has the number of its buffer");

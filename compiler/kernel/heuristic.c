@@ -52,8 +52,10 @@ static bool fits_lanes(Arena *a, const Kernel *k, Node *range, const bool *free,
     for (int i = 0; i < n; i++) {
         Node *t = order[i];
         bool own = false;
-        for (uint32_t j = reduce_ranges(t); j < t->nsrc; j++)
-            own |= t->src[j] == range;
+        int nown;
+        Node *const *hidden = own_ranges(t, &nown);
+        for (int j = 0; j < nown; j++)
+            own |= hidden[j] == range;
         on[t->id] = t == range;
         for (uint32_t j = 0; j < t->nsrc && !own; j++)
             on[t->id] |= on[t->src[j]->id];
@@ -62,6 +64,17 @@ static bool fits_lanes(Arena *a, const Kernel *k, Node *range, const bool *free,
         if (t == range || t->dtype == INGOT_INDEX || t->op == OP_BUFFER || t->op == OP_END ||
             !on[t->id])
             continue;
+        if (t->op == OP_STAGE) { /* lies side by side along its last range */
+            Node *last = t->src[t->nsrc - 1];
+            int64_t step;
+            for (uint32_t j = 1 + (uint32_t)nown; j + 1 < t->nsrc; j++)
+                if (depends_on(t->src[j], range))
+                    return false;
+            if (!lane_op(t) ||
+                (depends_on(last, range) && !(lane_ramp(k->c, last, range, &step) && step == 1)))
+                return false;
+            continue;
+        }
         if (t->op != OP_LOAD && t->op != OP_STORE) {
             if (!takes_ramps(k, t, range) || !lane_op(t))
                 return false;
@@ -400,6 +413,13 @@ static void plain_opts(Arena *a, Nest *nest, const View *v)
     }
     if (last && !lanes && !rows && !nest->nsplit)
         apart_opts(a, nest, v, last, scan);
+    for (int i = 0; i < k->naxis; i++) { /* what is staged */
+        Node *range = k->axes[i].range;
+        int64_t want = k->axes[i].staged ? lanes_along(k, t, range) : 0;
+        if (want && (!lanes || want == lanes) && extent_of(range) >= want &&
+            fits_lanes(a, k, range, NULL, &moves, NULL))
+            add_opt(nest, OPT_VECTOR, range, want);
+    }
     order_opt(nest, place, n);
 }
 

@@ -70,8 +70,10 @@ int lane_bytes(const Kernel *k, Node *range)
         Node *t = order[i];
         bool own = false;
         on[t->id] = t == range;
-        for (uint32_t j = reduce_ranges(t); j < t->nsrc; j++)
-            own |= t->src[j] == range;
+        int nown;
+        Node *const *hidden = own_ranges(t, &nown);
+        for (int j = 0; j < nown; j++)
+            own |= hidden[j] == range;
         for (uint32_t j = 0; j < t->nsrc && !own; j++)
             on[t->id] |= on[t->src[j]->id];
         bool value = t->dtype != INGOT_INDEX && t->op != OP_BUFFER && t->op != OP_END;
@@ -142,6 +144,8 @@ bool lane_op(const Node *n)
 {
     if (n->op == OP_CUSTOM)
         return custom_op(n);
+    if (n->op == OP_STAGE)
+        return lane_type(n->dtype) != NULL;
     if (n->op == OP_REDUCE && reduce_size(n) > 1) {
         bool good = true;
         for (uint32_t i = 0; i < reduce_size(n); i++)

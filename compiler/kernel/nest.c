@@ -17,6 +17,7 @@ static Nest *nest_begin(Kernel *k, const Target *t, bool own)
         int64_t extent;
         NestAxis x = {.name = arena_strdup(a, k->axes[i].name),
                       .reduced = k->axes[i].reduced,
+                      .staged = k->axes[i].staged,
                       .scanned = k->axes[i].scanned,
                       .root = i,
                       .extent = idx_value(k->axes[i].range->src[0], &extent) ? extent : -1,

@@ -53,6 +53,12 @@ typedef struct {
     int n;
     int64_t *place; /* by stage: its elements */
     bool filling;   /* what a place is filled with is lowered */
+
+    struct Staged {
+        Node *value; /* and ranges: of a STAGE of the kernel */
+        int64_t elements;
+    } * staged;
+    int nstaged;
 } Lower;
 
 /* What every range stands for, and what was made of nodes so far. */
@@ -258,6 +264,12 @@ static Node *value(Lower *q, const Piece *p, int axis)
     if (!s->split)
         return p->at[axis];
     Node *v = s->base;
+    if (s->split->form == REST_OVERLAP)
+        return idx_add(q->c,
+                       idx_min(q->c,
+                               idx_mul(q->c, value(q, p, s->outer), idx(q->c, s->split->amount)),
+                               idx(q->c, q->nest->axis[axis].extent - s->split->amount)),
+                       value(q, p, s->inner));
     if (s->outer >= 0)
         v = idx_add(q->c, v, idx_mul(q->c, value(q, p, s->outer), idx(q->c, s->split->amount)));
     return s->inner >= 0 ? idx_add(q->c, v, value(q, p, s->inner)) : v;
@@ -336,6 +348,8 @@ static Node *masked_term(Lower *q, Node *n, Node *body, const Env *e)
     return node_make(q->c, OP_WHERE, body->dtype, (Arg){0}, 3, src, 0, NULL);
 }
 
+static Node *lower_stage(Lower *q, Piece *p, Node *n, Env *e);
+
 /* Fused regions are of bounded depth (fuse.c), so recursion is bounded. */
 static Node *lower_node(Lower *q, Piece *p, Node *n, Env *e)
 {
@@ -344,6 +358,8 @@ static Node *lower_node(Lower *q, Piece *p, Node *n, Env *e)
     Node *v = n;
     if (n->op == OP_REDUCE) {
         v = lower_reduce(q, p, n, e);
+    } else if (n->op == OP_STAGE) {
+        v = lower_stage(q, p, n, e);
     } else if (n->op != OP_RANGE) {
         Node **src = NEWN(q->a, Node *, n->nsrc + 1);
         bool changed = false;
@@ -391,8 +407,10 @@ static void reduce_over(Lower *q, const Piece *p, Node *n, Node **body, Node **r
 
 static bool is_over(const Lower *q, const Node *reduce, int axis)
 {
-    for (uint32_t i = reduce_ranges(reduce); i < reduce->nsrc; i++)
-        if (nest_root_of(q->k, reduce->src[i]) == q->nest->axis[axis].root)
+    int n;
+    Node *const *own = own_ranges(reduce, &n);
+    for (int i = 0; i < n; i++)
+        if (nest_root_of(q->k, own[i]) == q->nest->axis[axis].root)
             return true;
     return false;
 }
@@ -770,21 +788,147 @@ static Node *through_shared(Lower *q, Piece *p, Node *n, Node *load)
     return node_make(q->c, OP_LOAD, n->dtype, (Arg){0}, 3, (Node *[]){place, yes, at}, 0, NULL);
 }
 
+/* Does the value move with a range that is none of its own, or of what is below it? */
+static bool moves_with(Lower *q, Node *value, Node *range)
+{
+    int n, nown;
+    Node **order = graph_toposort(q->a, 1, &value, &n);
+    bool *on = NEWN(q->a, bool, value->id + 1);
+    for (int i = 0; i < n; i++) {
+        Node *t = order[i], *const *own = own_ranges(t, &nown);
+        bool hidden = false;
+        for (int j = 0; j < nown; j++)
+            hidden |= own[j] == range;
+        on[t->id] = t == range;
+        for (uint32_t j = 0; j < t->nsrc && !hidden; j++)
+            on[t->id] |= on[t->src[j]->id];
+    }
+    return on[value->id];
+}
+
+static int staged_number(Lower *q, Node *value)
+{
+    int i = 0;
+    while (i < q->nstaged && q->staged[i].value != value)
+        i++;
+    struct Staged s = {value, 1};
+    if (i == q->nstaged)
+        vec_push(q->a, q->staged, q->nstaged, s);
+    return i;
+}
+
+/* Where an element lies in its place: copies of stores, then its own ranges, then the lanes of another axis. */
+static Node *offset_in_place(Lower *q, Piece *p, Node *n, Node *const *at, int64_t *elements)
+{
+    Node *offset = idx(q->c, 0);
+    *elements = 1;
+    for (int i = 0; i < p->ncopies; i++) {
+        int axis = p->copies[i].axis;
+        if (!moves_with(q, n->src[0], q->k->axes[q->nest->axis[axis].root].range))
+            continue;
+        offset = idx_add(q->c, idx_mul(q->c, offset, idx(q->c, p->copies[i].n)), p->at[axis]);
+        *elements = sat_mul(*elements, p->copies[i].n);
+    }
+    for (int i = 0; i < (int)n->arg.i; i++) {
+        Node *size = n->src[1 + i]->src[0];
+        offset = idx_add(q->c, idx_mul(q->c, offset, size), at[i]);
+        *elements = sat_mul(*elements, size->hi);
+    }
+    for (int i = 0; i < q->nest->naxis && p->t.lane; i++)
+        if (p->at[i] == p->t.lane && !q->nest->axis[i].reduced &&
+            moves_with(q, n->src[0], q->k->axes[q->nest->axis[i].root].range)) {
+            offset = idx_add(q->c, idx_mul(q->c, offset, idx(q->c, p->t.lanes)), p->t.lane);
+            *elements = sat_mul(*elements, p->t.lanes);
+            break;
+        }
+    return offset;
+}
+
+/* What fills the place: a store for each copy that UNROLL makes along its ranges. */
+static void fill_stores(Lower *q, Piece *p, Node *n, const Env *e, int s, Node *place, Node **store,
+                        int *nstore)
+{
+    for (; s < q->nest->nsplit; s++) {
+        const Split *u = &q->nest->split[s];
+        if (u->kind != OPT_UNROLL || p->sum[u->axis].split != u || !is_over(q, n, u->axis))
+            continue;
+        for (int64_t i = 0; i < u->amount; i++) {
+            p->at[u->inner] = idx(q->c, i);
+            fill_stores(q, p, n, e, s + 1, place, store, nstore);
+        }
+        return;
+    }
+    Env in = env_new(q, e);
+    Node *at[INGOT_MAX_RANK];
+    int64_t elements;
+    for (int i = 0; i < (int)n->arg.i; i++) {
+        int root = nest_root_of(q->k, n->src[1 + i]);
+        at[i] = in.value[root] = value(q, p, root);
+    }
+    env_ready(q, &in);
+    Node *body = lower_node(q, p, n->src[0], &in);
+    Node *src[] = {place, node_bool(q->c, true), body, offset_in_place(q, p, n, at, &elements)};
+    store[(*nstore)++] = node_make(q->c, OP_STORE, n->dtype, (Arg){0}, 4, src, 0, NULL);
+}
+
+/* The loops that are left of an axis. */
+static void loops_left(const Piece *p, int axis, Node **range, int *n)
+{
+    const struct Sum *s = &p->sum[axis];
+    if (!s->split) {
+        if (p->at[axis] && p->at[axis]->op == OP_RANGE && p->at[axis] != p->t.lane)
+            range[(*n)++] = p->at[axis];
+        return;
+    }
+    if (s->outer >= 0)
+        loops_left(p, s->outer, range, n);
+    if (s->inner >= 0)
+        loops_left(p, s->inner, range, n);
+}
+
+/* A value that several read: loops fill its place, wherever all that it depends on is known. */
+static Node *lower_stage(Lower *q, Piece *p, Node *n, Env *e)
+{
+    enum { MOST = 64 };
+    int number = staged_number(q, n->src[0]), nend = 0, own = (int)n->arg.i;
+    Arg arg = {.i = q->nest->k->narg + q->nest->nstage + number};
+    Node *place = node_make(q->c, OP_BUFFER, n->dtype, arg, 0, NULL, 0, NULL);
+    Node *end[MOST + 4 * INGOT_MAX_RANK], *at[INGOT_MAX_RANK];
+    fill_stores(q, p, n, e, 0, place, end, &nend);
+    for (int i = 0; i < own; i++)
+        loops_left(p, nest_root_of(q->k, n->src[1 + i]), end, &nend);
+    Node *fill = node_make(q->c, OP_END, INGOT_BOOL, (Arg){0}, nend, end, 0, NULL);
+    for (int i = 0; i < own; i++)
+        at[i] = lower_node(q, p, n->src[1 + own + i], e);
+    int64_t elements;
+    Node *offset = offset_in_place(q, p, n, at, &elements);
+    if (elements > q->staged[number].elements)
+        q->staged[number].elements = elements;
+    place = node_make(q->c, OP_AFTER, n->dtype, arg, 2, (Node *[]){place, fill}, 0, NULL);
+    return node_make(q->c, OP_LOAD, n->dtype, (Arg){0}, 3,
+                     (Node *[]){place, node_bool(q->c, true), offset}, 0, NULL);
+}
+
 /* The places become arguments of the kernel that is lowered, behind its own. */
 static void add_places(Lower *q, Kernel *k)
 {
     int n = k->narg;
-    k->args = copied(q, k->args, n + q->nest->nstage, sizeof *k->args);
-    for (int i = 0; i < q->nest->nstage; i++) {
+    int nplace = q->nest->nstage + q->nstaged;
+    KernelArg *args = NEWN(q->a, KernelArg, n + nplace);
+    memcpy(args, k->args, (size_t)n * sizeof *args);
+    k->args = args;
+    for (int i = 0; i < nplace; i++) {
         Node **dim = NEWN(q->a, Node *, 1);
-        *dim = idx(q->c, q->place[i]);
-        k->args[n + i] = (KernelArg){.dtype = k->args[q->nest->stage[i].arg].dtype,
+        const struct Staged *s = i < q->nest->nstage ? NULL : &q->staged[i - q->nest->nstage];
+        *dim = idx(q->c, s ? s->elements : q->place[i]);
+        k->args[n + i] = (KernelArg){.dtype = s ? (ingot_dtype)s->value->dtype
+                                                : k->args[q->nest->stage[i].arg].dtype,
                                      .rank = 1,
                                      .dims = dim,
                                      .read = true,
                                      .written = true};
     }
-    k->narg += q->nest->nstage;
+    k->narg += nplace;
 }
 
 /* ---- loop nests ---------------------------------------------------------------------------------------- */
@@ -925,7 +1069,7 @@ Tiles nest_lower(const Nest *n)
         q.end = q.k->sink->src[i];
         lower_end(&q, &out);
     }
-    if (n->nstage)
+    if (n->nstage || q.nstaged)
         add_places(&q, out.k);
     return out;
 }
@@ -946,6 +1090,8 @@ int64_t kernel_scratch(const Kernel *k)
     bool staged = false;
     for (int i = 0; i < k->nopt; i++)
         staged |= k->opts[i].kind == OPT_STAGE;
+    for (int i = 0; i < k->naxis; i++)
+        staged |= k->axes[i].staged;
     if (!staged)
         return 0;
     Tiles t = kernel_lower(k);

@@ -51,6 +51,7 @@ static int add_axis(Nest *n, int of, const char *suffix, AxisForm form, int64_t 
     NestAxis x = {.name = arena_printf(n->arena, "%s.%s", whole->name, suffix),
                   .form = form,
                   .reduced = whole->reduced,
+                  .staged = whole->staged,
                   .remainder = *suffix == 'r',
                   .root = whole->root,
                   .extent = extent,
@@ -85,8 +86,14 @@ static Split *divide(Nest *n, const Opt *o, int axis, AxisForm inner, RestForm r
                .amount = o->amount,
                .count = extent < 0 ? -1 : extent / o->amount,
                .remaining = extent < 0 ? -1 : extent % o->amount};
+    bool overlaps = n->axis[axis].staged && s.remaining > 0;
+    if (overlaps) {
+        s.count++;
+        s.remaining = 0;
+        most += o->amount - 1;
+    }
     bool counted = extent >= 0 || rest == REST_BESIDE; /* or a loop */
-    s.form = !s.remaining ? REST_NONE : counted ? rest : REST_LOOP;
+    s.form = overlaps ? REST_OVERLAP : !s.remaining ? REST_NONE : counted ? rest : REST_LOOP;
     s.outer = add_axis(n, axis, "o", AXIS_LOOP, s.count, most / o->amount);
     s.inner = add_axis(n, axis, "i", inner, o->amount, o->amount);
     if (s.form == REST_LOOP || s.form == REST_BESIDE)
@@ -202,7 +209,7 @@ static const char *apply_split(Nest *n, const Opt *o, int axis)
 static const char *apply_copies(Nest *n, const Opt *o, int axis)
 {
     const NestAxis *x = &n->axis[axis];
-    bool unroll = o->kind == OPT_UNROLL, whole = !unroll || x->extent % o->amount == 0;
+    bool unroll = o->kind == OPT_UNROLL, whole = !unroll || x->staged || x->extent % o->amount == 0;
     if (x->reduced != unroll)
         return refuse(n,
                       unroll ? "UNROLL %s %lld: the axis is not reduced: UPCAST makes copies of it"
@@ -270,8 +277,10 @@ static bool reads(Arena *a, Node *e, Node *range)
         Node *t = order[i];
         on[t->id] = t == range;
         bool own = false;
-        for (uint32_t j = reduce_ranges(t); j < t->nsrc; j++)
-            own |= t->src[j] == range;
+        int nown;
+        Node *const *hidden = own_ranges(t, &nown);
+        for (int j = 0; j < nown; j++)
+            own |= hidden[j] == range;
         for (uint32_t j = 0; j < t->nsrc && !own; j++)
             on[t->id] |= on[t->src[j]->id];
     }

@@ -303,6 +303,25 @@ static bool company_costs(Sched *s, Node *n, Node *reader)
            cost_region(&together, t);
 }
 
+enum { STAGE_GAIN = 4 }; /* what it takes of the loops that read it, beside bytes */
+
+/* Is a row of it computed once, into a place of the kernel that stays near, rather than by each of its readers there? */
+static bool stage_pays(Sched *s, Node *n, const Readers *readers)
+{
+    const Info *i = info_of(s, n);
+    const Target *t = s->target;
+    int64_t size;
+    double row = dtype_info[n->dtype].bytes;
+    for (int d = 0; d < n->rank; d++) {
+        if (!idx_value(n->shape[d], &size))
+            return false;
+        row *= i->rows >> d & 1 ? (double)size : 1;
+    }
+    double again = (readers->times - 1) * i->cost * numel(n) / t->rate[UNIT_VECTOR];
+    double place = cost_bytes((1 + readers->times) * node_bytes(n), row, t);
+    return is_trailing(n, i->rows) && 2 * row <= t->level[1].bytes && STAGE_GAIN * place < again;
+}
+
 /* Why n is stored; NULL: its readers compute it. */
 static const char *should_store(Sched *s, Node *const *order, int norder, Node *n,
                                 Node *const *uses)
@@ -343,6 +362,9 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
     Readers r = readers_of(s, order, norder, n, uses);
     if (i->has_reduce && i->rows && !r.rows)
         return "a reduce over rows, with readers that do not go along the rows";
+    i->staged = r.rows && i->rows && r.times > 1 && stage_pays(s, n, &r) ? i->rows : 0;
+    if (i->staged)
+        r.times = 1;
     bool again = r.times > 1 || r.kernels > 1 || (i->has_reduce && r.reduced);
     if (again && store_pays(s, n, &r))
         return i->has_reduce ? "a reduce that would be computed again where it is read"

@@ -336,10 +336,11 @@ static int64_t *iterations(const Kernel *k, Arena *a, int n, Node *const *order)
         for (int r = 0; r < k->naxis; r++)
             if (set >> (k->axes[r].range->arg.i & 63) & 1)
                 times[i] = sat_mul(times[i], k->axes[r].range->hi + 1);
-        if (t->op == OP_REDUCE)
-            for (uint32_t j = reduce_size(t); j < t->nsrc; j++)
-                if (t->src[j]->op == OP_RANGE)
-                    set &= ~(UINT64_C(1) << (t->src[j]->arg.i & 63));
+        int nown;
+        Node *const *own = own_ranges(t, &nown);
+        for (int j = 0; j < nown; j++)
+            if (own[j]->op == OP_RANGE)
+                set &= ~(UINT64_C(1) << (own[j]->arg.i & 63));
         on[i] = set;
         map_put(&at, (uint64_t)t->id + 1, (void *)(uintptr_t)(i + 1));
     }
@@ -376,21 +377,24 @@ static void estimate(Kernel *k, Arena *a)
     k->bytes = kernel_bytes(k);
 }
 
-/* Output axes i0, i1, ... outermost first; reduced ones r0, r1, ... as their reduces nest them. */
+/* Output axes i0, i1, ... outermost first; reduced ones r0, r1, ... as their reduces nest them; p0, p1, ... of staged values. */
 static void name_axes(Copy *q, Node *const *out, int nout)
 {
     Kernel *k = q->k;
     k->axes = NEWN(k->c->arena, Axis, q->nrange);
-    Node *reduced[4 * INGOT_MAX_RANK];
-    int nreduced = 0;
+    enum { MOST = 4 * INGOT_MAX_RANK };
+    Node *inner[2][MOST];
+    int ninner[2] = {0, 0};
     for (uint32_t i = 0; i < k->c->nnode; i++) {
-        Node *t = k->c->nodes[i];
-        for (uint32_t j = reduce_ranges(t); j < t->nsrc && nreduced < 4 * INGOT_MAX_RANK; j++)
-            reduced[nreduced++] = t->src[j];
+        int n, staged = k->c->nodes[i]->op == OP_STAGE;
+        Node *const *own = own_ranges(k->c->nodes[i], &n);
+        bool is = staged || k->c->nodes[i]->op == OP_REDUCE;
+        for (int j = 0; j < n && is && ninner[staged] < MOST; j++)
+            inner[staged][ninner[staged]++] = own[j];
     }
-    for (int pass = 0; pass < 2; pass++)
-        for (int i = 0; i < (pass ? nreduced : nout); i++) {
-            Node *r = pass ? reduced[i] : out[i];
+    for (int pass = 0, before = 0; pass < 3; pass++, before = k->naxis)
+        for (int i = 0; i < (pass ? ninner[pass - 1] : nout); i++) {
+            Node *r = pass ? inner[pass - 1][i] : out[i];
             bool known = false;
             for (int j = 0; j < k->naxis && !known; j++)
                 known = k->axes[j].range == r;
@@ -398,11 +402,12 @@ static void name_axes(Copy *q, Node *const *out, int nout)
                 continue;
             Axis *x = &k->axes[k->naxis++];
             x->range = r;
-            x->reduced = pass == 1;
+            x->reduced = pass > 0;
+            x->staged = pass == 2;
             for (uint32_t j = 0; j < k->c->nnode && !x->reduced; j++)
                 x->scanned |= k->c->nodes[j]->op == OP_SCAN && k->c->nodes[j]->src[1] == r;
-            snprintf(x->name, sizeof x->name, "%c%d", pass ? 'r' : 'i',
-                     pass ? k->naxis - 1 - nout : i);
+            snprintf(x->name, sizeof x->name, "%c%d", "irp"[pass],
+                     pass ? k->naxis - 1 - before : i);
         }
 }
 

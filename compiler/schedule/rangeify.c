@@ -202,6 +202,46 @@ static Node *lower_move(Nest *k, Node *t, Node *const *coords, Node *gate)
     return node_where(c, valid, v, zero(c, t->dtype));
 }
 
+static Node *lower_computed(Nest *k, Node *t, Node *const *coords, Node *gate);
+
+/* Of the axes that it is staged along it has ranges of its own, whoever reads it. */
+static Node *lower_staged(Nest *k, Node *t, Node *const *coords, Node *gate)
+{
+    Context *c = k->s->c;
+    unsigned axes = info_of(k->s, t)->staged;
+    Node *inner[INGOT_MAX_RANK] = {NULL}, *src[1 + 2 * INGOT_MAX_RANK];
+    Staged *s = k->staged;
+    for (; s; s = s->next) {
+        bool same = s->t == t;
+        for (int i = 0; i < t->rank && same; i++)
+            same = axes >> i & 1 || s->at[i] == coords[i];
+        if (same)
+            break;
+    }
+    if (!s) {
+        s = NEW(k->s->arena, Staged);
+        *s = (Staged){.t = t};
+        for (int i = 0; i < t->rank; i++) {
+            s->at[i] = inner[i] = coords[i];
+            if (!(axes >> i & 1))
+                continue;
+            inner[i] =
+                idx_is(t->shape[i], 1) ? idx(c, 0) : range_new(c, k->s->naxis++, t->shape[i]);
+            if (inner[i]->op == OP_RANGE)
+                s->stage[++s->n] = inner[i];
+        }
+        s->stage[0] = lower_computed(k, t, inner, gate);
+        s->next = k->staged;
+        k->staged = s;
+    }
+    int n = 1 + s->n;
+    memcpy((void *)src, (void *)s->stage, (size_t)n * sizeof *src);
+    for (int i = 0; i < t->rank; i++)
+        if (axes >> i & 1 && !idx_is(t->shape[i], 1))
+            src[n++] = coords[i];
+    return n == 1 ? src[0] : node_make(c, OP_STAGE, t->dtype, (Arg){.i = s->n}, n, src, 0, NULL);
+}
+
 static Node *lower_fresh(Nest *k, Node *t, Node *const *coords, Node *gate)
 {
     Context *c = k->s->c;
@@ -212,6 +252,15 @@ static Node *lower_fresh(Nest *k, Node *t, Node *const *coords, Node *gate)
         return node_cast(c, i->scalar, t->dtype);
     if (i->buffer && t != k->root)
         return load_value(k, i->buffer, i->at, coords, gate);
+    if (i->staged && t != k->root && node_is_const_i(gate, 1))
+        return lower_staged(k, t, coords, gate);
+    return lower_computed(k, t, coords, gate);
+}
+
+static Node *lower_computed(Nest *k, Node *t, Node *const *coords, Node *gate)
+{
+    Context *c = k->s->c;
+    Info *i = info_of(k->s, t);
     Node *spelled = inline_constant(c, t);
     if (spelled)
         return spelled;

@@ -67,9 +67,12 @@ static int free_ranges(Arena *a, Node *value, Node **out, int max)
     Node **order = graph_toposort(a, 1, &value, &n);
     for (int i = 0; i < n; i++) {
         bool reduced = false;
-        for (int j = 0; j < n && order[i]->op == OP_RANGE; j++)
-            for (uint32_t x = reduce_ranges(order[j]); x < order[j]->nsrc; x++)
-                reduced |= order[j]->src[x] == order[i];
+        for (int j = 0; j < n && order[i]->op == OP_RANGE; j++) {
+            int nown;
+            Node *const *own = own_ranges(order[j], &nown);
+            for (int x = 0; x < nown; x++)
+                reduced |= own[x] == order[i];
+        }
         if (order[i]->op == OP_RANGE && !reduced && count < max)
             out[count++] = order[i];
     }

@@ -35,8 +35,9 @@ typedef struct {
     unsigned pending; /* axes that a REDUCE below has made 1 and nothing has expanded yet */
     unsigned
         rows; /* axes over which such a result has been expanded again: it is the same for a whole row */
-    int cost;  /* operations per element of its fused expression */
-    int loads; /* buffers its fused expression reads */
+    unsigned staged; /* its row lies in a place of its kernel: these axes of it, 0: none do */
+    int cost;        /* operations per element of its fused expression */
+    int loads;       /* buffers its fused expression reads */
     int depth;
     int nuse, iuse; /* consumers inside the block: Sched.uses[iuse..iuse+nuse) */
     int order;      /* position in the block's topological order */
@@ -111,7 +112,16 @@ typedef struct {
     int axis;
 } IndexUse;
 
+/* A value in a place: the same for all readers with these coordinates of its other axes. */
+typedef struct Staged {
+    struct Staged *next;
+    Node *t, *stage[1 + INGOT_MAX_RANK]; /* the value, then its ranges */
+    int n;
+    Node *at[INGOT_MAX_RANK];
+} Staged;
+
 typedef struct {
+    Staged *staged;
     Node *store;       /* in the model's context */
     Buffer *bufs[512]; /* by BUFFER number */
     int nbuf;

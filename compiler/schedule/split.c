@@ -20,6 +20,9 @@ static int64_t divisor(Arena *a, Node *store, Node *range)
         Node *t = order[i];
         if (t->op == OP_SCAN && t->src[1] == range)
             return 0;
+        for (int j = 0; t->op == OP_STAGE && j < (int)t->arg.i; j++)
+            if (t->src[1 + j] == range)
+                return 0;
         bool divides = (t->op == OP_FLOORDIV || t->op == OP_MOD) && t->src[0] == range &&
                        idx_value(t->src[1], &d) && d > 1 && d < extent && extent % d == 0;
         if (divides && d > by)
