@@ -89,12 +89,49 @@ static void divided_axes(void **state)
     ingot_context_free(c);
 }
 
+/* A row is written behind those that are there; the memory is that of the longest. */
+static void states_that_grow(void **state)
+{
+    (void)state;
+    Context *c = ingot_context_new(NULL, NULL);
+    ingot_dim *past = ingot_dim_var(c, "past", 0, ROWS - 1), *dims[2] = {past, idx(c, WIDTH)};
+    ingot_tensor *s = ingot_growing_state(c, "rows", INGOT_F32, 2, dims);
+    ingot_tensor *x = variable(c, "x", 1, WIDTH),
+                 *next = ingot_concat(c, 2, (ingot_tensor *[]){s, x}, 0);
+    ingot_state_next(c, s, next);
+    ingot_output(c, "sum", ingot_sum(c, next, 1, false));
+    Plan *p = schedule(c, 2, target_find("c"));
+    assert_non_null(p);
+    assert_int_equal(p->main.n, 2);
+    assert_int_equal(p->state[0]->bytes, ROWS * WIDTH * 4);
+    assert_ptr_equal(p->main.step[0]->bufs[0], p->state[0]);
+    plan_free(p);
+    ingot_context_free(c);
+}
+
+static void states_that_cannot_grow(void **state)
+{
+    (void)state;
+    Context *c = ingot_context_new(NULL, NULL);
+    ingot_dim *late = ingot_dim_var(c, "late", 1, ROWS), *past = ingot_dim_var(c, "past", 0, ROWS);
+    assert_true(ingot_is_poison(
+        ingot_growing_state(c, "a", INGOT_F32, 2, (ingot_dim *[]){late, idx(c, WIDTH)})));
+    assert_int_equal(ingot_error_count(c), 1);
+    ingot_tensor *s =
+        ingot_growing_state(c, "b", INGOT_F32, 2, (ingot_dim *[]){past, idx(c, WIDTH)});
+    ingot_state_next(c, s, variable(c, "wide", 3, WIDTH + 1));
+    assert_int_equal(ingot_error_count(c), 2);
+    ingot_context_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(contractions_of_one_operand),
         cmocka_unit_test(what_stays_apart),
         cmocka_unit_test(divided_axes),
+        cmocka_unit_test(states_that_grow),
+        cmocka_unit_test(states_that_cannot_grow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
