@@ -29,7 +29,7 @@ typedef struct {
     int64_t most;   /* its upper bound */
     int64_t within; /* MASK: of a kernel's axis, where it ends; 0: it is not masked */
     Bound bound;
-    int split;      /* which takes it apart, or -1 */
+    int split; /* which takes it apart, or -1 */
 } NestAxis;
 
 /* How what fills no whole block is computed. */
@@ -78,6 +78,7 @@ typedef struct {
     int thread;     /* the innermost axis of those that threads share, or -1 */
     int parts;      /* that they are cut into, 0: none */
     int64_t copies; /* of a store and of a reduce's terms */
+    Kernel *joined; /* of what kernel_lower() makes: a kernel of its own, or NULL */
     Opt *opts;      /* what made it */
     int nopt;
 } Nest;

@@ -75,7 +75,6 @@ static bool block_axis(Nest *n, int axis, int64_t copies, int64_t side)
 
 static bool contraction(Nest *n, const View *v, int rows, int columns)
 {
-    const Kernel *k = n->k;
     int64_t nr = 1, nc = 1, others = 1;
     for (int i = 0; i < v->nrange; i++) {
         int axis = nest_root(n, v->range[i]);
@@ -133,35 +132,70 @@ static bool contraction(Nest *n, const View *v, int rows, int columns)
         (void)opt_apply(n, &order);
     for (int i = 0; i < v->nfactor && outer >= 0; i++)
         (void)add_opt(n, OPT_STAGE, outer, v->factor[i]->src[0]->arg.i);
-    (void)k;
     return true;
+}
+
+/* The two ranges are read by the same factors. */
+static bool alike(const View *v, Node *a, Node *b)
+{
+    for (int i = 0; i < v->nfactor; i++)
+        if (depends_on(v->factor[i], a) != depends_on(v->factor[i], b))
+            return false;
+    return true;
+}
+
+/* Columns are as many axes as lie side by side, one after the other, and are read alike: a row of pixels is continued by the next. */
+static void join_columns(Nest *n, const View *v)
+{
+    const Kernel *k = n->k;
+    const char *names = "";
+    Node *last = NULL;
+    int64_t stride, want = 1;
+    for (bool more = true; more;) {
+        more = false;
+        for (int i = 0; i < v->nrange && !more; i++) {
+            Node *r = v->range[i];
+            int64_t extent = extent_of(n, nest_root(n, r));
+            if (extent < 2 || r == last || !access_stride(k, v->store[0], r, &stride) ||
+                stride != want || (last && !alike(v, r, last)))
+                continue;
+            names = arena_printf(n->arena, *names ? "%s %s" : "%s%s", k->axes[nest_root(n, r)].name,
+                                 names);
+            want = sat_mul(want, extent);
+            last = r;
+            more = true;
+        }
+    }
+    Opt o = {.kind = OPT_JOIN, .axis = names};
+    if (strchr(names, ' '))
+        (void)opt_apply(n, &o);
 }
 
 void choose_gpu_opts(Arena *a, Nest **nest)
 {
-    const Kernel *k = (*nest)->k;
-    View v = kernel_view(a, k);
-    if (!v.dot || k->flops < LEAST_WORK)
+    View v = kernel_view(a, (*nest)->k);
+    if (!v.dot || v.nstore != 1 || (*nest)->k->flops < LEAST_WORK)
         return;
+    Nest *tiled = nest_clone(*nest);
+    join_columns(tiled, &v);
+    const Kernel *k = tiled->k;
+    v = kernel_view(a, k);
     int columns = -1, rows = -1;
     int64_t stride;
     for (int i = 0; i < v.nrange; i++) {
-        int axis = nest_root(*nest, v.range[i]);
-        if (extent_of(*nest, axis) >= ITEMS && access_stride(k, v.store[0], v.range[i], &stride) &&
+        int axis = nest_root(tiled, v.range[i]);
+        if (extent_of(tiled, axis) >= ITEMS && access_stride(k, v.store[0], v.range[i], &stride) &&
             stride == 1)
             columns = axis;
     }
     for (int i = 0; i < v.nrange && columns >= 0; i++) {
-        int axis = nest_root(*nest, v.range[i]);
+        int axis = nest_root(tiled, v.range[i]);
         Node *c = k->axes[columns].range;
-        if (axis != columns && extent_of(*nest, axis) >= ITEMS && reuses(&v, c, v.range[i]) &&
-            (rows < 0 || extent_of(*nest, axis) > extent_of(*nest, rows)))
+        if (axis != columns && extent_of(tiled, axis) >= ITEMS && reuses(&v, c, v.range[i]) &&
+            (rows < 0 || extent_of(tiled, axis) > extent_of(tiled, rows)))
             rows = axis;
     }
-    if (rows < 0)
-        return;
-    Nest *tiled = nest_clone(*nest);
-    if (!contraction(tiled, &v, rows, columns)) {
+    if (rows < 0 || !contraction(tiled, &v, rows, columns)) {
         nest_free(tiled);
         return;
     }

@@ -76,6 +76,11 @@ void point_at_slices(Plan *, Step *);
 bool lanes_possible(Arena *, const Kernel *, Node *range);
 /* heuristic.c: opts for a kernel whose buffers have their layouts; the weights of a contraction get
  * theirs (in want[], by argument); *lanes is the range of the nest's kernel that became lanes, or NULL. */
+/* join.c: the axes with these names, a space between them: how many, or -1; the kernel in which they are one. */
+int join_axes(const Kernel *, const char *names, int *axis, int most);
+Kernel *kernel_join(const Kernel *, const int *axis, int n);
+/* nest.c: the nest is one of this kernel from now on, a copy that it owns; no opt but JOINs was done. */
+void nest_replace(Nest *, Kernel *);
 /* heuristic_gpu.c: opts of a contraction on a GPU: groups that share blocks of both operands. */
 void choose_gpu_opts(Arena *, Nest **);
 /* heuristic.c: whether a sum walks through many pages as it reads one term after the other. */

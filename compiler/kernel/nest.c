@@ -3,16 +3,20 @@
 
 #include "kernel.h"
 
-static Nest *nest_begin(Kernel *k, const Target *t, bool own)
+static NestKernel *shared_new(Kernel *k)
 {
-    Arena *a = arena_new();
-    Nest *n = NEW(a, Nest);
-    *n = (Nest){.arena = a, .k = k, .target = t, .row = -1, .thread = -1, .copies = 1};
-    n->shared = NULL;
-    if (own) {
-        n->shared = NEW(k->c->arena, NestKernel);
-        *n->shared = (NestKernel){.users = 1, .in_lanes = NEWN(k->c->arena, int8_t, k->naxis + 1)};
-    }
+    NestKernel *s = NEW(k->c->arena, NestKernel);
+    *s = (NestKernel){.users = 1, .in_lanes = NEWN(k->c->arena, int8_t, k->naxis + 1)};
+    return s;
+}
+
+static void take_axes(Nest *n)
+{
+    const Kernel *k = n->k;
+    Arena *a = n->arena;
+    n->axis = NULL;
+    n->order = NULL;
+    n->naxis = n->norder = 0;
     for (int i = 0; i < k->naxis; i++) {
         int64_t extent;
         NestAxis x = {.name = arena_strdup(a, k->axes[i].name),
@@ -29,12 +33,35 @@ static Nest *nest_begin(Kernel *k, const Target *t, bool own)
         for (int i = 0; i < k->naxis; i++)
             if (pass == k->axes[i].scanned)
                 vec_push(a, n->order, n->norder, i);
+}
+
+static Nest *nest_begin(Kernel *k, const Target *t, bool own)
+{
+    Arena *a = arena_new();
+    Nest *n = NEW(a, Nest);
+    *n = (Nest){.arena = a, .k = k, .target = t, .row = -1, .thread = -1, .copies = 1};
+    if (own)
+        n->shared = shared_new(k);
+    take_axes(n);
     return n;
 }
 
 Nest *nest_new(const Kernel *k, const Target *t)
 {
     return nest_begin(kernel_copy(k), t, true);
+}
+
+void nest_replace(Nest *n, Kernel *k)
+{
+    if (n->shared && !--n->shared->users)
+        ingot_context_free(n->k->c);
+    if (n->shared)
+        n->shared = shared_new(k);
+    else if (n->joined)
+        ingot_context_free(n->joined->c);
+    n->joined = n->shared ? NULL : k;
+    n->k = k;
+    take_axes(n);
 }
 
 Tiles kernel_lower(const Kernel *k)
@@ -84,6 +111,8 @@ void nest_free(Nest *n)
 {
     if (n && n->shared && !--n->shared->users)
         ingot_context_free(n->k->c);
+    if (n && n->joined)
+        ingot_context_free(n->joined->c);
     if (n)
         arena_free(n->arena);
 }

@@ -718,6 +718,20 @@ static Node *item_of(Lower *q, const Piece *p)
     return item;
 }
 
+/* How far the second element along a range lies from the first. */
+static int64_t first_stride(Lower *q, Node *access, Node *range)
+{
+    const KernelArg *a = &q->k->args[access->src[0]->arg.i];
+    Node *at = layout_offset(q->c, &a->layout, a->rank, a->dims, access->src + first_coord(access));
+    Node *zero = idx(q->c, 0), *one = idx(q->c, 1);
+    int64_t stride;
+    if (!idx_value(idx_sub(q->c, substitute(q->c, at, 1, &range, &one),
+                           substitute(q->c, at, 1, &range, &zero)),
+                   &stride))
+        return INT64_MAX;
+    return stride < 0 ? -stride : stride;
+}
+
 /* Memory that a group shares: [reduced axes][axes of results], the last one longer by some elements where the items that fill
  * it walk along another. Item after item copies elements in the order in which they lie in the buffer. */
 static Node *through_shared(Lower *q, Piece *p, Node *n, Node *load)
@@ -739,9 +753,7 @@ static Node *through_shared(Lower *q, Piece *p, Node *n, Node *load)
     int64_t elements = 1, room = 1;
     for (int i = 0; i < nroot; i++) {
         size[i] = size_inside(q, p, s, root[i]);
-        if (!access_stride(q->k, n, q->k->axes[root[i]].range, &stride[i]))
-            stride[i] = INT64_MAX;
-        stride[i] = stride[i] < 0 ? -stride[i] : stride[i];
+        stride[i] = first_stride(q, n, q->k->axes[root[i]].range);
         elements = sat_mul(elements, size[i]);
         int at = i;
         for (; at > 0 && stride[walk[at - 1]] > stride[i]; at--)

@@ -527,6 +527,29 @@ static const char *apply_stage(Nest *n, const Opt *o, int axis)
     return NULL;
 }
 
+/* ---- JOIN --------------------------------------------------------------------------------------------- */
+
+static const char *apply_join(Nest *n, const Opt *o)
+{
+    int axis[INGOT_MAX_RANK], count = join_axes(n->k, o->axis, axis, INGOT_MAX_RANK);
+    for (int i = 0; i < n->nopt; i++)
+        if (n->opts[i].kind != OPT_JOIN)
+            return refuse(n, "JOIN %s: it comes before all other opts", o->axis);
+    if (n->shared && !on_gpu(n))
+        return refuse(n, "JOIN %s: loops of this target keep their axes apart", o->axis);
+    if (count < 2 || n->k->sink->nsrc != 1)
+        return refuse(n, "JOIN %s: two axes or more are wanted, each once: it has %s", o->axis,
+                      names(n));
+    for (int i = 0; i < count; i++) {
+        const NestAxis *x = &n->axis[axis[i]];
+        if (x->reduced || x->scanned || x->extent < 0 || !is_output(n, axis[i]))
+            return refuse(n, "JOIN %s: %s is no axis of results of constant size", o->axis,
+                          x->name);
+    }
+    nest_replace(n, kernel_join(n->k, axis, count));
+    return NULL;
+}
+
 /* ---- ORDER, THREAD --------------------------------------------------------------------------------- */
 
 static const char *apply_order(Nest *n, const Opt *o)
@@ -608,14 +631,17 @@ static const char *apply(Nest *n, const Opt *o)
                       o->axis);
     if (o->kind == OPT_ORDER)
         return apply_order(n, o);
+    if (o->kind == OPT_JOIN)
+        return apply_join(n, o);
     bool done = o->kind == OPT_VECTOR || o->kind == OPT_UPCAST || o->kind == OPT_SPLIT ||
                 o->kind == OPT_UNROLL || o->kind == OPT_DOT || o->kind == OPT_THREAD ||
                 o->kind == OPT_STAGE || o->kind == OPT_MASK || o->kind == OPT_BIND;
     if (!done)
-        return refuse(n,
-                      "%s: only MASK, SPLIT, VECTOR, UPCAST, UNROLL, DOT, ORDER, STAGE, BIND and "
-                      "THREAD are carried out yet",
-                      opt_name[o->kind]);
+        return refuse(
+            n,
+            "%s: only JOIN, MASK, SPLIT, VECTOR, UPCAST, UNROLL, DOT, ORDER, STAGE, BIND and "
+            "THREAD are carried out yet",
+            opt_name[o->kind]);
     int axis = nest_find(n, o->axis, strlen(o->axis));
     if (axis < 0)
         return no_axis(n, "", o->axis, strlen(o->axis));

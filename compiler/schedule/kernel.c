@@ -122,7 +122,7 @@ static void text_of(StrBuf *sb, Arena *a, const Kernel *k, bool decided)
     }
     for (int i = 0; i < k->nopt && decided; i++) {
         const Opt *o = &k->opts[i];
-        bool all = o->kind == OPT_ORDER;
+        bool all = o->kind == OPT_ORDER || o->kind == OPT_JOIN;
         sb_printf(sb, "%d %s %lld %s;", (int)o->kind, all ? "" : o->axis, (long long)o->amount,
                   all ? o->axis : "");
     }

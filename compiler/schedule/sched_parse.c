@@ -248,9 +248,10 @@ static bool opt_line(Parse *q)
                     q->word[0]);
         return false;
     }
-    if (o.kind == OPT_ORDER) {
+    if (o.kind == OPT_ORDER || o.kind == OPT_JOIN) {
         if (q->n < 2) {
-            sched_error(q->p, q->line, "ORDER wants the names of axes, outermost first");
+            sched_error(q->p, q->line, "%s wants the names of axes, outermost first",
+                        opt_name[o.kind]);
             return false;
         }
         o.axis = q->word[1];
