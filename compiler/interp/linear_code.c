@@ -50,6 +50,8 @@ typedef struct {
 
 /* ---- telling ---------------------------------------------------------------------------------------- */
 
+static const char NO_AXIS[] = "a range that is no axis of the loop nest";
+
 static const char *range_name(const Tile *t, Node *range)
 {
     for (int i = 0; i < t->naxis; i++)
@@ -64,7 +66,7 @@ static const char *range_name(const Tile *t, Node *range)
     return range == t->tail.range ? t->tail.name
            : range == t->lane     ? "the lanes"
            : range == t->four     ? "the four terms"
-                                  : "a range without a loop";
+                                  : NO_AXIS;
 }
 
 void linear_tell(StrBuf *sb, const Kernel *k, const StmtPlace *s)
@@ -593,6 +595,8 @@ static void forget_places(Build *q, const Stmt *s)
 static void loop(Build *q, const Stmt *s)
 {
     Node *range = s->node;
+    if (range_name(q->l->tile, range) == NO_AXIS)
+        fault(q, "counts through %s", NO_AXIS);
     if (is_fill_range(q, range) && !(q->nblock && q->block[q->nblock - 1].node &&
                                      is_fill_range(q, q->block[q->nblock - 1].node)))
         forget_places(q, s);

@@ -655,7 +655,9 @@ static Node *through_place(Lower *q, Piece *p, Node *n, Node *load)
         bool lanes = x == p->t.lane && in_neighbours(q, p, n);
         if (x->op == OP_RANGE && !lanes) {
             from[nrange] = x;
-            to[nrange] = range[nrange] = as = fill_range(q, p, stage, leaf[i], size);
+            const bool part = x == p->t.lane && p->t.part; /* there is nothing behind it */
+            to[nrange] = range[nrange] = as =
+                fill_range(q, p, stage, leaf[i], part ? p->t.part : size);
             nrange++;
         }
         at = idx_add(q->c, idx_mul(q->c, x, idx(q->c, elements)), at);
