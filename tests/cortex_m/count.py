@@ -85,7 +85,7 @@ def count(ingot, model, work, flags):
         sys.exit(f"{model}: its outputs are not those of this machine: {outputs(said)} for {outputs(want)}")
     sizes = json.loads(call(ingot, "inspect", model, "--json", "--target", "c:cortex-m4", *flags))
     text = call("arm-none-eabi-size", elf).split("\n")[1].split()
-    return int(re.search(r"ticks (\d+)", said)[1]) * TICK, sizes["weights_bytes"], sizes["arena_bytes"], int(text[0])
+    return int(re.search(r"ticks (\d+)", said)[1]) * TICK, sizes["weights_bytes"], sizes["arena_bytes"], int(text[0]) + int(text[1])
 
 
 def other(command, function, work):
