@@ -6,13 +6,14 @@
 #   sh cmake/bootstrap.sh tests    also clang, libclang, sanitizers, cmocka, PoCL, what builds and runs WebAssembly, Chromium, C libraries' headers for four machines, and Python with numpy and onnx:
 #                                  the system's where it has them, else a venv in build/venv.
 #                                  build/python is then the interpreter to use.
-#   sh cmake/bootstrap.sh tests-all  also ONNX Runtime, the judge of random graphs
+#   sh cmake/bootstrap.sh tests-all  also ONNX Runtime, the judge of random graphs; mingw and wine, for Windows
 set -eu
 cd "$(dirname "$0")/.."
 what=${1:-build}
 modules='numpy, onnx, ml_dtypes'
+all=
 if [ "$what" = tests-all ]; then
-    what=tests
+    what=tests all=1
     modules="$modules, onnxruntime"
 fi
 
@@ -62,6 +63,10 @@ if [ "$what" = tests ]; then
     need nodejs command -v node
     command -v google-chrome >/dev/null 2>&1 || need chromium command -v chromium
     need fonts-dejavu-core sh -c 'ls /usr/share/fonts/*/* | grep -q .'
+    if [ "$all" ]; then
+        need gcc-mingw-w64-x86-64 command -v x86_64-w64-mingw32-gcc
+        [ "$(uname -m)" != x86_64 ] || need wine command -v wine
+    fi
     need ccache command -v ccache           # a bundle's runtime files are alike in every case
     need python3 command -v python3
     if ! python3 -c "import $modules" 2>/dev/null; then

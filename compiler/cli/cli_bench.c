@@ -1,7 +1,8 @@
 /* cli_bench.c - bench --per-kernel: every step's time beside what this machine could do.
  *
  * The roofline is that of one core (cli_roof.c).  A step's bound is the larger of its operations over
- * the multiply-adds and its bytes over the bandwidth (Williams, Waterman, Patterson: Roofline, CACM 2009). */
+ * the multiply-adds (of dots of bytes a lane does four at once) and its bytes over the bandwidth (Williams, Waterman,
+ * Patterson: Roofline, CACM 2009). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ typedef struct {
     const char *name;
     double ms, gflops, gbytes, share, roof; /* the last two in per cent */
     double flops, bytes;
+    bool dots;         /* four products of bytes are one operation of a lane */
     const char *level; /* what the roof is: operations, or the bandwidth of a level of memory */
 } Line;
 
@@ -32,6 +34,8 @@ static bool read_steps(Session *s, Line *line, int n)
             const Step *t = steps[line[i].step];
             line[i].flops = t->kind == STEP_KERNEL ? (double)t->kernel->flops : 0;
             line[i].bytes = (double)step_bytes(t);
+            for (int k = 0; t->kind == STEP_KERNEL && k < t->kernel->nopt; k++)
+                line[i].dots |= t->kernel->opts[k].kind == OPT_DOT;
         }
     plan_free(p);
     model_close(&m);
@@ -88,8 +92,9 @@ static void rate(Line *line, int n, const Roof *r, int threads)
     for (int i = 0; i < n; i++) {
         Line *l = &line[i];
         double ms = l->ms > 0 ? l->ms : 1e-6, bytes = level_of(r, l->bytes, threads, &l->level);
-        double compute = l->flops / (r->flops * threads), traffic = l->bytes / bytes;
-        l->level = compute > traffic ? "operations" : l->level;
+        double compute = l->flops / (r->flops * threads * (l->dots ? 4 : 1)),
+               traffic = l->bytes / bytes;
+        l->level = compute <= traffic ? l->level : l->dots ? "dots" : "operations";
         l->gflops = l->flops / ms * 1e-6;
         l->gbytes = l->bytes / ms * 1e-6;
         l->share = sum > 0 ? 100 * l->ms / sum : 0;

@@ -283,6 +283,14 @@ def profiled(ingot, work):
     table = call(ingot, *flags, env=env).splitlines()
     if len(table) != len(steps) + 3 or json.loads(table[-1])["kernels"][0].keys() != kernels[0].keys():
         raise Wrong("\n".join(table))
+    # four products of bytes are one operation of a lane: the roof of dots is not that of multiply-adds
+    compile_model(ingot, work, "quantized")
+    told = json.loads(call(ingot, "bench", work / "quantized.onnx", "--per-kernel", "--seconds", "0.01", "--json", "--target", "c", env=env))
+    dots = {s["name"] for s in json.loads(call(ingot, "inspect", work / "quantized.onnx", "--target", "c", "--json"))["steps"]
+            if any(o.startswith("DOT ") for o in s["opts"])}
+    for k in told["kernels"]:
+        if (k["roof"] == "dots") > (k["name"] in dots) or (k["roof"] == "operations" and k["name"] in dots):
+            raise Wrong(f"{k}: dots are in {dots}")
     print(f"{len(kernels)} steps; {told['peak_gflops']} GFLOP/s, {told['cache_gbps']} and {told['memory_gbps']} GB/s")
 
 
