@@ -319,6 +319,11 @@ static ingot_status tune_model(Tune *t)
     ingot_status status = check_target(t);
     if (status == INGOT_OK && !o->remote && !o->prepare)
         status = session_prepare(&t->s, &t->opened, true);
+    else if (status == INGOT_OK && (o->data || o->ninput)) { /* they decide dims */
+        status = model_open(&t->opened, o, true);
+        if (status == INGOT_OK)
+            status = session_read(&t->s, &t->opened, false);
+    }
     if (status == INGOT_OK)
         status = make_plan(t);
     if (status == INGOT_OK)

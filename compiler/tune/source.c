@@ -220,23 +220,20 @@ static void judge_kernel(const Kernel *k, bool *exact, bool *integers)
 
 /* ---- files ------------------------------------------------------------------------------------------------ */
 
+static const char *function_of(const Source *s, int i)
+{
+    return arena_printf(s->t->a, "case_%d_k%d", s->number, i);
+}
+
+/* As in a bundle: functions that whoever calls them cannot see into, or the compiler would make others of them. */
 static void put_candidates(Source *s, int first, int n)
 {
     StrBuf body = {0}, sb = {0};
     const TuneKernel *k = s->of->kernel;
     for (int i = first; i < first + n; i++) {
-        const Candidate *c = s->of->candidate[i];
-        Kernel *kernel = candidate_kernel(k, c);
-        sb_printf(&body, "\n/* %s */\n", c->text);
-        put_kernel(&body, s, kernel, arena_printf(s->t->a, "k%d", i),
-                   arena_printf(s->t->a, "run%d", i));
-        sb_printf(&body, "static const unsigned char variant%d[] = {", i);
-        for (int j = 0; j < kernel->narg; j++)
-            sb_printf(&body, "%d, ", variant_of(s, j, c));
-        sb_printf(&body,
-                  "};\nextern const TuneCandidate case_%d_candidate_%d;\n"
-                  "const TuneCandidate case_%d_candidate_%d = {run%d, variant%d};\n",
-                  s->number, i, s->number, i, i, i);
+        Kernel *kernel = candidate_kernel(k, s->of->candidate[i]);
+        sb_printf(&body, "\n/* %s */\n", s->of->candidate[i]->text);
+        render_kernel(&body, s->t->target, kernel, function_of(s, i));
         ingot_context_free(kernel->c);
     }
     sb_printf(&sb, "/* case_%d_%d.c */\n", s->number, first);
@@ -244,6 +241,24 @@ static void put_candidates(Source *s, int first, int n)
     sb_write(&sb, body.data, body.len);
     sb_free(&body);
     write_file(s, arena_printf(s->t->a, "case_%d_%d.c", s->number, first), &sb);
+}
+
+/* How each is called, and which weights it reads. */
+static void put_calls(StrBuf *sb, const Source *s)
+{
+    for (int i = 0; i < s->of->n; i++) {
+        const Candidate *c = s->of->candidate[i];
+        Kernel *kernel = candidate_kernel(s->of->kernel, c);
+        kernel_prototype(sb, s->t->target, kernel, function_of(s, i));
+        sb_puts(sb, ";\n");
+        put_run(sb, kernel, function_of(s, i), arena_printf(s->t->a, "run%d", i));
+        sb_printf(sb, "static const unsigned char variant%d[] = {", i);
+        for (int j = 0; j < kernel->narg; j++)
+            sb_printf(sb, "%d, ", variant_of(s, j, c));
+        sb_printf(sb, "};\nstatic const TuneCandidate candidate%d = {run%d, variant%d};\n", i, i,
+                  i);
+        ingot_context_free(kernel->c);
+    }
 }
 
 static void put_case(Source *s)
@@ -265,11 +280,10 @@ static void put_case(Source *s)
     for (int i = 0; i < k->naive->narg; i++)
         put_arg_row(&sb, s, i);
     sb_puts(&sb, "};\n");
-    for (int i = 0; i < s->of->n; i++)
-        sb_printf(&sb, "extern const TuneCandidate case_%d_candidate_%d;\n", s->number, i);
+    put_calls(&sb, s);
     sb_puts(&sb, "static const TuneCandidate *const candidate[] = {\n");
     for (int i = 0; i < s->of->n; i++)
-        sb_printf(&sb, "    &case_%d_candidate_%d,\n", s->number, i);
+        sb_printf(&sb, "    &candidate%d,\n", i);
     int sets = k->naive->flops > 500000000 ? 1 : 3; /* the naive kernel takes its time */
     sb_printf(&sb,
               "};\nextern const TuneCase case_%d;\n"
