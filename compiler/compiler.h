@@ -882,7 +882,7 @@ struct Target {
     bool wasm;           /* a program is a module, which run.mjs runs, and has one thread */
     int lanes;           /* f32 lanes of a vector register; 0: no vector types */
     int registers;       /* vector registers */
-    bool dot;  /* igrt_dot_*() costs less than four products of bytes */
+    bool dot;            /* igrt_dot_*() costs less than four products of bytes */
     /* GPUs only */
     const char *runtime;  /* prefix of its types in runtime_min: "igrt_cl" */
     const char *pragma;   /* the first line of every kernel file, or "" */

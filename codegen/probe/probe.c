@@ -130,10 +130,7 @@ static Vectors vectors_of(const Probe *p)
     /* sums of integers take registers, as many as are free */
     bool few = number(p, "__ARM_ARCH_ISA_THUMB") == 1,
          some = macro_of(p, "__ARM_ARCH") || number(p, "__riscv_xlen") == 32;
-    return (Vectors){number(p, "__ARM_FEATURE_MVE") ? "mve" : "none", 0,
-                     few    ? 5
-                     : some ? 9
-                            : 0};
+    return (Vectors){number(p, "__ARM_FEATURE_MVE") ? "mve" : "none", 0, few ? 5 : some ? 9 : 0};
 }
 
 static const char *float_abi(const Probe *p)
@@ -182,8 +179,8 @@ static void write_file(Probe *p, const char *command, StrBuf *out)
         sb_printf(out, " %s", p->word[i]);
     if (v.lanes == 16)
         sb_puts(out, " -mprefer-vector-width=512");
-    sb_printf(out, "\nmachine = %s\nlanes = %d\nregisters = %d\nprefer = %s\ndot = %s\n", p->machine,
-              v.lanes, v.registers, v.lanes ? "time" : "ram", pairs ? "yes" : "no");
+    sb_printf(out, "\nmachine = %s\nlanes = %d\nregisters = %d\nprefer = %s\ndot = %s\n",
+              p->machine, v.lanes, v.registers, v.lanes ? "time" : "ram", pairs ? "yes" : "no");
     sb_printf(out, "endian = %s\nint = %ld\npointer = %ld\n",
               order && strstr(order, "BIG") ? "big" : "little", 8 * number(p, "__SIZEOF_INT__"),
               8 * number(p, "__SIZEOF_POINTER__"));

@@ -189,7 +189,8 @@ static void what_a_call_reads_has_a_buffer_of_its_own(void **state)
     ingot_topk(c, a, idx(c, 2), 1, true, best);
     reads(best[0]);
     reads(CONCAT(1, a, b));
-    expect(2, 5); /* a, the concat; values, indices and scratch of the call. a and b are one kernel */
+    expect(2,
+           5); /* a, the concat; values, indices and scratch of the call. a and b are one kernel */
 }
 
 static void rows_may_be_a_run_time_dim(void **state)
