@@ -511,8 +511,8 @@ static RegisterTile pick_tile(const Kernel *k, const View *v, Node *lanes, Node 
                 double latency = acc > 10 ? 10 : acc;
                 double score = used(extent, vectors * width) * used(nr, m) * flow * latency *
                                (double)(width > 0 ? width : 1);
-                if (signs)
-                    score *= acc / (acc + wide + (double)each);
+                if (signs) /* four terms at once, beside what the signs take */
+                    score *= 4 * acc / (acc + wide + (double)each);
                 /* a block of the lanes' operand that L1 does not hold comes from L2 again for every m rows; bytes fast enough */
                 if (!signs && block * wide > L1_BLOCK && m < L2_ROWS)
                     score *= (double)(L2_ROWS + m) / (2.0 * L2_ROWS);
