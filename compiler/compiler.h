@@ -349,7 +349,7 @@ context_child(Context *parent); /* a fresh graph for one kernel: same sink and v
 /* ---- node.c: interning and the constructors that every level uses ---------------------- */
 /* Of whom asked for a node, the first; NULL: none. */
 const Origin *node_origin(const Context *, const Node *);
-/* Others ask for a node that there is already; so does a rewrite that is being tried. */
+/* Others ask for a node that there is already; so does a rewrite that is being tried. A few hundred of them are kept. */
 void origins_add(Context *, const Node *, const OriginList *more);
 void making_found(struct Making *, Node *);
 Node *node_make(Context *, Op, ingot_dtype, Arg, int nsrc, Node *const *src, int rank,

@@ -261,9 +261,9 @@ IGRT_SIMPLE64(8)
     {                                                    \
         E t[N];                                          \
         igrt_store_##T##x##N(t, v);                      \
-        for (int half = N / 2; half > 0; half /= 2)      \
-            for (int i = 0; i < half; i++)               \
-                t[i] = OP(t[i], t[i + half]);            \
+        for (int halved = 1; halved <= 3; halved++)      \
+            for (int i = 0; i < N >> halved; i++)        \
+                t[i] = OP(t[i], t[i + (N >> halved)]);   \
         return t[0];                                     \
     }
 #define IGRT_ACROSS64_ALL(N)                           \

@@ -71,14 +71,19 @@ static void table_grow(Context *c)
     c->captable = cap;
 }
 
+enum {
+    MAX_ORIGINS = 256
+}; /* of a node: a file of a few lines can name the same value a million times */
+
 void origins_add(Context *c, const Node *n, const OriginList *more)
 {
     const OriginList *list = c->origins[n->id];
     for (; more; more = more->rest) {
         const OriginList *at = list;
-        while (at && at->origin != more->origin)
-            at = at->rest;
-        if (at)
+        int count = 0;
+        for (; at && at->origin != more->origin; at = at->rest)
+            count++;
+        if (at || count >= MAX_ORIGINS)
             continue;
         OriginList *first = NEW(c->arena, OriginList), *second = NULL;
         if (list) {

@@ -737,7 +737,7 @@ static void put_test(StrBuf *sb, const Case *x, int number, const StrBuf *calls)
                   (int)elem_bytes(arg->dtype));
     }
     sb_printf(sb, "};\n    int wrong = 0;\n    start(want, a, %d);\n", x->k->narg);
-    put_call(sb, x, name, "want", 0, 0);
+    put_call(sb, x, name, "want", 0, x->k->scratch);
     sb_write(sb, calls->data, calls->len);
     sb_puts(sb, "    return wrong;\n}\n");
 }
