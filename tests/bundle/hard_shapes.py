@@ -16,6 +16,11 @@ F, I, B = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 rng = np.random.default_rng(1)
 
 
+def whole(*shape):
+    """Small integers: a sum of their products is exact in any order."""
+    return rng.integers(-3, 4, shape).astype(np.float32)
+
+
 def info(name, dtype, shape):
     return helper.make_tensor_value_info(name, dtype, shape)
 
@@ -71,7 +76,7 @@ def batch_concat(out):
 
 
 def batch_conv(out):
-    w1, w2 = (rng.standard_normal(s).astype(np.float32) for s in ((8, 3, 3, 3), (4, 8, 3, 3)))
+    w1, w2 = whole(8, 3, 3, 3), whole(4, 8, 3, 3)
 
     def conv(x, w):     # pads 1
         n, _, height, width = x.shape
@@ -81,7 +86,7 @@ def batch_conv(out):
              helper.make_node("Conv", ["b", "w2"], ["y"], pads=[1] * 4)]
     sets = []
     for n in (3, 1, 8):
-        x = rng.standard_normal((n, 3, 5, 6)).astype(np.float32)
+        x = whole(n, 3, 5, 6)
         sets.append(([x], [conv(np.maximum(conv(x, w1), 0), w2).astype(np.float32)]))
     write(out, "batch_conv", nodes, [info("x", F, ["batch", 3, 5, 6])], [info("y", F, ["batch", 4, 5, 6])],
           [const("w1", w1), const("w2", w2)], sets)
@@ -140,11 +145,25 @@ def branch(out):
     write(out, "if_computed", nodes, [info("x", F, [2, 3])], [info("z", F, [2, 3])], [const("one", np.float32(1))], sets)
 
 
+def tiles(out):
+    """Products and a convolution whose sizes fill no block of a GPU's groups."""
+    w, x = whole(37, 19, 3, 3), whole(1, 19, 15, 13)
+    padded = np.pad(x[0], ((0, 0), (1, 1), (1, 1)))
+    y = sum(np.einsum("oc,chw->ohw", w[:, :, i, j], padded[:, i:i + 15, j:j + 13]) for i in range(3) for j in range(3))
+    y = np.maximum(y, 0)
+    a = whole(2, 83, 67)
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]), helper.make_node("Relu", ["c"], ["y"]),
+             helper.make_node("Transpose", ["a"], ["b"], perm=[0, 2, 1]), helper.make_node("MatMul", ["a", "b"], ["z"])]
+    write(out, "tiles", nodes, [info("x", F, x.shape), info("a", F, a.shape)],
+          [info("y", F, [1, 37, 15, 13]), info("z", F, [2, 83, 83])], [const("w", w)],
+          [([x, a], [y[None].astype(np.float32), a @ a.transpose(0, 2, 1)])])
+
+
 def main():
     out = pathlib.Path(sys.argv[1])
     for make in (batch, batch_concat, batch_conv):
         make(out / "dim")
-    for make in (loop, nonzero, branch):
+    for make in (loop, nonzero, branch, tiles):
         make(out / "plain")
 
 
