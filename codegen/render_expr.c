@@ -31,7 +31,8 @@ void render_range(Render *r, Node *n)
 {
     const char *name = map_get(&r->names, (uint64_t)n->id + 1);
     if (!name)
-        BUG("a range without an axis");
+        BUG("%s: range %lld, below %lld, has no axis", r->k->name, (long long)n->arg.i,
+            (long long)n->src[0]->hi);
     put(r, name);
 }
 

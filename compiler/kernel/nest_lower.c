@@ -961,6 +961,12 @@ static void name_loops(Lower *q, Piece *p)
         else
             vec_push(q->a, p->t.axis, p->t.naxis, loop);
     }
+    for (int i = 0; i < q->nest->naxis; i++) { /* what is in lanes elsewhere, and whole here */
+        const NestAxis *x = &q->nest->axis[i];
+        TileAxis loop = {.name = arena_strdup(q->a, x->name), .range = p->at[i]};
+        if (x->reduced && x->split >= 0 && !p->sum[i].split && p->at[i] && p->at[i]->op == OP_RANGE)
+            vec_push(q->a, p->t.reduce, p->t.nreduce, loop);
+    }
     for (int i = 0; i < p->ntail; i++)
         vec_push(q->a, p->t.reduce, p->t.nreduce, p->tail[i]);
 }

@@ -389,8 +389,13 @@ static void name_axes(Copy *q, Node *const *out, int nout)
         int n, staged = k->c->nodes[i]->op == OP_STAGE;
         Node *const *own = own_ranges(k->c->nodes[i], &n);
         bool is = staged || k->c->nodes[i]->op == OP_REDUCE;
-        for (int j = 0; j < n && is && ninner[staged] < MOST; j++)
-            inner[staged][ninner[staged]++] = own[j];
+        for (int j = 0; j < n && is; j++) {
+            bool again = false;
+            for (int x = 0; x < ninner[staged] && !again; x++)
+                again = inner[staged][x] == own[j];
+            if (!again && ninner[staged] < MOST)
+                inner[staged][ninner[staged]++] = own[j];
+        }
     }
     for (int pass = 0, before = 0; pass < 3; pass++, before = k->naxis)
         for (int i = 0; i < (pass ? ninner[pass - 1] : nout); i++) {
