@@ -24,7 +24,7 @@ try:
     import numpy as np
     from onnx import TensorProto, helper, numpy_helper
     from run import SANITIZE, STRICT, Wrong, call, compilers, main, make
-except ImportError as e:
+except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 

@@ -23,7 +23,7 @@ try:
     import numpy as np
     from onnx import TensorProto, helper
     from run import Wrong, call, compile_model, main
-except ImportError as e:
+except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 

@@ -19,7 +19,7 @@ try:
     import numpy as np
     import onnx
     from onnx import TensorProto, helper, numpy_helper
-except ImportError:
+except ModuleNotFoundError:
     print("skipped: no onnx package")
     sys.exit(77)
 

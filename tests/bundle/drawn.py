@@ -18,7 +18,7 @@ try:
     import onnx
     from onnx import TensorProto, helper, numpy_helper
     from run import SANITIZE, Wrong, call, main, make
-except ImportError as e:
+except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 

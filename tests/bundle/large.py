@@ -20,7 +20,7 @@ import time
 try:
     import numpy as np
     from onnx import helper, TensorProto
-except ImportError as e:
+except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 

@@ -22,7 +22,7 @@ try:
     import onnx
     import models
     from run import SANITIZE, STRICT, Wrong, call, compilers, fingerprint, main, make
-except ImportError as e:
+except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 

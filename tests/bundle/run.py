@@ -31,7 +31,7 @@ import time
 try:
     import numpy as np
     import models
-except ImportError as e:
+except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 

@@ -18,7 +18,7 @@ import sys
 try:
     import models
     from run import Wrong, call, fingerprint, main
-except ImportError as e:
+except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 

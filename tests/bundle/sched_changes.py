@@ -24,7 +24,7 @@ try:
     import numpy as np
     import onnx
     from onnx import numpy_helper
-except ImportError as e:
+except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 

@@ -20,7 +20,7 @@ try:
     import onnx
     from onnx import TensorProto, helper, numpy_helper
     from run import SANITIZE, Wrong, call, main
-except ImportError as e:
+except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 
@@ -183,7 +183,7 @@ def growing_wanted(model):
         import onnxruntime
         onnxruntime.set_default_logger_severity(3)
         run = onnxruntime.InferenceSession(model.SerializeToString()).run
-    except ImportError:
+    except ModuleNotFoundError:
         from onnx.reference import ReferenceEvaluator
         run = ReferenceEvaluator(model).run
     k = v = np.zeros((HEADS, 0, WIDTH), np.float32)

@@ -17,7 +17,7 @@ try:
     import numpy as np
     import models
     from run import STRICT, Wrong, call, compilers, main
-except ImportError as e:
+except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 

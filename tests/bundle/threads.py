@@ -16,7 +16,7 @@ try:
     import numpy as np
     import models
     from run import Wrong, call, compilers, main, make
-except ImportError as e:
+except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 

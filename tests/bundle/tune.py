@@ -23,8 +23,8 @@ import time
 
 try:
     import models
-    from run import CCACHE, Wrong, call, fingerprint, main
-except ImportError as e:
+    from run import Wrong, call, fingerprint, main
+except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 
@@ -51,7 +51,7 @@ def model_file(work, names="a"):
 
 def environment(work):
     os.environ["INGOT_CACHE"] = str(work / "cache")
-    os.environ.setdefault("CC", f"{CCACHE}cc")
+    os.environ.setdefault("CC", "ccache cc" if shutil.which("ccache") else "cc")
 
 
 def tune(ingot, work, *flags, model=None, good=(0,)):

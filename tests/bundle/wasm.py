@@ -20,7 +20,7 @@ try:
     import onnx
     import models
     from run import Wrong, call, compile_model, compilers, main, make
-except ImportError as e:
+except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 
