@@ -97,6 +97,10 @@ void nest_keep(const Nest *, Kernel *);
 int nest_find(const Nest *, const char *name, size_t length);
 /* The loop that is left of an axis: itself, or the outermost part. */
 int nest_loop(const Nest *, int axis);
+/* Where an axis stands in the order of those that are left; behind all of them if it is not among them. */
+int nest_position(const Nest *, int axis);
+/* Which STAGE is that of an argument, or -1. */
+int nest_stage(const Nest *, int64_t arg);
 /* The axis that stands for a range of nest->k. */
 int nest_root(const Nest *, Node *range);
 

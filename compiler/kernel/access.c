@@ -75,6 +75,19 @@ bool access_stride(const Kernel *k, Node *access, Node *range, int64_t *stride)
     return range_stride(c, at, range, stride);
 }
 
+Node *only_load(Arena *a, const Node *below, int64_t arg)
+{
+    int n;
+    Node **order = graph_toposort(a, 1, (Node *const *)&below, &n), *load = NULL;
+    for (int i = 0; i < n; i++)
+        if (order[i]->op == OP_LOAD && order[i]->src[0]->arg.i == arg) {
+            if (load)
+                return NULL;
+            load = order[i];
+        }
+    return load;
+}
+
 static int collect(Arena *a, Node *root, int op, Node **out, int max)
 {
     int n, count = 0;

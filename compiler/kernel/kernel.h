@@ -31,6 +31,8 @@ typedef struct {
 bool depends_on(Node *e, Node *range);
 Move access_move(Context *, Node *access, Node *range);
 bool access_stride(const Kernel *, Node *access, Node *range, int64_t *stride);
+/* access.c: the only access to an argument below a node, if it is read once there, or NULL. */
+Node *only_load(Arena *, const Node *below, int64_t arg);
 View kernel_view(Arena *, const Kernel *);
 
 bool lane_op(const Node *); /* lanes.c: can it be computed in lanes, if its operands are? */

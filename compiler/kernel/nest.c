@@ -150,6 +150,22 @@ int nest_loop(const Nest *n, int axis)
     return axis;
 }
 
+int nest_position(const Nest *n, int axis)
+{
+    for (int i = 0; i < n->norder; i++)
+        if (n->order[i] == axis)
+            return i;
+    return n->norder;
+}
+
+int nest_stage(const Nest *n, int64_t arg)
+{
+    for (int i = 0; i < n->nstage; i++)
+        if (n->stage[i].arg == arg)
+            return i;
+    return -1;
+}
+
 int nest_root_of(const Kernel *k, Node *range)
 {
     for (int i = 0; i < k->naxis; i++)

@@ -430,32 +430,10 @@ static const char *apply_vector(Nest *n, const Opt *o, int axis)
 
 /* ---- STAGE ------------------------------------------------------------------------------------------ */
 
-static int position(const Nest *n, int axis)
-{
-    for (int i = 0; i < n->norder; i++)
-        if (n->order[i] == axis)
-            return i;
-    return n->norder;
-}
-
-/* The only access to an argument, if it is read once, or NULL. */
-static Node *only_load(const Nest *n, Arena *a, int64_t arg)
-{
-    int count;
-    Node **order = graph_toposort(a, 1, &n->k->sink, &count), *load = NULL;
-    for (int i = 0; i < count; i++)
-        if (order[i]->op == OP_LOAD && order[i]->src[0]->arg.i == arg) {
-            if (load)
-                return NULL;
-            load = order[i];
-        }
-    return load;
-}
-
 /* A loop over results inside of the axis reads the same again. */
 static bool reads_again(const Nest *n, Node *load, int axis)
 {
-    for (int i = position(n, axis) + 1; i < n->norder; i++) {
+    for (int i = nest_position(n, axis) + 1; i < n->norder; i++) {
         const NestAxis *x = &n->axis[n->order[i]];
         if (!x->reduced && x->extent != 1 && !depends_on(load, n->k->axes[x->root].range))
             return true;
@@ -477,7 +455,7 @@ static const char *stage_refused(Nest *n, const Opt *o, int axis, Arena *a)
 {
     if (!n->shared) /* judged before */
         return NULL;
-    Node *load = only_load(n, a, o->amount);
+    Node *load = only_load(a, n->k->sink, o->amount);
     if (on_gpu(n) && (n->axis[axis].bound == BOUND_LANE || n->items < 2))
         return refuse(n,
                       "STAGE %s %lld: it takes a loop, or an axis of the grid, of a kernel whose "
@@ -489,10 +467,9 @@ static const char *stage_refused(Nest *n, const Opt *o, int axis, Arena *a)
     if (!load || n->k->args[o->amount].written)
         return refuse(n, "STAGE %s %lld: argument %lld is not one that is read in one place",
                       o->axis, (long long)o->amount, (long long)o->amount);
-    for (int i = 0; i < n->nstage; i++)
-        if (n->stage[i].arg == o->amount)
-            return refuse(n, "STAGE %s %lld: argument %lld is staged already", o->axis,
-                          (long long)o->amount, (long long)o->amount);
+    if (nest_stage(n, o->amount) >= 0)
+        return refuse(n, "STAGE %s %lld: argument %lld is staged already", o->axis,
+                      (long long)o->amount, (long long)o->amount);
     if (n->dots || n->row >= 0 || n->k->sink->nsrc != 1)
         return refuse(n, "STAGE %s %lld: it does not go with DOT, nor with a rest beside its row",
                       o->axis, (long long)o->amount);
@@ -610,7 +587,7 @@ static const char *apply_thread(Nest *n, const Opt *o, int axis)
     if (n->shared && !can_be_cut(n->k))
         return refuse(n, "THREAD %s: the kernel reads what it writes", o->axis);
     for (int i = 0; i < n->nstage; i++)
-        if (position(n, axis) > position(n, n->stage[i].axis))
+        if (nest_position(n, axis) > nest_position(n, n->stage[i].axis))
             return refuse(n, "THREAD %s: argument %d is staged outside of this axis", o->axis,
                           n->stage[i].arg);
     n->thread = axis;

@@ -169,14 +169,6 @@ bool can_lay_out(const Kernel *k, const View *v, const Buffer *const *bufs, cons
     return true;
 }
 
-static bool is_staged(const Nest *n, int arg)
-{
-    for (int i = 0; i < n->nstage; i++)
-        if (n->stage[i].arg == arg)
-            return true;
-    return false;
-}
-
 /* Rows whose terms lie pages apart (a transposed matrix) are turned, where many vectors of results read them again. */
 static void copy_columns(const Step *s, const Nest *nest, const View *v, Node *lanes)
 {
@@ -195,8 +187,8 @@ static void copy_columns(const Step *s, const Nest *nest, const View *v, Node *l
             uses += v->load[i]->src[0]->arg.i == arg;
         if (depends_on(load, lanes) || m.kind != MOVE_AXIS || uses != 1 ||
             (access_stride(k, load, range, &stride) && stride == 1) ||
-            s->bufs[arg]->kind == BUF_WEIGHT || k->args[arg].written || is_staged(nest, arg) ||
-            !walks_pages(k, v, load))
+            s->bufs[arg]->kind == BUF_WEIGHT || k->args[arg].written ||
+            nest_stage(nest, arg) >= 0 || !walks_pages(k, v, load))
             continue;
         layout_put_last(&k->choice->arg[arg].copy, s->bufs[arg]->rank, m.axis);
         k->choice->arg[arg].copied = true;
@@ -215,7 +207,7 @@ static void choose_copies(Optimise *o, const Step *s, const Nest *nest, Node *la
         Move m = access_move(k->c, access, lanes);
         if (m.kind == MOVE_NONE || (access_stride(k, access, lanes, &stride) && stride == 1) ||
             s->bufs[arg]->kind == BUF_WEIGHT || interleaved(k, access, lanes) ||
-            is_staged(nest, arg))
+            nest_stage(nest, arg) >= 0)
             continue;
         ArgChoice *a = &k->choice->arg[arg];
         if (!a->copied)

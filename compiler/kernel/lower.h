@@ -1,0 +1,92 @@
+/* lower.h - a loop nest in the making: what nest_lower.c, lower_node.c and places*.c share. */
+#ifndef LOWER_H
+#define LOWER_H
+
+#include "kernel.h"
+
+/* Tables are by axis of the nest, where nothing else is said. */
+typedef struct {
+    Tile t;
+    Node **at; /* a range or a constant; NULL: the axis is not here, or taken apart */
+    struct Sum {
+        const Split *split; /* NULL: not taken apart here */
+        Node *base;         /* base + outer * amount + inner; outer or inner -1: none */
+        int outer, inner;
+    } * sum;
+    struct Copies {
+        int axis;
+        int64_t n;
+    } * copies; /* of stores */
+    int ncopies;
+    Node **
+        fresh; /* by root: its range in the remainder of a reduce (tails of one loop nest share them) */
+    TileAxis *tail; /* loops of the remainders of reduces */
+    int ntail;
+    Node ***
+        filled; /* by stage: the ranges of the loops that fill the place, by axis; NULL: nothing is staged here */
+    int next; /* number of a new range */
+} Piece;
+
+typedef struct {
+    Arena *a;
+    const Nest *nest;
+    const Kernel *k;
+    Context *c;
+    const Node *end;
+    uint32_t known; /* ids below it are the kernel's */
+    Piece *piece;
+    int n;
+    int64_t *place; /* by stage: its elements */
+    bool filling;   /* what a place is filled with is lowered */
+
+    struct Staged {
+        Node *value; /* and ranges: of a STAGE of the kernel */
+        int64_t elements;
+    } * staged;
+    int nstaged;
+} Lower;
+
+/* What every range stands for, and what was made of nodes so far. */
+typedef struct {
+    Node **value; /* by root */
+    Node **map;   /* by id */
+} Env;
+
+/* nest_lower.c: the elements that the whole blocks of a split hold. */
+Node *lower_whole(Lower *, const Split *);
+
+/* ---- lower_node.c ------------------------------------------------------------------------------ */
+
+/* The index along an axis, made of what is left of it in this loop nest. */
+Node *lower_index(Lower *, const Piece *, int axis);
+/* An environment that knows what the one outside knows (or NULL); values are set, then it is made ready. */
+Env env_new(Lower *, const Env *outside);
+void env_ready(Lower *, Env *);
+/* A node of the kernel as it is in this loop nest. */
+Node *lower_node(Lower *, Piece *, Node *, Env *);
+/* Is the axis a part of a range that the node (a reduce, a STAGE) has of its own? */
+bool lower_is_over(const Lower *, const Node *, int axis);
+/* The axes that are left of an axis in this loop nest; and of these the loops: added to leaf, range. */
+void lower_leaves(const Piece *, int axis, int *leaf, int *n);
+void lower_loops(Lower *, const Piece *, int axis, Node **range, int *n);
+
+/* ---- places.c, places_shared.c, places_values.c ------------------------------------------------ */
+
+/* Is the argument worth a place in this loop nest? */
+bool place_wanted(const Lower *, const Piece *, const Stage *);
+/* How many elements of a place an axis that is left takes. */
+int64_t place_extent(const Lower *, const Piece *, int axis);
+/* A store of what fills place `number` (of the nest's stages, then of the kernel's STAGEs). */
+Node *place_store(Lower *, int number, Node *gate, Node *value, Node *at);
+/* What place `number` has at `at` when it is filled.  The ranges of the loops that fill stand behind the stores. */
+Node *place_load(Lower *, int number, Node **fill, int nfill, Node *at);
+/* A load of the kernel and what it has become in this loop nest: as it is, or out of a place of this loop nest, or out of one
+ * that the items of a group share. */
+Node *load_through_place(Lower *, Piece *, Node *n, Node *load);
+Node *load_through_shared(Lower *, Piece *, Node *n, Node *load);
+/* A STAGE of the kernel: a value that several loops read. */
+Node *lower_stage(Lower *, Piece *, Node *, Env *);
+/* The places become arguments of the kernel that is lowered, behind its own. */
+void add_places(Lower *, Kernel *);
+
+#endif

@@ -1,0 +1,299 @@
+/* lower_node.c - a kernel's expression in a loop nest.
+ *
+ * Every range of the kernel stands for an expression of the axes that are left of it.  A reduce whose axes were split is
+ * rebuilt from the inside out:
+ *
+ *     UNROLL   a reduce for each copy, joined by the monoid
+ *     DOT      a reduce over four terms, inside of the others
+ *     VECTOR   a reduce for each lane, joined over the lanes, then the terms that fill no vector
+ *
+ * Beyond the end of an axis that MASK rounded up nothing is loaded or stored, and a reduce has its identity. */
+#include <string.h>
+
+#include "lower.h"
+
+Node *lower_index(Lower *q, const Piece *p, int axis)
+{
+    const struct Sum *s = &p->sum[axis];
+    if (!s->split)
+        return p->at[axis];
+    Node *v = s->base;
+    if (s->split->form == REST_OVERLAP)
+        return idx_add(
+            q->c,
+            idx_min(q->c, idx_mul(q->c, lower_index(q, p, s->outer), idx(q->c, s->split->amount)),
+                    idx(q->c, q->nest->axis[axis].extent - s->split->amount)),
+            lower_index(q, p, s->inner));
+    if (s->outer >= 0)
+        v = idx_add(q->c, v,
+                    idx_mul(q->c, lower_index(q, p, s->outer), idx(q->c, s->split->amount)));
+    return s->inner >= 0 ? idx_add(q->c, v, lower_index(q, p, s->inner)) : v;
+}
+
+Env env_new(Lower *q, const Env *outside)
+{
+    Env e = {.map = NEWN(q->a, Node *, q->known)};
+    e.value = NEWN(q->a, Node *, q->k->naxis + 1);
+    if (outside)
+        memcpy((void *)e.value, (void *)outside->value, (size_t)q->k->naxis * sizeof *e.value);
+    return e;
+}
+
+/* After the values of an environment are set. */
+void env_ready(Lower *q, Env *e)
+{
+    for (int i = 0; i < q->k->naxis; i++)
+        e->map[q->k->axes[i].range->id] = e->value[i];
+}
+
+static Node *lower_reduce(Lower *q, Piece *p, Node *n, const Env *e);
+
+/* Whether all axes of a node that MASK rounded up are where the kernel has elements; NULL if none is. */
+static Node *inside_masks(Lower *q, Node *n, const Env *e)
+{
+    Node *inside = NULL;
+    for (int i = 0; i < q->k->naxis; i++) {
+        int64_t within = q->nest->axis[i].within;
+        if (!within || !e->value[i] || !depends_on(n, q->k->axes[i].range))
+            continue;
+        Node *one = node_alu2(q->c, OP_LT, INGOT_BOOL, e->value[i], idx(q->c, within));
+        inside = inside ? node_alu2(q->c, OP_AND, INGOT_BOOL, inside, one) : one;
+    }
+    return inside;
+}
+
+/* A load or store that keeps within its masks. */
+static Node *masked(Lower *q, Node *n, Node *access, const Env *e)
+{
+    Node *inside = inside_masks(q, n, e), *src[INGOT_MAX_RANK * 4];
+    if (!inside)
+        return access;
+    memcpy((void *)src, (void *)access->src, (size_t)access->nsrc * sizeof *src);
+    src[1] = node_alu2(q->c, OP_AND, INGOT_BOOL, access->src[1], inside);
+    return node_with(q->c, access, src);
+}
+
+/* Zero beyond the end of each of its ranges, since all of its factors are loads that move with it. */
+static bool vanishes(const Lower *q, Node *term, Node *range)
+{
+    if (term->op == OP_CAST)
+        return vanishes(q, term->src[0], range);
+    if (term->op == OP_MUL)
+        return vanishes(q, term->src[0], range) && vanishes(q, term->src[1], range);
+    return term->op == OP_LOAD && depends_on(term, range);
+}
+
+/* The value of a reduce's terms, its identity beyond the ends of masked axes. */
+static Node *masked_term(Lower *q, Node *n, Node *body, const Env *e)
+{
+    Node *inside = NULL;
+    for (uint32_t i = reduce_size(n); i < n->nsrc; i++) {
+        int root = nest_root_of(q->k, n->src[i]);
+        bool zero = n->arg.i == INGOT_REDUCE_ADD && vanishes(q, n->src[0], n->src[i]);
+        Node *one = zero ? NULL : inside_masks(q, n->src[i], e);
+        if (!q->nest->axis[root].within || !one)
+            continue;
+        inside = inside ? node_alu2(q->c, OP_AND, INGOT_BOOL, inside, one) : one;
+    }
+    if (!inside)
+        return body;
+    Node *src[] = {inside, body, reduce_identity(q->c, n)};
+    return node_make(q->c, OP_WHERE, body->dtype, (Arg){0}, 3, src, 0, NULL);
+}
+
+/* Fused regions are of bounded depth (fuse.c), so recursion is bounded. */
+Node *lower_node(Lower *q, Piece *p, Node *n, Env *e)
+{
+    if (e->map[n->id])
+        return e->map[n->id];
+    Node *v = n;
+    if (n->op == OP_REDUCE) {
+        v = lower_reduce(q, p, n, e);
+    } else if (n->op == OP_STAGE) {
+        v = lower_stage(q, p, n, e);
+    } else if (n->op != OP_RANGE) {
+        Node **src = NEWN(q->a, Node *, n->nsrc + 1);
+        bool changed = false;
+        for (uint32_t i = 0; i < n->nsrc; i++) {
+            src[i] = lower_node(q, p, n->src[i], e);
+            changed |= src[i] != n->src[i];
+        }
+        v = changed ? node_with(q->c, n, src) : n;
+        if (n->op == OP_LOAD || n->op == OP_STORE)
+            v = masked(q, n, v, e);
+        if (n->op == OP_LOAD && q->nest->nstage && !q->filling)
+            v = q->nest->items ? load_through_shared(q, p, n, v) : load_through_place(q, p, n, v);
+    }
+    return e->map[n->id] = v;
+}
+
+static int loop_number(const Piece *p, const Node *range)
+{
+    for (int i = 0; i < p->t.nreduce; i++)
+        if (p->t.reduce[i].range == range)
+            return i;
+    BUG("a reduce over a range without an axis");
+}
+
+/* A reduce over these ranges, in the order of the nest's loops: all values of its state. */
+static void reduce_over(Lower *q, const Piece *p, Node *n, Node **body, Node **range, int nrange,
+                        Node **out)
+{
+    int size = (int)reduce_size(n);
+    for (int i = 1; i < nrange && q->nest->ordered; i++)
+        for (int j = i; j > 0 && loop_number(p, range[j]) < loop_number(p, range[j - 1]); j--) {
+            Node *t = range[j];
+            range[j] = range[j - 1];
+            range[j - 1] = t;
+        }
+    Node **src = NEWN(q->a, Node *, nrange + size);
+    memcpy((void *)src, (void *)body, (size_t)size * sizeof *src);
+    for (int i = 0; i < nrange; i++)
+        src[size + i] = range[i];
+    for (int i = 0; i < size; i++)
+        out[i] = nrange ? node_make(q->c, OP_REDUCE, body[i]->dtype,
+                                    reduce_arg(reduce_monoid(n), 0, i), size + nrange, src, 0, NULL)
+                        : body[i];
+}
+
+bool lower_is_over(const Lower *q, const Node *n, int axis)
+{
+    int nown;
+    Node *const *own = own_ranges(n, &nown);
+    for (int i = 0; i < nown; i++)
+        if (nest_root_of(q->k, own[i]) == q->nest->axis[axis].root)
+            return true;
+    return false;
+}
+
+void lower_leaves(const Piece *p, int axis, int *leaf, int *n)
+{
+    const struct Sum *s = &p->sum[axis];
+    if (!s->split) {
+        leaf[(*n)++] = axis;
+        return;
+    }
+    if (s->outer >= 0)
+        lower_leaves(p, s->outer, leaf, n);
+    if (s->inner >= 0)
+        lower_leaves(p, s->inner, leaf, n);
+}
+
+void lower_loops(Lower *q, const Piece *p, int axis, Node **range, int *n)
+{
+    int *leaf = NEWN(q->a, int, q->nest->naxis + 1), nleaf = 0;
+    lower_leaves(p, axis, leaf, &nleaf);
+    for (int i = 0; i < nleaf; i++) {
+        Node *at = p->at[leaf[i]];
+        if (at && at->op == OP_RANGE && at != p->t.lane && at != p->t.four)
+            range[(*n)++] = at;
+    }
+}
+
+static Node *four_terms(Lower *q, const Piece *p, Node *n, Node *product)
+{
+    return node_make(q->c, OP_REDUCE, n->dtype, n->arg, 2, (Node *[]){product, p->t.four}, 0, NULL);
+}
+
+static bool is_signed_byte(const Node *n)
+{
+    return n->op == OP_CAST && n->src[0]->op == OP_LOAD && n->src[0]->dtype == INGOT_I8;
+}
+
+/* In lanes bytes without a sign are multiplied with those that have one: x w = (x + 128) w - 128 w, modulo 2^32.  The sum of the
+ * latter is the same for all rows that w is used for.  False: the product is not of two i8, or not of one row and a vector. */
+static bool without_sign(Lower *q, const Piece *p, Node *n, Node *product, Node **range, int nrange,
+                         Node **out)
+{
+    Context *c = q->c;
+    bool bytes = p->t.lane && product->op == OP_MUL && is_signed_byte(product->src[0]) &&
+                 is_signed_byte(product->src[1]);
+    if (!bytes || depends_on(product->src[0], p->t.lane) == depends_on(product->src[1], p->t.lane))
+        return false;
+    int row = depends_on(product->src[0], p->t.lane);
+    Node *half = node_const_i(c, INGOT_I32, 128), *w = product->src[1 - row], *x, *less;
+    x = node_alu1(c, OP_BITCAST, INGOT_U8, product->src[row]->src[0]);
+    x = node_alu2(c, OP_XOR, INGOT_U8, x, node_const_i(c, INGOT_U8, 128));
+    x = four_terms(q, p, n, node_alu2(c, OP_MUL, INGOT_I32, node_cast(c, x, INGOT_I32), w));
+    less = four_terms(q, p, n, node_alu2(c, OP_MUL, INGOT_I32, half, w));
+    reduce_over(q, p, n, &x, range, nrange, &x);
+    reduce_over(q, p, n, &less, range, nrange, &less);
+    *out = node_alu2(c, OP_SUB, INGOT_I32, x, less);
+    return true;
+}
+
+/* The whole blocks of a reduce: of what split s and those after it unroll, a reduce for each copy. */
+static void whole_blocks(Lower *q, Piece *p, Node *n, const Env *e, int s, Node **out)
+{
+    for (; s < q->nest->nsplit; s++) {
+        const Split *u = &q->nest->split[s];
+        if (u->kind != OPT_UNROLL || p->sum[u->axis].split != u || !lower_is_over(q, n, u->axis))
+            continue;
+        for (int64_t i = 0; i < u->amount; i++) {
+            Node *part[MAX_STATE];
+            p->at[u->inner] = idx(q->c, i);
+            whole_blocks(q, p, n, e, s + 1, i ? part : out);
+            if (i)
+                monoid_join(q->c, reduce_monoid(n), out, part, out);
+        }
+        return;
+    }
+    Env in = env_new(q, e);
+    Node **range = NEWN(q->a, Node *, (int)n->nsrc + q->nest->nsplit), *body[MAX_STATE];
+    int nrange = 0;
+    bool dot = false;
+    for (uint32_t i = reduce_size(n); i < n->nsrc; i++) {
+        int root = nest_root_of(q->k, n->src[i]), axis = root;
+        in.value[root] = lower_index(q, p, root);
+        for (; p->sum[axis].split; axis = p->sum[axis].outer)
+            dot |= p->sum[axis].split->kind == OPT_DOT;
+        lower_loops(q, p, root, range, &nrange);
+    }
+    env_ready(q, &in);
+    for (uint32_t i = 0; i < reduce_size(n); i++)
+        body[i] = lower_node(q, p, n->src[i], &in);
+    if (reduce_size(n) == 1)
+        body[0] = masked_term(q, n, body[0], &in);
+    if (dot && without_sign(q, p, n, body[0], range, nrange, out))
+        return;
+    if (dot)
+        body[0] = four_terms(q, p, n, body[0]);
+    reduce_over(q, p, n, body, range, nrange, out);
+}
+
+/* The terms that fill no vector. */
+static void remaining_terms(Lower *q, Piece *p, Node *n, const Env *e, const Split *s, Node **out)
+{
+    Env in = env_new(q, e);
+    Node **range = NEWN(q->a, Node *, n->nsrc), *body[MAX_STATE];
+    int nrange = 0, vector = q->nest->axis[s->axis].root;
+    for (uint32_t i = reduce_size(n); i < n->nsrc; i++) {
+        int root = nest_root_of(q->k, n->src[i]);
+        Node *r = root == vector ? p->at[s->rest] : p->fresh[root];
+        in.value[root] = root == vector ? idx_add(q->c, lower_whole(q, s), r) : r;
+        if (r->op == OP_RANGE)
+            range[nrange++] = r;
+    }
+    env_ready(q, &in);
+    for (uint32_t i = 0; i < reduce_size(n); i++)
+        body[i] = lower_node(q, p, n->src[i], &in);
+    reduce_over(q, p, n, body, range, nrange, out);
+}
+
+static Node *lower_reduce(Lower *q, Piece *p, Node *n, const Env *e)
+{
+    Node *state[MAX_STATE], *more[MAX_STATE];
+    whole_blocks(q, p, n, e, 0, state);
+    for (int i = 0; i < q->nest->nsplit; i++) {
+        const Split *s = &q->nest->split[i];
+        if (s->kind != OPT_VECTOR || p->sum[s->axis].split != s || !lower_is_over(q, n, s->axis))
+            continue;
+        memcpy((void *)more, (void *)state, sizeof more);
+        monoid_block(q->c, reduce_monoid(n), more, p->t.lane, state);
+        if (!s->remaining)
+            continue;
+        remaining_terms(q, p, n, e, s, more);
+        monoid_join(q->c, reduce_monoid(n), state, more, state);
+    }
+    return state[reduce_part(n)];
+}

@@ -1,0 +1,199 @@
+/* places.c - what the loops inside of an axis read of an argument, in a place of its own (STAGE).
+ *
+ * A place stands between a load and its buffer: loops over what the axes inside of the STAGE's cover fill it, in the order in
+ * which the loops then read it.
+ *
+ *     LOAD(AFTER(place, END(STORE(place, value), ranges)), at)
+ *
+ * linearize() sees that the loops that fill run where all that their addresses depend on is known. */
+#include <string.h>
+
+#include "lower.h"
+
+/* ---- what all kinds of places share ------------------------------------------------------------- */
+
+static Node *place_buffer(Lower *q, int number, int dtype)
+{
+    Arg arg = {.i = q->nest->k->narg + number};
+    return node_make(q->c, OP_BUFFER, dtype, arg, 0, NULL, 0, NULL);
+}
+
+Node *place_store(Lower *q, int number, Node *gate, Node *value, Node *at)
+{
+    Node *src[] = {place_buffer(q, number, value->dtype), gate, value, at};
+    return node_make(q->c, OP_STORE, value->dtype, (Arg){0}, 4, src, 0, NULL);
+}
+
+Node *place_load(Lower *q, int number, Node **fill, int nfill, Node *at)
+{
+    int dtype = fill[0]->dtype;
+    Node *end = node_make(q->c, OP_END, INGOT_BOOL, (Arg){0}, nfill, fill, 0, NULL);
+    Node *place = place_buffer(q, number, dtype);
+    place = node_make(q->c, OP_AFTER, dtype, place->arg, 2, (Node *[]){place, end}, 0, NULL);
+    return node_make(q->c, OP_LOAD, dtype, (Arg){0}, 3,
+                     (Node *[]){place, node_bool(q->c, true), at}, 0, NULL);
+}
+
+/* The places become arguments of the kernel that is lowered, behind its own. */
+void add_places(Lower *q, Kernel *k)
+{
+    int n = k->narg;
+    int nplace = q->nest->nstage + q->nstaged;
+    KernelArg *args = NEWN(q->a, KernelArg, n + nplace);
+    memcpy(args, k->args, (size_t)n * sizeof *args);
+    k->args = args;
+    for (int i = 0; i < nplace; i++) {
+        Node **dim = NEWN(q->a, Node *, 1);
+        const struct Staged *s = i < q->nest->nstage ? NULL : &q->staged[i - q->nest->nstage];
+        *dim = idx(q->c, s ? s->elements : q->place[i]);
+        k->args[n + i] = (KernelArg){.dtype = s ? (ingot_dtype)s->value->dtype
+                                                : k->args[q->nest->stage[i].arg].dtype,
+                                     .rank = 1,
+                                     .dims = dim,
+                                     .read = true,
+                                     .written = true};
+    }
+    k->narg += nplace;
+}
+
+int64_t place_offset(const Kernel *k, int narg, int arg)
+{
+    enum { LINE = 64 };
+    int64_t at = 0;
+    for (int i = narg; i < arg; i++)
+        at = sat_add(
+            at, (sat_mul(k->args[i].dims[0]->hi, dtype_info[k->args[i].dtype].bytes) + LINE - 1) /
+                    LINE * LINE);
+    return at;
+}
+
+int64_t kernel_scratch(const Kernel *k)
+{
+    bool staged = false;
+    for (int i = 0; i < k->nopt; i++)
+        staged |= k->opts[i].kind == OPT_STAGE;
+    for (int i = 0; i < k->naxis; i++)
+        staged |= k->axes[i].staged;
+    if (!staged)
+        return 0;
+    Tiles t = kernel_lower(k);
+    int64_t bytes = place_offset(t.k, k->narg, t.k->narg);
+    tiles_free(&t);
+    return bytes;
+}
+
+/* ---- STAGE of an argument ------------------------------------------------------------------------- */
+
+/* Do the lanes of this loop nest read neighbours? */
+static bool in_neighbours(const Lower *q, const Piece *p, Node *load)
+{
+    int64_t stride;
+    for (int i = 0; i < q->nest->naxis && p->t.lane; i++) {
+        Node *range = q->k->axes[q->nest->axis[i].root].range;
+        if (p->at[i] == p->t.lane && depends_on(load, range))
+            return access_stride(q->k, load, range, &stride) && stride == 1;
+    }
+    return true;
+}
+
+/* Is the argument worth a place in this loop nest? Not where no loop reads the same again, as in those of a few rows, unless
+ * only a place has it in lanes. */
+bool place_wanted(const Lower *q, const Piece *p, const Stage *s)
+{
+    const Nest *n = q->nest;
+    Node *load = only_load(q->a, q->end, s->arg);
+    if (load && !in_neighbours(q, p, load))
+        return true;
+    for (int i = nest_position(n, s->axis) + 1; load && i < n->norder; i++) {
+        const NestAxis *x = &n->axis[n->order[i]];
+        Node *at = p->at[n->order[i]];
+        if (!x->reduced && at && at->op == OP_RANGE && !depends_on(load, q->k->axes[x->root].range))
+            return true;
+    }
+    return false;
+}
+
+/* How the axes of a place follow each other: loops in their order, then copies, then lanes. */
+static int rank_in_place(const Lower *q, const Piece *p, int axis)
+{
+    int at = nest_position(q->nest, axis);
+    return p->at[axis] == p->t.lane ? 2 * q->nest->naxis
+           : at < q->nest->norder   ? at
+                                    : q->nest->naxis;
+}
+
+int64_t place_extent(const Lower *q, const Piece *p, int axis)
+{
+    if (p->at[axis] == p->t.lane)
+        return p->t.lanes;
+    if (p->at[axis]->op == OP_RANGE)
+        return p->at[axis]->hi + 1;
+    for (int i = 0; i < p->ncopies; i++)
+        if (p->copies[i].axis == axis)
+            return p->copies[i].n;
+    for (int i = 0; i < q->nest->nsplit; i++)
+        if (q->nest->split[i].inner == axis && q->nest->split[i].kind == OPT_UNROLL)
+            return q->nest->split[i].amount;
+    return 1;
+}
+
+/* A range of the loops that fill a place, in place of one of the nest's. */
+static Node *fill_range(Lower *q, Piece *p, int stage, int axis, int64_t size)
+{
+    Node **fresh = &p->filled[stage][axis];
+    if (!*fresh) {
+        TileAxis x = {.name = arena_printf(q->a, "%s.s%d", q->nest->axis[axis].name, stage)};
+        x.range = *fresh = range_new(q->c, p->next++, idx(q->c, size));
+        vec_push(q->a, p->t.fill, p->t.nfill, x);
+    }
+    return *fresh;
+}
+
+/* n: the load as the kernel has it, load: as it is in this loop nest. */
+Node *load_through_place(Lower *q, Piece *p, Node *n, Node *load)
+{
+    int stage = nest_stage(q->nest, n->src[0]->arg.i);
+    int *leaf = NEWN(q->a, int, q->nest->naxis + 1), nleaf = 0, nrange = 0;
+    if (stage < 0 || !p->filled[stage])
+        return load;
+    for (int i = 0; i < q->k->naxis; i++)
+        if ((p->at[i] || p->sum[i].split) && depends_on(n, q->k->axes[i].range))
+            lower_leaves(p, i, leaf, &nleaf);
+    Node *from[64], *to[64], *at = idx(q->c, 0), *fill = at, *range[64];
+    int outside = nest_position(q->nest, q->nest->stage[stage].axis), kept = 0;
+    for (int i = 0; i < nleaf;
+         i++) /* output loops outside of the axis, and the axis itself, stay */
+        if (q->nest->axis[leaf[i]].reduced || p->at[leaf[i]] == p->t.lane ||
+            rank_in_place(q, p, leaf[i]) > outside)
+            leaf[kept++] = leaf[i];
+    for (int i = 1; i < kept; i++)
+        for (int j = i; j > 0 && rank_in_place(q, p, leaf[j]) < rank_in_place(q, p, leaf[j - 1]);
+             j--) {
+            int t = leaf[j];
+            leaf[j] = leaf[j - 1];
+            leaf[j - 1] = t;
+        }
+    int64_t elements = 1;
+    for (int i = kept; i-- > 0;) {
+        Node *x = p->at[leaf[i]], *as = x;
+        int64_t size = place_extent(q, p, leaf[i]);
+        bool lanes = x == p->t.lane && in_neighbours(q, p, n);
+        if (x->op == OP_RANGE && !lanes) {
+            from[nrange] = x;
+            const bool part = x == p->t.lane && p->t.part; /* there is nothing behind it */
+            to[nrange] = range[nrange] = as =
+                fill_range(q, p, stage, leaf[i], part ? p->t.part : size);
+            nrange++;
+        }
+        at = idx_add(q->c, idx_mul(q->c, x, idx(q->c, elements)), at);
+        fill = idx_add(q->c, idx_mul(q->c, as, idx(q->c, elements)), fill);
+        elements = sat_mul(elements, size);
+    }
+    q->place[stage] = elements > q->place[stage] ? elements : q->place[stage];
+    Node *end[65];
+    end[0] = place_store(q, stage, node_bool(q->c, true), substitute(q->c, load, nrange, from, to),
+                         fill);
+    for (int i = 0; i < nrange; i++)
+        end[1 + i] = range[nrange - 1 - i];
+    return place_load(q, stage, end, 1 + nrange, at);
+}

@@ -1,0 +1,106 @@
+/* places_values.c - values that several loops of a kernel read, each in a place of its own (STAGE of the kernel's expression).
+ *
+ * Loops over the STAGE's own ranges fill the place, wherever all that the value depends on is known. */
+#include "lower.h"
+
+/* Does the value move with a range that is none of its own, or of what is below it? */
+static bool moves_with(Lower *q, Node *value, Node *range)
+{
+    int n, nown;
+    Node **order = graph_toposort(q->a, 1, &value, &n);
+    bool *on = NEWN(q->a, bool, value->id + 1);
+    for (int i = 0; i < n; i++) {
+        Node *t = order[i], *const *own = own_ranges(t, &nown);
+        bool hidden = false;
+        for (int j = 0; j < nown; j++)
+            hidden |= own[j] == range;
+        on[t->id] = t == range;
+        for (uint32_t j = 0; j < t->nsrc && !hidden; j++)
+            on[t->id] |= on[t->src[j]->id];
+    }
+    return on[value->id];
+}
+
+static int staged_number(Lower *q, Node *value)
+{
+    int i = 0;
+    while (i < q->nstaged && q->staged[i].value != value)
+        i++;
+    struct Staged s = {value, 1};
+    if (i == q->nstaged)
+        vec_push(q->a, q->staged, q->nstaged, s);
+    return i;
+}
+
+/* Where an element lies in its place: copies of stores, then its own ranges, then the lanes of another axis. */
+static Node *offset_in_place(Lower *q, Piece *p, Node *n, Node *const *at, int64_t *elements)
+{
+    Node *offset = idx(q->c, 0);
+    *elements = 1;
+    for (int i = 0; i < p->ncopies; i++) {
+        int axis = p->copies[i].axis;
+        if (!moves_with(q, n->src[0], q->k->axes[q->nest->axis[axis].root].range))
+            continue;
+        offset = idx_add(q->c, idx_mul(q->c, offset, idx(q->c, p->copies[i].n)), p->at[axis]);
+        *elements = sat_mul(*elements, p->copies[i].n);
+    }
+    for (int i = 0; i < (int)n->arg.i; i++) {
+        Node *size = n->src[1 + i]->src[0];
+        offset = idx_add(q->c, idx_mul(q->c, offset, size), at[i]);
+        *elements = sat_mul(*elements, size->hi);
+    }
+    for (int i = 0; i < q->nest->naxis && p->t.lane; i++)
+        if (p->at[i] == p->t.lane && !q->nest->axis[i].reduced &&
+            moves_with(q, n->src[0], q->k->axes[q->nest->axis[i].root].range)) {
+            offset = idx_add(q->c, idx_mul(q->c, offset, idx(q->c, p->t.lanes)), p->t.lane);
+            *elements = sat_mul(*elements, p->t.lanes);
+            break;
+        }
+    return offset;
+}
+
+/* What fills the place: a store for each copy that UNROLL makes along its ranges. */
+static void fill_stores(Lower *q, Piece *p, Node *n, const Env *e, int s, int number, Node **store,
+                        int *nstore)
+{
+    for (; s < q->nest->nsplit; s++) {
+        const Split *u = &q->nest->split[s];
+        if (u->kind != OPT_UNROLL || p->sum[u->axis].split != u || !lower_is_over(q, n, u->axis))
+            continue;
+        for (int64_t i = 0; i < u->amount; i++) {
+            p->at[u->inner] = idx(q->c, i);
+            fill_stores(q, p, n, e, s + 1, number, store, nstore);
+        }
+        return;
+    }
+    Env in = env_new(q, e);
+    Node *at[INGOT_MAX_RANK];
+    int64_t elements;
+    for (int i = 0; i < (int)n->arg.i; i++) {
+        int root = nest_root_of(q->k, n->src[1 + i]);
+        at[i] = in.value[root] = lower_index(q, p, root);
+    }
+    env_ready(q, &in);
+    Node *body = lower_node(q, p, n->src[0], &in);
+    store[(*nstore)++] = place_store(q, number, node_bool(q->c, true), body,
+                                     offset_in_place(q, p, n, at, &elements));
+}
+
+/* A value that several read: loops fill its place, wherever all that it depends on is known. */
+Node *lower_stage(Lower *q, Piece *p, Node *n, Env *e)
+{
+    enum { MOST = 64 };
+    int staged = staged_number(q, n->src[0]), number = q->nest->nstage + staged;
+    int nend = 0, own = (int)n->arg.i;
+    Node *end[MOST + 4 * INGOT_MAX_RANK], *at[INGOT_MAX_RANK];
+    fill_stores(q, p, n, e, 0, number, end, &nend);
+    for (int i = 0; i < own; i++)
+        lower_loops(q, p, nest_root_of(q->k, n->src[1 + i]), end, &nend);
+    for (int i = 0; i < own; i++)
+        at[i] = lower_node(q, p, n->src[1 + own + i], e);
+    int64_t elements;
+    Node *offset = offset_in_place(q, p, n, at, &elements);
+    if (elements > q->staged[staged].elements)
+        q->staged[staged].elements = elements;
+    return place_load(q, number, end, nend, offset);
+}
