@@ -13,6 +13,33 @@ bool depends_on(Node *e, Node *range)
     return false;
 }
 
+bool *moving(Arena *a, Node *const *order, int n, Node *range)
+{
+    uint32_t most = 0;
+    for (int i = 0; i < n; i++)
+        most = order[i]->id > most ? order[i]->id : most;
+    bool *on = NEWN(a, bool, most + 1);
+    for (int i = 0; i < n; i++) {
+        Node *t = order[i];
+        bool hidden = false;
+        int nown;
+        Node *const *own = own_ranges(t, &nown);
+        for (int j = 0; j < nown; j++)
+            hidden |= own[j] == range;
+        on[t->id] = t == range;
+        for (uint32_t j = 0; j < t->nsrc && !hidden; j++)
+            on[t->id] |= on[t->src[j]->id];
+    }
+    return on;
+}
+
+bool moves_with(Arena *a, Node *value, Node *range)
+{
+    int n;
+    Node **order = graph_toposort(a, 1, &value, &n);
+    return moving(a, order, n, range)[value->id];
+}
+
 /* The number that e's terms with range are multiplied by, read off its sums and products. */
 static bool coefficient(Node *e, Node *range, int64_t *k)
 {

@@ -29,6 +29,10 @@ typedef struct {
 } View;
 
 bool depends_on(Node *e, Node *range);
+/* Whether a value differs along a range: what a reduce makes of it depends on its range, but does not move with it.  moving():
+ * of all nodes of an order in which sources come first, by id. */
+bool moves_with(Arena *, Node *value, Node *range);
+bool *moving(Arena *, Node *const *order, int n, Node *range);
 Move access_move(Context *, Node *access, Node *range);
 bool access_stride(const Kernel *, Node *access, Node *range, int64_t *stride);
 /* access.c: the only access to an argument below a node, if it is read once there, or NULL. */

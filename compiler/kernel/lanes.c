@@ -64,18 +64,9 @@ int lane_bytes(const Kernel *k, Node *range)
     Arena *a = arena_new();
     int n, bytes = 4;
     Node **order = graph_toposort(a, 1, &k->sink->src[0], &n);
-    bool *on =
-        NEWN(a, bool, k->c->nnode); /* moves with the range, not only through a reduce over it */
+    const bool *on = moving(a, order, n, range);
     for (int i = 0; i < n && bytes < 8; i++) {
-        Node *t = order[i];
-        bool own = false;
-        on[t->id] = t == range;
-        int nown;
-        Node *const *hidden = own_ranges(t, &nown);
-        for (int j = 0; j < nown; j++)
-            own |= hidden[j] == range;
-        for (uint32_t j = 0; j < t->nsrc && !own; j++)
-            on[t->id] |= on[t->src[j]->id];
+        const Node *t = order[i];
         bool value = t->dtype != INGOT_INDEX && t->op != OP_BUFFER && t->op != OP_END;
         if (value && on[t->id] && dtype_info[t->dtype].bytes == 8)
             bytes = 8;

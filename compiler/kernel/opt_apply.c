@@ -267,39 +267,22 @@ static const char *apply_dot(Nest *n, const Opt *o, int axis)
 
 /* ---- VECTOR --------------------------------------------------------------------------------------- */
 
-/* Does e read `range` other than through a reduce over it? */
-static bool reads(Arena *a, Node *e, Node *range)
-{
-    int n;
-    Node **order = graph_toposort(a, 1, &e, &n);
-    bool *on = NEWN(a, bool, e->id + 1);
-    for (int i = 0; i < n; i++) {
-        Node *t = order[i];
-        on[t->id] = t == range;
-        bool own = false;
-        int nown;
-        Node *const *hidden = own_ranges(t, &nown);
-        for (int j = 0; j < nown; j++)
-            own |= hidden[j] == range;
-        for (uint32_t j = 0; j < t->nsrc && !own; j++)
-            on[t->id] |= on[t->src[j]->id];
-    }
-    return on[e->id];
-}
-
 /* Some value would run over two ranges of lanes. */
 static bool two_dimensional(const Nest *n, int axis)
 {
     Arena *a = arena_new();
     int count;
-    Node **order = graph_toposort(a, 1, &n->k->sink->src[0], &count),
-         *range = n->k->axes[axis].range;
+    Node **order = graph_toposort(a, 1, &n->k->sink->src[0], &count);
+    const bool *on = moving(a, order, count, n->k->axes[axis].range);
     bool both = false;
-    for (int i = 0; i < n->naxis && !both; i++)
-        for (int j = 0; j < count && n->axis[i].form == AXIS_LANES && !both; j++)
-            both = order[j]->dtype != INGOT_INDEX && order[j]->op != OP_END &&
-                   reads(a, order[j], range) &&
-                   reads(a, order[j], n->k->axes[n->axis[i].root].range);
+    for (int i = 0; i < n->naxis && !both; i++) {
+        if (n->axis[i].form != AXIS_LANES)
+            continue;
+        const bool *other = moving(a, order, count, n->k->axes[n->axis[i].root].range);
+        for (int j = 0; j < count && !both; j++)
+            both = order[j]->dtype != INGOT_INDEX && order[j]->op != OP_END && on[order[j]->id] &&
+                   other[order[j]->id];
+    }
     arena_free(a);
     return both;
 }

@@ -3,24 +3,6 @@
  * Loops over the STAGE's own ranges fill the place, wherever all that the value depends on is known. */
 #include "lower.h"
 
-/* Does the value move with a range that is none of its own, or of what is below it? */
-static bool moves_with(Lower *q, Node *value, Node *range)
-{
-    int n, nown;
-    Node **order = graph_toposort(q->a, 1, &value, &n);
-    bool *on = NEWN(q->a, bool, value->id + 1);
-    for (int i = 0; i < n; i++) {
-        Node *t = order[i], *const *own = own_ranges(t, &nown);
-        bool hidden = false;
-        for (int j = 0; j < nown; j++)
-            hidden |= own[j] == range;
-        on[t->id] = t == range;
-        for (uint32_t j = 0; j < t->nsrc && !hidden; j++)
-            on[t->id] |= on[t->src[j]->id];
-    }
-    return on[value->id];
-}
-
 static int staged_number(Lower *q, Node *value)
 {
     int i = 0;
@@ -39,7 +21,7 @@ static Node *offset_in_place(Lower *q, Piece *p, Node *n, Node *const *at, int64
     *elements = 1;
     for (int i = 0; i < p->ncopies; i++) {
         int axis = p->copies[i].axis;
-        if (!moves_with(q, n->src[0], q->k->axes[q->nest->axis[axis].root].range))
+        if (!moves_with(q->a, n->src[0], q->k->axes[q->nest->axis[axis].root].range))
             continue;
         offset = idx_add(q->c, idx_mul(q->c, offset, idx(q->c, p->copies[i].n)), p->at[axis]);
         *elements = sat_mul(*elements, p->copies[i].n);
@@ -51,7 +33,7 @@ static Node *offset_in_place(Lower *q, Piece *p, Node *n, Node *const *at, int64
     }
     for (int i = 0; i < q->nest->naxis && p->t.lane; i++)
         if (p->at[i] == p->t.lane && !q->nest->axis[i].reduced &&
-            moves_with(q, n->src[0], q->k->axes[q->nest->axis[i].root].range)) {
+            moves_with(q->a, n->src[0], q->k->axes[q->nest->axis[i].root].range)) {
             offset = idx_add(q->c, idx_mul(q->c, offset, idx(q->c, p->t.lanes)), p->t.lane);
             *elements = sat_mul(*elements, p->t.lanes);
             break;
