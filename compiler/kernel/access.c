@@ -163,3 +163,11 @@ View kernel_view(Arena *a, const Kernel *k)
             !memcmp(v.reduce[i]->src + 1, v.dot->src + 1, (v.dot->nsrc - 1) * sizeof *v.dot->src);
     return v;
 }
+
+bool view_reuses(const View *v, Node *moves, Node *stays)
+{
+    for (int i = 0; i < v->nfactor; i++)
+        if (depends_on(v->factor[i], moves) && (!stays || !depends_on(v->factor[i], stays)))
+            return true;
+    return false;
+}

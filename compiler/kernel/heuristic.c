@@ -48,7 +48,7 @@ static bool fits_lanes(Arena *a, const Kernel *k, Node *range, const bool *free,
     int n;
     Node **order = graph_toposort(a, 1, &k->sink->src[0], &n);
     *moves = 0;
-    bool *on = NEWN(a, bool, k->sink->src[0]->id + 1); /* by id: varies with the range */
+    const bool *on = moving(a, order, n, range);
     for (int i = 0; i < n; i++) {
         Node *t = order[i];
         bool own = false;
@@ -56,9 +56,6 @@ static bool fits_lanes(Arena *a, const Kernel *k, Node *range, const bool *free,
         Node *const *hidden = own_ranges(t, &nown);
         for (int j = 0; j < nown; j++)
             own |= hidden[j] == range;
-        on[t->id] = t == range;
-        for (uint32_t j = 0; j < t->nsrc && !own; j++)
-            on[t->id] |= on[t->src[j]->id];
         if (own && !lane_op(t))
             return false;
         if (t == range || t->dtype == INGOT_INDEX || t->op == OP_BUFFER || t->op == OP_END ||
@@ -449,15 +446,6 @@ static double used(int64_t extent, int64_t step)
 /* Bytes of a block that stay in L1 beside the other operand, and over how many rows a vector from L2 has to be used. */
 enum { MAX_VECTORS = 4, L1_BLOCK = 16 << 10, L2_ROWS = 8 };
 
-/* Some operand moves with one, but not with the other (or NULL). */
-static bool reuses(const View *v, Node *moves, Node *stays)
-{
-    for (int j = 0; j < v->nfactor; j++)
-        if (depends_on(v->factor[j], moves) && (!stays || !depends_on(v->factor[j], stays)))
-            return true;
-    return false;
-}
-
 /* pair: what is interleaved with the lanes, or NULL. */
 static RegisterTile pick_tile(const Kernel *k, const View *v, Node *lanes, Node *pair, bool four,
                               int moves, const Target *t)
@@ -492,7 +480,7 @@ static RegisterTile pick_tile(const Kernel *k, const View *v, Node *lanes, Node 
             Node *rows = i >= 0 ? v->range[i] : NULL;
             int64_t nr = rows ? rows_of(rows) : 1;
             if (rows == lanes || (pair && rows == pair) ||
-                (rows && (!reuses(v, lanes, rows) || !reuses(v, rows, NULL))))
+                (rows && (!view_reuses(v, lanes, rows) || !view_reuses(v, rows, NULL))))
                 continue;
             for (int64_t m = 1; m <= nr && m <= 16; m++) {
                 int64_t each = m * best.ncolumns; /* of a vector */
@@ -555,8 +543,8 @@ static RegisterTile pick_dot_tile(Arena *a, const View *v, const Kernel *k, cons
         for (int j = -1; j < v->nrange; j++) {
             Node *rows = v->range[i], *columns = j < 0 ? NULL : v->range[j];
             int64_t nr = rows_of(rows), nc = columns ? rows_of(columns) : 1;
-            if (rows == columns || !reuses(v, rows, columns) ||
-                (columns && !reuses(v, columns, rows)))
+            if (rows == columns || !view_reuses(v, rows, columns) ||
+                (columns && !view_reuses(v, columns, rows)))
                 continue;
             for (int64_t m = 1; m <= nr && m <= 8; m++)
                 for (int64_t c = 1; c <= nc && c <= 4; c++) {
@@ -769,7 +757,7 @@ static bool pair_of(const View *v, const Kernel *k, Node *lanes, const Target *t
             return false;
     return !*pair ||
            (t->lanes && extent_of(lanes) % lanes_for(k, t, lanes, extent_of(lanes)) == 0 &&
-            reuses(v, lanes, *pair));
+            view_reuses(v, lanes, *pair));
 }
 
 static const char *axis_name(const Kernel *k, Node *range)

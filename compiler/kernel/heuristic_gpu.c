@@ -21,15 +21,6 @@ static bool add_opt(Nest *n, OptKind kind, int axis, int64_t amount)
     return !opt_apply(n, &o);
 }
 
-/* Some factor of the sum moves with one range, but not with the other. */
-static bool reuses(const View *v, Node *moves, Node *stays)
-{
-    for (int i = 0; i < v->nfactor; i++)
-        if (depends_on(v->factor[i], moves) && !depends_on(v->factor[i], stays))
-            return true;
-    return false;
-}
-
 static int64_t extent_of(const Nest *n, int axis)
 {
     return n->axis[axis].extent;
@@ -191,7 +182,7 @@ void choose_gpu_opts(Arena *a, Nest **nest)
     for (int i = 0; i < v.nrange && columns >= 0; i++) {
         int axis = nest_root(tiled, v.range[i]);
         Node *c = k->axes[columns].range;
-        if (axis != columns && extent_of(tiled, axis) >= ITEMS && reuses(&v, c, v.range[i]) &&
+        if (axis != columns && extent_of(tiled, axis) >= ITEMS && view_reuses(&v, c, v.range[i]) &&
             (rows < 0 || extent_of(tiled, axis) > extent_of(tiled, rows)))
             rows = axis;
     }

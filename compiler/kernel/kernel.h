@@ -38,6 +38,8 @@ bool access_stride(const Kernel *, Node *access, Node *range, int64_t *stride);
 /* access.c: the only access to an argument below a node, if it is read once there, or NULL. */
 Node *only_load(Arena *, const Node *below, int64_t arg);
 View kernel_view(Arena *, const Kernel *);
+/* Some factor of the sum moves with one range, but not with the other (or NULL): it is used again along that. */
+bool view_reuses(const View *, Node *moves, Node *stays);
 
 bool lane_op(const Node *); /* lanes.c: can it be computed in lanes, if its operands are? */
 /* lanes.c: of the widest value that moves with the range, 4 or 8; how many lanes it may therefore have. */
