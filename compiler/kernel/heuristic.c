@@ -563,65 +563,6 @@ static RegisterTile pick_dot_tile(Arena *a, const View *v, const Kernel *k, cons
     return best;
 }
 
-/* The constant operand in the order of the loops: [lanes outer][other axes as the loops run][lanes inner][four].  False, and *l
- * as it was, if its axes are not those of the loops. */
-static bool pack(const Kernel *k, Node *load, const RegisterTile *tile, const Place *place,
-                 int nplace, Layout *l)
-{
-    const KernelArg *arg = &k->args[load->src[0]->arg.i];
-    int owner[INGOT_MAX_RANK], lane_axis = -1;
-    for (int d = 0; d < arg->rank; d++)
-        owner[d] = -1;
-    Move m = access_move(k->c, load, tile->lanes);
-    if (m.kind != MOVE_AXIS || arg->rank > 6)
-        return false;
-    lane_axis = m.axis;
-    for (int i = 0; i < nplace; i++) {
-        Move w = access_move(k->c, load, place[i].range);
-        if (w.kind == MOVE_MIXED)
-            return false;
-        if (w.kind == MOVE_AXIS && w.axis != lane_axis)
-            owner[w.axis] = i;
-    }
-    int four_axis = -1;
-    for (int i = 0; i < tile->nfour; i++) {
-        Move w = access_move(k->c, load, tile->four[i]);
-        if (w.kind == MOVE_AXIS)
-            four_axis = w.axis;
-    }
-    int64_t block = tile->vectors * tile->width, extent = extent_of(tile->lanes), size;
-    /* an axis of which the lanes are a part (a group's outputs): whole blocks in each */
-    if (!idx_value(arg->dims[lane_axis], &size) ||
-        (size != extent && (size % extent || extent % block)))
-        block = size = 0;
-    bool split = tile->reuse && block && size > block;
-    *l = (Layout){0};
-    if (split)
-        l->op[l->n++] = (LayoutOp){.kind = LAYOUT_SPLIT, .axis = (int8_t)lane_axis, .a = block};
-    int8_t order[INGOT_MAX_RANK + 2],
-        at[INGOT_MAX_RANK]; /* at: where the outer part of an axis is now */
-    int n = 0;
-    for (int d = 0; d < arg->rank; d++)
-        at[d] = (int8_t)(d + (split && d > lane_axis) + (four_axis >= 0 && d > four_axis));
-    if (four_axis >= 0)
-        l->op[l->n++] = (LayoutOp){.kind = LAYOUT_SPLIT,
-                                   .axis = (int8_t)(four_axis + (split && four_axis > lane_axis)),
-                                   .a = 4};
-    if (split)
-        order[n++] = at[lane_axis];
-    for (int i = -1; i < nplace; i++)
-        for (int d = 0; d < arg->rank; d++)
-            if (d != lane_axis && owner[d] == i)
-                order[n++] = at[d];
-    order[n++] = (int8_t)(at[lane_axis] + split);
-    if (four_axis >= 0)
-        order[n++] = (int8_t)(at[four_axis] + 1);
-    LayoutOp *op = &l->op[l->n++];
-    *op = (LayoutOp){.kind = LAYOUT_PERMUTE, .perm = {.n = n}};
-    memcpy(op->perm.axis, order, (size_t)n);
-    return true;
-}
-
 /* Beyond any stride, and small enough to keep their order. */
 static const double LANES_FIRST = 1e12;
 
@@ -723,12 +664,22 @@ static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *buf
     if (tile->vectors > 1)
         add_opt(nest, OPT_UPCAST, tile->lanes, tile->vectors);
     order_opt(nest, place, n);
+    Node *loop[INGOT_MAX_RANK * 4];
+    for (int i = 0; i < n; i++)
+        loop[i] = place[i].range;
+    const Packing packing = {.lanes = tile->lanes,
+                             .block = tile->vectors * tile->width,
+                             .reuse = tile->reuse,
+                             .loop = loop,
+                             .nloop = n,
+                             .four = tile->four,
+                             .nfour = tile->nfour};
     for (int j = 0; j < v->nload; j++) {
         int arg = (int)v->load[j]->src[0]->arg.i;
         int64_t stride;
         if (!free[arg] || !depends_on(v->load[j], tile->lanes))
             continue;
-        if (!pack(k, v->load[j], tile, place, n, &want[arg]))
+        if (!packing_layout(k, v->load[j], &packing, &want[arg]))
             fits &= access_stride(k, v->load[j], tile->lanes, &stride) && stride == 1;
     }
     return fits;

@@ -97,6 +97,18 @@ bool walks_pages(const Kernel *, const View *, Node *load);
 void choose_opts(Arena *, Nest **, const Buffer *const *bufs, bool may_copy, StrBuf *tried,
                  Layout *want, Node **lanes);
 
+/* packing.c: the order in which loops read a weight; false, and *l as it was, if its axes are not those of the loops. */
+typedef struct {
+    Node *lanes;   /* the range that is in lanes */
+    int64_t block; /* elements of it that one iteration takes */
+    bool reuse; /* some factor does not move with the lanes: blocks of the weight are read again */
+    Node *const *loop; /* ranges, outermost first */
+    int nloop;
+    Node *const *four; /* reduced ranges that are taken by fours (DOT) */
+    int nfour;
+} Packing;
+bool packing_layout(const Kernel *, Node *load, const Packing *, Layout *l);
+
 /* threads.c: THREAD after all other opts, where it is worth it. */
 void choose_threads(Nest *);
 bool can_be_cut(const Kernel *);
