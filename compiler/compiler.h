@@ -757,6 +757,8 @@ int kernel_parts(
 void step_copies(Plan *, Step *, const Buffer *src, const Step *like);
 /* inputs.c: inputs that contractions read beyond their edges are copied into the arena. */
 void copy_inputs(Plan *);
+/* exact.c: whether its results are exact, in any order of sums, if what it reads are small whole numbers. */
+bool kernel_is_exact(const Kernel *);
 /* plain.c: whether it computes one element after the other, and why. */
 bool kernel_is_plain(const Kernel *);
 const char *plain_reason(Arena *, const Kernel *);

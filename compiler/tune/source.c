@@ -5,7 +5,6 @@
  *     cases.c       the list
  *     Makefile      for whoever builds it elsewhere */
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 
 #include "kernel/kernel.h"
@@ -170,52 +169,21 @@ static void put_arg_row(StrBuf *sb, const Source *s, int i)
 
 /* ---- what may differ ----------------------------------------------------------------------------------- */
 
-static bool rounds(const Node *n)
-{
-    if (n->op == OP_CONST && dtype_is_float(n->dtype)) {
-        double v = node_float((Node *)(uintptr_t)n);
-        return isfinite(v) && (v != floor(v) || fabs(v) > 1000);
-    }
-    if (n->op == OP_REDUCE)
-        return n->arg.i == INGOT_REDUCE_MUL && dtype_is_float(n->dtype);
-    if (!op_is_alu(n->op) || !dtype_is_float(n->dtype))
-        return false;
-    switch (n->op) {
-    case OP_ADD:
-    case OP_SUB:
-    case OP_MUL:
-    case OP_NEG:
-    case OP_ABS:
-    case OP_MAX:
-    case OP_MIN:
-    case OP_WHERE:
-    case OP_CAST:
-    case OP_FLOOR:
-    case OP_CEIL:
-    case OP_TRUNC:
-    case OP_ROUND:
-    case OP_SIGN: return false;
-    default: return true;
-    }
-}
-
-/* exact: of small integers no sum is rounded; integers: floats are rounded to whole numbers. */
-static void judge_kernel(const Kernel *k, bool *exact, bool *integers)
+/* Floats are rounded to whole numbers: of what is nearly the same, the results may differ by one. */
+static bool makes_integers(const Kernel *k)
 {
     Arena *a = arena_new();
     int n;
     Node **order = graph_toposort(a, 1, &k->sink, &n);
-    *exact = true;
-    *integers = false;
+    bool integers = false;
     for (int i = 0; i < n; i++) {
-        Node *t = order[i];
-        *exact &= !rounds(t);
-        bool cast =
-            t->op == OP_CAST && dtype_is_float(t->src[0]->dtype) && !dtype_is_float(t->dtype);
-        *integers |=
-            cast || t->op == OP_ROUND || t->op == OP_FLOOR || t->op == OP_CEIL || t->op == OP_TRUNC;
+        const Node *t = order[i];
+        integers |=
+            t->op == OP_ROUND || t->op == OP_FLOOR || t->op == OP_CEIL || t->op == OP_TRUNC ||
+            (t->op == OP_CAST && dtype_is_float(t->src[0]->dtype) && !dtype_is_float(t->dtype));
     }
     arena_free(a);
+    return integers;
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------ */
@@ -265,8 +233,6 @@ static void put_case(Source *s)
 {
     StrBuf body = {0}, sb = {0}, table = {0};
     const TuneKernel *k = s->of->kernel;
-    bool exact, integers;
-    judge_kernel(k->naive, &exact, &integers);
     Kernel *naive = candidate_kernel(k, NULL);
     put_kernel(&body, s, naive, "naive", "run_naive");
     ingot_context_free(naive->c);
@@ -289,8 +255,8 @@ static void put_case(Source *s)
               "};\nextern const TuneCase case_%d;\n"
               "const TuneCase case_%d = {\"%s\", arg, %d, %d, candidate, run_naive, %d, %d, %d, "
               "%lld.0};\n",
-              s->number, s->number, k->step[0]->name, k->naive->narg, s->of->n, exact, integers,
-              sets, (long long)s->t->span);
+              s->number, s->number, k->step[0]->name, k->naive->narg, s->of->n,
+              kernel_is_exact(k->naive), makes_integers(k->naive), sets, (long long)s->t->span);
     sb_free(&body);
     sb_free(&table);
     write_file(s, arena_printf(s->t->a, "case_%d.c", s->number), &sb);

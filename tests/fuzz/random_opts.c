@@ -363,47 +363,6 @@ typedef struct {
     int64_t var[64]; /* values of its run-time integers */
 } Case;
 
-static bool rounds(const Node *n)
-{
-    if (n->op == OP_CONST && dtype_is_float(n->dtype)) {
-        double v = node_float((Node *)(uintptr_t)n);
-        return isfinite(v) && (v != floor(v) || fabs(v) > 1000);
-    }
-    if (n->op == OP_REDUCE)
-        return n->arg.i == INGOT_REDUCE_MUL && dtype_is_float(n->dtype);
-    if (!op_is_alu(n->op) || !dtype_is_float(n->dtype))
-        return false;
-    switch (n->op) {
-    case OP_ADD:
-    case OP_SUB:
-    case OP_MUL:
-    case OP_NEG:
-    case OP_ABS:
-    case OP_MAX:
-    case OP_MIN:
-    case OP_WHERE:
-    case OP_CAST:
-    case OP_FLOOR:
-    case OP_CEIL:
-    case OP_TRUNC:
-    case OP_ROUND:
-    case OP_SIGN: return false;
-    default: return true;
-    }
-}
-
-static bool is_exact(const Kernel *k)
-{
-    Arena *a = arena_new();
-    int n;
-    Node **order = graph_toposort(a, 1, &k->sink, &n);
-    bool exact = true;
-    for (int i = 0; i < n; i++)
-        exact &= !rounds(order[i]);
-    arena_free(a);
-    return exact;
-}
-
 /* The kernels of a model, with layouts for the target or as they were declared. */
 static int kernels_of(Context *c, const Target *t, Case *out, int n, int most)
 {
@@ -420,7 +379,7 @@ static int kernels_of(Context *c, const Target *t, Case *out, int n, int most)
     kernel_share(p);
     for (int i = 0; i < p->nkernel && n < most; i++) {
         Kernel *k = p->kernels[i];
-        Case x = {.exact = is_exact(k)};
+        Case x = {.exact = kernel_is_exact(k)};
         x.k = kernel_copy(k);
         x.heuristic = x.k->opts;
         x.nheuristic = x.k->nopt;
