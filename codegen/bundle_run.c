@@ -291,18 +291,7 @@ static void step_copy(Writer *w, const Step *s)
     profile_line(w, s, "copy");
 }
 
-/* Whether a dim is decided by this very call: then the kernel is told its bound. */
-static bool uses_counts(const Call *call, Node *dim)
-{
-    for (int i = 0; i < call->n_count; i++)
-        if (dim == call->counts[i])
-            return true;
-    for (uint32_t i = 0; i < dim->nsrc; i++)
-        if (uses_counts(call, dim->src[i]))
-            return true;
-    return false;
-}
-
+/* A library kernel is told the bounds of dims that it decides. */
 static void descriptor(Writer *w, const Step *s, int i)
 {
     Bundle *b = w->b;
@@ -317,7 +306,7 @@ static void descriptor(Writer *w, const Step *s, int i)
               buffer->rank);
     for (int d = 0; d < buffer->rank; d++) {
         sb_puts(&w->sb, d ? ", " : "");
-        if (uses_counts(s->call, buffer->dims[d]))
+        if (call_decides(s->call, buffer->dims[d]))
             sb_printf(&w->sb, "%lld", (long long)buffer->dims[d]->hi);
         else
             print_expr(&w->sb, b, buffer->dims[d]);

@@ -485,6 +485,8 @@ Node **text_parse(Context *, const char *text, int *nroot, char *error, size_t e
 void verify(int nroot, Node *const *roots, int level, const char *after);
 /* Post-order walk without recursion: every node reachable from roots, sources first. In arena. */
 Node **graph_toposort(Arena *, int nroot, Node *const *roots, int *n);
+/* Whether a dim is decided by this very call, by a count that it reports: the call itself knows no more than its bound. */
+bool call_decides(const Call *, const Node *dim);
 
 /* ---- interp.c: the oracle -------------------------------------------------------------- */
 typedef struct Interp Interp;

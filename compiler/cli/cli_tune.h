@@ -9,8 +9,8 @@ typedef struct {
     Options *o;
     Arena *a;
     Session s;    /* of the network with the compiler's own choices; not with --remote */
-    Model opened; /* the session's */
-    Model m;      /* the plan's */
+    Model opened; /* what `s` runs */
+    Model m;      /* what is planned and tuned */
     Plan *plan;
     Target target;
     Tuning t;

@@ -263,17 +263,6 @@ typedef struct {
     int depth, room;
 } Walk;
 
-static bool uses_own_count(const Call *call, Node *dim)
-{
-    for (int i = 0; i < call->n_count; i++)
-        if (dim == call->counts[i])
-            return true;
-    for (uint32_t i = 0; i < dim->nsrc; i++)
-        if (uses_own_count(call, dim->src[i]))
-            return true;
-    return false;
-}
-
 /* What must be known before n: sources, dims, the setter of a run-time integer.  NULL at the end;
  * n itself stands for "none in this place". */
 static Node *child_of(Interp *ip, Node *n, uint32_t i)
@@ -297,7 +286,7 @@ static Node *child_of(Interp *ip, Node *n, uint32_t i)
         for (int k = 0; k < call->n_out; k++) {
             if (i < (uint32_t)call->out[k].rank) {
                 Node *d = call->out[k].dims[i];
-                return uses_own_count(call, d) ? n : d;
+                return call_decides(call, d) ? n : d;
             }
             i -= (uint32_t)call->out[k].rank;
         }

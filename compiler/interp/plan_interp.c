@@ -190,33 +190,50 @@ static void *copy_of(Arena *a, const void *bytes, int64_t n)
     return n ? memcpy(arena_alloc(a, (size_t)n), bytes, (size_t)n) : arena_alloc(a, 1);
 }
 
+/* What is written there, and by whom and for whom. */
+typedef struct {
+    void *bytes, *wrote, *read;
+} Saved;
+
+static int64_t epochs_of(const Spot *p)
+{
+    return p->size / p->m->cell * (int64_t)sizeof(Epoch);
+}
+
+static Saved spot_save(Arena *a, const Spot *p)
+{
+    const int64_t first = p->at / p->m->cell;
+    return (Saved){copy_of(a, p->m->bytes + p->at, p->size),
+                   copy_of(a, p->m->wrote + first, epochs_of(p)),
+                   copy_of(a, p->m->read + first, epochs_of(p))};
+}
+
+static void spot_restore(const Spot *p, const Saved *was)
+{
+    const int64_t first = p->at / p->m->cell;
+    if (!p->size)
+        return;
+    memcpy(p->m->bytes + p->at, was->bytes, (size_t)p->size);
+    memcpy(p->m->wrote + first, was->wrote, (size_t)epochs_of(p));
+    memcpy(p->m->read + first, was->read, (size_t)epochs_of(p));
+}
+
 /* What the kernel without opts makes of what is written; then all is as it was. */
 static bool run_naive(PlanRun *r, Arena *a, const Step *s, const LinearArg *arg, const int64_t *var,
                       const Spot *spot, unsigned char **naive)
 {
     const Kernel *k = s->kernel;
-    unsigned char *was[64];
-    Epoch *wrote[64], *read[64];
-    for (int i = 0; i < k->narg; i++) {
-        const int64_t cells = spot[i].size / spot[i].m->cell, first = spot[i].at / spot[i].m->cell;
-        if (!k->args[i].written)
-            continue;
-        was[i] = copy_of(a, spot[i].m->bytes + spot[i].at, spot[i].size);
-        wrote[i] = copy_of(a, spot[i].m->wrote + first, cells * (int64_t)sizeof(Epoch));
-        read[i] = copy_of(a, spot[i].m->read + first, cells * (int64_t)sizeof(Epoch));
-    }
+    Saved was[64];
+    for (int i = 0; i < k->narg; i++)
+        if (k->args[i].written)
+            was[i] = spot_save(a, &spot[i]);
     bool good = run_lowered(r, s, true, arg, var);
     for (int i = 0; i < k->narg; i++)
         if (k->args[i].written)
             naive[i] = copy_of(a, spot[i].m->bytes + spot[i].at, spot[i].size);
-    for (int i = 0; i < k->narg; i++) {
-        const int64_t cells = spot[i].size / spot[i].m->cell, first = spot[i].at / spot[i].m->cell;
-        if (!k->args[i].written || !spot[i].size)
-            continue;
-        memcpy(spot[i].m->bytes + spot[i].at, was[i], (size_t)spot[i].size);
-        memcpy(spot[i].m->wrote + first, wrote[i], (size_t)cells * sizeof(Epoch));
-        memcpy(spot[i].m->read + first, read[i], (size_t)cells * sizeof(Epoch));
-    }
+    for (int i = 0; i < k->narg; i++)
+        if (k->args[i].written)
+            spot_restore(&spot[i], &was[i]);
     return good;
 }
 
@@ -249,17 +266,6 @@ static bool step_kernel(PlanRun *r, const Step *s)
 
 /* ---- other steps ------------------------------------------------------------------------------------ */
 
-static bool uses_counts(const Call *call, Node *dim)
-{
-    for (int i = 0; i < call->n_count; i++)
-        if (dim == call->counts[i])
-            return true;
-    for (uint32_t i = 0; i < dim->nsrc; i++)
-        if (uses_counts(call, dim->src[i]))
-            return true;
-    return false;
-}
-
 static igrt_tensor describe(PlanRun *r, const Step *s, int i, Spot *spot)
 {
     const Buffer *b = s->bufs[i];
@@ -268,7 +274,7 @@ static igrt_tensor describe(PlanRun *r, const Step *s, int i, Spot *spot)
     t.dtype = (igrt_dtype)(b->dtype + 1);
     spot->size = (int64_t)elem_bytes(b->dtype);
     for (int d = 0; d < b->rank; d++) {
-        t.dims[d] = uses_counts(s->call, b->dims[d]) ? b->dims[d]->hi : number(r, b->dims[d]);
+        t.dims[d] = call_decides(s->call, b->dims[d]) ? b->dims[d]->hi : number(r, b->dims[d]);
         spot->size *= t.dims[d];
     }
     return t;

@@ -58,3 +58,14 @@ Node **graph_toposort(Arena *a, int nroot, Node *const *roots, int *n)
     arena_free(scratch);
     return order;
 }
+
+bool call_decides(const Call *call, const Node *dim)
+{
+    for (int i = 0; i < call->n_count; i++)
+        if (dim == call->counts[i])
+            return true;
+    for (uint32_t i = 0; i < dim->nsrc; i++)
+        if (call_decides(call, dim->src[i]))
+            return true;
+    return false;
+}
