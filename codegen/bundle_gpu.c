@@ -21,11 +21,14 @@ typedef struct {
 } Mem;
 
 struct Gpu {
-    bool *used; /* by buffer: the device touches it */
-    Mem *mem;   /* [0] is the arena, its parts follow */
-    int nmem, npart;
-    int64_t host_bytes; /* of the arena that host steps use */
-    int nline;          /* strings of program text */
+    bool *used;           /* by buffer: the device touches it */
+    Mem *mem;             /* [0] is the arena, its parts follow */
+    int nmem, npart, nio; /* after the parts come the inputs and outputs */
+    int64_t host_bytes;   /* of the arena that host steps use */
+    int nline;            /* strings of program text */
+    bool apart;           /* no step of a run needs the host's memory */
+    bool fixed;           /* and each run enqueues the same */
+    bool copies;          /* some step is no kernel */
 };
 
 static BufferKind mem_kind(const Buffer *b)
@@ -86,12 +89,36 @@ static void mark(Bundle *b, const Block *steps)
     }
 }
 
+/* Neither reads what the caller gives nor writes what it gets, on the host. */
+static bool apart(const Block *steps)
+{
+    for (int i = 0; i < steps->n; i++) {
+        StepKind kind = steps->step[i]->kind;
+        if (kind != STEP_KERNEL && kind != STEP_COPY && kind != STEP_CHECK)
+            return false;
+    }
+    return true;
+}
+
+static bool block_copies(const Block *steps)
+{
+    for (int i = 0; i < steps->n; i++)
+        if (steps->step[i]->kind != STEP_KERNEL)
+            return true;
+    return false;
+}
+
 static int find(const Gpu *g, const Buffer *b)
 {
     for (int i = 1; i < g->nmem; i++)
         if (g->mem[i].kind == mem_kind(b) && g->mem[i].key == mem_key(b))
             return i;
     return -1;
+}
+
+static bool on_device(const Bundle *b, const Buffer *buffer)
+{
+    return find(b->gpu, buffer_root(buffer)) >= 0;
 }
 
 static void add(Bundle *b, const Buffer *buffer)
@@ -123,17 +150,26 @@ void gpu_prepare(Bundle *b)
         }
         if (!k)
             g->npart = g->nmem - 1;
+        if (order[k] == BUF_OUTPUT)
+            g->nio = g->nmem - 1 - g->npart;
     }
+    g->apart = apart(&p->main);
+    for (int i = 0; i < b->nout; i++)
+        g->apart &= on_device(b, b->out[i].b);
+    for (int i = 0; b->c->bound && i < b->nin; i++)
+        g->apart &= !b->c->bound[i];
+    g->fixed = g->apart && !b->nsym;
+    g->copies = block_copies(&p->main);
+}
+
+bool gpu_is_apart(const Bundle *b)
+{
+    return b->gpu->apart;
 }
 
 int64_t gpu_arena_bytes(const Bundle *b)
 {
     return b->gpu->host_bytes;
-}
-
-static bool on_device(const Bundle *b, const Buffer *buffer)
-{
-    return find(b->gpu, buffer_root(buffer)) >= 0;
 }
 
 static const char *mem_name(const Bundle *b, int i)
@@ -305,6 +341,8 @@ void gpu_members(StrBuf *sb, const Bundle *b)
     if (b->p->nkernel)
         sb_printf(sb, "    void *kernel[%d];\n", b->p->nkernel);
     sb_printf(sb, "    %s_mem mem[%d]; /* on the device */\n", type, b->gpu->nmem);
+    if (b->gpu->fixed)
+        sb_puts(sb, "    void *record; /* of the steps */\n");
 }
 
 void gpu_constants(StrBuf *sb, Bundle *b)
@@ -353,6 +391,11 @@ void gpu_functions(StrBuf *sb, Bundle *b)
     if (blob)
         sb_puts(sb, "    const unsigned char *const weights = ctx->weights;\n");
     sb_puts(sb, "    memset(mem, 0, sizeof ctx->mem);\n    ctx->program = NULL;\n");
+    if (g->fixed)
+        sb_puts(sb, "    ctx->record = NULL;\n");
+    if (!g->apart)
+        sb_puts(sb, "    if (ctx->config.flags & IGRT_ON_DEVICE)\n"
+                    "        return IGRT_ERR_CONFIG; /* steps of the host need the inputs */\n");
     if (b->p->nkernel)
         sb_puts(sb, "    memset(ctx->kernel, 0, sizeof ctx->kernel);\n");
     sb_puts(sb, "    TRY(igrt_gpu_open(gpu, ctx->config.device, ctx->config.stream));\n");
@@ -370,21 +413,36 @@ void gpu_functions(StrBuf *sb, Bundle *b)
                 "    for (int i = 0; i < PARTS; i++)\n"
                 "        TRY(igrt_gpu_part(gpu, mem[MEM_ARENA], part[i].offset, part[i].bytes,\n"
                 "                          &mem[MEM_ARENA + 1 + i]));\n");
+    if (g->apart && g->nio)
+        sb_puts(sb, "    if (!(ctx->config.flags & IGRT_ON_DEVICE)) {\n");
     for (int i = 1 + g->npart; i < g->nmem; i++) {
         const Mem *m = &g->mem[i];
-        sb_printf(sb, "    TRY(igrt_gpu_alloc(gpu, %lld, ", (long long)m->bytes);
+        bool io = i <= g->npart + g->nio;
+        sb_printf(sb, "    %sTRY(igrt_gpu_alloc(gpu, %lld, ", g->apart && io ? "    " : "",
+                  (long long)m->bytes);
         if (m->kind == BUF_WEIGHT)
             address(sb, b, m->b, NULL, false);
         else
             sb_puts(sb, "NULL");
         sb_printf(sb, ", &mem[%s]));\n", mem_name(b, i));
+        if (g->apart && i == g->npart + g->nio)
+            sb_puts(sb, "    }\n");
     }
     sb_puts(sb, "    return IGRT_OK;\n}\n");
+    StrBuf before = {0};
+    if (g->fixed)
+        sb_puts(&before, "    igrt_gpu_free_record(gpu, ctx->record);\n");
+    if (g->apart && g->nio)
+        sb_printf(&before,
+                  "    if (ctx->config.flags & IGRT_ON_DEVICE)\n"
+                  "        memset(&ctx->mem[%s], 0, %d * sizeof *ctx->mem); /* the caller's */\n",
+                  mem_name(b, g->npart + 1), g->nio);
     sb_printf(sb,
-              "\nstatic void release(%s_ctx *ctx)\n{\n    igrt_gpu *const gpu = &ctx->gpu;\n"
+              "\nstatic void release(%s_ctx *ctx)\n{\n    igrt_gpu *const gpu = &ctx->gpu;\n%s"
               "    for (int i = MEM_COUNT - 1; i > %s; i--)\n"
               "        igrt_gpu_free(gpu, ctx->mem[i]);\n",
-              n, g->npart ? "PARTS" : "0");
+              n, before.data ? before.data : "", g->npart ? "PARTS" : "0");
+    sb_free(&before);
     if (g->npart)
         sb_puts(
             sb,
@@ -466,7 +524,8 @@ static void start_offset(StrBuf *sb, Bundle *b, const Buffer *buffer, Node *offs
     sb_puts(sb, any ? ")" : "0");
 }
 
-static void transfer(Writer *w, const char *function, const Buffer *buffer)
+/* wait: until the host's memory may be used again. */
+static void transfer(Writer *w, const char *function, const Buffer *buffer, bool wait)
 {
     Bundle *b = w->b;
     indent(w);
@@ -476,27 +535,102 @@ static void transfer(Writer *w, const char *function, const Buffer *buffer)
     address(&w->sb, b, buffer, NULL, strcmp(function, "read") == 0);
     sb_puts(&w->sb, ", ");
     bytes(&w->sb, b, buffer);
-    sb_puts(&w->sb, "));\n");
+    sb_printf(&w->sb, ", %d));\n", wait);
 }
 
-void gpu_inputs(Writer *w)
+static void inputs(Writer *w)
 {
-    bool any = false;
-    for (int i = 0; i < w->b->nin; i++) {
-        if (!on_device(w->b, w->b->in[i].b))
-            continue;
-        transfer(w, "write", w->b->in[i].b);
-        any = true;
-    }
-    sb_puts(&w->sb, any ? "\n" : "");
+    for (int i = 0; i < w->b->nin; i++)
+        if (on_device(w->b, w->b->in[i].b))
+            transfer(w, "write", w->b->in[i].b, false);
 }
 
-void gpu_outputs(Writer *w)
+static void outputs(Writer *w)
 {
     for (int i = 0; i < w->b->nout; i++)
         if (on_device(w->b, w->b->out[i].b))
-            transfer(w, "read", w->b->out[i].b);
+            transfer(w, "read", w->b->out[i].b, false);
     line(w, "TRY(igrt_gpu_finish(gpu));");
+}
+
+void gpu_steps(Writer *w, const char *steps)
+{
+    const Gpu *g = w->b->gpu;
+    if (!g->apart) {
+        inputs(w);
+        sb_puts(&w->sb, "\n");
+        sb_puts(&w->sb, steps);
+        outputs(w);
+        return;
+    }
+    line(w, "if (ctx->config.flags & IGRT_ON_DEVICE) {");
+    w->depth++;
+    if (g->nio)
+        line(w, "TRY(bind(ctx, in, out));");
+    line(w, "TRY(%s(ctx));", g->fixed ? "play" : "enqueue");
+    w->depth--;
+    line(w, "} else {");
+    w->depth++;
+    inputs(w);
+    line(w, "TRY(%s(ctx));", g->fixed ? "play" : "enqueue");
+    outputs(w);
+    w->depth--;
+    line(w, "}");
+}
+
+/* After enqueue(): record() and play() of what is enqueued, and bind() to memory that is the caller's. */
+void gpu_apart_functions(StrBuf *sb, Bundle *b)
+{
+    const Gpu *g = b->gpu;
+    const char *n = b->name;
+    if (g->fixed)
+        sb_printf(
+            sb,
+            "\n/* The steps as one launch, where the driver can; a profile wants them one by one. "
+            "*/\n"
+            "static igrt_status record(%s_ctx *ctx)\n{\n"
+            "    if (!IGRT_GPU_RECORDS || ctx->config.profile)\n        return IGRT_OK;\n"
+            "    if (igrt_gpu_record_begin(&ctx->gpu) != IGRT_OK) {\n"
+            "        igrt_gpu_free_record(&ctx->gpu, ctx->record);\n"
+            "        ctx->record = NULL;\n"
+            "        return IGRT_OK;\n    }\n"
+            "    const igrt_status status = enqueue(ctx);\n"
+            "    const igrt_status ended = igrt_gpu_record_end(&ctx->gpu, &ctx->record);\n"
+            "    return status == IGRT_OK ? ended : status;\n}\n"
+            "\nstatic igrt_status play(%s_ctx *ctx)\n{\n"
+            "    return ctx->record ? igrt_gpu_play(&ctx->gpu, ctx->record) : enqueue(ctx);\n}\n",
+            n, n);
+    if (!g->nio)
+        return;
+    bool in = false, out = false;
+    for (int i = g->npart + 1; i <= g->npart + g->nio; i++)
+        *(g->mem[i].kind == BUF_INPUT ? &in : &out) = true;
+    sb_printf(
+        sb,
+        "\n/* The caller's memory on the device takes the place of ours. */\n"
+        "static igrt_status bind(%s_ctx *ctx, const %s_inputs *in, const %s_outputs *out)\n{\n"
+        "%s%s    const igrt_gpu_mem given[] = {\n",
+        n, n, n, in ? "" : "    (void)in;\n", out ? "" : "    (void)out;\n");
+    for (int i = g->npart + 1; i <= g->npart + g->nio; i++) {
+        sb_puts(sb, "        igrt_gpu_given(");
+        address(sb, b, g->mem[i].b, NULL, false);
+        sb_puts(sb, "),\n");
+    }
+    const char *first = mem_name(b, g->npart + 1);
+    sb_printf(sb,
+              "    };\n"
+              "    if (!memcmp(&ctx->mem[%s], given, sizeof given))\n        return IGRT_OK;\n"
+              "    memcpy(&ctx->mem[%s], given, sizeof given);\n    return %s;\n}\n",
+              first, first, g->fixed ? "record(ctx)" : "IGRT_OK");
+}
+
+/* What init does once all memory is there. */
+void gpu_ready(StrBuf *sb, const Bundle *b)
+{
+    if (!b->gpu->fixed)
+        return;
+    sb_printf(sb, "    if (status == IGRT_OK%s)\n        status = record(ctx);\n",
+              b->gpu->copies ? " && !(config->flags & IGRT_ON_DEVICE)" : "");
 }
 
 /* ---- steps ------------------------------------------------------------------------------- */
@@ -574,14 +708,14 @@ void gpu_call_inputs(Writer *w, const Step *s)
 {
     for (int i = 0; i < s->call->n_in; i++)
         if (!on_host(s->bufs[i]) && on_device(w->b, s->bufs[i]))
-            transfer(w, "read", s->bufs[i]);
+            transfer(w, "read", s->bufs[i], true);
 }
 
 void gpu_call_outputs(Writer *w, const Step *s)
 {
     for (int i = s->call->n_in; i < s->nbuf; i++)
         if (on_device(w->b, s->bufs[i]))
-            transfer(w, "write", s->bufs[i]);
+            transfer(w, "write", s->bufs[i], true);
 }
 
 bool gpu_condition(Writer *w, const Buffer *cond, int number)
@@ -592,6 +726,6 @@ bool gpu_condition(Writer *w, const Buffer *cond, int number)
     indent(w);
     sb_printf(&w->sb, "TRY(igrt_gpu_read(gpu, mem[%s], ", mem_of(w->b, cond));
     start_offset(&w->sb, w->b, cond, NULL);
-    sb_printf(&w->sb, ", &cond%d, 1));\n", number);
+    sb_printf(&w->sb, ", &cond%d, 1, 1));\n", number);
     return true;
 }

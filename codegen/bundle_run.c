@@ -750,6 +750,38 @@ static void step_functions(Writer *w, const Block *steps)
     }
 }
 
+/* Declares what the text of a function uses. */
+static void declare_locals(Writer *w, const char *text, bool calls)
+{
+    context_locals(w, text, "ctx");
+    if (w->b->gpu)
+        gpu_locals(w, text);
+    if (strstr(text, "&run,"))
+        line(w, "const struct running run = {ctx, in, out};");
+    if (calls)
+        line(w, "igrt_status status;");
+    if (strstr(text, "ctx->fault"))
+        line(w, "memset(&ctx->fault, 0, sizeof ctx->fault);");
+    if (strstr(text, "DONE("))
+        line(w, "uint64_t since = ctx->config.profile ? now(ctx) : 0;");
+}
+
+/* The steps of a GPU's bundle that need nothing of the host. */
+static void function_enqueue(Writer *w)
+{
+    Writer body = {.b = w->b};
+    block(&body, &w->b->p->main);
+    sb_printf(&w->sb, "\nstatic igrt_status enqueue(%s_ctx *ctx)\n{\n", w->b->name);
+    w->depth = 1;
+    const char *text = body.sb.data ? body.sb.data : "    (void)ctx;\n";
+    declare_locals(w, text, false);
+    sb_puts(&w->sb, text);
+    line(w, "return IGRT_OK;");
+    sb_puts(&w->sb, "}\n");
+    w->depth = 0;
+    sb_free(&body.sb);
+}
+
 static void function_run(Writer *w)
 {
     Bundle *b = w->b;
@@ -770,30 +802,24 @@ static void function_run(Writer *w)
     dims_in(w);
     if (sb->len)
         sb_puts(sb, "\n");
-    if (b->gpu)
-        gpu_inputs(w);
-    w->depth = 0;
-    block(w, &b->p->main);
-    w->depth = 1;
-    if (b->gpu)
-        gpu_outputs(w);
+    if (b->gpu) {
+        Writer steps = {.b = b};
+        if (!gpu_is_apart(b))
+            block(&steps, &b->p->main);
+        gpu_steps(w, steps.sb.data ? steps.sb.data : "");
+        sb_free(&steps.sb);
+    } else {
+        w->depth = 0;
+        block(w, &b->p->main);
+        w->depth = 1;
+    }
     dims_out(w);
     lengths_out(w);
     StrBuf body = *sb;
     *sb = before;
     /* declare what the body uses */
     const char *text = body.data ? body.data : "";
-    context_locals(w, text, "ctx");
-    if (b->gpu)
-        gpu_locals(w, text);
-    if (strstr(text, "&run,"))
-        line(w, "const struct running run = {ctx, in, out};");
-    if (block_has(&b->p->main, STEP_CALL))
-        line(w, "igrt_status status;");
-    if (strstr(text, "ctx->fault"))
-        line(w, "memset(&ctx->fault, 0, sizeof ctx->fault);");
-    if (strstr(text, "DONE("))
-        line(w, "uint64_t since = ctx->config.profile ? now(ctx) : 0;");
+    declare_locals(w, text, block_has(&b->p->main, STEP_CALL));
     sb_puts(sb, "\n");
     sb_puts(sb, text);
     sb_free(&body);
@@ -825,7 +851,7 @@ static void seed_state(StrBuf *sb, const Bundle *b)
     if (b->gpu)
         sb_printf(sb,
                   "    TRY(igrt_gpu_write(&ctx->gpu, ctx->mem[MEM_ARENA], %lld, &ctx->config.seed, "
-                  "sizeof ctx->config.seed));\n",
+                  "sizeof ctx->config.seed, 1));\n",
                   (long long)state->offset);
     else
         sb_printf(sb,
@@ -882,10 +908,13 @@ static void function_init(Writer *w)
     if (b->gpu)
         sb_printf(sb,
                   "    status = start(ctx);\n"
-                  "    if (status == IGRT_OK)\n        status = %s_reset(ctx);\n"
-                  "    if (status != IGRT_OK)\n        release(ctx);\n"
-                  "    return status;\n}\n",
+                  "    if (status == IGRT_OK)\n        status = %s_reset(ctx);\n",
                   n);
+    if (b->gpu)
+        gpu_ready(sb, b);
+    if (b->gpu)
+        sb_puts(sb, "    if (status != IGRT_OK)\n        release(ctx);\n"
+                    "    return status;\n}\n");
     else
         sb_printf(sb, "    return %s_reset(ctx);\n}\n", n);
     sb_printf(
@@ -1011,6 +1040,10 @@ void bundle_run(Bundle *b)
     Writer w = {.b = b};
     if (b->gpu)
         gpu_functions(&w.sb, b);
+    if (b->gpu && gpu_is_apart(b)) {
+        function_enqueue(&w);
+        gpu_apart_functions(&w.sb, b);
+    }
     function_init(&w);
     step_functions(&w, &b->p->main);
     function_run(&w);

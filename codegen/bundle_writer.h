@@ -22,8 +22,11 @@ void condition(Writer *, const Buffer *cond);
 void gpu_constants(StrBuf *, Bundle *);
 void gpu_functions(StrBuf *, Bundle *);
 void gpu_locals(Writer *, const char *body); /* of run() */
-void gpu_inputs(Writer *);
-void gpu_outputs(Writer *);
+/* Of run(): transfers, and the steps, whose text is given; or the calls of enqueue(), which has them where no step needs the host. */
+void gpu_steps(Writer *, const char *steps);
+bool gpu_is_apart(const Bundle *);
+void gpu_apart_functions(StrBuf *, Bundle *);
+void gpu_ready(StrBuf *, const Bundle *); /* of init() */
 void gpu_kernel(Writer *, const Step *);
 void gpu_copy(Writer *, const Step *);
 void gpu_call_inputs(Writer *, const Step *);

@@ -157,6 +157,9 @@ typedef void (*igrt_profile_fn)(void *user, int step, const char *name, uint64_t
 
 /* igrt_config.flags */
 #define IGRT_SKIP_CHECKSUM 1u /* do not read the weights at init just to check them */
+/* Of GPU bundles: what run is given is memory on the device (CUDA: a CUdeviceptr as a pointer, OpenCL: a cl_mem), and run returns when
+ * everything is enqueued in the stream. Init gives IGRT_ERR_CONFIG where a step of the host needs the data. */
+#define IGRT_ON_DEVICE 2u
 
 /* One of the memories of a model that was compiled for several (--memory). */
 typedef struct igrt_memory {

@@ -240,12 +240,18 @@ igrt_status igrt_cu_capture_begin(igrt_cu *cu)
 
 igrt_status igrt_cu_capture_end(igrt_cu *cu, void **graph)
 {
-    void *recorded = NULL;
-    *graph = NULL;
+    void *recorded = NULL, *node = NULL;
+    int why = 0, current = 0; /* is *graph what was recorded? */
     if (enter(cu))
         return IGRT_ERR_DEVICE;
     int e = cu->cuStreamEndCapture(cu->stream, &recorded);
-    if (!e)
+    if (!e && *graph)
+        current = cu->cuGraphExecUpdate(*graph, recorded, &node, &why) == 0;
+    if (!current) {
+        igrt_cu_free_graph(cu, *graph);
+        *graph = NULL;
+    }
+    if (!e && !current)
         e = cu->cuGraphInstantiate(graph, recorded, 0);
     if (recorded)
         cu->cuGraphDestroy(recorded);

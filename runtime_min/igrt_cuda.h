@@ -55,6 +55,7 @@ typedef igrt_cu_ptr igrt_cu_mem; /* memory, or a place in it */
     X(cuStreamBeginCapture, "cuStreamBeginCapture_v2", (void *, int))                              \
     X(cuStreamEndCapture, "cuStreamEndCapture", (void *, void **))                                 \
     X(cuGraphInstantiate, "cuGraphInstantiateWithFlags", (void **, void *, uint64_t))              \
+    X(cuGraphExecUpdate, "cuGraphExecUpdate", (void *, void *, void **, int *))                    \
     X(cuGraphLaunch, "cuGraphLaunch", (void *, void *))                                            \
     X(cuGraphExecDestroy, "cuGraphExecDestroy", (void *))                                          \
     X(cuGraphDestroy, "cuGraphDestroy", (void *))
@@ -105,8 +106,8 @@ igrt_status igrt_cu_finish(igrt_cu *cu);
 igrt_status igrt_cu_time_begin(igrt_cu *cu);
 igrt_status igrt_cu_time_end(igrt_cu *cu, uint64_t *nanoseconds);
 
-/* What is enqueued between the two becomes a graph instead of running; it may replay any number
- * of times. */
+/* What is enqueued between the two becomes a graph instead of running; it may replay any number of
+ * times. A *graph that is not NULL becomes the new one, by an update where the driver can. */
 igrt_status igrt_cu_capture_begin(igrt_cu *cu);
 igrt_status igrt_cu_capture_end(igrt_cu *cu, void **graph);
 igrt_status igrt_cu_replay(igrt_cu *cu, void *graph);

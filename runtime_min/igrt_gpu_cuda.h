@@ -2,8 +2,7 @@
  * igrt_gpu_cuda.h - the few calls that the host code of a GPU bundle is written in, on CUDA.
  *
  * Emitted host code says igrt_gpu_*; which of the igrt_gpu_<driver>.h it includes decides what runs
- * it. All state is in handles that the model's context keeps. Commands run in order; write and read
- * return when the host's memory may be used again.
+ * it. All state is in handles that the model's context keeps. Commands run in order.
  */
 #ifndef IGRT_GPU_H
 #define IGRT_GPU_H
@@ -69,18 +68,19 @@ static inline igrt_status igrt_gpu_finish(igrt_gpu *g)
     return igrt_cu_finish(g);
 }
 
+/* Without wait the host's memory stays in use until igrt_gpu_finish. */
 static inline igrt_status igrt_gpu_write(igrt_gpu *g, igrt_gpu_mem to, size_t offset,
-                                         const void *data, size_t bytes)
+                                         const void *data, size_t bytes, int wait)
 {
     const igrt_status status = igrt_cu_write(g, to + offset, data, bytes);
-    return status == IGRT_OK && bytes ? igrt_gpu_finish(g) : status;
+    return status == IGRT_OK && bytes && wait ? igrt_gpu_finish(g) : status;
 }
 
 static inline igrt_status igrt_gpu_read(igrt_gpu *g, igrt_gpu_mem from, size_t offset, void *data,
-                                        size_t bytes)
+                                        size_t bytes, int wait)
 {
     const igrt_status status = igrt_cu_read(g, from + offset, data, bytes);
-    return status == IGRT_OK && bytes ? igrt_gpu_finish(g) : status;
+    return status == IGRT_OK && bytes && wait ? igrt_gpu_finish(g) : status;
 }
 
 static inline igrt_status igrt_gpu_copy(igrt_gpu *g, igrt_gpu_mem to, size_t to_offset,
@@ -92,6 +92,35 @@ static inline igrt_status igrt_gpu_copy(igrt_gpu *g, igrt_gpu_mem to, size_t to_
 static inline igrt_status igrt_gpu_zero(igrt_gpu *g, igrt_gpu_mem mem, size_t bytes)
 {
     return igrt_cu_zero(g, mem, bytes);
+}
+
+/* What is enqueued between begin and end does not run, but becomes a record, which play enqueues as one launch.
+ * Where *record is not NULL it is a record of the same steps, and becomes this one. */
+#define IGRT_GPU_RECORDS 1
+static inline igrt_status igrt_gpu_record_begin(igrt_gpu *g)
+{
+    return igrt_cu_capture_begin(g);
+}
+
+static inline igrt_status igrt_gpu_record_end(igrt_gpu *g, void **record)
+{
+    return igrt_cu_capture_end(g, record);
+}
+
+static inline igrt_status igrt_gpu_play(igrt_gpu *g, void *record)
+{
+    return igrt_cu_replay(g, record);
+}
+
+static inline void igrt_gpu_free_record(igrt_gpu *g, void *record)
+{
+    igrt_cu_free_graph(g, record);
+}
+
+/* The handle of memory on the device that is the caller's. */
+static inline igrt_gpu_mem igrt_gpu_given(const void *memory)
+{
+    return (igrt_gpu_mem)(uintptr_t)memory;
 }
 
 /* Release handles; those that were never made are NULL or 0. */

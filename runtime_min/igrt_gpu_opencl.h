@@ -64,16 +64,17 @@ static inline igrt_status igrt_gpu_launch(igrt_gpu *g, void *kernel, int64_t ite
     return igrt_cl_launch(g, kernel, 1, &global, &local, NULL);
 }
 
+/* Without wait the host's memory stays in use until igrt_gpu_finish. */
 static inline igrt_status igrt_gpu_write(igrt_gpu *g, igrt_gpu_mem to, size_t offset,
-                                         const void *data, size_t bytes)
+                                         const void *data, size_t bytes, int wait)
 {
-    return igrt_cl_write(g, to, offset, data, bytes);
+    return igrt_cl_write(g, to, offset, data, bytes, wait);
 }
 
 static inline igrt_status igrt_gpu_read(igrt_gpu *g, igrt_gpu_mem from, size_t offset, void *data,
-                                        size_t bytes)
+                                        size_t bytes, int wait)
 {
-    return igrt_cl_read(g, from, offset, data, bytes);
+    return igrt_cl_read(g, from, offset, data, bytes, wait);
 }
 
 static inline igrt_status igrt_gpu_copy(igrt_gpu *g, igrt_gpu_mem to, size_t to_offset,
@@ -90,6 +91,40 @@ static inline igrt_status igrt_gpu_zero(igrt_gpu *g, igrt_gpu_mem mem, size_t by
 static inline igrt_status igrt_gpu_finish(igrt_gpu *g)
 {
     return igrt_cl_finish(g);
+}
+
+/* There are no records of enqueued steps: they are enqueued each time. */
+#define IGRT_GPU_RECORDS 0
+static inline igrt_status igrt_gpu_record_begin(igrt_gpu *g)
+{
+    (void)g;
+    return IGRT_ERR_DEVICE;
+}
+
+static inline igrt_status igrt_gpu_record_end(igrt_gpu *g, void **record)
+{
+    (void)g;
+    (void)record;
+    return IGRT_ERR_DEVICE;
+}
+
+static inline igrt_status igrt_gpu_play(igrt_gpu *g, void *record)
+{
+    (void)g;
+    (void)record;
+    return IGRT_ERR_DEVICE;
+}
+
+static inline void igrt_gpu_free_record(igrt_gpu *g, void *record)
+{
+    (void)g;
+    (void)record;
+}
+
+/* The handle of memory on the device that is the caller's. */
+static inline igrt_gpu_mem igrt_gpu_given(const void *memory)
+{
+    return (igrt_gpu_mem)(uintptr_t)memory;
 }
 
 /* Release handles; those that were never made are NULL. */

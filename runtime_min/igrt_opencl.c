@@ -12,6 +12,7 @@
 
 /* From the specification (and CL/cl.h). */
 enum {
+    CL_FALSE = 0,
     CL_TRUE = 1,
     CL_DEVICE_MEM_BASE_ADDR_ALIGN = 0x1019,
     CL_DEVICE_SINGLE_FP_CONFIG = 0x101b,
@@ -247,20 +248,22 @@ igrt_status igrt_cl_launch(igrt_cl *cl, void *kernel, int dims, const size_t *gl
                                                 local, 0, NULL, event));
 }
 
-igrt_status igrt_cl_write(igrt_cl *cl, void *buffer, size_t offset, const void *data, size_t bytes)
+igrt_status igrt_cl_write(igrt_cl *cl, void *buffer, size_t offset, const void *data, size_t bytes,
+                          int wait)
 {
     if (bytes == 0)
         return IGRT_OK;
-    return check(cl, cl->clEnqueueWriteBuffer(cl->queue, buffer, CL_TRUE, offset, bytes, data, 0,
-                                              NULL, NULL));
+    return check(cl, cl->clEnqueueWriteBuffer(cl->queue, buffer, wait ? CL_TRUE : CL_FALSE, offset,
+                                              bytes, data, 0, NULL, NULL));
 }
 
-igrt_status igrt_cl_read(igrt_cl *cl, void *buffer, size_t offset, void *data, size_t bytes)
+igrt_status igrt_cl_read(igrt_cl *cl, void *buffer, size_t offset, void *data, size_t bytes,
+                         int wait)
 {
     if (bytes == 0)
         return IGRT_OK;
-    return check(cl, cl->clEnqueueReadBuffer(cl->queue, buffer, CL_TRUE, offset, bytes, data, 0,
-                                             NULL, NULL));
+    return check(cl, cl->clEnqueueReadBuffer(cl->queue, buffer, wait ? CL_TRUE : CL_FALSE, offset,
+                                             bytes, data, 0, NULL, NULL));
 }
 
 igrt_status igrt_cl_copy(igrt_cl *cl, void *from, size_t from_offset, void *to, size_t to_offset,

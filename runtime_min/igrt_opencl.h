@@ -106,9 +106,12 @@ igrt_status igrt_cl_arg_value(igrt_cl *cl, void *kernel, int i, const void *valu
 igrt_status igrt_cl_launch(igrt_cl *cl, void *kernel, int dims, const size_t *global,
                            const size_t *local, void **event);
 
-/* Enqueued in order; write returns when data may be reused, read when it is filled. */
-igrt_status igrt_cl_write(igrt_cl *cl, void *buffer, size_t offset, const void *data, size_t bytes);
-igrt_status igrt_cl_read(igrt_cl *cl, void *buffer, size_t offset, void *data, size_t bytes);
+/* Enqueued in order; with wait write returns when data may be reused, read when it is filled, else
+ * igrt_cl_finish has to come first. */
+igrt_status igrt_cl_write(igrt_cl *cl, void *buffer, size_t offset, const void *data, size_t bytes,
+                          int wait);
+igrt_status igrt_cl_read(igrt_cl *cl, void *buffer, size_t offset, void *data, size_t bytes,
+                         int wait);
 igrt_status igrt_cl_copy(igrt_cl *cl, void *from, size_t from_offset, void *to, size_t to_offset,
                          size_t bytes);
 igrt_status igrt_cl_zero(igrt_cl *cl, void *buffer, size_t offset, size_t bytes);

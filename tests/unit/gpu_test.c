@@ -70,7 +70,7 @@ static void opencl(void **state)
     igrt_cl_free_buffer(&cl, z);
     assert_int_equal(igrt_cl_part(&cl, arena, 8192, sizeof input, &z), IGRT_OK);
 
-    assert_int_equal(igrt_cl_write(&cl, x, 0, input, sizeof input), IGRT_OK);
+    assert_int_equal(igrt_cl_write(&cl, x, 0, input, sizeof input, 1), IGRT_OK);
     assert_int_equal(igrt_cl_zero(&cl, arena, 8192, sizeof output), IGRT_OK);
     assert_int_equal(igrt_cl_arg_buffer(&cl, mul, 0, x), IGRT_OK);
     assert_int_equal(igrt_cl_arg_buffer(&cl, mul, 1, w), IGRT_OK);
@@ -85,7 +85,7 @@ static void opencl(void **state)
     assert_true(ns > 0);
     assert_int_equal(igrt_cl_launch(&cl, mul, 1, none, NULL, &event), IGRT_OK);
     assert_int_equal(igrt_cl_elapsed(&cl, event, &ns), IGRT_OK);
-    assert_int_equal(igrt_cl_read(&cl, z, 0, output, sizeof output), IGRT_OK);
+    assert_int_equal(igrt_cl_read(&cl, z, 0, output, sizeof output, 1), IGRT_OK);
     check_output(count);
 
     /* a second model on the first one's queue */
@@ -94,7 +94,7 @@ static void opencl(void **state)
     assert_true(second.context == cl.context && second.device == cl.device && second.profiling);
     memset(output, 0, sizeof output);
     assert_int_equal(igrt_cl_copy(&second, z, 0, x, 0, sizeof output), IGRT_OK);
-    assert_int_equal(igrt_cl_read(&second, x, 0, output, sizeof output), IGRT_OK);
+    assert_int_equal(igrt_cl_read(&second, x, 0, output, sizeof output, 1), IGRT_OK);
     check_output(count);
     assert_int_equal(igrt_cl_finish(&second), IGRT_OK);
     igrt_cl_close(&second);
@@ -147,7 +147,7 @@ static void cuda(void **state)
 {
     char log[4096];
     igrt_cu cu;
-    void *module, *mul, *scale, *graph;
+    void *module, *mul, *scale, *graph = NULL;
     igrt_cu_ptr arena, w;
     uint64_t ns = 0;
     (void)state;

@@ -1,0 +1,96 @@
+/* cuda_stub.c - a libcuda.so.1 that does nothing and writes down what it is asked, a line a call, to $CUDA_STUB_LOG: what the host
+ * side of a bundle does, and in which order, without a GPU. Memory is the host's. $CUDA_STUB_FAIL names a call that fails. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int called(const char *name)
+{
+    const char *log = getenv("CUDA_STUB_LOG"), *fail = getenv("CUDA_STUB_FAIL");
+    FILE *f = log ? fopen(log, "a") : NULL;
+    if (f) {
+        fprintf(f, "%s\n", name);
+        fclose(f);
+    }
+    return fail && !strcmp(fail, name) ? 999 : 0;
+}
+
+/* CALL(symbol, parameters): does nothing. */
+#define CALL(symbol, ...)       \
+    int symbol(__VA_ARGS__);    \
+    int symbol(__VA_ARGS__)     \
+    {                           \
+        return called(#symbol); \
+    }
+/* MAKE: gives a handle through its first parameter. */
+#define MAKE(symbol, ...)                  \
+    int symbol(void **handle __VA_ARGS__); \
+    int symbol(void **handle __VA_ARGS__)  \
+    {                                      \
+        static char some;                  \
+        const int e = called(#symbol);     \
+        *handle = e ? NULL : &some;        \
+        return e;                          \
+    }
+#define AND ,
+
+CALL(cuInit, unsigned flags)
+int cuDeviceGet(int *device, int n);
+int cuDeviceGet(int *device, int n)
+{
+    *device = n;
+    return called("cuDeviceGet");
+}
+MAKE(cuDevicePrimaryCtxRetain, AND int device)
+CALL(cuDevicePrimaryCtxRelease_v2, int device)
+int cuCtxSetCurrent(void *context);
+int cuCtxSetCurrent(void *context) /* before every call: not written down */
+{
+    (void)context;
+    return 0;
+}
+MAKE(cuStreamCreate, AND unsigned flags)
+CALL(cuStreamDestroy_v2, void *stream)
+CALL(cuStreamSynchronize, void *stream)
+MAKE(cuModuleLoadDataEx, AND const void *image AND unsigned n AND int *option AND void **value)
+CALL(cuModuleUnload, void *module)
+MAKE(cuModuleGetFunction, AND void *module AND const char *name)
+CALL(cuFuncSetAttribute, void *function, int what, int value)
+
+int cuMemAlloc_v2(uint64_t *memory, size_t bytes);
+int cuMemAlloc_v2(uint64_t *memory, size_t bytes)
+{
+    *memory = (uint64_t)(uintptr_t)malloc(bytes);
+    return called("cuMemAlloc_v2");
+}
+int cuMemFree_v2(uint64_t memory);
+int cuMemFree_v2(uint64_t memory)
+{
+    free((void *)(uintptr_t)memory);
+    return called("cuMemFree_v2");
+}
+CALL(cuMemcpyHtoDAsync_v2, uint64_t to, const void *data, size_t bytes, void *stream)
+CALL(cuMemcpyDtoHAsync_v2, void *data, uint64_t from, size_t bytes, void *stream)
+CALL(cuMemcpyDtoDAsync_v2, uint64_t to, uint64_t from, size_t bytes, void *stream)
+CALL(cuMemsetD8Async, uint64_t to, unsigned char value, size_t bytes, void *stream)
+CALL(cuLaunchKernel, void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+     unsigned bz, unsigned shared, void *stream, void **args, void **extra)
+MAKE(cuEventCreate, AND unsigned flags)
+CALL(cuEventRecord, void *event, void *stream)
+CALL(cuEventSynchronize, void *event)
+CALL(cuEventElapsedTime, float *ms, void *begin, void *end)
+CALL(cuEventDestroy_v2, void *event)
+CALL(cuStreamBeginCapture_v2, void *stream, int mode)
+int cuStreamEndCapture(void *stream, void **graph);
+int cuStreamEndCapture(void *stream, void **graph)
+{
+    *graph = stream;
+    return called("cuStreamEndCapture");
+}
+MAKE(cuGraphInstantiateWithFlags, AND void *graph AND uint64_t flags)
+CALL(cuGraphExecUpdate, void *exec, void *graph, void **node, int *why)
+CALL(cuGraphLaunch, void *exec, void *stream)
+CALL(cuGraphExecDestroy, void *exec)
+CALL(cuGraphDestroy, void *graph)

@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""The host side of GPU bundles: what init and run ask of the driver, and memory that is the caller's.
+
+    on_device.py --ingot build/ingot
+
+CUDA: with cuda_stub.c in the driver's place, which writes the calls down. Init uploads weights and records the steps; a run is one launch;
+with memory of the device a run neither allocates nor waits, and steps are recorded again where the memory is another. OpenCL: on
+whatever device there is, results in the caller's buffers are those of a run on the host.
+
+Exit status 77, skipped: no Python with onnx.
+"""
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+try:
+    import models
+    from onnx import TensorProto, helper, numpy_helper
+    import numpy as np
+except ImportError as e:
+    print(f"skipped: {e}")
+    sys.exit(77)
+
+HERE = pathlib.Path(__file__).resolve().parent
+faults = []
+
+CUDA = """
+#include "model.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static void mark(const char *text)
+{
+    FILE *f = fopen(getenv("CUDA_STUB_LOG"), "a");
+    fprintf(f, "== %s\\n", text);
+    fclose(f);
+}
+static uint64_t ticks(void *user) { (void)user; return 0; }
+static void step(void *user, int n, const char *name, uint64_t ns) { (void)user; (void)n; (void)name; (void)ns; }
+int main(int argc, char **argv)
+{
+    static char place[4][1 << 16], arena[1 << 16];
+    static model_ctx ctx;
+    model_config config = {.struct_size = sizeof config, .arena = (void *)(((uintptr_t)arena + 255) / 256 * 256), .arena_bytes = 1 << 15};
+    if (argc > 1 && strstr(argv[1], "device")) config.flags |= IGRT_ON_DEVICE;
+    if (argc > 1 && strstr(argv[1], "profile")) config.clock = ticks, config.profile = step;
+    mark("init");
+    model_status status = model_init(&ctx, &config);
+    model_inputs in = {IN};
+    model_outputs out = {OUT};
+    for (int i = 0; status == IGRT_OK && i < 3; i++) {
+        in.x = (const void *)place[i / 2 * 2]; /* the third run has others */
+        out.y = (void *)place[i / 2 * 2 + 1];
+        mark("run");
+        status = model_run(&ctx, &in, &out);
+    }
+    mark("end");
+    if (status == IGRT_OK) model_deinit(&ctx);
+    return (int)status;
+}
+"""
+
+OPENCL = """
+#include "model_igrt.h"
+#include "model.h"
+#include "igrt_gpu_opencl.h"
+#include <stdio.h>
+int main(void)
+{
+    static float x[X], y[Y], z[Y];
+    static model_ctx host, device;
+    model_config config = {.struct_size = sizeof config};
+    for (int i = 0; i < X; i++) x[i] = (float)(i % 17) - 8;
+    model_status status = model_init(&host, &config);
+    if (status == IGRT_ERR_DEVICE) return 77;
+    model_inputs in = {.x = x};
+    model_outputs out = {.y = y};
+    if (status || (status = model_run(&host, &in, &out))) return (int)status;
+    config.stream = host.gpu.queue;
+    config.flags = IGRT_ON_DEVICE;
+    if ((status = model_init(&device, &config))) return (int)status;
+    for (int i = 0; i < 2; i++) {
+        igrt_gpu_mem a, b;
+        if (igrt_gpu_alloc(&device.gpu, sizeof x, x, &a) || igrt_gpu_alloc(&device.gpu, sizeof z, NULL, &b)) return 98;
+        in.x = (const float *)a;
+        out.y = (float *)b;
+        if ((status = model_run(&device, &in, &out))) return (int)status;
+        if (igrt_gpu_read(&device.gpu, b, 0, z, sizeof z, 1)) return 98;
+        for (int k = 0; k < Y; k++)
+            if (z[k] != y[k]) { printf("%d: %g, not %g\\n", k, (double)z[k], (double)y[k]); return 99; }
+        igrt_gpu_free(&device.gpu, a);
+        igrt_gpu_free(&device.gpu, b);
+    }
+    model_deinit(&device);
+    model_deinit(&host);
+    return 0;
+}
+"""
+
+
+def want(good, what):
+    if not good:
+        faults.append(what)
+
+
+def network(path, shape, last=None, dims=()):
+    g = models.Graph(1)
+    x = g.input("x", TensorProto.FLOAT, *shape)
+    h = g.op("Relu", g.op("MatMul", x, g.weight(16, 32)))
+    h = g.op("Softmax", g.op("MatMul", h, g.weight(32, 16)), axis=-1)
+    if last:
+        h = last(g, h)
+    g.output("y", h, TensorProto.FLOAT, *(dims or shape))
+    path.write_bytes(g.bytes())
+    return path
+
+
+def build(ingot, model, target, program, work, *options):
+    out = work / f"{model.stem}_{target}"
+    done = subprocess.run([ingot, "compile", model, "-o", out, "--target", target, "-q", *options], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(done.stderr)
+    kernels, header = out / "model_kernels.c", out / "model_kernels.h"
+    if target == "cuda" and "MODEL_PROGRAM_PARTS = 1\n" not in header.read_text():
+        # no NVRTC: some image in place of the source
+        text = kernels.read_text()
+        begin = text.index("const char *const model_program[")
+        kernels.write_text(text[:begin] + 'const char *const model_program[1] = {"image"};\n' + text[text.index("const char *const model_kernel_name"):])
+        header.write_text(re.sub(r"MODEL_PROGRAM_PARTS = \d+", "MODEL_PROGRAM_PARTS = 1", header.read_text()))
+    (out / "program.c").write_text(program)
+    sources = sorted(str(p) for p in out.glob("*.c"))
+    subprocess.run(["cc", "-std=c99", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror", "-I", out, *sources, "-o", out / "program", "-lm", "-ldl"], check=True)
+    return out / "program"
+
+
+def calls(program, stub, work, *args, **env):
+    """The status, and a list of calls for init, each run, and the end."""
+    log = work / "log"
+    log.unlink(missing_ok=True)
+    done = subprocess.run([program, *args], env=os.environ | {"LD_LIBRARY_PATH": str(stub), "CUDA_STUB_LOG": str(log)} | env)
+    parts = [p.split("\n")[1:-1] for p in log.read_text().split("== ")[1:]]
+    return done.returncode, [[c.split("_v")[0] for c in p] for p in parts]
+
+
+def cuda(ingot, work):
+    stub = work / "stub"
+    stub.mkdir()
+    subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", HERE / "cuda_stub.c", "-o", stub / "libcuda.so.1"], check=True)
+    model = network(work / "fixed.onnx", [4, 16])
+    program = build(ingot, model, "cuda", CUDA.replace("{IN}", "{.x = 0}").replace("{OUT}", "{.y = 0}"), work)
+
+    status, (init, *runs, end) = calls(program, stub, work)
+    want(status == 0, f"a run on the host: status {status}")
+    launches = init.count("cuLaunchKernel")
+    record = init[init.index("cuStreamBeginCapture"):] if "cuStreamBeginCapture" in init else []
+    want(launches >= 2 and record == ["cuStreamBeginCapture"] + ["cuLaunchKernel"] * launches + ["cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuGraphDestroy"],
+         f"init does not record the steps: {init}")
+    want(init.count("cuMemcpyHtoDAsync") == 2, f"weights that are uploaded at init: {init}")
+    for run in runs:
+        want(run == ["cuMemcpyHtoDAsync", "cuGraphLaunch", "cuMemcpyDtoHAsync", "cuStreamSynchronize"], f"a run on the host: {run}")
+    want(end.count("cuMemFree") == init.count("cuMemAlloc") and "cuGraphExecDestroy" in end, f"deinit: {end}")
+
+    status, (init, *runs, end) = calls(program, stub, work, "device")
+    want(status == 0, f"a run on the device: status {status}")
+    again = ["cuStreamBeginCapture"] + ["cuLaunchKernel"] * launches + ["cuStreamEndCapture", "cuGraphExecUpdate", "cuGraphDestroy", "cuGraphLaunch"]
+    want("cuGraphInstantiateWithFlags" in init, f"init on the device: {init}")
+    want(runs == [again, ["cuGraphLaunch"], again], f"runs on the device: {runs}")
+    want(end.count("cuMemFree") == init.count("cuMemAlloc"), f"memory of the caller's is let go: {end}")
+
+    status, (init, *runs, end) = calls(program, stub, work, "profile")
+    want(status == 0 and "cuStreamBeginCapture" not in init and all(r.count("cuLaunchKernel") == launches for r in runs), f"a profile: {runs}")
+    status, (init, *runs, end) = calls(program, stub, work, CUDA_STUB_FAIL="cuStreamBeginCapture_v2")
+    want(status == 0 and all(r.count("cuLaunchKernel") == launches for r in runs), f"a stream that cannot be recorded: {runs}")
+    status, (init, *runs, end) = calls(program, stub, work, CUDA_STUB_FAIL="cuGraphInstantiateWithFlags")
+    want(status == 16 and init.count("cuMemFree") == init.count("cuMemAlloc"), f"init that fails: status {status}, {init}")
+
+    # sizes of run time: each run enqueues its own steps
+    model = network(work / "sizes.onnx", ["n", 16])
+    program = build(ingot, model, "cuda", CUDA.replace("{IN}", "{.x = 0, .x_dims = {3, 16}}").replace("{OUT}", "{.y = 0}"), work, "--dim", "n=1..8")
+    for where in ("host", "device"):
+        status, (init, *runs, end) = calls(program, stub, work, where)
+        want(status == 0 and "cuStreamBeginCapture" not in init, f"sizes of run time, {where}: status {status}, {init}")
+        for run in runs:
+            moved = [c for c in run if c != "cuLaunchKernel"]
+            want(len(run) > len(moved) and moved == ([] if where == "device" else ["cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuStreamSynchronize"]),
+                 f"sizes of run time, {where}: {run}")
+
+    # a step of the host
+    model = network(work / "sorted.onnx", [4, 16], lambda g, h: g.op("TopK", h, g.const([3], np.int64), n=2)[0], [4, 3])
+    program = build(ingot, model, "cuda", CUDA.replace("{IN}", "{.x = 0}").replace("{OUT}", "{.y = 0}"), work)
+    status, parts = calls(program, stub, work, "device")
+    want(status == int(re.search(r"ERR_CONFIG, (\d+)", (HERE.parent.parent / "runtime_min/igrt.h").read_text())[1]), f"a step of the host, on the device: status {status}")
+    want(calls(program, stub, work)[0] == 0, "a step of the host")
+
+
+def opencl(ingot, work):
+    model = network(work / "cl.onnx", [4, 16])
+    program = build(ingot, model, "opencl", "enum { X = 64, Y = 64 };" + OPENCL, work)
+    done = subprocess.run([program], capture_output=True, text=True)
+    want(done.returncode in (0, 77), f"OpenCL: status {done.returncode} {done.stdout}")
+    return "no OpenCL device" if done.returncode == 77 else "OpenCL"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ingot", required=True)
+    ingot = parser.parse_args().ingot
+    with tempfile.TemporaryDirectory() as folder:
+        cuda(ingot, pathlib.Path(folder))
+        where = opencl(ingot, pathlib.Path(folder))
+    print("\n".join(faults) or f"ok: CUDA by its calls, {where}")
+    return bool(faults)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
