@@ -273,17 +273,16 @@ static void kernel_header(Bundle *b)
     bundle_source(b, arena_printf(b->a, "%s_kernels.h", n), &sb);
 }
 
-/* Compiles the text if the target has a compiler; false: the source itself has to do. */
-static bool compiled(Bundle *b, const char *text, StrBuf *image)
+/* Compiles the text for one machine (NULL: any) if the target has a compiler; false: the source itself has to do. */
+static bool compiled(Bundle *b, const char *text, const char *machine, StrBuf *image)
 {
-    const char *colon = b->o->target ? strchr(b->o->target, ':') : NULL;
-    bool flush = !b->c->keep_subnormals;
-    switch (b->target->compile ? b->target->compile(image, text, colon ? colon + 1 : NULL, flush)
+    switch (b->target->compile ? b->target->compile(image, text, machine, !b->c->keep_subnormals)
                                : COMPILE_ABSENT) {
     case COMPILE_DONE: return true;
     case COMPILE_FAILED:
-        bundle_fail(b, colon ? INGOT_USAGE : INGOT_BUG, "the %s kernels do not compile: %s",
-                    b->target->name, image->data ? image->data : "");
+        bundle_fail(b, machine ? INGOT_USAGE : INGOT_BUG, "the %s kernels do not compile%s%s: %s",
+                    b->target->name, machine ? " for " : "", machine ? machine : "",
+                    image->data ? image->data : "");
         return false;
     case COMPILE_ABSENT: break;
     }
@@ -298,35 +297,65 @@ static bool compiled(Bundle *b, const char *text, StrBuf *image)
     return false;
 }
 
+/* An image for each machine that the target names, in that order ("cuda:sm_90+sm_80+ptx"; of ptx every machine makes its own): how many. */
+static int images(StrBuf *sb, Bundle *b, const char *text)
+{
+    const char *colon = b->o->target ? strchr(b->o->target, ':') : NULL;
+    const char *machine = colon ? colon + 1 : "ptx";
+    int n = 0;
+    for (bool more = true; more; n++) {
+        size_t length = strcspn(machine, "+");
+        const char *name = arena_printf(b->a, "%.*s", (int)length, machine);
+        bool any = !strcmp(name, "ptx");
+        StrBuf image = {0};
+        bool done = compiled(b, text, any ? NULL : name, &image);
+        if (done) {
+            sb_printf(sb,
+                      "\n/* %s_kernels%s, compiled for %s */\n"
+                      "static const unsigned char image%d[] = {\n",
+                      b->name, b->target->suffix, any ? "any machine" : name, n);
+            print_bytes(sb, image.data, image.len);
+            sb_puts(sb, "\n};\n");
+        }
+        sb_free(&image);
+        if (!done)
+            return 0;
+        more = machine[length] != 0;
+        machine += length + more;
+    }
+    return n;
+}
+
 void gpu_kernels(Bundle *b)
 {
-    StrBuf text = {0}, image = {0}, sb = {0};
+    StrBuf text = {0}, sb = {0};
     const char *n = b->name, *u = b->upper;
     kernel_text(&text, b);
     sb_printf(
         &sb,
         "/* %s_kernels.c - the program that runs on the device. */\n#include \"%s_kernels.h\"\n", n,
         n);
-    if (compiled(b, text.data, &image)) {
-        sb_printf(&sb, "\n/* %s_kernels%s, compiled */\nstatic const unsigned char image[] = {\n",
-                  n, b->target->suffix);
-        print_bytes(&sb, image.data, image.len);
-        sb_printf(
-            &sb,
-            "\n};\n\nconst char *const %s_program[%s_PROGRAM_PARTS] = {(const char *)image};\n", n,
-            u);
-        b->gpu->nline = 1;
-    } else {
-        sb_printf(&sb, "\n/* %s_kernels%s */\nconst char *const %s_program[%s_PROGRAM_PARTS] = {\n",
-                  n, b->target->suffix, n, u);
+    int count = b->target->compile ? images(&sb, b, text.data) : 0;
+    sb_puts(&sb, "\n");
+    if (!b->target->compile)
+        sb_printf(&sb, "/* %s_kernels%s */\n", n, b->target->suffix);
+    else if (!count)
+        sb_printf(&sb, "/* %s_kernels%s was not compiled */\n", n, b->target->suffix);
+    sb_printf(&sb, "const char *const %s_program[%s_PROGRAM_PARTS] = {\n", n, u);
+    for (int i = 0; i < count; i++)
+        sb_printf(&sb, "    (const char *)image%d,\n", i);
+    b->gpu->nline = count;
+    if (!b->target->compile)
         print_lines(&sb, text.data, &b->gpu->nline);
-        sb_puts(&sb, "};\n");
+    else if (!count) {
+        sb_puts(&sb, "    \"\",\n");
+        b->gpu->nline = 1;
     }
+    sb_puts(&sb, "};\n");
     sb_printf(&sb, "\nconst char *const %s_kernel_name[%s_KERNELS] = {\n", n, u);
     for (int i = 0; i < b->p->nkernel; i++)
         sb_printf(&sb, "    \"%s_%s\",\n", n, b->p->kernels[i]->name);
     sb_puts(&sb, "};\n");
-    sb_free(&image);
     bundle_source(b, arena_printf(b->a, "%s_kernels%s", n, b->target->suffix), &text);
     bundle_source(b, arena_printf(b->a, "%s_kernels.c", n), &sb);
     kernel_header(b);

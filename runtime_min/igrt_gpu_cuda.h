@@ -17,12 +17,15 @@ static inline igrt_status igrt_gpu_open(igrt_gpu *g, void *device, void *stream)
     return igrt_cu_open(g, device, stream);
 }
 
-/* The program: text[0] is a cubin or PTX, which says itself what becomes of subnormal numbers. */
-static inline igrt_status igrt_gpu_load(igrt_gpu *g, const char *const *text, int n, int flush,
+/* The program: the first of n images (cubins, PTX) that is for this device. What becomes of subnormal numbers they say themselves. */
+static inline igrt_status igrt_gpu_load(igrt_gpu *g, const char *const *image, int n, int flush,
                                         void **program)
 {
+    igrt_status status = IGRT_ERR_BUILD;
     (void)flush;
-    return n == 1 ? igrt_cu_module(g, text[0], program, NULL, 0) : IGRT_ERR_BUILD;
+    for (int i = 0; i < n && status == IGRT_ERR_BUILD; i++)
+        status = igrt_cu_module(g, image[i], program, NULL, 0);
+    return status;
 }
 
 static inline igrt_status igrt_gpu_find(igrt_gpu *g, void *program, const char *name, void **kernel)

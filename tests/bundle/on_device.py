@@ -124,13 +124,6 @@ def build(ingot, model, target, program, work, *options):
     done = subprocess.run([ingot, "compile", model, "-o", out, "--target", target, "-q", *options], capture_output=True, text=True)
     if done.returncode:
         sys.exit(done.stderr)
-    kernels, header = out / "model_kernels.c", out / "model_kernels.h"
-    if target == "cuda" and "MODEL_PROGRAM_PARTS = 1\n" not in header.read_text():
-        # no NVRTC: some image in place of the source
-        text = kernels.read_text()
-        begin = text.index("const char *const model_program[")
-        kernels.write_text(text[:begin] + 'const char *const model_program[1] = {"image"};\n' + text[text.index("const char *const model_kernel_name"):])
-        header.write_text(re.sub(r"MODEL_PROGRAM_PARTS = \d+", "MODEL_PROGRAM_PARTS = 1", header.read_text()))
     (out / "program.c").write_text(program)
     sources = sorted(str(p) for p in out.glob("*.c"))
     subprocess.run(["cc", "-std=c99", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror", "-I", out, *sources, "-o", out / "program", "-lm", "-ldl"], check=True)
@@ -177,6 +170,17 @@ def cuda(ingot, work):
     want(status == 0 and all(r.count("cuLaunchKernel") == launches for r in runs), f"a stream that cannot be recorded: {runs}")
     status, (init, *runs, end) = calls(program, stub, work, CUDA_STUB_FAIL="cuGraphInstantiateWithFlags")
     want(status == 16 and init.count("cuMemFree") == init.count("cuMemAlloc"), f"init that fails: status {status}, {init}")
+
+    # several images: the next one where the driver does not take one
+    program = build(ingot, model, "cuda", CUDA.replace("{IN}", "{.x = 0}").replace("{OUT}", "{.y = 0}"), work)
+    status, (init, *runs, end) = calls(program, stub, work, CUDA_STUB_FAIL="cuModuleLoadDataEx")
+    want(status == 17 and init.count("cuModuleLoadDataEx") == 1, f"an image that is for another device: status {status}")
+    done = subprocess.run([ingot, "compile", model, "-o", work / "two", "--target", "cuda:sm_90+ptx"], capture_output=True, text=True)
+    if "not installed" not in done.stderr:
+        text = (work / "two/model_kernels.c").read_text()
+        want("compiled for sm_90 " in text and "compiled for any machine" in text, f"cuda:sm_90+ptx: {done.stderr}")
+        done = subprocess.run([ingot, "compile", model, "-o", work / "none", "--target", "cuda:sm_90+sm_1"], capture_output=True, text=True)
+        want(done.returncode == 2 and "sm_1" in done.stderr and not (work / "none").exists(), f"cuda:sm_90+sm_1: {done.stderr}")
 
     # sizes of run time: each run enqueues its own steps
     model = network(work / "sizes.onnx", ["n", 16])
