@@ -334,6 +334,9 @@ Node *node_alu(Context *c, Op op, ingot_dtype d, int nsrc, Node *const *s)
         if (n)
             return n;
     }
+    bool numbers = scalar && nsrc == 2 && s[0]->op == OP_CONST && s[1]->op == OP_CONST;
+    if (numbers && op == OP_EQ && dtype_is_int(s[0]->dtype))
+        return node_bool(c, s[0]->arg.i == s[1]->arg.i);
     if (scalar && s[nsrc - 1]->dtype == INGOT_INDEX && op != OP_CAST && op != OP_WHERE) {
         Node *n = alu_index(c, op, s);
         if (n)

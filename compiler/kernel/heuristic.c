@@ -355,6 +355,42 @@ static void apart_opts(Arena *a, Nest *nest, const View *v, Node *last, bool sca
         chains_opt(nest, last);
 }
 
+enum { MAX_CASES = 8 };
+
+/* By how much to copy a range whose coordinate, or its remainder, says which one of several values it is: each copy is that
+ * one alone, and what they are made of is computed once; else 0. */
+static int64_t cases_along(const Node *const *order, int n, const Node *range)
+{
+    int64_t extent, by = 0, d;
+    if (!idx_value(range->src[0], &extent))
+        return 0;
+    for (int i = 0; i < n; i++) {
+        const Node *t = order[i], *at = t->op == OP_WHERE ? t->src[0] : NULL;
+        if (!at || at->op != OP_EQ || t->src[1]->op == OP_CONST || t->src[2]->op == OP_CONST ||
+            at->src[1]->op != OP_CONST)
+            continue;
+        at = at->src[0];
+        while (at->op == OP_CAST)
+            at = at->src[0];
+        if (at == range)
+            by = extent;
+        else if (at->op == OP_MOD && at->src[0] == range && idx_value(at->src[1], &d))
+            by = d;
+    }
+    return by > MAX_CASES ? 0 : by;
+}
+
+static void case_opts(Arena *a, Nest *nest, const View *v)
+{
+    int n;
+    Node **order = graph_toposort(a, 1, &nest->k->sink->src[0], &n);
+    for (int i = 0; i < v->nrange; i++) {
+        int64_t by = cases_along((const Node *const *)order, n, v->range[i]);
+        if (by > 1)
+            add_opt(nest, OPT_UPCAST, v->range[i], by);
+    }
+}
+
 static void plain_opts(Arena *a, Nest *nest, const View *v)
 {
     const Kernel *k = nest->k;
@@ -376,6 +412,7 @@ static void plain_opts(Arena *a, Nest *nest, const View *v)
         n++;
     }
     sort_places(place, n);
+    case_opts(a, nest, v);
     Node *last = n ? place[n - 1].range : NULL;
     int64_t lanes = last ? lanes_along(k, t, last) : 0;
     int moves;

@@ -75,6 +75,10 @@ Node *as_matmul(Rewrite *, Node *reduce, bool try);
 /* as_matmul.c: an elementwise node whose operand has become one, in the shape of that; NULL: it has none. */
 Node *joined_elementwise(Rewrite *, Node *);
 
+/* winograd.c: of a REDUCE, in tiles of 2 and of 4 results. */
+Node *winograd2(Rewrite *, Node *reduce, bool try);
+Node *winograd4(Rewrite *, Node *reduce, bool try);
+
 /* value_range.c: bounds of all elements of an integer tensor; false: none are known. */
 bool value_range(Node *, double *lo, double *hi);
 

@@ -51,16 +51,23 @@ static Node *apply_variant(Rewrite *r, Node *n)
 {
     Made *m = r->user;
     Node *old = r->visiting;
+    bool any = false;
+    const ValueChoice *given = value_given(m->p, old);
     for (int i = 0; i < NVARIANT; i++) {
         if (variants[i].op != n->op || !variants[i].make(r, n, true))
             continue;
-        const ValueChoice *given = value_given(m->p, old);
-        bool wanted = given && given->variant && !strcmp(given->variant, variants[i].name);
-        value_record(m->p, old)->variant = wanted ? variants[i].name : "direct";
+        any = true;
+        if (!given || !given->variant || strcmp(given->variant, variants[i].name))
+            continue;
+        value_record(m->p, old)->variant = variants[i].name;
         uint32_t before = r->c->nnode;
-        Node *made = wanted ? variants[i].make(r, n, false) : n;
+        Node *made = variants[i].make(r, n, false);
         note_made(m, before, r->c->nnode, old, variants[i].name);
         return made;
+    }
+    if (any) {
+        value_record(m->p, old)->variant = "direct";
+        return n;
     }
     uint32_t before = r->c->nnode;
     Node *joined = joined_elementwise(r, n);

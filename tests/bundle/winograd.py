@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Convolutions in fewer products (winograd2, winograd4), asked for in a .sched file.
+
+    winograd.py --ingot build/ingot
+
+    kernels   of many forms: each kernel beside its naive form, and those beside the interpreter; for OpenCL too
+    error     beside sums in f64: docs/numerics.md has the bounds
+    left      what cannot be done so stays direct
+
+Exit status 77, skipped: there is no Python with onnx.
+"""
+import re
+import sys
+
+try:
+    import numpy as np
+    import models
+    from run import Wrong, call, main
+except ModuleNotFoundError as e:
+    print(f"skipped: {e}")
+    sys.exit(77)
+
+TARGET = ("--target", "c:x86-64-v3")
+
+
+def conv(shape, maps, kernel=3, pad=1, group=1, residual=False, dtype=models.F, dims=None, **attributes):
+    """Bias, residual and activation behind it."""
+    g = models.Graph(3)
+    rank = len(shape) - 2
+    kernel = kernel if isinstance(kernel, tuple) else (kernel,) * rank
+    x = h = g.input("x", dtype, *(dims or shape))
+    weights = [g.weight(maps, shape[1] // group, *kernel), g.weight(maps)]
+    if dtype == models.H:
+        weights = [g.op("Cast", w, to=dtype) for w in weights]
+    h = g.op("Conv", h, *weights, pads=[pad * (k // 2) for k in kernel] * 2, group=group, **attributes)
+    if residual:
+        h = g.op("Add", h, x)
+    g.output("y", g.op("Relu", h), dtype, *[None] * len(shape))
+    return g.bytes()
+
+
+# Whole tiles and ragged ones, borders, batches, one axis and two, groups, f16, sizes that the run decides.
+FORMS = {
+    "even": dict(shape=(1, 16, 12, 16), maps=24),
+    "odd": dict(shape=(1, 8, 7, 9), maps=16),
+    "one row": dict(shape=(1, 8, 1, 9), maps=16),
+    "no border": dict(shape=(1, 8, 9, 8), maps=8, pad=0),
+    "batch": dict(shape=(3, 8, 6, 5), maps=8),
+    "groups": dict(shape=(2, 32, 6, 6), maps=32, group=2),
+    "residual": dict(shape=(1, 16, 6, 10), maps=16, residual=True),
+    "one axis": dict(shape=(1, 8, 21), maps=8),
+    "1x3": dict(shape=(1, 8, 6, 10), maps=8, kernel=(1, 3)),
+    "f16": dict(shape=(1, 8, 6, 6), maps=8, dtype=models.H),
+    "batch of the run": dict(shape=(2, 8, 6, 6), maps=8, dims=("n", 8, 6, 6)),
+}
+LEFT = {
+    "stride": dict(shape=(1, 8, 9, 9), maps=8, strides=[2, 2]),
+    "dilation": dict(shape=(1, 8, 9, 9), maps=8, dilations=[2, 2], pad=2),
+    "5x5": dict(shape=(1, 8, 9, 9), maps=8, kernel=5),
+    "depthwise": dict(shape=(1, 8, 9, 9), maps=8, group=8),
+}
+
+
+def asked_for(ingot, work, model, form, flags):
+    """A file that asks for that form of every convolution, and nothing else; how many there are."""
+    saved = work / "saved.sched"
+    call(ingot, "compile", model, "-o", work / "direct", "--save-sched", saved, *flags)
+    lines = [line for line in saved.read_text().splitlines() if not re.match(r"kernel|  [a-zA-Z]", line)]
+    text, n = re.subn(r" as \w+(  # reduce)", rf" as {form}\1", "\n".join(lines) + "\n")
+    asked = work / f"{form}.sched"
+    asked.write_text(text)
+    return asked, n
+
+
+def dims_of(name):
+    return ("--dim", "n=1..4") if FORMS.get(name, {}).get("dims") else ()
+
+
+def kernels(ingot, work):
+    for name, form in FORMS.items():
+        model = work / "conv.onnx"
+        model.write_bytes(conv(**form))
+        for kind in ("winograd2", "winograd4"):
+            for target in (TARGET, (*TARGET, "--interpret"), ("--target", "opencl", "--interpret")):
+                few = kind == "winograd2" and name in ("odd", "groups", "batch of the run")
+                if (target == TARGET and name != "odd") or (target[1] == "opencl" and not few):
+                    continue
+                asked, n = asked_for(ingot, work, model, kind, (*target[:2], *dims_of(name)))
+                if n != 1:
+                    raise Wrong(f"{name}: {n} convolutions can be {kind}")
+                call(ingot, "verify", model, "--sched", asked, "--tolerance", "1e-2" if name == "f16" else "2e-5",
+                     *target, *dims_of(name))
+    print(f"{len(FORMS)} forms")
+
+
+def exact(x, w, bias):
+    h, wd = x.shape[2:]
+    x = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (1, 1), (1, 1)))
+    y = sum(np.einsum("nchw,mc->nmhw", x[:, :, i:i + h, j:j + wd], w[:, :, i, j].astype(np.float64)) for i in range(3) for j in range(3))
+    return np.maximum(y + bias.astype(np.float64)[None, :, None, None], 0)
+
+
+BOUND = {"direct": 2e-6, "winograd2": 2e-6, "winograd4": 1e-5}
+
+
+def error(ingot, work):
+    told = []
+    for channels, size in ((64, 24), (256, 14), (512, 7)):
+        model, x = work / "conv.onnx", work / "x.npy"
+        form = dict(shape=(1, channels, size, size), maps=channels)
+        model.write_bytes(conv(**form))
+        rng = models.Graph(3)
+        w, b = (models.numpy_helper.to_array(t) for t in (rng.weight(channels, channels, 3, 3), rng.weight(channels)) and rng.weights)
+        data = np.abs(np.random.default_rng(4).standard_normal(form["shape"])).astype(np.float32)
+        np.save(x, data)
+        wanted, errors = exact(data, w, b), {}
+        for kind in BOUND:
+            asked, n = asked_for(ingot, work, model, kind, TARGET)
+            call(ingot, "run", model, "--input", x, "--output-dir", work / kind, "--sched", asked, *TARGET)
+            got = np.load(next((work / kind).glob("output_0.npy")))
+            errors[kind] = np.abs(got - wanted).max() / np.abs(wanted).max()
+            if n != 1 or errors[kind] > BOUND[kind]:
+                raise Wrong(f"{channels}@{size} {kind}: {errors[kind]:.2g} of the range")
+        if errors["winograd2"] > 1.5 * errors["direct"]:
+            raise Wrong(f"{channels}@{size}: {errors}")
+        told.append(f"{channels}@{size} " + ", ".join(f"{k} {e:.1e}" for k, e in errors.items()))
+    print("; ".join(told))
+
+
+def left(ingot, work):
+    for name, form in LEFT.items():
+        model = work / "conv.onnx"
+        model.write_bytes(conv(**form))
+        _, n = asked_for(ingot, work, model, "winograd2", TARGET)
+        if n:
+            raise Wrong(f"{name}: it can be winograd2")
+    print(f"{len(LEFT)} forms")
+
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__, {"kernels": kernels, "error": error, "left": left}))
