@@ -354,25 +354,25 @@ IGRT_PARTS(i32, int32_t, 16)
     }
 #define IGRT_IFS(N) IGRT_IF(N, eq) IGRT_IF(N, ne) IGRT_IF(N, lt) IGRT_IF(N, le)
 
-/* A function of one lane at a time. */
-#define IGRT_LANES1(N, NAME, FN)                                \
-    IGRT_VEC igrt_f32x##N igrt_##NAME##_f32x##N(igrt_f32x##N x) \
-    {                                                           \
-        float t[N];                                             \
-        igrt_store_f32x##N(t, x);                               \
-        for (int i = 0; i < N; i++)                             \
-            t[i] = FN(t[i]);                                    \
-        return igrt_load_f32x##N(t);                            \
+/* A function of one lane at a time. T: f32 or f64, E: its C type. */
+#define IGRT_LANES1(T, E, N, NAME, FN)                                \
+    IGRT_VEC igrt_##T##x##N igrt_##NAME##_##T##x##N(igrt_##T##x##N x) \
+    {                                                                 \
+        E t[N];                                                       \
+        igrt_store_##T##x##N(t, x);                                   \
+        for (int i = 0; i < N; i++)                                   \
+            t[i] = FN(t[i]);                                          \
+        return igrt_load_##T##x##N(t);                                \
     }
-#define IGRT_LANES2(N, NAME, FN)                                                \
-    IGRT_VEC igrt_f32x##N igrt_##NAME##_f32x##N(igrt_f32x##N x, igrt_f32x##N y) \
-    {                                                                           \
-        float t[N], u[N];                                                       \
-        igrt_store_f32x##N(t, x);                                               \
-        igrt_store_f32x##N(u, y);                                               \
-        for (int i = 0; i < N; i++)                                             \
-            t[i] = FN(t[i], u[i]);                                              \
-        return igrt_load_f32x##N(t);                                            \
+#define IGRT_LANES2(T, E, N, NAME, FN)                                                  \
+    IGRT_VEC igrt_##T##x##N igrt_##NAME##_##T##x##N(igrt_##T##x##N x, igrt_##T##x##N y) \
+    {                                                                                   \
+        E t[N], u[N];                                                                   \
+        igrt_store_##T##x##N(t, x);                                                     \
+        igrt_store_##T##x##N(u, y);                                                     \
+        for (int i = 0; i < N; i++)                                                     \
+            t[i] = FN(t[i], u[i]);                                                      \
+        return igrt_load_##T##x##N(t);                                                  \
     }
 /* a + 2^23 - 2^23 rounds a to nearest; from 2^23 on, and for a NaN, x is the answer. */
 #define IGRT_PLAIN_ROUNDING(N)                                                        \
@@ -405,20 +405,21 @@ IGRT_PARTS(i32, int32_t, 16)
     }
 
 /* An intrinsic as a function. */
-#define IGRT_NATIVE1(N, NAME, CALL)                             \
-    IGRT_VEC igrt_f32x##N igrt_##NAME##_f32x##N(igrt_f32x##N x) \
-    {                                                           \
-        return (igrt_f32x##N)CALL;                              \
+#define IGRT_NATIVE1(T, N, NAME, CALL)                                \
+    IGRT_VEC igrt_##T##x##N igrt_##NAME##_##T##x##N(igrt_##T##x##N x) \
+    {                                                                 \
+        return (igrt_##T##x##N)CALL;                                  \
     }
-#define IGRT_NATIVE2(N, NAME, CALL)                                             \
-    IGRT_VEC igrt_f32x##N igrt_##NAME##_f32x##N(igrt_f32x##N x, igrt_f32x##N y) \
-    {                                                                           \
-        return (igrt_f32x##N)CALL;                                              \
+#define IGRT_NATIVE2(T, N, NAME, CALL)                                                  \
+    IGRT_VEC igrt_##T##x##N igrt_##NAME##_##T##x##N(igrt_##T##x##N x, igrt_##T##x##N y) \
+    {                                                                                   \
+        return (igrt_##T##x##N)CALL;                                                    \
     }
-#define IGRT_NATIVE3(N, NAME, CALL)                                                             \
-    IGRT_VEC igrt_f32x##N igrt_##NAME##_f32x##N(igrt_f32x##N x, igrt_f32x##N y, igrt_f32x##N z) \
-    {                                                                                           \
-        return (igrt_f32x##N)CALL;                                                              \
+#define IGRT_NATIVE3(T, N, NAME, CALL)                                                  \
+    IGRT_VEC igrt_##T##x##N igrt_##NAME##_##T##x##N(igrt_##T##x##N x, igrt_##T##x##N y, \
+                                                    igrt_##T##x##N z)                   \
+    {                                                                                   \
+        return (igrt_##T##x##N)CALL;                                                    \
     }
 #define IGRT_NATIVE_WHERE(N, CALL)                                                           \
     IGRT_VEC igrt_f32x##N igrt_where_f32x##N(igrt_i32x##N m, igrt_f32x##N a, igrt_f32x##N b) \
@@ -482,38 +483,38 @@ IGRT_COMPARES(4)
 #if defined(__SSE2__)
 #if defined(__SSE4_1__)
 IGRT_NATIVE_WHERE(4, _mm_blendv_ps(b, a, (__m128)m))
-IGRT_NATIVE1(4, floor, _mm_floor_ps(x))
-IGRT_NATIVE1(4, ceil, _mm_ceil_ps(x))
-IGRT_NATIVE1(4, trunc, _mm_round_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC))
-IGRT_NATIVE1(4, round, _mm_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC))
+IGRT_NATIVE1(f32, 4, floor, _mm_floor_ps(x))
+IGRT_NATIVE1(f32, 4, ceil, _mm_ceil_ps(x))
+IGRT_NATIVE1(f32, 4, trunc, _mm_round_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC))
+IGRT_NATIVE1(f32, 4, round, _mm_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC))
 #else
 IGRT_PLAIN_WHERE(4)
 IGRT_PLAIN_ROUNDING(4)
 #endif
-IGRT_NATIVE2(4, above, _mm_max_ps(x, y))
-IGRT_NATIVE2(4, below, _mm_min_ps(x, y))
-IGRT_NATIVE2(4, max, igrt_where_f32x4((igrt_i32x4)(x != x), x, _mm_max_ps(x, y)))
-IGRT_NATIVE2(4, min, igrt_where_f32x4((igrt_i32x4)(x != x), x, _mm_min_ps(x, y)))
-IGRT_NATIVE1(4, sqrt, _mm_sqrt_ps(x))
+IGRT_NATIVE2(f32, 4, above, _mm_max_ps(x, y))
+IGRT_NATIVE2(f32, 4, below, _mm_min_ps(x, y))
+IGRT_NATIVE2(f32, 4, max, igrt_where_f32x4((igrt_i32x4)(x != x), x, _mm_max_ps(x, y)))
+IGRT_NATIVE2(f32, 4, min, igrt_where_f32x4((igrt_i32x4)(x != x), x, _mm_min_ps(x, y)))
+IGRT_NATIVE1(f32, 4, sqrt, _mm_sqrt_ps(x))
 #elif defined(IGRT_NEON64)
 IGRT_NATIVE_WHERE(4, vbslq_f32((uint32x4_t)m, (float32x4_t)a, (float32x4_t)b))
 IGRT_PLAIN_BASE(4)
-IGRT_NATIVE1(4, sqrt, vsqrtq_f32((float32x4_t)x))
-IGRT_NATIVE1(4, floor, vrndmq_f32((float32x4_t)x))
-IGRT_NATIVE1(4, ceil, vrndpq_f32((float32x4_t)x))
-IGRT_NATIVE1(4, trunc, vrndq_f32((float32x4_t)x))
-IGRT_NATIVE1(4, round, vrndnq_f32((float32x4_t)x))
+IGRT_NATIVE1(f32, 4, sqrt, vsqrtq_f32((float32x4_t)x))
+IGRT_NATIVE1(f32, 4, floor, vrndmq_f32((float32x4_t)x))
+IGRT_NATIVE1(f32, 4, ceil, vrndpq_f32((float32x4_t)x))
+IGRT_NATIVE1(f32, 4, trunc, vrndq_f32((float32x4_t)x))
+IGRT_NATIVE1(f32, 4, round, vrndnq_f32((float32x4_t)x))
 #else
 IGRT_PLAIN_WHERE(4)
 IGRT_PLAIN_BASE(4)
-IGRT_LANES1(4, sqrt, sqrtf)
+IGRT_LANES1(f32, float, 4, sqrt, sqrtf)
 IGRT_PLAIN_ROUNDING(4)
 #endif
 IGRT_IFS(4)
 #if defined(__FMA__)
-IGRT_NATIVE3(4, muladd, _mm_fmadd_ps(x, y, z))
+IGRT_NATIVE3(f32, 4, muladd, _mm_fmadd_ps(x, y, z))
 #elif defined(__ARM_FEATURE_FMA) && defined(IGRT_NEON64)
-IGRT_NATIVE3(4, muladd, vfmaq_f32((float32x4_t)z, (float32x4_t)x, (float32x4_t)y))
+IGRT_NATIVE3(f32, 4, muladd, vfmaq_f32((float32x4_t)z, (float32x4_t)x, (float32x4_t)y))
 #elif defined(__ARM_FEATURE_FMA)
 IGRT_VEC igrt_f32x4 igrt_muladd_f32x4(igrt_f32x4 x, igrt_f32x4 y, igrt_f32x4 z)
 {
@@ -530,17 +531,17 @@ IGRT_PLAIN_MULADD(4)
 IGRT_COMPARES(8)
 IGRT_NATIVE_WHERE(8, _mm256_blendv_ps(b, a, (__m256)m))
 IGRT_IFS(8)
-IGRT_NATIVE2(8, above, _mm256_max_ps(x, y))
-IGRT_NATIVE2(8, below, _mm256_min_ps(x, y))
-IGRT_NATIVE2(8, max, igrt_if_ne_f32x8(x, x, x, _mm256_max_ps(x, y)))
-IGRT_NATIVE2(8, min, igrt_if_ne_f32x8(x, x, x, _mm256_min_ps(x, y)))
-IGRT_NATIVE1(8, sqrt, _mm256_sqrt_ps(x))
-IGRT_NATIVE1(8, floor, _mm256_floor_ps(x))
-IGRT_NATIVE1(8, ceil, _mm256_ceil_ps(x))
-IGRT_NATIVE1(8, trunc, _mm256_round_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC))
-IGRT_NATIVE1(8, round, _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC))
+IGRT_NATIVE2(f32, 8, above, _mm256_max_ps(x, y))
+IGRT_NATIVE2(f32, 8, below, _mm256_min_ps(x, y))
+IGRT_NATIVE2(f32, 8, max, igrt_if_ne_f32x8(x, x, x, _mm256_max_ps(x, y)))
+IGRT_NATIVE2(f32, 8, min, igrt_if_ne_f32x8(x, x, x, _mm256_min_ps(x, y)))
+IGRT_NATIVE1(f32, 8, sqrt, _mm256_sqrt_ps(x))
+IGRT_NATIVE1(f32, 8, floor, _mm256_floor_ps(x))
+IGRT_NATIVE1(f32, 8, ceil, _mm256_ceil_ps(x))
+IGRT_NATIVE1(f32, 8, trunc, _mm256_round_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC))
+IGRT_NATIVE1(f32, 8, round, _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC))
 #if defined(__FMA__)
-IGRT_NATIVE3(8, muladd, _mm256_fmadd_ps(x, y, z))
+IGRT_NATIVE3(f32, 8, muladd, _mm256_fmadd_ps(x, y, z))
 #else
 IGRT_PLAIN_MULADD(8)
 #endif
@@ -564,18 +565,18 @@ IGRT_IF512(le, _CMP_LE_OQ)
 IGRT_NATIVE_WHERE(16,
                   _mm512_mask_blend_ps(_mm512_cmplt_epi32_mask((__m512i)m, _mm512_setzero_si512()),
                                        b, a))
-IGRT_NATIVE2(16, above, _mm512_max_ps(x, y))
-IGRT_NATIVE2(16, below, _mm512_min_ps(x, y))
+IGRT_NATIVE2(f32, 16, above, _mm512_max_ps(x, y))
+IGRT_NATIVE2(f32, 16, below, _mm512_min_ps(x, y))
 /* x where x is a NaN, else what the instruction gives */
-IGRT_NATIVE2(16, max, _mm512_mask_max_ps(x, _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x, y))
-IGRT_NATIVE2(16, min, _mm512_mask_min_ps(x, _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x, y))
-IGRT_NATIVE1(16, sqrt, _mm512_sqrt_ps(x))
-IGRT_NATIVE1(16, floor, _mm512_roundscale_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC))
-IGRT_NATIVE1(16, ceil, _mm512_roundscale_ps(x, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC))
-IGRT_NATIVE1(16, trunc, _mm512_roundscale_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC))
-IGRT_NATIVE1(16, round, _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC))
+IGRT_NATIVE2(f32, 16, max, _mm512_mask_max_ps(x, _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x, y))
+IGRT_NATIVE2(f32, 16, min, _mm512_mask_min_ps(x, _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x, y))
+IGRT_NATIVE1(f32, 16, sqrt, _mm512_sqrt_ps(x))
+IGRT_NATIVE1(f32, 16, floor, _mm512_roundscale_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC))
+IGRT_NATIVE1(f32, 16, ceil, _mm512_roundscale_ps(x, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC))
+IGRT_NATIVE1(f32, 16, trunc, _mm512_roundscale_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC))
+IGRT_NATIVE1(f32, 16, round, _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC))
 #if defined(__FMA__)
-IGRT_NATIVE3(16, muladd, _mm512_fmadd_ps(x, y, z))
+IGRT_NATIVE3(f32, 16, muladd, _mm512_fmadd_ps(x, y, z))
 #else
 IGRT_PLAIN_MULADD(16)
 #endif
@@ -1434,19 +1435,19 @@ IGRT_SPLIT1(16, 8, cos)
 
 /* ---- the C library, lane by lane ----------------------------------------------------------- */
 
-#define IGRT_LIBRARY(N)               \
-    IGRT_LANES1(N, tan, tanf)         \
-    IGRT_LANES1(N, asin, asinf)       \
-    IGRT_LANES1(N, acos, acosf)       \
-    IGRT_LANES1(N, atan, atanf)       \
-    IGRT_LANES1(N, sinh, sinhf)       \
-    IGRT_LANES1(N, cosh, coshf)       \
-    IGRT_LANES1(N, asinh, asinhf)     \
-    IGRT_LANES1(N, acosh, acoshf)     \
-    IGRT_LANES1(N, atanh, atanhf)     \
-    IGRT_LANES2(N, pow, powf)         \
-    IGRT_LANES2(N, mod, igrt_mod_f32) \
-    IGRT_LANES2(N, fmod, igrt_fmod_f32)
+#define IGRT_LIBRARY(N)                           \
+    IGRT_LANES1(f32, float, N, tan, tanf)         \
+    IGRT_LANES1(f32, float, N, asin, asinf)       \
+    IGRT_LANES1(f32, float, N, acos, acosf)       \
+    IGRT_LANES1(f32, float, N, atan, atanf)       \
+    IGRT_LANES1(f32, float, N, sinh, sinhf)       \
+    IGRT_LANES1(f32, float, N, cosh, coshf)       \
+    IGRT_LANES1(f32, float, N, asinh, asinhf)     \
+    IGRT_LANES1(f32, float, N, acosh, acoshf)     \
+    IGRT_LANES1(f32, float, N, atanh, atanhf)     \
+    IGRT_LANES2(f32, float, N, pow, powf)         \
+    IGRT_LANES2(f32, float, N, mod, igrt_mod_f32) \
+    IGRT_LANES2(f32, float, N, fmod, igrt_fmod_f32)
 IGRT_LIBRARY(4)
 IGRT_LIBRARY(8)
 IGRT_LIBRARY(16)

@@ -128,35 +128,6 @@ IGRT_INTS64(8)
 
 /* ---- f64 ------------------------------------------------------------------------------------------ */
 
-#define IGRT_EACH64_1(N, NAME, FN)                              \
-    IGRT_VEC igrt_f64x##N igrt_##NAME##_f64x##N(igrt_f64x##N x) \
-    {                                                           \
-        double t[N];                                            \
-        igrt_store_f64x##N(t, x);                               \
-        for (int i = 0; i < N; i++)                             \
-            t[i] = FN(t[i]);                                    \
-        return igrt_load_f64x##N(t);                            \
-    }
-#define IGRT_EACH64_2(N, NAME, FN)                                              \
-    IGRT_VEC igrt_f64x##N igrt_##NAME##_f64x##N(igrt_f64x##N x, igrt_f64x##N y) \
-    {                                                                           \
-        double t[N], u[N];                                                      \
-        igrt_store_f64x##N(t, x);                                               \
-        igrt_store_f64x##N(u, y);                                               \
-        for (int i = 0; i < N; i++)                                             \
-            t[i] = FN(t[i], u[i]);                                              \
-        return igrt_load_f64x##N(t);                                            \
-    }
-#define IGRT_NATIVE64_1(N, NAME, CALL)                          \
-    IGRT_VEC igrt_f64x##N igrt_##NAME##_f64x##N(igrt_f64x##N x) \
-    {                                                           \
-        return (igrt_f64x##N)CALL;                              \
-    }
-#define IGRT_NATIVE64_2(N, NAME, CALL)                                          \
-    IGRT_VEC igrt_f64x##N igrt_##NAME##_f64x##N(igrt_f64x##N x, igrt_f64x##N y) \
-    {                                                                           \
-        return (igrt_f64x##N)CALL;                                              \
-    }
 #define IGRT_PICK64(N, m, a, b) \
     ((igrt_f64x##N)(((igrt_i64x##N)(a) & (m)) | ((igrt_i64x##N)(b) & ~(m))))
 #define IGRT_PLAIN64(N)                                                              \
@@ -168,11 +139,11 @@ IGRT_INTS64(8)
     {                                                                                \
         return IGRT_PICK64(N, (igrt_i64x##N)(x < y) | (igrt_i64x##N)(x != x), x, y); \
     }                                                                                \
-    IGRT_EACH64_1(N, sqrt, sqrt)                                                     \
-    IGRT_EACH64_1(N, floor, floor)                                                   \
-    IGRT_EACH64_1(N, ceil, ceil)                                                     \
-    IGRT_EACH64_1(N, trunc, trunc)                                                   \
-    IGRT_EACH64_1(N, round, igrt_round_f64)
+    IGRT_LANES1(f64, double, N, sqrt, sqrt)                                          \
+    IGRT_LANES1(f64, double, N, floor, floor)                                        \
+    IGRT_LANES1(f64, double, N, ceil, ceil)                                          \
+    IGRT_LANES1(f64, double, N, trunc, trunc)                                        \
+    IGRT_LANES1(f64, double, N, round, igrt_round_f64)
 #define IGRT_EACH64_MULADD(N)                                                                 \
     IGRT_VEC igrt_f64x##N igrt_muladd_f64x##N(igrt_f64x##N x, igrt_f64x##N y, igrt_f64x##N z) \
     {                                                                                         \
@@ -180,38 +151,35 @@ IGRT_INTS64(8)
             z[i] = igrt_muladd_f64(x[i], y[i], z[i]);                                         \
         return z;                                                                             \
     }
-#define IGRT_NATIVE64_MULADD(N, CALL)                                                         \
-    IGRT_VEC igrt_f64x##N igrt_muladd_f64x##N(igrt_f64x##N x, igrt_f64x##N y, igrt_f64x##N z) \
-    {                                                                                         \
-        return (igrt_f64x##N)CALL;                                                            \
-    }
 
 #if defined(__AVX__)
-IGRT_NATIVE64_2(4, max, _mm256_blendv_pd(_mm256_max_pd(x, y), x, _mm256_cmp_pd(x, x, _CMP_UNORD_Q)))
-IGRT_NATIVE64_2(4, min, _mm256_blendv_pd(_mm256_min_pd(x, y), x, _mm256_cmp_pd(x, x, _CMP_UNORD_Q)))
-IGRT_NATIVE64_1(4, sqrt, _mm256_sqrt_pd(x))
-IGRT_NATIVE64_1(4, floor, _mm256_floor_pd(x))
-IGRT_NATIVE64_1(4, ceil, _mm256_ceil_pd(x))
-IGRT_NATIVE64_1(4, trunc, _mm256_round_pd(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC))
-IGRT_NATIVE64_1(4, round, _mm256_round_pd(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC))
+IGRT_NATIVE2(f64, 4, max,
+             _mm256_blendv_pd(_mm256_max_pd(x, y), x, _mm256_cmp_pd(x, x, _CMP_UNORD_Q)))
+IGRT_NATIVE2(f64, 4, min,
+             _mm256_blendv_pd(_mm256_min_pd(x, y), x, _mm256_cmp_pd(x, x, _CMP_UNORD_Q)))
+IGRT_NATIVE1(f64, 4, sqrt, _mm256_sqrt_pd(x))
+IGRT_NATIVE1(f64, 4, floor, _mm256_floor_pd(x))
+IGRT_NATIVE1(f64, 4, ceil, _mm256_ceil_pd(x))
+IGRT_NATIVE1(f64, 4, trunc, _mm256_round_pd(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC))
+IGRT_NATIVE1(f64, 4, round, _mm256_round_pd(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC))
 #else
 IGRT_PLAIN64(4)
 #endif
 #if IGRT_HAS_16
-IGRT_NATIVE64_2(8, max, _mm512_mask_max_pd(x, _mm512_cmp_pd_mask(x, x, _CMP_ORD_Q), x, y))
-IGRT_NATIVE64_2(8, min, _mm512_mask_min_pd(x, _mm512_cmp_pd_mask(x, x, _CMP_ORD_Q), x, y))
-IGRT_NATIVE64_1(8, sqrt, _mm512_sqrt_pd(x))
-IGRT_NATIVE64_1(8, floor, _mm512_roundscale_pd(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC))
-IGRT_NATIVE64_1(8, ceil, _mm512_roundscale_pd(x, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC))
-IGRT_NATIVE64_1(8, trunc, _mm512_roundscale_pd(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC))
-IGRT_NATIVE64_1(8, round, _mm512_roundscale_pd(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC))
+IGRT_NATIVE2(f64, 8, max, _mm512_mask_max_pd(x, _mm512_cmp_pd_mask(x, x, _CMP_ORD_Q), x, y))
+IGRT_NATIVE2(f64, 8, min, _mm512_mask_min_pd(x, _mm512_cmp_pd_mask(x, x, _CMP_ORD_Q), x, y))
+IGRT_NATIVE1(f64, 8, sqrt, _mm512_sqrt_pd(x))
+IGRT_NATIVE1(f64, 8, floor, _mm512_roundscale_pd(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC))
+IGRT_NATIVE1(f64, 8, ceil, _mm512_roundscale_pd(x, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC))
+IGRT_NATIVE1(f64, 8, trunc, _mm512_roundscale_pd(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC))
+IGRT_NATIVE1(f64, 8, round, _mm512_roundscale_pd(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC))
 #else
 IGRT_PLAIN64(8)
 #endif
 #if defined(__FMA__)
-IGRT_NATIVE64_MULADD(4, _mm256_fmadd_pd(x, y, z))
+IGRT_NATIVE3(f64, 4, muladd, _mm256_fmadd_pd(x, y, z))
 #if IGRT_HAS_16
-IGRT_NATIVE64_MULADD(8, _mm512_fmadd_pd(x, y, z))
+IGRT_NATIVE3(f64, 8, muladd, _mm512_fmadd_pd(x, y, z))
 #else
 IGRT_EACH64_MULADD(8)
 #endif
@@ -219,8 +187,8 @@ IGRT_EACH64_MULADD(8)
 IGRT_EACH64_MULADD(4)
 IGRT_EACH64_MULADD(8)
 #else
-IGRT_NATIVE64_MULADD(4, (x * y + z))
-IGRT_NATIVE64_MULADD(8, (x * y + z))
+IGRT_NATIVE3(f64, 4, muladd, (x * y + z))
+IGRT_NATIVE3(f64, 8, muladd, (x * y + z))
 #endif
 
 #define IGRT_SIMPLE64(N)                                     \
@@ -228,29 +196,29 @@ IGRT_NATIVE64_MULADD(8, (x * y + z))
     {                                                        \
         return igrt_ne_f64x##N(x, x);                        \
     }                                                        \
-    IGRT_NATIVE64_1(N, neg, (-x))                            \
-    IGRT_NATIVE64_1(N, abs, ((igrt_i64x##N)x & INT64_MAX))   \
-    IGRT_NATIVE64_2(N, add, (x + y))                         \
-    IGRT_NATIVE64_2(N, mul, (x * y))                         \
-    IGRT_EACH64_1(N, sign, igrt_sign_f64)                    \
-    IGRT_EACH64_1(N, exp, exp)                               \
-    IGRT_EACH64_1(N, log, igrt_log_f64)                      \
-    IGRT_EACH64_1(N, sin, sin)                               \
-    IGRT_EACH64_1(N, cos, cos)                               \
-    IGRT_EACH64_1(N, tan, tan)                               \
-    IGRT_EACH64_1(N, asin, asin)                             \
-    IGRT_EACH64_1(N, acos, acos)                             \
-    IGRT_EACH64_1(N, atan, atan)                             \
-    IGRT_EACH64_1(N, sinh, sinh)                             \
-    IGRT_EACH64_1(N, cosh, cosh)                             \
-    IGRT_EACH64_1(N, tanh, tanh)                             \
-    IGRT_EACH64_1(N, asinh, asinh)                           \
-    IGRT_EACH64_1(N, acosh, acosh)                           \
-    IGRT_EACH64_1(N, atanh, atanh)                           \
-    IGRT_EACH64_1(N, erf, igrt_erf_f64)                      \
-    IGRT_EACH64_2(N, pow, igrt_pow_f64)                      \
-    IGRT_EACH64_2(N, mod, igrt_mod_f64)                      \
-    IGRT_EACH64_2(N, fmod, igrt_fmod_f64)
+    IGRT_NATIVE1(f64, N, neg, (-x))                          \
+    IGRT_NATIVE1(f64, N, abs, ((igrt_i64x##N)x & INT64_MAX)) \
+    IGRT_NATIVE2(f64, N, add, (x + y))                       \
+    IGRT_NATIVE2(f64, N, mul, (x * y))                       \
+    IGRT_LANES1(f64, double, N, sign, igrt_sign_f64)         \
+    IGRT_LANES1(f64, double, N, exp, exp)                    \
+    IGRT_LANES1(f64, double, N, log, igrt_log_f64)           \
+    IGRT_LANES1(f64, double, N, sin, sin)                    \
+    IGRT_LANES1(f64, double, N, cos, cos)                    \
+    IGRT_LANES1(f64, double, N, tan, tan)                    \
+    IGRT_LANES1(f64, double, N, asin, asin)                  \
+    IGRT_LANES1(f64, double, N, acos, acos)                  \
+    IGRT_LANES1(f64, double, N, atan, atan)                  \
+    IGRT_LANES1(f64, double, N, sinh, sinh)                  \
+    IGRT_LANES1(f64, double, N, cosh, cosh)                  \
+    IGRT_LANES1(f64, double, N, tanh, tanh)                  \
+    IGRT_LANES1(f64, double, N, asinh, asinh)                \
+    IGRT_LANES1(f64, double, N, acosh, acosh)                \
+    IGRT_LANES1(f64, double, N, atanh, atanh)                \
+    IGRT_LANES1(f64, double, N, erf, igrt_erf_f64)           \
+    IGRT_LANES2(f64, double, N, pow, igrt_pow_f64)           \
+    IGRT_LANES2(f64, double, N, mod, igrt_mod_f64)           \
+    IGRT_LANES2(f64, double, N, fmod, igrt_fmod_f64)
 IGRT_SIMPLE64(4)
 IGRT_SIMPLE64(8)
 
