@@ -317,8 +317,9 @@ static void name_memories(Bundle *b)
     for (int i = 0; i < p->nmemory; i++) {
         const char *name = p->memories[i].name,
                    *index = arena_printf(b->a, "%s_MEMORY_%s", b->upper, upper_case(b->a, name));
-        b->memory[i] = (MemoryNames){arena_printf(b->a, "memory_%s", name), index,
-                                     arena_printf(b->a, "%s_BYTES", index)};
+        b->memory[i] = (MemoryNames){.base = arena_printf(b->a, "memory_%s", name),
+                                     .index = index,
+                                     .bytes = arena_printf(b->a, "%s_BYTES", index)};
     }
 }
 

@@ -29,6 +29,7 @@ typedef struct {
     const char *base;  /* memory_dtcm: a variable that points to its start */
     const char *index; /* MODEL_MEMORY_DTCM: its number */
     const char *bytes; /* MODEL_MEMORY_DTCM_BYTES */
+    bool needed;       /* by the function of <name>.c that is being written */
 } MemoryNames;
 
 typedef struct Gpu Gpu;
@@ -54,9 +55,10 @@ typedef struct {
     int nweight;
     uint64_t sum; /* of the blob */
     int nkernel_file;
-    bool wide_lanes;            /* igrt_vec64.h is included */
-    bool uses_num, uses_string; /* what model.c needs */
-    Gpu *gpu;                   /* bundle_gpu.c; NULL on a CPU */
+    unsigned kernel_needs; /* of all kernels */
+    unsigned needs;        /* of the function of <name>.c that is being written */
+    unsigned all_needs;    /* of those before it */
+    Gpu *gpu;              /* bundle_gpu.c; NULL on a CPU */
     bool has_selftest;
     const char *package; /* --package, or "" */
     const char *folder;  /* of the sources in it: "", "src/" */
@@ -84,8 +86,8 @@ void memory_table(StrBuf *, const Bundle *);             /* memory_bytes[] */
 const char *dtype_enum(ingot_dtype);                     /* F32 of IGRT_F32 */
 void bundle_run(Bundle *);
 void bundle_weights(Bundle *);
-/* "{1.0f, 2.5f}": the elements of a typed array */
-void print_array(StrBuf *, ingot_dtype, const uint8_t *bytes, int64_t n);
+/* "{1.0f, 2.5f}": the elements of a typed array; what they need */
+unsigned print_array(StrBuf *, ingot_dtype, const uint8_t *bytes, int64_t n);
 void bundle_kernels(Bundle *);
 void bundle_selftest(Bundle *);
 void bundle_build(Bundle *);
@@ -109,5 +111,6 @@ void gpu_members(StrBuf *, const Bundle *); /* of the context */
 /* bundle_expr.c: INDEX and BOOL expressions over sym[] in emitted C */
 void print_expr(StrBuf *, Bundle *, Node *);
 const char *sym_name(const Bundle *, int var, char out[VAR_NAME_BYTES + 8]);
+const char *sym_place(Bundle *, int var); /* sym[SYM_BATCH] */
 
 #endif

@@ -174,13 +174,11 @@ static void copy_runtime(Bundle *b)
     need(b, &list, "igrt_num.h", 10);
     if (b->target->lanes)
         need(b, &list, "igrt_vec.h", 10);
-    if (b->wide_lanes)
+    if (b->kernel_needs & NEED_VEC64)
         need(b, &list, "igrt_vec64.h", 12);
-    for (int i = 0; i < b->p->nkernel; i++)
-        for (int j = 0; j < b->p->kernels[i]->nopt; j++)
-            if (b->p->kernels[i]->opts[j].kind == OPT_DOT)
-                need(b, &list, b->target->lanes ? "igrt_dot_vec.h" : "igrt_dot.h",
-                     b->target->lanes ? 14 : 10);
+    if (b->kernel_needs & NEED_DOT)
+        need(b, &list, b->target->lanes ? "igrt_dot_vec.h" : "igrt_dot.h",
+             b->target->lanes ? 14 : 10);
     if (b->gpu) {
         const char *adapter = arena_printf(b->a, "igrt_gpu_%s.h", b->target->name);
         need(b, &list, adapter, strlen(adapter));

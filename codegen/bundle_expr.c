@@ -16,6 +16,13 @@ const char *sym_name(const Bundle *b, int var, char out[VAR_NAME_BYTES + 8])
     return out;
 }
 
+const char *sym_place(Bundle *b, int var)
+{
+    char name[VAR_NAME_BYTES + 8];
+    b->needs |= NEED_SYM;
+    return arena_printf(b->a, "sym[%s]", sym_name(b, var, name));
+}
+
 static void infix(StrBuf *sb, Bundle *b, Node *n, const char *sign)
 {
     sb_puts(sb, "(");
@@ -27,7 +34,7 @@ static void infix(StrBuf *sb, Bundle *b, Node *n, const char *sign)
 
 static void call(StrBuf *sb, Bundle *b, Node *n, const char *function)
 {
-    b->uses_num = true;
+    b->needs |= NEED_NUM;
     sb_printf(sb, "%s(", function);
     for (uint32_t i = 0; i < n->nsrc; i++) {
         sb_puts(sb, i ? ", " : "");
@@ -38,7 +45,6 @@ static void call(StrBuf *sb, Bundle *b, Node *n, const char *function)
 
 void print_expr(StrBuf *sb, Bundle *b, Node *n)
 {
-    char name[VAR_NAME_BYTES + 8];
     bool natural = n->nsrc == 2 && n->src[0]->lo >= 0 && n->src[1]->lo > 0;
     switch (n->op) {
     case OP_CONST:
@@ -48,7 +54,7 @@ void print_expr(StrBuf *sb, Bundle *b, Node *n)
         else
             sb_printf(sb, n->arg.i < 0 ? "(%lld)" : "%lld", (long long)n->arg.i);
         return;
-    case OP_VAR: sb_printf(sb, "sym[%s]", sym_name(b, (int)n->arg.i, name)); return;
+    case OP_VAR: sb_puts(sb, sym_place(b, (int)n->arg.i)); return;
     case OP_ADD: infix(sb, b, n, "+"); return;
     case OP_SUB: infix(sb, b, n, "-"); return;
     case OP_MUL: infix(sb, b, n, "*"); return;

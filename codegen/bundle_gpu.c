@@ -183,11 +183,12 @@ static const char *mem_name(const Bundle *b, int i)
     }
 }
 
-static const char *mem_of(const Bundle *b, const Buffer *buffer)
+static const char *mem_of(Bundle *b, const Buffer *buffer)
 {
     int i = find(b->gpu, buffer_root(buffer));
     if (i < 0)
         BUG("a buffer that a device step uses is not on the device");
+    b->needs |= NEED_MEM;
     return mem_name(b, i);
 }
 
@@ -242,13 +243,14 @@ static void kernel_text(StrBuf *sb, Bundle *b)
     for (int i = 0; i < b->p->nkernel; i++) {
         const Kernel *k = b->p->kernels[i];
         kernel_comment(&body, b, k);
-        render_kernel(&body, b->target, k, arena_printf(b->a, "%s_%s", b->name, k->name));
+        b->kernel_needs |=
+            render_kernel(&body, b->target, k, arena_printf(b->a, "%s_%s", b->name, k->name));
     }
     sb_printf(sb, "/* %s_kernels%s - the kernels of ", b->name, b->target->suffix);
     print_comment_text(sb, b->source);
     sb_puts(sb, ". */\n");
     sb_puts(sb, b->target->pragma);
-    sb_puts(sb, strstr(body.data, "igrt_") ? runtime_text("igrt_num.h") : b->target->prologue);
+    sb_puts(sb, b->kernel_needs & NEED_NUM ? runtime_text("igrt_num.h") : b->target->prologue);
     sb_puts(sb, body.data);
     sb_free(&body);
 }
@@ -485,11 +487,11 @@ void gpu_functions(StrBuf *sb, Bundle *b)
     sb_puts(sb, "    igrt_gpu_close(gpu, ctx->program);\n    memset(ctx, 0, sizeof *ctx);\n}\n");
 }
 
-void gpu_locals(Writer *w, const char *body)
+void gpu_locals(Writer *w, unsigned needs)
 {
-    if (strstr(body, "(gpu"))
+    if (needs & NEED_GPU)
         line(w, "igrt_gpu *const gpu = &ctx->gpu;");
-    if (strstr(body, "mem[MEM_"))
+    if (needs & NEED_MEM)
         line(w, "igrt_gpu_mem *const mem = ctx->mem;");
 }
 
@@ -553,12 +555,20 @@ static void start_offset(StrBuf *sb, Bundle *b, const Buffer *buffer, Node *offs
     sb_puts(sb, any ? ")" : "0");
 }
 
+/* "TRY(igrt_gpu_read(gpu" */
+static void open_gpu(Writer *w, const char *function)
+{
+    w->b->needs |= NEED_GPU;
+    indent(w);
+    sb_printf(&w->sb, "TRY(igrt_gpu_%s(gpu", function);
+}
+
 /* wait: until the host's memory may be used again. */
 static void transfer(Writer *w, const char *function, const Buffer *buffer, bool wait)
 {
     Bundle *b = w->b;
-    indent(w);
-    sb_printf(&w->sb, "TRY(igrt_gpu_%s(gpu, mem[%s], ", function, mem_of(b, buffer));
+    open_gpu(w, function);
+    sb_printf(&w->sb, ", mem[%s], ", mem_of(b, buffer));
     start_offset(&w->sb, b, buffer, NULL);
     sb_puts(&w->sb, ", ");
     address(&w->sb, b, buffer, NULL, strcmp(function, "read") == 0);
@@ -579,7 +589,8 @@ static void outputs(Writer *w)
     for (int i = 0; i < w->b->nout; i++)
         if (on_device(w->b, w->b->out[i].b))
             transfer(w, "read", w->b->out[i].b, false);
-    line(w, "TRY(igrt_gpu_finish(gpu));");
+    open_gpu(w, "finish");
+    sb_puts(&w->sb, "));\n");
 }
 
 void gpu_steps(Writer *w, const char *steps)
@@ -694,7 +705,6 @@ void gpu_kernel(Writer *w, const Step *s)
     sb_puts(&w->sb, "void *args[] = {");
     size_t start = w->sb.len;
     for (int i = 0; i < k->narg + k->nvar; i++) {
-        char name[VAR_NAME_BYTES + 8];
         if (i < k->narg && !kernel_has_param(k, i))
             continue;
         bool wrap = w->sb.len - start > 70;
@@ -706,13 +716,13 @@ void gpu_kernel(Writer *w, const Step *s)
         if (i < k->narg)
             sb_printf(&w->sb, "&mem[%s]", mem_of(b, s->bufs[i]));
         else
-            sb_printf(&w->sb, "&sym[%s]", sym_name(b, k->vars[i - k->narg], name));
+            sb_printf(&w->sb, "&%s", sym_place(b, k->vars[i - k->narg]));
         nmem += i < k->narg;
         n++;
     }
     sb_puts(&w->sb, "};\n");
-    indent(w);
-    sb_printf(&w->sb, "TRY(igrt_gpu_launch(gpu, ctx->kernel[%s], ", upper_case(b->a, k->name));
+    open_gpu(w, "launch");
+    sb_printf(&w->sb, ", ctx->kernel[%s], ", upper_case(b->a, k->name));
     items(&w->sb, b, k);
     sb_printf(&w->sb, ", %d, %d, args));\n", nmem, n);
     w->depth--;
@@ -723,8 +733,8 @@ void gpu_copy(Writer *w, const Step *s)
 {
     Bundle *b = w->b;
     const Buffer *dst = s->bufs[0], *src = s->bufs[1];
-    indent(w);
-    sb_printf(&w->sb, "TRY(igrt_gpu_copy(gpu, mem[%s], ", mem_of(b, dst));
+    open_gpu(w, "copy");
+    sb_printf(&w->sb, ", mem[%s], ", mem_of(b, dst));
     start_offset(&w->sb, b, dst, s->dst_offset);
     sb_printf(&w->sb, ", mem[%s], ", mem_of(b, src));
     start_offset(&w->sb, b, src, s->src_offset);
@@ -752,8 +762,8 @@ bool gpu_condition(Writer *w, const Buffer *cond, int number)
     if (on_host(cond))
         return false;
     line(w, "unsigned char cond%d = 0;", number);
-    indent(w);
-    sb_printf(&w->sb, "TRY(igrt_gpu_read(gpu, mem[%s], ", mem_of(w->b, cond));
+    open_gpu(w, "read");
+    sb_printf(&w->sb, ", mem[%s], ", mem_of(w->b, cond));
     start_offset(&w->sb, w->b, cond, NULL);
     sb_printf(&w->sb, ", &cond%d, 1, 1));\n", number);
     return true;

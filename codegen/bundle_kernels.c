@@ -91,19 +91,17 @@ static void header(Bundle *b)
     bundle_source(b, arena_printf(b->a, "%s_kernels.h", b->name), &sb);
 }
 
-bool kernel_headers(StrBuf *sb, const char *text)
+void kernel_headers(StrBuf *sb, unsigned needs)
 {
-    bool wide = strstr(text, "_f64x") || strstr(text, "_i64x");
-    bool lanes = wide || strstr(text, "_f32x") || strstr(text, "_i32x");
+    bool wide = needs & NEED_VEC64, lanes = needs & NEED_VEC;
     if (wide)
         sb_puts(sb, "#include \"igrt_vec64.h\"\n");
-    if (strstr(text, "igrt_dot_"))
+    if (needs & NEED_DOT)
         sb_puts(sb, lanes ? "#include \"igrt_dot_vec.h\"\n" : "#include \"igrt_dot.h\"\n");
-    else if (strstr(text, "igrt_") && !wide)
+    else if ((lanes || needs & NEED_NUM) && !wide)
         sb_puts(sb, lanes ? "#include \"igrt_vec.h\"\n" : "#include \"igrt_num.h\"\n");
     else if (!wide)
         sb_puts(sb, "\n#include <math.h>\n#include <string.h>\n");
-    return wide;
 }
 
 /* The custom functions that a kernel calls, added to those of its file. */
@@ -122,7 +120,7 @@ static void find_functions(Bundle *b, const Kernel *k, Functions *all)
     }
 }
 
-static void file_end(Bundle *b, StrBuf *body, Functions *functions)
+static void file_end(Bundle *b, StrBuf *body, unsigned needs, Functions *functions)
 {
     StrBuf sb = {0};
     sb_printf(&sb, "/* %s_kernels_%d.c */\n", b->name, b->nkernel_file);
@@ -136,12 +134,13 @@ static void file_end(Bundle *b, StrBuf *body, Functions *functions)
             &sb, functions->op[i],
             arena_printf(b->a, "%s_%d_%s", b->name, b->nkernel_file, functions->op[i]->name));
     sb_printf(&sb, "#include \"%s_kernels.h\"\n", b->name);
-    b->wide_lanes |= kernel_headers(&sb, body->data ? body->data : "");
+    kernel_headers(&sb, needs);
+    b->kernel_needs |= needs;
     for (int i = 0; i < functions->n; i++)
         custom_wrappers(
             &sb, functions->op[i],
             arena_printf(b->a, "%s_%d_%s", b->name, b->nkernel_file, functions->op[i]->name),
-            body->data);
+            needs);
     *functions = (Functions){0};
     sb_write(&sb, body->data, body->len);
     sb_free(body);
@@ -149,21 +148,24 @@ static void file_end(Bundle *b, StrBuf *body, Functions *functions)
     bundle_source(b, arena_printf(b->a, "%s_kernels_%d.c", b->name, b->nkernel_file++), &sb);
 }
 
-static void one_kernel(StrBuf *body, const Bundle *b, const Kernel *k)
+static unsigned one_kernel(StrBuf *body, const Bundle *b, const Kernel *k)
 {
     kernel_comment(body, b, k);
-    render_kernel(body, b->target, k, arena_printf(b->a, "%s_%s", b->name, k->name));
+    unsigned needs =
+        render_kernel(body, b->target, k, arena_printf(b->a, "%s_%s", b->name, k->name));
     if (body->data[body->len - 1] != '\n')
         sb_puts(body, "\n");
+    return needs;
 }
 
 /* <name>_checks.c: what is compiled with -D<NAME>_CHECK=1 only. */
 static void checks(Bundle *b)
 {
     StrBuf sb = {0}, body = {0};
+    unsigned needs = 0;
     for (int i = 0; i < b->p->nkernel; i++)
         if (b->p->kernels[i]->check)
-            one_kernel(&body, b, b->p->kernels[i]);
+            needs |= one_kernel(&body, b, b->p->kernels[i]);
     if (!body.len)
         return;
     sb_printf(&sb,
@@ -171,7 +173,8 @@ static void checks(Bundle *b)
               "INT64_MIN. */\n"
               "#include \"%s_kernels.h\"\n#if %s_CHECK\n",
               b->name, b->upper, b->name, b->upper);
-    b->wide_lanes |= kernel_headers(&sb, body.data);
+    kernel_headers(&sb, needs);
+    b->kernel_needs |= needs;
     sb_write(&sb, body.data, body.len);
     sb_puts(&sb, "#endif\n");
     sb_free(&body);
@@ -190,6 +193,7 @@ void bundle_kernels(Bundle *b)
     for (int custom = 0; custom < 2; custom++) { /* what calls a source of the user's is apart */
         StrBuf body = {0};
         Functions called = {0};
+        unsigned needs = 0;
         int n = 0;
         for (int i = 0; i < b->p->nkernel && !b->failed; i++) {
             const Kernel *k = b->p->kernels[i];
@@ -198,14 +202,15 @@ void bundle_kernels(Bundle *b)
             if (k->check || (own.n > 0) != custom)
                 continue;
             find_functions(b, k, &called);
-            one_kernel(&body, b, k);
+            needs |= one_kernel(&body, b, k);
             if (++n == KERNELS_PER_FILE || body.len > BYTES_PER_FILE) {
-                file_end(b, &body, &called);
+                file_end(b, &body, needs, &called);
+                needs = 0;
                 n = 0;
             }
         }
         if (n)
-            file_end(b, &body, &called);
+            file_end(b, &body, needs, &called);
     }
     checks(b);
 }

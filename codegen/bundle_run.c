@@ -32,9 +32,14 @@ static int parts(ingot_dtype d)
 }
 
 /* The variable that points to the memory of an intermediate tensor. */
-static const char *memory_base(const Bundle *b, const Buffer *r)
+static const char *memory_base(Bundle *b, const Buffer *r)
 {
-    return b->memory ? b->memory[r->memory].base : "arena";
+    if (!b->memory) {
+        b->needs |= NEED_ARENA;
+        return "arena";
+    }
+    b->memory[r->memory].needed = true;
+    return b->memory[r->memory].base;
 }
 
 static void address_root(StrBuf *sb, Bundle *b, const Buffer *r, ingot_dtype as, bool written)
@@ -43,11 +48,13 @@ static void address_root(StrBuf *sb, Bundle *b, const Buffer *r, ingot_dtype as,
     const char *qualifier = written || as == INGOT_STRING ? "" : "const ";
     switch (r->kind) {
     case BUF_INPUT:
+        b->needs |= NEED_INPUTS;
         if (as != r->dtype)
             sb_printf(sb, "(%s%s *)", qualifier, type);
         sb_printf(sb, "in->%s", b->in[r->slot].field);
         return;
     case BUF_OUTPUT:
+        b->needs |= NEED_OUTPUTS;
         if (as != r->dtype)
             sb_printf(sb, "(%s%s *)", qualifier, type);
         sb_printf(sb, "out->%s", b->out[r->slot].field);
@@ -58,6 +65,7 @@ static void address_root(StrBuf *sb, Bundle *b, const Buffer *r, ingot_dtype as,
                 sb_printf(sb, "(%s%s *)", qualifier, type);
             sb_puts(sb, weight_name(b, r));
         } else {
+            b->needs |= NEED_WEIGHTS;
             sb_printf(sb, "(%s%s *)(weights + %s)", qualifier, type, weight_name(b, r));
         }
         return;
@@ -146,6 +154,7 @@ static void block(Writer *w, const Block *steps);
 
 static void profile_line(Writer *w, const Step *s, const char *name)
 {
+    w->b->needs |= NEED_PROFILE;
     indent(w);
     sb_printf(&w->sb, "DONE(%d, ", s->number);
     print_string(&w->sb, name);
@@ -173,8 +182,7 @@ static void kernel_call(Writer *w, const Step *s)
         separator = ", ";
     }
     for (int i = 0; i < k->nvar; i++) {
-        char name[VAR_NAME_BYTES + 8];
-        sb_printf(&w->sb, "%ssym[%s]", separator, sym_name(b, k->vars[i], name));
+        sb_printf(&w->sb, "%s%s", separator, sym_place(b, k->vars[i]));
         separator = ", ";
     }
     if (k->scratch)
@@ -188,20 +196,30 @@ static void kernel_call(Writer *w, const Step *s)
 static void step_kernel(Writer *w, const Step *s)
 {
     int parts = kernel_parts(s->kernel);
-    if (w->b->gpu)
+    if (w->b->gpu) {
         gpu_kernel(w, s);
-    else if (parts)
+    } else if (parts) {
+        w->b->needs |= NEED_RUNNING;
         line(w, "igrt_parallel(&ctx->config, step_%d, &run, %d);", s->number, parts);
-    else
+    } else {
         kernel_call(w, s);
+    }
     profile_line(w, s, s->kernel->name);
+}
+
+/* "igrt_outside(&ctx->fault, " */
+static void open_outside(Writer *w)
+{
+    w->b->needs |= NEED_FAULT;
+    sb_puts(&w->sb, "igrt_outside(&ctx->fault, ");
 }
 
 /* The head of an if: whether least <= value <= greatest does not hold; what is the wrong one. */
 static void outside(Writer *w, const char *what, Node *value, Node *least, Node *greatest)
 {
     indent(w);
-    sb_puts(&w->sb, "if (igrt_outside(&ctx->fault, ");
+    sb_puts(&w->sb, "if (");
+    open_outside(w);
     print_string(&w->sb, what);
     Node *part[] = {value, least, greatest};
     for (int i = 0; i < 3; i++) {
@@ -234,11 +252,10 @@ static void step_check(Writer *w, const Step *s)
 static void set_count(Writer *w, const Step *s, int var, const char *value)
 {
     Bundle *b = w->b;
-    char name[VAR_NAME_BYTES + 8];
     const Var *v = &b->c->vars[var];
     const char *what =
         origin_text(b, s->norigin ? s->origins[0] : NULL, v->what ? v->what : v->name);
-    line(w, "sym[%s] = %s;", sym_name(b, var, name), value);
+    line(w, "%s = %s;", sym_place(b, var), value);
     outside(w, what, v->node, idx(b->c, v->lo), idx(b->c, v->hi));
     line(w, "    return IGRT_ERR_COUNT;");
 }
@@ -258,7 +275,8 @@ static void step_index(Writer *w, const Step *s)
     print_expr(&w->sb, b, s->size);
     sb_puts(&w->sb, ";\n");
     indent(w);
-    sb_puts(&w->sb, "if (index != INT64_MIN && igrt_outside(&ctx->fault, ");
+    sb_puts(&w->sb, "if (index != INT64_MIN && ");
+    open_outside(w);
     print_string(&w->sb, origin_text(b, s->norigin ? s->origins[0] : NULL, what));
     sb_puts(&w->sb, s->wraps ? ", index < 0 ? index - size : index, -size, size - 1))\n"
                              : ", index, 0, size - 1))\n");
@@ -314,8 +332,9 @@ static void descriptor(Writer *w, const Step *s, int i)
     sb_puts(&w->sb, buffer->rank ? "}},\n" : "0}},\n");
 }
 
-static void print_double(StrBuf *sb, double v)
+static void print_double(StrBuf *sb, Bundle *b, double v)
 {
+    b->needs |= v - v != 0 ? NEED_MATH : 0; /* infinite, or no number */
     if (v != v)
         sb_puts(sb, "NAN");
     else if (v - v != 0)
@@ -359,7 +378,7 @@ static void step_call(Writer *w, const Step *s)
         sb_puts(&w->sb, "static const double floats[] = {");
         for (int i = 0; i < call->n_float; i++) {
             sb_puts(&w->sb, i ? ", " : "");
-            print_double(&w->sb, call->floats[i]);
+            print_double(&w->sb, b, call->floats[i]);
         }
         sb_puts(&w->sb, "};\n");
     }
@@ -380,6 +399,7 @@ static void step_call(Writer *w, const Step *s)
     sb_printf(&w->sb, "%s);\n", call->n_count ? "count" : "NULL");
     line(w, "if (status != IGRT_OK) {");
     indent(w);
+    b->needs |= NEED_FAULT;
     sb_puts(&w->sb, "    ctx->fault.what = ");
     print_string(&w->sb, origin_text(b, s->norigin ? s->origins[0] : NULL, call->name));
     sb_puts(&w->sb, ";\n");
@@ -434,7 +454,6 @@ static void step_loop(Writer *w, const Step *s)
 {
     Bundle *b = w->b;
     StrBuf *sb = &w->sb;
-    char name[VAR_NAME_BYTES + 8];
     line(w, "{");
     w->depth++;
     if (s->trip) {
@@ -467,7 +486,7 @@ static void step_loop(Writer *w, const Step *s)
         w->depth--;
     }
     if (s->counter && s->counter->op == OP_VAR)
-        line(w, "    sym[%s] = i%d;", sym_name(b, (int)s->counter->arg.i, name), s->number);
+        line(w, "    %s = i%d;", sym_place(b, (int)s->counter->arg.i), s->number);
     block(w, &s->body);
     line(w, "}");
     if (s->iterations && s->iterations->op == OP_VAR && s->iterations != s->trip) {
@@ -504,14 +523,14 @@ static void block(Writer *w, const Block *steps)
 /* A number of a group that the caller gives. */
 static void group_in(Writer *w, const PortGroup *g, Node *value, const char *member)
 {
-    char name[VAR_NAME_BYTES + 8];
     if (!value)
         return;
     const char *what = arena_printf(w->b->a, "input '%s': its %s", g->g->name,
                                     *member == 'l' ? "length" : "presence");
     if (value->op == OP_CONST) {
         indent(w);
-        sb_puts(&w->sb, "if (igrt_outside(&ctx->fault, ");
+        sb_puts(&w->sb, "if (");
+        open_outside(w);
         print_string(&w->sb, what);
         sb_printf(&w->sb, ", in->%s_%s, %lld, %lld))\n", g->field, member, (long long)value->arg.i,
                   (long long)value->arg.i);
@@ -519,8 +538,7 @@ static void group_in(Writer *w, const PortGroup *g, Node *value, const char *mem
         return;
     }
     const Var *v = &w->b->c->vars[value->arg.i];
-    sym_name(w->b, (int)value->arg.i, name);
-    line(w, "sym[%s] = in->%s_%s;", name, g->field, member);
+    line(w, "%s = in->%s_%s;", sym_place(w->b, (int)value->arg.i), g->field, member);
     outside(w, what, v->node, idx(w->b->c, v->lo), idx(w->b->c, v->hi));
     line(w, "    return IGRT_ERR_DIM;");
 }
@@ -531,7 +549,6 @@ static void dims_in(Writer *w)
 {
     Bundle *b = w->b;
     StrBuf *sb = &w->sb;
-    char name[VAR_NAME_BYTES + 8];
     bool *set = NEWN(b->a, bool, b->c->nvar + 1);
     for (int i = 0; i < b->c->nvar; i++) {
         const Var *v = &b->c->vars[i];
@@ -553,9 +570,8 @@ static void dims_in(Writer *w)
                 continue;
             const Var *v = &b->c->vars[dim->arg.i];
             set[dim->arg.i] = true;
-            sym_name(b, (int)dim->arg.i, name);
             indent(w);
-            sb_printf(sb, "sym[%s] = ", name);
+            sb_printf(sb, "%s = ", sym_place(b, (int)dim->arg.i));
             if (p->here)
                 print_expr(sb, b, p->here);
             sb_printf(sb, "%sin->%s[%d]", p->here ? " ? " : "", p->dims, d - p->lead);
@@ -589,7 +605,7 @@ static void dims_in(Writer *w)
                 print_expr(sb, b, p->here);
                 sb_puts(sb, " && ");
             }
-            sb_puts(sb, "igrt_outside(&ctx->fault, ");
+            open_outside(w);
             print_string(
                 sb, arena_printf(b->a, "input '%s': the size of axis %d", p->b->name, d - p->lead));
             sb_printf(sb, ", in->%s[%d], ", p->dims, d - p->lead);
@@ -644,7 +660,6 @@ static void dims_out(Writer *w)
 static void lengths_out(Writer *w)
 {
     Bundle *b = w->b;
-    char name[VAR_NAME_BYTES + 8];
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < b->c->nvar; i++) {
             Node *next = b->c->vars[i].next;
@@ -652,7 +667,7 @@ static void lengths_out(Writer *w)
                 continue;
             indent(w);
             if (pass) {
-                sb_printf(&w->sb, "sym[%s] = length_%d;\n", sym_name(b, i, name), i);
+                sb_printf(&w->sb, "%s = length_%d;\n", sym_place(b, i), i);
                 continue;
             }
             sb_printf(&w->sb, "const int64_t length_%d = ", i);
@@ -706,19 +721,30 @@ static bool block_has(const Block *steps, StepKind kind)
     return false;
 }
 
-/* What the text uses of the context that is reached through `from`. */
-static void context_locals(Writer *w, const char *text, const char *from)
+/* A function is written whole: gives what it needs, and the next one needs nothing yet. */
+static unsigned needs_taken(Bundle *b)
 {
-    const Bundle *b = w->b;
-    for (int i = 0; b->memory && i < b->p->nmemory; i++)
-        if (strstr(text, arena_printf(b->a, "%s + ", b->memory[i].base)))
+    unsigned needs = b->needs;
+    b->all_needs |= needs;
+    b->needs = 0;
+    return needs;
+}
+
+/* What a function needs of the context that is reached through `from`. */
+static void context_locals(Writer *w, unsigned needs, const char *from)
+{
+    Bundle *b = w->b;
+    for (int i = 0; b->memory && i < b->p->nmemory; i++) {
+        if (b->memory[i].needed)
             line(w, "unsigned char *const %s = %s->memory[%s];", b->memory[i].base, from,
                  b->memory[i].index);
-    if (strstr(text, "(arena + ") || strstr(text, " arena + "))
+        b->memory[i].needed = false;
+    }
+    if (needs & NEED_ARENA)
         line(w, "unsigned char *const arena = %s->arena;", from);
-    if (strstr(text, "(weights + "))
+    if (needs & NEED_WEIGHTS)
         line(w, "const unsigned char *const weights = %s->weights;", from);
-    if (strstr(text, "sym["))
+    if (needs & NEED_SYM)
         line(w, "int64_t *const sym = %s->sym;", from);
 }
 
@@ -738,10 +764,11 @@ static void step_functions(Writer *w, const Block *steps)
                   s->number);
         w->depth = 1;
         line(w, "const struct running *const run = arg;");
-        context_locals(w, call.sb.data, "run->ctx");
-        if (strstr(call.sb.data, "in->"))
+        unsigned needs = needs_taken(w->b);
+        context_locals(w, needs, "run->ctx");
+        if (needs & NEED_INPUTS)
             line(w, "const %s_inputs *const in = run->in;", n);
-        if (strstr(call.sb.data, "out->"))
+        if (needs & NEED_OUTPUTS)
             line(w, "%s_outputs *const out = run->out;", n);
         sb_puts(&w->sb, call.sb.data);
         sb_puts(&w->sb, "}\n");
@@ -750,19 +777,20 @@ static void step_functions(Writer *w, const Block *steps)
     }
 }
 
-/* Declares what the text of a function uses. */
-static void declare_locals(Writer *w, const char *text, bool calls)
+/* Declares what the function that was written needs. */
+static void declare_locals(Writer *w, bool calls)
 {
-    context_locals(w, text, "ctx");
+    unsigned needs = needs_taken(w->b);
+    context_locals(w, needs, "ctx");
     if (w->b->gpu)
-        gpu_locals(w, text);
-    if (strstr(text, "&run,"))
+        gpu_locals(w, needs);
+    if (needs & NEED_RUNNING)
         line(w, "const struct running run = {ctx, in, out};");
     if (calls)
         line(w, "igrt_status status;");
-    if (strstr(text, "ctx->fault"))
+    if (needs & NEED_FAULT)
         line(w, "memset(&ctx->fault, 0, sizeof ctx->fault);");
-    if (strstr(text, "DONE("))
+    if (needs & NEED_PROFILE)
         line(w, "uint64_t since = ctx->config.profile ? now(ctx) : 0;");
 }
 
@@ -774,7 +802,7 @@ static void function_enqueue(Writer *w)
     sb_printf(&w->sb, "\nstatic igrt_status enqueue(%s_ctx *ctx)\n{\n", w->b->name);
     w->depth = 1;
     const char *text = body.sb.data ? body.sb.data : "    (void)ctx;\n";
-    declare_locals(w, text, false);
+    declare_locals(w, false);
     sb_puts(&w->sb, text);
     line(w, "return IGRT_OK;");
     sb_puts(&w->sb, "}\n");
@@ -817,9 +845,8 @@ static void function_run(Writer *w)
     lengths_out(w);
     StrBuf body = *sb;
     *sb = before;
-    /* declare what the body uses */
     const char *text = body.data ? body.data : "";
-    declare_locals(w, text, block_has(&b->p->main, STEP_CALL));
+    declare_locals(w, block_has(&b->p->main, STEP_CALL));
     sb_puts(sb, "\n");
     sb_puts(sb, text);
     sb_free(&body);
@@ -968,17 +995,17 @@ static void lib_prototypes(StrBuf *sb, const Bundle *b, Map *seen, const Block *
     }
 }
 
-static void opening(StrBuf *sb, Bundle *b, const char *body)
+static void opening(StrBuf *sb, Bundle *b)
 {
     sb_printf(sb, "/*\n * %s.c - the steps of ", b->name);
     print_comment_text(sb, b->source);
     sb_printf(sb, ", in order. The kernels are in %s_kernels%s.\n */\n", b->name,
               b->gpu ? b->target->suffix : "_*.c");
     sb_printf(sb, "#include \"%s_igrt.h\"\n#include \"%s.h\"\n", b->name, b->name);
-    if (strstr(body, "NAN") || strstr(body, "INFINITY"))
+    if (b->all_needs & NEED_MATH)
         sb_puts(sb, "\n#include <math.h>");
     sb_puts(sb, "\n#include <string.h>\n\n");
-    if (b->uses_num)
+    if (b->all_needs & NEED_NUM)
         sb_puts(sb, "#include \"igrt_num.h\"\n");
     if (b->gpu)
         sb_printf(sb, "#include \"igrt_gpu_%s.h\"\n", b->target->name);
@@ -1005,16 +1032,16 @@ static void opening(StrBuf *sb, Bundle *b, const char *body)
         }
         sb_puts(sb, "};\n");
     }
-    if (strstr(body, "(weights + "))
+    if (b->all_needs & NEED_WEIGHTS)
         weight_offsets(sb, b);
     if (b->gpu)
         gpu_constants(sb, b);
-    if (strstr(body, "struct running"))
+    if (b->all_needs & NEED_RUNNING)
         sb_printf(sb,
                   "\n/* What the parts of a step have in common. */\nstruct running {\n"
                   "    %s_ctx *ctx;\n    const %s_inputs *in;\n    %s_outputs *out;\n};\n",
                   b->name, b->name, b->name);
-    if (strstr(body, "DONE("))
+    if (b->all_needs & NEED_PROFILE)
         sb_printf(
             sb,
             "\n/* Tells the profile how long the step took. */\n"
@@ -1040,15 +1067,17 @@ void bundle_run(Bundle *b)
     Writer w = {.b = b};
     if (b->gpu)
         gpu_functions(&w.sb, b);
+    (void)needs_taken(b);
     if (b->gpu && gpu_is_apart(b)) {
         function_enqueue(&w);
         gpu_apart_functions(&w.sb, b);
+        (void)needs_taken(b);
     }
     function_init(&w);
     step_functions(&w, &b->p->main);
     function_run(&w);
     StrBuf all = {0};
-    opening(&all, b, w.sb.data);
+    opening(&all, b);
     sb_puts(&all, w.sb.data);
     sb_free(&w.sb);
     bundle_source(b, arena_printf(b->a, "%s.c", b->name), &all);

@@ -206,16 +206,18 @@ static int64_t sample_step(int64_t n)
     return n <= MAX_SAMPLES ? 1 : (n + MAX_SAMPLES - 1) / MAX_SAMPLES;
 }
 
-static void want_table(StrBuf *sb, int i, const ingot_value *v)
+static unsigned want_table(StrBuf *sb, int i, const ingot_value *v)
 {
     int64_t n = count(v), step = sample_step(n);
+    unsigned needs = 0;
     if (!n)
-        return;
+        return 0;
     sb_printf(sb, "static const double want%d[] = {", i);
     for (int64_t k = 0, at = 0; at < n; k++, at += step) {
         double x =
             element_value(v->dtype, (const uint8_t *)v->data + at * dtype_info[v->dtype].bytes);
         sb_puts(sb, k % 6 ? ", " : k ? ",\n    " : "\n    ");
+        needs |= x - x != 0 ? NEED_MATH : 0; /* infinite, or no number */
         if (x != x)
             sb_puts(sb, "NAN");
         else if (x - x != 0)
@@ -224,6 +226,7 @@ static void want_table(StrBuf *sb, int i, const ingot_value *v)
             sb_printf(sb, dtype_is_float((int)v->dtype) ? "%.9g" : "%.17g", x);
     }
     sb_puts(sb, "\n};\n");
+    return needs;
 }
 
 static double range_of(const ingot_value *v)
@@ -334,6 +337,11 @@ static void write_selftest(Bundle *b, const ingot_value *want)
         any |= count(&want[i]) > 0;
     b->has_selftest = true;
     StrBuf body = {0}, sb = {0};
+    unsigned needs = 0;
+    for (int i = 0; i < b->nin && !given; i++)
+        needs |= is_half(b->in[i].b->dtype) ? NEED_NUM : 0;
+    for (int i = 0; i < b->nout; i++)
+        needs |= is_half(want[i].dtype) && count(&want[i]) ? NEED_NUM : 0;
     if (b->nin && !given)
         sb_printf(&body, "\n%s", formula);
     if (any)
@@ -350,13 +358,13 @@ static void write_selftest(Bundle *b, const ingot_value *want)
         int64_t n = count(&given[i]);
         sb_printf(&body, "static const %s in%d[%lld] = ", c_type(given[i].dtype), i,
                   (long long)(n ? n : 1));
-        print_array(&body, given[i].dtype, given[i].data, n);
+        needs |= print_array(&body, given[i].dtype, given[i].data, n);
         sb_puts(&body, ";\n");
     }
     for (int i = 0; i < b->nout; i++)
         storage(&body, &b->out[i], "out", i);
     for (int i = 0; i < b->nout; i++)
-        want_table(&body, i, &want[i]);
+        needs |= want_table(&body, i, &want[i]);
     function(&body, b, want);
     sb_printf(&sb,
               "/*\n * %s_selftest.c - golden vectors: %s.\n"
@@ -366,9 +374,9 @@ static void write_selftest(Bundle *b, const ingot_value *want)
                     : "inputs made by a formula, and samples of what the reference\n * interpreter "
                       "computes of them",
               b->name);
-    if (strstr(body.data, "igrt_f") || strstr(body.data, "igrt_bf"))
+    if (needs & NEED_NUM)
         sb_puts(&sb, "#include \"igrt_num.h\"\n");
-    else if (strstr(body.data, "NAN") || strstr(body.data, "INFINITY"))
+    else if (needs & NEED_MATH)
         sb_puts(&sb, "\n#include <math.h>\n");
     sb_puts(&sb, body.data);
     sb_free(&body);

@@ -142,17 +142,17 @@ static void value_flush(Value *v, const Buffer *w)
 
 /* ---- arrays ------------------------------------------------------------------------------ */
 
-static void print_float(StrBuf *sb, double v, const char *suffix)
+static unsigned print_float(StrBuf *sb, double v, const char *suffix)
 {
     char text[48];
     int precision = *suffix ? 9 : 17;
     if (v != v) {
         sb_puts(sb, "NAN");
-        return;
+        return NEED_MATH;
     }
     if (v - v != 0) {
         sb_puts(sb, v > 0 ? "INFINITY" : "-INFINITY");
-        return;
+        return NEED_MATH;
     }
     for (int p = precision - 3; p <= precision; p++) { /* the shortest that reads back the same */
         snprintf(text, sizeof text, "%.*g", p, v);
@@ -161,9 +161,10 @@ static void print_float(StrBuf *sb, double v, const char *suffix)
             break;
     }
     sb_printf(sb, "%s%s%s", text, strpbrk(text, ".e") ? "" : ".0", suffix);
+    return 0;
 }
 
-static void print_element(StrBuf *sb, ingot_dtype d, const uint8_t *p)
+static unsigned print_element(StrBuf *sb, ingot_dtype d, const uint8_t *p)
 {
     union {
         float f;
@@ -180,10 +181,11 @@ static void print_element(StrBuf *sb, ingot_dtype d, const uint8_t *p)
     int bytes = dtype_info[d].bytes, kind = dtype_info[d].kind;
     memcpy(&v, p, (size_t)(bytes < 8 ? bytes : 8));
     if (d == INGOT_F32) {
-        print_float(sb, (double)v.f, "f");
-    } else if (d == INGOT_F64) {
-        print_float(sb, v.d, "");
-    } else if (kind == 'i') {
+        return print_float(sb, (double)v.f, "f");
+    }
+    if (d == INGOT_F64)
+        return print_float(sb, v.d, "");
+    if (kind == 'i') {
         int64_t x = bytes == 1 ? v.i8 : bytes == 2 ? v.i16 : bytes == 4 ? v.i32 : v.i64;
         if (x == INT64_MIN)
             sb_puts(sb, "INT64_MIN");
@@ -199,15 +201,17 @@ static void print_element(StrBuf *sb, ingot_dtype d, const uint8_t *p)
                                : "%llu",
                   (unsigned long long)x);
     }
+    return 0;
 }
 
-void print_array(StrBuf *sb, ingot_dtype d, const uint8_t *bytes, int64_t n)
+unsigned print_array(StrBuf *sb, ingot_dtype d, const uint8_t *bytes, int64_t n)
 {
     if (dtype_info[d].kind == 'c') { /* pairs */
         n *= 2;
         d = d == INGOT_C64 ? INGOT_F32 : INGOT_F64;
     }
     sb_puts(sb, "{");
+    unsigned needs = 0;
     size_t start = 0;
     for (int64_t i = 0; i < n; i++) {
         if (i == 0 || sb->len - start > 88) {
@@ -216,9 +220,10 @@ void print_array(StrBuf *sb, ingot_dtype d, const uint8_t *bytes, int64_t n)
         } else {
             sb_puts(sb, ", ");
         }
-        print_element(sb, d, bytes + i * dtype_info[d].bytes);
+        needs |= print_element(sb, d, bytes + i * dtype_info[d].bytes);
     }
     sb_puts(sb, n ? "\n}" : "0}");
+    return needs;
 }
 
 static void declare(StrBuf *sb, Bundle *b, const Buffer *w)
@@ -243,6 +248,7 @@ static void write_arrays(Bundle *b)
               "#ifndef %s_WEIGHTS_ATTR\n#define %s_WEIGHTS_ATTR\n#endif\n\n",
               n, u, u, u, u, u, u, u);
     StrBuf body = {0};
+    unsigned needs = 0;
     for (int i = 0; i < b->nweight && !b->failed; i++) {
         const Buffer *w = b->weight[i];
         Value v = value_open(b, w);
@@ -260,12 +266,12 @@ static void write_arrays(Bundle *b)
             sb_puts(&body, " */\n");
             declare(&body, b, w);
             sb_puts(&body, " = ");
-            print_array(&body, w->dtype, v.bytes, w->bytes / element_bytes(w->dtype));
+            needs |= print_array(&body, w->dtype, v.bytes, w->bytes / element_bytes(w->dtype));
             sb_puts(&body, ";\n");
         }
         value_close(&v, w);
     }
-    if (body.data && (strstr(body.data, "NAN") || strstr(body.data, "INFINITY")))
+    if (needs & NEED_MATH)
         sb_puts(&sb, "\n#include <math.h>\n");
     sb_puts(&sb, body.data ? body.data : "");
     sb_free(&body);

@@ -21,7 +21,7 @@ void condition(Writer *, const Buffer *cond);
 /* bundle_gpu.c */
 void gpu_constants(StrBuf *, Bundle *);
 void gpu_functions(StrBuf *, Bundle *);
-void gpu_locals(Writer *, const char *body); /* of run() */
+void gpu_locals(Writer *, unsigned needs);
 /* Of run(): transfers, and the steps, whose text is given; or the calls of enqueue(), which has them where no step needs the host. */
 void gpu_steps(Writer *, const char *steps);
 bool gpu_is_apart(const Bundle *);

@@ -28,9 +28,9 @@ void print_string(StrBuf *, const char *);
 /* custom_source.c: the C file of a custom operator, for the model of that name. */
 void custom_source(StrBuf *, const CustomOp *, const char *model);
 /* What kernels need that call functions of one element: their sources, of which every name has `prefix`, and behind the
- * runtime's headers op_swish() and, where the kernels call it, op_swish_x16(). */
+ * runtime's headers op_swish() and, where the kernels need it, op_swish_x16(). */
 void custom_paste(StrBuf *, const CustomOp *, const char *prefix);
-void custom_wrappers(StrBuf *, const CustomOp *, const char *prefix, const char *kernels);
+void custom_wrappers(StrBuf *, const CustomOp *, const char *prefix, unsigned needs);
 
 /* A C identifier from any text; never a keyword. */
 char *identifier(Arena *, const char *text);
@@ -39,15 +39,37 @@ void print_dim(StrBuf *, const Context *, Node *);
 /* "f32[1,3,n]" */
 void print_shape(StrBuf *, const Context *, ingot_dtype, int rank, Node *const *dims);
 
+/* ---- needs ---------------------------------------------------------------------------------- */
+
+/* What a text needs around it, of headers and of locals of its function: said while it is written. */
+typedef enum {
+    NEED_MATH = 1 << 0,   /* NAN, INFINITY */
+    NEED_NUM = 1 << 1,    /* igrt_num.h, or whatever includes it */
+    NEED_VEC = 1 << 2,    /* igrt_vec.h: lanes */
+    NEED_VEC64 = 1 << 3,  /* igrt_vec64.h: lanes of 64 bits */
+    NEED_DOT = 1 << 4,    /* igrt_dot.h, igrt_dot_vec.h */
+    NEED_CUSTOM = 1 << 5, /* << 0, 1, 2: op_swish_x4(), _x8(), _x16() */
+    NEED_SYM = 1 << 8,
+    NEED_ARENA = 1 << 9,
+    NEED_WEIGHTS = 1 << 10, /* the blob */
+    NEED_INPUTS = 1 << 11,
+    NEED_OUTPUTS = 1 << 12,
+    NEED_RUNNING = 1 << 13, /* struct running */
+    NEED_FAULT = 1 << 14,
+    NEED_PROFILE = 1 << 15,
+    NEED_GPU = 1 << 16,
+    NEED_MEM = 1 << 17
+} Need;
+
 /* ---- render.c ----------------------------------------------------------------------------- */
 
-/* One kernel function as text, without the comment on top. */
-void render_kernel(StrBuf *, const Target *, const Kernel *, const char *function_name);
+/* One kernel function as text, without the comment on top; what it needs. */
+unsigned render_kernel(StrBuf *, const Target *, const Kernel *, const char *function_name);
 
 /* ---- bundle_kernels.c ---------------------------------------------------------------------- */
 
-/* The #includes of a C file with this text of kernels; whether igrt_vec64.h is one of them. */
-bool kernel_headers(StrBuf *, const char *text);
+/* The #includes of a C file whose kernels need this. */
+void kernel_headers(StrBuf *, unsigned needs);
 
 /* ---- bundle.c (inspect.h has what is told of a plan) ---------------------------------------- */
 

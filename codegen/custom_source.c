@@ -271,16 +271,13 @@ static void in_lanes(StrBuf *sb, const CustomOp *op, ingot_dtype to, int lanes)
     sb_printf(sb, ");\n    return igrt_load_%sx%d(y);\n}\n", held, lanes);
 }
 
-void custom_wrappers(StrBuf *sb, const CustomOp *op, const char *prefix, const char *kernels)
+void custom_wrappers(StrBuf *sb, const CustomOp *op, const char *prefix, unsigned needs)
 {
     ingot_dtype to = custom_param(op, CUSTOM_OUTPUT, 0)->dtype;
     one_element(sb, op, prefix, to);
-    for (int lanes = 4; lanes <= 16; lanes *= 2) {
-        char call[160];
-        snprintf(call, sizeof call, "%.120s_x%d(", op->name, lanes);
-        if (strstr(kernels, call))
+    for (int lanes = 4; lanes <= 16; lanes *= 2)
+        if (needs & (unsigned)NEED_CUSTOM << (lanes / 8))
             in_lanes(sb, op, to, lanes);
-    }
 }
 
 /* ---- a file of its own ------------------------------------------------------------------------ */

@@ -8,6 +8,16 @@ void render_indent(Render *r, int depth)
         put(r, "    ");
 }
 
+void render_igrt(Render *r, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    put(r, "igrt_");
+    sb_vprintf(r->sb, format, ap);
+    va_end(ap);
+    r->needs |= NEED_NUM;
+}
+
 /* sN = sN + value; a product is added without being rounded if the machine can. */
 static void update(Render *r, Node *n)
 {
@@ -34,7 +44,7 @@ static void update(Render *r, Node *n)
         return;
     }
     if (op == OP_ADD && is_float && x->op == OP_MUL && !is_named(r, x)) {
-        sb_printf(r->sb, "igrt_muladd_%s(", type);
+        render_igrt(r, "muladd_%s(", type);
         render_operand(r, x->src[0], lanes, lanes);
         put(r, ", ");
         render_operand(r, x->src[1], lanes, lanes);
@@ -49,8 +59,8 @@ static void update(Render *r, Node *n)
         put(r, ");\n");
     } else {
         if (narrow)
-            sb_printf(r->sb, "igrt_wrap_%s(", dtype_info[n->dtype].name);
-        sb_printf(r->sb, "igrt_%s_%s(s%d, ", op_info[op].text, type, s);
+            render_igrt(r, "wrap_%s(", dtype_info[n->dtype].name);
+        render_igrt(r, "%s_%s(s%d, ", op_info[op].text, type, s);
         render_operand(r, x, lanes, lanes);
         put(r, narrow ? "));\n" : ");\n");
     }
@@ -271,6 +281,7 @@ static void render_tile(Render *r, const Tile *tile)
     if (tile->tail.range)
         name_axes(r, &tile->tail, 1);
     linearize(&r->l, r->k, tile);
+    r->needs |= tile->lane ? NEED_VEC : 0;
     r->number = NEWN(r->l.arena, int, r->l.nknown);
     for (uint32_t i = 0; i < r->l.nknown; i++)
         r->number[i] = -1;
@@ -313,7 +324,7 @@ static void places(Render *r, const Kernel *k)
     }
 }
 
-void render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char *function_name)
+unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char *function_name)
 {
     Arena *a = arena_new();
     Tiles tiles = kernel_lower(k);
@@ -329,4 +340,5 @@ void render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char *fun
     map_free(&r.names);
     tiles_free(&tiles);
     arena_free(a);
+    return r.needs;
 }

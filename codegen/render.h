@@ -19,6 +19,7 @@ typedef struct {
         int depth;
     } * seen; /* the names that can be seen, innermost last */
     int nseen;
+    unsigned needs;
     bool bare; /* the next expression stands alone: no parentheses around it */
 } Render;
 
@@ -114,5 +115,7 @@ void render_four_type(Render *, Node *);
 /* ---- render.c ------------------------------------------------------------------------------- */
 
 void render_indent(Render *, int depth);
+/* "igrt_" and what is formatted: a name of the runtime's. */
+void render_igrt(Render *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

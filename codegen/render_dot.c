@@ -38,6 +38,7 @@ void render_four(Render *r, Node *n)
     Node *from[] = {r->l.tile->four, r->l.tile->lane}, *to[] = {zero, zero};
     bool lanes = is_vector(r, n);
     int part = r->l.tile->part;
+    r->needs |= NEED_DOT;
     sb_printf(r->sb, lanes && part ? "igrt_load_part_%sx4" : "igrt_load_%sx4", byte_name(n));
     if (lanes)
         sb_printf(r->sb, "_i32x%d", r->l.tile->lanes);
@@ -72,6 +73,7 @@ void render_dot(Render *r, Node *n, const char *to)
         Node *x = product->src[i];
         name[i] = x->op == OP_CONST || is_flipped(x) ? "u8" : byte_name(x);
     }
+    r->needs |= NEED_DOT;
     sb_printf(r->sb, "igrt_dot_%s_%s", name[0], name[1]);
     if (lanes)
         sb_printf(r->sb, "_i32x%d", r->l.tile->lanes);

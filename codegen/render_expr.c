@@ -179,7 +179,7 @@ void render_int(Render *r, Node *n)
 /* igrt_<name>_<type>(operands) */
 static void call(Render *r, const char *name, const char *type, Node *n)
 {
-    sb_printf(r->sb, "igrt_%s_%s(", name, type);
+    render_igrt(r, "%s_%s(", name, type);
     for (uint32_t i = 0; i < n->nsrc; i++) {
         put(r, i ? ", " : "");
         if (n->dtype == INGOT_INDEX)
@@ -338,8 +338,10 @@ static void int_op(Render *r, Node *n, ingot_dtype d)
             put(r, "!");
             render_expr(r, x);
         } else {
-            sb_printf(r->sb, is_narrow(d) ? "igrt_wrap_%s(~" : "(%s)~",
-                      is_narrow(d) ? dtype_info[d].name : dtype_info[d].c_type);
+            if (is_narrow(d))
+                render_igrt(r, "wrap_%s(~", dtype_info[d].name);
+            else
+                sb_printf(r->sb, "(%s)~", dtype_info[d].c_type);
             render_expr(r, x);
             put(r, is_narrow(d) ? ")" : "");
         }
@@ -350,7 +352,7 @@ static void int_op(Render *r, Node *n, ingot_dtype d)
         return;
     }
     if (is_narrow(d))
-        sb_printf(r->sb, "igrt_wrap_%s(", dtype_info[d].name);
+        render_igrt(r, "wrap_%s(", dtype_info[d].name);
     if (d == INGOT_BOOL && n->op != OP_XOR) /* a bool is 0 or 1 */
         put(r, "(");
     if (n->op == OP_AND || n->op == OP_OR || n->op == OP_XOR) {
@@ -369,6 +371,7 @@ static void custom(Render *r, Node *n, bool lanes)
 {
     const CustomUse *use = n->arg.ptr;
     const char *separator = "";
+    r->needs |= lanes ? (unsigned)NEED_CUSTOM << (r->l.tile->lanes / 8) : 0;
     sb_printf(r->sb, lanes ? "%s_x%d(" : "%s(", use->op->name, r->l.tile->lanes);
     for (int i = 0; i < use->op->nparam; i++) {
         const CustomParam *p = &use->op->param[i];

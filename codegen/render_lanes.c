@@ -15,6 +15,7 @@ const char *const lane_spelling[OP_COUNT] = {
 const char *render_lane_name(Render *r, ingot_dtype d, char name[16])
 {
     const char *held = d == INGOT_BOOL ? "f32" : d == INGOT_INDEX ? "i32" : lane_type(d);
+    r->needs |= strstr(held, "64") ? NEED_VEC64 : 0;
     snprintf(name, 16, "%sx%d", held, r->l.tile->lanes);
     return name;
 }

@@ -24,7 +24,7 @@ void render_load(Render *r, Node *n)
         put(r, " ? ");
     }
     if (small)
-        sb_printf(r->sb, "igrt_%s_to_f32(", dtype_info[n->dtype].name);
+        render_igrt(r, "%s_to_f32(", dtype_info[n->dtype].name);
     element(r, n, 2);
     put(r, small ? ")" : "");
     if (gated) {
@@ -36,8 +36,7 @@ void render_load(Render *r, Node *n)
 /* Open a call that turns a held float of `from` into the storage form of small float `to`. */
 static void open_pack(Render *r, ingot_dtype from, ingot_dtype to)
 {
-    sb_printf(r->sb, "igrt_%s_to_%s(", held(from) == INGOT_F64 ? "f64" : "f32",
-              dtype_info[to].name);
+    render_igrt(r, "%s_to_%s(", held(from) == INGOT_F64 ? "f64" : "f32", dtype_info[to].name);
 }
 
 static void close_pack(Render *r, ingot_dtype to, int64_t how)
@@ -93,7 +92,7 @@ Node *render_quantized(Render *r, Node *n, int zero_lo_hi[3])
 void render_quantize(Render *r, Node *x, const int zero_lo_hi[3])
 {
     bool lanes = is_vector(r, x);
-    put(r, "igrt_quantize_f32");
+    render_igrt(r, "quantize_f32");
     if (lanes)
         sb_printf(r->sb, "x%d", r->l.tile->lanes);
     put(r, "(");
@@ -124,14 +123,14 @@ void render_cast(Render *r, Node *n)
                : from_float                          ? " != 0.0)"
                                                      : " != 0)");
     } else if (is_small_float(to)) {
-        sb_printf(r->sb, "igrt_%s_to_f32(", dtype_info[to].name);
+        render_igrt(r, "%s_to_f32(", dtype_info[to].name);
         open_pack(r, from_float ? from : INGOT_F32, to);
         /* one rounding from wide integers: round to odd first */
         bool wide = from == INGOT_I64 || from == INGOT_I32 || from == INGOT_U32;
         if (wide)
-            put(r, "igrt_i64_to_f32_odd(");
+            render_igrt(r, "i64_to_f32_odd(");
         else if (from == INGOT_U64)
-            put(r, "igrt_u64_to_f32_odd(");
+            render_igrt(r, "u64_to_f32_odd(");
         else if (!from_float)
             put(r, "(float)(");
         render_expr(r, x);
@@ -147,19 +146,20 @@ void render_cast(Render *r, Node *n)
         render_expr(r, x);
         put(r, ")");
     } else if (from_float && render_is_clamped(x, to)) {
-        sb_printf(r->sb, "(%s)igrt_small_f32_i32(", render_type(r, to));
+        sb_printf(r->sb, "(%s)", render_type(r, to));
+        render_igrt(r, "small_f32_i32(");
         render_bare(r, x);
         put(r, ")");
     } else if (from_float) {
         ingot_dtype int_type = to == INGOT_INDEX ? INGOT_I64 : to;
         if (to == INGOT_INDEX && !r->l.wide)
             put(r, "(int)");
-        sb_printf(r->sb, "igrt_%s_to_%s(", held(from) == INGOT_F64 ? "f64" : "f32",
-                  dtype_info[int_type].name);
+        render_igrt(r, "%s_to_%s(", held(from) == INGOT_F64 ? "f64" : "f32",
+                    dtype_info[int_type].name);
         render_expr(r, x);
         put(r, ")");
     } else if (is_narrow(to)) {
-        sb_printf(r->sb, "igrt_wrap_%s((int64_t)(", dtype_info[to].name);
+        render_igrt(r, "wrap_%s((int64_t)(", dtype_info[to].name);
         render_expr(r, x);
         put(r, "))");
     } else {
@@ -174,19 +174,18 @@ void render_bitcast(Render *r, Node *n)
     Node *x = n->src[0];
     ingot_dtype from = x->dtype, to = n->dtype;
     /* to raw bits of the source, then to the destination */
-    const char *unpack = to == INGOT_F32   ? "igrt_bits_f32((uint32_t)("
-                         : to == INGOT_F64 ? "igrt_bits_f64((uint64_t)("
-                                           : NULL;
-    if (unpack)
-        put(r, unpack);
+    if (to == INGOT_F32)
+        render_igrt(r, "bits_f32((uint32_t)(");
+    else if (to == INGOT_F64)
+        render_igrt(r, "bits_f64((uint64_t)(");
     else if (is_small_float(to))
-        sb_printf(r->sb, "igrt_%s_to_f32((%s)(", dtype_info[to].name, dtype_info[to].c_type);
+        render_igrt(r, "%s_to_f32((%s)(", dtype_info[to].name, dtype_info[to].c_type);
     else
         sb_printf(r->sb, "(%s)((", dtype_info[to].c_type);
     if (from == INGOT_F32) {
-        put(r, "igrt_f32_bits(");
+        render_igrt(r, "f32_bits(");
     } else if (from == INGOT_F64) {
-        put(r, "igrt_f64_bits(");
+        render_igrt(r, "f64_bits(");
     } else if (is_small_float(from)) {
         open_pack(r, INGOT_F32, from);
     }

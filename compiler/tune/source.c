@@ -37,11 +37,11 @@ static void write_file(Source *s, const char *name, StrBuf *text)
     *text = (StrBuf){0};
 }
 
-static void put_includes(StrBuf *sb, const char *body)
+static void put_includes(StrBuf *sb, unsigned needs)
 {
     sb_puts(sb, "#include \"tune_case.h\"\n#include <stdint.h>\n#include <math.h>\n"
                 "#include <string.h>\n");
-    (void)kernel_headers(sb, body);
+    kernel_headers(sb, needs);
 }
 
 /* static void name(void *const *a) { k(a[0], a[1], n, 0, 32); } */
@@ -64,12 +64,13 @@ static void put_run(StrBuf *sb, const Kernel *k, const char *function, const cha
     sb_puts(sb, ");\n}\n");
 }
 
-static void put_kernel(StrBuf *sb, const Source *s, const Kernel *k, const char *function,
-                       const char *name)
+static unsigned put_kernel(StrBuf *sb, const Source *s, const Kernel *k, const char *function,
+                           const char *name)
 {
     sb_puts(sb, "static ");
-    render_kernel(sb, s->t->target, k, function);
+    unsigned needs = render_kernel(sb, s->t->target, k, function);
     put_run(sb, k, function, name);
+    return needs;
 }
 
 static int variant_of(const Source *s, int arg, const Candidate *c)
@@ -115,7 +116,7 @@ static char kind_of(ingot_dtype d)
 }
 
 /* A kernel that stores dense data in that layout. */
-static void put_pack(StrBuf *sb, const Source *s, int arg, int variant)
+static unsigned put_pack(StrBuf *sb, const Source *s, int arg, int variant)
 {
     const TuneKernel *k = s->of->kernel;
     Buffer dense = *k->step[0]->bufs[arg], stored = dense;
@@ -125,24 +126,23 @@ static void put_pack(StrBuf *sb, const Source *s, int arg, int variant)
     Step *copy = copy_step(s->t->p, &stored, &dense, k->step[0]);
     const char *name = arena_printf(s->t->a, "store_%d_%d", arg, variant);
     sb_puts(sb, "static ");
-    render_kernel(sb, s->t->target, copy->kernel, name);
+    unsigned needs = render_kernel(sb, s->t->target, copy->kernel, name);
     sb_printf(sb, "static void pack_%d_%d(void *to, const void *from)\n{\n    %s(to, from);\n}\n",
               arg, variant, name);
     ingot_context_free(copy->kernel->c);
+    return needs;
 }
 
-static void put_arg(StrBuf *sb, StrBuf *table, const Source *s, int i)
+static unsigned put_arg(StrBuf *sb, StrBuf *table, const Source *s, int i)
 {
     const TuneKernel *k = s->of->kernel;
     const KernelArg *a = &k->naive->args[i];
     bool packed = !a->written && kernel_has_param(k->naive, i);
     int n = packed ? s->nvariant[i] : 1;
-    int64_t dense = 1;
-    for (int d = 0; d < a->rank; d++)
-        dense = sat_mul(dense, a->dims[d]->hi);
+    unsigned needs = 0;
     for (int v = 0; v < n; v++)
         if (packed && s->variant[i][v]->n)
-            put_pack(sb, s, i, v);
+            needs |= put_pack(sb, s, i, v);
     sb_printf(table, "static const size_t stored_%d[] = {", i);
     for (int v = 0; v < n; v++)
         sb_printf(table, "%lld, ", (long long)layout_elements(s->variant[i][v], a->rank, a->dims));
@@ -150,7 +150,7 @@ static void put_arg(StrBuf *sb, StrBuf *table, const Source *s, int i)
     for (int v = 0; v < n; v++)
         sb_printf(table, packed && s->variant[i][v]->n ? "pack_%d_%d, " : "0, ", i, v);
     sb_puts(table, "};\n");
-    (void)dense;
+    return needs;
 }
 
 static void put_arg_row(StrBuf *sb, const Source *s, int i)
@@ -197,15 +197,16 @@ static const char *function_of(const Source *s, int i)
 static void put_candidates(Source *s, int first, int n)
 {
     StrBuf body = {0}, sb = {0};
+    unsigned needs = 0;
     const TuneKernel *k = s->of->kernel;
     for (int i = first; i < first + n; i++) {
         Kernel *kernel = candidate_kernel(k, s->of->candidate[i]);
         sb_printf(&body, "\n/* %s */\n", s->of->candidate[i]->text);
-        render_kernel(&body, s->t->target, kernel, function_of(s, i));
+        needs |= render_kernel(&body, s->t->target, kernel, function_of(s, i));
         ingot_context_free(kernel->c);
     }
     sb_printf(&sb, "/* case_%d_%d.c */\n", s->number, first);
-    put_includes(&sb, body.data ? body.data : "");
+    put_includes(&sb, needs);
     sb_write(&sb, body.data, body.len);
     sb_free(&body);
     write_file(s, arena_printf(s->t->a, "case_%d_%d.c", s->number, first), &sb);
@@ -234,12 +235,12 @@ static void put_case(Source *s)
     StrBuf body = {0}, sb = {0}, table = {0};
     const TuneKernel *k = s->of->kernel;
     Kernel *naive = candidate_kernel(k, NULL);
-    put_kernel(&body, s, naive, "naive", "run_naive");
+    unsigned needs = put_kernel(&body, s, naive, "naive", "run_naive");
     ingot_context_free(naive->c);
     for (int i = 0; i < k->naive->narg; i++)
-        put_arg(&body, &table, s, i);
+        needs |= put_arg(&body, &table, s, i);
     sb_printf(&sb, "/* case_%d.c - %s */\n", s->number, k->step[0]->name);
-    put_includes(&sb, body.data);
+    put_includes(&sb, needs);
     sb_write(&sb, body.data, body.len);
     sb_write(&sb, table.data, table.len);
     sb_printf(&sb, "static const TuneArg arg[] = {\n");
