@@ -88,9 +88,10 @@ static void write_table(Bundle *b)
     sb_printf(
         &sb,
         "/* table.c - what %s is, for programs that were not written for it: igrt_bundle. */\n"
-        "#include <stddef.h>\n\n#include \"driver.h\"\n#include \"igrt_pool.h\"\n#include "
-        "\"%s.h\"\n",
-        n, n);
+        "#include <stddef.h>\n\n%s#include \"driver.h\"\n#include \"igrt_pool.h\"\n#include "
+        "\"%s.h\"\n%s",
+        n, b->gpu ? arena_printf(b->a, "#include \"%s_igrt.h\"\n", n) : "", n,
+        b->gpu ? arena_printf(b->a, "#include \"igrt_gpu_%s.h\"\n", b->target->name) : "");
     io_table(&sb, b, b->in, b->nin, "inputs");
     io_table(&sb, b, b->out, b->nout, "outputs");
     group_table(&sb, b, b->in_group, b->nin_group, "inputs");
@@ -109,6 +110,20 @@ static void write_table(Bundle *b)
               "    return %s_run(ctx, in, out);\n}\n"
               "\nstatic igrt_status reset(void *ctx)\n{\n    return %s_reset(ctx);\n}\n",
               n, n, n);
+    if (b->gpu)
+        sb_printf(&sb,
+                  "\nstatic igrt_status memory(void *ctx, size_t bytes, const void *data, void "
+                  "**memory)\n{\n"
+                  "    igrt_gpu *const gpu = &((%s_ctx *)ctx)->gpu;\n"
+                  "    igrt_gpu_mem mem = igrt_gpu_given(*memory);\n"
+                  "    igrt_status status = IGRT_OK;\n"
+                  "    if (bytes)\n        status = igrt_gpu_alloc(gpu, bytes, data, &mem);\n"
+                  "    else\n        igrt_gpu_free(gpu, mem);\n"
+                  "    *memory = bytes ? (void *)(uintptr_t)mem : NULL;\n"
+                  "    return status;\n}\n"
+                  "\nstatic igrt_status wait(void *ctx)\n{\n"
+                  "    return igrt_gpu_finish(&((%s_ctx *)ctx)->gpu);\n}\n",
+                  n, n);
     if (b->has_selftest)
         sb_printf(&sb,
                   "\nstatic igrt_status selftest(void *ctx)\n{\n    return %s_selftest(ctx);\n}\n",
@@ -143,7 +158,7 @@ static void write_table(Bundle *b)
                   n, u);
     sb_printf(&sb,
               "    .init = init,\n    .run = run,\n    .reset = reset,\n%s    .deinit = deinit,\n  "
-              "  .fault = fault,\n};\n"
+              "  .fault = fault,\n%s};\n"
               "\nconst igrt_table igrt_bundle = {\n"
               "    .abi = IGRT_ABI_VERSION,\n"
               "    .model_bytes = sizeof(igrt_model),\n"
@@ -153,7 +168,8 @@ static void write_table(Bundle *b)
               "    .pool_bytes = sizeof(igrt_pool),\n"
               "    .model = &model,\n"
               "    .status_text = igrt_status_text,\n};\n",
-              b->has_selftest ? "    .selftest = selftest,\n" : "");
+              b->has_selftest ? "    .selftest = selftest,\n" : "",
+              b->gpu ? "    .memory = memory,\n    .wait = wait,\n" : "");
     bundle_file(b, "host/table.c", &sb);
 }
 

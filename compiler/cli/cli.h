@@ -41,7 +41,7 @@ typedef struct {
     const char *times, *diff, *node; /* of inspect and explain */
     bool dot, assembly, no_assembly;
     int explain_verbose;
-    bool json, per_kernel, no_bind, no_cache, help, interpret;
+    bool json, per_kernel, on_device, no_bind, no_cache, help, interpret;
     int threads;
     bool keep_subnormals;
     double seconds;
@@ -214,6 +214,8 @@ int process_run_to(const char *const *argv,
 ingot_status build_program(Arena *, const char *dir, const char *name, const char *target,
                            const char *standard, bool check, bool verbose);
 const char *c_compiler(void);
+/* Of a name that was looked at before. */
+Target machine_target(Arena *, const char *target);
 /* Why programs for the target do not run on this machine; NULL: they may. */
 const char *runs_elsewhere(Arena *, const char *target);
 /* A file that identifies the C compiler: its path, or NULL. */

@@ -165,7 +165,7 @@ static void source_files(Arena *a, const char *dir, const char *folder, const ch
 }
 
 /* What is known of a target's machine. */
-static Target machine_target(Arena *a, const char *target)
+Target machine_target(Arena *a, const char *target)
 {
     Target t = {0};
     ingot_status status;

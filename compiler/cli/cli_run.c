@@ -419,6 +419,9 @@ ingot_status command_bench(Options *o)
 {
     Session s = {.o = o, .a = o->a};
     Model m;
+    const char *target = o->compile.target ? o->compile.target : "c:native";
+    if (o->on_device && !machine_target(o->a, target).gpu)
+        return complain(INGOT_USAGE, "--on-device: %s is no GPU", target);
     ingot_status status = session_prepare(&s, &m, true);
     if (status == INGOT_OK) {
         fflush(stdout);
@@ -426,8 +429,14 @@ ingot_status command_bench(Options *o)
                    *in = arena_printf(s.a, "%s/in", s.work);
         const char *threads = arena_printf(s.a, "%d", o->threads);
         const char *profile[] = {program, "-t", threads, "--profile", in, NULL};
-        const char *bench[] = {
-            program, "-t", threads, "--bench", arena_printf(s.a, "%g", o->seconds), in, NULL};
+        const char *bench[] = {program,
+                               "-t",
+                               threads,
+                               "--bench",
+                               arena_printf(s.a, "%g", o->seconds),
+                               in,
+                               o->on_device ? "--on-device" : NULL,
+                               NULL};
         const char *timeline[] = {program, "-t", threads, "--timeline", o->trace, in, NULL};
         int code = o->trace ? process_run(timeline) : 0;
         if (!code && !o->per_kernel)

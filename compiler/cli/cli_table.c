@@ -50,6 +50,7 @@ const CliOption cli_options[] = {
     {"--threads", "N", EXECUTE | TUNE, "how many run the kernels; 1 unless told", .take = option_threads},
     {"--seconds", "S", BENCH, "how long to measure (default 1)", .take = option_seconds},
     {"--per-kernel", NULL, BENCH, "time every step, slowest first, beside what this machine could do", SET(per_kernel)},
+    {"--on-device", NULL, BENCH, "of a GPU: inputs and outputs lie there, and what is timed is its work alone, without transfers", SET(on_device)},
     {"--trace", "FILE", BENCH, "also write one run as a timeline, a row a thread (.json, for chrome://tracing or ui.perfetto.dev)", WORD(trace),
      .path = CLI_FILE},
     {"--json", NULL, BENCH, "only the JSON line, with \"median_ms\"", SET(json)},

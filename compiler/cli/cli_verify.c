@@ -6,14 +6,6 @@
 #include "interp/plan_interp.h"
 #include "targets.h"
 
-static Target target_of(Arena *a, const char *target)
-{
-    Target t = {0};
-    ingot_status status;
-    (void)target_make(&t, a, target, &status);
-    return t;
-}
-
 static ingot_value *values_of(const Session *s)
 {
     ingot_value *in = NEWN(s->a, ingot_value, s->nin + 1);
@@ -32,7 +24,7 @@ static ingot_status interpret(const Session *s, Model *m, bool rewritten, ingot_
 {
     ingot_status status = model_build(m, s->o, s->in, s->bound);
     *rounds = false;
-    Target t = target_of(s->a, s->o->compile.target);
+    Target t = machine_target(s->a, s->o->compile.target);
     if (status == INGOT_OK && rewritten)
         *rounds = graph_rewrite(m->c, &t, s->o->compile.no_rewrite);
     ingot_value *in = values_of(s);
@@ -236,7 +228,7 @@ ingot_status command_verify(Options *o)
         printf("%s: its kernels are interpreted\n", elsewhere);
     bool interpreted = elsewhere || o->interpret;
     ingot_status status = interpreted ? prepare_inputs(&s, &m) : session_prepare(&s, &m, true);
-    const Target t = target_of(o->a, target);
+    const Target t = machine_target(o->a, target);
     if (status == INGOT_OK && !interpreted)
         status = session_run(&s);
     if (status == INGOT_TOOL && t.gpu) {

@@ -552,11 +552,65 @@ static int compare_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Inputs and outputs go to the device, or (back: without what is in them) are let go of there. */
+static int move_to_device(Session *s, int back)
+{
+    const igrt_model *m = s->model;
+    igrt_status status = IGRT_OK;
+    for (int i = 0; i < m->n_inputs + m->n_outputs && status == IGRT_OK; i++) {
+        const int input = i < m->n_inputs;
+        const igrt_io *io = input ? &m->inputs[i] : &m->outputs[i - m->n_inputs];
+        void *base = input ? s->inputs : s->outputs, *host = get_pointer(base, io), *place = host;
+        const size_t bytes = npy_count(io->max_dims, io->rank) * igrt_dtype_bytes(io->dtype);
+        int64_t dims[IGRT_MAX_RANK] = {0};
+        if (!host)
+            continue;
+        set_pointer(base, io, NULL);
+        if (back) {
+            status = m->memory(s->ctx, 0, NULL, &place);
+            continue;
+        }
+        get_dims(base, io, dims);
+        const size_t used = input ? npy_count(dims, io->rank) * igrt_dtype_bytes(io->dtype) : 0;
+        char *whole =
+            calloc(bytes ? bytes : 1, 1); /* what is on the device has the size of the bounds */
+        if (whole && used)
+            memcpy(whole, host, used);
+        free(host);
+        status = m->memory(s->ctx, bytes ? bytes : 1, whole, &place);
+        free(whole);
+        if (status == IGRT_OK)
+            set_pointer(base, io, place);
+    }
+    return status == IGRT_OK ? IGRT_EXIT_OK
+                             : driver_fail(IGRT_EXIT_MODEL, "memory on the device: %s (status %d)",
+                                           igrt_status_text(status), (int)status);
+}
+
+static int wait_for_device(Session *s)
+{
+    const igrt_status status = s->model->wait(s->ctx);
+    return status == IGRT_OK ? IGRT_EXIT_OK
+                             : driver_fail(IGRT_EXIT_MODEL, "run: %s (status %d)",
+                                           igrt_status_text(status), (int)status);
+}
+
+enum {
+    RUNS_IN_FLIGHT = 20
+}; /* of bench, with memory on the device: then the device never waits for the host */
+
 static int bench(Session *s)
 {
+    const int device = (s->config.flags & IGRT_ON_DEVICE) != 0, runs = device ? RUNS_IN_FLIGHT : 1;
     size_t n = 0, room = 1024;
     double *ms = malloc(room * sizeof *ms), sum = 0;
-    int status = ms ? run_once(s) : driver_fail(IGRT_EXIT_MEMORY, "out of memory");
+    int status = ms ? IGRT_EXIT_OK : driver_fail(IGRT_EXIT_MEMORY, "out of memory");
+    if (status == IGRT_EXIT_OK && device)
+        status = move_to_device(s, 0);
+    if (status == IGRT_EXIT_OK)
+        status = run_once(s);
+    if (status == IGRT_EXIT_OK && device)
+        status = wait_for_device(s);
     const uint64_t begin = now(NULL);
     const uint64_t limit = begin + (uint64_t)(s->options->seconds * 1e9);
     for (uint64_t t = begin; status == IGRT_EXIT_OK && (n < 3 || t < limit); n++) {
@@ -568,9 +622,12 @@ static int bench(Session *s)
             room *= 2;
         }
         const uint64_t t0 = now(NULL);
-        status = run_once(s);
+        for (int i = 0; i < runs && status == IGRT_EXIT_OK; i++)
+            status = run_once(s);
+        if (status == IGRT_EXIT_OK && device)
+            status = wait_for_device(s);
         t = now(NULL);
-        ms[n] = (double)(t - t0) * 1e-6;
+        ms[n] = (double)(t - t0) * 1e-6 / runs;
         sum += ms[n];
     }
     if (status == IGRT_EXIT_OK) {
@@ -578,9 +635,13 @@ static int bench(Session *s)
         const double median = n % 2 ? ms[n / 2] : 0.5 * (ms[n / 2 - 1] + ms[n / 2]);
         printf("{\"model\": \"%s\", \"median_ms\": %.6f, \"min_ms\": %.6f, \"mean_ms\": %.6f, "
                "\"calls\": %zu, \"threads\": %d}\n",
-               s->model->name, median, ms[0], sum / (double)n, n, s->config.threads);
+               s->model->name, median, ms[0], sum / (double)n, n * (size_t)runs, s->config.threads);
     }
     free(ms);
+    if (device && s->ready) {
+        const int gone = move_to_device(s, 1);
+        status = status == IGRT_EXIT_OK ? gone : status;
+    }
     return status;
 }
 
@@ -711,20 +772,23 @@ static void print_argument(FILE *f, const char *what, int number, const Argument
 
 static void print_help(FILE *f, const igrt_model *m, const char *argv0)
 {
-    fprintf(f,
-            "usage: %s IN OUT              read IN/input_N.npy, write OUT/output_N.npy\n"
-            "       %s --bench SECONDS IN  time it; prints one line of JSON\n"
-            "       %s --profile IN        time every step\n"
-            "       %s --timeline FILE IN  write when each step and each thread's part of it ran, "
-            "as Chrome's trace\n"
-            "       %s --selftest          run the golden vectors inside\n"
-            "options: -t N       number of threads\n"
-            "         --no-checksum  do not check the weights\n"
-            "         --seed N   of random numbers; 0 if not given\n"
-            "         --poison   fill the arena with 0xff first (to find reads of unset memory)\n"
-            "         --trace PLACES FILE  after each step write what it wrote to FILE\n"
-            "         --follow FILE        and then take it from FILE\n",
-            argv0, argv0, argv0, argv0, argv0);
+    fprintf(
+        f,
+        "usage: %s IN OUT              read IN/input_N.npy, write OUT/output_N.npy\n"
+        "       %s --bench SECONDS IN  time it; prints one line of JSON\n"
+        "       %s --profile IN        time every step\n"
+        "       %s --timeline FILE IN  write when each step and each thread's part of it ran, "
+        "as Chrome's trace\n"
+        "       %s --selftest          run the golden vectors inside\n"
+        "options: -t N       number of threads\n"
+        "         --no-checksum  do not check the weights\n"
+        "         --seed N   of random numbers; 0 if not given\n"
+        "         --on-device  of --bench: inputs and outputs lie on the GPU, and it never waits "
+        "for the host\n"
+        "         --poison   fill the arena with 0xff first (to find reads of unset memory)\n"
+        "         --trace PLACES FILE  after each step write what it wrote to FILE\n"
+        "         --follow FILE        and then take it from FILE\n",
+        argv0, argv0, argv0, argv0, argv0);
     Cursor in = {0, 0}, out = {0, 0};
     Argument a;
     for (int i = 0; next_input(m, &in, &a); i++)
@@ -765,6 +829,8 @@ static int parse_options(int argc, char **argv, Options *o)
             o->mode = MODE_SELFTEST;
         } else if (!strcmp(a, "--no-checksum")) {
             o->flags |= IGRT_SKIP_CHECKSUM;
+        } else if (!strcmp(a, "--on-device")) {
+            o->flags |= IGRT_ON_DEVICE;
         } else if (!strcmp(a, "--trace") && i + 2 < argc) {
             o->places = argv[++i];
             o->trace = argv[++i];
@@ -787,6 +853,8 @@ static int parse_options(int argc, char **argv, Options *o)
             return usage_error(argv[0], "too many arguments: ", a);
         }
     }
+    if ((o->flags & IGRT_ON_DEVICE) && (o->mode != MODE_BENCH || !the_model->memory))
+        return usage_error(argv[0], "--on-device is for --bench of a model on a GPU", "");
     const int wanted = o->timeline ? 1 : o->mode == MODE_RUN ? 2 : o->mode == MODE_SELFTEST ? 0 : 1;
     if (n != wanted)
         return usage_error(argv[0], "wrong number of folders", "");

@@ -61,6 +61,9 @@ typedef struct igrt_model {
     const igrt_fault *(*fault)(const void *ctx);    /* of the last run; NULL: not known */
     const igrt_group *input_groups, *output_groups; /* in order */
     int n_input_groups, n_output_groups;
+    /* Of a GPU bundle; NULL: of a CPU. Makes memory on the device, filled from data if not NULL; of 0 bytes: lets go of *memory. */
+    igrt_status (*memory)(void *ctx, size_t bytes, const void *data, void **memory);
+    igrt_status (*wait)(void *ctx); /* until all that run has enqueued is done */
 } igrt_model;
 
 /* A bundle as a shared library, lib<name>.so, is loaded by programs in other languages through this one symbol, which has all

@@ -215,7 +215,8 @@ def run(args):
             told = row[target] = {"verify": f"skipped: {why}"} if why else {}
             if not why:
                 told["verify"] = call(ingot, "verify", model, "--target", target)[1]
-                done, told["bench"] = call(ingot, "bench", model, "--target", target, "--threads", args.threads, "--seconds", args.seconds, "--per-kernel", "--json")
+                where = [] if target.startswith("c:") or target == "c" else ["--on-device"]
+                done, told["bench"] = call(ingot, "bench", model, "--target", target, "--threads", args.threads, "--seconds", args.seconds, "--per-kernel", "--json", *where)
                 if told["bench"] == "ok":
                     told |= json.loads(done.stdout.splitlines()[-1])
                 failed += any(told[k].startswith("status") for k in ("verify", "bench"))

@@ -68,6 +68,7 @@ def main():
              "out")
         says(0, r"^$", "compile", DIGITS, "-o", "out", "-q")
         says(2, r"^--target 'c:cortxe-m4': unknown; did you mean c:cortex-m4\?", "compile", DIGITS, "-o", "out", "-q", "--target", "c:cortxe-m4")
+        says(2, r"^--on-device: c is no GPU\n$", "bench", DIGITS, "--target", "c", "--on-device")
         # names that are nearly right
         says(2, r"did you mean opencl\?", "compile", DIGITS, "-o", "out", "--target", "openlc")
         says(4, r"--dim batsh: did you mean 'batch'\?", "compile", "sub.onnx", "-o", "out", "--dim", "batsh=2")
@@ -99,7 +100,7 @@ def main():
             failed.append(f"progress on a terminal: {text}")
         del env["CC"]
         # the cache has a limit
-        says(0, r"cache: [1-9]\d* models, 0\.\d MB", "cache")
+        says(0, r"cache: [1-9]\d* models, \d+\.\d MB", "cache")
         says(2, r"a number of bytes is wanted", "cache", "--size", "lots")
         says(0, r"cache: 0 models, 0\.0 MB", "cache", "--size", "1k")
         env["INGOT_CACHE_SIZE"] = "1k"

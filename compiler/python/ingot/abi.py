@@ -61,7 +61,7 @@ class ModelTable(ctypes.Structure):
                 ("reset", CFUNCTYPE(c_int, c_void_p)), ("selftest", CFUNCTYPE(c_int, c_void_p)), ("deinit", CFUNCTYPE(None, c_void_p)),
                 ("memory_bytes", POINTER(c_size_t)), ("n_memories", c_int), ("fault", CFUNCTYPE(POINTER(Fault), c_void_p)),
                 ("input_groups", POINTER(Group)), ("output_groups", POINTER(Group)), ("n_input_groups", c_int),
-                ("n_output_groups", c_int)]
+                ("n_output_groups", c_int), ("memory", c_void_p), ("wait", c_void_p)]
 
 
 class Bundle(ctypes.Structure):
