@@ -792,6 +792,10 @@ static void declare_locals(Writer *w, bool calls)
         line(w, "memset(&ctx->fault, 0, sizeof ctx->fault);");
     if (needs & NEED_PROFILE)
         line(w, "uint64_t since = ctx->config.profile ? now(ctx) : 0;");
+    if (needs & NEED_PROFILE && w->b->gpu) {
+        line(w, "if (ctx->config.profile)");
+        line(w, "    (void)igrt_gpu_time_begin(gpu);");
+    }
 }
 
 /* The steps of a GPU's bundle that need nothing of the host. */
@@ -1053,13 +1057,16 @@ static void opening(StrBuf *sb, Bundle *b)
             "\nstatic uint64_t now(const %s_ctx *ctx)\n{\n"
             "    return ctx->config.clock(ctx->config.user);\n}\n"
             "\nstatic uint64_t done(%s%s_ctx *ctx, int step, const char *name, uint64_t "
-            "since)\n{\n%s"
-            "    ctx->config.profile(ctx->config.user, step, name, now(ctx) - since);\n"
-            "    return now(ctx);\n}\n",
+            "since)\n{\n%s    return now(ctx);\n}\n",
             b->name, b->gpu ? "" : "const ", b->name,
-            b->gpu
-                ? "    (void)igrt_gpu_finish(&ctx->gpu); /* a failure shows in the next call */\n"
-                : "");
+            b->gpu ? "    uint64_t ns = 0; /* by the device's clock, where it has one */\n"
+                     "    (void)igrt_gpu_time_end(&ctx->gpu, &ns); /* a failure shows in the next "
+                     "call "
+                     "*/\n"
+                     "    ctx->config.profile(ctx->config.user, step, name, ns ? ns : now(ctx) - "
+                     "since);\n"
+                     "    (void)igrt_gpu_time_begin(&ctx->gpu);\n"
+                   : "    ctx->config.profile(ctx->config.user, step, name, now(ctx) - since);\n");
 }
 
 void bundle_run(Bundle *b)

@@ -97,6 +97,17 @@ static inline igrt_status igrt_gpu_zero(igrt_gpu *g, igrt_gpu_mem mem, size_t by
     return igrt_cu_zero(g, mem, bytes);
 }
 
+/* The device's time between the two, in nanoseconds; 0 if there is none. End waits. */
+static inline igrt_status igrt_gpu_time_begin(igrt_gpu *g)
+{
+    return igrt_cu_time_begin(g);
+}
+
+static inline igrt_status igrt_gpu_time_end(igrt_gpu *g, uint64_t *nanoseconds)
+{
+    return igrt_cu_time_end(g, nanoseconds);
+}
+
 /* What is enqueued between begin and end does not run, but becomes a record, which play enqueues as one launch.
  * Where *record is not NULL it is a record of the same steps, and becomes this one. */
 #define IGRT_GPU_RECORDS 1

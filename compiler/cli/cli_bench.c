@@ -1,6 +1,6 @@
 /* cli_bench.c - bench --per-kernel: every step's time beside what this machine could do.
  *
- * The roofline is that of one core (cli_roof.c).  A step's bound is the larger of its operations over
+ * The roofline is that of one core (cli_roof.c); of GPUs rates are told, and no share of a roof.  A step's bound is the larger of its operations over
  * the multiply-adds (of dots of bytes a lane does four at once) and its bytes over the bandwidth (Williams, Waterman,
  * Patterson: Roofline, CACM 2009). */
 #include <stdlib.h>
@@ -84,6 +84,7 @@ static double level_of(const Roof *r, double bytes, int threads, const char **na
     return rates[i];
 }
 
+/* r: NULL of a GPU, whose roof is not known. */
 static void rate(Line *line, int n, const Roof *r, int threads)
 {
     double sum = 0;
@@ -91,13 +92,16 @@ static void rate(Line *line, int n, const Roof *r, int threads)
         sum += line[i].ms;
     for (int i = 0; i < n; i++) {
         Line *l = &line[i];
-        double ms = l->ms > 0 ? l->ms : 1e-6, bytes = level_of(r, l->bytes, threads, &l->level);
-        double compute = l->flops / (r->flops * threads * (l->dots ? 4 : 1)),
-               traffic = l->bytes / bytes;
-        l->level = compute <= traffic ? l->level : l->dots ? "dots" : "operations";
+        double ms = l->ms > 0 ? l->ms : 1e-6;
         l->gflops = l->flops / ms * 1e-6;
         l->gbytes = l->bytes / ms * 1e-6;
         l->share = sum > 0 ? 100 * l->ms / sum : 0;
+        if (!r)
+            continue;
+        double bytes = level_of(r, l->bytes, threads, &l->level);
+        double compute = l->flops / (r->flops * threads * (l->dots ? 4 : 1)),
+               traffic = l->bytes / bytes;
+        l->level = compute <= traffic ? l->level : l->dots ? "dots" : "operations";
         l->roof = 100e3 * (compute > traffic ? compute : traffic) / ms;
     }
     qsort(line, (size_t)n, sizeof *line, slowest_first);
@@ -105,30 +109,40 @@ static void rate(Line *line, int n, const Roof *r, int threads)
 
 static void print_table(const Line *line, int n, const Roof *r)
 {
-    printf("one core: %.1f GFLOP/s of f32 multiply-adds, reads GB/s: %.1f of 16 KB (L1), %.1f of "
-           "256 KB "
-           "(L2), %.1f of 4 MB (L3), %.1f of memory\n"
-           "step         ms       %%   GFLOP/s      GB/s  %% of roof of          name\n",
-           r->flops * 1e-9, r->near * 1e-9, r->cache * 1e-9, r->far * 1e-9, r->memory * 1e-9);
-    for (int i = 0; i < n; i++)
-        printf("%4d %10.6f  %6.2f  %8.2f  %8.2f  %9.1f %-11s %s\n", line[i].step, line[i].ms,
-               line[i].share, line[i].gflops, line[i].gbytes, line[i].roof, line[i].level,
-               line[i].name);
+    if (r)
+        printf(
+            "one core: %.1f GFLOP/s of f32 multiply-adds, reads GB/s: %.1f of 16 KB (L1), %.1f of "
+            "256 KB "
+            "(L2), %.1f of 4 MB (L3), %.1f of memory\n",
+            r->flops * 1e-9, r->near * 1e-9, r->cache * 1e-9, r->far * 1e-9, r->memory * 1e-9);
+    printf("step         ms       %%   GFLOP/s      GB/s  %sname\n",
+           r ? "% of roof of          " : "");
+    for (int i = 0; i < n; i++) {
+        printf("%4d %10.6f  %6.2f  %8.2f  %8.2f  ", line[i].step, line[i].ms, line[i].share,
+               line[i].gflops, line[i].gbytes);
+        if (r)
+            printf("%9.1f %-11s ", line[i].roof, line[i].level);
+        printf("%s\n", line[i].name);
+    }
 }
 
 /* The driver's line, and what was measured here at its end. */
 static void print_json(const char *told, const Line *line, int n, const Roof *r, const char *target)
 {
-    printf("%.*s, \"target\": \"%s\", \"peak_gflops\": %.2f, \"cache_gbps\": %.2f, "
-           "\"memory_gbps\": %.2f, \"kernels\": [",
-           (int)strcspn(told, "}\n"), told, target, r->flops * 1e-9, r->cache * 1e-9,
-           r->memory * 1e-9);
-    for (int i = 0; i < n; i++)
+    printf("%.*s, \"target\": \"%s\", ", (int)strcspn(told, "}\n"), told, target);
+    if (r)
+        printf("\"peak_gflops\": %.2f, \"cache_gbps\": %.2f, \"memory_gbps\": %.2f, ",
+               r->flops * 1e-9, r->cache * 1e-9, r->memory * 1e-9);
+    printf("\"kernels\": [");
+    for (int i = 0; i < n; i++) {
         printf("%s{\"step\": %d, \"name\": \"%s\", \"ms\": %.6f, \"percent\": %.2f, \"gflops\": "
-               "%.3f, \"gbps\": %.3f, "
-               "\"roof_percent\": %.2f, \"roof\": \"%s\"}",
+               "%.3f, \"gbps\": %.3f",
                i ? ", " : "", line[i].step, line[i].name, line[i].ms, line[i].share, line[i].gflops,
-               line[i].gbytes, line[i].roof, line[i].level);
+               line[i].gbytes);
+        if (r)
+            printf(", \"roof_percent\": %.2f, \"roof\": \"%s\"", line[i].roof, line[i].level);
+        printf("}");
+    }
     printf("]}\n");
 }
 
@@ -147,22 +161,24 @@ int bench_kernels(Session *s, const char *const *profile, const char *const *ben
             return code ? code : 1;
         n = read_profile(s->a, text, &line, n);
     }
+    const bool gpu = machine_target(s->a, s->o->compile.target).gpu;
+    const Roof *r = gpu ? NULL : &roof;
     progress_begin("bench, what this machine can do", 0);
     const char *dir = arena_printf(s->a, "%s/roof", s->work);
-    if (!roof_build(s->a, dir, s->o->compile.target) || !roof_measure(s->a, dir, &roof) ||
+    if ((r && (!roof_build(s->a, dir, s->o->compile.target) || !roof_measure(s->a, dir, &roof))) ||
         !read_steps(s, line, n)) {
         complain(INGOT_TOOL, "%s: this machine's peak cannot be measured", s->o->model);
         return 1;
     }
     progress_end();
-    rate(line, n, &roof, s->o->threads);
+    rate(line, n, r, s->o->threads);
     if (!s->o->json)
-        print_table(line, n, &roof);
+        print_table(line, n, r);
     progress_begin("bench, all of it", s->o->seconds);
     int code = process_run_to(bench, out);
     progress_end();
     const char *told = code ? NULL : read_text(s->a, out);
     if (told)
-        print_json(told, line, n, &roof, s->o->compile.target);
+        print_json(told, line, n, r, s->o->compile.target);
     return told ? 0 : code ? code : 1;
 }
