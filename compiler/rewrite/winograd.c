@@ -30,24 +30,22 @@ static const Form form2 = {.tile = 2,
                            .b = {{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}},
                            .g = {{1, 0, 0}, {.5, .5, .5}, {.5, -.5, .5}, {0, 0, 1}},
                            .a = {{1, 1, 1, 0}, {0, 1, -1, -1}}};
-static const Form form4 = {.tile = 4,
-                           .points = 6,
-                           .b = {{4, 0, -5, 0, 1, 0},
-                                 {0, -4, -4, 1, 1, 0},
-                                 {0, 4, -4, -1, 1, 0},
-                                 {0, -2, -1, 2, 1, 0},
-                                 {0, 2, -1, -2, 1, 0},
-                                 {0, 4, 0, -5, 0, 1}},
-                           .g = {{1. / 4, 0, 0},
-                                 {-1. / 6, -1. / 6, -1. / 6},
-                                 {-1. / 6, 1. / 6, -1. / 6},
-                                 {1. / 24, 1. / 12, 1. / 6},
-                                 {1. / 24, -1. / 12, 1. / 6},
-                                 {0, 0, 1}},
-                           .a = {{1, 1, 1, 1, 1, 0},
-                                 {0, 1, -1, 2, -2, 0},
-                                 {0, 1, 1, 4, 4, 0},
-                                 {0, 1, -1, 8, -8, 1}}};
+static const Form form4 = {
+    .tile = 4,
+    .points = 6,
+    .b = {{4, 0, -5, 0, 1, 0},
+          {0, -4, -4, 1, 1, 0},
+          {0, 4, -4, -1, 1, 0},
+          {0, -2, -1, 2, 1, 0},
+          {0, 2, -1, -2, 1, 0},
+          {0, 4, 0, -5, 0, 1}},
+    .g = {{1. / 4, 0, 0},
+          {-1. / 6, -1. / 6, -1. / 6},
+          {-1. / 6, 1. / 6, -1. / 6},
+          {1. / 24, 1. / 12, 1. / 6},
+          {1. / 24, -1. / 12, 1. / 6},
+          {0, 0, 1}},
+    .a = {{1, 1, 1, 1, 1, 0}, {0, 1, -1, 2, -2, 0}, {0, 1, 1, 4, 4, 0}, {0, 1, -1, 8, -8, 1}}};
 
 /* The axes of the product, by what moves with them. */
 typedef struct {
@@ -123,8 +121,8 @@ static bool is_window(Context *c, Node *x, int out, int tap)
         Node *at[2][INGOT_MAX_RANK], *coords[INGOT_MAX_RANK], *inside[2], *leaf[2];
         Node *o = range_new(c, FIRST_RANGE + out, idx(c, size - 1));
         for (int i = 0; i < x->rank; i++)
-            coords[i] = idx_is(x->shape[i], 1) ? idx(c, 0)
-                                               : range_new(c, FIRST_RANGE + i, x->shape[i]);
+            coords[i] =
+                idx_is(x->shape[i], 1) ? idx(c, 0) : range_new(c, FIRST_RANGE + i, x->shape[i]);
         for (int side = 0; side < 2; side++) {
             coords[out] = side ? o : idx_add(c, o, idx(c, 1));
             coords[tap] = idx(c, k + side);
