@@ -699,13 +699,14 @@ void gpu_kernel(Writer *w, const Step *s)
     Bundle *b = w->b;
     const Kernel *k = s->kernel;
     int nmem = 0, n = 0;
+    const int narg = k->narg, nint = narg + k->nvar;
     line(w, "{");
     w->depth++;
     indent(w);
     sb_puts(&w->sb, "void *args[] = {");
     size_t start = w->sb.len;
-    for (int i = 0; i < k->narg + k->nvar; i++) {
-        if (i < k->narg && !kernel_has_param(k, i))
+    for (int i = 0; i < nint + k->nscalar; i++) {
+        if (i < narg && !kernel_has_param(k, i))
             continue;
         bool wrap = w->sb.len - start > 70;
         sb_puts(&w->sb, wrap ? ",\n    " : n ? ", " : "");
@@ -713,18 +714,24 @@ void gpu_kernel(Writer *w, const Step *s)
             indent(w);
             start = w->sb.len;
         }
-        if (i < k->narg)
+        if (i < narg) {
             sb_printf(&w->sb, "&mem[%s]", mem_of(b, s->bufs[i]));
-        else
-            sb_printf(&w->sb, "&%s", sym_place(b, k->vars[i - k->narg]));
-        nmem += i < k->narg;
+        } else if (i < nint) {
+            sb_printf(&w->sb, "&%s", sym_place(b, k->vars[i - narg]));
+        } else {
+            const Scalar *scalar = &k->scalars[i - nint];
+            sb_printf(&w->sb, "&(%s){", scalar_type(scalar));
+            print_scalar(&w->sb, scalar, s->scalars[i - nint]);
+            sb_puts(&w->sb, "}");
+        }
+        nmem += i < narg;
         n++;
     }
     sb_puts(&w->sb, "};\n");
     open_gpu(w, "launch");
     sb_printf(&w->sb, ", ctx->kernel[%s], ", upper_case(b->a, k->name));
     items(&w->sb, b, k);
-    sb_printf(&w->sb, ", %d, %d, args));\n", nmem, n);
+    sb_printf(&w->sb, ", %d, %d, %d, args));\n", nmem, k->nvar, n);
     w->depth--;
     line(w, "}");
 }

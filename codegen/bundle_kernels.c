@@ -49,6 +49,13 @@ void kernel_comment(StrBuf *sb, const Bundle *b, const Kernel *k)
         print_shape(sb, b->c, k->args[i].dtype, k->args[i].rank, k->args[i].dims);
         sb_puts(sb, "\n");
     }
+    for (int i = 0; i < k->nscalar; i++) {
+        sb_printf(sb, " * c%d ", i);
+        print_scalar(sb, &k->scalars[i], k->scalars[i].lo);
+        sb_puts(sb, " to ");
+        print_scalar(sb, &k->scalars[i], k->scalars[i].hi);
+        sb_puts(sb, "\n");
+    }
     if (k->nopt) {
         sb_puts(sb, " *");
         for (int i = 0; i < k->nopt; i++) {

@@ -185,6 +185,11 @@ static void kernel_call(Writer *w, const Step *s)
         sb_printf(&w->sb, "%s%s", separator, sym_place(b, k->vars[i]));
         separator = ", ";
     }
+    for (int i = 0; i < k->nscalar; i++) {
+        sb_puts(&w->sb, separator);
+        print_scalar(&w->sb, &k->scalars[i], s->scalars[i]);
+        separator = ", ";
+    }
     if (k->scratch)
         sb_printf(&w->sb, "%s%s + %lld", separator, memory_base(b, s->scratch),
                   (long long)s->scratch->offset);

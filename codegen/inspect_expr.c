@@ -153,7 +153,13 @@ static void put_whole(Printer *p, Node *n, int around)
         sb_puts(p->sb, "]");
         return;
     }
-    case OP_PARAM: put_expr(p, reduce_sibling(p->k->c, n, reduce_part(n)), around); return;
+    case OP_PARAM:
+        if (is_scalar_argument(n)) {
+            sb_printf(p->sb, "c%lld", (long long)n->arg.i);
+            return;
+        }
+        put_expr(p, reduce_sibling(p->k->c, n, reduce_part(n)), around);
+        return;
     case OP_REDUCE:
     case OP_SCAN: put_reduce(p, n); return;
     case OP_WHERE: put_where(p, n->src[0], n->src[1], n->src[2], around); return;

@@ -239,6 +239,10 @@ static void step(StrBuf *sb, const Inspection *x, const Step *s, int inside, boo
     print_ids(sb, "tensors", s, NULL);
     print_ids(sb, "reads", s, step_reads);
     print_ids(sb, "writes", s, step_writes);
+    for (int i = 0; k && i < k->nscalar; i++)
+        sb_printf(sb, i ? ", %.9g" : ", \"scalars\": [%.9g", s->scalars[i]);
+    if (k && k->nscalar)
+        sb_puts(sb, "]");
     if (s->scratch)
         sb_printf(sb, ", \"scratch\": %d", s->scratch->id);
     sb_puts(sb, ", \"nodes\": [");

@@ -84,8 +84,13 @@ void render_load(Render *, Node *);
 void render_store(Render *, Node *, int depth);
 void render_cast(Render *, Node *);
 bool render_is_clamped(Node *x, ingot_dtype to);
-Node *render_quantized(Render *, Node *cast, int zero_lo_hi[3]);
-void render_quantize(Render *, Node *, const int zero_lo_hi[3]);
+/* clamp(round(x) + zero, lo, hi): of zero a number, or an argument. */
+typedef struct {
+    Node *x, *argument;
+    int zero, lo, hi;
+} Quantized;
+bool render_quantized(Render *, Node *cast, Quantized *);
+void render_quantize(Render *, const Quantized *);
 void render_bitcast(Render *, Node *);
 
 /* ---- render_lanes.c ------------------------------------------------------------------------- */

@@ -36,13 +36,13 @@ void render_range(Render *r, Node *n)
     put(r, name);
 }
 
-static void constant_float(Render *r, double v, bool is_f32)
+static void print_float(StrBuf *sb, double v, bool is_f32)
 {
     if (isnan(v)) {
-        put(r, is_f32 ? "NAN" : "((double)NAN)");
+        sb_puts(sb, is_f32 ? "NAN" : "((double)NAN)");
     } else if (isinf(v)) {
-        put(r, v < 0 ? (is_f32 ? "-INFINITY" : "-((double)INFINITY)")
-                     : (is_f32 ? "INFINITY" : "((double)INFINITY)"));
+        sb_puts(sb, v < 0 ? (is_f32 ? "-INFINITY" : "-((double)INFINITY)")
+                          : (is_f32 ? "INFINITY" : "((double)INFINITY)"));
     } else {
         char text[40];
         snprintf(text, sizeof text, is_f32 ? "%.9g" : "%.17g", v);
@@ -55,12 +55,20 @@ static void constant_float(Render *r, double v, bool is_f32)
                 break;
             }
         }
-        put(r, text);
+        sb_puts(sb, text);
         if (!strpbrk(text, ".e"))
-            put(r, ".0");
+            sb_puts(sb, ".0");
         if (is_f32)
-            put(r, "f");
+            sb_puts(sb, "f");
     }
+}
+
+void print_scalar(StrBuf *sb, const Scalar *s, double v)
+{
+    if (dtype_is_float(s->dtype))
+        print_float(sb, v, true);
+    else
+        sb_printf(sb, "%d", (int)v);
 }
 
 static void constant_int(Render *r, int64_t v, ingot_dtype d)
@@ -84,7 +92,7 @@ static void constant(Render *r, Node *n)
         double v = node_float(n);
         bool negative = signbit(v) != 0;
         put(r, negative ? "(" : "");
-        constant_float(r, v, held(n->dtype) == INGOT_F32);
+        print_float(r->sb, v, held(n->dtype) == INGOT_F32);
         put(r, negative ? ")" : "");
         return;
     }
@@ -382,7 +390,7 @@ static void custom(Render *r, Node *n, bool lanes)
         if (p->kind == CUSTOM_INPUT)
             render_operand(r, n->src[p->slot], lanes, true);
         else if (p->kind == CUSTOM_FLOAT)
-            constant_float(r, use->floats[p->slot], false);
+            print_float(r->sb, use->floats[p->slot], false);
         else
             constant_int(r, use->ints[p->slot], INGOT_I64);
     }
@@ -466,7 +474,11 @@ void render_expr_as(Render *r, Node *n, bool alone)
         return;
     }
     case OP_LOAD: render_load(r, n); return;
-    case OP_PARAM: /* of an accumulator */
+    case OP_PARAM: /* of an accumulator, if it is no argument */
+        if (is_scalar_argument(n)) {
+            sb_printf(r->sb, "c%lld", (long long)n->arg.i);
+            return;
+        }
         render_expr(r, reduce_sibling(r->k->c, n, reduce_part(n)));
         return;
     case OP_PROJ:

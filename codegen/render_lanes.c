@@ -60,10 +60,9 @@ void render_lane_cast(Render *r, Node *n)
         held_from = "i32";
     bool convert = strcmp(held_from, held_to) != 0;
     bool narrow = dtype_info[to].bytes < 4 && from != to && (to_float || from != INGOT_BOOL);
-    int how[3];
-    Node *whole = from_float && !to_float ? render_quantized(r, n, how) : NULL;
-    if (whole) {
-        render_quantize(r, whole, how);
+    Quantized q;
+    if (from_float && !to_float && render_quantized(r, n, &q)) {
+        render_quantize(r, &q);
         return;
     }
     bool small = from_float && !to_float && render_is_clamped(x, to);

@@ -64,42 +64,54 @@ bool render_is_clamped(Node *x, ingot_dtype to)
            hi <= ldexp(1, (int)bits - is_signed) - 1;
 }
 
-/* The value that n is a quantised form of: clamp(round(x) + zero, lo, hi) of f32, cast to an integer of up to 16 bits; or NULL. */
-Node *render_quantized(Render *r, Node *n, int zero_lo_hi[3])
+/* A zero point: whole, and so small that its sum with what is clamped is exact. */
+static bool is_zero_point(const Kernel *k, Node *n)
 {
-    Node *x = n->src[0], *least = NULL, *most = NULL;
-    double zero = 0;
-    if (r->t->gpu || x->dtype != INGOT_F32 || !render_is_clamped(x, n->dtype))
-        return NULL;
-    for (; (x->op == OP_MIN || x->op == OP_MAX) && !is_named(r, x); x = x->src[0])
-        *(x->op == OP_MIN ? &most : &least) = x->src[1];
-    if (!is_named(r, x) && x->op == OP_ADD && x->src[1]->op == OP_CONST) {
-        zero = node_float(x->src[1]);
-        x = x->src[0];
-    }
-    if (!least || !most || x->op != OP_ROUND || is_named(r, x) || zero != rint(zero) ||
-        fabs(zero) > 65536)
-        return NULL;
-    double lo = node_float(least), hi = node_float(most);
-    if (lo != rint(lo) || hi != rint(hi))
-        return NULL;
-    zero_lo_hi[0] = (int)zero;
-    zero_lo_hi[1] = (int)lo;
-    zero_lo_hi[2] = (int)hi;
-    return x->src[0];
+    enum { MOST = 65536 };
+    if (n->op == OP_CONST)
+        return node_float(n) == rint(node_float(n)) && fabs(node_float(n)) <= MOST;
+    const Scalar *s = is_scalar_argument(n) ? &k->scalars[n->arg.i] : NULL;
+    return s && s->whole && s->lo >= -MOST && s->hi <= MOST;
 }
 
-void render_quantize(Render *r, Node *x, const int zero_lo_hi[3])
+/* Whether n is a quantised form: clamp(round(x) + zero, lo, hi) of f32, cast to an integer of up to 16 bits. */
+bool render_quantized(Render *r, Node *n, Quantized *q)
 {
-    bool lanes = is_vector(r, x);
+    Node *x = n->src[0], *least = NULL, *most = NULL;
+    *q = (Quantized){0};
+    if (r->t->gpu || x->dtype != INGOT_F32 || !render_is_clamped(x, n->dtype))
+        return false;
+    for (; (x->op == OP_MIN || x->op == OP_MAX) && !is_named(r, x); x = x->src[0])
+        *(x->op == OP_MIN ? &most : &least) = x->src[1];
+    if (!is_named(r, x) && x->op == OP_ADD && is_zero_point(r->k, x->src[1])) {
+        q->argument = x->src[1]->op == OP_PARAM ? x->src[1] : NULL;
+        q->zero = q->argument ? 0 : (int)node_float(x->src[1]);
+        x = x->src[0];
+    }
+    if (!least || !most || x->op != OP_ROUND || is_named(r, x))
+        return false;
+    double lo = node_float(least), hi = node_float(most);
+    if (lo != rint(lo) || hi != rint(hi))
+        return false;
+    q->lo = (int)lo;
+    q->hi = (int)hi;
+    q->x = x->src[0];
+    return true;
+}
+
+void render_quantize(Render *r, const Quantized *q)
+{
+    bool lanes = is_vector(r, q->x);
     render_igrt(r, "quantize_f32");
     if (lanes)
         sb_printf(r->sb, "x%d", r->l.tile->lanes);
     put(r, "(");
-    render_operand(r, x, lanes, true);
-    for (int i = 0; i < 3; i++)
-        sb_printf(r->sb, ", %d", zero_lo_hi[i]);
-    put(r, ")");
+    render_operand(r, q->x, lanes, true);
+    if (q->argument)
+        sb_printf(r->sb, ", (int)c%lld", (long long)q->argument->arg.i);
+    else
+        sb_printf(r->sb, ", %d", q->zero);
+    sb_printf(r->sb, ", %d, %d)", q->lo, q->hi);
 }
 
 void render_cast(Render *r, Node *n)
@@ -107,11 +119,10 @@ void render_cast(Render *r, Node *n)
     Node *x = n->src[0];
     ingot_dtype from = x->dtype, to = n->dtype;
     bool from_float = dtype_is_float(from), to_float = dtype_is_float(to);
-    int how[3];
-    Node *whole = from_float && !to_float ? render_quantized(r, n, how) : NULL;
-    if (whole) {
+    Quantized q;
+    if (from_float && !to_float && render_quantized(r, n, &q)) {
         sb_printf(r->sb, "(%s)", render_type(r, to));
-        render_quantize(r, whole, how);
+        render_quantize(r, &q);
         return;
     }
     if (from == INGOT_INDEX)

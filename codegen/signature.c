@@ -105,6 +105,11 @@ bool kernel_has_param(const Kernel *k, int arg)
     return k->args[arg].read || k->args[arg].written;
 }
 
+const char *scalar_type(const Scalar *s)
+{
+    return dtype_is_float(s->dtype) ? "float" : "int32_t";
+}
+
 void kernel_prototype(StrBuf *sb, const Target *t, const Kernel *k, const char *fname)
 {
     const char *separator = "";
@@ -122,6 +127,10 @@ void kernel_prototype(StrBuf *sb, const Target *t, const Kernel *k, const char *
     for (int i = 0; i < k->nvar; i++) {
         char name[VAR_NAME_BYTES];
         sb_printf(sb, "%sint64_t %s", separator, var_name(k->c, k->vars[i], name));
+        separator = ", ";
+    }
+    for (int i = 0; i < k->nscalar; i++) {
+        sb_printf(sb, "%s%s c%d", separator, scalar_type(&k->scalars[i]), i);
         separator = ", ";
     }
     if (k->scratch)

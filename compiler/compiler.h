@@ -605,17 +605,28 @@ typedef struct {
     bool used;
 } Choice;
 
+/* An argument that is a number, not the same in all steps of its kernel: PARAM i, without sources, in there (share.c). */
+typedef struct {
+    ingot_dtype dtype; /* of the PARAM: i32, f32, or what is held as that */
+    double lo, hi;     /* the least and the greatest of the steps */
+    bool whole;        /* all are integers */
+} Scalar;
+static inline bool is_scalar_argument(const Node *n)
+{
+    return n->op == OP_PARAM && !n->nsrc;
+}
 typedef struct Kernel Kernel;
 struct Kernel {
     Context *c; /* its own */
     Node *sink;
-    int narg, naxis, nopt, nvar;
+    int narg, naxis, nopt, nvar, nscalar;
     KernelArg *args;
     Axis *axes; /* output axes outermost first, then reduce axes */
     Opt *opts;
     int *
         vars; /* numbers of the model's run-time integers it takes, in order: VAR nodes in the kernel have
                      * the same numbers as in the model */
+    Scalar *scalars;
     bool serial; /* stores may collide (scatter): iterations run in order, one work item on a GPU */
     uint64_t hash;        /* of its canonical text: equal kernels are emitted once */
     Choice *choice;       /* the record of what is decided for it; NULL where nothing is */
@@ -664,6 +675,7 @@ struct Step {
     Kernel *kernel; /* shared by equal steps */
     const Choice *
         choice; /* KERNEL, after kernel_share(): the record of this step; NULL where nothing is decided */
+    const double *scalars; /* KERNEL: its scalar arguments, Kernel.nscalar of them */
     const Call *call;
     Buffer *scratch;               /* CALL, KERNEL: planned scratch or NULL */
     Node *elements;                /* COPY: number of elements */
@@ -803,7 +815,7 @@ Plan *schedule(Context *, int opt_level,
                const struct Target *); /* both; NULL after a reported error */
 void plan_note(Plan *, Note);          /* schedule.c */
 void plan_free(Plan *);
-void kernel_share(Plan *);       /* kernel.c: equal kernels become one, all get names */
+void kernel_share(Plan *);       /* share.c: equal kernels become one, all get names */
 void kernel_find_vars(Kernel *); /* kernel.c: vars again, after its addresses changed */
 void kernel_accesses(const Kernel *, Arena *,
                      int64_t *count); /* kernel.c: loads and stores of each argument */

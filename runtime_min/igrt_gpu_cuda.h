@@ -50,14 +50,15 @@ static inline igrt_status igrt_gpu_part(igrt_gpu *g, igrt_gpu_mem whole, size_t 
 }
 
 /* Enqueues work items 0..items-1 and some more, which the kernel ignores. args[i] points to
- * argument i: nmem memory handles, then int64_t values. group: how many items share memory, 0: none do. */
+ * argument i: nmem memory handles, nint int64_t, the others of 4 bytes. group: how many items share memory, 0: none do. */
 static inline igrt_status igrt_gpu_launch(igrt_gpu *g, void *kernel, int64_t items, int group,
-                                          int nmem, int n, void **args)
+                                          int nmem, int nint, int n, void **args)
 {
     const unsigned block[3] = {group ? (unsigned)group : items == 1 ? 1 : 128, 1, 1};
     const int64_t groups = (items + block[0] - 1) / block[0];
     const unsigned grid[3] = {(unsigned)groups, 1, 1};
     (void)nmem;
+    (void)nint;
     (void)n;
     if (items <= 0)
         return IGRT_OK;

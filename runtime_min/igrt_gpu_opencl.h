@@ -47,16 +47,18 @@ static inline igrt_status igrt_gpu_part(igrt_gpu *g, igrt_gpu_mem whole, size_t 
 }
 
 /* Enqueues work items 0..items-1 and some more, which the kernel ignores. args[i] points to
- * argument i: nmem memory handles, then int64_t values. group: how many items share memory, 0: none do. */
+ * argument i: nmem memory handles, nint int64_t, the others of 4 bytes. group: how many items share memory, 0: none do. */
 static inline igrt_status igrt_gpu_launch(igrt_gpu *g, void *kernel, int64_t items, int group,
-                                          int nmem, int n, void **args)
+                                          int nmem, int nint, int n, void **args)
 {
     const size_t local = group ? (size_t)group : items == 1 ? 1 : 64;
     const size_t global = ((size_t)items + local - 1) / local * local;
     if (items <= 0)
         return IGRT_OK;
     for (int i = 0; i < n; i++) {
-        const size_t bytes = i < nmem ? sizeof(igrt_gpu_mem) : sizeof(int64_t);
+        const size_t bytes = i < nmem          ? sizeof(igrt_gpu_mem)
+                             : i < nmem + nint ? sizeof(int64_t)
+                                               : 4;
         const igrt_status status = igrt_cl_arg_value(g, kernel, i, args[i], bytes);
         if (status != IGRT_OK)
             return status;

@@ -488,7 +488,10 @@ static Operand value(Build *q, Node *n)
     switch (n->op) {
     case OP_CONST: return constant(q, n, 1);
     case OP_RANGE: return counter(q, n);
-    case OP_PARAM: return param(q, n);
+    case OP_PARAM:
+        if (is_scalar_argument(n) && n->arg.i < q->lk->k->nscalar)
+            return (Operand){q->c->scalar + 16 * (int)n->arg.i, 1, held(n->dtype)};
+        return param(q, n);
     case OP_VAR:
         for (int i = 0; i < q->lk->k->nvar; i++)
             if (q->lk->k->vars[i] == n->arg.i)
@@ -866,6 +869,7 @@ LinearCode *linear_code(Arena *a, const LinearKernel *lk)
     LinearCode *c = NEW(a, LinearCode);
     Build q = {.a = a, .lk = lk, .c = c};
     c->var = room(&q, INGOT_INDEX, 2 * lk->k->nvar + 2).at;
+    c->scalar = room(&q, INGOT_F32, 4 * lk->k->nscalar + 4).at;
     c->begin = room(&q, INGOT_INDEX, 1).at;
     c->end = room(&q, INGOT_INDEX, 1).at;
     c->number = room(&q, INGOT_INDEX, 1).at;

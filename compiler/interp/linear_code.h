@@ -85,7 +85,7 @@ typedef struct LinearCode {
     int nplace;
     unsigned char *frame; /* constants are there; the rest is written before it is read */
     int bytes;
-    int var;                /* in the frame: the run-time integers, the ... */
+    int var, scalar;        /* in the frame: the run-time integers, the numbers, the ... */
     int begin, end, number; /* ... parts of a thread, and what is left of a work item's number */
     int64_t nitem;
     bool wide;

@@ -414,7 +414,8 @@ static bool run(const Thread *t)
     return true;
 }
 
-bool linear_run(LinearInterp *m, LinearKernel *lk, const LinearArg *arg, const int64_t *var)
+bool linear_run(LinearInterp *m, LinearKernel *lk, const LinearArg *arg, const int64_t *var,
+                const double *scalar)
 {
     const Kernel *k = lk->k;
     if (!lk->code)
@@ -440,6 +441,13 @@ bool linear_run(LinearInterp *m, LinearKernel *lk, const LinearArg *arg, const i
     Thread t = {.m = m, .lk = lk, .c = c, .arg = sized, .f = c->frame};
     for (int i = 0; i < k->nvar; i++)
         *integer(&t, c->var + 16 * i) = var[i];
+    for (int i = 0; i < k->nscalar; i++) {
+        const double value = scalar ? scalar[i] : k->scalars[i].lo;
+        const float f = (float)value;
+        const int32_t whole = k->scalars[i].whole ? (int32_t)value : 0;
+        memcpy(t.f + c->scalar + 16 * i,
+               dtype_is_float(k->scalars[i].dtype) ? (const void *)&f : &whole, 4);
+    }
     const int64_t threads = lk->items ? c->nitem : lk->parts ? lk->parts : 1;
     if (threads >= (int64_t)THREAD_SEVERAL) {
         snprintf(m->fault, sizeof m->fault, "%s: too many work items", k->name);

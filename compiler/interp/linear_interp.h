@@ -64,8 +64,10 @@ typedef struct {
     char fault[1024]; /* the first, or "" */
     bool backwards;   /* threads run last to first */
 } LinearInterp;
-/* Runs a kernel on its arguments; var: values of its run-time integers, in the order of Kernel.vars.  False after a fault. */
-bool linear_run(LinearInterp *, LinearKernel *, const LinearArg *arg, const int64_t *var);
+/* Runs a kernel on its arguments; var: values of its run-time integers, in the order of Kernel.vars; scalar: of Kernel.scalars, or
+ * NULL: their least.  False after a fault. */
+bool linear_run(LinearInterp *, LinearKernel *, const LinearArg *arg, const int64_t *var,
+                const double *scalar);
 /* Has the argument been written where and as it should be?  Floats may be apart by this share of their value.  False: what
  * differs is in `fault`. */
 bool linear_same(const Kernel *, int arg, const LinearArg *got, const LinearArg *want, double apart,

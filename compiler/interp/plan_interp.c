@@ -180,7 +180,7 @@ static bool run_lowered(PlanRun *r, const Step *s, bool naive, const LinearArg *
 {
     r->m.most = r->x->most ? r->x->most - r->x->done + r->m.done : 0;
     const int64_t before = r->m.done;
-    const bool good = linear_run(&r->m, lowered(r, s->kernel, naive), arg, var);
+    const bool good = linear_run(&r->m, lowered(r, s->kernel, naive), arg, var, s->scalars);
     r->x->done += r->m.done - before;
     return good || fault(r, s, "%s%s", naive ? "without opts: " : "", r->m.fault);
 }

@@ -93,6 +93,13 @@ static void check_leaf(const Check *v, Node *n)
         RULE(v->level == 1, "a loop counter outside a kernel");
         RULE(is_dim(n) && is_dim(n->src[0]), "a range and its extent are INDEX scalars");
         return;
+    case OP_PARAM:
+        if (v->level == 1) {
+            RULE(n->rank == 0 && n->nsrc == 0 && n->arg.i >= 0,
+                 "an argument of a kernel that is no buffer is a number");
+            return;
+        }
+        break;
     default: break;
     }
     RULE(v->level == 0, "a tensor inside a kernel");

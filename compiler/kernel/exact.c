@@ -12,6 +12,8 @@ static bool rounds(Node *n)
         double v = node_float(n);
         return isfinite(v) && (v != floor(v) || fabs(v) > 1000);
     }
+    if (is_scalar_argument(n))
+        return true;
     if (n->op == OP_REDUCE)
         return n->arg.i == INGOT_REDUCE_MUL && dtype_is_float(n->dtype);
     if (!op_is_alu(n->op) || !dtype_is_float(n->dtype))

@@ -1,6 +1,6 @@
 /* kernel.c - a finished loop nest becomes a Kernel: it is copied into a context of its own with
  * buffers and ranges renumbered by first use.  Equal kernels then have equal text, whatever
- * tensors they came from, and are emitted once. */
+ * tensors they came from, and are emitted once (share.c). */
 #include <string.h>
 
 #include "schedule.h"
@@ -80,8 +80,7 @@ static void text_of_dim(StrBuf *sb, Node *d)
         text_of_dim(sb, d->src[i]);
 }
 
-/* Everything that the emitted text depends on, in canonical order; without layouts and opts, what is computed. */
-static void text_of(StrBuf *sb, Arena *a, const Kernel *k, bool decided)
+void kernel_text(StrBuf *sb, Arena *a, const Kernel *k, bool decided, const bool *blank)
 {
     int n;
     Node **order = graph_toposort(a, 1, &k->sink, &n);
@@ -89,7 +88,8 @@ static void text_of(StrBuf *sb, Arena *a, const Kernel *k, bool decided)
     for (int i = 0; i < n; i++) {
         Node *t = order[i];
         bool custom = t->op == OP_CUSTOM;
-        uint64_t head[3] = {t->dtype, custom ? 0 : t->arg.bits, t->nsrc};
+        bool hidden = custom || (blank && blank[t->id]);
+        uint64_t head[3] = {t->dtype, hidden ? 0 : t->arg.bits, t->nsrc};
         sb_puts(sb, op_info[t->op].text); /* the same when ops are added */
         sb_write(sb, head, sizeof head);
         if (custom) {
@@ -105,6 +105,8 @@ static void text_of(StrBuf *sb, Arena *a, const Kernel *k, bool decided)
         map_put(&at, (uint64_t)t->id + 1, (void *)(uintptr_t)(i + 1));
     }
     map_free(&at);
+    for (int i = 0; i < k->nscalar; i++)
+        sb_puts(sb, k->scalars[i].whole ? "whole" : "any");
     for (int i = 0; i < k->narg; i++) {
         const KernelArg *arg = &k->args[i];
         uint64_t head[4] = {(uint64_t)arg->dtype, (uint64_t)arg->rank,
@@ -132,7 +134,7 @@ uint64_t kernel_hash(const Kernel *k, uint64_t seed)
 {
     Arena *a = arena_new();
     StrBuf text = {0};
-    text_of(&text, a, k, true);
+    kernel_text(&text, a, k, true, NULL);
     uint64_t h = hash_bytes(seed + k->serial, text.data, text.len) | 1;
     sb_free(&text);
     arena_free(a);
@@ -171,7 +173,7 @@ static void key_block(Keys *q, const Block *b)
         if (s->kind == STEP_KERNEL) {
             Arena *scratch = arena_new();
             StrBuf text = {0};
-            text_of(&text, scratch, s->kernel, false);
+            kernel_text(&text, scratch, s->kernel, false, NULL);
             Choice *c = s->kernel->choice = NEW(q->p->arena, Choice);
             c->key = hash_bytes(s->kernel->serial, text.data, text.len) | 1;
             c->narg = s->kernel->narg;
@@ -246,6 +248,8 @@ Kernel *kernel_copy(const Kernel *old)
         k->args[i] = old->args[i];
         k->args[i].dims = dims;
     }
+    k->scalars = NEWN(c->arena, Scalar, k->nscalar + 1);
+    memcpy(k->scalars, old->scalars, (size_t)k->nscalar * sizeof *k->scalars);
     k->opts = NULL;
     k->vars = NULL;
     k->nopt = k->nvar = 0;
@@ -474,78 +478,4 @@ Kernel *kernel_finish(Nest *nest, Buffer ***bufs, int *nbuf)
     estimate(k, scratch);
     arena_free(scratch);
     return k;
-}
-
-/* ---- sharing ----------------------------------------------------------------------------------- */
-
-typedef struct Twin {
-    struct Twin *next;
-    Kernel *k;
-    StrBuf text;
-} Twin;
-
-static Kernel *unique(Plan *p, Map *known, Kernel *k)
-{
-    Arena *scratch = arena_new();
-    StrBuf text = {0};
-    text_of(&text, scratch, k, true);
-    arena_free(scratch);
-    k->hash = hash_bytes(k->serial, text.data, text.len) | 1;
-    Twin *first = map_get(known, k->hash);
-    for (Twin *t = first; t; t = t->next)
-        if (t->text.len == text.len && !memcmp(t->text.data, text.data, text.len)) {
-            sb_free(&text);
-            ingot_context_free(k->c);
-            return t->k;
-        }
-    Twin *t = NEW(p->arena, Twin);
-    *t = (Twin){first, k, text};
-    map_put(known, k->hash, t);
-    vec_push(p->arena, p->kernels, p->nkernel, k);
-    return k;
-}
-
-static void share_block(Plan *p, Map *known, Block *b)
-{
-    for (int i = 0; i < b->n; i++) {
-        Step *s = b->step[i];
-        if (s->kernel) {
-            s->choice = s->kernel->choice;
-            s->kernel = unique(p, known, s->kernel);
-        }
-        share_block(p, known, &s->body);
-        share_block(p, known, &s->other);
-    }
-}
-
-static void number_block(Plan *p, Block *b, int *kernels)
-{
-    for (int i = 0; i < b->n; i++) {
-        Step *step = b->step[i];
-        step->number = p->nstep++;
-        if (step->kernel) {
-            if (!*step->kernel->name && step->kernel->check)
-                snprintf(step->kernel->name, sizeof step->kernel->name, "check%02d", step->number);
-            else if (!*step->kernel->name)
-                kernel_name(p->c, step->kernel, (*kernels)++, step);
-            step->name = step->kernel->name;
-        }
-        step->first_inner = p->nstep;
-        number_block(p, &step->body, kernels);
-        number_block(p, &step->other, kernels);
-        step->last_inner = p->nstep - 1;
-    }
-}
-
-/* Equal kernels become one; steps and kernels get their numbers and names. */
-void kernel_share(Plan *p)
-{
-    Map known = {0};
-    share_block(p, &known, &p->main);
-    for (size_t i = 0; i < known.cap; i++)
-        for (Twin *t = known.value[i]; t; t = t->next)
-            sb_free(&t->text);
-    map_free(&known);
-    int kernels = 0;
-    number_block(p, &p->main, &kernels);
 }

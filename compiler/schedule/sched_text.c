@@ -123,6 +123,8 @@ static void print_block(StrBuf *sb, const Context *c, const Block *b, int depth)
             sb_printf(sb, " %s", s->name);
         for (int j = 0; j < s->nbuf; j++)
             sb_printf(sb, " b%d", s->bufs[j]->id);
+        for (int j = 0; s->kernel && j < s->kernel->nscalar; j++)
+            sb_printf(sb, " %.9g", s->scalars[j]);
         if (s->cond)
             sb_printf(sb, " while b%d", s->cond->id);
         if (s->trip) {

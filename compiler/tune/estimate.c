@@ -128,7 +128,7 @@ static void count_node(Count *q, Node *n, bool top)
     Body *b = &q->body[q->depth];
     bool named = n->id < q->l->nknown && q->l->named[n->id];
     if ((named && !top) || n->op == OP_CONST || n->op == OP_RANGE || n->op == OP_BUFFER ||
-        n->op == OP_VAR || q->seen[n->id] == q->now)
+        n->op == OP_VAR || is_scalar_argument(n) || q->seen[n->id] == q->now)
         return;
     q->seen[n->id] = q->now;
     double wide = registers_of(q, n);

@@ -59,6 +59,11 @@ static void put_run(StrBuf *sb, const Kernel *k, const char *function, const cha
         sb_printf(sb, "%s%lld", separator, (long long)(v->kind == VAR_LOOP ? v->lo : v->hi));
         separator = ", ";
     }
+    for (int i = 0; i < k->nscalar; i++) { /* as one of the steps has it */
+        sb_puts(sb, separator);
+        print_scalar(sb, &k->scalars[i], k->scalars[i].lo);
+        separator = ", ";
+    }
     if (kernel_parts(k))
         sb_printf(sb, "%s0, %d", separator, kernel_parts(k));
     sb_puts(sb, ");\n}\n");

@@ -4,7 +4,7 @@
     hard_shapes.py OUT      OUT/dim/NAME, OUT/plain/NAME: model.onnx and test_data_set_N/
 
 dim/    a run-time dim: to be compiled with --dim batch=1..8
-plain/  loops with carried values and a condition, branches, sizes that the data decides
+plain/  loops with carried values and a condition, branches, sizes that the data decides, layers that share a kernel
 """
 import pathlib
 import sys
@@ -159,11 +159,35 @@ def tiles(out):
           [([x, a], [y[None].astype(np.float32), a @ a.transpose(0, 2, 1)])])
 
 
+def scales(out):
+    """Layers that are equal but for the scales and zero points they are quantised with: one kernel, whose arguments these are."""
+    h = whole(2, 16) * np.float32(8)
+    x, nodes, weights = h.copy(), [], []
+    for i, (scale, zero) in enumerate(((0.5, 3), (2, 120), (16, 77), (32, 90), (64, 100))):
+        w = rng.integers(-3, 4, (16, 16)).astype(np.int8)
+        if i:
+            h = h @ w.astype(np.float32)
+        q = np.clip(np.rint(h / np.float32(scale)) + zero, 0, 255)
+        h = ((q - zero) * np.float32(scale)).astype(np.float32)
+        weights += [const(f"w{i}", w), const(f"s{i}", np.float32(scale)), const(f"z{i}", np.uint8(zero))]
+        nodes += [helper.make_node("DequantizeLinear", [f"w{i}", "one"], [f"d{i}"]),
+                  helper.make_node("MatMul", [f"h{i - 1}", f"d{i}"], [f"m{i}"])] if i else []
+        nodes += [helper.make_node("QuantizeLinear", [f"m{i}" if i else "x", f"s{i}", f"z{i}"], [f"q{i}"]),
+                  helper.make_node("DequantizeLinear", [f"q{i}", f"s{i}", f"z{i}"], [f"h{i}"])]
+    more = [whole(5, 7), whole(5, 7)]
+    wanted = [h, *(np.maximum(v * np.float32(a), np.float32(1)) for v, a in zip(more, (3, 5)))]
+    for i, a in enumerate((3, 5)):
+        weights.append(const(f"a{i}", np.float32(a)))
+        nodes += [helper.make_node("Mul", [f"v{i}", f"a{i}"], [f"p{i}"]), helper.make_node("Max", [f"p{i}", "one"], [f"r{i}"])]
+    write(out, "scales", nodes, [info(n, F, v.shape) for n, v in zip(("x", "v0", "v1"), (x, *more))],
+          [info(n, F, v.shape) for n, v in zip(("h4", "r0", "r1"), wanted)], weights + [const("one", np.float32(1))], [([x, *more], wanted)])
+
+
 def main():
     out = pathlib.Path(sys.argv[1])
     for make in (batch, batch_concat, batch_conv):
         make(out / "dim")
-    for make in (loop, nonzero, branch, tiles):
+    for make in (loop, nonzero, branch, tiles, scales):
         make(out / "plain")
 
 

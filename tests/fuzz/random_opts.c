@@ -555,7 +555,7 @@ static void interpret(const Case *x, const Judge *j, const Tiles *tiles, bool gp
         if (k->read)
             shadow_given(got[i], 0, bytes);
     }
-    (void)linear_run(&m, linear_kernel(a, tiles, x->k->narg, gpu), arg, x->var);
+    (void)linear_run(&m, linear_kernel(a, tiles, x->k->narg, gpu), arg, x->var, NULL);
     memcpy(fault, m.fault, sizeof m.fault);
 }
 
@@ -638,6 +638,11 @@ static void put_call(StrBuf *sb, const Case *x, const char *name, const char *bu
         }
     for (int i = 0; i < x->k->nvar; i++) {
         sb_printf(sb, "%s%lld", separator, (long long)x->var[i]);
+        separator = ", ";
+    }
+    for (int i = 0; i < x->k->nscalar; i++) {
+        sb_puts(sb, separator);
+        print_scalar(sb, &x->k->scalars[i], x->k->scalars[i].lo);
         separator = ", ";
     }
     if (scratch) {

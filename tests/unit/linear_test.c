@@ -118,10 +118,10 @@ static const char *wrong(Run *r, ingot_tensor *(*model)(Context *))
 {
     static char fault[1024];
     Run naive = prepare(model, "", false);
-    if (!linear_run(&naive.m, naive.lk, naive.arg, NULL))
+    if (!linear_run(&naive.m, naive.lk, naive.arg, NULL, NULL))
         fail_msg("the kernel without opts: %s", naive.m.fault);
     *fault = 0;
-    if (!linear_run(&r->m, r->lk, r->arg, NULL))
+    if (!linear_run(&r->m, r->lk, r->arg, NULL, NULL))
         memcpy(fault, r->m.fault, sizeof fault);
     for (int i = 0; i < r->lk->narg && !*fault; i++)
         (void)linear_same(r->lk->k, i, &r->arg[i], &naive.arg[i], 0, fault);
@@ -150,7 +150,7 @@ static void sound(void **state)
     }
     Run rows = prepare(softmax, "VECTOR i1 16", false),
         scans = prepare(sums, "VECTOR i1 16", false);
-    assert_true(linear_run(&rows.m, rows.lk, rows.arg, NULL));
+    assert_true(linear_run(&rows.m, rows.lk, rows.arg, NULL, NULL));
     finish(&rows);
     expect(&scans, sums, "");
     Run lanes = prepare(row_sums, "VECTOR r0 8", false);
@@ -313,7 +313,7 @@ static void nothing_written(void **state)
     Run r = prepare(softmax, "VECTOR i1 16", false);
     for (int i = 0; i < r.lk->narg; i++)
         shadow_forget(r.arg[i].memory, 20 * 4, 4);
-    assert_false(linear_run(&r.m, r.lk, r.arg, NULL));
+    assert_false(linear_run(&r.m, r.lk, r.arg, NULL, NULL));
     assert_non_null(strstr(r.m.fault, "[0,20], which nothing has written"));
     finish(&r);
 }

@@ -1,0 +1,304 @@
+/* share.c - equal kernels become one, and so do kernels that are equal but for numbers that they compute with.
+ *
+ *     y = quantize(sum * 0.0209863f + b)      y = quantize(sum * c0 + b), called with c0 = 0.0209863f
+ *     y = quantize(sum * 0.0585613f + b)                                  and with c0 = 0.0585613f
+ *
+ * These numbers (the scales and zero points of a quantised network, the slopes and offsets of others) become the scalar arguments of the
+ * one kernel, a PARAM without sources each.  What the text of a kernel, its opts or its lanes may follow from is none of them:
+ * bounds, zeros, what a division by which is a product, what coordinates are made of. */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "schedule.h"
+
+typedef struct Twin {
+    struct Twin *next;
+    Kernel *k;
+    StrBuf text;
+} Twin;
+
+static void forget_twins(Map *known)
+{
+    for (size_t i = 0; i < known->cap; i++)
+        for (Twin *t = known->value[i]; t; t = t->next)
+            sb_free(&t->text);
+    map_free(known);
+}
+
+static Kernel *unique(Plan *p, Map *known, Kernel *k)
+{
+    Arena *scratch = arena_new();
+    StrBuf text = {0};
+    kernel_text(&text, scratch, k, true, NULL);
+    arena_free(scratch);
+    k->hash = hash_bytes(k->serial, text.data, text.len) | 1;
+    Twin *first = map_get(known, k->hash);
+    for (Twin *t = first; t; t = t->next)
+        if (t->text.len == text.len && !memcmp(t->text.data, text.data, text.len)) {
+            sb_free(&text);
+            ingot_context_free(k->c);
+            return t->k;
+        }
+    Twin *t = NEW(p->arena, Twin);
+    *t = (Twin){first, k, text};
+    map_put(known, k->hash, t);
+    vec_push(p->arena, p->kernels, p->nkernel, k);
+    return k;
+}
+
+static void share_block(Plan *p, Map *known, Block *b)
+{
+    for (int i = 0; i < b->n; i++) {
+        Step *s = b->step[i];
+        if (s->kernel) {
+            s->choice = s->kernel->choice;
+            s->kernel = unique(p, known, s->kernel);
+        }
+        share_block(p, known, &s->body);
+        share_block(p, known, &s->other);
+    }
+}
+
+/* ---- equal but for numbers ------------------------------------------------------------------------ */
+
+/* Kernels of one form: with the same text, once the numbers that may be arguments are left out. */
+typedef struct Form {
+    struct Form *next;
+    StrBuf text;
+    Kernel **kernel;
+    int n;
+} Form;
+
+static double number_value(Node *k)
+{
+    return dtype_is_float(k->dtype) ? node_float(k) : (double)k->arg.i;
+}
+
+/* What may be one: of integers the zero point of a byte that is widened. */
+static bool is_number(const Node *k)
+{
+    return k->op == OP_CONST &&
+           (k->dtype == INGOT_I32 || (dtype_is_float(k->dtype) && k->dtype != INGOT_F64));
+}
+
+/* A constant operand that what computes with it is not chosen by. */
+static bool takes_any(const Node *user, uint32_t operand)
+{
+    Node *k = user->src[operand];
+    double v = number_value(k);
+    int exponent;
+    if (k->dtype == INGOT_I32) {
+        const Node *x = user->nsrc == 2 ? user->src[1 - operand] : NULL;
+        return (user->op == OP_ADD || user->op == OP_SUB) && x->op == OP_CAST &&
+               dtype_is_int(x->src[0]->dtype) && dtype_info[x->src[0]->dtype].bytes == 1 &&
+               fabs(v) <= 255;
+    }
+    if (!isfinite(v) || fabs(v) < FLT_MIN)
+        return false;
+    switch (user->op) {
+    case OP_ADD:
+    case OP_SUB:
+    case OP_MUL: return true;
+    case OP_DIV: return operand == 1 && fabs(frexp(v, &exponent)) != 0.5;
+    default: return false;
+    }
+}
+
+/* The constants of a kernel that may be arguments, in the order of its text; blank: which nodes they are. */
+static Node **numbers_of(Arena *a, const Kernel *k, bool *blank, int *count)
+{
+    int n;
+    Node **order = graph_toposort(a, 1, &k->sink, &n), **number = NULL;
+    bool *fixed = NEWN(a, bool, k->c->nnode);
+    *count = 0;
+    for (int i = 0; i < n; i++)
+        for (uint32_t j = 0; j < order[i]->nsrc; j++) {
+            Node *t = order[i]->src[j];
+            if (is_number(t))
+                fixed[t->id] |= !takes_any(order[i], j);
+        }
+    for (int i = 0; i < n; i++) {
+        Node *t = order[i];
+        blank[t->id] = is_number(t) && !fixed[t->id];
+        if (blank[t->id])
+            vec_push(a, number, *count, t);
+    }
+    return number;
+}
+
+static void find_form(Arena *a, Map *forms, Form ***list, int *nlist, Kernel *k)
+{
+    StrBuf text = {0};
+    bool *blank = NEWN(a, bool, k->c->nnode);
+    int n;
+    (void)numbers_of(a, k, blank, &n);
+    if (!n)
+        return;
+    kernel_text(&text, a, k, true, blank);
+    uint64_t hash = hash_bytes(k->serial, text.data, text.len) | 1;
+    Form *first = map_get(forms, hash), *f = first;
+    while (f && (f->text.len != text.len || memcmp(f->text.data, text.data, text.len) != 0))
+        f = f->next;
+    if (f) {
+        sb_free(&text);
+    } else {
+        f = NEW(a, Form);
+        *f = (Form){.next = first, .text = text};
+        map_put(forms, hash, f);
+        vec_push(a, *list, *nlist, f);
+    }
+    vec_push(a, f->kernel, f->n, k);
+}
+
+/* The kernel with PARAMs in place of these constants. */
+static Kernel *with_scalars(const Kernel *of, int n, Node *const *constant, const Scalar *scalars)
+{
+    Kernel *k = kernel_copy(of);
+    Arena *a = arena_new();
+    int count, total;
+    Node **order = graph_toposort(a, 1, &of->sink, &total), **copy = NEWN(a, Node *, of->c->nnode);
+    k->nscalar = n;
+    k->scalars = NEWN(k->c->arena, Scalar, n);
+    memcpy(k->scalars, scalars, (size_t)n * sizeof *scalars);
+    for (int i = 0; i < total; i++) {
+        Node *t = order[i], **src = NEWN(a, Node *, t->nsrc + 1);
+        for (uint32_t j = 0; j < t->nsrc; j++)
+            src[j] = copy[t->src[j]->id];
+        for (count = 0; count < n && constant[count] != t; count++) {
+        }
+        copy[t->id] = count < n ? node_make(k->c, OP_PARAM, (ingot_dtype)t->dtype,
+                                            (Arg){.i = count}, 0, NULL, 0, NULL)
+                                : node_make(k->c, (Op)t->op, (ingot_dtype)t->dtype, t->arg,
+                                            (int)t->nsrc, src, 0, NULL);
+    }
+    k->sink = copy[of->sink->id];
+    arena_free(a);
+    k = kernel_renew(k);
+    k->hash = kernel_hash(k, 0);
+    return k;
+}
+
+/* What becomes of a kernel. */
+typedef struct {
+    Kernel *into;
+    const double *scalars;
+} Merged;
+
+/* The numbers that differ, and no others, are arguments. */
+static void merge_form(Plan *p, Arena *a, Map *merged, const Form *f)
+{
+    Node ***number = NEWN(a, Node **, f->n), **constant = NULL;
+    int n = 0, nscalar = 0, nconstant = 0;
+    for (int i = 0; i < f->n; i++)
+        number[i] = numbers_of(a, f->kernel[i], NEWN(a, bool, f->kernel[i]->c->nnode), &n);
+    Scalar *scalars = NULL;
+    int *at = NEWN(a, int, n);
+    for (int j = 0; j < n; j++) {
+        bool differs = false;
+        Scalar s = {.dtype = (ingot_dtype)number[0][j]->dtype, .lo = INFINITY, .hi = -INFINITY};
+        s.whole = true;
+        for (int i = 0; i < f->n; i++) {
+            double v = number_value(number[i][j]);
+            differs |= v != number_value(number[0][j]);
+            s.whole &= v == rint(v);
+            s.lo = fmin(s.lo, v);
+            s.hi = fmax(s.hi, v);
+        }
+        if (!differs)
+            continue;
+        at[nscalar] = j;
+        vec_push(a, scalars, nscalar, s);
+        vec_push(a, constant, nconstant, number[0][j]);
+    }
+    Kernel *into = with_scalars(f->kernel[0], nscalar, constant, scalars);
+    for (int i = 0; i < f->n; i++) {
+        double *value = NEWN(p->arena, double, nscalar);
+        for (int j = 0; j < nscalar; j++)
+            value[j] = number_value(number[i][at[j]]);
+        Merged *m = NEW(a, Merged);
+        *m = (Merged){into, value};
+        map_put(merged, (uint64_t)(uintptr_t)f->kernel[i], m);
+    }
+}
+
+static void replace_block(const Map *merged, Block *b)
+{
+    for (int i = 0; i < b->n; i++) {
+        Step *s = b->step[i];
+        const Merged *m = s->kernel ? map_get(merged, (uint64_t)(uintptr_t)s->kernel) : NULL;
+        if (m) {
+            s->kernel = m->into;
+            s->scalars = m->scalars;
+        }
+        replace_block(merged, &s->body);
+        replace_block(merged, &s->other);
+    }
+}
+
+static void share_forms(Plan *p)
+{
+    Arena *a = arena_new();
+    Map forms = {0}, merged = {0}, known = {0};
+    Form **form = NULL;
+    int nform = 0;
+    for (int i = 0; i < p->nkernel; i++)
+        find_form(a, &forms, &form, &nform, p->kernels[i]);
+    for (int i = 0; i < nform; i++)
+        if (form[i]->n > 1)
+            merge_form(p, a, &merged, form[i]);
+    replace_block(&merged, &p->main);
+    int n = p->nkernel;
+    Kernel **old = p->kernels;
+    p->kernels = NULL;
+    p->nkernel = 0;
+    for (int i = 0; i < n; i++) {
+        const Merged *m = map_get(&merged, (uint64_t)(uintptr_t)old[i]);
+        Kernel *k = m ? m->into : old[i];
+        if (map_get(&known, (uint64_t)(uintptr_t)k))
+            continue;
+        map_put(&known, (uint64_t)(uintptr_t)k, k);
+        vec_push(p->arena, p->kernels, p->nkernel, k);
+    }
+    for (int i = 0; i < n; i++)
+        if (map_get(&merged, (uint64_t)(uintptr_t)old[i]))
+            ingot_context_free(old[i]->c);
+    for (int i = 0; i < nform; i++)
+        sb_free(&form[i]->text);
+    map_free(&forms);
+    map_free(&merged);
+    map_free(&known);
+    arena_free(a);
+}
+
+/* ---- names ---------------------------------------------------------------------------------------- */
+
+static void number_block(Plan *p, Block *b, int *kernels)
+{
+    for (int i = 0; i < b->n; i++) {
+        Step *step = b->step[i];
+        step->number = p->nstep++;
+        if (step->kernel) {
+            if (!*step->kernel->name && step->kernel->check)
+                snprintf(step->kernel->name, sizeof step->kernel->name, "check%02d", step->number);
+            else if (!*step->kernel->name)
+                kernel_name(p->c, step->kernel, (*kernels)++, step);
+            step->name = step->kernel->name;
+        }
+        step->first_inner = p->nstep;
+        number_block(p, &step->body, kernels);
+        number_block(p, &step->other, kernels);
+        step->last_inner = p->nstep - 1;
+    }
+}
+
+/* Equal kernels become one; steps and kernels get their numbers and names. */
+void kernel_share(Plan *p)
+{
+    Map known = {0};
+    share_block(p, &known, &p->main);
+    forget_twins(&known);
+    share_forms(p);
+    int kernels = 0;
+    number_block(p, &p->main, &kernels);
+}
