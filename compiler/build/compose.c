@@ -68,8 +68,9 @@ static Node *affine_index(Context *c, int rank, Node *const *dims, int axis, Nod
                           int64_t step)
 {
     Node *i = ingot_iota(c, rank, dims, axis);
-    i = ingot_mul(c, i, node_const_i(c, INGOT_I64, step));
-    return ingot_add(c, i, ingot_from_dim(c, base));
+    if (step != 1)
+        i = ingot_mul(c, i, node_const_i(c, INGOT_I64, step));
+    return idx_is(base, 0) ? i : ingot_add(c, i, ingot_from_dim(c, base));
 }
 
 ingot_tensor *ingot_slice(ingot_context *c, ingot_tensor *x, int axis, ingot_dim *begin,
@@ -136,8 +137,8 @@ ingot_tensor *ingot_window(ingot_context *c, ingot_tensor *x, int axis, int64_t 
     for (int i = 0; i < x->rank; i++)
         index[i] = ingot_iota(c, x->rank + 1, dims, i);
     Node *tap = affine_index(c, x->rank + 1, dims, x->rank, idx(c, 0), dilation);
-    index[axis] = affine_index(c, x->rank + 1, dims, axis, idx(c, 0), stride);
-    index[axis] = ingot_add(c, index[axis], tap);
+    Node *at = affine_index(c, x->rank + 1, dims, axis, idx(c, 0), stride);
+    index[axis] = idx_is(out, 1) ? tap : k == 1 ? at : ingot_add(c, at, tap);
     return ingot_gather(c, x, index);
 }
 

@@ -18,6 +18,8 @@ int ops_dims(ingot_tensor *x, ingot_dim **dims);
 ingot_tensor *ops_channel(ingot_context *, ingot_tensor *x, int rank);
 /* reshape with the shape of another tensor */
 ingot_tensor *ops_reshape_like(ingot_context *, ingot_tensor *x, ingot_tensor *like);
+/* (ops_conv.c) x [N, C, d...] with strides[i] - 1 zeros behind each element along spatial axis i. */
+ingot_tensor *ops_zeros_between(ingot_context *, ingot_tensor *x, const int64_t *strides);
 /* A checked, shared constant: i64 table of n entries, copied. */
 ingot_tensor *ops_table_i(ingot_context *, int64_t n, const int64_t *);
 ingot_tensor *ops_table_f(ingot_context *, int64_t n, const double *, ingot_dtype);

@@ -4,14 +4,9 @@
  *     w [M, C/G, k...]      ->         [1, G, M/G, C/G, 1..., k...]
  *     y = sum over (C/G, k...) of the product -> [N, M, o...]
  *
- * The transpose (ONNX ConvTranspose) adds x[i] * w[k] to y[i * stride + k * dilation - pad]. All outputs
- * at a distance of a multiple of the stride, a phase, take the same weights:
- *
- *     y[stride * q + e] = sum over j of x[q + shift - step * j] * w[first + every * j]
- *
- * That is a convolution of stride 1 with some of the weights, turned around. Neighbouring phases whose
- * weights are as many and neighbours too are the channels of one; the results are laid side by side
- * along an axis of their own behind q. No term is a zero that somebody put there. */
+ * The transpose (ONNX ConvTranspose) adds x[i] * w[k] to y[i * stride + k * dilation - pad]: a convolution of x with
+ * stride - 1 zeros between its elements, with the weights turned around. That says what it is; how it is computed, without
+ * the zeros, is for rewrite/phases.c. */
 #include "ops.h"
 
 enum { MAX_SPATIAL = (INGOT_MAX_RANK - 4) / 2 };
@@ -128,167 +123,22 @@ ingot_tensor *ingot_conv(ingot_context *c, ingot_tensor *x, ingot_tensor *w, ing
 
 /* ---- transposed --------------------------------------------------------------------------------- */
 
-/* Neighbouring phases e .. e + n - 1 of an axis; phase e + t has the weights first + t + every * j. */
-typedef struct {
-    int64_t n, first, taps, shift;
-} Run;
-typedef struct {
-    int64_t kernel, stride, dilation;
-    int64_t every, step; /* from one weight of a phase to the next, and from one element of x */
-    int64_t more;        /* q has the size of x and this */
-    int64_t cut;         /* elements after the last wanted one */
-    Run *run;
-    int nrun;
-} Axis;
-typedef struct {
-    ingot_tensor *x, *w; /* w [G, M/G, C/G, k...] */
-    int64_t group, maps; /* of a group */
-    Axis axis[MAX_SPATIAL];
-    int n;
-    const Run *at[MAX_SPATIAL]; /* of each axis, while the parts are built */
-} Transposed;
-
-static int64_t floor_div(int64_t a, int64_t b)
+/* [N, C, d...] -> [N, C, d, 1, ...] -> [N, C, d, stride, ...] -> [N, C, d * stride, ...]: zeros behind each element */
+ingot_tensor *ops_zeros_between(ingot_context *c, ingot_tensor *x, const int64_t *strides)
 {
-    return a / b - (a % b < 0);
-}
-
-static int64_t gcd(int64_t a, int64_t b)
-{
-    return b ? gcd(b, a % b) : a;
-}
-
-/* The phases of an axis in runs. */
-static void find_runs(ingot_context *c, Axis *a, int64_t pad_lo, int64_t pad_hi)
-{
-    int64_t s = a->stride, d = a->dilation, common = gcd(s, d);
-    int64_t after =
-        d * (a->kernel - 1) + 1 - pad_lo - pad_hi; /* y has (size of x - 1) * s + after elements */
-    a->every = s / common;
-    a->step = d / common;
-    a->more = -floor_div(-after, s) - 1;
-    a->cut = (a->more + 1) * s - after;
-    a->run = ingot_alloc(c, (size_t)s * sizeof *a->run);
-    a->nrun = 0;
-    for (int64_t e = 0; e < s; e++) {
-        Run r = {.n = 1};
-        while (r.first < a->every && (e + pad_lo - r.first * d) % s)
-            r.first++;
-        if (r.first < a->every && r.first < a->kernel) {
-            r.taps = (a->kernel - r.first + a->every - 1) / a->every;
-            r.shift = (e + pad_lo - r.first * d) / s;
-        }
-        Run *before = a->nrun ? &a->run[a->nrun - 1] : NULL;
-        if (before && before->taps == r.taps &&
-            (!r.taps || (before->shift == r.shift && before->first + before->n == r.first)))
-            before->n++;
-        else
-            a->run[a->nrun++] = r;
+    int64_t lo[INGOT_MAX_RANK] = {0}, hi[INGOT_MAX_RANK] = {0};
+    ingot_dim *apart[INGOT_MAX_RANK], *joined[INGOT_MAX_RANK];
+    int rank = ingot_rank(x), n = 2;
+    for (int i = 0; i < 2; i++)
+        apart[i] = joined[i] = ingot_shape(x, i);
+    for (int i = 2; i < rank; i++) {
+        apart[n++] = ingot_shape(x, i);
+        hi[n] = strides[i - 2] - 1;
+        apart[n++] = ingot_dim_const(c, 1);
+        joined[i] = ingot_dim_mul(c, ingot_shape(x, i), ingot_dim_const(c, strides[i - 2]));
     }
+    return ingot_reshape(c, ingot_pad_c(c, ingot_reshape(c, x, n, apart), lo, hi, 0), rank, joined);
 }
-
-/* [.., d, ..] -> [.., (d - 1) * stride + 1, ..] with zeros between; d is known. */
-static ingot_tensor *stuff_zeros(ingot_context *c, ingot_tensor *x, int axis, int64_t stride)
-{
-    int64_t hi[INGOT_MAX_RANK] = {0}, lo[INGOT_MAX_RANK] = {0};
-    ingot_dim *dims[INGOT_MAX_RANK];
-    if (stride == 1 || ingot_is_poison(x))
-        return x;
-    int rank = ops_dims(x, dims);
-    hi[axis + 1] = stride - 1;
-    x = ingot_pad_c(c, ingot_unsqueeze(c, x, axis + 1), lo, hi, 0);
-    dims[axis] = ingot_dim_mul(c, dims[axis], ingot_dim_const(c, stride));
-    x = ingot_reshape(c, x, rank, dims);
-    hi[axis + 1] = 0;
-    hi[axis] = 1 - stride;
-    return ingot_pad_c(c, x, lo, hi, 0);
-}
-
-/* The weights of the runs that the parts stand at: [G, M/G, C/G, k...] -> [G * phases... * M/G, C/G, taps...], turned around. */
-static ingot_tensor *run_weights(ingot_context *c, const Transposed *t)
-{
-    ingot_tensor *w = t->w;
-    int perm[INGOT_MAX_RANK], nperm = 0;
-    for (int i = 0; i < t->n; i++) {
-        const Axis *a = &t->axis[i];
-        const Run *r = t->at[i];
-        ingot_dim *dims[INGOT_MAX_RANK];
-        int at = 3 + 2 * i, rank = ops_dims(w, dims);
-        int64_t lo[INGOT_MAX_RANK] = {0}, hi[INGOT_MAX_RANK] = {0};
-        /* k -> taps, every -> taps, n */
-        lo[at] = -r->first;
-        hi[at] = r->first + r->taps * a->every - a->kernel;
-        w = ingot_pad_c(c, w, lo, hi, 0);
-        for (int k = rank; k > at; k--)
-            dims[k] = dims[k - 1];
-        dims[at] = ingot_dim_const(c, r->taps);
-        dims[at + 1] = ingot_dim_const(c, a->every);
-        lo[at] = hi[at] = 0;
-        hi[at + 1] = r->n - a->every;
-        w = ingot_flip(c, ingot_pad_c(c, ingot_reshape(c, w, rank + 1, dims), lo, hi, 0), 1u << at);
-    }
-    perm[nperm++] = 0;
-    for (int i = 0; i < t->n; i++)
-        perm[nperm++] = 4 + 2 * i;
-    perm[nperm++] = 1;
-    perm[nperm++] = 2;
-    for (int i = 0; i < t->n; i++)
-        perm[nperm++] = 3 + 2 * i;
-    return ingot_flatten(c, ingot_permute(c, w, perm), 0, 2 + t->n);
-}
-
-/* The part of y that the runs of each axis give: [N, G, M/G, q, phases, ...]. */
-static ingot_tensor *run_part(ingot_context *c, const Transposed *t)
-{
-    int64_t lo[MAX_SPATIAL], hi[MAX_SPATIAL], step[MAX_SPATIAL];
-    ingot_dim *dims[INGOT_MAX_RANK];
-    int perm[INGOT_MAX_RANK], rank = 3 + 2 * t->n;
-    bool empty = false;
-    dims[0] = ingot_shape(t->x, 0);
-    dims[1] = ingot_dim_const(c, t->group);
-    dims[2 + t->n] = ingot_dim_const(c, t->maps);
-    perm[0] = 0;
-    perm[1] = 1;
-    perm[2] = 2 + t->n;
-    for (int i = 0; i < t->n; i++) {
-        const Axis *a = &t->axis[i];
-        const Run *r = t->at[i];
-        empty |= !r->taps;
-        step[i] = a->step;
-        lo[i] = a->step * (r->taps - 1) - r->shift;
-        hi[i] = a->more + r->shift;
-        dims[2 + i] = ingot_dim_const(c, r->n);
-        dims[3 + t->n + i] =
-            ingot_dim_add(c, ingot_shape(t->x, 2 + i), ingot_dim_const(c, a->more));
-        perm[3 + 2 * i] = 3 + t->n + i;
-        perm[4 + 2 * i] = 2 + i;
-    }
-    ingot_tensor *y;
-    if (empty)
-        y = ingot_expand(c, ingot_scalar_f(c, ingot_dtype_of(t->x), 0), rank, dims);
-    else
-        y = ingot_reshape(
-            c, ingot_conv(c, t->x, run_weights(c, t), NULL, NULL, step, lo, hi, t->group), rank,
-            dims);
-    return ingot_permute(c, y, perm);
-}
-
-/* All phases of the axes from i on, side by side. */
-static ingot_tensor *phases(ingot_context *c, Transposed *t, int i)
-{
-    if (i == t->n)
-        return run_part(c, t);
-    const Axis *a = &t->axis[i];
-    ingot_tensor **part = ingot_alloc(c, (size_t)a->nrun * sizeof(ingot_tensor *));
-    for (int k = 0; k < a->nrun; k++) {
-        t->at[i] = &a->run[k];
-        part[k] = phases(c, t, i + 1);
-    }
-    return ingot_concat(c, a->nrun, part, 4 + 2 * i);
-}
-
-/* Each part is a kernel. Where there would be many, of large strides with dilations, dilated weights are better. */
-enum { MAX_PARTS = 27 };
 
 ingot_tensor *ingot_conv_transpose(ingot_context *c, ingot_tensor *x, ingot_tensor *w,
                                    ingot_tensor *b, const int64_t *strides,
@@ -310,48 +160,26 @@ ingot_tensor *ingot_conv_transpose(ingot_context *c, ingot_tensor *x, ingot_tens
             "must be equal and a multiple of group",
             (long long)channels, (long long)ingot_dim_lo(ingot_shape(w, 0)), (long long)group);
     ingot_dtype d = ingot_dtype_of(x);
-    Transposed t = {
-        .x = ops_widen(c, x), .w = ops_widen(c, w), .group = group, .maps = maps, .n = spatial};
-    int64_t parts = 1;
-    bool dilated = false;
-    for (int i = 0; i < spatial; i++) {
-        t.axis[i] = (Axis){.kernel = ingot_dim_lo(ingot_shape(w, 2 + i)),
-                           .stride = strides ? strides[i] : 1,
-                           .dilation = dilations ? dilations[i] : 1};
-        find_runs(c, &t.axis[i], pads_lo ? pads_lo[i] : 0,
-                  (pads_hi ? pads_hi[i] : 0) - (out_pads ? out_pads[i] : 0));
-        parts *= t.axis[i].nrun;
-        dilated |= t.axis[i].dilation > 1;
-    }
-    if (parts > MAX_PARTS && dilated) {
-        for (int i = 0; i < spatial; i++)
-            t.w = stuff_zeros(c, t.w, 2 + i, t.axis[i].dilation);
-        return ingot_conv_transpose(c, x, ingot_cast(c, t.w, d), b, strides, NULL, pads_lo, pads_hi,
-                                    out_pads, group);
-    }
-    /* w [C, M/G, k] -> [G, C/G, M/G, k] -> [G, M/G, C/G, k] */
-    ingot_dim *dims[INGOT_MAX_RANK], *out[INGOT_MAX_RANK];
+    int64_t stride[MAX_SPATIAL], lo[MAX_SPATIAL], hi[MAX_SPATIAL];
+    ingot_dim *dims[INGOT_MAX_RANK];
+    /* w [C, M/G, k] -> [G, C/G, M/G, k] -> [G, M/G, C/G, k] -> [M, C/G, k], turned around */
     dims[0] = ingot_dim_const(c, group);
     dims[1] = ingot_dim_const(c, channels / group);
     dims[2] = ingot_dim_const(c, maps);
-    for (int i = 0; i < spatial; i++)
+    for (int i = 0; i < spatial; i++) {
+        int64_t taps = ingot_dim_lo(ingot_shape(w, 2 + i)), along = dilations ? dilations[i] : 1;
+        stride[i] = strides ? strides[i] : 1;
+        lo[i] = along * (taps - 1) - (pads_lo ? pads_lo[i] : 0);
+        hi[i] = along * (taps - 1) - (pads_hi ? pads_hi[i] : 0) + (out_pads ? out_pads[i] : 0) + 1 -
+                stride[i];
         dims[3 + i] = ingot_shape(w, 2 + i);
+    }
     for (int i = 0; i < 3 + spatial; i++)
         perm[i] = i == 1 ? 2 : i == 2 ? 1 : i;
-    t.w = ingot_permute(c, ingot_reshape(c, t.w, 3 + spatial, dims), perm);
-    ingot_tensor *y = phases(c, &t, 0);
-    /* [N, G, M/G, q, stride, ...] -> [N, M, q * stride, ...] */
-    int64_t lo[INGOT_MAX_RANK] = {0}, hi[INGOT_MAX_RANK] = {0};
-    out[0] = ingot_shape(x, 0);
-    out[1] = ingot_dim_const(c, group * maps);
-    for (int i = 0; i < spatial; i++) {
-        const Axis *a = &t.axis[i];
-        out[2 + i] =
-            ingot_dim_mul(c, ingot_dim_add(c, ingot_shape(x, 2 + i), ingot_dim_const(c, a->more)),
-                          ingot_dim_const(c, a->stride));
-        hi[2 + i] = -a->cut;
-    }
-    y = ingot_pad_c(c, ingot_reshape(c, y, 2 + spatial, out), lo, hi, 0);
+    w = ingot_permute(c, ingot_reshape(c, ops_widen(c, w), 3 + spatial, dims), perm);
+    w = ingot_flip(c, ingot_flatten(c, w, 0, 2), ((1u << spatial) - 1) << 2);
+    x = ops_zeros_between(c, ops_widen(c, x), stride);
+    ingot_tensor *y = ingot_conv(c, x, w, NULL, NULL, dilations, lo, hi, group);
     if (b)
         y = ingot_add(c, y, ops_channel(c, ops_widen(c, b), 2 + spatial));
     return ingot_cast(c, y, d);

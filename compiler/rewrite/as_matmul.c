@@ -6,10 +6,11 @@
  * over h and w without a border between rows.  Elementwise readers follow, so that what is stored has the joined axis. */
 #include "rewrite.h"
 
-/* What is repeated along the axes where an operand does not vary. */
-static Node *compact_of(Node *f)
+Node *compact_of(Node *f)
 {
-    return f->op == OP_EXPAND ? f->src[0] : f;
+    while (f->op == OP_EXPAND)
+        f = f->src[0];
+    return f;
 }
 
 /* Not a window, a border or a permutation: its axes lie in memory as they are named. */

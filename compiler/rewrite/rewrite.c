@@ -85,6 +85,41 @@ static Node *renewed(Rewrite *r, Node *t)
                      t->shape);
 }
 
+/* How often each node of the graph before this pass is read, up to 2. */
+static void count_reads(Rewrite *r, int nroot, Node *const *roots, bool *seen)
+{
+    int n;
+    Node **order = graph_toposort(r->a, nroot, roots, &n);
+    for (int i = 0; i < nroot; i++)
+        r->reads[roots[i]->id] += r->reads[roots[i]->id] < 2;
+    for (int i = 0; i < n; i++) {
+        Node *t = order[i];
+        if (seen[t->id])
+            continue;
+        seen[t->id] = true;
+        for (uint32_t j = 0; j < t->nsrc; j++)
+            r->reads[t->src[j]->id] += r->reads[t->src[j]->id] < 2;
+        const Loop *loop = t->op == OP_LOOP ? t->arg.ptr : NULL;
+        const If *branch = t->op == OP_IF ? t->arg.ptr : NULL;
+        const struct Region *body[] = {loop     ? loop->body
+                                       : branch ? branch->then_branch
+                                                : NULL,
+                                       branch ? branch->else_branch : NULL};
+        for (int k = 0; k < 2; k++)
+            if (body[k])
+                count_reads(r, body[k]->nresult, body[k]->result, seen);
+    }
+}
+
+bool read_once(Rewrite *r, Node *n)
+{
+    if (!r->reads) {
+        r->reads = NEWN(r->a, uint8_t, r->nnode + 1);
+        count_reads(r, r->nroot, r->roots, NEWN(r->a, bool, r->nnode + 1));
+    }
+    return n->id < r->nnode && r->reads[n->id] == 1;
+}
+
 void rewrite_below(Rewrite *r, int nroot, Node *const *roots)
 {
     int n;
@@ -122,6 +157,9 @@ bool rewrite_pass(Rewrite *r)
     r->nnode = c->nnode;
     r->now = NEWN(r->a, Node *, c->nnode + 1);
     r->changed = false;
+    r->roots = roots;
+    r->nroot = nroot;
+    r->reads = NULL;
     rewrite_below(r, nroot, roots);
     for (int i = 0; i < c->noutput; i++)
         c->outputs[i].node = rewritten(r, c->outputs[i].node);
@@ -141,8 +179,9 @@ static bool rewrite(Rewrite r)
         r.a = arena_new();
         bool again = rewrite_pass(&r);
         arena_free(r.a);
-        if (!again)
+        if (!again && r.settled)
             return r.rounds;
+        r.settled |= !again;
     }
     BUG("rewriting does not end");
 }
@@ -155,5 +194,5 @@ bool graph_rewrite(Context *c, const Target *t, const char *off)
 
 void graph_custom_calls(Context *c)
 {
-    (void)rewrite((Rewrite){.c = c, .custom_calls = true, .apply = apply_rules});
+    (void)rewrite((Rewrite){.c = c, .custom_calls = true, .settled = true, .apply = apply_rules});
 }

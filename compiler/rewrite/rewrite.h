@@ -14,7 +14,11 @@ struct Rewrite {
     const char *off;   /* names of rules that are not to be tried, "a,b"; or NULL */
     uint32_t nnode;    /* nodes before this pass */
     Node **now;        /* what became of them; NULL: not yet visited */
+    Node **roots;      /* of this pass */
+    int nroot;
+    uint8_t *reads; /* by whom they are read, up to 2; NULL: not yet counted */
     bool changed;
+    bool settled;   /* nothing applies any more, but for rules that wait for this */
     bool rounds;    /* a rule applied that rounds otherwise than the graph asks for */
     Node *visiting; /* of the graph before this pass */
     Node *(*apply)(Rewrite *, Node *renewed);
@@ -27,6 +31,8 @@ bool rewrite_pass(Rewrite *);
 /* rewrite.c: what became of a node; of all below the roots. */
 Node *rewritten(const Rewrite *, Node *);
 void rewrite_below(Rewrite *, int nroot, Node *const *roots);
+/* rewrite.c: of the graph before this pass, it is read once. What is made of it twice would be computed, or stored, twice. */
+bool read_once(Rewrite *, Node *);
 /* rewrite_origins.c: what a rule makes is of the nodes of the model that it replaces. */
 enum { MAX_FOUND = 64 };
 typedef struct Making {
@@ -49,6 +55,11 @@ Node *integer_sum(Rewrite *, Node *reduce); /* integer_sum.c */
 
 Node *sub_byte(Rewrite *, Node *reduce); /* sub_byte.c */
 
+Node *phases(Rewrite *, Node *reduce); /* phases.c */
+/* fold_scale.c */
+Node *fold_scale(Rewrite *, Node *); /* of a MUL or DIV */
+Node *fold_shift(Rewrite *, Node *add);
+
 /* zero_point.c: of a REDUCE of i32. */
 Node *narrow_weights(Rewrite *, Node *reduce);
 Node *zero_points(Rewrite *, Node *reduce);
@@ -70,6 +81,8 @@ bool is_move(Node *);
  * it cannot be brought into that form. */
 Node *compact_form(Rewrite *, Node *n);
 
+/* as_matmul.c: what is repeated along the axes where a factor does not vary. */
+Node *compact_of(Node *factor);
 /* as_matmul.c: of a REDUCE; try: only whether it can be done. */
 Node *as_matmul(Rewrite *, Node *reduce, bool try);
 /* as_matmul.c: an elementwise node whose operand has become one, in the shape of that; NULL: it has none. */

@@ -139,13 +139,6 @@ static bool is_window(Context *c, Node *x, int out, int tap)
 
 /* ---- the product ---------------------------------------------------------------------------------- */
 
-static Node *compact_of(Node *f)
-{
-    while (f->op == OP_EXPAND)
-        f = f->src[0];
-    return f;
-}
-
 static bool moves_with(Node *f, int axis)
 {
     return !idx_is(f->shape[axis], 1);
