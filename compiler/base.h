@@ -1,0 +1,67 @@
+/* base.h - what everything stands on: arenas, growing text and arrays, a hash map, files.
+ *
+ * Memory belongs to arenas by lifetime (a model's, a pass', a kernel's), which are freed as a whole. */
+#ifndef BASE_H
+#define BASE_H
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "ingot.h"
+
+typedef struct Arena Arena;
+Arena *arena_new(void);
+void arena_free(Arena *);
+/* Zeroed, 16-aligned, never NULL: out of memory ends the program. */
+void *arena_alloc(Arena *, size_t bytes);
+void *arena_array(Arena *, size_t n, size_t size); /* overflow-checked */
+char *arena_strdup(Arena *, const char *);
+char *arena_printf(Arena *, const char *, ...) __attribute__((format(printf, 2, 3)));
+size_t arena_used(const Arena *);
+#define NEW(a, T) ((T *)arena_alloc((a), sizeof(T)))
+#define NEWN(a, T, n) ((T *)arena_array((a), (size_t)(n), sizeof(T)))
+
+/* Growing text; data is always terminated. */
+typedef struct {
+    char *data;
+    size_t len, cap;
+} StrBuf;
+void sb_puts(StrBuf *, const char *);
+void sb_write(StrBuf *, const void *, size_t);
+void sb_printf(StrBuf *, const char *, ...) __attribute__((format(printf, 2, 3)));
+void sb_vprintf(StrBuf *, const char *, va_list);
+void sb_free(StrBuf *);
+
+/* Open hash map from a 64-bit key to a pointer (NULL = absent). */
+typedef struct {
+    uint64_t *key;
+    void **value;
+    size_t n, cap;
+} Map;
+void *map_get(const Map *, uint64_t key);
+void map_put(Map *, uint64_t key, void *value);
+void map_free(Map *);
+uint64_t hash_bytes(uint64_t seed, const void *, size_t);
+
+/* Growing array in an arena: vec_push(arena, array, count, item), capacity at powers of two. */
+#define vec_push(a, v, n, item)                                 \
+    do {                                                        \
+        if (((n) & ((n)-1)) == 0)                               \
+            (v) = vec_grow((a), (v), (size_t)(n), sizeof *(v)); \
+        (v)[(n)++] = (item);                                    \
+    } while (0)
+void *vec_grow(Arena *, const void *old, size_t n, size_t size); /* room for max(1, 2n) */
+
+/* closer.c: the nearer of two words to what was typed; best is the number of edits to beat, 3 at first. */
+const char *closer(const char *typed, const char *word, const char *so_far, int *best);
+
+/* folder.c */
+char *temporary_folder(Arena *, const char *what); /* a new one in $TMPDIR; NULL, with errno */
+void remove_tree(const char *dir);
+bool make_dirs(const char *dir); /* with those above it; false: it is not there */
+
+#define BUG(...) bug_at(__FILE__, __LINE__, __VA_ARGS__)
+_Noreturn void bug_at(const char *file, int line, const char *, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,218 @@
+/* plan.h - a plan: the steps of a run, the buffers that they read and write, and where these lie.
+ *
+ * schedule.c makes it of a graph, compiler/kernel decides on layouts and opts, memplan.c gives every buffer its place; what is
+ * emitted, explained, saved and replayed is read from here. */
+#ifndef PLAN_H
+#define PLAN_H
+
+#include "kernels.h"
+
+typedef struct Target Target; /* target.h */
+
+/* ---- buffers, steps ------------------------------------------------------------------------------ */
+
+typedef enum {
+    BUF_INPUT,
+    BUF_OUTPUT,
+    BUF_WEIGHT,
+    BUF_ARENA,
+    BUF_STATE,
+    BUF_LOCAL /* a variable of the emitted run(): what a check finds */
+} BufferKind;
+typedef struct Buffer Buffer;
+struct Buffer {
+    int id; /* index in Plan.buffers */
+    BufferKind kind;
+    ingot_dtype dtype;
+    int rank;
+    Node *const *dims; /* in the model's context */
+    Layout layout;
+    int64_t bytes; /* at the upper bounds of all run-time dims */
+    int slot;      /* input / output / state number */
+    Node *node; /* the tensor that it holds; of a weight the expression to evaluate (the recipe) */
+    const char *name;
+    int64_t offset;    /* memplan.c: in its memory (state included) or in the weights */
+    int memory;        /* memplan.c: ARENA and STATE: index in Plan.memories */
+    Buffer *base;      /* a view: a slice of another buffer, or NULL */
+    bool kept;         /* other buffers point into it: live to the end of the run */
+    Node *base_offset; /* in elements (INDEX; may use VARs) */
+    int first, last;   /* memplan.c: live from step number to step number (depth-first numbers) */
+};
+/* Of a view, and of views of views, the buffer that has the memory; else itself. */
+Buffer *buffer_root(const Buffer *);
+
+/* What most of a kernel's work is for. */
+typedef struct {
+    const Origin *origin; /* NULL: none */
+    const char *op;       /* of a source node; where there is none, of a node of the graph */
+    Node *value;          /* its result, or what the kernel computes of it */
+    double operations;
+} Heaviest;
+
+typedef enum {
+    STEP_KERNEL,
+    STEP_CALL,
+    STEP_COPY,
+    STEP_IF,
+    STEP_LOOP,
+    STEP_CHECK,
+    STEP_INDEX /* only in a bundle that checks: indices from data are in range */
+} StepKind;
+typedef struct Step Step;
+typedef struct {
+    int n;
+    Step **step;
+} Block;
+struct Step {
+    StepKind kind;
+    int number;                  /* depth-first, from 0 */
+    int first_inner, last_inner; /* numbers of the steps inside (IF, LOOP) */
+    const char *name;
+    const Origin **origins; /* source nodes, in order, no doubles */
+    int norigin;
+    Heaviest heaviest; /* KERNEL: of what it computes */
+    Node *value;       /* KERNEL: that it stores; merged: of the first of them */
+    Node **values;     /* KERNEL: nodes of the model's graph that it computes, oldest first */
+    int nvalue;
+    /* KERNEL: one per argument.  CALL: inputs then outputs.  COPY: dst, src. */
+    int nbuf;
+    Buffer **bufs;
+    Kernel *kernel;        /* shared by equal steps */
+    const Choice *choice;  /* KERNEL, after kernel_share(): its record; NULL: nothing is decided */
+    const double *scalars; /* KERNEL: its scalar arguments, Kernel.nscalar of them */
+    const Call *call;
+    Buffer *scratch;               /* CALL, KERNEL: planned scratch or NULL */
+    Node *elements;                /* COPY: number of elements */
+    Node *dst_offset, *src_offset; /* COPY: in elements */
+    Buffer *cond;           /* IF; LOOP: scalar bool, tested before each iteration, or NULL */
+    Node *trip;             /* LOOP: dim or NULL */
+    Node *counter;          /* LOOP: VAR of i */
+    Node *iterations;       /* LOOP: VAR to set to the number of iterations, or NULL */
+    const Require *require; /* CHECK: its integers are known by now */
+    Node *size;             /* INDEX: of the axis */
+    int axis;          /* INDEX: its kernel stores an index that is out of range, or INT64_MIN */
+    bool wraps;        /* INDEX: what was below zero counts from the end already */
+    Block body, other; /* LOOP body or IF then; IF else */
+};
+/* A memory that buffers lie in, the caller's: one of --memory, or the only one, which is called the arena. */
+typedef struct {
+    const char *name; /* NULL: the arena */
+    int64_t limit;    /* its size; 0: as large as it has to be */
+    /* memplan.c: what is used of it.  More than the limit: the plan does not fit (only of the last). */
+    int64_t bytes;
+} Memory;
+/* A run-time dim's source: sym[var] = input's dims[axis] (first occurrence sets, later ones check). */
+typedef struct {
+    int input, axis;
+    Node *dim; /* the declared dim: VAR sets, anything else is checked */
+} DimSource;
+/* What a pass decided about a value, and why: for who reads a plan (inspect.c); no pass reads it. */
+typedef struct {
+    const char *pass, *what, *why; /* "fuse", "stored", "several kernels read it" */
+    Node *node;                    /* of the model's graph, or NULL */
+    const Step *step;              /* that did it, or NULL */
+    const Buffer *buffer, *other;  /* whose bytes are those of the other one; NULL */
+    int64_t operations;            /* for each element, to compute it again; -1: does not matter */
+    int64_t bytes;                 /* of it, or saved; -1: does not matter */
+    double stored, again; /* cycles, of storing it, of computing it in its readers; 0: not asked */
+} Note;
+struct Values;
+typedef struct {
+    Context *c;
+    Arena *arena;
+    struct Values *values; /* what is decided about values (values.c); NULL at -O0 */
+    Buffer **buffers;
+    int nbuffer;
+    Note *notes; /* in order of the passes */
+    int nnote;
+    Block main;
+    int nstep;
+    Kernel **kernels; /* distinct ones */
+    int nkernel;
+    DimSource *dim_sources;
+    int ndim_source;
+    Memory *memories; /* in order of preference */
+    int nmemory;
+    int state_memory; /* memplan.c: all states are at the start of this one */
+    int64_t arena_bytes, state_bytes, weights_bytes; /* memplan.c; the arena: all memories */
+    bool verbose;
+    const char *sched_file; /* the decisions that were read from a file, or NULL */
+    Choice **given;
+    int ngiven;
+    /* By slot.  An output that is an input, a weight or another output is copied. */
+    Buffer **input, **output, **state;
+} Plan;
+
+/* ---- from a graph to a plan ------------------------------------------------------------------------- */
+
+Plan *plan_new(Context *);
+bool plan_schedule(Plan *, int opt_level, const Target *); /* false after a reported error */
+Plan *schedule(Context *, int opt_level, const Target *);  /* both; NULL after a reported error */
+void plan_note(Plan *, Note);                              /* schedule.c */
+void plan_free(Plan *);
+void kernel_share(Plan *); /* share.c: equal kernels become one, all get names */
+/* Offsets, memories, weights_bytes; false after a reported error. */
+bool memplan(Plan *, int64_t align);
+/* Buffers of a memory (-1: of all) that are alive when it is tightest, largest first. */
+int memplan_peak(const Plan *, int memory, const Buffer **out, int max);
+void kernel_keys(Plan *);          /* kernel.c: starts the record: what kernel every step is */
+void plan_print(StrBuf *, Plan *); /* the whole plan, for people */
+void print_dims(StrBuf *, const Context *, int rank, Node *const *dims); /* "[2,n,3]" */
+void sched_origin(StrBuf *, const Origin *);                             /* "Conv conv_0" */
+/* What is decided about values, once they have their places; about kernels, before equal ones are shared. */
+void sched_print_values(StrBuf *, const Plan *, const char *target);
+void sched_print_kernels(StrBuf *, const Plan *);
+/* The entry of a step after kernel_share(), with these opts and layouts (by argument; NULL: as the record has it); only: for
+ * this step, not for every one of its kernel. */
+void sched_print_step(StrBuf *, const Plan *, const Step *, bool only, int nopt, const Opt *opts,
+                      const Layout *const *layout);
+/* sched_parse.c: fills Plan.given and values, from the section for this target; false after a reported error. */
+bool sched_parse(Plan *, const char *file, const char *target);
+/* Of a line of the file: it has no effect here. */
+void sched_note(const Plan *, int line, const char *, ...) __attribute__((format(printf, 3, 4)));
+/* A fault of the file; only the first is told. */
+void sched_error(const Plan *, int line, const char *, ...) __attribute__((format(printf, 3, 4)));
+
+/* replay.c: what the file says of a kernel, or NULL; unused entries are errors. */
+const Choice *choice_given(const Plan *, const Choice *);
+/* Tells of entries that speak of nothing in this model; false, after an error, if none speaks of anything. */
+bool choices_report(const Plan *);
+
+/* ---- compiler/kernel: layouts and opts for its kernels ------------------------------------------------ */
+
+/* schedule/provenance.c: a kernel that copies a tensor for another step. */
+void step_copies(Plan *, Step *, const Buffer *src, const Step *like);
+/* inputs.c: inputs that contractions read beyond their edges are copied into the arena. */
+void copy_inputs(Plan *);
+/* layouts.c: a layout for every buffer of the arena; halos instead of bounds checks. */
+void choose_layouts(Plan *, const Target *);
+/* live.c: bytes of the arena in use, by step of the block; of which steps name a buffer, the first and the last;
+ * by how many bytes the greatest of them grows if so many more are in use in these steps. */
+double *bytes_live(Arena *, const Plan *, const Block *);
+bool steps_with(const Block *, const Buffer *, int *first, int *last);
+double arena_growth(const double *live, int n, int first, int last, double bytes);
+void buffer_layout_changed(Buffer *); /* its size in bytes again */
+/* optimise.c: opts for every kernel, layouts for its weights, copies where an operand is laid out badly. */
+void optimise(Plan *, const Target *);
+
+/* ---- compiler/rewrite: algebra on the tensor graph, before anything is stored --------------- */
+
+/* The model's outputs and states become those of the rewritten graph.  Doing it again changes nothing.
+ * The target says what sums of integers are made of (NULL: of integers).  off: names of rules that are
+ * not applied, "a,b"; or NULL.  True if floats are rounded at other places now. */
+bool graph_rewrite(Context *, const Target *, const char *off);
+const char *rewrite_name(int i); /* of the rules; NULL behind the last */
+/* control.c: fills the region's captures; outside: by node, whether it is none of the region's. */
+void region_captures(Context *, struct Region *, const bool *outside);
+/* For languages that cannot call C: elementwise custom operators become steps of their own. */
+void graph_custom_calls(Context *);
+
+/* variant.c: the model's roots become those of the graph with the variants that the plan's decisions ask for; then back. */
+typedef struct {
+    Node **node;
+    int n;
+} GraphRoots;
+void variants_apply(Plan *, GraphRoots *keep);
+void roots_restore(Context *, const GraphRoots *);
+
+#endif

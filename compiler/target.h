@@ -1,0 +1,66 @@
+/* target.h - a target: how its language spells what kernels say, and what the machine can do at which cost.
+ *
+ * targets/ fills one in, or a target file does (docs/targets.md); no pass asks for a target by name. */
+#ifndef TARGET_H
+#define TARGET_H
+
+#include "plan.h"
+
+typedef enum {
+    COMPILE_DONE,
+    COMPILE_FAILED,
+    COMPILE_ABSENT /* the compiler is not installed */
+} CompileStatus;
+/* How operations run: one by one, in the lanes of a loop, or as multiply-adds of a tile in registers. */
+typedef enum { UNIT_SCALAR, UNIT_VECTOR, UNIT_TILE, UNITS } Unit;
+/* A level of memory: how many bytes it holds (0: all that there are), how many it gives in a cycle. */
+typedef struct {
+    double bytes, rate;
+} Level;
+/* First what a language spells differently: the renderer is one for all. */
+struct Target {
+    const char *name;
+    const char *suffix; /* of kernel files: ".c", ".cl", ".cu" */
+    bool gpu;           /* a kernel is one work item's program: output axes come from its number */
+    const char *kernel_word; /* before "void": "", "__kernel ", "extern \"C\" __global__ " */
+    const char *global_word; /* before a pointer's type: "", "__global " */
+    const char *restrict_word;
+    const char *group, *item; /* numbers of this item's group, and of it in there */
+    const char *local_word;   /* before the declaration of memory that a group shares */
+    const char *barrier;      /* statement: all items of a group have come here */
+    const char *work_item;    /* number of this work item, a 64-bit integer; NULL without gpu */
+    const char *float_suffix; /* of f32 functions: "f" in C */
+    /* By Op, floats: "exp@($0)", @ stands for float_suffix; NULL: igrt_<op>_<type>(). */
+    const char *const *spelling;
+    /* What time goes to (schedule/cost.c), in cycles: of one core, or of all of a GPU's. */
+    double rate[UNITS];  /* operations a cycle */
+    Level level[5];      /* nearest first */
+    int line;            /* bytes that move together */
+    double launch;       /* of a kernel */
+    double byte;         /* that a byte of memory is worth beside; 0: time alone counts */
+    const char *flags;   /* for the C compiler: "-march=x86-64-v3"; NULL: none */
+    const char *link;    /* for the linker; NULL: none */
+    const char *cc, *ar; /* what builds for this machine unless told; NULL: cc and ar */
+    bool bare;           /* there is no operating system */
+    const char *machine; /* as the compiler of a target file calls it: "arm-none-eabi"; else NULL */
+    bool wasm;           /* a program is a module, which run.mjs runs, and has one thread */
+    int lanes;           /* f32 lanes of a vector register; 0: no vector types */
+    int registers;       /* vector registers */
+    bool dot;            /* igrt_dot_*() costs less than four products of bytes */
+    /* GPUs only */
+    const char *runtime;  /* prefix of its types in runtime_min: "igrt_cl" */
+    const char *pragma;   /* the first line of every kernel file, or "" */
+    const char *prologue; /* types and constants, where igrt_num.h is not needed */
+    /* Kernel source to what its driver loads (or why it did not compile); NULL: the driver takes the source.
+     * flush: subnormal numbers are zeros. */
+    CompileStatus (*compile)(StrBuf *out, const char *source, const char *machine, bool flush);
+};
+
+/* What takes at most 1 / LITTLE of the time of something else may be done to save memory. */
+enum { LITTLE = 32 };
+enum { DEAR = 4 }; /* cycles that a byte of memory is worth where it is dear */
+/* cost.c: cycles of moving bytes where so many are in use; of a kernel, tiled if it can be. */
+double cost_bytes(double bytes, double live, const Target *);
+double cost_kernel(const Kernel *, const Target *);
+
+#endif
