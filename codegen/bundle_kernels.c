@@ -6,10 +6,14 @@
 
 enum { KERNELS_PER_FILE = 50, BYTES_PER_FILE = 200000 };
 
+/* Functions of the user's that the kernels of a file call, and what these kernels need. */
 typedef struct {
-    const CustomOp **op;
+    struct Function {
+        const CustomOp *op;
+        unsigned needs;
+    } * of;
     int n;
-} Functions; /* of the user's, that the kernels of a file call */
+} Functions;
 
 /* The first step that runs the kernel, and how many do. */
 static void find_steps(const Block *block, const Kernel *k, const Step **first, int *n)
@@ -112,18 +116,20 @@ void kernel_headers(StrBuf *sb, unsigned needs)
 }
 
 /* The custom functions that a kernel calls, added to those of its file. */
-static void find_functions(Bundle *b, const Kernel *k, Functions *all)
+static void find_functions(Bundle *b, const Kernel *k, unsigned needs, Functions *all)
 {
     int n;
     Node **order = graph_toposort(b->a, 1, &k->sink, &n);
     for (int i = 0; i < n; i++) {
         const CustomOp *op =
             order[i]->op == OP_CUSTOM ? ((const CustomUse *)order[i]->arg.ptr)->op : NULL;
-        bool known = !op;
-        for (int j = 0; j < all->n && !known; j++)
-            known = all->op[j] == op;
-        if (!known)
-            vec_push(b->a, all->op, all->n, op);
+        int at = 0;
+        while (at < all->n && all->of[at].op != op)
+            at++;
+        if (op && at == all->n)
+            vec_push(b->a, all->of, all->n, ((struct Function){op, 0}));
+        if (op)
+            all->of[at].needs |= needs;
     }
 }
 
@@ -138,16 +144,16 @@ static void file_end(Bundle *b, StrBuf *body, unsigned needs, Functions *functio
                      "#pragma GCC optimize(\"no-trapping-math\")\n#endif\n");
     for (int i = 0; i < functions->n; i++)
         custom_paste(
-            &sb, functions->op[i],
-            arena_printf(b->a, "%s_%d_%s", b->name, b->nkernel_file, functions->op[i]->name));
+            &sb, functions->of[i].op,
+            arena_printf(b->a, "%s_%d_%s", b->name, b->nkernel_file, functions->of[i].op->name));
     sb_printf(&sb, "#include \"%s_kernels.h\"\n", b->name);
     kernel_headers(&sb, needs);
     b->kernel_needs |= needs;
     for (int i = 0; i < functions->n; i++)
         custom_wrappers(
-            &sb, functions->op[i],
-            arena_printf(b->a, "%s_%d_%s", b->name, b->nkernel_file, functions->op[i]->name),
-            needs);
+            &sb, functions->of[i].op,
+            arena_printf(b->a, "%s_%d_%s", b->name, b->nkernel_file, functions->of[i].op->name),
+            functions->of[i].needs);
     *functions = (Functions){0};
     sb_write(&sb, body->data, body->len);
     sb_free(body);
@@ -205,11 +211,12 @@ void bundle_kernels(Bundle *b)
         for (int i = 0; i < b->p->nkernel && !b->failed; i++) {
             const Kernel *k = b->p->kernels[i];
             Functions own = {0};
-            find_functions(b, k, &own);
+            find_functions(b, k, 0, &own);
             if (k->check || (own.n > 0) != custom)
                 continue;
-            find_functions(b, k, &called);
-            needs |= one_kernel(&body, b, k);
+            unsigned wants = one_kernel(&body, b, k);
+            needs |= wants;
+            find_functions(b, k, wants, &called);
             if (++n == KERNELS_PER_FILE || body.len > BYTES_PER_FILE) {
                 file_end(b, &body, needs, &called);
                 needs = 0;

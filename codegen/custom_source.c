@@ -274,8 +274,11 @@ static void in_lanes(StrBuf *sb, const CustomOp *op, ingot_dtype to, int lanes)
 void custom_wrappers(StrBuf *sb, const CustomOp *op, const char *prefix, unsigned needs)
 {
     ingot_dtype to = custom_param(op, CUSTOM_OUTPUT, 0)->dtype;
+    bool possible = lane_custom(to);
+    for (int i = 0; i < op->nparam; i++)
+        possible &= op->param[i].kind != CUSTOM_INPUT || lane_custom(op->param[i].dtype);
     one_element(sb, op, prefix, to);
-    for (int lanes = 4; lanes <= 16; lanes *= 2)
+    for (int lanes = 4; lanes <= 16 && possible; lanes *= 2)
         if (needs & (unsigned)NEED_CUSTOM << (lanes / 8))
             in_lanes(sb, op, to, lanes);
 }

@@ -136,6 +136,8 @@ struct Kernel {
 void flatten_addresses(Arena *, const Kernel *, int n, Node *const *roots, Node **flat);
 /* lanes.c: how a value of this type is held in a lane, "f32" or "i32"; NULL: it cannot be. */
 const char *lane_type(ingot_dtype);
+/* lanes.c: whether custom functions take or give values of this type in lanes. */
+bool lane_custom(ingot_dtype);
 /* nest.c: how many parts of it may run on different threads; 0: it cannot be cut. */
 int kernel_parts(const Kernel *);
 /* exact.c: whether its results are exact, in any order of sums, if what it reads are small whole numbers. */

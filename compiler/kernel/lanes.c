@@ -117,7 +117,7 @@ bool lane_ramp(Context *c, Node *e, Node *range, int64_t *step)
            *step >= INT32_MIN && *step <= INT32_MAX;
 }
 
-static bool is_custom_type(ingot_dtype d)
+bool lane_custom(ingot_dtype d)
 {
     return d == INGOT_BOOL || (lane_type(d) && dtype_info[d].bytes <= 4);
 }
@@ -125,9 +125,9 @@ static bool is_custom_type(ingot_dtype d)
 /* A function of the user's is called lane by lane, in a loop that the C compiler makes vectors of if it can. */
 static bool custom_op(const Node *n)
 {
-    bool good = is_custom_type(n->dtype);
+    bool good = lane_custom(n->dtype);
     for (uint32_t i = 0; i < n->nsrc; i++)
-        good &= is_custom_type(n->src[i]->dtype);
+        good &= lane_custom(n->src[i]->dtype);
     return good;
 }
 
