@@ -2,7 +2,7 @@
 #ifndef BENCH_H
 #define BENCH_H
 
-#include "compiler/cli/cli.h"
+#include "cli/cli.h"
 
 enum { MAX_INPUTS = 4 };
 

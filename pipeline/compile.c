@@ -1,0 +1,162 @@
+/* compile.c - what the public interface makes of a model: a bundle, a plan to look at, text.
+ *
+ *     graph --pipeline.c--> plan --bundle_write--> a folder of source
+ *
+ * The roof: the only library that sees the compiler, the code generator and the targets. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "codegen.h"
+#include "inspect.h"
+#include "pipeline.h"
+
+const char *ingot_version(void)
+{
+    return INGOT_VERSION; /* CMake's */
+}
+
+Plan *plan_make(Context *c, const ingot_options *options)
+{
+    ingot_options o = options_complete(c, options);
+    Arena *a = arena_new(); /* a plan does not refer to its target */
+    const Target *t = options_check(c, &o, a);
+    Clock k = clock_start(c, &o);
+    Plan *p = t ? pipeline_plan(c, t, &o, &k) : NULL;
+    arena_free(a);
+    return p;
+}
+
+/* What a kernel has to do: operations, or bytes to move where it computes nothing. */
+static double work_of(const Kernel *k)
+{
+    return (double)(k->flops > k->bytes ? k->flops : k->bytes);
+}
+
+static int heaviest_first(const void *x, const void *y)
+{
+    const Kernel *a = *(const Kernel *const *)x, *b = *(const Kernel *const *)y;
+    double p = work_of(a), q = work_of(b);
+    return p != q ? (p < q ? 1 : -1) : strcmp(a->name, b->name);
+}
+
+/* "out: 7 kernels, arena 7296 bytes, weights 39552 bytes"; then the heaviest kernels that have no fast form, and why. */
+static void summary(Context *c, const Plan *p, const Target *t, const ingot_options *o,
+                    const char *dir)
+{
+    enum { TOLD = 3 };
+    Arena *a = arena_new();
+    context_report(c, INGOT_NOTE, INGOT_OK,
+                   arena_printf(a, "%s: %d kernels, arena %lld bytes, weights %lld bytes", dir,
+                                p->nkernel, (long long)p->arena_bytes,
+                                (long long)p->weights_bytes));
+    const Kernel **plain = NEWN(a, const Kernel *, p->nkernel + 1);
+    int n = 0, told = 0;
+    double all = 0, rest = 0;
+    for (int i = 0; i < p->nkernel && !o->naive && !t->gpu && t->lanes; i++) {
+        const Kernel *k = p->kernels[i];
+        all += k->check ? 0 : work_of(k);
+        if (!k->check && kernel_is_plain(k))
+            plain[n++] = k;
+    }
+    qsort((void *)plain, (size_t)n, sizeof *plain, heaviest_first);
+    for (; told < n && told < TOLD && work_of(plain[told]) >= 0.01 * all; told++)
+        context_report(c, INGOT_NOTE, INGOT_OK,
+                       arena_printf(a, "%s: %s, %.0f %% of the work, is not in lanes: %s", dir,
+                                    plain[told]->name, 100 * work_of(plain[told]) / all,
+                                    plain_reason(a, plain[told])));
+    for (int i = told; i < n; i++)
+        rest += work_of(plain[i]);
+    if (rest >= 0.01 * all && n > told)
+        context_report(c, INGOT_NOTE, INGOT_OK,
+                       arena_printf(a, "%s: nor are %d more kernels, %.0f %% of the work", dir,
+                                    n - told, 100 * rest / all));
+    arena_free(a);
+}
+
+static ingot_status failure(const Context *c)
+{
+    return c->status == INGOT_OK ? INGOT_BUG : c->status;
+}
+
+ingot_status ingot_compile(ingot_context *c, const ingot_options *options, const char *dir)
+{
+    ingot_options o = options_complete(c, options);
+    Arena *a = arena_new();
+    const Target *t = options_check(c, &o, a);
+    Clock k = clock_start(c, &o);
+    Plan *p = t ? pipeline_plan(c, t, &o, &k) : NULL;
+    ingot_status status = p ? bundle_write(p, t, &o, dir) : failure(c);
+    if (p)
+        passed(&k, "bundle");
+    if (status == INGOT_OK && o.summary)
+        summary(c, p, t, &o, dir);
+    plan_free(p);
+    arena_free(a);
+    return status;
+}
+
+bool inspection_make(Context *c, const ingot_options *options, Inspection *x)
+{
+    Arena *a = arena_new();
+    ingot_options *o = NEW(a, ingot_options);
+    *o = options_complete(c, options);
+    *x = (Inspection){.arena = a, .o = o, .t = options_check(c, o, a)};
+    if (!x->t)
+        return false;
+    for (int i = 0; i < c->noutput; i++)
+        vec_push(a, x->imported, x->nimported, c->outputs[i].node);
+    for (int i = 0; i < c->nstate; i++)
+        if (c->states[i].next)
+            vec_push(a, x->imported, x->nimported, c->states[i].next);
+    Clock k = clock_start(c, o);
+    x->p = pipeline_plan(c, x->t, o, &k);
+    x->times = times_nominal(x->t);
+    return x->p != NULL;
+}
+
+void inspection_free(Inspection *x)
+{
+    plan_free(x->p);
+    arena_free(x->arena);
+    x->p = NULL;
+    x->arena = NULL;
+}
+
+char *ingot_inspect_json(ingot_context *c, const ingot_options *options)
+{
+    Inspection x;
+    StrBuf sb = {0};
+    if (inspection_make(c, options, &x))
+        inspect_json(&sb, &x);
+    inspection_free(&x);
+    return sb.data;
+}
+
+/* pass: "graph" (as built), "plan" (docs/sched.md), "kernels" (as they are emitted). */
+char *ingot_dump(ingot_context *c, const ingot_options *options, const char *pass)
+{
+    StrBuf sb = {0};
+    if (!strcmp(pass, "graph")) {
+        Node **roots = NEWN(c->arena, Node *, c->noutput + 1);
+        for (int i = 0; i < c->noutput; i++)
+            roots[i] = c->outputs[i].node;
+        text_print(&sb, c->noutput, roots);
+        return sb.data;
+    }
+    if (strcmp(pass, "plan") && strcmp(pass, "kernels")) {
+        option_wrong(c, "--dump '%.80s': choose graph, plan or kernels", pass);
+        return NULL;
+    }
+    ingot_options o = options_complete(c, options);
+    Arena *a = arena_new();
+    const Target *t = options_check(c, &o, a);
+    Clock k = clock_start(c, &o);
+    Plan *p = t ? pipeline_plan(c, t, &o, &k) : NULL;
+    if (p && !strcmp(pass, "plan"))
+        plan_print(&sb, p);
+    for (int i = 0; p && i < p->nkernel && strcmp(pass, "plan"); i++)
+        render_kernel(&sb, t, p->kernels[i], p->kernels[i]->name);
+    plan_free(p);
+    arena_free(a);
+    return sb.data;
+}

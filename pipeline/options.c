@@ -1,0 +1,155 @@
+/* options.c - ingot_options, checked: what a name stands for, and what does not go together. */
+#include <string.h>
+#include <strings.h>
+
+#include "codegen.h"
+#include "pipeline.h"
+#include "targets.h"
+
+/* --fuse, in the order of Preset */
+const char *const option_presets[] = {"auto", "none", "all"};
+
+bool option_wrong(Context *c, const char *format, ...)
+{
+    char text[512];
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(text, sizeof text, format, ap);
+    va_end(ap);
+    context_report(c, INGOT_ERROR, INGOT_USAGE, text);
+    return false;
+}
+
+/* A prefix of C names that is neither a keyword nor the runtime's. */
+static bool name_is_good(Context *c, const char *name)
+{
+    Arena *a = arena_new();
+    bool good = strlen(name) < 60 && !strcmp(identifier(a, name), name) && strncmp(name, "igrt", 4);
+    static const char *const taken[] = {"main", "driver", "libc", "Makefile", "lib"};
+    for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++)
+        good &= strcmp(name, taken[i]) != 0;
+    arena_free(a);
+    return good ||
+           option_wrong(c, "--name '%.80s': this is no C identifier that names may start with",
+                        name);
+}
+
+/* Names are told apart in capitals too, and the last memory alone may be as large as it has to be. */
+static bool check_memories(Context *c, const ingot_options *o, const Target *t)
+{
+    static const char letters[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    if (o->nmemory && t->gpu)
+        return option_wrong(
+            c, "--memory: only with the target c; a bundle for '%s' has one arena, on its device",
+            t->name);
+    for (int i = 0; i < o->nmemory; i++) {
+        const char *name = o->memories[i].name ? o->memories[i].name : "";
+        size_t n = strspn(name, letters);
+        if (!n || name[n] || n > 31 || *name <= '9')
+            return option_wrong(
+                c, "--memory '%.80s': at most 31 letters and digits are wanted, a letter first",
+                name);
+        for (int j = 0; j < i; j++)
+            if (!strcasecmp(o->memories[j].name, name))
+                return option_wrong(c, "--memory '%s': there are two of this name", name);
+        if (o->memories[i].bytes < 0 || (!o->memories[i].bytes && i + 1 < o->nmemory))
+            return option_wrong(c, "--memory '%s': only the last one may be without a size", name);
+    }
+    return true;
+}
+
+/* --no-rewrite: names of rules, with commas between. */
+static bool check_rules(Context *c, const char *list)
+{
+    for (const char *at = list; at && *at; at += *at == ',') {
+        size_t n = strcspn(at, ",");
+        const char *name = rewrite_name(0);
+        for (int i = 0; name && (strlen(name) != n || strncmp(at, name, n)); i++)
+            name = rewrite_name(i + 1);
+        if (!name) {
+            StrBuf all = {0};
+            for (int i = 0; rewrite_name(i); i++)
+                sb_printf(&all, "%s%s", i ? ", " : "", rewrite_name(i));
+            (void)option_wrong(c, "--no-rewrite '%.*s': there are %s", (int)(n < 80 ? n : 80), at,
+                               all.data);
+            sb_free(&all);
+            return false;
+        }
+        at += n;
+    }
+    return true;
+}
+
+static bool package_is_known(Context *c, const char *name)
+{
+    static const char *const packages[] = {"cmake",   "make",    "zephyr",
+                                           "esp-idf", "arduino", "cmsis"};
+    for (size_t i = 0; i < sizeof packages / sizeof packages[0]; i++)
+        if (!strcmp(name, packages[i]))
+            return true;
+    return option_wrong(
+        c, "--package '%.80s': choose cmake, make, zephyr, esp-idf, arduino or cmsis", name);
+}
+
+/* What the target's name stands for, in the arena; NULL after an error. */
+const Target *options_check(Context *c, const ingot_options *o, Arena *a)
+{
+    if (c->nerror)
+        return NULL;
+    static const char *const weights[] = {"auto", "array", "blob", "incbin"};
+    bool known = !o->weights;
+    for (size_t i = 0; i < sizeof weights / sizeof weights[0] && !known; i++)
+        known = !strcmp(o->weights, weights[i]);
+    if (!known &&
+        !option_wrong(c, "--weights '%.80s': choose auto, array, blob or incbin", o->weights))
+        return NULL;
+    if (o->name && !name_is_good(c, o->name))
+        return NULL;
+    if (o->package && !package_is_known(c, o->package))
+        return NULL;
+    const char *name = o->target ? o->target : "c";
+    Target *t = NEW(a, Target);
+    ingot_status status;
+    const char *why = target_make(t, a, name, &status);
+    if (why) {
+        context_report(c, INGOT_ERROR, status,
+                       target_is_file(name) ? arena_printf(a, "--target: %s", why)
+                                            : arena_printf(a, "--target '%.80s': %s", name, why));
+        return NULL;
+    }
+    bool ram = o->prefer && !strcmp(o->prefer, "ram");
+    if (o->prefer)
+        t->byte = ram ? DEAR : 0;
+    if (o->prefer && !ram && strcmp(o->prefer, "time") != 0) {
+        option_wrong(c, "--prefer '%.80s': choose ram or time", o->prefer);
+        return NULL;
+    }
+    if (!check_memories(c, o, t) || !check_rules(c, o->no_rewrite))
+        return NULL;
+    if ((o->sched || o->save_sched) && o->naive) {
+        option_wrong(c, "--sched, --save-sched: not with -O0");
+        return NULL;
+    }
+    bool preset = !o->fuse;
+    for (int i = 0; i < 3 && !preset; i++)
+        preset = !strcmp(o->fuse, option_presets[i]);
+    if (!preset) {
+        option_wrong(c, "--fuse '%.80s': choose auto, none or all", o->fuse);
+        return NULL;
+    }
+    return t;
+}
+
+/* Fields that the caller's header does not have yet keep their defaults. */
+ingot_options options_complete(Context *c, const ingot_options *o)
+{
+    ingot_options full = {0};
+    size_t n = o ? o->struct_size : 0;
+    if (o && !n && (o->name || o->target || o->weights || o->max_ram))
+        option_wrong(
+            c, "ingot_options: struct_size is 0, so what it says would not be seen; set it to "
+               "sizeof(ingot_options)");
+    if (n)
+        memcpy(&full, o, n < sizeof full ? n : sizeof full);
+    return full;
+}

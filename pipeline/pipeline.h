@@ -1,0 +1,31 @@
+/* pipeline.h - what the files of pipeline/ share. */
+#ifndef PIPELINE_H
+#define PIPELINE_H
+
+#include <time.h>
+
+#include "compiler.h"
+
+/* ---- options.c ------------------------------------------------------------------------------- */
+
+/* Fields that the caller's header does not have yet keep their defaults. */
+ingot_options options_complete(Context *, const ingot_options *);
+/* What the target's name stands for, in the arena; NULL after a reported error. */
+const Target *options_check(Context *, const ingot_options *, Arena *);
+/* An error of whoever called; false. */
+bool option_wrong(Context *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+extern const char *const option_presets[]; /* of --fuse, in the order of Preset */
+
+/* ---- pipeline.c ------------------------------------------------------------------------------ */
+
+typedef struct {
+    Context *c;
+    int verbose;
+    struct timespec since;
+} Clock;
+Clock clock_start(Context *, const ingot_options *);
+void passed(Clock *, const char *pass); /* -v: how long the pass took */
+/* Everything up to the finished plan; NULL after a reported error. */
+Plan *pipeline_plan(Context *, const Target *, const ingot_options *, Clock *);
+
+#endif
