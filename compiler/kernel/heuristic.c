@@ -483,6 +483,35 @@ static double used(int64_t extent, int64_t step)
 /* Bytes of a block that stay in L1 beside the other operand, and over how many rows a vector from L2 has to be used. */
 enum { MAX_VECTORS = 4, L1_BLOCK = 16 << 10, L2_ROWS = 8 };
 
+/* What so many multiply-adds for every load are worth: below ENOUGH the loads are what takes time; beyond, up to PLENTY, some of
+ * them wait for a cache, and the fewer there are the less. */
+static double flow_of(double each, bool lanes)
+{
+    const double ENOUGH = 1.6, PLENTY = 2.2, WAIT = 0.3;
+    double more = (each < PLENTY ? each : PLENTY) - ENOUGH;
+    return more <= 0 ? each : ENOUGH + (lanes ? WAIT * more : 0);
+}
+
+/* Are neighbours along `rows` of the innermost reduced loop's next iterations (a window that slides)?  Then C compilers keep
+ * what they have loaded of each, in a register. */
+static bool slides(const Kernel *k, const View *v, Node *rows)
+{
+    for (int j = 0; j < v->nfactor; j++) {
+        int64_t step, inner = 0, extent = 0, stride;
+        if (!access_stride(k, v->factor[j], rows, &step) || !step)
+            continue;
+        for (uint32_t i = 1; i < v->dot->nsrc; i++)
+            if (access_stride(k, v->factor[j], v->dot->src[i], &stride) && stride &&
+                (!inner || llabs(stride) < inner)) {
+                inner = llabs(stride);
+                extent = v->dot->src[i]->hi + 1;
+            }
+        if (inner && step % inner == 0 && llabs(step) / inner < extent)
+            return true;
+    }
+    return false;
+}
+
 /* pair: what is interleaved with the lanes, or NULL. */
 static RegisterTile pick_tile(const Kernel *k, const View *v, Node *lanes, Node *pair, bool four,
                               int moves, const Target *t)
@@ -516,6 +545,7 @@ static RegisterTile pick_tile(const Kernel *k, const View *v, Node *lanes, Node 
              i-- > -1;) { /* -1 stands for no rows; of equals the last axis: its rows lie close */
             Node *rows = i >= 0 ? v->range[i] : NULL;
             int64_t nr = rows ? rows_of(rows) : 1;
+            bool kept = rows && t->lanes && slides(k, v, rows);
             if (rows == lanes || (pair && rows == pair) ||
                 (rows && (!view_reuses(v, lanes, rows) || !view_reuses(v, rows, NULL))))
                 continue;
@@ -527,12 +557,14 @@ static RegisterTile pick_tile(const Kernel *k, const View *v, Node *lanes, Node 
                     operands = 2 * ((vectors < each ? vectors : each) + 1);
                 if (signs) /* a sum beside each vector, and what flips a sign */
                     operands = 2 * sums * vectors + 3;
+                if (kept)
+                    operands += m;
                 if (sums * vectors * each + operands > registers + (four && small) ||
                     (!t->lanes && m > 4))
                     break;
                 double acc = (double)(sums * vectors * each), wide = (double)(sums * vectors);
                 double loads = best.reuse ? wide + (double)each : acc + wide;
-                double flow = acc / loads > 1.6 ? 1.6 : acc / loads;
+                double flow = flow_of(acc / loads, t->lanes > 0);
                 double latency = acc > 10 ? 10 : acc;
                 double score = used(extent, vectors * width) * used(nr, m) * flow * latency *
                                (double)(width > 0 ? width : 1);
