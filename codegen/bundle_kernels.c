@@ -107,6 +107,8 @@ void kernel_headers(StrBuf *sb, unsigned needs)
     bool wide = needs & NEED_VEC64, lanes = needs & NEED_VEC;
     if (wide)
         sb_puts(sb, "#include \"igrt_vec64.h\"\n");
+    if (needs & NEED_AMX)
+        sb_puts(sb, "#include \"igrt_amx.h\"\n");
     if (needs & NEED_DOT)
         sb_puts(sb, lanes ? "#include \"igrt_dot_vec.h\"\n" : "#include \"igrt_dot.h\"\n");
     else if ((lanes || needs & NEED_NUM) && !wide)

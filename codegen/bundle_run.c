@@ -938,6 +938,9 @@ static void function_init(Writer *w)
         sb_printf(sb, "    ctx->weights = %s_weights_blob;\n", n);
     else
         sb_puts(sb, "    ctx->weights = NULL;\n");
+    if (bundle_uses_amx(b))
+        sb_puts(sb, "    if (igrt_amx_permit() != 0) /* the system keeps the tiles to itself */\n"
+                    "        return IGRT_ERR_DEVICE;\n");
     sb_puts(sb, "    memset(&ctx->fault, 0, sizeof ctx->fault);\n");
     if (b->nsym)
         sb_puts(sb, "    memset(ctx->sym, 0, sizeof ctx->sym);\n");
@@ -1016,6 +1019,8 @@ static void opening(StrBuf *sb, Bundle *b)
     sb_puts(sb, "\n#include <string.h>\n\n");
     if (b->all_needs & NEED_NUM)
         sb_puts(sb, "#include \"igrt_num.h\"\n");
+    if (bundle_uses_amx(b))
+        sb_puts(sb, "#include \"igrt_amx.h\"\n");
     if (b->gpu)
         sb_printf(sb, "#include \"igrt_gpu_%s.h\"\n", b->target->name);
     if (b->p->nkernel)

@@ -60,7 +60,8 @@ typedef enum {
     NEED_FAULT = 1 << 14,
     NEED_PROFILE = 1 << 15,
     NEED_GPU = 1 << 16,
-    NEED_MEM = 1 << 17
+    NEED_MEM = 1 << 17,
+    NEED_AMX = 1 << 18 /* igrt_amx.h */
 } Need;
 
 /* ---- render.c ----------------------------------------------------------------------------- */

@@ -165,10 +165,31 @@ static void end_names(Render *r, int depth)
         r->number[r->seen[r->nseen - 1].id] = -1;
 }
 
+/* Of a matrix unit; false: it is none. */
+static bool fragment(Render *r, const Stmt *s)
+{
+    Node *n = s->node;
+    if (!r->l.tile->tc || !n)
+        return false;
+    if (s->kind == STMT_LET && r->l.fragment[n->id])
+        render_fragment_load(r, n, s->tile[0]);
+    else if (s->kind == STMT_ACC && is_products(&r->l, n))
+        render_fragment_zero(r, s->tile[0]);
+    else if (s->kind == STMT_UPDATE && is_products(&r->l, n))
+        render_products(r, s);
+    else if (s->kind == STMT_STORE && is_products(&r->l, n->src[2]))
+        render_fragment_store(r, n, s->tile[0]);
+    else
+        return false;
+    return true;
+}
+
 static void statement(Render *r, const Stmt *s)
 {
     Node *n = s->node;
     render_indent(r, s->depth);
+    if (fragment(r, s))
+        return;
     switch (s->kind) {
     case STMT_LOOP: loop(r, n); break;
     case STMT_PARTS: parts(r, s->depth); break;
@@ -290,6 +311,8 @@ static void render_tile(Render *r, const Tile *tile)
     bool items = r->t->gpu && !r->k->serial;
     if (items)
         (tile->items ? group_item : work_item)(r);
+    if (tile->tc)
+        render_tc_begin(r);
     int own = 0; /* loops that the items are: they are not written */
     for (int j = 0; j < tile->naxis && items; j++)
         own += is_item(tile, j);
@@ -303,6 +326,8 @@ static void render_tile(Render *r, const Tile *tile)
         s.depth = s.depth > own ? s.depth - own : 0;
         statement(r, &s);
     }
+    if (tile->tc)
+        render_tc_end(r);
 }
 
 /* __local float a3[2176]; or float *const a3 = (float *)(void *)((char *)scratch + begin * 4096); */
@@ -332,6 +357,11 @@ unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char 
     kernel_prototype(sb, t, k, function_name);
     put(&r, "\n{\n");
     places(&r, k);
+    for (int i = 0; i < k->nopt; i++) {
+        TcText tc;
+        if (k->opts[i].kind == OPT_TC && tc_read(k->opts[i].axis, &tc))
+            sb_printf(sb, "    %s_tiles tiles;\n", tc.unit->spelling);
+    }
     for (int i = 0; i < tiles.n; i++) {
         r.l = (Linear){.arena = a};
         render_tile(&r, &tiles.tile[i]);

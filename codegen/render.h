@@ -117,6 +117,17 @@ void render_dot(Render *, Node *dot, const char *to);
 void render_four(Render *, Node *); /* a cast from bytes, or the load of them */
 void render_four_type(Render *, Node *);
 
+/* ---- render_tc.c ---------------------------------------------------------------------------- */
+
+/* Around a loop nest in which a matrix unit computes. */
+void render_tc_begin(Render *);
+void render_tc_end(Render *);
+/* Statements, of fragments in tiles. */
+void render_fragment_zero(Render *, int tile);
+void render_fragment_load(Render *, Node *load, int tile);
+void render_fragment_store(Render *, Node *store, int tile);
+void render_products(Render *, const Stmt *);
+
 /* ---- render.c ------------------------------------------------------------------------------- */
 
 void render_indent(Render *, int depth);

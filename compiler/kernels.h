@@ -50,9 +50,14 @@ typedef enum {
 } OptKind;
 typedef struct {
     OptKind kind;
-    const char *axis; /* its name; of ORDER the names, a space between them */
+    const char *axis; /* its name; of ORDER the names, a space between them; of TC the unit and its axes (tc.h) */
     int64_t amount;   /* of ORDER 0, of BIND a Bound */
 } Opt;
+/* Its text is all names, without an amount. */
+static inline bool opt_is_list(OptKind k)
+{
+    return k == OPT_ORDER || k == OPT_JOIN || k == OPT_TC;
+}
 /* What the iterations of an axis are where they are no loop. */
 typedef enum { BOUND_NOT, BOUND_GRID, BOUND_LANE, BOUND_COUNT } Bound;
 extern const char *const bound_name[BOUND_COUNT]; /* "", "grid", "lane" */

@@ -18,6 +18,11 @@ typedef struct {
     StmtKind kind;
     Node *node;
     int depth;
+    /* Where a matrix unit computes: of a LET, ACC or STORE of a fragment the tile that it is in; of an UPDATE those of the sums
+     * and of both operands, and the product that is added: the last one is the last term. */
+    int8_t tile[3];
+    Node *term;
+    bool last;
 } Stmt;
 typedef struct {
     Arena *arena;
@@ -31,6 +36,8 @@ typedef struct {
     bool *named;     /* by node id: has a name; anything else is written inside its users */
     bool *vector;    /* by node id: has a value in every lane */
     bool *four;      /* by node id: is four values, of a dot */
+    int nsum, nrows;   /* of a matrix unit: tiles of sums, and of the operand that moves with rows, behind them */
+    uint8_t *fragment; /* by node id: moves with rows, columns, terms of a matrix unit: bits 1 << TC_ROWS... */
     bool wide;       /* some coordinate needs 64 bits */
 } Linear;
 
@@ -51,6 +58,23 @@ static inline bool is_horizontal(const Linear *l, Node *n)
 static inline bool is_dot(const Linear *l, Node *n)
 {
     return n->op == OP_REDUCE && l->tile->four && n->nsrc == 2 && n->src[1] == l->tile->four;
+}
+
+/* The ranges of a REDUCE or an END that have loops: the terms that a matrix unit takes at once have none. */
+static inline Node *const *loops_of(const Linear *l, Node *n, int *count)
+{
+    int first = n->op == OP_END ? end_stores(n) : (int)reduce_ranges(n);
+    *count = (int)n->nsrc - first;
+    if (*count && l->tile->tc && n->src[n->nsrc - 1] == l->tile->fragment[TC_TERMS])
+        --*count;
+    return n->src + first;
+}
+
+/* A sum that a matrix unit takes. */
+static inline bool is_products(const Linear *l, Node *n)
+{
+    return n->op == OP_REDUCE && l->tile->tc &&
+           n->src[n->nsrc - 1] == l->tile->fragment[TC_TERMS];
 }
 
 /* A REDUCE that is a loop. */

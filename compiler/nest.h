@@ -15,8 +15,9 @@
 #define NEST_H
 
 #include "compiler.h"
+#include "tc.h"
 
-typedef enum { AXIS_LOOP, AXIS_LANES, AXIS_COPIES, AXIS_FOUR } AxisForm;
+typedef enum { AXIS_LOOP, AXIS_LANES, AXIS_COPIES, AXIS_FOUR, AXIS_UNIT } AxisForm;
 typedef struct {
     const char *name; /* i0; its parts are i0.o and i0.i, what remains is i0.r */
     AxisForm form;
@@ -72,6 +73,8 @@ typedef struct {
     int row;      /* the axis whose remainder is beside it, or -1 */
     int lanes;    /* of the vectors, 0: none */
     bool dots;    /* DOT was done */
+    const Tc *tc; /* TC was done, or NULL: with these axes */
+    int tc_axis[TC_AXES];
     Stage *stage; /* place i is argument narg + i of the kernel that is lowered */
     int nstage;
     int items;      /* of a group, by BIND; 0: nothing is bound */
@@ -125,6 +128,8 @@ typedef struct {
     Node *lane; /* RANGE over the lanes of a vector, or NULL */
     Node *four; /* RANGE over four terms of a sum (DOT), or NULL */
     int lanes;
+    const Tc *tc;             /* a matrix unit computes here, or NULL: */
+    Node *fragment[TC_AXES]; /* RANGEs over the rows, columns and terms of its fragments; the rows are the innermost loop too */
     int part; /* only the first so many lanes are loaded and stored; 0: all */
     /* The end of a row that fills no vector: the stores from `ntail` on run in a loop of their own beside the innermost
      * one (which then is the last axis if tail_beside), inside all others.  0: none. */

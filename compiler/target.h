@@ -47,6 +47,7 @@ struct Target {
     int lanes;           /* f32 lanes of a vector register; 0: no vector types */
     int registers;       /* vector registers */
     bool dot;            /* igrt_dot_*() costs less than four products of bytes */
+    unsigned units;      /* matrix units: bits by TcId */
     /* GPUs only */
     const char *runtime;  /* prefix of its types in runtime_min: "igrt_cl" */
     const char *pragma;   /* the first line of every kernel file, or "" */

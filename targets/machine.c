@@ -1,6 +1,11 @@
 /* machine.c - what a machine's vector registers are, and how a C compiler is told about it. */
 #include <string.h>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include "tc.h"
 #include "targets.h"
 
 typedef struct {
@@ -10,39 +15,43 @@ typedef struct {
                       registers sums of integers may take */
     bool prefer_ram; /* memory is dearer than time */
     bool dot;        /* it multiplies pairs or fours of narrow integers */
+    unsigned units;  /* matrix units: bits by TcId */
 } Machine;
 
 /* clang with wasi-libc. A stack of a megabyte (64 KB is usual), below the data: overrun, it traps. */
 #define WASM "--target=wasm32-wasi"
 #define WASM_LINK "-Wl,--stack-first -Wl,-z,stack-size=1048576"
 
+#define AMX (1u << TC_AMX_I8 | 1u << TC_AMX_BF16)
+
 static const Machine machines[] = {
-    {"c99", "", 0, 0, true, false}, /* any compiler: the standard has no vectors */
-    {"x86-64", "-march=x86-64", 4, 16, false, false},
-    {"x86-64-v2", "-march=x86-64-v2", 4, 16, false, false},
-    {"x86-64-v3", "-march=x86-64-v3", 8, 16, false, false},
-    {"x86-64-v4", "-march=x86-64-v4 -mprefer-vector-width=512", 16, 32, false, false},
-    {"armv8-a", "-march=armv8-a", 4, 32, false, false},
-    {"cortex-a53", "-mcpu=cortex-a53", 4, 32, false, false},
-    {"cortex-a72", "-mcpu=cortex-a72", 4, 32, false, false},
-    {"cortex-m0+", "-mthumb -mcpu=cortex-m0plus -mfloat-abi=soft", 0, 5, true, false},
-    {"cortex-m3", "-mthumb -mcpu=cortex-m3 -mfloat-abi=soft", 0, 9, true, false},
-    {"cortex-m33", "-mthumb -mcpu=cortex-m33 -mfpu=fpv5-sp-d16 -mfloat-abi=hard", 0, 9, true, true},
-    {"cortex-m4", "-mthumb -mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mfloat-abi=hard", 0, 9, true, true},
-    {"cortex-m4-soft", "-mthumb -mcpu=cortex-m4 -mfloat-abi=soft", 0, 9, true, true},
-    {"cortex-m55", "-mthumb -mcpu=cortex-m55 -mfloat-abi=hard", 0, 9, true, true},
-    {"cortex-m7", "-mthumb -mcpu=cortex-m7 -mfpu=fpv5-d16 -mfloat-abi=hard", 0, 9, true, true},
-    {"rv32imc", "-march=rv32imc -mabi=ilp32", 0, 9, true, false},
-    {"rv64gc", "-march=rv64gc", 0, 0, true, false},
-    {"wasm32", WASM, 0, 9, false, false},
-    {"wasm32-simd128", WASM " -msimd128", 4, 16, false, false},
+    {"c99", "", 0, 0, true, false, 0}, /* any compiler: the standard has no vectors */
+    {"x86-64", "-march=x86-64", 4, 16, false, false, 0},
+    {"x86-64-v2", "-march=x86-64-v2", 4, 16, false, false, 0},
+    {"x86-64-v3", "-march=x86-64-v3", 8, 16, false, false, 0},
+    {"x86-64-v4", "-march=x86-64-v4 -mprefer-vector-width=512", 16, 32, false, false, 0},
+    {"sapphirerapids", "-march=sapphirerapids -mprefer-vector-width=512", 16, 32, false, true, AMX},
+    {"armv8-a", "-march=armv8-a", 4, 32, false, false, 0},
+    {"cortex-a53", "-mcpu=cortex-a53", 4, 32, false, false, 0},
+    {"cortex-a72", "-mcpu=cortex-a72", 4, 32, false, false, 0},
+    {"cortex-m0+", "-mthumb -mcpu=cortex-m0plus -mfloat-abi=soft", 0, 5, true, false, 0},
+    {"cortex-m3", "-mthumb -mcpu=cortex-m3 -mfloat-abi=soft", 0, 9, true, false, 0},
+    {"cortex-m33", "-mthumb -mcpu=cortex-m33 -mfpu=fpv5-sp-d16 -mfloat-abi=hard", 0, 9, true, true, 0},
+    {"cortex-m4", "-mthumb -mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mfloat-abi=hard", 0, 9, true, true, 0},
+    {"cortex-m4-soft", "-mthumb -mcpu=cortex-m4 -mfloat-abi=soft", 0, 9, true, true, 0},
+    {"cortex-m55", "-mthumb -mcpu=cortex-m55 -mfloat-abi=hard", 0, 9, true, true, 0},
+    {"cortex-m7", "-mthumb -mcpu=cortex-m7 -mfpu=fpv5-d16 -mfloat-abi=hard", 0, 9, true, true, 0},
+    {"rv32imc", "-march=rv32imc -mabi=ilp32", 0, 9, true, false, 0},
+    {"rv64gc", "-march=rv64gc", 0, 0, true, false, 0},
+    {"wasm32", WASM, 0, 9, false, false, 0},
+    {"wasm32-simd128", WASM " -msimd128", 4, 16, false, false, 0},
 };
 enum { MACHINES = sizeof machines / sizeof *machines };
 
 /* "native": the processor that the compiler runs on. */
 static Machine native(void)
 {
-    Machine m = {"native", "-march=native", 0, 0, true, false};
+    Machine m = {"native", "-march=native", 0, 0, true, false, 0};
 #if defined(__x86_64__)
     m.lanes = 4, m.registers = 16, m.prefer_ram = false;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
@@ -52,6 +61,11 @@ static Machine native(void)
         m.lanes = 16, m.registers = 32;
     }
     m.dot = __builtin_cpu_supports("avx512vnni") && m.lanes == 16;
+    unsigned a, b, c, d = 0; /* compilers of these years do not know the names of these features */
+    enum { AMX_BF16 = 1u << 22, AMX_TILE = 1u << 24, AMX_INT8 = 1u << 25 };
+    const unsigned all = AMX_BF16 | AMX_TILE | AMX_INT8;
+    if (m.lanes == 16 && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & all) == all)
+        m.units = AMX;
 #elif defined(__aarch64__)
     m.flags = "-mcpu=native";
     m.lanes = 4, m.registers = 32, m.prefer_ram = false;
@@ -95,6 +109,7 @@ bool target_tune(Target *t, const char *machine)
     t->lanes = m.lanes;
     t->registers = m.registers;
     t->dot = m.dot;
+    t->units = m.units;
     t->wasm = !strncmp(machine, "wasm", 4);
     if (t->wasm) {
         t->cc = "clang";

@@ -164,7 +164,7 @@ static bool read_part(TuneKernel *k, Nest *n, char *part, const Layout **layout)
         return false;
     o.axis = part + word + 1;
     char *last = strrchr(part, ' ');
-    if (o.kind != OPT_ORDER) {
+    if (!opt_is_list(o.kind)) {
         long long amount;
         if (last == part + word || sscanf(last, "%lld", &amount) != 1)
             return false;
@@ -180,7 +180,9 @@ Candidate *candidate_read(TuneKernel *k, const char *text)
     const Layout **layout = NEWN(k->a, const Layout *, k->naive->narg + 1);
     bool good = true, any = false;
     for (char *at = arena_strdup(k->a, text); *at && good;) {
-        size_t length = strcspn(at, ";");
+        size_t length = strcspn(at, ";(");
+        if (at[length] == '(') /* TC unit (a; b; c) */
+            length = strcspn(at, ")") + strcspn(at + strcspn(at, ")"), ";");
         bool more = at[length] != 0;
         at[length] = 0;
         good = read_part(k, n, at, layout);

@@ -8,7 +8,7 @@
 #include "interp.h"
 #include "linear_code.h"
 
-enum { MAX_RANGES = 64 };
+enum { MAX_RANGES = 64, MAX_TILES = 32 };
 
 typedef struct {
     int at, n; /* in the frame; elements */
@@ -52,6 +52,14 @@ typedef struct {
 
 static const char NO_AXIS[] = "a range that is no axis of the loop nest";
 
+static bool is_fragment_range(const Tile *t, const Node *range)
+{
+    for (int i = 0; i < TC_AXES && t->tc; i++)
+        if (t->fragment[i] == range)
+            return true;
+    return false;
+}
+
 static const char *range_name(const Tile *t, Node *range)
 {
     for (int i = 0; i < t->naxis; i++)
@@ -66,6 +74,7 @@ static const char *range_name(const Tile *t, Node *range)
     return range == t->tail.range ? t->tail.name
            : range == t->lane     ? "the lanes"
            : range == t->four     ? "the four terms"
+           : is_fragment_range(t, range) ? "a fragment"
                                   : NO_AXIS;
 }
 
@@ -178,8 +187,18 @@ static bool in_lanes(const Build *q, const Node *n)
     return is_known(q, n) && q->l->vector[n->id];
 }
 
+/* Elements along an axis of a fragment that it moves with. */
+static int fragment_extent(const Build *q, const Node *n, int axis)
+{
+    bool moves = is_known(q, n) && q->l->fragment[n->id] >> axis & 1;
+    return moves ? (int)q->l->tile->fragment[axis]->hi + 1 : 1;
+}
+
 static int width(const Build *q, const Node *n)
 {
+    if (is_known(q, n) && q->l->fragment[n->id])
+        return fragment_extent(q, n, TC_ROWS) * fragment_extent(q, n, TC_COLUMNS) *
+               fragment_extent(q, n, TC_TERMS);
     return (in_lanes(q, n) ? q->l->tile->lanes : 1) * (is_known(q, n) && q->l->four[n->id] ? 4 : 1);
 }
 
@@ -195,13 +214,14 @@ static uint64_t ranges_of(const Build *q, const Node *n, Map *memo)
     if (set)
         return set & ~(UINT64_C(1) << 63);
     const Tile *t = q->l->tile;
-    if (n->op == OP_RANGE && n != t->lane && n != t->four)
+    if (n->op == OP_RANGE && n != t->lane && n != t->four && !is_fragment_range(t, n))
         set |= UINT64_C(1) << (n->arg.i & 63);
     for (uint32_t i = 0; i < n->nsrc; i++)
         set |= ranges_of(q, n->src[i], memo);
     const uint32_t first = n->op == OP_END ? (uint32_t)end_stores(n) : reduce_ranges(n);
     for (uint32_t i = first; i < n->nsrc; i++)
-        set &= ~(UINT64_C(1) << (n->src[i]->arg.i & 63));
+        if (!is_fragment_range(t, n->src[i]))
+            set &= ~(UINT64_C(1) << (n->src[i]->arg.i & 63));
     map_put(memo, (uint64_t)n->id + 1, (void *)(uintptr_t)(set | UINT64_C(1) << 63));
     return set & ~(UINT64_C(1) << 63);
 }
@@ -369,8 +389,43 @@ static bool buffer_is_known(Build *q, const Node *access)
     return false;
 }
 
+/* A fragment, line after line: a [rows][terms], b [terms][columns]. */
+static Operand load_fragment(Build *q, Node *n)
+{
+    const Tile *t = q->l->tile;
+    Operand out = room(q, held(n->dtype), width(q, n));
+    Node *first;
+    int64_t pitch;
+    if (!buffer_is_known(q, n) || n->nsrc != 3 || !node_is_const_i(n->src[1], 1) ||
+        !tc_fragment(q->lk->k->c, t->tc, t->fragment, n, &first, &pitch)) {
+        fault(q, "there is no form for a fragment that lies so");
+        return out;
+    }
+    bool rows = fragment_extent(q, n, TC_ROWS) > 1;
+    q->again = true;
+    Operand at = value(q, first);
+    q->again = false;
+    Do *d = add_from(q, DO_LOAD_TILE, out, at);
+    d->node = n;
+    d->arg = buffer_of(n)->arg.i;
+    d->stored = (int)elem_bytes(q->lk->k->args[d->arg].dtype);
+    d->step = pitch;
+    d->count = fragment_extent(q, n, rows ? TC_ROWS : TC_TERMS);
+    d->part = rows ? 1 : t->tc->group;
+    return out;
+}
+
+static void tile(Build *q, DoKind kind, int number, const Node *holds)
+{
+    Do *d = add(q, kind, (Operand){0, 0, INGOT_INDEX});
+    d->arg = number;
+    d->to = (int)holds->id + 1;
+}
+
 static Operand load(Build *q, Node *n)
 {
+    if (is_known(q, n) && q->l->fragment[n->id])
+        return load_fragment(q, n);
     const Tile *t = q->l->tile;
     bool lanes = in_lanes(q, n), fours = is_known(q, n) && q->l->four[n->id];
     int skip = -1, mask = -1, count = is_rows(n) ? (int)n->src[3]->arg.i : 1;
@@ -705,7 +760,8 @@ static void start(Build *q, Node *n)
     Context *c = q->lk->k->c;
     Node *terms = idx(c, 1);
     for (uint32_t i = reduce_ranges(n); n->op == OP_REDUCE && i < n->nsrc; i++)
-        terms = idx_mul(c, terms, n->src[i]->src[0]);
+        if (!is_fragment_range(q->l->tile, n->src[i]))
+            terms = idx_mul(c, terms, n->src[i]->src[0]);
     q->again = true;
     Operand want = value(q, terms);
     q->again = false;
@@ -716,6 +772,59 @@ static void start(Build *q, Node *n)
     d->in[1] = want.at;
     d->count = q->count[n->id] = count.at;
     name(q, n, out);
+}
+
+/* One product of a sum that a matrix unit takes. */
+static void products(Build *q, const Stmt *s)
+{
+    Node *a, *b, *n = s->node;
+    const Tile *t = q->l->tile;
+    if (!is_known(q, n) || q->at[n->id] < 0 || !s->term ||
+        !tc_operands(t->tc, s->term, t->fragment, &a, &b)) {
+        fault(q, "there is no form for this product of fragments");
+        return;
+    }
+    tile(q, DO_HELD, s->tile[0], n);
+    tile(q, DO_HELD, s->tile[1], a);
+    tile(q, DO_HELD, s->tile[2], b);
+    bool turned = tc_turned(s->term, t->fragment);
+    Operand x = value(q, s->term->src[turned]), y = value(q, s->term->src[1 - turned]);
+    Operand acc = {q->at[n->id], width(q, n), held(n->dtype)};
+    if (x.type != acc.type || y.type != acc.type)
+        fault(q, "there is no form for a product of these types");
+    Do *d = add_from(q, DO_PRODUCTS, acc, x);
+    d->in[1] = y.at;
+    d->part = fragment_extent(q, n, TC_ROWS);
+    d->count = fragment_extent(q, n, TC_COLUMNS);
+    d->from = (int)t->fragment[TC_TERMS]->hi + 1;
+    if (s->last)
+        add(q, DO_COUNT, acc)->count = q->count[n->id];
+}
+
+static void store_fragment(Build *q, const Stmt *s)
+{
+    Node *n = s->node, *zero = idx(q->lk->k->c, 0), *first;
+    const Tile *t = q->l->tile;
+    int64_t pitch, step;
+    if (!buffer_is_known(q, n))
+        return;
+    tile(q, DO_HELD, s->tile[0], n->src[2]);
+    bool good = range_stride(q->lk->k->c, n->src[3], t->fragment[TC_ROWS], &pitch) &&
+                range_stride(q->lk->k->c, n->src[3], t->fragment[TC_COLUMNS], &step) && step == 1;
+    if (!good)
+        fault(q, "there is no form for a fragment that lies so");
+    first = substitute(q->lk->k->c, n->src[3], TC_AXES, t->fragment, (Node *[]){zero, zero, zero});
+    q->again = true;
+    Operand at = value(q, first);
+    q->again = false;
+    Operand x = value(q, n->src[2]);
+    Do *d = add_from(q, DO_STORE_TILE, x, at);
+    d->in[1] = x.at;
+    d->node = n;
+    d->arg = buffer_of(n)->arg.i;
+    d->stored = (int)elem_bytes(q->lk->k->args[d->arg].dtype);
+    d->step = pitch;
+    d->count = fragment_extent(q, n->src[2], TC_ROWS);
 }
 
 static void update(Build *q, Node *n)
@@ -795,10 +904,28 @@ static void statement(Build *q, const Stmt *s)
     case STMT_LOOP: loop(q, s); return;
     case STMT_PARTS: parts(q); return;
     case STMT_END: end(q, n); return;
-    case STMT_LET: let(q, n); return;
-    case STMT_ACC: start(q, n); return;
-    case STMT_UPDATE: update(q, n); return;
-    case STMT_STORE: store(q, n); return;
+    case STMT_LET:
+        let(q, n);
+        if (is_known(q, n) && q->l->fragment[n->id])
+            tile(q, DO_TAKE, s->tile[0], n);
+        return;
+    case STMT_ACC:
+        start(q, n);
+        if (is_products(q->l, n))
+            tile(q, DO_TAKE, s->tile[0], n);
+        return;
+    case STMT_UPDATE:
+        if (is_products(q->l, n))
+            products(q, s);
+        else
+            update(q, n);
+        return;
+    case STMT_STORE:
+        if (is_products(q->l, n->src[2]))
+            store_fragment(q, s);
+        else
+            store(q, n);
+        return;
     case STMT_BARRIER:
         fault(q, "there is no form for groups whose items wait for each other");
         return;
@@ -835,7 +962,7 @@ static void work_item(Build *q)
 
 /* ---- kernels ---------------------------------------------------------------------------------------- */
 
-static void tile(Build *q, int number)
+static void loop_nest(Build *q, int number)
 {
     const Linear *l = q->l = &q->lk->tile[number];
     q->tile = number;
@@ -870,11 +997,12 @@ LinearCode *linear_code(Arena *a, const LinearKernel *lk)
     Build q = {.a = a, .lk = lk, .c = c};
     c->var = room(&q, INGOT_INDEX, 2 * lk->k->nvar + 2).at;
     c->scalar = room(&q, INGOT_F32, 4 * lk->k->nscalar + 4).at;
+    c->tiles = room(&q, INGOT_INDEX, MAX_TILES).at;
     c->begin = room(&q, INGOT_INDEX, 1).at;
     c->end = room(&q, INGOT_INDEX, 1).at;
     c->number = room(&q, INGOT_INDEX, 1).at;
     for (int i = 0; i < lk->n && !c->fault; i++)
-        tile(&q, i);
+        loop_nest(&q, i);
     c->frame = arena_alloc(a, (size_t)c->bytes);
     for (int i = 0; i < q.nconstant; i++) {
         const struct Constant *k = &q.constant[i];

@@ -37,6 +37,12 @@ typedef enum {
     DO_LAST,      /* `out` = where its last part ends */
     DO_AXIS,      /* counter `out` = in[0] / in[1] % in[2] */
     DO_FORGET,    /* the place `arg` is filled anew */
+    DO_TAKE,      /* tile `arg` of a matrix unit holds value `to` from now on */
+    DO_HELD,      /* does it still? */
+    DO_LOAD_TILE, /* out = lines of n / count elements each: buffer[in[0] + line * step]...; with a group (part): line / group and
+                     column * group + line % group */
+    DO_STORE_TILE, /* buffer[in[0] + line * step...] = in[1] */
+    DO_PRODUCTS,   /* out += in[0] in[1]: rows, columns, terms are part, count, from */
     DO_LAST_PART, /* to `to` unless this thread has the last part */
     DO_ITEM,      /* counter `out` is what the work item's number is in in[0] iterations */
     DO_ITEM_IS,   /* the thread ends if there is no such work item */
@@ -85,6 +91,7 @@ typedef struct LinearCode {
     int nplace;
     unsigned char *frame; /* constants are there; the rest is written before it is read */
     int bytes;
+    int tiles;              /* in the frame: what each tile of a matrix unit holds */
     int var, scalar;        /* in the frame: the run-time integers, the numbers, the ... */
     int begin, end, number; /* ... parts of a thread, and what is left of a work item's number */
     int64_t nitem;

@@ -172,6 +172,47 @@ static bool do_store(const Thread *t, const Do *d)
     return true;
 }
 
+/* Lines of a fragment, in each of which the elements lie side by side, or a group of lines does. */
+static bool do_load_tile(const Thread *t, const Do *d)
+{
+    const int64_t first = *integer(t, d->in[0]);
+    const ingot_dtype stored = t->lk->k->args[d->arg].dtype;
+    const int width = d->n / d->count;
+    for (int line = 0; line < d->count / d->part; line++) {
+        const int64_t at = first + line * d->step;
+        if (!access_elements(t, d, at, width * d->part, false))
+            return false;
+        for (int i = 0; i < width * d->part; i++)
+            alu_cast((ingot_dtype)d->type, stored, 0, 1,
+                     t->f + d->out +
+                         (size_t)((line * d->part + i % d->part) * width + i / d->part) *
+                             (size_t)d->size,
+                     t->arg[d->arg].memory->bytes + t->arg[d->arg].at + (at + i) * d->stored);
+    }
+    return true;
+}
+
+static bool do_store_tile(const Thread *t, const Do *d)
+{
+    const int64_t first = *integer(t, d->in[0]);
+    const int width = d->n / d->count;
+    for (int line = 0; line < d->count; line++) {
+        const int64_t at = first + line * d->step;
+        if (!access_elements(t, d, at, width, true))
+            return false;
+        memcpy(t->arg[d->arg].memory->bytes + t->arg[d->arg].at + at * d->stored,
+               t->f + d->in[1] + (size_t)(line * width) * (size_t)d->size,
+               (size_t)width * (size_t)d->size);
+    }
+    return true;
+}
+
+static bool is_held(const Thread *t, const Do *d)
+{
+    return integer(t, t->c->tiles)[d->arg] == d->to ||
+           fault(t, d, "uses tile %d, which does not hold what is wanted", (int)d->arg);
+}
+
 /* ---- values ----------------------------------------------------------------------------------------- */
 
 static void spread(unsigned char *to, const unsigned char *from, size_t bytes, size_t all)
@@ -214,6 +255,29 @@ static void do_fours(const Thread *t, const Do *d)
         for (int j = 0; j < 4; j++)
             y[i] = igrt_add_i32(y[i], x[4 * i + j]);
     }
+}
+
+/* Term after term: of integers in any order the same, of floats in that of AMX: pairs of terms are sums of their own. */
+static void do_products(const Thread *t, const Do *d)
+{
+    const int columns = d->count, terms = d->from;
+    for (int m = 0; m < d->part; m++)
+        for (int n = 0; n < columns; n++) {
+            if (d->type == INGOT_F32) {
+                const float *x = (const float *)(void *)(t->f + d->in[0]) + m * terms;
+                const float *y = (const float *)(void *)(t->f + d->in[1]) + n;
+                float *out = (float *)(void *)(t->f + d->out) + m * columns + n, sum[2] = {0};
+                for (int k = 0; k < terms; k++)
+                    sum[k % 2] += x[k] * y[k * columns];
+                *out += sum[0] + sum[1];
+            } else {
+                const int32_t *x = (const int32_t *)(void *)(t->f + d->in[0]) + m * terms;
+                const int32_t *y = (const int32_t *)(void *)(t->f + d->in[1]) + n;
+                int32_t *out = (int32_t *)(void *)(t->f + d->out) + m * columns + n;
+                for (int k = 0; k < terms; k++)
+                    *out = igrt_add_i32(*out, igrt_mul_i32(x[k], y[k * columns]));
+            }
+        }
 }
 
 static void combine(const Do *d, ingot_dtype type, size_t n, void *out, const void *x,
@@ -393,6 +457,20 @@ static bool run(const Thread *t)
             if (d->in[2] >= 0)
                 *integer(t, d->out) %= *integer(t, d->in[2]);
             break;
+        case DO_TAKE: integer(t, c->tiles)[d->arg] = d->to; break;
+        case DO_HELD:
+            if (!is_held(t, d))
+                return false;
+            break;
+        case DO_LOAD_TILE:
+            if (!do_load_tile(t, d))
+                return false;
+            break;
+        case DO_STORE_TILE:
+            if (!do_store_tile(t, d))
+                return false;
+            break;
+        case DO_PRODUCTS: do_products(t, d); break;
         case DO_FORGET: {
             const ShadowMemory *place = t->arg[d->arg].memory;
             shadow_forget(t->arg[d->arg].memory, 0, place->size);

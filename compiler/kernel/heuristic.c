@@ -820,6 +820,8 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
         plain_opts(a, *nest, &v);
         return;
     }
+    if (t->units && choose_tc_opts(a, nest, &v, bufs, may_copy, want, lanes))
+        return;
     bool *free = NEWN(a, bool, k->narg);
     find_free(k, &v, bufs, free);
     RegisterTile best = {0};

@@ -64,6 +64,8 @@ Node *interleaved(const Kernel *, Node *store, Node *range);
 /* dot.c: of every sum that DOT can take by fours the longest such axis; gives how many. */
 bool dot_possible(const Kernel *, const View *, Node *range, const bool *free);
 int dot_axes(const Kernel *, const View *, const bool *free, Node **axis, int max);
+/* tc_layout.c: of the operand that moves with the columns of the nest's matrix unit; false: it cannot be laid out for it. */
+bool tc_layout(const Nest *, Node *load, Layout *);
 /* replay.c: what a .sched file says takes the place of the heuristic's choice; faults go to sched_error(). */
 Choice *choice_copy(Plan *, const Kernel *of,
                     int arg); /* a record for the step that copies its argument */
@@ -89,6 +91,9 @@ int join_axes(const Kernel *, const char *names, int *axis, int most);
 Kernel *kernel_join(const Kernel *, const int *axis, int n);
 /* nest.c: the nest is one of this kernel from now on, a copy that it owns; no opt but JOINs was done. */
 void nest_replace(Nest *, Kernel *);
+/* heuristic_tc.c: opts and layouts of a contraction that a matrix unit of the target takes; false: nothing was done. */
+bool choose_tc_opts(Arena *, Nest **, const View *, const Buffer *const *bufs, bool may_copy,
+                    Layout *want, Node **lanes);
 /* heuristic_gpu.c: opts of a contraction on a GPU: groups that share blocks of both operands. */
 void choose_gpu_opts(Arena *, Nest **);
 /* heuristic.c: whether a sum walks through many pages as it reads one term after the other. */

@@ -9,6 +9,7 @@
 
 #include "linear.h"
 
+enum { MAX_TILES = 32 };
 typedef struct {
     Context *c;
     Linear *l;
@@ -20,12 +21,16 @@ typedef struct {
     uint64_t *body; /* what its sources depend on: more than set for a reduce */
     int *uses;
     bool *done, *inlined, *vector, *four;
+    uint8_t *fragment;
     Map at;        /* node id -> position + 1 */
     uint64_t out;  /* all output ranges */
     uint64_t tail; /* those of the rest of a row */
     Node **stores;
     int nstore;
     uint64_t lane;
+    /* of a matrix unit: sums that are not stored yet, of which `stored` are; operands by tile, and when they were used */
+    Node *sum[MAX_TILES], *held[MAX_TILES];
+    int nsum, stored, used[MAX_TILES], turn;
 } Lin;
 
 static int position(const Lin *q, Node *n)
@@ -42,7 +47,7 @@ static uint64_t bit(Node *range)
 
 static void add(Lin *q, StmtKind kind, Node *n, int depth)
 {
-    Stmt s = {kind, n, depth};
+    Stmt s = {.kind = kind, .node = n, .depth = depth};
     vec_push(q->l->arena, q->l->stmt, q->l->n, s);
 }
 
@@ -50,14 +55,6 @@ static bool is_plain(Node *n)
 {
     return n->op == OP_CONST || n->op == OP_VAR || n->op == OP_RANGE || n->op == OP_BUFFER ||
            n->op == OP_PARAM || n->op == OP_AFTER;
-}
-
-/* The ranges of a REDUCE or an END. */
-static Node *const *loops_of(Node *n, int *count)
-{
-    int first = n->op == OP_END ? end_stores(n) : (int)reduce_ranges(n);
-    *count = (int)n->nsrc - first;
-    return n->src + first;
 }
 
 /* Sums and multiples of counters cost nothing: addressing modes and the C compiler see to them. */
@@ -82,13 +79,17 @@ static void find_sets(Lin *q)
         Node *t = q->order[i];
         bool is_lane = t == q->l->tile->lane;
         bool four = t == q->l->tile->four;
-        uint64_t set = t->op == OP_RANGE && !is_lane && !four ? bit(t) : 0;
+        uint8_t fragment = 0;
+        for (int j = 0; j < TC_AXES && q->l->tile->tc; j++)
+            fragment |= (uint8_t)((t == q->l->tile->fragment[j]) << j);
+        uint64_t set = t->op == OP_RANGE && !is_lane && !four && !fragment ? bit(t) : 0;
         bool vector = is_lane;
         for (uint32_t j = 0; j < t->nsrc; j++) {
             int p = position(q, t->src[j]);
             set |= q->set[p];
             vector |= q->vector[p];
             four |= q->four[p];
+            fragment |= q->fragment[p];
             q->uses[p] += t->op != OP_PARAM;
         }
         for (int j = 0; t->op == OP_STORE && j < q->nstore; j++)
@@ -96,7 +97,7 @@ static void find_sets(Lin *q)
                 set |= q->l->tile->ntail && j >= q->l->tile->ntail ? q->tail : q->out;
         q->body[i] = set;
         int nloop;
-        Node *const *loop = loops_of(t, &nloop);
+        Node *const *loop = loops_of(q->l, t, &nloop);
         for (int j = 0; j < nloop; j++) {
             if (loop[j] == q->l->tile->lane)
                 vector = false;
@@ -107,6 +108,9 @@ static void find_sets(Lin *q)
         q->set[i] = set;
         q->vector[i] = vector;
         q->four[i] = four && !is_dot(q->l, t);
+        if (is_products(q->l, t))
+            fragment &= (uint8_t) ~(1 << TC_TERMS);
+        q->fragment[i] = is_fill(t) ? 0 : fragment;
     }
 }
 
@@ -148,7 +152,8 @@ static uint64_t place(const Lin *q, uint64_t set)
 /* A base address that several accesses add their constants to. */
 static bool is_shared_base(const Lin *q, Node *n, int p)
 {
-    return n->op == OP_ADD && n->dtype == INGOT_INDEX && q->uses[p] > 1 && !q->vector[p];
+    return n->op == OP_ADD && n->dtype == INGOT_INDEX && q->uses[p] > 1 && !q->vector[p] &&
+           !q->fragment[p];
 }
 
 /* Which nodes are written inside their only user? */
@@ -163,23 +168,24 @@ static void find_inlined(Lin *q)
             Node *s = t->src[j];
             bool simple = (op_info[s->op].cls != REDUCE && op_info[s->op].cls != MEMORY) ||
                           (s->op == OP_LOAD && !is_rows(s)) || is_dot(q->l, s);
-            bool product = q->four[p] && s->op == OP_MUL;
+            bool product = (q->four[p] && s->op == OP_MUL) ||
+                           (q->fragment[p] && s->op != OP_LOAD && s->op != OP_REDUCE);
             if (s->op == OP_PROJ || is_plain(s) || (is_affine(s) && !is_shared_base(q, s, p)) ||
                 ((q->vector[p] || q->four[p]) && s->dtype == INGOT_INDEX) || product)
                 q->inlined[p] = true;
-            else if (simple && q->uses[p] == 1 && place(q, q->set[p]) == place(q, q->body[i]))
+            else if (simple && !q->fragment[p] && q->uses[p] == 1 && place(q, q->set[p]) == place(q, q->body[i]))
                 q->inlined[p] = true;
         }
     }
 }
 
-static bool same_loops(Node *a, Node *b)
+static bool same_loops(const Lin *q, Node *a, Node *b)
 {
     if (a->op != b->op)
         return false;
     int na, nb;
-    Node *const *of_a = loops_of(a, &na), *const *of_b = loops_of(b, &nb);
-    return na == nb && !memcmp(of_a, of_b, (size_t)na * sizeof *of_a);
+    Node *const *of_a = loops_of(q->l, a, &na), *const *of_b = loops_of(q->l, b, &nb);
+    return na == nb && is_products(q->l, a) == is_products(q->l, b) && !memcmp(of_a, of_b, (size_t)na * sizeof *of_a);
 }
 
 /* needed: by position, or NULL for all. */
@@ -220,6 +226,12 @@ static bool *needed_by(const Lin *q, Arena *a, const int *group, int n)
     return needed;
 }
 
+/* A fragment that is loaded where the products want it. */
+static bool is_operand(const Lin *q, int p)
+{
+    return q->fragment[p] && q->order[p]->op == OP_LOAD;
+}
+
 /* What the reduces of a group read that does not change in their loops: that of the first is there
  * already, that of the others may come later in the order. */
 static void emit_invariants(Lin *q, const int *group, int n, uint64_t open, uint64_t must,
@@ -227,7 +239,8 @@ static void emit_invariants(Lin *q, const int *group, int n, uint64_t open, uint
 {
     for (int i = group[0] + 1; i < group[n - 1]; i++) {
         Node *t = q->order[i];
-        if (!needed[i] || q->done[i] || is_plain(t) || (q->set[i] & ~open))
+        if (!needed[i] || q->done[i] || is_plain(t) || (q->set[i] & ~open) ||
+            is_operand(q, i))
             continue;
         if (is_loop(q->l, t) || is_fill(t)) {
             emit_reduce(q, i, open, must, needed, depth);
@@ -276,6 +289,118 @@ static bool is_result(const Lin *q, const Node *store)
     return false;
 }
 
+/* ---- fragments ------------------------------------------------------------------------------------ */
+
+/* An accumulator; a fragment has a tile until it is stored. */
+static void add_sum(Lin *q, Node *sum, int depth)
+{
+    add(q, STMT_ACC, sum, depth);
+    if (!is_products(q->l, sum))
+        return;
+    q->l->stmt[q->l->n - 1].tile[0] = (int8_t)q->nsum;
+    q->sum[q->nsum++] = sum;
+}
+
+static int tile_of(const Lin *q, const Node *fragment)
+{
+    for (int i = 0; i < q->nsum; i++)
+        if (q->sum[i] == fragment)
+            return i;
+    for (int i = 0; i < q->l->tile->tc->tiles; i++)
+        if (q->held[i] == fragment)
+            return i;
+    return -1;
+}
+
+static void add_fill(Lin *q, Node *store, int depth)
+{
+    add(q, STMT_STORE, store, depth);
+    if (!is_products(q->l, store->src[2]))
+        return;
+    q->l->stmt[q->l->n - 1].tile[0] = (int8_t)tile_of(q, store->src[2]);
+    q->stored++;
+    if (q->stored == q->nsum) /* their tiles are free again */
+        q->stored = q->nsum = 0;
+}
+
+/* Operands have tiles behind the sums': some for those that move with rows, some for the others, for a tile's shape stays. */
+typedef struct {
+    int first, n;
+} Pool;
+
+/* Loads a fragment unless some tile has it still; the one that has not been used for the longest time gives its tile. */
+static int operand_tile(Lin *q, const Pool *pool, Node *load, int depth)
+{
+    int at = pool->first;
+    for (int i = pool->first; i < pool->first + pool->n; i++) {
+        if (q->held[i] == load) {
+            q->used[i] = ++q->turn;
+            return i;
+        }
+        at = q->used[i] < q->used[at] ? i : at;
+    }
+    add(q, STMT_LET, load, depth);
+    q->l->stmt[q->l->n - 1].tile[0] = (int8_t)at;
+    q->held[at] = load;
+    q->used[at] = ++q->turn;
+    return at;
+}
+
+/* How many fragments of a kind the products of one term of all sums have. */
+static int distinct(Node *const *fragment, int n)
+{
+    int count = 0;
+    for (int i = 0; i < n; i++) {
+        bool known = false;
+        for (int j = 0; j < i; j++)
+            known |= fragment[j] == fragment[i];
+        count += !known;
+    }
+    return count;
+}
+
+/* The sums' products, term after term; fragments are loaded where they are wanted. */
+static void add_products(Lin *q, const int *group, int n, int depth)
+{
+    const Tile *t = q->l->tile;
+    int most = 0, nterm[MAX_TILES], room = t->tc->tiles - q->nsum;
+    Node *term[MAX_TILES][TC_MOST_TERMS], *a[MAX_TILES], *b[MAX_TILES];
+    Pool rows = {.first = q->nsum}, columns = {0};
+    for (int i = 0; i < n; i++) {
+        nterm[i] = tc_terms(q->order[group[i]]->src[0], term[i], TC_MOST_TERMS);
+        most = nterm[i] > most ? nterm[i] : most;
+        (void)tc_operands(t->tc, term[i][0], t->fragment, &a[i], &b[i]);
+    }
+    /* what the outer copies move with comes one after the other, the rest is used again */
+    int na = distinct(a, n), nb = distinct(b, n);
+    bool rows_outer = n > 1 && a[0] == a[1];
+    while (na + nb > room) {
+        int *fewer = rows_outer ? (na > 1 ? &na : &nb) : (nb > 1 ? &nb : &na);
+        if (--*fewer < 1)
+            BUG("%d fragments of sums leave no room for operands", q->nsum);
+    }
+    rows.n = na;
+    q->l->nsum = q->nsum;
+    q->l->nrows = na;
+    columns = (Pool){rows.first + na, nb};
+    memset((void *)q->held, 0, sizeof q->held);
+    for (int j = 0; j < most; j++)
+        for (int i = 0; i < n; i++) {
+            if (j >= nterm[i])
+                continue;
+            Node *sum = q->order[group[i]];
+            (void)tc_operands(t->tc, term[i][j], t->fragment, &a[i], &b[i]);
+            int x = operand_tile(q, &rows, a[i], depth), y = operand_tile(q, &columns, b[i], depth);
+            add(q, STMT_UPDATE, sum, depth);
+            Stmt *s = &q->l->stmt[q->l->n - 1];
+            s->tile[0] = (int8_t)tile_of(q, sum);
+            s->tile[1] = (int8_t)x;
+            s->tile[2] = (int8_t)y;
+            s->term = term[i][j];
+            s->last = j == nterm[i] - 1;
+        }
+}
+
 /* All reduces over the same loops that can run now. */
 static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const bool *needed,
                         int depth)
@@ -284,7 +409,7 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
     int group[256], n = 0;
     for (int i = first; i < q->n && n < 256; i++) {
         Node *r = q->order[i];
-        if (!q->done[i] && same_loops(t, r) && !(q->set[i] & ~open) &&
+        if (!q->done[i] && same_loops(q, t, r) && !(q->set[i] & ~open) &&
             (!must || (q->set[i] & must)) && (!needed || needed[i]))
             group[n++] = i;
     }
@@ -296,10 +421,10 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
         emit_invariants(q, group, n, open, must, inside, depth);
     bool sum = is_loop(q->l, t);
     for (int i = 0; i < n && sum; i++)
-        add(q, STMT_ACC, q->order[group[i]], depth);
+        add_sum(q, q->order[group[i]], depth);
     uint64_t inner = open, own = 0;
     int nloop;
-    Node *const *loop = loops_of(t, &nloop);
+    Node *const *loop = loops_of(q->l, t, &nloop);
     bool together = is_fill(t) && q->l->tile->items;
     if (together)
         barrier(q, true, depth);
@@ -309,12 +434,14 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
         inner |= bit(loop[j]);
         emit_nodes(q, inner, own, inside, depth + j + 1);
     }
+    if (is_products(q->l, t))
+        add_products(q, group, n, depth + nloop);
     for (int i = 0; i < n; i++) {
         Node *g = q->order[group[i]];
-        if (sum)
+        if (sum && !is_products(q->l, g))
             add(q, STMT_UPDATE, g, depth + nloop);
         for (int j = 0; !sum && j < end_stores(g); j++)
-            add(q, STMT_STORE, g->src[j], depth + nloop);
+            add_fill(q, g->src[j], depth + nloop);
     }
     for (int j = nloop; j-- > 0;)
         add(q, STMT_END, loop[j], depth + j);
@@ -332,7 +459,7 @@ static void emit_nodes(Lin *q, uint64_t open, uint64_t must, const bool *needed,
     for (int i = 0; i < q->n; i++) {
         Node *t = q->order[i];
         if (q->done[i] || is_plain(t) || (q->set[i] & ~open) || (must && !(q->set[i] & must)) ||
-            (needed && !needed[i]))
+            (needed && !needed[i]) || is_operand(q, i))
             continue;
         if (t->op == OP_STORE) {
             q->done[i] = true;
@@ -425,6 +552,7 @@ void linearize(Linear *l, const Kernel *k, const Tile *tile)
     q.inlined = NEWN(l->arena, bool, q.n);
     q.vector = NEWN(l->arena, bool, q.n);
     q.four = NEWN(l->arena, bool, q.n);
+    q.fragment = NEWN(l->arena, uint8_t, q.n);
     for (int i = 0; i < q.n; i++)
         map_put(&q.at, (uint64_t)q.order[i]->id + 1, (void *)(uintptr_t)(i + 1));
     for (int i = 0; i < tile->naxis; i++) {
@@ -476,11 +604,13 @@ void linearize(Linear *l, const Kernel *k, const Tile *tile)
     l->named = NEWN(l->arena, bool, l->nknown);
     l->vector = NEWN(l->arena, bool, l->nknown);
     l->four = NEWN(l->arena, bool, l->nknown);
+    l->fragment = NEWN(l->arena, uint8_t, l->nknown);
     for (int i = 0; i < q.n; i++) {
         Node *t = q.order[i];
         l->named[t->id] = !q.inlined[i] && !is_plain(t) && t->op != OP_STORE && !is_fill(t);
         l->vector[t->id] = q.vector[i];
         l->four[t->id] = q.four[i];
+        l->fragment[t->id] = q.fragment[i];
         if (t->dtype == INGOT_INDEX && (t->lo < INT32_MIN || t->hi > INT32_MAX))
             l->wide = true;
     }

@@ -24,6 +24,7 @@ typedef struct {
     int ntail;
     Node ***
         filled; /* by stage: the ranges of the loops that fill the place, by axis; NULL: nothing is staged here */
+    int row;  /* the axis of the rows that a matrix unit has, or -1 */
     int next; /* number of a new range */
 } Piece;
 
@@ -70,6 +71,16 @@ bool lower_is_over(const Lower *, const Node *, int axis);
 void lower_leaves(const Piece *, int axis, int *leaf, int *n);
 void lower_loops(Lower *, const Piece *, int axis, Node **range, int *n);
 
+/* In the order of the nest's loops. */
+void lower_sort_loops(Lower *, const Piece *, Node **range, int n);
+
+/* ---- tc_lower.c --------------------------------------------------------------------------------- */
+
+/* After all splits: does the matrix unit of the nest compute in this loop nest? */
+void tc_begin(Lower *, Piece *);
+/* A sum that it takes. */
+Node *lower_fragments(Lower *, Piece *, Node *);
+
 /* ---- places.c, places_shared.c, places_values.c ------------------------------------------------ */
 
 /* Is the argument worth a place in this loop nest? */
@@ -84,6 +95,8 @@ Node *place_load(Lower *, int number, Node **fill, int nfill, Node *at);
  * that the items of a group share. */
 Node *load_through_place(Lower *, Piece *, Node *n, Node *load);
 Node *load_through_shared(Lower *, Piece *, Node *n, Node *load);
+/* Which of the values that have places a node is: a new one if it has none. */
+int staged_number(Lower *, Node *value);
 /* A STAGE of the kernel: a value that several loops read. */
 Node *lower_stage(Lower *, Piece *, Node *, Env *);
 /* The places become arguments of the kernel that is lowered, behind its own. */

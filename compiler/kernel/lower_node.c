@@ -135,17 +135,22 @@ static int loop_number(const Piece *p, const Node *range)
     BUG("a reduce over a range without an axis");
 }
 
-/* A reduce over these ranges, in the order of the nest's loops: all values of its state. */
-static void reduce_over(Lower *q, const Piece *p, Node *n, Node **body, Node **range, int nrange,
-                        Node **out)
+void lower_sort_loops(Lower *q, const Piece *p, Node **range, int n)
 {
-    int size = (int)reduce_size(n);
-    for (int i = 1; i < nrange && q->nest->ordered; i++)
+    for (int i = 1; i < n && q->nest->ordered; i++)
         for (int j = i; j > 0 && loop_number(p, range[j]) < loop_number(p, range[j - 1]); j--) {
             Node *t = range[j];
             range[j] = range[j - 1];
             range[j - 1] = t;
         }
+}
+
+/* A reduce over these ranges, in the order of the nest's loops: all values of its state. */
+static void reduce_over(Lower *q, const Piece *p, Node *n, Node **body, Node **range, int nrange,
+                        Node **out)
+{
+    int size = (int)reduce_size(n);
+    lower_sort_loops(q, p, range, nrange);
     Node **src = NEWN(q->a, Node *, nrange + size);
     memcpy((void *)src, (void *)body, (size_t)size * sizeof *src);
     for (int i = 0; i < nrange; i++)
@@ -282,7 +287,11 @@ static void remaining_terms(Lower *q, Piece *p, Node *n, const Env *e, const Spl
 
 static Node *lower_reduce(Lower *q, Piece *p, Node *n, const Env *e)
 {
-    Node *state[MAX_STATE], *more[MAX_STATE];
+    Node *state[MAX_STATE], *more[MAX_STATE], *range[TC_AXES];
+    for (int i = 0; i < TC_AXES && p->t.tc; i++)
+        range[i] = q->k->axes[q->nest->axis[q->nest->tc_axis[i]].root].range;
+    if (p->t.tc && tc_takes(p->t.tc, n, range))
+        return lower_fragments(q, p, n);
     whole_blocks(q, p, n, e, 0, state);
     for (int i = 0; i < q->nest->nsplit; i++) {
         const Split *s = &q->nest->split[i];

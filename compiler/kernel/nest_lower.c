@@ -207,12 +207,18 @@ static void name_loops(Lower *q, Piece *p)
         const NestAxis *x = &q->nest->axis[axis];
         TileAxis loop = {arena_strdup(q->a, x->name), p->at[axis], x->bound, x->scanned};
         static const Bound turn[] = {BOUND_GRID, BOUND_LANE, BOUND_NOT};
-        if (!loop.range || loop.range->op != OP_RANGE || x->bound != turn[i / q->nest->norder])
+        if (!loop.range || loop.range->op != OP_RANGE || x->bound != turn[i / q->nest->norder] ||
+            loop.range == p->t.lane || axis == p->row)
             continue;
         if (x->reduced)
             vec_push(q->a, p->t.reduce, p->t.nreduce, loop);
         else
             vec_push(q->a, p->t.axis, p->t.naxis, loop);
+    }
+    if (p->row >= 0) { /* inside of all others: the fragments are filled before it */
+        const char *name = arena_strdup(q->a, q->nest->axis[p->row].name);
+        TileAxis rows = {.name = name, .range = p->at[p->row]};
+        vec_push(q->a, p->t.axis, p->t.naxis, rows);
     }
     for (int i = 0; i < q->nest->naxis; i++) { /* what is in lanes elsewhere, and whole here */
         const NestAxis *x = &q->nest->axis[i];
@@ -286,7 +292,7 @@ static void share_among_threads(Lower *q)
         Piece *p = &q->piece[i];
         bool among = true;
         p->t.parts = q->nest->parts;
-        while (among && p->t.fused < p->t.naxis - p->t.tail_beside) {
+        while (among && p->t.fused < p->t.naxis - p->t.tail_beside - (p->row >= 0)) {
             among = false;
             for (int j = 0; j < n; j++)
                 among |=
@@ -318,6 +324,7 @@ static void lower_end(Lower *q, Tiles *out)
     do_splits(q);
     for (int i = 0; i < q->n; i++) {
         Piece *at = &q->piece[i];
+        tc_begin(q, at);
         name_loops(q, at);
         at->filled = NEWN(q->a, Node **, n->nstage + 1);
         for (int j = 0; j < n->nstage; j++)

@@ -71,7 +71,7 @@ int64_t kernel_scratch(const Kernel *k)
 {
     bool staged = false;
     for (int i = 0; i < k->nopt; i++)
-        staged |= k->opts[i].kind == OPT_STAGE;
+        staged |= k->opts[i].kind == OPT_STAGE || k->opts[i].kind == OPT_TC;
     for (int i = 0; i < k->naxis; i++)
         staged |= k->axes[i].staged;
     if (!staged)

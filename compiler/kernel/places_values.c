@@ -3,7 +3,7 @@
  * Loops over the STAGE's own ranges fill the place, wherever all that the value depends on is known. */
 #include "lower.h"
 
-static int staged_number(Lower *q, Node *value)
+int staged_number(Lower *q, Node *value)
 {
     int i = 0;
     while (i < q->nstaged && q->staged[i].value != value)

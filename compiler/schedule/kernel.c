@@ -124,7 +124,7 @@ void kernel_text(StrBuf *sb, Arena *a, const Kernel *k, bool decided, const bool
     }
     for (int i = 0; i < k->nopt && decided; i++) {
         const Opt *o = &k->opts[i];
-        bool all = o->kind == OPT_ORDER || o->kind == OPT_JOIN;
+        bool all = opt_is_list(o->kind);
         sb_printf(sb, "%d %s %lld %s;", (int)o->kind, all ? "" : o->axis, (long long)o->amount,
                   all ? o->axis : "");
     }

@@ -248,7 +248,11 @@ static bool opt_line(Parse *q)
                     q->word[0]);
         return false;
     }
-    if (o.kind == OPT_ORDER || o.kind == OPT_JOIN) {
+    if (opt_is_list(o.kind)) {
+        if (o.kind == OPT_TC && q->n < 5) {
+            sched_error(q->p, q->line, "TC UNIT (ROWS; COLUMNS; TERMS) is wanted");
+            return false;
+        }
         if (q->n < 2) {
             sched_error(q->p, q->line, "%s wants the names of axes, outermost first",
                         opt_name[o.kind]);

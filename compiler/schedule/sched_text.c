@@ -87,7 +87,7 @@ const char *const bound_name[BOUND_COUNT] = {"", "grid", "lane"};
 
 void opt_print(StrBuf *sb, const Opt *o)
 {
-    if (o->kind == OPT_ORDER || o->kind == OPT_JOIN)
+    if (opt_is_list(o->kind))
         sb_printf(sb, "%s %s", opt_name[o->kind], o->axis);
     else if (o->kind == OPT_BIND)
         sb_printf(sb, "%s %s %s", opt_name[o->kind], o->axis, bound_name[o->amount]);

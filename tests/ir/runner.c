@@ -106,10 +106,13 @@ static void declare(Context *c, int n, Node **roots)
 static void add_opts(const char *text, Kernel *k, const Target *t)
 {
     Nest *n = nest_new(k, t);
-    char word[16], axis[16];
+    char word[16], axis[80];
     long long amount;
-    for (const char *at = text; (at = strstr(at, "# opt ")); at++)
-        if (sscanf(at, "# opt %15s %15s %lld", word, axis, &amount) == 3)
+    for (const char *at = text; (at = strstr(at, "# opt ")); at++) {
+        bool list = sscanf(at, "# opt %15s %79[^\n]", word, axis) == 2 &&
+                    (!strcmp(word, "ORDER") || !strcmp(word, "TC"));
+        amount = 0;
+        if (list || sscanf(at, "# opt %15s %15s %lld", word, axis, &amount) == 3)
             for (int kind = 0; kind < OPT_COUNT; kind++)
                 if (!strcmp(word, opt_name[kind])) {
                     Opt o = {.kind = (OptKind)kind, .axis = axis, .amount = amount};
@@ -117,6 +120,7 @@ static void add_opts(const char *text, Kernel *k, const Target *t)
                     if (why)
                         fprintf(stderr, "%s\n", why);
                 }
+    }
     nest_keep(n, k);
     nest_free(n);
 }

@@ -1,0 +1,59 @@
+/* tc.h - matrix units (TC): what there is of them, and how their operands lie.
+ *
+ * A unit multiplies fragments, blocks of two operands, and adds to a block of sums:
+ *
+ *     c[m][n] += a[m][k] b[k][n]        of constant extents
+ *
+ * TC takes an axis of results for the rows, another for the columns, and a reduced one for the terms.  A loop nest has a range
+ * for each of the three that is no loop.  What moves with two of them is a fragment: a with rows and terms, b with terms and
+ * columns, sums with rows and columns.  So a sum of products is the node that it always is,
+ *
+ *     REDUCE(MUL(CAST(LOAD a), CAST(LOAD b)), loops..., terms)
+ *
+ * whose accumulator is a fragment.  Sums leave through memory: a place that is filled with them (tc_lower.c), from which loops
+ * over the rows read them in lanes along the columns. */
+#ifndef TC_H
+#define TC_H
+
+#include "compiler.h"
+
+typedef enum {
+#define UNIT(id, ...) TC_##id,
+#include "units.def"
+    TC_COUNT
+} TcId;
+/* Columns of units.def. */
+typedef struct {
+    const char *name, *feature;
+    int m, n, k, group;
+    ingot_dtype a, b, acc;
+    int tiles;
+    const char *spelling;
+} Tc;
+extern const Tc tc_units[TC_COUNT];
+
+enum { TC_ROWS, TC_COLUMNS, TC_TERMS, TC_AXES };
+/* "amx.i8 (i0.i; i1.i; r0.i)" taken apart; names are not terminated. */
+typedef struct {
+    const Tc *unit; /* NULL: there is none of this name */
+    const char *axis[TC_AXES];
+    int length[TC_AXES];
+} TcText;
+bool tc_read(const char *text, TcText *);
+
+/* The products of a sum of products, first to last: how many, 0 if it is none or has more than `most`. */
+enum { TC_MOST_TERMS = 8 };
+int tc_terms(Node *body, Node **term, int most);
+/* The loads of a product's operands if the unit takes them and a moves with range[TC_ROWS], b with range[TC_COLUMNS], both with
+ * range[TC_TERMS]. */
+bool tc_operands(const Tc *, Node *term, Node *const *range, Node **a, Node **b);
+/* Does a product have b first? */
+bool tc_turned(Node *term, Node *const *range);
+/* Whether a kernel's reduce is for the unit: over range[TC_TERMS], of such products only. */
+bool tc_takes(const Tc *, Node *reduce, Node *const *range);
+
+/* Where a fragment begins and how far its lines lie apart, in elements: the rows of a, each the terms side by side; the lines
+ * of b, each [columns][group].  False if it does not lie so.  load: with a flat address. */
+bool tc_fragment(Context *, const Tc *, Node *const *range, Node *load, Node **first, int64_t *pitch);
+
+#endif
