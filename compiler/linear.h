@@ -36,9 +36,11 @@ typedef struct {
     bool *named;     /* by node id: has a name; anything else is written inside its users */
     bool *vector;    /* by node id: has a value in every lane */
     bool *four;      /* by node id: is four values, of a dot */
-    int nsum, nrows;   /* of a matrix unit: tiles of sums, and of the operand that moves with rows, behind them */
-    uint8_t *fragment; /* by node id: moves with rows, columns, terms of a matrix unit: bits 1 << TC_ROWS... */
-    bool wide;       /* some coordinate needs 64 bits */
+    int nsum,
+        nrows; /* of a matrix unit: tiles of sums, and of the operand that moves with rows, behind them */
+    uint8_t *
+        fragment; /* by node id: moves with rows, columns, terms of a matrix unit: bits 1 << TC_ROWS... */
+    bool wide; /* some coordinate needs 64 bits */
 } Linear;
 
 void linearize(Linear *, const Kernel *, const Tile *);
@@ -73,8 +75,7 @@ static inline Node *const *loops_of(const Linear *l, Node *n, int *count)
 /* A sum that a matrix unit takes. */
 static inline bool is_products(const Linear *l, Node *n)
 {
-    return n->op == OP_REDUCE && l->tile->tc &&
-           n->src[n->nsrc - 1] == l->tile->fragment[TC_TERMS];
+    return n->op == OP_REDUCE && l->tile->tc && n->src[n->nsrc - 1] == l->tile->fragment[TC_TERMS];
 }
 
 /* A REDUCE that is a loop. */

@@ -128,8 +128,9 @@ typedef struct {
     Node *lane; /* RANGE over the lanes of a vector, or NULL */
     Node *four; /* RANGE over four terms of a sum (DOT), or NULL */
     int lanes;
-    const Tc *tc;             /* a matrix unit computes here, or NULL: */
-    Node *fragment[TC_AXES]; /* RANGEs over the rows, columns and terms of its fragments; the rows are the innermost loop too */
+    const Tc *tc; /* a matrix unit computes here, or NULL: */
+    Node *fragment
+        [TC_AXES]; /* RANGEs over the rows, columns and terms of its fragments; the rows are the innermost loop too */
     int part; /* only the first so many lanes are loaded and stored; 0: all */
     /* The end of a row that fills no vector: the stores from `ntail` on run in a loop of their own beside the innermost
      * one (which then is the last axis if tail_beside), inside all others.  0: none. */

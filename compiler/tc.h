@@ -54,6 +54,7 @@ bool tc_takes(const Tc *, Node *reduce, Node *const *range);
 
 /* Where a fragment begins and how far its lines lie apart, in elements: the rows of a, each the terms side by side; the lines
  * of b, each [columns][group].  False if it does not lie so.  load: with a flat address. */
-bool tc_fragment(Context *, const Tc *, Node *const *range, Node *load, Node **first, int64_t *pitch);
+bool tc_fragment(Context *, const Tc *, Node *const *range, Node *load, Node **first,
+                 int64_t *pitch);
 
 #endif

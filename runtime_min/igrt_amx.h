@@ -41,19 +41,15 @@ IGRT_INLINE void igrt_amx_begin(igrt_amx_tiles *t, int sums, int a, int rows, in
 }
 
 #define igrt_amx_end(t) __asm__ volatile("tilerelease" : : : "memory")
-#define igrt_amx_load(t, n, p, pitch)                  \
-    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #n \
-                     :                                 \
-                     : "r"(p), "r"((int64_t)(pitch))   \
-                     : "memory")
-#define igrt_amx_store(t, n, p, pitch)                  \
+#define igrt_amx_load(t, n, p, pitch) \
+    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #n : : "r"(p), "r"((int64_t)(pitch)) : "memory")
+#define igrt_amx_store(t, n, p, pitch)                   \
     __asm__ volatile("tilestored %%tmm" #n ", (%0,%1,1)" \
-                     :                                  \
-                     : "r"(p), "r"((int64_t)(pitch))    \
+                     :                                   \
+                     : "r"(p), "r"((int64_t)(pitch))     \
                      : "memory")
 #define igrt_amx_zero(t, n) __asm__ volatile("tilezero %%tmm" #n : :)
-#define IGRT_AMX_DOT(op, c, a, b) \
-    __asm__ volatile(op " %%tmm" #b ", %%tmm" #a ", %%tmm" #c : :)
+#define IGRT_AMX_DOT(op, c, a, b) __asm__ volatile(op " %%tmm" #b ", %%tmm" #a ", %%tmm" #c : :)
 #define igrt_amx_dot_i8_i8(t, c, a, b) IGRT_AMX_DOT("tdpbssd", c, a, b)
 #define igrt_amx_dot_i8_u8(t, c, a, b) IGRT_AMX_DOT("tdpbsud", c, a, b)
 #define igrt_amx_dot_u8_i8(t, c, a, b) IGRT_AMX_DOT("tdpbusd", c, a, b)
@@ -65,7 +61,10 @@ IGRT_INLINE int igrt_amx_permit(void)
 {
 #if defined(__linux__)
     long result;
-    __asm__ volatile("syscall" : "=a"(result) : "a"(158L), "D"(0x1023L), "S"(18L) : "rcx", "r11", "memory");
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(158L), "D"(0x1023L), "S"(18L)
+                     : "rcx", "r11", "memory");
     return result == 0 ? 0 : -1;
 #else
     return 0;
@@ -115,20 +114,20 @@ IGRT_INLINE void igrt_amx_zero(igrt_amx_tiles *t, int n)
     memset(t->at[n], 0, sizeof t->at[n]);
 }
 
-#define IGRT_AMX_BYTES(X, W)                                                                      \
-    IGRT_INLINE void igrt_amx_dot_##X##_##W(igrt_amx_tiles *t, int c, int a, int b)               \
-    {                                                                                             \
-        for (int m = 0; m < t->lines[c]; m++)                                                     \
-            for (int n = 0; n < 16; n++) {                                                        \
-                int32_t sum;                                                                      \
-                memcpy(&sum, t->at[c][m] + 4 * n, 4);                                             \
-                for (int k = 0; k < t->bytes[a]; k++)                                             \
-                    sum = igrt_add_i32(sum, IGRT_AMX_##X(t->at[a][m][k]) *                        \
-                                                IGRT_AMX_##W(t->at[b][k / 4][4 * n + k % 4]));    \
-                memcpy(t->at[c][m] + 4 * n, &sum, 4);                                             \
-            }                                                                                     \
+#define IGRT_AMX_BYTES(X, W)                                                                   \
+    IGRT_INLINE void igrt_amx_dot_##X##_##W(igrt_amx_tiles *t, int c, int a, int b)            \
+    {                                                                                          \
+        for (int m = 0; m < t->lines[c]; m++)                                                  \
+            for (int n = 0; n < 16; n++) {                                                     \
+                int32_t sum;                                                                   \
+                memcpy(&sum, t->at[c][m] + 4 * n, 4);                                          \
+                for (int k = 0; k < t->bytes[a]; k++)                                          \
+                    sum = igrt_add_i32(sum, IGRT_AMX_##X(t->at[a][m][k]) *                     \
+                                                IGRT_AMX_##W(t->at[b][k / 4][4 * n + k % 4])); \
+                memcpy(t->at[c][m] + 4 * n, &sum, 4);                                          \
+            }                                                                                  \
     }
-#define IGRT_AMX_i8(x) ((x) - ((x) & 128) * 2)
+#define IGRT_AMX_i8(x) ((x) - ((x)&128) * 2)
 #define IGRT_AMX_u8(x) (int)(x)
 IGRT_AMX_BYTES(i8, i8)
 IGRT_AMX_BYTES(i8, u8)

@@ -71,11 +71,11 @@ static const char *range_name(const Tile *t, Node *range)
     for (int i = 0; i < t->nfill; i++)
         if (t->fill[i].range == range)
             return t->fill[i].name;
-    return range == t->tail.range ? t->tail.name
-           : range == t->lane     ? "the lanes"
-           : range == t->four     ? "the four terms"
+    return range == t->tail.range        ? t->tail.name
+           : range == t->lane            ? "the lanes"
+           : range == t->four            ? "the four terms"
            : is_fragment_range(t, range) ? "a fragment"
-                                  : NO_AXIS;
+                                         : NO_AXIS;
 }
 
 void linear_tell(StrBuf *sb, const Kernel *k, const StmtPlace *s)

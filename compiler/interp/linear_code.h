@@ -43,9 +43,9 @@ typedef enum {
                      column * group + line % group */
     DO_STORE_TILE, /* buffer[in[0] + line * step...] = in[1] */
     DO_PRODUCTS,   /* out += in[0] in[1]: rows, columns, terms are part, count, from */
-    DO_LAST_PART, /* to `to` unless this thread has the last part */
-    DO_ITEM,      /* counter `out` is what the work item's number is in in[0] iterations */
-    DO_ITEM_IS,   /* the thread ends if there is no such work item */
+    DO_LAST_PART,  /* to `to` unless this thread has the last part */
+    DO_ITEM,       /* counter `out` is what the work item's number is in in[0] iterations */
+    DO_ITEM_IS,    /* the thread ends if there is no such work item */
 } DoKind;
 
 typedef struct {

@@ -58,34 +58,35 @@ typedef struct {
     Node *more; /* rows of another axis that are copies, or NULL: those of the same */
     int64_t nrows, nterms;
     double cycles; /* of a product's share in one term of one element */
-} Block;
+} TileBlock;
 
 /* The block of the unit that takes the least time. */
-static Block pick_block(const View *v, const Tc *u)
+static TileBlock pick_block(const View *v, const Tc *u)
 {
-    Block best = {.unit = u};
+    TileBlock best = {.unit = u};
     for (int i = 0; i < v->nrange; i++)
         for (int j = 0; j < v->nrange; j++)
             for (uint32_t t = reduce_ranges(v->dot); t < v->dot->nsrc; t++) {
                 Node *range[] = {v->range[i], v->range[j], v->dot->src[t]};
                 int64_t extent[] = {extent_of(range[0]), extent_of(range[1]), extent_of(range[2])};
-                double cycles;
-                if (i == j || extent[0] < 2 || extent[1] < u->n || extent[1] % u->n || extent[2] < 1 ||
-                    !tc_takes(u, v->dot, range))
+                double cycles = 0;
+                if (i == j || extent[0] < 2 || extent[1] < u->n || extent[1] % u->n ||
+                    extent[2] < 1 || !tc_takes(u, v->dot, range))
                     continue;
-                int64_t terms = best_terms(u, extent[2]), rows = best_rows(extent[0], u->m, &cycles);
+                int64_t terms = best_terms(u, extent[2]),
+                        rows = best_rows(extent[0], u->m, &cycles);
                 if (!terms || !rows)
                     continue;
                 cycles /= (double)(extent[0] * terms);
                 if (best.rows && cycles >= best.cycles * 0.999)
                     continue;
-                best = (Block){u, range[0], range[1], range[2], NULL, rows, terms, cycles};
+                best = (TileBlock){u, range[0], range[1], range[2], NULL, rows, terms, cycles};
             }
     return best;
 }
 
 /* An axis of other rows, of which two are computed at once, where those of the block are one fragment. */
-static Node *other_rows(const View *v, const Block *b)
+static Node *other_rows(const View *v, const TileBlock *b)
 {
     Node *best = NULL, *x, *y;
     for (int i = 0; i < v->nrange; i++) {
@@ -117,7 +118,7 @@ static double bytes_of(const Kernel *k, const Node *load)
 }
 
 /* All loops that are left: batches, blocks of rows, columns, rows; the terms inside of what else is summed. */
-static void order_loops(Nest *n, const View *v, const Block *b, const char *far)
+static void order_loops(Nest *n, const View *v, const TileBlock *b, const char *far)
 {
     enum { NEAR = 32 << 10 };
     Node *x, *y, *range[] = {b->rows, b->columns, b->terms};
@@ -155,7 +156,7 @@ static void order_loops(Nest *n, const View *v, const Block *b, const char *far)
         (void)add_opt(n, OPT_ORDER, arena_printf(n->arena, "%.*s", (int)length - 1, all), 0);
 }
 
-static bool block_opts(Nest *n, const View *v, Block *b)
+static bool block_opts(Nest *n, const View *v, TileBlock *b)
 {
     enum { BLOCK = 1 << 20 };
     int64_t rows = extent_of(b->rows), blocks = rows / b->nrows;
@@ -206,7 +207,7 @@ static bool block_opts(Nest *n, const View *v, Block *b)
 }
 
 /* Layouts of the operands, for the weights in want[], of copies in copy[]: false if one lies badly and cannot be changed. */
-static bool lay_out(const Nest *n, const View *v, const Buffer *const *bufs, const Block *b,
+static bool lay_out(const Nest *n, const View *v, const Buffer *const *bufs, const TileBlock *b,
                     bool may_copy, Layout *want, Layout *copy)
 {
     const Kernel *k = n->k;
@@ -259,10 +260,10 @@ bool choose_tc_opts(Arena *a, Nest **nest, const View *v, const Buffer *const *b
 {
     enum { SHARE = 4 }; /* of the unit's speed that is still more than what vectors have */
     const Target *t = (*nest)->target;
-    Block best = {0};
+    TileBlock best = {0};
     for (int i = 0; i < TC_COUNT; i++) {
         const Tc *u = &tc_units[i];
-        Block b = t->units >> i & 1 ? pick_block(v, u) : (Block){0};
+        TileBlock b = t->units >> i & 1 ? pick_block(v, u) : (TileBlock){0};
         if (b.rows && b.cycles * u->k <= SHARE && (!best.rows || b.cycles < best.cycles))
             best = b;
     }
@@ -270,10 +271,12 @@ bool choose_tc_opts(Arena *a, Nest **nest, const View *v, const Buffer *const *b
         return false;
     Nest *tiled = nest_clone(*nest);
     Layout *copy = NEWN(a, Layout, tiled->k->narg), *weights = NEWN(a, Layout, tiled->k->narg);
-    bool good = block_opts(tiled, v, &best) && lay_out(tiled, v, bufs, &best, may_copy, weights, copy);
+    bool good =
+        block_opts(tiled, v, &best) && lay_out(tiled, v, bufs, &best, may_copy, weights, copy);
     int64_t stride;
     for (int j = 0; j < v->nstore && good; j++)
-        good = may_copy || (access_stride(tiled->k, v->store[j], best.columns, &stride) && stride == 1);
+        good = may_copy ||
+               (access_stride(tiled->k, v->store[j], best.columns, &stride) && stride == 1);
     good = good && fits(a, tiled, weights, copy);
     if (!good) {
         nest_free(tiled);

@@ -173,7 +173,8 @@ static void find_inlined(Lin *q)
             if (s->op == OP_PROJ || is_plain(s) || (is_affine(s) && !is_shared_base(q, s, p)) ||
                 ((q->vector[p] || q->four[p]) && s->dtype == INGOT_INDEX) || product)
                 q->inlined[p] = true;
-            else if (simple && !q->fragment[p] && q->uses[p] == 1 && place(q, q->set[p]) == place(q, q->body[i]))
+            else if (simple && !q->fragment[p] && q->uses[p] == 1 &&
+                     place(q, q->set[p]) == place(q, q->body[i]))
                 q->inlined[p] = true;
         }
     }
@@ -185,7 +186,8 @@ static bool same_loops(const Lin *q, Node *a, Node *b)
         return false;
     int na, nb;
     Node *const *of_a = loops_of(q->l, a, &na), *const *of_b = loops_of(q->l, b, &nb);
-    return na == nb && is_products(q->l, a) == is_products(q->l, b) && !memcmp(of_a, of_b, (size_t)na * sizeof *of_a);
+    return na == nb && is_products(q->l, a) == is_products(q->l, b) &&
+           !memcmp(of_a, of_b, (size_t)na * sizeof *of_a);
 }
 
 /* needed: by position, or NULL for all. */
@@ -239,8 +241,7 @@ static void emit_invariants(Lin *q, const int *group, int n, uint64_t open, uint
 {
     for (int i = group[0] + 1; i < group[n - 1]; i++) {
         Node *t = q->order[i];
-        if (!needed[i] || q->done[i] || is_plain(t) || (q->set[i] & ~open) ||
-            is_operand(q, i))
+        if (!needed[i] || q->done[i] || is_plain(t) || (q->set[i] & ~open) || is_operand(q, i))
             continue;
         if (is_loop(q->l, t) || is_fill(t)) {
             emit_reduce(q, i, open, must, needed, depth);

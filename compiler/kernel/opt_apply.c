@@ -461,9 +461,9 @@ static const char *tc_sums(Nest *n, const Opt *o, const Tc *u, const int *axis, 
     return refuse(n,
                   "TC %s: no sum over %s is one of products of %s that move with %s, and %s that "
                   "move with %s",
-                  o->axis, n->axis[axis[2]].name, u->a == INGOT_I8 ? "bytes" : dtype_info[u->a].name,
-                  n->axis[axis[0]].name, u->b == INGOT_I8 ? "bytes" : dtype_info[u->b].name,
-                  n->axis[axis[1]].name);
+                  o->axis, n->axis[axis[2]].name,
+                  u->a == INGOT_I8 ? "bytes" : dtype_info[u->a].name, n->axis[axis[0]].name,
+                  u->b == INGOT_I8 ? "bytes" : dtype_info[u->b].name, n->axis[axis[1]].name);
 }
 
 static const char *tc_refused(Nest *n, const Opt *o, const Tc *u, const int *axis)
@@ -474,29 +474,31 @@ static const char *tc_refused(Nest *n, const Opt *o, const Tc *u, const int *axi
         return refuse(n, "TC %s: this target has no such unit (it has: %s)", o->axis,
                       unit_names(n, n->target->units));
     if (n->tc || n->lanes || n->dots || n->row >= 0 || n->nstage || n->k->sink->nsrc != 1)
-        return refuse(n,
-                      "TC %s: it goes with no other TC, nor with VECTOR, DOT and STAGE: the columns "
-                      "are the lanes",
-                      o->axis);
+        return refuse(
+            n,
+            "TC %s: it goes with no other TC, nor with VECTOR, DOT and STAGE: the columns "
+            "are the lanes",
+            o->axis);
     if (row->reduced || row->scanned || row->staged || column->reduced || column->scanned ||
         column->staged || !term->reduced || term->staged)
         return refuse(n, "TC %s: it takes (an axis of results; another; a reduced axis)", o->axis);
-    if (row->extent < 2 || row->extent > u->m || column->extent != u->n || term->extent < u->group ||
-        term->extent > u->k || term->extent % u->group)
+    if (row->extent < 2 || row->extent > u->m || column->extent != u->n ||
+        term->extent < u->group || term->extent > u->k || term->extent % u->group)
         return refuse(n,
                       "TC %s: %s takes 2 to %d rows, %d columns, and up to %d terms that are a "
                       "multiple of %d: these axes have %lld, %lld and %lld",
                       o->axis, u->name, u->m, u->n, u->k, u->group, (long long)row->extent,
                       (long long)column->extent, (long long)term->extent);
-    if (column->root == row->root || u->n > lanes_most(n->k, n->k->axes[column->root].range, n->target))
+    if (column->root == row->root ||
+        u->n > lanes_most(n->k, n->k->axes[column->root].range, n->target))
         return refuse(n, "TC %s: the columns are no lanes: this target has at most %d", o->axis,
                       n->target->lanes);
     for (int i = 0; i < n->nsplit; i++)
         if (n->split[i].kind == OPT_UNROLL)
             return refuse(n, "TC %s: it does not go with UNROLL", o->axis);
     if (!in_lanes(n, column->root))
-        return refuse(n, "TC %s: some operation or access along %s cannot be done in lanes", o->axis,
-                      column->name);
+        return refuse(n, "TC %s: some operation or access along %s cannot be done in lanes",
+                      o->axis, column->name);
     return NULL;
 }
 
@@ -506,8 +508,7 @@ static const char *apply_tc(Nest *n, const Opt *o)
     int axis[TC_AXES], sums = 0;
     bool good = tc_read(o->axis, &text);
     if (!text.unit)
-        return refuse(n, "TC %s: there is no such unit: there are %s", o->axis,
-                      unit_names(n, ~0u));
+        return refuse(n, "TC %s: there is no such unit: there are %s", o->axis, unit_names(n, ~0u));
     if (!good)
         return refuse(n, "TC %s: TC %s (rows; columns; terms) is wanted, an axis each", o->axis,
                       text.unit->name);
@@ -836,11 +837,12 @@ static const char *fragments_apart(const Nest *n, const Tiles *tiles, Arena *a)
                                        "TC: argument %d does not lie as %s takes it: %s side by "
                                        "side, %s at any distance",
                                        (int)x->src[0]->arg.i, t->tc->name, term, other)
-                        : arena_printf(n->arena,
-                                       "TC: argument %d does not lie as %s takes it: [%s / %d][%s][%d], "
-                                       "the lines at any distance",
-                                       (int)x->src[0]->arg.i, t->tc->name, term, t->tc->group,
-                                       other, t->tc->group);
+                        : arena_printf(
+                              n->arena,
+                              "TC: argument %d does not lie as %s takes it: [%s / %d][%s][%d], "
+                              "the lines at any distance",
+                              (int)x->src[0]->arg.i, t->tc->name, term, t->tc->group, other,
+                              t->tc->group);
         }
     }
     return NULL;

@@ -6,7 +6,8 @@
 bool kernel_is_plain(const Kernel *k)
 {
     for (int i = 0; i < k->nopt; i++)
-        if (k->opts[i].kind == OPT_VECTOR || k->opts[i].kind == OPT_DOT)
+        if (k->opts[i].kind == OPT_VECTOR || k->opts[i].kind == OPT_DOT ||
+            k->opts[i].kind == OPT_TC)
             return false;
     return true;
 }

@@ -5,9 +5,8 @@
 #include "tc.h"
 
 const Tc tc_units[TC_COUNT] = {
-#define UNIT(id, name, feature, m, n, k, group, a, b, acc, tiles, spelling)            \
-    [TC_##id] = {name,      feature,   m,           n,     k,       group, INGOT_##a, \
-                 INGOT_##b, INGOT_##acc, tiles, spelling},
+#define UNIT(id, name, feature, m, n, k, group, a, b, acc, tiles, spelling) \
+    [TC_##id] = {name, feature, m, n, k, group, INGOT_##a, INGOT_##b, INGOT_##acc, tiles, spelling},
 #include "units.def"
 };
 
@@ -73,10 +72,10 @@ bool tc_operands(const Tc *u, Node *term, Node *const *range, Node **a, Node **b
     bool turned = tc_turned(term, range);
     *a = turned ? y : x;
     *b = turned ? x : y;
-    return is_of((*a)->dtype, u->a) && is_of((*b)->dtype, u->b) &&
-           depends_on(*a, range[TC_ROWS]) && !depends_on(*a, range[TC_COLUMNS]) &&
-           depends_on(*b, range[TC_COLUMNS]) && !depends_on(*b, range[TC_ROWS]) &&
-           depends_on(*a, range[TC_TERMS]) && depends_on(*b, range[TC_TERMS]);
+    return is_of((*a)->dtype, u->a) && is_of((*b)->dtype, u->b) && depends_on(*a, range[TC_ROWS]) &&
+           !depends_on(*a, range[TC_COLUMNS]) && depends_on(*b, range[TC_COLUMNS]) &&
+           !depends_on(*b, range[TC_ROWS]) && depends_on(*a, range[TC_TERMS]) &&
+           depends_on(*b, range[TC_TERMS]);
 }
 
 bool tc_takes(const Tc *u, Node *r, Node *const *range)

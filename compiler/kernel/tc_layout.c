@@ -39,7 +39,8 @@ bool tc_layout(const Nest *n, Node *load, Layout *l)
     enum { COLUMN = INGOT_MAX_RANK, FRAGMENT, LANE, TERM, LINE, GROUP };
     const Kernel *k = n->k;
     const KernelArg *arg = &k->args[load->src[0]->arg.i];
-    const int column = n->axis[n->tc_axis[TC_COLUMNS]].root, term = n->axis[n->tc_axis[TC_TERMS]].root;
+    const int column = n->axis[n->tc_axis[TC_COLUMNS]].root,
+              term = n->axis[n->tc_axis[TC_TERMS]].root;
     Move c = access_move(k->c, load, k->axes[column].range);
     Move t = access_move(k->c, load, k->axes[term].range);
     int64_t columns, terms, step = n->axis[n->tc_axis[TC_TERMS]].extent, block = n->tc->n;

@@ -194,18 +194,23 @@ static void expect(const Model *m, const char *opts, int products)
 static void products_of_bytes(void **state)
 {
     (void)state;
-    expect(&bytes, "SPLIT i0 16\nSPLIT i1 16\nSPLIT r0 64\nUPCAST i0.o 2\nUPCAST i1.o 2\n"
-                   "TC amx.i8 (i0.i; i1.i; r0.i)\nORDER i1.o.o i0.o.o r0.o\nTHREAD i1.o.o 2\n",
+    expect(&bytes,
+           "SPLIT i0 16\nSPLIT i1 16\nSPLIT r0 64\nUPCAST i0.o 2\nUPCAST i1.o 2\n"
+           "TC amx.i8 (i0.i; i1.i; r0.i)\nORDER i1.o.o i0.o.o r0.o\nTHREAD i1.o.o 2\n",
            4 + 2 + 2 + 1);
-    expect(&bytes, "SPLIT i0 16\nSPLIT i1 16\nSPLIT r0 48\nUPCAST i1.o 5\n"
-                   "TC amx.i8 (i0.i; i1.i; r0.i)\n", 10);
+    expect(&bytes,
+           "SPLIT i0 16\nSPLIT i1 16\nSPLIT r0 48\nUPCAST i1.o 5\n"
+           "TC amx.i8 (i0.i; i1.i; r0.i)\n",
+           10);
 }
 
 static void products_of_small_floats(void **state)
 {
     (void)state;
-    expect(&small_floats, "SPLIT i0 16\nSPLIT i1 16\nSPLIT r0 32\nUPCAST i1.o 2\nUPCAST i0.o 2\n"
-                          "TC amx.bf16 (i0.i; i1.i; r0.i)\n", 4);
+    expect(&small_floats,
+           "SPLIT i0 16\nSPLIT i1 16\nSPLIT r0 32\nUPCAST i1.o 2\nUPCAST i0.o 2\n"
+           "TC amx.bf16 (i0.i; i1.i; r0.i)\n",
+           4);
 }
 
 static void convolutions(void **state)

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Matrix units (TC): what is emitted for a machine with AMX, on one that need not have it.
+
+    units.py --ingot build/ingot [CHECK...]
+
+    amx    products and convolutions of bytes and of bf16: the heuristic takes the unit, its opts are saved and replayed with the
+           same bytes, the interpreter of statements agrees, and the bundles compute the same with tiles in plain C
+"""
+import platform
+import subprocess
+import sys
+
+try:
+    import numpy as np
+    from onnx import TensorProto, helper, numpy_helper
+    from run import STRICT, Wrong, call, compilers, main
+except ModuleNotFoundError as e:
+    print(f"skipped: {e}")
+    sys.exit(77)
+
+TARGET = "c:sapphirerapids"
+
+
+def bf16(rng, *shape):
+    """Small integers, whose upper halves are bf16."""
+    bits = rng.integers(-3, 4, shape).astype(np.float32).view(np.uint32) >> 16
+    return helper.make_tensor("w", TensorProto.BFLOAT16, shape, bits.astype(np.uint16).tobytes(), raw=True)
+
+
+def model(path, dtype, a, b, nodes, y, weights, more=()):
+    values = [helper.make_tensor_value_info(*v) for v in (("y", b, y), ("x", dtype, a), *more)]
+    graph = helper.make_graph(nodes, "g", values[1:], values[:1], weights)
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10).SerializeToString())
+    return path
+
+
+def quantized(rng, kind, shape, zero, **attributes):
+    """A quantised operator and its weights: zero points of weights are zero, of results not."""
+    columns = shape[0] if kind == "QLinearConv" else shape[1]
+    weights = {"w": rng.integers(-9, 10, shape).astype(np.int8), "xs": np.float32(0.02), "xz": type(zero)(0), "ws": np.full(columns, 0.01, np.float32),
+               "wz": np.zeros(columns, np.int8), "ys": np.float32(0.03), "yz": zero}
+    x = "xt" if kind == "QLinearConv" else "x"
+    node = helper.make_node(kind, [x, "xs", "xz", "w", "ws", "wz", "ys", "yz"], ["yt" if x == "xt" else "y"], **attributes)
+    return node, [numpy_helper.from_array(np.asarray(v), k) for k, v in weights.items()]
+
+
+def made(work):
+    """Models by name, and how many products their text has."""
+    rng = np.random.default_rng(1)
+    U8, I8, B = TensorProto.UINT8, TensorProto.INT8, TensorProto.BFLOAT16
+    turned = [helper.make_node("Transpose", ["x"], ["xt"], perm=[0, 3, 1, 2])]
+    back = [helper.make_node("Transpose", ["yt"], ["y"], perm=[0, 2, 3, 1])]
+    node, weights = quantized(rng, "QLinearMatMul", (192, 96), np.uint8(7))
+    yield model(work / "bytes.onnx", U8, [100, 192], U8, [node], [100, 96], weights), 6
+    node, weights = quantized(rng, "QLinearConv", (32, 64, 3, 3), np.int8(3), pads=[1, 1, 1, 1])
+    yield model(work / "window.onnx", I8, [1, 14, 14, 64], I8, [*turned, node, *back], [1, 14, 14, 32], weights), 4
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+    yield model(work / "halves.onnx", B, [37, 64], B, nodes, [37, 80], [bf16(rng, 64, 80)]), 4
+    yield model(work / "given.onnx", B, [32, 64], B, nodes, [32, 32], [], [("w", B, [64, 32])]), 4
+
+
+def emulated(bundle, cc):
+    subprocess.run(["make", "-s", "-C", bundle, "clean"], check=True, capture_output=True)
+    flags = f"-march=native -DIGRT_EMULATE_AMX {STRICT}"
+    done = subprocess.run(["make", "-s", "-C", bundle, f"CC={cc}", f"CFLAGS={flags}"], capture_output=True, text=True)
+    if done.returncode:
+        raise Wrong(done.stdout + done.stderr)
+    if "selftest: ok" not in call(bundle / "model", "--selftest"):
+        raise Wrong(f"{bundle}: no selftest")
+
+
+def amx(ingot, work):
+    if platform.machine() != "x86_64":
+        print("skipped: no x86-64")
+        return
+    told = []
+    for path, wanted in made(work):
+        first, again, sched = work / path.stem, work / f"{path.stem}2", work / "opts.sched"
+        call(ingot, "compile", path, "-o", first, "--target", TARGET, "--save-sched", sched)
+        text = (first / "model_kernels_0.c").read_text()
+        if text.count("igrt_amx_dot_") < wanted or "TC amx." not in sched.read_text():
+            raise Wrong(f"{path.stem}: {text.count('igrt_amx_dot_')} products, wanted {wanted}")
+        call(ingot, "compile", path, "-o", again, "--target", TARGET, "--sched", sched)
+        if (again / "model_kernels_0.c").read_text() != text:
+            raise Wrong(f"{path.stem}: another text with the opts that were saved")
+        interpreted = call(ingot, "verify", path, "--interpret", "--target", TARGET, env={"INGOT_CACHE": str(work / "cache")})
+        if "no fault" not in interpreted or "beside the interpreter's: equal" not in interpreted:
+            raise Wrong(interpreted)
+        for cc in compilers():
+            if subprocess.run([cc, "-march=sapphirerapids", "-E", "-"], stdin=subprocess.DEVNULL, capture_output=True).returncode == 0:
+                emulated(first, cc)
+        told.append(path.stem)
+    print(", ".join(told))
+
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__, {"amx": amx}))
