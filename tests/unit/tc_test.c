@@ -151,10 +151,10 @@ static const char *wrong(Run *r, const Model *m)
 {
     static char fault[1024];
     Run naive = prepare(m, "");
-    if (!linear_run(&naive.m, naive.lk, naive.arg, NULL))
+    if (!linear_run(&naive.m, naive.lk, naive.arg, NULL, NULL))
         fail_msg("the kernel without opts: %s", naive.m.fault);
     *fault = 0;
-    if (!linear_run(&r->m, r->lk, r->arg, NULL))
+    if (!linear_run(&r->m, r->lk, r->arg, NULL, NULL))
         memcpy(fault, r->m.fault, sizeof fault);
     for (int i = 0; i < r->lk->narg && !*fault; i++)
         if (!r->lk->k->args[i].read)
