@@ -50,8 +50,9 @@ typedef enum {
 } OptKind;
 typedef struct {
     OptKind kind;
-    const char *axis; /* its name; of ORDER the names, a space between them; of TC the unit and its axes (tc.h) */
-    int64_t amount;   /* of ORDER 0, of BIND a Bound */
+    const char *
+        axis; /* its name; of ORDER the names, a space between them; of TC the unit and its axes (tc.h) */
+    int64_t amount; /* of ORDER 0, of BIND a Bound */
 } Opt;
 /* Its text is all names, without an amount. */
 static inline bool opt_is_list(OptKind k)
