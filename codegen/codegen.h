@@ -82,7 +82,7 @@ ingot_status bundle_write(Plan *, const Target *, const ingot_options *, const c
 /* inspect_verbose.c: what -v, -vv ... tell. */
 void plan_tell(const Plan *, int verbose);
 
-/* ---- pipeline/compile.c --------------------------------------------------------------------------- */
+/* ---- roof/pipeline/compile.c ---------------------------------------------------------------------- */
 
 /* The plan that ingot_compile() writes; NULL after a reported error. */
 Plan *plan_make(Context *, const ingot_options *);

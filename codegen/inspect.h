@@ -46,7 +46,7 @@ typedef struct Inspection {
     Assembly **assembly; /* by kernel; NULL: none */
 } Inspection;
 
-/* pipeline/compile.c: a plan and all that is known of it; false after a reported error. inspection_free() in either case. */
+/* roof/pipeline/compile.c: a plan and all that is known of it; false after a reported error. inspection_free() in either case. */
 bool inspection_make(Context *, const ingot_options *, Inspection *);
 void inspection_free(Inspection *);
 

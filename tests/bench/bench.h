@@ -2,7 +2,7 @@
 #ifndef BENCH_H
 #define BENCH_H
 
-#include "cli/cli.h"
+#include "compiler/roof/cli/cli.h"
 
 enum { MAX_INPUTS = 4 };
 
