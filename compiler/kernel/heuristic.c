@@ -42,8 +42,8 @@ static bool takes_ramps(const Kernel *k, Node *t, Node *range)
  * this needs, and `moves` counts other accesses whose stride is not 1: can_lay_out() knows whether they can be copied.
  * apart: NULL, or what is loaded may lie apart; becomes the greatest such stride.  In a contraction, whose loads are to be
  * vectors, it may not, nor may a gate differ from lane to lane. */
-static bool fits_lanes(Arena *a, const Kernel *k, Node *range, const bool *free, int *moves,
-                       int64_t *apart)
+bool fits_lanes(Arena *a, const Kernel *k, Node *range, const bool *free, int *moves,
+                int64_t *apart)
 {
     int n;
     Node **order = graph_toposort(a, 1, &k->sink->src[0], &n);
@@ -116,7 +116,7 @@ static int64_t lanes_for(const Kernel *k, const Target *t, Node *range, int64_t 
 enum { FEW = 4 };
 
 /* The lanes of a vector along an axis; of a size of run time, which may be far below its bound, at most a quarter of that. */
-static int64_t lanes_along(const Kernel *k, const Target *t, Node *range)
+int64_t lanes_along(const Kernel *k, const Target *t, Node *range)
 {
     int64_t extent = extent_of(range);
     return lanes_for(k, t, range, extent < 0 ? (range->hi + 1) / FEW : extent);
@@ -810,12 +810,19 @@ static bool no_lanes(StrBuf *sb, const Kernel *k, Node *range, const char *why)
 }
 
 void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy, StrBuf *tried,
-                 Layout *want, Node **lanes)
+                 Layout *want, Node **lanes, int *nlanes)
 {
     const Kernel *k = (*nest)->k;
     const Target *t = (*nest)->target;
     View v = kernel_view(a, k);
-    *lanes = NULL;
+    *nlanes = 0;
+    Nest *rows = nest_clone(*nest);
+    if (staged_rows_opts(a, rows, lanes, nlanes)) {
+        nest_free(*nest);
+        *nest = rows;
+        return;
+    }
+    nest_free(rows);
     if (!v.dot) {
         plain_opts(a, *nest, &v);
         return;
@@ -891,7 +898,7 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
     nest_free(*nest);
     *nest = tiled;
     if (outputs)
-        *lanes = best.lanes;
+        lanes[(*nlanes)++] = best.lanes;
 }
 
 bool lanes_possible(Arena *a, const Kernel *k, Node *range)

@@ -100,7 +100,12 @@ void choose_gpu_opts(Arena *, Nest **);
 bool walks_pages(const Kernel *, const View *, Node *load);
 /* tried: NULL, or gets a line for each choice of lanes, for who reads a report. */
 void choose_opts(Arena *, Nest **, const Buffer *const *bufs, bool may_copy, StrBuf *tried,
-                 Layout *want, Node **lanes);
+                 Layout *want, Node **lanes, int *nlanes);
+enum { MAX_LANES = 8 };
+/* heuristic_rows.c: false: the kernel has no sum over rows that it keeps in places. */
+bool staged_rows_opts(Arena *, Nest *, Node **lanes, int *nlanes);
+bool fits_lanes(Arena *, const Kernel *, Node *range, const bool *free, int *moves, int64_t *apart);
+int64_t lanes_along(const Kernel *, const Target *, Node *range);
 
 /* packing.c: the order in which loops read a weight; false, and *l as it was, if its axes are not those of the loops. */
 typedef struct {

@@ -112,8 +112,10 @@ static int ranges(const Nest *n)
     for (int i = 0; i < n->k->naxis; i++)
         reduced += n->axis[i].reduced;
     for (int i = 0; i < n->nsplit; i++)
-        sum +=
-            3 + (n->split[i].kind == OPT_VECTOR && n->axis[n->split[i].axis].reduced ? reduced : 0);
+        sum += 3 + (n->split[i].kind == OPT_VECTOR && n->axis[n->split[i].axis].reduced &&
+                            n->split[i].remaining /* terms with loops of their own */
+                        ? reduced
+                        : 0);
     return sum + n->nstage * (n->norder + 1);
 }
 

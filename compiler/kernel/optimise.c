@@ -195,6 +195,34 @@ static void copy_columns(const Step *s, const Nest *nest, const View *v, Node *l
     }
 }
 
+/* Rows along the lanes of a place begin at lines of the cache: [..][rows][i / 16][i % 16], of whole blocks. */
+static void line_up(Layout *l, int rank, int axis, Node *size)
+{
+    enum { BLOCK = 16 };
+    int64_t n;
+    if (!idx_value(size, &n) || n % BLOCK == 0) {
+        layout_put_last(l, rank, axis);
+        return;
+    }
+    l->op[l->n++] = (LayoutOp){.kind = LAYOUT_SPLIT, .axis = (int8_t)axis, .a = BLOCK};
+    LayoutOp *op = &l->op[l->n++];
+    *op = (LayoutOp){.kind = LAYOUT_PERMUTE, .perm = {.n = rank + 1}};
+    int at = 0;
+    for (int i = 0; i <= rank; i++)
+        if (i != axis && i != axis + 1)
+            op->perm.axis[at++] = (int8_t)i;
+    op->perm.axis[at++] = (int8_t)axis;
+    op->perm.axis[at] = (int8_t)(axis + 1);
+}
+
+static bool is_place(const Kernel *k, const Node *range)
+{
+    for (int i = 0; i < k->naxis; i++)
+        if (k->axes[i].range == range)
+            return k->axes[i].staged;
+    return false;
+}
+
 /* Operands and result whose lanes are not contiguous are to be copied; k is the step's, or a copy of it. */
 static void choose_copies(Optimise *o, const Step *s, const Nest *nest, Node *lanes)
 {
@@ -210,7 +238,9 @@ static void choose_copies(Optimise *o, const Step *s, const Nest *nest, Node *la
             nest_stage(nest, arg) >= 0)
             continue;
         ArgChoice *a = &k->choice->arg[arg];
-        if (!a->copied)
+        if (!a->copied && is_place(k, lanes))
+            line_up(&a->copy, s->bufs[arg]->rank, m.axis, s->bufs[arg]->dims[m.axis]);
+        else if (!a->copied)
             layout_put_last(&a->copy, s->bufs[arg]->rank, m.axis);
         a->copied = true;
     }
@@ -273,12 +303,14 @@ static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Ste
         return;
     Nest *nest = nest_new(k, o->t);
     Layout *want = NEWN(o->a, Layout, k->narg);
-    Node *lanes;
+    Node *lanes[MAX_LANES];
+    int nlanes;
     bool may_copy = before != NULL && !given && values_preset(o->p) != PRESET_ALL;
     for (int i = 0; i < s->nbuf; i++)
         may_copy &= const_dims(s->bufs[i]) || s->bufs[i]->kind == BUF_WEIGHT;
     StrBuf tried = {0};
-    choose_opts(o->a, &nest, (const Buffer *const *)s->bufs, may_copy, &tried, want, &lanes);
+    choose_opts(o->a, &nest, (const Buffer *const *)s->bufs, may_copy, &tried, want, lanes,
+                &nlanes);
     k->choice->tried = tried.data ? arena_strdup(o->p->arena, tried.data) : NULL;
     sb_free(&tried);
     for (int i = 0; i < k->narg; i++)
@@ -287,8 +319,8 @@ static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Ste
     lay_out_weights(o, s);
     for (int i = 0; i < k->narg; i++)
         nest->k->args[i].layout = k->args[i].layout;
-    if (lanes && may_copy)
-        choose_copies(o, s, nest, lanes);
+    for (int i = 0; i < nlanes && may_copy; i++)
+        choose_copies(o, s, nest, lanes[i]);
     copy_operands(o, s, before, nbefore, after, nafter);
     for (int i = 0; i < k->narg; i++) /* those of copies too */
         nest->k->args[i].layout = k->args[i].layout;

@@ -14,6 +14,17 @@ int staged_number(Lower *q, Node *value)
     return i;
 }
 
+/* Rows of a place that several copies of a store fill begin at lines of the cache, an odd number of them apart: those of a multiple of
+ * 4 KB would all lie in one set. */
+static Node *pitch_of(Lower *q, Node *n, Node *size)
+{
+    enum { LINE = 64 };
+    int64_t bytes = dtype_info[n->dtype].bytes, row;
+    if (!idx_value(size, &row) || row * bytes < LINE)
+        return size;
+    return idx(q->c, ((row * bytes + LINE - 1) / LINE | 1) * LINE / bytes);
+}
+
 /* Where an element lies in its place: copies of stores, then its own ranges, then the lanes of another axis. */
 static Node *offset_in_place(Lower *q, Piece *p, Node *n, Node *const *at, int64_t *elements)
 {
@@ -28,6 +39,8 @@ static Node *offset_in_place(Lower *q, Piece *p, Node *n, Node *const *at, int64
     }
     for (int i = 0; i < (int)n->arg.i; i++) {
         Node *size = n->src[1 + i]->src[0];
+        if (i == (int)n->arg.i - 1 && *elements > 1)
+            size = pitch_of(q, n, size);
         offset = idx_add(q->c, idx_mul(q->c, offset, size), at[i]);
         *elements = sat_mul(*elements, size->hi);
     }

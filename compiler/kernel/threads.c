@@ -9,7 +9,9 @@
 enum {
     PART_NS = 2500, /* the least that is worth handing to another thread */
     ENOUGH = 32,    /* iterations to divide: every one of 2..16 threads gets several */
-    MAX_PARTS = 64
+    MAX_PARTS = 64,
+    FEW_PARTS = 8, /* where each has places of its own, of so many bytes in all: */
+    PLACES = 3 << 19
 };
 
 /* Nanoseconds on one core, very roughly: half of its multiply-adds, and caches that give 8 bytes. */
@@ -42,10 +44,28 @@ bool can_be_cut(const Kernel *k)
     return !k->serial;
 }
 
-/* As many as there is work for; of the same length if that is possible. */
-static int64_t count_parts(int64_t iterations, double ns)
+/* How many parts may have places of their own. */
+static int64_t parts_with_places(const Nest *nest)
 {
-    int64_t most = ns / PART_NS < MAX_PARTS ? (int64_t)(ns / PART_NS) : MAX_PARTS;
+    bool staged = false;
+    for (int i = 0; i < nest->k->naxis; i++)
+        staged |= nest->k->axes[i].staged;
+    if (!staged)
+        return MAX_PARTS;
+    Tiles t = nest_lower(nest);
+    int64_t bytes = place_offset(t.k, nest->k->narg, t.k->narg);
+    tiles_free(&t);
+    int64_t n = bytes ? PLACES / bytes : MAX_PARTS;
+    return n < FEW_PARTS ? FEW_PARTS : n;
+}
+
+/* As many as there is work for, and memory; of the same length if that is possible. */
+static int64_t count_parts(int64_t iterations, double ns, int64_t most)
+{
+    if (ns / PART_NS < (double)most)
+        most = (int64_t)(ns / PART_NS);
+    if (most > MAX_PARTS)
+        most = MAX_PARTS;
     if (iterations <= most)
         return iterations;
     for (int64_t n = most; 2 * n > most; n--)
@@ -79,7 +99,7 @@ void choose_threads(Nest *nest)
         const NestAxis *x = &nest->axis[loop[n++]];
         iterations = sat_mul(iterations, x->most);
     }
-    Opt o = {.kind = OPT_THREAD, .amount = count_parts(iterations, ns)};
+    Opt o = {.kind = OPT_THREAD, .amount = count_parts(iterations, ns, parts_with_places(nest))};
     if (n)
         o.axis = nest->axis[loop[n - 1]].name;
     if (o.amount >= 2)

@@ -42,8 +42,9 @@ static void ask(Weights *w, const Step *s)
         return;
     Nest *nest = nest_new(k, w->t);
     Layout *want = NEWN(w->a, Layout, k->narg);
-    Node *lanes;
-    choose_opts(w->a, &nest, (const Buffer *const *)s->bufs, false, NULL, want, &lanes);
+    Node *lanes[MAX_LANES];
+    int nlanes;
+    choose_opts(w->a, &nest, (const Buffer *const *)s->bufs, false, NULL, want, lanes, &nlanes);
     double cost = cost_kernel(k, w->t);
     for (int i = 0; i < k->narg; i++) {
         int id = s->bufs[i]->id;

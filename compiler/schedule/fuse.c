@@ -341,7 +341,7 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
     case OP_IF: return "it is a step of its own";
     default: break;
     }
-    if (i->widened)
+    if (i->widened || i->in_rows)
         return NULL;
     if (i->depth > MAX_DEPTH)
         return "one kernel would become huge";
@@ -358,6 +358,8 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
         if (uses[i->iuse + u]->op == OP_SCAN)
             return "a reduce in loops that run in order";
     if ((!i->cost && !i->has_reduce) || (is_move(n) && node_bytes(n) > node_bytes(n->src[0])))
+        return NULL;
+    if (stage_rows(s, n, norder, order, uses))
         return NULL;
     Readers r = readers_of(s, order, norder, n, uses);
     if (i->has_reduce && i->rows && !r.rows)
@@ -579,6 +581,7 @@ void fuse(Sched *s, int n, Node **order)
     for (int i = 0; i < n; i++) {
         info_of(s, order[i])->nuse = 0;
         info_of(s, order[i])->needed = false;
+        info_of(s, order[i])->in_rows = info_of(s, order[i])->sums_rows = false;
         info_of(s, order[i])->order = i;
     }
     for (int pass = 0; pass < 2; pass++) {

@@ -111,6 +111,40 @@ static Node *inline_constant(Context *c, Node *t)
     }
 }
 
+static bool varies(const Node *n, int nrange, Node *const *range)
+{
+    for (int i = 0; i < nrange; i++)
+        if (n == range[i])
+            return true;
+    for (uint32_t i = 0; i < n->nsrc; i++)
+        if (varies(n->src[i], nrange, range))
+            return true;
+    return false;
+}
+
+/* Factors of a sum's terms that are the same for all of them: e c v and (e / c) v become e v, and *outside what the sum is
+ * multiplied by, c or 1 / c; NULL: there are none. */
+static Node *take_factors(Context *c, Node *term, int nrange, Node *const *range, Node **outside)
+{
+    if (term->op != OP_MUL && term->op != OP_DIV)
+        return term;
+    for (int i = 0; i < 2; i++) {
+        Node *one = term->src[i];
+        if (varies(one, nrange, range) || (term->op == OP_DIV && i == 0))
+            continue;
+        if (term->op == OP_DIV)
+            one = node_alu2(c, OP_DIV, one->dtype, node_const_f(c, one->dtype, 1), one);
+        *outside = *outside ? node_alu2(c, OP_MUL, one->dtype, *outside, one) : one;
+        return take_factors(c, term->src[1 - i], nrange, range, outside);
+    }
+    if (term->op == OP_DIV)
+        return term;
+    Node *src[2];
+    for (int i = 0; i < 2; i++)
+        src[i] = take_factors(c, term->src[i], nrange, range, outside);
+    return node_alu2(c, OP_MUL, term->dtype, src[0], src[1]);
+}
+
 static Node *lower_reduce(Nest *k, Node *t, Node *const *coords, Node *gate)
 {
     Context *c = k->s->c;
@@ -136,7 +170,12 @@ static Node *lower_reduce(Nest *k, Node *t, Node *const *coords, Node *gate)
         src[i] = lower_value(k, t->src[i], inner, gate);
     if (n == size)
         return src[0];
-    return node_make(c, OP_REDUCE, t->dtype, reduce_arg(reduce_monoid(t), 0, 0), n, src, 0, NULL);
+    Node *outside = NULL;
+    if (info_of(k->s, t)->sums_rows)
+        src[0] = take_factors(c, src[0], n - size, src + size, &outside);
+    Node *sum =
+        node_make(c, OP_REDUCE, t->dtype, reduce_arg(reduce_monoid(t), 0, 0), n, src, 0, NULL);
+    return outside ? node_alu2(c, OP_MUL, t->dtype, sum, outside) : sum;
 }
 
 /* The value that a kernel stores; the loop over the axis is one of those over outputs. */

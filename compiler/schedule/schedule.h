@@ -36,6 +36,8 @@ typedef struct {
     unsigned
         rows; /* axes over which such a result has been expanded again: it is the same for a whole row */
     unsigned staged; /* its row lies in a place of its kernel: these axes of it, 0: none do */
+    bool in_rows;    /* stage_rows.c: it stays in the kernel of a sum over its rows, */
+    bool sums_rows;  /* and this is that sum, or the one that the row is made of */
     int cost;        /* operations per element of its fused expression */
     int loads;       /* buffers its fused expression reads */
     int depth;
@@ -71,6 +73,9 @@ Info *info_of(Sched *, Node *);
 
 /* fuse.c: of the `n` nodes of a block in topological order, mark those to store. */
 void fuse(Sched *, int n, Node **order);
+
+/* stage_rows.c: are rows of this sum, and all that is made of them up to another sum, to stay in the kernel of the latter? */
+bool stage_rows(Sched *, Node *, int norder, Node *const *order, Node *const *uses);
 
 bool is_computed(Sched *, Node *); /* by its readers: it lies in no memory */
 

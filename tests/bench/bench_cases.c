@@ -402,6 +402,7 @@ const Case cases[] = {
     {"matmul 512 f16",                  matmul,      {1, 512, 512, 512, 0, INGOT_F16}, OF_FLOPS, 0},
     {"matmul 512 i8 to i32",            matmul,      {1, 512, 512, 512, B_CONST, INGOT_I8}, OF_DOTS, 60},
     {"attention 12x128x64",             attention,   {12, 128, 64},                    OF_FLOPS, 0},
+    {"attention 12x197x64",             attention,   {12, 197, 64},                    OF_FLOPS, 0},
     {"attention 8x1024x64",             attention,   {8, 1024, 64},                    OF_FLOPS, 0},
     {"attention 8x1500x64",             attention,   {8, 1500, 64},                    OF_FLOPS, 0},
     {"attention 8x512x64 causal",       attention,   {8, 512, 64, 1},                  OF_FLOPS, 0},

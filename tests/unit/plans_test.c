@@ -1,6 +1,6 @@
 /* plans_test.c - many plans in one process: a plan leaves nothing behind, and two of a model are the same.
  *
- *     plans_test                           20 plans of resnet50, built here
+ *     plans_test                           20 plans of resnet50, built here; and one of attention, that stores no scores
  *     plans_test MODEL.onnx N [TARGET]     so many of a model without run-time dims; prints ms and bytes */
 #include <malloc.h>
 #include <setjmp.h>
@@ -170,10 +170,31 @@ static int plans_of(const char *model, int n, const char *target)
     return 0;
 }
 
+/* The scores of 1,500 positions would take 54 MB: rows of them stay in their kernel. */
+static void rows_of_attention(void **state)
+{
+    (void)state;
+    Context *c = ingot_context_new(NULL, NULL);
+    ingot_tensor *x[3];
+    for (int i = 0; i < 3; i++) {
+        ingot_dim *dims[4] = {ingot_dim_const(c, 1), ingot_dim_const(c, 6),
+                              ingot_dim_const(c, 1500), ingot_dim_const(c, 64)};
+        x[i] = ingot_input(c, (const char *const[]){"q", "k", "v"}[i], INGOT_F32, 4, dims);
+    }
+    ingot_output(c, "y", ingot_attention(c, x[0], x[1], x[2], NULL, 0, false));
+    ingot_options o = {.struct_size = sizeof o, .target = "c:x86-64-v4"};
+    Plan *p = plan_make(c, &o);
+    assert_non_null(p);
+    assert_true(p->arena_bytes <= 4000000);
+    plan_free(p);
+    ingot_context_free(c);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 2)
         return plans_of(argv[1], atoi(argv[2]), argc > 3 ? argv[3] : "c:native");
-    const struct CMUnitTest tests[] = {cmocka_unit_test(plans_of_resnet50)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(plans_of_resnet50),
+                                       cmocka_unit_test(rows_of_attention)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,164 @@
+/* heuristic_rows.c - opts of a kernel whose sums read rows that it keeps in places: attention.
+ *
+ *     s[q,j] -> place       lanes along j, `vectors` of them, for each of `rows` queries
+ *     e[q,j] -> place       lanes along j
+ *     y[q,d]                lanes along d, `vectors` of them, for each of `rows` queries
+ *
+ * The rows are copies of the stores (UPCAST), so that both sums of products are tiles of rows x vectors in registers, and the places
+ * hold that many rows.  Whatever is reduced along a row has its lanes there too. */
+#include "kernel.h"
+
+static void add_opt(Nest *n, OptKind kind, Node *range, int64_t amount)
+{
+    Opt o = {
+        .kind = kind, .axis = n->axis[nest_loop(n, nest_root(n, range))].name, .amount = amount};
+    (void)opt_apply(n, &o);
+}
+
+/* The place that a factor of a sum's products is read from, or NULL. */
+static Node *staged_factor(Node *sum)
+{
+    Node *product = sum->src[0];
+    if (sum->arg.i != INGOT_REDUCE_ADD || product->op != OP_MUL || sum->nsrc != 2)
+        return NULL;
+    for (int i = 0; i < 2; i++) {
+        Node *x = product->src[i];
+        while (x->op == OP_CAST)
+            x = x->src[0];
+        if (x->op == OP_STAGE && x->src[x->nsrc - 1] == sum->src[1])
+            return x;
+    }
+    return NULL;
+}
+
+static Node *sum_of_rows(const View *v, Node **staged)
+{
+    for (int i = 0; i < v->nreduce; i++)
+        if ((*staged = staged_factor(v->reduce[i])))
+            return v->reduce[i];
+    return NULL;
+}
+
+typedef struct {
+    Node *lanes, *rows;
+    int64_t width, vectors, nrows;
+    double score;
+} RowsTile;
+
+enum { MOST_COPIES = 64 };
+
+static void pick(RowsTile *best, RowsTile tile, const Target *t)
+{
+    int64_t extent, rows;
+    if (!idx_value(tile.lanes->src[0], &extent) || !idx_value(tile.rows->src[0], &rows))
+        return;
+    for (tile.vectors = 1; tile.vectors <= 4; tile.vectors++)
+        for (tile.nrows = 1; tile.nrows <= 16 && tile.nrows <= rows; tile.nrows++) {
+            double acc = (double)(tile.vectors * tile.nrows),
+                   loads = (double)(tile.vectors + tile.nrows);
+            if (extent % (tile.vectors * tile.width) ||
+                acc + (double)tile.vectors + 1 > t->registers ||
+                tile.nrows * tile.vectors * tile.vectors > MOST_COPIES)
+                continue;
+            double flow = acc / loads > 1.6 ? 1.6 : acc / loads, latency = acc > 10 ? 10 : acc;
+            int64_t whole = (rows + tile.nrows - 1) / tile.nrows * tile.nrows;
+            tile.score = (double)rows / (double)whole * flow * latency * (double)tile.width;
+            if (rows % tile.nrows)
+                tile.score *= 0.97;
+            /* the other operands come from L2 again for each block of rows */
+            tile.score *= (double)tile.nrows / (double)(tile.nrows + 1);
+            if (tile.score >= best->score)
+                *best = tile;
+        }
+}
+
+/* Lanes along a row, where it is reduced or a place is filled with it. */
+static void row_lanes(Arena *a, Nest *nest, Node *range, const bool *free, int64_t width)
+{
+    int moves;
+    int64_t extent;
+    if (idx_value(range->src[0], &extent) && extent >= width &&
+        fits_lanes(a, nest->k, range, free, &moves, NULL))
+        add_opt(nest, OPT_VECTOR, range, width);
+}
+
+/* Does another sum of products fill a place along range? */
+static bool has_sum(const View *v, const Node *sum, Node *range)
+{
+    for (int i = 0; i < v->nreduce; i++)
+        if (v->reduce[i] != sum && depends_on(v->reduce[i]->src[0], range) &&
+            v->reduce[i]->src[0]->op == OP_MUL)
+            return true;
+    return false;
+}
+
+/* What the sum's other operand moves with comes first, then the rows, which share it, then the lanes. */
+static void order_loops(Arena *a, Nest *nest, const View *v, const Node *sum, const RowsTile *tile)
+{
+    const char *names = "";
+    for (int turn = 0; turn < 3; turn++)
+        for (int i = 0; i < v->nrange; i++) {
+            Node *r = v->range[i];
+            int mine = r == tile->lanes ? 2 : 1, loop = nest_loop(nest, nest_root(nest, r));
+            for (int l = 0; l < v->nload && r != tile->lanes; l++)
+                if (depends_on(v->load[l], sum->src[1]) && depends_on(v->load[l], r))
+                    mine = 0;
+            if (mine == turn)
+                names = arena_printf(a, *names ? "%s %s" : "%s%s", names, nest->axis[loop].name);
+        }
+    Opt o = {.kind = OPT_ORDER, .axis = names};
+    (void)opt_apply(nest, &o);
+}
+
+bool staged_rows_opts(Arena *a, Nest *nest, Node **lanes, int *nlanes)
+{
+    const Kernel *k = nest->k;
+    View v = kernel_view(a, k);
+    Node *staged, *sum = sum_of_rows(&v, &staged);
+    RowsTile best = {.score = 0};
+    int moves;
+    *nlanes = 0;
+    if (!sum || !nest->target->lanes)
+        return false;
+    bool *free = NEWN(a, bool, k->narg);
+    for (int i = 0; i < v.nrange; i++)
+        for (int j = 0; j < v.nrange; j++) {
+            RowsTile tile = {.lanes = v.range[i], .rows = v.range[j]};
+            tile.width = lanes_along(k, nest->target, tile.lanes);
+            int64_t extent;
+            while (tile.width > 4 && idx_value(tile.lanes->src[0], &extent) && extent % tile.width)
+                tile.width /= 2;
+            if (i == j || !tile.width || depends_on(staged, tile.lanes) ||
+                !depends_on(sum, tile.lanes) || !depends_on(staged, tile.rows) ||
+                !fits_lanes(a, k, tile.lanes, free, &moves, NULL))
+                continue;
+            bool reused = false; /* some factor of the sum does not move with the rows */
+            for (int l = 0; l < v.nload; l++)
+                reused |= depends_on(v.load[l], sum->src[1]) && !depends_on(v.load[l], tile.rows);
+            if (reused)
+                pick(&best, tile, nest->target);
+        }
+    if (best.score <= 0)
+        return false;
+    lanes[(*nlanes)++] = best.lanes;
+    add_opt(nest, OPT_VECTOR, best.lanes, best.width);
+    for (int i = 0; i < v.nreduce; i++) {
+        Node *r = v.reduce[i];
+        if (r != sum && r->nsrc == 2 && r->src[0]->op != OP_MUL)
+            row_lanes(a, nest, r->src[1], free, best.width);
+    }
+    for (int i = 0; i < k->naxis; i++)
+        if (k->axes[i].staged) {
+            row_lanes(a, nest, k->axes[i].range, free, best.width);
+            if (has_sum(&v, sum, k->axes[i].range))
+                lanes[(*nlanes)++] = k->axes[i].range;
+        }
+    add_opt(nest, OPT_UPCAST, best.rows, best.nrows);
+    if (best.vectors > 1)
+        add_opt(nest, OPT_UPCAST, best.lanes, best.vectors);
+    for (int i = 0; i < k->naxis; i++)
+        if (k->axes[i].staged && has_sum(&v, sum, k->axes[i].range) && best.vectors > 1)
+            add_opt(nest, OPT_UNROLL, k->axes[i].range, best.vectors);
+    order_loops(a, nest, &v, sum, &best);
+    return true;
+}
