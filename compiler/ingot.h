@@ -215,10 +215,12 @@ ingot_tensor *ingot_growing_state(ingot_context *, const char *name, ingot_dtype
 /* ---- elementwise: broadcasting as numpy does; both operands of one dtype -------------- */
 
 /* clang-format off */
+#define INGOT_FUNCTION(V) /* of floats */                                                          \
+    V(exp) V(log) V(sin) V(cos) V(tan) V(asin) V(acos) V(atan) V(sinh) V(cosh) V(tanh) V(asinh)  \
+    V(acosh) V(atanh) V(erf) V(sqrt)
 #define INGOT_UNARY(V)                                                                           \
-    V(neg) V(abs) V(sign) V(exp) V(log) V(sin) V(cos) V(tan) V(asin) V(acos) V(atan) V(sinh)     \
-    V(cosh) V(tanh) V(asinh) V(acosh) V(atanh) V(erf) V(sqrt) V(reciprocal) V(floor) V(ceil)     \
-    V(trunc) V(round) V(isnan) V(not) V(bitnot)
+    INGOT_FUNCTION(V) V(neg) V(abs) V(sign) V(reciprocal) V(floor) V(ceil) V(trunc) V(round)     \
+    V(isnan) V(not) V(bitnot)
 /* div: IEEE for floats, truncating for integers.  mod: sign of the divisor (Python);
  * fmod: sign of the dividend (C).  Comparisons give bool.  and/or/xor are bitwise (on bool: logical). */
 #define INGOT_BINARY(V)                                                                          \

@@ -20,8 +20,10 @@ typedef struct {
     OpClass cls;
     ArgKind arg;
     int cost;
+    int lanes; /* bits of the widest float */
 } OpInfo;
 extern const OpInfo op_info[OP_COUNT];
+Op op_named(const char *text); /* which has to be one */
 static inline bool op_is_alu(int op)
 {
     return op_info[op].cls >= UNARY && op_info[op].cls <= NARY;

@@ -149,27 +149,13 @@ static Node *unary(Context *c, const char *name, Op op, int classes, Node *x)
 #define UNARY_OP(name, op, classes)                                                               \
     ingot_tensor *ingot_##name(ingot_context *c, ingot_tensor *x)                                 \
     {                                                                                             \
-        return unary(c, #name, OP_##op, classes, x);                                              \
+        return unary(c, #name, op, classes, x);                                                   \
     }
-UNARY_OP(neg,   NEG,   NUMBERS)
-UNARY_OP(abs,   ABS,   NUMBERS)
-UNARY_OP(sign,  SIGN,  NUMBERS)
-UNARY_OP(exp,   EXP,   FLOATS)
-UNARY_OP(log,   LOG,   FLOATS)
-UNARY_OP(sin,   SIN,   FLOATS)
-UNARY_OP(cos,   COS,   FLOATS)
-UNARY_OP(tan,   TAN,   FLOATS)
-UNARY_OP(asin,  ASIN,  FLOATS)
-UNARY_OP(acos,  ACOS,  FLOATS)
-UNARY_OP(atan,  ATAN,  FLOATS)
-UNARY_OP(sinh,  SINH,  FLOATS)
-UNARY_OP(cosh,  COSH,  FLOATS)
-UNARY_OP(tanh,  TANH,  FLOATS)
-UNARY_OP(asinh, ASINH, FLOATS)
-UNARY_OP(acosh, ACOSH, FLOATS)
-UNARY_OP(atanh, ATANH, FLOATS)
-UNARY_OP(erf,   ERF,   FLOATS)
-UNARY_OP(sqrt,  SQRT,  FLOATS)
+#define FUNCTION(name) UNARY_OP(name, op_named(#name), FLOATS)
+UNARY_OP(neg,  OP_NEG,  NUMBERS)
+UNARY_OP(abs,  OP_ABS,  NUMBERS)
+UNARY_OP(sign, OP_SIGN, NUMBERS)
+INGOT_FUNCTION(FUNCTION)
 /* clang-format on */
 
 /* Rounding: integers are their own result. */

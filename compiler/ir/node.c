@@ -11,7 +11,7 @@
 /* clang-format off */
 #define V (-1)
 const OpInfo op_info[OP_COUNT] = {
-#define OP(id, text, nsrc, cls, arg, cost) [OP_##id] = {text, nsrc, cls, ARG_##arg, cost},
+#define OP(id, text, nsrc, cls, arg, cost, lanes) [OP_##id] = {text, nsrc, cls, ARG_##arg, cost, lanes},
 #include "ops.def"
 };
 #undef V
@@ -20,6 +20,14 @@ const DtypeInfo dtype_info[INGOT_DTYPE_COUNT] = {
 #include "dtypes.def"
 };
 /* clang-format on */
+
+Op op_named(const char *text)
+{
+    for (int op = 0; op < OP_COUNT; op++)
+        if (!strcmp(op_info[op].text, text))
+            return (Op)op;
+    BUG("ops.def has no '%s'", text);
+}
 
 const char *ingot_dtype_name(ingot_dtype d)
 {

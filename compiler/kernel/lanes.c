@@ -160,6 +160,5 @@ bool lane_op(const Node *n)
         return cast_op(n);
     if (!dtype_is_float(n->dtype))
         return int_op(n);
-    return op_is_alu(n->op) && n->op != OP_BITCAST && n->op != OP_FLOORDIV && n->op != OP_NOT &&
-           n->op != OP_MULACC;
+    return op_info[n->op].lanes >= (n->dtype == INGOT_F64 ? 64 : 32);
 }
