@@ -49,6 +49,12 @@ typedef struct {
     double operations;
 } Heaviest;
 
+/* A value that a kernel stores. */
+typedef struct {
+    Node *node;
+    bool copy; /* it lies in memory already, elsewhere */
+} Stored;
+
 typedef enum {
     STEP_KERNEL,
     STEP_CALL,
@@ -72,7 +78,9 @@ struct Step {
     int norigin;
     Heaviest heaviest; /* KERNEL: of what it computes */
     Node *value;       /* KERNEL: that it stores; merged: of the first of them */
-    Node **values;     /* KERNEL: nodes of the model's graph that it computes, oldest first */
+    Stored *stored;    /* KERNEL: all that it stores */
+    int nstored;
+    Node **values; /* KERNEL: nodes of the model's graph that it computes, oldest first */
     int nvalue;
     /* KERNEL: one per argument.  CALL: inputs then outputs.  COPY: dst, src. */
     int nbuf;

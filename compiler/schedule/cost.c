@@ -349,25 +349,38 @@ static void visit(Walk *w, Node *root)
     }
 }
 
-Region region_of(Sched *s, Node *root)
+Region region_of_all(Sched *s, int n, const Stored *stored)
 {
     Region r = {0};
     Walk w = {.s = s, .a = arena_new(), .out = &r};
-    Item first = {.n = root};
-    for (int i = 0; i < root->rank; i++) {
-        first.at[i] = new_loop(&w, root->shape[i]);
-        first.around |= first.at[i].loops;
+    for (int k = 0; k < n && !r.huge; k++) {
+        Node *root = stored[k].node;
+        Item first = {.n = root};
+        for (int i = 0; i < root->rank; i++) {
+            first.at[i] = new_loop(&w, root->shape[i]);
+            first.around |= first.at[i].loops;
+        }
+        w.noutput = w.nloop;
+        vec_push(w.a, w.stack, w.nstack, first);
+        while (w.nstack && !r.huge)
+            visit(&w, stored[k].copy ? NULL : root);
     }
-    w.noutput = w.nloop;
-    vec_push(w.a, w.stack, w.nstack, first);
-    while (w.nstack && !r.huge)
-        visit(&w, root);
     r.ops[w.nother ? UNIT_SCALAR : UNIT_TILE] += w.products;
     r.nodes = w.nitem;
     map_free(&w.seen);
     map_free(&w.read);
     arena_free(w.a);
     return r;
+}
+
+Region region_of(Sched *s, Node *root)
+{
+    return region_of_all(s, 1, &(Stored){.node = root});
+}
+
+bool region_fits(const Region *r)
+{
+    return !r->huge && r->nodes <= MAX_NODES && r->buffers <= MAX_BUFFERS;
 }
 
 /* ---- the estimate ------------------------------------------------------------------------------- */

@@ -14,8 +14,8 @@
 #include "schedule.h"
 #include "values.h"
 
-/* What one kernel may hold: expressions are lowered by recursion, and kernels are to stay readable. */
-enum { MAX_DEPTH = 64, MAX_NODES = 256, MAX_BUFFERS = 24, MAX_MOVES = 8, ALL_MOVES = 64 };
+/* Of one kernel: expressions are lowered by recursion. */
+enum { MAX_DEPTH = 64, MAX_MOVES = 8, ALL_MOVES = 64 };
 
 /* Chunks, so that pointers stay valid while the graph grows. */
 Info *info_of(Sched *s, Node *n)
@@ -347,7 +347,7 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
         return "one kernel would become huge";
     if (i->loads > MAX_BUFFERS || i->cost > MAX_NODES) {
         Region r = region_of(s, n);
-        if (r.huge || r.nodes > MAX_NODES || r.buffers > MAX_BUFFERS)
+        if (!region_fits(&r))
             return "one kernel would become huge";
     }
     /* what is padded is stored without its padding: readers get a halo (layouts.c) */
@@ -398,7 +398,7 @@ static bool stays_inlined(Sched *s, Node *const *order, int norder, Node *n, Nod
     Info *i = info_of(s, n);
     Region r = region_of(s, n);
     double ops = 0;
-    if (i->depth > MAX_DEPTH || r.huge || r.nodes > MAX_NODES || r.buffers > MAX_BUFFERS)
+    if (i->depth > MAX_DEPTH || !region_fits(&r))
         return false;
     for (int u = 0; u < i->nuse && i->has_reduce; u++) {
         Op reader = uses[i->iuse + u]->op;

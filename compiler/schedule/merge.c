@@ -5,6 +5,11 @@
  * together.  Elementwise kernels over one operand read it once.  Which loop of one is which of the
  * other follows from the accesses to that operand, whatever order their results are stored in.
  *
+ * That is fusion sideways, as fuse.c is along the edges of the graph: what a kernel may hold and what it reads are said by the
+ * same regions (cost.c), and a decision is recorded, and taken from a file, in the same way (values.c).  It comes later since
+ * three things are known by then only: which loops two kernels have in common (coordinates that were simplified), what
+ * runs between them, and in which buffers their results lie.
+ *
  * What is legal is more than what pays: kernels that do not wait for each other and store results of the same extents may
  * share their loops over these, whatever they read and reduce (--fuse all). */
 #include <string.h>
@@ -18,7 +23,6 @@ enum {
     MAX_AXES = 4 * INGOT_MAX_RANK,
     /* of a kernel that is merged for the sake of it */
     ALL_STORES = 8,
-    ALL_ARGS = 32,
     ALL_AXES = 24
 };
 
@@ -307,23 +311,24 @@ static Said wants_merge(const Plan *p, const Step *into, const Step *from)
     return given->merged == YES && with >= 0 && value_given_key(p, with) == given->with ? YES : NO;
 }
 
-/* Bytes of the buffers that both name. */
-static double common_bytes(const Step *a, const Step *b)
+/* What both kernels compute. */
+static Region both_of(Sched *q, Arena *a, const Step *into, const Step *from)
 {
-    double bytes = 0;
-    for (int i = 0; i < a->nbuf; i++)
-        for (int j = 0; j < b->nbuf; j++)
-            bytes += a->bufs[i] == b->bufs[j] ? (double)a->bufs[i]->bytes : 0;
-    return bytes;
+    Stored *all = NEWN(a, Stored, into->nstored + from->nstored);
+    memcpy(all, into->stored, (size_t)into->nstored * sizeof *all);
+    memcpy(all + into->nstored, from->stored, (size_t)from->nstored * sizeof *all);
+    return region_of_all(q, into->nstored + from->nstored, all);
 }
 
-/* One kernel launches once and moves what both read once.  Where others run between the two, what the later one makes lies
+/* One kernel launches once and reads once what both read.  Where others run between the two, what the later one makes lies
  * in memory meanwhile: it is fetched from the level that holds what those touch too, and the arena may grow. */
-static bool merging_pays(const Match *m, const Plan *p, const Target *t, const Block *b, int i,
-                         int j)
+static bool merging_pays(Sched *q, const Match *m, const Region *both, const Block *b, int i, int j)
 {
-    double moved = (double)m->into->kernel->bytes + (double)m->from->kernel->bytes,
-           gain = t->launch + cost_bytes(common_bytes(m->into, m->from), moved, t);
+    const Target *t = q->target;
+    Region into = region_of_all(q, m->into->nstored, m->into->stored),
+           from = region_of_all(q, m->from->nstored, m->from->stored);
+    double twice = into.bytes + from.bytes - both->bytes;
+    double gain = t->launch + cost_bytes(twice, both->bytes, t);
     double made = 0, taken = 0, between = 0;
     for (int s = 0; s < m->from->nbuf; s++) {
         const Buffer *x = m->from->bufs[s];
@@ -334,13 +339,15 @@ static bool merging_pays(const Match *m, const Plan *p, const Target *t, const B
     for (int s = i + 1; s < j; s++)
         between += b->step[s]->kernel ? (double)b->step[s]->kernel->bytes : 0;
     double later = cost_bytes(made, made + between, t) - cost_bytes(made, made, t);
-    double more = t->byte > 0 ? arena_growth(bytes_live(m->a, p, b), b->n, i, j - 1, taken) : 0;
+    double more =
+        t->byte > 0 ? arena_growth(bytes_live(m->a, q->plan, b), b->n, i, j - 1, taken) : 0;
     return gain > later + more * t->byte;
 }
 
 /* Does step j of the block become part of step i? */
-static bool merge(Plan *p, const Target *t, Arena *a, const Block *b, int i, int j)
+static bool merge(Sched *q, Arena *a, const Block *b, int i, int j)
 {
+    Plan *p = q->plan;
     Match m = {.a = a, .into = b->step[i], .from = b->step[j]};
     bool contraction, other, all = values_preset(p) == PRESET_ALL;
     Said wanted = wants_merge(p, m.into, m.from);
@@ -354,7 +361,7 @@ static bool merge(Plan *p, const Target *t, Arena *a, const Block *b, int i, int
         end_stores(m.into->kernel->sink->src[0]) + end_stores(m.from->kernel->sink->src[0]);
     if (wanted == UNSAID && nstore > MAX_STORES)
         return false;
-    if (all && (nstore > ALL_STORES || m.into->kernel->narg + m.from->kernel->narg > ALL_ARGS))
+    if (all && nstore > ALL_STORES)
         return false;
     for (int s = i; s < j; s++)
         if (ordered(b->step[s], m.from))
@@ -367,7 +374,12 @@ static bool merge(Plan *p, const Target *t, Arena *a, const Block *b, int i, int
         shared = 0;
         paired = pair_others(&m, all);
     }
-    if (!paired || (wanted == UNSAID && !merging_pays(&m, p, t, b, i, j)))
+    bool asked = given && given->merged == YES; /* by the file: it may be as large as one likes */
+    if (!paired)
+        return false;
+    Region both = both_of(q, a, m.into, m.from);
+    if ((!asked && !region_fits(&both)) ||
+        (wanted == UNSAID && !merging_pays(q, &m, &both, b, i, j)))
         return false;
     Note note = {.pass = "merge",
                  .what = "merged",
@@ -389,15 +401,15 @@ static bool merge(Plan *p, const Target *t, Arena *a, const Block *b, int i, int
     return true;
 }
 
-static void merge_block(Plan *p, const Target *t, Block *b)
+static void merge_block(Sched *q, Block *b)
 {
     for (int i = 0; i < b->n; i++) {
-        merge_block(p, t, &b->step[i]->body);
-        merge_block(p, t, &b->step[i]->other);
-        int reach = values_preset(p) == PRESET_ALL ? b->n : REACH;
+        merge_block(q, &b->step[i]->body);
+        merge_block(q, &b->step[i]->other);
+        int reach = values_preset(q->plan) == PRESET_ALL ? b->n : REACH;
         for (int j = i + 1; j < b->n && j <= i + reach; j++) {
             Arena *a = arena_new();
-            bool merged = merge(p, t, a, b, i, j);
+            bool merged = merge(q, a, b, i, j);
             arena_free(a);
             if (merged) {
                 memmove(b->step + j, b->step + j + 1, (size_t)(b->n - j - 1) * sizeof *b->step);
@@ -408,7 +420,7 @@ static void merge_block(Plan *p, const Target *t, Block *b)
     }
 }
 
-void merge_kernels(Plan *p, const Target *t)
+void merge_kernels(Sched *q)
 {
-    merge_block(p, t, &p->main);
+    merge_block(q, &q->plan->main);
 }

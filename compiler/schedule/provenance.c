@@ -253,6 +253,11 @@ void step_join(Arena *a, Step *into, const Step *from)
     memcpy((void *)(values + into->nvalue), from->values, (size_t)from->nvalue * sizeof *values);
     into->values = values;
     into->nvalue += from->nvalue;
+    Stored *stored = NEWN(a, Stored, into->nstored + from->nstored);
+    memcpy(stored, into->stored, (size_t)into->nstored * sizeof *stored);
+    memcpy(stored + into->nstored, from->stored, (size_t)from->nstored * sizeof *stored);
+    into->stored = stored;
+    into->nstored += from->nstored;
     if (from->heaviest.operations > into->heaviest.operations)
         into->heaviest = from->heaviest;
 }

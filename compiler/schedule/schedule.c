@@ -119,6 +119,9 @@ static void nest_end(Scope *at, Nest *k, Node *origin)
     Buffer **bufs;
     int n;
     step->value = origin;
+    step->stored = NEW(at->s->arena, Stored);
+    step->stored[step->nstored++] =
+        (Stored){.node = origin, .copy = origin != k->root && !is_computed(at->s, origin)};
     step_computes(at->s, step, origin);
     if (at->s->opt_level)
         nest_split(k);
@@ -776,7 +779,7 @@ bool plan_schedule(Plan *p, int opt_level, const Target *target)
     if (c->nerror)
         return false;
     if (s->fuse_rows)
-        merge_kernels(p, target);
+        merge_kernels(s);
     return true;
 }
 

@@ -79,7 +79,7 @@ bool stage_rows(Sched *, Node *, int norder, Node *const *order, Node *const *us
 
 bool is_computed(Sched *, Node *); /* by its readers: it lies in no memory */
 
-/* cost.c: what a kernel would be that computes a node from what lies in memory: its work, without the bytes that it writes. */
+/* cost.c: what a kernel would be that computes values from what lies in memory: its work, without the bytes that it writes. */
 typedef struct {
     double ops[UNITS]; /* weighed as ops.def says, at the upper bounds of run-time sizes */
     double bytes;      /* that it reads, each once */
@@ -88,6 +88,10 @@ typedef struct {
     bool huge;     /* more than was followed */
 } Region;
 Region region_of(Sched *, Node *root);
+/* The same of several values, none of which is made of another: what all of them read is read once. */
+Region region_of_all(Sched *, int n, const Stored *);
+enum { MAX_NODES = 256, MAX_BUFFERS = 24 }; /* what one kernel may hold: it is to stay readable */
+bool region_fits(const Region *);
 /* Cycles: of the operations alone, of the kernel. */
 double cost_ops(const Region *, const Target *);
 double cost_region(const Region *, const Target *);
@@ -168,7 +172,7 @@ void step_join(Arena *, Step *into, const Step *from);
 void kernel_name(const Context *, Kernel *, int number, const Step *);
 
 /* merge.c: kernels that read the same operand in the same loops become one. */
-void merge_kernels(Plan *, const Target *);
+void merge_kernels(Sched *);
 
 /* kernel.c: the finished nest, copied into a context of its own. */
 Kernel *kernel_finish(Nest *, Buffer ***bufs, int *nbuf);

@@ -118,6 +118,24 @@ static void what_is_read(void **state)
     assert_true(all_ops(&r) == 8.0 * COLUMNS);
 }
 
+/* Two products of one operand: as one kernel they read it once, and a copy computes nothing. */
+static void several_values(void **state)
+{
+    (void)state;
+    Node *x = input("x", ROWS, DEPTH), *y = input("y", DEPTH, COLUMNS),
+         *z = input("z", DEPTH, COLUMNS);
+    Stored all[] = {{ingot_matmul(c, x, y), false}, {ingot_matmul(c, x, z), false}};
+    Region r = region_of_all(s, 2, all);
+    assert_true(all_ops(&r) == 2 * 2.0 * ROWS * DEPTH * COLUMNS);
+    assert_true(r.bytes == 4.0 * (ROWS * DEPTH + 2 * DEPTH * COLUMNS));
+    assert_int_equal(r.buffers, 3);
+    assert_true(region_fits(&r));
+    info_of(s, all[1].node)->stored = all[1].copy = true;
+    r = region_of_all(s, 2, all);
+    assert_true(all_ops(&r) == 2.0 * ROWS * DEPTH * COLUMNS);
+    assert_true(r.bytes == 4.0 * (ROWS * DEPTH + DEPTH * COLUMNS + ROWS * COLUMNS));
+}
+
 static void memory_or_arithmetic(void **state)
 {
     (void)state;
@@ -138,6 +156,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(rows, start, end),
         cmocka_unit_test_setup_teardown(a_product_in_company, start, end),
         cmocka_unit_test_setup_teardown(what_is_read, start, end),
+        cmocka_unit_test_setup_teardown(several_values, start, end),
         cmocka_unit_test(memory_or_arithmetic),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
