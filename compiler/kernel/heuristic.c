@@ -260,7 +260,8 @@ static int rows_opts(Arena *a, Nest *nest, const View *v, Place *place, int n)
 
 enum { CHEAP_OPS = 2, ACCUMULATORS = 4 };
 
-/* A reduce of next to nothing waits for its accumulator: it gets several. */
+/* A reduce of next to nothing waits for its accumulator: it gets several.  count: of what is left of the axis; 0 if that is known at
+ * run time only. */
 static void unroll_opt(Arena *a, Nest *nest, Node *reduce, Node *inner, int64_t count)
 {
     int n, ops = 0;
@@ -273,7 +274,7 @@ static void unroll_opt(Arena *a, Nest *nest, Node *reduce, Node *inner, int64_t 
             ops += one ? 1 : CHEAP_OPS + 1; /* a function is many */
     }
     int64_t parts = ACCUMULATORS;
-    while (parts > 1 && count % parts)
+    while (count > 0 && parts > 1 && count % parts)
         parts--;
     if (ops <= CHEAP_OPS && parts > 1)
         add_opt(nest, OPT_UNROLL, inner, parts);
@@ -441,8 +442,7 @@ static void plain_opts(Arena *a, Nest *nest, const View *v)
             continue;
         if (add_opt(nest, OPT_VECTOR, inner, want)) {
             rows = true;
-            if (extent_of(inner) > 0)
-                unroll_opt(a, nest, r, inner, extent_of(inner) / want);
+            unroll_opt(a, nest, r, inner, extent_of(inner) / want); /* of run time: 0 */
         }
     }
     if (last && !lanes && !rows && !nest->nsplit)

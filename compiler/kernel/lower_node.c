@@ -227,7 +227,7 @@ static bool without_sign(Lower *q, const Piece *p, Node *n, Node *product, Node 
     return true;
 }
 
-/* The whole blocks of a reduce: of what split s and those after it unroll, a reduce for each copy. */
+/* The whole blocks of a reduce: of what split s and those after it unroll, a reduce for each copy, and one for what is left. */
 static void whole_blocks(Lower *q, Piece *p, Node *n, const Env *e, int s, Node **out)
 {
     for (; s < q->nest->nsplit; s++) {
@@ -241,6 +241,14 @@ static void whole_blocks(Lower *q, Piece *p, Node *n, const Env *e, int s, Node 
             if (i)
                 monoid_join(q->c, reduce_monoid(n), out, part, out);
         }
+        if (u->remaining) {
+            struct Sum blocks = p->sum[u->axis];
+            Node *part[MAX_STATE];
+            p->sum[u->axis] = (struct Sum){u, lower_whole(q, u), -1, u->rest};
+            whole_blocks(q, p, n, e, s + 1, part);
+            p->sum[u->axis] = blocks;
+            monoid_join(q->c, reduce_monoid(n), out, part, out);
+        }
         return;
     }
     Env in = env_new(q, e);
@@ -250,7 +258,7 @@ static void whole_blocks(Lower *q, Piece *p, Node *n, const Env *e, int s, Node 
     for (uint32_t i = reduce_size(n); i < n->nsrc; i++) {
         int root = nest_root_of(q->k, n->src[i]), axis = root;
         in.value[root] = lower_index(q, p, root);
-        for (; p->sum[axis].split; axis = p->sum[axis].outer)
+        for (; axis >= 0 && p->sum[axis].split; axis = p->sum[axis].outer)
             dot |= p->sum[axis].split->kind == OPT_DOT;
         lower_loops(q, p, root, range, &nrange);
     }

@@ -207,22 +207,55 @@ static const char *apply_split(Nest *n, const Opt *o, int axis)
     return NULL;
 }
 
+/* Can what is left of an axis that is unrolled be a reduce of its own?  It is the one loop of every reduce over it, and no other
+ * UNROLL has such a rest there. */
+static bool rest_is_alone(const Nest *n, int axis)
+{
+    Node *range = n->k->axes[n->axis[axis].root].range;
+    Arena *a = arena_new();
+    int count;
+    bool alone = true;
+    Node **order = graph_toposort(a, 1, &n->k->sink, &count);
+    for (int i = 0; i < count; i++)
+        for (uint32_t j = reduce_ranges(order[i]); j < order[i]->nsrc; j++)
+            alone &= order[i]->src[j] != range || order[i]->nsrc == reduce_ranges(order[i]) + 1;
+    arena_free(a);
+    for (int i = 0; i < n->nsplit; i++)
+        if (n->axis[n->split[i].axis].root == n->axis[axis].root)
+            alone &= n->split[i].kind == OPT_VECTOR || n->split[i].kind == OPT_DOT;
+    return alone;
+}
+
+/* Was the axis, or what it is a part of, unrolled with a rest? */
+static bool has_rest(const Nest *n, int axis)
+{
+    for (int i = 0; i < n->nsplit; i++)
+        if (n->axis[n->split[i].axis].root == n->axis[axis].root &&
+            n->split[i].kind == OPT_UNROLL && n->split[i].remaining)
+            return true;
+    return false;
+}
+
 /* UPCAST of what is stored, UNROLL of what is reduced. */
 static const char *apply_copies(Nest *n, const Opt *o, int axis)
 {
     const NestAxis *x = &n->axis[axis];
-    bool unroll = o->kind == OPT_UNROLL, whole = !unroll || x->staged || x->extent % o->amount == 0;
+    bool unroll = o->kind == OPT_UNROLL,
+         whole = !unroll || x->staged || (x->extent > 0 && x->extent % o->amount == 0);
     if (x->reduced != unroll)
         return refuse(n,
                       unroll ? "UNROLL %s %lld: the axis is not reduced: UPCAST makes copies of it"
                              : "UPCAST %s %lld: the axis is reduced: UNROLL makes copies of it",
                       o->axis, (long long)o->amount);
-    if (unroll && x->extent < 0)
-        return refuse(n, "UNROLL %s: the size of the axis is known at run time only", o->axis);
-    if (o->amount < 2 || o->amount > x->most || !whole)
+    if (o->amount < 2 || o->amount > x->most)
+        return refuse(n, "%s %s %lld: the axis has %lld elements", opt_name[o->kind], o->axis,
+                      (long long)o->amount, (long long)x->most);
+    if (unroll && has_rest(n, axis))
+        return refuse(n, "UNROLL %s: the axis is unrolled already, with a rest", o->axis);
+    if (!whole && !rest_is_alone(n, axis))
         return refuse(n,
-                      unroll ? "UNROLL %s %lld: the axis has %lld elements, which it has to divide"
-                             : "UPCAST %s %lld: the axis has %lld elements",
+                      "UNROLL %s %lld: the axis has %lld elements, which it has to divide where a "
+                      "reduce runs over others too or the axis has been taken apart",
                       o->axis, (long long)o->amount, (long long)x->most);
     const char *why = on_gpu(n) && x->extent % o->amount ? rest_on_gpu(n, o, x) : NULL;
     if (why)
@@ -231,7 +264,7 @@ static const char *apply_copies(Nest *n, const Opt *o, int axis)
         return refuse(n, "%s %s %lld: at most %d copies are made of anything, by all opts together",
                       opt_name[o->kind], o->axis, (long long)o->amount, MAX_COPIES);
     n->copies *= o->amount;
-    divide(n, o, axis, AXIS_COPIES, REST_COPIES);
+    divide(n, o, axis, AXIS_COPIES, unroll ? REST_LOOP : REST_COPIES);
     return NULL;
 }
 
@@ -586,6 +619,10 @@ static const char *stage_refused(Nest *n, const Opt *o, int axis, Arena *a)
     if (n->dots || n->row >= 0 || n->k->sink->nsrc != 1)
         return refuse(n, "STAGE %s %lld: it does not go with DOT, nor with a rest beside its row",
                       o->axis, (long long)o->amount);
+    for (int i = 0; i < n->k->naxis; i++)
+        if (has_rest(n, i))
+            return refuse(n, "STAGE %s %lld: the reduced axis %s is unrolled with a rest", o->axis,
+                          (long long)o->amount, n->axis[i].name);
     for (int i = 0; i < n->naxis; i++)
         if (n->axis[i].form == AXIS_LANES && n->axis[i].reduced)
             return refuse(n, "STAGE %s %lld: lanes run along a reduced axis", o->axis,

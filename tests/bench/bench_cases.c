@@ -339,6 +339,17 @@ static double max_pool(Graph *g, const int64_t *p)
     return 0;
 }
 
+/* rows, of n; then: n is known at run time only */
+static double max_of_rows(Graph *g, const int64_t *p)
+{
+    ingot_dim *dim[2] = {ingot_dim_const(g->c, p[0]), p[2] ? ingot_dim_var(g->c, "n", 1, 2 * p[1])
+                                                           : ingot_dim_const(g->c, p[1])};
+    random_value(g, &g->in[g->nin++], INGOT_F32, 2, p, 1);
+    output(g, ingot_reduce(g->c, INGOT_REDUCE_MAX, ingot_input(g->c, "x", INGOT_F32, 2, dim), 2,
+                           false));
+    return 0;
+}
+
 /* p[4..6]: the permutation */
 static double permute(Graph *g, const int64_t *p)
 {
@@ -415,6 +426,8 @@ const Case cases[] = {
     {"sum 512^3 middle axis",           sum,         {512, 512, 512, 0, 2},            OF_BYTES, 0},
     {"sum 512^3 last axis",             sum,         {512, 512, 512, 0, 4},            OF_BYTES, 0},
     {"global average 2048 7x7",         sum,         {1, 2048, 7, 7, 12},              OF_BYTES, 0},
+    {"max 64x4001",                     max_of_rows, {64, 4001},                       OF_BYTES, 0},
+    {"max 64x4001 of a run-time size",  max_of_rows, {64, 4001, 1},                    AS_BEFORE, 77},
     {"argmax 4096x1000",                argmax,      {4096, 1000},                     OF_BYTES, 0},
     {"cumsum 1024x1024 last axis",      cumsum,      {1024, 1024, 0, 0, 1},            OF_BYTES, 0},
     {"cumsum 1024x1024 first axis",     cumsum,      {1024, 1024, 0, 0, 0},            OF_BYTES, 0},

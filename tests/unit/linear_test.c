@@ -140,9 +140,9 @@ static void expect(Run *r, ingot_tensor *(*model)(Context *), const char *senten
 static void sound(void **state)
 {
     (void)state;
-    static const char *const opts[] = {"", "VECTOR i1 16, UPCAST i0 4",
-                                       "VECTOR i1 8, UPCAST i0 3, UNROLL r0 4",
-                                       "SPLIT i0 5, UPCAST i1 7, THREAD i0.o 3"};
+    static const char *const opts[] = {
+        "", "VECTOR i1 16, UPCAST i0 4", "VECTOR i1 8, UPCAST i0 3, UNROLL r0 4",
+        "VECTOR i1 8, UPCAST i0 2, UNROLL r0 3", "SPLIT i0 5, UPCAST i1 7, THREAD i0.o 3"};
     for (size_t i = 0; i < sizeof opts / sizeof *opts; i++) {
         Run r = prepare(product, opts[i], false);
         r.m.backwards = true;
@@ -155,6 +155,8 @@ static void sound(void **state)
     expect(&scans, sums, "");
     Run lanes = prepare(row_sums, "VECTOR r0 8", false);
     expect(&lanes, row_sums, "");
+    Run rest = prepare(row_sums, "VECTOR r0 4, UNROLL r0.o 3", false);
+    expect(&rest, row_sums, "");
     Run items = prepare(product, "", true);
     expect(&items, product, "");
 }
