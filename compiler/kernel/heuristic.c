@@ -817,7 +817,7 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
     View v = kernel_view(a, k);
     *nlanes = 0;
     Nest *rows = nest_clone(*nest);
-    if (staged_rows_opts(a, rows, lanes, nlanes)) {
+    if (staged_rows_opts(a, rows, bufs, may_copy, lanes, nlanes)) {
         nest_free(*nest);
         *nest = rows;
         return;

@@ -72,24 +72,42 @@ static void pick(RowsTile *best, RowsTile tile, const Target *t)
         }
 }
 
-/* Lanes along a row, where it is reduced or a place is filled with it. */
-static void row_lanes(Arena *a, Nest *nest, Node *range, const bool *free, int64_t width)
+typedef struct {
+    Arena *a;
+    Nest *nest;
+    View v;
+    const Buffer *const *bufs;
+    bool may_copy, *free;
+} Operands;
+
+/* Can lanes run along it, after copies of operands that lie otherwise if need be? */
+static bool can_be_lanes(const Operands *o, Node *range, int64_t width)
 {
     int moves;
     int64_t extent;
-    if (idx_value(range->src[0], &extent) && extent >= width &&
-        fits_lanes(a, nest->k, range, free, &moves, NULL))
-        add_opt(nest, OPT_VECTOR, range, width);
+    const Kernel *k = o->nest->k;
+    return idx_value(range->src[0], &extent) && extent >= width &&
+           fits_lanes(o->a, k, range, o->free, &moves, NULL) &&
+           (!moves || (o->may_copy && can_lay_out(k, &o->v, o->bufs, o->free, range)));
 }
 
-/* Does another sum of products fill a place along range? */
-static bool has_sum(const View *v, const Node *sum, Node *range)
+/* Lanes along a row, where it is reduced or a place is filled with it. */
+static bool row_lanes(const Operands *o, Node *range, int64_t width)
+{
+    bool good = can_be_lanes(o, range, width);
+    if (good)
+        add_opt(o->nest, OPT_VECTOR, range, width);
+    return good;
+}
+
+/* The other sum of products, which fills a place along range, or NULL. */
+static Node *filling_sum(const View *v, const Node *sum, Node *range)
 {
     for (int i = 0; i < v->nreduce; i++)
         if (v->reduce[i] != sum && depends_on(v->reduce[i]->src[0], range) &&
             v->reduce[i]->src[0]->op == OP_MUL)
-            return true;
-    return false;
+            return v->reduce[i];
+    return NULL;
 }
 
 /* What the sum's other operand moves with comes first, then the rows, which share it, then the lanes. */
@@ -110,31 +128,31 @@ static void order_loops(Arena *a, Nest *nest, const View *v, const Node *sum, co
     (void)opt_apply(nest, &o);
 }
 
-bool staged_rows_opts(Arena *a, Nest *nest, Node **lanes, int *nlanes)
+bool staged_rows_opts(Arena *a, Nest *nest, const Buffer *const *bufs, bool may_copy, Node **lanes,
+                      int *nlanes)
 {
     const Kernel *k = nest->k;
-    View v = kernel_view(a, k);
-    Node *staged, *sum = sum_of_rows(&v, &staged);
+    Operands o = {a, nest, kernel_view(a, k), bufs, may_copy, NEWN(a, bool, k->narg)};
+    const View *v = &o.v;
+    Node *staged, *sum = sum_of_rows(v, &staged);
     RowsTile best = {.score = 0};
-    int moves;
     *nlanes = 0;
     if (!sum || !nest->target->lanes)
         return false;
-    bool *free = NEWN(a, bool, k->narg);
-    for (int i = 0; i < v.nrange; i++)
-        for (int j = 0; j < v.nrange; j++) {
-            RowsTile tile = {.lanes = v.range[i], .rows = v.range[j]};
+    for (int i = 0; i < v->nrange; i++)
+        for (int j = 0; j < v->nrange; j++) {
+            RowsTile tile = {.lanes = v->range[i], .rows = v->range[j]};
             tile.width = lanes_along(k, nest->target, tile.lanes);
             int64_t extent;
             while (tile.width > 4 && idx_value(tile.lanes->src[0], &extent) && extent % tile.width)
                 tile.width /= 2;
             if (i == j || !tile.width || depends_on(staged, tile.lanes) ||
                 !depends_on(sum, tile.lanes) || !depends_on(staged, tile.rows) ||
-                !fits_lanes(a, k, tile.lanes, free, &moves, NULL))
+                !can_be_lanes(&o, tile.lanes, tile.width))
                 continue;
             bool reused = false; /* some factor of the sum does not move with the rows */
-            for (int l = 0; l < v.nload; l++)
-                reused |= depends_on(v.load[l], sum->src[1]) && !depends_on(v.load[l], tile.rows);
+            for (int l = 0; l < v->nload; l++)
+                reused |= depends_on(v->load[l], sum->src[1]) && !depends_on(v->load[l], tile.rows);
             if (reused)
                 pick(&best, tile, nest->target);
         }
@@ -142,23 +160,28 @@ bool staged_rows_opts(Arena *a, Nest *nest, Node **lanes, int *nlanes)
         return false;
     lanes[(*nlanes)++] = best.lanes;
     add_opt(nest, OPT_VECTOR, best.lanes, best.width);
-    for (int i = 0; i < v.nreduce; i++) {
-        Node *r = v.reduce[i];
+    for (int i = 0; i < v->nreduce; i++) {
+        Node *r = v->reduce[i];
         if (r != sum && r->nsrc == 2 && r->src[0]->op != OP_MUL)
-            row_lanes(a, nest, r->src[1], free, best.width);
+            row_lanes(&o, r->src[1], best.width);
     }
-    for (int i = 0; i < k->naxis; i++)
-        if (k->axes[i].staged) {
-            row_lanes(a, nest, k->axes[i].range, free, best.width);
-            if (has_sum(&v, sum, k->axes[i].range))
-                lanes[(*nlanes)++] = k->axes[i].range;
-        }
+    Node *tiled[MAX_LANES];
+    int ntiled = 0;
+    for (int i = 0; i < k->naxis; i++) {
+        Node *range = k->axes[i].range, *fill = filling_sum(v, sum, range);
+        if (!k->axes[i].staged)
+            continue;
+        bool good = row_lanes(&o, range, best.width);
+        if (good && fill && ntiled < MAX_LANES - 1)
+            lanes[(*nlanes)++] = tiled[ntiled++] = range;
+        if (!good && fill) /* as both of its operands lie */
+            row_lanes(&o, fill->src[fill->nsrc - 1], best.width);
+    }
     add_opt(nest, OPT_UPCAST, best.rows, best.nrows);
     if (best.vectors > 1)
         add_opt(nest, OPT_UPCAST, best.lanes, best.vectors);
-    for (int i = 0; i < k->naxis; i++)
-        if (k->axes[i].staged && has_sum(&v, sum, k->axes[i].range) && best.vectors > 1)
-            add_opt(nest, OPT_UNROLL, k->axes[i].range, best.vectors);
-    order_loops(a, nest, &v, sum, &best);
+    for (int i = 0; i < ntiled && best.vectors > 1; i++)
+        add_opt(nest, OPT_UNROLL, tiled[i], best.vectors);
+    order_loops(a, nest, v, sum, &best);
     return true;
 }

@@ -186,6 +186,8 @@ static bool same_loops(const Lin *q, Node *a, Node *b)
         return false;
     int na, nb;
     Node *const *of_a = loops_of(q->l, a, &na), *const *of_b = loops_of(q->l, b, &nb);
+    if (!na) /* a row of one vector: what fills one place may read another */
+        return a == b;
     return na == nb && is_products(q->l, a) == is_products(q->l, b) &&
            !memcmp(of_a, of_b, (size_t)na * sizeof *of_a);
 }
