@@ -165,15 +165,6 @@ static void copy_file(Bundle *b, const RuntimeFile *f)
         bundle_source(b, f->name, &sb);
 }
 
-bool bundle_uses_amx(const Bundle *b)
-{
-    for (int i = 0; i < b->p->nkernel; i++)
-        for (int j = 0; j < b->p->kernels[i]->nopt; j++)
-            if (b->p->kernels[i]->opts[j].kind == OPT_TC && !b->target->gpu)
-                return true;
-    return false;
-}
-
 static void copy_runtime(Bundle *b)
 {
     static const char *const always[] = {"igrt.h", "igrt.hpp", "igrt.c"};
@@ -188,7 +179,7 @@ static void copy_runtime(Bundle *b)
     if (b->kernel_needs & NEED_DOT)
         need(b, &list, b->target->lanes ? "igrt_dot_vec.h" : "igrt_dot.h",
              b->target->lanes ? 14 : 10);
-    if (bundle_uses_amx(b))
+    if (b->kernel_needs & NEED_AMX)
         need(b, &list, "igrt_amx.h", 10);
     if (b->gpu) {
         const char *adapter = arena_printf(b->a, "igrt_gpu_%s.h", b->target->name);

@@ -1,4 +1,4 @@
-/* bundle_writer.h - the pen of <name>.c, for bundle_run.c and bundle_gpu.c. */
+/* bundle_writer.h - the pen of <name>.c, which several files write. */
 #ifndef BUNDLE_WRITER_H
 #define BUNDLE_WRITER_H
 
@@ -13,10 +13,27 @@ typedef struct {
 /* bundle_run.c */
 void indent(Writer *);
 void line(Writer *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* bundle_address.c */
+/* The variable that points to the memory of an intermediate tensor. */
+const char *memory_base(Bundle *, const Buffer *root);
 /* Where element `offset` (NULL: the first) of the buffer is on the host. Views may be nested. */
 void address(StrBuf *, Bundle *, const Buffer *, Node *offset, bool written);
+
+/* bundle_steps.c */
+void run_steps(Writer *, const Block *);
+/* The call alone, as the steps of a thread make it. */
+void kernel_call(Writer *, const Step *);
 /* The scalar bool, as the host sees it. */
 void condition(Writer *, const Buffer *cond);
+/* "igrt_outside(&ctx->fault, ", and the head of an if around it: least <= value <= greatest does not hold; what: is the value. */
+void open_outside(Writer *);
+void run_outside(Writer *, const char *what, Node *value, Node *least, Node *greatest);
+
+/* bundle_dims.c: of the inputs, before the steps; of the outputs and of states that grow, after them. */
+void run_dims_in(Writer *);
+void run_dims_out(Writer *);
+void run_lengths_out(Writer *);
 
 /* bundle_gpu.c */
 void gpu_constants(StrBuf *, Bundle *);

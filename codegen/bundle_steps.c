@@ -1,0 +1,429 @@
+/* bundle_steps.c - the steps of run(): calls of kernels and library kernels, copies, branches, loops, checks. */
+#include <string.h>
+
+#include "bundle_writer.h"
+#include "igrt.h"
+
+/* ---- comments ---------------------------------------------------------------------------- */
+
+void print_origins(StrBuf *sb, const Step *s, int max)
+{
+    for (int i = 0; i < s->norigin && i < max; i++) {
+        sb_puts(sb, i ? " + '" : "'");
+        print_comment_text(sb, s->origins[i]->node ? s->origins[i]->node : "");
+        sb_puts(sb, "'");
+        if (s->origins[i]->op && *s->origins[i]->op) {
+            sb_puts(sb, " (");
+            print_comment_text(sb, s->origins[i]->op);
+            sb_puts(sb, ")");
+        }
+    }
+    if (s->norigin > max)
+        sb_printf(sb, " + %d more", s->norigin - max);
+}
+
+static void amount(StrBuf *sb, double v, const char *unit)
+{
+    static const char *const prefix[] = {"", "k", "M", "G", "T"};
+    int i = 0;
+    for (; v >= 1000 && i < 4; i++)
+        v /= 1000;
+    sb_printf(sb, "%.*f %s%s", v < 10 && i ? 2 : v < 100 && i ? 1 : 0, v, prefix[i], unit);
+}
+
+/* "12: 'conv1' (Conv) + 'relu1' (Relu)  -> f32[1,64,56,56]  231 MFLOP, 1.75 MB" */
+static void comment(Writer *w, const Step *s)
+{
+    const Bundle *b = w->b;
+    StrBuf *sb = &w->sb;
+    indent(w);
+    sb_printf(sb, "/* %d: ", s->number);
+    print_origins(sb, s, 6);
+    int outputs = 0;
+    for (int i = 0; i < s->nbuf; i++) {
+        bool written = s->kind == STEP_KERNEL ? s->kernel->args[i].written
+                       : s->kind == STEP_CALL ? i >= s->call->n_in
+                                              : i == 0;
+        if (!written || s->kind == STEP_IF || s->kind == STEP_LOOP)
+            continue;
+        sb_puts(sb, outputs++ ? ", " : s->norigin ? " -> " : "-> ");
+        print_shape(sb, b->c, s->bufs[i]->dtype, s->bufs[i]->rank, s->bufs[i]->dims);
+    }
+    if (s->kind == STEP_KERNEL) {
+        sb_puts(sb, "; ");
+        amount(sb, (double)s->kernel->flops, "FLOP, ");
+        amount(sb, (double)s->kernel->bytes, "B");
+    }
+    sb_puts(sb, " */\n");
+}
+
+/* ---- steps ------------------------------------------------------------------------------- */
+
+static void profile_line(Writer *w, const Step *s, const char *name)
+{
+    w->b->needs |= NEED_PROFILE;
+    indent(w);
+    sb_printf(&w->sb, "DONE(%d, ", s->number);
+    print_string(&w->sb, name);
+    sb_puts(&w->sb, ");\n");
+}
+
+void kernel_call(Writer *w, const Step *s)
+{
+    Bundle *b = w->b;
+    const Kernel *k = s->kernel;
+    const char *separator = "";
+    indent(w);
+    sb_printf(&w->sb, "%s_%s(", b->name, k->name);
+    size_t start = w->sb.len;
+    for (int i = 0; i < k->narg; i++) {
+        if (!kernel_has_param(k, i))
+            continue;
+        bool wrap = *separator && w->sb.len - start > 60;
+        sb_puts(&w->sb, wrap ? ",\n    " : separator);
+        if (wrap) {
+            indent(w);
+            start = w->sb.len;
+        }
+        address(&w->sb, b, s->bufs[i], NULL, k->args[i].written);
+        separator = ", ";
+    }
+    for (int i = 0; i < k->nvar; i++) {
+        sb_printf(&w->sb, "%s%s", separator, sym_place(b, k->vars[i]));
+        separator = ", ";
+    }
+    for (int i = 0; i < k->nscalar; i++) {
+        sb_puts(&w->sb, separator);
+        print_scalar(&w->sb, &k->scalars[i], s->scalars[i]);
+        separator = ", ";
+    }
+    if (k->scratch)
+        sb_printf(&w->sb, "%s%s + %lld", separator, memory_base(b, s->scratch),
+                  (long long)s->scratch->offset);
+    if (kernel_parts(k))
+        sb_printf(&w->sb, "%sbegin, end", separator);
+    sb_puts(&w->sb, ");\n");
+}
+
+static void step_kernel(Writer *w, const Step *s)
+{
+    int parts = kernel_parts(s->kernel);
+    if (w->b->gpu) {
+        gpu_kernel(w, s);
+    } else if (parts) {
+        w->b->needs |= NEED_RUNNING;
+        line(w, "igrt_parallel(&ctx->config, step_%d, &run, %d);", s->number, parts);
+    } else {
+        kernel_call(w, s);
+    }
+    profile_line(w, s, s->kernel->name);
+}
+
+void open_outside(Writer *w)
+{
+    w->b->needs |= NEED_FAULT;
+    sb_puts(&w->sb, "igrt_outside(&ctx->fault, ");
+}
+
+void run_outside(Writer *w, const char *what, Node *value, Node *least, Node *greatest)
+{
+    indent(w);
+    sb_puts(&w->sb, "if (");
+    open_outside(w);
+    print_string(&w->sb, what);
+    Node *part[] = {value, least, greatest};
+    for (int i = 0; i < 3; i++) {
+        sb_puts(&w->sb, ", ");
+        print_expr(&w->sb, w->b, part[i]);
+    }
+    sb_puts(&w->sb, "))\n");
+}
+
+/* "node 'conv1' (Conv): the count" */
+static const char *origin_text(const Bundle *b, const Origin *o, const char *what)
+{
+    const char *mark = what ? ": " : "";
+    what = what ? what : "";
+    if (!o)
+        return what;
+    if (!o->op || !*o->op)
+        return arena_printf(b->a, "node '%s'%s%s", o->node, mark, what);
+    return arena_printf(b->a, "node '%s' (%s)%s%s", o->node, o->op, mark, what);
+}
+
+static void step_check(Writer *w, const Step *s)
+{
+    const Require *r = s->require;
+    run_outside(w, origin_text(w->b, r->origin, r->what), r->value, r->least, r->greatest);
+    line(w, "    return IGRT_ERR_SHAPE;");
+}
+
+/* A run-time integer that a step has found. */
+static void set_count(Writer *w, const Step *s, int var, const char *value)
+{
+    Bundle *b = w->b;
+    const Var *v = &b->c->vars[var];
+    const char *what =
+        origin_text(b, s->norigin ? s->origins[0] : NULL, v->what ? v->what : v->name);
+    line(w, "%s = %s;", sym_place(b, var), value);
+    run_outside(w, what, v->node, idx(b->c, v->lo), idx(b->c, v->hi));
+    line(w, "    return IGRT_ERR_COUNT;");
+}
+
+/* With -D<NAME>_CHECK=1: the run ends where an index from data is out of range. */
+static void step_index(Writer *w, const Step *s)
+{
+    Bundle *b = w->b;
+    const char *what = arena_printf(b->a, "an index into axis %d", s->axis);
+    sb_printf(&w->sb, "#if %s_CHECK\n", b->upper);
+    line(w, "{");
+    w->depth++;
+    line(w, "int64_t index;");
+    kernel_call(w, s);
+    indent(w);
+    sb_puts(&w->sb, "const int64_t size = ");
+    print_expr(&w->sb, b, s->size);
+    sb_puts(&w->sb, ";\n");
+    indent(w);
+    sb_puts(&w->sb, "if (index != INT64_MIN && ");
+    open_outside(w);
+    print_string(&w->sb, origin_text(b, s->norigin ? s->origins[0] : NULL, what));
+    sb_puts(&w->sb, s->wraps ? ", index < 0 ? index - size : index, -size, size - 1))\n"
+                             : ", index, 0, size - 1))\n");
+    line(w, "    return IGRT_ERR_INDEX;");
+    w->depth--;
+    line(w, "}");
+    sb_puts(&w->sb, "#endif\n");
+}
+
+static void step_copy(Writer *w, const Step *s)
+{
+    Bundle *b = w->b;
+    const Buffer *dst = s->bufs[0], *src = s->bufs[1];
+    if (b->gpu) {
+        gpu_copy(w, s);
+        profile_line(w, s, "copy");
+        return;
+    }
+    indent(w);
+    sb_printf(&w->sb, "%s(", buffer_root(dst) == buffer_root(src) ? "memmove" : "memcpy");
+    address(&w->sb, b, dst, s->dst_offset, true);
+    sb_puts(&w->sb, ", ");
+    address(&w->sb, b, src, s->src_offset, false);
+    sb_puts(&w->sb, ", (size_t)");
+    print_expr(&w->sb, b, s->elements);
+    if (dst->dtype == INGOT_STRING)
+        sb_puts(&w->sb, " * sizeof(const char *));\n");
+    else
+        sb_printf(&w->sb, " * %lld);\n", (long long)element_bytes(dst->dtype));
+    profile_line(w, s, "copy");
+}
+
+/* A library kernel is told the bounds of dims that it decides. */
+static void descriptor(Writer *w, const Step *s, int i)
+{
+    Bundle *b = w->b;
+    const Buffer *buffer = s->bufs[i];
+    indent(w);
+    sb_puts(&w->sb, "    {(void *)");
+    const Buffer *r = buffer_root(buffer);
+    bool sum = r != buffer;
+    sb_puts(&w->sb, sum ? "(" : "");
+    address(&w->sb, b, buffer, NULL, i >= s->call->n_in);
+    sb_printf(&w->sb, "%s, IGRT_%s, %d, {", sum ? ")" : "", dtype_enum(buffer->dtype),
+              buffer->rank);
+    for (int d = 0; d < buffer->rank; d++) {
+        sb_puts(&w->sb, d ? ", " : "");
+        if (call_decides(s->call, buffer->dims[d]))
+            sb_printf(&w->sb, "%lld", (long long)buffer->dims[d]->hi);
+        else
+            print_expr(&w->sb, b, buffer->dims[d]);
+    }
+    sb_puts(&w->sb, buffer->rank ? "}},\n" : "0}},\n");
+}
+
+static void print_double(StrBuf *sb, Bundle *b, double v)
+{
+    b->needs |= v - v != 0 ? NEED_MATH : 0; /* infinite, or no number */
+    if (v != v)
+        sb_puts(sb, "NAN");
+    else if (v - v != 0)
+        sb_puts(sb, v > 0 ? "INFINITY" : "-INFINITY");
+    else
+        sb_printf(sb, "%.17g", v);
+}
+
+static void step_call(Writer *w, const Step *s)
+{
+    Bundle *b = w->b;
+    const Call *call = s->call;
+    line(w, "{");
+    w->depth++;
+    if (call->n_in) {
+        line(w, "const igrt_tensor src[] = {");
+        for (int i = 0; i < call->n_in; i++)
+            descriptor(w, s, i);
+        line(w, "};");
+    }
+    const char *dst = s->nbuf > call->n_in ? "dst" : "NULL";
+    if (*dst == 'd') {
+        line(w, "igrt_tensor dst[] = {");
+        for (int i = call->n_in; i < s->nbuf; i++)
+            descriptor(w, s, i);
+        line(w, "};");
+    }
+    if (call->n_int) {
+        indent(w);
+        sb_puts(&w->sb, "static const int64_t ints[] = {");
+        for (int i = 0; i < call->n_int; i++) {
+            if (call->ints[i] == INT64_MIN)
+                sb_printf(&w->sb, "%sINT64_MIN", i ? ", " : "");
+            else
+                sb_printf(&w->sb, "%sINT64_C(%lld)", i ? ", " : "", (long long)call->ints[i]);
+        }
+        sb_puts(&w->sb, "};\n");
+    }
+    if (call->n_float) {
+        indent(w);
+        sb_puts(&w->sb, "static const double floats[] = {");
+        for (int i = 0; i < call->n_float; i++) {
+            sb_puts(&w->sb, i ? ", " : "");
+            print_double(&w->sb, b, call->floats[i]);
+        }
+        sb_puts(&w->sb, "};\n");
+    }
+    if (call->n_count)
+        line(w, "int64_t count[%d] = {0};", call->n_count);
+    if (b->gpu)
+        gpu_call_inputs(w, s);
+    indent(w);
+    sb_printf(&w->sb, "status = %s_%s(%s, %d, %s, %d, %s, %s, ",
+              call->custom ? b->name : "igrt_lib", call->name, call->n_in ? "src" : "NULL",
+              call->n_in, dst, s->nbuf - call->n_in, call->n_int ? "ints" : "NULL",
+              call->n_float ? "floats" : "NULL");
+    if (s->scratch)
+        sb_printf(&w->sb, "%s + %lld, %lld, ", memory_base(b, s->scratch),
+                  (long long)s->scratch->offset, (long long)s->scratch->bytes);
+    else
+        sb_puts(&w->sb, "NULL, 0, ");
+    sb_printf(&w->sb, "%s);\n", call->n_count ? "count" : "NULL");
+    line(w, "if (status != IGRT_OK) {");
+    indent(w);
+    b->needs |= NEED_FAULT;
+    sb_puts(&w->sb, "    ctx->fault.what = ");
+    print_string(&w->sb, origin_text(b, s->norigin ? s->origins[0] : NULL, call->name));
+    sb_puts(&w->sb, ";\n");
+    line(w, "    return status;");
+    line(w, "}");
+    for (int i = 0; i < call->n_count; i++)
+        set_count(w, s, (int)call->counts[i]->arg.i, arena_printf(b->a, "count[%d]", i));
+    if (b->gpu)
+        gpu_call_outputs(w, s);
+    w->depth--;
+    line(w, "}");
+    profile_line(w, s, call->name);
+}
+
+void condition(Writer *w, const Buffer *cond)
+{
+    sb_puts(&w->sb, "*");
+    bool sum = cond->base != NULL;
+    sb_puts(&w->sb, sum ? "(" : "");
+    address(&w->sb, w->b, cond, NULL, false);
+    sb_puts(&w->sb, sum ? ")" : "");
+}
+
+static void step_if(Writer *w, const Step *s)
+{
+    bool read = false;
+    if (w->b->gpu) {
+        line(w, "{");
+        w->depth++;
+        read = gpu_condition(w, s->cond, s->number);
+    }
+    indent(w);
+    sb_puts(&w->sb, "if (");
+    if (read)
+        sb_printf(&w->sb, "cond%d", s->number);
+    else
+        condition(w, s->cond);
+    sb_puts(&w->sb, ") {\n");
+    run_steps(w, &s->body);
+    if (s->other.n) {
+        line(w, "} else {");
+        run_steps(w, &s->other);
+    }
+    line(w, "}");
+    if (w->b->gpu) {
+        w->depth--;
+        line(w, "}");
+    }
+}
+
+static void step_loop(Writer *w, const Step *s)
+{
+    Bundle *b = w->b;
+    StrBuf *sb = &w->sb;
+    line(w, "{");
+    w->depth++;
+    if (s->trip) {
+        indent(w);
+        sb_printf(sb, "const int64_t trip%d = ", s->number);
+        print_expr(sb, b, s->trip);
+        sb_puts(sb, ";\n");
+    }
+    line(w, "int64_t i%d;", s->number);
+    indent(w);
+    sb_printf(sb, "for (i%d = 0; ", s->number);
+    if (s->trip)
+        sb_printf(sb, "i%d < trip%d", s->number, s->number);
+    if (s->cond && !b->gpu) {
+        sb_puts(sb, s->trip ? " && " : "");
+        condition(w, s->cond);
+    }
+    sb_printf(sb, "; i%d++) {\n", s->number);
+    if (s->cond && b->gpu) {
+        w->depth++;
+        bool read = gpu_condition(w, s->cond, s->number);
+        indent(w);
+        sb_puts(sb, "if (!");
+        if (read)
+            sb_printf(sb, "cond%d", s->number);
+        else
+            condition(w, s->cond);
+        sb_puts(sb, ")\n");
+        line(w, "    break;");
+        w->depth--;
+    }
+    if (s->counter && s->counter->op == OP_VAR)
+        line(w, "    %s = i%d;", sym_place(b, (int)s->counter->arg.i), s->number);
+    run_steps(w, &s->body);
+    line(w, "}");
+    if (s->iterations && s->iterations->op == OP_VAR && s->iterations != s->trip) {
+        set_count(w, s, (int)s->iterations->arg.i, arena_printf(b->a, "i%d", s->number));
+    }
+    w->depth--;
+    line(w, "}");
+}
+
+void run_steps(Writer *w, const Block *b)
+{
+    w->depth++;
+    for (int i = 0; i < b->n; i++) {
+        const Step *s = b->step[i];
+        if (i)
+            sb_puts(&w->sb, "\n");
+        if (s->kind != STEP_INDEX)
+            comment(w, s);
+        switch (s->kind) {
+        case STEP_KERNEL: step_kernel(w, s); break;
+        case STEP_INDEX: step_index(w, s); break;
+        case STEP_CALL: step_call(w, s); break;
+        case STEP_COPY: step_copy(w, s); break;
+        case STEP_IF: step_if(w, s); break;
+        case STEP_LOOP: step_loop(w, s); break;
+        case STEP_CHECK: step_check(w, s); break;
+        }
+    }
+    w->depth--;
+}
