@@ -139,12 +139,18 @@ bool staged_rows_opts(Arena *a, Nest *nest, const Buffer *const *bufs, bool may_
     *nlanes = 0;
     if (!sum || !nest->target->lanes)
         return false;
+    int64_t most = nest->target->lanes; /* of the widest value that moves along a row */
+    for (int i = 0; i < k->naxis; i++) {
+        int64_t n = k->axes[i].staged ? lanes_along(k, nest->target, k->axes[i].range) : 0;
+        most = n && n < most ? n : most;
+    }
     for (int i = 0; i < v->nrange; i++)
         for (int j = 0; j < v->nrange; j++) {
             RowsTile tile = {.lanes = v->range[i], .rows = v->range[j]};
             tile.width = lanes_along(k, nest->target, tile.lanes);
             int64_t extent;
-            while (tile.width > 4 && idx_value(tile.lanes->src[0], &extent) && extent % tile.width)
+            while (tile.width > 4 && idx_value(tile.lanes->src[0], &extent) &&
+                   (extent % tile.width || tile.width > most))
                 tile.width /= 2;
             if (i == j || !tile.width || depends_on(staged, tile.lanes) ||
                 !depends_on(sum, tile.lanes) || !depends_on(staged, tile.rows) ||

@@ -296,6 +296,24 @@ static Node *lower_fresh(Nest *k, Node *t, Node *const *coords, Node *gate)
     return lower_computed(k, t, coords, gate);
 }
 
+/* An integer that is made of coordinates, as one: NULL if it is not, or might wrap. */
+static Node *as_index(Context *c, Node *n)
+{
+    const int bits = 8 * (int)dtype_info[n->dtype].bytes - 2;
+    Node *v = NULL;
+    if (n->dtype != INGOT_I64 && n->dtype != INGOT_I32)
+        return NULL;
+    if (n->op == OP_CAST && n->src[0]->dtype == INGOT_INDEX) {
+        v = n->src[0];
+    } else if (n->op == OP_CONST) {
+        v = idx(c, n->arg.i);
+    } else if (n->op == OP_ADD || n->op == OP_SUB) {
+        Node *x = as_index(c, n->src[0]), *y = as_index(c, n->src[1]);
+        v = !x || !y ? NULL : n->op == OP_ADD ? idx_add(c, x, y) : idx_sub(c, x, y);
+    }
+    return v && v->lo > -(INT64_C(1) << bits) && v->hi < INT64_C(1) << bits ? v : NULL;
+}
+
 static Node *lower_computed(Nest *k, Node *t, Node *const *coords, Node *gate)
 {
     Context *c = k->s->c;
@@ -311,6 +329,11 @@ static Node *lower_computed(Nest *k, Node *t, Node *const *coords, Node *gate)
             src[j] = lower_value(k, t->src[j], coords, gate);
         if (t->op == OP_CAST && t->arg.i == 0)
             return node_cast(c, src[0], t->dtype);
+        if (t->op >= OP_EQ && t->op <= OP_LE) { /* in lanes coordinates take 32 bits */
+            Node *x = as_index(c, src[0]), *y = as_index(c, src[1]);
+            if (x && y)
+                return node_alu2(c, t->op, INGOT_BOOL, x, y);
+        }
         if (t->op == OP_CUSTOM)
             return node_with(c, t, src);
         if (t->op == OP_CAST || t->op == OP_BITCAST)
