@@ -71,6 +71,8 @@ static void mark(Bundle *b, const Block *steps)
             if (!kernel_has_param(s->kernel, j))
                 continue;
             use(g, s->bufs[j]);
+            BufferKind kind = buffer_root(s->bufs[j])->kind;
+            s->kernel->args[j].anywhere |= kind == BUF_INPUT || kind == BUF_OUTPUT;
             if (s->bufs[j]->base && s->bufs[j]->base_offset && !idx_is(s->bufs[j]->base_offset, 0))
                 bundle_fail(b, INGOT_UNSUPPORTED,
                             "kernel %s takes a view, which GPU bundles cannot do yet",

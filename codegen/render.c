@@ -66,6 +66,26 @@ static void update(Render *r, Node *n)
     }
 }
 
+/* A loop over the terms of a sum that is short with all loops in it, such as those over a window. */
+static bool is_short(const Render *r, const Node *range)
+{
+    enum { SHORT = 32 };
+    int64_t terms = 1, extent;
+    bool sum = false;
+    for (int i = 0; i < r->l.tile->nreduce; i++)
+        sum |= r->l.tile->reduce[i].range == range;
+    int at = 0, open = 0;
+    while (sum && at < r->l.n && (r->l.stmt[at].kind != STMT_LOOP || r->l.stmt[at].node != range))
+        at++;
+    do {
+        const Stmt *s = &r->l.stmt[at++];
+        open += (s->kind == STMT_LOOP) - (s->kind == STMT_END);
+        if (s->kind == STMT_LOOP)
+            terms = idx_value(s->node->src[0], &extent) ? sat_mul(terms, extent) : INT64_MAX;
+    } while (sum && open && at < r->l.n);
+    return sum && terms <= SHORT;
+}
+
 static void loop(Render *r, Node *range)
 {
     put(r, "for (");
@@ -191,7 +211,14 @@ static void statement(Render *r, const Stmt *s)
     if (fragment(r, s))
         return;
     switch (s->kind) {
-    case STMT_LOOP: loop(r, n); break;
+    case STMT_LOOP:
+        if (r->t->unroll && is_short(r, n)) { /* with it loads of several terms are under way */
+            put(r, r->t->unroll);
+            put(r, "\n");
+            render_indent(r, s->depth);
+        }
+        loop(r, n);
+        break;
     case STMT_PARTS: parts(r, s->depth); break;
     case STMT_END:
         end_names(r, s->depth);
@@ -349,13 +376,32 @@ static void places(Render *r, const Kernel *k)
     }
 }
 
+/* Memory begins at multiples of 16 bytes: neighbours are read and written together. */
+static void aligned(Render *r, const Kernel *k)
+{
+    for (int i = 0; i < k->narg && r->t->aligned; i++) {
+        const char *type = kernel_type(r->t, k->args[i].dtype);
+        const char *constant = k->args[i].written ? "" : "const ";
+        if (k->args[i].anywhere || !kernel_has_param(k, i))
+            continue;
+        render_indent(r, 0);
+        sb_printf(r->sb, "a%d = (%s%s *)%s(a%d, 16);\n", i, constant, type, r->t->aligned, i);
+    }
+}
+
 unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char *function_name)
 {
     Arena *a = arena_new();
     Tiles tiles = kernel_lower(k);
     Render r = {.sb = sb, .t = t, .k = tiles.k};
+    if (t->gpu)
+        sb_printf(sb, "%s", t->kernel_word);
+    if (t->gpu && tiles.tile[0].items)
+        sb_printf(sb, t->group_word, tiles.tile[0].items);
     kernel_prototype(sb, t, k, function_name);
     put(&r, "\n{\n");
+    if (t->gpu)
+        aligned(&r, k);
     places(&r, k);
     for (int i = 0; i < k->nopt; i++) {
         TcText tc;

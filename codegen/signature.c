@@ -113,7 +113,7 @@ const char *scalar_type(const Scalar *s)
 void kernel_prototype(StrBuf *sb, const Target *t, const Kernel *k, const char *fname)
 {
     const char *separator = "";
-    sb_printf(sb, "%svoid %s(", t->kernel_word, fname);
+    sb_printf(sb, "%svoid %s(", t->gpu ? "" : t->kernel_word, fname);
     for (int i = 0; i < k->narg; i++) {
         if (!kernel_has_param(k, i))
             continue;

@@ -78,6 +78,7 @@ typedef struct {
     Stage *stage; /* place i is argument narg + i of the kernel that is lowered */
     int nstage;
     int items;      /* of a group, by BIND; 0: nothing is bound */
+    int sharing;    /* of these, how many have parts of the same sums; 0: none */
     int thread;     /* the innermost axis of those that threads share, or -1 */
     int parts;      /* that they are cut into, 0: none */
     int64_t copies; /* of a store and of a reduce's terms */

@@ -28,7 +28,11 @@ struct Target {
     const char *group, *item; /* numbers of this item's group, and of it in there */
     const char *local_word;   /* before the declaration of memory that a group shares */
     const char *barrier;      /* statement: all items of a group have come here */
-    const char *work_item;    /* number of this work item, a 64-bit integer; NULL without gpu */
+    const char *group_word;   /* of a kernel: how many items its groups have */
+    int items, shared;        /* that a group may have; and bytes of memory that they share */
+    const char *unroll;       /* before a loop: it is to be straight-line; or NULL */
+    const char *aligned;   /* function: a pointer to what begins at a multiple of bytes; or NULL */
+    const char *work_item; /* number of this work item, a 64-bit integer; NULL without gpu */
     const char *float_suffix; /* of f32 functions: "f" in C */
     /* By Op, floats: "exp@($0)", @ stands for float_suffix; NULL: igrt_<op>_<type>(). */
     const char *const *spelling;

@@ -12,7 +12,7 @@
 #ifndef IGRT_NUM_H
 #define IGRT_NUM_H
 
-/* The same text serves C99, OpenCL C 1.2 and CUDA C++ (compiled by NVRTC, so without headers). */
+/* The same text serves C99, OpenCL C 1.2 and CUDA C++ (by NVRTC, which has no headers, or nvcc). */
 #if defined(__OPENCL_C_VERSION__) || defined(__CUDACC__)
 #define IGRT_ON_GPU 1
 #ifdef __OPENCL_C_VERSION__
@@ -28,14 +28,18 @@ typedef ulong uint64_t;
 #define logf log
 #define powf pow
 #define fmaf fma
-#else
+#elif defined(__CUDACC_RTC__)
 typedef long long int64_t;
 typedef unsigned long long uint64_t;
 #define INT64_C(x) x##LL
 #define UINT64_C(x) x##ULL
 #define INFINITY __int_as_float(0x7f800000)
 #define NAN __int_as_float(0x7fffffff)
+#else
+#include <math.h>
+#include <stdint.h>
 #endif
+#if defined(__OPENCL_C_VERSION__) || defined(__CUDACC_RTC__)
 typedef signed char int8_t;
 typedef unsigned char uint8_t;
 typedef short int16_t;
@@ -47,6 +51,7 @@ typedef unsigned int uint32_t;
 #define INT64_MAX INT64_C(9223372036854775807)
 #define INT64_MIN (-INT64_MAX - 1)
 #define UINT64_MAX UINT64_C(18446744073709551615)
+#endif
 #else
 #define IGRT_ON_GPU 0
 #include <math.h>
@@ -60,7 +65,7 @@ typedef unsigned int uint32_t;
 
 /* Unused ones must not warn, wherever the text ends up. */
 #if defined(__CUDACC__)
-#define IGRT_INLINE static __device__ inline
+#define IGRT_INLINE __attribute__((unused)) static __device__ inline
 #elif defined(__GNUC__)
 #define IGRT_INLINE __attribute__((unused)) static inline
 #else

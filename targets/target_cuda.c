@@ -18,16 +18,23 @@ const Target target_cuda = {
     .item = "threadIdx.x",
     .local_word = "__shared__ __align__(16) ",
     .barrier = "__syncthreads();",
+    .items = 1024,
+    .shared = 48 << 10,
+    .group_word = "__launch_bounds__(%d) ",
+    .unroll = "#pragma unroll",
+    .aligned = "__builtin_assume_aligned",
     .work_item = "((int64_t)blockIdx.x * blockDim.x + threadIdx.x)",
     .float_suffix = "f",
     .spelling = c_spelling,
     .runtime = "igrt_cu",
     .pragma = "",
     .prologue =
+        "#ifdef __CUDACC_RTC__\n"
         "typedef signed char int8_t;\ntypedef unsigned char uint8_t;\ntypedef short int16_t;\n"
         "typedef unsigned short uint16_t;\ntypedef int int32_t;\ntypedef unsigned int uint32_t;\n"
         "typedef long long int64_t;\ntypedef unsigned long long uint64_t;\n"
         "#define INT64_C(x) x##LL\n#define UINT64_C(x) x##ULL\n"
-        "#define INFINITY __int_as_float(0x7f800000)\n#define NAN __int_as_float(0x7fffffff)\n",
+        "#define INFINITY __int_as_float(0x7f800000)\n#define NAN __int_as_float(0x7fffffff)\n"
+        "#else\n#include <math.h>\n#include <stdint.h>\n#endif\n",
     .compile = nvrtc_compile,
 };

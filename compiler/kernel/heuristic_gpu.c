@@ -2,7 +2,9 @@
  *
  * A contraction's results are cut into blocks, one for a group of items: columns, along which the results lie side by side, and
  * rows, over which the columns' operand is used again.  Each item has a tile of accumulators.  Blocks of both operands go through
- * memory that the group shares, some terms of the sum at a time.  What fills no block is masked. */
+ * memory that the group shares, some terms of the sum at a time.  What fills no block is masked.
+ *
+ * Where that would be too few groups, heuristic_parts.c divides the terms among the items instead. */
 #include <string.h>
 
 #include "kernel.h"
@@ -12,7 +14,12 @@ enum {
     MOST_COPIES = 8,  /* of an item, along each */
     TERMS = 16,       /* of a sum that a block has */
     PROCESSORS = 132, /* that can have a group each */
-    LEAST_WORK = 1 << 20
+    LEAST_WORK = 1 << 20,
+    LEAST_PARTS = 1 << 14,
+    LEAST_ROWS = 4,
+    LEAST_ITEMS = 64,
+    SIDE = 4, /* copies along each, of a tile whose operands are worth a place */
+    FULL = 4  /* groups for each processor */
 };
 
 static bool add_opt(Nest *n, OptKind kind, int axis, int64_t amount)
@@ -162,12 +169,38 @@ static void join_columns(Nest *n, const View *v)
         (void)opt_apply(n, &o);
 }
 
-void choose_gpu_opts(Arena *a, Nest **nest)
+/* Too few groups of tiles whose operands are worth a place: a GPU would not be full. */
+static bool is_small(const Nest *n, const View *v, int rows, int columns)
+{
+    int64_t others = 1;
+    for (int i = 0; i < v->nrange; i++) {
+        int axis = nest_root(n, v->range[i]);
+        if (axis != rows && axis != columns)
+            others = sat_mul(others, n->axis[axis].most);
+    }
+    int64_t down = rows < 0 ? 1 : blocks(extent_of(n, rows), SIDE);
+    return sat_mul(others, down * blocks(extent_of(n, columns), SIDE)) < FULL * PROCESSORS;
+}
+
+/* What was tried is kept if it could be done. */
+static bool keep(Nest **nest, Nest *tried, bool done)
+{
+    nest_free(done ? *nest : tried);
+    if (done)
+        *nest = tried;
+    return done;
+}
+
+void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *want)
 {
     View v = kernel_view(a, (*nest)->k);
-    if (!v.dot || v.nstore != 1 || (*nest)->k->flops < LEAST_WORK)
+    if (v.nstore != 1)
         return;
     Nest *tiled = nest_clone(*nest);
+    if (!v.dot) {
+        (void)keep(nest, tiled, parts_rows(tiled, &v));
+        return;
+    }
     join_columns(tiled, &v);
     const Kernel *k = tiled->k;
     v = kernel_view(a, k);
@@ -182,14 +215,22 @@ void choose_gpu_opts(Arena *a, Nest **nest)
     for (int i = 0; i < v.nrange && columns >= 0; i++) {
         int axis = nest_root(tiled, v.range[i]);
         Node *c = k->axes[columns].range;
-        if (axis != columns && extent_of(tiled, axis) >= ITEMS && view_reuses(&v, c, v.range[i]) &&
+        if (axis != columns && extent_of(tiled, axis) >= LEAST_ROWS &&
+            view_reuses(&v, c, v.range[i]) &&
             (rows < 0 || extent_of(tiled, axis) > extent_of(tiled, rows)))
             rows = axis;
     }
-    if (rows < 0 || !contraction(tiled, &v, rows, columns)) {
-        nest_free(tiled);
-        return;
+    bool small = columns >= 0 && is_small(tiled, &v, rows, columns), done = false;
+    int items = tiled->target->items;
+    for (; small && k->flops >= LEAST_PARTS && !done && items >= LEAST_ITEMS; items /= 2) {
+        Nest *one = nest_clone(tiled); /* fewer, if their parts do not fit */
+        done = parts_contraction(one, &v, rows, columns, items) && !nest_check(one);
+        nest_free(done ? tiled : one);
+        tiled = done ? one : tiled;
     }
-    nest_free(*nest);
-    *nest = tiled;
+    if (done)
+        parts_layouts(tiled, &v, bufs, rows, columns, want);
+    else if (!small && rows >= 0 && extent_of(tiled, rows) >= ITEMS && k->flops >= LEAST_WORK)
+        done = contraction(tiled, &v, rows, columns);
+    (void)keep(nest, tiled, done);
 }

@@ -94,8 +94,14 @@ void nest_replace(Nest *, Kernel *);
 /* heuristic_tc.c: opts and layouts of a contraction that a matrix unit of the target takes; false: nothing was done. */
 bool choose_tc_opts(Arena *, Nest **, const View *, const Buffer *const *bufs, bool may_copy,
                     Layout *want, Node **lanes);
-/* heuristic_gpu.c: opts of a contraction on a GPU: groups that share blocks of both operands. */
-void choose_gpu_opts(Arena *, Nest **);
+/* heuristic_gpu.c: opts on a GPU; the weights of a contraction may get a layout, in want[], by argument. */
+void choose_gpu_opts(Arena *, Nest **, const Buffer *const *bufs, Layout *want);
+/* heuristic_parts.c: opts by which the items of a group share sums: of a contraction (rows: or -1; with at most so many items), and how it wants its weights;
+ * of a reduce of rows.  False: the nest is of no use. */
+bool parts_contraction(Nest *, const View *, int rows, int columns, int items);
+void parts_layouts(const Nest *, const View *, const Buffer *const *bufs, int rows, int columns,
+                   Layout *want);
+bool parts_rows(Nest *, const View *);
 /* heuristic.c: whether a sum walks through many pages as it reads one term after the other. */
 bool walks_pages(const Kernel *, const View *, Node *load);
 /* tried: NULL, or gets a line for each choice of lanes, for who reads a report. */

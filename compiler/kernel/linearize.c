@@ -410,7 +410,9 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
 {
     Node *t = q->order[first];
     int group[256], n = 0;
-    for (int i = first; i < q->n && n < 256; i++) {
+    int nloop;
+    Node *const *loop = loops_of(q->l, t, &nloop);
+    for (int i = first; i < q->n && n < (nloop ? 256 : 1); i++) {
         Node *r = q->order[i];
         if (!q->done[i] && same_loops(q, t, r) && !(q->set[i] & ~open) &&
             (!must || (q->set[i] & must)) && (!needed || needed[i]))
@@ -426,8 +428,6 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
     for (int i = 0; i < n && sum; i++)
         add_sum(q, q->order[group[i]], depth);
     uint64_t inner = open, own = 0;
-    int nloop;
-    Node *const *loop = loops_of(q->l, t, &nloop);
     bool together = is_fill(t) && q->l->tile->items;
     if (together)
         barrier(q, true, depth);

@@ -26,6 +26,22 @@ typedef struct {
         filled; /* by stage: the ranges of the loops that fill the place, by axis; NULL: nothing is staged here */
     int row;  /* the axis of the rows that a matrix unit has, or -1 */
     int next; /* number of a new range */
+    /* BIND of a reduced axis: */
+    Node *part, *turn; /* the item's part of the terms; the round of the walk, or NULL */
+    struct Walk {
+        int axis, root; /* an axis that is left of results, a digit of their number in the group */
+        int64_t stride; /* in the buffer */
+        Node *own; /* the item's, NULL: it has all (copies, or what no shared sum moves with) */
+    } * walk;      /* the innermost first */
+    int nwalk;
+    Node *walked; /* whether there is such a result, or NULL */
+    struct Shared {
+        const Node *of;
+        Node *filled;
+        int *place, nplace, level;
+        int64_t parts;
+    } * *shared;
+    int nshared;
 } Piece;
 
 typedef struct {
@@ -65,6 +81,8 @@ Env env_new(Lower *, const Env *outside);
 void env_ready(Lower *, Env *);
 /* A node of the kernel as it is in this loop nest. */
 Node *lower_node(Lower *, Piece *, Node *, Env *);
+/* All terms of a reduce that are in this loop nest, or the item's: all values of the state. */
+void lower_terms(Lower *, Piece *, Node *, const Env *, Node **state);
 /* Is the axis a part of a range that the node (a reduce, a STAGE) has of its own? */
 bool lower_is_over(const Lower *, const Node *, int axis);
 /* The axes that are left of an axis in this loop nest; and of these the loops: added to leaf, range. */
@@ -80,6 +98,16 @@ void lower_sort_loops(Lower *, const Piece *, Node **range, int n);
 void tc_begin(Lower *, Piece *);
 /* A sum that it takes. */
 Node *lower_fragments(Lower *, Piece *, Node *);
+
+/* ---- lower_shares.c ----------------------------------------------------------------------------- */
+
+/* Does BIND share the terms of this reduce among the items of a group? What it is then. */
+bool lower_is_shared(const Lower *, const Node *);
+Node *lower_shared(Lower *, Piece *, Node *);
+/* Before the loops are named; is the axis one that the items walk over; axes become what the walk says. */
+void shares_begin(Lower *, Piece *);
+bool lower_is_walked(const Piece *, int axis);
+void shares_walk(Lower *, Piece *);
 
 /* ---- places.c, places_shared.c, places_values.c ------------------------------------------------ */
 
@@ -97,6 +125,8 @@ Node *load_through_place(Lower *, Piece *, Node *n, Node *load);
 Node *load_through_shared(Lower *, Piece *, Node *n, Node *load);
 /* Which of the values that have places a node is: a new one if it has none. */
 int staged_number(Lower *, Node *value);
+/* The number of an item in its group. */
+Node *lower_item(Lower *, const Piece *);
 /* A STAGE of the kernel: a value that several loops read. */
 Node *lower_stage(Lower *, Piece *, Node *, Env *);
 /* The places become arguments of the kernel that is lowered, behind its own. */

@@ -190,7 +190,8 @@ void lower_loops(Lower *q, const Piece *p, int axis, Node **range, int *n)
     lower_leaves(p, axis, leaf, &nleaf);
     for (int i = 0; i < nleaf; i++) {
         Node *at = p->at[leaf[i]];
-        if (at && at->op == OP_RANGE && at != p->t.lane && at != p->t.four)
+        bool loop = at && at->op == OP_RANGE && !q->nest->axis[leaf[i]].bound;
+        if (loop && at != p->t.lane && at != p->t.four)
             range[(*n)++] = at;
     }
 }
@@ -293,13 +294,9 @@ static void remaining_terms(Lower *q, Piece *p, Node *n, const Env *e, const Spl
     reduce_over(q, p, n, body, range, nrange, out);
 }
 
-static Node *lower_reduce(Lower *q, Piece *p, Node *n, const Env *e)
+void lower_terms(Lower *q, Piece *p, Node *n, const Env *e, Node **state)
 {
-    Node *state[MAX_STATE], *more[MAX_STATE], *range[TC_AXES];
-    for (int i = 0; i < TC_AXES && p->t.tc; i++)
-        range[i] = q->k->axes[q->nest->axis[q->nest->tc_axis[i]].root].range;
-    if (p->t.tc && tc_takes(p->t.tc, n, range))
-        return lower_fragments(q, p, n);
+    Node *more[MAX_STATE];
     whole_blocks(q, p, n, e, 0, state);
     for (int i = 0; i < q->nest->nsplit; i++) {
         const Split *s = &q->nest->split[i];
@@ -312,5 +309,17 @@ static Node *lower_reduce(Lower *q, Piece *p, Node *n, const Env *e)
         remaining_terms(q, p, n, e, s, more);
         monoid_join(q->c, reduce_monoid(n), state, more, state);
     }
+}
+
+static Node *lower_reduce(Lower *q, Piece *p, Node *n, const Env *e)
+{
+    Node *state[MAX_STATE], *range[TC_AXES];
+    if (lower_is_shared(q, n))
+        return lower_shared(q, p, n);
+    for (int i = 0; i < TC_AXES && p->t.tc; i++)
+        range[i] = q->k->axes[q->nest->axis[q->nest->tc_axis[i]].root].range;
+    if (p->t.tc && tc_takes(p->t.tc, n, range))
+        return lower_fragments(q, p, n);
+    lower_terms(q, p, n, e, state);
     return state[reduce_part(n)];
 }

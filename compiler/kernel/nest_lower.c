@@ -202,6 +202,7 @@ static void do_splits(Lower *q)
 
 static void name_loops(Lower *q, Piece *p)
 {
+    bool shared = false;
     for (int i = 0; i < 3 * q->nest->norder; i++) { /* the grid, the items of a group, loops */
         int axis = q->nest->order[i % q->nest->norder];
         const NestAxis *x = &q->nest->axis[axis];
@@ -210,7 +211,14 @@ static void name_loops(Lower *q, Piece *p)
         if (!loop.range || loop.range->op != OP_RANGE || x->bound != turn[i / q->nest->norder] ||
             loop.range == p->t.lane || axis == p->row)
             continue;
-        if (x->reduced)
+        if (x->reduced && x->bound) {
+            if (!shared)
+                vec_push(q->a, p->t.axis, p->t.naxis,
+                         ((TileAxis){loop.name, p->part, BOUND_LANE, false}));
+            shared = true;
+        } else if (!x->reduced && !x->bound && lower_is_walked(p, axis)) {
+            continue;
+        } else if (x->reduced)
             vec_push(q->a, p->t.reduce, p->t.nreduce, loop);
         else
             vec_push(q->a, p->t.axis, p->t.naxis, loop);
@@ -220,6 +228,8 @@ static void name_loops(Lower *q, Piece *p)
         TileAxis rows = {.name = name, .range = p->at[p->row]};
         vec_push(q->a, p->t.axis, p->t.naxis, rows);
     }
+    if (p->turn)
+        vec_push(q->a, p->t.axis, p->t.naxis, ((TileAxis){"turn", p->turn, BOUND_NOT, false}));
     for (int i = 0; i < q->nest->naxis; i++) { /* what is in lanes elsewhere, and whole here */
         const NestAxis *x = &q->nest->axis[i];
         TileAxis loop = {.name = arena_strdup(q->a, x->name), .range = p->at[i]};
@@ -233,7 +243,7 @@ static void name_loops(Lower *q, Piece *p)
 /* Every copy of one store: those of the first UPCAST are furthest apart. */
 static void copy_store(Lower *q, Piece *p, Node *store, int copy, bool beside)
 {
-    if (copy < p->ncopies) {
+    if (copy < p->ncopies && !p->part) {
         for (int64_t i = 0; i < p->copies[copy].n; i++) {
             p->at[p->copies[copy].axis] = idx(q->c, i);
             copy_store(q, p, store, copy + 1, beside);
@@ -251,6 +261,12 @@ static void copy_store(Lower *q, Piece *p, Node *store, int copy, bool beside)
     }
     env_ready(q, &e);
     Node *v = lower_node(q, p, store, &e);
+    if (p->walked) {
+        Node *src[INGOT_MAX_RANK + 3];
+        memcpy((void *)src, (void *)v->src, (size_t)v->nsrc * sizeof *src);
+        src[1] = node_alu2(q->c, OP_AND, INGOT_BOOL, p->walked, v->src[1]);
+        v = node_with(q->c, v, src);
+    }
     vec_push(q->a, p->t.store, p->t.nstore, v);
 }
 
@@ -325,7 +341,11 @@ static void lower_end(Lower *q, Tiles *out)
     for (int i = 0; i < q->n; i++) {
         Piece *at = &q->piece[i];
         tc_begin(q, at);
+        if (n->sharing)
+            shares_begin(q, at);
         name_loops(q, at);
+        if (n->sharing)
+            shares_walk(q, at);
         at->filled = NEWN(q->a, Node **, n->nstage + 1);
         for (int j = 0; j < n->nstage; j++)
             if (n->items || place_wanted(q, at, &n->stage[j]))

@@ -3,6 +3,7 @@
  * Heuristic, .sched files and whoever else chooses opts all come here.  An opt changes the nest's
  * axes and their order, nothing else; a refusal changes nothing and is a sentence for whoever wrote
  * the opt. */
+#include <limits.h>
 #include <string.h>
 
 #include "kernel.h"
@@ -167,22 +168,99 @@ static const char *apply_mask(Nest *n, const Opt *o, int axis)
     return NULL;
 }
 
+/* Of the reduce that has most: how many items of a group have a part of its terms each. */
+static int64_t items_of_reduces(const Nest *n, Arena *a)
+{
+    int count;
+    int64_t most = 1;
+    Node **order = graph_toposort(a, 1, &n->k->sink, &count);
+    for (int i = 0; i < count; i++) {
+        int64_t items = 1;
+        for (int j = 0; j < n->naxis && order[i]->op == OP_REDUCE; j++) {
+            const NestAxis *x = &n->axis[j];
+            bool over = false;
+            for (uint32_t s = reduce_ranges(order[i]); s < order[i]->nsrc; s++)
+                over |= order[i]->src[s] == n->k->axes[x->root].range;
+            if (over && x->reduced && x->bound)
+                items = sat_mul(items, x->extent);
+        }
+        most = items > most ? items : most;
+    }
+    return most;
+}
+
+/* Some reduce over the axis is computed anew in the loops of another one. */
+static bool in_other_reduce(const Nest *n, int root, Arena *a)
+{
+    int count;
+    Node **order = graph_toposort(a, 1, &n->k->sink, &count), *range = n->k->axes[root].range;
+    for (int i = 0; i < count; i++) {
+        bool over = false;
+        for (uint32_t s = 1; s < order[i]->nsrc && order[i]->op == OP_REDUCE; s++)
+            over |= order[i]->src[s] == range;
+        for (int j = 0; over && j < n->k->naxis; j++)
+            if (n->axis[j].reduced && moves_with(a, order[i], n->k->axes[j].range))
+                return true;
+    }
+    return false;
+}
+
+static bool has_place(const Nest *n)
+{
+    for (int i = 0; i < n->k->naxis; i++)
+        if (n->axis[i].staged || n->axis[i].scanned)
+            return true;
+    return n->nstage > 0;
+}
+
+/* Items share the terms of a sum. */
+static const char *bind_reduced_refused(Nest *n, const Opt *o, int axis, Arena *a)
+{
+    const NestAxis *x = &n->axis[axis];
+    if (o->amount != BOUND_LANE)
+        return refuse(n,
+                      "BIND %s grid: the groups of a grid do not meet: only the items of one "
+                      "group share what is reduced",
+                      o->axis);
+    if (n->shared && has_place(n))
+        return refuse(n, "BIND %s lane: the kernel has values in places, or a scan", o->axis);
+    if (n->shared && in_other_reduce(n, x->root, a))
+        return refuse(n, "BIND %s lane: what is reduced along it moves with another reduced axis",
+                      o->axis);
+    return NULL;
+}
+
 static const char *apply_bind(Nest *n, const Opt *o, int axis)
 {
-    enum { MOST_ITEMS = 256 };
+    const int most = n->target ? n->target->items : INT_MAX;
     NestAxis *x = &n->axis[axis];
-    int items = n->items ? n->items : 1;
+    const char *why = NULL;
     if (n->shared && !on_gpu(n))
         return refuse(n, "BIND %s: this target has no grid: THREAD shares loops among threads",
                       o->axis);
-    if (x->reduced || x->bound || (n->shared && n->k->sink->nsrc != 1))
-        return refuse(n, "BIND %s: it takes a loop over results that is not bound already",
-                      o->axis);
-    if (o->amount == BOUND_LANE && (x->extent < 0 || x->extent > MOST_ITEMS / items))
-        return refuse(n, "BIND %s lane: a group has at most %d items, this axis %lld", o->axis,
-                      MOST_ITEMS, (long long)x->extent);
+    if (x->bound || (n->shared && n->k->sink->nsrc != 1))
+        return refuse(n, "BIND %s: it takes a loop that is not bound already", o->axis);
+    Arena *a = arena_new();
+    if (x->reduced)
+        why = bind_reduced_refused(n, o, axis, a);
+    int64_t items = 1, sharing = 1;
     x->bound = (Bound)o->amount;
-    n->items = o->amount == BOUND_LANE ? items * (int)x->extent : items;
+    for (int i = 0; i < n->naxis; i++)
+        if (n->axis[i].bound == BOUND_LANE && !n->axis[i].reduced)
+            items = n->axis[i].extent < 0 ? INT64_MAX : sat_mul(items, n->axis[i].extent);
+    if (n->sharing || x->reduced)
+        sharing = items_of_reduces(n, a);
+    arena_free(a);
+    if (!why && o->amount == BOUND_LANE && (x->extent < 0 || sat_mul(items, sharing) > most))
+        why = refuse(n, "BIND %s lane: a group has at most %d items, this axis %lld", o->axis, most,
+                     (long long)x->extent);
+    if (why) {
+        x->bound = BOUND_NOT;
+        return why;
+    }
+    n->sharing = sharing > 1 ? (int)sharing : n->sharing;
+    if (o->amount == BOUND_LANE)
+        n->items = (int)(items * sharing);
     return NULL;
 }
 
@@ -616,8 +694,10 @@ static const char *stage_refused(Nest *n, const Opt *o, int axis, Arena *a)
     if (nest_stage(n, o->amount) >= 0)
         return refuse(n, "STAGE %s %lld: argument %lld is staged already", o->axis,
                       (long long)o->amount, (long long)o->amount);
-    if (n->dots || n->row >= 0 || n->k->sink->nsrc != 1)
-        return refuse(n, "STAGE %s %lld: it does not go with DOT, nor with a rest beside its row",
+    if (n->dots || n->row >= 0 || n->sharing || n->k->sink->nsrc != 1)
+        return refuse(n,
+                      "STAGE %s %lld: it does not go with DOT, with a rest beside its row, nor "
+                      "with sums that items share",
                       o->axis, (long long)o->amount);
     for (int i = 0; i < n->k->naxis; i++)
         if (has_rest(n, i))
@@ -887,8 +967,22 @@ static const char *fragments_apart(const Nest *n, const Tiles *tiles, Arena *a)
     return NULL;
 }
 
+/* The places of a group have to fit into the memory that it shares. */
+static const char *places_fit(const Nest *n)
+{
+    Tiles tiles = nest_lower(n);
+    int64_t bytes = place_offset(tiles.k, n->k->narg, tiles.k->narg);
+    tiles_free(&tiles);
+    return bytes <= n->target->shared
+               ? NULL
+               : arena_printf(n->arena, "the items of a group share %lld bytes: there are %d",
+                              (long long)bytes, n->target->shared);
+}
+
 const char *nest_check(const Nest *n)
 {
+    if (on_gpu(n))
+        return n->items && (n->sharing || n->nstage) ? places_fit(n) : NULL;
     if (!n->lanes && !n->dots)
         return NULL;
     Arena *a = arena_new();

@@ -377,22 +377,39 @@ static void give_scratch(Plan *p, Step *s, const Target *t)
     s->scratch = b;
 }
 
-/* A GPU's kernels keep the layouts that their buffers have. */
+/* A GPU's kernels keep the layouts that their buffers have, but for weights. */
+static void optimise_gpu_step(Optimise *o, Step *s)
+{
+    Kernel *k = s->kernel;
+    const Choice *given = choice_given(o->p, k->choice);
+    for (int i = 0; i < s->nbuf; i++)
+        k->choice->arg[i].owned |= s->bufs[i]->kind == BUF_WEIGHT;
+    if (given) {
+        if (!replay_args(o->p, s, given, false))
+            return;
+        lay_out_weights(o, s);
+        if (replay_opts(o->p, k, o->t, given))
+            return;
+    }
+    Nest *nest = nest_new(k, o->t);
+    Layout *want = NEWN(o->a, Layout, k->narg);
+    choose_gpu_opts(o->a, &nest, (const Buffer *const *)s->bufs, want);
+    for (int i = 0; i < k->narg; i++)
+        if (want[i].n)
+            k->choice->arg[i].layout = want[i];
+    lay_out_weights(o, s);
+    nest_keep(nest, k);
+    nest_free(nest);
+}
+
 static void optimise_gpu(Optimise *o, Block *b)
 {
     for (int i = 0; i < b->n; i++) {
         Step *s = b->step[i];
         optimise_gpu(o, &s->body);
         optimise_gpu(o, &s->other);
-        Kernel *k = s->kernel;
-        const Choice *given = s->kind == STEP_KERNEL ? choice_given(o->p, k->choice) : NULL;
-        bool plain = s->kind != STEP_KERNEL || k->serial || k->sink->nsrc != 1;
-        if (plain || (given && replay_opts(o->p, k, o->t, given)))
-            continue;
-        Nest *nest = nest_new(k, o->t);
-        choose_gpu_opts(o->a, &nest);
-        nest_keep(nest, k);
-        nest_free(nest);
+        if (s->kind == STEP_KERNEL && !s->kernel->serial && s->kernel->sink->nsrc == 1)
+            optimise_gpu_step(o, s);
     }
 }
 

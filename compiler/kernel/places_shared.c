@@ -33,8 +33,7 @@ static int64_t size_inside(const Lower *q, const Piece *p, const Stage *s, int a
            size_inside(q, p, s, sum->inner);
 }
 
-/* The number of an item in its group. */
-static Node *item_of(Lower *q, const Piece *p)
+Node *lower_item(Lower *q, const Piece *p)
 {
     Node *item = idx(q->c, 0);
     for (int i = 0; i < p->t.naxis; i++)
@@ -93,7 +92,7 @@ Node *load_through_shared(Lower *q, Piece *p, Node *n, Node *load)
     }
     q->place[stage] = room > q->place[stage] ? room : q->place[stage];
     int64_t each = nest->items, rounds = (elements + each - 1) / each;
-    Node **turn = &p->filled[stage][0], *e = item_of(q, p), *at = idx(q->c, 0), *fill = at;
+    Node **turn = &p->filled[stage][0], *e = lower_item(q, p), *at = idx(q->c, 0), *fill = at;
     if (!*turn && rounds > 1) {
         TileAxis x = {.name = arena_printf(q->a, "fill%d", stage)};
         x.range = *turn = range_new(q->c, p->next++, idx(q->c, rounds));

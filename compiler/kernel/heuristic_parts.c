@@ -1,0 +1,309 @@
+/* heuristic_parts.c - opts for GPUs where there are too few results to fill one: the items of a group share the terms of sums.
+ *
+ * A small contraction (a convolution of one image, a matrix times a vector) has columns in the lanes, where its results and one
+ * operand lie side by side; each item has copies along the rows, over which that operand is used again, and one of several
+ * parts of the terms.  Operands come from the caches: no item waits for another before the sums are joined.
+ *
+ * A reduce of rows (a mean, a softmax's sums) has all its terms side by side in the lanes. */
+#include <string.h>
+
+#include "kernel.h"
+
+enum {
+    WARP = 32,
+    ITEMS = 512,      /* of a group */
+    MOST_COPIES = 4,  /* of an item, along each */
+    GROUPS = 132,     /* that run beside each other */
+    WARPS = 16 * 132, /* beside each other, so that some have what they wait for */
+    LEAST_TERMS = 8,  /* of a part */
+    FEW = 64 * 1024   /* results, of which each has an item of its own otherwise */
+};
+
+static bool add(Nest *n, OptKind kind, int axis, int64_t amount)
+{
+    Opt o = {.kind = kind, .axis = n->axis[axis].name, .amount = amount};
+    return !opt_apply(n, &o);
+}
+
+static int64_t extent_of(const Nest *n, int axis)
+{
+    return n->axis[axis].extent;
+}
+
+static const Split *last_split(const Nest *n)
+{
+    return &n->split[n->nsplit - 1];
+}
+
+/* Blocks of an axis are the grid's; gives what is inside of a block, or -1. */
+static int in_grid(Nest *n, int axis, int64_t block)
+{
+    int64_t extent = extent_of(n, axis);
+    if (extent % block && !add(n, OPT_MASK, axis, block))
+        return -1;
+    if (extent <= block)
+        return axis;
+    if (block == 1)
+        return add(n, OPT_BIND, axis, BOUND_GRID) ? axis : -1;
+    if (!add(n, OPT_SPLIT, axis, block))
+        return -1;
+    int inner = last_split(n)->inner;
+    return add(n, OPT_BIND, last_split(n)->outer, BOUND_GRID) ? inner : -1;
+}
+
+static int64_t groups_of(int64_t extent, int64_t block)
+{
+    return (extent + block - 1) / block;
+}
+
+static const char *and_name(Nest *n, const char *names, int axis)
+{
+    return arena_printf(n->arena, "%s%s%s", names, *names ? " " : "", n->axis[axis].name);
+}
+
+/* The axis of the reduce that is divided: the longest one, or -1. */
+static int longest(const Nest *n, const Node *reduce)
+{
+    int best = -1;
+    for (uint32_t i = reduce_ranges(reduce); i < reduce->nsrc; i++) {
+        int axis = nest_root(n, reduce->src[i]);
+        if (extent_of(n, axis) > 1 && (best < 0 || extent_of(n, axis) > extent_of(n, best)))
+            best = axis;
+    }
+    return best;
+}
+
+/* In so many parts, each of terms side by side; -1: it cannot. */
+static int divide(Nest *n, int axis, int64_t parts)
+{
+    int64_t terms = groups_of(extent_of(n, axis), parts);
+    if (extent_of(n, axis) % terms && !add(n, OPT_MASK, axis, terms))
+        return -1;
+    if (terms > 1 && !add(n, OPT_SPLIT, axis, terms))
+        return -1;
+    int outer = terms > 1 ? last_split(n)->outer : axis;
+    return add(n, OPT_BIND, outer, BOUND_LANE) ? outer : -1;
+}
+
+/* Inside of a block: copies of an item along the axis, beside each other or as far apart as there are lanes, and lanes. */
+static int lanes_of(Nest *n, int at, int64_t lanes, int64_t copies, bool near)
+{
+    if (copies > 1 && near) {
+        if (!add(n, OPT_UPCAST, at, copies))
+            return -1;
+        at = last_split(n)->outer;
+    } else if (copies > 1 && lanes > 1) {
+        if (!add(n, OPT_SPLIT, at, lanes))
+            return -1;
+        int far = last_split(n)->outer, in = last_split(n)->inner;
+        if (!add(n, OPT_UPCAST, far, copies))
+            return -1;
+        at = in;
+    }
+    if (lanes > 1 && !add(n, OPT_BIND, at, BOUND_LANE))
+        return -1;
+    return at;
+}
+
+/* Lanes and copies of an item along columns and rows, and how many parts the terms are in. */
+typedef struct {
+    int64_t lanes[2], copies[2], parts;
+} Shape;
+enum { COLUMNS, ROWS };
+
+static int64_t tiles_of(const Shape *s, const int64_t extent[2])
+{
+    int64_t n = 1;
+    for (int i = 0; i < 2; i++)
+        n *= groups_of(extent[i], s->lanes[i] * s->copies[i]);
+    return n;
+}
+
+/* A warp is 8 items along columns and 4 along rows, or all along columns. Copies save loads; fewer are more groups. */
+static Shape shape_of(const int64_t extent[2], int64_t others, int64_t terms, int items)
+{
+    bool flat = extent[ROWS] < 8;
+    Shape s = {.lanes = {flat ? WARP : WARP / 4, flat ? 1 : 4},
+               .copies = {flat ? 1 : MOST_COPIES, flat ? 1 : MOST_COPIES},
+               .parts = 1};
+    while (s.lanes[COLUMNS] > 4 && s.lanes[COLUMNS] > extent[COLUMNS])
+        s.lanes[COLUMNS] /= 2;
+    while (s.copies[COLUMNS] > 1 && s.copies[COLUMNS] * s.lanes[COLUMNS] >= 2 * extent[COLUMNS])
+        s.copies[COLUMNS] /= 2;
+    while (s.copies[ROWS] > 1 && s.copies[ROWS] * s.lanes[ROWS] > extent[ROWS])
+        s.copies[ROWS] /= 2;
+    while (sat_mul(others, tiles_of(&s, extent)) < GROUPS &&
+           (s.copies[COLUMNS] > 1 || s.copies[ROWS] > 2))
+        s.copies[s.copies[COLUMNS] > s.copies[ROWS] ? COLUMNS : ROWS] /= 2;
+    int64_t tiles = sat_mul(others, tiles_of(&s, extent));
+    int64_t most = (items < ITEMS ? items : ITEMS) / (s.lanes[COLUMNS] * s.lanes[ROWS]);
+    while (2 * s.parts <= most && sat_mul(tiles, s.parts) < WARPS &&
+           terms >= 2 * s.parts * LEAST_TERMS)
+        s.parts *= 2;
+    return s;
+}
+
+/* An axis of results: blocks are the grid's. The axis of its lanes, or -1. */
+static int block(Nest *n, const Shape *s, int axis, int along)
+{
+    int at = in_grid(n, axis, s->lanes[along] * s->copies[along]);
+    return at < 0 ? -1 : lanes_of(n, at, s->lanes[along], s->copies[along], along == ROWS);
+}
+
+/* Other reduces of the kernel are divided alike, where they can be. */
+static void divide_others(Nest *n, const View *v, int64_t parts)
+{
+    for (int i = 0; i < v->nreduce; i++) {
+        int axis = v->reduce[i] == v->dot ? -1 : longest(n, v->reduce[i]);
+        if (axis >= 0 && n->axis[axis].split < 0 && !n->axis[axis].bound &&
+            extent_of(n, axis) % parts == 0)
+            (void)divide(n, axis, parts);
+    }
+}
+
+bool parts_contraction(Nest *n, const View *v, int rows, int columns, int items)
+{
+    int sum = longest(n, v->dot);
+    if (sum < 0)
+        return false;
+    int64_t others = 1, extent[2] = {extent_of(n, columns), rows >= 0 ? extent_of(n, rows) : 1};
+    for (int i = 0; i < v->nrange; i++) {
+        int axis = nest_root(n, v->range[i]);
+        if (axis != rows && axis != columns)
+            others = sat_mul(others, n->axis[axis].most);
+    }
+    Shape s = shape_of(extent, others, extent_of(n, sum), items);
+    const char *order = "";
+    if (s.parts > 1) {
+        int at = divide(n, sum, s.parts);
+        if (at < 0)
+            return false;
+        order = and_name(n, order, at);
+        divide_others(n, v, s.parts);
+    }
+    if (extent[ROWS] > 1) {
+        int at = block(n, &s, rows, ROWS);
+        if (at < 0)
+            return false;
+        order = s.lanes[ROWS] > 1 ? and_name(n, order, at) : order;
+    }
+    int at = block(n, &s, columns, COLUMNS);
+    if (at < 0)
+        return false;
+    order = and_name(n, order, at);
+    for (int i = 0; i < v->nrange; i++) {
+        int axis = nest_root(n, v->range[i]);
+        if (axis != rows && axis != columns && extent_of(n, axis) != 1 &&
+            !add(n, OPT_BIND, axis, BOUND_GRID))
+            return false;
+    }
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < n->norder; i++) {
+            const NestAxis *x = &n->axis[n->order[i]];
+            if (x->reduced && !x->bound && x->extent != 1 &&
+                (x->root == sum) == !pass) /* a window is inside: its loops become straight-line */
+                order = and_name(n, order, n->order[i]);
+        }
+    Opt o = {.kind = OPT_ORDER, .axis = order};
+    return !opt_apply(n, &o);
+}
+
+/* Blocks of an axis are outermost, what is in them innermost. */
+static void in_blocks(Layout *l, int rank, int axis, int64_t block)
+{
+    l->op[l->n++] = (LayoutOp){.kind = LAYOUT_SPLIT, .axis = (int8_t)axis, .a = block};
+    LayoutOp *op = &l->op[l->n++];
+    *op = (LayoutOp){.kind = LAYOUT_PERMUTE, .perm = {.n = rank + 1}};
+    int n = 0;
+    op->perm.axis[n++] = (int8_t)axis;
+    for (int i = 0; i < rank + 1; i++)
+        if (i != axis && i != axis + 1)
+            op->perm.axis[n++] = (int8_t)i;
+    op->perm.axis[n] = (int8_t)(axis + 1);
+}
+
+/* What is inside of the blocks that are the grid's, of lanes or copies. */
+static int64_t block_of(const Nest *n, int axis)
+{
+    int64_t block = 1;
+    for (int i = 0; i < n->naxis; i++)
+        if (n->axis[i].root == axis && (n->axis[i].form == AXIS_COPIES ||
+                                        (n->axis[i].bound == BOUND_LANE && !n->axis[i].reduced)))
+            block *= n->axis[i].extent;
+    return block;
+}
+
+/* Weights lie as the lanes, or the copies of an item, read them. */
+void parts_layouts(const Nest *n, const View *v, const Buffer *const *bufs, int rows, int columns,
+                   Layout *want)
+{
+    const int of[2] = {columns, rows};
+    for (int i = 0; i < v->nfactor; i++) {
+        int arg = (int)v->factor[i]->src[0]->arg.i, rank = bufs[arg]->rank;
+        bool settled = bufs[arg]->kind != BUF_WEIGHT || rank > 6;
+        for (int j = 0; j < 2 && !settled; j++) {
+            Move m = of[j] < 0 ? (Move){.kind = MOVE_NONE}
+                               : access_move(n->k->c, v->factor[i], n->k->axes[of[j]].range);
+            int64_t block = of[j] < 0 ? 1 : block_of(n, of[j]), size;
+            settled = m.kind != MOVE_NONE;
+            if (m.kind != MOVE_AXIS || m.stride != 1 || want[arg].n)
+                continue;
+            if (block > 1 && idx_value(bufs[arg]->dims[m.axis], &size) && size > block)
+                in_blocks(&want[arg], rank, m.axis, block);
+            else
+                layout_put_last(&want[arg], rank, m.axis);
+        }
+    }
+}
+
+/* The terms of rows in the lanes. */
+bool parts_rows(Nest *n, const View *v)
+{
+    int64_t results = 1, terms = 1;
+    const Node *r = v->nreduce ? v->reduce[0] : NULL;
+    for (int i = 0; i < v->nrange; i++)
+        results = sat_mul(results, n->axis[nest_root(n, v->range[i])].most);
+    for (int i = 1; i < v->nreduce; i++) /* all over the same axes */
+        if (v->reduce[i]->nsrc != r->nsrc)
+            return false;
+    for (uint32_t i = r ? reduce_ranges(r) : 0; r && i < r->nsrc; i++)
+        terms = sat_mul(terms, n->axis[nest_root(n, r->src[i])].most);
+    if (!r || results > FEW || terms < WARP || terms == INT64_MAX)
+        return false;
+    int64_t items = n->target->items < 256 ? n->target->items : 256;
+    int64_t each = results >= 8 * GROUPS ? items / WARP : 1, most = items / each, bound = 1;
+    for (uint32_t i = r->nsrc; i-- > reduce_ranges(r);) {
+        int axis = nest_root(n, r->src[i]);
+        int64_t extent = extent_of(n, axis), lanes = most / bound;
+        if (extent < 2 || lanes < 2)
+            continue;
+        while (extent % lanes)
+            lanes--;
+        if (lanes < 2)
+            continue;
+        if (lanes < extent && !add(n, OPT_SPLIT, axis, lanes))
+            return false;
+        if (!add(n, OPT_BIND, lanes < extent ? last_split(n)->inner : axis, BOUND_LANE))
+            return false;
+        bound *= lanes;
+    }
+    if (bound < WARP / 2)
+        return false;
+    int inner = -1;
+    for (int i = 0; i < v->nrange; i++)
+        if (extent_of(n, nest_root(n, v->range[i])) != 1)
+            inner = nest_root(n, v->range[i]);
+    for (int i = 0; i < v->nrange; i++) {
+        int axis = nest_root(n, v->range[i]);
+        if (extent_of(n, axis) == 1)
+            continue;
+        if (axis == inner && each > 1 && extent_of(n, axis) % each == 0) {
+            int at = in_grid(n, axis, each);
+            if (at < 0 || !add(n, OPT_BIND, at, BOUND_LANE))
+                return false;
+        } else if (!add(n, OPT_BIND, axis, BOUND_GRID)) {
+            return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,367 @@
+/* lower_shares.c - sums that the items of a group share (BIND of a reduced axis to lanes).
+ *
+ * Every item has the results of its lanes and copies, and of their terms the part that is its own along the reduced axes.  What
+ * it has joined goes to a place of the group,
+ *
+ *     place[part][result] = reduce over the terms of the part
+ *
+ * all items wait, and whoever reads a result joins its parts, some at a time (a tree) where there are many.  So the results of a
+ * group belong to all of its items: they walk over them in the order in which they lie in the buffer, each item storing every
+ * n-th.  Axes of results that no such sum depends on (the row that a softmax scales) are walked likewise.
+ *
+ * The order in which terms are joined is that of the opts. */
+#include <string.h>
+
+#include "lower.h"
+
+enum { MOST_JOINED = 16 }; /* parts, by one item */
+
+bool lower_is_shared(const Lower *q, const Node *n)
+{
+    if (n->op != OP_REDUCE || !q->nest->sharing)
+        return false;
+    for (int i = 0; i < q->nest->naxis; i++)
+        if (q->nest->axis[i].reduced && q->nest->axis[i].bound && lower_is_over(q, n, i))
+            return true;
+    return false;
+}
+
+/* ---- what a group's items walk over --------------------------------------------------------------- */
+
+/* Does a sum that items share depend on a range of results? */
+static bool shared_moves_with(Lower *q, Node *range)
+{
+    int n;
+    Node **order = graph_toposort(q->a, 1, (Node *const *)&q->end, &n);
+    for (int i = 0; i < n; i++)
+        if (lower_is_shared(q, order[i]) && moves_with(q->a, order[i], range))
+            return true;
+    return false;
+}
+
+/* How far apart the results lie that are neighbours along an axis that is left of root. */
+static int64_t walk_stride(Lower *q, const Piece *p, int root, int leaf)
+{
+    int64_t stride;
+    if (!access_stride(q->k, q->end->src[0], q->k->axes[root].range, &stride))
+        stride = INT64_MAX;
+    for (int at = root; at != leaf;) {
+        const struct Sum *s = &p->sum[at];
+        int *below = NEWN(q->a, int, q->nest->naxis + 1), n = 0;
+        bool outer = false;
+        lower_leaves(p, s->outer, below, &n);
+        for (int i = 0; i < n; i++)
+            outer |= below[i] == leaf;
+        if (outer)
+            stride = sat_mul(stride, s->split->amount);
+        at = outer ? s->outer : s->inner;
+    }
+    return stride < 0 ? -stride : stride;
+}
+
+static void add_to_walk(Lower *q, Piece *p, int root, int leaf)
+{
+    struct Walk w = {leaf, root, walk_stride(q, p, root, leaf), p->at[leaf]};
+    const NestAxis *x = &q->nest->axis[leaf];
+    if (x->bound != BOUND_LANE)
+        w.own = NULL;
+    vec_push(q->a, p->walk, p->nwalk, w);
+    for (int i = p->nwalk - 1; i > 0 && p->walk[i - 1].stride > p->walk[i].stride; i--) {
+        struct Walk t = p->walk[i];
+        p->walk[i] = p->walk[i - 1];
+        p->walk[i - 1] = t;
+    }
+}
+
+bool lower_is_walked(const Piece *p, int axis)
+{
+    for (int i = 0; i < p->nwalk; i++)
+        if (p->walk[i].axis == axis)
+            return true;
+    return false;
+}
+
+static int64_t walk_size(const Lower *q, const Piece *p, int i)
+{
+    return q->nest->axis[p->walk[i].axis].extent;
+}
+
+static int64_t walk_elements(const Lower *q, const Piece *p)
+{
+    int64_t n = 1;
+    for (int i = 0; i < p->nwalk; i++)
+        n = sat_mul(n, walk_size(q, p, i));
+    return n;
+}
+
+void shares_begin(Lower *q, Piece *p)
+{
+    const Nest *nest = q->nest;
+    int *leaf = NEWN(q->a, int, nest->naxis + 1);
+    for (int i = 0; i < q->k->naxis; i++) {
+        int n = 0;
+        if (nest->axis[i].reduced || !(p->at[i] || p->sum[i].split))
+            continue;
+        bool moves = shared_moves_with(q, q->k->axes[i].range);
+        lower_leaves(p, i, leaf, &n);
+        for (int j = 0; j < n; j++) {
+            const NestAxis *x = &nest->axis[leaf[j]];
+            bool free = x->form == AXIS_LOOP && !x->bound && !moves && x->extent > 1;
+            if (x->extent > 1 && (x->bound == BOUND_LANE || x->form == AXIS_COPIES || free))
+                add_to_walk(q, p, i, leaf[j]);
+        }
+    }
+    p->part = range_new(q->c, p->next++, idx(q->c, nest->sharing));
+    int64_t items = nest->items, elements = walk_elements(q, p);
+    if (elements > items)
+        p->turn = range_new(q->c, p->next++, idx(q->c, (elements + items - 1) / items));
+}
+
+/* The results of the items: each axis that is walked becomes a digit of the number of the result in its group. */
+void shares_walk(Lower *q, Piece *p)
+{
+    int64_t items = q->nest->items, elements = walk_elements(q, p);
+    Node *rest = lower_item(q, p);
+    if (p->turn)
+        rest = idx_add(q->c, idx_mul(q->c, p->turn, idx(q->c, items)), rest);
+    p->walked = NULL;
+    if (elements % items)
+        p->walked = node_alu2(q->c, OP_LT, INGOT_BOOL, rest, idx(q->c, elements));
+    for (int i = 0; i < p->nwalk; i++) {
+        Node *size = idx(q->c, walk_size(q, p, i));
+        bool last = i == p->nwalk - 1 && !p->walked;
+        p->at[p->walk[i].axis] = last ? rest : idx_mod(q->c, rest, size);
+        rest = idx_div(q->c, rest, size);
+    }
+}
+
+/* ---- the place ------------------------------------------------------------------------------------ */
+
+/* A sum in the making. */
+typedef struct {
+    Lower *q;
+    Piece *p;
+    Node *n;
+    struct Shared *s;
+    int64_t *pitch; /* by what is walked: in the place; 0: it does not move with it */
+    int64_t row;    /* from part to part */
+    int64_t parts;  /* that its terms are in */
+    Node *part;     /* the item's */
+    Node *once;     /* of items that would write the same one does; or NULL */
+    Node **store;
+    int nstore;
+} Making;
+
+static Node *both(Lower *q, Node *a, Node *b)
+{
+    return a && b ? node_alu2(q->c, OP_AND, INGOT_BOOL, a, b) : a ? a : b;
+}
+
+static Node *below(Lower *q, Node *x, int64_t end)
+{
+    return node_alu2(q->c, OP_LT, INGOT_BOOL, x, idx(q->c, end));
+}
+
+/* Where the result lies that the axes now say. */
+static Node *offset(const Lower *q, const Piece *p, const int64_t *pitch)
+{
+    Node *at = idx(q->c, 0);
+    for (int i = 0; i < p->nwalk; i++)
+        if (pitch[i])
+            at = idx_add(q->c, at, idx_mul(q->c, p->at[p->walk[i].axis], idx(q->c, pitch[i])));
+    return at;
+}
+
+/* The item's part along each reduced axis that is bound. */
+static void take_part(Making *m)
+{
+    const Nest *nest = m->q->nest;
+    Context *c = m->q->c;
+    m->parts = 1;
+    for (int i = 0; i < nest->norder; i++) {
+        const NestAxis *x = &nest->axis[nest->order[i]];
+        if (x->reduced && x->bound && lower_is_over(m->q, m->n, nest->order[i]))
+            m->parts *= x->extent;
+    }
+    bool all = m->parts == nest->sharing;
+    m->part = all ? m->p->part : idx_mod(c, m->p->part, idx(c, m->parts));
+    if (!all)
+        m->once = both(m->q, m->once, below(m->q, m->p->part, m->parts));
+    Node *rest = m->part;
+    for (int i = nest->norder; i-- > 0;) {
+        const NestAxis *x = &nest->axis[nest->order[i]];
+        if (!x->reduced || !x->bound || !lower_is_over(m->q, m->n, nest->order[i]))
+            continue;
+        m->p->at[nest->order[i]] = idx_mod(c, rest, idx(c, x->extent));
+        rest = idx_div(c, rest, idx(c, x->extent));
+    }
+}
+
+static int place_of(Making *m, int level, int value)
+{
+    struct Shared *s = m->s;
+    int at = level * (int)reduce_size(m->n) + value;
+    while (s->nplace <= at) {
+        Node *sibling = reduce_sibling(m->q->c, m->n, s->nplace % (int)reduce_size(m->n));
+        int number = m->q->nstaged;
+        struct Staged one = {sibling, 1};
+        vec_push(m->q->a, m->q->staged, m->q->nstaged, one);
+        vec_push(m->q->a, s->place, s->nplace, number);
+    }
+    return s->place[at];
+}
+
+static Node *load_part(Making *m, int level, int value, Node *part, Node *at)
+{
+    Lower *q = m->q;
+    int staged = place_of(m, level, value), dtype = q->staged[staged].value->dtype;
+    Arg number = {.i = q->nest->k->narg + q->nest->nstage + staged};
+    Node *place = node_make(q->c, OP_BUFFER, dtype, number, 0, NULL, 0, NULL);
+    place = node_make(q->c, OP_AFTER, dtype, number, 2, (Node *[]){place, m->s->filled}, 0, NULL);
+    at = idx_add(q->c, idx_mul(q->c, part, idx(q->c, m->row)), at);
+    return node_make(q->c, OP_LOAD, dtype, (Arg){0}, 3,
+                     (Node *[]){place, node_bool(q->c, true), at}, 0, NULL);
+}
+
+static void load_state(Making *m, int level, Node *part, Node *at, Node **state)
+{
+    for (int i = 0; i < (int)reduce_size(m->n); i++)
+        state[i] = load_part(m, level, i, part, at);
+}
+
+/* The state of `count` parts, `first` and every step-th. */
+static void join_parts(Making *m, int level, Node *first, int64_t step, int64_t count, Node *at,
+                       Node **state)
+{
+    Context *c = m->q->c;
+    Node *one[MAX_STATE];
+    if (reduce_size(m->n) == 1 && count > 1) {
+        TileAxis x = {.name = arena_printf(m->q->a, "part%d", m->p->next)};
+        x.range = range_new(c, m->p->next++, idx(c, count));
+        vec_push(m->q->a, m->p->t.reduce, m->p->t.nreduce, x);
+        load_state(m, level, idx_add(c, first, idx_mul(c, x.range, idx(c, step))), at, one);
+        monoid_block(c, reduce_monoid(m->n), one, x.range, state);
+        return;
+    }
+    load_state(m, level, first, at, state);
+    for (int64_t i = 1; i < count; i++) {
+        load_state(m, level, idx_add(c, first, idx(c, i * step)), at, one);
+        monoid_join(c, reduce_monoid(m->n), state, one, state);
+    }
+}
+
+/* What an item has of the results that the axes now say: of its own terms, above level 0 of some of the parts. */
+static void store_state(Making *m, int level, int64_t parts)
+{
+    Lower *q = m->q;
+    Node *state[MAX_STATE],
+        *gate = both(q, m->once, parts < m->parts ? below(q, m->part, parts) : NULL);
+    Node *at = offset(q, m->p, m->pitch);
+    if (level) {
+        Node *first = idx_mod(q->c, m->part, idx(q->c, parts));
+        join_parts(m, level - 1, first, parts, m->s->parts / parts, at, state);
+    } else {
+        Env env = env_new(q, NULL);
+        for (int i = 0; i < q->k->naxis; i++)
+            if (!q->nest->axis[i].reduced && (m->p->at[i] || m->p->sum[i].split))
+                env.value[i] = lower_index(q, m->p, i);
+        env_ready(q, &env);
+        lower_terms(q, m->p, m->n, &env, state);
+    }
+    at = idx_add(q->c, idx_mul(q->c, m->part, idx(q->c, m->row)), at);
+    for (int i = 0; i < (int)reduce_size(m->n); i++) {
+        int staged = place_of(m, level, i);
+        int64_t elements = parts * m->row;
+        if (q->staged[staged].elements < elements)
+            q->staged[staged].elements = elements;
+        Node *s = place_store(q, q->nest->nstage + staged, gate ? gate : node_bool(q->c, true),
+                              state[i], at);
+        vec_push(q->a, m->store, m->nstore, s);
+    }
+}
+
+/* Once for each copy that the item has. */
+static void store_copies(Making *m, int level, int64_t parts, int from)
+{
+    for (int i = from; i < m->p->nwalk; i++) {
+        const struct Walk *w = &m->p->walk[i];
+        if (w->own || !m->pitch[i])
+            continue;
+        for (int64_t j = 0; j < walk_size(m->q, m->p, i); j++) {
+            m->p->at[w->axis] = idx(m->q->c, j);
+            store_copies(m, level, parts, i + 1);
+        }
+        return;
+    }
+    store_state(m, level, parts);
+}
+
+static void fill(Making *m, int level, int64_t parts)
+{
+    m->store = NULL;
+    m->nstore = 0;
+    store_copies(m, level, parts, 0);
+    m->s->filled = node_make(m->q->c, OP_END, INGOT_BOOL, (Arg){0}, m->nstore, m->store, 0, NULL);
+    m->s->parts = parts;
+    m->s->level = level;
+}
+
+/* Items hold what their lanes and copies say. */
+static void as_items(Making *m)
+{
+    for (int i = 0; i < m->p->nwalk; i++) {
+        const struct Walk *w = &m->p->walk[i];
+        m->p->at[w->axis] = w->own ? w->own : idx(m->q->c, 0);
+        if (w->own && !m->pitch[i])
+            m->once = both(m->q, m->once, below(m->q, w->own, 1));
+    }
+}
+
+static struct Shared *shared_of(Lower *q, Piece *p, Node *n)
+{
+    uint32_t size = n->nsrc;
+    for (int i = 0; i < p->nshared; i++) {
+        const Node *o = p->shared[i]->of;
+        if (o->nsrc == size && reduce_monoid(o) == reduce_monoid(n) &&
+            !memcmp((const void *)o->src, (const void *)n->src, size * sizeof *n->src))
+            return p->shared[i];
+    }
+    struct Shared *s = NEW(q->a, struct Shared);
+    s->of = n;
+    vec_push(q->a, p->shared, p->nshared, s);
+    return s;
+}
+
+Node *lower_shared(Lower *q, Piece *p, Node *n)
+{
+    Making m = {.q = q, .p = p, .n = n, .s = shared_of(q, p, n)};
+    m.pitch = NEWN(q->a, int64_t, p->nwalk + 1);
+    m.row = 1;
+    for (int i = 0; i < p->nwalk; i++)
+        if (moves_with(q->a, n, q->k->axes[p->walk[i].root].range)) {
+            m.pitch[i] = m.row;
+            m.row = sat_mul(m.row, walk_size(q, p, i));
+        }
+    if (m.row > 1) /* odd: what items of several parts write lies in different banks */
+        m.row |= 1;
+    if (!m.s->filled) {
+        size_t bytes = (size_t)q->nest->naxis * sizeof *p->at;
+        Node **at = NEWN(q->a, Node *, q->nest->naxis + 1);
+        memcpy((void *)at, (void *)p->at, bytes);
+        as_items(&m);
+        take_part(&m);
+        fill(&m, 0, m.parts);
+        for (int level = 1; m.s->parts > MOST_JOINED; level++) {
+            int64_t joined = MOST_JOINED;
+            while (m.s->parts % joined)
+                joined--;
+            if (joined == 1)
+                break;
+            fill(&m, level, m.s->parts / joined);
+        }
+        memcpy((void *)p->at, (void *)at, bytes);
+    }
+    Node *state[MAX_STATE];
+    join_parts(&m, m.s->level, idx(q->c, 0), 1, m.s->parts, offset(q, p, m.pitch), state);
+    return state[reduce_part(n)];
+}
