@@ -28,7 +28,7 @@ failed=0
 run() {
     "$python" "$here/../onnx/run.py" --ingot "$ingot" --target opencl --cflags "$flags" --timeout 120 "$@" || failed=1
 }
-printf '%s\n' plain/if_computed plain/loop_carried plain/nonzero_gather plain/tiles plain/scales dim/batch_mlp dim/batch_concat dim/batch_conv >"$work/must"
+printf '%s\n' plain/if_computed plain/loop_carried plain/nonzero_gather plain/tiles plain/wide plain/rows plain/scales dim/batch_mlp dim/batch_concat dim/batch_conv >"$work/must"
 run --baseline "$work/must" "$work/hard/plain"
 run --baseline "$work/must" --dim batch=1..8 "$work/hard/dim"
 [ -n "${INGOT_CASES:-}" ] || "$python" "$here/../onnx/cases.py" "$2" >/dev/null || exit 1

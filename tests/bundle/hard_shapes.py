@@ -159,6 +159,27 @@ def tiles(out):
           [([x, a], [y[None].astype(np.float32), a @ a.transpose(0, 2, 1)])])
 
 
+def wide(out):
+    """A product with so many results that a GPU's groups have tiles of them, whose operands they share; nothing fills a block."""
+    a, b = whole(1509, 17), whole(17, 1481)
+    write(out, "wide", [helper.make_node("MatMul", ["a", "b"], ["z"])], [info("a", F, a.shape)], [info("z", F, [1509, 1481])],
+          [const("b", b)], [([a], [a @ b])])
+
+
+def rows(out):
+    """Few results of many terms each, which the items of a GPU's groups share: sums, maxima and their places, a product with one row."""
+    x, w = whole(6, 1000), whole(512, 100)
+    v = whole(1, 512)
+    nodes = [helper.make_node("ReduceSum", ["x", "axes"], ["s"], keepdims=0), helper.make_node("ReduceMax", ["x"], ["m"], axes=[1]),
+             helper.make_node("Sub", ["x", "m"], ["d"]), helper.make_node("ReduceSum", ["d", "axes"], ["t"], keepdims=0),
+             helper.make_node("ArgMax", ["x"], ["i"], axis=1, keepdims=0), helper.make_node("MatMul", ["v", "w"], ["z"])]
+    top = x.max(axis=1, keepdims=True)
+    write(out, "rows", nodes, [info("x", F, x.shape), info("v", F, v.shape)],
+          [info("s", F, [6]), info("t", F, [6]), info("i", TensorProto.INT64, [6]), info("z", F, [1, 100])],
+          [const("w", w), const("axes", np.array([1], np.int64))],
+          [([x, v], [x.sum(axis=1), (x - top).sum(axis=1), x.argmax(axis=1), v @ w])])
+
+
 def scales(out):
     """Layers that are equal but for the scales and zero points they are quantised with: one kernel, whose arguments these are."""
     h = whole(2, 16) * np.float32(8)
@@ -187,7 +208,7 @@ def main():
     out = pathlib.Path(sys.argv[1])
     for make in (batch, batch_concat, batch_conv):
         make(out / "dim")
-    for make in (loop, nonzero, branch, tiles, scales):
+    for make in (loop, nonzero, branch, tiles, wide, rows, scales):
         make(out / "plain")
 
 

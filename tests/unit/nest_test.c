@@ -251,6 +251,38 @@ static void sizes_of_run_time(void **state)
     ingot_context_free(c);
 }
 
+/* The items of a group share the terms of a sum: 40 = 5 parts of 8, of rows in blocks and columns in lanes. */
+static void parts_of_sums(void **state)
+{
+    (void)state;
+    Context *c = ingot_context_new(NULL, NULL);
+    Plan *p = plan_of(c, false);
+    Kernel *k = p->kernels[0];
+    const Target *t = target_find("opencl");
+    Nest *nest = nest_new(k, t);
+    refusal(nest, OPT_SPLIT, "r0", 8, NULL);
+    refusal(nest, OPT_BIND, "r0.o", BOUND_GRID, "groups of a grid do not meet");
+    refusal(nest, OPT_MASK, "i0", 4, NULL);
+    refusal(nest, OPT_SPLIT, "i0", 4, NULL);
+    refusal(nest, OPT_BIND, "i0.o", BOUND_GRID, NULL);
+    refusal(nest, OPT_UPCAST, "i0.i", 4, NULL);
+    refusal(nest, OPT_BIND, "i1", BOUND_LANE, NULL);
+    refusal(nest, OPT_BIND, "r0.i", BOUND_LANE, "at most 256 items");
+    refusal(nest, OPT_BIND, "r0.o", BOUND_LANE, NULL);
+    refusal(nest, OPT_STAGE, "r0.i", 1, "sums that items share");
+    assert_null(nest_check(nest));
+    nest_keep(nest, k);
+    StrBuf text = {0};
+    render_kernel(&text, t, k, "k");
+    assert_non_null(strstr(text.data, "reqd_work_group_size(250, 1, 1)"));
+    assert_non_null(strstr(text.data, "a3[1005]")); /* 5 parts of 200 results, and one between */
+    assert_non_null(strstr(text.data, "part"));
+    sb_free(&text);
+    nest_free(nest);
+    plan_free(p);
+    ingot_context_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +292,7 @@ int main(void)
         cmocka_unit_test(lanes_of_blocks),
         cmocka_unit_test(refusals_beside_a_row),
         cmocka_unit_test(sizes_of_run_time),
+        cmocka_unit_test(parts_of_sums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
