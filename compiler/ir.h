@@ -276,6 +276,7 @@ struct Context {
     Requires require;               /* what has to hold in every run */
     Node *poison;
     bool keep_subnormals;
+    ingot_precision precision;
     Map memo; /* contents cache and such */
 };
 typedef struct Context Context;

@@ -45,6 +45,16 @@ void ingot_context_free(ingot_context *c)
     arena_free(c->arena);
 }
 
+void ingot_set_precision(ingot_context *c, ingot_precision p)
+{
+    c->precision = p;
+}
+
+ingot_precision ingot_precision_of(const ingot_context *c)
+{
+    return c->precision;
+}
+
 void ingot_keep_subnormals(ingot_context *c, bool keep)
 {
     c->keep_subnormals = keep;

@@ -69,6 +69,8 @@ ingot_tensor *ingot_conv(ingot_context *c, ingot_tensor *x, ingot_tensor *w, ing
         return ingot_poison(c);
     int spatial = ingot_rank(x) - 2;
     ingot_dtype d = ingot_dtype_of(x);
+    if (group == 1)
+        ops_precision(c, &x, 1, &w, 1);
     ingot_dim *per_group = ingot_shape(w, 1), *maps = ingot_shape(w, 0),
               *groups = ingot_dim_const(c, group);
     if (channels_known(x, w)) {

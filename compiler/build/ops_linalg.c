@@ -9,6 +9,8 @@
 /* sum(a * b) over the last axis in the wide dtype, rounded to d. */
 static ingot_tensor *dot_last(ingot_context *c, ingot_tensor *a, ingot_tensor *b, ingot_dtype d)
 {
+    if (!ingot_is_poison(a) && !ingot_is_poison(b))
+        ops_precision(c, &a, ingot_rank(a) - 1, &b, ingot_rank(b) - 1);
     ingot_tensor *product = ingot_mul(c, ops_widen(c, a), ops_widen(c, b));
     if (ingot_is_poison(product))
         return product;

@@ -34,7 +34,7 @@ static int64_t best_rows(int64_t extent, int64_t most, double *cycles)
         double c = (double)(extent / rows) * product_cycles(rows);
         if (rest == 1)
             continue;
-        c += rest ? product_cycles(rest) : 0;
+        c += rest ? 1.05 * product_cycles(rest) : 0; /* loops of their own */
         if (!best || c < *cycles * 0.999) {
             *cycles = c;
             best = rows;
@@ -132,7 +132,7 @@ static void order_loops(Nest *n, const View *v, const TileBlock *b, const char *
         if (depends_on(x, r) && !depends_on(y, r)) {
             if (far && r == b->rows) {
                 batch = arena_printf(n->arena, "%s%s ", batch, far);
-                name = inner_name(n, r);
+                name = arena_printf(n->arena, "%.*s.i", (int)strlen(far) - 2, far);
             }
             rows = arena_printf(n->arena, "%s%s ", rows, name);
         } else {

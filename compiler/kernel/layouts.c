@@ -254,8 +254,8 @@ static int64_t wanted_fill(const Kernel *k, Arena *a, Node *load, Node **choice)
             fill += t->src[1]->arg.i;
         else if (number && t->op == OP_ADD)
             fill -= t->src[1]->arg.i;
-        else if (t->op != OP_CAST || !dtype_is_int(load->dtype))
-            break;
+        else if (t->op != OP_CAST || !(dtype_is_int(load->dtype) || dtype_is_float(t->dtype)))
+            break; /* of a zero a zero */
         at = t;
     }
     *choice = NULL;

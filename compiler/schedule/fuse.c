@@ -12,6 +12,7 @@
 #include <math.h>
 
 #include "schedule.h"
+#include "tc.h"
 #include "values.h"
 
 /* Of one kernel: expressions are lowered by recursion. */
@@ -147,10 +148,19 @@ static bool is_uniform(Node *n)
     return n->op == OP_CONST;
 }
 
-/* A dot multiplies bytes: integers that are widened, for its sum, are best as narrow as they are. */
+/* A dot multiplies bytes: integers that are widened, for its sum, are best as narrow as they are. So are the floats that a
+ * matrix unit multiplies. */
 static bool is_for_dot(const Sched *s, Node *wide)
 {
-    return s->target->dot && dtype_is_int(wide->dtype);
+    if (dtype_is_int(wide->dtype))
+        return s->target->dot;
+    for (; is_move(wide); wide = wide->src[0])
+        ;
+    for (int i = 0; i < TC_COUNT && wide->op == OP_CAST; i++)
+        if (s->target->units >> i & 1 && dtype_is_float(tc_units[i].a) &&
+            wide->dtype == tc_units[i].acc && wide->src[0]->dtype == tc_units[i].a)
+            return true;
+    return false;
 }
 
 /* Is what a cast widens stored before the cast? Where bytes are dear, or are what is multiplied. */

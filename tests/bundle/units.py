@@ -3,6 +3,7 @@
 
     units.py --ingot build/ingot [CHECK...]
 
+    precision  --precision: errors of products of f32 by one, three and six products of bf16, beside those of f32
     amx    products and convolutions of bytes and of bf16: the heuristic takes the unit, its opts are saved and replayed with the
            same bytes, the interpreter of statements agrees, and the bundles compute the same with tiles in plain C
 """
@@ -55,16 +56,21 @@ def made(work):
     node, weights = quantized(rng, "QLinearConv", (32, 64, 3, 3), np.int8(3), pads=[1, 1, 1, 1])
     yield model(work / "window.onnx", I8, [1, 14, 14, 64], I8, [*turned, node, *back], [1, 14, 14, 32], weights), 4
     nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
-    yield model(work / "halves.onnx", B, [37, 64], B, nodes, [37, 80], [bf16(rng, 64, 80)]), 4
+    nodes2 = [*turned, helper.make_node("Conv", ["xt", "w"], ["yt"], pads=[1, 1, 1, 1]), *back]
+    yield model(work / "halves_window.onnx", B, [1, 14, 14, 32], B, nodes2, [1, 14, 14, 32], [bf16(rng, 32, 32, 3, 3)]), 4
     yield model(work / "given.onnx", B, [32, 64], B, nodes, [32, 32], [], [("w", B, [64, 32])]), 4
 
 
-def emulated(bundle, cc):
+def built(bundle, cc):
     subprocess.run(["make", "-s", "-C", bundle, "clean"], check=True, capture_output=True)
     flags = f"-march=native -DIGRT_EMULATE_AMX {STRICT}"
     done = subprocess.run(["make", "-s", "-C", bundle, f"CC={cc}", f"CFLAGS={flags}"], capture_output=True, text=True)
     if done.returncode:
         raise Wrong(done.stdout + done.stderr)
+
+
+def emulated(bundle, cc):
+    built(bundle, cc)
     if "selftest: ok" not in call(bundle / "model", "--selftest"):
         raise Wrong(f"{bundle}: no selftest")
 
@@ -93,5 +99,32 @@ def amx(ingot, work):
     print(", ".join(told))
 
 
+def precision(ingot, work):
+    if platform.machine() != "x86_64":
+        print("skipped: no x86-64")
+        return
+    rng = np.random.default_rng(2)
+    F = TensorProto.FLOAT
+    x, w = rng.standard_normal((16, 576)).astype(np.float32), rng.standard_normal((576, 32)).astype(np.float32)
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+    path = model(work / "m.onnx", F, [16, 576], F, nodes, [16, 32], [numpy_helper.from_array(w, "w")])
+    exact, error = x.astype(np.float64) @ w.astype(np.float64), {}
+    (work / "in").mkdir()
+    np.save(work / "in" / "input_0.npy", x)
+    for how in ("f32", "bf16", "bf16x3", "bf16x6"):
+        bundle = work / how
+        call(ingot, "compile", path, "-o", bundle, "--target", TARGET, "--precision", how)
+        if ("TC amx.bf16" in (bundle / "model_kernels_0.c").read_text()) != (how != "f32"):
+            raise Wrong(f"{how}: not by the unit")
+        built(bundle, compilers()[0])
+        (work / f"out{how}").mkdir()
+        call(bundle / "model", work / "in", work / f"out{how}")
+        y = np.load(work / f"out{how}" / "output_0.npy")
+        error[how] = abs(y - exact).max() / abs(exact).max()
+    if not (1e-4 < error["bf16"] < 1e-2 and error["bf16x3"] <= 1e-5 and error["bf16x6"] <= error["f32"]):
+        raise Wrong(str(error))
+    print(", ".join(f"{k} {v:.1e}" for k, v in error.items()), "of the range")
+
+
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {"amx": amx}))
+    sys.exit(main(__doc__, {"amx": amx, "precision": precision}))

@@ -44,6 +44,7 @@ typedef struct {
     bool json, per_kernel, on_device, no_bind, no_cache, help, interpret;
     int threads;
     bool keep_subnormals;
+    ingot_precision precision;
     double seconds;
     double tolerance;     /* negative: by the element's type */
     int64_t string_bytes; /* 0: the importer's */
@@ -100,6 +101,7 @@ bool option_max_ram(Options *, const char *);
 bool option_memory(Options *, const char *);
 bool option_state(Options *, const char *);
 bool option_op(Options *, const char *);
+bool option_precision(Options *, const char *);
 bool option_seconds(Options *, const char *);
 bool option_string_bytes(Options *, const char *);
 bool option_subnormals(Options *, const char *);

@@ -113,6 +113,7 @@ static ingot_status key_base(Session *s, Key *k)
     key_add(k, &o->compile.naive, sizeof o->compile.naive);
     key_add(k, &s->check, sizeof s->check);
     key_add(k, &o->keep_subnormals, sizeof o->keep_subnormals);
+    key_add(k, &o->precision, sizeof o->precision);
     for (int i = 0; i < o->ndim; i++) {
         key_text(k, o->dim[i].name);
         key_add(k, &o->dim[i].lo, 2 * sizeof o->dim[i].lo);
