@@ -645,7 +645,7 @@ static void forget_places(Build *q, const Stmt *s)
             if (l->stmt[i].kind == STMT_STORE && l->stmt[i].node->op == OP_STORE &&
                 l->stmt[i].node->src[0]->arg.i == place)
                 ++*(i > first && i < end ? &inside : &outside);
-        if (inside && !outside)
+        if (inside && !outside && !q->lk->group) /* of a group all items fill it */
             add(q, DO_FORGET, (Operand){0, 0, INGOT_INDEX})->arg = place;
     }
 }
@@ -926,9 +926,7 @@ static void statement(Build *q, const Stmt *s)
         else
             store(q, n);
         return;
-    case STMT_BARRIER:
-        fault(q, "there is no form for groups whose items wait for each other");
-        return;
+    case STMT_BARRIER: add(q, DO_BARRIER, (Operand){0, 1, INGOT_INDEX}); return;
     }
     fault(q, "there is no form for statements of kind %d", (int)s->kind);
 }
@@ -939,8 +937,8 @@ static bool is_item_axis(const Build *q, const Node *range)
 {
     const Tile *t = q->l->tile;
     for (int i = 0; q->lk->items && i < t->naxis; i++)
-        if (t->axis[i].range == range && !t->axis[i].scanned)
-            return true;
+        if (t->axis[i].range == range)
+            return t->items ? t->axis[i].bound != BOUND_NOT : !t->axis[i].scanned;
     return false;
 }
 
@@ -1024,6 +1022,7 @@ LinearKernel *linear_kernel(Arena *a, const Tiles *tiles, int narg, bool gpu)
     for (int i = 0; i < tiles->n; i++) {
         lk->tile[i].arena = a;
         linearize(&lk->tile[i], tiles->k, &tiles->tile[i]);
+        lk->group = lk->items ? tiles->tile[i].items : 0;
         lk->parts = tiles->tile[i].parts > lk->parts ? tiles->tile[i].parts : lk->parts;
     }
     return lk;

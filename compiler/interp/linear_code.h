@@ -46,6 +46,7 @@ typedef enum {
     DO_LAST_PART,  /* to `to` unless this thread has the last part */
     DO_ITEM,       /* counter `out` is what the work item's number is in in[0] iterations */
     DO_ITEM_IS,    /* the thread ends if there is no such work item */
+    DO_BARRIER,    /* it goes on when all items of its group have come here */
 } DoKind;
 
 typedef struct {

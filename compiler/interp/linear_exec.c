@@ -1,6 +1,7 @@
-/* linear_exec.c - runs a kernel's statements: one thread after the other, each on the frame that the one before has left.
+/* linear_exec.c - runs a kernel's statements: one thread after the other, each on the frame that the one before has left; which
+ * one comes first changes nothing but in a race.
  *
- * Threads need no barriers yet, so each runs to its end; which one comes first changes nothing but in a race. */
+ * The items of a group have frames of their own: each runs to the next barrier, and goes on when all have come there. */
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -16,6 +17,9 @@ typedef struct {
     const LinearArg *arg;
     unsigned char *f;
     Epoch now;
+    Epoch shared; /* of places that a group shares: its clock is the number of barriers */
+    int pc;       /* where it goes on */
+    bool waits;   /* at a barrier, the instruction before */
 } Thread;
 
 static int64_t *integer(const Thread *t, int at)
@@ -94,8 +98,9 @@ static bool access_elements(const Thread *t, const Do *d, int64_t first, int64_t
         return fault_at(t, d, write ? "writes" : "reads",
                         first < 0 || first >= a->size ? first : a->size, ", outside of the buffer");
     int64_t at = a->at + first * size;
-    Access how = write ? shadow_write(a->memory, at, n * size, t->now, &where)
-                       : shadow_read(a->memory, at, n * size, t->now, &where);
+    Epoch now = t->lk->group && d->arg >= t->lk->narg ? t->shared : t->now;
+    Access how = write ? shadow_write(a->memory, at, n * size, now, &where)
+                       : shadow_read(a->memory, at, n * size, now, &where);
     int64_t element = (where - a->at) / size;
     switch (how) {
     case ACCESS_GOOD: return true;
@@ -374,12 +379,14 @@ static bool is_whole(const Thread *t, const Do *d)
 
 /* ---- threads ---------------------------------------------------------------------------------------- */
 
-static bool run(const Thread *t)
+/* To its end, or to a barrier. */
+static bool run(Thread *t)
 {
     const LinearCode *c = t->c;
     LinearInterp *m = t->m;
     unsigned char *f = t->f;
-    for (int pc = 0; pc < c->n;) {
+    t->waits = false;
+    for (int pc = t->pc; pc < c->n;) {
         const Do *d = &c->code[pc++];
         if (m->most && m->done >= m->most)
             return fault(t, d, "more than %lld instructions", (long long)m->most);
@@ -487,9 +494,71 @@ static bool run(const Thread *t)
             if (*integer(t, c->number))
                 return true;
             break;
+        case DO_BARRIER:
+            t->pc = pc;
+            t->waits = true;
+            return true;
         }
     }
     return true;
+}
+
+static void begin_thread(Thread *t, int64_t number)
+{
+    t->now = (Epoch)t->m->clock << 32 | (Epoch)number;
+    t->pc = 0;
+    *integer(t, t->c->number) = *integer(t, t->c->begin) = number;
+    *integer(t, t->c->end) = number + 1;
+}
+
+/* All items have to come to the same barrier. */
+static bool all_wait(const Thread *item, int n, bool *any)
+{
+    int nwait = 0, at = 0;
+    for (int i = 0; i < n; i++) {
+        nwait += item[i].waits;
+        at = item[i].waits ? i : at;
+    }
+    *any = nwait > 0;
+    for (int i = 0; i < n && nwait; i++)
+        if (!item[i].waits || item[i].pc != item[at].pc)
+            return fault(&item[at], &item[at].c->code[item[at].pc - 1],
+                         "an item waits here for its group, of which item %d does not come", i);
+    return true;
+}
+
+static bool run_groups(const Thread *first, const LinearArg *places, int64_t groups)
+{
+    const LinearKernel *lk = first->lk;
+    const int n = lk->group;
+    const size_t bytes = (size_t)first->c->bytes;
+    Arena *a = arena_new();
+    Thread *item = NEWN(a, Thread, n);
+    for (int i = 0; i < n; i++) {
+        item[i] = *first;
+        item[i].f = arena_alloc(a, bytes);
+    }
+    bool good = true;
+    for (int64_t g = 0; g < groups && good; g++) {
+        const int64_t group = first->m->backwards ? groups - 1 - g : g;
+        for (int j = lk->narg; j < lk->k->narg; j++)
+            shadow_forget(places[j].memory, 0, places[j].memory->size);
+        for (int i = 0; i < n; i++) {
+            memcpy(item[i].f, first->f, bytes);
+            begin_thread(&item[i], group * n + i);
+        }
+        bool any = true;
+        for (Epoch phase = 2; any && good; phase++) {
+            for (int i = 0; i < n && good; i++) {
+                const int at = first->m->backwards ? n - 1 - i : i;
+                item[at].shared = phase << 32 | (Epoch)at;
+                good = run(&item[at]);
+            }
+            good = good && all_wait(item, n, &any);
+        }
+    }
+    arena_free(a);
+    return good;
 }
 
 bool linear_run(LinearInterp *m, LinearKernel *lk, const LinearArg *arg, const int64_t *var,
@@ -531,12 +600,10 @@ bool linear_run(LinearInterp *m, LinearKernel *lk, const LinearArg *arg, const i
         snprintf(m->fault, sizeof m->fault, "%s: too many work items", k->name);
         return false;
     }
+    if (lk->group)
+        return run_groups(&t, sized, threads / lk->group);
     for (int64_t i = 0; i < threads; i++) {
-        const int64_t at = m->backwards ? threads - 1 - i : i;
-        t.now = (Epoch)m->clock << 32 | (Epoch)at;
-        *integer(&t, c->number) = at;
-        *integer(&t, c->begin) = at;
-        *integer(&t, c->end) = at + 1;
+        begin_thread(&t, m->backwards ? threads - 1 - i : i);
         for (int j = lk->narg; j < k->narg; j++)
             shadow_forget(sized[j].memory, 0, sized[j].memory->size);
         if (!run(&t))

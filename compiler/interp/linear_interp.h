@@ -10,7 +10,8 @@
  *
  * A thread is a part of a kernel (THREAD), or a work item of a GPU.  Races are found by happens-before: every cell of memory
  * knows who wrote it last and who read it since, as an epoch, the clock of a thread.  So no order of threads has to be
- * tried, and what will order them within a kernel (barriers, tokens) has to advance clocks, and nothing else. */
+ * tried.  A barrier advances the clocks that the items of a group have for the places that they share; what else they write is
+ * not ordered by it. */
 #ifndef LINEAR_INTERP_H
 #define LINEAR_INTERP_H
 
@@ -42,7 +43,8 @@ typedef struct {
     Linear *tile;
     int n,
         narg; /* narg: arguments that are given; those behind them are places, each thread's own */
-    bool items; /* a work item for each element of the outputs */
+    bool items; /* a work item for each element of the outputs, or as BIND says */
+    int group; /* so many work items share the places, and wait for each other at barriers; 0: each is on its own */
     int parts;
     struct LinearCode *code; /* made when it runs */
 } LinearKernel;

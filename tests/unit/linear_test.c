@@ -61,8 +61,8 @@ static Run prepare(ingot_tensor *(*model)(Context *), const char *opts, bool gpu
     r.p = schedule(r.c, 2, target_find("c"));
     assert_non_null(r.p);
     kernel_share(r.p);
-    Target t = *target_find("c");
-    assert_true(target_tune(&t, "x86-64-v4"));
+    Target t = *target_find(gpu ? "opencl" : "c");
+    assert_true(gpu || target_tune(&t, "x86-64-v4"));
     r.nest = nest_new(r.p->kernels[0], &t);
     char word[16], axis[16];
     long long amount;
@@ -309,6 +309,37 @@ static void races(void **state)
     expect(&r, product, "a race: reads a2[0,0], which another part writes");
 }
 
+/* Groups of 8 x 8 items that share blocks of both operands. */
+static const char *const blocks = "MASK i0 8, MASK i1 8, SPLIT i0 8, SPLIT i1 8, SPLIT r0 8, BIND "
+                                  "i0.o 1, BIND i1.o 1, BIND i0.i 2, "
+                                  "BIND i1.i 2, STAGE r0.o 1, STAGE r0.o 2";
+
+static void a_barrier_left_out(void **state)
+{
+    (void)state;
+    Run r = prepare(product, blocks, true);
+    int barriers = 0;
+    assert_int_equal(r.lk->group, 64);
+    for (int i = 0; i < r.lk->tile[0].n; i++)
+        barriers += r.lk->tile[0].stmt[i].kind == STMT_BARRIER;
+    assert_true(barriers >= 2);
+    expect(&r, product, "");
+    for (int left = 0; left < barriers; left++) {
+        r = prepare(product, blocks, true);
+        Linear *l = &r.lk->tile[0];
+        int at = find(l, STMT_BARRIER, 0);
+        for (int i = 0; i < left; i++)
+            at = find(l, STMT_BARRIER, at + 1);
+        memmove(&l->stmt[at], &l->stmt[at + 1], (size_t)(l->n - at - 1) * sizeof *l->stmt);
+        l->n--;
+        const char *fault =
+            wrong(&r, product); /* another item has not filled its part, or reads it still */
+        if (!strstr(fault, "which nothing has written") && !strstr(fault, "a race: "))
+            fail_msg("without barrier %d: '%s'", left, fault);
+        finish(&r);
+    }
+}
+
 static void nothing_written(void **state)
 {
     (void)state;
@@ -403,6 +434,7 @@ int main(void)
         cmocka_unit_test(a_sum_read_too_soon),
         cmocka_unit_test(a_scan_out_of_order),
         cmocka_unit_test(races),
+        cmocka_unit_test(a_barrier_left_out),
         cmocka_unit_test(nothing_written),
         cmocka_unit_test(a_place_not_filled),
         cmocka_unit_test(a_buffer_on_a_live_one),
