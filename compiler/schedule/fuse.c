@@ -423,6 +423,15 @@ static bool stays_inlined(Sched *s, Node *const *order, int norder, Node *n, Nod
     return !i->has_reduce || ops * (rows.rows ? rows.times : all.times) <= s->operations;
 }
 
+/* A term of a sum of products: there are as many as the sum has operations, and no machine keeps them. */
+static bool is_term(Sched *s, Node *n, Node *const *uses)
+{
+    const Info *i = info_of(s, n);
+    Node *reader = i->nuse == 1 ? uses[i->iuse] : NULL;
+    return n->op == OP_MUL && reader && reader->op == OP_REDUCE &&
+           (reader->arg.i & 255) == INGOT_REDUCE_ADD;
+}
+
 /* The same, after what the file or the preset says. */
 static const char *decide(Sched *s, Node *const *order, int norder, Node *n, Node *const *uses)
 {
@@ -447,7 +456,7 @@ static const char *decide(Sched *s, Node *const *order, int norder, Node *n, Nod
     if (must)
         return why;
     if (preset == PRESET_NONE)
-        return computes && !i->widened ? "nothing is fused" : why;
+        return computes && !i->widened && !is_term(s, n, uses) ? "nothing is fused" : why;
     return why && !stays_inlined(s, order, norder, n, uses) ? why : NULL;
 }
 
