@@ -51,6 +51,7 @@ struct Target {
     int lanes;           /* f32 lanes of a vector register; 0: no vector types */
     int registers;       /* vector registers */
     bool dot;            /* igrt_dot_*() costs less than four products of bytes */
+    bool pairs;          /* in lanes it is products of pairs of i16: of bytes of any sign */
     unsigned units;      /* matrix units: bits by TcId */
     /* GPUs only */
     const char *runtime;  /* prefix of its types in runtime_min: "igrt_cl" */

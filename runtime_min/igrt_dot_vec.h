@@ -5,7 +5,8 @@
  *     igrt_splat_i8x4_i32xN(x)             the same four in all lanes
  *     igrt_dot_u8_i8_i32xN(x, w, s)        lane by lane what igrt_dot_u8_i8 gives
  *
- * AVX-512 VNNI and AVX-VNNI multiply u8 with i8; an i8 x with i8 w is (x + 128) w - 128 w there.
+ * AVX-512 VNNI and AVX-VNNI multiply u8 with i8; an i8 x with i8 w is (x + 128) w - 128 w there.  SSE2, AVX2 and AVX-512BW without
+ * them multiply pairs of i16 (pmaddwd): bytes 0 and 2, bytes 1 and 3 of a lane, of any sign.  NEON multiplies bytes to i16.
  */
 #ifndef IGRT_DOT_VEC_H
 #define IGRT_DOT_VEC_H
@@ -78,12 +79,79 @@ IGRT_FOURS(u8, 16)
                               (igrt_u32x##N)more);                                               \
     }                                                                                            \
     IGRT_DOT_PLAIN(u8, u8, N)
-#define IGRT_DOT_NONE(N)      \
-    IGRT_DOT_PLAIN(u8, i8, N) \
-    IGRT_DOT_PLAIN(i8, u8, N) \
-    IGRT_DOT_PLAIN(i8, i8, N) \
-    IGRT_DOT_PLAIN(u8, u8, N)
+#define IGRT_DOTS_VEC(DOT, N) DOT(u8, i8, N) DOT(i8, u8, N) DOT(i8, i8, N) DOT(u8, u8, N)
 
+/* By pairs of i16: P is what names of intrinsics begin with. */
+#define IGRT_EVEN_i8(P, x) P##_srai_epi16(P##_slli_epi16(x, 8), 8)
+#define IGRT_EVEN_u8(P, x) P##_srli_epi16(P##_slli_epi16(x, 8), 8)
+#define IGRT_ODD_i8(P, x) P##_srai_epi16(x, 8)
+#define IGRT_ODD_u8(P, x) P##_srli_epi16(x, 8)
+#define IGRT_DOT_PAIRS(X, W, N, V, P)                                                  \
+    IGRT_VEC igrt_i32x##N igrt_dot_##X##_##W##_i32x##N(igrt_i32x##N x, igrt_i32x##N w, \
+                                                       igrt_i32x##N s)                 \
+    {                                                                                  \
+        const V even = P##_madd_epi16(IGRT_EVEN_##X(P, (V)x), IGRT_EVEN_##W(P, (V)w)), \
+                odd = P##_madd_epi16(IGRT_ODD_##X(P, (V)x), IGRT_ODD_##W(P, (V)w));    \
+        return (igrt_i32x##N)P##_add_epi32(P##_add_epi32(even, (V)s), odd);            \
+    }
+#define IGRT_DOT_SSE2(X, W, N) IGRT_DOT_PAIRS(X, W, N, __m128i, _mm)
+#define IGRT_DOT_AVX2(X, W, N) IGRT_DOT_PAIRS(X, W, N, __m256i, _mm256)
+#define IGRT_DOT_AVX512(X, W, N) IGRT_DOT_PAIRS(X, W, N, __m512i, _mm512)
+/* By halves. */
+#define IGRT_DOT_HALVES_(X, W, N, H)                                                               \
+    IGRT_VEC igrt_i32x##N igrt_dot_##X##_##W##_i32x##N(igrt_i32x##N x, igrt_i32x##N w,             \
+                                                       igrt_i32x##N s)                             \
+    {                                                                                              \
+        return igrt_join_i32x##N(igrt_dot_##X##_##W##_i32x##H(                                     \
+                                     igrt_lo_i32x##N(x), igrt_lo_i32x##N(w), igrt_lo_i32x##N(s)),  \
+                                 igrt_dot_##X##_##W##_i32x##H(                                     \
+                                     igrt_hi_i32x##N(x), igrt_hi_i32x##N(w), igrt_hi_i32x##N(s))); \
+    }
+#define IGRT_DOT_HALVES(X, W, N) IGRT_DOT_HALVES_##N(X, W)
+#define IGRT_DOT_HALVES_8(X, W) IGRT_DOT_HALVES_(X, W, 8, 4)
+#define IGRT_DOT_HALVES_16(X, W) IGRT_DOT_HALVES_(X, W, 16, 8)
+/* Products of bytes fit in i16, and u16 of two u8; TYPE is that of the products. */
+#define IGRT_DOT_NEON(X, W, TYPE, LO, HI)                                                    \
+    IGRT_VEC igrt_i32x4 igrt_dot_##X##_##W##_i32x4(igrt_i32x4 x, igrt_i32x4 w, igrt_i32x4 s) \
+    {                                                                                        \
+        return (igrt_i32x4)((igrt_u32x4)s +                                                  \
+                            (igrt_u32x4)vpaddq_s32((int32x4_t)vpaddlq_##TYPE(LO),            \
+                                                   (int32x4_t)vpaddlq_##TYPE(HI)));          \
+    }
+
+#if defined(__AVX512VNNI__) && defined(__AVX512VL__)
+IGRT_DOT_UNIT(4, __m128i, _mm_dpbusd_epi32)
+IGRT_DOT_UNIT(8, __m256i, _mm256_dpbusd_epi32)
+#elif defined(__AVXVNNI__)
+IGRT_DOT_UNIT(4, __m128i, _mm_dpbusd_avx_epi32)
+IGRT_DOT_UNIT(8, __m256i, _mm256_dpbusd_avx_epi32)
+#elif defined(__SSE2__)
+IGRT_DOTS_VEC(IGRT_DOT_SSE2, 4)
+#if defined(__AVX2__)
+IGRT_DOTS_VEC(IGRT_DOT_AVX2, 8)
+#else
+IGRT_DOTS_VEC(IGRT_DOT_HALVES, 8)
+#endif
+#elif defined(__aarch64__) && defined(__ARM_NEON)
+#define IGRT_BYTES_s8(x) vreinterpretq_s8_s32((int32x4_t)(x))
+#define IGRT_BYTES_u8(x) vreinterpretq_u8_s32((int32x4_t)(x))
+#define IGRT_LOW_s16_i8(x) vmovl_s8(vget_low_s8(IGRT_BYTES_s8(x)))
+#define IGRT_HIGH_s16_i8(x) vmovl_high_s8(IGRT_BYTES_s8(x))
+#define IGRT_LOW_s16_u8(x) vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(IGRT_BYTES_u8(x))))
+#define IGRT_HIGH_s16_u8(x) vreinterpretq_s16_u16(vmovl_high_u8(IGRT_BYTES_u8(x)))
+IGRT_DOT_NEON(i8, i8, s16, vmull_s8(vget_low_s8(IGRT_BYTES_s8(x)), vget_low_s8(IGRT_BYTES_s8(w))),
+              vmull_high_s8(IGRT_BYTES_s8(x), IGRT_BYTES_s8(w)))
+IGRT_DOT_NEON(u8, u8, u16, vmull_u8(vget_low_u8(IGRT_BYTES_u8(x)), vget_low_u8(IGRT_BYTES_u8(w))),
+              vmull_high_u8(IGRT_BYTES_u8(x), IGRT_BYTES_u8(w)))
+IGRT_DOT_NEON(u8, i8, s16, vmulq_s16(IGRT_LOW_s16_u8(x), IGRT_LOW_s16_i8(w)),
+              vmulq_s16(IGRT_HIGH_s16_u8(x), IGRT_HIGH_s16_i8(w)))
+IGRT_DOT_NEON(i8, u8, s16, vmulq_s16(IGRT_LOW_s16_i8(x), IGRT_LOW_s16_u8(w)),
+              vmulq_s16(IGRT_HIGH_s16_i8(x), IGRT_HIGH_s16_u8(w)))
+IGRT_DOTS_VEC(IGRT_DOT_HALVES, 8)
+#else
+IGRT_DOTS_VEC(IGRT_DOT_PLAIN, 4)
+IGRT_DOTS_VEC(IGRT_DOT_PLAIN, 8)
+#endif
 #if defined(__AVX512VNNI__) && !defined(__clang__)
 /* gcc moves and spills the sums of a tile that is made of the intrinsic. */
 IGRT_VEC __m512i igrt_dpbusd_512(__m512i s, __m512i x, __m512i w)
@@ -94,18 +162,12 @@ IGRT_VEC __m512i igrt_dpbusd_512(__m512i s, __m512i x, __m512i w)
 IGRT_DOT_UNIT(16, __m512i, igrt_dpbusd_512)
 #elif defined(__AVX512VNNI__)
 IGRT_DOT_UNIT(16, __m512i, _mm512_dpbusd_epi32)
+#elif defined(__AVX512BW__)
+IGRT_DOTS_VEC(IGRT_DOT_AVX512, 16)
+#elif defined(__SSE2__) || (defined(__aarch64__) && defined(__ARM_NEON))
+IGRT_DOTS_VEC(IGRT_DOT_HALVES, 16)
 #else
-IGRT_DOT_NONE(16)
-#endif
-#if defined(__AVX512VNNI__) && defined(__AVX512VL__)
-IGRT_DOT_UNIT(8, __m256i, _mm256_dpbusd_epi32)
-IGRT_DOT_UNIT(4, __m128i, _mm_dpbusd_epi32)
-#elif defined(__AVXVNNI__)
-IGRT_DOT_UNIT(8, __m256i, _mm256_dpbusd_avx_epi32)
-IGRT_DOT_UNIT(4, __m128i, _mm_dpbusd_avx_epi32)
-#else
-IGRT_DOT_NONE(8)
-IGRT_DOT_NONE(4)
+IGRT_DOTS_VEC(IGRT_DOT_PLAIN, 16)
 #endif
 
 #endif

@@ -774,6 +774,44 @@ IGRT_QUANTIZE(16)
 #define IGRT_WIDEN_u8x16(p) IGRT_WIDEN(u8, 16, p)
 #endif
 
+/* i32 to bytes, modulo 256: the same. */
+#define IGRT_KEEP(T, N, p, v) \
+    (*(igrt_mem_##T##x##N *)(p) = __builtin_convertvector(v, igrt_mem_##T##x##N))
+#define IGRT_KEEP_i16(N, p, v) IGRT_KEEP(i16, N, p, v)
+#define IGRT_KEEP_u16(N, p, v) IGRT_KEEP(u16, N, p, v)
+#if defined(__SSE2__) && !defined(__AVX512VL__)
+IGRT_VEC __m128i igrt_bytes_i32x4(igrt_i32x4 v)
+{
+    const __m128i x = (__m128i)(v & 255);
+    return _mm_packus_epi16(_mm_packs_epi32(x, x), x);
+}
+IGRT_VEC __m128i igrt_bytes_i32x8(igrt_i32x8 v)
+{
+    const igrt_i32x8 x = v & 255;
+    const __m128i y = _mm_packs_epi32((__m128i)igrt_lo_i32x8(x), (__m128i)igrt_hi_i32x8(x));
+    return _mm_packus_epi16(y, y);
+}
+#define IGRT_KEEP_x4(p, v) _mm_storeu_si32(p, igrt_bytes_i32x4(v))
+#define IGRT_KEEP_x8(p, v) _mm_storel_epi64((__m128i *)(void *)(p), igrt_bytes_i32x8(v))
+#if IGRT_HAS_16
+#define IGRT_KEEP_i8x16(p, v) IGRT_KEEP(i8, 16, p, v)
+#define IGRT_KEEP_u8x16(p, v) IGRT_KEEP(u8, 16, p, v)
+#else
+#define IGRT_KEEP_i8x16(p, v) \
+    (IGRT_KEEP_x8(p, igrt_lo_i32x16(v)), IGRT_KEEP_x8((p) + 8, igrt_hi_i32x16(v)))
+#define IGRT_KEEP_u8x16 IGRT_KEEP_i8x16
+#endif
+#define IGRT_KEEP_i8x4 IGRT_KEEP_x4
+#define IGRT_KEEP_i8x8 IGRT_KEEP_x8
+#define IGRT_KEEP_u8x4 IGRT_KEEP_x4
+#define IGRT_KEEP_u8x8 IGRT_KEEP_x8
+#define IGRT_KEEP_i8(N, p, v) IGRT_KEEP_i8x##N(p, v)
+#define IGRT_KEEP_u8(N, p, v) IGRT_KEEP_u8x##N(p, v)
+#else
+#define IGRT_KEEP_i8(N, p, v) IGRT_KEEP(i8, N, p, v)
+#define IGRT_KEEP_u8(N, p, v) IGRT_KEEP(u8, N, p, v)
+#endif
+
 /* The first n lanes; the others are zero when loaded, and not stored. */
 #define IGRT_NARROW_PART(T, E, HELD, N)                                                \
     IGRT_VEC igrt_##HELD##x##N igrt_load_part_##T##_##HELD##x##N(const E *p, int n)    \
@@ -797,7 +835,7 @@ IGRT_QUANTIZE(16)
     }                                                                                 \
     IGRT_VEC void igrt_store_##T##_i32x##N(E *p, igrt_i32x##N v)                      \
     {                                                                                 \
-        *(igrt_mem_##T##x##N *)p = __builtin_convertvector(v, igrt_mem_##T##x##N);    \
+        IGRT_KEEP_##T(N, p, v);                                                       \
     }                                                                                 \
     IGRT_NARROW_PART(T, E, i32, N)
 #define IGRT_NARROWS(T, E) IGRT_NARROW(T, E, 4) IGRT_NARROW(T, E, 8) IGRT_NARROW(T, E, 16)

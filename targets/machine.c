@@ -95,6 +95,16 @@ void target_costs(Target *t, bool prefer_ram)
     t->byte = prefer_ram ? DEAR : 0;
 }
 
+/* pmaddwd, of SSE2 and what came after, where there is no multiplication of bytes. */
+static bool has_pairs(const Machine *m)
+{
+    bool x86 = strstr(m->flags, "x86-64") != NULL;
+#if defined(__x86_64__)
+    x86 |= !strcmp(m->name, "native");
+#endif
+    return x86 && m->lanes && !m->dot;
+}
+
 bool target_tune(Target *t, const char *machine)
 {
     Machine m = {0};
@@ -110,7 +120,8 @@ bool target_tune(Target *t, const char *machine)
         t->bare = true, t->cc = "riscv64-unknown-elf-gcc", t->ar = "riscv64-unknown-elf-ar";
     t->lanes = m.lanes;
     t->registers = m.registers;
-    t->dot = m.dot;
+    t->pairs = m.name && has_pairs(&m);
+    t->dot = m.dot || t->pairs;
     t->units = m.units;
     t->wasm = !strncmp(machine, "wasm", 4);
     if (t->wasm) {

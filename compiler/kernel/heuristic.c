@@ -532,7 +532,7 @@ static RegisterTile pick_tile(const Kernel *k, const View *v, Node *lanes, Node 
     if (t->lanes && width * lane_bytes(k, lanes) > 4 * t->lanes) /* a vector takes two */
         registers /= 2;
     double block = (double)(width * dtype_info[v->dot->dtype].bytes);
-    bool signs = four && t->lanes;
+    bool signs = four && t->lanes && !t->pairs, pairs = four && t->pairs;
     for (int j = 0; j < v->nfactor && four; j++) {
         signs &= v->factor[j]->dtype == INGOT_I8;
         if (depends_on(v->factor[j], lanes))
@@ -557,6 +557,8 @@ static RegisterTile pick_tile(const Kernel *k, const View *v, Node *lanes, Node 
                     operands = 2 * ((vectors < each ? vectors : each) + 1);
                 if (signs) /* a sum beside each vector, and what flips a sign */
                     operands = 2 * sums * vectors + 3;
+                if (pairs) /* two each, bytes 0 and 2 and bytes 1 and 3; those of rows come one by one */
+                    operands = 2 * (sums * vectors + 1);
                 if (kept)
                     operands += m;
                 if (sums * vectors * each + operands > registers + (four && small) ||
@@ -570,8 +572,10 @@ static RegisterTile pick_tile(const Kernel *k, const View *v, Node *lanes, Node 
                                (double)(width > 0 ? width : 1);
                 if (signs) /* four terms at once, beside what the signs take */
                     score *= 4 * acc / (acc + wide + (double)each);
+                if (pairs) /* beside what makes pairs of them */
+                    score *= 2 * acc / (acc + wide + (double)each);
                 /* a block of the lanes' operand that L1 does not hold comes from L2 again for every m rows; bytes fast enough */
-                if (!signs && block * wide > L1_BLOCK && m < L2_ROWS)
+                if (!signs && !pairs && block * wide > L1_BLOCK && m < L2_ROWS)
                     score *= (double)(L2_ROWS + m) / (2.0 * L2_ROWS);
                 /* whole rows leave no tile behind */
                 if (nr % m)

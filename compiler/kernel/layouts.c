@@ -90,7 +90,19 @@ static void vote(Layouts *x, const Step *s, Node *access, Node *range, double we
         x->vote[b->id][m.axis] += weight;
 }
 
-static void vote_contractions(Layouts *x)
+/* Is it better to walk an operand along this reduced axis, innermost in memory: it is longer, or (of integers, where that is
+ * what they are for) can be taken by fours. */
+static bool walks_better(const Node *dot, const Node *r, const Node *than, const Target *t)
+{
+    bool fours = t->dot && !dtype_is_float(dot->dtype), four = !((r->hi + 1) % 4);
+    if (!than)
+        return true;
+    if (fours && four != !((than->hi + 1) % 4))
+        return four;
+    return r->hi >= than->hi; /* of equals the last, which is innermost already */
+}
+
+static void vote_contractions(Layouts *x, const Target *t)
 {
     for (int i = 0; i < x->n; i++) {
         const Step *s = x->kernel[i];
@@ -106,8 +118,7 @@ static void vote_contractions(Layouts *x)
         /* the other operand is walked along the longest reduced axis */
         Node *longest = NULL;
         for (uint32_t j = 1; j < v.dot->nsrc; j++)
-            if (!longest || v.dot->src[j]->hi >=
-                                longest->hi) /* of equals the last, which is innermost already */
+            if (walks_better(v.dot, v.dot->src[j], longest, t))
                 longest = v.dot->src[j];
         for (int j = 0; j < v.nfactor; j++)
             if (!depends_on(v.factor[j], lanes))
@@ -419,7 +430,7 @@ void choose_layouts(Plan *p, const Target *t)
         x.fixed[i] =
             p->buffers[i]->kind != BUF_ARENA || p->buffers[i]->base || p->buffers[i]->rank < 1;
     gather_steps(&x, &p->main);
-    vote_contractions(&x);
+    vote_contractions(&x, t);
     vote_followers(&x);
     Halo *halo = NEWN(x.a, Halo, nbuffer);
     find_halos(&x, t, halo);

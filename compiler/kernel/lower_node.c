@@ -206,14 +206,14 @@ static bool is_signed_byte(const Node *n)
     return n->op == OP_CAST && n->src[0]->op == OP_LOAD && n->src[0]->dtype == INGOT_I8;
 }
 
-/* In lanes bytes without a sign are multiplied with those that have one: x w = (x + 128) w - 128 w, modulo 2^32.  The sum of the
+/* Where lanes do not multiply pairs of any sign, bytes without a sign are multiplied with those that have one: x w = (x + 128) w - 128 w, modulo 2^32.  The sum of the
  * latter is the same for all rows that w is used for.  False: the product is not of two i8, or not of one row and a vector. */
 static bool without_sign(Lower *q, const Piece *p, Node *n, Node *product, Node **range, int nrange,
                          Node **out)
 {
     Context *c = q->c;
-    bool bytes = p->t.lane && product->op == OP_MUL && is_signed_byte(product->src[0]) &&
-                 is_signed_byte(product->src[1]);
+    bool bytes = !q->k->pairs && p->t.lane && product->op == OP_MUL &&
+                 is_signed_byte(product->src[0]) && is_signed_byte(product->src[1]);
     if (!bytes || depends_on(product->src[0], p->t.lane) == depends_on(product->src[1], p->t.lane))
         return false;
     int row = depends_on(product->src[0], p->t.lane);

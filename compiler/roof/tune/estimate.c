@@ -145,7 +145,7 @@ static void count_node(Count *q, Node *n, bool top)
     }
     if (is_dot(q->l, n)) { /* two loads and one instruction where there is one */
         const Node *x = n->src[0];
-        b->alu += q->t->dot ? wide : 6 * wide;
+        b->alu += q->t->pairs ? 4 * wide : q->t->dot ? wide : 6 * wide;
         while (x->op == OP_CAST)
             x = x->src[0];
         count_sources(q, (Node *)(uintptr_t)x);
@@ -182,7 +182,7 @@ static void count_update(Count *q, Node *n)
         return;
     }
     if (is_dot(q->l, x) && !named) {
-        b->fma += q->t->dot ? wide : 6 * wide;
+        b->fma += q->t->pairs ? 4 * wide : q->t->dot ? wide : 6 * wide;
         const Node *y = x->src[0];
         while (y->op == OP_CAST)
             y = y->src[0];
