@@ -215,12 +215,13 @@ void region_captures(Context *, struct Region *, const bool *outside);
 /* For languages that cannot call C: elementwise custom operators become steps of their own. */
 void graph_custom_calls(Context *);
 
-/* variant.c: the model's roots become those of the graph with the variants that the plan's decisions ask for; then back. */
+/* variant.c: the model's roots become those of the graph with the variants that the plan's decisions ask for, and those
+ * that pay on a target (NULL: none); then back. */
 typedef struct {
     Node **node;
     int n;
 } GraphRoots;
-void variants_apply(Plan *, GraphRoots *keep);
+void variants_apply(Plan *, const struct Target *, GraphRoots *keep);
 void roots_restore(Context *, const GraphRoots *);
 
 #endif

@@ -23,6 +23,8 @@ struct Rewrite {
     Node *visiting; /* of the graph before this pass */
     Node *(*apply)(Rewrite *, Node *renewed);
     void *user;
+    const Target *target; /* of variants: what they are to pay on; NULL: none is done unasked */
+    Map strips;           /* strips.c: nodes that are made in strips */
 };
 
 /* rewrite.c: the model's graph from its leaves up, once; whether anything changed. */
@@ -91,6 +93,16 @@ Node *joined_elementwise(Rewrite *, Node *);
 /* winograd.c: of a REDUCE, in tiles of 2 and of 4 results. */
 Node *winograd2(Rewrite *, Node *reduce, bool try);
 Node *winograd4(Rewrite *, Node *reduce, bool try);
+bool winograd2_pays(const Rewrite *, Node *reduce); /* of one that can be done so */
+
+/* strips.c: a concat, of parts that fit; nothing is left of it in the context but its node. */
+Node *concat_of(Context *, int n, Node *const *part, int axis);
+/* strips.c: a concat that is to be made part by part; a node that reads such a one as parts of its own, or NULL. */
+Node *strips(Rewrite *, int n, Node *const *part, int axis);
+Node *in_strips(Rewrite *, Node *);
+/* strips.c: of these nodes, the parts of such concats; a second pass, whose strips are those, has each of them stored. */
+void strip_parts(const Rewrite *, int n, Node *const *nodes, Map *parts);
+Node *kept_part(Rewrite *, Node *);
 
 /* value_range.c: bounds of all elements of an integer tensor; false: none are known. */
 bool value_range(Node *, double *lo, double *hi);

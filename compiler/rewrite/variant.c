@@ -11,10 +11,11 @@ typedef struct {
     const char *name;
     Op op;
     Node *(*make)(Rewrite *, Node *, bool try);
+    bool (*pays)(const Rewrite *, Node *);
 } Variant;
 
 static const Variant variants[] = {
-#define VARIANT(name, op, function) {name, OP_##op, function},
+#define VARIANT(name, op, function, pays) {name, OP_##op, function, pays},
 #include "variants.def"
 };
 enum { NVARIANT = sizeof variants / sizeof variants[0] };
@@ -47,36 +48,65 @@ static void note_made(Made *m, uint32_t from, uint32_t to, Node *of, const char 
     }
 }
 
+/* The variant of a node that its decision asks for, or that pays; NULL: it stays. *any: there are some. */
+static const Variant *chosen(const Made *m, Rewrite *r, Node *n, bool *any)
+{
+    const ValueChoice *given = value_given(m->p, r->visiting);
+    const char *name = given ? given->variant : NULL;
+    const Variant *best = NULL;
+    *any = false;
+    for (int i = 0; i < NVARIANT; i++) {
+        const Variant *v = &variants[i];
+        if (v->op != n->op || !v->make(r, n, true))
+            continue;
+        *any = true;
+        bool wanted = name ? !strcmp(name, v->name) : v->pays && v->pays(r, n);
+        best = wanted && !best ? v : best;
+    }
+    return best;
+}
+
 static Node *apply_variant(Rewrite *r, Node *n)
 {
     Made *m = r->user;
-    Node *old = r->visiting;
-    bool any = false;
-    const ValueChoice *given = value_given(m->p, old);
-    for (int i = 0; i < NVARIANT; i++) {
-        if (variants[i].op != n->op || !variants[i].make(r, n, true))
-            continue;
-        any = true;
-        if (!given || !given->variant || strcmp(given->variant, variants[i].name))
-            continue;
-        value_record(m->p, old)->variant = variants[i].name;
-        uint32_t before = r->c->nnode;
-        Node *made = variants[i].make(r, n, false);
-        note_made(m, before, r->c->nnode, old, variants[i].name);
-        return made;
-    }
-    if (any) {
-        value_record(m->p, old)->variant = "direct";
-        return n;
-    }
+    Node *old = r->visiting, *made;
+    bool any;
+    const Variant *v = chosen(m, r, n, &any);
     uint32_t before = r->c->nnode;
-    Node *joined = joined_elementwise(r, n);
-    if (joined)
-        note_made(m, before, r->c->nnode, old, "matmul");
-    return joined ? joined : n;
+    if (any)
+        value_record(m->p, old)->variant = v ? v->name : "direct";
+    if (any && !v)
+        return n;
+    made = v ? v->make(r, n, false) : in_strips(r, n);
+    if (!made)
+        made = joined_elementwise(r, n);
+    if (made)
+        note_made(m, before, r->c->nnode, old, v ? v->name : "matmul");
+    return made ? made : n;
 }
 
-void variants_apply(Plan *p, GraphRoots *keep)
+/* The parts of strips are stored: what stood for a node of the first graph, and what was made, has become another one. */
+static void keep_parts(Rewrite *r, Made *m)
+{
+    Context *c = r->c;
+    Rewrite then = {.c = c, .a = m->a, .apply = kept_part};
+    int n;
+    Node **nodes = graph_nodes(m->a, c, &n);
+    strip_parts(r, n, nodes, &then.strips);
+    (void)rewrite_pass(&then);
+    note_made(m, then.nnode, c->nnode, NULL, NULL);
+    for (uint32_t id = r->nnode; id < then.nnode; id++) {
+        const Node *now = then.now[id];
+        if (now && now->id >= then.nnode)
+            note_made(m, now->id, now->id + 1, m->root[id], "strips");
+    }
+    for (uint32_t id = 0; id < r->nnode; id++)
+        if (r->now[id])
+            r->now[id] = rewritten(&then, r->now[id]);
+    map_free(&then.strips);
+}
+
+void variants_apply(Plan *p, const Target *t, GraphRoots *keep)
 {
     Context *c = p->c;
     *keep = (GraphRoots){.node = NEWN(p->arena, Node *, c->noutput + c->nstate + c->nvar + 1)};
@@ -88,13 +118,16 @@ void variants_apply(Plan *p, GraphRoots *keep)
         keep->node[keep->n++] = c->vars[i].setter;
     Arena *a = arena_new();
     Made m = {.p = p, .a = a};
-    Rewrite r = {.c = c, .a = a, .apply = apply_variant, .user = &m};
+    Rewrite r = {.c = c, .a = a, .apply = apply_variant, .user = &m, .target = t};
     if (rewrite_pass(&r)) {
         note_made(&m, c->nnode, c->nnode, NULL, NULL);
         if (m.cap < c->nnode)
             note_made(&m, m.cap, c->nnode + 1, NULL, NULL);
+        if (r.strips.n)
+            keep_parts(&r, &m);
         values_follow(p, r.nnode, r.now, m.root, m.name);
     }
+    map_free(&r.strips);
     arena_free(a);
 }
 

@@ -13,6 +13,7 @@
  *     sum over C            -> [a, B, R tiles, M] -> y [B, R, o.., M]
  *
  * A window is known by its coordinates: what is read at (o + 1, k) is what is read at (o, k + 1). */
+#include <math.h>
 #include <string.h>
 
 #include "rewrite.h"
@@ -300,6 +301,14 @@ static Node *element(Context *c, Node *x, int axis, int64_t i)
     return ingot_shrink(c, x, begin, size);
 }
 
+/* Along a window. */
+static int64_t results_of(const Axes *s, int window)
+{
+    int64_t size = 0;
+    (void)idx_value(s->x->shape[s->out[window]], &size);
+    return size;
+}
+
 /* x as [B, R, tiles, m.., C, taps..], a pair of axes for each window. */
 static Node *tiled(Context *c, const Axes *s, const Form *f)
 {
@@ -319,7 +328,7 @@ static Node *tiled(Context *c, const Axes *s, const Form *f)
     dims[n++] = size_of(c, s->x, s->nrow, s->row);
     for (int i = 0; i < s->nwindow; i++) {
         dims[n] = s->x->shape[s->out[i]];
-        (void)idx_value(dims[n], &size);
+        size = results_of(s, i);
         hi[n++] = (f->tile - size % f->tile) % f->tile;
     }
     dims[n++] = size_of(c, s->x, s->nsum, s->sum);
@@ -337,10 +346,10 @@ static Node *tiled(Context *c, const Axes *s, const Form *f)
     return ingot_reshape(c, x, n, dims);
 }
 
-/* v [points.., B, R, tiles.., C] */
-static Node *transformed_x(Context *c, const Axes *s, const Form *f)
+/* v [points.., B, R, tiles.., C] of tiled() */
+static Node *transformed_x(Context *c, const Axes *s, const Form *f, Node *x)
 {
-    Node *x = tiled(c, s, f), *dims[INGOT_MAX_RANK], *all[INGOT_MAX_RANK];
+    Node *dims[INGOT_MAX_RANK], *all[INGOT_MAX_RANK];
     int nw = s->nwindow, n = 0, sum = 2 + 2 * nw;
     for (int i = 0; i < nw; i++)
         dims[n++] = idx(c, 1);
@@ -378,7 +387,7 @@ static Node *transformed_x(Context *c, const Axes *s, const Form *f)
 static Node *transformed_w(Context *c, const Axes *s, const Form *f)
 {
     int perm[INGOT_MAX_RANK], n = 0, nw = s->nwindow;
-    Node *dims[INGOT_MAX_RANK], *part[MAX_POINTS * MAX_POINTS];
+    Node *dims[INGOT_MAX_RANK], *one[4] = {idx(c, 1)}, *part[MAX_POINTS * MAX_POINTS];
     n = list(perm, n, s->nbatch, s->batch);
     n = list(perm, n, s->nmap, s->map);
     n = list(perm, n, s->nsum, s->sum);
@@ -407,11 +416,15 @@ static Node *transformed_w(Context *c, const Axes *s, const Form *f)
     for (int a = 0; a < f->points; a++)
         for (int b = 0; b < (nw > 1 ? f->points : 1); b++)
             part[parts++] = nw > 1 ? point_row(c, TAPS, t[a], f->g[b]) : t[a][0];
-    return ingot_stack(c, parts, part, 0);
+    memcpy((void *)(one + 1), (void *)dims, 3 * sizeof *dims);
+    for (int i = 0; i < parts; i++)
+        part[i] = ingot_reshape(c, part[i], 4, one);
+    return concat_of(c, parts, part, 0);
 }
 
-/* [points, B, R tiles, M, 1] back to [B, R, out.., M] */
-static Node *transformed_back(Context *c, const Axes *s, const Form *f, Node *product)
+/* [points, B, R tiles, M, 1] back to [B, R, out.., M]; of so many results along the first window. */
+static Node *transformed_back(Context *c, const Axes *s, const Form *f, Node *product,
+                              int64_t results)
 {
     int nw = s->nwindow, n = 0;
     Node *dims[INGOT_MAX_RANK], *all[INGOT_MAX_RANK], *t[MAX_POINTS], *m[MAX_POINTS],
@@ -420,7 +433,7 @@ static Node *transformed_back(Context *c, const Axes *s, const Form *f, Node *pr
     dims[n++] = size_of(c, s->x, s->nbatch, s->batch);
     dims[n++] = size_of(c, s->x, s->nrow, s->row);
     for (int i = 0; i < nw; i++) {
-        (void)idx_value(s->x->shape[s->out[i]], &size);
+        size = i ? results_of(s, i) : results;
         dims[n++] = idx(c, (size + f->tile - 1) / f->tile);
         dims[n++] = idx(c, 1);
     }
@@ -441,7 +454,7 @@ static Node *transformed_back(Context *c, const Axes *s, const Form *f, Node *pr
     Node *y = nw > 1 ? chosen(c, 5, f->tile, row) : t[0];
     n = 2;
     for (int i = 0; i < nw; i++) {
-        (void)idx_value(s->x->shape[s->out[i]], &size);
+        size = i ? results_of(s, i) : results;
         dims[n] = idx_mul(c, dims[2 + 2 * i], idx(c, f->tile));
         hi[n++] = -((f->tile - size % f->tile) % f->tile);
     }
@@ -462,10 +475,76 @@ static Node *in_place_of(Context *c, const Axes *s, Node *n, Node *y)
     rank = list(order, rank, s->nwindow, s->tap);
     rank = list(order, rank, s->none, s->one);
     for (int i = 0; i < rank; i++) {
-        dims[i] = n->shape[order[i]];
+        dims[i] = order[i] == s->out[0] ? y->shape[2] : n->shape[order[i]];
         perm[order[i]] = i;
     }
     return ingot_permute(c, ingot_reshape(c, y, rank, dims), perm);
+}
+
+/* ---- strips ------------------------------------------------------------------------------------- */
+
+/* What lies in memory between the three kernels, of one row of tiles; of all of them. */
+static double bytes_between(const Axes *s, Node *n, const Form *f, double *all)
+{
+    double bytes = 0, points = 1;
+    for (int side = 0; side < 2; side++) {
+        Node *of = side ? n : s->x;
+        double numbers = sizeof(float);
+        for (int i = 0; i < s->nbatch; i++)
+            numbers *= (double)of->shape[s->batch[i]]->hi;
+        for (int i = 0; i < s->nrow; i++)
+            numbers *= (double)of->shape[s->row[i]]->hi;
+        for (int i = 0; i < (side ? s->nmap : s->nsum); i++)
+            numbers *= (double)of->shape[side ? s->map[i] : s->sum[i]]->hi;
+        bytes += numbers;
+    }
+    for (int i = 0; i < s->nwindow; i++) {
+        points *= f->points;
+        if (i)
+            bytes *= (double)((results_of(s, i) + f->tile - 1) / f->tile);
+    }
+    *all = bytes * points * (double)((results_of(s, 0) + f->tile - 1) / f->tile);
+    return bytes * points;
+}
+
+enum { NEAR = 1 << 20, FAR = 4, MOST_STRIPS = 16 };
+
+/* Rows of tiles of a strip: what is near stays in L2; what would not be far from it stays whole. */
+static int64_t rows_of_strip(const Axes *s, Node *n, const Form *f)
+{
+    double all, row = bytes_between(s, n, f, &all);
+    int64_t rows = (results_of(s, 0) + f->tile - 1) / f->tile;
+    if (all <= (double)FAR * NEAR)
+        return rows;
+    int64_t strips = (int64_t)(all / NEAR) + 1;
+    if (row > NEAR || strips > MOST_STRIPS)
+        strips = strips > MOST_STRIPS ? MOST_STRIPS : strips;
+    if (strips > rows)
+        strips = rows;
+    return (rows + strips - 1) / strips;
+}
+
+/* Rows of tiles from first on, up to as many results along the first window. */
+static Node *strip(Context *c, const Axes *s, const Form *f, Node *x, Node *u, int64_t first,
+                   int64_t results)
+{
+    int nw = s->nwindow;
+    Node *begin[INGOT_MAX_RANK], *size[INGOT_MAX_RANK], *rows = size_of(c, s->x, s->nrow, s->row);
+    for (int i = 0; i < x->rank; i++) {
+        begin[i] = idx(c, i == 2 ? first : 0);
+        size[i] = i == 2 ? idx(c, (results + f->tile - 1) / f->tile) : x->shape[i];
+    }
+    Node *v = transformed_x(c, s, f, ingot_shrink(c, x, begin, size));
+    for (int i = 0; i < nw; i++)
+        rows = idx_mul(c, rows, v->shape[nw + 2 + i]);
+    Node *vd[5] = {u->shape[0], u->shape[1], rows, idx(c, 1), v->shape[v->rank - 1]},
+         *ud[5] = {u->shape[0], u->shape[1], idx(c, 1), u->shape[2], u->shape[3]}, *all[5];
+    for (int i = 0; i < 5; i++)
+        all[i] = idx_is(vd[i], 1) ? ud[i] : vd[i];
+    v = ingot_expand(c, ingot_contiguous(c, ingot_reshape(c, v, 5, vd)), 5, all);
+    u = ingot_expand(c, ingot_reshape(c, u, 5, ud), 5, all);
+    Node *product = ingot_reduce(c, INGOT_REDUCE_ADD, ingot_mul(c, v, u), 1u << 4, true);
+    return transformed_back(c, s, f, product, results);
 }
 
 static Node *winograd(Rewrite *r, Node *n, bool try, const Form *f)
@@ -476,19 +555,14 @@ static Node *winograd(Rewrite *r, Node *n, bool try, const Form *f)
         return NULL;
     if (try)
         return n;
-    Node *v = transformed_x(c, &s, f), *u = transformed_w(c, &s, f);
-    int nw = s.nwindow, rank = v->rank;
-    Node *rows = size_of(c, s.x, s.nrow, s.row);
-    for (int i = 0; i < nw; i++)
-        rows = idx_mul(c, rows, v->shape[nw + 2 + i]);
-    Node *vd[5] = {u->shape[0], u->shape[1], rows, idx(c, 1), v->shape[rank - 1]},
-         *ud[5] = {u->shape[0], u->shape[1], idx(c, 1), u->shape[2], u->shape[3]}, *all[5];
-    for (int i = 0; i < 5; i++)
-        all[i] = idx_is(vd[i], 1) ? ud[i] : vd[i];
-    v = ingot_expand(c, ingot_contiguous(c, ingot_reshape(c, v, 5, vd)), 5, all);
-    u = ingot_expand(c, ingot_reshape(c, u, 5, ud), 5, all);
-    Node *product = ingot_reduce(c, INGOT_REDUCE_ADD, ingot_mul(c, v, u), 1u << 4, true);
-    return in_place_of(c, &s, n, transformed_back(c, &s, f, product));
+    int64_t step = rows_of_strip(&s, n, f) * f->tile, all = results_of(&s, 0);
+    Node *x = tiled(c, &s, f), *u = transformed_w(c, &s, f), *part[MOST_STRIPS];
+    int count = 0;
+    for (int64_t at = 0; at < all; at += step) {
+        int64_t results = all - at < step ? all - at : step;
+        part[count++] = in_place_of(c, &s, n, strip(c, &s, f, x, u, at / f->tile, results));
+    }
+    return count > 1 ? strips(r, count, part, s.out[0]) : part[0];
 }
 
 Node *winograd2(Rewrite *r, Node *n, bool try)
@@ -499,4 +573,49 @@ Node *winograd2(Rewrite *r, Node *n, bool try)
 Node *winograd4(Rewrite *r, Node *n, bool try)
 {
     return winograd(r, n, try, &form4);
+}
+
+/* ---- whether it pays -------------------------------------------------------------------------------- */
+
+static double extent(Node *n, int count, const int *axis)
+{
+    double size = 1;
+    for (int i = 0; i < count; i++)
+        size *= (double)n->shape[axis[i]]->hi;
+    return size;
+}
+
+/* Time of the products, two operations a term, beside weights that come from memory. */
+static double products(const Target *t, double terms, double weights)
+{
+    return 2 * terms / t->rate[UNIT_TILE] + cost_bytes(weights * sizeof(float), INFINITY, t);
+}
+
+bool winograd2_pays(const Rewrite *r, Node *n)
+{
+    enum { MARGIN = 20 }; /* per cent */
+    const Form *f = &form2;
+    const Target *t = r->target;
+    Context *c = r->c;
+    Axes s;
+    if (!t || t->gpu || !t->lanes || t->byte > 0 || !sort_product(c, n, &s))
+        return false;
+    double all, row = bytes_between(&s, n, f, &all), batch = extent(s.x, s.nbatch, s.batch),
+                sum = extent(s.x, s.nsum, s.sum), maps = extent(s.w, s.nmap, s.map),
+                rows = extent(s.x, s.nrow, s.row), out = 1, tiles = 1, taps = 1, points = 1;
+    for (int i = 0; i < s.nwindow; i++) {
+        out *= (double)results_of(&s, i);
+        tiles *= (double)((results_of(&s, i) + f->tile - 1) / f->tile);
+        taps *= TAPS;
+        points *= f->points;
+    }
+    if (sum < t->lanes || maps < t->lanes || row > 4.0 * NEAR) /* no lanes for the transforms */
+        return false;
+    double direct = products(t, batch * rows * out * sum * maps * taps, batch * sum * maps * taps);
+    double fewer =
+        products(t, batch * rows * tiles * sum * maps * points, batch * sum * maps * points);
+    /* each byte between them is written and read, and lines that are written are fetched before */
+    double live = all <= (double)FAR * NEAR ? all : NEAR, steps = 3 * (all > live ? all / live : 1);
+    fewer += cost_bytes(3 * all, live, t) + steps * t->launch;
+    return fewer * (100 + MARGIN) < direct * 100;
 }

@@ -5,6 +5,7 @@
 
     kernels   of many forms: each kernel beside its naive form, and those beside the interpreter; for OpenCL too
     error     beside sums in f64: docs/numerics.md has the bounds
+    chosen    by --prefer time where it pays, in strips where it is large; a file has the last word
     left      what cannot be done so stays direct
 
 Exit status 77, skipped: there is no Python with onnx.
@@ -127,6 +128,29 @@ def error(ingot, work):
     print("; ".join(told))
 
 
+def chosen(ingot, work):
+    saved = work / "chosen.sched"
+    flags = ("--target", "c:x86-64-v4")
+    for shape in ((1, 128, 28, 28), (1, 64, 56, 56)):
+        model = work / "conv.onnx"
+        model.write_bytes(inside(shape))
+        for prefer, kind in (((), "direct"), (("--prefer", "ram"), "direct"), (("--prefer", "time"), "winograd2")):
+            call(ingot, "compile", model, "-o", work / "c", "--save-sched", saved, *flags, *prefer)
+            if (kind == "direct") != (" as winograd2" not in saved.read_text()):
+                raise Wrong(f"{shape} {prefer}: not {kind}")
+        call(ingot, "verify", model, *flags, *prefer)
+    print("2 sizes")
+
+
+def inside(shape):
+    """Between convolutions of 1x1."""
+    g, (n, c, h, w) = models.Graph(3), shape
+    y = g.op("Relu", g.op("Conv", g.input("x", models.F, n, 4, h, w), g.weight(c, 4, 1, 1)))
+    y = g.op("Relu", g.op("Add", g.op("Conv", y, g.weight(c, c, 3, 3), g.weight(c), pads=[1] * 4), y))
+    g.output("y", g.op("Conv", y, g.weight(4, c, 1, 1)), models.F, n, 4, h, w)
+    return g.bytes()
+
+
 def left(ingot, work):
     for name, form in LEFT.items():
         model = work / "conv.onnx"
@@ -138,4 +162,4 @@ def left(ingot, work):
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {"kernels": kernels, "error": error, "left": left}))
+    sys.exit(main(__doc__, {"kernels": kernels, "error": error, "chosen": chosen, "left": left}))

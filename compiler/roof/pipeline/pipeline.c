@@ -119,7 +119,7 @@ static void set_memories(Plan *p, const ingot_options *o)
 }
 
 /* What a file says of values, and the variants it asks for. */
-static bool begin_decisions(Plan *p, const ingot_options *o, GraphRoots *keep)
+static bool begin_decisions(Plan *p, const Target *t, const ingot_options *o, GraphRoots *keep)
 {
     Preset preset = PRESET_AUTO;
     for (int i = 0; o->fuse && i < 3; i++)
@@ -128,7 +128,8 @@ static bool begin_decisions(Plan *p, const ingot_options *o, GraphRoots *keep)
     if (o->sched && !sched_parse(p, o->sched, o->target ? o->target : "c"))
         return false;
     values_match(p);
-    variants_apply(p, keep);
+    bool time = o->prefer && !strcmp(o->prefer, "time"); /* in fewer products, which takes RAM */
+    variants_apply(p, time ? t : NULL, keep);
     return true;
 }
 
@@ -171,7 +172,7 @@ Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *
     Plan *p = plan_new(c);
     GraphRoots keep = {0};
     p->verbose = o->verbose > 0;
-    bool ready = o->naive || begin_decisions(p, o, &keep);
+    bool ready = o->naive || begin_decisions(p, t, o, &keep);
     ready = ready && plan_schedule(p, opt_level(o), t);
     roots_restore(c, &keep);
     passed(k, "schedule");
