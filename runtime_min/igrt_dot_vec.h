@@ -152,15 +152,7 @@ IGRT_DOTS_VEC(IGRT_DOT_HALVES, 8)
 IGRT_DOTS_VEC(IGRT_DOT_PLAIN, 4)
 IGRT_DOTS_VEC(IGRT_DOT_PLAIN, 8)
 #endif
-#if defined(__AVX512VNNI__) && !defined(__clang__)
-/* gcc moves and spills the sums of a tile that is made of the intrinsic. */
-IGRT_VEC __m512i igrt_dpbusd_512(__m512i s, __m512i x, __m512i w)
-{
-    __asm__("vpdpbusd %2, %1, %0" : "+v"(s) : "v"(x), "v"(w));
-    return s;
-}
-IGRT_DOT_UNIT(16, __m512i, igrt_dpbusd_512)
-#elif defined(__AVX512VNNI__)
+#if defined(__AVX512VNNI__)
 IGRT_DOT_UNIT(16, __m512i, _mm512_dpbusd_epi32)
 #elif defined(__AVX512BW__)
 IGRT_DOTS_VEC(IGRT_DOT_AVX512, 16)
