@@ -159,6 +159,8 @@ static void sound(void **state)
     expect(&rest, row_sums, "");
     Run items = prepare(product, "", true);
     expect(&items, product, "");
+    Run parts = prepare(row_sums, "BIND i0 1, SPLIT r0 10, BIND r0.i 2", true);
+    expect(&parts, row_sums, "");
 }
 
 /* ---- planted faults --------------------------------------------------------------------------------- */
