@@ -492,6 +492,9 @@ static double flow_of(double each, bool lanes)
     return more <= 0 ? each : ENOUGH + (lanes ? WAIT * more : 0);
 }
 
+/* Of vectors, with which what a window has loaded of each row crowds out accumulators. */
+enum { FEW_REGISTERS = 16 };
+
 /* Are neighbours along `rows` of the innermost reduced loop's next iterations (a window that slides)?  Then C compilers keep
  * what they have loaded of each, in a register. */
 static bool slides(const Kernel *k, const View *v, Node *rows)
@@ -545,7 +548,7 @@ static RegisterTile pick_tile(const Kernel *k, const View *v, Node *lanes, Node 
              i-- > -1;) { /* -1 stands for no rows; of equals the last axis: its rows lie close */
             Node *rows = i >= 0 ? v->range[i] : NULL;
             int64_t nr = rows ? rows_of(rows) : 1;
-            bool kept = rows && t->lanes && slides(k, v, rows);
+            bool kept = rows && t->lanes && t->registers <= FEW_REGISTERS && slides(k, v, rows);
             if (rows == lanes || (pair && rows == pair) ||
                 (rows && (!view_reuses(v, lanes, rows) || !view_reuses(v, rows, NULL))))
                 continue;
