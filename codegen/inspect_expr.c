@@ -354,6 +354,10 @@ static void put_statement(Printer *p, const Linear *l, const Stmt *s)
         break;
     }
     case STMT_STORE: put_store(p, n, 1); break;
+    case STMT_PREFETCH:
+        sb_puts(p->sb, "prefetch ");
+        put_expr(p, n, WEAKEST);
+        break;
     case STMT_BARRIER: sb_puts(p->sb, "barrier"); break;
     }
     sb_puts(p->sb, "\n");

@@ -247,6 +247,11 @@ static void statement(Render *r, const Stmt *s)
         break;
     case STMT_UPDATE: update(r, n); break;
     case STMT_STORE: render_store(r, n, s->depth); break;
+    case STMT_PREFETCH:
+        sb_printf(r->sb, "igrt_prefetch(a%lld + (", (long long)n->src[0]->arg.i);
+        render_bare(r, n->src[2]);
+        put(r, "));\n");
+        break;
     case STMT_BARRIER:
         put(r, r->t->barrier);
         put(r, "\n");

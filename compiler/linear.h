@@ -12,6 +12,7 @@ typedef enum {
     STMT_ACC,    /* node: REDUCE or SCAN; its accumulator gets the identity */
     STMT_UPDATE, /* node: REDUCE or SCAN; accumulator = combine(accumulator, value) */
     STMT_STORE,
+    STMT_PREFETCH, /* node: LOAD, whose line is asked for */
     STMT_BARRIER /* all items of a group have come here, and see what the others have written to its places */
 } StmtKind;
 typedef struct {

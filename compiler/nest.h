@@ -77,13 +77,14 @@ typedef struct {
     int tc_axis[TC_AXES];
     Stage *stage; /* place i is argument narg + i of the kernel that is lowered */
     int nstage;
-    int items;      /* of a group, by BIND; 0: nothing is bound */
-    int sharing;    /* of these, how many have parts of the same sums; 0: none */
-    int thread;     /* the innermost axis of those that threads share, or -1 */
-    int parts;      /* that they are cut into, 0: none */
-    int64_t copies; /* of a store and of a reduce's terms */
-    Kernel *joined; /* of what kernel_lower() makes: a kernel of its own, or NULL */
-    Opt *opts;      /* what made it */
+    int prefetch, prefetched; /* PREFETCH: the axis, or -1; the argument */
+    int items;                /* of a group, by BIND; 0: nothing is bound */
+    int sharing;              /* of these, how many have parts of the same sums; 0: none */
+    int thread;               /* the innermost axis of those that threads share, or -1 */
+    int parts;                /* that they are cut into, 0: none */
+    int64_t copies;           /* of a store and of a reduce's terms */
+    Kernel *joined;           /* of what kernel_lower() makes: a kernel of its own, or NULL */
+    Opt *opts;                /* what made it */
     int nopt;
 } Nest;
 
@@ -141,6 +142,9 @@ typedef struct {
     /* THREAD: the first `fused` axes are one loop, of which parts begin..end of `parts` are run; without any the last
      * part runs all.  parts 0: no THREAD. */
     int fused, parts;
+    Node *
+        prefetch; /* PREFETCH: the RANGE whose next iteration's part of this argument is asked for, or NULL */
+    int prefetched;
     int items; /* BIND: of a group, which share the tile's places; 0: nothing is bound */
 } Tile;
 typedef struct {

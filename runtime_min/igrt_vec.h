@@ -24,6 +24,8 @@
 #define IGRT_VEC __attribute__((unused, always_inline)) static inline
 #define IGRT_VECTOR(N) __attribute__((vector_size(4 * (N))))
 #define IGRT_UNALIGNED(N) __attribute__((vector_size(4 * (N)), aligned(4), may_alias))
+/* Its line is wanted soon, in L2. */
+#define igrt_prefetch(p) __builtin_prefetch((p), 0, 2)
 /* Everything here is inlined, so how a vector that the ISA lacks would be passed does not matter.
  * (gcc still prints one note about it for such a width; -Wno-psabi is what silences that.) */
 #pragma GCC diagnostic ignored "-Wpsabi"

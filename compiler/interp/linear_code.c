@@ -81,9 +81,9 @@ static const char *range_name(const Tile *t, Node *range)
 void linear_tell(StrBuf *sb, const Kernel *k, const StmtPlace *s)
 {
     static const char *const word[] = {
-        [STMT_LOOP] = "loop",   [STMT_PARTS] = "parts",    [STMT_END] = "end",
-        [STMT_LET] = "let",     [STMT_ACC] = "acc",        [STMT_UPDATE] = "update",
-        [STMT_STORE] = "store", [STMT_BARRIER] = "barrier"};
+        [STMT_LOOP] = "loop",   [STMT_PARTS] = "parts",     [STMT_END] = "end",
+        [STMT_LET] = "let",     [STMT_ACC] = "acc",         [STMT_UPDATE] = "update",
+        [STMT_STORE] = "store", [STMT_BARRIER] = "barrier", [STMT_PREFETCH] = "prefetch"};
     sb_printf(sb, "%s: ", *k->name ? k->name : "a kernel");
     if (!s->stmt) {
         sb_printf(sb, "the work items of loop nest %d", s->tile);
@@ -894,7 +894,8 @@ static void store(Build *q, Node *n)
 static void statement(Build *q, const Stmt *s)
 {
     Node *n = s->node;
-    bool wanted = s->kind != STMT_PARTS && s->kind != STMT_END && s->kind != STMT_BARRIER;
+    bool wanted = s->kind != STMT_PARTS && s->kind != STMT_END && s->kind != STMT_BARRIER &&
+                  s->kind != STMT_PREFETCH;
     if (wanted && (!n || (s->kind == STMT_LOOP) != (n->op == OP_RANGE) ||
                    (s->kind == STMT_STORE) != (n->op == OP_STORE))) {
         fault(q, "there is no form for this statement");
@@ -926,6 +927,7 @@ static void statement(Build *q, const Stmt *s)
         else
             store(q, n);
         return;
+    case STMT_PREFETCH: return; /* nothing is read */
     case STMT_BARRIER: add(q, DO_BARRIER, (Operand){0, 1, INGOT_INDEX}); return;
     }
     fault(q, "there is no form for statements of kind %d", (int)s->kind);

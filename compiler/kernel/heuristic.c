@@ -690,6 +690,34 @@ static void stage_opts(Nest *nest, const View *v, const Buffer *const *bufs,
     }
 }
 
+/* Weights that L2 does not hold come from further away, panel after panel: the next one is asked for while the rows of results use
+ * this one, where it has lines enough for their loops. */
+static void prefetch_opts(Nest *nest, const View *v, const Buffer *const *bufs,
+                          const RegisterTile *tile)
+{
+    const Kernel *k = nest->k;
+    const NestAxis *outer = &nest->axis[nest->order[0]];
+    int64_t times = 1, size;
+    if (!tile->rows || tile->nfour || k->axes[outer->root].range != tile->lanes)
+        return;
+    for (int i = 1; i < nest->norder; i++) {
+        const NestAxis *x = &nest->axis[nest->order[i]];
+        times = x->reduced || x->remainder ? times : sat_mul(times, x->extent);
+    }
+    for (int j = 0; j < v->nfactor; j++) {
+        int arg = (int)v->factor[j]->src[0]->arg.i;
+        double bytes = (double)dtype_info[v->factor[j]->dtype].bytes;
+        for (int d = 0; d < k->args[arg].rank; d++)
+            bytes *= idx_value(k->args[arg].dims[d], &size) ? (double)size : 0;
+        if (bufs[arg]->kind != BUF_WEIGHT || !depends_on(v->factor[j], tile->lanes) || times < 2 ||
+            times > tile->vectors * tile->width || bytes <= nest->target->level[1].bytes)
+            continue;
+        Opt o = {.kind = OPT_PREFETCH, .axis = outer->name, .amount = arg};
+        (void)opt_apply(nest, &o);
+        return;
+    }
+}
+
 /* False if a constant then lies badly for the lanes. */
 static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *bufs,
                              const RegisterTile *tile, const bool *free, Layout *want)
@@ -900,6 +928,8 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
         plain_opts(a, *nest, &v);
         return;
     }
+    if (outputs && best.width > 1)
+        prefetch_opts(tiled, &v, bufs, &best);
     if (outputs && best.width > 1)
         stage_opts(tiled, &v, bufs, &best);
     nest_free(*nest);

@@ -137,4 +137,12 @@ struct NestKernel {
 };
 int nest_root_of(const Kernel *, Node *range);
 
+/* ---- prefetch.c ---------------------------------------------------------------------------------- */
+
+enum { MAX_PREFETCH = 4 };
+/* What the tile asks for in each iteration of the innermost of the loops that the argument is read in: loads with flat addresses, of
+ * which the values are of no use. */
+int prefetch_loads(Arena *, const Kernel *, const Tile *, int nroot, Node *const *root, Node **out,
+                   Node **innermost);
+
 #endif

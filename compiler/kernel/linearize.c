@@ -7,6 +7,7 @@
  * node used once, at its user's own place, is written inside its user. */
 #include <string.h>
 
+#include "kernel.h"
 #include "linear.h"
 
 enum { MAX_TILES = 32 };
@@ -27,6 +28,8 @@ typedef struct {
     uint64_t tail; /* those of the rest of a row */
     Node **stores;
     int nstore;
+    Node *ahead[MAX_PREFETCH], *ahead_in; /* PREFETCH: loads, and the loop that they stand in */
+    int nahead;
     uint64_t lane;
     /* of a matrix unit: sums that are not stored yet, of which `stored` are; operands by tile, and when they were used */
     Node *sum[MAX_TILES], *held[MAX_TILES];
@@ -437,6 +440,8 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
         inner |= bit(loop[j]);
         emit_nodes(q, inner, own, inside, depth + j + 1);
     }
+    for (int i = 0; i < q->nahead && sum && nloop && loop[nloop - 1] == q->ahead_in; i++)
+        add(q, STMT_PREFETCH, q->ahead[i], depth + nloop);
     if (is_products(q->l, t))
         add_products(q, group, n, depth + nloop);
     for (int i = 0; i < n; i++) {
@@ -457,12 +462,20 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
     arena_free(a);
 }
 
+static bool is_ahead(const Lin *q, const Node *n)
+{
+    for (int i = 0; i < q->nahead; i++)
+        if (q->ahead[i] == n)
+            return true;
+    return false;
+}
+
 static void emit_nodes(Lin *q, uint64_t open, uint64_t must, const bool *needed, int depth)
 {
     for (int i = 0; i < q->n; i++) {
         Node *t = q->order[i];
         if (q->done[i] || is_plain(t) || (q->set[i] & ~open) || (must && !(q->set[i] & must)) ||
-            (needed && !needed[i]) || is_operand(q, i))
+            (needed && !needed[i]) || is_operand(q, i) || is_ahead(q, t))
             continue;
         if (t->op == OP_STORE) {
             q->done[i] = true;
@@ -535,7 +548,7 @@ void linearize(Linear *l, const Kernel *k, const Tile *tile)
     Lin q = {.c = k->c, .l = l};
     l->tile = tile;
     fuse_extents(l, k->c);
-    Node **stores = NEWN(l->arena, Node *, tile->nstore + tile->fused + 1);
+    Node **stores = NEWN(l->arena, Node *, tile->nstore + tile->fused + 1 + MAX_PREFETCH);
     flatten_addresses(l->arena, k, tile->nstore, tile->store, stores);
     q.root = stores;
     q.nroot = q.nstore = join_stores(k->c, tile, stores);
@@ -544,6 +557,9 @@ void linearize(Linear *l, const Kernel *k, const Tile *tile)
         stores[q.nroot++] = l->fused;
     for (int i = 0; i < tile->fused; i++)
         stores[q.nroot++] = l->inner[i];
+    q.nahead = prefetch_loads(l->arena, k, tile, q.nstore, stores, q.ahead, &q.ahead_in);
+    for (int i = 0; i < q.nahead; i++)
+        stores[q.nroot++] = q.ahead[i];
     Node **first = NEWN(l->arena, Node *, MAX_STATES + q.nroot);
     int nstate = find_states(&q, first, MAX_STATES);
     memcpy((void *)(first + nstate), (void *)stores, (size_t)q.nroot * sizeof *stores);

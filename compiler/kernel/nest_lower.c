@@ -346,6 +346,9 @@ static void lower_end(Lower *q, Tiles *out)
         name_loops(q, at);
         if (n->sharing)
             shares_walk(q, at);
+        Node *range = n->prefetch >= 0 ? at->at[n->prefetch] : NULL;
+        at->t.prefetch = range && range->op == OP_RANGE && at->t.lanes ? range : NULL;
+        at->t.prefetched = n->prefetched;
         at->filled = NEWN(q->a, Node **, n->nstage + 1);
         for (int j = 0; j < n->nstage; j++)
             if (n->items || place_wanted(q, at, &n->stage[j]))

@@ -734,6 +734,37 @@ static const char *apply_stage(Nest *n, const Opt *o, int axis)
     return NULL;
 }
 
+/* ---- PREFETCH ------------------------------------------------------------------------------------------ */
+
+static const char *apply_prefetch(Nest *n, const Opt *o, int axis)
+{
+    const NestAxis *x = &n->axis[axis];
+    Arena *a = arena_new();
+    const Node *load = n->shared ? only_load(a, n->k->sink, o->amount) : NULL;
+    bool moves = load && depends_on(load, n->k->axes[x->root].range);
+    arena_free(a);
+    if (on_gpu(n) || (n->shared && !n->target->lanes))
+        return refuse(n, "PREFETCH %s %lld: it is for targets with vectors", o->axis,
+                      (long long)o->amount);
+    if (x->reduced || x->extent < 0 || n->row >= 0)
+        return refuse(
+            n,
+            "PREFETCH %s %lld: it takes a loop over results of constant size, in a kernel "
+            "without a rest beside its row",
+            o->axis, (long long)o->amount);
+    if (n->shared && (!moves || n->k->args[o->amount].written))
+        return refuse(n,
+                      "PREFETCH %s %lld: argument %lld is not one that is read in one place, which "
+                      "moves with the axis",
+                      o->axis, (long long)o->amount, (long long)o->amount);
+    if (n->prefetch >= 0 || nest_stage(n, o->amount) >= 0)
+        return refuse(n, "PREFETCH %s %lld: one argument can be asked for, which is not staged",
+                      o->axis, (long long)o->amount);
+    n->prefetch = axis;
+    n->prefetched = (int)o->amount;
+    return NULL;
+}
+
 /* ---- JOIN --------------------------------------------------------------------------------------------- */
 
 static const char *apply_join(Nest *n, const Opt *o)
@@ -833,6 +864,9 @@ static const char *apply(Nest *n, const Opt *o)
         return refuse(n, "this kernel takes no opts: its iterations run in order");
     if (n->parts)
         return refuse(n, "THREAD comes last");
+    if (n->prefetch >= 0 && o->kind != OPT_STAGE && o->kind != OPT_THREAD)
+        return refuse(n, "%s %s: after PREFETCH come only STAGE and THREAD", opt_name[o->kind],
+                      o->axis);
     if (n->nstage && o->kind != OPT_STAGE && o->kind != OPT_THREAD)
         return refuse(n, "%s %s: after STAGE come only other STAGEs and THREAD", opt_name[o->kind],
                       o->axis);
@@ -846,12 +880,13 @@ static const char *apply(Nest *n, const Opt *o)
         return refuse(n, "%s %s: after TC come only ORDER and THREAD", opt_name[o->kind], o->axis);
     bool done = o->kind == OPT_VECTOR || o->kind == OPT_UPCAST || o->kind == OPT_SPLIT ||
                 o->kind == OPT_UNROLL || o->kind == OPT_DOT || o->kind == OPT_THREAD ||
-                o->kind == OPT_STAGE || o->kind == OPT_MASK || o->kind == OPT_BIND;
+                o->kind == OPT_STAGE || o->kind == OPT_MASK || o->kind == OPT_BIND ||
+                o->kind == OPT_PREFETCH;
     if (!done)
         return refuse(
             n,
-            "%s: only JOIN, MASK, SPLIT, VECTOR, UPCAST, UNROLL, DOT, TC, ORDER, STAGE, BIND and "
-            "THREAD are carried out yet",
+            "%s: only JOIN, MASK, SPLIT, VECTOR, UPCAST, UNROLL, DOT, TC, ORDER, PREFETCH, STAGE, "
+            "BIND and THREAD are carried out yet",
             opt_name[o->kind]);
     int axis = nest_find(n, o->axis, strlen(o->axis));
     if (axis < 0)
@@ -873,6 +908,8 @@ static const char *apply(Nest *n, const Opt *o)
         return apply_mask(n, o, axis);
     if (o->kind == OPT_BIND)
         return apply_bind(n, o, axis);
+    if (o->kind == OPT_PREFETCH)
+        return apply_prefetch(n, o, axis);
     if (o->kind == OPT_STAGE)
         return apply_stage(n, o, axis);
     if (n->row >= 0 && !n->axis[axis].reduced)

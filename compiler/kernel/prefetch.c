@@ -1,0 +1,72 @@
+/* prefetch.c - what the next iteration of a loop reads is asked for while this one runs.
+ *
+ * A panel of weights that comes from memory is read by the first rows of results, and then again by all the others: memory is idle
+ * meanwhile.  PREFETCH spreads the lines of the next panel over all iterations of the loops inside.  The panel has to lie
+ * in one piece, from one iteration of the loop to the next, and its lines have to suffice for the iterations, or there is nothing
+ * worth asking for; then the list is empty. */
+#include "kernel.h"
+
+enum { LINE = 64 };
+
+static Node *load_of(Arena *a, int nroot, Node *const *root, int arg)
+{
+    int n;
+    Node **order = graph_toposort(a, nroot, root, &n);
+    for (int i = 0; i < n; i++)
+        if (order[i]->op == OP_LOAD && order[i]->nsrc == 3 && order[i]->src[0]->arg.i == arg &&
+            node_is_const_i(order[i]->src[1], 1))
+            return order[i];
+    return NULL;
+}
+
+/* One more loop inside: counter, and how often all of them run. */
+static bool count_loop(Context *c, Node *range, Node **counter, int64_t *times)
+{
+    int64_t extent;
+    if (!idx_value(range->src[0], &extent) || extent < 1)
+        return false;
+    *counter = idx_add(c, idx_mul(c, *counter, idx(c, extent)), range);
+    *times *= extent;
+    return true;
+}
+
+int prefetch_loads(Arena *a, const Kernel *k, const Tile *t, int nroot, Node *const *root,
+                   Node **out, Node **innermost)
+{
+    Context *c = k->c;
+    Node *load = t->prefetch ? load_of(a, nroot, root, t->prefetched) : NULL, *range = t->prefetch;
+    int64_t panel, stride, extent, times = 1;
+    if (!load || !range_stride(c, load->src[2], range, &panel) ||
+        !idx_value(range->src[0], &extent) || extent < 2)
+        return 0;
+    Node *counter = idx(c, 0), *next = idx_min(c, idx_add(c, range, idx(c, 1)), idx(c, extent - 1));
+    Node *at = idx_mul(c, next, idx(c, panel));
+    bool inside = false;
+    for (int i = 0; i < t->naxis; i++) {
+        Node *r = t->axis[i].range;
+        if (inside && !count_loop(c, r, &counter, &times))
+            return 0;
+        if (!inside && r != range && depends_on(load, r)) {
+            if (!range_stride(c, load->src[2], r, &stride))
+                return 0;
+            at = idx_add(c, at, idx_mul(c, r, idx(c, stride)));
+        }
+        inside |= r == range;
+    }
+    *innermost = NULL;
+    for (int i = 0; i < t->nreduce && inside; i++)
+        if (depends_on(load, t->reduce[i].range)) {
+            *innermost = t->reduce[i].range;
+            if (!count_loop(c, *innermost, &counter, &times))
+                return 0;
+        }
+    int64_t line = LINE / (int64_t)dtype_info[load->dtype].bytes, step = panel / times, n = 0;
+    if (!*innermost || step < 1 || step > MAX_PREFETCH * line || at->lo < 0)
+        return 0;
+    at = idx_add(c, at, idx_mul(c, counter, idx(c, step)));
+    for (; n * line < step; n++) {
+        Node *src[] = {load->src[0], load->src[1], idx_add(c, at, idx(c, n * line))};
+        out[n] = node_make(c, OP_LOAD, load->dtype, load->arg, 3, src, 0, NULL);
+    }
+    return (int)n;
+}
