@@ -492,8 +492,8 @@ static double flow_of(double each, bool lanes)
     return more <= 0 ? each : ENOUGH + (lanes ? WAIT * more : 0);
 }
 
-/* Of vectors, with which what a window has loaded of each row crowds out accumulators. */
-enum { FEW_REGISTERS = 16 };
+/* One in so many sums may have to leave its register. */
+enum { SPILL = 4 };
 
 /* Are neighbours along `rows` of the innermost reduced loop's next iterations (a window that slides)?  Then C compilers keep
  * what they have loaded of each, in a register. */
@@ -548,7 +548,7 @@ static RegisterTile pick_tile(const Kernel *k, const View *v, Node *lanes, Node 
              i-- > -1;) { /* -1 stands for no rows; of equals the last axis: its rows lie close */
             Node *rows = i >= 0 ? v->range[i] : NULL;
             int64_t nr = rows ? rows_of(rows) : 1;
-            bool kept = rows && t->lanes && t->registers <= FEW_REGISTERS && slides(k, v, rows);
+            bool kept = rows && t->lanes && slides(k, v, rows);
             if (rows == lanes || (pair && rows == pair) ||
                 (rows && (!view_reuses(v, lanes, rows) || !view_reuses(v, rows, NULL))))
                 continue;
@@ -562,14 +562,14 @@ static RegisterTile pick_tile(const Kernel *k, const View *v, Node *lanes, Node 
                     operands = 2 * sums * vectors + 3;
                 if (pairs) /* two each, bytes 0 and 2 and bytes 1 and 3; those of rows come one by one */
                     operands = 2 * (sums * vectors + 1);
-                if (kept)
-                    operands += m;
                 if (sums * vectors * each + operands > registers + (four && small) ||
                     (!t->lanes && m > 4))
                     break;
                 double acc = (double)(sums * vectors * each), wide = (double)(sums * vectors);
                 double loads = best.reuse ? wide + (double)each : acc + wide;
                 double flow = flow_of(acc / loads, t->lanes > 0);
+                if (kept && acc + operands + (double)m - (double)registers > acc / SPILL)
+                    continue;
                 double latency = acc > 10 ? 10 : acc;
                 double score = used(extent, vectors * width) * used(nr, m) * flow * latency *
                                (double)(width > 0 ? width : 1);
