@@ -71,6 +71,7 @@ void render_lane_cast(Render *r, Node *n)
         sb_printf(r->sb, "igrt_%s_%s_%sx%d(", to_float ? "round" : "wrap", dtype_info[to].name,
                   held_to, lanes);
     if (convert) {
+        r->needs |= strstr(held_from, "64") || strstr(held_to, "64") ? NEED_VEC64 : 0;
         bool low = from_float && !to_float && dtype_info[to].bytes < 4;
         sb_printf(r->sb, "igrt_%s_%sx%d_%sx%d(",
                   small ? "small"

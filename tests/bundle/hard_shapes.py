@@ -204,11 +204,18 @@ def scales(out):
           [info(n, F, v.shape) for n, v in zip(("h4", "r0", "r1"), wanted)], weights + [const("one", np.float32(1))], [([x, *more], wanted)])
 
 
+def there_and_back(out):
+    """f32 to i64 and back in one kernel: lanes of 64 bits that no operand has."""
+    x = (rng.standard_normal((3, 9, 21)) * 5).astype(np.float32)
+    nodes = [helper.make_node("Cast", ["x"], ["i"], to=I), helper.make_node("Cast", ["i"], ["y"], to=F)]
+    write(out, "there_and_back", nodes, [info("x", F, x.shape)], [info("y", F, x.shape)], [], [([x], [np.trunc(x)])])
+
+
 def main():
     out = pathlib.Path(sys.argv[1])
     for make in (batch, batch_concat, batch_conv):
         make(out / "dim")
-    for make in (loop, nonzero, branch, tiles, wide, rows, scales):
+    for make in (loop, nonzero, branch, tiles, wide, rows, scales, there_and_back):
         make(out / "plain")
 
 
