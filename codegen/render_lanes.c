@@ -93,7 +93,10 @@ void render_horizontal(Render *r, Node *n)
                                        [INGOT_REDUCE_MAX] = "hmax",
                                        [INGOT_REDUCE_MIN] = "hmin"};
     open_call(r, name[n->arg.i], n->dtype);
-    render_bare(r, n->src[0]);
+    if (is_vector(r, n->src[0]))
+        render_bare(r, n->src[0]);
+    else /* what differed by lane has been simplified away: a mask whose lanes are all alike */
+        render_splat(r, n->src[0]);
     put(r, ")");
 }
 
