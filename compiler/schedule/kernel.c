@@ -249,7 +249,8 @@ Kernel *kernel_copy(const Kernel *old)
         k->args[i].dims = dims;
     }
     k->scalars = NEWN(c->arena, Scalar, k->nscalar + 1);
-    memcpy(k->scalars, old->scalars, (size_t)k->nscalar * sizeof *k->scalars);
+    for (int i = 0; i < k->nscalar; i++)
+        k->scalars[i] = old->scalars[i];
     k->opts = NULL;
     k->vars = NULL;
     k->nopt = k->nvar = 0;
