@@ -39,7 +39,7 @@ for name in $(grep -v '^#' "$here/cuda.txt"); do
     elif grep -q "is not installed" "$work/told"; then
         echo "skipped: no NVRTC"
         exit 77
-    elif ! grep -q "image\[\]" "$bundle/model_kernels.c"; then
+    elif ! grep -q "image0\[\]" "$bundle/model_kernels.c"; then
         echo "no kernels" >"$work/told"
         fail "$name"
     elif [ $((n % 5)) = 1 ] && ! make -s -C "$bundle" CFLAGS="$flags" >"$work/told" 2>&1; then
