@@ -1,0 +1,102 @@
+/* nest_check.c - does everything lie as the opts of a nest want it?  Asked once all of them are known. */
+#include "opt.h"
+
+/* In every loop nest, what moves with the lanes moves by one element a lane, or two are interleaved; what a dot reads are four
+ * neighbours, those of the next lane behind them. */
+static int strided_arg(const Tiles *tiles, Arena *a)
+{
+    Context *c = tiles->k->c;
+    for (int i = 0; i < tiles->n; i++) {
+        const Tile *t = &tiles->tile[i];
+        if (!t->lane && !t->four)
+            continue;
+        Node **flat = NEWN(a, Node *, t->nstore);
+        flatten_addresses(a, tiles->k, t->nstore, t->store, flat);
+        int n, nstore = join_stores(c, t, flat);
+        Node **order = graph_toposort(a, nstore, flat, &n);
+        for (int j = 0; j < n; j++) {
+            if (order[j]->op != OP_LOAD && order[j]->op != OP_STORE)
+                continue;
+            Node *at = order[j]->src[first_coord(order[j])];
+            bool lane = t->lane && depends_on(at, t->lane),
+                 four = t->four && depends_on(at, t->four);
+            if (!lane && !four)
+                continue;
+            /* x[step lane], y[lane], y[2 lane] with what lies between, x[4 lane + four] */
+            bool load = order[j]->op == OP_LOAD && !four, two = order[j]->nsrc > 4;
+            int64_t stride, want = four ? 4 : two ? 2 : 1;
+            if ((lane && (!range_stride(c, at, t->lane, &stride) || (!load && stride != want))) ||
+                (four && (!range_stride(c, at, t->four, &stride) || stride != 1)))
+                return (int)order[j]->src[0]->arg.i;
+        }
+    }
+    return -1;
+}
+
+/* What a unit reads lies as it takes it. */
+static const char *fragments_apart(const Nest *n, const Tiles *tiles, Arena *a)
+{
+    for (int i = 0; i < tiles->n; i++) {
+        const Tile *t = &tiles->tile[i];
+        int count;
+        Node **flat = NEWN(a, Node *, t->nstore), *first;
+        int64_t pitch;
+        if (!t->tc)
+            continue;
+        flatten_addresses(a, tiles->k, t->nstore, t->store, flat);
+        Node **order = graph_toposort(a, t->nstore, flat, &count);
+        for (int j = 0; j < count; j++) {
+            Node *x = order[j];
+            bool rows = x->op == OP_LOAD && depends_on(x, t->fragment[TC_ROWS]),
+                 columns = x->op == OP_LOAD && depends_on(x, t->fragment[TC_COLUMNS]);
+            if (rows == columns || tc_fragment(tiles->k->c, t->tc, t->fragment, x, &first, &pitch))
+                continue;
+            const char *term = n->axis[n->tc_axis[TC_TERMS]].name,
+                       *other = n->axis[n->tc_axis[rows ? TC_ROWS : TC_COLUMNS]].name;
+            return rows ? arena_printf(n->arena,
+                                       "TC: argument %d does not lie as %s takes it: %s side by "
+                                       "side, %s at any distance",
+                                       (int)x->src[0]->arg.i, t->tc->name, term, other)
+                        : arena_printf(
+                              n->arena,
+                              "TC: argument %d does not lie as %s takes it: [%s / %d][%s][%d], "
+                              "the lines at any distance",
+                              (int)x->src[0]->arg.i, t->tc->name, term, t->tc->group, other,
+                              t->tc->group);
+        }
+    }
+    return NULL;
+}
+
+/* The places of a group have to fit into the memory that it shares. */
+static const char *places_fit(const Nest *n)
+{
+    Tiles tiles = nest_lower(n);
+    int64_t bytes = place_offset(tiles.k, n->k->narg, tiles.k->narg);
+    tiles_free(&tiles);
+    return bytes <= n->target->shared
+               ? NULL
+               : arena_printf(n->arena, "the items of a group share %lld bytes: there are %d",
+                              (long long)bytes, n->target->shared);
+}
+
+const char *nest_check(const Nest *n)
+{
+    if (opt_on_gpu(n))
+        return n->items && (n->sharing || n->nstage) ? places_fit(n) : NULL;
+    if (!n->lanes && !n->dots)
+        return NULL;
+    Arena *a = arena_new();
+    Tiles tiles = nest_lower(n);
+    int arg = strided_arg(&tiles, a);
+    const char *fragment = n->tc ? fragments_apart(n, &tiles, a) : NULL;
+    tiles_free(&tiles);
+    arena_free(a);
+    if (fragment)
+        return fragment;
+    return arg < 0 ? NULL
+                   : arena_printf(n->arena,
+                                  "%s: argument %d does not lie contiguously along this axis: "
+                                  "choose another layout for it",
+                                  n->dots ? "DOT" : "VECTOR", arg);
+}

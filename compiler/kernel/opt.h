@@ -1,0 +1,47 @@
+/* opt.h - what the files of opts share: opt_apply.c asks the file of each kind. */
+#ifndef OPT_H
+#define OPT_H
+
+#include "kernel.h"
+
+enum { MAX_RANGES = 64 /* of a loop nest: linearize() counts them in the bits of a word */ };
+
+/* ---- opt_apply.c ------------------------------------------------------------------------------------ */
+
+/* A refusal, which lives as long as the nest. */
+const char *opt_refuse(Nest *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* "...the kernel has no axis 'i9': it has i0 i1" */
+const char *opt_no_axis(Nest *, const char *what, const char *name, size_t length);
+/* The axes that can be named. */
+const char *opt_axes(Nest *);
+bool opt_on_gpu(const Nest *);
+/* Is the axis of the kernel's own loop nest, not of one that clears a halo? */
+bool opt_is_output(const Nest *, int axis);
+/* Numbers of ranges that a loop nest may need. */
+int opt_ranges(const Nest *);
+
+/* ---- one kind each: NULL, or why it cannot be done ---------------------------------------------------- */
+
+const char *opt_split(Nest *, const Opt *, int axis);
+const char *opt_copies(Nest *, const Opt *, int axis); /* UPCAST, UNROLL */
+const char *opt_dot(Nest *, const Opt *, int axis);
+const char *opt_mask(Nest *, const Opt *, int axis);
+const char *opt_bind(Nest *, const Opt *, int axis);
+const char *opt_vector(Nest *, const Opt *, int axis);
+const char *opt_tc(Nest *, const Opt *);
+const char *opt_stage(Nest *, const Opt *, int axis);
+const char *opt_prefetch(Nest *, const Opt *, int axis);
+const char *opt_join(Nest *, const Opt *);
+const char *opt_order(Nest *, const Opt *);
+const char *opt_thread(Nest *, const Opt *, int axis);
+
+/* ---- what they ask of each other ---------------------------------------------------------------------- */
+
+/* opt_split.c: the axis becomes an outer and an inner one, and perhaps one of what remains. */
+Split *opt_divide(Nest *, const Opt *, int axis, AxisForm inner, RestForm);
+/* opt_split.c: was the axis, or what it is a part of, unrolled with a rest? */
+bool opt_has_rest(const Nest *, int axis);
+/* opt_vector.c: can the kernel's axis become lanes? */
+bool opt_in_lanes(const Nest *, int axis);
+
+#endif

@@ -1,0 +1,132 @@
+/* opt_bind.c - MASK and BIND: loops that the groups and items of a GPU are. */
+#include <limits.h>
+
+#include "opt.h"
+
+/* A reduce with a state of several values runs over the axis. */
+static bool in_state(const Nest *n, int axis)
+{
+    Arena *a = arena_new();
+    int count;
+    bool found = false;
+    Node **order = graph_toposort(a, 1, &n->k->sink, &count);
+    for (int i = 0; i < count; i++)
+        found |= order[i]->op == OP_REDUCE && reduce_size(order[i]) > 1 &&
+                 depends_on(order[i]->src[0], n->k->axes[axis].range);
+    arena_free(a);
+    return found;
+}
+
+const char *opt_mask(Nest *n, const Opt *o, int axis)
+{
+    NestAxis *x = &n->axis[axis];
+    if (n->shared && !opt_on_gpu(n))
+        return opt_refuse(n, "MASK %s: this target has loops of their own for what is left over",
+                          o->axis);
+    if (axis >= n->k->naxis || x->within || x->extent < 0 || o->amount < 2)
+        return opt_refuse(n,
+                          "MASK %s %lld: it takes an axis of constant size that no other opt has "
+                          "changed, and a multiple of 2 or more",
+                          o->axis, (long long)o->amount);
+    if (n->shared && in_state(n, axis))
+        return opt_refuse(n, "MASK %s: a reduce along it has a state of several values", o->axis);
+    x->within = x->extent;
+    x->extent = x->most = (x->extent + o->amount - 1) / o->amount * o->amount;
+    return NULL;
+}
+
+/* Of the reduce that has most: how many items of a group have a part of its terms each. */
+static int64_t items_of_reduces(const Nest *n, Arena *a)
+{
+    int count;
+    int64_t most = 1;
+    Node **order = graph_toposort(a, 1, &n->k->sink, &count);
+    for (int i = 0; i < count; i++) {
+        int64_t items = 1;
+        for (int j = 0; j < n->naxis && order[i]->op == OP_REDUCE; j++) {
+            const NestAxis *x = &n->axis[j];
+            bool over = false;
+            for (uint32_t s = reduce_ranges(order[i]); s < order[i]->nsrc; s++)
+                over |= order[i]->src[s] == n->k->axes[x->root].range;
+            if (over && x->reduced && x->bound)
+                items = sat_mul(items, x->extent);
+        }
+        most = items > most ? items : most;
+    }
+    return most;
+}
+
+/* Some reduce over the axis is computed anew in the loops of another one. */
+static bool in_other_reduce(const Nest *n, int root, Arena *a)
+{
+    int count;
+    Node **order = graph_toposort(a, 1, &n->k->sink, &count), *range = n->k->axes[root].range;
+    for (int i = 0; i < count; i++) {
+        bool over = false;
+        for (uint32_t s = 1; s < order[i]->nsrc && order[i]->op == OP_REDUCE; s++)
+            over |= order[i]->src[s] == range;
+        for (int j = 0; over && j < n->k->naxis; j++)
+            if (n->axis[j].reduced && moves_with(a, order[i], n->k->axes[j].range))
+                return true;
+    }
+    return false;
+}
+
+static bool has_place(const Nest *n)
+{
+    for (int i = 0; i < n->k->naxis; i++)
+        if (n->axis[i].staged || n->axis[i].scanned)
+            return true;
+    return n->nstage > 0;
+}
+
+/* Items share the terms of a sum. */
+static const char *bind_reduced_refused(Nest *n, const Opt *o, int axis, Arena *a)
+{
+    const NestAxis *x = &n->axis[axis];
+    if (o->amount != BOUND_LANE)
+        return opt_refuse(n,
+                          "BIND %s grid: the groups of a grid do not meet: only the items of one "
+                          "group share what is reduced",
+                          o->axis);
+    if (n->shared && has_place(n))
+        return opt_refuse(n, "BIND %s lane: the kernel has values in places, or a scan", o->axis);
+    if (n->shared && in_other_reduce(n, x->root, a))
+        return opt_refuse(
+            n, "BIND %s lane: what is reduced along it moves with another reduced axis", o->axis);
+    return NULL;
+}
+
+const char *opt_bind(Nest *n, const Opt *o, int axis)
+{
+    const int most = n->target ? n->target->items : INT_MAX;
+    NestAxis *x = &n->axis[axis];
+    const char *why = NULL;
+    if (n->shared && !opt_on_gpu(n))
+        return opt_refuse(n, "BIND %s: this target has no grid: THREAD shares loops among threads",
+                          o->axis);
+    if (x->bound || (n->shared && n->k->sink->nsrc != 1))
+        return opt_refuse(n, "BIND %s: it takes a loop that is not bound already", o->axis);
+    Arena *a = arena_new();
+    if (x->reduced)
+        why = bind_reduced_refused(n, o, axis, a);
+    int64_t items = 1, sharing = 1;
+    x->bound = (Bound)o->amount;
+    for (int i = 0; i < n->naxis; i++)
+        if (n->axis[i].bound == BOUND_LANE && !n->axis[i].reduced)
+            items = n->axis[i].extent < 0 ? INT64_MAX : sat_mul(items, n->axis[i].extent);
+    if (n->sharing || x->reduced)
+        sharing = items_of_reduces(n, a);
+    arena_free(a);
+    if (!why && o->amount == BOUND_LANE && (x->extent < 0 || sat_mul(items, sharing) > most))
+        why = opt_refuse(n, "BIND %s lane: a group has at most %d items, this axis %lld", o->axis,
+                         most, (long long)x->extent);
+    if (why) {
+        x->bound = BOUND_NOT;
+        return why;
+    }
+    n->sharing = sharing > 1 ? (int)sharing : n->sharing;
+    if (o->amount == BOUND_LANE)
+        n->items = (int)(items * sharing);
+    return NULL;
+}

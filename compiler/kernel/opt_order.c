@@ -1,0 +1,93 @@
+/* opt_order.c - JOIN, ORDER and THREAD: which loops there are, in which order, and which of them threads share. */
+#include <string.h>
+
+#include "opt.h"
+
+enum { MAX_PARTS = 1 << 16 };
+
+const char *opt_join(Nest *n, const Opt *o)
+{
+    int axis[INGOT_MAX_RANK], count = join_axes(n->k, o->axis, axis, INGOT_MAX_RANK);
+    for (int i = 0; i < n->nopt; i++)
+        if (n->opts[i].kind != OPT_JOIN)
+            return opt_refuse(n, "JOIN %s: it comes before all other opts", o->axis);
+    if (n->shared && !opt_on_gpu(n))
+        return opt_refuse(n, "JOIN %s: loops of this target keep their axes apart", o->axis);
+    if (count < 2 || n->k->sink->nsrc != 1)
+        return opt_refuse(n, "JOIN %s: two axes or more are wanted, each once: it has %s", o->axis,
+                          opt_axes(n));
+    for (int i = 0; i < count; i++) {
+        const NestAxis *x = &n->axis[axis[i]];
+        if (x->reduced || x->scanned || x->extent < 0 || !opt_is_output(n, axis[i]))
+            return opt_refuse(n, "JOIN %s: %s is no axis of results of constant size", o->axis,
+                              x->name);
+    }
+    nest_replace(n, kernel_join(n->k, axis, count));
+    return NULL;
+}
+
+const char *opt_order(Nest *n, const Opt *o)
+{
+    int *order = NULL, norder = 0, row = n->row < 0 ? -1 : nest_loop(n, n->row);
+    bool *named = NEWN(n->arena, bool, n->naxis);
+    row = row >= 0 && n->axis[row].extent == 1 ? -1 : row;
+    for (const char *at = o->axis; *at;) {
+        size_t length = strcspn(at, " ");
+        int x = nest_find(n, at, length);
+        if (x < 0)
+            return opt_no_axis(n, "ORDER: ", at, length);
+        if (named[x])
+            return opt_refuse(n, "ORDER: axis '%.*s' stands there twice", (int)length, at);
+        if (row >= 0 && named[row] && !n->axis[x].reduced)
+            return opt_refuse(
+                n, "ORDER: %s stays innermost, for what remains of %s is computed beside it",
+                n->axis[row].name, n->axis[n->row].name);
+        named[x] = true;
+        if (x != row)
+            vec_push(n->arena, order, norder, x);
+        at += length + (at[length] == ' ');
+    }
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < n->norder; i++) {
+            int x = n->order[i];
+            if ((pass && x == row) || (!pass && !named[x] && x != row))
+                vec_push(n->arena, order, norder, x);
+        }
+    const NestAxis *scan = NULL;
+    for (int i = 0; i < norder; i++) {
+        const NestAxis *x = &n->axis[order[i]];
+        if (x->scanned)
+            scan = x;
+        else if (scan && !x->reduced)
+            return opt_refuse(n,
+                              "ORDER: %s stays inside of %s: its loop runs in order, each element "
+                              "continues the last",
+                              scan->name, x->name);
+    }
+    n->order = order;
+    n->norder = norder;
+    n->ordered = true;
+    return NULL;
+}
+
+const char *opt_thread(Nest *n, const Opt *o, int axis)
+{
+    const NestAxis *x = &n->axis[axis];
+    if (x->reduced)
+        return opt_refuse(n, "THREAD %s: the axis is reduced", o->axis);
+    if (n->row >= 0 && axis == nest_loop(n, n->row))
+        return opt_refuse(
+            n, "THREAD %s: what remains of %s is computed beside this loop: name one outside",
+            o->axis, n->axis[n->row].name);
+    if (o->amount < 2 || o->amount > MAX_PARTS)
+        return opt_refuse(n, "THREAD %s: 2 to %d parts are possible", o->axis, MAX_PARTS);
+    if (n->shared && !can_be_cut(n->k))
+        return opt_refuse(n, "THREAD %s: the kernel reads what it writes", o->axis);
+    for (int i = 0; i < n->nstage; i++)
+        if (nest_position(n, axis) > nest_position(n, n->stage[i].axis))
+            return opt_refuse(n, "THREAD %s: argument %d is staged outside of this axis", o->axis,
+                              n->stage[i].arg);
+    n->thread = axis;
+    n->parts = (int)o->amount;
+    return NULL;
+}

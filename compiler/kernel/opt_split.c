@@ -1,0 +1,194 @@
+/* opt_split.c - SPLIT, UPCAST, UNROLL and DOT: an axis is taken apart. */
+#include <string.h>
+
+#include "opt.h"
+
+enum { MAX_COPIES = 64 /* of a store by UPCAST, and of the terms of a sum by UNROLL */ };
+
+static int add_axis(Nest *n, int of, const char *suffix, AxisForm form, int64_t extent,
+                    int64_t most)
+{
+    const NestAxis *whole = &n->axis[of];
+    NestAxis x = {.name = arena_printf(n->arena, "%s.%s", whole->name, suffix),
+                  .form = form,
+                  .reduced = whole->reduced,
+                  .staged = whole->staged,
+                  .remainder = *suffix == 'r',
+                  .root = whole->root,
+                  .extent = extent,
+                  .most = most,
+                  .split = -1};
+    vec_push(n->arena, n->axis, n->naxis, x);
+    return n->naxis - 1;
+}
+
+/* In the place of an axis stand its parts that may be loops. */
+static void reorder(Nest *n, const Split *s)
+{
+    const int part[] = {s->outer, s->inner, s->form == REST_LOOP ? s->rest : -1};
+    int *order = NULL, norder = 0;
+    for (int i = 0; i < n->norder; i++) {
+        if (n->order[i] != s->axis)
+            vec_push(n->arena, order, norder, n->order[i]);
+        for (int j = 0; j < 3 && n->order[i] == s->axis; j++)
+            if (part[j] >= 0 && n->axis[part[j]].form == AXIS_LOOP)
+                vec_push(n->arena, order, norder, part[j]);
+    }
+    n->order = order;
+    n->norder = norder;
+}
+
+Split *opt_divide(Nest *n, const Opt *o, int axis, AxisForm inner, RestForm rest)
+{
+    int64_t extent = n->axis[axis].extent, most = n->axis[axis].most;
+    Split s = {.kind = o->kind,
+               .axis = axis,
+               .rest = -1,
+               .amount = o->amount,
+               .count = extent < 0 ? -1 : extent / o->amount,
+               .remaining = extent < 0 ? -1 : extent % o->amount};
+    bool overlaps = n->axis[axis].staged && s.remaining > 0;
+    if (overlaps) {
+        s.count++;
+        s.remaining = 0;
+        most += o->amount - 1;
+    }
+    bool counted = extent >= 0 || rest == REST_BESIDE; /* or a loop */
+    s.form = overlaps ? REST_OVERLAP : !s.remaining ? REST_NONE : counted ? rest : REST_LOOP;
+    s.outer = add_axis(n, axis, "o", AXIS_LOOP, s.count, most / o->amount);
+    s.inner = add_axis(n, axis, "i", inner, o->amount, o->amount);
+    if (s.form == REST_LOOP || s.form == REST_BESIDE)
+        s.rest = add_axis(n, axis, "r", AXIS_LOOP, s.remaining,
+                          extent < 0 ? o->amount - 1 : s.remaining);
+    n->axis[axis].split = n->nsplit;
+    reorder(n, &s);
+    vec_push(n->arena, n->split, n->nsplit, s);
+    return &n->split[n->nsplit - 1];
+}
+
+/* A GPU runs one loop nest. */
+static const char *rest_on_gpu(Nest *n, const Opt *o, const NestAxis *x)
+{
+    return opt_refuse(
+        n,
+        "%s %s %lld: the axis has %lld elements; on a GPU nothing may be left over: MASK "
+        "it before",
+        opt_name[o->kind], o->axis, (long long)o->amount, (long long)x->most);
+}
+
+const char *opt_split(Nest *n, const Opt *o, int axis)
+{
+    const NestAxis *x = &n->axis[axis];
+    bool whole = x->extent > 0 && x->extent % o->amount == 0;
+    if (x->reduced && !whole)
+        return opt_refuse(
+            n,
+            "SPLIT %s %lld: the axis is reduced, and has %lld elements, which it has to "
+            "divide",
+            o->axis, (long long)o->amount, (long long)x->most);
+    if (o->amount < 2 || o->amount >= x->most)
+        return opt_refuse(n, "SPLIT %s %lld: the axis has %lld elements", o->axis,
+                          (long long)o->amount, (long long)x->most);
+    const char *why = opt_on_gpu(n) && !whole ? rest_on_gpu(n, o, x) : NULL;
+    if (why)
+        return why;
+    opt_divide(n, o, axis, AXIS_LOOP, REST_LOOP);
+    return NULL;
+}
+
+/* Can what is left of an axis that is unrolled be a reduce of its own?  It is the one loop of every reduce over it, and no other
+ * UNROLL has such a rest there. */
+static bool rest_is_alone(const Nest *n, int axis)
+{
+    Node *range = n->k->axes[n->axis[axis].root].range;
+    Arena *a = arena_new();
+    int count;
+    bool alone = true;
+    Node **order = graph_toposort(a, 1, &n->k->sink, &count);
+    for (int i = 0; i < count; i++)
+        for (uint32_t j = reduce_ranges(order[i]); j < order[i]->nsrc; j++)
+            alone &= order[i]->src[j] != range || order[i]->nsrc == reduce_ranges(order[i]) + 1;
+    arena_free(a);
+    for (int i = 0; i < n->nsplit; i++)
+        if (n->axis[n->split[i].axis].root == n->axis[axis].root)
+            alone &= n->split[i].kind == OPT_VECTOR || n->split[i].kind == OPT_DOT;
+    return alone;
+}
+
+/* Was the axis, or what it is a part of, unrolled with a rest? */
+bool opt_has_rest(const Nest *n, int axis)
+{
+    for (int i = 0; i < n->nsplit; i++)
+        if (n->axis[n->split[i].axis].root == n->axis[axis].root &&
+            n->split[i].kind == OPT_UNROLL && n->split[i].remaining)
+            return true;
+    return false;
+}
+
+/* UPCAST of what is stored, UNROLL of what is reduced. */
+const char *opt_copies(Nest *n, const Opt *o, int axis)
+{
+    const NestAxis *x = &n->axis[axis];
+    bool unroll = o->kind == OPT_UNROLL,
+         whole = !unroll || x->staged || (x->extent > 0 && x->extent % o->amount == 0);
+    if (x->reduced != unroll)
+        return opt_refuse(n,
+                          unroll
+                              ? "UNROLL %s %lld: the axis is not reduced: UPCAST makes copies of it"
+                              : "UPCAST %s %lld: the axis is reduced: UNROLL makes copies of it",
+                          o->axis, (long long)o->amount);
+    if (o->amount < 2 || o->amount > x->most)
+        return opt_refuse(n, "%s %s %lld: the axis has %lld elements", opt_name[o->kind], o->axis,
+                          (long long)o->amount, (long long)x->most);
+    if (unroll && opt_has_rest(n, axis))
+        return opt_refuse(n, "UNROLL %s: the axis is unrolled already, with a rest", o->axis);
+    if (!whole && !rest_is_alone(n, axis))
+        return opt_refuse(
+            n,
+            "UNROLL %s %lld: the axis has %lld elements, which it has to divide where a "
+            "reduce runs over others too or the axis has been taken apart",
+            o->axis, (long long)o->amount, (long long)x->most);
+    const char *why = opt_on_gpu(n) && x->extent % o->amount ? rest_on_gpu(n, o, x) : NULL;
+    if (why)
+        return why;
+    if (sat_mul(n->copies, o->amount) > MAX_COPIES)
+        return opt_refuse(
+            n, "%s %s %lld: at most %d copies are made of anything, by all opts together",
+            opt_name[o->kind], o->axis, (long long)o->amount, MAX_COPIES);
+    n->copies *= o->amount;
+    opt_divide(n, o, axis, AXIS_COPIES, unroll ? REST_LOOP : REST_COPIES);
+    return NULL;
+}
+
+/* ---- DOT ---------------------------------------------------------------------------------------------- */
+
+static bool sums_bytes(const Nest *n, int axis)
+{
+    Arena *a = arena_new();
+    View v = kernel_view(a, n->k);
+    bool *free = NEWN(a, bool, n->k->narg); /* how they lie, nest_check() judges */
+    memset(free, true, (size_t)n->k->narg * sizeof *free);
+    bool possible = dot_possible(n->k, &v, n->k->axes[axis].range, free);
+    arena_free(a);
+    return possible;
+}
+
+const char *opt_dot(Nest *n, const Opt *o, int axis)
+{
+    const NestAxis *x = &n->axis[axis];
+    if (!x->reduced || axis >= n->k->naxis)
+        return opt_refuse(n, "DOT %s: it takes a reduced axis that no other opt has changed",
+                          o->axis);
+    if (o->amount != 4 || x->extent % 4)
+        return opt_refuse(n, "DOT %s %lld: four terms are taken at once, and the axis has %lld",
+                          o->axis, (long long)o->amount, (long long)x->extent);
+    for (int i = 0; i < n->naxis; i++)
+        if (n->axis[i].form == AXIS_LANES && n->axis[i].reduced)
+            return opt_refuse(n, "DOT %s: lanes run along a reduced axis already", o->axis);
+    if (n->shared && !sums_bytes(n, axis))
+        return opt_refuse(
+            n, "DOT %s: what is summed along this axis are not products of two i8 or u8", o->axis);
+    opt_divide(n, o, axis, AXIS_FOUR, REST_NONE);
+    n->dots = true;
+    return NULL;
+}

@@ -1,0 +1,116 @@
+/* opt_stage.c - STAGE and PREFETCH: where what is read lies before it is used. */
+#include "opt.h"
+
+/* A loop over results inside of the axis reads the same again. */
+static bool reads_again(const Nest *n, Node *load, int axis)
+{
+    for (int i = nest_position(n, axis) + 1; i < n->norder; i++) {
+        const NestAxis *x = &n->axis[n->order[i]];
+        if (!x->reduced && x->extent != 1 && !depends_on(load, n->k->axes[x->root].range))
+            return true;
+    }
+    return false;
+}
+
+/* Some item or copy inside of the axis reads what another one does. */
+static bool shared_by_items(const Nest *n, Node *load)
+{
+    for (int i = 0; i < n->naxis; i++)
+        if ((n->axis[i].bound == BOUND_LANE || n->axis[i].form == AXIS_COPIES) &&
+            !depends_on(load, n->k->axes[n->axis[i].root].range))
+            return true;
+    return false;
+}
+
+static const char *stage_refused(Nest *n, const Opt *o, int axis, Arena *a)
+{
+    if (!n->shared) /* judged before */
+        return NULL;
+    Node *load = only_load(a, n->k->sink, o->amount);
+    if (opt_on_gpu(n) && (n->axis[axis].bound == BOUND_LANE || n->items < 2))
+        return opt_refuse(
+            n,
+            "STAGE %s %lld: it takes a loop, or an axis of the grid, of a kernel whose "
+            "items are bound to lanes",
+            o->axis, (long long)o->amount);
+    if (!opt_on_gpu(n) && (n->axis[axis].reduced || !opt_is_output(n, axis)))
+        return opt_refuse(n, "STAGE %s %lld: the axis is not one of the results", o->axis,
+                          (long long)o->amount);
+    if (!load || n->k->args[o->amount].written)
+        return opt_refuse(n, "STAGE %s %lld: argument %lld is not one that is read in one place",
+                          o->axis, (long long)o->amount, (long long)o->amount);
+    if (nest_stage(n, o->amount) >= 0)
+        return opt_refuse(n, "STAGE %s %lld: argument %lld is staged already", o->axis,
+                          (long long)o->amount, (long long)o->amount);
+    if (n->dots || n->row >= 0 || n->sharing || n->k->sink->nsrc != 1)
+        return opt_refuse(n,
+                          "STAGE %s %lld: it does not go with DOT, with a rest beside its row, nor "
+                          "with sums that items share",
+                          o->axis, (long long)o->amount);
+    for (int i = 0; i < n->k->naxis; i++)
+        if (opt_has_rest(n, i))
+            return opt_refuse(n, "STAGE %s %lld: the reduced axis %s is unrolled with a rest",
+                              o->axis, (long long)o->amount, n->axis[i].name);
+    for (int i = 0; i < n->naxis; i++)
+        if (n->axis[i].form == AXIS_LANES && n->axis[i].reduced)
+            return opt_refuse(n, "STAGE %s %lld: lanes run along a reduced axis", o->axis,
+                              (long long)o->amount);
+    for (int i = 0; i < n->k->naxis; i++)
+        if (n->axis[i].extent < 0 && depends_on(load, n->k->axes[i].range))
+            return opt_refuse(
+                n,
+                "STAGE %s %lld: the size of axis %s, along which it is read, is known at "
+                "run time only",
+                o->axis, (long long)o->amount, n->axis[i].name);
+    if (opt_ranges(n) + n->norder + 1 > MAX_RANGES)
+        return opt_refuse(n, "STAGE %s %lld: the kernel would have more than %d loops", o->axis,
+                          (long long)o->amount, MAX_RANGES);
+    if (opt_on_gpu(n) ? !shared_by_items(n, load) : !reads_again(n, load, axis))
+        return opt_refuse(n, "STAGE %s %lld: no loop inside of the axis reads the same again",
+                          o->axis, (long long)o->amount);
+    return NULL;
+}
+
+const char *opt_stage(Nest *n, const Opt *o, int axis)
+{
+    Arena *a = arena_new();
+    const char *why = stage_refused(n, o, axis, a);
+    arena_free(a);
+    if (why)
+        return why;
+    Stage s = {axis, (int)o->amount};
+    vec_push(n->arena, n->stage, n->nstage, s);
+    return NULL;
+}
+
+/* ---- PREFETCH ------------------------------------------------------------------------------------------ */
+
+const char *opt_prefetch(Nest *n, const Opt *o, int axis)
+{
+    const NestAxis *x = &n->axis[axis];
+    Arena *a = arena_new();
+    const Node *load = n->shared ? only_load(a, n->k->sink, o->amount) : NULL;
+    bool moves = load && depends_on(load, n->k->axes[x->root].range);
+    arena_free(a);
+    if (opt_on_gpu(n) || (n->shared && !n->target->lanes))
+        return opt_refuse(n, "PREFETCH %s %lld: it is for targets with vectors", o->axis,
+                          (long long)o->amount);
+    if (x->reduced || x->extent < 0 || n->row >= 0)
+        return opt_refuse(
+            n,
+            "PREFETCH %s %lld: it takes a loop over results of constant size, in a kernel "
+            "without a rest beside its row",
+            o->axis, (long long)o->amount);
+    if (n->shared && (!moves || n->k->args[o->amount].written))
+        return opt_refuse(
+            n,
+            "PREFETCH %s %lld: argument %lld is not one that is read in one place, which "
+            "moves with the axis",
+            o->axis, (long long)o->amount, (long long)o->amount);
+    if (n->prefetch >= 0 || nest_stage(n, o->amount) >= 0)
+        return opt_refuse(n, "PREFETCH %s %lld: one argument can be asked for, which is not staged",
+                          o->axis, (long long)o->amount);
+    n->prefetch = axis;
+    n->prefetched = (int)o->amount;
+    return NULL;
+}

@@ -1,0 +1,134 @@
+/* opt_tc.c - TC: a matrix unit takes three axes. */
+#include <string.h>
+
+#include "opt.h"
+
+static const char *unit_names(Nest *n, unsigned of)
+{
+    const char *all = "";
+    for (int i = 0; i < TC_COUNT; i++)
+        if (of >> i & 1)
+            all = arena_printf(n->arena, "%s %s", all, tc_units[i].name);
+    return *all ? all + 1 : "none";
+}
+
+/* How many fragments it takes at once: all sums, and of the operands what the order of the copies needs.  The first UPCAST is
+ * outermost: of the operand that moves with it one is there at a time, of the other all that are used again. */
+static int64_t fragments_at_once(const Nest *n, int sums)
+{
+    int64_t copies[2] = {1, 1}, all = 1;
+    int outer = -1;
+    for (int i = 0; i < n->nsplit; i++) {
+        const Split *s = &n->split[i];
+        if (s->kind != OPT_UPCAST)
+            continue;
+        all *= s->amount;
+        for (int j = 0; j < 2; j++) {
+            if (n->axis[s->axis].root != n->axis[n->tc_axis[j]].root)
+                continue;
+            copies[j] *= s->amount;
+            outer = outer < 0 ? j : outer;
+        }
+    }
+    int64_t inner = outer < 0 ? 1 : copies[1 - outer];
+    return sums * all + 1 + (outer >= 0 && copies[outer] > 1 ? inner : 1);
+}
+
+/* The sums that the unit would take; why not, if it takes none, or if some other sum runs over the same terms in copies. */
+static const char *tc_sums(Nest *n, const Opt *o, const Tc *u, const int *axis, int *sums)
+{
+    Arena *a = arena_new();
+    int count;
+    Node *range[TC_AXES], **order = graph_toposort(a, 1, &n->k->sink, &count);
+    for (int i = 0; i < TC_AXES; i++)
+        range[i] = n->k->axes[n->axis[axis[i]].root].range;
+    *sums = 0;
+    for (int i = 0; i < count; i++)
+        *sums += tc_takes(u, order[i], range);
+    arena_free(a);
+    if (*sums)
+        return NULL;
+    return opt_refuse(
+        n,
+        "TC %s: no sum over %s is one of products of %s that move with %s, and %s that "
+        "move with %s",
+        o->axis, n->axis[axis[2]].name, u->a == INGOT_I8 ? "bytes" : dtype_info[u->a].name,
+        n->axis[axis[0]].name, u->b == INGOT_I8 ? "bytes" : dtype_info[u->b].name,
+        n->axis[axis[1]].name);
+}
+
+static const char *tc_refused(Nest *n, const Opt *o, const Tc *u, const int *axis)
+{
+    const NestAxis *row = &n->axis[axis[TC_ROWS]], *column = &n->axis[axis[TC_COLUMNS]],
+                   *term = &n->axis[axis[TC_TERMS]];
+    if (n->target && !(n->target->units >> (u - tc_units) & 1))
+        return opt_refuse(n, "TC %s: this target has no such unit (it has: %s)", o->axis,
+                          unit_names(n, n->target->units));
+    if (n->tc || n->lanes || n->dots || n->row >= 0 || n->nstage || n->k->sink->nsrc != 1)
+        return opt_refuse(
+            n,
+            "TC %s: it goes with no other TC, nor with VECTOR, DOT and STAGE: the columns "
+            "are the lanes",
+            o->axis);
+    if (row->reduced || row->scanned || row->staged || column->reduced || column->scanned ||
+        column->staged || !term->reduced || term->staged)
+        return opt_refuse(n, "TC %s: it takes (an axis of results; another; a reduced axis)",
+                          o->axis);
+    if (row->extent < 2 || row->extent > u->m || column->extent != u->n ||
+        term->extent < u->group || term->extent > u->k || term->extent % u->group)
+        return opt_refuse(n,
+                          "TC %s: %s takes 2 to %d rows, %d columns, and up to %d terms that are a "
+                          "multiple of %d: these axes have %lld, %lld and %lld",
+                          o->axis, u->name, u->m, u->n, u->k, u->group, (long long)row->extent,
+                          (long long)column->extent, (long long)term->extent);
+    if (column->root == row->root ||
+        u->n > lanes_most(n->k, n->k->axes[column->root].range, n->target))
+        return opt_refuse(n, "TC %s: the columns are no lanes: this target has at most %d", o->axis,
+                          n->target->lanes);
+    for (int i = 0; i < n->nsplit; i++)
+        if (n->split[i].kind == OPT_UNROLL)
+            return opt_refuse(n, "TC %s: it does not go with UNROLL", o->axis);
+    if (!opt_in_lanes(n, column->root))
+        return opt_refuse(n, "TC %s: some operation or access along %s cannot be done in lanes",
+                          o->axis, column->name);
+    return NULL;
+}
+
+const char *opt_tc(Nest *n, const Opt *o)
+{
+    TcText text;
+    int axis[TC_AXES], sums = 0;
+    bool good = tc_read(o->axis, &text);
+    if (!text.unit)
+        return opt_refuse(n, "TC %s: there is no such unit: there are %s", o->axis,
+                          unit_names(n, ~0u));
+    if (!good)
+        return opt_refuse(n, "TC %s: TC %s (rows; columns; terms) is wanted, an axis each", o->axis,
+                          text.unit->name);
+    const Tc *u = text.unit;
+    for (int i = 0; i < TC_AXES; i++) {
+        axis[i] = nest_find(n, text.axis[i], (size_t)text.length[i]);
+        if (axis[i] < 0)
+            return opt_no_axis(n, "TC: ", text.axis[i], (size_t)text.length[i]);
+    }
+    const char *why = n->shared ? tc_refused(n, o, u, axis) : NULL;
+    if (!why && n->shared)
+        why = tc_sums(n, o, u, axis, &sums);
+    if (why)
+        return why;
+    Nest tried = *n;
+    memcpy(tried.tc_axis, axis, sizeof axis);
+    int64_t fragments = fragments_at_once(&tried, sums);
+    if (fragments > u->tiles)
+        return opt_refuse(
+            n,
+            "TC %s: the copies need %lld fragments at once, %s has %d: fewer UPCASTs, or "
+            "another order of them",
+            o->axis, (long long)fragments, u->name, u->tiles);
+    n->tc = u;
+    memcpy(n->tc_axis, axis, sizeof axis);
+    n->lanes = u->n;
+    for (int i = 0; i < TC_AXES; i++)
+        n->axis[axis[i]].form = i == TC_COLUMNS ? AXIS_LANES : AXIS_UNIT;
+    return NULL;
+}
