@@ -397,8 +397,8 @@ Node *idx_eq(Context *, Node *, Node *);
 Node *bool_and(Context *, Node *, Node *);
 Node *bool_or(Context *, Node *, Node *);
 Node *bool_not(Context *, Node *);
-bool idx_is(Node *, int64_t);      /* is the constant */
-bool idx_value(Node *, int64_t *); /* is a constant */
+bool idx_is(Node *, int64_t);            /* is the constant */
+bool idx_value(const Node *, int64_t *); /* is a constant */
 bool idx_provably_equal(Context *, Node *, Node *);
 Node *range_new(Context *, int axis, Node *extent);
 /* The integer behind a value of integer dtype: strips casts, pushes through + - * where; NULL if some

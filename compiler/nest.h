@@ -93,6 +93,10 @@ Nest *nest_clone(const Nest *);
 void nest_free(Nest *);
 /* Does what the opt says, or gives the reason why not: then the nest is as it was. The reason lives as long as it. */
 const char *opt_apply(Nest *, const Opt *);
+/* The same for an axis by its name (of an opt that takes a list: the list), or the loop that is left of a range of nest->k; false:
+ * it cannot be done. */
+bool nest_opt(Nest *, OptKind, const char *axis, int64_t amount);
+bool nest_opt_range(Nest *, OptKind, Node *range, int64_t amount);
 /* Why the nest cannot be computed with the layouts that the kernel's arguments have, or NULL.  For when all opts are known:
  * lanes may be stored two apart, if a later opt makes copies of what lies between. */
 const char *nest_check(const Nest *);
@@ -102,6 +106,10 @@ void nest_keep(const Nest *, Kernel *);
 int nest_find(const Nest *, const char *name, size_t length);
 /* The loop that is left of an axis: itself, or the outermost part. */
 int nest_loop(const Nest *, int axis);
+/* Its name, of a range of nest->k. */
+const char *nest_loop_name(const Nest *, Node *range);
+/* A list of names for an opt that takes one, with that of the axis behind. */
+const char *nest_and_name(Nest *, const char *names, int axis);
 /* Where an axis stands in the order of those that are left; behind all of them if it is not among them. */
 int nest_position(const Nest *, int axis);
 /* Which STAGE is that of an argument, or -1. */

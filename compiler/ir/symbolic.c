@@ -25,7 +25,7 @@ bool idx_fixed(Node *n, int64_t *value)
     return true;
 }
 
-bool idx_value(Node *n, int64_t *value)
+bool idx_value(const Node *n, int64_t *value)
 {
     int64_t v;
     if (n->dtype != INGOT_INDEX || !idx_fixed(n, &v))

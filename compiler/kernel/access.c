@@ -3,6 +3,12 @@
 
 #include "kernel.h"
 
+int64_t range_extent(const Node *range)
+{
+    int64_t n;
+    return idx_value(range->src[0], &n) ? n : -1;
+}
+
 bool depends_on(Node *e, Node *range)
 {
     if (e == range)

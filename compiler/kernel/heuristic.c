@@ -11,19 +11,6 @@
 #include "kernel.h"
 
 /* Done to the loop that is left of a range; where the nest refuses, it is left as it is. */
-static bool add_opt(Nest *n, OptKind kind, Node *range, int64_t amount)
-{
-    Opt o = {
-        .kind = kind, .axis = n->axis[nest_loop(n, nest_root(n, range))].name, .amount = amount};
-    return !opt_apply(n, &o);
-}
-
-static int64_t extent_of(Node *range)
-{
-    int64_t n;
-    return idx_value(range->src[0], &n) ? n : -1;
-}
-
 /* ---- what can be done in lanes ------------------------------------------------------------------ */
 
 /* A function of coordinates: these may be what is compared, or become numbers, if they advance evenly along the lanes. */
@@ -118,14 +105,14 @@ enum { FEW = 4 };
 /* The lanes of a vector along an axis; of a size of run time, which may be far below its bound, at most a quarter of that. */
 int64_t lanes_along(const Kernel *k, const Target *t, Node *range)
 {
-    int64_t extent = extent_of(range);
+    int64_t extent = range_extent(range);
     return lanes_for(k, t, range, extent < 0 ? (range->hi + 1) / FEW : extent);
 }
 
 /* How many rows of a tile may be taken; of a size of run time a few, for what fills no tile is computed row by row. */
 static int64_t rows_of(Node *range)
 {
-    int64_t extent = extent_of(range);
+    int64_t extent = range_extent(range);
     return extent < 0 ? (range->hi < FEW ? range->hi + 1 : FEW) : extent;
 }
 
@@ -163,14 +150,14 @@ static double storage_stride(const Kernel *k, Node *access, Node *range)
 /* The loops that are left, in this order. */
 static void order_opt(Nest *nest, const Place *p, int n)
 {
-    Opt o = {.kind = OPT_ORDER, .axis = ""};
+    const char *names = "";
     for (int i = 0; i < n; i++) {
         int root = nest_root(nest, p[i].range);
         int axis = p[i].inner ? nest->split[nest->axis[root].split].inner : nest_loop(nest, root);
-        o.axis = arena_printf(nest->arena, i ? "%s %s" : "%s%s", o.axis, nest->axis[axis].name);
+        names = nest_and_name(nest, names, axis);
     }
     if (n > 1)
-        (void)opt_apply(nest, &o);
+        nest_opt(nest, OPT_ORDER, names, 0);
 }
 
 enum { BLOCK = 8 }; /* lines of a block in flight: not more than a set of the cache has ways */
@@ -183,7 +170,7 @@ static int block_opts(Nest *nest, const View *v, Place *place, int n)
     const Kernel *k = nest->k;
     int other = -1, cut = n - 1;
     int64_t stride;
-    while (cut > 0 && extent_of(place[cut].range) < 2 * BLOCK && place[cut - 1].key <= BLOCK)
+    while (cut > 0 && range_extent(place[cut].range) < 2 * BLOCK && place[cut - 1].key <= BLOCK)
         cut--;
     for (int j = 0; j < v->nload && other < 0; j++) {
         if (access_stride(k, v->load[j], place[n - 1].range, &stride) &&
@@ -191,17 +178,17 @@ static int block_opts(Nest *nest, const View *v, Place *place, int n)
             continue;
         for (int i = 0; i < cut; i++)
             if (access_stride(k, v->load[j], place[i].range, &stride) && stride == 1 &&
-                extent_of(place[i].range) >= 2 * BLOCK)
+                range_extent(place[i].range) >= 2 * BLOCK)
                 other = i;
     }
-    if (other < 0 || extent_of(place[cut].range) < 2 * BLOCK)
+    if (other < 0 || range_extent(place[cut].range) < 2 * BLOCK)
         return n;
     /* [read] .. [write] [tail] -> .. [read.o] [write.o] [write.i] [tail] [read.i] */
     Place read = place[other], write = place[cut], tail[INGOT_MAX_RANK * 2];
     int ntail = n - 1 - cut;
     memcpy(tail, place + cut + 1, (size_t)ntail * sizeof *place);
-    add_opt(nest, OPT_SPLIT, read.range, BLOCK);
-    add_opt(nest, OPT_SPLIT, write.range, BLOCK);
+    nest_opt_range(nest, OPT_SPLIT, read.range, BLOCK);
+    nest_opt_range(nest, OPT_SPLIT, write.range, BLOCK);
     memmove(place + other, place + other + 1, (size_t)(cut - other - 1) * sizeof *place);
     n = cut - 1;
     const Place *const from[] = {&read, &write, &write, &read};
@@ -240,7 +227,7 @@ static int rows_opts(Arena *a, Nest *nest, const View *v, Place *place, int n)
     if (!lanes || !is_short(a, k, last) || !fits_lanes(a, k, last, NULL, &moves, &apart))
         return 0;
     for (int i = 0; i < n - 1; i++) {
-        bool rows = extent_of(place[i].range) > 1;
+        bool rows = range_extent(place[i].range) > 1;
         for (int j = 0; j < v->nload && rows; j++)
             rows = !access_stride(k, v->load[j], last, &stride) || llabs(stride) <= 1 ||
                    (access_stride(k, v->load[j], place[i].range, &stride) && stride == 1);
@@ -249,8 +236,9 @@ static int rows_opts(Arena *a, Nest *nest, const View *v, Place *place, int n)
     }
     if (!read)
         return 0;
-    int64_t extent = extent_of(read), columns = extent < lanes ? extent : lanes;
-    if (!add_opt(nest, OPT_VECTOR, last, lanes) || !add_opt(nest, OPT_UPCAST, read, columns))
+    int64_t extent = range_extent(read), columns = extent < lanes ? extent : lanes;
+    if (!nest_opt_range(nest, OPT_VECTOR, last, lanes) ||
+        !nest_opt_range(nest, OPT_UPCAST, read, columns))
         return 0;
     Place p = place[at];
     memmove(place + at, place + at + 1, (size_t)(n - 2 - at) * sizeof *place);
@@ -277,7 +265,7 @@ static void unroll_opt(Arena *a, Nest *nest, Node *reduce, Node *inner, int64_t 
     while (count > 0 && parts > 1 && count % parts)
         parts--;
     if (ops <= CHEAP_OPS && parts > 1)
-        add_opt(nest, OPT_UNROLL, inner, parts);
+        nest_opt_range(nest, OPT_UNROLL, inner, parts);
 }
 
 enum { CHAINS = 8 };
@@ -285,11 +273,11 @@ enum { CHAINS = 8 };
 /* What is scanned without lanes waits for the element before: several rows at once do not. */
 static void chains_opt(Nest *nest, Node *rows)
 {
-    int64_t extent = extent_of(rows), chains = extent < CHAINS ? extent : CHAINS;
+    int64_t extent = range_extent(rows), chains = extent < CHAINS ? extent : CHAINS;
     while (chains > CHAINS / 2 && extent % chains)
         chains--;
     if (chains > 1)
-        add_opt(nest, OPT_UPCAST, rows, chains);
+        nest_opt_range(nest, OPT_UPCAST, rows, chains);
 }
 
 enum { FAR_VECTORS = 16, NEAR_VECTORS = 8, PAGE = 4096, TILE_OPS = 64 };
@@ -298,7 +286,7 @@ enum { FAR_VECTORS = 16, NEAR_VECTORS = 8, PAGE = 4096, TILE_OPS = 64 };
  * visit of a row reads whole lines of a page that the prefetcher sees, and no sum waits for itself. */
 static void side_by_side_opt(Arena *a, Nest *nest, const View *v, Node *last, int64_t lanes)
 {
-    int64_t extent = extent_of(last), whole = extent / lanes, most = NEAR_VECTORS, stride;
+    int64_t extent = range_extent(last), whole = extent / lanes, most = NEAR_VECTORS, stride;
     int n, accumulators = 0, ops = 0;
     bool far = false;
     Node **order = graph_toposort(a, 1, &nest->k->sink->src[0], &n);
@@ -323,7 +311,7 @@ static void side_by_side_opt(Arena *a, Nest *nest, const View *v, Node *last, in
     while (count > 1 && whole % count)
         count--;
     if (count > 1)
-        add_opt(nest, OPT_UPCAST, last, count);
+        nest_opt_range(nest, OPT_UPCAST, last, count);
 }
 
 /* Is there a function, of which a vector takes a fraction of the time? */
@@ -350,7 +338,7 @@ static void apart_opts(Arena *a, Nest *nest, const View *v, Node *last, bool sca
     for (int i = 0; i < v->nstore; i++)
         stored &= access_stride(k, v->store[i], last, &stride) && stride == 1;
     if (stored && fits_lanes(a, k, last, NULL, &moves, &apart) &&
-        (apart <= 2 || has_function(a, k, last)) && add_opt(nest, OPT_VECTOR, last, lanes))
+        (apart <= 2 || has_function(a, k, last)) && nest_opt_range(nest, OPT_VECTOR, last, lanes))
         side_by_side_opt(a, nest, v, last, lanes);
     else if (scan || (nest->target->lanes && v->nreduce && is_short(a, k, last)))
         chains_opt(nest, last);
@@ -388,7 +376,7 @@ static void case_opts(Arena *a, Nest *nest, const View *v)
     for (int i = 0; i < v->nrange; i++) {
         int64_t by = cases_along((const Node *const *)order, n, v->range[i]);
         if (by > 1)
-            add_opt(nest, OPT_UPCAST, v->range[i], by);
+            nest_opt_range(nest, OPT_UPCAST, v->range[i], by);
     }
 }
 
@@ -418,7 +406,7 @@ static void plain_opts(Arena *a, Nest *nest, const View *v)
     int64_t lanes = last ? lanes_along(k, t, last) : 0;
     int moves;
     if (t->lanes && lanes && fits_lanes(a, k, last, NULL, &moves, NULL) &&
-        add_opt(nest, OPT_VECTOR, last, lanes)) {
+        nest_opt_range(nest, OPT_VECTOR, last, lanes)) {
         side_by_side_opt(a, nest, v, last, lanes);
     } else {
         lanes = 0;
@@ -440,9 +428,9 @@ static void plain_opts(Arena *a, Nest *nest, const View *v)
         nested |= last && depends_on(r, last) && lanes;
         if (nested)
             continue;
-        if (add_opt(nest, OPT_VECTOR, inner, want)) {
+        if (nest_opt_range(nest, OPT_VECTOR, inner, want)) {
             rows = true;
-            unroll_opt(a, nest, r, inner, extent_of(inner) / want); /* of run time: 0 */
+            unroll_opt(a, nest, r, inner, range_extent(inner) / want); /* of run time: 0 */
         }
     }
     if (last && !lanes && !rows && !nest->nsplit)
@@ -450,9 +438,9 @@ static void plain_opts(Arena *a, Nest *nest, const View *v)
     for (int i = 0; i < k->naxis; i++) { /* what is staged */
         Node *range = k->axes[i].range;
         int64_t want = k->axes[i].staged ? lanes_along(k, t, range) : 0;
-        if (want && (!lanes || want == lanes) && extent_of(range) >= want &&
+        if (want && (!lanes || want == lanes) && range_extent(range) >= want &&
             fits_lanes(a, k, range, NULL, &moves, NULL))
-            add_opt(nest, OPT_VECTOR, range, want);
+            nest_opt_range(nest, OPT_VECTOR, range, want);
     }
     order_opt(nest, place, n);
 }
@@ -519,7 +507,7 @@ static bool slides(const Kernel *k, const View *v, Node *rows)
 static RegisterTile pick_tile(const Kernel *k, const View *v, Node *lanes, Node *pair, bool four,
                               int moves, const Target *t)
 {
-    int64_t extent = extent_of(lanes), width = t->lanes ? lanes_for(k, t, lanes, extent) : 1;
+    int64_t extent = range_extent(lanes), width = t->lanes ? lanes_for(k, t, lanes, extent) : 1;
     RegisterTile best = {.lanes = lanes,
                          .columns = pair,
                          .width = width,
@@ -684,8 +672,7 @@ static void stage_opts(Nest *nest, const View *v, const Buffer *const *bufs,
                 at = nest->order[i];
         }
         if (at >= 0) {
-            Opt o = {.kind = OPT_STAGE, .axis = nest->axis[at].name, .amount = arg};
-            (void)opt_apply(nest, &o);
+            nest_opt(nest, OPT_STAGE, nest->axis[at].name, arg);
         }
     }
 }
@@ -712,8 +699,7 @@ static void prefetch_opts(Nest *nest, const View *v, const Buffer *const *bufs,
         if (bufs[arg]->kind != BUF_WEIGHT || !depends_on(v->factor[j], tile->lanes) || times < 2 ||
             times > tile->vectors * tile->width || bytes <= nest->target->level[1].bytes)
             continue;
-        Opt o = {.kind = OPT_PREFETCH, .axis = outer->name, .amount = arg};
-        (void)opt_apply(nest, &o);
+        nest_opt(nest, OPT_PREFETCH, outer->name, arg);
         return;
     }
 }
@@ -759,14 +745,14 @@ static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *buf
     sort_places(place + nout, n - nout);
     bool fits = true;
     for (int i = 0; i < tile->nfour; i++)
-        fits &= add_opt(nest, OPT_DOT, tile->four[i], 4);
-    fits &= tile->width <= 1 || add_opt(nest, OPT_VECTOR, tile->lanes, tile->width);
+        fits &= nest_opt_range(nest, OPT_DOT, tile->four[i], 4);
+    fits &= tile->width <= 1 || nest_opt_range(nest, OPT_VECTOR, tile->lanes, tile->width);
     if (tile->rows)
-        add_opt(nest, OPT_UPCAST, tile->rows, tile->nrows);
+        nest_opt_range(nest, OPT_UPCAST, tile->rows, tile->nrows);
     if (tile->columns)
-        add_opt(nest, OPT_UPCAST, tile->columns, tile->ncolumns);
+        nest_opt_range(nest, OPT_UPCAST, tile->columns, tile->ncolumns);
     if (tile->vectors > 1)
-        add_opt(nest, OPT_UPCAST, tile->lanes, tile->vectors);
+        nest_opt_range(nest, OPT_UPCAST, tile->lanes, tile->vectors);
     order_opt(nest, place, n);
     Node *loop[INGOT_MAX_RANK * 4];
     for (int i = 0; i < n; i++)
@@ -811,7 +797,7 @@ static bool pair_of(const View *v, const Kernel *k, Node *lanes, const Target *t
         if (interleaved(k, v->store[j], lanes) != *pair)
             return false;
     return !*pair ||
-           (t->lanes && extent_of(lanes) % lanes_for(k, t, lanes, extent_of(lanes)) == 0 &&
+           (t->lanes && range_extent(lanes) % lanes_for(k, t, lanes, range_extent(lanes)) == 0 &&
             view_reuses(v, lanes, *pair));
 }
 
@@ -872,7 +858,7 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
     for (int i = 0; i < v.nrange; i++) {
         Node *r = v.range[i];
         int moves;
-        int64_t extent = extent_of(r);
+        int64_t extent = range_extent(r);
         if (extent < 4 && no_lanes(tried, k, r, "it is too short"))
             continue;
         if (!fits_lanes(a, k, r, free, &moves, NULL) &&

@@ -22,17 +22,6 @@ enum {
     FULL = 4  /* groups for each processor */
 };
 
-static bool add_opt(Nest *n, OptKind kind, int axis, int64_t amount)
-{
-    Opt o = {.kind = kind, .axis = n->axis[axis].name, .amount = amount};
-    return !opt_apply(n, &o);
-}
-
-static int64_t extent_of(const Nest *n, int axis)
-{
-    return n->axis[axis].extent;
-}
-
 static int64_t blocks(int64_t extent, int64_t copies)
 {
     return (extent + ITEMS * copies - 1) / (ITEMS * copies);
@@ -42,33 +31,33 @@ static int64_t blocks(int64_t extent, int64_t copies)
  * neighbours each. */
 static bool block_axis(Nest *n, int axis, int64_t copies, int64_t side)
 {
-    int64_t block = ITEMS * copies, extent = extent_of(n, axis);
+    int64_t block = ITEMS * copies, extent = n->axis[axis].extent;
     int at = axis;
-    if (extent % block && !add_opt(n, OPT_MASK, axis, block))
+    if (extent % block && !nest_opt(n, OPT_MASK, n->axis[axis].name, block))
         return false;
     if (extent > block) {
-        if (!add_opt(n, OPT_SPLIT, axis, block))
+        if (!nest_opt(n, OPT_SPLIT, n->axis[axis].name, block))
             return false;
         const Split *s = &n->split[n->nsplit - 1];
         int outer = s->outer;
         at = s->inner;
-        if (!add_opt(n, OPT_BIND, outer, BOUND_GRID))
+        if (!nest_opt(n, OPT_BIND, n->axis[outer].name, BOUND_GRID))
             return false;
     }
     if (side > 1) {
-        if (!add_opt(n, OPT_UPCAST, at, side))
+        if (!nest_opt(n, OPT_UPCAST, n->axis[at].name, side))
             return false;
         at = n->split[n->nsplit - 1].outer;
     }
     if (copies > side) { /* the copies are far apart: the items of a row read neighbours */
-        if (!add_opt(n, OPT_SPLIT, at, ITEMS))
+        if (!nest_opt(n, OPT_SPLIT, n->axis[at].name, ITEMS))
             return false;
         int far = n->split[n->nsplit - 1].outer, near = n->split[n->nsplit - 1].inner;
-        if (!add_opt(n, OPT_UPCAST, far, copies / side))
+        if (!nest_opt(n, OPT_UPCAST, n->axis[far].name, copies / side))
             return false;
         at = near;
     }
-    return add_opt(n, OPT_BIND, at, BOUND_LANE);
+    return nest_opt(n, OPT_BIND, n->axis[at].name, BOUND_LANE);
 }
 
 static bool contraction(Nest *n, const View *v, int rows, int columns)
@@ -79,12 +68,12 @@ static bool contraction(Nest *n, const View *v, int rows, int columns)
         if (axis != rows && axis != columns)
             others = sat_mul(others, n->axis[axis].most);
     }
-    while (nr < MOST_COPIES && 2 * nr * ITEMS <= extent_of(n, rows))
+    while (nr < MOST_COPIES && 2 * nr * ITEMS <= n->axis[rows].extent)
         nr *= 2;
-    while (nc < MOST_COPIES && 2 * nc * ITEMS <= extent_of(n, columns))
+    while (nc < MOST_COPIES && 2 * nc * ITEMS <= n->axis[columns].extent)
         nc *= 2;
     while ((nr > 1 || nc > 1) &&
-           others * blocks(extent_of(n, rows), nr) * blocks(extent_of(n, columns), nc) <
+           others * blocks(n->axis[rows].extent, nr) * blocks(n->axis[columns].extent, nc) <
                PROCESSORS) {
         if (nr >= nc)
             nr /= 2;
@@ -95,16 +84,16 @@ static bool contraction(Nest *n, const View *v, int rows, int columns)
     int sum = -1;
     for (uint32_t i = 1; i < v->dot->nsrc; i++) {
         int axis = nest_root(n, v->dot->src[i]);
-        if (extent_of(n, axis) > 0 && (sum < 0 || extent_of(n, axis) > extent_of(n, sum)))
+        if (n->axis[axis].extent > 0 && (sum < 0 || n->axis[axis].extent > n->axis[sum].extent))
             sum = axis;
     }
     if (sum < 0)
         return false;
     int outer = -1;
-    if (extent_of(n, sum) > TERMS) {
-        if (extent_of(n, sum) % TERMS && !add_opt(n, OPT_MASK, sum, TERMS))
+    if (n->axis[sum].extent > TERMS) {
+        if (n->axis[sum].extent % TERMS && !nest_opt(n, OPT_MASK, n->axis[sum].name, TERMS))
             return false;
-        if (!add_opt(n, OPT_SPLIT, sum, TERMS))
+        if (!nest_opt(n, OPT_SPLIT, n->axis[sum].name, TERMS))
             return false;
         outer = n->split[n->nsplit - 1].outer;
     }
@@ -112,24 +101,22 @@ static bool contraction(Nest *n, const View *v, int rows, int columns)
         return false;
     for (int i = 0; i < v->nrange; i++) {
         int axis = nest_root(n, v->range[i]);
-        if (axis != rows && axis != columns && extent_of(n, axis) != 1 &&
-            !add_opt(n, OPT_BIND, axis, BOUND_GRID))
+        if (axis != rows && axis != columns && n->axis[axis].extent != 1 &&
+            !nest_opt(n, OPT_BIND, n->axis[axis].name, BOUND_GRID))
             return false;
     }
-    Opt order = {.kind = OPT_ORDER, .axis = ""};
+    const char *order = "";
     for (uint32_t i = 1; i < v->dot->nsrc; i++) { /* inside of all others, the terms of a block */
         int axis = nest_root(n, v->dot->src[i]);
-        if (axis != sum && extent_of(n, axis) != 1)
-            order.axis = arena_printf(n->arena, "%s%s%s", order.axis, *order.axis ? " " : "",
-                                      n->axis[axis].name);
+        if (axis != sum && n->axis[axis].extent != 1)
+            order = nest_and_name(n, order, axis);
     }
     if (outer >= 0)
-        order.axis = arena_printf(n->arena, "%s%s%s", order.axis, *order.axis ? " " : "",
-                                  n->axis[outer].name);
-    if (*order.axis)
-        (void)opt_apply(n, &order);
+        order = nest_and_name(n, order, outer);
+    if (*order)
+        nest_opt(n, OPT_ORDER, order, 0);
     for (int i = 0; i < v->nfactor && outer >= 0; i++)
-        (void)add_opt(n, OPT_STAGE, outer, v->factor[i]->src[0]->arg.i);
+        nest_opt(n, OPT_STAGE, n->axis[outer].name, v->factor[i]->src[0]->arg.i);
     return true;
 }
 
@@ -153,7 +140,7 @@ static void join_columns(Nest *n, const View *v)
         more = false;
         for (int i = 0; i < v->nrange && !more; i++) {
             Node *r = v->range[i];
-            int64_t extent = extent_of(n, nest_root(n, r));
+            int64_t extent = n->axis[nest_root(n, r)].extent;
             if (extent < 2 || r == last || !access_stride(k, v->store[0], r, &stride) ||
                 stride != want || (last && !alike(v, r, last)))
                 continue;
@@ -164,9 +151,8 @@ static void join_columns(Nest *n, const View *v)
             more = true;
         }
     }
-    Opt o = {.kind = OPT_JOIN, .axis = names};
     if (strchr(names, ' '))
-        (void)opt_apply(n, &o);
+        nest_opt(n, OPT_JOIN, names, 0);
 }
 
 /* Too few groups of tiles whose operands are worth a place: a GPU would not be full. */
@@ -178,8 +164,8 @@ static bool is_small(const Nest *n, const View *v, int rows, int columns)
         if (axis != rows && axis != columns)
             others = sat_mul(others, n->axis[axis].most);
     }
-    int64_t down = rows < 0 ? 1 : blocks(extent_of(n, rows), SIDE);
-    return sat_mul(others, down * blocks(extent_of(n, columns), SIDE)) < FULL * PROCESSORS;
+    int64_t down = rows < 0 ? 1 : blocks(n->axis[rows].extent, SIDE);
+    return sat_mul(others, down * blocks(n->axis[columns].extent, SIDE)) < FULL * PROCESSORS;
 }
 
 /* What was tried is kept if it could be done. */
@@ -208,16 +194,16 @@ void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
     int64_t stride;
     for (int i = 0; i < v.nrange; i++) {
         int axis = nest_root(tiled, v.range[i]);
-        if (extent_of(tiled, axis) >= ITEMS && access_stride(k, v.store[0], v.range[i], &stride) &&
-            stride == 1)
+        if (tiled->axis[axis].extent >= ITEMS &&
+            access_stride(k, v.store[0], v.range[i], &stride) && stride == 1)
             columns = axis;
     }
     for (int i = 0; i < v.nrange && columns >= 0; i++) {
         int axis = nest_root(tiled, v.range[i]);
         Node *c = k->axes[columns].range;
-        if (axis != columns && extent_of(tiled, axis) >= LEAST_ROWS &&
+        if (axis != columns && tiled->axis[axis].extent >= LEAST_ROWS &&
             view_reuses(&v, c, v.range[i]) &&
-            (rows < 0 || extent_of(tiled, axis) > extent_of(tiled, rows)))
+            (rows < 0 || tiled->axis[axis].extent > tiled->axis[rows].extent))
             rows = axis;
     }
     bool small = columns >= 0 && is_small(tiled, &v, rows, columns), done = false;
@@ -230,7 +216,7 @@ void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
     }
     if (done)
         parts_layouts(tiled, &v, bufs, rows, columns, want);
-    else if (!small && rows >= 0 && extent_of(tiled, rows) >= ITEMS && k->flops >= LEAST_WORK)
+    else if (!small && rows >= 0 && tiled->axis[rows].extent >= ITEMS && k->flops >= LEAST_WORK)
         done = contraction(tiled, &v, rows, columns);
     (void)keep(nest, tiled, done);
 }

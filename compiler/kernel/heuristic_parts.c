@@ -19,17 +19,6 @@ enum {
     FEW = 64 * 1024   /* results, of which each has an item of its own otherwise */
 };
 
-static bool add(Nest *n, OptKind kind, int axis, int64_t amount)
-{
-    Opt o = {.kind = kind, .axis = n->axis[axis].name, .amount = amount};
-    return !opt_apply(n, &o);
-}
-
-static int64_t extent_of(const Nest *n, int axis)
-{
-    return n->axis[axis].extent;
-}
-
 static const Split *last_split(const Nest *n)
 {
     return &n->split[n->nsplit - 1];
@@ -38,27 +27,22 @@ static const Split *last_split(const Nest *n)
 /* Blocks of an axis are the grid's; gives what is inside of a block, or -1. */
 static int in_grid(Nest *n, int axis, int64_t block)
 {
-    int64_t extent = extent_of(n, axis);
-    if (extent % block && !add(n, OPT_MASK, axis, block))
+    int64_t extent = n->axis[axis].extent;
+    if (extent % block && !nest_opt(n, OPT_MASK, n->axis[axis].name, block))
         return -1;
     if (extent <= block)
         return axis;
     if (block == 1)
-        return add(n, OPT_BIND, axis, BOUND_GRID) ? axis : -1;
-    if (!add(n, OPT_SPLIT, axis, block))
+        return nest_opt(n, OPT_BIND, n->axis[axis].name, BOUND_GRID) ? axis : -1;
+    if (!nest_opt(n, OPT_SPLIT, n->axis[axis].name, block))
         return -1;
     int inner = last_split(n)->inner;
-    return add(n, OPT_BIND, last_split(n)->outer, BOUND_GRID) ? inner : -1;
+    return nest_opt(n, OPT_BIND, n->axis[last_split(n)->outer].name, BOUND_GRID) ? inner : -1;
 }
 
 static int64_t groups_of(int64_t extent, int64_t block)
 {
     return (extent + block - 1) / block;
-}
-
-static const char *and_name(Nest *n, const char *names, int axis)
-{
-    return arena_printf(n->arena, "%s%s%s", names, *names ? " " : "", n->axis[axis].name);
 }
 
 /* The axis of the reduce that is divided: the longest one, or -1. */
@@ -67,7 +51,7 @@ static int longest(const Nest *n, const Node *reduce)
     int best = -1;
     for (uint32_t i = reduce_ranges(reduce); i < reduce->nsrc; i++) {
         int axis = nest_root(n, reduce->src[i]);
-        if (extent_of(n, axis) > 1 && (best < 0 || extent_of(n, axis) > extent_of(n, best)))
+        if (n->axis[axis].extent > 1 && (best < 0 || n->axis[axis].extent > n->axis[best].extent))
             best = axis;
     }
     return best;
@@ -76,31 +60,31 @@ static int longest(const Nest *n, const Node *reduce)
 /* In so many parts, each of terms side by side; -1: it cannot. */
 static int divide(Nest *n, int axis, int64_t parts)
 {
-    int64_t terms = groups_of(extent_of(n, axis), parts);
-    if (extent_of(n, axis) % terms && !add(n, OPT_MASK, axis, terms))
+    int64_t terms = groups_of(n->axis[axis].extent, parts);
+    if (n->axis[axis].extent % terms && !nest_opt(n, OPT_MASK, n->axis[axis].name, terms))
         return -1;
-    if (terms > 1 && !add(n, OPT_SPLIT, axis, terms))
+    if (terms > 1 && !nest_opt(n, OPT_SPLIT, n->axis[axis].name, terms))
         return -1;
     int outer = terms > 1 ? last_split(n)->outer : axis;
-    return add(n, OPT_BIND, outer, BOUND_LANE) ? outer : -1;
+    return nest_opt(n, OPT_BIND, n->axis[outer].name, BOUND_LANE) ? outer : -1;
 }
 
 /* Inside of a block: copies of an item along the axis, beside each other or as far apart as there are lanes, and lanes. */
 static int lanes_of(Nest *n, int at, int64_t lanes, int64_t copies, bool near)
 {
     if (copies > 1 && near) {
-        if (!add(n, OPT_UPCAST, at, copies))
+        if (!nest_opt(n, OPT_UPCAST, n->axis[at].name, copies))
             return -1;
         at = last_split(n)->outer;
     } else if (copies > 1 && lanes > 1) {
-        if (!add(n, OPT_SPLIT, at, lanes))
+        if (!nest_opt(n, OPT_SPLIT, n->axis[at].name, lanes))
             return -1;
         int far = last_split(n)->outer, in = last_split(n)->inner;
-        if (!add(n, OPT_UPCAST, far, copies))
+        if (!nest_opt(n, OPT_UPCAST, n->axis[far].name, copies))
             return -1;
         at = in;
     }
-    if (lanes > 1 && !add(n, OPT_BIND, at, BOUND_LANE))
+    if (lanes > 1 && !nest_opt(n, OPT_BIND, n->axis[at].name, BOUND_LANE))
         return -1;
     return at;
 }
@@ -156,7 +140,7 @@ static void divide_others(Nest *n, const View *v, int64_t parts)
     for (int i = 0; i < v->nreduce; i++) {
         int axis = v->reduce[i] == v->dot ? -1 : longest(n, v->reduce[i]);
         if (axis >= 0 && n->axis[axis].split < 0 && !n->axis[axis].bound &&
-            extent_of(n, axis) % parts == 0)
+            n->axis[axis].extent % parts == 0)
             (void)divide(n, axis, parts);
     }
 }
@@ -166,35 +150,35 @@ bool parts_contraction(Nest *n, const View *v, int rows, int columns, int items)
     int sum = longest(n, v->dot);
     if (sum < 0)
         return false;
-    int64_t others = 1, extent[2] = {extent_of(n, columns), rows >= 0 ? extent_of(n, rows) : 1};
+    int64_t others = 1, extent[2] = {n->axis[columns].extent, rows >= 0 ? n->axis[rows].extent : 1};
     for (int i = 0; i < v->nrange; i++) {
         int axis = nest_root(n, v->range[i]);
         if (axis != rows && axis != columns)
             others = sat_mul(others, n->axis[axis].most);
     }
-    Shape s = shape_of(extent, others, extent_of(n, sum), items);
+    Shape s = shape_of(extent, others, n->axis[sum].extent, items);
     const char *order = "";
     if (s.parts > 1) {
         int at = divide(n, sum, s.parts);
         if (at < 0)
             return false;
-        order = and_name(n, order, at);
+        order = nest_and_name(n, order, at);
         divide_others(n, v, s.parts);
     }
     if (extent[ROWS] > 1) {
         int at = block(n, &s, rows, ROWS);
         if (at < 0)
             return false;
-        order = s.lanes[ROWS] > 1 ? and_name(n, order, at) : order;
+        order = s.lanes[ROWS] > 1 ? nest_and_name(n, order, at) : order;
     }
     int at = block(n, &s, columns, COLUMNS);
     if (at < 0)
         return false;
-    order = and_name(n, order, at);
+    order = nest_and_name(n, order, at);
     for (int i = 0; i < v->nrange; i++) {
         int axis = nest_root(n, v->range[i]);
-        if (axis != rows && axis != columns && extent_of(n, axis) != 1 &&
-            !add(n, OPT_BIND, axis, BOUND_GRID))
+        if (axis != rows && axis != columns && n->axis[axis].extent != 1 &&
+            !nest_opt(n, OPT_BIND, n->axis[axis].name, BOUND_GRID))
             return false;
     }
     for (int pass = 0; pass < 2; pass++)
@@ -202,10 +186,9 @@ bool parts_contraction(Nest *n, const View *v, int rows, int columns, int items)
             const NestAxis *x = &n->axis[n->order[i]];
             if (x->reduced && !x->bound && x->extent != 1 &&
                 (x->root == sum) == !pass) /* a window is inside: its loops become straight-line */
-                order = and_name(n, order, n->order[i]);
+                order = nest_and_name(n, order, n->order[i]);
         }
-    Opt o = {.kind = OPT_ORDER, .axis = order};
-    return !opt_apply(n, &o);
+    return nest_opt(n, OPT_ORDER, order, 0);
 }
 
 /* Blocks of an axis are outermost, what is in them innermost. */
@@ -274,16 +257,17 @@ bool parts_rows(Nest *n, const View *v)
     int64_t each = results >= 8 * GROUPS ? items / WARP : 1, most = items / each, bound = 1;
     for (uint32_t i = r->nsrc; i-- > reduce_ranges(r);) {
         int axis = nest_root(n, r->src[i]);
-        int64_t extent = extent_of(n, axis), lanes = most / bound;
+        int64_t extent = n->axis[axis].extent, lanes = most / bound;
         if (extent < 2 || lanes < 2)
             continue;
         while (extent % lanes)
             lanes--;
         if (lanes < 2)
             continue;
-        if (lanes < extent && !add(n, OPT_SPLIT, axis, lanes))
+        if (lanes < extent && !nest_opt(n, OPT_SPLIT, n->axis[axis].name, lanes))
             return false;
-        if (!add(n, OPT_BIND, lanes < extent ? last_split(n)->inner : axis, BOUND_LANE))
+        const int lane = lanes < extent ? last_split(n)->inner : axis;
+        if (!nest_opt(n, OPT_BIND, n->axis[lane].name, BOUND_LANE))
             return false;
         bound *= lanes;
     }
@@ -291,17 +275,17 @@ bool parts_rows(Nest *n, const View *v)
         return false;
     int inner = -1;
     for (int i = 0; i < v->nrange; i++)
-        if (extent_of(n, nest_root(n, v->range[i])) != 1)
+        if (n->axis[nest_root(n, v->range[i])].extent != 1)
             inner = nest_root(n, v->range[i]);
     for (int i = 0; i < v->nrange; i++) {
         int axis = nest_root(n, v->range[i]);
-        if (extent_of(n, axis) == 1)
+        if (n->axis[axis].extent == 1)
             continue;
-        if (axis == inner && each > 1 && extent_of(n, axis) % each == 0) {
+        if (axis == inner && each > 1 && n->axis[axis].extent % each == 0) {
             int at = in_grid(n, axis, each);
-            if (at < 0 || !add(n, OPT_BIND, at, BOUND_LANE))
+            if (at < 0 || !nest_opt(n, OPT_BIND, n->axis[at].name, BOUND_LANE))
                 return false;
-        } else if (!add(n, OPT_BIND, axis, BOUND_GRID)) {
+        } else if (!nest_opt(n, OPT_BIND, n->axis[axis].name, BOUND_GRID)) {
             return false;
         }
     }

@@ -8,13 +8,6 @@
  * hold that many rows.  Whatever is reduced along a row has its lanes there too. */
 #include "kernel.h"
 
-static void add_opt(Nest *n, OptKind kind, Node *range, int64_t amount)
-{
-    Opt o = {
-        .kind = kind, .axis = n->axis[nest_loop(n, nest_root(n, range))].name, .amount = amount};
-    (void)opt_apply(n, &o);
-}
-
 /* The place that a factor of a sum's products is read from, or NULL. */
 static Node *staged_factor(Node *sum)
 {
@@ -96,7 +89,7 @@ static bool row_lanes(const Operands *o, Node *range, int64_t width)
 {
     bool good = can_be_lanes(o, range, width);
     if (good)
-        add_opt(o->nest, OPT_VECTOR, range, width);
+        nest_opt_range(o->nest, OPT_VECTOR, range, width);
     return good;
 }
 
@@ -111,7 +104,7 @@ static Node *filling_sum(const View *v, const Node *sum, Node *range)
 }
 
 /* What the sum's other operand moves with comes first, then the rows, which share it, then the lanes. */
-static void order_loops(Arena *a, Nest *nest, const View *v, const Node *sum, const RowsTile *tile)
+static void order_loops(Nest *nest, const View *v, const Node *sum, const RowsTile *tile)
 {
     const char *names = "";
     for (int turn = 0; turn < 3; turn++)
@@ -122,10 +115,9 @@ static void order_loops(Arena *a, Nest *nest, const View *v, const Node *sum, co
                 if (depends_on(v->load[l], sum->src[1]) && depends_on(v->load[l], r))
                     mine = 0;
             if (mine == turn)
-                names = arena_printf(a, *names ? "%s %s" : "%s%s", names, nest->axis[loop].name);
+                names = nest_and_name(nest, names, loop);
         }
-    Opt o = {.kind = OPT_ORDER, .axis = names};
-    (void)opt_apply(nest, &o);
+    nest_opt(nest, OPT_ORDER, names, 0);
 }
 
 bool staged_rows_opts(Arena *a, Nest *nest, const Buffer *const *bufs, bool may_copy, Node **lanes,
@@ -165,7 +157,7 @@ bool staged_rows_opts(Arena *a, Nest *nest, const Buffer *const *bufs, bool may_
     if (best.score <= 0)
         return false;
     lanes[(*nlanes)++] = best.lanes;
-    add_opt(nest, OPT_VECTOR, best.lanes, best.width);
+    nest_opt_range(nest, OPT_VECTOR, best.lanes, best.width);
     for (int i = 0; i < v->nreduce; i++) {
         Node *r = v->reduce[i];
         if (r != sum && r->nsrc == 2 && r->src[0]->op != OP_MUL)
@@ -183,11 +175,11 @@ bool staged_rows_opts(Arena *a, Nest *nest, const Buffer *const *bufs, bool may_
         if (!good && fill) /* as both of its operands lie */
             row_lanes(&o, fill->src[fill->nsrc - 1], best.width);
     }
-    add_opt(nest, OPT_UPCAST, best.rows, best.nrows);
+    nest_opt_range(nest, OPT_UPCAST, best.rows, best.nrows);
     if (best.vectors > 1)
-        add_opt(nest, OPT_UPCAST, best.lanes, best.vectors);
+        nest_opt_range(nest, OPT_UPCAST, best.lanes, best.vectors);
     for (int i = 0; i < ntiled && best.vectors > 1; i++)
-        add_opt(nest, OPT_UNROLL, tiled[i], best.vectors);
-    order_loops(a, nest, v, sum, &best);
+        nest_opt_range(nest, OPT_UNROLL, tiled[i], best.vectors);
+    order_loops(nest, v, sum, &best);
     return true;
 }

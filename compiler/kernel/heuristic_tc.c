@@ -7,18 +7,6 @@
 
 #include "kernel.h"
 
-static int64_t extent_of(Node *range)
-{
-    int64_t n;
-    return idx_value(range->src[0], &n) ? n : -1;
-}
-
-static bool add_opt(Nest *n, OptKind kind, const char *axis, int64_t amount)
-{
-    Opt o = {.kind = kind, .axis = axis, .amount = amount};
-    return !opt_apply(n, &o);
-}
-
 /* Cycles of a product by its rows. */
 static double product_cycles(int64_t rows)
 {
@@ -68,7 +56,8 @@ static TileBlock pick_block(const View *v, const Tc *u)
         for (int j = 0; j < v->nrange; j++)
             for (uint32_t t = reduce_ranges(v->dot); t < v->dot->nsrc; t++) {
                 Node *range[] = {v->range[i], v->range[j], v->dot->src[t]};
-                int64_t extent[] = {extent_of(range[0]), extent_of(range[1]), extent_of(range[2])};
+                int64_t extent[] = {range_extent(range[0]), range_extent(range[1]),
+                                    range_extent(range[2])};
                 double cycles = 0;
                 if (i == j || extent[0] < 2 || extent[1] < u->n || extent[1] % u->n ||
                     extent[2] < 1 || !tc_takes(u, v->dot, range))
@@ -91,17 +80,12 @@ static Node *other_rows(const View *v, const TileBlock *b)
     Node *best = NULL, *x, *y;
     for (int i = 0; i < v->nrange; i++) {
         Node *r = v->range[i], *range[] = {r, b->columns, b->terms};
-        if (r != b->rows && r != b->columns && extent_of(r) > 1 && extent_of(r) % 2 == 0 &&
+        if (r != b->rows && r != b->columns && range_extent(r) > 1 && range_extent(r) % 2 == 0 &&
             tc_operands(b->unit, v->dot->src[0], range, &x, &y) &&
-            (!best || extent_of(r) > extent_of(best)))
+            (!best || range_extent(r) > range_extent(best)))
             best = r;
     }
     return best;
-}
-
-static const char *loop_name(const Nest *n, Node *range)
-{
-    return n->axis[nest_loop(n, nest_root(n, range))].name;
 }
 
 static const char *inner_name(const Nest *n, Node *range)
@@ -123,10 +107,10 @@ static void order_loops(Nest *n, const View *v, const TileBlock *b, const char *
     enum { NEAR = 32 << 10 };
     Node *x, *y, *range[] = {b->rows, b->columns, b->terms};
     (void)tc_operands(b->unit, v->dot->src[0], range, &x, &y);
-    const char *column = loop_name(n, b->columns), *rows = "", *batch = "", *all, *sums = "";
+    const char *column = nest_loop_name(n, b->columns), *rows = "", *batch = "", *all, *sums = "";
     for (int i = 0; i < v->nrange; i++) {
         Node *r = v->range[i];
-        const char *name = loop_name(n, r);
+        const char *name = nest_loop_name(n, r);
         if (r == b->columns || n->axis[nest_loop(n, nest_root(n, r))].form != AXIS_LOOP)
             continue;
         if (depends_on(x, r) && !depends_on(y, r)) {
@@ -141,11 +125,11 @@ static void order_loops(Nest *n, const View *v, const TileBlock *b, const char *
     }
     for (uint32_t i = reduce_ranges(v->dot); i < v->dot->nsrc; i++) {
         Node *r = v->dot->src[i];
-        if (r != b->terms && extent_of(r) != 1)
-            sums = arena_printf(n->arena, "%s%s ", sums, loop_name(n, r));
+        if (r != b->terms && range_extent(r) != 1)
+            sums = arena_printf(n->arena, "%s%s ", sums, nest_loop_name(n, r));
     }
     if (n->axis[nest_loop(n, nest_root(n, b->terms))].form == AXIS_LOOP)
-        sums = arena_printf(n->arena, "%s%s ", sums, loop_name(n, b->terms));
+        sums = arena_printf(n->arena, "%s%s ", sums, nest_loop_name(n, b->terms));
     bool columns_last = bytes_of(n->k, y) <= NEAR;
     bool loop = n->axis[nest_loop(n, nest_root(n, b->columns))].form == AXIS_LOOP;
     column = loop ? arena_printf(n->arena, "%s ", column) : "";
@@ -153,36 +137,36 @@ static void order_loops(Nest *n, const View *v, const TileBlock *b, const char *
                        columns_last ? column : rows, sums);
     size_t length = strlen(all);
     if (length)
-        (void)add_opt(n, OPT_ORDER, arena_printf(n->arena, "%.*s", (int)length - 1, all), 0);
+        nest_opt(n, OPT_ORDER, arena_printf(n->arena, "%.*s", (int)length - 1, all), 0);
 }
 
 static bool block_opts(Nest *n, const View *v, TileBlock *b)
 {
     enum { BLOCK = 1 << 20 };
-    int64_t rows = extent_of(b->rows), blocks = rows / b->nrows;
-    int64_t columns = extent_of(b->columns) / b->unit->n;
-    const char *row = loop_name(n, b->rows), *column = loop_name(n, b->columns),
-               *term = loop_name(n, b->terms);
+    int64_t rows = range_extent(b->rows), blocks = rows / b->nrows;
+    int64_t columns = range_extent(b->columns) / b->unit->n;
+    const char *row = nest_loop_name(n, b->rows), *column = nest_loop_name(n, b->columns),
+               *term = nest_loop_name(n, b->terms);
     if (rows > b->nrows) {
-        if (!add_opt(n, OPT_SPLIT, row, b->nrows))
+        if (!nest_opt(n, OPT_SPLIT, row, b->nrows))
             return false;
         row = inner_name(n, b->rows);
     }
     if (columns > 1) {
-        if (!add_opt(n, OPT_SPLIT, column, b->unit->n))
+        if (!nest_opt(n, OPT_SPLIT, column, b->unit->n))
             return false;
         column = inner_name(n, b->columns);
     }
-    if (extent_of(b->terms) > b->nterms) {
-        if (!add_opt(n, OPT_SPLIT, term, b->nterms))
+    if (range_extent(b->terms) > b->nterms) {
+        if (!nest_opt(n, OPT_SPLIT, term, b->nterms))
             return false;
         term = inner_name(n, b->terms);
     }
     b->more = blocks > 1 ? b->rows : other_rows(v, b);
     if (b->more)
-        (void)add_opt(n, OPT_UPCAST, loop_name(n, b->more), 2);
+        nest_opt(n, OPT_UPCAST, nest_loop_name(n, b->more), 2);
     if (columns > 1)
-        (void)add_opt(n, OPT_UPCAST, loop_name(n, b->columns), 2);
+        nest_opt(n, OPT_UPCAST, nest_loop_name(n, b->columns), 2);
     /* blocks of rows, with all that is read of a, stay in the second level while all columns go by */
     Node *x, *y, *range[] = {b->rows, b->columns, b->terms};
     (void)tc_operands(b->unit, v->dot->src[0], range, &x, &y);
@@ -195,12 +179,12 @@ static bool block_opts(Nest *n, const View *v, TileBlock *b)
             const char *name = loop->name;
             while (loop->extent % part)
                 part--;
-            if (part > 1 && add_opt(n, OPT_SPLIT, name, part))
+            if (part > 1 && nest_opt(n, OPT_SPLIT, name, part))
                 far = arena_printf(n->arena, "%s.o", name);
         }
     }
-    if (!add_opt(n, OPT_TC,
-                 arena_printf(n->arena, "%s (%s; %s; %s)", b->unit->name, row, column, term), 0))
+    if (!nest_opt(n, OPT_TC,
+                  arena_printf(n->arena, "%s (%s; %s; %s)", b->unit->name, row, column, term), 0))
         return false;
     order_loops(n, v, b, far);
     return true;

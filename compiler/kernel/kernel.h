@@ -28,6 +28,8 @@ typedef struct {
     int nfactor;
 } View;
 
+/* Iterations of a RANGE; -1: known at run time only. */
+int64_t range_extent(const Node *range);
 bool depends_on(Node *e, Node *range);
 /* Whether a value differs along a range: what a reduce makes of it depends on its range, but does not move with it.  moving():
  * of all nodes of an order in which sources come first, by id. */

@@ -151,6 +151,16 @@ int nest_loop(const Nest *n, int axis)
     return axis;
 }
 
+const char *nest_loop_name(const Nest *n, Node *range)
+{
+    return n->axis[nest_loop(n, nest_root(n, range))].name;
+}
+
+const char *nest_and_name(Nest *n, const char *names, int axis)
+{
+    return arena_printf(n->arena, "%s%s%s", names, *names ? " " : "", n->axis[axis].name);
+}
+
 int nest_position(const Nest *n, int axis)
 {
     for (int i = 0; i < n->norder; i++)

@@ -11,7 +11,7 @@
 #include "lower.h"
 
 /* An expression where it is known at run time only. */
-static Node *extent_of(Lower *q, int axis)
+static Node *axis_extent(Lower *q, int axis)
 {
     if (axis < q->k->naxis && !q->nest->axis[axis].within)
         return q->k->axes[axis].range->src[0];
@@ -20,18 +20,18 @@ static Node *extent_of(Lower *q, int axis)
     const Split *s = q->nest->split;
     while (s->outer != axis && s->rest != axis)
         s++;
-    Node *whole = extent_of(q, s->axis), *amount = idx(q->c, s->amount);
+    Node *whole = axis_extent(q, s->axis), *amount = idx(q->c, s->amount);
     return s->outer == axis ? idx_div(q->c, whole, amount) : idx_mod(q->c, whole, amount);
 }
 
 Node *lower_whole(Lower *q, const Split *s)
 {
-    return idx_mul(q->c, extent_of(q, s->outer), idx(q->c, s->amount));
+    return idx_mul(q->c, axis_extent(q, s->outer), idx(q->c, s->amount));
 }
 
 static Node *new_range(Lower *q, Piece *p, int axis)
 {
-    Node *extent = extent_of(q, axis);
+    Node *extent = axis_extent(q, axis);
     return idx_is(extent, 1) ? idx(q->c, 0) : range_new(q->c, p->next++, extent);
 }
 

@@ -143,3 +143,14 @@ const char *opt_apply(Nest *n, const Opt *o)
         vec_push(n->arena, n->opts, n->nopt, opt_copy(n->arena, o));
     return why;
 }
+
+bool nest_opt(Nest *n, OptKind kind, const char *axis, int64_t amount)
+{
+    Opt o = {.kind = kind, .axis = axis, .amount = amount};
+    return !opt_apply(n, &o);
+}
+
+bool nest_opt_range(Nest *n, OptKind kind, Node *range, int64_t amount)
+{
+    return nest_opt(n, kind, nest_loop_name(n, range), amount);
+}

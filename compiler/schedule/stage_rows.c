@@ -201,7 +201,7 @@ static Node *products_below(const Rows *r)
     return (n->arg.i & 255) == INGOT_REDUCE_ADD && product->op == OP_MUL ? n : NULL;
 }
 
-static double extent_of(Node *dim)
+static double most_along(Node *dim)
 {
     return dim->hi < 1 ? 1 : (double)dim->hi;
 }
@@ -218,11 +218,11 @@ static bool fits(const Rows *r, Node *products)
         if (!idx_value(s->shape[i], NULL))
             return false;
     for (int i = 0; i < products->src[0]->rank; i++)
-        terms *= reduce_axes(products) >> i & 1 ? extent_of(products->src[0]->shape[i]) : 1;
+        terms *= reduce_axes(products) >> i & 1 ? most_along(products->src[0]->shape[i]) : 1;
     for (int i = 0; i < y->rank; i++)
         if (!idx_is(y->shape[i], 1))
-            columns = extent_of(y->shape[i]);
-    double keys = extent_of(s->shape[axis]), rows = extent_of(s->shape[axis - 1]);
+            columns = most_along(y->shape[i]);
+    double keys = most_along(s->shape[axis]), rows = most_along(s->shape[axis - 1]);
     double shared = keys * (terms + columns) * bytes,
            again = cost_bytes(rows / BLOCK_ROWS * shared, shared, t),
            tiles = 2 * rows * keys * (terms + columns) / t->rate[UNIT_TILE],

@@ -9,8 +9,7 @@
 #include <cmocka.h>
 
 #include "compiler/ingot_ops.h"
-#include "compiler/interp/plan_interp.h"
-#include "targets/targets.h"
+#include "linear_run.h"
 
 enum { M = 37, K = 40, N = 50 };
 
@@ -19,78 +18,21 @@ static ingot_tensor *variable(Context *c, const char *name, int64_t rows, int64_
     return ingot_input(c, name, INGOT_F32, 2, (ingot_dim *[]){idx(c, rows), idx(c, columns)});
 }
 
-/* A kernel with opts, its statements, and what it runs on. */
-typedef struct {
-    Context *c;
-    Plan *p;
-    Nest *nest;
-    Tiles tiles;
-    Arena *a;
-    LinearKernel *lk;
-    LinearArg arg[8];
-    LinearInterp m;
-} Run;
-
 static int64_t elements(const Kernel *k, int i)
 {
     return layout_elements(&k->args[i].layout, k->args[i].rank, k->args[i].dims);
 }
 
-/* a[i,j] of what is read: a small integer. */
-static void give(Run *r)
-{
-    const Kernel *k = r->lk->k;
-    for (int i = 0; i < r->lk->narg; i++) {
-        int64_t n = elements(k, i);
-        ShadowMemory *m = shadow_new(r->a, n * 4, 4);
-        for (int64_t j = 0; j < n; j++) {
-            float f = (float)((int)(((uint32_t)j * 2654435761u >> 13) % 7) - 3);
-            memcpy(m->bytes + 4 * j, &f, 4);
-        }
-        if (k->args[i].read)
-            shadow_given(m, 0, n * 4);
-        r->arg[i] = (LinearArg){.memory = m};
-    }
-}
-
 /* opts: "VECTOR i1 8, UPCAST i0 4" */
 static Run prepare(ingot_tensor *(*model)(Context *), const char *opts, bool gpu)
 {
-    Run r = {.c = ingot_context_new(NULL, NULL), .a = arena_new()};
-    ingot_output(r.c, "y", model(r.c));
-    r.p = schedule(r.c, 2, target_find("c"));
-    assert_non_null(r.p);
-    kernel_share(r.p);
     Target t = *target_find(gpu ? "opencl" : "c");
     assert_true(gpu || target_tune(&t, "x86-64-v4"));
-    r.nest = nest_new(r.p->kernels[0], &t);
-    char word[16], axis[16];
-    long long amount;
-    for (const char *at = opts; sscanf(at, "%15s %15s %lld", word, axis, &amount) == 3;) {
-        for (int kind = 0; kind < OPT_COUNT; kind++)
-            if (!strcmp(word, opt_name[kind])) {
-                Opt o = {.kind = (OptKind)kind, .axis = axis, .amount = amount};
-                const char *why = opt_apply(r.nest, &o);
-                if (why)
-                    fail_msg("%s: %s", opts, why);
-            }
-        at = strchr(at, ',') ? strchr(at, ',') + 1 : "";
-    }
-    if (nest_check(r.nest))
-        fail_msg("%s: %s", opts, nest_check(r.nest));
-    r.tiles = nest_lower(r.nest);
-    r.lk = linear_kernel(r.a, &r.tiles, r.p->kernels[0]->narg, gpu);
-    give(&r);
+    Context *c = ingot_context_new(NULL, NULL);
+    Run r = run_new(c, model(c), &t);
+    run_opts(r.nest, opts);
+    run_lower(&r, gpu);
     return r;
-}
-
-static void finish(Run *r)
-{
-    tiles_free(&r->tiles);
-    nest_free(r->nest);
-    plan_free(r->p);
-    ingot_context_free(r->c);
-    arena_free(r->a);
 }
 
 static ingot_tensor *product(Context *c)
@@ -116,17 +58,7 @@ static ingot_tensor *sums(Context *c)
 /* Runs it and compares it with the kernel without opts: "", or what is wrong. */
 static const char *wrong(Run *r, ingot_tensor *(*model)(Context *))
 {
-    static char fault[1024];
-    Run naive = prepare(model, "", false);
-    if (!linear_run(&naive.m, naive.lk, naive.arg, NULL, NULL))
-        fail_msg("the kernel without opts: %s", naive.m.fault);
-    *fault = 0;
-    if (!linear_run(&r->m, r->lk, r->arg, NULL, NULL))
-        memcpy(fault, r->m.fault, sizeof fault);
-    for (int i = 0; i < r->lk->narg && !*fault; i++)
-        (void)linear_same(r->lk->k, i, &r->arg[i], &naive.arg[i], 0, fault);
-    finish(&naive);
-    return fault;
+    return run_wrong(r, prepare(model, "", false));
 }
 
 static void expect(Run *r, ingot_tensor *(*model)(Context *), const char *sentence)
@@ -134,7 +66,7 @@ static void expect(Run *r, ingot_tensor *(*model)(Context *), const char *senten
     const char *fault = wrong(r, model);
     if (*sentence ? !strstr(fault, sentence) : *fault)
         fail_msg("'%s' where '%s' was wanted", fault, sentence);
-    finish(r);
+    run_free(r);
 }
 
 static void sound(void **state)
@@ -154,7 +86,7 @@ static void sound(void **state)
     Run rows = prepare(softmax, "VECTOR i1 16", false),
         scans = prepare(sums, "VECTOR i1 16", false);
     assert_true(linear_run(&rows.m, rows.lk, rows.arg, NULL, NULL));
-    finish(&rows);
+    run_free(&rows);
     expect(&scans, sums, "");
     Run lanes = prepare(row_sums, "VECTOR r0 8", false);
     expect(&lanes, row_sums, "");
@@ -341,7 +273,7 @@ static void a_barrier_left_out(void **state)
             wrong(&r, product); /* another item has not filled its part, or reads it still */
         if (!strstr(fault, "which nothing has written") && !strstr(fault, "a race: "))
             fail_msg("without barrier %d: '%s'", left, fault);
-        finish(&r);
+        run_free(&r);
     }
 }
 
@@ -353,7 +285,7 @@ static void nothing_written(void **state)
         shadow_forget(r.arg[i].memory, 20 * 4, 4);
     assert_false(linear_run(&r.m, r.lk, r.arg, NULL, NULL));
     assert_non_null(strstr(r.m.fault, "[0,20], which nothing has written"));
-    finish(&r);
+    run_free(&r);
 }
 
 /* x is copied for each block of rows: here always to the first elements. */

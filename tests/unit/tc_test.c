@@ -10,9 +10,8 @@
 
 #include "codegen/codegen.h"
 #include "compiler/ingot_ops.h"
-#include "compiler/interp/plan_interp.h"
 #include "compiler/kernel/kernel.h"
-#include "targets/targets.h"
+#include "linear_run.h"
 
 typedef struct {
     ingot_dtype a, b;
@@ -23,18 +22,6 @@ typedef struct {
 static const Model bytes = {INGOT_U8, INGOT_I8, 37, 80, 192, 0};
 static const Model small_floats = {INGOT_BF16, INGOT_BF16, 32, 64, 64, 0};
 static const Model convolution = {INGOT_I8, INGOT_I8, 14, 32, 64, 3};
-
-typedef struct {
-    Context *c;
-    Plan *p;
-    Nest *nest;
-    Tiles tiles;
-    Arena *a;
-    LinearKernel *lk;
-    LinearArg arg[8];
-    LinearInterp m;
-    Target t;
-} Run;
 
 static ingot_tensor *tensor(Context *c, const char *name, ingot_dtype d, int n, const int64_t *dims)
 {
@@ -61,106 +48,22 @@ static ingot_tensor *result(Context *c, const Model *m)
     return ingot_relu(c, ingot_matmul(c, ingot_cast(c, x, sum), ingot_cast(c, w, sum)));
 }
 
-/* Small integers, of which every sum is exact. */
-static void give(Run *r)
-{
-    const Kernel *k = r->lk->k;
-    for (int i = 0; i < r->lk->narg; i++) {
-        int64_t n = 1, size = (int64_t)elem_bytes(k->args[i].dtype), dims[INGOT_MAX_RANK];
-        for (int j = 0; j < k->args[i].rank; j++)
-            n *= dims[j] = k->args[i].dims[j]->hi;
-        int64_t stored = layout_elements(&k->args[i].layout, k->args[i].rank, k->args[i].dims);
-        ShadowMemory *m = shadow_new(r->a, stored * size, (int)size);
-        unsigned char *dense = arena_alloc(r->a, (size_t)(n * size));
-        for (int64_t j = 0; j < n; j++) {
-            int v = (int)(((uint32_t)j * 2654435761u >> 13) % 7) - 3;
-            float f = (float)v;
-            uint32_t word;
-            memcpy(&word, &f, sizeof word);
-            if (k->args[i].dtype == INGOT_BF16)
-                memcpy(dense + j * size, (unsigned char *)&word + 2, 2);
-            else
-                dense[j * size] = (unsigned char)v;
-        }
-        if (k->args[i].read) {
-            layout_pack(&k->args[i].layout, k->args[i].rank, dims, (size_t)size, dense, m->bytes,
-                        NULL, NULL);
-            shadow_given(m, 0, stored * size);
-        }
-        r->arg[i] = (LinearArg){.memory = m};
-    }
-}
-
-static const char *apply(Nest *n, const char *line)
-{
-    char word[16], axis[80];
-    long long amount = 0;
-    if (sscanf(line, "%15s %79[^\n]", word, axis) != 2)
-        return "no opt";
-    for (int kind = 0; kind < OPT_COUNT; kind++)
-        if (!strcmp(word, opt_name[kind])) {
-            if (!opt_is_list((OptKind)kind))
-                (void)sscanf(line, "%15s %79s %lld", word, axis, &amount);
-            Opt o = {.kind = (OptKind)kind, .axis = axis, .amount = amount};
-            return opt_apply(n, &o);
-        }
-    return "no opt";
-}
-
 /* An opt a line.  b is laid out for the unit if there is one. */
 static Run prepare(const Model *m, const char *opts)
 {
-    Run r = {.c = ingot_context_new(NULL, NULL), .a = arena_new(), .t = *target_find("c")};
-    ingot_output(r.c, "y", result(r.c, m));
-    r.p = schedule(r.c, 2, target_find("c"));
-    assert_non_null(r.p);
-    kernel_share(r.p);
-    assert_int_equal(r.p->nkernel, 1);
-    assert_true(target_tune(&r.t, "sapphirerapids"));
-    r.nest = nest_new(r.p->kernels[0], &r.t);
-    for (const char *at = opts; *at; at += strcspn(at, "\n") + 1) {
-        const char *why = apply(r.nest, at);
-        if (why)
-            fail_msg("%.*s: %s", (int)strcspn(at, "\n"), at, why);
-    }
+    Context *c = ingot_context_new(NULL, NULL);
+    Target t = *target_find("c");
+    assert_true(target_tune(&t, "sapphirerapids"));
+    Run r = run_new(c, result(c, m), &t);
+    run_opts(r.nest, opts);
     const Kernel *k = r.nest->k;
     View v = kernel_view(r.a, k);
     for (int i = 0; i < v.nfactor && r.nest->tc; i++)
         if (depends_on(v.factor[i], k->axes[r.nest->axis[r.nest->tc_axis[TC_COLUMNS]].root].range))
             assert_true(
                 tc_layout(r.nest, v.factor[i], &k->args[v.factor[i]->src[0]->arg.i].layout));
-    if (nest_check(r.nest))
-        fail_msg("%s", nest_check(r.nest));
-    r.tiles = nest_lower(r.nest);
-    r.lk = linear_kernel(r.a, &r.tiles, k->narg, false);
-    give(&r);
+    run_lower(&r, false);
     return r;
-}
-
-static void finish(Run *r)
-{
-    tiles_free(&r->tiles);
-    nest_free(r->nest);
-    plan_free(r->p);
-    ingot_context_free(r->c);
-    arena_free(r->a);
-}
-
-/* Runs it beside the kernel without opts: "", or what is wrong. */
-static const char *wrong(Run *r, const Model *m)
-{
-    static char fault[1024];
-    Run naive = prepare(m, "");
-    if (!linear_run(&naive.m, naive.lk, naive.arg, NULL, NULL))
-        fail_msg("the kernel without opts: %s", naive.m.fault);
-    *fault = 0;
-    if (!linear_run(&r->m, r->lk, r->arg, NULL, NULL))
-        memcpy(fault, r->m.fault, sizeof fault);
-    for (int i = 0; i < r->lk->narg && !*fault; i++)
-        if (!r->lk->k->args[i].read)
-            (void)linear_same(r->lk->k, i, &r->arg[i], &naive.arg[i], 0, fault);
-    finish(&naive);
-    return fault;
 }
 
 /* What is printed can be read again, the text has so many products, and the values are right. */
@@ -173,13 +76,13 @@ static void expect(const Model *m, const char *opts, int products)
         sb_puts(&printed, "\n");
     }
     assert_string_equal(printed.data, opts);
-    const char *fault = wrong(&r, m);
+    const char *fault = run_wrong(&r, prepare(m, ""));
     if (*fault)
         fail_msg("%s", fault);
     Kernel *k = kernel_copy(r.nest->k);
     nest_keep(r.nest, k);
     k->scratch = kernel_scratch(k);
-    render_kernel(&text, &r.t, k, "k");
+    render_kernel(&text, r.t, k, "k");
     int count = 0;
     for (const char *at = text.data; (at = strstr(at, "igrt_amx_dot_")); at++)
         count++;
@@ -188,7 +91,7 @@ static void expect(const Model *m, const char *opts, int products)
     ingot_context_free(k->c);
     sb_free(&printed);
     sb_free(&text);
-    finish(&r);
+    run_free(&r);
 }
 
 static void products_of_bytes(void **state)
@@ -221,7 +124,7 @@ static void convolutions(void **state)
 
 static void refusal(Nest *n, const char *opt, const char *wanted)
 {
-    const char *why = apply(n, opt);
+    const char *why = run_opt(n, opt);
     if (!wanted ? why != NULL : !why || !strstr(why, wanted))
         fail_msg("%s: '%s' where '%s' was wanted", opt, why ? why : "done", wanted ? wanted : "");
 }
@@ -230,7 +133,7 @@ static void refusals(void **state)
 {
     (void)state;
     Run r = prepare(&bytes, "");
-    Nest *n = nest_new(r.p->kernels[0], &r.t);
+    Nest *n = nest_new(r.p->kernels[0], r.t);
     refusal(n, "TC amx.i4 (i0; i1; r0)", "there are amx.i8 amx.bf16");
     refusal(n, "TC amx.i8 (i0; i1)", "is wanted");
     refusal(n, "TC amx.i8 (i0; i3; r0)", "no axis 'i3'");
@@ -257,7 +160,7 @@ static void refusals(void **state)
     refusal(n, "SPLIT r0 64", NULL);
     refusal(n, "TC amx.i8 (i0.i; i1.i; r0.i)", "no such unit (it has: none)");
     nest_free(n);
-    finish(&r);
+    run_free(&r);
 }
 
 /* The tile of an operand that is used later is given to another one. */
@@ -273,10 +176,10 @@ static void lost_fragments(void **state)
             last = l->stmt[i].tile;
     assert_non_null(last);
     *last = 6;
-    const char *fault = wrong(&r, &bytes);
+    const char *fault = run_wrong(&r, prepare(&bytes, ""));
     if (!strstr(fault, "does not hold what is wanted"))
         fail_msg("'%s'", fault);
-    finish(&r);
+    run_free(&r);
 }
 
 int main(void)

@@ -1,0 +1,134 @@
+/* linear_run.h - a kernel with opts, its statements and what they run on, for tests of the interpreter of linear IR.  To be
+ * included behind cmocka.h. */
+#ifndef LINEAR_RUN_H
+#define LINEAR_RUN_H
+
+#include <stdio.h>
+#include <string.h>
+
+#include "compiler/interp/plan_interp.h"
+#include "compiler/nest.h"
+#include "targets/targets.h"
+
+typedef struct {
+    Context *c;
+    Plan *p;
+    Nest *nest;
+    Tiles tiles;
+    Arena *a;
+    LinearKernel *lk;
+    LinearArg arg[8];
+    LinearInterp m;
+    const Target *t;
+} Run;
+
+/* The nest of the one kernel of a model that has the output y, for that target. */
+static inline Run run_new(Context *c, ingot_tensor *y, const Target *t)
+{
+    Run r = {.c = c, .a = arena_new()};
+    Target *own = NEW(r.a, Target);
+    *own = *t;
+    r.t = own;
+    ingot_output(c, "y", y);
+    r.p = schedule(c, 2, target_find("c"));
+    assert_non_null(r.p);
+    kernel_share(r.p);
+    assert_int_equal(r.p->nkernel, 1);
+    r.nest = nest_new(r.p->kernels[0], r.t);
+    return r;
+}
+
+/* "VECTOR i1 8"; why not, or NULL. */
+static inline const char *run_opt(Nest *n, const char *text)
+{
+    char word[16], axis[80];
+    long long amount = 0;
+    if (sscanf(text, "%15s %79[^,\n]", word, axis) != 2)
+        return "no opt";
+    for (int kind = 0; kind < OPT_COUNT; kind++)
+        if (!strcmp(word, opt_name[kind])) {
+            if (!opt_is_list((OptKind)kind))
+                (void)sscanf(text, "%15s %79s %lld", word, axis, &amount);
+            Opt o = {.kind = (OptKind)kind, .axis = axis, .amount = amount};
+            return opt_apply(n, &o);
+        }
+    return "no opt";
+}
+
+/* Opts with a comma or the end of a line between them. */
+static inline void run_opts(Nest *n, const char *opts)
+{
+    for (const char *at = opts; *at; at += strspn(at, ",\n ")) {
+        const char *why = run_opt(n, at);
+        if (why)
+            fail_msg("%.*s: %s", (int)strcspn(at, ",\n"), at, why);
+        at += strcspn(at, ",\n");
+    }
+}
+
+/* Small integers, of which every sum is exact. */
+static inline void run_give(Run *r)
+{
+    const Kernel *k = r->lk->k;
+    for (int i = 0; i < r->lk->narg; i++) {
+        int64_t n = 1, size = (int64_t)elem_bytes(k->args[i].dtype), dims[INGOT_MAX_RANK];
+        for (int j = 0; j < k->args[i].rank; j++)
+            n *= dims[j] = k->args[i].dims[j]->hi;
+        int64_t stored = layout_elements(&k->args[i].layout, k->args[i].rank, k->args[i].dims);
+        ShadowMemory *m = shadow_new(r->a, stored * size, (int)size);
+        r->arg[i] = (LinearArg){.memory = m};
+        if (!k->args[i].read)
+            continue;
+        unsigned char *dense = arena_alloc(r->a, (size_t)(n * size));
+        for (int64_t j = 0; j < n; j++) {
+            int v = (int)(((uint32_t)j * 2654435761u >> 13) % 7) - 3;
+            float f = (float)v;
+            if (k->args[i].dtype == INGOT_F32)
+                memcpy(dense + j * size, &f, 4);
+            else if (k->args[i].dtype == INGOT_BF16)
+                memcpy(dense + j * size, (unsigned char *)&f + 2, 2);
+            else
+                dense[j * size] = (unsigned char)v;
+        }
+        layout_pack(&k->args[i].layout, k->args[i].rank, dims, (size_t)size, dense, m->bytes, NULL,
+                    NULL);
+        shadow_given(m, 0, stored * size);
+    }
+}
+
+/* Its opts are known: statements, and what they run on. */
+static inline void run_lower(Run *r, bool gpu)
+{
+    if (nest_check(r->nest))
+        fail_msg("%s", nest_check(r->nest));
+    r->tiles = nest_lower(r->nest);
+    r->lk = linear_kernel(r->a, &r->tiles, r->nest->k->narg, gpu);
+    run_give(r);
+}
+
+static inline void run_free(Run *r)
+{
+    tiles_free(&r->tiles);
+    nest_free(r->nest);
+    plan_free(r->p);
+    ingot_context_free(r->c);
+    arena_free(r->a);
+}
+
+/* Runs it beside the kernel without opts, which ends: "", or what is wrong. */
+static inline const char *run_wrong(Run *r, Run naive)
+{
+    static char fault[1024];
+    if (!linear_run(&naive.m, naive.lk, naive.arg, NULL, NULL))
+        fail_msg("the kernel without opts: %s", naive.m.fault);
+    *fault = 0;
+    if (!linear_run(&r->m, r->lk, r->arg, NULL, NULL))
+        memcpy(fault, r->m.fault, sizeof fault);
+    for (int i = 0; i < r->lk->narg && !*fault; i++)
+        if (r->lk->k->args[i].written)
+            (void)linear_same(r->lk->k, i, &r->arg[i], &naive.arg[i], 0, fault);
+    run_free(&naive);
+    return fault;
+}
+
+#endif
