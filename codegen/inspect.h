@@ -57,6 +57,8 @@ double times_roof_ms(const Times *, double flops, double bytes);
 bool times_read(Times *, const Plan *, const char *target, const char *text, Arena *,
                 const char **why);
 
+/* inspect_kernels.c: ", \"opts\": [...]"; none without a kernel */
+void inspect_opts(StrBuf *, const Kernel *);
 /* inspect_steps.c */
 const char *step_kind(const Step *);
 bool step_reads(const Step *, int i); /* its i-th tensor */

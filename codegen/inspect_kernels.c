@@ -74,10 +74,10 @@ static void args(StrBuf *sb, const Kernel *k)
     sb_puts(sb, "]");
 }
 
-static void opts(StrBuf *sb, const Kernel *k)
+void inspect_opts(StrBuf *sb, const Kernel *k)
 {
     sb_puts(sb, ", \"opts\": [");
-    for (int i = 0; i < k->nopt; i++) {
+    for (int i = 0; k && i < k->nopt; i++) {
         StrBuf one = {0};
         opt_print(&one, &k->opts[i]);
         sb_puts(sb, i ? ", " : "");
@@ -139,7 +139,7 @@ static void kernel(StrBuf *sb, const Inspection *x, const Kernel *k)
               (long long)k->flops, (long long)k->bytes, kernel_parts(k),
               k->serial ? "true" : "false");
     axes(sb, k);
-    opts(sb, k);
+    inspect_opts(sb, k);
     tried(sb, k);
     args(sb, k);
     kernel_expression(&text, k);

@@ -207,19 +207,6 @@ void inspect_tensors(StrBuf *sb, const Inspection *x)
 
 /* ---- steps ------------------------------------------------------------------------------------ */
 
-static void opts(StrBuf *sb, const Kernel *k)
-{
-    sb_puts(sb, ", \"opts\": [");
-    for (int i = 0; k && i < k->nopt; i++) {
-        StrBuf one = {0};
-        opt_print(&one, &k->opts[i]);
-        sb_puts(sb, i ? ", " : "");
-        json_string(sb, one.data);
-        sb_free(&one);
-    }
-    sb_puts(sb, "]");
-}
-
 static void step(StrBuf *sb, const Inspection *x, const Step *s, int inside, bool other)
 {
     const Kernel *k = s->kind == STEP_KERNEL ? s->kernel : NULL;
@@ -234,7 +221,7 @@ static void step(StrBuf *sb, const Inspection *x, const Step *s, int inside, boo
         print_origin(sb, s->origins[j]);
     }
     sb_puts(sb, "]");
-    opts(sb, k);
+    inspect_opts(sb, k);
     sb_printf(sb, ", \"flops\": %lld, \"bytes\": %lld", (long long)flops, (long long)bytes);
     print_ids(sb, "tensors", s, NULL);
     print_ids(sb, "reads", s, step_reads);

@@ -9,28 +9,28 @@
 
 typedef struct {
     Layout *l;
-    int part[INGOT_MAX_RANK], n; /* what each axis is by now */
-} Parts;
+    int piece[INGOT_MAX_RANK], n; /* what each axis is by now */
+} Pieces;
 
-/* The axis that is this part becomes two, which are part and next. */
-static bool split(Parts *p, int part, int next, int64_t by)
+/* The axis that is this piece becomes two, which are piece and next. */
+static bool split(Pieces *p, int piece, int next, int64_t by)
 {
     int at = 0;
-    while (at < p->n && p->part[at] != part)
+    while (at < p->n && p->piece[at] != piece)
         at++;
     if (at == p->n || p->n >= INGOT_MAX_RANK || p->l->n >= 7)
         return false;
     p->l->op[p->l->n++] = (LayoutOp){.kind = LAYOUT_SPLIT, .axis = (int8_t)at, .a = by};
-    memmove(&p->part[at + 2], &p->part[at + 1], (size_t)(p->n - at - 1) * sizeof *p->part);
-    p->part[at + 1] = next;
+    memmove(&p->piece[at + 2], &p->piece[at + 1], (size_t)(p->n - at - 1) * sizeof *p->piece);
+    p->piece[at + 1] = next;
     p->n++;
     return true;
 }
 
-static void put(const Parts *p, LayoutOp *order, int part)
+static void put(const Pieces *p, LayoutOp *order, int piece)
 {
     for (int i = 0; i < p->n; i++)
-        if (p->part[i] == part)
+        if (p->piece[i] == piece)
             order->perm.axis[order->perm.n++] = (int8_t)i;
 }
 
@@ -51,19 +51,19 @@ bool tc_layout(const Nest *n, Node *load, Layout *l)
         if (n->split[i].kind == OPT_UPCAST && n->axis[n->split[i].axis].root == column)
             block *= n->split[i].amount;
     *l = (Layout){0};
-    Parts p = {.l = l, .n = arg->rank};
+    Pieces p = {.l = l, .n = arg->rank};
     for (int d = 0; d < arg->rank; d++)
-        p.part[d] = d == c.axis ? COLUMN : d == t.axis ? TERM : d;
+        p.piece[d] = d == c.axis ? COLUMN : d == t.axis ? TERM : d;
     bool good = columns > block ? split(&p, COLUMN, FRAGMENT, block) : true;
     if (columns <= block)
         for (int d = 0; d < p.n; d++)
-            p.part[d] = p.part[d] == COLUMN ? FRAGMENT : p.part[d];
+            p.piece[d] = p.piece[d] == COLUMN ? FRAGMENT : p.piece[d];
     good = good && split(&p, FRAGMENT, LANE, n->tc->n);
     if (terms > step)
         good = good && split(&p, TERM, LINE, step);
     else
         for (int d = 0; d < p.n; d++)
-            p.part[d] = p.part[d] == TERM ? LINE : p.part[d];
+            p.piece[d] = p.piece[d] == TERM ? LINE : p.piece[d];
     good = good && split(&p, LINE, GROUP, n->tc->group);
     if (!good)
         return false;
