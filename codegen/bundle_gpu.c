@@ -253,6 +253,8 @@ static void kernel_text(StrBuf *sb, Bundle *b)
     sb_puts(sb, ". */\n");
     sb_puts(sb, b->target->pragma);
     sb_puts(sb, b->kernel_needs & NEED_NUM ? runtime_text("igrt_num.h") : b->target->prologue);
+    if (b->kernel_needs & NEED_MMA)
+        sb_puts(sb, runtime_text("igrt_mma.h"));
     sb_puts(sb, body.data);
     sb_free(&body);
 }

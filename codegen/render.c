@@ -163,7 +163,9 @@ static void parts(Render *r, int depth)
 /* Type of a named value or accumulator. */
 static void value_type(Render *r, Node *n)
 {
-    if (is_four(r, n))
+    if (n->id < r->l.nknown && r->l.fragment[n->id])
+        render_fragment_type(r, n);
+    else if (is_four(r, n))
         render_four_type(r, n);
     else if (is_vector(r, n))
         render_lane_type(r, n->dtype);
@@ -191,6 +193,12 @@ static bool fragment(Render *r, const Stmt *s)
     Node *n = s->node;
     if (!r->l.tile->tc || !n)
         return false;
+    if (r->l.tile->tc->lanes) { /* they have names */
+        bool sum = s->kind == STMT_UPDATE && is_products(&r->l, n);
+        if (sum)
+            render_products(r, s);
+        return sum;
+    }
     if (s->kind == STMT_LET && r->l.fragment[n->id])
         render_fragment_load(r, n, s->tile[0]);
     else if (s->kind == STMT_ACC && is_products(&r->l, n))
@@ -242,6 +250,10 @@ static void statement(Render *r, const Stmt *s)
         name_value(r, n, s->depth);
         value_type(r, n);
         sb_printf(r->sb, " s%d = ", r->number[n->id]);
+        if (r->l.fragment[n->id]) {
+            put(r, "{{0}};\n");
+            break;
+        }
         render_operand(r, reduce_identity(r->k->c, n), is_vector(r, n), true);
         put(r, ";\n");
         break;
@@ -410,7 +422,7 @@ unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char 
     places(&r, k);
     for (int i = 0; i < k->nopt; i++) {
         TcText tc;
-        if (k->opts[i].kind == OPT_TC && tc_read(k->opts[i].axis, &tc))
+        if (k->opts[i].kind == OPT_TC && tc_read(k->opts[i].axis, &tc) && !tc.unit->lanes)
             sb_printf(sb, "    %s_tiles tiles;\n", tc.unit->spelling);
     }
     for (int i = 0; i < tiles.n; i++) {

@@ -122,6 +122,11 @@ void render_four_type(Render *, Node *);
 /* Around a loop nest in which a matrix unit computes. */
 void render_tc_begin(Render *);
 void render_tc_end(Render *);
+/* The type of a fragment in the registers of lanes; one element of its sums. */
+void render_fragment_type(Render *, Node *);
+void render_fragment_element(Render *, Node *proj);
+/* The load of one. */
+void render_lane_fragment(Render *, Node *load);
 /* Statements, of fragments in tiles. */
 void render_fragment_zero(Render *, int tile);
 void render_fragment_load(Render *, Node *load, int tile);

@@ -482,6 +482,10 @@ void render_expr_as(Render *r, Node *n, bool alone)
         render_expr(r, reduce_sibling(r->k->c, n, reduce_part(n)));
         return;
     case OP_PROJ:
+        if (n->src[0]->op == OP_REDUCE) {
+            render_fragment_element(r, n);
+            return;
+        }
         sb_printf(r->sb, "v%d[%lld]", r->number[n->src[0]->id], (long long)n->arg.i);
         return;
     default:

@@ -13,6 +13,10 @@ static void element(Render *r, Node *n, int first)
 
 void render_load(Render *r, Node *n)
 {
+    if (n->id < r->l.nknown && r->l.fragment[n->id]) {
+        render_lane_fragment(r, n);
+        return;
+    }
     if (is_vector(r, n)) {
         render_lane_load(r, n);
         return;
@@ -219,6 +223,18 @@ void render_store(Render *r, Node *n, int depth)
         render_expr(r, n->src[1]);
         put(r, ")\n");
         render_indent(r, depth + 1);
+    }
+    if (store_chunk(n) > 1) {
+        const Node *from = n->src[2];
+        sb_printf(r->sb, "igrt_copy_%d(a%lld + ", (int)store_chunk(n) * dtype_info[n->dtype].bytes,
+                  (long long)n->src[0]->arg.i);
+        render_expr(r, n->src[3]);
+        sb_printf(r->sb, ", a%lld + ", (long long)from->src[0]->arg.i);
+        render_expr(r, from->src[2]);
+        put(r, ", ");
+        render_bare(r, from->src[1]);
+        put(r, ");\n");
+        return;
     }
     element(r, n, 3);
     put(r, " = ");

@@ -85,6 +85,12 @@ static inline bool is_loop(const Linear *l, Node *n)
     return n->op == OP_REDUCE && !is_horizontal(l, n) && !is_dot(l, n);
 }
 
+/* How many neighbours a store of a place brings there at once, from where they lie in the buffer. */
+static inline int64_t store_chunk(const Node *n)
+{
+    return n->op == OP_STORE && n->arg.i > 1 ? n->arg.i : 1;
+}
+
 /* Loops that fill a place. */
 static inline bool is_fill(Node *n)
 {

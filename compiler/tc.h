@@ -27,7 +27,7 @@ typedef struct {
     const char *name, *feature;
     int m, n, k, group;
     ingot_dtype a, b, acc;
-    int tiles;
+    int tiles, lanes;
     const char *spelling;
 } Tc;
 extern const Tc tc_units[TC_COUNT];
@@ -51,6 +51,25 @@ bool tc_operands(const Tc *, Node *term, Node *const *range, Node **a, Node **b)
 bool tc_turned(Node *term, Node *const *range);
 /* Whether a kernel's reduce is for the unit: over range[TC_TERMS], of such products only. */
 bool tc_takes(const Tc *, Node *reduce, Node *const *range);
+
+/* Which element of a fragment a lane has: of operand TC_ROWS (a) row and term, of TC_COLUMNS (b) column and term, of TC_TERMS (the
+ * sums) row and column. */
+typedef struct {
+    int line, at;
+} TcElement;
+TcElement tc_element(const Tc *, int operand, int lane, int element);
+/* How many of an operand, or of sums, each lane has. */
+int tc_per_lane(const Tc *, int operand);
+/* The same of sums with the lane as an expression. */
+void tc_sum_element(Context *, const Tc *, Node *lane, int element, Node **row, Node **column);
+/* A fragment that lies in a place for the lanes of a group: line after line of terms (by_line), or term after term. */
+typedef struct {
+    Node *first;
+    int64_t pitch;
+    bool rows;    /* operand a: its lines are rows, of b columns */
+    bool by_line; /* the terms of a line lie side by side */
+} LaneFragment;
+bool tc_lane_fragment(Context *, Node *const *range, Node *load, LaneFragment *);
 
 /* Where a fragment begins and how far its lines lie apart, in elements: the rows of a, each the terms side by side; the lines
  * of b, each [columns][group].  False if it does not lie so.  load: with a flat address. */

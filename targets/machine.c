@@ -1,4 +1,5 @@
 /* machine.c - what a machine's vector registers are, and how a C compiler is told about it. */
+#include <stdlib.h>
 #include <string.h>
 
 #if defined(__x86_64__)
@@ -103,6 +104,18 @@ static bool has_pairs(const Machine *m)
     x86 |= !strcmp(m->name, "native");
 #endif
     return x86 && m->lanes && !m->dot;
+}
+
+unsigned gpu_units(const char *machine)
+{
+    unsigned units = 0;
+    const int has = strncmp(machine, "sm_", 3) ? 0 : atoi(machine + 3);
+    for (int i = 0; i < TC_COUNT; i++) {
+        const char *feature = tc_units[i].feature;
+        if (!strncmp(feature, "sm_", 3) && atoi(feature + 3) <= has)
+            units |= 1u << i;
+    }
+    return units;
 }
 
 bool target_tune(Target *t, const char *machine)

@@ -47,6 +47,8 @@ const char *target_make(Target *t, Arena *a, const char *name, ingot_status *sta
         return target_read(t, a, name, status);
     if (!known || (machine && !t->gpu && !target_tune(t, machine + 1)))
         return unknown(a, name);
+    if (t->gpu && machine)
+        t->units = gpu_units(machine + 1);
     *status = INGOT_OK;
     return NULL;
 }

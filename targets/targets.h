@@ -8,6 +8,8 @@
 const Target *target_find(const char *name);
 /* Fill in what a machine ("native", "x86-64-v3"...) can do; false if there is none of that name. */
 bool target_tune(Target *, const char *machine);
+/* The matrix units of a GPU of NVIDIA's that is called so: "sm_80", "sm_90a". */
+unsigned gpu_units(const char *machine);
 /* What a name stands for, its machine included: "c", "c:native", "cuda:sm_90", or a file. NULL, or why there is none. */
 const char *target_make(Target *, Arena *, const char *name, ingot_status *);
 /* A name with a '/', or that ends with .target. */

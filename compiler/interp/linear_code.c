@@ -210,15 +210,17 @@ static void products(Build *q, const Stmt *s)
         code_fault(q, "there is no form for this product of fragments");
         return;
     }
-    code_tile(q, DO_HELD, s->tile[0], n);
-    code_tile(q, DO_HELD, s->tile[1], a);
-    code_tile(q, DO_HELD, s->tile[2], b);
+    if (!t->tc->lanes) {
+        code_tile(q, DO_HELD, s->tile[0], n);
+        code_tile(q, DO_HELD, s->tile[1], a);
+        code_tile(q, DO_HELD, s->tile[2], b);
+    }
     bool turned = tc_turned(s->term, t->fragment);
     Operand x = code_value(q, s->term->src[turned]), y = code_value(q, s->term->src[1 - turned]);
     Operand acc = {q->at[n->id], code_width(q, n), code_type(n->dtype)};
     if (x.type != acc.type || y.type != acc.type)
         code_fault(q, "there is no form for a product of these types");
-    Do *d = code_add_from(q, DO_PRODUCTS, acc, x);
+    Do *d = code_add_from(q, t->tc->lanes ? DO_PRODUCTS_OF_LANES : DO_PRODUCTS, acc, x);
     d->in[1] = y.at;
     d->part = code_fragment_extent(q, n, TC_ROWS);
     d->count = code_fragment_extent(q, n, TC_COLUMNS);
@@ -280,6 +282,24 @@ static void update(Build *q, Node *n)
     code_add(q, DO_COUNT, acc)->count = q->count[n->id];
 }
 
+/* A chunk from a buffer to a place. */
+static void bring(Build *q, Node *n)
+{
+    Node *from = n->src[2];
+    if (from->op != OP_LOAD || from->nsrc != 3 || !code_buffer_is_known(q, from)) {
+        code_fault(q, "there is no form for what is brought to a place");
+        return;
+    }
+    int gate = node_is_const_i(from->src[1], 1) ? -1 : code_value(q, from->src[1]).at;
+    Operand to = code_value(q, n->src[3]), at = code_value(q, from->src[2]);
+    Do *d = code_add_from(q, DO_BRING, (Operand){0, (int)store_chunk(n), code_type(n->dtype)}, to);
+    d->in[1] = at.at;
+    d->in[2] = gate;
+    d->arg = code_buffer_of(n)->arg.i;
+    d->from = (int)code_buffer_of(from)->arg.i;
+    d->stored = (int)elem_bytes(q->lk->k->args[d->arg].dtype);
+}
+
 static void store(Build *q, Node *n)
 {
     const Tile *t = q->l->tile;
@@ -303,6 +323,12 @@ static void store(Build *q, Node *n)
         Operand gate = code_value(q, n->src[1]);
         skip = q->c->n;
         code_add_from(q, DO_SKIP, gate, gate);
+    }
+    if (store_chunk(n) > 1) {
+        bring(q, n);
+        if (skip >= 0)
+            q->c->code[skip].to = q->c->n;
+        return;
     }
     Operand at = code_address(q, n->src[3], lanes, false),
             x = code_spread(q, code_value(q, n->src[2]), w);
@@ -334,12 +360,12 @@ static void statement(Build *q, const Stmt *s)
     case STMT_END: end(q, n); return;
     case STMT_LET:
         let(q, n);
-        if (code_knows(q, n) && q->l->fragment[n->id])
+        if (code_knows(q, n) && q->l->fragment[n->id] && !q->l->tile->tc->lanes)
             code_tile(q, DO_TAKE, s->tile[0], n);
         return;
     case STMT_ACC:
         start(q, n);
-        if (is_products(q->l, n))
+        if (is_products(q->l, n) && !q->l->tile->tc->lanes)
             code_tile(q, DO_TAKE, s->tile[0], n);
         return;
     case STMT_UPDATE:
@@ -452,6 +478,7 @@ LinearKernel *linear_kernel(Arena *a, const Tiles *tiles, int narg, bool gpu)
         lk->tile[i].arena = a;
         linearize(&lk->tile[i], tiles->k, &tiles->tile[i]);
         lk->group = lk->items ? tiles->tile[i].items : 0;
+        lk->tc = lk->group && tiles->tile[i].tc ? tiles->tile[i].tc : NULL;
         lk->parts = tiles->tile[i].parts > lk->parts ? tiles->tile[i].parts : lk->parts;
     }
     return lk;

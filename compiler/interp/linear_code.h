@@ -42,11 +42,14 @@ typedef enum {
     DO_LOAD_TILE, /* out = lines of n / count elements each: buffer[in[0] + line * step]...; with a group (part): line / group and
                      column * group + line % group */
     DO_STORE_TILE, /* buffer[in[0] + line * step...] = in[1] */
-    DO_PRODUCTS,   /* out += in[0] in[1]: rows, columns, terms are part, count, from */
-    DO_LAST_PART,  /* to `to` unless this thread has the last part */
-    DO_ITEM,       /* counter `out` is what the work item's number is in in[0] iterations */
-    DO_ITEM_IS,    /* the thread ends if there is no such work item */
-    DO_BARRIER,    /* it goes on when all items of its group have come here */
+    DO_BRING, /* buffer `arg`[in[0]...] = buffer `from`[in[1]...], n elements; in[2]: a gate, or zeros, or -1 */
+    DO_LOAD_LANE, /* out = the item's elements of a fragment: buffer[in[0] + line * step + at * count] (operand `from`) */
+    DO_PRODUCTS_OF_LANES, /* the items of a warp together: out += in[0] in[1], of each its elements */
+    DO_PRODUCTS,          /* out += in[0] in[1]: rows, columns, terms are part, count, from */
+    DO_LAST_PART,         /* to `to` unless this thread has the last part */
+    DO_ITEM,              /* counter `out` is what the work item's number is in in[0] iterations */
+    DO_ITEM_IS,           /* the thread ends if there is no such work item */
+    DO_BARRIER,           /* it goes on when all items of its group have come here */
 } DoKind;
 
 typedef struct {

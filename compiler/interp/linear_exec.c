@@ -19,7 +19,7 @@ typedef struct {
     Epoch now;
     Epoch shared; /* of places that a group shares: its clock is the number of barriers */
     int pc;       /* where it goes on */
-    bool waits;   /* at a barrier, the instruction before */
+    enum { RUNS, AT_BARRIER, AT_PRODUCTS } waits; /* at the instruction before */
 } Thread;
 
 static int64_t *integer(const Thread *t, int at)
@@ -212,6 +212,44 @@ static bool do_store_tile(const Thread *t, const Do *d)
     return true;
 }
 
+static bool do_bring(const Thread *t, const Do *d)
+{
+    const int64_t to = *integer(t, d->in[0]), from = *integer(t, d->in[1]);
+    const LinearArg *at = &t->arg[d->arg], *of = &t->arg[d->from];
+    const bool zero = d->in[2] >= 0 && !t->f[d->in[2]];
+    const size_t bytes = (size_t)d->n * (size_t)d->stored;
+    Do read = *d;
+    read.arg = d->from;
+    if (!zero && !access_elements(t, &read, from, d->n, false))
+        return false;
+    if (!access_elements(t, d, to, d->n, true))
+        return false;
+    unsigned char *p = at->memory->bytes + at->at + to * d->stored;
+    if ((to * d->stored) % (int64_t)bytes || (!zero && (from * d->stored) % (int64_t)bytes))
+        return fault(t, d, "brings %zu bytes that do not begin at a multiple of that", bytes);
+    if (zero)
+        memset(p, 0, bytes);
+    else
+        memcpy(p, of->memory->bytes + of->at + from * d->stored, bytes);
+    return true;
+}
+
+static bool do_load_lane(const Thread *t, const Do *d)
+{
+    const int64_t first = *integer(t, d->in[0]);
+    const ingot_dtype stored = t->lk->k->args[d->arg].dtype;
+    const int lane = (int)(uint32_t)t->now % t->lk->tc->lanes;
+    for (int i = 0; i < d->n; i++) {
+        const TcElement e = tc_element(t->lk->tc, d->from, lane, i);
+        const int64_t at = first + e.line * d->step + (int64_t)e.at * d->count;
+        if (!access_elements(t, d, at, 1, false))
+            return false;
+        alu_cast((ingot_dtype)d->type, stored, 0, 1, t->f + d->out + i * d->size,
+                 t->arg[d->arg].memory->bytes + t->arg[d->arg].at + at * d->stored);
+    }
+    return true;
+}
+
 static bool is_held(const Thread *t, const Do *d)
 {
     return integer(t, t->c->tiles)[d->arg] == d->to ||
@@ -282,6 +320,31 @@ static void do_products(const Thread *t, const Do *d)
                 for (int k = 0; k < terms; k++)
                     *out = igrt_add_i32(*out, igrt_mul_i32(x[k], y[k * columns]));
             }
+        }
+}
+
+enum { MOST_FRAGMENT = 16 * 16 };
+/* The items of a warp have come to one product: their fragments are put together, multiplied, and taken apart again. */
+static void do_products_of_lanes(const Thread *item, const Do *d)
+{
+    const Tc *u = item->lk->tc;
+    float a[MOST_FRAGMENT], b[MOST_FRAGMENT], *v;
+    for (int lane = 0; lane < u->lanes; lane++) {
+        for (int i = 0; i < tc_per_lane(u, TC_ROWS); i++) {
+            const TcElement e = tc_element(u, TC_ROWS, lane, i);
+            memcpy(&a[e.line * u->k + e.at], item[lane].f + d->in[0] + 4 * i, 4);
+        }
+        for (int i = 0; i < tc_per_lane(u, TC_COLUMNS); i++) {
+            const TcElement e = tc_element(u, TC_COLUMNS, lane, i);
+            memcpy(&b[e.line * u->k + e.at], item[lane].f + d->in[1] + 4 * i, 4);
+        }
+    }
+    for (int lane = 0; lane < u->lanes; lane++)
+        for (int i = 0; i < tc_per_lane(u, TC_TERMS); i++) {
+            const TcElement e = tc_element(u, TC_TERMS, lane, i);
+            v = (float *)(void *)(item[lane].f + d->out) + i;
+            for (int k = 0; k < u->k; k++)
+                *v += a[e.line * u->k + k] * b[e.at * u->k + k];
         }
 }
 
@@ -385,7 +448,7 @@ static bool run(Thread *t)
     const LinearCode *c = t->c;
     LinearInterp *m = t->m;
     unsigned char *f = t->f;
-    t->waits = false;
+    t->waits = RUNS;
     for (int pc = t->pc; pc < c->n;) {
         const Do *d = &c->code[pc++];
         if (m->most && m->done >= m->most)
@@ -477,6 +540,18 @@ static bool run(Thread *t)
             if (!do_store_tile(t, d))
                 return false;
             break;
+        case DO_BRING:
+            if (!do_bring(t, d))
+                return false;
+            break;
+        case DO_LOAD_LANE:
+            if (!do_load_lane(t, d))
+                return false;
+            break;
+        case DO_PRODUCTS_OF_LANES:
+            t->pc = pc;
+            t->waits = AT_PRODUCTS;
+            return true;
         case DO_PRODUCTS: do_products(t, d); break;
         case DO_FORGET: {
             const ShadowMemory *place = t->arg[d->arg].memory;
@@ -496,7 +571,7 @@ static bool run(Thread *t)
             break;
         case DO_BARRIER:
             t->pc = pc;
-            t->waits = true;
+            t->waits = AT_BARRIER;
             return true;
         }
     }
@@ -516,7 +591,7 @@ static bool all_wait(const Thread *item, int n, bool *any)
 {
     int nwait = 0, at = 0;
     for (int i = 0; i < n; i++) {
-        nwait += item[i].waits;
+        nwait += item[i].waits != RUNS;
         at = item[i].waits ? i : at;
     }
     *any = nwait > 0;
@@ -524,6 +599,29 @@ static bool all_wait(const Thread *item, int n, bool *any)
         if (!item[i].waits || item[i].pc != item[at].pc)
             return fault(&item[at], &item[at].c->code[item[at].pc - 1],
                          "an item waits here for its group, of which item %d does not come", i);
+    return true;
+}
+
+/* The items of a warp, each to its end or to a barrier, from one of their products to the next. */
+static bool run_warp(Thread *item, int lanes)
+{
+    for (bool products = true; products;) {
+        for (int i = 0; i < lanes; i++) {
+            const int at = item->m->backwards ? lanes - 1 - i : i;
+            if (!run(&item[at]))
+                return false;
+        }
+        products = item[0].waits == AT_PRODUCTS;
+        for (int i = 0; i < lanes; i++)
+            if ((item[i].waits == AT_PRODUCTS) != products ||
+                (products && item[i].pc != item[0].pc)) {
+                const Thread *t = item[i].waits == AT_PRODUCTS ? &item[i] : &item[0];
+                return fault(t, &t->c->code[t->pc - 1],
+                             "an item waits here for its warp, of which not all items come");
+            }
+        if (products)
+            do_products_of_lanes(item, &item->c->code[item->pc - 1]);
+    }
     return true;
 }
 
@@ -549,10 +647,12 @@ static bool run_groups(const Thread *first, const LinearArg *places, int64_t gro
         }
         bool any = true;
         for (Epoch phase = 2; any && good; phase++) {
-            for (int i = 0; i < n && good; i++) {
-                const int at = first->m->backwards ? n - 1 - i : i;
-                item[at].shared = phase << 32 | (Epoch)at;
-                good = run(&item[at]);
+            const int warp = lk->tc ? lk->tc->lanes : 1;
+            for (int i = 0; i < n; i++)
+                item[i].shared = phase << 32 | (Epoch)i;
+            for (int i = 0; i < n && good; i += warp) {
+                const int at = first->m->backwards ? n - warp - i : i;
+                good = lk->tc ? run_warp(&item[at], warp) : run(&item[at]);
             }
             good = good && all_wait(item, n, &any);
         }

@@ -43,7 +43,8 @@ typedef struct {
     Linear *tile;
     int n,
         narg; /* narg: arguments that are given; those behind them are places, each thread's own */
-    bool items; /* a work item for each element of the outputs, or as BIND says */
+    bool items;   /* a work item for each element of the outputs, or as BIND says */
+    const Tc *tc; /* of which so many items come to each product together, or NULL */
     int group; /* so many work items share the places, and wait for each other at barriers; 0: each is on its own */
     int parts;
     struct LinearCode *code; /* made when it runs */

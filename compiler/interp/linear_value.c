@@ -62,8 +62,17 @@ int code_fragment_extent(const Build *q, const Node *n, int axis)
     return moves ? (int)q->l->tile->fragment[axis]->hi + 1 : 1;
 }
 
+/* Which operand of a matrix unit's a fragment is: by what it does not move with. */
+static int operand_of(const Build *q, const Node *n)
+{
+    const unsigned moves = q->l->fragment[n->id];
+    return !(moves >> TC_TERMS & 1) ? TC_TERMS : moves >> TC_ROWS & 1 ? TC_ROWS : TC_COLUMNS;
+}
+
 int code_width(const Build *q, const Node *n)
 {
+    if (code_knows(q, n) && q->l->fragment[n->id] && q->l->tile->tc->lanes)
+        return tc_per_lane(q->l->tile->tc, operand_of(q, n));
     if (code_knows(q, n) && q->l->fragment[n->id])
         return code_fragment_extent(q, n, TC_ROWS) * code_fragment_extent(q, n, TC_COLUMNS) *
                code_fragment_extent(q, n, TC_TERMS);
@@ -281,6 +290,29 @@ static Operand load_fragment(Build *q, Node *n)
     return out;
 }
 
+/* The item's elements. */
+static Operand load_lane_fragment(Build *q, Node *n)
+{
+    LaneFragment f;
+    Operand out = code_room(q, code_type(n->dtype), code_width(q, n));
+    if (!code_buffer_is_known(q, n) || n->nsrc != 3 || !node_is_const_i(n->src[1], 1) ||
+        !tc_lane_fragment(q->lk->k->c, q->l->tile->fragment, n, &f)) {
+        code_fault(q, "there is no form for a fragment that lies so");
+        return out;
+    }
+    q->again = true;
+    Operand at = code_value(q, f.first);
+    q->again = false;
+    Do *d = code_add_from(q, DO_LOAD_LANE, out, at);
+    d->node = n;
+    d->arg = code_buffer_of(n)->arg.i;
+    d->stored = (int)elem_bytes(q->lk->k->args[d->arg].dtype);
+    d->step = f.by_line ? f.pitch : 1;
+    d->count = f.by_line ? 1 : (int)f.pitch;
+    d->from = operand_of(q, n);
+    return out;
+}
+
 void code_tile(Build *q, DoKind kind, int number, const Node *holds)
 {
     Do *d = code_add(q, kind, (Operand){0, 0, INGOT_INDEX});
@@ -291,7 +323,7 @@ void code_tile(Build *q, DoKind kind, int number, const Node *holds)
 static Operand load(Build *q, Node *n)
 {
     if (code_knows(q, n) && q->l->fragment[n->id])
-        return load_fragment(q, n);
+        return q->l->tile->tc->lanes ? load_lane_fragment(q, n) : load_fragment(q, n);
     const Tile *t = q->l->tile;
     bool lanes = code_in_lanes(q, n), fours = code_knows(q, n) && q->l->four[n->id];
     int skip = -1, mask = -1, count = is_rows(n) ? (int)n->src[3]->arg.i : 1;
@@ -339,6 +371,12 @@ static Operand load(Build *q, Node *n)
 static Operand row(Build *q, Node *n)
 {
     const Node *rows = n->src[0];
+    if (rows->op == OP_REDUCE && is_products(q->l, n->src[0])) { /* of a fragment of sums */
+        Operand sums = code_value(q, n->src[0]);
+        if (n->arg.i < 0 || n->arg.i >= sums.n)
+            code_fault(q, "an item has no element %d of a fragment", (int)n->arg.i);
+        return (Operand){sums.at + (int)(n->arg.i * (int64_t)elem_bytes(sums.type)), 1, sums.type};
+    }
     Operand all = {0, code_width(q, n), code_type(n->dtype)};
     if (!is_rows(rows) || n->arg.i < 0 || n->arg.i >= rows->src[3]->arg.i) {
         code_fault(q, "there is no form for this %s", op_info[n->op].text);

@@ -22,6 +22,7 @@ typedef struct {
     uint64_t *body; /* what its sources depend on: more than set for a reduce */
     int *uses;
     bool *done, *inlined, *vector, *four;
+    bool *reads; /* something out of a place */
     uint8_t *fragment;
     Map at;        /* node id -> position + 1 */
     uint64_t out;  /* all output ranges */
@@ -87,10 +88,12 @@ static void find_sets(Lin *q)
             fragment |= (uint8_t)((t == q->l->tile->fragment[j]) << j);
         uint64_t set = t->op == OP_RANGE && !is_lane && !four && !fragment ? bit(t) : 0;
         bool vector = is_lane;
+        q->reads[i] = t->op == OP_LOAD && t->src[0]->op == OP_AFTER;
         for (uint32_t j = 0; j < t->nsrc; j++) {
             int p = position(q, t->src[j]);
             set |= q->set[p];
             vector |= q->vector[p];
+            q->reads[i] |= q->reads[p];
             four |= q->four[p];
             fragment |= q->fragment[p];
             q->uses[p] += t->op != OP_PARAM;
@@ -113,7 +116,7 @@ static void find_sets(Lin *q)
         q->four[i] = four && !is_dot(q->l, t);
         if (is_products(q->l, t))
             fragment &= (uint8_t) ~(1 << TC_TERMS);
-        q->fragment[i] = is_fill(t) ? 0 : fragment;
+        q->fragment[i] = is_fill(t) || t->op == OP_PROJ ? 0 : fragment; /* a PROJ is one element */
     }
 }
 
@@ -171,7 +174,8 @@ static void find_inlined(Lin *q)
             Node *s = t->src[j];
             bool simple = (op_info[s->op].cls != REDUCE && op_info[s->op].cls != MEMORY) ||
                           (s->op == OP_LOAD && !is_rows(s)) || is_dot(q->l, s);
-            bool product = (q->four[p] && s->op == OP_MUL) ||
+            bool moved = store_chunk(t) > 1 && s->op == OP_LOAD;
+            bool product = moved || (q->four[p] && s->op == OP_MUL) ||
                            (q->fragment[p] && s->op != OP_LOAD && s->op != OP_REDUCE);
             if (s->op == OP_PROJ || is_plain(s) || (is_affine(s) && !is_shared_base(q, s, p)) ||
                 ((q->vector[p] || q->four[p]) && s->dtype == INGOT_INDEX) || product)
@@ -236,7 +240,7 @@ static bool *needed_by(const Lin *q, Arena *a, const int *group, int n)
 /* A fragment that is loaded where the products want it. */
 static bool is_operand(const Lin *q, int p)
 {
-    return q->fragment[p] && q->order[p]->op == OP_LOAD;
+    return q->fragment[p] && q->order[p]->op == OP_LOAD && !q->l->tile->tc->lanes;
 }
 
 /* What the reduces of a group read that does not change in their loops: that of the first is there
@@ -301,7 +305,7 @@ static bool is_result(const Lin *q, const Node *store)
 static void add_sum(Lin *q, Node *sum, int depth)
 {
     add(q, STMT_ACC, sum, depth);
-    if (!is_products(q->l, sum))
+    if (!is_products(q->l, sum) || q->l->tile->tc->lanes)
         return;
     q->l->stmt[q->l->n - 1].tile[0] = (int8_t)q->nsum;
     q->sum[q->nsum++] = sum;
@@ -363,6 +367,20 @@ static int distinct(Node *const *fragment, int n)
         count += !known;
     }
     return count;
+}
+
+/* Of fragments that have names. */
+static void add_lane_products(Lin *q, const int *group, int n, int depth)
+{
+    for (int i = 0; i < n; i++) {
+        Node *sum = q->order[group[i]], *term[TC_MOST_TERMS];
+        int nterm = tc_terms(sum->src[0], term, TC_MOST_TERMS);
+        for (int j = 0; j < nterm; j++) {
+            add(q, STMT_UPDATE, sum, depth);
+            q->l->stmt[q->l->n - 1].term = term[j];
+            q->l->stmt[q->l->n - 1].last = j == nterm - 1;
+        }
+    }
 }
 
 /* The sums' products, term after term; fragments are loaded where they are wanted. */
@@ -443,7 +461,7 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
     for (int i = 0; i < q->nahead && sum && nloop && loop[nloop - 1] == q->ahead_in; i++)
         add(q, STMT_PREFETCH, q->ahead[i], depth + nloop);
     if (is_products(q->l, t))
-        add_products(q, group, n, depth + nloop);
+        (q->l->tile->tc->lanes ? add_lane_products : add_products)(q, group, n, depth + nloop);
     for (int i = 0; i < n; i++) {
         Node *g = q->order[group[i]];
         if (sum && !is_products(q->l, g))
@@ -470,12 +488,15 @@ static bool is_ahead(const Lin *q, const Node *n)
     return false;
 }
 
-static void emit_nodes(Lin *q, uint64_t open, uint64_t must, const bool *needed, int depth)
+/* before: only what reads no place. */
+static void emit_some(Lin *q, uint64_t open, uint64_t must, const bool *needed, bool before,
+                      int depth)
 {
     for (int i = 0; i < q->n; i++) {
         Node *t = q->order[i];
-        if (q->done[i] || is_plain(t) || (q->set[i] & ~open) || (must && !(q->set[i] & must)) ||
-            (needed && !needed[i]) || is_operand(q, i) || is_ahead(q, t))
+        if ((before && (q->reads[i] || t->op == OP_STORE)) || q->done[i] || is_plain(t) ||
+            (q->set[i] & ~open) || (must && !(q->set[i] & must)) || (needed && !needed[i]) ||
+            is_operand(q, i) || is_ahead(q, t))
             continue;
         if (t->op == OP_STORE) {
             q->done[i] = true;
@@ -492,6 +513,14 @@ static void emit_nodes(Lin *q, uint64_t open, uint64_t must, const bool *needed,
                 add(q, STMT_LET, t, depth);
         }
     }
+}
+
+/* Places that fragments are loaded from are filled together, before any of it is. */
+static void emit_nodes(Lin *q, uint64_t open, uint64_t must, const bool *needed, int depth)
+{
+    if (q->l->tile->tc && q->l->tile->tc->lanes)
+        emit_some(q, open, must, needed, true, depth);
+    emit_some(q, open, must, needed, false, depth);
 }
 
 /* The rest of a row, beside its vectors. */
@@ -570,6 +599,7 @@ void linearize(Linear *l, const Kernel *k, const Tile *tile)
     q.done = NEWN(l->arena, bool, q.n);
     q.inlined = NEWN(l->arena, bool, q.n);
     q.vector = NEWN(l->arena, bool, q.n);
+    q.reads = NEWN(l->arena, bool, q.n);
     q.four = NEWN(l->arena, bool, q.n);
     q.fragment = NEWN(l->arena, uint8_t, q.n);
     for (int i = 0; i < q.n; i++)

@@ -24,8 +24,11 @@ typedef struct {
     int ntail;
     Node ***
         filled; /* by stage: the ranges of the loops that fill the place, by axis; NULL: nothing is staged here */
-    int row;  /* the axis of the rows that a matrix unit has, or -1 */
-    int next; /* number of a new range */
+    int row; /* the axis of the rows that a matrix unit has, or -1 */
+    Node *
+        lane; /* of a unit whose products several items have together: which of them this is, or NULL */
+    int element; /* and which of its elements of a fragment is stored */
+    int next;    /* number of a new range */
     /* BIND of a reduced axis: */
     Node *part, *turn; /* the item's part of the terms; the round of the walk, or NULL */
     struct Walk {
@@ -96,6 +99,8 @@ void lower_sort_loops(Lower *, const Piece *, Node **range, int n);
 
 /* After all splits: does the matrix unit of the nest compute in this loop nest? */
 void tc_begin(Lower *, Piece *);
+/* The element of sums that is stored now; no more: false. */
+bool tc_element_set(Lower *, Piece *, int element);
 /* A sum that it takes. */
 Node *lower_fragments(Lower *, Piece *, Node *);
 

@@ -80,8 +80,44 @@ static const char *places_fit(const Nest *n)
                               (long long)bytes, n->target->shared);
 }
 
+/* What lanes read together lies in places of theirs, lines at a pitch of whole chunks. */
+static const char *lane_fragments(const Nest *n)
+{
+    const char *why = NULL;
+    Arena *a = arena_new();
+    Tiles tiles = nest_lower(n);
+    const Tile *t = tiles.tile;
+    int count;
+    Node **flat = NEWN(a, Node *, t->nstore);
+    flatten_addresses(a, tiles.k, t->nstore, t->store, flat);
+    Node **order = graph_toposort(a, t->nstore, flat, &count);
+    for (int i = 0; i < count && !why; i++) {
+        LaneFragment f;
+        Node *x = order[i];
+        if (x->op != OP_LOAD || !depends_on(x, t->fragment[TC_TERMS]))
+            continue;
+        int arg = (int)x->src[0]->arg.i;
+        if (x->src[0]->op != OP_AFTER)
+            why = arena_printf(n->arena,
+                               "TC: %s takes operands out of places of the group: STAGE "
+                               "argument %d",
+                               n->tc->name, arg);
+        else if (!tc_lane_fragment(tiles.k->c, t->fragment, x, &f))
+            why = arena_printf(n->arena,
+                               "TC: argument %d does not lie as %s takes it: rows "
+                               "(columns) or terms side by side",
+                               n->stage[arg - n->k->narg].arg, n->tc->name);
+    }
+    tiles_free(&tiles);
+    arena_free(a);
+    return why;
+}
+
 const char *nest_check(const Nest *n)
 {
+    const char *why = opt_on_gpu(n) && n->tc ? lane_fragments(n) : NULL;
+    if (why)
+        return why;
     if (opt_on_gpu(n))
         return n->items && (n->sharing || n->nstage) ? places_fit(n) : NULL;
     if (!n->lanes && !n->dots)

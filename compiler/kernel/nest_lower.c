@@ -203,11 +203,14 @@ static void do_splits(Lower *q)
 static void name_loops(Lower *q, Piece *p)
 {
     bool shared = false;
-    for (int i = 0; i < 3 * q->nest->norder; i++) { /* the grid, the items of a group, loops */
+    for (int i = 0; i < 4 * q->nest->norder; i++) { /* the grid, the items of a group, loops */
+        if (p->lane && i == 3 * q->nest->norder)
+            vec_push(q->a, p->t.axis, p->t.naxis, ((TileAxis){"lane", p->lane, BOUND_LANE, false}));
         int axis = q->nest->order[i % q->nest->norder];
         const NestAxis *x = &q->nest->axis[axis];
-        TileAxis loop = {arena_strdup(q->a, x->name), p->at[axis], x->bound, x->scanned};
-        static const Bound turn[] = {BOUND_GRID, BOUND_LANE, BOUND_NOT};
+        Bound bound = x->bound == BOUND_WARP ? BOUND_LANE : x->bound; /* so many items each */
+        TileAxis loop = {arena_strdup(q->a, x->name), p->at[axis], bound, x->scanned};
+        static const Bound turn[] = {BOUND_GRID, BOUND_WARP, BOUND_LANE, BOUND_NOT};
         if (!loop.range || loop.range->op != OP_RANGE || x->bound != turn[i / q->nest->norder] ||
             loop.range == p->t.lane || axis == p->row)
             continue;
@@ -248,6 +251,12 @@ static void copy_store(Lower *q, Piece *p, Node *store, int copy, bool beside)
             p->at[p->copies[copy].axis] = idx(q->c, i);
             copy_store(q, p, store, copy + 1, beside);
         }
+        return;
+    }
+    if (p->lane && p->element < 0) {
+        for (int i = 0; tc_element_set(q, p, i); i++)
+            copy_store(q, p, store, copy, beside);
+        p->element = -1;
         return;
     }
     Env e = env_new(q, NULL);

@@ -15,6 +15,8 @@ const char *opt_no_axis(Nest *, const char *what, const char *name, size_t lengt
 /* The axes that can be named. */
 const char *opt_axes(Nest *);
 bool opt_on_gpu(const Nest *);
+/* Are its iterations items of a group, or warps of them? */
+bool opt_is_item(const Nest *, int axis);
 /* Is the axis of the kernel's own loop nest, not of one that clears a halo? */
 bool opt_is_output(const Nest *, int axis);
 /* Numbers of ranges that a loop nest may need. */

@@ -40,6 +40,11 @@ bool opt_on_gpu(const Nest *n)
     return n->target && n->target->gpu;
 }
 
+bool opt_is_item(const Nest *n, int axis)
+{
+    return n->axis[axis].bound == BOUND_LANE || n->axis[axis].bound == BOUND_WARP;
+}
+
 /* Is it of the kernel's own loop nest, not of one that clears a halo? */
 bool opt_is_output(const Nest *n, int axis)
 {
@@ -82,9 +87,10 @@ static const char *apply(Nest *n, const Opt *o)
         return opt_join(n, o);
     if (o->kind == OPT_TC)
         return opt_tc(n, o);
-    if (n->tc && o->kind != OPT_THREAD)
-        return opt_refuse(n, "%s %s: after TC come only ORDER and THREAD", opt_name[o->kind],
-                          o->axis);
+    bool for_group = n->tc && n->tc->lanes && (o->kind == OPT_BIND || o->kind == OPT_STAGE);
+    if (n->tc && o->kind != OPT_THREAD && !for_group)
+        return opt_refuse(n, "%s %s: after TC come only ORDER%s and %s", opt_name[o->kind], o->axis,
+                          n->tc->lanes ? ", BIND" : "", n->tc->lanes ? "STAGE" : "THREAD");
     bool done = o->kind == OPT_VECTOR || o->kind == OPT_UPCAST || o->kind == OPT_SPLIT ||
                 o->kind == OPT_UNROLL || o->kind == OPT_DOT || o->kind == OPT_THREAD ||
                 o->kind == OPT_STAGE || o->kind == OPT_MASK || o->kind == OPT_BIND ||

@@ -107,26 +107,34 @@ const char *opt_bind(Nest *n, const Opt *o, int axis)
                           o->axis);
     if (x->bound || (n->shared && n->k->sink->nsrc != 1))
         return opt_refuse(n, "BIND %s: it takes a loop that is not bound already", o->axis);
+    if (n->tc && x->reduced)
+        return opt_refuse(n, "BIND %s: the axis is reduced", o->axis);
+    if (n->tc && o->amount == BOUND_LANE)
+        return opt_refuse(n, "BIND %s lane: the lanes are those of %s: BIND %s warp", o->axis,
+                          n->tc->name, o->axis);
+    if (!n->tc && o->amount == BOUND_WARP)
+        return opt_refuse(n, "BIND %s warp: warps are of a matrix unit: TC comes before", o->axis);
     Arena *a = arena_new();
     if (x->reduced)
         why = bind_reduced_refused(n, o, axis, a);
     int64_t items = 1, sharing = 1;
     x->bound = (Bound)o->amount;
     for (int i = 0; i < n->naxis; i++)
-        if (n->axis[i].bound == BOUND_LANE && !n->axis[i].reduced)
+        if (opt_is_item(n, i) && !n->axis[i].reduced)
             items = n->axis[i].extent < 0 ? INT64_MAX : sat_mul(items, n->axis[i].extent);
     if (n->sharing || x->reduced)
         sharing = items_of_reduces(n, a);
     arena_free(a);
-    if (!why && o->amount == BOUND_LANE && (x->extent < 0 || sat_mul(items, sharing) > most))
-        why = opt_refuse(n, "BIND %s lane: a group has at most %d items, this axis %lld", o->axis,
-                         most, (long long)x->extent);
+    const int64_t together = n->tc ? n->tc->lanes : sharing;
+    if (!why && opt_is_item(n, axis) && (x->extent < 0 || sat_mul(items, together) > most))
+        why = opt_refuse(n, "BIND %s %s: a group has at most %d items, this axis %lld", o->axis,
+                         bound_name[o->amount], most, (long long)x->extent);
     if (why) {
         x->bound = BOUND_NOT;
         return why;
     }
     n->sharing = sharing > 1 ? (int)sharing : n->sharing;
-    if (o->amount == BOUND_LANE)
-        n->items = (int)(items * sharing);
+    if (opt_is_item(n, axis))
+        n->items = (int)(items * together);
     return NULL;
 }

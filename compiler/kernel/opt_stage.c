@@ -16,7 +16,7 @@ static bool reads_again(const Nest *n, Node *load, int axis)
 static bool shared_by_items(const Nest *n, Node *load)
 {
     for (int i = 0; i < n->naxis; i++)
-        if ((n->axis[i].bound == BOUND_LANE || n->axis[i].form == AXIS_COPIES) &&
+        if ((opt_is_item(n, i) || n->axis[i].form == AXIS_COPIES || n->axis[i].form == AXIS_UNIT) &&
             !depends_on(load, n->k->axes[n->axis[i].root].range))
             return true;
     return false;
@@ -27,7 +27,7 @@ static const char *stage_refused(Nest *n, const Opt *o, int axis, Arena *a)
     if (!n->shared) /* judged before */
         return NULL;
     Node *load = only_load(a, n->k->sink, o->amount);
-    if (opt_on_gpu(n) && (n->axis[axis].bound == BOUND_LANE || n->items < 2))
+    if (opt_on_gpu(n) && (opt_is_item(n, axis) || n->items < 2))
         return opt_refuse(
             n,
             "STAGE %s %lld: it takes a loop, or an axis of the grid, of a kernel whose "

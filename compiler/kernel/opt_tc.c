@@ -3,6 +3,8 @@
 
 #include "opt.h"
 
+enum { MOST_SUMS = 128 /* in the registers of a lane */ };
+
 static const char *unit_names(Nest *n, unsigned of)
 {
     const char *all = "";
@@ -74,6 +76,12 @@ static const char *tc_refused(Nest *n, const Opt *o, const Tc *u, const int *axi
         column->staged || !term->reduced || term->staged)
         return opt_refuse(n, "TC %s: it takes (an axis of results; another; a reduced axis)",
                           o->axis);
+    if (u->lanes && (row->extent != u->m || column->extent != u->n || term->extent != u->k))
+        return opt_refuse(n,
+                          "TC %s: %s takes %d rows, %d columns and %d terms: these axes have %lld, "
+                          "%lld and %lld",
+                          o->axis, u->name, u->m, u->n, u->k, (long long)row->extent,
+                          (long long)column->extent, (long long)term->extent);
     if (row->extent < 2 || row->extent > u->m || column->extent != u->n ||
         term->extent < u->group || term->extent > u->k || term->extent % u->group)
         return opt_refuse(n,
@@ -81,8 +89,14 @@ static const char *tc_refused(Nest *n, const Opt *o, const Tc *u, const int *axi
                           "multiple of %d: these axes have %lld, %lld and %lld",
                           o->axis, u->name, u->m, u->n, u->k, u->group, (long long)row->extent,
                           (long long)column->extent, (long long)term->extent);
-    if (column->root == row->root ||
-        u->n > lanes_most(n->k, n->k->axes[column->root].range, n->target))
+    for (int i = 0; i < n->naxis && u->lanes; i++)
+        if (opt_is_item(n, i))
+            return opt_refuse(n, "TC %s: BIND %s comes after it", o->axis, n->axis[i].name);
+    if (column->root == row->root)
+        return opt_refuse(n, "TC %s: rows and columns are parts of one axis", o->axis);
+    if (u->lanes)
+        return NULL;
+    if (u->n > lanes_most(n->k, n->k->axes[column->root].range, n->target))
         return opt_refuse(n, "TC %s: the columns are no lanes: this target has at most %d", o->axis,
                           n->target->lanes);
     for (int i = 0; i < n->nsplit; i++)
@@ -119,7 +133,12 @@ const char *opt_tc(Nest *n, const Opt *o)
     Nest tried = *n;
     memcpy(tried.tc_axis, axis, sizeof axis);
     int64_t fragments = fragments_at_once(&tried, sums);
-    if (fragments > u->tiles)
+    int64_t registers = u->lanes ? sat_mul(n->copies * sums, tc_per_lane(u, TC_TERMS)) : 0;
+    if (registers > MOST_SUMS)
+        return opt_refuse(
+            n, "TC %s: the copies have %lld sums in each lane: %d have room in registers", o->axis,
+            (long long)registers, MOST_SUMS);
+    if (!u->lanes && fragments > u->tiles)
         return opt_refuse(
             n,
             "TC %s: the copies need %lld fragments at once, %s has %d: fewer UPCASTs, or "
@@ -127,8 +146,9 @@ const char *opt_tc(Nest *n, const Opt *o)
             o->axis, (long long)fragments, u->name, u->tiles);
     n->tc = u;
     memcpy(n->tc_axis, axis, sizeof axis);
-    n->lanes = u->n;
+    n->lanes = u->lanes ? 0 : u->n;
+    n->items = u->lanes;
     for (int i = 0; i < TC_AXES; i++)
-        n->axis[axis[i]].form = i == TC_COLUMNS ? AXIS_LANES : AXIS_UNIT;
+        n->axis[axis[i]].form = i == TC_COLUMNS && !u->lanes ? AXIS_LANES : AXIS_UNIT;
     return NULL;
 }

@@ -8,7 +8,7 @@ static bool inside_stage(const Lower *q, const Stage *s, int leaf)
 {
     const NestAxis *x = &q->nest->axis[leaf];
     if (x->bound)
-        return x->bound == BOUND_LANE;
+        return x->bound == BOUND_LANE || x->bound == BOUND_WARP;
     return x->form != AXIS_LOOP || q->nest->axis[s->axis].bound ||
            nest_position(q->nest, leaf) > nest_position(q->nest, s->axis);
 }
@@ -57,66 +57,167 @@ static int64_t first_stride(Lower *q, Node *access, Node *range)
     return stride < 0 ? -stride : stride;
 }
 
+/* What items bring to a place in a round: neighbours, as many as one instruction takes. */
+typedef struct {
+    int64_t n;
+    Node *value, *gate, *to;
+} Chunk;
+
+/* Are all elements of a chunk neighbours, where they come from and where they go to, from a multiple of its size on, and behind one
+ * gate? inner: counts through them. */
+static bool is_chunk(Lower *q, const Chunk *x, Node *inner)
+{
+    if (x->value->op != OP_LOAD)
+        return false;
+    const KernelArg *a = &q->k->args[x->value->src[0]->arg.i];
+    Node *from =
+        layout_offset(q->c, &a->layout, a->rank, a->dims, x->value->src + first_coord(x->value));
+    Node *zero = idx(q->c, 0), *n = idx(q->c, x->n), *at[] = {from, x->to};
+    for (int i = 0; i < 2; i++) {
+        int64_t step;
+        Node *first = substitute(q->c, at[i], 1, &inner, &zero);
+        if (!range_stride(q->c, at[i], inner, &step) || step != 1 ||
+            !idx_is(idx_mod(q->c, first, n), 0))
+            return false;
+    }
+    return !a->anywhere && !depends_on(x->value->src[1], inner) && !depends_on(x->gate, inner);
+}
+
+/* A place in the making. */
+typedef struct {
+    int stage, n, walk[INGOT_MAX_RANK * 4], root[INGOT_MAX_RANK * 4];
+    int64_t size[INGOT_MAX_RANK * 4], pitch[INGOT_MAX_RANK * 4];
+} Shared;
+
+/* Which elements of the load an item brings: in the order in which they lie in the buffer, `chunk` of them at once. */
+static Chunk walk_place(Lower *q, Piece *p, const Shared *s, Node *n, int64_t chunk, Node *inner,
+                        Node *e)
+{
+    Chunk x = {.n = chunk, .gate = node_bool(q->c, true), .to = idx(q->c, 0)};
+    Env env = env_new(q, NULL);
+    Node *rest = e;
+    int64_t elements = 1, each = q->nest->items;
+    for (int i = 0; i < s->n; i++) {
+        int r = s->walk[i];
+        int64_t size = s->size[r] / (i ? 1 : chunk);
+        Node *own = i == s->n - 1 ? rest : idx_mod(q->c, rest, idx(q->c, size));
+        rest = idx_div(q->c, rest, idx(q->c, size));
+        elements = sat_mul(elements, size);
+        if (!i && chunk > 1)
+            own = idx_add(q->c, idx_mul(q->c, own, idx(q->c, chunk)), inner);
+        env.value[s->root[r]] =
+            idx_add(q->c, part_of(q, p, &q->nest->stage[s->stage], s->root[r], false), own);
+        x.to = idx_add(q->c, x.to, idx_mul(q->c, own, idx(q->c, s->pitch[r])));
+    }
+    if (elements % each)
+        x.gate = node_alu2(q->c, OP_LT, INGOT_BOOL, e, idx(q->c, elements));
+    env_ready(q, &env);
+    q->filling = true;
+    x.value = lower_node(q, p, n, &env);
+    q->filling = false;
+    return x;
+}
+
+static int64_t rounds_of(const Lower *q, const Shared *s, int64_t chunk)
+{
+    int64_t elements = 1, each = q->nest->items * chunk;
+    for (int i = 0; i < s->n; i++)
+        elements = sat_mul(elements, s->size[i]);
+    return (elements + each - 1) / each;
+}
+
+/* The number of what an item brings, in this round. */
+static Node *number_of(Lower *q, Piece *p, const Shared *s, int64_t chunk, Node **turn)
+{
+    int64_t rounds = rounds_of(q, s, chunk);
+    Node *e = lower_item(q, p);
+    if (rounds == 1)
+        return e;
+    if (!*turn) {
+        TileAxis x = {.name = arena_printf(q->a, "fill%d", s->stage)};
+        x.range = *turn = range_new(q->c, p->next++, idx(q->c, rounds));
+        vec_push(q->a, p->t.fill, p->t.nfill, x);
+    }
+    return idx_add(q->c, idx_mul(q->c, *turn, idx(q->c, q->nest->items)), e);
+}
+
+/* Of a matrix unit's operands as many neighbours at once as are 16 bytes, if they may be. */
+static Chunk chunk_of(Lower *q, Piece *p, const Shared *s, Node *n)
+{
+    enum { BYTES = 16, LEAST = 4, FRESH = 1 << 20 }; /* beyond the number of any range */
+    Node **turn = &p->filled[s->stage][0], *zero = idx(q->c, 0);
+    int64_t bytes = dtype_info[n->dtype].bytes;
+    for (int64_t chunk = BYTES / bytes; q->nest->tc && chunk * bytes >= LEAST; chunk /= 2) {
+        if (chunk < 2 || s->size[s->walk[0]] % chunk)
+            continue;
+        Node *inner = range_new(q->c, FRESH, idx(q->c, chunk)), *e = lower_item(q, p), *any;
+        any = range_new(q->c, FRESH + 1, idx(q->c, rounds_of(q, s, chunk) + 1));
+        e = idx_add(q->c, idx_mul(q->c, any, idx(q->c, q->nest->items)), e);
+        Chunk x = walk_place(q, p, s, n, chunk, inner, e);
+        if (is_chunk(q, &x, inner))
+            return walk_place(q, p, s, n, chunk, zero, number_of(q, p, s, chunk, turn));
+    }
+    return walk_place(q, p, s, n, 1, NULL, number_of(q, p, s, 1, turn));
+}
+
+/* How far apart lines of a matrix unit's operand begin: an odd number of 16 bytes, so that eight of them lie in banks of their own. */
+static int64_t line_pitch(int64_t size, int64_t bytes)
+{
+    enum { BYTES = 16 };
+    int64_t chunks = (size * bytes + BYTES - 1) / BYTES;
+    return (chunks | 1) * BYTES / bytes;
+}
+
 /* Memory that a group shares: [reduced axes][axes of results], the last one longer by some elements where the items that fill
- * it walk along another. Item after item copies elements in the order in which they lie in the buffer. */
+ * it walk along another; of a matrix unit's operands the one along which they lie side by side in the buffer is last. */
 Node *load_through_shared(Lower *q, Piece *p, Node *n, Node *load)
 {
     enum { APART = 4 };
     const Nest *nest = q->nest;
-    int stage = nest_stage(nest, n->src[0]->arg.i), root[INGOT_MAX_RANK * 4], nroot = 0,
-        walk[INGOT_MAX_RANK * 4];
-    int64_t size[INGOT_MAX_RANK * 4], pitch[INGOT_MAX_RANK * 4], stride[INGOT_MAX_RANK * 4];
-    if (stage < 0)
+    Shared s = {.stage = nest_stage(nest, n->src[0]->arg.i)};
+    int64_t stride[INGOT_MAX_RANK * 4], room = 1;
+    if (s.stage < 0)
         return load;
-    const Stage *s = &nest->stage[stage];
     for (int reduced = 1; reduced >= 0; reduced--)
         for (int i = 0; i < q->k->naxis; i++)
             if (nest->axis[i].reduced == reduced && (p->at[i] || p->sum[i].split) &&
                 depends_on(n, q->k->axes[i].range))
-                root[nroot++] = i;
-    if (!nroot)
+                s.root[s.n++] = i;
+    if (!s.n)
         return load;
-    int64_t elements = 1, room = 1;
-    for (int i = 0; i < nroot; i++) {
-        size[i] = size_inside(q, p, s, root[i]);
-        stride[i] = first_stride(q, n, q->k->axes[root[i]].range);
-        elements = sat_mul(elements, size[i]);
+    for (int i = 0; i < s.n; i++) {
+        s.size[i] = size_inside(q, p, &nest->stage[s.stage], s.root[i]);
+        stride[i] = first_stride(q, n, q->k->axes[s.root[i]].range);
         int at = i;
-        for (; at > 0 && stride[walk[at - 1]] > stride[i]; at--)
-            walk[at] = walk[at - 1];
-        walk[at] = i;
+        for (; at > 0 && stride[s.walk[at - 1]] > stride[i]; at--)
+            s.walk[at] = s.walk[at - 1];
+        s.walk[at] = i;
     }
-    for (int i = nroot; i-- > 0;) {
-        pitch[i] = room;
-        room = sat_mul(room, size[i] + (i == nroot - 1 && walk[0] != i ? APART : 0));
+    int order[INGOT_MAX_RANK * 4], norder = 0, last = nest->tc ? s.walk[0] : s.n - 1;
+    order[norder++] = last; /* innermost first */
+    for (int i = s.n; i-- > 0;)
+        if (i != last)
+            order[norder++] = i;
+    for (int i = 0; i < s.n; i++) {
+        int64_t size = s.size[order[i]];
+        if (!i && nest->tc)
+            size = line_pitch(size, dtype_info[n->dtype].bytes);
+        else if (!i && s.walk[0] != last)
+            size += APART;
+        s.pitch[order[i]] = room;
+        room = sat_mul(room, size);
     }
-    q->place[stage] = room > q->place[stage] ? room : q->place[stage];
-    int64_t each = nest->items, rounds = (elements + each - 1) / each;
-    Node **turn = &p->filled[stage][0], *e = lower_item(q, p), *at = idx(q->c, 0), *fill = at;
-    if (!*turn && rounds > 1) {
-        TileAxis x = {.name = arena_printf(q->a, "fill%d", stage)};
-        x.range = *turn = range_new(q->c, p->next++, idx(q->c, rounds));
-        vec_push(q->a, p->t.fill, p->t.nfill, x);
-    }
-    if (rounds > 1)
-        e = idx_add(q->c, idx_mul(q->c, *turn, idx(q->c, each)), e);
-    Node *gate = node_bool(q->c, true), *rest = e;
-    if (elements % each)
-        gate = node_alu2(q->c, OP_LT, INGOT_BOOL, e, idx(q->c, elements));
-    Env env = env_new(q, NULL);
-    for (int i = 0; i < nroot; i++) {
-        int r = walk[i];
-        Node *own = i == nroot - 1 ? rest : idx_mod(q->c, rest, idx(q->c, size[r]));
-        rest = idx_div(q->c, rest, idx(q->c, size[r]));
-        env.value[root[r]] = idx_add(q->c, part_of(q, p, s, root[r], false), own);
-        fill = idx_add(q->c, fill, idx_mul(q->c, own, idx(q->c, pitch[r])));
-        at = idx_add(q->c, at, idx_mul(q->c, part_of(q, p, s, root[r], true), idx(q->c, pitch[r])));
-    }
-    env_ready(q, &env);
-    q->filling = true;
-    Node *value = lower_node(q, p, n, &env), *end[2];
-    q->filling = false;
-    end[0] = place_store(q, stage, gate, value, fill);
-    end[1] = *turn;
-    return place_load(q, stage, end, 1 + (rounds > 1), at);
+    Node *at = idx(q->c, 0), *end[2];
+    q->place[s.stage] = room > q->place[s.stage] ? room : q->place[s.stage];
+    for (int i = 0; i < s.n; i++)
+        at = idx_add(q->c, at,
+                     idx_mul(q->c, part_of(q, p, &nest->stage[s.stage], s.root[i], true),
+                             idx(q->c, s.pitch[i])));
+    Chunk x = chunk_of(q, p, &s, n);
+    end[0] = place_store(q, s.stage, x.gate, x.value, x.to);
+    if (x.n > 1)
+        end[0] = node_make(q->c, OP_STORE, end[0]->dtype, (Arg){.i = x.n}, (int)end[0]->nsrc,
+                           end[0]->src, 0, NULL);
+    end[1] = p->filled[s.stage][0];
+    return place_load(q, s.stage, end, 1 + (end[1] != NULL), at);
 }

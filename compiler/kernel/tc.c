@@ -5,8 +5,9 @@
 #include "tc.h"
 
 const Tc tc_units[TC_COUNT] = {
-#define UNIT(id, name, feature, m, n, k, group, a, b, acc, tiles, spelling) \
-    [TC_##id] = {name, feature, m, n, k, group, INGOT_##a, INGOT_##b, INGOT_##acc, tiles, spelling},
+#define UNIT(id, name, feature, m, n, k, group, a, b, acc, tiles, lanes, spelling) \
+    [TC_##id] = {name,      feature,   m,           n,     k,     group,           \
+                 INGOT_##a, INGOT_##b, INGOT_##acc, tiles, lanes, spelling},
 #include "units.def"
 };
 
@@ -52,11 +53,12 @@ static bool is_of(ingot_dtype load, ingot_dtype wanted)
     return load == wanted || (wanted == INGOT_I8 && load == INGOT_U8);
 }
 
-static Node *load_below(Node *n)
+/* What fills a place that lanes read asks the gate. */
+static Node *load_below(const Tc *u, Node *n)
 {
     while (n->op == OP_CAST)
         n = n->src[0];
-    return n->op == OP_LOAD && node_is_const_i(n->src[1], 1) ? n : NULL;
+    return n->op == OP_LOAD && (u->lanes || node_is_const_i(n->src[1], 1)) ? n : NULL;
 }
 
 bool tc_turned(Node *term, Node *const *range)
@@ -66,7 +68,7 @@ bool tc_turned(Node *term, Node *const *range)
 
 bool tc_operands(const Tc *u, Node *term, Node *const *range, Node **a, Node **b)
 {
-    Node *x = load_below(term->src[0]), *y = load_below(term->src[1]);
+    Node *x = load_below(u, term->src[0]), *y = load_below(u, term->src[1]);
     if (!x || !y || term->dtype != u->acc)
         return false;
     bool turned = tc_turned(term, range);
@@ -113,4 +115,54 @@ bool tc_fragment(Context *c, const Tc *u, Node *const *range, Node *load, Node *
     return range_stride(c, at, inside, &step) && step == 1 &&
            range_stride(c, at, range[TC_COLUMNS], &along) && along == u->group &&
            (line->op != OP_RANGE || range_stride(c, at, line, pitch));
+}
+
+/* ---- fragments in the registers of lanes ------------------------------------------------------- */
+
+/* Elements that a register of 32 bits has. */
+static int packed(const Tc *u, int operand)
+{
+    return operand == TC_TERMS ? 1 : 4 / dtype_info[operand == TC_ROWS ? u->a : u->b].bytes;
+}
+
+/* Lane 4 g + t has of a rows g and g + 8, of b column g, and of both the terms of register t, and of the next four registers;
+ * of sums rows g and g + 8, columns 2 t and 2 t + 1.  (PTX ISA, mma.m16n8k16 and mma.m16n8k8) */
+TcElement tc_element(const Tc *u, int operand, int lane, int element)
+{
+    const int g = lane / 4, t = lane % 4, w = packed(u, operand), in = element % w;
+    const int r = element / w;
+    switch (operand) {
+    case TC_ROWS: return (TcElement){g + 8 * (r % 2), t * w + in + 4 * w * (r / 2)};
+    case TC_COLUMNS: return (TcElement){g, t * w + in + 4 * w * r};
+    default: return (TcElement){g + 8 * (element / 2), 2 * t + element % 2};
+    }
+}
+
+int tc_per_lane(const Tc *u, int operand)
+{
+    const int lines = operand == TC_COLUMNS ? u->n : u->m,
+              along = operand == TC_TERMS ? u->n : u->k;
+    return lines * along / u->lanes;
+}
+
+void tc_sum_element(Context *c, const Tc *u, Node *lane, int element, Node **row, Node **column)
+{
+    const TcElement first = tc_element(u, TC_TERMS, 0, element);
+    *row = idx_add(c, idx_div(c, lane, idx(c, 4)), idx(c, first.line));
+    *column = idx_add(c, idx_mul(c, idx_mod(c, lane, idx(c, 4)), idx(c, 2)), idx(c, first.at));
+}
+
+bool tc_lane_fragment(Context *c, Node *const *range, Node *load, LaneFragment *f)
+{
+    Node *at = load->src[first_coord(load)], *zero = idx(c, 0);
+    int64_t line, term;
+    f->rows = depends_on(at, range[TC_ROWS]);
+    f->first = substitute(c, at, TC_AXES, range, (Node *[]){zero, zero, zero});
+    if (!range_stride(c, at, range[f->rows ? TC_ROWS : TC_COLUMNS], &line) ||
+        !range_stride(c, at, range[TC_TERMS], &term) || (line != 1 && term != 1) || line == term)
+        return false;
+    f->by_line = term == 1;
+    f->pitch = f->by_line ? line : term;
+    const int64_t chunk = 16 / dtype_info[load->dtype].bytes;
+    return f->pitch % chunk == 0 && idx_is(idx_mod(c, f->first, idx(c, chunk)), 0);
 }

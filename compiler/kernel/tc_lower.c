@@ -2,6 +2,10 @@
  *
  *     LOAD(AFTER(place, END(STORE(place, REDUCE(products, loops..., terms), [row][column]))), [row of the loop][lane])
  *
+ * Of a unit whose products several items have together each item has some elements, as values that its stores take:
+ *
+ *     PROJ(REDUCE(products, loops..., terms), element)
+ *
  * Inside of the REDUCE the axes that the unit has are its ranges; outside the rows are the innermost loop, the columns lanes. */
 #include <string.h>
 
@@ -18,12 +22,40 @@ static int row_axis(const Lower *q, const Piece *p)
     return p->at[rows] && p->at[rows]->op == OP_RANGE && p->at[rows]->hi < n->tc->m ? rows : -1;
 }
 
+/* Rows and columns are what the item has of a fragment of sums: copies, so many as it has elements. */
+bool tc_element_set(Lower *q, Piece *p, int element)
+{
+    const Nest *n = q->nest;
+    if (!p->lane || element >= tc_per_lane(n->tc, TC_TERMS))
+        return false;
+    p->element = element;
+    tc_sum_element(q->c, n->tc, p->lane, element, &p->at[n->tc_axis[TC_ROWS]],
+                   &p->at[n->tc_axis[TC_COLUMNS]]);
+    return true;
+}
+
+static void begin_lanes(Lower *q, Piece *p)
+{
+    const Nest *n = q->nest;
+    p->t.tc = n->tc;
+    for (int i = 0; i < TC_AXES; i++)
+        p->t.fragment[i] = range_new(q->c, p->next++, idx(q->c, p->at[n->tc_axis[i]]->hi + 1));
+    p->lane = range_new(q->c, p->next++, idx(q->c, n->tc->lanes));
+    (void)tc_element_set(q, p, 0);
+    p->element = -1;
+}
+
 void tc_begin(Lower *q, Piece *p)
 {
     const Nest *n = q->nest;
     p->row = -1;
+    p->element = -1;
     if (!n->tc)
         return;
+    if (n->tc->lanes) {
+        begin_lanes(q, p);
+        return;
+    }
     int column = n->tc_axis[TC_COLUMNS], term = n->tc_axis[TC_TERMS], row = row_axis(q, p);
     if (row < 0 || !p->at[column] || !p->at[term])
         return;
@@ -54,7 +86,8 @@ static int64_t copy_number(const Lower *q, const Piece *p, Node *sum, int64_t *c
 /* The sum as fragments: all axes of results anew, for the unit's ranges are in place of three. */
 static Node *fragment_sum(Lower *q, Piece *p, Node *n)
 {
-    const int axis[] = {p->row, q->nest->tc_axis[TC_COLUMNS], q->nest->tc_axis[TC_TERMS]};
+    const int row = p->lane ? q->nest->tc_axis[TC_ROWS] : p->row;
+    const int axis[] = {row, q->nest->tc_axis[TC_COLUMNS], q->nest->tc_axis[TC_TERMS]};
     Node *kept[TC_AXES], **src = NEWN(q->a, Node *, (int)n->nsrc + 3 * q->nest->nsplit + 2);
     int nrange = 0, kept_range = 0;
     for (int i = 0; i < TC_AXES; i++) {
@@ -86,6 +119,10 @@ Node *lower_fragments(Lower *q, Piece *p, Node *n)
 {
     Context *c = q->c;
     const Tc *u = p->t.tc;
+    if (p->lane) { /* one of what the item has in registers */
+        Node *sum = fragment_sum(q, p, n);
+        return node_make(c, OP_PROJ, n->dtype, (Arg){.i = p->element}, 1, &sum, 0, NULL);
+    }
     int64_t copies, first = copy_number(q, p, n, &copies) * u->m * u->n;
     int number = staged_number(q, n);
     if (q->staged[number].elements < copies * u->m * u->n)

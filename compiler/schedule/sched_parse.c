@@ -266,7 +266,8 @@ static bool opt_line(Parse *q)
             if (!strcmp(q->word[2], bound_name[i]))
                 o.amount = i;
         if (!o.amount) {
-            sched_error(q->p, q->line, "BIND AXIS grid or BIND AXIS lane is wanted");
+            sched_error(q->p, q->line,
+                        "BIND AXIS grid, BIND AXIS lane or BIND AXIS warp is wanted");
             return false;
         }
         o.axis = q->word[1];

@@ -83,7 +83,7 @@ const char *const opt_name[OPT_COUNT] = {
 #include "opts.def"
 };
 
-const char *const bound_name[BOUND_COUNT] = {"", "grid", "lane"};
+const char *const bound_name[BOUND_COUNT] = {"", "grid", "lane", "warp"};
 
 void opt_print(StrBuf *sb, const Opt *o)
 {

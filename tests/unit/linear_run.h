@@ -8,6 +8,7 @@
 
 #include "compiler/interp/plan_interp.h"
 #include "compiler/nest.h"
+#include "runtime_min/igrt_num.h"
 #include "targets/targets.h"
 
 typedef struct {
@@ -30,7 +31,7 @@ static inline Run run_new(Context *c, ingot_tensor *y, const Target *t)
     *own = *t;
     r.t = own;
     ingot_output(c, "y", y);
-    r.p = schedule(c, 2, target_find("c"));
+    r.p = schedule(c, 2, target_find(t->name));
     assert_non_null(r.p);
     kernel_share(r.p);
     assert_int_equal(r.p->nkernel, 1);
@@ -49,6 +50,9 @@ static inline const char *run_opt(Nest *n, const char *text)
         if (!strcmp(word, opt_name[kind])) {
             if (!opt_is_list((OptKind)kind))
                 (void)sscanf(text, "%15s %79s %lld", word, axis, &amount);
+            for (int level = BOUND_GRID; kind == OPT_BIND && level < BOUND_COUNT; level++)
+                if (sscanf(text, "%*s %*s %15s", word) == 1 && !strcmp(word, bound_name[level]))
+                    amount = level;
             Opt o = {.kind = (OptKind)kind, .axis = axis, .amount = amount};
             return opt_apply(n, &o);
         }
@@ -85,6 +89,8 @@ static inline void run_give(Run *r)
             float f = (float)v;
             if (k->args[i].dtype == INGOT_F32)
                 memcpy(dense + j * size, &f, 4);
+            else if (k->args[i].dtype == INGOT_F16)
+                memcpy(dense + j * size, &(uint16_t){igrt_f32_to_f16(f)}, 2);
             else if (k->args[i].dtype == INGOT_BF16)
                 memcpy(dense + j * size, (unsigned char *)&f + 2, 2);
             else

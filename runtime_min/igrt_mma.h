@@ -1,0 +1,114 @@
+/*
+ * igrt_mma.h - CUDA: products of fragments that the 32 items of a warp have together (mma.sync, sm_80 and later).
+ *
+ *     igrt_mma_a_lines_16(p, pitch)     a [16 rows][terms] of 16 bits, the terms of a row side by side
+ *     igrt_mma_a_terms_16(p, pitch)     the same from [terms][16 rows]
+ *     igrt_mma_b_lines_16(p, pitch)     b [terms][8 columns] from [8 columns][terms]
+ *     igrt_mma_b_terms_16(p, pitch)     the same from [terms][8 columns]
+ *     igrt_mma_dot_f16(&c, a, b)        c += a b; _bf16
+ *
+ *     igrt_copy_16(to, from, given)     16 neighbouring bytes, zeros if they are not given; _8, _4
+ *
+ * Lines lie in memory of the group, pitch elements apart, each beginning at a multiple of 16 bytes. If 16 times an odd number of bytes lie
+ * between lines, eight of them are in banks of their own. All items of a warp call a function together. Which elements an item has
+ * of a fragment: PTX ISA, "Matrix fragments for mma.m16n8k16".
+ */
+typedef struct {
+    uint32_t v[4];
+} igrt_mma_a;
+typedef struct {
+    uint32_t v[2];
+} igrt_mma_b;
+typedef struct {
+    float v[4];
+} igrt_mma_c;
+
+/* Item 8 i + j of a warp gives where line j of block i lies, eight lines of 16 bytes each. */
+static __device__ __forceinline__ igrt_mma_a igrt_mma_four(const void *p)
+{
+    igrt_mma_a x;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x.v[0]), "=r"(x.v[1]), "=r"(x.v[2]), "=r"(x.v[3])
+                 : "r"((uint32_t)__cvta_generic_to_shared(p))
+                 : "memory");
+    return x;
+}
+
+static __device__ __forceinline__ igrt_mma_a igrt_mma_four_turned(const void *p)
+{
+    igrt_mma_a x;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x.v[0]), "=r"(x.v[1]), "=r"(x.v[2]), "=r"(x.v[3])
+                 : "r"((uint32_t)__cvta_generic_to_shared(p))
+                 : "memory");
+    return x;
+}
+
+static __device__ __forceinline__ igrt_mma_b igrt_mma_two(const void *p)
+{
+    igrt_mma_b x;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(x.v[0]), "=r"(x.v[1])
+                 : "r"((uint32_t)__cvta_generic_to_shared(p))
+                 : "memory");
+    return x;
+}
+
+static __device__ __forceinline__ igrt_mma_b igrt_mma_two_turned(const void *p)
+{
+    igrt_mma_b x;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(x.v[0]), "=r"(x.v[1])
+                 : "r"((uint32_t)__cvta_generic_to_shared(p))
+                 : "memory");
+    return x;
+}
+
+static __device__ __forceinline__ igrt_mma_a igrt_mma_a_lines_16(const uint16_t *p, int pitch)
+{
+    const int lane = (int)threadIdx.x % 32;
+    return igrt_mma_four(p + lane % 16 * pitch + lane / 16 * 8);
+}
+
+static __device__ __forceinline__ igrt_mma_a igrt_mma_a_terms_16(const uint16_t *p, int pitch)
+{
+    const int lane = (int)threadIdx.x % 32;
+    return igrt_mma_four_turned(p + (lane % 8 + lane / 16 * 8) * pitch + lane / 8 % 2 * 8);
+}
+
+static __device__ __forceinline__ igrt_mma_b igrt_mma_b_lines_16(const uint16_t *p, int pitch)
+{
+    const int lane = (int)threadIdx.x % 32;
+    return igrt_mma_two(p + lane % 8 * pitch + lane / 8 % 2 * 8);
+}
+
+static __device__ __forceinline__ igrt_mma_b igrt_mma_b_terms_16(const uint16_t *p, int pitch)
+{
+    const int lane = (int)threadIdx.x % 32;
+    return igrt_mma_two_turned(p + lane % 16 * pitch);
+}
+
+#define IGRT_MMA_DOT(name, types)                                                             \
+    static __device__ __forceinline__ void igrt_mma_dot_##name(igrt_mma_c *c, igrt_mma_a a,   \
+                                                               igrt_mma_b b)                  \
+    {                                                                                         \
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." types ".f32 {%0, %1, %2, %3}, " \
+                     "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                          \
+                     : "+f"(c->v[0]), "+f"(c->v[1]), "+f"(c->v[2]), "+f"(c->v[3])             \
+                     : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]), "r"(b.v[0]),       \
+                       "r"(b.v[1]));                                                          \
+    }
+IGRT_MMA_DOT(f16, "f16.f16")
+IGRT_MMA_DOT(bf16, "bf16.bf16")
+#undef IGRT_MMA_DOT
+
+#define IGRT_COPY(bytes, type, zero)                                                     \
+    static __device__ __forceinline__ void igrt_copy_##bytes(void *to, const void *from, \
+                                                             int given)                  \
+    {                                                                                    \
+        *(type *)to = given ? *(const type *)from : zero;                                \
+    }
+IGRT_COPY(4, uint32_t, 0u)
+IGRT_COPY(8, uint2, make_uint2(0u, 0u))
+IGRT_COPY(16, uint4, make_uint4(0u, 0u, 0u, 0u))
+#undef IGRT_COPY

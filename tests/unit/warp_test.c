@@ -1,0 +1,246 @@
+/* warp_test.c - products that the items of a warp have together, by opts, which are applied, printed, lowered, interpreted beside the
+ * kernel without opts and written as text; barriers left out, fragments taken for others. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "codegen/codegen.h"
+#include "compiler/ingot_ops.h"
+#include "compiler/kernel/kernel.h"
+#include "linear_run.h"
+
+typedef struct {
+    ingot_dtype type;
+    int64_t m, n, k;
+    int window;  /* of a convolution, whose results are [m][m]; 0: a product of matrices */
+    bool turned; /* w is [n][k] */
+    const char *target;
+} Model;
+
+static const Model halves = {INGOT_F16, 64, 48, 64, 0, false, "cuda:sm_80"};
+static const Model halves_turned = {INGOT_F16, 50, 40, 56, 0, true, "cuda:sm_80"};
+static const Model convolution = {INGOT_F16, 8, 16, 32, 3, false, "cuda:sm_90"};
+static const Model small_floats = {INGOT_BF16, 32, 32, 48, 0, false, "cuda:sm_80"};
+
+static ingot_tensor *tensor(Context *c, const char *name, ingot_dtype d, int n, const int64_t *dims)
+{
+    ingot_dim *size[4];
+    for (int i = 0; i < n; i++)
+        size[i] = (ingot_dim *)(uintptr_t)idx(c, dims[i]);
+    return ingot_cast(c, ingot_input(c, name, d, n, size), INGOT_F32);
+}
+
+static ingot_tensor *result(Context *c, const Model *m)
+{
+    const int64_t one[] = {1, 1}, none[] = {0, 0};
+    if (m->window) {
+        int64_t size = m->m + m->window - 1;
+        ingot_tensor *x = tensor(c, "x", m->type, 4, (int64_t[]){1, size, size, m->k});
+        ingot_tensor *w = tensor(c, "w", m->type, 4, (int64_t[]){m->n, m->k, m->window, m->window});
+        x = ingot_permute(c, x, (int[]){0, 3, 1, 2});
+        x = ingot_conv(c, x, w, NULL, one, one, none, none, 1);
+        return ingot_permute(c, x, (int[]){0, 2, 3, 1});
+    }
+    ingot_tensor *x = tensor(c, "x", m->type, 2, (int64_t[]){m->m, m->k});
+    const int64_t dims[] = {m->turned ? m->n : m->k, m->turned ? m->k : m->n};
+    ingot_tensor *w = tensor(c, "w", m->type, 2, dims);
+    if (m->turned)
+        w = ingot_permute(c, w, (int[]){1, 0});
+    return ingot_relu(c, ingot_matmul(c, x, w));
+}
+
+/* An opt a line.  The terms of both operands lie side by side in a convolution. */
+static Run prepare(const Model *m, const char *opts)
+{
+    Context *c = ingot_context_new(NULL, NULL);
+    Arena *a = arena_new();
+    Target t;
+    ingot_status status;
+    assert_null(target_make(&t, a, m->target, &status));
+    Run r = run_new(c, result(c, m), &t);
+    arena_free(a);
+    run_opts(r.nest, opts);
+    const Kernel *k = r.nest->k;
+    View v = kernel_view(r.a, k);
+    for (int i = 0; i < v.nfactor && r.nest->tc && m->window; i++) {
+        KernelArg *arg = &k->args[v.factor[i]->src[0]->arg.i];
+        Node *term = k->axes[r.nest->axis[r.nest->tc_axis[TC_TERMS]].root].range;
+        layout_put_last(&arg->layout, arg->rank, access_move(k->c, v.factor[i], term).axis);
+    }
+    run_lower(&r, true);
+    return r;
+}
+
+/* What is printed can be read again, the text has so many products, and the values are right. */
+static void expect(const Model *m, const char *opts, int products)
+{
+    Run r = prepare(m, opts);
+    StrBuf printed = {0}, text = {0};
+    for (int i = 0; i < r.nest->nopt; i++) {
+        opt_print(&printed, &r.nest->opts[i]);
+        sb_puts(&printed, "\n");
+    }
+    assert_string_equal(printed.data, opts);
+    const char *fault = run_wrong(&r, prepare(m, ""));
+    if (*fault)
+        fail_msg("%s", fault);
+    Kernel *k = kernel_copy(r.p->kernels[0]);
+    for (int i = 0; i < k->narg; i++)
+        k->args[i].layout = r.nest->k->args[i].layout;
+    nest_keep(r.nest, k);
+    render_kernel(&text, r.t, k, "k");
+    int count = 0;
+    for (const char *at = text.data; (at = strstr(at, "igrt_mma_dot_")); at++)
+        count++;
+    if (count != products)
+        fail_msg("%d products where %d were wanted:\n%s", count, products, text.data);
+    ingot_context_free(k->c);
+    sb_free(&printed);
+    sb_free(&text);
+    run_free(&r);
+}
+
+static const char of_warps[] =
+    "SPLIT i0 32\nSPLIT i0.i 16\nSPLIT i1 24\nSPLIT i1.i 8\nUPCAST i1.i.o 3\nSPLIT r0 32\nSPLIT "
+    "r0.i 16\n"
+    "TC mma.f16 (i0.i.i; i1.i.i; r0.i.i)\nBIND i0.o grid\nBIND i1.o grid\nBIND i0.i.o warp\n"
+    "ORDER r0.o r0.i.o\nSTAGE r0.o 1\nSTAGE r0.o 2\n";
+
+/* Warps of a group: two by two, each with copies of fragments. */
+static void products_of_warps(void **state)
+{
+    (void)state;
+    expect(&halves, of_warps, 3);
+    expect(&halves_turned,
+           "MASK i0 32\nMASK i1 8\nMASK r0 16\nSPLIT i0 32\nSPLIT i0.i 16\nUPCAST i0.i.o 2\nSPLIT "
+           "i1 8\nSPLIT r0 16\n"
+           "TC mma.f16 (i0.i.i; i1.i; r0.i)\nBIND i0.o grid\nBIND i1.o warp\n"
+           "STAGE r0.o 1\nSTAGE r0.o 2\n",
+           2);
+    expect(&small_floats,
+           "SPLIT i0 16\nSPLIT i1 8\nSPLIT r0 16\nUPCAST i1.o 4\nTC mma.bf16 (i0.i; i1.i; "
+           "r0.i)\nBIND i0.o warp\n"
+           "STAGE r0.o 1\nSTAGE r0.o 2\n",
+           4);
+}
+
+static void convolutions_of_warps(void **state)
+{
+    (void)state;
+    expect(&convolution,
+           "JOIN i0 i1\nSPLIT i0_i1 16\nUPCAST i0_i1.o 2\nSPLIT i2 8\nSPLIT r0 16\n"
+           "TC mma.f16 (i0_i1.i; i2.i; r0.i)\nBIND i0_i1.o.o grid\nBIND i2.o warp\n"
+           "ORDER r1 r2 r0.o\nSTAGE r0.o 1\nSTAGE r0.o 2\n",
+           2);
+}
+
+/* Each barrier is needed: another warp has not filled its part, or reads it still. */
+static void barriers_of_warps(void **state)
+{
+    (void)state;
+    int barriers = 1;
+    for (int left = 0; left < barriers; left++) {
+        Run r = prepare(&halves, of_warps);
+        Linear *l = &r.lk->tile[0];
+        int at = -1;
+        barriers = 0;
+        for (int i = 0; i < l->n; i++)
+            if (l->stmt[i].kind == STMT_BARRIER && barriers++ == left)
+                at = i;
+        assert_true(at >= 0 && barriers == 2);
+        memmove(&l->stmt[at], &l->stmt[at + 1], (size_t)(l->n - at - 1) * sizeof *l->stmt);
+        l->n--;
+        const char *fault = run_wrong(&r, prepare(&halves, ""));
+        if (!strstr(fault, "which nothing has written") && !strstr(fault, "a race: "))
+            fail_msg("without barrier %d: '%s'", left, fault);
+        run_free(&r);
+    }
+}
+
+/* An item stores another of its elements; a fragment comes from the wrong place. */
+static void elements_swapped(void **state)
+{
+    (void)state;
+    for (int what = 0; what < 2; what++) {
+        Run r = prepare(&halves, of_warps);
+        Linear *l = &r.lk->tile[0];
+        Context *c = r.tiles.k->c;
+        for (int i = 0; i < l->n; i++) {
+            Stmt *s = &l->stmt[i];
+            if (!what && s->kind == STMT_STORE && s->node->arg.i < 2) {
+                Node *from = s->node->src[2], *sum = from->src[0];
+                Node *other = node_make(c, OP_PROJ, sum->dtype, (Arg){.i = sum->arg.i ^ 1}, 1,
+                                        sum->src, 0, NULL);
+                s->node = substitute(c, s->node, 1, &sum, &other);
+                break;
+            }
+            if (what && s->kind == STMT_UPDATE && s->term) {
+                s->term = l->stmt[i + 1].term;
+                break;
+            }
+        }
+        const char *fault = run_wrong(&r, prepare(&halves, ""));
+        if (!strstr(fault, "has another value"))
+            fail_msg("%d: '%s'", what, fault);
+        run_free(&r);
+    }
+}
+
+static void refusal(Nest *n, const char *opt, const char *wanted)
+{
+    const char *why = run_opt(n, opt);
+    if (!wanted ? why != NULL : !why || !strstr(why, wanted))
+        fail_msg("%s: '%s' where '%s' was wanted", opt, why ? why : "done", wanted ? wanted : "");
+}
+
+static void refusals(void **state)
+{
+    (void)state;
+    Run r = prepare(&halves, "");
+    Nest *n = nest_new(r.p->kernels[0], r.t);
+    refusal(n, "BIND i0 warp", "TC comes before");
+    refusal(n, "SPLIT i0 8", NULL);
+    refusal(n, "SPLIT i1 8", NULL);
+    refusal(n, "SPLIT r0 16", NULL);
+    refusal(n, "TC mma.f16 (i0.i; i1.i; r0.i)", "takes 16 rows, 8 columns and 16 terms");
+    refusal(n, "TC mma.f16 (i0.o; i1.i; r0.i)", "takes 16 rows, 8 columns and 16 terms");
+    nest_free(n);
+    n = nest_new(r.p->kernels[0], r.t);
+    refusal(n, "SPLIT i0 16", NULL);
+    refusal(n, "SPLIT i1 8", NULL);
+    refusal(n, "SPLIT r0 16", NULL);
+    refusal(n, "TC mma.bf16 (i0.i; i1.i; r0.i)", "products of bf16");
+    Nest *wide = nest_clone(n);
+    refusal(wide, "UPCAST i0.o 4", NULL);
+    refusal(wide, "UPCAST i1.o 6", NULL);
+    refusal(wide, "TC mma.f16 (i0.i; i1.i; r0.i)", NULL);
+    nest_free(wide);
+    refusal(n, "TC mma.f16 (i0.i; i1.i; r0.i)", NULL);
+    refusal(n, "BIND i0.o lane", "the lanes are those of mma.f16");
+    refusal(n, "UPCAST i1.o 2", "after TC");
+    refusal(n, "BIND i0.o warp", NULL);
+    assert_non_null(strstr(nest_check(n), "STAGE argument"));
+    nest_free(n);
+    Target old = *target_find("cuda");
+    n = nest_new(r.p->kernels[0], &old);
+    refusal(n, "SPLIT i0 16", NULL);
+    refusal(n, "SPLIT i1 8", NULL);
+    refusal(n, "SPLIT r0 16", NULL);
+    refusal(n, "TC mma.f16 (i0.i; i1.i; r0.i)", "no such unit (it has: none)");
+    nest_free(n);
+    run_free(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_of_warps), cmocka_unit_test(convolutions_of_warps),
+        cmocka_unit_test(barriers_of_warps), cmocka_unit_test(elements_swapped),
+        cmocka_unit_test(refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
