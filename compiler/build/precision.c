@@ -38,8 +38,8 @@ void ops_precision(ingot_context *c, ingot_tensor **x, int x_axis, ingot_tensor 
 {
     enum { FEW = 16 };
     ingot_precision p = ingot_precision_of(c);
-    if (p == INGOT_PRECISION_F32 || ingot_is_poison(*x) || ingot_is_poison(*w) ||
-        ingot_dtype_of(*x) != INGOT_F32 || ingot_dtype_of(*w) != INGOT_F32 ||
+    if (p == INGOT_PRECISION_F32 || p == INGOT_PRECISION_1E5 || ingot_is_poison(*x) ||
+        ingot_is_poison(*w) || ingot_dtype_of(*x) != INGOT_F32 || ingot_dtype_of(*w) != INGOT_F32 ||
         !ingot_dim_is_const(ingot_shape(*w, w_axis), NULL) ||
         ingot_dim_lo(ingot_shape(*w, w_axis)) % FEW)
         return;

@@ -5,6 +5,7 @@
  * which that operand is reused.  Per step of the reduced axes it loads vectors + rows values and
  * does vectors * rows multiply-adds.  The constant operand is stored in the order in which the
  * loops read it.  Everything else runs its loops in the order of storage, innermost in lanes. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -503,6 +504,24 @@ static bool slides(const Kernel *k, const View *v, Node *rows)
     return false;
 }
 
+/* What it takes to read the operands that the lanes move, if L2 does not hold them, by the time of all products. */
+static double read_again(const Kernel *k, const View *v, Node *lanes, const Target *t)
+{
+    double bytes = 0, products = 1;
+    for (int i = 0; i < k->naxis; i++)
+        products *= (double)k->axes[i].range->hi + 1;
+    for (int j = 0; j < v->nfactor && t->lanes; j++) {
+        const KernelArg *arg = &k->args[v->factor[j]->src[0]->arg.i];
+        double size = dtype_info[v->factor[j]->dtype].bytes;
+        for (int d = 0; d < arg->rank; d++)
+            size *= (double)arg->dims[d]->hi;
+        bytes += depends_on(v->factor[j], lanes) ? size : 0;
+    }
+    return bytes <= t->level[1].bytes
+               ? 0
+               : cost_bytes(bytes, INFINITY, t) / (2 * products / t->rate[UNIT_TILE]);
+}
+
 /* pair: what is interleaved with the lanes, or NULL. */
 static RegisterTile pick_tile(const Kernel *k, const View *v, Node *lanes, Node *pair, bool four,
                               int moves, const Target *t)
@@ -531,6 +550,7 @@ static RegisterTile pick_tile(const Kernel *k, const View *v, Node *lanes, Node 
     }
     for (uint32_t j = 1; j < v->dot->nsrc; j++)
         block *= (double)v->dot->src[j]->hi + 1;
+    const double again = read_again(k, v, lanes, t);
     for (int64_t vectors = 1; vectors <= MAX_VECTORS && vectors * width <= extent; vectors++)
         for (int i = v->nrange;
              i-- > -1;) { /* -1 stands for no rows; of equals the last axis: its rows lie close */
@@ -568,9 +588,9 @@ static RegisterTile pick_tile(const Kernel *k, const View *v, Node *lanes, Node 
                 /* a block of the lanes' operand that L1 does not hold comes from L2 again for every m rows; bytes fast enough */
                 if (!signs && !pairs && block * wide > L1_BLOCK && m < L2_ROWS)
                     score *= (double)(L2_ROWS + m) / (2.0 * L2_ROWS);
-                /* whole rows leave no tile behind */
+                /* whole rows leave no tile behind, which reads all of the lanes' operand again */
                 if (nr % m)
-                    score *= 0.93;
+                    score *= 0.93 / (1 + again);
                 if (extent % (vectors * width))
                     score *= 0.95;
                 if (score > best.score * 1.001) {
@@ -683,11 +703,19 @@ static void prefetch_opts(Nest *nest, const View *v, const Buffer *const *bufs,
                           const RegisterTile *tile)
 {
     const Kernel *k = nest->k;
-    const NestAxis *outer = &nest->axis[nest->order[0]];
+    int first = 0; /* outside of it are contractions side by side, each with weights of its own */
+    while (first + 1 < nest->norder &&
+           k->axes[nest->axis[nest->order[first]].root].range != tile->lanes)
+        first++;
+    const NestAxis *outer = &nest->axis[nest->order[first]];
     int64_t times = 1, size;
     if (!tile->rows || tile->nfour || k->axes[outer->root].range != tile->lanes)
         return;
-    for (int i = 1; i < nest->norder; i++) {
+    for (int i = 0; i < first; i++)
+        for (int j = 0; j < v->nfactor; j++)
+            if (!depends_on(v->factor[j], k->axes[nest->axis[nest->order[i]].root].range))
+                return;
+    for (int i = first + 1; i < nest->norder; i++) {
         const NestAxis *x = &nest->axis[nest->order[i]];
         times = x->reduced || x->remainder ? times : sat_mul(times, x->extent);
     }

@@ -1,8 +1,8 @@
 /* packing.c - a weight in the order in which the loops of a contraction read it:
  *
- *     [blocks of lanes][other axes, as the loops run][lanes of a block][fours]
+ *     [axes of loops outside][blocks of lanes][other axes, as the loops run][lanes of a block][fours]
  *
- * A block is what one iteration of the loop over the lanes' axis takes.  So each step of the reduced axes reads one run of
+ * A block is what one iteration of the loop over the lanes' axis takes; outside of it are contractions side by side.  So each step of the reduced axes reads one run of
  * memory, which the next step continues. */
 #include <string.h>
 
@@ -52,10 +52,17 @@ bool packing_layout(const Kernel *k, Node *load, const Packing *p, Layout *l)
     int n = 0;
     for (int d = 0; d < arg->rank; d++)
         at[d] = (int8_t)(d + (split && d > lane_axis) + (four_axis >= 0 && d > four_axis));
+    int first = 0; /* the loop over the lanes' axis */
+    for (int i = 0; i < p->nloop; i++)
+        first = p->loop[i] == p->lanes ? i : first;
+    for (int i = 0; i < first && split; i++)
+        for (int d = 0; d < arg->rank; d++)
+            if (d != lane_axis && owner[d] == i)
+                order[n++] = at[d];
     if (split)
         order[n++] = at[lane_axis];
     for (int i = -1; i < p->nloop; i++)
-        for (int d = 0; d < arg->rank; d++)
+        for (int d = 0; d < arg->rank && (i < 0 || i >= first || !split); d++)
             if (d != lane_axis && owner[d] == i)
                 order[n++] = at[d];
     order[n++] = (int8_t)(at[lane_axis] + split);

@@ -2,7 +2,7 @@
  *
  * A panel of weights that comes from memory is read by the first rows of results, and then again by all the others: memory is idle
  * meanwhile.  PREFETCH spreads the lines of the next panel over all iterations of the loops inside.  The panel has to lie
- * in one piece, from one iteration of the loop to the next, and its lines have to suffice for the iterations, or there is nothing
+ * in one piece, from one iteration of the loop to the next, or of those around it, and its lines have to suffice for the iterations, or there is nothing
  * worth asking for; then the list is empty. */
 #include "kernel.h"
 
@@ -39,18 +39,25 @@ int prefetch_loads(Arena *a, const Kernel *k, const Tile *t, int nroot, Node *co
     if (!load || !range_stride(c, load->src[2], range, &panel) ||
         !idx_value(range->src[0], &extent) || extent < 2)
         return 0;
-    Node *counter = idx(c, 0), *next = idx_min(c, idx_add(c, range, idx(c, 1)), idx(c, extent - 1));
-    Node *at = idx_mul(c, next, idx(c, panel));
+    Node *counter = idx(c, 0), *at = idx_mul(c, range, idx(c, panel));
+    int64_t last = (extent - 1) * panel; /* the last panel; the next one of the last is its own */
     bool inside = false;
+    for (int i = t->naxis; i-- > 0;) {
+        Node *r = t->axis[i].range;
+        inside |= r == range;
+        if (!inside || r == range || !depends_on(load, r))
+            continue;
+        if (!range_stride(c, load->src[2], r, &stride) || !idx_value(r->src[0], &extent))
+            return 0;
+        at = idx_add(c, at, idx_mul(c, r, idx(c, stride)));
+        last += (extent - 1) * stride;
+    }
+    at = idx_min(c, idx_add(c, at, idx(c, panel)), idx(c, last));
+    inside = false;
     for (int i = 0; i < t->naxis; i++) {
         Node *r = t->axis[i].range;
         if (inside && !count_loop(c, r, &counter, &times))
             return 0;
-        if (!inside && r != range && depends_on(load, r)) {
-            if (!range_stride(c, load->src[2], r, &stride))
-                return 0;
-            at = idx_add(c, at, idx_mul(c, r, idx(c, stride)));
-        }
         inside |= r == range;
     }
     *innermost = NULL;

@@ -23,8 +23,10 @@ struct Rewrite {
     Node *visiting; /* of the graph before this pass */
     Node *(*apply)(Rewrite *, Node *renewed);
     void *user;
-    const Target *target; /* of variants: what they are to pay on; NULL: none is done unasked */
-    Map strips;           /* strips.c: nodes that are made in strips */
+    const Target *target; /* of variants: what they are to be fast on */
+    double
+        ram; /* bytes that the largest product takes with its operands: what a variant may take more is a part */
+    Map strips; /* strips.c: nodes that are made in strips */
 };
 
 /* rewrite.c: the model's graph from its leaves up, once; whether anything changed. */
@@ -93,7 +95,11 @@ Node *joined_elementwise(Rewrite *, Node *);
 /* winograd.c: of a REDUCE, in tiles of 2 and of 4 results. */
 Node *winograd2(Rewrite *, Node *reduce, bool try);
 Node *winograd4(Rewrite *, Node *reduce, bool try);
-bool winograd2_pays(const Rewrite *, Node *reduce); /* of one that can be done so */
+/* winograd.c: of a REDUCE that can be done so, by the time of the direct form; INFINITY: it is not to be done unasked. */
+double winograd2_time(const Rewrite *, Node *reduce);
+double winograd4_time(const Rewrite *, Node *reduce);
+/* winograd.c: bytes of a sum of products and of its operands, where these are stored; 0: it is none. */
+double product_ram(Node *);
 
 /* strips.c: a concat, of parts that fit; nothing is left of it in the context but its node. */
 Node *concat_of(Context *, int n, Node *const *part, int axis);

@@ -2,6 +2,7 @@
  *
  * They come last, on the canonical graph, and belong to one plan: variants_apply() keeps the model's roots, and
  * roots_restore() gives them back, so that the next plan starts from the same graph. */
+#include <math.h>
 #include <string.h>
 
 #include "../schedule/values.h"
@@ -11,11 +12,11 @@ typedef struct {
     const char *name;
     Op op;
     Node *(*make)(Rewrite *, Node *, bool try);
-    bool (*pays)(const Rewrite *, Node *);
+    double (*time)(const Rewrite *, Node *);
 } Variant;
 
 static const Variant variants[] = {
-#define VARIANT(name, op, function, pays) {name, OP_##op, function, pays},
+#define VARIANT(name, op, function, time) {name, OP_##op, function, time},
 #include "variants.def"
 };
 enum { NVARIANT = sizeof variants / sizeof variants[0] };
@@ -48,20 +49,27 @@ static void note_made(Made *m, uint32_t from, uint32_t to, Node *of, const char 
     }
 }
 
-/* The variant of a node that its decision asks for, or that pays; NULL: it stays. *any: there are some. */
+/* The variant of a node that its decision asks for, or the fastest one; NULL: it stays. *any: there are some. */
 static const Variant *chosen(const Made *m, Rewrite *r, Node *n, bool *any)
 {
+    const double MUCH_FASTER = 5. / 6;
     const ValueChoice *given = value_given(m->p, r->visiting);
     const char *name = given ? given->variant : NULL;
     const Variant *best = NULL;
+    double least = MUCH_FASTER;
     *any = false;
     for (int i = 0; i < NVARIANT; i++) {
         const Variant *v = &variants[i];
         if (v->op != n->op || !v->make(r, n, true))
             continue;
         *any = true;
-        bool wanted = name ? !strcmp(name, v->name) : v->pays && v->pays(r, n);
-        best = wanted && !best ? v : best;
+        if (name && !strcmp(name, v->name))
+            best = v;
+        double time = name || !v->time ? INFINITY : v->time(r, n);
+        if (time < least) {
+            least = time;
+            best = v;
+        }
     }
     return best;
 }
@@ -119,6 +127,10 @@ void variants_apply(Plan *p, const Target *t, GraphRoots *keep)
     Arena *a = arena_new();
     Made m = {.p = p, .a = a};
     Rewrite r = {.c = c, .a = a, .apply = apply_variant, .user = &m, .target = t};
+    int n;
+    Node **nodes = graph_nodes(a, c, &n);
+    for (int i = 0; i < n; i++)
+        r.ram = fmax(r.ram, product_ram(nodes[i]));
     if (rewrite_pass(&r)) {
         note_made(&m, c->nnode, c->nnode, NULL, NULL);
         if (m.cap < c->nnode)

@@ -509,16 +509,17 @@ static double bytes_between(const Axes *s, Node *n, const Form *f, double *all)
 
 enum { NEAR = 1 << 20, FAR = 4, MOST_STRIPS = 16 };
 
-/* Rows of tiles of a strip: what is near stays in L2; what would not be far from it stays whole. */
-static int64_t rows_of_strip(const Axes *s, Node *n, const Form *f)
+/* Rows of tiles of a strip: what is near stays in L2; what would not be far from it stays whole, if there is room for it. */
+static int64_t rows_of_strip(const Axes *s, Node *n, const Form *f, double room)
 {
     double all, row = bytes_between(s, n, f, &all);
     int64_t rows = (results_of(s, 0) + f->tile - 1) / f->tile;
-    if (all <= (double)FAR * NEAR)
+    double most = room < NEAR ? room : NEAR;
+    if (all <= (double)FAR * NEAR && all <= room)
         return rows;
-    int64_t strips = (int64_t)(all / NEAR) + 1;
-    if (row > NEAR || strips > MOST_STRIPS)
-        strips = strips > MOST_STRIPS ? MOST_STRIPS : strips;
+    int64_t strips = (int64_t)(all / (row > most ? row : most)) + 1;
+    if (strips > MOST_STRIPS)
+        strips = MOST_STRIPS;
     if (strips > rows)
         strips = rows;
     return (rows + strips - 1) / strips;
@@ -547,6 +548,90 @@ static Node *strip(Context *c, const Axes *s, const Form *f, Node *x, Node *u, i
     return transformed_back(c, s, f, product, results);
 }
 
+/* ---- how long it takes --------------------------------------------------------------------------- */
+
+static double bytes_of(const Node *n)
+{
+    double bytes = dtype_info[n->dtype].bytes;
+    for (int i = 0; i < n->rank; i++)
+        bytes *= (double)n->shape[i]->hi;
+    return bytes;
+}
+
+double product_ram(Node *n)
+{
+    Node *product = n->op == OP_REDUCE ? n->src[0] : n;
+    double bytes = bytes_of(n);
+    if (product->op != OP_MUL || (n->arg.i & 255) != INGOT_REDUCE_ADD)
+        return 0;
+    for (int side = 0; side < 2; side++) {
+        Node *x = product->src[side];
+        while (is_move(x))
+            x = x->src[0];
+        bytes += is_constant(x, 0) ? 0 : bytes_of(x);
+    }
+    return bytes;
+}
+
+static double room_for(const Rewrite *r, Node *n)
+{
+    const double MORE = 1.25;
+    return MORE * r->ram - product_ram(n);
+}
+
+static double extent(Node *n, int count, const int *axis)
+{
+    double size = 1;
+    for (int i = 0; i < count; i++)
+        size *= (double)n->shape[axis[i]]->hi;
+    return size;
+}
+
+/* Cycles of products, two operations a term, beside weights that come from memory. */
+static double products(const Target *t, double terms, double weights)
+{
+    return 2 * terms / t->rate[UNIT_TILE] + cost_bytes(weights * sizeof(float), INFINITY, t);
+}
+
+/* As a part of what the direct form takes. */
+static double winograd_time(const Rewrite *r, Node *n, const Form *f)
+{
+    const Target *t = r->target;
+    Axes s;
+    if (t->gpu || !t->lanes || t->byte > 0 || !sort_product(r->c, n, &s))
+        return INFINITY;
+    double all, row = bytes_between(&s, n, f, &all), batch = extent(s.x, s.nbatch, s.batch),
+                sum = extent(s.x, s.nsum, s.sum), maps = extent(s.w, s.nmap, s.map),
+                rows = extent(s.x, s.nrow, s.row), out = 1, tiles = 1, taps = 1, points = 1,
+                room = room_for(r, n);
+    for (int i = 0; i < s.nwindow; i++) {
+        out *= (double)results_of(&s, i);
+        tiles *= (double)((results_of(&s, i) + f->tile - 1) / f->tile);
+        taps *= TAPS;
+        points *= f->points;
+    }
+    double live = row * (double)rows_of_strip(&s, n, f, room), steps = 3 * ceil(all / live);
+    if (sum < t->lanes || maps < t->lanes || live > room) /* no lanes for the transforms */
+        return INFINITY;
+    double direct = products(t, batch * rows * out * sum * maps * taps, batch * sum * maps * taps),
+           fewer =
+               products(t, batch * rows * tiles * sum * maps * points, batch * sum * maps * points);
+    /* each byte between them is written and read, and lines that are written are fetched before */
+    return (fewer + cost_bytes(3 * all, live, t) + steps * t->launch) / direct;
+}
+
+double winograd2_time(const Rewrite *r, Node *n)
+{
+    return winograd_time(r, n, &form2);
+}
+
+double winograd4_time(const Rewrite *r, Node *n)
+{
+    return r->c->precision == INGOT_PRECISION_1E5 ? winograd_time(r, n, &form4) : INFINITY;
+}
+
+/* ---- the rewrite ------------------------------------------------------------------------------------ */
+
 static Node *winograd(Rewrite *r, Node *n, bool try, const Form *f)
 {
     Context *c = r->c;
@@ -555,7 +640,7 @@ static Node *winograd(Rewrite *r, Node *n, bool try, const Form *f)
         return NULL;
     if (try)
         return n;
-    int64_t step = rows_of_strip(&s, n, f) * f->tile, all = results_of(&s, 0);
+    int64_t step = rows_of_strip(&s, n, f, room_for(r, n)) * f->tile, all = results_of(&s, 0);
     Node *x = tiled(c, &s, f), *u = transformed_w(c, &s, f), *part[MOST_STRIPS];
     int count = 0;
     for (int64_t at = 0; at < all; at += step) {
@@ -573,49 +658,4 @@ Node *winograd2(Rewrite *r, Node *n, bool try)
 Node *winograd4(Rewrite *r, Node *n, bool try)
 {
     return winograd(r, n, try, &form4);
-}
-
-/* ---- whether it pays -------------------------------------------------------------------------------- */
-
-static double extent(Node *n, int count, const int *axis)
-{
-    double size = 1;
-    for (int i = 0; i < count; i++)
-        size *= (double)n->shape[axis[i]]->hi;
-    return size;
-}
-
-/* Time of the products, two operations a term, beside weights that come from memory. */
-static double products(const Target *t, double terms, double weights)
-{
-    return 2 * terms / t->rate[UNIT_TILE] + cost_bytes(weights * sizeof(float), INFINITY, t);
-}
-
-bool winograd2_pays(const Rewrite *r, Node *n)
-{
-    enum { MARGIN = 20 }; /* per cent */
-    const Form *f = &form2;
-    const Target *t = r->target;
-    Context *c = r->c;
-    Axes s;
-    if (!t || t->gpu || !t->lanes || t->byte > 0 || !sort_product(c, n, &s))
-        return false;
-    double all, row = bytes_between(&s, n, f, &all), batch = extent(s.x, s.nbatch, s.batch),
-                sum = extent(s.x, s.nsum, s.sum), maps = extent(s.w, s.nmap, s.map),
-                rows = extent(s.x, s.nrow, s.row), out = 1, tiles = 1, taps = 1, points = 1;
-    for (int i = 0; i < s.nwindow; i++) {
-        out *= (double)results_of(&s, i);
-        tiles *= (double)((results_of(&s, i) + f->tile - 1) / f->tile);
-        taps *= TAPS;
-        points *= f->points;
-    }
-    if (sum < t->lanes || maps < t->lanes || row > 4.0 * NEAR) /* no lanes for the transforms */
-        return false;
-    double direct = products(t, batch * rows * out * sum * maps * taps, batch * sum * maps * taps);
-    double fewer =
-        products(t, batch * rows * tiles * sum * maps * points, batch * sum * maps * points);
-    /* each byte between them is written and read, and lines that are written are fetched before */
-    double live = all <= (double)FAR * NEAR ? all : NEAR, steps = 3 * (all > live ? all / live : 1);
-    fewer += cost_bytes(3 * all, live, t) + steps * t->launch;
-    return fewer * (100 + MARGIN) < direct * 100;
 }

@@ -5,7 +5,7 @@
 
     kernels   of many forms: each kernel beside its naive form, and those beside the interpreter; for OpenCL too
     error     beside sums in f64: docs/numerics.md has the bounds
-    chosen    by --prefer time where it pays, in strips where it is large; a file has the last word
+    chosen    where it pays, in strips where it is large; a file has the last word
     left      what cannot be done so stays direct
 
 Exit status 77, skipped: there is no Python with onnx.
@@ -138,11 +138,18 @@ def chosen(ingot, work):
     for shape in ((1, 128, 28, 28), (1, 64, 56, 56)):
         model = work / "conv.onnx"
         model.write_bytes(inside(shape))
-        for prefer, kind in (((), "direct"), (("--prefer", "ram"), "direct"), (("--prefer", "time"), "winograd2")):
+        for prefer, kind in ((("--prefer", "ram"), "direct"), ((), "winograd2"), (("--precision", "1e-5"), "winograd4")):
             call(ingot, "compile", model, "-o", work / "c", "--save-sched", saved, *flags, *prefer)
-            if (kind == "direct") != (" as winograd2" not in saved.read_text()):
-                raise Wrong(f"{shape} {prefer}: not {kind}")
-        call(ingot, "verify", model, *flags, *prefer)
+            forms = set(re.findall(r" as (winograd\d)  # reduce", saved.read_text())) or {"direct"}
+            if forms != {kind}:
+                raise Wrong(f"{shape} {prefer}: {forms}, not {kind}")
+            if prefer:
+                continue
+            call(ingot, "verify", model, *flags)
+            again = work / "again.sched"
+            call(ingot, "compile", model, "-o", work / "d", "--sched", saved, "--save-sched", again, *flags)
+            if saved.read_text() != again.read_text():
+                raise Wrong(f"{shape}: what a file says again is not the same")
     print("2 sizes")
 
 

@@ -128,8 +128,7 @@ static bool begin_decisions(Plan *p, const Target *t, const ingot_options *o, Gr
     if (o->sched && !sched_parse(p, o->sched, o->target ? o->target : "c"))
         return false;
     values_match(p);
-    bool time = o->prefer && !strcmp(o->prefer, "time"); /* in fewer products, which takes RAM */
-    variants_apply(p, time ? t : NULL, keep);
+    variants_apply(p, t, keep);
     return true;
 }
 
