@@ -410,6 +410,7 @@ unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char 
 {
     Arena *a = arena_new();
     Tiles tiles = kernel_lower(k);
+    decompose(&tiles, t->gpu);
     Render r = {.sb = sb, .t = t, .k = tiles.k};
     if (t->gpu)
         sb_printf(sb, "%s", t->kernel_word);

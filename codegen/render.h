@@ -83,14 +83,7 @@ const char *render_operator(Op); /* "+", or NULL */
 void render_load(Render *, Node *);
 void render_store(Render *, Node *, int depth);
 void render_cast(Render *, Node *);
-bool render_is_clamped(Node *x, ingot_dtype to);
-/* clamp(round(x) + zero, lo, hi): of zero a number, or an argument. */
-typedef struct {
-    Node *x, *argument;
-    int zero, lo, hi;
-} Quantized;
-bool render_quantized(Render *, Node *cast, Quantized *);
-void render_quantize(Render *, const Quantized *);
+void render_quantize(Render *, Node *);
 void render_bitcast(Render *, Node *);
 
 /* ---- render_lanes.c ------------------------------------------------------------------------- */

@@ -405,6 +405,10 @@ static void alu(Render *r, Node *n)
         custom(r, n, lanes);
         return;
     }
+    if (n->op == OP_QUANTIZE) {
+        render_quantize(r, n);
+        return;
+    }
     if (n->op == OP_WHERE && !(lanes && is_vector(r, n->src[0]))) {
         choice(r, n);
         return;

@@ -60,12 +60,7 @@ void render_lane_cast(Render *r, Node *n)
         held_from = "i32";
     bool convert = strcmp(held_from, held_to) != 0;
     bool narrow = dtype_info[to].bytes < 4 && from != to && (to_float || from != INGOT_BOOL);
-    Quantized q;
-    if (from_float && !to_float && render_quantized(r, n, &q)) {
-        render_quantize(r, &q);
-        return;
-    }
-    bool small = from_float && !to_float && render_is_clamped(x, to);
+    bool small = n->arg.i == CAST_WITHIN;
     narrow &= !small;
     if (narrow)
         sb_printf(r->sb, "igrt_%s_%s_%sx%d(", to_float ? "round" : "wrap", dtype_info[to].name,

@@ -1,7 +1,5 @@
 /* render_memory.c - loads, stores and conversions.  f16 and smaller floats are held as f32: they are
  * converted where they are loaded, stored and cast, and nowhere else. */
-#include <math.h>
-
 #include "render.h"
 
 static void element(Render *r, Node *n, int first)
@@ -54,68 +52,22 @@ static void close_pack(Render *r, ingot_dtype to, int64_t how)
     put(r, ")");
 }
 
-/* Is the float x clamped to what an integer of this type holds, or NaN? */
-bool render_is_clamped(Node *x, ingot_dtype to)
+void render_quantize(Render *r, Node *n)
 {
-    double lo = 1, hi = -1, bits = 8.0 * dtype_info[to].bytes;
-    if (!dtype_is_int(to) || is_narrow(to) || bits > 16 || held(x->dtype) != INGOT_F32)
-        return false;
-    for (int i = 0; i < 2 && (x->op == OP_MIN || x->op == OP_MAX); i++, x = x->src[0])
-        if (x->src[1]->op == OP_CONST)
-            *(x->op == OP_MIN ? &hi : &lo) = node_float(x->src[1]);
-    bool is_signed = dtype_info[to].kind == 'i';
-    return lo <= hi && lo >= (is_signed ? -ldexp(1, (int)bits - 1) : 0) &&
-           hi <= ldexp(1, (int)bits - is_signed) - 1;
-}
-
-/* A zero point: whole, and so small that its sum with what is clamped is exact. */
-static bool is_zero_point(const Kernel *k, Node *n)
-{
-    enum { MOST = 65536 };
-    if (n->op == OP_CONST)
-        return node_float(n) == rint(node_float(n)) && fabs(node_float(n)) <= MOST;
-    const Scalar *s = is_scalar_argument(n) ? &k->scalars[n->arg.i] : NULL;
-    return s && s->whole && s->lo >= -MOST && s->hi <= MOST;
-}
-
-/* Whether n is a quantised form: clamp(round(x) + zero, lo, hi) of f32, cast to an integer of up to 16 bits. */
-bool render_quantized(Render *r, Node *n, Quantized *q)
-{
-    Node *x = n->src[0], *least = NULL, *most = NULL;
-    *q = (Quantized){0};
-    if (r->t->gpu || x->dtype != INGOT_F32 || !render_is_clamped(x, n->dtype))
-        return false;
-    for (; (x->op == OP_MIN || x->op == OP_MAX) && !is_named(r, x); x = x->src[0])
-        *(x->op == OP_MIN ? &most : &least) = x->src[1];
-    if (!is_named(r, x) && x->op == OP_ADD && is_zero_point(r->k, x->src[1])) {
-        q->argument = x->src[1]->op == OP_PARAM ? x->src[1] : NULL;
-        q->zero = q->argument ? 0 : (int)node_float(x->src[1]);
-        x = x->src[0];
-    }
-    if (!least || !most || x->op != OP_ROUND || is_named(r, x))
-        return false;
-    double lo = node_float(least), hi = node_float(most);
-    if (lo != rint(lo) || hi != rint(hi))
-        return false;
-    q->lo = (int)lo;
-    q->hi = (int)hi;
-    q->x = x->src[0];
-    return true;
-}
-
-void render_quantize(Render *r, const Quantized *q)
-{
-    bool lanes = is_vector(r, q->x);
+    Node *zero = n->src[1];
+    bool lanes = is_vector(r, n);
+    if (!lanes)
+        sb_printf(r->sb, "(%s)", render_type(r, n->dtype));
     render_igrt(r, "quantize_f32");
     if (lanes)
         sb_printf(r->sb, "x%d", r->l.tile->lanes);
     put(r, "(");
-    render_operand(r, q->x, lanes, true);
-    if (q->argument)
-        sb_printf(r->sb, ", (int)c%lld", (long long)q->argument->arg.i);
+    render_operand(r, n->src[0], lanes, true);
+    if (zero->op == OP_PARAM)
+        sb_printf(r->sb, ", (int)c%lld", (long long)zero->arg.i);
     else
-        sb_printf(r->sb, ", %d", q->zero);
-    sb_printf(r->sb, ", %d, %d)", q->lo, q->hi);
+        sb_printf(r->sb, ", %d", (int)node_float(zero));
+    sb_printf(r->sb, ", %d, %d)", quantize_least(n->arg.i), quantize_most(n->arg.i));
 }
 
 void render_cast(Render *r, Node *n)
@@ -123,12 +75,6 @@ void render_cast(Render *r, Node *n)
     Node *x = n->src[0];
     ingot_dtype from = x->dtype, to = n->dtype;
     bool from_float = dtype_is_float(from), to_float = dtype_is_float(to);
-    Quantized q;
-    if (from_float && !to_float && render_quantized(r, n, &q)) {
-        sb_printf(r->sb, "(%s)", render_type(r, to));
-        render_quantize(r, &q);
-        return;
-    }
     if (from == INGOT_INDEX)
         from = r->l.wide ? INGOT_I64 : INGOT_I32;
     if (to == INGOT_BOOL) {
@@ -160,7 +106,7 @@ void render_cast(Render *r, Node *n)
         sb_printf(r->sb, "(%s)(", render_type(r, to));
         render_expr(r, x);
         put(r, ")");
-    } else if (from_float && render_is_clamped(x, to)) {
+    } else if (n->arg.i == CAST_WITHIN) {
         sb_printf(r->sb, "(%s)", render_type(r, to));
         render_igrt(r, "small_f32_i32(");
         render_bare(r, x);

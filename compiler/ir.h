@@ -302,6 +302,20 @@ Node *node_const_zero(Context *, ingot_dtype);
 Node *node_bool(Context *, bool);
 double node_float(Node *); /* the value of a float CONST */
 bool node_is_const_i(Node *, int64_t);
+enum { CAST_WITHIN = 256 }; /* Arg of a CAST; ops.def */
+/* Arg of a QUANTIZE, and what it holds. */
+static inline int64_t quantize_bounds(int lo, int hi)
+{
+    return (int64_t)lo * 65536 * 4 + hi;
+}
+static inline int quantize_most(int64_t arg)
+{
+    return (int)((arg & 0x3ffff) ^ 0x20000) - 0x20000;
+}
+static inline int quantize_least(int64_t arg)
+{
+    return (int)((arg - quantize_most(arg)) / (65536 * 4));
+}
 Node *node_alu(Context *, Op, ingot_dtype, int nsrc,
                Node *const *src); /* elementwise; INDEX/BOOL scalars are simplified */
 Node *node_alu1(Context *, Op, ingot_dtype, Node *);

@@ -164,6 +164,8 @@ Tiles nest_lower(const Nest *);
 /* Of the nest that the kernel's own opts make, which were applied before: nothing is asked of the kernel again. */
 Tiles kernel_lower(const Kernel *);
 void tiles_free(Tiles *);
+/* decompose.c: conversions become nodes of what the target has one function or instruction for. */
+void decompose(const Tiles *, bool gpu);
 /* Where argument `arg` of a lowered kernel lies in the memory of its places, in bytes: each begins a line of cache.  Of the
  * number of its arguments: all bytes.  narg: of the kernel itself. */
 int64_t place_offset(const Kernel *, int narg, int arg);

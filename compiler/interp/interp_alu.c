@@ -265,6 +265,15 @@ static void select_lanes(size_t size, size_t n, void *out, const uint8_t *cond, 
     }
 }
 
+static void quantize_lanes(int64_t arg, ingot_dtype to, size_t n, char *out, const void *const *in)
+{
+    const float *x = in[0], *zero = in[1];
+    for (size_t i = 0; i < n; i++)
+        store_int(
+            to, igrt_quantize_f32(x[i], (int32_t)zero[i], quantize_least(arg), quantize_most(arg)),
+            out + i * elem_bytes(to));
+}
+
 void alu_lanes(Op op, int64_t arg, ingot_dtype out_t, const uint8_t *in_t, size_t n, void *out,
                const void *const *in)
 {
@@ -278,6 +287,10 @@ void alu_lanes(Op op, int64_t arg, ingot_dtype out_t, const uint8_t *in_t, size_
     }
     if (op == OP_WHERE) {
         select_lanes(elem_bytes(out_t), n, out, in[0], in[1], in[2]);
+        return;
+    }
+    if (op == OP_QUANTIZE) {
+        quantize_lanes(arg, out_t, n, out, in);
         return;
     }
     const ingot_dtype t = (ingot_dtype)in_t[0], compute = dtype_info[t].compute;

@@ -473,6 +473,7 @@ LinearKernel *linear_kernel(Arena *a, const Tiles *tiles, int narg, bool gpu)
     LinearKernel *lk = NEW(a, LinearKernel);
     *lk = (LinearKernel){
         .arena = a, .k = tiles->k, .n = tiles->n, .narg = narg, .items = gpu && !tiles->k->serial};
+    decompose(tiles, gpu);
     lk->tile = NEWN(a, Linear, tiles->n + 1);
     for (int i = 0; i < tiles->n; i++) {
         lk->tile[i].arena = a;

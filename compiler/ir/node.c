@@ -427,7 +427,7 @@ Node *node_with(Context *c, Node *n, Node *const *src)
         return node_cast(c, src[0], n->dtype);
     if (n->op == OP_CUSTOM)
         return node_custom(c, n->arg.ptr, (ingot_dtype)n->dtype, (int)n->nsrc, src);
-    if (op_is_alu(n->op) && n->op != OP_CAST && n->op != OP_BITCAST)
+    if (op_is_alu(n->op) && op_info[n->op].arg == ARG_NONE)
         return node_alu(c, n->op, n->dtype, (int)n->nsrc, src);
     return node_make(c, n->op, n->dtype, n->arg, (int)n->nsrc, src, n->rank, n->shape);
 }

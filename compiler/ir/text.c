@@ -225,7 +225,10 @@ static void put_arg(Printer *p, Node *n)
     }
     case OP_CAST:
         if (n->arg.i)
-            sb_puts(p->sb, " wrap");
+            sb_puts(p->sb, n->arg.i == CAST_WITHIN ? " within" : " wrap");
+        return;
+    case OP_QUANTIZE:
+        sb_printf(p->sb, " %d..%d", quantize_least(n->arg.i), quantize_most(n->arg.i));
         return;
     case OP_REDUCE:
     case OP_SCAN:

@@ -131,6 +131,7 @@ static void print_linear(StrBuf *sb, const Kernel *k)
     static const char *const word[] = {"loop", "parts", "end", "let", "acc", "update", "store"};
     Arena *a = arena_new();
     Tiles tiles = kernel_lower(k);
+    decompose(&tiles, false);
     for (int i = 0; i < tiles.n; i++) {
         Linear l = {.arena = a};
         linearize(&l, tiles.k, &tiles.tile[i]);

@@ -1,0 +1,121 @@
+/* decompose.c - conversions as the targets have them, on lowered loop nests, before they become statements.
+ *
+ *     cast.i8(min(max(add(round(x), zero), -128), 127))    ->    quantize(x, zero), which holds it within -128..127
+ *     cast.i8(min(max(x, 0), 100))                         ->    the cast, marked: its operand is within the type
+ *
+ * A renderer writes these nodes and the interpreter of linear IR runs them: neither looks for what they are made of. */
+#include <math.h>
+#include <string.h>
+
+#include "kernel.h"
+
+/* Is the float x clamped to what an integer of up to 16 bits holds, or NaN? */
+static bool is_clamped(Node *x, ingot_dtype to)
+{
+    const DtypeInfo *info = &dtype_info[to];
+    double lo = 1, hi = -1, bits = 8.0 * info->bytes;
+    bool narrow = to == INGOT_I4 || to == INGOT_U4 || to == INGOT_I2 || to == INGOT_U2;
+    if (!dtype_is_int(to) || narrow || bits > 16 || dtype_info[x->dtype].compute != INGOT_F32)
+        return false;
+    for (int i = 0; i < 2 && (x->op == OP_MIN || x->op == OP_MAX); i++, x = x->src[0])
+        if (x->src[1]->op == OP_CONST)
+            *(x->op == OP_MIN ? &hi : &lo) = node_float(x->src[1]);
+    bool is_signed = info->kind == 'i';
+    return lo <= hi && lo >= (is_signed ? -ldexp(1, (int)bits - 1) : 0) &&
+           hi <= ldexp(1, (int)bits - is_signed) - 1;
+}
+
+/* A zero point: whole, and so small that its sum with what is clamped is exact. */
+static bool is_zero_point(const Kernel *k, Node *n)
+{
+    enum { MOST = 65536 };
+    if (n->op == OP_CONST)
+        return node_float(n) == rint(node_float(n)) && fabs(node_float(n)) <= MOST;
+    const Scalar *s = is_scalar_argument(n) ? &k->scalars[n->arg.i] : NULL;
+    return s && s->whole && s->lo >= -MOST && s->hi <= MOST;
+}
+
+typedef struct {
+    const Kernel *k;
+    bool gpu;
+    int *uses;    /* by id: how many nodes read it */
+    Node **fresh; /* by id: what stands for it */
+} Decompose;
+
+/* clamp(round(x) + zero, lo, hi) of f32, cast to an integer, of which nothing else reads what is between: one node, or NULL. */
+static Node *quantize(const Decompose *q, Node *cast)
+{
+    Context *c = q->k->c;
+    Node *x = cast->src[0], *least = NULL, *most = NULL, *zero = NULL;
+    if (q->gpu || x->dtype != INGOT_F32)
+        return NULL;
+    for (; (x->op == OP_MIN || x->op == OP_MAX) && q->uses[x->id] == 1; x = x->src[0])
+        *(x->op == OP_MIN ? &most : &least) = x->src[1];
+    if (x->op == OP_ADD && q->uses[x->id] == 1 && is_zero_point(q->k, x->src[1])) {
+        zero = x->src[1];
+        x = x->src[0];
+    }
+    if (!least || !most || least->op != OP_CONST || most->op != OP_CONST || x->op != OP_ROUND ||
+        q->uses[x->id] != 1)
+        return NULL;
+    double lo = node_float(least), hi = node_float(most);
+    if (lo != rint(lo) || hi != rint(hi))
+        return NULL;
+    Node *src[] = {q->fresh[x->src[0]->id], zero ? zero : node_const_f(c, INGOT_F32, 0)};
+    Arg bounds = {.i = quantize_bounds((int)lo, (int)hi)};
+    return node_make(c, OP_QUANTIZE, cast->dtype, bounds, 2, src, 0, NULL);
+}
+
+/* A cast, whose operand is rebuilt already. */
+static Node *decompose_cast(const Decompose *q, Node *n)
+{
+    Node *x = n->src[0];
+    if (!dtype_is_float(x->dtype) || !is_clamped(x, (ingot_dtype)n->dtype))
+        return NULL;
+    Node *whole = quantize(q, n);
+    return whole ? whole
+                 : node_make(q->k->c, OP_CAST, n->dtype, (Arg){.i = CAST_WITHIN}, 1,
+                             &q->fresh[x->id], 0, NULL);
+}
+
+static Node *rebuilt(const Decompose *q, Arena *a, Node *n)
+{
+    Node **src = NEWN(a, Node *, n->nsrc + 1);
+    bool changed = false;
+    for (uint32_t i = 0; i < n->nsrc; i++) {
+        src[i] = q->fresh[n->src[i]->id];
+        changed |= src[i] != n->src[i];
+    }
+    if (!changed)
+        return n;
+    if (n->dtype == INGOT_INDEX) /* coordinates stay simplified */
+        return node_with(q->k->c, n, src);
+    return node_make(q->k->c, n->op, n->dtype, n->arg, (int)n->nsrc, src, 0, NULL);
+}
+
+static void decompose_tile(Arena *a, const Kernel *k, bool gpu, Tile *tile)
+{
+    int n;
+    Node **order = graph_toposort(a, tile->nstore, tile->store, &n);
+    Decompose q = {.k = k,
+                   .gpu = gpu,
+                   .uses = NEWN(a, int, k->c->nnode),
+                   .fresh = NEWN(a, Node *, k->c->nnode)};
+    for (int i = 0; i < n; i++)
+        for (uint32_t j = 0; j < order[i]->nsrc; j++)
+            q.uses[order[i]->src[j]->id]++;
+    for (int i = 0; i < n; i++) {
+        Node *x = order[i], *made = x->op == OP_CAST ? decompose_cast(&q, x) : NULL;
+        q.fresh[x->id] = made ? made : rebuilt(&q, a, x);
+    }
+    for (int i = 0; i < tile->nstore; i++)
+        tile->store[i] = q.fresh[tile->store[i]->id];
+}
+
+void decompose(const Tiles *tiles, bool gpu)
+{
+    Arena *a = arena_new();
+    for (int i = 0; i < tiles->n; i++)
+        decompose_tile(a, tiles->k, gpu, &tiles->tile[i]);
+    arena_free(a);
+}
