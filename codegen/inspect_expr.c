@@ -312,6 +312,7 @@ static void put_statement(Printer *p, const Linear *l, const Stmt *s)
     Node *n = s->node;
     sb_printf(p->sb, "%*s", 2 * s->depth, "");
     switch (s->kind) {
+    case STMT_ITEM: break;
     case STMT_LOOP:
         sb_puts(p->sb, "loop ");
         put_expr(p, n, WEAKEST);

@@ -227,6 +227,7 @@ static void statement(Render *r, const Stmt *s)
         }
         loop(r, n);
         break;
+    case STMT_ITEM: break; /* they stand before all others */
     case STMT_PARTS: parts(r, s->depth); break;
     case STMT_END:
         end_names(r, s->depth);
@@ -274,20 +275,18 @@ static void statement(Render *r, const Stmt *s)
 /* The axes with this binding out of the number in `name`, of which they take what they are from; the outermost is the last. */
 static void axes_of_number(Render *r, Bound bound, const char *name, bool narrow)
 {
-    const Tile *t = r->l.tile;
-    for (int i = t->naxis; i-- > 0;) {
-        Node *range = t->axis[i].range;
-        if (t->axis[i].scanned || t->axis[i].bound != bound) /* the item's own loop */
+    for (const Stmt *s = r->l.stmt; s < r->l.stmt + r->l.n && s->kind == STMT_ITEM; s++) {
+        if (tile_bound(r->l.tile, s->node) != bound)
             continue;
         render_indent(r, 0);
         sb_printf(r->sb, "const %s ", render_type(r, INGOT_INDEX));
-        render_range(r, range);
+        render_range(r, s->node);
         sb_printf(r->sb, narrow ? " = (int)(%s %% " : " = %s %% ", name);
-        render_expr(r, range->src[0]);
+        render_expr(r, s->node->src[0]);
         put(r, narrow ? ");\n" : ";\n");
         render_indent(r, 0);
         sb_printf(r->sb, "%s /= ", name);
-        render_expr(r, range->src[0]);
+        render_expr(r, s->node->src[0]);
         put(r, ";\n");
     }
 }
@@ -296,10 +295,9 @@ static void axes_of_number(Render *r, Bound bound, const char *name, bool narrow
  * are whole, so there may be items beyond the last. */
 static void work_item(Render *r)
 {
-    const Tile *t = r->l.tile;
     int64_t items = 1;
-    for (int i = 0; i < t->naxis; i++)
-        items = t->axis[i].scanned ? items : sat_mul(items, t->axis[i].range->src[0]->hi);
+    for (const Stmt *s = r->l.stmt; s < r->l.stmt + r->l.n && s->kind == STMT_ITEM; s++)
+        items = sat_mul(items, s->node->src[0]->hi);
     bool wide = items > INT32_MAX - 4096; /* division of 64 bits is slow */
     render_indent(r, 0);
     sb_printf(r->sb, wide ? "int64_t gid = %s;\n" : "int gid = (int)%s;\n", r->t->work_item);
@@ -332,12 +330,6 @@ static void name_axes(Render *r, const TileAxis *axes, int n)
     }
 }
 
-/* Is it no loop on a GPU? */
-static bool is_item(const Tile *t, int axis)
-{
-    return t->items ? t->axis[axis].bound != BOUND_NOT : !t->axis[axis].scanned;
-}
-
 static void render_tile(Render *r, const Tile *tile)
 {
     name_axes(r, tile->axis, tile->naxis);
@@ -352,24 +344,13 @@ static void render_tile(Render *r, const Tile *tile)
         r->number[i] = -1;
     r->seen = NULL;
     r->nseen = 0;
-    bool items = r->t->gpu && !r->k->serial;
-    if (items)
+    if (r->l.items)
         (tile->items ? group_item : work_item)(r);
     if (tile->tc)
         render_tc_begin(r);
-    int own = 0; /* loops that the items are: they are not written */
-    for (int j = 0; j < tile->naxis && items; j++)
-        own += is_item(tile, j);
-    for (int i = 0; i < r->l.n; i++) {
-        Stmt s = r->l.stmt[i];
-        bool item = false;
-        for (int j = 0; j < tile->naxis && items; j++)
-            item |= is_item(tile, j) && s.node == tile->axis[j].range;
-        if (item)
-            continue;
-        s.depth = s.depth > own ? s.depth - own : 0;
-        statement(r, &s);
-    }
+    for (int i = 0; i < r->l.n; i++)
+        if (r->l.stmt[i].kind != STMT_ITEM)
+            statement(r, &r->l.stmt[i]);
     if (tile->tc)
         render_tc_end(r);
 }
@@ -427,7 +408,7 @@ unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char 
             sb_printf(sb, "    %s_tiles tiles;\n", tc.unit->spelling);
     }
     for (int i = 0; i < tiles.n; i++) {
-        r.l = (Linear){.arena = a};
+        r.l = (Linear){.arena = a, .items = t->gpu && !tiles.k->serial};
         render_tile(&r, &tiles.tile[i]);
     }
     put(&r, "}\n");

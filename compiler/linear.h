@@ -5,7 +5,8 @@
 #include "nest.h"
 
 typedef enum {
-    STMT_LOOP,   /* node: RANGE */
+    STMT_ITEM, /* node: RANGE, no loop: the number of the work item says which iteration this is; they come first, the innermost of all */
+    STMT_LOOP, /* node: RANGE */
     STMT_PARTS,  /* node: NULL; the loop over the tile's fused axes, from part begin to part end */
     STMT_END,    /* node: RANGE, or NULL of STMT_PARTS */
     STMT_LET,    /* a named value */
@@ -28,6 +29,7 @@ typedef struct {
 typedef struct {
     Arena *arena;
     const Tile *tile;
+    bool items;  /* said before: each work item has its iterations of the loops over outputs */
     Node *fused; /* iterations of the one loop over the tile's fused axes, NULL if there are none */
     Node **inner;  /* by fused axis: the iterations of those after it */
     bool *counted; /* by fused axis: something is written with its counter */
@@ -45,6 +47,14 @@ typedef struct {
 } Linear;
 
 void linearize(Linear *, const Kernel *, const Tile *);
+static inline Bound tile_bound(const Tile *t, const Node *range)
+{
+    for (int i = 0; i < t->naxis; i++)
+        if (t->axis[i].range == range)
+            return t->axis[i].bound;
+    return BOUND_NOT;
+}
+
 /* A load of rows (rows.c), whose vectors are its PROJs. */
 static inline bool is_rows(const Node *n)
 {

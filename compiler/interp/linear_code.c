@@ -355,6 +355,7 @@ static void statement(Build *q, const Stmt *s)
         return;
     }
     switch (s->kind) {
+    case STMT_ITEM: return; /* work_item() */
     case STMT_LOOP: loop(q, s); return;
     case STMT_PARTS: parts(q); return;
     case STMT_END: end(q, n); return;
@@ -388,27 +389,17 @@ static void statement(Build *q, const Stmt *s)
 
 /* ---- work items ------------------------------------------------------------------------------------- */
 
-static bool is_item_axis(const Build *q, const Node *range)
-{
-    const Tile *t = q->l->tile;
-    for (int i = 0; q->lk->items && i < t->naxis; i++)
-        if (t->axis[i].range == range)
-            return t->items ? t->axis[i].bound != BOUND_NOT : !t->axis[i].scanned;
-    return false;
-}
-
 /* The number of a work item is taken apart, the innermost axis first. */
 static void work_item(Build *q)
 {
-    const Tile *t = q->l->tile;
+    const Linear *l = q->l;
     q->c->nitem = 1;
-    for (int i = t->naxis; i-- > 0;) {
-        if (!is_item_axis(q, t->axis[i].range))
-            continue;
-        Operand at = code_room(q, INGOT_INDEX, 1), extent = code_value(q, t->axis[i].range->src[0]);
+    for (int i = 0; i < l->n && l->stmt[i].kind == STMT_ITEM; i++) {
+        Node *range = l->stmt[i].node;
+        Operand at = code_room(q, INGOT_INDEX, 1), extent = code_value(q, range->src[0]);
         code_add_from(q, DO_ITEM, at, extent);
-        open_counter(q, t->axis[i].range, t->axis[i].name, at.at);
-        q->c->nitem = sat_mul(q->c->nitem, t->axis[i].range->src[0]->hi);
+        open_counter(q, range, linear_range_name(l->tile, range), at.at);
+        q->c->nitem = sat_mul(q->c->nitem, range->src[0]->hi);
     }
     code_add(q, DO_ITEM_IS, (Operand){0, 1, INGOT_INDEX});
 }
@@ -435,7 +426,7 @@ static void loop_nest(Build *q, int number)
                 code_fault(q, "a work item's program has several loop nests");
             if (q->lk->items)
                 work_item(q);
-        } else if (!is_item_axis(q, l->stmt[i].node)) {
+        } else if (l->stmt[i].kind != STMT_ITEM) {
             statement(q, &l->stmt[i]);
             q->c->place[q->stmt].open = q->open;
         }
@@ -477,6 +468,7 @@ LinearKernel *linear_kernel(Arena *a, const Tiles *tiles, int narg, bool gpu)
     lk->tile = NEWN(a, Linear, tiles->n + 1);
     for (int i = 0; i < tiles->n; i++) {
         lk->tile[i].arena = a;
+        lk->tile[i].items = lk->items;
         linearize(&lk->tile[i], tiles->k, &tiles->tile[i]);
         lk->group = lk->items ? tiles->tile[i].items : 0;
         lk->tc = lk->group && tiles->tile[i].tc ? tiles->tile[i].tc : NULL;

@@ -571,6 +571,12 @@ static int find_states(Lin *q, Node **out, int max)
     return count;
 }
 
+/* Of work items: by BIND, or else each has an element of its own, and the loop of a scan. */
+static bool is_item(const Linear *l, const TileAxis *axis)
+{
+    return l->items && (l->tile->items ? axis->bound != BOUND_NOT : !axis->scanned);
+}
+
 void linearize(Linear *l, const Kernel *k, const Tile *tile)
 {
     enum { MAX_STATES = 512 };
@@ -619,6 +625,9 @@ void linearize(Linear *l, const Kernel *k, const Tile *tile)
     find_inlined(&q);
     uint64_t open = 0;
     int depth = 0;
+    for (int i = tile->naxis; i-- > 0;)
+        if (is_item(l, &tile->axis[i]))
+            add(&q, STMT_ITEM, tile->axis[i].range, 0);
     if (tile->parts && !tile->fused)
         add(&q, STMT_PARTS, NULL, depth++);
     emit_nodes(&q, open, 0, NULL, depth);
@@ -629,7 +638,7 @@ void linearize(Linear *l, const Kernel *k, const Tile *tile)
         for (int j = 0; j < q.n && tile->axis[i].scanned; j++)
             if (q.order[j]->op == OP_SCAN)
                 add(&q, STMT_ACC, q.order[j], depth);
-        if (i >= tile->fused)
+        if (i >= tile->fused && !is_item(l, &tile->axis[i]))
             add(&q, STMT_LOOP, tile->axis[i].range, depth++);
         if (i >= tile->fused - 1)
             emit_nodes(&q, open, 0, NULL, depth);
@@ -637,7 +646,8 @@ void linearize(Linear *l, const Kernel *k, const Tile *tile)
     if (tile->ntail && !tile->tail_beside)
         emit_tail(&q, open, depth);
     for (int i = tile->naxis; i-- > tile->fused;) {
-        add(&q, STMT_END, tile->axis[i].range, --depth);
+        if (!is_item(l, &tile->axis[i]))
+            add(&q, STMT_END, tile->axis[i].range, --depth);
         open &= ~bit(tile->axis[i].range);
         if (tile->ntail && tile->tail_beside && i == tile->naxis - 1)
             emit_tail(&q, open, depth);

@@ -128,7 +128,8 @@ static void add_opts(const char *text, Kernel *k, const Target *t)
 /* loop %3 { let %5 ... }, then the nodes. */
 static void print_linear(StrBuf *sb, const Kernel *k)
 {
-    static const char *const word[] = {"loop", "parts", "end", "let", "acc", "update", "store"};
+    static const char *const word[] = {"item", "loop", "parts",  "end",
+                                       "let",  "acc",  "update", "store"};
     Arena *a = arena_new();
     Tiles tiles = kernel_lower(k);
     decompose(&tiles, false);
