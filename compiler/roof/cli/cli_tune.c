@@ -146,7 +146,10 @@ static ingot_status make_plan(Tune *t)
         return ingot_context_status(t->m.c);
     tune_kernels(&t->t, t->plan, &t->target);
     for (int i = 0; i < t->t.n; i++) /* until it is measured */
-        t->t.kernel[i]->ms = t->t.kernel[i]->nstep * t->t.kernel[i]->candidate[0]->estimate.cycles;
+    {
+        TuneKernel *k = t->t.kernel[i];
+        k->ms = k->nstep * candidate_estimate(k, k->candidate[0])->cycles;
+    }
     return INGOT_OK;
 }
 
@@ -196,12 +199,12 @@ static double network_gain(const Tune *t)
     return is > 0 ? was / is : 1;
 }
 
-static void print_progress(Tune *t, const TuneKernel *k, int at, bool end)
+static void print_progress(Tune *t, const TuneKernel *k, int done, bool end)
 {
     double left = t->deadline - seconds_now();
     const Candidate *best = k->candidate[k->best];
     StrBuf sb = {0};
-    sb_printf(&sb, "%d of %d  %s: ", at + 1, t->n, k->step[0]->name);
+    sb_printf(&sb, "%d of %d done  %s: ", done, t->n, k->step[0]->name);
     if (k->known)
         sb_puts(&sb, "known");
     else
@@ -218,43 +221,44 @@ static void print_progress(Tune *t, const TuneKernel *k, int at, bool end)
 
 typedef struct {
     Tune *t;
-    int at;
-    Search *s;
+    int done;
 } Progress;
 
 static void progress(void *user, const TuneKernel *k)
 {
-    const Progress *p = user;
-    print_progress(p->t, k, p->at, false);
+    Progress *p = user;
+    p->done += k->done;
+    print_progress(p->t, k, p->done, k->done);
+}
+
+/* Seconds in which the candidates of one kernel are timed: a dozen rounds of each are to fit. */
+static double round_seconds(const Tune *t)
+{
+    double each = t->n ? (t->deadline - seconds_now()) / (24.0 * t->n) : 0;
+    return each < 0.1 ? 0.1 : each > 0.8 ? 0.8 : each;
 }
 
 static ingot_status search_all(Tune *t)
 {
+    Progress p = {t, 0};
     Search s = {.t = &t->t,
                 .m = &t->measure,
                 .d = t->d,
                 .dir = t->dir,
                 .beam = t->o->beam,
                 .width = WIDTH,
-                .progress = progress};
-    double rest = 0;
+                .deadline = t->deadline,
+                .all = t->o->why,
+                .stopped = &stopped,
+                .progress = progress,
+                .user = &p};
+    t->measure.seconds = round_seconds(t);
+    if (!search_kernels(&s, t->order, t->n))
+        return complain(INGOT_TOOL, "%s: %s", t->o->model,
+                        t->measure.why ? t->measure.why : "the search failed");
     for (int i = 0; i < t->n; i++)
-        rest += t->order[i]->ms;
-    for (int i = 0; i < t->n; i++) {
-        TuneKernel *k = t->order[i];
-        double left = t->deadline - seconds_now(), share = rest > 0 ? k->ms / rest : 1;
-        double own = left * share > 3 ? left * share : 3; /* nothing comes of less */
-        own = stopped || left <= 0 ? 0 : own < left ? own : left;
-        rest -= k->ms;
-        Progress p = {t, i, &s};
-        s.user = &p;
-        t->measure.seconds = own / 12 < 0.1 ? 0.1 : own / 12 > 0.8 ? 0.8 : own / 12;
-        if (!search_kernel(&s, k, seconds_now() + own))
-            return complain(INGOT_TOOL, "%s: %s: %s", t->o->model, k->step[0]->name,
-                            t->measure.why ? t->measure.why : "the search failed");
-        if (own > 0 || k->best)
-            print_progress(t, k, i, true);
-    }
+        if (!t->order[i]->done && (t->order[i]->tried || t->order[i]->best))
+            print_progress(t, t->order[i], p.done, true);
     if (t->o->compile.verbose)
         say("  %.1f s of estimates, %.1f s of compiling, %.1f s of running candidates",
             t->measure.estimating, t->measure.building, t->measure.running);

@@ -113,7 +113,7 @@ ingot_status tune_measure(Tune *t, const char *dir)
         vec_push(t->a, of, n, c);
     }
     for (int i = 0; i < n; i++) {
-        if (!database_read(t->d, of[i].kernel))
+        if (!database_read(t->d, of[i].kernel, 0))
             return complain(INGOT_IO, "ingot tune: %s", database_error(t->d));
         if (is_known(&of[i]))
             continue;

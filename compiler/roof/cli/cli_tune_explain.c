@@ -24,8 +24,7 @@ static double share_of_roof(const Roof *r, const Kernel *k, double ns, const cha
     return 100 * (compute > memory ? compute : memory) / ns;
 }
 
-static void print_candidate(const Known *m, const TuneKernel *k, const char *name,
-                            const Candidate *c)
+static void print_candidate(const Known *m, const TuneKernel *k, const char *name, Candidate *c)
 {
     printf("  %s: %s\n", name, *c->text ? c->text : "no opts");
     if (c->ns <= 0)
@@ -36,7 +35,7 @@ static void print_candidate(const Known *m, const TuneKernel *k, const char *nam
         double share = share_of_roof(&m->roof, k->naive, c->ns, &what);
         printf(", %.0f %% of the roof of %s", share, what);
     }
-    const Estimate *e = &c->estimate;
+    const Estimate *e = candidate_estimate(k, c);
     printf("; estimated %.3g cycles: %.3g operations, %.3g loads, %.3g stores, %.3g in loops, %.3g "
            "for memory\n",
            e->cycles, e->operations, e->loads, e->stores, e->loops, e->memory);
@@ -106,8 +105,10 @@ static bool judge_estimate(Arena *a, const TuneKernel *k, double *rank, double *
     double best = 1e300, ten = 1e300;
     int n = 0;
     for (int i = 0; i < k->n; i++)
-        if (k->candidate[i]->verdict == RIGHT && k->candidate[i]->ns > 0)
+        if (k->candidate[i]->verdict == RIGHT && k->candidate[i]->ns > 0) {
+            (void)candidate_estimate(k, k->candidate[i]);
             c[n++] = k->candidate[i];
+        }
     if (n < 5)
         return false;
     qsort(c, (size_t)n, sizeof *c, by_estimate);
@@ -131,7 +132,7 @@ static void print_all(Arena *a, const TuneKernel *k)
             c[n++] = k->candidate[i];
     qsort(c, (size_t)n, sizeof *c, by_time);
     for (int i = 0; i < n; i++) {
-        const Estimate *e = &c[i]->estimate;
+        const Estimate *e = candidate_estimate(k, c[i]);
         printf("    %5.3f %-7s %.3g cycles: %.3g issued (%.3g operations, %.3g loads, %.3g stores, "
                "%.3g of them spilt), "
                "%.3g loops, %.3g memory (%.3g, %.3g, %.3g bytes)  %s\n",
@@ -166,10 +167,10 @@ static void explain_kernel(const Tune *t, const Known *m, const TuneKernel *k)
     printf(k->done ? "; searched to the end\n" : "; the search goes on with more --budget\n");
     print_candidate(m, k, "the compiler's choice", k->candidate[0]);
     if (k->best) {
-        const Candidate *best = k->candidate[k->best];
+        Candidate *best = k->candidate[k->best];
         print_candidate(m, k, "the fastest", best);
         printf("    %.3f of the time, noise %.3f\n", best->ns / best->base_ns, best->noise);
-        print_reason(&k->candidate[0]->estimate, &best->estimate);
+        print_reason(candidate_estimate(k, k->candidate[0]), candidate_estimate(k, best));
     } else if (count[RIGHT] > 1) {
         printf("  nothing beats it by more than the noise\n");
     }

@@ -87,6 +87,16 @@ char *child_line(Child *c, Arena *a, double seconds, bool *late)
     return line;
 }
 
+bool child_has_ended(Child *c, int *code)
+{
+    int status = 0;
+    pid_t done = waitpid(c->pid, &status, WNOHANG);
+    if (!done || (done < 0 && errno == EINTR))
+        return false;
+    *code = done < 0 ? -1 : WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    return true;
+}
+
 int child_end(Child *c, double seconds)
 {
     int status = 0;

@@ -3,6 +3,7 @@
  *     machine   target with its flags, CPU, compiler
  *     trial     a candidate of a kernel on a machine: opts, verdict, times
  *     search    kernels that were searched to the end, with which beam
+ *     outcome   by what the kernels alone came to: what of it is faster in their network too
  *
  * A kernel is known by its canonical text and the layouts of its arguments, a candidate by the text that is emitted for it:
  * when the compiler writes it otherwise, it is another one.  Every write is one transaction, so that a process may end at
@@ -44,7 +45,9 @@ static const char schema[] =
     "PRIMARY KEY(machine, kernel, source)) WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS search(machine INTEGER NOT NULL REFERENCES machine(id), kernel "
     "TEXT NOT NULL, "
-    "base TEXT NOT NULL, beam INTEGER NOT NULL, PRIMARY KEY(machine, kernel, base)) WITHOUT ROWID;";
+    "base TEXT NOT NULL, beam INTEGER NOT NULL, PRIMARY KEY(machine, kernel, base)) WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS outcome(machine INTEGER NOT NULL REFERENCES machine(id), key TEXT "
+    "NOT NULL, text TEXT NOT NULL, PRIMARY KEY(machine, key));";
 
 static bool execute(Database *d, const char *sql)
 {
@@ -171,17 +174,18 @@ static const char *column(sqlite3_stmt *s, int i)
     return text ? (const char *)text : "";
 }
 
-bool database_read(Database *d, TuneKernel *k)
+bool database_read(Database *d, TuneKernel *k, int most)
 {
     const char *text[] = {k->hash};
     sqlite3_stmt *s = prepare(
         d,
         "SELECT opts, source, verdict, ns, base_ns, noise, round FROM trial WHERE kernel=?1 "
-        "AND machine=?2 ORDER BY ns/max(base_ns, 1), source",
+        "AND machine=?2 ORDER BY ns <= 0, ns/max(base_ns, 1), source LIMIT ?3",
         1, text);
     if (!s)
         return false;
     sqlite3_bind_int64(s, 2, d->machine);
+    sqlite3_bind_int(s, 3, most > 0 ? most : -1);
     int code;
     while ((code = sqlite3_step(s)) == SQLITE_ROW) {
         char source[17];
@@ -203,7 +207,7 @@ bool database_read(Database *d, TuneKernel *k)
     return code == SQLITE_DONE;
 }
 
-static bool write_one(Database *d, const TuneKernel *k, const Candidate *c)
+static bool write_one(Database *d, const TuneKernel *k, Candidate *c)
 {
     char source[17];
     source_text(source, c->source);
@@ -219,7 +223,7 @@ static bool write_one(Database *d, const TuneKernel *k, const Candidate *c)
     sqlite3_bind_double(s, 7, c->ns);
     sqlite3_bind_double(s, 8, c->base_ns);
     sqlite3_bind_double(s, 9, c->noise);
-    sqlite3_bind_double(s, 10, c->estimate.cycles);
+    sqlite3_bind_double(s, 10, candidate_estimate(k, c)->cycles);
     sqlite3_bind_int(s, 11, c->round);
     return done(s);
 }
@@ -262,6 +266,28 @@ bool database_finish(Database *d, const TuneKernel *k, int beam)
         sqlite3_bind_int64(s, 3, d->machine);
         sqlite3_bind_int(s, 4, beam);
     }
+    return done(s);
+}
+
+char *database_outcome(Database *d, Arena *a, const char *key)
+{
+    sqlite3_stmt *s = prepare(d, "SELECT text FROM outcome WHERE key=?1 AND machine=?2", 1, &key);
+    char *text = NULL;
+    if (s)
+        sqlite3_bind_int64(s, 2, d->machine);
+    if (s && sqlite3_step(s) == SQLITE_ROW)
+        text = arena_strdup(a, column(s, 0));
+    sqlite3_finalize(s);
+    return text;
+}
+
+bool database_keep_outcome(Database *d, const char *key, const char *text)
+{
+    const char *both[] = {key, text};
+    sqlite3_stmt *s = prepare(
+        d, "INSERT OR REPLACE INTO outcome(key, text, machine) VALUES(?1, ?2, ?3)", 2, both);
+    if (s)
+        sqlite3_bind_int64(s, 3, d->machine);
     return done(s);
 }
 
@@ -434,9 +460,9 @@ bool database_machine(Database *d, const Machine *m)
     return false;
 }
 
-bool database_read(Database *d, TuneKernel *k)
+bool database_read(Database *d, TuneKernel *k, int most)
 {
-    (void)d, (void)k;
+    (void)d, (void)k, (void)most;
     return false;
 }
 
@@ -455,6 +481,18 @@ bool database_done(Database *d, const TuneKernel *k, int beam)
 bool database_finish(Database *d, const TuneKernel *k, int beam)
 {
     (void)d, (void)k, (void)beam;
+    return false;
+}
+
+char *database_outcome(Database *d, Arena *a, const char *key)
+{
+    (void)d, (void)a, (void)key;
+    return NULL;
+}
+
+bool database_keep_outcome(Database *d, const char *key, const char *text)
+{
+    (void)d, (void)key, (void)text;
     return false;
 }
 

@@ -89,6 +89,16 @@ Candidate *candidate_of(TuneKernel *k, const Tiling *t)
     return c;
 }
 
+const Estimate *candidate_estimate(const TuneKernel *k, Candidate *c)
+{
+    if (!c->estimate.statements) {
+        Kernel *copy = candidate_kernel(k, c);
+        c->estimate = cost_nest(copy, k->target);
+        ingot_context_free(copy->c);
+    }
+    return &c->estimate;
+}
+
 int candidate_add(TuneKernel *k, Candidate *c)
 {
     for (int i = 0; i < k->n; i++)
@@ -96,8 +106,6 @@ int candidate_add(TuneKernel *k, Candidate *c)
             return i;
     Kernel *copy = candidate_kernel(k, c);
     c->source = source_hash(k, copy);
-    if (!c->estimate.statements)
-        c->estimate = cost_nest(copy, k->target);
     ingot_context_free(copy->c);
     for (int i = 0; i < k->n; i++)
         if (k->candidate[i]->source == c->source)

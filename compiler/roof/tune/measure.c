@@ -6,12 +6,14 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "json.h"
 #include "tune_run.h"
 
-enum { MAX_WORDS = 96, MAX_FILES = 4096, MOST_IN_FILE = 12 };
+enum { MAX_WORDS = 96, MAX_FILES = 4096, MOST_IN_FILE = 4 };
 static const double compile_seconds = 90, first_seconds = 240, line_seconds = 60;
 
 /* ---- building ----------------------------------------------------------------------------------- */
@@ -39,21 +41,41 @@ static bool refuse_file(const char *file, const TuneCaseOf *of, int n, int chunk
     return true;
 }
 
-static void start_job(const Measure *m, Arena *a, Job *j, const char *dir, const char *file)
+/* Words of the compiler, then these. */
+static bool start_compiler(const Measure *m, Child *c, const char *dir, const char *const *tail)
 {
     const char *argv[MAX_WORDS];
     int n = 0;
-    while (m->cc[n] && n < MAX_WORDS - 9) {
+    while (m->cc[n] && n < MAX_WORDS - 12) {
         argv[n] = m->cc[n];
         n++;
     }
-    /* in its folder, so that ccache knows what it has seen in another one */
-    const char *tail[] = {
-        "-std=gnu99", "-I.", "-c", "-o", arena_printf(a, "%.*s.o", (int)strlen(file) - 2, file),
-        file,         NULL};
-    memcpy((void *)(argv + n), tail, sizeof tail);
-    j->file = child_start(&j->child, argv, dir, false, true) ? file : NULL;
+    for (int i = 0; tail[i] && n < MAX_WORDS - 1; i++)
+        argv[n++] = tail[i];
+    argv[n] = NULL;
+    return child_start(c, argv, dir, false, true);
+}
+
+/* In its folder, so that ccache knows what it has seen in another one. */
+static void start_job(const Measure *m, Arena *a, Job *j, const char *dir, const char *file)
+{
+    const char *object = arena_printf(a, "%.*s.o", (int)strlen(file) - 2, file);
+    const char *plain[] = {"-std=gnu99", "-I.", "-c", "-o", object, file, NULL},
+               *candidates[] = {"-std=gnu99", "-I.",  "-include", tune_head, "-c",
+                                "-o",         object, file,       NULL};
+    bool is_case = !strncmp(file, "case_", 5);
+    j->file = start_compiler(m, &j->child, dir, is_case ? candidates : plain) ? file : NULL;
     j->began = seconds_now();
+}
+
+/* Headers once; a compiler that cannot do that reads them in every file. */
+static void compile_head(const Measure *m, Arena *a, const char *dir)
+{
+    const char *head = arena_printf(a, "%s.gch", tune_head);
+    const char *tail[] = {"-std=gnu99", "-I.", "-x", "c-header", "-o", head, tune_head, NULL};
+    Child c;
+    if (access(arena_printf(a, "%s/%s", dir, head), R_OK) && start_compiler(m, &c, dir, tail))
+        (void)child_end(&c, compile_seconds);
 }
 
 static bool link_program(const Measure *m, Arena *a, const char *dir, char *const *file, int n)
@@ -73,16 +95,70 @@ static bool link_program(const Measure *m, Arena *a, const char *dir, char *cons
     return child_start(&c, argv, dir, false, false) && child_end(&c, compile_seconds) == 0;
 }
 
+typedef struct {
+    char *name;
+    off_t bytes;
+} SourceFile;
+
+static int largest_first(const void *a, const void *b)
+{
+    const SourceFile *x = a, *y = b;
+    return x->bytes != y->bytes ? (x->bytes < y->bytes) - (x->bytes > y->bytes)
+                                : strcmp(x->name, y->name);
+}
+
+/* The largest first, so that no core is left with the last one. */
 static int list_sources(Arena *a, const char *dir, char ***file)
 {
     DIR *d = opendir(dir);
-    int n = 0;
-    for (struct dirent *e; d && (e = readdir(d)) && n < MAX_FILES;)
-        if (ends_with(e->d_name, ".c"))
-            vec_push(a, *file, n, arena_strdup(a, e->d_name));
+    SourceFile *all = NULL;
+    int n = 0, count = 0;
+    for (struct dirent *e; d && (e = readdir(d)) && n < MAX_FILES;) {
+        struct stat st;
+        if (ends_with(e->d_name, ".c") && !stat(arena_printf(a, "%s/%s", dir, e->d_name), &st)) {
+            SourceFile f = {arena_strdup(a, e->d_name), st.st_size};
+            vec_push(a, all, n, f);
+        }
+    }
     if (d)
         closedir(d);
+    if (n)
+        qsort(all, (size_t)n, sizeof *all, largest_first);
+    for (int i = 0; i < n; i++)
+        vec_push(a, *file, count, all[i].name);
     return n;
+}
+
+/* A job that is free, or has ended now; with `all`, once none runs any more.  Those that failed mark their candidates. */
+static Job *free_job(Measure *m, Arena *a, const char *dir, Job *job, int max, const TuneCaseOf *of,
+                     int ncase, int chunk, bool all, int *good)
+{
+    for (;;) {
+        int busy = 0;
+        for (int i = 0; i < max; i++) {
+            Job *j = &job[i];
+            int code = 0;
+            if (!j->file)
+                continue;
+            if (seconds_now() - j->began > compile_seconds)
+                code = child_end(&j->child, 0);
+            else if (!child_has_ended(&j->child, &code)) {
+                busy++;
+                continue;
+            }
+            if (code && !refuse_file(j->file, of, ncase, chunk)) {
+                m->why = arena_printf(a, "the C compiler fails on %s/%s", dir, j->file);
+                *good = -1;
+            } else if (code && *good > 0) {
+                *good = 0;
+            }
+            j->file = NULL;
+        }
+        for (int i = 0; i < max && (!all || !busy); i++)
+            if (!job[i].file)
+                return &job[i];
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    }
 }
 
 /* Whether all files became objects; what did not is marked.  -1: what no candidate is to blame for. */
@@ -92,28 +168,21 @@ static int compile_all(Measure *m, Arena *a, const char *dir, char **file, int n
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     int max = cores < 1 ? 1 : cores > 64 ? 64 : (int)cores, good = 1;
     Job job[64] = {0};
-    for (int i = 0; i < n || max > 0; i++) {
-        bool kept = i < n && !strncmp(file[i], "tune_main", 9) &&
+    compile_head(m, a, dir);
+    for (int i = 0; i < n && good >= 0; i++) {
+        bool kept = !strncmp(file[i], "tune_main", 9) &&
                     !access(arena_printf(a, "%s/tune_main.o", dir), R_OK);
         if (kept)
             continue;
-        Job *j = &job[i % max];
-        if (j->file) {
-            int code = child_end(&j->child, compile_seconds - (seconds_now() - j->began));
-            if (code && !refuse_file(j->file, of, ncase, chunk)) {
-                m->why = arena_printf(a, "the C compiler fails on %s/%s", dir, j->file);
-                good = -1;
-            } else if (code && good > 0) {
-                good = 0;
-            }
-            j->file = NULL;
-        }
-        if (i < n && good >= 0) {
+        Job *j = free_job(m, a, dir, job, max, of, ncase, chunk, false, &good);
+        if (good >= 0)
             start_job(m, a, j, dir, file[i]);
+        if (good >= 0 && !j->file) {
+            m->why = "the C compiler cannot be started";
+            good = -1;
         }
-        if (i >= n + max - 1)
-            break;
     }
+    (void)free_job(m, a, dir, job, max, of, ncase, chunk, true, &good);
     return good;
 }
 
@@ -163,10 +232,11 @@ static void empty_folder(const char *dir)
 bool measure_build(Measure *m, Tuning *t, const char *dir, const TuneCaseOf *of, int n)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    int most = 1;
-    for (int i = 0; i < n; i++) /* a file a core */
-        most = of[i].n > most ? of[i].n : most;
-    most = n == 1 && cores > 0 ? (int)((most + cores - 1) / cores) : most;
+    int all = 0;
+    for (int i = 0; i < n; i++)
+        all += of[i].n;
+    int most = all / (2 * (cores > 0 ? (int)cores : 1)); /* two files a core, and more */
+    most = most < 1 ? 1 : most;
     const int chunks[] = {most < MOST_IN_FILE ? most : MOST_IN_FILE, 1, 1};
     m->why = NULL;
     for (int pass = 0; pass < 3; pass++) {
@@ -310,11 +380,6 @@ bool measure_run(Measure *m, Tuning *t, const char *dir, const TuneCaseOf *of, i
         if (!run_case(m, t, dir, of, n, i, check_only))
             return false;
     return true;
-}
-
-bool measure_cases(Measure *m, Tuning *t, const char *dir, const TuneCaseOf *of, int n)
-{
-    return measure_build(m, t, dir, of, n) && measure_run(m, t, dir, of, n, false);
 }
 
 bool measure_one(Measure *m, Tuning *t, const char *dir, const TuneCaseOf *of, int n, int number)

@@ -6,22 +6,35 @@
  *               members = the fastest that are right
  *     end:      two rounds that gained no more than noise, nothing new, or the deadline
  *
+ * A round of several kernels is built at once, so that all cores have work; what is timed is timed alone.
  * Whatever the database knows is not timed again, so that a search that was cut off goes on where it was. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tune_run.h"
 
-enum { MOST_ROUNDS = 12, MOST_ESTIMATED = 500, PATIENCE = 2, MOST_STATEMENTS = 4000, ALIKE = 4 };
+enum {
+    MOST_ROUNDS = 12,
+    MOST_ESTIMATED = 500,
+    PATIENCE = 2,
+    MOST_STATEMENTS = 4000,
+    ALIKE = 4,
+    MOST_TOGETHER = 16,
+    ENOUGH = 16
+};
 #define NOISY 0.08      /* of a run's times: they say little */
 #define ESTIMATING 0.25 /* of the time that is left */
 
 typedef struct {
     Search *s;
     TuneKernel *k;
-    Arena *a;
+    Arena *a; /* of a round */
     uint64_t random;
-    double deadline;
+    double deadline; /* of estimates */
+    int round, idle;
+    TuneCaseOf of; /* what this round times */
+    int nfresh;    /* candidates that are new in it */
 } Hunt;
 
 static uint32_t below(Hunt *h, uint32_t n)
@@ -76,11 +89,12 @@ static int members_of(Hunt *h, int beam, Candidate **out)
 }
 
 /* Neighbours of a member, with what they should take by the member's time; of very many a part, by lot. */
-static void expand(Hunt *h, const Candidate *from, int most)
+static void expand(Hunt *h, Candidate *from, int most)
 {
     Tiling *t;
     int n = tiling_neighbours(h->a, h->k->base, &from->tiling, &t);
-    double ns = from->ns > 0 ? from->ns : from->estimate.cycles;
+    double cycles = candidate_estimate(h->k, from)->cycles;
+    double ns = from->ns > 0 ? from->ns : cycles;
     for (int i = 0; i < n && most > 0 && seconds_now() < h->deadline; i++) {
         int j = i + (int)below(h, (uint32_t)(n - i));
         Tiling swap = t[i];
@@ -95,7 +109,7 @@ static void expand(Hunt *h, const Candidate *from, int most)
             continue;
         h->k->seen++;
         most--;
-        c->predicted = c->estimate.cycles * ns / from->estimate.cycles;
+        c->predicted = candidate_estimate(h->k, c)->cycles * ns / cycles;
         if (c->estimate.statements > MOST_STATEMENTS)
             c->predicted = 1e18;
     }
@@ -148,82 +162,172 @@ static int pick(Hunt *h, Candidate **out, int most)
     return picked;
 }
 
-/* The few, beside the heuristic's and the fastest so far. */
-static bool time_round(Hunt *h, Candidate **fresh, int nfresh, Candidate **member, int nmember,
-                       int round)
+/* ---- rounds -------------------------------------------------------------------------------------- */
+
+/* What is next to the members, and of that what is to be timed; none: the search has ended. */
+static void plan_round(Hunt *h)
 {
     Search *s = h->s;
     TuneKernel *k = h->k;
-    Candidate **all = NEWN(h->a, Candidate *, nfresh + nmember + 1);
-    int n = 0;
-    all[n++] = k->candidate[0];
+    Candidate **member = NEWN(h->a, Candidate *, s->beam + 1),
+              **fresh = NEWN(h->a, Candidate *, s->width + 1);
+    int nmember = members_of(h, s->beam, member);
+    for (int i = 0; i < nmember; i++)
+        expand(h, member[i], MOST_ESTIMATED / nmember);
+    h->nfresh = pick(h, fresh, s->width);
+    if (h->round == 1) { /* and what is next to the best of these, by estimate alone */
+        for (int i = 0; i < h->nfresh && i < s->beam; i++)
+            expand(h, fresh[i], MOST_ESTIMATED / (2 * s->beam));
+        h->nfresh = pick(h, fresh, s->width);
+    }
+    /* beside the heuristic's and the fastest so far */
+    h->of = (TuneCaseOf){k, NEWN(h->a, Candidate *, h->nfresh + 3), 0};
+    h->of.candidate[h->of.n++] = k->candidate[0];
     for (int i = 0; i < nmember && i < 2; i++)
         if (member[i] != k->candidate[0])
-            all[n++] = member[i];
-    for (int i = 0; i < nfresh; i++) {
-        fresh[i]->round = round;
-        all[n++] = fresh[i];
+            h->of.candidate[h->of.n++] = member[i];
+    for (int i = 0; i < h->nfresh; i++) {
+        fresh[i]->round = h->round;
+        h->of.candidate[h->of.n++] = fresh[i];
     }
-    TuneCaseOf of = {k, NEWN(h->a, Candidate *, n), n};
-    memcpy(of.candidate, all, (size_t)n * sizeof *all);
+}
+
+/* measure_build() leaves out of a case what the compiler refuses: here are all of them. */
+static bool write_round(Hunt *h, Candidate *const *all, int n)
+{
+    Search *s = h->s;
+    if (database_write(s->d, h->k, all, n))
+        return true;
+    s->m->why = database_error(s->d);
+    return false;
+}
+
+/* Whether it goes on, by what the round gained. */
+static bool end_round(Hunt *h, double before)
+{
+    Search *s = h->s;
+    TuneKernel *k = h->k;
+    choose_best(k);
+    double after = k->best ? ratio(k->candidate[k->best]) : 1;
+    double noise = k->candidate[0]->noise > 0.005 ? k->candidate[0]->noise : 0.005;
+    h->idle = after < before * (1 - noise) ? 0 : h->idle + 1;
+    if ((h->nfresh && h->idle < PATIENCE && h->round < MOST_ROUNDS) || seconds_now() >= s->deadline)
+        return true;
+    k->done = true;
+    if (database_finish(s->d, k, s->beam))
+        return true;
+    s->m->why = database_error(s->d);
+    return false;
+}
+
+/* One round of each: all are built at once, and timed one after the other. */
+static bool time_round(Search *s, Hunt **hunt, int n)
+{
+    Arena *a = arena_new();
+    TuneCaseOf *of = NEWN(a, TuneCaseOf, n);
+    Candidate ***all = NEWN(a, Candidate **, n);
+    int *count = NEWN(a, int, n);
+    for (int i = 0; i < n; i++) {
+        of[i] = hunt[i]->of;
+        count[i] = of[i].n;
+        all[i] = NEWN(a, Candidate *, of[i].n);
+        memcpy(all[i], of[i].candidate, (size_t)of[i].n * sizeof **all);
+    }
     double began = seconds_now();
-    bool good = measure_build(s->m, s->t, s->dir, &of, 1);
-    double built = seconds_now();
-    int lock = good ? database_lock(s->d) : -1;
-    good = good && measure_run(s->m, s->t, s->dir, &of, 1, false);
-    if (good && k->candidate[0]->noise > NOISY) /* somebody else was busy: once more */
-        good = measure_run(s->m, s->t, s->dir, &of, 1, false);
-    database_unlock(s->d, lock);
-    s->m->building += built - began;
-    s->m->running += seconds_now() - built;
-    k->tried += nfresh;
-    if (good && !database_write(s->d, k, all, n)) {
-        s->m->why = database_error(s->d);
-        good = false;
+    bool good = measure_build(s->m, s->t, s->dir, of, n);
+    s->m->building += seconds_now() - began;
+    for (int i = 0; i < n && good; i++) {
+        Hunt *h = hunt[i];
+        double before = h->k->best ? ratio(h->k->candidate[h->k->best]) : 1;
+        int lock = database_lock(s->d);
+        began = seconds_now();
+        good = measure_one(s->m, s->t, s->dir, of, n, i);
+        if (good && h->k->candidate[0]->noise > NOISY) /* somebody else was busy: once more */
+            good = measure_one(s->m, s->t, s->dir, of, n, i);
+        database_unlock(s->d, lock);
+        s->m->running += seconds_now() - began;
+        h->k->tried += h->nfresh;
+        good = good && write_round(h, all[i], count[i]) && end_round(h, before);
+        if (s->progress)
+            s->progress(s->user, h->k);
     }
+    arena_free(a);
     return good;
 }
 
-bool search_kernel(Search *s, TuneKernel *k, double deadline)
+/* ---- the search ---------------------------------------------------------------------------------- */
+
+static bool search_ends(const Search *s)
 {
-    Hunt h = {.s = s, .k = k, .a = arena_new(), .random = k->key[0], .deadline = deadline};
-    Candidate **member = NEWN(h.a, Candidate *, s->beam + 1),
-              **fresh = NEWN(h.a, Candidate *, s->width + 1);
-    bool good = database_read(s->d, k);
-    if (!good)
+    return (s->stopped && *s->stopped) || seconds_now() >= s->deadline;
+}
+
+/* Rounds are dealt out as seats are to parties by D'Hondt: the next one is that of the kernel which takes most time in the
+ * network for each round that it has had. */
+static Hunt *next_hunt(Hunt *hunt, int n)
+{
+    Hunt *next = NULL;
+    for (int i = 0; i < n; i++)
+        if (!hunt[i].k->done && !hunt[i].a &&
+            (!next || hunt[i].k->ms / (hunt[i].round + 1) > next->k->ms / (next->round + 1)))
+            next = &hunt[i];
+    return next;
+}
+
+static bool read_known(Search *s, TuneKernel *k)
+{
+    k->known = k->done = database_done(s->d, k, s->beam);
+    if (!database_read(s->d, k, k->done && !s->all ? ENOUGH : 0)) {
         s->m->why = database_error(s->d);
+        return false;
+    }
     choose_best(k);
-    k->known = k->done = good && database_done(s->d, k, s->beam);
-    int idle = 0;
-    for (int round = 1; good && !k->done && seconds_now() < deadline; round++) {
-        double before = k->best ? ratio(k->candidate[k->best]) : 1;
-        double began = seconds_now();
-        h.deadline = began + ESTIMATING * (deadline - began);
-        int nmember = members_of(&h, s->beam, member);
-        for (int i = 0; i < nmember; i++)
-            expand(&h, member[i], MOST_ESTIMATED / nmember);
-        int n = pick(&h, fresh, s->width);
-        if (round == 1) { /* and what is next to the best of these, by estimate alone */
-            for (int i = 0; i < n && i < s->beam; i++)
-                expand(&h, fresh[i], MOST_ESTIMATED / (2 * s->beam));
-            n = pick(&h, fresh, s->width);
+    if (k->done && s->progress)
+        s->progress(s->user, k);
+    return true;
+}
+
+bool search_kernels(Search *s, TuneKernel *const *kernel, int n)
+{
+    Arena *a = arena_new();
+    Hunt *hunt = NEWN(a, Hunt, n + 1), *now[MOST_TOGETHER];
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    int together = cores < 4 ? 2 : cores / 2 < MOST_TOGETHER ? (int)cores / 2 : MOST_TOGETHER;
+    bool good = true;
+    for (int i = 0; i < n && good; i++) {
+        hunt[i] = (Hunt){.s = s, .k = kernel[i], .random = kernel[i]->key[0]};
+        good = read_known(s, kernel[i]);
+    }
+    while (good && !search_ends(s)) {
+        int count = 0;
+        double began = seconds_now(), each = ESTIMATING * (s->deadline - began) / together;
+        for (Hunt *h; good && count < together && (h = next_hunt(hunt, n));) {
+            h->a = arena_new();
+            h->round++;
+            h->deadline = seconds_now() + each;
+            plan_round(h);
+            now[count++] = h;
+            if (h->nfresh)
+                continue;
+            count--; /* there is nothing that was not tried */
+            good = good && end_round(h, 1);
+            arena_free(h->a);
+            h->a = NULL;
+            if (!h->k->done) /* there was no time to look */
+                break;
+            if (s->progress)
+                s->progress(s->user, h->k);
         }
         s->m->estimating += seconds_now() - began;
-        if (n && (round == 1 || seconds_now() < deadline))
-            good = time_round(&h, fresh, n, member, nmember, round);
-        choose_best(k);
-        double after = k->best ? ratio(k->candidate[k->best]) : 1;
-        double noise = k->candidate[0]->noise > 0.005 ? k->candidate[0]->noise : 0.005;
-        idle = after < before * (1 - noise) ? 0 : idle + 1;
-        bool ended = !n || idle >= PATIENCE || round >= MOST_ROUNDS;
-        if (good && ended && seconds_now() < deadline) {
-            k->done = true;
-            good = database_finish(s->d, k, s->beam);
+        if (!count)
+            break;
+        good = good && time_round(s, now, count);
+        for (int i = 0; i < count; i++) {
+            arena_free(now[i]->a);
+            now[i]->a = NULL;
         }
-        if (s->progress)
-            s->progress(s->user, k);
     }
-    arena_free(h.a);
+    arena_free(a);
     return good;
 }
 

@@ -3,12 +3,16 @@
  *     case_0.c      kernel 0: its naive form, how its weights are packed, what its arguments are
  *     case_0_1.c    the second few of its candidates
  *     cases.c       the list
+ *     tune_head.h   what the candidates include: compiled once, for it takes as long as two of them
  *     Makefile      for whoever builds it elsewhere */
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "kernel/kernel.h"
 #include "tune_run.h"
+
+const char tune_head[] = "tune_head.h";
 
 enum { MAX_VARIANTS = 16 }; /* tune_main.c has as many */
 
@@ -35,6 +39,13 @@ static void write_file(Source *s, const char *name, StrBuf *text)
     }
     sb_free(text);
     *text = (StrBuf){0};
+}
+
+/* What is there stays as it is: tune_head.h has been compiled with it. */
+static bool is_there(const Source *s, const char *name, size_t bytes)
+{
+    struct stat st;
+    return !stat(arena_printf(s->t->a, "%s/%s", s->dir, name), &st) && st.st_size == (off_t)bytes;
 }
 
 static void put_includes(StrBuf *sb, unsigned needs)
@@ -290,9 +301,24 @@ static void put_makefile(Source *s)
               "FLAGS = -ffp-contract=off -w -I. %s\n"
               "OBJECTS = $(patsubst %%.c,%%.o,$(wildcard *.c))\n\n"
               "tune_run: $(OBJECTS)\n\t$(CC) $(FLAGS) $(CFLAGS) -o $@ $(OBJECTS) -lm\n\n"
-              "%%.o: %%.c\n\t$(CC) -std=gnu99 $(FLAGS) $(CFLAGS) -c -o $@ $<\n",
-              s->t->target->flags ? s->t->target->flags : "");
+              "%%.o: %%.c\n\t$(CC) -std=gnu99 $(FLAGS) $(CFLAGS) -c -o $@ $<\n\n"
+              "case_%%.o: case_%%.c %s.gch\n"
+              "\t$(CC) -std=gnu99 $(FLAGS) $(CFLAGS) -include %s -c -o $@ $<\n\n"
+              "%s.gch: %s\n"
+              "\t-$(CC) -std=gnu99 $(FLAGS) $(CFLAGS) -x c-header -o $@ $<\n",
+              s->t->target->flags ? s->t->target->flags : "", tune_head, tune_head, tune_head,
+              tune_head);
     write_file(s, "Makefile", &sb);
+}
+
+static void put_head(Source *s)
+{
+    StrBuf sb = {0};
+    put_includes(&sb, s->t->target->lanes > 1 ? NEED_VEC : NEED_NUM);
+    if (is_there(s, tune_head, sb.len))
+        sb_free(&sb);
+    else
+        write_file(s, tune_head, &sb);
 }
 
 static void put_embedded(Source *s, const RuntimeFile *list, bool headers)
@@ -300,6 +326,8 @@ static void put_embedded(Source *s, const RuntimeFile *list, bool headers)
     for (const RuntimeFile *f = list; *f->name; f++) {
         size_t n = strlen(f->name);
         if (headers && (strchr(f->name, '/') || strcmp(f->name + n - 2, ".h")))
+            continue;
+        if (is_there(s, f->name, f->bytes))
             continue;
         StrBuf sb = {0};
         sb_write(&sb, f->data, f->bytes);
@@ -316,6 +344,7 @@ bool cases_write(const Tuning *t, const char *dir, const TuneCaseOf *of, int n, 
     put_embedded(s, tune_files, false);
     put_embedded(s, runtime_files, true);
     put_makefile(s);
+    put_head(s);
     for (int i = 0; i < n && !s->failed; i++) {
         s->of = &of[i];
         s->number = i;

@@ -126,6 +126,8 @@ Candidate *candidate_of(TuneKernel *, const Tiling *);
 Kernel *candidate_kernel(const TuneKernel *, const Candidate *);
 /* Of the form that Candidate.text has; NULL if it is none, or cannot be done. */
 Candidate *candidate_read(TuneKernel *, const char *text);
+/* What it should cost, worked out once. */
+const Estimate *candidate_estimate(const TuneKernel *, Candidate *);
 /* Adds it, unless one with the same text is there: then that one's number. */
 int candidate_add(TuneKernel *, Candidate *);
 

@@ -2,6 +2,7 @@
 #ifndef TUNE_RUN_H
 #define TUNE_RUN_H
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include "tune.h"
@@ -14,6 +15,7 @@ typedef struct {
     int n;
 } TuneCaseOf;
 extern const RuntimeFile tune_files[]; /* harness/ */
+extern const char tune_head[];         /* what files of candidates include first */
 /* Writes the program into the folder, `chunk` candidates a file; false with why. */
 bool cases_write(const Tuning *, const char *dir, const TuneCaseOf *, int n, int chunk,
                  const char **why);
@@ -32,6 +34,8 @@ bool child_start(Child *, const char *const *argv, const char *dir, bool piped, 
 char *child_line(Child *, Arena *, double seconds, bool *late);
 /* Its exit status, or 128 + signal; after so many seconds it is killed (then 128 + SIGKILL). */
 int child_end(Child *, double seconds);
+/* Whether it has ended, with which status; waits for nothing. */
+bool child_has_ended(Child *, int *code);
 double seconds_now(void);
 
 /* ---- measure.c -------------------------------------------------------------------------------------- */
@@ -51,8 +55,6 @@ bool measure_build(Measure *, Tuning *, const char *dir, const TuneCaseOf *, int
 bool measure_run(Measure *, Tuning *, const char *dir, const TuneCaseOf *, int n, bool check_only);
 /* The same of one case. */
 bool measure_one(Measure *, Tuning *, const char *dir, const TuneCaseOf *, int n, int number);
-/* The folder anew, built and run; its lines, or NULL. */
-bool measure_cases(Measure *, Tuning *, const char *dir, const TuneCaseOf *, int n);
 
 /* ---- database.c -------------------------------------------------------------------------------------- */
 
@@ -65,13 +67,16 @@ typedef struct {
     const char *target, *cpu, *compiler;
 } Machine;
 bool database_machine(Database *, const Machine *);
-/* What is known of the kernel: its candidates are added, with verdicts and times. */
-bool database_read(Database *, TuneKernel *);
+/* What is known of the kernel: its candidates are added, with verdicts and times; the fastest `most` of them (0: all). */
+bool database_read(Database *, TuneKernel *, int most);
 /* Verdicts and times of candidates, in one transaction. */
 bool database_write(Database *, const TuneKernel *, Candidate *const *, int n);
 /* Whether the kernel was searched to the end; what a search leaves. */
 bool database_done(Database *, const TuneKernel *, int beam);
 bool database_finish(Database *, const TuneKernel *, int beam);
+/* The file that a search came to in its network, by what the search said; NULL: not known. */
+char *database_outcome(Database *, Arena *, const char *key);
+bool database_keep_outcome(Database *, const char *key, const char *text);
 /* JSON, a line an entry. */
 bool database_export(Database *, FILE *);
 bool database_import(Database *, Arena *, const char *text, int *n, const char **why);
@@ -88,13 +93,15 @@ typedef struct {
     Database *d;
     const char *dir; /* for programs of candidates */
     int beam;
-    int width;       /* candidates timed at once */
-    double deadline; /* of all, by seconds_now() */
-    void (*progress)(void *, const TuneKernel *);
+    int width;                            /* candidates of a kernel timed at once */
+    double deadline;                      /* by seconds_now() */
+    bool all;                             /* read all that the database knows, for --explain */
+    const volatile sig_atomic_t *stopped; /* by the user: no further round */
+    void (*progress)(void *, const TuneKernel *k); /* after each round, and once k->done */
     void *user;
 } Search;
 /* Up to its deadline.  False: something that is no candidate's fault failed (Measure.why). */
-bool search_kernel(Search *, TuneKernel *, double deadline);
+bool search_kernels(Search *, TuneKernel *const *, int n);
 /* The best few by estimate alone, for a round that is timed elsewhere. */
 int search_guess(Search *, TuneKernel *, int most, Candidate **out);
 
