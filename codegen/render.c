@@ -355,15 +355,19 @@ static void render_tile(Render *r, const Tile *tile)
         render_tc_end(r);
 }
 
-/* __local float a3[2176]; or float *const a3 = (float *)(void *)((char *)scratch + begin * 4096); */
+/* __local float a3[2176]; __attribute__((aligned(64))) float a3[2176]; or
+ * float *const a3 = (float *)(void *)((char *)scratch + begin * 4096); */
 static void places(Render *r, const Kernel *k)
 {
     for (int i = k->narg; i < r->k->narg; i++) {
         const char *type = kernel_type(r->t, r->k->args[i].dtype);
         long long at = place_offset(r->k, k->narg, i);
         render_indent(r, 0);
-        if (r->t->gpu) {
-            sb_printf(r->sb, "%s%s a%d[%lld];\n", r->t->local_word, type, i,
+        if (!k->scratch) {
+            const char *word = r->t->gpu     ? r->t->local_word
+                               : r->t->lanes ? "__attribute__((aligned(64))) "
+                                             : "";
+            sb_printf(r->sb, "%s%s a%d[%lld];\n", word, type, i,
                       (long long)r->k->args[i].dims[0]->hi);
             continue;
         }

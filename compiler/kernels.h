@@ -11,7 +11,7 @@
 
 /* How logical coordinates become a storage offset (in elements): a list of constructors.  An empty list is
  * dense row-major in the buffer's dims. */
-typedef enum { LAYOUT_PERMUTE, LAYOUT_SPLIT, LAYOUT_PAD } LayoutKind;
+typedef enum { LAYOUT_PERMUTE, LAYOUT_SPLIT, LAYOUT_CUT, LAYOUT_PAD } LayoutKind;
 typedef struct {
     LayoutKind kind;
     int8_t axis;

@@ -171,6 +171,9 @@ void decompose(const Tiles *, bool gpu);
 int64_t place_offset(const Kernel *, int narg, int arg);
 /* Bytes that its places need, for each part that may run beside others. */
 int64_t kernel_scratch(const Kernel *);
+/* Are so many bytes of places variables of the kernel? Then each thread has them once; else they lie in the arena, once for
+ * each part. */
+bool places_are_local(int64_t bytes, const Target *);
 /* interleave.c: of a tile's stores, with flat addresses, each two that write every other element between them become one,
  * with a second value behind its address; gives how many are left. */
 int join_stores(Context *, const Tile *, Node **store);

@@ -595,10 +595,12 @@ void linearize(Linear *l, const Kernel *k, const Tile *tile)
     q.nahead = prefetch_loads(l->arena, k, tile, q.nstore, stores, q.ahead, &q.ahead_in);
     for (int i = 0; i < q.nahead; i++)
         stores[q.nroot++] = q.ahead[i];
-    Node **first = NEWN(l->arena, Node *, MAX_STATES + q.nroot);
-    int nstate = find_states(&q, first, MAX_STATES);
-    memcpy((void *)(first + nstate), (void *)stores, (size_t)q.nroot * sizeof *stores);
-    q.order = graph_toposort(l->arena, nstate + q.nroot, first, &q.n);
+    Node **first = NEWN(l->arena, Node *, MAX_STATES + q.nroot + q.nahead);
+    int nstate = find_states(&q, first, MAX_STATES), nfirst = nstate;
+    for (int i = 0; i < q.nahead; i++) /* what stands in a sum's loop is known before the sum */
+        first[nfirst++] = q.ahead[i];
+    memcpy((void *)(first + nfirst), (void *)stores, (size_t)q.nroot * sizeof *stores);
+    q.order = graph_toposort(l->arena, nfirst + q.nroot, first, &q.n);
     q.set = NEWN(l->arena, uint64_t, q.n);
     q.body = NEWN(l->arena, uint64_t, q.n);
     q.uses = NEWN(l->arena, int, q.n);

@@ -359,12 +359,14 @@ static void optimise_block(Optimise *o, Block *b)
     *b = fresh;
 }
 
-/* Memory for the places of a kernel: parts may run side by side, each has its own. */
+/* Memory for the places of a kernel that are not its own variables: parts may run side by side, each has its own. */
 static void give_scratch(Plan *p, Step *s, const Target *t)
 {
     Kernel *k = s->kernel;
     int parts = kernel_parts(k);
-    k->scratch = t->gpu ? 0 : kernel_scratch(k); /* a GPU has memory of its own for them */
+    k->scratch = kernel_scratch(k);
+    if (places_are_local(k->scratch, t))
+        k->scratch = 0;
     if (!k->scratch)
         return;
     Node **dim = NEWN(p->arena, Node *, 1);

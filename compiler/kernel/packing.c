@@ -2,8 +2,8 @@
  *
  *     [axes of loops outside][blocks of lanes][other axes, as the loops run][lanes of a block][fours]
  *
- * A block is what one iteration of the loop over the lanes' axis takes; outside of it are contractions side by side.  So each step of the reduced axes reads one run of
- * memory, which the next step continues. */
+ * A block is what one iteration of the loop over the lanes' axis takes, the last one is as long as what is left (CUT); outside of it are
+ * contractions side by side.  So each step of the reduced axes reads one run of memory, which the next step continues. */
 #include <string.h>
 
 #include "kernel.h"
@@ -42,7 +42,9 @@ bool packing_layout(const Kernel *k, Node *load, const Packing *p, Layout *l)
     const bool split = p->reuse && whole && size > p->block;
     *l = (Layout){0};
     if (split)
-        l->op[l->n++] = (LayoutOp){.kind = LAYOUT_SPLIT, .axis = (int8_t)lane_axis, .a = p->block};
+        l->op[l->n++] = (LayoutOp){.kind = size % p->block ? LAYOUT_CUT : LAYOUT_SPLIT,
+                                   .axis = (int8_t)lane_axis,
+                                   .a = p->block};
     if (four_axis >= 0)
         l->op[l->n++] = (LayoutOp){.kind = LAYOUT_SPLIT,
                                    .axis = (int8_t)(four_axis + (split && four_axis > lane_axis)),

@@ -67,6 +67,12 @@ int64_t place_offset(const Kernel *k, int narg, int arg)
     return at;
 }
 
+bool places_are_local(int64_t bytes, const Target *t)
+{
+    enum { STACK = 1 << 14 }; /* of any thread of an operating system */
+    return t->gpu || (!t->bare && bytes <= STACK);
+}
+
 int64_t kernel_scratch(const Kernel *k)
 {
     bool staged = false;

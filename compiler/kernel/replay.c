@@ -67,8 +67,8 @@ Choice *choice_copy(Plan *p, const Kernel *of, int arg)
 
 static bool layout_fits(const Plan *p, const Buffer *b, const Layout *l, int line, bool may_pad)
 {
-    int rank = b->rank;
-    bool padded[INGOT_MAX_RANK] = {false}, known[2 * INGOT_MAX_RANK];
+    int rank = b->rank, blocks = -1; /* where those of a cut are */
+    bool padded[INGOT_MAX_RANK] = {false}, known[2 * INGOT_MAX_RANK], cut_first = true;
     int64_t size[2 * INGOT_MAX_RANK];
     for (int i = 0; i < rank; i++)
         known[i] = idx_value(b->dims[i], &size[i]);
@@ -83,13 +83,17 @@ static bool layout_fits(const Plan *p, const Buffer *b, const Layout *l, int lin
             int64_t was[2 * INGOT_MAX_RANK];
             memcpy(was_known, known, sizeof was_known);
             memcpy(was, size, sizeof was);
+            int was_blocks = blocks;
             for (int j = 0; j < rank; j++) {
+                blocks = op->perm.axis[j] == was_blocks ? j : blocks;
                 known[j] = was_known[op->perm.axis[j]];
                 size[j] = was[op->perm.axis[j]];
             }
             continue;
         }
-        const char *what = op->kind == LAYOUT_SPLIT ? "split" : "pad";
+        const char *what = op->kind == LAYOUT_SPLIT ? "split"
+                           : op->kind == LAYOUT_CUT ? "cut"
+                                                    : "pad";
         if (op->axis >= rank || !known[op->axis]) {
             sched_error(
                 p, line,
@@ -115,10 +119,12 @@ static bool layout_fits(const Plan *p, const Buffer *b, const Layout *l, int lin
             continue;
         }
         if (op->a > size[op->axis] || rank >= INGOT_MAX_RANK) {
-            sched_error(p, line, "split of axis %d by %lld: it has %lld elements", op->axis,
+            sched_error(p, line, "%s of axis %d by %lld: it has %lld elements", what, op->axis,
                         (long long)op->a, (long long)size[op->axis]);
             return false;
         }
+        blocks = op->kind == LAYOUT_CUT ? op->axis : blocks + (blocks > op->axis);
+        cut_first &= op->kind != LAYOUT_CUT || i == 0;
         for (int j = rank; j > op->axis + 1; j--) {
             size[j] = size[j - 1];
             known[j] = known[j - 1];
@@ -128,7 +134,10 @@ static bool layout_fits(const Plan *p, const Buffer *b, const Layout *l, int lin
         known[op->axis + 1] = true;
         rank++;
     }
-    return true;
+    if (blocks <= 0 && cut_first)
+        return true;
+    sched_error(p, line, "a cut comes first, and its blocks stay outermost");
+    return false;
 }
 
 /* Layouts of arena buffers, by buffer; NULL where the file does not speak of them. */

@@ -30,7 +30,7 @@ static bool least(Arena *a, const Kernel *k, int arg, int64_t *low)
 static bool keeps_distances(const Layout *l)
 {
     for (int i = 0; i < l->n; i++)
-        if (l->op[i].kind == LAYOUT_SPLIT)
+        if (l->op[i].kind == LAYOUT_SPLIT || l->op[i].kind == LAYOUT_CUT)
             return false;
     return true;
 }

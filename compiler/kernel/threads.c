@@ -55,7 +55,9 @@ static int64_t parts_with_places(const Nest *nest)
     Tiles t = nest_lower(nest);
     int64_t bytes = place_offset(t.k, nest->k->narg, t.k->narg);
     tiles_free(&t);
-    int64_t n = bytes ? PLACES / bytes : MAX_PARTS;
+    if (places_are_local(bytes, nest->target))
+        return MAX_PARTS;
+    int64_t n = PLACES / bytes;
     return n < FEW_PARTS ? FEW_PARTS : n;
 }
 

@@ -115,9 +115,11 @@ static bool layout_op(const char *word, LayoutOp *op)
         }
         return true;
     }
-    if (constructor(word, "split", v, 3) == 2) {
-        *op =
-            (LayoutOp){.kind = LAYOUT_SPLIT, .axis = (int8_t)(v[0] < 100 ? v[0] : 100), .a = v[1]};
+    const bool cut = constructor(word, "cut", v, 3) == 2;
+    if (cut || constructor(word, "split", v, 3) == 2) {
+        *op = (LayoutOp){.kind = cut ? LAYOUT_CUT : LAYOUT_SPLIT,
+                         .axis = (int8_t)(v[0] < 100 ? v[0] : 100),
+                         .a = v[1]};
         return v[0] >= 0 && v[1] > 0;
     }
     if ((n = constructor(word, "pad", v, 4)) >= 3) {
@@ -141,8 +143,8 @@ static bool layout(Parse *q, int from, Layout *l)
         }
         if (!layout_op(q->word[i], &l->op[l->n++])) {
             sched_error(q->p, q->line,
-                        "'%.80s': dense, permute(...) of every axis once, split(axis,n) or "
-                        "pad(axis,lo,hi[,fill]) is wanted",
+                        "'%.80s': dense, permute(...) of every axis once, split(axis,n), "
+                        "cut(axis,n) or pad(axis,lo,hi[,fill]) is wanted",
                         q->word[i]);
             return false;
         }
