@@ -732,7 +732,16 @@ static void prefetch_opts(Nest *nest, const View *v, const Buffer *const *bufs,
     }
 }
 
-/* False if a constant then lies badly for the lanes. */
+static bool is_factor(const View *v, const Node *load)
+{
+    for (int i = 0; i < v->nfactor; i++)
+        if (v->factor[i] == load)
+            return true;
+    return false;
+}
+
+/* False if a constant then lies badly for the lanes. What is only added (a bias, rows that are looked up) is laid out if it
+ * does not lie along them: its order gains nothing else, and others may read it as it is. */
 static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *bufs,
                              const RegisterTile *tile, const bool *free, Layout *want)
 {
@@ -795,7 +804,9 @@ static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *buf
     for (int j = 0; j < v->nload; j++) {
         int arg = (int)v->load[j]->src[0]->arg.i;
         int64_t stride;
-        if (!free[arg] || !depends_on(v->load[j], tile->lanes))
+        bool apart = !access_stride(k, v->load[j], tile->lanes, &stride) || stride != 1;
+        if (!free[arg] || !depends_on(v->load[j], tile->lanes) ||
+            (!apart && !is_factor(v, v->load[j])))
             continue;
         if (!packing_layout(k, v->load[j], &packing, &want[arg]))
             fits &= access_stride(k, v->load[j], tile->lanes, &stride) && stride == 1;
