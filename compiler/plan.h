@@ -199,6 +199,8 @@ void choose_layouts(Plan *, const Target *);
 double *bytes_live(Arena *, const Plan *, const Block *);
 bool steps_with(const Block *, const Buffer *, int *first, int *last);
 double arena_growth(const double *live, int n, int first, int last, double bytes);
+/* early.c: steps that free more than they take come early, where the arena gets smaller by that. */
+void run_early(Plan *);
 void buffer_layout_changed(Buffer *); /* its size in bytes again */
 /* optimise.c: opts for every kernel, layouts for its weights, copies where an operand is laid out badly. */
 void optimise(Plan *, const Target *);

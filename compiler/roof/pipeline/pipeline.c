@@ -187,6 +187,8 @@ Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *
         if (o->save_sched)
             sched_print_kernels(&record, p);
         passed(k, "optimise");
+        if (ready)
+            run_early(p);
     }
     if (ready) {
         kernel_share(p);

@@ -1,0 +1,89 @@
+/* early.c - a step that frees more bytes of the arena than it takes runs early, where that makes the arena smaller.
+ *
+ *     gates = ...         2 KB                 gates = ...
+ *     h = f(gates)                             h = f(gates)
+ *     y = ...h...         a peak here    ->    c = g(gates)     gates end here
+ *     c = g(gates)        gates end here       y = ...h...
+ *
+ * The order of steps is that in which the results need them, which says nothing of memory.  A kernel moves in front of others that
+ * neither write what it reads or writes nor read what it writes.
+ *
+ * Requires the final sizes of all buffers, and no step numbers yet. Leaves the order of the main steps. */
+#include "schedule.h"
+
+static bool conflicts(const Step *s, const Step *t)
+{
+    for (int i = 0; i < s->nbuf; i++)
+        for (int j = 0; j < t->nbuf; j++)
+            if ((s->kernel->args[i].written || t->kernel->args[j].written) &&
+                buffer_root(s->bufs[i]) == buffer_root(t->bufs[j]))
+                return true;
+    return false;
+}
+
+/* Bytes that are held after step i and not before it. */
+static double held(const Block *b, int i)
+{
+    const Step *s = b->step[i];
+    double bytes = 0;
+    for (int j = 0; j < s->nbuf; j++) {
+        const Buffer *x = buffer_root(s->bufs[j]);
+        int first, last;
+        bool counted = x->kind != BUF_ARENA || x->kept;
+        for (int k = 0; k < j; k++)
+            counted |= buffer_root(s->bufs[k]) == x;
+        if (counted || !steps_with(b, x, &first, &last))
+            continue;
+        bytes += first == i && last > i ? (double)x->bytes : 0;
+        bytes -= first < i && last == i ? (double)x->bytes : 0;
+    }
+    return bytes;
+}
+
+static void move_step(Block *b, int from, int to)
+{
+    Step *s = b->step[from];
+    for (int i = from; i > to; i--)
+        b->step[i] = b->step[i - 1];
+    for (int i = from; i < to; i++)
+        b->step[i] = b->step[i + 1];
+    b->step[to] = s;
+}
+
+static double peak_of(const double *live, int n, int *first, int *last)
+{
+    double peak = 0;
+    for (int i = 0; i < n; i++) {
+        if (live[i] > peak)
+            *first = i;
+        peak = live[i] > peak ? live[i] : peak;
+        if (!(live[i] < peak))
+            *last = i;
+    }
+    return peak;
+}
+
+void run_early(Plan *p)
+{
+    Block *b = &p->main;
+    Arena *a = arena_new();
+    int first = 0, last = 0;
+    double peak = peak_of(bytes_live(a, p, b), b->n, &first, &last);
+    for (int i = 1; i < b->n; i++) {
+        int to = i, none;
+        while (to > 0 && b->step[i]->kind == STEP_KERNEL && b->step[to - 1]->kind == STEP_KERNEL &&
+               !conflicts(b->step[i], b->step[to - 1]))
+            to--;
+        if (to > first || i <= last || held(b, i) >= 0)
+            continue;
+        move_step(b, i, to);
+        Arena *trial = arena_new();
+        bool lower = peak_of(bytes_live(trial, p, b), b->n, &none, &none) < peak;
+        arena_free(trial);
+        if (lower)
+            peak = peak_of(bytes_live(a, p, b), b->n, &first, &last);
+        else
+            move_step(b, to, i);
+    }
+    arena_free(a);
+}
