@@ -279,6 +279,30 @@ static void memory(Plan *p, const char *name, int64_t limit)
     vec_push(p->arena, p->memories, p->nmemory, m);
 }
 
+/* The last reader of something large does not wait until its own result is wanted, but for what it needs and for whom it
+ * disturbs. */
+static void last_reader_runs_early(void **state)
+{
+    Context *c = *state;
+    for (int disturbs = 0; disturbs < 2; disturbs++) {
+        Plan *p = plan_begin(c);
+        Buffer *in = buffer(p, BUF_INPUT, 2048), *out = buffer(p, BUF_OUTPUT, 2048);
+        Buffer *large = buffer(p, BUF_ARENA, 2048), *small = buffer(p, BUF_ARENA, 256),
+               *other = buffer(p, BUF_ARENA, 2048), *late = buffer(p, BUF_ARENA, 256);
+        map(p, &p->main, large, in, false);
+        map(p, &p->main, small, large, true);
+        map(p, &p->main, other, disturbs ? late : small, true);
+        Step *reads = map(p, &p->main, out, other, true);
+        Step *moves = map(p, &p->main, late, large, true);
+        map(p, &p->main, out, late, true);
+        map(p, &p->main, out, small, true);
+        run_early(p);
+        assert_ptr_equal(p->main.step[disturbs ? 4 : 2], moves);
+        assert_ptr_equal(p->main.step[disturbs ? 3 : 4], reads);
+        plan_free(p);
+    }
+}
+
 /* Of three that are alive together, the one that is read most often takes the first memory. */
 static void hot_first(void **state)
 {
@@ -448,7 +472,7 @@ int main(void)
         TEST(loops_stretch), TEST(loop_keeps_operand),     TEST(views_and_states),
         TEST(weights_once),  TEST(overflow_is_told),       TEST(hot_first),
         TEST(hot_gives_way), TEST(states_together),        TEST(too_small_is_told),
-        TEST(random_plans),
+        TEST(random_plans),  TEST(last_reader_runs_early),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
