@@ -71,8 +71,8 @@ void run_early(Plan *p)
     double peak = peak_of(bytes_live(a, p, b), b->n, &first, &last);
     for (int i = 1; i < b->n; i++) {
         int to = i, none;
-        while (to > 0 && b->step[i]->kind == STEP_KERNEL && b->step[to - 1]->kind == STEP_KERNEL &&
-               !conflicts(b->step[i], b->step[to - 1]))
+        while (to > first && b->step[i]->kind == STEP_KERNEL &&
+               b->step[to - 1]->kind == STEP_KERNEL && !conflicts(b->step[i], b->step[to - 1]))
             to--;
         if (to > first || i <= last || held(b, i) >= 0)
             continue;
