@@ -63,6 +63,17 @@ static double peak_of(const double *live, int n, int *first, int *last)
     return peak;
 }
 
+static double peak_if_moved(const Plan *p, Block *b, int from, int to)
+{
+    Arena *a = arena_new();
+    int first, last;
+    move_step(b, from, to);
+    double peak = peak_of(bytes_live(a, p, b), b->n, &first, &last);
+    move_step(b, to, from);
+    arena_free(a);
+    return peak;
+}
+
 void run_early(Plan *p)
 {
     Block *b = &p->main;
@@ -70,20 +81,18 @@ void run_early(Plan *p)
     int first = 0, last = 0;
     double peak = peak_of(bytes_live(a, p, b), b->n, &first, &last);
     for (int i = 1; i < b->n; i++) {
-        int to = i, none;
-        while (to > first && b->step[i]->kind == STEP_KERNEL &&
-               b->step[to - 1]->kind == STEP_KERNEL && !conflicts(b->step[i], b->step[to - 1]))
+        int to = i;
+        while (to > 0 && b->step[i]->kind == STEP_KERNEL && b->step[to - 1]->kind == STEP_KERNEL &&
+               !conflicts(b->step[i], b->step[to - 1]))
             to--;
         if (to > first || i <= last || held(b, i) >= 0)
             continue;
-        move_step(b, i, to);
-        Arena *trial = arena_new();
-        bool lower = peak_of(bytes_live(trial, p, b), b->n, &none, &none) < peak;
-        arena_free(trial);
-        if (lower)
-            peak = peak_of(bytes_live(a, p, b), b->n, &first, &last);
-        else
-            move_step(b, to, i);
+        /* in front of the peak; or as early as may be, where that helps more */
+        double then = peak_if_moved(p, b, i, first), earliest = peak_if_moved(p, b, i, to);
+        if (then >= peak && earliest >= peak)
+            continue;
+        move_step(b, i, earliest < then ? to : first);
+        peak = peak_of(bytes_live(a, p, b), b->n, &first, &last);
     }
     arena_free(a);
 }
