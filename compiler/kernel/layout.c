@@ -3,38 +3,52 @@
  * row-major.  Strides follow from dims, so only the outermost dim may be a run-time integer for
  * them to be constants.
  *
- * CUT is a SPLIT into blocks of which the last one is only as long as what is left.  It comes first, what is inside of its blocks stays behind them, and what lies
- * in one follows at once on the one before: an element of block o has strides as if its axis had min(n, size - o n) elements.
+ * CUT is a SPLIT into blocks of which the last one is only as long as what is left.  It comes first, and what is inside of its
+ * blocks stays behind them.  A block follows at once on the one before: an element of block o has strides as if its axis had
+ * min(n, size - o n) elements.
  *
  *     f32[10,K] cut(0,4) permute(0,2,1)     [K][4] [K][4] [K][2] */
 #include <string.h>
 
 #include "compiler.h"
 
-/* Where the axis inside of the blocks of a CUT is, once op has been done too; -1: there is none. */
-static int follow_cut(const LayoutOp *op, int at)
+/* Which axes of the storage the blocks of a CUT are, and the elements inside of one; -1: there is none. */
+typedef struct {
+    int blocks, inside;
+} Cut;
+
+/* Where an axis is once op has been done too. */
+static int follow(const LayoutOp *op, int at)
 {
-    if (op->kind == LAYOUT_CUT)
-        return op->axis + 1;
-    if (op->kind == LAYOUT_SPLIT)
+    if (op->kind == LAYOUT_SPLIT || op->kind == LAYOUT_CUT)
         return at + (at > op->axis);
-    for (int i = 0; op->kind == LAYOUT_PERMUTE && i < op->perm.n && at >= 0; i++)
+    for (int i = 0; op->kind == LAYOUT_PERMUTE && i < op->perm.n; i++)
         if (op->perm.axis[i] == at)
             return i;
     return at;
 }
 
+static Cut cut_of(const Layout *l)
+{
+    Cut cut = {-1, -1};
+    if (!l->n || l->op[0].kind != LAYOUT_CUT)
+        return cut;
+    cut = (Cut){l->op[0].axis, l->op[0].axis + 1};
+    for (int i = 1; i < l->n; i++)
+        cut = (Cut){follow(&l->op[i], cut.blocks), follow(&l->op[i], cut.inside)};
+    return cut;
+}
+
 Node *layout_offset(Context *c, const Layout *l, int rank, Node *const *dims, Node *const *coords)
 {
     Node *d[INGOT_MAX_RANK * 2], *x[INGOT_MAX_RANK * 2], *size = NULL;
-    int cut = -1;
+    const Cut cut = cut_of(l);
     for (int i = 0; i < rank; i++) {
         d[i] = dims[i];
         x[i] = coords[i];
     }
     for (int i = 0; i < l->n; i++) {
         const LayoutOp *op = &l->op[i];
-        cut = follow_cut(op, cut);
         switch (op->kind) {
         case LAYOUT_PERMUTE: {
             Node *dd[INGOT_MAX_RANK * 2], *xx[INGOT_MAX_RANK * 2];
@@ -68,14 +82,20 @@ Node *layout_offset(Context *c, const Layout *l, int rank, Node *const *dims, No
             break;
         }
     }
-    Node *offset = idx(c, 0), *block = idx(c, 1);
-    for (int i = 1; i < rank && cut >= 0; i++)
-        block = idx_mul(c, block, d[i]);
-    if (cut >= 0) /* as long as this block is */
-        d[cut] = idx_min(c, d[cut], idx_sub(c, size, idx_mul(c, x[0], d[cut])));
-    for (int i = cut >= 0; i < rank; i++)
-        offset = idx_add(c, idx_mul(c, offset, d[i]), x[i]);
-    return cut >= 0 ? idx_add(c, idx_mul(c, x[0], block), offset) : offset;
+    Node *offset = idx(c, 0), *row = idx(c, 1), *first = offset;
+    for (int i = cut.blocks + 1; i < rank && size; i++)
+        row = i == cut.inside ? row : idx_mul(c, row, d[i]);
+    for (int i = 0; i < rank; i++) {
+        if (size && i == cut.blocks) { /* from here on as long as this block is */
+            Node *begin = idx_mul(c, x[i], d[cut.inside]);
+            first = idx_mul(c, row, idx_add(c, idx_mul(c, offset, size), begin));
+            d[cut.inside] = idx_min(c, d[cut.inside], idx_sub(c, size, begin));
+            offset = idx(c, 0);
+        } else {
+            offset = idx_add(c, idx_mul(c, offset, d[i]), x[i]);
+        }
+    }
+    return idx_add(c, first, offset);
 }
 
 bool layout_equal(const Layout *a, const Layout *b)
@@ -124,20 +144,21 @@ void layout_put_last(Layout *l, int rank, int axis)
 
 /* The storage that constant or upper-bound dims become. */
 typedef struct {
-    int rank, cut;
+    int rank;
     int64_t d[INGOT_MAX_RANK * 2];
-    int64_t block, size; /* of a CUT: elements of a whole block, and of the axis */
+    Cut cut;
+    int64_t size,
+        row; /* of a CUT: elements of the axis, and what there is for each of them in a block */
 } Storage;
 
 static Storage storage_of(const Layout *l, int rank, const int64_t *dims)
 {
-    Storage s = {.rank = rank, .cut = -1, .block = 1};
+    Storage s = {.rank = rank, .cut = cut_of(l), .row = 1};
     memcpy(s.d, dims, (size_t)rank * sizeof *dims);
     for (int i = 0; i < l->n; i++) {
         const LayoutOp *op = &l->op[i];
         int64_t old[INGOT_MAX_RANK * 2];
         memcpy(old, s.d, sizeof old);
-        s.cut = follow_cut(op, s.cut);
         switch (op->kind) {
         case LAYOUT_PERMUTE:
             for (int j = 0; j < s.rank; j++)
@@ -156,16 +177,18 @@ static Storage storage_of(const Layout *l, int rank, const int64_t *dims)
         case LAYOUT_PAD: s.d[op->axis] += op->a + op->b; break;
         }
     }
-    for (int i = 1; i < s.rank; i++)
-        s.block = sat_mul(s.block, s.d[i]);
+    for (int i = s.cut.blocks + 1; i < s.rank && s.size; i++)
+        s.row = i == s.cut.inside ? s.row : sat_mul(s.row, s.d[i]);
     return s;
 }
 
 static int64_t storage_elements(const Storage *s)
 {
-    if (s->cut >= 0)
-        return sat_mul(s->block / s->d[s->cut], s->size);
-    return s->rank ? sat_mul(s->block, s->d[0]) : 1;
+    const bool cut = s->cut.blocks >= 0;
+    int64_t n = cut ? sat_mul(s->size, s->row) : 1;
+    for (int i = 0; i < (cut ? s->cut.blocks : s->rank); i++)
+        n = sat_mul(n, s->d[i]);
+    return n;
 }
 
 int64_t layout_elements(const Layout *l, int rank, Node *const *dims)
@@ -200,10 +223,16 @@ static int64_t axis_offset(const Layout *l, int rank, const Storage *s, bool las
             x[op->axis] += op->a;
         }
     }
-    int64_t offset = 0;
-    for (int i = 1; i < rank; i++)
-        offset = offset * (last && i == s->cut ? s->size % s->d[i] : s->d[i]) + x[i];
-    return offset + (rank ? x[0] * s->block : 0);
+    int64_t offset = 0, first = 0;
+    for (int i = 0; i < rank; i++) {
+        if (i == s->cut.blocks) {
+            first = s->row * (offset * s->size + x[i] * s->d[s->cut.inside]);
+            offset = 0;
+        } else {
+            offset = offset * (last && i == s->cut.inside ? s->size % s->d[i] : s->d[i]) + x[i];
+        }
+    }
+    return first + offset;
 }
 
 /* Every constructor acts on one axis alone, so an element's offset is a sum with a term for each

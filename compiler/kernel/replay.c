@@ -67,7 +67,7 @@ Choice *choice_copy(Plan *p, const Kernel *of, int arg)
 
 static bool layout_fits(const Plan *p, const Buffer *b, const Layout *l, int line, bool may_pad)
 {
-    int rank = b->rank, blocks = -1; /* where those of a cut are */
+    int rank = b->rank, blocks = -1, inside = -1; /* where those of a cut are */
     bool padded[INGOT_MAX_RANK] = {false}, known[2 * INGOT_MAX_RANK], cut_first = true;
     int64_t size[2 * INGOT_MAX_RANK];
     for (int i = 0; i < rank; i++)
@@ -83,9 +83,10 @@ static bool layout_fits(const Plan *p, const Buffer *b, const Layout *l, int lin
             int64_t was[2 * INGOT_MAX_RANK];
             memcpy(was_known, known, sizeof was_known);
             memcpy(was, size, sizeof was);
-            int was_blocks = blocks;
+            int was_blocks = blocks, was_inside = inside;
             for (int j = 0; j < rank; j++) {
                 blocks = op->perm.axis[j] == was_blocks ? j : blocks;
+                inside = op->perm.axis[j] == was_inside ? j : inside;
                 known[j] = was_known[op->perm.axis[j]];
                 size[j] = was[op->perm.axis[j]];
             }
@@ -123,7 +124,9 @@ static bool layout_fits(const Plan *p, const Buffer *b, const Layout *l, int lin
                         (long long)op->a, (long long)size[op->axis]);
             return false;
         }
-        blocks = op->kind == LAYOUT_CUT ? op->axis : blocks + (blocks > op->axis);
+        const bool cut = op->kind == LAYOUT_CUT;
+        blocks = cut ? op->axis : blocks + (blocks > op->axis);
+        inside = cut ? op->axis + 1 : inside + (inside > op->axis);
         cut_first &= op->kind != LAYOUT_CUT || i == 0;
         for (int j = rank; j > op->axis + 1; j--) {
             size[j] = size[j - 1];
@@ -134,9 +137,9 @@ static bool layout_fits(const Plan *p, const Buffer *b, const Layout *l, int lin
         known[op->axis + 1] = true;
         rank++;
     }
-    if (blocks <= 0 && cut_first)
+    if (blocks <= inside && cut_first)
         return true;
-    sched_error(p, line, "a cut comes first, and its blocks stay outermost");
+    sched_error(p, line, "a cut comes first, and what is inside of its blocks stays behind them");
     return false;
 }
 

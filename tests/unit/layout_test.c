@@ -82,6 +82,22 @@ static void blocks(void **state)
     ingot_context_free(c);
 }
 
+/* Of each of several matrices the blocks. */
+static void blocks_inside(void **state)
+{
+    (void)state;
+    ingot_context *c = ingot_context_new(NULL, NULL);
+    const int64_t dims[] = {3, 10, 8};
+    for (int64_t n = 1; n <= dims[1]; n++)
+        for (int first = 0; first < 2;
+             first++) { /* a matrix after the other; by their other axis */
+            Layout l = {.n = 2, .op = {{.kind = LAYOUT_CUT, .axis = 1, .a = n}}};
+            l.op[1] = first ? permute(4, 3, 1, 0, 2) : permute(4, 0, 1, 3, 2);
+            assert_int_equal(judge(c, &l, dims), 240);
+        }
+    ingot_context_free(c);
+}
+
 /* A loop over whole blocks has strides that are constants, and so has what is left. */
 static void strides(void **state)
 {
@@ -109,6 +125,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks),
+        cmocka_unit_test(blocks_inside),
         cmocka_unit_test(strides),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
