@@ -95,6 +95,9 @@ void lower_loops(Lower *, const Piece *, int axis, Node **range, int *n);
 /* In the order of the nest's loops. */
 void lower_sort_loops(Lower *, const Piece *, Node **range, int n);
 
+/* mask_bounds.c: after all splits: loops over what a mask excludes end where it begins. */
+void bound_masked_loops(Lower *, Piece *);
+
 /* ---- tc_lower.c --------------------------------------------------------------------------------- */
 
 /* After all splits: does the matrix unit of the nest compute in this loop nest? */

@@ -350,6 +350,7 @@ static void lower_end(Lower *q, Tiles *out)
     for (int i = 0; i < q->n; i++) {
         Piece *at = &q->piece[i];
         tc_begin(q, at);
+        bound_masked_loops(q, at);
         if (n->sharing)
             shares_begin(q, at);
         name_loops(q, at);

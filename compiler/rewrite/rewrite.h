@@ -54,6 +54,7 @@ Node *renewed_control(Rewrite *, Node *);
 Node *identity(Rewrite *, Node *);          /* identity.c */
 Node *small_power(Rewrite *, Node *);       /* identity.c: of a POW */
 Node *shaped_constant(Rewrite *, Node *);   /* identity.c: of a RESHAPE */
+Node *triangle(Rewrite *, Node *data);      /* triangle.c */
 Node *digits(Rewrite *, Node *concat);      /* digits.c */
 Node *integer_sum(Rewrite *, Node *reduce); /* integer_sum.c */
 

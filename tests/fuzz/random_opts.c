@@ -225,6 +225,38 @@ static void attention(Context *c)
                            IN("v", INGOT_F32, 1, h, t, e), NULL, 0, below(2) && s <= t));
 }
 
+/* Rows that stay in their kernel, and end at a diagonal. */
+static void masked_attention(Context *c)
+{
+    int64_t h = 1 + below(2), t = 16 + size(33), s = 4 + size(12), e = 8 << below(2);
+    out(c, ingot_attention(c, IN("q", INGOT_F32, 1, h, s, e), IN("k", INGOT_F32, 1, h, t, e),
+                           IN("v", INGOT_F32, 1, h, t, e), NULL, 0, below(4) != 0));
+}
+
+/* What a mask leaves of a row, in one of the forms that models have. */
+static void masked_rows(Context *c)
+{
+    int64_t m = size(20), n = size(48);
+    ingot_dim *dims[2] = {idx(c, m), idx(c, n)};
+    ingot_tensor *x = IN("x", INGOT_F32, m, n), *no = ingot_like(c, x, -INFINITY),
+                 *row = ingot_iota(c, 2, dims, 0), *column = ingot_iota(c, 2, dims, 1);
+    row = ingot_add(c, row, ingot_scalar_i(c, INGOT_I64, (int64_t)below(9) - 4));
+    ingot_tensor *mask = below(2) ? ingot_le(c, column, row) : ingot_lt(c, row, column);
+    bool not = mask->op == OP_LT;
+    switch (below(3)) {
+    case 0: out(c, ingot_sum(c, ingot_where(c, mask, x, ingot_like(c, x, 0)), 2, below(2))); break;
+    case 1:
+        out(c, ingot_reduce(c, INGOT_REDUCE_MAX,
+                            not ? ingot_where(c, mask, no, x) : ingot_where(c, mask, x, no), 2,
+                            false));
+        break;
+    default:
+        out(c, ingot_softmax_or_zero(
+                   c, ingot_add(c, x, ingot_where(c, mask, ingot_like(c, x, 0), no)), -1));
+        break;
+    }
+}
+
 static void reduces(Context *c)
 {
     static const ingot_reduce_op op[] = {INGOT_REDUCE_ADD, INGOT_REDUCE_MAX, INGOT_REDUCE_MIN};
@@ -347,11 +379,12 @@ static void resized(Context *c)
 }
 
 static void (*const models[])(Context *) = {
-    products,       convolution,    convolution,  convolutions,    linear,    vector_product,
-    narrow_product, transposed,     softmax,      norms,           attention, reduces,
-    arguments,      batched,        cumulated,    copies,          joined,    blocks,
-    pooling,        elementwise,    functions,    gathers,         scatters,  bounded,
-    resized,        three_products, byte_product, byte_convolution};
+    products,       convolution,    convolution,      convolutions,     linear,
+    vector_product, narrow_product, transposed,       softmax,          norms,
+    attention,      reduces,        arguments,        batched,          cumulated,
+    copies,         joined,         blocks,           pooling,          elementwise,
+    functions,      gathers,        scatters,         bounded,          resized,
+    three_products, byte_product,   byte_convolution, masked_attention, masked_rows};
 
 /* ---- kernels ----------------------------------------------------------------------------------- */
 

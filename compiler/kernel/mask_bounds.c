@@ -1,0 +1,352 @@
+/* mask_bounds.c - loops end where a mask leaves nothing.
+ *
+ *     s[j] = where(j <= i, x[j], -inf)        a row of scores, in a place
+ *     m    = max over j of s[j]               -inf is its identity
+ *     e[j] = exp(s[j] - m)                    0 beyond i, in a place
+ *     y    = sum over j of e[j] v[j]          0 is its identity
+ *
+ * All loops over j end at i + 1, and at the next whole block of their copies and lanes.  A loop over a reduced range does so where its body,
+ * evaluated for all j >= limit, is the identity: comparisons of coordinates are known there, and so is what they decide.  One that fills a
+ * place does so if all that read the place do.  The limit may depend on the ranges of results; of the copies and lanes of a loop
+ * nest, which share their loops, the greatest counts.
+ *
+ * What a mask leaves out is taken for finite (docs/numerics.md): 0 times an element that is never read is 0.  So a nest without
+ * opts, which others are judged by, has all of its loops. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "lower.h"
+
+/* ---- what a value is beyond a limit ------------------------------------------------------------ */
+
+/* A comparison of coordinates as range has it: `beyond` from a limit on. */
+static bool threshold(Context *c, Node *compare, Node *range, Node **limit, bool *beyond)
+{
+    int64_t stride;
+    if ((compare->op != OP_LT && compare->op != OP_LE) || compare->src[0]->dtype != INGOT_INDEX)
+        return false;
+    Node *d = idx_sub(c, compare->src[1], compare->src[0]), *zero = idx(c, 0), *at;
+    if (!depends_on(d, range) || !range_stride(c, d, range, &stride) || llabs(stride) != 1)
+        return false;
+    at = substitute(c, d, 1, &range, &zero);
+    *beyond = stride > 0;
+    if (stride > 0) /* 0 < at + range: from 1 - at on */
+        *limit = idx_sub(c, idx(c, compare->op == OP_LT), at);
+    else /* 0 < at - range: up to at - 1 */
+        *limit = idx_add(c, at, idx(c, compare->op == OP_LE));
+    return !depends_on(*limit, range);
+}
+
+static Node *in_place(Node *stage, Node *range)
+{
+    int own = (int)stage->arg.i;
+    for (int i = 0; i < own; i++)
+        if (stage->src[1 + own + i] == range)
+            return stage->src[1 + i];
+    return NULL;
+}
+
+enum { DEEP = 32 };
+
+static Node *value_beyond(Context *, Node *, Node *range, Node *limit, int depth);
+
+/* 1 or 0 where the condition is known for range >= limit, else -1. */
+static int condition_beyond(Context *c, Node *n, Node *range, Node *limit, int depth)
+{
+    Node *from;
+    bool beyond;
+    int64_t above;
+    if (depth > DEEP)
+        return -1;
+    if (threshold(c, n, range, &from, &beyond))
+        return idx_value(idx_sub(c, limit, from), &above) && above >= 0 ? beyond : -1;
+    if (n->op == OP_ISNAN)
+        return value_beyond(c, n->src[0], range, limit, depth + 1) ? 0 : -1;
+    if (n->op != OP_AND && n->op != OP_OR && n->op != OP_NOT)
+        return -1;
+    int x = condition_beyond(c, n->src[0], range, limit, depth + 1);
+    if (n->op == OP_NOT)
+        return x < 0 ? -1 : !x;
+    int y = condition_beyond(c, n->src[1], range, limit, depth + 1), decides = n->op == OP_OR;
+    return x == decides || y == decides ? decides : x < 0 || y < 0 ? -1 : !decides;
+}
+
+/* The constant, no NaN, that a value of floats is for range >= limit, if all that the mask leaves out is finite; NULL: none. */
+static Node *value_beyond(Context *c, Node *n, Node *range, Node *limit, int depth)
+{
+    if (depth > DEEP || !dtype_is_float((ingot_dtype)n->dtype) || n->op == OP_REDUCE)
+        return NULL;
+    if (n->op == OP_CONST)
+        return isnan(node_float(n)) ? NULL : n;
+    if (n->op == OP_STAGE) {
+        Node *own = in_place(n, range);
+        return own ? value_beyond(c, n->src[0], own, limit, depth + 1) : NULL;
+    }
+    if (n->op == OP_WHERE) {
+        int known = condition_beyond(c, n->src[0], range, limit, depth + 1);
+        Node *a = known ? value_beyond(c, n->src[1], range, limit, depth + 1) : NULL;
+        Node *b = known == 1 ? a : value_beyond(c, n->src[2], range, limit, depth + 1);
+        return known == 0 || a == b ? b : NULL;
+    }
+    Node *x = n->nsrc > 0 && n->nsrc <= 2 && op_is_alu(n->op)
+                  ? value_beyond(c, n->src[0], range, limit, depth + 1)
+                  : NULL;
+    Node *y = n->nsrc == 2 && op_is_alu(n->op) ? value_beyond(c, n->src[1], range, limit, depth + 1)
+                                               : NULL;
+    double of_x = x ? node_float(x) : NAN, of_y = y ? node_float(y) : NAN;
+    ingot_dtype d = (ingot_dtype)n->dtype;
+    switch (n->op) {
+    case OP_CAST: return x ? node_const_f(c, d, of_x) : NULL;
+    case OP_EXP: return of_x == -INFINITY ? node_const_f(c, d, 0) : NULL;
+    case OP_ADD: return isinf(of_x) && !isinf(of_y) ? x : isinf(of_y) && !isinf(of_x) ? y : NULL;
+    case OP_SUB: return isinf(of_x) && !isinf(of_y) ? x : NULL;
+    case OP_MUL: return of_x == 0 ? x : of_y == 0 ? y : NULL;
+    case OP_DIV: return of_x == 0 ? x : NULL;
+    default: return NULL;
+    }
+}
+
+/* Some limit that a comparison below a value gives: it may be that of another mask, which then proves nothing. */
+static Node *find_limit(Context *c, Node *n, Node *range, int depth)
+{
+    Node *limit;
+    bool beyond;
+    if (depth > DEEP || n->op == OP_REDUCE || n->dtype == INGOT_INDEX)
+        return NULL;
+    if (threshold(c, n, range, &limit, &beyond))
+        return limit;
+    if (n->op == OP_STAGE) {
+        Node *own = in_place(n, range);
+        return own ? find_limit(c, n->src[0], own, depth + 1) : NULL;
+    }
+    for (uint32_t i = 0; i < n->nsrc; i++)
+        if ((limit = find_limit(c, n->src[i], range, depth + 1)))
+            return limit;
+    return NULL;
+}
+
+/* ---- which axes have a limit -------------------------------------------------------------------- */
+
+typedef struct {
+    Node **limit;     /* by root: elements from it on count for nothing; NULL: none is known */
+    int64_t *granule; /* by root: its loops end at a multiple of it */
+    Node **order;
+    int n;
+} Limits;
+
+static int root_of_range(const Lower *q, const Node *range)
+{
+    for (int i = 0; i < q->k->naxis; i++)
+        if (q->k->axes[i].range == range)
+            return i;
+    return -1;
+}
+
+/* Made of run-time sizes and of the ranges of results, which no remainder beside them changes. */
+static bool is_known_outside(const Lower *q, Node *limit)
+{
+    for (int i = 0; i < q->k->naxis; i++)
+        if (depends_on(limit, q->k->axes[i].range) &&
+            (q->nest->axis[i].reduced || q->nest->axis[i].staged || i == q->nest->row))
+            return false;
+    return true;
+}
+
+static void limits_of_reduces(Lower *q, Limits *f)
+{
+    bool *refused = NEWN(q->a, bool, q->k->naxis + 1);
+    for (int i = 0; i < f->n; i++) {
+        Node *n = f->order[i];
+        for (uint32_t j = reduce_ranges(n); n->op == OP_REDUCE && j < n->nsrc; j++) {
+            int root = root_of_range(q, n->src[j]);
+            if (root < 0 || refused[root])
+                continue;
+            Node *limit =
+                f->limit[root] ? f->limit[root] : find_limit(q->c, n->src[0], n->src[j], 0);
+            bool good =
+                limit && reduce_size(n) == 1 && is_known_outside(q, limit) &&
+                value_beyond(q->c, n->src[0], n->src[j], limit, 0) == reduce_identity(q->c, n);
+            f->limit[root] = good ? limit : NULL;
+            refused[root] = !good;
+        }
+    }
+}
+
+/* Places end where all that read them do: a reader of the first that has none takes the limits away again. */
+static void limits_of_places(Lower *q, Limits *f)
+{
+    bool changed = true;
+    for (int i = f->n; i-- > 0;) { /* readers come last */
+        Node *n = f->order[i];
+        for (int j = 0; n->op == OP_STAGE && j < (int)n->arg.i; j++) {
+            int own = root_of_range(q, n->src[1 + j]),
+                reader = root_of_range(q, n->src[1 + n->arg.i + j]);
+            if (own >= 0 && reader >= 0 && !f->limit[own])
+                f->limit[own] = f->limit[reader];
+        }
+    }
+    while (changed) {
+        changed = false;
+        for (int i = 0; i < f->n; i++) {
+            Node *n = f->order[i];
+            for (int j = 0; n->op == OP_STAGE && j < (int)n->arg.i; j++) {
+                int own = root_of_range(q, n->src[1 + j]),
+                    reader = root_of_range(q, n->src[1 + n->arg.i + j]);
+                if (own < 0 || !f->limit[own] || (reader >= 0 && f->limit[reader] == f->limit[own]))
+                    continue;
+                f->limit[own] = NULL;
+                changed = true;
+            }
+        }
+    }
+}
+
+/* How many elements of its root one iteration of an axis stands for: the amounts of the splits that it is the outer part of. */
+static int64_t step_of(const Nest *n, int axis)
+{
+    for (int i = 0; i < n->nsplit; i++) {
+        const Split *s = &n->split[i];
+        if (s->outer == axis || s->rest == axis)
+            return step_of(n, s->axis) * (s->outer == axis ? s->amount : 1);
+    }
+    return 1;
+}
+
+/* A loop inside of a block. */
+static bool is_inner(const Nest *n, int axis)
+{
+    for (int i = 0; i < n->nsplit; i++) {
+        const Split *s = &n->split[i];
+        if (s->inner == axis)
+            return true;
+        if (s->outer == axis || s->rest == axis)
+            return is_inner(n, s->axis);
+    }
+    return false;
+}
+
+/* A place is filled as far as its readers' blocks go. */
+static void find_granules(Lower *q, const Piece *p, Limits *f)
+{
+    for (int i = 0; i < q->k->naxis; i++) {
+        int leaf[64], n = 0;
+        f->granule[i] = 1;
+        if (f->limit[i])
+            lower_leaves(p, i, leaf, &n);
+        for (int j = 0; j < n; j++) {
+            int64_t step = step_of(q->nest, leaf[j]);
+            f->granule[i] = step > f->granule[i] ? step : f->granule[i];
+        }
+    }
+    for (int i = f->n; i-- > 0;) {
+        Node *n = f->order[i];
+        for (int j = 0; n->op == OP_STAGE && j < (int)n->arg.i; j++) {
+            int own = root_of_range(q, n->src[1 + j]),
+                reader = root_of_range(q, n->src[1 + n->arg.i + j]);
+            if (own < 0 || !f->limit[own])
+                continue;
+            int64_t a = f->granule[own], b = f->granule[reader], g = a;
+            while (g % b)
+                g += a;
+            f->granule[own] = g;
+        }
+    }
+}
+
+/* ---- loops --------------------------------------------------------------------------------------- */
+
+/* The greatest limit of all copies and lanes; NULL: it is not known. */
+static Node *limit_here(Lower *q, Piece *p, Node *limit)
+{
+    Node *from[INGOT_MAX_RANK * 4], *to[INGOT_MAX_RANK * 4];
+    int n = 0;
+    for (int i = 0; i < q->k->naxis; i++) {
+        Node *range = q->k->axes[i].range;
+        int64_t stride;
+        if (!depends_on(limit, range))
+            continue;
+        if (n == INGOT_MAX_RANK * 4 || !range_stride(q->c, limit, range, &stride))
+            return NULL;
+        for (int j = 0; j < p->ncopies; j++)
+            if (q->nest->axis[p->copies[j].axis].root == i)
+                p->at[p->copies[j].axis] = idx(q->c, stride > 0 ? p->copies[j].n - 1 : 0);
+        Node *last = idx(q->c, stride > 0 ? p->t.lanes - 1 : 0);
+        from[n] = range;
+        to[n] = lower_index(q, p, i);
+        if (p->t.lane)
+            to[n] = substitute(q->c, to[n], 1, &p->t.lane, &last);
+        n++;
+    }
+    return substitute(q->c, limit, n, from, to);
+}
+
+/* How many iterations an axis has below a limit that its granule rounds up. */
+static Node *iterations(Lower *q, const Limits *f, int root, int axis, Node *limit)
+{
+    const Nest *n = q->nest;
+    Context *c = q->c;
+    int64_t step = step_of(n, axis), g = f->granule[root];
+    Node *blocks = idx_div(c, idx_add(c, idx_max(c, limit, idx(c, 1)), idx(c, g - 1)), idx(c, g)),
+         *count = idx_mul(c, blocks, idx(c, g / step));
+    for (int i = 0; i < n->nsplit; i++)
+        if (n->split[i].rest == axis && n->split[i].outer != axis)
+            count = idx_max(c, idx_sub(c, count, lower_whole(q, &n->split[i])), idx(c, 0));
+    return count;
+}
+
+/* What becomes of an axis's loop; NULL: it has none, or all of it counts. */
+static Node *bounded_loop(Lower *q, const Piece *p, const Limits *f, int root, int axis,
+                          Node *limit)
+{
+    Node *range = p->at[axis];
+    if (!range || range->op != OP_RANGE || range == p->t.lane || range == p->t.four ||
+        is_inner(q->nest, axis))
+        return NULL;
+    Node *count = idx_min(q->c, range->src[0], iterations(q, f, root, axis, limit));
+    return count == range->src[0] ? NULL : range_new(q->c, (int)range->arg.i, count);
+}
+
+/* Is each iteration counted by a loop?  What is no loop any more, as it had one iteration, would run all the same. */
+static bool all_loops(const Lower *q, const Piece *p, int root)
+{
+    for (int i = 0; i < q->nest->nsplit; i++) {
+        const Split *s = &q->nest->split[i];
+        if (q->nest->axis[s->axis].root == root && p->sum[s->axis].split == s && s->remaining &&
+            s->rest >= 0 && p->at[s->rest] && p->at[s->rest]->op != OP_RANGE)
+            return false;
+    }
+    return !p->fresh[root];
+}
+
+void bound_masked_loops(Lower *q, Piece *p)
+{
+    const Nest *n = q->nest;
+    if (!n->nopt || n->items || n->sharing || n->tc || p->t.tc)
+        return;
+    Limits f = {.limit = NEWN(q->a, Node *, q->k->naxis + 1),
+                .granule = NEWN(q->a, int64_t, q->k->naxis + 1)};
+    f.order = graph_toposort(q->a, end_stores(q->end), q->end->src, &f.n);
+    limits_of_reduces(q, &f);
+    for (int i = 0; i < q->k->naxis; i++)
+        if (f.limit[i] && !all_loops(q, p, i))
+            f.limit[i] = NULL;
+    limits_of_places(q, &f);
+    find_granules(q, p, &f);
+    Node **now = NEWN(q->a, Node *, n->naxis + 1);
+    for (int i = 0; i < q->k->naxis; i++) {
+        Node *limit = f.limit[i] ? limit_here(q, p, f.limit[i]) : NULL;
+        for (int j = 0; j < n->naxis && limit; j++)
+            if (n->axis[j].root == i)
+                now[j] = bounded_loop(q, p, &f, i, j, limit);
+    }
+    for (int i = 0; i < n->naxis;
+         i++) /* what has one value would be computed before an empty loop */
+        if (now[i] && now[i]->op == OP_RANGE && now[i]->src[0]->lo < 1 && now[i]->src[0]->hi < 2)
+            return;
+    for (int i = 0; i < n->naxis; i++) {
+        for (int j = 0; j < p->ntail && now[i]; j++)
+            if (p->tail[j].range == p->at[i])
+                p->tail[j].range = now[i];
+        p->at[i] = now[i] ? now[i] : p->at[i];
+    }
+}
