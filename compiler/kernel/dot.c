@@ -36,11 +36,11 @@ bool dot_possible(const Kernel *k, const View *v, Node *range, const bool *free)
         return false;
     for (int j = 0; j < v->nreduce; j++) {
         Node *r = v->reduce[j];
-        if (!depends_on(r->src[0], range))
-            continue;
         bool over = false;
         for (uint32_t s = 1; s < r->nsrc; s++)
             over |= r->src[s] == range;
+        if (!over && !depends_on(r->src[0], range))
+            continue;
         if (!over || !is_bytes(r) || !lies_well(k, r->src[0]->src[0]->src[0], range, free) ||
             !lies_well(k, r->src[0]->src[1]->src[0], range, free))
             return false;
