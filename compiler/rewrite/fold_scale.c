@@ -176,7 +176,7 @@ static Node *scaled(Rewrite *r, Node *n, Node *k, int depth)
 Node *fold_scale(Rewrite *r, Node *n)
 {
     Context *c = r->c;
-    if (!dtype_is_float(n->dtype) || n != r->visiting) /* what it is made of has not come to rest */
+    if (!dtype_is_float(n->dtype))
         return NULL;
     for (int i = 0; i < (n->op == OP_DIV ? 1 : 2); i++) {
         Node *k = n->src[1 - i], *y;
@@ -203,7 +203,7 @@ static bool is_sum_of_products(Node *n)
 Node *fold_shift(Rewrite *r, Node *n)
 {
     Context *c = r->c;
-    if (!dtype_is_float(n->dtype) || n != r->visiting)
+    if (!dtype_is_float(n->dtype))
         return NULL;
     for (int i = 0; i < 4; i++) {
         Node *sum = n->src[i & 1], *x;

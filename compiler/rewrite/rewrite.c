@@ -113,11 +113,26 @@ static void count_reads(Rewrite *r, int nroot, Node *const *roots, bool *seen)
 
 bool read_once(Rewrite *r, Node *n)
 {
+    const intptr_t old = (intptr_t)map_get(&r->replaced, (uint64_t)n->id + 1);
     if (!r->reads) {
         r->reads = NEWN(r->a, uint8_t, r->nnode + 1);
         count_reads(r, r->nroot, r->roots, NEWN(r->a, bool, r->nnode + 1));
     }
-    return n->id < r->nnode && r->reads[n->id] == 1;
+    if (n->id >= r->nnode)
+        return old > 0 && r->reads[old - 1] == 1;
+    return !old && r->reads[n->id] == 1;
+}
+
+/* What stands for t from now on. */
+static void replace(Rewrite *r, Node *t, Node *now)
+{
+    r->now[t->id] = now;
+    if (now == t)
+        return;
+    r->changed = true;
+    const uint64_t key = (uint64_t)now->id + 1;
+    map_put(&r->replaced, key,
+            (void *)(map_get(&r->replaced, key) ? (intptr_t)-1 : (intptr_t)t->id + 1));
 }
 
 void rewrite_below(Rewrite *r, int nroot, Node *const *roots)
@@ -134,9 +149,8 @@ void rewrite_below(Rewrite *r, int nroot, Node *const *roots)
         Node *same = renewed(r, t);
         Making making;
         making_begin(&making, r->c);
-        r->now[t->id] = r->apply(r, same);
+        replace(r, t, r->apply(r, same));
         making_end(&making, same, r->now[t->id]);
-        r->changed |= r->now[t->id] != t;
     }
     r->c->at = at;
 }
@@ -157,6 +171,7 @@ bool rewrite_pass(Rewrite *r)
     r->nnode = c->nnode;
     r->now = NEWN(r->a, Node *, c->nnode + 1);
     r->changed = false;
+    r->replaced = (Map){0};
     r->roots = roots;
     r->nroot = nroot;
     r->reads = NULL;
@@ -169,13 +184,16 @@ bool rewrite_pass(Rewrite *r)
     for (int i = 0; i < c->nvar; i++)
         if (c->vars[i].setter)
             c->vars[i].setter = rewritten(r, c->vars[i].setter);
+    map_free(&r->replaced);
     return r->changed;
 }
 
 /* Whether a rule applied that rounds otherwise. */
 static bool rewrite(Rewrite r)
 {
-    for (int i = 0; i < MAX_PASSES; i++) {
+    const uint32_t most =
+        MAX_PASSES + r.c->nnode; /* what waits for what is below it takes a pass each */
+    for (uint32_t i = 0; i < most; i++) {
         r.a = arena_new();
         bool again = rewrite_pass(&r);
         arena_free(r.a);

@@ -14,6 +14,7 @@ struct Rewrite {
     const char *off;   /* names of rules that are not to be tried, "a,b"; or NULL */
     uint32_t nnode;    /* nodes before this pass */
     Node **now;        /* what became of them; NULL: not yet visited */
+    Map replaced;      /* by id + 1, which node became this one, its id + 1; -1: several did */
     Node **roots;      /* of this pass */
     int nroot;
     uint8_t *reads; /* by whom they are read, up to 2; NULL: not yet counted */
@@ -35,7 +36,8 @@ bool rewrite_pass(Rewrite *);
 /* rewrite.c: what became of a node; of all below the roots. */
 Node *rewritten(const Rewrite *, Node *);
 void rewrite_below(Rewrite *, int nroot, Node *const *roots);
-/* rewrite.c: of the graph before this pass, it is read once. What is made of it twice would be computed, or stored, twice. */
+/* rewrite.c: it is read once, in the graph before this pass or in what stands for that by now. What is made of it twice would
+ * be computed, or stored, twice. */
 bool read_once(Rewrite *, Node *);
 /* rewrite_origins.c: what a rule makes is of the nodes of the model that it replaces. */
 enum { MAX_FOUND = 64 };
