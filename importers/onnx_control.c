@@ -163,7 +163,10 @@ static ingot_region *branch_region(Lowering *n, const Onnx__GraphProto *g, Value
     int count = 0;
     bool ok = subgraph(n, g, 0, NULL, out);
     for (size_t i = 0; ok && i < g->n_output; i++)
-        if (form[i])
+        if (form[i] && form[i]->kind == VALUE_TENSOR)
+            out[i] = value_tensor(n->c, align_axis(n, reshape_scalar(n, out[i]->tensor), 0,
+                                                   ingot_rank(form[i]->tensor)));
+        else if (form[i])
             out[i] = form_take(n->c, out[i], form[i]);
     if (ok) {
         int leaves = count = all_leaves(n->c, (int)g->n_output, out, NULL);
@@ -235,6 +238,21 @@ static bool same_dims(Lowering *n, int leaves, const Onnx__GraphProto *const *g,
     return same;
 }
 
+/* One element in each branch, in tensors of different rank: the one of more axes; else NULL. */
+static Value *one_element(Value *a, Value *b)
+{
+    Value *v[2] = {a, b};
+    for (int i = 0; i < 2; i++) {
+        if (v[i]->kind != VALUE_TENSOR)
+            return NULL;
+        for (int k = 0; k < ingot_rank(v[i]->tensor); k++)
+            if (!dim_is(ingot_shape(v[i]->tensor, k), 1))
+                return NULL;
+    }
+    int ranks[2] = {ingot_rank(a->tensor), ingot_rank(b->tensor)};
+    return ranks[0] == ranks[1] ? NULL : v[ranks[1] > ranks[0]];
+}
+
 ingot_tensor *onnx_if(Lowering *n)
 {
     static const char *const names[2] = {"then_branch", "else_branch"};
@@ -261,6 +279,10 @@ ingot_tensor *onnx_if(Lowering *n)
         if (!(r[b] = branch_region(n, g[b], form, out[b], NULL)))
             return fail(n);
     for (int i = 0; i < count; i++) {
+        if ((form[i] = one_element(out[0][i], out[1][i]))) {
+            same = false;
+            continue;
+        }
         if (same_structure(out[0][i], out[1][i]))
             continue;
         form[i] = form_join(n->c, form_of(n->c, out[0][i]), form_of(n->c, out[1][i]));
@@ -291,11 +313,15 @@ ingot_tensor *onnx_if(Lowering *n)
 typedef struct {
     const Onnx__GraphProto *body;
     int n_carried, n_scan; /* carried values, which may be sequences; stacked outputs */
-    Value **carried;
+    int stacked;           /* the node's first stacked output */
+    Value **carried;       /* and after them, n_same that stay as they are */
+    int n_same;
     ingot_tensor *count, *cond; /* inputs M and cond, scalars; NULL: not limited */
     ingot_dim *trip;            /* NULL: until cond is false */
-    Value **form; /* of the carried values that are no tensors and change; else NULL */
-    bool cut;     /* trip is a bound; a run that would go on after it fails */
+    Value **form;  /* of the carried values that are no tensors and change; else NULL */
+    bool cut;      /* trip is a bound; a run that would go on after it fails */
+    bool counted;  /* trip is when the condition of the body ends it */
+    int64_t *step; /* of carried values that count iterations; else 0 */
 } LoopNode;
 
 /* What --dim or the file says of the first axis of a stacked output bounds the iterations. */
@@ -304,16 +330,16 @@ static bool declared_trip(Lowering *n, const LoopNode *l, int64_t *trip)
     int64_t dims[INGOT_MAX_RANK], lo;
     int rank;
     for (int i = 0; i < l->n_scan; i++)
-        if (size_bounds(n, l->n_carried + i, 0, -1, &lo, trip))
+        if (size_bounds(n, l->stacked + i, 0, -1, &lo, trip))
             return true;
     for (int i = 0; i < l->n_scan; i++)
-        if (declared_shape(n, l->n_carried + i, &rank, dims) && rank > 0) {
+        if (declared_shape(n, l->stacked + i, &rank, dims) && rank > 0) {
             *trip = dims[0];
             return true;
         }
     for (int i = 0; i < l->n_scan; i++)
         for (rank = 1; rank <= INGOT_MAX_RANK; rank++) {
-            *trip = implied_size(n, l->n_carried + i, 0, rank);
+            *trip = implied_size(n, l->stacked + i, 0, rank);
             if (*trip >= 0)
                 return true;
         }
@@ -321,10 +347,57 @@ static bool declared_trip(Lowering *n, const LoopNode *l, int64_t *trip)
     return false;
 }
 
+static bool bool_known(Lowering *n, ingot_tensor *t, bool *value)
+{
+    int64_t v;
+    int count;
+    if (!t) {
+        *value = true;
+        return true;
+    }
+    if (!ingot_const_ints(n->c, t, &v, 1, &count) || count != 1)
+        return false;
+    *value = v != 0;
+    return true;
+}
+
+/* Whether the body has operators that want to know integers, not tensors. */
+static bool slices(const Onnx__GraphProto *g)
+{
+    static const char *const names[] = {"Slice", "Range", "Split", "Tile", "Expand"};
+    for (size_t i = 0; i < g->n_node; i++)
+        for (int k = 0; k < COUNT(names); k++)
+            if (strcmp(g->node[i]->op_type, names[k]) == 0)
+                return true;
+    return false;
+}
+
+/* l->trip, of a loop that its condition ends: in an iteration that is known, or after it at most where nothing else is asked
+ * for: the size of a stacked output is, the bound of a slice is not. */
+static bool loop_counted(Lowering *n, LoopNode *l)
+{
+    ingot_dim *most = NULL, *count;
+    bool runs, exact;
+    if (!l->cond || (!l->n_scan && !slices(l->body)) ||
+        (l->count && ingot_contents(n->c, l->count, &most, 1) != 1))
+        return false;
+    count = loop_count(n, l->body, l->n_carried, l->carried, l->step, &exact);
+    exact = exact && bool_known(n, l->cond, &runs) && runs;
+    if (!count || (l->n_scan && !exact))
+        return false;
+    l->trip = most ? ingot_dim_min(n->c, most, count) : count;
+    l->counted = exact;
+    if (exact)
+        l->cond = NULL;
+    return true;
+}
+
 /* Sets l->trip. False after an error. */
 static bool loop_trip(Lowering *n, LoopNode *l)
 {
     int64_t bound = INT32_MAX;
+    if (loop_counted(n, l))
+        return true;
     bool declared = declared_trip(n, l, &bound);
     if (!l->count) {
         l->trip = declared ? dim(n, bound) : NULL;
@@ -349,27 +422,23 @@ static bool loop_trip(Lowering *n, LoopNode *l)
     unsupported(n,
                 "no bound of its iterations is known when compiling, but they decide the size of "
                 "an output; --bind gives the input '%s' a value, and --dim %s_0=0..N bounds them",
-                l->count ? n->proto->input[0] : "M", n->proto->output[l->n_carried]);
+                l->count ? n->proto->input[0] : "M", n->proto->output[l->stacked]);
     return false;
-}
-
-static bool bool_known(Lowering *n, ingot_tensor *t, bool *value)
-{
-    int64_t v;
-    int count;
-    if (!t) {
-        *value = true;
-        return true;
-    }
-    if (!ingot_const_ints(n->c, t, &v, 1, &count) || count != 1)
-        return false;
-    *value = v != 0;
-    return true;
 }
 
 static ingot_tensor *true_scalar(Lowering *n)
 {
     return ingot_scalar_i(n->c, INGOT_BOOL, 1);
+}
+
+/* The body, evaluated once: in: the iteration's number, the condition, what is carried. */
+static bool loop_body(Lowering *n, const LoopNode *l, Value *const *in, Value **out)
+{
+    int known = 2 + l->n_carried;
+    Value **all = ingot_alloc(n->c, (size_t)(known + l->n_same) * sizeof *all);
+    memcpy(all, in, (size_t)known * sizeof *all);
+    memcpy(all + known, l->carried + l->n_carried, (size_t)l->n_same * sizeof *all);
+    return subgraph(n, l->body, known + l->n_same, all, out);
 }
 
 /* Writes the iterations out. */
@@ -396,7 +465,7 @@ static ingot_tensor *loop_unroll(Lowering *n, LoopNode *l)
         in[0] = value_tensor(n->c, ingot_scalar_i(n->c, INGOT_I64, done));
         in[1] = value_tensor(n->c, true_scalar(n));
         memcpy(in + 2, out + 1, (size_t)l->n_carried * sizeof *in);
-        if (!subgraph(n, l->body, n_in, in, out) || out[0]->kind != VALUE_TENSOR ||
+        if (!loop_body(n, l, in, out) || out[0]->kind != VALUE_TENSOR ||
             ingot_is_poison(out[0]->tensor))
             return fail(n);
         for (int i = 0; i < l->n_scan; i++)
@@ -413,17 +482,6 @@ static ingot_tensor *loop_unroll(Lowering *n, LoopNode *l)
         out[1 + l->n_carried + i] = value_tensor(n->c, ingot_stack(n->c, done, scan[i], 0));
     }
     return give(n, n_out - 1, out + 1);
-}
-
-/* Whether the body has operators that want to know integers, not tensors. */
-static bool slices(const Onnx__GraphProto *g)
-{
-    static const char *const names[] = {"Slice", "Range", "Split", "Tile", "Expand"};
-    for (size_t i = 0; i < g->n_node; i++)
-        for (int k = 0; k < COUNT(names); k++)
-            if (strcmp(g->node[i]->op_type, names[k]) == 0)
-                return true;
-    return false;
 }
 
 /* The number of the iteration. As a dim it can be the bound of a slice, at the price of a step that
@@ -455,7 +513,7 @@ static bool loop_trial(Lowering *n, const LoopNode *l, Value **form)
             leaf[k] = ingot_region_param_like(n->c, r, leaf[k]);
         in[2 + i] = value_from(n, v, &next);
     }
-    bool ok = subgraph(n, l->body, n_in, in, out);
+    bool ok = loop_body(n, l, in, out);
     for (int i = 0; ok && i < l->n_carried; i++)
         form[i] = l->form[i] ? form_of(n->c, out[1 + i]) : NULL;
     ingot_region_end(n->c, r, 0, NULL);
@@ -523,9 +581,10 @@ static bool loop_forms(Lowering *n, LoopNode *l)
         }
         if (changed)
             continue;
-        Value **taken = ingot_alloc(n->c, (size_t)(l->n_carried + 1) * sizeof *taken);
+        Value **taken = ingot_alloc(n->c, (size_t)(l->n_carried + l->n_same + 1) * sizeof *taken);
         for (int i = 0; i < l->n_carried; i++)
             taken[i] = l->form[i] ? form_take(n->c, l->carried[i], l->form[i]) : l->carried[i];
+        memcpy(taken + l->n_carried, l->carried + l->n_carried, (size_t)l->n_same * sizeof *taken);
         l->carried = taken;
         return true;
     }
@@ -544,6 +603,14 @@ static bool loop_ended(Lowering *n, const LoopNode *l, ingot_tensor *last, ingot
         more = ingot_and(n->c, more, ingot_gt(n->c, l->count, trip));
     return value_is(n, more, dim(n, 0),
                     "whether it goes on after the bound of its iterations (1: yes)");
+}
+
+/* Carried value i, as the number of the iteration gives it. */
+static ingot_tensor *loop_counts(Lowering *n, const LoopNode *l, int i, ingot_tensor *iteration)
+{
+    ingot_tensor *first = l->carried[i]->tensor;
+    ingot_tensor *k = as(n, iteration, ingot_dtype_of(first));
+    return ingot_add(n->c, first, ingot_mul(n->c, k, ingot_like(n->c, k, (double)l->step[i])));
 }
 
 /* A region if every carried value keeps its structure and types, else unrolled. */
@@ -566,9 +633,12 @@ static ingot_tensor *loop_region(Lowering *n, LoopNode *l)
         param[i] = ingot_region_param_like(n->c, r, carried[i]);
     if (extra)
         (void)ingot_region_param_like(n->c, r, carried[leaves]);
-    for (int i = 0; i < l->n_carried; i++)
+    for (int i = 0; i < l->n_carried; i++) {
         in[2 + i] = value_from(n, l->carried[i], &next);
-    bool ok = subgraph(n, l->body, n_in, in, out), same = true;
+        if (l->step[i] && slices(l->body))
+            in[2 + i] = value_tensor(n->c, loop_counts(n, l, i, in[0]->tensor));
+    }
+    bool ok = loop_body(n, l, in, out), same = true;
     ok = ok && out[0]->kind == VALUE_TENSOR;
     for (int i = 0; ok && i < l->n_scan; i++)
         ok = out[1 + l->n_carried + i]->kind == VALUE_TENSOR;
@@ -588,7 +658,7 @@ static ingot_tensor *loop_region(Lowering *n, LoopNode *l)
         all_leaves(n->c, n_out, out, result);
         ok = !any_poison(results - extra, result);
         if (ok)
-            result[0] = reshape_scalar(n, result[0]);
+            result[0] = l->counted ? true_scalar(n) : reshape_scalar(n, result[0]);
         if (extra) {
             memmove(result + 2 + leaves, result + 1 + leaves, (size_t)l->n_scan * sizeof *result);
             result[1 + leaves] = result[0];
@@ -623,6 +693,35 @@ static ingot_tensor *loop_region(Lowering *n, LoopNode *l)
     return give(n, n_out - 1, out + 1);
 }
 
+/* Which of the carried values stay as they are, and which count. from: the number that each had in the file. */
+static void loop_vars(Lowering *n, LoopNode *l, int *from)
+{
+    const int all = l->n_carried;
+    l->body = loop_sorted(n, l->body, &l->n_carried, from);
+    l->n_same = all - l->n_carried;
+    Value **carried = ingot_alloc(n->c, (size_t)(all + 1) * sizeof *carried);
+    l->step = ingot_alloc(n->c, (size_t)(all + 1) * sizeof *l->step);
+    for (int i = 0; i < all; i++)
+        carried[i] = l->carried[from[i]];
+    l->carried = carried;
+    for (int i = 0; i < l->n_carried; i++)
+        if (carried[i]->kind == VALUE_TENSOR)
+            l->step[i] = loop_step(n, l->body, i, carried);
+}
+
+/* The outputs are those of a loop that carries less: each takes its place. */
+static ingot_tensor *loop_outputs(Lowering *n, ingot_tensor *result, int n_kept, const int *from)
+{
+    const int carried = n->n_in > 2 ? n->n_in - 2 : 0;
+    Value **given = ingot_alloc(n->c, (size_t)(n->n_out + 1) * sizeof *given);
+    memcpy(given, n->out_value, (size_t)n->n_out * sizeof *given);
+    for (int i = 0; i < n->n_out; i++)
+        n->out_value[i] = i < carried ? n->value[2 + i] : given[n_kept + i - carried];
+    for (int k = 0; k < n_kept && from[k] < n->n_out; k++)
+        n->out_value[from[k]] = given[k];
+    return result;
+}
+
 ingot_tensor *onnx_loop(Lowering *n)
 {
     LoopNode l = {.body = attr_graph(n, "body"), .n_carried = n->n_in > 2 ? n->n_in - 2 : 0};
@@ -646,15 +745,19 @@ ingot_tensor *onnx_loop(Lowering *n)
         l.count = as(n, reshape_scalar(n, n->in[0]), INGOT_I64);
     if (n->n_in > 1 && n->in[1])
         l.cond = reshape_scalar(n, n->in[1]);
+    int *from = ingot_alloc(n->c, (size_t)(l.n_carried + 1) * sizeof *from);
+    l.stacked = l.n_carried;
+    loop_vars(n, &l, from);
     if (!loop_trip(n, &l))
         return fail(n);
     bool known = bool_known(n, l.cond, &run) && l.trip && ingot_dim_is_const(l.trip, &trip);
     l.form = ingot_alloc(n->c, (size_t)(l.n_carried + 1) * sizeof *l.form);
+    ingot_tensor *result = NULL;
     if (sequences && known && trip <= MAX_UNROLLED)
-        return loop_unroll(n, &l);
-    if (sequences && !loop_forms(n, &l))
-        return fail(n);
-    return loop_region(n, &l);
+        result = loop_unroll(n, &l);
+    else
+        result = sequences && !loop_forms(n, &l) ? fail(n) : loop_region(n, &l);
+    return loop_outputs(n, result, l.n_carried, from);
 }
 
 /* ---- Scan ------------------------------------------------------------------------------------ */

@@ -201,20 +201,47 @@ static void order_use(Order *o, size_t node, const char *name)
     o->uses[node] = e;
 }
 
-/* All that n and its subgraphs read; a name that a subgraph defines itself does no harm, since
- * names may not be defined again inside. The depth is bounded by that of the file's messages. */
-static void order_uses(Order *o, size_t node, const Onnx__NodeProto *n)
+/* Names that a subgraph defines, which may be names around it too. */
+typedef struct Defined {
+    Names names;
+    const struct Defined *around;
+} Defined;
+
+static void defines(const Order *o, Defined *d, const Onnx__GraphProto *g)
+{
+    ingot_context *c = o->model->c;
+    for (size_t i = 0; i < g->n_input; i++)
+        names_put(c, &d->names, g->input[i]->name, d);
+    for (size_t i = 0; i < g->n_initializer; i++)
+        names_put(c, &d->names, g->initializer[i]->name, d);
+    for (size_t i = 0; i < g->n_node; i++)
+        for (size_t k = 0; k < g->node[i]->n_output; k++)
+            names_put(c, &d->names, g->node[i]->output[k], d);
+}
+
+static void order_use_around(Order *o, size_t node, const char *name, const Defined *d)
+{
+    for (; d; d = d->around)
+        if (names_get(&d->names, name))
+            return;
+    order_use(o, node, name);
+}
+
+/* All that n and its subgraphs read and do not define. The depth is bounded by that of the file's messages. */
+static void order_uses(Order *o, size_t node, const Onnx__NodeProto *n, const Defined *around)
 {
     for (size_t i = 0; i < n->n_input; i++)
-        order_use(o, node, n->input[i]);
+        order_use_around(o, node, n->input[i], around);
     for (size_t a = 0; a < n->n_attribute; a++) {
         const Onnx__AttributeProto *attr = n->attribute[a];
         for (size_t k = 0; k < attr->n_graphs + (attr->g != NULL); k++) {
             const Onnx__GraphProto *g = k < attr->n_graphs ? attr->graphs[k] : attr->g;
+            Defined d = {.around = around};
+            defines(o, &d, g);
             for (size_t i = 0; i < g->n_node; i++)
-                order_uses(o, node, g->node[i]);
+                order_uses(o, node, g->node[i], &d);
             for (size_t i = 0; i < g->n_output; i++)
-                order_use(o, node, g->output[i]->name);
+                order_use_around(o, node, g->output[i]->name, &d);
         }
     }
 }
@@ -269,7 +296,7 @@ static Onnx__NodeProto **ordered(Model *m, size_t n, Onnx__NodeProto **node)
                 names_put(m->c, &o.producer, node[i]->output[k], &o.index[i]);
     }
     for (size_t i = 0; i < n; i++)
-        order_uses(&o, i, node[i]);
+        order_uses(&o, i, node[i], NULL);
     Onnx__NodeProto **sorted = ingot_alloc(m->c, (n + 1) * sizeof *sorted);
     return order_walk(&o, sorted) ? sorted : NULL;
 }

@@ -5,10 +5,11 @@
  * per (node, number of the element) in Context.memo, for the life of the context, and the walk keeps
  * its own stack, so a question asked for every Reshape of a large model costs what is new in it.
  *
- * An element is an INDEX node (integers), a BOOL node, or a CONST (floats, which are followed only
- * while constant).  The context's poison stands for "depends on data". */
+ * An element is an INDEX node (integers, and whole numbers as floats that hold them exactly), a BOOL
+ * node, or a CONST (other floats).  The context's poison stands for "depends on data". */
 #include "interp.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "runtime_min/igrt_num.h"
@@ -143,6 +144,10 @@ static bool fits(ingot_dtype t, Node *e)
     case INGOT_U16: lo = 0, hi = UINT16_MAX; break;
     case INGOT_I8: lo = INT8_MIN, hi = INT8_MAX; break;
     case INGOT_U8: lo = 0, hi = UINT8_MAX; break;
+    case INGOT_F64: lo = -(INT64_C(1) << 53), hi = -lo; break;
+    case INGOT_F32: lo = -(INT64_C(1) << 24), hi = -lo; break;
+    case INGOT_F16: lo = -(INT64_C(1) << 11), hi = -lo; break;
+    case INGOT_BF16: lo = -(INT64_C(1) << 8), hi = -lo; break;
     default: return false;
     }
     return e->lo >= lo && e->hi <= hi;
@@ -207,11 +212,31 @@ static Node *bool_to_int(Context *c, Node *b)
 static Node *cast_element(Context *c, Node *n, Node *x)
 {
     const ingot_dtype from = (ingot_dtype)n->src[0]->dtype, to = (ingot_dtype)n->dtype;
-    if (dtype_is_float(from) || dtype_is_float(to))
-        return NULL;
     if (to == INGOT_BOOL)
         return from == INGOT_BOOL ? x : bool_not(c, idx_eq(c, x, idx(c, 0)));
     return from == INGOT_BOOL ? bool_to_int(c, x) : x;
+}
+
+/* The whole number that a float is; NULL: it is none. */
+static Node *whole(Context *c, Node *e)
+{
+    const double most = (double)(INT64_C(1) << 53);
+    if (e->op != OP_CONST || !dtype_is_float(e->dtype))
+        return e;
+    const double v = node_float(e);
+    return v == floor(v) && fabs(v) <= most ? idx(c, (int64_t)v) : NULL;
+}
+
+/* Of floats that are whole numbers. */
+static Node *float_alu(Context *c, Node *n, Node *const *x)
+{
+    Node *y[3];
+    if (n->op == OP_DIV || n->op == OP_FLOORDIV || n->op == OP_MOD || n->op == OP_FMOD)
+        return NULL;
+    for (uint32_t i = 0; i < n->nsrc; i++)
+        if (!(y[i] = whole(c, x[i])))
+            return NULL;
+    return int_alu(c, n, y);
 }
 
 static Node *alu_element(Search *s, Node *n, int64_t at)
@@ -239,6 +264,10 @@ static Node *alu_element(Search *s, Node *n, int64_t at)
         r = bool_alu(c, n, x);
     else if (dtype_is_int(t))
         r = int_alu(c, n, x);
+    else if (dtype_is_float(t))
+        r = float_alu(c, n, x);
+    if (r && r->op == OP_CONST && dtype_is_float(n->dtype))
+        return node_const_f(c, (ingot_dtype)n->dtype, (double)r->arg.i);
     if (!r || (n->dtype != INGOT_BOOL && !fits((ingot_dtype)n->dtype, r)))
         return c->poison;
     return r;

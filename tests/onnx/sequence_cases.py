@@ -159,6 +159,34 @@ def loops(out):
     write(out, "loop_append", [nodes[0], nodes[2]], [x], [s], [[lists(*[(int(RNG.integers(1, 5)),) for _ in range(n)])] for n in (1, 2, 4)])
 
 
+def whiles(out):
+    """Loops that exporters make of `while`: what stays is carried too, and the end is where a count meets a bound."""
+    def const(name, v):
+        return NODE("Constant", [], [name], value=numpy_helper.from_array(np.asarray(v)))
+    number, truth, row = tensor(INT64, []), tensor(BOOL, []), tensor(FLOAT, [3])
+    body = graph("body", [NODE("Gather", ["x", "t"], ["now"]), NODE("Mul", ["h", "u"], ["old"]), NODE("Add", ["now", "old"], ["h2"]),
+                          NODE("Add", ["t", "one"], ["t2"]), NODE("Cast", ["t2"], ["tf"], to=FLOAT), NODE("Cast", ["n"], ["nf"], to=FLOAT),
+                          NODE("Less", ["tf", "nf"], ["c2"]), NODE("Identity", ["h2"], ["hs"]), NODE("Identity", ["n"], ["n2"])],
+                 [("i", number), ("c", truth), ("t", number), ("n", number), ("h", row), ("u", row)],
+                 [("c2", truth), ("t2", number), ("n2", number), ("h2", row), ("u", row), ("hs", row)], [("one", scalar(1))])
+    nodes = [NODE("Shape", ["x"], ["dims"], start=0, end=1), NODE("Squeeze", ["dims"], ["size"]), const("start", scalar(0)), const("go", np.array(True)),
+             NODE("Loop", ["", "go", "start", "size", "h0", "w"], ["end", "left", "last", "same", "all"], body=body)]
+    write(out, "while_counted", nodes, [("x", tensor(FLOAT, ["n", 3])), ("h0", row), ("w", row)],
+          [("left", number), ("last", row), ("same", row), ("all", tensor(FLOAT, None))], [[floats(n, 3), floats(3), floats(3)] for n in (1, 2, 5)])
+
+    # the place is counted as a float, and may be left before its bound
+    body = graph("body", [NODE("Cast", ["p"], ["pf"], to=FLOAT), NODE("Add", ["pf", "onef"], ["qf"]), NODE("Cast", ["qf"], ["q"], to=INT64),
+                          NODE("Min", ["q", "five"], ["end"]), NODE("Range", ["p", "end", "one"], ["at"]), NODE("Gather", ["x", "at"], ["now"]),
+                          NODE("ReduceSum", ["now"], ["sum"], keepdims=0), NODE("Add", ["acc", "sum"], ["acc2"]), NODE("Less", ["q", "five"], ["in"]),
+                          NODE("Less", ["acc2", "limit"], ["low"]), NODE("And", ["in", "low"], ["c2"])],
+                 [("i", number), ("c", truth), ("p", number), ("acc", tensor(FLOAT, []))], [("c2", truth), ("q", number), ("acc2", tensor(FLOAT, []))],
+                 [("onef", np.float32(1)), ("one", scalar(1)), ("five", scalar(5))])
+    nodes = [const("start", scalar(0)), const("go", np.array(True)), const("zero", np.float32(0)), const("most", np.array([1000])),
+             NODE("Loop", ["most", "go", "start", "zero"], ["place", "sum"], body=body)]
+    write(out, "while_place", nodes, [("x", tensor(FLOAT, [5, 2])), ("limit", tensor(FLOAT, []))], [("place", number), ("sum", tensor(FLOAT, []))],
+          [[np.abs(floats(5, 2)), np.array(limit, np.float32)] for limit in (1.5, 1000)])
+
+
 def branches(out):
     c, x, s = ("c", tensor(BOOL, [])), ("x", tensor(FLOAT, [5])), ("s", sequence(FLOAT, None))
     none = graph("none", [NODE("SequenceEmpty", [], ["e"], dtype=FLOAT)], [], [("e", sequence(FLOAT, None))])
@@ -171,6 +199,10 @@ def branches(out):
     write(out, "if_optional", [NODE("If", ["c"], ["o"], then_branch=some, else_branch=nothing)], [c, x], [("o", optional(tensor(FLOAT, [5])))],
           sets, want=lambda c, x: [x if c else None])
     o = ("o", optional(tensor(FLOAT, ["n"])))
+    one = graph("one", [NODE("ReduceMax", ["x"], ["m"], keepdims=0)], [], [("m", tensor(FLOAT, []))])
+    row = graph("row", [NODE("ReduceMin", ["x"], ["m"])], [], [("m", tensor(FLOAT, [1]))])
+    write(out, "if_rank", [NODE("If", ["c"], ["k"], then_branch=one, else_branch=row), NODE("Mul", ["x", "k"], ["y"])], [c, x],
+          [("y", tensor(FLOAT, None))], sets)
     get = graph("get", [NODE("OptionalGetElement", ["o"], ["v"])], [], [("v", tensor(FLOAT, ["n"]))])
     other = graph("other", [NODE("Identity", ["x"], ["w"])], [], [("w", tensor(FLOAT, [5]))])
     write(out, "optional_or", [NODE("OptionalHasElement", ["o"], ["h"]), NODE("If", ["h"], ["y"], then_branch=get, else_branch=other)], [o, x],
@@ -180,7 +212,7 @@ def branches(out):
 
 def main(out):
     out = pathlib.Path(out)
-    for write_cases in (places, concats, splits, maps, loops, branches):
+    for write_cases in (places, concats, splits, maps, loops, whiles, branches):
         write_cases(out)
     print(len(list(out.glob("sequence/*"))), "cases")
 
