@@ -16,7 +16,7 @@
 #include "values.h"
 
 /* Of one kernel: expressions are lowered by recursion. */
-enum { MAX_DEPTH = 64, MAX_MOVES = 8, ALL_MOVES = 64 };
+enum { MAX_DEPTH = 64, MAX_MOVES = 8 };
 
 /* Chunks, so that pointers stay valid while the graph grows. */
 Info *info_of(Sched *s, Node *n)
@@ -390,24 +390,12 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
     return NULL;
 }
 
-/* Operations of a network that computes each value once. */
-static double all_operations(int n, Node *const *order)
-{
-    double ops = 0;
-    for (int i = 0; i < n; i++)
-        if (order[i]->dtype != INGOT_INDEX && op_info[order[i]->op].cls != CONTROL)
-            ops += numel(order[i]->op == OP_REDUCE ? order[i]->src[0] : order[i]) *
-                   op_info[order[i]->op].cost;
-    return ops;
-}
-
-/* --fuse all: computed again wherever it is read, if a kernel can be that large; a reduce where that takes no more
- * operations than the whole network. */
-static bool stays_inlined(Sched *s, Node *const *order, int norder, Node *n, Node *const *uses)
+/* --fuse all: computed again wherever it is read, if a kernel can be that large; a reduce too, as long as repeat.c finds
+ * that bearable. */
+static bool stays_inlined(Sched *s, Node *n, Node *const *uses)
 {
     Info *i = info_of(s, n);
     Region r = region_of(s, n);
-    double ops = 0;
     if (i->depth > MAX_DEPTH || !region_fits(&r))
         return false;
     for (int u = 0; u < i->nuse && i->has_reduce; u++) {
@@ -416,11 +404,8 @@ static bool stays_inlined(Sched *s, Node *const *order, int norder, Node *n, Nod
             reader == OP_CONCAT) /* in the latter it takes a kernel in any case */
             return false;
     }
-    for (int u = 0; u < UNITS; u++)
-        ops += r.ops[u];
-    Readers rows = readers_of(s, order, norder, n, uses), all = {0};
-    look_through(s, n, 1, uses, ALL_MOVES, &all);
-    return !i->has_reduce || ops * (rows.rows ? rows.times : all.times) <= s->operations;
+    i->spared = true;
+    return true;
 }
 
 /* A term of a sum of products: there are as many as the sum has operations, and no machine keeps them. */
@@ -457,7 +442,7 @@ static const char *decide(Sched *s, Node *const *order, int norder, Node *n, Nod
         return why;
     if (preset == PRESET_NONE)
         return computes && !i->widened && !is_term(s, n, uses) ? "nothing is fused" : why;
-    return why && !stays_inlined(s, order, norder, n, uses) ? why : NULL;
+    return why && !stays_inlined(s, n, uses) ? why : NULL;
 }
 
 /* Nothing but a stored value of fewer bytes, widened where it is read. */
@@ -592,15 +577,44 @@ static void record(Sched *s, Node *n)
         value_record(s->plan, n)->stored = NO;
 }
 
+/* Not a step that reads memory. */
+static bool is_kernel(Node *n)
+{
+    return op_info[n->op].cls != CONTROL && op_info[n->op].cls != LEAF;
+}
+
+/* A kernel that stores t repeats more than it should: values of it get kernels of their own, which may do so again. */
+static void bound_repeats(Sched *s, Node *const *order, Node *t)
+{
+    Node **kernel = NULL, *root = t;
+    int n = 0;
+    vec_push(s->arena, kernel, n, root);
+    while (n) {
+        Node *apart = repeats_too_much(s, kernel[n - 1]);
+        if (!apart) {
+            n--;
+            continue;
+        }
+        Info *i = info_of(s, apart);
+        i->stored = true;
+        i->spared = false;
+        i->why = "computing it again where it is read would repeat too much of the network";
+        for (int j = i->order + 1; j <= info_of(s, t)->order; j++)
+            analyse(s, order[j]);
+        vec_push(s->arena, kernel, n, apart);
+    }
+}
+
 void fuse(Sched *s, int n, Node **order)
 {
     /* consumers, each named once */
     int total = 0;
-    s->operations = all_operations(n, order);
+    s->operations = s->repeated = 0;
     for (int i = 0; i < n; i++) {
         info_of(s, order[i])->nuse = 0;
         info_of(s, order[i])->needed = false;
         info_of(s, order[i])->in_rows = info_of(s, order[i])->sums_rows = false;
+        info_of(s, order[i])->spared = info_of(s, order[i])->once = false;
         info_of(s, order[i])->order = i;
     }
     for (int pass = 0; pass < 2; pass++) {
@@ -645,6 +659,9 @@ void fuse(Sched *s, int n, Node **order)
                 info_of(s, narrow)->why = why;
             for (int j = info_of(s, narrow)->order + 1; narrow != t && j <= i; j++)
                 analyse(s, order[j]); /* what is stored now costs its readers nothing */
+            s->operations += node_operations(s, t);
+            if (stored && values_preset(s->plan) == PRESET_ALL && is_kernel(narrow))
+                bound_repeats(s, order, narrow);
         }
     }
     /* what only foldable constants read is evaluated with them, at compile time */

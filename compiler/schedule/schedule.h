@@ -38,6 +38,8 @@ typedef struct {
     unsigned staged; /* its row lies in a place of its kernel: these axes of it, 0: none do */
     bool in_rows;    /* stage_rows.c: it stays in the kernel of a sum over its rows, */
     bool sums_rows;  /* and this is that sum, or the one that the row is made of */
+    bool spared;     /* --fuse all: it would be stored otherwise */
+    bool once;       /* and some kernel computes it already */
     int cost;        /* operations per element of its fused expression */
     int loads;       /* buffers its fused expression reads */
     int depth;
@@ -64,7 +66,8 @@ typedef struct {
     bool
         fuse_rows; /* reduces over rows may be repeated by their readers: not where each element is a work item */
     const Target *target;
-    double operations; /* fuse.c: of the block, each value computed once */
+    double operations; /* fuse.c: of the block so far, each value computed once */
+    double repeated;   /* repeat.c: and what its kernels compute beyond these */
     int naxis;         /* RANGE numbers used so far */
     Reader **readers;  /* by node id: nodes of the model that read it */
 } Sched;
@@ -78,6 +81,10 @@ void fuse(Sched *, int n, Node **order);
 bool stage_rows(Sched *, Node *, int norder, Node *const *order, Node *const *uses);
 
 bool is_computed(Sched *, Node *); /* by its readers: it lies in no memory */
+
+/* repeat.c: operations of a node by itself; what the kernel that stores root has to leave to another one, or NULL. */
+double node_operations(Sched *, Node *);
+Node *repeats_too_much(Sched *, Node *root);
 
 /* cost.c: what a kernel would be that computes values from what lies in memory: its work, without the bytes that it writes. */
 typedef struct {

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "cli.h"
+#include "nest.h"
 #include "interp/plan_interp.h"
 #include "targets.h"
 
@@ -97,11 +98,32 @@ static ingot_status compare_outputs(const Session *s, const char *of, const ingo
     return status;
 }
 
-/* Kernels without opts, but where and in which layout the others have their operands. */
-static void drop_opts(Plan *p)
+/* A few results at a time, as many as leave no remainder: each sum is as it was, but does not wait for itself alone. */
+static void side_by_side(Kernel *k, const Target *t)
 {
-    for (int i = 0; i < p->nkernel; i++)
+    static const int some[] = {4, 5, 6, 7, 8, 3, 2};
+    Nest *n = nest_new(k, t);
+    bool reduces = false, done = false;
+    for (int i = 0; i < n->naxis; i++)
+        reduces |= n->axis[i].reduced;
+    for (int i = n->naxis; i-- > 0 && reduces && !done;) {
+        const NestAxis *x = &n->axis[i];
+        for (size_t j = 0; j < sizeof some / sizeof *some && !x->reduced && !done; j++)
+            done = x->extent > 0 && x->extent % some[j] == 0 &&
+                   !opt_apply(n, &(Opt){.kind = OPT_UPCAST, .axis = x->name, .amount = some[j]});
+    }
+    if (done && !nest_check(n))
+        nest_keep(n, k);
+    nest_free(n);
+}
+
+/* Kernels without opts (but for this one), but where and in which layout the others have their operands. */
+static void drop_opts(Plan *p, const Target *t)
+{
+    for (int i = 0; i < p->nkernel; i++) {
         p->kernels[i]->nopt = 0;
+        side_by_side(p->kernels[i], t);
+    }
 }
 
 /* The plan of the compiled model, and the program of its naive twin in a folder of its own. */
@@ -118,7 +140,8 @@ static ingot_status build_twin(const Session *s, Model *m, Plan **plan, const ch
     *plan = plan_make(m->c, &o);
     if (!*plan)
         return ingot_context_status(m->c);
-    drop_opts(*plan);
+    const Target t = machine_target(s->a, s->o->compile.target);
+    drop_opts(*plan, &t);
     status = bundle_write(*plan, target_find("c"), &o, folder);
     return status == INGOT_OK
                ? build_program(s->a, folder, "model", "c", "-std=c99", false, o.verbose > 1)
