@@ -11,6 +11,7 @@
 
 Exit status 77, skipped: there is no Python with onnx.
 """
+import json
 import re
 import subprocess
 import sys
@@ -101,6 +102,17 @@ def network(changes=()):
     return g.bytes()
 
 
+def chain():
+    """Convolutions whose operands nobody else reads, and means that the next one divides by."""
+    g = models.Graph(6)
+    h = g.input("image", models.F, 1, 4, 8, 8)
+    for i in range(8):
+        h = g.op("Relu", g.op("Conv", h, g.weight(4, 4, 3, 3), g.weight(4), pads=[1] * 4))
+        h = g.op("Sub", h, g.op("GlobalAveragePool", h)) if i % 2 else h
+    g.output("y", h, models.F, 1, 4, 8, 8)
+    return g.bytes()
+
+
 # What, the change, and its effect on the number of kernels.
 VALUES = {
     "a stored value is recomputed": (r" stored(  # max \S+ Relu relu_3,.*\n)", r" recomputed\1", 0),
@@ -170,6 +182,12 @@ def edited_values(ingot, work, target):
         raise Wrong(f"--fuse none: {none} kernels, all: {few}, auto: {count}")
     if room > 6 * arena:        # the terms of a sum of products are 9 and more for each of its results
         raise Wrong(f"--fuse none: an arena of {room} bytes, {arena} otherwise")
+    work_of = lambda how: sum(s.get("flops", 0) for s in json.loads(call(ingot, "inspect", model, "--json", "--target", target, "--fuse", how))["steps"])
+    model.write_bytes(chain())  # each layer of it has nine terms for each element of the one before
+    once, again = work_of("auto"), work_of("all")
+    if again > 3 * once:
+        raise Wrong(f"--fuse all: {again} operations of a chain, {once} otherwise")
+    model.write_bytes(network())
     for how in ("none", "all") if runs else ():
         call(ingot, "verify", model, *TARGET, "--fuse", how, env=cache)
     return f"{target}: {edits} edits; {none} kernels, {count}, {few}"

@@ -3,8 +3,8 @@
 #include <time.h>
 
 #include "cli.h"
-#include "nest.h"
 #include "interp/plan_interp.h"
+#include "nest.h"
 #include "targets.h"
 
 static ingot_value *values_of(const Session *s)
