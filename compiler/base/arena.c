@@ -54,22 +54,22 @@ void *arena_alloc(Arena *a, size_t bytes)
             size = 1u << 20;
         if (size < bytes)
             size = bytes;
-        Chunk *fresh = must(calloc(1, sizeof *fresh + size));
-        fresh->size = size;
+        Chunk *fresh = must(malloc(sizeof *fresh + size));
+        *fresh = (Chunk){.size = size};
         a->total += size;
         if (c && bytes > size / 2 &&
             c->size - c->used > size / 8) { /* keep the roomier one in front */
             fresh->next = c->next;
             c->next = fresh;
             fresh->used = bytes;
-            return fresh->bytes;
+            return memset(fresh->bytes, 0, bytes);
         }
         fresh->next = c;
         a->chunk = c = fresh;
     }
-    void *p = c->bytes + c->used;
+    void *p = c->bytes + c->used; /* zeros where it is used: the rest of a chunk costs nothing */
     c->used += bytes;
-    return p;
+    return memset(p, 0, bytes);
 }
 
 void *arena_array(Arena *a, size_t n, size_t size)

@@ -52,9 +52,11 @@ static uint64_t node_hash(const struct Node *n)
 
 static bool node_same(Node *a, const struct Node *b)
 {
-    return a->op == b->op && a->dtype == b->dtype && a->nsrc == b->nsrc &&
-           a->arg.bits == b->arg.bits && !memcmp(a->src, b->src, a->nsrc * sizeof *a->src) &&
-           a->rank == b->rank;
+    bool same = a->op == b->op && a->dtype == b->dtype && a->nsrc == b->nsrc &&
+                a->arg.bits == b->arg.bits && a->rank == b->rank;
+    for (uint32_t i = 0; i < b->nsrc && same; i++)
+        same = a->src[i] == b->src[i];
+    return same;
 }
 
 static void table_grow(Context *c)

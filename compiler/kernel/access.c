@@ -99,11 +99,55 @@ Move access_move(Context *c, Node *access, Node *range)
     return m;
 }
 
+/* The same from the coordinates, one after the other: nothing is built. False where that is not plain to see: sizes known at run
+ * time only, a quotient that moves. */
+static bool plain_stride(const KernelArg *a, Node *const *coords, Node *range, int64_t *stride)
+{
+    const Layout *l = &a->layout;
+    int64_t dim[2 * INGOT_MAX_RANK], by[2 * INGOT_MAX_RANK];
+    int rank = a->rank;
+    for (int i = 0; i < rank; i++)
+        if (!idx_value(a->dims[i], &dim[i]) || !coefficient(coords[i], range, &by[i]))
+            return false;
+    for (int i = 0; i < l->n; i++) {
+        const LayoutOp *op = &l->op[i];
+        int64_t to[2 * INGOT_MAX_RANK], moves[2 * INGOT_MAX_RANK];
+        if (op->kind == LAYOUT_SPLIT && by[op->axis])
+            return false;
+        if (op->kind == LAYOUT_PAD)
+            dim[op->axis] += op->a + op->b;
+        for (int j = 0; j < rank && op->kind == LAYOUT_PERMUTE; j++) {
+            to[j] = dim[op->perm.axis[j]];
+            moves[j] = by[op->perm.axis[j]];
+        }
+        if (op->kind == LAYOUT_PERMUTE) {
+            memcpy(dim, to, (size_t)rank * sizeof *dim);
+            memcpy(by, moves, (size_t)rank * sizeof *by);
+        }
+        if (op->kind == LAYOUT_SPLIT) {
+            memmove(dim + op->axis + 1, dim + op->axis, (size_t)(rank - op->axis) * sizeof *dim);
+            memmove(by + op->axis + 1, by + op->axis, (size_t)(rank - op->axis) * sizeof *by);
+            dim[op->axis] = (dim[op->axis] + op->a - 1) / op->a;
+            dim[op->axis + 1] = op->a;
+            rank++;
+        }
+    }
+    int64_t inside = 1;
+    *stride = 0;
+    for (int i = rank; i-- > 0;) {
+        *stride = sat_add(*stride, sat_mul(by[i], inside));
+        inside = sat_mul(inside, dim[i]);
+    }
+    return true;
+}
+
 /* Distance in elements of storage when range advances by one; false if it is no constant. */
 bool access_stride(const Kernel *k, Node *access, Node *range, int64_t *stride)
 {
     Context *c = k->c;
     const KernelArg *a = &k->args[access->src[0]->arg.i];
+    if (plain_stride(a, access->src + first_coord(access), range, stride))
+        return true;
     Node *at = layout_offset(c, &a->layout, a->rank, a->dims, access->src + first_coord(access));
     return range_stride(c, at, range, stride);
 }

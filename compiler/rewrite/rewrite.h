@@ -27,7 +27,9 @@ struct Rewrite {
     const Target *target; /* of variants: what they are to be fast on */
     double
         ram; /* bytes that the largest product takes with its operands: what a variant may take more is a part */
-    Map strips; /* strips.c: nodes that are made in strips */
+    Map strips;    /* strips.c: nodes that are made in strips */
+    Node *product; /* winograd.c: the last one that was looked at, as several variants do; */
+    const struct Axes *windows; /* and its axes, NULL: it has no windows */
 };
 
 /* rewrite.c: the model's graph from its leaves up, once; whether anything changed. */
@@ -99,8 +101,8 @@ Node *joined_elementwise(Rewrite *, Node *);
 Node *winograd2(Rewrite *, Node *reduce, bool try);
 Node *winograd4(Rewrite *, Node *reduce, bool try);
 /* winograd.c: of a REDUCE that can be done so, by the time of the direct form; INFINITY: it is not to be done unasked. */
-double winograd2_time(const Rewrite *, Node *reduce);
-double winograd4_time(const Rewrite *, Node *reduce);
+double winograd2_time(Rewrite *, Node *reduce);
+double winograd4_time(Rewrite *, Node *reduce);
 /* winograd.c: bytes of a sum of products and of its operands, where these are stored; 0: it is none. */
 double product_ram(Node *);
 

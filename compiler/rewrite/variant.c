@@ -12,7 +12,7 @@ typedef struct {
     const char *name;
     Op op;
     Node *(*make)(Rewrite *, Node *, bool try);
-    double (*time)(const Rewrite *, Node *);
+    double (*time)(Rewrite *, Node *);
 } Variant;
 
 static const Variant variants[] = {

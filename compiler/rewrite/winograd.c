@@ -49,7 +49,7 @@ static const Form form4 = {
     .a = {{1, 1, 1, 1, 1, 0}, {0, 1, -1, 2, -2, 0}, {0, 1, 1, 4, 4, 0}, {0, 1, -1, 8, -8, 1}}};
 
 /* The axes of the product, by what moves with them. */
-typedef struct {
+typedef struct Axes {
     Node *x, *w; /* its operands, of size 1 along axes that they do not move with */
     int batch[INGOT_MAX_RANK], nbatch; /* both */
     int row[INGOT_MAX_RANK], nrow;     /* x alone */
@@ -186,11 +186,21 @@ static bool sort_axes(Context *c, Node *n, Axes *s)
     return s->nwindow > 0 && s->nsum > 0 && s->nmap > 0;
 }
 
+/* Without such an axis there is no window to look for. */
+static bool has_taps(Node *n)
+{
+    bool some = false;
+    for (int i = 0; i < n->src[0]->rank; i++)
+        some |= (reduce_axes(n) >> i & 1) && idx_is(n->src[0]->shape[i], TAPS);
+    return some;
+}
+
 static bool sort_product(Context *c, Node *n, Axes *s)
 {
     Node *product = n->src[0];
     *s = (Axes){0};
-    if ((n->arg.i & 255) != INGOT_REDUCE_ADD || n->dtype != INGOT_F32 || product->op != OP_MUL)
+    if ((n->arg.i & 255) != INGOT_REDUCE_ADD || n->dtype != INGOT_F32 || product->op != OP_MUL ||
+        !has_taps(n))
         return false;
     for (int side = 0; side < 2; side++) {
         Axes one = {.x = compact_of(product->src[side]), .w = compact_of(product->src[1 - side])};
@@ -200,6 +210,17 @@ static bool sort_product(Context *c, Node *n, Axes *s)
         return true;
     }
     return false;
+}
+
+/* The axes of a product that has windows, or NULL. */
+static const Axes *windows_of(Rewrite *r, Node *n)
+{
+    if (r->product != n) {
+        Axes *s = NEW(r->a, Axes);
+        r->product = n;
+        r->windows = sort_product(r->c, n, s) ? s : NULL;
+    }
+    return r->windows;
 }
 
 /* ---- transforms ----------------------------------------------------------------------------------- */
@@ -594,12 +615,13 @@ static double products(const Target *t, double terms, double weights)
 }
 
 /* As a part of what the direct form takes. */
-static double winograd_time(const Rewrite *r, Node *n, const Form *f)
+static double winograd_time(Rewrite *r, Node *n, const Form *f)
 {
     const Target *t = r->target;
-    Axes s;
-    if (t->gpu || !t->lanes || t->byte > 0 || !sort_product(r->c, n, &s))
+    const Axes *w = t->gpu || !t->lanes || t->byte > 0 ? NULL : windows_of(r, n);
+    if (!w)
         return INFINITY;
+    Axes s = *w;
     double all, row = bytes_between(&s, n, f, &all), batch = extent(s.x, s.nbatch, s.batch),
                 sum = extent(s.x, s.nsum, s.sum), maps = extent(s.w, s.nmap, s.map),
                 rows = extent(s.x, s.nrow, s.row), out = 1, tiles = 1, taps = 1, points = 1,
@@ -620,12 +642,12 @@ static double winograd_time(const Rewrite *r, Node *n, const Form *f)
     return (fewer + cost_bytes(3 * all, live, t) + steps * t->launch) / direct;
 }
 
-double winograd2_time(const Rewrite *r, Node *n)
+double winograd2_time(Rewrite *r, Node *n)
 {
     return winograd_time(r, n, &form2);
 }
 
-double winograd4_time(const Rewrite *r, Node *n)
+double winograd4_time(Rewrite *r, Node *n)
 {
     return r->c->precision == INGOT_PRECISION_1E5 ? winograd_time(r, n, &form4) : INFINITY;
 }
@@ -635,11 +657,10 @@ double winograd4_time(const Rewrite *r, Node *n)
 static Node *winograd(Rewrite *r, Node *n, bool try, const Form *f)
 {
     Context *c = r->c;
-    Axes s;
-    if (!sort_product(c, n, &s))
-        return NULL;
-    if (try)
-        return n;
+    const Axes *w = windows_of(r, n);
+    if (!w || try)
+        return w ? n : NULL;
+    Axes s = *w;
     int64_t step = rows_of_strip(&s, n, f, room_for(r, n)) * f->tile, all = results_of(&s, 0);
     Node *x = tiled(c, &s, f), *u = transformed_w(c, &s, f), *part[MOST_STRIPS];
     int count = 0;
