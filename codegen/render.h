@@ -20,7 +20,8 @@ typedef struct {
     } * seen; /* the names that can be seen, innermost last */
     int nseen;
     unsigned needs;
-    bool bare; /* the next expression stands alone: no parentheses around it */
+    bool formed[2][OP_COUNT]; /* ops whose function on lanes is known to be there */
+    bool bare;                /* the next expression stands alone: no parentheses around it */
 } Render;
 
 static inline void put(Render *r, const char *s)
@@ -77,6 +78,8 @@ const char *render_type(Render *, ingot_dtype d);
 /* The type whose functions compute on d, as in igrt_<op>_<type>(). */
 const char *render_arith(ingot_dtype d);
 const char *render_operator(Op); /* "+", or NULL */
+/* A pattern such as "exp@($0)", or a function: its name, or NULL if that is the op's own. */
+void render_spelled(Render *, const char *spelling, const char *type, Node *);
 
 /* ---- render_memory.c ------------------------------------------------------------------------ */
 
@@ -92,6 +95,10 @@ extern const char *const
     lane_spelling[OP_COUNT]; /* of floats: as Target.spelling, or the middle of a function's name */
 /* The type whose functions compute on d in lanes, as in igrt_<op>_<type>(): "f32x16"; conditions have those of floats. */
 const char *render_lane_name(Render *, ingot_dtype d, char name[16]);
+/* An op whose form in lanes ops.def promises. */
+void render_lane_op(Render *, Node *);
+/* The file that should have the function of an op on lanes of floats of 32 or 64 bits, and has it not; else NULL. */
+const char *lane_form_lacks(Op, int bits, char function[64]);
 void render_lane_cast(Render *, Node *);
 void render_splat(Render *, Node *);
 void render_ramp(Render *, Node *coordinate);

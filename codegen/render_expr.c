@@ -296,8 +296,7 @@ static void index_op(Render *r, Node *n)
     }
 }
 
-/* A pattern such as "exp@($0)", or a function: its name, or NULL if that is the op's own. */
-static void spelled(Render *r, const char *spelling, const char *type, Node *n)
+void render_spelled(Render *r, const char *spelling, const char *type, Node *n)
 {
     if (!spelling || !strchr(spelling, '$')) {
         call(r, spelling ? spelling : op_info[n->op].text, type, n);
@@ -418,9 +417,7 @@ static void alu(Render *r, Node *n)
         return;
     }
     if (lanes) {
-        char type[16];
-        bool is_int = !dtype_is_float(d) && d != INGOT_BOOL;
-        spelled(r, is_int ? NULL : lane_spelling[n->op], render_lane_name(r, d, type), n);
+        render_lane_op(r, n);
         return;
     }
     switch (n->op) {
@@ -444,7 +441,7 @@ static void alu(Render *r, Node *n)
         int_op(r, n, d);
         return;
     }
-    spelled(r, r->t->spelling[n->op], held(d) == INGOT_F32 ? "f32" : "f64", n);
+    render_spelled(r, r->t->spelling[n->op], held(d) == INGOT_F32 ? "f32" : "f64", n);
 }
 
 void render_expr_as(Render *r, Node *n, bool alone)

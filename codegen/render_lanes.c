@@ -12,6 +12,43 @@ const char *const lane_spelling[OP_COUNT] = {
 };
 /* clang-format on */
 
+static const char *runtime_text(const char *name)
+{
+    for (const RuntimeFile *f = runtime_files; *f->name; f++)
+        if (!strcmp(f->name, name))
+            return (const char *)f->data;
+    BUG("no %s in the compiler", name);
+}
+
+const char *lane_form_lacks(Op op, int bits, char function[64])
+{
+    const char *name = lane_spelling[op] ? lane_spelling[op] : op_info[op].text,
+               *file = bits == 64 ? "igrt_vec64.h" : "igrt_vec.h", *text = runtime_text(file);
+    char typed[64], argument[64];
+    snprintf(function, 64, "igrt_%s_f%d", name, bits);
+    snprintf(typed, sizeof typed, "igrt_%s_##T##x",
+             name); /* of a macro that has the type as an argument, */
+    snprintf(argument, sizeof argument, ", %s,", name); /* or the name */
+    bool there = strchr(name, '$') || strstr(text, function) || strstr(text, typed) ||
+                 strstr(text, argument);
+    return there ? NULL : file;
+}
+
+void render_lane_op(Render *r, Node *n)
+{
+    ingot_dtype d = n->src[n->nsrc - 1]->dtype;
+    int bits = d == INGOT_F64 ? 64 : 32;
+    char function[64], type[16];
+    bool is_float = dtype_is_float(d) || d == INGOT_BOOL;
+    bool promised = is_float && op_info[n->op].lanes >= bits && !r->formed[bits == 64][n->op];
+    const char *file = promised ? lane_form_lacks((Op)n->op, bits, function) : NULL;
+    if (file)
+        BUG("ops.def says that %s of f%d is computed in lanes, and %s has no %sxN()",
+            op_info[n->op].text, bits, file, function);
+    r->formed[bits == 64][n->op] = true;
+    render_spelled(r, is_float ? lane_spelling[n->op] : NULL, render_lane_name(r, d, type), n);
+}
+
 const char *render_lane_name(Render *r, ingot_dtype d, char name[16])
 {
     const char *held = d == INGOT_BOOL ? "f32" : d == INGOT_INDEX ? "i32" : lane_type(d);
