@@ -499,6 +499,17 @@ static void random_stage(Nest *n)
     }
 }
 
+/* What the next iteration of some loop over results reads of an argument. */
+static void random_prefetch(Nest *n)
+{
+    Opt o = {.kind = OPT_PREFETCH, .amount = below((uint32_t)n->k->narg)};
+    for (int i = 0; i < n->norder; i++) {
+        o.axis = n->axis[n->order[i]].name;
+        if (below(2) && try(n, &o))
+            return;
+    }
+}
+
 /* Some opts of its own, or those of the heuristic with one changed; NULL: nothing could be done. */
 static Nest *candidate(const Case *x, const Target *t)
 {
@@ -515,6 +526,8 @@ static Nest *candidate(const Case *x, const Target *t)
         }
         for (uint32_t j = 0, count = below(MAX_OPTS); j < count; j++)
             random_opt(m);
+        if (!m->parts && !below(4))
+            random_prefetch(m);
         for (uint32_t j = below(3); j > 0 && !m->parts; j--)
             random_stage(m);
         if (m->nopt && !nest_check(m)) {
