@@ -28,7 +28,7 @@ struct Rewrite {
     double
         ram; /* bytes that the largest product takes with its operands: what a variant may take more is a part */
     Map strips;    /* strips.c: nodes that are made in strips */
-    Node *product; /* winograd.c: the last one that was looked at, as several variants do; */
+    Node *product; /* winograd_axes.c: the last one that was looked at, as several variants do; */
     const struct Axes *windows; /* and its axes, NULL: it has no windows */
 };
 

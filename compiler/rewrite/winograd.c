@@ -10,28 +10,18 @@
  *
  *     x [B, R, o.., C, k..] -> v [a, B, R tiles, C]
  *     w [B, M, C, k..]      -> u [a, B, M, C]            when the model is compiled
- *     sum over C            -> [a, B, R tiles, M] -> y [B, R, o.., M]
- *
- * A window is known by its coordinates: what is read at (o + 1, k) is what is read at (o, k + 1). */
-#include <math.h>
+ *     sum over C            -> [a, B, R tiles, M] -> y [B, R, o.., M] */
 #include <string.h>
 
-#include "rewrite.h"
-
-enum { TAPS = 3, MAX_TILE = 4, MAX_POINTS = MAX_TILE + TAPS - 1, MAX_WINDOWS = 2, MAX_STEPS = 64 };
-
-typedef struct {
-    int tile, points; /* m and m + 2 */
-    double b[MAX_POINTS][MAX_POINTS], g[MAX_POINTS][TAPS], a[MAX_TILE][MAX_POINTS];
-} Form;
+#include "winograd.h"
 
 /* Of the points 0, 1, -1, (2, -2,) infinity. */
-static const Form form2 = {.tile = 2,
-                           .points = 4,
-                           .b = {{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}},
-                           .g = {{1, 0, 0}, {.5, .5, .5}, {.5, -.5, .5}, {0, 0, 1}},
-                           .a = {{1, 1, 1, 0}, {0, 1, -1, -1}}};
-static const Form form4 = {
+const Form form2 = {.tile = 2,
+                    .points = 4,
+                    .b = {{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}},
+                    .g = {{1, 0, 0}, {.5, .5, .5}, {.5, -.5, .5}, {0, 0, 1}},
+                    .a = {{1, 1, 1, 0}, {0, 1, -1, -1}}};
+const Form form4 = {
     .tile = 4,
     .points = 6,
     .b = {{4, 0, -5, 0, 1, 0},
@@ -47,181 +37,6 @@ static const Form form4 = {
           {1. / 24, -1. / 12, 1. / 6},
           {0, 0, 1}},
     .a = {{1, 1, 1, 1, 1, 0}, {0, 1, -1, 2, -2, 0}, {0, 1, 1, 4, 4, 0}, {0, 1, -1, 8, -8, 1}}};
-
-/* The axes of the product, by what moves with them. */
-typedef struct Axes {
-    Node *x, *w; /* its operands, of size 1 along axes that they do not move with */
-    int batch[INGOT_MAX_RANK], nbatch; /* both */
-    int row[INGOT_MAX_RANK], nrow;     /* x alone */
-    int map[INGOT_MAX_RANK], nmap;     /* w alone */
-    int sum[INGOT_MAX_RANK], nsum;     /* both, and it is summed */
-    int out[MAX_WINDOWS], tap[MAX_WINDOWS], nwindow;
-    int one[INGOT_MAX_RANK], none; /* neither */
-} Axes;
-
-/* ---- windows ------------------------------------------------------------------------------------ */
-
-/* An index tensor at coordinates; NULL: it is more than arithmetic on them. */
-static Node *index_at(Context *c, Node *t, Node *const *at, int depth)
-{
-    Node *src[4], *below[INGOT_MAX_RANK], *valid = node_bool(c, true);
-    if (t->op == OP_CONST || (t->dtype == INGOT_INDEX && !t->rank))
-        return t;
-    if (t->op == OP_IOTA)
-        return node_cast(c, at[t->arg.i], t->dtype);
-    if (depth > MAX_STEPS || dtype_is_float(t->dtype))
-        return NULL;
-    if (is_move(t) && t->op != OP_GATHER) {
-        movement_coords(c, t, at, below, &valid);
-        return node_is_const_i(valid, 1) ? index_at(c, t->src[0], below, depth + 1) : NULL;
-    }
-    if (!op_is_alu(t->op) || t->op == OP_CUSTOM || t->nsrc > 4)
-        return NULL;
-    for (uint32_t i = 0; i < t->nsrc; i++)
-        if (!(src[i] = index_at(c, t->src[i], at, depth + 1)))
-            return NULL;
-    return t->op == OP_CAST ? node_cast(c, src[0], t->dtype)
-                            : node_alu(c, t->op, t->dtype, (int)t->nsrc, src);
-}
-
-/* Where x at these coordinates lies below all that moves it: gives that, its coordinates, and whether it is inside. */
-static Node *source_of(Context *c, Node *x, Node *const *coords, Node **at, Node **inside)
-{
-    Node *below[INGOT_MAX_RANK];
-    memcpy((void *)at, (void *)(uintptr_t)coords, (size_t)x->rank * sizeof *at);
-    *inside = node_bool(c, true);
-    while (is_move(x)) {
-        Node *from = x->src[0];
-        if (x->op == OP_GATHER) {
-            for (int i = 0; i < from->rank; i++) {
-                Node *v = index_at(c, x->src[1 + i], at, 0);
-                if (!v)
-                    return x;
-                v = idx_max(c, node_cast(c, v, INGOT_INDEX), idx(c, 0));
-                below[i] = idx_min(c, v, idx_sub(c, from->shape[i], idx(c, 1)));
-            }
-        } else {
-            Node *valid = node_bool(c, true);
-            movement_coords(c, x, at, below, &valid);
-            *inside = bool_and(c, *inside, valid);
-        }
-        memcpy((void *)at, (void *)below, (size_t)from->rank * sizeof *at);
-        x = from;
-    }
-    return x;
-}
-
-/* Is x at (o + 1, k) what it is at (o, k + 1)? */
-static bool is_window(Context *c, Node *x, int out, int tap)
-{
-    enum { FIRST_RANGE = 1 << 25 };
-    int64_t size, taps;
-    if (!idx_value(x->shape[out], &size) || !idx_value(x->shape[tap], &taps) || size < 2)
-        return false;
-    for (int64_t k = 0; k + 1 < taps; k++) {
-        Node *at[2][INGOT_MAX_RANK], *coords[INGOT_MAX_RANK], *inside[2], *leaf[2];
-        Node *o = range_new(c, FIRST_RANGE + out, idx(c, size - 1));
-        for (int i = 0; i < x->rank; i++)
-            coords[i] =
-                idx_is(x->shape[i], 1) ? idx(c, 0) : range_new(c, FIRST_RANGE + i, x->shape[i]);
-        for (int side = 0; side < 2; side++) {
-            coords[out] = side ? o : idx_add(c, o, idx(c, 1));
-            coords[tap] = idx(c, k + side);
-            leaf[side] = source_of(c, x, coords, at[side], &inside[side]);
-        }
-        if (leaf[0] != leaf[1] || inside[0] != inside[1] || is_move(leaf[0]))
-            return false;
-        for (int i = 0; i < leaf[0]->rank; i++)
-            if (at[0][i] != at[1][i])
-                return false;
-    }
-    return true;
-}
-
-/* ---- the product ---------------------------------------------------------------------------------- */
-
-static bool moves_with(Node *f, int axis)
-{
-    return !idx_is(f->shape[axis], 1);
-}
-
-static bool sort_axes(Context *c, Node *n, Axes *s)
-{
-    Node *product = n->src[0];
-    unsigned reduced = reduce_axes(n);
-    int64_t size;
-    for (int i = 0; i < product->rank; i++) {
-        bool x = moves_with(s->x, i), w = moves_with(s->w, i), sum = reduced >> i & 1;
-        if (sum && x != w)
-            return false;
-        if ((w || sum) && !idx_value(product->shape[i], &size))
-            return false;
-        if (!x && !w)
-            s->one[s->none++] = i;
-        else if (sum)
-            s->sum[s->nsum++] = i;
-        else if (x && w)
-            s->batch[s->nbatch++] = i;
-        else if (x)
-            s->row[s->nrow++] = i;
-        else
-            s->map[s->nmap++] = i;
-    }
-    /* of what is summed, windows; each axis is in one */
-    for (int k = 0; k < s->nsum; k++)
-        for (int o = 0; o < s->nrow; o++) {
-            if (!is_window(c, s->x, s->row[o], s->sum[k]))
-                continue;
-            if (!idx_is(product->shape[s->sum[k]], TAPS) || s->nwindow == MAX_WINDOWS)
-                return false;
-            s->out[s->nwindow] = s->row[o];
-            s->tap[s->nwindow++] = s->sum[k];
-            s->nrow--;
-            s->nsum--;
-            memmove(s->row + o, s->row + o + 1, (size_t)(s->nrow - o) * sizeof *s->row);
-            memmove(s->sum + k, s->sum + k + 1, (size_t)(s->nsum - k) * sizeof *s->sum);
-            k--;
-            break;
-        }
-    return s->nwindow > 0 && s->nsum > 0 && s->nmap > 0;
-}
-
-/* Without such an axis there is no window to look for. */
-static bool has_taps(Node *n)
-{
-    bool some = false;
-    for (int i = 0; i < n->src[0]->rank; i++)
-        some |= (reduce_axes(n) >> i & 1) && idx_is(n->src[0]->shape[i], TAPS);
-    return some;
-}
-
-static bool sort_product(Context *c, Node *n, Axes *s)
-{
-    Node *product = n->src[0];
-    *s = (Axes){0};
-    if ((n->arg.i & 255) != INGOT_REDUCE_ADD || n->dtype != INGOT_F32 || product->op != OP_MUL ||
-        !has_taps(n))
-        return false;
-    for (int side = 0; side < 2; side++) {
-        Axes one = {.x = compact_of(product->src[side]), .w = compact_of(product->src[1 - side])};
-        if (!is_constant(one.w, 0) || is_constant(one.x, 0) || !sort_axes(c, n, &one))
-            continue;
-        *s = one;
-        return true;
-    }
-    return false;
-}
-
-/* The axes of a product that has windows, or NULL. */
-static const Axes *windows_of(Rewrite *r, Node *n)
-{
-    if (r->product != n) {
-        Axes *s = NEW(r->a, Axes);
-        r->product = n;
-        r->windows = sort_product(r->c, n, s) ? s : NULL;
-    }
-    return r->windows;
-}
 
 /* ---- transforms ----------------------------------------------------------------------------------- */
 
@@ -297,18 +112,22 @@ static Node *chosen(Context *c, int axis, int n, Node *const *row)
 
 /* ---- shapes ------------------------------------------------------------------------------------- */
 
-static Node *size_of(Context *c, Node *x, int n, const int *axis)
+static Node *size_of(Context *c, const Axes *s, Node *x, AxisGroup group)
 {
     Node *size = idx(c, 1);
-    for (int i = 0; i < n; i++)
-        size = idx_mul(c, size, x->shape[axis[i]]);
+    for (int i = 0; i < s->n[group]; i++)
+        size = idx_mul(c, size, x->shape[s->axis[group][i]]);
     return size;
 }
 
-static int list(int *perm, int at, int n, const int *axis)
+/* All axes, group after group; gives how many there are. */
+static int axes_in_order(const Axes *s, const AxisGroup *order, int *perm)
 {
-    memcpy(perm + at, axis, (size_t)n * sizeof *axis);
-    return at + n;
+    int n = 0;
+    for (int g = 0; g < GROUPS; g++)
+        for (int i = 0; i < s->n[order[g]]; i++)
+            perm[n++] = s->axis[order[g]][i];
+    return n;
 }
 
 /* Element i along an axis, which stays as one of size 1. */
@@ -322,47 +141,33 @@ static Node *element(Context *c, Node *x, int axis, int64_t i)
     return ingot_shrink(c, x, begin, size);
 }
 
-/* Along a window. */
-static int64_t results_of(const Axes *s, int window)
-{
-    int64_t size = 0;
-    (void)idx_value(s->x->shape[s->out[window]], &size);
-    return size;
-}
-
 /* x as [B, R, tiles, m.., C, taps..], a pair of axes for each window. */
 static Node *tiled(Context *c, const Axes *s, const Form *f)
 {
     int perm[INGOT_MAX_RANK], n = 0;
     Node *dims[INGOT_MAX_RANK], *x = s->x;
     int64_t lo[INGOT_MAX_RANK] = {0}, hi[INGOT_MAX_RANK] = {0}, size;
-    n = list(perm, n, s->nbatch, s->batch);
-    n = list(perm, n, s->nrow, s->row);
-    n = list(perm, n, s->nwindow, s->out);
-    n = list(perm, n, s->nsum, s->sum);
-    n = list(perm, n, s->nwindow, s->tap);
-    n = list(perm, n, s->none, s->one);
-    n = list(perm, n, s->nmap, s->map);
+    (void)axes_in_order(s, (AxisGroup[]){BATCH, ROW, OUT, SUM, TAP, ONE, MAP}, perm);
     x = ingot_permute(c, x, perm);
     n = 0;
-    dims[n++] = size_of(c, s->x, s->nbatch, s->batch);
-    dims[n++] = size_of(c, s->x, s->nrow, s->row);
-    for (int i = 0; i < s->nwindow; i++) {
-        dims[n] = s->x->shape[s->out[i]];
+    dims[n++] = size_of(c, s, s->x, BATCH);
+    dims[n++] = size_of(c, s, s->x, ROW);
+    for (int i = 0; i < s->n[OUT]; i++) {
+        dims[n] = s->x->shape[s->axis[OUT][i]];
         size = results_of(s, i);
         hi[n++] = (f->tile - size % f->tile) % f->tile;
     }
-    dims[n++] = size_of(c, s->x, s->nsum, s->sum);
-    for (int i = 0; i < s->nwindow; i++)
+    dims[n++] = size_of(c, s, s->x, SUM);
+    for (int i = 0; i < s->n[OUT]; i++)
         dims[n++] = idx(c, TAPS);
     x = ingot_pad_c(c, ingot_reshape(c, x, n, dims), lo, hi, 0);
     n = 2;
-    for (int i = 0; i < s->nwindow; i++) {
+    for (int i = 0; i < s->n[OUT]; i++) {
         dims[n++] = idx_div(c, x->shape[2 + i], idx(c, f->tile));
         dims[n++] = idx(c, f->tile);
     }
-    dims[n++] = x->shape[2 + s->nwindow];
-    for (int i = 0; i < s->nwindow; i++)
+    dims[n++] = x->shape[2 + s->n[OUT]];
+    for (int i = 0; i < s->n[OUT]; i++)
         dims[n++] = idx(c, TAPS);
     return ingot_reshape(c, x, n, dims);
 }
@@ -371,7 +176,7 @@ static Node *tiled(Context *c, const Axes *s, const Form *f)
 static Node *transformed_x(Context *c, const Axes *s, const Form *f, Node *x)
 {
     Node *dims[INGOT_MAX_RANK], *all[INGOT_MAX_RANK];
-    int nw = s->nwindow, n = 0, sum = 2 + 2 * nw;
+    int nw = s->n[OUT], n = 0, sum = 2 + 2 * nw;
     for (int i = 0; i < nw; i++)
         dims[n++] = idx(c, 1);
     dims[n++] = x->shape[0];
@@ -407,19 +212,13 @@ static Node *transformed_x(Context *c, const Axes *s, const Form *f, Node *x)
 /* u [points, B, M, C]; each part is computed for itself. */
 static Node *transformed_w(Context *c, const Axes *s, const Form *f)
 {
-    int perm[INGOT_MAX_RANK], n = 0, nw = s->nwindow;
+    int perm[INGOT_MAX_RANK], nw = s->n[OUT];
     Node *dims[INGOT_MAX_RANK], *one[4] = {idx(c, 1)}, *part[MAX_POINTS * MAX_POINTS];
-    n = list(perm, n, s->nbatch, s->batch);
-    n = list(perm, n, s->nmap, s->map);
-    n = list(perm, n, s->nsum, s->sum);
-    n = list(perm, n, nw, s->tap);
-    n = list(perm, n, s->none, s->one);
-    n = list(perm, n, s->nrow, s->row);
-    n = list(perm, n, nw, s->out);
+    (void)axes_in_order(s, (AxisGroup[]){BATCH, MAP, SUM, TAP, ONE, ROW, OUT}, perm);
     Node *w = ingot_permute(c, s->w, perm);
-    dims[0] = size_of(c, s->w, s->nbatch, s->batch);
-    dims[1] = size_of(c, s->w, s->nmap, s->map);
-    dims[2] = size_of(c, s->w, s->nsum, s->sum);
+    dims[0] = size_of(c, s, s->w, BATCH);
+    dims[1] = size_of(c, s, s->w, MAP);
+    dims[2] = size_of(c, s, s->w, SUM);
     for (int i = 0; i < nw; i++)
         dims[3 + i] = idx(c, TAPS);
     w = ingot_reshape(c, w, 3 + nw, dims);
@@ -447,12 +246,12 @@ static Node *transformed_w(Context *c, const Axes *s, const Form *f)
 static Node *transformed_back(Context *c, const Axes *s, const Form *f, Node *product,
                               int64_t results)
 {
-    int nw = s->nwindow, n = 0;
+    int nw = s->n[OUT], n = 0;
     Node *dims[INGOT_MAX_RANK], *all[INGOT_MAX_RANK], *t[MAX_POINTS], *m[MAX_POINTS],
         *row[MAX_TILE];
     int64_t lo[INGOT_MAX_RANK] = {0}, hi[INGOT_MAX_RANK] = {0}, size;
-    dims[n++] = size_of(c, s->x, s->nbatch, s->batch);
-    dims[n++] = size_of(c, s->x, s->nrow, s->row);
+    dims[n++] = size_of(c, s, s->x, BATCH);
+    dims[n++] = size_of(c, s, s->x, ROW);
     for (int i = 0; i < nw; i++) {
         size = i ? results_of(s, i) : results;
         dims[n++] = idx(c, (size + f->tile - 1) / f->tile);
@@ -486,72 +285,22 @@ static Node *transformed_back(Context *c, const Axes *s, const Form *f, Node *pr
 /* [B, R, out.., M] with the axes of the reduce. */
 static Node *in_place_of(Context *c, const Axes *s, Node *n, Node *y)
 {
-    int order[INGOT_MAX_RANK], perm[INGOT_MAX_RANK], rank = 0;
+    int order[INGOT_MAX_RANK], perm[INGOT_MAX_RANK];
     Node *dims[INGOT_MAX_RANK];
-    rank = list(order, rank, s->nbatch, s->batch);
-    rank = list(order, rank, s->nrow, s->row);
-    rank = list(order, rank, s->nwindow, s->out);
-    rank = list(order, rank, s->nmap, s->map);
-    rank = list(order, rank, s->nsum, s->sum);
-    rank = list(order, rank, s->nwindow, s->tap);
-    rank = list(order, rank, s->none, s->one);
+    int rank = axes_in_order(s, (AxisGroup[]){BATCH, ROW, OUT, MAP, SUM, TAP, ONE}, order);
     for (int i = 0; i < rank; i++) {
-        dims[i] = order[i] == s->out[0] ? y->shape[2] : n->shape[order[i]];
+        dims[i] = order[i] == s->axis[OUT][0] ? y->shape[2] : n->shape[order[i]];
         perm[order[i]] = i;
     }
     return ingot_permute(c, ingot_reshape(c, y, rank, dims), perm);
-}
-
-/* ---- strips ------------------------------------------------------------------------------------- */
-
-/* What lies in memory between the three kernels, of one row of tiles; of all of them. */
-static double bytes_between(const Axes *s, Node *n, const Form *f, double *all)
-{
-    double bytes = 0, points = 1;
-    for (int side = 0; side < 2; side++) {
-        Node *of = side ? n : s->x;
-        double numbers = sizeof(float);
-        for (int i = 0; i < s->nbatch; i++)
-            numbers *= (double)of->shape[s->batch[i]]->hi;
-        for (int i = 0; i < s->nrow; i++)
-            numbers *= (double)of->shape[s->row[i]]->hi;
-        for (int i = 0; i < (side ? s->nmap : s->nsum); i++)
-            numbers *= (double)of->shape[side ? s->map[i] : s->sum[i]]->hi;
-        bytes += numbers;
-    }
-    for (int i = 0; i < s->nwindow; i++) {
-        points *= f->points;
-        if (i)
-            bytes *= (double)((results_of(s, i) + f->tile - 1) / f->tile);
-    }
-    *all = bytes * points * (double)((results_of(s, 0) + f->tile - 1) / f->tile);
-    return bytes * points;
-}
-
-enum { NEAR = 1 << 20, FAR = 4, MOST_STRIPS = 16 };
-
-/* Rows of tiles of a strip: what is near stays in L2; what would not be far from it stays whole, if there is room for it. */
-static int64_t rows_of_strip(const Axes *s, Node *n, const Form *f, double room)
-{
-    double all, row = bytes_between(s, n, f, &all);
-    int64_t rows = (results_of(s, 0) + f->tile - 1) / f->tile;
-    double most = room < NEAR ? room : NEAR;
-    if (all <= (double)FAR * NEAR && all <= room)
-        return rows;
-    int64_t strips = (int64_t)(all / (row > most ? row : most)) + 1;
-    if (strips > MOST_STRIPS)
-        strips = MOST_STRIPS;
-    if (strips > rows)
-        strips = rows;
-    return (rows + strips - 1) / strips;
 }
 
 /* Rows of tiles from first on, up to as many results along the first window. */
 static Node *strip(Context *c, const Axes *s, const Form *f, Node *x, Node *u, int64_t first,
                    int64_t results)
 {
-    int nw = s->nwindow;
-    Node *begin[INGOT_MAX_RANK], *size[INGOT_MAX_RANK], *rows = size_of(c, s->x, s->nrow, s->row);
+    int nw = s->n[OUT];
+    Node *begin[INGOT_MAX_RANK], *size[INGOT_MAX_RANK], *rows = size_of(c, s, s->x, ROW);
     for (int i = 0; i < x->rank; i++) {
         begin[i] = idx(c, i == 2 ? first : 0);
         size[i] = i == 2 ? idx(c, (results + f->tile - 1) / f->tile) : x->shape[i];
@@ -569,106 +318,22 @@ static Node *strip(Context *c, const Axes *s, const Form *f, Node *x, Node *u, i
     return transformed_back(c, s, f, product, results);
 }
 
-/* ---- how long it takes --------------------------------------------------------------------------- */
-
-static double bytes_of(const Node *n)
-{
-    double bytes = dtype_info[n->dtype].bytes;
-    for (int i = 0; i < n->rank; i++)
-        bytes *= (double)n->shape[i]->hi;
-    return bytes;
-}
-
-double product_ram(Node *n)
-{
-    Node *product = n->op == OP_REDUCE ? n->src[0] : n;
-    double bytes = bytes_of(n);
-    if (product->op != OP_MUL || (n->arg.i & 255) != INGOT_REDUCE_ADD)
-        return 0;
-    for (int side = 0; side < 2; side++) {
-        Node *x = product->src[side];
-        while (is_move(x))
-            x = x->src[0];
-        bytes += is_constant(x, 0) ? 0 : bytes_of(x);
-    }
-    return bytes;
-}
-
-static double room_for(const Rewrite *r, Node *n)
-{
-    const double MORE = 1.25;
-    return MORE * r->ram - product_ram(n);
-}
-
-static double extent(Node *n, int count, const int *axis)
-{
-    double size = 1;
-    for (int i = 0; i < count; i++)
-        size *= (double)n->shape[axis[i]]->hi;
-    return size;
-}
-
-/* Cycles of products, two operations a term, beside weights that come from memory. */
-static double products(const Target *t, double terms, double weights)
-{
-    return 2 * terms / t->rate[UNIT_TILE] + cost_bytes(weights * sizeof(float), INFINITY, t);
-}
-
-/* As a part of what the direct form takes. */
-static double winograd_time(Rewrite *r, Node *n, const Form *f)
-{
-    const Target *t = r->target;
-    const Axes *w = t->gpu || !t->lanes || t->byte > 0 ? NULL : windows_of(r, n);
-    if (!w)
-        return INFINITY;
-    Axes s = *w;
-    double all, row = bytes_between(&s, n, f, &all), batch = extent(s.x, s.nbatch, s.batch),
-                sum = extent(s.x, s.nsum, s.sum), maps = extent(s.w, s.nmap, s.map),
-                rows = extent(s.x, s.nrow, s.row), out = 1, tiles = 1, taps = 1, points = 1,
-                room = room_for(r, n);
-    for (int i = 0; i < s.nwindow; i++) {
-        out *= (double)results_of(&s, i);
-        tiles *= (double)((results_of(&s, i) + f->tile - 1) / f->tile);
-        taps *= TAPS;
-        points *= f->points;
-    }
-    double live = row * (double)rows_of_strip(&s, n, f, room), steps = 3 * ceil(all / live);
-    if (sum < t->lanes || maps < t->lanes || live > room) /* no lanes for the transforms */
-        return INFINITY;
-    double direct = products(t, batch * rows * out * sum * maps * taps, batch * sum * maps * taps),
-           fewer =
-               products(t, batch * rows * tiles * sum * maps * points, batch * sum * maps * points);
-    /* each byte between them is written and read, and lines that are written are fetched before */
-    return (fewer + cost_bytes(3 * all, live, t) + steps * t->launch) / direct;
-}
-
-double winograd2_time(Rewrite *r, Node *n)
-{
-    return winograd_time(r, n, &form2);
-}
-
-double winograd4_time(Rewrite *r, Node *n)
-{
-    return r->c->precision == INGOT_PRECISION_1E5 ? winograd_time(r, n, &form4) : INFINITY;
-}
-
 /* ---- the rewrite ------------------------------------------------------------------------------------ */
 
 static Node *winograd(Rewrite *r, Node *n, bool try, const Form *f)
 {
     Context *c = r->c;
-    const Axes *w = windows_of(r, n);
-    if (!w || try)
-        return w ? n : NULL;
-    Axes s = *w;
-    int64_t step = rows_of_strip(&s, n, f, room_for(r, n)) * f->tile, all = results_of(&s, 0);
-    Node *x = tiled(c, &s, f), *u = transformed_w(c, &s, f), *part[MOST_STRIPS];
+    const Axes *s = winograd_axes(r, n);
+    if (!s || try)
+        return s ? n : NULL;
+    int64_t step = rows_of_strip(r, n, s, f) * f->tile, all = results_of(s, 0);
+    Node *x = tiled(c, s, f), *u = transformed_w(c, s, f), *part[MOST_STRIPS];
     int count = 0;
     for (int64_t at = 0; at < all; at += step) {
         int64_t results = all - at < step ? all - at : step;
-        part[count++] = in_place_of(c, &s, n, strip(c, &s, f, x, u, at / f->tile, results));
+        part[count++] = in_place_of(c, s, n, strip(c, s, f, x, u, at / f->tile, results));
     }
-    return count > 1 ? strips(r, count, part, s.out[0]) : part[0];
+    return count > 1 ? strips(r, count, part, s->axis[OUT][0]) : part[0];
 }
 
 Node *winograd2(Rewrite *r, Node *n, bool try)

@@ -1,0 +1,191 @@
+/* winograd_axes.c - windows of three taps in a sum of products, and what its axes are.
+ *
+ * A window is known by its coordinates: what is read at (o + 1, k) is what is read at (o, k + 1). */
+#include <string.h>
+
+#include "winograd.h"
+
+enum { MAX_STEPS = 64 };
+
+/* ---- windows ------------------------------------------------------------------------------------ */
+
+/* An index tensor at coordinates; NULL: it is more than arithmetic on them. */
+static Node *index_at(Context *c, Node *t, Node *const *at, int depth)
+{
+    Node *src[4], *below[INGOT_MAX_RANK], *valid = node_bool(c, true);
+    if (t->op == OP_CONST || (t->dtype == INGOT_INDEX && !t->rank))
+        return t;
+    if (t->op == OP_IOTA)
+        return node_cast(c, at[t->arg.i], t->dtype);
+    if (depth > MAX_STEPS || dtype_is_float(t->dtype))
+        return NULL;
+    if (is_move(t) && t->op != OP_GATHER) {
+        movement_coords(c, t, at, below, &valid);
+        return node_is_const_i(valid, 1) ? index_at(c, t->src[0], below, depth + 1) : NULL;
+    }
+    if (!op_is_alu(t->op) || t->op == OP_CUSTOM || t->nsrc > 4)
+        return NULL;
+    for (uint32_t i = 0; i < t->nsrc; i++)
+        if (!(src[i] = index_at(c, t->src[i], at, depth + 1)))
+            return NULL;
+    return t->op == OP_CAST ? node_cast(c, src[0], t->dtype)
+                            : node_alu(c, t->op, t->dtype, (int)t->nsrc, src);
+}
+
+/* Where x at these coordinates lies below all that moves it: gives that, its coordinates, and whether it is inside. */
+static Node *source_of(Context *c, Node *x, Node *const *coords, Node **at, Node **inside)
+{
+    Node *below[INGOT_MAX_RANK];
+    memcpy((void *)at, (void *)(uintptr_t)coords, (size_t)x->rank * sizeof *at);
+    *inside = node_bool(c, true);
+    while (is_move(x)) {
+        Node *from = x->src[0];
+        if (x->op == OP_GATHER) {
+            for (int i = 0; i < from->rank; i++) {
+                Node *v = index_at(c, x->src[1 + i], at, 0);
+                if (!v)
+                    return x;
+                v = idx_max(c, node_cast(c, v, INGOT_INDEX), idx(c, 0));
+                below[i] = idx_min(c, v, idx_sub(c, from->shape[i], idx(c, 1)));
+            }
+        } else {
+            Node *valid = node_bool(c, true);
+            movement_coords(c, x, at, below, &valid);
+            *inside = bool_and(c, *inside, valid);
+        }
+        memcpy((void *)at, (void *)below, (size_t)from->rank * sizeof *at);
+        x = from;
+    }
+    return x;
+}
+
+/* Is x at (o + 1, k) what it is at (o, k + 1)? */
+static bool is_window(Context *c, Node *x, int out, int tap)
+{
+    enum { FIRST_RANGE = 1 << 25 };
+    int64_t size, taps;
+    if (!idx_value(x->shape[out], &size) || !idx_value(x->shape[tap], &taps) || size < 2)
+        return false;
+    for (int64_t k = 0; k + 1 < taps; k++) {
+        Node *at[2][INGOT_MAX_RANK], *coords[INGOT_MAX_RANK], *inside[2], *leaf[2];
+        Node *o = range_new(c, FIRST_RANGE + out, idx(c, size - 1));
+        for (int i = 0; i < x->rank; i++)
+            coords[i] =
+                idx_is(x->shape[i], 1) ? idx(c, 0) : range_new(c, FIRST_RANGE + i, x->shape[i]);
+        for (int side = 0; side < 2; side++) {
+            coords[out] = side ? o : idx_add(c, o, idx(c, 1));
+            coords[tap] = idx(c, k + side);
+            leaf[side] = source_of(c, x, coords, at[side], &inside[side]);
+        }
+        if (leaf[0] != leaf[1] || inside[0] != inside[1] || is_move(leaf[0]))
+            return false;
+        for (int i = 0; i < leaf[0]->rank; i++)
+            if (at[0][i] != at[1][i])
+                return false;
+    }
+    return true;
+}
+
+/* ---- the product ---------------------------------------------------------------------------------- */
+
+static bool moves_with(Node *f, int axis)
+{
+    return !idx_is(f->shape[axis], 1);
+}
+
+static void put_axis(Axes *s, AxisGroup group, int axis)
+{
+    s->axis[group][s->n[group]++] = axis;
+}
+
+static void drop_axis(Axes *s, AxisGroup group, int i)
+{
+    int *axis = s->axis[group];
+    s->n[group]--;
+    memmove(axis + i, axis + i + 1, (size_t)(s->n[group] - i) * sizeof *axis);
+}
+
+/* The row that makes a window with what is summed; -1: none. */
+static int window_of(Context *c, const Axes *s, int tap)
+{
+    for (int o = 0; o < s->n[ROW]; o++)
+        if (is_window(c, s->x, s->axis[ROW][o], tap))
+            return o;
+    return -1;
+}
+
+static bool sort_axes(Context *c, Node *n, Axes *s)
+{
+    Node *product = n->src[0];
+    unsigned reduced = reduce_axes(n);
+    int64_t size;
+    for (int i = 0; i < product->rank; i++) {
+        bool x = moves_with(s->x, i), w = moves_with(s->w, i), sum = reduced >> i & 1;
+        if (sum && x != w)
+            return false;
+        if ((w || sum) && !idx_value(product->shape[i], &size))
+            return false;
+        put_axis(s, !x && !w ? ONE : sum ? SUM : x && w ? BATCH : x ? ROW : MAP, i);
+    }
+    /* of what is summed, windows; each axis is in one */
+    for (int k = 0; k < s->n[SUM]; k++) {
+        int tap = s->axis[SUM][k], o = window_of(c, s, tap);
+        if (o < 0)
+            continue;
+        if (!idx_is(product->shape[tap], TAPS) || s->n[OUT] == MAX_WINDOWS)
+            return false;
+        put_axis(s, OUT, s->axis[ROW][o]);
+        put_axis(s, TAP, tap);
+        drop_axis(s, ROW, o);
+        drop_axis(s, SUM, k--);
+    }
+    return s->n[OUT] > 0 && s->n[SUM] > 0 && s->n[MAP] > 0;
+}
+
+/* Without such an axis there is no window to look for. */
+static bool has_taps(Node *n)
+{
+    bool some = false;
+    for (int i = 0; i < n->src[0]->rank; i++)
+        some |= (reduce_axes(n) >> i & 1) && idx_is(n->src[0]->shape[i], TAPS);
+    return some;
+}
+
+static bool sort_product(Context *c, Node *n, Axes *s)
+{
+    Node *product = n->src[0];
+    *s = (Axes){0};
+    if ((n->arg.i & 255) != INGOT_REDUCE_ADD || n->dtype != INGOT_F32 || product->op != OP_MUL ||
+        !has_taps(n))
+        return false;
+    for (int side = 0; side < 2; side++) {
+        Axes one = {.x = compact_of(product->src[side]), .w = compact_of(product->src[1 - side])};
+        if (!is_constant(one.w, 0) || is_constant(one.x, 0) || !sort_axes(c, n, &one))
+            continue;
+        *s = one;
+        return true;
+    }
+    return false;
+}
+
+const Axes *winograd_axes(Rewrite *r, Node *n)
+{
+    if (r->product != n) {
+        Axes *s = NEW(r->a, Axes);
+        r->product = n;
+        r->windows = sort_product(r->c, n, s) ? s : NULL;
+    }
+    return r->windows;
+}
+
+int64_t results_of(const Axes *s, int window)
+{
+    int64_t size = 0;
+    (void)idx_value(s->x->shape[s->axis[OUT][window]], &size);
+    return size;
+}
+
+int64_t rows_of_tiles(const Axes *s, const Form *f, int window)
+{
+    return (results_of(s, window) + f->tile - 1) / f->tile;
+}

@@ -1,0 +1,128 @@
+/* winograd_time.c - how long a convolution in fewer products takes, by the time of the direct one, and what memory it may take.
+ *
+ * The time is that of the products, with weights that come from memory, and of the bytes that lie between the three kernels. */
+#include <math.h>
+
+#include "winograd.h"
+
+/* ---- strips ------------------------------------------------------------------------------------- */
+
+static double extent(const Axes *s, Node *x, AxisGroup group)
+{
+    double size = 1;
+    for (int i = 0; i < s->n[group]; i++)
+        size *= (double)x->shape[s->axis[group][i]]->hi;
+    return size;
+}
+
+/* What lies in memory between the three kernels, of one row of tiles; of all of them. */
+static double bytes_between(const Axes *s, const Form *f, double *all)
+{
+    double row = sizeof(float) * extent(s, s->x, BATCH) * extent(s, s->x, ROW) *
+                 (extent(s, s->x, SUM) + extent(s, s->w, MAP));
+    for (int i = 0; i < s->n[OUT]; i++) {
+        row *= f->points;
+        if (i)
+            row *= (double)rows_of_tiles(s, f, i);
+    }
+    *all = row * (double)rows_of_tiles(s, f, 0);
+    return row;
+}
+
+enum { NEAR = 1 << 20, FAR = 4 };
+
+/* Rows of tiles of a strip: what is near stays in L2; what would not be far from it stays whole, if there is room for it. */
+static int64_t rows_within(const Axes *s, const Form *f, double room)
+{
+    double all, row = bytes_between(s, f, &all);
+    int64_t rows = rows_of_tiles(s, f, 0);
+    double most = room < NEAR ? room : NEAR;
+    if (all <= (double)FAR * NEAR && all <= room)
+        return rows;
+    int64_t strips = (int64_t)(all / (row > most ? row : most)) + 1;
+    if (strips > MOST_STRIPS)
+        strips = MOST_STRIPS;
+    if (strips > rows)
+        strips = rows;
+    return (rows + strips - 1) / strips;
+}
+
+/* ---- how long it takes --------------------------------------------------------------------------- */
+
+static double bytes_of(const Node *n)
+{
+    double bytes = dtype_info[n->dtype].bytes;
+    for (int i = 0; i < n->rank; i++)
+        bytes *= (double)n->shape[i]->hi;
+    return bytes;
+}
+
+double product_ram(Node *n)
+{
+    Node *product = n->op == OP_REDUCE ? n->src[0] : n;
+    double bytes = bytes_of(n);
+    if (product->op != OP_MUL || (n->arg.i & 255) != INGOT_REDUCE_ADD)
+        return 0;
+    for (int side = 0; side < 2; side++) {
+        Node *x = product->src[side];
+        while (is_move(x))
+            x = x->src[0];
+        bytes += is_constant(x, 0) ? 0 : bytes_of(x);
+    }
+    return bytes;
+}
+
+/* What may lie between the kernels: with it the largest product of the model takes a quarter more. */
+static double room_for(const Rewrite *r, Node *n)
+{
+    const double MORE = 1.25;
+    return MORE * r->ram - product_ram(n);
+}
+
+int64_t rows_of_strip(const Rewrite *r, Node *n, const Axes *s, const Form *f)
+{
+    return rows_within(s, f, room_for(r, n));
+}
+
+/* Cycles of products, two operations a term, beside weights that come from memory. */
+static double products(const Target *t, double terms, double weights)
+{
+    return 2 * terms / t->rate[UNIT_TILE] + cost_bytes(weights * sizeof(float), INFINITY, t);
+}
+
+/* As a part of what the direct form takes. */
+static double winograd_time(Rewrite *r, Node *n, const Form *f)
+{
+    const Target *t = r->target;
+    const Axes *s = t->gpu || !t->lanes || t->byte > 0 ? NULL : winograd_axes(r, n);
+    if (!s)
+        return INFINITY;
+    double all, row = bytes_between(s, f, &all), batch = extent(s, s->x, BATCH),
+                sum = extent(s, s->x, SUM), maps = extent(s, s->w, MAP),
+                rows = extent(s, s->x, ROW), out = 1, tiles = 1, taps = 1, points = 1,
+                room = room_for(r, n);
+    for (int i = 0; i < s->n[OUT]; i++) {
+        out *= (double)results_of(s, i);
+        tiles *= (double)rows_of_tiles(s, f, i);
+        taps *= TAPS;
+        points *= f->points;
+    }
+    double live = row * (double)rows_within(s, f, room), steps = 3 * ceil(all / live);
+    if (sum < t->lanes || maps < t->lanes || live > room) /* no lanes for the transforms */
+        return INFINITY;
+    double direct = products(t, batch * rows * out * sum * maps * taps, batch * sum * maps * taps),
+           fewer =
+               products(t, batch * rows * tiles * sum * maps * points, batch * sum * maps * points);
+    /* each byte between them is written and read, and lines that are written are fetched before */
+    return (fewer + cost_bytes(3 * all, live, t) + steps * t->launch) / direct;
+}
+
+double winograd2_time(Rewrite *r, Node *n)
+{
+    return winograd_time(r, n, &form2);
+}
+
+double winograd4_time(Rewrite *r, Node *n)
+{
+    return r->c->precision == INGOT_PRECISION_1E5 ? winograd_time(r, n, &form4) : INFINITY;
+}
