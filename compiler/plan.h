@@ -223,7 +223,7 @@ typedef struct {
     Node **node;
     int n;
 } GraphRoots;
-void variants_apply(Plan *, const struct Target *, GraphRoots *keep);
+void variants_apply(Plan *, const struct Target *, bool any_ram, GraphRoots *keep);
 void roots_restore(Context *, const GraphRoots *);
 
 #endif

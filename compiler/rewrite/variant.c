@@ -114,7 +114,7 @@ static void keep_parts(Rewrite *r, Made *m)
     map_free(&then.strips);
 }
 
-void variants_apply(Plan *p, const Target *t, GraphRoots *keep)
+void variants_apply(Plan *p, const Target *t, bool any_ram, GraphRoots *keep)
 {
     Context *c = p->c;
     *keep = (GraphRoots){.node = NEWN(p->arena, Node *, c->noutput + c->nstate + c->nvar + 1)};
@@ -130,7 +130,7 @@ void variants_apply(Plan *p, const Target *t, GraphRoots *keep)
     int n;
     Node **nodes = graph_nodes(a, c, &n);
     for (int i = 0; i < n; i++)
-        r.ram = fmax(r.ram, product_ram(nodes[i]));
+        r.ram = any_ram ? INFINITY : fmax(r.ram, product_ram(nodes[i]));
     if (rewrite_pass(&r)) {
         note_made(&m, c->nnode, c->nnode, NULL, NULL);
         if (m.cap < c->nnode)

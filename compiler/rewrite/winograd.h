@@ -37,7 +37,7 @@ int64_t results_of(const Axes *, int window);
 int64_t rows_of_tiles(const Axes *, const Form *, int window);
 
 /* winograd_time.c: how many rows of tiles are made at once. */
-enum { MOST_STRIPS = 16 };
+enum { MOST_STRIPS = 32 };
 int64_t rows_of_strip(const Rewrite *, Node *reduce, const Axes *, const Form *);
 
 #endif

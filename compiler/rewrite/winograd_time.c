@@ -39,12 +39,11 @@ static int64_t rows_within(const Axes *s, const Form *f, double room)
     double most = room < NEAR ? room : NEAR;
     if (all <= (double)FAR * NEAR && all <= room)
         return rows;
-    int64_t strips = (int64_t)(all / (row > most ? row : most)) + 1;
-    if (strips > MOST_STRIPS)
-        strips = MOST_STRIPS;
-    if (strips > rows)
-        strips = rows;
-    return (rows + strips - 1) / strips;
+    int64_t each = row > most ? 1 : (int64_t)(most / row),
+            least = (rows + MOST_STRIPS - 1) / MOST_STRIPS, strips;
+    each = each < least ? least : each;
+    strips = (rows + each - 1) / each;
+    return (rows + strips - 1) / strips; /* of one size, but for the last */
 }
 
 /* ---- how long it takes --------------------------------------------------------------------------- */
@@ -59,9 +58,9 @@ static double bytes_of(const Node *n)
 
 double product_ram(Node *n)
 {
-    Node *product = n->op == OP_REDUCE ? n->src[0] : n;
+    Node *product = n->src[0];
     double bytes = bytes_of(n);
-    if (product->op != OP_MUL || (n->arg.i & 255) != INGOT_REDUCE_ADD)
+    if (n->op != OP_REDUCE || (n->arg.i & 255) != INGOT_REDUCE_ADD || product->op != OP_MUL)
         return 0;
     for (int side = 0; side < 2; side++) {
         Node *x = product->src[side];

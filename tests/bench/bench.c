@@ -150,7 +150,7 @@ static bool prepare(const Asked *o, const Case *k)
     double flops;
     bool ok = graph_build(k, &g, &flops);
     const char *dir = case_dir(g.a, o, k);
-    ingot_options options = {.struct_size = sizeof options, .target = o->target};
+    ingot_options options = {.struct_size = sizeof options, .target = o->target, .prefer = "time"};
     ok = ok && make_dirs(o->dir) && ingot_compile(g.c, &options, dir) == INGOT_OK;
     ok = ok && build_program(g.a, dir, "model", o->target, "-std=c99", false, false) == INGOT_OK;
     ok = ok && make_dirs(arena_printf(g.a, "%s/in", dir));

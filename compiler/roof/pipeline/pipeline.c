@@ -128,7 +128,7 @@ static bool begin_decisions(Plan *p, const Target *t, const ingot_options *o, Gr
     if (o->sched && !sched_parse(p, o->sched, o->target ? o->target : "c"))
         return false;
     values_match(p);
-    variants_apply(p, t, keep);
+    variants_apply(p, t, o->prefer && !strcmp(o->prefer, "time"), keep);
     return true;
 }
 
