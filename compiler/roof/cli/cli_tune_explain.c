@@ -172,7 +172,7 @@ static void explain_kernel(const Tune *t, const Known *m, const TuneKernel *k)
         printf("    %.3f of the time, noise %.3f\n", best->ns / best->base_ns, best->noise);
         print_reason(candidate_estimate(k, k->candidate[0]), candidate_estimate(k, best));
     } else if (count[RIGHT] > 1) {
-        printf("  nothing beats it by more than the noise\n");
+        printf("  nothing beats it by more than the noise %.3f\n", k->candidate[0]->noise);
     }
     if (t->o->compile.verbose)
         print_all(t->a, k);

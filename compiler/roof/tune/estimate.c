@@ -5,9 +5,16 @@
  *     issue = max(multiply-adds / 2, loads, stores, all / 4, latency of what waits for itself)
  *             + a load and a store for each vector that is live there and has no register
  *
- * and each iteration counts once more for its branch, each entry for a branch that is not foreseen.  Memory: an access at
- * loops l1 .. ln (outermost first) touches F(d) bytes in the loops inside of depth d.  The outermost depth whose
- * footprint, of all accesses together, fits a level decides what moves into it: F(d) times the iterations outside. */
+ * and each iteration counts once more for its branch, each entry for a branch that is not foreseen.  Vectors that live through
+ * a loop which does not touch them (sums of another loop) are put aside once, not in each iteration.
+ *
+ * Memory: an access at loops l1 .. ln (outermost first) touches F(d) bytes in the loops inside of depth d.  Let d be the
+ * outermost depth whose footprint, of all accesses together, fits a level.  Then an iteration of the loop around them finds
+ * there what the one before it has touched, and a run of that loop brings in each of its lines once:
+ *
+ *     traffic = F(d - 1) times the iterations outside of that loop
+ *
+ * so that in c[i,j] += a[i,k] * b[k,j] with k innermost and too long, a line of a[] comes once for all of its elements. */
 #include <string.h>
 
 #include "linear.h"
@@ -21,7 +28,7 @@ enum {
     ENTRY = 8,
     RECIPROCAL = 8,
     SPILT = 4,
-    UNNAMED = 3 /* values of a statement without a name */
+    UNNAMED = 2 /* values of a statement without a name */
 };
 
 typedef struct {
@@ -36,8 +43,9 @@ typedef struct {
 
 typedef struct {
     double fma, load, store, alu, slow;
-    int sums;    /* accumulators updated */
-    double live; /* registers of the vectors that are live in it, at the most */
+    int sums;       /* accumulators updated */
+    double live;    /* registers of the vectors that it works on, at the most */
+    double through; /* with those that are live beside them, untouched */
 } Body;
 
 typedef struct {
@@ -54,7 +62,7 @@ typedef struct {
     Arena *a;
     uint32_t *seen; /* by node id: the statement that counted it */
     uint32_t now;
-    double *live; /* by statement: registers of vectors */
+    double *live, *through; /* by statement: as of Body */
 } Count;
 
 /* ---- operations ------------------------------------------------------------------------------------ */
@@ -200,8 +208,16 @@ static void end_body(Count *q)
     Body *b = &q->body[q->depth];
     double times = q->depth ? q->times[q->depth - 1] : 1, instructions, spilt, cycles;
     spilt = q->t->registers && b->live > q->t->registers ? b->live - q->t->registers : 0;
-    if (!b->sums) /* what is live through a body of few instructions is not touched in it */
+    if (!b->sums) /* of a body of few instructions few are touched */
         spilt = spilt < b->fma + b->alu ? spilt : b->fma + b->alu;
+    if (q->t->registers && b->through > q->t->registers) {
+        double entries = q->depth > 1 ? q->times[q->depth - 2] : 1,
+               aside = b->through - (b->live > q->t->registers ? b->live : q->t->registers);
+        q->out->loads += entries * aside;
+        q->out->stores += entries * aside;
+        q->out->spills += entries * aside;
+        q->out->issue += entries * aside * 2;
+    }
     b->load += spilt;
     b->store += spilt;
     q->out->spills += times * spilt;
@@ -272,6 +288,7 @@ static void add_traffic(Count *q, int depth, const double *trips)
         }
         if (i && !d) /* there from the start */
             break;
+        d -= d > 0; /* line by line, as the loop around it goes on */
         for (int j = 0; j < q->naccess; j++) {
             double outside = 1;
             for (int e = 0; e < d && e < q->access[j].depth; e++)
@@ -285,6 +302,7 @@ static void add_traffic(Count *q, int depth, const double *trips)
 
 typedef struct {
     int first, last; /* statements between which a name is live */
+    int *touch, n;   /* those that make, change or use it, in order */
 } Span;
 
 static void use(const Count *q, Span *span, Node *n, int at, const int *loop_end)
@@ -295,27 +313,47 @@ static void use(const Count *q, Span *span, Node *n, int at, const int *loop_end
         for (int i = span[n->id].first; i <= at; i++)
             last = loop_end[i] > last ? loop_end[i] : last;
         span[n->id].last = last > span[n->id].last ? last : span[n->id].last;
+        vec_push(q->a, span[n->id].touch, span[n->id].n, at);
         return;
     }
     for (uint32_t i = 0; i < n->nsrc; i++)
         use(q, span, n->src[i], at, loop_end);
 }
 
-/* How many registers the named vectors take at each statement. */
+static bool touched(const Span *s, int from, int to)
+{
+    int low = 0, high = s->n;
+    while (low < high) { /* the first at or behind `from` */
+        int mid = (low + high) / 2;
+        if (s->touch[mid] < from)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < s->n && s->touch[low] <= to;
+}
+
+/* How many registers the named vectors take at each statement, by whether its loop touches them. */
 static void find_live(Count *q)
 {
     const Linear *l = q->l;
     Span *span = NEWN(q->a, Span, l->nknown + 1);
     int *loop_end = NEWN(q->a, int, l->n + 1), *open = NEWN(q->a, int, l->n + 1), nopen = 0;
+    int *begin = NEWN(q->a, int, l->n + 1),
+        *end = NEWN(q->a, int, l->n + 1); /* of the loop around */
     q->live = NEWN(q->a, double, l->n + 1);
+    q->through = NEWN(q->a, double, l->n + 1);
     for (uint32_t i = 0; i < l->nknown; i++)
         span[i].first = -1;
     for (int i = 0; i < l->n; i++) {
+        begin[i] = nopen ? open[nopen - 1] : 0;
         if (l->stmt[i].kind == STMT_LOOP || l->stmt[i].kind == STMT_PARTS)
             open[nopen++] = i;
         if (l->stmt[i].kind == STMT_END && nopen)
             loop_end[open[--nopen]] = i;
     }
+    for (int i = 0; i < l->n; i++)
+        end[i] = loop_end[begin[i]] ? loop_end[begin[i]] : l->n;
     for (int i = 0; i < l->n; i++) {
         Node *n = l->stmt[i].node;
         StmtKind kind = l->stmt[i].kind;
@@ -324,15 +362,21 @@ static void find_live(Count *q)
         for (uint32_t j = 0; kind != STMT_ACC && j < n->nsrc; j++)
             use(q, span, n->src[j], i, loop_end);
         if (n->id < l->nknown && l->vector[n->id]) {
-            if ((kind == STMT_LET || kind == STMT_ACC) && span[n->id].first < 0)
-                span[n->id] = (Span){i, i};
+            if ((kind == STMT_LET || kind == STMT_ACC) && span[n->id].first < 0) {
+                span[n->id] = (Span){.first = i, .last = i};
+                vec_push(q->a, span[n->id].touch, span[n->id].n, i);
+            }
             if (kind == STMT_UPDATE)
                 use(q, span, n, i, loop_end);
         }
     }
     for (uint32_t id = 0; id < l->nknown; id++)
-        for (int i = span[id].first; i >= 0 && i <= span[id].last; i++)
-            q->live[i] += registers_of(q, q->k->c->nodes[id]);
+        for (int i = span[id].first; i >= 0 && i <= span[id].last; i++) {
+            double wide = registers_of(q, q->k->c->nodes[id]);
+            q->through[i] += wide;
+            if (touched(&span[id], begin[i], end[i]))
+                q->live[i] += wide;
+        }
 }
 
 /* Loops that were open around the innermost access; those that closed again do not count for the others. */
@@ -377,6 +421,8 @@ static void count_tile(Count *q, const Kernel *k, const Tile *tile)
         Body *now = &q->body[q->depth];
         if (s->kind != STMT_END && q->live[i] + UNNAMED > now->live)
             now->live = q->live[i] + UNNAMED;
+        if (s->kind != STMT_END && q->through[i] + UNNAMED > now->through)
+            now->through = q->through[i] + UNNAMED;
         if (q->depth > most || (q->depth == most && s->kind == STMT_UPDATE)) {
             most = q->depth;
             memcpy(deepest, q->trips, sizeof deepest);
