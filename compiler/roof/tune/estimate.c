@@ -21,7 +21,8 @@
 #include "tune.h"
 
 enum { MAX_DEPTH = 24, MAX_ACCESSES = 512 };
-#define FIT 0.6 /* of a level of cache that one kernel's data may fill */
+#define AHEAD 0.5 /* of the time that lines take which were asked for in time */
+#define FIT 0.6   /* of a level of cache that one kernel's data may fill */
 
 enum {
     LATENCY = 4,
@@ -63,6 +64,7 @@ typedef struct {
     uint32_t *seen; /* by node id: the statement that counted it */
     uint32_t now;
     double *live, *through; /* by statement: as of Body */
+    bool ahead;             /* PREFETCH: what comes from beyond L2 is not waited for */
 } Count;
 
 /* ---- operations ------------------------------------------------------------------------------------ */
@@ -407,6 +409,10 @@ static void count_tile(Count *q, const Kernel *k, const Tile *tile)
             for (int j = s->node ? 1 : tile->fused; j-- > 0;)
                 close_loop(q);
             break;
+        case STMT_PREFETCH:
+            q->body[q->depth].load += 1;
+            q->ahead = true;
+            break;
         case STMT_ACC: q->body[q->depth].alu += 1; break;
         case STMT_LET: count_node(q, s->node, true); break;
         case STMT_UPDATE: count_update(q, s->node); break;
@@ -443,7 +449,7 @@ Estimate cost_nest(const Kernel *k, const Target *t)
     for (int i = 0; i < tiles.n; i++)
         count_tile(q, tiles.k, &tiles.tile[i]);
     for (int i = 0; i < 4 && t->level[i].bytes > 0; i++)
-        e.memory += e.traffic[i] / t->level[i + 1].rate;
+        e.memory += (q->ahead && i ? AHEAD : 1) * e.traffic[i] / t->level[i + 1].rate;
     double most = e.issue > e.memory ? e.issue : e.memory, least = e.issue + e.memory - most;
     e.cycles = most + 0.3 * least + e.loops;
     tiles_free(&tiles);

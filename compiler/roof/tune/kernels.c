@@ -38,6 +38,7 @@ Kernel *candidate_kernel(const TuneKernel *k, const Candidate *c)
     set_layouts(k, copy, c ? c->layout : NULL);
     for (int i = 0; c && i < c->nopt; i++)
         vec_push(copy->c->arena, copy->opts, copy->nopt, opt_copy(copy->c->arena, &c->opts[i]));
+    copy->scratch = kernel_scratch(copy);
     return copy;
 }
 
@@ -258,6 +259,7 @@ static TuneKernel *kernel_new(Tuning *t, const Step *s)
     k->target = t->target;
     k->naive = kernel_copy(s->kernel);
     k->naive->nopt = 0;
+    k->naive->scratch = 0;
     k->key[0] = kernel_hash(k->naive, 1);
     k->key[1] = kernel_hash(k->naive, 2);
     snprintf(k->hash, sizeof k->hash, "%016llx%016llx", (unsigned long long)k->key[0],

@@ -59,6 +59,10 @@ static void put_includes(StrBuf *sb, unsigned needs)
 static void put_run(StrBuf *sb, const Kernel *k, const char *function, const char *name)
 {
     const char *separator = "";
+    int parts = kernel_parts(k);
+    if (k->scratch)
+        sb_printf(sb, "static unsigned char scratch_%s[%lld] __attribute__((aligned(64)));\n", name,
+                  (long long)sat_mul(k->scratch, parts ? parts : 1));
     sb_printf(sb, "static void %s(void *const *a)\n{\n    %s(", name, function);
     for (int i = 0; i < k->narg; i++)
         if (kernel_has_param(k, i)) {
@@ -75,8 +79,12 @@ static void put_run(StrBuf *sb, const Kernel *k, const char *function, const cha
         print_scalar(sb, &k->scalars[i], k->scalars[i].lo);
         separator = ", ";
     }
-    if (kernel_parts(k))
-        sb_printf(sb, "%s0, %d", separator, kernel_parts(k));
+    if (k->scratch) {
+        sb_printf(sb, "%sscratch_%s", separator, name);
+        separator = ", ";
+    }
+    if (parts)
+        sb_printf(sb, "%s0, %d", separator, parts);
     sb_puts(sb, ");\n}\n");
 }
 

@@ -31,6 +31,11 @@ bool tiling_of(const Nest *n, Tiling *t)
     for (int i = 0; i < n->norder && fits; i++)
         if (!n->axis[n->order[i]].remainder)
             t->order[t->norder++] = ref[n->order[i]];
+    fits = fits && n->nstage + (n->prefetch >= 0) <= MAX_PLACED;
+    if (fits && n->prefetch >= 0)
+        t->placed[t->nplaced++] = (Placed){OPT_PREFETCH, ref[n->prefetch], n->prefetched};
+    for (int i = 0; i < n->nstage && fits; i++)
+        t->placed[t->nplaced++] = (Placed){OPT_STAGE, ref[n->stage[i].axis], n->stage[i].arg};
     arena_free(a);
     return fits;
 }
@@ -53,6 +58,19 @@ static bool apply_order(Nest *n, const Tiling *t)
     return same || named < 2 || !opt_apply(n, &o);
 }
 
+/* PREFETCH comes before STAGE; what these loops make impossible is left out. */
+static void apply_placed(Nest *n, const Tiling *t)
+{
+    for (int stage = 0; stage < 2; stage++)
+        for (int i = 0; i < t->nplaced; i++) {
+            const Placed *p = &t->placed[i];
+            int axis = axis_of(n, p->loop);
+            Opt o = {.kind = p->kind, .axis = n->axis[axis].name, .amount = p->arg};
+            if ((p->kind == OPT_STAGE) == stage && n->axis[axis].form == AXIS_LOOP)
+                (void)opt_apply(n, &o);
+        }
+}
+
 Nest *tiling_apply(const Nest *base, const Tiling *t)
 {
     Nest *n = nest_clone(base);
@@ -65,6 +83,7 @@ Nest *tiling_apply(const Nest *base, const Tiling *t)
     }
     good = good && apply_order(n, t);
     if (good) {
+        apply_placed(n, t);
         choose_threads(n);
         return n;
     }
@@ -96,7 +115,7 @@ static bool refers(LoopRef l, int cut)
 static Tiling without(const Tiling *t, int i)
 {
     Tiling r = *t;
-    r.ncut = r.norder = 0;
+    r.ncut = r.norder = r.nplaced = 0;
     int moved[MAX_CUTS];
     for (int j = 0; j < t->ncut; j++) {
         Cut c = t->cut[j];
@@ -114,6 +133,13 @@ static Tiling without(const Tiling *t, int i)
             continue;
         l.of = l.of ? moved[l.of - 1] + 1 : 0;
         r.order[r.norder++] = l;
+    }
+    for (int j = 0; j < t->nplaced; j++) {
+        Placed p = t->placed[j];
+        if (p.loop.of && moved[p.loop.of - 1] < 0)
+            continue;
+        p.loop.of = p.loop.of ? moved[p.loop.of - 1] + 1 : 0;
+        r.placed[r.nplaced++] = p;
     }
     return r;
 }
@@ -133,6 +159,9 @@ static bool with(const Tiling *t, int at, Cut c, Tiling *r)
     for (int j = 0; j < r->norder; j++)
         if (r->order[j].of > at)
             r->order[j].of++;
+    for (int j = 0; j < r->nplaced; j++)
+        if (r->placed[j].loop.of > at)
+            r->placed[j].loop.of++;
     return true;
 }
 
@@ -270,6 +299,34 @@ static void change_order(Change *c)
         }
 }
 
+/* One less, one at another loop, one of another argument. */
+static void change_places(Change *c)
+{
+    const Kernel *k = c->base->k;
+    for (int i = 0; i < c->from->nplaced; i++) {
+        Tiling t = *c->from;
+        t.placed[i] = t.placed[--t.nplaced];
+        add_tiling(c, &t);
+        for (int at = 0; at < c->from->norder; at++) {
+            LoopRef l = c->from->order[at];
+            if (k->axes[l.root].reduced)
+                continue;
+            t = *c->from;
+            t.placed[i].loop = l;
+            add_tiling(c, &t);
+        }
+    }
+    for (int arg = 0; arg < k->narg && c->from->nplaced < MAX_PLACED; arg++)
+        for (int at = 0; at < c->from->norder && !k->args[arg].written; at++)
+            for (int stage = 0; stage < 2; stage++) {
+                Tiling t = *c->from;
+                t.placed[t.nplaced++] =
+                    (Placed){stage ? OPT_STAGE : OPT_PREFETCH, c->from->order[at], arg};
+                if (!k->axes[c->from->order[at].root].reduced)
+                    add_tiling(c, &t);
+            }
+}
+
 int tiling_neighbours(Arena *a, const Nest *base, const Tiling *from, Tiling **out)
 {
     Change c = {.a = a, .base = base, .from = from};
@@ -278,6 +335,7 @@ int tiling_neighbours(Arena *a, const Nest *base, const Tiling *from, Tiling **o
     add_cuts(&c);
     move_lanes(&c);
     change_order(&c);
+    change_places(&c);
     *out = c.out;
     return c.n;
 }

@@ -4,7 +4,7 @@
  *     plan --tune_kernels()--> kernels, equal ones once
  *     kernel --search()--> candidates --estimate()--> the best few --cases_write()--> C --measure()--> times --> database
  *
- * A candidate is a Tiling: how axes are taken apart and in which order the loops run.  It starts from the heuristic's, is
+ * A candidate is a Tiling: how axes are taken apart, in which order the loops run, and what is placed or asked for ahead.  It starts from the heuristic's, is
  * changed one step at a time, and becomes opts again by opt_apply(), which alone knows what can be done. */
 #ifndef TUNE_H
 #define TUNE_H
@@ -14,7 +14,7 @@
 
 /* ---- tiling.c ------------------------------------------------------------------------------- */
 
-enum { MAX_CUTS = 16, MAX_LOOPS = 40 };
+enum { MAX_CUTS = 16, MAX_LOOPS = 40, MAX_PLACED = 4 };
 /* A loop of a nest, by what it is part of: an axis of the kernel (root), or the inner part that SPLIT number of - 1 made
  * of it.  Of either the outermost part that later cuts left. */
 typedef struct {
@@ -25,9 +25,17 @@ typedef struct {
     LoopRef loop;
     int64_t amount;
 } Cut;
+/* STAGE or PREFETCH of an argument, at a loop. */
+typedef struct {
+    OptKind kind;
+    LoopRef loop;
+    int arg;
+} Placed;
 typedef struct {
     Cut cut[MAX_CUTS];
     int ncut;
+    Placed placed[MAX_PLACED]; /* as far as they can be done */
+    int nplaced;
     LoopRef order[MAX_LOOPS]; /* outermost first */
     int norder;
     bool ordered; /* by an opt, even if it says what is the case anyway */
