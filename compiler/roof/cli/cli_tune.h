@@ -26,7 +26,8 @@ typedef struct {
 
 /* cli_tune_network.c: times of the network's steps go to the kernels. */
 ingot_status network_profile(Tune *);
-/* Winners that cannot be replayed, or are not faster in the network, are winners no more; the file goes to *text. */
+/* Winners that cannot be replayed, or are not faster in the network, are winners no more; the file goes to *text.  What
+ * the database knows of it is not timed again. */
 ingot_status network_confirm(Tune *, StrBuf *text);
 
 /* cli_tune_explain.c */

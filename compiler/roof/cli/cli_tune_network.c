@@ -202,7 +202,7 @@ static ingot_status drop_losers(Tune *t, const char *entry, bool *dropped)
     return INGOT_OK;
 }
 
-ingot_status network_confirm(Tune *t, StrBuf *text)
+static ingot_status confirm(Tune *t, StrBuf *text)
 {
     const char *file = arena_printf(t->a, "%s/try.sched", t->dir);
     Session s;
@@ -229,5 +229,48 @@ ingot_status network_confirm(Tune *t, StrBuf *text)
             t->t.kernel[i]->best = 0;
     }
     tuned_print(text, &t->t, t->o->compile.target, &t->machine);
+    return status;
+}
+
+/* ---- remembered ----------------------------------------------------------------------------------------- */
+
+/* The network, by its kernels, and what these came to by themselves. */
+static const char *outcome_key(const Tune *t)
+{
+    StrBuf sb = {0};
+    sb_printf(&sb, "threads %d\n", t->o->threads);
+    for (int i = 0; i < t->t.n; i++)
+        sb_printf(&sb, "%s %d\n", t->t.kernel[i]->hash, t->t.kernel[i]->nstep);
+    tuned_print(&sb, &t->t, t->o->compile.target, &t->machine);
+    const char *key =
+        arena_printf(t->a, "%016llx%016llx", (unsigned long long)hash_bytes(1, sb.data, sb.len),
+                     (unsigned long long)hash_bytes(2, sb.data, sb.len));
+    sb_free(&sb);
+    return key;
+}
+
+/* Winners that the text does not speak of are none. */
+static void take_outcome(const Tune *t, const char *text)
+{
+    for (int i = 0; i < t->t.n; i++) {
+        TuneKernel *k = t->t.kernel[i];
+        if (!strstr(text, arena_printf(t->a, "\n# %s: ", k->step[0]->name)))
+            k->best = 0;
+    }
+}
+
+ingot_status network_confirm(Tune *t, StrBuf *text)
+{
+    if (t->o->remote)
+        return confirm(t, text);
+    const char *key = outcome_key(t), *known = database_outcome(t->d, t->a, key);
+    if (known) {
+        take_outcome(t, known);
+        sb_puts(text, known);
+        return INGOT_OK;
+    }
+    ingot_status status = confirm(t, text);
+    if (status == INGOT_OK && !database_keep_outcome(t->d, key, text->data))
+        return complain(INGOT_IO, "ingot tune: %s", database_error(t->d));
     return status;
 }

@@ -21,8 +21,10 @@ enum {
     MOST_STATEMENTS = 4000,
     ALIKE = 4,
     MOST_TOGETHER = 16,
+    FEW = 4,
     ENOUGH = 16
 };
+#define FAR 1.6         /* from the best estimate: not worth to be compiled */
 #define NOISY 0.08      /* of a run's times: they say little */
 #define ESTIMATING 0.25 /* of the time that is left */
 
@@ -151,6 +153,8 @@ static int pick(Hunt *h, Candidate **out, int most)
     Map alike = {0};
     int picked = 0, few = most > 2 * ALIKE ? most / ALIKE : 2;
     for (int i = 0; i < n && picked < most; i++) {
+        if (picked >= FEW && all[i]->predicted > FAR * all[0]->predicted)
+            break;
         uint64_t key = innermost(all[i]);
         int so_far = (int)(uintptr_t)map_get(&alike, key);
         if (so_far >= few)
