@@ -376,6 +376,8 @@ bool subgraph(Lowering *, const Onnx__GraphProto *, int n_in, Value **in, Value 
  * hands on as they are. from: the number that each had; n_carried: becomes the number of the others. */
 const Onnx__GraphProto *loop_sorted(Lowering *, const Onnx__GraphProto *body, int *n_carried,
                                     int *from);
+/* Whether the body reads a carried value at all. */
+bool loop_reads(const Onnx__GraphProto *body, int i_carried);
 /* By how much a carried integer grows in each iteration; 0: nothing of the kind. */
 int64_t loop_step(Lowering *, const Onnx__GraphProto *body, int i_carried, Value *const *carried);
 /* How many iterations run until the condition is false that the body gives, if the first one runs, or if not *exact, how many

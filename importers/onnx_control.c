@@ -321,6 +321,7 @@ typedef struct {
     Value **form;  /* of the carried values that are no tensors and change; else NULL */
     bool cut;      /* trip is a bound; a run that would go on after it fails */
     bool counted;  /* trip is when the condition of the body ends it */
+    int again;     /* how often the body was built once more, for other beginnings */
     int64_t *step; /* of carried values that count iterations; else 0 */
 } LoopNode;
 
@@ -613,6 +614,36 @@ static ingot_tensor *loop_counts(Lowering *n, const LoopNode *l, int i, ingot_te
     return ingot_add(n->c, first, ingot_mul(n->c, k, ingot_like(n->c, k, (double)l->step[i])));
 }
 
+enum { MAX_AGAIN = 4 };
+
+/* Carried value i begins with the rank that the body gives one element. What is not read before it is written may begin as
+ * anything: of the type that the body gives, where that is known outside and the first iteration runs. Whether it is
+ * another one now. */
+static bool loop_begin_as(Lowering *n, LoopNode *l, int i, Value *given)
+{
+    int64_t dims[INGOT_MAX_RANK];
+    bool runs;
+    if (one_element(l->carried[i], given) && l->again < MAX_AGAIN) {
+        l->carried[i] = value_tensor(n->c, align_axis(n, reshape_scalar(n, l->carried[i]->tensor),
+                                                      0, ingot_rank(given->tensor)));
+        return true;
+    }
+    if (l->carried[i]->kind != VALUE_TENSOR || given->kind != VALUE_TENSOR ||
+        same_type(given->tensor, l->carried[i]->tensor) || loop_reads(l->body, i) ||
+        !bool_known(n, l->cond, &runs) || !runs || (l->trip && ingot_dim_lo(l->trip) < 1))
+        return false;
+    int rank = ingot_rank(given->tensor);
+    ingot_dim *d[INGOT_MAX_RANK];
+    for (int a = 0; a < rank; a++) {
+        if (!ingot_dim_is_const(ingot_shape(given->tensor, a), &dims[a]))
+            return false;
+        d[a] = dim(n, dims[a]);
+    }
+    ingot_tensor *zero = reshape_scalar(n, ingot_like(n->c, given->tensor, 0));
+    l->carried[i] = value_tensor(n->c, ingot_expand(n->c, align_axis(n, zero, 0, rank), rank, d));
+    return true;
+}
+
 /* A region if every carried value keeps its structure and types, else unrolled. */
 static ingot_tensor *loop_region(Lowering *n, LoopNode *l)
 {
@@ -666,7 +697,13 @@ static ingot_tensor *loop_region(Lowering *n, LoopNode *l)
         for (int i = 0; ok && i < leaves; i++)
             same &= same_type(result[1 + i], carried[i]);
     }
-    bool run;
+    bool run, again = false;
+    for (int i = 0; ok && !same && i < l->n_carried; i++)
+        again |= loop_begin_as(n, l, i, out[1 + i]);
+    if (again && l->again++ < MAX_AGAIN) {
+        ingot_region_end(n->c, r, 0, NULL);
+        return loop_region(n, l);
+    }
     if (ok && !same && (!l->trip || ingot_dim_is_const(l->trip, NULL)) &&
         bool_known(n, l->cond, &run)) {
         ingot_region_end(n->c, r, 0, NULL);

@@ -75,6 +75,31 @@ const Onnx__GraphProto *loop_sorted(Lowering *n, const Onnx__GraphProto *body, i
     return g;
 }
 
+static bool reads(const Onnx__GraphProto *g, const char *name)
+{
+    for (size_t i = 0; i < g->n_output; i++)
+        if (strcmp(g->output[i]->name, name) == 0)
+            return true;
+    for (size_t i = 0; i < g->n_node; i++) {
+        const Onnx__NodeProto *p = g->node[i];
+        for (size_t k = 0; k < p->n_input; k++)
+            if (strcmp(p->input[k], name) == 0)
+                return true;
+        for (size_t a = 0; a < p->n_attribute; a++) {
+            const Onnx__AttributeProto *attr = p->attribute[a];
+            for (size_t k = 0; k < attr->n_graphs + (attr->g != NULL); k++)
+                if (reads(k < attr->n_graphs ? attr->graphs[k] : attr->g, name))
+                    return true;
+        }
+    }
+    return false;
+}
+
+bool loop_reads(const Onnx__GraphProto *body, int i_carried)
+{
+    return reads(body, body->input[2 + i_carried]->name);
+}
+
 /* ---- values that count ------------------------------------------------------------------------ */
 
 typedef struct {

@@ -186,6 +186,18 @@ def whiles(out):
     write(out, "while_place", nodes, [("x", tensor(FLOAT, [5, 2])), ("limit", tensor(FLOAT, []))], [("place", number), ("sum", tensor(FLOAT, []))],
           [[np.abs(floats(5, 2)), np.array(limit, np.float32)] for limit in (1.5, 1000)])
 
+    # what begins as anything, since nobody reads it before it is written; and one element that gets an axis
+    body = graph("body", [NODE("Gather", ["x", "t"], ["now"]), NODE("Unsqueeze", ["now", "first"], ["u2"]), NODE("Reshape", ["f", "row"], ["f1"]),
+                          NODE("Not", ["f1"], ["f2"]), NODE("Add", ["t", "one"], ["t2"]), NODE("Less", ["t2", "three"], ["in"]),
+                          NODE("ReduceSum", ["now"], ["sum"], keepdims=0), NODE("Less", ["sum", "limit"], ["low"]), NODE("And", ["in", "low"], ["c2"])],
+                 [("i", number), ("c", truth), ("t", number), ("f", truth), ("u", tensor(FLOAT, None))],
+                 [("c2", truth), ("t2", number), ("f2", tensor(BOOL, None)), ("u2", tensor(FLOAT, None))],
+                 [("one", scalar(1)), ("three", scalar(3)), ("first", np.array([0])), ("row", np.array([1]))])
+    nodes = [const("start", scalar(0)), const("go", np.array(True)), const("none", np.array([1e27], np.float32)),
+             NODE("Loop", ["", "go", "start", "go", "none"], ["place", "odd", "last"], body=body)]
+    write(out, "while_undefined", nodes, [("x", tensor(FLOAT, [3, 3])), ("limit", tensor(FLOAT, []))],
+          [("place", number), ("odd", tensor(BOOL, None)), ("last", tensor(FLOAT, None))], [[floats(3, 3), np.array(limit, np.float32)] for limit in (-100, 100)])
+
 
 def branches(out):
     c, x, s = ("c", tensor(BOOL, [])), ("x", tensor(FLOAT, [5])), ("s", sequence(FLOAT, None))
