@@ -359,6 +359,8 @@ static void put_statement(Printer *p, const Linear *l, const Stmt *s)
         sb_puts(p->sb, "prefetch ");
         put_expr(p, n, WEAKEST);
         break;
+    case STMT_COMMIT: sb_puts(p->sb, "commit"); break;
+    case STMT_WAIT: sb_printf(p->sb, "wait %d", s->count); break;
     case STMT_BARRIER: sb_puts(p->sb, "barrier"); break;
     }
     sb_puts(p->sb, "\n");

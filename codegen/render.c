@@ -86,7 +86,23 @@ static bool is_short(const Render *r, const Node *range)
     return sum && terms <= SHORT;
 }
 
-static void loop(Render *r, Node *range)
+/* An iteration or none. */
+static void once(Render *r, const Stmt *s)
+{
+    put(r, "if (");
+    render_expr(r, s->from);
+    put(r, " < ");
+    render_expr(r, s->node->src[0]);
+    put(r, ") {\n");
+    render_indent(r, s->depth + 1);
+    sb_printf(r->sb, "const %s ", render_type(r, INGOT_INDEX));
+    render_range(r, s->node);
+    put(r, " = ");
+    render_bare(r, s->from);
+    put(r, ";\n");
+}
+
+static void loop(Render *r, Node *range, Node *upto)
 {
     put(r, "for (");
     put(r, render_type(r, INGOT_INDEX));
@@ -95,7 +111,7 @@ static void loop(Render *r, Node *range)
     put(r, " = 0; ");
     render_range(r, range);
     put(r, " < ");
-    render_expr(r, range->src[0]);
+    render_expr(r, upto ? upto : range->src[0]);
     put(r, "; ");
     render_range(r, range);
     put(r, "++) {\n");
@@ -220,12 +236,16 @@ static void statement(Render *r, const Stmt *s)
         return;
     switch (s->kind) {
     case STMT_LOOP:
+        if (s->from) {
+            once(r, s);
+            break;
+        }
         if (r->t->unroll && is_short(r, n)) { /* with it loads of several terms are under way */
             put(r, r->t->unroll);
             put(r, "\n");
             render_indent(r, s->depth);
         }
-        loop(r, n);
+        loop(r, n, s->upto);
         break;
     case STMT_ITEM: break; /* they stand before all others */
     case STMT_PARTS: parts(r, s->depth); break;
@@ -259,7 +279,9 @@ static void statement(Render *r, const Stmt *s)
         put(r, ";\n");
         break;
     case STMT_UPDATE: update(r, n); break;
-    case STMT_STORE: render_store(r, n, s->depth); break;
+    case STMT_STORE: render_store(r, n, s->async, s->depth); break;
+    case STMT_COMMIT: put(r, "igrt_copy_commit();\n"); break;
+    case STMT_WAIT: sb_printf(r->sb, "igrt_copy_wait(%d);\n", s->count); break;
     case STMT_PREFETCH:
         sb_printf(r->sb, "igrt_prefetch(a%lld + (", (long long)n->src[0]->arg.i);
         render_bare(r, n->src[2]);

@@ -84,7 +84,7 @@ void render_spelled(Render *, const char *spelling, const char *type, Node *);
 /* ---- render_memory.c ------------------------------------------------------------------------ */
 
 void render_load(Render *, Node *);
-void render_store(Render *, Node *, int depth);
+void render_store(Render *, Node *, bool async, int depth);
 void render_cast(Render *, Node *);
 void render_quantize(Render *, Node *);
 void render_bitcast(Render *, Node *);

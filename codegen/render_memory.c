@@ -158,7 +158,7 @@ void render_bitcast(Render *r, Node *n)
     put(r, "))");
 }
 
-void render_store(Render *r, Node *n, int depth)
+void render_store(Render *r, Node *n, bool async, int depth)
 {
     if (is_vector(r, n)) {
         render_lane_store(r, n);
@@ -172,8 +172,8 @@ void render_store(Render *r, Node *n, int depth)
     }
     if (store_chunk(n) > 1) {
         const Node *from = n->src[2];
-        sb_printf(r->sb, "igrt_copy_%d(a%lld + ", (int)store_chunk(n) * dtype_info[n->dtype].bytes,
-                  (long long)n->src[0]->arg.i);
+        sb_printf(r->sb, "igrt_copy_%s%d(a%lld + ", async ? "async_" : "",
+                  (int)store_chunk(n) * dtype_info[n->dtype].bytes, (long long)n->src[0]->arg.i);
         render_expr(r, n->src[3]);
         sb_printf(r->sb, ", a%lld + ", (long long)from->src[0]->arg.i);
         render_expr(r, from->src[2]);

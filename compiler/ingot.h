@@ -72,14 +72,16 @@ ingot_status ingot_context_status(const ingot_context *);
 /* Subnormal numbers are zeros (docs/numerics.md), in the interpreter, in folded constants and in what is emitted, unless
  * they are kept: to be said before the graph is built. */
 void ingot_keep_subnormals(ingot_context *, bool keep);
-/* What matrix products and convolutions of f32 multiply: f32, or numbers of bf16 for machines that multiply those faster; or f32
+/* What matrix products and convolutions of f32 multiply: f32, or numbers of bf16, f16 or tf32 for machines that multiply those faster; or f32
  * in forms of fewer products whose error may be 1e-5 of the range (docs/numerics.md).  To be said before the graph is built. */
 typedef enum {
     INGOT_PRECISION_F32,
     INGOT_PRECISION_BF16,
     INGOT_PRECISION_BF16X3,
     INGOT_PRECISION_BF16X6,
-    INGOT_PRECISION_1E5
+    INGOT_PRECISION_1E5,
+    INGOT_PRECISION_F16,
+    INGOT_PRECISION_TF32
 } ingot_precision;
 void ingot_set_precision(ingot_context *, ingot_precision);
 ingot_precision ingot_precision_of(const ingot_context *);

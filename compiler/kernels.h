@@ -53,6 +53,8 @@ typedef struct {
     const char *
         axis; /* its name; of ORDER the names, a space between them; of TC the unit and its axes (tc.h) */
     int64_t amount; /* of ORDER 0, of BIND a Bound */
+    int64_t
+        depth; /* of STAGE: so many buffers, which copies fill ahead; 0: one, that is filled when it is read */
 } Opt;
 /* Its text is all names, without an amount. */
 static inline bool opt_is_list(OptKind k)

@@ -14,6 +14,8 @@ typedef enum {
     STMT_UPDATE, /* node: REDUCE or SCAN; accumulator = combine(accumulator, value) */
     STMT_STORE,
     STMT_PREFETCH, /* node: LOAD, whose line is asked for */
+    STMT_COMMIT,   /* the copies since the last one are a group */
+    STMT_WAIT,     /* until all but the last `count` groups of the item's copies are done */
     STMT_BARRIER /* all items of a group have come here, and see what the others have written to its places */
 } StmtKind;
 typedef struct {
@@ -25,6 +27,10 @@ typedef struct {
     int8_t tile[3];
     Node *term;
     bool last;
+    /* Of a LOOP: where it begins and ends, or NULL: 0, the range's extent.  With `from` it has one iteration or none. */
+    Node *from, *upto;
+    int count;
+    bool async; /* of a STORE: a copy that is under way until it is waited for */
 } Stmt;
 typedef struct {
     Arena *arena;
@@ -80,6 +86,8 @@ static inline Node *const *loops_of(const Linear *l, Node *n, int *count)
     *count = (int)n->nsrc - first;
     if (*count && l->tile->tc && n->src[n->nsrc - 1] == l->tile->fragment[TC_TERMS])
         --*count;
+    if (*count && l->tile->ahead && n->src[n->nsrc - 1] == l->tile->ahead)
+        --*count;
     return n->src + first;
 }
 
@@ -105,6 +113,12 @@ static inline int64_t store_chunk(const Node *n)
 static inline bool is_fill(Node *n)
 {
     return n->op == OP_END;
+}
+
+/* That are opened ahead of the loop which reads it. */
+static inline bool is_fill_ahead(const Linear *l, Node *n)
+{
+    return is_fill(n) && l->tile->ahead && n->src[n->nsrc - 1] == l->tile->ahead;
 }
 
 /* What has an accumulator. */

@@ -55,6 +55,7 @@ typedef struct {
 /* What the loops inside of an axis read of an argument lies in a place of its own. */
 typedef struct {
     int axis, arg;
+    int depth; /* 0, or so many places, of which all but one are filled ahead */
 } Stage;
 
 typedef struct NestKernel NestKernel;
@@ -153,6 +154,10 @@ typedef struct {
     Node *
         prefetch; /* PREFETCH: the RANGE whose next iteration's part of this argument is asked for, or NULL */
     int prefetched;
+    /* STAGE with depth: the RANGE whose iterations read what copies have filled, that of the iteration which is filled for (depth - 1
+     * later), or NULL */
+    Node *ahead_of, *ahead;
+    int depth;
     int items; /* BIND: of a group, which share the tile's places; 0: nothing is bound */
 } Tile;
 typedef struct {

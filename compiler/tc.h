@@ -47,6 +47,8 @@ int tc_terms(Node *body, Node **term, int most);
 /* The loads of a product's operands if the unit takes them and a moves with range[TC_ROWS], b with range[TC_COLUMNS], both with
  * range[TC_TERMS]. */
 bool tc_operands(const Tc *, Node *term, Node *const *range, Node **a, Node **b);
+/* A sum of products of loads without what its gates choose: the places that they are read from have the zeros. */
+Node *tc_bare(Context *, Node *body);
 /* Does a product have b first? */
 bool tc_turned(Node *term, Node *const *range);
 /* Whether a kernel's reduce is for the unit: over range[TC_TERMS], of such products only. */

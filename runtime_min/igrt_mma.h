@@ -5,9 +5,13 @@
  *     igrt_mma_a_terms_16(p, pitch)     the same from [terms][16 rows]
  *     igrt_mma_b_lines_16(p, pitch)     b [terms][8 columns] from [8 columns][terms]
  *     igrt_mma_b_terms_16(p, pitch)     the same from [terms][8 columns]
- *     igrt_mma_dot_f16(&c, a, b)        c += a b; _bf16
+ *     igrt_mma_a_lines_32 ...            the same of 32 bits, 8 terms
+ *     igrt_mma_dot_f16(&c, a, b)        c += a b; _bf16; _f32, of whose operands the last 13 bits are not read (tf32)
  *
  *     igrt_copy_16(to, from, given)     16 neighbouring bytes, zeros if they are not given; _8, _4
+ *     igrt_copy_async_16(...)           the same, under way until it is waited for
+ *     igrt_copy_commit()                the item's copies since the last one are a group
+ *     igrt_copy_wait(n)                 until all but its last n groups are done
  *
  * Lines lie in memory of the group, pitch elements apart, each beginning at a multiple of 16 bytes. If 16 times an odd number of bytes lie
  * between lines, eight of them are in banks of their own. All items of a warp call a function together. Which elements an item has
@@ -88,18 +92,48 @@ static __device__ __forceinline__ igrt_mma_b igrt_mma_b_terms_16(const uint16_t 
     return igrt_mma_two_turned(p + lane % 16 * pitch);
 }
 
-#define IGRT_MMA_DOT(name, types)                                                             \
-    static __device__ __forceinline__ void igrt_mma_dot_##name(igrt_mma_c *c, igrt_mma_a a,   \
-                                                               igrt_mma_b b)                  \
-    {                                                                                         \
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." types ".f32 {%0, %1, %2, %3}, " \
-                     "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                          \
-                     : "+f"(c->v[0]), "+f"(c->v[1]), "+f"(c->v[2]), "+f"(c->v[3])             \
-                     : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]), "r"(b.v[0]),       \
-                       "r"(b.v[1]));                                                          \
+static __device__ __forceinline__ igrt_mma_a igrt_mma_a_lines_32(const float *p, int pitch)
+{
+    const int lane = (int)threadIdx.x % 32;
+    return igrt_mma_four(p + lane % 16 * pitch + lane / 16 * 4);
+}
+
+static __device__ __forceinline__ igrt_mma_a igrt_mma_a_terms_32(const float *p, int pitch)
+{
+    const int lane = (int)threadIdx.x % 32;
+    const float *q = p + lane % 4 * pitch + lane / 4;
+    igrt_mma_a x = {{__float_as_uint(q[0]), __float_as_uint(q[8]), __float_as_uint(q[4 * pitch]),
+                     __float_as_uint(q[4 * pitch + 8])}};
+    return x;
+}
+
+static __device__ __forceinline__ igrt_mma_b igrt_mma_b_lines_32(const float *p, int pitch)
+{
+    const int lane = (int)threadIdx.x % 32;
+    return igrt_mma_two(p + lane % 8 * pitch + lane / 8 % 2 * 4);
+}
+
+static __device__ __forceinline__ igrt_mma_b igrt_mma_b_terms_32(const float *p, int pitch)
+{
+    const int lane = (int)threadIdx.x % 32;
+    const float *q = p + lane % 4 * pitch + lane / 4;
+    igrt_mma_b x = {{__float_as_uint(q[0]), __float_as_uint(q[4 * pitch])}};
+    return x;
+}
+
+#define IGRT_MMA_DOT(name, shape, types)                                                       \
+    static __device__ __forceinline__ void igrt_mma_dot_##name(igrt_mma_c *c, igrt_mma_a a,    \
+                                                               igrt_mma_b b)                   \
+    {                                                                                          \
+        asm volatile("mma.sync.aligned." shape ".row.col.f32." types ".f32 {%0, %1, %2, %3}, " \
+                     "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                           \
+                     : "+f"(c->v[0]), "+f"(c->v[1]), "+f"(c->v[2]), "+f"(c->v[3])              \
+                     : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]), "r"(b.v[0]),        \
+                       "r"(b.v[1]));                                                           \
     }
-IGRT_MMA_DOT(f16, "f16.f16")
-IGRT_MMA_DOT(bf16, "bf16.bf16")
+IGRT_MMA_DOT(f16, "m16n8k16", "f16.f16")
+IGRT_MMA_DOT(bf16, "m16n8k16", "bf16.bf16")
+IGRT_MMA_DOT(f32, "m16n8k8", "tf32.tf32")
 #undef IGRT_MMA_DOT
 
 #define IGRT_COPY(bytes, type, zero)                                                     \
@@ -112,3 +146,21 @@ IGRT_COPY(4, uint32_t, 0u)
 IGRT_COPY(8, uint2, make_uint2(0u, 0u))
 IGRT_COPY(16, uint4, make_uint4(0u, 0u, 0u, 0u))
 #undef IGRT_COPY
+
+/* Into memory of the group; 16 bytes go past the first level of cache, which takes no others so. */
+#define IGRT_COPY_ASYNC(bytes, level)                                                          \
+    static __device__ __forceinline__ void igrt_copy_async_##bytes(void *to, const void *from, \
+                                                                   int given)                  \
+    {                                                                                          \
+        asm volatile("cp.async." level ".shared.global [%0], [%1], " #bytes ", %2;"            \
+                     :                                                                         \
+                     : "r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from),                 \
+                       "r"(given ? bytes : 0)                                                  \
+                     : "memory");                                                              \
+    }
+IGRT_COPY_ASYNC(4, "ca")
+IGRT_COPY_ASYNC(8, "ca")
+IGRT_COPY_ASYNC(16, "cg")
+#undef IGRT_COPY_ASYNC
+#define igrt_copy_commit() asm volatile("cp.async.commit_group;" ::: "memory")
+#define igrt_copy_wait(n) asm volatile("cp.async.wait_group " #n ";" ::: "memory")

@@ -83,8 +83,12 @@ static void loop(Build *q, const Stmt *s)
     if (is_fill_range(q, range) && !(q->nblock && q->block[q->nblock - 1].node &&
                                      is_fill_range(q, q->block[q->nblock - 1].node)))
         forget_places(q, s);
-    Operand at = code_room(q, INGOT_INDEX, 1), extent = code_value(q, range->src[0]);
-    code_add(q, DO_ZERO, at);
+    Operand at = code_room(q, INGOT_INDEX, 1),
+            extent = code_value(q, s->upto ? s->upto : range->src[0]);
+    if (s->from)
+        code_add_from(q, DO_COPY, at, code_value(q, s->from));
+    else
+        code_add(q, DO_ZERO, at);
     open_loop(q, range, at, extent);
     open_counter(q, range, linear_range_name(q->l->tile, range), at.at);
 }
@@ -283,7 +287,7 @@ static void update(Build *q, Node *n)
 }
 
 /* A chunk from a buffer to a place. */
-static void bring(Build *q, Node *n)
+static void bring(Build *q, Node *n, bool async)
 {
     Node *from = n->src[2];
     if (from->op != OP_LOAD || from->nsrc != 3 || !code_buffer_is_known(q, from)) {
@@ -297,10 +301,11 @@ static void bring(Build *q, Node *n)
     d->in[2] = gate;
     d->arg = code_buffer_of(n)->arg.i;
     d->from = (int)code_buffer_of(from)->arg.i;
+    d->part = async;
     d->stored = (int)elem_bytes(q->lk->k->args[d->arg].dtype);
 }
 
-static void store(Build *q, Node *n)
+static void store(Build *q, Node *n, bool async)
 {
     const Tile *t = q->l->tile;
     bool lanes = code_in_lanes(q, n), two = n->nsrc > 4;
@@ -325,7 +330,7 @@ static void store(Build *q, Node *n)
         code_add_from(q, DO_SKIP, gate, gate);
     }
     if (store_chunk(n) > 1) {
-        bring(q, n);
+        bring(q, n, async);
         if (skip >= 0)
             q->c->code[skip].to = q->c->n;
         return;
@@ -348,7 +353,7 @@ static void statement(Build *q, const Stmt *s)
 {
     Node *n = s->node;
     bool wanted = s->kind != STMT_PARTS && s->kind != STMT_END && s->kind != STMT_BARRIER &&
-                  s->kind != STMT_PREFETCH;
+                  s->kind != STMT_PREFETCH && s->kind != STMT_COMMIT && s->kind != STMT_WAIT;
     if (wanted && (!n || (s->kind == STMT_LOOP) != (n->op == OP_RANGE) ||
                    (s->kind == STMT_STORE) != (n->op == OP_STORE))) {
         code_fault(q, "there is no form for this statement");
@@ -379,9 +384,11 @@ static void statement(Build *q, const Stmt *s)
         if (is_products(q->l, n->src[2]))
             store_fragment(q, s);
         else
-            store(q, n);
+            store(q, n, s->async);
         return;
     case STMT_PREFETCH: return; /* nothing is read */
+    case STMT_COMMIT: code_add(q, DO_COMMIT, (Operand){0, 1, INGOT_INDEX}); return;
+    case STMT_WAIT: code_add(q, DO_WAIT, (Operand){0, 1, INGOT_INDEX})->arg = s->count; return;
     case STMT_BARRIER: code_add(q, DO_BARRIER, (Operand){0, 1, INGOT_INDEX}); return;
     }
     code_fault(q, "there is no form for statements of kind %d", (int)s->kind);

@@ -43,6 +43,8 @@ typedef enum {
                      column * group + line % group */
     DO_STORE_TILE, /* buffer[in[0] + line * step...] = in[1] */
     DO_BRING, /* buffer `arg`[in[0]...] = buffer `from`[in[1]...], n elements; in[2]: a gate, or zeros, or -1 */
+    DO_COMMIT,    /* what the item has brought since the last one, with `part`, is a group */
+    DO_WAIT,      /* until all but the last `arg` groups are there */
     DO_LOAD_LANE, /* out = the item's elements of a fragment: buffer[in[0] + line * step + at * count] (operand `from`) */
     DO_PRODUCTS_OF_LANES, /* the items of a warp together: out += in[0] in[1], of each its elements */
     DO_PRODUCTS,          /* out += in[0] in[1]: rows, columns, terms are part, count, from */
@@ -106,10 +108,19 @@ LinearCode *linear_code(Arena *, const LinearKernel *);
 /* "kernel k07_conv, statement 3 of loop nest 0 (update of a sum over r0)" */
 void linear_tell(StrBuf *, const Kernel *, const StmtPlace *);
 
-typedef enum { ACCESS_GOOD, ACCESS_UNWRITTEN, ACCESS_RACE, ACCESS_READ_RACE } Access;
+typedef enum {
+    ACCESS_GOOD,
+    ACCESS_UNWRITTEN,
+    ACCESS_RACE,
+    ACCESS_READ_RACE,
+    ACCESS_UNDER_WAY /* a copy that nobody has waited for */
+} Access;
 #define THREAD_SEVERAL UINT64_C(0xffffffff)
 /* where: the first byte of the cell that is at fault. */
 Access shadow_read(ShadowMemory *, int64_t at, int64_t size, Epoch now, int64_t *where);
 Access shadow_write(ShadowMemory *, int64_t at, int64_t size, Epoch now, int64_t *where);
+/* A copy that has begun: nothing may be read or written there; until it is done, by whoever waits for it. */
+Access shadow_begin(ShadowMemory *, int64_t at, int64_t size, Epoch now, int64_t *where);
+void shadow_done(ShadowMemory *, int64_t at, int64_t size, Epoch now);
 
 #endif

@@ -16,9 +16,18 @@ typedef struct {
     const LinearCode *c;
     const LinearArg *arg;
     unsigned char *f;
+    Arena *a; /* of the group */
     Epoch now;
     Epoch shared; /* of places that a group shares: its clock is the number of barriers */
     int pc;       /* where it goes on */
+    /* Copies under way, of which `groups` groups have begun; an item has few at a time. */
+    struct Flight {
+        ShadowMemory *to;
+        int64_t at;
+        int group, bytes;
+        unsigned char data[16];
+    } * flight;
+    int nflight, groups;
     enum { RUNS, AT_BARRIER, AT_PRODUCTS } waits; /* at the instruction before */
 } Thread;
 
@@ -99,8 +108,10 @@ static bool access_elements(const Thread *t, const Do *d, int64_t first, int64_t
                         first < 0 || first >= a->size ? first : a->size, ", outside of the buffer");
     int64_t at = a->at + first * size;
     Epoch now = t->lk->group && d->arg >= t->lk->narg ? t->shared : t->now;
-    Access how = write ? shadow_write(a->memory, at, n * size, now, &where)
-                       : shadow_read(a->memory, at, n * size, now, &where);
+    const bool begins = d->kind == DO_BRING && d->part && write;
+    Access how = begins  ? shadow_begin(a->memory, at, n * size, now, &where)
+                 : write ? shadow_write(a->memory, at, n * size, now, &where)
+                         : shadow_read(a->memory, at, n * size, now, &where);
     int64_t element = (where - a->at) / size;
     switch (how) {
     case ACCESS_GOOD: return true;
@@ -109,6 +120,9 @@ static bool access_elements(const Thread *t, const Do *d, int64_t first, int64_t
         return fault_at(t, d, write ? "a race: writes" : "a race: reads", element,
                         t->lk->items ? ", which another work item writes"
                                      : ", which another part writes");
+    case ACCESS_UNDER_WAY:
+        return fault_at(t, d, write ? "writes" : "reads", element,
+                        ", to which a copy is under way that nobody has waited for");
     case ACCESS_READ_RACE:
         return fault_at(t, d, "a race: writes", element,
                         t->lk->items ? ", which another work item reads"
@@ -212,7 +226,22 @@ static bool do_store_tile(const Thread *t, const Do *d)
     return true;
 }
 
-static bool do_bring(const Thread *t, const Do *d)
+static void do_wait(Thread *t, int but)
+{
+    int left = 0;
+    for (int i = 0; i < t->nflight; i++) {
+        const struct Flight *f = &t->flight[i];
+        if (f->group >= t->groups - but) {
+            t->flight[left++] = *f;
+            continue;
+        }
+        memcpy(f->to->bytes + f->at, f->data, (size_t)f->bytes);
+        shadow_done(f->to, f->at, f->bytes, t->shared);
+    }
+    t->nflight = left;
+}
+
+static bool do_bring(Thread *t, const Do *d)
 {
     const int64_t to = *integer(t, d->in[0]), from = *integer(t, d->in[1]);
     const LinearArg *at = &t->arg[d->arg], *of = &t->arg[d->from];
@@ -227,6 +256,13 @@ static bool do_bring(const Thread *t, const Do *d)
     unsigned char *p = at->memory->bytes + at->at + to * d->stored;
     if ((to * d->stored) % (int64_t)bytes || (!zero && (from * d->stored) % (int64_t)bytes))
         return fault(t, d, "brings %zu bytes that do not begin at a multiple of that", bytes);
+    if (d->part) {
+        struct Flight f = {at->memory, at->at + to * d->stored, t->groups, (int)bytes, {0}};
+        if (!zero)
+            memcpy(f.data, of->memory->bytes + of->at + from * d->stored, bytes);
+        vec_push(t->a, t->flight, t->nflight, f);
+        return true;
+    }
     if (zero)
         memset(p, 0, bytes);
     else
@@ -544,6 +580,8 @@ static bool run(Thread *t)
             if (!do_bring(t, d))
                 return false;
             break;
+        case DO_COMMIT: t->groups++; break;
+        case DO_WAIT: do_wait(t, (int)d->arg); break;
         case DO_LOAD_LANE:
             if (!do_load_lane(t, d))
                 return false;
@@ -581,7 +619,7 @@ static bool run(Thread *t)
 static void begin_thread(Thread *t, int64_t number)
 {
     t->now = (Epoch)t->m->clock << 32 | (Epoch)number;
-    t->pc = 0;
+    t->pc = t->nflight = t->groups = 0;
     *integer(t, t->c->number) = *integer(t, t->c->begin) = number;
     *integer(t, t->c->end) = number + 1;
 }
@@ -635,6 +673,7 @@ static bool run_groups(const Thread *first, const LinearArg *places, int64_t gro
     for (int i = 0; i < n; i++) {
         item[i] = *first;
         item[i].f = arena_alloc(a, bytes);
+        item[i].a = a;
     }
     bool good = true;
     for (int64_t g = 0; g < groups && good; g++) {

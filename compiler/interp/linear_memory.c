@@ -7,6 +7,7 @@
 #include "linear_code.h"
 
 enum { CLOCK_GIVEN = 1 };
+static const Epoch UNDER_WAY = ~UINT64_C(0);
 
 ShadowMemory *shadow_new(Arena *a, int64_t size, int cell)
 {
@@ -55,6 +56,8 @@ Access shadow_read(ShadowMemory *m, int64_t at, int64_t size, Epoch now, int64_t
         *where = i << m->shift;
         if (!m->wrote[i])
             return ACCESS_UNWRITTEN;
+        if (m->wrote[i] == UNDER_WAY)
+            return ACCESS_UNDER_WAY;
         if (!happened_before(m->wrote[i], now))
             return ACCESS_RACE;
         bool shared = m->read[i] >> 32 == now >> 32 && m->read[i] != now;
@@ -67,6 +70,8 @@ Access shadow_write(ShadowMemory *m, int64_t at, int64_t size, Epoch now, int64_
 {
     for (int64_t i = at >> m->shift; i << m->shift < at + size; i++) {
         *where = i << m->shift;
+        if (m->wrote[i] == UNDER_WAY)
+            return ACCESS_UNDER_WAY;
         if (!happened_before(m->wrote[i], now))
             return ACCESS_RACE;
         if (!happened_before(m->read[i], now))
@@ -75,4 +80,18 @@ Access shadow_write(ShadowMemory *m, int64_t at, int64_t size, Epoch now, int64_
         m->read[i] = 0;
     }
     return ACCESS_GOOD;
+}
+
+Access shadow_begin(ShadowMemory *m, int64_t at, int64_t size, Epoch now, int64_t *where)
+{
+    Access how = shadow_write(m, at, size, now, where);
+    if (how == ACCESS_GOOD)
+        shadow_done(m, at, size, UNDER_WAY);
+    return how;
+}
+
+void shadow_done(ShadowMemory *m, int64_t at, int64_t size, Epoch now)
+{
+    for (int64_t i = at >> m->shift; i << m->shift < at + size; i++)
+        m->wrote[i] = now;
 }

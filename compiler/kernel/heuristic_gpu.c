@@ -177,14 +177,32 @@ static bool keep(Nest **nest, Nest *tried, bool done)
     return done;
 }
 
+/* One item for each element: neighbours for neighbours. */
+static void order_as_stored(Nest *n, const View *v)
+{
+    int64_t stride;
+    const char *names = "", *last = NULL;
+    for (int i = 0; i < v->nrange; i++) {
+        const char *name = n->axis[nest_root(n, v->range[i])].name;
+        if (!last && i + 1 < v->nrange && range_extent(v->range[i]) > 1 &&
+            access_stride(n->k, v->store[0], v->range[i], &stride) && stride == 1)
+            last = name;
+        else
+            names = arena_printf(n->arena, *names ? "%s %s" : "%s%s", names, name);
+    }
+    if (last)
+        (void)nest_opt(n, OPT_ORDER, arena_printf(n->arena, "%s %s", names, last), 0);
+}
+
 void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *want)
 {
     View v = kernel_view(a, (*nest)->k);
-    if (v.nstore != 1)
+    if (v.nstore != 1 || choose_mma_opts(a, nest, bufs, want))
         return;
     Nest *tiled = nest_clone(*nest);
     if (!v.dot) {
-        (void)keep(nest, tiled, parts_rows(tiled, &v));
+        if (!keep(nest, tiled, parts_rows(tiled, &v)) && (*nest)->target->units)
+            order_as_stored(*nest, &v);
         return;
     }
     join_columns(tiled, &v);

@@ -31,6 +31,44 @@ int join_axes(const Kernel *k, const char *names, int *axis, int most)
     return n;
 }
 
+/* The expression with other ranges; where one of several is a loop that have become one, so that they are expressions of it, that
+ * one is the loop. */
+static Node *rebuilt(Context *c, Node *sink, int n, Node *const *from, Node *const *to,
+                     Node *joined)
+{
+    Arena *a = arena_new();
+    int count;
+    Node **order = graph_toposort(a, 1, &sink, &count), **map = NEWN(a, Node *, c->nnode);
+    for (int i = 0; i < count; i++) {
+        Node *x = order[i], **src = NEWN(a, Node *, x->nsrc + 1);
+        for (int j = 0; j < n; j++)
+            if (from[j] == x)
+                map[x->id] = to[j];
+        if (map[x->id])
+            continue;
+        uint32_t first = x->op == OP_END ? (uint32_t)end_stores(x) : reduce_ranges(x), nsrc = 0;
+        bool changed = false, placed = false;
+        for (uint32_t j = 0; j < x->nsrc; j++) {
+            Node *s = map[x->src[j]->id];
+            bool member = j >= first && s->op != OP_RANGE;
+            for (int k = 0; k < n && j >= first; k++)
+                member |= from[k] == x->src[j] && to[k] == joined;
+            if (member && placed)
+                continue;
+            placed |= member;
+            src[nsrc] = member ? joined : s;
+            changed |= src[nsrc++] != x->src[j];
+        }
+        map[x->id] = !changed ? x
+                     : nsrc == x->nsrc
+                         ? node_with(c, x, src)
+                         : node_make(c, x->op, x->dtype, x->arg, (int)nsrc, src, x->rank, x->shape);
+    }
+    sink = map[sink->id];
+    arena_free(a);
+    return sink;
+}
+
 /* The last of them runs fastest. */
 Kernel *kernel_join(const Kernel *old, const int *axis, int n)
 {
@@ -67,24 +105,8 @@ Kernel *kernel_join(const Kernel *old, const int *axis, int n)
         to[axis[j]] = j ? idx_mod(c, rest, whole) : rest;
         rest = idx_div(c, rest, whole);
     }
-    Node *end = k->sink->src[0], **src = NEWN(c->arena, Node *, end->nsrc);
-    int nsrc = 0, stores = end_stores(end);
-    bool placed = false;
-    for (int i = 0; i < (int)end->nsrc; i++) {
-        Node *s = substitute(c, end->src[i], k->naxis, from, to);
-        if (i >= stores) {
-            bool member = false;
-            for (int j = 0; j < n; j++)
-                member |= end->src[i] == from[axis[j]];
-            if (member && placed)
-                continue;
-            placed |= member;
-            s = member ? joined : s;
-        }
-        src[nsrc++] = s;
-    }
-    end = node_make(c, OP_END, INGOT_BOOL, (Arg){0}, nsrc, src, 0, NULL);
-    k->sink = node_make(c, OP_SINK, INGOT_BOOL, (Arg){0}, 1, &end, 0, NULL);
+    Node *sink = rebuilt(c, k->sink, k->naxis, from, to, joined);
+    k->sink = sink;
     k->axes = axes;
     k->naxis = naxis;
     return k;

@@ -102,13 +102,23 @@ static bool walks_better(const Node *dot, const Node *r, const Node *than, const
     return r->hi >= than->hi; /* of equals the last, which is innermost already */
 }
 
+/* Does the target have a matrix unit for such operands? */
+static bool has_unit(const View *v, const Target *t)
+{
+    for (int i = 0; i < TC_COUNT; i++)
+        if (t->units >> i & 1 && v->nfactor == 2 && v->factor[0]->dtype == (int)tc_units[i].a &&
+            v->factor[1]->dtype == (int)tc_units[i].b)
+            return true;
+    return false;
+}
+
 static void vote_contractions(Layouts *x, const Target *t)
 {
     for (int i = 0; i < x->n; i++) {
         const Step *s = x->kernel[i];
         View v = kernel_view(x->a, s->kernel);
         Node *lanes = v.dot ? wanted_lanes(s, &v) : NULL;
-        if (!lanes)
+        if (!lanes || (t->gpu && !has_unit(&v, t)))
             continue;
         double flops = (double)s->kernel->flops;
         for (int j = 0; j < v.nstore; j++)
@@ -433,7 +443,8 @@ void choose_layouts(Plan *p, const Target *t)
     vote_contractions(&x, t);
     vote_followers(&x);
     Halo *halo = NEWN(x.a, Halo, nbuffer);
-    find_halos(&x, t, halo);
+    if (!t->gpu) /* whose kernels have one loop nest, and copy behind a gate */
+        find_halos(&x, t, halo);
     const Layout **given = replay_layouts(p, x.a, x.kernel, x.n, x.fixed);
     for (int i = 0; i < nbuffer; i++)
         for (int d = 0; given[i] && d < p->buffers[i]->rank; d++)

@@ -110,6 +110,8 @@ static void find_sets(Lin *q)
             else if (loop[j] != q->l->tile->four)
                 set &= ~bit(loop[j]);
         }
+        if (is_fill_ahead(q->l, t))
+            set &= ~bit(q->l->tile->ahead);
         vector &= !is_fill(t);
         q->set[i] = set;
         q->vector[i] = vector;
@@ -252,6 +254,8 @@ static void emit_invariants(Lin *q, const int *group, int n, uint64_t open, uint
         Node *t = q->order[i];
         if (!needed[i] || q->done[i] || is_plain(t) || (q->set[i] & ~open) || is_operand(q, i))
             continue;
+        if (is_fill_ahead(q->l, t))
+            continue;
         if (is_loop(q->l, t) || is_fill(t)) {
             emit_reduce(q, i, open, must, needed, depth);
             continue;
@@ -325,6 +329,7 @@ static int tile_of(const Lin *q, const Node *fragment)
 static void add_fill(Lin *q, Node *store, int depth)
 {
     add(q, STMT_STORE, store, depth);
+    q->l->stmt[q->l->n - 1].async = store_chunk(store) > 1 && q->l->tile->depth;
     if (!is_products(q->l, store->src[2]))
         return;
     q->l->stmt[q->l->n - 1].tile[0] = (int8_t)tile_of(q, store->src[2]);
@@ -425,6 +430,56 @@ static void add_products(Lin *q, const int *group, int n, int depth)
         }
 }
 
+static void emit_some(Lin *q, uint64_t open, uint64_t must, const bool *needed, bool before,
+                      int depth);
+
+/* What is copied for the iteration `ahead`. */
+static void emit_ahead(Lin *q, uint64_t open, int depth)
+{
+    uint64_t own = bit(q->l->tile->ahead);
+    emit_some(q, open | own, own, NULL, false, depth);
+    for (int i = 0; i < q->n; i++)
+        if (is_fill_ahead(q->l, q->order[i]) && !q->done[i])
+            emit_reduce(q, i, open | own, 0, NULL, depth);
+    for (int i = 0; i < q->n; i++)
+        if (q->set[i] & own || is_fill_ahead(q->l, q->order[i]))
+            q->done[i] = false;
+}
+
+static Stmt *loop_ahead(Lin *q, int depth)
+{
+    add(q, STMT_LOOP, q->l->tile->ahead, depth);
+    return &q->l->stmt[q->l->n - 1];
+}
+
+/* Before a loop the copies of its first iterations begin, a group each; the places may still be read. */
+static void emit_before_loop(Lin *q, uint64_t open, int depth)
+{
+    Node *f = q->l->tile->ahead, *most = idx(q->c, q->l->tile->depth - 1);
+    add(q, STMT_BARRIER, NULL, depth);
+    loop_ahead(q, depth)->upto = idx_min(q->c, most, f->src[0]);
+    emit_ahead(q, open, depth + 1);
+    add(q, STMT_COMMIT, NULL, depth + 1);
+    add(q, STMT_END, f, depth);
+}
+
+/* In each iteration its own copies are waited for, by all items, and those of a later one begin: into the place that all have read in
+ * the iteration before. */
+static void emit_in_loop(Lin *q, uint64_t open, int depth)
+{
+    const Tile *t = q->l->tile;
+    Node *later = idx_add(q->c, t->ahead_of, idx(q->c, t->depth - 1));
+    add(q, STMT_WAIT, NULL, depth);
+    q->l->stmt[q->l->n - 1].count = t->depth - 2;
+    add(q, STMT_BARRIER, NULL, depth);
+    Stmt *s = loop_ahead(q, depth);
+    s->from = later;
+    s->upto = idx_min(q->c, idx_add(q->c, later, idx(q->c, 1)), t->ahead->src[0]);
+    emit_ahead(q, open, depth + 1);
+    add(q, STMT_END, t->ahead, depth);
+    add(q, STMT_COMMIT, NULL, depth);
+}
+
 /* All reduces over the same loops that can run now. */
 static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const bool *needed,
                         int depth)
@@ -449,13 +504,18 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
     for (int i = 0; i < n && sum; i++)
         add_sum(q, q->order[group[i]], depth);
     uint64_t inner = open, own = 0;
-    bool together = is_fill(t) && q->l->tile->items;
+    bool together = is_fill(t) && q->l->tile->items && !is_fill_ahead(q->l, t);
     if (together)
         barrier(q, true, depth);
     for (int j = 0; j < nloop; j++) {
+        bool ahead = is_products(q->l, t) && loop[j] == q->l->tile->ahead_of;
+        if (ahead)
+            emit_before_loop(q, inner, depth + j);
         add(q, STMT_LOOP, loop[j], depth + j);
         own |= bit(loop[j]);
         inner |= bit(loop[j]);
+        if (ahead)
+            emit_in_loop(q, inner, depth + j + 1);
         emit_nodes(q, inner, own, inside, depth + j + 1);
     }
     for (int i = 0; i < q->nahead && sum && nloop && loop[nloop - 1] == q->ahead_in; i++)
@@ -496,7 +556,7 @@ static void emit_some(Lin *q, uint64_t open, uint64_t must, const bool *needed, 
         Node *t = q->order[i];
         if ((before && (q->reads[i] || t->op == OP_STORE)) || q->done[i] || is_plain(t) ||
             (q->set[i] & ~open) || (must && !(q->set[i] & must)) || (needed && !needed[i]) ||
-            is_operand(q, i) || is_ahead(q, t))
+            is_operand(q, i) || is_ahead(q, t) || is_fill_ahead(q->l, t))
             continue;
         if (t->op == OP_STORE) {
             q->done[i] = true;

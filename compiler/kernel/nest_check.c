@@ -1,4 +1,5 @@
 /* nest_check.c - does everything lie as the opts of a nest want it?  Asked once all of them are known. */
+#include "linear.h"
 #include "opt.h"
 
 /* In every loop nest, what moves with the lanes moves by one element a lane, or two are interleaved; what a dot reads are four
@@ -94,6 +95,12 @@ static const char *lane_fragments(const Nest *n)
     for (int i = 0; i < count && !why; i++) {
         LaneFragment f;
         Node *x = order[i];
+        if (x->op == OP_STORE && t->depth && x->src[0]->arg.i >= n->k->narg && store_chunk(x) < 2)
+            why = arena_printf(
+                n->arena,
+                "STAGE: argument %d is not copied by 4, 8 or 16 bytes that lie side by "
+                "side: it can have no depth",
+                n->stage[x->src[0]->arg.i - n->k->narg].arg);
         if (x->op != OP_LOAD || !depends_on(x, t->fragment[TC_TERMS]))
             continue;
         int arg = (int)x->src[0]->arg.i;

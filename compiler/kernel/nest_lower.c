@@ -327,6 +327,19 @@ static void share_among_threads(Lower *q)
     }
 }
 
+/* STAGE with depth: a counter of the iterations that are filled for. */
+static void fill_ahead(Lower *q, Piece *p)
+{
+    const Stage *s = q->nest->nstage ? &q->nest->stage[0] : NULL;
+    if (!s || !s->depth || !p->at[s->axis] || p->at[s->axis]->op != OP_RANGE)
+        return;
+    int64_t most = p->at[s->axis]->hi + 2; /* no more than there are iterations to fill for */
+    p->t.ahead_of = p->at[s->axis];
+    p->t.depth = (int)(s->depth < most ? s->depth : most);
+    p->t.ahead = range_new(q->c, p->next++, p->t.ahead_of->src[0]);
+    vec_push(q->a, p->t.fill, p->t.nfill, ((TileAxis){.name = "ahead", .range = p->t.ahead}));
+}
+
 static void lower_end(Lower *q, Tiles *out)
 {
     const Nest *n = q->nest;
@@ -359,6 +372,7 @@ static void lower_end(Lower *q, Tiles *out)
         Node *range = n->prefetch >= 0 ? at->at[n->prefetch] : NULL;
         at->t.prefetch = range && range->op == OP_RANGE && at->t.lanes ? range : NULL;
         at->t.prefetched = n->prefetched;
+        fill_ahead(q, at);
         at->filled = NEWN(q->a, Node **, n->nstage + 1);
         for (int j = 0; j < n->nstage; j++)
             if (n->items || place_wanted(q, at, &n->stage[j]))

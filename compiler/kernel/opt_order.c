@@ -5,6 +5,25 @@
 
 enum { MAX_PARTS = 1 << 16 };
 
+/* Is each reduce over one of the axes one over the other too? */
+static bool alike(const Nest *n, int a, int b)
+{
+    Arena *arena = arena_new();
+    int count;
+    bool same = true;
+    Node **order = graph_toposort(arena, 1, &n->k->sink, &count);
+    for (int i = 0; i < count; i++) {
+        bool over[2] = {false, false};
+        for (uint32_t j = reduce_ranges(order[i]); j < order[i]->nsrc; j++) {
+            over[0] |= order[i]->src[j] == n->k->axes[a].range;
+            over[1] |= order[i]->src[j] == n->k->axes[b].range;
+        }
+        same &= over[0] == over[1] && !(over[0] && reduce_size(order[i]) > 1);
+    }
+    arena_free(arena);
+    return same;
+}
+
 const char *opt_join(Nest *n, const Opt *o)
 {
     int axis[INGOT_MAX_RANK], count = join_axes(n->k, o->axis, axis, INGOT_MAX_RANK);
@@ -18,9 +37,14 @@ const char *opt_join(Nest *n, const Opt *o)
                           opt_axes(n));
     for (int i = 0; i < count; i++) {
         const NestAxis *x = &n->axis[axis[i]];
-        if (x->reduced || x->scanned || x->extent < 0 || !opt_is_output(n, axis[i]))
-            return opt_refuse(n, "JOIN %s: %s is no axis of results of constant size", o->axis,
-                              x->name);
+        bool good = x->reduced
+                        ? n->axis[axis[0]].reduced && !x->staged && alike(n, axis[0], axis[i])
+                        : opt_is_output(n, axis[i]);
+        if (!good || x->scanned || x->extent < 0 || x->reduced != n->axis[axis[0]].reduced)
+            return opt_refuse(n,
+                              "JOIN %s: %s is no axis of results of constant size, nor one that is "
+                              "reduced where the others are",
+                              o->axis, x->name);
     }
     nest_replace(n, kernel_join(n->k, axis, count));
     return NULL;

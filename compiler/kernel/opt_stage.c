@@ -71,6 +71,29 @@ static const char *stage_refused(Nest *n, const Opt *o, int axis, Arena *a)
     return NULL;
 }
 
+/* All places of a kernel are filled ahead of one loop, or none is. */
+static const char *depth_refused(Nest *n, const Opt *o, int axis)
+{
+    enum { MOST = 8 };
+    const Stage *first = n->nstage ? &n->stage[0] : NULL;
+    if (first && (first->depth != o->depth || (o->depth && first->axis != axis)))
+        return opt_refuse(n,
+                          "STAGE %s %lld: all of a kernel have one depth and axis, if any has one",
+                          o->axis, (long long)o->amount);
+    if (!o->depth)
+        return NULL;
+    if (!n->tc || !n->tc->lanes)
+        return opt_refuse(
+            n,
+            "STAGE %s %lld depth %lld: it is for operands of a matrix unit whose items "
+            "copy while they compute",
+            o->axis, (long long)o->amount, (long long)o->depth);
+    if (o->depth < 2 || o->depth > MOST || !n->axis[axis].reduced)
+        return opt_refuse(n, "STAGE %s %lld depth %lld: 2 to %d places, of a loop over terms",
+                          o->axis, (long long)o->amount, (long long)o->depth, MOST);
+    return NULL;
+}
+
 const char *opt_stage(Nest *n, const Opt *o, int axis)
 {
     Arena *a = arena_new();
@@ -78,7 +101,11 @@ const char *opt_stage(Nest *n, const Opt *o, int axis)
     arena_free(a);
     if (why)
         return why;
-    Stage s = {axis, (int)o->amount};
+    if (n->shared)
+        why = depth_refused(n, o, axis);
+    if (why)
+        return why;
+    Stage s = {axis, (int)o->amount, (int)o->depth};
     vec_push(n->arena, n->stage, n->nstage, s);
     return NULL;
 }

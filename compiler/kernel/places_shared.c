@@ -63,6 +63,22 @@ typedef struct {
     Node *value, *gate, *to;
 } Chunk;
 
+/* Is a gate the same for all of a chunk? So it is where what moves with them is compared with a multiple of their number. */
+static bool gates_all(Lower *q, Node *gate, Node *inner, int64_t n)
+{
+    Node *zero = idx(q->c, 0), *size = idx(q->c, n);
+    int64_t step;
+    if (!depends_on(gate, inner))
+        return true;
+    if (gate->op == OP_AND)
+        return gates_all(q, gate->src[0], inner, n) && gates_all(q, gate->src[1], inner, n);
+    if (gate->op != OP_LT || depends_on(gate->src[1], inner))
+        return false;
+    Node *first = substitute(q->c, gate->src[0], 1, &inner, &zero);
+    return range_stride(q->c, gate->src[0], inner, &step) && step == 1 &&
+           idx_is(idx_mod(q->c, first, size), 0) && idx_is(idx_mod(q->c, gate->src[1], size), 0);
+}
+
 /* Are all elements of a chunk neighbours, where they come from and where they go to, from a multiple of its size on, and behind one
  * gate? inner: counts through them. */
 static bool is_chunk(Lower *q, const Chunk *x, Node *inner)
@@ -80,13 +96,15 @@ static bool is_chunk(Lower *q, const Chunk *x, Node *inner)
             !idx_is(idx_mod(q->c, first, n), 0))
             return false;
     }
-    return !a->anywhere && !depends_on(x->value->src[1], inner) && !depends_on(x->gate, inner);
+    return !a->anywhere && gates_all(q, x->value->src[1], inner, x->n) &&
+           !depends_on(x->gate, inner);
 }
 
 /* A place in the making. */
 typedef struct {
     int stage, n, walk[INGOT_MAX_RANK * 4], root[INGOT_MAX_RANK * 4];
     int64_t size[INGOT_MAX_RANK * 4], pitch[INGOT_MAX_RANK * 4];
+    int64_t slot; /* elements of one of several places, or 0 */
 } Shared;
 
 /* Which elements of the load an item brings: in the order in which they lie in the buffer, `chunk` of them at once. */
@@ -94,6 +112,8 @@ static Chunk walk_place(Lower *q, Piece *p, const Shared *s, Node *n, int64_t ch
                         Node *e)
 {
     Chunk x = {.n = chunk, .gate = node_bool(q->c, true), .to = idx(q->c, 0)};
+    if (s->slot)
+        x.to = idx_mul(q->c, idx_mod(q->c, p->t.ahead, idx(q->c, p->t.depth)), idx(q->c, s->slot));
     Env env = env_new(q, NULL);
     Node *rest = e;
     int64_t elements = 1, each = q->nest->items;
@@ -160,12 +180,12 @@ static Chunk chunk_of(Lower *q, Piece *p, const Shared *s, Node *n)
     return walk_place(q, p, s, n, 1, NULL, number_of(q, p, s, 1, turn));
 }
 
-/* How far apart lines of a matrix unit's operand begin: an odd number of 16 bytes, so that eight of them lie in banks of their own. */
-static int64_t line_pitch(int64_t size, int64_t bytes)
+/* How far apart lines of a matrix unit's operand begin: an odd number of 16 bytes, so that eight of them lie in banks of their own;
+ * of words that are read one by one, four lines of eight: an odd number of 32 bytes. */
+static int64_t line_pitch(int64_t size, int64_t bytes, bool words)
 {
-    enum { BYTES = 16 };
-    int64_t chunks = (size * bytes + BYTES - 1) / BYTES;
-    return (chunks | 1) * BYTES / bytes;
+    int64_t unit = words ? 32 : 16, chunks = (size * bytes + unit - 1) / unit;
+    return (chunks | 1) * unit / bytes;
 }
 
 /* Memory that a group shares: [reduced axes][axes of results], the last one longer by some elements where the items that fill
@@ -201,23 +221,42 @@ Node *load_through_shared(Lower *q, Piece *p, Node *n, Node *load)
     for (int i = 0; i < s.n; i++) {
         int64_t size = s.size[order[i]];
         if (!i && nest->tc)
-            size = line_pitch(size, dtype_info[n->dtype].bytes);
+            size = line_pitch(size, dtype_info[n->dtype].bytes,
+                              dtype_info[n->dtype].bytes == 4 && !nest->axis[s.root[last]].reduced);
         else if (!i && s.walk[0] != last)
             size += APART;
         s.pitch[order[i]] = room;
         room = sat_mul(room, size);
     }
-    Node *at = idx(q->c, 0), *end[2];
+    Node *at = idx(q->c, 0), *end[3];
+    int nend = 0;
+    const int axis = nest->stage[s.stage].axis, depth = p->t.depth;
+    Node *reads = p->at[axis];
+    if (depth) { /* chunks begin at multiples of their size in all of the places */
+        enum { WHOLE = 16 };
+        room = (room + WHOLE - 1) / WHOLE * WHOLE;
+        s.slot = room;
+        room *= depth;
+    }
     q->place[s.stage] = room > q->place[s.stage] ? room : q->place[s.stage];
     for (int i = 0; i < s.n; i++)
         at = idx_add(q->c, at,
                      idx_mul(q->c, part_of(q, p, &nest->stage[s.stage], s.root[i], true),
                              idx(q->c, s.pitch[i])));
+    if (depth) {
+        Node *slot = idx_mod(q->c, reads, idx(q->c, depth));
+        at = idx_add(q->c, at, idx_mul(q->c, slot, idx(q->c, s.slot)));
+        p->at[axis] = p->t.ahead;
+    }
     Chunk x = chunk_of(q, p, &s, n);
-    end[0] = place_store(q, s.stage, x.gate, x.value, x.to);
+    p->at[axis] = reads;
+    end[nend++] = place_store(q, s.stage, x.gate, x.value, x.to);
     if (x.n > 1)
         end[0] = node_make(q->c, OP_STORE, end[0]->dtype, (Arg){.i = x.n}, (int)end[0]->nsrc,
                            end[0]->src, 0, NULL);
-    end[1] = p->filled[s.stage][0];
-    return place_load(q, s.stage, end, 1 + (end[1] != NULL), at);
+    if (p->filled[s.stage][0])
+        end[nend++] = p->filled[s.stage][0];
+    if (depth)
+        end[nend++] = p->t.ahead;
+    return place_load(q, s.stage, end, nend, at);
 }

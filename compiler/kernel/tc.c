@@ -53,12 +53,41 @@ static bool is_of(ingot_dtype load, ingot_dtype wanted)
     return load == wanted || (wanted == INGOT_I8 && load == INGOT_U8);
 }
 
-/* What fills a place that lanes read asks the gate. */
+/* Of a f32 the bits that a unit takes which rounds toward zero, as BITCAST(x) & 0xffffe000. */
+static Node *cut_f32(const Tc *u, Node *n)
+{
+    bool cut = u->lanes && u->a == INGOT_F32 && n->op == OP_BITCAST && n->dtype == INGOT_F32 &&
+               n->src[0]->op == OP_AND && n->src[0]->src[0]->op == OP_BITCAST &&
+               n->src[0]->src[1]->op == OP_CONST &&
+               (uint32_t)n->src[0]->src[1]->arg.i == 0xffffe000u;
+    return cut ? n->src[0]->src[0]->src[0] : NULL;
+}
+
+/* What fills a place that lanes read asks the gate; what is zero behind the same one needs no other. */
 static Node *load_below(const Tc *u, Node *n)
 {
-    while (n->op == OP_CAST)
-        n = n->src[0];
-    return n->op == OP_LOAD && (u->lanes || node_is_const_i(n->src[1], 1)) ? n : NULL;
+    Node *gate = NULL, *below = n;
+    while (below) {
+        n = below;
+        bool zero = u->lanes && !gate && n->op == OP_WHERE && n->src[2]->op == OP_CONST &&
+                    node_float(n->src[2]) == 0;
+        gate = zero ? n->src[0] : gate;
+        below = zero ? n->src[1] : n->op == OP_CAST ? n->src[0] : cut_f32(u, n);
+    }
+    if (n->op != OP_LOAD || (gate && gate != n->src[1]))
+        return NULL;
+    return u->lanes || node_is_const_i(n->src[1], 1) ? n : NULL;
+}
+
+Node *tc_bare(Context *c, Node *n)
+{
+    if (n->op == OP_WHERE)
+        return tc_bare(c, n->src[1]);
+    if (n->op != OP_ADD && n->op != OP_MUL && n->op != OP_CAST && n->op != OP_BITCAST &&
+        n->op != OP_AND)
+        return n;
+    Node *src[2] = {tc_bare(c, n->src[0]), n->nsrc > 1 ? tc_bare(c, n->src[1]) : NULL};
+    return node_with(c, n, src);
 }
 
 bool tc_turned(Node *term, Node *const *range)

@@ -108,6 +108,8 @@ static Node *fragment_sum(Lower *q, Piece *p, Node *n)
             src[1 + kept_range++] = src[1 + i];
     env_ready(q, &in);
     src[0] = lower_node(q, p, n->src[0], &in);
+    if (p->lane)
+        src[0] = tc_bare(q->c, src[0]);
     lower_sort_loops(q, p, src + 1, kept_range);
     src[1 + kept_range] = p->t.fragment[TC_TERMS];
     for (int i = 0; i < TC_AXES; i++)

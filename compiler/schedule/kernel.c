@@ -127,6 +127,8 @@ void kernel_text(StrBuf *sb, Arena *a, const Kernel *k, bool decided, const bool
         bool all = opt_is_list(o->kind);
         sb_printf(sb, "%d %s %lld %s;", (int)o->kind, all ? "" : o->axis, (long long)o->amount,
                   all ? o->axis : "");
+        if (o->depth)
+            sb_printf(sb, "depth %lld;", (long long)o->depth);
     }
 }
 

@@ -274,7 +274,9 @@ static bool opt_line(Parse *q)
         }
         o.axis = q->word[1];
     } else {
-        bool good = q->n == 3 && whole(q->word[2], 1 << 20, &o.amount) && o.amount > 0;
+        const bool deep = o.kind == OPT_STAGE && q->n == 5 && !strcmp(q->word[3], "depth") &&
+                          whole(q->word[4], 1 << 10, &o.depth);
+        bool good = (q->n == 3 || deep) && whole(q->word[2], 1 << 20, &o.amount) && o.amount > 0;
         if (!good) {
             sched_error(q->p, q->line, "%s AXIS NUMBER is wanted", opt_name[o.kind]);
             return false;

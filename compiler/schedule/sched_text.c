@@ -94,6 +94,8 @@ void opt_print(StrBuf *sb, const Opt *o)
         sb_printf(sb, "%s %s %s", opt_name[o->kind], o->axis, bound_name[o->amount]);
     else
         sb_printf(sb, "%s %s %lld", opt_name[o->kind], o->axis, (long long)o->amount);
+    if (o->depth)
+        sb_printf(sb, " depth %lld", (long long)o->depth);
 }
 
 static void print_opts(StrBuf *sb, int n, const Opt *opts)

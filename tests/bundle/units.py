@@ -3,6 +3,8 @@
 
     units.py --ingot build/ingot [CHECK...]
 
+    mma    products and convolutions of f16, and of f32 by --precision tf32 and f16, for GPUs with tensor cores: the heuristic takes the unit, with
+           copies ahead; its opts are saved and replayed with the same bytes, NVRTC compiles them, and the interpreter of statements agrees
     precision  --precision: errors of products of f32 by one, three and six products of bf16, beside those of f32
     amx    products and convolutions of bytes and of bf16: the heuristic takes the unit, its opts are saved and replayed with the
            same bytes, the interpreter of statements agrees, and the bundles compute the same with tiles in plain C
@@ -100,6 +102,42 @@ def amx(ingot, work):
     print(", ".join(told))
 
 
+def halves(rng, *shape):
+    return numpy_helper.from_array((rng.integers(-3, 4, shape) / 4).astype(np.float16), "w")
+
+
+def mma(ingot, work):
+    """On machines without NVRTC the kernels stay source."""
+    rng = np.random.default_rng(3)
+    H, F = TensorProto.FLOAT16, TensorProto.FLOAT
+    product = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Relu", ["p"], ["y"])]
+    window = [helper.make_node("Conv", ["x", "w"], ["p"], pads=[1, 1, 1, 1]), helper.make_node("Relu", ["p"], ["q"]),
+              helper.make_node("Conv", ["q", "w"], ["r"], pads=[1, 1, 1, 1], strides=[2, 2]), helper.make_node("Add", ["r", "z"], ["y"])]
+    more = [("z", H, [1, 32, 5, 5])]
+    single = numpy_helper.from_array((rng.integers(-3, 4, (72, 40)) / 4).astype(np.float32), "w")
+    models = [(model(work / "halves.onnx", H, [72, 64], H, product, [72, 40], [halves(rng, 64, 40)]), "f32", "mma.f16", 1),
+              (model(work / "window.onnx", H, [1, 32, 9, 9], H, window, [1, 32, 5, 5], [halves(rng, 32, 32, 3, 3)], more), "f32", "mma.f16", 1),
+              (model(work / "single.onnx", F, [70, 72], F, product, [70, 40], [single]), "tf32", "mma.tf32", 1),
+              (model(work / "narrow.onnx", F, [70, 72], F, product, [70, 40], [single]), "f16", "mma.f16", 0)]
+    told, sched = [], work / "opts.sched"
+    for path, how, unit, least in models:
+        first, again = work / path.stem, work / f"{path.stem}2"
+        options = ["--target", "cuda:sm_80", "--precision", how]
+        call(ingot, "compile", path, "-o", first, *options, "--save-sched", sched)
+        text = (first / "model_kernels.cu").read_text()
+        if sched.read_text().count(f"TC {unit}") < least or (least and "depth" not in sched.read_text()):
+            raise Wrong(f"{path.stem}: not by the unit: {sched.read_text()}")
+        call(ingot, "compile", path, "-o", again, *options, "--sched", sched)
+        if (again / "model_kernels.cu").read_text() != text:
+            raise Wrong(f"{path.stem}: another text with the opts that were saved")
+        interpreted = call(ingot, "verify", path, "--interpret", *options, env={"INGOT_CACHE": str(work / "cache")})
+        if "no fault" not in interpreted:
+            raise Wrong(interpreted)
+        call(ingot, "compile", path, "-o", again, "--target", "cuda:sm_90", "--precision", how)
+        told.append(path.stem)
+    print(", ".join(told))
+
+
 def precision(ingot, work):
     if platform.machine() != "x86_64":
         print("skipped: no x86-64")
@@ -128,4 +166,4 @@ def precision(ingot, work):
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {"amx": amx, "precision": precision}))
+    sys.exit(main(__doc__, {"amx": amx, "mma": mma, "precision": precision}))

@@ -54,6 +54,9 @@ static inline const char *run_opt(Nest *n, const char *text)
                 if (sscanf(text, "%*s %*s %15s", word) == 1 && !strcmp(word, bound_name[level]))
                     amount = level;
             Opt o = {.kind = (OptKind)kind, .axis = axis, .amount = amount};
+            long long depth = 0;
+            if (kind == OPT_STAGE && sscanf(text, "%*s %*s %*d depth %lld", &depth) == 1)
+                o.depth = depth;
             return opt_apply(n, &o);
         }
     return "no opt";

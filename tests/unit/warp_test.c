@@ -68,8 +68,8 @@ static Run prepare(const Model *m, const char *opts)
     View v = kernel_view(r.a, k);
     for (int i = 0; i < v.nfactor && r.nest->tc && m->window; i++) {
         KernelArg *arg = &k->args[v.factor[i]->src[0]->arg.i];
-        Node *term = k->axes[r.nest->axis[r.nest->tc_axis[TC_TERMS]].root].range;
-        layout_put_last(&arg->layout, arg->rank, access_move(k->c, v.factor[i], term).axis);
+        if (idx_is(arg->dims[2], m->window)) /* w: x is channels-last */
+            layout_put_last(&arg->layout, arg->rank, 1);
     }
     run_lower(&r, true);
     return r;
@@ -190,6 +190,58 @@ static void elements_swapped(void **state)
     }
 }
 
+static const char ahead[] =
+    "SPLIT i0 32\nSPLIT i0.i 16\nSPLIT i1 24\nSPLIT i1.i 8\nUPCAST i1.i.o 3\nSPLIT r0 16\n"
+    "TC mma.f16 (i0.i.i; i1.i.i; r0.i)\nBIND i0.o grid\nBIND i1.o grid\nBIND i0.i.o warp\n"
+    "STAGE r0.o 1 depth 3\nSTAGE r0.o 2 depth 3\n";
+
+/* Places that copies fill while the items compute. */
+static void copies_ahead(void **state)
+{
+    (void)state;
+    expect(&halves, ahead, 3);
+    expect(&halves_turned,
+           "MASK i0 32\nMASK i1 8\nMASK r0 16\nSPLIT i0 32\nSPLIT i0.i 16\nUPCAST i0.i.o 2\n"
+           "SPLIT i1 8\nSPLIT r0 16\nTC mma.f16 (i0.i.i; i1.i; r0.i)\nBIND i0.o grid\n"
+           "BIND i1.o warp\nSTAGE r0.o 1 depth 2\nSTAGE r0.o 2 depth 2\n",
+           2);
+    expect(&convolution,
+           "JOIN i0 i1\nJOIN r1 r2 r0\nSPLIT i0_i1 16\nSPLIT i2 8\nSPLIT r1_r0 32\n"
+           "SPLIT r1_r0.i 16\nTC mma.f16 (i0_i1.i; i2.i; r1_r0.i.i)\nBIND i0_i1.o grid\n"
+           "BIND i2.o warp\nSTAGE r1_r0.o 1 depth 4\nSTAGE r1_r0.o 2 depth 4\n",
+           1);
+}
+
+/* A wait left out, or for too few; a barrier left out. */
+static void waits(void **state)
+{
+    (void)state;
+    for (int what = 0, more = 1; more; what++) {
+        Run r = prepare(&halves, ahead);
+        Linear *l = &r.lk->tile[0];
+        int barriers = 0, at = -1;
+        for (int i = 0; i < l->n; i++) {
+            if (what < 2 && l->stmt[i].kind == STMT_WAIT)
+                at = i;
+            if (l->stmt[i].kind == STMT_BARRIER && barriers++ == what - 1)
+                at = i; /* the one before the loop is for what comes before it: there is nothing */
+        }
+        more = what < barriers;
+        assert_true(at >= 0 && barriers == 2);
+        if (what == 1) {
+            l->stmt[at].count++;
+        } else {
+            memmove(&l->stmt[at], &l->stmt[at + 1], (size_t)(l->n - at - 1) * sizeof *l->stmt);
+            l->n--;
+        }
+        const char *fault = run_wrong(&r, prepare(&halves, ""));
+        const char *wanted = what < 2 ? "to which a copy is under way" : "a race: ";
+        if (!strstr(fault, wanted) && (what < 2 || !strstr(fault, "nothing has written")))
+            fail_msg("%d: '%s'", what, fault);
+        run_free(&r);
+    }
+}
+
 static void refusal(Nest *n, const char *opt, const char *wanted)
 {
     const char *why = run_opt(n, opt);
@@ -240,6 +292,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_of_warps), cmocka_unit_test(convolutions_of_warps),
         cmocka_unit_test(barriers_of_warps), cmocka_unit_test(elements_swapped),
+        cmocka_unit_test(copies_ahead),      cmocka_unit_test(waits),
         cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -174,17 +174,17 @@ bool option_subnormals(Options *o, const char *value)
 
 bool option_precision(Options *o, const char *value)
 {
-    static const char *const name[] = {[INGOT_PRECISION_F32] = "f32",
-                                       [INGOT_PRECISION_BF16] = "bf16",
-                                       [INGOT_PRECISION_BF16X3] = "bf16x3",
-                                       [INGOT_PRECISION_BF16X6] = "bf16x6",
-                                       [INGOT_PRECISION_1E5] = "1e-5"};
+    static const char *const name[] = {
+        [INGOT_PRECISION_F32] = "f32",       [INGOT_PRECISION_BF16] = "bf16",
+        [INGOT_PRECISION_BF16X3] = "bf16x3", [INGOT_PRECISION_BF16X6] = "bf16x6",
+        [INGOT_PRECISION_F16] = "f16",       [INGOT_PRECISION_TF32] = "tf32",
+        [INGOT_PRECISION_1E5] = "1e-5"};
     for (int i = 0; i < (int)(sizeof name / sizeof *name); i++)
         if (!strcmp(value, name[i])) {
             o->precision = (ingot_precision)i;
             return true;
         }
-    return wrong(o, "--precision", value, "choose f32, 1e-5, bf16, bf16x3 or bf16x6");
+    return wrong(o, "--precision", value, "choose f32, 1e-5, bf16, bf16x3, bf16x6, f16 or tf32");
 }
 
 bool option_seconds(Options *o, const char *value)

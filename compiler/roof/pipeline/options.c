@@ -5,6 +5,7 @@
 #include "codegen.h"
 #include "pipeline.h"
 #include "targets.h"
+#include "tc.h"
 
 /* --fuse, in the order of Preset */
 const char *const option_presets[] = {"auto", "none", "all"};
@@ -117,6 +118,8 @@ const Target *options_check(Context *c, const ingot_options *o, Arena *a)
                                             : arena_printf(a, "--target '%.80s': %s", name, why));
         return NULL;
     }
+    if (ingot_precision_of(c) != INGOT_PRECISION_TF32)
+        t->units &= ~(1u << TC_MMA_TF32);
     bool ram = o->prefer && !strcmp(o->prefer, "ram");
     if (o->prefer)
         t->byte = ram ? DEAR : 0;

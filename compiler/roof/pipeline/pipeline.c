@@ -180,7 +180,7 @@ Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *
         if (t->lanes && values_preset(p) != PRESET_ALL) /* a copy is a launch */
             copy_inputs(p);
         kernel_keys(p);
-        if (!t->gpu)
+        if (!t->gpu || t->units)
             choose_layouts(p, t);
         optimise(p, t);
         ready = !o->sched || choices_report(p);

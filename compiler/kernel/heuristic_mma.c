@@ -1,0 +1,299 @@
+/* heuristic_mma.c - opts without search, for contractions on a GPU whose items multiply fragments together (Tc.lanes).
+ *
+ * An implicit product of matrices: all axes of results that one operand alone moves with are one axis of rows, those of the other
+ * one of columns, what is summed is one of terms.  A group has a block of results, each of its warps a part of it, as fragments in
+ * registers; blocks of both operands are copied into places of the group ahead of their use.  Blocks are as large as there are still
+ * enough of them for all processors. */
+#include <string.h>
+
+#include "kernel.h"
+
+enum {
+    PROCESSORS = 132, /* that can have a group each */
+    TERMS = 64,       /* of a sum that a block has, in bytes */
+    LEAST_WORK = 1 << 18,
+    MOST_RANGES = 8
+};
+
+/* Rows and columns of a block, and warps along each. */
+typedef struct {
+    int64_t rows, columns, warps_down, warps_along, depth;
+} TileSize;
+static const TileSize blocks[] = {{128, 128, 2, 2, 2}, {128, 64, 2, 2, 3}, {64, 64, 2, 2, 4},
+                                  {64, 32, 2, 2, 4},   {32, 32, 2, 1, 4},  {16, 32, 1, 2, 4}};
+enum { BLOCKS = sizeof blocks / sizeof *blocks };
+
+/* What becomes one axis: its name. */
+typedef struct {
+    Node *range[MOST_RANGES];
+    const char *of[MOST_RANGES]; /* their names */
+    int n;
+    const char *name;
+} Part;
+
+typedef struct {
+    const Tc *unit;
+    Part rows, columns, terms, others;
+} Product;
+
+static int64_t extent_of(const Nest *n, const char *name)
+{
+    int axis = nest_find(n, name, strlen(name));
+    return axis < 0 ? -1 : n->axis[axis].extent;
+}
+
+static bool add_range(const Kernel *k, Part *p, Node *range)
+{
+    if (p->n == MOST_RANGES)
+        return false;
+    p->name = p->of[p->n] = k->axes[nest_root_of(k, range)].name;
+    p->range[p->n++] = range;
+    return true;
+}
+
+/* The axis along which results lie side by side is one of columns; what both operands move with are others. */
+static bool take_apart(const Kernel *k, const View *v, Node *x, Node *y, Product *p)
+{
+    int64_t stride;
+    for (int i = 0; i < v->nrange; i++) {
+        Node *r = v->range[i];
+        bool a = depends_on(x, r), b = depends_on(y, r);
+        if (range_extent(r) < 0 || (!a && !b))
+            return false;
+        if (!add_range(k, a && b ? &p->others : a ? &p->rows : &p->columns, r))
+            return false;
+    }
+    for (uint32_t i = reduce_ranges(v->dot); i < v->dot->nsrc; i++)
+        if (range_extent(v->dot->src[i]) < 0 || !depends_on(x, v->dot->src[i]) ||
+            !depends_on(y, v->dot->src[i]) || !add_range(k, &p->terms, v->dot->src[i]))
+            return false;
+    if (!p->rows.n || !p->columns.n || !p->terms.n)
+        return false;
+    Node *last = p->columns.range[p->columns.n - 1];
+    if (access_stride(k, v->store[0], last, &stride) && stride == 1)
+        return true;
+    last = p->rows.range[p->rows.n - 1];
+    Part rows = p->rows;
+    p->rows = p->columns;
+    p->columns = rows;
+    return access_stride(k, v->store[0], last, &stride) && stride == 1;
+}
+
+/* The terms that lie side by side in an operand, whose layout is given, are last. */
+static void order_terms(const Kernel *k, Node *x, Part *terms)
+{
+    int64_t stride;
+    for (int i = 0; i < terms->n; i++) {
+        if (!access_stride(k, x, terms->range[i], &stride) || stride != 1)
+            continue;
+        Node *r = terms->range[i];
+        const char *name = terms->of[i];
+        memmove((void *)&terms->of[i], (void *)&terms->of[i + 1],
+                (size_t)(terms->n - i - 1) * sizeof name);
+        terms->of[terms->n - 1] = name;
+        memmove((void *)&terms->range[i], (void *)&terms->range[i + 1],
+                (size_t)(terms->n - i - 1) * sizeof r);
+        terms->range[terms->n - 1] = r;
+        return;
+    }
+}
+
+static bool join(Nest *n, Part *p)
+{
+    const char *names = "";
+    for (int i = 0; i < p->n; i++)
+        names = arena_printf(n->arena, *names ? "%s %s" : "%s%s", names, p->of[i]);
+    p->name = p->n > 1 ? arena_printf(n->arena, "%.6s_%.6s", p->of[0], p->of[p->n - 1]) : p->of[0];
+    Opt o = {.kind = OPT_JOIN, .axis = names};
+    return p->n < 2 || !opt_apply(n, &o);
+}
+
+static const char *part_name(Nest *n, const char *axis, const char *part)
+{
+    return arena_printf(n->arena, "%s.%s", axis, part);
+}
+
+/* Blocks of an axis are the grid's, their parts warps, what is left fragments of `unit`: gives its name, and what is to be bound. */
+typedef struct {
+    const char *grid, *warp, *unit;
+} Parts;
+static bool divide(Nest *n, const char *axis, int64_t block, int64_t warps, int64_t unit, Parts *p)
+{
+    *p = (Parts){NULL, NULL, axis};
+    if (extent_of(n, axis) % block && !nest_opt(n, OPT_MASK, axis, block))
+        return false;
+    if (extent_of(n, axis) > block) {
+        if (!nest_opt(n, OPT_SPLIT, axis, block))
+            return false;
+        p->grid = part_name(n, axis, "o");
+        p->unit = part_name(n, axis, "i");
+    }
+    if (warps > 1) {
+        if (!nest_opt(n, OPT_SPLIT, p->unit, block / warps))
+            return false;
+        p->warp = part_name(n, p->unit, "o");
+        p->unit = part_name(n, p->unit, "i");
+    }
+    int64_t copies = block / warps / unit;
+    if (copies == 1)
+        return true;
+    if (!nest_opt(n, OPT_SPLIT, p->unit, unit))
+        return false;
+    const char *outer = part_name(n, p->unit, "o");
+    p->unit = part_name(n, p->unit, "i");
+    return nest_opt(n, OPT_UPCAST, outer, copies);
+}
+
+static bool block_opts(Nest *n, const Product *p, const TileSize *b)
+{
+    Parts rows, columns;
+    const Tc *u = p->unit;
+    const char *terms = p->terms.name, *outer, *inner = NULL;
+    int64_t extent = extent_of(n, terms), block = TERMS / dtype_info[u->a].bytes;
+    while (block > u->k && extent <= block)
+        block /= 2;
+    if (extent % block && !nest_opt(n, OPT_MASK, terms, block))
+        return false;
+    if (!divide(n, p->rows.name, b->rows, b->warps_down, u->m, &rows) ||
+        !divide(n, p->columns.name, b->columns, b->warps_along, u->n, &columns))
+        return false;
+    extent = extent_of(n, terms);
+    if (extent <= block || !nest_opt(n, OPT_SPLIT, terms, block))
+        return false;
+    outer = part_name(n, terms, "o");
+    terms = part_name(n, terms, "i");
+    if (block > u->k) {
+        if (!nest_opt(n, OPT_SPLIT, terms, u->k))
+            return false;
+        inner = part_name(n, terms, "o");
+        terms = part_name(n, terms, "i");
+    }
+    if (!nest_opt(
+            n, OPT_TC,
+            arena_printf(n->arena, "%s (%s; %s; %s)", u->name, rows.unit, columns.unit, terms), 0))
+        return false;
+    for (int i = 0; i < p->others.n; i++)
+        if (range_extent(p->others.range[i]) > 1 &&
+            !nest_opt(n, OPT_BIND, p->others.of[i], BOUND_GRID))
+            return false;
+    const char *const bound[] = {rows.grid, columns.grid, rows.warp, columns.warp};
+    for (int i = 0; i < 4; i++)
+        if (bound[i] && !nest_opt(n, OPT_BIND, bound[i], i < 2 ? BOUND_GRID : BOUND_WARP))
+            return false;
+    return !inner || nest_opt(n, OPT_ORDER, arena_printf(n->arena, "%s %s", outer, inner), 0);
+}
+
+/* Both operands are copied ahead, if they lie so that they can be: what waits for memory in each step gains nothing. */
+static bool stage(Nest **nest, const Product *p, int64_t depth)
+{
+    const View v = kernel_view((*nest)->arena, (*nest)->k);
+    const char *outer = arena_printf((*nest)->arena, "%s.o", p->terms.name);
+    for (; depth > 1; depth--) {
+        Nest *tried = nest_clone(*nest);
+        bool good = v.nfactor == 2;
+        for (int i = 0; i < 2 && good; i++) {
+            Opt o = {.kind = OPT_STAGE,
+                     .axis = outer,
+                     .amount = v.factor[i]->src[0]->arg.i,
+                     .depth = depth};
+            good = !opt_apply(tried, &o);
+        }
+        good = good && !nest_check(tried);
+        nest_free(good ? *nest : tried);
+        if (good)
+            *nest = tried;
+        if (good)
+            return true;
+    }
+    return false;
+}
+
+static int64_t whole(int64_t extent, int64_t block)
+{
+    return (extent + block - 1) / block;
+}
+
+/* The largest block of which there are enough; else the smallest that has not more than half of it beyond the results. */
+static const TileSize *pick_block(int64_t rows, int64_t columns, int64_t others)
+{
+    const TileSize *best = &blocks[BLOCKS - 1];
+    for (int i = BLOCKS; i-- > 0;) {
+        const TileSize *b = &blocks[i];
+        bool fits = (b->rows <= 16 || rows > b->rows / 2) && (columns > b->columns / 2);
+        int64_t n = sat_mul(others, whole(rows, b->rows) * whole(columns, b->columns));
+        if (fits && (n >= PROCESSORS || i == BLOCKS - 1))
+            best = b;
+    }
+    return best;
+}
+
+/* Weights lie as their terms follow each other, those of a row or column side by side. */
+static void lay_out(const Nest *n, const View *v, const Buffer *const *bufs, const Part *terms,
+                    Layout *want)
+{
+    for (int i = 0; i < v->nfactor && terms->n > 1; i++) {
+        int arg = (int)v->factor[i]->src[0]->arg.i;
+        for (int j = 0; j < terms->n && bufs[arg]->kind == BUF_WEIGHT; j++) {
+            Move m = access_move(n->k->c, v->factor[i], terms->range[j]);
+            if (m.kind == MOVE_AXIS)
+                layout_put_last(&want[arg], bufs[arg]->rank, m.axis);
+        }
+    }
+}
+
+bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *want)
+{
+    const Kernel *k = (*nest)->k;
+    View v = kernel_view(a, k);
+    Node *term[TC_MOST_TERMS];
+    if (!v.dot || v.nstore != 1 || v.nreduce != 1 || v.nfactor != 2 || k->flops < LEAST_WORK ||
+        tc_terms(v.dot->src[0], term, TC_MOST_TERMS) != 1)
+        return false;
+    for (int i = 0; i < TC_COUNT; i++) {
+        Product p = {.unit = &tc_units[i]};
+        Node *x = v.factor[0], *y = v.factor[1];
+        if (!((*nest)->target->units >> i & 1) || !p.unit->lanes || !take_apart(k, &v, x, y, &p))
+            continue;
+        if (!depends_on(x, p.rows.range[0])) {
+            x = v.factor[1];
+            y = v.factor[0];
+        }
+        Node *range[] = {p.rows.range[0], p.columns.range[0], p.terms.range[0]};
+        if (!tc_takes(p.unit, v.dot, range))
+            continue;
+        int64_t rows = 1, columns = 1, terms = 1, others = 1;
+        for (int j = 0; j < p.rows.n; j++)
+            rows = sat_mul(rows, range_extent(p.rows.range[j]));
+        for (int j = 0; j < p.columns.n; j++)
+            columns = sat_mul(columns, range_extent(p.columns.range[j]));
+        for (int j = 0; j < p.terms.n; j++)
+            terms = sat_mul(terms, range_extent(p.terms.range[j]));
+        for (int j = 0; j < p.others.n; j++)
+            others = sat_mul(others, range_extent(p.others.range[j]));
+        if (rows < p.unit->m / 2 || columns < p.unit->n || terms < 2 * p.unit->k)
+            continue;
+        order_terms(k, bufs[x->src[0]->arg.i]->kind == BUF_WEIGHT ? y : x, &p.terms);
+        Layout *weights = NEWN(a, Layout, k->narg);
+        lay_out(*nest, &v, bufs, &p.terms, weights);
+        Nest *tiled = nest_clone(*nest);
+        Layout *was = NEWN(a, Layout, k->narg);
+        for (int j = 0; j < k->narg; j++) {
+            was[j] = k->args[j].layout;
+            if (weights[j].n)
+                k->args[j].layout = weights[j];
+        }
+        const TileSize *b = pick_block(rows, columns, others);
+        bool good = join(tiled, &p.rows) && join(tiled, &p.columns) && join(tiled, &p.terms) &&
+                    block_opts(tiled, &p, b) && stage(&tiled, &p, b->depth);
+        for (int j = 0; j < k->narg && !good; j++)
+            k->args[j].layout = was[j];
+        if (good)
+            memcpy(want, weights, (size_t)k->narg * sizeof *want);
+        nest_free(good ? *nest : tiled);
+        if (!good)
+            continue;
+        *nest = tiled;
+        return true;
+    }
+    return false;
+}
