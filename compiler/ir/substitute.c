@@ -235,16 +235,18 @@ Node *idx_from_value(Context *c, Node *value)
 {
     if (value->rank != 0)
         return NULL;
+    if (value->dtype == INGOT_INDEX)
+        return value;
     Arena *a = arena_new();
-    Node **map = NEWN(a, Node *, value->id + 1), **stack = NULL, **done = NULL;
-    bool *seen = NEWN(a, bool, value->id + 1);
+    Node **stack = NULL, **done = NULL;
+    Map seen = {0}, map = {0}; /* few of the context's nodes: by node id + 1 */
     int depth = 0, ndone = 0;
     vec_push(a, stack, depth, value);
     while (depth) { /* what is reachable through transparent nodes... */
         Node *n = stack[--depth];
-        if (seen[n->id])
+        if (map_get(&seen, (uint64_t)n->id + 1))
             continue;
-        seen[n->id] = true;
+        map_put(&seen, (uint64_t)n->id + 1, (void *)1);
         vec_push(a, done, ndone, n);
         for (uint32_t i = 0; i < n->nsrc && transparent(n); i++)
             vec_push(a, stack, depth, n->src[i]);
@@ -260,7 +262,7 @@ Node *idx_from_value(Context *c, Node *value)
         Node *n = done[i], *s[3] = {0}, *r;
         bool open = transparent(n) && n->nsrc <= 3;
         for (uint32_t j = 0; j < n->nsrc && open; j++)
-            s[j] = map[n->src[j]->id];
+            s[j] = map_get(&map, (uint64_t)n->src[j]->id + 1);
         if (n->rank != 0)
             continue;
         if (n->dtype == INGOT_INDEX)
@@ -277,11 +279,14 @@ Node *idx_from_value(Context *c, Node *value)
             r = NULL;
         if (leaf && open && !fits(r, n->dtype))
             r = NULL;
-        map[n->id] = r;
+        if (r)
+            map_put(&map, (uint64_t)n->id + 1, (void *)(uintptr_t)r);
     }
-    Node *r = map[value->id];
+    Node *r = map_get(&map, (uint64_t)value->id + 1);
     if (r && r->dtype == INGOT_BOOL)
         r = node_where(c, r, idx(c, 1), idx(c, 0));
+    map_free(&map);
+    map_free(&seen);
     arena_free(a);
     return r;
 }

@@ -34,24 +34,32 @@ static void add(Nodes *s, Node *t)
         s->node[s->n++] = t;
 }
 
-/* Of sources first, which bits they are made of. */
+/* Which bits they are made of, until none changes any more; where a source stands is looked up once. */
 static void find_bits(Nodes *s, const Nodes *read)
 {
+    Arena *a = arena_new();
+    int **inside = NEWN(a, int *, s->n + 1);
+    for (int i = 0; i < s->n; i++) {
+        const Node *t = s->node[i];
+        inside[i] = NEWN(a, int, t->nsrc + 1);
+        for (uint32_t k = 0; k < t->nsrc; k++) {
+            int from = place(read, t->src[k]);
+            inside[i][k] = place(s, t->src[k]);
+            if (inside[i][k] < 0 && from >= 0 && from < MAX_READ)
+                s->of[i] |= UINT64_C(1) << from;
+        }
+    }
     for (bool again = true; again;) {
         again = false;
-        for (int i = 0; i < s->n; i++) {
+        for (int i = s->n; i-- > 0;) { /* sources stand behind, but for a few */
             uint64_t of = s->of[i];
-            for (uint32_t k = 0; k < s->node[i]->nsrc; k++) {
-                const Node *src = s->node[i]->src[k];
-                int from = place(read, src), inside = place(s, src);
-                of |= inside >= 0                    ? s->of[inside]
-                      : from >= 0 && from < MAX_READ ? UINT64_C(1) << from
-                                                     : 0;
-            }
+            for (uint32_t k = 0; k < s->node[i]->nsrc; k++)
+                of |= inside[i][k] >= 0 ? s->of[inside[i][k]] : 0;
             again |= of != s->of[i];
             s->of[i] = of;
         }
     }
+    arena_free(a);
 }
 
 void making_begin(Making *m, Context *c)
