@@ -35,12 +35,15 @@ static bool shape_of(const Node *n, Triangle *t)
     return t->rows >= LEAST && t->columns >= LEAST;
 }
 
-/* Most data differ in their first elements already. */
+/* Most data have other elements in their first row already: of them no more is read. */
 static bool is_triangle(Triangle *t)
 {
     const uint8_t *in = element(t, t->rows - 1, 0), *out = element(t, 0, t->columns - 1);
     if (!memcmp(in, out, t->size))
         return false;
+    for (int64_t j = 0; j < t->columns; j++)
+        if (memcmp(element(t, 0, j), in, t->size) && memcmp(element(t, 0, j), out, t->size))
+            return false;
     int64_t first = 0, row = 0;
     while (first < t->columns && !memcmp(element(t, 0, first), in, t->size))
         first++;
