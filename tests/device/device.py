@@ -2,11 +2,15 @@
 """Tests and timings on a machine that has a device, but nothing to build with: no network, no room for a checkout.
 
     device.py pack DIR --ingot build/ingot [MODEL.onnx...]     here: DIR is all that has to travel
+    device.py pack DIR --products 1024,2048,4096 M/model.onnx  with products of matrices, of f16 and f32, too
     DIR/device.py run --out result.json                        there: needs Python with numpy, a C compiler, the device's driver
 
 `pack` takes ingot with the libraries that it is linked to, and models without their large weights: of those stay mean and deviation,
 by which `run` fills them again, the same on every machine. Without MODEL it takes three of tests/replay's zoo. DIR has at most
 `--most` MiB.
+
+A target may have a precision, `cuda:sm_90+tf32`: what its products of f32 multiply. Products of matrices are timed beside those of torch, where
+it has a GPU, in turns; above 1024 they are not verified, since the interpreter would take minutes.
 
 `run` verifies every model for every target (kernel by kernel, and beside the interpreter), times it with all its kernels, beside ONNX Runtime where
 that is installed, and writes one JSON: the machine, and by model and target status, median_ms and kernels. What there is no
@@ -85,6 +89,14 @@ def zoo():
     return {name: models.build(name) for name in ("resnet", "transformer", "qdq")}
 
 
+def product(n, kind):
+    """y = x w, of n by n."""
+    from onnx import TensorProto, helper
+    x, w, y = (helper.make_tensor_value_info(name, {"f16": TensorProto.FLOAT16, "f32": TensorProto.FLOAT}[kind], [n, n]) for name in "xwy")
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "product", [x, w], [y])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
 def pack(args):
     try:
         import onnx
@@ -99,6 +111,8 @@ def pack(args):
     shutil.copy(__file__, to / "device.py")
     models = {p.parent.name if p.stem == "model" else p.stem: onnx.load(p) for p in map(pathlib.Path, args.models)}
     models = models or {name: onnx.load_from_string(text) for name, text in zoo().items()}
+    for n in filter(None, args.products.split(",")):
+        models |= {f"product_{int(n)}_{kind}": product(int(n), kind) for kind in ("f16", "f32")}
     for name, model in models.items():
         folder = to / "models" / name
         folder.mkdir(parents=True)
@@ -180,6 +194,26 @@ def beside(path, threads, seconds):
         return None
 
 
+def torch_product(n, kind, tf32):
+    """What torch takes for a product on its GPU, in ms, the median of some, or None."""
+    try:
+        import torch
+        torch.backends.cuda.matmul.allow_tf32 = tf32
+        x, w = (torch.randn(n, n, device="cuda", dtype={"f16": torch.float16, "f32": torch.float32}[kind]) for _ in range(2))
+        times = []
+        for _ in range(30):
+            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            begin.record()
+            for _ in range(10):
+                torch.matmul(x, w)
+            end.record()
+            torch.cuda.synchronize()
+            times.append(begin.elapsed_time(end) / 10)
+        return round(sorted(times)[len(times) // 2], 5)
+    except Exception:  # no torch, or no GPU that it knows: then there is nothing beside ours
+        return None
+
+
 def run(args):
     libs = f"{HERE / 'bin'}:{os.environ.get('LD_LIBRARY_PATH', '')}"
     env = os.environ | {"LD_LIBRARY_PATH": libs, "INGOT_CACHE": str(HERE / "cache")}
@@ -208,15 +242,21 @@ def run(args):
         fill(folder)
         model = folder / "model.onnx"
         row = result["models"][folder.name] = {}
-        if ms := beside(model, args.threads, args.seconds):
+        made = folder.name.split("_") if folder.name.startswith("product_") else None
+        if ms := None if made else beside(model, args.threads, args.seconds):
             row["onnxruntime"] = {"threads": args.threads, "median_ms": ms}
         for target in args.targets.split(","):
             why = lacks(target, result["machine"])
             told = row[target] = {"verify": f"skipped: {why}"} if why else {}
             if not why:
-                told["verify"] = call(ingot, "verify", model, "--target", target)[1]
+                name, _, how = target.partition("+")
+                what = ["--target", name, *(["--precision", how] if how else [])]
+                large = made and int(made[1]) > 1024
+                told["verify"] = "skipped: large" if large else call(ingot, "verify", model, *what)[1]
                 where = [] if target.startswith("c:") or target == "c" else ["--on-device"]
-                done, told["bench"] = call(ingot, "bench", model, "--target", target, "--threads", args.threads, "--seconds", args.seconds, "--per-kernel", "--json", *where)
+                if made and where and (ms := torch_product(int(made[1]), made[2], how == "tf32")):
+                    told["torch_ms"] = ms
+                done, told["bench"] = call(ingot, "bench", model, *what, "--threads", args.threads, "--seconds", args.seconds, "--per-kernel", "--json", *where)
                 if told["bench"] == "ok":
                     told |= json.loads(done.stdout.splitlines()[-1])
                 failed += any(told[k].startswith("status") for k in ("verify", "bench"))
@@ -235,6 +275,7 @@ def main():
     p.add_argument("dir")
     p.add_argument("models", nargs="*", metavar="MODEL.onnx")
     p.add_argument("--ingot", default="build/ingot")
+    p.add_argument("--products", default="", metavar="N,N..", help="products of matrices of these sizes, of f16 and f32, too")
     p.add_argument("--most", type=int, default=LIMIT, metavar="MIB")
     p = verbs.add_parser("run")
     p.add_argument("--out", default="result.json")

@@ -28,7 +28,7 @@ def main():
             faults.append(what)
 
     with tempfile.TemporaryDirectory() as work:
-        done = call(HERE / "device.py", "pack", f"{work}/here", "--ingot", ingot)
+        done = call(HERE / "device.py", "pack", f"{work}/here", "--ingot", ingot, "--products", "64")
         if done.returncode == 77:
             print(done.stdout, end="")
             return 77
@@ -46,6 +46,9 @@ def main():
         if not found["machine"]["gpus"]:
             want(row["cuda"] == {"verify": "skipped: no NVIDIA GPU"}, f"cuda: {row['cuda']}")
         want("status 2" in row["nonsense"]["verify"], f"nonsense: {row['nonsense']}")
+        call("device.py", "run", "--out", "products.json", "--targets", "c:native,c:native+bf16", "--seconds", "0.01", "--filter", "product_64_f32", cwd=there)
+        row = json.loads((there / "products.json").read_text())["models"].get("product_64_f32", {})
+        want(all(row.get(t, {}).get("verify") == "ok" and row[t].get("median_ms", 0) > 0 for t in ("c:native", "c:native+bf16")), f"product: {row}")
         call("device.py", "run", "--limit", "0", cwd=there)
         found = json.loads((there / "result.json").read_text())
         want(found["models"]["qdq"]["c:native"]["verify"] == "skipped: out of time", "a run without time")
