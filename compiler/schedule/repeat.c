@@ -4,14 +4,15 @@
  * elements, and what two layers share is computed by both, with all that those are made of in turn.  So the operations of
  * each kernel (cost.c) are compared with those of the nodes that no kernel before has computed.  The difference is repeated:
  *
- *     of all kernels up to any place of the network no more than what the nodes up to there take, each computed once
+ *     of all kernels up to any place of the network no more than MOST_AGAIN times what the nodes up to there take, each
+ *     computed once
  *
  * A kernel that would go beyond has to leave a value to another one: that of which storing spares most. */
 #include <math.h>
 
 #include "schedule.h"
 
-enum { MOST = 4 * MAX_NODES };
+enum { MOST = 4 * MAX_NODES, MOST_AGAIN = 8 };
 
 static double elements(Node *n)
 {
@@ -70,7 +71,7 @@ Node *repeats_too_much(Sched *s, Node *root)
     for (int i = 0; i < n; i++)
         fresh += info_of(s, node[i])->once ? 0 : node_operations(s, node[i]);
     double again = ops > fresh ? ops - fresh : 0;
-    bool much = !fits || s->repeated + again > s->operations;
+    bool much = !fits || s->repeated + again > MOST_AGAIN * s->operations;
     for (int i = 1; i < n && much; i++) {
         Info *x = info_of(s, node[i]);
         if (!x->spared)
