@@ -732,10 +732,11 @@ static void prefetch_opts(Nest *nest, const View *v, const Buffer *const *bufs,
     }
 }
 
-static bool is_factor(const View *v, const Node *load)
+/* Is it read for each term, by whichever of the sums that share their loops? */
+static bool is_summed(const View *v, Node *load)
 {
-    for (int i = 0; i < v->nfactor; i++)
-        if (v->factor[i] == load)
+    for (uint32_t i = reduce_ranges(v->dot); i < v->dot->nsrc; i++)
+        if (depends_on(load, v->dot->src[i]))
             return true;
     return false;
 }
@@ -806,7 +807,7 @@ static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *buf
         int64_t stride;
         bool apart = !access_stride(k, v->load[j], tile->lanes, &stride) || stride != 1;
         if (!free[arg] || !depends_on(v->load[j], tile->lanes) ||
-            (!apart && !is_factor(v, v->load[j])))
+            (!apart && !is_summed(v, v->load[j])))
             continue;
         if (!packing_layout(k, v->load[j], &packing, &want[arg]))
             fits &= access_stride(k, v->load[j], tile->lanes, &stride) && stride == 1;
