@@ -19,10 +19,10 @@
 
 #include "schedule.h"
 
-enum { MAX_LOOPS = 64, MAX_ITEMS = 1024, CONSTANT = 0 };
+enum { MAX_ITEMS = 1024, CONSTANT = 0 };
 
 typedef struct {
-    uint64_t name;  /* equal coordinates have equal names; CONSTANT: nothing varies */
+    uint64_t name;  /* equal coordinates have equal names; CONSTANT: it is 0 */
     uint64_t loops; /* that it depends on, a bit each */
 } Coord;
 
@@ -81,8 +81,7 @@ static Coord new_loop(Walk *w, Node *dim)
 
 static Coord derived(Coord x, uint64_t how, uint64_t what)
 {
-    if (x.name != CONSTANT)
-        x.name = mix(mix(x.name, how), what) | 1;
+    x.name = mix(mix(x.name, how), what) | 1;
     return x;
 }
 
@@ -136,7 +135,7 @@ static void moved(Node *t, const Coord *at, Coord *to)
         switch (t->op) {
         case OP_PERMUTE: to[((const Perm *)t->arg.ptr)->axis[i]] = at[i]; break;
         case OP_EXPAND: to[i] = idx_is(x->shape[i], 1) ? (Coord){CONSTANT, 0} : at[i]; break;
-        case OP_SHRINK:
+        case OP_SHRINK: /* of what has one element left, too: each is another one */
         case OP_PAD: {
             Node *by = t->src[1 + 2 * i];
             to[i] = idx_is(by, 0) ? at[i] : derived(at[i], t->op, by->id);

@@ -14,7 +14,6 @@ typedef struct {
     int *number;  /* BUFFER number of the nest -> of the kernel, or -1 */
     Buffer **bufs;
     int nrange;
-    Node *range[4 * INGOT_MAX_RANK];
 } Copy;
 
 static Node *copied(Copy *q, Node *n)
@@ -42,8 +41,9 @@ static Node *copy_node(Copy *q, Node *n)
     }
     case OP_RANGE: {
         Node *r = range_new(c, q->nrange, src[0]);
-        if (r->op == OP_RANGE && q->nrange < (int)(sizeof q->range / sizeof *q->range))
-            q->range[q->nrange++] = r;
+        q->nrange += r->op == OP_RANGE;
+        if (q->nrange > MAX_LOOPS)
+            BUG("a kernel of more than %d loops", MAX_LOOPS);
         return r;
     }
     default: break;

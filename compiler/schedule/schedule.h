@@ -97,7 +97,8 @@ typedef struct {
 Region region_of(Sched *, Node *root);
 /* The same of several values, none of which is made of another: what all of them read is read once. */
 Region region_of_all(Sched *, int n, const Stored *);
-enum { MAX_NODES = 256, MAX_BUFFERS = 24 }; /* what one kernel may hold: it is to stay readable */
+/* What one kernel may hold: it is to stay readable, and its loops are bits of a set. */
+enum { MAX_NODES = 256, MAX_BUFFERS = 24, MAX_LOOPS = 64 };
 bool region_fits(const Region *);
 /* Cycles: of the operations alone, of the kernel. */
 double cost_ops(const Region *, const Target *);

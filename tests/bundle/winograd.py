@@ -6,6 +6,7 @@
     kernels   of many forms: each kernel beside its naive form, and those beside the interpreter; for OpenCL too
     error     beside sums in f64: docs/numerics.md has the bounds
     chosen    where it pays, in strips where it is large; a file has the last word
+    fused     --fuse all: each of the points of a tile would be a sum of its own in the kernel of the next layer
     left      what cannot be done so stays direct
 
 Exit status 77, skipped: there is no Python with onnx.
@@ -176,6 +177,24 @@ def inside(shape):
     return g.bytes()
 
 
+def block(c, h, w):
+    """Two convolutions and what goes around them."""
+    g = models.Graph(3)
+    conv = lambda x: g.op("Conv", x, g.weight(c, c, 3, 3), g.weight(c), pads=[1] * 4)
+    x = g.op("Relu", g.input("x", models.F, 1, c, h, w))
+    g.output("y", g.op("Relu", g.op("Add", conv(g.op("Relu", conv(x))), x)), models.F, 1, c, h, w)
+    return g.bytes()
+
+
+def fused(ingot, work):
+    model, saved = work / "block.onnx", work / "block.sched"
+    model.write_bytes(block(64, 8, 8))
+    call(ingot, "compile", model, "-o", work / "c", "--save-sched", saved, *TARGET, *TIME)
+    if saved.read_text().count(" as winograd2") != 2:
+        raise Wrong("not both convolutions are winograd2")
+    call(ingot, "verify", model, *TARGET, *TIME, "--fuse", "all", "--interpret")
+
+
 def left(ingot, work):
     for name, form in LEFT.items():
         model = work / "conv.onnx"
@@ -187,4 +206,4 @@ def left(ingot, work):
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {"kernels": kernels, "error": error, "chosen": chosen, "left": left}))
+    sys.exit(main(__doc__, {"kernels": kernels, "error": error, "chosen": chosen, "fused": fused, "left": left}))
