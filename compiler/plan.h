@@ -176,6 +176,8 @@ void sched_print_step(StrBuf *, const Plan *, const Step *, bool only, int nopt,
                       const Layout *const *layout);
 /* sched_parse.c: fills Plan.given and values, from the section for this target; false after a reported error. */
 bool sched_parse(Plan *, const char *file, const char *target);
+/* One constructor of a layout, "split(1,16)"; false: it is none. */
+bool sched_layout_op(const char *word, LayoutOp *);
 /* Of a line of the file: it has no effect here. */
 void sched_note(const Plan *, int line, const char *, ...) __attribute__((format(printf, 3, 4)));
 /* A fault of the file; only the first is told. */

@@ -97,7 +97,7 @@ static int constructor(const char *word, const char *name, int64_t *v, int max)
     return -1;
 }
 
-static bool layout_op(const char *word, LayoutOp *op)
+bool sched_layout_op(const char *word, LayoutOp *op)
 {
     int64_t v[INGOT_MAX_RANK];
     int n;
@@ -141,7 +141,7 @@ static bool layout(Parse *q, int from, Layout *l)
             sched_error(q->p, q->line, "more than %d constructors in one layout", l->n);
             return false;
         }
-        if (!layout_op(q->word[i], &l->op[l->n++])) {
+        if (!sched_layout_op(q->word[i], &l->op[l->n++])) {
             sched_error(q->p, q->line,
                         "'%.80s': dense, permute(...) of every axis once, split(axis,n), "
                         "cut(axis,n) or pad(axis,lo,hi[,fill]) is wanted",

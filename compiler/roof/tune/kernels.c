@@ -119,37 +119,13 @@ int candidate_add(TuneKernel *k, Candidate *c)
 
 static bool read_layout(const char *text, Layout *l)
 {
+    char word[96];
+    int used;
     *l = (Layout){0};
-    while (*text) {
-        int axis, used = 0;
-        long long n;
-        LayoutOp *op = &l->op[l->n];
-        if (l->n == (int)(sizeof l->op / sizeof *l->op))
+    for (; sscanf(text, " %95s%n", word, &used) == 1; text += used)
+        if (strcmp(word, "dense") != 0 &&
+            (l->n == (int)(sizeof l->op / sizeof *l->op) || !sched_layout_op(word, &l->op[l->n++])))
             return false;
-        if (sscanf(text, " dense%n", &used), used) {
-            text += used;
-            continue;
-        }
-        if (sscanf(text, " split(%d,%lld)%n", &axis, &n, &used) == 2 && used) {
-            *op = (LayoutOp){.kind = LAYOUT_SPLIT, .axis = (int8_t)axis, .a = n};
-        } else if (!strncmp(text, " permute(", 9)) {
-            *op = (LayoutOp){.kind = LAYOUT_PERMUTE};
-            for (used = 9; text[used - 1] != ')'; used++) {
-                int digits = 0;
-                if (op->perm.n == INGOT_MAX_RANK ||
-                    sscanf(text + used, "%d%n", &axis, &digits) != 1)
-                    return false;
-                op->perm.axis[op->perm.n++] = (int8_t)axis;
-                used += digits;
-                if (text[used] != ',' && text[used] != ')')
-                    return false;
-            }
-        } else {
-            return false;
-        }
-        text += used;
-        l->n++;
-    }
     return true;
 }
 
