@@ -3,7 +3,8 @@
  * coordinates at every movement op; what remains is a scalar expression over ranges.
  *
  * A pad adds a condition to the gate of everything below it: loads read only where their gate
- * holds, so no out-of-bounds address is ever formed. */
+ * holds, so no out-of-bounds address is ever formed.  Below an expand those conditions stay that still
+ * speak of its source's coordinates. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -212,6 +213,66 @@ void note_index(Nest *k, Node *t, int axis, Node *index, Node *gate)
     vec_push(k->s->arena, k->use, k->nuse, u);
 }
 
+typedef struct {
+    Node *part;
+    Node **range;
+    int nrange;
+    bool other, kept; /* it depends on more than loops and numbers; it is needed */
+} Condition;
+
+static int conditions_of(Arena *a, Node *gate, Condition **out, int n)
+{
+    if (gate->op == OP_AND)
+        return conditions_of(a, gate->src[1], out, conditions_of(a, gate->src[0], out, n));
+    Condition x = {.part = gate};
+    int count;
+    Node **order = graph_toposort(a, 1, &gate, &count);
+    for (int i = 0; i < count; i++) {
+        x.other |= order[i]->op == OP_VAR || order[i]->op == OP_LOAD;
+        if (order[i]->op == OP_RANGE)
+            vec_push(a, x.range, x.nrange, order[i]);
+    }
+    x.kept = x.other || !x.nrange;
+    vec_push(a, *out, n, x);
+    return n;
+}
+
+/* What of the gate can keep something at these coordinates inside of its edges: a value that is the same for a whole row is
+ * not computed for each element of the row, because some lie outside. */
+static Node *gate_at(Context *c, Node *gate, int rank, Node *const *at)
+{
+    if (gate->op == OP_CONST)
+        return gate;
+    Arena *a = arena_new();
+    Condition *x = NULL;
+    int n = conditions_of(a, gate, &x, 0), nrange = 0, count;
+    Node **order = graph_toposort(a, rank, at, &count), **range = NULL;
+    for (int i = 0; i < count; i++)
+        if (order[i]->op == OP_RANGE)
+            vec_push(a, range, nrange, order[i]);
+    for (bool more = true; more;) { /* with what bounds the loops that it speaks of */
+        more = false;
+        for (int i = 0; i < n; i++) {
+            bool joins = false;
+            for (int j = 0; j < x[i].nrange * nrange && !joins && !x[i].kept; j++)
+                joins = x[i].range[j / nrange] == range[j % nrange];
+            for (int j = 0; j < x[i].nrange && joins; j++)
+                vec_push(a, range, nrange, x[i].range[j]);
+            x[i].kept |= joins;
+            more |= joins;
+        }
+    }
+    Node *needed = node_bool(c, true);
+    bool all = true;
+    for (int i = 0; i < n; i++)
+        all &= x[i].kept;
+    for (int i = 0; i < n && !all; i++)
+        if (x[i].kept)
+            needed = bool_and(c, needed, x[i].part);
+    arena_free(a);
+    return all ? gate : needed;
+}
+
 static Node *lower_gather(Nest *k, Node *t, Node *const *coords, Node *gate)
 {
     Context *c = k->s->c;
@@ -231,7 +292,8 @@ static Node *lower_move(Nest *k, Node *t, Node *const *coords, Node *gate)
     Node *at[INGOT_MAX_RANK], *valid = node_bool(c, true);
     movement_coords(c, t, coords, at, &valid);
     if (node_is_const_i(valid, 1))
-        return lower_value(k, t->src[0], at, gate);
+        return lower_value(k, t->src[0], at,
+                           t->op == OP_EXPAND ? gate_at(c, gate, t->src[0]->rank, at) : gate);
     Node *both = bool_and(c, gate, valid);
     if (node_is_const_i(both, 0))
         return zero(c, t->dtype);

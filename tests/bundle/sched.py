@@ -102,12 +102,13 @@ def network(changes=()):
     return g.bytes()
 
 
-def chain():
-    """Convolutions whose operands nobody else reads."""
+def chain(layers, means):
+    """Convolutions whose operands nobody else reads; of each second one the mean is taken away."""
     g = models.Graph(6)
     h = g.input("image", models.F, 1, 4, 8, 8)
-    for i in range(24):
+    for i in range(layers):
         h = g.op("Relu", g.op("Conv", h, g.weight(4, 4, 3, 3), g.weight(4), pads=[1] * 4))
+        h = g.op("Sub", h, g.op("GlobalAveragePool", h)) if means and i % 2 else h
     g.output("y", h, models.F, 1, 4, 8, 8)
     return g.bytes()
 
@@ -182,10 +183,11 @@ def edited_values(ingot, work, target):
     if room > 6 * arena:        # the terms of a sum of products are 9 and more for each of its results
         raise Wrong(f"--fuse none: an arena of {room} bytes, {arena} otherwise")
     work_of = lambda how: sum(s.get("flops", 0) for s in json.loads(call(ingot, "inspect", model, "--json", "--target", target, "--fuse", how))["steps"])
-    model.write_bytes(chain())  # each layer of it has nine terms for each element of the one before
-    once, again = work_of("auto"), work_of("all")
-    if again > 9 * once:         # eight times more, schedule/repeat.c
-        raise Wrong(f"--fuse all: {again} operations of a chain, {once} otherwise")
+    for layers, means in ((24, False), (8, True)):  # each layer has nine terms for each element of the one before
+        model.write_bytes(chain(layers, means))
+        once, again = work_of("auto"), work_of("all")
+        if again > 9 * once:    # eight times more, schedule/repeat.c
+            raise Wrong(f"--fuse all: {again} operations of a chain{' with means' if means else ''}, {once} otherwise")
     model.write_bytes(network())
     for how in ("none", "all") if runs else ():
         call(ingot, "verify", model, *TARGET, "--fuse", how, env=cache)
