@@ -239,7 +239,7 @@ static const char *runtime_text(const char *name)
 }
 
 /* The kernel file: <name>_kernels.cl or .cu. */
-static void kernel_text(StrBuf *sb, Bundle *b)
+static void kernels_text(StrBuf *sb, Bundle *b)
 {
     StrBuf body = {0};
     for (int i = 0; i < b->p->nkernel; i++) {
@@ -336,7 +336,7 @@ void gpu_kernels(Bundle *b)
 {
     StrBuf text = {0}, sb = {0};
     const char *n = b->name, *u = b->upper;
-    kernel_text(&text, b);
+    kernels_text(&text, b);
     sb_printf(
         &sb,
         "/* %s_kernels.c - the program that runs on the device. */\n#include \"%s_kernels.h\"\n", n,

@@ -51,6 +51,8 @@ uint64_t hash_bytes(uint64_t seed, const void *, size_t);
         (v)[(n)++] = (item);                                    \
     } while (0)
 void *vec_grow(Arena *, const void *old, size_t n, size_t size); /* room for max(1, 2n) */
+/* n items as vec_push() would have left them; NULL: none. */
+void *vec_of(Arena *, const void *items, size_t n, size_t size);
 
 /* closer.c: the nearer of two words to what was typed; best is the number of edits to beat, 3 at first. */
 const char *closer(const char *typed, const char *word, const char *so_far, int *best);

@@ -165,5 +165,8 @@ Kernel *kernel_renew(Kernel *);
 Kernel *kernel_copy(const Kernel *);
 /* Of its canonical text, layouts and opts included. */
 uint64_t kernel_hash(const Kernel *, uint64_t seed);
+/* Everything that the emitted text depends on, in canonical order; not decided: what is computed, without layouts and opts.  blank: the
+ * numbers of these nodes, by id, are left out; or NULL. */
+void kernel_text(StrBuf *, Arena *, const Kernel *, bool decided, const bool *blank);
 
 #endif

@@ -113,6 +113,14 @@ void *vec_grow(Arena *a, const void *old, size_t n, size_t size)
     return fresh;
 }
 
+void *vec_of(Arena *a, const void *items, size_t n, size_t size)
+{
+    size_t room = 1;
+    while (room < n)
+        room *= 2;
+    return n ? memcpy(arena_array(a, room, size), items, n * size) : NULL;
+}
+
 /* ---- text and maps live on the C heap: they grow a lot and die early ------------------- */
 
 void sb_write(StrBuf *sb, const void *bytes, size_t n)

@@ -26,7 +26,8 @@ Node **graph_toposort(Arena *a, int nroot, Node *const *roots, int *n)
     } else {
         memset(bits, 0, words * sizeof *bits);
     }
-    Node **order = NULL;
+    Node *first[256], **order = first; /* until it is known how many there are */
+    size_t room = sizeof first / sizeof *first;
     *n = 0;
     for (int i = 0; i < nroot; i++) {
         if (seen[roots[i]->id / 64] >> (roots[i]->id % 64) & 1)
@@ -36,7 +37,12 @@ Node **graph_toposort(Arena *a, int nroot, Node *const *roots, int *n)
         while (depth) {
             Frame *f = &stack[depth - 1];
             if (f->next == f->node->nsrc) {
-                vec_push(a, order, *n, f->node);
+                if ((size_t)*n == room) {
+                    scratch = scratch ? scratch : arena_new();
+                    order = vec_grow(scratch, (void *)order, room, sizeof *order);
+                    room *= 2;
+                }
+                order[(*n)++] = f->node;
                 depth--;
                 continue;
             }
@@ -55,8 +61,9 @@ Node **graph_toposort(Arena *a, int nroot, Node *const *roots, int *n)
             stack[depth++] = (Frame){s, 0};
         }
     }
+    Node **all = vec_of(a, (void *)order, (size_t)*n, sizeof *order);
     arena_free(scratch);
-    return order;
+    return all;
 }
 
 bool call_decides(const Call *call, const Node *dim)

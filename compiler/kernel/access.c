@@ -165,14 +165,21 @@ Node *only_load(Arena *a, const Node *below, int64_t arg)
     return load;
 }
 
-static int collect(Arena *a, Node *root, int op, Node **out, int max)
+/* Those of an op in an order; the first ones. */
+static int those_of(int n, Node *const *order, int op, Node **out, int max)
 {
-    int n, count = 0;
-    Node **order = graph_toposort(a, 1, &root, &n);
-    for (int i = 0; i < n; i++)
-        if (order[i]->op == op && count < max)
+    int count = 0;
+    for (int i = 0; i < n && count < max; i++)
+        if (order[i]->op == op)
             out[count++] = order[i];
     return count;
+}
+
+static int collect(Arena *a, Node *root, int op, Node **out, int max)
+{
+    int n;
+    Node **order = graph_toposort(a, 1, &root, &n);
+    return those_of(n, order, op, out, max);
 }
 
 static double iterations(Node *reduce)
@@ -191,8 +198,10 @@ View kernel_view(Arena *a, const Kernel *k)
     v.store = end->src;
     v.nrange = (int)end->nsrc - v.nstore;
     v.range = end->src + v.nstore;
-    v.nload = collect(a, end, OP_LOAD, v.load, MAX_ACCESS);
-    v.nreduce = collect(a, end, OP_REDUCE, v.reduce, MAX_ACCESS);
+    int n;
+    Node **order = graph_toposort(a, 1, &end, &n);
+    v.nload = those_of(n, order, OP_LOAD, v.load, MAX_ACCESS);
+    v.nreduce = those_of(n, order, OP_REDUCE, v.reduce, MAX_ACCESS);
     for (int i = 0; i < v.nreduce; i++) {
         Node *r = v.reduce[i];
         bool product = r->arg.i == INGOT_REDUCE_ADD && r->src[0]->op == OP_MUL && lane_op(r) &&

@@ -78,15 +78,6 @@ Tiles kernel_lower(const Kernel *k)
     return tiles;
 }
 
-/* A copy with room as vec_push() expects it. */
-static void *array_copy(Arena *a, const void *v, int n, size_t size)
-{
-    size_t room = 1;
-    while (room < (size_t)n)
-        room *= 2;
-    return n ? memcpy(arena_array(a, room, size), v, (size_t)n * size) : NULL;
-}
-
 /* Names live in the arena of the nest that made them. */
 Nest *nest_clone(const Nest *from)
 {
@@ -94,11 +85,11 @@ Nest *nest_clone(const Nest *from)
     Nest *n = NEW(a, Nest);
     *n = *from;
     n->arena = a;
-    n->axis = array_copy(a, from->axis, n->naxis, sizeof *n->axis);
-    n->split = array_copy(a, from->split, n->nsplit, sizeof *n->split);
-    n->order = array_copy(a, from->order, n->norder, sizeof *n->order);
-    n->opts = array_copy(a, from->opts, n->nopt, sizeof *n->opts);
-    n->stage = array_copy(a, from->stage, n->nstage, sizeof *n->stage);
+    n->axis = vec_of(a, from->axis, (size_t)n->naxis, sizeof *n->axis);
+    n->split = vec_of(a, from->split, (size_t)n->nsplit, sizeof *n->split);
+    n->order = vec_of(a, from->order, (size_t)n->norder, sizeof *n->order);
+    n->opts = vec_of(a, from->opts, (size_t)n->nopt, sizeof *n->opts);
+    n->stage = vec_of(a, from->stage, (size_t)n->nstage, sizeof *n->stage);
     for (int i = 0; i < n->naxis; i++)
         n->axis[i].name = arena_strdup(a, n->axis[i].name);
     for (int i = 0; i < n->nopt; i++)

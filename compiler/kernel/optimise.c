@@ -8,10 +8,18 @@
 #include "../schedule/values.h"
 #include "kernel.h"
 
+/* What was decided for a kernel, and holds for any other that says the same. */
+typedef struct Decided {
+    struct Decided *next;
+    StrBuf says;
+    const Layout *want;
+    const Kernel *k;
+} Decided;
 typedef struct {
     Plan *p;
     const Target *t;
     Arena *a;
+    Map decided; /* hash of what a kernel says -> Decided */
 } Optimise;
 
 static void take_layouts(Block *b)
@@ -284,6 +292,76 @@ static void copy_operands(Optimise *o, Step *s, Step **before, int *nbefore, Ste
     }
 }
 
+/* All that decisions follow from. */
+static void says(StrBuf *sb, Arena *a, const Step *s, bool may_copy)
+{
+    const Kernel *k = s->kernel;
+    kernel_text(sb, a, k, true, NULL);
+    sb_printf(sb, "%d %d %lld %lld;", may_copy, k->serial, (long long)k->flops,
+              (long long)k->bytes);
+    for (int i = 0; i < k->naxis; i++)
+        sb_printf(sb, "%s %d%d%d;", k->axes[i].name, k->axes[i].reduced, k->axes[i].staged,
+                  k->axes[i].scanned);
+    for (int i = 0; i < s->nbuf; i++)
+        sb_printf(sb, "%d %d;", (int)s->bufs[i]->kind, s->bufs[i]->rank);
+}
+
+/* That of an equal kernel; a new one has no kernel yet. */
+static Decided *decided(Optimise *o, const Step *s, bool may_copy)
+{
+    StrBuf text = {0};
+    Arena *a = arena_new();
+    says(&text, a, s, may_copy);
+    arena_free(a);
+    uint64_t hash = hash_bytes(0, text.data, text.len) | 1;
+    Decided *first = map_get(&o->decided, hash), *d = first;
+    while (d && (d->says.len != text.len || memcmp(d->says.data, text.data, text.len) != 0))
+        d = d->next;
+    if (d) {
+        sb_free(&text);
+        return d;
+    }
+    d = NEW(o->a, Decided);
+    *d = (Decided){.next = first, .says = text};
+    map_put(&o->decided, hash, d);
+    return d;
+}
+
+static void forget_decided(Optimise *o)
+{
+    for (size_t i = 0; i < o->decided.cap; i++)
+        for (Decided *d = o->decided.value[i]; d; d = d->next)
+            sb_free(&d->says);
+    map_free(&o->decided);
+}
+
+static void take_want(Optimise *o, Step *s, const Layout *want)
+{
+    Kernel *k = s->kernel;
+    for (int i = 0; i < k->narg; i++)
+        if (want[i].n)
+            k->choice->arg[i].layout = want[i];
+    lay_out_weights(o, s);
+}
+
+/* What an equal kernel has. */
+static void take_decided(Optimise *o, Step *s, const Decided *d, Step **before, int *nbefore,
+                         Step **after, int *nafter)
+{
+    Kernel *k = s->kernel;
+    k->choice->tried = d->k->choice->tried;
+    take_want(o, s, d->want);
+    for (int i = 0; i < k->narg; i++) {
+        k->choice->arg[i].copied = d->k->choice->arg[i].copied;
+        k->choice->arg[i].copy = d->k->choice->arg[i].copy;
+    }
+    copy_operands(o, s, before, nbefore, after, nafter);
+    k->opts = NULL;
+    k->nopt = 0;
+    for (int i = 0; i < d->k->nopt; i++)
+        vec_push(k->c->arena, k->opts, k->nopt, opt_copy(k->c->arena, &d->k->opts[i]));
+}
+
 static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Step **after,
                           int *nafter)
 {
@@ -301,22 +379,24 @@ static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Ste
     }
     if (k->serial || k->sink->nsrc != 1)
         return;
+    bool may_copy = before != NULL && !given && values_preset(o->p) != PRESET_ALL;
+    for (int i = 0; i < s->nbuf; i++)
+        may_copy &= const_dims(s->bufs[i]) || s->bufs[i]->kind == BUF_WEIGHT;
+    Decided *d = given ? NULL : decided(o, s, may_copy);
+    if (d && d->k) {
+        take_decided(o, s, d, before, nbefore, after, nafter);
+        return;
+    }
     Nest *nest = nest_new(k, o->t);
     Layout *want = NEWN(o->a, Layout, k->narg);
     Node *lanes[MAX_LANES];
     int nlanes;
-    bool may_copy = before != NULL && !given && values_preset(o->p) != PRESET_ALL;
-    for (int i = 0; i < s->nbuf; i++)
-        may_copy &= const_dims(s->bufs[i]) || s->bufs[i]->kind == BUF_WEIGHT;
     StrBuf tried = {0};
     choose_opts(o->a, &nest, (const Buffer *const *)s->bufs, may_copy, &tried, want, lanes,
                 &nlanes);
     k->choice->tried = tried.data ? arena_strdup(o->p->arena, tried.data) : NULL;
     sb_free(&tried);
-    for (int i = 0; i < k->narg; i++)
-        if (want[i].n)
-            k->choice->arg[i].layout = want[i];
-    lay_out_weights(o, s);
+    take_want(o, s, want);
     for (int i = 0; i < k->narg; i++)
         nest->k->args[i].layout = k->args[i].layout;
     for (int i = 0; i < nlanes && may_copy; i++)
@@ -331,6 +411,10 @@ static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Ste
     choose_threads(nest);
     nest_keep(nest, k);
     nest_free(nest);
+    if (d) {
+        d->k = k;
+        d->want = want;
+    }
 }
 
 static void add_copy(Optimise *o, Block *b, Step *copy)
@@ -396,10 +480,7 @@ static void optimise_gpu_step(Optimise *o, Step *s)
     Nest *nest = nest_new(k, o->t);
     Layout *want = NEWN(o->a, Layout, k->narg);
     choose_gpu_opts(o->a, &nest, (const Buffer *const *)s->bufs, want);
-    for (int i = 0; i < k->narg; i++)
-        if (want[i].n)
-            k->choice->arg[i].layout = want[i];
-    lay_out_weights(o, s);
+    take_want(o, s, want);
     nest_keep(nest, k);
     nest_free(nest);
 }
@@ -432,7 +513,7 @@ static void finish_kernels(Plan *p, Block *b, const Target *t)
 
 void optimise(Plan *p, const Target *t)
 {
-    Optimise o = {p, t, arena_new()};
+    Optimise o = {.p = p, .t = t, .a = arena_new()};
     take_layouts(&p->main);
     if (!t->gpu) {
         share_weights(p, t);
@@ -440,6 +521,7 @@ void optimise(Plan *p, const Target *t)
     } else {
         optimise_gpu(&o, &p->main);
     }
+    forget_decided(&o);
     if (!t->gpu)
         clear_halos(p);
     finish_kernels(p, &p->main, t);

@@ -6,21 +6,27 @@
  * no like is of what the result was of; and the result is of those that are gone without a like. */
 #include "rewrite.h"
 
-enum { MAX_NODES = 192, MAX_READ = 64 };
+enum { MAX_NODES = 192, MAX_READ = 64, SLOTS = 512 };
 
 /* Nodes, and which of those that old and new ones read they are made of, a bit each. */
 typedef struct {
     Node *node[MAX_NODES];
     uint64_t of[MAX_NODES];
     int n;
+    uint8_t slot[SLOTS]; /* by id: place + 1; linear probing */
 } Nodes;
+
+static unsigned slot_of(const Nodes *s, const Node *t)
+{
+    unsigned at = t->id % SLOTS;
+    while (s->slot[at] && s->node[s->slot[at] - 1] != t)
+        at = (at + 1) % SLOTS;
+    return at;
+}
 
 static int place(const Nodes *s, const Node *t)
 {
-    int i = s->n - 1;
-    while (i >= 0 && s->node[i] != t)
-        i--;
-    return i;
+    return s->slot[slot_of(s, t)] - 1;
 }
 
 static bool counts(const Node *t)
@@ -30,8 +36,11 @@ static bool counts(const Node *t)
 
 static void add(Nodes *s, Node *t)
 {
-    if (s->n < MAX_NODES && place(s, t) < 0)
-        s->node[s->n++] = t;
+    unsigned at = slot_of(s, t);
+    if (s->n == MAX_NODES || s->slot[at])
+        return;
+    s->node[s->n++] = t;
+    s->slot[at] = (uint8_t)s->n;
 }
 
 /* Which bits they are made of, until none changes any more; where a source stands is looked up once. */

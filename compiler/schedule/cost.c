@@ -43,7 +43,7 @@ typedef struct {
     int nloop, noutput; /* the first ones are the result's */
     Map seen, read;
     Item *stack;
-    int nstack, nitem;
+    int nstack, room, nitem;
     double products; /* operations of sums of products */
     int nother;      /* reduces that are none */
 } Walk;
@@ -150,10 +150,18 @@ static void moved(Node *t, const Coord *at, Coord *to)
 
 static void push(Walk *w, const Item *from, Node *n, const Coord *at)
 {
-    Item x = *from;
-    x.n = n;
-    memcpy(x.at, at, (size_t)n->rank * sizeof *at);
-    vec_push(w->a, w->stack, w->nstack, x);
+    if (w->nstack == w->room) {
+        Item *more = NEWN(w->a, Item, 2 * w->room);
+        memcpy(more, w->stack, (size_t)w->nstack * sizeof *more);
+        w->stack = more;
+        w->room *= 2;
+    }
+    Item *x = &w->stack[w->nstack++];
+    x->n = n;
+    x->around = from->around;
+    x->reduces = from->reduces;
+    x->product = from->product;
+    memcpy(x->at, at, (size_t)n->rank * sizeof *at);
 }
 
 static uint64_t loops_of(const Item *x)
@@ -351,16 +359,18 @@ static void visit(Walk *w, Node *root)
 Region region_of_all(Sched *s, int n, const Stored *stored)
 {
     Region r = {0};
-    Walk w = {.s = s, .a = arena_new(), .out = &r};
+    Walk w = {.s = s, .a = arena_new(), .out = &r, .room = 32};
+    w.stack = NEWN(w.a, Item, w.room);
     for (int k = 0; k < n && !r.huge; k++) {
         Node *root = stored[k].node;
-        Item first = {.n = root};
+        Item outside = {.n = root};
+        Coord at[INGOT_MAX_RANK];
         for (int i = 0; i < root->rank; i++) {
-            first.at[i] = new_loop(&w, root->shape[i]);
-            first.around |= first.at[i].loops;
+            at[i] = new_loop(&w, root->shape[i]);
+            outside.around |= at[i].loops;
         }
         w.noutput = w.nloop;
-        vec_push(w.a, w.stack, w.nstack, first);
+        push(&w, &outside, root, at);
         while (w.nstack && !r.huge)
             visit(&w, stored[k].copy ? NULL : root);
     }

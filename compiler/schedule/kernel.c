@@ -275,9 +275,14 @@ Kernel *kernel_renew(Kernel *old)
 /* The run-time integers that its addresses, extents and values need: the kernel's parameters. */
 void kernel_find_vars(Kernel *k)
 {
+    k->nvar = 0;
+    bool some = false;
+    for (uint32_t i = 0; i < k->c->nnode && !some; i++)
+        some = k->c->nodes[i]->op == OP_VAR;
+    if (!some)
+        return;
     Arena *a = arena_new();
     int n;
-    k->nvar = 0;
     Node *sink;
     flatten_addresses(a, k, 1, &k->sink, &sink);
     Node **order = graph_toposort(a, 1, &sink, &n);

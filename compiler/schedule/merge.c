@@ -186,6 +186,16 @@ static bool mergeable(Arena *a, const Step *s, bool all, bool *contraction)
     return n == 0 || n == nstore;
 }
 
+/* A variable that both access: without one they have no operand in common. */
+static bool meet(const Step *into, const Step *from)
+{
+    for (int i = 0; i < into->nbuf; i++)
+        for (int j = 0; j < from->nbuf; j++)
+            if (into->bufs[i] == from->bufs[j] && into->bufs[i]->kind != BUF_WEIGHT)
+                return true;
+    return false;
+}
+
 /* ---- joining ------------------------------------------------------------------------------------- */
 
 /* An expression of m->from, in the context of m->into. */
@@ -354,7 +364,7 @@ static bool merge(Sched *q, Arena *a, const Block *b, int i, int j)
     const ValueChoice *given = m.from->value ? value_given(p, m.from->value) : NULL;
     if (given && given->merged == NO)
         value_record(p, m.from->value)->merged = NO;
-    if (wanted == NO || !mergeable(a, m.into, all, &contraction) ||
+    if (wanted == NO || (!all && !meet(m.into, m.from)) || !mergeable(a, m.into, all, &contraction) ||
         !mergeable(a, m.from, all, &other) || (contraction != other && !all))
         return false;
     int nstore =

@@ -185,9 +185,6 @@ void merge_kernels(Sched *);
 /* kernel.c: the finished nest, copied into a context of its own. */
 Kernel *kernel_finish(Nest *, Buffer ***bufs, int *nbuf);
 
-/* Everything that the emitted text depends on, in canonical order; not decided: what is computed, without layouts and opts.  blank: the
- * numbers of these nodes, by id, are left out; or NULL. */
-void kernel_text(StrBuf *, Arena *, const Kernel *, bool decided, const bool *blank);
 int64_t kernel_bytes(const Kernel *); /* that it reads or writes, each element once; upper bounds */
 
 #endif
