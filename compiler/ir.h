@@ -233,6 +233,7 @@ typedef struct {
     bool grows; /* some dim of node is a length */
 } StateTensor;
 
+enum { FEW_IDX = 16 };
 struct Context {
     Arena *arena;
     uint32_t number;
@@ -245,6 +246,7 @@ struct Context {
     size_t key_bytes;
     Node **table;
     size_t ntable, captable;
+    Node *few[FEW_IDX];         /* idx(c, 0), idx(c, 1), ..: what is asked for most */
     Node **nodes;               /* by id */
     const OriginList **origins; /* by id: who asked for the node, in order; may be NULL */
     uint32_t nnode;

@@ -190,8 +190,8 @@ void map_put(Map *m, uint64_t key, void *value)
         BUG("a map holds no NULL");
     if (m->n * 2 >= m->cap) {
         Map bigger = {.cap = m->cap ? m->cap * 2 : 16};
-        bigger.key = must(calloc(bigger.cap, sizeof *bigger.key));
-        bigger.value = must(calloc(bigger.cap, sizeof *bigger.value));
+        bigger.value = must(calloc(bigger.cap, sizeof *bigger.value + sizeof *bigger.key));
+        bigger.key = (uint64_t *)(void *)(bigger.value + bigger.cap); /* behind them */
         for (size_t i = 0; i < m->cap; i++)
             if (m->value[i]) {
                 size_t j = slot_of(&bigger, m->key[i]);
@@ -210,8 +210,7 @@ void map_put(Map *m, uint64_t key, void *value)
 
 void map_free(Map *m)
 {
-    free(m->key);
-    free(m->value);
+    free((void *)m->value);
     *m = (Map){0};
 }
 

@@ -14,7 +14,13 @@
 
 Node *idx(Context *c, int64_t v)
 {
-    return node_make(c, OP_CONST, INGOT_INDEX, (Arg){.i = v}, 0, NULL, 0, NULL);
+    bool few = v >= 0 && v < FEW_IDX;
+    if (few && c->few[v])
+        return c->few[v];
+    Node *n = node_make(c, OP_CONST, INGOT_INDEX, (Arg){.i = v}, 0, NULL, 0, NULL);
+    if (few)
+        c->few[v] = n;
+    return n;
 }
 
 bool idx_fixed(Node *n, int64_t *value)

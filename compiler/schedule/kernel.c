@@ -84,7 +84,7 @@ void kernel_text(StrBuf *sb, Arena *a, const Kernel *k, bool decided, const bool
 {
     int n;
     Node **order = graph_toposort(a, 1, &k->sink, &n);
-    Map at = {0};
+    uint32_t *at = NEWN(a, uint32_t, k->c->nnode); /* by id: place + 1 */
     for (int i = 0; i < n; i++) {
         Node *t = order[i];
         bool custom = t->op == OP_CUSTOM;
@@ -99,12 +99,11 @@ void kernel_text(StrBuf *sb, Arena *a, const Kernel *k, bool decided, const bool
             sb_write(sb, use->floats, (size_t)use->op->nfloat * sizeof *use->floats);
         }
         for (uint32_t j = 0; j < t->nsrc; j++) {
-            uint32_t from = (uint32_t)(uintptr_t)map_get(&at, (uint64_t)t->src[j]->id + 1);
+            uint32_t from = at[t->src[j]->id];
             sb_write(sb, &from, sizeof from);
         }
-        map_put(&at, (uint64_t)t->id + 1, (void *)(uintptr_t)(i + 1));
+        at[t->id] = (uint32_t)i + 1;
     }
-    map_free(&at);
     for (int i = 0; i < k->nscalar; i++)
         sb_puts(sb, k->scalars[i].whole ? "whole" : "any");
     for (int i = 0; i < k->narg; i++) {

@@ -364,8 +364,9 @@ static bool merge(Sched *q, Arena *a, const Block *b, int i, int j)
     const ValueChoice *given = m.from->value ? value_given(p, m.from->value) : NULL;
     if (given && given->merged == NO)
         value_record(p, m.from->value)->merged = NO;
-    if (wanted == NO || (!all && !meet(m.into, m.from)) || !mergeable(a, m.into, all, &contraction) ||
-        !mergeable(a, m.from, all, &other) || (contraction != other && !all))
+    if (wanted == NO || (!all && !meet(m.into, m.from)) ||
+        !mergeable(a, m.into, all, &contraction) || !mergeable(a, m.from, all, &other) ||
+        (contraction != other && !all))
         return false;
     int nstore =
         end_stores(m.into->kernel->sink->src[0]) + end_stores(m.from->kernel->sink->src[0]);

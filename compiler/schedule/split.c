@@ -8,12 +8,10 @@
 
 #include "schedule.h"
 
-/* By how much the expression divides the range, or 0. */
-static int64_t divisor(Arena *a, Node *store, Node *range)
+/* By how much the nodes of the expression divide the range, or 0. */
+static int64_t divisor(int n, Node *const *order, Node *range)
 {
-    int n;
     int64_t extent, by = 0, d;
-    Node **order = graph_toposort(a, 1, &store, &n);
     if (!idx_value(range->src[0], &extent))
         return 0;
     for (int i = 0; i < n; i++) {
@@ -104,7 +102,7 @@ void nest_split(Nest *k)
             naxes += order[i]->op == OP_RANGE;
         for (int i = 0; i < n && !inner; i++)
             if (order[i]->op == OP_RANGE)
-                inner = divisor(a, k->store, range = order[i]);
+                inner = divisor(n, order, range = order[i]);
         again = inner && naxes < MAX_AXES;
         if (again)
             split_range(k, a, range, inner);
