@@ -43,6 +43,16 @@ View kernel_view(Arena *, const Kernel *);
 /* Some factor of the sum moves with one range, but not with the other (or NULL): it is used again along that. */
 bool view_reuses(const View *, Node *moves, Node *stays);
 
+/* decided.c: what was decided for a kernel, and holds for any other that says the same; a new one has no kernel yet. */
+typedef struct Decided {
+    struct Decided *next;
+    StrBuf says;
+    const Layout *want;
+    const Kernel *k;
+} Decided;
+Decided *decided(Map *known, Arena *keep, const Step *, bool may_copy);
+void forget_decided(Map *known);
+
 bool lane_op(const Node *); /* lanes.c: can it be computed in lanes, if its operands are? */
 /* lanes.c: of the widest value that moves with the range, 4 or 8; how many lanes it may therefore have. */
 int lane_bytes(const Kernel *, Node *range);

@@ -8,13 +8,6 @@
 #include "../schedule/values.h"
 #include "kernel.h"
 
-/* What was decided for a kernel, and holds for any other that says the same. */
-typedef struct Decided {
-    struct Decided *next;
-    StrBuf says;
-    const Layout *want;
-    const Kernel *k;
-} Decided;
 typedef struct {
     Plan *p;
     const Target *t;
@@ -292,49 +285,6 @@ static void copy_operands(Optimise *o, Step *s, Step **before, int *nbefore, Ste
     }
 }
 
-/* All that decisions follow from. */
-static void says(StrBuf *sb, Arena *a, const Step *s, bool may_copy)
-{
-    const Kernel *k = s->kernel;
-    kernel_text(sb, a, k, true, NULL);
-    sb_printf(sb, "%d %d %lld %lld;", may_copy, k->serial, (long long)k->flops,
-              (long long)k->bytes);
-    for (int i = 0; i < k->naxis; i++)
-        sb_printf(sb, "%s %d%d%d;", k->axes[i].name, k->axes[i].reduced, k->axes[i].staged,
-                  k->axes[i].scanned);
-    for (int i = 0; i < s->nbuf; i++)
-        sb_printf(sb, "%d %d;", (int)s->bufs[i]->kind, s->bufs[i]->rank);
-}
-
-/* That of an equal kernel; a new one has no kernel yet. */
-static Decided *decided(Optimise *o, const Step *s, bool may_copy)
-{
-    StrBuf text = {0};
-    Arena *a = arena_new();
-    says(&text, a, s, may_copy);
-    arena_free(a);
-    uint64_t hash = hash_bytes(0, text.data, text.len) | 1;
-    Decided *first = map_get(&o->decided, hash), *d = first;
-    while (d && (d->says.len != text.len || memcmp(d->says.data, text.data, text.len) != 0))
-        d = d->next;
-    if (d) {
-        sb_free(&text);
-        return d;
-    }
-    d = NEW(o->a, Decided);
-    *d = (Decided){.next = first, .says = text};
-    map_put(&o->decided, hash, d);
-    return d;
-}
-
-static void forget_decided(Optimise *o)
-{
-    for (size_t i = 0; i < o->decided.cap; i++)
-        for (Decided *d = o->decided.value[i]; d; d = d->next)
-            sb_free(&d->says);
-    map_free(&o->decided);
-}
-
 static void take_want(Optimise *o, Step *s, const Layout *want)
 {
     Kernel *k = s->kernel;
@@ -382,7 +332,7 @@ static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Ste
     bool may_copy = before != NULL && !given && values_preset(o->p) != PRESET_ALL;
     for (int i = 0; i < s->nbuf; i++)
         may_copy &= const_dims(s->bufs[i]) || s->bufs[i]->kind == BUF_WEIGHT;
-    Decided *d = given ? NULL : decided(o, s, may_copy);
+    Decided *d = given ? NULL : decided(&o->decided, o->a, s, may_copy);
     if (d && d->k) {
         take_decided(o, s, d, before, nbefore, after, nafter);
         return;
@@ -521,7 +471,7 @@ void optimise(Plan *p, const Target *t)
     } else {
         optimise_gpu(&o, &p->main);
     }
-    forget_decided(&o);
+    forget_decided(&o.decided);
     if (!t->gpu)
         clear_halos(p);
     finish_kernels(p, &p->main, t);
