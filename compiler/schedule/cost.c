@@ -179,7 +179,7 @@ static uint64_t inside_of(const Walk *w, const Item *x, uint64_t loops)
     uint64_t on = loops & x->around, below = 0;
     if (!w->s->fuse_rows)
         on |= x->around & ((UINT64_C(1) << w->noutput) - 1);
-    for (int i = MAX_LOOPS; i-- > 0 && !below;)
+    for (int i = w->nloop; i-- > 0 && !below;)
         if (on >> i & 1)
             below = i == 63 ? ~UINT64_C(0) : (UINT64_C(1) << (i + 1)) - 1;
     return x->around & below;
@@ -359,8 +359,8 @@ static void visit(Walk *w, Node *root)
 Region region_of_all(Sched *s, int n, const Stored *stored)
 {
     Region r = {0};
-    Walk w = {.s = s, .a = arena_new(), .out = &r, .room = 32};
-    w.stack = NEWN(w.a, Item, w.room);
+    Item some[32];
+    Walk w = {.s = s, .a = arena_new(), .out = &r, .stack = some, .room = 32};
     for (int k = 0; k < n && !r.huge; k++) {
         Node *root = stored[k].node;
         Item outside = {.n = root};
