@@ -204,10 +204,26 @@ Key *graph_keys(Arena *a, const Context *c)
     return key;
 }
 
-Key key_inside(const Key *of, const char *variant, int number)
+uint64_t *inner_hashes(Arena *a, const Context *c, uint32_t first)
+{
+    uint64_t *h = NEWN(a, uint64_t, c->nnode - first + 1);
+    for (uint32_t id = first; id < c->nnode; id++) { /* sources have smaller ids */
+        Node *n = c->nodes[id];
+        if (n->dtype == INGOT_INDEX)
+            continue;
+        uint64_t all = own_hash(n);
+        for (uint32_t i = 0; i < n->nsrc; i++)
+            if (n->src[i]->dtype != INGOT_INDEX)
+                all = mix(all, n->src[i]->id < first ? 0 : h[n->src[i]->id - first]);
+        h[id - first] = all;
+    }
+    return h;
+}
+
+Key key_inside(const Key *of, const char *variant, uint64_t inner)
 {
     Key k;
-    uint64_t h = mix(hash_bytes(0, variant, strlen(variant)), (uint64_t)number);
+    uint64_t h = mix(hash_bytes(0, variant, strlen(variant)), inner);
     k.full = mix(h, of->full) | 1;
     for (int i = 0; i < KEY_NEAR; i++)
         k.near[i] = (uint32_t)mix(h, of->near[i]);

@@ -17,8 +17,11 @@ typedef struct {
 Key *graph_keys(Arena *, const Context *);
 /* All those nodes, sources first. */
 Node **graph_nodes(Arena *, const Context *, int *n);
-/* Of a value that a variant of the node with key `of` makes on its way, the number-th. */
-Key key_inside(const Key *of, const char *variant, int number);
+/* By id - first, of nodes from `first` on: what each is made of down to older nodes, whatever those are and wherever a
+ * part of one begins: strips are alike. */
+uint64_t *inner_hashes(Arena *, const Context *, uint32_t first);
+/* Of a value that a variant of the node with key `of` makes on its way, by its inner hash. */
+Key key_inside(const Key *of, const char *variant, uint64_t inner);
 
 /* Which of `saved` stands for each of `present`, -1: none; both in the order of their graphs.  What has a full key in
  * common is the same; what then stands for nothing is paired by the weaker ones, in order. */

@@ -74,7 +74,8 @@ uint64_t value_key(const Plan *p, Node *n)
 }
 
 /* Keys and lines of what a variant made: of what stands for a node that was there before, its own; of what lies
- * between, numbers below the key of the node that was replaced. */
+ * between, what it is within the variant, below the key of the node that was replaced: not in which order nodes were made,
+ * for what several variants have in common is made by the first. */
 void values_follow(Plan *p, uint32_t nnode, Node *const *now, Node *const *root,
                    const char *const *variant)
 {
@@ -94,12 +95,13 @@ void values_follow(Plan *p, uint32_t nnode, Node *const *now, Node *const *root,
             if (said)
                 map_put(&v->record, (uint64_t)now[id]->id + 1, said);
         }
-    int number = 0;
+    const uint64_t *inner = inner_hashes(a, p->c, nnode);
+    bool *inside = NEWN(a, bool, more + 1);
     for (uint32_t id = nnode; id < more; id++) {
-        number = id > nnode && root[id] == root[id - 1] ? number + 1 : 0;
         if (!root[id] || key[id].full || p->c->nodes[id]->dtype == INGOT_INDEX)
             continue;
-        key[id] = key_inside(&v->key[root[id]->id], variant[id], number);
+        inside[id] = true;
+        key[id] = key_inside(&v->key[root[id]->id], variant[id], inner[id - nnode]);
         for (int i = 0; i < v->ngiven; i++)
             if (v->given[i].key.full == key[id].full && !v->given[i].of)
                 v->used[match[id] = i] = true;
@@ -109,6 +111,14 @@ void values_follow(Plan *p, uint32_t nnode, Node *const *now, Node *const *root,
     v->nkey = more;
     v->node = graph_nodes(a, p->c, &v->n);
     count_equals(v, a, more);
+    for (int k = 0; k < v->n; k++)
+        for (int i = 0; i < v->ngiven && inside[v->node[k]->id]; i++) {
+            const ValueChoice *one = &v->given[i];
+            uint32_t id = v->node[k]->id;
+            if (one->of && one->key.full == key[id].full && one->of == v->of[id] &&
+                one->nth == v->nth[id])
+                v->used[match[id] = i] = true;
+        }
 }
 
 /* ---- the file ------------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
     error     beside sums in f64: docs/numerics.md has the bounds
     chosen    where it pays, in strips where it is large; a file has the last word
     fused     --fuse all: each of the points of a tile would be a sum of its own in the kernel of the next layer
+    strips    of two convolutions: values that both of them make are what a file says of each
     left      what cannot be done so stays direct
 
 Exit status 77, skipped: there is no Python with onnx.
@@ -195,6 +196,15 @@ def fused(ingot, work):
     call(ingot, "verify", model, *TARGET, *TIME, "--fuse", "all", "--interpret")
 
 
+def strips(ingot, work):
+    model, saved, again = work / "block.onnx", work / "block.sched", work / "again.sched"
+    model.write_bytes(block(64, 56, 56))
+    call(ingot, "compile", model, "-o", work / "c", "--save-sched", saved, *TARGET)
+    call(ingot, "compile", model, "-o", work / "c", "--sched", saved, "--save-sched", again, *TARGET)
+    if saved.read_text().count(" as winograd2") != 2 or saved.read_text() != again.read_text():
+        raise Wrong("what a file says again is not the same")
+
+
 def left(ingot, work):
     for name, form in LEFT.items():
         model = work / "conv.onnx"
@@ -206,4 +216,4 @@ def left(ingot, work):
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {"kernels": kernels, "error": error, "chosen": chosen, "fused": fused, "left": left}))
+    sys.exit(main(__doc__, {"kernels": kernels, "error": error, "chosen": chosen, "fused": fused, "strips": strips, "left": left}))
