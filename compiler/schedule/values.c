@@ -91,19 +91,21 @@ void values_follow(Plan *p, uint32_t nnode, Node *const *now, Node *const *root,
         if (now[id] && now[id]->id != id && !key[now[id]->id].full) {
             key[now[id]->id] = key[id];
             match[now[id]->id] = match[id];
-            void *said = map_get(&v->record, (uint64_t)id + 1);
-            if (said)
-                map_put(&v->record, (uint64_t)now[id]->id + 1, said);
+            void *record = map_get(&v->record, (uint64_t)id + 1);
+            if (record)
+                map_put(&v->record, (uint64_t)now[id]->id + 1, record);
         }
     const uint64_t *inner = inner_hashes(a, p->c, nnode);
-    bool *inside = NEWN(a, bool, more + 1);
+    uint64_t *said = NEWN(a, uint64_t, more + 1); /* the key that a line for it has */
     for (uint32_t id = nnode; id < more; id++) {
         if (!root[id] || key[id].full || p->c->nodes[id]->dtype == INGOT_INDEX)
             continue;
-        inside[id] = true;
-        key[id] = key_inside(&v->key[root[id]->id], variant[id], inner[id - nnode]);
+        int line = match[root[id]->id]; /* perhaps written for another graph */
+        const Key *of = &v->key[root[id]->id], *then = line < 0 ? of : &v->given[line].key;
+        key[id] = key_inside(of, variant[id], inner[id - nnode]);
+        said[id] = key_inside(then, variant[id], inner[id - nnode]).full;
         for (int i = 0; i < v->ngiven; i++)
-            if (v->given[i].key.full == key[id].full && !v->given[i].of)
+            if (v->given[i].key.full == said[id] && !v->given[i].of)
                 v->used[match[id] = i] = true;
     }
     v->key = key;
@@ -112,10 +114,10 @@ void values_follow(Plan *p, uint32_t nnode, Node *const *now, Node *const *root,
     v->node = graph_nodes(a, p->c, &v->n);
     count_equals(v, a, more);
     for (int k = 0; k < v->n; k++)
-        for (int i = 0; i < v->ngiven && inside[v->node[k]->id]; i++) {
+        for (int i = 0; i < v->ngiven && said[v->node[k]->id]; i++) {
             const ValueChoice *one = &v->given[i];
             uint32_t id = v->node[k]->id;
-            if (one->of && one->key.full == key[id].full && one->of == v->of[id] &&
+            if (one->of && one->key.full == said[id] && one->of == v->of[id] &&
                 one->nth == v->nth[id])
                 v->used[match[id] = i] = true;
         }
