@@ -204,7 +204,7 @@ Key *graph_keys(Arena *a, const Context *c)
     return key;
 }
 
-uint64_t *inner_hashes(Arena *a, const Context *c, uint32_t first)
+uint64_t *inner_hashes(Arena *a, const Context *c, uint32_t first, const Key *known)
 {
     uint64_t *h = NEWN(a, uint64_t, c->nnode - first + 1);
     for (uint32_t id = first; id < c->nnode; id++) { /* sources have smaller ids */
@@ -214,7 +214,9 @@ uint64_t *inner_hashes(Arena *a, const Context *c, uint32_t first)
         uint64_t all = own_hash(n);
         for (uint32_t i = 0; i < n->nsrc; i++)
             if (n->src[i]->dtype != INGOT_INDEX)
-                all = mix(all, n->src[i]->id < first ? 0 : h[n->src[i]->id - first]);
+                all = mix(all, n->src[i]->id < first || known[n->src[i]->id].full
+                                   ? 0
+                                   : h[n->src[i]->id - first]);
         h[id - first] = all;
     }
     return h;

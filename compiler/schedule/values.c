@@ -95,7 +95,7 @@ void values_follow(Plan *p, uint32_t nnode, Node *const *now, Node *const *root,
             if (record)
                 map_put(&v->record, (uint64_t)now[id]->id + 1, record);
         }
-    const uint64_t *inner = inner_hashes(a, p->c, nnode);
+    const uint64_t *inner = inner_hashes(a, p->c, nnode, key);
     uint64_t *said = NEWN(a, uint64_t, more + 1); /* the key that a line for it has */
     for (uint32_t id = nnode; id < more; id++) {
         if (!root[id] || key[id].full || p->c->nodes[id]->dtype == INGOT_INDEX)
