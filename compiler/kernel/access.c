@@ -112,7 +112,7 @@ static bool plain_stride(const KernelArg *a, Node *const *coords, Node *range, i
     for (int i = 0; i < l->n; i++) {
         const LayoutOp *op = &l->op[i];
         int64_t to[2 * INGOT_MAX_RANK], moves[2 * INGOT_MAX_RANK];
-        if (op->kind == LAYOUT_SPLIT && by[op->axis])
+        if (op->kind == LAYOUT_CUT || (op->kind == LAYOUT_SPLIT && by[op->axis]))
             return false;
         if (op->kind == LAYOUT_PAD)
             dim[op->axis] += op->a + op->b;
