@@ -212,11 +212,11 @@ uint64_t *inner_hashes(Arena *a, const Context *c, uint32_t first, const Key *kn
         if (n->dtype == INGOT_INDEX)
             continue;
         uint64_t all = own_hash(n);
-        for (uint32_t i = 0; i < n->nsrc; i++)
-            if (n->src[i]->dtype != INGOT_INDEX)
-                all = mix(all, n->src[i]->id < first || known[n->src[i]->id].full
-                                   ? 0
-                                   : h[n->src[i]->id - first]);
+        for (uint32_t i = 0; i < n->nsrc; i++) {
+            Node *x = n->src[i];
+            bool outside = x->id < first || known[x->id].full;
+            all = mix(all, x->dtype == INGOT_INDEX ? dim_hash(x) : outside ? 0 : h[x->id - first]);
+        }
         h[id - first] = all;
     }
     return h;

@@ -18,7 +18,7 @@ Key *graph_keys(Arena *, const Context *);
 /* All those nodes, sources first. */
 Node **graph_nodes(Arena *, const Context *, int *n);
 /* By id - first, of nodes from `first` on: what each is made of down to older ones and those with known keys, whatever
- * those are and wherever a part of one begins: strips are alike. */
+ * those are. */
 uint64_t *inner_hashes(Arena *, const Context *, uint32_t first, const Key *known);
 /* Of a value that a variant of the node with key `of` makes on its way, by its inner hash. */
 Key key_inside(const Key *of, const char *variant, uint64_t inner);
