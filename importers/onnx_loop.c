@@ -470,6 +470,9 @@ ingot_tensor *onnx_loop(Lowering *n)
     l.n_scan = (int)l.body->n_output - 1 - l.n_carried;
     if (l.n_scan < 0 || n->n_out > l.n_carried + l.n_scan)
         return fault(n, "its body has %zu outputs, which does not fit", l.body->n_output);
+    if (l.body->n_input != 2 + (size_t)l.n_carried)
+        return fault(n, "its subgraph '%s' has %zu inputs, not %d", l.body->name, l.body->n_input,
+                     2 + l.n_carried);
     for (int i = 0; i < l.n_carried; i++) {
         if (!l.carried[i])
             return fault(n, "input %d is missing", i + 2);

@@ -106,8 +106,15 @@ typedef struct {
     const Onnx__GraphProto *body;
     Onnx__NodeProto *node[MAX_SLICE];
     int n;
-    uint64_t inputs; /* that it reads, a bit each */
+    uint64_t inputs; /* that it reads, a bit each; none beyond */
 } Slice;
+
+enum { MAX_INPUTS = 64 };
+
+static uint64_t input_bit(int input)
+{
+    return input < MAX_INPUTS ? UINT64_C(1) << input : 0;
+}
 
 /* Adds the nodes that make `name`; false: there are too many, or of types that more than count. */
 static bool slice_add(Slice *s, const char *name)
@@ -118,8 +125,8 @@ static bool slice_add(Slice *s, const char *name)
     Onnx__NodeProto *p = producer(s->body, name);
     bool counts = false;
     if (input >= 0) {
-        s->inputs |= UINT64_C(1) << (input < 63 ? input : 63);
-        return input < 63;
+        s->inputs |= input_bit(input);
+        return input < MAX_INPUTS;
     }
     if (!p)
         return true; /* of the loop's surroundings */
@@ -183,7 +190,8 @@ int64_t loop_step(Lowering *n, const Onnx__GraphProto *body, int i_carried, Valu
     ingot_tensor *initial = carried[i_carried]->tensor;
     Slice s = {.body = body};
     int64_t next[COUNT(at)];
-    if (!is_counter(initial) || !slice_add(&s, name) || s.inputs != UINT64_C(1) << (2 + i_carried))
+    if (!is_counter(initial) || !slice_add(&s, name) || !s.inputs ||
+        s.inputs != input_bit(2 + i_carried))
         return 0;
     Value **in = ingot_alloc(n->c, body->n_input * sizeof *in);
     in[0] = in[1] = carried[i_carried];
@@ -218,7 +226,7 @@ static ingot_dim *value_in(const Counting *l, const char *name, int64_t k)
     in[0] = in[1] = value_tensor(n->c, ingot_scalar_i(n->c, INGOT_I64, k));
     for (int i = 0; i < (int)l->body->n_input - 2; i++) {
         in[2 + i] = l->carried[i];
-        if (i >= l->n_carried || !(s.inputs >> (2 + i) & 1))
+        if (i >= l->n_carried || !(s.inputs & input_bit(2 + i)))
             continue;
         if (!l->step[i])
             return NULL;

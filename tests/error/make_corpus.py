@@ -402,6 +402,10 @@ def control_flow():
     body = h.make_graph([node("Relu", ("v",), ("w",), "inner")], "body", [value("i", (), T.INT64)], [value("w")])
     case("loop_body_signature", model([node("Loop", ("m", "", "x"), body=body)],
                                       weights=[weight("m", np.int64(3))]), 3, ["n0", "Loop"])
+    body = h.make_graph([node("Relu", ("v",), ("w",), "inner"), node("Not", ("v",), ("c",), "inner2")], "body", [value("v", (), T.BOOL)],
+                        [value("c", (), T.BOOL), value("w")])
+    case("loop_body_inputs", model([node("Loop", ("m", "", "x"), body=body)],
+                                   weights=[weight("m", np.int64(3))]), 3, ["n0", "Loop", "1 inputs, not 3"])
     axes = weight("axes", np.array([0], np.int64))
     unfit = h.make_graph([node("Squeeze", ("x", "axes"), ("t",), "inner")], "then", [], [value("t")])
     case("if_branch_does_not_fit", model([node("If", ("c",), then_branch=unfit, else_branch=then)], cond, weights=[axes]), 4,

@@ -186,6 +186,15 @@ def whiles(out):
     write(out, "while_place", nodes, [("x", tensor(FLOAT, [5, 2])), ("limit", tensor(FLOAT, []))], [("place", number), ("sum", tensor(FLOAT, []))],
           [[np.abs(floats(5, 2)), np.array(limit, np.float32)] for limit in (1.5, 1000)])
 
+    many = [f"m{k}" for k in range(70)]
+    body = graph("body", [NODE("Add", ["t", "one"], ["t2"]), NODE("Less", ["t2", "n"], ["c2"]), NODE("Cast", ["t"], ["now"], to=FLOAT)] +
+                 [NODE("Add", [k, "now"], [k + "_2"]) for k in many] + [NODE("Identity", ["m69_2"], ["s"])],
+                 [("i", number), ("c", truth), ("t", number)] + [(k, tensor(FLOAT, [])) for k in many],
+                 [("c2", truth), ("t2", number)] + [(k + "_2", tensor(FLOAT, [])) for k in many] + [("s", tensor(FLOAT, []))], [("one", scalar(1)), ("n", scalar(3))])
+    ends = ["end"] + [f"e{k}" for k in range(70)] + ["all"]
+    write(out, "while_many", [const("start", scalar(0)), const("go", np.array(True)), NODE("Loop", ["", "go", "start"] + ["x"] * 70, ends, body=body)],
+          [("x", tensor(FLOAT, []))], [("e69", tensor(FLOAT, [])), ("all", tensor(FLOAT, None))], [[np.array(2, np.float32)]])
+
     # what begins as anything, since nobody reads it before it is written; and one element that gets an axis
     body = graph("body", [NODE("Gather", ["x", "t"], ["now"]), NODE("Unsqueeze", ["now", "first"], ["u2"]), NODE("Reshape", ["f", "row"], ["f1"]),
                           NODE("Not", ["f1"], ["f2"]), NODE("Add", ["t", "one"], ["t2"]), NODE("Less", ["t2", "three"], ["in"]),
