@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "codegen/codegen.h"
 #include "compiler/interp/plan_interp.h"
+#include "compiler/kernel/kernel.h"
 #include "compiler/nest.h"
 #include "runtime_min/igrt_num.h"
 #include "targets/targets.h"
@@ -138,6 +140,36 @@ static inline const char *run_wrong(Run *r, Run naive)
             (void)linear_same(r->lk->k, i, &r->arg[i], &naive.arg[i], 0, fault);
     run_free(&naive);
     return fault;
+}
+
+/* Of a kernel with these opts: what is printed can be read again, the text has so many products, which ends, and the values are
+ * those of the kernel without opts. */
+static inline void run_expect(Run r, Run naive, const char *opts, const char *product, int products)
+{
+    StrBuf printed = {0}, text = {0};
+    for (int i = 0; i < r.nest->nopt; i++) {
+        opt_print(&printed, &r.nest->opts[i]);
+        sb_puts(&printed, "\n");
+    }
+    assert_string_equal(printed.data, opts);
+    const char *fault = run_wrong(&r, naive);
+    if (*fault)
+        fail_msg("%s", fault);
+    Kernel *k = kernel_copy(r.p->kernels[0]); /* the nest's own has axes that opts made */
+    for (int i = 0; i < k->narg; i++)
+        k->args[i].layout = r.nest->k->args[i].layout;
+    nest_keep(r.nest, k);
+    k->scratch = kernel_scratch(k);
+    render_kernel(&text, r.t, k, "k");
+    int count = 0;
+    for (const char *at = text.data; (at = strstr(at, product)); at++)
+        count++;
+    if (count != products)
+        fail_msg("%d products where %d were wanted:\n%s", count, products, text.data);
+    ingot_context_free(k->c);
+    sb_free(&printed);
+    sb_free(&text);
+    run_free(&r);
 }
 
 #endif

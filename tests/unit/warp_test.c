@@ -75,33 +75,9 @@ static Run prepare(const Model *m, const char *opts)
     return r;
 }
 
-/* What is printed can be read again, the text has so many products, and the values are right. */
 static void expect(const Model *m, const char *opts, int products)
 {
-    Run r = prepare(m, opts);
-    StrBuf printed = {0}, text = {0};
-    for (int i = 0; i < r.nest->nopt; i++) {
-        opt_print(&printed, &r.nest->opts[i]);
-        sb_puts(&printed, "\n");
-    }
-    assert_string_equal(printed.data, opts);
-    const char *fault = run_wrong(&r, prepare(m, ""));
-    if (*fault)
-        fail_msg("%s", fault);
-    Kernel *k = kernel_copy(r.p->kernels[0]);
-    for (int i = 0; i < k->narg; i++)
-        k->args[i].layout = r.nest->k->args[i].layout;
-    nest_keep(r.nest, k);
-    render_kernel(&text, r.t, k, "k");
-    int count = 0;
-    for (const char *at = text.data; (at = strstr(at, "igrt_mma_dot_")); at++)
-        count++;
-    if (count != products)
-        fail_msg("%d products where %d were wanted:\n%s", count, products, text.data);
-    ingot_context_free(k->c);
-    sb_free(&printed);
-    sb_free(&text);
-    run_free(&r);
+    run_expect(prepare(m, opts), prepare(m, ""), opts, "igrt_mma_dot_", products);
 }
 
 static const char of_warps[] =
