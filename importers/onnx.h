@@ -372,18 +372,6 @@ bool schema_types(Lowering *);
 /* Evaluates a subgraph attribute in the open region. in: its inputs; out: its outputs (room for
  * g->n_output). False after an error. */
 bool subgraph(Lowering *, const Onnx__GraphProto *, int n_in, Value **in, Value **out);
-/* onnx_loop_vars.c. The body of a Loop with its carried inputs in another order: last, and without an output, those that it
- * hands on as they are. from: the number that each had; n_carried: becomes the number of the others. */
-const Onnx__GraphProto *loop_sorted(Lowering *, const Onnx__GraphProto *body, int *n_carried,
-                                    int *from);
-/* Whether the body reads a carried value at all. */
-bool loop_reads(const Onnx__GraphProto *body, int i_carried);
-/* By how much a carried integer grows in each iteration; 0: nothing of the kind. */
-int64_t loop_step(Lowering *, const Onnx__GraphProto *body, int i_carried, Value *const *carried);
-/* How many iterations run until the condition is false that the body gives, if the first one runs, or if not *exact, how many
- * run at most; NULL: not known. carried: and after them, what stays as it is. */
-ingot_dim *loop_count(Lowering *, const Onnx__GraphProto *body, int n_carried,
-                      Value *const *carried, const int64_t *step, bool *exact);
 Value *value_tensor(ingot_context *, ingot_tensor *);
 /* The strings of a tensor, ended by zeros; NULL and an error if one holds a zero. */
 const char *const *strings_of(Model *, const OnnxTensor *, const char *where);

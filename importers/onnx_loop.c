@@ -441,7 +441,7 @@ static void loop_vars(Lowering *n, LoopNode *l, int *from)
     for (int i = 0; i < all; i++)
         carried[i] = l->carried[from[i]];
     l->carried = carried;
-    for (int i = 0; i < l->n_carried; i++)
+    for (int i = 0; i < l->n_carried && (l->n_scan || slices(l->body)); i++) /* else nobody asks */
         if (carried[i]->kind == VALUE_TENSOR)
             l->step[i] = loop_step(n, l->body, i, carried);
 }

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "onnx.h"
+#include "onnx_control.h"
 
 enum { MAX_SLICE = 64, FAR = 1000 };
 
