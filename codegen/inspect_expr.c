@@ -350,7 +350,7 @@ static void put_statement(Printer *p, const Linear *l, const Stmt *s)
         sb_printf(p->sb, " = %s%s", sign ? "" : op_info[op].text, sign ? "" : "(");
         put_expr(p, n, WEAKEST);
         sb_puts(p->sb, sign ? infix[op].text : ", ");
-        put_expr(p, n->src[0], sign ? infix[op].binds + 1 : WEAKEST);
+        put_expr(p, update_value(s), sign ? infix[op].binds + 1 : WEAKEST);
         sb_puts(p->sb, sign ? "" : ")");
         break;
     }

@@ -19,9 +19,9 @@ void render_igrt(Render *r, const char *format, ...)
 }
 
 /* sN = sN + value; a product is added without being rounded if the machine can. */
-static void update(Render *r, Node *n)
+static void update(Render *r, const Stmt *stmt)
 {
-    Node *x = n->src[0];
+    Node *n = stmt->node, *x = update_value(stmt);
     int s = r->number[n->id];
     if (reduce_size(n) > 1) {
         Node *next[MAX_STATE];
@@ -278,7 +278,7 @@ static void statement(Render *r, const Stmt *s)
         render_operand(r, reduce_identity(r->k->c, n), is_vector(r, n), true);
         put(r, ";\n");
         break;
-    case STMT_UPDATE: update(r, n); break;
+    case STMT_UPDATE: update(r, s); break;
     case STMT_STORE: render_store(r, n, s->async, s->depth); break;
     case STMT_COMMIT: put(r, "igrt_copy_commit();\n"); break;
     case STMT_WAIT: sb_printf(r->sb, "igrt_copy_wait(%d);\n", s->count); break;

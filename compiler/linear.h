@@ -23,8 +23,9 @@ typedef struct {
     Node *node;
     int depth;
     /* Where a matrix unit computes: of a LET, ACC or STORE of a fragment the tile that it is in; of an UPDATE those of the sums
-     * and of both operands, and the product that is added: the last one is the last term. */
+     * and of both operands. */
     int8_t tile[3];
+    /* Of an UPDATE that adds a term of several: which product of fragments, or dot; the last one is the last of an iteration. */
     Node *term;
     bool last;
     /* Of a LOOP: where it begins and ends, or NULL: 0, the range's extent.  With `from` it has one iteration or none. */
@@ -77,6 +78,25 @@ static inline bool is_horizontal(const Linear *l, Node *n)
 static inline bool is_dot(const Linear *l, Node *n)
 {
     return n->op == OP_REDUCE && l->tile->four && n->nsrc == 2 && n->src[1] == l->tile->four;
+}
+
+/* The dots of a sum of dots (UNROLL), first to last: how many, 0 if it is none. */
+static inline int dots_of(const Linear *l, Node *body, Node **dot)
+{
+    if (is_dot(l, body)) {
+        *dot = body;
+        return 1;
+    }
+    if (body->op != OP_ADD || !l->tile->four)
+        return 0;
+    int n = dots_of(l, body->src[0], dot), more = n ? dots_of(l, body->src[1], dot + n) : 0;
+    return more ? n + more : 0;
+}
+
+/* What an UPDATE adds. */
+static inline Node *update_value(const Stmt *s)
+{
+    return s->term ? s->term : s->node->src[0];
 }
 
 /* The ranges of a REDUCE or an END that have loops: the terms that a matrix unit takes at once have none. */

@@ -4,7 +4,8 @@
  *     s + x[0] w[0] + x[1] w[1] + x[2] w[2] + x[3] w[3]         of i8 or u8 each, in i32, modulo 2^32
  *
  * An igrt_i8x4 or igrt_u8x4 is four neighbours in memory, of any alignment.  With the DSP instructions of ARMv7E-M (Cortex-M4,
- * M7) it is held as two pairs of 16 bits, bytes 0 and 2 and bytes 1 and 3, and a dot is two SMLAD.
+ * M7) it is held as two pairs of 16 bits, bytes 0 and 2 and bytes 1 and 3, and a dot is two SMLAD.  Pairs are made where they
+ * stand (volatile): a compiler that makes those of later dots first has no registers left for them.
  */
 #ifndef IGRT_DOT_H
 #define IGRT_DOT_H
@@ -20,15 +21,15 @@ typedef struct igrt_i8x4 {
 } igrt_i8x4;
 typedef igrt_i8x4 igrt_u8x4;
 
-#define IGRT_LOAD4(T, INSTRUCTION)                                        \
-    IGRT_INLINE igrt_##T##x4 igrt_load_##T##x4(const void *p)             \
-    {                                                                     \
-        int32_t four;                                                     \
-        igrt_##T##x4 x;                                                   \
-        memcpy(&four, p, 4);                                              \
-        __asm__(INSTRUCTION " %0, %1" : "=r"(x.even) : "r"(four));        \
-        __asm__(INSTRUCTION " %0, %1, ror #8" : "=r"(x.odd) : "r"(four)); \
-        return x;                                                         \
+#define IGRT_LOAD4(T, INSTRUCTION)                                                 \
+    IGRT_INLINE igrt_##T##x4 igrt_load_##T##x4(const void *p)                      \
+    {                                                                              \
+        int32_t four;                                                              \
+        igrt_##T##x4 x;                                                            \
+        memcpy(&four, p, 4);                                                       \
+        __asm__ volatile(INSTRUCTION " %0, %1" : "=r"(x.even) : "r"(four));        \
+        __asm__ volatile(INSTRUCTION " %0, %1, ror #8" : "=r"(x.odd) : "r"(four)); \
+        return x;                                                                  \
     }
 IGRT_LOAD4(i8, "sxtb16")
 IGRT_LOAD4(u8, "uxtb16")

@@ -259,8 +259,9 @@ static void store_fragment(Build *q, const Stmt *s)
     d->count = code_fragment_extent(q, n->src[2], TC_ROWS);
 }
 
-static void update(Build *q, Node *n)
+static void update(Build *q, const Stmt *s)
 {
+    Node *n = s->node;
     if (!is_accumulated(q->l, n) || !code_knows(q, n) || q->at[n->id] < 0) {
         code_fault(q, "adds to an accumulator that has not been started here");
         return;
@@ -274,7 +275,7 @@ static void update(Build *q, Node *n)
         code_add(q, DO_COUNT, acc)->count = q->count[n->id];
         return;
     }
-    Operand x = code_spread(q, code_value(q, n->src[0]), acc.n);
+    Operand x = code_spread(q, code_value(q, update_value(s)), acc.n);
     if (n->op == OP_SCAN) {
         Do *d = code_add_from(q, DO_TERM, acc, code_counter(q, n->src[1]));
         d->node = n;
@@ -283,7 +284,8 @@ static void update(Build *q, Node *n)
     Do *d = code_add_from(q, DO_UPDATE, acc, x);
     d->op = monoid_op((ingot_reduce_op)reduce_monoid(n));
     d->node = n;
-    code_add(q, DO_COUNT, acc)->count = q->count[n->id];
+    if (!s->term || s->last)
+        code_add(q, DO_COUNT, acc)->count = q->count[n->id];
 }
 
 /* A chunk from a buffer to a place. */
@@ -378,7 +380,7 @@ static void statement(Build *q, const Stmt *s)
         if (is_products(q->l, n))
             products(q, s);
         else
-            update(q, n);
+            update(q, s);
         return;
     case STMT_STORE:
         if (is_products(q->l, n->src[2]))

@@ -741,6 +741,28 @@ static bool is_summed(const View *v, Node *load)
     return false;
 }
 
+/* Dots of scalars are so short that a loop's own instructions count: some iterations of the innermost one are written out. */
+static void unroll_dots(Nest *nest, const Place *place, int nout, int n)
+{
+    enum { MOST = 4 };
+    int at = -1, loops = 0;
+    for (int i = nout; i < n; i++) {
+        const NestAxis *x = &nest->axis[nest_loop(nest, nest_root(nest, place[i].range))];
+        if (x->extent > 1) {
+            loops++;
+            at = i;
+        }
+    }
+    if (at < 0)
+        return;
+    int64_t extent = nest->axis[nest_loop(nest, nest_root(nest, place[at].range))].extent;
+    for (int64_t parts = MOST; parts > 1; parts--)
+        if (extent % parts == 0 && (loops > 1 || extent > parts)) {
+            nest_opt_range(nest, OPT_UNROLL, place[at].range, parts);
+            return;
+        }
+}
+
 /* False if a constant then lies badly for the lanes. What is only added (a bias, rows that are looked up) is laid out if it
  * does not lie along them: its order gains nothing else, and others may read it as it is. */
 static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *bufs,
@@ -791,6 +813,8 @@ static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *buf
         nest_opt_range(nest, OPT_UPCAST, tile->columns, tile->ncolumns);
     if (tile->vectors > 1)
         nest_opt_range(nest, OPT_UPCAST, tile->lanes, tile->vectors);
+    if (tile->nfour && tile->width <= 1)
+        unroll_dots(nest, place, nout, n);
     order_opt(nest, place, n);
     Node *loop[INGOT_MAX_RANK * 4];
     for (int i = 0; i < n; i++)

@@ -10,7 +10,7 @@
 #include "kernel.h"
 #include "linear.h"
 
-enum { MAX_TILES = 32 };
+enum { MAX_TILES = 32, MAX_DOTS = 64 /* that UNROLL makes */ };
 typedef struct {
     Context *c;
     Linear *l;
@@ -223,13 +223,13 @@ static void need_siblings(const Lin *q, Node *t, bool *needed)
     }
 }
 
-/* What the reduces of a group are made of. */
-static bool *needed_by(const Lin *q, Arena *a, const int *group, int n)
+/* What the nodes of a group, of which the last stands at `last`, are made of. */
+static bool *needed_by(const Lin *q, Arena *a, const int *group, int n, int last)
 {
     bool *needed = NEWN(a, bool, q->n);
     for (int i = 0; i < n; i++)
         needed[group[i]] = true;
-    for (int i = group[n - 1] + 1; i-- > 0;) {
+    for (int i = last + 1; i-- > 0;) {
         Node *t = q->order[i];
         for (uint32_t j = 0; needed[i] && j < t->nsrc; j++)
             needed[position(q, t->src[j])] = true;
@@ -480,6 +480,48 @@ static void emit_in_loop(Lin *q, uint64_t open, int depth)
     add(q, STMT_COMMIT, NULL, depth);
 }
 
+/* How many dots each of a group's sums adds in an iteration; 1: all at once, or one. */
+static int dots_each(const Lin *q, const int *group, int n)
+{
+    Node *dot[MAX_DOTS];
+    int each = 0;
+    for (int i = 0; i < n; i++) {
+        Node *sum = q->order[group[i]];
+        int count = is_loop(q->l, sum) ? dots_of(q->l, sum->src[0], dot) : 0;
+        if (count < 2 || (i && count != each))
+            return 1;
+        each = count;
+    }
+    return each;
+}
+
+/* The sums' dots, one of each after the other: what is loaded for them stands before them, for there are few registers. */
+static void emit_dots(Lin *q, const int *group, int n, int each, uint64_t open, uint64_t must,
+                      int depth)
+{
+    for (int j = 0; j < each; j++) {
+        Arena *a = arena_new();
+        Node *dot[MAX_DOTS];
+        int *term = NEWN(a, int, n);
+        for (int i = 0; i < n; i++) {
+            dots_of(q->l, q->order[group[i]]->src[0], dot);
+            term[i] = position(q, dot[j]);
+        }
+        int last = 0;
+        for (int i = 0; i < n; i++)
+            last = term[i] > last ? term[i] : last;
+        bool *needed = needed_by(q, a, term, n, last);
+        emit_nodes(q, open, must, needed, depth);
+        arena_free(a);
+        for (int i = 0; i < n; i++) {
+            dots_of(q->l, q->order[group[i]]->src[0], dot);
+            add(q, STMT_UPDATE, q->order[group[i]], depth);
+            q->l->stmt[q->l->n - 1].term = dot[j];
+            q->l->stmt[q->l->n - 1].last = j == each - 1;
+        }
+    }
+}
+
 /* All reduces over the same loops that can run now. */
 static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const bool *needed,
                         int depth)
@@ -497,7 +539,8 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
     for (int i = 0; i < n; i++)
         q->done[group[i]] = true;
     Arena *a = arena_new();
-    const bool *inside = needed_by(q, a, group, n);
+    const bool *inside = needed_by(q, a, group, n, group[n - 1]);
+    const int each = dots_each(q, group, n);
     if (n > 1)
         emit_invariants(q, group, n, open, must, inside, depth);
     bool sum = is_loop(q->l, t);
@@ -516,7 +559,10 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
         inner |= bit(loop[j]);
         if (ahead)
             emit_in_loop(q, inner, depth + j + 1);
-        emit_nodes(q, inner, own, inside, depth + j + 1);
+        if (each > 1 && j == nloop - 1)
+            emit_dots(q, group, n, each, inner, own, depth + nloop);
+        else
+            emit_nodes(q, inner, own, inside, depth + j + 1);
     }
     for (int i = 0; i < q->nahead && sum && nloop && loop[nloop - 1] == q->ahead_in; i++)
         add(q, STMT_PREFETCH, q->ahead[i], depth + nloop);
@@ -524,7 +570,7 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
         (q->l->tile->tc->lanes ? add_lane_products : add_products)(q, group, n, depth + nloop);
     for (int i = 0; i < n; i++) {
         Node *g = q->order[group[i]];
-        if (sum && !is_products(q->l, g))
+        if (sum && each == 1 && !is_products(q->l, g))
             add(q, STMT_UPDATE, g, depth + nloop);
         for (int j = 0; !sum && j < end_stores(g); j++)
             add_fill(q, g->src[j], depth + nloop);

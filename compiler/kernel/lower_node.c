@@ -3,7 +3,7 @@
  * Every range of the kernel stands for an expression of the axes that are left of it.  A reduce whose axes were split is
  * rebuilt from the inside out:
  *
- *     UNROLL   a reduce for each copy, joined by the monoid
+ *     UNROLL   a reduce for each copy, joined by the monoid; of dots without lanes one, of the sum of the copies
  *     DOT      a reduce over four terms, inside of the others
  *     VECTOR   a reduce for each lane, joined over the lanes, then the terms that fill no vector
  *
@@ -228,13 +228,73 @@ static bool without_sign(Lower *q, const Piece *p, Node *n, Node *product, Node 
     return true;
 }
 
+/* The next split of a reduce, from s on, that UNROLL makes. */
+static const Split *next_unroll(const Lower *q, const Piece *p, const Node *n, int *s)
+{
+    for (; *s < q->nest->nsplit; ++*s) {
+        const Split *u = &q->nest->split[*s];
+        if (u->kind == OPT_UNROLL && p->sum[u->axis].split == u && lower_is_over(q, n, u->axis))
+            return u;
+    }
+    return NULL;
+}
+
+/* The terms of an iteration, and its loops.  True: they are taken by fours. */
+static bool terms_of_block(Lower *q, Piece *p, Node *n, const Env *e, Node **body, Node **range,
+                           int *nrange)
+{
+    Env in = env_new(q, e);
+    bool dot = false;
+    *nrange = 0;
+    for (uint32_t i = reduce_size(n); i < n->nsrc; i++) {
+        int root = nest_root_of(q->k, n->src[i]), axis = root;
+        in.value[root] = lower_index(q, p, root);
+        for (; axis >= 0 && p->sum[axis].split; axis = p->sum[axis].outer)
+            dot |= p->sum[axis].split->kind == OPT_DOT;
+        lower_loops(q, p, root, range, nrange);
+    }
+    env_ready(q, &in);
+    for (uint32_t i = 0; i < reduce_size(n); i++)
+        body[i] = lower_node(q, p, n->src[i], &in);
+    if (reduce_size(n) == 1)
+        body[0] = masked_term(q, n, body[0], &in);
+    return dot;
+}
+
+/* Dots of scalars have the accumulators that UPCAST makes, in registers of which there are few: the copies that UNROLL makes
+ * of them, by split s and those after it, are added to one.  NULL: they are no dots, or have a rest. */
+static Node *unrolled_dots(Lower *q, Piece *p, Node *n, const Env *e, int s, Node **range,
+                           int *nrange)
+{
+    const Split *u = next_unroll(q, p, n, &s);
+    Node *sum = NULL, *body[MAX_STATE];
+    if (p->t.lane || (u && u->remaining))
+        return NULL;
+    if (!u)
+        return terms_of_block(q, p, n, e, body, range, nrange) ? four_terms(q, p, n, body[0])
+                                                               : NULL;
+    for (int64_t i = 0; i < u->amount; i++) {
+        p->at[u->inner] = idx(q->c, i);
+        Node *one = unrolled_dots(q, p, n, e, s + 1, range, nrange);
+        if (!one)
+            return NULL;
+        sum = sum ? node_alu2(q->c, OP_ADD, n->dtype, sum, one) : one;
+    }
+    return sum;
+}
+
 /* The whole blocks of a reduce: of what split s and those after it unroll, a reduce for each copy, and one for what is left. */
 static void whole_blocks(Lower *q, Piece *p, Node *n, const Env *e, int s, Node **out)
 {
-    for (; s < q->nest->nsplit; s++) {
-        const Split *u = &q->nest->split[s];
-        if (u->kind != OPT_UNROLL || p->sum[u->axis].split != u || !lower_is_over(q, n, u->axis))
-            continue;
+    Node **range = NEWN(q->a, Node *, (int)n->nsrc + q->nest->nsplit), *body[MAX_STATE];
+    int nrange = 0;
+    const Split *u = next_unroll(q, p, n, &s);
+    body[0] = u ? unrolled_dots(q, p, n, e, s, range, &nrange) : NULL;
+    if (body[0]) {
+        reduce_over(q, p, n, body, range, nrange, out);
+        return;
+    }
+    if (u) {
         for (int64_t i = 0; i < u->amount; i++) {
             Node *part[MAX_STATE];
             p->at[u->inner] = idx(q->c, i);
@@ -252,22 +312,7 @@ static void whole_blocks(Lower *q, Piece *p, Node *n, const Env *e, int s, Node 
         }
         return;
     }
-    Env in = env_new(q, e);
-    Node **range = NEWN(q->a, Node *, (int)n->nsrc + q->nest->nsplit), *body[MAX_STATE];
-    int nrange = 0;
-    bool dot = false;
-    for (uint32_t i = reduce_size(n); i < n->nsrc; i++) {
-        int root = nest_root_of(q->k, n->src[i]), axis = root;
-        in.value[root] = lower_index(q, p, root);
-        for (; axis >= 0 && p->sum[axis].split; axis = p->sum[axis].outer)
-            dot |= p->sum[axis].split->kind == OPT_DOT;
-        lower_loops(q, p, root, range, &nrange);
-    }
-    env_ready(q, &in);
-    for (uint32_t i = 0; i < reduce_size(n); i++)
-        body[i] = lower_node(q, p, n->src[i], &in);
-    if (reduce_size(n) == 1)
-        body[0] = masked_term(q, n, body[0], &in);
+    bool dot = terms_of_block(q, p, n, e, body, range, &nrange);
     if (dot && without_sign(q, p, n, body[0], range, nrange, out))
         return;
     if (dot)

@@ -177,10 +177,10 @@ static void count_node(Count *q, Node *n, bool top)
     count_sources(q, n);
 }
 
-static void count_update(Count *q, Node *n)
+static void count_update(Count *q, const Stmt *s)
 {
+    Node *n = s->node, *x = update_value(s);
     Body *b = &q->body[q->depth];
-    Node *x = n->src[0];
     double wide = registers_of(q, n);
     bool product = n->op == OP_REDUCE && (n->arg.i & 255) == INGOT_REDUCE_ADD && x->op == OP_MUL &&
                    dtype_is_float(n->dtype);
@@ -415,7 +415,7 @@ static void count_tile(Count *q, const Kernel *k, const Tile *tile)
             break;
         case STMT_ACC: q->body[q->depth].alu += 1; break;
         case STMT_LET: count_node(q, s->node, true); break;
-        case STMT_UPDATE: count_update(q, s->node); break;
+        case STMT_UPDATE: count_update(q, s); break;
         case STMT_STORE:
             q->body[q->depth].store += registers_of(q, s->node);
             add_access(q, s->node);
