@@ -11,7 +11,9 @@ void print_port(StrBuf *sb, const Bundle *b, const Port *port)
     sb_puts(sb, "\"");
     print_comment_text(sb, port->b->name ? port->b->name : "");
     sb_puts(sb, "\" ");
-    print_shape(sb, b->c, port->b->dtype, port->b->rank - port->lead, port->b->dims + port->lead);
+    Node *const *dims = port->b->dims; /* NULL where there are none */
+    print_shape(sb, b->c, port->b->dtype, port->b->rank - port->lead,
+                dims ? dims + port->lead : NULL);
     sb_puts(sb, port->here ? ", may be absent" : "");
 }
 

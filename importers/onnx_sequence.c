@@ -216,6 +216,9 @@ static ingot_tensor *split_at_run_time(Lowering *n, ingot_tensor *x, int axis, b
     if (n->n_in > 1 && n->in[1]) {
         if (ingot_rank(n->in[1]) > 0 && !ingot_dim_is_const(ingot_shape(n->in[1], 0), &count))
             return unsupported(n, "the number of its pieces is not known when compiling");
+        if (ingot_rank(n->in[1]) > 0 && count > ONNX_MAX_LIST)
+            return unsupported(n, "it has %lld pieces, more than %d", (long long)count,
+                               ONNX_MAX_LIST);
         if (ingot_rank(n->in[1]) > 0)
             return split_by_list(n, x, axis, count);
         step = as(n, n->in[1], INGOT_I64);

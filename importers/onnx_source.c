@@ -21,7 +21,8 @@ static void short_put(Short *s, const char *text, size_t n)
 {
     size_t room = MAX_TEXT - s->n;
     s->cut |= n > room;
-    memcpy(s->text + s->n, text, n < room ? n : room);
+    if (n) /* an empty name may have no bytes at all */
+        memcpy(s->text + s->n, text, n < room ? n : room);
     s->n += n < room ? n : room;
 }
 

@@ -9,14 +9,34 @@ int64_t range_extent(const Node *range)
     return idx_value(range->src[0], &n) ? n : -1;
 }
 
-bool depends_on(Node *e, Node *range)
+/* seen: by id from the range's on, of nodes below which it is not; NULL: few nodes are looked at, at most *left. */
+static bool finds(Node *e, Node *range, bool *seen, int *left)
 {
     if (e == range)
         return true;
-    for (uint32_t i = 0; i < e->nsrc; i++)
-        if (e->src[i]->id >= range->id && depends_on(e->src[i], range))
+    if (seen && seen[e->id - range->id])
+        return false;
+    if (seen)
+        seen[e->id - range->id] = true;
+    for (uint32_t i = 0; i < e->nsrc && (seen || --*left >= 0); i++)
+        if (e->src[i]->id >= range->id && finds(e->src[i], range, seen, left))
             return true;
     return false;
+}
+
+bool depends_on(Node *e, Node *range)
+{
+    int left = 200; /* what is shared below counts for each use: nearly always this is enough */
+    if (e->id < range->id)
+        return false;
+    if (finds(e, range, NULL, &left))
+        return true;
+    if (left >= 0)
+        return false;
+    Arena *a = arena_new();
+    bool found = finds(e, range, NEWN(a, bool, e->id - range->id + 1), NULL);
+    arena_free(a);
+    return found;
 }
 
 bool *moving(Arena *a, Node *const *order, int n, Node *range)

@@ -46,53 +46,55 @@ static Node *in_place(Node *stage, Node *range)
     return NULL;
 }
 
-enum { DEEP = 32 };
+enum {
+    MOST_NODES = 2000
+}; /* looked at below a reduce: what is shared is looked at again for each use */
 
-static Node *value_beyond(Context *, Node *, Node *range, Node *limit, int depth);
+static Node *value_beyond(Context *, Node *, Node *range, Node *limit, int *left);
 
 /* 1 or 0 where the condition is known for range >= limit, else -1. */
-static int condition_beyond(Context *c, Node *n, Node *range, Node *limit, int depth)
+static int condition_beyond(Context *c, Node *n, Node *range, Node *limit, int *left)
 {
     Node *from;
     bool beyond;
     int64_t above;
-    if (depth > DEEP)
+    if (--*left < 0)
         return -1;
     if (threshold(c, n, range, &from, &beyond))
         return idx_value(idx_sub(c, limit, from), &above) && above >= 0 ? beyond : -1;
     if (n->op == OP_ISNAN)
-        return value_beyond(c, n->src[0], range, limit, depth + 1) ? 0 : -1;
+        return value_beyond(c, n->src[0], range, limit, left) ? 0 : -1;
     if (n->op != OP_AND && n->op != OP_OR && n->op != OP_NOT)
         return -1;
-    int x = condition_beyond(c, n->src[0], range, limit, depth + 1);
+    int x = condition_beyond(c, n->src[0], range, limit, left);
     if (n->op == OP_NOT)
         return x < 0 ? -1 : !x;
-    int y = condition_beyond(c, n->src[1], range, limit, depth + 1), decides = n->op == OP_OR;
+    int y = condition_beyond(c, n->src[1], range, limit, left), decides = n->op == OP_OR;
     return x == decides || y == decides ? decides : x < 0 || y < 0 ? -1 : !decides;
 }
 
 /* The constant, no NaN, that a value of floats is for range >= limit, if all that the mask leaves out is finite; NULL: none. */
-static Node *value_beyond(Context *c, Node *n, Node *range, Node *limit, int depth)
+static Node *value_beyond(Context *c, Node *n, Node *range, Node *limit, int *left)
 {
-    if (depth > DEEP || !dtype_is_float((ingot_dtype)n->dtype) || n->op == OP_REDUCE)
+    if (--*left < 0 || !dtype_is_float((ingot_dtype)n->dtype) || n->op == OP_REDUCE)
         return NULL;
     if (n->op == OP_CONST)
         return isnan(node_float(n)) ? NULL : n;
     if (n->op == OP_STAGE) {
         Node *own = in_place(n, range);
-        return own ? value_beyond(c, n->src[0], own, limit, depth + 1) : NULL;
+        return own ? value_beyond(c, n->src[0], own, limit, left) : NULL;
     }
     if (n->op == OP_WHERE) {
-        int known = condition_beyond(c, n->src[0], range, limit, depth + 1);
-        Node *a = known ? value_beyond(c, n->src[1], range, limit, depth + 1) : NULL;
-        Node *b = known == 1 ? a : value_beyond(c, n->src[2], range, limit, depth + 1);
+        int known = condition_beyond(c, n->src[0], range, limit, left);
+        Node *a = known ? value_beyond(c, n->src[1], range, limit, left) : NULL;
+        Node *b = known == 1 ? a : value_beyond(c, n->src[2], range, limit, left);
         return known == 0 || a == b ? b : NULL;
     }
     Node *x = n->nsrc > 0 && n->nsrc <= 2 && op_is_alu(n->op)
-                  ? value_beyond(c, n->src[0], range, limit, depth + 1)
+                  ? value_beyond(c, n->src[0], range, limit, left)
                   : NULL;
-    Node *y = n->nsrc == 2 && op_is_alu(n->op) ? value_beyond(c, n->src[1], range, limit, depth + 1)
-                                               : NULL;
+    Node *y =
+        n->nsrc == 2 && op_is_alu(n->op) ? value_beyond(c, n->src[1], range, limit, left) : NULL;
     double of_x = x ? node_float(x) : NAN, of_y = y ? node_float(y) : NAN;
     ingot_dtype d = (ingot_dtype)n->dtype;
     switch (n->op) {
@@ -107,20 +109,20 @@ static Node *value_beyond(Context *c, Node *n, Node *range, Node *limit, int dep
 }
 
 /* Some limit that a comparison below a value gives: it may be that of another mask, which then proves nothing. */
-static Node *find_limit(Context *c, Node *n, Node *range, int depth)
+static Node *find_limit(Context *c, Node *n, Node *range, int *left)
 {
     Node *limit;
     bool beyond;
-    if (depth > DEEP || n->op == OP_REDUCE || n->dtype == INGOT_INDEX)
+    if (--*left < 0 || n->op == OP_REDUCE || n->dtype == INGOT_INDEX)
         return NULL;
     if (threshold(c, n, range, &limit, &beyond))
         return limit;
     if (n->op == OP_STAGE) {
         Node *own = in_place(n, range);
-        return own ? find_limit(c, n->src[0], own, depth + 1) : NULL;
+        return own ? find_limit(c, n->src[0], own, left) : NULL;
     }
     for (uint32_t i = 0; i < n->nsrc; i++)
-        if ((limit = find_limit(c, n->src[i], range, depth + 1)))
+        if ((limit = find_limit(c, n->src[i], range, left)))
             return limit;
     return NULL;
 }
@@ -161,11 +163,12 @@ static void limits_of_reduces(Lower *q, Limits *f)
             int root = root_of_range(q, n->src[j]);
             if (root < 0 || refused[root])
                 continue;
+            int to_find = MOST_NODES, to_know = MOST_NODES;
             Node *limit =
-                f->limit[root] ? f->limit[root] : find_limit(q->c, n->src[0], n->src[j], 0);
-            bool good =
-                limit && reduce_size(n) == 1 && is_known_outside(q, limit) &&
-                value_beyond(q->c, n->src[0], n->src[j], limit, 0) == reduce_identity(q->c, n);
+                f->limit[root] ? f->limit[root] : find_limit(q->c, n->src[0], n->src[j], &to_find);
+            bool good = limit && reduce_size(n) == 1 && is_known_outside(q, limit) &&
+                        value_beyond(q->c, n->src[0], n->src[j], limit, &to_know) ==
+                            reduce_identity(q->c, n);
             f->limit[root] = good ? limit : NULL;
             refused[root] = !good;
         }

@@ -58,10 +58,10 @@ static double bytes_of(const Node *n)
 
 double product_ram(Node *n)
 {
+    if (n->op != OP_REDUCE || (n->arg.i & 255) != INGOT_REDUCE_ADD || n->src[0]->op != OP_MUL)
+        return 0;
     Node *product = n->src[0];
     double bytes = bytes_of(n);
-    if (n->op != OP_REDUCE || (n->arg.i & 255) != INGOT_REDUCE_ADD || product->op != OP_MUL)
-        return 0;
     for (int side = 0; side < 2; side++) {
         Node *x = product->src[side];
         while (is_move(x))

@@ -541,8 +541,9 @@ static void analyse(Sched *s, Node *n)
     i->rows = rows;
     i->constant = constant;
     i->leaves = leaves;
-    i->cost = cost > 1 << 20 ? 1 << 20 : cost;
-    i->loads = loads;
+    enum { MANY = 1 << 20 }; /* what is shared counts for each use: it may double with each node */
+    i->cost = cost > MANY ? MANY : cost;
+    i->loads = loads > MANY ? MANY : loads;
     i->depth = depth + 1;
     i->has_reduce = reduce;
     double bytes = node_bytes(n);

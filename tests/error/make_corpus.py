@@ -417,6 +417,9 @@ def control_flow():
                          [value("t")])
     case("subgraph_name_used_outside", model([node("If", ("c",), ("a",), then_branch=scope, else_branch=then),
                                               node("Relu", ("hidden",), ("y",), "n1")], cond), 3, ["hidden", "n1"])
+    case("split_into_too_many", model([node("SplitToSequence", ("x", "k"), ("s",)), node("SequenceLength", ("s",))],
+                                      [value("x"), value("k", (2 ** 31 - 1,), T.INT64)], [value("y", (), T.INT64)]), 4,
+         ["SplitToSequence", "2147483647 pieces"])
 
 
 # -- odd but good -----------------------------------------------------------------------------

@@ -12,6 +12,7 @@
 
 #include "codegen/codegen.h"
 #include "compiler/ingot_ops.h"
+#include "compiler/kernel/kernel.h"
 #include "targets/targets.h"
 
 /* KEPT: what the allocator's caches may hold more or less, less than a byte a candidate */
@@ -285,9 +286,26 @@ static void parts_of_sums(void **state)
     ingot_context_free(c);
 }
 
+/* Each node reads the one before it twice: ways down double with each. */
+static void shared_nodes_are_looked_at_once(void **state)
+{
+    (void)state;
+    Context *c = ingot_context_new(NULL, NULL);
+    Node *other = range_new(c, 1, idx(c, 8)), *in = range_new(c, 2, idx(c, 8)),
+         *late = range_new(c, 3, idx(c, 8)), *e = node_cast(c, in, INGOT_I32);
+    for (int i = 0; i < 64; i++)
+        e = node_alu2(c, i % 2 ? OP_XOR : OP_MUL, INGOT_I32, e,
+                      node_alu2(c, OP_SHL, INGOT_I32, e, node_const_i(c, INGOT_I32, 1)));
+    assert_true(depends_on(e, in));
+    assert_false(depends_on(e, other));
+    assert_false(depends_on(e, late));
+    ingot_context_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shared_nodes_are_looked_at_once),
         cmocka_unit_test(candidates_of_a_product),
         cmocka_unit_test(candidates_of_rows),
         cmocka_unit_test(refusals),
