@@ -254,9 +254,41 @@ static Readers readers_of(Sched *s, Node *const *order, int norder, Node *n, Nod
     return r;
 }
 
+enum { MAX_STEPS = 16 };
+
+/* Is v read by nothing that runs after n's kernel? */
+static bool dies_by(Sched *s, Node *v, const Node *n, Node *const *uses, int steps)
+{
+    const Info *i = info_of(s, v);
+    bool dies = !i->root && steps;
+    for (int u = 0; u < i->nuse && dies; u++) {
+        Node *t = uses[i->iuse + u];
+        dies = t == n || (info_of(s, t)->order < info_of(s, n)->order &&
+                          (!is_computed(s, t) || dies_by(s, t, n, uses, steps - 1)));
+    }
+    return dies;
+}
+
+/* Is n, of which t is a part, made element by element of a stored value as large, which dies in its kernel? Then it is stored
+ * in place of that (memplan.c): in lines that are at hand already, and in no more memory. */
+static bool takes_place(Sched *s, Node *n, const Node *t, Node *const *uses, int steps)
+{
+    bool found = false;
+    for (uint32_t j = 0;
+         j < t->nsrc && (op_is_alu(t->op) || t->op == OP_RESHAPE) && steps && !found; j++) {
+        Node *v = t->src[j];
+        found = is_computed(s, v)
+                    ? takes_place(s, n, v, uses, steps - 1)
+                    : info_of(s, v)->stored && v->dtype == n->dtype &&
+                          node_bytes(v) == node_bytes(n) && dies_by(s, v, n, uses, steps);
+    }
+    return found;
+}
+
 /* Storing takes a kernel, a write, and a read by every reader; computing it in its readers takes its operations as often as
- * they read it. */
-static bool store_pays(Sched *s, Node *n, const Readers *readers)
+ * they read it. Where it takes the place of what dies there, it is no matter of memory, but of time alone: then it counts, too,
+ * that products take an operand from memory as it is, spread over the lanes, and one that is computed has to be spread. */
+static bool store_pays(Sched *s, Node *n, const Readers *readers, Node *const *uses)
 {
     const Target *t = s->target;
     double bytes = node_bytes(n), kernels = readers->kernels;
@@ -271,8 +303,11 @@ static bool store_pays(Sched *s, Node *n, const Readers *readers)
     }
     double memory = kernels * cost_bytes(apart.bytes, apart.bytes, t),
            arithmetic = readers->times * cost_ops(&inlined, t);
-    double store =
-        cost_region(&apart, t) + cost_stored(n, t) + kernels * cost_bytes(bytes, bytes, t);
+    bool in_place = takes_place(s, n, n, uses, MAX_STEPS);
+    if (in_place && t->lanes && !info_of(s, n)->has_reduce && readers->reduced && arithmetic > 0)
+        arithmetic += readers->times * numel(n) / t->rate[UNIT_VECTOR];
+    double written = in_place ? cost_bytes(bytes, bytes, t) : cost_stored(n, t);
+    double store = cost_region(&apart, t) + written + kernels * cost_bytes(bytes, bytes, t);
     if (coord_ops(s, n)) /* operations so few that the loads count */
         store += cost_bytes(readers->times * bytes, bytes, t);
     double again = memory > arithmetic ? memory : arithmetic;
@@ -378,7 +413,7 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
     if (i->staged)
         r.times = 1;
     bool again = r.times > 1 || r.kernels > 1 || (i->has_reduce && r.reduced);
-    if (again && store_pays(s, n, &r))
+    if (again && store_pays(s, n, &r, uses))
         return i->has_reduce ? "a reduce that would be computed again where it is read"
                              : "computing it again where it is read costs more than memory";
     if (r.kernels > 1 && is_looked_up(s, n))

@@ -171,37 +171,37 @@ static void liveness(Memplan *m)
 
 /* ---- in place ---------------------------------------------------------------------------- */
 
-static bool same_place(const KernelArg *a, const KernelArg *b)
+/* Where in its argument's memory an access lies, in elements; NULL: in one with a halo, which has an owner who clears it. */
+static Node *offset_of(const Kernel *k, int arg, Node *const *coords)
 {
-    if (a->dtype != b->dtype || a->rank != b->rank || a->layout.n != b->layout.n)
-        return false;
-    for (int i = 0; i < a->rank; i++)
-        if (a->dims[i] != b->dims[i])
-            return false;
-    return a->layout.n == 0;
+    const KernelArg *a = &k->args[arg];
+    for (int i = 0; i < a->layout.n; i++)
+        if (a->layout.op[i].kind == LAYOUT_PAD)
+            return NULL;
+    return layout_offset(k->c, &a->layout, a->rank, a->dims, coords);
 }
 
-/* Every load of argument `in` reads exactly the element that the kernel's only store writes to
+/* Every load of argument `in` reads exactly the bytes that the kernel's only store writes to
  * argument `out`. Then each element is read before it is overwritten, in whatever order. */
 static bool reads_what_it_writes(Arena *a, const Kernel *k, int in, int out)
 {
-    if (k->serial || k->sink->nsrc != 1)
+    if (k->serial || k->sink->nsrc != 1 || k->args[in].dtype != k->args[out].dtype)
         return false;
-    Node *store = k->sink->src[0]->src[0];
-    if (store->src[0]->arg.i != out || !same_place(&k->args[in], &k->args[out]))
+    Node *store = k->sink->src[0]->src[0]; /* buffer, gate, value, coordinates */
+    if (store->src[0]->arg.i != out)
         return false;
+    Node *there = offset_of(k, out, store->src + 3);
     int n;
     Node **order = graph_toposort(a, 1, &k->sink, &n);
-    for (int i = 0; i < n; i++) {
-        Node *load = order[i];
+    for (int i = 0; i < n && there; i++) {
+        Node *load = order[i]; /* buffer, gate, coordinates */
         if (load->op != OP_LOAD || load->src[0]->arg.i != in)
             continue;
-        /* load: buffer, gate, coordinates; store: buffer, gate, value, coordinates */
-        if (load->nsrc + 1 != store->nsrc ||
-            memcmp(load->src + 2, store->src + 3, (load->nsrc - 2) * sizeof load->src[0]))
+        Node *here = offset_of(k, in, load->src + 2);
+        if (!here || !idx_provably_equal(k->c, here, there))
             return false;
     }
-    return true;
+    return there;
 }
 
 /* Whether b is made anew in every iteration of all loops around the step. */
@@ -243,12 +243,25 @@ static int takeover(Memplan *m, const Step *s, int *out)
 }
 
 /* The kernel as it is when argument `in` is the same memory as argument `out`: one parameter, read
- * and written. (Two that alias would break `restrict`.) */
-static void merge_args(Kernel *k, int in, int out)
+ * and written. (Two that alias would break `restrict`.) What it reads there is what its store names. */
+static void merge_args(Arena *a, Kernel *k, int in, int out)
 {
-    Node *from = node_make(k->c, OP_BUFFER, k->args[in].dtype, (Arg){.i = in}, 0, NULL, 0, NULL);
-    Node *to = node_make(k->c, OP_BUFFER, k->args[out].dtype, (Arg){.i = out}, 0, NULL, 0, NULL);
-    k->sink = substitute(k->c, k->sink, 1, &from, &to);
+    Node *store = k->sink->src[0]->src[0];
+    int n, nload = 0;
+    Node **order = graph_toposort(a, 1, &k->sink, &n), **from = NEWN(a, Node *, n),
+         **to = NEWN(a, Node *, n);
+    for (int i = 0; i < n; i++) {
+        Node *load = order[i], *src[INGOT_MAX_RANK + 2];
+        if (load->op != OP_LOAD || load->src[0]->arg.i != in)
+            continue;
+        src[0] = store->src[0];
+        src[1] = load->src[1];
+        memcpy((void *)(src + 2), store->src + 3, (store->nsrc - 3) * sizeof *src);
+        from[nload] = load;
+        to[nload++] =
+            node_make(k->c, OP_LOAD, load->dtype, load->arg, (int)store->nsrc - 1, src, 0, NULL);
+    }
+    k->sink = substitute(k->c, k->sink, nload, from, to);
     k->args[in].read = false;
     k->args[out].read = true;
 }
@@ -307,7 +320,7 @@ static void in_place(Memplan *m, Step **steps, int nstep)
                              .operations = -1,
                              .bytes = result->bytes});
         }
-        merge_args(k, in, out);
+        merge_args(m->a, k, in, out);
     }
 }
 

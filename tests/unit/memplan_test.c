@@ -156,6 +156,49 @@ static void in_place_where_allowed(void **state)
     }
 }
 
+/* out[i][0][j] = f(in[i][j]), both column by column; with a halo, or one row by row, the bytes are others. */
+static void in_place_where_bytes_are_the_same(void **state)
+{
+    Context *c = *state;
+    enum { SAME, HALO, ROWS, CASES };
+    for (int how = 0; how < CASES; how++) {
+        Plan *p = plan_begin(c);
+        Buffer *in = buffer(p, BUF_INPUT, 64), *a = buffer(p, BUF_ARENA, 64),
+               *b = buffer(p, BUF_ARENA, 64), *out = buffer(p, BUF_OUTPUT, 64);
+        copy(p, &p->main, a, in);
+        Step *s = map(p, &p->main, b, a, false);
+        copy(p, &p->main, out, b);
+        Kernel *k = s->kernel;
+        Node *i = range_new(k->c, 0, idx(k->c, 8)), *j = range_new(k->c, 1, idx(k->c, 8)),
+             *yes = node_bool(k->c, true), *none = idx(k->c, 0);
+        Node *dims[] = {idx(k->c, 8), idx(k->c, 1), idx(k->c, 8)};
+        Node *from = node_make(k->c, OP_BUFFER, INGOT_U8, (Arg){.i = 1}, 0, NULL, 0, NULL);
+        Node *to = node_make(k->c, OP_BUFFER, INGOT_U8, (Arg){.i = 0}, 0, NULL, 0, NULL);
+        Node *load =
+            node_make(k->c, OP_LOAD, INGOT_U8, (Arg){0}, 4, (Node *[]){from, yes, i, j}, 0, NULL);
+        Node *store = node_make(k->c, OP_STORE, INGOT_U8, (Arg){0}, 6,
+                                (Node *[]){to, yes, load, i, none, j}, 0, NULL);
+        Node *end = node_make(k->c, OP_END, INGOT_BOOL, (Arg){0}, 1, &store, 0, NULL);
+        k->sink = node_make(k->c, OP_SINK, INGOT_BOOL, (Arg){0}, 1, &end, 0, NULL);
+        Node *square[] = {dims[0], dims[2]};
+        k->args[0].rank = 3;
+        k->args[0].dims = dims;
+        k->args[1].rank = 2;
+        k->args[1].dims = square;
+        k->args[0].layout = (Layout){1, {{.kind = LAYOUT_PERMUTE, .perm = {3, {2, 0, 1}}}}};
+        if (how != ROWS)
+            k->args[1].layout = (Layout){1, {{.kind = LAYOUT_PERMUTE, .perm = {2, {1, 0}}}}};
+        if (how == HALO)
+            for (int x = 0; x < 2; x++)
+                k->args[x].layout.op[k->args[x].layout.n++] = (LayoutOp){.kind = LAYOUT_PAD};
+        assert_true(memplan(p, ALIGN));
+        check(p);
+        assert_int_equal(p->arena_bytes, how == SAME ? 64 : 128);
+        assert_int_equal(k->args[1].read, how != SAME);
+        plan_free(p);
+    }
+}
+
 static void not_in_place_if_read_later(void **state)
 {
     Context *c = *state;
@@ -472,7 +515,7 @@ int main(void)
         TEST(loops_stretch), TEST(loop_keeps_operand),     TEST(views_and_states),
         TEST(weights_once),  TEST(overflow_is_told),       TEST(hot_first),
         TEST(hot_gives_way), TEST(states_together),        TEST(too_small_is_told),
-        TEST(random_plans),  TEST(last_reader_runs_early),
+        TEST(random_plans),  TEST(last_reader_runs_early), TEST(in_place_where_bytes_are_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
