@@ -6,6 +6,7 @@
  *     LOAD(AFTER(place, END(STORE(place, value), ranges)), at)
  *
  * linearize() sees that the loops that fill run where all that their addresses depend on is known. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "lower.h"
@@ -155,17 +156,34 @@ static Node *fill_range(Lower *q, Piece *p, int stage, int axis, int64_t size)
     return *fresh;
 }
 
+/* Lanes that do not lie side by side, of a loop that does: blocks of it, as many neighbours as there are lanes, are loaded as rows
+ * and transposed in registers (rows.c).  Gives the loop's range, or NULL: element by element. */
+static Node *neighbours_of(Lower *q, const Piece *p, Node *load, const int *leaf, int n)
+{
+    int64_t stride, size;
+    if (!p->t.lane || !node_is_const_i(load->src[1], 1) ||
+        !access_stride(q->k, load, p->t.lane, &stride) || llabs(stride) < 2)
+        return NULL;
+    for (int i = 0; i < n; i++) {
+        Node *x = p->at[leaf[i]];
+        if (x != p->t.lane && x->op == OP_RANGE && idx_value(x->src[0], &size) && size > 1 &&
+            access_stride(q->k, load, x, &stride) && stride == 1)
+            return x;
+    }
+    return NULL;
+}
+
 /* n: the load as the kernel has it, load: as it is in this loop nest. */
 Node *load_through_place(Lower *q, Piece *p, Node *n, Node *load)
 {
     int stage = nest_stage(q->nest, n->src[0]->arg.i);
-    int *leaf = NEWN(q->a, int, q->nest->naxis + 1), nleaf = 0, nrange = 0;
+    int *leaf = NEWN(q->a, int, q->nest->naxis + 1), nleaf = 0, nrange = 0, nloop = 0;
     if (stage < 0 || !p->filled[stage])
         return load;
     for (int i = 0; i < q->k->naxis; i++)
         if ((p->at[i] || p->sum[i].split) && depends_on(n, q->k->axes[i].range))
             lower_leaves(p, i, leaf, &nleaf);
-    Node *from[64], *to[64], *at = idx(q->c, 0), *fill = at, *range[64];
+    Node *from[64], *to[64], *at = idx(q->c, 0), *fill = at, *loop[64];
     int outside = nest_position(q->nest, q->nest->stage[stage].axis), kept = 0;
     for (int i = 0; i < nleaf;
          i++) /* output loops outside of the axis, and the axis itself, stay */
@@ -179,27 +197,43 @@ Node *load_through_place(Lower *q, Piece *p, Node *n, Node *load)
             leaf[j] = leaf[j - 1];
             leaf[j - 1] = t;
         }
-    int64_t elements = 1;
+    Node *rows = neighbours_of(q, p, load, leaf, kept), *block = NULL;
+    int64_t elements = 1, columns = 1, pitch = 0;
     for (int i = kept; i-- > 0;) {
         Node *x = p->at[leaf[i]], *as = x;
         int64_t size = place_extent(q, p, leaf[i]);
-        bool lanes = x == p->t.lane && in_neighbours(q, p, n);
+        bool lanes = x == p->t.lane && (rows || in_neighbours(q, p, n));
         if (x->op == OP_RANGE && !lanes) {
-            from[nrange] = x;
             const bool part = x == p->t.lane && p->t.part; /* there is nothing behind it */
-            to[nrange] = range[nrange] = as =
-                fill_range(q, p, stage, leaf[i], part ? p->t.part : size);
-            nrange++;
+            int64_t count = part ? p->t.part : size;
+            if (x == rows) {
+                columns = size < p->t.lanes ? size : p->t.lanes;
+                count = (size + columns - 1) / columns;
+                pitch = elements;
+            }
+            as = count > 1 ? fill_range(q, p, stage, leaf[i], count) : idx(q->c, 0);
+            if (count > 1)
+                loop[nloop++] = as;
+            if (x == rows) /* the last block ends where the loop does, and shares some with the one before */
+                block = as = idx_min(q->c, idx_mul(q->c, as, idx(q->c, columns)),
+                                     idx(q->c, size - columns));
+            from[nrange] = x;
+            to[nrange++] = as;
         }
         at = idx_add(q->c, idx_mul(q->c, x, idx(q->c, elements)), at);
         fill = idx_add(q->c, idx_mul(q->c, as, idx(q->c, elements)), fill);
         elements = sat_mul(elements, size);
     }
     q->place[stage] = elements > q->place[stage] ? elements : q->place[stage];
-    Node *end[65];
-    end[0] = place_store(q, stage, node_bool(q->c, true), substitute(q->c, load, nrange, from, to),
-                         fill);
-    for (int i = 0; i < nrange; i++)
-        end[1 + i] = range[nrange - 1 - i];
-    return place_load(q, stage, end, 1 + nrange, at);
+    Node **end = NEWN(q->a, Node *, columns + nloop + 1);
+    for (int64_t i = 0; i < columns; i++) {
+        for (int j = 0; j < nrange && rows; j++)
+            to[j] = from[j] == rows ? idx_add(q->c, block, idx(q->c, i)) : to[j];
+        end[i] =
+            place_store(q, stage, node_bool(q->c, true), substitute(q->c, load, nrange, from, to),
+                        idx_add(q->c, fill, idx(q->c, i * pitch)));
+    }
+    for (int i = 0; i < nloop; i++)
+        end[columns + i] = loop[nloop - 1 - i];
+    return place_load(q, stage, end, (int)columns + nloop, at);
 }
