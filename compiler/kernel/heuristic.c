@@ -668,22 +668,42 @@ bool walks_pages(const Kernel *k, const View *v, Node *load)
 
 /* Operands that are computed when the model runs lie as they were written: the panel that a tile's rows read again and again is
  * copied to a place of its own where it lies badly. */
+static bool wants_place(const Kernel *k, const View *v, const Buffer *const *bufs,
+                        const RegisterTile *tile, Node *load, const Target *t)
+{
+    int64_t stride;
+    if (bufs[load->src[0]->arg.i]->kind == BUF_WEIGHT || !depends_on(load, tile->lanes) ||
+        !tile->rows || tile->nfour || depends_on(load, tile->rows) ||
+        rows_of(tile->rows) < STAGE_USES * tile->nrows)
+        return false;
+    bool apart = !access_stride(k, load, tile->lanes, &stride) || stride != 1;
+    double panel = (double)(tile->vectors * tile->width * dtype_info[load->dtype].bytes);
+    for (uint32_t i = 1; i < v->dot->nsrc; i++)
+        panel *= (double)v->dot->src[i]->hi + 1;
+    return panel <= t->level[1].bytes / 2 && (apart || walks_pages(k, v, load));
+}
+
+/* How many copies the lanes take: what lies apart along them, but not what comes out of a place that rows are transposed into. */
+static int copies_of(const Kernel *k, const View *v, const Buffer *const *bufs,
+                     const RegisterTile *tile, const Target *t)
+{
+    int copies = tile->moves;
+    int64_t stride;
+    for (int j = 0; j < v->nfactor && copies; j++)
+        copies -= access_move(k->c, v->factor[j], tile->lanes).kind == MOVE_AXIS &&
+                  access_stride(k, v->factor[j], tile->lanes, &stride) && llabs(stride) > 1 &&
+                  wants_place(k, v, bufs, tile, v->factor[j], t);
+    return copies;
+}
+
 static void stage_opts(Nest *nest, const View *v, const Buffer *const *bufs,
                        const RegisterTile *tile)
 {
     const Kernel *k = nest->k;
-    for (int j = 0; j < v->nfactor && tile->rows && !tile->nfour; j++) {
+    for (int j = 0; j < v->nfactor; j++) {
         Node *load = v->factor[j];
         int arg = (int)load->src[0]->arg.i, at = -1;
-        int64_t stride;
-        if (bufs[arg]->kind == BUF_WEIGHT || !depends_on(load, tile->lanes) ||
-            depends_on(load, tile->rows) || rows_of(tile->rows) < STAGE_USES * tile->nrows)
-            continue;
-        bool apart = !access_stride(k, load, tile->lanes, &stride) || stride != 1;
-        double panel = (double)(tile->vectors * tile->width * dtype_info[load->dtype].bytes);
-        for (uint32_t i = 1; i < v->dot->nsrc; i++)
-            panel *= (double)v->dot->src[i]->hi + 1;
-        if (panel > nest->target->level[1].bytes / 2 || (!apart && !walks_pages(k, v, load)))
+        if (!wants_place(k, v, bufs, tile, load, nest->target))
             continue;
         for (int i = 0; i < nest->norder; i++) {
             const NestAxis *x = &nest->axis[nest->order[i]];
@@ -945,7 +965,9 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
         RegisterTile tile = pick_tile(k, &v, r, pair, nfour && !moves, moves, t);
         tile.nfour = moves ? 0 : nfour;
         memcpy((void *)tile.four, four, (size_t)tile.nfour * sizeof *four);
-        tile.score *= moves == 0 ? 1 : moves == 1 ? 0.7 : 0.4;
+        static const double worth[] = {1, 0.7, 0.4};
+        int copies = copies_of(k, &v, bufs, &tile, t);
+        tile.score *= (moves ? 0.97 : 1) * worth[copies < 2 ? copies : 2];
         tell_tile(tried, k, &tile);
         if (tile.score > best.score)
             best = tile;

@@ -40,6 +40,11 @@ static ingot_tensor *product(Context *c)
     return ingot_relu(c, ingot_matmul(c, variable(c, "x", M, K), variable(c, "w", K, N)));
 }
 
+static ingot_tensor *product_of_rows(Context *c)
+{
+    return ingot_matmul(c, variable(c, "x", M, K), ingot_transpose(c, variable(c, "w", N, K), 0, 1));
+}
+
 static ingot_tensor *softmax(Context *c)
 {
     return ingot_softmax(c, variable(c, "x", M, N), 1);
@@ -307,6 +312,25 @@ static void a_place_not_filled(void **state)
     expect(&r, product, "which nothing has written; at i0.o = 0, i1.o = 0, r0 = 1");
 }
 
+/* What is in lanes lies a row apart: a place is filled with rows that are transposed in registers, the last ones of which begin before the
+ * end of those before. */
+static void a_place_of_rows(void **state)
+{
+    (void)state;
+    static const char *const opts[] = {
+        "VECTOR i1 16, UPCAST i0 3, ORDER i1.o i0.o r0, STAGE i1.o 2",
+        "VECTOR i1 8, UPCAST i0 3, UPCAST i1.o 3, ORDER i1.o.o i0.o r0, STAGE i1.o.o 2"};
+    for (int i = 0; i < 2; i++) {
+        Run r = prepare(product_of_rows, opts[i], false);
+        const Linear *l = &r.lk->tile[0];
+        bool rows = false;
+        for (int j = 0; j < find(l, STMT_ACC, 0); j++)
+            rows |= l->stmt[j].kind == STMT_LET && is_rows(l->stmt[j].node);
+        assert_true(rows);
+        expect(&r, product_of_rows, "");
+    }
+}
+
 /* ((x w) u) (x w): a plan of three kernels; the second buffer on the first one, which the third kernel reads too. */
 static void a_buffer_on_a_live_one(void **state)
 {
@@ -374,6 +398,7 @@ int main(void)
         cmocka_unit_test(a_barrier_left_out),
         cmocka_unit_test(nothing_written),
         cmocka_unit_test(a_place_not_filled),
+        cmocka_unit_test(a_place_of_rows),
         cmocka_unit_test(a_buffer_on_a_live_one),
         cmocka_unit_test(no_form),
     };
