@@ -120,8 +120,9 @@ Move access_move(Context *c, Node *access, Node *range)
 }
 
 /* The same from the coordinates, one after the other: nothing is built. False where that is not plain to see: sizes known at run
- * time only, a quotient that moves. */
-static bool plain_stride(const KernelArg *a, Node *const *coords, Node *range, int64_t *stride)
+ * time only, a quotient that moves. lanes: or 0; within blocks that the layout cuts the range into, if they are whole vectors of these. */
+static bool plain_stride(const KernelArg *a, Node *const *coords, Node *range, int64_t lanes,
+                         int64_t *stride)
 {
     const Layout *l = &a->layout;
     int64_t dim[2 * INGOT_MAX_RANK], by[2 * INGOT_MAX_RANK];
@@ -132,7 +133,9 @@ static bool plain_stride(const KernelArg *a, Node *const *coords, Node *range, i
     for (int i = 0; i < l->n; i++) {
         const LayoutOp *op = &l->op[i];
         int64_t to[2 * INGOT_MAX_RANK], moves[2 * INGOT_MAX_RANK];
-        if (op->kind == LAYOUT_CUT || (op->kind == LAYOUT_SPLIT && by[op->axis]))
+        bool apart = (op->kind == LAYOUT_CUT || op->kind == LAYOUT_SPLIT) && by[op->axis],
+             block = lanes && op->kind == LAYOUT_SPLIT && op->a % lanes == 0 && i == 0;
+        if (op->kind == LAYOUT_CUT || (apart && !(block && coords[op->axis] == range)))
             return false;
         if (op->kind == LAYOUT_PAD)
             dim[op->axis] += op->a + op->b;
@@ -149,6 +152,10 @@ static bool plain_stride(const KernelArg *a, Node *const *coords, Node *range, i
             memmove(by + op->axis + 1, by + op->axis, (size_t)(rank - op->axis) * sizeof *by);
             dim[op->axis] = (dim[op->axis] + op->a - 1) / op->a;
             dim[op->axis + 1] = op->a;
+            if (apart) {
+                by[op->axis + 1] = by[op->axis];
+                by[op->axis] = 0;
+            }
             rank++;
         }
     }
@@ -166,10 +173,17 @@ bool access_stride(const Kernel *k, Node *access, Node *range, int64_t *stride)
 {
     Context *c = k->c;
     const KernelArg *a = &k->args[access->src[0]->arg.i];
-    if (plain_stride(a, access->src + first_coord(access), range, stride))
+    if (plain_stride(a, access->src + first_coord(access), range, 0, stride))
         return true;
     Node *at = layout_offset(c, &a->layout, a->rank, a->dims, access->src + first_coord(access));
     return range_stride(c, at, range, stride);
+}
+
+bool vector_stride(const Kernel *k, Node *access, Node *range, int64_t lanes, int64_t *stride)
+{
+    const KernelArg *a = &k->args[access->src[0]->arg.i];
+    return access_stride(k, access, range, stride) ||
+           plain_stride(a, access->src + first_coord(access), range, lanes, stride);
 }
 
 Node *only_load(Arena *a, const Node *below, int64_t arg)

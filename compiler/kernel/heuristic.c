@@ -28,9 +28,9 @@ static bool takes_ramps(const Kernel *k, Node *t, Node *range)
 
 /* Whether all that depends on range can be computed in its lanes.  Buffers in `free` (by argument) may be laid out as
  * this needs, and `moves` counts other accesses whose stride is not 1: can_lay_out() knows whether they can be copied.
- * apart: NULL, or what is loaded may lie apart; becomes the greatest such stride.  In a contraction, whose loads are to be
+ * lanes: how many, 0: not known.  apart: NULL, or what is loaded may lie apart; becomes the greatest such stride.  In a contraction, whose loads are to be
  * vectors, it may not, nor may a gate differ from lane to lane. */
-bool fits_lanes(Arena *a, const Kernel *k, Node *range, const bool *free, int *moves,
+bool fits_lanes(Arena *a, const Kernel *k, Node *range, int64_t lanes, const bool *free, int *moves,
                 int64_t *apart)
 {
     int n;
@@ -79,7 +79,7 @@ bool fits_lanes(Arena *a, const Kernel *k, Node *range, const bool *free, int *m
             continue;
         }
         int64_t stride;
-        bool known = access_stride(k, t, range, &stride);
+        bool known = vector_stride(k, t, range, lanes, &stride);
         if (apart && t->op == OP_LOAD && (free && free[t->src[0]->arg.i] ? m.stride : known)) {
             *apart = known && llabs(stride) > *apart ? llabs(stride) : *apart;
             continue;
@@ -217,15 +217,28 @@ static bool is_short(Arena *a, const Kernel *k, Node *range)
     return ops <= SHORT_OPS;
 }
 
+/* The result lies in panels, blocks of the range in each of which other axes come first: elements of a block, or 0. */
+static int64_t panel_of(const Kernel *k, const View *v, Node *range)
+{
+    int64_t stride, block = 16;
+    if (access_stride(k, v->store[0], range, &stride))
+        return 0;
+    while (block > 2 && !(vector_stride(k, v->store[0], range, block, &stride) && stride == 1))
+        block /= 2;
+    return block > 2 ? block : 0;
+}
+
 /* What is written along one axis and read along another: vectors of the former and as many copies along the latter are a
  * square whose rows are loaded and transposed in registers (rows.c).  Gives the number of places, 0: it is not so. */
 static int rows_opts(Arena *a, Nest *nest, const View *v, Place *place, int n)
 {
     const Kernel *k = nest->k;
     Node *last = place[n - 1].range, *read = NULL;
-    int64_t lanes = lanes_along(k, nest->target, last), apart = 0, stride;
+    int64_t lanes = lanes_along(k, nest->target, last), panel = panel_of(k, v, last), apart = 0,
+            stride;
+    lanes = panel && panel < lanes ? panel : lanes;
     int moves, at = -1;
-    if (!lanes || !is_short(a, k, last) || !fits_lanes(a, k, last, NULL, &moves, &apart))
+    if (!lanes || !is_short(a, k, last) || !fits_lanes(a, k, last, lanes, NULL, &moves, &apart))
         return 0;
     for (int i = 0; i < n - 1; i++) {
         bool rows = range_extent(place[i].range) > 1;
@@ -338,7 +351,7 @@ static void apart_opts(Arena *a, Nest *nest, const View *v, Node *last, bool sca
     bool stored = nest->target->lanes && lanes && !scan;
     for (int i = 0; i < v->nstore; i++)
         stored &= access_stride(k, v->store[i], last, &stride) && stride == 1;
-    if (stored && fits_lanes(a, k, last, NULL, &moves, &apart) &&
+    if (stored && fits_lanes(a, k, last, lanes, NULL, &moves, &apart) &&
         (apart <= 2 || has_function(a, k, last)) && nest_opt_range(nest, OPT_VECTOR, last, lanes))
         side_by_side_opt(a, nest, v, last, lanes);
     else if (scan || (nest->target->lanes && v->nreduce && is_short(a, k, last)))
@@ -381,6 +394,18 @@ static void case_opts(Arena *a, Nest *nest, const View *v)
     }
 }
 
+/* Panels one after the other, a few at a time if rows are read along them. */
+static void panels_opts(Nest *nest, Place *place, int n, int64_t lanes)
+{
+    enum { SIDE_BY_SIDE = 64 };
+    Place last = place[n - 1];
+    if (lanes && range_extent(last.range) >= SIDE_BY_SIDE)
+        nest_opt_range(nest, OPT_UPCAST, last.range, SIDE_BY_SIDE / lanes);
+    int at = lanes ? 0 : n - 2; /* before the rows that are transposed */
+    memmove(place + at + 1, place + at, (size_t)(n - 1 - at) * sizeof *place);
+    place[at] = last;
+}
+
 static void plain_opts(Arena *a, Nest *nest, const View *v)
 {
     const Kernel *k = nest->k;
@@ -395,6 +420,8 @@ static void plain_opts(Arena *a, Nest *nest, const View *v)
         }
         place[n] =
             (Place){.range = v->range[i], .key = storage_stride(k, v->store[0], v->range[i])};
+        if (panel_of(k, v, v->range[i]))
+            place[n].key = 1;
         /* what some reduce does not depend on goes inside of it, or it would run again and again */
         for (int j = 0; j < v->nreduce; j++)
             if (!depends_on(v->reduce[j], v->range[i]))
@@ -404,9 +431,10 @@ static void plain_opts(Arena *a, Nest *nest, const View *v)
     sort_places(place, n);
     case_opts(a, nest, v);
     Node *last = n ? place[n - 1].range : NULL;
-    int64_t lanes = last ? lanes_along(k, t, last) : 0;
+    int64_t lanes = last ? lanes_along(k, t, last) : 0, panel = n > 1 ? panel_of(k, v, last) : 0;
     int moves;
-    if (t->lanes && lanes && fits_lanes(a, k, last, NULL, &moves, NULL) &&
+    lanes = panel && panel < lanes ? panel : lanes;
+    if (t->lanes && lanes && fits_lanes(a, k, last, lanes, NULL, &moves, NULL) &&
         nest_opt_range(nest, OPT_VECTOR, last, lanes)) {
         side_by_side_opt(a, nest, v, last, lanes);
     } else {
@@ -417,13 +445,15 @@ static void plain_opts(Arena *a, Nest *nest, const View *v)
         else if (last && !v->nreduce && !scan)
             n = block_opts(nest, v, place, n);
     }
+    if (panel && nest->nsplit && !v->nreduce && !scan)
+        panels_opts(nest, place, n, lanes);
     /* rows that are reduced: their innermost axis in lanes */
     bool rows = false;
     for (int i = 0; i < v->nreduce && t->lanes; i++) {
         Node *r = v->reduce[i], *inner = r->src[r->nsrc - 1];
         int64_t want = lanes_along(k, t, inner);
         if (!want || (lanes && want != lanes) || inner->hi + 1 < 2 * want ||
-            !fits_lanes(a, k, inner, NULL, &moves, NULL))
+            !fits_lanes(a, k, inner, want, NULL, &moves, NULL))
             continue;
         bool nested = false; /* below another vectorised axis it would be two-dimensional */
         nested |= last && depends_on(r, last) && lanes;
@@ -440,7 +470,7 @@ static void plain_opts(Arena *a, Nest *nest, const View *v)
         Node *range = k->axes[i].range;
         int64_t want = k->axes[i].staged ? lanes_along(k, t, range) : 0;
         if (want && (!lanes || want == lanes) && range_extent(range) >= want &&
-            fits_lanes(a, k, range, NULL, &moves, NULL))
+            fits_lanes(a, k, range, want, NULL, &moves, NULL))
             nest_opt_range(nest, OPT_VECTOR, range, want);
     }
     order_opt(nest, place, n);
@@ -522,9 +552,22 @@ static double read_again(const Kernel *k, const View *v, Node *lanes, const Targ
                : cost_bytes(bytes, INFINITY, t) / (2 * products / t->rate[UNIT_TILE]);
 }
 
+/* Does the other operand lie side by side along the rows, its terms pages apart? Then it is copied into panels of them. */
+static bool in_row_panels(const Kernel *k, const View *v, const Buffer *const *bufs, Node *lanes,
+                          Node *rows)
+{
+    int64_t stride;
+    for (int j = 0; j < v->nfactor; j++)
+        if (!depends_on(v->factor[j], lanes) && depends_on(v->factor[j], rows))
+            return bufs[v->factor[j]->src[0]->arg.i]->kind != BUF_WEIGHT &&
+                   access_stride(k, v->factor[j], rows, &stride) && stride == 1 &&
+                   walks_pages(k, v, v->factor[j]);
+    return false;
+}
+
 /* pair: what is interleaved with the lanes, or NULL. */
-static RegisterTile pick_tile(const Kernel *k, const View *v, Node *lanes, Node *pair, bool four,
-                              int moves, const Target *t)
+static RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *const *bufs,
+                              Node *lanes, Node *pair, bool four, int moves, const Target *t)
 {
     int64_t extent = range_extent(lanes), width = t->lanes ? lanes_for(k, t, lanes, extent) : 1;
     RegisterTile best = {.lanes = lanes,
@@ -556,7 +599,8 @@ static RegisterTile pick_tile(const Kernel *k, const View *v, Node *lanes, Node 
              i-- > -1;) { /* -1 stands for no rows; of equals the last axis: its rows lie close */
             Node *rows = i >= 0 ? v->range[i] : NULL;
             int64_t nr = rows ? rows_of(rows) : 1;
-            bool kept = rows && t->lanes && slides(k, v, rows);
+            bool kept = rows && t->lanes && slides(k, v, rows),
+                 panels = rows && t->lanes && in_row_panels(k, v, bufs, lanes, rows);
             if (rows == lanes || (pair && rows == pair) ||
                 (rows && (!view_reuses(v, lanes, rows) || !view_reuses(v, rows, NULL))))
                 continue;
@@ -593,6 +637,8 @@ static RegisterTile pick_tile(const Kernel *k, const View *v, Node *lanes, Node 
                     score *= 0.93 / (1 + again);
                 if (extent % (vectors * width))
                     score *= 0.95;
+                if (panels && m % PANEL)
+                    score *= 0.9;
                 if (score > best.score * 1.001) {
                     RegisterTile b = best;
                     b.rows = m > 1 ? rows : NULL;
@@ -616,7 +662,7 @@ static RegisterTile pick_dot_tile(Arena *a, const View *v, const Kernel *k, cons
         int64_t extent = v->dot->src[i]->hi + 1, width = lanes_along(k, t, v->dot->src[i]);
         int moves;
         if (width && used(extent, width) * (double)width > best.score &&
-            fits_lanes(a, k, v->dot->src[i], free, &moves, NULL) && !moves) {
+            fits_lanes(a, k, v->dot->src[i], width, free, &moves, NULL) && !moves) {
             best.lanes = v->dot->src[i];
             best.width = width;
             best.score = used(extent, width) * (double)width;
@@ -945,7 +991,7 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
         int64_t extent = range_extent(r);
         if (extent < 4 && no_lanes(tried, k, r, "it is too short"))
             continue;
-        if (!fits_lanes(a, k, r, free, &moves, NULL) &&
+        if (!fits_lanes(a, k, r, lanes_along(k, t, r), free, &moves, NULL) &&
             no_lanes(tried, k, r, "what depends on it does not lie side by side, or has no lanes"))
             continue;
         bool factor = false, stored = true;
@@ -962,7 +1008,7 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
         Node *pair;
         if (!pair_of(&v, k, r, t, &pair) || (pair && moves)) /* it saves a copy: not for another */
             continue;
-        RegisterTile tile = pick_tile(k, &v, r, pair, nfour && !moves, moves, t);
+        RegisterTile tile = pick_tile(k, &v, bufs, r, pair, nfour && !moves, moves, t);
         tile.nfour = moves ? 0 : nfour;
         memcpy((void *)tile.four, four, (size_t)tile.nfour * sizeof *four);
         static const double worth[] = {1, 0.7, 0.4};
@@ -1016,5 +1062,5 @@ bool lanes_possible(Arena *a, const Kernel *k, Node *range)
     int moves;
     memset(free, true, (size_t)k->narg * sizeof *free);
     int64_t apart = 0;
-    return fits_lanes(a, k, range, free, &moves, &apart);
+    return fits_lanes(a, k, range, 0, free, &moves, &apart);
 }

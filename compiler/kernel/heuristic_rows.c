@@ -80,7 +80,7 @@ static bool can_be_lanes(const Operands *o, Node *range, int64_t width)
     int64_t extent;
     const Kernel *k = o->nest->k;
     return idx_value(range->src[0], &extent) && extent >= width &&
-           fits_lanes(o->a, k, range, o->free, &moves, NULL) &&
+           fits_lanes(o->a, k, range, width, o->free, &moves, NULL) &&
            (!moves || (o->may_copy && can_lay_out(k, &o->v, o->bufs, o->free, range)));
 }
 

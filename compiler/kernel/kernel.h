@@ -37,6 +37,8 @@ bool moves_with(Arena *, Node *value, Node *range);
 bool *moving(Arena *, Node *const *order, int n, Node *range);
 Move access_move(Context *, Node *access, Node *range);
 bool access_stride(const Kernel *, Node *access, Node *range, int64_t *stride);
+/* Or that of neighbours in a block, where the layout has the range in blocks of whole vectors of so many lanes. */
+bool vector_stride(const Kernel *, Node *access, Node *range, int64_t lanes, int64_t *stride);
 /* access.c: the only access to an argument below a node, if it is read once there, or NULL. */
 Node *only_load(Arena *, const Node *below, int64_t arg);
 View kernel_view(Arena *, const Kernel *);
@@ -117,6 +119,7 @@ void parts_layouts(const Nest *, const View *, const Buffer *const *bufs, int ro
                    Layout *want);
 bool parts_rows(Nest *, const View *);
 /* heuristic.c: whether a sum walks through many pages as it reads one term after the other. */
+enum { PANEL = 4 }; /* rows that are copied into panels are so many, or some times as many */
 bool walks_pages(const Kernel *, const View *, Node *load);
 /* tried: NULL, or gets a line for each choice of lanes, for who reads a report. */
 void choose_opts(Arena *, Nest **, const Buffer *const *bufs, bool may_copy, StrBuf *tried,
@@ -125,7 +128,8 @@ enum { MAX_LANES = 8 };
 /* heuristic_rows.c: false: the kernel has no sum over rows that it keeps in places. */
 bool staged_rows_opts(Arena *, Nest *, const Buffer *const *bufs, bool may_copy, Node **lanes,
                       int *nlanes);
-bool fits_lanes(Arena *, const Kernel *, Node *range, const bool *free, int *moves, int64_t *apart);
+bool fits_lanes(Arena *, const Kernel *, Node *range, int64_t lanes, const bool *free, int *moves,
+                int64_t *apart);
 int64_t lanes_along(const Kernel *, const Target *, Node *range);
 
 /* packing.c: the order in which loops read a weight; false, and *l as it was, if its axes are not those of the loops. */

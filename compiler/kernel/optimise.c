@@ -170,7 +170,43 @@ bool can_lay_out(const Kernel *k, const View *v, const Buffer *const *bufs, cons
     return true;
 }
 
-/* Rows whose terms lie pages apart (a transposed matrix) are turned, where many vectors of results read them again. */
+/* [..][n / block][at][n % block]: what lies side by side in blocks, each with all of `at`. */
+static void layout_in_panels(Layout *l, int rank, int side, int at, int64_t block)
+{
+    int n = 0;
+    l->op[l->n++] = (LayoutOp){.kind = LAYOUT_SPLIT, .axis = (int8_t)side, .a = block};
+    LayoutOp *op = &l->op[l->n++];
+    *op = (LayoutOp){.kind = LAYOUT_PERMUTE, .perm = {.n = rank + 1}};
+    for (int i = 0; i <= rank; i++)
+        if (i != side && i != side + 1 && i != at + (at > side))
+            op->perm.axis[n++] = (int8_t)i;
+    op->perm.axis[n++] = (int8_t)side;
+    op->perm.axis[n++] = (int8_t)(at + (at > side));
+    op->perm.axis[n] = (int8_t)(side + 1);
+}
+
+/* The axis of an access that lies side by side, of which a tile has whole vectors of rows; or -1. */
+static int side_by_side(const Nest *nest, const View *v, Node *load, int64_t *rows)
+{
+    const Kernel *k = nest->k;
+    int64_t stride;
+    for (int i = 0; i < v->nrange; i++) {
+        Move m = access_move(k->c, load, v->range[i]);
+        if (m.kind != MOVE_AXIS || !access_stride(k, load, v->range[i], &stride) || stride != 1)
+            continue;
+        for (int j = 0; j < nest->nsplit; j++) {
+            const Split *s = &nest->split[j];
+            *rows = s->amount;
+            if (s->kind == OPT_UPCAST && k->axes[nest->axis[s->axis].root].range == v->range[i] &&
+                s->amount % PANEL == 0)
+                return m.axis;
+        }
+    }
+    return -1;
+}
+
+/* Rows whose terms lie pages apart (a transposed matrix) are brought together, where many vectors of results read them again: in
+ * panels of a few rows, so that what is copied goes from line to line as it lies. */
 static void copy_columns(const Step *s, const Nest *nest, const View *v, Node *lanes)
 {
     enum { VECTORS = 8 };
@@ -191,7 +227,12 @@ static void copy_columns(const Step *s, const Nest *nest, const View *v, Node *l
             s->bufs[arg]->kind == BUF_WEIGHT || k->args[arg].written ||
             nest_stage(nest, arg) >= 0 || !walks_pages(k, v, load))
             continue;
-        layout_put_last(&k->choice->arg[arg].copy, s->bufs[arg]->rank, m.axis);
+        int64_t rows;
+        int side = side_by_side(nest, v, load, &rows), rank = s->bufs[arg]->rank;
+        if (side >= 0 && side != m.axis && rank < INGOT_MAX_RANK)
+            layout_in_panels(&k->choice->arg[arg].copy, rank, side, m.axis, rows);
+        else
+            layout_put_last(&k->choice->arg[arg].copy, rank, m.axis);
         k->choice->arg[arg].copied = true;
     }
 }

@@ -214,9 +214,10 @@ Node *load_through_place(Lower *q, Piece *p, Node *n, Node *load)
             as = count > 1 ? fill_range(q, p, stage, leaf[i], count) : idx(q->c, 0);
             if (count > 1)
                 loop[nloop++] = as;
-            if (x == rows) /* the last block ends where the loop does, and shares some with the one before */
-                block = as = idx_min(q->c, idx_mul(q->c, as, idx(q->c, columns)),
-                                     idx(q->c, size - columns));
+            if (x ==
+                rows) /* the last block ends where the loop does, and shares some with the one before */
+                block = as =
+                    idx_min(q->c, idx_mul(q->c, as, idx(q->c, columns)), idx(q->c, size - columns));
             from[nrange] = x;
             to[nrange++] = as;
         }

@@ -42,7 +42,8 @@ static ingot_tensor *product(Context *c)
 
 static ingot_tensor *product_of_rows(Context *c)
 {
-    return ingot_matmul(c, variable(c, "x", M, K), ingot_transpose(c, variable(c, "w", N, K), 0, 1));
+    return ingot_matmul(c, variable(c, "x", M, K),
+                        ingot_transpose(c, variable(c, "w", N, K), 0, 1));
 }
 
 static ingot_tensor *softmax(Context *c)
