@@ -257,6 +257,25 @@ static void line_up(Layout *l, int rank, int axis, Node *size)
     op->perm.axis[at] = (int8_t)(axis + 1);
 }
 
+/* In the order in which the loops that fill the place read it, block after block, where there are whole blocks of lanes. */
+static void in_blocks(const Nest *nest, const View *v, Node *load, Node *lanes, int axis,
+                      const Buffer *b, Layout *l)
+{
+    int64_t block = 1, size;
+    int terms = -1;
+    for (int i = 0; i < nest->nsplit; i++)
+        if (nest->k->axes[nest->axis[nest->split[i].axis].root].range == lanes)
+            block *= nest->split[i].amount;
+    for (int i = 0; i < v->nreduce; i++) {
+        Move m = access_move(nest->k->c, load, v->reduce[i]->src[v->reduce[i]->nsrc - 1]);
+        terms = m.kind == MOVE_AXIS && m.axis != axis ? m.axis : terms;
+    }
+    if (terms < 0 || b->rank == INGOT_MAX_RANK || !idx_value(b->dims[axis], &size) || size % block)
+        line_up(l, b->rank, axis, b->dims[axis]);
+    else
+        layout_in_panels(l, b->rank, axis, terms, block);
+}
+
 static bool is_place(const Kernel *k, const Node *range)
 {
     for (int i = 0; i < k->naxis; i++)
@@ -281,7 +300,7 @@ static void choose_copies(Optimise *o, const Step *s, const Nest *nest, Node *la
             continue;
         ArgChoice *a = &k->choice->arg[arg];
         if (!a->copied && is_place(k, lanes))
-            line_up(&a->copy, s->bufs[arg]->rank, m.axis, s->bufs[arg]->dims[m.axis]);
+            in_blocks(nest, &v, access, lanes, m.axis, s->bufs[arg], &a->copy);
         else if (!a->copied)
             layout_put_last(&a->copy, s->bufs[arg]->rank, m.axis);
         a->copied = true;
