@@ -35,6 +35,13 @@ double ingot_resize_source(const ingot_resize_axis *r, int64_t in, int64_t o)
     }
 }
 
+/* Where o lies; far beyond both ends is as good as beyond them by a filter's reach. */
+static double source(const ingot_resize_axis *r, int64_t n, int64_t o, int64_t reach)
+{
+    double at = ingot_resize_source(r, n, o), far = (double)reach;
+    return isnan(at) ? 0 : fmax(-far, fmin(at, (double)n + far));
+}
+
 /* The kernels at distance x: a triangle, and Keys' cubic with free parameter a. */
 static double filter(ingot_resize_mode mode, double x, double a)
 {
@@ -85,7 +92,7 @@ bool ingot_resize_repeats(const ingot_resize_axis *r)
     ingot_resize_axis whole = *r;
     whole.size = ratio * n;
     for (int64_t o = 0; o < whole.size; o++)
-        if (clamp(nearest(r->nearest, ingot_resize_source(&whole, n, o)), n) != o / ratio)
+        if (clamp(nearest(r->nearest, source(&whole, n, o, 1)), n) != o / ratio)
             return false;
     return true;
 }
@@ -97,8 +104,7 @@ static ingot_tensor *resize_nearest(ingot_context *c, ingot_tensor *x, int axis,
     int64_t ratio = r->size % in == 0 ? r->size / in : 0;
     bool repeats = ratio > 0;
     for (int64_t o = 0; o < r->size; o++) {
-        double at = ingot_resize_source(r, in, o);
-        place[o] = isnan(at) ? 0 : clamp(nearest(r->nearest, at), in);
+        place[o] = clamp(nearest(r->nearest, source(r, in, o, 1)), in);
         repeats &= ratio > 0 && place[o] == o / ratio;
     }
     return repeats ? repeat(c, x, axis, ratio)
@@ -123,17 +129,15 @@ ingot_tensor *ingot_resize(ingot_context *c, ingot_tensor *x, int axis, const in
 
     double shrink =
         r->antialias && scale < 1 ? scale : 1; /* the filter is stretched by 1 / shrink */
-    double support = (r->mode == INGOT_RESIZE_LINEAR ? 1 : 2) / shrink;
-    int64_t taps = 2 * (int64_t)ceil(support), n = r->size;
+    double support = r->size ? (r->mode == INGOT_RESIZE_LINEAR ? 1 : 2) / shrink : 1;
+    int64_t taps = support < 4096 ? 2 * (int64_t)ceil(support) : INT32_MAX, n = r->size;
     if (taps > 4096 || n > (1 << 28) / taps)
         return ingot_error(c, INGOT_UNSUPPORTED, "resize: a filter of %lld elements",
                            (long long)taps);
     int64_t *place = ingot_alloc(c, (size_t)(n * taps) * sizeof *place);
     double *weight = ingot_alloc(c, (size_t)(n * taps) * sizeof *weight);
     for (int64_t o = 0; o < n; o++) {
-        double at = ingot_resize_source(r, in, o), sum = 0;
-        if (isnan(at))
-            at = 0;
+        double at = source(r, in, o, taps), sum = 0;
         int64_t first = (int64_t)ceil(at) - taps / 2;
         for (int64_t t = 0; t < taps; t++) {
             double w = filter(r->mode, ((double)(first + t) - at) * shrink, r->cubic_a);

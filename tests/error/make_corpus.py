@@ -436,6 +436,8 @@ def zero_sizes():
     good("weight", [node("Concat", ("x", "w"), axis=0)], [value("x")], (2, 3), [weight("w", np.zeros((0, 3), np.float32))])
     good("transpose", [node("Transpose", perm=[1, 0])], [value("x", (0, 3))], (3, 0))
     good("all", [node("Add", ("x", "x"))], [value("x", (0, 0))], (0, 0))
+    case("zero_resize", model([node("Resize", ("x", "", "", "s"), mode="cubic", antialias=1)], [value("x", (2, 4))],
+                              [value("y", (0, 2))], [weight("s", np.array([0, 2], np.int64))], opset=19), 0, build=True)
 
 
 def hostile_names():

@@ -7,7 +7,8 @@ Half of the damage is to structure (an attribute's value or type, dims, element 
 out or exchanged, nodes doubled or moved, names, opsets, weights, huge integers), half to bytes. Each
 run must end in time with a documented status, with a message naming the file where it is no success,
 with no sanitizer's report, and leave no bundle unless the status is 0. `--build` also compiles what
-was accepted. Failures are kept with the seed in their name; mutation N of a seed is always the same.
+was accepted; with `--options` a target and options are drawn for each, too. Failures are kept with
+the seed in their name; mutation N of a seed is always the same.
 """
 import argparse
 import collections
@@ -253,11 +254,25 @@ def mutation(pool, seed, i):
     return name, (structure if r.random() < 0.7 else damage_bytes)(r, data)
 
 
+def drawn_options(seed, i):
+    """What a compile is asked for, beside the model; nothing of it may matter to whether it ends well."""
+    r = random.Random(f"{seed}/{i}/options")
+    targets = "c c c:x86-64-v4 c:x86-64-v3 c:sapphirerapids c:c99 c:cortex-m4 opencl cuda:sm_80 cuda:sm_90a"
+    asked = ["--target", r.choice(targets.split())]
+    for chance, flag in ((0.15, ("--fuse", "all")), (0.1, ("--fuse", "none")), (0.1, ("--prefer", "ram")),
+                         (0.1, ("--prefer", "time")), (0.1, ("--precision", "1e-5")), (0.05, ("-O0",)),
+                         (0.1, ("--save-sched", "saved.sched"))):
+        if r.random() < chance and flag[0] not in asked and not (flag[0] == "--save-sched" and "-O0" in asked):
+            asked += flag
+    return asked
+
+
 def judge(i, pool, opt):
     name, data = mutation(pool, opt.seed, i)
+    asked = drawn_options(opt.seed, i) if opt.options else []
     work = pathlib.Path(tempfile.mkdtemp(prefix="m", dir=opt.work))
     (work / "model.onnx").write_bytes(data)
-    done = call([opt.ingot, "compile", "model.onnx", "-o", "out"], opt.timeout, opt.env, cwd=work)
+    done = call([opt.ingot, "compile", "model.onnx", "-o", "out", *asked], opt.timeout, opt.env, cwd=work)
     why = crashed(done)
     left = (work / "out").exists()
     if not why and done.timed_out:
@@ -277,7 +292,7 @@ def judge(i, pool, opt):
         keep = opt.keep / f"{opt.seed}_{i}_{name}"
         keep.mkdir(parents=True, exist_ok=True)
         (keep / "model.onnx").write_bytes(data)
-        (keep / "stderr").write_text(done.err)
+        (keep / "stderr").write_text(" ".join(asked) + "\n" + done.err)
     shutil.rmtree(work, ignore_errors=True)
     return i, name, done.rc, why
 
@@ -292,6 +307,7 @@ def main():
     p.add_argument("--models", type=int, default=200, help="good models drawn, each at most 8 KB")
     p.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
     p.add_argument("--timeout", type=float, default=30)
+    p.add_argument("--options", action="store_true", help="each with a target and options, drawn too")
     p.add_argument("--build", action="store_true", help="compile the bundles, too")
     p.add_argument("--keep", type=pathlib.Path, metavar="DIR", help="where failures go")
     opt = p.parse_args()
