@@ -233,7 +233,7 @@ typedef struct {
     bool grows; /* some dim of node is a length */
 } StateTensor;
 
-enum { FEW_IDX = 16 };
+enum { FEW_IDX = 64 };
 struct Context {
     Arena *arena;
     uint32_t number;
@@ -247,6 +247,10 @@ struct Context {
     Node **table;
     size_t ntable, captable;
     Node *few[FEW_IDX];         /* idx(c, 0), idx(c, 1), ..: what is asked for most */
+    Node *truth[2];             /* node_bool() of false, of true */
+    Node *walked;               /* a kernel's: its sink, when kernel_nodes() looked last, */
+    Node **walk;                /* and what is below it, sources first */
+    int nwalk;
     Node **nodes;               /* by id */
     const OriginList **origins; /* by id: who asked for the node, in order; may be NULL */
     uint32_t nnode;

@@ -156,6 +156,9 @@ bool kernel_is_exact(const Kernel *);
 bool kernel_is_plain(const Kernel *);
 const char *plain_reason(Arena *, const Kernel *);
 
+/* schedule/kernel.c: what it computes, sources first: the sink is the last. What lies below its END alone are the first ones. */
+Node *const *kernel_nodes(const Kernel *, int *n);
+Node *const *kernel_end_nodes(const Kernel *, int *n);
 /* schedule/kernel.c: vars again, after its addresses changed; loads and stores of each argument. */
 void kernel_find_vars(Kernel *);
 void kernel_accesses(const Kernel *, Arena *, int64_t *count);

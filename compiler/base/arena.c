@@ -189,7 +189,7 @@ void map_put(Map *m, uint64_t key, void *value)
     if (!value)
         BUG("a map holds no NULL");
     if (m->n * 2 >= m->cap) {
-        Map bigger = {.cap = m->cap ? m->cap * 2 : 16};
+        Map bigger = {.cap = m->cap ? m->cap * 4 : 16};
         bigger.value = must(calloc(bigger.cap, sizeof *bigger.value + sizeof *bigger.key));
         bigger.key = (uint64_t *)(void *)(bigger.value + bigger.cap); /* behind them */
         for (size_t i = 0; i < m->cap; i++)

@@ -26,10 +26,36 @@ static void regroup(Context *c, int nout, Node *const *out_dims, Node *const *co
         in_coords[0] = flat;
 }
 
+/* The products of the prefixes; false: some dim is known at run time only. */
+static bool known_products(int n, Node *const *dims, int64_t *product)
+{
+    product[0] = 1;
+    for (int i = 0; i < n; i++) {
+        int64_t size;
+        if (!idx_fixed(dims[i], &size))
+            return false;
+        product[i + 1] = sat_mul(product[i], size);
+    }
+    return true;
+}
+
 /* Lengths of the first group: the shortest prefixes with equal products, else all that is left. */
 static void first_group(Context *c, int nin, Node *const *in, int nout, Node *const *out, int *gin,
                         int *gout)
 {
+    int64_t known_in[INGOT_MAX_RANK + 1], known_out[INGOT_MAX_RANK + 1];
+    *gin = nin;
+    *gout = nout;
+    if (known_products(nin, in, known_in) && known_products(nout, out, known_out)) {
+        for (int total = 2; total <= nin + nout; total++)
+            for (int i = 1; i < total && i <= nin; i++)
+                if (total - i <= nout && known_in[i] == known_out[total - i]) {
+                    *gin = i;
+                    *gout = total - i;
+                    return;
+                }
+        return;
+    }
     Node *pin[INGOT_MAX_RANK + 1], *pout[INGOT_MAX_RANK + 1];
     pin[0] = pout[0] = idx(c, 1);
     for (int i = 0; i < nin; i++)
@@ -44,8 +70,6 @@ static void first_group(Context *c, int nin, Node *const *in, int nout, Node *co
                 return;
             }
         }
-    *gin = nin;
-    *gout = nout;
 }
 
 static void reshape_coords(Context *c, Node *n, Node *const *coords, Node **src_coords)

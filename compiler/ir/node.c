@@ -241,7 +241,9 @@ Node *node_const_zero(Context *c, ingot_dtype d)
 
 Node *node_bool(Context *c, bool v)
 {
-    return node_make(c, OP_CONST, INGOT_BOOL, (Arg){.i = v}, 0, NULL, 0, NULL);
+    if (!c->truth[v])
+        c->truth[v] = node_make(c, OP_CONST, INGOT_BOOL, (Arg){.i = v}, 0, NULL, 0, NULL);
+    return c->truth[v];
 }
 
 double node_float(Node *n)

@@ -237,6 +237,8 @@ Node *idx_from_value(Context *c, Node *value)
         return NULL;
     if (value->dtype == INGOT_INDEX)
         return value;
+    if (value->op == OP_CAST && dtype_is_int(value->dtype) && value->src[0]->dtype == INGOT_INDEX)
+        return fits(value->src[0], value->dtype) ? value->src[0] : NULL;
     Arena *a = arena_new();
     Node **stack = NULL, **done = NULL;
     Map seen = {0}, map = {0}; /* few of the context's nodes: by node id + 1 */

@@ -263,6 +263,9 @@ Node *idx_add(Context *c, Node *a, Node *b)
         return a;
     if (idx_is(a, 0))
         return b;
+    int64_t x, y;
+    if (idx_fixed(a, &x) && idx_fixed(b, &y))
+        return idx(c, sat_add(x, y));
     Poly p;
     if (!poly_of(&p, a) || !poly_add(&p, b, 1))
         return sum_opaque(c, a, b);
@@ -275,6 +278,9 @@ Node *idx_sub(Context *c, Node *a, Node *b)
         return idx(c, 0);
     if (idx_is(b, 0))
         return a;
+    int64_t x, y, difference;
+    if (idx_fixed(a, &x) && idx_fixed(b, &y) && !__builtin_sub_overflow(x, y, &difference))
+        return idx(c, difference);
     Poly p;
     if (!poly_of(&p, a) || !poly_add(&p, b, -1))
         return sum_opaque(c, a, idx_mul(c, b, idx(c, -1)));
@@ -298,6 +304,9 @@ Node *idx_mul(Context *c, Node *a, Node *b)
         return a;
     if (idx_is(a, 1))
         return b;
+    int64_t x, y;
+    if (idx_fixed(a, &x) && idx_fixed(b, &y))
+        return idx(c, sat_mul(x, y));
     Poly p, q, r = {0};
     if (!poly_of(&p, a) || !poly_of(&q, b) || (p.n + 1) * (q.n + 1) > POLY_TERMS)
         return product_opaque(c, a, b);

@@ -233,7 +233,7 @@ View kernel_view(Arena *a, const Kernel *k)
     v.nrange = (int)end->nsrc - v.nstore;
     v.range = end->src + v.nstore;
     int n;
-    Node **order = graph_toposort(a, 1, &end, &n);
+    Node *const *order = kernel_end_nodes(k, &n);
     v.nload = those_of(n, order, OP_LOAD, v.load, MAX_ACCESS);
     v.nreduce = those_of(n, order, OP_REDUCE, v.reduce, MAX_ACCESS);
     for (int i = 0; i < v.nreduce; i++) {

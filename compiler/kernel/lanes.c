@@ -63,7 +63,7 @@ int lane_bytes(const Kernel *k, Node *range)
 {
     Arena *a = arena_new();
     int n, bytes = 4;
-    Node **order = graph_toposort(a, 1, &k->sink->src[0], &n);
+    Node *const *order = kernel_end_nodes(k, &n);
     const bool *on = moving(a, order, n, range);
     for (int i = 0; i < n && bytes < 8; i++) {
         const Node *t = order[i];

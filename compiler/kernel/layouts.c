@@ -250,10 +250,10 @@ bool reads_beyond(const Kernel *k, Node *load)
 
 /* What has to lie beyond the edges for the gate to be needless.  A load is zero there; but what is made of it may be
  * chosen by the same gate: gate ? (i32)load - 7 : 0 wants sevens, of integers, and so does gate ? (i32)load : 7.  *choice: that WHERE, or NULL. */
-static int64_t wanted_fill(const Kernel *k, Arena *a, Node *load, Node **choice)
+static int64_t wanted_fill(const Kernel *k, Node *load, Node **choice)
 {
     int n;
-    Node **order = graph_toposort(a, 1, &k->sink, &n), *at = load;
+    Node *const *order = kernel_nodes(k, &n), *at = load;
     int64_t fill = 0; /* such that `at` is zero */
     *choice = NULL;
     for (int i = 0; i < n; i++) { /* readers come after what they read */
@@ -346,7 +346,7 @@ static void find_halos(Layouts *x, const Target *t, Halo *halo)
                 continue;
             Halo *h = &halo[b->id];
             Node *choice;
-            int64_t fill = wanted_fill(s->kernel, x->a, load, &choice);
+            int64_t fill = wanted_fill(s->kernel, load, &choice);
             if ((h->any && h->fill != fill) || !fill_fits(s->kernel->c, load->dtype, fill))
                 continue;
             h->any = true;
@@ -381,7 +381,7 @@ static void drop_gates(Layouts *x, const Halo *halo)
             for (int d = 0; d < b->rank; d++)
                 within &= one.lo[d] <= halo[b->id].lo[d] && one.hi[d] <= halo[b->id].hi[d];
             Node *choice;
-            if (wanted_fill(k, x->a, load, &choice) != halo[b->id].fill || !within)
+            if (wanted_fill(k, load, &choice) != halo[b->id].fill || !within)
                 continue;
             if (choice)
                 k->sink = substitute(k->c, k->sink, 1, &choice, &choice->src[1]);

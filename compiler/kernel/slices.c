@@ -6,11 +6,11 @@
 #include "kernel.h"
 
 /* The least coordinates of all accesses to an argument. */
-static bool least(Arena *a, const Kernel *k, int arg, int64_t *low)
+static bool least(const Kernel *k, int arg, int64_t *low)
 {
     int n, rank = k->args[arg].rank;
     bool touched = false, any = false;
-    Node **order = graph_toposort(a, 1, &k->sink, &n);
+    Node *const *order = kernel_nodes(k, &n);
     for (int i = 0; i < n; i++) {
         Node *t = order[i];
         if ((t->op != OP_LOAD && t->op != OP_STORE) || t->src[0]->arg.i != arg)
@@ -66,7 +66,7 @@ static void move_accesses(Arena *a, Kernel *k, int arg, const int64_t *low)
 {
     Context *c = k->c;
     int n;
-    Node **order = graph_toposort(a, 1, &k->sink, &n), **fresh = NEWN(a, Node *, c->nnode);
+    Node *const *order = kernel_nodes(k, &n), **fresh = NEWN(a, Node *, c->nnode);
     for (int i = 0; i < n; i++) {
         Node *t = order[i], **src = NEWN(a, Node *, t->nsrc + 1);
         bool moved = (t->op == OP_LOAD || t->op == OP_STORE) && t->src[0]->arg.i == arg,
@@ -89,7 +89,7 @@ void point_at_slices(Plan *p, Step *s)
         Buffer *b = s->bufs[i];
         int64_t low[INGOT_MAX_RANK];
         if (b->kind != BUF_ARENA || b->base || !keeps_distances(&b->layout) ||
-            !least(a, s->kernel, i, low))
+            !least(s->kernel, i, low))
             continue;
         s->bufs[i] = view(p, b, distance(p->c, b, low));
         move_accesses(a, s->kernel, i, low);

@@ -21,10 +21,10 @@ static double estimate(const Kernel *k, const Target *t)
 }
 
 /* Would loop `i` of those over outputs, if it is one with those outside of it, repeat a reduce that stands between them? */
-static bool repeats(Arena *a, const Nest *nest, const int *loop, int nloop, int i)
+static bool repeats(const Nest *nest, const int *loop, int nloop, int i)
 {
     int n;
-    Node **order = graph_toposort(a, 1, &nest->k->sink->src[0], &n);
+    Node *const *order = kernel_end_nodes(nest->k, &n);
     for (int j = 0; j < n; j++) {
         bool inside = order[j]->op != OP_REDUCE;
         for (int l = i; l < nloop && !inside; l++)
@@ -97,7 +97,7 @@ void choose_threads(Nest *nest)
             if (loop[i] == nest->stage[s].axis)
                 staged = i + 1;
     while (n < staged && loop[n] != row && !nest->axis[loop[n]].scanned && iterations < ENOUGH &&
-           !repeats(a, nest, loop, nloop, n)) {
+           !repeats(nest, loop, nloop, n)) {
         const NestAxis *x = &nest->axis[loop[n++]];
         iterations = sat_mul(iterations, x->most);
     }

@@ -81,16 +81,19 @@ static void count(CoordOps *ops, Arena *a, Node *e)
 {
     int n;
     Node **order = graph_toposort(a, 1, &e, &n);
-    unsigned *axes = NEWN(a, unsigned, e->id + 1);
+    Map axes = {0}; /* by id + 1: the axes that a node depends on, if it does on any */
     for (int i = 0; i < n; i++) {
         Node *t = order[i];
+        uintptr_t on = t->op == OP_RANGE ? (uintptr_t)1 << (t->arg.i - FIRST_RANGE) : 0;
         for (uint32_t j = 0; j < t->nsrc; j++)
-            axes[t->id] |= axes[t->src[j]->id];
-        if (t->op == OP_RANGE)
-            axes[t->id] |= 1u << (t->arg.i - FIRST_RANGE);
-        else if (axes[t->id] && stays(t))
-            add_op(ops, axes[t->id], op_info[t->op].cost);
+            on |= (uintptr_t)map_get(&axes, (uint64_t)t->src[j]->id + 1);
+        if (!on)
+            continue;
+        map_put(&axes, (uint64_t)t->id + 1, (void *)on);
+        if (t->op != OP_RANGE && stays(t))
+            add_op(ops, (unsigned)on, op_info[t->op].cost);
     }
+    map_free(&axes);
 }
 
 const CoordOps *coord_ops(Sched *s, Node *n)

@@ -19,7 +19,7 @@
 
 #include "schedule.h"
 
-enum { MAX_ITEMS = 1024, CONSTANT = 0 };
+enum { CONSTANT = 0 };
 
 typedef struct {
     uint64_t name;  /* equal coordinates have equal names; CONSTANT: it is 0 */
@@ -43,9 +43,9 @@ typedef struct {
     int nloop, noutput; /* the first ones are the result's */
     Map seen, read;
     Item *stack;
-    int nstack, room, nitem;
-    double products; /* operations of sums of products */
-    int nother;      /* reduces that are none */
+    int nstack, room, nitem, most; /* items counted; how many are followed */
+    double products;               /* operations of sums of products */
+    int nother;                    /* reduces that are none */
 } Walk;
 
 static uint64_t mix(uint64_t h, uint64_t v)
@@ -321,8 +321,10 @@ static void visit_coordinates(Walk *w, const Item *x, const CoordOps *ops)
 
 static void visit(Walk *w, Node *root)
 {
-    Item x = w->stack[--w->nstack];
-    Node *t = x.n;
+    const Item *top = &w->stack[--w->nstack];
+    Node *t = top->n;
+    Item x;
+    memcpy(&x, top, offsetof(Item, at) + (size_t)t->rank * sizeof *x.at);
     Coord at[INGOT_MAX_RANK];
     if (t->dtype == INGOT_INDEX || t->op == OP_CONST || is_known(w, &x))
         return;
@@ -335,7 +337,7 @@ static void visit(Walk *w, Node *root)
         visit_coordinates(w, &x, ops);
         return;
     }
-    w->out->huge |= ++w->nitem == MAX_ITEMS;
+    w->out->huge |= ++w->nitem == w->most;
     if (t->op == OP_REDUCE) {
         visit_reduce(w, &x);
     } else if (t->op == OP_GATHER) {
@@ -356,11 +358,11 @@ static void visit(Walk *w, Node *root)
     }
 }
 
-Region region_of_all(Sched *s, int n, const Stored *stored)
+static Region walk_region(Sched *s, int n, const Stored *stored, int most)
 {
     Region r = {0};
     Item some[32];
-    Walk w = {.s = s, .a = arena_new(), .out = &r, .stack = some, .room = 32};
+    Walk w = {.s = s, .a = arena_new(), .out = &r, .stack = some, .room = 32, .most = most};
     for (int k = 0; k < n && !r.huge; k++) {
         Node *root = stored[k].node;
         Item outside = {.n = root};
@@ -376,15 +378,27 @@ Region region_of_all(Sched *s, int n, const Stored *stored)
     }
     r.ops[w.nother ? UNIT_SCALAR : UNIT_TILE] += w.products;
     r.nodes = w.nitem;
+    r.loops = w.nloop;
     map_free(&w.seen);
     map_free(&w.read);
     arena_free(w.a);
     return r;
 }
 
+Region region_of_all(Sched *s, int n, const Stored *stored)
+{
+    enum { MAX_ITEMS = 1024 };
+    return walk_region(s, n, stored, MAX_ITEMS);
+}
+
 Region region_of(Sched *s, Node *root)
 {
     return region_of_all(s, 1, &(Stored){.node = root});
+}
+
+Region region_to_fit(Sched *s, Node *root)
+{
+    return walk_region(s, 1, &(Stored){.node = root}, MAX_NODES + 1);
 }
 
 bool region_fits(const Region *r)

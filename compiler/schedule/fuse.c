@@ -18,15 +18,11 @@
 /* Of one kernel: expressions are lowered by recursion. */
 enum { MAX_DEPTH = 64, MAX_MOVES = 8 };
 
-/* Chunks, so that pointers stay valid while the graph grows. */
-Info *info_of(Sched *s, Node *n)
+Info *info_chunk(Sched *s, uint32_t i)
 {
-    uint32_t i = n->id / INFO_CHUNK;
     if (i >= INFO_CHUNKS)
         BUG("more than %d nodes", INFO_CHUNK * INFO_CHUNKS);
-    if (!s->info[i])
-        s->info[i] = NEWN(s->arena, Info, INFO_CHUNK);
-    return &s->info[i][n->id % INFO_CHUNK];
+    return s->info[i] = NEWN(s->arena, Info, INFO_CHUNK);
 }
 
 static double numel(Node *n)
@@ -367,6 +363,19 @@ static bool stage_pays(Sched *s, Node *n, const Readers *readers)
     return is_trailing(n, i->rows) && 2 * row <= t->level[1].bytes && STAGE_GAIN * place < again;
 }
 
+/* region_fits() of n's region, which is walked only where the bounds of what n reads do not tell. */
+static bool surely_fits(Sched *s, Node *n)
+{
+    Extent *most = &info_of(s, n)->most;
+    if (most->nodes <= MAX_NODES && most->buffers <= MAX_BUFFERS &&
+        n->rank + most->loops <= MAX_LOOPS)
+        return true;
+    Region r = region_to_fit(s, n);
+    if (!r.huge)
+        *most = (Extent){r.nodes, r.buffers, r.loops};
+    return region_fits(&r);
+}
+
 /* Why n is stored; NULL: its readers compute it. */
 static const char *should_store(Sched *s, Node *const *order, int norder, Node *n,
                                 Node *const *uses)
@@ -390,11 +399,8 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
         return NULL;
     if (i->depth > MAX_DEPTH)
         return "one kernel would become huge";
-    if (i->loads > MAX_BUFFERS || i->cost > MAX_NODES) {
-        Region r = region_of(s, n);
-        if (!region_fits(&r))
-            return "one kernel would become huge";
-    }
+    if ((i->loads > MAX_BUFFERS || i->cost > MAX_NODES) && !surely_fits(s, n))
+        return "one kernel would become huge";
     /* what is padded is stored without its padding: readers get a halo (layouts.c) */
     for (int u = 0; u < i->nuse; u++)
         if (uses[i->iuse + u]->op == OP_PAD && (i->has_reduce || i->cost > 0) && i->loads)
@@ -430,8 +436,7 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
 static bool stays_inlined(Sched *s, Node *n, Node *const *uses)
 {
     Info *i = info_of(s, n);
-    Region r = region_of(s, n);
-    if (i->depth > MAX_DEPTH || !region_fits(&r))
+    if (i->depth > MAX_DEPTH || !surely_fits(s, n))
         return false;
     for (int u = 0; u < i->nuse && i->has_reduce; u++) {
         Op reader = uses[i->iuse + u]->op;
@@ -523,6 +528,32 @@ static bool unpacking_pays(Sched *s, Node *n, double bytes, double leaves)
            saved * (cost_bytes(1, INFINITY, t) + t->byte);
 }
 
+/* A region has no more than those of its sources together: what two of them share is counted once, and what one of them
+ * computes once is computed once there. (But behind a GATHER, whose coordinates tell apart what is one element.) */
+static Extent most_of(Sched *s, Node *n)
+{
+    static const Extent unknown = {MAX_NODES + 1, 0, 0};
+    Extent most = {1, 0, 0};
+    if (!op_is_alu(n->op) && n->op != OP_REDUCE && (!is_move(n) || n->op == OP_GATHER))
+        return unknown;
+    for (unsigned axes = n->op == OP_REDUCE ? reduced_axes(n) : 0; axes; axes &= axes - 1)
+        most.loops++;
+    for (uint32_t j = 0; j < n->nsrc; j++) {
+        Node *src = n->src[j];
+        const Extent *x = &info_of(s, src)->most;
+        if (src->dtype == INGOT_INDEX || src->op == OP_CONST)
+            continue;
+        if (!is_computed(s, src)) {
+            most.buffers++;
+            continue;
+        }
+        most.nodes += x->nodes;
+        most.buffers += x->buffers;
+        most.loops += x->loops;
+    }
+    return most.nodes > MAX_NODES ? unknown : most;
+}
+
 /* What n's fused expression costs, given that its sources are decided. */
 static void analyse(Sched *s, Node *n)
 {
@@ -579,6 +610,7 @@ static void analyse(Sched *s, Node *n)
     enum { MANY = 1 << 20 }; /* what is shared counts for each use: it may double with each node */
     i->cost = cost > MANY ? MANY : cost;
     i->loads = loads > MANY ? MANY : loads;
+    i->most = most_of(s, n);
     i->depth = depth + 1;
     i->has_reduce = reduce;
     double bytes = node_bytes(n);

@@ -72,6 +72,25 @@ static Node *import_index(Context *c, Arena *a, Node *e)
     return copy[n - 1];
 }
 
+Node *const *kernel_nodes(const Kernel *k, int *n)
+{
+    Context *c = k->c;
+    if (c->walked != k->sink) {
+        c->walked = k->sink;
+        c->walk = graph_toposort(c->arena, 1, &k->sink, &c->nwalk);
+    }
+    *n = c->nwalk;
+    return c->walk;
+}
+
+Node *const *kernel_end_nodes(const Kernel *k, int *n)
+{
+    Node *const *order = kernel_nodes(k, n);
+    while (order[*n - 1] != k->sink->src[0])
+        --*n;
+    return order;
+}
+
 static void text_of_dim(StrBuf *sb, Node *d)
 {
     uint64_t head[2] = {(uint64_t)d->op << 8 | d->nsrc, d->arg.bits};
@@ -83,7 +102,7 @@ static void text_of_dim(StrBuf *sb, Node *d)
 void kernel_text(StrBuf *sb, Arena *a, const Kernel *k, bool decided, const bool *blank)
 {
     int n;
-    Node **order = graph_toposort(a, 1, &k->sink, &n);
+    Node *const *order = kernel_nodes(k, &n);
     uint32_t *at = NEWN(a, uint32_t, k->c->nnode); /* by id: place + 1 */
     for (int i = 0; i < n; i++) {
         Node *t = order[i];
@@ -301,7 +320,7 @@ int64_t kernel_bytes(const Kernel *k)
     Arena *a = arena_new();
     Box *box = NEWN(a, Box, k->narg);
     int n;
-    Node **order = graph_toposort(a, 1, &k->sink, &n);
+    Node *const *order = kernel_nodes(k, &n);
     for (int i = 0; i < n; i++) {
         Node *t = order[i];
         if (t->op != OP_LOAD && t->op != OP_STORE)
@@ -362,7 +381,7 @@ static int64_t *iterations(const Kernel *k, Arena *a, int n, Node *const *order)
 void kernel_accesses(const Kernel *k, Arena *a, int64_t *count)
 {
     int n;
-    Node **order = graph_toposort(a, 1, &k->sink, &n);
+    Node *const *order = kernel_nodes(k, &n);
     const int64_t *times = iterations(k, a, n, order);
     memset(count, 0, (size_t)k->narg * sizeof *count);
     for (int i = 0; i < n; i++)
@@ -376,7 +395,7 @@ void kernel_accesses(const Kernel *k, Arena *a, int64_t *count)
 static void estimate(Kernel *k, Arena *a)
 {
     int n;
-    Node **order = graph_toposort(a, 1, &k->sink, &n);
+    Node *const *order = kernel_nodes(k, &n);
     const int64_t *times = iterations(k, a, n, order);
     for (int i = 0; i < n; i++) {
         const Node *t = order[i];

@@ -94,7 +94,7 @@ static bool unify(Match *m, const Node *into, const Node *from)
 static int collect(Arena *a, const Kernel *k, int op, Node ***out)
 {
     int n, count = 0;
-    Node **order = graph_toposort(a, 1, &k->sink, &n);
+    Node *const *order = kernel_nodes(k, &n);
     *out = NEWN(a, Node *, n);
     for (int i = 0; i < n; i++)
         if ((int)order[i]->op == op)

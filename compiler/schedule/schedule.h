@@ -13,6 +13,11 @@ typedef struct {
     } op[32];
 } CoordOps;
 
+/* How large a region is: the nodes that it computes, the buffers that it reads, the loops of its reduces. */
+typedef struct {
+    int nodes, buffers, loops;
+} Extent;
+
 /* What the scheduler knows of a tensor node, by node id. */
 typedef struct {
     CoordOps *coords; /* coordinates.c: of a tensor that is one of coordinates, once asked for */
@@ -42,6 +47,7 @@ typedef struct {
     bool once;       /* and some kernel computes it already */
     int cost;        /* operations per element of its fused expression */
     int loads;       /* buffers its fused expression reads */
+    Extent most;     /* what its region has at most */
     int depth;
     int nuse, iuse; /* consumers inside the block: Sched.uses[iuse..iuse+nuse) */
     int order;      /* position in the block's topological order */
@@ -72,7 +78,15 @@ typedef struct {
     Reader **readers;  /* by node id: nodes of the model that read it */
 } Sched;
 
-Info *info_of(Sched *, Node *);
+Info *info_chunk(Sched *, uint32_t i); /* a new one */
+
+/* Chunks, so that pointers stay valid while the graph grows. */
+static inline Info *info_of(Sched *s, const Node *n)
+{
+    const uint32_t i = n->id / INFO_CHUNK;
+    Info *chunk = i < INFO_CHUNKS && s->info[i] ? s->info[i] : info_chunk(s, i);
+    return &chunk[n->id % INFO_CHUNK];
+}
 
 /* fuse.c: of the `n` nodes of a block in topological order, mark those to store. */
 void fuse(Sched *, int n, Node **order);
@@ -90,11 +104,12 @@ Node *repeats_too_much(Sched *, Node *root);
 typedef struct {
     double ops[UNITS]; /* weighed as ops.def says, at the upper bounds of run-time sizes */
     double bytes;      /* that it reads, each once */
-    int nodes, buffers;
+    int nodes, buffers, loops;
     double shared; /* bytes of constants of which it reads a part, and others read all */
     bool huge;     /* more than was followed */
 } Region;
 Region region_of(Sched *, Node *root);
+Region region_to_fit(Sched *, Node *root); /* huge where it cannot fit: for region_fits() alone */
 /* The same of several values, none of which is made of another: what all of them read is read once. */
 Region region_of_all(Sched *, int n, const Stored *);
 /* What one kernel may hold: it is to stay readable, and its loops are bits of a set. */

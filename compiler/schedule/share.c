@@ -109,7 +109,7 @@ static bool takes_any(const Node *user, uint32_t operand)
 static Node **numbers_of(Arena *a, const Kernel *k, bool *blank, int *count)
 {
     int n;
-    Node **order = graph_toposort(a, 1, &k->sink, &n), **number = NULL;
+    Node *const *order = kernel_nodes(k, &n), **number = NULL;
     bool *fixed = NEWN(a, bool, k->c->nnode);
     *count = 0;
     for (int i = 0; i < n; i++)
@@ -157,7 +157,7 @@ static Kernel *with_scalars(const Kernel *of, int n, Node *const *constant, cons
     Kernel *k = kernel_copy(of);
     Arena *a = arena_new();
     int count, total;
-    Node **order = graph_toposort(a, 1, &of->sink, &total), **copy = NEWN(a, Node *, of->c->nnode);
+    Node *const *order = kernel_nodes(of, &total), **copy = NEWN(a, Node *, of->c->nnode);
     k->nscalar = n;
     k->scalars = NEWN(k->c->arena, Scalar, n);
     memcpy(k->scalars, scalars, (size_t)n * sizeof *scalars);
