@@ -38,7 +38,18 @@ typedef struct {
     void **value;
     size_t n, cap;
 } Map;
-void *map_get(const Map *, uint64_t key);
+/* Linear probing; key 0 is stored as ~0 would be, by keeping values non-NULL. */
+static inline size_t map_slot(const Map *m, uint64_t key)
+{
+    size_t i = (size_t)((key * 0x9E3779B97F4A7C15u) >> 20) & (m->cap - 1);
+    while (m->value[i] && m->key[i] != key)
+        i = (i + 1) & (m->cap - 1);
+    return i;
+}
+static inline void *map_get(const Map *m, uint64_t key)
+{
+    return m->cap ? m->value[map_slot(m, key)] : NULL;
+}
 void map_put(Map *, uint64_t key, void *value);
 void map_free(Map *);
 uint64_t hash_bytes(uint64_t seed, const void *, size_t);

@@ -246,10 +246,10 @@ struct Context {
     size_t key_bytes;
     Node **table;
     size_t ntable, captable;
-    Node *few[FEW_IDX];         /* idx(c, 0), idx(c, 1), ..: what is asked for most */
-    Node *truth[2];             /* node_bool() of false, of true */
-    Node *walked;               /* a kernel's: its sink, when kernel_nodes() looked last, */
-    Node **walk;                /* and what is below it, sources first */
+    Node *few[FEW_IDX]; /* idx(c, 0), idx(c, 1), ..: what is asked for most */
+    Node *truth[2];     /* node_bool() of false, of true */
+    Node *walked;       /* a kernel's: its sink, when kernel_nodes() looked last, */
+    Node **walk;        /* and what is below it, sources first */
     int nwalk;
     Node **nodes;               /* by id */
     const OriginList **origins; /* by id: who asked for the node, in order; may be NULL */
@@ -417,8 +417,20 @@ Node *idx_eq(Context *, Node *, Node *);
 Node *bool_and(Context *, Node *, Node *);
 Node *bool_or(Context *, Node *, Node *);
 Node *bool_not(Context *, Node *);
-bool idx_is(Node *, int64_t);            /* is the constant */
-bool idx_value(const Node *, int64_t *); /* is a constant */
+/* It is a constant, or has one possible value. */
+static inline bool idx_fixed(const Node *n, int64_t *value)
+{
+    if (n->op != OP_CONST && (n->lo != n->hi || n->lo == INT64_MIN || n->lo == INT64_MAX))
+        return false;
+    *value = n->op == OP_CONST ? n->arg.i : n->lo;
+    return true;
+}
+static inline bool idx_is(const Node *n, int64_t value) /* is the constant */
+{
+    int64_t v = 0;
+    return n->dtype == INGOT_INDEX && idx_fixed(n, &v) && v == value;
+}
+bool idx_value(const Node *, int64_t *); /* is a constant; the value may be asked for by NULL */
 bool idx_provably_equal(Context *, Node *, Node *);
 Node *range_new(Context *, int axis, Node *extent);
 /* The integer behind a value of integer dtype: strips casts, pushes through + - * where; NULL if some

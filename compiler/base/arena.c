@@ -144,15 +144,16 @@ void sb_vprintf(StrBuf *sb, const char *format, va_list ap)
 {
     va_list again;
     va_copy(again, ap);
-    int n = vsnprintf(NULL, 0, format, again);
+    const size_t room = sb->cap - sb->len;
+    int n = vsnprintf(room ? sb->data + sb->len : NULL, room, format, again);
     va_end(again);
     if (n < 0)
         BUG("bad format '%s'", format);
-    if (sb->len + (size_t)n + 1 > sb->cap) {
+    if ((size_t)n >= room) { /* there was no room for it */
         sb->cap = (sb->len + (size_t)n + 1) * 2;
         sb->data = must(realloc(sb->data, sb->cap));
+        vsnprintf(sb->data + sb->len, (size_t)n + 1, format, ap);
     }
-    vsnprintf(sb->data + sb->len, (size_t)n + 1, format, ap);
     sb->len += (size_t)n;
 }
 
@@ -170,20 +171,6 @@ void sb_free(StrBuf *sb)
     *sb = (StrBuf){0};
 }
 
-/* Linear probing; key 0 is stored as ~0 would be, by keeping values non-NULL. */
-static size_t slot_of(const Map *m, uint64_t key)
-{
-    size_t i = (size_t)((key * 0x9E3779B97F4A7C15u) >> 20) & (m->cap - 1);
-    while (m->value[i] && m->key[i] != key)
-        i = (i + 1) & (m->cap - 1);
-    return i;
-}
-
-void *map_get(const Map *m, uint64_t key)
-{
-    return m->cap ? m->value[slot_of(m, key)] : NULL;
-}
-
 void map_put(Map *m, uint64_t key, void *value)
 {
     if (!value)
@@ -194,7 +181,7 @@ void map_put(Map *m, uint64_t key, void *value)
         bigger.key = (uint64_t *)(void *)(bigger.value + bigger.cap); /* behind them */
         for (size_t i = 0; i < m->cap; i++)
             if (m->value[i]) {
-                size_t j = slot_of(&bigger, m->key[i]);
+                size_t j = map_slot(&bigger, m->key[i]);
                 bigger.key[j] = m->key[i];
                 bigger.value[j] = m->value[i];
             }
@@ -202,7 +189,7 @@ void map_put(Map *m, uint64_t key, void *value)
         map_free(m);
         *m = bigger;
     }
-    size_t i = slot_of(m, key);
+    size_t i = map_slot(m, key);
     m->n += !m->value[i];
     m->key[i] = key;
     m->value[i] = value;

@@ -23,14 +23,6 @@ Node *idx(Context *c, int64_t v)
     return n;
 }
 
-bool idx_fixed(Node *n, int64_t *value)
-{
-    if (n->op != OP_CONST && (n->lo != n->hi || n->lo == INT64_MIN || n->lo == INT64_MAX))
-        return false;
-    *value = n->op == OP_CONST ? n->arg.i : n->lo;
-    return true;
-}
-
 bool idx_value(const Node *n, int64_t *value)
 {
     int64_t v;
@@ -39,12 +31,6 @@ bool idx_value(const Node *n, int64_t *value)
     if (value)
         *value = v;
     return true;
-}
-
-bool idx_is(Node *n, int64_t value)
-{
-    int64_t v;
-    return idx_value(n, &v) && v == value;
 }
 
 Node *idx_make(Context *c, Op op, Node *a, Node *b)

@@ -39,7 +39,6 @@ Node *mono_mul(Context *, Node *a, Node *b); /* NULL stands for 1; NULL if too l
 /* Interned node, or the constant if its bounds leave one value. */
 Node *idx_make(Context *, Op, Node *a, Node *b);
 /* The value if only one is possible. */
-bool idx_fixed(Node *, int64_t *value);
 /* The sum with x/c*c + x%c put together again, or false if there is nothing to do. */
 bool poly_recombine(Context *, Poly *);
 

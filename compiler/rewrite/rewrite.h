@@ -27,9 +27,7 @@ struct Rewrite {
     const Target *target; /* of variants: what they are to be fast on */
     double
         ram; /* bytes that the largest product takes with its operands: what a variant may take more is a part */
-    Map strips;    /* strips.c: nodes that are made in strips */
-    Node *product; /* winograd_axes.c: the last one that was looked at, as several variants do; */
-    const struct Axes *windows; /* and its axes, NULL: it has no windows */
+    Map strips; /* strips.c: nodes that are made in strips */
 };
 
 /* rewrite.c: the model's graph from its leaves up, once; whether anything changed. */

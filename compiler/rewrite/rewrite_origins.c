@@ -6,19 +6,19 @@
  * no like is of what the result was of; and the result is of those that are gone without a like. */
 #include "rewrite.h"
 
-enum { MAX_NODES = 192, MAX_READ = 64, SLOTS = 512 };
+enum { MAX_NODES = 192, MAX_READ = 64, SLOT_BITS = 10, SLOTS = 1 << SLOT_BITS };
 
 /* Nodes, and which of those that old and new ones read they are made of, a bit each. */
 typedef struct {
     Node *node[MAX_NODES];
     uint64_t of[MAX_NODES];
     int n;
-    uint8_t slot[SLOTS]; /* by id: place + 1; linear probing */
+    uint8_t slot[SLOTS]; /* place + 1; linear probing */
 } Nodes;
 
 static unsigned slot_of(const Nodes *s, const Node *t)
 {
-    unsigned at = t->id % SLOTS;
+    unsigned at = (t->id * 0x9E3779B1u) >> (32 - SLOT_BITS); /* by Fibonacci's hash */
     while (s->slot[at] && s->node[s->slot[at] - 1] != t)
         at = (at + 1) % SLOTS;
     return at;

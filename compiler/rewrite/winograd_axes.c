@@ -168,14 +168,18 @@ static bool sort_product(Context *c, Node *n, Axes *s)
     return false;
 }
 
+/* Several variants look at it, in every plan. */
 const Axes *winograd_axes(Rewrite *r, Node *n)
 {
-    if (r->product != n) {
-        Axes *s = NEW(r->a, Axes);
-        r->product = n;
-        r->windows = sort_product(r->c, n, s) ? s : NULL;
+    static const Axes none;
+    const uint64_t key = UINT64_C(0xA7) << 56 | n->id;
+    const Axes *known = map_get(&r->c->memo, key);
+    if (!known) {
+        Axes *s = NEW(r->c->arena, Axes);
+        known = sort_product(r->c, n, s) ? s : &none;
+        map_put(&r->c->memo, key, (void *)(uintptr_t)known);
     }
-    return r->windows;
+    return known == &none ? NULL : known;
 }
 
 int64_t results_of(const Axes *s, int window)

@@ -166,13 +166,16 @@ static void add_user(Hashes *src, const Hashes *user, Node *n, uint32_t operand)
     }
 }
 
-Key *graph_keys(Arena *a, const Context *c)
+Key *graph_keys(Arena *a, const Context *c, uint32_t *nkey)
 {
     int n;
     Arena *scratch = arena_new();
     Node **node = graph_nodes(scratch, c, &n);
-    Hashes *h = NEWN(scratch, Hashes, c->nnode + 1);
-    Key *key = NEWN(a, Key, c->nnode + 1);
+    *nkey = 0;
+    for (int i = 0; i < n; i++) /* the context may hold what other plans made */
+        *nkey = node[i]->id >= *nkey ? node[i]->id + 1 : *nkey;
+    Hashes *h = NEWN(scratch, Hashes, *nkey + 1);
+    Key *key = NEWN(a, Key, *nkey + 1);
     for (int i = 0; i < n; i++)
         if (node[i]->dtype != INGOT_INDEX)
             hash_down(h, node[i]);

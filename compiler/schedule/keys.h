@@ -14,7 +14,7 @@ typedef struct {
 
 /* Of all nodes of the model's graph, bodies of loops and branches among them, by node id; one of them or none per tensor.
  * Names, numbers of inputs, the order of nodes and the contents of weights do not count. */
-Key *graph_keys(Arena *, const Context *);
+Key *graph_keys(Arena *, const Context *, uint32_t *nkey); /* nkey: of ids below it */
 /* All those nodes, sources first. */
 Node **graph_nodes(Arena *, const Context *, int *n);
 /* By id - first, of nodes from `first` on: what each is made of down to older ones and those with known keys, whatever

@@ -60,8 +60,7 @@ void values_begin(Plan *p, Preset preset)
     v->node = graph_nodes(p->arena, p->c, &v->n);
     v->canonical = v->node;
     v->ncanonical = v->n;
-    v->nkey = p->c->nnode;
-    v->key = graph_keys(p->arena, p->c);
+    v->key = graph_keys(p->arena, p->c, &v->nkey);
     count_equals(v, p->arena, v->nkey);
     v->match = NEWN(p->arena, int, v->nkey + 1);
     memset(v->match, -1, (v->nkey + 1) * sizeof *v->match);
