@@ -511,8 +511,9 @@ static double flow_of(double each, bool lanes)
     return more <= 0 ? each : ENOUGH + (lanes ? WAIT * more : 0);
 }
 
-/* One in so many sums may have to leave its register. */
-enum { SPILL = 4 };
+/* One in so many sums may have to leave its register: of a window that slides; of a tile in which each has so many others to wait for
+ * that its way to L1 and back takes next to no time. That way begins anew in each tile: it pays for sums of many terms. */
+enum { SPILL = 4, SPILT = 24, MANY_TERMS = 128 };
 
 /* Are neighbours along `rows` of the innermost reduced loop's next iterations (a window that slides)?  Then C compilers keep
  * what they have loaded of each, in a register. */
@@ -594,6 +595,13 @@ static RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *cons
     for (uint32_t j = 1; j < v->dot->nsrc; j++)
         block *= (double)v->dot->src[j]->hi + 1;
     const double again = read_again(k, v, lanes, t);
+    /* a block that all rows read is in L2 beside the next one, and what is left of it is theirs; else it comes from further away for
+     * each tile */
+    double near = t->lanes ? t->level[1].bytes * 7 / 16 : INFINITY, uses = 1, terms = 1;
+    for (uint32_t j = 1; j < v->dot->nsrc; j++)
+        terms *= (double)v->dot->src[j]->hi + 1;
+    for (int i = 0; i < v->nrange; i++)
+        uses *= view_reuses(v, lanes, v->range[i]) ? (double)v->range[i]->hi + 1 : 1;
     for (int64_t vectors = 1; vectors <= MAX_VECTORS && vectors * width <= extent; vectors++)
         for (int i = v->nrange;
              i-- > -1;) { /* -1 stands for no rows; of equals the last axis: its rows lie close */
@@ -614,7 +622,9 @@ static RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *cons
                     operands = 2 * sums * vectors + 3;
                 if (pairs) /* two each, bytes 0 and 2 and bytes 1 and 3; those of rows come one by one */
                     operands = 2 * (sums * vectors + 1);
-                if (sums * vectors * each + operands > registers + (four && small) ||
+                int64_t spilt =
+                    t->lanes && !four && terms >= MANY_TERMS ? sums * vectors * each / SPILT : 0;
+                if (sums * vectors * each + operands > registers + (four && small) + spilt ||
                     (!t->lanes && m > 4))
                     break;
                 double acc = (double)(sums * vectors * each), wide = (double)(sums * vectors);
@@ -632,6 +642,8 @@ static RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *cons
                 /* a block of the lanes' operand that L1 does not hold comes from L2 again for every m rows; bytes fast enough */
                 if (!signs && !pairs && block * wide > L1_BLOCK && m < L2_ROWS)
                     score *= (double)(L2_ROWS + m) / (2.0 * L2_ROWS);
+                if (uses > m && block * wide > near)
+                    score *= near / (block * wide);
                 /* whole rows leave no tile behind, which reads all of the lanes' operand again */
                 if (nr % m)
                     score *= 0.93 / (1 + again);

@@ -83,10 +83,17 @@ int64_t rows_of_strip(const Rewrite *r, Node *n, const Axes *s, const Form *f)
     return rows_within(s, f, room_for(r, n));
 }
 
-/* Cycles of products, two operations a term, beside weights that come from memory. */
-static double products(const Target *t, double terms, double weights)
+/* Cycles of products, two operations a term, and of their weights, which come from memory meanwhile.  A panel of them, for the lanes
+ * of a vector or two, serves all rows of results; if L2 does not hold it beside the next one, it comes again for each tile of rows. */
+static double products(const Target *t, double terms, double weights, double summed, double rows)
 {
-    return 2 * terms / t->rate[UNIT_TILE] + cost_bytes(weights * sizeof(float), INFINITY, t);
+    enum { VECTORS = 2, TILE_ROWS = 8 };
+    double time = 2 * terms / t->rate[UNIT_TILE], bytes = weights * sizeof(float),
+           panel = summed * VECTORS * t->lanes * sizeof(float),
+           memory = cost_bytes(bytes, INFINITY, t);
+    if (2 * panel > t->level[1].bytes)
+        memory = fmax(memory, cost_bytes(bytes * ceil(rows / TILE_ROWS), bytes, t));
+    return fmax(time, memory);
 }
 
 /* As a part of what the direct form takes. */
@@ -109,11 +116,13 @@ static double winograd_time(Rewrite *r, Node *n, const Form *f)
     double live = row * (double)rows_within(s, f, room), steps = 3 * ceil(all / live);
     if (sum < t->lanes || maps < t->lanes || live > room) /* no lanes for the transforms */
         return INFINITY;
-    double direct = products(t, batch * rows * out * sum * maps * taps, batch * sum * maps * taps),
-           fewer =
-               products(t, batch * rows * tiles * sum * maps * points, batch * sum * maps * points);
-    /* each byte between them is written and read, and lines that are written are fetched before */
-    return (fewer + cost_bytes(3 * all, live, t) + steps * t->launch) / direct;
+    double pixels = batch * rows, weights = batch * sum * maps,
+           direct = products(t, pixels * out * sum * maps * taps, weights * taps, sum * taps,
+                             rows * out),
+           fewer = products(t, pixels * tiles * sum * maps * points, weights * points, sum,
+                            rows * tiles);
+    /* what lies between them takes as long as the transforms read it or write it; lines that are written are fetched before */
+    return (fewer + cost_bytes(1.5 * all, live, t) + steps * t->launch) / direct;
 }
 
 double winograd2_time(Rewrite *r, Node *n)
