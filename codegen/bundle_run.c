@@ -93,32 +93,49 @@ static void context_locals(Writer *w, unsigned needs, const char *from)
         line(w, "int64_t *const sym = %s->sym;", from);
 }
 
-/* A kernel that can be cut is called by a function of its own, which any thread may run for some of the parts. */
-static void step_functions(Writer *w, const Block *steps)
+/* What the parts of a step do. */
+static const char *step_body(Writer *w, const Step *s)
 {
     const char *n = w->b->name;
+    Writer call = {.b = w->b, .depth = 1}, body = call;
+    kernel_call(&call, s);
+    line(&body, "const struct running *const run = arg;");
+    unsigned needs = needs_taken(w->b);
+    context_locals(&body, needs, "run->ctx");
+    if (needs & NEED_INPUTS)
+        line(&body, "const %s_inputs *const in = run->in;", n);
+    if (needs & NEED_OUTPUTS)
+        line(&body, "%s_outputs *const out = run->out;", n);
+    sb_puts(&body.sb, call.sb.data);
+    const char *text = arena_strdup(w->b->a, body.sb.data);
+    sb_free(&call.sb);
+    sb_free(&body.sb);
+    return text;
+}
+
+/* A kernel that can be cut is called by a function, which any thread may run for some of the parts. */
+static void step_functions(Writer *w, const Block *steps)
+{
+    Bundle *b = w->b;
     for (int i = 0; i < steps->n; i++) {
         const Step *s = steps->step[i];
         step_functions(w, &s->body);
         step_functions(w, &s->other);
         if (s->kind != STEP_KERNEL || !kernel_parts(s->kernel))
             continue;
-        Writer call = {.b = w->b, .depth = 1};
-        kernel_call(&call, s);
-        sb_printf(&w->sb, "\nstatic void step_%d(const void *arg, int64_t begin, int64_t end)\n{\n",
-                  s->number);
-        w->depth = 1;
-        line(w, "const struct running *const run = arg;");
-        unsigned needs = needs_taken(w->b);
-        context_locals(w, needs, "run->ctx");
-        if (needs & NEED_INPUTS)
-            line(w, "const %s_inputs *const in = run->in;", n);
-        if (needs & NEED_OUTPUTS)
-            line(w, "%s_outputs *const out = run->out;", n);
-        sb_puts(&w->sb, call.sb.data);
-        sb_puts(&w->sb, "}\n");
-        w->depth = 0;
-        sb_free(&call.sb);
+        StepFunction f = {step_body(w, s), s->number};
+        int known = 0;
+        while (known < b->nstep_function && strcmp(b->step_function[known].body, f.body) != 0)
+            known++;
+        if (known == b->nstep_function) {
+            vec_push(b->a, b->step_function, b->nstep_function, f);
+            sb_printf(
+                &w->sb,
+                "\nstatic void step_%d(const void *arg, int64_t begin, int64_t end)\n{\n%s}\n",
+                f.number, f.body);
+        }
+        map_put(&b->function_of, (uint64_t)s->number + 1,
+                (void *)(uintptr_t)(b->step_function[known].number + 1));
     }
 }
 
@@ -433,6 +450,7 @@ void bundle_run(Bundle *b)
     function_init(&w);
     step_functions(&w, &b->p->main);
     function_run(&w);
+    map_free(&b->function_of);
     StrBuf all = {0};
     opening(&all, b);
     sb_puts(&all, w.sb.data);

@@ -38,7 +38,7 @@ static void comment(Writer *w, const Step *s)
     StrBuf *sb = &w->sb;
     indent(w);
     sb_printf(sb, "/* %d: ", s->number);
-    print_origins(sb, s, 6);
+    print_origins(sb, s, 3);
     int outputs = 0;
     for (int i = 0; i < s->nbuf; i++) {
         bool written = s->kind == STEP_KERNEL ? s->kernel->args[i].written
@@ -112,7 +112,9 @@ static void step_kernel(Writer *w, const Step *s)
         gpu_kernel(w, s);
     } else if (parts) {
         w->b->needs |= NEED_RUNNING;
-        line(w, "igrt_parallel(&ctx->config, step_%d, &run, %d);", s->number, parts);
+        const void *function = map_get(&w->b->function_of, (uint64_t)s->number + 1);
+        line(w, "igrt_parallel(&ctx->config, step_%d, &run, %d);", (int)(uintptr_t)function - 1,
+             parts);
     } else {
         kernel_call(w, s);
     }

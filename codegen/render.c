@@ -228,6 +228,48 @@ static bool fragment(Render *r, const Stmt *s)
     return true;
 }
 
+/* Both are declared alike. */
+static bool same_start(Render *r, const Stmt *a, const Stmt *b)
+{
+    return b->kind == STMT_ACC && b->depth == a->depth && b->node->dtype == a->node->dtype &&
+           !r->l.fragment[b->node->id] && is_vector(r, a->node) == is_vector(r, b->node) &&
+           is_four(r, a->node) == is_four(r, b->node) &&
+           reduce_identity(r->k->c, a->node) == reduce_identity(r->k->c, b->node);
+}
+
+/* Accumulators: float s0 = 0.0f, s1 = s0, s2 = s0; gives how many. */
+static int accumulators(Render *r, const Stmt *s, const Stmt *end)
+{
+    enum { WIDTH = 96 };
+    const Stmt *at = s;
+    const int first = r->nvalue;
+    name_value(r, s->node, s->depth);
+    value_type(r, s->node);
+    sb_printf(r->sb, " s%d = ", first);
+    if (r->l.fragment[s->node->id]) {
+        put(r, "{{0}};\n");
+        return 1;
+    }
+    render_operand(r, reduce_identity(r->k->c, s->node), is_vector(r, s->node), true);
+    size_t line = r->sb->len;
+    while (line && r->sb->data[line - 1] != '\n')
+        line--;
+    while (++at < end && same_start(r, s, at)) {
+        name_value(r, at->node, at->depth);
+        put(r, ",");
+        if (r->sb->len - line > WIDTH) {
+            put(r, "\n");
+            line = r->sb->len;
+            render_indent(r, at->depth + 1);
+        } else {
+            put(r, " ");
+        }
+        sb_printf(r->sb, "s%d = s%d", r->number[at->node->id], first);
+    }
+    put(r, ";\n");
+    return (int)(at - s);
+}
+
 static void statement(Render *r, const Stmt *s)
 {
     Node *n = s->node;
@@ -267,17 +309,7 @@ static void statement(Render *r, const Stmt *s)
         r->l.named[n->id] = true;
         put(r, ";\n");
         break;
-    case STMT_ACC:
-        name_value(r, n, s->depth);
-        value_type(r, n);
-        sb_printf(r->sb, " s%d = ", r->number[n->id]);
-        if (r->l.fragment[n->id]) {
-            put(r, "{{0}};\n");
-            break;
-        }
-        render_operand(r, reduce_identity(r->k->c, n), is_vector(r, n), true);
-        put(r, ";\n");
-        break;
+    case STMT_ACC: break; /* several at once */
     case STMT_UPDATE: update(r, s); break;
     case STMT_STORE: render_store(r, n, s->async, s->depth); break;
     case STMT_COMMIT: put(r, "igrt_copy_commit();\n"); break;
@@ -352,6 +384,59 @@ static void name_axes(Render *r, const TileAxis *axes, int n)
     }
 }
 
+static void statements(Render *r, const Tile *tile)
+{
+    for (uint32_t i = 0; i < r->l.nknown; i++)
+        r->number[i] = -1;
+    r->seen = NULL;
+    r->nseen = 0;
+    if (r->l.items)
+        (tile->items ? group_item : work_item)(r);
+    if (tile->tc)
+        render_tc_begin(r);
+    for (int i = 0; i < r->l.n; i++) {
+        const Stmt *s = &r->l.stmt[i];
+        if (s->kind == STMT_ACC && !(tile->tc && is_products(&r->l, s->node) && !tile->tc->lanes)) {
+            render_indent(r, s->depth);
+            i += accumulators(r, s, r->l.stmt + r->l.n) - 1;
+        } else if (s->kind != STMT_ITEM) {
+            statement(r, s);
+        }
+    }
+    if (tile->tc)
+        render_tc_end(r);
+}
+
+/* Constants that are written in all lanes again and again get names: const igrt_f32x16 v0 = igrt_splat_f32x16(0.0f); */
+static void name_constants(Render *r, const Tile *tile)
+{
+    enum { OFTEN = 4 };
+    StrBuf *sb = r->sb, scratch = {0};
+    const int first = r->nvalue;
+    r->splats = (Map){0};
+    r->splat = NULL;
+    r->nsplat = 0;
+    if (!tile->lane)
+        return;
+    r->sb = &scratch; /* to count them */
+    statements(r, tile);
+    sb_free(r->sb);
+    r->sb = sb;
+    r->nvalue = first;
+    for (int i = 0; i < r->nsplat; i++) {
+        Splat *s = r->splat[i];
+        if (s->uses < OFTEN)
+            continue;
+        render_indent(r, 0);
+        put(r, "const ");
+        render_lane_type(r, s->n->dtype);
+        sb_printf(r->sb, " v%d = ", r->nvalue);
+        render_splat(r, s->n);
+        put(r, ";\n");
+        s->number = r->nvalue++;
+    }
+}
+
 static void render_tile(Render *r, const Tile *tile)
 {
     name_axes(r, tile->axis, tile->naxis);
@@ -362,19 +447,9 @@ static void render_tile(Render *r, const Tile *tile)
     linearize(&r->l, r->k, tile);
     r->needs |= tile->lane ? NEED_VEC : 0;
     r->number = NEWN(r->l.arena, int, r->l.nknown);
-    for (uint32_t i = 0; i < r->l.nknown; i++)
-        r->number[i] = -1;
-    r->seen = NULL;
-    r->nseen = 0;
-    if (r->l.items)
-        (tile->items ? group_item : work_item)(r);
-    if (tile->tc)
-        render_tc_begin(r);
-    for (int i = 0; i < r->l.n; i++)
-        if (r->l.stmt[i].kind != STMT_ITEM)
-            statement(r, &r->l.stmt[i]);
-    if (tile->tc)
-        render_tc_end(r);
+    name_constants(r, tile);
+    statements(r, tile);
+    map_free(&r->splats);
 }
 
 /* __local float a3[2176]; __attribute__((aligned(64))) float a3[2176]; or

@@ -22,7 +22,16 @@ typedef struct {
     unsigned needs;
     bool formed[2][OP_COUNT]; /* ops whose function on lanes is known to be there */
     bool bare;                /* the next expression stands alone: no parentheses around it */
+    Map splats; /* constants in all lanes: node id -> Splat; a tile that writes one often gives it a name */
+    struct Splat **splat;
+    int nsplat;
 } Render;
+
+/* How often a constant is written in all lanes of a tile, and then N of its name vN, or -1. */
+typedef struct Splat {
+    Node *n;
+    int uses, number;
+} Splat;
 
 static inline void put(Render *r, const char *s)
 {

@@ -73,8 +73,27 @@ static void open_access(Render *r, const char *name, ingot_dtype d)
     open_call(r, type, d);
 }
 
+/* A constant's entry; while the tile is written for the first time it is counted. */
+static const Splat *splat_of(Render *r, Node *n)
+{
+    Splat *s = map_get(&r->splats, (uint64_t)n->id + 1);
+    if (!s) {
+        s = NEW(r->l.arena, Splat);
+        *s = (Splat){.n = n, .number = -1};
+        map_put(&r->splats, (uint64_t)n->id + 1, s);
+        vec_push(r->l.arena, r->splat, r->nsplat, s);
+    }
+    s->uses++;
+    return s;
+}
+
 void render_splat(Render *r, Node *n)
 {
+    const Splat *s = n->op == OP_CONST && n->dtype != INGOT_BOOL ? splat_of(r, n) : NULL;
+    if (s && s->number >= 0) {
+        sb_printf(r->sb, "v%d", s->number);
+        return;
+    }
     if (n->dtype == INGOT_BOOL) { /* a mask */
         sb_printf(r->sb, "igrt_splat_i32x%d(-(int)", r->l.tile->lanes);
         render_expr(r, n);
@@ -207,8 +226,8 @@ void render_lane_load(Render *r, Node *n)
     }
     if (gated) {
         put(r, " : ");
-        open_call(r, "splat", n->dtype);
-        put(r, n->dtype == INGOT_F64 ? "0.0))" : dtype_is_float(n->dtype) ? "0.0f))" : "0))");
+        render_splat(r, node_const_zero(r->k->c, n->dtype));
+        put(r, ")");
     }
 }
 
