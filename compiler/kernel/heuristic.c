@@ -1023,9 +1023,8 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
         RegisterTile tile = pick_tile(k, &v, bufs, r, pair, nfour && !moves, moves, t);
         tile.nfour = moves ? 0 : nfour;
         memcpy((void *)tile.four, four, (size_t)tile.nfour * sizeof *four);
-        static const double worth[] = {1, 0.7, 0.4};
-        int copies = copies_of(k, &v, bufs, &tile, t);
-        tile.score *= (moves ? 0.97 : 1) * worth[copies < 2 ? copies : 2];
+        if (moves)
+            tile.score *= !copies_of(k, &v, bufs, &tile, t) ? 0.97 : moves == 1 ? 0.7 : 0.4;
         tell_tile(tried, k, &tile);
         if (tile.score > best.score)
             best = tile;
