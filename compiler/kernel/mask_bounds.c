@@ -1,7 +1,7 @@
 /* mask_bounds.c - loops end where a mask leaves nothing.
  *
- *     s[j] = where(j <= i, x[j], -inf)        a row of scores, in a place
- *     m    = max over j of s[j]               -inf is its identity
+ *     s[j] = where(j <= i, x[j], -inf)        a row of scores, in a place; or the lowest float
+ *     m    = max over j of s[j]               -inf is its identity; no x[j] is below the lowest float
  *     e[j] = exp(s[j] - m)                    0 beyond i, in a place
  *     y    = sum over j of e[j] v[j]          0 is its identity
  *
@@ -12,6 +12,7 @@
  *
  * What a mask leaves out is taken for finite (docs/numerics.md): 0 times an element that is never read is 0.  So a nest without
  * opts, which others are judged by, has all of its loops. */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -50,6 +51,38 @@ enum {
     MOST_NODES = 2000
 }; /* looked at below a reduce: what is shared is looked at again for each use */
 
+/* Exporters write the lowest float for minus infinity.  e^(lowest - m) is 0 where m is another number: where something of the row
+ * is not masked, which has to be a sum, or made of sums alone. */
+static bool is_lowest(const Node *n)
+{
+    return n && n->op == OP_CONST && n->dtype == INGOT_F32 && node_float(n) == -(double)FLT_MAX;
+}
+
+static bool is_made_of_sums(Node *n, int *left)
+{
+    enum { MUCH = 1 << 20 };
+    if (--*left < 0 || (n->op == OP_REDUCE && n->arg.i != INGOT_REDUCE_ADD))
+        return false;
+    if (n->op == OP_REDUCE)
+        return true;
+    if (n->op == OP_CONST)
+        return fabs(node_float(n)) < MUCH;
+    if (n->op == OP_STAGE)
+        return is_made_of_sums(n->src[0], left);
+    if (n->op != OP_ADD && n->op != OP_SUB && n->op != OP_MUL && n->op != OP_DIV)
+        return false;
+    return is_made_of_sums(n->src[0], left) && is_made_of_sums(n->src[1], left);
+}
+
+/* The greatest of a row, or another number where that is minus infinity. */
+static bool is_greatest(const Node *n)
+{
+    if (n->op == OP_WHERE && n->src[0]->op == OP_EQ && n->src[0]->src[0] == n->src[2] &&
+        n->src[1]->op == OP_CONST)
+        n = n->src[2];
+    return n->op == OP_REDUCE && n->arg.i == INGOT_REDUCE_MAX;
+}
+
 static Node *value_beyond(Context *, Node *, Node *range, Node *limit, int *left);
 
 /* 1 or 0 where the condition is known for range >= limit, else -1. */
@@ -87,7 +120,14 @@ static Node *value_beyond(Context *c, Node *n, Node *range, Node *limit, int *le
     if (n->op == OP_WHERE) {
         int known = condition_beyond(c, n->src[0], range, limit, left);
         Node *a = known ? value_beyond(c, n->src[1], range, limit, left) : NULL;
-        Node *b = known == 1 ? a : value_beyond(c, n->src[2], range, limit, left);
+        Node *b = known == 1 ? a : value_beyond(c, n->src[2], range, limit, left), *from;
+        bool beyond, masks = n->src[0]->op == OP_NOT
+                                 ? threshold(c, n->src[0]->src[0], range, &from, &beyond)
+                                 : threshold(c, n->src[0], range, &from, &beyond);
+        if (known >= 0 && is_lowest(known ? a : b))
+            return masks && from->lo >= 1 && is_made_of_sums(n->src[known ? 2 : 1], left)
+                       ? known ? a : b
+                       : NULL;
         return known == 0 || a == b ? b : NULL;
     }
     Node *x = n->nsrc > 0 && n->nsrc <= 2 && op_is_alu(n->op)
@@ -99,9 +139,15 @@ static Node *value_beyond(Context *c, Node *n, Node *range, Node *limit, int *le
     ingot_dtype d = (ingot_dtype)n->dtype;
     switch (n->op) {
     case OP_CAST: return x ? node_const_f(c, d, of_x) : NULL;
-    case OP_EXP: return of_x == -INFINITY ? node_const_f(c, d, 0) : NULL;
-    case OP_ADD: return isinf(of_x) && !isinf(of_y) ? x : isinf(of_y) && !isinf(of_x) ? y : NULL;
-    case OP_SUB: return isinf(of_x) && !isinf(of_y) ? x : NULL;
+    case OP_EXP: return of_x == -INFINITY || is_lowest(x) ? node_const_f(c, d, 0) : NULL;
+    case OP_ADD:
+        if (is_lowest(x) || is_lowest(y))
+            return is_made_of_sums(n->src[is_lowest(x)], left) ? is_lowest(x) ? x : y : NULL;
+        return isinf(of_x) && !isinf(of_y) ? x : isinf(of_y) && !isinf(of_x) ? y : NULL;
+    case OP_SUB:
+        if (is_lowest(x))
+            return is_greatest(n->src[1]) ? x : NULL;
+        return isinf(of_x) && !isinf(of_y) ? x : NULL;
     case OP_MUL: return of_x == 0 ? x : of_y == 0 ? y : NULL;
     case OP_DIV: return of_x == 0 ? x : NULL;
     default: return NULL;
@@ -166,9 +212,11 @@ static void limits_of_reduces(Lower *q, Limits *f)
             int to_find = MOST_NODES, to_know = MOST_NODES;
             Node *limit =
                 f->limit[root] ? f->limit[root] : find_limit(q->c, n->src[0], n->src[j], &to_find);
-            bool good = limit && reduce_size(n) == 1 && is_known_outside(q, limit) &&
-                        value_beyond(q->c, n->src[0], n->src[j], limit, &to_know) ==
-                            reduce_identity(q->c, n);
+            const Node *value = limit && reduce_size(n) == 1 && is_known_outside(q, limit)
+                                    ? value_beyond(q->c, n->src[0], n->src[j], limit, &to_know)
+                                    : NULL;
+            bool good = value && (value == reduce_identity(q->c, n) ||
+                                  (is_lowest(value) && n->arg.i == INGOT_REDUCE_MAX));
             f->limit[root] = good ? limit : NULL;
             refused[root] = !good;
         }

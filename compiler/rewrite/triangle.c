@@ -3,7 +3,9 @@
  *     [[0 -inf -inf] [0 0 -inf] [0 0 0]]  ->  where(column <= row, 0, -inf)
  *
  * Exporters evaluate causal masks, and models store them as buffers for their longest sequence.  As a comparison a mask takes no memory, is
- * cut without a copy, and tells where rows end (kernel/mask_bounds.c). Of floats that are all finite nothing is known to end. */
+ * cut without a copy, and tells where rows end (kernel/mask_bounds.c). The lowest float stands for minus
+ * infinity; of other finite ones nothing is known to end. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -79,7 +81,7 @@ Node *triangle(Rewrite *r, Node *n)
          *last = ingot_add(c, row, ingot_scalar_i(c, INGOT_I64, t.shift)),
          *in = number(c, n, element(&t, t.rows - 1, 0)),
          *out = number(c, n, element(&t, 0, t.columns - 1));
-    if (n->dtype == INGOT_F32 && !isinf(node_float(out)))
+    if (n->dtype == INGOT_F32 && !isinf(node_float(out)) && node_float(out) != -(double)FLT_MAX)
         return NULL;
     Node *mask = n->dtype == INGOT_BOOL && !*element(&t, t.rows - 1, 0) ? ingot_lt(c, last, column)
                                                                         : ingot_le(c, column, last);
