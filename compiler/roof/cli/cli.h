@@ -294,6 +294,13 @@ ingot_status command_bench(Options *);
 /* cli_bench.c: profile and bench are the program's command lines; its status, or 1. */
 int bench_kernels(Session *, const char *const *profile, const char *const *bench);
 ingot_status command_verify(Options *); /* cli_verify.c */
+/* cli_rounding.c: how far an element of a step's result may be from what another order of the same sums gives, or 0. */
+typedef struct Rounding Rounding;
+Rounding *rounding_new(const Session *, const Plan *, Arena *);
+void rounding_free(Rounding *);
+/* The step wrote these bytes there; before it is asked about. */
+void rounding_wrote(Rounding *, const Step *, const Buffer *, int64_t offset, const char *bytes);
+double rounding_bound(Rounding *, const Step *, const Buffer *, size_t element);
 /* cli_lockstep.c: runs the program beside its naive twin (the same plan without opts, in a folder of its own) on the same
  * inputs, step by step; tells the steps that differ, or with -v all. INGOT_DIFFERS if one does. */
 ingot_status lockstep(const Session *, const Plan *, const char *twin);

@@ -28,7 +28,8 @@ typedef struct {
     bool rounds;
     int runs;
     double worst, got, want; /* a share of the largest value; of the worst element */
-    size_t at, ndiffer;      /* where it is stored; elements beyond the tolerance */
+    size_t at, ndiffer;      /* where it is stored; elements beyond the tolerance, */
+    size_t nrounded;         /* but for these, which are as near as their sums can be known */
 } Place;
 
 typedef struct {
@@ -38,6 +39,7 @@ typedef struct {
     int n;
     char *bytes[2]; /* of the place at hand: the program's, the naive one's */
     double *number[2];
+    Rounding *rounding;
 } Lockstep;
 
 /* ---- places ------------------------------------------------------------------------------ */
@@ -159,14 +161,23 @@ static double rounding(ingot_dtype d)
     }
 }
 
+/* A sum of terms that nearly cancel is far from what another order of them gives. */
+static bool is_rounding(Lockstep *l, const Place *p, size_t ndiffer, size_t i, double difference)
+{
+    enum { MANY = 1000 }; /* are no exceptions */
+    return ndiffer < MANY && isfinite(difference) &&
+           difference <= rounding_bound(l->rounding, p->step, p->buffer, i);
+}
+
 static void compare(Lockstep *l, Place *p)
 {
     const Buffer *b = p->buffer;
     p->runs++;
+    rounding_wrote(l->rounding, p->step, b, p->offset, l->bytes[0]);
     if (!memcmp(l->bytes[0], l->bytes[1], (size_t)b->bytes))
         return;
     const double *got = l->number[0], *want = l->number[1];
-    size_t n = numbers(b), ndiffer = 0;
+    size_t n = numbers(b), ndiffer = 0, nrounded = 0;
     to_numbers(b, l->bytes[0], l->number[0]);
     to_numbers(b, l->bytes[1], l->number[1]);
     double scale = 0, slack = rounding(b->dtype);
@@ -181,7 +192,11 @@ static void compare(Lockstep *l, Place *p)
         d = !(d <= INFINITY) || isinf(got[i]) || isinf(want[i]) ? INFINITY
             : scale > 0                                         ? d / scale
                                                                 : d;
-        ndiffer += exact || d > TOLERANCE;
+        if (!exact && d > TOLERANCE &&
+            is_rounding(l, p, ndiffer + nrounded, i, fabs(got[i] - want[i])))
+            nrounded++;
+        else
+            ndiffer += exact || d > TOLERANCE;
         if (d > p->worst) {
             p->worst = d;
             p->at = i;
@@ -191,6 +206,8 @@ static void compare(Lockstep *l, Place *p)
     }
     if (ndiffer > p->ndiffer)
         p->ndiffer = ndiffer;
+    if (nrounded > p->nrounded)
+        p->nrounded = nrounded;
 }
 
 static bool place_is_good(const Place *p)
@@ -348,6 +365,8 @@ static void tell(const Lockstep *l, const Place *p, bool good)
                   p->want, p->worst);
         if (p->ndiffer)
             sb_printf(&sb, "; %zu of %zu numbers differ", p->ndiffer, numbers(p->buffer));
+        if (p->nrounded)
+            sb_printf(&sb, "; %zu are sums that cancel, as near as f32 can have them", p->nrounded);
     }
     if (good)
         printf("%s\n", sb.data);
@@ -395,6 +414,7 @@ static Lockstep lockstep_new(const Session *s, const Plan *p, Arena *a)
         l.bytes[i] = arena_alloc(a, bytes);
         l.number[i] = NEWN(a, double, n);
     }
+    l.rounding = rounding_new(s, p, a);
     return l;
 }
 
@@ -409,6 +429,7 @@ ingot_status lockstep(const Session *s, const Plan *p, const char *twin)
         status = run_both(&l, twin, places);
     if (status == INGOT_OK)
         status = report(&l);
+    rounding_free(l.rounding);
     arena_free(a);
     return status;
 }
@@ -442,6 +463,7 @@ ingot_status lockstep_interpreted(const Session *s, PlanInterp *x, const ingot_v
     x->user = &l;
     bool good = plan_interpret(x, s->a, in, out);
     ingot_status status = report(&l);
+    rounding_free(l.rounding);
     arena_free(a);
     return good ? status : interpreter_failed(s, x);
 }
