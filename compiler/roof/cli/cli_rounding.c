@@ -322,7 +322,8 @@ static Bounded eval(Rounding *r, const Step *s, Node *n)
     if (r->unknown || ++r->visits > MOST_VISITS)
         return unknown(r);
     if (n->op == OP_CONST)
-        return dtype_is_float(n->dtype) ? (Bounded){node_float(n), 0} : (Bounded){(double)n->arg.i, 0};
+        return dtype_is_float(n->dtype) ? (Bounded){node_float(n), 0}
+                                        : (Bounded){(double)n->arg.i, 0};
     if (n->op == OP_PARAM && !n->nsrc)
         return (Bounded){s->scalars[n->arg.i], 0};
     if (n->op == OP_LOAD)
