@@ -132,7 +132,7 @@ struct Kernel {
     /* Numbers of the run-time integers that it takes, in order: VARs have the same numbers here as in the model. */
     int *vars;
     Scalar *scalars;
-    bool pairs;  /* of its target: see there */
+    bool any_sign; /* of its target: see there */
     bool serial; /* stores may collide (scatter): iterations run in order, one work item on a GPU */
     uint64_t hash;        /* of its canonical text: equal kernels are emitted once */
     Choice *choice;       /* the record of what is decided for it; NULL where nothing is */

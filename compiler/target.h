@@ -51,8 +51,10 @@ struct Target {
     int lanes;           /* f32 lanes of a vector register; 0: no vector types */
     int registers;       /* vector registers */
     bool dot;            /* igrt_dot_*() costs less than four products of bytes */
-    bool pairs;          /* in lanes it is products of pairs of i16: of bytes of any sign */
-    unsigned units;      /* matrix units: bits by TcId */
+    bool
+        any_sign; /* in lanes it multiplies bytes of any sign, not only those without one with others */
+    bool pairs;     /* namely pairs of i16 that are made of them */
+    unsigned units; /* matrix units: bits by TcId */
     /* GPUs only */
     const char *runtime;  /* prefix of its types in runtime_min: "igrt_cl" */
     const char *pragma;   /* the first line of every kernel file, or "" */

@@ -6,7 +6,8 @@
  *     igrt_dot_u8_i8_i32xN(x, w, s)        lane by lane what igrt_dot_u8_i8 gives
  *
  * AVX-512 VNNI and AVX-VNNI multiply u8 with i8; an i8 x with i8 w is (x + 128) w - 128 w there.  SSE2, AVX2 and AVX-512BW without
- * them multiply pairs of i16 (pmaddwd): bytes 0 and 2, bytes 1 and 3 of a lane, of any sign.  NEON multiplies bytes to i16.
+ * them multiply pairs of i16 (pmaddwd): bytes 0 and 2, bytes 1 and 3 of a lane, of any sign.  NEON multiplies bytes to i16; with
+ * DOTPROD it has dots of two i8 and of two u8, with I8MM of u8 and i8: without, u8 x is (x - 128) + 128.
  */
 #ifndef IGRT_DOT_VEC_H
 #define IGRT_DOT_VEC_H
@@ -139,6 +140,31 @@ IGRT_DOTS_VEC(IGRT_DOT_HALVES, 8)
 #define IGRT_HIGH_s16_i8(x) vmovl_high_s8(IGRT_BYTES_s8(x))
 #define IGRT_LOW_s16_u8(x) vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(IGRT_BYTES_u8(x))))
 #define IGRT_HIGH_s16_u8(x) vreinterpretq_s16_u16(vmovl_high_u8(IGRT_BYTES_u8(x)))
+#if defined(__ARM_FEATURE_DOTPROD)
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+#define IGRT_DOT_MIXED(s, x, w) vusdotq_s32(s, x, w)
+#else
+#define IGRT_DOT_MIXED(s, x, w)                                                   \
+    vsubq_s32(vdotq_s32(s, vreinterpretq_s8_u8(veorq_u8(x, vdupq_n_u8(128))), w), \
+              vdotq_s32(vdupq_n_s32(0), vdupq_n_s8(-128), w))
+#endif
+IGRT_VEC igrt_i32x4 igrt_dot_i8_i8_i32x4(igrt_i32x4 x, igrt_i32x4 w, igrt_i32x4 s)
+{
+    return (igrt_i32x4)vdotq_s32((int32x4_t)s, IGRT_BYTES_s8(x), IGRT_BYTES_s8(w));
+}
+IGRT_VEC igrt_i32x4 igrt_dot_u8_u8_i32x4(igrt_i32x4 x, igrt_i32x4 w, igrt_i32x4 s)
+{
+    return (igrt_i32x4)vdotq_u32((uint32x4_t)s, IGRT_BYTES_u8(x), IGRT_BYTES_u8(w));
+}
+IGRT_VEC igrt_i32x4 igrt_dot_u8_i8_i32x4(igrt_i32x4 x, igrt_i32x4 w, igrt_i32x4 s)
+{
+    return (igrt_i32x4)IGRT_DOT_MIXED((int32x4_t)s, IGRT_BYTES_u8(x), IGRT_BYTES_s8(w));
+}
+IGRT_VEC igrt_i32x4 igrt_dot_i8_u8_i32x4(igrt_i32x4 x, igrt_i32x4 w, igrt_i32x4 s)
+{
+    return igrt_dot_u8_i8_i32x4(w, x, s);
+}
+#else
 IGRT_DOT_NEON(i8, i8, s16, vmull_s8(vget_low_s8(IGRT_BYTES_s8(x)), vget_low_s8(IGRT_BYTES_s8(w))),
               vmull_high_s8(IGRT_BYTES_s8(x), IGRT_BYTES_s8(w)))
 IGRT_DOT_NEON(u8, u8, u16, vmull_u8(vget_low_u8(IGRT_BYTES_u8(x)), vget_low_u8(IGRT_BYTES_u8(w))),
@@ -147,6 +173,7 @@ IGRT_DOT_NEON(u8, i8, s16, vmulq_s16(IGRT_LOW_s16_u8(x), IGRT_LOW_s16_i8(w)),
               vmulq_s16(IGRT_HIGH_s16_u8(x), IGRT_HIGH_s16_i8(w)))
 IGRT_DOT_NEON(i8, u8, s16, vmulq_s16(IGRT_LOW_s16_i8(x), IGRT_LOW_s16_u8(w)),
               vmulq_s16(IGRT_HIGH_s16_i8(x), IGRT_HIGH_s16_u8(w)))
+#endif
 IGRT_DOTS_VEC(IGRT_DOT_HALVES, 8)
 #else
 IGRT_DOTS_VEC(IGRT_DOT_PLAIN, 4)

@@ -4,6 +4,9 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 #include "targets.h"
@@ -17,6 +20,7 @@ typedef struct {
     bool prefer_ram; /* memory is dearer than time */
     bool dot;        /* it multiplies pairs or fours of narrow integers */
     unsigned units;  /* matrix units: bits by TcId */
+    bool any_sign;   /* bytes in lanes, with or without a sign */
 } Machine;
 
 /* clang with wasi-libc. A stack of a megabyte (64 KB is usual), below the data: overrun, it traps. */
@@ -26,35 +30,40 @@ typedef struct {
 #define AMX (1u << TC_AMX_I8 | 1u << TC_AMX_BF16)
 
 static const Machine machines[] = {
-    {"c99", "", 0, 0, true, false, 0}, /* any compiler: the standard has no vectors */
-    {"x86-64", "-march=x86-64", 4, 16, false, false, 0},
-    {"x86-64-v2", "-march=x86-64-v2", 4, 16, false, false, 0},
-    {"x86-64-v3", "-march=x86-64-v3", 8, 16, false, false, 0},
-    {"x86-64-v4", "-march=x86-64-v4 -mprefer-vector-width=512", 16, 32, false, false, 0},
-    {"sapphirerapids", "-march=sapphirerapids -mprefer-vector-width=512", 16, 32, false, true, AMX},
-    {"armv8-a", "-march=armv8-a", 4, 32, false, false, 0},
-    {"cortex-a53", "-mcpu=cortex-a53", 4, 32, false, false, 0},
-    {"cortex-a72", "-mcpu=cortex-a72", 4, 32, false, false, 0},
-    {"cortex-m0+", "-mthumb -mcpu=cortex-m0plus -mfloat-abi=soft", 0, 5, true, false, 0},
-    {"cortex-m3", "-mthumb -mcpu=cortex-m3 -mfloat-abi=soft", 0, 9, true, false, 0},
+    {"c99", "", 0, 0, true, false, 0, false}, /* any compiler: the standard has no vectors */
+    {"x86-64", "-march=x86-64", 4, 16, false, false, 0, false},
+    {"x86-64-v2", "-march=x86-64-v2", 4, 16, false, false, 0, false},
+    {"x86-64-v3", "-march=x86-64-v3", 8, 16, false, false, 0, false},
+    {"x86-64-v4", "-march=x86-64-v4 -mprefer-vector-width=512", 16, 32, false, false, 0, false},
+    {"sapphirerapids", "-march=sapphirerapids -mprefer-vector-width=512", 16, 32, false, true, AMX,
+     false},
+    {"armv8-a", "-march=armv8-a", 4, 32, false, false, 0, false},
+    {"armv8.2-a+dotprod", "-march=armv8.2-a+dotprod", 4, 32, false, true, 0, true},
+    {"armv8.6-a", "-march=armv8.6-a", 4, 32, false, true, 0, true},
+    {"cortex-a53", "-mcpu=cortex-a53", 4, 32, false, false, 0, false},
+    {"cortex-a72", "-mcpu=cortex-a72", 4, 32, false, false, 0, false},
+    {"cortex-a76", "-mcpu=cortex-a76", 4, 32, false, true, 0, true},
+    {"cortex-m0+", "-mthumb -mcpu=cortex-m0plus -mfloat-abi=soft", 0, 5, true, false, 0, false},
+    {"cortex-m3", "-mthumb -mcpu=cortex-m3 -mfloat-abi=soft", 0, 9, true, false, 0, false},
     {"cortex-m33", "-mthumb -mcpu=cortex-m33 -mfpu=fpv5-sp-d16 -mfloat-abi=hard", 0, 9, true, true,
-     0},
-    {"cortex-m4", "-mthumb -mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mfloat-abi=hard", 0, 9, true, true,
-     0},
-    {"cortex-m4-soft", "-mthumb -mcpu=cortex-m4 -mfloat-abi=soft", 0, 9, true, true, 0},
-    {"cortex-m55", "-mthumb -mcpu=cortex-m55 -mfloat-abi=hard", 0, 9, true, true, 0},
-    {"cortex-m7", "-mthumb -mcpu=cortex-m7 -mfpu=fpv5-d16 -mfloat-abi=hard", 0, 9, true, true, 0},
-    {"rv32imc", "-march=rv32imc -mabi=ilp32", 0, 9, true, false, 0},
-    {"rv64gc", "-march=rv64gc", 0, 0, true, false, 0},
-    {"wasm32", WASM, 0, 9, false, false, 0},
-    {"wasm32-simd128", WASM " -msimd128", 4, 16, false, false, 0},
+     0, false},
+    {"cortex-m4", "-mthumb -mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mfloat-abi=hard", 0, 9, true, true, 0,
+     false},
+    {"cortex-m4-soft", "-mthumb -mcpu=cortex-m4 -mfloat-abi=soft", 0, 9, true, true, 0, false},
+    {"cortex-m55", "-mthumb -mcpu=cortex-m55 -mfloat-abi=hard", 0, 9, true, true, 0, false},
+    {"cortex-m7", "-mthumb -mcpu=cortex-m7 -mfpu=fpv5-d16 -mfloat-abi=hard", 0, 9, true, true, 0,
+     false},
+    {"rv32imc", "-march=rv32imc -mabi=ilp32", 0, 9, true, false, 0, false},
+    {"rv64gc", "-march=rv64gc", 0, 0, true, false, 0, false},
+    {"wasm32", WASM, 0, 9, false, false, 0, false},
+    {"wasm32-simd128", WASM " -msimd128", 4, 16, false, false, 0, false},
 };
 enum { MACHINES = sizeof machines / sizeof *machines };
 
 /* "native": the processor that the compiler runs on. */
 static Machine native(void)
 {
-    Machine m = {"native", "-march=native", 0, 0, true, false, 0};
+    Machine m = {.name = "native", .flags = "-march=native", .prefer_ram = true};
 #if defined(__x86_64__)
     m.lanes = 4, m.registers = 16, m.prefer_ram = false;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
@@ -72,6 +81,9 @@ static Machine native(void)
 #elif defined(__aarch64__)
     m.flags = "-mcpu=native";
     m.lanes = 4, m.registers = 32, m.prefer_ram = false;
+#if defined(__linux__) && defined(HWCAP_ASIMDDP)
+    m.dot = m.any_sign = (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+#endif
 #endif
     return m;
 }
@@ -135,6 +147,7 @@ bool target_tune(Target *t, const char *machine)
     t->registers = m.registers;
     t->pairs = m.name && has_pairs(&m);
     t->dot = m.dot || t->pairs;
+    t->any_sign = m.any_sign || t->pairs;
     t->units = m.units;
     t->wasm = !strncmp(machine, "wasm", 4);
     if (t->wasm) {

@@ -25,6 +25,7 @@ const Target target_c = {
     .spelling = c_spelling,
     .lanes = 4,
     .dot = true,
+    .any_sign = true,
     .pairs = true,
     .registers = 16,
     .rate = {2, 8, 12},

@@ -127,7 +127,7 @@ const char *target_read(Target *t, Arena *a, const char *file, ingot_status *sta
     text[n] = 0;
     t->flags = "";
     t->lanes = t->registers = 0;
-    t->dot = t->pairs = false;
+    t->dot = t->any_sign = t->pairs = false;
     for (char *s = text, *next; s && !r.why; s = next) {
         r.line++;
         next = strchr(s, '\n');

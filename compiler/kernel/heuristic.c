@@ -586,7 +586,7 @@ static RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *cons
     if (t->lanes && width * lane_bytes(k, lanes) > 4 * t->lanes) /* a vector takes two */
         registers /= 2;
     double block = (double)(width * dtype_info[v->dot->dtype].bytes);
-    bool signs = four && t->lanes && !t->pairs, pairs = four && t->pairs;
+    bool signs = four && t->lanes && !t->any_sign, pairs = four && t->pairs;
     for (int j = 0; j < v->nfactor && four; j++) {
         signs &= v->factor[j]->dtype == INGOT_I8;
         if (depends_on(v->factor[j], lanes))

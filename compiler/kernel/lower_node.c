@@ -212,7 +212,7 @@ static bool without_sign(Lower *q, const Piece *p, Node *n, Node *product, Node 
                          Node **out)
 {
     Context *c = q->c;
-    bool bytes = !q->k->pairs && p->t.lane && product->op == OP_MUL &&
+    bool bytes = !q->k->any_sign && p->t.lane && product->op == OP_MUL &&
                  is_signed_byte(product->src[0]) && is_signed_byte(product->src[1]);
     if (!bytes || depends_on(product->src[0], p->t.lane) == depends_on(product->src[1], p->t.lane))
         return false;

@@ -5,12 +5,14 @@
 
     mma    products and convolutions of f16, and of f32 by --precision tf32 and f16, for GPUs with tensor cores: the heuristic takes the unit, with
            copies ahead; its opts are saved and replayed with the same bytes, NVRTC compiles them, and the interpreter of statements agrees
+    neon   products of bytes for aarch64 with DOTPROD and with I8MM: its compiler makes the instruction, and under QEMU the bundles compute the same
     precision  --precision: errors of products of f32 by one, three and six products of bf16, beside those of f32
     amx    products and convolutions of bytes and of bf16: the heuristic takes the unit, its opts are saved and replayed with the
            same bytes, the interpreter of statements agrees, and the bundles compute the same with tiles in plain C
 """
 import os
 import platform
+import shutil
 import subprocess
 import sys
 
@@ -138,6 +140,30 @@ def mma(ingot, work):
     print(", ".join(told))
 
 
+def neon(ingot, work):
+    tools = [shutil.which(t) for t in ("qemu-aarch64", "aarch64-linux-gnu-gcc", "aarch64-linux-gnu-objdump")]
+    if not all(tools):
+        print("skipped: there is no qemu-aarch64, or no aarch64-linux-gnu-gcc")
+        return
+    told = []
+    for path, _ in made(work):
+        for target, instruction in (("c:armv8.2-a+dotprod", "sdot"), ("c:armv8.6-a", "usdot")):
+            if path.stem not in ("bytes", "window"):
+                continue
+            bundle = work / f"{path.stem}_{instruction}"
+            call(ingot, "compile", path, "-o", bundle, "--target", target)
+            done = subprocess.run(["make", "-s", "-C", bundle, "CC=aarch64-linux-gnu-gcc", "AR=aarch64-linux-gnu-ar", f"CFLAGS={STRICT}",
+                                   "LDFLAGS=-static", "model"], capture_output=True, text=True)
+            if done.returncode:
+                raise Wrong(done.stdout + done.stderr)
+            if instruction not in call(tools[2], "-d", bundle / "model_kernels_0.o") and path.stem == "bytes":
+                raise Wrong(f"{bundle.name}: there is no {instruction}")
+            if "selftest: ok" not in call(tools[0], "-cpu", "max", bundle / "model", "--selftest"):
+                raise Wrong(f"{bundle.name}: no selftest")
+            told.append(bundle.name)
+    print(", ".join(told))
+
+
 def precision(ingot, work):
     if platform.machine() != "x86_64":
         print("skipped: no x86-64")
@@ -147,14 +173,14 @@ def precision(ingot, work):
     x, w = rng.standard_normal((16, 576)).astype(np.float32), rng.standard_normal((576, 32)).astype(np.float32)
     nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
     path = model(work / "m.onnx", F, [16, 576], F, nodes, [16, 32], [numpy_helper.from_array(w, "w")])
-    exact, error = x.astype(np.float64) @ w.astype(np.float64), {}
+    exact, error, products = x.astype(np.float64) @ w.astype(np.float64), {}, {"f32": 0, "bf16": 2, "bf16x3": 6, "bf16x6": 12}
     (work / "in").mkdir()
     np.save(work / "in" / "input_0.npy", x)
     for how in ("f32", "bf16", "bf16x3", "bf16x6"):
         bundle = work / how
         call(ingot, "compile", path, "-o", bundle, "--target", TARGET, "--precision", how)
-        if ("TC amx.bf16" in (bundle / "model_kernels_0.c").read_text()) != (how != "f32"):
-            raise Wrong(f"{how}: not by the unit")
+        if (found := (bundle / "model_kernels_0.c").read_text().count("igrt_amx_dot_")) != products[how]:
+            raise Wrong(f"{how}: {found} products of fragments, wanted {products[how]}")
         built(bundle, compilers()[0])
         (work / f"out{how}").mkdir()
         call(bundle / "model", work / "in", work / f"out{how}")
@@ -162,8 +188,18 @@ def precision(ingot, work):
         error[how] = abs(y - exact).max() / abs(exact).max()
     if not (1e-4 < error["bf16"] < 1e-2 and error["bf16x3"] <= 1e-5 and error["bf16x6"] <= error["f32"]):
         raise Wrong(str(error))
+    nodes = [helper.make_node("Transpose", ["x"], ["xt"], perm=[0, 3, 1, 2]), helper.make_node("Conv", ["xt", "w"], ["yt"], pads=[1, 1, 1, 1]),
+             helper.make_node("Transpose", ["yt"], ["y"], perm=[0, 2, 3, 1])]
+    window = model(work / "c.onnx", F, [1, 9, 9, 32], F, nodes, [1, 9, 9, 32],
+                   [numpy_helper.from_array(rng.standard_normal((32, 32, 3, 3)).astype(np.float32), "w")])
+    call(ingot, "compile", window, "-o", work / "c", "--target", TARGET, "--precision", "bf16x3")
+    if (work / "c" / "model_kernels_0.c").read_text().count("igrt_amx_dot_") < 6:
+        raise Wrong("a convolution by bf16x3: not by the unit")
+    said = call(ingot, "verify", window, "--interpret", "--target", TARGET, "--precision", "bf16x3", env={"INGOT_CACHE": str(work / "cache")})
+    if "no fault" not in said:
+        raise Wrong(said)
     print(", ".join(f"{k} {v:.1e}" for k, v in error.items()), "of the range")
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {"amx": amx, "mma": mma, "precision": precision}))
+    sys.exit(main(__doc__, {"amx": amx, "mma": mma, "neon": neon, "precision": precision}))
