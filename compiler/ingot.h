@@ -85,6 +85,9 @@ typedef enum {
 } ingot_precision;
 void ingot_set_precision(ingot_context *, ingot_precision);
 ingot_precision ingot_precision_of(const ingot_context *);
+/* Products of several parts are to be one of longer operands, not a sum of products: units of GPUs take those. */
+void ingot_set_one_product(ingot_context *, bool);
+bool ingot_one_product(const ingot_context *);
 int ingot_error_count(const ingot_context *);
 
 /* Name the source of what is built from now on: the model's file, and its node and operator.

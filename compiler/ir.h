@@ -283,7 +283,8 @@ struct Context {
     Node *poison;
     bool keep_subnormals;
     ingot_precision precision;
-    Map memo; /* contents cache and such */
+    bool one_product; /* of what --precision splits */
+    Map memo;         /* contents cache and such */
 };
 typedef struct Context Context;
 

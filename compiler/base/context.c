@@ -55,6 +55,16 @@ ingot_precision ingot_precision_of(const ingot_context *c)
     return c->precision;
 }
 
+void ingot_set_one_product(ingot_context *c, bool one)
+{
+    c->one_product = one;
+}
+
+bool ingot_one_product(const ingot_context *c)
+{
+    return c->one_product;
+}
+
 void ingot_keep_subnormals(ingot_context *c, bool keep)
 {
     c->keep_subnormals = keep;

@@ -69,8 +69,6 @@ ingot_tensor *ingot_conv(ingot_context *c, ingot_tensor *x, ingot_tensor *w, ing
         return ingot_poison(c);
     int spatial = ingot_rank(x) - 2;
     ingot_dtype d = ingot_dtype_of(x);
-    if (group == 1)
-        ops_precision(c, &x, 1, &w, 1);
     ingot_dim *per_group = ingot_shape(w, 1), *maps = ingot_shape(w, 0),
               *groups = ingot_dim_const(c, group);
     if (channels_known(x, w)) {
@@ -92,12 +90,19 @@ ingot_tensor *ingot_conv(ingot_context *c, ingot_tensor *x, ingot_tensor *w, ing
         if (ingot_is_poison(x))
             return x;
     }
-    x = pad_spatial(c, ops_widen(c, x), pads_lo, pads_hi);
-    for (int i = 0; i < spatial; i++)
-        x = ingot_window(c, x, 2 + i, ingot_dim_lo(ingot_shape(w, 2 + i)), strides ? strides[i] : 1,
-                         dilations ? dilations[i] : 1);
-    if (ingot_is_poison(x))
-        return x;
+    Products p = {.x = {x}, .w = {w}, .n = 1};
+    if (group == 1)
+        p = ops_precision(c, x, 1, w, 1);
+    per_group = ingot_shape(p.w[0], 1);
+    for (int i = 0; i < p.n; i++) {
+        p.x[i] = pad_spatial(c, ops_widen(c, p.x[i]), pads_lo, pads_hi);
+        for (int j = 0; j < spatial; j++)
+            p.x[i] = ingot_window(c, p.x[i], 2 + j, ingot_dim_lo(ingot_shape(w, 2 + j)),
+                                  strides ? strides[j] : 1, dilations ? dilations[j] : 1);
+        if (ingot_is_poison(p.x[i]))
+            return p.x[i];
+    }
+    x = p.x[0];
 
     ingot_dim *xd[INGOT_MAX_RANK], *wd[INGOT_MAX_RANK], *yd[INGOT_MAX_RANK];
     ingot_dim *one = ingot_dim_const(c, 1);
@@ -115,8 +120,10 @@ ingot_tensor *ingot_conv(ingot_context *c, ingot_tensor *x, ingot_tensor *w, ing
         xd[4 + spatial + i] = wd[4 + spatial + i] = ingot_shape(w, 2 + i);
         axes |= 1u << (4 + spatial + i);
     }
-    ingot_tensor *product =
-        ingot_mul(c, ingot_reshape(c, x, rank, xd), ingot_reshape(c, ops_widen(c, w), rank, wd));
+    ingot_tensor *product = NULL;
+    for (int i = 0; i < p.n; i++)
+        product = ops_products(c, product, ingot_reshape(c, p.x[i], rank, xd),
+                               ingot_reshape(c, p.w[i], rank, wd));
     ingot_tensor *y = ingot_reshape(c, ingot_sum(c, product, axes, false), 2 + spatial, yd);
     if (b)
         y = ingot_add(c, y, ops_channel(c, ops_widen(c, b), 2 + spatial));

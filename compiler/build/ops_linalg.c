@@ -9,9 +9,12 @@
 /* sum(a * b) over the last axis in the wide dtype, rounded to d. */
 static ingot_tensor *dot_last(ingot_context *c, ingot_tensor *a, ingot_tensor *b, ingot_dtype d)
 {
+    Products p = {.x = {a}, .w = {b}, .n = 1};
+    ingot_tensor *product = NULL;
     if (!ingot_is_poison(a) && !ingot_is_poison(b))
-        ops_precision(c, &a, ingot_rank(a) - 1, &b, ingot_rank(b) - 1);
-    ingot_tensor *product = ingot_mul(c, ops_widen(c, a), ops_widen(c, b));
+        p = ops_precision(c, a, ingot_rank(a) - 1, b, ingot_rank(b) - 1);
+    for (int i = 0; i < p.n; i++)
+        product = ops_products(c, product, p.x[i], p.w[i]);
     if (ingot_is_poison(product))
         return product;
     return ingot_cast(c, ingot_sum(c, product, 1u << (ingot_rank(product) - 1), false), d);

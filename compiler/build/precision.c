@@ -1,38 +1,45 @@
 /* precision.c - f32 products of matrices by bf16 or f16, which matrix units multiply many times faster.
  *
  * A number is a sum of numbers of bf16, each the rest that the ones before leave: x = h + l (+ 2^-17 x), or h + m + l (+ 2^-25 x).
- * The products of the parts that matter are the terms of one longer sum, small ones first:
+ * The products of the parts that matter are the terms of one longer sum:
  *
  *     bf16     h h
- *     bf16x3   l h + h l + h h                  Markidis et al., NVIDIA Tensor Core Programmability, Performance & Precision, 2018
- *     bf16x6   l h + m m + h l + m h + h m + h h     Henry, Tang, Heinecke, Leveraging the bfloat16 Artificial Intelligence Datatype, 2019
+ *     bf16x3   l h + h h + h l                  Markidis et al., NVIDIA Tensor Core Programmability, Performance & Precision, 2018
+ *     bf16x6   l h + m h + m m + h m + h h + h l     Henry, Tang, Heinecke, Leveraging the bfloat16 Artificial Intelligence Datatype, 2019
  *
  *     tf32     x and w without their last 13 bits, as matrix units of GPUs read them
  *
- * so the operands are laid one behind the other along the axis that is summed, and the product is one of bf16. */
+ * What is summed is a sum of products then, each of two stored parts.  A unit's fragments are used again by the terms that share a
+ * part, so these follow each other.  Where products are to have one term (ingot_one_product()) the parts are laid one behind the
+ * other along the axis that is summed. */
 #include "ops.h"
 
-enum { MOST_TERMS = 6, MOST_PARTS = 3 };
+enum { MOST_PARTS = 3 };
 typedef struct {
     ingot_dtype type;
     int parts, n;
-    int x[MOST_TERMS], w[MOST_TERMS]; /* which part: 0 is the first */
+    int x[MOST_PRODUCTS], w[MOST_PRODUCTS]; /* which part: 0 is the first */
 } Terms;
 static const Terms terms_of[] = {
     [INGOT_PRECISION_BF16] = {INGOT_BF16, 1, 1, {0}, {0}},
     [INGOT_PRECISION_F16] = {INGOT_F16, 1, 1, {0}, {0}},
-    [INGOT_PRECISION_BF16X3] = {INGOT_BF16, 2, 3, {1, 0, 0}, {0, 1, 0}},
-    [INGOT_PRECISION_BF16X6] = {INGOT_BF16, 3, 6, {2, 1, 0, 1, 0, 0}, {0, 1, 2, 0, 1, 0}},
+    [INGOT_PRECISION_BF16X3] = {INGOT_BF16, 2, 3, {1, 0, 0}, {0, 0, 1}},
+    [INGOT_PRECISION_BF16X6] = {INGOT_BF16, 3, 6, {2, 1, 1, 0, 0, 0}, {0, 0, 1, 1, 0, 2}},
 };
 
-static ingot_tensor *laid(ingot_context *c, ingot_tensor *x, int axis, const Terms *t,
-                          const int *which)
+static void split(ingot_context *c, ingot_tensor *x, const Terms *t, ingot_tensor **part)
 {
-    ingot_tensor *part[MOST_PARTS], *all[MOST_TERMS];
     for (int i = 0; i < t->parts; i++) {
         part[i] = ingot_cast(c, x, t->type);
         x = ingot_sub(c, x, ingot_cast(c, part[i], INGOT_F32));
     }
+}
+
+/* The parts that the terms have, one behind the other. */
+static ingot_tensor *laid(ingot_context *c, ingot_tensor **part, int axis, const Terms *t,
+                          const int *which)
+{
+    ingot_tensor *all[MOST_PRODUCTS];
     for (int i = 0; i < t->n; i++)
         all[i] = part[which[i]];
     return t->n > 1 ? ingot_concat(c, t->n, all, axis) : *all;
@@ -46,22 +53,51 @@ static ingot_tensor *cut(ingot_context *c, ingot_tensor *x)
     return ingot_bitcast(c, bits, INGOT_F32);
 }
 
-void ops_precision(ingot_context *c, ingot_tensor **x, int x_axis, ingot_tensor **w, int w_axis)
+/* Few products gain nothing: operands have to be split first. */
+static bool is_for_unit(ingot_context *c, ingot_tensor *x, ingot_tensor *w, int w_axis)
 {
     enum { FEW = 16 };
     ingot_precision p = ingot_precision_of(c);
-    if (p == INGOT_PRECISION_F32 || p == INGOT_PRECISION_1E5 || ingot_is_poison(*x) ||
-        ingot_is_poison(*w) || ingot_dtype_of(*x) != INGOT_F32 || ingot_dtype_of(*w) != INGOT_F32 ||
-        !ingot_dim_is_const(ingot_shape(*w, w_axis), NULL))
-        return;
-    if (p != INGOT_PRECISION_TF32 && ingot_dim_lo(ingot_shape(*w, w_axis)) % FEW)
-        return;
+    if (p == INGOT_PRECISION_F32 || p == INGOT_PRECISION_1E5 || ingot_is_poison(x) ||
+        ingot_is_poison(w) || ingot_dtype_of(x) != INGOT_F32 || ingot_dtype_of(w) != INGOT_F32 ||
+        !ingot_dim_is_const(ingot_shape(w, w_axis), NULL))
+        return false;
+    return p == INGOT_PRECISION_TF32 || ingot_dim_lo(ingot_shape(w, w_axis)) % FEW == 0;
+}
+
+Products ops_precision(ingot_context *c, ingot_tensor *x, int x_axis, ingot_tensor *w, int w_axis)
+{
+    Products out = {.x = {x}, .w = {w}, .n = 1};
+    ingot_precision p = ingot_precision_of(c);
+    if (!is_for_unit(c, x, w, w_axis))
+        return out;
     if (p == INGOT_PRECISION_TF32) {
-        *x = cut(c, *x);
-        *w = cut(c, *w);
-        return;
+        out.x[0] = cut(c, x);
+        out.w[0] = cut(c, w);
+        return out;
     }
     const Terms *t = &terms_of[p];
-    *x = ingot_contiguous(c, laid(c, *x, x_axis, t, t->x));
-    *w = laid(c, *w, w_axis, t, t->w);
+    ingot_tensor *xs[MOST_PARTS], *ws[MOST_PARTS];
+    split(c, x, t, xs);
+    split(c, w, t, ws);
+    if (ingot_one_product(c)) {
+        out.x[0] = laid(c, xs, x_axis, t, t->x);
+        out.w[0] = laid(c, ws, w_axis, t, t->w);
+        out.x[0] = t->n > 1 ? out.x[0] : ingot_contiguous(c, out.x[0]); /* a concat is stored */
+        return out;
+    }
+    for (int i = 0; i < t->parts; i++)
+        xs[i] = ingot_contiguous(c, xs[i]);
+    out.n = t->n;
+    for (int i = 0; i < t->n; i++) {
+        out.x[i] = xs[t->x[i]];
+        out.w[i] = ws[t->w[i]];
+    }
+    return out;
+}
+
+ingot_tensor *ops_products(ingot_context *c, ingot_tensor *sum, ingot_tensor *x, ingot_tensor *w)
+{
+    ingot_tensor *product = ingot_mul(c, ops_widen(c, x), ops_widen(c, w));
+    return sum ? ingot_add(c, sum, product) : product;
 }

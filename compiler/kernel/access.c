@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "kernel.h"
+#include "tc.h"
 
 int64_t range_extent(const Node *range)
 {
@@ -224,6 +225,17 @@ static double iterations(Node *reduce)
     return n;
 }
 
+/* A product, or a sum of products; squares are no contraction. */
+static bool is_products_sum(Node *body)
+{
+    Node *term[TC_MOST_TERMS];
+    int n = tc_terms(body, term, TC_MOST_TERMS);
+    for (int i = 0; i < n; i++)
+        if (term[i]->src[0] == term[i]->src[1])
+            return false;
+    return n > 0;
+}
+
 View kernel_view(Arena *a, const Kernel *k)
 {
     View v = {0};
@@ -238,8 +250,7 @@ View kernel_view(Arena *a, const Kernel *k)
     v.nreduce = those_of(n, order, OP_REDUCE, v.reduce, MAX_ACCESS);
     for (int i = 0; i < v.nreduce; i++) {
         Node *r = v.reduce[i];
-        bool product = r->arg.i == INGOT_REDUCE_ADD && r->src[0]->op == OP_MUL && lane_op(r) &&
-                       r->src[0]->src[0] != r->src[0]->src[1]; /* squares are no contraction */
+        bool product = r->arg.i == INGOT_REDUCE_ADD && lane_op(r) && is_products_sum(r->src[0]);
         Node *below;
         product = product && !collect(a, r->src[0], OP_REDUCE, &below, 1);
         if (product && (!v.dot || iterations(r) > iterations(v.dot)))

@@ -74,6 +74,13 @@ static TileBlock pick_block(const View *v, const Tc *u)
     return best;
 }
 
+/* All products of a sum move alike: what is asked of one holds for the others. */
+static Node *first_product(const View *v)
+{
+    Node *term[TC_MOST_TERMS];
+    return tc_terms(v->dot->src[0], term, TC_MOST_TERMS) ? *term : v->dot->src[0];
+}
+
 /* An axis of other rows, of which two are computed at once, where those of the block are one fragment. */
 static Node *other_rows(const View *v, const TileBlock *b)
 {
@@ -81,7 +88,7 @@ static Node *other_rows(const View *v, const TileBlock *b)
     for (int i = 0; i < v->nrange; i++) {
         Node *r = v->range[i], *range[] = {r, b->columns, b->terms};
         if (r != b->rows && r != b->columns && range_extent(r) > 1 && range_extent(r) % 2 == 0 &&
-            tc_operands(b->unit, v->dot->src[0], range, &x, &y) &&
+            tc_operands(b->unit, first_product(v), range, &x, &y) &&
             (!best || range_extent(r) > range_extent(best)))
             best = r;
     }
@@ -106,7 +113,7 @@ static void order_loops(Nest *n, const View *v, const TileBlock *b, const char *
 {
     enum { NEAR = 32 << 10 };
     Node *x, *y, *range[] = {b->rows, b->columns, b->terms};
-    (void)tc_operands(b->unit, v->dot->src[0], range, &x, &y);
+    (void)tc_operands(b->unit, first_product(v), range, &x, &y);
     const char *column = nest_loop_name(n, b->columns), *rows = "", *batch = "", *all, *sums = "";
     for (int i = 0; i < v->nrange; i++) {
         Node *r = v->range[i];
@@ -140,6 +147,25 @@ static void order_loops(Nest *n, const View *v, const TileBlock *b, const char *
         nest_opt(n, OPT_ORDER, arena_printf(n->arena, "%.*s", (int)length - 1, all), 0);
 }
 
+/* All that is read of a. */
+static double rows_bytes(const Kernel *k, const View *v, const TileBlock *b)
+{
+    Node *term[TC_MOST_TERMS], *x, *y, *seen[TC_MOST_TERMS],
+        *range[] = {b->rows, b->columns, b->terms};
+    int count = tc_terms(v->dot->src[0], term, TC_MOST_TERMS), n = 0;
+    double bytes = 0;
+    for (int i = 0; i < count; i++) {
+        bool known = !tc_operands(b->unit, term[i], range, &x, &y);
+        for (int j = 0; j < n && !known; j++)
+            known = seen[j] == x;
+        if (known)
+            continue;
+        seen[n++] = x;
+        bytes += bytes_of(k, x);
+    }
+    return bytes;
+}
+
 static bool block_opts(Nest *n, const View *v, TileBlock *b)
 {
     enum { BLOCK = 1 << 20 };
@@ -169,8 +195,8 @@ static bool block_opts(Nest *n, const View *v, TileBlock *b)
         nest_opt(n, OPT_UPCAST, nest_loop_name(n, b->columns), 2);
     /* blocks of rows, with all that is read of a, stay in the second level while all columns go by */
     Node *x, *y, *range[] = {b->rows, b->columns, b->terms};
-    (void)tc_operands(b->unit, v->dot->src[0], range, &x, &y);
-    double bytes = bytes_of(n->k, x);
+    (void)tc_operands(b->unit, first_product(v), range, &x, &y);
+    double bytes = rows_bytes(n->k, v, b);
     const NestAxis *loop = &n->axis[nest_loop(n, nest_root(n, b->rows))];
     const char *far = NULL;
     if (bytes > BLOCK && loop->form == AXIS_LOOP && loop->extent > 3) {
@@ -190,13 +216,13 @@ static bool block_opts(Nest *n, const View *v, TileBlock *b)
     return true;
 }
 
-/* Layouts of the operands, for the weights in want[], of copies in copy[]: false if one lies badly and cannot be changed. */
-static bool lay_out(const Nest *n, const View *v, const Buffer *const *bufs, const TileBlock *b,
-                    bool may_copy, Layout *want, Layout *copy)
+/* Layouts of a product's operands, for the weights in want[], of copies in copy[]: false if one lies badly and cannot be changed. */
+static bool lay_out_term(const Nest *n, Node *term, const Buffer *const *bufs, const TileBlock *b,
+                         bool may_copy, Layout *want, Layout *copy)
 {
     const Kernel *k = n->k;
     Node *x, *y, *range[] = {b->rows, b->columns, b->terms};
-    (void)tc_operands(b->unit, v->dot->src[0], range, &x, &y);
+    (void)tc_operands(b->unit, term, range, &x, &y);
     int64_t arg = y->src[0]->arg.i, stride;
     Layout l;
     if (only_load(n->arena, k->sink, arg) != y || k->args[arg].written || !tc_layout(n, y, &l))
@@ -212,6 +238,17 @@ static bool lay_out(const Nest *n, const View *v, const Buffer *const *bufs, con
         only_load(n->arena, k->sink, arg) != x || k->args[arg].written)
         return false;
     layout_put_last(&copy[arg], k->args[arg].rank, m.axis);
+    return true;
+}
+
+static bool lay_out(const Nest *n, const View *v, const Buffer *const *bufs, const TileBlock *b,
+                    bool may_copy, Layout *want, Layout *copy)
+{
+    Node *term[TC_MOST_TERMS];
+    int count = tc_terms(v->dot->src[0], term, TC_MOST_TERMS);
+    for (int i = 0; i < count; i++)
+        if (!lay_out_term(n, term[i], bufs, b, may_copy, want, copy))
+            return false;
     return true;
 }
 

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "schedule.h"
+#include "tc.h"
 
 enum { CONSTANT = 0 };
 
@@ -243,7 +244,8 @@ static bool is_product(Node *t)
     Node *x = t->src[0];
     while (x->op == OP_CAST)
         x = x->src[0];
-    return (t->arg.i & 255) == INGOT_REDUCE_ADD && x->op == OP_MUL;
+    Node *term[TC_MOST_TERMS];
+    return (t->arg.i & 255) == INGOT_REDUCE_ADD && tc_terms(x, term, TC_MOST_TERMS) > 0;
 }
 
 static void visit_reduce(Walk *w, Item *x)

@@ -453,6 +453,8 @@ static bool is_term(Sched *s, Node *n, Node *const *uses)
 {
     const Info *i = info_of(s, n);
     Node *reader = i->nuse == 1 ? uses[i->iuse] : NULL;
+    while (reader && reader->op == OP_ADD && (i = info_of(s, reader))->nuse == 1)
+        reader = uses[i->iuse];
     return n->op == OP_MUL && reader && reader->op == OP_REDUCE &&
            (reader->arg.i & 255) == INGOT_REDUCE_ADD;
 }
