@@ -88,12 +88,13 @@ int64_t rows_of_strip(const Rewrite *r, Node *n, const Axes *s, const Form *f)
 static double products(const Target *t, double terms, double weights, double summed, double rows)
 {
     enum { VECTORS = 2, TILE_ROWS = 8 };
+    const double APART = 0.25; /* so much of the one does not run beside the other */
     double time = 2 * terms / t->rate[UNIT_TILE], bytes = weights * sizeof(float),
            panel = summed * VECTORS * t->lanes * sizeof(float),
            memory = cost_bytes(bytes, INFINITY, t);
     if (2 * panel > t->level[1].bytes)
         memory = fmax(memory, cost_bytes(bytes * ceil(rows / TILE_ROWS), bytes, t));
-    return fmax(time, memory);
+    return fmax(time, memory) + fmin(time, memory) * APART;
 }
 
 /* As a part of what the direct form takes. */

@@ -44,9 +44,10 @@ typedef struct {
     int nloop, noutput; /* the first ones are the result's */
     Map seen, read;
     Item *stack;
-    int nstack, room, nitem, most; /* items counted; how many are followed */
-    double products;               /* operations of sums of products */
-    int nother;                    /* reduces that are none */
+    int nstack, room, nitem, most; /* items that compute; how many of them are followed */
+    int nmove; /* and those that move elements: coordinates, of which nothing is left to run */
+    double products; /* operations of sums of products */
+    int nother;      /* reduces that are none */
 } Walk;
 
 static uint64_t mix(uint64_t h, uint64_t v)
@@ -339,7 +340,10 @@ static void visit(Walk *w, Node *root)
         visit_coordinates(w, &x, ops);
         return;
     }
-    w->out->huge |= ++w->nitem == w->most;
+    bool moves = op_info[t->op].cls == MOVE && t->op != OP_GATHER && t->op != OP_CONCAT;
+    w->nitem += !moves;
+    w->nmove += moves;
+    w->out->huge |= w->nitem == w->most || w->nitem + w->nmove == 2 * w->most;
     if (t->op == OP_REDUCE) {
         visit_reduce(w, &x);
     } else if (t->op == OP_GATHER) {

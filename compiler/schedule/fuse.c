@@ -535,7 +535,7 @@ static bool unpacking_pays(Sched *s, Node *n, double bytes, double leaves)
 static Extent most_of(Sched *s, Node *n)
 {
     static const Extent unknown = {MAX_NODES + 1, 0, 0};
-    Extent most = {1, 0, 0};
+    Extent most = {!is_move(n) || n->op == OP_GATHER, 0, 0};
     if (!op_is_alu(n->op) && n->op != OP_REDUCE && (!is_move(n) || n->op == OP_GATHER))
         return unknown;
     for (unsigned axes = n->op == OP_REDUCE ? reduced_axes(n) : 0; axes; axes &= axes - 1)
