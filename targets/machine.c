@@ -35,6 +35,7 @@ static const Machine machines[] = {
     {"x86-64-v2", "-march=x86-64-v2", 4, 16, false, false, 0, false},
     {"x86-64-v3", "-march=x86-64-v3", 8, 16, false, false, 0, false},
     {"x86-64-v4", "-march=x86-64-v4 -mprefer-vector-width=512", 16, 32, false, false, 0, false},
+    {"alderlake", "-march=alderlake", 8, 16, false, true, 0, false}, /* AVX-VNNI */
     {"sapphirerapids", "-march=sapphirerapids -mprefer-vector-width=512", 16, 32, false, true, AMX,
      false},
     {"armv8-a", "-march=armv8-a", 4, 32, false, false, 0, false},
@@ -74,7 +75,9 @@ static Machine native(void)
     }
     m.dot = __builtin_cpu_supports("avx512vnni") && m.lanes == 16;
     unsigned a, b, c, d = 0; /* compilers of these years do not know the names of these features */
-    enum { AMX_BF16 = 1u << 22, AMX_TILE = 1u << 24, AMX_INT8 = 1u << 25 };
+    enum { AMX_BF16 = 1u << 22, AMX_TILE = 1u << 24, AMX_INT8 = 1u << 25, AVX_VNNI = 1u << 4 };
+    if (m.lanes == 8 && __get_cpuid_count(7, 1, &a, &b, &c, &d))
+        m.dot = a & AVX_VNNI;
     const unsigned all = AMX_BF16 | AMX_TILE | AMX_INT8;
     if (m.lanes == 16 && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & all) == all)
         m.units = AMX;

@@ -64,8 +64,9 @@ static double matmul(Graph *g, const int64_t *p)
 {
     ingot_dtype d = (ingot_dtype)p[5] ? (ingot_dtype)p[5] : INGOT_F32;
     ingot_tensor *a = matrix(g, d, p[0], p[1], p[2], p[4] & A_T, false);
-    ingot_tensor *b = matrix(g, d, p[0], p[2], p[3], p[4] & B_T, p[4] & B_CONST);
-    if (d == INGOT_I8) {
+    ingot_tensor *b =
+        matrix(g, d == INGOT_U8 ? INGOT_I8 : d, p[0], p[2], p[3], p[4] & B_T, p[4] & B_CONST);
+    if (d == INGOT_I8 || d == INGOT_U8) {
         a = ingot_cast(g->c, a, INGOT_I32);
         b = ingot_cast(g->c, b, INGOT_I32);
     }
@@ -412,6 +413,7 @@ const Case cases[] = {
     {"matmul 12x128x128x64 a^T",        matmul,      {12, 128, 128, 64, A_T},          OF_FLOPS, 0},
     {"matmul 512 f64",                  matmul,      {1, 512, 512, 512, 0, INGOT_F64}, OF_DOUBLES, 40},
     {"matmul 512 f16",                  matmul,      {1, 512, 512, 512, 0, INGOT_F16}, OF_FLOPS, 0},
+    {"matmul 512 u8 i8 to i32",         matmul,      {1, 512, 512, 512, B_CONST, INGOT_U8}, OF_DOTS, 85},
     {"matmul 512 i8 to i32",            matmul,      {1, 512, 512, 512, B_CONST, INGOT_I8}, OF_DOTS, 60},
     {"attention 12x128x64",             attention,   {12, 128, 64},                    OF_FLOPS, 0},
     {"attention 12x197x64",             attention,   {12, 197, 64},                    OF_FLOPS, 0},
