@@ -97,7 +97,14 @@ static double products(const Target *t, double terms, double weights, double sum
     return fmax(time, memory) + fmin(time, memory) * APART;
 }
 
-/* As a part of what the direct form takes. */
+/* As a part of the largest product's memory: how much more it takes than that if so many bytes lie between the kernels. */
+static double growth_of(const Rewrite *r, Node *n, double live)
+{
+    double more = product_ram(n) + live - r->ram;
+    return more > 0 ? more / r->ram : 0;
+}
+
+/* As a part of what the direct form takes; a per cent more of memory has to save a per cent of time beside. */
 static double winograd_time(Rewrite *r, Node *n, const Form *f)
 {
     const Target *t = r->target;
@@ -123,7 +130,8 @@ static double winograd_time(Rewrite *r, Node *n, const Form *f)
            fewer = products(t, pixels * tiles * sum * maps * points, weights * points, sum,
                             rows * tiles);
     /* what lies between them takes as long as the transforms read it or write it; lines that are written are fetched before */
-    return (fewer + cost_bytes(1.5 * all, live, t) + steps * t->launch) / direct;
+    double time = fewer + cost_bytes(1.5 * all, live, t) + steps * t->launch;
+    return time / direct / (1 - growth_of(r, n, live));
 }
 
 double winograd2_time(Rewrite *r, Node *n)
