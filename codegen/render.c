@@ -1,10 +1,12 @@
 /* render.c - the one renderer: statements to text, for every C-like language.  What differs
  * between languages is in Target: words, and a table of spellings by op. */
+#include <string.h>
+
 #include "render.h"
 
 void render_indent(Render *r, int depth)
 {
-    for (int i = 0; i <= depth; i++)
+    for (int i = -r->each_part; i <= depth; i++)
         put(r, "    ");
 }
 
@@ -159,7 +161,7 @@ static void parts(Render *r, int depth)
 {
     const Tile *t = r->l.tile;
     if (!t->fused) {
-        sb_printf(r->sb, "if (end == %d) {\n", t->parts);
+        sb_printf(r->sb, "if (%s == %d) {\n", r->each_part ? "next" : "end", t->parts);
         return;
     }
     Node *extent = r->l.fused;
@@ -168,9 +170,9 @@ static void parts(Render *r, int depth)
     if (t->fused == 1)
         name = map_get(&r->names, (uint64_t)t->axis[0].range->id + 1);
     sb_printf(r->sb, "for (%s %s = (%s)(", type, name, type);
-    part_edge(r, "begin", extent);
+    part_edge(r, r->each_part ? "part" : "begin", extent);
     sb_printf(r->sb, "); %s < ", name);
-    part_edge(r, "end", extent);
+    part_edge(r, r->each_part ? "next" : "end", extent);
     sb_printf(r->sb, "; %s++) {\n", name);
     if (t->fused > 1)
         fused_axes(r, narrow, depth + 1);
@@ -488,6 +490,38 @@ static void aligned(Render *r, const Kernel *k)
     }
 }
 
+/* Does the remainder read what the whole blocks do, in one outermost loop over the same? */
+static bool goes_beside(const Tile *main, const Tile *rest)
+{
+    return main->fused && rest->fused && !strcmp(main->axis[0].name, rest->axis[0].name) &&
+           main->axis[0].range->src[0] == rest->axis[0].range->src[0];
+}
+
+/* Loop nests one after the other.  A remainder that goes over the same blocks as the first comes part by part, while what both read is in
+ * the cache: for (int64_t part = begin; part < end; part++) { .. }. */
+static void render_tiles(Render *r, Arena *a, const Kernel *k, const Tiles *tiles)
+{
+    bool beside = false;
+    for (int i = 1; i < tiles->n && kernel_parts(k); i++)
+        beside |= goes_beside(&tiles->tile[0], &tiles->tile[i]);
+    for (int turn = 0; turn < 2; turn++) {
+        if (!turn && beside)
+            put(r, "    for (int64_t part = begin; part < end; part++) {\n"
+                   "        const int64_t next = part + 1;\n");
+        r->each_part = !turn && beside;
+        for (int i = 0; i < tiles->n; i++) {
+            bool first = !beside || !i || goes_beside(&tiles->tile[0], &tiles->tile[i]);
+            if (first != !turn)
+                continue;
+            r->l = (Linear){.arena = a, .items = r->t->gpu && !tiles->k->serial};
+            render_tile(r, &tiles->tile[i]);
+        }
+        if (!turn && beside)
+            put(r, "    }\n");
+    }
+    r->each_part = false;
+}
+
 unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char *function_name)
 {
     Arena *a = arena_new();
@@ -508,10 +542,7 @@ unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char 
         if (k->opts[i].kind == OPT_TC && tc_read(k->opts[i].axis, &tc) && !tc.unit->lanes)
             sb_printf(sb, "    %s_tiles tiles;\n", tc.unit->spelling);
     }
-    for (int i = 0; i < tiles.n; i++) {
-        r.l = (Linear){.arena = a, .items = t->gpu && !tiles.k->serial};
-        render_tile(&r, &tiles.tile[i]);
-    }
+    render_tiles(&r, a, k, &tiles);
     put(&r, "}\n");
     map_free(&r.names);
     tiles_free(&tiles);

@@ -20,6 +20,7 @@ typedef struct {
     } * seen; /* the names that can be seen, innermost last */
     int nseen;
     unsigned needs;
+    bool each_part; /* inside of a loop over the parts: this one ends where the next one begins */
     bool formed[2][OP_COUNT]; /* ops whose function on lanes is known to be there */
     bool bare;                /* the next expression stands alone: no parentheses around it */
     Map splats; /* constants in all lanes: node id -> Splat; a tile that writes one often gives it a name */
