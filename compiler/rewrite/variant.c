@@ -24,28 +24,48 @@ enum { NVARIANT = sizeof variants / sizeof variants[0] };
 typedef struct {
     Plan *p;
     Arena *a;
-    Node **root; /* by id of a new node: whose variant made it */
+    Map outside; /* by id + 1: nodes of the canonical graph, and what stands for them */
+    Node **root; /* by id of what lies between: whose variant made it first */
     const char **name;
     uint32_t cap;
 } Made;
 
-static void note_made(Made *m, uint32_t from, uint32_t to, Node *of, const char *name)
+static void make_room(Made *m, uint32_t n)
 {
-    if (to > m->cap) {
-        uint32_t cap = 2 * to;
-        Node **root = NEWN(m->a, Node *, cap);
-        const char **names = NEWN(m->a, const char *, cap);
-        if (m->cap) {
-            memcpy((void *)root, m->root, m->cap * sizeof *root);
-            memcpy((void *)names, m->name, m->cap * sizeof *names);
-        }
-        m->root = root;
-        m->name = names;
-        m->cap = cap;
+    if (n <= m->cap)
+        return;
+    uint32_t cap = 2 * n;
+    Node **root = NEWN(m->a, Node *, cap);
+    const char **names = NEWN(m->a, const char *, cap);
+    if (m->cap) {
+        memcpy((void *)root, m->root, m->cap * sizeof *root);
+        memcpy((void *)names, m->name, m->cap * sizeof *names);
     }
-    for (uint32_t i = from; i < to; i++) {
-        m->root[i] = of;
-        m->name[i] = name;
+    m->root = root;
+    m->name = names;
+    m->cap = cap;
+}
+
+static void set_outside(Made *m, const Node *n)
+{
+    map_put(&m->outside, (uint64_t)n->id + 1, (void *)1);
+}
+
+/* All from here down to the graph is of the variant, whether the context has had it before or not. */
+static void note_made(Made *m, const Context *c, Node *made, Node *of, const char *name)
+{
+    Node **stack = NULL;
+    int n = 0;
+    make_room(m, c->nnode);
+    vec_push(m->a, stack, n, made);
+    while (n) {
+        Node *t = stack[--n];
+        if (t->dtype == INGOT_INDEX || m->root[t->id] || map_get(&m->outside, (uint64_t)t->id + 1))
+            continue;
+        m->root[t->id] = of;
+        m->name[t->id] = name;
+        for (uint32_t i = 0; i < t->nsrc; i++)
+            vec_push(m->a, stack, n, t->src[i]);
     }
 }
 
@@ -74,13 +94,12 @@ static const Variant *chosen(const Made *m, Rewrite *r, Node *n, bool *any)
     return best;
 }
 
-static Node *apply_variant(Rewrite *r, Node *n)
+static Node *variant_of(Rewrite *r, Node *n)
 {
     Made *m = r->user;
     Node *old = r->visiting, *made;
     bool any;
     const Variant *v = chosen(m, r, n, &any);
-    uint32_t before = r->c->nnode;
     if (any)
         value_record(m->p, old)->variant = v ? v->name : "direct";
     if (any && !v)
@@ -89,8 +108,15 @@ static Node *apply_variant(Rewrite *r, Node *n)
     if (!made)
         made = joined_elementwise(r, n);
     if (made)
-        note_made(m, before, r->c->nnode, old, v ? v->name : "matmul");
+        note_made(m, r->c, made, old, v ? v->name : "matmul");
     return made ? made : n;
+}
+
+static Node *apply_variant(Rewrite *r, Node *n)
+{
+    Node *now = variant_of(r, n);
+    set_outside(r->user, now);
+    return now;
 }
 
 /* The parts of strips are stored: what stood for a node of the first graph, and what was made, has become another one. */
@@ -102,11 +128,13 @@ static void keep_parts(Rewrite *r, Made *m)
     Node **nodes = graph_nodes(m->a, c, &n);
     strip_parts(r, n, nodes, &then.strips);
     (void)rewrite_pass(&then);
-    note_made(m, then.nnode, c->nnode, NULL, NULL);
-    for (uint32_t id = r->nnode; id < then.nnode; id++) {
+    make_room(m, c->nnode);
+    for (uint32_t id = 0; id < then.nnode; id++) {
         const Node *now = then.now[id];
-        if (now && now->id >= then.nnode)
-            note_made(m, now->id, now->id + 1, m->root[id], "strips");
+        if (now && m->root[id] && !m->root[now->id]) {
+            m->root[now->id] = m->root[id];
+            m->name[now->id] = "strips";
+        }
     }
     for (uint32_t id = 0; id < r->nnode; id++)
         if (r->now[id])
@@ -130,16 +158,17 @@ void variants_apply(Plan *p, const Target *t, bool any_ram, GraphRoots *keep)
     int n;
     Node **nodes = graph_nodes(a, c, &n);
     for (int i = 0; i < n; i++)
+        set_outside(&m, nodes[i]);
+    for (int i = 0; i < n; i++)
         r.ram = any_ram ? INFINITY : fmax(r.ram, product_ram(nodes[i]));
     if (rewrite_pass(&r)) {
-        note_made(&m, c->nnode, c->nnode, NULL, NULL);
-        if (m.cap < c->nnode)
-            note_made(&m, m.cap, c->nnode + 1, NULL, NULL);
         if (r.strips.n)
             keep_parts(&r, &m);
+        make_room(&m, c->nnode + 1);
         values_follow(p, r.nnode, r.now, m.root, m.name);
     }
     map_free(&r.strips);
+    map_free(&m.outside);
     arena_free(a);
 }
 

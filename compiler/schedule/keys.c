@@ -207,20 +207,20 @@ Key *graph_keys(Arena *a, const Context *c, uint32_t *nkey)
     return key;
 }
 
-uint64_t *inner_hashes(Arena *a, const Context *c, uint32_t first, const Key *known)
+uint64_t *inner_hashes(Arena *a, const Context *c, Node *const *root, const Key *known)
 {
-    uint64_t *h = NEWN(a, uint64_t, c->nnode - first + 1);
-    for (uint32_t id = first; id < c->nnode; id++) { /* sources have smaller ids */
+    uint64_t *h = NEWN(a, uint64_t, c->nnode + 1);
+    for (uint32_t id = 0; id < c->nnode; id++) { /* sources have smaller ids */
         Node *n = c->nodes[id];
-        if (n->dtype == INGOT_INDEX)
+        if (!root[id])
             continue;
         uint64_t all = own_hash(n);
         for (uint32_t i = 0; i < n->nsrc; i++) {
             Node *x = n->src[i];
-            bool outside = x->id < first || known[x->id].full;
-            all = mix(all, x->dtype == INGOT_INDEX ? dim_hash(x) : outside ? 0 : h[x->id - first]);
+            bool outside = !root[x->id] || known[x->id].full;
+            all = mix(all, x->dtype == INGOT_INDEX ? dim_hash(x) : outside ? 0 : h[x->id]);
         }
-        h[id - first] = all;
+        h[id] = all;
     }
     return h;
 }

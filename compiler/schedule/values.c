@@ -94,15 +94,15 @@ void values_follow(Plan *p, uint32_t nnode, Node *const *now, Node *const *root,
             if (record)
                 map_put(&v->record, (uint64_t)now[id]->id + 1, record);
         }
-    const uint64_t *inner = inner_hashes(a, p->c, nnode, key);
+    const uint64_t *inner = inner_hashes(a, p->c, root, key);
     uint64_t *said = NEWN(a, uint64_t, more + 1); /* the key that a line for it has */
-    for (uint32_t id = nnode; id < more; id++) {
-        if (!root[id] || key[id].full || p->c->nodes[id]->dtype == INGOT_INDEX)
+    for (uint32_t id = 0; id < more; id++) {
+        if (!root[id] || key[id].full)
             continue;
         int line = match[root[id]->id]; /* perhaps written for another graph */
         const Key *of = &v->key[root[id]->id], *then = line < 0 ? of : &v->given[line].key;
-        key[id] = key_inside(of, variant[id], inner[id - nnode]);
-        said[id] = key_inside(then, variant[id], inner[id - nnode]).full;
+        key[id] = key_inside(of, variant[id], inner[id]);
+        said[id] = key_inside(then, variant[id], inner[id]).full;
         for (int i = 0; i < v->ngiven; i++)
             if (v->given[i].key.full == said[id] && !v->given[i].of)
                 v->used[match[id] = i] = true;

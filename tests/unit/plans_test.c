@@ -102,10 +102,13 @@ static Held held(const Context *c)
     return h;
 }
 
+/* All of it, and as it is saved. */
 static char *text_of(Plan *p)
 {
     StrBuf sb = {0};
     plan_print(&sb, p);
+    sched_print_values(&sb, p, "c");
+    sched_print_kernels(&sb, p);
     return sb.data;
 }
 
@@ -122,7 +125,7 @@ static double many_plans(Context *c, int n, const char *target, Held *after_two,
         }
         Plan *p = plan_make(c, &o);
         assert_non_null(p);
-        if (i == 1)
+        if (i == 0)
             first = text_of(p);
         if (i == n + 1)
             last = text_of(p);
