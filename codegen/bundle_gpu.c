@@ -29,6 +29,7 @@ struct Gpu {
     bool apart;           /* no step of a run needs the host's memory */
     bool fixed;           /* and each run enqueues the same */
     bool copies;          /* some step is no kernel */
+    bool shared;          /* some kernel's groups share what has to be asked for */
 };
 
 static BufferKind mem_kind(const Buffer *b)
@@ -71,8 +72,6 @@ static void mark(Bundle *b, const Block *steps)
             if (!kernel_has_param(s->kernel, j))
                 continue;
             use(g, s->bufs[j]);
-            BufferKind kind = buffer_root(s->bufs[j])->kind;
-            s->kernel->args[j].anywhere |= kind == BUF_INPUT || kind == BUF_OUTPUT;
             if (s->bufs[j]->base && s->bufs[j]->base_offset && !idx_is(s->bufs[j]->base_offset, 0))
                 bundle_fail(b, INGOT_UNSUPPORTED,
                             "kernel %s takes a view, which GPU bundles cannot do yet",
@@ -135,6 +134,14 @@ static void add(Bundle *b, const Buffer *buffer)
         g->mem[i].bytes = buffer->bytes;
 }
 
+static int64_t shared_bytes(const Bundle *b, const Kernel *k)
+{
+    Tiles tiles = kernel_lower(k);
+    int64_t bytes = gpu_shared(tiles.k, k->narg, b->target);
+    tiles_free(&tiles);
+    return bytes;
+}
+
 void gpu_prepare(Bundle *b)
 {
     Gpu *g = b->gpu = NEW(b->a, Gpu);
@@ -162,6 +169,8 @@ void gpu_prepare(Bundle *b)
         g->apart &= !b->c->bound[i];
     g->fixed = g->apart && !b->nsym;
     g->copies = block_copies(&p->main);
+    for (int i = 0; i < p->nkernel; i++)
+        g->shared |= shared_bytes(b, p->kernels[i]) > 0;
 }
 
 bool gpu_is_apart(const Bundle *b)
@@ -433,14 +442,21 @@ void gpu_functions(StrBuf *sb, Bundle *b)
                     "        return IGRT_ERR_CONFIG; /* steps of the host need the inputs */\n");
     if (b->p->nkernel)
         sb_puts(sb, "    memset(ctx->kernel, 0, sizeof ctx->kernel);\n");
+    if (g->shared) {
+        sb_printf(sb, "    static const unsigned shared[%s_KERNELS] = {", u);
+        for (int i = 0; i < b->p->nkernel; i++)
+            sb_printf(sb, "%s%lld", i ? i % 12 ? ", " : ",\n        " : "",
+                      (long long)shared_bytes(b, b->p->kernels[i]));
+        sb_puts(sb, "}; /* that groups ask for */\n");
+    }
     sb_puts(sb, "    TRY(igrt_gpu_open(gpu, ctx->config.device, ctx->config.stream));\n");
     if (b->p->nkernel)
         sb_printf(
             sb,
             "    TRY(igrt_gpu_load(gpu, %s_program, %s_PROGRAM_PARTS, %d, &ctx->program));\n"
             "    for (int i = 0; i < %s_KERNELS; i++)\n"
-            "        TRY(igrt_gpu_find(gpu, ctx->program, %s_kernel_name[i], &ctx->kernel[i]));\n",
-            n, u, !b->c->keep_subnormals, u, n);
+            "        TRY(igrt_gpu_find(gpu, ctx->program, %s_kernel_name[i], %s, &ctx->kernel[i]));\n",
+            n, u, !b->c->keep_subnormals, u, n, g->shared ? "shared[i]" : "0");
     sb_printf(sb, "    TRY(igrt_gpu_alloc(gpu, %lld, NULL, &mem[MEM_ARENA]));\n",
               (long long)g->mem[0].bytes);
     if (g->npart)
@@ -647,8 +663,11 @@ void gpu_apart_functions(StrBuf *sb, Bundle *b)
     if (!g->nio)
         return;
     bool in = false, out = false;
-    for (int i = g->npart + 1; i <= g->npart + g->nio; i++)
+    int nin = 0;
+    for (int i = g->npart + 1; i <= g->npart + g->nio; i++) {
         *(g->mem[i].kind == BUF_INPUT ? &in : &out) = true;
+        nin += g->mem[i].kind == BUF_INPUT;
+    }
     sb_printf(
         sb,
         "\n/* The caller's memory on the device takes the place of ours. */\n"
@@ -661,11 +680,17 @@ void gpu_apart_functions(StrBuf *sb, Bundle *b)
         sb_puts(sb, "),\n");
     }
     const char *first = mem_name(b, g->npart + 1);
+    const char *wrong = !out  ? "IGRT_ERR_INPUT"
+                        : !in ? "IGRT_ERR_OUTPUT"
+                              : arena_printf(b->a, "i < %d ? IGRT_ERR_INPUT : IGRT_ERR_OUTPUT", nin);
     sb_printf(sb,
               "    };\n"
               "    if (!memcmp(&ctx->mem[%s], given, sizeof given))\n        return IGRT_OK;\n"
+              "    for (int i = 0; i < %d; i++)\n"
+              "        if (!igrt_gpu_is_aligned(given[i]))\n"
+              "            return %s;\n"
               "    memcpy(&ctx->mem[%s], given, sizeof given);\n    return %s;\n}\n",
-              first, first, g->fixed ? "record(ctx)" : "IGRT_OK");
+              first, g->nio, wrong, first, g->fixed ? "record(ctx)" : "IGRT_OK");
 }
 
 /* What init does once all memory is there. */
@@ -694,7 +719,7 @@ static void items(StrBuf *sb, Bundle *b, const Kernel *k)
             extent[n++] = t->axis[i].range->src[0];
     int group = k->serial ? 0 : t->items;
     product(sb, b, group ? group : 1, n, extent);
-    sb_printf(sb, ", %d", group);
+    sb_printf(sb, ", %d, %lld", group, (long long)gpu_shared(tiles.k, k->narg, b->target));
     tiles_free(&tiles);
 }
 

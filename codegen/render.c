@@ -454,14 +454,28 @@ static void render_tile(Render *r, const Tile *tile)
     map_free(&r->splats);
 }
 
-/* __local float a3[2176]; __attribute__((aligned(64))) float a3[2176]; or
+int64_t gpu_shared(const Kernel *lowered, int narg, const Target *t)
+{
+    int64_t bytes = t->gpu ? place_offset(lowered, narg, lowered->narg) : 0;
+    return bytes > t->shared_static ? bytes : 0;
+}
+
+/* __local float a3[2176]; __attribute__((aligned(64))) float a3[2176]; of a group that is asked for more
+ * float *const a3 = (float *)(void *)(shared + 4096); or
  * float *const a3 = (float *)(void *)((char *)scratch + begin * 4096); */
 static void places(Render *r, const Kernel *k)
 {
+    const bool asked = gpu_shared(r->k, k->narg, r->t) > 0;
+    if (asked)
+        sb_printf(r->sb, "    extern %sunsigned char shared[];\n", r->t->local_word);
     for (int i = k->narg; i < r->k->narg; i++) {
         const char *type = kernel_type(r->t, r->k->args[i].dtype);
         long long at = place_offset(r->k, k->narg, i);
         render_indent(r, 0);
+        if (asked) {
+            sb_printf(r->sb, "%s *const a%d = (%s *)(void *)(shared + %lld);\n", type, i, type, at);
+            continue;
+        }
         if (!k->scratch) {
             const char *word = r->t->gpu     ? r->t->local_word
                                : r->t->lanes ? "__attribute__((aligned(64))) "
@@ -483,7 +497,7 @@ static void aligned(Render *r, const Kernel *k)
     for (int i = 0; i < k->narg && r->t->aligned; i++) {
         const char *type = kernel_type(r->t, k->args[i].dtype);
         const char *constant = k->args[i].written ? "" : "const ";
-        if (k->args[i].anywhere || !kernel_has_param(k, i))
+        if (!kernel_has_param(k, i))
             continue;
         render_indent(r, 0);
         sb_printf(r->sb, "a%d = (%s%s *)%s(a%d, 16);\n", i, constant, type, r->t->aligned, i);

@@ -70,6 +70,42 @@ void render_quantize(Render *r, Node *n)
     sb_printf(r->sb, ", %d, %d)", quantize_least(n->arg.i), quantize_most(n->arg.i));
 }
 
+/* A cast to a small float in its storage form. */
+static void packed_cast(Render *r, Node *n)
+{
+    Node *x = n->src[0];
+    ingot_dtype from = x->dtype;
+    bool from_float = dtype_is_float(from);
+    if (from == INGOT_INDEX)
+        from = r->l.wide ? INGOT_I64 : INGOT_I32;
+    open_pack(r, from_float ? from : INGOT_F32, n->dtype);
+    /* one rounding from wide integers: round to odd first */
+    bool wide = from == INGOT_I64 || from == INGOT_I32 || from == INGOT_U32;
+    if (wide)
+        render_igrt(r, "i64_to_f32_odd(");
+    else if (from == INGOT_U64)
+        render_igrt(r, "u64_to_f32_odd(");
+    else if (!from_float)
+        put(r, "(float)(");
+    render_expr(r, x);
+    put(r, from_float ? "" : ")");
+    close_pack(r, n->dtype, n->arg.i);
+}
+
+/* A small float as it is stored, of what is written where it is used: loads and casts do not take the way through f32. */
+static bool render_packed(Render *r, Node *n)
+{
+    if (is_named(r, n) || is_vector(r, n))
+        return false;
+    if (n->op == OP_CAST && n->src[0]->dtype != INGOT_BOOL)
+        packed_cast(r, n);
+    else if (n->op == OP_LOAD && node_is_const_i(n->src[1], 1))
+        element(r, n, 2);
+    else
+        return false;
+    return true;
+}
+
 void render_cast(Render *r, Node *n)
 {
     Node *x = n->src[0];
@@ -85,18 +121,7 @@ void render_cast(Render *r, Node *n)
                                                      : " != 0)");
     } else if (is_small_float(to)) {
         render_igrt(r, "%s_to_f32(", dtype_info[to].name);
-        open_pack(r, from_float ? from : INGOT_F32, to);
-        /* one rounding from wide integers: round to odd first */
-        bool wide = from == INGOT_I64 || from == INGOT_I32 || from == INGOT_U32;
-        if (wide)
-            render_igrt(r, "i64_to_f32_odd(");
-        else if (from == INGOT_U64)
-            render_igrt(r, "u64_to_f32_odd(");
-        else if (!from_float)
-            put(r, "(float)(");
-        render_expr(r, x);
-        put(r, from_float ? "" : ")");
-        close_pack(r, to, n->arg.i);
+        packed_cast(r, n);
         put(r, ")");
     } else if (to_float) {
         if (from_float && held(from) == to) {
@@ -184,7 +209,8 @@ void render_store(Render *r, Node *n, bool async, int depth)
     }
     element(r, n, 3);
     put(r, " = ");
-    if (is_small_float(n->dtype)) {
+    if (is_small_float(n->dtype) && render_packed(r, n->src[2])) {
+    } else if (is_small_float(n->dtype)) {
         open_pack(r, n->dtype, n->dtype);
         render_expr(r, n->src[2]);
         close_pack(r, n->dtype, 1); /* arithmetic does not saturate; casts have done so already */

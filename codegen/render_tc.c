@@ -8,6 +8,8 @@
  *     const igrt_mma_a v7 = igrt_mma_a_lines_16(a3 + (i0_i_o*640 + r0_i_o*16), 40);
  *     igrt_mma_dot_f16(&s3, v7, v9);
  *     a0[...] = s3.v[1]; */
+#include <string.h>
+
 #include "render.h"
 
 static void call(Render *r, const char *what)
@@ -81,7 +83,8 @@ void render_products(Render *r, const Stmt *s)
     Node *a, *b;
     (void)tc_operands(t->tc, s->term, t->fragment, &a, &b);
     if (t->tc->lanes) {
-        sb_printf(r->sb, "%s_dot_%s(&s%d, v%d, v%d);\n", t->tc->spelling, dtype_info[a->dtype].name,
+        const char *name = strchr(t->tc->name, '.') + 1;
+        sb_printf(r->sb, "%s_dot_%s(&s%d, v%d, v%d);\n", t->tc->spelling, name,
                   r->number[s->node->id], r->number[a->id], r->number[b->id]);
         return;
     }

@@ -109,7 +109,6 @@ typedef struct {
     Node *const *dims; /* in the kernel's context */
     Layout layout;
     bool read, written;
-    bool anywhere; /* the caller says where it begins: at no multiple of 16 bytes, maybe */
 } KernelArg;
 /* An argument that is a number, not the same in all steps of its kernel: PARAM i, without sources, in there (share.c). */
 typedef struct {

@@ -30,6 +30,7 @@ struct Target {
     const char *barrier;      /* statement: all items of a group have come here */
     const char *group_word;   /* of a kernel: how many items its groups have */
     int items, shared;        /* that a group may have; and bytes of memory that they share */
+    int shared_static;        /* of these, what a launch need not ask for */
     const char *unroll;       /* before a loop: it is to be straight-line; or NULL */
     const char *aligned;   /* function: a pointer to what begins at a multiple of bytes; or NULL */
     const char *work_item; /* number of this work item, a 64-bit integer; NULL without gpu */

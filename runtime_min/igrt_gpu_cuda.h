@@ -28,9 +28,11 @@ static inline igrt_status igrt_gpu_load(igrt_gpu *g, const char *const *image, i
     return status;
 }
 
-static inline igrt_status igrt_gpu_find(igrt_gpu *g, void *program, const char *name, void **kernel)
+/* shared: bytes that a launch asks for, for each group. */
+static inline igrt_status igrt_gpu_find(igrt_gpu *g, void *program, const char *name,
+                                        unsigned shared, void **kernel)
 {
-    return igrt_cu_kernel(g, program, name, 0, kernel);
+    return igrt_cu_kernel(g, program, name, shared, kernel);
 }
 
 /* Device memory, filled from data if not NULL. */
@@ -50,9 +52,10 @@ static inline igrt_status igrt_gpu_part(igrt_gpu *g, igrt_gpu_mem whole, size_t 
 }
 
 /* Enqueues work items 0..items-1 and some more, which the kernel ignores. args[i] points to
- * argument i: nmem memory handles, nint int64_t, the others of 4 bytes. group: how many items share memory, 0: none do. */
+ * argument i: nmem memory handles, nint int64_t, the others of 4 bytes. group: how many items share memory, 0: none do; shared: bytes of it
+ * that the kernel has not asked for itself. */
 static inline igrt_status igrt_gpu_launch(igrt_gpu *g, void *kernel, int64_t items, int group,
-                                          int nmem, int nint, int n, void **args)
+                                          unsigned shared, int nmem, int nint, int n, void **args)
 {
     const unsigned block[3] = {group ? (unsigned)group : items == 1 ? 1 : 128, 1, 1};
     const int64_t groups = (items + block[0] - 1) / block[0];
@@ -64,7 +67,7 @@ static inline igrt_status igrt_gpu_launch(igrt_gpu *g, void *kernel, int64_t ite
         return IGRT_OK;
     if (groups > INT32_MAX)
         return IGRT_ERR_DEVICE;
-    return igrt_cu_launch(g, kernel, grid, block, 0, args);
+    return igrt_cu_launch(g, kernel, grid, block, shared, args);
 }
 
 static inline igrt_status igrt_gpu_finish(igrt_gpu *g)
@@ -136,6 +139,12 @@ static inline void igrt_gpu_free_record(igrt_gpu *g, void *record)
 static inline igrt_gpu_mem igrt_gpu_given(const void *memory)
 {
     return (igrt_gpu_mem)(uintptr_t)memory;
+}
+
+/* Kernels move 16 bytes at once. */
+static inline int igrt_gpu_is_aligned(igrt_gpu_mem mem)
+{
+    return mem % 16 == 0;
 }
 
 /* Release handles; those that were never made are NULL or 0. */

@@ -28,8 +28,11 @@ static inline igrt_status igrt_gpu_load(igrt_gpu *g, const char *const *text, in
     return igrt_cl_build(g, text, n, options[2 * flush + (g->exact != 0)], program, NULL, 0);
 }
 
-static inline igrt_status igrt_gpu_find(igrt_gpu *g, void *program, const char *name, void **kernel)
+/* shared: bytes that a launch asks for: none, kernels here say what they need. */
+static inline igrt_status igrt_gpu_find(igrt_gpu *g, void *program, const char *name,
+                                        unsigned shared, void **kernel)
 {
+    (void)shared;
     return igrt_cl_kernel(g, program, name, kernel);
 }
 
@@ -49,8 +52,9 @@ static inline igrt_status igrt_gpu_part(igrt_gpu *g, igrt_gpu_mem whole, size_t 
 /* Enqueues work items 0..items-1 and some more, which the kernel ignores. args[i] points to
  * argument i: nmem memory handles, nint int64_t, the others of 4 bytes. group: how many items share memory, 0: none do. */
 static inline igrt_status igrt_gpu_launch(igrt_gpu *g, void *kernel, int64_t items, int group,
-                                          int nmem, int nint, int n, void **args)
+                                          unsigned shared, int nmem, int nint, int n, void **args)
 {
+    (void)shared;
     const size_t local = group ? (size_t)group : items == 1 ? 1 : 64;
     const size_t global = ((size_t)items + local - 1) / local * local;
     if (items <= 0)
@@ -140,6 +144,13 @@ static inline void igrt_gpu_free_record(igrt_gpu *g, void *record)
 static inline igrt_gpu_mem igrt_gpu_given(const void *memory)
 {
     return (igrt_gpu_mem)(uintptr_t)memory;
+}
+
+/* Drivers begin all memory at multiples of more than 16 bytes. */
+static inline int igrt_gpu_is_aligned(igrt_gpu_mem mem)
+{
+    (void)mem;
+    return 1;
 }
 
 /* Release handles; those that were never made are NULL. */

@@ -6,7 +6,7 @@
  *     igrt_mma_b_lines_16(p, pitch)     b [terms][8 columns] from [8 columns][terms]
  *     igrt_mma_b_terms_16(p, pitch)     the same from [terms][8 columns]
  *     igrt_mma_a_lines_32 ...            the same of 32 bits, 8 terms
- *     igrt_mma_dot_f16(&c, a, b)        c += a b; _bf16; _f32, of whose operands the last 13 bits are not read (tf32)
+ *     igrt_mma_dot_f16(&c, a, b)        c += a b; _bf16; _tf32, which does not read the last 13 bits of f32; _tf32x3, which does
  *
  *     igrt_copy_16(to, from, given)     16 neighbouring bytes, zeros if they are not given; _8, _4
  *     igrt_copy_async_16(...)           the same, under way until it is waited for
@@ -27,46 +27,26 @@ typedef struct {
     float v[4];
 } igrt_mma_c;
 
-/* Item 8 i + j of a warp gives where line j of block i lies, eight lines of 16 bytes each. */
-static __device__ __forceinline__ igrt_mma_a igrt_mma_four(const void *p)
-{
-    igrt_mma_a x;
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(x.v[0]), "=r"(x.v[1]), "=r"(x.v[2]), "=r"(x.v[3])
-                 : "r"((uint32_t)__cvta_generic_to_shared(p))
-                 : "memory");
-    return x;
-}
-
-static __device__ __forceinline__ igrt_mma_a igrt_mma_four_turned(const void *p)
-{
-    igrt_mma_a x;
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(x.v[0]), "=r"(x.v[1]), "=r"(x.v[2]), "=r"(x.v[3])
-                 : "r"((uint32_t)__cvta_generic_to_shared(p))
-                 : "memory");
-    return x;
-}
-
-static __device__ __forceinline__ igrt_mma_b igrt_mma_two(const void *p)
-{
-    igrt_mma_b x;
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
-                 : "=r"(x.v[0]), "=r"(x.v[1])
-                 : "r"((uint32_t)__cvta_generic_to_shared(p))
-                 : "memory");
-    return x;
-}
-
-static __device__ __forceinline__ igrt_mma_b igrt_mma_two_turned(const void *p)
-{
-    igrt_mma_b x;
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
-                 : "=r"(x.v[0]), "=r"(x.v[1])
-                 : "r"((uint32_t)__cvta_generic_to_shared(p))
-                 : "memory");
-    return x;
-}
+/* Blocks of eight lines of 16 bytes each: item 8 i + j of a warp gives where line j of block i lies. */
+#define IGRT_LDMATRIX(name, type, shape, list, ...)                     \
+    static __device__ __forceinline__ type name(const void *p)          \
+    {                                                                   \
+        type x;                                                         \
+        asm volatile("ldmatrix.sync.aligned.m8n8." shape ".shared.b16 " list ";" \
+                     : __VA_ARGS__                                      \
+                     : "r"((uint32_t)__cvta_generic_to_shared(p))       \
+                     : "memory");                                       \
+        return x;                                                       \
+    }
+#define IGRT_FOUR "=r"(x.v[0]), "=r"(x.v[1]), "=r"(x.v[2]), "=r"(x.v[3])
+#define IGRT_TWO "=r"(x.v[0]), "=r"(x.v[1])
+IGRT_LDMATRIX(igrt_mma_four, igrt_mma_a, "x4", "{%0, %1, %2, %3}, [%4]", IGRT_FOUR)
+IGRT_LDMATRIX(igrt_mma_four_turned, igrt_mma_a, "x4.trans", "{%0, %1, %2, %3}, [%4]", IGRT_FOUR)
+IGRT_LDMATRIX(igrt_mma_two, igrt_mma_b, "x2", "{%0, %1}, [%2]", IGRT_TWO)
+IGRT_LDMATRIX(igrt_mma_two_turned, igrt_mma_b, "x2.trans", "{%0, %1}, [%2]", IGRT_TWO)
+#undef IGRT_LDMATRIX
+#undef IGRT_FOUR
+#undef IGRT_TWO
 
 static __device__ __forceinline__ igrt_mma_a igrt_mma_a_lines_16(const uint16_t *p, int pitch)
 {
@@ -133,8 +113,36 @@ static __device__ __forceinline__ igrt_mma_b igrt_mma_b_terms_32(const float *p,
     }
 IGRT_MMA_DOT(f16, "m16n8k16", "f16.f16")
 IGRT_MMA_DOT(bf16, "m16n8k16", "bf16.bf16")
-IGRT_MMA_DOT(f32, "m16n8k8", "tf32.tf32")
+IGRT_MMA_DOT(tf32, "m16n8k8", "tf32.tf32")
 #undef IGRT_MMA_DOT
+
+/* What tf32 does not read of a number: exact; nothing of an infinity or a NaN. */
+static __device__ __forceinline__ uint32_t igrt_mma_rest(uint32_t x)
+{
+    const float rest = __uint_as_float(x) - __uint_as_float(x & 0xffffe000u);
+    return (x & 0x7f800000u) == 0x7f800000u ? 0u : __float_as_uint(rest);
+}
+
+/* f32 by three products, the small ones first, to a sum of their own: the unit rounds toward zero what it adds to. */
+static __device__ __forceinline__ void igrt_mma_dot_tf32x3(igrt_mma_c *c, igrt_mma_a a,
+                                                           igrt_mma_b b)
+{
+    igrt_mma_a low;
+    igrt_mma_b rest;
+    igrt_mma_c part = {{0}};
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        low.v[i] = igrt_mma_rest(a.v[i]);
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+        rest.v[i] = igrt_mma_rest(b.v[i]);
+    igrt_mma_dot_tf32(&part, low, b);
+    igrt_mma_dot_tf32(&part, a, rest);
+    igrt_mma_dot_tf32(&part, a, b);
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        c->v[i] += part.v[i];
+}
 
 #define IGRT_COPY(bytes, type, zero)                                                     \
     static __device__ __forceinline__ void igrt_copy_##bytes(void *to, const void *from, \

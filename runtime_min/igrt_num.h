@@ -161,6 +161,10 @@ IGRT_INLINE float igrt_f16_to_f32(uint16_t h)
 {
 #if defined(__F16C__) && defined(__GNUC__) && !IGRT_ON_GPU
     return _cvtsh_ss(h);
+#elif defined(__CUDA_ARCH__)
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h));
+    return x;
 #else
     const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, e = h & 0x7c00u;
     uint32_t m = (uint32_t)(h & 0x7fffu) << 13;
@@ -174,9 +178,14 @@ IGRT_INLINE float igrt_f16_to_f32(uint16_t h)
 #endif
 }
 
-/* f32 -> f16: nearest even, overflow to infinity; a NaN is made quiet, keeps sign and payload. */
+/* f32 -> f16: nearest even, overflow to infinity; a NaN is made quiet, keeps sign and payload (on CUDA it is 0x7fff). */
 IGRT_INLINE uint16_t igrt_f32_to_f16(float x)
 {
+#if defined(__CUDA_ARCH__)
+    uint16_t h;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));
+    return h;
+#else
     const uint32_t u = igrt_f32_bits(x), sign = u >> 16 & 0x8000u, a = u & 0x7fffffffu;
     uint32_t r;
     if (a > 0x7f800000u)
@@ -188,6 +197,7 @@ IGRT_INLINE uint16_t igrt_f32_to_f16(float x)
     else
         r = (a - 0x38000000u + 0xfffu + (a >> 13 & 1u)) >> 13;
     return (uint16_t)(sign | r);
+#endif
 }
 
 /* f64 -> f16: one rounding to nearest even. */

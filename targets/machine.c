@@ -1,4 +1,5 @@
 /* machine.c - what a machine's vector registers are, and how a C compiler is told about it. */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,10 +122,32 @@ static bool has_pairs(const Machine *m)
     return x86 && m->lanes && !m->dot;
 }
 
+/* The least of "sm_90a+sm_80": 80; with any other machine, 0. */
+static int least_sm(const char *machine)
+{
+    int least = INT_MAX;
+    for (const char *at = machine; at; at = strchr(at, '+') ? strchr(at, '+') + 1 : NULL) {
+        const int sm = strncmp(at, "sm_", 3) ? 0 : atoi(at + 3);
+        least = sm < least ? sm : least;
+    }
+    return least;
+}
+
+int gpu_shared_most(const char *machine)
+{
+    const int sm = least_sm(machine);
+    return (sm >= 100 && sm < 120  ? 227
+            : sm == 90             ? 227
+            : sm == 80 || sm == 87 ? 163
+            : sm > 80              ? 99
+                                   : 48)
+           << 10;
+}
+
 unsigned gpu_units(const char *machine)
 {
     unsigned units = 0;
-    const int has = strncmp(machine, "sm_", 3) ? 0 : atoi(machine + 3);
+    const int has = least_sm(machine);
     for (int i = 0; i < TC_COUNT; i++) {
         const char *feature = tc_units[i].feature;
         if (!strncmp(feature, "sm_", 3) && atoi(feature + 3) <= has)

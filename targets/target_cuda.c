@@ -20,6 +20,7 @@ const Target target_cuda = {
     .barrier = "__syncthreads();",
     .items = 1024,
     .shared = 48 << 10,
+    .shared_static = 48 << 10,
     .group_word = "__launch_bounds__(%d) ",
     .unroll = "#pragma unroll",
     .aligned = "__builtin_assume_aligned",

@@ -20,6 +20,7 @@ const Target target_opencl = {
     .barrier = "barrier(CLK_LOCAL_MEM_FENCE);",
     .items = 256,
     .shared = 32 << 10,
+    .shared_static = 32 << 10,
     .group_word = "__attribute__((reqd_work_group_size(%d, 1, 1))) ",
     .work_item = "get_global_id(0)",
     .float_suffix = "", /* functions are overloaded */

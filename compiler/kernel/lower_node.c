@@ -339,9 +339,22 @@ static void remaining_terms(Lower *q, Piece *p, Node *n, const Env *e, const Spl
     reduce_over(q, p, n, body, range, nrange, out);
 }
 
+/* Is it a sum that the matrix unit of this loop nest takes? */
+static bool for_unit(const Lower *q, const Piece *p, Node *n)
+{
+    Node *range[TC_AXES];
+    for (int i = 0; i < TC_AXES && p->t.tc; i++)
+        range[i] = q->k->axes[q->nest->axis[q->nest->tc_axis[i]].root].range;
+    return p->t.tc && tc_takes(p->t.tc, n, range);
+}
+
 void lower_terms(Lower *q, Piece *p, Node *n, const Env *e, Node **state)
 {
     Node *more[MAX_STATE];
+    if (for_unit(q, p, n)) {
+        state[0] = lower_fragments(q, p, n);
+        return;
+    }
     whole_blocks(q, p, n, e, 0, state);
     for (int i = 0; i < q->nest->nsplit; i++) {
         const Split *s = &q->nest->split[i];
@@ -358,13 +371,9 @@ void lower_terms(Lower *q, Piece *p, Node *n, const Env *e, Node **state)
 
 static Node *lower_reduce(Lower *q, Piece *p, Node *n, const Env *e)
 {
-    Node *state[MAX_STATE], *range[TC_AXES];
+    Node *state[MAX_STATE];
     if (lower_is_shared(q, n))
         return lower_shared(q, p, n);
-    for (int i = 0; i < TC_AXES && p->t.tc; i++)
-        range[i] = q->k->axes[q->nest->axis[q->nest->tc_axis[i]].root].range;
-    if (p->t.tc && tc_takes(p->t.tc, n, range))
-        return lower_fragments(q, p, n);
     lower_terms(q, p, n, e, state);
     return state[reduce_part(n)];
 }

@@ -1,4 +1,4 @@
-/* lower_shares.c - sums that the items of a group share (BIND of a reduced axis to lanes).
+/* lower_shares.c - sums that the items of a group share (BIND of a reduced axis to lanes, or of a matrix unit's to warps).
  *
  * Every item has the results of its lanes and copies, and of their terms the part that is its own along the reduced axes.  What
  * it has joined goes to a place of the group,
@@ -14,7 +14,10 @@
 
 #include "lower.h"
 
-enum { MOST_JOINED = 16 }; /* parts, by one item */
+enum {
+    MOST_JOINED = 16, /* parts, by one item */
+    APART = 8         /* elements between lines: rows that lanes write together lie in different banks */
+};
 
 bool lower_is_shared(const Lower *q, const Node *n)
 {
@@ -63,7 +66,7 @@ static void add_to_walk(Lower *q, Piece *p, int root, int leaf)
 {
     struct Walk w = {leaf, root, walk_stride(q, p, root, leaf), p->at[leaf]};
     const NestAxis *x = &q->nest->axis[leaf];
-    if (x->bound != BOUND_LANE)
+    if (x->bound != BOUND_LANE && x->bound != BOUND_WARP)
         w.own = NULL;
     vec_push(q->a, p->walk, p->nwalk, w);
     for (int i = p->nwalk - 1; i > 0 && p->walk[i - 1].stride > p->walk[i].stride; i--) {
@@ -107,7 +110,8 @@ void shares_begin(Lower *q, Piece *p)
         for (int j = 0; j < n; j++) {
             const NestAxis *x = &nest->axis[leaf[j]];
             bool free = x->form == AXIS_LOOP && !x->bound && !moves && x->extent > 1;
-            if (x->extent > 1 && (x->bound == BOUND_LANE || x->form == AXIS_COPIES || free))
+            bool item = x->bound == BOUND_LANE || x->bound == BOUND_WARP || x->form == AXIS_UNIT;
+            if (x->extent > 1 && (item || x->form == AXIS_COPIES || free))
                 add_to_walk(q, p, i, leaf[j]);
         }
     }
@@ -280,12 +284,12 @@ static void store_state(Making *m, int level, int64_t parts)
     }
 }
 
-/* Once for each copy that the item has. */
+/* Once for each copy that the item has, of a unit's fragments for each of its elements. */
 static void store_copies(Making *m, int level, int64_t parts, int from)
 {
     for (int i = from; i < m->p->nwalk; i++) {
         const struct Walk *w = &m->p->walk[i];
-        if (w->own || !m->pitch[i])
+        if (w->own || !m->pitch[i] || m->q->nest->axis[w->axis].form == AXIS_UNIT)
             continue;
         for (int64_t j = 0; j < walk_size(m->q, m->p, i); j++) {
             m->p->at[w->axis] = idx(m->q->c, j);
@@ -293,7 +297,11 @@ static void store_copies(Making *m, int level, int64_t parts, int from)
         }
         return;
     }
-    store_state(m, level, parts);
+    for (int i = 0; m->p->lane && tc_element_set(m->q, m->p, i); i++)
+        store_state(m, level, parts);
+    m->p->element = -1;
+    if (!m->p->lane)
+        store_state(m, level, parts);
 }
 
 static void fill(Making *m, int level, int64_t parts)
@@ -341,6 +349,9 @@ Node *lower_shared(Lower *q, Piece *p, Node *n)
         if (moves_with(q->a, n, q->k->axes[p->walk[i].root].range)) {
             m.pitch[i] = m.row;
             m.row = sat_mul(m.row, walk_size(q, p, i));
+            bool line = i + 1 < p->nwalk && p->walk[i + 1].root != p->walk[i].root;
+            if (p->lane && line && p->walk[i].root == p->walk[0].root)
+                m.row += APART;
         }
     if (m.row > 1) /* odd: what items of several parts write lies in different banks */
         m.row |= 1;

@@ -95,13 +95,15 @@ static const char *lane_fragments(const Nest *n)
     for (int i = 0; i < count && !why; i++) {
         LaneFragment f;
         Node *x = order[i];
-        if (x->op == OP_STORE && t->depth && x->src[0]->arg.i >= n->k->narg && store_chunk(x) < 2)
+        const bool staged = x->op == OP_STORE && x->src[0]->arg.i >= n->k->narg &&
+                            x->src[0]->arg.i < n->k->narg + n->nstage;
+        if (staged && t->depth && store_chunk(x) < 2)
             why = arena_printf(
                 n->arena,
                 "STAGE: argument %d is not copied by 4, 8 or 16 bytes that lie side by "
                 "side: it can have no depth",
                 n->stage[x->src[0]->arg.i - n->k->narg].arg);
-        if (x->op != OP_LOAD || !depends_on(x, t->fragment[TC_TERMS]))
+        if (x->op != OP_LOAD || !depends_on(x->src[first_coord(x)], t->fragment[TC_TERMS]))
             continue;
         int arg = (int)x->src[0]->arg.i;
         if (x->src[0]->op != OP_AFTER)

@@ -253,7 +253,7 @@ static void copy_store(Lower *q, Piece *p, Node *store, int copy, bool beside)
         }
         return;
     }
-    if (p->lane && p->element < 0) {
+    if (p->lane && p->element < 0 && !p->part) {
         for (int i = 0; tc_element_set(q, p, i); i++)
             copy_store(q, p, store, copy, beside);
         p->element = -1;

@@ -84,16 +84,18 @@ static bool has_place(const Nest *n)
 static const char *bind_reduced_refused(Nest *n, const Opt *o, int axis, Arena *a)
 {
     const NestAxis *x = &n->axis[axis];
-    if (o->amount != BOUND_LANE)
+    if (o->amount == BOUND_GRID)
         return opt_refuse(n,
                           "BIND %s grid: the groups of a grid do not meet: only the items of one "
                           "group share what is reduced",
                           o->axis);
     if (n->shared && has_place(n))
-        return opt_refuse(n, "BIND %s lane: the kernel has values in places, or a scan", o->axis);
+        return opt_refuse(n, "BIND %s %s: the kernel has values in places, or a scan", o->axis,
+                          bound_name[o->amount]);
     if (n->shared && in_other_reduce(n, x->root, a))
         return opt_refuse(
-            n, "BIND %s lane: what is reduced along it moves with another reduced axis", o->axis);
+            n, "BIND %s %s: what is reduced along it moves with another reduced axis", o->axis,
+            bound_name[o->amount]);
     return NULL;
 }
 
@@ -107,8 +109,6 @@ const char *opt_bind(Nest *n, const Opt *o, int axis)
                           o->axis);
     if (x->bound || (n->shared && n->k->sink->nsrc != 1))
         return opt_refuse(n, "BIND %s: it takes a loop that is not bound already", o->axis);
-    if (n->tc && x->reduced)
-        return opt_refuse(n, "BIND %s: the axis is reduced", o->axis);
     if (n->tc && o->amount == BOUND_LANE)
         return opt_refuse(n, "BIND %s lane: the lanes are those of %s: BIND %s warp", o->axis,
                           n->tc->name, o->axis);
@@ -125,7 +125,7 @@ const char *opt_bind(Nest *n, const Opt *o, int axis)
     if (n->sharing || x->reduced)
         sharing = items_of_reduces(n, a);
     arena_free(a);
-    const int64_t together = n->tc ? n->tc->lanes : sharing;
+    const int64_t together = sharing * (n->tc ? n->tc->lanes : 1);
     if (!why && opt_is_item(n, axis) && (x->extent < 0 || sat_mul(items, together) > most))
         why = opt_refuse(n, "BIND %s %s: a group has at most %d items, this axis %lld", o->axis,
                          bound_name[o->amount], most, (long long)x->extent);

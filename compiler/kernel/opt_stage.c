@@ -42,7 +42,7 @@ static const char *stage_refused(Nest *n, const Opt *o, int axis, Arena *a)
     if (nest_stage(n, o->amount) >= 0)
         return opt_refuse(n, "STAGE %s %lld: argument %lld is staged already", o->axis,
                           (long long)o->amount, (long long)o->amount);
-    if (n->dots || n->row >= 0 || n->sharing || n->k->sink->nsrc != 1)
+    if (n->dots || n->row >= 0 || (n->sharing && !n->tc) || n->k->sink->nsrc != 1)
         return opt_refuse(n,
                           "STAGE %s %lld: it does not go with DOT, with a rest beside its row, nor "
                           "with sums that items share",

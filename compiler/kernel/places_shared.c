@@ -27,8 +27,11 @@ static Node *part_of(Lower *q, const Piece *p, const Stage *s, int axis, bool in
 static int64_t size_inside(const Lower *q, const Piece *p, const Stage *s, int axis)
 {
     const struct Sum *sum = &p->sum[axis];
+    const NestAxis *x = &q->nest->axis[axis];
+    if (!sum->split && inside_stage(q, s, axis))
+        return x->bound ? x->extent : place_extent(q, p, axis);
     if (!sum->split)
-        return inside_stage(q, s, axis) ? place_extent(q, p, axis) : 1;
+        return 1;
     return (size_inside(q, p, s, sum->outer) - 1) * sum->split->amount +
            size_inside(q, p, s, sum->inner);
 }
@@ -96,7 +99,7 @@ static bool is_chunk(Lower *q, const Chunk *x, Node *inner)
             !idx_is(idx_mod(q->c, first, n), 0))
             return false;
     }
-    return !a->anywhere && gates_all(q, x->value->src[1], inner, x->n) &&
+    return gates_all(q, x->value->src[1], inner, x->n) &&
            !depends_on(x->gate, inner);
 }
 

@@ -24,6 +24,7 @@ typedef struct {
 static const Model halves = {INGOT_F16, 64, 48, 64, 0, false, "cuda:sm_80"};
 static const Model halves_turned = {INGOT_F16, 50, 40, 56, 0, true, "cuda:sm_80"};
 static const Model convolution = {INGOT_F16, 8, 16, 32, 3, false, "cuda:sm_90"};
+static const Model singles = {INGOT_F32, 32, 32, 48, 0, false, "cuda:sm_80"};
 static const Model small_floats = {INGOT_BF16, 32, 32, 48, 0, false, "cuda:sm_80"};
 
 static ingot_tensor *tensor(Context *c, const char *name, ingot_dtype d, int n, const int64_t *dims)
@@ -218,6 +219,33 @@ static void waits(void **state)
     }
 }
 
+/* Warps have parts of the terms, and join their sums in a place: an order of terms that the kernel without opts does not have. */
+static void terms_of_warps(void **state)
+{
+    (void)state;
+    expect(&halves,
+           "SPLIT i0 32\nSPLIT i0.i 16\nSPLIT i1 24\nSPLIT i1.i 8\nUPCAST i1.i.o 3\nSPLIT r0 32\n"
+           "SPLIT r0.i 16\nTC mma.f16 (i0.i.i; i1.i.i; r0.i.i)\nBIND i0.o grid\nBIND i1.o grid\n"
+           "BIND i0.i.o warp\nBIND r0.i.o warp\nSTAGE r0.o 1 depth 2\nSTAGE r0.o 2 depth 2\n",
+           3);
+    expect(&halves_turned,
+           "MASK i0 16\nMASK i1 8\nMASK r0 64\nSPLIT i0 16\nSPLIT i1 8\nUPCAST i1.o 5\nSPLIT r0 16\n"
+           "TC mma.f16 (i0.i; i1.i; r0.i)\nBIND i0.o grid\nBIND r0.o warp\n"
+           "STAGE i0.o 1\nSTAGE i0.o 2\n",
+           5);
+    expect(&convolution,
+           "JOIN i0 i1\nJOIN r1 r2 r0\nSPLIT i0_i1 16\nSPLIT i2 8\nSPLIT r1_r0 96\n"
+           "SPLIT r1_r0.i 32\nSPLIT r1_r0.i.i 16\nTC mma.f16 (i0_i1.i; i2.i; r1_r0.i.i.i)\n"
+           "BIND i0_i1.o grid\nBIND i2.o warp\nBIND r1_r0.i.o warp\n"
+           "STAGE r1_r0.o 1 depth 3\nSTAGE r1_r0.o 2 depth 3\n",
+           1);
+    expect(&singles,
+           "SPLIT i0 16\nSPLIT i1 16\nSPLIT i1.i 8\nUPCAST i1.i.o 2\nSPLIT r0 16\nSPLIT r0.i 8\n"
+           "TC mma.tf32x3 (i0.i; i1.i.i; r0.i.i)\nBIND i0.o grid\nBIND i1.o grid\nBIND r0.i.o warp\n"
+           "STAGE r0.o 1 depth 2\nSTAGE r0.o 2 depth 2\n",
+           2);
+}
+
 static void refusal(Nest *n, const char *opt, const char *wanted)
 {
     const char *why = run_opt(n, opt);
@@ -269,6 +297,7 @@ int main(void)
         cmocka_unit_test(products_of_warps), cmocka_unit_test(convolutions_of_warps),
         cmocka_unit_test(barriers_of_warps), cmocka_unit_test(elements_swapped),
         cmocka_unit_test(copies_ahead),      cmocka_unit_test(waits),
+        cmocka_unit_test(terms_of_warps),
         cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
