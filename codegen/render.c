@@ -545,7 +545,7 @@ unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char 
     if (t->gpu)
         sb_printf(sb, "%s", t->kernel_word);
     if (t->gpu && tiles.tile[0].items)
-        sb_printf(sb, t->group_word, tiles.tile[0].items);
+        sb_printf(sb, tiles.tile[0].tc ? t->group_word_alone : t->group_word, tiles.tile[0].items);
     kernel_prototype(sb, t, k, function_name);
     put(&r, "\n{\n");
     if (t->gpu)

@@ -29,6 +29,8 @@ struct Target {
     const char *local_word;   /* before the declaration of memory that a group shares */
     const char *barrier;      /* statement: all items of a group have come here */
     const char *group_word;   /* of a kernel: how many items its groups have */
+    /* The same of one that may take all registers of a processor: told otherwise, its compiler waits for each fragment where it is used. */
+    const char *group_word_alone;
     int items, shared;        /* that a group may have; and bytes of memory that they share */
     int shared_static;        /* of these, what a launch need not ask for */
     const char *unroll;       /* before a loop: it is to be straight-line; or NULL */

@@ -116,11 +116,16 @@ IGRT_MMA_DOT(bf16, "m16n8k16", "bf16.bf16")
 IGRT_MMA_DOT(tf32, "m16n8k8", "tf32.tf32")
 #undef IGRT_MMA_DOT
 
-/* What tf32 does not read of a number: exact; nothing of an infinity or a NaN. */
-static __device__ __forceinline__ uint32_t igrt_mma_rest(uint32_t x)
+/* The nearest number that tf32 reads whole, and what is left of x, of either sign: so no product is left out that has one sign in all
+ * terms. Of infinities, NaN and what lies beyond 2^127 nothing is left. */
+static __device__ __forceinline__ uint32_t igrt_mma_split(uint32_t *x)
 {
-    const float rest = __uint_as_float(x) - __uint_as_float(x & 0xffffe000u);
-    return (x & 0x7f800000u) == 0x7f800000u ? 0u : __float_as_uint(rest);
+    const float whole = __uint_as_float(*x);
+    const uint32_t near = (*x + 0x1000u) & 0xffffe000u;
+    const bool usual = fabsf(whole) < 0x1p127f;
+    const uint32_t rest = usual ? __float_as_uint(whole - __uint_as_float(near)) : 0u;
+    *x = usual ? near : *x;
+    return rest;
 }
 
 /* f32 by three products, the small ones first, to a sum of their own: the unit rounds toward zero what it adds to. */
@@ -132,10 +137,10 @@ static __device__ __forceinline__ void igrt_mma_dot_tf32x3(igrt_mma_c *c, igrt_m
     igrt_mma_c part = {{0}};
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        low.v[i] = igrt_mma_rest(a.v[i]);
+        low.v[i] = igrt_mma_split(&a.v[i]);
 #pragma unroll
     for (int i = 0; i < 2; i++)
-        rest.v[i] = igrt_mma_rest(b.v[i]);
+        rest.v[i] = igrt_mma_split(&b.v[i]);
     igrt_mma_dot_tf32(&part, low, b);
     igrt_mma_dot_tf32(&part, a, rest);
     igrt_mma_dot_tf32(&part, a, b);

@@ -4,24 +4,24 @@
  * one of columns, what is summed is one of terms.  A group has a block of results, each of its warps a part of it, as fragments in
  * registers; blocks of both operands are copied into places of the group ahead of their use.  Blocks are as large as there are still
  * enough of them for all processors. */
+#include <math.h>
 #include <string.h>
 
 #include "kernel.h"
 
 enum {
     PROCESSORS = 132, /* that can have a group each */
-    TERMS = 64,       /* of a sum that a block has, in bytes */
+    WARPS = 16,       /* of a group, at most */
+    QUARTERS = 4,     /* of a processor, each with a unit */
+    SUMS = 128,       /* of a lane, at most */
     LEAST_WORK = 1 << 18,
     MOST_RANGES = 8
 };
 
-/* Rows and columns of a block, and warps along each. */
+/* A block of results and of terms, what a warp has of it, and how many blocks of terms are on their way or in use. */
 typedef struct {
-    int64_t rows, columns, warps_down, warps_along, depth;
+    int64_t rows, columns, terms, warp_rows, warp_columns, warp_terms, depth;
 } TileSize;
-static const TileSize blocks[] = {{128, 128, 2, 2, 2}, {128, 64, 2, 2, 3}, {64, 64, 2, 2, 4},
-                                  {64, 32, 2, 2, 4},   {32, 32, 2, 1, 4},  {16, 32, 1, 2, 4}};
-enum { BLOCKS = sizeof blocks / sizeof *blocks };
 
 /* What becomes one axis: its name. */
 typedef struct {
@@ -113,7 +113,7 @@ static const char *part_name(Nest *n, const char *axis, const char *part)
     return arena_printf(n->arena, "%s.%s", axis, part);
 }
 
-/* Blocks of an axis are the grid's, their parts warps, what is left fragments of `unit`: gives its name, and what is to be bound. */
+/* Blocks of an axis are the grid's (of terms a loop), their parts warps, what is left fragments of `unit`, of terms a loop: names. */
 typedef struct {
     const char *grid, *warp, *unit;
 } Parts;
@@ -148,21 +148,23 @@ static bool block_opts(Nest *n, const Product *p, const TileSize *b)
 {
     Parts rows, columns;
     const Tc *u = p->unit;
-    const char *terms = p->terms.name, *outer, *inner = NULL;
-    int64_t extent = extent_of(n, terms), block = TERMS / dtype_info[u->a].bytes;
-    while (block > u->k && extent <= block)
-        block /= 2;
-    if (extent % block && !nest_opt(n, OPT_MASK, terms, block))
+    const char *terms = p->terms.name, *outer, *inner = NULL, *part = NULL;
+    if (extent_of(n, terms) % b->terms && !nest_opt(n, OPT_MASK, terms, b->terms))
         return false;
-    if (!divide(n, p->rows.name, b->rows, b->warps_down, u->m, &rows) ||
-        !divide(n, p->columns.name, b->columns, b->warps_along, u->n, &columns))
+    if (!divide(n, p->rows.name, b->rows, b->rows / b->warp_rows, u->m, &rows) ||
+        !divide(n, p->columns.name, b->columns, b->columns / b->warp_columns, u->n, &columns))
         return false;
-    extent = extent_of(n, terms);
-    if (extent <= block || !nest_opt(n, OPT_SPLIT, terms, block))
+    if (extent_of(n, terms) <= b->terms || !nest_opt(n, OPT_SPLIT, terms, b->terms))
         return false;
     outer = part_name(n, terms, "o");
     terms = part_name(n, terms, "i");
-    if (block > u->k) {
+    if (b->terms > b->warp_terms) {
+        if (!nest_opt(n, OPT_SPLIT, terms, b->warp_terms))
+            return false;
+        part = part_name(n, terms, "o");
+        terms = part_name(n, terms, "i");
+    }
+    if (b->warp_terms > u->k) {
         if (!nest_opt(n, OPT_SPLIT, terms, u->k))
             return false;
         inner = part_name(n, terms, "o");
@@ -176,19 +178,19 @@ static bool block_opts(Nest *n, const Product *p, const TileSize *b)
         if (range_extent(p->others.range[i]) > 1 &&
             !nest_opt(n, OPT_BIND, p->others.of[i], BOUND_GRID))
             return false;
-    const char *const bound[] = {rows.grid, columns.grid, rows.warp, columns.warp};
-    for (int i = 0; i < 4; i++)
+    const char *const bound[] = {rows.grid, columns.grid, rows.warp, columns.warp, part};
+    for (int i = 0; i < 5; i++)
         if (bound[i] && !nest_opt(n, OPT_BIND, bound[i], i < 2 ? BOUND_GRID : BOUND_WARP))
             return false;
     return !inner || nest_opt(n, OPT_ORDER, arena_printf(n->arena, "%s %s", outer, inner), 0);
 }
 
-/* Both operands are copied ahead, if they lie so that they can be: what waits for memory in each step gains nothing. */
+/* Both operands are copied ahead, if they lie so that they can be, else in each step. */
 static bool stage(Nest **nest, const Product *p, int64_t depth)
 {
     const View v = kernel_view((*nest)->arena, (*nest)->k);
     const char *outer = arena_printf((*nest)->arena, "%s.o", p->terms.name);
-    for (; depth > 1; depth--) {
+    for (; depth >= 0; depth = depth == 2 ? 0 : depth - 1) {
         Nest *tried = nest_clone(*nest);
         bool good = v.nfactor == 2;
         for (int i = 0; i < 2 && good; i++) {
@@ -213,18 +215,87 @@ static int64_t whole(int64_t extent, int64_t block)
     return (extent + block - 1) / block;
 }
 
-/* The largest block of which there are enough; else the smallest that has not more than half of it beyond the results. */
-static const TileSize *pick_block(int64_t rows, int64_t columns, int64_t others)
+/* A product: its extents. */
+typedef struct {
+    int64_t rows, columns, terms, others;
+} Extents;
+
+static int64_t shared_of(const TileSize *b, const Tc *u)
 {
-    const TileSize *best = &blocks[BLOCKS - 1];
-    for (int i = BLOCKS; i-- > 0;) {
-        const TileSize *b = &blocks[i];
-        bool fits = (b->rows <= 16 || rows > b->rows / 2) && (columns > b->columns / 2);
-        int64_t n = sat_mul(others, whole(rows, b->rows) * whole(columns, b->columns));
-        if (fits && (n >= PROCESSORS || i == BLOCKS - 1))
-            best = b;
+    const int64_t bytes = dtype_info[u->a].bytes, pad = 16 / bytes;
+    int64_t parts = b->terms / b->warp_terms, lines = b->rows + b->columns;
+    int64_t join = parts > 1 ? parts * b->rows * (b->columns + 8) * 4 : 0;
+    return b->depth * lines * (b->terms + pad) * bytes + join;
+}
+
+/* Cycles that a product takes in such blocks: each part of a processor takes the longest of what it does at once, and an iteration waits
+ * for what it reads. */
+static double estimate(const Extents *e, const TileSize *b, const Tc *u, const Target *t)
+{
+    enum { START = 1500, ITERATION = 150, STEP = 40, PRODUCT = 7, FLOW = 32, SHARED = 128, REGISTERS = 65536, HINDRANCE = 4 };
+    const int64_t bytes = dtype_info[u->a].bytes;
+    const bool three = strstr(u->name, "x3") != NULL;
+    int64_t parts = b->terms / b->warp_terms;
+    int64_t warps = b->rows / b->warp_rows * (b->columns / b->warp_columns) * parts;
+    int64_t blocks = e->others * whole(e->rows, b->rows) * whole(e->columns, b->columns);
+    int64_t loops = whole(e->terms, b->terms), steps = b->warp_terms / u->k;
+    int64_t sums = b->warp_rows * b->warp_columns / u->lanes;
+    int64_t registers = warps * 32 * (sums + (three ? 72 : 56));
+    int64_t fits = REGISTERS / registers, room = t->shared / shared_of(b, u);
+    fits = room < fits ? room : fits;
+    if (fits < 1)
+        return INFINITY;
+    double products = (double)(b->warp_rows / u->m * (b->warp_columns / u->n)) * (three ? 24 : PRODUCT);
+    double each = (double)whole(blocks, PROCESSORS); /* that a processor has in all */
+    double turns = (double)whole((int64_t)each, fits);
+    double busy = warps > QUARTERS ? (double)warps / QUARTERS : 1;
+    double waiting = turns * (double)loops * (ITERATION + (double)steps * (STEP + products * busy));
+    double unit = each * (double)loops * (double)steps * products * (double)warps / QUARTERS;
+    double lines = (double)(b->rows + b->columns) * (double)(loops * b->terms * bytes);
+    double flow = each * lines / FLOW;
+    double reads = (double)(b->rows * (b->columns / b->warp_columns) + b->columns * (b->rows / b->warp_rows));
+    double shared = each * (reads * (double)(loops * b->terms * bytes) + lines) / SHARED;
+    double join = parts > 1 ? (double)(b->rows * b->columns * parts) * 8 / SHARED * each + 300 : 0;
+    const double all[] = {waiting, unit, flow, shared};
+    double most = 0, rest = 0;
+    for (int i = 0; i < 4; i++) {
+        most = all[i] > most ? all[i] : most;
+        rest += all[i];
     }
-    return best;
+    most += (rest - most) / HINDRANCE;
+    return START + most + join + each * (double)(b->rows * b->columns) / 64;
+}
+
+/* Of all sizes of blocks that the unit and the GPU can do the one that takes the least. */
+static bool pick_block(const Extents *e, const Tc *u, const Target *t, TileSize *best)
+{
+    const int64_t bytes = dtype_info[u->a].bytes;
+    double least = INFINITY;
+    for (int64_t wr = u->m; wr <= 64; wr *= 2)
+        for (int64_t wc = u->n; wc <= 64; wc *= 2)
+            for (int64_t down = 1; down <= 4; down *= 2)
+                for (int64_t along = 1; along <= 4; along *= 2)
+                    for (int64_t parts = 1; parts <= WARPS; parts *= 2)
+                        for (int64_t wt = u->k; wt * bytes <= 128; wt *= 2) {
+                            TileSize b = {wr * down, wc * along, wt * parts, wr, wc, wt, 0};
+                            int64_t sums = wr * wc / u->lanes, warps = down * along * parts;
+                            bool wide = (down > 1 && b.rows >= 2 * e->rows) ||
+                                        (along > 1 && b.columns >= 2 * e->columns);
+                            if (warps > WARPS || sums > SUMS / 2 * (u->a == INGOT_F32 ? 1 : 2) ||
+                                b.terms >= e->terms || b.terms * bytes < 32 || wide)
+                                continue;
+                            for (b.depth = 2; b.depth <= 4; b.depth++) {
+                                if (shared_of(&b, u) > t->shared)
+                                    break;
+                                double time = estimate(e, &b, u, t);
+                                time *= b.depth == 2 ? 1.15 : b.depth == 3 ? 1.02 : 1;
+                                if (time < least) {
+                                    least = time;
+                                    *best = b;
+                                }
+                            }
+                        }
+    return least < INFINITY;
 }
 
 /* Weights lie as their terms follow each other, those of a row or column side by side. */
@@ -270,7 +341,7 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
             terms = sat_mul(terms, range_extent(p.terms.range[j]));
         for (int j = 0; j < p.others.n; j++)
             others = sat_mul(others, range_extent(p.others.range[j]));
-        if (rows < p.unit->m / 2 || columns < p.unit->n || terms < 2 * p.unit->k)
+        if (rows < p.unit->m / 2 || columns < p.unit->n || terms <= p.unit->k)
             continue;
         order_terms(k, bufs[x->src[0]->arg.i]->kind == BUF_WEIGHT ? y : x, &p.terms);
         Layout *weights = NEWN(a, Layout, k->narg);
@@ -282,9 +353,11 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
             if (weights[j].n)
                 k->args[j].layout = weights[j];
         }
-        const TileSize *b = pick_block(rows, columns, others);
-        bool good = join(tiled, &p.rows) && join(tiled, &p.columns) && join(tiled, &p.terms) &&
-                    block_opts(tiled, &p, b) && stage(&tiled, &p, b->depth);
+        const Extents e = {rows, columns, terms, others};
+        TileSize b = {0};
+        bool good = pick_block(&e, p.unit, (*nest)->target, &b) && join(tiled, &p.rows) &&
+                    join(tiled, &p.columns) && join(tiled, &p.terms) && block_opts(tiled, &p, &b) &&
+                    stage(&tiled, &p, b.depth);
         for (int j = 0; j < k->narg && !good; j++)
             k->args[j].layout = was[j];
         if (good)

@@ -257,13 +257,17 @@ bool parts_rows(Nest *n, const View *v)
     int64_t each = results >= 8 * GROUPS ? items / WARP : 1, most = items / each, bound = 1;
     for (uint32_t i = r->nsrc; i-- > reduce_ranges(r);) {
         int axis = nest_root(n, r->src[i]);
-        int64_t extent = n->axis[axis].extent, lanes = most / bound;
-        if (extent < 2 || lanes < 2)
-            continue;
-        while (extent % lanes)
-            lanes--;
+        int64_t extent = n->axis[axis].extent, lanes = most / bound, whole;
+        lanes = lanes < extent ? lanes : extent;
         if (lanes < 2)
             continue;
+        for (whole = lanes; extent % whole;)
+            whole--;
+        if (2 * whole > lanes)
+            lanes = whole;
+        else if (!nest_opt(n, OPT_MASK, n->axis[axis].name, lanes))
+            return false;
+        extent = n->axis[axis].extent;
         if (lanes < extent && !nest_opt(n, OPT_SPLIT, n->axis[axis].name, lanes))
             return false;
         const int lane = lanes < extent ? last_split(n)->inner : axis;

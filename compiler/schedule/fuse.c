@@ -323,6 +323,51 @@ static bool is_looked_up(Sched *s, Node *n)
            cost_region(&r, t) + cost_stored(n, t) <= cost_bytes(shared, shared, t) / LITTLE;
 }
 
+/* A term of a sum of products: there are as many as the sum has operations, and no machine keeps them. */
+static bool is_term(Sched *s, Node *n, Node *const *uses)
+{
+    const Info *i = info_of(s, n);
+    Node *reader = i->nuse == 1 ? uses[i->iuse] : NULL;
+    while (reader && reader->op == OP_ADD && (i = info_of(s, reader))->nuse == 1)
+        reader = uses[i->iuse];
+    return n->op == OP_MUL && reader && reader->op == OP_REDUCE &&
+           (reader->arg.i & 255) == INGOT_REDUCE_ADD;
+}
+
+/* Sums of products that a GPU's groups divide among them: a kernel has one such sum, and no other reduce. */
+static bool is_for_groups(Sched *s, Node *n)
+{
+    enum { LEAST = 1 << 16 }; /* operations */
+    return s->target->gpu && info_of(s, n)->has_reduce && region_of(s, n).ops[UNIT_TILE] >= LEAST;
+}
+
+/* Do sums of products multiply it, as it is or widened, again and again? */
+static bool is_multiplied(Sched *s, Node *n, Node *const *uses, int moves, bool again)
+{
+    const Info *i = info_of(s, n);
+    for (int u = 0; u < i->nuse; u++) {
+        Node *t = uses[i->iuse + u];
+        bool wider = t->op == OP_CAST && dtype_info[t->dtype].bytes >= dtype_info[n->dtype].bytes;
+        if ((is_move(t) || wider) && moves && !info_of(s, t)->root &&
+            is_multiplied(s, t, uses, moves - 1, again || readings(n, t) > 1))
+            return true;
+        if (t->op == OP_MUL && again && is_term(s, t, uses))
+            return true;
+    }
+    return false;
+}
+
+/* An operand of a matrix unit whose items copy it as it lies: so it has to lie somewhere. */
+static bool is_copied(Sched *s, Node *n, Node *const *uses)
+{
+    bool lanes = false;
+    for (int i = 0; i < TC_COUNT; i++)
+        lanes |= (s->target->units >> i & 1) && tc_units[i].lanes;
+    bool wider = n->op == OP_CAST && dtype_info[n->dtype].bytes >= dtype_info[n->src[0]->dtype].bytes;
+    return lanes && dtype_is_float(n->dtype) && !wider && !is_move(n) &&
+           is_multiplied(s, n, uses, MAX_MOVES, false);
+}
+
 /* A sum of products that meets another reduce in its reader: there it is no tile for registers. */
 static bool company_costs(Sched *s, Node *n, Node *reader)
 {
@@ -336,6 +381,8 @@ static bool company_costs(Sched *s, Node *n, Node *reader)
     if (!company)
         return false;
     Region own = region_of(s, n), together = region_of(s, reader);
+    if (is_for_groups(s, n) && together.ops[UNIT_TILE] >= 1.5 * own.ops[UNIT_TILE])
+        return true;
     i->stored = true;
     Region apart = region_of(s, reader);
     i->stored = false;
@@ -418,6 +465,10 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
     i->staged = r.rows && i->rows && r.times > 1 && stage_pays(s, n, &r) ? i->rows : 0;
     if (i->staged)
         r.times = 1;
+    if (r.reduced && is_for_groups(s, n))
+        return "a sum of products inside of another reduce";
+    if (is_copied(s, n, uses))
+        return "a matrix unit multiplies it";
     bool again = r.times > 1 || r.kernels > 1 || (i->has_reduce && r.reduced);
     if (again && store_pays(s, n, &r, uses))
         return i->has_reduce ? "a reduce that would be computed again where it is read"
@@ -446,17 +497,6 @@ static bool stays_inlined(Sched *s, Node *n, Node *const *uses)
     }
     i->spared = true;
     return true;
-}
-
-/* A term of a sum of products: there are as many as the sum has operations, and no machine keeps them. */
-static bool is_term(Sched *s, Node *n, Node *const *uses)
-{
-    const Info *i = info_of(s, n);
-    Node *reader = i->nuse == 1 ? uses[i->iuse] : NULL;
-    while (reader && reader->op == OP_ADD && (i = info_of(s, reader))->nuse == 1)
-        reader = uses[i->iuse];
-    return n->op == OP_MUL && reader && reader->op == OP_REDUCE &&
-           (reader->arg.i & 255) == INGOT_REDUCE_ADD;
 }
 
 /* The same, after what the file or the preset says. */
