@@ -239,22 +239,25 @@ void parts_layouts(const Nest *n, const View *v, const Buffer *const *bufs, int 
     }
 }
 
-/* The terms of rows in the lanes. */
-bool parts_rows(Nest *n, const View *v)
+/* Does some reduce move with it? Else it is the row that all items of a group walk over when they know what they share. */
+static bool is_of_reduces(const View *v, Node *range)
 {
-    int64_t results = 1, terms = 1;
-    const Node *r = v->nreduce ? v->reduce[0] : NULL;
-    for (int i = 0; i < v->nrange; i++)
-        results = sat_mul(results, n->axis[nest_root(n, v->range[i])].most);
-    for (int i = 1; i < v->nreduce; i++) /* all over the same axes */
-        if (v->reduce[i]->nsrc != r->nsrc)
-            return false;
-    for (uint32_t i = r ? reduce_ranges(r) : 0; r && i < r->nsrc; i++)
-        terms = sat_mul(terms, n->axis[nest_root(n, r->src[i])].most);
-    if (!r || results > FEW || terms < WARP || terms == INT64_MAX)
-        return false;
-    int64_t items = n->target->items < 256 ? n->target->items : 256;
-    int64_t each = results >= 8 * GROUPS ? items / WARP : 1, most = items / each, bound = 1;
+    for (int i = 0; i < v->nreduce; i++)
+        if (depends_on(v->reduce[i], range))
+            return true;
+    return false;
+}
+
+/* The terms of a reduce are divided among at most so many lanes, the last axes first; among how many. */
+static int64_t bind_terms(Nest *n, const Node *r, int64_t most)
+{
+    int64_t bound = 1;
+    for (int i = 0; i < n->naxis; i++) /* what a reduce before has as well */
+        for (uint32_t j = reduce_ranges(r); j < r->nsrc; j++)
+            if (n->axis[i].bound == BOUND_LANE && n->axis[i].root == nest_root(n, r->src[j]))
+                bound *= n->axis[i].extent;
+    if (bound > 1)
+        return bound;
     for (uint32_t i = r->nsrc; i-- > reduce_ranges(r);) {
         int axis = nest_root(n, r->src[i]);
         int64_t extent = n->axis[axis].extent, lanes = most / bound, whole;
@@ -266,24 +269,50 @@ bool parts_rows(Nest *n, const View *v)
         if (2 * whole > lanes)
             lanes = whole;
         else if (!nest_opt(n, OPT_MASK, n->axis[axis].name, lanes))
-            return false;
+            return 0;
         extent = n->axis[axis].extent;
         if (lanes < extent && !nest_opt(n, OPT_SPLIT, n->axis[axis].name, lanes))
-            return false;
+            return 0;
         const int lane = lanes < extent ? last_split(n)->inner : axis;
         if (!nest_opt(n, OPT_BIND, n->axis[lane].name, BOUND_LANE))
-            return false;
+            return 0;
         bound *= lanes;
+    }
+    return bound;
+}
+
+/* The terms of rows in the lanes. */
+bool parts_rows(Nest *n, const View *v)
+{
+    int64_t results = 1, terms = 1;
+    const Node *r = v->nreduce ? v->reduce[0] : NULL;
+    for (int i = 0; i < v->nrange; i++)
+        if (is_of_reduces(v, v->range[i]))
+            results = sat_mul(results, n->axis[nest_root(n, v->range[i])].most);
+    for (int i = 1; i < v->nreduce; i++) /* all over the same axes */
+        if (v->reduce[i]->nsrc != r->nsrc)
+            return false;
+    for (uint32_t i = r ? reduce_ranges(r) : 0; r && i < r->nsrc; i++)
+        terms = sat_mul(terms, n->axis[nest_root(n, r->src[i])].most);
+    if (!r || results > FEW || terms < WARP || terms == INT64_MAX)
+        return false;
+    int64_t items = n->target->items < 256 ? n->target->items : 256;
+    int64_t each = results >= 8 * GROUPS ? items / WARP : 1, most = items / each, bound = 1;
+    for (int i = 0; i < v->nreduce; i++) {
+        int64_t lanes = bind_terms(n, v->reduce[i], most);
+        if (i && lanes != bound)
+            return false;
+        bound = lanes;
     }
     if (bound < WARP / 2)
         return false;
     int inner = -1;
     for (int i = 0; i < v->nrange; i++)
-        if (n->axis[nest_root(n, v->range[i])].extent != 1)
+        if (n->axis[nest_root(n, v->range[i])].extent != 1 && is_of_reduces(v, v->range[i]))
             inner = nest_root(n, v->range[i]);
     for (int i = 0; i < v->nrange; i++) {
         int axis = nest_root(n, v->range[i]);
-        if (n->axis[axis].extent == 1)
+        if (n->axis[axis].extent == 1 || !is_of_reduces(v, v->range[i]))
             continue;
         if (axis == inner && each > 1 && n->axis[axis].extent % each == 0) {
             int at = in_grid(n, axis, each);

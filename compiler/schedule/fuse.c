@@ -462,7 +462,7 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
     Readers r = readers_of(s, order, norder, n, uses);
     if (i->has_reduce && i->rows && !r.rows)
         return "a reduce over rows, with readers that do not go along the rows";
-    i->staged = r.rows && i->rows && r.times > 1 && stage_pays(s, n, &r) ? i->rows : 0;
+    i->staged = !s->target->gpu && r.rows && i->rows && r.times > 1 && stage_pays(s, n, &r) ? i->rows : 0;
     if (i->staged)
         r.times = 1;
     if (r.reduced && is_for_groups(s, n))

@@ -736,7 +736,7 @@ bool plan_schedule(Plan *p, int opt_level, const Target *target)
                  .plan = p,
                  .opt_level = opt_level,
                  .check = !target->gpu,
-                 .fuse_rows = !target->gpu && opt_level > 0,
+                 .fuse_rows = opt_level > 0,
                  .target = target};
     s->info = NEWN(a, Info *, INFO_CHUNKS);
     find_readers(s);
@@ -778,7 +778,7 @@ bool plan_schedule(Plan *p, int opt_level, const Target *target)
     }
     if (c->nerror)
         return false;
-    if (s->fuse_rows)
+    if (s->fuse_rows && !s->target->gpu)
         merge_kernels(s);
     return true;
 }
