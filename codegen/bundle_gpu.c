@@ -451,12 +451,12 @@ void gpu_functions(StrBuf *sb, Bundle *b)
     }
     sb_puts(sb, "    TRY(igrt_gpu_open(gpu, ctx->config.device, ctx->config.stream));\n");
     if (b->p->nkernel)
-        sb_printf(
-            sb,
-            "    TRY(igrt_gpu_load(gpu, %s_program, %s_PROGRAM_PARTS, %d, &ctx->program));\n"
-            "    for (int i = 0; i < %s_KERNELS; i++)\n"
-            "        TRY(igrt_gpu_find(gpu, ctx->program, %s_kernel_name[i], %s, &ctx->kernel[i]));\n",
-            n, u, !b->c->keep_subnormals, u, n, g->shared ? "shared[i]" : "0");
+        sb_printf(sb,
+                  "    TRY(igrt_gpu_load(gpu, %s_program, %s_PROGRAM_PARTS, %d, &ctx->program));\n"
+                  "    for (int i = 0; i < %s_KERNELS; i++)\n"
+                  "        TRY(igrt_gpu_find(gpu, ctx->program, %s_kernel_name[i], %s, "
+                  "&ctx->kernel[i]));\n",
+                  n, u, !b->c->keep_subnormals, u, n, g->shared ? "shared[i]" : "0");
     sb_printf(sb, "    TRY(igrt_gpu_alloc(gpu, %lld, NULL, &mem[MEM_ARENA]));\n",
               (long long)g->mem[0].bytes);
     if (g->npart)
@@ -680,9 +680,10 @@ void gpu_apart_functions(StrBuf *sb, Bundle *b)
         sb_puts(sb, "),\n");
     }
     const char *first = mem_name(b, g->npart + 1);
-    const char *wrong = !out  ? "IGRT_ERR_INPUT"
-                        : !in ? "IGRT_ERR_OUTPUT"
-                              : arena_printf(b->a, "i < %d ? IGRT_ERR_INPUT : IGRT_ERR_OUTPUT", nin);
+    const char *wrong = !out ? "IGRT_ERR_INPUT"
+                        : !in
+                            ? "IGRT_ERR_OUTPUT"
+                            : arena_printf(b->a, "i < %d ? IGRT_ERR_INPUT : IGRT_ERR_OUTPUT", nin);
     sb_printf(sb,
               "    };\n"
               "    if (!memcmp(&ctx->mem[%s], given, sizeof given))\n        return IGRT_OK;\n"

@@ -401,6 +401,8 @@ static void statements(Render *r, const Tile *tile)
         if (s->kind == STMT_ACC && !(tile->tc && is_products(&r->l, s->node) && !tile->tc->lanes)) {
             render_indent(r, s->depth);
             i += accumulators(r, s, r->l.stmt + r->l.n) - 1;
+        } else if (s->kind != STMT_ITEM && render_two_stores(r, s, r->l.n - i)) {
+            i++;
         } else if (s->kind != STMT_ITEM) {
             statement(r, s);
         }

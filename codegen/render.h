@@ -95,6 +95,8 @@ void render_spelled(Render *, const char *spelling, const char *type, Node *);
 
 void render_load(Render *, Node *);
 void render_store(Render *, Node *, bool async, int depth);
+/* Those of statements s[0] and s[1], of `left` that there are, as one; false: they are none. */
+bool render_two_stores(Render *, const Stmt *s, int left);
 void render_cast(Render *, Node *);
 void render_quantize(Render *, Node *);
 void render_bitcast(Render *, Node *);

@@ -183,6 +183,51 @@ void render_bitcast(Render *r, Node *n)
     put(r, "))");
 }
 
+static void stored_value(Render *r, Node *n)
+{
+    if (is_small_float(n->dtype) && render_packed(r, n->src[2]))
+        return;
+    if (!is_small_float(n->dtype)) {
+        render_bare(r, n->src[2]);
+        return;
+    }
+    open_pack(r, n->dtype, n->dtype);
+    render_expr(r, n->src[2]);
+    close_pack(r, n->dtype, 1); /* arithmetic does not saturate; casts have done so already */
+}
+
+/* Neighbours that an item of a matrix unit has beside each other are stored together. */
+bool render_two_stores(Render *r, const Stmt *s, int left)
+{
+    Context *c = r->k->c;
+    if (left < 2 || !r->l.tile->tc || !r->l.tile->tc->lanes || s[0].kind != STMT_STORE ||
+        s[1].kind != STMT_STORE)
+        return false;
+    Node *a = s[0].node, *b = s[1].node;
+    int bytes = dtype_info[a->dtype].bytes;
+    bool both = a->src[0] == b->src[0] && a->src[1] == b->src[1] && a->nsrc == 4 && b->nsrc == 4 &&
+                store_chunk(a) == 1 && store_chunk(b) == 1 && dtype_is_float(a->dtype) &&
+                (bytes == 2 || bytes == 4);
+    if (!both || !idx_is(idx_sub(c, b->src[3], a->src[3]), 1) ||
+        !idx_is(idx_mod(c, a->src[3], idx(c, 2)), 0))
+        return false;
+    render_indent(r, s->depth);
+    if (!node_is_const_i(a->src[1], 1)) {
+        put(r, "if (");
+        render_expr(r, a->src[1]);
+        put(r, ")\n");
+        render_indent(r, s->depth + 1);
+    }
+    sb_printf(r->sb, "igrt_two_%d(a%lld + ", 8 * bytes, (long long)a->src[0]->arg.i);
+    render_expr(r, a->src[3]);
+    put(r, ", ");
+    stored_value(r, a);
+    put(r, ", ");
+    stored_value(r, b);
+    put(r, ");\n");
+    return true;
+}
+
 void render_store(Render *r, Node *n, bool async, int depth)
 {
     if (is_vector(r, n)) {
@@ -209,13 +254,6 @@ void render_store(Render *r, Node *n, bool async, int depth)
     }
     element(r, n, 3);
     put(r, " = ");
-    if (is_small_float(n->dtype) && render_packed(r, n->src[2])) {
-    } else if (is_small_float(n->dtype)) {
-        open_pack(r, n->dtype, n->dtype);
-        render_expr(r, n->src[2]);
-        close_pack(r, n->dtype, 1); /* arithmetic does not saturate; casts have done so already */
-    } else {
-        render_bare(r, n->src[2]);
-    }
+    stored_value(r, n);
     put(r, ";\n");
 }

@@ -31,9 +31,9 @@ struct Target {
     const char *group_word;   /* of a kernel: how many items its groups have */
     /* The same of one that may take all registers of a processor: told otherwise, its compiler waits for each fragment where it is used. */
     const char *group_word_alone;
-    int items, shared;        /* that a group may have; and bytes of memory that they share */
-    int shared_static;        /* of these, what a launch need not ask for */
-    const char *unroll;       /* before a loop: it is to be straight-line; or NULL */
+    int items, shared;     /* that a group may have; and bytes of memory that they share */
+    int shared_static;     /* of these, what a launch need not ask for */
+    const char *unroll;    /* before a loop: it is to be straight-line; or NULL */
     const char *aligned;   /* function: a pointer to what begins at a multiple of bytes; or NULL */
     const char *work_item; /* number of this work item, a 64-bit integer; NULL without gpu */
     const char *float_suffix; /* of f32 functions: "f" in C */

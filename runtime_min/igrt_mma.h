@@ -8,6 +8,7 @@
  *     igrt_mma_a_lines_32 ...            the same of 32 bits, 8 terms
  *     igrt_mma_dot_f16(&c, a, b)        c += a b; _bf16; _tf32, which does not read the last 13 bits of f32; _tf32x3, which does
  *
+ *     igrt_two_16(to, x, y)             two neighbouring elements; _32
  *     igrt_copy_16(to, from, given)     16 neighbouring bytes, zeros if they are not given; _8, _4
  *     igrt_copy_async_16(...)           the same, under way until it is waited for
  *     igrt_copy_commit()                the item's copies since the last one are a group
@@ -28,15 +29,15 @@ typedef struct {
 } igrt_mma_c;
 
 /* Blocks of eight lines of 16 bytes each: item 8 i + j of a warp gives where line j of block i lies. */
-#define IGRT_LDMATRIX(name, type, shape, list, ...)                     \
-    static __device__ __forceinline__ type name(const void *p)          \
-    {                                                                   \
-        type x;                                                         \
+#define IGRT_LDMATRIX(name, type, shape, list, ...)                              \
+    static __device__ __forceinline__ type name(const void *p)                   \
+    {                                                                            \
+        type x;                                                                  \
         asm volatile("ldmatrix.sync.aligned.m8n8." shape ".shared.b16 " list ";" \
-                     : __VA_ARGS__                                      \
-                     : "r"((uint32_t)__cvta_generic_to_shared(p))       \
-                     : "memory");                                       \
-        return x;                                                       \
+                     : __VA_ARGS__                                               \
+                     : "r"((uint32_t)__cvta_generic_to_shared(p))                \
+                     : "memory");                                                \
+        return x;                                                                \
     }
 #define IGRT_FOUR "=r"(x.v[0]), "=r"(x.v[1]), "=r"(x.v[2]), "=r"(x.v[3])
 #define IGRT_TWO "=r"(x.v[0]), "=r"(x.v[1])
@@ -159,6 +160,17 @@ IGRT_COPY(4, uint32_t, 0u)
 IGRT_COPY(8, uint2, make_uint2(0u, 0u))
 IGRT_COPY(16, uint4, make_uint4(0u, 0u, 0u, 0u))
 #undef IGRT_COPY
+
+/* Two neighbours, the first at a multiple of two. */
+static __device__ __forceinline__ void igrt_two_16(void *to, uint16_t x, uint16_t y)
+{
+    *(uint32_t *)to = x | (uint32_t)y << 16;
+}
+
+static __device__ __forceinline__ void igrt_two_32(void *to, float x, float y)
+{
+    *(float2 *)to = make_float2(x, y);
+}
 
 /* Into memory of the group; 16 bytes go past the first level of cache, which takes no others so. */
 #define IGRT_COPY_ASYNC(bytes, level)                                                          \

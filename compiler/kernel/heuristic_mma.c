@@ -232,7 +232,17 @@ static int64_t shared_of(const TileSize *b, const Tc *u)
  * for what it reads. */
 static double estimate(const Extents *e, const TileSize *b, const Tc *u, const Target *t)
 {
-    enum { START = 1500, ITERATION = 150, STEP = 40, PRODUCT = 7, FLOW = 32, SHARED = 128, REGISTERS = 65536, HINDRANCE = 4 };
+    enum {
+        START = 1500,
+        ITERATION = 150,
+        STEP = 40,
+        PRODUCT = 7,
+        FLOW = 21,
+        SHARED = 128,
+        REGISTERS = 65536,
+        HINDRANCE = 4,
+        LINE = 128
+    };
     const int64_t bytes = dtype_info[u->a].bytes;
     const bool three = strstr(u->name, "x3") != NULL;
     int64_t parts = b->terms / b->warp_terms;
@@ -245,15 +255,17 @@ static double estimate(const Extents *e, const TileSize *b, const Tc *u, const T
     fits = room < fits ? room : fits;
     if (fits < 1)
         return INFINITY;
-    double products = (double)(b->warp_rows / u->m * (b->warp_columns / u->n)) * (three ? 24 : PRODUCT);
+    double products =
+        (double)(b->warp_rows / u->m * (b->warp_columns / u->n)) * (three ? 24 : PRODUCT);
     double each = (double)whole(blocks, PROCESSORS); /* that a processor has in all */
     double turns = (double)whole((int64_t)each, fits);
     double busy = warps > QUARTERS ? (double)warps / QUARTERS : 1;
     double waiting = turns * (double)loops * (ITERATION + (double)steps * (STEP + products * busy));
     double unit = each * (double)loops * (double)steps * products * (double)warps / QUARTERS;
     double lines = (double)(b->rows + b->columns) * (double)(loops * b->terms * bytes);
-    double flow = each * lines / FLOW;
-    double reads = (double)(b->rows * (b->columns / b->warp_columns) + b->columns * (b->rows / b->warp_rows));
+    double flow = each * lines / FLOW * (b->terms * bytes < LINE ? 1.1 : 1); /* halves of lines */
+    double reads =
+        (double)(b->rows * (b->columns / b->warp_columns) + b->columns * (b->rows / b->warp_rows));
     double shared = each * (reads * (double)(loops * b->terms * bytes) + lines) / SHARED;
     double join = parts > 1 ? (double)(b->rows * b->columns * parts) * 8 / SHARED * each + 300 : 0;
     const double all[] = {waiting, unit, flow, shared};

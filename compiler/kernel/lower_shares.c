@@ -16,7 +16,7 @@
 
 enum {
     MOST_JOINED = 16, /* parts, by one item */
-    APART = 8         /* elements between lines: rows that lanes write together lie in different banks */
+    APART = 8 /* elements between lines: rows that lanes write together lie in different banks */
 };
 
 bool lower_is_shared(const Lower *q, const Node *n)

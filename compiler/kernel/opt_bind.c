@@ -93,9 +93,8 @@ static const char *bind_reduced_refused(Nest *n, const Opt *o, int axis, Arena *
         return opt_refuse(n, "BIND %s %s: the kernel has values in places, or a scan", o->axis,
                           bound_name[o->amount]);
     if (n->shared && in_other_reduce(n, x->root, a))
-        return opt_refuse(
-            n, "BIND %s %s: what is reduced along it moves with another reduced axis", o->axis,
-            bound_name[o->amount]);
+        return opt_refuse(n, "BIND %s %s: what is reduced along it moves with another reduced axis",
+                          o->axis, bound_name[o->amount]);
     return NULL;
 }
 

@@ -99,8 +99,7 @@ static bool is_chunk(Lower *q, const Chunk *x, Node *inner)
             !idx_is(idx_mod(q->c, first, n), 0))
             return false;
     }
-    return gates_all(q, x->value->src[1], inner, x->n) &&
-           !depends_on(x->gate, inner);
+    return gates_all(q, x->value->src[1], inner, x->n) && !depends_on(x->gate, inner);
 }
 
 /* A place in the making. */

@@ -363,7 +363,8 @@ static bool is_copied(Sched *s, Node *n, Node *const *uses)
     bool lanes = false;
     for (int i = 0; i < TC_COUNT; i++)
         lanes |= (s->target->units >> i & 1) && tc_units[i].lanes;
-    bool wider = n->op == OP_CAST && dtype_info[n->dtype].bytes >= dtype_info[n->src[0]->dtype].bytes;
+    bool wider =
+        n->op == OP_CAST && dtype_info[n->dtype].bytes >= dtype_info[n->src[0]->dtype].bytes;
     return lanes && dtype_is_float(n->dtype) && !wider && !is_move(n) &&
            is_multiplied(s, n, uses, MAX_MOVES, false);
 }
@@ -462,7 +463,8 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
     Readers r = readers_of(s, order, norder, n, uses);
     if (i->has_reduce && i->rows && !r.rows)
         return "a reduce over rows, with readers that do not go along the rows";
-    i->staged = !s->target->gpu && r.rows && i->rows && r.times > 1 && stage_pays(s, n, &r) ? i->rows : 0;
+    i->staged =
+        !s->target->gpu && r.rows && i->rows && r.times > 1 && stage_pays(s, n, &r) ? i->rows : 0;
     if (i->staged)
         r.times = 1;
     if (r.reduced && is_for_groups(s, n))

@@ -228,22 +228,24 @@ static void terms_of_warps(void **state)
            "SPLIT r0.i 16\nTC mma.f16 (i0.i.i; i1.i.i; r0.i.i)\nBIND i0.o grid\nBIND i1.o grid\n"
            "BIND i0.i.o warp\nBIND r0.i.o warp\nSTAGE r0.o 1 depth 2\nSTAGE r0.o 2 depth 2\n",
            3);
-    expect(&halves_turned,
-           "MASK i0 16\nMASK i1 8\nMASK r0 64\nSPLIT i0 16\nSPLIT i1 8\nUPCAST i1.o 5\nSPLIT r0 16\n"
-           "TC mma.f16 (i0.i; i1.i; r0.i)\nBIND i0.o grid\nBIND r0.o warp\n"
-           "STAGE i0.o 1\nSTAGE i0.o 2\n",
-           5);
+    expect(
+        &halves_turned,
+        "MASK i0 16\nMASK i1 8\nMASK r0 64\nSPLIT i0 16\nSPLIT i1 8\nUPCAST i1.o 5\nSPLIT r0 16\n"
+        "TC mma.f16 (i0.i; i1.i; r0.i)\nBIND i0.o grid\nBIND r0.o warp\n"
+        "STAGE i0.o 1\nSTAGE i0.o 2\n",
+        5);
     expect(&convolution,
            "JOIN i0 i1\nJOIN r1 r2 r0\nSPLIT i0_i1 16\nSPLIT i2 8\nSPLIT r1_r0 96\n"
            "SPLIT r1_r0.i 32\nSPLIT r1_r0.i.i 16\nTC mma.f16 (i0_i1.i; i2.i; r1_r0.i.i.i)\n"
            "BIND i0_i1.o grid\nBIND i2.o warp\nBIND r1_r0.i.o warp\n"
            "STAGE r1_r0.o 1 depth 3\nSTAGE r1_r0.o 2 depth 3\n",
            1);
-    expect(&singles,
-           "SPLIT i0 16\nSPLIT i1 16\nSPLIT i1.i 8\nUPCAST i1.i.o 2\nSPLIT r0 16\nSPLIT r0.i 8\n"
-           "TC mma.tf32x3 (i0.i; i1.i.i; r0.i.i)\nBIND i0.o grid\nBIND i1.o grid\nBIND r0.i.o warp\n"
-           "STAGE r0.o 1 depth 2\nSTAGE r0.o 2 depth 2\n",
-           2);
+    expect(
+        &singles,
+        "SPLIT i0 16\nSPLIT i1 16\nSPLIT i1.i 8\nUPCAST i1.i.o 2\nSPLIT r0 16\nSPLIT r0.i 8\n"
+        "TC mma.tf32x3 (i0.i; i1.i.i; r0.i.i)\nBIND i0.o grid\nBIND i1.o grid\nBIND r0.i.o warp\n"
+        "STAGE r0.o 1 depth 2\nSTAGE r0.o 2 depth 2\n",
+        2);
 }
 
 static void refusal(Nest *n, const char *opt, const char *wanted)
@@ -297,8 +299,7 @@ int main(void)
         cmocka_unit_test(products_of_warps), cmocka_unit_test(convolutions_of_warps),
         cmocka_unit_test(barriers_of_warps), cmocka_unit_test(elements_swapped),
         cmocka_unit_test(copies_ahead),      cmocka_unit_test(waits),
-        cmocka_unit_test(terms_of_warps),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(terms_of_warps),    cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
