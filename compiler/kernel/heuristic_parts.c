@@ -294,7 +294,10 @@ bool parts_rows(Nest *n, const View *v)
             return false;
     for (uint32_t i = r ? reduce_ranges(r) : 0; r && i < r->nsrc; i++)
         terms = sat_mul(terms, n->axis[nest_root(n, r->src[i])].most);
-    if (!r || results > FEW || terms < WARP || terms == INT64_MAX)
+    bool rows = false; /* that the reduces are for */
+    for (int i = 0; i < v->nrange; i++)
+        rows |= n->axis[nest_root(n, v->range[i])].most > 1 && !is_of_reduces(v, v->range[i]);
+    if (!r || (results > FEW && !rows) || terms < WARP || terms == INT64_MAX)
         return false;
     int64_t items = n->target->items < 256 ? n->target->items : 256;
     int64_t each = results >= 8 * GROUPS ? items / WARP : 1, most = items / each, bound = 1;

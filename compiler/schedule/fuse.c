@@ -78,11 +78,27 @@ static bool is_trailing(Node *n, unsigned axes)
     return axes != 0;
 }
 
+/* Rows of a GPU are shared by the items of a group (heuristic_parts.c): there are terms for many, and it is known how many. */
+static bool row_of_group(const Node *n, unsigned axes)
+{
+    enum { LEAST = 32, MOST = 1 << 16 };
+    int64_t terms = 1, size;
+    for (int i = 0; i < n->rank; i++)
+        if (axes >> i & 1) {
+            if (!idx_value(n->shape[i], &size))
+                return false;
+            terms = sat_mul(terms, size);
+        }
+    return terms >= LEAST && terms <= MOST;
+}
+
 /* A reduce over rows, expanded over the same rows, costs one more loop over each row and no memory: softmax and the
  * norms are one kernel.  Is this reader of n such an expansion, or a step on the way to one? */
 static bool row_reader(const Sched *s, const Info *i, Node *n, Node *t)
 {
     if (!s->fuse_rows || i->rows == ~0u)
+        return false;
+    if (s->target->gpu && !row_of_group(i->rows ? n : t, i->rows ? i->rows : i->pending))
         return false;
     if (op_is_alu(t->op))
         return true;
@@ -337,7 +353,7 @@ static bool is_term(Sched *s, Node *n, Node *const *uses)
 /* Sums of products that a GPU's groups divide among them: a kernel has one such sum, and no other reduce. */
 static bool is_for_groups(Sched *s, Node *n)
 {
-    enum { LEAST = 1 << 16 }; /* operations */
+    enum { LEAST = 1 << 10 }; /* operations */
     return s->target->gpu && info_of(s, n)->has_reduce && region_of(s, n).ops[UNIT_TILE] >= LEAST;
 }
 
