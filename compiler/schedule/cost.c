@@ -179,7 +179,7 @@ static uint64_t loops_of(const Item *x)
 static uint64_t inside_of(const Walk *w, const Item *x, uint64_t loops)
 {
     uint64_t on = loops & x->around, below = 0;
-    if (!w->s->fuse_rows)
+    if (!w->s->fuse_rows || w->s->target->gpu)
         on |= x->around & ((UINT64_C(1) << w->noutput) - 1);
     for (int i = w->nloop; i-- > 0 && !below;)
         if (on >> i & 1)

@@ -488,6 +488,9 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
     if (is_copied(s, n, uses))
         return "a matrix unit multiplies it";
     bool again = r.times > 1 || r.kernels > 1 || (i->has_reduce && r.reduced);
+    if (s->target->gpu &&
+        r.rows) /* the items of a group go along the row once they share its sums */
+        again = false;
     if (again && store_pays(s, n, &r, uses))
         return i->has_reduce ? "a reduce that would be computed again where it is read"
                              : "computing it again where it is read costs more than memory";
