@@ -488,8 +488,7 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
     if (is_copied(s, n, uses))
         return "a matrix unit multiplies it";
     bool again = r.times > 1 || r.kernels > 1 || (i->has_reduce && r.reduced);
-    if (s->target->gpu &&
-        r.rows) /* the items of a group go along the row once they share its sums */
+    if (s->target->gpu && r.rows) /* a group goes along the row once its items share its sums */
         again = false;
     if (again && store_pays(s, n, &r, uses))
         return i->has_reduce ? "a reduce that would be computed again where it is read"
