@@ -96,7 +96,7 @@ void clear_halos(Plan *);
 /* slices.c */
 void point_at_slices(Plan *, Step *);
 
-/* heuristic.c: whether all that depends on range can be computed in its lanes, if only the buffers lie as this needs. */
+/* heuristic_lanes.c: whether all that depends on range can be computed in its lanes, if only the buffers lie as this needs. */
 bool lanes_possible(Arena *, const Kernel *, Node *range);
 /* heuristic.c: opts for a kernel whose buffers have their layouts; the weights of a contraction get
  * theirs (in want[], by argument); *lanes is the range of the nest's kernel that became lanes, or NULL. */

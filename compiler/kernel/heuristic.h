@@ -1,0 +1,61 @@
+/* heuristic.h - what the files that choose opts for CPUs share. */
+#ifndef HEURISTIC_H
+#define HEURISTIC_H
+
+#include "kernel.h"
+
+enum { PAGE = 4096 }; /* bytes */
+
+/* ---- heuristic_lanes.c ---------------------------------------------------------------------------- */
+
+/* lanes_along() for an extent that is given, and is not that of run time: 0 if it has no vector of 4. */
+int64_t lanes_for(const Kernel *, const Target *, Node *range, int64_t extent);
+/* How many rows of a tile may be taken along a range. */
+int64_t rows_of(Node *range);
+/* So little is computed along a range that it may be copied; there is a function along it, of which a vector takes a fraction of the time. */
+bool is_short(Arena *, const Kernel *, Node *range);
+bool has_function(Arena *, const Kernel *, Node *range);
+
+/* ---- heuristic_plain.c ---------------------------------------------------------------------------- */
+
+/* A loop on its way to its place in the nest. */
+typedef struct {
+    Node *range;
+    int level;  /* how many reduces it lies inside of */
+    bool inner; /* the inner part of a block */
+    double key;
+} Place;
+
+/* Outermost first: by level, then by key, the greatest first. */
+void sort_places(Place *, int n);
+/* Elements between neighbours along a range, or more than any stride where that is not known. */
+double storage_stride(const Kernel *, Node *access, Node *range);
+void order_opt(Nest *, const Place *, int n);
+/* What is no contraction. */
+void plain_opts(Arena *, Nest *, const View *);
+
+/* ---- heuristic_tile.c ----------------------------------------------------------------------------- */
+
+/* The results of a contraction that are in registers at a time. */
+enum { MAX_FOUR = 4 };
+typedef struct {
+    Node *lanes, *rows; /* rows: NULL if no axis reuses the lanes' operand */
+    /* or NULL; where the lanes are a reduced axis, outputs over which the rows' operand is reused; where they are
+     * stored two apart, what lies between */
+    Node *columns;
+    int64_t width, vectors, nrows, ncolumns;
+    int moves;            /* operands that have to be copied first */
+    Node *four[MAX_FOUR]; /* DOT: the reduced axes that are taken by fours */
+    int nfour;
+    bool apart; /* the lanes are stored two apart */
+    bool reuse; /* some operand does not move with the lanes */
+    double score;
+} RegisterTile;
+
+/* pair: what is interleaved with the lanes, or NULL; four: whether reduced axes are taken by fours (DOT); moves: operands that have to be
+ * copied first, for these lanes. */
+RegisterTile pick_tile(const Kernel *, const View *, const Buffer *const *bufs, Node *lanes,
+                       Node *pair, bool four, int moves, const Target *);
+RegisterTile pick_dot_tile(Arena *, const View *, const Kernel *, const bool *free, const Target *);
+
+#endif

@@ -1,0 +1,218 @@
+/* heuristic_tile.c - the register tile of a contraction, by a score: how full its vectors and rows are, what it loads for each
+ * multiply-add, which caches that comes from, what has to be copied first. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "heuristic.h"
+
+static double used(int64_t extent, int64_t step)
+{
+    int64_t whole = (extent + step - 1) / step * step;
+    return (double)extent / (double)whole;
+}
+
+/* Bytes of a block that stay in L1 beside the other operand, and over how many rows a vector from L2 has to be used. */
+enum { MAX_VECTORS = 4, L1_BLOCK = 16 << 10, L2_ROWS = 8 };
+
+/* What so many multiply-adds for every load are worth: below ENOUGH the loads are what takes time; beyond, up to PLENTY, some of
+ * them wait for a cache, and the fewer there are the less. */
+static double flow_of(double each, bool lanes)
+{
+    const double ENOUGH = 1.6, PLENTY = 2.2, WAIT = 0.3;
+    double more = (each < PLENTY ? each : PLENTY) - ENOUGH;
+    return more <= 0 ? each : ENOUGH + (lanes ? WAIT * more : 0);
+}
+
+/* One in so many sums may have to leave its register: of a window that slides; of a tile in which each has so many others to wait for
+ * that its way to L1 and back takes next to no time. That way begins anew in each tile: it pays for sums of many terms. */
+enum { SPILL = 4, SPILT = 24, MANY_TERMS = 128 };
+
+/* Are neighbours along `rows` of the innermost reduced loop's next iterations (a window that slides)?  Then C compilers keep
+ * what they have loaded of each, in a register. */
+static bool slides(const Kernel *k, const View *v, Node *rows)
+{
+    for (int j = 0; j < v->nfactor; j++) {
+        int64_t step, inner = 0, extent = 0, stride;
+        if (!access_stride(k, v->factor[j], rows, &step) || !step)
+            continue;
+        for (uint32_t i = 1; i < v->dot->nsrc; i++)
+            if (access_stride(k, v->factor[j], v->dot->src[i], &stride) && stride &&
+                (!inner || llabs(stride) < inner)) {
+                inner = llabs(stride);
+                extent = v->dot->src[i]->hi + 1;
+            }
+        if (inner && step % inner == 0 && llabs(step) / inner < extent)
+            return true;
+    }
+    return false;
+}
+
+/* What it takes to read the operands that the lanes move, if L2 does not hold them, by the time of all products. */
+static double read_again(const Kernel *k, const View *v, Node *lanes, const Target *t)
+{
+    double bytes = 0, products = 1;
+    for (int i = 0; i < k->naxis; i++)
+        products *= (double)k->axes[i].range->hi + 1;
+    for (int j = 0; j < v->nfactor && t->lanes; j++) {
+        const KernelArg *arg = &k->args[v->factor[j]->src[0]->arg.i];
+        double size = dtype_info[v->factor[j]->dtype].bytes;
+        for (int d = 0; d < arg->rank; d++)
+            size *= (double)arg->dims[d]->hi;
+        bytes += depends_on(v->factor[j], lanes) ? size : 0;
+    }
+    return bytes <= t->level[1].bytes
+               ? 0
+               : cost_bytes(bytes, INFINITY, t) / (2 * products / t->rate[UNIT_TILE]);
+}
+
+/* Does the other operand lie side by side along the rows, its terms pages apart? Then it is copied into panels of them. */
+static bool in_row_panels(const Kernel *k, const View *v, const Buffer *const *bufs, Node *lanes,
+                          Node *rows)
+{
+    int64_t stride;
+    for (int j = 0; j < v->nfactor; j++)
+        if (!depends_on(v->factor[j], lanes) && depends_on(v->factor[j], rows))
+            return bufs[v->factor[j]->src[0]->arg.i]->kind != BUF_WEIGHT &&
+                   access_stride(k, v->factor[j], rows, &stride) && stride == 1 &&
+                   walks_pages(k, v, v->factor[j]);
+    return false;
+}
+
+/* pair: what is interleaved with the lanes, or NULL. */
+RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *const *bufs, Node *lanes,
+                       Node *pair, bool four, int moves, const Target *t)
+{
+    int64_t extent = range_extent(lanes), width = t->lanes ? lanes_for(k, t, lanes, extent) : 1;
+    RegisterTile best = {.lanes = lanes,
+                         .columns = pair,
+                         .width = width,
+                         .vectors = 1,
+                         .nrows = 1,
+                         .ncolumns = pair ? 2 : 1,
+                         .apart = pair != NULL,
+                         .moves = moves};
+    for (int j = 0; j < v->nfactor; j++)
+        best.reuse |= !depends_on(v->factor[j], lanes);
+    bool small = !t->lanes && t->registers && !dtype_is_float(v->dot->dtype);
+    int64_t registers = t->lanes || small ? t->registers : 24, sums = v->ndot;
+    if (t->lanes && width * lane_bytes(k, lanes) > 4 * t->lanes) /* a vector takes two */
+        registers /= 2;
+    double block = (double)(width * dtype_info[v->dot->dtype].bytes);
+    bool signs = four && t->lanes && !t->any_sign, pairs = four && t->pairs;
+    for (int j = 0; j < v->nfactor && four; j++) {
+        signs &= v->factor[j]->dtype == INGOT_I8;
+        if (depends_on(v->factor[j], lanes))
+            block = (double)(width * dtype_info[v->factor[j]->dtype].bytes);
+    }
+    for (uint32_t j = 1; j < v->dot->nsrc; j++)
+        block *= (double)v->dot->src[j]->hi + 1;
+    const double again = read_again(k, v, lanes, t);
+    /* a block that all rows read is in L2 beside the next one, and what is left of it is theirs; else it comes from further away for
+     * each tile */
+    double near = t->lanes ? t->level[1].bytes * 7 / 16 : INFINITY, uses = 1, terms = 1;
+    for (uint32_t j = 1; j < v->dot->nsrc; j++)
+        terms *= (double)v->dot->src[j]->hi + 1;
+    for (int i = 0; i < v->nrange; i++)
+        uses *= view_reuses(v, lanes, v->range[i]) ? (double)v->range[i]->hi + 1 : 1;
+    for (int64_t vectors = 1; vectors <= MAX_VECTORS && vectors * width <= extent; vectors++)
+        for (int i = v->nrange;
+             i-- > -1;) { /* -1 stands for no rows; of equals the last axis: its rows lie close */
+            Node *rows = i >= 0 ? v->range[i] : NULL;
+            int64_t nr = rows ? rows_of(rows) : 1;
+            bool kept = rows && t->lanes && slides(k, v, rows),
+                 panels = rows && t->lanes && in_row_panels(k, v, bufs, lanes, rows);
+            if (rows == lanes || (pair && rows == pair) ||
+                (rows && (!view_reuses(v, lanes, rows) || !view_reuses(v, rows, NULL))))
+                continue;
+            for (int64_t m = 1; m <= nr && m <= 16; m++) {
+                int64_t each = m * best.ncolumns; /* of a vector */
+                int64_t operands = sums * vectors + 1;
+                if (four &&
+                    small) /* two registers each, of which those of one side come one by one */
+                    operands = 2 * ((vectors < each ? vectors : each) + 1);
+                if (signs) /* a sum beside each vector, and what flips a sign */
+                    operands = 2 * sums * vectors + 3;
+                if (pairs) /* two each, bytes 0 and 2 and bytes 1 and 3; those of rows come one by one */
+                    operands = 2 * (sums * vectors + 1);
+                int64_t spilt =
+                    t->lanes && !four && terms >= MANY_TERMS ? sums * vectors * each / SPILT : 0;
+                if (sums * vectors * each + operands > registers + (four && small) + spilt ||
+                    (!t->lanes && m > 4))
+                    break;
+                double acc = (double)(sums * vectors * each), wide = (double)(sums * vectors);
+                double loads = best.reuse ? wide + (double)each : acc + wide;
+                double flow = flow_of(acc / loads, t->lanes > 0);
+                if (kept && acc + operands + (double)m - (double)registers > acc / SPILL)
+                    continue;
+                double latency = acc > 10 ? 10 : acc;
+                double score = used(extent, vectors * width) * used(nr, m) * flow * latency *
+                               (double)(width > 0 ? width : 1);
+                if (signs) /* four terms at once, beside what the signs take */
+                    score *= 4 * acc / (acc + wide + (double)each);
+                if (pairs) /* beside what makes pairs of them */
+                    score *= 2 * acc / (acc + wide + (double)each);
+                /* a block of the lanes' operand that L1 does not hold comes from L2 again for every m rows; bytes fast enough */
+                if (!signs && !pairs && block * wide > L1_BLOCK && m < L2_ROWS)
+                    score *= (double)(L2_ROWS + m) / (2.0 * L2_ROWS);
+                if (uses > m && block * wide > near)
+                    score *= near / (block * wide);
+                /* whole rows leave no tile behind, which reads all of the lanes' operand again */
+                if (nr % m)
+                    score *= 0.93 / (1 + again);
+                if (extent % (vectors * width))
+                    score *= 0.95;
+                if (panels && m % PANEL)
+                    score *= 0.9;
+                if (score > best.score * 1.001) {
+                    RegisterTile b = best;
+                    b.rows = m > 1 ? rows : NULL;
+                    b.vectors = vectors;
+                    b.nrows = m;
+                    b.score = score;
+                    best = b;
+                }
+            }
+        }
+    return best;
+}
+
+/* Lanes along a reduced axis, whose sums are joined at the end: where the results do not lie side by side, or are few, but
+ * both operands do.  rows * columns results share their loads. */
+RegisterTile pick_dot_tile(Arena *a, const View *v, const Kernel *k, const bool *free,
+                           const Target *t)
+{
+    RegisterTile best = {.vectors = 1, .nrows = 1, .ncolumns = 1};
+    for (uint32_t i = 1; i < v->dot->nsrc && t->lanes; i++) {
+        int64_t extent = v->dot->src[i]->hi + 1, width = lanes_along(k, t, v->dot->src[i]);
+        int moves;
+        if (width && used(extent, width) * (double)width > best.score &&
+            fits_lanes(a, k, v->dot->src[i], width, free, &moves, NULL) && !moves) {
+            best.lanes = v->dot->src[i];
+            best.width = width;
+            best.score = used(extent, width) * (double)width;
+        }
+    }
+    double most = 1;
+    for (int i = 0; i < v->nrange && best.lanes; i++)
+        for (int j = -1; j < v->nrange; j++) {
+            Node *rows = v->range[i], *columns = j < 0 ? NULL : v->range[j];
+            int64_t nr = rows_of(rows), nc = columns ? rows_of(columns) : 1;
+            if (rows == columns || !view_reuses(v, rows, columns) ||
+                (columns && !view_reuses(v, columns, rows)))
+                continue;
+            for (int64_t m = 1; m <= nr && m <= 8; m++)
+                for (int64_t c = 1; c <= nc && c <= 4; c++) {
+                    double acc = (double)(m * c * v->ndot), loads = (double)(m + c * v->ndot);
+                    double score =
+                        used(nr, m) * used(nc, c) * (acc / loads) * (acc > 10 ? 10 : acc);
+                    if (acc + (double)m + 1 > t->registers || score <= most)
+                        continue;
+                    most = score;
+                    best.rows = m > 1 ? rows : NULL;
+                    best.columns = c > 1 ? columns : NULL;
+                    best.nrows = m;
+                    best.ncolumns = c;
+                }
+        }
+    return best;
+}
