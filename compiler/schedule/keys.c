@@ -87,22 +87,35 @@ static uint64_t op_hash(Node *n)
     return hash_bytes(1, op_info[n->op].text, strlen(op_info[n->op].text));
 }
 
-static uint64_t dim_hash(Node *d)
+/* By node id: of dims that have been asked for; tensors share few. 0: not yet. */
+typedef struct {
+    uint64_t *h;
+} DimHashes;
+
+static DimHashes dim_hashes(Arena *a, uint32_t nnode)
 {
-    uint64_t h = mix(op_hash(d), d->op == OP_CONST ? (uint64_t)d->arg.i : 0);
+    return (DimHashes){NEWN(a, uint64_t, nnode + 1)};
+}
+
+static uint64_t dim_hash(const DimHashes *of, Node *d)
+{
+    uint64_t h = of->h[d->id];
+    if (h)
+        return h;
+    h = mix(op_hash(d), d->op == OP_CONST ? (uint64_t)d->arg.i : 0);
     if (d->op == OP_VAR)
-        return mix(mix(h, (uint64_t)d->lo), (uint64_t)d->hi);
-    for (uint32_t i = 0; i < d->nsrc; i++)
-        h = mix(h, dim_hash(d->src[i]));
-    return h;
+        h = mix(mix(h, (uint64_t)d->lo), (uint64_t)d->hi);
+    for (uint32_t i = 0; i < d->nsrc && d->op != OP_VAR; i++)
+        h = mix(h, dim_hash(of, d->src[i]));
+    return of->h[d->id] = h;
 }
 
 /* What a node is, its sources aside. */
-static uint64_t own_hash(Node *n)
+static uint64_t own_hash(const DimHashes *dims, Node *n)
 {
     uint64_t h = mix(mix(op_hash(n), n->dtype), n->rank);
     for (int i = 0; i < n->rank; i++)
-        h = mix(h, dim_hash(n->shape[i]));
+        h = mix(h, dim_hash(dims, n->shape[i]));
     switch (n->op) {
     case OP_CONST: return mix(h, n->arg.bits);
     case OP_IOTA:
@@ -136,15 +149,15 @@ static bool unordered(Node *n)
     return n->op == OP_LOOP || n->op == OP_IF;
 }
 
-static void hash_down(Hashes *h, Node *n)
+static void hash_down(const DimHashes *dims, Hashes *h, Node *n)
 {
-    uint64_t own = own_hash(n);
+    uint64_t own = own_hash(dims, n);
     Hashes *me = &h[n->id];
     for (int r = 0; r < RADII; r++) {
         uint64_t sum = 0, all = own;
         int below = costs_nothing(n) ? r : r - 1;
         for (uint32_t i = 0; i < n->nsrc; i++) {
-            uint64_t x = n->src[i]->dtype == INGOT_INDEX ? dim_hash(n->src[i])
+            uint64_t x = n->src[i]->dtype == INGOT_INDEX ? dim_hash(dims, n->src[i])
                          : below < 0                     ? 0
                                                          : h[n->src[i]->id].down[below];
             if (unordered(n))
@@ -176,9 +189,10 @@ Key *graph_keys(Arena *a, const Context *c, uint32_t *nkey)
         *nkey = node[i]->id >= *nkey ? node[i]->id + 1 : *nkey;
     Hashes *h = NEWN(scratch, Hashes, *nkey + 1);
     Key *key = NEWN(a, Key, *nkey + 1);
+    DimHashes dims = dim_hashes(scratch, c->nnode);
     for (int i = 0; i < n; i++)
         if (node[i]->dtype != INGOT_INDEX)
-            hash_down(h, node[i]);
+            hash_down(&dims, h, node[i]);
     for (int i = n; i-- > 0;) {
         Node *t = node[i];
         const struct Region *r[2];
@@ -200,27 +214,29 @@ Key *graph_keys(Arena *a, const Context *c, uint32_t *nkey)
             continue;
         k->full = mix(x->down[RADIUS], x->up[RADIUS]) | 1;
         for (int j = 0; j < KEY_NEAR; j++)
-            k->near[j] = (uint32_t)mix(near[j][0] < 0 ? own_hash(node[i]) : x->down[near[j][0]],
+            k->near[j] = (uint32_t)mix(near[j][0] < 0 ? own_hash(&dims, node[i]) : x->down[near[j][0]],
                                        near[j][1] < 0 ? (uint64_t)j : x->up[near[j][1]]);
     }
     arena_free(scratch);
     return key;
 }
 
-uint64_t *inner_hashes(Arena *a, const Context *c, Node *const *root, const Key *known)
+uint64_t *inner_hashes(Arena *a, const Context *c, int n, Node *const *node, Node *const *root,
+                       const Key *known)
 {
     uint64_t *h = NEWN(a, uint64_t, c->nnode + 1);
-    for (uint32_t id = 0; id < c->nnode; id++) { /* sources have smaller ids */
-        Node *n = c->nodes[id];
-        if (!root[id])
+    DimHashes dims = dim_hashes(a, c->nnode);
+    for (int k = 0; k < n; k++) {
+        Node *t = node[k];
+        if (!root[t->id] || known[t->id].full)
             continue;
-        uint64_t all = own_hash(n);
-        for (uint32_t i = 0; i < n->nsrc; i++) {
-            Node *x = n->src[i];
+        uint64_t all = own_hash(&dims, t);
+        for (uint32_t i = 0; i < t->nsrc; i++) {
+            Node *x = t->src[i];
             bool outside = !root[x->id] || known[x->id].full;
-            all = mix(all, x->dtype == INGOT_INDEX ? dim_hash(x) : outside ? 0 : h[x->id]);
+            all = mix(all, x->dtype == INGOT_INDEX ? dim_hash(&dims, x) : outside ? 0 : h[x->id]);
         }
-        h[id] = all;
+        h[t->id] = all;
     }
     return h;
 }

@@ -17,9 +17,10 @@ typedef struct {
 Key *graph_keys(Arena *, const Context *, uint32_t *nkey); /* nkey: of ids below it */
 /* All those nodes, sources first. */
 Node **graph_nodes(Arena *, const Context *, int *n);
-/* By id, of nodes that a variant made (they have a root): what each is made of, down to others and those with known
- * keys, whatever those are. */
-uint64_t *inner_hashes(Arena *, const Context *, Node *const *root, const Key *known);
+/* By id, of those of n nodes (sources first) that a variant made (they have a root) and that have no known key: what
+ * each is made of, down to others and those with known keys, whatever those are. */
+uint64_t *inner_hashes(Arena *, const Context *, int n, Node *const *node, Node *const *root,
+                       const Key *known);
 /* Of a value that a variant of the node with key `of` makes on its way, by its inner hash. */
 Key key_inside(const Key *of, const char *variant, uint64_t inner);
 

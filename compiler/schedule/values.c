@@ -94,9 +94,11 @@ void values_follow(Plan *p, uint32_t nnode, Node *const *now, Node *const *root,
             if (record)
                 map_put(&v->record, (uint64_t)now[id]->id + 1, record);
         }
-    const uint64_t *inner = inner_hashes(a, p->c, root, key);
+    v->node = graph_nodes(a, p->c, &v->n); /* most of what was made stood there for a while only */
+    const uint64_t *inner = inner_hashes(a, p->c, v->n, v->node, root, key);
     uint64_t *said = NEWN(a, uint64_t, more + 1); /* the key that a line for it has */
-    for (uint32_t id = 0; id < more; id++) {
+    for (int k = 0; k < v->n; k++) {
+        uint32_t id = v->node[k]->id;
         if (!root[id] || key[id].full)
             continue;
         int line = match[root[id]->id]; /* perhaps written for another graph */
@@ -110,7 +112,6 @@ void values_follow(Plan *p, uint32_t nnode, Node *const *now, Node *const *root,
     v->key = key;
     v->match = match;
     v->nkey = more;
-    v->node = graph_nodes(a, p->c, &v->n);
     count_equals(v, a, more);
     for (int k = 0; k < v->n; k++)
         for (int i = 0; i < v->ngiven && said[v->node[k]->id]; i++) {
