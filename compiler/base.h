@@ -6,6 +6,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "ingot.h"
 
@@ -52,7 +53,23 @@ static inline void *map_get(const Map *m, uint64_t key)
 }
 void map_put(Map *, uint64_t key, void *value);
 void map_free(Map *);
-uint64_t hash_bytes(uint64_t seed, const void *, size_t);
+/* Here, for most of what is hashed is a number: then it takes a few instructions. */
+static inline uint64_t hash_bytes(uint64_t seed, const void *bytes, size_t n)
+{
+    const unsigned char *p = bytes;
+    uint64_t h = seed ^ (n * 0x9E3779B97F4A7C15u);
+    for (; n >= 8; p += 8, n -= 8) {
+        uint64_t w;
+        memcpy(&w, p, 8);
+        h = (h ^ w) * 0xFF51AFD7ED558CCDu;
+        h ^= h >> 32;
+    }
+    uint64_t tail = 0;
+    if (n)
+        memcpy(&tail, p, n);
+    h = (h ^ tail) * 0xC4CEB9FE1A85EC53u;
+    return h ^ (h >> 29);
+}
 
 /* Growing array in an arena: vec_push(arena, array, count, item), capacity at powers of two. */
 #define vec_push(a, v, n, item)                                 \

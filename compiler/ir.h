@@ -242,8 +242,6 @@ struct Context {
     int nerror;
     ingot_status status;
     /* interning */
-    struct Node *key; /* the node being looked up */
-    size_t key_bytes;
     Node **table;
     size_t ntable, captable;
     Node *few[FEW_IDX]; /* idx(c, 0), idx(c, 1), ..: what is asked for most */

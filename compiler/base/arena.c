@@ -201,23 +201,6 @@ void map_free(Map *m)
     *m = (Map){0};
 }
 
-uint64_t hash_bytes(uint64_t seed, const void *bytes, size_t n)
-{
-    const unsigned char *p = bytes;
-    uint64_t h = seed ^ (n * 0x9E3779B97F4A7C15u);
-    for (; n >= 8; p += 8, n -= 8) {
-        uint64_t w;
-        memcpy(&w, p, 8);
-        h = (h ^ w) * 0xFF51AFD7ED558CCDu;
-        h ^= h >> 32;
-    }
-    uint64_t tail = 0;
-    if (n)
-        memcpy(&tail, p, n);
-    h = (h ^ tail) * 0xC4CEB9FE1A85EC53u;
-    return h ^ (h >> 29);
-}
-
 _Noreturn void bug_at(const char *file, int line, const char *format, ...)
 {
     va_list ap;

@@ -41,21 +41,27 @@ size_t ingot_dtype_bytes(ingot_dtype d)
 
 /* ---- interning ------------------------------------------------------------------------- */
 
-static uint64_t node_hash(const struct Node *n)
+static inline uint64_t hash_of(Op op, ingot_dtype dtype, Arg arg, uint32_t nsrc, Node *const *src)
 {
-    uint64_t h = (uint64_t)n->op << 32 | (uint64_t)n->dtype << 24 | n->nsrc;
-    h = (h ^ n->arg.bits) * 0xFF51AFD7ED558CCDu;
-    for (uint32_t i = 0; i < n->nsrc; i++)
-        h = ((h ^ (h >> 31)) + n->src[i]->id) * 0x9E3779B97F4A7C15u;
+    uint64_t h = (uint64_t)op << 32 | (uint64_t)dtype << 24 | nsrc;
+    h = (h ^ arg.bits) * 0xFF51AFD7ED558CCDu;
+    for (uint32_t i = 0; i < nsrc; i++)
+        h = ((h ^ (h >> 31)) + src[i]->id) * 0x9E3779B97F4A7C15u;
     return h ^ (h >> 29);
 }
 
-static bool node_same(Node *a, const struct Node *b)
+static uint64_t node_hash(const struct Node *n)
 {
-    bool same = a->op == b->op && a->dtype == b->dtype && a->nsrc == b->nsrc &&
-                a->arg.bits == b->arg.bits && a->rank == b->rank;
-    for (uint32_t i = 0; i < b->nsrc && same; i++)
-        same = a->src[i] == b->src[i];
+    return hash_of((Op)n->op, (ingot_dtype)n->dtype, n->arg, n->nsrc, n->src);
+}
+
+static inline bool is_node(const struct Node *n, Op op, ingot_dtype dtype, Arg arg, uint32_t nsrc,
+                           Node *const *src, int rank)
+{
+    bool same = n->op == (uint16_t)op && n->dtype == (uint8_t)dtype && n->nsrc == nsrc &&
+                n->arg.bits == arg.bits && n->rank == (uint8_t)rank;
+    for (uint32_t i = 0; i < nsrc && same; i++)
+        same = n->src[i] == src[i];
     return same;
 }
 
@@ -114,27 +120,11 @@ const Origin *node_origin(const Context *c, const Node *n)
 Node *node_make(Context *c, Op op, ingot_dtype dtype, Arg arg, int nsrc, Node *const *src, int rank,
                 Node *const *shape)
 {
-    size_t bytes = sizeof(struct Node) + (size_t)nsrc * sizeof *src;
-    if (bytes > c->key_bytes) {
-        c->key_bytes = bytes * 2;
-        c->key = arena_alloc(c->arena, c->key_bytes);
-    }
-    struct Node *key = c->key;
-    *key = (struct Node){.op = (uint16_t)op,
-                         .dtype = (uint8_t)dtype,
-                         .rank = (uint8_t)rank,
-                         .nsrc = (uint32_t)nsrc,
-                         .context = c->number,
-                         .arg = arg,
-                         .lo = INT64_MIN,
-                         .hi = INT64_MAX};
-    if (nsrc)
-        memcpy((void *)key->src, src, (size_t)nsrc * sizeof *src);
     if (c->ntable * 2 >= c->captable)
         table_grow(c);
-    size_t i = node_hash(key) & (c->captable - 1);
+    size_t i = hash_of(op, dtype, arg, (uint32_t)nsrc, src) & (c->captable - 1);
     for (; c->table[i]; i = (i + 1) & (c->captable - 1))
-        if (node_same(c->table[i], key)) {
+        if (is_node(c->table[i], op, dtype, arg, (uint32_t)nsrc, src, rank)) {
             if (op_info[op].cls == LEAF || dtype == INGOT_INDEX)
                 ;
             else if (c->making)
@@ -143,7 +133,17 @@ Node *node_make(Context *c, Op op, ingot_dtype dtype, Arg arg, int nsrc, Node *c
                 origins_add(c, c->table[i], c->at);
             return c->table[i];
         }
-    struct Node *n = memcpy(arena_alloc(c->arena, bytes), key, bytes);
+    struct Node *n = arena_alloc(c->arena, sizeof *n + (size_t)nsrc * sizeof *src);
+    *n = (struct Node){.op = (uint16_t)op,
+                       .dtype = (uint8_t)dtype,
+                       .rank = (uint8_t)rank,
+                       .nsrc = (uint32_t)nsrc,
+                       .context = c->number,
+                       .arg = arg,
+                       .lo = INT64_MIN,
+                       .hi = INT64_MAX};
+    if (nsrc)
+        memcpy((void *)n->src, src, (size_t)nsrc * sizeof *src);
     if (rank) {
         Node **dims = NEWN(c->arena, Node *, rank);
         memcpy((void *)dims, shape, (size_t)rank * sizeof *dims);

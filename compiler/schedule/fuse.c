@@ -762,15 +762,14 @@ void fuse(Sched *s, int n, Node **order)
         for (int i = 0; i < n; i++) {
             Node *t = order[i];
             for (uint32_t j = 0; j < t->nsrc; j++) {
-                bool twice = false;
-                for (uint32_t k = 0; k < j && !twice && j < 64; k++)
-                    twice = t->src[k] == t->src[j];
                 Info *f = info_of(s, t->src[j]);
                 bool inside = f->order < n && order[f->order] == t->src[j];
+                bool twice = f->nuse && f->reader == i;
                 if (twice || !inside)
                     continue;
                 if (pass)
                     uses[f->iuse + f->nuse] = t;
+                f->reader = i;
                 f->nuse++;
                 total += !pass;
             }

@@ -23,7 +23,8 @@ typedef struct {
     Arena *a;
     Member *member; /* sources first */
     int nmember;
-    Map at; /* by id of the node: its place + 1 */
+    Node **seen; /* what has a place: Info.member */
+    int nseen;
 } Members;
 
 void find_readers(Sched *s)
@@ -87,6 +88,12 @@ static int by_id(const void *x, const void *y)
     return a < b ? -1 : a > b;
 }
 
+/* Its place among the members + 1; 0: not seen, -1: none of them. */
+static int *place_of(const Members *m, const Node *n)
+{
+    return &info_of(m->s, n)->member;
+}
+
 /* Everything between the root and what the kernel reads. */
 static void find_members(Members *m, Node *root)
 {
@@ -95,9 +102,10 @@ static void find_members(Members *m, Node *root)
     vec_push(m->a, stack, nstack, root);
     while (nstack) {
         Node *t = stack[--nstack];
-        if (map_get(&m->at, (uint64_t)t->id + 1))
+        if (*place_of(m, t))
             continue;
-        map_put(&m->at, (uint64_t)t->id + 1, (void *)(uintptr_t)1);
+        *place_of(m, t) = -1;
+        vec_push(m->a, m->seen, m->nseen, t);
         if (t != root && is_read(m->s, t))
             continue;
         vec_push(m->a, m->member, m->nmember, ((Member){t, NULL}));
@@ -106,10 +114,8 @@ static void find_members(Members *m, Node *root)
     }
     /* oldest first, and so sources before what reads them */
     qsort(m->member, (size_t)m->nmember, sizeof *m->member, by_id);
-    map_free(&m->at);
-    m->at = (Map){0};
     for (int i = 0; i < m->nmember; i++)
-        map_put(&m->at, (uint64_t)m->member[i].n->id + 1, (void *)(uintptr_t)(i + 1));
+        *place_of(m, m->member[i].n) = i + 1;
 }
 
 static bool has(const OriginList *list, const Origin *o)
@@ -145,8 +151,8 @@ static void find_origins(Members *m)
         if (is_anybodys(m->s, x->n) && i < m->nmember - 1)
             x->of = NULL;
         for (uint32_t k = 0; k < x->n->nsrc; k++) {
-            int at = (int)(uintptr_t)map_get(&m->at, (uint64_t)x->n->src[k]->id + 1);
-            if (at)
+            int at = *place_of(m, x->n->src[k]);
+            if (at > 0)
                 m->member[at - 1].of = with(m->a, m->member[at - 1].of, x->of);
         }
     }
@@ -240,7 +246,8 @@ void step_computes(Sched *s, Step *step, Node *root)
         step_origin_list(s->arena, step, m.member[i].of);
     }
     find_heaviest(&m, step);
-    map_free(&m.at);
+    for (int i = 0; i < m.nseen; i++)
+        *place_of(&m, m.seen[i]) = 0;
     arena_free(m.a);
 }
 

@@ -51,6 +51,8 @@ typedef struct {
     int depth;
     int nuse, iuse; /* consumers inside the block: Sched.uses[iuse..iuse+nuse) */
     int order;      /* position in the block's topological order */
+    int reader;     /* that of the last consumer that was counted */
+    int member;     /* provenance.c: its place in the kernel that is looked at */
     double leaves;  /* bytes of the constant tensors below it */
 } Info;
 

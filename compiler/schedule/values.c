@@ -104,7 +104,7 @@ void values_follow(Plan *p, uint32_t nnode, Node *const *now, Node *const *root,
         int line = match[root[id]->id]; /* perhaps written for another graph */
         const Key *of = &v->key[root[id]->id], *then = line < 0 ? of : &v->given[line].key;
         key[id] = key_inside(of, variant[id], inner[id]);
-        said[id] = key_inside(then, variant[id], inner[id]).full;
+        said[id] = then == of ? key[id].full : key_inside(then, variant[id], inner[id]).full;
         for (int i = 0; i < v->ngiven; i++)
             if (v->given[i].key.full == said[id] && !v->given[i].of)
                 v->used[match[id] = i] = true;
