@@ -214,8 +214,9 @@ Key *graph_keys(Arena *a, const Context *c, uint32_t *nkey)
             continue;
         k->full = mix(x->down[RADIUS], x->up[RADIUS]) | 1;
         for (int j = 0; j < KEY_NEAR; j++)
-            k->near[j] = (uint32_t)mix(near[j][0] < 0 ? own_hash(&dims, node[i]) : x->down[near[j][0]],
-                                       near[j][1] < 0 ? (uint64_t)j : x->up[near[j][1]]);
+            k->near[j] =
+                (uint32_t)mix(near[j][0] < 0 ? own_hash(&dims, node[i]) : x->down[near[j][0]],
+                              near[j][1] < 0 ? (uint64_t)j : x->up[near[j][1]]);
     }
     arena_free(scratch);
     return key;
