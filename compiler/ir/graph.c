@@ -36,21 +36,23 @@ Node **graph_toposort(Arena *a, int nroot, Node *const *roots, int *n)
         stack[depth++] = (Frame){roots[i], 0};
         while (depth) {
             Frame *f = &stack[depth - 1];
-            if (f->next == f->node->nsrc) {
+            Node *t = f->node;
+            uint32_t next = f->next;
+            while (next < t->nsrc && seen[t->src[next]->id / 64] >> (t->src[next]->id % 64) & 1)
+                next++;
+            if (next == t->nsrc) {
                 if ((size_t)*n == room) {
                     scratch = scratch ? scratch : arena_new();
                     order = vec_grow(scratch, (void *)order, room, sizeof *order);
                     room *= 2;
                 }
-                order[(*n)++] = f->node;
+                order[(*n)++] = t;
                 depth--;
                 continue;
             }
-            Node *s = f->node->src[f->next++];
-            uint64_t bit = UINT64_C(1) << (s->id % 64);
-            if (seen[s->id / 64] & bit)
-                continue;
-            seen[s->id / 64] |= bit;
+            Node *s = t->src[next];
+            f->next = next + 1;
+            seen[s->id / 64] |= UINT64_C(1) << (s->id % 64);
             if (depth == cap) {
                 scratch = scratch ? scratch : arena_new();
                 Frame *grown = NEWN(scratch, Frame, cap * 2);

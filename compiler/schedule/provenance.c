@@ -32,9 +32,9 @@ void find_readers(Sched *s)
     Context *c = s->c;
     s->readers = NEWN(s->arena, Reader *, c->nnode + 1);
     for (uint32_t i = 0; i < c->nnode; i++)
-        for (uint32_t k = 0; k < c->nodes[i]->nsrc; k++) {
+        for (uint32_t k = 0; c->origins[i] && k < c->nodes[i]->nsrc; k++) {
             const Node *src = c->nodes[i]->src[k];
-            if (!c->origins[i] || src->dtype == INGOT_INDEX || op_info[src->op].cls == LEAF)
+            if (src->dtype == INGOT_INDEX || op_info[src->op].cls == LEAF)
                 continue;
             Reader *r = NEW(s->arena, Reader);
             *r = (Reader){c->nodes[i], s->readers[src->id]};
@@ -97,20 +97,20 @@ static int *place_of(const Members *m, const Node *n)
 /* Everything between the root and what the kernel reads. */
 static void find_members(Members *m, Node *root)
 {
-    Node **stack = NULL;
-    int nstack = 0;
-    vec_push(m->a, stack, nstack, root);
-    while (nstack) {
-        Node *t = stack[--nstack];
-        if (*place_of(m, t))
-            continue;
-        *place_of(m, t) = -1;
-        vec_push(m->a, m->seen, m->nseen, t);
+    *place_of(m, root) = -1;
+    vec_push(m->a, m->seen, m->nseen, root);
+    for (int i = 0; i < m->nseen; i++) { /* grows on the way */
+        Node *t = m->seen[i];
         if (t != root && is_read(m->s, t))
             continue;
         vec_push(m->a, m->member, m->nmember, ((Member){t, NULL}));
-        for (uint32_t i = 0; i < t->nsrc; i++)
-            vec_push(m->a, stack, nstack, t->src[i]);
+        for (uint32_t k = 0; k < t->nsrc; k++) {
+            int *place = place_of(m, t->src[k]);
+            if (*place)
+                continue;
+            *place = -1;
+            vec_push(m->a, m->seen, m->nseen, t->src[k]);
+        }
     }
     /* oldest first, and so sources before what reads them */
     qsort(m->member, (size_t)m->nmember, sizeof *m->member, by_id);
