@@ -177,21 +177,26 @@ static bool keep(Nest **nest, Nest *tried, bool done)
     return done;
 }
 
-/* One item for each element: neighbours for neighbours. */
-static void order_as_stored(Nest *n, const View *v)
+/* One item for each element: neighbours for neighbours. The axis that was put last, or -1. */
+static int order_as_stored(Nest *n, const View *v)
 {
     int64_t stride;
     const char *names = "", *last = NULL;
+    int axis = -1;
     for (int i = 0; i < v->nrange; i++) {
-        const char *name = n->axis[nest_root(n, v->range[i])].name;
+        int at = nest_root(n, v->range[i]);
+        const char *name = n->axis[at].name;
         if (!last && i + 1 < v->nrange && range_extent(v->range[i]) > 1 &&
-            access_stride(n->k, v->store[0], v->range[i], &stride) && stride == 1)
+            access_stride(n->k, v->store[0], v->range[i], &stride) && stride == 1) {
             last = name;
-        else
+            axis = at;
+        } else {
             names = arena_printf(n->arena, *names ? "%s %s" : "%s%s", names, name);
+        }
     }
-    if (last)
-        (void)nest_opt(n, OPT_ORDER, arena_printf(n->arena, "%s %s", names, last), 0);
+    if (last && nest_opt(n, OPT_ORDER, arena_printf(n->arena, "%s %s", names, last), 0))
+        return axis;
+    return -1;
 }
 
 void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *want)
@@ -202,7 +207,7 @@ void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
     Nest *tiled = nest_clone(*nest);
     if (!v.dot) {
         if (!keep(nest, tiled, parts_rows(tiled, &v)) && (*nest)->target->units)
-            order_as_stored(*nest, &v);
+            (void)order_as_stored(*nest, &v);
         return;
     }
     join_columns(tiled, &v);
@@ -236,5 +241,10 @@ void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
         parts_layouts(tiled, &v, bufs, rows, columns, want);
     else if (!small && rows >= 0 && tiled->axis[rows].extent >= ITEMS && k->flops >= LEAST_WORK)
         done = contraction(tiled, &v, rows, columns);
-    (void)keep(nest, tiled, done);
+    if (keep(nest, tiled, done) || !(*nest)->target->units)
+        return;
+    v = kernel_view(a, (*nest)->k);
+    int last = order_as_stored(*nest, &v);
+    if (last >= 0)
+        parts_layouts(*nest, &v, bufs, -1, last, want);
 }

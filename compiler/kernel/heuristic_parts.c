@@ -127,6 +127,15 @@ static Shape shape_of(const int64_t extent[2], int64_t others, int64_t terms, in
     return s;
 }
 
+/* Terms too few to be divided, and copies that leave too few items: with one for each result there are more that have work while
+ * others wait. So it is with convolutions of each channel by its own window. */
+static bool is_idle(const Shape *s, const int64_t extent[2], int64_t others)
+{
+    int64_t items = s->lanes[COLUMNS] * s->lanes[ROWS];
+    return s->parts == 1 && s->copies[COLUMNS] * s->copies[ROWS] > 1 &&
+           sat_mul(others, tiles_of(s, extent)) < WARPS * WARP / items;
+}
+
 /* An axis of results: blocks are the grid's. The axis of its lanes, or -1. */
 static int block(Nest *n, const Shape *s, int axis, int along)
 {
@@ -157,6 +166,8 @@ bool parts_contraction(Nest *n, const View *v, int rows, int columns, int items)
             others = sat_mul(others, n->axis[axis].most);
     }
     Shape s = shape_of(extent, others, n->axis[sum].extent, items);
+    if (is_idle(&s, extent, others))
+        return false;
     const char *order = "";
     if (s.parts > 1) {
         int at = divide(n, sum, s.parts);
