@@ -237,7 +237,9 @@ static double estimate(const Extents *e, const TileSize *b, const Tc *u, const T
         ITERATION = 150,
         STEP = 40,
         PRODUCT = 7,
-        FLOW = 21,
+        THREE = 26, /* the three of tf32x3 */
+        PART = 8,   /* splitting an element of a fragment for them, once a step of a warp */
+        FLOW = 21,  /* bytes into one processor */
         SHARED = 128,
         REGISTERS = 65536,
         HINDRANCE = 4,
@@ -256,7 +258,9 @@ static double estimate(const Extents *e, const TileSize *b, const Tc *u, const T
     if (fits < 1)
         return INFINITY;
     double products =
-        (double)(b->warp_rows / u->m * (b->warp_columns / u->n)) * (three ? 24 : PRODUCT);
+        (double)(b->warp_rows / u->m * (b->warp_columns / u->n)) * (three ? THREE : PRODUCT);
+    if (three)
+        products += (double)((b->warp_rows + b->warp_columns) * u->k / u->lanes) * PART;
     double each = (double)whole(blocks, PROCESSORS); /* that a processor has in all */
     double turns = (double)whole((int64_t)each, fits);
     double busy = warps > QUARTERS ? (double)warps / QUARTERS : 1;
@@ -275,7 +279,11 @@ static double estimate(const Extents *e, const TileSize *b, const Tc *u, const T
         rest += all[i];
     }
     most += (rest - most) / HINDRANCE;
-    return START + most + join + each * (double)(b->rows * b->columns) / 64;
+    /* nothing hides that the first blocks come; of f32, which is twice as large, it shows */
+    double first = 0;
+    if (three)
+        first = turns * (double)((b->rows + b->columns) * b->terms * bytes) / FLOW;
+    return START + first + most + join + each * (double)(b->rows * b->columns) / 64;
 }
 
 /* Of all sizes of blocks that the unit and the GPU can do the one that takes the least. */
