@@ -93,7 +93,7 @@ static double products(const Target *t, double terms, double weights, double sum
            panel = summed * VECTORS * t->lanes * sizeof(float),
            memory = cost_bytes(bytes, INFINITY, t);
     if (2 * panel > t->level[1].bytes)
-        memory = fmax(memory, cost_bytes(bytes * ceil(rows / TILE_ROWS), bytes, t));
+        memory += cost_bytes(bytes * (ceil(rows / TILE_ROWS) - 1), 2 * panel, t);
     return fmax(time, memory) + fmin(time, memory) * APART;
 }
 
