@@ -373,6 +373,15 @@ static inline Node *const *own_ranges(const Node *n, int *count)
     *count = n->op == OP_STAGE ? (int)n->arg.i : (int)(n->nsrc - first);
     return n->src + first;
 }
+static inline bool owns_range(const Node *n, const Node *range)
+{
+    int count;
+    Node *const *own = own_ranges(n, &count);
+    for (int i = 0; i < count; i++)
+        if (own[i] == range)
+            return true;
+    return false;
+}
 Node *reduce_sibling(Context *, Node *reduce, int part);
 /* The value that its accumulator starts with. */
 Node *reduce_identity(Context *, const Node *reduce);

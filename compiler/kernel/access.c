@@ -48,11 +48,7 @@ bool *moving(Arena *a, Node *const *order, int n, Node *range)
     bool *on = NEWN(a, bool, most + 1);
     for (int i = 0; i < n; i++) {
         Node *t = order[i];
-        bool hidden = false;
-        int nown;
-        Node *const *own = own_ranges(t, &nown);
-        for (int j = 0; j < nown; j++)
-            hidden |= own[j] == range;
+        const bool hidden = owns_range(t, range);
         on[t->id] = t == range;
         for (uint32_t j = 0; j < t->nsrc && !hidden; j++)
             on[t->id] |= on[t->src[j]->id];

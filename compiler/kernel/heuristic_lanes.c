@@ -29,12 +29,7 @@ bool fits_lanes(Arena *a, const Kernel *k, Node *range, int64_t lanes, const boo
     const bool *on = moving(a, order, n, range);
     for (int i = 0; i < n; i++) {
         Node *t = order[i];
-        bool own = false;
-        int nown;
-        Node *const *hidden = own_ranges(t, &nown);
-        for (int j = 0; j < nown; j++)
-            own |= hidden[j] == range;
-        if (own && !lane_op(t))
+        if (owns_range(t, range) && !lane_op(t))
             return false;
         if (t == range || t->dtype == INGOT_INDEX || t->op == OP_BUFFER || t->op == OP_END ||
             !on[t->id])
@@ -42,7 +37,7 @@ bool fits_lanes(Arena *a, const Kernel *k, Node *range, int64_t lanes, const boo
         if (t->op == OP_STAGE) { /* lies side by side along its last range */
             Node *last = t->src[t->nsrc - 1];
             int64_t step;
-            for (uint32_t j = 1 + (uint32_t)nown; j + 1 < t->nsrc; j++)
+            for (uint32_t j = 1 + (uint32_t)t->arg.i; j + 1 < t->nsrc; j++)
                 if (depends_on(t->src[j], range))
                     return false;
             if (!lane_op(t) ||

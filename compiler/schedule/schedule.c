@@ -67,12 +67,8 @@ static int free_ranges(Arena *a, Node *value, Node **out, int max)
     Node **order = graph_toposort(a, 1, &value, &n);
     for (int i = 0; i < n; i++) {
         bool reduced = false;
-        for (int j = 0; j < n && order[i]->op == OP_RANGE; j++) {
-            int nown;
-            Node *const *own = own_ranges(order[j], &nown);
-            for (int x = 0; x < nown; x++)
-                reduced |= own[x] == order[i];
-        }
+        for (int j = 0; j < n && order[i]->op == OP_RANGE; j++)
+            reduced |= owns_range(order[j], order[i]);
         if (order[i]->op == OP_RANGE && !reduced && count < max)
             out[count++] = order[i];
     }

@@ -488,21 +488,11 @@ static void random_opt(Nest *n)
     }
 }
 
-/* Some argument, at an axis of which a loop inside reads it again. */
-static void random_stage(Nest *n)
+/* STAGE: some argument, at an axis of which a loop inside reads it again; PREFETCH: what the next iteration of some loop over
+ * results reads of it. */
+static void random_argument(Nest *n, OptKind kind)
 {
-    Opt o = {.kind = OPT_STAGE, .amount = below((uint32_t)n->k->narg)};
-    for (int i = 0; i < n->norder; i++) {
-        o.axis = n->axis[n->order[i]].name;
-        if (below(2) && try(n, &o))
-            return;
-    }
-}
-
-/* What the next iteration of some loop over results reads of an argument. */
-static void random_prefetch(Nest *n)
-{
-    Opt o = {.kind = OPT_PREFETCH, .amount = below((uint32_t)n->k->narg)};
+    Opt o = {.kind = kind, .amount = below((uint32_t)n->k->narg)};
     for (int i = 0; i < n->norder; i++) {
         o.axis = n->axis[n->order[i]].name;
         if (below(2) && try(n, &o))
@@ -527,9 +517,9 @@ static Nest *candidate(const Case *x, const Target *t)
         for (uint32_t j = 0, count = below(MAX_OPTS); j < count; j++)
             random_opt(m);
         if (!m->parts && !below(4))
-            random_prefetch(m);
+            random_argument(m, OPT_PREFETCH);
         for (uint32_t j = below(3); j > 0 && !m->parts; j--)
-            random_stage(m);
+            random_argument(m, OPT_STAGE);
         if (m->nopt && !nest_check(m)) {
             nest_free(n);
             return m;
