@@ -218,6 +218,20 @@ static bool run_graph(StrBuf *got, Context *c, const char *text, const char *pas
     return true;
 }
 
+/* Passes ask for the values of data; a text may have left out long ones. */
+static const char *data_without_bytes(int n, Node **roots)
+{
+    Arena *a = arena_new();
+    const char *name = NULL;
+    int count;
+    Node **order = graph_toposort(a, n, roots, &count);
+    for (int i = 0; i < count && !name; i++)
+        if (order[i]->op == OP_DATA && !((const Data *)order[i]->arg.ptr)->bytes)
+            name = ((const Data *)order[i]->arg.ptr)->name;
+    arena_free(a);
+    return name;
+}
+
 static int renew(const char *path, const char *text, const char *expect, const char *got)
 {
     FILE *f = fopen(path, "wb");
@@ -263,6 +277,11 @@ int main(int argc, char **argv)
                 printed.data);
 
     directive(source, pass, sizeof pass);
+    const char *hollow = *pass ? data_without_bytes(n, roots) : NULL;
+    if (hollow) {
+        fprintf(stderr, "%s: data \"%s\" has no hex=: the pass needs its bytes\n", argv[1], hollow);
+        return 1;
+    }
     if (!run_graph(&got, c, source, pass, n, roots)) {
         n = run_pass(c, pass, n, roots);
         text_print_names(&got, c, n, roots);
