@@ -13,6 +13,11 @@ the data set: Dropout that is not training, or whose ratio is 0, is exact. The s
 cases had such an output. With --bind, what did not pass is tried again by `ingot run --data`,
 which may bind inputs that decide shapes, and is counted apart.
 
+With --interpret nothing is built: `ingot verify --interpret` runs the statements of the target's
+kernels, and tells unwritten elements, races and accesses outside of buffers too; its rule for what
+is equal holds (see its --help; drawn outputs are compared with the reference interpreter's only), and
+cases whose inputs or outputs are no tensors are left out.
+
     passed    every data set agrees             refused   the compiler said that it cannot (status 4)
     failed    wrong output, or the bundle did not build or run, or a good model was called bad
     crash     a signal, a sanitizer report or an internal error, in the compiler or in the bundle
@@ -166,6 +171,11 @@ class Case:
         """Whether an output of a data set is judged by its distribution."""
         return self.drawing is not None and any(self.drawn(data).outputs for data in self.sets())
 
+    def tensors(self):
+        """Whether all inputs and outputs are tensors."""
+        free, _, out = self.declared
+        return all(v.type.WhichOneof("value") == "tensor_type" for v in [*free, *out])
+
     def tolerance(self, opt):
         # the light networks' are told beside the real ones they stand for
         real = self.folder.parent.parent / "real" / self.folder.name
@@ -271,6 +281,20 @@ def bound(case, work, opt):
     return worst
 
 
+def interpreted(case, work, opt):
+    """`ingot verify --interpret` on the data."""
+    args = [opt.ingot, "verify", case.model, "--interpret", "-q", "--target", opt.target or "c"] + opt.compile_args
+    for data in case.sets():
+        given = ["--data", data]
+        if case.by_statistics():
+            given = [f"--input={file}" for _, file, _ in sorted(case.inputs(data))]
+        done = call(args + given, opt.timeout, opt.env, cwd=work, limit_mb=opt.limit_mb_ingot)
+        if done.rc == DIFFERS:
+            raise Stop("failed", first_line(done.err) or first_line(done.out))
+        asked(done, "ingot verify")
+    return 0.0
+
+
 def attempt(step, case, opt):
     work = pathlib.Path(tempfile.mkdtemp(prefix="case-", dir=opt.work))
     began = time.monotonic()
@@ -294,11 +318,11 @@ def attempt(step, case, opt):
 
 
 def judge(case, opt):
-    result = {"name": case.name, **attempt(ahead_of_time, case, opt)}
+    result = {"name": case.name, **attempt(interpreted if opt.interpret else ahead_of_time, case, opt)}
     if opt.bind and result["status"] != "passed":
         result["bind"] = attempt(bound, case, opt)
     passed = "passed" in (result["status"], result.get("bind", {}).get("status"))
-    result["drawn"] = passed and case.by_statistics()
+    result["drawn"] = passed and not opt.interpret and case.by_statistics()
     return result
 
 
@@ -401,6 +425,7 @@ def options(argv):
     a("--cflags", default=CFLAGS)
     a("--sanitize", action="store_true", help="build the bundles with ASan and UBSan")
     a("--bind", action="store_true", help="try what did not pass again with `ingot run`")
+    a("--interpret", action="store_true", help="judge by `ingot verify --interpret`: for a target that this machine is not")
     a("--target", help="as ingot's --target")
     a("--dim", action="append", default=[], metavar="NAME=LO..HI", help="handed to ingot compile")
     a("--data-dims", action="store_true", help="free dims that no --dim names get the sizes (or bounds) they have in the data")
@@ -453,6 +478,8 @@ def main(argv=None):
     if opt.list:
         wanted = set(read_list(opt.list))
         cases = [c for c in cases if c.name in wanted]
+    if opt.interpret:
+        cases = [c for c in cases if c.tensors()]
     if opt.sample is not None and opt.sample < len(cases):
         cases = sorted(random.Random(opt.seed).sample(cases, opt.sample), key=lambda c: c.name)
     if not cases:
