@@ -25,6 +25,7 @@ typedef struct {
     bool staged;  /* of a value in a place, reduced too: blocks that fill no vector begin earlier */
     bool scanned; /* stays a loop, inside all others over outputs */
     bool remainder; /* no opt can name it */
+    bool inner;     /* of a split's block, or a part of one */
     int root;       /* the kernel's axis that it is a part of */
     int64_t extent; /* of 1: no loop is left; -1: known at run time only */
     int64_t most;   /* its upper bound */

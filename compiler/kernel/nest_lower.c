@@ -292,8 +292,8 @@ static void build_stores(Lower *q, Piece *p)
 /* Loops over the same axis; the inner part of a block is another loop than that over blocks. */
 static bool same_loop(const Nest *n, int a, int b)
 {
-    bool inner[2] = {strstr(n->axis[a].name, ".i") != NULL, strstr(n->axis[b].name, ".i") != NULL};
-    return n->axis[a].root == n->axis[b].root && inner[0] == inner[1];
+    const NestAxis *x = &n->axis[a], *y = &n->axis[b];
+    return x->root == y->root && x->inner == y->inner;
 }
 
 static int axis_of_loop(const Lower *q, const Piece *p, int loop)

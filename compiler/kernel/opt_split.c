@@ -14,6 +14,7 @@ static int add_axis(Nest *n, int of, const char *suffix, AxisForm form, int64_t 
                   .reduced = whole->reduced,
                   .staged = whole->staged,
                   .remainder = *suffix == 'r',
+                  .inner = *suffix == 'i' || whole->inner,
                   .root = whole->root,
                   .extent = extent,
                   .most = most,
