@@ -242,12 +242,20 @@ void render_store(Render *r, Node *n, bool async, int depth)
     }
     if (store_chunk(n) > 1) {
         const Node *from = n->src[2];
-        sb_printf(r->sb, "igrt_copy_%s%d(a%lld + ", async ? "async_" : "",
+        Node *whole = store_whole(n);
+        sb_printf(r->sb, "igrt_copy_%s%s%d(a%lld + ", whole ? "part_" : "", async ? "async_" : "",
                   (int)store_chunk(n) * dtype_info[n->dtype].bytes, (long long)n->src[0]->arg.i);
         render_expr(r, n->src[3]);
         sb_printf(r->sb, ", a%lld + ", (long long)from->src[0]->arg.i);
         render_expr(r, from->src[2]);
         put(r, ", ");
+        if (whole) { /* in bytes */
+            render_expr(r, from->src[1]);
+            put(r, " ? ");
+            render_expr(r, whole);
+            sb_printf(r->sb, "*%d : 0);\n", dtype_info[n->dtype].bytes);
+            return;
+        }
         render_bare(r, from->src[1]);
         put(r, ");\n");
         return;

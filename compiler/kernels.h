@@ -11,7 +11,7 @@
 
 /* How logical coordinates become a storage offset (in elements): a list of constructors.  An empty list is
  * dense row-major in the buffer's dims. */
-typedef enum { LAYOUT_PERMUTE, LAYOUT_SPLIT, LAYOUT_CUT, LAYOUT_PAD } LayoutKind;
+typedef enum { LAYOUT_PERMUTE, LAYOUT_SPLIT, LAYOUT_CUT, LAYOUT_PAD, LAYOUT_PITCH } LayoutKind;
 typedef struct {
     LayoutKind kind;
     int8_t axis;
@@ -31,6 +31,8 @@ bool layout_equal(const Layout *, const Layout *);
 int64_t layout_fill(const Layout *);
 /* Elements of the halo before and behind the axis. */
 void layout_halo(const Layout *, int axis, int64_t *lo, int64_t *hi);
+/* Axes of storage, and how many elements each has there, for dims that are constants. */
+int layout_storage(const Layout *, int rank, const int64_t *dims, int64_t *storage);
 /* That axis innermost, the others as they were, if there is room. */
 void layout_put_last(Layout *, int rank, int axis);
 /* dst[layout(coords)] = src[coords] for a dense src of constant dims; dst is zeroed first.  src is read from

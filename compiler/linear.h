@@ -129,6 +129,12 @@ static inline int64_t store_chunk(const Node *n)
     return n->op == OP_STORE && n->arg.i > 1 ? n->arg.i : 1;
 }
 
+/* How many of them there are in the buffer, the others are zeros; NULL: all. */
+static inline Node *store_whole(const Node *n)
+{
+    return store_chunk(n) > 1 && n->nsrc > 4 ? n->src[4] : NULL;
+}
+
 /* Loops that fill a place. */
 static inline bool is_fill(Node *n)
 {

@@ -11,6 +11,7 @@
  *     igrt_two_16(to, x, y)             two neighbouring elements; _32
  *     igrt_copy_16(to, from, given)     16 neighbouring bytes, zeros if they are not given; _8, _4
  *     igrt_copy_async_16(...)           the same, under way until it is waited for
+ *     igrt_copy_part_16(to, from, n), igrt_copy_part_async_16(...)   only n of the 16 bytes are given, an even number
  *     igrt_copy_commit()                the item's copies since the last one are a group
  *     igrt_copy_wait(n)                 until all but its last n groups are done
  *
@@ -187,5 +188,26 @@ IGRT_COPY_ASYNC(4, "ca")
 IGRT_COPY_ASYNC(8, "ca")
 IGRT_COPY_ASYNC(16, "cg")
 #undef IGRT_COPY_ASYNC
+
+/* The same of so many bytes as there are, the others are zeros. */
+#define IGRT_COPY_PART(bytes, word, level)                                                       \
+    static __device__ __forceinline__ void igrt_copy_part_##bytes(void *to, const void *from,    \
+                                                                  int given)                     \
+    {                                                                                            \
+        for (int i = 0; i < bytes / (int)sizeof(word); i++)                                      \
+            ((word *)to)[i] = i * (int)sizeof(word) < given ? ((const word *)from)[i] : (word)0; \
+    }                                                                                            \
+    static __device__ __forceinline__ void igrt_copy_part_async_##bytes(                         \
+        void *to, const void *from, int given)                                                   \
+    {                                                                                            \
+        asm volatile("cp.async." level ".shared.global [%0], [%1], " #bytes ", %2;"              \
+                     :                                                                           \
+                     : "r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from), "r"(given)        \
+                     : "memory");                                                                \
+    }
+IGRT_COPY_PART(4, uint16_t, "ca")
+IGRT_COPY_PART(8, uint16_t, "ca")
+IGRT_COPY_PART(16, uint16_t, "cg")
+#undef IGRT_COPY_PART
 #define igrt_copy_commit() asm volatile("cp.async.commit_group;" ::: "memory")
 #define igrt_copy_wait(n) asm volatile("cp.async.wait_group " #n ";" ::: "memory")

@@ -301,6 +301,7 @@ static void bring(Build *q, Node *n, bool async)
     Do *d = code_add_from(q, DO_BRING, (Operand){0, (int)store_chunk(n), code_type(n->dtype)}, to);
     d->in[1] = at.at;
     d->in[2] = gate;
+    d->in[3] = store_whole(n) ? code_value(q, store_whole(n)).at : -1;
     d->arg = code_buffer_of(n)->arg.i;
     d->from = (int)code_buffer_of(from)->arg.i;
     d->part = async;
@@ -310,7 +311,7 @@ static void bring(Build *q, Node *n, bool async)
 static void store(Build *q, Node *n, bool async)
 {
     const Tile *t = q->l->tile;
-    bool lanes = code_in_lanes(q, n), two = n->nsrc > 4;
+    bool lanes = code_in_lanes(q, n), two = n->nsrc > 4 && store_chunk(n) == 1;
     int skip = -1, w = lanes ? t->lanes : 1;
     if (!code_buffer_is_known(q, n))
         return;

@@ -42,7 +42,8 @@ typedef enum {
     DO_LOAD_TILE, /* out = lines of n / count elements each: buffer[in[0] + line * step]...; with a group (part): line / group and
                      column * group + line % group */
     DO_STORE_TILE, /* buffer[in[0] + line * step...] = in[1] */
-    DO_BRING, /* buffer `arg`[in[0]...] = buffer `from`[in[1]...], n elements; in[2]: a gate, or zeros, or -1 */
+    DO_BRING, /* buffer `arg`[in[0]...] = buffer `from`[in[1]...], n elements; in[2]: a gate, or zeros, or -1; in[3]: how many of
+                 them there are, or -1 */
     DO_COMMIT,    /* what the item has brought since the last one, with `part`, is a group */
     DO_WAIT,      /* until all but the last `arg` groups are there */
     DO_LOAD_LANE, /* out = the item's elements of a fragment: buffer[in[0] + line * step + at * count] (operand `from`) */
@@ -67,7 +68,7 @@ typedef struct {
     Node *node;
     int n, part, from; /* elements */
     int size, stored;  /* bytes of an element, here and in memory */
-    int out, in[3];    /* in the frame */
+    int out, in[4];    /* in the frame */
     int count;         /* of an accumulator: where its count is */
     int64_t step;
     int to; /* instruction */

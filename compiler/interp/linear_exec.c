@@ -247,9 +247,12 @@ static bool do_bring(Thread *t, const Do *d)
     const LinearArg *at = &t->arg[d->arg], *of = &t->arg[d->from];
     const bool zero = d->in[2] >= 0 && !t->f[d->in[2]];
     const size_t bytes = (size_t)d->n * (size_t)d->stored;
+    const int64_t whole = zero ? 0 : d->in[3] >= 0 ? *integer(t, d->in[3]) : d->n;
     Do read = *d;
     read.arg = d->from;
-    if (!zero && !access_elements(t, &read, from, d->n, false))
+    if (!zero && (whole < 1 || whole > d->n))
+        return fault(t, d, "brings %lld of %d elements", (long long)whole, d->n);
+    if (!zero && !access_elements(t, &read, from, (int)whole, false))
         return false;
     if (!access_elements(t, d, to, d->n, true))
         return false;
@@ -259,14 +262,14 @@ static bool do_bring(Thread *t, const Do *d)
     if (d->part) {
         struct Flight f = {at->memory, at->at + to * d->stored, t->groups, (int)bytes, {0}};
         if (!zero)
-            memcpy(f.data, of->memory->bytes + of->at + from * d->stored, bytes);
+            memcpy(f.data, of->memory->bytes + of->at + from * d->stored,
+                   (size_t)(whole * d->stored));
         vec_push(t->a, t->flight, t->nflight, f);
         return true;
     }
-    if (zero)
-        memset(p, 0, bytes);
-    else
-        memcpy(p, of->memory->bytes + of->at + from * d->stored, bytes);
+    memset(p, 0, bytes);
+    if (!zero)
+        memcpy(p, of->memory->bytes + of->at + from * d->stored, (size_t)(whole * d->stored));
     return true;
 }
 

@@ -136,6 +136,8 @@ static bool plain_stride(const KernelArg *a, Node *const *coords, Node *range, i
             return false;
         if (op->kind == LAYOUT_PAD)
             dim[op->axis] += op->a + op->b;
+        if (op->kind == LAYOUT_PITCH)
+            dim[op->axis] = op->a;
         for (int j = 0; j < rank && op->kind == LAYOUT_PERMUTE; j++) {
             to[j] = dim[op->perm.axis[j]];
             moves[j] = by[op->perm.axis[j]];

@@ -7,7 +7,10 @@ static Node *flat(Context *c, const Kernel *k, Node *n, Node **src, int first)
 {
     const KernelArg *a = &k->args[src[0]->arg.i];
     src[first] = layout_offset(c, &a->layout, a->rank, a->dims, src + first);
-    return node_make(c, n->op, n->dtype, n->arg, first + 1, src, 0, NULL);
+    const int more = (int)n->nsrc - first - a->rank; /* how much of a chunk there is */
+    if (more == 1)
+        src[first + 1] = src[first + a->rank];
+    return node_make(c, n->op, n->dtype, n->arg, first + 1 + more, src, 0, NULL);
 }
 
 void flatten_addresses(Arena *a, const Kernel *k, int nroot, Node *const *roots, Node **out)

@@ -318,17 +318,20 @@ static bool pick_block(const Extents *e, const Tc *u, const Target *t, TileSize 
     return least < INFINITY;
 }
 
-/* Weights lie as their terms follow each other, those of a row or column side by side. */
+/* Weights lie as their terms follow each other, those of a row or column side by side, and rows begin at multiples of 16 bytes. */
 static void lay_out(const Nest *n, const View *v, const Buffer *const *bufs, const Part *terms,
                     Layout *want)
 {
-    for (int i = 0; i < v->nfactor && terms->n > 1; i++) {
+    for (int i = 0; i < v->nfactor; i++) {
         int arg = (int)v->factor[i]->src[0]->arg.i;
-        for (int j = 0; j < terms->n && bufs[arg]->kind == BUF_WEIGHT; j++) {
+        if (bufs[arg]->kind != BUF_WEIGHT)
+            continue;
+        for (int j = 0; j < terms->n && terms->n > 1; j++) {
             Move m = access_move(n->k->c, v->factor[i], terms->range[j]);
             if (m.kind == MOVE_AXIS)
                 layout_put_last(&want[arg], bufs[arg]->rank, m.axis);
         }
+        pitch_weight(bufs[arg], n->target, &want[arg]);
     }
 }
 

@@ -7,7 +7,12 @@
  * blocks stays behind them.  A block follows at once on the one before: an element of block o has strides as if its axis had
  * min(n, size - o n) elements.
  *
- *     f32[10,K] cut(0,4) permute(0,2,1)     [K][4] [K][4] [K][2] */
+ *     f32[10,K] cut(0,4) permute(0,2,1)     [K][4] [K][4] [K][2]
+ *
+ * PITCH says how many elements an axis has in memory, of which those behind its own belong to nobody: nothing clears them, and
+ * nothing but whole vectors of a row may reach into them.
+ *
+ *     f16[5,197] pitch(1,200)               [5][197 and 3 more] */
 #include <string.h>
 
 #include "compiler.h"
@@ -80,6 +85,7 @@ Node *layout_offset(Context *c, const Layout *l, int rank, Node *const *dims, No
             x[op->axis] = idx_add(c, x[op->axis], idx(c, op->a));
             d[op->axis] = idx_add(c, d[op->axis], idx(c, op->a + op->b));
             break;
+        case LAYOUT_PITCH: d[op->axis] = idx(c, op->a); break;
         }
     }
     Node *offset = idx(c, 0), *row = idx(c, 1), *first = offset;
@@ -175,6 +181,7 @@ static Storage storage_of(const Layout *l, int rank, const int64_t *dims)
             s.rank++;
             break;
         case LAYOUT_PAD: s.d[op->axis] += op->a + op->b; break;
+        case LAYOUT_PITCH: s.d[op->axis] = op->a; break;
         }
     }
     for (int i = s.cut.blocks + 1; i < s.rank && s.size; i++)
@@ -189,6 +196,13 @@ static int64_t storage_elements(const Storage *s)
     for (int i = 0; i < (cut ? s->cut.blocks : s->rank); i++)
         n = sat_mul(n, s->d[i]);
     return n;
+}
+
+int layout_storage(const Layout *l, int rank, const int64_t *dims, int64_t *storage)
+{
+    const Storage s = storage_of(l, rank, dims);
+    memcpy(storage, s.d, (size_t)s.rank * sizeof *storage);
+    return s.rank;
 }
 
 int64_t layout_elements(const Layout *l, int rank, Node *const *dims)
@@ -219,7 +233,7 @@ static int64_t axis_offset(const Layout *l, int rank, const Storage *s, bool las
             x[op->axis + 1] = x[op->axis] % op->a;
             x[op->axis] /= op->a;
             rank++;
-        } else {
+        } else if (op->kind == LAYOUT_PAD) {
             x[op->axis] += op->a;
         }
     }

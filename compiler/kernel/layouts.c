@@ -103,7 +103,7 @@ static bool walks_better(const Node *dot, const Node *r, const Node *than, const
 }
 
 /* Does the target have a matrix unit for such operands? */
-static bool has_unit(const View *v, const Target *t)
+bool has_unit(const View *v, const Target *t)
 {
     for (int i = 0; i < TC_COUNT; i++)
         if (t->units >> i & 1 && v->nfactor == 2 && v->factor[0]->dtype == (int)tc_units[i].a &&
@@ -471,6 +471,10 @@ void choose_layouts(Plan *p, const Target *t)
         if (b->layout.n)
             buffer_layout_changed(b);
     }
+    bool *kept = NEWN(x.a, bool, nbuffer);
+    for (int i = 0; i < nbuffer; i++)
+        kept[i] = x.fixed[i] || given[i];
+    choose_pitches(p, x.kernel, x.n, kept, t);
     record(&x, nbuffer);
     arena_free(x.a);
 }

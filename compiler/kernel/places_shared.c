@@ -64,27 +64,36 @@ static int64_t first_stride(Lower *q, Node *access, Node *range)
 typedef struct {
     int64_t n;
     Node *value, *gate, *to;
+    Node *whole; /* how many of them there are, where the first one is; NULL: all */
 } Chunk;
 
-/* Is a gate the same for all of a chunk? So it is where what moves with them is compared with a multiple of their number. */
-static bool gates_all(Lower *q, Node *gate, Node *inner, int64_t n)
+/* Is a gate the same for all of a chunk, or for all but its last ones? So it is where what moves with them is compared with a number that
+ * is the same for all: of a multiple of theirs whole chunks are less. */
+static bool gates_all(Lower *q, Node *gate, Node *inner, Chunk *x)
 {
-    Node *zero = idx(q->c, 0), *size = idx(q->c, n);
+    Node *zero = idx(q->c, 0), *size = idx(q->c, x->n);
     int64_t step;
     if (!depends_on(gate, inner))
         return true;
     if (gate->op == OP_AND)
-        return gates_all(q, gate->src[0], inner, n) && gates_all(q, gate->src[1], inner, n);
+        return gates_all(q, gate->src[0], inner, x) && gates_all(q, gate->src[1], inner, x);
     if (gate->op != OP_LT || depends_on(gate->src[1], inner))
         return false;
     Node *first = substitute(q->c, gate->src[0], 1, &inner, &zero);
-    return range_stride(q->c, gate->src[0], inner, &step) && step == 1 &&
-           idx_is(idx_mod(q->c, first, size), 0) && idx_is(idx_mod(q->c, gate->src[1], size), 0);
+    if (!range_stride(q->c, gate->src[0], inner, &step) || step != 1 ||
+        !idx_is(idx_mod(q->c, first, size), 0))
+        return false;
+    if (!idx_is(idx_mod(q->c, gate->src[1], size), 0)) {
+        if (dtype_info[x->value->dtype].bytes < 2)
+            return false;
+        x->whole = idx_min(q->c, x->whole ? x->whole : size, idx_sub(q->c, gate->src[1], first));
+    }
+    return true;
 }
 
 /* Are all elements of a chunk neighbours, where they come from and where they go to, from a multiple of its size on, and behind one
  * gate? inner: counts through them. */
-static bool is_chunk(Lower *q, const Chunk *x, Node *inner)
+static bool is_chunk(Lower *q, Chunk *x, Node *inner)
 {
     if (x->value->op != OP_LOAD)
         return false;
@@ -99,7 +108,7 @@ static bool is_chunk(Lower *q, const Chunk *x, Node *inner)
             !idx_is(idx_mod(q->c, first, n), 0))
             return false;
     }
-    return gates_all(q, x->value->src[1], inner, x->n) && !depends_on(x->gate, inner);
+    return gates_all(q, x->value->src[1], inner, x) && !depends_on(x->gate, inner);
 }
 
 /* A place in the making. */
@@ -176,8 +185,17 @@ static Chunk chunk_of(Lower *q, Piece *p, const Shared *s, Node *n)
         any = range_new(q->c, FRESH + 1, idx(q->c, rounds_of(q, s, chunk) + 1));
         e = idx_add(q->c, idx_mul(q->c, any, idx(q->c, q->nest->items)), e);
         Chunk x = walk_place(q, p, s, n, chunk, inner, e);
-        if (is_chunk(q, &x, inner))
-            return walk_place(q, p, s, n, chunk, zero, number_of(q, p, s, chunk, turn));
+        if (!is_chunk(q, &x, inner))
+            continue;
+        Node *number = number_of(q, p, s, chunk, turn);
+        Chunk own = walk_place(q, p, s, n, chunk, zero, number);
+        if (x.whole) { /* with the number of this item's */
+            Chunk each = walk_place(q, p, s, n, chunk, inner, number);
+            if (!is_chunk(q, &each, inner))
+                continue;
+            own.whole = each.whole;
+        }
+        return own;
     }
     return walk_place(q, p, s, n, 1, NULL, number_of(q, p, s, 1, turn));
 }
@@ -253,9 +271,11 @@ Node *load_through_shared(Lower *q, Piece *p, Node *n, Node *load)
     Chunk x = chunk_of(q, p, &s, n);
     p->at[axis] = reads;
     end[nend++] = place_store(q, s.stage, x.gate, x.value, x.to);
-    if (x.n > 1)
-        end[0] = node_make(q->c, OP_STORE, end[0]->dtype, (Arg){.i = x.n}, (int)end[0]->nsrc,
-                           end[0]->src, 0, NULL);
+    if (x.n > 1) {
+        Node *src[] = {end[0]->src[0], end[0]->src[1], end[0]->src[2], end[0]->src[3], x.whole};
+        end[0] = node_make(q->c, OP_STORE, end[0]->dtype, (Arg){.i = x.n}, x.whole ? 5 : 4, src, 0,
+                           NULL);
+    }
     if (p->filled[s.stage][0])
         end[nend++] = p->filled[s.stage][0];
     if (depth)

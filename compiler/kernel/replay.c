@@ -9,7 +9,7 @@
 #include "../schedule/values.h"
 #include "kernel.h"
 
-enum { MAX_PAD = 8 };
+enum { MAX_PAD = 8, MAX_PITCH = 256 };
 
 /* An entry for this very step, for its kernel, or for one that stored the same value with the same loops and arguments
  * before the graph changed. */
@@ -94,7 +94,8 @@ static bool layout_fits(const Plan *p, const Buffer *b, const Layout *l, int lin
         }
         const char *what = op->kind == LAYOUT_SPLIT ? "split"
                            : op->kind == LAYOUT_CUT ? "cut"
-                                                    : "pad";
+                           : op->kind == LAYOUT_PAD ? "pad"
+                                                    : "pitch";
         if (op->axis >= rank || !known[op->axis]) {
             sched_error(
                 p, line,
@@ -117,6 +118,21 @@ static bool layout_fits(const Plan *p, const Buffer *b, const Layout *l, int lin
             }
             padded[op->axis] = true;
             size[op->axis] += op->a + op->b;
+            continue;
+        }
+        if (op->kind == LAYOUT_PITCH) {
+            bool last = blocks < 0;
+            for (int j = i + 1; j < l->n; j++)
+                last &= l->op[j].kind == LAYOUT_PITCH && l->op[j].axis != op->axis;
+            if (!last || op->a < size[op->axis] || op->a > 2 * size[op->axis] + MAX_PITCH) {
+                sched_error(p, line,
+                            "pitch of axis %d: %lld, where there are %lld elements; pitches come "
+                            "last, one an axis, of no more than %d above twice the elements, and "
+                            "not beside a cut",
+                            op->axis, (long long)op->a, (long long)size[op->axis], MAX_PITCH);
+                return false;
+            }
+            size[op->axis] = op->a;
             continue;
         }
         if (op->a > size[op->axis] || rank >= INGOT_MAX_RANK) {

@@ -115,11 +115,15 @@ bool sched_layout_op(const char *word, LayoutOp *op)
         }
         return true;
     }
-    const bool cut = constructor(word, "cut", v, 3) == 2;
-    if (cut || constructor(word, "split", v, 3) == 2) {
-        *op = (LayoutOp){.kind = cut ? LAYOUT_CUT : LAYOUT_SPLIT,
-                         .axis = (int8_t)(v[0] < 100 ? v[0] : 100),
-                         .a = v[1]};
+    static const struct {
+        const char *name;
+        LayoutKind kind;
+    } of_amount[] = {{"cut", LAYOUT_CUT}, {"split", LAYOUT_SPLIT}, {"pitch", LAYOUT_PITCH}};
+    for (int i = 0; i < 3; i++) {
+        if (constructor(word, of_amount[i].name, v, 3) != 2)
+            continue;
+        *op = (LayoutOp){
+            .kind = of_amount[i].kind, .axis = (int8_t)(v[0] < 100 ? v[0] : 100), .a = v[1]};
         return v[0] >= 0 && v[1] > 0;
     }
     if ((n = constructor(word, "pad", v, 4)) >= 3) {
@@ -144,7 +148,7 @@ static bool layout(Parse *q, int from, Layout *l)
         if (!sched_layout_op(q->word[i], &l->op[l->n++])) {
             sched_error(q->p, q->line,
                         "'%.80s': dense, permute(...) of every axis once, split(axis,n), "
-                        "cut(axis,n) or pad(axis,lo,hi[,fill]) is wanted",
+                        "cut(axis,n), pad(axis,lo,hi[,fill]) or pitch(axis,n) is wanted",
                         q->word[i]);
             return false;
         }

@@ -36,9 +36,10 @@ void layout_print(StrBuf *sb, const Layout *l)
         sb_puts(sb, " dense");
     for (int i = 0; i < l->n; i++) {
         const LayoutOp *op = &l->op[i];
-        if (op->kind == LAYOUT_SPLIT || op->kind == LAYOUT_CUT) {
-            sb_printf(sb, " %s(%d,%lld)", op->kind == LAYOUT_CUT ? "cut" : "split", op->axis,
-                      (long long)op->a);
+        if (op->kind == LAYOUT_SPLIT || op->kind == LAYOUT_CUT || op->kind == LAYOUT_PITCH) {
+            static const char *const name[] = {
+                [LAYOUT_SPLIT] = "split", [LAYOUT_CUT] = "cut", [LAYOUT_PITCH] = "pitch"};
+            sb_printf(sb, " %s(%d,%lld)", name[op->kind], op->axis, (long long)op->a);
         } else if (op->kind == LAYOUT_PAD) {
             sb_printf(sb, " pad(%d,%lld,%lld", op->axis, (long long)op->a, (long long)op->b);
             sb_printf(sb, op->fill ? ",%lld)" : ")", (long long)op->fill);

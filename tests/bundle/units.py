@@ -108,6 +108,11 @@ def halves(rng, *shape):
     return numpy_helper.from_array((rng.integers(-3, 4, shape) / 4).astype(np.float16), "w")
 
 
+def named(tensor, name):
+    tensor.name = name
+    return tensor
+
+
 def mma(ingot, work):
     """On machines without NVRTC the kernels stay source."""
     rng = np.random.default_rng(3)
@@ -116,11 +121,13 @@ def mma(ingot, work):
     window = [helper.make_node("Conv", ["x", "w"], ["p"], pads=[1, 1, 1, 1]), helper.make_node("Relu", ["p"], ["q"]),
               helper.make_node("Conv", ["q", "w"], ["r"], pads=[1, 1, 1, 1], strides=[2, 2]), helper.make_node("Add", ["r", "z"], ["y"])]
     more = [("z", H, [1, 32, 5, 5])]
+    rows = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Relu", ["p"], ["q"]), helper.make_node("MatMul", ["q", "v"], ["y"])]
     single = numpy_helper.from_array((rng.integers(-3, 4, (72, 40)) / 4).astype(np.float32), "w")
     models = [(model(work / "halves.onnx", H, [72, 64], H, product, [72, 40], [halves(rng, 64, 40)]), "f32", "mma.f16", 1),
               (model(work / "window.onnx", H, [1, 32, 9, 9], H, window, [1, 32, 5, 5], [halves(rng, 32, 32, 3, 3)], more), "f32", "mma.f16", 1),
               (model(work / "single.onnx", F, [70, 72], F, product, [70, 40], [single]), "tf32", "mma.tf32", 1),
-              (model(work / "narrow.onnx", F, [70, 72], F, product, [70, 40], [single]), "f16", "mma.f16", 0)]
+              (model(work / "narrow.onnx", F, [70, 72], F, product, [70, 40], [single]), "f16", "mma.f16", 0),
+              (model(work / "rows.onnx", H, [72, 64], H, rows, [72, 40], [halves(rng, 64, 53), named(halves(rng, 53, 40), "v")]), "f32", "mma.f16", 2)]
     told, sched = [], work / "opts.sched"
     for path, how, unit, least in models:
         first, again = work / path.stem, work / f"{path.stem}2"
@@ -129,6 +136,8 @@ def mma(ingot, work):
         text = (first / "model_kernels.cu").read_text()
         if sched.read_text().count(f"TC {unit}") < least or (least and "depth" not in sched.read_text()):
             raise Wrong(f"{path.stem}: not by the unit: {sched.read_text()}")
+        if path.stem == "rows" and ("layout pitch(1,56)" not in sched.read_text() or sched.read_text().count("depth") != 4 or "igrt_copy_part_async_16(" not in text.split("model_k0")[-1]):
+            raise Wrong(f"rows of 106 bytes are not copied by 16: {sched.read_text()}")
         call(ingot, "compile", path, "-o", again, *options, "--sched", sched)
         if (again / "model_kernels.cu").read_text() != text:
             raise Wrong(f"{path.stem}: another text with the opts that were saved")

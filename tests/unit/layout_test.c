@@ -121,12 +121,43 @@ static void strides(void **state)
     ingot_context_free(c);
 }
 
+/* Rows begin farther apart than they are long; what is behind them belongs to no element. */
+static void pitches(void **state)
+{
+    (void)state;
+    ingot_context *c = ingot_context_new(NULL, NULL);
+    const int64_t dims[] = {3, 10, 7};
+    int64_t size[2 * INGOT_MAX_RANK], found[RANK];
+    Layout l = {.n = 1, .op = {{.kind = LAYOUT_PITCH, .axis = 2, .a = 8}}};
+    assert_int_equal(judge(c, &l, dims), 3 * 10 * 8);
+    assert_false(layout_find(&l, RANK, dims, 7, found));
+    l = (Layout){.n = 2,
+                 .op = {permute(3, 2, 0, 1, 0), {.kind = LAYOUT_PITCH, .axis = 2, .a = 16}}};
+    assert_int_equal(judge(c, &l, dims), 7 * 3 * 16);
+    assert_int_equal(layout_storage(&l, RANK, dims, size), 3);
+    assert_int_equal(size[2], 16);
+    l = (Layout){.n = 4,
+                 .op = {{.kind = LAYOUT_PAD, .axis = 1, .a = 1, .b = 2},
+                        {.kind = LAYOUT_SPLIT, .axis = 2, .a = 4},
+                        permute(4, 0, 2, 1, 3),
+                        {.kind = LAYOUT_PITCH, .axis = 2, .a = 15}}};
+    assert_int_equal(judge(c, &l, dims), 3 * 2 * 15 * 4);
+    /* a row is a multiple of the pitch, whatever its number */
+    l = (Layout){.n = 1, .op = {{.kind = LAYOUT_PITCH, .axis = 2, .a = 8}}};
+    Node *d[] = {idx(c, 3), idx(c, 10), idx(c, 7)};
+    Node *row = range_new(c, 0, idx(c, 10));
+    Node *at = layout_offset(c, &l, RANK, d, (Node *[]){idx(c, 1), row, idx(c, 0)});
+    assert_true(idx_is(idx_mod(c, at, idx(c, 8)), 0));
+    ingot_context_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks),
         cmocka_unit_test(blocks_inside),
         cmocka_unit_test(strides),
+        cmocka_unit_test(pitches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
