@@ -32,12 +32,6 @@ typedef struct {
     bool needed;       /* by the function of <name>.c that is being written */
 } MemoryNames;
 
-/* A function that runs parts of a step, and of all later steps that do the same on the same memory. */
-typedef struct {
-    const char *body;
-    int number; /* of the first step */
-} StepFunction;
-
 typedef struct Gpu Gpu;
 typedef struct {
     Plan *p;
@@ -65,9 +59,6 @@ typedef struct {
     unsigned needs;        /* of the function of <name>.c that is being written */
     unsigned all_needs;    /* of those before it */
     Gpu *gpu;              /* bundle_gpu.c; NULL on a CPU */
-    StepFunction *step_function;
-    int nstep_function;
-    Map function_of; /* number of a step + 1 -> its StepFunction's + 1 */
     bool has_selftest;
     const char *package; /* --package, or "" */
     const char *folder;  /* of the sources in it: "", "src/" */

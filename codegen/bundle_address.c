@@ -8,6 +8,11 @@ static int parts(ingot_dtype d)
     return dtype_info[d].kind == 'c' ? 2 : 1;
 }
 
+int64_t c_element_bytes(ingot_dtype d)
+{
+    return element_bytes(d) / parts(d);
+}
+
 const char *memory_base(Bundle *b, const Buffer *r)
 {
     if (!b->memory) {
@@ -69,4 +74,42 @@ void address(StrBuf *sb, Bundle *b, const Buffer *buffer, Node *offset, bool wri
         sb_printf(sb, " + %s", scale);
         print_expr(sb, b, offset);
     }
+}
+
+bool is_bytes(const Bundle *b, const Buffer *buffer)
+{
+    const Buffer *r = buffer_root(buffer);
+    if (buffer->dtype == INGOT_STRING) /* whose size is the target's */
+        return false;
+    return r->kind == BUF_ARENA || r->kind == BUF_STATE ||
+           (r->kind == BUF_WEIGHT && b->mode != WEIGHTS_ARRAY);
+}
+
+int64_t known_offset(const Buffer *buffer)
+{
+    int64_t elements = 0, size = element_bytes(buffer->dtype);
+    for (; buffer->base; buffer = buffer->base)
+        if (buffer->base_offset && buffer->base_offset->op == OP_CONST)
+            elements += buffer->base_offset->arg.i;
+    return elements * size;
+}
+
+void address_in_bytes(StrBuf *sb, Bundle *b, const Buffer *buffer)
+{
+    const Buffer *r = buffer_root(buffer);
+    int64_t known = known_offset(buffer), size = element_bytes(buffer->dtype);
+    if (r->kind == BUF_WEIGHT) {
+        b->needs |= NEED_WEIGHTS;
+        sb_printf(sb, "weights + %s", weight_name(b, r));
+    } else {
+        sb_puts(sb, memory_base(b, r));
+        known += r->offset;
+    }
+    if (known)
+        sb_printf(sb, " + %lld", (long long)known);
+    for (; buffer->base; buffer = buffer->base)
+        if (buffer->base_offset && buffer->base_offset->op != OP_CONST) {
+            sb_printf(sb, " + %lld*", (long long)size);
+            print_expr(sb, b, buffer->base_offset);
+        }
 }

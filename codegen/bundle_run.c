@@ -93,52 +93,6 @@ static void context_locals(Writer *w, unsigned needs, const char *from)
         line(w, "int64_t *const sym = %s->sym;", from);
 }
 
-/* What the parts of a step do. */
-static const char *step_body(Writer *w, const Step *s)
-{
-    const char *n = w->b->name;
-    Writer call = {.b = w->b, .depth = 1}, body = call;
-    kernel_call(&call, s);
-    line(&body, "const struct running *const run = arg;");
-    unsigned needs = needs_taken(w->b);
-    context_locals(&body, needs, "run->ctx");
-    if (needs & NEED_INPUTS)
-        line(&body, "const %s_inputs *const in = run->in;", n);
-    if (needs & NEED_OUTPUTS)
-        line(&body, "%s_outputs *const out = run->out;", n);
-    sb_puts(&body.sb, call.sb.data);
-    const char *text = arena_strdup(w->b->a, body.sb.data);
-    sb_free(&call.sb);
-    sb_free(&body.sb);
-    return text;
-}
-
-/* A kernel that can be cut is called by a function, which any thread may run for some of the parts. */
-static void step_functions(Writer *w, const Block *steps)
-{
-    Bundle *b = w->b;
-    for (int i = 0; i < steps->n; i++) {
-        const Step *s = steps->step[i];
-        step_functions(w, &s->body);
-        step_functions(w, &s->other);
-        if (s->kind != STEP_KERNEL || !kernel_parts(s->kernel))
-            continue;
-        StepFunction f = {step_body(w, s), s->number};
-        int known = 0;
-        while (known < b->nstep_function && strcmp(b->step_function[known].body, f.body) != 0)
-            known++;
-        if (known == b->nstep_function) {
-            vec_push(b->a, b->step_function, b->nstep_function, f);
-            sb_printf(
-                &w->sb,
-                "\nstatic void step_%d(const void *arg, int64_t begin, int64_t end)\n{\n%s}\n",
-                f.number, f.body);
-        }
-        map_put(&b->function_of, (uint64_t)s->number + 1,
-                (void *)(uintptr_t)(b->step_function[known].number + 1));
-    }
-}
-
 /* Declares what the function that was written needs. */
 static void declare_locals(Writer *w, bool calls)
 {
@@ -146,8 +100,6 @@ static void declare_locals(Writer *w, bool calls)
     context_locals(w, needs, "ctx");
     if (w->b->gpu)
         gpu_locals(w, needs);
-    if (needs & NEED_RUNNING)
-        line(w, "const struct running run = {ctx, in, out};");
     if (calls)
         line(w, "igrt_status status;");
     if (needs & NEED_FAULT)
@@ -407,11 +359,6 @@ static void opening(StrBuf *sb, Bundle *b)
         weight_offsets(sb, b);
     if (b->gpu)
         gpu_constants(sb, b);
-    if (b->all_needs & NEED_RUNNING)
-        sb_printf(sb,
-                  "\n/* What the parts of a step have in common. */\nstruct running {\n"
-                  "    %s_ctx *ctx;\n    const %s_inputs *in;\n    %s_outputs *out;\n};\n",
-                  b->name, b->name, b->name);
     if (b->all_needs & NEED_PROFILE)
         sb_printf(
             sb,
@@ -434,6 +381,16 @@ static void opening(StrBuf *sb, Bundle *b)
                      "since);\n"
                      "    (void)igrt_gpu_time_begin(&ctx->gpu);\n"
                    : "    ctx->config.profile(ctx->config.user, step, name, now(ctx) - since);\n");
+    if (b->all_needs & NEED_PARTS)
+        sb_puts(
+            sb,
+            "\n/* A step: threads share the parts of a kernel, whose arguments follow. */\n"
+            "#define RUN(step, kernel, parts, ...)                                             \\\n"
+            "    do {                                                                          \\\n"
+            "        const struct kernel args = {__VA_ARGS__};                                 \\\n"
+            "        igrt_parallel(&ctx->config, kernel, &args, parts);                        \\\n"
+            "        DONE(step, #kernel);                                                      \\\n"
+            "    } while (0)\n");
 }
 
 void bundle_run(Bundle *b)
@@ -448,9 +405,8 @@ void bundle_run(Bundle *b)
         (void)needs_taken(b);
     }
     function_init(&w);
-    step_functions(&w, &b->p->main);
+    parts_functions(&w);
     function_run(&w);
-    map_free(&b->function_of);
     StrBuf all = {0};
     opening(&all, b);
     sb_puts(&all, w.sb.data);

@@ -1,4 +1,5 @@
 /* bundle_steps.c - the steps of run(): calls of kernels and library kernels, copies, branches, loops, checks. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "bundle_writer.h"
@@ -31,13 +32,33 @@ static void amount(StrBuf *sb, double v, const char *unit)
     sb_printf(sb, "%.*f %s%s", v < 10 && i ? 2 : v < 100 && i ? 1 : 0, v, prefix[i], unit);
 }
 
+/* What a number of the step grows by in the loops around it, " + 3*i", in units of so many. */
+static void growth(Writer *w, int number, int64_t unit)
+{
+    for (int i = 0; i < w->nloop; i++) {
+        int64_t stride = w->loop[i]->stride[w->at[i] + number] / unit;
+        bool wide = llabs(stride) > INT32_MAX / w->loop[i]->count;
+        if (stride)
+            sb_printf(&w->sb, wide ? " %c INT64_C(%lld)*%c" : " %c %lld*%c", stride < 0 ? '-' : '+',
+                      llabs(stride), 'i' + i);
+    }
+}
+
+static void step_number(Writer *w, const Step *s)
+{
+    sb_printf(&w->sb, "%d", s->number);
+    growth(w, 0, 1);
+}
+
 /* "12: 'conv1' (Conv) + 'relu1' (Relu)  -> f32[1,64,56,56]  231 MFLOP, 1.75 MB" */
 static void comment(Writer *w, const Step *s)
 {
     const Bundle *b = w->b;
     StrBuf *sb = &w->sb;
     indent(w);
-    sb_printf(sb, "/* %d: ", s->number);
+    sb_puts(sb, "/* ");
+    step_number(w, s);
+    sb_puts(sb, ": ");
     print_origins(sb, s, 3);
     int outputs = 0;
     for (int i = 0; i < s->nbuf; i++) {
@@ -63,29 +84,37 @@ static void profile_line(Writer *w, const Step *s, const char *name)
 {
     w->b->needs |= NEED_PROFILE;
     indent(w);
-    sb_printf(&w->sb, "DONE(%d, ", s->number);
+    sb_puts(&w->sb, "DONE(");
+    step_number(w, s);
+    sb_puts(&w->sb, ", ");
     print_string(&w->sb, name);
     sb_puts(&w->sb, ");\n");
 }
 
-void kernel_call(Writer *w, const Step *s)
+/* The arguments of a kernel; untyped: as the members of its struct take them. */
+static void arguments(Writer *w, const Step *s, bool untyped)
 {
     Bundle *b = w->b;
     const Kernel *k = s->kernel;
     const char *separator = "";
-    indent(w);
-    sb_printf(&w->sb, "%s_%s(", b->name, k->name);
     size_t start = w->sb.len;
     for (int i = 0; i < k->narg; i++) {
         if (!kernel_has_param(k, i))
             continue;
+        const Buffer *buffer = s->bufs[i];
         bool wrap = *separator && w->sb.len - start > 60;
         sb_puts(&w->sb, wrap ? ",\n    " : separator);
         if (wrap) {
             indent(w);
             start = w->sb.len;
         }
-        address(&w->sb, b, s->bufs[i], NULL, k->args[i].written);
+        if (untyped && is_bytes(b, buffer)) {
+            address_in_bytes(&w->sb, b, buffer);
+            growth(w, 1 + i, 1);
+        } else {
+            address(&w->sb, b, buffer, NULL, k->args[i].written);
+            growth(w, 1 + i, c_element_bytes(buffer->dtype));
+        }
         separator = ", ";
     }
     for (int i = 0; i < k->nvar; i++) {
@@ -97,11 +126,18 @@ void kernel_call(Writer *w, const Step *s)
         print_scalar(&w->sb, &k->scalars[i], s->scalars[i]);
         separator = ", ";
     }
-    if (k->scratch)
+    if (k->scratch) {
         sb_printf(&w->sb, "%s%s + %lld", separator, memory_base(b, s->scratch),
                   (long long)s->scratch->offset);
-    if (kernel_parts(k))
-        sb_printf(&w->sb, "%sbegin, end", separator);
+        growth(w, 1 + s->nbuf, 1);
+    }
+}
+
+static void kernel_call(Writer *w, const Step *s)
+{
+    indent(w);
+    sb_printf(&w->sb, "%s_%s(", w->b->name, s->kernel->name);
+    arguments(w, s, false);
     sb_puts(&w->sb, ");\n");
 }
 
@@ -111,14 +147,85 @@ static void step_kernel(Writer *w, const Step *s)
     if (w->b->gpu) {
         gpu_kernel(w, s);
     } else if (parts) {
-        w->b->needs |= NEED_RUNNING;
-        const void *function = map_get(&w->b->function_of, (uint64_t)s->number + 1);
-        line(w, "igrt_parallel(&ctx->config, step_%d, &run, %d);", (int)(uintptr_t)function - 1,
-             parts);
+        w->b->needs |= NEED_PARTS | NEED_PROFILE;
+        indent(w);
+        sb_puts(&w->sb, "RUN(");
+        step_number(w, s);
+        sb_printf(&w->sb, ", %s, %d, ", s->kernel->name, parts);
+        arguments(w, s, true);
+        sb_puts(&w->sb, ");\n");
+        return;
     } else {
         kernel_call(w, s);
     }
     profile_line(w, s, s->kernel->name);
+}
+
+/* ---- kernels in parts ---------------------------------------------------------------------- */
+
+/* struct k05_conv { void *a0; const void *a1, *a2; int64_t n_batch; }; */
+static void parts_struct(StrBuf *sb, const Kernel *k)
+{
+    const char *const start[] = {" const void *", " void *"};
+    int type = -1;
+    sb_printf(sb, "\nstruct %s {", k->name);
+    for (int i = 0; i < k->narg; i++) {
+        if (!kernel_has_param(k, i))
+            continue;
+        if (type == k->args[i].written)
+            sb_printf(sb, ", *a%d", i);
+        else
+            sb_printf(sb, "%s%sa%d", type < 0 ? "" : ";", start[k->args[i].written], i);
+        type = k->args[i].written;
+    }
+    sb_puts(sb, ";");
+    for (int i = 0; i < k->nvar; i++) {
+        char name[VAR_NAME_BYTES];
+        sb_printf(sb, " int64_t %s;", var_name(k->c, k->vars[i], name));
+    }
+    for (int i = 0; i < k->nscalar; i++)
+        sb_printf(sb, " %s c%d;", scalar_type(&k->scalars[i]), i);
+    sb_puts(sb, k->scratch ? " void *scratch; };\n" : " };\n");
+}
+
+static void parts_function(StrBuf *sb, const Bundle *b, const Kernel *k)
+{
+    sb_printf(sb,
+              "static void %s(const void *arg, int64_t begin, int64_t end)\n{\n"
+              "    const struct %s *const args = arg;\n    %s_%s(",
+              k->name, k->name, b->name, k->name);
+    for (int i = 0; i < k->narg; i++)
+        if (kernel_has_param(k, i))
+            sb_printf(sb, "args->a%d, ", i);
+    for (int i = 0; i < k->nvar; i++) {
+        char name[VAR_NAME_BYTES];
+        sb_printf(sb, "args->%s, ", var_name(k->c, k->vars[i], name));
+    }
+    for (int i = 0; i < k->nscalar; i++)
+        sb_printf(sb, "args->c%d, ", i);
+    sb_printf(sb, "%sbegin, end);\n}\n", k->scratch ? "args->scratch, " : "");
+}
+
+static void parts_of_block(Writer *w, Map *known, const Block *steps)
+{
+    for (int i = 0; i < steps->n; i++) {
+        const Step *s = steps->step[i];
+        uint64_t key = (uint64_t)(uintptr_t)s->kernel;
+        parts_of_block(w, known, &s->body);
+        parts_of_block(w, known, &s->other);
+        if (s->kind != STEP_KERNEL || !kernel_parts(s->kernel) || map_get(known, key))
+            continue;
+        map_put(known, key, s->kernel);
+        parts_struct(&w->sb, s->kernel);
+        parts_function(&w->sb, w->b, s->kernel);
+    }
+}
+
+void parts_functions(Writer *w)
+{
+    Map known = {0};
+    parts_of_block(w, &known, &w->b->p->main);
+    map_free(&known);
 }
 
 void open_outside(Writer *w)
@@ -408,24 +515,47 @@ static void step_loop(Writer *w, const Step *s)
     line(w, "}");
 }
 
-void run_steps(Writer *w, const Block *b)
+static void run_step(Writer *w, const Step *s)
+{
+    if (s->kind != STEP_INDEX)
+        comment(w, s);
+    switch (s->kind) {
+    case STEP_KERNEL: step_kernel(w, s); break;
+    case STEP_INDEX: step_index(w, s); break;
+    case STEP_CALL: step_call(w, s); break;
+    case STEP_COPY: step_copy(w, s); break;
+    case STEP_IF: step_if(w, s); break;
+    case STEP_LOOP: step_loop(w, s); break;
+    case STEP_CHECK: step_check(w, s); break;
+    }
+}
+
+static void run_rolled(Writer *w, int n, const Rolled *item)
 {
     w->depth++;
-    for (int i = 0; i < b->n; i++) {
-        const Step *s = b->step[i];
-        if (i)
-            sb_puts(&w->sb, "\n");
-        if (s->kind != STEP_INDEX)
-            comment(w, s);
-        switch (s->kind) {
-        case STEP_KERNEL: step_kernel(w, s); break;
-        case STEP_INDEX: step_index(w, s); break;
-        case STEP_CALL: step_call(w, s); break;
-        case STEP_COPY: step_copy(w, s); break;
-        case STEP_IF: step_if(w, s); break;
-        case STEP_LOOP: step_loop(w, s); break;
-        case STEP_CHECK: step_check(w, s); break;
+    for (int i = 0; i < n; i++) {
+        const Rolled *r = &item[i];
+        sb_puts(&w->sb, i ? "\n" : "");
+        if (r->step) {
+            run_step(w, r->step);
+        } else {
+            char name = (char)('i' + w->nloop);
+            line(w, "for (int %c = 0; %c < %d; %c++) {", name, name, r->count, name);
+            w->loop[w->nloop] = r;
+            w->at[w->nloop++] = 0;
+            run_rolled(w, r->nbody, r->body);
+            w->nloop--;
+            line(w, "}");
         }
+        for (int k = 0; k < w->nloop && r->step; k++)
+            w->at[k] += r->nnumber;
     }
     w->depth--;
+}
+
+void run_steps(Writer *w, const Block *b)
+{
+    int n;
+    const Rolled *item = roll_steps(w->b, b, &n);
+    run_rolled(w, n, item);
 }

@@ -4,10 +4,32 @@
 
 #include "bundle.h"
 
+/* bundle_roll.c: a step, or a loop over steps that are the same but for where their tensors lie. What differs from step to step
+ * are numbers: of the step, of the first byte of each argument, of the scratch. In a loop each of them grows by its stride. */
+enum { MAX_ROLLED = 3 }; /* loops in loops */
+typedef struct Rolled Rolled;
+struct Rolled {
+    const Step *step; /* NULL: a loop */
+    int count;        /* iterations */
+    const Rolled *body;
+    int nbody;
+    int64_t *number, *stride; /* of all steps of the first iteration; by how much they grow */
+    int nnumber;
+    int depth;    /* of loops */
+    double cost;  /* of its text, in steps */
+    uint64_t key; /* equal where all is but the numbers */
+};
+/* The steps of a block as they are written. */
+const Rolled *roll_steps(const Bundle *, const Block *, int *n);
+
 typedef struct {
     Bundle *b;
     StrBuf sb;
     int depth; /* of indentation */
+    /* The loops around the step that is written, and which of their numbers is its first. */
+    int nloop;
+    const Rolled *loop[MAX_ROLLED];
+    int at[MAX_ROLLED];
 } Writer;
 
 /* bundle_run.c */
@@ -20,10 +42,17 @@ const char *memory_base(Bundle *, const Buffer *root);
 /* Where element `offset` (NULL: the first) of the buffer is on the host. Views may be nested. */
 void address(StrBuf *, Bundle *, const Buffer *, Node *offset, bool written);
 
+/* Whether it is known in bytes from the start of a memory; then the same without a type, arena + 4096, and how many of these bytes
+ * the views say as constants. */
+bool is_bytes(const Bundle *, const Buffer *);
+void address_in_bytes(StrBuf *, Bundle *, const Buffer *);
+int64_t known_offset(const Buffer *);
+int64_t c_element_bytes(ingot_dtype); /* of the C type in which addresses count */
+
 /* bundle_steps.c */
 void run_steps(Writer *, const Block *);
-/* The call alone, as the steps of a thread make it. */
-void kernel_call(Writer *, const Step *);
+/* Of each kernel that can be cut: its arguments as a struct, and the function that calls it for some of its parts. */
+void parts_functions(Writer *);
 /* The scalar bool, as the host sees it. */
 void condition(Writer *, const Buffer *cond);
 /* "igrt_outside(&ctx->fault, ", and the head of an if around it: least <= value <= greatest does not hold; what: is the value. */

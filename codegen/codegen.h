@@ -56,7 +56,7 @@ typedef enum {
     NEED_WEIGHTS = 1 << 10, /* the blob */
     NEED_INPUTS = 1 << 11,
     NEED_OUTPUTS = 1 << 12,
-    NEED_RUNNING = 1 << 13, /* struct running */
+    NEED_PARTS = 1 << 13, /* RUN: kernels that threads share */
     NEED_FAULT = 1 << 14,
     NEED_PROFILE = 1 << 15,
     NEED_GPU = 1 << 16,

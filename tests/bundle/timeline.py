@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""`ingot bench --trace`: every step once, in order; parts of a step in the rows of the threads that did them, inside of it.
+"""`ingot bench --trace`: every step once, in order; parts of a step in the rows of the threads that did them, inside of it. Of a model
+whose layers repeat: they are loops of loops in the C, whose steps have the numbers of the plan and compute the same.
 
     timeline.py --ingot build/ingot
 """
@@ -25,16 +26,25 @@ def main():
         work = pathlib.Path(folder)
         rng = np.random.default_rng(1)
         nodes, data, x = [], [], "x"
-        for i in range(3):
-            data.append(numpy_helper.from_array(rng.normal(size=(512, 512)).astype(np.float32), f"w{i}"))
-            nodes += [helper.make_node("MatMul", [x, f"w{i}"], [f"m{i}"]), helper.make_node("Softmax", [f"m{i}"], [f"s{i}"])]
-            x = f"s{i}"
-        graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", T.FLOAT, [128, 512])],
-                                  [helper.make_tensor_value_info(x, T.FLOAT, [128, 512])], data)
+        given = wanted = rng.normal(size=(128, 256)).astype(np.float32)
+        for i in range(18): # three times six products and a softmax
+            w = (rng.normal(size=(256, 256)) / 16).astype(np.float32)
+            data.append(numpy_helper.from_array(w, f"w{i}"))
+            nodes.append(helper.make_node("MatMul", [x, f"w{i}"], [f"m{i}"]))
+            x, wanted = f"m{i}", wanted @ w
+            if i % 6 == 5:
+                nodes.append(helper.make_node("Softmax", [x], [f"s{i}"]))
+                x, wanted = f"s{i}", np.exp(wanted - wanted.max(1, keepdims=True))
+                wanted /= wanted.sum(1, keepdims=True)
+        graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", T.FLOAT, [128, 256])],
+                                  [helper.make_tensor_value_info(x, T.FLOAT, [128, 256])], data)
+        (work / "data").mkdir()
+        for name, value in (("input_0", given), ("output_0", wanted)):
+            (work / "data" / f"{name}.pb").write_bytes(numpy_helper.from_array(value, name).SerializeToString())
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), str(work / "m.onnx"))
 
         def bench(path, threads):
-            return subprocess.run([ingot, "bench", work / "m.onnx", "--seconds", "0.01", "--threads", str(threads), "--trace", path],
+            return subprocess.run([ingot, "bench", work / "m.onnx", "--fuse", "none", "--seconds", "0.01", "--threads", str(threads), "--trace", path],
                                   capture_output=True, text=True, env={**os.environ, "INGOT_CACHE": str(work / "cache")}, timeout=300)
 
         for threads in (1, 3):
@@ -55,6 +65,11 @@ def main():
             for step in {e["args"]["step"] for e in parts}:
                 numbers = sorted(e["args"]["part"] for e in parts if e["args"]["step"] == step)
                 assert numbers == list(range(len(numbers))), numbers
+            done = subprocess.run([ingot, "run", work / "m.onnx", "--fuse", "none", "--data", work / "data", "--threads", str(threads), "--tolerance", "1e-5"],
+                                  capture_output=True, text=True, env={**os.environ, "INGOT_CACHE": str(work / "cache")}, timeout=300)
+            assert done.returncode == 0, done
+        text = next((work / "cache").glob("*/model.c")).read_text()
+        assert "for (int j" in text and len(steps) > 1.5 * text.count("RUN("), text
         done = bench(work / "missing" / "t.json", 1)
         assert done.returncode == 6 and "cannot be written" in done.stderr, done
     return 0
