@@ -440,6 +440,8 @@ static inline bool idx_is(const Node *n, int64_t value) /* is the constant */
 }
 bool idx_value(const Node *, int64_t *); /* is a constant; the value may be asked for by NULL */
 bool idx_provably_equal(Context *, Node *, Node *);
+/* The number of the element at these coordinates, row-major: ((at[0] dims[1] + at[1]) dims[2] + at[2]) .. */
+Node *idx_flat(Context *, int n, Node *const *dims, Node *const *at);
 Node *range_new(Context *, int axis, Node *extent);
 /* The integer behind a value of integer dtype: strips casts, pushes through + - * where; NULL if some
  * intermediate might not fit.  So that gathers with computed indices become plain coordinates. */

@@ -156,12 +156,21 @@ ingot_dim *ingot_numel(ingot_context *c, ingot_tensor *x)
 
 /* ---- shapes ------------------------------------------------------------------------------ */
 
-Node *shape_numel(Context *c, int rank, Node *const *dims)
+static Node *numel_symbolic(Context *c, int rank, Node *const *dims)
 {
     Node *n = idx(c, 1);
     for (int i = 0; i < rank; i++)
         n = idx_mul(c, n, dims[i]);
     return n;
+}
+
+Node *shape_numel(Context *c, int rank, Node *const *dims)
+{
+    int64_t known = 1, size;
+    for (int i = 0; i < rank; i++)
+        if (!idx_value(dims[i], &size) || __builtin_mul_overflow(known, size, &known))
+            return numel_symbolic(c, rank, dims);
+    return idx(c, known);
 }
 
 bool shape_is_empty(int rank, Node *const *dims)

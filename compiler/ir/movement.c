@@ -15,9 +15,7 @@
 static void regroup(Context *c, int nout, Node *const *out_dims, Node *const *coords, int nin,
                     Node *const *in_dims, Node **in_coords)
 {
-    Node *flat = idx(c, 0);
-    for (int i = 0; i < nout; i++)
-        flat = idx_add(c, idx_mul(c, flat, out_dims[i]), coords[i]);
+    Node *flat = idx_flat(c, nout, out_dims, coords);
     for (int i = nin - 1; i > 0; i--) {
         in_coords[i] = idx_mod(c, flat, in_dims[i]);
         flat = idx_div(c, flat, in_dims[i]);

@@ -313,6 +313,28 @@ Node *idx_mul(Context *c, Node *a, Node *b)
     return poly_node(c, &r);
 }
 
+/* The same for run-time sizes: each step is a node. */
+static Node *flat_stepwise(Context *c, int n, Node *const *dims, Node *const *at)
+{
+    Node *flat = idx(c, 0);
+    for (int i = 0; i < n; i++)
+        flat = idx_add(c, idx_mul(c, flat, dims[i]), at[i]);
+    return flat;
+}
+
+Node *idx_flat(Context *c, int n, Node *const *dims, Node *const *at)
+{
+    Poly p = {.n = 0};
+    int64_t stride = 1, size;
+    for (int i = n; i-- > 0;) {
+        if (!poly_add(&p, at[i], stride))
+            return flat_stepwise(c, n, dims, at);
+        if (i > 0 && (!idx_fixed(dims[i], &size) || __builtin_mul_overflow(stride, size, &stride)))
+            return flat_stepwise(c, n, dims, at);
+    }
+    return poly_node(c, &p);
+}
+
 bool idx_provably_equal(Context *c, Node *a, Node *b)
 {
     return a == b || idx_is(idx_sub(c, a, b), 0);

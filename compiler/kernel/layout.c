@@ -88,11 +88,13 @@ Node *layout_offset(Context *c, const Layout *l, int rank, Node *const *dims, No
         case LAYOUT_PITCH: d[op->axis] = idx(c, op->a); break;
         }
     }
+    if (!size)
+        return idx_flat(c, rank, d, x);
     Node *offset = idx(c, 0), *row = idx(c, 1), *first = offset;
-    for (int i = cut.blocks + 1; i < rank && size; i++)
+    for (int i = cut.blocks + 1; i < rank; i++)
         row = i == cut.inside ? row : idx_mul(c, row, d[i]);
     for (int i = 0; i < rank; i++) {
-        if (size && i == cut.blocks) { /* from here on as long as this block is */
+        if (i == cut.blocks) { /* from here on as long as this block is */
             Node *begin = idx_mul(c, x[i], d[cut.inside]);
             first = idx_mul(c, row, idx_add(c, idx_mul(c, offset, size), begin));
             d[cut.inside] = idx_min(c, d[cut.inside], idx_sub(c, size, begin));

@@ -130,15 +130,25 @@ static int axes_in_order(const Axes *s, const AxisGroup *order, int *perm)
     return n;
 }
 
-/* Element i along an axis, which stays as one of size 1. */
-static Node *element(Context *c, Node *x, int axis, int64_t i)
+enum { WHOLE = -1 };
+
+/* Elements at[axis] along axes, which stay as those of size 1; the other axes are WHOLE. */
+static Node *elements(Context *c, Node *x, const int64_t *at)
 {
     Node *begin[INGOT_MAX_RANK], *size[INGOT_MAX_RANK];
     for (int d = 0; d < x->rank; d++) {
-        begin[d] = idx(c, d == axis ? i : 0);
-        size[d] = d == axis ? idx(c, 1) : x->shape[d];
+        begin[d] = idx(c, at[d] == WHOLE ? 0 : at[d]);
+        size[d] = at[d] == WHOLE ? x->shape[d] : idx(c, 1);
     }
     return ingot_shrink(c, x, begin, size);
+}
+
+static Node *element(Context *c, Node *x, int axis, int64_t i)
+{
+    int64_t at[INGOT_MAX_RANK];
+    for (int d = 0; d < x->rank; d++)
+        at[d] = d == axis ? i : WHOLE;
+    return elements(c, x, at);
 }
 
 /* x as [B, R, tiles, m.., C, taps..], a pair of axes for each window. */
@@ -187,15 +197,19 @@ static Node *transformed_x(Context *c, const Axes *s, const Form *f, Node *x)
     for (int i = 0; i < n; i++) /* all in one shape: what they share is computed once */
         all[i] = i < nw ? idx(c, f->points) : dims[i];
     Node *d[MAX_POINTS][MAX_POINTS], *t[MAX_POINTS], *row[MAX_POINTS];
+    int64_t at[INGOT_MAX_RANK];
+    for (int i = 0; i < x->rank; i++)
+        at[i] = WHOLE;
     int second = nw > 1 ? f->points : 1;
     for (int j = 0; j < second; j++) {
         for (int i = 0; i < f->points; i++) {
             const int point[MAX_WINDOWS] = {i, j};
-            Node *e = x;
             for (int w = 0; w < nw; w++) {
                 int tap = point[w] < TAPS ? point[w] : TAPS - 1;
-                e = element(c, element(c, e, 3 + 2 * w, point[w] - tap), sum + 1 + w, tap);
+                at[3 + 2 * w] = point[w] - tap;
+                at[sum + 1 + w] = tap;
             }
+            Node *e = elements(c, x, at);
             d[j][i] = ingot_expand(c, ingot_reshape(c, e, n, dims), n, all);
         }
         for (int a = 0; a < f->points; a++)
@@ -226,8 +240,8 @@ static Node *transformed_w(Context *c, const Axes *s, const Form *f)
     int second = nw > 1 ? TAPS : 1;
     for (int l = 0; l < second; l++) {
         for (int k = 0; k < TAPS; k++) {
-            Node *e = element(c, w, 3, k);
-            g[k] = ingot_reshape(c, nw > 1 ? element(c, e, 4, l) : e, 3, dims);
+            const int64_t at[5] = {WHOLE, WHOLE, WHOLE, k, l};
+            g[k] = ingot_reshape(c, elements(c, w, at), 3, dims);
         }
         for (int a = 0; a < f->points; a++)
             t[a][l] = point_row(c, TAPS, g, f->g[a]);

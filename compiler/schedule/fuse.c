@@ -110,21 +110,32 @@ static bool row_reader(const Sched *s, const Info *i, Node *n, Node *t)
     return false;
 }
 
+/* The first node behind position `after` that reads one of the region. */
+static Node *next_reader(Sched *s, int nregion, Node *const *region, Node *const *uses, int after)
+{
+    Node *next = NULL;
+    for (int k = 0; k < nregion; k++) {
+        const Info *r = info_of(s, region[k]);
+        int u = 0;
+        while (u < r->nuse && info_of(s, uses[r->iuse + u])->order <= after)
+            u++;
+        Node *t = u < r->nuse ? uses[r->iuse + u] : NULL;
+        if (t && (!next || info_of(s, t)->order < info_of(s, next)->order))
+            next = t;
+    }
+    return next;
+}
+
 /* Do all readers of n belong to one elementwise region of n's shape that ends in a single node? Then n is
  * computed once by that node's kernel, whatever the number of readers.  (x * sigmoid(x), residual sums.) */
-static bool diamond(Sched *s, Node *const *order, int norder, Node *n, Node *const *uses)
+static bool diamond(Sched *s, Node *n, Node *const *uses)
 {
     Node *region[32];
     int nregion = 0, start = info_of(s, n)->order;
     region[nregion++] = n;
-    for (int i = start + 1; i < norder && i < start + 256 && nregion < 32; i++) {
-        Node *t = order[i];
-        bool reads = false;
-        for (uint32_t j = 0; j < t->nsrc && !reads; j++)
-            for (int k = 0; k < nregion && !reads; k++)
-                reads = t->src[j] == region[k];
-        if (!reads)
-            continue;
+    Node *t = n;
+    while (nregion < 32 && (t = next_reader(s, nregion, region, uses, info_of(s, t)->order)) &&
+           info_of(s, t)->order < start + 256) {
         if (!op_is_alu(t->op) || t->rank != n->rank)
             return false;
         region[nregion++] = t;
@@ -238,7 +249,7 @@ static void look_through(Sched *s, Node *n, double times, Node *const *uses, int
     }
 }
 
-static Readers readers_of(Sched *s, Node *const *order, int norder, Node *n, Node *const *uses)
+static Readers readers_of(Sched *s, Node *n, Node *const *uses)
 {
     Info *i = info_of(s, n);
     Readers r = {.rows = i->has_reduce && (i->rows || i->pending)};
@@ -258,7 +269,7 @@ static Readers readers_of(Sched *s, Node *const *order, int norder, Node *n, Nod
         r.times = i->rows ? i->nuse : 1;
     if (r.rows)
         r.kernels = 1;
-    if (i->nuse > 1 && diamond(s, order, norder, n, uses))
+    if (i->nuse > 1 && diamond(s, n, uses))
         r.times = r.kernels = 1;
     r.reduced |= r.kernels > 1; /* its operands cannot lie as all of its readers would have them */
     if (i->constant && !i->leaves && !coord_cost(s, n)) /* nothing is left of it in a loop */
@@ -427,19 +438,6 @@ static bool stage_pays(Sched *s, Node *n, const Readers *readers)
     return is_trailing(n, i->rows) && 2 * row <= t->level[1].bytes && STAGE_GAIN * place < again;
 }
 
-/* region_fits() of n's region, which is walked only where the bounds of what n reads do not tell. */
-static bool surely_fits(Sched *s, Node *n)
-{
-    Extent *most = &info_of(s, n)->most;
-    if (most->nodes <= MAX_NODES && most->buffers <= MAX_BUFFERS &&
-        n->rank + most->loops <= MAX_LOOPS)
-        return true;
-    Region r = region_to_fit(s, n);
-    if (!r.huge)
-        *most = (Extent){r.nodes, r.buffers, r.loops};
-    return region_fits(&r);
-}
-
 /* Why n is stored; NULL: its readers compute it. */
 static const char *should_store(Sched *s, Node *const *order, int norder, Node *n,
                                 Node *const *uses)
@@ -463,7 +461,7 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
         return NULL;
     if (i->depth > MAX_DEPTH)
         return "one kernel would become huge";
-    if ((i->loads > MAX_BUFFERS || i->cost > MAX_NODES) && !surely_fits(s, n))
+    if ((i->loads > MAX_BUFFERS || i->cost > MAX_NODES) && !extent_fits(s, n))
         return "one kernel would become huge";
     /* what is padded is stored without its padding: readers get a halo (layouts.c) */
     for (int u = 0; u < i->nuse; u++)
@@ -476,7 +474,7 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
         return NULL;
     if (stage_rows(s, n, norder, order, uses))
         return NULL;
-    Readers r = readers_of(s, order, norder, n, uses);
+    Readers r = readers_of(s, n, uses);
     if (i->has_reduce && i->rows && !r.rows)
         return "a reduce over rows, with readers that do not go along the rows";
     i->staged =
@@ -507,7 +505,7 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
 static bool stays_inlined(Sched *s, Node *n, Node *const *uses)
 {
     Info *i = info_of(s, n);
-    if (i->depth > MAX_DEPTH || !surely_fits(s, n))
+    if (i->depth > MAX_DEPTH || !extent_fits(s, n))
         return false;
     for (int u = 0; u < i->nuse && i->has_reduce; u++) {
         Op reader = uses[i->iuse + u]->op;
@@ -590,32 +588,6 @@ static bool unpacking_pays(Sched *s, Node *n, double bytes, double leaves)
            saved * (cost_bytes(1, INFINITY, t) + t->byte);
 }
 
-/* A region has no more than those of its sources together: what two of them share is counted once, and what one of them
- * computes once is computed once there. (But behind a GATHER, whose coordinates tell apart what is one element.) */
-static Extent most_of(Sched *s, Node *n)
-{
-    static const Extent unknown = {MAX_NODES + 1, 0, 0};
-    Extent most = {!is_move(n) || n->op == OP_GATHER, 0, 0};
-    if (!op_is_alu(n->op) && n->op != OP_REDUCE && (!is_move(n) || n->op == OP_GATHER))
-        return unknown;
-    for (unsigned axes = n->op == OP_REDUCE ? reduced_axes(n) : 0; axes; axes &= axes - 1)
-        most.loops++;
-    for (uint32_t j = 0; j < n->nsrc; j++) {
-        Node *src = n->src[j];
-        const Extent *x = &info_of(s, src)->most;
-        if (src->dtype == INGOT_INDEX || src->op == OP_CONST)
-            continue;
-        if (!is_computed(s, src)) {
-            most.buffers++;
-            continue;
-        }
-        most.nodes += x->nodes;
-        most.buffers += x->buffers;
-        most.loops += x->loops;
-    }
-    return most.nodes > MAX_NODES ? unknown : most;
-}
-
 /* What n's fused expression costs, given that its sources are decided. */
 static void analyse(Sched *s, Node *n)
 {
@@ -672,7 +644,7 @@ static void analyse(Sched *s, Node *n)
     enum { MANY = 1 << 20 }; /* what is shared counts for each use: it may double with each node */
     i->cost = cost > MANY ? MANY : cost;
     i->loads = loads > MANY ? MANY : loads;
-    i->most = most_of(s, n);
+    i->most = extent_most(s, n);
     i->depth = depth + 1;
     i->has_reduce = reduce;
     double bytes = node_bytes(n);

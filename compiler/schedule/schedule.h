@@ -117,6 +117,9 @@ Region region_of_all(Sched *, int n, const Stored *);
 /* What one kernel may hold: it is to stay readable, and its loops are bits of a set. */
 enum { MAX_NODES = 256, MAX_BUFFERS = 24, MAX_LOOPS = 64 };
 bool region_fits(const Region *);
+/* extent.c: the most that n's region has, by what its sources have; whether it is sure to fit. */
+Extent extent_most(Sched *, Node *);
+bool extent_fits(Sched *, Node *);
 /* Cycles: of the operations alone, of the kernel. */
 double cost_ops(const Region *, const Target *);
 double cost_region(const Region *, const Target *);
