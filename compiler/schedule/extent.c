@@ -8,45 +8,60 @@
  *     3. the region */
 #include "schedule.h"
 
-static const Extent unknown = {MAX_NODES + 1, 0, 0};
+static const Extent unknown = {.nodes = MAX_NODES + 1};
 
-/* Other coordinates of one source, but for a GATHER, whose coordinates tell apart what is one element. */
+/* The same elements of one source at other coordinates. */
 static bool only_moves(const Node *n)
 {
     return op_info[n->op].cls == MOVE && n->op != OP_CONCAT && n->op != OP_KEEP &&
            n->op != OP_GATHER;
 }
 
+/* Numbers are written where they are used. */
+static bool is_number(const Node *n)
+{
+    return n->dtype == INGOT_INDEX || n->op == OP_CONST || n->op == OP_IOTA;
+}
+
+/* What another operand reads, too: one value may be the same. */
+static void add_reads(Extent *all, int buffers, const Node *one)
+{
+    if (!buffers || (one && one == all->one))
+        return;
+    all->one = all->buffers ? NULL : one;
+    all->buffers += buffers;
+}
+
 /* A region has no more than those of its sources together: what two of them share is counted once, and what one of them
  * computes once is computed once there. */
 Extent extent_most(Sched *s, Node *n)
 {
-    Extent most = {!only_moves(n), 0, 0};
-    if (!op_is_alu(n->op) && n->op != OP_REDUCE && !only_moves(n))
+    Extent most = {.nodes = !only_moves(n)};
+    if (!op_is_alu(n->op) && n->op != OP_REDUCE && n->op != OP_GATHER && !only_moves(n))
         return unknown;
     for (unsigned axes = n->op == OP_REDUCE ? reduce_axes(n) : 0; axes; axes &= axes - 1)
         most.loops++;
     for (uint32_t j = 0; j < n->nsrc; j++) {
         Node *src = n->src[j];
         const Extent *x = &info_of(s, src)->most;
-        if (src->dtype == INGOT_INDEX || src->op == OP_CONST)
+        if (is_number(src))
             continue;
         if (!is_computed(s, src)) {
-            most.buffers++;
+            add_reads(&most, 1, src);
             continue;
         }
         most.nodes += x->nodes;
-        most.buffers += x->buffers;
         most.loops += x->loops;
+        add_reads(&most, x->buffers, x->one);
     }
     return most.nodes > MAX_NODES ? unknown : most;
 }
 
 typedef struct {
-    Map seen;  /* by id + 1 */
+    Map seen; /* by id + 1 */
     Node *todo[MAX_NODES + 1];
     int ntodo;
-    Extent all;
+    Extent all; /* .one is not kept */
 } Count;
 
 static bool first_time(Count *q, const Node *n)
@@ -61,13 +76,13 @@ static bool first_time(Count *q, const Node *n)
 /* An operand at the coordinates of what reads it. */
 static void count_operand(Sched *s, Count *q, Node *x)
 {
-    if (x->dtype == INGOT_INDEX || x->op == OP_CONST || !first_time(q, x))
+    if (is_number(x) || !first_time(q, x))
         return;
     Node *base = x;
     while (is_computed(s, base) && only_moves(base))
         base = base->src[0];
     if (!is_computed(s, base)) {
-        q->all.buffers += base == x || first_time(q, base);
+        q->all.buffers += !is_number(base) && (base == x || first_time(q, base));
     } else if (base == x && op_is_alu(x->op)) {
         q->all.nodes++;
         if (q->all.nodes <= MAX_NODES)
@@ -75,15 +90,15 @@ static void count_operand(Sched *s, Count *q, Node *x)
     } else { /* at coordinates of its own, or in loops */
         const Extent *most = &info_of(s, base)->most;
         q->all.nodes += most->nodes;
-        q->all.buffers += most->buffers;
         q->all.loops += most->loops;
+        q->all.buffers += most->one ? first_time(q, most->one) : most->buffers;
     }
 }
 
 /* Elementwise nodes run at the coordinates of their result, however many of them read one: each counts once. */
 static Extent each_once(Sched *s, Node *n)
 {
-    Count q = {.all = {0, 0, 0}};
+    Count q = {.ntodo = 0};
     while (only_moves(n) && is_computed(s, n->src[0]))
         n = n->src[0];
     if (n->op == OP_REDUCE) { /* its operand is computed in the same loops, all of it */
@@ -115,11 +130,11 @@ bool extent_fits(Sched *s, Node *n)
         return true;
     const Extent once = each_once(s, n);
     if (fits(n, &once)) {
-        *most = once;
+        *most = (Extent){once.nodes, once.buffers, once.loops, most->one};
         return true;
     }
     Region r = region_to_fit(s, n);
     if (!r.huge)
-        *most = (Extent){r.nodes, r.buffers, r.loops};
+        *most = (Extent){r.nodes, r.buffers, r.loops, NULL};
     return region_fits(&r);
 }

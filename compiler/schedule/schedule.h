@@ -16,6 +16,7 @@ typedef struct {
 /* How large a region is: the nodes that it computes, the buffers that it reads, the loops of its reduces. */
 typedef struct {
     int nodes, buffers, loops;
+    const Node *one; /* what it reads, if that is one value alone */
 } Extent;
 
 /* What the scheduler knows of a tensor node, by node id. */
