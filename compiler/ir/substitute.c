@@ -231,6 +231,21 @@ static bool transparent(Node *n)
     return is_integer(n) || n->dtype == INGOT_BOOL;
 }
 
+/* Where n is, or would be, among nodes that are sorted by id. */
+static int place_by_id(Node *const *node, int n, const Node *x)
+{
+    int first = 0;
+    while (n > 0) {
+        const int half = n / 2;
+        const bool behind = node[first + half]->id < x->id;
+        first += behind ? half + 1 : 0;
+        n = behind ? n - half - 1 : half;
+    }
+    return first;
+}
+
+enum { FEW_NODES = 32 };
+
 Node *idx_from_value(Context *c, Node *value)
 {
     if (value->rank != 0)
@@ -239,32 +254,36 @@ Node *idx_from_value(Context *c, Node *value)
         return value;
     if (value->op == OP_CAST && dtype_is_int(value->dtype) && value->src[0]->dtype == INGOT_INDEX)
         return fits(value->src[0], value->dtype) ? value->src[0] : NULL;
-    Arena *a = arena_new();
-    Node **stack = NULL, **done = NULL;
-    Map seen = {0}, map = {0}; /* few of the context's nodes: by node id + 1 */
-    int depth = 0, ndone = 0;
-    vec_push(a, stack, depth, value);
-    while (depth) { /* what is reachable through transparent nodes... */
-        Node *n = stack[--depth];
-        if (map_get(&seen, (uint64_t)n->id + 1))
-            continue;
-        map_put(&seen, (uint64_t)n->id + 1, (void *)1);
-        vec_push(a, done, ndone, n);
-        for (uint32_t i = 0; i < n->nsrc && transparent(n); i++)
-            vec_push(a, stack, depth, n->src[i]);
+    Arena *a = NULL;
+    Node *few[FEW_NODES], **done = few, *as[FEW_NODES], **integer = as; /* sources first: by id */
+    int ndone = 1, room = FEW_NODES;
+    done[0] = value;
+    /* What is reachable through transparent nodes: those with the greatest ids have been looked through. */
+    for (int left = 1; left > 0;) {
+        Node *n = done[--left];
+        for (uint32_t i = 0; i < n->nsrc && transparent(n); i++) {
+            int at = place_by_id(done, left, n->src[i]);
+            if (at < left && done[at] == n->src[i])
+                continue;
+            if (ndone == room) {
+                a = a ? a : arena_new();
+                done = vec_grow(a, (void *)done, (size_t)room, sizeof *done);
+                room *= 2;
+            }
+            memmove((void *)(done + at + 1), (void *)(done + at),
+                    (size_t)(ndone++ - at) * sizeof *done);
+            done[at] = n->src[i];
+            left++;
+        }
     }
-    for (int i = 1; i < ndone; i++) { /* ...sources first: by id */
-        Node *n = done[i];
-        int j = i;
-        for (; j > 0 && done[j - 1]->id > n->id; j--)
-            done[j] = done[j - 1];
-        done[j] = n;
-    }
+    if (ndone > FEW_NODES)
+        integer = NEWN(a, Node *, ndone);
     for (int i = 0; i < ndone; i++) {
         Node *n = done[i], *s[3] = {0}, *r;
         bool open = transparent(n) && n->nsrc <= 3;
         for (uint32_t j = 0; j < n->nsrc && open; j++)
-            s[j] = map_get(&map, (uint64_t)n->src[j]->id + 1);
+            s[j] = integer[place_by_id(done, i, n->src[j])];
+        integer[i] = NULL;
         if (n->rank != 0)
             continue;
         if (n->dtype == INGOT_INDEX)
@@ -281,14 +300,11 @@ Node *idx_from_value(Context *c, Node *value)
             r = NULL;
         if (leaf && open && !fits(r, n->dtype))
             r = NULL;
-        if (r)
-            map_put(&map, (uint64_t)n->id + 1, (void *)(uintptr_t)r);
+        integer[i] = r;
     }
-    Node *r = map_get(&map, (uint64_t)value->id + 1);
+    Node *r = integer[ndone - 1];
     if (r && r->dtype == INGOT_BOOL)
         r = node_where(c, r, idx(c, 1), idx(c, 0));
-    map_free(&map);
-    map_free(&seen);
     arena_free(a);
     return r;
 }

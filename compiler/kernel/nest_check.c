@@ -2,6 +2,29 @@
 #include "linear.h"
 #include "opt.h"
 
+/* Does each access move so, one by one?  (Of two that are interleaved, neither does.) */
+static bool each_contiguous(const Kernel *k, const Tile *t, Arena *a)
+{
+    int n;
+    Node **order = graph_toposort(a, t->nstore, t->store, &n);
+    for (int i = 0; i < n; i++) {
+        Node *x = order[i];
+        if (x->op != OP_LOAD && x->op != OP_STORE)
+            continue;
+        bool lane = false, four = false;
+        for (uint32_t j = (uint32_t)first_coord(x); j < x->nsrc; j++) {
+            lane |= t->lane && depends_on(x->src[j], t->lane);
+            four |= t->four && depends_on(x->src[j], t->four);
+        }
+        int64_t stride;
+        if ((lane && (!access_stride(k, x, t->lane, &stride) ||
+                      (!(x->op == OP_LOAD && !four) && stride != (four ? 4 : 1)))) ||
+            (four && (!access_stride(k, x, t->four, &stride) || stride != 1)))
+            return false;
+    }
+    return true;
+}
+
 /* In every loop nest, what moves with the lanes moves by one element a lane, or two are interleaved; what a dot reads are four
  * neighbours, those of the next lane behind them. */
 static int strided_arg(const Tiles *tiles, Arena *a)
@@ -9,7 +32,7 @@ static int strided_arg(const Tiles *tiles, Arena *a)
     Context *c = tiles->k->c;
     for (int i = 0; i < tiles->n; i++) {
         const Tile *t = &tiles->tile[i];
-        if (!t->lane && !t->four)
+        if ((!t->lane && !t->four) || each_contiguous(tiles->k, t, a))
             continue;
         Node **flat = NEWN(a, Node *, t->nstore);
         flatten_addresses(a, tiles->k, t->nstore, t->store, flat);

@@ -99,6 +99,8 @@ static void text_of_dim(StrBuf *sb, Node *d)
         text_of_dim(sb, d->src[i]);
 }
 
+enum { FEW_SOURCES = 16, MAX_TEXT = 128 };
+
 void kernel_text(StrBuf *sb, Arena *a, const Kernel *k, bool decided, const bool *blank)
 {
     int n;
@@ -109,8 +111,20 @@ void kernel_text(StrBuf *sb, Arena *a, const Kernel *k, bool decided, const bool
         bool custom = t->op == OP_CUSTOM;
         bool hidden = custom || (blank && blank[t->id]);
         uint64_t head[3] = {t->dtype, hidden ? 0 : t->arg.bits, t->nsrc};
-        sb_puts(sb, op_info[t->op].text); /* the same when ops are added */
-        sb_write(sb, head, sizeof head);
+        const char *text = op_info[t->op].text; /* the same when ops are added */
+        unsigned char line[MAX_TEXT], *end = line;
+        for (; *text; text++)
+            *end++ = (unsigned char)*text;
+        memcpy(end, head, sizeof head);
+        end += sizeof head;
+        if (!custom && t->nsrc <= FEW_SOURCES) { /* most of them: written at once */
+            for (uint32_t j = 0; j < t->nsrc; j++, end += sizeof *at)
+                memcpy(end, &at[t->src[j]->id], sizeof *at);
+            sb_write(sb, line, (size_t)(end - line));
+            at[t->id] = (uint32_t)i + 1;
+            continue;
+        }
+        sb_write(sb, line, (size_t)(end - line));
         if (custom) {
             const CustomUse *use = t->arg.ptr;
             sb_puts(sb, use->op->name);
@@ -355,13 +369,12 @@ int64_t kernel_bytes(const Kernel *k)
 static int64_t *iterations(const Kernel *k, Arena *a, int n, Node *const *order)
 {
     int64_t *times = NEWN(a, int64_t, n);
-    uint64_t *on = NEWN(a, uint64_t, n);
-    Map at = {0};
+    uint64_t *on = NEWN(a, uint64_t, k->c->nnode); /* by id */
     for (int i = 0; i < n; i++) {
         Node *t = order[i];
         uint64_t set = t->op == OP_RANGE ? UINT64_C(1) << (t->arg.i & 63) : 0;
         for (uint32_t j = 0; j < t->nsrc; j++)
-            set |= on[(uintptr_t)map_get(&at, (uint64_t)t->src[j]->id + 1) - 1];
+            set |= on[t->src[j]->id];
         times[i] = 1;
         for (int r = 0; r < k->naxis; r++)
             if (set >> (k->axes[r].range->arg.i & 63) & 1)
@@ -371,10 +384,8 @@ static int64_t *iterations(const Kernel *k, Arena *a, int n, Node *const *order)
         for (int j = 0; j < nown; j++)
             if (own[j]->op == OP_RANGE)
                 set &= ~(UINT64_C(1) << (own[j]->arg.i & 63));
-        on[i] = set;
-        map_put(&at, (uint64_t)t->id + 1, (void *)(uintptr_t)(i + 1));
+        on[t->id] = set;
     }
-    map_free(&at);
     return times;
 }
 

@@ -113,8 +113,10 @@ static int64_t pair_by_operand(Match *m)
     for (int i = 0; i < n; i++)
         for (int j = 0; j < o; j++) {
             const Buffer *b = m->into->bufs[mine[i]->src[0]->arg.i];
-            int64_t size = dims_bound(b->rank, b->dims);
-            if (b->kind == BUF_WEIGHT || b != m->from->bufs[its[j]->src[0]->arg.i] || size <= best)
+            if (b->kind == BUF_WEIGHT || b != m->from->bufs[its[j]->src[0]->arg.i])
+                continue;
+            const int64_t size = dims_bound(b->rank, b->dims);
+            if (size <= best)
                 continue;
             Match trial = start;
             bool same = unify(&trial, mine[i]->src[1], its[j]->src[1]);

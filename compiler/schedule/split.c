@@ -47,30 +47,33 @@ static Node *renewed(Context *c, Node *n, Node *const *src, Node *whole, Node *c
     return node_make(c, OP_REDUCE, n->dtype, n->arg, k, now, 0, NULL);
 }
 
-static Node *split_in(Context *c, Arena *a, Node *store, Node *range, Node *sum, Node *const *part)
+/* The last of the nodes, sources first, over the parts of the range. */
+static Node *split_in(Context *c, Arena *a, int n, Node *const *order, Node *range, Node *sum,
+                      Node *const *part)
 {
-    int n;
-    Node **order = graph_toposort(a, 1, &store, &n);
-    Map now = {0};
+    Map now = {0}; /* of nodes that are others: by id + 1 */
+    Node *to = NULL;
     for (int i = 0; i < n; i++) {
-        Node *t = order[i], **src = NEWN(a, Node *, t->nsrc + 1), *to = t;
-        bool changed = false;
+        Node *t = order[i], **src = NULL;
         for (uint32_t j = 0; j < t->nsrc; j++) {
-            src[j] = map_get(&now, (uint64_t)t->src[j]->id + 1);
-            changed |= src[j] != t->src[j];
+            Node *other = map_get(&now, (uint64_t)t->src[j]->id + 1);
+            if (!other)
+                continue;
+            if (!src) {
+                src = NEWN(a, Node *, t->nsrc);
+                memcpy((void *)src, (void *)t->src, t->nsrc * sizeof *src);
+            }
+            src[j] = other;
         }
-        if (t == range)
-            to = sum;
-        else if (changed)
-            to = renewed(c, t, src, range, part);
-        map_put(&now, (uint64_t)t->id + 1, (void *)to);
+        to = t == range ? sum : src ? renewed(c, t, src, range, part) : t;
+        if (to != t)
+            map_put(&now, (uint64_t)t->id + 1, (void *)to);
     }
-    store = map_get(&now, (uint64_t)store->id + 1);
     map_free(&now);
-    return store;
+    return to;
 }
 
-static void split_range(Nest *k, Arena *a, Node *range, int64_t inner)
+static void split_range(Nest *k, Arena *a, int n, Node *const *order, Node *range, int64_t inner)
 {
     Context *c = k->s->c;
     int64_t extent;
@@ -79,7 +82,7 @@ static void split_range(Nest *k, Arena *a, Node *range, int64_t inner)
                      range_new(c, k->s->naxis + 1, idx(c, inner))};
     k->s->naxis += 2;
     Node *sum = idx_add(c, idx_mul(c, part[0], idx(c, inner)), part[1]);
-    k->store = split_in(c, a, k->store, range, sum, part);
+    k->store = split_in(c, a, n, order, range, sum, part);
     for (int i = 0; i < k->nrange; i++)
         if (k->ranges[i] == range) {
             for (int j = k->nrange++; j > i + 1; j--)
@@ -105,7 +108,7 @@ void nest_split(Nest *k)
                 inner = divisor(n, order, range = order[i]);
         again = inner && naxes < MAX_AXES;
         if (again)
-            split_range(k, a, range, inner);
+            split_range(k, a, n, order, range, inner);
     }
     arena_free(a);
 }
