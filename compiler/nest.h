@@ -185,6 +185,8 @@ bool places_are_local(int64_t bytes, const Target *);
 int join_stores(Context *, const Tile *, Node **store);
 /* rows.c: loads of lanes that lie apart, together with their neighbours, become loads of rows. */
 void join_loads(Context *, const Tile *, int nstore, Node **store);
+/* first_lane.c: addresses of flat accesses as that of the first lane and the way to the others; roots: loads, stores. */
+void split_lanes(Arena *, const Kernel *, Node *lane, int nroot, Node **roots);
 /* access.c: by how much e grows when range advances by one; false if that is no constant. */
 bool range_stride(Context *, Node *e, Node *range, int64_t *stride);
 

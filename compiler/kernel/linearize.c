@@ -694,6 +694,8 @@ void linearize(Linear *l, const Kernel *k, const Tile *tile)
     q.root = stores;
     q.nroot = q.nstore = join_stores(k->c, tile, stores);
     join_loads(k->c, tile, q.nstore, stores);
+    if (tile->lane && !tile->four && !tile->tc)
+        split_lanes(l->arena, k, tile->lane, q.nstore, stores);
     if (l->fused)
         stores[q.nroot++] = l->fused;
     for (int i = 0; i < tile->fused; i++)
