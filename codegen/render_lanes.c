@@ -244,6 +244,15 @@ void render_rows(Render *r, Node *n, int depth)
               part ? part : lanes, (long long)n->src[3]->arg.i);
 }
 
+/* What a store of f16 or bf16 is given: it rounds, so a cast beside it need not. */
+static Node *stored_operand(Render *r, const Node *n)
+{
+    Node *x = n->src[2];
+    bool rounds = x->op == OP_CAST && x->dtype == n->dtype && dtype_is_float(x->dtype) &&
+                  dtype_info[x->dtype].bytes < 4 && x->src[0]->dtype == INGOT_F32;
+    return rounds && n->nsrc == 4 && !is_named(r, x) && is_vector(r, x->src[0]) ? x->src[0] : x;
+}
+
 void render_lane_store(Render *r, Node *n)
 {
     int part = r->l.tile->part;
@@ -251,7 +260,7 @@ void render_lane_store(Render *r, Node *n)
     open_access(r, part ? "store_part" : two ? "store2" : "store", n->dtype);
     first_lane(r, n->src[0], n->src[3], " + ");
     put(r, ", ");
-    render_operand(r, n->src[2], true, true);
+    render_operand(r, stored_operand(r, n), true, true);
     if (two) {
         put(r, ", ");
         render_operand(r, n->src[4], true, true);

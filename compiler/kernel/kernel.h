@@ -61,8 +61,6 @@ int lane_bytes(const Kernel *, Node *range);
 int lanes_most(const Kernel *, Node *range, const Target *);
 /* lanes.c: does a coordinate advance by as much from each lane to the next, within 32 bits? */
 bool lane_ramp(Context *, Node *e, Node *range, int64_t *step);
-/* layouts.c: does the target have a matrix unit for the operands of its sum of products? */
-bool has_unit(const View *, const Target *);
 /* pitch.c: rows of what matrix units read and write begin where this is fast, but for buffers that are kept as they are. */
 void choose_pitches(Plan *, Step *const *kernel, int n, const bool *kept, const Target *);
 /* The same of a weight that a GPU's unit reads, behind what its layout does already. */

@@ -103,7 +103,7 @@ static bool walks_better(const Node *dot, const Node *r, const Node *than, const
 }
 
 /* Does the target have a matrix unit for such operands? */
-bool has_unit(const View *v, const Target *t)
+static bool has_unit(const View *v, const Target *t)
 {
     for (int i = 0; i < TC_COUNT; i++)
         if (t->units >> i & 1 && v->nfactor == 2 && v->factor[0]->dtype == (int)tc_units[i].a &&

@@ -15,9 +15,10 @@ enum {
     PIECE = 16,  /* bytes that one access of a GPU has */
     SECTOR = 32, /* bytes that move together, of GPUs' lines */
     SETS = 64,   /* of a first level of cache: a page has so many lines */
-    WAYS = 8,    /* lines of a set that rows may have, others are for what is read beside */
-    ROWS = 32,   /* of a block: two fragments */
-    SHARE = 16   /* of a product's time that rows in few sets cost */
+    WAYS =
+        4, /* lines of a set that rows may have: others are for what is read beside, and what is loaded ahead */
+    ROWS = 32, /* of a block: two fragments */
+    SHARE = 16 /* of a product's time that rows in few sets cost */
 };
 
 typedef struct {
@@ -64,6 +65,20 @@ static bool wanted(const Buffer *b, const Layout *l, const Target *t, LayoutOp *
 static void count(Pitches *x, const Step *s, Node *access, double cycles)
 {
     x->gain[s->bufs[access->src[0]->arg.i]->id] += cycles;
+}
+
+/* Does the target have a matrix unit for what the sum of products reads? */
+static bool has_unit(const View *v, const Target *t)
+{
+    for (int i = 0; i < TC_COUNT; i++) {
+        bool takes = t->units >> i & 1;
+        for (int j = 0; j < v->nfactor && takes; j++)
+            takes = tc_reads((ingot_dtype)v->factor[j]->dtype, tc_units[i].a) ||
+                    tc_reads((ingot_dtype)v->factor[j]->dtype, tc_units[i].b);
+        if (takes)
+            return true;
+    }
+    return false;
 }
 
 /* What the products of a matrix unit read and write. */

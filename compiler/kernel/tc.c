@@ -48,7 +48,7 @@ int tc_terms(Node *body, Node **term, int most)
     return 1;
 }
 
-static bool is_of(ingot_dtype load, ingot_dtype wanted)
+bool tc_reads(ingot_dtype load, ingot_dtype wanted)
 {
     return load == wanted || (wanted == INGOT_I8 && load == INGOT_U8);
 }
@@ -103,10 +103,10 @@ bool tc_operands(const Tc *u, Node *term, Node *const *range, Node **a, Node **b
     bool turned = tc_turned(term, range);
     *a = turned ? y : x;
     *b = turned ? x : y;
-    return is_of((*a)->dtype, u->a) && is_of((*b)->dtype, u->b) && depends_on(*a, range[TC_ROWS]) &&
-           !depends_on(*a, range[TC_COLUMNS]) && depends_on(*b, range[TC_COLUMNS]) &&
-           !depends_on(*b, range[TC_ROWS]) && depends_on(*a, range[TC_TERMS]) &&
-           depends_on(*b, range[TC_TERMS]);
+    return tc_reads((*a)->dtype, u->a) && tc_reads((*b)->dtype, u->b) &&
+           depends_on(*a, range[TC_ROWS]) && !depends_on(*a, range[TC_COLUMNS]) &&
+           depends_on(*b, range[TC_COLUMNS]) && !depends_on(*b, range[TC_ROWS]) &&
+           depends_on(*a, range[TC_TERMS]) && depends_on(*b, range[TC_TERMS]);
 }
 
 bool tc_takes(const Tc *u, Node *r, Node *const *range)

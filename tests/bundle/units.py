@@ -63,6 +63,8 @@ def made(work):
     nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
     nodes2 = [*turned, helper.make_node("Conv", ["xt", "w"], ["yt"], pads=[1, 1, 1, 1]), *back]
     yield model(work / "halves_window.onnx", B, [1, 14, 14, 32], B, nodes2, [1, 14, 14, 32], [bf16(rng, 32, 32, 3, 3)]), 4
+    chain = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Relu", ["p"], ["q"]), helper.make_node("MatMul", ["q", "v"], ["y"])]
+    yield model(work / "rows.onnx", B, [32, 32], B, chain, [32, 32], [bf16(rng, 32, 512), named(bf16(rng, 512, 32), "v")]), 4
     yield model(work / "given.onnx", B, [32, 64], B, nodes, [32, 32], [], [("w", B, [64, 32])]), 4
 
 
@@ -91,6 +93,12 @@ def amx(ingot, work):
         text = (first / "model_kernels_0.c").read_text()
         if text.count("igrt_amx_dot_") < wanted or "TC amx." not in sched.read_text():
             raise Wrong(f"{path.stem}: {text.count('igrt_amx_dot_')} products, wanted {wanted}")
+        if ("layout pitch(2,544)  # bf16[32,1,512]" in sched.read_text()) != (path.stem == "rows"):
+            raise Wrong(f"{path.stem}: how far apart rows of 1024 bytes begin: {sched.read_text()}")
+        thrifty = work / "thrifty.sched"
+        call(ingot, "compile", path, "-o", again, "--target", TARGET, "--prefer", "ram", "--save-sched", thrifty)
+        if "pitch" in thrifty.read_text():
+            raise Wrong(f"{path.stem}: a pitch where memory is dear")
         call(ingot, "compile", path, "-o", again, "--target", TARGET, "--sched", sched)
         if (again / "model_kernels_0.c").read_text() != text:
             raise Wrong(f"{path.stem}: another text with the opts that were saved")
@@ -100,6 +108,7 @@ def amx(ingot, work):
         for cc in compilers() if os.environ.get("INGOT_ALL") else compilers()[len(told) % len(compilers()):][:1]: # in turns
             if subprocess.run([cc, "-march=sapphirerapids", "-E", "-"], stdin=subprocess.DEVNULL, capture_output=True).returncode == 0:
                 emulated(first, cc)
+                call(cc, "-fsyntax-only", "-march=sapphirerapids", *STRICT.split(), first / "model_kernels_0.c")
         told.append(path.stem)
     print(", ".join(told))
 
