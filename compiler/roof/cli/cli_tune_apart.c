@@ -76,8 +76,7 @@ static bool read_case(Tune *t, const Json *j, TuneCaseOf *of)
         Candidate *x = candidate_read(of->kernel, text);
         if (!x)
             return false;
-        int at = candidate_add(of->kernel, x); /* which moves the list */
-        vec_push(t->a, of->candidate, of->n, of->kernel->candidate[at]);
+        vec_push(t->a, of->candidate, of->n, candidate_add(of->kernel, x));
     }
     return of->kernel && of->n;
 }

@@ -192,9 +192,8 @@ bool database_read(Database *d, TuneKernel *k, int most)
         Candidate *c = candidate_read(k, column(s, 0));
         if (!c)
             continue;
-        int at = candidate_add(k, c); /* which moves the list */
-        c = k->candidate[at];
-        source_text(source, c->source);
+        c = candidate_add(k, c);
+        source_text(source, candidate_source(k, c));
         if (strcmp(source, column(s, 1)) != 0)
             continue; /* the compiler writes it otherwise now */
         c->verdict = verdict_of(column(s, 2));
@@ -207,10 +206,10 @@ bool database_read(Database *d, TuneKernel *k, int most)
     return code == SQLITE_DONE;
 }
 
-static bool write_one(Database *d, const TuneKernel *k, Candidate *c)
+static bool write_one(Database *d, TuneKernel *k, Candidate *c)
 {
     char source[17];
-    source_text(source, c->source);
+    source_text(source, candidate_source(k, c));
     const char *text[] = {k->hash, source, k->step[0]->name, c->text, verdict_name[c->verdict]};
     sqlite3_stmt *s = prepare(d,
                               "INSERT OR REPLACE INTO trial(kernel, source, name, opts, verdict, "
@@ -228,7 +227,7 @@ static bool write_one(Database *d, const TuneKernel *k, Candidate *c)
     return done(s);
 }
 
-bool database_write(Database *d, const TuneKernel *k, Candidate *const *c, int n)
+bool database_write(Database *d, TuneKernel *k, Candidate *const *c, int n)
 {
     bool good = execute(d, "BEGIN IMMEDIATE");
     for (int i = 0; i < n && good; i++)
@@ -236,10 +235,10 @@ bool database_write(Database *d, const TuneKernel *k, Candidate *const *c, int n
     return good ? execute(d, "COMMIT") : (execute(d, "ROLLBACK"), false);
 }
 
-bool database_done(Database *d, const TuneKernel *k, int beam)
+bool database_done(Database *d, TuneKernel *k, int beam)
 {
     char base[17];
-    source_text(base, k->candidate[0]->source);
+    source_text(base, candidate_source(k, k->candidate[0]));
     const char *text[] = {k->hash, base};
     sqlite3_stmt *s = prepare(
         d, "SELECT 1 FROM search WHERE kernel=?1 AND base=?2 AND machine=?3 AND beam>=?4", 2, text);
@@ -252,10 +251,10 @@ bool database_done(Database *d, const TuneKernel *k, int beam)
     return found;
 }
 
-bool database_finish(Database *d, const TuneKernel *k, int beam)
+bool database_finish(Database *d, TuneKernel *k, int beam)
 {
     char base[17];
-    source_text(base, k->candidate[0]->source);
+    source_text(base, candidate_source(k, k->candidate[0]));
     const char *text[] = {k->hash, base};
     sqlite3_stmt *s =
         prepare(d,
@@ -466,19 +465,19 @@ bool database_read(Database *d, TuneKernel *k, int most)
     return false;
 }
 
-bool database_write(Database *d, const TuneKernel *k, Candidate *const *c, int n)
+bool database_write(Database *d, TuneKernel *k, Candidate *const *c, int n)
 {
     (void)d, (void)k, (void)c, (void)n;
     return false;
 }
 
-bool database_done(Database *d, const TuneKernel *k, int beam)
+bool database_done(Database *d, TuneKernel *k, int beam)
 {
     (void)d, (void)k, (void)beam;
     return false;
 }
 
-bool database_finish(Database *d, const TuneKernel *k, int beam)
+bool database_finish(Database *d, TuneKernel *k, int beam)
 {
     (void)d, (void)k, (void)beam;
     return false;

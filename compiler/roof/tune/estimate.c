@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "linear.h"
+#include "nest.h"
 #include "tune.h"
 
 enum { MAX_DEPTH = 24, MAX_ACCESSES = 512 };
@@ -82,13 +83,8 @@ static double registers_of(const Count *q, const Node *n)
 /* Bytes that the address moves with an iteration of a range; what is no constant jumps by a page. */
 static double stride_of(Count *q, Node *at, Node *range, int bytes)
 {
-    Context *c = q->k->c;
-    Node *next = idx_add(c, range, idx(c, 1));
     int64_t step;
-    Node *moved = substitute(c, at, 1, &range, &next);
-    if (moved == at)
-        return 0;
-    return idx_value(idx_sub(c, moved, at), &step) ? (double)step * bytes : 4096;
+    return range_stride(q->k->c, at, range, &step) ? (double)step * bytes : 4096;
 }
 
 static void add_access(Count *q, Node *n)
@@ -101,12 +97,12 @@ static void add_access(Count *q, Node *n)
     bool vector = q->l->tile->lane && n->id < q->l->nknown && q->l->vector[n->id];
     Access x = {.arg = (int)n->src[0]->arg.i, .depth = q->depth, .copies = 1};
     x.bytes = (double)bytes * (vector ? q->l->tile->lanes : 1);
-    Node *zero = idx(c, 0), *base = at;
+    Node *zero[MAX_DEPTH];
     for (int i = 0; i < q->depth; i++) {
         x.stride[i] = stride_of(q, at, q->range[i], bytes);
-        base = substitute(c, base, 1, &q->range[i], &zero);
+        zero[i] = idx(c, 0);
     }
-    (void)idx_value(base, &x.first);
+    (void)idx_value(substitute(c, at, q->depth, q->range, zero), &x.first);
     for (int i = 0; i < q->naccess; i++) {
         Access *o = &q->access[i];
         if (o->arg != x.arg || o->depth != x.depth || o->bytes != x.bytes ||

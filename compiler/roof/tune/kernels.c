@@ -48,7 +48,7 @@ static uint64_t source_hash(const TuneKernel *k, const Kernel *kernel)
     render_kernel(&sb, k->target, kernel, "k");
     uint64_t h = hash_bytes(7, sb.data, sb.len);
     sb_free(&sb);
-    return h;
+    return h ? h : 1;
 }
 
 /* Layouts of weights that follow the loops, where they are others than the kernel's. */
@@ -100,19 +100,32 @@ const Estimate *candidate_estimate(const TuneKernel *k, Candidate *c)
     return &c->estimate;
 }
 
-int candidate_add(TuneKernel *k, Candidate *c)
+uint64_t candidate_source(TuneKernel *k, Candidate *c)
 {
-    for (int i = 0; i < k->n; i++)
-        if (!strcmp(k->candidate[i]->text, c->text))
-            return i;
-    Kernel *copy = candidate_kernel(k, c);
-    c->source = source_hash(k, copy);
-    ingot_context_free(copy->c);
-    for (int i = 0; i < k->n; i++)
-        if (k->candidate[i]->source == c->source)
-            return i;
+    if (!c->source) {
+        Kernel *copy = candidate_kernel(k, c);
+        c->source = source_hash(k, copy);
+        ingot_context_free(copy->c);
+        if (!map_get(&k->by_source, c->source))
+            map_put(&k->by_source, c->source, c);
+    }
+    return c->source;
+}
+
+Candidate *candidate_first(TuneKernel *k, Candidate *c)
+{
+    return map_get(&k->by_source, candidate_source(k, c));
+}
+
+Candidate *candidate_add(TuneKernel *k, Candidate *c)
+{
+    uint64_t key = hash_bytes(5, c->text, strlen(c->text));
+    Candidate *there = map_get(&k->by_text, key);
+    if (there)
+        return there;
+    map_put(&k->by_text, key, c);
     vec_push(k->a, k->candidate, k->n, c);
-    return k->n - 1;
+    return c;
 }
 
 /* ---- from text ------------------------------------------------------------------------------------ */
@@ -290,6 +303,8 @@ void tune_free(Tuning *t)
 {
     for (int i = 0; i < t->n; i++) {
         nest_free(t->kernel[i]->base);
+        map_free(&t->kernel[i]->by_text);
+        map_free(&t->kernel[i]->by_source);
         ingot_context_free(t->kernel[i]->loops->c);
         ingot_context_free(t->kernel[i]->naive->c);
     }

@@ -72,7 +72,7 @@ static int by_ratio(const void *a, const void *b)
     double rx = x->base_ns > 0 ? ratio(x) : 1, ry = y->base_ns > 0 ? ratio(y) : 1;
     if (rx != ry)
         return rx < ry ? -1 : 1;
-    return x->source < y->source ? -1 : x->source > y->source;
+    return strcmp(x->text, y->text);
 }
 
 /* The fastest, and the heuristic's where there are not enough. */
@@ -105,9 +105,7 @@ static void expand(Hunt *h, Candidate *from, int most)
         Candidate *c = candidate_of(h->k, &t[i]);
         if (!c)
             continue;
-        int was = h->k->n;
-        int at = candidate_add(h->k, c);
-        if (at < was)
+        if (candidate_add(h->k, c) != c)
             continue;
         h->k->seen++;
         most--;
@@ -122,7 +120,7 @@ static int by_prediction(const void *a, const void *b)
     const Candidate *x = *(Candidate *const *)a, *y = *(Candidate *const *)b;
     if (x->predicted != y->predicted)
         return x->predicted < y->predicted ? -1 : 1;
-    return x->source < y->source ? -1 : x->source > y->source;
+    return strcmp(x->text, y->text);
 }
 
 /* Equal for candidates whose innermost code is the same: blocks and order aside. */
@@ -142,9 +140,10 @@ static uint64_t innermost(const Candidate *c)
  * right or wrong for all of them. */
 static int pick(Hunt *h, Candidate **out, int most)
 {
-    const TuneKernel *k = h->k;
+    TuneKernel *k = h->k;
     Candidate **all = NEWN(h->a, Candidate *, k->n + 1);
     int n = 0;
+    (void)candidate_source(k, k->candidate[0]);
     for (int i = 1; i < k->n; i++)
         if (k->candidate[i]->verdict == UNTIMED && k->candidate[i]->predicted < 1e17 &&
             k->candidate[i]->predicted > 0)
@@ -159,6 +158,10 @@ static int pick(Hunt *h, Candidate **out, int most)
         int so_far = (int)(uintptr_t)map_get(&alike, key);
         if (so_far >= few)
             continue;
+        if (candidate_first(k, all[i]) != all[i]) { /* the same in other words */
+            all[i]->predicted = 1e18;
+            continue;
+        }
         map_put(&alike, key, (void *)(uintptr_t)(so_far + 1));
         out[picked++] = all[i];
     }

@@ -87,7 +87,7 @@ typedef struct {
     int nopt;
     const Layout **layout; /* by argument; NULL: as the kernel has it */
     const char *text;      /* its opts and layouts in one line */
-    uint64_t source;       /* hash of the emitted function: equal ones are timed once */
+    uint64_t source; /* hash of the emitted function, by candidate_source(): equal ones are timed once */
     Estimate estimate;
     double predicted; /* ns, by the time of what it was made from */
     Verdict verdict;
@@ -109,6 +109,7 @@ typedef struct {
     char hash[40];         /* the key as text */
     Candidate **candidate; /* [0]: the heuristic's */
     int n;
+    Map by_text, by_source; /* candidates; by what is emitted those that somebody asked for */
     int best;        /* the fastest that is right and beats the noise; 0: none does */
     double ms;       /* in the network, of all its steps; 0: not known */
     bool done;       /* the search has ended by itself */
@@ -136,7 +137,11 @@ Kernel *candidate_kernel(const TuneKernel *, const Candidate *);
 Candidate *candidate_read(TuneKernel *, const char *text);
 /* What it should cost, worked out once. */
 const Estimate *candidate_estimate(const TuneKernel *, Candidate *);
-/* Adds it, unless one with the same text is there: then that one's number. */
-int candidate_add(TuneKernel *, Candidate *);
+/* Adds it, unless one with the same text is there: then that one. */
+Candidate *candidate_add(TuneKernel *, Candidate *);
+/* Hash of what is emitted for it, worked out once: that takes as long as its estimate. */
+uint64_t candidate_source(TuneKernel *, Candidate *);
+/* The first that was asked for of those for which the same is emitted. */
+Candidate *candidate_first(TuneKernel *, Candidate *);
 
 #endif

@@ -70,10 +70,10 @@ bool database_machine(Database *, const Machine *);
 /* What is known of the kernel: its candidates are added, with verdicts and times; the fastest `most` of them (0: all). */
 bool database_read(Database *, TuneKernel *, int most);
 /* Verdicts and times of candidates, in one transaction. */
-bool database_write(Database *, const TuneKernel *, Candidate *const *, int n);
+bool database_write(Database *, TuneKernel *, Candidate *const *, int n);
 /* Whether the kernel was searched to the end; what a search leaves. */
-bool database_done(Database *, const TuneKernel *, int beam);
-bool database_finish(Database *, const TuneKernel *, int beam);
+bool database_done(Database *, TuneKernel *, int beam);
+bool database_finish(Database *, TuneKernel *, int beam);
 /* The file that a search came to in its network, by what the search said; NULL: not known. */
 char *database_outcome(Database *, Arena *, const char *key);
 bool database_keep_outcome(Database *, const char *key, const char *text);
