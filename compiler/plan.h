@@ -174,6 +174,16 @@ void sched_print_kernels(StrBuf *, const Plan *);
  * this step, not for every one of its kernel. */
 void sched_print_step(StrBuf *, const Plan *, const Step *, bool only, int nopt, const Opt *opts,
                       const Layout *const *layout);
+/* values.c: values of the graph that can be computed in another way than the graph has it. */
+typedef struct {
+    Node *node;
+    uint64_t key;
+    const char *now; /* variants.def, or "direct" */
+    const Origin *origin;
+} VariantOf;
+int plan_variants(Arena *, const Plan *, VariantOf **out);
+/* A line of a file that says how. */
+void plan_print_variant(StrBuf *, const Plan *, const VariantOf *, const char *variant);
 /* sched_parse.c: fills Plan.given and values, from the section for this target; false after a reported error. */
 bool sched_parse(Plan *, const char *file, const char *target);
 /* One constructor of a layout, "split(1,16)"; false: it is none. */

@@ -414,6 +414,26 @@ static void print_variants(StrBuf *sb, const Plan *p, Map *first)
     }
 }
 
+int plan_variants(Arena *a, const Plan *p, VariantOf **out)
+{
+    const Values *v = p->values;
+    int n = 0;
+    *out = NULL;
+    for (int i = 0; v && i < v->ncanonical; i++) {
+        Node *x = v->canonical[i];
+        const ValueChoice *c = map_get(&v->record, (uint64_t)x->id + 1);
+        VariantOf of = {x, v->key[x->id].full, c ? c->variant : NULL, node_origin(p->c, x)};
+        if (of.now && of.key)
+            vec_push(a, *out, n, of);
+    }
+    return n;
+}
+
+void plan_print_variant(StrBuf *sb, const Plan *p, const VariantOf *of, const char *variant)
+{
+    print_value(sb, p, of->node, &(ValueChoice){.variant = variant}, false);
+}
+
 void values_print(StrBuf *sb, const Plan *p)
 {
     const Values *v = p->values;

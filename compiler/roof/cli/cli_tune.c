@@ -131,26 +131,29 @@ static ingot_status check_target(Tune *t)
     return INGOT_OK;
 }
 
-/* Kernels of the plan that `ingot compile` makes of the same options. */
-static ingot_status make_plan(Tune *t)
+ingot_status tune_plan(Tune *t, const char *sched, const char *values)
 {
-    ingot_status status = model_open(&t->m, t->o, t->s.in != NULL);
-    if (status == INGOT_OK)
-        status = model_build(&t->m, t->o, t->s.in, t->s.bound);
-    if (status != INGOT_OK)
-        return status;
     ingot_options silent = t->o->compile;
     silent.verbose = 0;
-    t->plan = plan_make(t->m.c, &silent);
-    if (!t->plan)
+    silent.sched = sched ? sched : silent.sched;
+    Plan *p = plan_make(t->m.c, &silent);
+    if (!p)
         return ingot_context_status(t->m.c);
-    tune_kernels(&t->t, t->plan, &t->target);
-    for (int i = 0; i < t->t.n; i++) /* until it is measured */
-    {
+    tune_free(&t->t);
+    plan_free(t->plan);
+    t->plan = p;
+    tune_kernels(&t->t, t->plan, &t->target, values);
+    for (int i = 0; i < t->t.n; i++) { /* until it is measured */
         TuneKernel *k = t->t.kernel[i];
         k->ms = k->nstep * candidate_estimate(k, k->candidate[0])->cycles;
     }
     return INGOT_OK;
+}
+
+static ingot_status open_model(Tune *t)
+{
+    ingot_status status = model_open(&t->m, t->o, t->s.in != NULL);
+    return status == INGOT_OK ? model_build(&t->m, t->o, t->s.in, t->s.bound) : status;
 }
 
 static ingot_status make_scratch(Tune *t)
@@ -329,20 +332,25 @@ static ingot_status tune_model(Tune *t)
             status = session_read(&t->s, &t->opened, false);
     }
     if (status == INGOT_OK)
-        status = make_plan(t);
+        status = open_model(t);
+    if (status == INGOT_OK)
+        status = tune_plan(t, NULL, NULL);
     if (status == INGOT_OK)
         status = make_scratch(t);
     if (status == INGOT_OK && !(o->prepare && o->remote))
         status = find_machine(t);
     if (status == INGOT_OK && !o->remote && !o->prepare)
         status = network_profile(t);
+    t->deadline = seconds_now() + (o->measure ? 0 : o->budget);
+    if (status == INGOT_OK && !o->remote && !o->prepare && !o->measure && !o->kernels &&
+        !o->compile.sched)
+        status = network_variants(t);
     if (status == INGOT_OK)
         status = choose_kernels(t);
     if (status != INGOT_OK)
         return status;
     if (o->prepare)
         return tune_prepare(t, o->prepare);
-    t->deadline = seconds_now() + (o->measure ? 0 : o->budget);
     if (o->measure)
         status = tune_measure(t, o->measure);
     if (status == INGOT_OK)

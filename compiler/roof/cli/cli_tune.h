@@ -18,17 +18,32 @@ typedef struct {
     Database *d;
     Machine machine;
     const char *dir;    /* scratch */
+    const char *sched;  /* decisions that the network is built with; NULL: none */
     double network_ms;  /* sum of its steps; 0: not known */
     TuneKernel **order; /* those that are asked for, the dearest first */
     int n;
     double began, deadline;
 } Tune;
 
+/* cli_tune.c: the plan that `ingot compile` makes with a file of decisions (NULL: none), and its kernels. */
+ingot_status tune_plan(Tune *, const char *sched, const char *values);
+
 /* cli_tune_network.c: times of the network's steps go to the kernels. */
 ingot_status network_profile(Tune *);
+/* Times of all steps, the least of what was there and what a profile of the program tells; false: it failed. */
+bool network_times(const Tune *, const char *entry, double *ms, int n);
+ingot_status network_write(const char *file, const StrBuf *);
+/* The program by a file of decisions. */
+ingot_status network_build(Tune *, const char *file, const char **entry);
+/* Milliseconds of a run, the least of several turns: of the program as it is, and of another one. */
+ingot_status network_compare(const Tune *, const char *entry, double *was, double *is);
 /* Winners that cannot be replayed, or are not faster in the network, are winners no more; the file goes to *text.  What
  * the database knows of it is not timed again. */
 ingot_status network_confirm(Tune *, StrBuf *text);
+
+/* cli_tune_variants.c: computes values in other ways where the network is faster by that; the plan, the program and the times are
+ * then those of the network with these. */
+ingot_status network_variants(Tune *);
 
 /* cli_tune_explain.c */
 void tune_explain(Tune *);

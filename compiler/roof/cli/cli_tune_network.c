@@ -10,8 +10,7 @@
 enum { TURNS = 3, BENCHES = 6 };
 #define NOISE 0.01
 
-/* Times of all steps, the least of what was there and what a profile of the program tells; false: it failed. */
-static bool profile(const Tune *t, const char *entry, double *ms, int n)
+bool network_times(const Tune *t, const char *entry, double *ms, int n)
 {
     const char *out = arena_printf(t->a, "%s/profile.txt", t->dir);
     const char *argv[] = {arena_printf(t->a, "%s/model", entry),   "-t",
@@ -44,7 +43,7 @@ ingot_status network_profile(Tune *t)
 {
     int n = t->plan->nstep;
     double *ms = NEWN(t->a, double, n + 1);
-    if (!profile(t, t->s.entry, ms, n))
+    if (!network_times(t, t->s.entry, ms, n))
         return complain(INGOT_TOOL, "%s: the compiled model failed", t->o->model);
     t->network_ms = 0;
     for (int i = 0; i < n; i++)
@@ -56,16 +55,22 @@ ingot_status network_profile(Tune *t)
 
 /* ---- can it be replayed? ---------------------------------------------------------------------------- */
 
+ingot_status network_write(const char *file, const StrBuf *text)
+{
+    FILE *f = fopen(file, "w");
+    bool good = f && fwrite(text->data, 1, text->len, f) == text->len;
+    if (f)
+        good &= fclose(f) == 0;
+    return good ? INGOT_OK : complain(INGOT_IO, "%s: cannot be written", file);
+}
+
 static ingot_status write_try(const Tune *t, const char *file)
 {
     StrBuf text = {0};
     tuned_print(&text, &t->t, t->o->compile.target, &t->machine);
-    FILE *f = fopen(file, "w");
-    bool good = f && fwrite(text.data, 1, text.len, f) == text.len;
-    if (f)
-        good &= fclose(f) == 0;
+    ingot_status status = network_write(file, &text);
     sb_free(&text);
-    return good ? INGOT_OK : complain(INGOT_IO, "%s: cannot be written", file);
+    return status;
 }
 
 /* By step: a hash of the kernel that the file is to give. */
@@ -140,16 +145,23 @@ static void drop_unreplayed(Tune *t, const char *file)
 
 /* ---- is it faster? ------------------------------------------------------------------------------------- */
 
-/* The program with the winners. */
-static ingot_status build_tuned(Tune *t, Session *s, Options *o, const char *file)
+ingot_status network_build(Tune *t, const char *file, const char **entry)
 {
-    *o = *t->o;
-    *s = t->s;
-    o->compile.sched = file;
-    o->compile.verbose = 0;
-    s->o = o;
+    Options o = *t->o;
+    Session s = t->s;
+    o.compile.sched = file;
+    o.compile.verbose = 0;
+    s.o = &o;
+    ingot_status status = session_find_entry(&s, &t->opened);
+    *entry = s.entry;
+    return status;
+}
+
+/* The program with the winners. */
+static ingot_status build_tuned(Tune *t, const char *file, const char **entry)
+{
     ingot_status status = write_try(t, file);
-    return status == INGOT_OK ? session_find_entry(s, &t->opened) : status;
+    return status == INGOT_OK ? network_build(t, file, entry) : status;
 }
 
 static int winners(const Tune *t)
@@ -178,6 +190,15 @@ static bool bench(const Tune *t, const char *entry, double *ms)
     return took > 0;
 }
 
+ingot_status network_compare(const Tune *t, const char *entry, double *was, double *is)
+{
+    *was = *is = 0;
+    for (int i = 0; i < BENCHES; i++)
+        if (!bench(t, t->s.entry, was) || !bench(t, entry, is))
+            return complain(INGOT_TOOL, "%s: the tuned model failed", t->o->model);
+    return INGOT_OK;
+}
+
 /* Drops what is not faster; true if anything was. */
 static ingot_status drop_losers(Tune *t, const char *entry, bool *dropped)
 {
@@ -185,7 +206,7 @@ static ingot_status drop_losers(Tune *t, const char *entry, bool *dropped)
     double *was = NEWN(t->a, double, n + 1), *is = NEWN(t->a, double, n + 1);
     *dropped = false;
     for (int i = 0; i < TURNS; i++)
-        if (!profile(t, t->s.entry, was, n) || !profile(t, entry, is, n))
+        if (!network_times(t, t->s.entry, was, n) || !network_times(t, entry, is, n))
             return complain(INGOT_TOOL, "%s: the tuned model failed", t->o->model);
     for (int i = 0; i < t->t.n; i++) {
         TuneKernel *k = t->t.kernel[i];
@@ -204,25 +225,22 @@ static ingot_status drop_losers(Tune *t, const char *entry, bool *dropped)
 
 static ingot_status confirm(Tune *t, StrBuf *text)
 {
-    const char *file = arena_printf(t->a, "%s/try.sched", t->dir);
-    Session s;
-    Options o;
+    const char *file = arena_printf(t->a, "%s/try.sched", t->dir), *entry = NULL;
     bool dropped = false;
     ingot_status status = INGOT_OK;
     if (winners(t))
         drop_unreplayed(t, file);
     if (winners(t) && !t->o->remote) {
-        status = build_tuned(t, &s, &o, file);
+        status = build_tuned(t, file, &entry);
         if (status == INGOT_OK)
-            status = drop_losers(t, s.entry, &dropped);
+            status = drop_losers(t, entry, &dropped);
     }
     if (status == INGOT_OK && winners(t) && !t->o->remote) {
-        double was = 0, is = 0;
+        double was, is;
         if (dropped)
-            status = build_tuned(t, &s, &o, file);
-        for (int i = 0; i < BENCHES && status == INGOT_OK; i++)
-            if (!bench(t, t->s.entry, &was) || !bench(t, s.entry, &is))
-                status = complain(INGOT_TOOL, "%s: the tuned model failed", t->o->model);
+            status = build_tuned(t, file, &entry);
+        if (status == INGOT_OK)
+            status = network_compare(t, entry, &was, &is);
         if (status == INGOT_OK)
             say("  the network: %.4g ms for %.4g ms, %.3f times as fast", is, was, was / is);
         for (int i = 0; i < t->t.n && status == INGOT_OK && is > was * (1 + 2 * NOISE); i++)

@@ -290,10 +290,10 @@ static void add_block(Tuning *t, Map *known, const Block *b)
     }
 }
 
-void tune_kernels(Tuning *t, Plan *p, const Target *target)
+void tune_kernels(Tuning *t, Plan *p, const Target *target, const char *values)
 {
     Map known = {0};
-    *t = (Tuning){.p = p, .a = arena_new(), .target = target};
+    *t = (Tuning){.p = p, .a = arena_new(), .target = target, .values = values};
     t->span = p->arena_bytes + p->weights_bytes;
     add_block(t, &known, &p->main);
     map_free(&known);

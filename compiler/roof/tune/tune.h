@@ -123,11 +123,12 @@ typedef struct {
     const Target *target;
     TuneKernel **kernel;
     int n;
-    int64_t span; /* bytes that a run of the network touches */
+    int64_t span;       /* bytes that a run of the network touches */
+    const char *values; /* lines of the file: decisions that the plan was made with; NULL: none */
 } Tuning;
 
-/* Of a plan, whose kernels have the heuristic's opts. */
-void tune_kernels(Tuning *, Plan *, const Target *);
+/* Of a plan, whose kernels have the heuristic's opts, and the decisions that it was made with. */
+void tune_kernels(Tuning *, Plan *, const Target *, const char *values);
 void tune_free(Tuning *);
 /* A candidate out of opts, or of a tiling; NULL if it cannot be done.  In the arena of the kernel. */
 Candidate *candidate_of(TuneKernel *, const Tiling *);

@@ -32,6 +32,7 @@ static void print_kernel(StrBuf *sb, const Tuning *t, const TuneKernel *k)
 void tuned_print(StrBuf *sb, const Tuning *t, const char *target, const Machine *m)
 {
     sb_printf(sb, "sched 2\ntarget %s\n# tuned on %s, with %s\n", target, m->cpu, m->compiler);
+    sb_puts(sb, t->values ? t->values : "");
     for (int i = 0; i < t->n; i++)
         if (t->kernel[i]->best)
             print_kernel(sb, t, t->kernel[i]);

@@ -1,0 +1,245 @@
+/* cli_tune_variants.c - in which way values are computed (rewrite/variants.def): measured in the network.
+ *
+ * A variant is other kernels, other buffers and other neighbours, so it is no matter of one kernel.  The network is built once for each
+ * way, with all values that can be done so, and profiled; the steps whose work is for a node of the model are what its value
+ * takes.  Each value takes the way that was the fastest, and the network with all of these has to be faster than without. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli_tune.h"
+
+/* What a build tries for all values at once; tiles of 4 results are less exact, and are for those who ask for them. */
+static const char *const way_name[] = {"direct", "winograd2", "matmul"};
+enum { NWAY = sizeof way_name / sizeof *way_name, TURNS = 3 };
+#define GAIN 0.03  /* of what the value takes: less is noise */
+#define WORTH 0.01 /* of the network */
+
+/* Values that are decided together: with one key, or of one node of the model. */
+typedef struct {
+    const VariantOf *first;
+    double ms[NWAY + 1]; /* in the network as it is, and in each way; 0: not tried */
+} Group;
+
+typedef struct {
+    Tune *t;
+    VariantOf *value;
+    int n;
+    int *group; /* by value: the number of the first one that is decided with it */
+    Group *of;  /* by value; of the first of each */
+} Ways;
+
+static bool go_together(const VariantOf *a, const VariantOf *b)
+{
+    return a->key == b->key || (a->origin && a->origin == b->origin);
+}
+
+static void find_groups(Ways *w)
+{
+    w->group = NEWN(w->t->a, int, w->n + 1);
+    w->of = NEWN(w->t->a, Group, w->n + 1);
+    for (int i = 0; i < w->n; i++) {
+        int first = i;
+        for (int j = 0; j < i; j++)
+            if (go_together(&w->value[i], &w->value[j]))
+                first = w->group[j] < first ? w->group[j] : first;
+        for (int j = 0; j < i; j++) /* what was two so far */
+            if (go_together(&w->value[i], &w->value[j]))
+                for (int k = 0, old = w->group[j]; k < i; k++)
+                    w->group[k] = w->group[k] == old ? first : w->group[k];
+        w->group[i] = first;
+        w->of[i].first = &w->value[i];
+    }
+}
+
+static void add_steps(Ways *w, const Block *b, const double *ms, int way)
+{
+    for (int i = 0; i < b->n; i++) {
+        const Step *s = b->step[i];
+        bool found = false;
+        for (int j = 0; j < w->n && s->kernel && !found; j++) {
+            found = s->heaviest.origin && w->value[j].origin == s->heaviest.origin;
+            if (found)
+                w->of[w->group[j]].ms[way] += ms[s->number];
+        }
+        add_steps(w, &s->body, ms, way);
+        add_steps(w, &s->other, ms, way);
+    }
+}
+
+static ingot_status add_times(Ways *w, const Plan *p, const char *entry, int way)
+{
+    double *ms = NEWN(w->t->a, double, p->nstep + 1);
+    for (int i = 0; i < TURNS; i++)
+        if (!network_times(w->t, entry, ms, p->nstep))
+            return complain(INGOT_TOOL, "%s: the compiled model failed", w->t->o->model);
+    add_steps(w, &p->main, ms, way);
+    return INGOT_OK;
+}
+
+/* Lines that give values a way: of each group its own, NULL for what the compiler chooses. */
+static char *lines_of(const Ways *w, const char *const *way)
+{
+    StrBuf sb = {0};
+    Map said = {0};
+    for (int i = 0; i < w->n; i++) {
+        const VariantOf *v = &w->value[i];
+        const char *name = way[w->group[i]];
+        if (!name || !strcmp(name, v->now) || map_get(&said, v->key))
+            continue;
+        map_put(&said, v->key, (void *)(uintptr_t)v);
+        plan_print_variant(&sb, w->t->plan, v, name);
+    }
+    char *text = arena_strdup(w->t->a, sb.data ? sb.data : "");
+    map_free(&said);
+    sb_free(&sb);
+    return text;
+}
+
+static ingot_status write_lines(const Tune *t, const char *file, const char *lines)
+{
+    StrBuf sb = {0};
+    sb_printf(&sb, "sched 2\ntarget %s\n%s", t->o->compile.target, lines);
+    ingot_status status = network_write(file, &sb);
+    sb_free(&sb);
+    return status;
+}
+
+/* What a value came to be computed as; the context is the same, and so are its nodes. */
+static bool took(Arena *a, const Plan *p, const Ways *w, const char *name, bool *of)
+{
+    VariantOf *now;
+    bool any = false;
+    int n = plan_variants(a, p, &now);
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < w->n; j++)
+            if (now[i].node == w->value[j].node && !strcmp(now[i].now, name) &&
+                strcmp(name, w->value[j].now) != 0)
+                any = of[w->group[j]] = true;
+    return any;
+}
+
+/* The network with all that can be done in this way. */
+static ingot_status try_way(Ways *w, int way)
+{
+    Tune *t = w->t;
+    const char **name = NEWN(t->a, const char *, w->n + 1), *entry,
+               *file = arena_printf(t->a, "%s/way.sched", t->dir);
+    bool *of = NEWN(t->a, bool, w->n + 1);
+    for (int i = 0; i < w->n; i++)
+        name[i] = way_name[way];
+    const char *lines = lines_of(w, name);
+    if (!*lines)
+        return INGOT_OK;
+    ingot_options o = t->o->compile;
+    o.verbose = 0;
+    o.sched = file;
+    ingot_status status = write_lines(t, file, lines);
+    Plan *p = status == INGOT_OK ? plan_make(t->m.c, &o) : NULL;
+    if (status == INGOT_OK && !p)
+        return ingot_context_status(t->m.c);
+    if (status == INGOT_OK && took(t->a, p, w, way_name[way], of)) {
+        status = network_build(t, file, &entry);
+        if (status == INGOT_OK)
+            status = add_times(w, p, entry, way + 1);
+    }
+    plan_free(p);
+    for (int i = 0; i < w->n; i++)
+        if (!of[i])
+            w->of[i].ms[way + 1] = 0;
+    return status;
+}
+
+/* The fastest way of each group, where that is worth it. */
+static char *choose_ways(const Ways *w)
+{
+    const Tune *t = w->t;
+    const char **name = NEWN(t->a, const char *, w->n + 1);
+    double gain = 0;
+    for (int i = 0; i < w->n; i++) {
+        const Group *u = &w->of[i];
+        double least = u->ms[0] * (1 - GAIN);
+        if (w->group[i] != i)
+            continue;
+        for (int j = 0; j < NWAY; j++)
+            if (u->ms[j + 1] > 0 && u->ms[j + 1] < least) {
+                least = u->ms[j + 1];
+                name[i] = way_name[j];
+            }
+        gain += name[i] ? u->ms[0] - least : 0;
+        if (t->o->compile.verbose) {
+            say("  %s %s: %s %.4g ms", u->first->origin ? u->first->origin->op : "",
+                u->first->origin ? u->first->origin->node : "", u->first->now, u->ms[0]);
+            for (int j = 0; j < NWAY; j++)
+                if (u->ms[j + 1] > 0)
+                    say("    %s %.4g ms", way_name[j], u->ms[j + 1]);
+        }
+    }
+    return gain > WORTH * t->network_ms ? lines_of(w, name) : NULL;
+}
+
+/* Lines of the file, "" if the compiler's choices stay. */
+static ingot_status search_ways(Tune *t, const char **lines)
+{
+    Ways w = {.t = t};
+    const char *file = arena_printf(t->a, "%s/variants.sched", t->dir), *entry;
+    double was, is, began = seconds_now(), built = 0;
+    *lines = "";
+    w.n = plan_variants(t->a, t->plan, &w.value);
+    find_groups(&w);
+    ingot_status status = w.n ? add_times(&w, t->plan, t->s.entry, 0) : INGOT_OK;
+    for (int i = 0; i < NWAY && w.n && status == INGOT_OK; i++) {
+        if (seconds_now() + 2 * built > began + (t->deadline - began) / 2)
+            break; /* the other half is for kernels */
+        double from = seconds_now();
+        status = try_way(&w, i);
+        built = seconds_now() - from > built ? seconds_now() - from : built;
+    }
+    const char *chosen = w.n && status == INGOT_OK ? choose_ways(&w) : NULL;
+    if (!chosen)
+        return status;
+    status = write_lines(t, file, chosen);
+    if (status == INGOT_OK)
+        status = network_build(t, file, &entry);
+    if (status == INGOT_OK)
+        status = network_compare(t, entry, &was, &is);
+    if (status != INGOT_OK)
+        return status;
+    bool faster = is < was * (1 - WORTH);
+    say("  variants: the network takes %.4g ms for %.4g ms%s", is, was,
+        faster ? "" : ": left as the compiler chose");
+    *lines = faster ? chosen : "";
+    return status;
+}
+
+static const char *key_of(const Tune *t)
+{
+    StrBuf sb = {0};
+    sb_printf(&sb, "variants, threads %d\n", t->o->threads);
+    for (int i = 0; i < t->t.n; i++)
+        sb_printf(&sb, "%s %d\n", t->t.kernel[i]->hash, t->t.kernel[i]->nstep);
+    const char *key =
+        arena_printf(t->a, "%016llx%016llx", (unsigned long long)hash_bytes(1, sb.data, sb.len),
+                     (unsigned long long)hash_bytes(2, sb.data, sb.len));
+    sb_free(&sb);
+    return key;
+}
+
+ingot_status network_variants(Tune *t)
+{
+    const char *key = key_of(t), *lines = database_outcome(t->d, t->a, key);
+    ingot_status status = INGOT_OK;
+    if (!lines && t->o->budget > 0) {
+        status = search_ways(t, &lines);
+        if (status == INGOT_OK && !database_keep_outcome(t->d, key, lines))
+            return complain(INGOT_IO, "ingot tune: %s", database_error(t->d));
+    }
+    if (status != INGOT_OK || !lines || !*lines)
+        return status;
+    t->sched = arena_printf(t->a, "%s/values.sched", t->dir);
+    status = write_lines(t, t->sched, lines);
+    if (status == INGOT_OK)
+        status = network_build(t, t->sched, &t->s.entry);
+    if (status == INGOT_OK)
+        status = tune_plan(t, t->sched, lines);
+    return status == INGOT_OK ? network_profile(t) : status;
+}
