@@ -3,7 +3,8 @@
 
     tune.py --ingot build/ingot
 
-    tuned      a search of a few seconds writes a file that gives the same bytes anywhere and passes `ingot verify`
+    tuned      a search of a few seconds writes a file that gives the same bytes anywhere and passes `ingot verify`; so does one that
+               says in which way values are computed
     replayed   a winner (made up in the database) changes its kernel and nothing else; another build's bytes are the same
     killed     kill -9 at 3 random instants (30 by `tests/run.sh all`): nothing that was timed is lost, and the search goes on; two at once
     elsewhere  candidates prepared, and timed by a command; cut off in between
@@ -88,18 +89,38 @@ def bundle(ingot, work, name, *flags):
     return fingerprint(folder / "out")
 
 
+def ways(ingot, work):
+    """As if the network had been faster with a convolution in fewer products."""
+    call(ingot, "compile", model_file(work), "-o", work / "out", *TARGET, "--save-sched", work / "saved")
+    line = next(one for one in (work / "saved").read_text().splitlines() if "recomputed as direct" in one and "conv_0" in one)
+    with sqlite3.connect(work / "tune.db") as db:
+        if db.execute("UPDATE outcome SET text=? WHERE text NOT LIKE 'sched 2%'", (line.replace("recomputed as direct", "as winograd2") + "\n",)).rowcount != 1:
+            raise Wrong("what was found of the ways to compute values is not remembered")
+    file = work / "ways.sched"
+    tune(ingot, work, "-o", file, "--budget", "0")
+    if "as winograd2" not in file.read_text():
+        raise Wrong("the file does not say how the value is computed")
+    here = bundle(ingot, work, "here", "--sched", file)
+    if here == bundle(ingot, work, "without") or here != bundle(ingot, work, "there", "--sched", file):
+        raise Wrong("the file does nothing, or another thing elsewhere")
+    call(ingot, "verify", model_file(work), "--sched", file)
+
+
 def tuned(ingot, work):
     file = work / "tuned.sched"
-    tune(ingot, work, "-o", file, "--budget", "2s", "--beam", "2", "--kernels", "k01*")
+    text = tune(ingot, work, "-o", file, "--budget", "3s", "--beam", "2", "-v")
     known = trials(ingot, work)
     if not any(e["verdict"] == "right" and e["ns"] > 0 for e in known.values()):
         raise Wrong(f"nothing was timed: {known}")
-    tune(ingot, work, "-o", work / "again.sched", "--budget", "0", "--kernels", "k01*")
+    if "Conv conv_0: direct" not in text or "    winograd2 " not in text:
+        raise Wrong(f"no other way to compute it was tried:\n{text}")
+    tune(ingot, work, "-o", work / "again.sched", "--budget", "0")
     if (work / "again.sched").read_text() != file.read_text():
         raise Wrong("the database knows another outcome")
     if bundle(ingot, work, "here", "--sched", file) != bundle(ingot, work, "there", "--sched", file):
         raise Wrong("another bundle")
     call(ingot, "verify", model_file(work), "--sched", file)
+    ways(ingot, work)
     text = tune(ingot, work, "--budget", "0", "--explain")
     if "the compiler's choice:" not in text or "tried:" not in text:
         raise Wrong(f"--explain tells nothing:\n{text}")

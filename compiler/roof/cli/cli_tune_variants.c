@@ -188,7 +188,7 @@ static ingot_status search_ways(Tune *t, const char **lines)
     find_groups(&w);
     ingot_status status = w.n ? add_times(&w, t->plan, t->s.entry, 0) : INGOT_OK;
     for (int i = 0; i < NWAY && w.n && status == INGOT_OK; i++) {
-        if (seconds_now() + 2 * built > began + (t->deadline - began) / 2)
+        if (built > 0 && seconds_now() + 2 * built > began + (t->deadline - began) / 2)
             break; /* the other half is for kernels */
         double from = seconds_now();
         status = try_way(&w, i);
@@ -230,6 +230,8 @@ ingot_status network_variants(Tune *t)
     ingot_status status = INGOT_OK;
     if (!lines && t->o->budget > 0) {
         status = search_ways(t, &lines);
+        double half = seconds_now() + t->o->budget / 2; /* builds take as long as they take */
+        t->deadline = t->deadline > half ? t->deadline : half;
         if (status == INGOT_OK && !database_keep_outcome(t->d, key, lines))
             return complain(INGOT_IO, "ingot tune: %s", database_error(t->d));
     }
