@@ -87,7 +87,8 @@ typedef struct {
     int nopt;
     const Layout **layout; /* by argument; NULL: as the kernel has it */
     const char *text;      /* its opts and layouts in one line */
-    uint64_t source; /* hash of the emitted function, by candidate_source(): equal ones are timed once */
+    uint64_t
+        source; /* hash of the emitted function, by candidate_source(): equal ones are timed once */
     Estimate estimate;
     double predicted; /* ns, by the time of what it was made from */
     Verdict verdict;
@@ -110,11 +111,11 @@ typedef struct {
     Candidate **candidate; /* [0]: the heuristic's */
     int n;
     Map by_text, by_source; /* candidates; by what is emitted those that somebody asked for */
-    int best;        /* the fastest that is right and beats the noise; 0: none does */
-    double ms;       /* in the network, of all its steps; 0: not known */
-    bool done;       /* the search has ended by itself */
-    int tried, seen; /* candidates timed in this search; estimated */
-    bool known;      /* the database had the answer */
+    int best;               /* the fastest that is right and beats the noise; 0: none does */
+    double ms;              /* in the network, of all its steps; 0: not known */
+    bool done;              /* the search has ended by itself */
+    int tried, seen;        /* candidates timed in this search; estimated */
+    bool known;             /* the database had the answer */
 } TuneKernel;
 
 typedef struct {
