@@ -1257,7 +1257,7 @@ IGRT_INT_ACROSS(hmin, min)
  * x + 1.5 * 2^23, which rounds to nearest.
  *
  * e^x = 2^n * e^r, r = x - n * ln 2 (in two parts, the first of 9 bits, so n * part is exact),
- * e^r = 1 + r + r^2 * P(r), |r| <= ln 2 / 2. The result is e^r; *n is n in its low bits, above
+ * e^r = 1 + r * (1 + r * P(r)), |r| <= ln 2 / 2. The result is e^r; *n is n in its low bits, above
  * which is rubbish that a shift by 23 removes.
  */
 #define IGRT_MAGIC 12582912.0f
@@ -1274,8 +1274,9 @@ IGRT_INT_ACROSS(hmin, min)
         p = igrt_muladd_f32x##N(p, r, igrt_splat_f32x##N(4.166824743e-02f));                   \
         p = igrt_muladd_f32x##N(p, r, igrt_splat_f32x##N(1.666651964e-01f));                   \
         p = igrt_muladd_f32x##N(p, r, igrt_splat_f32x##N(4.999999404e-01f));                   \
+        p = igrt_muladd_f32x##N(p, r, igrt_splat_f32x##N(1.0f));                               \
         *n = t;                                                                                \
-        return igrt_muladd_f32x##N(r * r, p, r) + 1.0f;                                        \
+        return igrt_muladd_f32x##N(p, r, igrt_splat_f32x##N(1.0f));                            \
     }                                                                                          \
     /* e^x where that is a normal number; anything for a NaN */                                \
     IGRT_VEC igrt_f32x##N igrt_exp_normal_f32x##N(igrt_f32x##N x)                              \

@@ -52,6 +52,9 @@ typedef struct {
     double score;
 } RegisterTile;
 
+/* What so many multiply-adds for every load are worth: below ENOUGH the loads are what takes time; beyond, up to PLENTY, some of
+ * them wait for a cache, and the fewer there are the less. */
+double flow_of(double each, bool lanes);
 /* pair: what is interleaved with the lanes, or NULL; four: whether reduced axes are taken by fours (DOT); moves: operands that have to be
  * copied first, for these lanes. */
 RegisterTile pick_tile(const Kernel *, const View *, const Buffer *const *bufs, Node *lanes,

@@ -6,7 +6,7 @@
  *
  * The rows are copies of the stores (UPCAST), so that both sums of products are tiles of rows x vectors in registers, and the places
  * hold that many rows.  Whatever is reduced along a row has its lanes there too. */
-#include "kernel.h"
+#include "heuristic.h"
 
 /* The place that a factor of a sum's products is read from, or NULL. */
 static Node *staged_factor(Node *sum)
@@ -38,8 +38,6 @@ typedef struct {
     double score;
 } RowsTile;
 
-enum { MOST_COPIES = 64 };
-
 static void pick(RowsTile *best, RowsTile tile, const Target *t)
 {
     int64_t extent, rows;
@@ -50,10 +48,9 @@ static void pick(RowsTile *best, RowsTile tile, const Target *t)
             double acc = (double)(tile.vectors * tile.nrows),
                    loads = (double)(tile.vectors + tile.nrows);
             if (extent % (tile.vectors * tile.width) ||
-                acc + (double)tile.vectors + 1 > t->registers ||
-                tile.nrows * tile.vectors * tile.vectors > MOST_COPIES)
+                acc + (double)tile.vectors + 1 > t->registers)
                 continue;
-            double flow = acc / loads > 1.6 ? 1.6 : acc / loads, latency = acc > 10 ? 10 : acc;
+            double flow = flow_of(acc / loads, true), latency = acc > 10 ? 10 : acc;
             int64_t whole = (rows + tile.nrows - 1) / tile.nrows * tile.nrows;
             tile.score = (double)rows / (double)whole * flow * latency * (double)tile.width;
             if (rows % tile.nrows)

@@ -14,9 +14,7 @@ static double used(int64_t extent, int64_t step)
 /* Bytes of a block that stay in L1 beside the other operand, and over how many rows a vector from L2 has to be used. */
 enum { MAX_VECTORS = 4, L1_BLOCK = 16 << 10, L2_ROWS = 8 };
 
-/* What so many multiply-adds for every load are worth: below ENOUGH the loads are what takes time; beyond, up to PLENTY, some of
- * them wait for a cache, and the fewer there are the less. */
-static double flow_of(double each, bool lanes)
+double flow_of(double each, bool lanes)
 {
     const double ENOUGH = 1.6, PLENTY = 2.2, WAIT = 0.3;
     double more = (each < PLENTY ? each : PLENTY) - ENOUGH;

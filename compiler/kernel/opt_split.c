@@ -126,6 +126,49 @@ bool opt_has_rest(const Nest *n, int axis)
     return false;
 }
 
+/* The value that fills a place along this axis of the kernel. */
+static Node *filled_along(const Nest *n, Arena *a, int root)
+{
+    int count;
+    Node **order = graph_toposort(a, 1, &n->k->sink, &count);
+    for (int i = 0; i < count; i++)
+        for (int j = 0; order[i]->op == OP_STAGE && j < (int)order[i]->arg.i; j++)
+            if (order[i]->src[1 + j] == n->k->axes[root].range)
+                return order[i]->src[0];
+    BUG("a staged axis without a place");
+}
+
+/* How many copies there are of what is stored (place < 0) or of what fills the place along an axis of the kernel, if there were
+ * `more` along another: other places have copies of their own, and an axis that the place does not move with makes none of it. */
+static int64_t copies_of(const Nest *n, int place, int axis, int64_t more)
+{
+    int64_t copies = 1;
+    Arena *a = arena_new();
+    Node *value = place >= 0 ? filled_along(n, a, place) : NULL;
+    for (int i = 0; i <= n->nsplit; i++) {
+        const Split *s = i < n->nsplit ? &n->split[i] : NULL;
+        int root = n->axis[s ? s->axis : axis].root;
+        if (s && s->kind != OPT_UPCAST && s->kind != OPT_UNROLL)
+            continue;
+        bool here = root == place;
+        if (!n->k->axes[root].staged)
+            here = !value || n->axis[root].reduced || moves_with(a, value, n->k->axes[root].range);
+        copies = sat_mul(copies, here ? s ? s->amount : more : 1);
+    }
+    arena_free(a);
+    return copies;
+}
+
+static int64_t most_copies(const Nest *n, int axis, int64_t more)
+{
+    int64_t most = copies_of(n, -1, axis, more);
+    for (int i = 0; i < n->k->naxis; i++) {
+        int64_t copies = n->k->axes[i].staged ? copies_of(n, i, axis, more) : 1;
+        most = copies > most ? copies : most;
+    }
+    return most;
+}
+
 /* UPCAST of what is stored, UNROLL of what is reduced. */
 const char *opt_copies(Nest *n, const Opt *o, int axis)
 {
@@ -152,11 +195,11 @@ const char *opt_copies(Nest *n, const Opt *o, int axis)
     const char *why = opt_on_gpu(n) && x->extent % o->amount ? rest_on_gpu(n, o, x) : NULL;
     if (why)
         return why;
-    if (sat_mul(n->copies, o->amount) > MAX_COPIES)
+    if (most_copies(n, axis, o->amount) > MAX_COPIES)
         return opt_refuse(
             n, "%s %s %lld: at most %d copies are made of anything, by all opts together",
             opt_name[o->kind], o->axis, (long long)o->amount, MAX_COPIES);
-    n->copies *= o->amount;
+    n->copies = copies_of(n, -1, axis, o->amount);
     opt_divide(n, o, axis, AXIS_COPIES, unroll ? REST_LOOP : REST_COPIES);
     return NULL;
 }
