@@ -213,6 +213,7 @@ int process_wait(pid_t);
 int process_run_to(const char *const *argv,
                    const char *file); /* its standard output goes to the file */
 /* check: with -DMODEL_CHECK=1. Builds a bundle's program ("-std=c99") with the system's C compiler, for the target's machine. */
+int cores(void); /* of this machine, 1 to 64 */
 ingot_status build_program(Arena *, const char *dir, const char *name, const char *target,
                            const char *standard, bool check, bool verbose);
 const char *c_compiler(void);
@@ -269,6 +270,8 @@ ingot_status session_read(Session *, const Model *, bool may_invent);
 /* The same, and has the program ready. */
 ingot_status session_prepare(Session *, Model *, bool may_invent);
 ingot_status session_run(Session *); /* fills out */
+ingot_status session_outputs(Session *,
+                             const char *folder); /* from where a program wrote them, in work */
 /* The outputs beside the wanted ones, each told; INGOT_DIFFERS if one is further away than the tolerance. */
 ingot_status session_compare(const Session *);
 ingot_status driver_failed(const Session *, int code); /* what the status of the program says */
@@ -302,8 +305,9 @@ void rounding_free(Rounding *);
 void rounding_wrote(Rounding *, const Step *, const Buffer *, int64_t offset, const char *bytes);
 double rounding_bound(Rounding *, const Step *, const Buffer *, size_t element);
 /* cli_lockstep.c: runs the program beside its naive twin (the same plan without opts, in a folder of its own) on the same
- * inputs, step by step; tells the steps that differ, or with -v all. INGOT_DIFFERS if one does. */
-ingot_status lockstep(const Session *, const Plan *, const char *twin);
+ * inputs, step by step; tells the steps that differ, or with -v all. INGOT_DIFFERS if one does. The outputs of the twin are
+ * left in a folder `out` in work. */
+ingot_status lockstep(const Session *, const Plan *, const char *twin, const char *out);
 /* The same without a program: all steps are interpreted, each kernel with opts and without. */
 struct PlanInterp;
 ingot_status interpreter_failed(const Session *, const struct PlanInterp *); /* after a message */

@@ -1,9 +1,10 @@
 /* cli_lockstep.c - every step of a compiled model beside the naive form of the same step.
  *
  * Both programs come from one plan: the same steps, buffers and layouts; one has the opts, the other has not.
- * After each step a program hands out what it wrote (the driver's --trace), and the naive one goes on with what the
- * other wrote (--follow). So both arenas stay the same, every kernel is judged on the same inputs as its naive
- * form, and a fault is told where it is made and not where it ends up. */
+ * After each step a program hands out what it wrote (the driver's --trace), and the one with opts goes on with what the
+ * naive one wrote (--follow). So both arenas stay the same, every kernel is judged on the same inputs as its naive
+ * form, and a fault is told where it is made and not where it ends up. The naive program runs as it would alone: what it gives
+ * in the end is the result of all naive kernels. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -39,6 +40,7 @@ typedef struct {
     int n;
     char *bytes[2]; /* of the place at hand: the program's, the naive one's */
     double *number[2];
+    int leader; /* whose bytes the next steps read */
     Rounding *rounding;
 } Lockstep;
 
@@ -173,7 +175,7 @@ static void compare(Lockstep *l, Place *p)
 {
     const Buffer *b = p->buffer;
     p->runs++;
-    rounding_wrote(l->rounding, p->step, b, p->offset, l->bytes[0]);
+    rounding_wrote(l->rounding, p->step, b, p->offset, l->bytes[l->leader]);
     if (!memcmp(l->bytes[0], l->bytes[1], (size_t)b->bytes))
         return;
     const double *got = l->number[0], *want = l->number[1];
@@ -235,7 +237,7 @@ static void follow(Lockstep *l, FILE *program, FILE *naive, FILE *onward)
         compare(l, &l->place[a]);
         progress_at((double)(a + 1) / l->n);
         size_t bytes = (size_t)l->place[a].buffer->bytes;
-        if (fwrite(l->bytes[0], 1, bytes, onward) != bytes || fflush(onward))
+        if (fwrite(l->bytes[l->leader], 1, bytes, onward) != bytes || fflush(onward))
             return;
     }
 }
@@ -249,7 +251,7 @@ static const char *child_end(Arena *a, int fd)
     return arena_printf(a, "/dev/fd/%d", fd);
 }
 
-static ingot_status run_both(Lockstep *l, const char *twin, const char *places)
+static ingot_status run_both(Lockstep *l, const char *twin, const char *places, const char *out)
 {
     const Session *s = l->s;
     Arena *a = s->a;
@@ -257,32 +259,33 @@ static ingot_status run_both(Lockstep *l, const char *twin, const char *places)
     for (int i = 0; i < NPIPE; i++)
         if (pipe2(fd[i], O_CLOEXEC))
             return complain(INGOT_IO, "%s: %s", s->o->model, strerror(errno));
-    const char *in = arena_printf(a, "%s/in", s->work),
-               *out = arena_printf(a, "%s/traced", s->work);
+    const char *in = arena_printf(a, "%s/in", s->work);
     const char *program[] = {arena_printf(a, "%s/model", s->entry),
                              "-t",
                              arena_printf(a, "%d", s->o->threads),
                              "--trace",
                              places,
                              child_end(a, fd[PROGRAM][1]),
+                             "--follow",
+                             child_end(a, fd[ONWARD][0]),
                              in,
-                             out,
+                             arena_printf(a, "%s/traced", s->work),
                              NULL};
     pid_t pid[2] = {process_start(program), -1};
     close(fd[PROGRAM][1]);
+    close(fd[ONWARD][0]);
     const char *naive[] = {arena_printf(a, "%s/model", twin),
+                           "-t",
+                           arena_printf(a, "%d", cores()),
                            "--trace",
                            places,
                            child_end(a, fd[NAIVE][1]),
-                           "--follow",
-                           child_end(a, fd[ONWARD][0]),
                            in,
-                           out,
+                           arena_printf(a, "%s/%s", s->work, out),
                            NULL};
     if (pid[0] >= 0)
         pid[1] = process_start(naive);
     close(fd[NAIVE][1]);
-    close(fd[ONWARD][0]);
     FILE *f[NPIPE] = {fdopen(fd[PROGRAM][0], "rb"), fdopen(fd[NAIVE][0], "rb"),
                       fdopen(fd[ONWARD][1], "wb")};
     if (pid[1] >= 0 && f[PROGRAM] && f[NAIVE] && f[ONWARD])
@@ -418,15 +421,16 @@ static Lockstep lockstep_new(const Session *s, const Plan *p, Arena *a)
     return l;
 }
 
-ingot_status lockstep(const Session *s, const Plan *p, const char *twin)
+ingot_status lockstep(const Session *s, const Plan *p, const char *twin, const char *out)
 {
     Arena *a = arena_new();
     Lockstep l = lockstep_new(s, p, a);
+    l.leader = NAIVE;
     const char *places = arena_printf(s->a, "%s/places", s->work);
     ingot_status status = write_places(&l, places);
     signal(SIGPIPE, SIG_IGN); /* a program that ends early is told by its status */
     if (status == INGOT_OK)
-        status = run_both(&l, twin, places);
+        status = run_both(&l, twin, places, out);
     if (status == INGOT_OK)
         status = report(&l);
     rounding_free(l.rounding);

@@ -109,10 +109,15 @@ typedef struct {
     bool failed;
 } Jobs;
 
+int cores(void)
+{
+    const long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n > 64 ? 64 : (int)n;
+}
+
 static Jobs jobs_in(const char *dir)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return (Jobs){.dir = dir, .max = cores < 1 ? 1 : cores > 64 ? 64 : (int)cores};
+    return (Jobs){.dir = dir, .max = cores()};
 }
 
 static void job_wait(Jobs *j)

@@ -254,11 +254,14 @@ ingot_status session_run(Session *s)
     progress_begin("the model runs", 0);
     int code = process_run(argv);
     progress_end();
-    if (code)
-        return driver_failed(s, code);
+    return code ? driver_failed(s, code) : session_outputs(s, "out");
+}
+
+ingot_status session_outputs(Session *s, const char *folder)
+{
     ingot_status status = INGOT_OK;
     for (int i = 0; i < s->nout && status == INGOT_OK; i++) {
-        const char *stem = arena_printf(s->a, "%s/out/output_%d", s->work, i);
+        const char *stem = arena_printf(s->a, "%s/%s/output_%d", s->work, folder, i);
         bool npy;
         if (s->io[i].kind != INGOT_ONNX_TENSOR) {
             group_read(s->a, stem, &s->io[i], &s->out[i], &npy, &status);

@@ -4,6 +4,7 @@
 
 #include "cli.h"
 #include "interp/plan_interp.h"
+#include "kernel/kernel.h"
 #include "nest.h"
 #include "targets.h"
 
@@ -98,7 +99,8 @@ static ingot_status compare_outputs(const Session *s, const char *of, const ingo
     return status;
 }
 
-/* A few results at a time, as many as leave no remainder: each sum is as it was, but does not wait for itself alone. */
+/* A few results at a time, as many as leave no remainder, and in parts for threads: each sum is as it was, but does not wait
+ * for itself alone. */
 static void side_by_side(Kernel *k, const Target *t)
 {
     static const int some[] = {4, 5, 6, 7, 8, 3, 2};
@@ -112,12 +114,13 @@ static void side_by_side(Kernel *k, const Target *t)
             done = x->extent > 0 && x->extent % some[j] == 0 &&
                    !opt_apply(n, &(Opt){.kind = OPT_UPCAST, .axis = x->name, .amount = some[j]});
     }
-    if (done && !nest_check(n))
+    choose_threads(n);
+    if (!nest_check(n))
         nest_keep(n, k);
     nest_free(n);
 }
 
-/* Kernels without opts (but for this one), but where and in which layout the others have their operands. */
+/* Kernels without opts (but for these), but where and in which layout the others have their operands. */
 static void drop_opts(Plan *p, const Target *t)
 {
     for (int i = 0; i < p->nkernel; i++) {
@@ -157,13 +160,13 @@ static ingot_status verify_kernels(Session *s, const ingot_value *want)
     const char *folder = arena_printf(s->a, "%s/twin", s->work);
     ingot_status status = build_twin(s, &m, &p, folder), differ = INGOT_OK;
     if (status == INGOT_OK)
-        differ = lockstep(s, p, folder);
+        differ = lockstep(s, p, folder, "naive");
     Session twin = *s;
-    twin.entry = folder;
     twin.out = NEWN(s->a, Value, s->nout + 1);
-    if (status == INGOT_OK)
-        status = session_run(&twin);
-    if (status == INGOT_OK)
+    const bool ran = status == INGOT_OK && (differ == INGOT_OK || differ == INGOT_DIFFERS);
+    if (ran)
+        status = session_outputs(&twin, "naive");
+    if (ran && status == INGOT_OK)
         status = compare_outputs(&twin, " of the naive kernels", want, true);
     plan_free(p);
     model_close(&m);
