@@ -264,6 +264,8 @@ static void kernels_text(StrBuf *sb, Bundle *b)
     sb_puts(sb, b->kernel_needs & NEED_NUM ? runtime_text("igrt_num.h") : b->target->prologue);
     if (b->kernel_needs & NEED_MMA)
         sb_puts(sb, runtime_text("igrt_mma.h"));
+    if (b->kernel_needs & NEED_WGMMA)
+        sb_puts(sb, runtime_text("igrt_wgmma.h"));
     sb_puts(sb, body.data);
     sb_free(&body);
 }
@@ -718,9 +720,39 @@ static void items(StrBuf *sb, Bundle *b, const Kernel *k)
     for (int i = 0; !k->serial && i < t->naxis; i++)
         if (t->items ? t->axis[i].bound == BOUND_GRID : !t->axis[i].scanned)
             extent[n++] = t->axis[i].range->src[0];
-    int group = k->serial ? 0 : t->items;
+    int group = k->serial ? 0 : tile_group(t);
     product(sb, b, group ? group : 1, n, extent);
     sb_printf(sb, ", %d, %lld", group, (long long)gpu_shared(tiles.k, k->narg, b->target));
+    tiles_free(&tiles);
+}
+
+static void numbers(Writer *w, int n, const int64_t *x, int64_t unit)
+{
+    sb_puts(&w->sb, ", (const uint64_t[]){");
+    for (int i = 0; i < n; i++)
+        sb_printf(&w->sb, "%s%lld", i ? ", " : "", (long long)sat_mul(x[i], unit));
+    sb_puts(&w->sb, "}");
+}
+
+/* What boxes of an argument are taken out of, for STAGE .. move tma: igrt_gpu_map m1; TRY(igrt_gpu_make_map(gpu, &m1, ...)); */
+static void maps(Writer *w, const Step *s)
+{
+    Bundle *b = w->b;
+    Tiles tiles = kernel_lower(s->kernel);
+    for (int i = 0, box = 0; i < s->kernel->nopt; i++) {
+        if (!s->kernel->opts[i].tma)
+            continue;
+        const Box *x = &tiles.tile[0].box[box++];
+        const int64_t bytes = element_bytes(s->kernel->args[x->arg].dtype);
+        line(w, "igrt_gpu_map m%d;", x->arg);
+        open_gpu(w, "make_map");
+        sb_printf(&w->sb, ", &m%d, mem[%s], %lld, %d", x->arg, mem_of(b, s->bufs[x->arg]),
+                  (long long)sat_mul(x->offset, bytes), x->rank);
+        numbers(w, x->rank, x->extent, 1);
+        numbers(w, x->rank, x->stride, bytes);
+        numbers(w, x->rank, x->size, 1);
+        sb_puts(&w->sb, "));\n");
+    }
     tiles_free(&tiles);
 }
 
@@ -732,6 +764,7 @@ void gpu_kernel(Writer *w, const Step *s)
     const int narg = k->narg, nint = narg + k->nvar;
     line(w, "{");
     w->depth++;
+    maps(w, s);
     indent(w);
     sb_puts(&w->sb, "void *args[] = {");
     size_t start = w->sb.len;
@@ -757,6 +790,9 @@ void gpu_kernel(Writer *w, const Step *s)
         nmem += i < narg;
         n++;
     }
+    for (int i = 0; i < k->nopt; i++)
+        if (k->opts[i].tma)
+            sb_printf(&w->sb, "%s&m%lld", n++ ? ", " : "", (long long)k->opts[i].amount);
     sb_puts(&w->sb, "};\n");
     open_gpu(w, "launch");
     sb_printf(&w->sb, ", ctx->kernel[%s], ", upper_case(b->a, k->name));

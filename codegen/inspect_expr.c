@@ -362,6 +362,17 @@ static void put_statement(Printer *p, const Linear *l, const Stmt *s)
     case STMT_COMMIT: sb_puts(p->sb, "commit"); break;
     case STMT_WAIT: sb_printf(p->sb, "wait %d", s->count); break;
     case STMT_BARRIER: sb_puts(p->sb, "barrier"); break;
+    case STMT_LOADER: sb_puts(p->sb, "loader"); break;
+    case STMT_CLAIM:
+    case STMT_FILLED:
+        sb_puts(p->sb, s->kind == STMT_CLAIM ? "claim " : "filled ");
+        put_expr(p, n, WEAKEST);
+        break;
+    case STMT_RELEASE:
+        sb_puts(p->sb, n ? "release " : "release all");
+        if (n)
+            put_expr(p, n, WEAKEST);
+        break;
     }
     sb_puts(p->sb, "\n");
 }

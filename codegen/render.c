@@ -276,7 +276,7 @@ static void statement(Render *r, const Stmt *s)
 {
     Node *n = s->node;
     render_indent(r, s->depth);
-    if (fragment(r, s))
+    if (fragment(r, s) || render_token(r, s))
         return;
     switch (s->kind) {
     case STMT_LOOP:
@@ -295,6 +295,10 @@ static void statement(Render *r, const Stmt *s)
     case STMT_PARTS: parts(r, s->depth); break;
     case STMT_END:
         end_names(r, s->depth);
+        if (!n && r->l.tile->box) { /* of the loader */
+            put(r, "    return;\n");
+            render_indent(r, s->depth);
+        }
         put(r, "}\n");
         break;
     case STMT_LET:
@@ -321,6 +325,10 @@ static void statement(Render *r, const Stmt *s)
         render_bare(r, n->src[2]);
         put(r, "));\n");
         break;
+    case STMT_LOADER:
+    case STMT_CLAIM:
+    case STMT_FILLED:
+    case STMT_RELEASE: break; /* render_token() */
     case STMT_BARRIER:
         put(r, r->t->barrier);
         put(r, "\n");
@@ -468,18 +476,24 @@ int64_t gpu_shared(const Kernel *lowered, int narg, const Target *t)
 static void places(Render *r, const Kernel *k)
 {
     const bool asked = gpu_shared(r->k, k->narg, r->t) > 0;
+    bool boxes = false; /* what is swizzled begins at a multiple of eight lines */
+    for (int i = 0; i < k->nopt; i++)
+        boxes |= k->opts[i].tma;
+    const char *local = boxes ? "__shared__ __align__(1024) " : r->t->local_word;
+    const char *shared = boxes ? "shared_boxes" : "shared";
     if (asked)
-        sb_printf(r->sb, "    extern %sunsigned char shared[];\n", r->t->local_word);
+        sb_printf(r->sb, "    extern %sunsigned char %s[];\n", local, shared);
     for (int i = k->narg; i < r->k->narg; i++) {
         const char *type = kernel_type(r->t, r->k->args[i].dtype);
         long long at = place_offset(r->k, k->narg, i);
         render_indent(r, 0);
         if (asked) {
-            sb_printf(r->sb, "%s *const a%d = (%s *)(void *)(shared + %lld);\n", type, i, type, at);
+            sb_printf(r->sb, "%s *const a%d = (%s *)(void *)(%s + %lld);\n", type, i, type, shared,
+                      at);
             continue;
         }
         if (!k->scratch) {
-            const char *word = r->t->gpu     ? r->t->local_word
+            const char *word = r->t->gpu     ? local
                                : r->t->lanes ? "__attribute__((aligned(64))) "
                                              : "";
             sb_printf(r->sb, "%s%s a%d[%lld];\n", word, type, i,
@@ -547,7 +561,8 @@ unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char 
     if (t->gpu)
         sb_printf(sb, "%s", t->kernel_word);
     if (t->gpu && tiles.tile[0].items)
-        sb_printf(sb, tiles.tile[0].tc ? t->group_word_alone : t->group_word, tiles.tile[0].items);
+        sb_printf(sb, tiles.tile[0].tc ? t->group_word_alone : t->group_word,
+                  tile_group(&tiles.tile[0]));
     kernel_prototype(sb, t, k, function_name);
     put(&r, "\n{\n");
     if (t->gpu)

@@ -139,6 +139,8 @@ void render_fragment_type(Render *, Node *);
 void render_fragment_element(Render *, Node *proj);
 /* The load of one. */
 void render_lane_fragment(Render *, Node *load);
+bool render_token(Render *, const Stmt *);
+void render_box(Render *, const Box *, Node *store, int depth);
 /* Statements, of fragments in tiles. */
 void render_fragment_zero(Render *, int tile);
 void render_fragment_load(Render *, Node *load, int tile);

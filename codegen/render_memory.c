@@ -240,6 +240,10 @@ void render_store(Render *r, Node *n, bool async, int depth)
         put(r, ")\n");
         render_indent(r, depth + 1);
     }
+    if (box_of(&r->l, n)) {
+        render_box(r, box_of(&r->l, n), n, depth);
+        return;
+    }
     if (store_chunk(n) > 1) {
         const Node *from = n->src[2];
         Node *whole = store_whole(n);

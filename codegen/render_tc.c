@@ -7,7 +7,25 @@
  *
  *     const igrt_mma_a v7 = igrt_mma_a_lines_16(a3 + (i0_i_o*640 + r0_i_o*16), 40);
  *     igrt_mma_dot_f16(&s3, v7, v9);
- *     a0[...] = s3.v[1]; */
+ *     a0[...] = s3.v[1];
+ *
+ * A warpgroup's (igrt_wgmma.h) operands are said by where they lie. One more item than the group has asks for the boxes that fill these
+ * places, and the two sides wait for each other by tokens:
+ *
+ *     if (igrt_is_loader(256)) {
+ *         for (int ahead = 0; ahead < 64; ahead++) {
+ *             igrt_claim(a5, ahead, 4, 49152);
+ *             igrt_box_2(a3 + ..., &m1, igrt_filled_token(a5, ahead, 4), ahead*64, i0_o*128);
+ *             ...
+ *         }
+ *         return;
+ *     }
+ *     for (int r0_o = 0; r0_o < 64; r0_o++) {
+ *         igrt_filled(a5, r0_o, 4);
+ *         const igrt_wgmma_operand v7 = igrt_wgmma_lines(a3 + (i0_i_o*4096 + r0_i_o*16));
+ *         igrt_wgmma256_dot_f16<0, 1>(&s3, v7, v9);
+ *         igrt_release(a5, r0_o, 4);
+ *     } */
 #include <string.h>
 
 #include "render.h"
@@ -21,7 +39,12 @@ void render_tc_begin(Render *r)
 {
     const Tile *t = r->l.tile;
     if (t->tc->lanes) {
-        r->needs |= NEED_MMA;
+        r->needs |= NEED_MMA | (tc_in_place(t->tc) ? NEED_WGMMA : 0);
+        if (!t->box)
+            return;
+        render_indent(r, 0);
+        sb_printf(r->sb, "igrt_tokens_begin(a%d, %d, %d);\n", t->tokens, t->depth,
+                  t->items / t->tc->lanes);
         return;
     }
     int line = 64 / t->tc->k; /* bytes of a term */
@@ -82,6 +105,15 @@ void render_products(Render *r, const Stmt *s)
     const Tile *t = r->l.tile;
     Node *a, *b;
     (void)tc_operands(t->tc, s->term, t->fragment, &a, &b);
+    LaneFragment x, y;
+    if (tc_in_place(t->tc)) {
+        const char *name = strchr(t->tc->name, '.') + 1;
+        (void)tc_place_fragment(r->k->c, t->fragment, a, &x);
+        (void)tc_place_fragment(r->k->c, t->fragment, b, &y);
+        sb_printf(r->sb, "%s_dot_%s<%d, %d>(&s%d, v%d, v%d);\n", t->tc->spelling, name, !x.by_line,
+                  !y.by_line, r->number[s->node->id], r->number[a->id], r->number[b->id]);
+        return;
+    }
     if (t->tc->lanes) {
         const char *name = strchr(t->tc->name, '.') + 1;
         sb_printf(r->sb, "%s_dot_%s(&s%d, v%d, v%d);\n", t->tc->spelling, name,
@@ -96,6 +128,10 @@ void render_products(Render *r, const Stmt *s)
 void render_fragment_type(Render *r, Node *n)
 {
     const Tile *t = r->l.tile;
+    if (tc_in_place(t->tc) && n->op != OP_REDUCE) {
+        put(r, "igrt_wgmma_operand");
+        return;
+    }
     sb_printf(r->sb, "%s_%s", t->tc->spelling,
               n->op == OP_REDUCE                    ? "c"
               : r->l.fragment[n->id] >> TC_ROWS & 1 ? "a"
@@ -112,11 +148,86 @@ void render_lane_fragment(Render *r, Node *load)
 {
     const Tile *t = r->l.tile;
     LaneFragment f;
-    if (!tc_lane_fragment(r->k->c, t->fragment, load, &f))
+    const bool in_place = tc_in_place(t->tc);
+    if (!(in_place ? tc_place_fragment : tc_lane_fragment)(r->k->c, t->fragment, load, &f))
         BUG("%s: a fragment that does not lie as its unit wants", r->k->name);
+    if (in_place) {
+        sb_printf(r->sb, "igrt_wgmma_%s(a%lld + ", f.by_line ? "lines" : "terms",
+                  (long long)load->src[0]->arg.i);
+        render_expr(r, f.first);
+        if (!f.by_line)
+            sb_printf(r->sb, ", %lld", (long long)f.apart);
+        put(r, ")");
+        return;
+    }
     sb_printf(r->sb, "%s_%s_%s_%d(a%lld + ", t->tc->spelling, f.rows ? "a" : "b",
               f.by_line ? "lines" : "terms", 8 * dtype_info[load->dtype].bytes,
               (long long)load->src[0]->arg.i);
     render_expr(r, f.first);
     sb_printf(r->sb, ", %lld)", (long long)f.pitch);
+}
+
+/* ---- boxes ------------------------------------------------------------------------------------- */
+
+/* Bytes that fill the places of an iteration. */
+static int64_t box_bytes(const Render *r)
+{
+    int64_t bytes = 0;
+    for (const Box *b = r->l.tile->box; b->place < r->l.tile->tokens; b++) {
+        bytes += b->elements * dtype_info[r->k->args[b->place].dtype].bytes;
+        if (b->place == r->l.tile->tokens - 1)
+            break;
+    }
+    return bytes;
+}
+
+static void token(Render *r, const char *what, Node *iteration)
+{
+    const Tile *t = r->l.tile;
+    sb_printf(r->sb, "igrt_%s(a%d, ", what, t->tokens);
+    render_expr(r, iteration);
+    sb_printf(r->sb, ", %d", t->depth);
+}
+
+/* What the two sides say to each other; false: it is another statement. */
+bool render_token(Render *r, const Stmt *s)
+{
+    switch (s->kind) {
+    case STMT_LOADER: sb_printf(r->sb, "if (igrt_is_loader(%d)) {\n", r->l.tile->items); return true;
+    case STMT_CLAIM:
+        token(r, "claim", s->node);
+        sb_printf(r->sb, ", %lld);\n", (long long)box_bytes(r));
+        return true;
+    case STMT_FILLED: token(r, "filled", s->node); break;
+    case STMT_RELEASE:
+        if (!s->node) {
+            put(r, "igrt_wgmma_done();\n");
+            return true;
+        }
+        token(r, "release", s->node);
+        break;
+    default: return false;
+    }
+    put(r, ");\n");
+    return true;
+}
+
+/* As many boxes as the place has runs, one after the other. */
+void render_box(Render *r, const Box *b, Node *store, int depth)
+{
+    const Tile *t = r->l.tile;
+    for (int64_t i = 0; i < b->count; i++) {
+        if (i)
+            render_indent(r, depth);
+        sb_printf(r->sb, "igrt_box_%d(a%d + ", b->rank, b->place);
+        render_expr(r, idx_add(r->k->c, store->src[3], idx(r->k->c, i * (b->elements / b->count))));
+        sb_printf(r->sb, ", &m%d, ", b->arg);
+        token(r, "filled_token", t->ahead);
+        put(r, ")");
+        for (int j = 0; j < b->rank; j++) {
+            put(r, ", ");
+            render_expr(r, idx_add(r->k->c, b->at[j], idx(r->k->c, j ? 0 : i * TC_RUN)));
+        }
+        put(r, ");\n");
+    }
 }

@@ -133,6 +133,13 @@ void kernel_prototype(StrBuf *sb, const Target *t, const Kernel *k, const char *
         sb_printf(sb, "%s%s c%d", separator, scalar_type(&k->scalars[i]), i);
         separator = ", ";
     }
+    for (int i = 0; i < k->nopt; i++) {
+        if (!k->opts[i].tma)
+            continue;
+        sb_printf(sb, "%sconst __grid_constant__ igrt_map m%lld", separator,
+                  (long long)k->opts[i].amount);
+        separator = ", ";
+    }
     if (k->scratch)
         sb_printf(sb, "%svoid *%s%sscratch", separator, t->restrict_word,
                   *t->restrict_word ? " " : "");

@@ -16,6 +16,10 @@ typedef enum {
     STMT_PREFETCH, /* node: LOAD, whose line is asked for */
     STMT_COMMIT,   /* the copies since the last one are a group */
     STMT_WAIT,     /* until all but the last `count` groups of the item's copies are done */
+    STMT_LOADER, /* to its END: what one more item of the group does, and it alone; then it leaves */
+    STMT_CLAIM,  /* node: RANGE; the places of this iteration are free: boxes begin to fill them */
+    STMT_FILLED, /* node: RANGE; the places of this iteration are filled */
+    STMT_RELEASE, /* node: RANGE; the warp's products of the iteration before are done, and its places free; NULL: all its products are done */
     STMT_BARRIER /* all items of a group have come here, and see what the others have written to its places */
 } StmtKind;
 typedef struct {
@@ -133,6 +137,17 @@ static inline int64_t store_chunk(const Node *n)
 static inline Node *store_whole(const Node *n)
 {
     return store_chunk(n) > 1 && n->nsrc > 4 ? n->src[4] : NULL;
+}
+
+/* A store that fills a place with a box of a buffer: src[2] is that. */
+static inline const Box *box_of(const Linear *l, const Node *n)
+{
+    if (n->op != OP_STORE || n->src[2]->op != OP_BUFFER || !l->tile->box)
+        return NULL;
+    const Box *b = l->tile->box;
+    while (b->place != n->src[0]->arg.i)
+        b++;
+    return b;
 }
 
 /* Loops that fill a place. */

@@ -57,6 +57,7 @@ typedef struct {
 typedef struct {
     int axis, arg;
     int depth; /* 0, or so many places, of which all but one are filled ahead */
+    bool tma;  /* by boxes of the buffer, which a thread of its own asks for */
 } Stage;
 
 typedef struct NestKernel NestKernel;
@@ -127,6 +128,18 @@ typedef struct {
     Bound bound;
     bool scanned; /* carries the accumulators of SCANs from one iteration to the next */
 } TileAxis;
+/* What fills a place at once (STAGE .. move tma): a box of the buffer, in which the first axis lies side by side. */
+enum { MAX_BOX = 5 };
+typedef struct {
+    int rank, arg, place;
+    Node *at[MAX_BOX]; /* where it begins: counters of iterations, each times a constant */
+    int64_t extent[MAX_BOX], stride[MAX_BOX]; /* of the buffer; what is beyond is zero */
+    int64_t size[MAX_BOX];                    /* the first one of TC_RUN elements ... */
+    int64_t count;                            /* ... so many times, one box after the other */
+    int64_t offset;                           /* of the buffer's first element */
+    int64_t elements;                         /* of all */
+    const char *why;                          /* it cannot be done so, or NULL */
+} Box;
 /* A loop nest.  Its stores are straight-line copies of the kernel's; they share the loops. */
 typedef struct {
     Node **store;
@@ -160,7 +173,14 @@ typedef struct {
     Node *ahead_of, *ahead;
     int depth;
     int items; /* BIND: of a group, which share the tile's places; 0: nothing is bound */
+    Box *box;  /* by STAGE, or NULL: nothing is moved by boxes; then one more item asks for them, and ... */
+    int tokens; /* ... this place has two tokens for each of `depth` places: filled, and free again */
 } Tile;
+/* Items that are launched for a group. */
+static inline int tile_group(const Tile *t)
+{
+    return t->items + (t->box != NULL);
+}
 typedef struct {
     Kernel *k; /* a copy in whose context the stores are */
     Tile *tile;

@@ -69,10 +69,24 @@ void tc_sum_element(Context *, const Tc *, Node *lane, int element, Node **row, 
 typedef struct {
     Node *first;
     int64_t pitch;
-    bool rows;    /* operand a: its lines are rows, of b columns */
-    bool by_line; /* the terms of a line lie side by side */
+    int64_t apart; /* of a fragment that is read where it lies: from TC_RUN lines to the next, if not by line */
+    bool rows;     /* operand a: its lines are rows, of b columns */
+    bool by_line;  /* the terms of a line lie side by side */
 } LaneFragment;
 bool tc_lane_fragment(Context *, Node *const *range, Node *load, LaneFragment *);
+/* Does a unit read its operands where they lie?  There runs of TC_RUN elements (128 bytes) follow each other. */
+enum { TC_RUN = 64 };
+static inline bool tc_in_place(const Tc *u)
+{
+    return u && u->lanes > 32;
+}
+bool tc_place_fragment(Context *, Node *const *range, Node *load, LaneFragment *);
+/* Element (line, term) of it, from its first. */
+static inline int64_t tc_place_element(const LaneFragment *f, int64_t line, int64_t term)
+{
+    return f->by_line ? line * f->pitch + term
+                      : term * f->pitch + line % TC_RUN + line / TC_RUN * f->apart;
+}
 
 /* Where a fragment begins and how far its lines lie apart, in elements: the rows of a, each the terms side by side; the lines
  * of b, each [columns][group].  False if it does not lie so.  load: with a flat address. */

@@ -16,7 +16,12 @@ enum {
     CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
     CU_JIT_ERROR_LOG_BUFFER = 5,
     CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
-    CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
+    CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
+    CU_TENSOR_MAP_DATA_TYPE_UINT16 = 1,
+    CU_TENSOR_MAP_INTERLEAVE_NONE = 0,
+    CU_TENSOR_MAP_SWIZZLE_128B = 3,
+    CU_TENSOR_MAP_L2_PROMOTION_L2_256B = 3,
+    CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0
 };
 enum { SHARED_DEFAULT = 48 * 1024 };
 
@@ -49,6 +54,14 @@ static int load(igrt_cu *cu)
         memcpy(&cu->name, &symbol, sizeof symbol); \
     }
     IGRT_CU_FUNCTIONS(IGRT_X)
+#undef IGRT_X
+#define IGRT_X(name, text, parameters)                 \
+    {                                                  \
+        void *symbol = dlsym(cu->library, text);       \
+        if (symbol)                                    \
+            memcpy(&cu->name, &symbol, sizeof symbol); \
+    }
+    IGRT_CU_NEWER(IGRT_X)
 #undef IGRT_X
     return 1;
 }
@@ -131,6 +144,23 @@ igrt_status igrt_cu_kernel(igrt_cu *cu, void *module, const char *name, unsigned
         e = cu->cuFuncSetAttribute(*kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                    (int)shared_bytes);
     return check(cu, e);
+}
+
+igrt_status igrt_cu_make_map(igrt_cu *cu, igrt_cu_map *map, igrt_cu_ptr memory, int rank,
+                             const uint64_t *extent, const uint64_t *stride, const uint64_t *box)
+{
+    unsigned size[5], step[5];
+    if (!cu->cuTensorMapEncodeTiled || rank < 2 || rank > 5)
+        return IGRT_ERR_DEVICE;
+    for (int i = 0; i < rank; i++) {
+        size[i] = (unsigned)box[i];
+        step[i] = 1;
+    }
+    return check(cu, cu->cuTensorMapEncodeTiled(
+                         map->word, CU_TENSOR_MAP_DATA_TYPE_UINT16, (unsigned)rank,
+                         (void *)(uintptr_t)memory, extent, stride + 1, size, step,
+                         CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                         CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
 }
 
 igrt_status igrt_cu_buffer(igrt_cu *cu, size_t bytes, const void *data, igrt_cu_ptr *buffer)

@@ -60,6 +60,12 @@ typedef igrt_cu_ptr igrt_cu_mem; /* memory, or a place in it */
     X(cuGraphExecDestroy, "cuGraphExecDestroy", (void *))                                          \
     X(cuGraphDestroy, "cuGraphDestroy", (void *))
 
+/* Entry points of drivers since 12.0: NULL where there are none. */
+#define IGRT_CU_NEWER(X)                                                                         \
+    X(cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled",                                          \
+      (void *, int, unsigned, void *, const uint64_t *, const uint64_t *, const unsigned *,      \
+       const unsigned *, int, int, int, int))
+
 typedef struct igrt_cu {
     void *library, *context, *stream;
     void *begin, *end; /* events of igrt_cu_time_begin and igrt_cu_time_end */
@@ -67,8 +73,19 @@ typedef struct igrt_cu {
     int error; /* CUresult of the last call that failed; 0 if the driver itself is missing */
 #define IGRT_X(name, symbol, parameters) int(*name) parameters;
     IGRT_CU_FUNCTIONS(IGRT_X)
+    IGRT_CU_NEWER(IGRT_X)
 #undef IGRT_X
 } igrt_cu;
+
+/* What a kernel takes boxes of memory out of: CUtensorMap. */
+typedef struct {
+    uint64_t word[16];
+} __attribute__((aligned(64))) igrt_cu_map;
+
+/* Boxes of elements of 2 bytes, zero beyond the ends; the first axis lies side by side, the others so many bytes apart. Its 128 bytes in
+ * a box are swizzled. IGRT_ERR_DEVICE, too, where the driver has no such maps. */
+igrt_status igrt_cu_make_map(igrt_cu *cu, igrt_cu_map *map, igrt_cu_ptr memory, int rank,
+                             const uint64_t *extent, const uint64_t *stride, const uint64_t *box);
 
 /* Opens the driver. context NULL: the primary context of device 0; stream NULL: a stream of our
  * own. On failure nothing stays open. */

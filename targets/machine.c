@@ -150,7 +150,9 @@ unsigned gpu_units(const char *machine)
     const int has = least_sm(machine);
     for (int i = 0; i < TC_COUNT; i++) {
         const char *feature = tc_units[i].feature;
-        if (!strncmp(feature, "sm_", 3) && atoi(feature + 3) <= has)
+        const bool alone = strspn(feature + 3, "0123456789") != strlen(feature + 3);
+        if (!strncmp(feature, "sm_", 3) &&
+            (alone ? !strcmp(feature, machine) : atoi(feature + 3) <= has))
             units |= 1u << i;
     }
     return units;

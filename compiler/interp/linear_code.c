@@ -139,6 +139,8 @@ static void end(Build *q, Node *node)
     }
     const OpenBlock b = q->block[--q->nblock];
     const Tile *t = q->l->tile;
+    if (!node && t->box)
+        code_add(q, DO_LEAVE, (Operand){0, 1, INGOT_INDEX});
     if (b.counter >= 0) {
         Do *d = code_add(q, DO_NEXT, (Operand){b.counter, 1, INGOT_INDEX});
         d->in[0] = b.extent;
@@ -204,6 +206,24 @@ static void start(Build *q, Node *n)
     name(q, n, out);
 }
 
+/* Of operands that are read where they lie: their values are where that is. */
+static void products_in_place(Build *q, const Stmt *s, Node *a, Node *b, Operand x, Operand y)
+{
+    Node *n = s->node;
+    const Tile *t = q->l->tile;
+    Do *d = code_add_from(
+        q, DO_PRODUCTS_IN_PLACE,
+        (Operand){q->at[n->id], code_width(q, n), code_type(n->dtype)}, x);
+    d->in[1] = y.at;
+    d->arg = code_buffer_of(a)->arg.i;
+    d->from = (int)code_buffer_of(b)->arg.i;
+    d->stored = (int)elem_bytes(q->lk->k->args[d->arg].dtype);
+    (void)tc_place_fragment(q->lk->k->c, t->fragment, a, &d->place[0]);
+    (void)tc_place_fragment(q->lk->k->c, t->fragment, b, &d->place[1]);
+    if (s->last)
+        code_add(q, DO_COUNT, (Operand){0, 1, INGOT_INDEX})->count = q->count[n->id];
+}
+
 /* One product of a sum that a matrix unit takes. */
 static void products(Build *q, const Stmt *s)
 {
@@ -221,6 +241,10 @@ static void products(Build *q, const Stmt *s)
     }
     bool turned = tc_turned(s->term, t->fragment);
     Operand x = code_value(q, s->term->src[turned]), y = code_value(q, s->term->src[1 - turned]);
+    if (tc_in_place(t->tc)) {
+        products_in_place(q, s, a, b, x, y);
+        return;
+    }
     Operand acc = {q->at[n->id], code_width(q, n), code_type(n->dtype)};
     if (x.type != acc.type || y.type != acc.type)
         code_fault(q, "there is no form for a product of these types");
@@ -308,9 +332,43 @@ static void bring(Build *q, Node *n, bool async)
     d->stored = (int)elem_bytes(q->lk->k->args[d->arg].dtype);
 }
 
+/* Where the box begins is computed here: no statement says it. */
+static void box(Build *q, Node *n, const Box *b)
+{
+    int *at = NEWN(q->a, int, b->rank);
+    q->again = true;
+    for (int i = 0; i < b->rank; i++)
+        at[i] = code_value(q, b->at[i]).at;
+    Operand to = code_value(q, n->src[3]);
+    q->again = false;
+    Do *d = code_add_from(q, DO_BOX, (Operand){0, 1, code_type(n->dtype)}, to);
+    d->operand = at;
+    d->box = b;
+    d->arg = b->place;
+    d->stored = (int)elem_bytes(q->lk->k->args[d->arg].dtype);
+}
+
+static void loader(Build *q)
+{
+    OpenBlock b = {.nseen = q->nseen, .open = q->open, .counter = -1, .outside = q->c->n};
+    code_add(q, DO_LOADER, (Operand){0, 1, INGOT_INDEX});
+    vec_push(q->a, q->block, q->nblock, b);
+}
+
+static void token(Build *q, DoKind kind, Node *iteration)
+{
+    Operand none = {-1, 1, INGOT_INDEX};
+    Operand at = iteration ? code_value(q, iteration) : none;
+    code_add_from(q, kind, (Operand){0, 1, INGOT_INDEX}, at)->arg = q->l->tile->depth;
+}
+
 static void store(Build *q, Node *n, bool async)
 {
     const Tile *t = q->l->tile;
+    if (box_of(q->l, n)) {
+        box(q, n, box_of(q->l, n));
+        return;
+    }
     bool lanes = code_in_lanes(q, n), two = n->nsrc > 4 && store_chunk(n) == 1;
     int skip = -1, w = lanes ? t->lanes : 1;
     if (!code_buffer_is_known(q, n))
@@ -356,8 +414,10 @@ static void statement(Build *q, const Stmt *s)
 {
     Node *n = s->node;
     bool wanted = s->kind != STMT_PARTS && s->kind != STMT_END && s->kind != STMT_BARRIER &&
-                  s->kind != STMT_PREFETCH && s->kind != STMT_COMMIT && s->kind != STMT_WAIT;
-    if (wanted && (!n || (s->kind == STMT_LOOP) != (n->op == OP_RANGE) ||
+                  s->kind != STMT_PREFETCH && s->kind != STMT_COMMIT && s->kind != STMT_WAIT &&
+                  s->kind != STMT_LOADER && s->kind != STMT_RELEASE;
+    bool counts = s->kind == STMT_LOOP || s->kind == STMT_CLAIM || s->kind == STMT_FILLED;
+    if (wanted && (!n || counts != (n->op == OP_RANGE) ||
                    (s->kind == STMT_STORE) != (n->op == OP_STORE))) {
         code_fault(q, "there is no form for this statement");
         return;
@@ -393,6 +453,10 @@ static void statement(Build *q, const Stmt *s)
     case STMT_COMMIT: code_add(q, DO_COMMIT, (Operand){0, 1, INGOT_INDEX}); return;
     case STMT_WAIT: code_add(q, DO_WAIT, (Operand){0, 1, INGOT_INDEX})->arg = s->count; return;
     case STMT_BARRIER: code_add(q, DO_BARRIER, (Operand){0, 1, INGOT_INDEX}); return;
+    case STMT_LOADER: loader(q); return;
+    case STMT_CLAIM: token(q, DO_CLAIM, n); return;
+    case STMT_FILLED: token(q, DO_FILLED, n); return;
+    case STMT_RELEASE: token(q, DO_RELEASE, n); return;
     }
     code_fault(q, "there is no form for statements of kind %d", (int)s->kind);
 }
@@ -482,6 +546,7 @@ LinearKernel *linear_kernel(Arena *a, const Tiles *tiles, int narg, bool gpu)
         linearize(&lk->tile[i], tiles->k, &tiles->tile[i]);
         lk->group = lk->items ? tiles->tile[i].items : 0;
         lk->tc = lk->group && tiles->tile[i].tc ? tiles->tile[i].tc : NULL;
+        lk->loader = lk->group && tiles->tile[i].box;
         lk->parts = tiles->tile[i].parts > lk->parts ? tiles->tile[i].parts : lk->parts;
     }
     return lk;

@@ -53,6 +53,13 @@ typedef enum {
     DO_ITEM,              /* counter `out` is what the work item's number is in in[0] iterations */
     DO_ITEM_IS,           /* the thread ends if there is no such work item */
     DO_BARRIER,           /* it goes on when all items of its group have come here */
+    DO_LOADER,  /* to `to` unless this is the item that has boxes copied */
+    DO_LEAVE,   /* the thread ends */
+    DO_CLAIM,   /* it goes on when the places of iteration in[0] are free: so many, `arg` iterations ago, are released */
+    DO_BOX,     /* a box of a buffer to the place `arg`[in[0]...]; its coordinates are in operand[] */
+    DO_FILLED,  /* the items of a warp together: go on when the copies of iteration in[0] are there */
+    DO_RELEASE, /* together: their products of the iteration before in[0] are done; in[0] -1: all are */
+    DO_PRODUCTS_IN_PLACE, /* together: out += a b, which lie in places `arg` and `from` at in[0] and in[1] */
 } DoKind;
 
 typedef struct {
@@ -75,7 +82,9 @@ typedef struct {
     int stmt;
     AffineTerm *term;
     int nterm;
-    int *operand; /* of DO_CUSTOM: in the frame */
+    int *operand; /* of DO_CUSTOM, DO_BOX: in the frame */
+    const Box *box;
+    LaneFragment place[2]; /* of DO_PRODUCTS_IN_PLACE */
 } Do;
 
 /* A loop that is open around a statement. */
@@ -114,7 +123,8 @@ typedef enum {
     ACCESS_UNWRITTEN,
     ACCESS_RACE,
     ACCESS_READ_RACE,
-    ACCESS_UNDER_WAY /* a copy that nobody has waited for */
+    ACCESS_UNDER_WAY, /* a copy that nobody has waited for */
+    ACCESS_BUSY       /* a product that nobody has waited for */
 } Access;
 #define THREAD_SEVERAL UINT64_C(0xffffffff)
 /* where: the first byte of the cell that is at fault. */
@@ -123,5 +133,10 @@ Access shadow_write(ShadowMemory *, int64_t at, int64_t size, Epoch now, int64_t
 /* A copy that has begun: nothing may be read or written there; until it is done, by whoever waits for it. */
 Access shadow_begin(ShadowMemory *, int64_t at, int64_t size, Epoch now, int64_t *where);
 void shadow_done(ShadowMemory *, int64_t at, int64_t size, Epoch now);
+/* The same for all who wait for a token. */
+void shadow_landed(ShadowMemory *, int64_t at, int64_t size);
+/* A product begins to read what has been written; until it is done. */
+Access shadow_use(ShadowMemory *, int64_t at, int64_t size, int64_t *where);
+void shadow_used(ShadowMemory *, int64_t at, int64_t size);
 
 #endif

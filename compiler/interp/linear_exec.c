@@ -10,6 +10,25 @@
 #include "linear_code.h"
 #include "runtime_min/igrt_num.h"
 
+/* What is said by tokens between the item that has boxes copied and the warps that read them: how many iterations the one has asked for,
+ * and of how many each of the others has released the places. */
+typedef struct {
+    int64_t claimed, *released;
+    int *groups; /* of products that each warp has begun */
+    struct Landing { /* a box under way */
+        ShadowMemory *to;
+        int64_t at, bytes, iteration;
+        unsigned char *data;
+    } * landing;
+    int nlanding;
+    struct Use { /* bytes that products under way read */
+        ShadowMemory *of;
+        int64_t at, bytes;
+        int warp, group;
+    } * use;
+    int nuse;
+} Boxes;
+
 typedef struct {
     LinearInterp *m;
     const LinearKernel *lk;
@@ -28,7 +47,9 @@ typedef struct {
         unsigned char data[16];
     } * flight;
     int nflight, groups;
-    enum { RUNS, AT_BARRIER, AT_PRODUCTS } waits; /* at the instruction before */
+    enum { RUNS, AT_BARRIER, AT_PRODUCTS, AT_TOKEN } waits; /* at the instruction before */
+    bool loader;
+    Boxes *boxes; /* of the group, or NULL */
 } Thread;
 
 static int64_t *integer(const Thread *t, int at)
@@ -108,7 +129,7 @@ static bool access_elements(const Thread *t, const Do *d, int64_t first, int64_t
                         first < 0 || first >= a->size ? first : a->size, ", outside of the buffer");
     int64_t at = a->at + first * size;
     Epoch now = t->lk->group && d->arg >= t->lk->narg ? t->shared : t->now;
-    const bool begins = d->kind == DO_BRING && d->part && write;
+    const bool begins = write && ((d->kind == DO_BRING && d->part) || d->kind == DO_BOX);
     Access how = begins  ? shadow_begin(a->memory, at, n * size, now, &where)
                  : write ? shadow_write(a->memory, at, n * size, now, &where)
                          : shadow_read(a->memory, at, n * size, now, &where);
@@ -123,6 +144,9 @@ static bool access_elements(const Thread *t, const Do *d, int64_t first, int64_t
     case ACCESS_UNDER_WAY:
         return fault_at(t, d, write ? "writes" : "reads", element,
                         ", to which a copy is under way that nobody has waited for");
+    case ACCESS_BUSY:
+        return fault_at(t, d, "a race: writes", element,
+                        ", which a product reads that nobody has waited for");
     case ACCESS_READ_RACE:
         return fault_at(t, d, "a race: writes", element,
                         t->lk->items ? ", which another work item reads"
@@ -387,6 +411,164 @@ static void do_products_of_lanes(const Thread *item, const Do *d)
         }
 }
 
+/* ---- boxes ------------------------------------------------------------------------------------------ */
+
+/* What the copy takes of a box: zero beyond the ends. */
+static bool do_box(Thread *t, const Do *d)
+{
+    const Box *b = d->box;
+    const LinearArg *of = &t->arg[b->arg], *to = &t->arg[d->arg];
+    const int64_t size = d->stored, place = *integer(t, d->in[0]);
+    Do read = *d;
+    read.arg = b->arg;
+    if (!access_elements(t, d, place, b->elements, true))
+        return false;
+    unsigned char *data = arena_alloc(t->a, (size_t)(b->elements * size));
+    memset(data, 0, (size_t)(b->elements * size));
+    for (int64_t e = 0; e < b->elements; e++) {
+        int64_t rest = e, from = b->offset;
+        bool inside = true;
+        for (int i = 0; i < b->rank; i++) { /* the runs of the first axis are outermost */
+            int64_t at = *integer(t, d->operand[i]) + rest % b->size[i];
+            at += i ? 0 : e / (b->elements / b->count) * TC_RUN;
+            rest /= b->size[i];
+            from += at * b->stride[i];
+            inside &= at < b->extent[i];
+        }
+        if (!inside)
+            continue;
+        if (!access_elements(t, &read, from, 1, false))
+            return false;
+        memcpy(data + e * size, of->memory->bytes + of->at + from * size, (size_t)size);
+    }
+    struct Landing l = {to->memory, to->at + place * size, b->elements * size,
+                        t->boxes->claimed - 1, data};
+    vec_push(t->a, t->boxes->landing, t->boxes->nlanding, l);
+    return true;
+}
+
+/* Copies may be done as soon as they have begun, and no later than when somebody has waited for them. */
+static void land(Boxes *b, int64_t upto)
+{
+    int left = 0;
+    for (int i = 0; i < b->nlanding; i++) {
+        const struct Landing *l = &b->landing[i];
+        if (l->iteration > upto) {
+            b->landing[left++] = *l;
+            continue;
+        }
+        memcpy(l->to->bytes + l->at, l->data, (size_t)l->bytes);
+        shadow_landed(l->to, l->at, l->bytes);
+    }
+    b->nlanding = left;
+}
+
+/* The warp's products are done, but for the last so many groups. */
+static void use_done(Boxes *b, int warp, int but)
+{
+    int left = 0;
+    for (int i = 0; i < b->nuse; i++) {
+        const struct Use *u = &b->use[i];
+        if (u->warp == warp && u->group < b->groups[warp] - but)
+            shadow_used(u->of, u->at, u->bytes);
+        else
+            b->use[left++] = *u;
+    }
+    b->nuse = left;
+}
+
+static int warp_of(const Thread *t)
+{
+    return (int)((uint32_t)t->shared / (uint32_t)t->lk->tc->lanes);
+}
+
+static bool use_place(const Thread *t, const Do *d, int arg, int64_t at, int64_t n)
+{
+    const LinearArg *a = &t->arg[arg];
+    const int warp = warp_of(t);
+    Do read = *d;
+    read.arg = arg;
+    int64_t where = 0;
+    if (at < 0 || at + n > a->size)
+        return fault_at(t, &read, "reads", at, ", outside of the buffer");
+    struct Use u = {a->memory, a->at + at * d->stored, n * d->stored, warp,
+                    t->boxes->groups[warp]};
+    const Access how = shadow_use(u.of, u.at, u.bytes, &where);
+    if (how != ACCESS_GOOD)
+        return fault_at(t, &read, "reads", (where - a->at) / d->stored,
+                        how == ACCESS_UNWRITTEN
+                            ? ", which nothing has written"
+                            : ", to which a copy is under way that nobody has waited for");
+    vec_push(t->a, t->boxes->use, t->boxes->nuse, u);
+    return true;
+}
+
+/* The items of a warpgroup have come to one product. */
+static bool do_products_in_place(const Thread *item, const Do *d)
+{
+    const Tc *u = item->lk->tc;
+    const int lines[] = {u->m, u->n}, place[] = {(int)d->arg, d->from};
+    Arena *a = arena_new();
+    float *x[2];
+    bool good = true;
+    for (int i = 0; i < 2 && good; i++) {
+        const LinearArg *from = &item->arg[place[i]];
+        const LaneFragment *f = &d->place[i];
+        const int64_t first = *integer(item, d->in[i]);
+        const ingot_dtype stored = item->lk->k->args[place[i]].dtype;
+        x[i] = NEWN(a, float, lines[i] * u->k);
+        for (int lane = 1; lane < u->lanes && good; lane++)
+            good = *integer(&item[lane], d->in[i]) == first ||
+                   fault(item, d, "the items of a warp have operands at different places");
+        for (int l = 0; l < lines[i] && good; l++)
+            for (int k = 0; k < u->k && good; k++) {
+                const int64_t at = first + tc_place_element(f, l, k);
+                const bool run = f->by_line ? k == 0 : l % TC_RUN == 0;
+                good = !run || use_place(item, d, place[i], at, f->by_line ? u->k : TC_RUN);
+                if (good)
+                    alu_cast(INGOT_F32, stored, 0, 1, &x[i][l * u->k + k],
+                             from->memory->bytes + from->at + at * d->stored);
+            }
+    }
+    for (int lane = 0; lane < u->lanes && good; lane++)
+        for (int i = 0; i < tc_per_lane(u, TC_TERMS); i++) {
+            const TcElement e = tc_element(u, TC_TERMS, lane, i);
+            float *v = (float *)(void *)(item[lane].f + d->out) + i;
+            for (int k = 0; k < u->k; k++)
+                *v += x[0][e.line * u->k + k] * x[1][e.at * u->k + k];
+        }
+    arena_free(a);
+    return good;
+}
+
+/* Can the loader go on, or the warp of this item? What that changes. */
+static bool pass_token(Thread *t)
+{
+    enum { LAG = 1 }; /* groups of products that go on behind a release */
+    const Do *d = &t->c->code[t->pc - 1];
+    Boxes *b = t->boxes;
+    const int64_t iteration = d->in[0] < 0 ? 0 : *integer(t, d->in[0]);
+    const int warp = t->loader ? 0 : warp_of(t);
+    switch (d->kind) {
+    case DO_CLAIM:
+        for (int i = 0; i < t->lk->group / t->lk->tc->lanes; i++)
+            if (b->released[i] < iteration - d->arg + 1)
+                return false;
+        b->claimed = iteration + 1;
+        return true;
+    case DO_FILLED:
+        if (b->claimed <= iteration)
+            return false;
+        land(b, iteration);
+        return true;
+    default: /* DO_RELEASE */
+        b->groups[warp]++;
+        use_done(b, warp, d->in[0] < 0 ? 0 : LAG);
+        b->released[warp] = d->in[0] < 0 ? b->released[warp] : iteration;
+        return true;
+    }
+}
+
 static void combine(const Do *d, ingot_dtype type, size_t n, void *out, const void *x,
                     const void *y)
 {
@@ -471,6 +653,9 @@ static bool do_affine(const Thread *t, const Do *d)
 static bool is_whole(const Thread *t, const Do *d)
 {
     const int64_t *count = integer(t, d->count);
+    for (int i = 0; t->boxes && i < t->boxes->nuse; i++)
+        if (t->boxes->use[i].warp == warp_of(t))
+            return fault(t, d, "uses sums of products that nobody has waited for");
     const bool scan = d->node->op == OP_SCAN;
     const int64_t want = scan ? *integer(t, d->in[0]) + 1 : count[1];
     return count[0] == want ||
@@ -614,6 +799,22 @@ static bool run(Thread *t)
             t->pc = pc;
             t->waits = AT_BARRIER;
             return true;
+        case DO_LOADER: pc = t->loader ? pc : d->to; break;
+        case DO_LEAVE: return true;
+        case DO_BOX:
+            if (!do_box(t, d))
+                return false;
+            break;
+        case DO_PRODUCTS_IN_PLACE:
+            t->pc = pc;
+            t->waits = AT_PRODUCTS;
+            return true;
+        case DO_CLAIM:
+        case DO_FILLED:
+        case DO_RELEASE:
+            t->pc = pc;
+            t->waits = AT_TOKEN;
+            return true;
         }
     }
     return true;
@@ -653,16 +854,59 @@ static bool run_warp(Thread *item, int lanes)
                 return false;
         }
         products = item[0].waits == AT_PRODUCTS;
+        const bool token = item[0].waits == AT_TOKEN;
         for (int i = 0; i < lanes; i++)
             if ((item[i].waits == AT_PRODUCTS) != products ||
-                (products && item[i].pc != item[0].pc)) {
+                (item[i].waits == AT_TOKEN) != token ||
+                ((products || token) && item[i].pc != item[0].pc)) {
                 const Thread *t = item[i].waits == AT_PRODUCTS ? &item[i] : &item[0];
                 return fault(t, &t->c->code[t->pc - 1],
                              "an item waits here for its warp, of which not all items come");
             }
-        if (products)
-            do_products_of_lanes(item, &item->c->code[item->pc - 1]);
+        const Do *d = &item->c->code[item->pc - 1];
+        if (products && d->kind == DO_PRODUCTS_IN_PLACE && !do_products_in_place(item, d))
+            return false;
+        if (products && d->kind != DO_PRODUCTS_IN_PLACE)
+            do_products_of_lanes(item, d);
     }
+    return true;
+}
+
+/* One by one as far as each can go: the loader behind all others, then every warp from one token to the next. */
+static bool run_boxes(Thread *item, int n, int warp)
+{
+    Boxes *b = item->boxes;
+    const int warps = n / warp;
+    *b = (Boxes){.released = NEWN(item->a, int64_t, warps), .groups = NEWN(item->a, int, warps)};
+    Thread *loader = &item[n];
+    bool moved = run(loader), left = false;
+    if (!moved)
+        return false;
+    for (int i = 0; i < n; i += warp)
+        if (!run_warp(&item[i], warp))
+            return false;
+    while (moved) {
+        moved = left = false;
+        while (loader->waits == AT_TOKEN && pass_token(loader)) {
+            moved = true;
+            if (!run(loader))
+                return false;
+        }
+        left |= loader->waits != RUNS;
+        for (int i = 0; i < n; i += warp) {
+            const int at = item->m->backwards ? n - warp - i : i;
+            if (item[at].waits == AT_TOKEN && pass_token(&item[at])) {
+                moved = true;
+                if (!run_warp(&item[at], warp))
+                    return false;
+            }
+            left |= item[at].waits != RUNS;
+        }
+    }
+    for (int i = 0; i <= n; i++)
+        if (item[i].waits != RUNS)
+            return fault(&item[i], &item[i].c->code[item[i].pc - 1],
+                         "an item waits here for what does not come");
     return true;
 }
 
@@ -672,9 +916,11 @@ static bool run_groups(const Thread *first, const LinearArg *places, int64_t gro
     const int n = lk->group;
     const size_t bytes = (size_t)first->c->bytes;
     Arena *a = arena_new();
-    Thread *item = NEWN(a, Thread, n);
-    for (int i = 0; i < n; i++) {
+    Thread *item = NEWN(a, Thread, n + 1);
+    for (int i = 0; i < n + lk->loader; i++) {
         item[i] = *first;
+        item[i].loader = i == n;
+        item[i].boxes = NULL;
         item[i].f = arena_alloc(a, bytes);
         item[i].a = a;
     }
@@ -687,7 +933,18 @@ static bool run_groups(const Thread *first, const LinearArg *places, int64_t gro
             memcpy(item[i].f, first->f, bytes);
             begin_thread(&item[i], group * n + i);
         }
-        bool any = true;
+        bool any = !lk->loader;
+        if (lk->loader) {
+            Boxes boxes;
+            memcpy(item[n].f, first->f, bytes);
+            begin_thread(&item[n], group * n);
+            item[n].now += (Epoch)(groups * n);
+            for (int i = 0; i <= n; i++) {
+                item[i].boxes = &boxes;
+                item[i].shared = (Epoch)2 << 32 | (Epoch)i;
+            }
+            good = run_boxes(item, n, lk->tc->lanes);
+        }
         for (Epoch phase = 2; any && good; phase++) {
             const int warp = lk->tc ? lk->tc->lanes : 1;
             for (int i = 0; i < n; i++)

@@ -27,6 +27,7 @@ typedef struct {
     int64_t size;
     int cell, shift; /* bytes that share an epoch, 1 << shift: they are written and read together */
     Epoch *wrote, *read;
+    uint8_t *busy; /* products that read it are under way: so many */
 } ShadowMemory;
 ShadowMemory *shadow_new(Arena *, int64_t size, int cell);
 /* Given from outside, or no longer what it was. */
@@ -46,6 +47,7 @@ typedef struct {
     bool items;   /* a work item for each element of the outputs, or as BIND says */
     const Tc *tc; /* of which so many items come to each product together, or NULL */
     int group; /* so many work items share the places, and wait for each other at barriers; 0: each is on its own */
+    bool loader; /* one more item has boxes copied */
     int parts;
     struct LinearCode *code; /* made when it runs */
 } LinearKernel;

@@ -18,6 +18,7 @@ ShadowMemory *shadow_new(Arena *a, int64_t size, int cell)
         m->shift++;
     m->wrote = NEWN(a, Epoch, cells + 1);
     m->read = NEWN(a, Epoch, cells + 1);
+    m->busy = NEWN(a, uint8_t, cells + 1);
     return m;
 }
 
@@ -26,6 +27,7 @@ static void set_cells(ShadowMemory *m, int64_t from, int64_t size, Epoch e)
     for (int64_t i = from / m->cell; i < (from + size + m->cell - 1) / m->cell; i++) {
         m->wrote[i] = e;
         m->read[i] = 0;
+        m->busy[i] = 0;
     }
 }
 
@@ -74,6 +76,8 @@ Access shadow_write(ShadowMemory *m, int64_t at, int64_t size, Epoch now, int64_
             return ACCESS_UNDER_WAY;
         if (!happened_before(m->wrote[i], now))
             return ACCESS_RACE;
+        if (m->busy[i])
+            return ACCESS_BUSY;
         if (!happened_before(m->read[i], now))
             return ACCESS_READ_RACE;
         m->wrote[i] = now;
@@ -94,4 +98,29 @@ void shadow_done(ShadowMemory *m, int64_t at, int64_t size, Epoch now)
 {
     for (int64_t i = at >> m->shift; i << m->shift < at + size; i++)
         m->wrote[i] = now;
+}
+
+void shadow_landed(ShadowMemory *m, int64_t at, int64_t size)
+{
+    shadow_done(m, at, size, (Epoch)CLOCK_GIVEN << 32);
+}
+
+Access shadow_use(ShadowMemory *m, int64_t at, int64_t size, int64_t *where)
+{
+    for (int64_t i = at >> m->shift; i << m->shift < at + size; i++) {
+        *where = i << m->shift;
+        if (!m->wrote[i])
+            return ACCESS_UNWRITTEN;
+        if (m->wrote[i] == UNDER_WAY)
+            return ACCESS_UNDER_WAY;
+    }
+    for (int64_t i = at >> m->shift; i << m->shift < at + size; i++)
+        m->busy[i]++;
+    return ACCESS_GOOD;
+}
+
+void shadow_used(ShadowMemory *m, int64_t at, int64_t size)
+{
+    for (int64_t i = at >> m->shift; i << m->shift < at + size; i++)
+        m->busy[i]--;
 }

@@ -71,6 +71,9 @@ static int operand_of(const Build *q, const Node *n)
 
 int code_width(const Build *q, const Node *n)
 {
+    if (code_knows(q, n) && q->l->fragment[n->id] && tc_in_place(q->l->tile->tc) &&
+        operand_of(q, n) != TC_TERMS)
+        return 1;
     if (code_knows(q, n) && q->l->fragment[n->id] && q->l->tile->tc->lanes)
         return tc_per_lane(q->l->tile->tc, operand_of(q, n));
     if (code_knows(q, n) && q->l->fragment[n->id])
@@ -290,10 +293,18 @@ static Operand load_fragment(Build *q, Node *n)
     return out;
 }
 
-/* The item's elements. */
+/* The item's elements; or where all of them lie. */
 static Operand load_lane_fragment(Build *q, Node *n)
 {
     LaneFragment f;
+    if (tc_in_place(q->l->tile->tc) && code_buffer_is_known(q, n) &&
+        tc_place_fragment(q->lk->k->c, q->l->tile->fragment, n, &f)) {
+        q->again = true;
+        Operand at = code_value(q, f.first), out = code_room(q, INGOT_INDEX, 1);
+        q->again = false;
+        code_add_from(q, DO_COPY, out, at);
+        return out;
+    }
     Operand out = code_room(q, code_type(n->dtype), code_width(q, n));
     if (!code_buffer_is_known(q, n) || n->nsrc != 3 || !node_is_const_i(n->src[1], 1) ||
         !tc_lane_fragment(q->lk->k->c, q->l->tile->fragment, n, &f)) {

@@ -480,6 +480,18 @@ static void emit_in_loop(Lin *q, uint64_t open, int depth)
     add(q, STMT_COMMIT, NULL, depth);
 }
 
+/* The item that has boxes copied goes through all iterations by itself, as far as places are free. */
+static void emit_loader(Lin *q, uint64_t open, int depth)
+{
+    Node *f = q->l->tile->ahead;
+    add(q, STMT_LOADER, NULL, depth);
+    loop_ahead(q, depth + 1);
+    add(q, STMT_CLAIM, f, depth + 2);
+    emit_ahead(q, open, depth + 2);
+    add(q, STMT_END, f, depth + 1);
+    add(q, STMT_END, NULL, depth);
+}
+
 /* How many dots each of a group's sums adds in an iteration; 1: all at once, or one. */
 static int dots_each(const Lin *q, const int *group, int n)
 {
@@ -538,6 +550,9 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
     }
     for (int i = 0; i < n; i++)
         q->done[group[i]] = true;
+    const bool boxes = q->l->tile->box && is_products(q->l, t);
+    if (boxes)
+        emit_loader(q, open, depth);
     Arena *a = arena_new();
     const bool *inside = needed_by(q, a, group, n, group[n - 1]);
     const int each = dots_each(q, group, n);
@@ -552,12 +567,14 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
         barrier(q, true, depth);
     for (int j = 0; j < nloop; j++) {
         bool ahead = is_products(q->l, t) && loop[j] == q->l->tile->ahead_of;
-        if (ahead)
+        if (ahead && !boxes)
             emit_before_loop(q, inner, depth + j);
         add(q, STMT_LOOP, loop[j], depth + j);
         own |= bit(loop[j]);
         inner |= bit(loop[j]);
-        if (ahead)
+        if (ahead && boxes)
+            add(q, STMT_FILLED, loop[j], depth + j + 1);
+        else if (ahead)
             emit_in_loop(q, inner, depth + j + 1);
         if (each > 1 && j == nloop - 1)
             emit_dots(q, group, n, each, inner, own, depth + nloop);
@@ -575,8 +592,13 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
         for (int j = 0; !sum && j < end_stores(g); j++)
             add_fill(q, g->src[j], depth + nloop);
     }
-    for (int j = nloop; j-- > 0;)
+    for (int j = nloop; j-- > 0;) {
+        if (boxes && loop[j] == q->l->tile->ahead_of)
+            add(q, STMT_RELEASE, loop[j], depth + j + 1);
         add(q, STMT_END, loop[j], depth + j);
+    }
+    if (boxes)
+        add(q, STMT_RELEASE, NULL, depth);
     if (together)
         barrier(q, false, depth);
     /* what stood in these loops ended with them: others over the same ranges have their own */

@@ -117,7 +117,7 @@ void shares_begin(Lower *, Piece *);
 bool lower_is_walked(const Piece *, int axis);
 void shares_walk(Lower *, Piece *);
 
-/* ---- places.c, places_shared.c, places_values.c ------------------------------------------------ */
+/* ---- places.c, places_shared.c, places_bulk.c, places_values.c ------------------------------------------------ */
 
 /* Is the argument worth a place in this loop nest? */
 bool place_wanted(const Lower *, const Piece *, const Stage *);
@@ -131,6 +131,11 @@ Node *place_load(Lower *, int number, Node **fill, int nfill, Node *at);
  * that the items of a group share. */
 Node *load_through_place(Lower *, Piece *, Node *n, Node *load);
 Node *load_through_shared(Lower *, Piece *, Node *n, Node *load);
+/* Or out of one that is filled by boxes of the buffer; as it is where the copies do not take it so: the tile's box says why. */
+Node *load_through_box(Lower *, Piece *, Node *n, Node *load);
+/* The part of an axis' value that is inside of a place, or outside, and how far the former goes. */
+Node *place_part(Lower *, const Piece *, const Stage *, int axis, bool inside);
+int64_t place_size(const Lower *, const Piece *, const Stage *, int axis);
 /* Which of the values that have places a node is: a new one if it has none. */
 int staged_number(Lower *, Node *value);
 /* The number of an item in its group. */

@@ -115,6 +115,8 @@ static const char *lane_fragments(const Nest *n)
     Node **flat = NEWN(a, Node *, t->nstore);
     flatten_addresses(a, tiles.k, t->nstore, t->store, flat);
     Node **order = graph_toposort(a, t->nstore, flat, &count);
+    for (int i = 0; i < n->nstage && t->box && !why; i++)
+        why = t->box[i].why ? arena_strdup(n->arena, t->box[i].why) : NULL;
     for (int i = 0; i < count && !why; i++) {
         LaneFragment f;
         Node *x = order[i];
@@ -134,7 +136,8 @@ static const char *lane_fragments(const Nest *n)
                                "TC: %s takes operands out of places of the group: STAGE "
                                "argument %d",
                                n->tc->name, arg);
-        else if (!tc_lane_fragment(tiles.k->c, t->fragment, x, &f))
+        else if (tc_in_place(n->tc) ? !tc_place_fragment(tiles.k->c, t->fragment, x, &f)
+                                    : !tc_lane_fragment(tiles.k->c, t->fragment, x, &f))
             why = arena_printf(n->arena,
                                "TC: argument %d does not lie as %s takes it: rows "
                                "(columns) or terms side by side",

@@ -338,6 +338,8 @@ static void fill_ahead(Lower *q, Piece *p)
     p->t.depth = (int)(s->depth < most ? s->depth : most);
     p->t.ahead = range_new(q->c, p->next++, p->t.ahead_of->src[0]);
     vec_push(q->a, p->t.fill, p->t.nfill, ((TileAxis){.name = "ahead", .range = p->t.ahead}));
+    if (s->tma)
+        p->t.box = NEWN(q->a, Box, q->nest->nstage);
 }
 
 static void lower_end(Lower *q, Tiles *out)
@@ -398,6 +400,8 @@ Tiles nest_lower(const Nest *n)
     }
     if (n->nstage || q.nstaged)
         add_places(&q, out.k);
+    for (int i = 0; i < out.n; i++)
+        out.tile[i].tokens = out.k->narg - 1;
     return out;
 }
 

@@ -76,10 +76,18 @@ static const char *depth_refused(Nest *n, const Opt *o, int axis)
 {
     enum { MOST = 8 };
     const Stage *first = n->nstage ? &n->stage[0] : NULL;
-    if (first && (first->depth != o->depth || (o->depth && first->axis != axis)))
-        return opt_refuse(n,
-                          "STAGE %s %lld: all of a kernel have one depth and axis, if any has one",
-                          o->axis, (long long)o->amount);
+    if (first &&
+        (first->depth != o->depth || first->tma != o->tma || (o->depth && first->axis != axis)))
+        return opt_refuse(
+            n, "STAGE %s %lld: all of a kernel have one depth, axis and move, if any has one",
+            o->axis, (long long)o->amount);
+    if (o->tma != tc_in_place(n->tc))
+        return opt_refuse(
+            n,
+            o->tma ? "STAGE %s %lld move tma: it is for operands that a matrix unit reads where "
+                     "they lie (TC wgmma)"
+                   : "STAGE %s %lld: %s reads its operands where they lie: move tma is wanted",
+            o->axis, (long long)o->amount, n->tc ? n->tc->name : "");
     if (!o->depth)
         return NULL;
     if (!n->tc || !n->tc->lanes)
@@ -91,6 +99,19 @@ static const char *depth_refused(Nest *n, const Opt *o, int axis)
     if (o->depth < 2 || o->depth > MOST || !n->axis[axis].reduced)
         return opt_refuse(n, "STAGE %s %lld depth %lld: 2 to %d places, of a loop over terms",
                           o->axis, (long long)o->amount, (long long)o->depth, MOST);
+    if (!o->tma)
+        return NULL;
+    if (n->sharing)
+        return opt_refuse(n,
+                          "STAGE %s %lld move tma: it does not go with terms that warps share",
+                          o->axis, (long long)o->amount);
+    for (int i = 0; i < n->norder && n->order[i] != axis; i++) {
+        const NestAxis *x = &n->axis[n->order[i]];
+        if (!x->bound && x->form == AXIS_LOOP && x->extent != 1)
+            return opt_refuse(n,
+                              "STAGE %s %lld move tma: the loop over %s is outside of it: BIND it",
+                              o->axis, (long long)o->amount, x->name);
+    }
     return NULL;
 }
 
@@ -105,7 +126,7 @@ const char *opt_stage(Nest *n, const Opt *o, int axis)
         why = depth_refused(n, o, axis);
     if (why)
         return why;
-    Stage s = {axis, (int)o->amount, (int)o->depth};
+    Stage s = {axis, (int)o->amount, (int)o->depth, o->tma};
     vec_push(n->arena, n->stage, n->nstage, s);
     return NULL;
 }

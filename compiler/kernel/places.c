@@ -40,7 +40,7 @@ void add_places(Lower *q, Kernel *k)
 {
     int n = k->narg;
     int nplace = q->nest->nstage + q->nstaged;
-    KernelArg *args = NEWN(q->a, KernelArg, n + nplace);
+    KernelArg *args = NEWN(q->a, KernelArg, n + nplace + 1);
     memcpy(args, k->args, (size_t)n * sizeof *args);
     k->args = args;
     for (int i = 0; i < nplace; i++) {
@@ -55,6 +55,12 @@ void add_places(Lower *q, Kernel *k)
                                      .written = true};
     }
     k->narg += nplace;
+    if (q->n && q->piece[0].t.box) {
+        Node **dim = NEWN(q->a, Node *, 1);
+        *dim = idx(q->c, (int64_t)2 * q->piece[0].t.depth);
+        k->args[k->narg++] =
+            (KernelArg){.dtype = INGOT_U64, .rank = 1, .dims = dim, .read = true, .written = true};
+    }
 }
 
 int64_t place_offset(const Kernel *k, int narg, int arg)

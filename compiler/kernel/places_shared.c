@@ -14,17 +14,17 @@ static bool inside_stage(const Lower *q, const Stage *s, int leaf)
 }
 
 /* The part of an axis' value that is inside of a place, or outside, and how far the former goes. */
-static Node *part_of(Lower *q, const Piece *p, const Stage *s, int axis, bool inside)
+Node *place_part(Lower *q, const Piece *p, const Stage *s, int axis, bool inside)
 {
     const struct Sum *sum = &p->sum[axis];
     if (!sum->split)
         return inside_stage(q, s, axis) == inside ? p->at[axis] : idx(q->c, 0);
     Node *outer =
-        idx_mul(q->c, part_of(q, p, s, sum->outer, inside), idx(q->c, sum->split->amount));
-    return idx_add(q->c, outer, part_of(q, p, s, sum->inner, inside));
+        idx_mul(q->c, place_part(q, p, s, sum->outer, inside), idx(q->c, sum->split->amount));
+    return idx_add(q->c, outer, place_part(q, p, s, sum->inner, inside));
 }
 
-static int64_t size_inside(const Lower *q, const Piece *p, const Stage *s, int axis)
+int64_t place_size(const Lower *q, const Piece *p, const Stage *s, int axis)
 {
     const struct Sum *sum = &p->sum[axis];
     const NestAxis *x = &q->nest->axis[axis];
@@ -32,8 +32,8 @@ static int64_t size_inside(const Lower *q, const Piece *p, const Stage *s, int a
         return x->bound ? x->extent : place_extent(q, p, axis);
     if (!sum->split)
         return 1;
-    return (size_inside(q, p, s, sum->outer) - 1) * sum->split->amount +
-           size_inside(q, p, s, sum->inner);
+    return (place_size(q, p, s, sum->outer) - 1) * sum->split->amount +
+           place_size(q, p, s, sum->inner);
 }
 
 Node *lower_item(Lower *q, const Piece *p)
@@ -137,7 +137,7 @@ static Chunk walk_place(Lower *q, Piece *p, const Shared *s, Node *n, int64_t ch
         if (!i && chunk > 1)
             own = idx_add(q->c, idx_mul(q->c, own, idx(q->c, chunk)), inner);
         env.value[s->root[r]] =
-            idx_add(q->c, part_of(q, p, &q->nest->stage[s->stage], s->root[r], false), own);
+            idx_add(q->c, place_part(q, p, &q->nest->stage[s->stage], s->root[r], false), own);
         x.to = idx_add(q->c, x.to, idx_mul(q->c, own, idx(q->c, s->pitch[r])));
     }
     if (elements % each)
@@ -226,7 +226,7 @@ Node *load_through_shared(Lower *q, Piece *p, Node *n, Node *load)
     if (!s.n)
         return load;
     for (int i = 0; i < s.n; i++) {
-        s.size[i] = size_inside(q, p, &nest->stage[s.stage], s.root[i]);
+        s.size[i] = place_size(q, p, &nest->stage[s.stage], s.root[i]);
         stride[i] = first_stride(q, n, q->k->axes[s.root[i]].range);
         int at = i;
         for (; at > 0 && stride[s.walk[at - 1]] > stride[i]; at--)
@@ -261,7 +261,7 @@ Node *load_through_shared(Lower *q, Piece *p, Node *n, Node *load)
     q->place[s.stage] = room > q->place[s.stage] ? room : q->place[s.stage];
     for (int i = 0; i < s.n; i++)
         at = idx_add(q->c, at,
-                     idx_mul(q->c, part_of(q, p, &nest->stage[s.stage], s.root[i], true),
+                     idx_mul(q->c, place_part(q, p, &nest->stage[s.stage], s.root[i], true),
                              idx(q->c, s.pitch[i])));
     if (depth) {
         Node *slot = idx_mod(q->c, reads, idx(q->c, depth));

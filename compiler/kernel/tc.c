@@ -155,15 +155,18 @@ static int packed(const Tc *u, int operand)
 }
 
 /* Lane 4 g + t has of a rows g and g + 8, of b column g, and of both the terms of register t, and of the next four registers;
- * of sums rows g and g + 8, columns 2 t and 2 t + 1.  (PTX ISA, mma.m16n8k16 and mma.m16n8k8) */
+ * of sums rows g and g + 8, columns 2 t and 2 t + 1, and of the next eight columns.  A warpgroup's warps have 16 rows each.  (PTX ISA,
+ * mma.m16n8k16, mma.m16n8k8 and wgmma.m64nNk16) */
 TcElement tc_element(const Tc *u, int operand, int lane, int element)
 {
-    const int g = lane / 4, t = lane % 4, w = packed(u, operand), in = element % w;
+    const int g = lane % 32 / 4, t = lane % 4, w = packed(u, operand), in = element % w;
     const int r = element / w;
     switch (operand) {
     case TC_ROWS: return (TcElement){g + 8 * (r % 2), t * w + in + 4 * w * (r / 2)};
     case TC_COLUMNS: return (TcElement){g, t * w + in + 4 * w * r};
-    default: return (TcElement){g + 8 * (element / 2), 2 * t + element % 2};
+    default:
+        return (TcElement){16 * (lane / 32) + g + 8 * (element / 2 % 2),
+                           8 * (element / 4) + 2 * t + element % 2};
     }
 }
 
@@ -177,7 +180,9 @@ int tc_per_lane(const Tc *u, int operand)
 void tc_sum_element(Context *c, const Tc *u, Node *lane, int element, Node **row, Node **column)
 {
     const TcElement first = tc_element(u, TC_TERMS, 0, element);
-    *row = idx_add(c, idx_div(c, lane, idx(c, 4)), idx(c, first.line));
+    *row = idx_div(c, idx_mod(c, lane, idx(c, 32)), idx(c, 4));
+    *row = idx_add(c, *row, idx_mul(c, idx_div(c, lane, idx(c, 32)), idx(c, 16)));
+    *row = idx_add(c, *row, idx(c, first.line));
     *column = idx_add(c, idx_mul(c, idx_mod(c, lane, idx(c, 4)), idx(c, 2)), idx(c, first.at));
 }
 
@@ -194,4 +199,42 @@ bool tc_lane_fragment(Context *c, Node *const *range, Node *load, LaneFragment *
     f->pitch = f->by_line ? line : term;
     const int64_t chunk = 16 / dtype_info[load->dtype].bytes;
     return f->pitch % chunk == 0 && idx_is(idx_mod(c, f->first, idx(c, chunk)), 0);
+}
+
+/* Where an element lies, counted from the first: of three ranges two say which. */
+static bool element_at(Context *c, Node *at, Node *first, int n, Node *const *range,
+                       const int64_t *is, int64_t *out)
+{
+    Node *to[TC_AXES];
+    for (int i = 0; i < n; i++)
+        to[i] = idx(c, is[i]);
+    return idx_value(idx_sub(c, substitute(c, at, n, range, to), first), out);
+}
+
+/* Runs of 128 bytes, in whose eight chunks a unit finds what the copies have swizzled: a fragment begins at one of them, with its
+ * lines at one of eight runs. */
+bool tc_place_fragment(Context *c, Node *const *range, Node *load, LaneFragment *f)
+{
+    Node *at = load->src[first_coord(load)], *zero = idx(c, 0);
+    f->rows = depends_on(at, range[TC_ROWS]);
+    Node *own[] = {range[f->rows ? TC_ROWS : TC_COLUMNS], range[TC_TERMS]};
+    const int64_t lines = own[0]->hi + 1, terms = own[1]->hi + 1;
+    int64_t line, term, last;
+    f->first = substitute(c, at, TC_AXES, range, (Node *[]){zero, zero, zero});
+    if (!element_at(c, at, f->first, 2, own, (int64_t[]){1, 0}, &line) ||
+        !element_at(c, at, f->first, 2, own, (int64_t[]){0, 1}, &term) ||
+        !element_at(c, at, f->first, 2, own, (int64_t[]){lines - 1, terms - 1}, &last))
+        return false;
+    f->by_line = term == 1;
+    f->pitch = TC_RUN;
+    f->apart = 0;
+    if ((f->by_line ? line : term) != TC_RUN || (f->by_line ? term : line) != 1)
+        return false;
+    if (!f->by_line && lines > TC_RUN &&
+        !element_at(c, at, f->first, 2, own, (int64_t[]){TC_RUN, 0}, &f->apart))
+        return false;
+    Node *eight = idx_mod(c, f->first, idx(c, 8 * TC_RUN));
+    Node *in_run = f->by_line ? idx_mod(c, eight, idx(c, 8)) : idx_mod(c, eight, idx(c, TC_RUN));
+    return last == tc_place_element(f, lines - 1, terms - 1) && idx_is(in_run, 0) &&
+           idx_is(idx_div(c, eight, idx(c, TC_RUN)), 0);
 }

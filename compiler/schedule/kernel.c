@@ -160,7 +160,7 @@ void kernel_text(StrBuf *sb, Arena *a, const Kernel *k, bool decided, const bool
         sb_printf(sb, "%d %s %lld %s;", (int)o->kind, all ? "" : o->axis, (long long)o->amount,
                   all ? o->axis : "");
         if (o->depth)
-            sb_printf(sb, "depth %lld;", (long long)o->depth);
+            sb_printf(sb, "depth %lld%s;", (long long)o->depth, o->tma ? " tma" : "");
     }
 }
 

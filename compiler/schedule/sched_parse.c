@@ -278,8 +278,9 @@ static bool opt_line(Parse *q)
         }
         o.axis = q->word[1];
     } else {
-        const bool deep = o.kind == OPT_STAGE && q->n == 5 && !strcmp(q->word[3], "depth") &&
-                          whole(q->word[4], 1 << 10, &o.depth);
+        o.tma = q->n == 7 && !strcmp(q->word[5], "move") && !strcmp(q->word[6], "tma");
+        const bool deep = o.kind == OPT_STAGE && (q->n == 5 || o.tma) &&
+                          !strcmp(q->word[3], "depth") && whole(q->word[4], 1 << 10, &o.depth);
         bool good = (q->n == 3 || deep) && whole(q->word[2], 1 << 20, &o.amount) && o.amount > 0;
         if (!good) {
             sched_error(q->p, q->line, "%s AXIS NUMBER is wanted", opt_name[o.kind]);

@@ -96,7 +96,7 @@ void opt_print(StrBuf *sb, const Opt *o)
     else
         sb_printf(sb, "%s %s %lld", opt_name[o->kind], o->axis, (long long)o->amount);
     if (o->depth)
-        sb_printf(sb, " depth %lld", (long long)o->depth);
+        sb_printf(sb, " depth %lld%s", (long long)o->depth, o->tma ? " move tma" : "");
 }
 
 static void print_opts(StrBuf *sb, int n, const Opt *opts)

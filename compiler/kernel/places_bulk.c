@@ -1,0 +1,115 @@
+/* places_bulk.c - places that bulk copies fill (STAGE .. move tma): a box of the buffer at once, as its axes say.
+ *
+ * Such a place has runs of TC_RUN elements, of the axis that lies side by side in the buffer:
+ *
+ *     [its runs][the other axes, that with the longest stride outermost][TC_RUN]
+ *
+ * What lies beyond the end of an axis is zero, so MASK needs no gate.  In a run the copies swap its eight chunks of 16 bytes (the
+ * swizzle of 128 bytes), and the matrix unit swaps them back: nobody else reads there, and addresses here do not say so. */
+#include "lower.h"
+
+typedef struct {
+    Box b;
+    int root[MAX_BOX], n;
+} Made;
+
+static const char *refuse(Lower *q, const Box *b, const char *what)
+{
+    return arena_printf(q->a, "STAGE move tma: argument %d %s", b->arg, what);
+}
+
+/* The kernel's axes that the load moves with, and how far they go in the buffer: that which lies side by side is first. */
+static const char *find_axes(Lower *q, const Piece *p, Node *n, Made *m)
+{
+    const KernelArg *a = &q->k->args[m->b.arg];
+    Node *at = layout_offset(q->c, &a->layout, a->rank, a->dims, n->src + first_coord(n));
+    Node *zero = idx(q->c, 0), *first = at;
+    if (!node_is_const_i(n->src[1], 1))
+        return refuse(q, &m->b, "is not read everywhere");
+    for (int i = 0; i < q->k->naxis; i++) {
+        Node *range = q->k->axes[i].range;
+        int64_t stride, extent = range_extent(range);
+        if ((!p->at[i] && !p->sum[i].split) || !depends_on(n, range))
+            continue;
+        first = substitute(q->c, first, 1, &range, &zero);
+        if (extent == 1)
+            continue;
+        if (extent < 0 || !range_stride(q->c, at, range, &stride) || stride < 1)
+            return refuse(q, &m->b, "has no constant stride along each axis");
+        if (m->n == MAX_BOX)
+            return refuse(q, &m->b, "moves with too many axes");
+        int to = m->n++;
+        for (; to > 0 && m->b.stride[to - 1] > stride; to--) {
+            m->b.stride[to] = m->b.stride[to - 1];
+            m->b.extent[to] = m->b.extent[to - 1];
+            m->root[to] = m->root[to - 1];
+        }
+        m->b.stride[to] = stride;
+        m->b.extent[to] = extent;
+        m->root[to] = i;
+    }
+    m->b.rank = m->n;
+    return idx_value(first, &m->b.offset) ? NULL : refuse(q, &m->b, "begins nowhere");
+}
+
+/* What the copies take: lines of 16 bytes, boxes of 256 elements along an axis. */
+static const char *judge(Lower *q, const Made *m, int64_t bytes)
+{
+    enum { LINE = 16, MOST = 256 };
+    const Box *b = &m->b;
+    if (b->rank < 2 || b->stride[0] != 1)
+        return refuse(q, b, "has no axis that lies side by side, or no other");
+    if (TC_RUN * bytes != 128 || b->size[0] % TC_RUN)
+        return refuse(q, b, "is no whole runs of 128 bytes");
+    if (b->offset * bytes % LINE)
+        return refuse(q, b, "does not begin at a multiple of 16 bytes");
+    for (int i = 1; i < b->rank; i++)
+        if (b->stride[i] * bytes % LINE || b->size[i] > MOST)
+            return refuse(q, b, "has lines that are no multiple of 16 bytes, or too many of them");
+    return NULL;
+}
+
+Node *load_through_box(Lower *q, Piece *p, Node *n, Node *load)
+{
+    const int number = nest_stage(q->nest, n->src[0]->arg.i);
+    if (number < 0 || !p->t.ahead)
+        return load;
+    const Stage *s = &q->nest->stage[number];
+    Made m = {.b = {.arg = s->arg, .place = q->nest->k->narg + number}};
+    const char *why = find_axes(q, p, n, &m);
+    Box *b = &m.b;
+    for (int i = 0; i < m.n; i++)
+        b->size[i] = place_size(q, p, s, m.root[i]);
+    why = why ? why : judge(q, &m, dtype_info[n->dtype].bytes);
+    if (why) {
+        p->t.box[number].why = why;
+        return load;
+    }
+    Node *run = idx(q->c, TC_RUN), *own = place_part(q, p, s, m.root[0], true), *at;
+    int64_t pitch = TC_RUN;
+    at = idx_mod(q->c, own, run);
+    for (int i = 1; i < m.n; i++) {
+        Node *x = place_part(q, p, s, m.root[i], true);
+        at = idx_add(q->c, at, idx_mul(q->c, x, idx(q->c, pitch)));
+        pitch = sat_mul(pitch, b->size[i]);
+    }
+    b->count = b->size[0] / TC_RUN;
+    b->size[0] = TC_RUN;
+    b->elements = sat_mul(pitch, b->count);
+    at = idx_add(q->c, at, idx_mul(q->c, idx_div(q->c, own, run), idx(q->c, pitch)));
+    Node *reads = p->at[s->axis], *depth = idx(q->c, p->t.depth), *slot = idx(q->c, b->elements);
+    at = idx_add(q->c, at, idx_mul(q->c, idx_mod(q->c, reads, depth), slot));
+    p->at[s->axis] = p->t.ahead;
+    for (int i = 0; i < m.n; i++)
+        b->at[i] = place_part(q, p, s, m.root[i], false);
+    p->at[s->axis] = reads;
+    p->t.box[number] = *b;
+    q->place[number] = sat_mul(b->elements, p->t.depth);
+    Arg arg = {.i = b->arg};
+    Node *buffer = node_make(q->c, OP_BUFFER, n->dtype, arg, 0, NULL, 0, NULL);
+    Node *to = idx_mul(q->c, idx_mod(q->c, p->t.ahead, depth), slot);
+    Node *end[] = {place_store(q, number, node_bool(q->c, true), buffer, to), p->t.ahead};
+    end[0] = node_make(q->c, OP_STORE, end[0]->dtype, (Arg){.i = b->elements}, (int)end[0]->nsrc,
+                       end[0]->src, 0, NULL);
+    return place_load(q, number, end, 2, at);
+}

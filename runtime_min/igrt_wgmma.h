@@ -1,0 +1,192 @@
+/*
+ * igrt_wgmma.h - CUDA, sm_90a: products that the 128 items of a warpgroup have together (wgmma), of operands that lie in memory of the
+ * group, and the copies that bring boxes of a buffer there.
+ *
+ *     igrt_wgmma_lines(p)            an operand at p: lines of terms, 64 elements from one to the next
+ *     igrt_wgmma_terms(p, apart)     terms of lines: 64 lines of a term side by side, the next 64 lines `apart` elements behind
+ *     igrt_wgmma256_dot_f16<ta, tb>(&c, a, b)    c += a b, 64 rows by 256 columns by 16 terms; ta, tb: a, b are terms of lines; _bf16; 128, 64
+ *     igrt_wgmma_done()              until all of the warpgroup's products are done
+ *
+ *     igrt_is_loader(items)          the one item beyond the group's, which has the copies made
+ *     igrt_box_2(to, &map, token, x, y)    a box of the map at x, y; bytes that arrive are counted by the token; _3, _4, _5
+ *
+ * Places are filled for later iterations. For each there are two tokens, which the sides wait for in turn:
+ *
+ *     igrt_tokens_begin(tokens, depth, warpgroups)   by all items, before anything else
+ *     igrt_claim(tokens, iteration, depth, bytes)    the loader: until the place of this iteration is free; so many bytes will fill it
+ *     igrt_filled(tokens, iteration, depth)          the others: until it is filled
+ *     igrt_release(tokens, iteration, depth)         their products of the iteration before are done, and its place is free
+ *
+ * Lines of 128 bytes are swizzled by copies and products alike. Which elements an item has of the sums: PTX ISA, "wgmma.m64nNk16".
+ */
+typedef uint64_t igrt_wgmma_operand;
+typedef struct {
+    float v[128];
+} igrt_wgmma256_c;
+typedef struct {
+    float v[64];
+} igrt_wgmma128_c;
+typedef struct {
+    float v[32];
+} igrt_wgmma64_c;
+typedef struct __align__(64) {
+    uint64_t word[16];
+} igrt_map;
+
+/* Where it lies, in units of 16 bytes; from 64 lines to the next, and from eight lines to the next; swizzle of 128 bytes. */
+static __device__ __forceinline__ igrt_wgmma_operand igrt_wgmma_at(const void *p, int apart)
+{
+    return (uint64_t)(((uint32_t)__cvta_generic_to_shared(p) & 0x3ffffu) >> 4) |
+           (uint64_t)(apart >> 4) << 16 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
+}
+
+static __device__ __forceinline__ igrt_wgmma_operand igrt_wgmma_lines(const uint16_t *p)
+{
+    return igrt_wgmma_at(p, 16);
+}
+
+static __device__ __forceinline__ igrt_wgmma_operand igrt_wgmma_terms(const uint16_t *p, int apart)
+{
+    return igrt_wgmma_at(p, 2 * apart);
+}
+
+#define IGRT_0_31 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define IGRT_32_63 \
+    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define IGRT_64_127 \
+    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, " \
+    "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
+    "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define IGRT_SUMS_8(i)                                                                           \
+    "+f"(c->v[i]), "+f"(c->v[i + 1]), "+f"(c->v[i + 2]), "+f"(c->v[i + 3]), "+f"(c->v[i + 4]), \
+        "+f"(c->v[i + 5]), "+f"(c->v[i + 6]), "+f"(c->v[i + 7])
+#define IGRT_SUMS_32(i) IGRT_SUMS_8(i), IGRT_SUMS_8(i + 8), IGRT_SUMS_8(i + 16), IGRT_SUMS_8(i + 24)
+#define IGRT_WGMMA_DOT(n, type, sums, a, b, ta, tb, ...)                                          \
+    template <int TA, int TB>                                                                     \
+    static __device__ __forceinline__ void igrt_wgmma##n##_dot_##type(                            \
+        igrt_wgmma##n##_c *c, igrt_wgmma_operand x, igrt_wgmma_operand y)                         \
+    {                                                                                             \
+        asm volatile("wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." #type "." #type " {" sums  \
+                     "}, " a ", " b ", 1, 1, 1, " ta ", " tb ";"                                  \
+                     : __VA_ARGS__                                                                \
+                     : "l"(x), "l"(y), "n"(TA), "n"(TB));                                         \
+    }
+#define IGRT_WGMMA_DOTS(type)                                                                     \
+    IGRT_WGMMA_DOT(64, type, IGRT_0_31, "%32", "%33", "%34", "%35", IGRT_SUMS_32(0))              \
+    IGRT_WGMMA_DOT(128, type, IGRT_0_31 ", " IGRT_32_63, "%64", "%65", "%66", "%67",              \
+                   IGRT_SUMS_32(0), IGRT_SUMS_32(32))                                             \
+    IGRT_WGMMA_DOT(256, type, IGRT_0_31 ", " IGRT_32_63 ", " IGRT_64_127, "%128", "%129", "%130", \
+                   "%131", IGRT_SUMS_32(0), IGRT_SUMS_32(32), IGRT_SUMS_32(64), IGRT_SUMS_32(96))
+IGRT_WGMMA_DOTS(f16)
+IGRT_WGMMA_DOTS(bf16)
+#undef IGRT_WGMMA_DOTS
+#undef IGRT_WGMMA_DOT
+#undef IGRT_SUMS_32
+#undef IGRT_SUMS_8
+#undef IGRT_0_31
+#undef IGRT_32_63
+#undef IGRT_64_127
+
+static __device__ __forceinline__ void igrt_wgmma_done(void)
+{
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+}
+
+/* ---- tokens ------------------------------------------------------------------------------------ */
+
+static __device__ __forceinline__ uint32_t igrt_token(uint64_t *tokens, int i)
+{
+    return (uint32_t)__cvta_generic_to_shared(tokens + i);
+}
+
+static __device__ __forceinline__ uint32_t igrt_filled_token(uint64_t *tokens, int iteration,
+                                                             int depth)
+{
+    return igrt_token(tokens, iteration % depth);
+}
+
+static __device__ __forceinline__ void igrt_token_wait(uint32_t token, int phase)
+{
+    asm volatile("{ .reg .pred p; WAIT: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1; "
+                 "@p bra DONE; bra WAIT; DONE: }"
+                 :
+                 : "r"(token), "r"(phase)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void igrt_tokens_begin(uint64_t *tokens, int depth,
+                                                         int warpgroups)
+{
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < 2 * depth; i++)
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
+                         :
+                         : "r"(igrt_token(tokens, i)), "r"(i < depth ? 1 : warpgroups)
+                         : "memory");
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    __syncthreads();
+}
+
+static __device__ __forceinline__ int igrt_is_loader(int items)
+{
+    return (int)threadIdx.x == items;
+}
+
+static __device__ __forceinline__ void igrt_claim(uint64_t *tokens, int iteration, int depth,
+                                                  int bytes)
+{
+    igrt_token_wait(igrt_token(tokens, depth + iteration % depth), (iteration / depth & 1) ^ 1);
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+                 :
+                 : "r"(igrt_token(tokens, iteration % depth)), "r"(bytes)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void igrt_filled(uint64_t *tokens, int iteration, int depth)
+{
+    igrt_token_wait(igrt_token(tokens, iteration % depth), iteration / depth & 1);
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+static __device__ __forceinline__ void igrt_release(uint64_t *tokens, int iteration, int depth)
+{
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+    if (iteration && threadIdx.x % 128 == 0)
+        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];"
+                     :
+                     : "r"(igrt_token(tokens, depth + (iteration - 1) % depth))
+                     : "memory");
+}
+
+/* ---- boxes ------------------------------------------------------------------------------------- */
+
+#define IGRT_BOX(n, at, parameters, ...)                                                         \
+    static __device__ __forceinline__ void igrt_box_##n(void *to, const igrt_map *map,           \
+                                                        uint32_t token, parameters)              \
+    {                                                                                            \
+        asm volatile("cp.async.bulk.tensor." #n "d.shared::cluster.global.mbarrier::complete_tx" \
+                     "::bytes [%0], [%1, {" at "}], [%2];"                                       \
+                     :                                                                           \
+                     : "r"((uint32_t)__cvta_generic_to_shared(to)), "l"(map), "r"(token),        \
+                       __VA_ARGS__                                                               \
+                     : "memory");                                                                \
+    }
+#define IGRT_2 int x, int y
+#define IGRT_3 int x, int y, int z
+#define IGRT_4 int x, int y, int z, int u
+#define IGRT_5 int x, int y, int z, int u, int v
+IGRT_BOX(2, "%3, %4", IGRT_2, "r"(x), "r"(y))
+IGRT_BOX(3, "%3, %4, %5", IGRT_3, "r"(x), "r"(y), "r"(z))
+IGRT_BOX(4, "%3, %4, %5, %6", IGRT_4, "r"(x), "r"(y), "r"(z), "r"(u))
+IGRT_BOX(5, "%3, %4, %5, %6, %7", IGRT_5, "r"(x), "r"(y), "r"(z), "r"(u), "r"(v))
+#undef IGRT_BOX
+#undef IGRT_2
+#undef IGRT_3
+#undef IGRT_4
+#undef IGRT_5
