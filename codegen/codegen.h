@@ -61,8 +61,8 @@ typedef enum {
     NEED_PROFILE = 1 << 15,
     NEED_GPU = 1 << 16,
     NEED_MEM = 1 << 17,
-    NEED_AMX = 1 << 18, /* igrt_amx.h */
-    NEED_MMA = 1 << 19, /* igrt_mma.h */
+    NEED_AMX = 1 << 18,  /* igrt_amx.h */
+    NEED_MMA = 1 << 19,  /* igrt_mma.h */
     NEED_WGMMA = 1 << 20 /* igrt_wgmma.h */
 } Need;
 

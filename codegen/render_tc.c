@@ -193,7 +193,9 @@ static void token(Render *r, const char *what, Node *iteration)
 bool render_token(Render *r, const Stmt *s)
 {
     switch (s->kind) {
-    case STMT_LOADER: sb_printf(r->sb, "if (igrt_is_loader(%d)) {\n", r->l.tile->items); return true;
+    case STMT_LOADER:
+        sb_printf(r->sb, "if (igrt_is_loader(%d)) {\n", r->l.tile->items);
+        return true;
     case STMT_CLAIM:
         token(r, "claim", s->node);
         sb_printf(r->sb, ", %lld);\n", (long long)box_bytes(r));

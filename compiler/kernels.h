@@ -57,7 +57,7 @@ typedef struct {
     int64_t amount; /* of ORDER 0, of BIND a Bound */
     int64_t
         depth; /* of STAGE: so many buffers, which copies fill ahead; 0: one, that is filled when it is read */
-    bool tma;  /* "move tma": a thread of its own has boxes of the argument copied at once */
+    bool tma; /* "move tma": a thread of its own has boxes of the argument copied at once */
 } Opt;
 /* Its text is all names, without an amount. */
 static inline bool opt_is_list(OptKind k)

@@ -18,7 +18,7 @@ typedef enum {
     STMT_WAIT,     /* until all but the last `count` groups of the item's copies are done */
     STMT_LOADER, /* to its END: what one more item of the group does, and it alone; then it leaves */
     STMT_CLAIM,  /* node: RANGE; the places of this iteration are free: boxes begin to fill them */
-    STMT_FILLED, /* node: RANGE; the places of this iteration are filled */
+    STMT_FILLED,  /* node: RANGE; the places of this iteration are filled */
     STMT_RELEASE, /* node: RANGE; the warp's products of the iteration before are done, and its places free; NULL: all its products are done */
     STMT_BARRIER /* all items of a group have come here, and see what the others have written to its places */
 } StmtKind;

@@ -173,7 +173,8 @@ typedef struct {
     Node *ahead_of, *ahead;
     int depth;
     int items; /* BIND: of a group, which share the tile's places; 0: nothing is bound */
-    Box *box;  /* by STAGE, or NULL: nothing is moved by boxes; then one more item asks for them, and ... */
+    Box *
+        box; /* by STAGE, or NULL: nothing is moved by boxes; then one more item asks for them, and ... */
     int tokens; /* ... this place has two tokens for each of `depth` places: filled, and free again */
 } Tile;
 /* Items that are launched for a group. */

@@ -69,9 +69,10 @@ void tc_sum_element(Context *, const Tc *, Node *lane, int element, Node **row, 
 typedef struct {
     Node *first;
     int64_t pitch;
-    int64_t apart; /* of a fragment that is read where it lies: from TC_RUN lines to the next, if not by line */
-    bool rows;     /* operand a: its lines are rows, of b columns */
-    bool by_line;  /* the terms of a line lie side by side */
+    int64_t
+        apart; /* of a fragment that is read where it lies: from TC_RUN lines to the next, if not by line */
+    bool rows;    /* operand a: its lines are rows, of b columns */
+    bool by_line; /* the terms of a line lie side by side */
 } LaneFragment;
 bool tc_lane_fragment(Context *, Node *const *range, Node *load, LaneFragment *);
 /* Does a unit read its operands where they lie?  There runs of TC_RUN elements (128 bytes) follow each other. */

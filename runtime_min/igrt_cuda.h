@@ -61,9 +61,9 @@ typedef igrt_cu_ptr igrt_cu_mem; /* memory, or a place in it */
     X(cuGraphDestroy, "cuGraphDestroy", (void *))
 
 /* Entry points of drivers since 12.0: NULL where there are none. */
-#define IGRT_CU_NEWER(X)                                                                         \
-    X(cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled",                                          \
-      (void *, int, unsigned, void *, const uint64_t *, const uint64_t *, const unsigned *,      \
+#define IGRT_CU_NEWER(X)                                                                    \
+    X(cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled",                                     \
+      (void *, int, unsigned, void *, const uint64_t *, const uint64_t *, const unsigned *, \
        const unsigned *, int, int, int, int))
 
 typedef struct igrt_cu {

@@ -29,9 +29,11 @@ typedef struct {
 typedef struct {
     float v[32];
 } igrt_wgmma64_c;
-typedef struct __align__(64) {
+typedef struct __align__(64)
+{
     uint64_t word[16];
-} igrt_map;
+}
+igrt_map;
 
 /* Where it lies, in units of 16 bytes; from 64 lines to the next, and from eight lines to the next; swizzle of 128 bytes. */
 static __device__ __forceinline__ igrt_wgmma_operand igrt_wgmma_at(const void *p, int apart)
@@ -50,30 +52,31 @@ static __device__ __forceinline__ igrt_wgmma_operand igrt_wgmma_terms(const uint
     return igrt_wgmma_at(p, 2 * apart);
 }
 
-#define IGRT_0_31 \
+#define IGRT_0_31                                                            \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define IGRT_32_63 \
+#define IGRT_32_63                                                                     \
     "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
     "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define IGRT_64_127 \
-    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
-    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, " \
+#define IGRT_64_127                                                                                \
+    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "             \
+    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "             \
     "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
-    "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
-#define IGRT_SUMS_8(i)                                                                           \
+    "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, "   \
+    "%127"
+#define IGRT_SUMS_8(i)                                                                         \
     "+f"(c->v[i]), "+f"(c->v[i + 1]), "+f"(c->v[i + 2]), "+f"(c->v[i + 3]), "+f"(c->v[i + 4]), \
         "+f"(c->v[i + 5]), "+f"(c->v[i + 6]), "+f"(c->v[i + 7])
 #define IGRT_SUMS_32(i) IGRT_SUMS_8(i), IGRT_SUMS_8(i + 8), IGRT_SUMS_8(i + 16), IGRT_SUMS_8(i + 24)
-#define IGRT_WGMMA_DOT(n, type, sums, a, b, ta, tb, ...)                                          \
-    template <int TA, int TB>                                                                     \
-    static __device__ __forceinline__ void igrt_wgmma##n##_dot_##type(                            \
-        igrt_wgmma##n##_c *c, igrt_wgmma_operand x, igrt_wgmma_operand y)                         \
-    {                                                                                             \
-        asm volatile("wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." #type "." #type " {" sums  \
-                     "}, " a ", " b ", 1, 1, 1, " ta ", " tb ";"                                  \
-                     : __VA_ARGS__                                                                \
-                     : "l"(x), "l"(y), "n"(TA), "n"(TB));                                         \
+#define IGRT_WGMMA_DOT(n, type, sums, a, b, ta, tb, ...)                                         \
+    template <int TA, int TB>                                                                    \
+    static __device__ __forceinline__ void igrt_wgmma##n##_dot_##type(                           \
+        igrt_wgmma##n##_c *c, igrt_wgmma_operand x, igrt_wgmma_operand y)                        \
+    {                                                                                            \
+        asm volatile("wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." #type "." #type " {" sums \
+                     "}, " a ", " b ", 1, 1, 1, " ta ", " tb ";"                                 \
+                     : __VA_ARGS__                                                               \
+                     : "l"(x), "l"(y), "n"(TA), "n"(TB));                                        \
     }
 #define IGRT_WGMMA_DOTS(type)                                                                     \
     IGRT_WGMMA_DOT(64, type, IGRT_0_31, "%32", "%33", "%34", "%35", IGRT_SUMS_32(0))              \

@@ -211,9 +211,8 @@ static void products_in_place(Build *q, const Stmt *s, Node *a, Node *b, Operand
 {
     Node *n = s->node;
     const Tile *t = q->l->tile;
-    Do *d = code_add_from(
-        q, DO_PRODUCTS_IN_PLACE,
-        (Operand){q->at[n->id], code_width(q, n), code_type(n->dtype)}, x);
+    Do *d = code_add_from(q, DO_PRODUCTS_IN_PLACE,
+                          (Operand){q->at[n->id], code_width(q, n), code_type(n->dtype)}, x);
     d->in[1] = y.at;
     d->arg = code_buffer_of(a)->arg.i;
     d->from = (int)code_buffer_of(b)->arg.i;
@@ -417,8 +416,8 @@ static void statement(Build *q, const Stmt *s)
                   s->kind != STMT_PREFETCH && s->kind != STMT_COMMIT && s->kind != STMT_WAIT &&
                   s->kind != STMT_LOADER && s->kind != STMT_RELEASE;
     bool counts = s->kind == STMT_LOOP || s->kind == STMT_CLAIM || s->kind == STMT_FILLED;
-    if (wanted && (!n || counts != (n->op == OP_RANGE) ||
-                   (s->kind == STMT_STORE) != (n->op == OP_STORE))) {
+    if (wanted &&
+        (!n || counts != (n->op == OP_RANGE) || (s->kind == STMT_STORE) != (n->op == OP_STORE))) {
         code_fault(q, "there is no form for this statement");
         return;
     }

@@ -53,11 +53,11 @@ typedef enum {
     DO_ITEM,              /* counter `out` is what the work item's number is in in[0] iterations */
     DO_ITEM_IS,           /* the thread ends if there is no such work item */
     DO_BARRIER,           /* it goes on when all items of its group have come here */
-    DO_LOADER,  /* to `to` unless this is the item that has boxes copied */
-    DO_LEAVE,   /* the thread ends */
-    DO_CLAIM,   /* it goes on when the places of iteration in[0] are free: so many, `arg` iterations ago, are released */
-    DO_BOX,     /* a box of a buffer to the place `arg`[in[0]...]; its coordinates are in operand[] */
-    DO_FILLED,  /* the items of a warp together: go on when the copies of iteration in[0] are there */
+    DO_LOADER,            /* to `to` unless this is the item that has boxes copied */
+    DO_LEAVE,             /* the thread ends */
+    DO_CLAIM, /* it goes on when the places of iteration in[0] are free: so many, `arg` iterations ago, are released */
+    DO_BOX,   /* a box of a buffer to the place `arg`[in[0]...]; its coordinates are in operand[] */
+    DO_FILLED, /* the items of a warp together: go on when the copies of iteration in[0] are there */
     DO_RELEASE, /* together: their products of the iteration before in[0] are done; in[0] -1: all are */
     DO_PRODUCTS_IN_PLACE, /* together: out += a b, which lie in places `arg` and `from` at in[0] and in[1] */
 } DoKind;

@@ -14,7 +14,7 @@
  * and of how many each of the others has released the places. */
 typedef struct {
     int64_t claimed, *released;
-    int *groups; /* of products that each warp has begun */
+    int *groups;     /* of products that each warp has begun */
     struct Landing { /* a box under way */
         ShadowMemory *to;
         int64_t at, bytes, iteration;
@@ -491,8 +491,7 @@ static bool use_place(const Thread *t, const Do *d, int arg, int64_t at, int64_t
     int64_t where = 0;
     if (at < 0 || at + n > a->size)
         return fault_at(t, &read, "reads", at, ", outside of the buffer");
-    struct Use u = {a->memory, a->at + at * d->stored, n * d->stored, warp,
-                    t->boxes->groups[warp]};
+    struct Use u = {a->memory, a->at + at * d->stored, n * d->stored, warp, t->boxes->groups[warp]};
     const Access how = shadow_use(u.of, u.at, u.bytes, &where);
     if (how != ACCESS_GOOD)
         return fault_at(t, &read, "reads", (where - a->at) / d->stored,

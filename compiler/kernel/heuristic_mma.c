@@ -7,15 +7,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernel.h"
+#include "heuristic_mma.h"
 
 enum {
-    PROCESSORS = 132, /* that can have a group each */
-    WARPS = 16,       /* of a group, at most */
-    QUARTERS = 4,     /* of a processor, each with a unit */
-    SUMS = 128,       /* of a lane, at most */
-    LEAST_WORK = 1 << 18,
-    MOST_RANGES = 8
+    WARPS = 16,   /* of a group, at most */
+    QUARTERS = 4, /* of a processor, each with a unit */
+    SUMS = 128,   /* of a lane, at most */
+    LEAST_WORK = 1 << 18
 };
 
 /* A block of results and of terms, what a warp has of it, and how many blocks of terms are on their way or in use. */
@@ -23,20 +21,7 @@ typedef struct {
     int64_t rows, columns, terms, warp_rows, warp_columns, warp_terms, depth;
 } TileSize;
 
-/* What becomes one axis: its name. */
-typedef struct {
-    Node *range[MOST_RANGES];
-    const char *of[MOST_RANGES]; /* their names */
-    int n;
-    const char *name;
-} Part;
-
-typedef struct {
-    const Tc *unit;
-    Part rows, columns, terms, others;
-} Product;
-
-static int64_t extent_of(const Nest *n, const char *name)
+int64_t mma_extent(const Nest *n, const char *name)
 {
     int axis = nest_find(n, name, strlen(name));
     return axis < 0 ? -1 : n->axis[axis].extent;
@@ -108,9 +93,14 @@ static bool join(Nest *n, Part *p)
     return p->n < 2 || !opt_apply(n, &o);
 }
 
-static const char *part_name(Nest *n, const char *axis, const char *part)
+const char *mma_part(Nest *n, const char *axis, const char *part)
 {
     return arena_printf(n->arena, "%s.%s", axis, part);
+}
+
+bool mma_join(Nest *n, Product *p)
+{
+    return join(n, &p->rows) && join(n, &p->columns) && join(n, &p->terms);
 }
 
 /* Blocks of an axis are the grid's (of terms a loop), their parts warps, what is left fragments of `unit`, of terms a loop: names. */
@@ -120,27 +110,27 @@ typedef struct {
 static bool divide(Nest *n, const char *axis, int64_t block, int64_t warps, int64_t unit, Parts *p)
 {
     *p = (Parts){NULL, NULL, axis};
-    if (extent_of(n, axis) % block && !nest_opt(n, OPT_MASK, axis, block))
+    if (mma_extent(n, axis) % block && !nest_opt(n, OPT_MASK, axis, block))
         return false;
-    if (extent_of(n, axis) > block) {
+    if (mma_extent(n, axis) > block) {
         if (!nest_opt(n, OPT_SPLIT, axis, block))
             return false;
-        p->grid = part_name(n, axis, "o");
-        p->unit = part_name(n, axis, "i");
+        p->grid = mma_part(n, axis, "o");
+        p->unit = mma_part(n, axis, "i");
     }
     if (warps > 1) {
         if (!nest_opt(n, OPT_SPLIT, p->unit, block / warps))
             return false;
-        p->warp = part_name(n, p->unit, "o");
-        p->unit = part_name(n, p->unit, "i");
+        p->warp = mma_part(n, p->unit, "o");
+        p->unit = mma_part(n, p->unit, "i");
     }
     int64_t copies = block / warps / unit;
     if (copies == 1)
         return true;
     if (!nest_opt(n, OPT_SPLIT, p->unit, unit))
         return false;
-    const char *outer = part_name(n, p->unit, "o");
-    p->unit = part_name(n, p->unit, "i");
+    const char *outer = mma_part(n, p->unit, "o");
+    p->unit = mma_part(n, p->unit, "i");
     return nest_opt(n, OPT_UPCAST, outer, copies);
 }
 
@@ -149,26 +139,26 @@ static bool block_opts(Nest *n, const Product *p, const TileSize *b)
     Parts rows, columns;
     const Tc *u = p->unit;
     const char *terms = p->terms.name, *outer, *inner = NULL, *part = NULL;
-    if (extent_of(n, terms) % b->terms && !nest_opt(n, OPT_MASK, terms, b->terms))
+    if (mma_extent(n, terms) % b->terms && !nest_opt(n, OPT_MASK, terms, b->terms))
         return false;
     if (!divide(n, p->rows.name, b->rows, b->rows / b->warp_rows, u->m, &rows) ||
         !divide(n, p->columns.name, b->columns, b->columns / b->warp_columns, u->n, &columns))
         return false;
-    if (extent_of(n, terms) <= b->terms || !nest_opt(n, OPT_SPLIT, terms, b->terms))
+    if (mma_extent(n, terms) <= b->terms || !nest_opt(n, OPT_SPLIT, terms, b->terms))
         return false;
-    outer = part_name(n, terms, "o");
-    terms = part_name(n, terms, "i");
+    outer = mma_part(n, terms, "o");
+    terms = mma_part(n, terms, "i");
     if (b->terms > b->warp_terms) {
         if (!nest_opt(n, OPT_SPLIT, terms, b->warp_terms))
             return false;
-        part = part_name(n, terms, "o");
-        terms = part_name(n, terms, "i");
+        part = mma_part(n, terms, "o");
+        terms = mma_part(n, terms, "i");
     }
     if (b->warp_terms > u->k) {
         if (!nest_opt(n, OPT_SPLIT, terms, u->k))
             return false;
-        inner = part_name(n, terms, "o");
-        terms = part_name(n, terms, "i");
+        inner = mma_part(n, terms, "o");
+        terms = mma_part(n, terms, "i");
     }
     if (!nest_opt(
             n, OPT_TC,
@@ -185,19 +175,21 @@ static bool block_opts(Nest *n, const Product *p, const TileSize *b)
     return !inner || nest_opt(n, OPT_ORDER, arena_printf(n->arena, "%s %s", outer, inner), 0);
 }
 
-/* Both operands are copied ahead, if they lie so that they can be, else in each step. */
-static bool stage(Nest **nest, const Product *p, int64_t depth)
+/* Copied ahead, if they lie so that they can be, else in each step; by boxes, if the unit wants it, or not at all. */
+bool mma_stage(Nest **nest, const Product *p, int64_t depth)
 {
     const View v = kernel_view((*nest)->arena, (*nest)->k);
     const char *outer = arena_printf((*nest)->arena, "%s.o", p->terms.name);
-    for (; depth >= 0; depth = depth == 2 ? 0 : depth - 1) {
+    const bool boxes = tc_in_place((*nest)->tc);
+    for (; depth >= (boxes ? 2 : 0); depth = depth == 2 ? 0 : depth - 1) {
         Nest *tried = nest_clone(*nest);
         bool good = v.nfactor == 2;
         for (int i = 0; i < 2 && good; i++) {
             Opt o = {.kind = OPT_STAGE,
                      .axis = outer,
                      .amount = v.factor[i]->src[0]->arg.i,
-                     .depth = depth};
+                     .depth = depth,
+                     .tma = boxes};
             good = !opt_apply(tried, &o);
         }
         good = good && !nest_check(tried);
@@ -214,11 +206,6 @@ static int64_t whole(int64_t extent, int64_t block)
 {
     return (extent + block - 1) / block;
 }
-
-/* A product: its extents. */
-typedef struct {
-    int64_t rows, columns, terms, others;
-} Extents;
 
 static int64_t shared_of(const TileSize *b, const Tc *u)
 {
@@ -287,7 +274,8 @@ static double estimate(const Extents *e, const TileSize *b, const Tc *u, const T
 }
 
 /* Of all sizes of blocks that the unit and the GPU can do the one that takes the least. */
-static bool pick_block(const Extents *e, const Tc *u, const Target *t, TileSize *best)
+static bool pick_block(const Extents *e, const Tc *u, const Target *t, TileSize *best,
+                       double *cycles)
 {
     const int64_t bytes = dtype_info[u->a].bytes;
     double least = INFINITY;
@@ -315,6 +303,7 @@ static bool pick_block(const Extents *e, const Tc *u, const Target *t, TileSize 
                                 }
                             }
                         }
+    *cycles = least;
     return least < INFINITY;
 }
 
@@ -346,7 +335,8 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
     for (int i = 0; i < TC_COUNT; i++) {
         Product p = {.unit = &tc_units[i]};
         Node *x = v.factor[0], *y = v.factor[1];
-        if (!((*nest)->target->units >> i & 1) || !p.unit->lanes || !take_apart(k, &v, x, y, &p))
+        if (!((*nest)->target->units >> i & 1) || !p.unit->lanes || tc_in_place(p.unit) ||
+            !take_apart(k, &v, x, y, &p))
             continue;
         if (!depends_on(x, p.rows.range[0])) {
             x = v.factor[1];
@@ -378,9 +368,10 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
         }
         const Extents e = {rows, columns, terms, others};
         TileSize b = {0};
-        bool good = pick_block(&e, p.unit, (*nest)->target, &b) && join(tiled, &p.rows) &&
-                    join(tiled, &p.columns) && join(tiled, &p.terms) && block_opts(tiled, &p, &b) &&
-                    stage(&tiled, &p, b.depth);
+        double cycles;
+        bool good = pick_block(&e, p.unit, (*nest)->target, &b, &cycles) && mma_join(tiled, &p);
+        if (good && !choose_wgmma_opts(&tiled, &p, &e, cycles))
+            good = block_opts(tiled, &p, &b) && mma_stage(&tiled, &p, b.depth);
         for (int j = 0; j < k->narg && !good; j++)
             k->args[j].layout = was[j];
         if (good)

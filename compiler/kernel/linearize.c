@@ -151,8 +151,10 @@ static uint64_t place(const Lin *q, uint64_t set)
         return bit(q->l->tile->tail.range);
     uint64_t level = 0;
     int fused = q->l->tile->fused; /* these open together */
+    const bool bound =
+        q->l->tile->box; /* sums fill the registers: what is made of one is written in its store */
     for (int i = 0; i < q->l->tile->naxis; i++)
-        if (set & bit(q->l->tile->axis[i].range))
+        if (set & bit(q->l->tile->axis[i].range) && !(bound && q->l->tile->axis[i].bound))
             level = bit(q->l->tile->axis[i < fused ? fused - 1 : i].range);
     return level;
 }

@@ -122,7 +122,7 @@ Node *lower_node(Lower *q, Piece *p, Node *n, Env *e)
         if (n->op == OP_LOAD || n->op == OP_STORE)
             v = masked(q, n, v, e);
         if (n->op == OP_LOAD && q->nest->nstage && !q->filling)
-            v = p->t.box          ? load_through_box(q, p, n, v)
+            v = p->t.box         ? load_through_box(q, p, n, v)
                 : q->nest->items ? load_through_shared(q, p, n, v)
                                  : load_through_place(q, p, n, v);
     }

@@ -102,8 +102,7 @@ static const char *depth_refused(Nest *n, const Opt *o, int axis)
     if (!o->tma)
         return NULL;
     if (n->sharing)
-        return opt_refuse(n,
-                          "STAGE %s %lld move tma: it does not go with terms that warps share",
+        return opt_refuse(n, "STAGE %s %lld move tma: it does not go with terms that warps share",
                           o->axis, (long long)o->amount);
     for (int i = 0; i < n->norder && n->order[i] != axis; i++) {
         const NestAxis *x = &n->axis[n->order[i]];

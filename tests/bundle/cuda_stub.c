@@ -75,8 +75,9 @@ CALL(cuMemcpyHtoDAsync_v2, uint64_t to, const void *data, size_t bytes, void *st
 CALL(cuMemcpyDtoHAsync_v2, void *data, uint64_t from, size_t bytes, void *stream)
 CALL(cuMemcpyDtoDAsync_v2, uint64_t to, uint64_t from, size_t bytes, void *stream)
 CALL(cuMemsetD8Async, uint64_t to, unsigned char value, size_t bytes, void *stream)
-CALL(cuTensorMapEncodeTiled, void *map, int type, unsigned rank, void *memory, const uint64_t *extent,
-     const uint64_t *stride, const unsigned *box, const unsigned *step, int interleave, int swizzle, int promotion, int fill)
+CALL(cuTensorMapEncodeTiled, void *map, int type, unsigned rank, void *memory,
+     const uint64_t *extent, const uint64_t *stride, const unsigned *box, const unsigned *step,
+     int interleave, int swizzle, int promotion, int fill)
 CALL(cuLaunchKernel, void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
      unsigned bz, unsigned shared, void *stream, void **args, void **extra)
 MAKE(cuEventCreate, AND unsigned flags)

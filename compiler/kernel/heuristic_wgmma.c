@@ -1,0 +1,147 @@
+/* heuristic_wgmma.c - opts without search, for products of matrices whose fragments the items of a warpgroup multiply together.
+ *
+ * Operands are read where they lie, so a block's results have all of the registers, and boxes bring operands there without any item's
+ * doing.  What bounds such a product is the flow of operands into a processor: blocks are as large as the sums leave room for, as long
+ * as there are enough of them. */
+#include <math.h>
+#include <string.h>
+
+#include "heuristic_mma.h"
+
+enum {
+    TERMS = TC_RUN, /* of a block: a line of 128 bytes */
+    MOST_WARPS = 4,
+    MOST_DEPTH = 6,
+    TURN =
+        8 /* blocks of rows that follow each other before the next columns: what they read is in L2 still */
+};
+
+typedef struct {
+    const Tc *unit;
+    int64_t warps, depth; /* warpgroups, one below the other */
+} Tall;
+
+static int64_t whole(int64_t extent, int64_t block)
+{
+    return (extent + block - 1) / block;
+}
+
+static int64_t place_bytes(const Tall *b)
+{
+    return (b->warps * b->unit->m + b->unit->n) * TERMS * dtype_info[b->unit->a].bytes;
+}
+
+/* Cycles that the product takes in such blocks. */
+static double estimate(const Extents *e, const Tall *b, const Target *t)
+{
+    enum {
+        START = 1500,
+        FILL = 1200, /* until the first boxes have come, nothing hides it */
+        LATENCY = 900,
+        FLOW = 43,   /* bytes into one processor */
+        RATE = 2048, /* products of a processor */
+        REGISTERS = 65536,
+        STORE = 24 /* results, to their end */
+    };
+    const int64_t rows = b->warps * b->unit->m, columns = b->unit->n, items = b->warps * 128 + 128;
+    const int64_t sums = rows * columns / (b->warps * 128);
+    const int64_t blocks = e->others * whole(e->rows, rows) * whole(e->columns, columns);
+    int64_t fits = REGISTERS / (items * (sums + 40)),
+            room = t->shared / (b->depth * place_bytes(b));
+    fits = room < fits ? room : fits;
+    fits = fits < 1 ? 1 : fits;
+    const double each = (double)whole(blocks, PROCESSORS),
+                 turns = (double)whole((int64_t)each, fits);
+    const double steps = (double)whole(e->terms, TERMS), flow = (double)place_bytes(b) / FLOW;
+    const double unit = (double)(rows * columns * TERMS) / RATE;
+    const double busy = flow > unit ? flow : unit;
+    const double beside = each / turns; /* that hide each other */
+    double step = LATENCY / (double)(b->depth - 1) / beside;
+    step = step > busy ? step : busy;
+    return START + turns * FILL + each * (steps * step + (double)(rows * columns) / STORE);
+}
+
+static bool pick_block(const Extents *e, const Tc *like, const Target *t, Tall *best, double most)
+{
+    double least = most;
+    for (int i = 0; i < TC_COUNT; i++)
+        for (int64_t warps = 1; warps <= MOST_WARPS; warps *= 2) {
+            const Tc *u = &tc_units[i];
+            Tall b = {u, warps, MOST_DEPTH};
+            const bool wide = (warps > 1 && warps * u->m >= 2 * e->rows) ||
+                              (u->n > TC_RUN && u->n >= 2 * e->columns);
+            if (!(t->units >> i & 1) || !tc_in_place(u) || u->a != like->a || wide ||
+                warps * u->m * u->n > 256 * 128)
+                continue;
+            while (b.depth > 2 && (b.depth * place_bytes(&b) + 1024 > t->shared ||
+                                   b.depth * TERMS >= e->terms + TERMS))
+                b.depth--;
+            const double time = estimate(e, &b, t);
+            if (time < least && b.depth * place_bytes(&b) + 1024 <= t->shared) {
+                least = time;
+                *best = b;
+            }
+        }
+    return least < most;
+}
+
+/* A block of an axis, or all of it: names of what counts blocks (NULL: there is one) and of what is inside. */
+static bool divide(Nest *n, const char *axis, int64_t block, const char **outer, const char **inner)
+{
+    *outer = NULL;
+    *inner = axis;
+    if (mma_extent(n, axis) % block && !nest_opt(n, OPT_MASK, axis, block))
+        return false;
+    if (mma_extent(n, axis) == block)
+        return true;
+    *outer = mma_part(n, axis, "o");
+    *inner = mma_part(n, axis, "i");
+    return nest_opt(n, OPT_SPLIT, axis, block);
+}
+
+static bool block_opts(Nest *n, const Product *p, const Tall *b)
+{
+    const Tc *u = b->unit;
+    const char *rows, *columns, *terms, *row, *column, *term, *warp, *step, *turn = NULL;
+    if (!divide(n, p->rows.name, u->m * b->warps, &rows, &row) ||
+        !divide(n, p->columns.name, u->n, &columns, &column) ||
+        !divide(n, p->terms.name, TERMS, &terms, &term) || !terms ||
+        !divide(n, row, u->m, &warp, &row) || !divide(n, term, u->k, &step, &term))
+        return false;
+    if (rows && columns && mma_extent(n, rows) > TURN && mma_extent(n, rows) % TURN == 0) {
+        if (!nest_opt(n, OPT_SPLIT, rows, TURN))
+            return false;
+        turn = mma_part(n, rows, "i");
+        rows = mma_part(n, rows, "o");
+    }
+    if (!nest_opt(n, OPT_TC, arena_printf(n->arena, "%s (%s; %s; %s)", u->name, row, column, term),
+                  0))
+        return false;
+    const char *order = "", *const bound[] = {rows, columns, turn, warp};
+    for (int i = 0; i < 3; i++)
+        if (bound[i])
+            order = arena_printf(n->arena, "%s%s ", order, bound[i]);
+    if (!nest_opt(n, OPT_ORDER, arena_printf(n->arena, "%s%s %s", order, terms, step), 0))
+        return false;
+    for (int i = 0; i < p->others.n; i++)
+        if (range_extent(p->others.range[i]) > 1 &&
+            !nest_opt(n, OPT_BIND, p->others.of[i], BOUND_GRID))
+            return false;
+    for (int i = 0; i < 4; i++)
+        if (bound[i] && !nest_opt(n, OPT_BIND, bound[i], i < 3 ? BOUND_GRID : BOUND_WARP))
+            return false;
+    return true;
+}
+
+bool choose_wgmma_opts(Nest **nest, const Product *p, const Extents *e, double cycles)
+{
+    Tall b = {0};
+    if (!pick_block(e, p->unit, (*nest)->target, &b, cycles))
+        return false;
+    Nest *tiled = nest_clone(*nest);
+    const bool good = block_opts(tiled, p, &b) && mma_stage(&tiled, p, b.depth);
+    nest_free(good ? *nest : tiled);
+    if (good)
+        *nest = tiled;
+    return good;
+}

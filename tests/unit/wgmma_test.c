@@ -1,0 +1,239 @@
+/* wgmma_test.c - products that the items of a warpgroup have together, of operands that boxes of the buffers are copied to: by opts, which
+ * are applied, printed, lowered, interpreted beside the kernel without opts and written as text; what the loading item and the warps say
+ * to each other left out, or said at another time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "codegen/codegen.h"
+#include "compiler/ingot_ops.h"
+#include "compiler/kernel/kernel.h"
+#include "linear_run.h"
+
+typedef struct {
+    ingot_dtype type;
+    int64_t batch, m, n, k;
+    bool turned; /* w is [n][k] */
+    bool aside;  /* x is [k][m] */
+} Model;
+
+static const Model halves = {INGOT_F16, 1, 128, 64, 192, false, false};
+static const Model halves_turned = {INGOT_F16, 1, 128, 64, 128, true, false};
+static const Model both_turned = {INGOT_F16, 1, 64, 128, 128, true, true};
+static const Model wide = {INGOT_BF16, 1, 64, 256, 128, false, false};
+static const Model both_sides = {INGOT_F16, 1, 128, 128, 128, false, false};
+static const Model uneven = {INGOT_F16, 1, 72, 136, 152, false, false};
+static const Model batched = {INGOT_F16, 3, 100, 72, 72, true, false};
+
+static ingot_tensor *tensor(Context *c, const char *name, ingot_dtype d, int64_t batch, int64_t n,
+                            int64_t m)
+{
+    ingot_dim *size[3] = {(ingot_dim *)(uintptr_t)idx(c, batch), (ingot_dim *)(uintptr_t)idx(c, n),
+                          (ingot_dim *)(uintptr_t)idx(c, m)};
+    const bool flat = batch == 1;
+    return ingot_cast(c, ingot_input(c, name, d, flat ? 2 : 3, size + flat), INGOT_F32);
+}
+
+static ingot_tensor *turned(Context *c, ingot_tensor *x, bool flat)
+{
+    return ingot_permute(c, x, flat ? (int[]){1, 0} : (int[]){0, 2, 1});
+}
+
+static Run prepare(const Model *m, const char *opts)
+{
+    Context *c = ingot_context_new(NULL, NULL);
+    Arena *a = arena_new();
+    Target t;
+    ingot_status status;
+    assert_null(target_make(&t, a, "cuda:sm_90a", &status));
+    const bool flat = m->batch == 1;
+    ingot_tensor *x =
+        tensor(c, "x", m->type, m->batch, m->aside ? m->k : m->m, m->aside ? m->m : m->k);
+    ingot_tensor *w =
+        tensor(c, "w", m->type, m->batch, m->turned ? m->n : m->k, m->turned ? m->k : m->n);
+    x = m->aside ? turned(c, x, flat) : x;
+    w = m->turned ? turned(c, w, flat) : w;
+    Run r = run_new(c, ingot_relu(c, ingot_matmul(c, x, w)), &t);
+    arena_free(a);
+    run_opts(r.nest, opts);
+    run_lower(&r, true);
+    return r;
+}
+
+static void expect(const Model *m, const char *opts, const char *product, int products)
+{
+    run_expect(prepare(m, opts), prepare(m, ""), opts, product, products);
+}
+
+static const char of_boxes[] =
+    "SPLIT i0 64\nSPLIT r0 64\nSPLIT r0.i 16\nTC wgmma64.f16 (i0.i; i1; r0.i.i)\nBIND i0.o warp\n"
+    "STAGE r0.o 1 depth 2 move tma\nSTAGE r0.o 2 depth 2 move tma\n";
+
+/* Lines of terms and terms of lines; more terms than places, or fewer; copies, and warps along the columns; ends that fill no block. */
+static void products_of_boxes(void **state)
+{
+    (void)state;
+    expect(&halves, of_boxes, "igrt_wgmma64_dot_f16<0, 1>", 1);
+    expect(&halves_turned,
+           "SPLIT i0 64\nSPLIT r0 64\nSPLIT r0.i 16\nTC wgmma64.f16 (i0.i; i1; r0.i.i)\n"
+           "BIND i0.o grid\nSTAGE r0.o 1 depth 2 move tma\nSTAGE r0.o 2 depth 2 move tma\n",
+           "igrt_wgmma64_dot_f16<0, 0>", 1);
+    expect(&both_turned,
+           "SPLIT i1 64\nSPLIT r0 64\nSPLIT r0.i 16\nUPCAST i1.o 2\nTC wgmma64.f16 (i0; i1.i; "
+           "r0.i.i)\nSTAGE r0.o 1 depth 4 move tma\nSTAGE r0.o 2 depth 4 move tma\n",
+           "igrt_wgmma64_dot_f16<1, 0>", 2);
+    expect(&wide,
+           "SPLIT r0 64\nSPLIT r0.i 16\nTC wgmma256.bf16 (i0; i1; r0.i.i)\n"
+           "STAGE r0.o 1 depth 2 move tma\nSTAGE r0.o 2 depth 2 move tma\n",
+           "igrt_wgmma256_dot_bf16<0, 1>", 1);
+    expect(&wide,
+           "SPLIT i1 128\nSPLIT r0 64\nSPLIT r0.i 16\n"
+           "TC wgmma128.bf16 (i0; i1.i; r0.i.i)\nBIND i1.o warp\n"
+           "STAGE r0.o 1 depth 2 move tma\nSTAGE r0.o 2 depth 2 move tma\n",
+           "igrt_wgmma128_dot_bf16<0, 1>", 1);
+    expect(&uneven,
+           "MASK i0 64\nMASK i1 128\nMASK r0 64\nSPLIT i0 64\nSPLIT i1 128\nSPLIT r0 64\nSPLIT "
+           "r0.i 16\nTC wgmma128.f16 (i0.i; i1.i; r0.i.i)\nBIND i0.o grid\nBIND i1.o grid\n"
+           "STAGE r0.o 1 depth 2 move tma\nSTAGE r0.o 2 depth 2 move tma\n",
+           "igrt_wgmma128_dot_f16<0, 1>", 1);
+    expect(&batched,
+           "MASK i1 64\nMASK i2 64\nMASK r0 64\nSPLIT i1 64\nSPLIT i2 64\nSPLIT r0 64\nSPLIT "
+           "r0.i 16\nTC wgmma64.f16 (i1.i; i2.i; r0.i.i)\nBIND i0 grid\nBIND i1.o grid\n"
+           "BIND i2.o grid\nSTAGE r0.o 1 depth 2 move tma\nSTAGE r0.o 2 depth 2 move tma\n",
+           "igrt_wgmma64_dot_f16<0, 0>", 1);
+}
+
+/* What is said is left out, or said before the products it is about, or a copy is of another box: what is wrong then. */
+static void tokens_left_out(void **state)
+{
+    (void)state;
+    static const struct {
+        StmtKind kind;
+        int which;
+        bool early; /* it comes first in its loop */
+        const char *wanted;
+    } wrong[] = {
+        {STMT_CLAIM, 0, false, "to which a copy is under way"},
+        {STMT_FILLED, 0, false, "which nothing has written"},
+        {STMT_RELEASE, 0, false, "waits here for what does not come"},
+        {STMT_RELEASE, 0, true, "which a product reads that nobody has waited for"},
+        {STMT_RELEASE, 1, false, "uses sums of products that nobody has waited for"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        Run r = prepare(&halves, of_boxes);
+        Linear *l = &r.lk->tile[0];
+        int at = -1, loop = -1, found = 0;
+        for (int j = 0; j < l->n; j++) {
+            if (l->stmt[j].kind == STMT_FILLED)
+                loop = j;
+            if (l->stmt[j].kind == wrong[i].kind && found++ == wrong[i].which)
+                at = j;
+        }
+        assert_true(at >= 0 && loop >= 0);
+        const Stmt moved = l->stmt[at];
+        if (wrong[i].early) {
+            memmove(&l->stmt[loop + 2], &l->stmt[loop + 1],
+                    (size_t)(at - loop - 1) * sizeof *l->stmt);
+            l->stmt[loop + 1] = moved;
+        } else {
+            memmove(&l->stmt[at], &l->stmt[at + 1], (size_t)(l->n - at - 1) * sizeof *l->stmt);
+            l->n--;
+        }
+        const char *fault = run_wrong(&r, prepare(&halves, ""));
+        if (!strstr(fault, wrong[i].wanted))
+            fail_msg("%zu: '%s'", i, fault);
+        run_free(&r);
+    }
+}
+
+/* Boxes that begin elsewhere, or are taken for others. */
+static void boxes_misplaced(void **state)
+{
+    (void)state;
+    for (int what = 0; what < 3; what++) {
+        Run r = prepare(&halves, of_boxes);
+        Tile *t = &r.tiles.tile[0];
+        Box *b = &t->box[0];
+        if (what == 0)
+            b->at[0] = idx(r.tiles.k->c, 0);
+        else if (what == 1)
+            b->stride[1] += 8;
+        else
+            b->extent[1] = 100;
+        const char *fault = run_wrong(&r, prepare(&halves, ""));
+        if (!strstr(fault, what == 1 ? "outside of the buffer" : "has another value"))
+            fail_msg("%d: '%s'", what, fault);
+        run_free(&r);
+    }
+}
+
+static void refusal(Nest *n, const char *opt, const char *wanted)
+{
+    const char *why = run_opt(n, opt);
+    if (!wanted ? why != NULL : !why || !strstr(why, wanted))
+        fail_msg("%s: '%s' where '%s' was wanted", opt, why ? why : "done", wanted ? wanted : "");
+}
+
+static void refusals(void **state)
+{
+    (void)state;
+    Run r = prepare(&both_sides, "");
+    Nest *n = nest_new(r.p->kernels[0], r.t);
+    static const char *const good[] = {"SPLIT i0 64", "SPLIT i1 64", "SPLIT r0 64",
+                                       "SPLIT r0.i 16"};
+    for (int i = 0; i < 4; i++)
+        refusal(n, good[i], NULL);
+    Nest *other = nest_clone(n);
+    refusal(n, "TC wgmma128.f16 (i0.i; i1.i; r0.i.i)", "takes 64 rows, 128 columns and 16 terms");
+    refusal(n, "TC wgmma64.f16 (i0.i; i1.i; r0.i.i)", NULL);
+    refusal(n, "STAGE r0.o 1 depth 2 move tma", "the loop over i0.o is outside of it: BIND it");
+    refusal(n, "BIND i0.o grid", NULL);
+    refusal(n, "BIND i1.o grid", NULL);
+    refusal(n, "STAGE r0.o 1 depth 2", "reads its operands where they lie: move tma is wanted");
+    refusal(n, "STAGE r0.o 1", "move tma is wanted");
+    refusal(n, "STAGE r0.o 1 depth 2 move tma", NULL);
+    refusal(n, "STAGE r0.o 2 depth 3 move tma", "one depth, axis and move");
+    assert_non_null(strstr(nest_check(n), "STAGE argument 2"));
+    nest_free(n);
+    nest_free(other);
+    n = nest_new(r.p->kernels[0], r.t);
+    static const char *const narrow[] = {"SPLIT i0 64",
+                                         "SPLIT i1 64",
+                                         "SPLIT r0 32",
+                                         "SPLIT r0.i 16",
+                                         "TC wgmma64.f16 (i0.i; i1.i; r0.i.i)",
+                                         "BIND i0.o grid",
+                                         "BIND i1.o grid",
+                                         "STAGE r0.o 1 depth 2 move tma",
+                                         "STAGE r0.o 2 depth 2 move tma"};
+    for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++)
+        refusal(n, narrow[i], NULL);
+    assert_non_null(strstr(nest_check(n), "is no whole runs of 128 bytes"));
+    nest_free(n);
+    Target old;
+    Arena *a = arena_new();
+    ingot_status status;
+    assert_null(target_make(&old, a, "cuda:sm_100", &status));
+    n = nest_new(r.p->kernels[0], &old);
+    for (int i = 0; i < 4; i++)
+        refusal(n, good[i], NULL);
+    refusal(n, "TC wgmma64.f16 (i0.i; i1.i; r0.i.i)", "no such unit");
+    nest_free(n);
+    arena_free(a);
+    run_free(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_of_boxes),
+        cmocka_unit_test(tokens_left_out),
+        cmocka_unit_test(boxes_misplaced),
+        cmocka_unit_test(refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
