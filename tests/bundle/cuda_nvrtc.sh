@@ -48,5 +48,19 @@ for name in $(grep -v '^#' "$here/cuda.txt"); do
 done
 "$ingot" compile "$(model node/test_add "$cases")" --target cuda:sm_90 -o "$work/cubin" >"$work/told" 2>&1 || fail "sm_90"
 "$ingot" compile "$(model node/test_add "$cases")" --target cuda:sm_1 -o "$work/none" >"$work/told" 2>&1 && fail "sm_1 was accepted"
+
+# a product by warpgroups, whose operands boxes bring: the kernel, and the host code that makes the maps
+"$python" -c "
+import sys; sys.path[:0] = ['$here/../device']
+import device, onnx
+onnx.save(device.product(512, 'f16'), '$work/product.onnx')" || fail "product"
+if ! "$ingot" compile "$work/product.onnx" --target cuda:sm_90a -o "$work/wgmma" >"$work/told" 2>&1; then
+    fail "a product for sm_90a"
+elif ! grep -q "igrt_box_2" "$work/wgmma/model_kernels.cu" || ! grep -q "igrt_gpu_make_map" "$work/wgmma/model.c"; then
+    echo "no boxes" >"$work/told"
+    fail "a product for sm_90a"
+else
+    make -s -C "$work/wgmma" CFLAGS="$flags" >"$work/told" 2>&1 || fail "the host code of a product for sm_90a"
+fi
 echo "$n models through NVRTC"
 exit $failed
