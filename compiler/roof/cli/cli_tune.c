@@ -11,7 +11,9 @@
 #include "targets.h"
 
 enum { WIDTH = 12 };
-#define SMALL 0.002 /* of the network: what takes less is not searched */
+/* Of the network: what takes less is not searched, nor are the cheapest that together take no more than REST. */
+#define SMALL 0.002
+#define REST 0.05
 
 static volatile sig_atomic_t stopped;
 
@@ -95,7 +97,7 @@ static int dearest_first(const void *a, const void *b)
 
 static ingot_status choose_kernels(Tune *t)
 {
-    double all = 0;
+    double all = 0, so_far = 0;
     t->order = NEWN(t->a, TuneKernel *, t->t.n + 1);
     for (int i = 0; i < t->t.n; i++)
         all += t->t.kernel[i]->ms;
@@ -104,6 +106,12 @@ static ingot_status choose_kernels(Tune *t)
             (t->o->kernels || t->t.kernel[i]->ms >= SMALL * all))
             t->order[t->n++] = t->t.kernel[i];
     qsort(t->order, (size_t)t->n, sizeof *t->order, dearest_first);
+    for (int i = 0; i < t->n && !t->o->kernels; i++) {
+        if (so_far >= (1 - REST) * all)
+            t->n = i;
+        else
+            so_far += t->order[i]->ms;
+    }
     if (!t->n && t->o->kernels)
         return complain(INGOT_USAGE,
                         "%s: no kernel that can be tuned matches '%.200s': it has %d, the first "
@@ -341,7 +349,7 @@ static ingot_status tune_model(Tune *t)
         status = find_machine(t);
     if (status == INGOT_OK && !o->remote && !o->prepare)
         status = network_profile(t);
-    t->deadline = seconds_now() + (o->measure ? 0 : o->budget);
+    t->deadline = seconds_now() + o->budget;
     if (status == INGOT_OK && !o->remote && !o->prepare && !o->measure && !o->kernels &&
         !o->compile.sched)
         status = network_variants(t);
@@ -351,8 +359,11 @@ static ingot_status tune_model(Tune *t)
         return status;
     if (o->prepare)
         return tune_prepare(t, o->prepare);
-    if (o->measure)
-        status = tune_measure(t, o->measure);
+    if (o->measure) {
+        t->deadline = seconds_now() + o->budget;
+        status = tune_measure(t, o->measure, &stopped);
+        t->deadline = seconds_now();
+    }
     if (status == INGOT_OK)
         status = search_all(t);
     if (status == INGOT_OK && o->why)

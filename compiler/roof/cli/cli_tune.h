@@ -50,6 +50,7 @@ void tune_explain(Tune *);
 
 /* cli_tune_apart.c: --prepare, --measure */
 ingot_status tune_prepare(Tune *, const char *dir);
-ingot_status tune_measure(Tune *, const char *dir);
+/* Until it is stopped, or the deadline. */
+ingot_status tune_measure(Tune *, const char *dir, const volatile sig_atomic_t *stopped);
 
 #endif

@@ -89,12 +89,12 @@ static bool is_known(const TuneCaseOf *of)
     return known;
 }
 
-ingot_status tune_measure(Tune *t, const char *dir)
+ingot_status tune_measure(Tune *t, const char *dir, const volatile sig_atomic_t *cut_off)
 {
     const char *path = arena_printf(t->a, "%s/%s", dir, list_name);
     char *text = read_text(t->a, path);
     TuneCaseOf *of = NULL;
-    int n = 0, timed = 0;
+    int n = 0, timed = 0, left = 0;
     if (!text)
         return complain(INGOT_IO, "%s: cannot be read: `ingot tune --prepare %s` writes it", path,
                         dir);
@@ -116,6 +116,10 @@ ingot_status tune_measure(Tune *t, const char *dir)
             return complain(INGOT_IO, "ingot tune: %s", database_error(t->d));
         if (is_known(&of[i]))
             continue;
+        if (*cut_off || (timed && seconds_now() >= t->deadline)) {
+            left++;
+            continue;
+        }
         /* the cases before it stay as they are: the program has them all */
         if (!measure_one(&t->measure, &t->t, dir, of, n, i))
             return complain(INGOT_TOOL, "%s: %s", dir,
@@ -125,6 +129,8 @@ ingot_status tune_measure(Tune *t, const char *dir)
         timed++;
         say("  %d of %d  %s: %d candidates", i + 1, n, of[i].kernel->step[0]->name, of[i].n);
     }
-    say("  %d kernels timed, %d known", timed, n - timed);
+    say("  %d kernels timed, %d known", timed, n - timed - left);
+    if (left)
+        say("  %d left: the same command goes on with them", left);
     return INGOT_OK;
 }

@@ -37,6 +37,7 @@ typedef struct {
     int round, idle;
     TuneCaseOf of; /* what this round times */
     int nfresh;    /* candidates that are new in it */
+    bool judged;   /* the heuristic's was right, in this search */
 } Hunt;
 
 static uint32_t below(Hunt *h, uint32_t n)
@@ -188,7 +189,7 @@ static void plan_round(Hunt *h)
         h->nfresh = pick(h, fresh, s->width);
     }
     /* beside the heuristic's and the fastest so far */
-    h->of = (TuneCaseOf){k, NEWN(h->a, Candidate *, h->nfresh + 3), 0};
+    h->of = (TuneCaseOf){k, NEWN(h->a, Candidate *, h->nfresh + 3), 0, h->judged};
     h->of.candidate[h->of.n++] = k->candidate[0];
     for (int i = 0; i < nmember && i < 2; i++)
         if (member[i] != k->candidate[0])
@@ -254,6 +255,7 @@ static bool time_round(Search *s, Hunt **hunt, int n)
         database_unlock(s->d, lock);
         s->m->running += seconds_now() - began;
         h->k->tried += h->nfresh;
+        h->judged = h->k->candidate[0]->verdict == RIGHT;
         good = good && write_round(h, all[i], count[i]) && end_round(h, before);
         if (s->progress)
             s->progress(s->user, h->k);

@@ -258,9 +258,12 @@ static void put_case(Source *s)
 {
     StrBuf body = {0}, sb = {0}, table = {0};
     const TuneKernel *k = s->of->kernel;
-    Kernel *naive = candidate_kernel(k, NULL);
-    unsigned needs = put_kernel(&body, s, naive, "naive", "run_naive");
-    ingot_context_free(naive->c);
+    unsigned needs = 0;
+    if (!s->of->judged) {
+        Kernel *naive = candidate_kernel(k, NULL);
+        needs |= put_kernel(&body, s, naive, "naive", "run_naive");
+        ingot_context_free(naive->c);
+    }
     for (int i = 0; i < k->naive->narg; i++)
         needs |= put_arg(&body, &table, s, i);
     sb_printf(&sb, "/* case_%d.c - %s */\n", s->number, k->step[0]->name);
@@ -275,13 +278,15 @@ static void put_case(Source *s)
     sb_puts(&sb, "static const TuneCandidate *const candidate[] = {\n");
     for (int i = 0; i < s->of->n; i++)
         sb_printf(&sb, "    &candidate%d,\n", i);
-    int sets = k->naive->flops > 500000000 ? 1 : 3; /* the naive kernel takes its time */
+    int sets =
+        k->naive->flops > 500000000 && !s->of->judged ? 1 : 3; /* the naive kernel takes its time */
     sb_printf(&sb,
               "};\nextern const TuneCase case_%d;\n"
-              "const TuneCase case_%d = {\"%s\", arg, %d, %d, candidate, run_naive, %d, %d, %d, "
+              "const TuneCase case_%d = {\"%s\", arg, %d, %d, candidate, %s, %d, %d, %d, "
               "%lld.0};\n",
               s->number, s->number, k->step[0]->name, k->naive->narg, s->of->n,
-              kernel_is_exact(k->naive), makes_integers(k->naive), sets, (long long)s->t->span);
+              s->of->judged ? "run0" : "run_naive", kernel_is_exact(k->naive),
+              makes_integers(k->naive), sets, (long long)s->t->span);
     sb_free(&body);
     sb_free(&table);
     write_file(s, arena_printf(s->t->a, "case_%d.c", s->number), &sb);

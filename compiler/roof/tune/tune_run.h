@@ -13,6 +13,8 @@ typedef struct {
     TuneKernel *kernel;
     Candidate **candidate; /* [0]: the one to beat */
     int n;
+    bool
+        judged; /* [0] was compared with the naive form before: the others are compared with it, which is faster */
 } TuneCaseOf;
 extern const RuntimeFile tune_files[]; /* harness/ */
 extern const char tune_head[];         /* what files of candidates include first */
