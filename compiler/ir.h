@@ -61,6 +61,8 @@ struct Node {
     uint32_t nsrc;
     uint32_t id; /* dense, in order of creation; sources have smaller ids; indexes side tables */
     uint32_t context; /* for asserts: number of the context that made it */
+    bool
+        numbers; /* made of numbers and coordinates alone: what needed it first says nothing of who else does */
     Arg arg;
     int64_t lo, hi;     /* sound inclusive bounds of INDEX and BOOL scalars; else INT64_MIN..MAX */
     Node *const *shape; /* rank dims */

@@ -117,6 +117,16 @@ const Origin *node_origin(const Context *c, const Node *n)
     return c->origins[n->id] ? c->origins[n->id]->origin : NULL;
 }
 
+static bool of_numbers(Op op, int nsrc, Node *const *src)
+{
+    if (op_info[op].cls == LEAF)
+        return op == OP_CONST || op == OP_IOTA || op == OP_VAR || op == OP_RANGE;
+    bool all = op_info[op].cls != MEMORY && op_info[op].cls != CONTROL;
+    for (int i = 0; i < nsrc && all; i++)
+        all = src[i]->numbers;
+    return all;
+}
+
 Node *node_make(Context *c, Op op, ingot_dtype dtype, Arg arg, int nsrc, Node *const *src, int rank,
                 Node *const *shape)
 {
@@ -139,6 +149,7 @@ Node *node_make(Context *c, Op op, ingot_dtype dtype, Arg arg, int nsrc, Node *c
                        .rank = (uint8_t)rank,
                        .nsrc = (uint32_t)nsrc,
                        .context = c->number,
+                       .numbers = of_numbers(op, nsrc, src),
                        .arg = arg,
                        .lo = INT64_MIN,
                        .hi = INT64_MAX};

@@ -31,7 +31,7 @@ static int place(const Nodes *s, const Node *t)
 
 static bool counts(const Node *t)
 {
-    return t->dtype != INGOT_INDEX && op_info[t->op].cls != LEAF;
+    return t->dtype != INGOT_INDEX && op_info[t->op].cls != LEAF && !t->numbers;
 }
 
 static void add(Nodes *s, Node *t)
@@ -125,8 +125,17 @@ void making_end(Making *m, Node *old, Node *now)
         for (uint32_t k = 0; k < made.node[i]->nsrc; k++)
             if (counts(made.node[i]->src[k]) && place(&made, made.node[i]->src[k]) < 0)
                 add(&read, made.node[i]->src[k]);
-    add(&gone, old);
-    walk(&gone, &read);
+    if (made.n == MAX_NODES ||
+        read.n == MAX_NODES) { /* a form of many parts is of what it replaces */
+        for (uint32_t i = m->before; i < c->nnode; i++)
+            if (counts(c->nodes[i]))
+                c->origins[i] = c->origins[old->id];
+        return;
+    }
+    if (place(&read, old) < 0) { /* else it stays, below what is made */
+        add(&gone, old);
+        walk(&gone, &read);
+    }
     find_bits(&made, &read);
     find_bits(&gone, &read);
     bool taken[MAX_NODES] = {false};

@@ -69,12 +69,6 @@ void step_origins(Sched *s, Step *step, const Node *n)
 
 /* ---- members of a region -------------------------------------------------------------------------- */
 
-/* Made of numbers and coordinates alone: whoever needed it first made it, which says nothing of the others. */
-static bool is_anybodys(Sched *s, const Node *n)
-{
-    return info_of(s, (Node *)n)->constant && !info_of(s, (Node *)n)->leaves;
-}
-
 static bool is_read(Sched *s, const Node *t)
 {
     const Info *f = info_of(s, (Node *)t);
@@ -148,7 +142,7 @@ static void find_origins(Members *m)
         if (!all) /* of a rewrite for nobody: as what reads it */
             both = x->of;
         x->of = both ? both : all;
-        if (is_anybodys(m->s, x->n) && i < m->nmember - 1)
+        if (x->n->numbers && i < m->nmember - 1)
             x->of = NULL;
         for (uint32_t k = 0; k < x->n->nsrc; k++) {
             int at = *place_of(m, x->n->src[k]);

@@ -99,6 +99,15 @@ def attention(path):
     return save(path, nodes, [("x", T.FLOAT, [32, 64])], [(n + "_y", T.FLOAT, [32, 64]) for n in names], data)
 
 
+def residual(path):
+    """Two wide convolutions and what was before them; each is computed in fewer products, in strips."""
+    data = [tensor("w1", 64, 64, 3, 3), tensor("w2", 64, 64, 3, 3)]
+    nodes = [node("MaxPool", "pool", ["x"], ["p"], kernel_shape=[2, 2], strides=[2, 2]), conv("c1", "p", "w1", "a", strides=[1, 1]),
+             node("Relu", "r1", ["a"], ["b"]), conv("c2", "b", "w2", "c", strides=[1, 1]), node("Add", "sum", ["c", "p"], ["d"]),
+             node("Relu", "r2", ["d"], ["y"])]
+    return save(path, nodes, [("x", T.FLOAT, [1, 64, 112, 112])], [("y", T.FLOAT, [1, 64, 56, 56])], data)
+
+
 def has(told, nodes):
     want(nodes in told, f"no kernel of {sorted(nodes)} alone; there are {[sorted(t) for t in told]}")
 
@@ -115,6 +124,9 @@ def provenance(ingot, work):
                "q_out", "dq_out"})
     want(not any("add" in t and "second" not in t for t in told), f"a copy computes nothing: {told}")
     has(origins(ingot, attention(work / "attention.onnx"), "--target", "c:x86-64-v3"), {"query", "key", "value"})
+    told = origins(ingot, residual(work / "residual.onnx"), "--target", "c:x86-64-v3")
+    want(len(told) > 20 and {frozenset(t) for t in told} == {frozenset(t) for t in ({"pool"}, {"c1"}, {"c1", "r1"}, {"c2"}, {"c2", "sum", "r2"})},
+         f"strips of two convolutions: {told}")
     # `explain` finds the kernel by any of its nodes
     said = call(ingot, "explain", work / "quantised.onnx", "add")
     want("second" in said, f"explain of a sum that was rewritten: {said}")
