@@ -99,9 +99,11 @@ static void say_note(Explain *e, const Note *n)
     sb_puts(&sb, n->why);
     if (n->bytes >= 0)
         sb_printf(&sb, "; %s", bytes_text(e->a, (double)n->bytes));
-    if (n->again > 0)
-        sb_printf(&sb, "; estimated: %s cycles stored, %s computed where it is read",
-                  count_text(e->a, n->stored), count_text(e->a, n->again));
+    if (n->cost.apart > 0 || n->cost.together > 0)
+        sb_printf(&sb,
+                  n->step ? "; estimated: %s cycles apart, %s together"
+                          : "; estimated: %s cycles stored, %s computed where it is read",
+                  count_text(e->a, n->cost.apart), count_text(e->a, n->cost.together));
     if (n->other)
         sb_printf(&sb, "; it takes the bytes of tensor b%d", n->other->id);
     say_line(e, n->what, sb.data);

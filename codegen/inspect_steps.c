@@ -288,8 +288,9 @@ void inspect_notes(StrBuf *sb, const Inspection *x)
             sb_printf(sb, ", \"operations\": %lld", (long long)n->operations);
         if (n->bytes >= 0)
             sb_printf(sb, ", \"bytes\": %lld", (long long)n->bytes);
-        if (n->again > 0)
-            sb_printf(sb, ", \"stored_cycles\": %.4g, \"again_cycles\": %.4g", n->stored, n->again);
+        if (n->cost.together > 0 && !n->step)
+            sb_printf(sb, ", \"stored_cycles\": %.4g, \"again_cycles\": %.4g", n->cost.apart,
+                      n->cost.together);
         sb_puts(sb, "}");
     }
     sb_puts(sb, p->nnote ? "\n  ],\n" : "],\n");

@@ -52,8 +52,11 @@ static void tell_notes(const Plan *p)
         if (o)
             sb_printf(&sb, " of '%s' (%s)", o->node, o->op);
         sb_printf(&sb, ": %s", n->why);
-        if (n->again > 0)
-            sb_printf(&sb, "; %.4g cycles stored, %.4g computed again", n->stored, n->again);
+        if (n->cost.apart > 0 || n->cost.together > 0)
+            sb_printf(&sb,
+                      n->step ? "; %.4g cycles apart, %.4g together"
+                              : "; %.4g cycles stored, %.4g computed again",
+                      n->cost.apart, n->cost.together);
         sb_puts(&sb, "\n");
     }
     tell(p->c, &sb);

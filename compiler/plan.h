@@ -114,6 +114,10 @@ typedef struct {
     int input, axis;
     Node *dim; /* the declared dim: VAR sets, anything else is checked */
 } DimSource;
+/* Cycles of the two ways to have something: in a kernel of its own, and in another one. 0: not asked. */
+typedef struct {
+    double apart, together;
+} Fusion;
 /* What a pass decided about a value, and why: for who reads a plan (inspect.c); no pass reads it. */
 typedef struct {
     const char *pass, *what, *why; /* "fuse", "stored", "several kernels read it" */
@@ -122,7 +126,7 @@ typedef struct {
     const Buffer *buffer, *other;  /* whose bytes are those of the other one; NULL */
     int64_t operations;            /* for each element, to compute it again; -1: does not matter */
     int64_t bytes;                 /* of it, or saved; -1: does not matter */
-    double stored, again; /* cycles, of storing it, of computing it in its readers; 0: not asked */
+    Fusion cost; /* of storing it, of computing it in its readers; of two kernels */
 } Note;
 struct Values;
 typedef struct {

@@ -144,6 +144,16 @@ static bool slice_add(Slice *s, const char *name)
     return true;
 }
 
+/* Does it read the value, or give it? */
+static bool slice_needs(const Slice *s, const char *name, const char *value)
+{
+    bool needs = strcmp(name, value) == 0;
+    for (int i = 0; i < s->n && !needs; i++)
+        for (size_t k = 0; k < s->node[i]->n_input && !needs; k++)
+            needs = strcmp(s->node[i]->input[k], value) == 0;
+    return needs;
+}
+
 /* The integer that these nodes give for such inputs; NULL: it is not known when compiling. */
 static ingot_dim *slice_value(Lowering *n, const Slice *s, const char *name, Value **in)
 {
@@ -158,6 +168,11 @@ static ingot_dim *slice_value(Lowering *n, const Slice *s, const char *name, Val
     g.n_node = (size_t)s->n;
     g.node = (Onnx__NodeProto **)(uintptr_t)s->node;
     g.n_value_info = 0;
+    g.n_initializer = 0; /* a body may have many, and this is asked again and again */
+    g.initializer = ingot_alloc(n->c, (s->body->n_initializer + 1) * sizeof(Onnx__TensorProto *));
+    for (size_t i = 0; i < s->body->n_initializer; i++)
+        if (slice_needs(s, name, s->body->initializer[i]->name))
+            g.initializer[g.n_initializer++] = s->body->initializer[i];
     if (!subgraph(n, &g, (int)g.n_input, in, out) || out[0]->kind != VALUE_TENSOR ||
         ingot_is_poison(out[0]->tensor))
         return NULL;

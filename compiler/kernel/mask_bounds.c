@@ -279,8 +279,9 @@ static bool is_inner(const Nest *n, int axis)
 /* A place is filled as far as its readers' blocks go. */
 static void find_granules(Lower *q, const Piece *p, Limits *f)
 {
+    int *leaf = NEWN(q->a, int, q->nest->naxis + 1);
     for (int i = 0; i < q->k->naxis; i++) {
-        int leaf[64], n = 0;
+        int n = 0;
         f->granule[i] = 1;
         if (f->limit[i])
             lower_leaves(p, i, leaf, &n);

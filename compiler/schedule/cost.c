@@ -56,9 +56,14 @@ static uint64_t mix(uint64_t h, uint64_t v)
     return h ^ h >> 32;
 }
 
+double node_elements(Node *n)
+{
+    return (double)dims_bound(n->rank, n->shape);
+}
+
 double node_bytes(Node *n)
 {
-    return (double)dims_bound(n->rank, n->shape) * dtype_info[n->dtype].bytes;
+    return node_elements(n) * dtype_info[n->dtype].bytes;
 }
 
 static double size_of(Node *dim)

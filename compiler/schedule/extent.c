@@ -6,15 +6,13 @@
  *     1. what the sources have, added up, kept with each value while the graph is walked
  *     2. each node of an elementwise expression once, and each buffer behind it
  *     3. the region */
-#include "schedule.h"
+#include "fusion.h"
 
 static const Extent unknown = {.nodes = MAX_NODES + 1};
 
-/* The same elements of one source at other coordinates. */
 static bool only_moves(const Node *n)
 {
-    return op_info[n->op].cls == MOVE && n->op != OP_CONCAT && n->op != OP_KEEP &&
-           n->op != OP_GATHER;
+    return moves_elements(n) && n->op != OP_GATHER;
 }
 
 /* Numbers are written where they are used. */

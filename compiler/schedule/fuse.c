@@ -11,12 +11,11 @@
  * One forward walk: when a node is visited, its sources are decided and its consumers known. */
 #include <math.h>
 
-#include "schedule.h"
+#include "fusion.h"
 #include "tc.h"
-#include "values.h"
 
 /* Of one kernel: expressions are lowered by recursion. */
-enum { MAX_DEPTH = 64, MAX_MOVES = 8 };
+enum { MAX_DEPTH = 64 };
 
 Info *info_chunk(Sched *s, uint32_t i)
 {
@@ -25,19 +24,7 @@ Info *info_chunk(Sched *s, uint32_t i)
     return s->info[i] = NEWN(s->arena, Info, INFO_CHUNK);
 }
 
-static double numel(Node *n)
-{
-    return (double)dims_bound(n->rank, n->shape);
-}
-
-/* How often t reads each element of n, on average. */
-static double readings(Node *n, Node *t)
-{
-    bool some = t->op == OP_EXPAND || t->op == OP_GATHER || t->op == OP_SHRINK;
-    return some && t->src[0] == n && numel(n) > 0 ? numel(t) / numel(n) : 1;
-}
-
-static bool is_leaf(Sched *s, Node *n)
+bool is_leaf(Sched *s, Node *n)
 {
     Info *i = info_of(s, n);
     return i->buffer || op_info[n->op].cls == LEAF || n->op == OP_PROJ || i->foldable;
@@ -46,297 +33,6 @@ static bool is_leaf(Sched *s, Node *n)
 bool is_computed(Sched *s, Node *n)
 {
     return !info_of(s, n)->stored && !is_leaf(s, n);
-}
-
-static unsigned reduced_axes(Node *n)
-{
-    return reduce_axes(n);
-}
-
-/* Axes that an EXPAND repeats. */
-static unsigned expanded_axes(Node *n)
-{
-    unsigned axes = 0;
-    for (int i = 0; i < n->rank; i++)
-        if (idx_is(n->src[0]->shape[i], 1) && !idx_is(n->shape[i], 1))
-            axes |= 1u << i;
-    return axes;
-}
-
-/* The last axes, whose loops are innermost in any order of storage that keeps rows together. */
-static bool is_trailing(Node *n, unsigned axes)
-{
-    bool inside = true;
-    for (int i = n->rank; i-- > 0;) {
-        if (idx_is(n->shape[i], 1))
-            continue;
-        bool in = axes >> i & 1;
-        if (in && !inside)
-            return false;
-        inside = in;
-    }
-    return axes != 0;
-}
-
-/* Rows of a GPU are shared by the items of a group (heuristic_parts.c): there are terms for many, and it is known how many. */
-static bool row_of_group(const Node *n, unsigned axes)
-{
-    enum { LEAST = 32, MOST = 1 << 16 };
-    int64_t terms = 1, size;
-    for (int i = 0; i < n->rank; i++)
-        if (axes >> i & 1) {
-            if (!idx_value(n->shape[i], &size))
-                return false;
-            terms = sat_mul(terms, size);
-        }
-    return terms >= LEAST && terms <= MOST;
-}
-
-/* A reduce over rows, expanded over the same rows, costs one more loop over each row and no memory: softmax and the
- * norms are one kernel.  Is this reader of n such an expansion, or a step on the way to one? */
-static bool row_reader(const Sched *s, const Info *i, Node *n, Node *t)
-{
-    if (!s->fuse_rows || i->rows == ~0u)
-        return false;
-    if (s->target->gpu && !row_of_group(i->rows ? n : t, i->rows ? i->rows : i->pending))
-        return false;
-    if (op_is_alu(t->op))
-        return true;
-    if (t->op == OP_EXPAND)
-        return i->pending && !i->rows && expanded_axes(t) == i->pending &&
-               is_trailing(t, i->pending);
-    if (t->op == OP_REDUCE)
-        return i->rows && !i->pending && reduced_axes(t) == i->rows && t->src[0] == n;
-    return false;
-}
-
-/* The first node behind position `after` that reads one of the region. */
-static Node *next_reader(Sched *s, int nregion, Node *const *region, Node *const *uses, int after)
-{
-    Node *next = NULL;
-    for (int k = 0; k < nregion; k++) {
-        const Info *r = info_of(s, region[k]);
-        int u = 0;
-        while (u < r->nuse && info_of(s, uses[r->iuse + u])->order <= after)
-            u++;
-        Node *t = u < r->nuse ? uses[r->iuse + u] : NULL;
-        if (t && (!next || info_of(s, t)->order < info_of(s, next)->order))
-            next = t;
-    }
-    return next;
-}
-
-/* Do all readers of n belong to one elementwise region of n's shape that ends in a single node? Then n is
- * computed once by that node's kernel, whatever the number of readers.  (x * sigmoid(x), residual sums.) */
-static bool diamond(Sched *s, Node *n, Node *const *uses)
-{
-    Node *region[32];
-    int nregion = 0, start = info_of(s, n)->order;
-    region[nregion++] = n;
-    Node *t = n;
-    while (nregion < 32 && (t = next_reader(s, nregion, region, uses, info_of(s, t)->order)) &&
-           info_of(s, t)->order < start + 256) {
-        if (!op_is_alu(t->op) || t->rank != n->rank)
-            return false;
-        region[nregion++] = t;
-        /* closed when every reader of all but t lies inside */
-        bool closed = true;
-        for (int k = 0; k + 1 < nregion && closed; k++) {
-            Info *r = info_of(s, region[k]);
-            if (r->root)
-                return false;
-            for (int u = 0; u < r->nuse && closed; u++) {
-                bool inside = false;
-                for (int m = 0; m < nregion && !inside; m++)
-                    inside = uses[r->iuse + u] == region[m];
-                closed = inside;
-            }
-        }
-        if (closed)
-            return true;
-    }
-    return false;
-}
-
-static bool is_move(Node *n)
-{
-    return op_info[n->op].cls == MOVE && n->op != OP_CONCAT && n->op != OP_KEEP;
-}
-
-/* A number in every element? */
-static bool is_uniform(Node *n)
-{
-    while (n->op == OP_EXPAND || n->op == OP_RESHAPE)
-        n = n->src[0];
-    return n->op == OP_CONST;
-}
-
-/* A dot multiplies bytes: integers that are widened, for its sum, are best as narrow as they are. So are the floats that a
- * matrix unit multiplies. */
-static bool is_for_dot(const Sched *s, Node *wide)
-{
-    if (dtype_is_int(wide->dtype))
-        return s->target->dot;
-    for (; is_move(wide); wide = wide->src[0])
-        ;
-    for (int i = 0; i < TC_COUNT && wide->op == OP_CAST; i++)
-        if (s->target->units >> i & 1 && dtype_is_float(tc_units[i].a) &&
-            wide->dtype == tc_units[i].acc && wide->src[0]->dtype == tc_units[i].a)
-            return true;
-    return false;
-}
-
-/* Is what a cast widens stored before the cast? Where bytes are dear, or are what is multiplied. */
-static bool keeps_narrow(const Sched *s, Node *wide)
-{
-    return s->target->byte > 0 || is_for_dot(s, wide);
-}
-
-/* Is it worth so many operations whenever an element is read, to have it in memory as this one and not as that? A byte
- * less has not to be fetched, and may be worth something by itself. */
-static bool narrow_pays(const Sched *s, Node *narrow, Node *wide, int cost)
-{
-    const Target *t = s->target;
-    double saved = dtype_info[wide->dtype].bytes - dtype_info[narrow->dtype].bytes;
-    return is_for_dot(s, wide) ||
-           cost / t->rate[UNIT_VECTOR] <= saved * (cost_bytes(1, INFINITY, t) + t->byte);
-}
-
-/* What n is made of by casts and little arithmetic with numbers, where that has fewer bytes: the narrow side. */
-static Node *narrow_side(Sched *s, Node *n)
-{
-    Node *best = n, *wide = n;
-    for (int cost = 0; node_bytes(n) >= node_bytes(wide) || narrow_pays(s, n, wide, cost);) {
-        if (node_bytes(n) < node_bytes(best))
-            best = n;
-        Info *i = info_of(s, n);
-        bool number =
-            (n->op == OP_ADD || n->op == OP_SUB || n->op == OP_MUL) && is_uniform(n->src[1]);
-        bool same = n->op == OP_RESHAPE || n->op == OP_PERMUTE || n->op == OP_FLIP;
-        if (i->stored || is_leaf(s, n) || (n->op != OP_CAST && !number && !same) || i->root)
-            break;
-        cost += op_info[n->op].cost;
-        n = n->src[0];
-    }
-    return best;
-}
-
-/* ---- recompute or store ------------------------------------------------------------------------ */
-
-typedef struct {
-    double times; /* how often each element is computed if it is not stored */
-    double kernels;
-    bool rows, reduced; /* all of them go along the rows; one of them is a reduce */
-} Readers;
-
-/* Who reads n, or what only moves its elements (so many moves, one behind the other): each of those computes it. */
-static void look_through(Sched *s, Node *n, double times, Node *const *uses, int moves, Readers *r)
-{
-    Info *i = info_of(s, n);
-    for (int u = 0; u < i->nuse; u++) {
-        Node *t = uses[i->iuse + u];
-        double more = times * readings(n, t);
-        if (is_move(t) && !info_of(s, t)->root && moves) {
-            look_through(s, t, more, uses, moves - 1, r);
-        } else {
-            r->times += more;
-            r->kernels++;
-            r->reduced |= t->op == OP_REDUCE;
-            Info *product = info_of(s, t); /* of what is read several times, and the sum of it */
-            for (int v = 0; v < product->nuse && more > 1; v++)
-                r->reduced |= uses[product->iuse + v]->op == OP_REDUCE;
-        }
-    }
-}
-
-static Readers readers_of(Sched *s, Node *n, Node *const *uses)
-{
-    Info *i = info_of(s, n);
-    Readers r = {.rows = i->has_reduce && (i->rows || i->pending)};
-    bool steps = true, later = i->nuse == 1; /* what is moved may be stored as it lies then */
-    for (int u = 0; u < i->nuse; u++) {
-        Node *t = uses[i->iuse + u];
-        later &= is_move(t) && t->op != OP_GATHER && readings(n, t) <= 1;
-        r.rows &= row_reader(s, i, n, t);
-        steps &= op_is_alu(t->op);
-    }
-    if (later)
-        r.times = r.kernels = 1;
-    else
-        look_through(s, n, 1, uses, MAX_MOVES, &r);
-    r.rows &= i->rows || !steps || i->nuse == 1;
-    if (r.rows) /* a sum over a row is one for all of the row; an element is computed in each loop over the row */
-        r.times = i->rows ? i->nuse : 1;
-    if (r.rows)
-        r.kernels = 1;
-    if (i->nuse > 1 && diamond(s, n, uses))
-        r.times = r.kernels = 1;
-    r.reduced |= r.kernels > 1; /* its operands cannot lie as all of its readers would have them */
-    if (i->constant && !i->leaves && !coord_cost(s, n)) /* nothing is left of it in a loop */
-        r.times = 1;
-    return r;
-}
-
-enum { MAX_STEPS = 16 };
-
-/* Is v read by nothing that runs after n's kernel? */
-static bool dies_by(Sched *s, Node *v, const Node *n, Node *const *uses, int steps)
-{
-    const Info *i = info_of(s, v);
-    bool dies = !i->root && steps;
-    for (int u = 0; u < i->nuse && dies; u++) {
-        Node *t = uses[i->iuse + u];
-        dies = t == n || (info_of(s, t)->order < info_of(s, n)->order &&
-                          (!is_computed(s, t) || dies_by(s, t, n, uses, steps - 1)));
-    }
-    return dies;
-}
-
-/* Is n, of which t is a part, made element by element of a stored value as large, which dies in its kernel? Then it is stored
- * in place of that (memplan.c): in lines that are at hand already, and in no more memory. */
-static bool takes_place(Sched *s, Node *n, const Node *t, Node *const *uses, int steps)
-{
-    bool found = false;
-    for (uint32_t j = 0;
-         j < t->nsrc && (op_is_alu(t->op) || t->op == OP_RESHAPE) && steps && !found; j++) {
-        Node *v = t->src[j];
-        found = is_computed(s, v)
-                    ? takes_place(s, n, v, uses, steps - 1)
-                    : info_of(s, v)->stored && v->dtype == n->dtype &&
-                          node_bytes(v) == node_bytes(n) && dies_by(s, v, n, uses, steps);
-    }
-    return found;
-}
-
-/* Storing takes a kernel, a write, and a read by every reader; computing it in its readers takes its operations as often as
- * they read it. Where it takes the place of what dies there, it is no matter of memory, but of time alone: then it counts, too,
- * that products take an operand from memory as it is, spread over the lanes, and one that is computed has to be spread. */
-static bool store_pays(Sched *s, Node *n, const Readers *readers, Node *const *uses)
-{
-    const Target *t = s->target;
-    double bytes = node_bytes(n), kernels = readers->kernels;
-    Region apart = region_of(s, n), inlined = apart;
-    if (info_of(s, n)->has_reduce && (readers->rows || readers->reduced)) { /* no tile there */
-        inlined.ops[UNIT_SCALAR] += inlined.ops[UNIT_TILE];
-        inlined.ops[UNIT_TILE] = 0;
-    }
-    if (info_of(s, n)->has_reduce && readers->reduced && !readers->rows) { /* and no lanes */
-        inlined.ops[UNIT_SCALAR] += inlined.ops[UNIT_VECTOR];
-        inlined.ops[UNIT_VECTOR] = 0;
-    }
-    double memory = kernels * cost_bytes(apart.bytes, apart.bytes, t),
-           arithmetic = readers->times * cost_ops(&inlined, t);
-    bool in_place = takes_place(s, n, n, uses, MAX_STEPS);
-    if (in_place && t->lanes && !info_of(s, n)->has_reduce && readers->reduced && arithmetic > 0)
-        arithmetic += readers->times * numel(n) / t->rate[UNIT_VECTOR];
-    double written = in_place ? cost_bytes(bytes, bytes, t) : cost_stored(n, t);
-    double store = cost_region(&apart, t) + written + kernels * cost_bytes(bytes, bytes, t);
-    if (coord_ops(s, n)) /* operations so few that the loads count */
-        store += cost_bytes(readers->times * bytes, bytes, t);
-    double again = memory > arithmetic ? memory : arithmetic;
-    info_of(s, n)->store_cost = store;
-    info_of(s, n)->again_cost = again;
-    return arithmetic > 0 && store < again;
 }
 
 /* A part of a constant that others multiply: a kernel of its own can read it in whatever layout those want (weights.c),
@@ -350,40 +46,6 @@ static bool is_looked_up(Sched *s, Node *n)
            cost_region(&r, t) + cost_stored(n, t) <= cost_bytes(shared, shared, t) / LITTLE;
 }
 
-/* A term of a sum of products: there are as many as the sum has operations, and no machine keeps them. */
-static bool is_term(Sched *s, Node *n, Node *const *uses)
-{
-    const Info *i = info_of(s, n);
-    Node *reader = i->nuse == 1 ? uses[i->iuse] : NULL;
-    while (reader && reader->op == OP_ADD && (i = info_of(s, reader))->nuse == 1)
-        reader = uses[i->iuse];
-    return n->op == OP_MUL && reader && reader->op == OP_REDUCE &&
-           (reader->arg.i & 255) == INGOT_REDUCE_ADD;
-}
-
-/* Sums of products that a GPU's groups divide among them: a kernel has one such sum, and no other reduce. */
-static bool is_for_groups(Sched *s, Node *n)
-{
-    enum { LEAST = 1 << 10 }; /* operations */
-    return s->target->gpu && info_of(s, n)->has_reduce && region_of(s, n).ops[UNIT_TILE] >= LEAST;
-}
-
-/* Do sums of products multiply it, as it is or widened, again and again? */
-static bool is_multiplied(Sched *s, Node *n, Node *const *uses, int moves, bool again)
-{
-    const Info *i = info_of(s, n);
-    for (int u = 0; u < i->nuse; u++) {
-        Node *t = uses[i->iuse + u];
-        bool wider = t->op == OP_CAST && dtype_info[t->dtype].bytes >= dtype_info[n->dtype].bytes;
-        if ((is_move(t) || wider) && moves && !info_of(s, t)->root &&
-            is_multiplied(s, t, uses, moves - 1, again || readings(n, t) > 1))
-            return true;
-        if (t->op == OP_MUL && again && is_term(s, t, uses))
-            return true;
-    }
-    return false;
-}
-
 /* An operand of a matrix unit whose items copy it as it lies: so it has to lie somewhere. */
 static bool is_copied(Sched *s, Node *n, Node *const *uses)
 {
@@ -392,31 +54,8 @@ static bool is_copied(Sched *s, Node *n, Node *const *uses)
         lanes |= (s->target->units >> i & 1) && tc_units[i].lanes;
     bool wider =
         n->op == OP_CAST && dtype_info[n->dtype].bytes >= dtype_info[n->src[0]->dtype].bytes;
-    return lanes && dtype_is_float(n->dtype) && !wider && !is_move(n) &&
-           is_multiplied(s, n, uses, MAX_MOVES, false);
-}
-
-/* A sum of products that meets another reduce in its reader: there it is no tile for registers. */
-static bool company_costs(Sched *s, Node *n, Node *reader)
-{
-    Info *i = info_of(s, n);
-    bool company = false;
-    for (uint32_t j = 0; j < reader->nsrc && op_is_alu(reader->op); j++) {
-        Node *o = reader->src[j];
-        company |= o != n && o->dtype != INGOT_INDEX && info_of(s, o)->order < i->order &&
-                   info_of(s, o)->has_reduce && is_computed(s, o);
-    }
-    if (!company)
-        return false;
-    Region own = region_of(s, n), together = region_of(s, reader);
-    if (is_for_groups(s, n) && together.ops[UNIT_TILE] >= 1.5 * own.ops[UNIT_TILE])
-        return true;
-    i->stored = true;
-    Region apart = region_of(s, reader);
-    i->stored = false;
-    const Target *t = s->target;
-    return cost_region(&own, t) + cost_stored(n, t) + cost_region(&apart, t) <
-           cost_region(&together, t);
+    return lanes && dtype_is_float(n->dtype) && !wider && !moves_elements(n) &&
+           is_multiplied(s, n, uses);
 }
 
 enum { STAGE_GAIN = 4 }; /* what it takes of the loops that read it, beside bytes */
@@ -433,7 +72,7 @@ static bool stage_pays(Sched *s, Node *n, const Readers *readers)
             return false;
         row *= i->rows >> d & 1 ? (double)size : 1;
     }
-    double again = (readers->times - 1) * i->cost * numel(n) / t->rate[UNIT_VECTOR];
+    double again = (readers->times - 1) * i->cost * node_elements(n) / t->rate[UNIT_VECTOR];
     double place = cost_bytes((1 + readers->times) * node_bytes(n), row, t);
     return is_trailing(n, i->rows) && 2 * row <= t->level[1].bytes && STAGE_GAIN * place < again;
 }
@@ -470,7 +109,8 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
     for (int u = 0; u < i->nuse && i->has_reduce; u++)
         if (uses[i->iuse + u]->op == OP_SCAN)
             return "a reduce in loops that run in order";
-    if ((!i->cost && !i->has_reduce) || (is_move(n) && node_bytes(n) > node_bytes(n->src[0])))
+    if ((!i->cost && !i->has_reduce) ||
+        (moves_elements(n) && node_bytes(n) > node_bytes(n->src[0])))
         return NULL;
     if (stage_rows(s, n, norder, order, uses))
         return NULL;
@@ -488,14 +128,14 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
     bool again = r.times > 1 || r.kernels > 1 || (i->has_reduce && r.reduced);
     if (s->target->gpu && r.rows) /* a group goes along the row once its items share its sums */
         again = false;
-    if (again && store_pays(s, n, &r, uses))
+    if (again && !fusion_of_value(s, n, uses, &r, &i->cost_of))
         return i->has_reduce ? "a reduce that would be computed again where it is read"
                              : "computing it again where it is read costs more than memory";
     if (r.kernels > 1 && is_looked_up(s, n))
         return "it is looked up in a constant that others read too: one kernel alone reads it "
                "there";
     for (int u = 0; u < i->nuse && i->has_reduce; u++)
-        if (company_costs(s, n, uses[i->iuse + u]))
+        if (!fusion_of_company(s, n, uses[i->iuse + u]))
             return "a sum of products whose reader has another reduce";
     return NULL;
 }
@@ -521,71 +161,35 @@ static bool stays_inlined(Sched *s, Node *n, Node *const *uses)
 static const char *decide(Sched *s, Node *const *order, int norder, Node *n, Node *const *uses)
 {
     const char *why = should_store(s, order, norder, n, uses);
-    Info *i = info_of(s, n);
+    const Info *i = info_of(s, n);
     const ValueChoice *given = value_given(s->plan, n);
-    Preset preset = values_preset(s->plan);
-    bool computes = op_is_alu(n->op) || n->op == OP_REDUCE;
-    if (is_leaf(s, n) || n->dtype == INGOT_INDEX || i->constant)
+    const Said file = !given || !given->stored ? UNSAID
+                      : given->stored == YES   ? NO
+                                               : YES,
+               wanted = fusion_wanted(s->plan, file);
+    if (is_leaf(s, n) || n->dtype == INGOT_INDEX || i->constant || wanted == UNSAID)
         return why;
-    if (given && given->stored == YES)
+    if (wanted == NO && file)
         return why ? why : "the plan's file says so";
-    if (!(given && given->stored == NO) && preset == PRESET_AUTO)
-        return why;
     bool must = i->root || op_info[n->op].cls == CONTROL || n->op == OP_CONCAT ||
                 n->op == OP_UPDATE || n->op == OP_KEEP;
-    if (given && given->stored == NO) {
+    if (wanted == YES && file) {
         if (must)
             sched_error(s->plan, given->line, "this value has to be stored: %s", why);
         return NULL;
     }
     if (must)
         return why;
-    if (preset == PRESET_NONE)
+    bool computes = op_is_alu(n->op) || n->op == OP_REDUCE;
+    if (wanted == NO)
         return computes && !i->widened && !is_term(s, n, uses) ? "nothing is fused" : why;
     return why && !stays_inlined(s, n, uses) ? why : NULL;
-}
-
-/* Nothing but a stored value of fewer bytes, widened where it is read. */
-static bool is_widened(Sched *s, Node *n, int cost)
-{
-    Node *narrow = n;
-    while (narrow->nsrc && (info_of(s, narrow)->widened || narrow == n))
-        narrow = narrow->src[0];
-    if (!n->nsrc || !narrow_pays(s, narrow, n, cost))
-        return false;
-    Info *below = info_of(s, n->src[0]);
-    bool number = (n->op == OP_ADD || n->op == OP_SUB || n->op == OP_MUL) && is_uniform(n->src[1]);
-    if (n->op == OP_CAST && dtype_info[n->dtype].bytes > dtype_info[n->src[0]->dtype].bytes)
-        return below->widened || (below->stored && keeps_narrow(s, n)) || is_leaf(s, n->src[0]) ||
-               (is_move(n->src[0]) && !below->cost && below->loads == 1);
-    return (is_move(n) || number || n->op == OP_CAST) && below->widened;
 }
 
 /* Memory moves by lines. */
 static double lines(const Sched *s, double bytes)
 {
     return ceil(bytes / s->target->line);
-}
-
-/* Is a constant that grows when it is folded read faster than it is computed, each time? Beside others it has half of a
- * level of memory. */
-static bool fold_pays(Sched *s, Node *n, double bytes, double leaves)
-{
-    const Target *t = s->target;
-    if (is_for_dot(s, n))
-        return false;
-    Region r = region_of(s, n);
-    return cost_bytes(bytes, 2 * bytes, t) + (bytes - leaves) * t->byte <
-           cost_bytes(leaves, 2 * leaves, t) + cost_ops(&r, t);
-}
-
-/* Is a constant made of fewer bytes computed where it is read, rather than in every run beforehand? */
-static bool unpacking_pays(Sched *s, Node *n, double bytes, double leaves)
-{
-    const Target *t = s->target;
-    double saved = (bytes - leaves) / numel(n);
-    return info_of(s, n)->cost / t->rate[UNIT_VECTOR] <=
-           saved * (cost_bytes(1, INFINITY, t) + t->byte);
 }
 
 /* What n's fused expression costs, given that its sources are decided. */
@@ -631,7 +235,7 @@ static void analyse(Sched *s, Node *n)
         rows = pending;
         pending = 0;
     } else if (n->op == OP_REDUCE) {
-        pending |= reduced_axes(n);
+        pending |= reduce_axes(n);
         rows = 0;
     } else if (!op_is_alu(n->op)) { /* other coordinates: rows are rows no more */
         rows = rows ? ~0u : 0;
@@ -776,7 +380,7 @@ void fuse(Sched *s, int n, Node **order)
     for (int i = 0; i < n; i++) {
         Info *f = info_of(s, order[i]);
         bool folded = f->foldable && f->needed,
-             again = !f->stored && f->needed && f->again_cost > 0 && !is_leaf(s, order[i]);
+             again = !f->stored && f->needed && f->cost_of.together > 0 && !is_leaf(s, order[i]);
         record(s, order[i]);
         if (!folded && !f->stored && !again)
             continue;
@@ -791,7 +395,6 @@ void fuse(Sched *s, int n, Node **order)
                          .node = order[i],
                          .operations = f->cost,
                          .bytes = (int64_t)node_bytes(order[i]),
-                         .stored = folded ? 0 : f->store_cost,
-                         .again = folded ? 0 : f->again_cost});
+                         .cost = folded ? (Fusion){0, 0} : f->cost_of});
     }
 }

@@ -11,8 +11,7 @@
  * its home in one of them; the others get a copy (schedule.c).
  *
  * Requires fuse(). Leaves Info.home and Info.home_at. */
-#include "schedule.h"
-#include "values.h"
+#include "fusion.h"
 
 typedef struct {
     Sched *s;
@@ -82,7 +81,7 @@ static uint32_t run(const Homes *h, Node *concat, uint32_t first, bool at_home, 
 static bool stays_alone(const Plan *p, Node *t)
 {
     const ValueChoice *given = value_given(p, t);
-    return given && given->aliased ? given->aliased == NO : values_preset(p) == PRESET_NONE;
+    return fusion_wanted(p, given ? given->aliased : UNSAID) == NO;
 }
 
 static void set_home(const Homes *h, Node *t, Node *home, Node *const *at)

@@ -5,17 +5,16 @@
  * together.  Elementwise kernels over one operand read it once.  Which loop of one is which of the
  * other follows from the accesses to that operand, whatever order their results are stored in.
  *
- * That is fusion sideways, as fuse.c is along the edges of the graph: what a kernel may hold and what it reads are said by the
- * same regions (cost.c), and a decision is recorded, and taken from a file, in the same way (values.c).  It comes later since
- * three things are known by then only: which loops two kernels have in common (coordinates that were simplified), what
- * runs between them, and in which buffers their results lie.
+ * That is fusion sideways, as fuse.c is along the edges of the graph, and fusion.c answers both: this file says which kernels
+ * are candidates, what forbids it, and how two become one.  It comes after lowering since three things are known by then only:
+ * which loops two kernels have in common (coordinates that were simplified), what runs between them, and in which buffers their
+ * results lie.
  *
  * What is legal is more than what pays: kernels that do not wait for each other and store results of the same extents may
  * share their loops over these, whatever they read and reduce (--fuse all). */
 #include <string.h>
 
-#include "schedule.h"
-#include "values.h"
+#include "fusion.h"
 
 enum {
     REACH = 16,     /* how far behind a kernel others are looked for */
@@ -312,48 +311,13 @@ static void join(Match *m, Plan *p)
 
 /* ---- the pass ---------------------------------------------------------------------------------------- */
 
-/* Whether the file, or the preset, says that they are one kernel. */
-static Said wants_merge(const Plan *p, const Step *into, const Step *from)
+/* What the file says: whether they are one kernel. */
+static Said said_of(const Plan *p, const ValueChoice *given, const Step *into)
 {
-    const ValueChoice *given = from->value ? value_given(p, from->value) : NULL;
-    Preset preset = values_preset(p);
     if (!given || !given->merged)
-        return preset == PRESET_NONE ? NO : preset == PRESET_ALL ? YES : UNSAID;
+        return UNSAID;
     int with = into->value ? value_match(p, into->value) : -1;
     return given->merged == YES && with >= 0 && value_given_key(p, with) == given->with ? YES : NO;
-}
-
-/* What both kernels compute. */
-static Region both_of(Sched *q, Arena *a, const Step *into, const Step *from)
-{
-    Stored *all = NEWN(a, Stored, into->nstored + from->nstored);
-    memcpy(all, into->stored, (size_t)into->nstored * sizeof *all);
-    memcpy(all + into->nstored, from->stored, (size_t)from->nstored * sizeof *all);
-    return region_of_all(q, into->nstored + from->nstored, all);
-}
-
-/* One kernel launches once and reads once what both read.  Where others run between the two, what the later one makes lies
- * in memory meanwhile: it is fetched from the level that holds what those touch too, and the arena may grow. */
-static bool merging_pays(Sched *q, const Match *m, const Region *both, const Block *b, int i, int j)
-{
-    const Target *t = q->target;
-    Region into = region_of_all(q, m->into->nstored, m->into->stored),
-           from = region_of_all(q, m->from->nstored, m->from->stored);
-    double twice = into.bytes + from.bytes - both->bytes;
-    double gain = t->launch + cost_bytes(twice, both->bytes, t);
-    double made = 0, taken = 0, between = 0;
-    for (int s = 0; s < m->from->nbuf; s++) {
-        const Buffer *x = m->from->bufs[s];
-        double bytes = m->from->kernel->args[s].written ? (double)x->bytes : 0;
-        made += bytes;
-        taken += buffer_root(x)->kind == BUF_ARENA ? bytes : 0;
-    }
-    for (int s = i + 1; s < j; s++)
-        between += b->step[s]->kernel ? (double)b->step[s]->kernel->bytes : 0;
-    double later = cost_bytes(made, made + between, t) - cost_bytes(made, made, t);
-    double more =
-        t->byte > 0 ? arena_growth(bytes_live(m->a, q->plan, b), b->n, i, j - 1, taken) : 0;
-    return gain > later + more * t->byte;
 }
 
 /* Does step j of the block become part of step i? */
@@ -362,8 +326,8 @@ static bool merge(Sched *q, Arena *a, const Block *b, int i, int j)
     Plan *p = q->plan;
     Match m = {.a = a, .into = b->step[i], .from = b->step[j]};
     bool contraction, other, all = values_preset(p) == PRESET_ALL;
-    Said wanted = wants_merge(p, m.into, m.from);
     const ValueChoice *given = m.from->value ? value_given(p, m.from->value) : NULL;
+    Said wanted = fusion_wanted(p, said_of(p, given, m.into));
     if (given && given->merged == NO)
         value_record(p, m.from->value)->merged = NO;
     if (wanted == NO || (!all && !meet(m.into, m.from)) ||
@@ -390,9 +354,13 @@ static bool merge(Sched *q, Arena *a, const Block *b, int i, int j)
     bool asked = given && given->merged == YES; /* by the file: it may be as large as one likes */
     if (!paired)
         return false;
-    Region both = both_of(q, a, m.into, m.from);
-    if ((!asked && !region_fits(&both)) ||
-        (wanted == UNSAID && !merging_pays(q, &m, &both, b, i, j)))
+    Region both = region_of_steps(q, a, m.into, m.from);
+    if (!asked && !region_fits(&both))
+        return false;
+    Fusion cost = {0, 0};
+    if (wanted == UNSAID)
+        cost = fusion_of_steps(q, a, b, i, j, &both);
+    if (wanted == UNSAID && !fusion_pays(&cost))
         return false;
     Note note = {.pass = "merge",
                  .what = "merged",
@@ -403,7 +371,8 @@ static bool merge(Sched *q, Arena *a, const Block *b, int i, int j)
                  .step = m.into,
                  .node = m.from->nvalue ? m.from->values[m.from->nvalue - 1] : NULL,
                  .operations = -1,
-                 .bytes = sat_mul(shared, m.operand_bytes)};
+                 .bytes = sat_mul(shared, m.operand_bytes),
+                 .cost = cost};
     if (p->values && m.from->value && m.into->value) {
         ValueChoice *record = value_record(p, m.from->value);
         record->merged = YES;

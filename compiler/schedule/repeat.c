@@ -14,15 +14,10 @@
 
 enum { MOST = 4 * MAX_NODES, MOST_AGAIN = 8 };
 
-static double elements(Node *n)
-{
-    return (double)dims_bound(n->rank, n->shape);
-}
-
 double node_operations(Sched *s, Node *n)
 {
     bool none = n->dtype == INGOT_INDEX || op_info[n->op].cls == CONTROL || info_of(s, n)->constant;
-    return none ? 0 : elements(n->op == OP_REDUCE ? n->src[0] : n) * op_info[n->op].cost;
+    return none ? 0 : node_elements(n->op == OP_REDUCE ? n->src[0] : n) * op_info[n->op].cost;
 }
 
 /* Values that the kernel of `root` computes, it first. */

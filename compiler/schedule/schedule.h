@@ -33,10 +33,10 @@ typedef struct {
     bool constant;    /* depends on nothing but constants */
     bool foldable;    /* constant, and worth evaluating at compile time: a weight recipe */
     const char *why;  /* fuse.c: why it is stored, or folded */
-    double store_cost, again_cost; /* in cycles */
-    bool has_reduce;               /* its fused expression holds a REDUCE */
-    bool widened;                  /* a stored value of fewer bytes, cast where it is read */
-    bool needed;                   /* some kernel of the block reads it */
+    Fusion cost_of;   /* what it takes to store it, and to compute it in its readers */
+    bool has_reduce;  /* its fused expression holds a REDUCE */
+    bool widened;     /* a stored value of fewer bytes, cast where it is read */
+    bool needed;      /* some kernel of the block reads it */
     bool root;        /* a result of the block, or what a control step reads: never inlined only */
     unsigned pending; /* axes that a REDUCE below has made 1 and nothing has expanded yet */
     unsigned
@@ -98,6 +98,7 @@ void fuse(Sched *, int n, Node **order);
 bool stage_rows(Sched *, Node *, int norder, Node *const *order, Node *const *uses);
 
 bool is_computed(Sched *, Node *); /* by its readers: it lies in no memory */
+bool is_leaf(Sched *, Node *);     /* in memory before any kernel of the block runs */
 
 /* repeat.c: operations of a node by itself; what the kernel that stores root has to leave to another one, or NULL. */
 double node_operations(Sched *, Node *);
@@ -127,6 +128,7 @@ double cost_region(const Region *, const Target *);
 double cost_stored(Node *, const Target *); /* of writing it: its lines are fetched, and go back */
 int index_cost(Sched *, Node *index);       /* operations to keep a gather's index inside */
 double node_bytes(Node *);                  /* of a tensor, at the upper bounds */
+double node_elements(Node *);
 
 /* coordinates.c: NULL if n is not made of coordinates alone; their sum. */
 const CoordOps *coord_ops(Sched *, Node *);

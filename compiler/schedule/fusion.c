@@ -1,0 +1,123 @@
+/* fusion.c - together in one kernel, or apart?
+ *
+ * Two passes ask it.  fuse.c: is a value computed by its readers, or by a kernel of its own that stores it?  merge.c: are
+ * two kernels that store different values one?  They are answered alike:
+ *
+ *     1. may it be?  Each pass knows what its kind of fusion forbids; what one kernel may hold is the same (region_fits()).
+ *     2. what does the plan's file say of it (values.c), and what the preset?
+ *     3. what takes more time: what being apart costs beyond being together, or the other way round?  In cycles, of the regions
+ *        of cost.c: what only one of the two ways has.
+ *
+ * and the answer goes into the same record, which a file may change.  homes.c asks the first two alone: to lie in a concat takes no
+ * time. */
+#include <string.h>
+
+#include "fusion.h"
+
+Said fusion_wanted(const Plan *p, Said file)
+{
+    static const Said preset[] = {[PRESET_AUTO] = UNSAID, [PRESET_NONE] = NO, [PRESET_ALL] = YES};
+    return file ? file : preset[values_preset(p)];
+}
+
+bool fusion_pays(const Fusion *f)
+{
+    return f->together <= f->apart;
+}
+
+/* ---- a value and its readers ------------------------------------------------------------------------ */
+
+/* Storing takes a kernel, a write, and a read by every reader; computing it in its readers takes its operations as often as
+ * they read it. Where it takes the place of what dies there, it is no matter of memory, but of time alone: then it counts, too,
+ * that products take an operand from memory as it is, spread over the lanes, and one that is computed has to be spread. */
+bool fusion_of_value(Sched *s, Node *n, Node *const *uses, const Readers *readers, Fusion *f)
+{
+    const Target *t = s->target;
+    double bytes = node_bytes(n), kernels = readers->kernels;
+    Region apart = region_of(s, n), inlined = apart;
+    if (info_of(s, n)->has_reduce && (readers->rows || readers->reduced)) { /* no tile there */
+        inlined.ops[UNIT_SCALAR] += inlined.ops[UNIT_TILE];
+        inlined.ops[UNIT_TILE] = 0;
+    }
+    if (info_of(s, n)->has_reduce && readers->reduced && !readers->rows) { /* and no lanes */
+        inlined.ops[UNIT_SCALAR] += inlined.ops[UNIT_VECTOR];
+        inlined.ops[UNIT_VECTOR] = 0;
+    }
+    double memory = kernels * cost_bytes(apart.bytes, apart.bytes, t),
+           arithmetic = readers->times * cost_ops(&inlined, t);
+    bool in_place = takes_place(s, n, uses);
+    if (in_place && t->lanes && !info_of(s, n)->has_reduce && readers->reduced && arithmetic > 0)
+        arithmetic += readers->times * node_elements(n) / t->rate[UNIT_VECTOR];
+    double written = in_place ? cost_bytes(bytes, bytes, t) : cost_stored(n, t);
+    double store = cost_region(&apart, t) + written + kernels * cost_bytes(bytes, bytes, t);
+    if (coord_ops(s, n)) /* operations so few that the loads count */
+        store += cost_bytes(readers->times * bytes, bytes, t);
+    *f = (Fusion){.apart = store, .together = memory > arithmetic ? memory : arithmetic};
+    return arithmetic <= 0 || fusion_pays(f);
+}
+
+/* Sums of products that a GPU's groups divide among them: a kernel has one such sum, and no other reduce. */
+bool is_for_groups(Sched *s, Node *n)
+{
+    enum { LEAST = 1 << 10 }; /* operations */
+    return s->target->gpu && info_of(s, n)->has_reduce && region_of(s, n).ops[UNIT_TILE] >= LEAST;
+}
+
+/* A sum of products that meets another reduce in its reader: there it is no tile for registers. */
+bool fusion_of_company(Sched *s, Node *n, Node *reader)
+{
+    Info *i = info_of(s, n);
+    bool company = false;
+    for (uint32_t j = 0; j < reader->nsrc && op_is_alu(reader->op); j++) {
+        Node *o = reader->src[j];
+        company |= o != n && o->dtype != INGOT_INDEX && info_of(s, o)->order < i->order &&
+                   info_of(s, o)->has_reduce && is_computed(s, o);
+    }
+    if (!company)
+        return true;
+    Region own = region_of(s, n), together = region_of(s, reader);
+    if (is_for_groups(s, n) && together.ops[UNIT_TILE] >= 1.5 * own.ops[UNIT_TILE])
+        return false;
+    i->stored = true;
+    Region apart = region_of(s, reader);
+    i->stored = false;
+    const Target *t = s->target;
+    return fusion_pays(
+        &(Fusion){.apart = cost_region(&own, t) + cost_stored(n, t) + cost_region(&apart, t),
+                  .together = cost_region(&together, t)});
+}
+
+/* ---- two kernels ------------------------------------------------------------------------------------ */
+
+/* What both kernels compute. */
+Region region_of_steps(Sched *s, Arena *a, const Step *into, const Step *from)
+{
+    Stored *all = NEWN(a, Stored, into->nstored + from->nstored);
+    memcpy(all, into->stored, (size_t)into->nstored * sizeof *all);
+    memcpy(all + into->nstored, from->stored, (size_t)from->nstored * sizeof *all);
+    return region_of_all(s, into->nstored + from->nstored, all);
+}
+
+/* One kernel launches once and reads once what both read.  Where others run between the two, what the later one makes lies
+ * in memory meanwhile: it is fetched from the level that holds what those touch too, and the arena may grow. */
+Fusion fusion_of_steps(Sched *s, Arena *a, const Block *b, int i, int j, const Region *both)
+{
+    const Target *t = s->target;
+    const Step *first = b->step[i], *second = b->step[j];
+    Region into = region_of_all(s, first->nstored, first->stored),
+           from = region_of_all(s, second->nstored, second->stored);
+    double twice = into.bytes + from.bytes - both->bytes;
+    double gain = t->launch + cost_bytes(twice, both->bytes, t);
+    double made = 0, taken = 0, between = 0;
+    for (int k = 0; k < second->nbuf; k++) {
+        const Buffer *x = second->bufs[k];
+        double bytes = second->kernel->args[k].written ? (double)x->bytes : 0;
+        made += bytes;
+        taken += buffer_root(x)->kind == BUF_ARENA ? bytes : 0;
+    }
+    for (int k = i + 1; k < j; k++)
+        between += b->step[k]->kernel ? (double)b->step[k]->kernel->bytes : 0;
+    double later = cost_bytes(made, made + between, t) - cost_bytes(made, made, t);
+    double more = t->byte > 0 ? arena_growth(bytes_live(a, s->plan, b), b->n, i, j - 1, taken) : 0;
+    return (Fusion){.apart = gain, .together = later + more * t->byte};
+}

@@ -1,0 +1,55 @@
+/* fusion.h - the question that fuse.c and merge.c ask, and what its answer is made of. */
+#ifndef FUSION_H
+#define FUSION_H
+
+#include "schedule.h"
+#include "values.h"
+
+/* Who reads a value (readers.c). */
+typedef struct {
+    double times; /* how often each element is computed if it is not stored */
+    double kernels;
+    bool rows, reduced; /* all of them go along the rows; one of them is a reduce */
+} Readers;
+
+/* fusion.c: what the plan's file says about something (YES: together), or else the preset; UNSAID: what takes less time. */
+Said fusion_wanted(const Plan *, Said file);
+bool fusion_pays(const Fusion *);
+/* Of a value that its readers compute, and of a sum of products that would stand beside another reduce of its reader's. */
+bool fusion_of_value(Sched *, Node *, Node *const *uses, const Readers *, Fusion *);
+bool fusion_of_company(Sched *, Node *sum, Node *reader);
+/* Of the kernels of steps `into` and, later, `from`, in which so many others run meanwhile. */
+Fusion fusion_of_steps(Sched *, Arena *, const Block *, int into, int from, const Region *both);
+Region region_of_steps(Sched *, Arena *, const Step *, const Step *);
+
+/* readers.c: of a value. uses: consumers of the nodes of the block, Info.iuse.. */
+Readers readers_of(Sched *, Node *, Node *const *uses);
+/* Axes that an EXPAND repeats. */
+unsigned expanded_axes(Node *);
+/* The last axes, whose loops are innermost in any order of storage that keeps rows together. */
+bool is_trailing(Node *, unsigned axes);
+/* Is it made element by element of a stored value as large, which dies in its kernel? */
+bool takes_place(Sched *, Node *, Node *const *uses);
+/* A term of a sum of products. */
+bool is_term(Sched *, Node *, Node *const *uses);
+/* Do sums of products multiply it, as it is or widened, again and again? */
+bool is_multiplied(Sched *, Node *, Node *const *uses);
+/* Sums of products that a GPU's groups divide among them. */
+bool is_for_groups(Sched *, Node *);
+
+/* narrow.c: of a value and what it is widened to. */
+bool is_for_dot(const Sched *, Node *wide);
+bool keeps_narrow(const Sched *, Node *wide);
+bool narrow_pays(const Sched *, Node *narrow, Node *wide, int cost);
+Node *narrow_side(Sched *, Node *);
+bool is_widened(Sched *, Node *, int cost);
+bool fold_pays(Sched *, Node *, double bytes, double leaves);
+bool unpacking_pays(Sched *, Node *, double bytes, double leaves);
+
+/* Movement and GATHER: of its source, at other coordinates. */
+static inline bool moves_elements(const Node *n)
+{
+    return op_info[n->op].cls == MOVE && n->op != OP_CONCAT && n->op != OP_KEEP;
+}
+
+#endif

@@ -1,0 +1,239 @@
+/* readers.c - who reads a value, how often, and how: what it would take to compute it there (fusion.c), or whether that can
+ * be at all (fuse.c).
+ *
+ * Readers look through movement: what only moves elements is computed by whoever reads it in turn. */
+#include "fusion.h"
+
+enum { MAX_MOVES = 8, MAX_STEPS = 16 };
+
+/* How often t reads each element of n, on average. */
+static double readings(Node *n, Node *t)
+{
+    bool some = t->op == OP_EXPAND || t->op == OP_GATHER || t->op == OP_SHRINK;
+    return some && t->src[0] == n && node_elements(n) > 0 ? node_elements(t) / node_elements(n) : 1;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------------ */
+
+/* Axes that an EXPAND repeats. */
+unsigned expanded_axes(Node *n)
+{
+    unsigned axes = 0;
+    for (int i = 0; i < n->rank; i++)
+        if (idx_is(n->src[0]->shape[i], 1) && !idx_is(n->shape[i], 1))
+            axes |= 1u << i;
+    return axes;
+}
+
+/* The last axes, whose loops are innermost in any order of storage that keeps rows together. */
+bool is_trailing(Node *n, unsigned axes)
+{
+    bool inside = true;
+    for (int i = n->rank; i-- > 0;) {
+        if (idx_is(n->shape[i], 1))
+            continue;
+        bool in = axes >> i & 1;
+        if (in && !inside)
+            return false;
+        inside = in;
+    }
+    return axes != 0;
+}
+
+/* Rows of a GPU are shared by the items of a group (heuristic_parts.c): there are terms for many, and it is known how many. */
+static bool row_of_group(const Node *n, unsigned axes)
+{
+    enum { LEAST = 32, MOST = 1 << 16 };
+    int64_t terms = 1, size;
+    for (int i = 0; i < n->rank; i++)
+        if (axes >> i & 1) {
+            if (!idx_value(n->shape[i], &size))
+                return false;
+            terms = sat_mul(terms, size);
+        }
+    return terms >= LEAST && terms <= MOST;
+}
+
+/* A reduce over rows, expanded over the same rows, costs one more loop over each row and no memory: softmax and the
+ * norms are one kernel.  Is this reader of n such an expansion, or a step on the way to one? */
+static bool row_reader(const Sched *s, const Info *i, Node *n, Node *t)
+{
+    if (!s->fuse_rows || i->rows == ~0u)
+        return false;
+    if (s->target->gpu && !row_of_group(i->rows ? n : t, i->rows ? i->rows : i->pending))
+        return false;
+    if (op_is_alu(t->op))
+        return true;
+    if (t->op == OP_EXPAND)
+        return i->pending && !i->rows && expanded_axes(t) == i->pending &&
+               is_trailing(t, i->pending);
+    if (t->op == OP_REDUCE)
+        return i->rows && !i->pending && reduce_axes(t) == i->rows && t->src[0] == n;
+    return false;
+}
+
+/* The first node behind position `after` that reads one of the region. */
+static Node *next_reader(Sched *s, int nregion, Node *const *region, Node *const *uses, int after)
+{
+    Node *next = NULL;
+    for (int k = 0; k < nregion; k++) {
+        const Info *r = info_of(s, region[k]);
+        int u = 0;
+        while (u < r->nuse && info_of(s, uses[r->iuse + u])->order <= after)
+            u++;
+        Node *t = u < r->nuse ? uses[r->iuse + u] : NULL;
+        if (t && (!next || info_of(s, t)->order < info_of(s, next)->order))
+            next = t;
+    }
+    return next;
+}
+
+/* Do all readers of n belong to one elementwise region of n's shape that ends in a single node? Then n is
+ * computed once by that node's kernel, whatever the number of readers.  (x * sigmoid(x), residual sums.) */
+static bool diamond(Sched *s, Node *n, Node *const *uses)
+{
+    Node *region[32];
+    int nregion = 0, start = info_of(s, n)->order;
+    region[nregion++] = n;
+    Node *t = n;
+    while (nregion < 32 && (t = next_reader(s, nregion, region, uses, info_of(s, t)->order)) &&
+           info_of(s, t)->order < start + 256) {
+        if (!op_is_alu(t->op) || t->rank != n->rank)
+            return false;
+        region[nregion++] = t;
+        /* closed when every reader of all but t lies inside */
+        bool closed = true;
+        for (int k = 0; k + 1 < nregion && closed; k++) {
+            Info *r = info_of(s, region[k]);
+            if (r->root)
+                return false;
+            for (int u = 0; u < r->nuse && closed; u++) {
+                bool inside = false;
+                for (int m = 0; m < nregion && !inside; m++)
+                    inside = uses[r->iuse + u] == region[m];
+                closed = inside;
+            }
+        }
+        if (closed)
+            return true;
+    }
+    return false;
+}
+
+/* ---- how often ------------------------------------------------------------------------------------ */
+
+/* Who reads n, or what only moves its elements (so many moves, one behind the other): each of those computes it. */
+static void look_through(Sched *s, Node *n, double times, Node *const *uses, int moves, Readers *r)
+{
+    Info *i = info_of(s, n);
+    for (int u = 0; u < i->nuse; u++) {
+        Node *t = uses[i->iuse + u];
+        double more = times * readings(n, t);
+        if (moves_elements(t) && !info_of(s, t)->root && moves) {
+            look_through(s, t, more, uses, moves - 1, r);
+        } else {
+            r->times += more;
+            r->kernels++;
+            r->reduced |= t->op == OP_REDUCE;
+            Info *product = info_of(s, t); /* of what is read several times, and the sum of it */
+            for (int v = 0; v < product->nuse && more > 1; v++)
+                r->reduced |= uses[product->iuse + v]->op == OP_REDUCE;
+        }
+    }
+}
+
+Readers readers_of(Sched *s, Node *n, Node *const *uses)
+{
+    Info *i = info_of(s, n);
+    Readers r = {.rows = i->has_reduce && (i->rows || i->pending)};
+    bool steps = true, later = i->nuse == 1; /* what is moved may be stored as it lies then */
+    for (int u = 0; u < i->nuse; u++) {
+        Node *t = uses[i->iuse + u];
+        later &= moves_elements(t) && t->op != OP_GATHER && readings(n, t) <= 1;
+        r.rows &= row_reader(s, i, n, t);
+        steps &= op_is_alu(t->op);
+    }
+    if (later)
+        r.times = r.kernels = 1;
+    else
+        look_through(s, n, 1, uses, MAX_MOVES, &r);
+    r.rows &= i->rows || !steps || i->nuse == 1;
+    if (r.rows) /* a sum over a row is one for all of the row; an element is computed in each loop over the row */
+        r.times = i->rows ? i->nuse : 1;
+    if (r.rows)
+        r.kernels = 1;
+    if (i->nuse > 1 && diamond(s, n, uses))
+        r.times = r.kernels = 1;
+    r.reduced |= r.kernels > 1; /* its operands cannot lie as all of its readers would have them */
+    if (i->constant && !i->leaves && !coord_cost(s, n)) /* nothing is left of it in a loop */
+        r.times = 1;
+    return r;
+}
+
+/* Is v read by nothing that runs after n's kernel? */
+static bool dies_by(Sched *s, Node *v, const Node *n, Node *const *uses, int steps)
+{
+    const Info *i = info_of(s, v);
+    bool dies = !i->root && steps;
+    for (int u = 0; u < i->nuse && dies; u++) {
+        Node *t = uses[i->iuse + u];
+        dies = t == n || (info_of(s, t)->order < info_of(s, n)->order &&
+                          (!is_computed(s, t) || dies_by(s, t, n, uses, steps - 1)));
+    }
+    return dies;
+}
+
+/* Is n, of which t is a part, made element by element of a stored value as large, which dies in its kernel? Then it is stored
+ * in place of that (memplan.c): in lines that are at hand already, and in no more memory. */
+static bool takes_place_at(Sched *s, Node *n, const Node *t, Node *const *uses, int steps)
+{
+    bool found = false;
+    for (uint32_t j = 0;
+         j < t->nsrc && (op_is_alu(t->op) || t->op == OP_RESHAPE) && steps && !found; j++) {
+        Node *v = t->src[j];
+        found = is_computed(s, v)
+                    ? takes_place_at(s, n, v, uses, steps - 1)
+                    : info_of(s, v)->stored && v->dtype == n->dtype &&
+                          node_bytes(v) == node_bytes(n) && dies_by(s, v, n, uses, steps);
+    }
+    return found;
+}
+
+bool takes_place(Sched *s, Node *n, Node *const *uses)
+{
+    return takes_place_at(s, n, n, uses, MAX_STEPS);
+}
+
+/* ---- in sums of products --------------------------------------------------------------------------- */
+
+/* A term of a sum of products: there are as many as the sum has operations, and no machine keeps them. */
+bool is_term(Sched *s, Node *n, Node *const *uses)
+{
+    const Info *i = info_of(s, n);
+    Node *reader = i->nuse == 1 ? uses[i->iuse] : NULL;
+    while (reader && reader->op == OP_ADD && (i = info_of(s, reader))->nuse == 1)
+        reader = uses[i->iuse];
+    return n->op == OP_MUL && reader && reader->op == OP_REDUCE &&
+           (reader->arg.i & 255) == INGOT_REDUCE_ADD;
+}
+
+/* Do sums of products multiply it, as it is or widened, again and again? */
+static bool multiplied_below(Sched *s, Node *n, Node *const *uses, int moves, bool again)
+{
+    const Info *i = info_of(s, n);
+    for (int u = 0; u < i->nuse; u++) {
+        Node *t = uses[i->iuse + u];
+        bool wider = t->op == OP_CAST && dtype_info[t->dtype].bytes >= dtype_info[n->dtype].bytes;
+        if ((moves_elements(t) || wider) && moves && !info_of(s, t)->root &&
+            multiplied_below(s, t, uses, moves - 1, again || readings(n, t) > 1))
+            return true;
+        if (t->op == OP_MUL && again && is_term(s, t, uses))
+            return true;
+    }
+    return false;
+}
+
+bool is_multiplied(Sched *s, Node *n, Node *const *uses)
+{
+    return multiplied_below(s, n, uses, MAX_MOVES, false);
+}
