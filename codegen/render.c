@@ -88,6 +88,21 @@ static bool is_short(const Render *r, const Node *range)
     return sum && terms <= SHORT;
 }
 
+/* A loop that fills a place element by element, some of which may be on their way together. */
+static bool gathers(const Render *r, const Node *range)
+{
+    const Linear *l = &r->l;
+    bool fills = false, one = false;
+    int at = 0;
+    for (int i = 0; i < l->tile->nfill; i++)
+        fills |= l->tile->fill[i].range == range;
+    while (fills && at < l->n && (l->stmt[at].kind != STMT_LOOP || l->stmt[at].node != range))
+        at++;
+    for (; fills && at < l->n && l->stmt[at].kind != STMT_END; at++)
+        one |= l->stmt[at].kind == STMT_STORE && store_chunk(l->stmt[at].node) == 1;
+    return one;
+}
+
 /* An iteration or none. */
 static void once(Render *r, const Stmt *s)
 {
@@ -287,6 +302,10 @@ static void statement(Render *r, const Stmt *s)
         if (r->t->unroll && is_short(r, n)) { /* with it loads of several terms are under way */
             put(r, r->t->unroll);
             put(r, "\n");
+            render_indent(r, s->depth);
+        }
+        if (r->t->unroll && r->l.tile->tc && gathers(r, n)) {
+            sb_printf(r->sb, "%s 8\n", r->t->unroll);
             render_indent(r, s->depth);
         }
         loop(r, n, s->upto);

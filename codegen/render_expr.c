@@ -321,6 +321,22 @@ void render_spelled(Render *r, const char *spelling, const char *type, Node *n)
     }
 }
 
+/* x / c of f32, where that is no product with a power of two. */
+static bool render_quotient(Render *r, Node *n)
+{
+    const double by = n->src[1]->op == OP_CONST ? fabs(node_float(n->src[1])) : 0;
+    int exponent;
+    if (held(n->dtype) != INGOT_F32 || !(by >= 0x1p-40 && by <= 0x1p40) ||
+        frexp(by, &exponent) == 0.5)
+        return false;
+    render_igrt(r, "quotient_f32(");
+    render_operand(r, n->src[0], false, true);
+    put(r, ", ");
+    render_expr(r, n->src[1]);
+    sb_printf(r->sb, ", %.8ef)", (double)(1.0f / (float)node_float(n->src[1])));
+    return true;
+}
+
 static void choice(Render *r, Node *n)
 {
     bool lanes = in_lanes(r, n);
@@ -441,6 +457,8 @@ static void alu(Render *r, Node *n)
         int_op(r, n, d);
         return;
     }
+    if (n->op == OP_DIV && r->t->quotient && render_quotient(r, n))
+        return;
     render_spelled(r, r->t->spelling[n->op], held(d) == INGOT_F32 ? "f32" : "f64", n);
 }
 

@@ -204,12 +204,7 @@ bool render_two_stores(Render *r, const Stmt *s, int left)
         s[1].kind != STMT_STORE)
         return false;
     Node *a = s[0].node, *b = s[1].node;
-    int bytes = dtype_info[a->dtype].bytes;
-    bool both = a->src[0] == b->src[0] && a->src[1] == b->src[1] && a->nsrc == 4 && b->nsrc == 4 &&
-                store_chunk(a) == 1 && store_chunk(b) == 1 && dtype_is_float(a->dtype) &&
-                (bytes == 2 || bytes == 4);
-    if (!both || !idx_is(idx_sub(c, b->src[3], a->src[3]), 1) ||
-        !idx_is(idx_mod(c, a->src[3], idx(c, 2)), 0))
+    if (!are_neighbours(c, a, b))
         return false;
     render_indent(r, s->depth);
     if (!node_is_const_i(a->src[1], 1)) {
@@ -218,7 +213,8 @@ bool render_two_stores(Render *r, const Stmt *s, int left)
         put(r, ")\n");
         render_indent(r, s->depth + 1);
     }
-    sb_printf(r->sb, "igrt_two_%d(a%lld + ", 8 * bytes, (long long)a->src[0]->arg.i);
+    sb_printf(r->sb, "igrt_two_%d(a%lld + ", 8 * dtype_info[a->dtype].bytes,
+              (long long)a->src[0]->arg.i);
     render_expr(r, a->src[3]);
     put(r, ", ");
     stored_value(r, a);

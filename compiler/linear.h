@@ -57,6 +57,9 @@ typedef struct {
     bool wide; /* some coordinate needs 64 bits */
 } Linear;
 
+/* pair_stores.c: whether b is the element behind a, and both can be stored together; such stores one after the other. */
+bool are_neighbours(Context *, const Node *a, const Node *b);
+void pair_stores(Linear *, const Kernel *);
 void linearize(Linear *, const Kernel *, const Tile *);
 static inline Bound tile_bound(const Tile *t, const Node *range)
 {

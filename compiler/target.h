@@ -34,6 +34,7 @@ struct Target {
     int items, shared;     /* that a group may have; and bytes of memory that they share */
     int shared_static;     /* of these, what a launch need not ask for */
     const char *unroll;    /* before a loop: it is to be straight-line; or NULL */
+    bool quotient;         /* a division branches: one by a constant is igrt_quotient_f32() */
     const char *aligned;   /* function: a pointer to what begins at a multiple of bytes; or NULL */
     const char *work_item; /* number of this work item, a 64-bit integer; NULL without gpu */
     const char *float_suffix; /* of f32 functions: "f" in C */

@@ -23,6 +23,7 @@ const Target target_cuda = {
     .shared_static = 48 << 10,
     .group_word = "__launch_bounds__(%d) ",
     .group_word_alone = "__launch_bounds__(%d, 1) ",
+    .quotient = true,
     .unroll = "#pragma unroll",
     .aligned = "__builtin_assume_aligned",
     .work_item = "((int64_t)blockIdx.x * blockDim.x + threadIdx.x)",

@@ -175,13 +175,13 @@ static bool block_opts(Nest *n, const Product *p, const TileSize *b)
     return !inner || nest_opt(n, OPT_ORDER, arena_printf(n->arena, "%s %s", outer, inner), 0);
 }
 
-/* Copied ahead, if they lie so that they can be, else in each step; by boxes, if the unit wants it, or not at all. */
+/* Copied ahead, if they lie so that they can be, or else, of depth 0, element by element in each step. */
 bool mma_stage(Nest **nest, const Product *p, int64_t depth)
 {
     const View v = kernel_view((*nest)->arena, (*nest)->k);
     const char *outer = arena_printf((*nest)->arena, "%s.o", p->terms.name);
-    const bool boxes = tc_in_place((*nest)->tc);
-    for (; depth >= (boxes ? 2 : 0); depth = depth == 2 ? 0 : depth - 1) {
+    const bool boxes = tc_in_place((*nest)->tc), gather = !depth && !boxes;
+    for (; depth >= 2 || (gather && !depth); depth--) {
         Nest *tried = nest_clone(*nest);
         bool good = v.nfactor == 2;
         for (int i = 0; i < 2 && good; i++) {
@@ -217,7 +217,8 @@ static int64_t shared_of(const TileSize *b, const Tc *u)
 
 /* Cycles that a product takes in such blocks: each part of a processor takes the longest of what it does at once, and an iteration waits
  * for what it reads. */
-static double estimate(const Extents *e, const TileSize *b, const Tc *u, const Target *t)
+static double estimate(const Extents *e, const TileSize *b, const Tc *u, const Target *t,
+                       bool gather)
 {
     enum {
         START = 1500,
@@ -229,6 +230,8 @@ static double estimate(const Extents *e, const TileSize *b, const Tc *u, const T
         FLOW = 21,  /* bytes into one processor */
         SHARED = 128,
         REGISTERS = 65536,
+        GATHER = 75, /* that an item waits for an element, of some that are on their way together */
+        ISSUE = 20,  /* instructions that it takes */
         HINDRANCE = 4,
         LINE = 128
     };
@@ -259,9 +262,14 @@ static double estimate(const Extents *e, const TileSize *b, const Tc *u, const T
         (double)(b->rows * (b->columns / b->warp_columns) + b->columns * (b->rows / b->warp_rows));
     double shared = each * (reads * (double)(loops * b->terms * bytes) + lines) / SHARED;
     double join = parts > 1 ? (double)(b->rows * b->columns * parts) * 8 / SHARED * each + 300 : 0;
-    const double all[] = {waiting, unit, flow, shared};
+    double rounds = lines / (double)bytes / (double)(32 * warps), fill = 0;
+    if (gather) {
+        fill = each * rounds * (double)warps * ISSUE / QUARTERS;
+        waiting += turns * rounds * GATHER;
+    }
+    const double all[] = {waiting, unit, flow, shared, fill};
     double most = 0, rest = 0;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         most = all[i] > most ? all[i] : most;
         rest += all[i];
     }
@@ -274,7 +282,7 @@ static double estimate(const Extents *e, const TileSize *b, const Tc *u, const T
 }
 
 /* Of all sizes of blocks that the unit and the GPU can do the one that takes the least. */
-static bool pick_block(const Extents *e, const Tc *u, const Target *t, TileSize *best,
+static bool pick_block(const Extents *e, const Tc *u, const Target *t, bool gather, TileSize *best,
                        double *cycles)
 {
     const int64_t bytes = dtype_info[u->a].bytes;
@@ -295,7 +303,7 @@ static bool pick_block(const Extents *e, const Tc *u, const Target *t, TileSize 
                             for (b.depth = 2; b.depth <= 4; b.depth++) {
                                 if (shared_of(&b, u) > t->shared)
                                     break;
-                                double time = estimate(e, &b, u, t);
+                                double time = estimate(e, &b, u, t, gather);
                                 time *= b.depth == 2 ? 1.15 : b.depth == 3 ? 1.02 : 1;
                                 if (time < least) {
                                     least = time;
@@ -359,7 +367,7 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
         order_terms(k, bufs[x->src[0]->arg.i]->kind == BUF_WEIGHT ? y : x, &p.terms);
         Layout *weights = NEWN(a, Layout, k->narg);
         lay_out(*nest, &v, bufs, &p.terms, weights);
-        Nest *tiled = nest_clone(*nest);
+        Nest *tiled = NULL;
         Layout *was = NEWN(a, Layout, k->narg);
         for (int j = 0; j < k->narg; j++) {
             was[j] = k->args[j].layout;
@@ -367,11 +375,18 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
                 k->args[j].layout = weights[j];
         }
         const Extents e = {rows, columns, terms, others};
-        TileSize b = {0};
-        double cycles;
-        bool good = pick_block(&e, p.unit, (*nest)->target, &b, &cycles) && mma_join(tiled, &p);
-        if (good && !choose_wgmma_opts(&tiled, &p, &e, cycles))
-            good = block_opts(tiled, &p, &b) && mma_stage(&tiled, &p, b.depth);
+        bool good = false;
+        for (int gather = 0; gather < 2 && !good; gather++) {
+            TileSize b = {0};
+            double cycles;
+            if (tiled)
+                nest_free(tiled);
+            tiled = nest_clone(*nest);
+            good =
+                pick_block(&e, p.unit, (*nest)->target, gather, &b, &cycles) && mma_join(tiled, &p);
+            if (good && (gather || !choose_wgmma_opts(&tiled, &p, &e, cycles)))
+                good = block_opts(tiled, &p, &b) && mma_stage(&tiled, &p, gather ? 0 : b.depth);
+        }
         for (int j = 0; j < k->narg && !good; j++)
             k->args[j].layout = was[j];
         if (good)

@@ -808,4 +808,6 @@ void linearize(Linear *l, const Kernel *k, const Tile *tile)
             l->wide = true;
     }
     map_free(&q.at);
+    if (tile->tc && tile->tc->lanes)
+        pair_stores(l, k);
 }

@@ -23,13 +23,17 @@ static const Rule rules[] = {
 };
 enum { NRULE = sizeof rules / sizeof rules[0] };
 
+/* What is done of the whole graph, for GPUs with matrix units. */
+static const char *const scale_products_name = "scale-products", *const join_products_name =
+                                                                     "join-products";
+
 const char *rewrite_name(int i)
 {
     for (int k = 0; k < NRULE; k++)
         if (!k || strcmp(rules[k].name, rules[k - 1].name))
             if (!i--)
                 return rules[k].name;
-    return NULL;
+    return i == 0 ? scale_products_name : i == 1 ? join_products_name : NULL;
 }
 
 /* "a,b": is it one of these names? */
@@ -204,10 +208,25 @@ static bool rewrite(Rewrite r)
     BUG("rewriting does not end");
 }
 
+/* A function of all nodes, once. */
+static bool pass_of(Context *c, Node *(*apply)(Rewrite *, Node *))
+{
+    Rewrite r = {.c = c, .a = arena_new(), .apply = apply};
+    bool any = rewrite_pass(&r);
+    arena_free(r.a);
+    return any;
+}
+
 bool graph_rewrite(Context *c, const Target *t, const char *off)
 {
-    return rewrite((Rewrite){
-        .c = c, .float_sums = t && t->lanes, .dot = t && t->dot, .off = off, .apply = apply_rules});
+    const Rewrite rules_of = {
+        .c = c, .float_sums = t && t->lanes, .dot = t && t->dot, .off = off, .apply = apply_rules};
+    bool rounds = rewrite(rules_of), units = t && t->gpu && t->units;
+    if (units && !is_named(off, scale_products_name))
+        rounds |= pass_of(c, scale_products);
+    if (units && !is_named(off, join_products_name) && join_products(c))
+        rounds |= rewrite(rules_of);
+    return rounds;
 }
 
 void graph_custom_calls(Context *c)

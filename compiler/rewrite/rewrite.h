@@ -113,6 +113,11 @@ Node *in_strips(Rewrite *, Node *);
 void strip_parts(const Rewrite *, int n, Node *const *nodes, Map *parts);
 Node *kept_part(Rewrite *, Node *);
 
+/* scale_products.c: of any node; itself if that is no REDUCE with scales. */
+Node *scale_products(Rewrite *, Node *);
+/* join_products.c: products of one operand by several weights, in the model's graph; whether there were any. */
+bool join_products(Context *);
+
 /* value_range.c: bounds of all elements of an integer tensor; false: none are known. */
 bool value_range(Node *, double *lo, double *hi);
 

@@ -121,6 +121,8 @@ static void nest_end(Scope *at, Nest *k, Node *origin)
     step_computes(at->s, step, origin);
     if (at->s->opt_level)
         nest_split(k);
+    if (at->s->opt_level)
+        nest_part_operands(k);
     step->kernel = kernel_finish(k, &bufs, &n);
     step_bufs(at->s, step, n, bufs);
     map_free(&k->memo);

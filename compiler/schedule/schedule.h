@@ -188,6 +188,8 @@ int64_t dims_bound(int rank, Node *const *dims); /* product of upper bounds, sat
 
 /* split.c: ranges that its expression divides by a constant become two each. */
 void nest_split(Nest *);
+/* operands.c: both operands of a sum of products are arguments of their own, of one buffer too. */
+void nest_part_operands(Nest *);
 
 /* provenance.c: who reads what, of all nodes. */
 void find_readers(Sched *);

@@ -176,9 +176,10 @@ static bool run_graph(StrBuf *got, Context *c, const char *text, const char *pas
         char off[64] = "";
         const char *at = strstr(text, "# off ");
         snprintf(off, sizeof off, "%.*s", at ? (int)strcspn(at + 6, "\n") : 0, at ? at + 6 : "");
-        Target t = *target_find("c");
-        if (name && strchr(name, ':'))
-            (void)target_tune(&t, strchr(name, ':') + 1);
+        Target t;
+        ingot_status status;
+        if (name && target_make(&t, c->arena, name + 1, &status))
+            return false;
         (void)graph_rewrite(c, name ? &t : NULL, off);
         for (int i = 0; i < n; i++)
             roots[i] = c->outputs[i].node;

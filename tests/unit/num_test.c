@@ -383,6 +383,17 @@ static void floats(void **state)
                 igrt_mod_f64(7, -2) == -1);
     assert_true(signbit(igrt_mod_f32(4, -2)) && isnan(igrt_mod_f32(1, 0)));
     assert_true(fabs(igrt_erf_f64(0.5) - 0.52049987781304653768) < 1e-15);
+    static const float by[] = {1.4142135f, 1.4140625f, 768, 3, -7e-9f, 9e11f, 1.9999999f, 1e-12f};
+    for (size_t i = 0; i < sizeof by / sizeof *by; i++) {
+        for (uint64_t u = 0; u < UINT64_C(1) << 32; u += 39119) {
+            const float x = igrt_bits_f32((uint32_t)u), want = x / by[i];
+            const float got = igrt_quotient_f32(x, by[i], 1 / by[i]);
+            const int tiny = fabsf(want) < 0x1p-126f; /* rounded twice */
+            assert_true(tiny ? fabsf(got - want) <= 0x1p-149f
+                             : igrt_f32_bits(got) == igrt_f32_bits(want) ||
+                                   (isnan(got) && isnan(want)));
+        }
+    }
     assert_true(igrt_muladd_f32(2, 3, 4) == 10 && igrt_muladd_f64(2, 3, 4) == 10);
 }
 

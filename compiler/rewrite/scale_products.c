@@ -1,0 +1,81 @@
+/* scale_products.c - a number that all products of a sum are multiplied by is multiplied once, behind it.
+ *
+ *     sum of (x * a) * (y * b)   ->   (sum of x * y) * (a * b)
+ *
+ * for numbers a, b, in front of what moves and widens the operands: attention that scales queries, or both queries and keys.  A matrix
+ * unit reads operands as they are stored, so a scaled one is a kernel of its own; behind the sum it is part of another. */
+#include "rewrite.h"
+
+enum { MAX_DEPTH = 16 };
+
+typedef struct {
+    Node *by[4]; /* numbers, of any float type */
+    int n;
+} Scales;
+
+/* The number that is spread over n, or NULL. */
+static Node *number(Node *n)
+{
+    while (n->op == OP_EXPAND || n->op == OP_RESHAPE) {
+        bool one = true;
+        for (int i = 0; i < n->rank; i++)
+            one &= idx_is(n->shape[i], 1);
+        if (one && n->op == OP_RESHAPE)
+            break;
+        n = n->src[0];
+    }
+    for (int i = 0; i < n->rank; i++)
+        if (!idx_is(n->shape[i], 1))
+            return NULL;
+    return is_constant(n, 0) ? n : NULL;
+}
+
+/* n without its scale, which *s gets; NULL: it has none. */
+static Node *unscaled(Rewrite *r, Node *n, Scales *s, int depth)
+{
+    Context *c = r->c;
+    if (depth > MAX_DEPTH || !dtype_is_float(n->dtype))
+        return NULL;
+    if (is_move(n) && n->op != OP_GATHER && n->op != OP_PAD) {
+        Node *x = unscaled(r, n->src[0], s, depth + 1);
+        return x ? moved(c, n, x) : NULL;
+    }
+    if (n->op == OP_CAST && dtype_is_float(n->src[0]->dtype) &&
+        dtype_info[n->src[0]->dtype].bytes <= dtype_info[n->dtype].bytes) {
+        Node *x = unscaled(r, n->src[0], s, depth + 1);
+        return x ? ingot_cast(c, x, (ingot_dtype)n->dtype) : NULL;
+    }
+    if (n->op != OP_MUL)
+        return NULL;
+    for (int i = 0; i < 2; i++) {
+        Node *k = number(n->src[i]);
+        if (!k || is_constant(n->src[1 - i], 0))
+            continue;
+        s->by[s->n++] = k;
+        return n->src[1 - i];
+    }
+    return NULL;
+}
+
+Node *scale_products(Rewrite *r, Node *n)
+{
+    Context *c = r->c;
+    Node *product = n->op == OP_REDUCE ? n->src[0] : NULL, *factor[2], *ones[INGOT_MAX_RANK];
+    Scales s = {.n = 0};
+    if (!product || n->nsrc != 1 || (n->arg.i & 255) != INGOT_REDUCE_ADD || n->dtype != INGOT_F32 ||
+        product->op != OP_MUL || is_constant(product->src[0], 0) || is_constant(product->src[1], 0))
+        return n;
+    for (int i = 0; i < 2; i++) {
+        Node *x = unscaled(r, product->src[i], &s, 0);
+        factor[i] = x ? x : product->src[i];
+    }
+    if (!s.n)
+        return n;
+    Node *y = ingot_reduce(c, INGOT_REDUCE_ADD, ingot_mul(c, factor[0], factor[1]),
+                           (unsigned)((uint64_t)n->arg.i >> 8), true);
+    for (int i = 0; i < n->rank; i++)
+        ones[i] = idx(c, 1);
+    for (int i = 0; i < s.n; i++)
+        y = ingot_mul(c, y, ingot_reshape(c, ingot_cast(c, s.by[i], INGOT_F32), n->rank, ones));
+    return ingot_is_poison(y) ? n : y;
+}
