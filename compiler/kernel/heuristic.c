@@ -80,8 +80,8 @@ static void stage_opts(Nest *nest, const View *v, const Buffer *const *bufs,
     }
 }
 
-/* Weights that L2 does not hold come from further away, panel after panel: the next one is asked for while the rows of results use
- * this one, where it has lines enough for their loops. */
+/* The weights of a network come from memory in every run, panel after panel: the next one is asked for while the rows of results use
+ * this one, where it has lines enough for their loops. Few weights are there before much of the kernel has run. */
 static void prefetch_opts(Nest *nest, const View *v, const Buffer *const *bufs,
                           const RegisterTile *tile)
 {
@@ -108,7 +108,7 @@ static void prefetch_opts(Nest *nest, const View *v, const Buffer *const *bufs,
         for (int d = 0; d < k->args[arg].rank; d++)
             bytes *= idx_value(k->args[arg].dims[d], &size) ? (double)size : 0;
         if (bufs[arg]->kind != BUF_WEIGHT || !depends_on(v->factor[j], tile->lanes) || times < 2 ||
-            times > tile->vectors * tile->width || bytes <= nest->target->level[1].bytes)
+            times > tile->vectors * tile->width || bytes <= nest->target->level[0].bytes)
             continue;
         nest_opt(nest, OPT_PREFETCH, outer->name, arg);
         return;

@@ -305,8 +305,11 @@ static int write_outputs(const Session *s)
     return status;
 }
 
-/* Maps the weights file that lies beside the executable. */
-static int map_weights(Session *s, const char *argv0)
+/* More than that is mapped: other processes then share it. */
+enum { MOST_READ = 1 << 30 };
+
+/* The weights file that lies beside the executable. */
+static int open_weights(Session *s, const char *argv0)
 {
     const igrt_model *m = s->model;
     char path[PATH_BYTES];
@@ -327,7 +330,8 @@ static int map_weights(Session *s, const char *argv0)
     if ((size_t)n + name > sizeof path)
         return driver_fail(IGRT_EXIT_WEIGHTS, "%s: the path is too long", m->weights_file);
     memcpy(path + n, m->weights_file, name);
-    const char *why = igrt_weights_open(&s->weights, path, m->weights_bytes);
+    const char *why = (m->weights_bytes > MOST_READ ? igrt_weights_open : igrt_weights_read)(
+        &s->weights, path, m->weights_bytes);
     if (why)
         return driver_fail(IGRT_EXIT_WEIGHTS, "%s: %s (this program was built for %zu bytes)", path,
                            why, m->weights_bytes);
@@ -472,7 +476,7 @@ static int allocate_arena(Session *s)
 static int start(Session *s, const char *argv0)
 {
     const igrt_model *m = s->model;
-    int status = map_weights(s, argv0);
+    int status = open_weights(s, argv0);
     if (status != IGRT_EXIT_OK)
         return status;
     s->config.struct_size = sizeof s->config;

@@ -5,7 +5,9 @@
  * bytes: V2 for bf16, V1 for the 8-bit floats and for everything of less than 8 bits, one element a
  * byte.
  */
-#if !defined(_POSIX_C_SOURCE)
+#if defined(__linux__) && !defined(_DEFAULT_SOURCE)
+#define _DEFAULT_SOURCE /* madvise() */
+#elif !defined(_POSIX_C_SOURCE)
 #define _POSIX_C_SOURCE 200809L
 #endif
 
@@ -15,8 +17,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
-enum { HEADER_LIMIT = 1 << 20 };
+enum { HEADER_LIMIT = 1 << 20, HUGE_PAGE = 2 << 20 };
 
 /* ---- types and shapes -------------------------------------------------------------------- */
 
@@ -93,8 +98,17 @@ void *driver_allocate(size_t bytes, size_t align)
     void *p = NULL;
     if (bytes == 0)
         bytes = 1;
+#ifdef MADV_HUGEPAGE
+    if (bytes >= HUGE_PAGE && align < HUGE_PAGE)
+        align = HUGE_PAGE;
+#endif
     if (posix_memalign(&p, align < 64 ? 64 : align, bytes))
         return NULL;
+#ifdef MADV_HUGEPAGE
+    if (bytes >=
+        HUGE_PAGE) /* fewer pages to look for; whole ones alone, what is behind is not ours */
+        (void)madvise(p, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+#endif
     return memset(p, 0, bytes);
 }
 
