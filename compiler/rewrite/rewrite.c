@@ -219,8 +219,14 @@ static bool pass_of(Context *c, Node *(*apply)(Rewrite *, Node *))
 
 bool graph_rewrite(Context *c, const Target *t, const char *off)
 {
-    const Rewrite rules_of = {
-        .c = c, .float_sums = t && t->lanes, .dot = t && t->dot, .off = off, .apply = apply_rules};
+    /* matrix units take bytes of any sign, and where memory is dear no input is stored again */
+    const bool one_sign = t && t->lanes && t->dot && !t->any_sign && !t->units && t->byte < DEAR;
+    const Rewrite rules_of = {.c = c,
+                              .float_sums = t && t->lanes,
+                              .dot = t && t->dot,
+                              .one_sign = one_sign,
+                              .off = off,
+                              .apply = apply_rules};
     bool rounds = rewrite(rules_of), units = t && t->gpu && t->units;
     if (units && !is_named(off, scale_products_name))
         rounds |= pass_of(c, scale_products);

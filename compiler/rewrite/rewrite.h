@@ -10,6 +10,7 @@ struct Rewrite {
     Arena *a;
     bool float_sums;   /* f32 has a multiply-add that i32 has not */
     bool dot;          /* Target.dot */
+    bool one_sign;     /* of bytes in lanes one is to have no sign: not Target.any_sign */
     bool custom_calls; /* nothing but OP_CUSTOM is rewritten */
     const char *off;   /* names of rules that are not to be tried, "a,b"; or NULL */
     uint32_t nnode;    /* nodes before this pass */
@@ -70,6 +71,7 @@ Node *fold_shift(Rewrite *, Node *add);
 /* zero_point.c: of a REDUCE of i32. */
 Node *narrow_weights(Rewrite *, Node *reduce);
 Node *zero_points(Rewrite *, Node *reduce);
+Node *signs(Rewrite *, Node *reduce);
 
 Node *float_sum(Rewrite *, Node *reduce); /* float_sum.c: of i32 */
 Node *requantize(Rewrite *, Node *round); /* requantize.c */

@@ -5,6 +5,7 @@
 
     mma    products and convolutions of f16, and of f32 by --precision tf32 and f16, for GPUs with tensor cores: the heuristic takes the unit, with
            copies ahead; its opts are saved and replayed with the same bytes, NVRTC compiles them, and the interpreter of statements agrees
+    signs  products of bytes that both have a sign, where a unit wants one without: what is stored has none
     neon   products of bytes for aarch64 with DOTPROD and with I8MM: its compiler makes the instruction, and under QEMU the bundles compute the same
     precision  --precision: errors of products of f32 by one, three and six products of bf16, beside those of f32
     amx    products and convolutions of bytes and of bf16: the heuristic takes the unit, its opts are saved and replayed with the
@@ -158,6 +159,30 @@ def mma(ingot, work):
     print(", ".join(told))
 
 
+def signs(ingot, work):
+    """x + 128 lies in memory, of an input and of what only a product reads; where memory is dear an input is not stored again."""
+    rng = np.random.default_rng(4)
+    I = TensorProto.INT8
+    first, weights = quantized(rng, "QLinearConv", (32, 32, 3, 3), np.int8(3), pads=[1, 1, 1, 1])
+    second, _ = quantized(rng, "QLinearConv", (32, 32, 3, 3), np.int8(3), pads=[1, 1, 1, 1])
+    first.input[0], first.output[0], second.input[0], second.output[0] = "x", "p", "p", "y"
+    shape = [1, 32, 8, 8]
+    product = [helper.make_node("MatMulInteger", ["x", "w"], ["y"])]
+    models = [(model(work / "window.onnx", I, shape, I, [first, second], shape, weights), "c:alderlake"),
+              (model(work / "product.onnx", I, [40, 64], TensorProto.INT32, product, [40, 48],
+                     [numpy_helper.from_array(rng.integers(-128, 128, (64, 48)).astype(np.int8), "w")]), "c:alderlake"),
+              (work / "window.onnx", "c:native"), (work / "product.onnx", "c:native")]
+    for path, target in models:
+        bundle, flips, sched = work / "signs", [], work / "opts.sched"
+        for rules in ((), ("--no-rewrite", "signs"), ("--prefer", "ram")):
+            call(ingot, "compile", path, "-o", bundle, "--target", target, *rules, "--save-sched", sched)
+            flips.append((bundle / "model_kernels_0.c").read_text().count("flipped"))
+        if target != "c:native" and (flips[0] or not flips[1] or flips[1] != flips[2]):
+            raise Wrong(f"{path.stem}: signs are changed {flips} times")
+        call(ingot, "verify", path, *(["--interpret"] if target != "c:native" else []), "--target", target, env={"INGOT_CACHE": str(work / "cache")})
+    print("products of i8")
+
+
 def neon(ingot, work):
     tools = [shutil.which(t) for t in ("qemu-aarch64", "aarch64-linux-gnu-gcc", "aarch64-linux-gnu-objdump")]
     if not all(tools):
@@ -220,4 +245,4 @@ def precision(ingot, work):
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {"amx": amx, "mma": mma, "neon": neon, "precision": precision}))
+    sys.exit(main(__doc__, {"amx": amx, "mma": mma, "neon": neon, "signs": signs, "precision": precision}))
