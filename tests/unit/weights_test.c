@@ -1,65 +1,104 @@
-/* A file of weights, mapped and read: the same bytes at aligned addresses, and no other length. */
+/* What lies in weights: a table that is looked up and multiplied once, numbers of 4 and 2 bits several in a byte. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 
 #include <cmocka.h>
 
-#include "igrt_weights.h"
+#include "codegen/codegen.h"
+#include "compiler/ingot_ops.h"
 
-static const char path[] = "weights_test.weights";
-static unsigned char some[4099];
+enum { WORDS = 4096, WIDTH = 64 };
 
-static void write_file(size_t bytes)
+static float table[WORDS * WIDTH];
+
+/* What lies in weights, in bytes. */
+static int64_t weights(const char *target, bool residual)
 {
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    for (size_t i = 0; i < sizeof some; i++)
-        some[i] = (unsigned char)(i * 7 + i / 251);
-    for (size_t n; bytes; bytes -= n) {
-        n = bytes < sizeof some ? bytes : sizeof some;
-        assert_int_equal(fwrite(some, 1, n, f), n);
-    }
-    assert_int_equal(fclose(f), 0);
+    Context *c = ingot_context_new(NULL, NULL);
+    ingot_dim *one[] = {ingot_dim_const(c, 1)};
+    ingot_tensor *t = ingot_data(c, "table", INGOT_F32, 2, (const int64_t[]){WORDS, WIDTH}, table);
+    ingot_tensor *id = ingot_input(c, "id", INGOT_I64, 1, one), *x = ingot_take(c, t, id, 0);
+    ingot_tensor *y = ingot_matmul(c, ingot_mul_c(c, x, 3), ingot_transpose(c, t, 0, 1));
+    if (residual) /* x is read beside a product too */
+        y = ingot_matmul(c, ingot_add(c, x, ingot_matmul(c, y, t)), ingot_transpose(c, t, 0, 1));
+    ingot_output(c, "y", y);
+    ingot_options o = {.struct_size = sizeof o, .target = target};
+    Plan *p = plan_make(c, &o);
+    assert_non_null(p);
+    int64_t bytes = p->weights_bytes;
+    plan_free(p);
+    ingot_context_free(c);
+    return bytes;
 }
 
-static void check(size_t bytes)
-{
-    const char *(*const get[])(igrt_weights *, const char *, size_t) = {igrt_weights_open,
-                                                                        igrt_weights_read};
-    write_file(bytes);
-    for (int i = 0; i < 2; i++) {
-        igrt_weights w;
-        assert_null(get[i](&w, path, bytes));
-        assert_int_equal(w.bytes, bytes);
-        assert_int_equal((uintptr_t)w.data % 64, 0);
-        for (size_t at = 0; at < bytes; at += sizeof some) {
-            const size_t n = bytes - at < sizeof some ? bytes - at : sizeof some;
-            assert_memory_equal((const unsigned char *)w.data + at, some, n);
-        }
-        igrt_weights_close(&w);
-        igrt_weights_close(&w); /* of nothing */
-        assert_non_null(get[i](&w, path, bytes + 1));
-        assert_null(w.data);
-        assert_int_equal(w.bytes, 0);
-        assert_non_null(get[i](&w, "weights_test.none", bytes));
-    }
-    assert_int_equal(remove(path), 0);
-}
-
-static void same_bytes(void **state)
+static void stored_once(void **state)
 {
     (void)state;
-    check(1000);            /* less than a page */
-    check((size_t)5 << 20); /* several huge ones */
-    check(((size_t)2 << 20) + 1);
+    assert_true(weights("c", false) <= (int64_t)sizeof table + 64);
+    assert_true(weights("c:x86-64-v4", false) <= (int64_t)sizeof table + 64);
+    assert_true(weights("c:c99", false) <= (int64_t)sizeof table + 64);
+}
+
+/* Two products want it in two layouts: those it is stored in, and in no third one. */
+static void as_the_products_want_it(void **state)
+{
+    (void)state;
+    assert_true(weights("c:x86-64-v4", true) <= 2 * (int64_t)sizeof table + 128);
+}
+
+enum { ROWS = 256, COLUMNS = 192, BLOCK = 32 };
+static int8_t numbers[ROWS * COLUMNS];
+static float scales[ROWS / BLOCK * COLUMNS];
+
+/* Weights and scales of a product with numbers of a small type, an element a byte in the graph. */
+static int64_t small_weights(const char *target, ingot_dtype d)
+{
+    Context *c = ingot_context_new(NULL, NULL);
+    ingot_dim *dims[] = {ingot_dim_const(c, 3), ingot_dim_const(c, ROWS)};
+    ingot_tensor *w = ingot_data(c, "w", d, 2, (const int64_t[]){ROWS, COLUMNS}, numbers);
+    ingot_tensor *scale =
+        ingot_data(c, "scale", INGOT_F32, 3, (const int64_t[]){ROWS / BLOCK, 1, COLUMNS}, scales);
+    w = ingot_reshape_c(c, ingot_cast(c, w, INGOT_F32), 3,
+                        (const int64_t[]){ROWS / BLOCK, BLOCK, COLUMNS});
+    w = ingot_reshape_c(c, ingot_mul(c, w, scale), 2, (const int64_t[]){ROWS, COLUMNS});
+    ingot_output(c, "y", ingot_matmul(c, ingot_input(c, "x", INGOT_F32, 2, dims), w));
+    ingot_options o = {.struct_size = sizeof o, .target = target};
+    Plan *p = plan_make(c, &o);
+    assert_non_null(p);
+    int64_t bytes = p->weights_bytes;
+    assert_int_equal(p->arena_bytes, 0);
+    plan_free(p);
+    ingot_context_free(c);
+    return bytes;
+}
+
+/* Two of 4 bits lie in a byte, four of 2 bits. */
+static void several_in_a_byte(void **state)
+{
+    (void)state;
+    static const char *const target[] = {"c", "c:c99", "c:x86-64-v4"};
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(small_weights(target[i], INGOT_I4), ROWS * COLUMNS / 2 + sizeof scales);
+        assert_int_equal(small_weights(target[i], INGOT_U4), ROWS * COLUMNS / 2 + sizeof scales);
+        assert_int_equal(small_weights(target[i], INGOT_I2), ROWS * COLUMNS / 4 + sizeof scales);
+        assert_int_equal(small_weights(target[i], INGOT_U2), ROWS * COLUMNS / 4 + sizeof scales);
+    }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bytes)};
+    for (int i = 0; i < WORDS * WIDTH; i++)
+        table[i] = (float)(i % 97);
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        numbers[i] = (int8_t)(i % 2);
+    for (int i = 0; i < ROWS / BLOCK * COLUMNS; i++)
+        scales[i] = (float)(i % 89);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stored_once),
+        cmocka_unit_test(as_the_products_want_it),
+        cmocka_unit_test(several_in_a_byte),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
