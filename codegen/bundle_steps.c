@@ -38,9 +38,12 @@ static void growth(Writer *w, int number, int64_t unit)
     for (int i = 0; i < w->nloop; i++) {
         int64_t stride = w->loop[i]->stride[w->at[i] + number] / unit;
         bool wide = llabs(stride) > INT32_MAX / w->loop[i]->count;
-        if (stride)
-            sb_printf(&w->sb, wide ? " %c INT64_C(%lld)*%c" : " %c %lld*%c", stride < 0 ? '-' : '+',
-                      llabs(stride), 'i' + i);
+        if (!stride)
+            continue;
+        sb_puts(&w->sb, stride < 0 ? " - " : " + ");
+        if (llabs(stride) != 1)
+            sb_printf(&w->sb, wide ? "INT64_C(%lld)*" : "%lld*", llabs(stride));
+        sb_printf(&w->sb, "%c", 'i' + i);
     }
 }
 

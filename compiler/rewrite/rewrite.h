@@ -29,6 +29,7 @@ struct Rewrite {
     double
         ram; /* bytes that the largest product takes with its operands: what a variant may take more is a part */
     Map strips; /* strips.c: nodes that are made in strips */
+    Map summed; /* and those of the graph before this pass that a sum reads, whatever their axes are called */
 };
 
 /* rewrite.c: the model's graph from its leaves up, once; whether anything changed. */
@@ -111,6 +112,9 @@ Node *concat_of(Context *, int n, Node *const *part, int axis);
 /* strips.c: a concat that is to be made part by part; a node that reads such a one as parts of its own, or NULL. */
 Node *strips(Rewrite *, int n, Node *const *part, int axis);
 Node *in_strips(Rewrite *, Node *);
+void find_summed(Rewrite *, int n, Node *const *nodes);
+/* strips.c: is it computed, element by element, of what some sum reads too? */
+bool reads_summed(const Rewrite *, const Node *);
 /* strips.c: of these nodes, the parts of such concats; a second pass, whose strips are those, has each of them stored. */
 void strip_parts(const Rewrite *, int n, Node *const *nodes, Map *parts);
 Node *kept_part(Rewrite *, Node *);

@@ -86,6 +86,52 @@ static Node *strip_of(Rewrite *r, Node *x, const Node *y, uint32_t i, Node *from
     return ingot_shrink(r->c, x, begin, size);
 }
 
+void find_summed(Rewrite *r, int n, Node *const *nodes)
+{
+    for (int i = 0; i < n; i++)
+        for (uint32_t k = 0; nodes[i]->op == OP_REDUCE && k < reduce_size(nodes[i]); k++)
+            for (const Node *x = nodes[i]->src[k]; x; x = x->src[0]) {
+                map_put(&r->summed, (uint64_t)x->id + 1, (void *)1);
+                if (op_info[x->op].cls != MOVE || x->op == OP_CONCAT)
+                    break;
+            }
+}
+
+static bool is_summed(const Rewrite *r, const Node *n)
+{
+    intptr_t id =
+        n->id < r->nnode ? n->id + 1 : (intptr_t)map_get(&r->replaced, (uint64_t)n->id + 1);
+    return id > 0 && map_get(&r->summed, (uint64_t)id);
+}
+
+static bool cone_has_summed(const Rewrite *r, const Node *n, Map *seen)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < n->nsrc && !any; i++) {
+        const Node *x = n->src[i];
+        if (map_get(seen, (uint64_t)x->id + 1))
+            continue;
+        map_put(seen, (uint64_t)x->id + 1, (void *)1);
+        any = is_summed(r, x) ||
+              ((op_is_alu(x->op) || op_info[x->op].cls == MOVE) && cone_has_summed(r, x, seen));
+    }
+    return any;
+}
+
+bool reads_summed(const Rewrite *r, const Node *n)
+{
+    Map seen = {0};
+    bool any = cone_has_summed(r, n, &seen);
+    map_free(&seen);
+    return any;
+}
+
+/* What a sum reads too is there as a whole before its other readers begin. */
+static bool comes_in_strips(const Rewrite *r, const Node *n, uint32_t i)
+{
+    return is_strips(r, n->src[i]) && !map_get(&r->summed, (uint64_t)r->visiting->src[i]->id + 1);
+}
+
 Node *in_strips(Rewrite *r, Node *n)
 {
     Context *c = r->c;
@@ -93,7 +139,7 @@ Node *in_strips(Rewrite *r, Node *n)
     bool alu = op_is_alu(n->op) && n->op != OP_CUSTOM && n->dtype != INGOT_INDEX;
     Node *x = NULL, *src[MAX_ALU_SRC], *from = idx(c, 0);
     for (uint32_t i = 0; i < n->nsrc && (moves || alu) && !x; i++)
-        x = is_strips(r, n->src[i]) ? n->src[i] : NULL;
+        x = comes_in_strips(r, n, i) ? n->src[i] : NULL;
     if (!x || n->nsrc > MAX_ALU_SRC)
         return NULL;
     int axis = moves ? axis_after(c, n, (int)x->arg.i) : (int)x->arg.i;

@@ -162,6 +162,7 @@ void variants_apply(Plan *p, const Target *t, bool any_ram, GraphRoots *keep)
         set_outside(&m, nodes[i]);
     for (int i = 0; i < n; i++)
         r.ram = any_ram ? INFINITY : fmax(r.ram, product_ram(nodes[i]));
+    find_summed(&r, n, nodes);
     if (rewrite_pass(&r)) {
         if (r.strips.n)
             keep_parts(&r, &m);
@@ -169,6 +170,7 @@ void variants_apply(Plan *p, const Target *t, bool any_ram, GraphRoots *keep)
         values_follow(p, r.nnode, r.now, m.root, m.name);
     }
     map_free(&r.strips);
+    map_free(&r.summed);
     map_free(&m.outside);
     arena_free(a);
 }

@@ -151,11 +151,25 @@ static Node *element(Context *c, Node *x, int axis, int64_t i)
     return elements(c, x, at);
 }
 
+/* Every element is read at many points: what is computed from a value that is there as a whole is computed once, and stored. */
+static Node *stored(Rewrite *r, Node *x)
+{
+    if (op_is_alu(x->op))
+        return reads_summed(r, x) ? ingot_contiguous(r->c, x) : x;
+    if (op_info[x->op].cls != MOVE || x->op == OP_CONCAT || x->op == OP_KEEP)
+        return x;
+    Node **src = NEWN(r->a, Node *, x->nsrc), *source = stored(r, x->src[0]);
+    memcpy((void *)src, (void *)x->src, x->nsrc * sizeof *src);
+    src[0] = source;
+    return source == x->src[0] ? x : node_with(r->c, x, src);
+}
+
 /* x as [B, R, tiles, m.., C, taps..], a pair of axes for each window. */
-static Node *tiled(Context *c, const Axes *s, const Form *f)
+static Node *tiled(Rewrite *r, const Axes *s, const Form *f)
 {
     int perm[INGOT_MAX_RANK], n = 0;
-    Node *dims[INGOT_MAX_RANK], *x = s->x;
+    Node *dims[INGOT_MAX_RANK], *x = stored(r, s->x);
+    Context *c = r->c;
     int64_t lo[INGOT_MAX_RANK] = {0}, hi[INGOT_MAX_RANK] = {0}, size;
     (void)axes_in_order(s, (AxisGroup[]){BATCH, ROW, OUT, SUM, TAP, ONE, MAP}, perm);
     x = ingot_permute(c, x, perm);
@@ -341,7 +355,7 @@ static Node *winograd(Rewrite *r, Node *n, bool try, const Form *f)
     if (!s || try)
         return s ? n : NULL;
     int64_t step = rows_of_strip(r, n, s, f) * f->tile, all = results_of(s, 0);
-    Node *x = tiled(c, s, f), *u = transformed_w(c, s, f), *part[MOST_STRIPS];
+    Node *x = tiled(r, s, f), *u = transformed_w(c, s, f), *part[MOST_STRIPS];
     int count = 0;
     for (int64_t at = 0; at < all; at += step) {
         int64_t results = all - at < step ? all - at : step;
