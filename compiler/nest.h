@@ -22,8 +22,8 @@ typedef struct {
     const char *name; /* i0; its parts are i0.o and i0.i, what remains is i0.r */
     AxisForm form;
     bool reduced;
-    bool staged;  /* of a value in a place, reduced too: blocks that fill no vector begin earlier */
-    bool scanned; /* stays a loop, inside all others over outputs */
+    bool staged;    /* of a value in a place, reduced too: what fills no vector begins earlier */
+    bool scanned;   /* stays a loop, inside all others over outputs */
     bool remainder; /* no opt can name it */
     bool inner;     /* of a split's block, or a part of one */
     int root;       /* the kernel's axis that it is a part of */
@@ -39,8 +39,8 @@ typedef enum {
     REST_NONE,
     REST_OVERLAP, /* none: the last block begins earlier, and computes some elements again */
     REST_LOOP,    /* a loop nest of its own that counts through it; of a sum: terms of their own */
-    REST_COPIES,  /* a loop nest of its own with copies for all of it */
-    REST_LANES,   /* a loop nest of its own with `lanes` lanes, of which the remainder's are used */
+    REST_COPIES, /* a loop nest of its own with copies for all of it; of what fills a place: stores of its own */
+    REST_LANES, /* a loop nest of its own with `lanes` lanes, of which the remainder's are used */
     REST_BESIDE /* a loop beside the vectors, inside all others: a reduce that both use is done once */
 } RestForm;
 typedef struct {

@@ -332,7 +332,9 @@ static void check_memory(const Check *v, Node *n)
                  "ranges and coordinates of a staged value");
         return;
     case OP_AFTER:
-        RULE(n->src[0]->op == OP_BUFFER && n->src[1]->op == OP_END, "a buffer and what fills it");
+        RULE(n->nsrc > 1 && n->src[0]->op == OP_BUFFER, "a buffer and what fills it");
+        for (uint32_t i = 1; i < n->nsrc; i++)
+            RULE(n->src[i]->op == OP_END, "a buffer is filled by loops");
         RULE(n->arg.i == n->src[0]->arg.i, "it has the number of its buffer");
         return;
     case OP_LOAD:

@@ -125,8 +125,10 @@ bool place_wanted(const Lower *, const Piece *, const Stage *);
 int64_t place_extent(const Lower *, const Piece *, int axis);
 /* A store of what fills place `number` (of the nest's stages, then of the kernel's STAGEs). */
 Node *place_store(Lower *, int number, Node *gate, Node *value, Node *at);
-/* What place `number` has at `at` when it is filled.  The ranges of the loops that fill stand behind the stores. */
-Node *place_load(Lower *, int number, Node **fill, int nfill, Node *at);
+/* What fills a place: stores, and behind them the ranges of the loops that they stand in. */
+Node *place_fill(Lower *, Node **fill, int nfill);
+/* What place `number` has at `at` when all of these have filled it. */
+Node *place_load(Lower *, int number, Node **end, int nend, Node *at);
 /* A load of the kernel and what it has become in this loop nest: as it is, or out of a place of this loop nest, or out of one
  * that the items of a group share. */
 Node *load_through_place(Lower *, Piece *, Node *n, Node *load);

@@ -177,7 +177,7 @@ static void split_reduced(Lower *q, Piece *p, const Split *s)
         p->at[s->inner] = new_range(q, p, s->inner);
     take_apart(p, s, idx(q->c, 0), s->outer, s->inner);
     p->at[s->outer] = new_range(q, p, s->outer);
-    if (s->remaining) {
+    if (s->remaining && s->rest >= 0) {
         p->at[s->rest] = new_range(q, p, s->rest);
         tail_of_reduce(q, p, s);
     }

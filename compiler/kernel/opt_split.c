@@ -48,7 +48,7 @@ Split *opt_divide(Nest *n, const Opt *o, int axis, AxisForm inner, RestForm rest
                .amount = o->amount,
                .count = extent < 0 ? -1 : extent / o->amount,
                .remaining = extent < 0 ? -1 : extent % o->amount};
-    bool overlaps = n->axis[axis].staged && s.remaining > 0;
+    bool overlaps = n->axis[axis].staged && s.remaining > 0 && rest != REST_COPIES;
     if (overlaps) {
         s.count++;
         s.remaining = 0;
@@ -200,7 +200,7 @@ const char *opt_copies(Nest *n, const Opt *o, int axis)
             n, "%s %s %lld: at most %d copies are made of anything, by all opts together",
             opt_name[o->kind], o->axis, (long long)o->amount, MAX_COPIES);
     n->copies = copies_of(n, -1, axis, o->amount);
-    opt_divide(n, o, axis, AXIS_COPIES, unroll ? REST_LOOP : REST_COPIES);
+    opt_divide(n, o, axis, AXIS_COPIES, unroll && !x->staged ? REST_LOOP : REST_COPIES);
     return NULL;
 }
 

@@ -25,12 +25,17 @@ Node *place_store(Lower *q, int number, Node *gate, Node *value, Node *at)
     return node_make(q->c, OP_STORE, value->dtype, (Arg){0}, 4, src, 0, NULL);
 }
 
-Node *place_load(Lower *q, int number, Node **fill, int nfill, Node *at)
+Node *place_fill(Lower *q, Node **fill, int nfill)
 {
-    int dtype = fill[0]->dtype;
-    Node *end = node_make(q->c, OP_END, INGOT_BOOL, (Arg){0}, nfill, fill, 0, NULL);
-    Node *place = place_buffer(q, number, dtype);
-    place = node_make(q->c, OP_AFTER, dtype, place->arg, 2, (Node *[]){place, end}, 0, NULL);
+    return node_make(q->c, OP_END, INGOT_BOOL, (Arg){0}, nfill, fill, 0, NULL);
+}
+
+Node *place_load(Lower *q, int number, Node **end, int nend, Node *at)
+{
+    int dtype = end[0]->src[0]->dtype;
+    Node **src = NEWN(q->a, Node *, nend + 1), *place = *src = place_buffer(q, number, dtype);
+    memcpy((void *)(src + 1), (void *)end, (size_t)nend * sizeof *end);
+    place = node_make(q->c, OP_AFTER, dtype, place->arg, nend + 1, src, 0, NULL);
     return node_make(q->c, OP_LOAD, dtype, (Arg){0}, 3,
                      (Node *[]){place, node_bool(q->c, true), at}, 0, NULL);
 }
@@ -242,5 +247,6 @@ Node *load_through_place(Lower *q, Piece *p, Node *n, Node *load)
     }
     for (int i = 0; i < nloop; i++)
         end[columns + i] = loop[nloop - 1 - i];
-    return place_load(q, stage, end, (int)columns + nloop, at);
+    Node *filled = place_fill(q, end, (int)columns + nloop);
+    return place_load(q, stage, &filled, 1, at);
 }

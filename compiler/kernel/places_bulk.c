@@ -111,5 +111,6 @@ Node *load_through_box(Lower *q, Piece *p, Node *n, Node *load)
     Node *end[] = {place_store(q, number, node_bool(q->c, true), buffer, to), p->t.ahead};
     end[0] = node_make(q->c, OP_STORE, end[0]->dtype, (Arg){.i = b->elements}, (int)end[0]->nsrc,
                        end[0]->src, 0, NULL);
-    return place_load(q, number, end, 2, at);
+    Node *filled = place_fill(q, end, 2);
+    return place_load(q, number, &filled, 1, at);
 }

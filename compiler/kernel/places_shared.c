@@ -280,5 +280,6 @@ Node *load_through_shared(Lower *q, Piece *p, Node *n, Node *load)
         end[nend++] = p->filled[s.stage][0];
     if (depth)
         end[nend++] = p->t.ahead;
-    return place_load(q, s.stage, end, nend, at);
+    Node *filled = place_fill(q, end, nend);
+    return place_load(q, s.stage, &filled, 1, at);
 }

@@ -54,15 +54,25 @@ static Node *offset_in_place(Lower *q, Piece *p, Node *n, Node *const *at, int64
     return offset;
 }
 
+/* The next split, from s on, that UNROLL makes of the place's own axes, or NULL. */
+static const Split *next_copies(const Lower *q, const Piece *p, const Node *n, int *s)
+{
+    for (; *s < q->nest->nsplit; ++*s) {
+        const Split *u = &q->nest->split[*s];
+        if (u->kind == OPT_UNROLL && p->sum[u->axis].split == u && lower_is_over(q, n, u->axis))
+            return u;
+    }
+    return NULL;
+}
+
 /* What fills the place: a store for each copy that UNROLL makes along its ranges. */
 static void fill_stores(Lower *q, Piece *p, Node *n, const Env *e, int s, int number, Node **store,
                         int *nstore)
 {
-    for (; s < q->nest->nsplit; s++) {
-        const Split *u = &q->nest->split[s];
-        if (u->kind != OPT_UNROLL || p->sum[u->axis].split != u || !lower_is_over(q, n, u->axis))
-            continue;
-        for (int64_t i = 0; i < u->amount; i++) {
+    const Split *u = next_copies(q, p, n, &s);
+    if (u) {
+        bool rest = p->sum[u->axis].outer < 0;
+        for (int64_t i = 0; i < (rest ? u->remaining : u->amount); i++) {
             p->at[u->inner] = idx(q->c, i);
             fill_stores(q, p, n, e, s + 1, number, store, nstore);
         }
@@ -81,21 +91,45 @@ static void fill_stores(Lower *q, Piece *p, Node *n, const Env *e, int s, int nu
                                      offset_in_place(q, p, n, at, &elements));
 }
 
+enum { MOST_STORES = 64, MOST_FILLS = 8 };
+
+/* Loops over the whole blocks fill the place, then those of what is left by split s or by one behind it. */
+static void fills_of(Lower *q, Piece *p, Node *n, const Env *e, int s, int number, Node **fill,
+                     int *nfill)
+{
+    Node *end[MOST_STORES + 4 * INGOT_MAX_RANK];
+    int nend = 0;
+    const Split *u = next_copies(q, p, n, &s);
+    if (u) {
+        fills_of(q, p, n, e, s + 1, number, fill, nfill);
+        if (!u->remaining)
+            return;
+        struct Sum blocks = p->sum[u->axis];
+        p->sum[u->axis] = (struct Sum){u, lower_whole(q, u), -1, u->inner};
+        fills_of(q, p, n, e, s + 1, number, fill, nfill);
+        p->sum[u->axis] = blocks;
+        return;
+    }
+    if (*nfill == MOST_FILLS)
+        BUG("a place is filled by more than %d loops", MOST_FILLS);
+    fill_stores(q, p, n, e, 0, number, end, &nend);
+    for (int i = 0; i < (int)n->arg.i; i++)
+        lower_loops(q, p, nest_root_of(q->k, n->src[1 + i]), end, &nend);
+    fill[(*nfill)++] = place_fill(q, end, nend);
+}
+
 /* A value that several read: loops fill its place, wherever all that it depends on is known. */
 Node *lower_stage(Lower *q, Piece *p, Node *n, Env *e)
 {
-    enum { MOST = 64 };
     int staged = staged_number(q, n->src[0]), number = q->nest->nstage + staged;
-    int nend = 0, own = (int)n->arg.i;
-    Node *end[MOST + 4 * INGOT_MAX_RANK], *at[INGOT_MAX_RANK];
-    fill_stores(q, p, n, e, 0, number, end, &nend);
-    for (int i = 0; i < own; i++)
-        lower_loops(q, p, nest_root_of(q->k, n->src[1 + i]), end, &nend);
+    int nfill = 0, own = (int)n->arg.i;
+    Node *fill[MOST_FILLS], *at[INGOT_MAX_RANK];
+    fills_of(q, p, n, e, 0, number, fill, &nfill);
     for (int i = 0; i < own; i++)
         at[i] = lower_node(q, p, n->src[1 + own + i], e);
     int64_t elements;
     Node *offset = offset_in_place(q, p, n, at, &elements);
     if (elements > q->staged[staged].elements)
         q->staged[staged].elements = elements;
-    return place_load(q, number, end, nend, offset);
+    return place_load(q, number, fill, nfill, offset);
 }

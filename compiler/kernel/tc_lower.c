@@ -135,5 +135,6 @@ Node *lower_fragments(Lower *q, Piece *p, Node *n)
     at = idx_add(c, idx_add(c, at, idx_mul(c, row, pitch)), p->t.lane);
     number += q->nest->nstage;
     Node *fill = place_store(q, number, node_bool(c, true), fragment_sum(q, p, n), to);
+    fill = place_fill(q, &fill, 1);
     return place_load(q, number, &fill, 1, at);
 }
