@@ -413,6 +413,35 @@ static void name_axes(Render *r, const TileAxis *axes, int n)
     }
 }
 
+/* Sixteen stores of a warpgroup's sums that are two rows of neighbours: what is named between them comes before. How many statements
+ * they are, 0: they are none. */
+static int rows_of_stores(Render *r, const Stmt *s, int left)
+{
+    const Stmt *store[ROWS_OF_STORES];
+    int n = 0, count = 0;
+    if (s->kind != STMT_STORE || !tc_in_place(r->l.tile->tc))
+        return 0;
+    for (; n < ROWS_OF_STORES && count < left; count++) {
+        if (s[count].kind == STMT_STORE)
+            store[n++] = &s[count];
+        else if (s[count].kind != STMT_LET)
+            return 0;
+    }
+    if (n < ROWS_OF_STORES)
+        return 0;
+    StrBuf *sb = r->sb, rows = {0};
+    const int nvalue = r->nvalue;
+    r->sb = &rows; /* whether they are rows is known before anything is written */
+    const bool are = render_rows_of_stores(r, store);
+    r->sb = sb;
+    r->nvalue = nvalue;
+    sb_free(&rows);
+    for (int i = 0; are && i < count; i++)
+        if (s[i].kind == STMT_LET)
+            statement(r, &s[i]);
+    return are && render_rows_of_stores(r, store) ? count : 0;
+}
+
 static void statements(Render *r, const Tile *tile)
 {
     for (uint32_t i = 0; i < r->l.nknown; i++)
@@ -423,11 +452,14 @@ static void statements(Render *r, const Tile *tile)
         (tile->items ? group_item : work_item)(r);
     if (tile->tc)
         render_tc_begin(r);
+    int rows;
     for (int i = 0; i < r->l.n; i++) {
         const Stmt *s = &r->l.stmt[i];
         if (s->kind == STMT_ACC && !(tile->tc && is_products(&r->l, s->node) && !tile->tc->lanes)) {
             render_indent(r, s->depth);
             i += accumulators(r, s, r->l.stmt + r->l.n) - 1;
+        } else if ((rows = rows_of_stores(r, s, r->l.n - i)) > 0) {
+            i += rows - 1;
         } else if (s->kind != STMT_ITEM && render_two_stores(r, s, r->l.n - i)) {
             i++;
         } else if (s->kind != STMT_ITEM) {

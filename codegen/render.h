@@ -97,6 +97,8 @@ void render_load(Render *, Node *);
 void render_store(Render *, Node *, bool async, int depth);
 /* Those of statements s[0] and s[1], of `left` that there are, as one; false: they are none. */
 bool render_two_stores(Render *, const Stmt *s, int left);
+enum { ROWS_OF_STORES = 16 };
+bool render_rows_of_stores(Render *, const Stmt *const *s);
 void render_cast(Render *, Node *);
 void render_quantize(Render *, Node *);
 void render_bitcast(Render *, Node *);

@@ -224,6 +224,57 @@ bool render_two_stores(Render *r, const Stmt *s, int left)
     return true;
 }
 
+/* The number of the item in its warpgroup. */
+static Node *lane_of(const Render *r)
+{
+    const Tile *t = r->l.tile;
+    for (int i = t->naxis; i-- > 0;)
+        if (t->axis[i].bound == BOUND_LANE && t->axis[i].range->hi + 1 == t->tc->lanes)
+            return t->axis[i].range;
+    return NULL;
+}
+
+/* Of a warpgroup's sums four pairs of a row, eight columns apart, and the same of the row eight below: the four items that share a row
+ * swap their pairs, so that each has eight neighbours, which are stored at once. */
+bool render_rows_of_stores(Render *r, const Stmt *const *s)
+{
+    Context *c = r->k->c;
+    Node *lane = lane_of(r), *at[ROWS_OF_STORES], *first, *own;
+    if (!lane)
+        return false;
+    own = idx_mul(c, idx_mod(c, lane, idx(c, 4)), idx(c, 2));
+    for (int i = 0; i < ROWS_OF_STORES; i++) {
+        const Node *n = s[i]->node, *row = s[i / 2 % 2 * 2]->node;
+        if (n->nsrc != 4 || n->src[0] != s[0]->node->src[0] || n->src[1] != row->src[1] ||
+            store_chunk(n) > 1 || s[i]->depth != s[0]->depth || !dtype_is_float(n->dtype) ||
+            dtype_info[n->dtype].bytes != 2)
+            return false;
+        at[i] = n->src[3];
+        first = i < 4 ? at[i / 2 * 2] : at[i / 2 % 2 * 2];
+        if (!idx_is(idx_sub(c, at[i], first), i / 4 * 8 + i % 2))
+            return false;
+    }
+    for (int row = 0; row < 2; row++)
+        if (!idx_is(idx_mod(c, idx_sub(c, at[2 * row], own), idx(c, 8)), 0))
+            return false;
+    for (int row = 0; row < 2; row++) {
+        Node *n = s[2 * row]->node;
+        render_indent(r, s[0]->depth);
+        sb_printf(r->sb, "igrt_row_16(a%lld + ", (long long)n->src[0]->arg.i);
+        render_expr(r, n->src[3]);
+        put(r, ", ");
+        render_bare(r, n->src[1]);
+        for (int i = 2 * row; i < ROWS_OF_STORES; i += 4)
+            for (int j = i; j < i + 2; j++) {
+                put(r, j % 2 ? ", " : ", igrt_pair_16(");
+                stored_value(r, s[j]->node);
+                put(r, j % 2 ? ")" : "");
+            }
+        put(r, ");\n");
+    }
+    return true;
+}
+
 void render_store(Render *r, Node *n, bool async, int depth)
 {
     if (is_vector(r, n)) {

@@ -7,6 +7,8 @@
  *     igrt_wgmma256_dot_f16<ta, tb>(&c, a, b)    c += a b, 64 rows by 256 columns by 16 terms; ta, tb: a, b are terms of lines; _bf16; 128, 64
  *     igrt_wgmma_done()              until all of the warpgroup's products are done
  *
+ *     igrt_row_16(to, given, ...)    four pairs of a row of sums, eight columns apart, from each of the four items that share it; not if !given
+ *
  *     igrt_is_loader(items)          the one item beyond the group's, which has the copies made
  *     igrt_box_2(to, &map, token, x, y)    a box of the map at x, y; bytes that arrive are counted by the token; _3, _4, _5
  *
@@ -97,6 +99,29 @@ IGRT_WGMMA_DOTS(bf16)
 static __device__ __forceinline__ void igrt_wgmma_done(void)
 {
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+}
+
+static __device__ __forceinline__ uint32_t igrt_pair_16(uint16_t x, uint16_t y)
+{
+    return x | (uint32_t)y << 16;
+}
+
+/* Items 4 i + q of a warp have columns 2 q and 2 q + 1 of four blocks of eight: then all of block q. */
+static __device__ __forceinline__ void igrt_row_16(uint16_t *to, int given, uint32_t v0,
+                                                   uint32_t v1, uint32_t v2, uint32_t v3)
+{
+    const int q = (int)threadIdx.x % 4;
+    uint32_t x = q & 1 ? v0 : v1, y = q & 1 ? v2 : v3;
+    x = __shfl_xor_sync(0xffffffffu, x, 1);
+    y = __shfl_xor_sync(0xffffffffu, y, 1);
+    const uint32_t w0 = q & 1 ? x : v0, w1 = q & 1 ? v1 : x, w2 = q & 1 ? y : v2,
+                   w3 = q & 1 ? v3 : y;
+    x = q & 2 ? w0 : w2;
+    y = q & 2 ? w1 : w3;
+    x = __shfl_xor_sync(0xffffffffu, x, 2);
+    y = __shfl_xor_sync(0xffffffffu, y, 2);
+    if (given)
+        *(uint4 *)(to + 6 * q) = q & 2 ? make_uint4(x, y, w2, w3) : make_uint4(w0, w1, x, y);
 }
 
 /* ---- tokens ------------------------------------------------------------------------------------ */

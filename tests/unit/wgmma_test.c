@@ -57,7 +57,7 @@ static Run prepare(const Model *m, const char *opts)
         tensor(c, "w", m->type, m->batch, m->turned ? m->n : m->k, m->turned ? m->k : m->n);
     x = m->aside ? turned(c, x, flat) : x;
     w = m->turned ? turned(c, w, flat) : w;
-    Run r = run_new(c, ingot_relu(c, ingot_matmul(c, x, w)), &t);
+    Run r = run_new(c, ingot_cast(c, ingot_relu(c, ingot_matmul(c, x, w)), m->type), &t);
     arena_free(a);
     run_opts(r.nest, opts);
     run_lower(&r, true);
@@ -78,6 +78,7 @@ static void products_of_boxes(void **state)
 {
     (void)state;
     expect(&halves, of_boxes, "igrt_wgmma64_dot_f16<0, 1>", 1);
+    expect(&halves, of_boxes, "igrt_row_16(", 4);
     expect(&halves_turned,
            "SPLIT i0 64\nSPLIT r0 64\nSPLIT r0.i 16\nTC wgmma64.f16 (i0.i; i1; r0.i.i)\n"
            "BIND i0.o grid\nSTAGE r0.o 1 depth 2 move tma\nSTAGE r0.o 2 depth 2 move tma\n",
