@@ -363,6 +363,10 @@ static void put_statement(Printer *p, const Linear *l, const Stmt *s)
     case STMT_WAIT: sb_printf(p->sb, "wait %d", s->count); break;
     case STMT_BARRIER: sb_puts(p->sb, "barrier"); break;
     case STMT_LOADER: sb_puts(p->sb, "loader"); break;
+    case STMT_JOIN:
+        sb_puts(p->sb, "join ");
+        put_expr(p, n, WEAKEST);
+        break;
     case STMT_CLAIM:
     case STMT_FILLED:
         sb_puts(p->sb, s->kind == STMT_CLAIM ? "claim " : "filled ");

@@ -344,6 +344,7 @@ static void statement(Render *r, const Stmt *s)
         render_bare(r, n->src[2]);
         put(r, "));\n");
         break;
+    case STMT_JOIN:
     case STMT_LOADER:
     case STMT_CLAIM:
     case STMT_FILLED:
@@ -458,6 +459,8 @@ static void statements(Render *r, const Tile *tile)
         if (s->kind == STMT_ACC && !(tile->tc && is_products(&r->l, s->node) && !tile->tc->lanes)) {
             render_indent(r, s->depth);
             i += accumulators(r, s, r->l.stmt + r->l.n) - 1;
+        } else if (s->kind == STMT_JOIN) {
+            i += render_joins(r, s, r->l.n - i) - 1;
         } else if ((rows = rows_of_stores(r, s, r->l.n - i)) > 0) {
             i += rows - 1;
         } else if (s->kind != STMT_ITEM && render_two_stores(r, s, r->l.n - i)) {
@@ -614,6 +617,8 @@ unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char 
     if (t->gpu && tiles.tile[0].items)
         sb_printf(sb, tiles.tile[0].tc ? t->group_word_alone : t->group_word,
                   tile_group(&tiles.tile[0]));
+    if (tiles.tile[0].cluster)
+        sb_printf(sb, "__cluster_dims__(%d, 1, 1) ", (int)tiles.tile[0].cluster->hi + 1);
     kernel_prototype(sb, t, k, function_name);
     put(&r, "\n{\n");
     if (t->gpu)

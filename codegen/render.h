@@ -142,6 +142,7 @@ void render_fragment_element(Render *, Node *proj);
 /* The load of one. */
 void render_lane_fragment(Render *, Node *load);
 bool render_token(Render *, const Stmt *);
+int render_joins(Render *, const Stmt *, int left);
 void render_box(Render *, const Box *, Node *store, int depth);
 /* Statements, of fragments in tiles. */
 void render_fragment_zero(Render *, int tile);

@@ -39,7 +39,7 @@ void render_tc_begin(Render *r)
 {
     const Tile *t = r->l.tile;
     if (t->tc->lanes) {
-        r->needs |= NEED_MMA | (tc_in_place(t->tc) ? NEED_WGMMA : 0);
+        r->needs |= NEED_MMA | (tc_in_place(t->tc) || t->cluster ? NEED_WGMMA : 0);
         if (!t->box)
             return;
         render_indent(r, 0);
@@ -173,10 +173,9 @@ void render_lane_fragment(Render *r, Node *load)
 static int64_t box_bytes(const Render *r)
 {
     int64_t bytes = 0;
-    for (const Box *b = r->l.tile->box; b->place < r->l.tile->tokens; b++) {
+    for (int i = 0; i < r->l.tile->nbox; i++) {
+        const Box *b = &r->l.tile->box[i];
         bytes += b->elements * dtype_info[r->k->args[b->place].dtype].bytes;
-        if (b->place == r->l.tile->tokens - 1)
-            break;
     }
     return bytes;
 }
@@ -187,6 +186,33 @@ static void token(Render *r, const char *what, Node *iteration)
     sb_printf(r->sb, "igrt_%s(a%d, ", what, t->tokens);
     render_expr(r, iteration);
     sb_printf(r->sb, ", %d", t->depth);
+}
+
+/* What groups of a cluster have of the same sums, all of which follow each other: those of the first get the others'. */
+int render_joins(Render *r, const Stmt *s, int left)
+{
+    const Tile *t = r->l.tile;
+    const int groups = (int)t->cluster->hi + 1, each = tc_per_lane(t->tc, TC_TERMS);
+    int n = 0;
+    while (n < left && s[n].kind == STMT_JOIN)
+        n++;
+    for (int take = 0; take < 2; take++) {
+        render_indent(r, s->depth);
+        put(r, "igrt_cluster_meet();\n");
+        if (take) {
+            render_indent(r, s->depth);
+            put(r, "if (igrt_cluster_rank())\n");
+            render_indent(r, s->depth + 1);
+            put(r, "return;\n");
+        }
+        for (int i = 0; i < n; i++) {
+            render_indent(r, s->depth);
+            sb_printf(r->sb, "igrt_cluster_%s<%d, %d, %d, %d>(s%d.v, a%d, %d);\n",
+                      take ? "take" : "give", each, n * each, t->items, groups,
+                      r->number[s[i].node->id], t->joined, i * each);
+        }
+    }
+    return n;
 }
 
 /* What the two sides say to each other; false: it is another statement. */

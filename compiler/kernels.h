@@ -65,8 +65,8 @@ static inline bool opt_is_list(OptKind k)
     return k == OPT_ORDER || k == OPT_JOIN || k == OPT_TC;
 }
 /* What the iterations of an axis are where they are no loop. */
-typedef enum { BOUND_NOT, BOUND_GRID, BOUND_LANE, BOUND_WARP, BOUND_COUNT } Bound;
-extern const char *const bound_name[BOUND_COUNT]; /* "", "grid", "lane", "warp" */
+typedef enum { BOUND_NOT, BOUND_GRID, BOUND_LANE, BOUND_WARP, BOUND_CLUSTER, BOUND_COUNT } Bound;
+extern const char *const bound_name[BOUND_COUNT]; /* "", "grid", "lane", "warp", "cluster" */
 Opt opt_copy(Arena *, const Opt *);
 extern const char *const opt_name[OPT_COUNT];
 void opt_print(StrBuf *, const Opt *); /* "UPCAST oc 4" */

@@ -83,6 +83,7 @@ typedef struct {
     int prefetch, prefetched; /* PREFETCH: the axis, or -1; the argument */
     int items;                /* of a group, by BIND; 0: nothing is bound */
     int sharing;              /* of these, how many have parts of the same sums; 0: none */
+    int cluster;              /* BIND: the axis of terms that groups of a cluster share, or -1 */
     int thread;               /* the innermost axis of those that threads share, or -1 */
     int parts;                /* that they are cut into, 0: none */
     int64_t copies;           /* of a store and of a reduce's terms */
@@ -172,9 +173,13 @@ typedef struct {
      * later), or NULL */
     Node *ahead_of, *ahead;
     int depth;
-    int items; /* BIND: of a group, which share the tile's places; 0: nothing is bound */
+    Node *
+        cluster; /* BIND: RANGE of the groups that have parts of the same sums, or NULL; then ... */
+    int joined;  /* ... the first has this place for those of the others */
+    int items;   /* BIND: of a group, which share the tile's places; 0: nothing is bound */
     Box *
         box; /* by STAGE, or NULL: nothing is moved by boxes; then one more item asks for them, and ... */
+    int nbox;
     int tokens; /* ... this place has two tokens for each of `depth` places: filled, and free again */
 } Tile;
 /* Items that are launched for a group. */

@@ -19,6 +19,13 @@
  *     igrt_filled(tokens, iteration, depth)          the others: until it is filled
  *     igrt_release(tokens, iteration, depth)         their products of the iteration before are done, and its place is free
  *
+ * Groups of a cluster that have parts of the same sums:
+ *
+ *     igrt_cluster_meet()            all items of all groups come here, but those that have ended
+ *     igrt_cluster_give<n, all, items, groups>(sums, place, first)    n of an item's `all` sums, from number `first` on, go to the first group's
+ *                                    place, unless this is it
+ *     igrt_cluster_take<...>(...)    the first group adds what the others have given
+ *
  * Lines of 128 bytes are swizzled by copies and products alike. Which elements an item has of the sums: PTX ISA, "wgmma.m64nNk16".
  */
 typedef uint64_t igrt_wgmma_operand;
@@ -190,6 +197,50 @@ static __device__ __forceinline__ void igrt_release(uint64_t *tokens, int iterat
                      :
                      : "r"(igrt_token(tokens, depth + (iteration - 1) % depth))
                      : "memory");
+}
+
+/* ---- clusters ------------------------------------------------------------------------------------ */
+
+static __device__ __forceinline__ void igrt_cluster_meet(void)
+{
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+static __device__ __forceinline__ uint32_t igrt_cluster_rank(void)
+{
+    uint32_t rank;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+
+template <int N, int ALL, int ITEMS, int GROUPS>
+static __device__ __forceinline__ void igrt_cluster_give(const float *sums, float *place, int first)
+{
+    const uint32_t rank = igrt_cluster_rank();
+    uint32_t to;
+    if (rank == 0)
+        return;
+    place += ((int)(rank - 1) * ALL + first) * ITEMS + (int)threadIdx.x;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, 0;"
+                 : "=r"(to)
+                 : "r"((uint32_t)__cvta_generic_to_shared(place)));
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        asm volatile("st.shared::cluster.f32 [%0], %1;"
+                     :
+                     : "r"(to + 4 * ITEMS * i), "f"(sums[i])
+                     : "memory");
+}
+
+template <int N, int ALL, int ITEMS, int GROUPS>
+static __device__ __forceinline__ void igrt_cluster_take(float *sums, const float *place, int first)
+{
+#pragma unroll
+    for (int j = 0; j < GROUPS - 1; j++)
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            sums[i] += place[(j * ALL + first + i) * ITEMS + (int)threadIdx.x];
 }
 
 /* ---- boxes ------------------------------------------------------------------------------------- */

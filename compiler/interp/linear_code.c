@@ -354,6 +354,20 @@ static void loader(Build *q)
     vec_push(q->a, q->block, q->nblock, b);
 }
 
+/* Those that give end behind the last one. */
+static void join(Build *q, const Stmt *s)
+{
+    Node *n = s->node;
+    const bool last = s + 1 == q->l->stmt + q->l->n || s[1].kind != STMT_JOIN;
+    if (!code_knows(q, n) || q->at[n->id] < 0 || !q->l->tile->cluster) {
+        code_fault(q, "joins sums that have not been started here");
+        return;
+    }
+    code_add_from(q, DO_JOIN, (Operand){q->at[n->id], code_width(q, n), code_type(n->dtype)},
+                  code_counter(q, q->l->tile->cluster))
+        ->part = last;
+}
+
 static void token(Build *q, DoKind kind, Node *iteration)
 {
     Operand none = {-1, 1, INGOT_INDEX};
@@ -452,6 +466,7 @@ static void statement(Build *q, const Stmt *s)
     case STMT_COMMIT: code_add(q, DO_COMMIT, (Operand){0, 1, INGOT_INDEX}); return;
     case STMT_WAIT: code_add(q, DO_WAIT, (Operand){0, 1, INGOT_INDEX})->arg = s->count; return;
     case STMT_BARRIER: code_add(q, DO_BARRIER, (Operand){0, 1, INGOT_INDEX}); return;
+    case STMT_JOIN: join(q, s); return;
     case STMT_LOADER: loader(q); return;
     case STMT_CLAIM: token(q, DO_CLAIM, n); return;
     case STMT_FILLED: token(q, DO_FILLED, n); return;
@@ -546,6 +561,7 @@ LinearKernel *linear_kernel(Arena *a, const Tiles *tiles, int narg, bool gpu)
         lk->group = lk->items ? tiles->tile[i].items : 0;
         lk->tc = lk->group && tiles->tile[i].tc ? tiles->tile[i].tc : NULL;
         lk->loader = lk->group && tiles->tile[i].box;
+        lk->cluster = lk->group && tiles->tile[i].cluster ? (int)tiles->tile[i].cluster->hi + 1 : 1;
         lk->parts = tiles->tile[i].parts > lk->parts ? tiles->tile[i].parts : lk->parts;
     }
     return lk;

@@ -59,6 +59,7 @@ typedef enum {
     DO_BOX,   /* a box of a buffer to the place `arg`[in[0]...]; its coordinates are in operand[] */
     DO_FILLED, /* the items of a warp together: go on when the copies of iteration in[0] are there */
     DO_RELEASE, /* together: their products of the iteration before in[0] are done; in[0] -1: all are */
+    DO_JOIN, /* out, n elements: of the first group of a cluster those of the others are added; in[0]: which group of it this is */
     DO_PRODUCTS_IN_PLACE, /* together: out += a b, which lie in places `arg` and `from` at in[0] and in[1] */
 } DoKind;
 

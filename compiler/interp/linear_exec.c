@@ -50,6 +50,8 @@ typedef struct {
     enum { RUNS, AT_BARRIER, AT_PRODUCTS, AT_TOKEN } waits; /* at the instruction before */
     bool loader;
     Boxes *boxes; /* of the group, or NULL */
+    unsigned char *
+        joined; /* what the other groups of its cluster have given so far, where the sums are in the frame */
 } Thread;
 
 static int64_t *integer(const Thread *t, int at)
@@ -663,6 +665,16 @@ static bool is_whole(const Thread *t, const Do *d)
                  (long long)want);
 }
 
+/* A group's sums go to the first of its cluster, which comes last. */
+static void do_join(const Thread *t, const Do *d)
+{
+    const bool gives = *integer(t, d->in[0]) != 0;
+    float *to = (float *)(void *)((gives ? t->joined : t->f) + d->out);
+    const float *from = (const float *)(const void *)((gives ? t->f : t->joined) + d->out);
+    for (int i = 0; i < d->n; i++)
+        to[i] += from[i];
+}
+
 /* ---- threads ---------------------------------------------------------------------------------------- */
 
 /* To its end, or to a barrier. */
@@ -798,6 +810,11 @@ static bool run(Thread *t)
             t->pc = pc;
             t->waits = AT_BARRIER;
             return true;
+        case DO_JOIN:
+            do_join(t, d);
+            if (*integer(t, d->in[0]) && d->part)
+                return true;
+            break;
         case DO_LOADER: pc = t->loader ? pc : d->to; break;
         case DO_LEAVE: return true;
         case DO_BOX:
@@ -919,13 +936,18 @@ static bool run_groups(const Thread *first, const LinearArg *places, int64_t gro
     for (int i = 0; i < n + lk->loader; i++) {
         item[i] = *first;
         item[i].loader = i == n;
+        item[i].joined = lk->cluster > 1 ? arena_alloc(a, bytes) : NULL;
         item[i].boxes = NULL;
         item[i].f = arena_alloc(a, bytes);
         item[i].a = a;
     }
     bool good = true;
     for (int64_t g = 0; g < groups && good; g++) {
-        const int64_t group = first->m->backwards ? groups - 1 - g : g;
+        int64_t group = first->m->backwards ? groups - 1 - g : g;
+        const int rank = lk->cluster - 1 - (int)(g % lk->cluster);
+        group += rank - group % lk->cluster;
+        for (int i = 0; i < n && lk->cluster > 1 && rank == lk->cluster - 1; i++)
+            memset(item[i].joined, 0, bytes);
         for (int j = lk->narg; j < lk->k->narg; j++)
             shadow_forget(places[j].memory, 0, places[j].memory->size);
         for (int i = 0; i < n; i++) {

@@ -601,6 +601,8 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
     }
     if (boxes)
         add(q, STMT_RELEASE, NULL, depth);
+    for (int i = 0; i < n && q->l->tile->cluster && is_products(q->l, t); i++)
+        add(q, STMT_JOIN, q->order[group[i]], depth);
     if (together)
         barrier(q, false, depth);
     /* what stood in these loops ended with them: others over the same ranges have their own */

@@ -39,8 +39,14 @@ static Nest *nest_begin(Kernel *k, const Target *t, bool own)
 {
     Arena *a = arena_new();
     Nest *n = NEW(a, Nest);
-    *n = (Nest){
-        .arena = a, .k = k, .target = t, .row = -1, .thread = -1, .prefetch = -1, .copies = 1};
+    *n = (Nest){.arena = a,
+                .k = k,
+                .target = t,
+                .row = -1,
+                .thread = -1,
+                .prefetch = -1,
+                .cluster = -1,
+                .copies = 1};
     if (own)
         n->shared = shared_new(k);
     take_axes(n);

@@ -203,18 +203,23 @@ static void do_splits(Lower *q)
 static void name_loops(Lower *q, Piece *p)
 {
     bool shared = false;
-    for (int i = 0; i < 4 * q->nest->norder; i++) { /* the grid, the items of a group, loops */
-        if (p->lane && i == 3 * q->nest->norder)
+    enum { TURNS = 5 };
+    for (int i = 0; i < TURNS * q->nest->norder; i++) { /* the grid, the items of a group, loops */
+        if (p->lane && i == (TURNS - 1) * q->nest->norder)
             vec_push(q->a, p->t.axis, p->t.naxis, ((TileAxis){"lane", p->lane, BOUND_LANE, false}));
         int axis = q->nest->order[i % q->nest->norder];
         const NestAxis *x = &q->nest->axis[axis];
         Bound bound = x->bound == BOUND_WARP ? BOUND_LANE : x->bound; /* so many items each */
         TileAxis loop = {arena_strdup(q->a, x->name), p->at[axis], bound, x->scanned};
-        static const Bound turn[] = {BOUND_GRID, BOUND_WARP, BOUND_LANE, BOUND_NOT};
+        static const Bound turn[] = {BOUND_GRID, BOUND_CLUSTER, BOUND_WARP, BOUND_LANE, BOUND_NOT};
         if (!loop.range || loop.range->op != OP_RANGE || x->bound != turn[i / q->nest->norder] ||
             loop.range == p->t.lane || axis == p->row)
             continue;
-        if (x->reduced && x->bound) {
+        if (x->bound == BOUND_CLUSTER) { /* neighbours in the grid */
+            loop.bound = BOUND_GRID;
+            p->t.cluster = loop.range;
+            vec_push(q->a, p->t.axis, p->t.naxis, loop);
+        } else if (x->reduced && x->bound) {
             if (!shared)
                 vec_push(q->a, p->t.axis, p->t.naxis,
                          ((TileAxis){loop.name, p->part, BOUND_LANE, false}));
@@ -339,7 +344,7 @@ static void fill_ahead(Lower *q, Piece *p)
     p->t.ahead = range_new(q->c, p->next++, p->t.ahead_of->src[0]);
     vec_push(q->a, p->t.fill, p->t.nfill, ((TileAxis){.name = "ahead", .range = p->t.ahead}));
     if (s->tma)
-        p->t.box = NEWN(q->a, Box, q->nest->nstage);
+        p->t.box = NEWN(q->a, Box, p->t.nbox = q->nest->nstage);
 }
 
 static void lower_end(Lower *q, Tiles *out)
@@ -400,8 +405,10 @@ Tiles nest_lower(const Nest *n)
     }
     if (n->nstage || q.nstaged)
         add_places(&q, out.k);
-    for (int i = 0; i < out.n; i++)
+    for (int i = 0; i < out.n; i++) {
         out.tile[i].tokens = out.k->narg - 1;
+        out.tile[i].joined = out.k->narg - 1 - (out.tile[i].box != NULL);
+    }
     return out;
 }
 

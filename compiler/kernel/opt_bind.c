@@ -84,6 +84,9 @@ static bool has_place(const Nest *n)
 static const char *bind_reduced_refused(Nest *n, const Opt *o, int axis, Arena *a)
 {
     const NestAxis *x = &n->axis[axis];
+    if (n->cluster >= 0)
+        return opt_refuse(n, "BIND %s %s: a cluster shares the terms already", o->axis,
+                          bound_name[o->amount]);
     if (o->amount == BOUND_GRID)
         return opt_refuse(n,
                           "BIND %s grid: the groups of a grid do not meet: only the items of one "
@@ -95,6 +98,28 @@ static const char *bind_reduced_refused(Nest *n, const Opt *o, int axis, Arena *
     if (n->shared && in_other_reduce(n, x->root, a))
         return opt_refuse(n, "BIND %s %s: what is reduced along it moves with another reduced axis",
                           o->axis, bound_name[o->amount]);
+    return NULL;
+}
+
+/* Groups that run together have a part of the terms each, and join their sums in memory of the first of them. */
+static const char *bind_cluster(Nest *n, const Opt *o, int axis)
+{
+    enum { MOST = 8 };
+    const NestAxis *x = &n->axis[axis];
+    const unsigned apart =
+        n->target ? n->target->units : ~0u; /* groups that meet: sm_90 and later */
+    if (!n->tc || !n->tc->lanes || !x->reduced || (n->shared && !(apart >> TC_WGMMA64_F16 & 1)))
+        return opt_refuse(n,
+                          "BIND %s cluster: it is for terms of a matrix unit's sums (TC before), "
+                          "on sm_90a",
+                          o->axis);
+    if (n->sharing || n->cluster >= 0)
+        return opt_refuse(n, "BIND %s cluster: the terms are shared already", o->axis);
+    if (x->extent < 2 || x->extent > MOST)
+        return opt_refuse(n, "BIND %s cluster: 2 to %d groups meet, this axis has %lld", o->axis,
+                          MOST, (long long)x->extent);
+    n->axis[axis].bound = BOUND_CLUSTER;
+    n->cluster = axis;
     return NULL;
 }
 
@@ -113,6 +138,8 @@ const char *opt_bind(Nest *n, const Opt *o, int axis)
                           n->tc->name, o->axis);
     if (!n->tc && o->amount == BOUND_WARP)
         return opt_refuse(n, "BIND %s warp: warps are of a matrix unit: TC comes before", o->axis);
+    if (o->amount == BOUND_CLUSTER)
+        return bind_cluster(n, o, axis);
     Arena *a = arena_new();
     if (x->reduced)
         why = bind_reduced_refused(n, o, axis, a);

@@ -45,7 +45,7 @@ void add_places(Lower *q, Kernel *k)
 {
     int n = k->narg;
     int nplace = q->nest->nstage + q->nstaged;
-    KernelArg *args = NEWN(q->a, KernelArg, n + nplace + 1);
+    KernelArg *args = NEWN(q->a, KernelArg, n + nplace + 2);
     memcpy(args, k->args, (size_t)n * sizeof *args);
     k->args = args;
     for (int i = 0; i < nplace; i++) {
@@ -60,6 +60,14 @@ void add_places(Lower *q, Kernel *k)
                                      .written = true};
     }
     k->narg += nplace;
+    if (q->n && q->piece[0].t.cluster) {
+        const Tile *t = &q->piece[0].t;
+        const int64_t sums = q->nest->copies * tc_per_lane(t->tc, TC_TERMS);
+        Node **dim = NEWN(q->a, Node *, 1);
+        *dim = idx(q->c, sat_mul(t->cluster->hi, sat_mul(sums, t->items)));
+        k->args[k->narg++] =
+            (KernelArg){.dtype = INGOT_F32, .rank = 1, .dims = dim, .read = true, .written = true};
+    }
     if (q->n && q->piece[0].t.box) {
         Node **dim = NEWN(q->a, Node *, 1);
         *dim = idx(q->c, (int64_t)2 * q->piece[0].t.depth);

@@ -273,7 +273,8 @@ static bool opt_line(Parse *q)
                 o.amount = i;
         if (!o.amount) {
             sched_error(q->p, q->line,
-                        "BIND AXIS grid, BIND AXIS lane or BIND AXIS warp is wanted");
+                        "BIND AXIS grid, BIND AXIS lane, BIND AXIS warp or BIND AXIS cluster is "
+                        "wanted");
             return false;
         }
         o.axis = q->word[1];

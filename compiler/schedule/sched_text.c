@@ -85,7 +85,7 @@ const char *const opt_name[OPT_COUNT] = {
 #include "opts.def"
 };
 
-const char *const bound_name[BOUND_COUNT] = {"", "grid", "lane", "warp"};
+const char *const bound_name[BOUND_COUNT] = {"", "grid", "lane", "warp", "cluster"};
 
 void opt_print(StrBuf *sb, const Opt *o)
 {

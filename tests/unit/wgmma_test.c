@@ -25,6 +25,7 @@ static const Model halves = {INGOT_F16, 1, 128, 64, 192, false, false};
 static const Model halves_turned = {INGOT_F16, 1, 128, 64, 128, true, false};
 static const Model both_turned = {INGOT_F16, 1, 64, 128, 128, true, true};
 static const Model wide = {INGOT_BF16, 1, 64, 256, 128, false, false};
+static const Model deep = {INGOT_F16, 1, 64, 64, 256, false, false};
 static const Model both_sides = {INGOT_F16, 1, 128, 128, 128, false, false};
 static const Model uneven = {INGOT_F16, 1, 72, 136, 152, false, false};
 static const Model batched = {INGOT_F16, 3, 100, 72, 72, true, false};
@@ -106,6 +107,41 @@ static void products_of_boxes(void **state)
            "r0.i 16\nTC wgmma64.f16 (i1.i; i2.i; r0.i.i)\nBIND i0 grid\nBIND i1.o grid\n"
            "BIND i2.o grid\nSTAGE r0.o 1 depth 2 move tma\nSTAGE r0.o 2 depth 2 move tma\n",
            "igrt_wgmma64_dot_f16<0, 0>", 1);
+}
+
+static const char of_clusters[] =
+    "SPLIT r0 128\nSPLIT r0.i 64\nSPLIT r0.i.i 16\n"
+    "TC wgmma64.f16 (i0; i1; r0.i.i.i)\nBIND r0.o cluster\n"
+    "STAGE r0.i.o 1 depth 2 move tma\nSTAGE r0.i.o 2 depth 2 move tma\n";
+
+/* Groups have parts of the terms, which the first of a cluster joins. */
+static void sums_of_clusters(void **state)
+{
+    (void)state;
+    expect(&deep, of_clusters, "igrt_cluster_give<32, 32, 128, 2>", 1);
+    expect(&deep,
+           "SPLIT i0 32\nSPLIT i0.i 16\nSPLIT i1 32\nSPLIT i1.i 8\nUPCAST i1.i.o 4\nSPLIT r0 64\n"
+           "SPLIT r0.i 32\nSPLIT r0.i.i 16\nTC mma.f16 (i0.i.i; i1.i.i; r0.i.i.i)\nBIND i0.o "
+           "grid\nBIND i1.o grid\nBIND i0.i.o warp\nBIND r0.o cluster\nSTAGE r0.i.o 1 depth 2\n"
+           "STAGE r0.i.o 2 depth 2\n",
+           "igrt_cluster_take<4, 16, 64, 4>", 4);
+}
+
+static void joins_left_out(void **state)
+{
+    (void)state;
+    Run r = prepare(&deep, of_clusters);
+    Linear *l = &r.lk->tile[0];
+    int at = 0;
+    while (at < l->n && l->stmt[at].kind != STMT_JOIN)
+        at++;
+    assert_true(at < l->n);
+    memmove(&l->stmt[at], &l->stmt[at + 1], (size_t)(l->n - at - 1) * sizeof *l->stmt);
+    l->n--;
+    const char *fault = run_wrong(&r, prepare(&deep, ""));
+    if (!strstr(fault, "a race: writes"))
+        fail_msg("'%s'", fault);
+    run_free(&r);
 }
 
 /* What is said is left out, or said before the products it is about, or a copy is of another box: what is wrong then. */
@@ -194,6 +230,8 @@ static void refusals(void **state)
     refusal(n, "STAGE r0.o 1 depth 2 move tma", "the loop over i0.o is outside of it: BIND it");
     refusal(n, "BIND i0.o grid", NULL);
     refusal(n, "BIND i1.o grid", NULL);
+    refusal(n, "BIND i0.o cluster", "the axis is bound");
+    refusal(other, "BIND r0.o cluster", "of a matrix unit's sums (TC before)");
     refusal(n, "STAGE r0.o 1 depth 2", "reads its operands where they lie: move tma is wanted");
     refusal(n, "STAGE r0.o 1", "move tma is wanted");
     refusal(n, "STAGE r0.o 1 depth 2 move tma", NULL);
@@ -231,10 +269,9 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_of_boxes),
-        cmocka_unit_test(tokens_left_out),
-        cmocka_unit_test(boxes_misplaced),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(products_of_boxes), cmocka_unit_test(sums_of_clusters),
+        cmocka_unit_test(joins_left_out),    cmocka_unit_test(tokens_left_out),
+        cmocka_unit_test(boxes_misplaced),   cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
