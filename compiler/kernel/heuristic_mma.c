@@ -176,10 +176,9 @@ static bool block_opts(Nest *n, const Product *p, const TileSize *b)
 }
 
 /* Copied ahead, if they lie so that they can be, or else, of depth 0, element by element in each step. */
-bool mma_stage(Nest **nest, const Product *p, int64_t depth)
+bool mma_stage(Nest **nest, const char *outer, int64_t depth)
 {
     const View v = kernel_view((*nest)->arena, (*nest)->k);
-    const char *outer = arena_printf((*nest)->arena, "%s.o", p->terms.name);
     const bool boxes = tc_in_place((*nest)->tc), gather = !depth && !boxes;
     for (; depth >= 2 || (gather && !depth); depth--) {
         Nest *tried = nest_clone(*nest);
@@ -385,7 +384,8 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
             good =
                 pick_block(&e, p.unit, (*nest)->target, gather, &b, &cycles) && mma_join(tiled, &p);
             if (good && (gather || !choose_wgmma_opts(&tiled, &p, &e, cycles)))
-                good = block_opts(tiled, &p, &b) && mma_stage(&tiled, &p, gather ? 0 : b.depth);
+                good = block_opts(tiled, &p, &b) &&
+                       mma_stage(&tiled, mma_part(tiled, p.terms.name, "o"), gather ? 0 : b.depth);
         }
         for (int j = 0; j < k->narg && !good; j++)
             k->args[j].layout = was[j];

@@ -32,8 +32,8 @@ const char *mma_part(Nest *, const char *axis, const char *part);
 int64_t mma_extent(const Nest *, const char *axis);
 /* What the product's axes are joined from becomes one axis each. */
 bool mma_join(Nest *, Product *);
-/* Both operands are staged at blocks of terms: ahead, if they lie so that they can be; false: not at all. */
-bool mma_stage(Nest **, const Product *, int64_t depth);
+/* Both operands are staged at this loop over blocks of terms: ahead, if they lie so that they can be; false: not at all. */
+bool mma_stage(Nest **, const char *outer, int64_t depth);
 
 /* heuristic_wgmma.c: the same by a warpgroup's unit, if an estimate finds fewer cycles than those.  False: nothing was done. */
 bool choose_wgmma_opts(Nest **, const Product *, const Extents *, double cycles);

@@ -12,6 +12,8 @@ enum {
     TERMS = TC_RUN, /* of a block: a line of 128 bytes */
     MOST_WARPS = 4,
     MOST_DEPTH = 6,
+    MOST_PARTS = 4,
+    MOST_RESULTS = 256 * 128,
     TURN =
         8 /* blocks of rows that follow each other before the next columns: what they read is in L2 still */
 };
@@ -19,6 +21,7 @@ enum {
 typedef struct {
     const Tc *unit;
     int64_t warps, depth; /* warpgroups, one below the other */
+    int64_t parts;        /* of the terms, for as many groups of a cluster */
 } Tall;
 
 static int64_t whole(int64_t extent, int64_t block)
@@ -31,6 +34,14 @@ static int64_t place_bytes(const Tall *b)
     return (b->warps * b->unit->m + b->unit->n) * TERMS * dtype_info[b->unit->a].bytes;
 }
 
+/* With what the groups of a cluster join their sums in, and the tokens. */
+static int64_t shared_bytes(const Tall *b)
+{
+    enum { TOKENS = 1024 };
+    return b->depth * place_bytes(b) + (b->parts - 1) * b->warps * b->unit->m * b->unit->n * 4 +
+           TOKENS;
+}
+
 /* Cycles that the product takes in such blocks. */
 static double estimate(const Extents *e, const Tall *b, const Target *t)
 {
@@ -38,50 +49,59 @@ static double estimate(const Extents *e, const Tall *b, const Target *t)
         START = 1500,
         FILL = 1200, /* until the first boxes have come, nothing hides it */
         LATENCY = 900,
-        FLOW = 43,   /* bytes into one processor */
+        FLOW = 55,   /* bytes into one processor ... */
+        ALL = 5700,  /* ... and into all */
         RATE = 2048, /* products of a processor */
         REGISTERS = 65536,
-        STORE = 24 /* results, to their end */
+        STORE = 24, /* results, to their end */
+        JOIN = 91   /* results that groups give or take, all over the GPU */
     };
     const int64_t rows = b->warps * b->unit->m, columns = b->unit->n, items = b->warps * 128 + 128;
     const int64_t sums = rows * columns / (b->warps * 128);
-    const int64_t blocks = e->others * whole(e->rows, rows) * whole(e->columns, columns);
-    int64_t fits = REGISTERS / (items * (sums + 40)),
-            room = t->shared / (b->depth * place_bytes(b));
+    const int64_t blocks = e->others * whole(e->rows, rows) * whole(e->columns, columns) * b->parts;
+    int64_t fits = REGISTERS / (items * (sums + 40)), room = t->shared / shared_bytes(b);
     fits = room < fits ? room : fits;
     fits = fits < 1 ? 1 : fits;
     const double each = (double)whole(blocks, PROCESSORS),
                  turns = (double)whole((int64_t)each, fits);
-    const double steps = (double)whole(e->terms, TERMS), flow = (double)place_bytes(b) / FLOW;
+    const double steps = (double)whole(e->terms, TERMS * b->parts),
+                 busiest = (double)place_bytes(b) / FLOW,
+                 together =
+                     (double)(place_bytes(b) * (blocks < PROCESSORS ? blocks : PROCESSORS)) / ALL,
+                 flow = busiest > together ? busiest : together;
     const double unit = (double)(rows * columns * TERMS) / RATE;
     const double busy = flow > unit ? flow : unit;
     const double beside = each / turns; /* that hide each other */
     double step = LATENCY / (double)(b->depth - 1) / beside;
     step = step > busy ? step : busy;
-    return START + turns * FILL + each * (steps * step + (double)(rows * columns) / STORE);
+    const double join = b->parts > 1 ? (double)(blocks * rows * columns) / JOIN : 0;
+    return START + join + turns * FILL + each * (steps * step + (double)(rows * columns) / STORE);
 }
 
 static bool pick_block(const Extents *e, const Tc *like, const Target *t, Tall *best, double most)
 {
     double least = most;
     for (int i = 0; i < TC_COUNT; i++)
-        for (int64_t warps = 1; warps <= MOST_WARPS; warps *= 2) {
-            const Tc *u = &tc_units[i];
-            Tall b = {u, warps, MOST_DEPTH};
-            const bool wide = (warps > 1 && warps * u->m >= 2 * e->rows) ||
-                              (u->n > TC_RUN && u->n >= 2 * e->columns);
-            if (!(t->units >> i & 1) || !tc_in_place(u) || u->a != like->a || wide ||
-                warps * u->m * u->n > 256 * 128)
-                continue;
-            while (b.depth > 2 && (b.depth * place_bytes(&b) + 1024 > t->shared ||
-                                   b.depth * TERMS >= e->terms + TERMS))
-                b.depth--;
-            const double time = estimate(e, &b, t);
-            if (time < least && b.depth * place_bytes(&b) + 1024 <= t->shared) {
-                least = time;
-                *best = b;
+        for (int64_t warps = 1; warps <= MOST_WARPS; warps *= 2)
+            for (int64_t parts = 1; parts <= MOST_PARTS; parts *= 2) {
+                const Tc *u = &tc_units[i];
+                Tall b = {u, warps, MOST_DEPTH, parts};
+                const bool wide = (warps > 1 && warps * u->m >= 2 * e->rows) ||
+                                  (u->n > TC_RUN && u->n >= 2 * e->columns);
+                const bool even =
+                    parts == 1 || (e->terms % (parts * TERMS) == 0 && e->terms > parts * TERMS);
+                if (!(t->units >> i & 1) || !tc_in_place(u) || u->a != like->a || wide || !even ||
+                    warps * u->m * u->n > MOST_RESULTS)
+                    continue;
+                while (b.depth > 2 && (shared_bytes(&b) > t->shared ||
+                                       b.depth * TERMS >= e->terms / parts + TERMS))
+                    b.depth--;
+                const double time = estimate(e, &b, t);
+                if (time < least && shared_bytes(&b) <= t->shared) {
+                    least = time;
+                    *best = b;
+                }
             }
-        }
     return least < most;
 }
 
@@ -99,14 +119,18 @@ static bool divide(Nest *n, const char *axis, int64_t block, const char **outer,
     return nest_opt(n, OPT_SPLIT, axis, block);
 }
 
-static bool block_opts(Nest *n, const Product *p, const Tall *b)
+/* outer: the loop over blocks of terms, at which operands are staged. */
+static bool block_opts(Nest *n, const Product *p, const Tall *b, const char **outer)
 {
     const Tc *u = b->unit;
     const char *rows, *columns, *terms, *row, *column, *term, *warp, *step, *turn = NULL;
+    const char *part = NULL, *own = p->terms.name;
+    if (b->parts > 1 && !divide(n, own, mma_extent(n, own) / b->parts, &part, &own))
+        return false;
     if (!divide(n, p->rows.name, u->m * b->warps, &rows, &row) ||
         !divide(n, p->columns.name, u->n, &columns, &column) ||
-        !divide(n, p->terms.name, TERMS, &terms, &term) || !terms ||
-        !divide(n, row, u->m, &warp, &row) || !divide(n, term, u->k, &step, &term))
+        !divide(n, own, TERMS, &terms, &term) || !terms || !divide(n, row, u->m, &warp, &row) ||
+        !divide(n, term, u->k, &step, &term))
         return false;
     if (rows && columns && mma_extent(n, rows) > TURN && mma_extent(n, rows) % TURN == 0) {
         if (!nest_opt(n, OPT_SPLIT, rows, TURN))
@@ -130,7 +154,8 @@ static bool block_opts(Nest *n, const Product *p, const Tall *b)
     for (int i = 0; i < 4; i++)
         if (bound[i] && !nest_opt(n, OPT_BIND, bound[i], i < 3 ? BOUND_GRID : BOUND_WARP))
             return false;
-    return true;
+    *outer = terms;
+    return !part || nest_opt(n, OPT_BIND, part, BOUND_CLUSTER);
 }
 
 bool choose_wgmma_opts(Nest **nest, const Product *p, const Extents *e, double cycles)
@@ -139,7 +164,8 @@ bool choose_wgmma_opts(Nest **nest, const Product *p, const Extents *e, double c
     if (!pick_block(e, p->unit, (*nest)->target, &b, cycles))
         return false;
     Nest *tiled = nest_clone(*nest);
-    const bool good = block_opts(tiled, p, &b) && mma_stage(&tiled, p, b.depth);
+    const char *outer;
+    const bool good = block_opts(tiled, p, &b, &outer) && mma_stage(&tiled, outer, b.depth);
     nest_free(good ? *nest : tiled);
     if (good)
         *nest = tiled;
