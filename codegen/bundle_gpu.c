@@ -29,7 +29,8 @@ struct Gpu {
     bool apart;           /* no step of a run needs the host's memory */
     bool fixed;           /* and each run enqueues the same */
     bool copies;          /* some step is no kernel */
-    bool shared;          /* some kernel's groups share what has to be asked for */
+    bool shared;          /* some kernel's groups share what has to be asked for: */
+    int64_t *asked;       /* bytes, by kernel */
 };
 
 static BufferKind mem_kind(const Buffer *b)
@@ -169,8 +170,11 @@ void gpu_prepare(Bundle *b)
         g->apart &= !b->c->bound[i];
     g->fixed = g->apart && !b->nsym;
     g->copies = block_copies(&p->main);
-    for (int i = 0; i < p->nkernel; i++)
-        g->shared |= shared_bytes(b, p->kernels[i]) > 0;
+    g->asked = NEWN(b->a, int64_t, p->nkernel + 1);
+    for (int i = 0; i < p->nkernel; i++) {
+        g->asked[i] = shared_bytes(b, p->kernels[i]);
+        g->shared |= g->asked[i] > 0;
+    }
 }
 
 bool gpu_is_apart(const Bundle *b)
@@ -447,8 +451,7 @@ void gpu_functions(StrBuf *sb, Bundle *b)
     if (g->shared) {
         sb_printf(sb, "    static const unsigned shared[%s_KERNELS] = {", u);
         for (int i = 0; i < b->p->nkernel; i++)
-            sb_printf(sb, "%s%lld", i ? i % 12 ? ", " : ",\n        " : "",
-                      (long long)shared_bytes(b, b->p->kernels[i]));
+            sb_printf(sb, "%s%lld", i ? i % 12 ? ", " : ",\n        " : "", (long long)g->asked[i]);
         sb_puts(sb, "}; /* that groups ask for */\n");
     }
     sb_puts(sb, "    TRY(igrt_gpu_open(gpu, ctx->config.device, ctx->config.stream));\n");

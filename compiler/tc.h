@@ -27,7 +27,7 @@ typedef struct {
     const char *name, *feature;
     int m, n, k, group;
     ingot_dtype a, b, acc;
-    int tiles, lanes;
+    int tiles, lanes, products;
     const char *spelling;
 } Tc;
 extern const Tc tc_units[TC_COUNT];

@@ -235,7 +235,7 @@ static double estimate(const Extents *e, const TileSize *b, const Tc *u, const T
         LINE = 128
     };
     const int64_t bytes = dtype_info[u->a].bytes;
-    const bool three = strstr(u->name, "x3") != NULL;
+    const bool three = u->products == 3;
     int64_t parts = b->terms / b->warp_terms;
     int64_t warps = b->rows / b->warp_rows * (b->columns / b->warp_columns) * parts;
     int64_t blocks = e->others * whole(e->rows, b->rows) * whole(e->columns, b->columns);

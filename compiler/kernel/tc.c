@@ -5,9 +5,9 @@
 #include "tc.h"
 
 const Tc tc_units[TC_COUNT] = {
-#define UNIT(id, name, feature, m, n, k, group, a, b, acc, tiles, lanes, spelling) \
-    [TC_##id] = {name,      feature,   m,           n,     k,     group,           \
-                 INGOT_##a, INGOT_##b, INGOT_##acc, tiles, lanes, spelling},
+#define UNIT(id, name, feature, m, n, k, group, a, b, acc, tiles, lanes, products, spelling) \
+    [TC_##id] = {name,      feature,     m,     n,     k,        group,   INGOT_##a,         \
+                 INGOT_##b, INGOT_##acc, tiles, lanes, products, spelling},
 #include "units.def"
 };
 
