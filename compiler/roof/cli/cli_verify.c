@@ -100,21 +100,24 @@ static ingot_status compare_outputs(const Session *s, const char *of, const ingo
 }
 
 /* A few results at a time, as many as leave no remainder, and in parts for threads: each sum is as it was, but does not wait
- * for itself alone. */
+ * for itself alone. Places are planned for the parts of the other kernel: one that has some stays whole. */
 static void side_by_side(Kernel *k, const Target *t)
 {
     static const int some[] = {4, 5, 6, 7, 8, 3, 2};
     Nest *n = nest_new(k, t);
-    bool reduces = false, done = false;
-    for (int i = 0; i < n->naxis; i++)
+    bool reduces = false, staged = false, done = false;
+    for (int i = 0; i < n->naxis; i++) {
         reduces |= n->axis[i].reduced;
+        staged |= n->axis[i].staged;
+    }
     for (int i = n->naxis; i-- > 0 && reduces && !done;) {
         const NestAxis *x = &n->axis[i];
         for (size_t j = 0; j < sizeof some / sizeof *some && !x->reduced && !done; j++)
             done = x->extent > 0 && x->extent % some[j] == 0 &&
                    !opt_apply(n, &(Opt){.kind = OPT_UPCAST, .axis = x->name, .amount = some[j]});
     }
-    choose_threads(n);
+    if (!staged)
+        choose_threads(n);
     if (!nest_check(n))
         nest_keep(n, k);
     nest_free(n);
@@ -124,8 +127,12 @@ static void side_by_side(Kernel *k, const Target *t)
 static void drop_opts(Plan *p, const Target *t)
 {
     for (int i = 0; i < p->nkernel; i++) {
-        p->kernels[i]->nopt = 0;
-        side_by_side(p->kernels[i], t);
+        Kernel *k = p->kernels[i];
+        const int64_t parts = kernel_parts(k), room = k->scratch * (parts ? parts : 1);
+        k->nopt = 0;
+        side_by_side(k, t);
+        if (room && kernel_scratch(k) > room) /* places of several results at a time */
+            k->nopt = 0;
     }
 }
 
