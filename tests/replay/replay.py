@@ -9,6 +9,8 @@ A change that is to alter nothing leaves every line as it is. One that is to alt
 kernels of which models for which targets. `--models FOLDER...` replays other models too (FOLDER/NAME/model.onnx), with
 --against; their hashes are not kept. `--filter WORD` takes part of the zoo, `--target T` some targets.
 
+Models with a tuned file for some CPU (tests/tuned/CPU/MODEL.sched, by `ingot tune`) are replayed with it too, as MODEL@CPU.
+
 A line is: model, target, what (a kernel, "plan": buffers, layouts, opts and steps, or "weights": the data), hash.
 
 Exit status 77, skipped: there is no Python with onnx.
@@ -31,6 +33,7 @@ except ImportError as e:
 
 HERE = pathlib.Path(__file__).resolve().parent
 HASHES = HERE / "hashes.txt"
+TUNED = HERE.parent / "tuned"
 TARGETS = ("c", "c:c99", "c:x86-64-v3", "c:x86-64-v4", "opencl", "cuda")
 
 
@@ -107,6 +110,9 @@ def main():
             for name in zoo.NAMES:
                 pathlib.Path(work, f"{name}.onnx").write_bytes(zoo.build(name))
                 jobs += [(name, f"{work}/{name}.onnx", t, []) for t in TARGETS]
+            for file in sorted(TUNED.glob("*/*.sched")):
+                target = re.search(r"^target (\S+)$", file.read_text(), re.M)[1]
+                jobs.append((f"{file.stem}@{file.parent.name}", f"{work}/{file.stem}.onnx", target, ["--sched", str(file)]))
         for folder in o.models:
             for model in sorted(pathlib.Path(folder).glob("*/model.onnx")):
                 jobs += [(model.parent.name, model, t, options) for t in TARGETS]

@@ -56,6 +56,11 @@ static bool start_compiler(const Measure *m, Child *c, const char *dir, const ch
     return child_start(c, argv, dir, false, true);
 }
 
+static bool is_case(const char *file)
+{
+    return !strncmp(file, "case_", 5);
+}
+
 /* In its folder, so that ccache knows what it has seen in another one. */
 static void start_job(const Measure *m, Arena *a, Job *j, const char *dir, const char *file)
 {
@@ -63,8 +68,7 @@ static void start_job(const Measure *m, Arena *a, Job *j, const char *dir, const
     const char *plain[] = {"-std=gnu99", "-I.", "-c", "-o", object, file, NULL},
                *candidates[] = {"-std=gnu99", "-I.",  "-include", tune_head, "-c",
                                 "-o",         object, file,       NULL};
-    bool is_case = !strncmp(file, "case_", 5);
-    j->file = start_compiler(m, &j->child, dir, is_case ? candidates : plain) ? file : NULL;
+    j->file = start_compiler(m, &j->child, dir, is_case(file) ? candidates : plain) ? file : NULL;
     j->began = seconds_now();
 }
 
@@ -168,7 +172,11 @@ static int compile_all(Measure *m, Arena *a, const char *dir, char **file, int n
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     int max = cores < 1 ? 1 : cores > 64 ? 64 : (int)cores, good = 1;
     Job job[64] = {0};
-    compile_head(m, a, dir);
+    bool any = false;
+    for (int i = 0; i < n; i++)
+        any |= is_case(file[i]);
+    if (any)
+        compile_head(m, a, dir);
     for (int i = 0; i < n && good >= 0; i++) {
         bool kept = !strncmp(file[i], "tune_main", 9) &&
                     !access(arena_printf(a, "%s/tune_main.o", dir), R_OK);
