@@ -51,16 +51,23 @@ static void find_groups(Ways *w)
     }
 }
 
+/* Of the last of the values: what several have in common (a transform's matrices, a padded operand) is the first one's too. */
+static int value_of(const Ways *w, const Step *s)
+{
+    for (int i = w->n; i-- > 0;)
+        for (int j = 0; j < s->norigin; j++)
+            if (s->origins[j] == w->value[i].origin)
+                return i;
+    return -1;
+}
+
 static void add_steps(Ways *w, const Block *b, const double *ms, int way)
 {
     for (int i = 0; i < b->n; i++) {
         const Step *s = b->step[i];
-        bool found = false;
-        for (int j = 0; j < w->n && s->kernel && !found; j++) {
-            found = s->heaviest.origin && w->value[j].origin == s->heaviest.origin;
-            if (found)
-                w->of[w->group[j]].ms[way] += ms[s->number];
-        }
+        int value = s->kernel ? value_of(w, s) : -1;
+        if (value >= 0)
+            w->of[w->group[value]].ms[way] += ms[s->number];
         add_steps(w, &s->body, ms, way);
         add_steps(w, &s->other, ms, way);
     }
