@@ -146,6 +146,28 @@ static void unroll_dots(Nest *nest, const Place *place, int nout, int n)
         }
 }
 
+/* A window that slides along the rows: its taps run innermost where each load serves few products, for then C compilers
+ * load what neighbours have in common once. */
+static void taps_innermost(const Kernel *k, Node *walked, const RegisterTile *tile, Place *place,
+                           int n)
+{
+    enum { TAPS = 8, FEW_VECTORS = 2 };
+    int64_t row, tap;
+    if (tile->width <= 1 || tile->vectors > FEW_VECTORS || !tile->rows || tile->nfour ||
+        tile->columns || !access_stride(k, walked, tile->rows, &row) || !row)
+        return;
+    for (int i = 0; i < n; i++) {
+        int64_t extent = range_extent(place[i].range);
+        if (extent < 2 || extent > TAPS || !access_stride(k, walked, place[i].range, &tap) ||
+            tap != row)
+            continue;
+        Place taps = place[i];
+        memmove(place + i, place + i + 1, (size_t)(n - 1 - i) * sizeof *place);
+        place[n - 1] = taps;
+        return;
+    }
+}
+
 /* False if a constant then lies badly for the lanes. What is only added (a bias, rows that are looked up) is laid out if it
  * does not lie along them: its order gains nothing else, and others may read it as it is. */
 static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *bufs,
@@ -186,6 +208,8 @@ static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *buf
         place[n++] = (Place){.range = r, .key = storage_stride(k, walked, r)};
     }
     sort_places(place + nout, n - nout);
+    if (walked)
+        taps_innermost(k, walked, tile, place + nout, n - nout);
     bool fits = true;
     for (int i = 0; i < tile->nfour; i++)
         fits &= nest_opt_range(nest, OPT_DOT, tile->four[i], 4);
