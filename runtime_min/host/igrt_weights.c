@@ -47,12 +47,19 @@ static int read_whole(int fd, unsigned char *data, size_t bytes)
     return 1;
 }
 
+/* A mapped file may leave memory again, what was read may not. */
+static int has_room(size_t bytes)
+{
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page > 0 && bytes / (size_t)page <= (size_t)pages / 4;
+}
+
 static const char *read_file(igrt_weights *w, int fd, size_t bytes)
 {
     const size_t room = bytes + HUGE_PAGE;
-    void *block = bytes < HUGE_PAGE ? MAP_FAILED
-                                    : mmap(NULL, room, PROT_READ | PROT_WRITE,
-                                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *block = bytes < HUGE_PAGE || !has_room(bytes) ? MAP_FAILED
+                                                        : mmap(NULL, room, PROT_READ | PROT_WRITE,
+                                                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (block == MAP_FAILED)
         return map_file(w, fd, bytes);
     unsigned char *data = block;
