@@ -286,8 +286,10 @@ static bool pick_block(const Extents *e, const Tc *u, const Target *t, bool gath
 {
     const int64_t bytes = dtype_info[u->a].bytes;
     double least = INFINITY;
-    for (int64_t wr = u->m; wr <= 64; wr *= 2)
-        for (int64_t wc = u->n; wc <= 64; wc *= 2)
+    /* products in three bound themselves, so less of a last block that is empty shows; others are bound by what comes */
+    const bool three = u->products == 3;
+    for (int64_t wr = u->m; wr <= 64; wr += three ? u->m : wr)
+        for (int64_t wc = u->n; wc <= 64; wc += !three || wc < 2 * u->n ? wc : 2 * u->n)
             for (int64_t down = 1; down <= 4; down *= 2)
                 for (int64_t along = 1; along <= 4; along *= 2)
                     for (int64_t parts = 1; parts <= WARPS; parts *= 2)
