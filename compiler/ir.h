@@ -396,6 +396,8 @@ void reduce_step(Context *, Node *reduce, Node **out);
 Node *node_custom(Context *, const CustomUse *, ingot_dtype, int nsrc, Node *const *src);
 /* Copy n with other sources, through the simplifying constructors. */
 Node *node_with(Context *, Node *n, Node *const *src);
+/* n over what its sources became, `now` by id; n itself where that is what they were. */
+Node *node_rebuilt(Context *, Node *n, Node *const *now);
 int end_stores(
     const Node *end); /* an END's sources: how many stores it has; the others are ranges */
 int first_coord(const Node *access); /* which source of a LOAD or STORE its coordinates start at */

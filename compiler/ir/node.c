@@ -447,6 +447,24 @@ Node *node_with(Context *c, Node *n, Node *const *src)
     return node_make(c, n->op, n->dtype, n->arg, (int)n->nsrc, src, n->rank, n->shape);
 }
 
+Node *node_rebuilt(Context *c, Node *n, Node *const *now)
+{
+    bool changed = false;
+    for (uint32_t i = 0; i < n->nsrc; i++)
+        changed |= now[n->src[i]->id] != n->src[i];
+    if (!changed)
+        return n;
+    Node *few[16], **src = few;
+    Arena *a = n->nsrc > sizeof few / sizeof *few ? arena_new() : NULL;
+    if (a)
+        src = NEWN(a, Node *, n->nsrc);
+    for (uint32_t i = 0; i < n->nsrc; i++)
+        src[i] = now[n->src[i]->id];
+    Node *made = node_with(c, n, src);
+    arena_free(a);
+    return made;
+}
+
 int end_stores(const Node *end)
 {
     int n = 0;

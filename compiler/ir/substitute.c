@@ -8,13 +8,6 @@
 /* Axis numbers of ranges that stand in for a sum while an assumption about it is used. */
 enum { FAKE_AXIS = -1000, FACTS = 32 };
 
-static Node *rebuild(Context *c, Node *n, Node *const *src)
-{
-    if (n->op == OP_RANGE)
-        return range_new(c, (int)n->arg.i, src[0]);
-    return node_with(c, n, src);
-}
-
 /* keep_ranges: a range stays itself, whatever its extent's expression becomes. */
 static Node *substitute_in(Context *c, Arena *a, Node *e, int n, Node *const *from, Node *const *to,
                            bool keep_ranges)
@@ -29,16 +22,12 @@ static Node *substitute_in(Context *c, Arena *a, Node *e, int n, Node *const *fr
         Node *x = order[i];
         if (map[x->id])
             continue;
-        map[x->id] = x;
-        bool changed = false;
-        for (uint32_t j = 0; j < x->nsrc && !(keep_ranges && x->op == OP_RANGE); j++)
-            changed |= map[x->src[j]->id] != x->src[j];
-        if (!changed)
-            continue;
-        Node **src = NEWN(a, Node *, x->nsrc);
-        for (uint32_t j = 0; j < x->nsrc; j++)
-            src[j] = map[x->src[j]->id];
-        map[x->id] = rebuild(c, x, src);
+        if (x->op != OP_RANGE)
+            map[x->id] = node_rebuilt(c, x, map);
+        else if (keep_ranges || map[x->src[0]->id] == x->src[0])
+            map[x->id] = x;
+        else
+            map[x->id] = range_new(c, (int)x->arg.i, map[x->src[0]->id]);
     }
     return map[e->id];
 }

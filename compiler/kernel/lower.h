@@ -88,6 +88,8 @@ Node *lower_node(Lower *, Piece *, Node *, Env *);
 void lower_terms(Lower *, Piece *, Node *, const Env *, Node **state);
 /* Is the axis a part of a range that the node (a reduce, a STAGE) has of its own? */
 bool lower_is_over(const Lower *, const Node *, int axis);
+/* The next split of its axes, from *s on, that UNROLL makes here, or NULL. */
+const Split *lower_next_unroll(const Lower *, const Piece *, const Node *, int *s);
 /* The axes that are left of an axis in this loop nest; and of these the loops: added to leaf, range. */
 void lower_leaves(const Piece *, int axis, int *leaf, int *n);
 void lower_loops(Lower *, const Piece *, int axis, Node **range, int *n);

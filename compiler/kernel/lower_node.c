@@ -230,8 +230,7 @@ static bool without_sign(Lower *q, const Piece *p, Node *n, Node *product, Node 
     return true;
 }
 
-/* The next split of a reduce, from s on, that UNROLL makes. */
-static const Split *next_unroll(const Lower *q, const Piece *p, const Node *n, int *s)
+const Split *lower_next_unroll(const Lower *q, const Piece *p, const Node *n, int *s)
 {
     for (; *s < q->nest->nsplit; ++*s) {
         const Split *u = &q->nest->split[*s];
@@ -268,7 +267,7 @@ static bool terms_of_block(Lower *q, Piece *p, Node *n, const Env *e, Node **bod
 static Node *unrolled_dots(Lower *q, Piece *p, Node *n, const Env *e, int s, Node **range,
                            int *nrange)
 {
-    const Split *u = next_unroll(q, p, n, &s);
+    const Split *u = lower_next_unroll(q, p, n, &s);
     Node *sum = NULL, *body[MAX_STATE];
     if (p->t.lane || (u && u->remaining))
         return NULL;
@@ -290,7 +289,7 @@ static void whole_blocks(Lower *q, Piece *p, Node *n, const Env *e, int s, Node 
 {
     Node **range = NEWN(q->a, Node *, (int)n->nsrc + q->nest->nsplit), *body[MAX_STATE];
     int nrange = 0;
-    const Split *u = next_unroll(q, p, n, &s);
+    const Split *u = lower_next_unroll(q, p, n, &s);
     body[0] = u ? unrolled_dots(q, p, n, e, s, range, &nrange) : NULL;
     if (body[0]) {
         reduce_over(q, p, n, body, range, nrange, out);

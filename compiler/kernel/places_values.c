@@ -54,22 +54,11 @@ static Node *offset_in_place(Lower *q, Piece *p, Node *n, Node *const *at, int64
     return offset;
 }
 
-/* The next split, from s on, that UNROLL makes of the place's own axes, or NULL. */
-static const Split *next_copies(const Lower *q, const Piece *p, const Node *n, int *s)
-{
-    for (; *s < q->nest->nsplit; ++*s) {
-        const Split *u = &q->nest->split[*s];
-        if (u->kind == OPT_UNROLL && p->sum[u->axis].split == u && lower_is_over(q, n, u->axis))
-            return u;
-    }
-    return NULL;
-}
-
 /* What fills the place: a store for each copy that UNROLL makes along its ranges. */
 static void fill_stores(Lower *q, Piece *p, Node *n, const Env *e, int s, int number, Node **store,
                         int *nstore)
 {
-    const Split *u = next_copies(q, p, n, &s);
+    const Split *u = lower_next_unroll(q, p, n, &s);
     if (u) {
         bool rest = p->sum[u->axis].outer < 0;
         for (int64_t i = 0; i < (rest ? u->remaining : u->amount); i++) {
@@ -99,7 +88,7 @@ static void fills_of(Lower *q, Piece *p, Node *n, const Env *e, int s, int numbe
 {
     Node *end[MOST_STORES + 4 * INGOT_MAX_RANK];
     int nend = 0;
-    const Split *u = next_copies(q, p, n, &s);
+    const Split *u = lower_next_unroll(q, p, n, &s);
     if (u) {
         fills_of(q, p, n, e, s + 1, number, fill, nfill);
         if (!u->remaining)

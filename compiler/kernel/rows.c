@@ -76,15 +76,9 @@ void join_loads(Context *c, const Tile *t, int nstore, Node **store)
     Node **order = graph_toposort(a, nstore, store, &n), **by = NEWN(a, Node *, c->nnode);
     if (find_rows(c, a, t, order, n, by)) {
         for (int i = 0; i < n; i++) {
-            Node *from = order[i], **src = NEWN(a, Node *, from->nsrc + 1);
-            bool changed = false;
-            if (by[from->id])
-                continue;
-            for (uint32_t j = 0; j < from->nsrc; j++) {
-                src[j] = by[from->src[j]->id];
-                changed |= src[j] != from->src[j];
-            }
-            by[from->id] = changed ? node_with(c, from, src) : from;
+            Node *from = order[i];
+            if (!by[from->id])
+                by[from->id] = node_rebuilt(c, from, by);
         }
         for (int i = 0; i < nstore; i++)
             store[i] = by[store[i]->id];

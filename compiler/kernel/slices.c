@@ -3,6 +3,8 @@
  * side, or read the parts of a split, are the same kernel.
  *
  * After layouts, which tell how far that element is; only where every constructor of the layout keeps distances. */
+#include <string.h>
+
 #include "kernel.h"
 
 /* The least coordinates of all accesses to an argument. */
@@ -68,16 +70,14 @@ static void move_accesses(Arena *a, Kernel *k, int arg, const int64_t *low)
     int n;
     Node *const *order = kernel_nodes(k, &n), **fresh = NEWN(a, Node *, c->nnode);
     for (int i = 0; i < n; i++) {
-        Node *t = order[i], **src = NEWN(a, Node *, t->nsrc + 1);
-        bool moved = (t->op == OP_LOAD || t->op == OP_STORE) && t->src[0]->arg.i == arg,
-             changed = moved;
-        for (uint32_t j = 0; j < t->nsrc; j++) {
-            src[j] = fresh[t->src[j]->id];
-            changed |= src[j] != t->src[j];
-        }
-        for (int d = 0; d < k->args[arg].rank && moved; d++)
+        Node *t = order[i], *x = node_rebuilt(c, t, fresh), *src[INGOT_MAX_RANK * 4];
+        fresh[t->id] = x;
+        if ((t->op != OP_LOAD && t->op != OP_STORE) || t->src[0]->arg.i != arg)
+            continue;
+        memcpy((void *)src, (void *)x->src, (size_t)x->nsrc * sizeof *src);
+        for (int d = 0; d < k->args[arg].rank; d++)
             src[first_coord(t) + d] = idx_sub(c, src[first_coord(t) + d], idx(c, low[d]));
-        fresh[t->id] = changed ? node_with(c, t, src) : t;
+        fresh[t->id] = node_with(c, x, src);
     }
     k->sink = fresh[k->sink->id];
 }
