@@ -7,189 +7,9 @@
  * node used once, at its user's own place, is written inside its user. */
 #include <string.h>
 
-#include "kernel.h"
-#include "linear.h"
+#include "linearize.h"
 
-enum { MAX_TILES = 32, MAX_DOTS = 64 /* that UNROLL makes */ };
-typedef struct {
-    Context *c;
-    Linear *l;
-    Node **root; /* stores, then the extents that the fused loop is written with */
-    int nroot;
-    Node **order;
-    int n;
-    uint64_t *set;  /* by position: ranges the node depends on, lanes apart */
-    uint64_t *body; /* what its sources depend on: more than set for a reduce */
-    int *uses;
-    bool *done, *inlined, *vector, *four;
-    bool *reads; /* something out of a place */
-    uint8_t *fragment;
-    Map at;        /* node id -> position + 1 */
-    uint64_t out;  /* all output ranges */
-    uint64_t tail; /* those of the rest of a row */
-    Node **stores;
-    int nstore;
-    Node *ahead[MAX_PREFETCH], *ahead_in; /* PREFETCH: loads, and the loop that they stand in */
-    int nahead;
-    uint64_t lane;
-    /* of a matrix unit: sums that are not stored yet, of which `stored` are; operands by tile, and when they were used */
-    Node *sum[MAX_TILES], *held[MAX_TILES];
-    int nsum, stored, used[MAX_TILES], turn;
-} Lin;
-
-static int position(const Lin *q, Node *n)
-{
-    return (int)(uintptr_t)map_get(&q->at, (uint64_t)n->id + 1) - 1;
-}
-
-static uint64_t bit(Node *range)
-{
-    if (range->arg.i >= 64)
-        BUG("a kernel with more than 64 ranges");
-    return UINT64_C(1) << range->arg.i;
-}
-
-static void add(Lin *q, StmtKind kind, Node *n, int depth)
-{
-    Stmt s = {.kind = kind, .node = n, .depth = depth};
-    vec_push(q->l->arena, q->l->stmt, q->l->n, s);
-}
-
-static bool is_plain(Node *n)
-{
-    return n->op == OP_CONST || n->op == OP_VAR || n->op == OP_RANGE || n->op == OP_BUFFER ||
-           n->op == OP_PARAM || n->op == OP_AFTER;
-}
-
-/* Sums and multiples of counters cost nothing: addressing modes and the C compiler see to them. */
-static bool is_affine(Node *n)
-{
-    if (n->dtype != INGOT_INDEX)
-        return false;
-    switch (n->op) {
-    case OP_CONST:
-    case OP_VAR:
-    case OP_RANGE: return true;
-    case OP_ADD:
-    case OP_SUB: return is_affine(n->src[0]) && is_affine(n->src[1]);
-    case OP_MUL: return n->src[1]->op == OP_CONST && is_affine(n->src[0]);
-    default: return false;
-    }
-}
-
-static void find_sets(Lin *q)
-{
-    for (int i = 0; i < q->n; i++) {
-        Node *t = q->order[i];
-        bool is_lane = t == q->l->tile->lane;
-        bool four = t == q->l->tile->four;
-        uint8_t fragment = 0;
-        for (int j = 0; j < TC_AXES && q->l->tile->tc; j++)
-            fragment |= (uint8_t)((t == q->l->tile->fragment[j]) << j);
-        uint64_t set = t->op == OP_RANGE && !is_lane && !four && !fragment ? bit(t) : 0;
-        bool vector = is_lane;
-        q->reads[i] = t->op == OP_LOAD && t->src[0]->op == OP_AFTER;
-        for (uint32_t j = 0; j < t->nsrc; j++) {
-            int p = position(q, t->src[j]);
-            set |= q->set[p];
-            vector |= q->vector[p];
-            q->reads[i] |= q->reads[p];
-            four |= q->four[p];
-            fragment |= q->fragment[p];
-            q->uses[p] += t->op != OP_PARAM;
-        }
-        for (int j = 0; t->op == OP_STORE && j < q->nstore; j++)
-            if (q->stores[j] == t)
-                set |= q->l->tile->ntail && j >= q->l->tile->ntail ? q->tail : q->out;
-        q->body[i] = set;
-        int nloop;
-        Node *const *loop = loops_of(q->l, t, &nloop);
-        for (int j = 0; j < nloop; j++) {
-            if (loop[j] == q->l->tile->lane)
-                vector = false;
-            else if (loop[j] != q->l->tile->four)
-                set &= ~bit(loop[j]);
-        }
-        if (is_fill_ahead(q->l, t))
-            set &= ~bit(q->l->tile->ahead);
-        vector &= !is_fill(t);
-        q->set[i] = set;
-        q->vector[i] = vector;
-        q->four[i] = four && !is_dot(q->l, t);
-        if (is_products(q->l, t))
-            fragment &= (uint8_t) ~(1 << TC_TERMS);
-        q->fragment[i] = is_fill(t) || t->op == OP_PROJ ? 0 : fragment; /* a PROJ is one element */
-    }
-}
-
-/* The fused axes have one loop: their extents are written in what makes a coordinate of each out of its counter, that of
- * the outermost is not. What nothing is written with any more has no name. */
-static void find_unused(Lin *q)
-{
-    const Tile *tile = q->l->tile;
-    for (int i = q->nstore; i < q->nroot; i++)
-        q->uses[position(q, q->root[i])]++;
-    if (tile->fused > 1 && position(q, tile->axis[0].range) >= 0)
-        q->uses[position(q, tile->axis[0].range->src[0])]--;
-    for (int i = q->n; i-- > 0;) {
-        Node *t = q->order[i];
-        if (q->uses[i] || t->op == OP_STORE)
-            continue;
-        q->inlined[i] = true;
-        for (uint32_t j = 0; j < t->nsrc && t->op != OP_PARAM; j++)
-            q->uses[position(q, t->src[j])]--;
-    }
-}
-
-/* Where a set of ranges is open: inside its innermost reduce, or else at its last output loop. */
-static uint64_t place(const Lin *q, uint64_t set)
-{
-    uint64_t outside = set & ~(q->out | q->tail);
-    if (outside)
-        return outside;
-    if (q->l->tile->tail.range && set & bit(q->l->tile->tail.range))
-        return bit(q->l->tile->tail.range);
-    uint64_t level = 0;
-    int fused = q->l->tile->fused; /* these open together */
-    const bool bound =
-        q->l->tile->box; /* sums fill the registers: what is made of one is written in its store */
-    for (int i = 0; i < q->l->tile->naxis; i++)
-        if (set & bit(q->l->tile->axis[i].range) && !(bound && q->l->tile->axis[i].bound))
-            level = bit(q->l->tile->axis[i < fused ? fused - 1 : i].range);
-    return level;
-}
-
-/* A base address that several accesses add their constants to. */
-static bool is_shared_base(const Lin *q, Node *n, int p)
-{
-    return n->op == OP_ADD && n->dtype == INGOT_INDEX && q->uses[p] > 1 && !q->vector[p] &&
-           !q->fragment[p];
-}
-
-/* Which nodes are written inside their only user? */
-static void find_inlined(Lin *q)
-{
-    for (int i = q->nstore; i < q->nroot; i++)
-        q->inlined[position(q, q->root[i])] |= is_affine(q->root[i]);
-    for (int i = 0; i < q->n; i++) {
-        Node *t = q->order[i];
-        for (uint32_t j = 0; j < t->nsrc; j++) {
-            int p = position(q, t->src[j]);
-            Node *s = t->src[j];
-            bool simple = (op_info[s->op].cls != REDUCE && op_info[s->op].cls != MEMORY) ||
-                          (s->op == OP_LOAD && !is_rows(s)) || is_dot(q->l, s);
-            bool moved = store_chunk(t) > 1 && s->op == OP_LOAD;
-            bool product = moved || (q->four[p] && s->op == OP_MUL) ||
-                           (q->fragment[p] && s->op != OP_LOAD && s->op != OP_REDUCE);
-            if (s->op == OP_PROJ || is_plain(s) || (is_affine(s) && !is_shared_base(q, s, p)) ||
-                ((q->vector[p] || q->four[p]) && s->dtype == INGOT_INDEX) || product)
-                q->inlined[p] = true;
-            else if (simple && !q->fragment[p] && q->uses[p] == 1 &&
-                     place(q, q->set[p]) == place(q, q->body[i]))
-                q->inlined[p] = true;
-        }
-    }
-}
+enum { MAX_DOTS = 64 }; /* that UNROLL makes */
 
 static bool same_loops(const Lin *q, Node *a, Node *b)
 {
@@ -220,8 +40,8 @@ static void need_siblings(const Lin *q, Node *t, bool *needed)
     Node *next[MAX_STATE];
     reduce_step(q->c, t, next);
     for (int i = 0; i < (int)reduce_size(t); i++) {
-        needed[position(q, next[i])] = true;
-        needed[position(q, reduce_sibling(q->c, t, i))] = true;
+        needed[lin_position(q, next[i])] = true;
+        needed[lin_position(q, reduce_sibling(q->c, t, i))] = true;
     }
 }
 
@@ -234,17 +54,11 @@ static bool *needed_by(const Lin *q, Arena *a, const int *group, int n, int last
     for (int i = last + 1; i-- > 0;) {
         Node *t = q->order[i];
         for (uint32_t j = 0; needed[i] && j < t->nsrc; j++)
-            needed[position(q, t->src[j])] = true;
+            needed[lin_position(q, t->src[j])] = true;
         if (needed[i] && has_siblings(t))
             need_siblings(q, t, needed);
     }
     return needed;
-}
-
-/* A fragment that is loaded where the products want it. */
-static bool is_operand(const Lin *q, int p)
-{
-    return q->fragment[p] && q->order[p]->op == OP_LOAD && !q->l->tile->tc->lanes;
 }
 
 /* What the reduces of a group read that does not change in their loops: that of the first is there
@@ -264,7 +78,7 @@ static void emit_invariants(Lin *q, const int *group, int n, uint64_t open, uint
         }
         q->done[i] = true;
         if (!q->inlined[i] && t->op != OP_STORE)
-            add(q, STMT_LET, t, depth);
+            lin_add(q, STMT_LET, t, depth);
     }
 }
 
@@ -294,142 +108,15 @@ static void barrier(Lin *q, bool before, int depth)
         l->n--;
         return;
     }
-    add(q, STMT_BARRIER, NULL, depth);
+    lin_add(q, STMT_BARRIER, NULL, depth);
 }
 
 static bool is_result(const Lin *q, const Node *store)
 {
     for (int i = 0; i < q->nstore; i++)
-        if (q->stores[i] == store)
+        if (q->root[i] == store)
             return true;
     return false;
-}
-
-/* ---- fragments ------------------------------------------------------------------------------------ */
-
-/* An accumulator; a fragment has a tile until it is stored. */
-static void add_sum(Lin *q, Node *sum, int depth)
-{
-    add(q, STMT_ACC, sum, depth);
-    if (!is_products(q->l, sum) || q->l->tile->tc->lanes)
-        return;
-    q->l->stmt[q->l->n - 1].tile[0] = (int8_t)q->nsum;
-    q->sum[q->nsum++] = sum;
-}
-
-static int tile_of(const Lin *q, const Node *fragment)
-{
-    for (int i = 0; i < q->nsum; i++)
-        if (q->sum[i] == fragment)
-            return i;
-    for (int i = 0; i < q->l->tile->tc->tiles; i++)
-        if (q->held[i] == fragment)
-            return i;
-    return -1;
-}
-
-static void add_fill(Lin *q, Node *store, int depth)
-{
-    add(q, STMT_STORE, store, depth);
-    q->l->stmt[q->l->n - 1].async = store_chunk(store) > 1 && q->l->tile->depth;
-    if (!is_products(q->l, store->src[2]))
-        return;
-    q->l->stmt[q->l->n - 1].tile[0] = (int8_t)tile_of(q, store->src[2]);
-    q->stored++;
-    if (q->stored == q->nsum) /* their tiles are free again */
-        q->stored = q->nsum = 0;
-}
-
-/* Operands have tiles behind the sums': some for those that move with rows, some for the others, for a tile's shape stays. */
-typedef struct {
-    int first, n;
-} Pool;
-
-/* Loads a fragment unless some tile has it still; the one that has not been used for the longest time gives its tile. */
-static int operand_tile(Lin *q, const Pool *pool, Node *load, int depth)
-{
-    int at = pool->first;
-    for (int i = pool->first; i < pool->first + pool->n; i++) {
-        if (q->held[i] == load) {
-            q->used[i] = ++q->turn;
-            return i;
-        }
-        at = q->used[i] < q->used[at] ? i : at;
-    }
-    add(q, STMT_LET, load, depth);
-    q->l->stmt[q->l->n - 1].tile[0] = (int8_t)at;
-    q->held[at] = load;
-    q->used[at] = ++q->turn;
-    return at;
-}
-
-/* How many fragments of a kind the products of one term of all sums have. */
-static int distinct(Node *const *fragment, int n)
-{
-    int count = 0;
-    for (int i = 0; i < n; i++) {
-        bool known = false;
-        for (int j = 0; j < i; j++)
-            known |= fragment[j] == fragment[i];
-        count += !known;
-    }
-    return count;
-}
-
-/* Of fragments that have names. */
-static void add_lane_products(Lin *q, const int *group, int n, int depth)
-{
-    for (int i = 0; i < n; i++) {
-        Node *sum = q->order[group[i]], *term[TC_MOST_TERMS];
-        int nterm = tc_terms(sum->src[0], term, TC_MOST_TERMS);
-        for (int j = 0; j < nterm; j++) {
-            add(q, STMT_UPDATE, sum, depth);
-            q->l->stmt[q->l->n - 1].term = term[j];
-            q->l->stmt[q->l->n - 1].last = j == nterm - 1;
-        }
-    }
-}
-
-/* The sums' products, term after term; fragments are loaded where they are wanted. */
-static void add_products(Lin *q, const int *group, int n, int depth)
-{
-    const Tile *t = q->l->tile;
-    int most = 0, nterm[MAX_TILES], room = t->tc->tiles - q->nsum;
-    Node *term[MAX_TILES][TC_MOST_TERMS], *a[MAX_TILES], *b[MAX_TILES];
-    Pool rows = {.first = q->nsum}, columns = {0};
-    for (int i = 0; i < n; i++) {
-        nterm[i] = tc_terms(q->order[group[i]]->src[0], term[i], TC_MOST_TERMS);
-        most = nterm[i] > most ? nterm[i] : most;
-        (void)tc_operands(t->tc, term[i][0], t->fragment, &a[i], &b[i]);
-    }
-    /* what the outer copies move with comes one after the other, the rest is used again */
-    int na = distinct(a, n), nb = distinct(b, n);
-    bool rows_outer = n > 1 && a[0] == a[1];
-    while (na + nb > room) {
-        int *fewer = rows_outer ? (na > 1 ? &na : &nb) : (nb > 1 ? &nb : &na);
-        if (--*fewer < 1)
-            BUG("%d fragments of sums leave no room for operands", q->nsum);
-    }
-    rows.n = na;
-    q->l->nsum = q->nsum;
-    q->l->nrows = na;
-    columns = (Pool){rows.first + na, nb};
-    memset((void *)q->held, 0, sizeof q->held);
-    for (int j = 0; j < most; j++)
-        for (int i = 0; i < n; i++) {
-            if (j >= nterm[i])
-                continue;
-            Node *sum = q->order[group[i]];
-            (void)tc_operands(t->tc, term[i][j], t->fragment, &a[i], &b[i]);
-            int x = operand_tile(q, &rows, a[i], depth), y = operand_tile(q, &columns, b[i], depth);
-            add(q, STMT_UPDATE, sum, depth);
-            Stmt *s = &q->l->stmt[q->l->n - 1];
-            s->tile[0] = (int8_t)tile_of(q, sum);
-            s->tile[1] = (int8_t)x;
-            s->tile[2] = (int8_t)y;
-            s->term = term[i][j];
-            s->last = j == nterm[i] - 1;
-        }
 }
 
 static void emit_some(Lin *q, uint64_t open, uint64_t must, const bool *needed, bool before,
@@ -438,7 +125,7 @@ static void emit_some(Lin *q, uint64_t open, uint64_t must, const bool *needed, 
 /* What is copied for the iteration `ahead`. */
 static void emit_ahead(Lin *q, uint64_t open, int depth)
 {
-    uint64_t own = bit(q->l->tile->ahead);
+    uint64_t own = lin_bit(q->l->tile->ahead);
     emit_some(q, open | own, own, NULL, false, depth);
     for (int i = 0; i < q->n; i++)
         if (is_fill_ahead(q->l, q->order[i]) && !q->done[i])
@@ -448,21 +135,15 @@ static void emit_ahead(Lin *q, uint64_t open, int depth)
             q->done[i] = false;
 }
 
-static Stmt *loop_ahead(Lin *q, int depth)
-{
-    add(q, STMT_LOOP, q->l->tile->ahead, depth);
-    return &q->l->stmt[q->l->n - 1];
-}
-
 /* Before a loop the copies of its first iterations begin, a group each; the places may still be read. */
 static void emit_before_loop(Lin *q, uint64_t open, int depth)
 {
     Node *f = q->l->tile->ahead, *most = idx(q->c, q->l->tile->depth - 1);
-    add(q, STMT_BARRIER, NULL, depth);
-    loop_ahead(q, depth)->upto = idx_min(q->c, most, f->src[0]);
+    lin_add(q, STMT_BARRIER, NULL, depth);
+    lin_add(q, STMT_LOOP, f, depth)->upto = idx_min(q->c, most, f->src[0]);
     emit_ahead(q, open, depth + 1);
-    add(q, STMT_COMMIT, NULL, depth + 1);
-    add(q, STMT_END, f, depth);
+    lin_add(q, STMT_COMMIT, NULL, depth + 1);
+    lin_add(q, STMT_END, f, depth);
 }
 
 /* In each iteration its own copies are waited for, by all items, and those of a later one begin: into the place that all have read in
@@ -471,27 +152,26 @@ static void emit_in_loop(Lin *q, uint64_t open, int depth)
 {
     const Tile *t = q->l->tile;
     Node *later = idx_add(q->c, t->ahead_of, idx(q->c, t->depth - 1));
-    add(q, STMT_WAIT, NULL, depth);
-    q->l->stmt[q->l->n - 1].count = t->depth - 2;
-    add(q, STMT_BARRIER, NULL, depth);
-    Stmt *s = loop_ahead(q, depth);
+    lin_add(q, STMT_WAIT, NULL, depth)->count = t->depth - 2;
+    lin_add(q, STMT_BARRIER, NULL, depth);
+    Stmt *s = lin_add(q, STMT_LOOP, t->ahead, depth);
     s->from = later;
     s->upto = idx_min(q->c, idx_add(q->c, later, idx(q->c, 1)), t->ahead->src[0]);
     emit_ahead(q, open, depth + 1);
-    add(q, STMT_END, t->ahead, depth);
-    add(q, STMT_COMMIT, NULL, depth);
+    lin_add(q, STMT_END, t->ahead, depth);
+    lin_add(q, STMT_COMMIT, NULL, depth);
 }
 
 /* The item that has boxes copied goes through all iterations by itself, as far as places are free. */
 static void emit_loader(Lin *q, uint64_t open, int depth)
 {
     Node *f = q->l->tile->ahead;
-    add(q, STMT_LOADER, NULL, depth);
-    loop_ahead(q, depth + 1);
-    add(q, STMT_CLAIM, f, depth + 2);
+    lin_add(q, STMT_LOADER, NULL, depth);
+    lin_add(q, STMT_LOOP, f, depth + 1);
+    lin_add(q, STMT_CLAIM, f, depth + 2);
     emit_ahead(q, open, depth + 2);
-    add(q, STMT_END, f, depth + 1);
-    add(q, STMT_END, NULL, depth);
+    lin_add(q, STMT_END, f, depth + 1);
+    lin_add(q, STMT_END, NULL, depth);
 }
 
 /* How many dots each of a group's sums adds in an iteration; 1: all at once, or one. */
@@ -519,7 +199,7 @@ static void emit_dots(Lin *q, const int *group, int n, int each, uint64_t open, 
         int *term = NEWN(a, int, n);
         for (int i = 0; i < n; i++) {
             dots_of(q->l, q->order[group[i]]->src[0], dot);
-            term[i] = position(q, dot[j]);
+            term[i] = lin_position(q, dot[j]);
         }
         int last = 0;
         for (int i = 0; i < n; i++)
@@ -529,9 +209,9 @@ static void emit_dots(Lin *q, const int *group, int n, int each, uint64_t open, 
         arena_free(a);
         for (int i = 0; i < n; i++) {
             dots_of(q->l, q->order[group[i]]->src[0], dot);
-            add(q, STMT_UPDATE, q->order[group[i]], depth);
-            q->l->stmt[q->l->n - 1].term = dot[j];
-            q->l->stmt[q->l->n - 1].last = j == each - 1;
+            Stmt *s = lin_add(q, STMT_UPDATE, q->order[group[i]], depth);
+            s->term = dot[j];
+            s->last = j == each - 1;
         }
     }
 }
@@ -562,7 +242,7 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
         emit_invariants(q, group, n, open, must, inside, depth);
     bool sum = is_loop(q->l, t);
     for (int i = 0; i < n && sum; i++)
-        add_sum(q, q->order[group[i]], depth);
+        lin_add_sum(q, q->order[group[i]], depth);
     uint64_t inner = open, own = 0;
     bool together = is_fill(t) && q->l->tile->items && !is_fill_ahead(q->l, t);
     if (together)
@@ -571,11 +251,11 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
         bool ahead = is_products(q->l, t) && loop[j] == q->l->tile->ahead_of;
         if (ahead && !boxes)
             emit_before_loop(q, inner, depth + j);
-        add(q, STMT_LOOP, loop[j], depth + j);
-        own |= bit(loop[j]);
-        inner |= bit(loop[j]);
+        lin_add(q, STMT_LOOP, loop[j], depth + j);
+        own |= lin_bit(loop[j]);
+        inner |= lin_bit(loop[j]);
         if (ahead && boxes)
-            add(q, STMT_FILLED, loop[j], depth + j + 1);
+            lin_add(q, STMT_FILLED, loop[j], depth + j + 1);
         else if (ahead)
             emit_in_loop(q, inner, depth + j + 1);
         if (each > 1 && j == nloop - 1)
@@ -584,25 +264,25 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
             emit_nodes(q, inner, own, inside, depth + j + 1);
     }
     for (int i = 0; i < q->nahead && sum && nloop && loop[nloop - 1] == q->ahead_in; i++)
-        add(q, STMT_PREFETCH, q->ahead[i], depth + nloop);
+        lin_add(q, STMT_PREFETCH, q->ahead[i], depth + nloop);
     if (is_products(q->l, t))
-        (q->l->tile->tc->lanes ? add_lane_products : add_products)(q, group, n, depth + nloop);
+        lin_add_products(q, group, n, depth + nloop);
     for (int i = 0; i < n; i++) {
         Node *g = q->order[group[i]];
         if (sum && each == 1 && !is_products(q->l, g))
-            add(q, STMT_UPDATE, g, depth + nloop);
+            lin_add(q, STMT_UPDATE, g, depth + nloop);
         for (int j = 0; !sum && j < end_stores(g); j++)
-            add_fill(q, g->src[j], depth + nloop);
+            lin_add_fill(q, g->src[j], depth + nloop);
     }
     for (int j = nloop; j-- > 0;) {
         if (boxes && loop[j] == q->l->tile->ahead_of)
-            add(q, STMT_RELEASE, loop[j], depth + j + 1);
-        add(q, STMT_END, loop[j], depth + j);
+            lin_add(q, STMT_RELEASE, loop[j], depth + j + 1);
+        lin_add(q, STMT_END, loop[j], depth + j);
     }
     if (boxes)
-        add(q, STMT_RELEASE, NULL, depth);
+        lin_add(q, STMT_RELEASE, NULL, depth);
     for (int i = 0; i < n && q->l->tile->cluster && is_products(q->l, t); i++)
-        add(q, STMT_JOIN, q->order[group[i]], depth);
+        lin_add(q, STMT_JOIN, q->order[group[i]], depth);
     if (together)
         barrier(q, false, depth);
     /* what stood in these loops ended with them: others over the same ranges have their own */
@@ -633,16 +313,16 @@ static void emit_some(Lin *q, uint64_t open, uint64_t must, const bool *needed, 
         if (t->op == OP_STORE) {
             q->done[i] = true;
             if (is_result(q, t)) /* those of a place come with its loops */
-                add(q, STMT_STORE, t, depth);
+                lin_add(q, STMT_STORE, t, depth);
         } else if (is_loop(q->l, t) || is_fill(t)) {
             emit_reduce(q, i, open, must, needed, depth);
         } else if (t->op == OP_SCAN) {
             q->done[i] = true;
-            add(q, STMT_UPDATE, t, depth);
+            lin_add(q, STMT_UPDATE, t, depth);
         } else {
             q->done[i] = true;
             if (!q->inlined[i])
-                add(q, STMT_LET, t, depth);
+                lin_add(q, STMT_LET, t, depth);
         }
     }
 }
@@ -660,10 +340,10 @@ static void emit_tail(Lin *q, uint64_t open, int depth)
 {
     Node *range = q->l->tile->tail.range;
     if (range)
-        add(q, STMT_LOOP, range, depth);
-    emit_nodes(q, range ? open | bit(range) : open, 0, NULL, depth + (range != NULL));
+        lin_add(q, STMT_LOOP, range, depth);
+    emit_nodes(q, range ? open | lin_bit(range) : open, 0, NULL, depth + (range != NULL));
     if (range)
-        add(q, STMT_END, range, depth);
+        lin_add(q, STMT_END, range, depth);
 }
 
 /* The extents that the loop over fused axes is written with. */
@@ -709,106 +389,140 @@ static bool is_item(const Linear *l, const TileAxis *axis)
     return l->items && (l->tile->items ? axis->bound != BOUND_NOT : !axis->scanned);
 }
 
-void linearize(Linear *l, const Kernel *k, const Tile *tile)
+/* The roots, and their nodes in order: of addresses in lanes what they have in common stands without the lanes; what stands in a
+ * sum's loop is known before the sum, states' values before both. Gives the number of the latter, which are first in *known. */
+static int find_order(Lin *q, const Kernel *k, Node ***known)
 {
     enum { MAX_STATES = 512 };
-    Lin q = {.c = k->c, .l = l};
-    l->tile = tile;
-    fuse_extents(l, k->c);
+    Linear *l = q->l;
+    const Tile *tile = l->tile;
     Node **stores = NEWN(l->arena, Node *, tile->nstore + tile->fused + 1 + MAX_PREFETCH);
     flatten_addresses(l->arena, k, tile->nstore, tile->store, stores);
-    q.root = stores;
-    q.nroot = q.nstore = join_stores(k->c, tile, stores);
-    join_loads(k->c, tile, q.nstore, stores);
+    q->root = stores;
+    q->nroot = q->nstore = join_stores(k->c, tile, stores);
+    join_loads(k->c, tile, q->nstore, stores);
     if (tile->lane && !tile->four && !tile->tc)
-        split_lanes(l->arena, k, tile->lane, q.nstore, stores);
+        split_lanes(l->arena, k, tile->lane, q->nstore, stores);
     if (l->fused)
-        stores[q.nroot++] = l->fused;
+        stores[q->nroot++] = l->fused;
     for (int i = 0; i < tile->fused; i++)
-        stores[q.nroot++] = l->inner[i];
-    q.nahead = prefetch_loads(l->arena, k, tile, q.nstore, stores, q.ahead, &q.ahead_in);
-    for (int i = 0; i < q.nahead; i++)
-        stores[q.nroot++] = q.ahead[i];
-    Node **first = NEWN(l->arena, Node *, MAX_STATES + q.nroot + q.nahead);
-    int nstate = find_states(&q, first, MAX_STATES), nfirst = nstate;
-    for (int i = 0; i < q.nahead; i++) /* what stands in a sum's loop is known before the sum */
-        first[nfirst++] = q.ahead[i];
-    memcpy((void *)(first + nfirst), (void *)stores, (size_t)q.nroot * sizeof *stores);
-    q.order = graph_toposort(l->arena, nfirst + q.nroot, first, &q.n);
-    q.set = NEWN(l->arena, uint64_t, q.n);
-    q.body = NEWN(l->arena, uint64_t, q.n);
-    q.uses = NEWN(l->arena, int, q.n);
-    q.done = NEWN(l->arena, bool, q.n);
-    q.inlined = NEWN(l->arena, bool, q.n);
-    q.vector = NEWN(l->arena, bool, q.n);
-    q.reads = NEWN(l->arena, bool, q.n);
-    q.four = NEWN(l->arena, bool, q.n);
-    q.fragment = NEWN(l->arena, uint8_t, q.n);
-    for (int i = 0; i < q.n; i++)
-        map_put(&q.at, (uint64_t)q.order[i]->id + 1, (void *)(uintptr_t)(i + 1));
+        stores[q->nroot++] = l->inner[i];
+    q->nahead = prefetch_loads(l->arena, k, tile, q->nstore, stores, q->ahead, &q->ahead_in);
+    for (int i = 0; i < q->nahead; i++)
+        stores[q->nroot++] = q->ahead[i];
+    Node **first = NEWN(l->arena, Node *, MAX_STATES + q->nroot + q->nahead);
+    int nstate = find_states(q, first, MAX_STATES), nfirst = nstate;
+    for (int i = 0; i < q->nahead; i++)
+        first[nfirst++] = q->ahead[i];
+    memcpy((void *)(first + nfirst), (void *)stores, (size_t)q->nroot * sizeof *stores);
+    q->order = graph_toposort(l->arena, nfirst + q->nroot, first, &q->n);
+    for (int i = 0; i < q->n; i++)
+        map_put(&q->at, (uint64_t)q->order[i]->id + 1, (void *)(uintptr_t)(i + 1));
+    *known = first;
+    return nstate;
+}
+
+/* What is known of the nodes: what they depend on, how often they are read, and where they are written. */
+static void find_tables(Lin *q, int nstate, Node *const *state)
+{
+    Arena *a = q->l->arena;
+    const Tile *tile = q->l->tile;
+    q->set = NEWN(a, uint64_t, q->n);
+    q->body = NEWN(a, uint64_t, q->n);
+    q->uses = NEWN(a, int, q->n);
+    q->done = NEWN(a, bool, q->n);
+    q->inlined = NEWN(a, bool, q->n);
+    q->vector = NEWN(a, bool, q->n);
+    q->reads = NEWN(a, bool, q->n);
+    q->four = NEWN(a, bool, q->n);
+    q->fragment = NEWN(a, uint8_t, q->n);
     for (int i = 0; i < tile->naxis; i++) {
-        q.out |= bit(tile->axis[i].range);
+        q->out |= lin_bit(tile->axis[i].range);
         if (i < tile->naxis - tile->tail_beside)
-            q.tail |= bit(tile->axis[i].range);
+            q->tail |= lin_bit(tile->axis[i].range);
     }
     if (tile->tail.range)
-        q.tail |= bit(tile->tail.range);
-    q.stores = stores;
-    find_sets(&q);
+        q->tail |= lin_bit(tile->tail.range);
+    lin_find_sets(q);
     for (int i = 0; i < nstate; i++)
-        q.uses[position(&q, first[i])]++;
-    find_unused(&q);
-    find_inlined(&q);
+        q->uses[lin_position(q, state[i])]++;
+    lin_find_unused(q);
+    lin_find_inlined(q);
+}
+
+/* The loops over outputs, and in each what is known there and not before. */
+static void emit_tile(Lin *q)
+{
+    const Tile *tile = q->l->tile;
     uint64_t open = 0;
     int depth = 0;
     for (int i = tile->naxis; i-- > 0;)
-        if (is_item(l, &tile->axis[i]))
-            add(&q, STMT_ITEM, tile->axis[i].range, 0);
+        if (is_item(q->l, &tile->axis[i]))
+            lin_add(q, STMT_ITEM, tile->axis[i].range, 0);
     if (tile->parts && !tile->fused)
-        add(&q, STMT_PARTS, NULL, depth++);
-    emit_nodes(&q, open, 0, NULL, depth);
+        lin_add(q, STMT_PARTS, NULL, depth++);
+    emit_nodes(q, open, 0, NULL, depth);
     if (tile->fused)
-        add(&q, STMT_PARTS, NULL, depth++);
+        lin_add(q, STMT_PARTS, NULL, depth++);
     for (int i = 0; i < tile->naxis; i++) {
-        open |= bit(tile->axis[i].range);
-        for (int j = 0; j < q.n && tile->axis[i].scanned; j++)
-            if (q.order[j]->op == OP_SCAN)
-                add(&q, STMT_ACC, q.order[j], depth);
-        if (i >= tile->fused && !is_item(l, &tile->axis[i]))
-            add(&q, STMT_LOOP, tile->axis[i].range, depth++);
+        open |= lin_bit(tile->axis[i].range);
+        for (int j = 0; j < q->n && tile->axis[i].scanned; j++)
+            if (q->order[j]->op == OP_SCAN)
+                lin_add(q, STMT_ACC, q->order[j], depth);
+        if (i >= tile->fused && !is_item(q->l, &tile->axis[i]))
+            lin_add(q, STMT_LOOP, tile->axis[i].range, depth++);
         if (i >= tile->fused - 1)
-            emit_nodes(&q, open, 0, NULL, depth);
+            emit_nodes(q, open, 0, NULL, depth);
     }
     if (tile->ntail && !tile->tail_beside)
-        emit_tail(&q, open, depth);
+        emit_tail(q, open, depth);
     for (int i = tile->naxis; i-- > tile->fused;) {
-        if (!is_item(l, &tile->axis[i]))
-            add(&q, STMT_END, tile->axis[i].range, --depth);
-        open &= ~bit(tile->axis[i].range);
+        if (!is_item(q->l, &tile->axis[i]))
+            lin_add(q, STMT_END, tile->axis[i].range, --depth);
+        open &= ~lin_bit(tile->axis[i].range);
         if (tile->ntail && tile->tail_beside && i == tile->naxis - 1)
-            emit_tail(&q, open, depth);
+            emit_tail(q, open, depth);
     }
     if (tile->parts)
-        add(&q, STMT_END, NULL, --depth);
+        lin_add(q, STMT_END, NULL, --depth);
+}
+
+/* What renderers and the interpreter ask of a node, by its id. */
+static void tell_nodes(const Lin *q)
+{
+    Linear *l = q->l;
+    const Tile *tile = l->tile;
     l->counted = NEWN(l->arena, bool, tile->fused + 1);
     for (int i = 0; i < tile->fused; i++) {
-        int p = position(&q, tile->axis[i].range);
-        l->counted[i] = p >= 0 && q.uses[p] > 0;
+        int p = lin_position(q, tile->axis[i].range);
+        l->counted[i] = p >= 0 && q->uses[p] > 0;
     }
-    l->nknown = k->c->nnode;
+    l->nknown = q->c->nnode;
     l->named = NEWN(l->arena, bool, l->nknown);
     l->vector = NEWN(l->arena, bool, l->nknown);
     l->four = NEWN(l->arena, bool, l->nknown);
     l->fragment = NEWN(l->arena, uint8_t, l->nknown);
-    for (int i = 0; i < q.n; i++) {
-        Node *t = q.order[i];
-        l->named[t->id] = !q.inlined[i] && !is_plain(t) && t->op != OP_STORE && !is_fill(t);
-        l->vector[t->id] = q.vector[i];
-        l->four[t->id] = q.four[i];
-        l->fragment[t->id] = q.fragment[i];
+    for (int i = 0; i < q->n; i++) {
+        Node *t = q->order[i];
+        l->named[t->id] = !q->inlined[i] && !is_plain(t) && t->op != OP_STORE && !is_fill(t);
+        l->vector[t->id] = q->vector[i];
+        l->four[t->id] = q->four[i];
+        l->fragment[t->id] = q->fragment[i];
         if (t->dtype == INGOT_INDEX && (t->lo < INT32_MIN || t->hi > INT32_MAX))
             l->wide = true;
     }
+}
+
+void linearize(Linear *l, const Kernel *k, const Tile *tile)
+{
+    Lin q = {.c = k->c, .l = l};
+    Node **known;
+    l->tile = tile;
+    fuse_extents(l, k->c);
+    const int nstate = find_order(&q, k, &known);
+    find_tables(&q, nstate, known);
+    emit_tile(&q);
+    tell_nodes(&q);
     map_free(&q.at);
     if (tile->tc && tile->tc->lanes)
         pair_stores(l, k);

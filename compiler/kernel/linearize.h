@@ -1,0 +1,76 @@
+/* linearize.h - what the files of linearize.c share: a tile's nodes in order, with what is known of each by its position there. */
+#ifndef LINEARIZE_H
+#define LINEARIZE_H
+
+#include "kernel.h"
+#include "linear.h"
+
+enum { MAX_TILES = 32 };
+typedef struct {
+    Context *c;
+    Linear *l;
+    Node **
+        root; /* nstore stores, then the extents that the fused loop is written with, and loads of PREFETCH */
+    int nroot, nstore;
+    Node **order;
+    int n;
+    uint64_t *set;  /* by position: ranges the node depends on, lanes apart */
+    uint64_t *body; /* what its sources depend on: more than set for a reduce */
+    int *uses;
+    bool *done, *inlined, *vector, *four;
+    bool *reads; /* something out of a place */
+    uint8_t *fragment;
+    Map at;                               /* node id -> position + 1 */
+    uint64_t out;                         /* all output ranges */
+    uint64_t tail;                        /* those of the rest of a row */
+    Node *ahead[MAX_PREFETCH], *ahead_in; /* PREFETCH: loads, and the loop that they stand in */
+    int nahead;
+    /* of a matrix unit: sums that are not stored yet, of which `stored` are; operands by tile, and when they were used */
+    Node *sum[MAX_TILES], *held[MAX_TILES];
+    int nsum, stored, used[MAX_TILES], turn;
+} Lin;
+
+static inline int lin_position(const Lin *q, const Node *n)
+{
+    return (int)(uintptr_t)map_get(&q->at, (uint64_t)n->id + 1) - 1;
+}
+
+static inline uint64_t lin_bit(const Node *range)
+{
+    if (range->arg.i >= 64)
+        BUG("a kernel with more than 64 ranges");
+    return UINT64_C(1) << range->arg.i;
+}
+
+/* A statement at the end of the list: the caller may set the rest of it. */
+static inline Stmt *lin_add(Lin *q, StmtKind kind, Node *n, int depth)
+{
+    Stmt s = {.kind = kind, .node = n, .depth = depth};
+    vec_push(q->l->arena, q->l->stmt, q->l->n, s);
+    return &q->l->stmt[q->l->n - 1];
+}
+
+/* What never has a name of its own. */
+static inline bool is_plain(const Node *n)
+{
+    return n->op == OP_CONST || n->op == OP_VAR || n->op == OP_RANGE || n->op == OP_BUFFER ||
+           n->op == OP_PARAM || n->op == OP_AFTER;
+}
+
+/* A fragment that is loaded where the products want it. */
+static inline bool is_operand(const Lin *q, int p)
+{
+    return q->fragment[p] && q->order[p]->op == OP_LOAD && !q->l->tile->tc->lanes;
+}
+
+/* linearize_sets.c: fills in the tables that are by position, and what is written inside its users. */
+void lin_find_sets(Lin *);
+void lin_find_unused(Lin *);
+void lin_find_inlined(Lin *);
+
+/* linearize_tc.c, of a matrix unit: an accumulator; what fills a place; the products of a group of sums, by position. */
+void lin_add_sum(Lin *, Node *sum, int depth);
+void lin_add_fill(Lin *, Node *store, int depth);
+void lin_add_products(Lin *, const int *group, int n, int depth);
+
+#endif

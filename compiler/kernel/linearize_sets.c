@@ -1,0 +1,135 @@
+/* linearize_sets.c - where each node of a tile can stand, and which have names.
+ *
+ * A node's position is the set of ranges that it depends on; a reduce and what fills a place have loops for some of those
+ * of their sources. A node used once, at its user's own place, is written inside its user. */
+#include "linearize.h"
+
+/* Sums and multiples of counters cost nothing: addressing modes and the C compiler see to them. */
+static bool is_affine(Node *n)
+{
+    if (n->dtype != INGOT_INDEX)
+        return false;
+    switch (n->op) {
+    case OP_CONST:
+    case OP_VAR:
+    case OP_RANGE: return true;
+    case OP_ADD:
+    case OP_SUB: return is_affine(n->src[0]) && is_affine(n->src[1]);
+    case OP_MUL: return n->src[1]->op == OP_CONST && is_affine(n->src[0]);
+    default: return false;
+    }
+}
+
+void lin_find_sets(Lin *q)
+{
+    for (int i = 0; i < q->n; i++) {
+        Node *t = q->order[i];
+        bool is_lane = t == q->l->tile->lane;
+        bool four = t == q->l->tile->four;
+        uint8_t fragment = 0;
+        for (int j = 0; j < TC_AXES && q->l->tile->tc; j++)
+            fragment |= (uint8_t)((t == q->l->tile->fragment[j]) << j);
+        uint64_t set = t->op == OP_RANGE && !is_lane && !four && !fragment ? lin_bit(t) : 0;
+        bool vector = is_lane;
+        q->reads[i] = t->op == OP_LOAD && t->src[0]->op == OP_AFTER;
+        for (uint32_t j = 0; j < t->nsrc; j++) {
+            int p = lin_position(q, t->src[j]);
+            set |= q->set[p];
+            vector |= q->vector[p];
+            q->reads[i] |= q->reads[p];
+            four |= q->four[p];
+            fragment |= q->fragment[p];
+            q->uses[p] += t->op != OP_PARAM;
+        }
+        for (int j = 0; t->op == OP_STORE && j < q->nstore; j++)
+            if (q->root[j] == t)
+                set |= q->l->tile->ntail && j >= q->l->tile->ntail ? q->tail : q->out;
+        q->body[i] = set;
+        int nloop;
+        Node *const *loop = loops_of(q->l, t, &nloop);
+        for (int j = 0; j < nloop; j++) {
+            if (loop[j] == q->l->tile->lane)
+                vector = false;
+            else if (loop[j] != q->l->tile->four)
+                set &= ~lin_bit(loop[j]);
+        }
+        if (is_fill_ahead(q->l, t))
+            set &= ~lin_bit(q->l->tile->ahead);
+        vector &= !is_fill(t);
+        q->set[i] = set;
+        q->vector[i] = vector;
+        q->four[i] = four && !is_dot(q->l, t);
+        if (is_products(q->l, t))
+            fragment &= (uint8_t) ~(1 << TC_TERMS);
+        q->fragment[i] = is_fill(t) || t->op == OP_PROJ ? 0 : fragment; /* a PROJ is one element */
+    }
+}
+
+/* The fused axes have one loop: their extents are written in what makes a coordinate of each out of its counter, that of
+ * the outermost is not. What nothing is written with any more has no name. */
+void lin_find_unused(Lin *q)
+{
+    const Tile *tile = q->l->tile;
+    for (int i = q->nstore; i < q->nroot; i++)
+        q->uses[lin_position(q, q->root[i])]++;
+    if (tile->fused > 1 && lin_position(q, tile->axis[0].range) >= 0)
+        q->uses[lin_position(q, tile->axis[0].range->src[0])]--;
+    for (int i = q->n; i-- > 0;) {
+        Node *t = q->order[i];
+        if (q->uses[i] || t->op == OP_STORE)
+            continue;
+        q->inlined[i] = true;
+        for (uint32_t j = 0; j < t->nsrc && t->op != OP_PARAM; j++)
+            q->uses[lin_position(q, t->src[j])]--;
+    }
+}
+
+/* Where a set of ranges is open: inside its innermost reduce, or else at its last output loop. */
+static uint64_t place(const Lin *q, uint64_t set)
+{
+    uint64_t outside = set & ~(q->out | q->tail);
+    if (outside)
+        return outside;
+    if (q->l->tile->tail.range && set & lin_bit(q->l->tile->tail.range))
+        return lin_bit(q->l->tile->tail.range);
+    uint64_t level = 0;
+    int fused = q->l->tile->fused; /* these open together */
+    const bool bound =
+        q->l->tile->box; /* sums fill the registers: what is made of one is written in its store */
+    for (int i = 0; i < q->l->tile->naxis; i++)
+        if (set & lin_bit(q->l->tile->axis[i].range) && !(bound && q->l->tile->axis[i].bound))
+            level = lin_bit(q->l->tile->axis[i < fused ? fused - 1 : i].range);
+    return level;
+}
+
+/* A base address that several accesses add their constants to. */
+static bool is_shared_base(const Lin *q, Node *n, int p)
+{
+    return n->op == OP_ADD && n->dtype == INGOT_INDEX && q->uses[p] > 1 && !q->vector[p] &&
+           !q->fragment[p];
+}
+
+/* Which nodes are written inside their only user? */
+void lin_find_inlined(Lin *q)
+{
+    for (int i = q->nstore; i < q->nroot; i++)
+        q->inlined[lin_position(q, q->root[i])] |= is_affine(q->root[i]);
+    for (int i = 0; i < q->n; i++) {
+        Node *t = q->order[i];
+        for (uint32_t j = 0; j < t->nsrc; j++) {
+            int p = lin_position(q, t->src[j]);
+            Node *s = t->src[j];
+            bool simple = (op_info[s->op].cls != REDUCE && op_info[s->op].cls != MEMORY) ||
+                          (s->op == OP_LOAD && !is_rows(s)) || is_dot(q->l, s);
+            bool moved = store_chunk(t) > 1 && s->op == OP_LOAD;
+            bool product = moved || (q->four[p] && s->op == OP_MUL) ||
+                           (q->fragment[p] && s->op != OP_LOAD && s->op != OP_REDUCE);
+            if (s->op == OP_PROJ || is_plain(s) || (is_affine(s) && !is_shared_base(q, s, p)) ||
+                ((q->vector[p] || q->four[p]) && s->dtype == INGOT_INDEX) || product)
+                q->inlined[p] = true;
+            else if (simple && !q->fragment[p] && q->uses[p] == 1 &&
+                     place(q, q->set[p]) == place(q, q->body[i]))
+                q->inlined[p] = true;
+        }
+    }
+}

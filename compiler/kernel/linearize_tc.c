@@ -1,0 +1,138 @@
+/* linearize_tc.c - fragments of a matrix unit among the statements.
+ *
+ * A sum has a tile until it is stored. An operand is loaded where the products want it, into the tile that has not been used
+ * for the longest time. Where the items of a warp have fragments in registers (lanes), these are values with names. */
+#include <string.h>
+
+#include "linearize.h"
+
+/* An accumulator; a fragment has a tile until it is stored. */
+void lin_add_sum(Lin *q, Node *sum, int depth)
+{
+    Stmt *s = lin_add(q, STMT_ACC, sum, depth);
+    if (!is_products(q->l, sum) || q->l->tile->tc->lanes)
+        return;
+    s->tile[0] = (int8_t)q->nsum;
+    q->sum[q->nsum++] = sum;
+}
+
+static int tile_of(const Lin *q, const Node *fragment)
+{
+    for (int i = 0; i < q->nsum; i++)
+        if (q->sum[i] == fragment)
+            return i;
+    for (int i = 0; i < q->l->tile->tc->tiles; i++)
+        if (q->held[i] == fragment)
+            return i;
+    return -1;
+}
+
+void lin_add_fill(Lin *q, Node *store, int depth)
+{
+    Stmt *s = lin_add(q, STMT_STORE, store, depth);
+    s->async = store_chunk(store) > 1 && q->l->tile->depth;
+    if (!is_products(q->l, store->src[2]))
+        return;
+    s->tile[0] = (int8_t)tile_of(q, store->src[2]);
+    q->stored++;
+    if (q->stored == q->nsum) /* their tiles are free again */
+        q->stored = q->nsum = 0;
+}
+
+/* Operands have tiles behind the sums': some for those that move with rows, some for the others, for a tile's shape stays. */
+typedef struct {
+    int first, n;
+} Pool;
+
+/* Loads a fragment unless some tile has it still; the one that has not been used for the longest time gives its tile. */
+static int operand_tile(Lin *q, const Pool *pool, Node *load, int depth)
+{
+    int at = pool->first;
+    for (int i = pool->first; i < pool->first + pool->n; i++) {
+        if (q->held[i] == load) {
+            q->used[i] = ++q->turn;
+            return i;
+        }
+        at = q->used[i] < q->used[at] ? i : at;
+    }
+    lin_add(q, STMT_LET, load, depth)->tile[0] = (int8_t)at;
+    q->held[at] = load;
+    q->used[at] = ++q->turn;
+    return at;
+}
+
+/* How many fragments of a kind the products of one term of all sums have. */
+static int distinct(Node *const *fragment, int n)
+{
+    int count = 0;
+    for (int i = 0; i < n; i++) {
+        bool known = false;
+        for (int j = 0; j < i; j++)
+            known |= fragment[j] == fragment[i];
+        count += !known;
+    }
+    return count;
+}
+
+/* Of fragments that have names. */
+static void add_lane_products(Lin *q, const int *group, int n, int depth)
+{
+    for (int i = 0; i < n; i++) {
+        Node *sum = q->order[group[i]], *term[TC_MOST_TERMS];
+        int nterm = tc_terms(sum->src[0], term, TC_MOST_TERMS);
+        for (int j = 0; j < nterm; j++) {
+            Stmt *s = lin_add(q, STMT_UPDATE, sum, depth);
+            s->term = term[j];
+            s->last = j == nterm - 1;
+        }
+    }
+}
+
+/* The sums' products, term after term; fragments are loaded where they are wanted. */
+static void add_tile_products(Lin *q, const int *group, int n, int depth)
+{
+    const Tile *t = q->l->tile;
+    int most = 0, nterm[MAX_TILES], room = t->tc->tiles - q->nsum;
+    Node *term[MAX_TILES][TC_MOST_TERMS], *a[MAX_TILES], *b[MAX_TILES];
+    Pool rows = {.first = q->nsum}, columns = {0};
+    for (int i = 0; i < n; i++) {
+        nterm[i] = tc_terms(q->order[group[i]]->src[0], term[i], TC_MOST_TERMS);
+        most = nterm[i] > most ? nterm[i] : most;
+        (void)tc_operands(t->tc, term[i][0], t->fragment, &a[i], &b[i]);
+    }
+    /* what the outer copies move with comes one after the other, the rest is used again */
+    int na = distinct(a, n), nb = distinct(b, n);
+    bool rows_outer = n > 1 && a[0] == a[1];
+    while (na + nb > room) {
+        int *fewer = rows_outer ? (na > 1 ? &na : &nb) : (nb > 1 ? &nb : &na);
+        if (--*fewer < 1)
+            BUG("%d fragments of sums leave no room for operands", q->nsum);
+    }
+    rows.n = na;
+    q->l->nsum = q->nsum;
+    q->l->nrows = na;
+    columns = (Pool){rows.first + na, nb};
+    memset((void *)q->held, 0, sizeof q->held);
+    for (int j = 0; j < most; j++)
+        for (int i = 0; i < n; i++) {
+            if (j >= nterm[i])
+                continue;
+            Node *sum = q->order[group[i]];
+            (void)tc_operands(t->tc, term[i][j], t->fragment, &a[i], &b[i]);
+            int x = operand_tile(q, &rows, a[i], depth), y = operand_tile(q, &columns, b[i], depth);
+            Stmt *s = lin_add(q, STMT_UPDATE, sum, depth);
+            s->tile[0] = (int8_t)tile_of(q, sum);
+            s->tile[1] = (int8_t)x;
+            s->tile[2] = (int8_t)y;
+            s->term = term[i][j];
+            s->last = j == nterm[i] - 1;
+        }
+}
+
+void lin_add_products(Lin *q, const int *group, int n, int depth)
+{
+    if (q->l->tile->tc->lanes)
+        add_lane_products(q, group, n, depth);
+    else
+        add_tile_products(q, group, n, depth);
+}
