@@ -74,7 +74,7 @@ typedef struct {
  * NULL: their least.  False after a fault. */
 bool linear_run(LinearInterp *, LinearKernel *, const LinearArg *arg, const int64_t *var,
                 const double *scalar);
-/* Has the argument been written where and as it should be?  Floats may be apart by this share of their value.  False: what
+/* linear_same.c: has the argument been written where and as it should be?  Floats may be apart by this share of their value.  False: what
  * differs is in `fault`. */
 bool linear_same(const Kernel *, int arg, const LinearArg *got, const LinearArg *want, double apart,
                  char fault[1024]);

@@ -1,0 +1,119 @@
+/* linear_boxes.c - boxes of buffers that one item has copied while the warps of its group multiply what has come.
+ *
+ * Tokens say who may go on: places are claimed, filled and released.  A copy may be done as soon as it has begun, and a product reads
+ * until it has been waited for: whoever comes too early is told. */
+#include <string.h>
+
+#include "linear_thread.h"
+
+/* What the copy takes of a box: zero beyond the ends. */
+bool thread_box(Thread *t, const Do *d)
+{
+    const Box *b = d->box;
+    const LinearArg *of = &t->arg[b->arg], *to = &t->arg[d->arg];
+    const int64_t size = d->stored, place = *integer(t, d->in[0]);
+    Do read = *d;
+    read.arg = b->arg;
+    if (!thread_access(t, d, place, b->elements, true))
+        return false;
+    unsigned char *data = arena_alloc(t->a, (size_t)(b->elements * size));
+    memset(data, 0, (size_t)(b->elements * size));
+    for (int64_t e = 0; e < b->elements; e++) {
+        int64_t rest = e, from = b->offset;
+        bool inside = true;
+        for (int i = 0; i < b->rank; i++) { /* the runs of the first axis are outermost */
+            int64_t at = *integer(t, d->operand[i]) + rest % b->size[i];
+            at += i ? 0 : e / (b->elements / b->count) * TC_RUN;
+            rest /= b->size[i];
+            from += at * b->stride[i];
+            inside &= at < b->extent[i];
+        }
+        if (!inside)
+            continue;
+        if (!thread_access(t, &read, from, 1, false))
+            return false;
+        memcpy(data + e * size, of->memory->bytes + of->at + from * size, (size_t)size);
+    }
+    struct Landing l = {to->memory, to->at + place * size, b->elements * size,
+                        t->boxes->claimed - 1, data};
+    vec_push(t->a, t->boxes->landing, t->boxes->nlanding, l);
+    return true;
+}
+
+/* Copies may be done as soon as they have begun, and no later than when somebody has waited for them. */
+static void land(Boxes *b, int64_t upto)
+{
+    int left = 0;
+    for (int i = 0; i < b->nlanding; i++) {
+        const struct Landing *l = &b->landing[i];
+        if (l->iteration > upto) {
+            b->landing[left++] = *l;
+            continue;
+        }
+        memcpy(l->to->bytes + l->at, l->data, (size_t)l->bytes);
+        shadow_landed(l->to, l->at, l->bytes);
+    }
+    b->nlanding = left;
+}
+
+/* The warp's products are done, but for the last so many groups. */
+static void use_done(Boxes *b, int warp, int but)
+{
+    int left = 0;
+    for (int i = 0; i < b->nuse; i++) {
+        const struct Use *u = &b->use[i];
+        if (u->warp == warp && u->group < b->groups[warp] - but)
+            shadow_used(u->of, u->at, u->bytes);
+        else
+            b->use[left++] = *u;
+    }
+    b->nuse = left;
+}
+
+bool thread_use(const Thread *t, const Do *d, int arg, int64_t at, int64_t n)
+{
+    const LinearArg *a = &t->arg[arg];
+    const int warp = thread_warp(t);
+    Do read = *d;
+    read.arg = arg;
+    int64_t where = 0;
+    if (at < 0 || at + n > a->size)
+        return thread_fault_at(t, &read, "reads", at, ", outside of the buffer");
+    struct Use u = {a->memory, a->at + at * d->stored, n * d->stored, warp, t->boxes->groups[warp]};
+    const Access how = shadow_use(u.of, u.at, u.bytes, &where);
+    if (how != ACCESS_GOOD)
+        return thread_fault_at(t, &read, "reads", (where - a->at) / d->stored,
+                               how == ACCESS_UNWRITTEN
+                                   ? ", which nothing has written"
+                                   : ", to which a copy is under way that nobody has waited for");
+    vec_push(t->a, t->boxes->use, t->boxes->nuse, u);
+    return true;
+}
+
+/* Can the loader go on, or the warp of this item? What that changes. */
+bool thread_pass(Thread *t)
+{
+    enum { LAG = 1 }; /* groups of products that go on behind a release */
+    const Do *d = &t->c->code[t->pc - 1];
+    Boxes *b = t->boxes;
+    const int64_t iteration = d->in[0] < 0 ? 0 : *integer(t, d->in[0]);
+    const int warp = t->loader ? 0 : thread_warp(t);
+    switch (d->kind) {
+    case DO_CLAIM:
+        for (int i = 0; i < t->lk->group / t->lk->tc->lanes; i++)
+            if (b->released[i] < iteration - d->arg + 1)
+                return false;
+        b->claimed = iteration + 1;
+        return true;
+    case DO_FILLED:
+        if (b->claimed <= iteration)
+            return false;
+        land(b, iteration);
+        return true;
+    default: /* DO_RELEASE */
+        b->groups[warp]++;
+        use_done(b, warp, d->in[0] < 0 ? 0 : LAG);
+        b->released[warp] = d->in[0] < 0 ? b->released[warp] : iteration;
+        return true;
+    }
+}
