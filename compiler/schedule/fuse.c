@@ -289,25 +289,80 @@ static bool is_kernel(Node *n)
     return op_info[n->op].cls != CONTROL && op_info[n->op].cls != LEAF;
 }
 
+/* Now n is stored: what up to position `last` is made of it costs less. */
+static void store_as(Sched *s, Node *const *order, Node *n, int last, const char *why)
+{
+    Info *i = info_of(s, n);
+    i->stored = !is_leaf(s, n);
+    i->spared = false;
+    i->why = why;
+    for (int j = i->order + 1; j <= last; j++)
+        analyse(s, order[j]);
+}
+
 /* A kernel that stores t repeats more than it should: values of it get kernels of their own, which may do so again. */
-static void bound_repeats(Sched *s, Node *const *order, Node *t)
+static void bound_repeats(Sched *s, Node *const *order, Node *t, Node *const *uses)
 {
     Node **kernel = NULL, *root = t;
     int n = 0;
     vec_push(s->arena, kernel, n, root);
     while (n) {
-        Node *apart = repeats_too_much(s, kernel[n - 1]);
+        Node *apart = repeats_too_much(s, kernel[n - 1], uses);
         if (!apart) {
             n--;
             continue;
         }
-        Info *i = info_of(s, apart);
-        i->stored = true;
-        i->spared = false;
-        i->why = "computing it again where it is read would repeat too much of the network";
-        for (int j = i->order + 1; j <= info_of(s, t)->order; j++)
-            analyse(s, order[j]);
+        store_as(s, order, apart, info_of(s, t)->order,
+                 "computing it again where it is read would repeat too much of the network");
         vec_push(s->arena, kernel, n, apart);
+    }
+}
+
+/* Of the computed operands of a term that which is made of most. */
+static Node *largest_operand(Sched *s, Node *term)
+{
+    Node *most = NULL;
+    for (uint32_t j = 0; j < term->nsrc; j++) {
+        Node *x = term->src[j];
+        const Info *i = info_of(s, x), *m = most ? info_of(s, most) : NULL;
+        if (is_computed(s, x) && i->loads &&
+            (!m || i->has_reduce > m->has_reduce ||
+             (i->has_reduce == m->has_reduce && i->cost > m->cost)))
+            most = x;
+    }
+    return most;
+}
+
+/* What is stored where t would be: what is narrow; what t repeats the elements of; an operand of a term of a sum. */
+static Node *stored_for(Sched *s, Node *t, Node *const *uses)
+{
+    if (info_of(s, t)->root)
+        return t;
+    if (keeps_narrow(s, t) && narrow_side(s, t) != t)
+        return narrow_side(s, t);
+    const ValueChoice *given = value_given(s->plan, t);
+    if (given && given->stored == YES) /* what the file says is said of no other */
+        return t;
+    Node *operand = is_term(s, t, uses) ? largest_operand(s, t) : NULL,
+         *least = before_moves(s, operand ? operand : t);
+    return operand || node_bytes(least) < node_bytes(t) ? least : t;
+}
+
+/* Is t, at this position, stored, or else what it is made of? */
+static void settle(Sched *s, Node *const *order, int norder, int at, Node *const *uses)
+{
+    Node *t = order[at];
+    for (bool again = true; again;) {
+        const char *why = decide(s, order, norder, t, uses);
+        Node *n = why ? stored_for(s, t, uses) : t;
+        again = is_term(s, t, uses) && n != t; /* another operand may be too much, too */
+        if (!why) {
+            info_of(s, t)->stored = false;
+            return;
+        }
+        store_as(s, order, n, at, why);
+        if (values_preset(s->plan) == PRESET_ALL && is_kernel(n))
+            bound_repeats(s, order, n, uses);
     }
 }
 
@@ -355,18 +410,8 @@ void fuse(Sched *s, int n, Node **order)
         for (int i = 0; i < n; i++) {
             Node *t = order[i];
             analyse(s, t);
-            const char *why = decide(s, order, n, t, uses);
-            bool stored = why;
-            Node *narrow =
-                stored && keeps_narrow(s, t) && !info_of(s, t)->root ? narrow_side(s, t) : t;
-            info_of(s, narrow)->stored = stored && !is_leaf(s, narrow);
-            if (stored)
-                info_of(s, narrow)->why = why;
-            for (int j = info_of(s, narrow)->order + 1; narrow != t && j <= i; j++)
-                analyse(s, order[j]); /* what is stored now costs its readers nothing */
             s->operations += node_operations(s, t);
-            if (stored && values_preset(s->plan) == PRESET_ALL && is_kernel(narrow))
-                bound_repeats(s, order, narrow);
+            settle(s, order, n, i, uses);
         }
     }
     /* what only foldable constants read is evaluated with them, at compile time */

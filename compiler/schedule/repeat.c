@@ -7,10 +7,11 @@
  *     of all kernels up to any place of the network no more than MOST_AGAIN times what the nodes up to there take, each
  *     computed once
  *
- * A kernel that would go beyond has to leave a value to another one: that of which storing spares most. */
+ * A kernel that would go beyond has to leave a value to another one: that of which storing spares most, and no term of a sum
+ * of products. */
 #include <math.h>
 
-#include "schedule.h"
+#include "fusion.h"
 
 enum { MOST = 4 * MAX_NODES, MOST_AGAIN = 8 };
 
@@ -49,15 +50,19 @@ static double operations(Sched *s, Node *root, bool *fits)
     return ops;
 }
 
-/* What the reader of a value in another order makes of it, others may read as it is. */
-static Node *before_moves(Sched *s, Node *n)
+/* Readers look through movement: so what is stored is the least of what only moves its elements, windows and repeated rows not
+ * among it, and before those in another order. */
+Node *before_moves(Sched *s, Node *n)
 {
-    while ((n->op == OP_RESHAPE || n->op == OP_PERMUTE) && is_computed(s, n->src[0]))
+    Node *least = n;
+    while (moves_elements(n) && is_computed(s, n->src[0])) {
         n = n->src[0];
-    return n;
+        least = node_bytes(n) <= node_bytes(least) ? n : least;
+    }
+    return least;
 }
 
-Node *repeats_too_much(Sched *s, Node *root)
+Node *repeats_too_much(Sched *s, Node *root, Node *const *uses)
 {
     Node *node[MOST], *best = NULL;
     int n = computed_by(s, root, node);
@@ -69,7 +74,7 @@ Node *repeats_too_much(Sched *s, Node *root)
     bool much = !fits || s->repeated + again > MOST_AGAIN * s->operations;
     for (int i = 1; i < n && much; i++) {
         Info *x = info_of(s, node[i]);
-        if (!x->spared)
+        if (!x->spared || is_term(s, node[i], uses))
             continue;
         double own = operations(s, node[i], &apart);
         x->stored = true;

@@ -102,7 +102,8 @@ bool is_leaf(Sched *, Node *);     /* in memory before any kernel of the block r
 
 /* repeat.c: operations of a node by itself; what the kernel that stores root has to leave to another one, or NULL. */
 double node_operations(Sched *, Node *);
-Node *repeats_too_much(Sched *, Node *root);
+Node *repeats_too_much(Sched *, Node *root, Node *const *uses);
+Node *before_moves(Sched *, Node *);
 
 /* cost.c: what a kernel would be that computes values from what lies in memory: its work, without the bytes that it writes. */
 typedef struct {
