@@ -182,12 +182,18 @@ def edited_values(ingot, work, target):
         raise Wrong(f"--fuse none: {none} kernels, all: {few}, auto: {count}")
     if room > 6 * arena:        # the terms of a sum of products are 9 and more for each of its results
         raise Wrong(f"--fuse none: an arena of {room} bytes, {arena} otherwise")
-    work_of = lambda how: sum(s.get("flops", 0) for s in json.loads(call(ingot, "inspect", model, "--json", "--target", target, "--fuse", how))["steps"])
+
+    def work_of(how):
+        told = json.loads(call(ingot, "inspect", model, "--json", "--target", target, "--fuse", how))
+        return sum(s.get("flops", 0) for s in told["steps"]), told["arena_bytes"]
+
     for layers, means in ((24, False), (8, True)):  # each layer has nine terms for each element of the one before
         model.write_bytes(chain(layers, means))
-        once, again = work_of("auto"), work_of("all")
+        (once, room), (again, more) = work_of("auto"), work_of("all")
         if again > 9 * once:    # eight times more, schedule/repeat.c
             raise Wrong(f"--fuse all: {again} operations of a chain{' with means' if means else ''}, {once} otherwise")
+        if more > 2 * room:     # no terms, and no windows
+            raise Wrong(f"--fuse all: an arena of {more} bytes of a chain, {room} otherwise")
     model.write_bytes(network())
     for how in ("none", "all") if runs else ():
         call(ingot, "verify", model, *TARGET, "--fuse", how, env=cache)
