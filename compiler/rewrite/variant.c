@@ -73,7 +73,8 @@ static void note_made(Made *m, const Context *c, Node *made, Node *of, const cha
 static const Variant *chosen(const Made *m, Rewrite *r, Node *n, bool *any)
 {
     const double MUCH_FASTER = 5. / 6;
-    const bool fewest = values_preset(m->p) == PRESET_ALL; /* what is faster takes more kernels */
+    /* what is faster takes more kernels, and is made in strips so that it stays near what reads it next */
+    const bool as_it_is = values_preset(m->p) != PRESET_AUTO;
     const ValueChoice *given = value_given(m->p, r->visiting);
     const char *name = given ? given->variant : NULL;
     const Variant *best = NULL;
@@ -86,7 +87,7 @@ static const Variant *chosen(const Made *m, Rewrite *r, Node *n, bool *any)
         *any = true;
         if (name && !strcmp(name, v->name))
             best = v;
-        double time = name || fewest || !v->time ? INFINITY : v->time(r, n);
+        double time = name || as_it_is || !v->time ? INFINITY : v->time(r, n);
         if (time < least) {
             least = time;
             best = v;
