@@ -13,22 +13,14 @@ static bool has_suffix(const char *s, const char *suffix)
 
 /* ---- runtime ----------------------------------------------------------------------------- */
 
-static const RuntimeFile *find(const char *name, size_t n)
-{
-    for (const RuntimeFile *f = runtime_files; *f->name; f++)
-        if (strlen(f->name) == n && !memcmp(f->name, name, n))
-            return f;
-    return NULL;
-}
-
 typedef struct {
     const RuntimeFile **file;
     int n;
 } FileList;
 
-static void need(Bundle *b, FileList *list, const char *name, size_t n)
+static void need(Bundle *b, FileList *list, const char *name)
 {
-    const RuntimeFile *f = find(name, n);
+    const RuntimeFile *f = runtime_file(name, strlen(name));
     if (!f)
         return; /* a header of the system or of the model */
     for (int i = 0; i < list->n; i++)
@@ -54,13 +46,13 @@ static void need_calls(Bundle *b, FileList *list, const Block *block)
     for (int i = 0; i < block->n; i++) {
         const Step *s = block->step[i];
         if (s->kind == STEP_CALL && s->call->custom) {
-            need(b, list, "igrt_lib.h", 10);
+            need(b, list, "igrt_lib.h");
             need_custom(b, s->call->custom);
         } else if (s->kind == STEP_CALL) {
             const char *file = arena_printf(b->a, "%s.c", s->call->name);
-            if (!find(file, strlen(file)))
+            if (!runtime_file(file, strlen(file)))
                 bundle_fail(b, INGOT_UNSUPPORTED, "there is no library kernel '%s'", s->call->name);
-            need(b, list, file, strlen(file));
+            need(b, list, file);
         }
         need_calls(b, list, &s->body);
         need_calls(b, list, &s->other);
@@ -75,18 +67,12 @@ static void need_includes(Bundle *b, FileList *list)
         for (const char *p = text; p < end;) {
             const char *eol = memchr(p, '\n', (size_t)(end - p));
             eol = eol ? eol : end;
-            static const char include[] = "#include \"";
-            if ((size_t)(eol - p) > sizeof include && !memcmp(p, include, sizeof include - 1)) {
-                const char *name = p + sizeof include - 1;
-                const char *quote = memchr(name, '"', (size_t)(eol - name));
-                if (quote) {
-                    need(b, list, name, (size_t)(quote - name));
-                    if (quote[-1] == 'h') {
-                        char *source = arena_printf(b->a, "%.*s", (int)(quote - name), name);
-                        source[quote - name - 1] = 'c';
-                        need(b, list, source, strlen(source));
-                    }
-                }
+            const RuntimeFile *f = runtime_included(p, (size_t)(eol - p));
+            if (f) {
+                char *source = arena_printf(b->a, "%s", f->name);
+                need(b, list, source);
+                source[strlen(source) - 1] = 'c'; /* none if that was a .c */
+                need(b, list, source);
             }
             p = eol + 1;
         }
@@ -170,23 +156,22 @@ static void copy_runtime(Bundle *b)
     static const char *const always[] = {"igrt.h", "igrt.hpp", "igrt.c"};
     FileList list = {0};
     for (size_t i = 0; i < sizeof always / sizeof always[0]; i++)
-        need(b, &list, always[i], strlen(always[i]));
-    need(b, &list, "igrt_num.h", 10);
+        need(b, &list, always[i]);
+    need(b, &list, "igrt_num.h");
     if (b->target->lanes)
-        need(b, &list, "igrt_vec.h", 10);
+        need(b, &list, "igrt_vec.h");
     if (b->kernel_needs & NEED_VEC64)
-        need(b, &list, "igrt_vec64.h", 12);
+        need(b, &list, "igrt_vec64.h");
     if (b->kernel_needs & NEED_DOT)
-        need(b, &list, b->target->lanes ? "igrt_dot_vec.h" : "igrt_dot.h",
-             b->target->lanes ? 14 : 10);
+        need(b, &list, b->target->lanes ? "igrt_dot_vec.h" : "igrt_dot.h");
     if (b->kernel_needs & NEED_AMX)
-        need(b, &list, "igrt_amx.h", 10);
+        need(b, &list, "igrt_amx.h");
     if (b->gpu) {
         const char *adapter = arena_printf(b->a, "igrt_gpu_%s.h", b->target->name);
-        need(b, &list, adapter, strlen(adapter));
+        need(b, &list, adapter);
     }
     if (b->target->wasm)
-        need(b, &list, "run.mjs", 7);
+        need(b, &list, "run.mjs");
     need_calls(b, &list, &b->p->main);
     need_includes(b, &list);
     for (int i = 0; i < list.n && !b->failed; i++)

@@ -243,14 +243,6 @@ static void print_bytes(StrBuf *sb, const char *data, size_t n)
     }
 }
 
-static const char *runtime_text(const char *name)
-{
-    for (const RuntimeFile *f = runtime_files; *f->name; f++)
-        if (!strcmp(f->name, name))
-            return (const char *)f->data; /* ended by a zero */
-    BUG("no %s in the compiler", name);
-}
-
 /* The kernel file: <name>_kernels.cl or .cu. */
 static void kernels_text(StrBuf *sb, Bundle *b)
 {
@@ -265,7 +257,10 @@ static void kernels_text(StrBuf *sb, Bundle *b)
     print_comment_text(sb, b->source);
     sb_puts(sb, ". */\n");
     sb_puts(sb, b->target->pragma);
-    sb_puts(sb, b->kernel_needs & NEED_NUM ? runtime_text("igrt_num.h") : b->target->prologue);
+    if (b->kernel_needs & NEED_NUM)
+        runtime_whole(sb, "igrt_num.h");
+    else
+        sb_puts(sb, b->target->prologue);
     if (b->kernel_needs & NEED_MMA)
         sb_puts(sb, runtime_text("igrt_mma.h"));
     if (b->kernel_needs & NEED_WGMMA)

@@ -99,5 +99,10 @@ typedef struct {
     size_t bytes;
 } RuntimeFile;
 extern const RuntimeFile runtime_files[];
+/* runtime_text.c: the file of a name, or NULL; its text; the one that a line includes, or NULL; its text with what it includes in place. */
+const RuntimeFile *runtime_file(const char *name, size_t n);
+const char *runtime_text(const char *name);
+const RuntimeFile *runtime_included(const char *line, size_t n);
+void runtime_whole(StrBuf *, const char *name);
 
 #endif

@@ -12,26 +12,22 @@ const char *const lane_spelling[OP_COUNT] = {
 };
 /* clang-format on */
 
-static const char *runtime_text(const char *name)
-{
-    for (const RuntimeFile *f = runtime_files; *f->name; f++)
-        if (!strcmp(f->name, name))
-            return (const char *)f->data;
-    BUG("no %s in the compiler", name);
-}
-
 const char *lane_form_lacks(Op op, int bits, char function[64])
 {
-    const char *name = lane_spelling[op] ? lane_spelling[op] : op_info[op].text,
-               *file = bits == 64 ? "igrt_vec64.h" : "igrt_vec.h", *text = runtime_text(file);
+    const char *name = lane_spelling[op] ? lane_spelling[op] : op_info[op].text;
     char typed[64], argument[64];
     snprintf(function, 64, "igrt_%s_f%d", name, bits);
     snprintf(typed, sizeof typed, "igrt_%s_##T##x",
              name); /* of a macro that has the type as an argument, */
     snprintf(argument, sizeof argument, ", %s,", name); /* or the name */
-    bool there = strchr(name, '$') || strstr(text, function) || strstr(text, typed) ||
-                 strstr(text, argument);
-    return there ? NULL : file;
+    bool there = strchr(name, '$') != NULL;
+    for (const RuntimeFile *f = runtime_files; *f->name && !there; f++) {
+        const char *text = (const char *)f->data;
+        const bool wide = !strcmp(f->name, "igrt_vec64.h");
+        if (!strncmp(f->name, "igrt_vec", 8) && wide == (bits == 64))
+            there = strstr(text, function) || strstr(text, typed) || strstr(text, argument);
+    }
+    return there ? NULL : bits == 64 ? "igrt_vec64.h" : "igrt_vec.h";
 }
 
 void render_lane_op(Render *r, Node *n)

@@ -33,7 +33,7 @@ STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 SANITIZE = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 COMPILERS = [c for c in ("g++", "clang++") if shutil.which(c)]
 C_COMPILERS = [c for c in ("gcc", "clang") if shutil.which(c)]
-PRIVATE = re.compile(r"_(kernels|weights|igrt|checks)\.h$|igrt_(num|vec|lib|case|gpu_\w+|text)\.h$|driver_npy\.h$")   # of the emitted C's own
+PRIVATE = re.compile(r"_(kernels|weights|igrt|checks)\.h$|igrt_(bits|small|num|vec\w*|lib|case|gpu_\w+|text)\.h$|driver_(npy|session)\.h$")   # of the emitted C's own
 # names that C++ has for itself, and one that comes twice
 NAMES = ("class", "new", "this", "x.1", "x_1", "template")
 

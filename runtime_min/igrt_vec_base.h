@@ -1,0 +1,290 @@
+/*
+ * igrt_vec_base.h - vectors of 4, 8 and 16 lanes: the ISA, types, lanes, and memory.
+ */
+#ifndef IGRT_VEC_BASE_H
+#define IGRT_VEC_BASE_H
+
+#include <stddef.h>
+
+#include "igrt_num.h"
+
+/* ---- the compiler ------------------------------------------------------------------------ */
+
+#define IGRT_VEC __attribute__((unused, always_inline)) static inline
+#define IGRT_VECTOR(N) __attribute__((vector_size(4 * (N))))
+#define IGRT_UNALIGNED(N) __attribute__((vector_size(4 * (N)), aligned(4), may_alias))
+/* Its line is wanted soon, in L2. */
+#define igrt_prefetch(p) __builtin_prefetch((p), 0, 2)
+/* Everything here is inlined, so how a vector that the ISA lacks would be passed does not matter.
+ * (gcc still prints one note about it for such a width; -Wno-psabi is what silences that.) */
+#pragma GCC diagnostic ignored "-Wpsabi"
+
+#if defined(__AVX__)
+#include <immintrin.h>
+#elif defined(__SSE4_1__)
+#include <smmintrin.h> /* a tenth of immintrin.h, which takes longer than all the rest here */
+#elif defined(__SSE2__)
+#include <emmintrin.h>
+#elif defined(__ARM_NEON) && defined(__aarch64__)
+#include <arm_neon.h>
+#define IGRT_NEON64 1
+#endif
+
+/* Whether a register holds 8 lanes, 16 lanes. */
+#if defined(__AVX__)
+#define IGRT_HAS_8 1
+#else
+#define IGRT_HAS_8 0
+#endif
+#if defined(__AVX512F__)
+#define IGRT_HAS_16 1
+#else
+#define IGRT_HAS_16 0
+#endif
+
+/* ---- types, lanes ------------------------------------------------------------------------ */
+
+typedef float igrt_f32x4 IGRT_VECTOR(4);
+typedef float igrt_f32x8 IGRT_VECTOR(8);
+typedef float igrt_f32x16 IGRT_VECTOR(16);
+typedef int32_t igrt_i32x4 IGRT_VECTOR(4);
+typedef int32_t igrt_i32x8 IGRT_VECTOR(8);
+typedef int32_t igrt_i32x16 IGRT_VECTOR(16);
+typedef uint32_t igrt_u32x4 IGRT_VECTOR(4);
+typedef uint32_t igrt_u32x8 IGRT_VECTOR(8);
+typedef uint32_t igrt_u32x16 IGRT_VECTOR(16);
+
+/* A value in every lane. */
+#define IGRT_SPLATS(T, E)                                                       \
+    IGRT_VEC igrt_##T##x4 igrt_splat_##T##x4(E x)                               \
+    {                                                                           \
+        return (igrt_##T##x4){x, x, x, x};                                      \
+    }                                                                           \
+    IGRT_VEC igrt_##T##x8 igrt_splat_##T##x8(E x)                               \
+    {                                                                           \
+        return (igrt_##T##x8){x, x, x, x, x, x, x, x};                          \
+    }                                                                           \
+    IGRT_VEC igrt_##T##x16 igrt_splat_##T##x16(E x)                             \
+    {                                                                           \
+        return (igrt_##T##x16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; \
+    }
+IGRT_SPLATS(f32, float)
+IGRT_SPLATS(i32, int32_t)
+IGRT_SPLATS(u32, uint32_t)
+
+/* base, base + 1, ... */
+IGRT_VEC igrt_i32x4 igrt_iota_i32x4(int base)
+{
+    return (igrt_i32x4){0, 1, 2, 3} + base;
+}
+
+IGRT_VEC igrt_i32x8 igrt_iota_i32x8(int base)
+{
+    return (igrt_i32x8){0, 1, 2, 3, 4, 5, 6, 7} + base;
+}
+
+IGRT_VEC igrt_i32x16 igrt_iota_i32x16(int base)
+{
+    return (igrt_i32x16){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} + base;
+}
+
+/* base, base + step, ...; a mask of the first n lanes. */
+#define IGRT_RAMP(N)                                            \
+    IGRT_VEC igrt_i32x##N igrt_ramp_i32x##N(int base, int step) \
+    {                                                           \
+        return igrt_iota_i32x##N(0) * step + base;              \
+    }                                                           \
+    IGRT_VEC igrt_i32x##N igrt_first_i32x##N(int n)             \
+    {                                                           \
+        return (igrt_i32x##N)(igrt_iota_i32x##N(0) < n);        \
+    }
+IGRT_RAMP(4)
+IGRT_RAMP(8)
+IGRT_RAMP(16)
+
+/*
+ * The lower half, the upper half, and the vector of two halves. gcc moves the halves of a vector
+ * that the ISA lacks lane by lane if asked to shuffle, and by vectors through a union.
+ */
+#define IGRT_LOW4(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3)
+#define IGRT_HIGH4(a, b) __builtin_shufflevector(a, b, 4, 5, 6, 7)
+#define IGRT_ALL8(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7)
+#define IGRT_LOW8 IGRT_ALL8
+#define IGRT_HIGH8(a, b) __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15)
+#define IGRT_ALL16(a, b) \
+    __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+#define IGRT_SHUFFLES(T, N, H)                                                      \
+    IGRT_VEC igrt_##T##x##H igrt_lo_##T##x##N(igrt_##T##x##N v)                     \
+    {                                                                               \
+        return IGRT_LOW##H(v, v);                                                   \
+    }                                                                               \
+    IGRT_VEC igrt_##T##x##H igrt_hi_##T##x##N(igrt_##T##x##N v)                     \
+    {                                                                               \
+        return IGRT_HIGH##H(v, v);                                                  \
+    }                                                                               \
+    IGRT_VEC igrt_##T##x##N igrt_join_##T##x##N(igrt_##T##x##H a, igrt_##T##x##H b) \
+    {                                                                               \
+        return IGRT_ALL##N(a, b);                                                   \
+    }
+#define IGRT_UNIONS(T, N, H)                                                        \
+    typedef union igrt_pair_##T##x##N {                                             \
+        igrt_##T##x##N v;                                                           \
+        igrt_##T##x##H h[2];                                                        \
+    } igrt_pair_##T##x##N;                                                          \
+    IGRT_VEC igrt_##T##x##H igrt_lo_##T##x##N(igrt_##T##x##N v)                     \
+    {                                                                               \
+        return ((igrt_pair_##T##x##N){.v = v}).h[0];                                \
+    }                                                                               \
+    IGRT_VEC igrt_##T##x##H igrt_hi_##T##x##N(igrt_##T##x##N v)                     \
+    {                                                                               \
+        return ((igrt_pair_##T##x##N){.v = v}).h[1];                                \
+    }                                                                               \
+    IGRT_VEC igrt_##T##x##N igrt_join_##T##x##N(igrt_##T##x##H a, igrt_##T##x##H b) \
+    {                                                                               \
+        return ((igrt_pair_##T##x##N){.h = {a, b}}).v;                              \
+    }
+#if defined(__clang__) || (__GNUC__ >= 12 && IGRT_HAS_8)
+IGRT_SHUFFLES(f32, 8, 4)
+IGRT_SHUFFLES(i32, 8, 4)
+#else
+IGRT_UNIONS(f32, 8, 4)
+IGRT_UNIONS(i32, 8, 4)
+#endif
+#if defined(__clang__) || (__GNUC__ >= 12 && IGRT_HAS_16)
+IGRT_SHUFFLES(f32, 16, 8)
+IGRT_SHUFFLES(i32, 16, 8)
+#else
+IGRT_UNIONS(f32, 16, 8)
+IGRT_UNIONS(i32, 16, 8)
+#endif
+
+/* ---- memory ------------------------------------------------------------------------------ */
+
+/* Any alignment, any declared type. The part functions touch the first n elements only,
+ * 0 <= n <= N; the other lanes are loaded as 0. */
+#define IGRT_MEMORY(T, E, N)                                   \
+    typedef E igrt_mem_##T##x##N IGRT_UNALIGNED(N);            \
+    IGRT_VEC igrt_##T##x##N igrt_load_##T##x##N(const E *p)    \
+    {                                                          \
+        return *(const igrt_mem_##T##x##N *)p;                 \
+    }                                                          \
+    IGRT_VEC void igrt_store_##T##x##N(E *p, igrt_##T##x##N v) \
+    {                                                          \
+        *(igrt_mem_##T##x##N *)p = v;                          \
+    }
+#define IGRT_PARTS(T, E, N)                                                \
+    IGRT_VEC igrt_##T##x##N igrt_load_part_##T##x##N(const E *p, int n)    \
+    {                                                                      \
+        E t[N] = {0};                                                      \
+        for (int i = 0; i < n; i++)                                        \
+            t[i] = p[i];                                                   \
+        return igrt_load_##T##x##N(t);                                     \
+    }                                                                      \
+    IGRT_VEC void igrt_store_part_##T##x##N(E *p, igrt_##T##x##N v, int n) \
+    {                                                                      \
+        E t[N];                                                            \
+        igrt_store_##T##x##N(t, v);                                        \
+        for (int i = 0; i < n; i++)                                        \
+            p[i] = t[i];                                                   \
+    }
+IGRT_MEMORY(f32, float, 4)
+IGRT_MEMORY(f32, float, 8)
+IGRT_MEMORY(f32, float, 16)
+IGRT_MEMORY(i32, int32_t, 4)
+IGRT_MEMORY(i32, int32_t, 8)
+IGRT_MEMORY(i32, int32_t, 16)
+
+/* igrt_store2_f32x4(p, a, b) stores a and b interleaved: a[0], b[0], a[1], b[1], ... */
+#if defined(__clang__) || __GNUC__ >= 12
+#define IGRT_SHUFFLE(N, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define IGRT_SHUFFLE(N, a, b, ...) __builtin_shuffle(a, b, (igrt_i32x##N){__VA_ARGS__})
+#endif
+#define IGRT_FIRST4(a, b) IGRT_SHUFFLE(4, a, b, 0, 4, 1, 5)
+#define IGRT_LAST4(a, b) IGRT_SHUFFLE(4, a, b, 2, 6, 3, 7)
+#define IGRT_FIRST8(a, b) IGRT_SHUFFLE(8, a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#define IGRT_LAST8(a, b) IGRT_SHUFFLE(8, a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#define IGRT_FIRST16(a, b) \
+    IGRT_SHUFFLE(16, a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define IGRT_LAST16(a, b) \
+    IGRT_SHUFFLE(16, a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#define IGRT_STORE2(T, E, N)                                                      \
+    IGRT_VEC void igrt_store2_##T##x##N(E *p, igrt_##T##x##N a, igrt_##T##x##N b) \
+    {                                                                             \
+        igrt_store_##T##x##N(p, IGRT_FIRST##N(a, b));                             \
+        igrt_store_##T##x##N(p + N, IGRT_LAST##N(a, b));                          \
+    }
+#define IGRT_STORE2_HALVES(T, E, N, H)                                            \
+    IGRT_VEC void igrt_store2_##T##x##N(E *p, igrt_##T##x##N a, igrt_##T##x##N b) \
+    {                                                                             \
+        igrt_store2_##T##x##H(p, igrt_lo_##T##x##N(a), igrt_lo_##T##x##N(b));     \
+        igrt_store2_##T##x##H(p + N, igrt_hi_##T##x##N(a), igrt_hi_##T##x##N(b)); \
+    }
+IGRT_STORE2(f32, float, 4)
+IGRT_STORE2(i32, int32_t, 4)
+#if IGRT_HAS_8
+IGRT_STORE2(f32, float, 8)
+IGRT_STORE2(i32, int32_t, 8)
+#else
+IGRT_STORE2_HALVES(f32, float, 8, 4)
+IGRT_STORE2_HALVES(i32, int32_t, 8, 4)
+#endif
+#if IGRT_HAS_16
+IGRT_STORE2(f32, float, 16)
+IGRT_STORE2(i32, int32_t, 16)
+#else
+IGRT_STORE2_HALVES(f32, float, 16, 8)
+IGRT_STORE2_HALVES(i32, int32_t, 16, 8)
+#endif
+
+#if IGRT_HAS_8
+/* Masked moves: a lane whose mask is 0 is not touched. */
+#define IGRT_PARTS_AVX(N, P)                                                 \
+    IGRT_VEC igrt_f32x##N igrt_load_part_f32x##N(const float *p, int n)      \
+    {                                                                        \
+        const igrt_i32x##N m = igrt_iota_i32x##N(0) < igrt_splat_i32x##N(n); \
+        return (igrt_f32x##N)P##_maskload_ps(p, IGRT_M##N(m));               \
+    }                                                                        \
+    IGRT_VEC void igrt_store_part_f32x##N(float *p, igrt_f32x##N v, int n)   \
+    {                                                                        \
+        const igrt_i32x##N m = igrt_iota_i32x##N(0) < igrt_splat_i32x##N(n); \
+        P##_maskstore_ps(p, IGRT_M##N(m), v);                                \
+    }
+#define IGRT_M4(m) ((__m128i)(m))
+#define IGRT_M8(m) ((__m256i)(m))
+IGRT_PARTS_AVX(4, _mm)
+IGRT_PARTS_AVX(8, _mm256)
+#else
+IGRT_PARTS(f32, float, 4)
+IGRT_PARTS(f32, float, 8)
+#endif
+#if IGRT_HAS_16
+IGRT_VEC igrt_f32x16 igrt_load_part_f32x16(const float *p, int n)
+{
+    return (igrt_f32x16)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1u), p);
+}
+
+IGRT_VEC void igrt_store_part_f32x16(float *p, igrt_f32x16 v, int n)
+{
+    _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1u), v);
+}
+#else
+IGRT_VEC igrt_f32x16 igrt_load_part_f32x16(const float *p, int n)
+{
+    const int rest = n > 8 ? n - 8 : 0;
+    return igrt_join_f32x16(igrt_load_part_f32x8(p, n - rest),
+                            igrt_load_part_f32x8(rest ? p + 8 : p, rest));
+}
+
+IGRT_VEC void igrt_store_part_f32x16(float *p, igrt_f32x16 v, int n)
+{
+    const int rest = n > 8 ? n - 8 : 0;
+    igrt_store_part_f32x8(p, igrt_lo_f32x16(v), n - rest);
+    igrt_store_part_f32x8(rest ? p + 8 : p, igrt_hi_f32x16(v), rest);
+}
+#endif
+IGRT_PARTS(i32, int32_t, 4)
+IGRT_PARTS(i32, int32_t, 8)
+IGRT_PARTS(i32, int32_t, 16)
+
+#endif

@@ -1,0 +1,101 @@
+/*
+ * igrt_vec_i32.h - integers in lanes.
+ */
+#ifndef IGRT_VEC_I32_H
+#define IGRT_VEC_I32_H
+
+#include "igrt_vec_narrow.h"
+
+/*
+ * i32 lanes wrap. Lanes that hold a narrower integer are wrapped to it by igrt_wrap_<type>; those
+ * that hold f16 or bf16 are rounded by igrt_round_<type>. igrt_low_f32xN_i32xN gives the low 32 bits
+ * of the integer: of f32 -> i64, which saturates.
+ */
+#define IGRT_INT2(N, NAME, OP)                                                  \
+    IGRT_VEC igrt_i32x##N igrt_##NAME##_i32x##N(igrt_i32x##N x, igrt_i32x##N y) \
+    {                                                                           \
+        return (igrt_i32x##N)((igrt_u32x##N)x OP(igrt_u32x##N) y);              \
+    }
+#define IGRT_INT_COMPARE(N, NAME, OP)                                           \
+    IGRT_VEC igrt_i32x##N igrt_##NAME##_i32x##N(igrt_i32x##N x, igrt_i32x##N y) \
+    {                                                                           \
+        return (igrt_i32x##N)(x OP y);                                          \
+    }
+#define IGRT_INT_WRAP(N, T, BITS)                                                 \
+    IGRT_VEC igrt_i32x##N igrt_wrap_i##T##_i32x##N(igrt_i32x##N x)                \
+    {                                                                             \
+        return (igrt_i32x##N)((igrt_u32x##N)x << (32 - (BITS))) >> (32 - (BITS)); \
+    }                                                                             \
+    IGRT_VEC igrt_i32x##N igrt_wrap_u##T##_i32x##N(igrt_i32x##N x)                \
+    {                                                                             \
+        return x & ((1 << (BITS)) - 1);                                           \
+    }
+#define IGRT_INT_ROUND(N, T)                                       \
+    IGRT_VEC igrt_f32x##N igrt_round_##T##_f32x##N(igrt_f32x##N x) \
+    {                                                              \
+        uint16_t t[N];                                             \
+        igrt_store_##T##_f32x##N(t, x);                            \
+        return igrt_load_##T##_f32x##N(t);                         \
+    }
+#define IGRT_INTS(N)                                                                         \
+    IGRT_INT2(N, add, +)                                                                     \
+    IGRT_INT2(N, sub, -)                                                                     \
+    IGRT_INT2(N, mul, *)                                                                     \
+    IGRT_INT2(N, and, &)                                                                     \
+    IGRT_INT2(N, shr, >>)                                                                    \
+    IGRT_INT_COMPARE(N, eq, ==)                                                              \
+    IGRT_INT_COMPARE(N, ne, !=)                                                              \
+    IGRT_INT_COMPARE(N, lt, <)                                                               \
+    IGRT_INT_COMPARE(N, le, <=)                                                              \
+    IGRT_INT_WRAP(N, 8, 8)                                                                   \
+    IGRT_INT_WRAP(N, 16, 16)                                                                 \
+    IGRT_INT_ROUND(N, f16)                                                                   \
+    IGRT_INT_ROUND(N, bf16)                                                                  \
+    IGRT_VEC igrt_i32x##N igrt_where_i32x##N(igrt_i32x##N m, igrt_i32x##N a, igrt_i32x##N b) \
+    {                                                                                        \
+        return (a & m) | (b & ~m);                                                           \
+    }                                                                                        \
+    IGRT_VEC igrt_i32x##N igrt_max_i32x##N(igrt_i32x##N x, igrt_i32x##N y)                   \
+    {                                                                                        \
+        return igrt_where_i32x##N(igrt_lt_i32x##N(x, y), y, x);                              \
+    }                                                                                        \
+    IGRT_VEC igrt_i32x##N igrt_min_i32x##N(igrt_i32x##N x, igrt_i32x##N y)                   \
+    {                                                                                        \
+        return igrt_where_i32x##N(igrt_lt_i32x##N(y, x), y, x);                              \
+    }                                                                                        \
+    IGRT_VEC igrt_i32x##N igrt_low_f32x##N##_i32x##N(igrt_f32x##N x)                         \
+    {                                                                                        \
+        /* from 2^31 on x is a whole number, and so is what remains of it modulo 2^32 */     \
+        const igrt_f32x##N half = igrt_splat_f32x##N(2147483648.0f), size = half + half;     \
+        const igrt_f32x##N top = igrt_splat_f32x##N(9223372036854775808.0f), zero = {0};     \
+        igrt_f32x##N y = x - size * igrt_floor_f32x##N(x * (1.0f / 4294967296.0f));          \
+        y = igrt_if_le_f32x##N(half, y, y - size, y);                                        \
+        y = igrt_if_le_f32x##N(half, igrt_abs_f32x##N(x), y, x);                             \
+        y = igrt_if_le_f32x##N(top, igrt_abs_f32x##N(x), zero, y);                           \
+        y = igrt_if_le_f32x##N(top, x, -igrt_splat_f32x##N(1.0f), y);                        \
+        y = igrt_if_ne_f32x##N(x, x, zero, y);                                               \
+        return __builtin_convertvector(y, igrt_i32x##N);                                     \
+    }
+IGRT_INTS(4)
+IGRT_INTS(8)
+IGRT_INTS(16)
+
+#define IGRT_INT_ACROSS(NAME, OP)                                                            \
+    IGRT_VEC int32_t igrt_##NAME##_i32x4(igrt_i32x4 v)                                       \
+    {                                                                                        \
+        return igrt_##OP##_i32(igrt_##OP##_i32(v[0], v[2]), igrt_##OP##_i32(v[1], v[3]));    \
+    }                                                                                        \
+    IGRT_VEC int32_t igrt_##NAME##_i32x8(igrt_i32x8 v)                                       \
+    {                                                                                        \
+        return igrt_##NAME##_i32x4(igrt_##OP##_i32x4(igrt_lo_i32x8(v), igrt_hi_i32x8(v)));   \
+    }                                                                                        \
+    IGRT_VEC int32_t igrt_##NAME##_i32x16(igrt_i32x16 v)                                     \
+    {                                                                                        \
+        return igrt_##NAME##_i32x8(igrt_##OP##_i32x8(igrt_lo_i32x16(v), igrt_hi_i32x16(v))); \
+    }
+IGRT_INT_ACROSS(hadd, add)
+IGRT_INT_ACROSS(hmul, mul)
+IGRT_INT_ACROSS(hmax, max)
+IGRT_INT_ACROSS(hmin, min)
+
+#endif

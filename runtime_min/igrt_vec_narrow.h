@@ -1,0 +1,233 @@
+/*
+ * igrt_vec_narrow.h - what is narrower in memory than in lanes.
+ *
+ * Integers of 8 and 16 bits are widened to i32 lanes by igrt_load_<type>_i32xN; igrt_store_<type>_i32xN keeps the low bits. f16 and
+ * bf16 in memory are f32 lanes; a store rounds to nearest even.
+ */
+#ifndef IGRT_VEC_NARROW_H
+#define IGRT_VEC_NARROW_H
+
+#include "igrt_vec_f32.h"
+
+/* Bytes to i32: gcc takes every lane for itself unless it is told the instruction. */
+#define IGRT_WIDEN(T, N, p) __builtin_convertvector(*(const igrt_mem_##T##x##N *)(p), igrt_i32x##N)
+#define IGRT_WIDEN_i16(N, p) IGRT_WIDEN(i16, N, p)
+#define IGRT_WIDEN_u16(N, p) IGRT_WIDEN(u16, N, p)
+#define IGRT_WIDEN_i8(N, p) IGRT_WIDEN_i8x##N(p)
+#define IGRT_WIDEN_u8(N, p) IGRT_WIDEN_u8x##N(p)
+#if defined(__SSE4_1__)
+#define IGRT_WIDEN_i8x4(p) ((igrt_i32x4)_mm_cvtepi8_epi32(_mm_loadu_si32(p)))
+#define IGRT_WIDEN_u8x4(p) ((igrt_i32x4)_mm_cvtepu8_epi32(_mm_loadu_si32(p)))
+#elif defined(__SSE2__)
+#define IGRT_BYTES(lo, hi) _mm_unpacklo_epi16(lo, _mm_unpacklo_epi8(lo, hi))
+#define IGRT_WIDEN_i8x4(p) \
+    ((igrt_i32x4)_mm_srai_epi32(IGRT_BYTES(_mm_setzero_si128(), _mm_loadu_si32(p)), 24))
+#define IGRT_WIDEN_u8x4(p) \
+    ((igrt_i32x4)_mm_srli_epi32(IGRT_BYTES(_mm_setzero_si128(), _mm_loadu_si32(p)), 24))
+#else
+#define IGRT_WIDEN_i8x4(p) IGRT_WIDEN(i8, 4, p)
+#define IGRT_WIDEN_u8x4(p) IGRT_WIDEN(u8, 4, p)
+#endif
+#if defined(__AVX2__)
+#define IGRT_EIGHT(p) _mm_loadl_epi64((const __m128i *)(const void *)(p))
+#define IGRT_WIDEN_i8x8(p) ((igrt_i32x8)_mm256_cvtepi8_epi32(IGRT_EIGHT(p)))
+#define IGRT_WIDEN_u8x8(p) ((igrt_i32x8)_mm256_cvtepu8_epi32(IGRT_EIGHT(p)))
+#else
+#define IGRT_WIDEN_i8x8(p) IGRT_WIDEN(i8, 8, p)
+#define IGRT_WIDEN_u8x8(p) IGRT_WIDEN(u8, 8, p)
+#endif
+#if IGRT_HAS_16
+#define IGRT_SIXTEEN(p) _mm_loadu_si128((const __m128i *)(const void *)(p))
+#define IGRT_WIDEN_i8x16(p) ((igrt_i32x16)_mm512_cvtepi8_epi32(IGRT_SIXTEEN(p)))
+#define IGRT_WIDEN_u8x16(p) ((igrt_i32x16)_mm512_cvtepu8_epi32(IGRT_SIXTEEN(p)))
+#else
+#define IGRT_WIDEN_i8x16(p) IGRT_WIDEN(i8, 16, p)
+#define IGRT_WIDEN_u8x16(p) IGRT_WIDEN(u8, 16, p)
+#endif
+
+/* i32 to bytes, modulo 256: the same. */
+#define IGRT_KEEP(T, N, p, v) \
+    (*(igrt_mem_##T##x##N *)(p) = __builtin_convertvector(v, igrt_mem_##T##x##N))
+#define IGRT_KEEP_i16(N, p, v) IGRT_KEEP(i16, N, p, v)
+#define IGRT_KEEP_u16(N, p, v) IGRT_KEEP(u16, N, p, v)
+#if defined(__SSE2__) && !defined(__AVX512VL__)
+IGRT_VEC __m128i igrt_bytes_i32x4(igrt_i32x4 v)
+{
+    const __m128i x = (__m128i)(v & 255);
+    return _mm_packus_epi16(_mm_packs_epi32(x, x), x);
+}
+IGRT_VEC __m128i igrt_bytes_i32x8(igrt_i32x8 v)
+{
+    const igrt_i32x8 x = v & 255;
+    const __m128i y = _mm_packs_epi32((__m128i)igrt_lo_i32x8(x), (__m128i)igrt_hi_i32x8(x));
+    return _mm_packus_epi16(y, y);
+}
+#define IGRT_KEEP_x4(p, v) _mm_storeu_si32(p, igrt_bytes_i32x4(v))
+#define IGRT_KEEP_x8(p, v) _mm_storel_epi64((__m128i *)(void *)(p), igrt_bytes_i32x8(v))
+#if IGRT_HAS_16
+#define IGRT_KEEP_i8x16(p, v) IGRT_KEEP(i8, 16, p, v)
+#define IGRT_KEEP_u8x16(p, v) IGRT_KEEP(u8, 16, p, v)
+#else
+#define IGRT_KEEP_i8x16(p, v) \
+    (IGRT_KEEP_x8(p, igrt_lo_i32x16(v)), IGRT_KEEP_x8((p) + 8, igrt_hi_i32x16(v)))
+#define IGRT_KEEP_u8x16 IGRT_KEEP_i8x16
+#endif
+#define IGRT_KEEP_i8x4 IGRT_KEEP_x4
+#define IGRT_KEEP_i8x8 IGRT_KEEP_x8
+#define IGRT_KEEP_u8x4 IGRT_KEEP_x4
+#define IGRT_KEEP_u8x8 IGRT_KEEP_x8
+#define IGRT_KEEP_i8(N, p, v) IGRT_KEEP_i8x##N(p, v)
+#define IGRT_KEEP_u8(N, p, v) IGRT_KEEP_u8x##N(p, v)
+#else
+#define IGRT_KEEP_i8(N, p, v) IGRT_KEEP(i8, N, p, v)
+#define IGRT_KEEP_u8(N, p, v) IGRT_KEEP(u8, N, p, v)
+#endif
+
+/* The first n lanes; the others are zero when loaded, and not stored. */
+#define IGRT_NARROW_PART(T, E, HELD, N)                                                \
+    IGRT_VEC igrt_##HELD##x##N igrt_load_part_##T##_##HELD##x##N(const E *p, int n)    \
+    {                                                                                  \
+        E t[N] = {0};                                                                  \
+        memcpy(t, p, (size_t)n * sizeof(E));                                           \
+        return igrt_load_##T##_##HELD##x##N(t);                                        \
+    }                                                                                  \
+    IGRT_VEC void igrt_store_part_##T##_##HELD##x##N(E *p, igrt_##HELD##x##N v, int n) \
+    {                                                                                  \
+        E t[N];                                                                        \
+        igrt_store_##T##_##HELD##x##N(t, v);                                           \
+        memcpy(p, t, (size_t)n * sizeof(E));                                           \
+    }
+#define IGRT_NARROW(T, E, N)                                                          \
+    typedef E igrt_mem_##T##x##N                                                      \
+        __attribute__((vector_size(sizeof(E) * (N)), aligned(sizeof(E)), may_alias)); \
+    IGRT_VEC igrt_i32x##N igrt_load_##T##_i32x##N(const E *p)                         \
+    {                                                                                 \
+        return IGRT_WIDEN_##T(N, p);                                                  \
+    }                                                                                 \
+    IGRT_VEC void igrt_store_##T##_i32x##N(E *p, igrt_i32x##N v)                      \
+    {                                                                                 \
+        IGRT_KEEP_##T(N, p, v);                                                       \
+    }                                                                                 \
+    IGRT_NARROW_PART(T, E, i32, N)
+#define IGRT_NARROWS(T, E) IGRT_NARROW(T, E, 4) IGRT_NARROW(T, E, 8) IGRT_NARROW(T, E, 16)
+IGRT_NARROWS(i8, int8_t)
+IGRT_NARROWS(u8, uint8_t)
+IGRT_NARROWS(i16, int16_t)
+IGRT_NARROWS(u16, uint16_t)
+
+/* The machine's instruction does the same, but that it takes numbers below the smallest normal one for zeros. */
+#if defined(__AVX512BF16__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+#define IGRT_BF16_MACHINE(N, P, HALF, STORE)                    \
+    IGRT_VEC int igrt_bf16_f32x##N(uint16_t *p, igrt_f32x##N x) \
+    {                                                           \
+        enum { SUBNORMAL = 0x20 };                              \
+        if (P##_fpclass_ps_mask(x, SUBNORMAL))                  \
+            return 0;                                           \
+        STORE((HALF *)(void *)p, (HALF)P##_cvtneps_pbh(x));     \
+        return 1;                                               \
+    }
+IGRT_BF16_MACHINE(8, _mm256, __m128i, _mm_storeu_si128)
+IGRT_BF16_MACHINE(16, _mm512, __m256i, _mm256_storeu_si256)
+#define IGRT_BF16_BY_MACHINE_4(x, p)
+#define IGRT_BF16_BY_MACHINE_8(x, p) \
+    if (igrt_bf16_f32x8(p, x))       \
+        return;
+#define IGRT_BF16_BY_MACHINE_16(x, p) \
+    if (igrt_bf16_f32x16(p, x))       \
+        return;
+#define IGRT_BF16_BY_MACHINE(N, x, p) IGRT_BF16_BY_MACHINE_##N(x, p)
+#else
+#define IGRT_BF16_BY_MACHINE(N, x, p)
+#endif
+
+#define IGRT_BF16(N)                                                                             \
+    IGRT_VEC igrt_f32x##N igrt_load_bf16_f32x##N(const uint16_t *p)                              \
+    {                                                                                            \
+        return (igrt_f32x##N)((igrt_u32x##N)igrt_load_u16_i32x##N(p) << 16);                     \
+    }                                                                                            \
+    IGRT_VEC void igrt_store_bf16_f32x##N(uint16_t *p, igrt_f32x##N x)                           \
+    {                                                                                            \
+        IGRT_BF16_BY_MACHINE(N, x, p)                                                            \
+        const igrt_u32x##N u = (igrt_u32x##N)x;                                                  \
+        const igrt_u32x##N near = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;                          \
+        const igrt_u32x##N quiet = u >> 16 | 0x40u;                                              \
+        igrt_store_u16_i32x##N(                                                                  \
+            p, (igrt_i32x##N)igrt_if_eq_f32x##N(x, x, (igrt_f32x##N)near, (igrt_f32x##N)quiet)); \
+    }
+IGRT_BF16(4)
+IGRT_BF16(8)
+IGRT_BF16(16)
+
+#define IGRT_LANES_F16(N)                                             \
+    IGRT_VEC igrt_f32x##N igrt_load_f16_f32x##N(const uint16_t *p)    \
+    {                                                                 \
+        float t[N];                                                   \
+        for (int i = 0; i < N; i++)                                   \
+            t[i] = igrt_f16_to_f32(p[i]);                             \
+        return igrt_load_f32x##N(t);                                  \
+    }                                                                 \
+    IGRT_VEC void igrt_store_f16_f32x##N(uint16_t *p, igrt_f32x##N x) \
+    {                                                                 \
+        float t[N];                                                   \
+        igrt_store_f32x##N(t, x);                                     \
+        for (int i = 0; i < N; i++)                                   \
+            p[i] = igrt_f32_to_f16(t[i]);                             \
+    }
+
+#define IGRT_HALVES_F16(N, H)                                                             \
+    IGRT_VEC igrt_f32x##N igrt_load_f16_f32x##N(const uint16_t *p)                        \
+    {                                                                                     \
+        return igrt_join_f32x##N(igrt_load_f16_f32x##H(p), igrt_load_f16_f32x##H(p + H)); \
+    }                                                                                     \
+    IGRT_VEC void igrt_store_f16_f32x##N(uint16_t *p, igrt_f32x##N x)                     \
+    {                                                                                     \
+        igrt_store_f16_f32x##H(p, igrt_lo_f32x##N(x));                                    \
+        igrt_store_f16_f32x##H(p + H, igrt_hi_f32x##N(x));                                \
+    }
+
+#if defined(__F16C__) && defined(__AVX__)
+IGRT_VEC igrt_f32x4 igrt_load_f16_f32x4(const uint16_t *p)
+{
+    return (igrt_f32x4)_mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)(const void *)p));
+}
+
+IGRT_VEC void igrt_store_f16_f32x4(uint16_t *p, igrt_f32x4 x)
+{
+    _mm_storel_epi64((__m128i *)(void *)p, _mm_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+}
+
+IGRT_VEC igrt_f32x8 igrt_load_f16_f32x8(const uint16_t *p)
+{
+    return (igrt_f32x8)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+
+IGRT_VEC void igrt_store_f16_f32x8(uint16_t *p, igrt_f32x8 x)
+{
+    _mm_storeu_si128((__m128i *)(void *)p, _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+}
+#else
+IGRT_LANES_F16(4)
+IGRT_HALVES_F16(8, 4)
+#endif
+#if IGRT_HAS_16
+IGRT_VEC igrt_f32x16 igrt_load_f16_f32x16(const uint16_t *p)
+{
+    return (igrt_f32x16)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+
+IGRT_VEC void igrt_store_f16_f32x16(uint16_t *p, igrt_f32x16 x)
+{
+    _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+}
+#else
+IGRT_HALVES_F16(16, 8)
+#endif
+
+IGRT_NARROW_PART(f16, uint16_t, f32, 4)
+IGRT_NARROW_PART(f16, uint16_t, f32, 8)
+IGRT_NARROW_PART(f16, uint16_t, f32, 16)
+IGRT_NARROW_PART(bf16, uint16_t, f32, 4)
+IGRT_NARROW_PART(bf16, uint16_t, f32, 8)
+IGRT_NARROW_PART(bf16, uint16_t, f32, 16)
+
+#endif
