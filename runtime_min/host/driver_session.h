@@ -1,0 +1,111 @@
+/*
+ * driver_session.h - what a run of the driver holds, and the parts that it is made of.
+ */
+#ifndef IGRT_DRIVER_SESSION_H
+#define IGRT_DRIVER_SESSION_H
+
+#include "driver_npy.h"
+#include "driver_timeline.h"
+#include "igrt_pool.h"
+#include "igrt_weights.h"
+
+#include <stdio.h>
+
+enum { PATH_BYTES = 4096 };
+
+typedef enum Mode { MODE_RUN, MODE_BENCH, MODE_PROFILE, MODE_SELFTEST } Mode;
+
+typedef struct Options {
+    Mode mode;
+    int threads;
+    double seconds;
+    unsigned flags;
+    int poison;
+    uint64_t seed;
+    const char *in, *out;
+    const char *places, *trace, *follow, *timeline; /* files, or NULL */
+} Options;
+
+/* What a step writes, as the file of places tells: bytes of the arena, or of an output. */
+typedef struct Place {
+    int step, output; /* output -1: the arena */
+    size_t offset, bytes;
+} Place;
+
+/* --trace: the bytes of each place go to a file after its step; --follow: then others take their place. */
+typedef struct Trace {
+    FILE *to, *from;
+    Place *place;
+    int n;
+    int failed;
+} Trace;
+
+/* The steps of one run, as the profile callback sees them. */
+typedef struct Profile {
+    int n, room;
+    struct {
+        const char *name;
+        uint64_t best;
+    } * step;
+} Profile;
+
+/* Everything the driver holds while it runs. */
+typedef struct Session {
+    const igrt_model *model;
+    const Options *options;
+    igrt_pool pool;
+    igrt_config config;
+    igrt_memory *memory;
+    void *ctx, *inputs, *outputs;
+    igrt_weights weights;
+    igrt_timeline timeline;
+    int ready; /* init was done */
+    int ran;   /* once at least */
+    Trace trace;
+    Profile profile;
+} Session;
+
+/* driver_io.c: members of the structs of inputs and outputs. */
+void *driver_pointer(const void *base, const igrt_io *io);
+void driver_set_pointer(void *base, const igrt_io *io, void *p);
+void driver_dims(const void *base, const igrt_io *io, int64_t *dims);
+
+/* Input or output number N of the model: a tensor, or a group of them. */
+typedef struct Argument {
+    const igrt_group *group; /* NULL: a tensor */
+    const igrt_io *io;       /* the tensor, or the group's elements */
+    int n;
+} Argument;
+
+/* The places in the two lists that the next argument comes from. */
+typedef struct Cursor {
+    int io, group;
+} Cursor;
+
+int driver_next_input(const igrt_model *m, Cursor *at, Argument *a);
+int driver_next_output(const igrt_model *m, Cursor *at, Argument *a);
+
+/* Files to and from memory; exit statuses. */
+int driver_read_inputs(Session *s);
+int driver_allocate_outputs(Session *s);
+int driver_write_outputs(const Session *s);
+
+/* driver.c: the model runs once; exit status. */
+int driver_run(Session *s);
+
+/* driver_trace.c: opens the files; what the model calls after each step. */
+int driver_open_trace(Session *s);
+void driver_trace_step(void *user, int step, const char *name, uint64_t nanoseconds);
+
+/* driver_bench.c: times, of the model, of its steps, of its threads; what the model calls for them. */
+uint64_t driver_now(void *user);
+void driver_note_step(void *user, int step, const char *name, uint64_t nanoseconds);
+int driver_bench(Session *s);
+int driver_profile(Session *s);
+int driver_timeline(Session *s);
+
+/* driver_options.c: the command line; exit status. */
+int driver_options(int argc, char **argv, const igrt_model *model, Options *o);
+void driver_help(FILE *f, const igrt_model *m, const char *argv0);
+
+#endif
