@@ -4,34 +4,10 @@
  * in the calls of igrt_gpu_<driver>.h, so one text serves every driver. All memory is made at init:
  * one device arena with a part for each planned place, and a buffer for each input, output and weight
  * that a kernel or a copy touches. Steps of the host (library kernels, conditions) get their operands
- * in the caller's arena, at the same offsets, and their results go back.
- *
- * Kernels are one text, <name>_kernels.cl or .cu, which is also inside <name>_kernels.c: as it is, or
- * compiled where the target can do that offline. */
+ * in the caller's arena, at the same offsets, and their results go back. */
 #include <string.h>
 
-#include "bundle_writer.h"
-
-/* A place in ctx->mem. */
-typedef struct {
-    BufferKind kind; /* states are in the arena too */
-    int64_t key;     /* offset, or number of the input or output */
-    int64_t bytes;
-    const Buffer *b; /* the first one there */
-} Mem;
-
-struct Gpu {
-    bool *used;           /* by buffer: the device touches it */
-    Mem *mem;             /* [0] is the arena, its parts follow */
-    int nmem, npart, nio; /* after the parts come the inputs and outputs */
-    int64_t host_bytes;   /* of the arena that host steps use */
-    int nline;            /* strings of program text */
-    bool apart;           /* no step of a run needs the host's memory */
-    bool fixed;           /* and each run enqueues the same */
-    bool copies;          /* some step is no kernel */
-    bool shared;          /* some kernel's groups share what has to be asked for: */
-    int64_t *asked;       /* bytes, by kernel */
-};
+#include "bundle_gpu.h"
 
 static BufferKind mem_kind(const Buffer *b)
 {
@@ -50,8 +26,7 @@ static void use(Gpu *g, const Buffer *b)
     g->used[buffer_root(b)->id] = true;
 }
 
-/* A condition that the host knows anyway. */
-static bool on_host(const Buffer *b)
+bool gpu_on_host(const Buffer *b)
 {
     const Buffer *r = buffer_root(b);
     return r->kind == BUF_INPUT || r->kind == BUF_WEIGHT;
@@ -84,7 +59,7 @@ static void mark(Bundle *b, const Block *steps)
             host_use(g, s->bufs[j]);
         if (s->scratch)
             host_use(g, s->scratch);
-        if (s->cond && !on_host(s->cond))
+        if (s->cond && !gpu_on_host(s->cond))
             use(g, s->cond);
         mark(b, &s->body);
         mark(b, &s->other);
@@ -118,7 +93,7 @@ static int find(const Gpu *g, const Buffer *b)
     return -1;
 }
 
-static bool on_device(const Bundle *b, const Buffer *buffer)
+bool gpu_on_device(const Bundle *b, const Buffer *buffer)
 {
     return find(b->gpu, buffer_root(buffer)) >= 0;
 }
@@ -165,7 +140,7 @@ void gpu_prepare(Bundle *b)
     }
     g->apart = apart(&p->main);
     for (int i = 0; i < b->nout; i++)
-        g->apart &= on_device(b, b->out[i].b);
+        g->apart &= gpu_on_device(b, b->out[i].b);
     for (int i = 0; b->c->bound && i < b->nin; i++)
         g->apart &= !b->c->bound[i];
     g->fixed = g->apart && !b->nsym;
@@ -187,7 +162,7 @@ int64_t gpu_arena_bytes(const Bundle *b)
     return b->gpu->host_bytes;
 }
 
-static const char *mem_name(const Bundle *b, int i)
+const char *gpu_mem_name(const Bundle *b, int i)
 {
     const Mem *m = &b->gpu->mem[i];
     switch (m->kind) {
@@ -198,183 +173,13 @@ static const char *mem_name(const Bundle *b, int i)
     }
 }
 
-static const char *mem_of(Bundle *b, const Buffer *buffer)
+const char *gpu_mem_of(Bundle *b, const Buffer *buffer)
 {
     int i = find(b->gpu, buffer_root(buffer));
     if (i < 0)
         BUG("a buffer that a device step uses is not on the device");
     b->needs |= NEED_MEM;
-    return mem_name(b, i);
-}
-
-/* ---- kernels ----------------------------------------------------------------------------- */
-
-/* The text in one C string literal a line; long lines in several. */
-static void print_lines(StrBuf *sb, const char *text, int *n)
-{
-    enum { PIECE = 500 };
-    while (*text) {
-        const char *eol = strchr(text, '\n');
-        size_t len = eol ? (size_t)(eol - text) : strlen(text), piece = len < PIECE ? len : PIECE;
-        sb_puts(sb, "    \"");
-        for (size_t i = 0; i < piece; i++) {
-            if (text[i] == '"' || text[i] == '\\' || text[i] == '?')
-                sb_puts(sb, "\\");
-            sb_write(sb, text + i, 1);
-        }
-        bool whole = eol && piece == len;
-        sb_puts(sb, whole ? "\\n\",\n" : "\",\n");
-        text += piece + (whole ? 1 : 0);
-        ++*n;
-    }
-}
-
-static void print_bytes(StrBuf *sb, const char *data, size_t n)
-{
-    size_t start = sb->len;
-    for (size_t i = 0; i < n; i++) {
-        if (i == 0 || sb->len - start > 92) {
-            sb_puts(sb, i ? ",\n    " : "    ");
-            start = sb->len;
-        } else {
-            sb_puts(sb, ",");
-        }
-        sb_printf(sb, "%d", (unsigned char)data[i]);
-    }
-}
-
-/* The kernel file: <name>_kernels.cl or .cu. */
-static void kernels_text(StrBuf *sb, Bundle *b)
-{
-    StrBuf body = {0};
-    for (int i = 0; i < b->p->nkernel; i++) {
-        const Kernel *k = b->p->kernels[i];
-        kernel_comment(&body, b, k);
-        b->kernel_needs |=
-            render_kernel(&body, b->target, k, arena_printf(b->a, "%s_%s", b->name, k->name));
-    }
-    sb_printf(sb, "/* %s_kernels%s - the kernels of ", b->name, b->target->suffix);
-    print_comment_text(sb, b->source);
-    sb_puts(sb, ". */\n");
-    sb_puts(sb, b->target->pragma);
-    if (b->kernel_needs & NEED_NUM)
-        runtime_whole(sb, "igrt_num.h");
-    else
-        sb_puts(sb, b->target->prologue);
-    if (b->kernel_needs & NEED_MMA)
-        sb_puts(sb, runtime_text("igrt_mma.h"));
-    if (b->kernel_needs & NEED_WGMMA)
-        sb_puts(sb, runtime_text("igrt_wgmma.h"));
-    sb_puts(sb, body.data);
-    sb_free(&body);
-}
-
-static void kernel_header(Bundle *b)
-{
-    StrBuf sb = {0};
-    const char *n = b->name, *u = b->upper;
-    sb_printf(
-        &sb,
-        "/* %s_kernels.h - the program that runs on the device, and the names of its kernels. */\n"
-        "#ifndef %s_KERNELS_H\n#define %s_KERNELS_H\n\n"
-        "enum {\n    %s_KERNELS = %d,\n    %s_PROGRAM_PARTS = %d\n};\n"
-        "extern const char *const %s_program[%s_PROGRAM_PARTS];\n"
-        "extern const char *const %s_kernel_name[%s_KERNELS];\n\n"
-        "/* places in ctx->kernel */\nenum {\n",
-        n, u, u, u, b->p->nkernel, u, b->gpu->nline, n, u, n, u);
-    for (int i = 0; i < b->p->nkernel; i++)
-        sb_printf(&sb, "    %s%s\n", upper_case(b->a, b->p->kernels[i]->name),
-                  i + 1 < b->p->nkernel ? "," : "");
-    sb_puts(&sb, "};\n\n#endif\n");
-    bundle_source(b, arena_printf(b->a, "%s_kernels.h", n), &sb);
-}
-
-/* Compiles the text for one machine (NULL: any) if the target has a compiler; false: the source itself has to do. */
-static bool compiled(Bundle *b, const char *text, const char *machine, StrBuf *image)
-{
-    switch (b->target->compile ? b->target->compile(image, text, machine, !b->c->keep_subnormals)
-                               : COMPILE_ABSENT) {
-    case COMPILE_DONE: return true;
-    case COMPILE_FAILED:
-        bundle_fail(b, machine ? INGOT_USAGE : INGOT_BUG, "the %s kernels do not compile%s%s: %s",
-                    b->target->name, machine ? " for " : "", machine ? machine : "",
-                    image->data ? image->data : "");
-        return false;
-    case COMPILE_ABSENT: break;
-    }
-    if (b->target->compile)
-        context_report(
-            b->c, INGOT_WARNING, INGOT_OK,
-            arena_printf(
-                b->a,
-                "the compiler of %s kernels is not installed: the bundle has their source only, "
-                "and init gives IGRT_ERR_BUILD",
-                b->target->name));
-    return false;
-}
-
-/* An image for each machine that the target names, in that order ("cuda:sm_90+sm_80+ptx"; of ptx every machine makes its own): how many. */
-static int images(StrBuf *sb, Bundle *b, const char *text)
-{
-    const char *colon = b->o->target ? strchr(b->o->target, ':') : NULL;
-    const char *machine = colon ? colon + 1 : "ptx";
-    int n = 0;
-    for (bool more = true; more; n++) {
-        size_t length = strcspn(machine, "+");
-        const char *name = arena_printf(b->a, "%.*s", (int)length, machine);
-        bool any = !strcmp(name, "ptx");
-        StrBuf image = {0};
-        bool done = compiled(b, text, any ? NULL : name, &image);
-        if (done) {
-            sb_printf(sb,
-                      "\n/* %s_kernels%s, compiled for %s */\n"
-                      "static const unsigned char image%d[] = {\n",
-                      b->name, b->target->suffix, any ? "any machine" : name, n);
-            print_bytes(sb, image.data, image.len);
-            sb_puts(sb, "\n};\n");
-        }
-        sb_free(&image);
-        if (!done)
-            return 0;
-        more = machine[length] != 0;
-        machine += length + more;
-    }
-    return n;
-}
-
-void gpu_kernels(Bundle *b)
-{
-    StrBuf text = {0}, sb = {0};
-    const char *n = b->name, *u = b->upper;
-    kernels_text(&text, b);
-    sb_printf(
-        &sb,
-        "/* %s_kernels.c - the program that runs on the device. */\n#include \"%s_kernels.h\"\n", n,
-        n);
-    int count = b->target->compile ? images(&sb, b, text.data) : 0;
-    sb_puts(&sb, "\n");
-    if (!b->target->compile)
-        sb_printf(&sb, "/* %s_kernels%s */\n", n, b->target->suffix);
-    else if (!count)
-        sb_printf(&sb, "/* %s_kernels%s was not compiled */\n", n, b->target->suffix);
-    sb_printf(&sb, "const char *const %s_program[%s_PROGRAM_PARTS] = {\n", n, u);
-    for (int i = 0; i < count; i++)
-        sb_printf(&sb, "    (const char *)image%d,\n", i);
-    b->gpu->nline = count;
-    if (!b->target->compile)
-        print_lines(&sb, text.data, &b->gpu->nline);
-    else if (!count) {
-        sb_puts(&sb, "    \"\",\n");
-        b->gpu->nline = 1;
-    }
-    sb_puts(&sb, "};\n");
-    sb_printf(&sb, "\nconst char *const %s_kernel_name[%s_KERNELS] = {\n", n, u);
-    for (int i = 0; i < b->p->nkernel; i++)
-        sb_printf(&sb, "    \"%s_%s\",\n", n, b->p->kernels[i]->name);
-    sb_puts(&sb, "};\n");
-    bundle_source(b, arena_printf(b->a, "%s_kernels%s", n, b->target->suffix), &text);
-    bundle_source(b, arena_printf(b->a, "%s_kernels.c", n), &sb);
-    kernel_header(b);
+    return gpu_mem_name(b, i);
 }
 
 /* ---- declarations ------------------------------------------------------------------------ */
@@ -396,7 +201,7 @@ void gpu_constants(StrBuf *sb, Bundle *b)
     sb_puts(sb, "\n/* places in ctx->mem */\nenum {\n");
     for (int i = 0; i < g->nmem; i++) {
         const Mem *m = &g->mem[i];
-        sb_printf(sb, "    %s,", mem_name(b, i));
+        sb_printf(sb, "    %s,", gpu_mem_name(b, i));
         if (m->kind == BUF_INPUT || m->kind == BUF_OUTPUT)
             sb_printf(sb, " /* %s */", (m->kind == BUF_INPUT ? b->in : b->out)[m->key].field);
         sb_puts(sb, "\n");
@@ -475,7 +280,7 @@ void gpu_functions(StrBuf *sb, Bundle *b)
             address(sb, b, m->b, NULL, false);
         else
             sb_puts(sb, "NULL");
-        sb_printf(sb, ", &mem[%s]));\n", mem_name(b, i));
+        sb_printf(sb, ", &mem[%s]));\n", gpu_mem_name(b, i));
         if (g->apart && i == g->npart + g->nio)
             sb_puts(sb, "    }\n");
     }
@@ -487,7 +292,7 @@ void gpu_functions(StrBuf *sb, Bundle *b)
         sb_printf(&before,
                   "    if (ctx->config.flags & IGRT_ON_DEVICE)\n"
                   "        memset(&ctx->mem[%s], 0, %d * sizeof *ctx->mem); /* the caller's */\n",
-                  mem_name(b, g->npart + 1), g->nio);
+                  gpu_mem_name(b, g->npart + 1), g->nio);
     sb_printf(sb,
               "\nstatic void release(%s_ctx *ctx)\n{\n    igrt_gpu *const gpu = &ctx->gpu;\n%s"
               "    for (int i = MEM_COUNT - 1; i > %s; i--)\n"
@@ -513,129 +318,6 @@ void gpu_locals(Writer *w, unsigned needs)
         line(w, "igrt_gpu *const gpu = &ctx->gpu;");
     if (needs & NEED_MEM)
         line(w, "igrt_gpu_mem *const mem = ctx->mem;");
-}
-
-/* ---- transfers --------------------------------------------------------------------------- */
-
-/* unit * n[0] * n[1] ..., constants multiplied out. */
-static void product(StrBuf *sb, Bundle *b, int64_t unit, int n, Node *const *factor)
-{
-    bool any = false;
-    for (int i = 0; i < n; i++) {
-        int64_t v;
-        if (idx_value(factor[i], &v)) {
-            unit = sat_mul(unit, v);
-            continue;
-        }
-        sb_puts(sb, any ? " * " : "");
-        print_expr(sb, b, factor[i]);
-        any = true;
-    }
-    if (any && unit == 1)
-        return;
-    sb_puts(sb, any ? " * " : "");
-    sb_printf(sb, unit > INT32_MAX ? "INT64_C(%lld)" : "%lld", (long long)unit);
-}
-
-/* The same as a size_t. */
-static void sized(StrBuf *sb, Bundle *b, int64_t unit, int n, Node *const *factor)
-{
-    bool dynamic = false;
-    for (int i = 0; i < n; i++)
-        dynamic |= factor[i]->op != OP_CONST;
-    sb_puts(sb, dynamic ? "(size_t)(" : "");
-    product(sb, b, unit, n, factor);
-    sb_puts(sb, dynamic ? ")" : "");
-}
-
-/* Bytes of the tensor in its actual dims. */
-static void bytes(StrBuf *sb, Bundle *b, const Buffer *buffer)
-{
-    if (buffer->layout.n)
-        sb_printf(sb, "%lld", (long long)buffer->bytes);
-    else
-        sized(sb, b, element_bytes(buffer->dtype), buffer->rank, buffer->dims);
-}
-
-/* Where the tensor (and element `offset` of it) starts in its memory, in bytes. */
-static void start_offset(StrBuf *sb, Bundle *b, const Buffer *buffer, Node *offset)
-{
-    int64_t unit = element_bytes(buffer->dtype);
-    bool any = false;
-    for (; buffer; buffer = buffer->base, offset = NULL) {
-        Node *each[2] = {buffer->base ? buffer->base_offset : NULL, offset};
-        for (int i = 0; i < 2; i++) {
-            if (!each[i] || idx_is(each[i], 0))
-                continue;
-            sb_puts(sb, any ? " + " : "(size_t)(");
-            product(sb, b, unit, 1, &each[i]);
-            any = true;
-        }
-    }
-    sb_puts(sb, any ? ")" : "0");
-}
-
-/* "TRY(igrt_gpu_read(gpu" */
-static void open_gpu(Writer *w, const char *function)
-{
-    w->b->needs |= NEED_GPU;
-    indent(w);
-    sb_printf(&w->sb, "TRY(igrt_gpu_%s(gpu", function);
-}
-
-/* wait: until the host's memory may be used again. */
-static void transfer(Writer *w, const char *function, const Buffer *buffer, bool wait)
-{
-    Bundle *b = w->b;
-    open_gpu(w, function);
-    sb_printf(&w->sb, ", mem[%s], ", mem_of(b, buffer));
-    start_offset(&w->sb, b, buffer, NULL);
-    sb_puts(&w->sb, ", ");
-    address(&w->sb, b, buffer, NULL, strcmp(function, "read") == 0);
-    sb_puts(&w->sb, ", ");
-    bytes(&w->sb, b, buffer);
-    sb_printf(&w->sb, ", %d));\n", wait);
-}
-
-static void inputs(Writer *w)
-{
-    for (int i = 0; i < w->b->nin; i++)
-        if (on_device(w->b, w->b->in[i].b))
-            transfer(w, "write", w->b->in[i].b, false);
-}
-
-static void outputs(Writer *w)
-{
-    for (int i = 0; i < w->b->nout; i++)
-        if (on_device(w->b, w->b->out[i].b))
-            transfer(w, "read", w->b->out[i].b, false);
-    open_gpu(w, "finish");
-    sb_puts(&w->sb, "));\n");
-}
-
-void gpu_steps(Writer *w, const char *steps)
-{
-    const Gpu *g = w->b->gpu;
-    if (!g->apart) {
-        inputs(w);
-        sb_puts(&w->sb, "\n");
-        sb_puts(&w->sb, steps);
-        outputs(w);
-        return;
-    }
-    line(w, "if (ctx->config.flags & IGRT_ON_DEVICE) {");
-    w->depth++;
-    if (g->nio)
-        line(w, "TRY(bind(ctx, in, out));");
-    line(w, "TRY(%s(ctx));", g->fixed ? "play" : "enqueue");
-    w->depth--;
-    line(w, "} else {");
-    w->depth++;
-    inputs(w);
-    line(w, "TRY(%s(ctx));", g->fixed ? "play" : "enqueue");
-    outputs(w);
-    w->depth--;
-    line(w, "}");
 }
 
 /* After enqueue(): record() and play() of what is enqueued, and bind() to memory that is the caller's. */
@@ -679,7 +361,7 @@ void gpu_apart_functions(StrBuf *sb, Bundle *b)
         address(sb, b, g->mem[i].b, NULL, false);
         sb_puts(sb, "),\n");
     }
-    const char *first = mem_name(b, g->npart + 1);
+    const char *first = gpu_mem_name(b, g->npart + 1);
     const char *wrong = !out ? "IGRT_ERR_INPUT"
                         : !in
                             ? "IGRT_ERR_OUTPUT"
@@ -701,141 +383,4 @@ void gpu_ready(StrBuf *sb, const Bundle *b)
         return;
     sb_printf(sb, "    if (status == IGRT_OK%s)\n        status = record(ctx);\n",
               b->gpu->copies ? " && !(config->flags & IGRT_ON_DEVICE)" : "");
-}
-
-/* ---- steps ------------------------------------------------------------------------------- */
-
-/* Work items: elements of the kernel's output axes, or what BIND says, as the renderer takes them apart; and how many are a
- * group. */
-static void items(StrBuf *sb, Bundle *b, const Kernel *k)
-{
-    Tiles tiles = kernel_lower(k);
-    if (!k->serial && (tiles.n != 1 || tiles.tile[0].lanes > 1))
-        BUG("%s: a GPU kernel of several loop nests or lanes", k->name);
-    Node *extent[INGOT_MAX_RANK * 2];
-    int n = 0;
-    const Tile *t = &tiles.tile[0];
-    for (int i = 0; !k->serial && i < t->naxis; i++)
-        if (t->items ? t->axis[i].bound == BOUND_GRID : !t->axis[i].scanned)
-            extent[n++] = t->axis[i].range->src[0];
-    int group = k->serial ? 0 : tile_group(t);
-    product(sb, b, group ? group : 1, n, extent);
-    sb_printf(sb, ", %d, %lld", group, (long long)gpu_shared(tiles.k, k->narg, b->target));
-    tiles_free(&tiles);
-}
-
-static void numbers(Writer *w, int n, const int64_t *x, int64_t unit)
-{
-    sb_puts(&w->sb, ", (const uint64_t[]){");
-    for (int i = 0; i < n; i++)
-        sb_printf(&w->sb, "%s%lld", i ? ", " : "", (long long)sat_mul(x[i], unit));
-    sb_puts(&w->sb, "}");
-}
-
-/* What boxes of an argument are taken out of, for STAGE .. move tma: igrt_gpu_map m1; TRY(igrt_gpu_make_map(gpu, &m1, ...)); */
-static void maps(Writer *w, const Step *s)
-{
-    Bundle *b = w->b;
-    Tiles tiles = kernel_lower(s->kernel);
-    for (int i = 0, box = 0; i < s->kernel->nopt; i++) {
-        if (!s->kernel->opts[i].tma)
-            continue;
-        const Box *x = &tiles.tile[0].box[box++];
-        const int64_t bytes = element_bytes(s->kernel->args[x->arg].dtype);
-        line(w, "igrt_gpu_map m%d;", x->arg);
-        open_gpu(w, "make_map");
-        sb_printf(&w->sb, ", &m%d, mem[%s], %lld, %d", x->arg, mem_of(b, s->bufs[x->arg]),
-                  (long long)sat_mul(x->offset, bytes), x->rank);
-        numbers(w, x->rank, x->extent, 1);
-        numbers(w, x->rank, x->stride, bytes);
-        numbers(w, x->rank, x->size, 1);
-        sb_puts(&w->sb, "));\n");
-    }
-    tiles_free(&tiles);
-}
-
-void gpu_kernel(Writer *w, const Step *s)
-{
-    Bundle *b = w->b;
-    const Kernel *k = s->kernel;
-    int nmem = 0, n = 0;
-    const int narg = k->narg, nint = narg + k->nvar;
-    line(w, "{");
-    w->depth++;
-    maps(w, s);
-    indent(w);
-    sb_puts(&w->sb, "void *args[] = {");
-    size_t start = w->sb.len;
-    for (int i = 0; i < nint + k->nscalar; i++) {
-        if (i < narg && !kernel_has_param(k, i))
-            continue;
-        bool wrap = w->sb.len - start > 70;
-        sb_puts(&w->sb, wrap ? ",\n    " : n ? ", " : "");
-        if (wrap) {
-            indent(w);
-            start = w->sb.len;
-        }
-        if (i < narg) {
-            sb_printf(&w->sb, "&mem[%s]", mem_of(b, s->bufs[i]));
-        } else if (i < nint) {
-            sb_printf(&w->sb, "&%s", sym_place(b, k->vars[i - narg]));
-        } else {
-            const Scalar *scalar = &k->scalars[i - nint];
-            sb_printf(&w->sb, "&(%s){", scalar_type(scalar));
-            print_scalar(&w->sb, scalar, s->scalars[i - nint]);
-            sb_puts(&w->sb, "}");
-        }
-        nmem += i < narg;
-        n++;
-    }
-    for (int i = 0; i < k->nopt; i++)
-        if (k->opts[i].tma)
-            sb_printf(&w->sb, "%s&m%lld", n++ ? ", " : "", (long long)k->opts[i].amount);
-    sb_puts(&w->sb, "};\n");
-    open_gpu(w, "launch");
-    sb_printf(&w->sb, ", ctx->kernel[%s], ", upper_case(b->a, k->name));
-    items(&w->sb, b, k);
-    sb_printf(&w->sb, ", %d, %d, %d, args));\n", nmem, k->nvar, n);
-    w->depth--;
-    line(w, "}");
-}
-
-void gpu_copy(Writer *w, const Step *s)
-{
-    Bundle *b = w->b;
-    const Buffer *dst = s->bufs[0], *src = s->bufs[1];
-    open_gpu(w, "copy");
-    sb_printf(&w->sb, ", mem[%s], ", mem_of(b, dst));
-    start_offset(&w->sb, b, dst, s->dst_offset);
-    sb_printf(&w->sb, ", mem[%s], ", mem_of(b, src));
-    start_offset(&w->sb, b, src, s->src_offset);
-    sb_puts(&w->sb, ", ");
-    sized(&w->sb, b, element_bytes(dst->dtype), 1, &s->elements);
-    sb_puts(&w->sb, "));\n");
-}
-
-void gpu_call_inputs(Writer *w, const Step *s)
-{
-    for (int i = 0; i < s->call->n_in; i++)
-        if (!on_host(s->bufs[i]) && on_device(w->b, s->bufs[i]))
-            transfer(w, "read", s->bufs[i], true);
-}
-
-void gpu_call_outputs(Writer *w, const Step *s)
-{
-    for (int i = s->call->n_in; i < s->nbuf; i++)
-        if (on_device(w->b, s->bufs[i]))
-            transfer(w, "write", s->bufs[i], true);
-}
-
-bool gpu_condition(Writer *w, const Buffer *cond, int number)
-{
-    if (on_host(cond))
-        return false;
-    line(w, "unsigned char cond%d = 0;", number);
-    open_gpu(w, "read");
-    sb_printf(&w->sb, ", mem[%s], ", mem_of(w->b, cond));
-    start_offset(&w->sb, w->b, cond, NULL);
-    sb_printf(&w->sb, ", &cond%d, 1, 1));\n", number);
-    return true;
 }

@@ -6,27 +6,12 @@
  * block keep their buffers inside; buffers made inside are forgotten when the block ends. */
 #include <string.h>
 
-#include "schedule.h"
+#include "schedule_scope.h"
 #include "values.h"
-
-typedef struct {
-    Sched *s;
-    Block *block;
-    Node **made; /* nodes that got a buffer in this block */
-    int nmade;
-} Scope;
-
-/* Where a value lies: in this buffer, from these coordinates on (NULL: it is all of it). */
-typedef struct {
-    Buffer *buffer;
-    Node *const *at;
-} Place;
-
-static void schedule_node(Scope *, Node *);
 
 /* ---- steps ------------------------------------------------------------------------------ */
 
-static Step *step_new(Scope *at, StepKind kind)
+Step *schedule_step(Scope *at, StepKind kind)
 {
     Sched *s = at->s;
     Step *step = NEW(s->arena, Step);
@@ -36,7 +21,7 @@ static Step *step_new(Scope *at, StepKind kind)
     return step;
 }
 
-static void step_bufs(Sched *s, Step *step, int n, Buffer *const *bufs)
+void schedule_step_bufs(Sched *s, Step *step, int n, Buffer *const *bufs)
 {
     step->nbuf = n;
     step->bufs = NEWN(s->arena, Buffer *, n);
@@ -47,273 +32,6 @@ static void step_bufs(Sched *s, Step *step, int n, Buffer *const *bufs)
 void plan_note(Plan *p, Note note)
 {
     vec_push(p->arena, p->notes, p->nnote, note);
-}
-
-/* ---- kernels ------------------------------------------------------------------------------ */
-
-static Node *store_node(Nest *k, Place out, Node *gate, Node *value, Node *const *coords)
-{
-    Buffer *b = out.buffer;
-    Node *src[INGOT_MAX_RANK + 3] = {nest_buffer(k, b), gate, value};
-    for (int i = 0; i < b->rank; i++)
-        src[3 + i] = out.at ? idx_add(k->s->c, coords[i], out.at[i]) : coords[i];
-    return node_make(k->s->c, OP_STORE, b->dtype, (Arg){0}, 3 + b->rank, src, 0, NULL);
-}
-
-/* The ranges that a value depends on: those of its own reduces not among them. */
-static int free_ranges(Arena *a, Node *value, Node **out, int max)
-{
-    int n, count = 0;
-    Node **order = graph_toposort(a, 1, &value, &n);
-    for (int i = 0; i < n; i++) {
-        bool reduced = false;
-        for (int j = 0; j < n && order[i]->op == OP_RANGE; j++)
-            reduced |= owns_range(order[j], order[i]);
-        if (order[i]->op == OP_RANGE && !reduced && count < max)
-            out[count++] = order[i];
-    }
-    return count;
-}
-
-/* A step before the kernel that uses the index: the greatest one that is out of range, or INT64_MIN. */
-static void check_step(Scope *at, const Nest *user, const IndexUse *u)
-{
-    Sched *s = at->s;
-    Context *c = s->c;
-    Node *yes = node_bool(c, true), *none = node_const_i(c, INGOT_I64, INT64_MIN);
-    Node *fits = bool_and(c, idx_le(c, idx(c, 0), u->index), idx_lt(c, u->index, u->size));
-    Node *bad = bool_and(c, u->gate, bool_not(c, fits));
-    Nest *k = NEW(s->arena, Nest);
-    k->s = s;
-    memcpy(k->bufs, user->bufs, sizeof k->bufs);
-    k->nbuf = user->nbuf;
-    Node *src[1 + 4 * INGOT_MAX_RANK] = {
-        node_where(c, bad, node_cast(c, u->index, INGOT_I64), none)};
-    int n = free_ranges(s->arena, src[0], src + 1, 4 * INGOT_MAX_RANK);
-    Node *worst =
-        n ? node_make(c, OP_REDUCE, INGOT_I64, (Arg){.i = INGOT_REDUCE_MAX}, 1 + n, src, 0, NULL)
-          : src[0];
-    k->store = store_node(k, (Place){buffer_new(s, BUF_LOCAL, INGOT_I64, 0, NULL, u->t), NULL}, yes,
-                          worst, NULL);
-    Step *step = step_new(at, STEP_INDEX);
-    Buffer **bufs;
-    step->name = "check";
-    step_origins(s, step, u->t);
-    step->size = u->size;
-    step->axis = u->axis;
-    step->wraps = index_check_of(c, u->t) == INDEX_WRAPS;
-    step->kernel = kernel_finish(k, &bufs, &n);
-    step->kernel->check = true;
-    step_bufs(s, step, n, bufs);
-}
-
-static void nest_end(Scope *at, Nest *k, Node *origin)
-{
-    for (int i = 0; i < k->nuse; i++)
-        check_step(at, k, &k->use[i]);
-    Step *step = step_new(at, STEP_KERNEL);
-    Buffer **bufs;
-    int n;
-    step->value = origin;
-    step->stored = NEW(at->s->arena, Stored);
-    step->stored[step->nstored++] =
-        (Stored){.node = origin, .copy = origin != k->root && !is_computed(at->s, origin)};
-    step_computes(at->s, step, origin);
-    if (at->s->opt_level)
-        nest_split(k);
-    if (at->s->opt_level)
-        nest_part_operands(k);
-    step->kernel = kernel_finish(k, &bufs, &n);
-    step_bufs(at->s, step, n, bufs);
-    map_free(&k->memo);
-}
-
-static void nest_ranges(Nest *k, int rank, Node *const *dims, Node **coords)
-{
-    Context *c = k->s->c;
-    for (int i = 0; i < rank; i++) {
-        coords[i] = idx_is(dims[i], 1) ? idx(c, 0) : range_new(c, k->s->naxis++, dims[i]);
-        if (coords[i]->op == OP_RANGE)
-            k->ranges[k->nrange++] = coords[i];
-    }
-}
-
-/* One kernel: out = t. */
-static void store_value(Scope *at, Node *t, Node *root, Place out)
-{
-    Sched *s = at->s;
-    if (dims_bound(t->rank, t->shape) == 0)
-        return;
-    Nest *k = NEW(s->arena, Nest);
-    k->s = s;
-    k->root = root;
-    Node *coords[INGOT_MAX_RANK], *yes = node_bool(s->c, true);
-    nest_ranges(k, t->rank, t->shape, coords);
-    Node *value = lower_value(k, t, coords, yes);
-    k->store = store_node(k, out, yes, value, coords);
-    nest_end(at, k, t);
-}
-
-static Op update_op(int64_t how)
-{
-    switch (how) {
-    case INGOT_ADD: return OP_ADD;
-    case INGOT_MUL: return OP_MUL;
-    case INGOT_MAX: return OP_MAX;
-    default: return OP_MIN;
-    }
-}
-
-/* out = x; then, in order, out[index] = v (or combined with what is there). */
-static void store_update(Scope *at, Node *t, Place out)
-{
-    Sched *s = at->s;
-    Context *c = s->c;
-    Node *x = t->src[0], *v = t->src[1];
-    const Info *there = info_of(s, x);
-    bool in_place = there->buffer == out.buffer && !there->at && !out.at;
-    if (!in_place)
-        store_value(at, x, t, out);
-    if (dims_bound(v->rank, v->shape) == 0 || dims_bound(x->rank, x->shape) == 0)
-        return;
-    Nest *k = NEW(s->arena, Nest);
-    k->s = s;
-    k->root = t;
-    k->serial = true;
-    Node *coords[INGOT_MAX_RANK], *to[INGOT_MAX_RANK], *gate = node_bool(c, true);
-    nest_ranges(k, v->rank, v->shape, coords);
-    for (int i = 0; i < x->rank; i++) {
-        to[i] =
-            node_cast(c, lower_value(k, t->src[2 + i], coords, node_bool(c, true)), INGOT_INDEX);
-        note_index(k, t, i, to[i], node_bool(c, true));
-        gate = bool_and(c, gate, idx_le(c, idx(c, 0), to[i]));
-        gate = bool_and(c, gate, idx_lt(c, to[i], x->shape[i]));
-    }
-    Node *value = lower_value(k, v, coords, node_bool(c, true));
-    if (t->arg.i != INGOT_SET) {
-        Node *old = load_value(k, out.buffer, out.at, to, gate);
-        value = node_alu2(c, update_op(t->arg.i), t->dtype, old, value);
-    }
-    k->store = store_node(k, out, gate, value, to);
-    nest_end(at, k, t);
-}
-
-/* Is t, a stored value or a slice of one, at that place already? */
-static bool lies_at(Sched *s, Node *t, Place place)
-{
-    Node *at[INGOT_MAX_RANK];
-    for (int i = 0; i < t->rank; i++)
-        at[i] = idx(s->c, 0);
-    for (; t->op == OP_SHRINK && !info_of(s, t)->buffer; t = t->src[0])
-        for (int i = 0; i < t->rank; i++)
-            at[i] = idx_add(s->c, at[i], t->src[1 + 2 * i]);
-    Info *f = info_of(s, t);
-    bool same = f->buffer == place.buffer;
-    for (int i = 0; i < t->rank && same; i++)
-        same =
-            idx_provably_equal(s->c, f->at ? idx_add(s->c, at[i], f->at[i]) : at[i], place.at[i]);
-    return same;
-}
-
-static void store_concat(Scope *at, Node *t, Place out)
-{
-    Context *c = at->s->c;
-    int axis = (int)t->arg.i;
-    Node *to[INGOT_MAX_RANK];
-    for (int i = 0; i < t->rank; i++)
-        to[i] = out.at ? out.at[i] : idx(c, 0);
-    for (uint32_t i = 0; i < t->nsrc; i++) {
-        Place part = {out.buffer, to};
-        if (!lies_at(at->s, t->src[i], part))
-            store_value(at, t->src[i], t, part);
-        to[axis] = idx_add(c, to[axis], t->src[i]->shape[axis]);
-    }
-}
-
-/* Compute t into `out` with kernels of its own. */
-static void compute_into(Scope *at, Node *t, Place out)
-{
-    Info *i = info_of(at->s, t);
-    if (i->buffer || i->foldable) {
-        store_value(at, t, NULL, out); /* a copy */
-        return;
-    }
-    if (t->op == OP_UPDATE)
-        store_update(at, t, out);
-    else if (t->op == OP_CONCAT)
-        store_concat(at, t, out);
-    else
-        store_value(at, t, t, out);
-}
-
-static void set_place(Scope *at, Node *t, Place place)
-{
-    info_of(at->s, t)->buffer = place.buffer;
-    info_of(at->s, t)->at = place.at;
-    vec_push(at->s->arena, at->made, at->nmade, t);
-}
-
-static void set_buffer(Scope *at, Node *t, Buffer *b)
-{
-    set_place(at, t, (Place){b, NULL});
-}
-
-static Buffer *arena_buffer(Scope *at, Node *t)
-{
-    return buffer_new(at->s, BUF_ARENA, t->dtype, t->rank, t->shape, t);
-}
-
-/* Where t is to be stored: in a buffer of its own, or in its home. */
-static Place place_of(Scope *at, Node *t)
-{
-    Sched *s = at->s;
-    Node **shift = NULL;
-    int rank = t->rank;
-    Info *i = info_of(s, t);
-    for (; !i->buffer && i->home; t = i->home, i = info_of(s, t)) {
-        if (!shift) {
-            shift = NEWN(s->arena, Node *, rank + 1);
-            for (int d = 0; d < rank; d++)
-                shift[d] = idx(s->c, 0);
-        }
-        for (int d = 0; d < rank; d++)
-            shift[d] = idx_add(s->c, shift[d], i->home_at[d]);
-    }
-    for (int d = 0; d < rank && shift && i->buffer && i->at; d++)
-        shift[d] = idx_add(s->c, shift[d], i->at[d]);
-    if (!i->buffer && !i->shared)
-        i->shared = arena_buffer(at, t);
-    return (Place){i->buffer ? i->buffer : i->shared, shift};
-}
-
-/* Is it all of the buffer? A state that grows, and what is in its home, are not. */
-static bool fills(Sched *s, Node *t, const Buffer *b)
-{
-    bool all = !info_of(s, t)->at;
-    for (int d = 0; d < t->rank && all; d++)
-        all = idx_provably_equal(s->c, t->shape[d], b->dims[d]);
-    return all;
-}
-
-/* A buffer that holds t and nothing else, for steps that read memory (calls, conditions). */
-static Buffer *buffer_of(Scope *at, Node *t)
-{
-    Info *i = info_of(at->s, t);
-    if (i->buffer && fills(at->s, t, i->buffer))
-        return i->buffer;
-    if (i->buffer) {
-        Buffer *copy = arena_buffer(at, t);
-        store_value(at, t, NULL, (Place){copy, NULL});
-        return copy;
-    }
-    if (t->op == OP_PROJ && info_of(at->s, t->src[0])->tuple)
-        return info_of(at->s, t->src[0])->tuple[t->arg.i];
-    if (t->op == OP_DATA || i->foldable)
-        return weight_buffer(at->s, t);
-    Place place = place_of(at, t);
-    compute_into(at, t, place);
-    set_place(at, t, place);
-    return place.buffer;
 }
 
 /* ---- blocks -------------------------------------------------------------------------------- */
@@ -390,7 +108,7 @@ static void check_ready(Scope *at, const Requires *r, bool *done)
         const Require *q = r->item[i];
         if (done[i] || !all_set(s, q->value) || !all_set(s, q->least) || !all_set(s, q->greatest))
             continue;
-        Step *step = step_new(at, STEP_CHECK);
+        Step *step = schedule_step(at, STEP_CHECK);
         step->name = "check";
         step->require = q;
         if (q->origin)
@@ -401,8 +119,8 @@ static void check_ready(Scope *at, const Requires *r, bool *done)
 
 /* Schedule what is needed for n results, and the requirements of the block.  dest[i]: where result i must be, or NULL:
  * anywhere. */
-static void schedule_block(Scope *at, int n, Node *const *results, Buffer *const *dest,
-                           const Requires *require)
+void schedule_block(Scope *at, int n, Node *const *results, Buffer *const *dest,
+                    const Requires *require)
 {
     Sched *s = at->s;
     Walk w = {.at = at};
@@ -452,8 +170,8 @@ static void schedule_block(Scope *at, int n, Node *const *results, Buffer *const
             if (results[j] == t && dest[j] && (!to || dest[j]->kind == BUF_STATE))
                 to = dest[j];
         if (to) {
-            compute_into(at, t, (Place){to, NULL});
-            set_buffer(at, t, to);
+            schedule_into(at, t, (Place){to, NULL});
+            schedule_set_buffer(at, t, to);
         } else {
             schedule_node(at, t);
         }
@@ -462,180 +180,16 @@ static void schedule_block(Scope *at, int n, Node *const *results, Buffer *const
     }
     for (int j = 0; j < n && dest; j++)
         if (dest[j] && info_of(s, results[j])->buffer != dest[j])
-            compute_into(at, results[j], (Place){dest[j], NULL});
+            schedule_into(at, results[j], (Place){dest[j], NULL});
 }
 
-static void scope_end(Scope *at)
+void schedule_end(Scope *at)
 {
     for (int i = 0; i < at->nmade; i++) {
         info_of(at->s, at->made[i])->buffer = NULL;
         info_of(at->s, at->made[i])->at = NULL;
         info_of(at->s, at->made[i])->tuple = NULL;
         info_of(at->s, at->made[i])->scalar = NULL;
-    }
-}
-
-/* ---- control -------------------------------------------------------------------------------- */
-
-static void schedule_call(Scope *at, Node *t)
-{
-    Sched *s = at->s;
-    const Call *call = t->arg.ptr;
-    int n = call->n_in + call->n_out;
-    Buffer **bufs = NEWN(s->arena, Buffer *, n + 1),
-           **tuple = NEWN(s->arena, Buffer *, call->n_out + 1);
-    for (int i = 0; i < call->n_in; i++)
-        bufs[i] = buffer_of(at, t->src[i]);
-    for (int i = 0; i < call->n_out; i++) {
-        const ingot_call_out *o = &call->out[i];
-        bufs[call->n_in + i] = tuple[i] = buffer_new(s, BUF_ARENA, o->dtype, o->rank, o->dims, t);
-        tuple[i]->kept = i >= call->n_out - call->n_kept;
-    }
-    Step *step = step_new(at, STEP_CALL);
-    step->name = call->name;
-    step->call = call;
-    step_bufs(s, step, n, bufs);
-    step_origins(s, step, t);
-    if (call->scratch_bytes) {
-        Node **dim = NEW(s->arena, Node *);
-        *dim = idx(s->c, (int64_t)call->scratch_bytes);
-        step->scratch = buffer_new(s, BUF_ARENA, INGOT_U8, 1, dim, t);
-    }
-    info_of(s, t)->tuple = tuple;
-    vec_push(s->arena, at->made, at->nmade, t);
-}
-
-static Step *copy_step(Scope *at, Buffer *dst, Node *dst_offset, Buffer *src)
-{
-    Sched *s = at->s;
-    Step *step = step_new(at, STEP_COPY);
-    step->name = "copy";
-    step_bufs(s, step, 2, (Buffer *[]){dst, src});
-    step->dst_offset = dst_offset;
-    step->src_offset = idx(s->c, 0);
-    step->elements = idx(s->c, 1);
-    for (int i = 0; i < src->rank; i++)
-        step->elements = idx_mul(s->c, step->elements, src->dims[i]);
-    return step;
-}
-
-/* (cond, carried..., scan...) live in buffers; the body computes the next ones apart and copies
- * them over at its end, so that every read of an iteration sees the old values. */
-static void schedule_loop(Scope *at, Node *t)
-{
-    Sched *s = at->s;
-    Context *c = s->c;
-    const Loop *loop = t->arg.ptr;
-    struct Region *body = loop->body;
-    int nc = loop->ncarried, ntuple = nc + loop->nscan;
-    Buffer **tuple = NEWN(s->arena, Buffer *, ntuple + 1), *cond = NULL;
-    for (uint32_t i = 1 + (uint32_t)nc; i < t->nsrc; i++) /* captures */
-        if (t->src[i]->dtype != INGOT_INDEX && !info_of(s, t->src[i])->buffer)
-            (void)buffer_of(at, t->src[i]);
-    bool cond_read = loop->has_cond;
-    if (cond_read) {
-        cond = arena_buffer(at, body->param[1]);
-        compute_into(at, t->src[0], (Place){cond, NULL});
-    }
-    for (int i = 0; i < nc; i++) {
-        tuple[i] = arena_buffer(at, body->param[2 + i]);
-        compute_into(at, t->src[1 + i], (Place){tuple[i], NULL});
-    }
-    for (int i = 0; i < loop->nscan; i++) {
-        Node *r = body->result[1 + nc + i], **dims = NEWN(s->arena, Node *, r->rank + 1);
-        dims[0] = loop->iterations;
-        for (int d = 0; d < r->rank; d++)
-            dims[1 + d] = r->shape[d];
-        tuple[nc + i] = buffer_new(s, BUF_ARENA, r->dtype, r->rank + 1, dims, t);
-    }
-    Step *step = step_new(at, STEP_LOOP);
-    step->name = "loop";
-    step_origins(s, step, t);
-    step->trip = loop->trip;
-    step->counter = loop->counter;
-    step->cond = cond;
-    step->iterations = loop->iterations != loop->trip ? loop->iterations : NULL;
-
-    Scope inner = {.s = s, .block = &step->body};
-    info_of(s, body->param[0])->scalar = loop->counter;
-    vec_push(s->arena, inner.made, inner.nmade, body->param[0]);
-    if (cond) {
-        set_buffer(&inner, body->param[1], cond);
-    } else {
-        info_of(s, body->param[1])->scalar = idx(c, 1);
-        vec_push(s->arena, inner.made, inner.nmade, body->param[1]);
-    }
-    for (int i = 0; i < nc; i++)
-        set_buffer(&inner, body->param[2 + i], tuple[i]);
-    int nresult = body->nresult;
-    Buffer **next = NEWN(s->arena, Buffer *, nresult);
-    for (int i = 0; i < nresult; i++) {
-        bool unchanged = (i == 0 && (!cond || body->result[0] == body->param[1])) ||
-                         (i >= 1 && i <= nc && body->result[i] == body->param[1 + i]);
-        bool in_place =
-            i >= 1 && i <= nc &&
-            dies_in_updates(s, body->param[1 + i], body->result[i], nresult, body->result);
-        if (!unchanged)
-            next[i] = in_place ? tuple[i - 1] : arena_buffer(&inner, body->result[i]);
-    }
-    int nwanted = 0;
-    Node **wanted = NEWN(s->arena, Node *, nresult);
-    Buffer **dest = NEWN(s->arena, Buffer *, nresult);
-    for (int i = 0; i < nresult; i++)
-        if (next[i]) {
-            wanted[nwanted] = body->result[i];
-            dest[nwanted++] = next[i];
-        }
-    schedule_block(&inner, nwanted, wanted, dest, &body->require);
-    for (int i = 0; i < nresult; i++) {
-        if (!next[i] || (i >= 1 && i <= nc && next[i] == tuple[i - 1]))
-            continue;
-        Node *offset = idx(c, 0);
-        Buffer *to = i == 0 ? cond : tuple[i - 1];
-        if (i > nc) {
-            offset = loop->counter;
-            for (int j = 0; j < body->result[i]->rank; j++)
-                offset = idx_mul(c, offset, body->result[i]->shape[j]);
-        }
-        copy_step(&inner, to, offset, next[i]);
-    }
-    scope_end(&inner);
-    info_of(s, t)->tuple = tuple;
-    vec_push(s->arena, at->made, at->nmade, t);
-}
-
-static void schedule_if(Scope *at, Node *t)
-{
-    Sched *s = at->s;
-    const If *branch = t->arg.ptr;
-    Buffer **tuple = NEWN(s->arena, Buffer *, branch->n + 1);
-    for (uint32_t i = 1; i < t->nsrc; i++)
-        if (t->src[i]->dtype != INGOT_INDEX && !info_of(s, t->src[i])->buffer)
-            (void)buffer_of(at, t->src[i]);
-    Buffer *cond = buffer_of(at, t->src[0]);
-    for (int i = 0; i < branch->n; i++)
-        tuple[i] = arena_buffer(at, branch->then_branch->result[i]);
-    Step *step = step_new(at, STEP_IF);
-    step->name = "if";
-    step_origins(s, step, t);
-    step->cond = cond;
-    for (int side = 0; side < 2; side++) {
-        struct Region *r = side ? branch->else_branch : branch->then_branch;
-        Scope inner = {.s = s, .block = side ? &step->other : &step->body};
-        schedule_block(&inner, branch->n, r->result, tuple, &r->require);
-        scope_end(&inner);
-    }
-    info_of(s, t)->tuple = tuple;
-    vec_push(s->arena, at->made, at->nmade, t);
-}
-
-static void schedule_node(Scope *at, Node *t)
-{
-    switch (t->op) {
-    case OP_CALL: schedule_call(at, t); break;
-    case OP_LOOP: schedule_loop(at, t); break;
-    case OP_IF: schedule_if(at, t); break;
-    default: (void)buffer_of(at, t); break;
     }
 }
 
@@ -667,7 +221,7 @@ static void declare_inputs(Sched *s, Scope *at)
         b->slot = i;
         b->name = c->inputs[i].name;
         p->input[i] = b;
-        set_buffer(at, n, b);
+        schedule_set_buffer(at, n, b);
         for (int axis = 0; axis < n->rank; axis++)
             if (!idx_value(n->shape[axis], NULL)) {
                 DimSource d = {.input = i, .axis = axis, .dim = n->shape[axis]};
@@ -681,7 +235,7 @@ static void declare_inputs(Sched *s, Scope *at)
         b->slot = i;
         b->name = c->states[i].name;
         p->state[i] = b;
-        set_buffer(at, n, b);
+        schedule_set_buffer(at, n, b);
     }
 }
 
@@ -770,9 +324,9 @@ bool plan_schedule(Plan *p, int opt_level, const Target *target)
             if (!dest[nout + i] || dest[nout + i] == p->state[i])
                 continue;
             else if (c->states[i].grows)
-                store_value(&at, results[nout + i], NULL, (Place){p->state[i], NULL});
+                schedule_store(&at, results[nout + i], NULL, (Place){p->state[i], NULL});
             else
-                copy_step(&at, p->state[i], idx(c, 0), dest[nout + i]);
+                schedule_copy(&at, p->state[i], idx(c, 0), dest[nout + i]);
     }
     if (c->nerror)
         return false;

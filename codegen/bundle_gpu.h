@@ -1,0 +1,34 @@
+/* bundle_gpu.h - what the device of a bundle has: what the files of bundle_gpu.c share. */
+#ifndef BUNDLE_GPU_H
+#define BUNDLE_GPU_H
+
+#include "bundle_writer.h"
+
+/* A place in ctx->mem. */
+typedef struct {
+    BufferKind kind; /* states are in the arena too */
+    int64_t key;     /* offset, or number of the input or output */
+    int64_t bytes;
+    const Buffer *b; /* the first one there */
+} Mem;
+
+struct Gpu {
+    bool *used;           /* by buffer: the device touches it */
+    Mem *mem;             /* [0] is the arena, its parts follow */
+    int nmem, npart, nio; /* after the parts come the inputs and outputs */
+    int64_t host_bytes;   /* of the arena that host steps use */
+    int nline;            /* strings of program text */
+    bool apart;           /* no step of a run needs the host's memory */
+    bool fixed;           /* and each run enqueues the same */
+    bool copies;          /* some step is no kernel */
+    bool shared;          /* some kernel's groups share what has to be asked for: */
+    int64_t *asked;       /* bytes, by kernel */
+};
+
+/* bundle_gpu.c: whether a buffer has memory on the device; what its place in ctx->mem is called, and by number. */
+bool gpu_on_device(const Bundle *, const Buffer *);
+bool gpu_on_host(const Buffer *); /* a condition that the host knows anyway */
+const char *gpu_mem_of(Bundle *, const Buffer *);
+const char *gpu_mem_name(const Bundle *, int i);
+
+#endif

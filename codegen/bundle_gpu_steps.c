@@ -1,0 +1,262 @@
+/* bundle_gpu_steps.c - steps that a GPU bundle enqueues: launches, copies, and transfers between the caller's memory and the device's. */
+#include <string.h>
+
+#include "bundle_gpu.h"
+
+/* unit * n[0] * n[1] ..., constants multiplied out. */
+static void product(StrBuf *sb, Bundle *b, int64_t unit, int n, Node *const *factor)
+{
+    bool any = false;
+    for (int i = 0; i < n; i++) {
+        int64_t v;
+        if (idx_value(factor[i], &v)) {
+            unit = sat_mul(unit, v);
+            continue;
+        }
+        sb_puts(sb, any ? " * " : "");
+        print_expr(sb, b, factor[i]);
+        any = true;
+    }
+    if (any && unit == 1)
+        return;
+    sb_puts(sb, any ? " * " : "");
+    sb_printf(sb, unit > INT32_MAX ? "INT64_C(%lld)" : "%lld", (long long)unit);
+}
+
+/* The same as a size_t. */
+static void sized(StrBuf *sb, Bundle *b, int64_t unit, int n, Node *const *factor)
+{
+    bool dynamic = false;
+    for (int i = 0; i < n; i++)
+        dynamic |= factor[i]->op != OP_CONST;
+    sb_puts(sb, dynamic ? "(size_t)(" : "");
+    product(sb, b, unit, n, factor);
+    sb_puts(sb, dynamic ? ")" : "");
+}
+
+/* Bytes of the tensor in its actual dims. */
+static void bytes(StrBuf *sb, Bundle *b, const Buffer *buffer)
+{
+    if (buffer->layout.n)
+        sb_printf(sb, "%lld", (long long)buffer->bytes);
+    else
+        sized(sb, b, element_bytes(buffer->dtype), buffer->rank, buffer->dims);
+}
+
+/* Where the tensor (and element `offset` of it) starts in its memory, in bytes. */
+static void start_offset(StrBuf *sb, Bundle *b, const Buffer *buffer, Node *offset)
+{
+    int64_t unit = element_bytes(buffer->dtype);
+    bool any = false;
+    for (; buffer; buffer = buffer->base, offset = NULL) {
+        Node *each[2] = {buffer->base ? buffer->base_offset : NULL, offset};
+        for (int i = 0; i < 2; i++) {
+            if (!each[i] || idx_is(each[i], 0))
+                continue;
+            sb_puts(sb, any ? " + " : "(size_t)(");
+            product(sb, b, unit, 1, &each[i]);
+            any = true;
+        }
+    }
+    sb_puts(sb, any ? ")" : "0");
+}
+
+/* "TRY(igrt_gpu_read(gpu" */
+static void open_gpu(Writer *w, const char *function)
+{
+    w->b->needs |= NEED_GPU;
+    indent(w);
+    sb_printf(&w->sb, "TRY(igrt_gpu_%s(gpu", function);
+}
+
+/* wait: until the host's memory may be used again. */
+static void transfer(Writer *w, const char *function, const Buffer *buffer, bool wait)
+{
+    Bundle *b = w->b;
+    open_gpu(w, function);
+    sb_printf(&w->sb, ", mem[%s], ", gpu_mem_of(b, buffer));
+    start_offset(&w->sb, b, buffer, NULL);
+    sb_puts(&w->sb, ", ");
+    address(&w->sb, b, buffer, NULL, strcmp(function, "read") == 0);
+    sb_puts(&w->sb, ", ");
+    bytes(&w->sb, b, buffer);
+    sb_printf(&w->sb, ", %d));\n", wait);
+}
+
+static void inputs(Writer *w)
+{
+    for (int i = 0; i < w->b->nin; i++)
+        if (gpu_on_device(w->b, w->b->in[i].b))
+            transfer(w, "write", w->b->in[i].b, false);
+}
+
+static void outputs(Writer *w)
+{
+    for (int i = 0; i < w->b->nout; i++)
+        if (gpu_on_device(w->b, w->b->out[i].b))
+            transfer(w, "read", w->b->out[i].b, false);
+    open_gpu(w, "finish");
+    sb_puts(&w->sb, "));\n");
+}
+
+void gpu_steps(Writer *w, const char *steps)
+{
+    const Gpu *g = w->b->gpu;
+    if (!g->apart) {
+        inputs(w);
+        sb_puts(&w->sb, "\n");
+        sb_puts(&w->sb, steps);
+        outputs(w);
+        return;
+    }
+    line(w, "if (ctx->config.flags & IGRT_ON_DEVICE) {");
+    w->depth++;
+    if (g->nio)
+        line(w, "TRY(bind(ctx, in, out));");
+    line(w, "TRY(%s(ctx));", g->fixed ? "play" : "enqueue");
+    w->depth--;
+    line(w, "} else {");
+    w->depth++;
+    inputs(w);
+    line(w, "TRY(%s(ctx));", g->fixed ? "play" : "enqueue");
+    outputs(w);
+    w->depth--;
+    line(w, "}");
+}
+
+/* ---- steps ------------------------------------------------------------------------------- */
+
+/* Work items: elements of the kernel's output axes, or what BIND says, as the renderer takes them apart; and how many are a
+ * group. */
+static void items(StrBuf *sb, Bundle *b, const Kernel *k)
+{
+    Tiles tiles = kernel_lower(k);
+    if (!k->serial && (tiles.n != 1 || tiles.tile[0].lanes > 1))
+        BUG("%s: a GPU kernel of several loop nests or lanes", k->name);
+    Node *extent[INGOT_MAX_RANK * 2];
+    int n = 0;
+    const Tile *t = &tiles.tile[0];
+    for (int i = 0; !k->serial && i < t->naxis; i++)
+        if (t->items ? t->axis[i].bound == BOUND_GRID : !t->axis[i].scanned)
+            extent[n++] = t->axis[i].range->src[0];
+    int group = k->serial ? 0 : tile_group(t);
+    product(sb, b, group ? group : 1, n, extent);
+    sb_printf(sb, ", %d, %lld", group, (long long)gpu_shared(tiles.k, k->narg, b->target));
+    tiles_free(&tiles);
+}
+
+static void numbers(Writer *w, int n, const int64_t *x, int64_t unit)
+{
+    sb_puts(&w->sb, ", (const uint64_t[]){");
+    for (int i = 0; i < n; i++)
+        sb_printf(&w->sb, "%s%lld", i ? ", " : "", (long long)sat_mul(x[i], unit));
+    sb_puts(&w->sb, "}");
+}
+
+/* What boxes of an argument are taken out of, for STAGE .. move tma: igrt_gpu_map m1; TRY(igrt_gpu_make_map(gpu, &m1, ...)); */
+static void maps(Writer *w, const Step *s)
+{
+    Bundle *b = w->b;
+    Tiles tiles = kernel_lower(s->kernel);
+    for (int i = 0, box = 0; i < s->kernel->nopt; i++) {
+        if (!s->kernel->opts[i].tma)
+            continue;
+        const Box *x = &tiles.tile[0].box[box++];
+        const int64_t bytes = element_bytes(s->kernel->args[x->arg].dtype);
+        line(w, "igrt_gpu_map m%d;", x->arg);
+        open_gpu(w, "make_map");
+        sb_printf(&w->sb, ", &m%d, mem[%s], %lld, %d", x->arg, gpu_mem_of(b, s->bufs[x->arg]),
+                  (long long)sat_mul(x->offset, bytes), x->rank);
+        numbers(w, x->rank, x->extent, 1);
+        numbers(w, x->rank, x->stride, bytes);
+        numbers(w, x->rank, x->size, 1);
+        sb_puts(&w->sb, "));\n");
+    }
+    tiles_free(&tiles);
+}
+
+void gpu_kernel(Writer *w, const Step *s)
+{
+    Bundle *b = w->b;
+    const Kernel *k = s->kernel;
+    int nmem = 0, n = 0;
+    const int narg = k->narg, nint = narg + k->nvar;
+    line(w, "{");
+    w->depth++;
+    maps(w, s);
+    indent(w);
+    sb_puts(&w->sb, "void *args[] = {");
+    size_t start = w->sb.len;
+    for (int i = 0; i < nint + k->nscalar; i++) {
+        if (i < narg && !kernel_has_param(k, i))
+            continue;
+        bool wrap = w->sb.len - start > 70;
+        sb_puts(&w->sb, wrap ? ",\n    " : n ? ", " : "");
+        if (wrap) {
+            indent(w);
+            start = w->sb.len;
+        }
+        if (i < narg) {
+            sb_printf(&w->sb, "&mem[%s]", gpu_mem_of(b, s->bufs[i]));
+        } else if (i < nint) {
+            sb_printf(&w->sb, "&%s", sym_place(b, k->vars[i - narg]));
+        } else {
+            const Scalar *scalar = &k->scalars[i - nint];
+            sb_printf(&w->sb, "&(%s){", scalar_type(scalar));
+            print_scalar(&w->sb, scalar, s->scalars[i - nint]);
+            sb_puts(&w->sb, "}");
+        }
+        nmem += i < narg;
+        n++;
+    }
+    for (int i = 0; i < k->nopt; i++)
+        if (k->opts[i].tma)
+            sb_printf(&w->sb, "%s&m%lld", n++ ? ", " : "", (long long)k->opts[i].amount);
+    sb_puts(&w->sb, "};\n");
+    open_gpu(w, "launch");
+    sb_printf(&w->sb, ", ctx->kernel[%s], ", upper_case(b->a, k->name));
+    items(&w->sb, b, k);
+    sb_printf(&w->sb, ", %d, %d, %d, args));\n", nmem, k->nvar, n);
+    w->depth--;
+    line(w, "}");
+}
+
+void gpu_copy(Writer *w, const Step *s)
+{
+    Bundle *b = w->b;
+    const Buffer *dst = s->bufs[0], *src = s->bufs[1];
+    open_gpu(w, "copy");
+    sb_printf(&w->sb, ", mem[%s], ", gpu_mem_of(b, dst));
+    start_offset(&w->sb, b, dst, s->dst_offset);
+    sb_printf(&w->sb, ", mem[%s], ", gpu_mem_of(b, src));
+    start_offset(&w->sb, b, src, s->src_offset);
+    sb_puts(&w->sb, ", ");
+    sized(&w->sb, b, element_bytes(dst->dtype), 1, &s->elements);
+    sb_puts(&w->sb, "));\n");
+}
+
+void gpu_call_inputs(Writer *w, const Step *s)
+{
+    for (int i = 0; i < s->call->n_in; i++)
+        if (!gpu_on_host(s->bufs[i]) && gpu_on_device(w->b, s->bufs[i]))
+            transfer(w, "read", s->bufs[i], true);
+}
+
+void gpu_call_outputs(Writer *w, const Step *s)
+{
+    for (int i = s->call->n_in; i < s->nbuf; i++)
+        if (gpu_on_device(w->b, s->bufs[i]))
+            transfer(w, "write", s->bufs[i], true);
+}
+
+bool gpu_condition(Writer *w, const Buffer *cond, int number)
+{
+    if (gpu_on_host(cond))
+        return false;
+    line(w, "unsigned char cond%d = 0;", number);
+    open_gpu(w, "read");
+    sb_printf(&w->sb, ", mem[%s], ", gpu_mem_of(w->b, cond));
+    start_offset(&w->sb, w->b, cond, NULL);
+    sb_printf(&w->sb, ", &cond%d, 1, 1));\n", number);
+    return true;
+}

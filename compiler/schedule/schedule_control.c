@@ -1,0 +1,166 @@
+/* schedule_control.c - calls, loops and branches become steps; bodies are blocks of their own. */
+#include <string.h>
+
+#include "schedule_scope.h"
+
+static void schedule_call(Scope *at, Node *t)
+{
+    Sched *s = at->s;
+    const Call *call = t->arg.ptr;
+    int n = call->n_in + call->n_out;
+    Buffer **bufs = NEWN(s->arena, Buffer *, n + 1),
+           **tuple = NEWN(s->arena, Buffer *, call->n_out + 1);
+    for (int i = 0; i < call->n_in; i++)
+        bufs[i] = schedule_buffer(at, t->src[i]);
+    for (int i = 0; i < call->n_out; i++) {
+        const ingot_call_out *o = &call->out[i];
+        bufs[call->n_in + i] = tuple[i] = buffer_new(s, BUF_ARENA, o->dtype, o->rank, o->dims, t);
+        tuple[i]->kept = i >= call->n_out - call->n_kept;
+    }
+    Step *step = schedule_step(at, STEP_CALL);
+    step->name = call->name;
+    step->call = call;
+    schedule_step_bufs(s, step, n, bufs);
+    step_origins(s, step, t);
+    if (call->scratch_bytes) {
+        Node **dim = NEW(s->arena, Node *);
+        *dim = idx(s->c, (int64_t)call->scratch_bytes);
+        step->scratch = buffer_new(s, BUF_ARENA, INGOT_U8, 1, dim, t);
+    }
+    info_of(s, t)->tuple = tuple;
+    vec_push(s->arena, at->made, at->nmade, t);
+}
+
+Step *schedule_copy(Scope *at, Buffer *dst, Node *dst_offset, Buffer *src)
+{
+    Sched *s = at->s;
+    Step *step = schedule_step(at, STEP_COPY);
+    step->name = "copy";
+    schedule_step_bufs(s, step, 2, (Buffer *[]){dst, src});
+    step->dst_offset = dst_offset;
+    step->src_offset = idx(s->c, 0);
+    step->elements = idx(s->c, 1);
+    for (int i = 0; i < src->rank; i++)
+        step->elements = idx_mul(s->c, step->elements, src->dims[i]);
+    return step;
+}
+
+/* (cond, carried..., scan...) live in buffers; the body computes the next ones apart and copies
+ * them over at its end, so that every read of an iteration sees the old values. */
+static void schedule_loop(Scope *at, Node *t)
+{
+    Sched *s = at->s;
+    Context *c = s->c;
+    const Loop *loop = t->arg.ptr;
+    struct Region *body = loop->body;
+    int nc = loop->ncarried, ntuple = nc + loop->nscan;
+    Buffer **tuple = NEWN(s->arena, Buffer *, ntuple + 1), *cond = NULL;
+    for (uint32_t i = 1 + (uint32_t)nc; i < t->nsrc; i++) /* captures */
+        if (t->src[i]->dtype != INGOT_INDEX && !info_of(s, t->src[i])->buffer)
+            (void)schedule_buffer(at, t->src[i]);
+    bool cond_read = loop->has_cond;
+    if (cond_read) {
+        cond = schedule_arena(at, body->param[1]);
+        schedule_into(at, t->src[0], (Place){cond, NULL});
+    }
+    for (int i = 0; i < nc; i++) {
+        tuple[i] = schedule_arena(at, body->param[2 + i]);
+        schedule_into(at, t->src[1 + i], (Place){tuple[i], NULL});
+    }
+    for (int i = 0; i < loop->nscan; i++) {
+        Node *r = body->result[1 + nc + i], **dims = NEWN(s->arena, Node *, r->rank + 1);
+        dims[0] = loop->iterations;
+        for (int d = 0; d < r->rank; d++)
+            dims[1 + d] = r->shape[d];
+        tuple[nc + i] = buffer_new(s, BUF_ARENA, r->dtype, r->rank + 1, dims, t);
+    }
+    Step *step = schedule_step(at, STEP_LOOP);
+    step->name = "loop";
+    step_origins(s, step, t);
+    step->trip = loop->trip;
+    step->counter = loop->counter;
+    step->cond = cond;
+    step->iterations = loop->iterations != loop->trip ? loop->iterations : NULL;
+
+    Scope inner = {.s = s, .block = &step->body};
+    info_of(s, body->param[0])->scalar = loop->counter;
+    vec_push(s->arena, inner.made, inner.nmade, body->param[0]);
+    if (cond) {
+        schedule_set_buffer(&inner, body->param[1], cond);
+    } else {
+        info_of(s, body->param[1])->scalar = idx(c, 1);
+        vec_push(s->arena, inner.made, inner.nmade, body->param[1]);
+    }
+    for (int i = 0; i < nc; i++)
+        schedule_set_buffer(&inner, body->param[2 + i], tuple[i]);
+    int nresult = body->nresult;
+    Buffer **next = NEWN(s->arena, Buffer *, nresult);
+    for (int i = 0; i < nresult; i++) {
+        bool unchanged = (i == 0 && (!cond || body->result[0] == body->param[1])) ||
+                         (i >= 1 && i <= nc && body->result[i] == body->param[1 + i]);
+        bool in_place =
+            i >= 1 && i <= nc &&
+            dies_in_updates(s, body->param[1 + i], body->result[i], nresult, body->result);
+        if (!unchanged)
+            next[i] = in_place ? tuple[i - 1] : schedule_arena(&inner, body->result[i]);
+    }
+    int nwanted = 0;
+    Node **wanted = NEWN(s->arena, Node *, nresult);
+    Buffer **dest = NEWN(s->arena, Buffer *, nresult);
+    for (int i = 0; i < nresult; i++)
+        if (next[i]) {
+            wanted[nwanted] = body->result[i];
+            dest[nwanted++] = next[i];
+        }
+    schedule_block(&inner, nwanted, wanted, dest, &body->require);
+    for (int i = 0; i < nresult; i++) {
+        if (!next[i] || (i >= 1 && i <= nc && next[i] == tuple[i - 1]))
+            continue;
+        Node *offset = idx(c, 0);
+        Buffer *to = i == 0 ? cond : tuple[i - 1];
+        if (i > nc) {
+            offset = loop->counter;
+            for (int j = 0; j < body->result[i]->rank; j++)
+                offset = idx_mul(c, offset, body->result[i]->shape[j]);
+        }
+        schedule_copy(&inner, to, offset, next[i]);
+    }
+    schedule_end(&inner);
+    info_of(s, t)->tuple = tuple;
+    vec_push(s->arena, at->made, at->nmade, t);
+}
+
+static void schedule_if(Scope *at, Node *t)
+{
+    Sched *s = at->s;
+    const If *branch = t->arg.ptr;
+    Buffer **tuple = NEWN(s->arena, Buffer *, branch->n + 1);
+    for (uint32_t i = 1; i < t->nsrc; i++)
+        if (t->src[i]->dtype != INGOT_INDEX && !info_of(s, t->src[i])->buffer)
+            (void)schedule_buffer(at, t->src[i]);
+    Buffer *cond = schedule_buffer(at, t->src[0]);
+    for (int i = 0; i < branch->n; i++)
+        tuple[i] = schedule_arena(at, branch->then_branch->result[i]);
+    Step *step = schedule_step(at, STEP_IF);
+    step->name = "if";
+    step_origins(s, step, t);
+    step->cond = cond;
+    for (int side = 0; side < 2; side++) {
+        struct Region *r = side ? branch->else_branch : branch->then_branch;
+        Scope inner = {.s = s, .block = side ? &step->other : &step->body};
+        schedule_block(&inner, branch->n, r->result, tuple, &r->require);
+        schedule_end(&inner);
+    }
+    info_of(s, t)->tuple = tuple;
+    vec_push(s->arena, at->made, at->nmade, t);
+}
+
+void schedule_node(Scope *at, Node *t)
+{
+    switch (t->op) {
+    case OP_CALL: schedule_call(at, t); break;
+    case OP_LOOP: schedule_loop(at, t); break;
+    case OP_IF: schedule_if(at, t); break;
+    default: (void)schedule_buffer(at, t); break;
+    }
+}

@@ -1,0 +1,270 @@
+/* schedule_store.c - stored values become kernels that write their places: in a buffer of their own, in their home, or where an update or
+ * a concat has them. */
+#include <string.h>
+
+#include "schedule_scope.h"
+
+static Node *store_node(Nest *k, Place out, Node *gate, Node *value, Node *const *coords)
+{
+    Buffer *b = out.buffer;
+    Node *src[INGOT_MAX_RANK + 3] = {nest_buffer(k, b), gate, value};
+    for (int i = 0; i < b->rank; i++)
+        src[3 + i] = out.at ? idx_add(k->s->c, coords[i], out.at[i]) : coords[i];
+    return node_make(k->s->c, OP_STORE, b->dtype, (Arg){0}, 3 + b->rank, src, 0, NULL);
+}
+
+/* The ranges that a value depends on: those of its own reduces not among them. */
+static int free_ranges(Arena *a, Node *value, Node **out, int max)
+{
+    int n, count = 0;
+    Node **order = graph_toposort(a, 1, &value, &n);
+    for (int i = 0; i < n; i++) {
+        bool reduced = false;
+        for (int j = 0; j < n && order[i]->op == OP_RANGE; j++)
+            reduced |= owns_range(order[j], order[i]);
+        if (order[i]->op == OP_RANGE && !reduced && count < max)
+            out[count++] = order[i];
+    }
+    return count;
+}
+
+/* A step before the kernel that uses the index: the greatest one that is out of range, or INT64_MIN. */
+static void check_step(Scope *at, const Nest *user, const IndexUse *u)
+{
+    Sched *s = at->s;
+    Context *c = s->c;
+    Node *yes = node_bool(c, true), *none = node_const_i(c, INGOT_I64, INT64_MIN);
+    Node *fits = bool_and(c, idx_le(c, idx(c, 0), u->index), idx_lt(c, u->index, u->size));
+    Node *bad = bool_and(c, u->gate, bool_not(c, fits));
+    Nest *k = NEW(s->arena, Nest);
+    k->s = s;
+    memcpy(k->bufs, user->bufs, sizeof k->bufs);
+    k->nbuf = user->nbuf;
+    Node *src[1 + 4 * INGOT_MAX_RANK] = {
+        node_where(c, bad, node_cast(c, u->index, INGOT_I64), none)};
+    int n = free_ranges(s->arena, src[0], src + 1, 4 * INGOT_MAX_RANK);
+    Node *worst =
+        n ? node_make(c, OP_REDUCE, INGOT_I64, (Arg){.i = INGOT_REDUCE_MAX}, 1 + n, src, 0, NULL)
+          : src[0];
+    k->store = store_node(k, (Place){buffer_new(s, BUF_LOCAL, INGOT_I64, 0, NULL, u->t), NULL}, yes,
+                          worst, NULL);
+    Step *step = schedule_step(at, STEP_INDEX);
+    Buffer **bufs;
+    step->name = "check";
+    step_origins(s, step, u->t);
+    step->size = u->size;
+    step->axis = u->axis;
+    step->wraps = index_check_of(c, u->t) == INDEX_WRAPS;
+    step->kernel = kernel_finish(k, &bufs, &n);
+    step->kernel->check = true;
+    schedule_step_bufs(s, step, n, bufs);
+}
+
+static void nest_end(Scope *at, Nest *k, Node *origin)
+{
+    for (int i = 0; i < k->nuse; i++)
+        check_step(at, k, &k->use[i]);
+    Step *step = schedule_step(at, STEP_KERNEL);
+    Buffer **bufs;
+    int n;
+    step->value = origin;
+    step->stored = NEW(at->s->arena, Stored);
+    step->stored[step->nstored++] =
+        (Stored){.node = origin, .copy = origin != k->root && !is_computed(at->s, origin)};
+    step_computes(at->s, step, origin);
+    if (at->s->opt_level)
+        nest_split(k);
+    if (at->s->opt_level)
+        nest_part_operands(k);
+    step->kernel = kernel_finish(k, &bufs, &n);
+    schedule_step_bufs(at->s, step, n, bufs);
+    map_free(&k->memo);
+}
+
+static void nest_ranges(Nest *k, int rank, Node *const *dims, Node **coords)
+{
+    Context *c = k->s->c;
+    for (int i = 0; i < rank; i++) {
+        coords[i] = idx_is(dims[i], 1) ? idx(c, 0) : range_new(c, k->s->naxis++, dims[i]);
+        if (coords[i]->op == OP_RANGE)
+            k->ranges[k->nrange++] = coords[i];
+    }
+}
+
+/* One kernel: out = t. */
+void schedule_store(Scope *at, Node *t, Node *root, Place out)
+{
+    Sched *s = at->s;
+    if (dims_bound(t->rank, t->shape) == 0)
+        return;
+    Nest *k = NEW(s->arena, Nest);
+    k->s = s;
+    k->root = root;
+    Node *coords[INGOT_MAX_RANK], *yes = node_bool(s->c, true);
+    nest_ranges(k, t->rank, t->shape, coords);
+    Node *value = lower_value(k, t, coords, yes);
+    k->store = store_node(k, out, yes, value, coords);
+    nest_end(at, k, t);
+}
+
+static Op update_op(int64_t how)
+{
+    switch (how) {
+    case INGOT_ADD: return OP_ADD;
+    case INGOT_MUL: return OP_MUL;
+    case INGOT_MAX: return OP_MAX;
+    default: return OP_MIN;
+    }
+}
+
+/* out = x; then, in order, out[index] = v (or combined with what is there). */
+static void store_update(Scope *at, Node *t, Place out)
+{
+    Sched *s = at->s;
+    Context *c = s->c;
+    Node *x = t->src[0], *v = t->src[1];
+    const Info *there = info_of(s, x);
+    bool in_place = there->buffer == out.buffer && !there->at && !out.at;
+    if (!in_place)
+        schedule_store(at, x, t, out);
+    if (dims_bound(v->rank, v->shape) == 0 || dims_bound(x->rank, x->shape) == 0)
+        return;
+    Nest *k = NEW(s->arena, Nest);
+    k->s = s;
+    k->root = t;
+    k->serial = true;
+    Node *coords[INGOT_MAX_RANK], *to[INGOT_MAX_RANK], *gate = node_bool(c, true);
+    nest_ranges(k, v->rank, v->shape, coords);
+    for (int i = 0; i < x->rank; i++) {
+        to[i] =
+            node_cast(c, lower_value(k, t->src[2 + i], coords, node_bool(c, true)), INGOT_INDEX);
+        note_index(k, t, i, to[i], node_bool(c, true));
+        gate = bool_and(c, gate, idx_le(c, idx(c, 0), to[i]));
+        gate = bool_and(c, gate, idx_lt(c, to[i], x->shape[i]));
+    }
+    Node *value = lower_value(k, v, coords, node_bool(c, true));
+    if (t->arg.i != INGOT_SET) {
+        Node *old = load_value(k, out.buffer, out.at, to, gate);
+        value = node_alu2(c, update_op(t->arg.i), t->dtype, old, value);
+    }
+    k->store = store_node(k, out, gate, value, to);
+    nest_end(at, k, t);
+}
+
+/* Is t, a stored value or a slice of one, at that place already? */
+static bool lies_at(Sched *s, Node *t, Place place)
+{
+    Node *at[INGOT_MAX_RANK];
+    for (int i = 0; i < t->rank; i++)
+        at[i] = idx(s->c, 0);
+    for (; t->op == OP_SHRINK && !info_of(s, t)->buffer; t = t->src[0])
+        for (int i = 0; i < t->rank; i++)
+            at[i] = idx_add(s->c, at[i], t->src[1 + 2 * i]);
+    Info *f = info_of(s, t);
+    bool same = f->buffer == place.buffer;
+    for (int i = 0; i < t->rank && same; i++)
+        same =
+            idx_provably_equal(s->c, f->at ? idx_add(s->c, at[i], f->at[i]) : at[i], place.at[i]);
+    return same;
+}
+
+static void store_concat(Scope *at, Node *t, Place out)
+{
+    Context *c = at->s->c;
+    int axis = (int)t->arg.i;
+    Node *to[INGOT_MAX_RANK];
+    for (int i = 0; i < t->rank; i++)
+        to[i] = out.at ? out.at[i] : idx(c, 0);
+    for (uint32_t i = 0; i < t->nsrc; i++) {
+        Place part = {out.buffer, to};
+        if (!lies_at(at->s, t->src[i], part))
+            schedule_store(at, t->src[i], t, part);
+        to[axis] = idx_add(c, to[axis], t->src[i]->shape[axis]);
+    }
+}
+
+/* Compute t into `out` with kernels of its own. */
+void schedule_into(Scope *at, Node *t, Place out)
+{
+    Info *i = info_of(at->s, t);
+    if (i->buffer || i->foldable) {
+        schedule_store(at, t, NULL, out); /* a copy */
+        return;
+    }
+    if (t->op == OP_UPDATE)
+        store_update(at, t, out);
+    else if (t->op == OP_CONCAT)
+        store_concat(at, t, out);
+    else
+        schedule_store(at, t, t, out);
+}
+
+static void set_place(Scope *at, Node *t, Place place)
+{
+    info_of(at->s, t)->buffer = place.buffer;
+    info_of(at->s, t)->at = place.at;
+    vec_push(at->s->arena, at->made, at->nmade, t);
+}
+
+void schedule_set_buffer(Scope *at, Node *t, Buffer *b)
+{
+    set_place(at, t, (Place){b, NULL});
+}
+
+Buffer *schedule_arena(Scope *at, Node *t)
+{
+    return buffer_new(at->s, BUF_ARENA, t->dtype, t->rank, t->shape, t);
+}
+
+/* Where t is to be stored: in a buffer of its own, or in its home. */
+static Place place_of(Scope *at, Node *t)
+{
+    Sched *s = at->s;
+    Node **shift = NULL;
+    int rank = t->rank;
+    Info *i = info_of(s, t);
+    for (; !i->buffer && i->home; t = i->home, i = info_of(s, t)) {
+        if (!shift) {
+            shift = NEWN(s->arena, Node *, rank + 1);
+            for (int d = 0; d < rank; d++)
+                shift[d] = idx(s->c, 0);
+        }
+        for (int d = 0; d < rank; d++)
+            shift[d] = idx_add(s->c, shift[d], i->home_at[d]);
+    }
+    for (int d = 0; d < rank && shift && i->buffer && i->at; d++)
+        shift[d] = idx_add(s->c, shift[d], i->at[d]);
+    if (!i->buffer && !i->shared)
+        i->shared = schedule_arena(at, t);
+    return (Place){i->buffer ? i->buffer : i->shared, shift};
+}
+
+/* Is it all of the buffer? A state that grows, and what is in its home, are not. */
+static bool fills(Sched *s, Node *t, const Buffer *b)
+{
+    bool all = !info_of(s, t)->at;
+    for (int d = 0; d < t->rank && all; d++)
+        all = idx_provably_equal(s->c, t->shape[d], b->dims[d]);
+    return all;
+}
+
+/* A buffer that holds t and nothing else, for steps that read memory (calls, conditions). */
+Buffer *schedule_buffer(Scope *at, Node *t)
+{
+    Info *i = info_of(at->s, t);
+    if (i->buffer && fills(at->s, t, i->buffer))
+        return i->buffer;
+    if (i->buffer) {
+        Buffer *copy = schedule_arena(at, t);
+        schedule_store(at, t, NULL, (Place){copy, NULL});
+        return copy;
+    }
+    if (t->op == OP_PROJ && info_of(at->s, t->src[0])->tuple)
+        return info_of(at->s, t->src[0])->tuple[t->arg.i];
+    if (t->op == OP_DATA || i->foldable)
+        return weight_buffer(at->s, t);
+    Place place = place_of(at, t);
+    schedule_into(at, t, place);
+    set_place(at, t, place);
+    return place.buffer;
+}
