@@ -17,374 +17,12 @@
 #include <string.h>
 
 #include "codegen/codegen.h"
-#include "compiler/ingot_ops.h"
 #include "compiler/interp/interp.h"
 #include "compiler/interp/linear_interp.h"
+#include "random_models.h"
 #include "targets/targets.h"
 
 enum { MAX_KERNELS = 512, MAX_KERNEL_ARGS = 40, TRIES = 12, MAX_OPTS = 6 };
-
-static uint64_t state;
-
-static uint32_t below(uint32_t n)
-{
-    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)(state >> 33) % n;
-}
-
-/* ---- models ------------------------------------------------------------------------------------ */
-
-static int64_t size(int64_t most)
-{
-    static const int64_t sizes[] = {2,  3,  5,  7,  8,  9,  12, 13, 16,
-                                    17, 20, 24, 27, 31, 32, 33, 40, 48};
-    int64_t n;
-    do
-        n = sizes[below(sizeof sizes / sizeof *sizes)];
-    while (n > most);
-    return n;
-}
-
-static ingot_tensor *in(Context *c, const char *name, ingot_dtype d, int rank, const int64_t *n)
-{
-    ingot_dim *dims[INGOT_MAX_RANK];
-    for (int i = 0; i < rank; i++)
-        dims[i] = idx(c, n[i]);
-    return ingot_input(c, name, d, rank, dims);
-}
-#define IN(name, d, ...) \
-    in(c, name, d, (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (int64_t[]){__VA_ARGS__})
-
-/* A weight of type f32 or i8; the programs fill it with data of their own. */
-static ingot_tensor *weight(Context *c, ingot_dtype d, int rank, const int64_t *n)
-{
-    size_t count = 1;
-    for (int i = 0; i < rank; i++)
-        count *= (size_t)n[i];
-    unsigned char *bytes = ingot_alloc(c, count * elem_bytes(d));
-    for (size_t i = 0; i < count; i++) { /* not all alike, or it would be spelled as a number */
-        float f = (float)(1 + i % 2);
-        memcpy(bytes + 4 * i * (d == INGOT_F32), &f, d == INGOT_F32 ? 4 : 0);
-        bytes[i] = d == INGOT_F32 ? bytes[i] : (unsigned char)(1 + i % 2);
-    }
-    return ingot_data(c, "w", d, rank, n, bytes);
-}
-#define WEIGHT(d, ...) \
-    weight(c, d, (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (int64_t[]){__VA_ARGS__})
-
-static void out(Context *c, ingot_tensor *t)
-{
-    ingot_output(c, "y", t);
-}
-
-static ingot_dtype some_float(void)
-{
-    static const ingot_dtype d[] = {INGOT_F32, INGOT_F32, INGOT_F16, INGOT_BF16, INGOT_F64};
-    return d[below(5)];
-}
-
-static void products(Context *c)
-{
-    ingot_dtype d = some_float();
-    int64_t m = size(48), k = size(48), n = size(48);
-    ingot_tensor *y = ingot_matmul(c, IN("a", d, m, k), IN("b", d, k, n));
-    out(c, below(2) ? ingot_relu(c, y) : ingot_add(c, y, IN("d", d, n)));
-}
-
-static void batched(Context *c)
-{
-    int64_t b = size(5), m = size(20), k = size(20), n = size(33);
-    ingot_tensor *x = IN("a", INGOT_F32, b, m, k), *y = IN("b", INGOT_F32, b, n, k);
-    out(c, ingot_matmul(c, x, ingot_transpose(c, y, 1, 2)));
-}
-
-static void linear(Context *c)
-{
-    int64_t m = size(9), k = size(48), n = size(48);
-    out(c, ingot_relu(c, ingot_linear(c, IN("x", INGOT_F32, m, k), WEIGHT(INGOT_F32, n, k),
-                                      WEIGHT(INGOT_F32, n))));
-}
-
-static void vector_product(Context *c)
-{
-    int64_t k = size(48), n = size(48);
-    out(c, ingot_linear(c, IN("x", INGOT_F32, 1, k), IN("w", INGOT_F32, n, k), NULL));
-}
-
-static void narrow_product(Context *c)
-{
-    static const ingot_dtype types[] = {INGOT_I8, INGOT_U8, INGOT_I16};
-    ingot_dtype d = types[below(3)];
-    int64_t m = size(20), k = size(33), n = size(33);
-    ingot_tensor *a = ingot_cast(c, IN("a", d, m, k), INGOT_I32);
-    ingot_tensor *y = ingot_matmul(c, a, ingot_cast(c, WEIGHT(INGOT_I8, k, n), INGOT_I32));
-    out(c, ingot_cast(c, ingot_clamp(c, y, -100, 100), INGOT_I8));
-}
-
-/* Of bytes, as DOT takes them: four terms at once. */
-static void byte_product(Context *c)
-{
-    int64_t m = size(20), k = 4 * size(12), n = size(33);
-    ingot_tensor *a = ingot_cast(c, IN("a", below(2) ? INGOT_I8 : INGOT_U8, m, k), INGOT_I32);
-    bool transposed = below(3) != 0;
-    ingot_tensor *b =
-        transposed ? ingot_transpose(c, WEIGHT(INGOT_I8, n, k), 0, 1) : WEIGHT(INGOT_I8, k, n);
-    ingot_tensor *y = ingot_matmul(c, a, ingot_cast(c, b, INGOT_I32));
-    out(c, below(2) ? y : ingot_cast(c, ingot_clamp(c, y, -100, 100), INGOT_I8));
-}
-
-static void byte_convolution(Context *c)
-{
-    int64_t ci = 4 * (1 + below(4)), co = size(20), n = 5 + size(9);
-    const int64_t one[] = {1, 1};
-    ingot_tensor *x = ingot_cast(c, IN("x", INGOT_I8, 1, ci, n, n), INGOT_I32);
-    ingot_tensor *w = ingot_cast(c, WEIGHT(INGOT_I8, co, ci, 3, 3), INGOT_I32);
-    out(c, ingot_conv(c, x, w, NULL, one, one, one, one, 1));
-}
-
-static void three_products(Context *c)
-{
-    int64_t m = size(17), k = size(24), n = size(20);
-    ingot_tensor *x = IN("x", INGOT_F32, m, k);
-    for (int i = 0; i < 3; i++)
-        ingot_output(c,
-                     i == 0   ? "q"
-                     : i == 1 ? "k"
-                              : "v",
-                     ingot_matmul(c, x, WEIGHT(INGOT_F32, k, n)));
-}
-
-static void convolution(Context *c)
-{
-    int64_t groups = (int64_t)1 << below(3), ci = groups * size(9), co = groups * size(16);
-    int64_t h = 8 + size(13), w = 8 + size(13), kh = 1 + below(4), kw = 1 + below(4);
-    const int64_t stride[] = {1 + below(2), 1 + below(3)}, dilation[] = {1 + below(2), 1};
-    const int64_t lo[] = {below(2), below(3)}, hi[] = {below(2), below(2)};
-    bool depthwise = below(3) == 0;
-    if (depthwise)
-        groups = co = ci;
-    ingot_tensor *y =
-        ingot_conv(c, IN("x", INGOT_F32, 1, ci, h, w), WEIGHT(INGOT_F32, co, ci / groups, kh, kw),
-                   WEIGHT(INGOT_F32, co), stride, dilation, lo, hi, groups);
-    out(c, ingot_relu(c, y));
-}
-
-/* Two, so that the first has a halo to clear. */
-static void convolutions(Context *c)
-{
-    int64_t ci = size(5), co = size(20), cz = size(17), n = 7 + size(9);
-    const int64_t one[] = {1, 1};
-    ingot_tensor *y = ingot_conv(c, IN("x", INGOT_F32, 1, ci, n, n),
-                                 WEIGHT(INGOT_F32, co, ci, 3, 3), NULL, one, one, one, one, 1);
-    y = ingot_conv(c, ingot_relu(c, y), WEIGHT(INGOT_F32, cz, co, 3, 3), NULL, one, one, one, one,
-                   1);
-    out(c, y);
-}
-
-static void transposed(Context *c)
-{
-    int64_t ci = size(9), co = size(12), n = 4 + size(9), s = 1 + below(2), k = s + below(3);
-    const int64_t stride[] = {s, s}, one[] = {1, 1}, zero[] = {0, 0};
-    out(c, ingot_conv_transpose(c, IN("x", INGOT_F32, 1, ci, n, n), WEIGHT(INGOT_F32, ci, co, k, k),
-                                NULL, stride, one, zero, zero, zero, 1));
-}
-
-static void pooling(Context *c)
-{
-    int64_t ch = size(20), n = 6 + size(13), k = 2 + below(2);
-    const int64_t kernel[] = {k, k}, stride[] = {1 + below(2), 2}, one[] = {1, 1},
-                  pad[] = {below(2), 0};
-    ingot_tensor *x = IN("x", INGOT_F32, 1, ch, n, n);
-    out(c, below(2) ? ingot_max_pool(c, x, kernel, stride, one, pad, pad)
-                    : ingot_avg_pool(c, x, kernel, stride, one, pad, pad, true));
-}
-
-static void softmax(Context *c)
-{
-    int64_t a = size(9), b = size(24), n = size(48);
-    out(c, ingot_softmax(c, IN("x", INGOT_F32, a, b, n), below(2) ? -1 : (int)below(3)));
-}
-
-static void norms(Context *c)
-{
-    int64_t a = size(12), n = size(48);
-    ingot_tensor *x = IN("x", INGOT_F32, 2, a, n), *scale = WEIGHT(INGOT_F32, n);
-    switch (below(3)) {
-    case 0: out(c, ingot_layer_norm(c, x, 2, scale, WEIGHT(INGOT_F32, n), 1e-5)); break;
-    case 1: out(c, ingot_rms_norm(c, x, 2, scale, 1e-5)); break;
-    default:
-        out(c, ingot_instance_norm(c, x, WEIGHT(INGOT_F32, a), WEIGHT(INGOT_F32, a), 1e-5));
-        break;
-    }
-}
-
-static void attention(Context *c)
-{
-    int64_t h = 1 + below(3), s = size(20), t = size(24), e = size(20);
-    out(c, ingot_attention(c, IN("q", INGOT_F32, 1, h, s, e), IN("k", INGOT_F32, 1, h, t, e),
-                           IN("v", INGOT_F32, 1, h, t, e), NULL, 0, below(2) && s <= t));
-}
-
-/* Rows that stay in their kernel, and end at a diagonal. */
-static void masked_attention(Context *c)
-{
-    int64_t h = 1 + below(2), t = 16 + size(33), s = 4 + size(12), e = 8 << below(2);
-    out(c, ingot_attention(c, IN("q", INGOT_F32, 1, h, s, e), IN("k", INGOT_F32, 1, h, t, e),
-                           IN("v", INGOT_F32, 1, h, t, e), NULL, 0, below(4) != 0));
-}
-
-/* What a mask leaves of a row, in one of the forms that models have. */
-static void masked_rows(Context *c)
-{
-    int64_t m = size(20), n = size(48);
-    ingot_dim *dims[2] = {idx(c, m), idx(c, n)};
-    ingot_tensor *x = IN("x", INGOT_F32, m, n), *no = ingot_like(c, x, -INFINITY),
-                 *row = ingot_iota(c, 2, dims, 0), *column = ingot_iota(c, 2, dims, 1);
-    row = ingot_add(c, row, ingot_scalar_i(c, INGOT_I64, (int64_t)below(9) - 4));
-    ingot_tensor *mask = below(2) ? ingot_le(c, column, row) : ingot_lt(c, row, column);
-    bool not = mask->op == OP_LT;
-    switch (below(3)) {
-    case 0: out(c, ingot_sum(c, ingot_where(c, mask, x, ingot_like(c, x, 0)), 2, below(2))); break;
-    case 1:
-        out(c, ingot_reduce(c, INGOT_REDUCE_MAX,
-                            not ? ingot_where(c, mask, no, x) : ingot_where(c, mask, x, no), 2,
-                            false));
-        break;
-    default:
-        out(c, ingot_softmax_or_zero(
-                   c, ingot_add(c, x, ingot_where(c, mask, ingot_like(c, x, 0), no)), -1));
-        break;
-    }
-}
-
-static void reduces(Context *c)
-{
-    static const ingot_reduce_op op[] = {INGOT_REDUCE_ADD, INGOT_REDUCE_MAX, INGOT_REDUCE_MIN};
-    static const ingot_dtype type[] = {INGOT_F32, INGOT_F32, INGOT_I32,
-                                       INGOT_I8,  INGOT_I64, INGOT_F16};
-    int64_t a = size(12), b = size(20), n = size(40);
-    ingot_tensor *x = IN("x", type[below(6)], a, b, n);
-    out(c, ingot_reduce(c, op[below(3)], x, 1 + below(7), below(2)));
-}
-
-static void arguments(Context *c)
-{
-    static const ingot_dtype type[] = {INGOT_F32, INGOT_F32, INGOT_F16,
-                                       INGOT_I32, INGOT_U8,  INGOT_I64};
-    int64_t a = size(20), n = size(48);
-    ingot_tensor *x = IN("x", type[below(6)], a, n);
-    int axis = (int)below(2);
-    out(c, below(2) ? ingot_argmax(c, x, axis, true, below(2))
-                    : ingot_argmin(c, x, axis, true, below(2)));
-}
-
-static void cumulated(Context *c)
-{
-    int64_t a = size(20), n = size(24);
-    out(c, ingot_cumsum(c, IN("x", INGOT_F32, a, n), (int)below(2), below(2), below(2)));
-}
-
-static void copies(Context *c)
-{
-    static const ingot_dtype type[] = {INGOT_F32, INGOT_I8, INGOT_I64, INGOT_F16};
-    int64_t a = size(24), b = size(33), d = size(17);
-    ingot_dtype t = type[below(4)];
-    ingot_tensor *x = IN("x", t, a, b, d);
-    static const int perm[][3] = {{2, 1, 0}, {1, 0, 2}, {0, 2, 1}, {2, 0, 1}, {1, 2, 0}};
-    ingot_tensor *y = ingot_permute(c, x, perm[below(5)]);
-    out(c, below(2) ? y : ingot_flip(c, y, 1 + below(7)));
-}
-
-static void joined(Context *c)
-{
-    int64_t a = size(9), b = size(20), d = size(20), e = size(9);
-    ingot_tensor *part[] = {IN("x", INGOT_F32, a, b, e),
-                            ingot_relu(c, IN("y", INGOT_F32, a, d, e))};
-    out(c, ingot_add_c(c, ingot_concat(c, 2, part, 1), 1));
-}
-
-static void blocks(Context *c)
-{
-    int64_t ch = 4 * size(8), n = size(13);
-    ingot_tensor *x = IN("x", INGOT_F32, 1, ch, 2 * n, 2 * n);
-    out(c, below(2) ? ingot_depth_to_space(c, x, 2, below(2)) : ingot_space_to_depth(c, x, 2));
-}
-
-static void elementwise(Context *c)
-{
-    ingot_dtype d = some_float();
-    int64_t a = size(24), n = size(48);
-    ingot_tensor *x = IN("x", d, a, n), *y = IN("y", d, below(2) ? 1 : a, n), *z = IN("z", d, a, 1);
-    ingot_tensor *s = ingot_add(c, ingot_mul(c, x, y), z);
-    out(c, below(2) ? s : ingot_where(c, ingot_lt(c, x, y), s, ingot_mul_c(c, y, 2)));
-}
-
-static void functions(Context *c)
-{
-    int64_t a = size(24), n = size(48);
-    ingot_tensor *x = IN("x", INGOT_F32, a, n);
-    switch (below(4)) {
-    case 0: out(c, ingot_gelu(c, x, below(2))); break;
-    case 1: out(c, ingot_sigmoid(c, x)); break;
-    case 2: out(c, ingot_mish(c, x)); break;
-    default: out(c, ingot_softsign(c, x)); break;
-    }
-}
-
-static void gathers(Context *c)
-{
-    int64_t a = size(20), n = size(33), k = size(20);
-    ingot_tensor *x = IN("x", INGOT_F32, a, n);
-    if (below(2))
-        out(c, ingot_take(c, x, IN("i", INGOT_I64, k), 0));
-    else
-        out(c, ingot_gather_elements(c, x, IN("i", INGOT_I64, k, n), 0));
-}
-
-static void scatters(Context *c)
-{
-    int64_t a = size(20), n = size(33), k = size(20);
-    ingot_tensor *x = IN("x", INGOT_F32, a, n);
-    out(c, ingot_scatter_elements(c, below(2) ? INGOT_ADD : INGOT_SET, x, IN("i", INGOT_I64, k, n),
-                                  IN("v", INGOT_F32, k, n), 0));
-}
-
-/* Sizes of run time, up to a bound. */
-static void bounded(Context *c)
-{
-    ingot_dim *n = ingot_dim_var(c, "n", 1, 20 + size(48)), *k = idx(c, size(33)),
-              *m = idx(c, size(33));
-    bool rows = below(2);
-    ingot_tensor *x =
-        ingot_input(c, "x", INGOT_F32, 2, (ingot_dim *[]){rows ? n : k, rows ? k : n});
-    switch (below(4)) {
-    case 0:
-        out(c, ingot_relu(c, ingot_matmul(c, x,
-                                          ingot_input(c, "w", INGOT_F32, 2,
-                                                      (ingot_dim *[]){rows ? k : n, m}))));
-        break;
-    case 1: out(c, ingot_softmax(c, x, (int)below(2))); break;
-    case 2: out(c, ingot_add_c(c, ingot_relu(c, ingot_transpose(c, x, 0, 1)), 1)); break;
-    default: out(c, ingot_sum(c, ingot_mul(c, x, x), 1 + below(3), true)); break;
-    }
-}
-
-static void resized(Context *c)
-{
-    int64_t ch = size(17), n = size(12);
-    ingot_resize_axis a = {.size = 2 * n,
-                           .mode = below(2) ? INGOT_RESIZE_NEAREST : INGOT_RESIZE_LINEAR};
-    ingot_tensor *x = IN("x", INGOT_F32, 1, ch, n, n);
-    out(c, ingot_resize(c, ingot_resize(c, x, 2, &a), 3, &a));
-}
-
-static void (*const models[])(Context *) = {
-    products,       convolution,    convolution,      convolutions,     linear,
-    vector_product, narrow_product, transposed,       softmax,          norms,
-    attention,      reduces,        arguments,        batched,          cumulated,
-    copies,         joined,         blocks,           pooling,          elementwise,
-    functions,      gathers,        scatters,         bounded,          resized,
-    three_products, byte_product,   byte_convolution, masked_attention, masked_rows};
 
 /* ---- kernels ----------------------------------------------------------------------------------- */
 
@@ -399,7 +37,7 @@ typedef struct {
 /* The kernels of a model, with layouts for the target or as they were declared. */
 static int kernels_of(Context *c, const Target *t, Case *out, int n, int most)
 {
-    bool decided = below(4) != 0;
+    bool decided = random_below(4) != 0;
     Plan *p = schedule(c, 2, t);
     if (!p)
         exit(1);
@@ -419,7 +57,7 @@ static int kernels_of(Context *c, const Target *t, Case *out, int n, int most)
         x.k->nopt = 0;
         for (int v = 0; v < k->nvar; v++) {
             const Var *var = &c->vars[k->vars[v]];
-            x.var[v] = var->lo + (int64_t)below((uint32_t)(var->hi - var->lo + 1));
+            x.var[v] = var->lo + (int64_t)random_below((uint32_t)(var->hi - var->lo + 1));
         }
         if (k->sink->nsrc < 40 && k->nvar < 64 && k->narg <= MAX_KERNEL_ARGS)
             out[n++] = x;
@@ -443,13 +81,13 @@ static bool try(Nest *n, const Opt *o)
 /* Often one of those that were made last, so that parts are taken apart in turn. */
 static const char *random_axis(const Nest *n)
 {
-    uint32_t all = (uint32_t)n->naxis, late = below(2) && all > 3 ? 3 : all;
+    uint32_t all = (uint32_t)n->naxis, late = random_below(2) && all > 3 ? 3 : all;
     for (int i = 0; i < 8; i++) {
-        const NestAxis *x = &n->axis[all - 1 - below(late)];
+        const NestAxis *x = &n->axis[all - 1 - random_below(late)];
         if (x->split < 0 && x->form == AXIS_LOOP && !x->remainder && x->extent != 1)
             return x->name;
     }
-    return n->axis[below(all)].name;
+    return n->axis[random_below(all)].name;
 }
 
 static void random_order(Nest *n)
@@ -457,7 +95,7 @@ static void random_order(Nest *n)
     Opt o = {.kind = OPT_ORDER, .axis = ""};
     bool *named = NEWN(n->arena, bool, n->naxis);
     for (int i = 0; i < 3 * n->naxis; i++) {
-        int x = (int)below((uint32_t)n->naxis);
+        int x = (int)random_below((uint32_t)n->naxis);
         const NestAxis *axis = &n->axis[x];
         if (named[x] || axis->split >= 0 || axis->form != AXIS_LOOP || axis->remainder)
             continue;
@@ -472,15 +110,16 @@ static void random_opt(Nest *n)
     static const int64_t amount[] = {2, 3, 4, 5, 6, 7, 8, 16, 20, 24};
     static const OptKind kind[] = {OPT_SPLIT,  OPT_UPCAST, OPT_UPCAST, OPT_UNROLL, OPT_VECTOR,
                                    OPT_VECTOR, OPT_DOT,    OPT_ORDER,  OPT_THREAD};
-    Opt o = {.kind = kind[below(9)], .axis = random_axis(n), .amount = amount[below(10)]};
+    Opt o = {
+        .kind = kind[random_below(9)], .axis = random_axis(n), .amount = amount[random_below(10)]};
     if (o.kind == OPT_VECTOR)
-        o.amount = INT64_C(4) << below(3);
+        o.amount = INT64_C(4) << random_below(3);
     if (o.kind == OPT_DOT)
         o.amount = 4;
     if (o.kind == OPT_ORDER)
         random_order(n);
-    else if ((o.kind != OPT_THREAD || below(3) == 0) && try(n, &o) && o.kind == OPT_SPLIT &&
-             below(2)) {
+    else if ((o.kind != OPT_THREAD || random_below(3) == 0) && try(n, &o) && o.kind == OPT_SPLIT &&
+             random_below(2)) {
         Opt lanes = {.kind = OPT_VECTOR,
                      .axis = n->axis[n->split[n->nsplit - 1].inner].name,
                      .amount = o.amount < 8 ? 4 : 8};
@@ -492,10 +131,10 @@ static void random_opt(Nest *n)
  * results reads of it. */
 static void random_argument(Nest *n, OptKind kind)
 {
-    Opt o = {.kind = kind, .amount = below((uint32_t)n->k->narg)};
+    Opt o = {.kind = kind, .amount = random_below((uint32_t)n->k->narg)};
     for (int i = 0; i < n->norder; i++) {
         o.axis = n->axis[n->order[i]].name;
-        if (below(2) && try(n, &o))
+        if (random_below(2) && try(n, &o))
             return;
     }
 }
@@ -506,19 +145,20 @@ static Nest *candidate(const Case *x, const Target *t)
     Nest *n = nest_new(x->k, t);
     for (int i = 0; i < TRIES; i++) {
         Nest *m = nest_clone(n);
-        uint32_t change =
-            below(4) && x->nheuristic ? below((uint32_t)x->nheuristic + 1) : UINT32_MAX;
+        uint32_t change = random_below(4) && x->nheuristic
+                              ? random_below((uint32_t)x->nheuristic + 1)
+                              : UINT32_MAX;
         for (int j = 0; j < x->nheuristic && change != UINT32_MAX; j++) {
             if (j == (int)change)
                 random_opt(m);
             else
                 (void)try(m, &x->heuristic[j]);
         }
-        for (uint32_t j = 0, count = below(MAX_OPTS); j < count; j++)
+        for (uint32_t j = 0, count = random_below(MAX_OPTS); j < count; j++)
             random_opt(m);
-        if (!m->parts && !below(4))
+        if (!m->parts && !random_below(4))
             random_argument(m, OPT_PREFETCH);
-        for (uint32_t j = below(3); j > 0 && !m->parts; j--)
+        for (uint32_t j = random_below(3); j > 0 && !m->parts; j--)
             random_argument(m, OPT_STAGE);
         if (m->nopt && !nest_check(m)) {
             nest_free(n);
@@ -824,14 +464,14 @@ int main(int argc, char **argv)
                 "OUT\n");
         return 2;
     }
-    state = seed;
+    random_seed(seed);
     static Case cases[MAX_KERNELS];
     Context *context[MAX_KERNELS];
     int ncontext = 0,
         wanted = n < MAX_KERNELS ? (n < 80 ? n : 80 + (n - 80) / 40) : MAX_KERNELS / 2;
     for (int i = 0; nkernel < wanted; i++) {
         Context *c = context[ncontext++] = ingot_context_new(NULL, NULL);
-        models[(size_t)i % (sizeof models / sizeof *models)](c);
+        random_models[(size_t)i % random_nmodel](c);
         nkernel = kernels_of(c, &t, cases, nkernel, wanted);
     }
     bool good = true;

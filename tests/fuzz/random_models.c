@@ -1,0 +1,383 @@
+/* random_models.c - small models of random sizes: each a form that opts meet, products and windows, rows and reduces, movement and masks. */
+#include <math.h>
+#include <string.h>
+
+#include "compiler/ingot_ops.h"
+#include "random_models.h"
+
+static uint64_t state;
+
+void random_seed(uint64_t seed)
+{
+    state = seed;
+}
+
+uint32_t random_below(uint32_t n)
+{
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(state >> 33) % n;
+}
+
+static int64_t size(int64_t most)
+{
+    static const int64_t sizes[] = {2,  3,  5,  7,  8,  9,  12, 13, 16,
+                                    17, 20, 24, 27, 31, 32, 33, 40, 48};
+    int64_t n;
+    do
+        n = sizes[random_below(sizeof sizes / sizeof *sizes)];
+    while (n > most);
+    return n;
+}
+
+static ingot_tensor *in(Context *c, const char *name, ingot_dtype d, int rank, const int64_t *n)
+{
+    ingot_dim *dims[INGOT_MAX_RANK];
+    for (int i = 0; i < rank; i++)
+        dims[i] = idx(c, n[i]);
+    return ingot_input(c, name, d, rank, dims);
+}
+#define IN(name, d, ...) \
+    in(c, name, d, (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (int64_t[]){__VA_ARGS__})
+
+/* A weight of type f32 or i8; the programs fill it with data of their own. */
+static ingot_tensor *weight(Context *c, ingot_dtype d, int rank, const int64_t *n)
+{
+    size_t count = 1;
+    for (int i = 0; i < rank; i++)
+        count *= (size_t)n[i];
+    unsigned char *bytes = ingot_alloc(c, count * elem_bytes(d));
+    for (size_t i = 0; i < count; i++) { /* not all alike, or it would be spelled as a number */
+        float f = (float)(1 + i % 2);
+        memcpy(bytes + 4 * i * (d == INGOT_F32), &f, d == INGOT_F32 ? 4 : 0);
+        bytes[i] = d == INGOT_F32 ? bytes[i] : (unsigned char)(1 + i % 2);
+    }
+    return ingot_data(c, "w", d, rank, n, bytes);
+}
+#define WEIGHT(d, ...) \
+    weight(c, d, (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (int64_t[]){__VA_ARGS__})
+
+static void out(Context *c, ingot_tensor *t)
+{
+    ingot_output(c, "y", t);
+}
+
+static ingot_dtype some_float(void)
+{
+    static const ingot_dtype d[] = {INGOT_F32, INGOT_F32, INGOT_F16, INGOT_BF16, INGOT_F64};
+    return d[random_below(5)];
+}
+
+static void products(Context *c)
+{
+    ingot_dtype d = some_float();
+    int64_t m = size(48), k = size(48), n = size(48);
+    ingot_tensor *y = ingot_matmul(c, IN("a", d, m, k), IN("b", d, k, n));
+    out(c, random_below(2) ? ingot_relu(c, y) : ingot_add(c, y, IN("d", d, n)));
+}
+
+static void batched(Context *c)
+{
+    int64_t b = size(5), m = size(20), k = size(20), n = size(33);
+    ingot_tensor *x = IN("a", INGOT_F32, b, m, k), *y = IN("b", INGOT_F32, b, n, k);
+    out(c, ingot_matmul(c, x, ingot_transpose(c, y, 1, 2)));
+}
+
+static void linear(Context *c)
+{
+    int64_t m = size(9), k = size(48), n = size(48);
+    out(c, ingot_relu(c, ingot_linear(c, IN("x", INGOT_F32, m, k), WEIGHT(INGOT_F32, n, k),
+                                      WEIGHT(INGOT_F32, n))));
+}
+
+static void vector_product(Context *c)
+{
+    int64_t k = size(48), n = size(48);
+    out(c, ingot_linear(c, IN("x", INGOT_F32, 1, k), IN("w", INGOT_F32, n, k), NULL));
+}
+
+static void narrow_product(Context *c)
+{
+    static const ingot_dtype types[] = {INGOT_I8, INGOT_U8, INGOT_I16};
+    ingot_dtype d = types[random_below(3)];
+    int64_t m = size(20), k = size(33), n = size(33);
+    ingot_tensor *a = ingot_cast(c, IN("a", d, m, k), INGOT_I32);
+    ingot_tensor *y = ingot_matmul(c, a, ingot_cast(c, WEIGHT(INGOT_I8, k, n), INGOT_I32));
+    out(c, ingot_cast(c, ingot_clamp(c, y, -100, 100), INGOT_I8));
+}
+
+/* Of bytes, as DOT takes them: four terms at once. */
+static void byte_product(Context *c)
+{
+    int64_t m = size(20), k = 4 * size(12), n = size(33);
+    ingot_tensor *a =
+        ingot_cast(c, IN("a", random_below(2) ? INGOT_I8 : INGOT_U8, m, k), INGOT_I32);
+    bool transposed = random_below(3) != 0;
+    ingot_tensor *b =
+        transposed ? ingot_transpose(c, WEIGHT(INGOT_I8, n, k), 0, 1) : WEIGHT(INGOT_I8, k, n);
+    ingot_tensor *y = ingot_matmul(c, a, ingot_cast(c, b, INGOT_I32));
+    out(c, random_below(2) ? y : ingot_cast(c, ingot_clamp(c, y, -100, 100), INGOT_I8));
+}
+
+static void byte_convolution(Context *c)
+{
+    int64_t ci = 4 * (1 + random_below(4)), co = size(20), n = 5 + size(9);
+    const int64_t one[] = {1, 1};
+    ingot_tensor *x = ingot_cast(c, IN("x", INGOT_I8, 1, ci, n, n), INGOT_I32);
+    ingot_tensor *w = ingot_cast(c, WEIGHT(INGOT_I8, co, ci, 3, 3), INGOT_I32);
+    out(c, ingot_conv(c, x, w, NULL, one, one, one, one, 1));
+}
+
+static void three_products(Context *c)
+{
+    int64_t m = size(17), k = size(24), n = size(20);
+    ingot_tensor *x = IN("x", INGOT_F32, m, k);
+    for (int i = 0; i < 3; i++)
+        ingot_output(c,
+                     i == 0   ? "q"
+                     : i == 1 ? "k"
+                              : "v",
+                     ingot_matmul(c, x, WEIGHT(INGOT_F32, k, n)));
+}
+
+static void convolution(Context *c)
+{
+    int64_t groups = (int64_t)1 << random_below(3), ci = groups * size(9), co = groups * size(16);
+    int64_t h = 8 + size(13), w = 8 + size(13), kh = 1 + random_below(4), kw = 1 + random_below(4);
+    const int64_t stride[] = {1 + random_below(2), 1 + random_below(3)},
+                  dilation[] = {1 + random_below(2), 1};
+    const int64_t lo[] = {random_below(2), random_below(3)},
+                  hi[] = {random_below(2), random_below(2)};
+    bool depthwise = random_below(3) == 0;
+    if (depthwise)
+        groups = co = ci;
+    ingot_tensor *y =
+        ingot_conv(c, IN("x", INGOT_F32, 1, ci, h, w), WEIGHT(INGOT_F32, co, ci / groups, kh, kw),
+                   WEIGHT(INGOT_F32, co), stride, dilation, lo, hi, groups);
+    out(c, ingot_relu(c, y));
+}
+
+/* Two, so that the first has a halo to clear. */
+static void convolutions(Context *c)
+{
+    int64_t ci = size(5), co = size(20), cz = size(17), n = 7 + size(9);
+    const int64_t one[] = {1, 1};
+    ingot_tensor *y = ingot_conv(c, IN("x", INGOT_F32, 1, ci, n, n),
+                                 WEIGHT(INGOT_F32, co, ci, 3, 3), NULL, one, one, one, one, 1);
+    y = ingot_conv(c, ingot_relu(c, y), WEIGHT(INGOT_F32, cz, co, 3, 3), NULL, one, one, one, one,
+                   1);
+    out(c, y);
+}
+
+static void transposed(Context *c)
+{
+    int64_t ci = size(9), co = size(12), n = 4 + size(9), s = 1 + random_below(2),
+            k = s + random_below(3);
+    const int64_t stride[] = {s, s}, one[] = {1, 1}, zero[] = {0, 0};
+    out(c, ingot_conv_transpose(c, IN("x", INGOT_F32, 1, ci, n, n), WEIGHT(INGOT_F32, ci, co, k, k),
+                                NULL, stride, one, zero, zero, zero, 1));
+}
+
+static void pooling(Context *c)
+{
+    int64_t ch = size(20), n = 6 + size(13), k = 2 + random_below(2);
+    const int64_t kernel[] = {k, k}, stride[] = {1 + random_below(2), 2}, one[] = {1, 1},
+                  pad[] = {random_below(2), 0};
+    ingot_tensor *x = IN("x", INGOT_F32, 1, ch, n, n);
+    out(c, random_below(2) ? ingot_max_pool(c, x, kernel, stride, one, pad, pad)
+                           : ingot_avg_pool(c, x, kernel, stride, one, pad, pad, true));
+}
+
+static void softmax(Context *c)
+{
+    int64_t a = size(9), b = size(24), n = size(48);
+    out(c,
+        ingot_softmax(c, IN("x", INGOT_F32, a, b, n), random_below(2) ? -1 : (int)random_below(3)));
+}
+
+static void norms(Context *c)
+{
+    int64_t a = size(12), n = size(48);
+    ingot_tensor *x = IN("x", INGOT_F32, 2, a, n), *scale = WEIGHT(INGOT_F32, n);
+    switch (random_below(3)) {
+    case 0: out(c, ingot_layer_norm(c, x, 2, scale, WEIGHT(INGOT_F32, n), 1e-5)); break;
+    case 1: out(c, ingot_rms_norm(c, x, 2, scale, 1e-5)); break;
+    default:
+        out(c, ingot_instance_norm(c, x, WEIGHT(INGOT_F32, a), WEIGHT(INGOT_F32, a), 1e-5));
+        break;
+    }
+}
+
+static void attention(Context *c)
+{
+    int64_t h = 1 + random_below(3), s = size(20), t = size(24), e = size(20);
+    out(c, ingot_attention(c, IN("q", INGOT_F32, 1, h, s, e), IN("k", INGOT_F32, 1, h, t, e),
+                           IN("v", INGOT_F32, 1, h, t, e), NULL, 0, random_below(2) && s <= t));
+}
+
+/* Rows that stay in their kernel, and end at a diagonal. */
+static void masked_attention(Context *c)
+{
+    int64_t h = 1 + random_below(2), t = 16 + size(33), s = 4 + size(12), e = 8 << random_below(2);
+    out(c, ingot_attention(c, IN("q", INGOT_F32, 1, h, s, e), IN("k", INGOT_F32, 1, h, t, e),
+                           IN("v", INGOT_F32, 1, h, t, e), NULL, 0, random_below(4) != 0));
+}
+
+/* What a mask leaves of a row, in one of the forms that models have. */
+static void masked_rows(Context *c)
+{
+    int64_t m = size(20), n = size(48);
+    ingot_dim *dims[2] = {idx(c, m), idx(c, n)};
+    ingot_tensor *x = IN("x", INGOT_F32, m, n), *no = ingot_like(c, x, -INFINITY),
+                 *row = ingot_iota(c, 2, dims, 0), *column = ingot_iota(c, 2, dims, 1);
+    row = ingot_add(c, row, ingot_scalar_i(c, INGOT_I64, (int64_t)random_below(9) - 4));
+    ingot_tensor *mask = random_below(2) ? ingot_le(c, column, row) : ingot_lt(c, row, column);
+    bool not = mask->op == OP_LT;
+    switch (random_below(3)) {
+    case 0:
+        out(c, ingot_sum(c, ingot_where(c, mask, x, ingot_like(c, x, 0)), 2, random_below(2)));
+        break;
+    case 1:
+        out(c, ingot_reduce(c, INGOT_REDUCE_MAX,
+                            not ? ingot_where(c, mask, no, x) : ingot_where(c, mask, x, no), 2,
+                            false));
+        break;
+    default:
+        out(c, ingot_softmax_or_zero(
+                   c, ingot_add(c, x, ingot_where(c, mask, ingot_like(c, x, 0), no)), -1));
+        break;
+    }
+}
+
+static void reduces(Context *c)
+{
+    static const ingot_reduce_op op[] = {INGOT_REDUCE_ADD, INGOT_REDUCE_MAX, INGOT_REDUCE_MIN};
+    static const ingot_dtype type[] = {INGOT_F32, INGOT_F32, INGOT_I32,
+                                       INGOT_I8,  INGOT_I64, INGOT_F16};
+    int64_t a = size(12), b = size(20), n = size(40);
+    ingot_tensor *x = IN("x", type[random_below(6)], a, b, n);
+    out(c, ingot_reduce(c, op[random_below(3)], x, 1 + random_below(7), random_below(2)));
+}
+
+static void arguments(Context *c)
+{
+    static const ingot_dtype type[] = {INGOT_F32, INGOT_F32, INGOT_F16,
+                                       INGOT_I32, INGOT_U8,  INGOT_I64};
+    int64_t a = size(20), n = size(48);
+    ingot_tensor *x = IN("x", type[random_below(6)], a, n);
+    int axis = (int)random_below(2);
+    out(c, random_below(2) ? ingot_argmax(c, x, axis, true, random_below(2))
+                           : ingot_argmin(c, x, axis, true, random_below(2)));
+}
+
+static void cumulated(Context *c)
+{
+    int64_t a = size(20), n = size(24);
+    out(c, ingot_cumsum(c, IN("x", INGOT_F32, a, n), (int)random_below(2), random_below(2),
+                        random_below(2)));
+}
+
+static void copies(Context *c)
+{
+    static const ingot_dtype type[] = {INGOT_F32, INGOT_I8, INGOT_I64, INGOT_F16};
+    int64_t a = size(24), b = size(33), d = size(17);
+    ingot_dtype t = type[random_below(4)];
+    ingot_tensor *x = IN("x", t, a, b, d);
+    static const int perm[][3] = {{2, 1, 0}, {1, 0, 2}, {0, 2, 1}, {2, 0, 1}, {1, 2, 0}};
+    ingot_tensor *y = ingot_permute(c, x, perm[random_below(5)]);
+    out(c, random_below(2) ? y : ingot_flip(c, y, 1 + random_below(7)));
+}
+
+static void joined(Context *c)
+{
+    int64_t a = size(9), b = size(20), d = size(20), e = size(9);
+    ingot_tensor *part[] = {IN("x", INGOT_F32, a, b, e),
+                            ingot_relu(c, IN("y", INGOT_F32, a, d, e))};
+    out(c, ingot_add_c(c, ingot_concat(c, 2, part, 1), 1));
+}
+
+static void blocks(Context *c)
+{
+    int64_t ch = 4 * size(8), n = size(13);
+    ingot_tensor *x = IN("x", INGOT_F32, 1, ch, 2 * n, 2 * n);
+    out(c, random_below(2) ? ingot_depth_to_space(c, x, 2, random_below(2))
+                           : ingot_space_to_depth(c, x, 2));
+}
+
+static void elementwise(Context *c)
+{
+    ingot_dtype d = some_float();
+    int64_t a = size(24), n = size(48);
+    ingot_tensor *x = IN("x", d, a, n), *y = IN("y", d, random_below(2) ? 1 : a, n),
+                 *z = IN("z", d, a, 1);
+    ingot_tensor *s = ingot_add(c, ingot_mul(c, x, y), z);
+    out(c, random_below(2) ? s : ingot_where(c, ingot_lt(c, x, y), s, ingot_mul_c(c, y, 2)));
+}
+
+static void functions(Context *c)
+{
+    int64_t a = size(24), n = size(48);
+    ingot_tensor *x = IN("x", INGOT_F32, a, n);
+    switch (random_below(4)) {
+    case 0: out(c, ingot_gelu(c, x, random_below(2))); break;
+    case 1: out(c, ingot_sigmoid(c, x)); break;
+    case 2: out(c, ingot_mish(c, x)); break;
+    default: out(c, ingot_softsign(c, x)); break;
+    }
+}
+
+static void gathers(Context *c)
+{
+    int64_t a = size(20), n = size(33), k = size(20);
+    ingot_tensor *x = IN("x", INGOT_F32, a, n);
+    if (random_below(2))
+        out(c, ingot_take(c, x, IN("i", INGOT_I64, k), 0));
+    else
+        out(c, ingot_gather_elements(c, x, IN("i", INGOT_I64, k, n), 0));
+}
+
+static void scatters(Context *c)
+{
+    int64_t a = size(20), n = size(33), k = size(20);
+    ingot_tensor *x = IN("x", INGOT_F32, a, n);
+    out(c, ingot_scatter_elements(c, random_below(2) ? INGOT_ADD : INGOT_SET, x,
+                                  IN("i", INGOT_I64, k, n), IN("v", INGOT_F32, k, n), 0));
+}
+
+/* Sizes of run time, up to a bound. */
+static void bounded(Context *c)
+{
+    ingot_dim *n = ingot_dim_var(c, "n", 1, 20 + size(48)), *k = idx(c, size(33)),
+              *m = idx(c, size(33));
+    bool rows = random_below(2);
+    ingot_tensor *x =
+        ingot_input(c, "x", INGOT_F32, 2, (ingot_dim *[]){rows ? n : k, rows ? k : n});
+    switch (random_below(4)) {
+    case 0:
+        out(c, ingot_relu(c, ingot_matmul(c, x,
+                                          ingot_input(c, "w", INGOT_F32, 2,
+                                                      (ingot_dim *[]){rows ? k : n, m}))));
+        break;
+    case 1: out(c, ingot_softmax(c, x, (int)random_below(2))); break;
+    case 2: out(c, ingot_add_c(c, ingot_relu(c, ingot_transpose(c, x, 0, 1)), 1)); break;
+    default: out(c, ingot_sum(c, ingot_mul(c, x, x), 1 + random_below(3), true)); break;
+    }
+}
+
+static void resized(Context *c)
+{
+    int64_t ch = size(17), n = size(12);
+    ingot_resize_axis a = {.size = 2 * n,
+                           .mode = random_below(2) ? INGOT_RESIZE_NEAREST : INGOT_RESIZE_LINEAR};
+    ingot_tensor *x = IN("x", INGOT_F32, 1, ch, n, n);
+    out(c, ingot_resize(c, ingot_resize(c, x, 2, &a), 3, &a));
+}
+
+void (*const random_models[])(Context *) = {
+    products,       convolution,    convolution,      convolutions,     linear,
+    vector_product, narrow_product, transposed,       softmax,          norms,
+    attention,      reduces,        arguments,        batched,          cumulated,
+    copies,         joined,         blocks,           pooling,          elementwise,
+    functions,      gathers,        scatters,         bounded,          resized,
+    three_products, byte_product,   byte_convolution, masked_attention, masked_rows};
+
+const size_t random_nmodel = sizeof random_models / sizeof *random_models;
