@@ -1,9 +1,10 @@
-/* recombine.c - puts quotients and remainders in a sum together again.
+/* recombine.c - puts quotients and remainders in a sum together again, and extremes.
  *
  *     x/d * d*q + x%d * q          ->  x*q
  *     x/b%a * b*q + x%b * q        ->  x%(a*b) * q
+ *     min(x, y)*q + max(x, y)*q    ->  x*q + y*q
  *
- * This is what makes a reshape there and back the identity.  Every rule removes a division, so
+ * This is what makes a reshape there and back the identity.  Every rule removes a division or an extreme, so
  * repeating until nothing changes ends. */
 #include "symbolic.h"
 
@@ -61,6 +62,15 @@ static bool join(Context *c, Poly *p, int i, int j)
     return !idx_is(both, INT64_MAX) && exchange(p, i, j, idx_mod(c, x, both), q);
 }
 
+/* Of the same two. */
+static bool join_extremes(Context *c, Poly *p, int i, int j)
+{
+    Node *least = p->t[i].base, *most = p->t[j].base;
+    return most->op == OP_MAX && p->t[i].coef == p->t[j].coef && least->src[0] == most->src[0] &&
+           least->src[1] == most->src[1] &&
+           exchange(p, i, j, idx_add(c, least->src[0], least->src[1]), p->t[i].coef);
+}
+
 bool poly_recombine(Context *c, Poly *p)
 {
     /* The checks divide, and dividing adds: what is nested deeper than this stays apart. */
@@ -70,8 +80,9 @@ bool poly_recombine(Context *c, Poly *p)
         return false;
     depth++;
     for (int i = 0; i < p->n && !changed; i++)
-        for (int j = 0; j < p->n && !changed && p->t[i].base->op == OP_MOD; j++)
-            changed = j != i && join(c, p, i, j);
+        for (int j = 0; j < p->n && !changed; j++)
+            changed = (p->t[i].base->op == OP_MOD && j != i && join(c, p, i, j)) ||
+                      (p->t[i].base->op == OP_MIN && join_extremes(c, p, i, j));
     depth--;
     return changed;
 }

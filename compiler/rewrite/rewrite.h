@@ -98,12 +98,14 @@ Node *as_matmul(Rewrite *, Node *reduce, bool try);
 /* as_matmul.c: an elementwise node whose operand has become one, in the shape of that; NULL: it has none. */
 Node *joined_elementwise(Rewrite *, Node *);
 
-/* winograd.c: of a REDUCE, in tiles of 2 and of 4 results. */
+/* winograd.c: of a REDUCE, in tiles of 2 and of 4 results; of 2 along the first axis of two. */
 Node *winograd2(Rewrite *, Node *reduce, bool try);
 Node *winograd4(Rewrite *, Node *reduce, bool try);
+Node *winograd2x1(Rewrite *, Node *reduce, bool try);
 /* winograd.c: of a REDUCE that can be done so, by the time of the direct form; INFINITY: it is not to be done unasked. */
 double winograd2_time(Rewrite *, Node *reduce);
 double winograd4_time(Rewrite *, Node *reduce);
+double winograd2x1_time(Rewrite *, Node *reduce);
 /* winograd.c: bytes of a sum of products and of its operands, where these are stored; 0: it is none. */
 double product_ram(Node *);
 

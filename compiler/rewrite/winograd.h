@@ -8,10 +8,11 @@ enum { TAPS = 3, MAX_TILE = 4, MAX_POINTS = MAX_TILE + TAPS - 1, MAX_WINDOWS = 2
 
 typedef struct {
     int tile, points; /* m and m + 2 */
+    int windows;      /* so many are transformed; the taps of another one are summed as they are */
     double b[MAX_POINTS][MAX_POINTS], g[MAX_POINTS][TAPS], a[MAX_TILE][MAX_POINTS];
 } Form;
 
-extern const Form form2, form4; /* winograd.c */
+extern const Form form2, form4, form2x1; /* winograd.c */
 
 typedef enum {
     BATCH, /* both operands move with it */
@@ -35,6 +36,11 @@ const Axes *winograd_axes(Rewrite *, Node *reduce);
 /* winograd_axes.c: along a window, how many results and rows of tiles. */
 int64_t results_of(const Axes *, int window);
 int64_t rows_of_tiles(const Axes *, const Form *, int window);
+/* winograd_axes.c: how many windows are transformed; results of a tile along a window. */
+int transformed_windows(const Axes *, const Form *);
+int tile_along(const Form *, int window);
+/* winograd_axes.c: this product is one of those that a form consists of. */
+void no_window(Rewrite *, Node *reduce);
 
 /* winograd_time.c: how many rows of tiles are made at once. */
 enum { MOST_STRIPS = 32 };

@@ -168,11 +168,22 @@ static bool sort_product(Context *c, Node *n, Axes *s)
     return false;
 }
 
+static const Axes none;
+
+static uint64_t key_of(const Node *n)
+{
+    return UINT64_C(0xA7) << 56 | n->id;
+}
+
+void no_window(Rewrite *r, Node *n)
+{
+    map_put(&r->c->memo, key_of(n), (void *)(uintptr_t)&none);
+}
+
 /* Several variants look at it, in every plan. */
 const Axes *winograd_axes(Rewrite *r, Node *n)
 {
-    static const Axes none;
-    const uint64_t key = UINT64_C(0xA7) << 56 | n->id;
+    const uint64_t key = key_of(n);
     const Axes *known = map_get(&r->c->memo, key);
     if (!known) {
         Axes *s = NEW(r->c->arena, Axes);
@@ -191,5 +202,16 @@ int64_t results_of(const Axes *s, int window)
 
 int64_t rows_of_tiles(const Axes *s, const Form *f, int window)
 {
-    return (results_of(s, window) + f->tile - 1) / f->tile;
+    int tile = tile_along(f, window);
+    return (results_of(s, window) + tile - 1) / tile;
+}
+
+int transformed_windows(const Axes *s, const Form *f)
+{
+    return s->n[OUT] < f->windows ? s->n[OUT] : f->windows;
+}
+
+int tile_along(const Form *f, int window)
+{
+    return window < f->windows ? f->tile : 1;
 }

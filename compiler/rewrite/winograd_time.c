@@ -21,7 +21,7 @@ static double bytes_between(const Axes *s, const Form *f, double *all)
     double row = sizeof(float) * extent(s, s->x, BATCH) * extent(s, s->x, ROW) *
                  (extent(s, s->x, SUM) + extent(s, s->w, MAP));
     for (int i = 0; i < s->n[OUT]; i++) {
-        row *= f->points;
+        row *= i < f->windows ? f->points : 1;
         if (i)
             row *= (double)rows_of_tiles(s, f, i);
     }
@@ -109,17 +109,18 @@ static double winograd_time(Rewrite *r, Node *n, const Form *f)
 {
     const Target *t = r->target;
     const Axes *s = t->gpu || !t->lanes || t->byte > 0 ? NULL : winograd_axes(r, n);
-    if (!s)
+    if (!s || (f->windows == 1 && s->n[OUT] == 1))
         return INFINITY;
     double all, row = bytes_between(s, f, &all), batch = extent(s, s->x, BATCH),
                 sum = extent(s, s->x, SUM), maps = extent(s, s->w, MAP),
-                rows = extent(s, s->x, ROW), out = 1, tiles = 1, taps = 1, points = 1,
+                rows = extent(s, s->x, ROW), out = 1, tiles = 1, taps = 1, points = 1, slid = 1,
                 room = room_for(r, n);
     for (int i = 0; i < s->n[OUT]; i++) {
         out *= (double)results_of(s, i);
         tiles *= (double)rows_of_tiles(s, f, i);
         taps *= TAPS;
-        points *= f->points;
+        points *= i < f->windows ? f->points : 1;
+        slid *= i < f->windows ? 1 : TAPS;
     }
     double live = row * (double)rows_within(s, f, room), steps = 3 * ceil(all / live);
     if (sum < t->lanes || maps < t->lanes || live > room) /* no lanes for the transforms */
@@ -127,8 +128,8 @@ static double winograd_time(Rewrite *r, Node *n, const Form *f)
     double pixels = batch * rows, weights = batch * sum * maps,
            direct = products(t, pixels * out * sum * maps * taps, weights * taps, sum * taps,
                              rows * out),
-           fewer = products(t, pixels * tiles * sum * maps * points, weights * points, sum,
-                            rows * tiles);
+           fewer = products(t, pixels * tiles * sum * maps * points * slid, weights * points * slid,
+                            sum * slid, rows * tiles);
     /* what lies between them takes as long as the transforms read it or write it; lines that are written are fetched before */
     double time = fewer + cost_bytes(1.5 * all, live, t) + steps * t->launch;
     return time / direct / (1 - growth_of(r, n, live));
@@ -142,4 +143,9 @@ double winograd2_time(Rewrite *r, Node *n)
 double winograd4_time(Rewrite *r, Node *n)
 {
     return r->c->precision == INGOT_PRECISION_1E5 ? winograd_time(r, n, &form4) : INFINITY;
+}
+
+double winograd2x1_time(Rewrite *r, Node *n)
+{
+    return winograd_time(r, n, &form2x1);
 }

@@ -343,6 +343,8 @@ static void constants_and_terms(void **unused)
     same(idx_min(c, idx_min(c, x, K(50)), K(60)), idx_min(c, x, K(50)));
     same(idx_min(c, ADD(i, j), i), i);
     same(idx_min(c, x, idx_max(c, x, i)), x);
+    same(ADD(idx_min(c, x, K(5)), SUB(idx_max(c, x, K(5)), K(5))), x);
+    same(ADD(MUL(idx_min(c, x, i), K(3)), MUL(idx_max(c, i, x), K(3))), MUL(ADD(x, i), K(3)));
     space_free(&s);
 }
 
