@@ -90,6 +90,8 @@ void plan_tell(const Plan *, int verbose);
 
 /* The plan that ingot_compile() writes; NULL after a reported error. */
 Plan *plan_make(Context *, const ingot_options *);
+/* By Target.nth: what a tuner may try. */
+Plan *plan_make_nth(Context *, const ingot_options *, int nth);
 
 /* ---- runtime_files: the sources of runtime_min, inside the compiler ------------------------ */
 

@@ -60,6 +60,7 @@ struct Target {
     bool pairs;     /* namely pairs of i16 that are made of them */
     unsigned units; /* matrix units: bits by TcId */
     /* GPUs only */
+    int nth; /* for a tuner: of a contraction's blocks not the best by the estimate (0) but one of the others, from 1 */
     const char *runtime;  /* prefix of its types in runtime_min: "igrt_cl" */
     const char *pragma;   /* the first line of every kernel file, or "" */
     const char *prologue; /* types and constants, where igrt_num.h is not needed */

@@ -13,6 +13,8 @@
 /* From cuda.h. */
 enum {
     CU_STREAM_NON_BLOCKING = 1,
+    CU_STREAM_WAIT_VALUE_GEQ = 0,
+    CU_MEMHOSTALLOC_DEVICEMAP = 2,
     CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
     CU_JIT_ERROR_LOG_BUFFER = 5,
     CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
@@ -96,10 +98,53 @@ igrt_status igrt_cu_open(igrt_cu *cu, void *context, void *stream)
     return status;
 }
 
+/* ---- time -------------------------------------------------------------------------------- */
+
+/* What waits at the gate goes on. */
+static void open_gate(igrt_cu *cu)
+{
+    if (cu->gate)
+        *cu->gate = cu->gate_value;
+}
+
+/* Where the driver has no such waits, or the device no such memory, times have the host's share in them. */
+static void make_gate(igrt_cu *cu)
+{
+    void *word = NULL;
+    if (cu->gate || !cu->cuMemHostAlloc || !cu->cuMemHostGetDevicePointer || !cu->cuMemFreeHost ||
+        !cu->cuStreamWaitValue32 ||
+        cu->cuMemHostAlloc(&word, sizeof *cu->gate, CU_MEMHOSTALLOC_DEVICEMAP))
+        return;
+    if (cu->cuMemHostGetDevicePointer(&cu->gate_at, word, 0)) {
+        cu->cuMemFreeHost(word);
+        return;
+    }
+    cu->gate = word;
+    *cu->gate = cu->gate_value = 0;
+}
+
+/* Before the first of what is timed. All that might wait for the device opens the gate first. */
+static int begin_time(igrt_cu *cu)
+{
+    if (!cu->begins)
+        return 0;
+    cu->begins = 0;
+    open_gate(cu);
+    if (cu->gate && cu->cuStreamWaitValue32(cu->stream, cu->gate_at, cu->gate_value + 1,
+                                            CU_STREAM_WAIT_VALUE_GEQ) == 0)
+        cu->gate_value++;
+    return cu->cuEventRecord(cu->begin, cu->stream);
+}
+
 void igrt_cu_close(igrt_cu *cu)
 {
     if (cu->context)
         cu->cuCtxSetCurrent(cu->context);
+    if (cu->gate) {
+        open_gate(cu);
+        cu->cuStreamSynchronize(cu->stream);
+        cu->cuMemFreeHost((void *)(uintptr_t)cu->gate);
+    }
     if (cu->begin)
         cu->cuEventDestroy(cu->begin);
     if (cu->end)
@@ -168,6 +213,7 @@ igrt_status igrt_cu_buffer(igrt_cu *cu, size_t bytes, const void *data, igrt_cu_
     *buffer = 0;
     if (enter(cu))
         return IGRT_ERR_DEVICE;
+    open_gate(cu);
     int e = cu->cuMemAlloc(buffer, bytes ? bytes : 1);
     if (!e && data && bytes) {
         e = cu->cuMemcpyHtoDAsync(*buffer, data, bytes, cu->stream);
@@ -188,8 +234,13 @@ igrt_status igrt_cu_launch(igrt_cu *cu, void *kernel, const unsigned grid[3],
         return IGRT_OK;
     if (enter(cu))
         return IGRT_ERR_DEVICE;
-    return check(cu, cu->cuLaunchKernel(kernel, grid[0], grid[1], grid[2], block[0], block[1],
-                                        block[2], shared_bytes, cu->stream, args, NULL));
+    int e = begin_time(cu);
+    if (!e)
+        e = cu->cuLaunchKernel(kernel, grid[0], grid[1], grid[2], block[0], block[1], block[2],
+                               shared_bytes, cu->stream, args, NULL);
+    if (e)
+        open_gate(cu);
+    return check(cu, e);
 }
 
 igrt_status igrt_cu_write(igrt_cu *cu, igrt_cu_ptr to, const void *data, size_t bytes)
@@ -198,6 +249,7 @@ igrt_status igrt_cu_write(igrt_cu *cu, igrt_cu_ptr to, const void *data, size_t 
         return IGRT_OK;
     if (enter(cu))
         return IGRT_ERR_DEVICE;
+    open_gate(cu);
     return check(cu, cu->cuMemcpyHtoDAsync(to, data, bytes, cu->stream));
 }
 
@@ -207,6 +259,7 @@ igrt_status igrt_cu_read(igrt_cu *cu, igrt_cu_ptr from, void *data, size_t bytes
         return IGRT_OK;
     if (enter(cu))
         return IGRT_ERR_DEVICE;
+    open_gate(cu);
     return check(cu, cu->cuMemcpyDtoHAsync(data, from, bytes, cu->stream));
 }
 
@@ -216,7 +269,12 @@ igrt_status igrt_cu_copy(igrt_cu *cu, igrt_cu_ptr from, igrt_cu_ptr to, size_t b
         return IGRT_OK;
     if (enter(cu))
         return IGRT_ERR_DEVICE;
-    return check(cu, cu->cuMemcpyDtoDAsync(to, from, bytes, cu->stream));
+    int e = begin_time(cu);
+    if (!e)
+        e = cu->cuMemcpyDtoDAsync(to, from, bytes, cu->stream);
+    if (e)
+        open_gate(cu);
+    return check(cu, e);
 }
 
 igrt_status igrt_cu_zero(igrt_cu *cu, igrt_cu_ptr to, size_t bytes)
@@ -225,13 +283,19 @@ igrt_status igrt_cu_zero(igrt_cu *cu, igrt_cu_ptr to, size_t bytes)
         return IGRT_OK;
     if (enter(cu))
         return IGRT_ERR_DEVICE;
-    return check(cu, cu->cuMemsetD8Async(to, 0, bytes, cu->stream));
+    int e = begin_time(cu);
+    if (!e)
+        e = cu->cuMemsetD8Async(to, 0, bytes, cu->stream);
+    if (e)
+        open_gate(cu);
+    return check(cu, e);
 }
 
 igrt_status igrt_cu_finish(igrt_cu *cu)
 {
     if (enter(cu))
         return IGRT_ERR_DEVICE;
+    open_gate(cu);
     return check(cu, cu->cuStreamSynchronize(cu->stream));
 }
 
@@ -242,16 +306,24 @@ igrt_status igrt_cu_time_begin(igrt_cu *cu)
     int e = cu->begin ? 0 : cu->cuEventCreate(&cu->begin, 0);
     if (!e && !cu->end)
         e = cu->cuEventCreate(&cu->end, 0);
-    return check(cu, e ? e : cu->cuEventRecord(cu->begin, cu->stream));
+    if (!e)
+        make_gate(cu);
+    cu->begins = e == 0;
+    return check(cu, e);
 }
 
 igrt_status igrt_cu_time_end(igrt_cu *cu, uint64_t *nanoseconds)
 {
     float ms = 0;
     *nanoseconds = 0;
+    if (cu->begins) { /* the device had nothing to do */
+        cu->begins = 0;
+        return IGRT_OK;
+    }
     if (enter(cu))
         return IGRT_ERR_DEVICE;
     int e = cu->cuEventRecord(cu->end, cu->stream);
+    open_gate(cu);
     if (!e)
         e = cu->cuEventSynchronize(cu->end);
     if (!e)
@@ -265,6 +337,7 @@ igrt_status igrt_cu_capture_begin(igrt_cu *cu)
 {
     if (enter(cu))
         return IGRT_ERR_DEVICE;
+    open_gate(cu);
     return check(cu, cu->cuStreamBeginCapture(cu->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
 }
 
@@ -294,11 +367,13 @@ igrt_status igrt_cu_replay(igrt_cu *cu, void *graph)
 {
     if (enter(cu))
         return IGRT_ERR_DEVICE;
+    open_gate(cu);
     return check(cu, cu->cuGraphLaunch(graph, cu->stream));
 }
 
 void igrt_cu_free_buffer(igrt_cu *cu, igrt_cu_ptr buffer)
 {
+    open_gate(cu);
     if (buffer && enter(cu) == IGRT_OK)
         cu->cuMemFree(buffer);
 }

@@ -64,11 +64,21 @@ typedef igrt_cu_ptr igrt_cu_mem; /* memory, or a place in it */
 #define IGRT_CU_NEWER(X)                                                                    \
     X(cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled",                                     \
       (void *, int, unsigned, void *, const uint64_t *, const uint64_t *, const unsigned *, \
-       const unsigned *, int, int, int, int))
+       const unsigned *, int, int, int, int))                                               \
+    X(cuMemHostAlloc, "cuMemHostAlloc", (void **, size_t, unsigned))                        \
+    X(cuMemHostGetDevicePointer, "cuMemHostGetDevicePointer_v2",                            \
+      (igrt_cu_ptr *, void *, unsigned))                                                    \
+    X(cuMemFreeHost, "cuMemFreeHost", (void *))                                             \
+    X(cuStreamWaitValue32, "cuStreamWaitValue32_v2", (void *, igrt_cu_ptr, uint32_t, unsigned))
 
 typedef struct igrt_cu {
     void *library, *context, *stream;
     void *begin, *end; /* events of igrt_cu_time_begin and igrt_cu_time_end */
+    int begins;        /* time does, at what is enqueued next */
+    /* What is timed waits on the device until all of it is enqueued: for this word, seen from there at gate_at, to be gate_value. */
+    volatile uint32_t *gate;
+    igrt_cu_ptr gate_at;
+    uint32_t gate_value;
     int device, owns_context, owns_stream;
     int error; /* CUresult of the last call that failed; 0 if the driver itself is missing */
 #define IGRT_X(name, symbol, parameters) int(*name) parameters;
@@ -119,7 +129,7 @@ igrt_status igrt_cu_zero(igrt_cu *cu, igrt_cu_ptr to, size_t bytes);
 /* Waits until all that was enqueued is done. */
 igrt_status igrt_cu_finish(igrt_cu *cu);
 
-/* Device time between the two calls; end waits. Not inside a capture. */
+/* Device time between the two calls, without that of enqueuing it where the driver can; end waits. Not inside a capture. */
 igrt_status igrt_cu_time_begin(igrt_cu *cu);
 igrt_status igrt_cu_time_end(igrt_cu *cu, uint64_t *nanoseconds);
 

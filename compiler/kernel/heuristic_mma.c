@@ -280,16 +280,48 @@ static double estimate(const Extents *e, const TileSize *b, const Tc *u, const T
     return START + first + most + join + each * (double)(b->rows * b->columns) / 64;
 }
 
-/* Of all sizes of blocks that the unit and the GPU can do the one that takes the least. */
-static bool pick_block(const Extents *e, const Tc *u, const Target *t, bool gather, TileSize *best,
-                       double *cycles)
+/* Blocks with their estimates, the least first; of those that differ in how they go through the terms alone one. */
+typedef struct {
+    TileSize block[MMA_MOST_NTH];
+    double time[MMA_MOST_NTH];
+    int n;
+} Ranking;
+
+static bool same_results(const TileSize *a, const TileSize *b)
+{
+    return a->rows == b->rows && a->columns == b->columns && a->warp_rows == b->warp_rows &&
+           a->warp_columns == b->warp_columns &&
+           a->terms / a->warp_terms == b->terms / b->warp_terms;
+}
+
+static void rank(Ranking *r, const TileSize *b, double time)
+{
+    int like = 0; /* what it takes the place of: its like, or nothing, or the last */
+    while (like < r->n && !same_results(&r->block[like], b))
+        like++;
+    if (like == r->n && r->n < MMA_MOST_NTH)
+        r->time[r->n++] = INFINITY;
+    else if (like == r->n)
+        like--;
+    if (r->time[like] <= time)
+        return;
+    for (; like > 0 && r->time[like - 1] > time; like--) {
+        r->block[like] = r->block[like - 1];
+        r->time[like] = r->time[like - 1];
+    }
+    r->block[like] = *b;
+    r->time[like] = time;
+}
+
+/* Of all sizes of blocks that the unit and the GPU can do the one that takes the least; for the tuner (Target.nth) one of the next. any: they
+ * need not be powers of two, so that less of a last block, or of a last turn of all processors, is empty. */
+static bool pick_block(const Extents *e, const Tc *u, const Target *t, bool gather, bool any,
+                       TileSize *best, double *cycles)
 {
     const int64_t bytes = dtype_info[u->a].bytes;
-    double least = INFINITY;
-    /* products in three bound themselves, so less of a last block that is empty shows; others are bound by what comes */
-    const bool three = u->products == 3;
-    for (int64_t wr = u->m; wr <= 64; wr += three ? u->m : wr)
-        for (int64_t wc = u->n; wc <= 64; wc += !three || wc < 2 * u->n ? wc : 2 * u->n)
+    Ranking r = {.n = 0};
+    for (int64_t wr = u->m; wr <= 64; wr += any ? u->m : wr)
+        for (int64_t wc = u->n; wc <= 64; wc += !any || wc < 2 * u->n ? wc : 2 * u->n)
             for (int64_t down = 1; down <= 4; down *= 2)
                 for (int64_t along = 1; along <= 4; along *= 2)
                     for (int64_t parts = 1; parts <= WARPS; parts *= 2)
@@ -306,14 +338,16 @@ static bool pick_block(const Extents *e, const Tc *u, const Target *t, bool gath
                                     break;
                                 double time = estimate(e, &b, u, t, gather);
                                 time *= b.depth == 2 ? 1.15 : b.depth == 3 ? 1.02 : 1;
-                                if (time < least) {
-                                    least = time;
-                                    *best = b;
-                                }
+                                if (time < INFINITY)
+                                    rank(&r, &b, time);
                             }
                         }
-    *cycles = least;
-    return least < INFINITY;
+    if (!r.n)
+        return false;
+    const int at = t->nth ? t->nth - 1 : 0;
+    *best = r.block[at < r.n ? at : 0];
+    *cycles = r.time[at < r.n ? at : 0];
+    return true;
 }
 
 /* Weights lie as their terms follow each other, those of a row or column side by side, and rows begin at multiples of 16 bytes. */
@@ -383,10 +417,14 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
             if (tiled)
                 nest_free(tiled);
             tiled = nest_clone(*nest);
-            good =
-                pick_block(&e, p.unit, (*nest)->target, gather, &b, &cycles) && mma_join(tiled, &p);
+            const Target *t = (*nest)->target;
+            const bool three = p.unit->products == 3;
+            good = pick_block(&e, p.unit, t, gather, three || t->nth, &b, &cycles) &&
+                   mma_join(tiled, &p);
+            /* a warpgroup's unit stands beside powers of two: the estimate of the least of many is too low */
             if (good && (gather || !choose_wgmma_opts(&tiled, &p, &e, cycles)))
-                good = block_opts(tiled, &p, &b) &&
+                good = pick_block(&e, p.unit, t, gather, true, &b, &cycles) &&
+                       block_opts(tiled, &p, &b) &&
                        mma_stage(&tiled, mma_part(tiled, p.terms.name, "o"), gather ? 0 : b.depth);
         }
         for (int j = 0; j < k->narg && !good; j++)

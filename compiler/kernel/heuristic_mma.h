@@ -6,7 +6,9 @@
 
 enum {
     PROCESSORS = 132, /* that can have a group each */
-    MOST_RANGES = 8
+    MOST_RANGES = 8,
+    MMA_MOST_NTH = 16, /* blocks that a tuner may ask for, */
+    WGMMA_MOST_NTH = 4 /* and these after them */
 };
 
 /* What becomes one axis: its name. */

@@ -78,9 +78,13 @@ static double estimate(const Extents *e, const Tall *b, const Target *t)
     return START + join + turns * FILL + each * (steps * step + (double)(rows * columns) / STORE);
 }
 
-static bool pick_block(const Extents *e, const Tc *like, const Target *t, Tall *best, double most)
+/* The one of number `nth`, from 0, in the order of their estimates. */
+static bool pick_block(const Extents *e, const Tc *like, const Target *t, Tall *best, double most,
+                       int nth)
 {
-    double least = most;
+    Tall found[WGMMA_MOST_NTH];
+    double time[WGMMA_MOST_NTH];
+    int n = 0;
     for (int i = 0; i < TC_COUNT; i++)
         for (int64_t warps = 1; warps <= MOST_WARPS; warps *= 2)
             for (int64_t parts = 1; parts <= MOST_PARTS; parts *= 2) {
@@ -96,13 +100,21 @@ static bool pick_block(const Extents *e, const Tc *like, const Target *t, Tall *
                 while (b.depth > 2 && (shared_bytes(&b) > t->shared ||
                                        b.depth * TERMS >= e->terms / parts + TERMS))
                     b.depth--;
-                const double time = estimate(e, &b, t);
-                if (time < least && shared_bytes(&b) <= t->shared) {
-                    least = time;
-                    *best = b;
+                const double all = estimate(e, &b, t);
+                if (all >= most || shared_bytes(&b) > t->shared ||
+                    (n == WGMMA_MOST_NTH && all >= time[n - 1]))
+                    continue;
+                int at = n < WGMMA_MOST_NTH ? n++ : n - 1;
+                for (; at > 0 && time[at - 1] > all; at--) {
+                    found[at] = found[at - 1];
+                    time[at] = time[at - 1];
                 }
+                found[at] = b;
+                time[at] = all;
             }
-    return least < most;
+    if (nth < n)
+        *best = found[nth];
+    return nth < n;
 }
 
 /* A block of an axis, or all of it: names of what counts blocks (NULL: there is one) and of what is inside. */
@@ -161,7 +173,9 @@ static bool block_opts(Nest *n, const Product *p, const Tall *b, const char **ou
 bool choose_wgmma_opts(Nest **nest, const Product *p, const Extents *e, double cycles)
 {
     Tall b = {0};
-    if (!pick_block(e, p->unit, (*nest)->target, &b, cycles))
+    const Target *t = (*nest)->target;
+    const int nth = t->nth ? t->nth - 1 - MMA_MOST_NTH : 0;
+    if (nth < 0 || !pick_block(e, p->unit, t, &b, t->nth ? INFINITY : cycles, nth))
         return false;
     Nest *tiled = nest_clone(*nest);
     const char *outer;

@@ -132,9 +132,16 @@ static ingot_status check_target(Tune *t)
     const char *why = target_make(&t->target, t->a, o->compile.target, &status);
     if (why)
         return complain(status, "--target '%.80s': %s", o->compile.target, why);
-    if (t->target.gpu)
+    if (t->target.gpu && !t->target.units)
         return complain(INGOT_UNSUPPORTED,
-                        "ingot tune: --target %s: the kernels of GPUs have no opts yet",
+                        "ingot tune: --target %s: of GPUs, what is tuned are blocks for the matrix "
+                        "units of CUDA's: --target cuda:sm_90a",
+                        o->compile.target);
+    if (t->target.gpu && (o->prepare || o->measure || o->remote || o->why || o->kernels))
+        return complain(INGOT_UNSUPPORTED,
+                        "ingot tune: --target %s: the network is tuned on the machine that has the "
+                        "GPU, as a whole: without --prepare, --measure, --remote, --kernels, "
+                        "--explain",
                         o->compile.target);
     return INGOT_OK;
 }
@@ -328,6 +335,21 @@ static ingot_status check_usage(const Options *o)
     return INGOT_OK;
 }
 
+static ingot_status tune_on_gpu(Tune *t)
+{
+    StrBuf text = {0};
+    int won = 0, all = 0;
+    ingot_status status = make_scratch(t);
+    if (status == INGOT_OK)
+        status = tune_gpu(t, &text, &won, &all);
+    if (status == INGOT_OK)
+        status = write_file(t->o, &text);
+    sb_free(&text);
+    if (status == INGOT_OK)
+        say("  %s: %d of %d kernels otherwise than the compiler chose", t->o->output, won, all);
+    return status;
+}
+
 static ingot_status tune_model(Tune *t)
 {
     Options *o = t->o;
@@ -341,6 +363,8 @@ static ingot_status tune_model(Tune *t)
     }
     if (status == INGOT_OK)
         status = open_model(t);
+    if (status == INGOT_OK && t->target.gpu)
+        return tune_on_gpu(t);
     if (status == INGOT_OK)
         status = tune_plan(t, NULL, NULL);
     if (status == INGOT_OK)

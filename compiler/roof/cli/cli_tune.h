@@ -45,6 +45,9 @@ ingot_status network_confirm(Tune *, StrBuf *text);
  * then those of the network with these. */
 ingot_status network_variants(Tune *);
 
+/* cli_tune_gpu.c: the whole search for a GPU; text: of the file. */
+ingot_status tune_gpu(Tune *, StrBuf *text, int *won, int *all);
+
 /* cli_tune_explain.c */
 void tune_explain(Tune *);
 

@@ -181,6 +181,7 @@ static bool bench(const Tune *t, const char *entry, double *ms)
                           "--bench",
                           "0.25",
                           arena_printf(t->a, "%s/in", t->s.work),
+                          t->target.gpu ? "--on-device" : NULL,
                           NULL};
     const char *text = process_run_to(argv, out) ? NULL : read_text(t->a, out);
     const char *at = text ? strstr(text, "\"min_ms\": ") : NULL;

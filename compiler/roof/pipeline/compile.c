@@ -15,15 +15,22 @@ const char *ingot_version(void)
     return INGOT_VERSION; /* CMake's */
 }
 
-Plan *plan_make(Context *c, const ingot_options *options)
+Plan *plan_make_nth(Context *c, const ingot_options *options, int nth)
 {
     ingot_options o = options_complete(c, options);
     Arena *a = arena_new(); /* a plan does not refer to its target */
     const Target *t = options_check(c, &o, a);
+    Target own = t ? *t : (Target){0};
+    own.nth = nth;
     Clock k = clock_start(c, &o);
-    Plan *p = t ? pipeline_plan(c, t, &o, &k) : NULL;
+    Plan *p = t ? pipeline_plan(c, &own, &o, &k) : NULL;
     arena_free(a);
     return p;
+}
+
+Plan *plan_make(Context *c, const ingot_options *options)
+{
+    return plan_make_nth(c, options, 0);
 }
 
 /* What a kernel has to do: operations, or bytes to move where it computes nothing. */
