@@ -278,8 +278,10 @@ static ingot_status search_all(Tune *t)
         if (!t->order[i]->done && (t->order[i]->tried || t->order[i]->best))
             print_progress(t, t->order[i], p.done, true);
     if (t->o->compile.verbose)
-        say("  %.1f s of estimates, %.1f s of compiling, %.1f s of running candidates",
-            t->measure.estimating, t->measure.building, t->measure.running);
+        say("  estimates %.1f s (%.1f s of all cores), compiling candidates %.1f s (%.1f s), "
+            "running them %.1f s (%.1f s)",
+            t->measure.estimating.seconds, t->measure.estimating.cpu, t->measure.building.seconds,
+            t->measure.building.cpu, t->measure.running.seconds, t->measure.running.cpu);
     return INGOT_OK;
 }
 
@@ -304,13 +306,20 @@ static ingot_status finish(Tune *t)
     StrBuf text = {0};
     ingot_status status = INGOT_OK;
     int won = 0;
+    const Spent began = spent_now();
     if (t->o->output)
         status = network_confirm(t, &text);
+    spent_add(&t->confirming, began);
     if (status == INGOT_OK && t->o->output)
         status = write_file(t->o, &text);
     sb_free(&text);
     for (int i = 0; i < t->t.n; i++)
         won += t->t.kernel[i]->best > 0;
+    if (status == INGOT_OK && t->o->compile.verbose)
+        say("  building and profiling the network %.1f s (%.1f s), ways to compute values %.1f s "
+            "(%.1f s), confirming the winners %.1f s (%.1f s)",
+            t->preparing.seconds, t->preparing.cpu, t->variants.seconds, t->variants.cpu,
+            t->confirming.seconds, t->confirming.cpu);
     if (status == INGOT_OK && t->o->output)
         say("  %s: %d of %d kernels otherwise than the compiler chose", t->o->output, won, t->t.n);
     return status;
@@ -373,10 +382,13 @@ static ingot_status tune_model(Tune *t)
         status = find_machine(t);
     if (status == INGOT_OK && !o->remote && !o->prepare)
         status = network_profile(t);
-    t->deadline = seconds_now() + o->budget;
+    spent_add(&t->preparing, t->began);
+    const Spent before = spent_now();
+    t->deadline = before.seconds + o->budget;
     if (status == INGOT_OK && !o->remote && !o->prepare && !o->measure && !o->kernels &&
         !o->compile.sched)
         status = network_variants(t);
+    spent_add(&t->variants, before);
     if (status == INGOT_OK)
         status = choose_kernels(t);
     if (status != INGOT_OK)
@@ -397,7 +409,7 @@ static ingot_status tune_model(Tune *t)
 
 ingot_status command_tune(Options *o)
 {
-    Tune t = {.o = o, .a = o->a, .s = {.o = o, .a = o->a}, .began = seconds_now()};
+    Tune t = {.o = o, .a = o->a, .s = {.o = o, .a = o->a}, .began = spent_now()};
     ingot_status status = check_usage(o);
     if (status == INGOT_OK)
         status = open_database(o, &t.d);

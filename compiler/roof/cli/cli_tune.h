@@ -22,7 +22,8 @@ typedef struct {
     double network_ms;  /* sum of its steps; 0: not known */
     TuneKernel **order; /* those that are asked for, the dearest first */
     int n;
-    double began, deadline;
+    double deadline;
+    Spent began, preparing, variants, confirming; /* when it began; what went there */
 } Tune;
 
 /* cli_tune.c: the plan that `ingot compile` makes with a file of decisions (NULL: none), and its kernels. */

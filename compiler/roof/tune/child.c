@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,6 +20,27 @@ double seconds_now(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static double cpu_of(int who)
+{
+    struct rusage u;
+    if (getrusage(who, &u))
+        return 0;
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+Spent spent_now(void)
+{
+    return (Spent){seconds_now(), cpu_of(RUSAGE_SELF) + cpu_of(RUSAGE_CHILDREN)};
+}
+
+void spent_add(Spent *s, Spent since)
+{
+    const Spent now = spent_now();
+    s->seconds += now.seconds - since.seconds;
+    s->cpu += now.cpu - since.cpu;
 }
 
 static void become(const char *const *argv, const char *dir, int out, bool quiet)

@@ -25,13 +25,7 @@ enum { MAX_DEPTH = 24, MAX_ACCESSES = 512 };
 #define AHEAD 0.5 /* of the time that lines take which were asked for in time */
 #define FIT 0.6   /* of a level of cache that one kernel's data may fill */
 
-enum {
-    LATENCY = 4,
-    ENTRY = 8,
-    RECIPROCAL = 8,
-    SPILT = 4,
-    UNNAMED = 2 /* values of a statement without a name */
-};
+enum { LATENCY = 4, ENTRY = 8, RECIPROCAL = 8, SPILT = 4 };
 
 typedef struct {
     int arg;
@@ -97,12 +91,17 @@ static void add_access(Count *q, Node *n)
     bool vector = q->l->tile->lane && n->id < q->l->nknown && q->l->vector[n->id];
     Access x = {.arg = (int)n->src[0]->arg.i, .depth = q->depth, .copies = 1};
     x.bytes = (double)bytes * (vector ? q->l->tile->lanes : 1);
-    Node *zero[MAX_DEPTH];
+    Node *counter[MAX_DEPTH + 1], *zero[MAX_DEPTH + 1];
+    int counters = 0;
     for (int i = 0; i < q->depth; i++) {
         x.stride[i] = stride_of(q, at, q->range[i], bytes);
-        zero[i] = idx(c, 0);
+        counter[counters++] = q->range[i];
     }
-    (void)idx_value(substitute(c, at, q->depth, q->range, zero), &x.first);
+    if (q->l->tile->lane)
+        counter[counters++] = q->l->tile->lane;
+    for (int i = 0; i < counters; i++)
+        zero[i] = idx(c, 0);
+    (void)idx_value(substitute(c, at, counters, counter, zero), &x.first);
     for (int i = 0; i < q->naccess; i++) {
         Access *o = &q->access[i];
         if (o->arg != x.arg || o->depth != x.depth || o->bytes != x.bytes ||
@@ -421,10 +420,12 @@ static void count_tile(Count *q, const Kernel *k, const Tile *tile)
         default: break;
         }
         Body *now = &q->body[q->depth];
-        if (s->kind != STMT_END && q->live[i] + UNNAMED > now->live)
-            now->live = q->live[i] + UNNAMED;
-        if (s->kind != STMT_END && q->through[i] + UNNAMED > now->through)
-            now->through = q->through[i] + UNNAMED;
+        /* what opens and closes a loop stands outside of it */
+        bool inside = s->kind != STMT_END && s->kind != STMT_LOOP && s->kind != STMT_PARTS;
+        if (inside && q->live[i] > now->live)
+            now->live = q->live[i];
+        if (inside && q->through[i] > now->through)
+            now->through = q->through[i];
         if (q->depth > most || (q->depth == most && s->kind == STMT_UPDATE)) {
             most = q->depth;
             memcpy(deepest, q->trips, sizeof deepest);

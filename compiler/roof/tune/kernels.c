@@ -294,6 +294,7 @@ void tune_kernels(Tuning *t, Plan *p, const Target *target, const char *values)
 {
     Map known = {0};
     *t = (Tuning){.p = p, .a = arena_new(), .target = target, .values = values};
+    t->arena = p->arena_bytes;
     t->span = p->arena_bytes + p->weights_bytes;
     add_block(t, &known, &p->main);
     map_free(&known);

@@ -241,19 +241,19 @@ static bool time_round(Search *s, Hunt **hunt, int n)
         all[i] = NEWN(a, Candidate *, of[i].n);
         memcpy(all[i], of[i].candidate, (size_t)of[i].n * sizeof **all);
     }
-    double began = seconds_now();
+    Spent began = spent_now();
     bool good = measure_build(s->m, s->t, s->dir, of, n);
-    s->m->building += seconds_now() - began;
+    spent_add(&s->m->building, began);
     for (int i = 0; i < n && good; i++) {
         Hunt *h = hunt[i];
         double before = h->k->best ? ratio(h->k->candidate[h->k->best]) : 1;
         int lock = database_lock(s->d);
-        began = seconds_now();
+        began = spent_now();
         good = measure_one(s->m, s->t, s->dir, of, n, i);
         if (good && h->k->candidate[0]->noise > NOISY) /* somebody else was busy: once more */
             good = measure_one(s->m, s->t, s->dir, of, n, i);
         database_unlock(s->d, lock);
-        s->m->running += seconds_now() - began;
+        spent_add(&s->m->running, began);
         h->k->tried += h->nfresh;
         h->judged = h->k->candidate[0]->verdict == RIGHT;
         good = good && write_round(h, all[i], count[i]) && end_round(h, before);
@@ -309,7 +309,8 @@ bool search_kernels(Search *s, TuneKernel *const *kernel, int n)
     }
     while (good && !search_ends(s)) {
         int count = 0;
-        double began = seconds_now(), each = ESTIMATING * (s->deadline - began) / together;
+        const Spent began = spent_now();
+        const double each = ESTIMATING * (s->deadline - began.seconds) / together;
         for (Hunt *h; good && count < together && (h = next_hunt(hunt, n));) {
             h->a = arena_new();
             h->round++;
@@ -327,7 +328,7 @@ bool search_kernels(Search *s, TuneKernel *const *kernel, int n)
             if (s->progress)
                 s->progress(s->user, h->k);
         }
-        s->m->estimating += seconds_now() - began;
+        spent_add(&s->m->estimating, began);
         if (!count)
             break;
         good = good && time_round(s, now, count);

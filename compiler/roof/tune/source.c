@@ -283,10 +283,10 @@ static void put_case(Source *s)
     sb_printf(&sb,
               "};\nextern const TuneCase case_%d;\n"
               "const TuneCase case_%d = {\"%s\", arg, %d, %d, candidate, %s, %d, %d, %d, "
-              "%lld.0};\n",
+              "%lld.0, %lld.0};\n",
               s->number, s->number, k->step[0]->name, k->naive->narg, s->of->n,
               s->of->judged ? "run0" : "run_naive", kernel_is_exact(k->naive),
-              makes_integers(k->naive), sets, (long long)s->t->span);
+              makes_integers(k->naive), sets, (long long)s->t->span, (long long)s->t->arena);
     sb_free(&body);
     sb_free(&table);
     write_file(s, arena_printf(s->t->a, "case_%d.c", s->number), &sb);

@@ -124,8 +124,8 @@ typedef struct {
     const Target *target;
     TuneKernel **kernel;
     int n;
-    int64_t span;       /* bytes that a run of the network touches */
-    const char *values; /* lines of the file: decisions that the plan was made with; NULL: none */
+    int64_t span, arena; /* bytes that a run of the network touches; of these, in the arena */
+    const char *values;  /* lines of the file: decisions that the plan was made with; NULL: none */
 } Tuning;
 
 /* Of a plan, whose kernels have the heuristic's opts, and the decisions that it was made with. */

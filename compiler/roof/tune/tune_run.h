@@ -39,6 +39,12 @@ int child_end(Child *, double seconds);
 /* Whether it has ended, with which status; waits for nothing. */
 bool child_has_ended(Child *, int *code);
 double seconds_now(void);
+/* What a part of the search took: of the clock, and of all cores, in child processes that have ended too. */
+typedef struct {
+    double seconds, cpu;
+} Spent;
+Spent spent_now(void);
+void spent_add(Spent *, Spent since);
 
 /* ---- measure.c -------------------------------------------------------------------------------------- */
 
@@ -47,9 +53,9 @@ typedef struct {
         *cc;            /* words of the C compiler, with the flags of the target; ended by NULL */
     const char *remote; /* a command that builds and runs the folder elsewhere; NULL: here */
     double seconds;     /* to time the candidates of one kernel */
-    const char *cpu, *compiler;           /* told by the last program */
-    double estimating, building, running; /* seconds that went there */
-    const char *why;                      /* what failed */
+    const char *cpu, *compiler;          /* told by the last program */
+    Spent estimating, building, running; /* what went there */
+    const char *why;                     /* what failed */
 } Measure;
 /* Builds the folder's program; files that the compiler refuses mark their candidates.  False: it cannot be built. */
 bool measure_build(Measure *, Tuning *, const char *dir, const TuneCaseOf *, int n);

@@ -31,10 +31,11 @@ typedef struct {
     int narg, n;
     const TuneCandidate *const *candidate; /* [0]: the one to beat */
     TuneRun *naive;
-    int exact;   /* with small integers its results do not depend on the order of its sums */
-    int rounds;  /* to integers: few may fall to the other side */
-    int sets;    /* of data to compare on */
-    double span; /* bytes that the network touches between two runs of this kernel */
+    int exact;    /* with small integers its results do not depend on the order of its sums */
+    int rounds;   /* to integers: few may fall to the other side */
+    int sets;     /* of data to compare on */
+    double span;  /* bytes that the network touches between two runs of this kernel */
+    double arena; /* of these, what all operands and results share */
 } TuneCase;
 
 extern const TuneCase *const tune_cases[];

@@ -6,8 +6,9 @@
  * one did not come back; then which are right, then the times.
  *
  * Candidates take turns, one run each, all on one core; the first one, which is to be beaten, is there twice, and how far
- * those two are apart is noise.  Memory is as the network has it: weights and results are where nothing has been for as
- * long as a run of the network touches other memory; operands were written just before. */
+ * those two are apart is noise.  Memory is as the network has it: weights are where nothing has been for as long as a run of
+ * the network touches other memory; results go to places that were used as long ago as the arena is large; operands were
+ * written just before; all of it lies in huge pages where there are any. */
 #define _GNU_SOURCE
 #include "tune_case.h"
 
@@ -19,6 +20,7 @@
 #include <time.h>
 #ifdef __linux__
 #include <sched.h>
+#include <sys/mman.h>
 #endif
 #if defined(__SSE2__)
 #include <xmmintrin.h>
@@ -44,13 +46,19 @@ static double now(void)
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
+/* In huge pages where there are any, as a network has its weights and its arena. */
 static void *allocate(size_t bytes)
 {
+    const size_t huge = (size_t)2 << 20, page = bytes >= huge ? huge : 4096;
     void *p = NULL;
-    if (posix_memalign(&p, 4096, bytes + 64)) {
+    if (posix_memalign(&p, page, (bytes + 64 + page - 1) / page * page)) {
         fprintf(stderr, "tune_run: out of memory\n");
         exit(2);
     }
+#ifdef MADV_HUGEPAGE
+    if (page == huge)
+        (void)madvise(p, (bytes + 64 + page - 1) / page * page, MADV_HUGEPAGE);
+#endif
     return p;
 }
 
@@ -153,7 +161,7 @@ typedef struct {
     unsigned char *dense[MAX_ARGS];
     unsigned char *at[MAX_SETS][MAX_ARGS][MAX_VARIANTS];
     size_t bytes[MAX_ARGS][MAX_VARIANTS];
-    unsigned char *block[MAX_SETS];
+    unsigned char *block;          /* of all sets */
     unsigned char *want[MAX_ARGS]; /* what the naive kernel makes of the data that are there */
     int nset, next;
 } Memory;
@@ -161,7 +169,7 @@ typedef struct {
 /* Buffers lie one behind the other, at odd multiples of a line, as they may in an arena. */
 static void make_memory(Memory *m, const TuneCase *c)
 {
-    size_t all = 0;
+    size_t all = 0, activations = 0;
     m->c = c;
     for (int i = 0; i < c->narg; i++) {
         const TuneArg *a = &c->arg[i];
@@ -170,18 +178,24 @@ static void make_memory(Memory *m, const TuneCase *c)
             m->bytes[i][v] = a->stored[v] * (size_t)a->size;
             all += (m->bytes[i][v] + 2 * GUARD + 64 * 11 + 63) / 64 * 64;
         }
+        activations += a->weight ? 0 : m->bytes[i][0];
     }
     double sets = all ? c->span / (double)all + 2 : 1;
     sets = sets > MAX_SETS ? MAX_SETS : sets;
     sets = sets * (double)all > memory_limit ? memory_limit / (double)all : sets;
     m->nset = sets < 1 ? 1 : (int)sets;
+    /* other values have lain where results go, no longer ago than the arena is large */
+    const double places = activations ? c->arena / (double)activations : 1;
+    const int shared = places < 1 ? 1 : places > MAX_SETS ? MAX_SETS : (int)places;
+    m->block = allocate((size_t)m->nset * (all + 4096));
+    memset(m->block, 0, (size_t)m->nset * (all + 4096));
     for (int s = 0; s < m->nset; s++) {
-        unsigned char *p = m->block[s] = allocate(all + 4096);
+        unsigned char *p = m->block + (size_t)s * (all + 4096);
         p += s * 832 % 4096 / 64 * 64;
-        memset(m->block[s], 0, all + 4096);
         for (int i = 0; i < c->narg; i++)
             for (int v = 0; v < c->arg[i].variants; v++) {
-                m->at[s][i][v] = p + GUARD;
+                m->at[s][i][v] =
+                    s < shared || c->arg[i].weight ? p + GUARD : m->at[s % shared][i][v];
                 p += (m->bytes[i][v] + 2 * GUARD + (size_t)(64 * (i % 11)) + 63) / 64 * 64;
             }
     }
@@ -189,8 +203,7 @@ static void make_memory(Memory *m, const TuneCase *c)
 
 static void free_memory(Memory *m)
 {
-    for (int s = 0; s < m->nset; s++)
-        free(m->block[s]);
+    free(m->block);
     for (int i = 0; i < m->c->narg; i++) {
         free(m->dense[i]);
         free(m->want[i]);

@@ -1,0 +1,106 @@
+/* estimate_test.c - what cost_nest() counts of a kernel whose figures are known: lines of weights that L1 does not hold come
+ * again for each tile of rows, all vectors of them; and the sums of one loop need no registers in another. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "codegen/codegen.h"
+#include "compiler/ingot_ops.h"
+#include "compiler/roof/tune/tune.h"
+#include "targets/targets.h"
+
+enum { ROWS = 56, TERMS = 512, COLUMNS = 128 };
+
+typedef struct {
+    Context *c;
+    float *weights; /* of all products */
+    Target target;
+    Plan *plan;
+    Tuning tuning;
+} Fixture;
+
+static ingot_tensor *product(Fixture *f, const char *name)
+{
+    ingot_dim *dims[2] = {ingot_dim_const(f->c, ROWS), ingot_dim_const(f->c, TERMS)};
+    return ingot_matmul(
+        f->c, ingot_input(f->c, name, INGOT_F32, 2, dims),
+        ingot_data(f->c, NULL, INGOT_F32, 2, (int64_t[]){TERMS, COLUMNS}, f->weights));
+}
+
+static void open_products(Fixture *f, int n)
+{
+    *f = (Fixture){.c = ingot_context_new(NULL, NULL)};
+    ingot_status status;
+    f->weights = calloc(TERMS * COLUMNS, sizeof *f->weights);
+    for (int i = 0; i < TERMS * COLUMNS; i++) /* equal ones would be one constant */
+        f->weights[i] = (float)(i % 7);
+    ingot_tensor *x = product(f, "x");
+    if (n > 1)
+        x = ingot_add(f->c, x, product(f, "y"));
+    ingot_output(f->c, "z", x);
+    ingot_options o = {.struct_size = sizeof o, .target = "c:x86-64-v4"};
+    assert_null(target_make(&f->target, f->c->arena, o.target, &status));
+    f->plan = plan_make(f->c, &o);
+    assert_non_null(f->plan);
+    tune_kernels(&f->tuning, f->plan, &f->target, NULL);
+    assert_int_equal(f->tuning.n, 1);
+}
+
+static void close_products(Fixture *f)
+{
+    tune_free(&f->tuning);
+    plan_free(f->plan);
+    ingot_context_free(f->c);
+    free(f->weights);
+}
+
+/* The compiler's tile, of so many rows by so many vectors. */
+static Estimate estimate_tile(Fixture *f, int64_t rows, int64_t vectors)
+{
+    TuneKernel *k = f->tuning.kernel[0];
+    Tiling t = k->candidate[0]->tiling;
+    int lanes = -1;
+    for (int i = 0; i < t.ncut; i++)
+        lanes = t.cut[i].kind == OPT_VECTOR ? t.cut[i].loop.root : lanes;
+    for (int i = 0; i < t.ncut; i++)
+        if (t.cut[i].kind == OPT_UPCAST)
+            t.cut[i].amount = t.cut[i].loop.root == lanes ? vectors : rows;
+    Candidate *c = candidate_of(k, &t);
+    assert_non_null(c);
+    return *candidate_estimate(k, c);
+}
+
+static void all_vectors_come_again(void **state)
+{
+    (void)state;
+    Fixture f;
+    open_products(&f, 1);
+    const double weights = sizeof(float) * TERMS * COLUMNS;
+    Estimate of7 = estimate_tile(&f, 7, 4), of4 = estimate_tile(&f, 4, 4);
+    assert_true(of7.traffic[0] > ROWS / 7 * weights && of7.traffic[0] < 1.2 * ROWS / 7 * weights);
+    assert_true(of4.traffic[0] > ROWS / 4 * weights && of4.traffic[0] < 1.2 * ROWS / 4 * weights);
+    assert_true(of7.spills == 0); /* 28 sums and 4 vectors */
+    assert_true(estimate_tile(&f, 8, 4).spills > 0);
+    close_products(&f);
+}
+
+static void sums_of_two_loops(void **state)
+{
+    (void)state;
+    Fixture f;
+    open_products(&f, 2);
+    Estimate e = estimate_tile(&f, 7, 4);
+    assert_true(e.spills < 0.01 * e.operations);
+    close_products(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_vectors_come_again),
+                                       cmocka_unit_test(sums_of_two_loops)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
