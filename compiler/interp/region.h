@@ -36,7 +36,7 @@ typedef struct {
 } Run;
 
 /* A Lin that is needed for every lane.  Lane j*ninner + i of a chunk has the value
- * lin.c + inner[i] + outer[j] + mixed[j*ninner + i]. */
+ * lin->c + inner[i] + outer[j] + mixed[j*ninner + i]. */
 typedef struct {
     const Lin *lin;
     bool has_o, has_r, has_m,

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Do docs and comments speak of what there is?
+
+In README.md and docs/*.md each file that `backticks` or a link name is one of the tree, or one that some source writes or includes;
+each `function()` is a word of some source. So is each file that the comments of C sources name. Of names that hold a placeholder
+(<name>, NAME, a bundle's model_) what is left is looked for.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+TREE = pathlib.Path(__file__).resolve().parents[1]
+ENDINGS = r"\.(?:c|h|cpp|hpp|py|sh|mjs|def|md|cmake|html|toml)"
+NAME = re.compile(r"(?<![\w./%-])(?:\.\./)*((?:[\w*-]|<\w+>)(?:[\w.*/-]|<\w+>)*" + ENDINGS + r")(?![\w-])")
+IN_COMMENTS = re.compile(r"(?<![\w./%>-])([a-z][\w-]*\.(?:c|h|py|sh|def))(?![\w-])")
+
+
+def main():
+    files = subprocess.run(["git", "ls-files"], cwd=TREE, capture_output=True, text=True).stdout.split()
+    if not files:
+        print("skipped: no checkout")
+        return 77
+    tails = {"/".join(f.split("/")[i:]) for f in files for i in range(f.count("/") + 1)}
+    text = {f: (TREE / f).read_text(errors="replace") for f in files
+            if f.endswith((".c", ".h", ".hpp", ".def", ".py", ".cmake", ".txt", ".sh", ".js", ".mjs", ".md"))}
+    code = "\n".join(t for f, t in text.items() if not f.endswith(".md") and f != "tests/docs.py")
+    written = "\n".join(re.findall(r'"[^"\n]*"|\'[^\'\n]*\'|<[\w./]+\.h>', code))
+    words = set(re.findall(r"\w+", code))
+
+    def known(name):
+        if name in tails or name in written or re.sub(r"\d+", "%d", name) in written or re.fullmatch(r"[A-Z]+\.\w+|<\w+>.*", name):
+            return True
+        if name.startswith(("model.", "model_")):
+            return "%s" + name[5:] in written or name[6:] in tails
+        wild = "".join(".*" if p[0] in "*<" else re.escape(p) for p in re.split(r"(\*|<\w+>)", name) if p)
+        return any(re.fullmatch(wild, t) for t in tails)
+
+    wrong = []
+    for f, t in text.items():
+        if f == "README.md" or f.startswith("docs/") and f.endswith(".md"):
+            parts = [(m.start(), m[1] or m[2]) for m in re.finditer(r"`([^`\n]+)`|\]\(([^)#:\s]+)", t)]
+            names = [(at, m[1]) for at, part in parts for m in NAME.finditer(part) if not known(m[1])]
+            names += [(at, m[0]) for at, part in parts for m in re.finditer(r"\b(\w+)\(\)", part)
+                      if m[1] not in words and m[1].removeprefix("model") not in code]
+        elif f.endswith((".c", ".h", ".def")):
+            names = [(c.start() + m.start(), m[1]) for c in re.finditer(r"/\*.*?\*/", t, re.S)
+                     for m in IN_COMMENTS.finditer(c[0]) if not known(m[1])]
+        else:
+            continue
+        wrong += [f"{f}:{t.count(chr(10), 0, at) + 1}: there is no {name}" for at, name in names]
+    print("\n".join(wrong) or f"{len(text)} files")
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
