@@ -41,6 +41,8 @@ ingot_status network_compare(const Tune *, const char *entry, double *was, doubl
 /* Winners that cannot be replayed, or are not faster in the network, are winners no more; the file goes to *text.  What
  * the database knows of it is not timed again. */
 ingot_status network_confirm(Tune *, StrBuf *text);
+/* By which the database knows the network: its kernels and threads, what is decided about it, and what else that depends on. */
+const char *network_key(const Tune *, const char *what, const char *more);
 
 /* cli_tune_variants.c: computes values in other ways where the network is faster by that; the plan, the program and the times are
  * then those of the network with these. */

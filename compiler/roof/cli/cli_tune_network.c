@@ -253,18 +253,27 @@ static ingot_status confirm(Tune *t, StrBuf *text)
 
 /* ---- remembered ----------------------------------------------------------------------------------------- */
 
-/* The network, by its kernels, and what these came to by themselves. */
-static const char *outcome_key(const Tune *t)
+const char *network_key(const Tune *t, const char *what, const char *more)
 {
     StrBuf sb = {0};
-    sb_printf(&sb, "threads %d\n", t->o->threads);
+    sb_printf(&sb, "%sthreads %d\n", what, t->o->threads);
     for (int i = 0; i < t->t.n; i++)
         sb_printf(&sb, "%s %d\n", t->t.kernel[i]->hash, t->t.kernel[i]->nstep);
-    tuned_print(&sb, &t->t, t->o->compile.target, &t->machine);
+    sb_puts(&sb, more);
     const char *key =
         arena_printf(t->a, "%016llx%016llx", (unsigned long long)hash_bytes(1, sb.data, sb.len),
                      (unsigned long long)hash_bytes(2, sb.data, sb.len));
     sb_free(&sb);
+    return key;
+}
+
+/* By what the kernels came to by themselves. */
+static const char *outcome_key(const Tune *t)
+{
+    StrBuf tuned = {0};
+    tuned_print(&tuned, &t->t, t->o->compile.target, &t->machine);
+    const char *key = network_key(t, "", tuned.data ? tuned.data : "");
+    sb_free(&tuned);
     return key;
 }
 

@@ -218,22 +218,9 @@ static ingot_status search_ways(Tune *t, const char **lines)
     return status;
 }
 
-static const char *key_of(const Tune *t)
-{
-    StrBuf sb = {0};
-    sb_printf(&sb, "variants, threads %d\n", t->o->threads);
-    for (int i = 0; i < t->t.n; i++)
-        sb_printf(&sb, "%s %d\n", t->t.kernel[i]->hash, t->t.kernel[i]->nstep);
-    const char *key =
-        arena_printf(t->a, "%016llx%016llx", (unsigned long long)hash_bytes(1, sb.data, sb.len),
-                     (unsigned long long)hash_bytes(2, sb.data, sb.len));
-    sb_free(&sb);
-    return key;
-}
-
 ingot_status network_variants(Tune *t)
 {
-    const char *key = key_of(t), *lines = database_outcome(t->d, t->a, key);
+    const char *key = network_key(t, "variants, ", ""), *lines = database_outcome(t->d, t->a, key);
     ingot_status status = INGOT_OK;
     if (!lines && t->o->budget > 0) {
         status = search_ways(t, &lines);
