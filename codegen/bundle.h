@@ -102,7 +102,7 @@ void weight_offsets(StrBuf *, const Bundle *);
 
 void kernel_comment(StrBuf *, const Bundle *, const Kernel *);
 
-/* bundle_gpu.c */
+/* bundle_gpu*.c */
 void gpu_prepare(Bundle *);
 int64_t gpu_arena_bytes(const Bundle *); /* of the caller's arena */
 void gpu_kernels(Bundle *);

@@ -64,7 +64,7 @@ void run_dims_in(Writer *);
 void run_dims_out(Writer *);
 void run_lengths_out(Writer *);
 
-/* bundle_gpu.c */
+/* bundle_gpu*.c */
 void gpu_constants(StrBuf *, Bundle *);
 void gpu_functions(StrBuf *, Bundle *);
 void gpu_locals(Writer *, unsigned needs);

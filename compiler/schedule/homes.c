@@ -8,7 +8,7 @@
  *   - else what it contains whole, as one part or as several (a split that is joined again), has its home in it
  *
  * Results of a block and what calls and control steps read have buffers of their own.  A value in several concats has
- * its home in one of them; the others get a copy (schedule.c).
+ * its home in one of them; the others get a copy (schedule_store.c).
  *
  * Requires fuse(). Leaves Info.home and Info.home_at. */
 #include "fusion.h"
