@@ -58,23 +58,32 @@ static bool is_copied(Sched *s, Node *n, Node *const *uses)
            is_multiplied(s, n, uses);
 }
 
-enum { STAGE_GAIN = 4 }; /* what it takes of the loops that read it, beside bytes */
+enum { MOVE_OPS = 4 }; /* that take the time of a store or a load, and its part of a loop */
 
-/* Is a row of it computed once, into a place of the kernel that stays near, rather than by each of its readers there? */
-static bool stage_pays(Sched *s, Node *n, const Readers *readers)
+/* Is a row of it computed once, into a place of the kernel that stays near, rather than in each loop over the row that reads it? */
+static bool stage_pays(Sched *s, Node *n, Node *const *uses)
 {
     const Info *i = info_of(s, n);
     const Target *t = s->target;
     int64_t size;
     double row = dtype_info[n->dtype].bytes;
+    int readers = 0;
     for (int d = 0; d < n->rank; d++) {
         if (!idx_value(n->shape[d], &size))
             return false;
         row *= i->rows >> d & 1 ? (double)size : 1;
     }
-    double again = (readers->times - 1) * i->cost * node_elements(n) / t->rate[UNIT_VECTOR];
-    double place = cost_bytes((1 + readers->times) * node_bytes(n), row, t);
-    return is_trailing(n, i->rows) && 2 * row <= t->level[1].bytes && STAGE_GAIN * place < again;
+    for (int u = 0; u < i->nuse; u++) { /* d * d is one */
+        bool first = true;
+        for (int v = 0; v < u && first; v++)
+            first = uses[i->iuse + v] != uses[i->iuse + u];
+        readers += first;
+    }
+    double operation = node_elements(n) / t->rate[UNIT_VECTOR], moves = 1 + readers,
+           again = (readers - 1) * i->along * operation,
+           bytes = cost_bytes(moves * node_bytes(n), row, t);
+    return is_trailing(n, i->rows) && 2 * row <= t->level[1].bytes &&
+           moves * MOVE_OPS * operation < again && bytes < again;
 }
 
 /* Why n is stored; NULL: its readers compute it. */
@@ -118,7 +127,7 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
     if (i->has_reduce && i->rows && !r.rows)
         return "a reduce over rows, with readers that do not go along the rows";
     i->staged =
-        !s->target->gpu && r.rows && i->rows && r.times > 1 && stage_pays(s, n, &r) ? i->rows : 0;
+        !s->target->gpu && r.rows && i->rows && r.times > 1 && stage_pays(s, n, uses) ? i->rows : 0;
     if (i->staged)
         r.times = 1;
     if (r.reduced && is_for_groups(s, n))
@@ -200,6 +209,7 @@ static void analyse(Sched *s, Node *n)
     unsigned pending = 0, rows = 0;
     if (n->op == OP_WHERE && info_of(s, n->src[0])->constant && !info_of(s, n->src[0])->leaves)
         cost = 0; /* inside or outside of a padded tensor: a question of coordinates */
+    int along = cost;
     bool constant = n->op != OP_INPUT && n->op != OP_STATE && n->op != OP_PARAM &&
                     n->op != OP_VAR && op_info[n->op].cls != CONTROL && n->op != OP_RANGE;
     bool reduce = n->op == OP_REDUCE;
@@ -223,6 +233,7 @@ static void analyse(Sched *s, Node *n)
         bool coordinates = (n->op == OP_GATHER && j > 0 && !f->loads) ||
                            (f->constant && !f->leaves && !dtype_is_float(n->src[j]->dtype));
         cost += !coordinates ? f->cost : integers ? 0 : coord_cost(s, n->src[j]);
+        along += coordinates ? 0 : f->along;
         pending |= f->pending;
         if (f->rows)
             rows = !rows || rows == f->rows ? f->rows : ~0u;
@@ -233,7 +244,7 @@ static void analyse(Sched *s, Node *n)
     }
     if (n->op == OP_EXPAND && pending && expanded_axes(n) == pending) {
         rows = pending;
-        pending = 0;
+        pending = along = 0;
     } else if (n->op == OP_REDUCE) {
         pending |= reduce_axes(n);
         rows = 0;
@@ -247,6 +258,7 @@ static void analyse(Sched *s, Node *n)
     i->leaves = leaves;
     enum { MANY = 1 << 20 }; /* what is shared counts for each use: it may double with each node */
     i->cost = cost > MANY ? MANY : cost;
+    i->along = along > MANY ? MANY : along;
     i->loads = loads > MANY ? MANY : loads;
     i->most = extent_most(s, n);
     i->depth = depth + 1;

@@ -47,6 +47,7 @@ typedef struct {
     bool spared;     /* --fuse all: it would be stored otherwise */
     bool once;       /* and some kernel computes it already */
     int cost;        /* operations per element of its fused expression */
+    int along;       /* the same without what is computed once for a row */
     int loads;       /* buffers its fused expression reads */
     Extent most;     /* what its region has at most */
     int depth;
