@@ -223,6 +223,18 @@ static void limits_of_reduces(Lower *q, Limits *f)
     }
 }
 
+/* Does a place have copies behind the loop that fills it?  They run wherever that ends. */
+static bool has_copies_behind(const Lower *q, int root)
+{
+    for (int i = 0; i < q->nest->nsplit; i++) {
+        const Split *s = &q->nest->split[i];
+        const NestAxis *x = &q->nest->axis[s->axis];
+        if (x->root == root && x->staged && s->kind == OPT_UNROLL && s->remaining)
+            return true;
+    }
+    return false;
+}
+
 /* Places end where all that read them do: a reader of the first that has none takes the limits away again. */
 static void limits_of_places(Lower *q, Limits *f)
 {
@@ -243,7 +255,9 @@ static void limits_of_places(Lower *q, Limits *f)
             for (int j = 0; n->op == OP_STAGE && j < (int)n->arg.i; j++) {
                 int own = root_of_range(q, n->src[1 + j]),
                     reader = root_of_range(q, n->src[1 + n->arg.i + j]);
-                if (own < 0 || !f->limit[own] || (reader >= 0 && f->limit[reader] == f->limit[own]))
+                bool ends = reader >= 0 && f->limit[reader] == f->limit[own] &&
+                            !has_copies_behind(q, reader);
+                if (own < 0 || !f->limit[own] || ends)
                     continue;
                 f->limit[own] = NULL;
                 changed = true;
