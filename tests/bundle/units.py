@@ -20,7 +20,7 @@ import sys
 try:
     import numpy as np
     from onnx import TensorProto, helper, numpy_helper
-    from run import STRICT, Wrong, call, compilers, main
+    from run import STRICT, Wrong, call, compilers, main, make, objects
 except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
@@ -70,11 +70,7 @@ def made(work):
 
 
 def built(bundle, cc):
-    subprocess.run(["make", "-s", "-C", bundle, "clean"], check=True, capture_output=True)
-    flags = f"-march=native -DIGRT_EMULATE_AMX {STRICT}"
-    done = subprocess.run(["make", "-s", "-C", bundle, f"CC={cc}", f"CFLAGS={flags}"], capture_output=True, text=True)
-    if done.returncode:
-        raise Wrong(done.stdout + done.stderr)
+    make(bundle, cc, f"-march=native -DIGRT_EMULATE_AMX {STRICT}")
 
 
 def emulated(bundle, cc):
@@ -195,10 +191,7 @@ def neon(ingot, work):
                 continue
             bundle = work / f"{path.stem}_{instruction}"
             call(ingot, "compile", path, "-o", bundle, "--target", target)
-            done = subprocess.run(["make", "-s", "-C", bundle, "CC=aarch64-linux-gnu-gcc", "AR=aarch64-linux-gnu-ar", f"CFLAGS={STRICT}",
-                                   "LDFLAGS=-static", "model"], capture_output=True, text=True)
-            if done.returncode:
-                raise Wrong(done.stdout + done.stderr)
+            objects.make(bundle, "aarch64-linux-gnu-gcc", STRICT, lambda words: call(*words), "AR=aarch64-linux-gnu-ar", "LDFLAGS=-static", "model")
             if instruction not in call(tools[2], "-d", bundle / "model_kernels_0.o") and path.stem == "bytes":
                 raise Wrong(f"{bundle.name}: there is no {instruction}")
             if "selftest: ok" not in call(tools[0], "-cpu", "max", bundle / "model", "--selftest"):

@@ -103,7 +103,7 @@ def make(bundle, cc, cflags, run, *words):
     """`run` is called with the words of a make command."""
     o = Objects(bundle, " ".join([cc, *words]), cflags)
     o.lay()
-    if "\nAR ?= ar\n" in o.makefile:
+    if "\nAR ?= ar\n" in o.makefile and not any(word.startswith("AR=") for word in words):
         words += (f"AR={archiver()}",)
     done = run(["make", "-s", "-C", bundle, f"CC={cc}", f"CFLAGS={cflags}", *words])
     o.keep()

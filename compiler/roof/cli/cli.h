@@ -278,9 +278,14 @@ ingot_status driver_failed(const Session *, int code); /* what the status of the
 void session_finish(Session *, Model *);
 /* cli_cache.c: s->entry is a folder of the cache that holds the program of the model. */
 ingot_status session_find_entry(Session *, const Model *);
-/* cli_store.c: the folders of the cache. */
+/* cli_objects.c: whether a source of a bundle ("host/driver.c") is the same in all; the folder of the cache for the objects of
+ * those, by the compiler's words, or NULL. */
+bool object_is_shared(const char *source);
+const char *objects_folder(Arena *, const char *const *words, int n);
+#define OBJECTS_SUFFIX ".objects" /* of that folder's name; those without are models */
 const char *cache_root(Arena *);
-void cache_used(Arena *, const char *entry);  /* now */
+void cache_used(Arena *, const char *entry); /* now */
+/* cli_store.c: the folders of the cache. */
 void cache_limit(Arena *, const char *entry); /* which stays */
 ingot_status command_cache(Options *);
 

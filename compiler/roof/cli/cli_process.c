@@ -222,6 +222,12 @@ const char *runs_elsewhere(Arena *a, const char *target)
                              : NULL;
 }
 
+/* Where a file of the cache is written: it has its name when it is complete. */
+static const char *part_of(Arena *a, const char *file)
+{
+    return arena_printf(a, "%s.%ld", file, (long)getpid());
+}
+
 ingot_status build_program(Arena *a, const char *dir, const char *name, const char *target,
                            const char *standard, bool check, bool verbose)
 {
@@ -253,14 +259,23 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, const ch
     base += machine_words(a, target, argv + base);
     const char **link = NEWN(a, const char *, base + nfile + 8);
     memcpy((void *)link, argv, (size_t)base * sizeof *link);
-    int nlink = base;
+    int nlink = base, nmade = 0;
+    const char *kept = objects_folder(a, argv, base), **made = NEWN(a, const char *, nfile);
     for (int i = 0; i < nfile; i++) {
         const char *object = arena_printf(a, "%.*s.o", (int)strlen(files[i]) - 2, files[i]);
-        const char *tail[] = {"-I.", "-c", "-o", object, files[i], NULL};
+        const bool shared = kept && object_is_shared(files[i]);
+        if (shared)
+            object = arena_printf(a, "%s/%s", kept, object);
+        link[nlink++] = object;
+        if (shared && !access(object, R_OK))
+            continue;
+        if (shared)
+            made[nmade++] = object;
+        const char *part = shared ? part_of(a, object) : object;
+        const char *tail[] = {"-I.", "-c", "-o", part, files[i], NULL};
         memcpy((void *)(argv + base), tail, sizeof tail);
         job_start(&jobs, argv);
         jobs_told(&jobs, size, i + 1, nfile);
-        link[nlink++] = object;
         if (verbose)
             say("  %s %s", c_compiler(), files[i]);
     }
@@ -268,6 +283,8 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, const ch
         job_wait(&jobs);
         jobs_told(&jobs, size, nfile, nfile);
     }
+    for (int i = 0; i < nmade && !jobs.failed; i++)
+        jobs.failed = rename(part_of(a, made[i]), made[i]) != 0;
     link[nlink++] = "-o";
     link[nlink++] = name;
     link[nlink++] = "-lm";

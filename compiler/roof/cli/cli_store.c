@@ -23,23 +23,6 @@ typedef struct {
     time_t used;
 } Entry;
 
-const char *cache_root(Arena *a)
-{
-    const char *own = getenv("INGOT_CACHE"), *xdg = getenv("XDG_CACHE_HOME"),
-               *home = getenv("HOME");
-    if (own && *own)
-        return own;
-    if (xdg && *xdg)
-        return arena_printf(a, "%s/ingot", xdg);
-    return arena_printf(a, "%s/.cache/ingot", home && *home ? home : "/tmp");
-}
-
-void cache_used(Arena *a, const char *entry)
-{
-    (void)a;
-    (void)utimensat(AT_FDCWD, entry, NULL, 0); /* a cache of somebody else's cannot be touched */
-}
-
 static int64_t counted; /* nftw() hands its callback nothing */
 
 static int count_file(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -118,7 +101,7 @@ ingot_status command_cache(Options *o)
     if (o->clear || o->cache_bytes)
         bytes = shrink(list, n, bytes, o->clear ? 0 : o->cache_bytes, NULL, true);
     for (int i = 0; i < n; i++)
-        left += list[i].bytes != 0;
+        left += list[i].bytes && !strstr(list[i].path, OBJECTS_SUFFIX);
     printf("%s: %d models, %.1f MB\n", cache_root(o->a), left, (double)bytes / 1e6);
     return INGOT_OK;
 }
