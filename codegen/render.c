@@ -527,9 +527,9 @@ int64_t gpu_shared(const Kernel *lowered, int narg, const Target *t)
 /* __local float a3[2176]; __attribute__((aligned(64))) float a3[2176]; of a group that is asked for more
  * float *const a3 = (float *)(void *)(shared + 4096); or
  * float *const a3 = (float *)(void *)((char *)scratch + begin * 4096); */
-static void places(Render *r, const Kernel *k)
+static void places(Render *r, const Kernel *k, bool group)
 {
-    const bool asked = gpu_shared(r->k, k->narg, r->t) > 0;
+    const bool asked = group && gpu_shared(r->k, k->narg, r->t) > 0;
     bool boxes = false; /* what is swizzled begins at a multiple of eight lines */
     for (int i = 0; i < k->nopt; i++)
         boxes |= k->opts[i].tma;
@@ -547,9 +547,7 @@ static void places(Render *r, const Kernel *k)
             continue;
         }
         if (!k->scratch) {
-            const char *word = r->t->gpu     ? local
-                               : r->t->lanes ? "__attribute__((aligned(64))) "
-                                             : "";
+            const char *word = group ? local : r->t->lanes ? "__attribute__((aligned(64))) " : "";
             sb_printf(r->sb, "%s%s a%d[%lld];\n", word, type, i,
                       (long long)r->k->args[i].dims[0]->hi);
             continue;
@@ -623,7 +621,7 @@ unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char 
     put(&r, "\n{\n");
     if (t->gpu)
         aligned(&r, k);
-    places(&r, k);
+    places(&r, k, t->gpu && tiles.tile[0].items);
     for (int i = 0; i < k->nopt; i++) {
         TcText tc;
         if (k->opts[i].kind == OPT_TC && tc_read(k->opts[i].axis, &tc) && !tc.unit->lanes)

@@ -139,7 +139,8 @@ void render_tc_end(Render *);
 /* The type of a fragment in the registers of lanes; one element of its sums. */
 void render_fragment_type(Render *, Node *);
 void render_fragment_element(Render *, Node *proj);
-/* The load of one. */
+/* One made of what the item has; the load of one. */
+void render_pack(Render *, Node *);
 void render_lane_fragment(Render *, Node *load);
 bool render_token(Render *, const Stmt *);
 int render_joins(Render *, const Stmt *, int left);

@@ -480,6 +480,12 @@ void render_expr_as(Render *r, Node *n, bool alone)
         render_dot(r, n, zero);
         return;
     }
+    if (is_quad(&r->l, n)) {
+        sb_printf(r->sb, "igrt_mma_quad_%s(", reduce_monoid(n) == INGOT_REDUCE_MAX ? "max" : "add");
+        render_bare(r, n->src[0]);
+        put(r, ")");
+        return;
+    }
     if (n->op == OP_REDUCE) {
         render_horizontal(r, n);
         return;
@@ -493,6 +499,7 @@ void render_expr_as(Render *r, Node *n, bool alone)
         return;
     }
     case OP_LOAD: render_load(r, n); return;
+    case OP_PACK: render_pack(r, n); return;
     case OP_PARAM: /* of an accumulator, if it is no argument */
         if (is_scalar_argument(n)) {
             sb_printf(r->sb, "c%lld", (long long)n->arg.i);

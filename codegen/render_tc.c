@@ -143,6 +143,22 @@ void render_fragment_element(Render *r, Node *n)
     sb_printf(r->sb, "s%d.v[%lld]", r->number[n->src[0]->id], (long long)n->arg.i);
 }
 
+/* The function rounds to the operand's type. */
+void render_pack(Render *r, Node *n)
+{
+    const Tc *u = r->l.tile->tc;
+    const int each = tc_per_lane(u, TC_ROWS);
+    sb_printf(r->sb, "%s_a_of_%s(", u->spelling, dtype_info[u->a].name);
+    for (int i = 0; i < each; i++) {
+        Node *x = n->src[i];
+        if (x->op == OP_CAST && !is_named(r, x) && x->src[0]->dtype == INGOT_F32)
+            x = x->src[0];
+        put(r, i ? ", " : "");
+        render_bare(r, x);
+    }
+    put(r, ")");
+}
+
 /* Lines of terms, or of rows (columns), at a pitch. */
 void render_lane_fragment(Render *r, Node *load)
 {

@@ -82,6 +82,12 @@ static inline bool is_horizontal(const Linear *l, Node *n)
     return n->op == OP_REDUCE && l->tile->lane && n->nsrc == 2 && n->src[1] == l->tile->lane;
 }
 
+/* REDUCE over the four lanes that have a line together. */
+static inline bool is_quad(const Linear *l, const Node *n)
+{
+    return n->op == OP_REDUCE && l->tile->quad && n->nsrc == 2 && n->src[1] == l->tile->quad;
+}
+
 /* REDUCE over four products. */
 static inline bool is_dot(const Linear *l, Node *n)
 {
@@ -128,7 +134,7 @@ static inline bool is_products(const Linear *l, Node *n)
 /* A REDUCE that is a loop. */
 static inline bool is_loop(const Linear *l, Node *n)
 {
-    return n->op == OP_REDUCE && !is_horizontal(l, n) && !is_dot(l, n);
+    return n->op == OP_REDUCE && !is_horizontal(l, n) && !is_dot(l, n) && !is_quad(l, n);
 }
 
 /* How many neighbours a store of a place brings there at once, from where they lie in the buffer. */

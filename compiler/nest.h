@@ -26,6 +26,7 @@ typedef struct {
     bool scanned;   /* stays a loop, inside all others over outputs */
     bool remainder; /* no opt can name it */
     bool inner;     /* of a split's block, or a part of one */
+    bool row;       /* along a row of sums that stay in the registers of lanes (Nest.inner) */
     int root;       /* the kernel's axis that it is a part of */
     int64_t extent; /* of 1: no loop is left; -1: known at run time only */
     int64_t most;   /* its upper bound */
@@ -78,6 +79,9 @@ typedef struct {
     bool dots;    /* DOT was done */
     const Tc *tc; /* TC was done, or NULL: with these axes */
     int tc_axis[TC_AXES];
+    const Tc
+        *inner; /* TC of the sums that the other's operand is made of, or NULL: with these axes */
+    int inner_axis[TC_AXES];
     Stage *stage; /* place i is argument narg + i of the kernel that is lowered */
     int nstage;
     int prefetch, prefetched; /* PREFETCH: the axis, or -1; the argument */
@@ -157,6 +161,8 @@ typedef struct {
     const Tc *tc; /* a matrix unit computes here, or NULL: */
     Node *fragment
         [TC_AXES]; /* RANGEs over the rows, columns and terms of its fragments; the rows are the innermost loop too */
+    Node *
+        quad; /* RANGE over the four lanes that share a row of sums, if rows of them stay in registers; or NULL */
     int part; /* only the first so many lanes are loaded and stored; 0: all */
     /* The end of a row that fills no vector: the stores from `ntail` on run in a loop of their own beside the innermost
      * one (which then is the last axis if tail_beside), inside all others.  0: none. */

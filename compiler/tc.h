@@ -42,7 +42,7 @@ typedef struct {
 bool tc_read(const char *text, TcText *);
 
 /* The products of a sum of products, first to last: how many, 0 if it is none or has more than `most`. */
-enum { TC_MOST_TERMS = 8 };
+enum { TC_MOST_TERMS = 32 };
 int tc_terms(Node *body, Node **term, int most);
 bool tc_reads(ingot_dtype load, ingot_dtype wanted); /* bytes with a sign and without are alike */
 /* The loads of a product's operands if the unit takes them and a moves with range[TC_ROWS], b with range[TC_COLUMNS], both with

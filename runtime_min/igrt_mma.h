@@ -8,6 +8,9 @@
  *     igrt_mma_a_lines_32 ...            the same of 32 bits, 8 terms
  *     igrt_mma_dot_f16(&c, a, b)        c += a b; _bf16; _tf32, which does not read the last 13 bits of f32; _tf32x3, which does
  *
+ *     igrt_mma_a_of_f16(x, ...)         a of the elements that the item has of it, as they are numbered there; _bf16, _f32
+ *     igrt_mma_quad_max(x), _add(x)     of the four items that have the same rows
+ *
  *     igrt_two_16(to, x, y)             two neighbouring elements; _32
  *     igrt_copy_16(to, from, given)     16 neighbouring bytes, zeros if they are not given; _8, _4
  *     igrt_copy_async_16(...)           the same, under way until it is waited for
@@ -101,6 +104,46 @@ static __device__ __forceinline__ igrt_mma_b igrt_mma_b_terms_32(const float *p,
     const float *q = p + lane % 4 * pitch + lane / 4;
     igrt_mma_b x = {{__float_as_uint(q[0]), __float_as_uint(q[4 * pitch])}};
     return x;
+}
+
+#define IGRT_MMA_OF(name, from)                                                         \
+    static __device__ __forceinline__ igrt_mma_a igrt_mma_a_of_##name(                  \
+        float x0, float x1, float x2, float x3, float x4, float x5, float x6, float x7) \
+    {                                                                                   \
+        igrt_mma_a a;                                                                   \
+        asm("cvt.rn." from ".f32 %0, %1, %2;" : "=r"(a.v[0]) : "f"(x1), "f"(x0));       \
+        asm("cvt.rn." from ".f32 %0, %1, %2;" : "=r"(a.v[1]) : "f"(x3), "f"(x2));       \
+        asm("cvt.rn." from ".f32 %0, %1, %2;" : "=r"(a.v[2]) : "f"(x5), "f"(x4));       \
+        asm("cvt.rn." from ".f32 %0, %1, %2;" : "=r"(a.v[3]) : "f"(x7), "f"(x6));       \
+        return a;                                                                       \
+    }
+IGRT_MMA_OF(f16, "f16x2")
+IGRT_MMA_OF(bf16, "bf16x2")
+#undef IGRT_MMA_OF
+
+static __device__ __forceinline__ igrt_mma_a igrt_mma_a_of_f32(float x0, float x1, float x2,
+                                                               float x3)
+{
+    igrt_mma_a a = {
+        {__float_as_uint(x0), __float_as_uint(x1), __float_as_uint(x2), __float_as_uint(x3)}};
+    return a;
+}
+
+/* NaN if one of them is. */
+static __device__ __forceinline__ float igrt_mma_quad_max(float x)
+{
+#pragma unroll
+    for (int apart = 1; apart < 4; apart *= 2) {
+        const float y = __shfl_xor_sync(0xffffffffu, x, apart);
+        x = x != x || x > y ? x : y;
+    }
+    return x;
+}
+
+static __device__ __forceinline__ float igrt_mma_quad_add(float x)
+{
+    x += __shfl_xor_sync(0xffffffffu, x, 1);
+    return x + __shfl_xor_sync(0xffffffffu, x, 2);
 }
 
 #define IGRT_MMA_DOT(name, shape, types)                                                       \

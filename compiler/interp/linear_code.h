@@ -47,6 +47,7 @@ typedef enum {
     DO_COMMIT,    /* what the item has brought since the last one, with `part`, is a group */
     DO_WAIT,      /* until all but the last `arg` groups are there */
     DO_LOAD_LANE, /* out = the item's elements of a fragment: buffer[in[0] + line * step + at * count] (operand `from`) */
+    DO_QUAD,      /* together: out = in[0] of the four items that have the same lines, joined */
     DO_PRODUCTS_OF_LANES, /* the items of a warp together: out += in[0] in[1], of each its elements */
     DO_PRODUCTS,          /* out += in[0] in[1]: rows, columns, terms are part, count, from */
     DO_LAST_PART,         /* to `to` unless this thread has the last part */

@@ -253,6 +253,7 @@ static bool run(Thread *t)
         case DO_COMMIT: t->groups++; break;
         case DO_WAIT: thread_wait(t, (int)d->arg); break;
         case DO_LOAD_LANE: good = thread_load_lane(t, d); break;
+        case DO_QUAD:
         case DO_PRODUCTS_OF_LANES:
         case DO_PRODUCTS_IN_PLACE: return stop(t, pc, AT_PRODUCTS);
         case DO_PRODUCTS: thread_products(t, d); break;
@@ -314,6 +315,23 @@ static bool all_wait(const Thread *item, int n, bool *any)
     return true;
 }
 
+/* Neighbours of a warp: all of them have what all have together, joined as a tree. */
+static void warp_quad(const Thread *item, const Do *d)
+{
+    const int n = (int)d->arg, lanes = item->lk->tc->lanes;
+    const size_t bytes = elem_bytes(d->type);
+    for (int i = 0; i < lanes; i++)
+        memcpy(item[i].f + d->out, item[i].f + d->in[0], bytes);
+    for (int i = 0; i < lanes; i += n) {
+        for (int apart = 1; apart < n; apart *= 2)
+            for (int j = 0; j + apart < n; j += 2 * apart)
+                combine(d, (ingot_dtype)d->type, 1, item[i + j].f + d->out, item[i + j].f + d->out,
+                        item[i + j + apart].f + d->out);
+        for (int j = 1; j < n; j++)
+            memcpy(item[i + j].f + d->out, item[i].f + d->out, bytes);
+    }
+}
+
 /* The items of a warp, each to its end or to a barrier, from one of their products to the next. */
 static bool run_warp(Thread *item, int lanes)
 {
@@ -336,7 +354,9 @@ static bool run_warp(Thread *item, int lanes)
         const Do *d = &item->c->code[item->pc - 1];
         if (products && d->kind == DO_PRODUCTS_IN_PLACE && !warp_products_in_place(item, d))
             return false;
-        if (products && d->kind != DO_PRODUCTS_IN_PLACE)
+        if (products && d->kind == DO_QUAD)
+            warp_quad(item, d);
+        if (products && d->kind == DO_PRODUCTS_OF_LANES)
             warp_products(item, d);
     }
     return true;

@@ -378,6 +378,20 @@ static Operand load(Build *q, Node *n)
     return out;
 }
 
+/* What the item has of an operand: a value for each element, then the ranges of the fragment. */
+static Operand packed(Build *q, Node *n)
+{
+    Operand out = code_room(q, code_type(n->dtype), code_width(q, n));
+    const int bytes = (int)elem_bytes(out.type);
+    for (int i = 0; i < out.n && i < (int)n->nsrc; i++) {
+        Operand x = code_value(q, n->src[i]);
+        if (x.n != 1 || x.type != out.type)
+            code_fault(q, "there is no form for a fragment of such values");
+        code_add_from(q, DO_COPY, (Operand){out.at + i * bytes, 1, out.type}, x);
+    }
+    return out;
+}
+
 /* One of the neighbours that a load of rows takes, in lanes. */
 static Operand row(Build *q, Node *n)
 {
@@ -421,6 +435,12 @@ static Operand reduce(Build *q, Node *n)
             code_fault(q, "there is no form for this sum of four terms");
         code_add_from(q, DO_FOURS, out, x);
         return out;
+    }
+    if (is_quad(q->l, n)) {
+        Do *d = code_add_from(q, DO_QUAD, code_room(q, x.type, 1), x);
+        d->op = monoid_op((ingot_reduce_op)reduce_monoid(n));
+        d->arg = n->src[1]->hi + 1;
+        return (Operand){d->out, 1, x.type};
     }
     if (is_horizontal(q->l, n)) {
         x = copied(q, code_spread(q, x, q->l->tile->lanes));
@@ -471,6 +491,7 @@ Operand code_value(Build *q, Node *n)
         return none;
     case OP_LOAD: return load(q, n);
     case OP_PROJ: return row(q, n);
+    case OP_PACK: return packed(q, n);
     case OP_REDUCE:
     case OP_SCAN: return reduce(q, n);
     case OP_CUSTOM: return custom(q, n);

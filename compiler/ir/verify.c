@@ -331,6 +331,7 @@ static void check_memory(const Check *v, Node *n)
             RULE(n->src[1 + i]->op == OP_RANGE && is_dim(n->src[1 + n->arg.i + i]),
                  "ranges and coordinates of a staged value");
         return;
+    case OP_PACK: return;
     case OP_AFTER:
         RULE(n->nsrc > 1 && n->src[0]->op == OP_BUFFER, "a buffer and what fills it");
         for (uint32_t i = 1; i < n->nsrc; i++)

@@ -202,6 +202,13 @@ static int order_as_stored(Nest *n, const View *v)
 void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *want)
 {
     View v = kernel_view(a, (*nest)->k);
+    bool staged = false;
+    for (int i = 0; i < (*nest)->k->naxis; i++)
+        staged |= (*nest)->k->axes[i].staged;
+    if (staged) {
+        (void)choose_rows_opts(a, nest);
+        return;
+    }
     if (v.nstore != 1 || choose_mma_opts(a, nest, bufs, want))
         return;
     Nest *tiled = nest_clone(*nest);

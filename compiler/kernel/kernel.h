@@ -114,6 +114,8 @@ bool choose_tc_opts(Arena *, Nest **, const View *, const Buffer *const *bufs, b
                     Layout *want, Node **lanes);
 /* heuristic_mma.c: of a contraction whose fragments the items of a warp multiply together; false: nothing was done. */
 bool choose_mma_opts(Arena *, Nest **, const Buffer *const *bufs, Layout *want);
+/* heuristic_mma_rows.c: of one whose operands are rows of other sums; false: nothing was done. */
+bool choose_rows_opts(Arena *a, Nest **nest);
 /* heuristic_gpu.c: opts on a GPU; the weights of a contraction may get a layout, in want[], by argument. */
 void choose_gpu_opts(Arena *, Nest **, const Buffer *const *bufs, Layout *want);
 /* heuristic_parts.c: opts by which the items of a group share sums: of a contraction (rows: or -1; with at most so many items), and how it wants its weights;

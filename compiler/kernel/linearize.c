@@ -11,6 +11,14 @@
 
 enum { MAX_DOTS = 64 }; /* that UNROLL makes */
 
+/* Products of what lanes have in registers already, which come behind those that it is made of. */
+static bool is_packed(const Lin *q, Node *n)
+{
+    Node *term[TC_MOST_TERMS], *a, *b;
+    return tc_terms(n->src[0], term, TC_MOST_TERMS) &&
+           tc_operands(q->l->tile->tc, term[0], q->l->tile->fragment, &a, &b) && a->op == OP_PACK;
+}
+
 static bool same_loops(const Lin *q, Node *a, Node *b)
 {
     if (a->op != b->op)
@@ -18,7 +26,8 @@ static bool same_loops(const Lin *q, Node *a, Node *b)
     int na, nb;
     Node *const *of_a = loops_of(q->l, a, &na), *const *of_b = loops_of(q->l, b, &nb);
     if (!na) /* a row of one vector: what fills one place may read another */
-        return a == b;
+        return a == b || (q->l->tile->quad && is_products(q->l, a) && is_products(q->l, b) &&
+                          is_packed(q, a) == is_packed(q, b));
     return na == nb && is_products(q->l, a) == is_products(q->l, b) &&
            !memcmp(of_a, of_b, (size_t)na * sizeof *of_a);
 }
@@ -68,7 +77,8 @@ static void emit_invariants(Lin *q, const int *group, int n, uint64_t open, uint
 {
     for (int i = group[0] + 1; i < group[n - 1]; i++) {
         Node *t = q->order[i];
-        if (!needed[i] || q->done[i] || is_plain(t) || (q->set[i] & ~open) || is_operand(q, i))
+        if (!needed[i] || q->done[i] || is_plain(t) || (q->set[i] & ~open) || is_operand(q, i) ||
+            is_late(q, i))
             continue;
         if (is_fill_ahead(q->l, t))
             continue;
@@ -216,6 +226,39 @@ static void emit_dots(Lin *q, const int *group, int n, int each, uint64_t open, 
     }
 }
 
+/* Products without a loop, those of the first operands of all sums first: before them stands what they want. */
+static void emit_products(Lin *q, const int *group, int n, uint64_t open, uint64_t must, int depth)
+{
+    for (int j = 0, left = 1; left; j++) {
+        Arena *a = arena_new();
+        Node *term[TC_MOST_TERMS], **now = NEWN(a, Node *, n);
+        bool *last = NEWN(a, bool, n);
+        int *at = NEWN(a, int, n), end = 0, nat = 0;
+        left = 0;
+        for (int i = 0; i < n; i++) {
+            const int nterm = tc_terms(q->order[group[i]]->src[0], term, TC_MOST_TERMS);
+            now[i] = j < nterm ? term[j] : NULL;
+            last[i] = j == nterm - 1;
+            left += j + 1 < nterm;
+            if (!now[i])
+                continue;
+            at[nat++] = lin_position(q, now[i]);
+            end = at[nat - 1] > end ? at[nat - 1] : end;
+        }
+        q->late = true;
+        emit_nodes(q, open, must, needed_by(q, a, at, nat, end), depth);
+        q->late = false;
+        for (int i = 0; i < n; i++) {
+            if (!now[i])
+                continue;
+            Stmt *s = lin_add(q, STMT_UPDATE, q->order[group[i]], depth);
+            s->term = now[i];
+            s->last = last[i];
+        }
+        arena_free(a);
+    }
+}
+
 /* All reduces over the same loops that can run now. */
 static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const bool *needed,
                         int depth)
@@ -224,7 +267,8 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
     int group[256], n = 0;
     int nloop;
     Node *const *loop = loops_of(q->l, t, &nloop);
-    for (int i = first; i < q->n && n < (nloop ? 256 : 1); i++) {
+    const bool alone = !nloop && !(q->l->tile->quad && is_products(q->l, t));
+    for (int i = first; i < q->n && n < (alone ? 1 : 256); i++) {
         Node *r = q->order[i];
         if (!q->done[i] && same_loops(q, t, r) && !(q->set[i] & ~open) &&
             (!must || (q->set[i] & must)) && (!needed || needed[i]))
@@ -265,7 +309,9 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
     }
     for (int i = 0; i < q->nahead && sum && nloop && loop[nloop - 1] == q->ahead_in; i++)
         lin_add(q, STMT_PREFETCH, q->ahead[i], depth + nloop);
-    if (is_products(q->l, t))
+    if (is_products(q->l, t) && !nloop && !alone)
+        emit_products(q, group, n, open, must, depth);
+    else if (is_products(q->l, t))
         lin_add_products(q, group, n, depth + nloop);
     for (int i = 0; i < n; i++) {
         Node *g = q->order[group[i]];
@@ -308,7 +354,7 @@ static void emit_some(Lin *q, uint64_t open, uint64_t must, const bool *needed, 
         Node *t = q->order[i];
         if ((before && (q->reads[i] || t->op == OP_STORE)) || q->done[i] || is_plain(t) ||
             (q->set[i] & ~open) || (must && !(q->set[i] & must)) || (needed && !needed[i]) ||
-            is_operand(q, i) || is_ahead(q, t) || is_fill_ahead(q->l, t))
+            is_operand(q, i) || is_late(q, i) || is_ahead(q, t) || is_fill_ahead(q->l, t))
             continue;
         if (t->op == OP_STORE) {
             q->done[i] = true;

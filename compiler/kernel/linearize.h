@@ -28,6 +28,7 @@ typedef struct {
     /* of a matrix unit: sums that are not stored yet, of which `stored` are; operands by tile, and when they were used */
     Node *sum[MAX_TILES], *held[MAX_TILES];
     int nsum, stored, used[MAX_TILES], turn;
+    bool late; /* what stands before its products is written now */
 } Lin;
 
 static inline int lin_position(const Lin *q, const Node *n)
@@ -61,6 +62,14 @@ static inline bool is_plain(const Node *n)
 static inline bool is_operand(const Lin *q, int p)
 {
     return q->fragment[p] && q->order[p]->op == OP_LOAD && !q->l->tile->tc->lanes;
+}
+
+/* An operand of products without a loop is loaded, or packed, where the first of them wants it: there are many, and few registers. */
+static inline bool is_late(const Lin *q, int p)
+{
+    const Node *n = q->order[p];
+    return q->l->tile->quad && !q->late && q->fragment[p] &&
+           (n->op == OP_LOAD || n->op == OP_PACK) && !(q->set[p] & ~q->out);
 }
 
 /* linearize_sets.c: fills in the tables that are by position, and what is written inside its users. */

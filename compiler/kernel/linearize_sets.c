@@ -47,7 +47,7 @@ void lin_find_sets(Lin *q)
         q->body[i] = set;
         int nloop;
         Node *const *loop = loops_of(q->l, t, &nloop);
-        for (int j = 0; j < nloop; j++) {
+        for (int j = 0; j < nloop && !is_quad(q->l, t); j++) {
             if (loop[j] == q->l->tile->lane)
                 vector = false;
             else if (loop[j] != q->l->tile->four)
@@ -122,8 +122,9 @@ void lin_find_inlined(Lin *q)
             bool simple = (op_info[s->op].cls != REDUCE && op_info[s->op].cls != MEMORY) ||
                           (s->op == OP_LOAD && !is_rows(s)) || is_dot(q->l, s);
             bool moved = store_chunk(t) > 1 && s->op == OP_LOAD;
-            bool product = moved || (q->four[p] && s->op == OP_MUL) ||
-                           (q->fragment[p] && s->op != OP_LOAD && s->op != OP_REDUCE);
+            bool product =
+                moved || (q->four[p] && s->op == OP_MUL) ||
+                (q->fragment[p] && s->op != OP_LOAD && s->op != OP_REDUCE && s->op != OP_PACK);
             if (s->op == OP_PROJ || is_plain(s) || (is_affine(s) && !is_shared_base(q, s, p)) ||
                 ((q->vector[p] || q->four[p]) && s->dtype == INGOT_INDEX) || product)
                 q->inlined[p] = true;

@@ -28,7 +28,16 @@ typedef struct {
     Node *
         lane; /* of a unit whose products several items have together: which of them this is, or NULL */
     int element; /* and which of its elements of a fragment is stored */
-    int next;    /* number of a new range */
+    Node *lines; /* with rows of sums in registers a lane is 4 lines + Tile.quad */
+    int line, copy,
+        column; /* of rows of sums in registers: which of the lane's lines, which fragment of the row, which of its columns */
+    struct Made { /* of them, what was made already */
+        const Node *of;
+        int line, copy, column;
+        Node *value;
+    } * made;
+    int nmade;
+    int next; /* number of a new range */
     /* BIND of a reduced axis: */
     Node *part, *turn; /* the item's part of the terms; the round of the walk, or NULL */
     struct Walk {
@@ -84,6 +93,8 @@ Env env_new(Lower *, const Env *outside);
 void env_ready(Lower *, Env *);
 /* A node of the kernel as it is in this loop nest. */
 Node *lower_node(Lower *, Piece *, Node *, Env *);
+/* Whether all axes of a node that MASK rounded up are where the kernel has elements; NULL: always. */
+Node *lower_inside(Lower *, Node *, const Env *);
 /* All terms of a reduce that are in this loop nest, or the item's: all values of the state. */
 void lower_terms(Lower *, Piece *, Node *, const Env *, Node **state);
 /* Is the axis a part of a range that the node (a reduce, a STAGE) has of its own? */
@@ -108,6 +119,16 @@ void tc_begin(Lower *, Piece *);
 bool tc_element_set(Lower *, Piece *, int element);
 /* A sum that it takes. */
 Node *lower_fragments(Lower *, Piece *, Node *);
+/* Which of the copies of a sum this is, and how many there are. */
+int64_t tc_copy_number(const Lower *, const Piece *, Node *sum, int64_t *copies);
+
+/* ---- tc_rows.c ---------------------------------------------------------------------------------- */
+
+/* Rows of sums stay in registers here: the lanes' ranges, then each axis along a row is where `line`, `copy` and `column` say. */
+void rows_begin(Lower *, Piece *);
+/* A STAGE, a reduce of a nest that has them. */
+Node *rows_stage(Lower *, Piece *, Node *, Env *);
+Node *rows_reduce(Lower *, Piece *, Node *, const Env *);
 
 /* ---- lower_shares.c ----------------------------------------------------------------------------- */
 

@@ -48,8 +48,7 @@ void env_ready(Lower *q, Env *e)
 
 static Node *lower_reduce(Lower *q, Piece *p, Node *n, const Env *e);
 
-/* Whether all axes of a node that MASK rounded up are where the kernel has elements; NULL if none is. */
-static Node *inside_masks(Lower *q, Node *n, const Env *e)
+Node *lower_inside(Lower *q, Node *n, const Env *e)
 {
     Node *inside = NULL;
     for (int i = 0; i < q->k->naxis; i++) {
@@ -65,7 +64,7 @@ static Node *inside_masks(Lower *q, Node *n, const Env *e)
 /* A load or store that keeps within its masks. */
 static Node *masked(Lower *q, Node *n, Node *access, const Env *e)
 {
-    Node *inside = inside_masks(q, n, e), *src[INGOT_MAX_RANK * 4];
+    Node *inside = lower_inside(q, n, e), *src[INGOT_MAX_RANK * 4];
     if (!inside)
         return access;
     memcpy((void *)src, (void *)access->src, (size_t)access->nsrc * sizeof *src);
@@ -90,7 +89,7 @@ static Node *masked_term(Lower *q, Node *n, Node *body, const Env *e)
     for (uint32_t i = reduce_size(n); i < n->nsrc; i++) {
         int root = nest_root_of(q->k, n->src[i]);
         bool zero = n->arg.i == INGOT_REDUCE_ADD && vanishes(q, n->src[0], n->src[i]);
-        Node *one = zero ? NULL : inside_masks(q, n->src[i], e);
+        Node *one = zero ? NULL : lower_inside(q, n->src[i], e);
         if (!q->nest->axis[root].within || !one)
             continue;
         inside = inside ? node_alu2(q->c, OP_AND, INGOT_BOOL, inside, one) : one;
@@ -373,6 +372,8 @@ void lower_terms(Lower *q, Piece *p, Node *n, const Env *e, Node **state)
 static Node *lower_reduce(Lower *q, Piece *p, Node *n, const Env *e)
 {
     Node *state[MAX_STATE];
+    if (p->t.quad)
+        return rows_reduce(q, p, n, e);
     if (lower_is_shared(q, n))
         return lower_shared(q, p, n);
     lower_terms(q, p, n, e, state);

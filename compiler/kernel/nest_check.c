@@ -150,6 +150,8 @@ static const char *lane_fragments(const Nest *n)
 
 const char *nest_check(const Nest *n)
 {
+    if (n->inner && !n->tc)
+        return "TC: what reads the rows of a unit's sums is to be taken by the unit too";
     const char *why = opt_on_gpu(n) && n->tc ? lane_fragments(n) : NULL;
     if (why)
         return why;

@@ -200,20 +200,32 @@ static void do_splits(Lower *q)
 
 /* ---- loop nests ---------------------------------------------------------------------------------------- */
 
+/* The lanes of a unit: lane 4 line + quad, if rows of sums stay in their registers. */
+static void name_lanes(Lower *q, Piece *p)
+{
+    TileAxis lane = {"lane", p->lane, BOUND_LANE, false};
+    if (p->t.quad) {
+        lane = (TileAxis){"line", p->lines, BOUND_LANE, false};
+        vec_push(q->a, p->t.axis, p->t.naxis, lane);
+        lane = (TileAxis){"quad", p->t.quad, BOUND_LANE, false};
+    }
+    vec_push(q->a, p->t.axis, p->t.naxis, lane);
+}
+
 static void name_loops(Lower *q, Piece *p)
 {
     bool shared = false;
     enum { TURNS = 5 };
     for (int i = 0; i < TURNS * q->nest->norder; i++) { /* the grid, the items of a group, loops */
         if (p->lane && i == (TURNS - 1) * q->nest->norder)
-            vec_push(q->a, p->t.axis, p->t.naxis, ((TileAxis){"lane", p->lane, BOUND_LANE, false}));
+            name_lanes(q, p);
         int axis = q->nest->order[i % q->nest->norder];
         const NestAxis *x = &q->nest->axis[axis];
         Bound bound = x->bound == BOUND_WARP ? BOUND_LANE : x->bound; /* so many items each */
         TileAxis loop = {arena_strdup(q->a, x->name), p->at[axis], bound, x->scanned};
         static const Bound turn[] = {BOUND_GRID, BOUND_CLUSTER, BOUND_WARP, BOUND_LANE, BOUND_NOT};
         if (!loop.range || loop.range->op != OP_RANGE || x->bound != turn[i / q->nest->norder] ||
-            loop.range == p->t.lane || axis == p->row)
+            loop.range == p->t.lane || loop.range == p->lines || axis == p->row)
             continue;
         if (x->bound == BOUND_CLUSTER) { /* neighbours in the grid */
             loop.bound = BOUND_GRID;

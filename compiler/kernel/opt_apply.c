@@ -66,6 +66,8 @@ int opt_ranges(const Nest *n)
                             n->split[i].remaining /* terms with loops of their own */
                         ? reduced
                         : 0);
+    if (n->inner) /* a counter of rounds for each place; lanes, fragments and masked axes are new */
+        return sum + n->nstage + n->k->naxis + 5;
     return sum + n->nstage * (n->norder + 1);
 }
 

@@ -62,7 +62,7 @@ static const char *stage_refused(Nest *n, const Opt *o, int axis, Arena *a)
                 "STAGE %s %lld: the size of axis %s, along which it is read, is known at "
                 "run time only",
                 o->axis, (long long)o->amount, n->axis[i].name);
-    if (opt_ranges(n) + n->norder + 1 > MAX_RANGES)
+    if (opt_ranges(n) + (n->inner ? 1 : n->norder + 1) > MAX_RANGES)
         return opt_refuse(n, "STAGE %s %lld: the kernel would have more than %d loops", o->axis,
                           (long long)o->amount, MAX_RANGES);
     if (opt_on_gpu(n) ? !shared_by_items(n, load) : !reads_again(n, load, axis))

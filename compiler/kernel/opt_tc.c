@@ -59,6 +59,99 @@ static const char *tc_sums(Nest *n, const Opt *o, const Tc *u, const int *axis, 
         n->axis[axis[1]].name);
 }
 
+/* ---- rows of sums that stay in registers ------------------------------------------------------------ */
+
+/* The axes along which a row of the unit's sums runs: all that places or reduces have, but the terms of these sums. */
+static void mark_rows(Nest *n, const Tc *u, const int *axis)
+{
+    Arena *a = arena_new();
+    int count;
+    Node *range[TC_AXES], **order = graph_toposort(a, 1, &n->k->sink, &count);
+    for (int i = 0; i < TC_AXES; i++)
+        range[i] = n->k->axes[n->axis[axis[i]].root].range;
+    for (int i = 0; i < n->k->naxis; i++)
+        n->axis[i].row = n->axis[i].reduced;
+    for (int i = 0; i < count; i++)
+        for (uint32_t j = 1; tc_takes(u, order[i], range) && j < order[i]->nsrc; j++)
+            n->axis[nest_root(n, order[i]->src[j])].row = false;
+    arena_free(a);
+}
+
+/* All that the kernel has along rows is of one row, each of the columns of the sums, or why not. */
+static const char *rows_refused(Nest *n, const Opt *o, const Tc *u, const int *axis)
+{
+    const NestAxis *column = &n->axis[axis[TC_COLUMNS]];
+    const char *why = NULL;
+    Arena *a = arena_new();
+    int count;
+    Node *range[TC_AXES], **order = graph_toposort(a, 1, &n->k->sink, &count);
+    for (int i = 0; i < TC_AXES; i++)
+        range[i] = n->k->axes[n->axis[axis[i]].root].range;
+    for (int i = 0; i < count && !why; i++) {
+        int own;
+        Node *x = order[i], *const *of = own_ranges(x, &own);
+        const bool reduce = x->op == OP_REDUCE;
+        if ((!reduce && x->op != OP_STAGE && x->op != OP_SCAN) || tc_takes(u, x, range))
+            continue;
+        const int monoid = reduce ? (int)reduce_monoid(x) : INGOT_REDUCE_ADD;
+        bool good = own == 1 && x->op != OP_SCAN && (!reduce || reduce_size(x) == 1) &&
+                    (monoid == INGOT_REDUCE_ADD || monoid == INGOT_REDUCE_MAX) &&
+                    (!reduce || x->dtype == INGOT_F32);
+        const NestAxis *along = good ? &n->axis[nest_root(n, of[0])] : column;
+        good = good && along->split < 0 && along->extent == column->extent &&
+               along->within == column->within &&
+               (reduce || (x->src[2]->op == OP_RANGE && x->src[2] != range[TC_TERMS]));
+        if (!good)
+            why = opt_refuse(n,
+                             "TC %s: what the kernel has along its rows is not all of rows of %lld "
+                             "that %s has in registers",
+                             o->axis, (long long)column->extent, u->name);
+    }
+    arena_free(a);
+    return why;
+}
+
+/* The columns are those of a value that has a place: its rows stay in registers. */
+static const char *inner_refused(Nest *n, const Opt *o, const Tc *u, const int *axis)
+{
+    const NestAxis *row = &n->axis[axis[TC_ROWS]], *column = &n->axis[axis[TC_COLUMNS]],
+                   *term = &n->axis[axis[TC_TERMS]];
+    if (n->target && !(n->target->units >> (u - tc_units) & 1))
+        return opt_refuse(n, "TC %s: this target has no such unit (it has: %s)", o->axis,
+                          unit_names(n, n->target->units));
+    if (!u->lanes || tc_in_place(u) || dtype_info[u->a].bytes != 2 || n->inner || n->tc ||
+        n->items || n->nstage || n->k->sink->nsrc != 1)
+        return opt_refuse(n,
+                          "TC %s: rows of a value that has a place are for units of 16 bits whose "
+                          "lanes have the sums, before any other TC, BIND to items and STAGE",
+                          o->axis);
+    if (row->reduced || row->scanned || !term->reduced || term->staged || row->extent != u->m ||
+        term->extent != u->k || axis[TC_COLUMNS] >= n->k->naxis || column->split >= 0 ||
+        column->extent < 0 || column->extent % (u->k > u->n ? u->k : u->n))
+        return opt_refuse(n,
+                          "TC %s: %s takes %d rows of results, all of a row that is a multiple of "
+                          "%d (MASK), and %d terms",
+                          o->axis, u->name, u->m, u->k > u->n ? u->k : u->n, u->k);
+    if (column->extent * u->m / u->lanes > MOST_SUMS)
+        return opt_refuse(n, "TC %s: a lane has room for %d sums, the rows have %lld in each",
+                          o->axis, MOST_SUMS, (long long)(column->extent * u->m / u->lanes));
+    return rows_refused(n, o, u, axis);
+}
+
+static const char *opt_inner(Nest *n, const Opt *o, const Tc *u, const int *axis)
+{
+    int sums;
+    const char *why = n->shared ? inner_refused(n, o, u, axis) : NULL;
+    if (!why && n->shared)
+        why = tc_sums(n, o, u, axis, &sums);
+    if (why)
+        return why;
+    n->inner = u;
+    memcpy(n->inner_axis, axis, sizeof n->inner_axis);
+    mark_rows(n, u, axis);
+    return NULL;
+}
+
 static const char *tc_refused(Nest *n, const Opt *o, const Tc *u, const int *axis)
 {
     const NestAxis *row = &n->axis[axis[TC_ROWS]], *column = &n->axis[axis[TC_COLUMNS]],
@@ -76,14 +169,25 @@ static const char *tc_refused(Nest *n, const Opt *o, const Tc *u, const int *axi
         column->staged || !term->reduced || term->staged)
         return opt_refuse(n, "TC %s: it takes (an axis of results; another; a reduced axis)",
                           o->axis);
-    if (u->lanes && (row->extent != u->m || column->extent != u->n || term->extent != u->k))
+    if (n->inner && (u != n->inner || axis[TC_ROWS] != n->inner_axis[TC_ROWS] || !term->row))
+        return opt_refuse(n,
+                          "TC %s: what reads the rows of a TC before it is of the same unit and "
+                          "rows, its terms are along them",
+                          o->axis);
+    for (int i = 0; i < n->naxis && n->inner; i++)
+        if ((n->axis[i].row || i == n->inner_axis[TC_TERMS]) &&
+            (n->axis[i].split >= 0 || n->axis[i].bound || n->axis[i].form != AXIS_LOOP))
+            return opt_refuse(n, "TC %s: axis %s has been changed since the TC before", o->axis,
+                              n->axis[i].name);
+    const int64_t terms = n->inner ? u->k : term->extent;
+    if (u->lanes && (row->extent != u->m || column->extent != u->n || terms != u->k))
         return opt_refuse(n,
                           "TC %s: %s takes %d rows, %d columns and %d terms: these axes have %lld, "
                           "%lld and %lld",
                           o->axis, u->name, u->m, u->n, u->k, (long long)row->extent,
                           (long long)column->extent, (long long)term->extent);
-    if (row->extent < 2 || row->extent > u->m || column->extent != u->n ||
-        term->extent < u->group || term->extent > u->k || term->extent % u->group)
+    if (row->extent < 2 || row->extent > u->m || column->extent != u->n || terms < u->group ||
+        terms > u->k || terms % u->group)
         return opt_refuse(n,
                           "TC %s: %s takes 2 to %d rows, %d columns, and up to %d terms that are a "
                           "multiple of %d: these axes have %lld, %lld and %lld",
@@ -125,6 +229,8 @@ const char *opt_tc(Nest *n, const Opt *o)
         if (axis[i] < 0)
             return opt_no_axis(n, "TC: ", text.axis[i], (size_t)text.length[i]);
     }
+    if (n->axis[axis[TC_COLUMNS]].staged)
+        return opt_inner(n, o, u, axis);
     const char *why = n->shared ? tc_refused(n, o, u, axis) : NULL;
     if (!why && n->shared)
         why = tc_sums(n, o, u, axis, &sums);
@@ -148,6 +254,9 @@ const char *opt_tc(Nest *n, const Opt *o)
     memcpy(n->tc_axis, axis, sizeof axis);
     n->lanes = u->lanes ? 0 : u->n;
     n->items = u->lanes;
+    for (int i = 0; i < n->naxis && n->inner; i++)
+        if (n->axis[i].row || i == n->inner_axis[TC_TERMS])
+            n->axis[i].form = AXIS_UNIT;
     for (int i = 0; i < TC_AXES; i++)
         n->axis[axis[i]].form = i == TC_COLUMNS && !u->lanes ? AXIS_LANES : AXIS_UNIT;
     return NULL;

@@ -150,6 +150,8 @@ static int rank_in_place(const Lower *q, const Piece *p, int axis)
 
 int64_t place_extent(const Lower *q, const Piece *p, int axis)
 {
+    if (q->nest->axis[axis].row)
+        return q->nest->axis[axis].extent;
     if (p->at[axis] == p->t.lane)
         return p->t.lanes;
     if (p->at[axis]->op == OP_RANGE)

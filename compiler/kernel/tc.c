@@ -63,7 +63,7 @@ static Node *cut_f32(const Tc *u, Node *n)
     return cut ? n->src[0]->src[0]->src[0] : NULL;
 }
 
-/* What fills a place that lanes read asks the gate; what is zero behind the same one needs no other. */
+/* The load, or, of what lanes have in registers, the row that it is made of (then what they have: PACK).  What fills a place that lanes read asks the gate; what is zero behind the same one needs no other. */
 static Node *load_below(const Tc *u, Node *n)
 {
     Node *gate = NULL, *below = n;
@@ -74,6 +74,8 @@ static Node *load_below(const Tc *u, Node *n)
         gate = zero ? n->src[0] : gate;
         below = zero ? n->src[1] : n->op == OP_CAST ? n->src[0] : cut_f32(u, n);
     }
+    if ((n->op == OP_STAGE || n->op == OP_PACK) && u->lanes && !tc_in_place(u))
+        return n;
     if (n->op != OP_LOAD || (gate && gate != n->src[1]))
         return NULL;
     return u->lanes || node_is_const_i(n->src[1], 1) ? n : NULL;
@@ -95,6 +97,15 @@ bool tc_turned(Node *term, Node *const *range)
     return depends_on(term->src[1], range[TC_ROWS]);
 }
 
+/* Of what lanes have packed the ranges stand behind it: it is made of other fragments, which moved with the same. */
+static bool moves(Node *x, Node *range)
+{
+    bool found = false;
+    for (uint32_t i = 0; x->op == OP_PACK && i < x->nsrc; i++)
+        found |= x->src[i] == range;
+    return x->op == OP_PACK ? found : depends_on(x, range);
+}
+
 bool tc_operands(const Tc *u, Node *term, Node *const *range, Node **a, Node **b)
 {
     Node *x = load_below(u, term->src[0]), *y = load_below(u, term->src[1]);
@@ -104,9 +115,9 @@ bool tc_operands(const Tc *u, Node *term, Node *const *range, Node **a, Node **b
     *a = turned ? y : x;
     *b = turned ? x : y;
     return tc_reads((*a)->dtype, u->a) && tc_reads((*b)->dtype, u->b) &&
-           depends_on(*a, range[TC_ROWS]) && !depends_on(*a, range[TC_COLUMNS]) &&
-           depends_on(*b, range[TC_COLUMNS]) && !depends_on(*b, range[TC_ROWS]) &&
-           depends_on(*a, range[TC_TERMS]) && depends_on(*b, range[TC_TERMS]);
+           moves(*a, range[TC_ROWS]) && !moves(*a, range[TC_COLUMNS]) &&
+           moves(*b, range[TC_COLUMNS]) && !moves(*b, range[TC_ROWS]) &&
+           moves(*a, range[TC_TERMS]) && moves(*b, range[TC_TERMS]);
 }
 
 bool tc_takes(const Tc *u, Node *r, Node *const *range)

@@ -29,6 +29,7 @@ bool tc_element_set(Lower *q, Piece *p, int element)
     if (!p->lane || element >= tc_per_lane(n->tc, TC_TERMS))
         return false;
     p->element = element;
+    p->line = element / 2 % 2;
     tc_sum_element(q->c, n->tc, p->lane, element, &p->at[n->tc_axis[TC_ROWS]],
                    &p->at[n->tc_axis[TC_COLUMNS]]);
     return true;
@@ -37,10 +38,14 @@ bool tc_element_set(Lower *q, Piece *p, int element)
 static void begin_lanes(Lower *q, Piece *p)
 {
     const Nest *n = q->nest;
+    const int extent[] = {n->tc->m, n->tc->n, n->tc->k};
     p->t.tc = n->tc;
     for (int i = 0; i < TC_AXES; i++)
-        p->t.fragment[i] = range_new(q->c, p->next++, idx(q->c, p->at[n->tc_axis[i]]->hi + 1));
-    p->lane = range_new(q->c, p->next++, idx(q->c, n->tc->lanes));
+        p->t.fragment[i] = range_new(q->c, p->next++, idx(q->c, extent[i]));
+    if (n->inner)
+        rows_begin(q, p);
+    else
+        p->lane = range_new(q->c, p->next++, idx(q->c, n->tc->lanes));
     (void)tc_element_set(q, p, 0);
     p->element = -1;
 }
@@ -68,8 +73,7 @@ void tc_begin(Lower *q, Piece *p)
     p->t.lane = p->at[column] = range_new(q->c, p->next++, idx(q->c, n->tc->n));
 }
 
-/* Which of the copies of a sum this is, and how many there are. */
-static int64_t copy_number(const Lower *q, const Piece *p, Node *sum, int64_t *copies)
+int64_t tc_copy_number(const Lower *q, const Piece *p, Node *sum, int64_t *copies)
 {
     int64_t number = 0;
     *copies = 1;
@@ -125,7 +129,7 @@ Node *lower_fragments(Lower *q, Piece *p, Node *n)
         Node *sum = fragment_sum(q, p, n);
         return node_make(c, OP_PROJ, n->dtype, (Arg){.i = p->element}, 1, &sum, 0, NULL);
     }
-    int64_t copies, first = copy_number(q, p, n, &copies) * u->m * u->n;
+    int64_t copies, first = tc_copy_number(q, p, n, &copies) * u->m * u->n;
     int number = staged_number(q, n);
     if (q->staged[number].elements < copies * u->m * u->n)
         q->staged[number].elements = copies * u->m * u->n;

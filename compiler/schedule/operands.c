@@ -1,7 +1,7 @@
-/* operands.c - queries and keys that lie in one buffer are two arguments of the kernel that multiplies them.
+/* operands.c - queries, keys and values that lie in one buffer are arguments of their own of the kernel that multiplies them.
  *
- * A place is filled with what a kernel reads of an argument (STAGE).  Where both operands of a matrix unit come from one buffer, each at
- * coordinates of its own, they are read as if they were two. */
+ * A place is filled with what a kernel reads of an argument (STAGE).  Where operands of matrix units come from one buffer, each at
+ * coordinates of its own, they are read as if there were one for each. */
 #include "schedule.h"
 #include "tc.h"
 
@@ -12,26 +12,46 @@ static Node *operand(Node *n)
     return n->op == OP_LOAD && n->src[0]->op == OP_BUFFER ? n : NULL;
 }
 
+/* The first operand of a product that lies in the buffer of another one before it, or NULL. */
+static Node *operand_beside(Arena *a, Node *store)
+{
+    enum { MOST = 16 };
+    int n, known = 0;
+    Node *seen[MOST], **order = graph_toposort(a, 1, &store, &n);
+    for (int i = 0; i < n; i++) {
+        Node *t = order[i], *product = t->op == OP_REDUCE ? t->src[0] : NULL;
+        if (!product || product->op != OP_MUL || (t->arg.i & 255) != INGOT_REDUCE_ADD)
+            continue;
+        Node *x[] = {operand(product->src[0]), operand(product->src[1])};
+        for (int j = 0; j < 2 && known < MOST; j++) {
+            bool beside = false, again = !x[j];
+            for (int l = 0; l < known && x[j]; l++) {
+                again |= seen[l] == x[j];
+                beside |= seen[l]->src[0] == x[j]->src[0];
+            }
+            if (beside && !again)
+                return x[j];
+            if (!again)
+                seen[known++] = x[j];
+        }
+    }
+    return NULL;
+}
+
 void nest_part_operands(Nest *k)
 {
     Sched *s = k->s;
     Context *c = s->c;
-    int n, room = (int)(sizeof k->bufs / sizeof *k->bufs);
+    int room = (int)(sizeof k->bufs / sizeof *k->bufs);
     bool lanes = false;
     for (int i = 0; i < TC_COUNT; i++)
         lanes |= s->target && (s->target->units >> i & 1) && tc_units[i].lanes;
     if (!lanes)
         return;
     Arena *a = arena_new();
-    Node **order = graph_toposort(a, 1, &k->store, &n);
-    for (int i = 0; i < n; i++) {
-        Node *t = order[i], *product = t->op == OP_REDUCE ? t->src[0] : NULL;
-        if (!product || product->op != OP_MUL || (t->arg.i & 255) != INGOT_REDUCE_ADD)
-            continue;
-        Node *x = operand(product->src[0]), *y = operand(product->src[1]), *src[4 * INGOT_MAX_RANK];
-        if (!x || !y || x == y || x->src[0] != y->src[0] || k->nbuf == room ||
-            y->nsrc > sizeof src / sizeof *src)
-            continue;
+    Node *y, *src[4 * INGOT_MAX_RANK];
+    while (k->nbuf < room && (y = operand_beside(a, k->store)) &&
+           y->nsrc <= sizeof src / sizeof *src) {
         for (uint32_t j = 0; j < y->nsrc; j++)
             src[j] = y->src[j];
         k->bufs[k->nbuf] = k->bufs[y->src[0]->arg.i];
@@ -39,7 +59,6 @@ void nest_part_operands(Nest *k)
         Node *apart =
             node_make(c, OP_LOAD, (ingot_dtype)y->dtype, y->arg, (int)y->nsrc, src, 0, NULL);
         k->store = substitute(c, k->store, 1, &y, &apart);
-        break;
     }
     arena_free(a);
 }

@@ -9,7 +9,8 @@
  * is read along its last axis by reduces and by elementwise operations on rows, of which comes one operand of a sum of products
  * over the same axis (y).  Nothing between the two is stored: s and what the products read have a place for their rows
  * (STAGE, rangeify.c). */
-#include "schedule.h"
+#include "fusion.h"
+#include "tc.h"
 
 enum { MAX_MEMBERS = 48, FAR = 256 /* how many nodes of the order are looked at */ };
 
@@ -232,6 +233,79 @@ static bool fits(const Rows *r, Node *products)
            again <= tiles + stored * rows * keys * bytes / node_bytes(s);
 }
 
+/* What an operand is below casts and movement. */
+static const Node *base_of(Sched *s, const Node *x)
+{
+    for (;;) {
+        const bool moves = moves_elements(x) && x->op != OP_GATHER && x->op != OP_PAD;
+        if ((!moves && x->op != OP_CAST) || !is_computed(s, (Node *)(uintptr_t)x))
+            return x;
+        x = x->src[0];
+    }
+}
+
+/* It is read as it lies, and is of this type. */
+static bool is_read(Sched *s, const Node *x, ingot_dtype type)
+{
+    const Node *base = base_of(s, x);
+    return base->dtype == type && !is_computed(s, (Node *)(uintptr_t)base);
+}
+
+/* On a GPU the rows stay in the registers of lanes that multiply fragments together (tc_rows.c), if there are enough of them: whatever is
+ * made of rows of sums, and of the results. */
+static bool fits_registers(const Rows *r, Node *products)
+{
+    enum { MOST_ROW = 256, MOST_REGISTERS = 160, LEAST_ROWS = 16, SHARED_ROWS = 64, PAD = 16 };
+    Sched *s = r->s;
+    const Target *t = s->target;
+    Node *rows = r->member[0].n, *y = r->sum, *inner = products->src[0], *outer = y->src[0];
+    const int axis = r->member[0].axis;
+    int64_t keys, nrows, terms = 0, columns = 0, size;
+    bool unit = false;
+    while (inner->op == OP_CAST)
+        inner = inner->src[0];
+    while (outer->op == OP_CAST)
+        outer = outer->src[0];
+    if (axis < 1 || !idx_value(rows->shape[axis], &keys) ||
+        !idx_value(rows->shape[axis - 1], &nrows))
+        return false;
+    for (int i = 0; i < products->src[0]->rank; i++) {
+        if (!(reduce_axes(products) >> i & 1))
+            continue;
+        if (!idx_value(products->src[0]->shape[i], &size) || (terms > 1 && size > 1))
+            return false;
+        terms = size > terms ? size : terms;
+    }
+    for (int i = 0; i < y->rank; i++)
+        if (!idx_value(y->shape[i], &size))
+            return false;
+        else if (size > 1)
+            columns = size;
+    const ingot_dtype type = (ingot_dtype)base_of(s, inner->src[0])->dtype;
+    const Node *row = operand_of(r);
+    while (row->op == OP_CAST && dtype_info[row->dtype].bytes > dtype_info[type].bytes)
+        row = row->src[0];
+    for (int i = 0; i < TC_COUNT; i++)
+        unit |= (t->units >> i & 1) && tc_units[i].lanes == 32 && tc_units[i].a == type &&
+                dtype_info[type].bytes == 2;
+    for (int m = 0; m < r->nmember; m++) {
+        const Node *x = r->member[m].n;
+        const int monoid = x->op == OP_REDUCE ? (int)(x->arg.i & 255) : INGOT_REDUCE_MAX;
+        if ((monoid != INGOT_REDUCE_MAX && monoid != INGOT_REDUCE_ADD) ||
+            (x->op == OP_REDUCE && x->dtype != INGOT_F32))
+            return false;
+    }
+    const int64_t bytes = dtype_info[type].bytes;
+    const int64_t shared =
+        (2 * keys + SHARED_ROWS + PAD) * ((terms > columns ? terms : columns) * bytes + PAD);
+    return unit && row->dtype == type && is_read(s, inner->src[0], type) &&
+           is_read(s, inner->src[1], type) &&
+           is_read(s, outer->src[0], type) != is_read(s, outer->src[1], type) &&
+           nrows >= LEAST_ROWS && keys >= LEAST_ROWS && keys <= MOST_ROW && terms >= LEAST_ROWS &&
+           columns >= LEAST_ROWS && columns % 8 == 0 && keys / 2 + columns / 2 <= MOST_REGISTERS &&
+           shared <= t->shared;
+}
+
 bool stage_rows(Sched *s, Node *n, int norder, Node *const *order, Node *const *uses)
 {
     Info *i = info_of(s, n);
@@ -251,7 +325,8 @@ bool stage_rows(Sched *s, Node *n, int norder, Node *const *order, Node *const *
     bool reduced = false; /* what stays elementwise is stored for little */
     for (int m = 0; m < r.nmember; m++)
         reduced |= r.member[m].kind == ONE;
-    if (!reduced || !products || !all_inside(&r) || !fits(&r, products))
+    if (!reduced || !products || !all_inside(&r) ||
+        !(s->target->gpu ? fits_registers : fits)(&r, products))
         return false;
     unsigned rows = 1u << r.member[0].axis;
     Node *core = core_of(&r, operand_of(&r));

@@ -129,7 +129,15 @@ def mma(ingot, work):
     more = [("z", H, [1, 32, 5, 5])]
     rows = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Relu", ["p"], ["q"]), helper.make_node("MatMul", ["q", "v"], ["y"])]
     single = numpy_helper.from_array((rng.integers(-3, 4, (72, 40)) / 4).astype(np.float32), "w")
-    models = [(model(work / "halves.onnx", H, [72, 64], H, product, [72, 40], [halves(rng, 64, 40)]), "f32", "mma.f16", 1),
+    part = [helper.make_node("Split", ["x"], list("qkv"), axis=1, num_outputs=3)]
+    part += [helper.make_node("Transpose", [f"{t}h"], [f"{t}t"], perm=perm) for t, perm in (("q", [1, 0, 2]), ("k", [1, 2, 0]), ("v", [1, 0, 2]))]
+    part[1:1] = [helper.make_node("Reshape", [t, "heads"], [f"{t}h"]) for t in "qkv"]
+    rest = [("MatMul", ["qt", "kt"], "s"), ("Add", ["s", "z"], "a"), ("Softmax", ["a"], "p"), ("MatMul", ["p", "vt"], "o")]
+    attention = part + [helper.make_node(op, of, [to]) for op, of, to in rest]
+    attention += [helper.make_node("Transpose", ["o"], ["ot"], perm=[1, 0, 2]), helper.make_node("Reshape", ["ot", "flat"], ["y"])]
+    shapes = [numpy_helper.from_array(np.array(s), t) for t, s in (("heads", [37, 2, 16]), ("flat", [37, 32]))]
+    models = [(model(work / "attention.onnx", H, [37, 96], H, attention, [37, 32], shapes, [("z", H, [37, 37])]), "f32", "mma.f16", 2),
+              (model(work / "halves.onnx", H, [72, 64], H, product, [72, 40], [halves(rng, 64, 40)]), "f32", "mma.f16", 1),
               (model(work / "window.onnx", H, [1, 32, 9, 9], H, window, [1, 32, 5, 5], [halves(rng, 32, 32, 3, 3)], more), "f32", "mma.f16", 1),
               (model(work / "single.onnx", F, [70, 72], F, product, [70, 40], [single]), "tf32", "mma.tf32", 1),
               (model(work / "narrow.onnx", F, [70, 72], F, product, [70, 40], [single]), "f16", "mma.f16", 0),
@@ -140,8 +148,10 @@ def mma(ingot, work):
         options = ["--target", "cuda:sm_80", "--precision", how]
         call(ingot, "compile", path, "-o", first, *options, "--save-sched", sched)
         text = (first / "model_kernels.cu").read_text()
-        if sched.read_text().count(f"TC {unit}") < least or (least and "depth" not in sched.read_text()):
+        if sched.read_text().count(f"TC {unit}") < least or (least and path.stem != "attention" and "depth" not in sched.read_text()):
             raise Wrong(f"{path.stem}: not by the unit: {sched.read_text()}")
+        if path.stem == "attention" and (text.count('extern "C" __global__') != 1 or "= igrt_mma_quad_max(" not in text):
+            raise Wrong(f"attention is not one kernel whose rows are in registers: {sched.read_text()}")
         if path.stem == "rows" and ("layout pitch(1,56)" not in sched.read_text() or sched.read_text().count("depth") != 4 or "igrt_copy_part_async_16(" not in text.split("model_k0")[-1]):
             raise Wrong(f"rows of 106 bytes are not copied by 16: {sched.read_text()}")
         call(ingot, "compile", path, "-o", again, *options, "--sched", sched)

@@ -1,0 +1,276 @@
+/* tc_rows.c - rows of sums that stay in the registers of lanes, with all that is made of a row: attention.
+ *
+ *     s = sum over k of q[i,k] k[j,k]          the inner product, of a unit whose lanes have the sums
+ *     m = max over j of s, e = exp(s - m), l = sum over j of e
+ *     y = sum over j of e[j] v[j,d] / l        the outer one, of the same unit
+ *
+ * What a kernel has in places along a row (STAGE), and what it reduces along one, needs neither place nor loop here: a row is so many
+ * fragments of sums, of each of which a lane has two lines and in both two columns (tc_element()),
+ *
+ *     row = 8 line + lane / 4        j = 8 copy + 2 (lane % 4) + column
+ *
+ * and the value at j is an expression of PROJ(the sum of fragment `copy`, 2 line + column): equal ones are one node.  A reduce joins what
+ * the lane has, then the four lanes of a line:
+ *
+ *     REDUCE(values joined, quad)
+ *
+ * Values that the lane has are what it has to have of an operand of the outer product, of types of two bytes (PACK). */
+#include <string.h>
+
+#include "lower.h"
+
+static const Tc *unit(const Lower *q)
+{
+    return q->nest->inner;
+}
+
+/* Where the lane's column of a fragment is in its row. */
+static Node *along_row(Lower *q, Piece *p, int copy, int column)
+{
+    Node *row, *at;
+    tc_sum_element(q->c, unit(q), p->lane, column, &row, &at);
+    return idx_add(q->c, idx(q->c, (int64_t)copy * unit(q)->n), at);
+}
+
+static void set_along(Lower *q, Piece *p, Node *at)
+{
+    for (int i = 0; i < q->k->naxis; i++)
+        if (q->nest->axis[i].row)
+            p->at[i] = at;
+}
+
+static void set_element(Lower *q, Piece *p, int line, int copy, int column)
+{
+    Node *column_of_results;
+    p->line = line;
+    p->copy = copy;
+    p->column = column;
+    tc_sum_element(q->c, unit(q), p->lane, 2 * line, &p->at[q->nest->inner_axis[TC_ROWS]],
+                   &column_of_results);
+    set_along(q, p, along_row(q, p, copy, column));
+}
+
+void rows_begin(Lower *q, Piece *p)
+{
+    p->lines = range_new(q->c, p->next++, idx(q->c, unit(q)->lanes / 4));
+    p->t.quad = range_new(q->c, p->next++, idx(q->c, 4));
+    p->lane = idx_add(q->c, idx_mul(q->c, p->lines, idx(q->c, 4)), p->t.quad);
+    set_element(q, p, 0, 0, 0);
+}
+
+/* ---- what was made already -------------------------------------------------------------------------- */
+
+static Node *made(const Piece *p, const Node *of, int line, int copy, int column)
+{
+    for (int i = 0; i < p->nmade; i++) {
+        const struct Made *m = &p->made[i];
+        if (m->of == of && m->line == line && m->copy == copy && m->column == column)
+            return m->value;
+    }
+    return NULL;
+}
+
+static Node *make(Lower *q, Piece *p, const Node *of, int line, int copy, int column, Node *value)
+{
+    struct Made m = {of, line, copy, column, value};
+    vec_push(q->a, p->made, p->nmade, m);
+    return value;
+}
+
+/* ---- elements of rows ------------------------------------------------------------------------------- */
+
+/* What all results know, with the indices that the axes have now. */
+static Env results_env(Lower *q, Piece *p)
+{
+    Env in = env_new(q, NULL);
+    for (int i = 0; i < q->k->naxis; i++)
+        if (!q->nest->axis[i].reduced && (p->at[i] || p->sum[i].split))
+            in.value[i] = lower_index(q, p, i);
+    return in;
+}
+
+Node *rows_stage(Lower *q, Piece *p, Node *n, Env *e)
+{
+    (void)e;
+    Node *known = made(p, n->src[0], p->line, p->copy, p->column);
+    if (known)
+        return known;
+    Env in = results_env(q, p);
+    const int own = nest_root_of(q->k, n->src[1]);
+    in.value[own] = lower_index(q, p, own);
+    env_ready(q, &in);
+    return make(q, p, n->src[0], p->line, p->copy, p->column, lower_node(q, p, n->src[0], &in));
+}
+
+/* The value at the element that the axes are at, or what changes nothing beyond the end of the row. */
+static Node *element_of(Lower *q, Piece *p, Node *value, Node *range, Node *identity)
+{
+    Env in = results_env(q, p);
+    const int root = nest_root_of(q->k, range);
+    in.value[root] = lower_index(q, p, root);
+    env_ready(q, &in);
+    Node *inside = q->nest->axis[root].within ? lower_inside(q, range, &in) : NULL, *v;
+    if (inside && node_is_const_i(inside, 0))
+        return identity;
+    v = lower_node(q, p, value, &in);
+    if (!inside || node_is_const_i(inside, 1))
+        return v;
+    return node_make(q->c, OP_WHERE, v->dtype, (Arg){0}, 3, (Node *[]){inside, v, identity}, 0,
+                     NULL);
+}
+
+/* As a tree: then none waits for all that are before it. */
+static Node *join_values(Lower *q, Node *n, Node **value, int count)
+{
+    if (count == 1)
+        return *value;
+    Node *x = join_values(q, n, value, (count + 1) / 2), *y, *out;
+    y = join_values(q, n, value + (count + 1) / 2, count / 2);
+    monoid_join(q->c, reduce_monoid(n), &x, &y, &out);
+    return out;
+}
+
+static Node *reduce_along(Lower *q, Piece *p, Node *n)
+{
+    const Nest *nest = q->nest;
+    const int line = p->line, copy = p->copy, column = p->column;
+    const int64_t extent = nest->axis[nest_root_of(q->k, n->src[1])].extent;
+    const int fragments = (int)(extent / unit(q)->n);
+    Node *known = made(p, n, line, 0, 0), *identity = reduce_identity(q->c, n);
+    if (known)
+        return known;
+    Node **value = NEWN(q->a, Node *, 2 * fragments);
+    int count = 0;
+    for (int i = 0; i < 2 * fragments; i++) {
+        set_element(q, p, line, i / 2, i % 2);
+        Node *v = element_of(q, p, n->src[0], n->src[1], identity);
+        if (v != identity)
+            value[count++] = v;
+    }
+    set_element(q, p, line, copy, column);
+    Node *src[] = {join_values(q, n, value, count), p->t.quad};
+    return make(
+        q, p, n, line, 0, 0,
+        node_make(q->c, OP_REDUCE, n->dtype, reduce_arg(reduce_monoid(n), 0, 0), 2, src, 0, NULL));
+}
+
+/* ---- products --------------------------------------------------------------------------------------- */
+
+/* Of the inner product the fragment of sums that the element is in. */
+static Node *inner_product(Lower *q, Piece *p, Node *n)
+{
+    const Nest *nest = q->nest;
+    const int *axis = nest->inner_axis;
+    Node *sum = made(p, n, 0, p->copy, 0);
+    if (!sum) {
+        Node *kept[TC_AXES], **src = NEWN(q->a, Node *, (int)n->nsrc + 3 * nest->nsplit + 2);
+        int nrange = 0, left = 0;
+        for (int i = 0; i < TC_AXES; i++) {
+            kept[i] = p->at[axis[i]];
+            p->at[axis[i]] = p->t.fragment[i];
+        }
+        const int row = nest->axis[axis[TC_COLUMNS]].root;
+        p->at[row] =
+            idx_add(q->c, idx(q->c, (int64_t)p->copy * unit(q)->n), p->t.fragment[TC_COLUMNS]);
+        Env in = results_env(q, p);
+        in.value[row] = lower_index(q, p, row);
+        for (uint32_t i = 1; i < n->nsrc; i++) {
+            const int root = nest_root_of(q->k, n->src[i]);
+            in.value[root] = lower_index(q, p, root);
+            lower_loops(q, p, root, src + 1, &nrange);
+        }
+        for (int i = 0; i < nrange; i++)
+            if (src[1 + i] != p->t.fragment[TC_TERMS])
+                src[1 + left++] = src[1 + i];
+        env_ready(q, &in);
+        src[0] = tc_bare(q->c, lower_node(q, p, n->src[0], &in));
+        lower_sort_loops(q, p, src + 1, left);
+        src[1 + left] = p->t.fragment[TC_TERMS];
+        for (int i = 0; i < TC_AXES; i++)
+            p->at[axis[i]] = kept[i];
+        sum = node_make(q->c, OP_REDUCE, n->dtype, n->arg, 2 + left, src, 0, NULL);
+        make(q, p, n, 0, p->copy, 0, sum);
+    }
+    return node_make(q->c, OP_PROJ, n->dtype, (Arg){.i = 2 * p->line + p->column}, 1, &sum, 0,
+                     NULL);
+}
+
+/* What the lane has of the terms from `first` on, as an operand of the outer product. */
+static Node *pack(Lower *q, Piece *p, Node *value, Node *range, int block)
+{
+    const Tc *u = unit(q);
+    const int n = tc_per_lane(u, TC_ROWS);
+    Node *known = made(p, value, -1, block, 0), *src[16];
+    if (known)
+        return known;
+    for (int i = 0; i < n; i++) {
+        set_element(q, p, i / 2 % 2, 2 * block + i / 4, i % 2);
+        src[i] = element_of(q, p, value, range, node_const_f(q->c, value->dtype, 0));
+    }
+    src[n] = p->t.fragment[TC_ROWS];
+    src[n + 1] = p->t.fragment[TC_TERMS];
+    Node *x = node_make(q->c, OP_PACK, value->dtype, (Arg){0}, n + 2, src, 0, NULL);
+    return make(q, p, value, -1, block, 0, x);
+}
+
+/* An operand of the outer product: what is in registers, and what is loaded, with their casts. */
+static Node *operand(Lower *q, Piece *p, Node *n, Node *range, int block, Env *in)
+{
+    if (n->op == OP_CAST) {
+        Node *x = operand(q, p, n->src[0], range, block, in);
+        return node_with(q->c, n, &x);
+    }
+    return n->op == OP_STAGE ? pack(q, p, n, range, block) : lower_node(q, p, n, in);
+}
+
+static Node *outer_product(Lower *q, Piece *p, Node *n)
+{
+    const Nest *nest = q->nest;
+    const Tc *u = unit(q);
+    const int row = nest->tc_axis[TC_ROWS], column = nest->tc_axis[TC_COLUMNS],
+              term = nest->tc_axis[TC_TERMS];
+    const int line = p->line, copy = p->copy, at_column = p->column;
+    int64_t copies;
+    const int number = (int)tc_copy_number(q, p, n, &copies);
+    Node *sum = made(p, n, -1, number, 0), *kept[] = {p->at[row], p->at[column]};
+    if (sum)
+        return node_make(q->c, OP_PROJ, n->dtype, (Arg){.i = p->element}, 1, &sum, 0, NULL);
+    Node *body = NULL, *own = p->t.fragment[TC_TERMS];
+    for (int i = 0; i < nest->axis[term].extent / u->k; i++) {
+        Env in = env_new(q, NULL);
+        Node *side[2];
+        for (int j = 0; j < 2; j++) {
+            p->at[row] = p->t.fragment[TC_ROWS];
+            p->at[column] = p->t.fragment[TC_COLUMNS];
+            set_along(q, p, idx_add(q->c, idx(q->c, (int64_t)i * u->k), own));
+            in = results_env(q, p);
+            in.value[term] = lower_index(q, p, term);
+            env_ready(q, &in);
+            side[j] = operand(q, p, n->src[0]->src[j], n->src[1], i, &in);
+        }
+        Node *one = tc_bare(q->c, node_with(q->c, n->src[0], side));
+        body = body ? node_alu2(q->c, OP_ADD, n->dtype, body, one) : one;
+    }
+    Node *src[] = {body, own};
+    sum = node_make(q->c, OP_REDUCE, n->dtype, n->arg, 2, src, 0, NULL);
+    make(q, p, n, -1, number, 0, sum);
+    set_element(q, p, line, copy, at_column);
+    p->at[row] = kept[0];
+    p->at[column] = kept[1];
+    return node_make(q->c, OP_PROJ, n->dtype, (Arg){.i = p->element}, 1, &sum, 0, NULL);
+}
+
+Node *rows_reduce(Lower *q, Piece *p, Node *n, const Env *e)
+{
+    Node *inner[TC_AXES], *outer[TC_AXES];
+    (void)e;
+    for (int i = 0; i < TC_AXES; i++) {
+        inner[i] = q->k->axes[q->nest->axis[q->nest->inner_axis[i]].root].range;
+        outer[i] = q->k->axes[q->nest->axis[q->nest->tc_axis[i]].root].range;
+    }
+    if (tc_takes(unit(q), n, inner))
+        return inner_product(q, p, n);
+    if (tc_takes(unit(q), n, outer))
+        return outer_product(q, p, n);
+    return reduce_along(q, p, n);
+}
