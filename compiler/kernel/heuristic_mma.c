@@ -314,7 +314,7 @@ static void rank(Ranking *r, const TileSize *b, double time)
 }
 
 /* Of all sizes of blocks that the unit and the GPU can do the one that takes the least; for the tuner (Target.nth) one of the next. any: they
- * need not be powers of two, so that less of a last block, or of a last turn of all processors, is empty. */
+ * need not be powers of two. Products in three bound themselves, so less of a last block that is empty shows; others are bound by what comes. */
 static bool pick_block(const Extents *e, const Tc *u, const Target *t, bool gather, bool any,
                        TileSize *best, double *cycles)
 {
@@ -421,10 +421,8 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
             const bool three = p.unit->products == 3;
             good = pick_block(&e, p.unit, t, gather, three || t->nth, &b, &cycles) &&
                    mma_join(tiled, &p);
-            /* a warpgroup's unit stands beside powers of two: the estimate of the least of many is too low */
             if (good && (gather || !choose_wgmma_opts(&tiled, &p, &e, cycles)))
-                good = pick_block(&e, p.unit, t, gather, true, &b, &cycles) &&
-                       block_opts(tiled, &p, &b) &&
+                good = block_opts(tiled, &p, &b) &&
                        mma_stage(&tiled, mma_part(tiled, p.terms.name, "o"), gather ? 0 : b.depth);
         }
         for (int j = 0; j < k->narg && !good; j++)

@@ -112,6 +112,10 @@ static Shape shape_of(const int64_t extent[2], int64_t others, int64_t terms, in
                .parts = 1};
     while (s.lanes[COLUMNS] > 4 && s.lanes[COLUMNS] > extent[COLUMNS])
         s.lanes[COLUMNS] /= 2;
+    /* a matrix times a vector: as many groups as run beside each other, as long as each has terms for all of its items */
+    while (flat && s.lanes[COLUMNS] > WARP / 4 && sat_mul(others, tiles_of(&s, extent)) < GROUPS &&
+           terms >= 2 * (ITEMS / s.lanes[COLUMNS]) * LEAST_TERMS)
+        s.lanes[COLUMNS] /= 2;
     while (s.copies[COLUMNS] > 1 && s.copies[COLUMNS] * s.lanes[COLUMNS] >= 2 * extent[COLUMNS])
         s.copies[COLUMNS] /= 2;
     while (s.copies[ROWS] > 1 && s.copies[ROWS] * s.lanes[ROWS] > extent[ROWS])

@@ -9,7 +9,8 @@ A change that is to alter nothing leaves every line as it is. One that is to alt
 kernels of which models for which targets. `--models FOLDER...` replays other models too (FOLDER/NAME/model.onnx), with
 --against; their hashes are not kept. `--filter WORD` takes part of the zoo, `--target T` some targets.
 
-Models with a tuned file for some CPU (tests/tuned/CPU/MODEL.sched, by `ingot tune`) are replayed with it too, as MODEL@CPU.
+Models with a tuned file for some CPU (tests/tuned/CPU/MODEL.sched, by `ingot tune`) are replayed with it too, as MODEL@CPU; the files of models
+that are not in the zoo are not.
 
 A line is: model, target, what (a kernel, "plan": buffers, layouts, opts and steps, or "weights": the data), hash.
 
@@ -110,7 +111,7 @@ def main():
             for name in zoo.NAMES:
                 pathlib.Path(work, f"{name}.onnx").write_bytes(zoo.build(name))
                 jobs += [(name, f"{work}/{name}.onnx", t, []) for t in TARGETS]
-            for file in sorted(TUNED.glob("*/*.sched")):
+            for file in (f for f in sorted(TUNED.glob("*/*.sched")) if f.stem in zoo.NAMES):
                 target = re.search(r"^target (\S+)$", file.read_text(), re.M)[1]
                 jobs.append((f"{file.stem}@{file.parent.name}", f"{work}/{file.stem}.onnx", target, ["--sched", str(file)]))
         for folder in o.models:
