@@ -27,7 +27,7 @@ const char *lane_form_lacks(Op op, int bits, char function[64])
         if (!strncmp(f->name, "igrt_vec", 8) && wide == (bits == 64))
             there = strstr(text, function) || strstr(text, typed) || strstr(text, argument);
     }
-    return there ? NULL : bits == 64 ? "igrt_vec64.h" : "igrt_vec.h";
+    return there ? NULL : bits == 64 ? "igrt_vec64.h" : "igrt_vec_math.h";
 }
 
 void render_lane_op(Render *r, Node *n)
