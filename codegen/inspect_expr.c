@@ -354,6 +354,10 @@ static void put_statement(Printer *p, const Linear *l, const Stmt *s)
         sb_puts(p->sb, sign ? "" : ")");
         break;
     }
+    case STMT_KEEP:
+        sb_puts(p->sb, s->last ? "keep " : "keep zeros for ");
+        put_expr(p, n, WEAKEST);
+        break;
     case STMT_STORE: put_store(p, n, 1); break;
     case STMT_PREFETCH:
         sb_puts(p->sb, "prefetch ");

@@ -76,13 +76,17 @@ static bool is_short(const Render *r, const Node *range)
     bool sum = false;
     for (int i = 0; i < r->l.tile->nreduce; i++)
         sum |= r->l.tile->reduce[i].range == range;
-    int at = 0, open = 0;
+    int at = 0, open = 0, later = 0; /* depth of a loop that a later iteration is filled for */
     while (sum && at < r->l.n && (r->l.stmt[at].kind != STMT_LOOP || r->l.stmt[at].node != range))
         at++;
     do {
         const Stmt *s = &r->l.stmt[at++];
         open += (s->kind == STMT_LOOP) - (s->kind == STMT_END);
-        if (s->kind == STMT_LOOP)
+        if (s->kind == STMT_LOOP && s->zero)
+            later = open;
+        if (open < later)
+            later = 0;
+        if (s->kind == STMT_LOOP && !later)
             terms = idx_value(s->node->src[0], &extent) ? sat_mul(terms, extent) : INT64_MAX;
     } while (sum && open && at < r->l.n);
     return sum && terms <= SHORT;
@@ -107,6 +111,10 @@ static bool gathers(const Render *r, const Node *range)
 static void once(Render *r, const Stmt *s)
 {
     put(r, "if (");
+    if (s->zero) {
+        render_expr(r, s->zero);
+        put(r, " == 0 && ");
+    }
     render_expr(r, s->from);
     put(r, " < ");
     render_expr(r, s->node->src[0]);
@@ -336,6 +344,14 @@ static void statement(Render *r, const Stmt *s)
         break;
     case STMT_ACC: break; /* several at once */
     case STMT_UPDATE: update(r, s); break;
+    case STMT_KEEP:
+        if (!s->last) {
+            render_fragment_type(r, n);
+            sb_printf(r->sb, " p%d = {{0}};\n", r->kept[n->id] = r->nvalue++);
+            break;
+        }
+        sb_printf(r->sb, "p%d = v%d;\n", r->kept[n->id], r->number[n->id]);
+        break;
     case STMT_STORE: render_store(r, n, s->async, s->depth); break;
     case STMT_COMMIT: put(r, "igrt_copy_commit();\n"); break;
     case STMT_WAIT: sb_printf(r->sb, "igrt_copy_wait(%d);\n", s->count); break;
@@ -446,7 +462,7 @@ static int rows_of_stores(Render *r, const Stmt *s, int left)
 static void statements(Render *r, const Tile *tile)
 {
     for (uint32_t i = 0; i < r->l.nknown; i++)
-        r->number[i] = -1;
+        r->number[i] = r->kept[i] = -1;
     r->seen = NULL;
     r->nseen = 0;
     if (r->l.items)
@@ -513,6 +529,7 @@ static void render_tile(Render *r, const Tile *tile)
     linearize(&r->l, r->k, tile);
     r->needs |= tile->lane ? NEED_VEC : 0;
     r->number = NEWN(r->l.arena, int, r->l.nknown);
+    r->kept = NEWN(r->l.arena, int, r->l.nknown);
     name_constants(r, tile);
     statements(r, tile);
     map_free(&r->splats);

@@ -13,6 +13,7 @@ typedef struct {
     Linear l;
     Map names;   /* RANGE id -> its axis' name in C */
     int *number; /* by id: N of the name vN; -1 where no such name can be seen */
+    int *kept;   /* by id of a fragment: N of the name pN under which it is kept, or -1 */
     int nvalue;
     struct Seen {
         uint32_t id;

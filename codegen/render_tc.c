@@ -116,8 +116,9 @@ void render_products(Render *r, const Stmt *s)
     }
     if (t->tc->lanes) {
         const char *name = strchr(t->tc->name, '.') + 1;
-        sb_printf(r->sb, "%s_dot_%s(&s%d, v%d, v%d);\n", t->tc->spelling, name,
-                  r->number[s->node->id], r->number[a->id], r->number[b->id]);
+        const int *number = s->kept ? r->kept : r->number, letter = s->kept ? 'p' : 'v';
+        sb_printf(r->sb, "%s_dot_%s(&s%d, %c%d, %c%d);\n", t->tc->spelling, name,
+                  r->number[s->node->id], letter, number[a->id], letter, number[b->id]);
         return;
     }
     sb_printf(r->sb, "%s_dot_%s_%s(&tiles, %d, %d, %d);\n", t->tc->spelling,

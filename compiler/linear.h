@@ -12,6 +12,7 @@ typedef enum {
     STMT_LET,    /* a named value */
     STMT_ACC,    /* node: REDUCE or SCAN; its accumulator gets the identity */
     STMT_UPDATE, /* node: REDUCE or SCAN; accumulator = combine(accumulator, value) */
+    STMT_KEEP, /* node: LOAD, a fragment, which is in `term`: for the products of the next iteration (last), or zeros before the first one */
     STMT_STORE,
     STMT_PREFETCH, /* node: LOAD, whose line is asked for */
     STMT_COMMIT,   /* the copies since the last one are a group */
@@ -33,8 +34,10 @@ typedef struct {
     /* Of an UPDATE that adds a term of several: which product of fragments, or dot; the last one is the last of an iteration. */
     Node *term;
     bool last;
+    bool kept; /* of an UPDATE: its fragments are those that were kept */
     /* Of a LOOP: where it begins and ends, or NULL: 0, the range's extent.  With `from` it has one iteration or none. */
     Node *from, *upto;
+    Node *zero; /* then none unless this is 0, or NULL */
     int count;
     bool async; /* of a STORE: a copy that is under way until it is waited for */
 } Stmt;
@@ -129,6 +132,15 @@ static inline Node *const *loops_of(const Linear *l, Node *n, int *count)
 static inline bool is_products(const Linear *l, Node *n)
 {
     return n->op == OP_REDUCE && l->tile->tc && n->src[n->nsrc - 1] == l->tile->fragment[TC_TERMS];
+}
+
+/* Are the fragments of the next iteration loaded before the products of this one? */
+static inline bool keeps_fragments(const Linear *l, Node *n)
+{
+    bool over = false;
+    for (uint32_t i = reduce_ranges(n); n->op == OP_REDUCE && i < n->nsrc; i++)
+        over |= n->src[i] == l->tile->prefetch;
+    return over && is_products(l, n) && l->tile->tc->lanes;
 }
 
 /* A REDUCE that is a loop. */

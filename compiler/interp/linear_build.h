@@ -33,6 +33,8 @@ typedef struct {
         *count; /* by node id: where a name's value is, and how many terms an accumulator has; -1 */
     uint32_t *seen;
     int nseen;
+    int *kept,
+        *holds; /* by node id of a fragment: where what is kept of it lies, and whether there is any; or -1 */
     int counter
         [MAX_RANGES]; /* by number of a range: where its counter is; -1: its loop is not open */
     OpenBlock *block;

@@ -85,10 +85,18 @@ static void loop(Build *q, const Stmt *s)
         forget_places(q, s);
     Operand at = code_room(q, INGOT_INDEX, 1),
             extent = code_value(q, s->upto ? s->upto : range->src[0]);
-    if (s->from)
+    if (s->from && s->zero) {
+        Operand is = code_value(q, idx_min(q->lk->k->c, s->zero, idx(q->lk->k->c, 1)));
+        code_add_from(q, DO_COPY, at, extent);
+        const int skip = q->c->n;
+        code_add_from(q, DO_SKIP_IF, is, is);
         code_add_from(q, DO_COPY, at, code_value(q, s->from));
-    else
+        q->c->code[skip].to = q->c->n;
+    } else if (s->from) {
+        code_add_from(q, DO_COPY, at, code_value(q, s->from));
+    } else {
         code_add(q, DO_ZERO, at);
+    }
     open_loop(q, range, at, extent);
     open_counter(q, range, linear_range_name(q->l->tile, range), at.at);
 }
@@ -223,6 +231,28 @@ static void products_in_place(Build *q, const Stmt *s, Node *a, Node *b, Operand
         code_add(q, DO_COUNT, (Operand){0, 1, INGOT_INDEX})->count = q->count[n->id];
 }
 
+/* A fragment for the next iteration's products; before the first one there is none, and it is zero. */
+static void keep(Build *q, const Stmt *s)
+{
+    Node *n = s->node;
+    if (!code_knows(q, n) || !q->l->tile->tc || (s->last && q->kept[n->id] < 0)) {
+        code_fault(q, "keeps what is no fragment, or has not been kept before");
+        return;
+    }
+    if (!s->last) {
+        Operand is = code_room(q, INGOT_INDEX, 1),
+                x = code_room(q, code_type(s->term->dtype), code_width(q, n));
+        q->holds[n->id] = is.at;
+        q->kept[n->id] = x.at;
+        code_add(q, DO_ZERO, is);
+        code_add(q, DO_ZERO, x);
+        return;
+    }
+    Operand x = code_value(q, s->term), is = {q->holds[n->id], 1, INGOT_INDEX};
+    code_add_from(q, DO_COPY, (Operand){q->kept[n->id], x.n, x.type}, x);
+    code_add_from(q, DO_COPY, is, code_value(q, idx(q->lk->k->c, 1)));
+}
+
 /* One product of a sum that a matrix unit takes. */
 static void products(Build *q, const Stmt *s)
 {
@@ -239,7 +269,18 @@ static void products(Build *q, const Stmt *s)
         code_tile(q, DO_HELD, s->tile[2], b);
     }
     bool turned = tc_turned(s->term, t->fragment);
-    Operand x = code_value(q, s->term->src[turned]), y = code_value(q, s->term->src[1 - turned]);
+    Operand x, y;
+    if (s->kept && (q->kept[a->id] < 0 || q->kept[b->id] < 0)) {
+        code_fault(q, "multiplies fragments that were not kept");
+        return;
+    }
+    if (s->kept) {
+        x = (Operand){q->kept[a->id], code_width(q, a), code_type(s->term->dtype)};
+        y = (Operand){q->kept[b->id], code_width(q, b), code_type(s->term->dtype)};
+    } else {
+        x = code_value(q, s->term->src[turned]);
+        y = code_value(q, s->term->src[1 - turned]);
+    }
     if (tc_in_place(t->tc)) {
         products_in_place(q, s, a, b, x, y);
         return;
@@ -252,8 +293,15 @@ static void products(Build *q, const Stmt *s)
     d->part = code_fragment_extent(q, n, TC_ROWS);
     d->count = code_fragment_extent(q, n, TC_COLUMNS);
     d->from = (int)t->fragment[TC_TERMS]->hi + 1;
+    const int skip = q->c->n;
+    if (s->last && s->kept) {
+        Operand is = {q->holds[a->id], 1, INGOT_INDEX};
+        code_add_from(q, DO_SKIP, is, is);
+    }
     if (s->last)
         code_add(q, DO_COUNT, acc)->count = q->count[n->id];
+    if (s->last && s->kept)
+        q->c->code[skip].to = q->c->n;
 }
 
 static void store_fragment(Build *q, const Stmt *s)
@@ -456,6 +504,7 @@ static void statement(Build *q, const Stmt *s)
         else
             update(q, s);
         return;
+    case STMT_KEEP: keep(q, s); return;
     case STMT_STORE:
         if (is_products(q->l, n->src[2]))
             store_fragment(q, s);
@@ -500,7 +549,10 @@ static void loop_nest(Build *q, int number)
     q->tile = number;
     q->at = NEWN(q->a, int, l->nknown + 1);
     q->count = NEWN(q->a, int, l->nknown + 1);
+    q->kept = NEWN(q->a, int, l->nknown + 1);
+    q->holds = NEWN(q->a, int, l->nknown + 1);
     memset(q->at, -1, (l->nknown + 1) * sizeof *q->at);
+    memset(q->kept, -1, (l->nknown + 1) * sizeof *q->kept);
     memset(q->counter, -1, sizeof q->counter);
     q->nseen = q->nblock = 0;
     q->open = NULL;

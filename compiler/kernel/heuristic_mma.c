@@ -134,6 +134,20 @@ static bool divide(Nest *n, const char *axis, int64_t block, int64_t warps, int6
     return nest_opt(n, OPT_UPCAST, outer, copies);
 }
 
+/* Have the items registers for the fragments of two steps? */
+static bool has_room(const TileSize *b, const Tc *u)
+{
+    enum { REGISTERS = 65536, MOST = 255, OTHERS = 40 };
+    const int64_t a = b->warp_rows / u->m * tc_per_lane(u, TC_COLUMNS),
+                  c = b->warp_columns / u->n * tc_per_lane(u, TC_ROWS);
+    const int64_t fragments = (a + c) * dtype_info[u->a].bytes / 4;
+    const int64_t warps =
+        b->rows / b->warp_rows * (b->columns / b->warp_columns) * (b->terms / b->warp_terms);
+    const int64_t each = REGISTERS / (warps * u->lanes);
+    return b->warp_rows * b->warp_columns / u->lanes + (u->products + 1) * fragments + OTHERS <=
+           (each < MOST ? each : MOST);
+}
+
 static bool block_opts(Nest *n, const Product *p, const TileSize *b)
 {
     Parts rows, columns;
@@ -172,7 +186,9 @@ static bool block_opts(Nest *n, const Product *p, const TileSize *b)
     for (int i = 0; i < 5; i++)
         if (bound[i] && !nest_opt(n, OPT_BIND, bound[i], i < 2 ? BOUND_GRID : BOUND_WARP))
             return false;
-    return !inner || nest_opt(n, OPT_ORDER, arena_printf(n->arena, "%s %s", outer, inner), 0);
+    if (inner && !nest_opt(n, OPT_ORDER, arena_printf(n->arena, "%s %s", outer, inner), 0))
+        return false;
+    return !has_room(b, u) || nest_opt(n, OPT_PREFETCH, inner ? inner : outer, p->arg);
 }
 
 /* Copied ahead, if they lie so that they can be, or else, of depth 0, element by element in each step. */
@@ -376,7 +392,7 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
         tc_terms(v.dot->src[0], term, TC_MOST_TERMS) != 1)
         return false;
     for (int i = 0; i < TC_COUNT; i++) {
-        Product p = {.unit = &tc_units[i]};
+        Product p = {.unit = &tc_units[i], .arg = v.factor[0]->src[0]->arg.i};
         Node *x = v.factor[0], *y = v.factor[1];
         if (!((*nest)->target->units >> i & 1) || !p.unit->lanes || tc_in_place(p.unit) ||
             !take_apart(k, &v, x, y, &p))

@@ -21,6 +21,7 @@ typedef struct {
 
 typedef struct {
     const Tc *unit;
+    int64_t arg; /* of an operand */
     Part rows, columns, terms, others;
 } Product;
 

@@ -156,20 +156,27 @@ static void emit_before_loop(Lin *q, uint64_t open, int depth)
     lin_add(q, STMT_END, f, depth);
 }
 
-/* In each iteration its own copies are waited for, by all items, and those of a later one begin: into the place that all have read in
- * the iteration before. */
-static void emit_in_loop(Lin *q, uint64_t open, int depth)
+/* In each iteration its own copies are waited for, by all items. */
+static void emit_wait(Lin *q, int depth)
+{
+    lin_add(q, STMT_WAIT, NULL, depth)->count = q->l->tile->depth - 2;
+    lin_add(q, STMT_BARRIER, NULL, depth);
+}
+
+/* Those of a later one begin, into the place that all have read in the iteration before: where the loops inside, if this stands in any,
+ * are at their first iteration. */
+static void emit_later(Lin *q, Node *const *inside, int n, uint64_t open, int depth)
 {
     const Tile *t = q->l->tile;
-    Node *later = idx_add(q->c, t->ahead_of, idx(q->c, t->depth - 1));
-    lin_add(q, STMT_WAIT, NULL, depth)->count = t->depth - 2;
-    lin_add(q, STMT_BARRIER, NULL, depth);
+    Node *later = idx_add(q->c, t->ahead_of, idx(q->c, t->depth - 1)), *zero = idx(q->c, 0);
+    for (int i = 0; i < n; i++)
+        zero = idx_add(q->c, zero, inside[i]);
     Stmt *s = lin_add(q, STMT_LOOP, t->ahead, depth);
+    s->zero = n ? zero : NULL;
     s->from = later;
     s->upto = idx_min(q->c, idx_add(q->c, later, idx(q->c, 1)), t->ahead->src[0]);
     emit_ahead(q, open, depth + 1);
     lin_add(q, STMT_END, t->ahead, depth);
-    lin_add(q, STMT_COMMIT, NULL, depth);
 }
 
 /* The item that has boxes copied goes through all iterations by itself, as far as places are free. */
@@ -287,10 +294,14 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
     bool sum = is_loop(q->l, t);
     for (int i = 0; i < n && sum; i++)
         lin_add_sum(q, q->order[group[i]], depth);
+    const bool keeps = keeps_fragments(q->l, t);
+    if (keeps)
+        lin_keep_fragments(q, group, n, false, depth);
     uint64_t inner = open, own = 0;
     bool together = is_fill(t) && q->l->tile->items && !is_fill_ahead(q->l, t);
     if (together)
         barrier(q, true, depth);
+    int waits = -1; /* the loop in which copies are waited for */
     for (int j = 0; j < nloop; j++) {
         bool ahead = is_products(q->l, t) && loop[j] == q->l->tile->ahead_of;
         if (ahead && !boxes)
@@ -300,8 +311,14 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
         inner |= lin_bit(loop[j]);
         if (ahead && boxes)
             lin_add(q, STMT_FILLED, loop[j], depth + j + 1);
-        else if (ahead)
-            emit_in_loop(q, inner, depth + j + 1);
+        if (ahead && !boxes) {
+            waits = j;
+            emit_wait(q, depth + j + 1);
+        }
+        if (ahead && !boxes && !keeps) {
+            emit_later(q, NULL, 0, inner, depth + j + 1);
+            lin_add(q, STMT_COMMIT, NULL, depth + j + 1);
+        }
         if (each > 1 && j == nloop - 1)
             emit_dots(q, group, n, each, inner, own, depth + nloop);
         else
@@ -309,10 +326,14 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
     }
     for (int i = 0; i < q->nahead && sum && nloop && loop[nloop - 1] == q->ahead_in; i++)
         lin_add(q, STMT_PREFETCH, q->ahead[i], depth + nloop);
+    if (keeps && waits >= 0) /* behind what this iteration loads, which so is under way first */
+        emit_later(q, loop + waits + 1, nloop - waits - 1, inner, depth + nloop);
     if (is_products(q->l, t) && !nloop && !alone)
         emit_products(q, group, n, open, must, depth);
     else if (is_products(q->l, t))
         lin_add_products(q, group, n, depth + nloop);
+    if (keeps)
+        lin_keep_fragments(q, group, n, true, depth + nloop);
     for (int i = 0; i < n; i++) {
         Node *g = q->order[group[i]];
         if (sum && each == 1 && !is_products(q->l, g))
@@ -323,8 +344,12 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
     for (int j = nloop; j-- > 0;) {
         if (boxes && loop[j] == q->l->tile->ahead_of)
             lin_add(q, STMT_RELEASE, loop[j], depth + j + 1);
+        if (keeps && j == waits)
+            lin_add(q, STMT_COMMIT, NULL, depth + j + 1);
         lin_add(q, STMT_END, loop[j], depth + j);
     }
+    if (keeps)
+        lin_add_products(q, group, n, depth);
     if (boxes)
         lin_add(q, STMT_RELEASE, NULL, depth);
     for (int i = 0; i < n && q->l->tile->cluster && is_products(q->l, t); i++)

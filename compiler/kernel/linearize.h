@@ -81,5 +81,7 @@ void lin_find_inlined(Lin *);
 void lin_add_sum(Lin *, Node *sum, int depth);
 void lin_add_fill(Lin *, Node *store, int depth);
 void lin_add_products(Lin *, const int *group, int n, int depth);
+/* All fragments of these sums, once: zeros, or what has been loaded in this iteration. */
+void lin_keep_fragments(Lin *, const int *group, int n, bool loaded, int depth);
 
 #endif

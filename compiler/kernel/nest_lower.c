@@ -389,7 +389,7 @@ static void lower_end(Lower *q, Tiles *out)
         if (n->sharing)
             shares_walk(q, at);
         Node *range = n->prefetch >= 0 ? at->at[n->prefetch] : NULL;
-        at->t.prefetch = range && range->op == OP_RANGE && at->t.lanes ? range : NULL;
+        at->t.prefetch = range && range->op == OP_RANGE && (at->t.lanes || n->tc) ? range : NULL;
         at->t.prefetched = n->prefetched;
         fill_ahead(q, at);
         at->filled = NEWN(q->a, Node **, n->nstage + 1);

@@ -132,16 +132,42 @@ const char *opt_stage(Nest *n, const Opt *o, int axis)
 
 /* ---- PREFETCH ------------------------------------------------------------------------------------------ */
 
+/* Of operands whose fragments items have in registers: those of the next step. */
+static const char *prefetch_fragments(Nest *n, const Opt *o, int axis)
+{
+    bool innermost = n->axis[axis].reduced;
+    for (int i = nest_position(n, axis) + 1; i < n->norder; i++) {
+        const NestAxis *x = &n->axis[n->order[i]];
+        innermost &= x->bound || x->form != AXIS_LOOP || x->extent == 1;
+    }
+    Arena *a = arena_new();
+    const bool reads = !n->shared || only_load(a, n->k->sink, o->amount);
+    arena_free(a);
+    if (!innermost)
+        return opt_refuse(n, "PREFETCH %s %lld: of a GPU it takes the innermost loop over terms",
+                          o->axis, (long long)o->amount);
+    if (!reads || n->nstage)
+        return opt_refuse(n, "PREFETCH %s %lld: it is of an operand of the unit, before STAGE",
+                          o->axis, (long long)o->amount);
+    n->prefetch = axis;
+    n->prefetched = (int)o->amount;
+    return NULL;
+}
+
 const char *opt_prefetch(Nest *n, const Opt *o, int axis)
 {
+    if (n->tc && n->tc->lanes && !tc_in_place(n->tc))
+        return prefetch_fragments(n, o, axis);
     const NestAxis *x = &n->axis[axis];
     Arena *a = arena_new();
     const Node *load = n->shared ? only_load(a, n->k->sink, o->amount) : NULL;
     bool moves = load && depends_on(load, n->k->axes[x->root].range);
     arena_free(a);
     if (opt_on_gpu(n) || (n->shared && !n->target->lanes))
-        return opt_refuse(n, "PREFETCH %s %lld: it is for targets with vectors", o->axis,
-                          (long long)o->amount);
+        return opt_refuse(n,
+                          "PREFETCH %s %lld: it is for targets with vectors, and for units whose "
+                          "operands the items of a GPU have in registers",
+                          o->axis, (long long)o->amount);
     if (x->reduced || x->extent < 0 || n->row >= 0)
         return opt_refuse(
             n,

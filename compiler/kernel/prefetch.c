@@ -34,7 +34,8 @@ int prefetch_loads(Arena *a, const Kernel *k, const Tile *t, int nroot, Node *co
                    Node **out, Node **innermost)
 {
     Context *c = k->c;
-    Node *load = t->prefetch ? load_of(a, nroot, root, t->prefetched) : NULL, *range = t->prefetch;
+    Node *range = t->tc ? NULL : t->prefetch,
+         *load = range ? load_of(a, nroot, root, t->prefetched) : NULL;
     int64_t panel, stride, extent, times = 1;
     if (!load || !range_stride(c, load->src[2], range, &panel) ||
         !idx_value(range->src[0], &extent) || extent < 2)

@@ -189,6 +189,57 @@ static void copies_ahead(void **state)
            1);
 }
 
+static const char early[] =
+    "SPLIT i0 32\nSPLIT i0.i 16\nSPLIT i1 24\nSPLIT i1.i 8\nUPCAST i1.i.o 3\nSPLIT r0 32\n"
+    "SPLIT r0.i 16\nTC mma.f16 (i0.i.i; i1.i.i; r0.i.i)\nBIND i0.o grid\nBIND i1.o grid\n"
+    "BIND i0.i.o warp\nORDER r0.o r0.i.o\nPREFETCH r0.i.o 1\n"
+    "STAGE r0.o 1 depth 2\nSTAGE r0.o 2 depth 2\n";
+
+/* Fragments are loaded before the products of the iteration before. */
+static void fragments_ahead(void **state)
+{
+    (void)state;
+    expect(&halves, early, 6); /* behind the loop once more */
+    expect(&halves_turned,
+           "MASK i0 32\nMASK i1 8\nMASK r0 16\nSPLIT i0 32\nSPLIT i0.i 16\nUPCAST i0.i.o 2\n"
+           "SPLIT i1 8\nSPLIT r0 16\nTC mma.f16 (i0.i.i; i1.i; r0.i)\nBIND i0.o grid\n"
+           "BIND i1.o warp\nPREFETCH r0.o 2\nSTAGE r0.o 1 depth 3\nSTAGE r0.o 2 depth 3\n",
+           4);
+    expect(&convolution,
+           "JOIN i0 i1\nJOIN r1 r2 r0\nSPLIT i0_i1 16\nSPLIT i2 8\nSPLIT r1_r0 32\n"
+           "SPLIT r1_r0.i 16\nTC mma.f16 (i0_i1.i; i2.i; r1_r0.i.i)\nBIND i0_i1.o grid\n"
+           "BIND i2.o warp\nORDER r1_r0.o r1_r0.i.o\nPREFETCH r1_r0.i.o 1\n"
+           "STAGE r1_r0.o 1\nSTAGE r1_r0.o 2\n",
+           2);
+    expect(
+        &singles,
+        "SPLIT i0 16\nSPLIT i1 16\nSPLIT i1.i 8\nUPCAST i1.i.o 2\nSPLIT r0 16\nSPLIT r0.i 8\n"
+        "TC mma.tf32x3 (i0.i; i1.i.i; r0.i.i)\nBIND i0.o grid\nBIND i1.o grid\nBIND r0.i.o warp\n"
+        "PREFETCH r0.o 1\nSTAGE r0.o 1 depth 2\nSTAGE r0.o 2 depth 2\n",
+        4);
+    for (int what = 0; what < 4; what++) {
+        Run r = prepare(&halves, early);
+        Linear *l = &r.lk->tile[0];
+        int at = -1;
+        for (int i = 0; i < l->n; i++) {
+            const Stmt *s = &l->stmt[i];
+            if ((what == 0 && s->kind == STMT_KEEP && s->last) ||   /* what is loaded */
+                (what == 1 && s->kind == STMT_UPDATE && s->kept) || /* the last products */
+                (what == 2 && s->kind == STMT_WAIT) || (what == 3 && s->kind == STMT_BARRIER))
+                at = i;
+        }
+        assert_true(at >= 0);
+        memmove(&l->stmt[at], &l->stmt[at + 1], (size_t)(l->n - at - 1) * sizeof *l->stmt);
+        l->n--;
+        static const char *const wanted[] = {"", "terms", "to which a copy is under way",
+                                             "nothing has written"};
+        const char *fault = run_wrong(&r, prepare(&halves, ""));
+        if (!*fault || !strstr(fault, wanted[what]))
+            fail_msg("%d: '%s'", what, fault);
+        run_free(&r);
+    }
+}
+
 /* A wait left out, or for too few; a barrier left out. */
 static void waits(void **state)
 {
@@ -281,6 +332,8 @@ static void refusals(void **state)
     refusal(n, "BIND i0.o lane", "the lanes are those of mma.f16");
     refusal(n, "UPCAST i1.o 2", "after TC");
     refusal(n, "BIND i0.o warp", NULL);
+    refusal(n, "PREFETCH i1.o 1", "innermost loop over terms");
+    refusal(n, "PREFETCH r0.o 0", "an operand of the unit");
     assert_non_null(strstr(nest_check(n), "STAGE argument"));
     nest_free(n);
     Target old = *target_find("cuda");
@@ -299,7 +352,8 @@ int main(void)
         cmocka_unit_test(products_of_warps), cmocka_unit_test(convolutions_of_warps),
         cmocka_unit_test(barriers_of_warps), cmocka_unit_test(elements_swapped),
         cmocka_unit_test(copies_ahead),      cmocka_unit_test(waits),
-        cmocka_unit_test(terms_of_warps),    cmocka_unit_test(refusals),
+        cmocka_unit_test(fragments_ahead),   cmocka_unit_test(terms_of_warps),
+        cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
