@@ -134,25 +134,12 @@ static bool divide(Nest *n, const char *axis, int64_t block, int64_t warps, int6
     return nest_opt(n, OPT_UPCAST, outer, copies);
 }
 
-/* Have the items registers for the fragments of two steps? */
-static bool has_room(const TileSize *b, const Tc *u)
-{
-    enum { REGISTERS = 65536, MOST = 255, OTHERS = 40 };
-    const int64_t a = b->warp_rows / u->m * tc_per_lane(u, TC_COLUMNS),
-                  c = b->warp_columns / u->n * tc_per_lane(u, TC_ROWS);
-    const int64_t fragments = (a + c) * dtype_info[u->a].bytes / 4;
-    const int64_t warps =
-        b->rows / b->warp_rows * (b->columns / b->warp_columns) * (b->terms / b->warp_terms);
-    const int64_t each = REGISTERS / (warps * u->lanes);
-    return b->warp_rows * b->warp_columns / u->lanes + (u->products + 1) * fragments + OTHERS <=
-           (each < MOST ? each : MOST);
-}
-
-static bool block_opts(Nest *n, const Product *p, const TileSize *b)
+/* early: the fragments of the next step are loaded before the products of this one. */
+static bool block_opts(Nest *n, const Product *p, const TileSize *b, bool early)
 {
     Parts rows, columns;
     const Tc *u = p->unit;
-    const char *terms = p->terms.name, *outer, *inner = NULL, *part = NULL;
+    const char *terms = p->terms.name, *outer, *inner = NULL, *part = NULL, *turn = NULL;
     if (mma_extent(n, terms) % b->terms && !nest_opt(n, OPT_MASK, terms, b->terms))
         return false;
     if (!divide(n, p->rows.name, b->rows, b->rows / b->warp_rows, u->m, &rows) ||
@@ -160,6 +147,13 @@ static bool block_opts(Nest *n, const Product *p, const TileSize *b)
         return false;
     if (mma_extent(n, terms) <= b->terms || !nest_opt(n, OPT_SPLIT, terms, b->terms))
         return false;
+    if (rows.grid && columns.grid && mma_extent(n, rows.grid) > MMA_TURN &&
+        mma_extent(n, rows.grid) % MMA_TURN == 0) {
+        if (!nest_opt(n, OPT_SPLIT, rows.grid, MMA_TURN))
+            return false;
+        turn = mma_part(n, rows.grid, "i");
+        rows.grid = mma_part(n, rows.grid, "o");
+    }
     outer = mma_part(n, terms, "o");
     terms = mma_part(n, terms, "i");
     if (b->terms > b->warp_terms) {
@@ -182,13 +176,16 @@ static bool block_opts(Nest *n, const Product *p, const TileSize *b)
         if (range_extent(p->others.range[i]) > 1 &&
             !nest_opt(n, OPT_BIND, p->others.of[i], BOUND_GRID))
             return false;
-    const char *const bound[] = {rows.grid, columns.grid, rows.warp, columns.warp, part};
-    for (int i = 0; i < 5; i++)
-        if (bound[i] && !nest_opt(n, OPT_BIND, bound[i], i < 2 ? BOUND_GRID : BOUND_WARP))
+    if (turn && !nest_opt(n, OPT_ORDER,
+                          arena_printf(n->arena, "%s %s %s", rows.grid, columns.grid, turn), 0))
+        return false;
+    const char *const bound[] = {rows.grid, columns.grid, turn, rows.warp, columns.warp, part};
+    for (int i = 0; i < 6; i++)
+        if (bound[i] && !nest_opt(n, OPT_BIND, bound[i], i < 3 ? BOUND_GRID : BOUND_WARP))
             return false;
     if (inner && !nest_opt(n, OPT_ORDER, arena_printf(n->arena, "%s %s", outer, inner), 0))
         return false;
-    return !has_room(b, u) || nest_opt(n, OPT_PREFETCH, inner ? inner : outer, p->arg);
+    return !early || nest_opt(n, OPT_PREFETCH, inner ? inner : outer, p->arg);
 }
 
 /* Copied ahead, if they lie so that they can be, or else, of depth 0, element by element in each step. */
@@ -294,6 +291,25 @@ static double estimate(const Extents *e, const TileSize *b, const Tc *u, const T
     if (three)
         first = turns * (double)((b->rows + b->columns) * b->terms * bytes) / FLOW;
     return START + first + most + join + each * (double)(b->rows * b->columns) / 64;
+}
+
+/* Have the items registers for the fragments of two steps, with as many groups beside each other as there would be without? */
+static bool has_room(const Extents *e, const TileSize *b, const Tc *u, const Target *t)
+{
+    enum { REGISTERS = 65536, MOST = 255, OTHERS = 40 };
+    const int64_t a = b->warp_rows / u->m * tc_per_lane(u, TC_COLUMNS),
+                  c = b->warp_columns / u->n * tc_per_lane(u, TC_ROWS);
+    const int64_t fragments = (a + c) * dtype_info[u->a].bytes / 4;
+    const int64_t warps =
+        b->rows / b->warp_rows * (b->columns / b->warp_columns) * (b->terms / b->warp_terms);
+    const int64_t sums = b->warp_rows * b->warp_columns / u->lanes;
+    const int64_t blocks = e->others * whole(e->rows, b->rows) * whole(e->columns, b->columns);
+    int64_t beside = whole(blocks, PROCESSORS), room = t->shared / shared_of(b, u);
+    beside = room < beside ? room : beside;
+    const int64_t fits = REGISTERS / (warps * u->lanes * (sums + (u->products == 3 ? 72 : 56)));
+    beside = fits < beside ? fits : beside;
+    const int64_t each = REGISTERS / (warps * u->lanes * (beside < 1 ? 1 : beside));
+    return sums + (u->products + 1) * fragments + OTHERS <= (each < MOST ? each : MOST);
 }
 
 /* Blocks with their estimates, the least first; of those that differ in how they go through the terms alone one. */
@@ -438,7 +454,7 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
             good = pick_block(&e, p.unit, t, gather, three || t->nth, &b, &cycles) &&
                    mma_join(tiled, &p);
             if (good && (gather || !choose_wgmma_opts(&tiled, &p, &e, cycles)))
-                good = block_opts(tiled, &p, &b) &&
+                good = block_opts(tiled, &p, &b, has_room(&e, &b, p.unit, t)) &&
                        mma_stage(&tiled, mma_part(tiled, p.terms.name, "o"), gather ? 0 : b.depth);
         }
         for (int j = 0; j < k->narg && !good; j++)

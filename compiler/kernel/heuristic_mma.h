@@ -7,8 +7,10 @@
 enum {
     PROCESSORS = 132, /* that can have a group each */
     MOST_RANGES = 8,
-    MMA_MOST_NTH = 16, /* blocks that a tuner may ask for, */
-    WGMMA_MOST_NTH = 4 /* and these after them */
+    MMA_MOST_NTH = 16,  /* blocks that a tuner may ask for, */
+    WGMMA_MOST_NTH = 4, /* and these after them */
+    MMA_TURN =
+        8 /* blocks of rows that follow each other before the next columns: what they read is in L2 still */
 };
 
 /* What becomes one axis: its name. */

@@ -13,9 +13,7 @@ enum {
     MOST_WARPS = 4,
     MOST_DEPTH = 6,
     MOST_PARTS = 4,
-    MOST_RESULTS = 256 * 128,
-    TURN =
-        8 /* blocks of rows that follow each other before the next columns: what they read is in L2 still */
+    MOST_RESULTS = 256 * 128
 };
 
 typedef struct {
@@ -144,8 +142,8 @@ static bool block_opts(Nest *n, const Product *p, const Tall *b, const char **ou
         !divide(n, own, TERMS, &terms, &term) || !terms || !divide(n, row, u->m, &warp, &row) ||
         !divide(n, term, u->k, &step, &term))
         return false;
-    if (rows && columns && mma_extent(n, rows) > TURN && mma_extent(n, rows) % TURN == 0) {
-        if (!nest_opt(n, OPT_SPLIT, rows, TURN))
+    if (rows && columns && mma_extent(n, rows) > MMA_TURN && mma_extent(n, rows) % MMA_TURN == 0) {
+        if (!nest_opt(n, OPT_SPLIT, rows, MMA_TURN))
             return false;
         turn = mma_part(n, rows, "i");
         rows = mma_part(n, rows, "o");
