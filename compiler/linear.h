@@ -12,8 +12,8 @@ typedef enum {
     STMT_LET,    /* a named value */
     STMT_ACC,    /* node: REDUCE or SCAN; its accumulator gets the identity */
     STMT_UPDATE, /* node: REDUCE or SCAN; accumulator = combine(accumulator, value) */
-    STMT_KEEP, /* node: LOAD, a fragment, which is in `term`: for the products of the next iteration (last), or zeros before the first one */
     STMT_STORE,
+    STMT_KEEP, /* node: LOAD, a fragment, which is in `term`: for the products of the next iteration (last), or zeros before the first one */
     STMT_PREFETCH, /* node: LOAD, whose line is asked for */
     STMT_COMMIT,   /* the copies since the last one are a group */
     STMT_WAIT,     /* until all but the last `count` groups of the item's copies are done */
