@@ -357,7 +357,9 @@ static Node *stored_for(Sched *s, Node *t, Node *const *uses)
         return t;
     Node *operand = is_term(s, t, uses) ? largest_operand(s, t) : NULL,
          *least = before_moves(s, operand ? operand : t);
-    return operand || node_bytes(least) < node_bytes(t) ? least : t;
+    given = value_given(s->plan, least);
+    const bool recomputed = given && given->stored == NO; /* the file says so */
+    return !recomputed && (operand || node_bytes(least) < node_bytes(t)) ? least : t;
 }
 
 /* Is t, at this position, stored, or else what it is made of? */
