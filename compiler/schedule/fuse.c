@@ -279,14 +279,15 @@ static void analyse(Sched *s, Node *n)
         i->leaves = bytes; /* what is made of it is compared with it */
 }
 
-/* What is stored, and of what could have been: reduces, what several readers compute, and what the file speaks of. */
+/* What is stored, and of what could have been: reduces, what several readers compute, that of which another is stored in its
+ * place (which would be in memory when a file is read, and tell otherwise), and what the file speaks of. */
 static void record(Sched *s, Node *n)
 {
     const Info *i = info_of(s, n);
     bool choice =
         n->op == OP_REDUCE || (op_is_alu(n->op) && i->nuse > 1 && i->cost > 0 && i->loads);
     const ValueChoice *given = value_given(s->plan, n);
-    choice |= given && given->stored;
+    choice |= i->instead || (given && given->stored);
     if (!s->plan->values || op_info[n->op].cls == CONTROL || n->dtype == INGOT_INDEX || i->constant)
         return;
     if (i->stored)
@@ -369,6 +370,7 @@ static void settle(Sched *s, Node *const *order, int norder, int at, Node *const
     for (bool again = true; again;) {
         const char *why = decide(s, order, norder, t, uses);
         Node *n = why ? stored_for(s, t, uses) : t;
+        info_of(s, t)->instead |= n != t;
         again = is_term(s, t, uses) && n != t; /* another operand may be too much, too */
         if (!why) {
             info_of(s, t)->stored = false;
@@ -390,6 +392,7 @@ void fuse(Sched *s, int n, Node **order)
         info_of(s, order[i])->needed = false;
         info_of(s, order[i])->in_rows = info_of(s, order[i])->sums_rows = false;
         info_of(s, order[i])->spared = info_of(s, order[i])->once = false;
+        info_of(s, order[i])->instead = false;
         info_of(s, order[i])->order = i;
     }
     for (int pass = 0; pass < 2; pass++) {

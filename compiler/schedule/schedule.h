@@ -45,6 +45,7 @@ typedef struct {
     bool in_rows;    /* stage_rows.c: it stays in the kernel of a sum over its rows, */
     bool sums_rows;  /* and this is that sum, or the one that the row is made of */
     bool spared;     /* --fuse all: it would be stored otherwise */
+    bool instead;    /* what it is made of was stored in its place */
     bool once;       /* and some kernel computes it already */
     int cost;        /* operations per element of its fused expression */
     int along;       /* the same without what is computed once for a row */

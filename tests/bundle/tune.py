@@ -234,7 +234,7 @@ def refused(ingot, work):
     one_line(2, "a time is wanted", "--budget", "soon", "-o", work / "x")
     one_line(2, "a number from 1 to 32", "--beam", "0", "-o", work / "x")
     one_line(2, "two runs", "--prepare", "a", "--measure", "b")
-    one_line(4, "GPUs have no opts", "--target", "opencl", "-o", work / "x")
+    one_line(4, "the matrix units of CUDA", "--target", "opencl", "-o", work / "x")
     one_line(2, "no kernel that can be tuned matches 'nothing'", "--kernels", "nothing", "-o", work / "x", *remote(work))
     one_line(6, "candidates.json: cannot be read", "--measure", work / "none", *remote(work))
     (work / "bad.json").write_text('{"target": "c"}\n')
