@@ -25,7 +25,8 @@
  *         const igrt_wgmma_operand v7 = igrt_wgmma_lines(a3 + (i0_i_o*4096 + r0_i_o*16));
  *         igrt_wgmma256_dot_f16<0, 1>(&s3, v7, v9);
  *         igrt_release(a5, r0_o, 4);
- *     } */
+ *     }
+ *     igrt_wgmma_done(&s3, a5, 63, 4); */
 #include <string.h>
 
 #include "render.h"
@@ -232,6 +233,26 @@ int render_joins(Render *r, const Stmt *s, int left)
     return n;
 }
 
+/* All sums of products before this statement are whole: said of each, or compilers read them before it. */
+static void products_done(Render *r, const Stmt *s)
+{
+    const Tile *t = r->l.tile;
+    Node *last = idx_add(r->k->c, t->ahead_of->src[0], idx(r->k->c, -1));
+    bool again = false;
+    for (const Stmt *sum = r->l.stmt; sum < s; sum++) {
+        if (sum->kind != STMT_ACC || !is_products(&r->l, sum->node))
+            continue;
+        if (again)
+            render_indent(r, s->depth);
+        sb_printf(r->sb, "igrt_wgmma_done(&s%d, a%d, ", r->number[sum->node->id], t->tokens);
+        render_expr(r, last);
+        sb_printf(r->sb, ", %d);\n", t->depth);
+        again = true;
+    }
+    if (!again)
+        BUG("%s: the end of products that there are none of", r->k->name);
+}
+
 /* What the two sides say to each other; false: it is another statement. */
 bool render_token(Render *r, const Stmt *s)
 {
@@ -246,7 +267,7 @@ bool render_token(Render *r, const Stmt *s)
     case STMT_FILLED: token(r, "filled", s->node); break;
     case STMT_RELEASE:
         if (!s->node) {
-            put(r, "igrt_wgmma_done();\n");
+            products_done(r, s);
             return true;
         }
         token(r, "release", s->node);

@@ -5,7 +5,6 @@
  *     igrt_wgmma_lines(p)            an operand at p: lines of terms, 64 elements from one to the next
  *     igrt_wgmma_terms(p, apart)     terms of lines: 64 lines of a term side by side, the next 64 lines `apart` elements behind
  *     igrt_wgmma256_dot_f16<ta, tb>(&c, a, b)    c += a b, 64 rows by 256 columns by 16 terms; ta, tb: a, b are terms of lines; _bf16; 128, 64
- *     igrt_wgmma_done()              until all of the warpgroup's products are done
  *
  *     igrt_row_16(to, given, ...)    four pairs of a row of sums, eight columns apart, from each of the four items that share it; not if !given
  *
@@ -18,6 +17,7 @@
  *     igrt_claim(tokens, iteration, depth, bytes)    the loader: until the place of this iteration is free; so many bytes will fill it
  *     igrt_filled(tokens, iteration, depth)          the others: until it is filled
  *     igrt_release(tokens, iteration, depth)         their products of the iteration before are done, and its place is free
+ *     igrt_wgmma_done(&c, tokens, iteration, depth)  all of their products are done, the last of them of this iteration; the sums c may be read
  *
  * Groups of a cluster that have parts of the same sums:
  *
@@ -102,11 +102,6 @@ IGRT_WGMMA_DOTS(bf16)
 #undef IGRT_0_31
 #undef IGRT_32_63
 #undef IGRT_64_127
-
-static __device__ __forceinline__ void igrt_wgmma_done(void)
-{
-    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-}
 
 static __device__ __forceinline__ uint32_t igrt_pair_16(uint16_t x, uint16_t y)
 {
@@ -197,6 +192,20 @@ static __device__ __forceinline__ void igrt_release(uint64_t *tokens, int iterat
                      :
                      : "r"(igrt_token(tokens, depth + (iteration - 1) % depth))
                      : "memory");
+}
+
+/* Products change the sums behind the compilers' backs until the wait ends, and reads that are no memory's go before it: the sums are
+ * said to be changed here, which the compiler of C heeds; and the token, which has come, is waited for again, since ptxas moves
+ * arithmetic before a wait for products, but not out of what follows a loop. */
+template <typename Sums>
+static __device__ __forceinline__ void igrt_wgmma_done(Sums *c, uint64_t *tokens, int iteration,
+                                                       int depth)
+{
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    igrt_token_wait(igrt_token(tokens, iteration % depth), iteration / depth & 1);
+#pragma unroll
+    for (int i = 0; i < (int)(sizeof c->v / sizeof c->v[0]); i++)
+        asm volatile("" : "+f"(c->v[i]));
 }
 
 /* ---- clusters ------------------------------------------------------------------------------------ */

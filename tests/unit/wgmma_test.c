@@ -80,6 +80,7 @@ static void products_of_boxes(void **state)
     (void)state;
     expect(&halves, of_boxes, "igrt_wgmma64_dot_f16<0, 1>", 1);
     expect(&halves, of_boxes, "igrt_row_16(", 4);
+    expect(&halves, of_boxes, "igrt_wgmma_done(&s", 1);
     expect(&halves_turned,
            "SPLIT i0 64\nSPLIT r0 64\nSPLIT r0.i 16\nTC wgmma64.f16 (i0.i; i1; r0.i.i)\n"
            "BIND i0.o grid\nSTAGE r0.o 1 depth 2 move tma\nSTAGE r0.o 2 depth 2 move tma\n",
@@ -88,6 +89,10 @@ static void products_of_boxes(void **state)
            "SPLIT i1 64\nSPLIT r0 64\nSPLIT r0.i 16\nUPCAST i1.o 2\nTC wgmma64.f16 (i0; i1.i; "
            "r0.i.i)\nSTAGE r0.o 1 depth 4 move tma\nSTAGE r0.o 2 depth 4 move tma\n",
            "igrt_wgmma64_dot_f16<1, 0>", 2);
+    expect(&both_turned,
+           "SPLIT i1 64\nSPLIT r0 64\nSPLIT r0.i 16\nUPCAST i1.o 2\nTC wgmma64.f16 (i0; i1.i; "
+           "r0.i.i)\nSTAGE r0.o 1 depth 4 move tma\nSTAGE r0.o 2 depth 4 move tma\n",
+           "igrt_wgmma_done(&s", 2); /* of each sum */
     expect(&wide,
            "SPLIT r0 64\nSPLIT r0.i 16\nTC wgmma256.bf16 (i0; i1; r0.i.i)\n"
            "STAGE r0.o 1 depth 2 move tma\nSTAGE r0.o 2 depth 2 move tma\n",
