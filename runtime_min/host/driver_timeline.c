@@ -14,12 +14,19 @@
 #include <stdlib.h>
 #include <time.h>
 
-static uint64_t now(void *user)
+static uint64_t now(void)
 {
     struct timespec t;
-    (void)user;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* The clock of the steps, which is read last where a step ends. */
+static uint64_t step_clock(void *user)
+{
+    igrt_timeline *t = user;
+    t->last = now();
+    return t->last;
 }
 
 static igrt_span *add_span(igrt_row *row)
@@ -40,10 +47,10 @@ static void watch_task(void *user, int64_t i, int worker, int end)
     igrt_timeline *t = user;
     igrt_row *row = &t->row[worker];
     if (!end) {
-        row->begin = now(NULL);
+        row->begin = now();
         return;
     }
-    const uint64_t moment = now(NULL);
+    const uint64_t moment = now();
     igrt_span *span = t->recording ? add_span(row) : NULL;
     if (span)
         *span = (igrt_span){"", -1, i, row->begin, moment};
@@ -53,7 +60,7 @@ static void watch_task(void *user, int64_t i, int worker, int end)
 static void step_done(void *user, int step, const char *name, uint64_t nanoseconds)
 {
     igrt_timeline *t = user;
-    const uint64_t end = now(NULL);
+    const uint64_t end = t->last; /* not now: its parts would begin before it */
     if (!t->recording)
         return;
     for (int w = 0; w < IGRT_POOL_MAX; w++) {
@@ -72,7 +79,7 @@ static void step_done(void *user, int step, const char *name, uint64_t nanosecon
 
 void igrt_timeline_attach(igrt_timeline *t, igrt_pool *pool, igrt_config *config)
 {
-    config->clock = now;
+    config->clock = step_clock;
     config->profile = step_done;
     config->user = t;
     pool->watch_user = t;

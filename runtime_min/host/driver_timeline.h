@@ -23,6 +23,7 @@ typedef struct igrt_row {
 
 typedef struct igrt_timeline {
     int recording, failed; /* failed: there was no memory for all of it */
+    uint64_t last;         /* moment of the clock of steps */
     igrt_row row[IGRT_POOL_MAX];
 } igrt_timeline;
 
