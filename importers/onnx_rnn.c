@@ -119,8 +119,14 @@ static bool check_inputs(Lowering *n, int directions, bool layout)
         int axis = direction_axis(i, layout), rank = i == B || i == PEEPHOLE ? 2 : 3;
         if (!x || i == LENGTHS)
             continue;
-        if (ingot_rank(x) != rank || !dim_is(ingot_shape(x, axis), directions)) {
+        int64_t has = directions;
+        const bool known = ingot_rank(x) != rank || ingot_dim_is_const(ingot_shape(x, axis), &has);
+        if (ingot_rank(x) != rank || has != directions) {
             fault(n, "its input %d does not have rank %d and %d directions", i, rank, directions);
+            return false;
+        }
+        if (!known) {
+            unsupported(n, "how many directions its input %d has is not known when compiling", i);
             return false;
         }
     }

@@ -57,7 +57,7 @@ CFLAGS = "-O0 -std=c99 -Wall -Wextra -Werror"
 # In every sample: (operator, input, axis) and a part of the case's name.
 ALWAYS = {("AveragePool", 0, 2): "3d_dilations_large_count_include_pad_is_0_ceil_mode_is_False", ("AveragePool", 0, 4): "ceil",
           ("MaxPool", 0, 2): "ceil", ("Conv", 0, 2): "autopad_same", ("Resize", 0, 2): "", ("Split", 0, 0): "", ("CumSum", 0, 0): "",
-          ("LSTM", 0, 1): "", ("SpaceToDepth", 0, 2): "", ("Conv", 0, 1): ""}
+          ("LSTM", 0, 1): "", ("GRU", 2, 0): "batchwise", ("SpaceToDepth", 0, 2): "", ("Conv", 0, 1): ""}
 VARIANTS = 4        # models of a pair at most
 COUPLED = 6         # axes of one size that are tried together at most
 
