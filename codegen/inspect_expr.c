@@ -344,7 +344,7 @@ static void put_statement(Printer *p, const Linear *l, const Stmt *s)
             put_expr(p, next[reduce_part(n)], WEAKEST);
             break;
         }
-        Op op = monoid_op((ingot_reduce_op)(n->arg.i & 0xff));
+        Op op = monoid_op((ingot_reduce_op)reduce_monoid(n));
         bool sign = infix[op].text != NULL;
         put_expr(p, n, WEAKEST);
         sb_printf(p->sb, " = %s%s", sign ? "" : op_info[op].text, sign ? "" : "(");

@@ -14,9 +14,7 @@ static Node *bytes_of(Node *n)
 /* i8 x as u8 x + 128: the sign bit the other way. */
 static bool is_flipped(Node *n)
 {
-    while (n->op == OP_CAST)
-        n = n->src[0];
-    return n->op == OP_XOR;
+    return below_casts(n)->op == OP_XOR;
 }
 
 static const char *byte_name(Node *n)

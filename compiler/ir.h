@@ -399,7 +399,8 @@ Node *node_with(Context *, Node *n, Node *const *src);
 /* n over what its sources became, `now` by id; n itself where that is what they were. */
 Node *node_rebuilt(Context *, Node *n, Node *const *now);
 int end_stores(
-    const Node *end); /* an END's sources: how many stores it has; the others are ranges */
+    const Node *end);      /* an END's sources: how many stores it has; the others are ranges */
+Node *below_casts(Node *); /* what a chain of CASTs, or of none, converts */
 int first_coord(const Node *access); /* which source of a LOAD or STORE its coordinates start at */
 
 /* ---- custom.c: custom operators ----------------------------------------------------------- */

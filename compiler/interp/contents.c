@@ -351,7 +351,7 @@ static Node *reduce_element(Search *s, Node *n, const int64_t *sd, const int64_t
     if (count > MAX_FOLLOW || (!dtype_is_int(t) && t != INGOT_BOOL) || reduce_size(n) > 1)
         return c->poison;
     _Alignas(16) uint8_t identity[16];
-    alu_identity((ingot_reduce_op)(n->arg.i & 0xff), t, identity);
+    alu_identity((ingot_reduce_op)reduce_monoid(n), t, identity);
     Node *acc = element_from(c, t, identity), *e = NULL;
     bool missing = false;
     for (int64_t k = 0; k < count; k++) {
@@ -368,7 +368,7 @@ static Node *reduce_element(Search *s, Node *n, const int64_t *sd, const int64_t
             return e;
         missing |= !e;
         if (!missing)
-            acc = k == 0 ? e : combine(c, monoid_op((ingot_reduce_op)(n->arg.i & 0xff)), t, acc, e);
+            acc = k == 0 ? e : combine(c, monoid_op((ingot_reduce_op)reduce_monoid(n)), t, acc, e);
     }
     return missing ? NULL : acc;
 }

@@ -495,9 +495,9 @@ static void sink_scan(Prog *p, int n, const char *const *regs)
 
 static void scan_eval(Interp *ip, Node *n, Value *out)
 {
-    const uint32_t axes = (uint32_t)(n->arg.i >> 8);
+    const uint32_t axes = reduce_axes(n);
     Prog *p = prog_new(ip, out->rank, out->dims, axes);
-    Scan s = {.monoid = (ingot_reduce_op)(n->arg.i & 0xff), .out = out, .length = 1, .inner = 1};
+    Scan s = {.monoid = (ingot_reduce_op)reduce_monoid(n), .out = out, .length = 1, .inner = 1};
     s.op = monoid_op(s.monoid);
     s.acc = NEWN(p->arena, char, LANES * 16);
     for (int i = out->rank; i-- > 0 && s.length == 1;)
@@ -536,10 +536,10 @@ bool region_eval(Interp *ip, Node *n, Value *out)
         return true;
     }
     Fold f = {
-        .monoid = (ingot_reduce_op)(n->arg.i & 0xff), .from = (ingot_dtype)x->dtype, .out = out};
+        .monoid = (ingot_reduce_op)reduce_monoid(n), .from = (ingot_dtype)x->dtype, .out = out};
     f.op = monoid_op(f.monoid);
     f.compute = f.from == INGOT_INDEX ? INGOT_INDEX : dtype_info[f.from].compute;
-    Prog *p = prog_new(ip, x->rank, box, (uint32_t)(n->arg.i >> 8));
+    Prog *p = prog_new(ip, x->rank, box, reduce_axes(n));
     if (p->nreduced == 0) {
         _Alignas(16) char identity[16];
         const size_t size = elem_bytes(out->dtype);

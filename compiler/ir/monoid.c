@@ -164,8 +164,7 @@ static bool is_ascending(Context *c, const Node *n, Node *x)
 {
     uint32_t first = reduce_size(n);
     int64_t step;
-    while (x->op == OP_CAST)
-        x = x->src[0];
+    x = below_casts(x);
     if (n->nsrc != first + 1 || x->dtype != INGOT_INDEX)
         return false;
     Node *range = n->src[first], *next = idx_add(c, range, idx(c, 1));

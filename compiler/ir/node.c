@@ -465,6 +465,13 @@ Node *node_rebuilt(Context *c, Node *n, Node *const *now)
     return made;
 }
 
+Node *below_casts(Node *n)
+{
+    while (n->op == OP_CAST)
+        n = n->src[0];
+    return n;
+}
+
 int end_stores(const Node *end)
 {
     int n = 0;

@@ -12,13 +12,6 @@ typedef struct {
     Node *rows, *columns, *row, *along;
 } Attention;
 
-static Node *below_casts(Node *x)
-{
-    while (x->op == OP_CAST)
-        x = x->src[0];
-    return x;
-}
-
 static bool find_sums(const View *v, Attention *at)
 {
     for (int i = 0; i < v->nreduce; i++) {

@@ -226,9 +226,7 @@ static int64_t cases_along(const Node *const *order, int n, const Node *range)
         if (!at || at->op != OP_EQ || t->src[1]->op == OP_CONST || t->src[2]->op == OP_CONST ||
             at->src[1]->op != OP_CONST)
             continue;
-        at = at->src[0];
-        while (at->op == OP_CAST)
-            at = at->src[0];
+        at = below_casts(at->src[0]);
         if (at == range)
             by = extent;
         else if (at->op == OP_MOD && at->src[0] == range && idx_value(at->src[1], &d))

@@ -15,9 +15,7 @@ static Node *staged_factor(Node *sum)
     if (sum->arg.i != INGOT_REDUCE_ADD || product->op != OP_MUL || sum->nsrc != 2)
         return NULL;
     for (int i = 0; i < 2; i++) {
-        Node *x = product->src[i];
-        while (x->op == OP_CAST)
-            x = x->src[0];
+        Node *x = below_casts(product->src[i]);
         if (x->op == OP_STAGE && x->src[x->nsrc - 1] == sum->src[1])
             return x;
     }

@@ -30,7 +30,7 @@ static bool both(Node *f, int axis, bool ones)
 static int joinable(Node *n, Node **f)
 {
     Node *product = n->src[0];
-    unsigned reduced = (unsigned)((uint64_t)n->arg.i >> 8);
+    unsigned reduced = reduce_axes(n);
     int64_t size;
     for (int i = 0; i + 1 < product->rank; i++) {
         if ((reduced >> i & 3) || !both(product, i, false) ||
@@ -58,7 +58,7 @@ Node *as_matmul(Rewrite *r, Node *n, bool try)
 {
     Context *c = r->c;
     Node *product = n->src[0];
-    if ((n->arg.i & 255) != INGOT_REDUCE_ADD || product->op != OP_MUL)
+    if (reduce_monoid(n) != INGOT_REDUCE_ADD || product->op != OP_MUL)
         return NULL;
     Node *f[2] = {compact_of(product->src[0]), compact_of(product->src[1])};
     int i = joinable(n, f);
@@ -66,7 +66,7 @@ Node *as_matmul(Rewrite *r, Node *n, bool try)
         return i < 0 ? NULL : n;
     Node *dims[INGOT_MAX_RANK];
     int rank = product->rank - 1;
-    unsigned axes = (unsigned)((uint64_t)n->arg.i >> 8), low = axes & ((1u << (i + 1)) - 1);
+    unsigned axes = reduce_axes(n), low = axes & ((1u << (i + 1)) - 1);
     for (int k = 0; k < rank; k++)
         dims[k] = k == i  ? idx_mul(c, product->shape[i], product->shape[i + 1])
                   : k < i ? product->shape[k]

@@ -45,9 +45,9 @@ static Node *as_float(Context *c, Node *n)
 Node *float_sum(Rewrite *r, Node *n)
 {
     Context *c = r->c;
-    unsigned axes = (unsigned)((uint64_t)n->arg.i >> 8);
+    unsigned axes = reduce_axes(n);
     Node *product = n->src[0];
-    if (!r->float_sums || n->dtype != INGOT_I32 || (n->arg.i & 255) != INGOT_REDUCE_ADD ||
+    if (!r->float_sums || n->dtype != INGOT_I32 || reduce_monoid(n) != INGOT_REDUCE_ADD ||
         product->op != OP_MUL)
         return NULL;
     double most = 1;

@@ -120,7 +120,7 @@ static Node *scaled_sum(Rewrite *r, Node *n, Node *k)
 {
     Context *c = r->c;
     Node *product = n->src[0];
-    if ((n->arg.i & 255) != INGOT_REDUCE_ADD || n->nsrc != 1 || product->op != OP_MUL ||
+    if (reduce_monoid(n) != INGOT_REDUCE_ADD || n->nsrc != 1 || product->op != OP_MUL ||
         !read_once(r, product))
         return NULL;
     for (int i = 0; i < 2; i++) {
@@ -133,8 +133,7 @@ static Node *scaled_sum(Rewrite *r, Node *n, Node *k)
             continue;
         Node *by[2] = {other, other};
         by[i] = ingot_expand(c, scaled_weight(c, compact, k), w->rank, w->shape);
-        return ingot_reduce(c, INGOT_REDUCE_ADD, ingot_mul(c, by[0], by[1]),
-                            (unsigned)((uint64_t)n->arg.i >> 8), true);
+        return ingot_reduce(c, INGOT_REDUCE_ADD, ingot_mul(c, by[0], by[1]), reduce_axes(n), true);
     }
     return NULL;
 }
@@ -197,7 +196,7 @@ static bool is_sum_of_products(Node *n)
 {
     while (is_move(n))
         n = n->src[0];
-    return n->op == OP_REDUCE && (n->arg.i & 255) == INGOT_REDUCE_ADD && n->src[0]->op == OP_MUL;
+    return n->op == OP_REDUCE && reduce_monoid(n) == INGOT_REDUCE_ADD && n->src[0]->op == OP_MUL;
 }
 
 Node *fold_shift(Rewrite *r, Node *n)

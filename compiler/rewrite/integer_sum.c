@@ -211,8 +211,8 @@ Node *integer_sum(Rewrite *r, Node *n)
 {
     Context *c = r->c;
     Product p = {.r = r};
-    unsigned axes = (unsigned)((uint64_t)n->arg.i >> 8);
-    if (n->dtype != INGOT_F32 || (n->arg.i & 255) != INGOT_REDUCE_ADD ||
+    unsigned axes = reduce_axes(n);
+    if (n->dtype != INGOT_F32 || reduce_monoid(n) != INGOT_REDUCE_ADD ||
         !has_integer(n->src[0], 0) || !take_apart(&p, n->src[0]))
         return NULL;
     Node *body = n->src[0], *outside = NULL;

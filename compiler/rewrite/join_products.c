@@ -69,7 +69,7 @@ static void find_users(Join *q, int n, Node *const *nodes)
 
 static bool is_product_sum(const Node *n)
 {
-    return n->op == OP_REDUCE && n->nsrc == 1 && (n->arg.i & 255) == INGOT_REDUCE_ADD &&
+    return n->op == OP_REDUCE && n->nsrc == 1 && reduce_monoid(n) == INGOT_REDUCE_ADD &&
            n->src[0]->op == OP_MUL;
 }
 
@@ -103,7 +103,7 @@ static void find_sums(Join *q, int n, Node *const *nodes)
             p.w = compact_of(product->src[side]);
             if (!is_constant(p.w, 0) || is_constant(p.x, 0))
                 continue;
-            p.axis = p.end_axis = free_axis(product, p.x, p.w, (unsigned)((uint64_t)t->arg.i >> 8));
+            p.axis = p.end_axis = free_axis(product, p.x, p.w, reduce_axes(t));
             if (p.axis >= 0)
                 vec_push(q->a, q->part, q->npart, p);
         }
@@ -374,8 +374,8 @@ static Node *joint_product(Rewrite *r, Join *q, int group)
     Node *weights = concat_constants(c, n, w, p->axis), *x = rewritten(r, p->x);
     both[p->side] = spread(c, weights, p->sum->src[0], p->axis, weights->shape[p->axis]);
     both[1 - p->side] = spread(c, x, p->sum->src[0], p->axis, weights->shape[p->axis]);
-    Node *y = ingot_reduce(c, INGOT_REDUCE_ADD, ingot_mul(c, both[0], both[1]),
-                           (unsigned)((uint64_t)p->sum->arg.i >> 8), true);
+    Node *y = ingot_reduce(c, INGOT_REDUCE_ADD, ingot_mul(c, both[0], both[1]), reduce_axes(p->sum),
+                           true);
     return joint_end(q, y, part, n, p->end, &axis);
 }
 

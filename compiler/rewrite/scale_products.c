@@ -62,7 +62,7 @@ Node *scale_products(Rewrite *r, Node *n)
     Context *c = r->c;
     Node *product = n->op == OP_REDUCE ? n->src[0] : NULL, *factor[2], *ones[INGOT_MAX_RANK];
     Scales s = {.n = 0};
-    if (!product || n->nsrc != 1 || (n->arg.i & 255) != INGOT_REDUCE_ADD || n->dtype != INGOT_F32 ||
+    if (!product || n->nsrc != 1 || reduce_monoid(n) != INGOT_REDUCE_ADD || n->dtype != INGOT_F32 ||
         product->op != OP_MUL || is_constant(product->src[0], 0) || is_constant(product->src[1], 0))
         return n;
     for (int i = 0; i < 2; i++) {
@@ -71,8 +71,8 @@ Node *scale_products(Rewrite *r, Node *n)
     }
     if (!s.n)
         return n;
-    Node *y = ingot_reduce(c, INGOT_REDUCE_ADD, ingot_mul(c, factor[0], factor[1]),
-                           (unsigned)((uint64_t)n->arg.i >> 8), true);
+    Node *y =
+        ingot_reduce(c, INGOT_REDUCE_ADD, ingot_mul(c, factor[0], factor[1]), reduce_axes(n), true);
     for (int i = 0; i < n->rank; i++)
         ones[i] = idx(c, 1);
     for (int i = 0; i < s.n; i++)

@@ -65,7 +65,7 @@ static bool stored_for_this(Rewrite *r, Node *f)
 Node *signs(Rewrite *r, Node *n)
 {
     Node *product = n->src[0];
-    if (!r->one_sign || n->dtype != INGOT_I32 || (n->arg.i & 255) != INGOT_REDUCE_ADD ||
+    if (!r->one_sign || n->dtype != INGOT_I32 || reduce_monoid(n) != INGOT_REDUCE_ADD ||
         product->op != OP_MUL)
         return NULL;
     for (int i = 0; i < 2; i++) {
@@ -74,7 +74,7 @@ Node *signs(Rewrite *r, Node *n)
             !used_again(n, x) || !stored_for_this(r, x))
             continue;
         Node *sum = ingot_mul(r->c, without_sign(r->c, x), w);
-        return ingot_reduce(r->c, INGOT_REDUCE_ADD, sum, (unsigned)((uint64_t)n->arg.i >> 8), true);
+        return ingot_reduce(r->c, INGOT_REDUCE_ADD, sum, reduce_axes(n), true);
     }
     return NULL;
 }

@@ -122,16 +122,13 @@ static Node *repacked(Rewrite *r, Node *n, int axis, int depth)
 Node *sub_byte(Rewrite *r, Node *n)
 {
     int axis = n->rank;
-    Node *x = n->src[0];
-    if ((n->arg.i & 255) != INGOT_REDUCE_ADD)
+    if (reduce_monoid(n) != INGOT_REDUCE_ADD)
         return NULL;
-    while (axis-- > 0 && (!((uint64_t)n->arg.i >> 8 >> axis & 1) || idx_is(x->shape[axis], 1)))
+    while (axis-- > 0 && (!(reduce_axes(n) >> axis & 1) || idx_is(n->src[0]->shape[axis], 1)))
         continue;
-    while (x->op == OP_CAST)
-        x = x->src[0];
-    if (x->op != OP_MUL)
+    if (below_casts(n->src[0])->op != OP_MUL)
         return NULL;
-    x = repacked(r, n->src[0], axis, 0);
+    Node *x = repacked(r, n->src[0], axis, 0);
     return x ? node_make(r->c, OP_REDUCE, (ingot_dtype)n->dtype, n->arg, 1, &x, n->rank, n->shape)
              : NULL;
 }

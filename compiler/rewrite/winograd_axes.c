@@ -155,7 +155,7 @@ static bool sort_product(Context *c, Node *n, Axes *s)
 {
     Node *product = n->src[0];
     *s = (Axes){0};
-    if ((n->arg.i & 255) != INGOT_REDUCE_ADD || n->dtype != INGOT_F32 || product->op != OP_MUL ||
+    if (reduce_monoid(n) != INGOT_REDUCE_ADD || n->dtype != INGOT_F32 || product->op != OP_MUL ||
         !has_taps(n))
         return false;
     for (int side = 0; side < 2; side++) {

@@ -65,13 +65,13 @@ static Node *narrow_weight(Rewrite *r, Node *w)
 
 static bool is_sum_of_products(Node *n)
 {
-    return n->dtype == INGOT_I32 && (n->arg.i & 255) == INGOT_REDUCE_ADD && n->src[0]->op == OP_MUL;
+    return n->dtype == INGOT_I32 && reduce_monoid(n) == INGOT_REDUCE_ADD && n->src[0]->op == OP_MUL;
 }
 
 Node *narrow_weights(Rewrite *r, Node *n)
 {
     Context *c = r->c;
-    unsigned axes = (unsigned)((uint64_t)n->arg.i >> 8);
+    unsigned axes = reduce_axes(n);
     Node *product = n->src[0];
     if (!is_sum_of_products(n))
         return NULL;
@@ -110,7 +110,7 @@ static Node *sum_of(Rewrite *r, Node *w, unsigned axes)
 Node *zero_points(Rewrite *r, Node *n)
 {
     Context *c = r->c;
-    unsigned axes = (unsigned)((uint64_t)n->arg.i >> 8);
+    unsigned axes = reduce_axes(n);
     Node *product = n->src[0];
     if (!is_sum_of_products(n))
         return NULL;

@@ -247,11 +247,9 @@ static void read_stored(Walk *w, const Item *x)
 
 static bool is_product(Node *t)
 {
-    Node *x = t->src[0];
-    while (x->op == OP_CAST)
-        x = x->src[0];
     Node *term[TC_MOST_TERMS];
-    return (t->arg.i & 255) == INGOT_REDUCE_ADD && tc_terms(x, term, TC_MOST_TERMS) > 0;
+    return reduce_monoid(t) == INGOT_REDUCE_ADD &&
+           tc_terms(below_casts(t->src[0]), term, TC_MOST_TERMS) > 0;
 }
 
 static void visit_reduce(Walk *w, Item *x)

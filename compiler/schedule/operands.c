@@ -7,8 +7,7 @@
 
 static Node *operand(Node *n)
 {
-    while (n->op == OP_CAST)
-        n = n->src[0];
+    n = below_casts(n);
     return n->op == OP_LOAD && n->src[0]->op == OP_BUFFER ? n : NULL;
 }
 
@@ -20,7 +19,7 @@ static Node *operand_beside(Arena *a, Node *store)
     Node *seen[MOST], **order = graph_toposort(a, 1, &store, &n);
     for (int i = 0; i < n; i++) {
         Node *t = order[i], *product = t->op == OP_REDUCE ? t->src[0] : NULL;
-        if (!product || product->op != OP_MUL || (t->arg.i & 255) != INGOT_REDUCE_ADD)
+        if (!product || product->op != OP_MUL || reduce_monoid(t) != INGOT_REDUCE_ADD)
             continue;
         Node *x[] = {operand(product->src[0]), operand(product->src[1])};
         for (int j = 0; j < 2 && known < MOST; j++) {

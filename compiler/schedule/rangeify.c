@@ -188,7 +188,7 @@ static Node *lower_scan(Nest *k, Node *t, Node *const *coords, Node *gate)
     Node *src[2] = {lower_value(k, t->src[0], coords, gate), coords[axis]};
     if (coords[axis]->op != OP_RANGE) /* of one element */
         return src[0];
-    return node_make(k->s->c, OP_SCAN, t->dtype, (Arg){.i = t->arg.i & 255}, 2, src, 0, NULL);
+    return node_make(k->s->c, OP_SCAN, t->dtype, (Arg){.i = reduce_monoid(t)}, 2, src, 0, NULL);
 }
 
 /* Constants are no data: what the file holds was checked by the builder. */

@@ -214,7 +214,7 @@ bool is_term(Sched *s, Node *n, Node *const *uses)
     while (reader && reader->op == OP_ADD && (i = info_of(s, reader))->nuse == 1)
         reader = uses[i->iuse];
     return n->op == OP_MUL && reader && reader->op == OP_REDUCE &&
-           (reader->arg.i & 255) == INGOT_REDUCE_ADD;
+           reduce_monoid(reader) == INGOT_REDUCE_ADD;
 }
 
 /* Do sums of products multiply it, as it is or widened, again and again? */

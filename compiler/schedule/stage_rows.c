@@ -77,7 +77,7 @@ static bool is_sum_over(const Node *t, int axis)
 {
     int64_t size;
     unsigned axes = reduce_axes(t);
-    if (t->op != OP_REDUCE || (t->arg.i & 255) != INGOT_REDUCE_ADD || !(axes >> axis & 1))
+    if (t->op != OP_REDUCE || reduce_monoid(t) != INGOT_REDUCE_ADD || !(axes >> axis & 1))
         return false;
     for (int i = 0; i < t->src[0]->rank; i++)
         if (i != axis && (axes >> i & 1) && !(idx_value(t->src[0]->shape[i], &size) && size == 1))
@@ -108,10 +108,7 @@ static bool take(Rows *r, Node *t)
         if (reduce_axes(t) != 1u << last)
             return false;
     } else if (t->op == OP_REDUCE && m.kind == MOVED) {
-        Node *product = t->src[0];
-        while (product->op == OP_CAST)
-            product = product->src[0];
-        if (r->sum || product->op != OP_MUL || !is_sum_over(t, m.axis))
+        if (r->sum || below_casts(t->src[0])->op != OP_MUL || !is_sum_over(t, m.axis))
             return false;
         r->sum = t;
         return true;
@@ -196,10 +193,8 @@ static Node *products_below(const Rows *r)
             return NULL;
         n = n->src[j];
     }
-    Node *product = n->src[0];
-    while (product->op == OP_CAST)
-        product = product->src[0];
-    return (n->arg.i & 255) == INGOT_REDUCE_ADD && product->op == OP_MUL ? n : NULL;
+    const bool product = below_casts(n->src[0])->op == OP_MUL;
+    return product && reduce_monoid(n) == INGOT_REDUCE_ADD ? n : NULL;
 }
 
 static double most_along(Node *dim)
@@ -258,14 +253,11 @@ static bool fits_registers(const Rows *r, Node *products)
     enum { MOST_ROW = 256, MOST_REGISTERS = 160, LEAST_ROWS = 16, SHARED_ROWS = 64, PAD = 16 };
     Sched *s = r->s;
     const Target *t = s->target;
-    Node *rows = r->member[0].n, *y = r->sum, *inner = products->src[0], *outer = y->src[0];
+    Node *rows = r->member[0].n, *y = r->sum, *inner = below_casts(products->src[0]),
+         *outer = below_casts(y->src[0]);
     const int axis = r->member[0].axis;
     int64_t keys, nrows, terms = 0, columns = 0, size;
     bool unit = false;
-    while (inner->op == OP_CAST)
-        inner = inner->src[0];
-    while (outer->op == OP_CAST)
-        outer = outer->src[0];
     if (axis < 1 || !idx_value(rows->shape[axis], &keys) ||
         !idx_value(rows->shape[axis - 1], &nrows))
         return false;
@@ -290,7 +282,7 @@ static bool fits_registers(const Rows *r, Node *products)
                 dtype_info[type].bytes == 2;
     for (int m = 0; m < r->nmember; m++) {
         const Node *x = r->member[m].n;
-        const int monoid = x->op == OP_REDUCE ? (int)(x->arg.i & 255) : INGOT_REDUCE_MAX;
+        const int monoid = x->op == OP_REDUCE ? reduce_monoid(x) : INGOT_REDUCE_MAX;
         if ((monoid != INGOT_REDUCE_MAX && monoid != INGOT_REDUCE_ADD) ||
             (x->op == OP_REDUCE && x->dtype != INGOT_F32))
             return false;

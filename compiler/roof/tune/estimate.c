@@ -149,11 +149,8 @@ static void count_node(Count *q, Node *n, bool top)
         return;
     }
     if (is_dot(q->l, n)) { /* two loads and one instruction where there is one */
-        const Node *x = n->src[0];
         b->alu += q->t->pairs ? 4 * wide : q->t->dot ? wide : 6 * wide;
-        while (x->op == OP_CAST)
-            x = x->src[0];
-        count_sources(q, (Node *)(uintptr_t)x);
+        count_sources(q, below_casts(n->src[0]));
         return;
     }
     if (op_is_alu(n->op)) {
@@ -177,7 +174,7 @@ static void count_update(Count *q, const Stmt *s)
     Node *n = s->node, *x = update_value(s);
     Body *b = &q->body[q->depth];
     double wide = registers_of(q, n);
-    bool product = n->op == OP_REDUCE && (n->arg.i & 255) == INGOT_REDUCE_ADD && x->op == OP_MUL &&
+    bool product = n->op == OP_REDUCE && reduce_monoid(n) == INGOT_REDUCE_ADD && x->op == OP_MUL &&
                    dtype_is_float(n->dtype);
     bool named = x->id < q->l->nknown && q->l->named[x->id];
     b->sums++;
@@ -188,10 +185,7 @@ static void count_update(Count *q, const Stmt *s)
     }
     if (is_dot(q->l, x) && !named) {
         b->fma += q->t->pairs ? 4 * wide : q->t->dot ? wide : 6 * wide;
-        const Node *y = x->src[0];
-        while (y->op == OP_CAST)
-            y = y->src[0];
-        count_sources(q, (Node *)(uintptr_t)y);
+        count_sources(q, below_casts(x->src[0]));
         return;
     }
     b->alu += wide;
