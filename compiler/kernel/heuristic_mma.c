@@ -98,6 +98,49 @@ const char *mma_part(Nest *n, const char *axis, const char *part)
     return arena_printf(n->arena, "%s.%s", axis, part);
 }
 
+bool mma_mask(Nest *n, const char *axis, int64_t block)
+{
+    return mma_extent(n, axis) % block == 0 || nest_opt(n, OPT_MASK, axis, block);
+}
+
+bool mma_divide(Nest *n, const char *axis, int64_t block, const char **outer, const char **inner)
+{
+    *outer = NULL;
+    *inner = axis;
+    if (!mma_mask(n, axis, block))
+        return false;
+    if (mma_extent(n, axis) == block)
+        return true;
+    *outer = mma_part(n, axis, "o");
+    *inner = mma_part(n, axis, "i");
+    return nest_opt(n, OPT_SPLIT, axis, block);
+}
+
+bool mma_turns(Nest *n, const char *columns, const char **rows, const char **turn)
+{
+    *turn = NULL;
+    if (!*rows || !columns || mma_extent(n, *rows) % MMA_TURN)
+        return true;
+    const char *blocks = *rows;
+    return mma_extent(n, blocks) == MMA_TURN || mma_divide(n, blocks, MMA_TURN, rows, turn);
+}
+
+bool mma_bind(Nest *n, int count, const char *const *axis, int to)
+{
+    for (int i = 0; i < count; i++)
+        if (axis[i] && !nest_opt(n, OPT_BIND, axis[i], to))
+            return false;
+    return true;
+}
+
+bool mma_bind_others(Nest *n, const Part *others)
+{
+    for (int i = 0; i < others->n; i++)
+        if (range_extent(others->range[i]) > 1 && !nest_opt(n, OPT_BIND, others->of[i], BOUND_GRID))
+            return false;
+    return true;
+}
+
 bool mma_join(Nest *n, Product *p)
 {
     return join(n, &p->rows) && join(n, &p->columns) && join(n, &p->terms);
@@ -107,31 +150,15 @@ bool mma_join(Nest *n, Product *p)
 typedef struct {
     const char *grid, *warp, *unit;
 } Parts;
-static bool divide(Nest *n, const char *axis, int64_t block, int64_t warps, int64_t unit, Parts *p)
+static bool divide(Nest *n, const char *axis, int64_t block, int64_t of_warp, int64_t unit,
+                   Parts *p)
 {
-    *p = (Parts){NULL, NULL, axis};
-    if (mma_extent(n, axis) % block && !nest_opt(n, OPT_MASK, axis, block))
+    const char *copies;
+    if (!mma_divide(n, axis, block, &p->grid, &p->unit) ||
+        !mma_divide(n, p->unit, of_warp, &p->warp, &p->unit) ||
+        !mma_divide(n, p->unit, unit, &copies, &p->unit))
         return false;
-    if (mma_extent(n, axis) > block) {
-        if (!nest_opt(n, OPT_SPLIT, axis, block))
-            return false;
-        p->grid = mma_part(n, axis, "o");
-        p->unit = mma_part(n, axis, "i");
-    }
-    if (warps > 1) {
-        if (!nest_opt(n, OPT_SPLIT, p->unit, block / warps))
-            return false;
-        p->warp = mma_part(n, p->unit, "o");
-        p->unit = mma_part(n, p->unit, "i");
-    }
-    int64_t copies = block / warps / unit;
-    if (copies == 1)
-        return true;
-    if (!nest_opt(n, OPT_SPLIT, p->unit, unit))
-        return false;
-    const char *outer = mma_part(n, p->unit, "o");
-    p->unit = mma_part(n, p->unit, "i");
-    return nest_opt(n, OPT_UPCAST, outer, copies);
+    return !copies || nest_opt(n, OPT_UPCAST, copies, of_warp / unit);
 }
 
 /* early: the fragments of the next step are loaded before the products of this one. */
@@ -139,50 +166,28 @@ static bool block_opts(Nest *n, const Product *p, const TileSize *b, bool early)
 {
     Parts rows, columns;
     const Tc *u = p->unit;
-    const char *terms = p->terms.name, *outer, *inner = NULL, *part = NULL, *turn = NULL;
-    if (mma_extent(n, terms) % b->terms && !nest_opt(n, OPT_MASK, terms, b->terms))
+    const char *terms = p->terms.name, *outer, *inner, *part, *turn;
+    if (!mma_mask(n, terms, b->terms) ||
+        !divide(n, p->rows.name, b->rows, b->warp_rows, u->m, &rows) ||
+        !divide(n, p->columns.name, b->columns, b->warp_columns, u->n, &columns) ||
+        !mma_divide(n, terms, b->terms, &outer, &terms) || !outer ||
+        !mma_turns(n, columns.grid, &rows.grid, &turn) ||
+        !mma_divide(n, terms, b->warp_terms, &part, &terms) ||
+        !mma_divide(n, terms, u->k, &inner, &terms))
         return false;
-    if (!divide(n, p->rows.name, b->rows, b->rows / b->warp_rows, u->m, &rows) ||
-        !divide(n, p->columns.name, b->columns, b->columns / b->warp_columns, u->n, &columns))
-        return false;
-    if (mma_extent(n, terms) <= b->terms || !nest_opt(n, OPT_SPLIT, terms, b->terms))
-        return false;
-    if (rows.grid && columns.grid && mma_extent(n, rows.grid) > MMA_TURN &&
-        mma_extent(n, rows.grid) % MMA_TURN == 0) {
-        if (!nest_opt(n, OPT_SPLIT, rows.grid, MMA_TURN))
-            return false;
-        turn = mma_part(n, rows.grid, "i");
-        rows.grid = mma_part(n, rows.grid, "o");
-    }
-    outer = mma_part(n, terms, "o");
-    terms = mma_part(n, terms, "i");
-    if (b->terms > b->warp_terms) {
-        if (!nest_opt(n, OPT_SPLIT, terms, b->warp_terms))
-            return false;
-        part = mma_part(n, terms, "o");
-        terms = mma_part(n, terms, "i");
-    }
-    if (b->warp_terms > u->k) {
-        if (!nest_opt(n, OPT_SPLIT, terms, u->k))
-            return false;
-        inner = mma_part(n, terms, "o");
-        terms = mma_part(n, terms, "i");
-    }
     if (!nest_opt(
             n, OPT_TC,
             arena_printf(n->arena, "%s (%s; %s; %s)", u->name, rows.unit, columns.unit, terms), 0))
         return false;
-    for (int i = 0; i < p->others.n; i++)
-        if (range_extent(p->others.range[i]) > 1 &&
-            !nest_opt(n, OPT_BIND, p->others.of[i], BOUND_GRID))
-            return false;
+    if (!mma_bind_others(n, &p->others))
+        return false;
     if (turn && !nest_opt(n, OPT_ORDER,
                           arena_printf(n->arena, "%s %s %s", rows.grid, columns.grid, turn), 0))
         return false;
-    const char *const bound[] = {rows.grid, columns.grid, turn, rows.warp, columns.warp, part};
-    for (int i = 0; i < 6; i++)
-        if (bound[i] && !nest_opt(n, OPT_BIND, bound[i], i < 3 ? BOUND_GRID : BOUND_WARP))
-            return false;
+    const char *const grid[] = {rows.grid, columns.grid, turn}, *const warp[] = {
+                                                                    rows.warp, columns.warp, part};
+    if (!mma_bind(n, 3, grid, BOUND_GRID) || !mma_bind(n, 3, warp, BOUND_WARP))
+        return false;
     if (inner && !nest_opt(n, OPT_ORDER, arena_printf(n->arena, "%s %s", outer, inner), 0))
         return false;
     return !early || nest_opt(n, OPT_PREFETCH, inner ? inner : outer, p->arg);
@@ -312,13 +317,6 @@ static bool has_room(const Extents *e, const TileSize *b, const Tc *u, const Tar
     return sums + (u->products + 1) * fragments + OTHERS <= (each < MOST ? each : MOST);
 }
 
-/* Blocks with their estimates, the least first; of those that differ in how they go through the terms alone one. */
-typedef struct {
-    TileSize block[MMA_MOST_NTH];
-    double time[MMA_MOST_NTH];
-    int n;
-} Ranking;
-
 static bool same_results(const TileSize *a, const TileSize *b)
 {
     return a->rows == b->rows && a->columns == b->columns && a->warp_rows == b->warp_rows &&
@@ -326,23 +324,35 @@ static bool same_results(const TileSize *a, const TileSize *b)
            a->terms / a->warp_terms == b->terms / b->warp_terms;
 }
 
-static void rank(Ranking *r, const TileSize *b, double time)
+int mma_rank(Ranking *r, int of, double time, int most)
 {
-    int like = 0; /* what it takes the place of: its like, or nothing, or the last */
-    while (like < r->n && !same_results(&r->block[like], b))
-        like++;
-    if (like == r->n && r->n < MMA_MOST_NTH)
-        r->time[r->n++] = INFINITY;
-    else if (like == r->n)
-        like--;
-    if (r->time[like] <= time)
-        return;
-    for (; like > 0 && r->time[like - 1] > time; like--) {
-        r->block[like] = r->block[like - 1];
-        r->time[like] = r->time[like - 1];
+    int at = of < 0 ? r->n - 1 : of;
+    if (of < 0 && r->n < most) {
+        at = r->n++;
+        r->number[at] = at;
+        r->time[at] = INFINITY;
     }
-    r->block[like] = *b;
-    r->time[like] = time;
+    if (r->time[at] <= time)
+        return -1;
+    const int number = r->number[at];
+    for (; at > 0 && r->time[at - 1] > time; at--) {
+        r->number[at] = r->number[at - 1];
+        r->time[at] = r->time[at - 1];
+    }
+    r->number[at] = number;
+    r->time[at] = time;
+    return number;
+}
+
+/* Of blocks that differ in how they go through the terms alone one is ranked. */
+static void rank_block(Ranking *r, TileSize *ranked, const TileSize *b, double time)
+{
+    int like = r->n - 1;
+    while (like >= 0 && !same_results(&ranked[r->number[like]], b))
+        like--;
+    const int number = mma_rank(r, like, time, MMA_MOST_NTH);
+    if (number >= 0)
+        ranked[number] = *b;
 }
 
 /* Of all sizes of blocks that the unit and the GPU can do the one that takes the least; for the tuner (Target.nth) one of the next. any: they
@@ -351,6 +361,7 @@ static bool pick_block(const Extents *e, const Tc *u, const Target *t, bool gath
                        TileSize *best, double *cycles)
 {
     const int64_t bytes = dtype_info[u->a].bytes;
+    TileSize ranked[MMA_MOST_NTH];
     Ranking r = {.n = 0};
     for (int64_t wr = u->m; wr <= 64; wr += any ? u->m : wr)
         for (int64_t wc = u->n; wc <= 64; wc += !any || wc < 2 * u->n ? wc : 2 * u->n)
@@ -371,13 +382,13 @@ static bool pick_block(const Extents *e, const Tc *u, const Target *t, bool gath
                                 double time = estimate(e, &b, u, t, gather);
                                 time *= b.depth == 2 ? 1.15 : b.depth == 3 ? 1.02 : 1;
                                 if (time < INFINITY)
-                                    rank(&r, &b, time);
+                                    rank_block(&r, ranked, &b, time);
                             }
                         }
     if (!r.n)
         return false;
     const int at = t->nth ? t->nth - 1 : 0;
-    *best = r.block[at < r.n ? at : 0];
+    *best = ranked[r.number[at < r.n ? at : 0]];
     *cycles = r.time[at < r.n ? at : 0];
     return true;
 }

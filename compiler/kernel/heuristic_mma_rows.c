@@ -64,42 +64,24 @@ static const char *name_of(const Nest *n, Node *range)
     return n->k->axes[nest_root(n, range)].name;
 }
 
-static bool mask(Nest *n, const char *axis, int64_t block)
-{
-    return mma_extent(n, axis) % block == 0 || nest_opt(n, OPT_MASK, axis, block);
-}
-
-/* What is inside of a block of an axis; of one block the axis. */
-static const char *inside(Nest *n, const char *axis, int64_t block, bool *good)
-{
-    if (mma_extent(n, axis) == block)
-        return axis;
-    *good &= nest_opt(n, OPT_SPLIT, axis, block);
-    return mma_part(n, axis, "i");
-}
-
 static bool rows_opts(Nest *n, const View *v, const Attention *at, const Tc *u, int64_t warps)
 {
     const char *rows = name_of(n, at->rows), *columns = name_of(n, at->columns),
-               *terms = name_of(n, at->inner->src[1]), *grid = NULL, *warp = NULL;
-    const int64_t block = u->m * warps, row = u->k > u->n ? u->k : u->n;
-    bool good = mask(n, rows, block) && mask(n, terms, u->k);
+               *terms = name_of(n, at->inner->src[1]), *blocks, *warp, *copies, *steps;
+    const int64_t block = u->m * warps, row = u->k > u->n ? u->k : u->n,
+                  ncolumn = mma_extent(n, columns);
+    bool good = mma_mask(n, rows, block) && mma_mask(n, terms, u->k);
     for (int i = 0; i < n->k->naxis; i++)
         if (n->k->axes[i].reduced && n->k->axes[i].range != at->inner->src[1])
-            good = good && mask(n, n->k->axes[i].name, row);
-    const bool several = mma_extent(n, rows) > block;
-    const char *unit_rows = inside(n, rows, block, &good);
-    if (several)
-        grid = mma_part(n, rows, "o");
-    if (warps > 1) {
-        warp = mma_part(n, unit_rows, "o");
-        unit_rows = inside(n, unit_rows, u->m, &good);
-    }
-    const int64_t copies = mma_extent(n, columns) / u->n;
-    const char *unit_columns = inside(n, columns, u->n, &good);
-    if (copies > 1)
-        good = good && nest_opt(n, OPT_UPCAST, mma_part(n, columns, "o"), copies);
-    terms = inside(n, terms, u->k, &good);
+            good = good && mma_mask(n, n->k->axes[i].name, row);
+    const char *unit_rows, *unit_columns;
+    if (!good || ncolumn % u->n || !mma_divide(n, rows, block, &blocks, &unit_rows) ||
+        !mma_divide(n, unit_rows, u->m, &warp, &unit_rows) ||
+        !mma_divide(n, columns, u->n, &copies, &unit_columns) ||
+        (copies && !nest_opt(n, OPT_UPCAST, copies, ncolumn / u->n)) ||
+        !mma_divide(n, terms, u->k, &steps, &terms))
+        return false;
+    const char *grid = blocks;
     const char *inner =
         arena_printf(n->arena, "%s (%s; %s; %s)", u->name, unit_rows, name_of(n, at->row), terms);
     const char *outer = arena_printf(n->arena, "%s (%s; %s; %s)", u->name, unit_rows, unit_columns,
@@ -112,10 +94,7 @@ static bool rows_opts(Nest *n, const View *v, const Attention *at, const Tc *u, 
         good = nest_opt(n, OPT_BIND, other, BOUND_GRID);
         grid = grid ? grid : other;
     }
-    if (several)
-        good = good && nest_opt(n, OPT_BIND, mma_part(n, rows, "o"), BOUND_GRID);
-    if (warp)
-        good = good && nest_opt(n, OPT_BIND, warp, BOUND_WARP);
+    good = good && mma_bind(n, 1, &blocks, BOUND_GRID) && mma_bind(n, 1, &warp, BOUND_WARP);
     const Node *read[] = {below_casts(at->inner->src[0]->src[0]),
                           below_casts(at->inner->src[0]->src[1]), at->value};
     for (int i = 0; i < 3 && good; i++)

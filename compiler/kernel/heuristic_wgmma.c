@@ -81,8 +81,7 @@ static bool pick_block(const Extents *e, const Tc *like, const Target *t, Tall *
                        int nth)
 {
     Tall found[WGMMA_MOST_NTH];
-    double time[WGMMA_MOST_NTH];
-    int n = 0;
+    Ranking r = {.n = 0};
     for (int i = 0; i < TC_COUNT; i++)
         for (int64_t warps = 1; warps <= MOST_WARPS; warps *= 2)
             for (int64_t parts = 1; parts <= MOST_PARTS; parts *= 2) {
@@ -99,71 +98,43 @@ static bool pick_block(const Extents *e, const Tc *like, const Target *t, Tall *
                                        b.depth * TERMS >= e->terms / parts + TERMS))
                     b.depth--;
                 const double all = estimate(e, &b, t);
-                if (all >= most || shared_bytes(&b) > t->shared ||
-                    (n == WGMMA_MOST_NTH && all >= time[n - 1]))
+                if (all >= most || shared_bytes(&b) > t->shared)
                     continue;
-                int at = n < WGMMA_MOST_NTH ? n++ : n - 1;
-                for (; at > 0 && time[at - 1] > all; at--) {
-                    found[at] = found[at - 1];
-                    time[at] = time[at - 1];
-                }
-                found[at] = b;
-                time[at] = all;
+                const int number = mma_rank(&r, -1, all, WGMMA_MOST_NTH);
+                if (number >= 0)
+                    found[number] = b;
             }
-    if (nth < n)
-        *best = found[nth];
-    return nth < n;
-}
-
-/* A block of an axis, or all of it: names of what counts blocks (NULL: there is one) and of what is inside. */
-static bool divide(Nest *n, const char *axis, int64_t block, const char **outer, const char **inner)
-{
-    *outer = NULL;
-    *inner = axis;
-    if (mma_extent(n, axis) % block && !nest_opt(n, OPT_MASK, axis, block))
-        return false;
-    if (mma_extent(n, axis) == block)
-        return true;
-    *outer = mma_part(n, axis, "o");
-    *inner = mma_part(n, axis, "i");
-    return nest_opt(n, OPT_SPLIT, axis, block);
+    if (nth < r.n)
+        *best = found[r.number[nth]];
+    return nth < r.n;
 }
 
 /* outer: the loop over blocks of terms, at which operands are staged. */
 static bool block_opts(Nest *n, const Product *p, const Tall *b, const char **outer)
 {
     const Tc *u = b->unit;
-    const char *rows, *columns, *terms, *row, *column, *term, *warp, *step, *turn = NULL;
+    const char *rows, *columns, *terms, *row, *column, *term, *warp, *step, *turn;
     const char *part = NULL, *own = p->terms.name;
-    if (b->parts > 1 && !divide(n, own, mma_extent(n, own) / b->parts, &part, &own))
+    if (b->parts > 1 && !mma_divide(n, own, mma_extent(n, own) / b->parts, &part, &own))
         return false;
-    if (!divide(n, p->rows.name, u->m * b->warps, &rows, &row) ||
-        !divide(n, p->columns.name, u->n, &columns, &column) ||
-        !divide(n, own, TERMS, &terms, &term) || !terms || !divide(n, row, u->m, &warp, &row) ||
-        !divide(n, term, u->k, &step, &term))
+    if (!mma_divide(n, p->rows.name, u->m * b->warps, &rows, &row) ||
+        !mma_divide(n, p->columns.name, u->n, &columns, &column) ||
+        !mma_divide(n, own, TERMS, &terms, &term) || !terms ||
+        !mma_divide(n, row, u->m, &warp, &row) || !mma_divide(n, term, u->k, &step, &term) ||
+        !mma_turns(n, columns, &rows, &turn))
         return false;
-    if (rows && columns && mma_extent(n, rows) > MMA_TURN && mma_extent(n, rows) % MMA_TURN == 0) {
-        if (!nest_opt(n, OPT_SPLIT, rows, MMA_TURN))
-            return false;
-        turn = mma_part(n, rows, "i");
-        rows = mma_part(n, rows, "o");
-    }
     if (!nest_opt(n, OPT_TC, arena_printf(n->arena, "%s (%s; %s; %s)", u->name, row, column, term),
                   0))
         return false;
-    const char *order = "", *const bound[] = {rows, columns, turn, warp};
+    const char *order = "", *const grid[] = {rows, columns, turn};
     for (int i = 0; i < 3; i++)
-        if (bound[i])
-            order = arena_printf(n->arena, "%s%s ", order, bound[i]);
+        if (grid[i])
+            order = arena_printf(n->arena, "%s%s ", order, grid[i]);
     if (!nest_opt(n, OPT_ORDER, arena_printf(n->arena, "%s%s %s", order, terms, step), 0))
         return false;
-    for (int i = 0; i < p->others.n; i++)
-        if (range_extent(p->others.range[i]) > 1 &&
-            !nest_opt(n, OPT_BIND, p->others.of[i], BOUND_GRID))
-            return false;
-    for (int i = 0; i < 4; i++)
-        if (bound[i] && !nest_opt(n, OPT_BIND, bound[i], i < 3 ? BOUND_GRID : BOUND_WARP))
-            return false;
+    if (!mma_bind_others(n, &p->others) || !mma_bind(n, 3, grid, BOUND_GRID) ||
+        !mma_bind(n, 1, &warp, BOUND_WARP))
+        return false;
     *outer = terms;
     return !part || nest_opt(n, OPT_BIND, part, BOUND_CLUSTER);
 }
