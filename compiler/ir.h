@@ -457,6 +457,11 @@ Node *substitute(Context *, Node *e, int n, Node *const *from, Node *const *to);
 Node *simplify_given(Context *, Node *e, Node *cond);
 int64_t sat_add(int64_t, int64_t);
 int64_t sat_mul(int64_t, int64_t);
+/* How many blocks, the last of which may be no whole one, an extent has. */
+static inline int64_t ceil_div(int64_t extent, int64_t block)
+{
+    return (extent + block - 1) / block;
+}
 
 /* ---- movement.c: coordinates of a movement node's source from those of its result ------- */
 /* In: coords[n->rank]; out: src_coords[src rank] and *valid (BOOL; ANDed by the caller).  For RESHAPE, PERMUTE,

@@ -12,7 +12,7 @@ static const Epoch UNDER_WAY = ~UINT64_C(0);
 ShadowMemory *shadow_new(Arena *a, int64_t size, int cell)
 {
     ShadowMemory *m = NEW(a, ShadowMemory);
-    int64_t cells = (size + cell - 1) / cell;
+    int64_t cells = ceil_div(size, cell);
     *m = (ShadowMemory){.bytes = arena_alloc(a, (size_t)size + 1), .size = size, .cell = cell};
     while (1 << m->shift < cell)
         m->shift++;
@@ -24,7 +24,7 @@ ShadowMemory *shadow_new(Arena *a, int64_t size, int cell)
 
 static void set_cells(ShadowMemory *m, int64_t from, int64_t size, Epoch e)
 {
-    for (int64_t i = from / m->cell; i < (from + size + m->cell - 1) / m->cell; i++) {
+    for (int64_t i = from / m->cell; i < ceil_div(from + size, m->cell); i++) {
         m->wrote[i] = e;
         m->read[i] = 0;
         m->busy[i] = 0;

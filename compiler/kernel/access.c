@@ -149,7 +149,7 @@ static bool plain_stride(const KernelArg *a, Node *const *coords, Node *range, i
         if (op->kind == LAYOUT_SPLIT) {
             memmove(dim + op->axis + 1, dim + op->axis, (size_t)(rank - op->axis) * sizeof *dim);
             memmove(by + op->axis + 1, by + op->axis, (size_t)(rank - op->axis) * sizeof *by);
-            dim[op->axis] = (dim[op->axis] + op->a - 1) / op->a;
+            dim[op->axis] = ceil_div(dim[op->axis], op->a);
             dim[op->axis + 1] = op->a;
             if (apart) {
                 by[op->axis + 1] = by[op->axis];

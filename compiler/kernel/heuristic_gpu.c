@@ -24,7 +24,7 @@ enum {
 
 static int64_t blocks(int64_t extent, int64_t copies)
 {
-    return (extent + ITEMS * copies - 1) / (ITEMS * copies);
+    return ceil_div(extent, ITEMS * copies);
 }
 
 /* An axis in blocks: which of them is the group's, and in a block first copies, then items; columns are taken by `side`

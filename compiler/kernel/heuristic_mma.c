@@ -219,11 +219,6 @@ bool mma_stage(Nest **nest, const char *outer, int64_t depth)
     return false;
 }
 
-static int64_t whole(int64_t extent, int64_t block)
-{
-    return (extent + block - 1) / block;
-}
-
 static int64_t shared_of(const TileSize *b, const Tc *u)
 {
     const int64_t bytes = dtype_info[u->a].bytes, pad = 16 / bytes;
@@ -256,8 +251,8 @@ static double estimate(const Extents *e, const TileSize *b, const Tc *u, const T
     const bool three = u->products == 3;
     int64_t parts = b->terms / b->warp_terms;
     int64_t warps = b->rows / b->warp_rows * (b->columns / b->warp_columns) * parts;
-    int64_t blocks = e->others * whole(e->rows, b->rows) * whole(e->columns, b->columns);
-    int64_t loops = whole(e->terms, b->terms), steps = b->warp_terms / u->k;
+    int64_t blocks = e->others * ceil_div(e->rows, b->rows) * ceil_div(e->columns, b->columns);
+    int64_t loops = ceil_div(e->terms, b->terms), steps = b->warp_terms / u->k;
     int64_t sums = b->warp_rows * b->warp_columns / u->lanes;
     int64_t registers = warps * 32 * (sums + (three ? 72 : 56));
     int64_t fits = REGISTERS / registers, room = t->shared / shared_of(b, u);
@@ -268,8 +263,8 @@ static double estimate(const Extents *e, const TileSize *b, const Tc *u, const T
         (double)(b->warp_rows / u->m * (b->warp_columns / u->n)) * (three ? THREE : PRODUCT);
     if (three)
         products += (double)((b->warp_rows + b->warp_columns) * u->k / u->lanes) * PART;
-    double each = (double)whole(blocks, PROCESSORS); /* that a processor has in all */
-    double turns = (double)whole((int64_t)each, fits);
+    double each = (double)ceil_div(blocks, PROCESSORS); /* that a processor has in all */
+    double turns = (double)ceil_div((int64_t)each, fits);
     double busy = warps > QUARTERS ? (double)warps / QUARTERS : 1;
     double waiting = turns * (double)loops * (ITERATION + (double)steps * (STEP + products * busy));
     double unit = each * (double)loops * (double)steps * products * (double)warps / QUARTERS;
@@ -308,8 +303,9 @@ static bool has_room(const Extents *e, const TileSize *b, const Tc *u, const Tar
     const int64_t warps =
         b->rows / b->warp_rows * (b->columns / b->warp_columns) * (b->terms / b->warp_terms);
     const int64_t sums = b->warp_rows * b->warp_columns / u->lanes;
-    const int64_t blocks = e->others * whole(e->rows, b->rows) * whole(e->columns, b->columns);
-    int64_t beside = whole(blocks, PROCESSORS), room = t->shared / shared_of(b, u);
+    const int64_t blocks =
+        e->others * ceil_div(e->rows, b->rows) * ceil_div(e->columns, b->columns);
+    int64_t beside = ceil_div(blocks, PROCESSORS), room = t->shared / shared_of(b, u);
     beside = room < beside ? room : beside;
     const int64_t fits = REGISTERS / (warps * u->lanes * (sums + (u->products == 3 ? 72 : 56)));
     beside = fits < beside ? fits : beside;

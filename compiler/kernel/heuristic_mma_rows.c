@@ -119,8 +119,7 @@ bool choose_rows_opts(Arena *a, Nest **nest)
         if (!((*nest)->target->units >> i & 1) || u->lanes != 32 || !tc_takes(u, at.outer, range))
             continue;
         int64_t warps = WARPS, rows = range_extent(at.rows);
-        while (warps > LEAST_WARPS &&
-               groups * ((rows + warps * u->m - 1) / (warps * u->m)) < PROCESSORS)
+        while (warps > LEAST_WARPS && groups * ceil_div(rows, warps * u->m) < PROCESSORS)
             warps /= 2;
         Nest *tried = nest_clone(*nest);
         const bool good = rows_opts(tried, &v, &at, u, warps);

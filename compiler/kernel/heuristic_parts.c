@@ -40,11 +40,6 @@ static int in_grid(Nest *n, int axis, int64_t block)
     return nest_opt(n, OPT_BIND, n->axis[last_split(n)->outer].name, BOUND_GRID) ? inner : -1;
 }
 
-static int64_t groups_of(int64_t extent, int64_t block)
-{
-    return (extent + block - 1) / block;
-}
-
 /* The axis of the reduce that is divided: the longest one, or -1. */
 static int longest(const Nest *n, const Node *reduce)
 {
@@ -60,7 +55,7 @@ static int longest(const Nest *n, const Node *reduce)
 /* In so many parts, each of terms side by side; -1: it cannot. */
 static int divide(Nest *n, int axis, int64_t parts)
 {
-    int64_t terms = groups_of(n->axis[axis].extent, parts);
+    int64_t terms = ceil_div(n->axis[axis].extent, parts);
     if (n->axis[axis].extent % terms && !nest_opt(n, OPT_MASK, n->axis[axis].name, terms))
         return -1;
     if (terms > 1 && !nest_opt(n, OPT_SPLIT, n->axis[axis].name, terms))
@@ -99,7 +94,7 @@ static int64_t tiles_of(const Shape *s, const int64_t extent[2])
 {
     int64_t n = 1;
     for (int i = 0; i < 2; i++)
-        n *= groups_of(extent[i], s->lanes[i] * s->copies[i]);
+        n *= ceil_div(extent[i], s->lanes[i] * s->copies[i]);
     return n;
 }
 

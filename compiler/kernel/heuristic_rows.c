@@ -49,7 +49,7 @@ static void pick(RowsTile *best, RowsTile tile, const Target *t)
                 acc + (double)tile.vectors + 1 > t->registers)
                 continue;
             double flow = flow_of(acc / loads, true), latency = acc > 10 ? 10 : acc;
-            int64_t whole = (rows + tile.nrows - 1) / tile.nrows * tile.nrows;
+            int64_t whole = ceil_div(rows, tile.nrows) * tile.nrows;
             tile.score = (double)rows / (double)whole * flow * latency * (double)tile.width;
             if (rows % tile.nrows)
                 tile.score *= 0.97;

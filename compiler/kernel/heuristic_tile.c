@@ -7,8 +7,7 @@
 
 static double used(int64_t extent, int64_t step)
 {
-    int64_t whole = (extent + step - 1) / step * step;
-    return (double)extent / (double)whole;
+    return (double)extent / (double)(ceil_div(extent, step) * step);
 }
 
 /* Bytes of a block that stay in L1 beside the other operand, and over how many rows a vector from L2 has to be used. */

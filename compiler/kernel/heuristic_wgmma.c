@@ -22,11 +22,6 @@ typedef struct {
     int64_t parts;        /* of the terms, for as many groups of a cluster */
 } Tall;
 
-static int64_t whole(int64_t extent, int64_t block)
-{
-    return (extent + block - 1) / block;
-}
-
 static int64_t place_bytes(const Tall *b)
 {
     return (b->warps * b->unit->m + b->unit->n) * TERMS * dtype_info[b->unit->a].bytes;
@@ -56,13 +51,14 @@ static double estimate(const Extents *e, const Tall *b, const Target *t)
     };
     const int64_t rows = b->warps * b->unit->m, columns = b->unit->n, items = b->warps * 128 + 128;
     const int64_t sums = rows * columns / (b->warps * 128);
-    const int64_t blocks = e->others * whole(e->rows, rows) * whole(e->columns, columns) * b->parts;
+    const int64_t blocks =
+        e->others * ceil_div(e->rows, rows) * ceil_div(e->columns, columns) * b->parts;
     int64_t fits = REGISTERS / (items * (sums + 40)), room = t->shared / shared_bytes(b);
     fits = room < fits ? room : fits;
     fits = fits < 1 ? 1 : fits;
-    const double each = (double)whole(blocks, PROCESSORS),
-                 turns = (double)whole((int64_t)each, fits);
-    const double steps = (double)whole(e->terms, TERMS * b->parts),
+    const double each = (double)ceil_div(blocks, PROCESSORS),
+                 turns = (double)ceil_div((int64_t)each, fits);
+    const double steps = (double)ceil_div(e->terms, TERMS * b->parts),
                  busiest = (double)place_bytes(b) / FLOW,
                  together =
                      (double)(place_bytes(b) * (blocks < PROCESSORS ? blocks : PROCESSORS)) / ALL,

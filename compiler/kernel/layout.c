@@ -178,7 +178,7 @@ static Storage storage_of(const Layout *l, int rank, const int64_t *dims)
         case LAYOUT_SPLIT:
             for (int j = s.rank; j > op->axis + 1; j--)
                 s.d[j] = old[j - 1];
-            s.d[op->axis] = (old[op->axis] + op->a - 1) / op->a;
+            s.d[op->axis] = ceil_div(old[op->axis], op->a);
             s.d[op->axis + 1] = op->a;
             s.rank++;
             break;

@@ -118,7 +118,7 @@ void shares_begin(Lower *q, Piece *p)
     p->part = range_new(q->c, p->next++, idx(q->c, nest->sharing));
     int64_t items = nest->items, elements = walk_elements(q, p);
     if (elements > items)
-        p->turn = range_new(q->c, p->next++, idx(q->c, (elements + items - 1) / items));
+        p->turn = range_new(q->c, p->next++, idx(q->c, ceil_div(elements, items)));
 }
 
 /* The results of the items: each axis that is walked becomes a digit of the number of the result in its group. */

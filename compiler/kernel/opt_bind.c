@@ -31,7 +31,7 @@ const char *opt_mask(Nest *n, const Opt *o, int axis)
     if (n->shared && in_state(n, axis))
         return opt_refuse(n, "MASK %s: a reduce along it has a state of several values", o->axis);
     x->within = x->extent;
-    x->extent = x->most = (x->extent + o->amount - 1) / o->amount * o->amount;
+    x->extent = x->most = ceil_div(x->extent, o->amount) * o->amount;
     return NULL;
 }
 

@@ -45,9 +45,9 @@ static bool wanted(const Buffer *b, const Layout *l, const Target *t, LayoutOp *
     if (n < 2 || rows < 2 || l->n == (int)(sizeof l->op / sizeof *l->op))
         return false;
     if (t->gpu) {
-        int64_t whole = (row + SECTOR - 1) / SECTOR * SECTOR;
+        int64_t whole = ceil_div(row, SECTOR) * SECTOR;
         if (whole - row > row / PIECE)
-            whole = (row + PIECE - 1) / PIECE * PIECE;
+            whole = ceil_div(row, PIECE) * PIECE;
         op->a = whole / bytes;
         return row % PIECE && whole <= 2 * row && whole % bytes == 0;
     }

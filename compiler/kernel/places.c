@@ -229,7 +229,7 @@ Node *load_through_place(Lower *q, Piece *p, Node *n, Node *load)
             int64_t count = part ? p->t.part : size;
             if (x == rows) {
                 columns = size < p->t.lanes ? size : p->t.lanes;
-                count = (size + columns - 1) / columns;
+                count = ceil_div(size, columns);
                 pitch = elements;
             }
             as = count > 1 ? fill_range(q, p, stage, leaf[i], count) : idx(q->c, 0);

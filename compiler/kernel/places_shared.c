@@ -154,7 +154,7 @@ static int64_t rounds_of(const Lower *q, const Shared *s, int64_t chunk)
     int64_t elements = 1, each = q->nest->items * chunk;
     for (int i = 0; i < s->n; i++)
         elements = sat_mul(elements, s->size[i]);
-    return (elements + each - 1) / each;
+    return ceil_div(elements, each);
 }
 
 /* The number of what an item brings, in this round. */
@@ -204,7 +204,7 @@ static Chunk chunk_of(Lower *q, Piece *p, const Shared *s, Node *n)
  * of words that are read one by one, four lines of eight: an odd number of 32 bytes. */
 static int64_t line_pitch(int64_t size, int64_t bytes, bool words)
 {
-    int64_t unit = words ? 32 : 16, chunks = (size * bytes + unit - 1) / unit;
+    int64_t unit = words ? 32 : 16, chunks = ceil_div(size * bytes, unit);
     return (chunks | 1) * unit / bytes;
 }
 
@@ -254,7 +254,7 @@ Node *load_through_shared(Lower *q, Piece *p, Node *n, Node *load)
     Node *reads = p->at[axis];
     if (depth) { /* chunks begin at multiples of their size in all of the places */
         enum { WHOLE = 16 };
-        room = (room + WHOLE - 1) / WHOLE * WHOLE;
+        room = ceil_div(room, WHOLE) * WHOLE;
         s.slot = room;
         room *= depth;
     }

@@ -22,7 +22,7 @@ static Node *pitch_of(Lower *q, Node *n, Node *size)
     int64_t bytes = dtype_info[n->dtype].bytes, row;
     if (!idx_value(size, &row) || row * bytes < LINE)
         return size;
-    return idx(q->c, ((row * bytes + LINE - 1) / LINE | 1) * LINE / bytes);
+    return idx(q->c, (ceil_div(row * bytes, LINE) | 1) * LINE / bytes);
 }
 
 /* Where an element lies in its place: copies of stores, then its own ranges, then the lanes of another axis. */

@@ -148,7 +148,7 @@ static bool layout_fits(const Plan *p, const Buffer *b, const Layout *l, int lin
             size[j] = size[j - 1];
             known[j] = known[j - 1];
         }
-        size[op->axis] = (size[op->axis] + op->a - 1) / op->a;
+        size[op->axis] = ceil_div(size[op->axis], op->a);
         size[op->axis + 1] = op->a;
         known[op->axis + 1] = true;
         rank++;

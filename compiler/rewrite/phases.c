@@ -60,7 +60,7 @@ static void find_runs(Context *c, Spatial *a)
         while (r.first < a->every && (e + pad_lo - r.first * d) % s)
             r.first++;
         if (r.first < a->every && r.first < a->kernel) {
-            r.taps = (a->kernel - r.first + a->every - 1) / a->every;
+            r.taps = ceil_div(a->kernel - r.first, a->every);
             r.shift = (e + pad_lo - r.first * d) / s;
         }
         Run *before = a->nrun ? &a->run[a->nrun - 1] : NULL;

@@ -306,7 +306,7 @@ static Node *transformed_back(Context *c, const Axes *s, const Form *f, Node *pr
     n++;
     for (int i = 0; i < s->n[OUT]; i++) {
         size = i ? results_of(s, i) : results;
-        dims[n] = all[n] = idx(c, (size + tile_along(f, i) - 1) / tile_along(f, i));
+        dims[n] = all[n] = idx(c, ceil_div(size, tile_along(f, i)));
         n++;
         dims[n] = idx(c, 1);
         all[n++] = idx(c, tile_along(f, i));
@@ -396,7 +396,7 @@ static Node *strip(Rewrite *r, const Axes *s, const Form *f, Node *x, Node *u, i
     Node *begin[INGOT_MAX_RANK], *size[INGOT_MAX_RANK];
     for (int i = 0; i < x->rank; i++) {
         begin[i] = idx(c, i == 2 ? first : 0);
-        size[i] = i == 2 ? idx(c, (results + f->tile - 1) / f->tile) : x->shape[i];
+        size[i] = i == 2 ? idx(c, ceil_div(results, f->tile)) : x->shape[i];
     }
     Node *v = transformed_x(c, s, f, ingot_shrink(c, x, begin, size));
     return transformed_back(c, s, f, multiplied(r, s, f, v, u), results);

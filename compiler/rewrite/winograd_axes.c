@@ -203,7 +203,7 @@ int64_t results_of(const Axes *s, int window)
 int64_t rows_of_tiles(const Axes *s, const Form *f, int window)
 {
     int tile = tile_along(f, window);
-    return (results_of(s, window) + tile - 1) / tile;
+    return ceil_div(results_of(s, window), tile);
 }
 
 int transformed_windows(const Axes *s, const Form *f)

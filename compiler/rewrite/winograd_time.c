@@ -39,11 +39,11 @@ static int64_t rows_within(const Axes *s, const Form *f, double room)
     double most = room < NEAR ? room : NEAR;
     if (all <= (double)FAR * NEAR && all <= room)
         return rows;
-    int64_t each = row > most ? 1 : (int64_t)(most / row),
-            least = (rows + MOST_STRIPS - 1) / MOST_STRIPS, strips;
+    int64_t each = row > most ? 1 : (int64_t)(most / row), least = ceil_div(rows, MOST_STRIPS),
+            strips;
     each = each < least ? least : each;
-    strips = (rows + each - 1) / each;
-    return (rows + strips - 1) / strips; /* of one size, but for the last */
+    strips = ceil_div(rows, each);
+    return ceil_div(rows, strips); /* of one size, but for the last */
 }
 
 /* ---- how long it takes --------------------------------------------------------------------------- */

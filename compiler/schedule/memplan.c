@@ -176,7 +176,7 @@ static bool align_up(int64_t *x, int64_t align)
 {
     if (*x > INT64_MAX - align)
         return false;
-    *x = (*x + align - 1) / align * align;
+    *x = ceil_div(*x, align) * align;
     return true;
 }
 
