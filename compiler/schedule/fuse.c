@@ -61,24 +61,18 @@ static bool is_copied(Sched *s, Node *n, Node *const *uses)
 enum { MOVE_OPS = 4 }; /* that take the time of a store or a load, and its part of a loop */
 
 /* Is a row of it computed once, into a place of the kernel that stays near, rather than in each loop over the row that reads it? */
-static bool stage_pays(Sched *s, Node *n, Node *const *uses)
+static bool stage_pays(Sched *s, Node *n)
 {
     const Info *i = info_of(s, n);
     const Target *t = s->target;
     int64_t size;
     double row = dtype_info[n->dtype].bytes;
-    int readers = 0;
     for (int d = 0; d < n->rank; d++) {
         if (!idx_value(n->shape[d], &size))
             return false;
         row *= i->rows >> d & 1 ? (double)size : 1;
     }
-    for (int u = 0; u < i->nuse; u++) { /* d * d is one */
-        bool first = true;
-        for (int v = 0; v < u && first; v++)
-            first = uses[i->iuse + v] != uses[i->iuse + u];
-        readers += first;
-    }
+    const int readers = i->nuse; /* d * d is one */
     double operation = node_elements(n) / t->rate[UNIT_VECTOR], moves = 1 + readers,
            again = (readers - 1) * i->along * operation,
            bytes = cost_bytes(moves * node_bytes(n), row, t);
@@ -127,7 +121,7 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
     if (i->has_reduce && i->rows && !r.rows)
         return "a reduce over rows, with readers that do not go along the rows";
     i->staged =
-        !s->target->gpu && r.rows && i->rows && r.times > 1 && stage_pays(s, n, uses) ? i->rows : 0;
+        !s->target->gpu && r.rows && i->rows && r.times > 1 && stage_pays(s, n) ? i->rows : 0;
     if (i->staged)
         r.times = 1;
     if (r.reduced && is_for_groups(s, n))
