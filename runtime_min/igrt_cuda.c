@@ -27,10 +27,19 @@ enum {
 };
 enum { SHARED_DEFAULT = 48 * 1024 };
 
+/* What waits at the gate (time, below) goes on. */
+static void open_gate(igrt_cu *cu)
+{
+    if (cu->gate)
+        *cu->gate = cu->gate_value;
+}
+
+/* After an error nothing is left waiting there. */
 static igrt_status check(igrt_cu *cu, int error)
 {
     if (error == 0)
         return IGRT_OK;
+    open_gate(cu);
     cu->error = error;
     return IGRT_ERR_DEVICE;
 }
@@ -99,13 +108,6 @@ igrt_status igrt_cu_open(igrt_cu *cu, void *context, void *stream)
 }
 
 /* ---- time -------------------------------------------------------------------------------- */
-
-/* What waits at the gate goes on. */
-static void open_gate(igrt_cu *cu)
-{
-    if (cu->gate)
-        *cu->gate = cu->gate_value;
-}
 
 /* Where the driver has no such waits, or the device no such memory, times have the host's share in them. */
 static void make_gate(igrt_cu *cu)
@@ -238,8 +240,6 @@ igrt_status igrt_cu_launch(igrt_cu *cu, void *kernel, const unsigned grid[3],
     if (!e)
         e = cu->cuLaunchKernel(kernel, grid[0], grid[1], grid[2], block[0], block[1], block[2],
                                shared_bytes, cu->stream, args, NULL);
-    if (e)
-        open_gate(cu);
     return check(cu, e);
 }
 
@@ -272,8 +272,6 @@ igrt_status igrt_cu_copy(igrt_cu *cu, igrt_cu_ptr from, igrt_cu_ptr to, size_t b
     int e = begin_time(cu);
     if (!e)
         e = cu->cuMemcpyDtoDAsync(to, from, bytes, cu->stream);
-    if (e)
-        open_gate(cu);
     return check(cu, e);
 }
 
@@ -286,8 +284,6 @@ igrt_status igrt_cu_zero(igrt_cu *cu, igrt_cu_ptr to, size_t bytes)
     int e = begin_time(cu);
     if (!e)
         e = cu->cuMemsetD8Async(to, 0, bytes, cu->stream);
-    if (e)
-        open_gate(cu);
     return check(cu, e);
 }
 
