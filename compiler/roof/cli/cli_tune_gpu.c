@@ -198,11 +198,11 @@ static ingot_status time_all(Blocks *b)
 static void tell(const Blocks *b, const Group *g, int plan)
 {
     StrBuf sb = {0};
-    const Step *s = b->step[plan][g->step[0]];
-    sched_print_step(&sb, b->plan[plan], s, false, s->kernel->nopt, s->kernel->opts, NULL);
+    print_group(&sb, b, g, plan);
     for (char *at = sb.data; at && *at; at++)
         *at = *at == '\n' ? ';' : *at;
-    say("  %s %d %.4g us: %s", s->name, plan, sum_of(g, b->ms[plan]) * 1e3 / g->nstep, sb.data);
+    say("  %s %d %.4g us: %s", b->step[plan][g->step[0]]->name, plan,
+        sum_of(g, b->ms[plan]) * 1e3 / g->nstep, sb.data);
     sb_free(&sb);
 }
 
@@ -295,8 +295,9 @@ static ingot_status confirm(Blocks *b)
                         "a fault of ingot, please report it",
                         t->o->model);
     say("  the network: %.4g ms for %.4g ms, %.3f times as fast", is, was, was / is);
-    for (int i = 0; i < b->ngroup && is >= was; i++)
-        b->group[i].best = 0;
+    if (is >= was) /* no faster as a whole: it stays what it is */
+        for (int i = 0; i < b->ngroup; i++)
+            b->group[i].best = 0;
     return INGOT_OK;
 }
 
