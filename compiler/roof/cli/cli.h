@@ -212,8 +212,8 @@ pid_t process_start(const char *const *argv); /* the same in two halves: -1 afte
 int process_wait(pid_t);
 int process_run_to(const char *const *argv,
                    const char *file); /* its standard output goes to the file */
-/* check: with -DMODEL_CHECK=1. Builds a bundle's program ("-std=c99") with the system's C compiler, for the target's machine. */
-int cores(void); /* of this machine, 1 to 64 */
+int cores(void);                      /* of this machine, 1 to 64 */
+/* Builds a bundle's program ("-std=c99") with the system's C compiler, for the target's machine; check: with -DMODEL_CHECK=1. */
 ingot_status build_program(Arena *, const char *dir, const char *name, const char *target,
                            const char *standard, bool check, bool verbose);
 const char *c_compiler(void);
@@ -283,10 +283,10 @@ ingot_status session_find_entry(Session *, const Model *);
 bool object_is_shared(const char *source);
 const char *objects_folder(Arena *, const char *const *words, int n);
 #define OBJECTS_SUFFIX ".objects" /* of that folder's name; those without are models */
-const char *cache_root(Arena *);
-void cache_used(Arena *, const char *entry); /* now */
 /* cli_store.c: the folders of the cache. */
-void cache_limit(Arena *, const char *entry); /* which stays */
+const char *cache_root(Arena *);
+void cache_used(const char *entry);                          /* now */
+void cache_limit(Arena *, const char *entry, int64_t bytes); /* the entry stays */
 ingot_status command_cache(Options *);
 
 ingot_status command_audit(Options *); /* cli_audit.c */

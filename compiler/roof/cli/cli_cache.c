@@ -157,6 +157,15 @@ static const char *entry_path(const Session *s, Key k)
 
 /* ---- compiling into it ------------------------------------------------------------------- */
 
+static int64_t size_limit(void)
+{
+    int64_t limit = (int64_t)2 << 30;
+    const char *told = getenv("INGOT_CACHE_SIZE");
+    if (told && *told && !option_size(told, &limit))
+        say("  warning: INGOT_CACHE_SIZE '%.80s' is no size like 500M, 2G", told);
+    return limit;
+}
+
 /* Compile, build, and move to its place in the cache. */
 static ingot_status make_entry(Session *s, const char *entry, const bool *bound, bool quiet)
 {
@@ -179,7 +188,7 @@ static ingot_status make_entry(Session *s, const char *entry, const bool *bound,
     status = build_program(s->a, part, "model", s->o->compile.target, "-std=c99", s->check,
                            s->o->compile.verbose > 1);
     if (status == INGOT_OK) {
-        cache_limit(s->a, part);
+        cache_limit(s->a, part, size_limit());
         if (s->o->no_cache)
             remove_tree(entry);
         if (rename(part, entry) && access(entry, F_OK)) /* another process may have been faster */
@@ -264,7 +273,7 @@ static bool cached(const Session *s, const char *entry)
 {
     bool there = !s->o->no_cache && !access(arena_printf(s->a, "%s/model", entry), X_OK);
     if (there)
-        cache_used(s->a, entry);
+        cache_used(entry);
     return there;
 }
 

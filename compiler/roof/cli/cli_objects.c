@@ -3,33 +3,11 @@
  *
  * The folder is named by a hash of the compiler, its flags and all these sources: what lies in it is never out of date. */
 #define _XOPEN_SOURCE 700
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "cli.h"
-
-/* ---- where the cache is ------------------------------------------------------------------ */
-
-const char *cache_root(Arena *a)
-{
-    const char *own = getenv("INGOT_CACHE"), *xdg = getenv("XDG_CACHE_HOME"),
-               *home = getenv("HOME");
-    if (own && *own)
-        return own;
-    if (xdg && *xdg)
-        return arena_printf(a, "%s/ingot", xdg);
-    return arena_printf(a, "%s/.cache/ingot", home && *home ? home : "/tmp");
-}
-
-void cache_used(Arena *a, const char *entry)
-{
-    (void)a;
-    (void)utimensat(AT_FDCWD, entry, NULL, 0); /* a cache of somebody else's cannot be touched */
-}
-
-/* ---- the objects ------------------------------------------------------------------------- */
 
 static bool is_shared(const RuntimeFile *f)
 {
@@ -67,6 +45,6 @@ const char *objects_folder(Arena *a, const char *const *words, int n)
         return NULL; /* a cache that cannot be written: every program has its own */
     const char *folder = arena_printf(a, "%s", path);
     free(path);
-    cache_used(a, folder);
+    cache_used(folder);
     return folder;
 }

@@ -137,6 +137,12 @@ static void job_start(Jobs *j, const char *const *argv)
         j->pid[j->n++] = pid;
 }
 
+static void jobs_wait(Jobs *j)
+{
+    while (j->n)
+        job_wait(j);
+}
+
 /* Of n files, how many bytes each of those up to it have. */
 static double *sizes(Arena *a, const char *dir, const char *const *files, int n)
 {
@@ -228,6 +234,50 @@ static const char *part_of(Arena *a, const char *file)
     return arena_printf(a, "%s.%ld", file, (long)getpid());
 }
 
+/* What a source becomes. */
+typedef struct {
+    const char *file; /* in the program's folder, or, with an absolute path, in that of the cache */
+    bool kept, there; /* in the cache; from an earlier program */
+} Object;
+
+static Object *objects_of(Arena *a, const char *const *source, int n, const char *folder)
+{
+    Object *o = NEWN(a, Object, n + 1);
+    for (int i = 0; i < n; i++) {
+        o[i].file = arena_printf(a, "%.*s.o", (int)strlen(source[i]) - 2, source[i]);
+        o[i].kept = folder && object_is_shared(source[i]);
+        if (o[i].kept)
+            o[i].file = arena_printf(a, "%s/%s", folder, o[i].file);
+        o[i].there = o[i].kept && !access(o[i].file, R_OK);
+    }
+    return o;
+}
+
+/* Those that are not there yet, by the compiler's `base` words in argv, which has room for more. */
+static void compile_objects(Arena *a, Jobs *jobs, const char **argv, int base,
+                            const char *const *source, const Object *o, int n, bool verbose)
+{
+    const double *size = sizes(a, jobs->dir, source, n);
+    for (int i = 0; i < n; i++) {
+        const char *part = o[i].kept ? part_of(a, o[i].file) : o[i].file;
+        const char *tail[] = {"-I.", "-c", "-o", part, source[i], NULL};
+        if (o[i].there)
+            continue;
+        memcpy((void *)(argv + base), tail, sizeof tail);
+        job_start(jobs, argv);
+        jobs_told(jobs, size, i + 1, n);
+        if (verbose)
+            say("  %s %s", c_compiler(), source[i]);
+    }
+    while (jobs->n) {
+        job_wait(jobs);
+        jobs_told(jobs, size, n, n);
+    }
+    for (int i = 0; i < n && !jobs->failed; i++)
+        if (o[i].kept && !o[i].there)
+            jobs->failed = rename(part_of(a, o[i].file), o[i].file) != 0;
+}
+
 ingot_status build_program(Arena *a, const char *dir, const char *name, const char *target,
                            const char *standard, bool check, bool verbose)
 {
@@ -252,46 +302,21 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, const ch
     source_files(a, dir, "", &files, &nfile);
     source_files(a, dir, "host/", &files, &nfile);
     Jobs jobs = jobs_in(dir);
-    const double *size = sizes(a, dir, files, nfile);
     progress_begin(arena_printf(a, "%s compiles the model", c_compiler()), 0);
     for (int i = 0; i < NFLAG; i++)
         argv[base++] = flags[i];
     base += machine_words(a, target, argv + base);
+    const Object *object = objects_of(a, files, nfile, objects_folder(a, argv, base));
     const char **link = NEWN(a, const char *, base + nfile + 8);
+    int nlink = base;
     memcpy((void *)link, argv, (size_t)base * sizeof *link);
-    int nlink = base, nmade = 0;
-    const char *kept = objects_folder(a, argv, base), **made = NEWN(a, const char *, nfile);
-    for (int i = 0; i < nfile; i++) {
-        const char *object = arena_printf(a, "%.*s.o", (int)strlen(files[i]) - 2, files[i]);
-        const bool shared = kept && object_is_shared(files[i]);
-        if (shared)
-            object = arena_printf(a, "%s/%s", kept, object);
-        link[nlink++] = object;
-        if (shared && !access(object, R_OK))
-            continue;
-        if (shared)
-            made[nmade++] = object;
-        const char *part = shared ? part_of(a, object) : object;
-        const char *tail[] = {"-I.", "-c", "-o", part, files[i], NULL};
-        memcpy((void *)(argv + base), tail, sizeof tail);
-        job_start(&jobs, argv);
-        jobs_told(&jobs, size, i + 1, nfile);
-        if (verbose)
-            say("  %s %s", c_compiler(), files[i]);
-    }
-    while (jobs.n) {
-        job_wait(&jobs);
-        jobs_told(&jobs, size, nfile, nfile);
-    }
-    for (int i = 0; i < nmade && !jobs.failed; i++)
-        jobs.failed = rename(part_of(a, made[i]), made[i]) != 0;
-    link[nlink++] = "-o";
-    link[nlink++] = name;
-    link[nlink++] = "-lm";
-    link[nlink++] = "-ldl";
+    for (int i = 0; i < nfile; i++)
+        link[nlink++] = object[i].file;
+    const char *const tail[] = {"-o", name, "-lm", "-ldl", NULL};
+    memcpy((void *)(link + nlink), tail, sizeof tail);
+    compile_objects(a, &jobs, argv, base, files, object, nfile, verbose);
     job_start(&jobs, link);
-    while (jobs.n)
-        job_wait(&jobs);
+    jobs_wait(&jobs);
     progress_end();
     if (jobs.failed)
         return complain(INGOT_TOOL,
@@ -332,8 +357,7 @@ bool compile_to_assembly(Arena *a, const char *dir, int n, const char *target)
         job_start(&jobs, argv);
         progress_at((double)(i + 1 - jobs.n) / n);
     }
-    while (jobs.n)
-        job_wait(&jobs);
+    jobs_wait(&jobs);
     progress_end();
     return !jobs.failed;
 }

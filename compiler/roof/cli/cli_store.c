@@ -1,4 +1,4 @@
-/* cli_store.c - the folders of the cache: how large they are, which was used last, and which have to go.
+/* cli_store.c - the folders of the cache: where they are, how large, which was used last, and which have to go.
  *
  * A folder's time of change is that of its last use. One that was used within the last minutes is left alone: a program may be
  * starting there. */
@@ -15,7 +15,22 @@
 #include "cli.h"
 
 enum { YOUNG = 600 }; /* seconds */
-static const int64_t usual_limit = (int64_t)2 << 30;
+
+const char *cache_root(Arena *a)
+{
+    const char *own = getenv("INGOT_CACHE"), *xdg = getenv("XDG_CACHE_HOME"),
+               *home = getenv("HOME");
+    if (own && *own)
+        return own;
+    if (xdg && *xdg)
+        return arena_printf(a, "%s/ingot", xdg);
+    return arena_printf(a, "%s/.cache/ingot", home && *home ? home : "/tmp");
+}
+
+void cache_used(const char *entry)
+{
+    (void)utimensat(AT_FDCWD, entry, NULL, 0); /* a cache of somebody else's cannot be touched */
+}
 
 typedef struct {
     const char *path;
@@ -82,13 +97,10 @@ static int64_t shrink(Entry *list, int n, int64_t bytes, int64_t limit, const ch
     return bytes;
 }
 
-void cache_limit(Arena *a, const char *entry)
+void cache_limit(Arena *a, const char *entry, int64_t limit)
 {
     int n;
-    int64_t bytes, limit = usual_limit;
-    const char *told = getenv("INGOT_CACHE_SIZE");
-    if (told && *told && !option_size(told, &limit))
-        say("  warning: INGOT_CACHE_SIZE '%.80s' is no size like 500M, 2G", told);
+    int64_t bytes;
     Entry *list = entries(a, &n, &bytes);
     shrink(list, n, bytes, limit, entry, false);
 }
