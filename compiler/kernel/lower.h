@@ -127,8 +127,8 @@ int64_t tc_copy_number(const Lower *, const Piece *, Node *sum, int64_t *copies)
 /* Rows of sums stay in registers here: the lanes' ranges, then each axis along a row is where `line`, `copy` and `column` say. */
 void rows_begin(Lower *, Piece *);
 /* A STAGE, a reduce of a nest that has them. */
-Node *rows_stage(Lower *, Piece *, Node *, Env *);
-Node *rows_reduce(Lower *, Piece *, Node *, const Env *);
+Node *rows_stage(Lower *, Piece *, Node *);
+Node *rows_reduce(Lower *, Piece *, Node *);
 
 /* ---- lower_shares.c ----------------------------------------------------------------------------- */
 

@@ -373,7 +373,7 @@ static Node *lower_reduce(Lower *q, Piece *p, Node *n, const Env *e)
 {
     Node *state[MAX_STATE];
     if (p->t.quad)
-        return rows_reduce(q, p, n, e);
+        return rows_reduce(q, p, n);
     if (lower_is_shared(q, n))
         return lower_shared(q, p, n);
     lower_terms(q, p, n, e, state);

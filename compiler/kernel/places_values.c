@@ -111,7 +111,7 @@ static void fills_of(Lower *q, Piece *p, Node *n, const Env *e, int s, int numbe
 Node *lower_stage(Lower *q, Piece *p, Node *n, Env *e)
 {
     if (p->t.quad)
-        return rows_stage(q, p, n, e);
+        return rows_stage(q, p, n);
     int staged = staged_number(q, n->src[0]), number = q->nest->nstage + staged;
     int nfill = 0, own = (int)n->arg.i;
     Node *fill[MOST_FILLS], *at[INGOT_MAX_RANK];

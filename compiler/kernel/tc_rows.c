@@ -89,26 +89,29 @@ static Env results_env(Lower *q, Piece *p)
     return in;
 }
 
-Node *rows_stage(Lower *q, Piece *p, Node *n, Env *e)
+/* The same at one more axis. */
+static Env env_at(Lower *q, Piece *p, int root)
 {
-    (void)e;
+    Env in = results_env(q, p);
+    in.value[root] = lower_index(q, p, root);
+    env_ready(q, &in);
+    return in;
+}
+
+Node *rows_stage(Lower *q, Piece *p, Node *n)
+{
     Node *known = made(p, n->src[0], p->line, p->copy, p->column);
     if (known)
         return known;
-    Env in = results_env(q, p);
-    const int own = nest_root_of(q->k, n->src[1]);
-    in.value[own] = lower_index(q, p, own);
-    env_ready(q, &in);
+    Env in = env_at(q, p, nest_root_of(q->k, n->src[1]));
     return make(q, p, n->src[0], p->line, p->copy, p->column, lower_node(q, p, n->src[0], &in));
 }
 
 /* The value at the element that the axes are at, or what changes nothing beyond the end of the row. */
 static Node *element_of(Lower *q, Piece *p, Node *value, Node *range, Node *identity)
 {
-    Env in = results_env(q, p);
     const int root = nest_root_of(q->k, range);
-    in.value[root] = lower_index(q, p, root);
-    env_ready(q, &in);
+    Env in = env_at(q, p, root);
     Node *inside = q->nest->axis[root].within ? lower_inside(q, range, &in) : NULL, *v;
     if (inside && node_is_const_i(inside, 0))
         return identity;
@@ -237,15 +240,12 @@ static Node *outer_product(Lower *q, Piece *p, Node *n)
         return node_make(q->c, OP_PROJ, n->dtype, (Arg){.i = p->element}, 1, &sum, 0, NULL);
     Node *body = NULL, *own = p->t.fragment[TC_TERMS];
     for (int i = 0; i < nest->axis[term].extent / u->k; i++) {
-        Env in = env_new(q, NULL);
         Node *side[2];
         for (int j = 0; j < 2; j++) {
             p->at[row] = p->t.fragment[TC_ROWS];
             p->at[column] = p->t.fragment[TC_COLUMNS];
             set_along(q, p, idx_add(q->c, idx(q->c, (int64_t)i * u->k), own));
-            in = results_env(q, p);
-            in.value[term] = lower_index(q, p, term);
-            env_ready(q, &in);
+            Env in = env_at(q, p, term);
             side[j] = operand(q, p, n->src[0]->src[j], n->src[1], i, &in);
         }
         Node *one = tc_bare(q->c, node_with(q->c, n->src[0], side));
@@ -260,10 +260,9 @@ static Node *outer_product(Lower *q, Piece *p, Node *n)
     return node_make(q->c, OP_PROJ, n->dtype, (Arg){.i = p->element}, 1, &sum, 0, NULL);
 }
 
-Node *rows_reduce(Lower *q, Piece *p, Node *n, const Env *e)
+Node *rows_reduce(Lower *q, Piece *p, Node *n)
 {
     Node *inner[TC_AXES], *outer[TC_AXES];
-    (void)e;
     for (int i = 0; i < TC_AXES; i++) {
         inner[i] = q->k->axes[q->nest->axis[q->nest->inner_axis[i]].root].range;
         outer[i] = q->k->axes[q->nest->axis[q->nest->tc_axis[i]].root].range;
