@@ -36,6 +36,43 @@ IGRT_INLINE float igrt_small_value(uint32_t code, int mbits, int bias)
     return igrt_bits_f32(m + min_normal) - igrt_bits_f32(min_normal);
 }
 
+/*
+ * f32 -> such a format, with the sign on top of 8 bits: `largest` is the code of its largest value, `over` what is beyond it
+ * unless values saturate, `nan` a NaN.
+ */
+IGRT_INLINE uint8_t igrt_small_signed(float x, int saturate, int mbits, int bias, uint32_t largest,
+                                      uint32_t over, uint32_t nan)
+{
+    const uint32_t u = igrt_f32_bits(x), sign = u >> 24 & 0x80u, a = u & 0x7fffffffu;
+    uint32_t r = nan;
+    if (a <= 0x7f800000u) {
+        r = a < 0x7f800000u ? igrt_small_round(a, mbits, bias) : over;
+        if (r > largest)
+            r = saturate ? largest : over;
+    }
+    return (uint8_t)(sign | r);
+}
+
+/* The same of a format without -0, whose code is that of NaN (fnuz). */
+IGRT_INLINE uint8_t igrt_fnuz_round(float x, int saturate, int mbits, int bias)
+{
+    const uint32_t u = igrt_f32_bits(x), sign = u >> 24 & 0x80u, a = u & 0x7fffffffu;
+    if (a > 0x7f800000u)
+        return 0x80u;
+    const uint32_t r = a < 0x7f800000u ? igrt_small_round(a, mbits, bias) : 0x80u;
+    if (r > 0x7fu)
+        return (uint8_t)(saturate ? sign | 0x7fu : 0x80u);
+    return (uint8_t)(r ? sign | r : 0u);
+}
+
+IGRT_INLINE float igrt_fnuz_value(uint8_t c, int mbits, int bias)
+{
+    if (c == 0x80u)
+        return igrt_bits_f32(0x7fc00000u);
+    const uint32_t sign = (uint32_t)(c & 0x80u) << 24;
+    return igrt_bits_f32(sign | igrt_f32_bits(igrt_small_value(c & 0x7fu, mbits, bias)));
+}
+
 /* f8e4m3fn -> f32: exact. 1.4.3, bias 7, no infinity, NaN is S.1111.111. */
 IGRT_INLINE float igrt_f8e4m3fn_to_f32(uint8_t c)
 {
@@ -48,35 +85,19 @@ IGRT_INLINE float igrt_f8e4m3fn_to_f32(uint8_t c)
 /* f32 -> f8e4m3fn: nearest even; beyond 448 and infinity: 448 if saturate, else NaN; sign kept. */
 IGRT_INLINE uint8_t igrt_f32_to_f8e4m3fn(float x, int saturate)
 {
-    const uint32_t u = igrt_f32_bits(x), sign = u >> 24 & 0x80u, a = u & 0x7fffffffu;
-    uint32_t r = 0x7fu;
-    if (a <= 0x7f800000u) {
-        r = a < 0x7f800000u ? igrt_small_round(a, 3, 7) : 0x7fu;
-        if (r > 0x7eu)
-            r = saturate ? 0x7eu : 0x7fu;
-    }
-    return (uint8_t)(sign | r);
+    return igrt_small_signed(x, saturate, 3, 7, 0x7eu, 0x7fu, 0x7fu);
 }
 
 /* f8e4m3fnuz -> f32: exact. 1.4.3, bias 8, no infinity, no -0, NaN is 0x80. */
 IGRT_INLINE float igrt_f8e4m3fnuz_to_f32(uint8_t c)
 {
-    if (c == 0x80u)
-        return igrt_bits_f32(0x7fc00000u);
-    const uint32_t sign = (uint32_t)(c & 0x80u) << 24;
-    return igrt_bits_f32(sign | igrt_f32_bits(igrt_small_value(c & 0x7fu, 3, 8)));
+    return igrt_fnuz_value(c, 3, 8);
 }
 
 /* f32 -> f8e4m3fnuz: nearest even; beyond 240 and infinity: 240 if saturate, else NaN; -0 is 0. */
 IGRT_INLINE uint8_t igrt_f32_to_f8e4m3fnuz(float x, int saturate)
 {
-    const uint32_t u = igrt_f32_bits(x), sign = u >> 24 & 0x80u, a = u & 0x7fffffffu;
-    if (a > 0x7f800000u)
-        return 0x80u;
-    const uint32_t r = a < 0x7f800000u ? igrt_small_round(a, 3, 8) : 0x80u;
-    if (r > 0x7fu)
-        return (uint8_t)(saturate ? sign | 0x7fu : 0x80u);
-    return (uint8_t)(r ? sign | r : 0u);
+    return igrt_fnuz_round(x, saturate, 3, 8);
 }
 
 /* f8e5m2 -> f32: exact. 1.5.2, bias 15, infinities and NaN as in f16. */
@@ -89,36 +110,20 @@ IGRT_INLINE float igrt_f8e5m2_to_f32(uint8_t c)
  * NaN is S.11111.10. */
 IGRT_INLINE uint8_t igrt_f32_to_f8e5m2(float x, int saturate)
 {
-    const uint32_t u = igrt_f32_bits(x), sign = u >> 24 & 0x80u, a = u & 0x7fffffffu;
-    uint32_t r = 0x7eu;
-    if (a <= 0x7f800000u) {
-        r = a < 0x7f800000u ? igrt_small_round(a, 2, 15) : 0x7cu;
-        if (r > 0x7bu)
-            r = saturate ? 0x7bu : 0x7cu;
-    }
-    return (uint8_t)(sign | r);
+    return igrt_small_signed(x, saturate, 2, 15, 0x7bu, 0x7cu, 0x7eu);
 }
 
 /* f8e5m2fnuz -> f32: exact. 1.5.2, bias 16, no infinity, no -0, NaN is 0x80. */
 IGRT_INLINE float igrt_f8e5m2fnuz_to_f32(uint8_t c)
 {
-    if (c == 0x80u)
-        return igrt_bits_f32(0x7fc00000u);
-    const uint32_t sign = (uint32_t)(c & 0x80u) << 24;
-    return igrt_bits_f32(sign | igrt_f32_bits(igrt_small_value(c & 0x7fu, 2, 16)));
+    return igrt_fnuz_value(c, 2, 16);
 }
 
 /* f32 -> f8e5m2fnuz: nearest even; beyond 57344 and infinity: 57344 if saturate, else NaN;
  * -0 is 0. */
 IGRT_INLINE uint8_t igrt_f32_to_f8e5m2fnuz(float x, int saturate)
 {
-    const uint32_t u = igrt_f32_bits(x), sign = u >> 24 & 0x80u, a = u & 0x7fffffffu;
-    if (a > 0x7f800000u)
-        return 0x80u;
-    const uint32_t r = a < 0x7f800000u ? igrt_small_round(a, 2, 16) : 0x80u;
-    if (r > 0x7fu)
-        return (uint8_t)(saturate ? sign | 0x7fu : 0x80u);
-    return (uint8_t)(r ? sign | r : 0u);
+    return igrt_fnuz_round(x, saturate, 2, 16);
 }
 
 /* f8e8m0 -> f32: exact; code c is 2^(c - 127), 255 is NaN. */
