@@ -210,11 +210,19 @@ void step_copies(Plan *, Step *, const Buffer *src, const Step *like);
 void copy_inputs(Plan *);
 /* layouts.c: a layout for every buffer of the arena; halos instead of bounds checks. */
 void choose_layouts(Plan *, const Target *);
-/* live.c: bytes of the arena in use, by step of the block; of which steps name a buffer, the first and the last;
- * by how many bytes the greatest of them grows if so many more are in use in these steps. */
-double *bytes_live(Arena *, const Plan *, const Block *);
-bool steps_with(const Block *, const Buffer *, int *first, int *last);
-double arena_growth(const double *live, int n, int first, int last, double bytes);
+/* live.c: of the steps of a block the first and the last that name a buffer; first < 0: none does. */
+typedef struct {
+    int first, last;
+} Life;
+/* Those of all buffers that have bytes of their own, by id, and how many bytes of the arena are in use in each of n steps. */
+typedef struct {
+    Life *of;
+    double *bytes;
+    int n;
+} Lives;
+Lives lives_of(Arena *, const Plan *, const Block *);
+/* By how many bytes the greatest of them grows if so many more are in use in these steps. */
+double arena_growth(const Lives *, Life more, double bytes);
 /* early.c: steps that free more than they take come early, where the arena gets smaller by that. */
 void run_early(Plan *);
 void buffer_layout_changed(Buffer *); /* its size in bytes again */

@@ -312,11 +312,9 @@ static double cost_of_gate(const Kernel *k, Node *load, const Target *t)
 }
 
 /* A halo is cleared in every run, and takes its bytes where the arena is full. */
-static bool halo_pays(const Layouts *x, const double *live, const Halo *h, const Buffer *b,
-                      const Target *t)
+static bool halo_pays(const Lives *lives, const Halo *h, const Buffer *b, const Target *t)
 {
-    const Block *main = &x->p->main;
-    int first, last;
+    const Life life = lives->of[b->id];
     double plain = (double)elem_bytes(b->dtype), padded = plain;
     for (int d = 0; d < b->rank; d++) {
         double size = (double)b->dims[d]->hi;
@@ -324,9 +322,7 @@ static bool halo_pays(const Layouts *x, const double *live, const Halo *h, const
         padded *= size + (double)(h->lo[d] + h->hi[d]);
     }
     double more = padded - plain;
-    double grows = t->byte > 0 && steps_with(main, b, &first, &last)
-                       ? arena_growth(live, main->n, first, last, more)
-                       : 0;
+    double grows = t->byte > 0 && life.first >= 0 ? arena_growth(lives, life, more) : 0;
     return h->gates > cost_bytes(more, padded, t) + grows * t->byte;
 }
 
@@ -358,9 +354,9 @@ static void find_halos(Layouts *x, const Target *t, Halo *halo)
             }
         }
     }
-    const double *live = bytes_live(x->a, x->p, &x->p->main);
+    const Lives lives = lives_of(x->a, x->p, &x->p->main);
     for (int i = 0; i < x->p->nbuffer; i++)
-        if (halo[i].any && !halo_pays(x, live, &halo[i], x->p->buffers[i], t))
+        if (halo[i].any && !halo_pays(&lives, &halo[i], x->p->buffers[i], t))
             halo[i] = (Halo){0};
 }
 

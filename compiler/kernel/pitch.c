@@ -109,11 +109,10 @@ void choose_pitches(Plan *p, Step *const *kernel, int n, const bool *kept, const
     x.gain = NEWN(x.a, double, p->nbuffer);
     for (int i = 0; i < n; i++)
         count_products(&x, kernel[i]);
-    const double *live = bytes_live(x.a, p, &p->main);
+    const Lives lives = lives_of(x.a, p, &p->main);
     for (int i = 0; i < p->nbuffer; i++) {
         Buffer *b = p->buffers[i];
         LayoutOp pitch;
-        int first, last;
         if (kept[i] || !(x.gain[i] > 0) || !wanted(b, &b->layout, t, &pitch))
             continue;
         Layout was = b->layout;
@@ -121,9 +120,8 @@ void choose_pitches(Plan *p, Step *const *kernel, int n, const bool *kept, const
         b->layout.op[b->layout.n++] = pitch;
         buffer_layout_changed(b);
         double more = (double)b->bytes - dense;
-        double grows = steps_with(&p->main, b, &first, &last)
-                           ? arena_growth(live, p->main.n, first, last, more)
-                           : more;
+        const Life life = lives.of[b->id];
+        double grows = life.first < 0 ? more : arena_growth(&lives, life, more);
         if (x.gain[i] > cost_bytes(more, (double)b->bytes, t) + grows * t->byte)
             continue;
         b->layout = was;

@@ -22,20 +22,20 @@ static bool conflicts(const Step *s, const Step *t)
 }
 
 /* Bytes that are held after step i and not before it. */
-static double held(const Block *b, int i)
+static double held(const Block *b, const Lives *lives, int i)
 {
     const Step *s = b->step[i];
     double bytes = 0;
     for (int j = 0; j < s->nbuf; j++) {
         const Buffer *x = buffer_root(s->bufs[j]);
-        int first, last;
+        const Life life = lives->of[x->id];
         bool counted = x->kind != BUF_ARENA || x->kept;
         for (int k = 0; k < j; k++)
             counted |= buffer_root(s->bufs[k]) == x;
-        if (counted || !steps_with(b, x, &first, &last))
+        if (counted)
             continue;
-        bytes += first == i && last > i ? (double)x->bytes : 0;
-        bytes -= first < i && last == i ? (double)x->bytes : 0;
+        bytes += life.first == i && life.last > i ? (double)x->bytes : 0;
+        bytes -= life.first < i && life.last == i ? (double)x->bytes : 0;
     }
     return bytes;
 }
@@ -50,15 +50,17 @@ static void move_step(Block *b, int from, int to)
     b->step[to] = s;
 }
 
-static double peak_of(const double *live, int n, int *first, int *last)
+/* The greatest of the bytes in use, and the first and the last step that needs them. */
+static double peak_of(const Lives *l, Life *at)
 {
     double peak = 0;
-    for (int i = 0; i < n; i++) {
-        if (live[i] > peak)
-            *first = i;
-        peak = live[i] > peak ? live[i] : peak;
-        if (!(live[i] < peak))
-            *last = i;
+    *at = (Life){0, 0};
+    for (int i = 0; i < l->n; i++) {
+        if (l->bytes[i] > peak)
+            at->first = i;
+        peak = l->bytes[i] > peak ? l->bytes[i] : peak;
+        if (!(l->bytes[i] < peak))
+            at->last = i;
     }
     return peak;
 }
@@ -66,9 +68,10 @@ static double peak_of(const double *live, int n, int *first, int *last)
 static double peak_if_moved(const Plan *p, Block *b, int from, int to)
 {
     Arena *a = arena_new();
-    int first, last;
+    Life at;
     move_step(b, from, to);
-    double peak = peak_of(bytes_live(a, p, b), b->n, &first, &last);
+    const Lives moved = lives_of(a, p, b);
+    double peak = peak_of(&moved, &at);
     move_step(b, to, from);
     arena_free(a);
     return peak;
@@ -78,21 +81,25 @@ void run_early(Plan *p)
 {
     Block *b = &p->main;
     Arena *a = arena_new();
-    int first = 0, last = 0;
-    double peak = peak_of(bytes_live(a, p, b), b->n, &first, &last);
+    Lives lives = lives_of(a, p, b);
+    Life at;
+    double peak = peak_of(&lives, &at);
     for (int i = 1; i < b->n; i++) {
         int to = i;
         while (to > 0 && b->step[i]->kind == STEP_KERNEL && b->step[to - 1]->kind == STEP_KERNEL &&
                !conflicts(b->step[i], b->step[to - 1]))
             to--;
-        if (to > first || i <= last || held(b, i) >= 0)
+        if (to > at.first || i <= at.last || held(b, &lives, i) >= 0)
             continue;
         /* in front of the peak; or as early as may be, where that helps more */
-        double then = peak_if_moved(p, b, i, first), earliest = peak_if_moved(p, b, i, to);
+        double then = peak_if_moved(p, b, i, at.first), earliest = peak_if_moved(p, b, i, to);
         if (then >= peak && earliest >= peak)
             continue;
-        move_step(b, i, earliest < then ? to : first);
-        peak = peak_of(bytes_live(a, p, b), b->n, &first, &last);
+        move_step(b, i, earliest < then ? to : at.first);
+        arena_free(a);
+        a = arena_new();
+        lives = lives_of(a, p, b);
+        peak = peak_of(&lives, &at);
     }
     arena_free(a);
 }

@@ -118,6 +118,10 @@ Fusion fusion_of_steps(Sched *s, Arena *a, const Block *b, int i, int j, const R
     for (int k = i + 1; k < j; k++)
         between += b->step[k]->kernel ? (double)b->step[k]->kernel->bytes : 0;
     double later = cost_bytes(made, made + between, t) - cost_bytes(made, made, t);
-    double more = t->byte > 0 ? arena_growth(bytes_live(a, s->plan, b), b->n, i, j - 1, taken) : 0;
+    double more = 0;
+    if (t->byte > 0) {
+        const Lives lives = lives_of(a, s->plan, b);
+        more = arena_growth(&lives, (Life){i, j - 1}, taken);
+    }
     return (Fusion){.apart = gain, .together = later + more * t->byte};
 }

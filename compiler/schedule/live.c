@@ -3,79 +3,50 @@
  * of these sums greater. */
 #include "schedule.h"
 
-static bool names_buffer(const Step *s, const Buffer *b)
+static void live_at(Lives *l, const Buffer *b, int step)
 {
-    bool found = s->cond && buffer_root(s->cond) == b;
-    for (int i = 0; i < s->nbuf && !found; i++)
-        found = buffer_root(s->bufs[i]) == b;
-    for (int i = 0; i < s->body.n + s->other.n && !found; i++)
-        found = names_buffer(i < s->body.n ? s->body.step[i] : s->other.step[i - s->body.n], b);
-    return found;
-}
-
-bool steps_with(const Block *b, const Buffer *x, int *first, int *last)
-{
-    *first = 0;
-    *last = b->n - 1;
-    while (*first < b->n && !names_buffer(b->step[*first], x))
-        ++*first;
-    while (*last > *first && !names_buffer(b->step[*last], x))
-        --*last;
-    return *first < b->n;
-}
-
-/* Steps of a block, `first` to `last`; first < 0: none. */
-typedef struct {
-    int first, last;
-} Life;
-
-static void live_at(Life *life, const Buffer *b, int step)
-{
-    Life *x = &life[buffer_root(b)->id];
+    Life *x = &l->of[buffer_root(b)->id];
     x->first = x->first < 0 ? step : x->first;
     x->last = step;
 }
 
-static void names_all(const Step *s, Life *life, int step)
+static void name_buffers(const Step *s, Lives *l, int step)
 {
     if (s->cond)
-        live_at(life, s->cond, step);
+        live_at(l, s->cond, step);
     for (int i = 0; i < s->nbuf; i++)
-        live_at(life, s->bufs[i], step);
+        live_at(l, s->bufs[i], step);
     for (int i = 0; i < s->body.n; i++)
-        names_all(s->body.step[i], life, step);
+        name_buffers(s->body.step[i], l, step);
     for (int i = 0; i < s->other.n; i++)
-        names_all(s->other.step[i], life, step);
+        name_buffers(s->other.step[i], l, step);
 }
 
-double *bytes_live(Arena *a, const Plan *p, const Block *b)
+Lives lives_of(Arena *a, const Plan *p, const Block *b)
 {
-    Arena *scratch = arena_new();
-    Life *life = NEWN(scratch, Life, p->nbuffer + 1);
-    double *live = NEWN(a, double, b->n + 1);
+    Lives l = {NEWN(a, Life, p->nbuffer + 1), NEWN(a, double, b->n + 1), b->n};
     for (int i = 0; i < p->nbuffer; i++)
-        life[i].first = -1;
+        l.of[i].first = -1;
     for (int s = 0; s < b->n; s++)
-        names_all(b->step[s], life, s);
+        name_buffers(b->step[s], &l, s);
     for (int i = 0; i < p->nbuffer; i++) {
         const Buffer *x = p->buffers[i];
-        if (x->kind != BUF_ARENA || x->base || life[i].first < 0)
+        if (x->kind != BUF_ARENA || x->base || l.of[i].first < 0)
             continue;
-        live[life[i].first] += (double)x->bytes;
-        live[life[i].last + 1] -= (double)x->bytes;
+        l.bytes[l.of[i].first] += (double)x->bytes;
+        l.bytes[l.of[i].last + 1] -= (double)x->bytes;
     }
     for (int s = 1; s < b->n; s++)
-        live[s] += live[s - 1];
-    arena_free(scratch);
-    return live;
+        l.bytes[s] += l.bytes[s - 1];
+    return l;
 }
 
-double arena_growth(const double *live, int n, int first, int last, double bytes)
+double arena_growth(const Lives *l, Life more, double bytes)
 {
     double peak = 0, then = 0;
-    for (int s = 0; s < n; s++)
-        peak = live[s] > peak ? live[s] : peak;
-    for (int s = first; s <= last; s++)
-        then = live[s] + bytes > then ? live[s] + bytes : then;
+    for (int s = 0; s < l->n; s++)
+        peak = l->bytes[s] > peak ? l->bytes[s] : peak;
+    for (int s = more.first; s <= more.last; s++)
+        then = l->bytes[s] + bytes > then ? l->bytes[s] + bytes : then;
     return then > peak ? then - peak : 0;
 }
