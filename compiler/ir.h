@@ -351,6 +351,11 @@ static inline unsigned reduce_axes(const Node *reduce)
 {
     return (unsigned)((uint64_t)reduce->arg.i >> 8) & 0xFFFF;
 }
+/* sum of x * y, as MUL has them, over whatever axes */
+static inline bool is_sum_of_products(const Node *n)
+{
+    return n->op == OP_REDUCE && reduce_monoid(n) == INGOT_REDUCE_ADD && n->src[0]->op == OP_MUL;
+}
 /* Which value of the state it gives. */
 static inline int reduce_part(const Node *reduce)
 {

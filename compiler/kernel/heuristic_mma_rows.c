@@ -16,7 +16,7 @@ static bool find_sums(const View *v, Attention *at)
 {
     for (int i = 0; i < v->nreduce; i++) {
         Node *r = v->reduce[i], *product = r->src[0];
-        if (r->arg.i != INGOT_REDUCE_ADD || product->op != OP_MUL || r->nsrc != 2)
+        if (!is_sum_of_products(r) || r->nsrc != 2)
             continue;
         Node *x = below_casts(product->src[0]), *y = below_casts(product->src[1]);
         if (x->op == OP_LOAD && y->op == OP_LOAD && !at->inner) {

@@ -12,7 +12,7 @@
 static Node *staged_factor(Node *sum)
 {
     Node *product = sum->src[0];
-    if (sum->arg.i != INGOT_REDUCE_ADD || product->op != OP_MUL || sum->nsrc != 2)
+    if (!is_sum_of_products(sum) || sum->nsrc != 2)
         return NULL;
     for (int i = 0; i < 2; i++) {
         Node *x = below_casts(product->src[i]);

@@ -58,7 +58,7 @@ Node *as_matmul(Rewrite *r, Node *n, bool try)
 {
     Context *c = r->c;
     Node *product = n->src[0];
-    if (reduce_monoid(n) != INGOT_REDUCE_ADD || product->op != OP_MUL)
+    if (!is_sum_of_products(n))
         return NULL;
     Node *f[2] = {compact_of(product->src[0]), compact_of(product->src[1])};
     int i = joinable(n, f);

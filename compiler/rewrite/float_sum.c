@@ -47,8 +47,7 @@ Node *float_sum(Rewrite *r, Node *n)
     Context *c = r->c;
     unsigned axes = reduce_axes(n);
     Node *product = n->src[0];
-    if (!r->float_sums || n->dtype != INGOT_I32 || reduce_monoid(n) != INGOT_REDUCE_ADD ||
-        product->op != OP_MUL)
+    if (!r->float_sums || n->dtype != INGOT_I32 || !is_sum_of_products(n))
         return NULL;
     double most = 1;
     for (int i = 0; i < 2; i++) {

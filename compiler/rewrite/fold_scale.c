@@ -120,8 +120,7 @@ static Node *scaled_sum(Rewrite *r, Node *n, Node *k)
 {
     Context *c = r->c;
     Node *product = n->src[0];
-    if (reduce_monoid(n) != INGOT_REDUCE_ADD || n->nsrc != 1 || product->op != OP_MUL ||
-        !read_once(r, product))
+    if (!is_sum_of_products(n) || n->nsrc != 1 || !read_once(r, product))
         return NULL;
     for (int i = 0; i < 2; i++) {
         Node *w = product->src[i], *compact = compact_of(w), *other = product->src[1 - i];
@@ -192,11 +191,11 @@ Node *fold_scale(Rewrite *r, Node *n)
 
 /* ---- shifts -------------------------------------------------------------------------------------------- */
 
-static bool is_sum_of_products(Node *n)
+static bool is_moved_sum(const Node *n)
 {
     while (is_move(n))
         n = n->src[0];
-    return n->op == OP_REDUCE && reduce_monoid(n) == INGOT_REDUCE_ADD && n->src[0]->op == OP_MUL;
+    return is_sum_of_products(n);
 }
 
 Node *fold_shift(Rewrite *r, Node *n)
@@ -208,7 +207,7 @@ Node *fold_shift(Rewrite *r, Node *n)
         Node *sum = n->src[i & 1], *x;
         bool minus = sum->op == OP_SUB && !(i >> 1);
         if ((sum->op != OP_ADD && !minus) || !read_once(r, sum) ||
-            !is_sum_of_products(x = sum->src[i >> 1]))
+            !is_moved_sum(x = sum->src[i >> 1]))
             continue;
         Node *b = own_constant(r, sum->src[1 - (i >> 1)]),
              *more = own_constant(r, n->src[1 - (i & 1)]);

@@ -69,8 +69,7 @@ static void find_users(Join *q, int n, Node *const *nodes)
 
 static bool is_product_sum(const Node *n)
 {
-    return n->op == OP_REDUCE && n->nsrc == 1 && reduce_monoid(n) == INGOT_REDUCE_ADD &&
-           n->src[0]->op == OP_MUL;
+    return n->nsrc == 1 && is_sum_of_products(n);
 }
 
 /* The only axis of results along which w varies and x does not; -1: there are several, or none. */

@@ -289,8 +289,8 @@ Node *phases(Rewrite *r, Node *n)
     Node *product = n->src[0];
     if (!r->settled) /* a scale behind it goes into weights that are one tensor yet */
         return NULL;
-    if (reduce_monoid(n) != INGOT_REDUCE_ADD || product->op != OP_MUL || product->rank < 6 ||
-        product->rank % 2 || (!find_transposed(c, n, 0, &t) && !find_transposed(c, n, 1, &t)))
+    if (!is_sum_of_products(n) || product->rank < 6 || product->rank % 2 ||
+        (!find_transposed(c, n, 0, &t) && !find_transposed(c, n, 1, &t)))
         return NULL;
     if (find_parts(c, &t) > MAX_PARTS) {
         dilate_weights(c, &t);

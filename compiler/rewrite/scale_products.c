@@ -60,10 +60,12 @@ static Node *unscaled(Rewrite *r, Node *n, Scales *s, int depth)
 Node *scale_products(Rewrite *r, Node *n)
 {
     Context *c = r->c;
-    Node *product = n->op == OP_REDUCE ? n->src[0] : NULL, *factor[2], *ones[INGOT_MAX_RANK];
+    Node *factor[2], *ones[INGOT_MAX_RANK];
     Scales s = {.n = 0};
-    if (!product || n->nsrc != 1 || reduce_monoid(n) != INGOT_REDUCE_ADD || n->dtype != INGOT_F32 ||
-        product->op != OP_MUL || is_constant(product->src[0], 0) || is_constant(product->src[1], 0))
+    if (!is_sum_of_products(n) || n->nsrc != 1 || n->dtype != INGOT_F32)
+        return n;
+    Node *product = n->src[0];
+    if (is_constant(product->src[0], 0) || is_constant(product->src[1], 0))
         return n;
     for (int i = 0; i < 2; i++) {
         Node *x = unscaled(r, product->src[i], &s, 0);

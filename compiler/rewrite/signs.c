@@ -65,8 +65,7 @@ static bool stored_for_this(Rewrite *r, Node *f)
 Node *signs(Rewrite *r, Node *n)
 {
     Node *product = n->src[0];
-    if (!r->one_sign || n->dtype != INGOT_I32 || reduce_monoid(n) != INGOT_REDUCE_ADD ||
-        product->op != OP_MUL)
+    if (!r->one_sign || n->dtype != INGOT_I32 || !is_sum_of_products(n))
         return NULL;
     for (int i = 0; i < 2; i++) {
         Node *x = product->src[i], *w = product->src[1 - i];

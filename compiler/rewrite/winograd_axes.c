@@ -155,8 +155,7 @@ static bool sort_product(Context *c, Node *n, Axes *s)
 {
     Node *product = n->src[0];
     *s = (Axes){0};
-    if (reduce_monoid(n) != INGOT_REDUCE_ADD || n->dtype != INGOT_F32 || product->op != OP_MUL ||
-        !has_taps(n))
+    if (!is_sum_of_products(n) || n->dtype != INGOT_F32 || !has_taps(n))
         return false;
     for (int side = 0; side < 2; side++) {
         Axes one = {.x = compact_of(product->src[side]), .w = compact_of(product->src[1 - side])};

@@ -58,7 +58,7 @@ static double bytes_of(const Node *n)
 
 double product_ram(Node *n)
 {
-    if (n->op != OP_REDUCE || reduce_monoid(n) != INGOT_REDUCE_ADD || n->src[0]->op != OP_MUL)
+    if (!is_sum_of_products(n))
         return 0;
     Node *product = n->src[0];
     double bytes = bytes_of(n);

@@ -63,17 +63,12 @@ static Node *narrow_weight(Rewrite *r, Node *w)
     return fits ? ingot_cast(c, ingot_cast(c, w, INGOT_I8), INGOT_I32) : NULL;
 }
 
-static bool is_sum_of_products(Node *n)
-{
-    return n->dtype == INGOT_I32 && reduce_monoid(n) == INGOT_REDUCE_ADD && n->src[0]->op == OP_MUL;
-}
-
 Node *narrow_weights(Rewrite *r, Node *n)
 {
     Context *c = r->c;
     unsigned axes = reduce_axes(n);
     Node *product = n->src[0];
-    if (!is_sum_of_products(n))
+    if (n->dtype != INGOT_I32 || !is_sum_of_products(n))
         return NULL;
     for (int i = 0; i < 2; i++) {
         Node *narrow = is_weight(product->src[i]) ? narrow_weight(r, product->src[i]) : NULL;
@@ -112,7 +107,7 @@ Node *zero_points(Rewrite *r, Node *n)
     Context *c = r->c;
     unsigned axes = reduce_axes(n);
     Node *product = n->src[0];
-    if (!is_sum_of_products(n))
+    if (n->dtype != INGOT_I32 || !is_sum_of_products(n))
         return NULL;
     for (int i = 0; i < 2; i++) {
         Node *x = product->src[i], *w = product->src[1 - i];

@@ -18,10 +18,10 @@ static Node *operand_beside(Arena *a, Node *store)
     int n, known = 0;
     Node *seen[MOST], **order = graph_toposort(a, 1, &store, &n);
     for (int i = 0; i < n; i++) {
-        Node *t = order[i], *product = t->op == OP_REDUCE ? t->src[0] : NULL;
-        if (!product || product->op != OP_MUL || reduce_monoid(t) != INGOT_REDUCE_ADD)
+        Node *t = order[i];
+        if (!is_sum_of_products(t))
             continue;
-        Node *x[] = {operand(product->src[0]), operand(product->src[1])};
+        Node *x[] = {operand(t->src[0]->src[0]), operand(t->src[0]->src[1])};
         for (int j = 0; j < 2 && known < MOST; j++) {
             bool beside = false, again = !x[j];
             for (int l = 0; l < known && x[j]; l++) {
