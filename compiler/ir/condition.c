@@ -53,28 +53,16 @@ static bool negate(Poly *p, int64_t add)
 static bool split_low(const Poly *p, Poly *high, Poly *low, bool equal)
 {
     for (int i = 0; i < p->n; i++) {
-        int64_t g = p->t[i].coef < 0 ? -p->t[i].coef : p->t[i].coef, lo, hi, bucket;
+        int64_t g = p->t[i].coef < 0 ? -p->t[i].coef : p->t[i].coef, bucket;
         if (g == 1)
             continue;
-        high->n = low->n = 0;
-        for (int j = 0; j < p->n; j++) {
-            int64_t q = p->t[j].coef / g, r = p->t[j].coef % g;
-            if (q)
-                high->t[high->n++] = (Term){p->t[j].base, q};
-            if (r)
-                low->t[low->n++] = (Term){p->t[j].base, r};
-        }
-        high->k = floor_div(p->k, g);
-        low->k = equal ? 0 : floor_mod(p->k, g);
-        if (low->n == 0)
+        poly_split(p, g, high, low);
+        if (equal)
+            low->k = 0;
+        if (low->n == 0 || !poly_in_bucket(low, g, &bucket) ||
+            __builtin_add_overflow(high->k, bucket, &high->k))
             continue;
-        poly_bounds(low, &lo, &hi);
-        if (lo == INT64_MIN || hi == INT64_MAX)
-            continue;
-        bucket = floor_div(lo, g);
-        if (bucket != floor_div(hi, g) || __builtin_add_overflow(high->k, bucket, &high->k) ||
-            __builtin_mul_overflow(bucket, g, &lo) || __builtin_sub_overflow(low->k, lo, &low->k))
-            continue;
+        low->k -= bucket * g;
         if (equal && p->k % g != 0) { /* low must be what the constant lacks to a multiple of g */
             low->k -= g - floor_mod(p->k, g);
             high->k = sat_add(high->k, 1);

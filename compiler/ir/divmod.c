@@ -36,8 +36,21 @@ static int64_t gcd64(int64_t a, int64_t b)
     return a;
 }
 
-/* All of p lies in one bucket [q*d, (q+1)*d), and p->k - q*d fits. */
-static bool one_bucket(const Poly *p, int64_t d, int64_t *q)
+void poly_split(const Poly *p, int64_t g, Poly *high, Poly *low)
+{
+    high->n = low->n = 0;
+    for (int i = 0; i < p->n; i++) {
+        int64_t q = p->t[i].coef / g, r = p->t[i].coef % g;
+        if (q)
+            high->t[high->n++] = (Term){p->t[i].base, q};
+        if (r)
+            low->t[low->n++] = (Term){p->t[i].base, r};
+    }
+    high->k = floor_div(p->k, g);
+    low->k = floor_mod(p->k, g);
+}
+
+bool poly_in_bucket(const Poly *p, int64_t d, int64_t *q)
 {
     int64_t lo, hi, v;
     poly_bounds(p, &lo, &hi);
@@ -51,16 +64,7 @@ static bool one_bucket(const Poly *p, int64_t d, int64_t *q)
 /* p = rem + d * quot, |coefficients of rem| < d, and the least value of rem (if known) in [0, d). */
 static bool split_multiples(const Poly *p, int64_t d, Poly *quot, Poly *rem)
 {
-    quot->n = rem->n = 0;
-    for (int i = 0; i < p->n; i++) {
-        int64_t q = p->t[i].coef / d, r = p->t[i].coef % d;
-        if (q)
-            quot->t[quot->n++] = (Term){p->t[i].base, q};
-        if (r)
-            rem->t[rem->n++] = (Term){p->t[i].base, r};
-    }
-    quot->k = floor_div(p->k, d);
-    rem->k = floor_mod(p->k, d);
+    poly_split(p, d, quot, rem);
     int64_t lo, hi, shift;
     poly_bounds(rem, &lo, &hi);
     if (lo == INT64_MIN || lo == INT64_MAX)
@@ -109,7 +113,7 @@ static Node *congruent(Context *c, const Poly *r, int64_t d, bool mod)
             q.t[q.n++] = (Term){r->t[i].base, r->t[i].coef > 0 ? 1 : -1};
     }
     int64_t bucket;
-    if (!changed || !one_bucket(&s, d, &bucket))
+    if (!changed || !poly_in_bucket(&s, d, &bucket))
         return NULL;
     s.k -= bucket * d;
     q.k = bucket;
@@ -134,24 +138,23 @@ static Node *two_points(Context *c, const Poly *r, int64_t d, bool mod)
     return idx_add(c, step, idx(c, f0));
 }
 
+/* p = g * high + low with high no constant and low in [0, g). */
+static bool split_bucket(const Poly *p, int64_t g, Poly *high, Poly *low)
+{
+    int64_t bucket;
+    poly_split(p, g, high, low);
+    if (high->n == 0 || !poly_in_bucket(low, g, &bucket) ||
+        __builtin_add_overflow(high->k, bucket, &high->k))
+        return false;
+    low->k -= bucket * g;
+    return true;
+}
+
 /* Rule 4 for one g. */
 static Node *split_factor(Context *c, const Poly *r, int64_t d, int64_t g, bool mod)
 {
-    Poly high = {0}, low = {0};
-    for (int i = 0; i < r->n; i++) {
-        int64_t q = r->t[i].coef / g, m = r->t[i].coef % g;
-        if (q)
-            high.t[high.n++] = (Term){r->t[i].base, q};
-        if (m)
-            low.t[low.n++] = (Term){r->t[i].base, m};
-    }
-    high.k = floor_div(r->k, g);
-    low.k = floor_mod(r->k, g);
-    int64_t bucket;
-    if (high.n == 0 || !one_bucket(&low, g, &bucket))
-        return NULL;
-    low.k -= bucket * g;
-    if (__builtin_add_overflow(high.k, bucket, &high.k))
+    Poly high, low;
+    if (!split_bucket(r, g, &high, &low))
         return NULL;
     Node *inner = divmod(c, poly_node(c, &high), idx(c, d / g), mod);
     if (!mod)
@@ -210,7 +213,7 @@ static Node *divmod_const(Context *c, Node *a, int64_t d, bool mod)
     }
     int64_t q;
     Node *part;
-    if (one_bucket(&r, d, &q)) {
+    if (poly_in_bucket(&r, d, &q)) {
         r.k -= q * d;
         part = mod ? poly_node(c, &r) : idx(c, q);
     } else {
@@ -305,23 +308,9 @@ static Node *cancel_factor(Context *c, const Poly *a, Node *d, Node *m, bool mod
 static Node *cancel_constant(Context *c, const Poly *a, Node *d, bool mod)
 {
     int64_t g;
-    if (d->op != OP_MUL || !idx_value(d->src[1], &g) || g < 2)
+    Poly high, low;
+    if (d->op != OP_MUL || !idx_value(d->src[1], &g) || g < 2 || !split_bucket(a, g, &high, &low))
         return NULL;
-    Poly high = {0}, low = {0};
-    for (int i = 0; i < a->n; i++) {
-        int64_t q = a->t[i].coef / g, m = a->t[i].coef % g;
-        if (q)
-            high.t[high.n++] = (Term){a->t[i].base, q};
-        if (m)
-            low.t[low.n++] = (Term){a->t[i].base, m};
-    }
-    high.k = floor_div(a->k, g);
-    low.k = floor_mod(a->k, g);
-    int64_t bucket;
-    if (high.n == 0 || !one_bucket(&low, g, &bucket) ||
-        __builtin_add_overflow(high.k, bucket, &high.k))
-        return NULL;
-    low.k -= bucket * g;
     Node *by = d->src[0];
     if (by->lo < mod && !prove_positive(by, poly_node(c, a)))
         return NULL;

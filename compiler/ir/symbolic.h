@@ -28,6 +28,10 @@ bool poly_add_term(Poly *p, Node *base, int64_t coef);
 bool poly_add_poly(Poly *p, const Poly *q, int64_t scale);
 bool poly_of(Poly *p, Node *e);
 Node *poly_node(Context *, const Poly *);
+/* p = g * high + low: coefficients of low are less than g, its constant is in [0, g). */
+void poly_split(const Poly *p, int64_t g, Poly *high, Poly *low);
+/* All of p lies in one bucket [q*d, (q+1)*d), and p->k - q*d fits. */
+bool poly_in_bucket(const Poly *, int64_t d, int64_t *q);
 /* Bounds of the terms and the constant, each term taken as independent. */
 void poly_bounds(const Poly *, int64_t *lo, int64_t *hi);
 /* Atoms of a product, ordered by id; -1 if there are too many. */
