@@ -147,6 +147,10 @@ const char *attr_string(Lowering *, const char *name, const char *otherwise);
 bool attr_is(Lowering *, const char *name, const char *otherwise, const char *value);
 /* The number of entries, -1 if the attribute is missing. */
 int attr_ints(Lowering *, const char *name, const int64_t **out);
+/* A list with `count` entries from `least` to INT32_MAX, one for each axis of a window, say; all `otherwise` if it is missing. False after an
+ * error. */
+bool attr_each(Lowering *, const char *name, int count, int64_t otherwise, int64_t least,
+               int64_t *out);
 int attr_floats(Lowering *, const char *name, const float **out);
 int attr_strings(Lowering *, const char *name, const char *const **out);
 ingot_tensor *attr_tensor(Lowering *, const char *name);          /* NULL if missing */

@@ -67,26 +67,6 @@ ingot_tensor *onnx_matmul_integer(Lowering *n)
 
 /* ---- windows -------------------------------------------------------------------------------- */
 
-/* A list attribute with one entry a spatial axis, or all `otherwise`. */
-static bool window_list(Lowering *n, const char *name, int count, int64_t otherwise, int64_t least,
-                        int64_t *out)
-{
-    const int64_t *list;
-    int have = attr_ints(n, name, &list);
-    if (have >= 0 && have != count) {
-        fault(n, "its attribute '%s' has %d entries, not %d", name, have, count);
-        return false;
-    }
-    for (int i = 0; i < count; i++) {
-        out[i] = have < 0 ? otherwise : list[i];
-        if (out[i] < least || out[i] > INT32_MAX) {
-            fault(n, "its attribute '%s' has the entry %lld", name, (long long)out[i]);
-            return false;
-        }
-    }
-    return !n->failed;
-}
-
 /* SAME: ceil(size / stride) results, the odd pad at the end (UPPER) or the beginning. The last window begins at the
  * last multiple of the stride before the end, so what it needs behind it is extent - 1 - (size - 1) % stride. */
 static void window_same(Lowering *n, Window *w, int i, ingot_dim *size, bool upper)
@@ -134,10 +114,10 @@ bool window_read(Lowering *n, ingot_tensor *x, ingot_tensor *weight, Window *w)
         fault(n, "its attribute 'kernel_shape' is missing");
         return false;
     }
-    if (!window_list(n, "kernel_shape", w->n, 0, 0, w->kernel) ||
-        !window_list(n, "strides", w->n, 1, 1, w->stride) ||
-        !window_list(n, "dilations", w->n, 1, 1, w->dilation) ||
-        !window_list(n, "pads", 2 * w->n, 0, weight ? -INT32_MAX : 0, pads))
+    if (!attr_each(n, "kernel_shape", w->n, 0, 0, w->kernel) ||
+        !attr_each(n, "strides", w->n, 1, 1, w->stride) ||
+        !attr_each(n, "dilations", w->n, 1, 1, w->dilation) ||
+        !attr_each(n, "pads", 2 * w->n, 0, weight ? -INT32_MAX : 0, pads))
         return false;
     for (int i = 0; i < w->n; i++) {
         if (weight && !ingot_dim_is_const(ingot_shape(weight, i + 2), &size)) {
@@ -284,7 +264,7 @@ ingot_tensor *onnx_conv_transpose(Lowering *n)
 {
     Window w;
     int64_t out_pads[INGOT_MAX_RANK];
-    if (!window_read(n, X, Y, &w) || !window_list(n, "output_padding", w.n, 0, 0, out_pads) ||
+    if (!window_read(n, X, Y, &w) || !attr_each(n, "output_padding", w.n, 0, 0, out_pads) ||
         !transpose_pads(n, &w, out_pads))
         return ingot_poison(n->c);
     return ingot_conv_transpose(n->c, X, Y, optional_in(n, 2), w.stride, w.dilation, w.lo, w.hi,

@@ -197,6 +197,25 @@ int attr_ints(Lowering *n, const char *name, const int64_t **out)
     return a ? (int)a->n_ints : -1;
 }
 
+bool attr_each(Lowering *n, const char *name, int count, int64_t otherwise, int64_t least,
+               int64_t *out)
+{
+    const int64_t *list;
+    int have = attr_ints(n, name, &list);
+    if (have >= 0 && have != count) {
+        fault(n, "its attribute '%s' has %d entries, not %d", name, have, count);
+        return false;
+    }
+    for (int i = 0; i < count; i++) {
+        out[i] = have < 0 ? otherwise : list[i];
+        if (out[i] < least || out[i] > INT32_MAX) {
+            fault(n, "its attribute '%s' has the entry %lld", name, (long long)out[i]);
+            return false;
+        }
+    }
+    return !n->failed;
+}
+
 int attr_floats(Lowering *n, const char *name, const float **out)
 {
     const Attr *a = attr_typed(n, name, ATTR_FLOATS);

@@ -472,11 +472,23 @@ static ingot_tensor *rows_of(ingot_context *c, int n, ingot_tensor **row, ingot_
     return ingot_expand(c, ingot_cast(c, ingot_scalar_i(c, INGOT_I32, 0), dtype), 1 + rank, all);
 }
 
+/* Rows of all elements, and of their sizes where those are not the same for all.  length: NULL, there are as many as rows. */
+static Value *packed_of_rows(ingot_context *c, Value *v, ingot_tensor **row, ingot_tensor **size,
+                             ingot_dim *length)
+{
+    Packed *p = v->packed;
+    const int64_t width = p->rank;
+    p->rows = rows_of(c, v->n, row, v->item_dtype, p->rank, p->box);
+    if (!all_equal(p))
+        p->sizes = rows_of(c, v->n, size, INGOT_I64, 1, &width);
+    p->length = length ? length : number(c, v->n);
+    return v;
+}
+
 Value *packed_from_list(ingot_context *c, const Value *list, int rank)
 {
     Value *v = empty_packed(c, list->n, list->item_dtype, rank);
     Packed *p = v->packed;
-    int64_t width = rank;
     ingot_tensor **row = ingot_alloc(c, (size_t)(list->n + 1) * sizeof *row);
     ingot_tensor **size = ingot_alloc(c, (size_t)(list->n + 1) * sizeof *size);
     for (int a = 0; a < rank; a++) {
@@ -492,11 +504,7 @@ Value *packed_from_list(ingot_context *c, const Value *list, int rank)
         row[i] = as_row(c, p, list->item[i]->tensor);
         size[i] = size_row(c, list->item[i]->tensor);
     }
-    p->rows = rows_of(c, list->n, row, list->item_dtype, rank, p->box);
-    if (!all_equal(p))
-        p->sizes = rows_of(c, list->n, size, INGOT_I64, 1, &width);
-    p->length = number(c, list->n);
-    return v;
+    return packed_of_rows(c, v, row, size, NULL);
 }
 
 Value *packed_input(ingot_context *c, const Value *list, ingot_tensor *const *x,
@@ -505,7 +513,6 @@ Value *packed_input(ingot_context *c, const Value *list, ingot_tensor *const *x,
 {
     Value *v = empty_packed(c, list->n, list->item_dtype, rank);
     Packed *p = v->packed;
-    int64_t width = rank;
     ingot_tensor **row = ingot_alloc(c, (size_t)(list->n + 1) * sizeof *row);
     ingot_tensor **size = ingot_alloc(c, (size_t)(list->n + 1) * sizeof *size);
     for (int a = 0; a < rank; a++) {
@@ -523,9 +530,5 @@ Value *packed_input(ingot_context *c, const Value *list, ingot_tensor *const *x,
         row[i] = pad_to(c, always ? ingot_unsqueeze(c, x[i], 0) : x[i], to);
         size[i] = ingot_unsqueeze(c, ingot_from_dims(c, rank, dims), 0);
     }
-    p->rows = rows_of(c, list->n, row, list->item_dtype, rank, p->box);
-    if (!all_equal(p))
-        p->sizes = rows_of(c, list->n, size, INGOT_I64, 1, &width);
-    p->length = length;
-    return v;
+    return packed_of_rows(c, v, row, size, length);
 }

@@ -238,24 +238,25 @@ static int64_t key_find(const Key *keys, int64_t count, int64_t tree, int64_t no
     return k ? k->at : -1;
 }
 
+static void check_count(Lowering *n, const char *name, int have, int64_t count)
+{
+    if (have != count && !n->failed)
+        fault(n, "its attribute '%s' has %d entries, not %lld", name, have < 0 ? 0 : have,
+              (long long)count);
+}
+
 /* A list attribute that has to have `count` entries. */
 static const int64_t *ints_of(Lowering *n, const char *name, int64_t count)
 {
     const int64_t *list;
-    int have = attr_ints(n, name, &list);
-    if (have != count && !n->failed)
-        fault(n, "its attribute '%s' has %d entries, not %lld", name, have < 0 ? 0 : have,
-              (long long)count);
+    check_count(n, name, attr_ints(n, name, &list), count);
     return list;
 }
 
 static const float *floats_of(Lowering *n, const char *name, int64_t count)
 {
     const float *list;
-    int have = attr_floats(n, name, &list);
-    if (have != count && !n->failed)
-        fault(n, "its attribute '%s' has %d entries, not %lld", name, have < 0 ? 0 : have,
-              (long long)count);
+    check_count(n, name, attr_floats(n, name, &list), count);
     return list;
 }
 

@@ -124,25 +124,6 @@ static ingot_tensor *col2im_any(Lowering *n, Col2Im *s, int64_t size)
     return y;
 }
 
-static bool col2im_list(Lowering *n, const char *name, int count, int64_t otherwise, int64_t least,
-                        int64_t *out)
-{
-    const int64_t *v;
-    int given = attr_ints(n, name, &v);
-    if (given >= 0 && given != count) {
-        fault(n, "its attribute '%s' has %d entries, not %d", name, given, count);
-        return false;
-    }
-    for (int i = 0; i < count; i++) {
-        out[i] = given < 0 ? otherwise : v[i];
-        if (out[i] < least || out[i] > INT32_MAX) {
-            fault(n, "its attribute '%s' has the entry %lld", name, (long long)out[i]);
-            return false;
-        }
-    }
-    return !n->failed;
-}
-
 ingot_tensor *onnx_col2im(Lowering *n)
 {
     const int64_t *v;
@@ -165,9 +146,9 @@ ingot_tensor *onnx_col2im(Lowering *n)
     for (int i = 0; i < s.rank; i++)
         if (v[i] < 0 || v[i] > INT32_MAX)
             return fault(n, "its image_shape has the entry %lld", (long long)v[i]);
-    if (!col2im_list(n, "strides", s.rank, 1, 1, s.stride) ||
-        !col2im_list(n, "dilations", s.rank, 1, 1, s.dilation) ||
-        !col2im_list(n, "pads", 2 * s.rank, 0, 0, pads))
+    if (!attr_each(n, "strides", s.rank, 1, 1, s.stride) ||
+        !attr_each(n, "dilations", s.rank, 1, 1, s.dilation) ||
+        !attr_each(n, "pads", 2 * s.rank, 0, 0, pads))
         return ingot_poison(n->c);
     memcpy(s.lo, pads, (size_t)s.rank * sizeof *pads);
     memcpy(s.hi, pads + s.rank, (size_t)s.rank * sizeof *pads);
