@@ -19,25 +19,16 @@ typedef igrt_status (*CustomFn)(const igrt_tensor *in, int nin, igrt_tensor *out
                                 const int64_t *attr_i, const double *attr_f, void *scratch,
                                 size_t scratch_bytes, int64_t *counts);
 
-static bool write_file(const char *path, const void *data, size_t n)
-{
-    FILE *f = fopen(path, "wb");
-    bool ok = f && fwrite(data, 1, n, f) == n;
-    if (f)
-        ok &= fclose(f) == 0;
-    return ok;
-}
-
 /* The source and the headers of the runtime. */
 static bool write_source(Arena *a, const CustomOp *op, const char *dir)
 {
     StrBuf sb = {0};
     custom_source(&sb, op, "model");
-    bool ok = write_file(arena_printf(a, "%s/op.c", dir), sb.data, sb.len);
+    bool ok = file_write(arena_printf(a, "%s/op.c", dir), sb.data, sb.len);
     sb_free(&sb);
     for (const RuntimeFile *f = runtime_files; *f->name && ok; f++)
         if (f->name[strlen(f->name) - 1] == 'h' && !strchr(f->name, '/'))
-            ok = write_file(arena_printf(a, "%s/%s", dir, f->name), f->data, f->bytes);
+            ok = file_write(arena_printf(a, "%s/%s", dir, f->name), f->data, f->bytes);
     return ok;
 }
 

@@ -237,11 +237,7 @@ static Assembly *describe(Arena *a, const Function *f, const char *compiler)
 
 static bool put_file(Arena *a, const char *dir, const char *name, const void *data, size_t bytes)
 {
-    FILE *f = fopen(arena_printf(a, "%s/%s", dir, name), "w");
-    bool ok = f && fwrite(data, 1, bytes, f) == bytes;
-    if (f)
-        ok &= fclose(f) == 0;
-    return ok;
+    return file_write(arena_printf(a, "%s/%s", dir, name), data, bytes);
 }
 
 static bool write_sources(Arena *a, const char *dir, const Inspection *x, int *nfile)

@@ -62,10 +62,7 @@ static ingot_status write_depfile(const Options *o, const Model *m)
     if (o->compile.sched)
         make_dependency(&sb, o->compile.sched);
     sb_puts(&sb, "\n");
-    FILE *f = fopen(o->depfile, "w");
-    bool ok = f && fwrite(sb.data, 1, sb.len, f) == sb.len;
-    if (f)
-        ok &= fclose(f) == 0;
+    const bool ok = file_write(o->depfile, sb.data, sb.len);
     sb_free(&sb);
     return ok ? INGOT_OK : complain(INGOT_IO, "%s: %s", o->depfile, strerror(errno));
 }

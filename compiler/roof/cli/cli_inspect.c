@@ -39,21 +39,6 @@ static ingot_status read_other(const Options *o, const char **text)
     return INGOT_OK;
 }
 
-/* The whole file, or nothing. */
-static ingot_status write_file(Arena *a, const char *path, const StrBuf *text)
-{
-    const char *fresh = arena_printf(a, "%s.new", path);
-    FILE *f = fopen(fresh, "w");
-    bool ok = f && fwrite(text->data, 1, text->len, f) == text->len;
-    if (f)
-        ok &= fclose(f) == 0;
-    if (ok && !rename(fresh, path))
-        return INGOT_OK;
-    if (f)
-        remove(fresh);
-    return file_fault(INGOT_IO, path, "it cannot be written");
-}
-
 /* JSON on standard output, or a page in a file. */
 static ingot_status tell(Options *o, Inspection *x)
 {
@@ -72,7 +57,9 @@ static ingot_status tell(Options *o, Inspection *x)
         inspect_json(&json, x);
     if (o->output) {
         report_page(&page, json.data, other);
-        status = write_file(o->a, o->output, &page);
+        status = file_replace(o->a, o->output, page.data, page.len)
+                     ? INGOT_OK
+                     : file_fault(INGOT_IO, o->output, "it cannot be written");
     } else {
         fputs(json.data, stdout);
     }

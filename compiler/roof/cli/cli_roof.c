@@ -86,11 +86,9 @@ char *read_text(Arena *a, const char *path)
 
 bool roof_build(Arena *a, const char *dir, const char *target)
 {
-    FILE *f = make_dirs(dir) ? fopen(arena_printf(a, "%s/roof.c", dir), "w") : NULL;
-    bool ok = f && fputs(roof_source, f) >= 0;
-    if (f)
-        ok &= fclose(f) == 0;
-    return ok && build_program(a, dir, "roof", target, "-std=gnu11", false, false) == INGOT_OK;
+    const char *file = arena_printf(a, "%s/roof.c", dir);
+    return make_dirs(dir) && file_write(file, roof_source, strlen(roof_source)) &&
+           build_program(a, dir, "roof", target, "-std=gnu11", false, false) == INGOT_OK;
 }
 
 bool roof_measure(Arena *a, const char *dir, Roof *r)

@@ -289,16 +289,9 @@ static ingot_status search_all(Tune *t)
 
 static ingot_status write_file(const Options *o, const StrBuf *text)
 {
-    const char *part = arena_printf(o->a, "%s.%ld", o->output, (long)getpid());
-    FILE *f = fopen(part, "w");
-    bool good = f && fwrite(text->data, 1, text->len, f) == text->len;
-    if (f)
-        good &= fclose(f) == 0;
-    if (good && !rename(part, o->output))
-        return INGOT_OK;
-    int fault = errno;
-    (void)unlink(part);
-    return complain(INGOT_IO, "%s: %s", o->output, strerror(fault));
+    return file_replace(o->a, o->output, text->data, text->len)
+               ? INGOT_OK
+               : complain(INGOT_IO, "%s: %s", o->output, strerror(errno));
 }
 
 static ingot_status finish(Tune *t)

@@ -57,11 +57,9 @@ ingot_status network_profile(Tune *t)
 
 ingot_status network_write(const char *file, const StrBuf *text)
 {
-    FILE *f = fopen(file, "w");
-    bool good = f && fwrite(text->data, 1, text->len, f) == text->len;
-    if (f)
-        good &= fclose(f) == 0;
-    return good ? INGOT_OK : complain(INGOT_IO, "%s: cannot be written", file);
+    return file_write(file, text->data, text->len)
+               ? INGOT_OK
+               : complain(INGOT_IO, "%s: cannot be written", file);
 }
 
 static ingot_status write_try(const Tune *t, const char *file)
