@@ -5,12 +5,7 @@ extern const Target target_cuda;
 const Target target_cuda = {
     .name = "cuda",
     .suffix = ".cu",
-    .gpu = true,
-    .rate = {500, 4000, 4000}, /* some hundred units of 32 lanes, seldom full */
-    .level = {{32 << 20, 2000}, {0, 700}},
-    .line = 128,
-    .launch = 2000,
-    .byte = 0.002,
+    GPU_FIGURES,
     .kernel_word = "extern \"C\" __global__ ",
     .global_word = "",
     .restrict_word = "__restrict__",

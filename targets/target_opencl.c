@@ -5,12 +5,7 @@ extern const Target target_opencl;
 const Target target_opencl = {
     .name = "opencl",
     .suffix = ".cl",
-    .gpu = true,
-    .rate = {500, 4000, 4000}, /* some hundred units of 32 lanes, seldom full */
-    .level = {{32 << 20, 2000}, {0, 700}},
-    .line = 128,
-    .launch = 2000,
-    .byte = 0.002,
+    GPU_FIGURES,
     .kernel_word = "__kernel ",
     .global_word = "__global ",
     .restrict_word = "restrict",
