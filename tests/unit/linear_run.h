@@ -66,6 +66,14 @@ static inline const char *run_opt(Nest *n, const char *text)
     return "no opt";
 }
 
+/* It is refused in these words; NULL: it is done. */
+static inline void refusal(Nest *n, const char *opt, const char *wanted)
+{
+    const char *why = run_opt(n, opt);
+    if (!wanted ? why != NULL : !why || !strstr(why, wanted))
+        fail_msg("%s: '%s' where '%s' was wanted", opt, why ? why : "done", wanted ? wanted : "");
+}
+
 /* Opts with a comma or the end of a line between them. */
 static inline void run_opts(Nest *n, const char *opts)
 {

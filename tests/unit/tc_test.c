@@ -99,13 +99,6 @@ static void convolutions(void **state)
     expect(&convolution, "SPLIT i2 16\nUPCAST i0 2\nUPCAST i2.o 2\nTC amx.i8 (i1; i2.i; r0)\n", 4);
 }
 
-static void refusal(Nest *n, const char *opt, const char *wanted)
-{
-    const char *why = run_opt(n, opt);
-    if (!wanted ? why != NULL : !why || !strstr(why, wanted))
-        fail_msg("%s: '%s' where '%s' was wanted", opt, why ? why : "done", wanted ? wanted : "");
-}
-
 static void refusals(void **state)
 {
     (void)state;

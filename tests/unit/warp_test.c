@@ -299,13 +299,6 @@ static void terms_of_warps(void **state)
         2);
 }
 
-static void refusal(Nest *n, const char *opt, const char *wanted)
-{
-    const char *why = run_opt(n, opt);
-    if (!wanted ? why != NULL : !why || !strstr(why, wanted))
-        fail_msg("%s: '%s' where '%s' was wanted", opt, why ? why : "done", wanted ? wanted : "");
-}
-
 static void refusals(void **state)
 {
     (void)state;

@@ -213,13 +213,6 @@ static void boxes_misplaced(void **state)
     }
 }
 
-static void refusal(Nest *n, const char *opt, const char *wanted)
-{
-    const char *why = run_opt(n, opt);
-    if (!wanted ? why != NULL : !why || !strstr(why, wanted))
-        fail_msg("%s: '%s' where '%s' was wanted", opt, why ? why : "done", wanted ? wanted : "");
-}
-
 static void refusals(void **state)
 {
     (void)state;
