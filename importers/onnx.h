@@ -261,6 +261,10 @@ ingot_dim *own_size_at_run_time(Lowering *, int output, int axis, int rank, ingo
 /* A run in which it is not d fails. False after an error. */
 bool size_is(Lowering *, int output, int axis, ingot_tensor *value, ingot_dim *d);
 ingot_tensor *unbounded_size(Lowering *, int output, int axis); /* the error */
+/* The dims that an input lists, as far as they are known; NULL: entry k is decided by the data. False after an error. */
+bool entries_in(Lowering *, int input, int *rank, ingot_dim **dims);
+/* Every dim has to be at least 0; false and an error where one is not. */
+bool dims_positive(Lowering *, int rank, ingot_dim *const *dims);
 /* One integer as a dim with these bounds; the constant if they are equal. A run in which it has
  * another value fails, and says that of `what`. */
 ingot_dim *value_within(Lowering *, ingot_tensor *value, int64_t lo, int64_t hi, const char *what);

@@ -111,7 +111,8 @@ static bool describe(ingot_onnx *m, const Onnx__ValueInfoProto *info, ingot_onnx
             continue;
         }
         if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
-            d->dim_param[0]) {
+            d->dim_param[0] &&
+            strcmp(d->dim_param, "?") != 0) { /* "?": how some writers say unknown */
             io->dim_names[a] = d->dim_param;
             continue;
         }

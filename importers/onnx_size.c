@@ -249,3 +249,21 @@ int list_size(Lowering *n, int input)
     }
     return (int)count;
 }
+
+bool entries_in(Lowering *n, int input, int *rank, ingot_dim **dims)
+{
+    *rank = list_size(n, input);
+    for (int a = 0; a < *rank; a++)
+        dims[a] = entry_dim(n, input, a);
+    return *rank >= 0;
+}
+
+bool dims_positive(Lowering *n, int rank, ingot_dim *const *dims)
+{
+    for (int a = 0; a < rank; a++)
+        if (ingot_dim_hi(dims[a]) < 0) {
+            fault(n, "dim %d of its result is negative", a);
+            return false;
+        }
+    return true;
+}

@@ -81,12 +81,13 @@ bool broadcast_shape(Context *c, const char *what, int n, Node *const *x, int *r
                     "%s: shapes %s and %s do not broadcast: %s and %s are neither equal nor 1",
                     what, left, right, dim_text(c, dims[a]), dim_text(c, d));
             else
-                ingot_error(c, INGOT_UNSUPPORTED,
-                            "%s: shapes %s and %s do not broadcast: cannot prove that %s and %s "
-                            "are equal; a run-time "
-                            "dim is never stretched, and only one that is known to be above 1 (or "
-                            "--dim a=b) must be equal",
-                            what, left, right, dim_text(c, dims[a]), dim_text(c, d));
+                ingot_error(
+                    c, INGOT_UNSUPPORTED,
+                    "%s: shapes %s and %s do not broadcast: cannot prove that %s and %s "
+                    "are equal, and one of them may be 1; with bounds (--dim NAME=LO..HI) that "
+                    "keep both above 1 the run checks that they are equal, and --dim A=B says "
+                    "that two dims are",
+                    what, left, right, dim_text(c, dims[a]), dim_text(c, d));
             return false;
         }
     }

@@ -107,7 +107,7 @@ static void attr_f(Onnx__NodeProto *n, const char *name, float v)
     a->f = v;
 }
 
-/* A value of the dims in text: numbers, names, or ? for neither. */
+/* A value of the dims in text: numbers, names, ? for neither, or named "?", which is !. */
 static Onnx__ValueInfoProto *value(const char *name, int dtype, const char *dims)
 {
     Onnx__ValueInfoProto *v = new_value();
@@ -128,7 +128,7 @@ static Onnx__ValueInfoProto *value(const char *name, int dtype, const char *dims
             d->dim_value = atoll(w);
         } else if (*w != '?') {
             char *name_copy = take(strlen(w) + 1);
-            strcpy(name_copy, w);
+            strcpy(name_copy, *w == '!' ? "?" : w);
             d->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
             d->dim_param = name_copy;
         }
@@ -411,6 +411,45 @@ static void nameless_dims_get_names(void **state)
     assert_string_equal(ingot_onnx_input(onnx, 0)->dim_names[0], "x_0");
 }
 
+/* Some writers call each dim "?" that they do not know: these are not one. */
+static void dims_of_no_name_are_several(void **state)
+{
+    (void)state;
+    const ingot_onnx_dim sizes[] = {{"x_1", 1, 4}, {"x_2", 1, 5}};
+    const ingot_onnx_options o = {.struct_size = sizeof o, .dims = sizes, .n_dims = 2};
+    const float x[6] = {[5] = -7};
+    const int64_t dims[] = {1, 2, 3};
+    Onnx__GraphProto *g = new_graph();
+    input(g, "x", "1 ! !");
+    output(g, "y", "1 ! !");
+    add(g, node("Neg", "x", "y"));
+    assert_true(import(model_of(g), &o));
+    assert_true(run(x, 3, dims)[5] == 7);
+}
+
+/* How places of anchors are made: a range of floats up to a dim. */
+static void a_float_may_be_a_dim(void **state)
+{
+    (void)state;
+    const ingot_onnx_dim size = {"size", 1, 4};
+    const ingot_onnx_options o = {.struct_size = sizeof o, .dims = &size, .n_dims = 1};
+    const float x[3] = {[2] = 7};
+    const int64_t dims[] = {3};
+    Onnx__GraphProto *g = new_graph();
+    input(g, "x", "size");
+    output(g, "y", "size");
+    add(g, node("Shape", "x", "s"));
+    add(g, node("Squeeze", "s", "n"));
+    add(g, node("Cast", "n", "f"));
+    attr_i(g->node[2], "to", 1);
+    add(g, node("Sub", "f f", "start"));
+    add(g, node("Exp", "start", "step"));
+    add(g, node("Range", "start f step", "i"));
+    add(g, node("Add", "x i", "y"));
+    assert_true(import(model_of(g), &o));
+    assert_true(run(x, 1, dims)[2] == 9);
+}
+
 static void free_dims_run_through_shapes(void **state)
 {
     (void)state;
@@ -590,6 +629,8 @@ int main(void)
         TEST(dtypes_of_outputs_are_checked),
         TEST(free_dims_need_bounds),
         TEST(nameless_dims_get_names),
+        TEST(dims_of_no_name_are_several),
+        TEST(a_float_may_be_a_dim),
         TEST(free_dims_run_through_shapes),
         TEST(initializers_may_be_inputs),
         TEST(inputs_may_be_bound),
