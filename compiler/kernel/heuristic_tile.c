@@ -75,14 +75,109 @@ static bool in_row_panels(const Kernel *k, const View *v, const Buffer *const *b
     return false;
 }
 
+/* What all tiles with these lanes have in common. */
+typedef struct {
+    const Target *t;
+    int64_t extent, width, ncolumns, registers, sums;
+    double block; /* bytes of the lanes' operand under a vector, for all terms */
+    double
+        near; /* such a block that all rows read is in L2 beside the next one, and what is left of it is theirs; a larger one comes
+                     from further away for each tile */
+    double again, uses, terms;
+    bool reuse, four, small, signs, pairs;
+} TileSearch;
+
+static TileSearch tile_search(const Kernel *k, const View *v, const RegisterTile *first, bool four,
+                              const Target *t)
+{
+    Node *lanes = first->lanes;
+    TileSearch s = {.t = t,
+                    .extent = range_extent(lanes),
+                    .width = first->width,
+                    .ncolumns = first->ncolumns,
+                    .sums = v->ndot,
+                    .block = (double)(first->width * dtype_info[v->dot->dtype].bytes),
+                    .near = t->lanes ? t->level[1].bytes * 7 / 16 : INFINITY,
+                    .again = read_again(k, v, lanes, t),
+                    .uses = 1,
+                    .terms = 1,
+                    .reuse = first->reuse,
+                    .four = four,
+                    .small = !t->lanes && t->registers && !dtype_is_float(v->dot->dtype),
+                    .signs = four && t->lanes && !t->any_sign,
+                    .pairs = four && t->pairs};
+    s.registers = t->lanes || s.small ? t->registers : 24;
+    if (t->lanes && s.width * lane_bytes(k, lanes) > 4 * t->lanes) /* a vector takes two */
+        s.registers /= 2;
+    for (int j = 0; j < v->nfactor && four; j++) {
+        s.signs &= v->factor[j]->dtype == INGOT_I8;
+        if (depends_on(v->factor[j], lanes))
+            s.block = (double)(s.width * dtype_info[v->factor[j]->dtype].bytes);
+    }
+    for (uint32_t j = 1; j < v->dot->nsrc; j++) {
+        s.block *= (double)v->dot->src[j]->hi + 1;
+        s.terms *= (double)v->dot->src[j]->hi + 1;
+    }
+    for (int i = 0; i < v->nrange; i++)
+        s.uses *= view_reuses(v, lanes, v->range[i]) ? (double)v->range[i]->hi + 1 : 1;
+    return s;
+}
+
+/* Registers beside the sums, of which each vector has so many. */
+static int64_t operand_registers(const TileSearch *s, int64_t vectors, int64_t each)
+{
+    if (s->pairs) /* two each, bytes 0 and 2 and bytes 1 and 3; those of rows come one by one */
+        return 2 * (s->sums * vectors + 1);
+    if (s->signs) /* a sum beside each vector, and what flips a sign */
+        return 2 * s->sums * vectors + 3;
+    if (s->four && s->small) /* two registers each, of which those of one side come one by one */
+        return 2 * ((vectors < each ? vectors : each) + 1);
+    return s->sums * vectors + 1;
+}
+
+static bool has_registers(const TileSearch *s, int64_t vectors, int64_t each)
+{
+    const int64_t sums = s->sums * vectors * each,
+                  spilt = s->t->lanes && !s->four && s->terms >= MANY_TERMS ? sums / SPILT : 0;
+    return sums + operand_registers(s, vectors, each) <=
+           s->registers + (s->four && s->small) + spilt;
+}
+
+/* m of `rows` rows at a time; panels: they are copied into panels. */
+static double tile_score(const TileSearch *s, int64_t vectors, int64_t m, int64_t rows, bool panels)
+{
+    const int64_t each = m * s->ncolumns;
+    const double acc = (double)(s->sums * vectors * each), wide = (double)(s->sums * vectors);
+    const double loads = s->reuse ? wide + (double)each : acc + wide;
+    const double flow = flow_of(acc / loads, s->t->lanes > 0), latency = acc > 10 ? 10 : acc;
+    double score = used(s->extent, vectors * s->width) * used(rows, m) * flow * latency *
+                   (double)(s->width > 0 ? s->width : 1);
+    if (s->signs) /* four terms at once, beside what the signs take */
+        score *= 4 * acc / (acc + wide + (double)each);
+    if (s->pairs) /* beside what makes pairs of them */
+        score *= 2 * acc / (acc + wide + (double)each);
+    /* a block of the lanes' operand that L1 does not hold comes from L2 again for every m rows; bytes fast enough */
+    if (!s->signs && !s->pairs && s->block * wide > L1_BLOCK && m < L2_ROWS)
+        score *= (double)(L2_ROWS + m) / (2.0 * L2_ROWS);
+    if (s->uses > m && s->block * wide > s->near)
+        score *= s->near / (s->block * wide);
+    /* whole rows leave no tile behind, which reads all of the lanes' operand again */
+    if (rows % m)
+        score *= 0.93 / (1 + s->again);
+    if (s->extent % (vectors * s->width))
+        score *= 0.95;
+    if (panels && m % PANEL)
+        score *= 0.9;
+    return score;
+}
+
 /* pair: what is interleaved with the lanes, or NULL. */
 RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *const *bufs, Node *lanes,
                        Node *pair, bool four, int moves, const Target *t)
 {
-    int64_t extent = range_extent(lanes), width = t->lanes ? lanes_for(k, t, lanes, extent) : 1;
     RegisterTile best = {.lanes = lanes,
                          .columns = pair,
-                         .width = width,
+                         .width = t->lanes ? lanes_for(k, t, lanes, range_extent(lanes)) : 1,
                          .vectors = 1,
                          .nrows = 1,
                          .ncolumns = pair ? 2 : 1,
@@ -90,83 +185,31 @@ RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *const *bufs
                          .moves = moves};
     for (int j = 0; j < v->nfactor; j++)
         best.reuse |= !depends_on(v->factor[j], lanes);
-    bool small = !t->lanes && t->registers && !dtype_is_float(v->dot->dtype);
-    int64_t registers = t->lanes || small ? t->registers : 24, sums = v->ndot;
-    if (t->lanes && width * lane_bytes(k, lanes) > 4 * t->lanes) /* a vector takes two */
-        registers /= 2;
-    double block = (double)(width * dtype_info[v->dot->dtype].bytes);
-    bool signs = four && t->lanes && !t->any_sign, pairs = four && t->pairs;
-    for (int j = 0; j < v->nfactor && four; j++) {
-        signs &= v->factor[j]->dtype == INGOT_I8;
-        if (depends_on(v->factor[j], lanes))
-            block = (double)(width * dtype_info[v->factor[j]->dtype].bytes);
-    }
-    for (uint32_t j = 1; j < v->dot->nsrc; j++)
-        block *= (double)v->dot->src[j]->hi + 1;
-    const double again = read_again(k, v, lanes, t);
-    /* a block that all rows read is in L2 beside the next one, and what is left of it is theirs; else it comes from further away for
-     * each tile */
-    double near = t->lanes ? t->level[1].bytes * 7 / 16 : INFINITY, uses = 1, terms = 1;
-    for (uint32_t j = 1; j < v->dot->nsrc; j++)
-        terms *= (double)v->dot->src[j]->hi + 1;
-    for (int i = 0; i < v->nrange; i++)
-        uses *= view_reuses(v, lanes, v->range[i]) ? (double)v->range[i]->hi + 1 : 1;
-    for (int64_t vectors = 1; vectors <= MAX_VECTORS && vectors * width <= extent; vectors++)
+    const TileSearch s = tile_search(k, v, &best, four, t);
+    for (int64_t vectors = 1; vectors <= MAX_VECTORS && vectors * s.width <= s.extent; vectors++)
         for (int i = v->nrange;
              i-- > -1;) { /* -1 stands for no rows; of equals the last axis: its rows lie close */
             Node *rows = i >= 0 ? v->range[i] : NULL;
-            int64_t nr = rows ? rows_of(rows) : 1;
-            bool kept = rows && t->lanes && slides(k, v, rows),
-                 panels = rows && t->lanes && in_row_panels(k, v, bufs, lanes, rows);
+            const int64_t nr = rows ? rows_of(rows) : 1;
+            const bool kept = rows && t->lanes && slides(k, v, rows),
+                       panels = rows && t->lanes && in_row_panels(k, v, bufs, lanes, rows);
             if (rows == lanes || (pair && rows == pair) ||
                 (rows && (!view_reuses(v, lanes, rows) || !view_reuses(v, rows, NULL))))
                 continue;
-            for (int64_t m = 1; m <= nr && m <= 16; m++) {
-                int64_t each = m * best.ncolumns; /* of a vector */
-                int64_t operands = sums * vectors + 1;
-                if (four &&
-                    small) /* two registers each, of which those of one side come one by one */
-                    operands = 2 * ((vectors < each ? vectors : each) + 1);
-                if (signs) /* a sum beside each vector, and what flips a sign */
-                    operands = 2 * sums * vectors + 3;
-                if (pairs) /* two each, bytes 0 and 2 and bytes 1 and 3; those of rows come one by one */
-                    operands = 2 * (sums * vectors + 1);
-                int64_t spilt =
-                    t->lanes && !four && terms >= MANY_TERMS ? sums * vectors * each / SPILT : 0;
-                if (sums * vectors * each + operands > registers + (four && small) + spilt ||
-                    (!t->lanes && m > 4))
+            for (int64_t m = 1; m <= nr && m <= (t->lanes ? 16 : 4); m++) {
+                const int64_t each = m * s.ncolumns; /* of a vector */
+                if (!has_registers(&s, vectors, each))
                     break;
-                double acc = (double)(sums * vectors * each), wide = (double)(sums * vectors);
-                double loads = best.reuse ? wide + (double)each : acc + wide;
-                double flow = flow_of(acc / loads, t->lanes > 0);
-                if (kept && acc + operands + (double)m - (double)registers > acc / SPILL)
+                const int64_t sums = s.sums * vectors * each,
+                              over = sums + operand_registers(&s, vectors, each) + m - s.registers;
+                if (kept && (double)over > (double)sums / SPILL)
                     continue;
-                double latency = acc > 10 ? 10 : acc;
-                double score = used(extent, vectors * width) * used(nr, m) * flow * latency *
-                               (double)(width > 0 ? width : 1);
-                if (signs) /* four terms at once, beside what the signs take */
-                    score *= 4 * acc / (acc + wide + (double)each);
-                if (pairs) /* beside what makes pairs of them */
-                    score *= 2 * acc / (acc + wide + (double)each);
-                /* a block of the lanes' operand that L1 does not hold comes from L2 again for every m rows; bytes fast enough */
-                if (!signs && !pairs && block * wide > L1_BLOCK && m < L2_ROWS)
-                    score *= (double)(L2_ROWS + m) / (2.0 * L2_ROWS);
-                if (uses > m && block * wide > near)
-                    score *= near / (block * wide);
-                /* whole rows leave no tile behind, which reads all of the lanes' operand again */
-                if (nr % m)
-                    score *= 0.93 / (1 + again);
-                if (extent % (vectors * width))
-                    score *= 0.95;
-                if (panels && m % PANEL)
-                    score *= 0.9;
+                const double score = tile_score(&s, vectors, m, nr, panels);
                 if (score > best.score * 1.001) {
-                    RegisterTile b = best;
-                    b.rows = m > 1 ? rows : NULL;
-                    b.vectors = vectors;
-                    b.nrows = m;
-                    b.score = score;
-                    best = b;
+                    best.rows = m > 1 ? rows : NULL;
+                    best.vectors = vectors;
+                    best.nrows = m;
+                    best.score = score;
                 }
             }
         }
