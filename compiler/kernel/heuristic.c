@@ -168,62 +168,43 @@ static void taps_innermost(const Kernel *k, Node *walked, const RegisterTile *ti
     }
 }
 
-/* False if a constant then lies badly for the lanes. What is only added (a bias, rows that are looked up) is laid out if it
- * does not lie along them: its order gains nothing else, and others may read it as it is. */
-static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *bufs,
-                             const RegisterTile *tile, const bool *free, Layout *want)
+/* How far out a loop over results is: the greater, the further. */
+static double loop_key(const Kernel *k, const View *v, const RegisterTile *tile, Node *r)
 {
-    const Kernel *k = nest->k;
-    Place place[INGOT_MAX_RANK * 4];
-    int n = 0, nout;
-    for (int i = 0; i < v->nrange; i++) {
-        Node *r = v->range[i];
-        Place p = {.range = r, .key = storage_stride(k, v->store[0], r)};
-        if (r ==
-            tile->lanes) /* blocks of weights stay in cache while all rows go by; without reuse, as stored */
-            p.key = tile->reuse ? 1e19 : 0;
-        if (tile->apart) { /* what the lanes load stays in cache while all that is made of it is written */
-            p.key = storage_stride(k, v->store[0], r);
-            for (int j = 0; j < v->nfactor; j++)
-                if (depends_on(v->factor[j], tile->lanes) && depends_on(v->factor[j], r))
-                    p.key += LANES_FIRST;
-        }
-        /* what every operand moves with: one contraction after the other, each on data of its own */
-        bool batch = r != tile->lanes && r != tile->rows;
+    double key = storage_stride(k, v->store[0], r);
+    if (tile->apart) { /* what the lanes load stays in cache while all that is made of it is written */
         for (int j = 0; j < v->nfactor; j++)
-            batch &= depends_on(v->factor[j], r);
-        if (batch)
-            p.key = 1e20 * (1 + p.key);
-        place[n++] = p;
+            if (depends_on(v->factor[j], tile->lanes) && depends_on(v->factor[j], r))
+                key += LANES_FIRST;
+    } else if (r == tile->lanes) {
+        /* blocks of weights stay in cache while all rows go by; without reuse, as stored */
+        key = tile->reuse ? 1e19 : 0;
     }
-    sort_places(place, n);
-    nout = n;
-    Node *walked = NULL; /* the operand that is not constant */
+    /* what every operand moves with: one contraction after the other, each on data of its own */
+    bool batch = r != tile->lanes && r != tile->rows;
+    for (int j = 0; j < v->nfactor; j++)
+        batch &= depends_on(v->factor[j], r);
+    return batch ? 1e20 * (1 + key) : key;
+}
+
+/* The operand that is not constant. */
+static Node *walked_operand(const View *v, const Buffer *const *bufs, Node *lanes)
+{
+    Node *walked = NULL;
     for (int j = 0; j < v->nfactor; j++)
         if (bufs[v->factor[j]->src[0]->arg.i]->kind != BUF_WEIGHT &&
-            (!walked || !depends_on(v->factor[j], tile->lanes)))
+            (!walked || !depends_on(v->factor[j], lanes)))
             walked = v->factor[j];
-    for (uint32_t i = 1; i < v->dot->nsrc; i++) {
-        Node *r = v->dot->src[i];
-        place[n++] = (Place){.range = r, .key = storage_stride(k, walked, r)};
-    }
-    sort_places(place + nout, n - nout);
-    if (walked)
-        taps_innermost(k, walked, tile, place + nout, n - nout);
-    bool fits = true;
-    for (int i = 0; i < tile->nfour; i++)
-        fits &= nest_opt_range(nest, OPT_DOT, tile->four[i], 4);
-    fits &= tile->width <= 1 || nest_opt_range(nest, OPT_VECTOR, tile->lanes, tile->width);
-    if (tile->rows)
-        nest_opt_range(nest, OPT_UPCAST, tile->rows, tile->nrows);
-    if (tile->columns)
-        nest_opt_range(nest, OPT_UPCAST, tile->columns, tile->ncolumns);
-    if (tile->vectors > 1)
-        nest_opt_range(nest, OPT_UPCAST, tile->lanes, tile->vectors);
-    if (tile->nfour && tile->width <= 1)
-        unroll_dots(nest, place, nout, n);
-    order_opt(nest, place, n);
+    return walked;
+}
+
+/* Layouts of constants for the tile in these loops; false if one of them then lies badly for the lanes. What is only added (a bias,
+ * rows that are looked up) is laid out if it does not lie along them: its order gains nothing else, and others may read it as it is. */
+static bool lay_out_loads(const Kernel *k, const View *v, const RegisterTile *tile,
+                          const Place *place, int n, const bool *free, Layout *want)
+{
     Node *loop[INGOT_MAX_RANK * 4];
+    bool fits = true;
     for (int i = 0; i < n; i++)
         loop[i] = place[i].range;
     const Packing packing = {.lanes = tile->lanes,
@@ -244,6 +225,41 @@ static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *buf
             fits &= access_stride(k, v->load[j], tile->lanes, &stride) && stride == 1;
     }
     return fits;
+}
+
+/* The opts of a tile; false if they cannot be done, or constants cannot lie as it wants them. */
+static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *bufs,
+                             const RegisterTile *tile, const bool *free, Layout *want)
+{
+    const Kernel *k = nest->k;
+    Place place[INGOT_MAX_RANK * 4];
+    int n = 0, nout;
+    for (int i = 0; i < v->nrange; i++)
+        place[n++] = (Place){.range = v->range[i], .key = loop_key(k, v, tile, v->range[i])};
+    sort_places(place, n);
+    nout = n;
+    Node *walked = walked_operand(v, bufs, tile->lanes);
+    for (uint32_t i = 1; i < v->dot->nsrc; i++) {
+        Node *r = v->dot->src[i];
+        place[n++] = (Place){.range = r, .key = storage_stride(k, walked, r)};
+    }
+    sort_places(place + nout, n - nout);
+    if (walked)
+        taps_innermost(k, walked, tile, place + nout, n - nout);
+    bool fits = true;
+    for (int i = 0; i < tile->nfour; i++)
+        fits &= nest_opt_range(nest, OPT_DOT, tile->four[i], 4);
+    fits &= tile->width <= 1 || nest_opt_range(nest, OPT_VECTOR, tile->lanes, tile->width);
+    if (tile->rows)
+        nest_opt_range(nest, OPT_UPCAST, tile->rows, tile->nrows);
+    if (tile->columns)
+        nest_opt_range(nest, OPT_UPCAST, tile->columns, tile->ncolumns);
+    if (tile->vectors > 1)
+        nest_opt_range(nest, OPT_UPCAST, tile->lanes, tile->vectors);
+    if (tile->nfour && tile->width <= 1)
+        unroll_dots(nest, place, nout, n);
+    order_opt(nest, place, n);
+    return lay_out_loads(k, v, tile, place, n, free, want) && fits;
 }
 
 /* An argument whose layout this kernel alone may choose: a weight that it loads in one place. */
@@ -294,11 +310,96 @@ static void tell_tile(StrBuf *sb, const Kernel *k, const RegisterTile *tile)
     sb_printf(sb, " in registers%s: %.4g\n", tile->moves ? ", after a copy" : "", tile->score);
 }
 
-static bool no_lanes(StrBuf *sb, const Kernel *k, Node *range, const char *why)
+/* What a tile of a kernel is chosen by. */
+typedef struct {
+    Arena *a;
+    const Kernel *k;
+    const View *v;
+    const Buffer *const *bufs;
+    const Target *t;
+    const bool *free; /* by argument: find_free() */
+    Node *four[MAX_FOUR];
+    int nfour;
+    bool may_copy;
+    StrBuf *tried; /* or NULL: for people */
+} TileChoice;
+
+static RegisterTile no_lanes(const TileChoice *q, Node *range, const char *why)
 {
-    if (sb)
-        sb_printf(sb, "no lanes along %s: %s\n", axis_name(k, range), why);
-    return true;
+    if (q->tried)
+        sb_printf(q->tried, "no lanes along %s: %s\n", axis_name(q->k, range), why);
+    return (RegisterTile){0};
+}
+
+/* The best one with lanes along r; without lanes: there is none. */
+static RegisterTile tile_along(const TileChoice *q, Node *r)
+{
+    const Kernel *k = q->k;
+    const View *v = q->v;
+    int moves;
+    if (range_extent(r) < 4)
+        return no_lanes(q, r, "it is too short");
+    if (!fits_lanes(q->a, k, r, lanes_along(k, q->t, r), q->free, &moves, NULL))
+        return no_lanes(q, r, "what depends on it does not lie side by side, or has no lanes");
+    bool factor = false, stored = true;
+    for (int j = 0; j < v->nstore; j++)
+        stored &= access_move(k->c, v->store[j], r).kind == MOVE_AXIS;
+    for (int j = 0; j < v->nfactor; j++)
+        factor |= depends_on(v->factor[j], r);
+    if (!factor || !stored)
+        return no_lanes(q, r, "no operand, or not the result, moves with it");
+    if (moves && (!q->may_copy || !can_lay_out(k, v, q->bufs, q->free, r)))
+        return no_lanes(q, r, "a copy of an operand would be needed, and cannot be made");
+    Node *pair;
+    if (!pair_of(v, k, r, q->t, &pair) || (pair && moves)) /* it saves a copy: not for another */
+        return (RegisterTile){0};
+    RegisterTile tile = pick_tile(k, v, q->bufs, r, pair, q->nfour && !moves, moves, q->t);
+    tile.nfour = moves ? 0 : q->nfour;
+    memcpy((void *)tile.four, q->four, (size_t)tile.nfour * sizeof *q->four);
+    if (moves)
+        tile.score *= !copies_of(k, v, q->bufs, &tile, q->t) ? 0.97 : moves == 1 ? 0.7 : 0.4;
+    tell_tile(q->tried, k, &tile);
+    return tile;
+}
+
+/* outputs: its lanes are along results; without lanes: there is no tile. */
+static RegisterTile best_tile(const TileChoice *q, bool *outputs)
+{
+    RegisterTile best = {0};
+    for (int i = 0; i < q->v->nrange; i++) {
+        const RegisterTile tile = tile_along(q, q->v->range[i]);
+        if (tile.score > best.score)
+            best = tile;
+    }
+    *outputs = best.lanes != NULL;
+    if (*outputs && (!best.moves || best.rows))
+        return best;
+    /* what is used once is not worth a copy */
+    const RegisterTile dot = pick_dot_tile(q->a, q->v, q->k, q->free, q->t);
+    tell_tile(q->tried, q->k, &dot);
+    if (!dot.lanes)
+        return best;
+    *outputs = false;
+    return dot;
+}
+
+/* The nest with the opts of a tile, or, where weights cannot lie as its lanes want them, NULL. */
+static Nest *tiled_nest(const TileChoice *q, const Nest *nest, RegisterTile *tile, Layout *want)
+{
+    Nest *tiled = nest_clone(nest);
+    bool fits = contraction_opts(tiled, q->v, q->bufs, tile, q->free, want);
+    if (tile->nfour && !fits) {
+        nest_free(tiled);
+        tiled = nest_clone(nest);
+        memset(want, 0, (size_t)q->k->narg * sizeof *want);
+        tile->nfour = 0;
+        fits = contraction_opts(tiled, q->v, q->bufs, tile, q->free, want);
+    }
+    if (tile->width <= 1 || fits)
+        return tiled;
+    nest_free(tiled);
+    memset(want, 0, (size_t)q->k->narg * sizeof *want);
+    return NULL;
 }
 
 void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy, StrBuf *tried,
@@ -315,81 +416,32 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
         return;
     }
     nest_free(rows);
-    if (!v.dot) {
-        plain_opts(a, *nest, &v);
+    if (v.dot && t->units && choose_tc_opts(a, nest, &v, bufs, may_copy, want, lanes))
         return;
-    }
-    if (t->units && choose_tc_opts(a, nest, &v, bufs, may_copy, want, lanes))
-        return;
-    bool *free = NEWN(a, bool, k->narg);
-    find_free(k, &v, bufs, free);
+    bool *free = NEWN(a, bool, k->narg), outputs = false;
+    TileChoice q = {.a = a,
+                    .k = k,
+                    .v = &v,
+                    .bufs = bufs,
+                    .t = t,
+                    .free = free,
+                    .may_copy = may_copy,
+                    .tried = tried};
     RegisterTile best = {0};
-    Node *four[MAX_FOUR];
-    int nfour = t->dot ? dot_axes(k, &v, free, four, MAX_FOUR) : 0;
-    for (int i = 0; i < v.nrange; i++) {
-        Node *r = v.range[i];
-        int moves;
-        int64_t extent = range_extent(r);
-        if (extent < 4 && no_lanes(tried, k, r, "it is too short"))
-            continue;
-        if (!fits_lanes(a, k, r, lanes_along(k, t, r), free, &moves, NULL) &&
-            no_lanes(tried, k, r, "what depends on it does not lie side by side, or has no lanes"))
-            continue;
-        bool factor = false, stored = true;
-        for (int j = 0; j < v.nstore; j++)
-            stored &= access_move(k->c, v.store[j], r).kind == MOVE_AXIS;
-        for (int j = 0; j < v.nfactor; j++)
-            factor |= depends_on(v.factor[j], r);
-        if ((!factor || !stored) &&
-            no_lanes(tried, k, r, "no operand, or not the result, moves with it"))
-            continue;
-        if (moves && (!may_copy || !can_lay_out(k, &v, bufs, free, r)) &&
-            no_lanes(tried, k, r, "a copy of an operand would be needed, and cannot be made"))
-            continue;
-        Node *pair;
-        if (!pair_of(&v, k, r, t, &pair) || (pair && moves)) /* it saves a copy: not for another */
-            continue;
-        RegisterTile tile = pick_tile(k, &v, bufs, r, pair, nfour && !moves, moves, t);
-        tile.nfour = moves ? 0 : nfour;
-        memcpy((void *)tile.four, four, (size_t)tile.nfour * sizeof *four);
-        if (moves)
-            tile.score *= !copies_of(k, &v, bufs, &tile, t) ? 0.97 : moves == 1 ? 0.7 : 0.4;
-        tell_tile(tried, k, &tile);
-        if (tile.score > best.score)
-            best = tile;
+    if (v.dot) {
+        find_free(k, &v, bufs, free);
+        q.nfour = t->dot ? dot_axes(k, &v, free, q.four, MAX_FOUR) : 0;
+        best = best_tile(&q, &outputs);
     }
-    bool outputs = best.lanes != NULL;
-    if (!outputs || (best.moves && !best.rows)) { /* what is used once is not worth a copy */
-        RegisterTile dot = pick_dot_tile(a, &v, k, free, t);
-        tell_tile(tried, k, &dot);
-        if (dot.lanes) {
-            best = dot;
-            outputs = false;
-        }
-    }
-    if (!best.lanes) {
+    Nest *tiled = best.lanes ? tiled_nest(&q, *nest, &best, want) : NULL;
+    if (!tiled) {
         plain_opts(a, *nest, &v);
         return;
     }
-    Nest *tiled = nest_clone(*nest);
-    bool fits = contraction_opts(tiled, &v, bufs, &best, free, want);
-    if (best.nfour && !fits) {
-        nest_free(tiled);
-        tiled = nest_clone(*nest);
-        memset(want, 0, (size_t)k->narg * sizeof *want);
-        best.nfour = 0;
-        fits = contraction_opts(tiled, &v, bufs, &best, free, want);
-    }
-    if (best.width > 1 && !fits) {
-        nest_free(tiled);
-        memset(want, 0, (size_t)k->narg * sizeof *want);
-        plain_opts(a, *nest, &v);
-        return;
-    }
-    if (outputs && best.width > 1)
+    if (outputs && best.width > 1) {
         prefetch_opts(tiled, &v, bufs, &best);
-    if (outputs && best.width > 1)
         stage_opts(tiled, &v, bufs, &best);
+    }
     nest_free(*nest);
     *nest = tiled;
     if (outputs)
