@@ -65,95 +65,132 @@ Choice *choice_copy(Plan *p, const Kernel *of, int arg)
 
 /* ---- layouts ------------------------------------------------------------------------------------- */
 
-static bool layout_fits(const Plan *p, const Buffer *b, const Layout *l, int line, bool may_pad)
-{
-    int rank = b->rank, blocks = -1, inside = -1; /* where those of a cut are */
-    bool padded[INGOT_MAX_RANK] = {false}, known[2 * INGOT_MAX_RANK], cut_first = true;
+/* What the ops of a layout so far have made of the axes. */
+typedef struct {
+    const Plan *p;
+    const Layout *l;
+    int line;
+    int rank, dense;    /* axes, and those of the buffer */
+    int blocks, inside; /* where those of a cut are; -1: there is none */
+    bool cut_first, padded[INGOT_MAX_RANK], known[2 * INGOT_MAX_RANK];
     int64_t size[2 * INGOT_MAX_RANK];
-    for (int i = 0; i < rank; i++)
-        known[i] = idx_value(b->dims[i], &size[i]);
-    for (int i = 0; i < l->n; i++) {
-        const LayoutOp *op = &l->op[i];
-        if (op->kind == LAYOUT_PERMUTE) {
-            if (op->perm.n != rank) {
-                sched_error(p, line, "permute names %d axes, here are %d", op->perm.n, rank);
-                return false;
-            }
-            bool was_known[2 * INGOT_MAX_RANK];
-            int64_t was[2 * INGOT_MAX_RANK];
-            memcpy(was_known, known, sizeof was_known);
-            memcpy(was, size, sizeof was);
-            int was_blocks = blocks, was_inside = inside;
-            for (int j = 0; j < rank; j++) {
-                blocks = op->perm.axis[j] == was_blocks ? j : blocks;
-                inside = op->perm.axis[j] == was_inside ? j : inside;
-                known[j] = was_known[op->perm.axis[j]];
-                size[j] = was[op->perm.axis[j]];
-            }
-            continue;
-        }
-        const char *what = op->kind == LAYOUT_SPLIT ? "split"
-                           : op->kind == LAYOUT_CUT ? "cut"
-                           : op->kind == LAYOUT_PAD ? "pad"
-                                                    : "pitch";
-        if (op->axis >= rank || !known[op->axis]) {
-            sched_error(
-                p, line,
-                "%s of axis %d: here are %d axes, and only those of constant size may be changed",
-                what, op->axis, rank);
-            return false;
-        }
-        if (op->kind == LAYOUT_PAD) {
-            bool first = rank == b->rank && !padded[op->axis];
-            for (int j = 0; j < i; j++)
-                first &= l->op[j].kind == LAYOUT_PAD;
-            if (!may_pad || !first || op->a > MAX_PAD || op->b > MAX_PAD) {
-                sched_error(
-                    p, line,
+} Shaped;
+
+static bool permute_fits(Shaped *q, const LayoutOp *op)
+{
+    const Shaped was = *q;
+    if (op->perm.n != q->rank) {
+        sched_error(q->p, q->line, "permute names %d axes, here are %d", op->perm.n, q->rank);
+        return false;
+    }
+    for (int j = 0; j < q->rank; j++) {
+        q->blocks = op->perm.axis[j] == was.blocks ? j : q->blocks;
+        q->inside = op->perm.axis[j] == was.inside ? j : q->inside;
+        q->known[j] = was.known[op->perm.axis[j]];
+        q->size[j] = was.size[op->perm.axis[j]];
+    }
+    return true;
+}
+
+static bool pad_fits(Shaped *q, int i, bool may_pad)
+{
+    const LayoutOp *op = &q->l->op[i];
+    bool first = q->rank == q->dense && !q->padded[op->axis];
+    for (int j = 0; j < i; j++)
+        first &= q->l->op[j].kind == LAYOUT_PAD;
+    if (!may_pad || !first || op->a > MAX_PAD || op->b > MAX_PAD) {
+        sched_error(q->p, q->line,
                     may_pad
                         ? "pad of axis %d: pads come first, one an axis, of at most %d elements"
                         : "pad of axis %d: only what a kernel is the first to write has a border",
                     op->axis, MAX_PAD);
-                return false;
-            }
-            padded[op->axis] = true;
-            size[op->axis] += op->a + op->b;
-            continue;
-        }
-        if (op->kind == LAYOUT_PITCH) {
-            bool last = blocks < 0;
-            for (int j = i + 1; j < l->n; j++)
-                last &= l->op[j].kind == LAYOUT_PITCH && l->op[j].axis != op->axis;
-            if (!last || op->a < size[op->axis] || op->a > 2 * size[op->axis] + MAX_PITCH) {
-                sched_error(p, line,
-                            "pitch of axis %d: %lld, where there are %lld elements; pitches come "
-                            "last, one an axis, of no more than %d above twice the elements, and "
-                            "not beside a cut",
-                            op->axis, (long long)op->a, (long long)size[op->axis], MAX_PITCH);
-                return false;
-            }
-            size[op->axis] = op->a;
-            continue;
-        }
-        if (op->a > size[op->axis] || rank >= INGOT_MAX_RANK) {
-            sched_error(p, line, "%s of axis %d by %lld: it has %lld elements", what, op->axis,
-                        (long long)op->a, (long long)size[op->axis]);
-            return false;
-        }
-        const bool cut = op->kind == LAYOUT_CUT;
-        blocks = cut ? op->axis : blocks + (blocks > op->axis);
-        inside = cut ? op->axis + 1 : inside + (inside > op->axis);
-        cut_first &= op->kind != LAYOUT_CUT || i == 0;
-        for (int j = rank; j > op->axis + 1; j--) {
-            size[j] = size[j - 1];
-            known[j] = known[j - 1];
-        }
-        size[op->axis] = ceil_div(size[op->axis], op->a);
-        size[op->axis + 1] = op->a;
-        known[op->axis + 1] = true;
-        rank++;
+        return false;
     }
-    if (blocks <= inside && cut_first)
+    q->padded[op->axis] = true;
+    q->size[op->axis] += op->a + op->b;
+    return true;
+}
+
+static bool pitch_fits(Shaped *q, int i)
+{
+    const LayoutOp *op = &q->l->op[i];
+    const int64_t size = q->size[op->axis];
+    bool last = q->blocks < 0;
+    for (int j = i + 1; j < q->l->n; j++)
+        last &= q->l->op[j].kind == LAYOUT_PITCH && q->l->op[j].axis != op->axis;
+    if (!last || op->a < size || op->a > 2 * size + MAX_PITCH) {
+        sched_error(q->p, q->line,
+                    "pitch of axis %d: %lld, where there are %lld elements; pitches come "
+                    "last, one an axis, of no more than %d above twice the elements, and "
+                    "not beside a cut",
+                    op->axis, (long long)op->a, (long long)size, MAX_PITCH);
+        return false;
+    }
+    q->size[op->axis] = op->a;
+    return true;
+}
+
+/* A split or a cut: an axis becomes two. */
+static bool split_fits(Shaped *q, int i, const char *what)
+{
+    const LayoutOp *op = &q->l->op[i];
+    const bool cut = op->kind == LAYOUT_CUT;
+    if (op->a > q->size[op->axis] || q->rank >= INGOT_MAX_RANK) {
+        sched_error(q->p, q->line, "%s of axis %d by %lld: it has %lld elements", what, op->axis,
+                    (long long)op->a, (long long)q->size[op->axis]);
+        return false;
+    }
+    q->blocks = cut ? op->axis : q->blocks + (q->blocks > op->axis);
+    q->inside = cut ? op->axis + 1 : q->inside + (q->inside > op->axis);
+    q->cut_first &= !cut || i == 0;
+    for (int j = q->rank; j > op->axis + 1; j--) {
+        q->size[j] = q->size[j - 1];
+        q->known[j] = q->known[j - 1];
+    }
+    q->size[op->axis] = ceil_div(q->size[op->axis], op->a);
+    q->size[op->axis + 1] = op->a;
+    q->known[op->axis + 1] = true;
+    q->rank++;
+    return true;
+}
+
+static bool op_fits(Shaped *q, int i, bool may_pad)
+{
+    const LayoutOp *op = &q->l->op[i];
+    if (op->kind == LAYOUT_PERMUTE)
+        return permute_fits(q, op);
+    const char *what = op->kind == LAYOUT_SPLIT ? "split"
+                       : op->kind == LAYOUT_CUT ? "cut"
+                       : op->kind == LAYOUT_PAD ? "pad"
+                                                : "pitch";
+    if (op->axis >= q->rank || !q->known[op->axis]) {
+        sched_error(
+            q->p, q->line,
+            "%s of axis %d: here are %d axes, and only those of constant size may be changed", what,
+            op->axis, q->rank);
+        return false;
+    }
+    return op->kind == LAYOUT_PAD     ? pad_fits(q, i, may_pad)
+           : op->kind == LAYOUT_PITCH ? pitch_fits(q, i)
+                                      : split_fits(q, i, what);
+}
+
+static bool layout_fits(const Plan *p, const Buffer *b, const Layout *l, int line, bool may_pad)
+{
+    Shaped q = {.p = p,
+                .l = l,
+                .line = line,
+                .rank = b->rank,
+                .dense = b->rank,
+                .blocks = -1,
+                .inside = -1,
+                .cut_first = true};
+    for (int i = 0; i < b->rank; i++)
+        q.known[i] = idx_value(b->dims[i], &q.size[i]);
+    for (int i = 0; i < l->n; i++)
+        if (!op_fits(&q, i, may_pad))
+            return false;
+    if (q.blocks <= q.inside && q.cut_first)
         return true;
     sched_error(p, line, "a cut comes first, and what is inside of its blocks stays behind them");
     return false;
