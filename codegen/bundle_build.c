@@ -158,18 +158,12 @@ static void copy_runtime(Bundle *b)
     for (size_t i = 0; i < sizeof always / sizeof always[0]; i++)
         need(b, &list, always[i]);
     need(b, &list, "igrt_num.h");
-    if (b->target->lanes)
-        need(b, &list, "igrt_vec.h");
-    if (b->kernel_needs & NEED_VEC64)
-        need(b, &list, "igrt_vec64.h");
-    if (b->kernel_needs & NEED_DOT)
-        need(b, &list, b->target->lanes ? "igrt_dot_vec.h" : "igrt_dot.h");
-    if (b->kernel_needs & NEED_AMX)
-        need(b, &list, "igrt_amx.h");
-    if (b->gpu) {
-        const char *adapter = arena_printf(b->a, "igrt_gpu_%s.h", b->target->name);
-        need(b, &list, adapter);
-    }
+    if (b->gpu)
+        need(b, &list, arena_printf(b->a, "igrt_gpu_%s.h", b->target->name));
+    const char *header[MAX_KERNEL_HEADERS];
+    const int nheader = b->gpu ? 0 : kernel_headers(b->kernel_needs, header);
+    for (int i = 0; i < nheader; i++)
+        need(b, &list, header[i]);
     if (b->target->wasm)
         need(b, &list, "run.mjs");
     need_calls(b, &list, &b->p->main);

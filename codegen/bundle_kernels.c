@@ -102,19 +102,55 @@ static void header(Bundle *b)
     bundle_source(b, arena_printf(b->a, "%s_kernels.h", b->name), &sb);
 }
 
-void kernel_headers(StrBuf *sb, unsigned needs)
+/* The headers of kernels, those that bring others first. */
+static const struct {
+    const char *file;
+    unsigned need, brings;
+} header_rows[MAX_KERNEL_HEADERS] = {
+    {"igrt_vec64.h", NEED_VEC64,
+     NEED_VEC_ROWS | NEED_VEC_APART | NEED_VEC_NARROW | NEED_VEC | NEED_NUM},
+    {"igrt_vec_rows.h", NEED_VEC_ROWS, NEED_VEC_NARROW | NEED_VEC | NEED_NUM},
+    {"igrt_vec_apart.h", NEED_VEC_APART, NEED_VEC_NARROW | NEED_VEC | NEED_NUM},
+    {"igrt_vec_i32.h", NEED_VEC_I32, NEED_VEC_NARROW | NEED_VEC | NEED_NUM},
+    {"igrt_vec_narrow.h", NEED_VEC_NARROW, NEED_VEC | NEED_NUM},
+    {"igrt_vec_math.h", NEED_VEC_MATH, NEED_VEC | NEED_NUM},
+    {"igrt_vec_f32.h", NEED_VEC, NEED_NUM},
+    {"igrt_dot_vec.h", NEED_VEC | NEED_DOT, NEED_DOT | NEED_NUM},
+    {"igrt_dot.h", NEED_DOT, NEED_NUM},
+    {"igrt_amx.h", NEED_AMX, NEED_NUM},
+    {"igrt_num.h", NEED_NUM, 0},
+};
+
+int kernel_headers(unsigned needs, const char *file[MAX_KERNEL_HEADERS])
 {
-    bool wide = needs & NEED_VEC64, lanes = needs & NEED_VEC;
-    if (wide)
-        sb_puts(sb, "#include \"igrt_vec64.h\"\n");
-    if (needs & NEED_AMX)
-        sb_puts(sb, "#include \"igrt_amx.h\"\n");
-    if (needs & NEED_DOT)
-        sb_puts(sb, lanes ? "#include \"igrt_dot_vec.h\"\n" : "#include \"igrt_dot.h\"\n");
-    else if ((lanes || needs & NEED_NUM) && !wide)
-        sb_puts(sb, lanes ? "#include \"igrt_vec.h\"\n" : "#include \"igrt_num.h\"\n");
-    else if (!wide)
+    unsigned brought = 0;
+    int n = 0;
+    for (int i = 0; i < MAX_KERNEL_HEADERS; i++) {
+        const unsigned need = header_rows[i].need;
+        if ((needs & need) != need || (brought & need) == need)
+            continue;
+        brought |= need | header_rows[i].brings;
+        file[n++] = header_rows[i].file;
+    }
+    return n;
+}
+
+void print_kernel_headers(StrBuf *sb, unsigned needs)
+{
+    const char *file[MAX_KERNEL_HEADERS];
+    const int n = kernel_headers(needs, file);
+    if (!n)
         sb_puts(sb, "\n#include <math.h>\n#include <string.h>\n");
+    for (int i = 0; i < n; i++)
+        sb_printf(sb, "#include \"%s\"\n", file[i]);
+}
+
+unsigned header_need(const char *file)
+{
+    for (int i = 0; i < MAX_KERNEL_HEADERS; i++)
+        if (!strcmp(header_rows[i].file, file))
+            return header_rows[i].need;
+    BUG("no kernel includes %s", file);
 }
 
 /* The custom functions that a kernel calls, added to those of its file. */
@@ -149,7 +185,7 @@ static void file_end(Bundle *b, StrBuf *body, unsigned needs, Functions *functio
             &sb, functions->of[i].op,
             arena_printf(b->a, "%s_%d_%s", b->name, b->nkernel_file, functions->of[i].op->name));
     sb_printf(&sb, "#include \"%s_kernels.h\"\n", b->name);
-    kernel_headers(&sb, needs);
+    print_kernel_headers(&sb, needs);
     b->kernel_needs |= needs;
     for (int i = 0; i < functions->n; i++)
         custom_wrappers(
@@ -188,7 +224,7 @@ static void checks(Bundle *b)
               "INT64_MIN. */\n"
               "#include \"%s_kernels.h\"\n#if %s_CHECK\n",
               b->name, b->upper, b->name, b->upper);
-    kernel_headers(&sb, needs);
+    print_kernel_headers(&sb, needs);
     b->kernel_needs |= needs;
     sb_write(&sb, body.data, body.len);
     sb_puts(&sb, "#endif\n");

@@ -47,7 +47,7 @@ void print_shape(StrBuf *, const Context *, ingot_dtype, int rank, Node *const *
 typedef enum {
     NEED_MATH = 1 << 0,   /* NAN, INFINITY */
     NEED_NUM = 1 << 1,    /* igrt_num.h, or whatever includes it */
-    NEED_VEC = 1 << 2,    /* igrt_vec.h: lanes */
+    NEED_VEC = 1 << 2,    /* igrt_vec_f32.h: lanes; what is more of them is below */
     NEED_VEC64 = 1 << 3,  /* igrt_vec64.h: lanes of 64 bits */
     NEED_DOT = 1 << 4,    /* igrt_dot.h, igrt_dot_vec.h */
     NEED_CUSTOM = 1 << 5, /* << 0, 1, 2: op_swish_x4(), _x8(), _x16() */
@@ -61,9 +61,16 @@ typedef enum {
     NEED_PROFILE = 1 << 15,
     NEED_GPU = 1 << 16,
     NEED_MEM = 1 << 17,
-    NEED_AMX = 1 << 18,  /* igrt_amx.h */
-    NEED_MMA = 1 << 19,  /* igrt_mma.h */
-    NEED_WGMMA = 1 << 20 /* igrt_wgmma.h */
+    NEED_AMX = 1 << 18,   /* igrt_amx.h */
+    NEED_MMA = 1 << 19,   /* igrt_mma.h */
+    NEED_WGMMA = 1 << 20, /* igrt_wgmma.h */
+    NEED_VEC_NARROW = 1 << 21,
+    NEED_VEC_I32 = 1 << 22,
+    NEED_VEC_APART = 1 << 23,
+    NEED_VEC_ROWS = 1 << 24,
+    NEED_VEC_MATH = 1 << 25,
+    NEED_VEC_ALL =
+        NEED_VEC | NEED_VEC_NARROW | NEED_VEC_I32 | NEED_VEC_APART | NEED_VEC_ROWS | NEED_VEC_MATH
 } Need;
 
 /* ---- render.c ----------------------------------------------------------------------------- */
@@ -75,8 +82,13 @@ unsigned render_kernel(StrBuf *, const Target *, const Kernel *, const char *fun
 
 /* ---- bundle_kernels.c ---------------------------------------------------------------------- */
 
+/* The runtime's headers that kernels need, none of which another one brings; how many. */
+enum { MAX_KERNEL_HEADERS = 11 };
+int kernel_headers(unsigned needs, const char *file[MAX_KERNEL_HEADERS]);
 /* The #includes of a C file whose kernels need this. */
-void kernel_headers(StrBuf *, unsigned needs);
+void print_kernel_headers(StrBuf *, unsigned needs);
+/* What needs the header of that name. */
+unsigned header_need(const char *file);
 
 /* ---- bundle.c (inspect.h has what is told of a plan) ---------------------------------------- */
 

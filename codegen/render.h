@@ -112,8 +112,8 @@ extern const char *const
 const char *render_lane_name(Render *, ingot_dtype d, char name[16]);
 /* An op whose form in lanes ops.def promises. */
 void render_lane_op(Render *, Node *);
-/* The file that should have the function of an op on lanes of floats of 32 or 64 bits, and has it not; else NULL. */
-const char *lane_form_lacks(Op, int bits, char function[64]);
+/* The file that has the function of an op on lanes of floats of 32 or 64 bits, and the function's name but for "xN"; NULL: none has. */
+const char *lane_form(Op, int bits, char function[64]);
 void render_lane_cast(Render *, Node *);
 void render_splat(Render *, Node *);
 void render_ramp(Render *, Node *coordinate);

@@ -12,7 +12,7 @@ const char *const lane_spelling[OP_COUNT] = {
 };
 /* clang-format on */
 
-const char *lane_form_lacks(Op op, int bits, char function[64])
+const char *lane_form(Op op, int bits, char function[64])
 {
     const char *name = lane_spelling[op] ? lane_spelling[op] : op_info[op].text;
     char typed[64], argument[64];
@@ -20,32 +20,44 @@ const char *lane_form_lacks(Op op, int bits, char function[64])
     snprintf(typed, sizeof typed, "igrt_%s_##T##x",
              name); /* of a macro that has the type as an argument, */
     snprintf(argument, sizeof argument, ", %s,", name); /* or the name */
-    bool there = strchr(name, '$') != NULL;
-    for (const RuntimeFile *f = runtime_files; *f->name && !there; f++) {
+    if (strchr(name, '$'))                              /* an operator of C */
+        return bits == 64 ? "igrt_vec64.h" : "igrt_vec_f32.h";
+    const char *file = bits == 64 ? "igrt_vec64.h" : "igrt_vec_";
+    for (const RuntimeFile *f = runtime_files; *f->name; f++) {
         const char *text = (const char *)f->data;
-        const bool wide = !strcmp(f->name, "igrt_vec64.h");
-        if (!strncmp(f->name, "igrt_vec", 8) && wide == (bits == 64))
-            there = strstr(text, function) || strstr(text, typed) || strstr(text, argument);
+        if (!strncmp(f->name, file, strlen(file)) &&
+            (strstr(text, function) || strstr(text, typed) || strstr(text, argument)))
+            return f->name;
     }
-    return there ? NULL : bits == 64 ? "igrt_vec64.h" : "igrt_vec_math.h";
+    return NULL;
+}
+
+/* Of an op that ops.def says is computed in lanes; once for each kernel. */
+static void need_form(Render *r, Op op, int bits)
+{
+    char function[64];
+    if (op_info[op].lanes < bits || r->formed[bits == 64][op])
+        return;
+    const char *file = lane_form(op, bits, function);
+    if (!file)
+        BUG("ops.def says that %s of f%d is computed in lanes, and no igrt_vec*.h has %sxN()",
+            op_info[op].text, bits, function);
+    r->needs |= header_need(file);
+    r->formed[bits == 64][op] = true;
 }
 
 void render_lane_op(Render *r, Node *n)
 {
     ingot_dtype d = n->src[n->nsrc - 1]->dtype;
-    int bits = d == INGOT_F64 ? 64 : 32;
-    char function[64], type[16];
+    char type[16];
     bool is_float = dtype_is_float(d) || d == INGOT_BOOL;
-    bool promised = is_float && op_info[n->op].lanes >= bits && !r->formed[bits == 64][n->op];
-    const char *file = promised ? lane_form_lacks((Op)n->op, bits, function) : NULL;
-    if (file)
-        BUG("ops.def says that %s of f%d is computed in lanes, and %s has no %sxN()",
-            op_info[n->op].text, bits, file, function);
-    r->formed[bits == 64][n->op] = true;
+    if (is_float)
+        need_form(r, (Op)n->op, d == INGOT_F64 ? 64 : 32);
     render_spelled(r, is_float ? lane_spelling[n->op] : NULL, render_lane_name(r, d, type), n);
 }
 
-const char *render_lane_name(Render *r, ingot_dtype d, char name[16])
+/* The type whose lanes hold d. */
+static const char *held_lanes(Render *r, ingot_dtype d, char name[16])
 {
     const char *held = d == INGOT_BOOL ? "f32" : d == INGOT_INDEX ? "i32" : lane_type(d);
     r->needs |= strstr(held, "64") ? NEED_VEC64 : 0;
@@ -53,20 +65,21 @@ const char *render_lane_name(Render *r, ingot_dtype d, char name[16])
     return name;
 }
 
-/* igrt_<name>_f32x16( */
-static void open_call(Render *r, const char *name, ingot_dtype d)
+const char *render_lane_name(Render *r, ingot_dtype d, char name[16])
 {
-    char type[16];
-    sb_printf(r->sb, "igrt_%s_%s(", name, render_lane_name(r, d, type));
+    held_lanes(r, d, name);
+    r->needs |= strncmp(name, "i32", 3) ? 0 : NEED_VEC_I32;
+    return name;
 }
 
-/* igrt_load_i8_i32x16(: what memory holds in another width */
-static void open_access(Render *r, const char *name, ingot_dtype d)
+/* igrt_load_i8_i32x16(, igrt_load_step_f32x16(: what memory holds, maybe in another width */
+static void open_access(Render *r, const char *name, Need needs, ingot_dtype d)
 {
-    char type[32];
+    char type[16];
     bool same = !strcmp(dtype_info[d].name, lane_type(d));
-    snprintf(type, sizeof type, same ? "%s" : "%s_%s", name, dtype_info[d].name);
-    open_call(r, type, d);
+    sb_printf(r->sb, "igrt_%s_%s%s%s(", name, same ? "" : dtype_info[d].name, same ? "" : "_",
+              held_lanes(r, d, type));
+    r->needs |= needs | (same ? 0 : NEED_VEC_NARROW);
 }
 
 /* A constant's entry; while the tile is written for the first time it is counted. */
@@ -94,7 +107,8 @@ void render_splat(Render *r, Node *n)
         sb_printf(r->sb, "igrt_splat_i32x%d(-(int)", r->l.tile->lanes);
         render_expr(r, n);
     } else {
-        open_call(r, "splat", n->dtype);
+        char type[16];
+        sb_printf(r->sb, "igrt_splat_%s(", held_lanes(r, n->dtype, type));
         render_bare(r, n);
     }
     put(r, ")");
@@ -114,12 +128,15 @@ void render_lane_cast(Render *r, Node *n)
     bool narrow = dtype_info[to].bytes < 4 && from != to && (to_float || from != INGOT_BOOL);
     bool small = n->arg.i == CAST_WITHIN;
     narrow &= !small;
-    if (narrow)
+    if (narrow) {
+        r->needs |= NEED_VEC_I32;
         sb_printf(r->sb, "igrt_%s_%s_%sx%d(", to_float ? "round" : "wrap", dtype_info[to].name,
                   held_to, lanes);
+    }
     if (convert) {
         r->needs |= strstr(held_from, "64") || strstr(held_to, "64") ? NEED_VEC64 : 0;
         bool low = from_float && !to_float && dtype_info[to].bytes < 4;
+        r->needs |= low ? NEED_VEC_I32 : 0;
         sb_printf(r->sb, "igrt_%s_%sx%d_%sx%d(",
                   small ? "small"
                   : low ? "low"
@@ -139,7 +156,8 @@ void render_horizontal(Render *r, Node *n)
                                        [INGOT_REDUCE_MUL] = "hmul",
                                        [INGOT_REDUCE_MAX] = "hmax",
                                        [INGOT_REDUCE_MIN] = "hmin"};
-    open_call(r, name[n->arg.i], n->dtype);
+    char type[16];
+    sb_printf(r->sb, "igrt_%s_%s(", name[n->arg.i], render_lane_name(r, n->dtype, type));
     if (is_vector(r, n->src[0]))
         render_bare(r, n->src[0]);
     else /* what differed by lane has been simplified away: a mask whose lanes are all alike */
@@ -188,7 +206,7 @@ static void load_masked(Render *r, Node *n, int64_t step)
 {
     int part = r->l.tile->part, lanes = r->l.tile->lanes;
     bool gate = is_vector(r, n->src[1]);
-    open_access(r, "load_mask", n->dtype);
+    open_access(r, "load_mask", NEED_VEC_APART, n->dtype);
     first_lane(r, n->src[0], n->src[2], ", ");
     sb_printf(r->sb, ", %lld, ", (long long)step);
     if (part && gate)
@@ -213,7 +231,11 @@ void render_lane_load(Render *r, Node *n)
     if ((choice && !gated) || (step != 1 && part)) {
         load_masked(r, n, step);
     } else {
-        open_access(r, step != 1 ? "load_step" : part ? "load_part" : "load", n->dtype);
+        open_access(r,
+                    step != 1 ? "load_step"
+                    : part    ? "load_part"
+                              : "load",
+                    step != 1 ? NEED_VEC_APART : NEED_VEC, n->dtype);
         first_lane(r, n->src[0], n->src[2], " + ");
         if (step != 1)
             sb_printf(r->sb, ", %lld)", (long long)step);
@@ -233,7 +255,7 @@ void render_rows(Render *r, Node *n, int depth)
     render_lane_type(r, n->dtype);
     sb_printf(r->sb, " v%d[%d];\n", v, lanes);
     render_indent(r, depth);
-    open_access(r, "load_rows", n->dtype);
+    open_access(r, "load_rows", NEED_VEC_ROWS, n->dtype);
     sb_printf(r->sb, "v%d, ", v);
     first_lane(r, n->src[0], n->src[2], " + ");
     sb_printf(r->sb, ", %lld, %d, %lld);\n", (long long)lane_step(r, n->src[2]),
@@ -253,7 +275,7 @@ void render_lane_store(Render *r, Node *n)
 {
     int part = r->l.tile->part;
     bool two = n->nsrc > 4;
-    open_access(r, part ? "store_part" : two ? "store2" : "store", n->dtype);
+    open_access(r, part ? "store_part" : two ? "store2" : "store", NEED_VEC, n->dtype);
     first_lane(r, n->src[0], n->src[3], " + ");
     put(r, ", ");
     render_operand(r, stored_operand(r, n), true, true);

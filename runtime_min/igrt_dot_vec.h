@@ -13,7 +13,7 @@
 #define IGRT_DOT_VEC_H
 
 #include "igrt_dot.h"
-#include "igrt_vec.h"
+#include "igrt_vec_base.h"
 
 #define IGRT_FOURS(T, N)                                                       \
     IGRT_VEC igrt_i32x##N igrt_load_##T##x4_i32x##N(const void *p)             \

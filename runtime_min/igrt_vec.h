@@ -21,5 +21,6 @@
 #include "igrt_vec_i32.h"
 #include "igrt_vec_math.h"
 #include "igrt_vec_narrow.h"
+#include "igrt_vec_rows.h"
 
 #endif

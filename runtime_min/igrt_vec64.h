@@ -9,7 +9,8 @@
 #ifndef IGRT_VEC64_H
 #define IGRT_VEC64_H
 
-#include "igrt_vec.h"
+#include "igrt_vec_apart.h"
+#include "igrt_vec_rows.h"
 
 typedef double igrt_f64x4 __attribute__((vector_size(32)));
 typedef double igrt_f64x8 __attribute__((vector_size(64)));

@@ -30,16 +30,20 @@
 #define IGRT_NEON64 1
 #endif
 
-/* Whether a register holds 8 lanes, 16 lanes. */
+/* Whether a register holds 8 lanes, 16 lanes; IGRT_FITS_8(a, b): a if it does, b if halves do. */
 #if defined(__AVX__)
 #define IGRT_HAS_8 1
+#define IGRT_FITS_8(whole, halves) whole
 #else
 #define IGRT_HAS_8 0
+#define IGRT_FITS_8(whole, halves) halves
 #endif
 #if defined(__AVX512F__)
 #define IGRT_HAS_16 1
+#define IGRT_FITS_16(whole, halves) whole
 #else
 #define IGRT_HAS_16 0
+#define IGRT_FITS_16(whole, halves) halves
 #endif
 
 /* ---- types, lanes ------------------------------------------------------------------------ */
@@ -220,22 +224,12 @@ IGRT_MEMORY(i32, int32_t, 16)
         igrt_store2_##T##x##H(p, igrt_lo_##T##x##N(a), igrt_lo_##T##x##N(b));     \
         igrt_store2_##T##x##H(p + N, igrt_hi_##T##x##N(a), igrt_hi_##T##x##N(b)); \
     }
-IGRT_STORE2(f32, float, 4)
-IGRT_STORE2(i32, int32_t, 4)
-#if IGRT_HAS_8
-IGRT_STORE2(f32, float, 8)
-IGRT_STORE2(i32, int32_t, 8)
-#else
-IGRT_STORE2_HALVES(f32, float, 8, 4)
-IGRT_STORE2_HALVES(i32, int32_t, 8, 4)
-#endif
-#if IGRT_HAS_16
-IGRT_STORE2(f32, float, 16)
-IGRT_STORE2(i32, int32_t, 16)
-#else
-IGRT_STORE2_HALVES(f32, float, 16, 8)
-IGRT_STORE2_HALVES(i32, int32_t, 16, 8)
-#endif
+#define IGRT_STORE2S(T, E)                                            \
+    IGRT_STORE2(T, E, 4)                                              \
+    IGRT_FITS_8(IGRT_STORE2(T, E, 8), IGRT_STORE2_HALVES(T, E, 8, 4)) \
+    IGRT_FITS_16(IGRT_STORE2(T, E, 16), IGRT_STORE2_HALVES(T, E, 16, 8))
+IGRT_STORE2S(f32, float)
+IGRT_STORE2S(i32, int32_t)
 
 #if IGRT_HAS_8
 /* Masked moves: a lane whose mask is 0 is not touched. */

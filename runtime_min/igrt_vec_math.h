@@ -6,6 +6,12 @@
 
 #include "igrt_vec_f32.h"
 
+/* The function FORM(N) of each width that a register holds, and of two halves beyond. */
+#define IGRT_WIDTHS(FORM, NAME)                   \
+    FORM(4)                                       \
+    IGRT_FITS_8(FORM(8), IGRT_SPLIT1(8, 4, NAME)) \
+    IGRT_FITS_16(FORM(16), IGRT_SPLIT1(16, 8, NAME))
+
 /* ---- exp, log, tanh, erf ------------------------------------------------------------------- */
 
 /*
@@ -70,17 +76,7 @@ IGRT_VEC igrt_f32x16 igrt_scale_f32x16(igrt_f32x16 y, igrt_f32x16 n)
     return (igrt_f32x16)_mm512_scalef_ps(y, n - IGRT_MAGIC);
 }
 #endif
-IGRT_EXP(4)
-#if IGRT_HAS_8
-IGRT_EXP(8)
-#else
-IGRT_SPLIT1(8, 4, exp)
-#endif
-#if IGRT_HAS_16
-IGRT_EXP(16)
-#else
-IGRT_SPLIT1(16, 8, exp)
-#endif
+IGRT_WIDTHS(IGRT_EXP, exp)
 
 /*
  * x = 2^e * (1 + f), sqrt(1/2) <= 1 + f < sqrt(2), by the bits, subnormal numbers scaled up first;
@@ -111,17 +107,7 @@ IGRT_SPLIT1(16, 8, exp)
         y = igrt_if_eq_f32x##N(x, zero, igrt_splat_f32x##N(-INFINITY), y);                       \
         return igrt_if_lt_f32x##N(x, zero, igrt_splat_f32x##N(NAN), y);                          \
     }
-IGRT_LOG(4)
-#if IGRT_HAS_8
-IGRT_LOG(8)
-#else
-IGRT_SPLIT1(8, 4, log)
-#endif
-#if IGRT_HAS_16
-IGRT_LOG(16)
-#else
-IGRT_SPLIT1(16, 8, log)
-#endif
+IGRT_WIDTHS(IGRT_LOG, log)
 
 /*
  * a = |x|: tanh a = a + a^3 * P(a^2) below 0.625, else 1 - 2 / (e^2a + 1); 1 from 9.1 on.
@@ -143,17 +129,7 @@ IGRT_SPLIT1(16, 8, log)
         const igrt_f32x##N y = igrt_if_le_f32x##N(igrt_splat_f32x##N(0.625f), a, q, p);           \
         return (igrt_f32x##N)(IGRT_BITS(N, y) | sign);                                            \
     }
-IGRT_TANH(4)
-#if IGRT_HAS_8
-IGRT_TANH(8)
-#else
-IGRT_SPLIT1(8, 4, tanh)
-#endif
-#if IGRT_HAS_16
-IGRT_TANH(16)
-#else
-IGRT_SPLIT1(16, 8, tanh)
-#endif
+IGRT_WIDTHS(IGRT_TANH, tanh)
 
 /*
  * a = |x|: erf a = a + a * P(a^2) below 0.875, else 1 - e^Q(a), Q fitted to log erfc; 1 from 4 on.
@@ -183,17 +159,7 @@ IGRT_SPLIT1(16, 8, tanh)
         const igrt_f32x##N y = igrt_if_le_f32x##N(igrt_splat_f32x##N(0.875f), a, q, p);           \
         return (igrt_f32x##N)(IGRT_BITS(N, y) | sign);                                            \
     }
-IGRT_ERF(4)
-#if IGRT_HAS_8
-IGRT_ERF(8)
-#else
-IGRT_SPLIT1(8, 4, erf)
-#endif
-#if IGRT_HAS_16
-IGRT_ERF(16)
-#else
-IGRT_SPLIT1(16, 8, erf)
-#endif
+IGRT_WIDTHS(IGRT_ERF, erf)
 
 /* ---- sin, cos ------------------------------------------------------------------------------ */
 
@@ -245,22 +211,10 @@ IGRT_SPLIT1(16, 8, erf)
             v[i] = fabsf(u[i]) > 1e4f ? LIBM(u[i]) : v[i];                                      \
         return igrt_load_f32x##N(v);                                                            \
     }
-#define IGRT_CIRCLES(N)                        \
-    IGRT_CIRCLE(N, sin, 0u, 0x80000000u, sinf) \
-    IGRT_CIRCLE(N, cos, 1u, 0u, cosf)
-IGRT_CIRCLES(4)
-#if IGRT_HAS_8
-IGRT_CIRCLES(8)
-#else
-IGRT_SPLIT1(8, 4, sin)
-IGRT_SPLIT1(8, 4, cos)
-#endif
-#if IGRT_HAS_16
-IGRT_CIRCLES(16)
-#else
-IGRT_SPLIT1(16, 8, sin)
-IGRT_SPLIT1(16, 8, cos)
-#endif
+#define IGRT_SIN(N) IGRT_CIRCLE(N, sin, 0u, 0x80000000u, sinf)
+#define IGRT_COS(N) IGRT_CIRCLE(N, cos, 1u, 0u, cosf)
+IGRT_WIDTHS(IGRT_SIN, sin)
+IGRT_WIDTHS(IGRT_COS, cos)
 
 /* ---- the C library, lane by lane ----------------------------------------------------------- */
 

@@ -169,13 +169,31 @@ def runtime(ingot, work):
     print(f"at most {worst} bytes of runtime with cc -O2, library kernels and thread pool included; nothing allocates")
 
 
+def lanes_of(bundle, name, needed):
+    """The headers of lanes that lie in a bundle are those that its kernels include, and what these include; some are needed."""
+    there = {p.name for p in bundle.glob("igrt_vec*.h")}
+    reached, todo = set(), [*bundle.glob("*.c")]
+    while todo:
+        for header in re.findall(r'#include "(igrt_\w+\.h)"', todo.pop().read_text()):
+            if header not in reached and (bundle / header).exists():
+                reached.add(header)
+                todo.append(bundle / header)
+    if there - reached or not needed <= there:
+        raise Wrong(f"{name}: nothing includes {there - reached}, {needed - there} is not there")
+    return there
+
+
 def strict(ingot, work):
+    few = lanes_of(compile_model(ingot, work, "mlp"), "mlp", {"igrt_vec_f32.h"})
+    if few & {"igrt_vec_i32.h", "igrt_vec_narrow.h", "igrt_vec_apart.h"}:
+        raise Wrong(f"mlp, whose kernels compute on f32, has {few}")
     for i, name in enumerate(models.MODELS):
         bundle = compile_model(ingot, work, name, "--weights", ("array", "blob")[i % 2])
+        lanes_of(bundle, name, {"igrt_vec_narrow.h"} if name == "f16" else set())
         for cc in compilers():
             make(bundle, cc, STRICT)
         plain = compile_model(ingot, work, name, "--target", "c:c99", out=work / "c99")
-        if (plain / "igrt_vec.h").exists():
+        if lanes_of(plain, name, set()):
             raise Wrong(f"{name}: c:c99 has vectors")
         for cc in compilers():
             make(plain, cc, STRICT)

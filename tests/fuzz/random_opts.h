@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "igrt_dot_vec.h"
+#include "igrt_vec.h"
 #include "igrt_vec64.h"
 
 enum { GUARD = 256, MAX_ARGS = 64 };

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "runtime_min/igrt_dot_vec.h"
+#include "runtime_min/igrt_vec.h"
 #include "runtime_min/igrt_vec64.h"
 
 /* ---- inputs ------------------------------------------------------------------------------- */

@@ -52,7 +52,7 @@ static void put_includes(StrBuf *sb, unsigned needs)
 {
     sb_puts(sb, "#include \"tune_case.h\"\n#include <stdint.h>\n#include <math.h>\n"
                 "#include <string.h>\n");
-    kernel_headers(sb, needs);
+    print_kernel_headers(sb, needs);
 }
 
 /* static void name(void *const *a) { k(a[0], a[1], n, 0, 32); } */
@@ -327,7 +327,7 @@ static void put_makefile(Source *s)
 static void put_head(Source *s)
 {
     StrBuf sb = {0};
-    put_includes(&sb, s->t->target->lanes > 1 ? NEED_VEC : NEED_NUM);
+    put_includes(&sb, s->t->target->lanes > 1 ? NEED_VEC_ALL : NEED_NUM);
     if (is_there(s, tune_head, sb.len))
         sb_free(&sb);
     else
