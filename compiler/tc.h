@@ -45,6 +45,8 @@ bool tc_read(const char *text, TcText *);
 enum { TC_MOST_TERMS = 32 };
 int tc_terms(Node *body, Node **term, int most);
 bool tc_reads(ingot_dtype load, ingot_dtype wanted); /* bytes with a sign and without are alike */
+/* A cast from what one of these units (Target.units) multiplies to what it adds up? */
+bool tc_widens(unsigned units, const Node *wide);
 /* The loads of a product's operands if the unit takes them and a moves with range[TC_ROWS], b with range[TC_COLUMNS], both with
  * range[TC_TERMS]. */
 bool tc_operands(const Tc *, Node *term, Node *const *range, Node **a, Node **b);

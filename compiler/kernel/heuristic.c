@@ -416,8 +416,10 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
         return;
     }
     nest_free(rows);
-    if (v.dot && t->units && choose_tc_opts(a, nest, &v, bufs, may_copy, want, lanes))
+    if (v.dot && t->units && choose_tc_opts(a, nest, &v, bufs, may_copy, want, lanes)) {
+        *nlanes = 1; /* along its columns: what is stored otherwise is copied */
         return;
+    }
     bool *free = NEWN(a, bool, k->narg), outputs = false;
     TileChoice q = {.a = a,
                     .k = k,

@@ -276,6 +276,24 @@ static bool fits(Arena *a, const Nest *n, const Layout *want, const Layout *copy
     return good;
 }
 
+/* A panel of weights serves all blocks of rows; the next one comes from memory meanwhile, unless all of them stay near. */
+static void prefetch_panel(Nest *n, const View *v, const Buffer *const *bufs, const TileBlock *b)
+{
+    const NestAxis *columns = &n->axis[nest_loop(n, nest_root(n, b->columns))];
+    Node *x, *y, *range[] = {b->rows, b->columns, b->terms};
+    (void)tc_operands(b->unit, first_product(v), range, &x, &y);
+    int64_t arg = y->src[0]->arg.i, blocks = 1;
+    bool inside = false;
+    for (int i = 0; i < n->norder; i++) {
+        const NestAxis *at = &n->axis[n->order[i]];
+        blocks = inside && !at->reduced ? sat_mul(blocks, at->extent) : blocks;
+        inside |= at == columns;
+    }
+    if (columns->form == AXIS_LOOP && columns->extent > 1 && blocks > 1 &&
+        bufs[arg]->kind == BUF_WEIGHT && bytes_of(n->k, y) > n->target->level[0].bytes)
+        nest_opt(n, OPT_PREFETCH, columns->name, arg);
+}
+
 bool choose_tc_opts(Arena *a, Nest **nest, const View *v, const Buffer *const *bufs, bool may_copy,
                     Layout *want, Node **lanes)
 {
@@ -296,8 +314,8 @@ bool choose_tc_opts(Arena *a, Nest **nest, const View *v, const Buffer *const *b
         block_opts(tiled, v, &best) && lay_out(tiled, v, bufs, &best, may_copy, weights, copy);
     int64_t stride;
     for (int j = 0; j < v->nstore && good; j++)
-        good = may_copy ||
-               (access_stride(tiled->k, v->store[j], best.columns, &stride) && stride == 1);
+        good = (access_stride(tiled->k, v->store[j], best.columns, &stride) && stride == 1) ||
+               (may_copy && covers(tiled->k, v->store[j]));
     good = good && fits(a, tiled, weights, copy);
     if (!good) {
         nest_free(tiled);
@@ -309,6 +327,7 @@ bool choose_tc_opts(Arena *a, Nest **nest, const View *v, const Buffer *const *b
             tiled->k->choice->arg[i].copied = true;
             tiled->k->choice->arg[i].copy = copy[i];
         }
+    prefetch_panel(tiled, v, bufs, &best);
     nest_free(*nest);
     *nest = tiled;
     *lanes = best.columns;

@@ -89,11 +89,10 @@ static const char *apply(Nest *n, const Opt *o)
         return opt_join(n, o);
     if (o->kind == OPT_TC)
         return opt_tc(n, o);
-    bool for_group = n->tc && n->tc->lanes &&
-                     (o->kind == OPT_BIND || o->kind == OPT_STAGE || o->kind == OPT_PREFETCH);
-    if (n->tc && o->kind != OPT_THREAD && !for_group)
-        return opt_refuse(n, "%s %s: after TC come only ORDER%s and %s", opt_name[o->kind], o->axis,
-                          n->tc->lanes ? ", BIND, PREFETCH" : "",
+    bool for_group = n->tc && n->tc->lanes && (o->kind == OPT_BIND || o->kind == OPT_STAGE);
+    if (n->tc && o->kind != OPT_THREAD && o->kind != OPT_PREFETCH && !for_group)
+        return opt_refuse(n, "%s %s: after TC come only ORDER%s, PREFETCH and %s",
+                          opt_name[o->kind], o->axis, n->tc->lanes ? ", BIND" : "",
                           n->tc->lanes ? "STAGE" : "THREAD");
     bool done = o->kind == OPT_VECTOR || o->kind == OPT_UPCAST || o->kind == OPT_SPLIT ||
                 o->kind == OPT_UNROLL || o->kind == OPT_DOT || o->kind == OPT_THREAD ||

@@ -1,7 +1,7 @@
 /* prefetch.c - what the next iteration of a loop reads is asked for while this one runs.
  *
  * A panel of weights that comes from memory is read by the first rows of results, and then again by all the others: memory is idle
- * meanwhile.  PREFETCH spreads the lines of the next panel over all iterations of the loops inside.  The panel has to lie
+ * meanwhile.  A matrix unit reads panels alike.  PREFETCH spreads the lines of the next panel over all iterations of the loops inside.  The panel has to lie
  * in one piece, from one iteration of the loop to the next, or of those around it, and its lines have to suffice for the iterations, or there is nothing
  * worth asking for; then the list is empty. */
 #include "kernel.h"
@@ -34,7 +34,9 @@ int prefetch_loads(Arena *a, const Kernel *k, const Tile *t, int nroot, Node *co
                    Node **out, Node **innermost)
 {
     Context *c = k->c;
-    Node *range = t->tc ? NULL : t->prefetch,
+    const int naxis =
+        t->naxis - (t->tc != NULL); /* the rows of a fragment are a loop of its sums */
+    Node *range = t->tc && t->tc->lanes ? NULL : t->prefetch,
          *load = range ? load_of(a, nroot, root, t->prefetched) : NULL;
     int64_t panel, stride, extent, times = 1;
     if (!load || !range_stride(c, load->src[2], range, &panel) ||
@@ -43,7 +45,7 @@ int prefetch_loads(Arena *a, const Kernel *k, const Tile *t, int nroot, Node *co
     Node *counter = idx(c, 0), *at = idx_mul(c, range, idx(c, panel));
     int64_t last = (extent - 1) * panel; /* the last panel; the next one of the last is its own */
     bool inside = false;
-    for (int i = t->naxis; i-- > 0;) {
+    for (int i = naxis; i-- > 0;) {
         Node *r = t->axis[i].range;
         inside |= r == range;
         if (!inside || r == range || !depends_on(load, r))
@@ -55,7 +57,7 @@ int prefetch_loads(Arena *a, const Kernel *k, const Tile *t, int nroot, Node *co
     }
     at = idx_min(c, idx_add(c, at, idx(c, panel)), idx(c, last));
     inside = false;
-    for (int i = 0; i < t->naxis; i++) {
+    for (int i = 0; i < naxis; i++) {
         Node *r = t->axis[i].range;
         if (inside && !count_loop(c, r, &counter, &times))
             return 0;

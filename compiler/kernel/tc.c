@@ -53,6 +53,15 @@ bool tc_reads(ingot_dtype load, ingot_dtype wanted)
     return load == wanted || (wanted == INGOT_I8 && load == INGOT_U8);
 }
 
+bool tc_widens(unsigned units, const Node *wide)
+{
+    for (int i = 0; i < TC_COUNT && wide->op == OP_CAST; i++)
+        if (units >> i & 1 && dtype_is_float(tc_units[i].a) && wide->dtype == tc_units[i].acc &&
+            wide->src[0]->dtype == tc_units[i].a)
+            return true;
+    return false;
+}
+
 /* Of a f32 the bits that a unit takes which rounds toward zero, as BITCAST(x) & 0xffffe000. */
 static Node *cut_f32(const Tc *u, Node *n)
 {

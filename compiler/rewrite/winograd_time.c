@@ -3,6 +3,7 @@
  * The time is that of the products, with weights that come from memory, and of the bytes that lie between the three kernels. */
 #include <math.h>
 
+#include "tc.h"
 #include "winograd.h"
 
 /* ---- strips ------------------------------------------------------------------------------------- */
@@ -104,12 +105,23 @@ static double growth_of(const Rewrite *r, Node *n, double live)
     return more > 0 ? more / r->ram : 0;
 }
 
+/* Does a matrix unit multiply these operands as they are?  It is many times as fast as what would multiply their transforms. */
+static bool unit_takes(const Target *t, const Axes *s)
+{
+    const Node *x = s->x, *w = s->w;
+    while (is_move(x))
+        x = x->src[0];
+    while (is_move(w))
+        w = w->src[0];
+    return tc_widens(t->units, x) && tc_widens(t->units, w);
+}
+
 /* As a part of what the direct form takes; a per cent more of memory has to save a per cent of time beside. */
 static double winograd_time(Rewrite *r, Node *n, const Form *f)
 {
     const Target *t = r->target;
     const Axes *s = t->gpu || !t->lanes || t->byte > 0 ? NULL : winograd_axes(r, n);
-    if (!s || (f->windows == 1 && s->n[OUT] == 1))
+    if (!s || (f->windows == 1 && s->n[OUT] == 1) || unit_takes(t, s))
         return INFINITY;
     double all, row = bytes_between(s, f, &all), batch = extent(s, s->x, BATCH),
                 sum = extent(s, s->x, SUM), maps = extent(s, s->w, MAP),

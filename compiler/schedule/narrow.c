@@ -23,11 +23,7 @@ bool is_for_dot(const Sched *s, Node *wide)
         return s->target->dot;
     for (; moves_elements(wide); wide = wide->src[0])
         ;
-    for (int i = 0; i < TC_COUNT && wide->op == OP_CAST; i++)
-        if (s->target->units >> i & 1 && dtype_is_float(tc_units[i].a) &&
-            wide->dtype == tc_units[i].acc && wide->src[0]->dtype == tc_units[i].a)
-            return true;
-    return false;
+    return tc_widens(s->target->units, wide);
 }
 
 /* Is what a cast widens stored before the cast? Where bytes are dear, or are what is multiplied. */

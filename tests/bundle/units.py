@@ -64,6 +64,8 @@ def made(work):
     nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
     nodes2 = [*turned, helper.make_node("Conv", ["xt", "w"], ["yt"], pads=[1, 1, 1, 1]), *back]
     yield model(work / "halves_window.onnx", B, [1, 14, 14, 32], B, nodes2, [1, 14, 14, 32], [bf16(rng, 32, 32, 3, 3)]), 4
+    nodes3 = [helper.make_node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1])]  # its result is stored otherwise than the model has it
+    yield model(work / "planes.onnx", B, [1, 32, 14, 14], B, nodes3, [1, 32, 14, 14], [bf16(rng, 32, 32, 3, 3)]), 4
     chain = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Relu", ["p"], ["q"]), helper.make_node("MatMul", ["q", "v"], ["y"])]
     yield model(work / "rows.onnx", B, [32, 32], B, chain, [32, 32], [bf16(rng, 32, 512), named(bf16(rng, 512, 32), "v")]), 4
     yield model(work / "given.onnx", B, [32, 64], B, nodes, [32, 32], [], [("w", B, [64, 32])]), 4

@@ -6,6 +6,7 @@
     kernels   of many forms: each kernel beside its naive form, and those beside the interpreter; for OpenCL too
     error     beside sums in f64: docs/numerics.md has the bounds
     chosen    where it pays, in strips where it is large; a file has the last word
+    units     not of what a matrix unit takes
     fused     --fuse all: each of the points of a tile would be a sum of its own in the kernel of the next layer
     strips    of two convolutions: values that both of them make are what a file says of each
     left      what cannot be done so stays direct
@@ -35,7 +36,7 @@ def conv(shape, maps, kernel=3, pad=1, group=1, residual=False, dtype=models.F, 
     kernel = kernel if isinstance(kernel, tuple) else (kernel,) * rank
     x = h = g.input("x", dtype, *(dims or shape))
     weights = [g.weight(maps, shape[1] // group, *kernel), g.weight(maps)]
-    if dtype == models.H:
+    if dtype != models.F:
         weights = [g.op("Cast", w, to=dtype) for w in weights]
     h = g.op("Conv", h, *weights, pads=[pad * (k // 2) for k in kernel] * 2, group=group, **attributes)
     if residual:
@@ -179,6 +180,17 @@ def chosen(ingot, work):
     print(f"{len(CHOSEN)} sizes")
 
 
+def units(ingot, work):
+    """A matrix unit multiplies narrow operands as they are many times as fast as lanes multiply their transforms."""
+    saved, model = work / "chosen.sched", work / "conv.onnx"
+    model.write_bytes(conv((1, 128, 28, 28), 128, dtype=models.TensorProto.BFLOAT16))
+    for target, fewer in (("c:x86-64-v4", True), ("c:sapphirerapids", False)):
+        call(ingot, "compile", model, "-o", work / "c", "--save-sched", saved, "--target", target, *TIME)
+        if (" as winograd" in saved.read_text()) != fewer or ("TC amx.bf16" in saved.read_text()) == fewer:
+            raise Wrong(f"{target}: {saved.read_text()}")
+    print("2 targets")
+
+
 def inside(shape):
     """Between convolutions of 1x1."""
     g, (n, c, h, w) = models.Graph(3), shape
@@ -247,4 +259,4 @@ def left(ingot, work):
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {"kernels": kernels, "error": error, "chosen": chosen, "fused": fused, "strips": strips, "left": left}))
+    sys.exit(main(__doc__, {"kernels": kernels, "error": error, "chosen": chosen, "units": units, "fused": fused, "strips": strips, "left": left}))

@@ -21,6 +21,7 @@ typedef struct {
 
 static const Model bytes = {INGOT_U8, INGOT_I8, 37, 80, 192, 0};
 static const Model small_floats = {INGOT_BF16, INGOT_BF16, 32, 64, 64, 0};
+static const Model tall = {INGOT_BF16, INGOT_BF16, 128, 48, 64, 0};
 static const Model convolution = {INGOT_I8, INGOT_I8, 14, 32, 64, 3};
 
 static ingot_tensor *tensor(Context *c, const char *name, ingot_dtype d, int n, const int64_t *dims)
@@ -99,6 +100,16 @@ static void convolutions(void **state)
     expect(&convolution, "SPLIT i2 16\nUPCAST i0 2\nUPCAST i2.o 2\nTC amx.i8 (i1; i2.i; r0)\n", 4);
 }
 
+/* A panel has 32 lines, which are asked for in 8 blocks of rows with 2 of terms each. */
+static void panels_ahead(void **state)
+{
+    (void)state;
+    const char *opts = "SPLIT i0 16\nSPLIT i1 16\nSPLIT r0 32\nTC amx.bf16 (i0.i; i1.i; r0.i)\n"
+                       "ORDER i1.o i0.o r0.o\nPREFETCH i1.o 2\n";
+    run_expect(prepare(&tall, opts), prepare(&tall, ""), opts,
+               "igrt_prefetch(a2 + (i0_o*128 + r0_o*64 + v0", 2);
+}
+
 static void refusals(void **state)
 {
     (void)state;
@@ -156,8 +167,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_of_bytes), cmocka_unit_test(products_of_small_floats),
-        cmocka_unit_test(convolutions),      cmocka_unit_test(refusals),
-        cmocka_unit_test(lost_fragments),
+        cmocka_unit_test(convolutions),      cmocka_unit_test(panels_ahead),
+        cmocka_unit_test(refusals),          cmocka_unit_test(lost_fragments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
