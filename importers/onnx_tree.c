@@ -455,85 +455,131 @@ static int64_t child_of(Lowering *n, int64_t id, int64_t leaf, int64_t inner, in
     return 0;
 }
 
+/* What the attributes of a TreeEnsemble say. */
+typedef struct {
+    int inner, leaves, n_roots;
+    const int64_t *feature, *roots, *target, *yes, *no, *yes_leaf, *no_leaf;
+    const int64_t *missing; /* or NULL */
+    const double *mode, *split, *weight;
+    int64_t how, post;
+    ingot_dtype dtype;
+    Sets sets;
+} Ensemble;
+
+/* False after an error. */
+static bool ensemble_read(Lowering *n, Ensemble *e)
+{
+    *e = (Ensemble){.dtype = INGOT_F32};
+    e->inner = attr_ints(n, "nodes_featureids", &e->feature);
+    e->n_roots = attr_ints(n, "tree_roots", &e->roots);
+    e->leaves = attr_ints(n, "leaf_targetids", &e->target);
+    e->how = attr_int(n, "aggregate_function", 1);
+    e->post = attr_int(n, "post_transform", 0);
+    if (n->failed)
+        return false;
+    if (e->inner < 1 || e->n_roots < 1 || e->leaves < 1 || e->how < 0 || e->how > 3 ||
+        e->post < 0 || e->post > 4) {
+        fault(n,
+              "its nodes, leaves, roots, aggregate_function or post_transform are out of bounds");
+        return false;
+    }
+    e->yes = ints_of(n, "nodes_truenodeids", e->inner);
+    e->no = ints_of(n, "nodes_falsenodeids", e->inner);
+    e->yes_leaf = ints_of(n, "nodes_trueleafs", e->inner);
+    e->no_leaf = ints_of(n, "nodes_falseleafs", e->inner);
+    e->mode = numbers_of(n, "nodes_modes", e->inner, NULL);
+    e->split = numbers_of(n, "nodes_splits", e->inner, &e->dtype);
+    e->weight = numbers_of(n, "leaf_weights", e->leaves, NULL);
+    if (attr_has(n, "nodes_missing_value_tracks_true"))
+        e->missing = ints_of(n, "nodes_missing_value_tracks_true", e->inner);
+    if (n->failed)
+        return false;
+    if (sets_read(n, &e->sets))
+        return true;
+    if (!n->failed)
+        fault(n, "its membership_values cannot be read");
+    return false;
+}
+
+/* Node i asks whether x is in a set: x = a, or else x = b, or else ..; value: where the set begins; next: the first node that is free. */
+static bool member_tests(Lowering *n, Trees *t, const Sets *sets, int64_t i, int64_t *value,
+                         int64_t *next)
+{
+    int64_t at = i, end = t->no[i];
+    for (bool first = true;; first = false) {
+        if (*value >= sets->n || (first && isnan(sets->v[*value]))) {
+            fault(n, "its membership_values are too few");
+            return false;
+        }
+        t->mode[at] = EQ;
+        t->split[at] = sets->v[(*value)++];
+        if (*value >= sets->n || isnan(sets->v[*value]))
+            break;
+        t->feature[*next] = t->feature[i];
+        t->missing[*next] = t->missing[i];
+        t->yes[*next] = t->yes[i];
+        t->no[at] = *next;
+        at = (*next)++;
+    }
+    t->no[at] = end;
+    ++*value;
+    return true;
+}
+
+/* Nodes first, then leaves, then what sets take beside. False after an error. */
+static bool ensemble_nodes(Lowering *n, const Ensemble *e, Trees *t)
+{
+    int64_t next = e->inner + e->leaves, value = 0;
+    for (int64_t i = 0; i < t->n; i++) {
+        t->mode[i] = LEAF;
+        t->yes[i] = t->no[i] = i;
+    }
+    for (int64_t i = 0; i < e->inner; i++) {
+        if (!(e->mode[i] >= LEQ && e->mode[i] <= MEMBER)) {
+            fault(n, "a node has the mode %g", e->mode[i]);
+            return false;
+        }
+        t->mode[i] = (Mode)e->mode[i];
+        t->feature[i] = e->feature[i];
+        t->missing[i] = e->missing && e->missing[i];
+        t->yes[i] = child_of(n, e->yes[i], e->yes_leaf[i], e->inner, e->leaves);
+        t->no[i] = child_of(n, e->no[i], e->no_leaf[i], e->inner, e->leaves);
+        t->split[i] = e->split[i];
+        if (t->mode[i] == MEMBER && !member_tests(n, t, &e->sets, i, &value, &next))
+            return false;
+    }
+    for (int64_t i = 0; i < e->leaves; i++) {
+        if (e->target[i] < 0 || e->target[i] >= t->n_targets) {
+            fault(n, "a leaf has the target %lld", (long long)e->target[i]);
+            return false;
+        }
+        add_weight(t, e->inner + i, e->target[i], e->weight[i]);
+    }
+    if (e->n_roots > t->n) {
+        fault(n, "it has %d roots of %d nodes", e->n_roots, e->inner);
+        return false;
+    }
+    for (int i = 0; i < e->n_roots; i++)
+        t->root[t->n_roots++] = child_of(n, e->roots[i], 0, e->inner, e->leaves);
+    return !n->failed;
+}
+
 ingot_tensor *onnx_tree_ensemble(Lowering *n)
 {
     static const char *const aggregates[] = {"AVERAGE", "SUM", "MIN", "MAX"};
     static const char *const transforms[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"};
-    const int64_t *feature, *roots, *target;
     Trees t = {0};
-    Sets sets;
-    int inner = attr_ints(n, "nodes_featureids", &feature),
-        n_roots = attr_ints(n, "tree_roots", &roots);
-    int leaves = attr_ints(n, "leaf_targetids", &target);
-    int64_t how = attr_int(n, "aggregate_function", 1), post = attr_int(n, "post_transform", 0);
-    if (n->failed)
+    Ensemble e;
+    if (!ensemble_read(n, &e) ||
+        !trees_alloc(n, &t, (int64_t)e.inner + e.leaves + e.sets.n, attr_int(n, "n_targets", 1)))
         return ingot_poison(n->c);
-    if (inner < 1 || n_roots < 1 || leaves < 1 || how < 0 || how > 3 || post < 0 || post > 4)
-        return fault(
-            n, "its nodes, leaves, roots, aggregate_function or post_transform are out of bounds");
-    const int64_t *yes = ints_of(n, "nodes_truenodeids", inner),
-                  *no = ints_of(n, "nodes_falsenodeids", inner),
-                  *yes_leaf = ints_of(n, "nodes_trueleafs", inner),
-                  *no_leaf = ints_of(n, "nodes_falseleafs", inner), *missing = NULL;
-    ingot_dtype dtype = INGOT_F32;
-    const double *modes = numbers_of(n, "nodes_modes", inner, NULL),
-                 *splits = numbers_of(n, "nodes_splits", inner, &dtype),
-                 *weights = numbers_of(n, "leaf_weights", leaves, NULL);
-    if (attr_has(n, "nodes_missing_value_tracks_true"))
-        missing = ints_of(n, "nodes_missing_value_tracks_true", inner);
-    if (n->failed || !sets_read(n, &sets))
-        return n->failed ? ingot_poison(n->c) : fault(n, "its membership_values cannot be read");
-    if (!trees_alloc(n, &t, (int64_t)inner + leaves + sets.n, attr_int(n, "n_targets", 1)))
+    t.dtype = e.dtype;
+    if (!ensemble_nodes(n, &e, &t))
         return ingot_poison(n->c);
-    t.dtype = dtype;
-    int64_t next = inner + leaves, value = 0;
-    for (int64_t i = 0; i < t.n; i++) {
-        t.mode[i] = LEAF;
-        t.yes[i] = t.no[i] = i;
-    }
-    for (int64_t i = 0; i < inner; i++) {
-        if (!(modes[i] >= LEQ && modes[i] <= MEMBER))
-            return fault(n, "a node has the mode %g", modes[i]);
-        t.mode[i] = (Mode)modes[i];
-        t.feature[i] = feature[i];
-        t.missing[i] = missing && missing[i];
-        t.yes[i] = child_of(n, yes[i], yes_leaf[i], inner, leaves);
-        t.no[i] = child_of(n, no[i], no_leaf[i], inner, leaves);
-        t.split[i] = splits[i];
-        if (t.mode[i] != MEMBER)
-            continue;
-        int64_t at = i, end = t.no[i];
-        for (bool first = true;; first = false) { /* x = a, or else x = b, or else .. */
-            if (value >= sets.n || (first && isnan(sets.v[value])))
-                return fault(n, "its membership_values are too few");
-            t.mode[at] = EQ;
-            t.split[at] = sets.v[value++];
-            if (value >= sets.n || isnan(sets.v[value]))
-                break;
-            t.feature[next] = t.feature[i];
-            t.missing[next] = t.missing[i];
-            t.yes[next] = t.yes[i];
-            t.no[at] = next;
-            at = next++;
-        }
-        t.no[at] = end;
-        value++;
-    }
-    for (int64_t i = 0; i < leaves; i++) {
-        if (target[i] < 0 || target[i] >= t.n_targets)
-            return fault(n, "a leaf has the target %lld", (long long)target[i]);
-        add_weight(&t, inner + i, target[i], weights[i]);
-    }
-    if (n_roots > t.n)
-        return fault(n, "it has %d roots of %d nodes", n_roots, inner);
-    for (int i = 0; i < n_roots; i++)
-        t.root[t.n_roots++] = child_of(n, roots[i], 0, inner, leaves);
-    if (n->failed)
-        return ingot_poison(n->c);
-    ingot_tensor *y = trees_run(n, &t, aggregates[how]);
-    if (ingot_is_poison(y) || post == 0)
+    ingot_tensor *y = trees_run(n, &t, aggregates[e.how]);
+    if (ingot_is_poison(y) || e.post == 0)
         return y;
-    if (post == 4)
+    if (e.post == 4)
         return unsupported(n, "its post_transform is PROBIT");
-    return transformed(n, y, transforms[post]);
+    return transformed(n, y, transforms[e.post]);
 }
