@@ -258,16 +258,15 @@ static void panels_opts(Nest *nest, Place *place, int n, int64_t lanes)
     place[at] = last;
 }
 
-void plain_opts(Arena *a, Nest *nest, const View *v)
+/* Loops over results, outermost first; *scan: one of them is scanned, which is innermost and stays out. */
+static int places_of(const Nest *nest, const View *v, Place *place, bool *scan)
 {
     const Kernel *k = nest->k;
-    const Target *t = nest->target;
-    Place place[INGOT_MAX_RANK * 2];
     int n = 0;
-    bool scan = false;
+    *scan = false;
     for (int i = 0; i < v->nrange; i++) {
-        if (nest->axis[nest_root(nest, v->range[i])].scanned) { /* innermost, and nothing else */
-            scan = true;
+        if (nest->axis[nest_root(nest, v->range[i])].scanned) {
+            *scan = true;
             continue;
         }
         place[n] =
@@ -281,10 +280,55 @@ void plain_opts(Arena *a, Nest *nest, const View *v)
         n++;
     }
     sort_places(place, n);
+    return n;
+}
+
+/* Rows that are reduced: their innermost axis in lanes; `last` has so many lanes already. */
+static bool reduced_opts(Arena *a, Nest *nest, const View *v, Node *last, int64_t lanes)
+{
+    const Kernel *k = nest->k;
+    const Target *t = nest->target;
+    bool done = false;
+    int moves;
+    for (int i = 0; i < v->nreduce && t->lanes; i++) {
+        Node *r = v->reduce[i], *inner = r->src[r->nsrc - 1];
+        int64_t want = lanes_along(k, t, inner);
+        if (!want || (lanes && want != lanes) || inner->hi + 1 < 2 * want ||
+            !fits_lanes(a, k, inner, want, NULL, &moves, NULL))
+            continue;
+        if (last && lanes && depends_on(r, last)) /* it would be two-dimensional */
+            continue;
+        if (nest_opt_range(nest, OPT_VECTOR, inner, want)) {
+            done = true;
+            unroll_opt(a, nest, r, inner, range_extent(inner) / want); /* of run time: 0 */
+        }
+    }
+    return done;
+}
+
+static void staged_opts(Arena *a, Nest *nest, int64_t lanes)
+{
+    const Kernel *k = nest->k;
+    int moves;
+    for (int i = 0; i < k->naxis; i++) {
+        Node *range = k->axes[i].range;
+        int64_t want = k->axes[i].staged ? lanes_along(k, nest->target, range) : 0;
+        if (want && (!lanes || want == lanes) && range_extent(range) >= want &&
+            fits_lanes(a, k, range, want, NULL, &moves, NULL))
+            nest_opt_range(nest, OPT_VECTOR, range, want);
+    }
+}
+
+void plain_opts(Arena *a, Nest *nest, const View *v)
+{
+    const Kernel *k = nest->k;
+    const Target *t = nest->target;
+    Place place[INGOT_MAX_RANK * 2];
+    bool scan;
+    int n = places_of(nest, v, place, &scan), moves;
     case_opts(a, nest, v);
     Node *last = n ? place[n - 1].range : NULL;
     int64_t lanes = last ? lanes_along(k, t, last) : 0, panel = n > 1 ? panel_of(k, v, last) : 0;
-    int moves;
     lanes = panel && panel < lanes ? panel : lanes;
     if (t->lanes && lanes && fits_lanes(a, k, last, lanes, NULL, &moves, NULL) &&
         nest_opt_range(nest, OPT_VECTOR, last, lanes)) {
@@ -299,31 +343,9 @@ void plain_opts(Arena *a, Nest *nest, const View *v)
     }
     if (panel && nest->nsplit && !v->nreduce && !scan)
         panels_opts(nest, place, n, lanes);
-    /* rows that are reduced: their innermost axis in lanes */
-    bool rows = false;
-    for (int i = 0; i < v->nreduce && t->lanes; i++) {
-        Node *r = v->reduce[i], *inner = r->src[r->nsrc - 1];
-        int64_t want = lanes_along(k, t, inner);
-        if (!want || (lanes && want != lanes) || inner->hi + 1 < 2 * want ||
-            !fits_lanes(a, k, inner, want, NULL, &moves, NULL))
-            continue;
-        bool nested = false; /* below another vectorised axis it would be two-dimensional */
-        nested |= last && depends_on(r, last) && lanes;
-        if (nested)
-            continue;
-        if (nest_opt_range(nest, OPT_VECTOR, inner, want)) {
-            rows = true;
-            unroll_opt(a, nest, r, inner, range_extent(inner) / want); /* of run time: 0 */
-        }
-    }
+    const bool rows = reduced_opts(a, nest, v, last, lanes);
     if (last && !lanes && !rows && !nest->nsplit)
         apart_opts(a, nest, v, last, scan);
-    for (int i = 0; i < k->naxis; i++) { /* what is staged */
-        Node *range = k->axes[i].range;
-        int64_t want = k->axes[i].staged ? lanes_along(k, t, range) : 0;
-        if (want && (!lanes || want == lanes) && range_extent(range) >= want &&
-            fits_lanes(a, k, range, want, NULL, &moves, NULL))
-            nest_opt_range(nest, OPT_VECTOR, range, want);
-    }
+    staged_opts(a, nest, lanes);
     order_opt(nest, place, n);
 }
