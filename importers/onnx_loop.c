@@ -344,6 +344,45 @@ static bool loop_begin_as(Lowering *n, LoopNode *l, int i, Value *given)
     return true;
 }
 
+/* What the body reads: the counter, the condition, carried values as parameters of the region like `carried`. */
+static void loop_params(Lowering *n, LoopNode *l, ingot_region *r, int leaves,
+                        ingot_tensor *const *carried, Value **in)
+{
+    ingot_tensor **param = ingot_alloc(n->c, (size_t)(leaves + 1) * sizeof *param), **next = param;
+    in[0] = value_tensor(n->c, loop_counter(n, l, r));
+    in[1] = value_tensor(n->c, ingot_region_param(n->c, r, INGOT_BOOL, 0, NULL));
+    for (int i = 0; i < leaves; i++)
+        param[i] = ingot_region_param_like(n->c, r, carried[i]);
+    if (l->cut)
+        (void)ingot_region_param_like(n->c, r, carried[leaves]);
+    for (int i = 0; i < l->n_carried; i++) {
+        in[2 + i] = value_from(n, l->carried[i], &next);
+        if (l->step[i] && slices(l->body))
+            in[2 + i] = value_tensor(n->c, loop_counts(n, l, i, in[0]->tensor));
+    }
+}
+
+/* The loop over the region, whose results are the node's: carried values in leaves, what is scanned. */
+static ingot_tensor *loop_close(Lowering *n, LoopNode *l, ingot_region *r, int leaves,
+                                ingot_tensor **carried, Value **out)
+{
+    const int extra = l->cut, results = leaves + extra + l->n_scan;
+    ingot_tensor **final = ingot_alloc(n->c, (size_t)(results + 1) * sizeof *final);
+    ingot_loop(n->c, l->trip, l->cond, leaves + extra, carried, r, l->n_scan, final);
+    if (control_poisoned(results, final) ||
+        (extra && !loop_ended(n, l, final[leaves], final[leaves + 1])))
+        return control_fail(n);
+    for (int i = 0; i < l->n_carried; i++) {
+        out[i] = value_from(n, l->carried[i], &final);
+        if (out[i]->packed)
+            out[i]->packed->full = false;
+    }
+    final += extra;
+    for (int i = 0; i < l->n_scan; i++)
+        out[l->n_carried + i] = value_tensor(n->c, *final++);
+    return control_give(n, l->n_carried + l->n_scan, out);
+}
+
 /* A region if every carried value keeps its structure and types, else unrolled. */
 static ingot_tensor *loop_region(Lowering *n, LoopNode *l)
 {
@@ -352,23 +391,12 @@ static ingot_tensor *loop_region(Lowering *n, LoopNode *l)
     Value **in = ingot_alloc(n->c, (size_t)n_in * sizeof *in);
     Value **out = ingot_alloc(n->c, (size_t)n_out * sizeof *out);
     ingot_tensor **carried = ingot_alloc(n->c, (size_t)(leaves + 1) * sizeof *carried);
-    ingot_tensor **param = ingot_alloc(n->c, (size_t)(leaves + 1) * sizeof *param), **next = param;
     all_leaves(n->c, l->n_carried, l->carried, carried);
     /* of a loop that a bound cuts, the last condition is one more carried value */
     carried[leaves] = l->cond ? as(n, l->cond, INGOT_BOOL) : ingot_scalar_i(n->c, INGOT_BOOL, 1);
 
     ingot_region *r = ingot_region_begin(n->c);
-    in[0] = value_tensor(n->c, loop_counter(n, l, r));
-    in[1] = value_tensor(n->c, ingot_region_param(n->c, r, INGOT_BOOL, 0, NULL));
-    for (int i = 0; i < leaves; i++)
-        param[i] = ingot_region_param_like(n->c, r, carried[i]);
-    if (extra)
-        (void)ingot_region_param_like(n->c, r, carried[leaves]);
-    for (int i = 0; i < l->n_carried; i++) {
-        in[2 + i] = value_from(n, l->carried[i], &next);
-        if (l->step[i] && slices(l->body))
-            in[2 + i] = value_tensor(n->c, loop_counts(n, l, i, in[0]->tensor));
-    }
+    loop_params(n, l, r, leaves, carried, in);
     bool ok = loop_body(n, l, in, out), same = true;
     ok = ok && out[0]->kind == VALUE_TENSOR;
     for (int i = 0; ok && i < l->n_scan; i++)
@@ -414,20 +442,7 @@ static ingot_tensor *loop_region(Lowering *n, LoopNode *l)
         return control_fail(n);
     if (!structure)
         return unsupported(n, "what it carries changes its structure");
-    ingot_tensor **final = ingot_alloc(n->c, (size_t)results * sizeof *final);
-    ingot_loop(n->c, l->trip, l->cond, leaves + extra, carried, r, l->n_scan, final);
-    if (control_poisoned(results - 1, final) ||
-        (extra && !loop_ended(n, l, final[leaves], final[leaves + 1])))
-        return control_fail(n);
-    for (int i = 0; i < l->n_carried; i++) {
-        out[1 + i] = value_from(n, l->carried[i], &final);
-        if (out[1 + i]->packed)
-            out[1 + i]->packed->full = false;
-    }
-    final += extra;
-    for (int i = 0; i < l->n_scan; i++)
-        out[1 + l->n_carried + i] = value_tensor(n->c, *final++);
-    return control_give(n, n_out - 1, out + 1);
+    return loop_close(n, l, r, leaves, carried, out + 1);
 }
 
 /* Which of the carried values stay as they are, and which count. from: the number that each had in the file. */
