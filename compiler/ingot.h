@@ -64,8 +64,10 @@ typedef enum {
 
 typedef void (*ingot_sink)(void *user, ingot_level, const char *message);
 
-ingot_context *ingot_context_new(ingot_sink,
-                                 void *user); /* sink may be NULL: messages are dropped */
+/* sink may be NULL: messages are dropped; `message` is the sink's during the call only. A context and what belongs to it are
+ * for one thread at a time; several contexts know nothing of each other. */
+ingot_context *ingot_context_new(ingot_sink, void *user);
+/* With all tensors, dims and memory of it. */
 void ingot_context_free(ingot_context *);
 /* The gravest status reported so far (the first of equals). */
 ingot_status ingot_context_status(const ingot_context *);
@@ -88,7 +90,7 @@ ingot_precision ingot_precision_of(const ingot_context *);
 /* Products of several parts are to be one of longer operands, not a sum of products: units of GPUs take those. */
 void ingot_set_one_product(ingot_context *, bool);
 bool ingot_one_product(const ingot_context *);
-int ingot_error_count(const ingot_context *);
+int ingot_error_count(const ingot_context *); /* errors reported so far */
 
 /* Name the source of what is built from now on: the model's file, and its node and operator.
  * Messages and emitted comments carry them.  Strings are copied; NULL means none. */
@@ -122,15 +124,16 @@ void *ingot_alloc(ingot_context *, size_t bytes);
 
 /* ---- dims ---------------------------------------------------------------------------- */
 
+/* Arithmetic is exact while bounds fit 64 bits, and saturates beyond. A tensor in place of a dim is an error. */
 ingot_dim *ingot_dim_const(ingot_context *, int64_t);
 /* A run-time integer with inclusive bounds; equal names are the same integer (bounds must agree). */
 ingot_dim *ingot_dim_var(ingot_context *, const char *name, int64_t lo, int64_t hi);
 ingot_dim *ingot_dim_add(ingot_context *, ingot_dim *, ingot_dim *);
 ingot_dim *ingot_dim_sub(ingot_context *, ingot_dim *, ingot_dim *);
 ingot_dim *ingot_dim_mul(ingot_context *, ingot_dim *, ingot_dim *);
-ingot_dim *ingot_dim_div(ingot_context *, ingot_dim *, ingot_dim *); /* floor */
-ingot_dim *ingot_dim_mod(ingot_context *, ingot_dim *,
-                         ingot_dim *); /* floor: sign of the divisor */
+/* Rounded down, and what is left then, with the sign of the divisor; by the constant 0 they are errors. */
+ingot_dim *ingot_dim_div(ingot_context *, ingot_dim *, ingot_dim *);
+ingot_dim *ingot_dim_mod(ingot_context *, ingot_dim *, ingot_dim *);
 ingot_dim *ingot_dim_min(ingot_context *, ingot_dim *, ingot_dim *);
 ingot_dim *ingot_dim_max(ingot_context *, ingot_dim *, ingot_dim *);
 bool ingot_dim_is_const(ingot_dim *, int64_t *value); /* value may be NULL */
@@ -161,9 +164,9 @@ int ingot_rank(ingot_tensor *);
 ingot_dim *ingot_shape(ingot_tensor *, int axis); /* axis in 0..rank-1 */
 bool ingot_static_shape(ingot_tensor *,
                         int64_t *dims); /* false if any dim is symbolic; dims may be NULL */
-ingot_dim *ingot_numel(ingot_context *, ingot_tensor *);
+ingot_dim *ingot_numel(ingot_context *, ingot_tensor *); /* the number of elements */
 
-/* The contents of a small integer (or bool) tensor as integers expressions, found through
+/* The contents of a small integer (or bool) tensor as integer expressions, found through
  * any chain of shapes, casts, arithmetic, gathers, slices and concats.  Writes at most `max`
  * elements in row-major order and returns their number, or -1 if some element depends on run-time
  * data or there are more than `max`. */
@@ -182,7 +185,7 @@ bool ingot_const_data(ingot_context *, ingot_tensor *, void *out, size_t bytes);
 
 /* ---- leaves -------------------------------------------------------------------------- */
 
-/* A model input, declared in order; name is kept for the emitted API (copied). */
+/* A model input, declared in order; name is kept for the emitted API (copied). No two have the same. */
 ingot_tensor *ingot_input(ingot_context *, const char *name, ingot_dtype, int rank,
                           ingot_dim *const *dims);
 /* Declare a model output, in order.  The same tensor may be several outputs. */
@@ -202,7 +205,7 @@ ingot_dim *ingot_group_here(ingot_context *, int i, ingot_dim *length, ingot_dim
  * long as the context (a mapped file, or ingot_alloc).  name is for comments and may be NULL. */
 ingot_tensor *ingot_data(ingot_context *, const char *name, ingot_dtype, int rank,
                          const int64_t *dims, const void *bytes);
-/* The same from a mapped file that may be dropped from memory after use: where[offset..]. */
+/* Constants of rank 0: a number that the type has not is wrapped (integers) or rounded (floats) to it. */
 ingot_tensor *ingot_scalar_i(ingot_context *, ingot_dtype, int64_t);
 ingot_tensor *ingot_scalar_f(ingot_context *, ingot_dtype, double);
 /* A 64-bit signed scalar holding a dim's value (ONNX Shape is a stack of these). */
@@ -250,6 +253,7 @@ INGOT_UNARY(INGOT_DECLARE)
     ingot_tensor *ingot_##name(ingot_context *, ingot_tensor *, ingot_tensor *);
 INGOT_BINARY(INGOT_DECLARE)
 #undef INGOT_DECLARE
+/* cond ? a : b, element by element: cond is bool, a and b are of one dtype; all three are broadcast together. */
 ingot_tensor *ingot_where(ingot_context *, ingot_tensor *cond, ingot_tensor *a, ingot_tensor *b);
 /* Conversion by the rules of docs/numerics.md; saturate matters for float8 destinations only. */
 ingot_tensor *ingot_cast(ingot_context *, ingot_tensor *, ingot_dtype);
@@ -263,12 +267,15 @@ ingot_tensor *ingot_max_c(ingot_context *, ingot_tensor *x, double);
 ingot_tensor *ingot_min_c(ingot_context *, ingot_tensor *x, double);
 ingot_tensor *ingot_like(ingot_context *, ingot_tensor *x, double); /* scalar of x's dtype */
 
-/* ---- movement ------------------------------------------------------------------------ */
+/* ---- movement ------------------------------------------------------------------------
+ * Arrays have one entry for each axis of x, unless a rank says how many; axes count from 0. */
 
+/* The same elements in row-major order; their number may not change (where only the run knows it, the run checks). */
 ingot_tensor *ingot_reshape(ingot_context *, ingot_tensor *, int rank, ingot_dim *const *dims);
 ingot_tensor *ingot_reshape_c(ingot_context *, ingot_tensor *, int rank, const int64_t *dims);
+/* Axis i of the result is axis perm[i] of x; each comes once. */
 ingot_tensor *ingot_permute(ingot_context *, ingot_tensor *, const int *perm);
-/* Dims of size 1 (and missing leading ones) are repeated. */
+/* Dims of size 1 (and missing leading ones) are repeated; the others stay as they are. */
 ingot_tensor *ingot_expand(ingot_context *, ingot_tensor *, int rank, ingot_dim *const *dims);
 /* lo, hi per axis; negative ones crop.  The new elements are zero / `value`. */
 ingot_tensor *ingot_pad(ingot_context *, ingot_tensor *, ingot_dim *const *lo,
@@ -277,24 +284,27 @@ ingot_tensor *ingot_pad_value(ingot_context *, ingot_tensor *, ingot_dim *const 
                               ingot_dim *const *hi, ingot_tensor *value);
 ingot_tensor *ingot_pad_c(ingot_context *, ingot_tensor *, const int64_t *lo, const int64_t *hi,
                           double value);
-/* x[begin .. begin+size) per axis. */
+/* x[begin .. begin+size) per axis, which has to be inside of it. */
 ingot_tensor *ingot_shrink(ingot_context *, ingot_tensor *, ingot_dim *const *begin,
                            ingot_dim *const *size);
 ingot_tensor *ingot_flip(ingot_context *, ingot_tensor *, unsigned axes); /* bit i: axis i */
-/* Composed movement. */
+/* Composed movement. A new axis of size 1, which is number `axis` of the result; an axis of size 1 that goes. */
 ingot_tensor *ingot_unsqueeze(ingot_context *, ingot_tensor *, int axis);
 ingot_tensor *ingot_squeeze(ingot_context *, ingot_tensor *, int axis);
-ingot_tensor *ingot_flatten(ingot_context *, ingot_tensor *, int from,
-                            int to); /* axes from..to-1 become one */
-ingot_tensor *ingot_transpose(ingot_context *, ingot_tensor *, int a, int b);
+/* Axes from..to-1 become one; where there are none, one of size 1. */
+ingot_tensor *ingot_flatten(ingot_context *, ingot_tensor *, int from, int to);
+ingot_tensor *ingot_transpose(ingot_context *, ingot_tensor *, int a, int b); /* two axes swap */
 /* x[begin : : step] along one axis, `count` elements; step may be negative. */
 ingot_tensor *ingot_slice(ingot_context *, ingot_tensor *, int axis, ingot_dim *begin,
                           ingot_dim *count, int64_t step);
+/* n > 0 tensors of one dtype, one behind the other along an axis; their other dims are equal. */
 ingot_tensor *ingot_concat(ingot_context *, int n, ingot_tensor *const *, int axis);
+/* The same along a new axis of size n, for tensors of one shape. */
 ingot_tensor *ingot_stack(ingot_context *, int n, ingot_tensor *const *, int axis);
+/* All of x so many times along each axis. */
 ingot_tensor *ingot_tile(ingot_context *, ingot_tensor *, ingot_dim *const *repeats);
 /* Windows: axis `axis` of size n becomes two axes (out, k) with element x[out*stride + k*dilation];
- * k goes to the end of the shape.  Padding is the caller's. */
+ * k goes to the end of the shape, out = (n - dilation (k - 1) - 1) / stride + 1.  Padding is the caller's. */
 ingot_tensor *ingot_window(ingot_context *, ingot_tensor *, int axis, int64_t k, int64_t stride,
                            int64_t dilation);
 
@@ -306,24 +316,25 @@ typedef enum {
     INGOT_REDUCE_COUNT
 } ingot_reduce_op;
 
-/* axes: bit i is axis i.  Integers wrap; floats accumulate in docs/numerics.md's type. An empty
- * reduction gives the monoid's identity. */
+/* axes: bit i is axis i; they are gone from the shape, or, by keepdims, of size 1.  Integers wrap; floats accumulate in
+ * docs/numerics.md's type.  An empty reduction gives the monoid's identity. */
 ingot_tensor *ingot_reduce(ingot_context *, ingot_reduce_op, ingot_tensor *, unsigned axes,
                            bool keepdims);
 /* y[.., i, ..] = x[.., 0, ..] op ... op x[.., i, ..], in this order, along an axis of x (from 0). */
 ingot_tensor *ingot_scan(ingot_context *, ingot_reduce_op, ingot_tensor *x, int axis);
 ingot_tensor *ingot_sum(ingot_context *, ingot_tensor *, unsigned axes, bool keepdims);
+/* The sum by the number of elements. */
 ingot_tensor *ingot_mean(ingot_context *, ingot_tensor *, unsigned axes, bool keepdims);
-/* Index (i64) of the first (or last) greatest element along an axis. */
+/* Index (i64) of the first (or last) greatest, or least, element along an axis, which has some; a NaN is the extreme. */
 ingot_tensor *ingot_argmax(ingot_context *, ingot_tensor *, int axis, bool keepdims, bool last);
 ingot_tensor *ingot_argmin(ingot_context *, ingot_tensor *, int axis, bool keepdims, bool last);
-/* out[c] = x[i0[c], i1[c], ...]: one integer tensor per axis of x, broadcast together.  Indices
+/* out[c] = x[i0[c], i1[c], ...]: one integer tensor per axis of x, broadcast together to the result's shape.  Indices
  * are clamped into range (no negative wrap here: ONNX's is in ingot_wrap_index). */
 ingot_tensor *ingot_gather(ingot_context *, ingot_tensor *x, ingot_tensor *const *index);
 /* Says of a gather or an update that its indices are data: in a bundle that checks, one that is out of
  * range ends the run. wraps: they went through ingot_wrap_index. Returns its argument. */
 ingot_tensor *ingot_index_checked(ingot_context *, ingot_tensor *, bool wraps);
-/* x gathered along one axis by an index tensor of any shape (numpy take; negatives wrap). */
+/* x gathered along one axis, which becomes the axes of the index, a tensor of integers of any shape (numpy take; negatives wrap). */
 ingot_tensor *ingot_take(ingot_context *, ingot_tensor *x, ingot_tensor *index, int axis);
 ingot_tensor *ingot_wrap_index(ingot_context *, ingot_tensor *index,
                                ingot_dim *size); /* i < 0 ? i + size : i */
@@ -341,7 +352,7 @@ ingot_tensor *ingot_contiguous(ingot_context *, ingot_tensor *);
  * outside is captured by itself.  Regions nest.
  *
  *     ingot_region *r = ingot_region_begin(c);
- *     ingot_tensor *s = ingot_region_param(c, r, like);     // a carried value's name inside
+ *     ingot_tensor *s = ingot_region_param_like(c, r, x);   // a carried value's name inside
  *     ... build ...
  *     ingot_region_end(c, r, n, results);
  */
@@ -360,7 +371,8 @@ void ingot_region_end(ingot_context *, ingot_region *, int n, ingot_tensor *cons
  * [iterations, ...]; `iterations` equals trip when the body never clears cond, else a run-time dim. */
 void ingot_loop(ingot_context *, ingot_dim *trip, ingot_tensor *cond, int ncarried,
                 ingot_tensor *const *carried, ingot_region *body, int nscan, ingot_tensor **out);
-/* out[i] = cond ? then_results[i] : else_results[i]; only the branch taken is run. */
+/* out[i] = cond ? then_results[i] : else_results[i], i < n; only the branch taken is run.  cond: scalar bool. The branches are regions
+ * without params, with n results each, of equal dtypes and shapes. */
 void ingot_if(ingot_context *, ingot_tensor *cond, ingot_region *then_branch,
               ingot_region *else_branch, int n, ingot_tensor **out);
 
@@ -386,6 +398,7 @@ typedef struct {
 } ingot_call_desc;
 ingot_dim *ingot_call_count(ingot_context *, const char *hint, int64_t lo,
                             int64_t hi); /* a fresh integer */
+/* out: n_out tensors, or NULL where there are only counts. */
 void ingot_call(ingot_context *, const ingot_call_desc *, ingot_tensor **out);
 
 /* A custom operator: a C function of the user's, whose declaration and comment say what it takes (docs/custom_ops.md).
@@ -397,7 +410,9 @@ typedef struct {
     int64_t i;
     double f;
 } ingot_attribute;
+/* Belongs to the context; the same file and function are the same operator. */
 ingot_custom_op *ingot_custom_open(ingot_context *, const char *file, const char *function);
+/* Attributes are found by their names; out: n_out tensors. */
 void ingot_custom(ingot_context *, ingot_custom_op *, int n_in, ingot_tensor *const *in, int n_attr,
                   const ingot_attribute *attr, int n_out, ingot_tensor **out);
 
@@ -411,9 +426,9 @@ typedef struct {
     int64_t bytes;    /* its size; 0, of the last one only: as large as it has to be */
 } ingot_memory;
 
-/* A tensor's value: dense, row-major. */
+/* A tensor's value: dense, row-major, elements as in igrt.h. */
 typedef struct {
-    const void *data;
+    const void *data; /* the caller's as long as it is used, or the context's */
     int64_t dims[INGOT_MAX_RANK];
     int rank;
     ingot_dtype dtype;
@@ -446,13 +461,14 @@ typedef struct {
     const char *prefer; /* "ram" or "time": what is dear; NULL: as the target has it */
 } ingot_options;
 
-/* Write the bundle into `dir` (created; an existing bundle is replaced; nothing is left on failure). */
+/* Write the bundle into `dir` (created; an existing bundle is replaced, a folder that holds something else is not; nothing is left on
+ * failure). */
 ingot_status ingot_compile(ingot_context *, const ingot_options *, const char *dir);
 /* Text of the "graph", of the "plan" or of all "kernels", for people and tests; free() it. NULL on failure. */
 char *ingot_dump(ingot_context *, const ingot_options *, const char *pass);
-/* The plan as JSON (arena, weights, steps); free() it. */
+/* The plan as JSON (arena, weights, steps; docs/report.md); free() it. NULL on failure. */
 char *ingot_inspect_json(ingot_context *, const ingot_options *);
-/* Reference interpreter: run the graph on given inputs.  outputs are allocated in the context.  */
+/* Reference interpreter: run the graph on given inputs, one value for each in their order.  Outputs are allocated in the context. */
 ingot_status ingot_interpret(ingot_context *, int n_in, const ingot_value *in, int n_out,
                              ingot_value *out);
 

@@ -2,31 +2,45 @@
  * ingot.h.  Included by ingot.h; nothing here touches the compiler's internals, and anything a
  * user could write himself belongs here or in his own code.
  *
- * Shapes are written [N, C, H, W]; axis arguments may be negative where said so. */
+ * Shapes are written [N, C, H, W]; axis arguments may be negative where said so.  Results have the first operand's
+ * dtype unless said otherwise; what does not fit together is an error (ingot.h). */
 #if !defined(INGOT_H)
 #include "ingot.h" /* includes this file in its place */
 #elif !defined(INGOT_OPS_H)
 #define INGOT_OPS_H
 
-/* Activations; formulas as in the ONNX operator specification. */
-ingot_tensor *ingot_relu(ingot_context *, ingot_tensor *);
-ingot_tensor *ingot_sigmoid(ingot_context *, ingot_tensor *);
-ingot_tensor *ingot_softplus(ingot_context *, ingot_tensor *);
-ingot_tensor *ingot_gelu(ingot_context *, ingot_tensor *, bool tanh_form);
-ingot_tensor *ingot_clamp(ingot_context *, ingot_tensor *, double lo, double hi);
-ingot_tensor *ingot_leaky_relu(ingot_context *, ingot_tensor *, double alpha);
-ingot_tensor *ingot_prelu(ingot_context *, ingot_tensor *,
-                          ingot_tensor *slope); /* slope broadcasts */
-ingot_tensor *ingot_elu(ingot_context *, ingot_tensor *, double alpha);
-ingot_tensor *ingot_selu(ingot_context *, ingot_tensor *, double alpha, double gamma);
-ingot_tensor *ingot_celu(ingot_context *, ingot_tensor *, double alpha);
-ingot_tensor *ingot_hard_sigmoid(ingot_context *, ingot_tensor *, double alpha, double beta);
-ingot_tensor *ingot_hard_swish(ingot_context *, ingot_tensor *);
-ingot_tensor *ingot_swish(ingot_context *, ingot_tensor *, double beta); /* beta 1: SiLU */
-ingot_tensor *ingot_mish(ingot_context *, ingot_tensor *);
-ingot_tensor *ingot_softsign(ingot_context *, ingot_tensor *);
-ingot_tensor *ingot_thresholded_relu(ingot_context *, ingot_tensor *, double alpha);
-ingot_tensor *ingot_soft_shrink(ingot_context *, ingot_tensor *, double lambda, double bias);
+/* Activations, of floats; formulas as in the ONNX operator specification. */
+/* max(x, 0), of any numbers */
+ingot_tensor *ingot_relu(ingot_context *, ingot_tensor *x);
+/* 1 / (1 + e^-x) */
+ingot_tensor *ingot_sigmoid(ingot_context *, ingot_tensor *x);
+/* log(1 + e^x) */
+ingot_tensor *ingot_softplus(ingot_context *, ingot_tensor *x);
+/* x/2 (1 + erf(x / sqrt 2)), or x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
+ingot_tensor *ingot_gelu(ingot_context *, ingot_tensor *x, bool tanh_form);
+/* min(max(x, lo), hi), of any numbers */
+ingot_tensor *ingot_clamp(ingot_context *, ingot_tensor *x, double lo, double hi);
+/* x < 0 ? alpha x : x; by a tensor, which broadcasts */
+ingot_tensor *ingot_leaky_relu(ingot_context *, ingot_tensor *x, double alpha);
+ingot_tensor *ingot_prelu(ingot_context *, ingot_tensor *x, ingot_tensor *slope);
+/* x < 0 ? alpha (e^x - 1) : x; times gamma */
+ingot_tensor *ingot_elu(ingot_context *, ingot_tensor *x, double alpha);
+ingot_tensor *ingot_selu(ingot_context *, ingot_tensor *x, double alpha, double gamma);
+/* max(0, x) + min(0, alpha (e^(x / alpha) - 1)) */
+ingot_tensor *ingot_celu(ingot_context *, ingot_tensor *x, double alpha);
+/* max(0, min(1, alpha x + beta)); x times that of 1/6 and 1/2 */
+ingot_tensor *ingot_hard_sigmoid(ingot_context *, ingot_tensor *x, double alpha, double beta);
+ingot_tensor *ingot_hard_swish(ingot_context *, ingot_tensor *x);
+/* x sigmoid(beta x); beta 1: SiLU */
+ingot_tensor *ingot_swish(ingot_context *, ingot_tensor *x, double beta);
+/* x tanh(softplus x) */
+ingot_tensor *ingot_mish(ingot_context *, ingot_tensor *x);
+/* x / (1 + |x|) */
+ingot_tensor *ingot_softsign(ingot_context *, ingot_tensor *x);
+/* x > alpha ? x : 0 */
+ingot_tensor *ingot_thresholded_relu(ingot_context *, ingot_tensor *x, double alpha);
+/* x < -lambda ? x + bias : x > lambda ? x - bias : 0 (ONNX Shrink) */
+ingot_tensor *ingot_soft_shrink(ingot_context *, ingot_tensor *x, double lambda, double bias);
 
 /* Linear algebra.  matmul follows numpy.matmul (1-D operands, broadcast batches); accumulates in
  * the accumulate type of the dtype. */
@@ -36,6 +50,7 @@ ingot_tensor *ingot_linear(ingot_context *, ingot_tensor *x, ingot_tensor *w, in
 /* alpha a b + beta d of matrices, transposed where asked; d broadcasts and may be NULL. */
 ingot_tensor *ingot_gemm(ingot_context *, ingot_tensor *a, ingot_tensor *b, ingot_tensor *d,
                          double alpha, double beta, bool trans_a, bool trans_b);
+/* numpy.einsum: "bij,bjk->bik", "..." for broadcast axes, of n operands of one dtype. */
 ingot_tensor *ingot_einsum(ingot_context *, const char *equation, int n,
                            ingot_tensor *const *operands);
 
@@ -49,16 +64,19 @@ ingot_tensor *ingot_hardmax(ingot_context *, ingot_tensor *, int axis);
 ingot_tensor *ingot_logsumexp(ingot_context *, ingot_tensor *, unsigned axes, bool keepdims);
 
 /* n-d convolution: x [N, C, d...], w [M, C/group, k...], b [M] or NULL; arrays have one entry per
- * spatial axis; pads_lo/pads_hi are zeros added before and after. */
+ * spatial axis, or are NULL: strides and dilations of 1, no padding; pads_lo/pads_hi are zeros added before and after.  [N, M, o...] with
+ * o = (pads_lo + d + pads_hi - dilation (k - 1) - 1) / stride + 1, rounded down. */
 ingot_tensor *ingot_conv(ingot_context *, ingot_tensor *x, ingot_tensor *w, ingot_tensor *b,
                          const int64_t *strides, const int64_t *dilations, const int64_t *pads_lo,
                          const int64_t *pads_hi, int64_t group);
-/* Transposed: w [C, M/group, k...]; out_pads are added to the end of the result. */
+/* Transposed: w [C, M/group, k...]; out_pads are added to the end of the result.  [N, M, o...] with
+ * o = stride (d - 1) + dilation (k - 1) + 1 + out_pads - pads_lo - pads_hi. */
 ingot_tensor *ingot_conv_transpose(ingot_context *, ingot_tensor *x, ingot_tensor *w,
                                    ingot_tensor *b, const int64_t *strides,
                                    const int64_t *dilations, const int64_t *pads_lo,
                                    const int64_t *pads_hi, const int64_t *out_pads, int64_t group);
-/* Pooling over the axes 2..rank-1. */
+/* Pooling over the axes 2..rank-1, for which arrays have an entry each; sizes, and NULL, as of a convolution.  count_pads: the average is by the
+ * size of the window, else by what of it is in x. */
 ingot_tensor *ingot_max_pool(ingot_context *, ingot_tensor *x, const int64_t *kernel,
                              const int64_t *strides, const int64_t *dilations,
                              const int64_t *pads_lo, const int64_t *pads_hi);
@@ -84,32 +102,39 @@ ingot_tensor *ingot_lp_reduce(ingot_context *, ingot_tensor *x, double p, unsign
                               bool keepdims);
 
 /* Normalisations.  Statistics in f32 or wider. scale / bias may be NULL; they broadcast to x's shape. */
+/* (x - mean) / sqrt(var + eps) * scale + bias, each [C], of axis 1. */
 ingot_tensor *ingot_batch_norm(ingot_context *, ingot_tensor *x, ingot_tensor *scale,
                                ingot_tensor *bias, ingot_tensor *mean, ingot_tensor *var,
-                               double eps); /* channel axis 1 */
+                               double eps);
+/* The same with the mean and variance over the axes from `axis` on, which may be negative. */
 ingot_tensor *ingot_layer_norm(ingot_context *, ingot_tensor *x, int axis, ingot_tensor *scale,
                                ingot_tensor *bias, double eps);
 /* Also gives the mean and 1 / sqrt(var + eps), in the wide dtype, size 1 along the axes; may be NULL. */
 ingot_tensor *ingot_layer_norm_stats(ingot_context *, ingot_tensor *x, int axis,
                                      ingot_tensor *scale, ingot_tensor *bias, double eps,
                                      ingot_tensor **mean, ingot_tensor **inv_std);
+/* x / sqrt(mean of x^2 + eps) * scale, over the axes from `axis` on. */
 ingot_tensor *ingot_rms_norm(ingot_context *, ingot_tensor *x, int axis, ingot_tensor *scale,
                              double eps);
+/* Statistics of each channel of each sample, of x [N, C, d...]; scale and bias are [C]. */
 ingot_tensor *ingot_instance_norm(ingot_context *, ingot_tensor *x, ingot_tensor *scale,
                                   ingot_tensor *bias, double eps);
+/* Statistics of C / groups channels each, C a multiple of groups; scale and bias are [C]. */
 ingot_tensor *ingot_group_norm(ingot_context *, ingot_tensor *x, int64_t groups,
-                               ingot_tensor *scale, ingot_tensor *bias,
-                               double eps); /* scale, bias per channel */
+                               ingot_tensor *scale, ingot_tensor *bias, double eps);
+/* (x - mean) / (sqrt(var) + 1e-9) (ONNX MeanVarianceNormalization) */
 ingot_tensor *ingot_mean_variance_norm(ingot_context *, ingot_tensor *x, unsigned axes);
+/* x / (sum |x|^p)^(1/p) along an axis; 0 where that is 0 (ONNX LpNormalization) */
 ingot_tensor *ingot_lp_norm(ingot_context *, ingot_tensor *x, int axis, double p);
+/* x / (bias + alpha / size * sum of x^2 over `size` neighbouring channels)^beta (ONNX LRN) */
 ingot_tensor *ingot_lrn(ingot_context *, ingot_tensor *x, int64_t size, double alpha, double beta,
                         double bias);
 
 /* Positions (i64 [rank, n]) of the nonzero elements in row-major order; n is a run-time dim. */
 ingot_tensor *ingot_nonzero(ingot_context *, ingot_tensor *);
-/* The k greatest (or smallest) along an axis, sorted; ties by index. out[0] values, out[1] i64 indices. */
-ingot_tensor *ingot_compress(ingot_context *, ingot_tensor *x, ingot_tensor *condition,
-                             int axis); /* -1: flat */
+/* The slices along axis (-1: the elements, [n]) whose entry of condition, a list of bool, is true; n is a run-time dim. Beyond the list's
+ * end there are none. */
+ingot_tensor *ingot_compress(ingot_context *, ingot_tensor *x, ingot_tensor *condition, int axis);
 /* out: the different slices along axis (-1: elements), index of the first of each, for each of x's its place
  * among them, how often each comes. */
 void ingot_unique(ingot_context *, ingot_tensor *, int axis, bool sorted, ingot_tensor *out[4]);
@@ -118,6 +143,7 @@ ingot_tensor *ingot_nms(ingot_context *, ingot_tensor *boxes, ingot_tensor *scor
                         ingot_tensor *most_per_class, ingot_tensor *iou, ingot_tensor *least_score,
                         bool centered);
 ingot_tensor *ingot_det(ingot_context *, ingot_tensor *); /* [..., n, n] -> [...] */
+/* The k greatest (or smallest) along an axis (may be negative), sorted; ties by index. out[0] values, out[1] i64 indices. */
 void ingot_topk(ingot_context *, ingot_tensor *, ingot_dim *k, int axis, bool largest,
                 ingot_tensor *out[2]);
 
@@ -162,8 +188,9 @@ ingot_tensor *ingot_scatter_nd(ingot_context *, ingot_update_op, ingot_tensor *x
 /* A new axis of size depth with `on` at the index and `off` elsewhere (scalars of one dtype). */
 ingot_tensor *ingot_one_hot(ingot_context *, ingot_tensor *index, ingot_dim *depth, int axis,
                             ingot_tensor *off, ingot_tensor *on);
-/* The triangle of the last two axes on and above (or below) the k-th diagonal. */
+/* The triangle of the last two axes on and above (or below) the k-th diagonal; zeros elsewhere. */
 ingot_tensor *ingot_trilu(ingot_context *, ingot_tensor *x, ingot_dim *k, bool upper);
+/* start + i step for i in 0..n-1: [n], in the dtype of both. */
 ingot_tensor *ingot_range(ingot_context *, ingot_dim *n, ingot_tensor *start, ingot_tensor *step);
 /* Running sums, products, maxima ... (ingot_scan), computed in f32 for the narrow floats. exclusive: without the element
  * itself (sums and products); reverse: from the end. */
