@@ -197,8 +197,6 @@ void model_close(Model *);
  * bound to theirs. */
 ingot_status model_build(Model *, const Options *, const Value *values, const bool *bound);
 
-/* ---- cli_process.c ------------------------------------------------------------------------ */
-
 /* cli_progress.c: of what takes long, how far it is. seconds: that it takes, or 0; then the share that is done is told now
  * and then, or nothing is known of it. */
 void progress_quiet(bool);
@@ -206,26 +204,32 @@ void progress_begin(const char *what, double seconds);
 void progress_at(double share);
 void progress_end(void);
 
+/* ---- cli_process.c ------------------------------------------------------------------------ */
+
 /* Runs a program found by PATH; its exit status, 128 + signal, or -1 if it cannot be started. */
 int process_run(const char *const *argv);
-pid_t process_start(const char *const *argv); /* the same in two halves: -1 after a message */
+/* Its standard output goes to the file. */
+int process_run_to(const char *const *argv, const char *file);
+/* The same in two halves, the second in a folder: -1 after a message. */
+pid_t process_start(const char *const *argv);
+pid_t process_start_in(const char *const *argv, const char *dir);
 int process_wait(pid_t);
-int process_run_to(const char *const *argv,
-                   const char *file); /* its standard output goes to the file */
-int cores(void);                      /* of this machine, 1 to 64 */
-/* Builds a bundle's program ("-std=c99") with the system's C compiler, for the target's machine; check: with -DMODEL_CHECK=1. */
-ingot_status build_program(Arena *, const char *dir, const char *name, const char *target,
-                           const char *standard, bool check, bool verbose);
-const char *c_compiler(void);
-/* Of a name that was looked at before. */
+/* The file that a program of this name is, by PATH, or NULL. */
+const char *find_program(Arena *, const char *name);
+int cores(void); /* of this machine, 1 to 64 */
+
+/* ---- cli_cc.c ----------------------------------------------------------------------------- */
+
+const char *c_compiler(void); /* $CC, or cc */
+/* What is known of a target's machine, by a name that was looked at before. */
 Target machine_target(Arena *, const char *target);
 /* Why programs for the target do not run on this machine; NULL: they may. */
 const char *runs_elsewhere(Arena *, const char *target);
-/* A file that identifies the C compiler: its path, or NULL. */
-const char *find_program(Arena *, const char *name);
 /* The words of the C compiler for a target and those that bundles get, ended by NULL. */
 const char *const *compiler_words(Arena *, const char *target);
-
+/* Builds a bundle's program ("-std=c99") with the system's C compiler, for the target's machine; check: with -DMODEL_CHECK=1. */
+ingot_status build_program(Arena *, const char *dir, const char *name, const char *target,
+                           const char *standard, bool check, bool verbose);
 /* Compiles dir/kernels_N.c to dir/kernels_N.s; false, silently, if there is no compiler for the target. */
 bool compile_to_assembly(Arena *, const char *dir, int n, const char *target);
 

@@ -1,0 +1,287 @@
+/* cli_cc.c - the C compiler: which it is, for which machine, and the programs that it builds of bundles, on all cores. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "targets.h"
+
+const char *c_compiler(void)
+{
+    const char *cc = getenv("CC");
+    return cc && *cc ? cc : "cc";
+}
+
+enum { MAX_WORDS = 64 };
+
+/* $CC may hold flags: "ccache gcc -m32". */
+static int words(Arena *a, const char *text, const char **argv)
+{
+    int n = 0;
+    while (*text && n < 16) {
+        size_t skip = strspn(text, " "), len = strcspn(text + skip, " ");
+        if (len)
+            argv[n++] = arena_printf(a, "%.*s", (int)len, text + skip);
+        text += skip + len;
+    }
+    return n;
+}
+
+/* The running compilers: at most one a core. */
+typedef struct {
+    const char *dir; /* where they run, with relative names: a cache of objects knows them again */
+    pid_t pid[64];
+    int n, max;
+    bool failed;
+} Jobs;
+
+static Jobs jobs_in(const char *dir)
+{
+    return (Jobs){.dir = dir, .max = cores()};
+}
+
+static void job_wait(Jobs *j)
+{
+    j->failed |= process_wait(j->pid[0]) != 0;
+    memmove(j->pid, j->pid + 1, (size_t)--j->n * sizeof j->pid[0]);
+}
+
+static void job_start(Jobs *j, const char *const *argv)
+{
+    if (j->n == j->max)
+        job_wait(j);
+    pid_t pid = j->failed ? -1 : process_start_in(argv, j->dir);
+    if (pid < 0)
+        j->failed = true;
+    else
+        j->pid[j->n++] = pid;
+}
+
+static void jobs_wait(Jobs *j)
+{
+    while (j->n)
+        job_wait(j);
+}
+
+/* Of n files, how many bytes each of those up to it have. */
+static double *sizes(Arena *a, const char *dir, const char *const *files, int n)
+{
+    double *sum = NEWN(a, double, n + 1);
+    for (int i = 0; i < n; i++) {
+        struct stat s;
+        bool known = !stat(arena_printf(a, "%s/%s", dir, files[i]), &s);
+        sum[i + 1] = sum[i] + (known ? (double)s.st_size : 0);
+    }
+    return sum;
+}
+
+/* The first ones of those that were started are done. */
+static void jobs_told(const Jobs *j, const double *size, int started, int all)
+{
+    if (all && size[all] > 0)
+        progress_at(size[started - j->n] / size[all]);
+}
+
+/* Appends those of a folder in dir: "", "host/". */
+static void source_files(Arena *a, const char *dir, const char *folder, const char ***files, int *n)
+{
+    DIR *d = opendir(arena_printf(a, "%s/%s", dir, folder));
+    for (struct dirent *e; d && (e = readdir(d));) {
+        size_t len = strlen(e->d_name);
+        if (len > 2 && !strcmp(e->d_name + len - 2, ".c"))
+            vec_push(a, *files, *n, arena_printf(a, "%s%s", folder, e->d_name));
+    }
+    if (d)
+        closedir(d);
+}
+
+/* What is known of a target's machine. */
+Target machine_target(Arena *a, const char *target)
+{
+    Target t = {0};
+    ingot_status status;
+    (void)target_make(&t, a, target, &status);
+    return t;
+}
+
+/* The words of the C compiler for it: $CC, else what its file names, else cc; and what it is told about the machine. */
+static int compiler_for(Arena *a, const char *target, const char **argv)
+{
+    const Target t = machine_target(a, target);
+    const char *told = getenv("CC");
+    int n = words(a, t.machine && t.cc && !(told && *told) ? t.cc : c_compiler(), argv);
+    char here[4096]; /* it runs in other folders than this one */
+    if (n && *argv[0] != '/' && strchr(argv[0], '/') && getcwd(here, sizeof here))
+        argv[0] = arena_printf(a, "%s/%s", here, argv[0]);
+    return n;
+}
+
+static int machine_words(Arena *a, const char *target, const char **argv)
+{
+    const Target t = machine_target(a, target);
+    return t.gpu || !t.flags ? 0 : words(a, t.flags, argv);
+}
+
+/* A file may tell of any machine. */
+static bool runs_here(const Target *t)
+{
+    struct utsname here;
+    if (!t->machine || uname(&here))
+        return true;
+    size_t n = strlen(here.machine);
+    return !t->bare && !strncmp(t->machine, here.machine, n) && t->machine[n] == '-';
+}
+
+const char *runs_elsewhere(Arena *a, const char *target)
+{
+    const Target t = machine_target(a, target);
+    if (!runs_here(&t))
+        return arena_printf(a, "a program for %s (%s) does not run here", target, t.machine);
+    if (t.wasm)
+        return arena_printf(a, "a program for %s does not run here by itself", target);
+    if (t.gpu || !t.flags || t.machine)
+        return NULL;
+    const char *command = arena_printf(a, "%s %s -fsyntax-only -x c /dev/null >/dev/null 2>&1",
+                                       c_compiler(), t.flags);
+    const char *argv[] = {"sh", "-c", command, NULL};
+    return process_run(argv) ? arena_printf(a, "%s compiles nothing for %s", c_compiler(), target)
+                             : NULL;
+}
+
+/* Where a file of the cache is written: it has its name when it is complete. */
+static const char *part_of(Arena *a, const char *file)
+{
+    return arena_printf(a, "%s.%ld", file, (long)getpid());
+}
+
+/* What a source becomes. */
+typedef struct {
+    const char *file; /* in the program's folder, or, with an absolute path, in that of the cache */
+    bool kept, there; /* in the cache; from an earlier program */
+} Object;
+
+static Object *objects_of(Arena *a, const char *const *source, int n, const char *folder)
+{
+    Object *o = NEWN(a, Object, n + 1);
+    for (int i = 0; i < n; i++) {
+        o[i].file = arena_printf(a, "%.*s.o", (int)strlen(source[i]) - 2, source[i]);
+        o[i].kept = folder && object_is_shared(source[i]);
+        if (o[i].kept)
+            o[i].file = arena_printf(a, "%s/%s", folder, o[i].file);
+        o[i].there = o[i].kept && !access(o[i].file, R_OK);
+    }
+    return o;
+}
+
+/* Those that are not there yet, by the compiler's `base` words in argv, which has room for more. */
+static void compile_objects(Arena *a, Jobs *jobs, const char **argv, int base,
+                            const char *const *source, const Object *o, int n, bool verbose)
+{
+    const double *size = sizes(a, jobs->dir, source, n);
+    for (int i = 0; i < n; i++) {
+        const char *part = o[i].kept ? part_of(a, o[i].file) : o[i].file;
+        const char *tail[] = {"-I.", "-c", "-o", part, source[i], NULL};
+        if (o[i].there)
+            continue;
+        memcpy((void *)(argv + base), tail, sizeof tail);
+        job_start(jobs, argv);
+        jobs_told(jobs, size, i + 1, n);
+        if (verbose)
+            say("  %s %s", c_compiler(), source[i]);
+    }
+    while (jobs->n) {
+        job_wait(jobs);
+        jobs_told(jobs, size, n, n);
+    }
+    for (int i = 0; i < n && !jobs->failed; i++)
+        if (o[i].kept && !o[i].there)
+            jobs->failed = rename(part_of(a, o[i].file), o[i].file) != 0;
+}
+
+ingot_status build_program(Arena *a, const char *dir, const char *name, const char *target,
+                           const char *standard, bool check, bool verbose)
+{
+    const Target machine = machine_target(a, target);
+    if (!runs_here(&machine))
+        return complain(
+            INGOT_USAGE,
+            "ingot: a program for %s (%s) does not run here: `ingot compile` writes its "
+            "bundle, make builds it",
+            target, machine.machine);
+    if (machine.wasm)
+        return complain(
+            INGOT_USAGE,
+            "ingot: a program for %s does not run here by itself: `ingot compile` writes "
+            "its bundle, make builds it, `node run.mjs` runs it",
+            target);
+    const char *flags[] = {standard,   "-O3", "-ffp-contract=off",
+                           "-pthread", "-w",  check ? "-DMODEL_CHECK=1" : "-DMODEL_CHECK=0"};
+    enum { NFLAG = sizeof flags / sizeof flags[0] };
+    const char **files = NULL, *argv[MAX_WORDS];
+    int nfile = 0, base = compiler_for(a, target, argv);
+    source_files(a, dir, "", &files, &nfile);
+    source_files(a, dir, "host/", &files, &nfile);
+    Jobs jobs = jobs_in(dir);
+    progress_begin(arena_printf(a, "%s compiles the model", c_compiler()), 0);
+    for (int i = 0; i < NFLAG; i++)
+        argv[base++] = flags[i];
+    base += machine_words(a, target, argv + base);
+    const Object *object = objects_of(a, files, nfile, objects_folder(a, argv, base));
+    const char **link = NEWN(a, const char *, base + nfile + 8);
+    int nlink = base;
+    memcpy((void *)link, argv, (size_t)base * sizeof *link);
+    for (int i = 0; i < nfile; i++)
+        link[nlink++] = object[i].file;
+    const char *const tail[] = {"-o", name, "-lm", "-ldl", NULL};
+    memcpy((void *)(link + nlink), tail, sizeof tail);
+    compile_objects(a, &jobs, argv, base, files, object, nfile, verbose);
+    job_start(&jobs, link);
+    jobs_wait(&jobs);
+    progress_end();
+    if (jobs.failed)
+        return complain(INGOT_TOOL,
+                        "ingot: %s failed on the compiled model (its messages are above)",
+                        c_compiler());
+    return INGOT_OK;
+}
+
+const char *const *compiler_words(Arena *a, const char *target)
+{
+    static const char *const flags[] = {"-O3", "-ffp-contract=off", "-w"};
+    const char **argv = NEWN(a, const char *, MAX_WORDS + 1);
+    int n = compiler_for(a, target, argv);
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        argv[n++] = flags[i];
+    n += machine_words(a, target, argv + n);
+    argv[n] = NULL;
+    return argv;
+}
+
+bool compile_to_assembly(Arena *a, const char *dir, int n, const char *target)
+{
+    static const char *const flags[] = {"-std=c99", "-O3", "-ffp-contract=off", "-w", "-S"};
+    enum { NFLAG = sizeof flags / sizeof flags[0] };
+    const char *argv[MAX_WORDS];
+    int base = compiler_for(a, target, argv);
+    Jobs jobs = jobs_in(dir);
+    if (!base || !find_program(a, argv[0]))
+        return false;
+    for (int i = 0; i < NFLAG; i++)
+        argv[base++] = flags[i];
+    base += machine_words(a, target, argv + base);
+    progress_begin(arena_printf(a, "%s compiles the kernels", c_compiler()), 0);
+    for (int i = 0; i < n; i++) {
+        const char *tail[] = {"-I.", "-o", arena_printf(a, "kernels_%d.s", i),
+                              arena_printf(a, "kernels_%d.c", i), NULL};
+        memcpy((void *)(argv + base), tail, sizeof tail);
+        job_start(&jobs, argv);
+        progress_at((double)(i + 1 - jobs.n) / n);
+    }
+    jobs_wait(&jobs);
+    progress_end();
+    return !jobs.failed;
+}
