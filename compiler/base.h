@@ -29,6 +29,9 @@ typedef struct {
 } StrBuf;
 void sb_puts(StrBuf *, const char *);
 void sb_write(StrBuf *, const void *, size_t);
+void sb_number(StrBuf *, int64_t); /* as %lld has it, sooner */
+char *sb_room(StrBuf *,
+              size_t n); /* where n more bytes may be written: then .len is one's own affair */
 void sb_printf(StrBuf *, const char *, ...) __attribute__((format(printf, 2, 3)));
 void sb_vprintf(StrBuf *, const char *, va_list);
 void sb_free(StrBuf *);

@@ -251,6 +251,8 @@ struct Context {
     Node *walked;       /* a kernel's: its sink, when kernel_nodes() looked last, */
     Node **walk;        /* and what is below it, sources first */
     int nwalk;
+    Node *viewed; /* the same for kernel_view() */
+    void *view;
     Node **nodes;               /* by id */
     const OriginList **origins; /* by id: who asked for the node, in order; may be NULL */
     uint32_t nnode;
@@ -421,7 +423,12 @@ IndexCheck index_check_of(Context *, Node *);
 /* ---- symbolic.c, divmod.c: integer expressions (dtype INDEX, and BOOL over them) -------
  * Every function returns a simplified node; bounds in Node.lo/hi are sound. */
 void symbolic_bounds(Context *, Node *, int64_t *lo, int64_t *hi); /* called by node_make */
-Node *idx(Context *, int64_t);
+Node *idx_number(Context *, int64_t);
+static inline Node *idx(Context *c, int64_t v)
+{
+    const bool few = v >= 0 && v < FEW_IDX;
+    return few && c->few[v] ? c->few[v] : idx_number(c, v);
+}
 Node *idx_add(Context *, Node *, Node *);
 Node *idx_sub(Context *, Node *, Node *);
 Node *idx_mul(Context *, Node *, Node *);
@@ -460,8 +467,20 @@ Node *idx_from_value(Context *, Node *value);
 Node *substitute(Context *, Node *e, int n, Node *const *from, Node *const *to);
 /* e simplified under the assumption that `cond` holds. */
 Node *simplify_given(Context *, Node *e, Node *cond);
-int64_t sat_add(int64_t, int64_t);
-int64_t sat_mul(int64_t, int64_t);
+static inline int64_t sat_add(int64_t a, int64_t b)
+{
+    int64_t r;
+    if (!__builtin_add_overflow(a, b, &r))
+        return r;
+    return a < 0 ? INT64_MIN : INT64_MAX;
+}
+static inline int64_t sat_mul(int64_t a, int64_t b)
+{
+    int64_t r;
+    if (!__builtin_mul_overflow(a, b, &r))
+        return r;
+    return (a < 0) != (b < 0) ? INT64_MIN : INT64_MAX;
+}
 /* How many blocks, the last of which may be no whole one, an extent has. */
 static inline int64_t ceil_div(int64_t extent, int64_t block)
 {

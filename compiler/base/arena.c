@@ -12,9 +12,10 @@ typedef struct Block_ {
     _Alignas(16) unsigned char bytes[];
 } Chunk;
 struct Arena {
-    Chunk *chunk;
+    Chunk *chunk; /* the first one lies behind the arena: most passes need no other */
     size_t total;
 };
+enum { FIRST_CHUNK = 928, SECOND_CHUNK = 4096, GREATEST_CHUNK = 1 << 20 };
 
 static void *must(void *p)
 {
@@ -24,9 +25,17 @@ static void *must(void *p)
     abort();
 }
 
+static Chunk *first_chunk(Arena *a)
+{
+    return (Chunk *)(void *)(a + 1);
+}
+
 Arena *arena_new(void)
 {
-    return must(calloc(1, sizeof(Arena)));
+    Arena *a = must(malloc(sizeof *a + sizeof *a->chunk + FIRST_CHUNK));
+    *a = (Arena){.chunk = first_chunk(a), .total = FIRST_CHUNK};
+    *a->chunk = (Chunk){.size = FIRST_CHUNK};
+    return a;
 }
 
 void arena_free(Arena *a)
@@ -35,7 +44,8 @@ void arena_free(Arena *a)
         return;
     for (Chunk *c = a->chunk; c;) {
         Chunk *next = c->next;
-        free(c);
+        if (c != first_chunk(a))
+            free(c);
         c = next;
     }
     free(a);
@@ -47,18 +57,17 @@ void *arena_alloc(Arena *a, size_t bytes)
         must(NULL);
     bytes = (bytes + 15) & ~(size_t)15;
     Chunk *c = a->chunk;
-    if (!c || c->size - c->used < bytes) {
+    if (c->size - c->used < bytes) {
         /* Chunks double up to 1 MiB, so that a kernel's small arena stays small. */
-        size_t size = c ? c->size * 2 : 4096;
-        if (size > (1u << 20))
-            size = 1u << 20;
+        size_t size = c->size < SECOND_CHUNK ? SECOND_CHUNK : c->size * 2;
+        if (size > GREATEST_CHUNK)
+            size = GREATEST_CHUNK;
         if (size < bytes)
             size = bytes;
         Chunk *fresh = must(malloc(sizeof *fresh + size));
         *fresh = (Chunk){.size = size};
         a->total += size;
-        if (c && bytes > size / 2 &&
-            c->size - c->used > size / 8) { /* keep the roomier one in front */
+        if (bytes > size / 2 && c->size - c->used > size / 8) { /* keep the roomier one in front */
             fresh->next = c->next;
             c->next = fresh;
             fresh->used = bytes;
@@ -123,12 +132,31 @@ void *vec_of(Arena *a, const void *items, size_t n, size_t size)
 
 /* ---- text and maps live on the C heap: they grow a lot and die early ------------------- */
 
-void sb_write(StrBuf *sb, const void *bytes, size_t n)
+char *sb_room(StrBuf *sb, size_t n)
 {
     if (sb->len + n + 1 > sb->cap) {
         sb->cap = (sb->len + n + 1) * 2;
         sb->data = must(realloc(sb->data, sb->cap));
     }
+    return sb->data + sb->len;
+}
+
+void sb_number(StrBuf *sb, int64_t v)
+{
+    enum { DIGITS = 20 };
+    char text[DIGITS], *at = text + DIGITS;
+    uint64_t rest = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+    do
+        *--at = (char)('0' + rest % 10);
+    while (rest /= 10);
+    if (v < 0)
+        *--at = '-';
+    sb_write(sb, at, (size_t)(text + DIGITS - at));
+}
+
+void sb_write(StrBuf *sb, const void *bytes, size_t n)
+{
+    (void)sb_room(sb, n);
     if (n)
         memcpy(sb->data + sb->len, bytes, n);
     sb->len += n;
@@ -177,7 +205,8 @@ void map_put(Map *m, uint64_t key, void *value)
         BUG("a map holds no NULL");
     if (m->n * 2 >= m->cap) {
         Map bigger = {.cap = m->cap ? m->cap * 4 : 16};
-        bigger.value = must(calloc(bigger.cap, sizeof *bigger.value + sizeof *bigger.key));
+        bigger.value = must(malloc(bigger.cap * (sizeof *bigger.value + sizeof *bigger.key)));
+        memset((void *)bigger.value, 0, bigger.cap * sizeof *bigger.value);
         bigger.key = (uint64_t *)(void *)(bigger.value + bigger.cap); /* behind them */
         for (size_t i = 0; i < m->cap; i++)
             if (m->value[i]) {

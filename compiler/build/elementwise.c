@@ -46,11 +46,26 @@ static bool accepts(Context *c, const char *name, int classes, Node *x)
 
 /* ---- broadcasting ------------------------------------------------------------------------- */
 
+/* The same dims for all: nothing is stretched, and they were checked when the first was made. */
+static bool equal_shapes(int n, Node *const *x)
+{
+    bool equal = true;
+    for (int i = 1; i < n && equal; i++)
+        equal = x[i]->rank == x[0]->rank &&
+                !memcmp((void *)x[i]->shape, (void *)x[0]->shape, x[0]->rank * sizeof(Node *));
+    return equal;
+}
+
 bool broadcast_shape(Context *c, const char *what, int n, Node *const *x, int *rank, Node **dims)
 {
     int widest = 0;
     for (int i = 0; i < n; i++)
         widest = x[i]->rank > widest ? x[i]->rank : widest;
+    if (n && equal_shapes(n, x)) {
+        *rank = widest;
+        memcpy((void *)dims, (void *)x[0]->shape, (size_t)widest * sizeof *dims);
+        return true;
+    }
     for (int a = 0; a < widest; a++) {
         dims[a] = idx(c, 1);
         for (int i = 0; i < n; i++) {

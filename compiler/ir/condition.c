@@ -75,7 +75,9 @@ static bool split_low(const Poly *p, Poly *high, Poly *low, bool equal)
 /* Positive terms on the left; the others and the constant, with their sign turned, on the right. */
 static Node *compare_node(Context *c, Op op, const Poly *p)
 {
-    Poly left = {0}, right = {0};
+    Poly left, right;
+    left.n = right.n = 0;
+    left.k = 0;
     for (int i = 0; i < p->n; i++)
         if (p->t[i].coef > 0)
             left.t[left.n++] = p->t[i];

@@ -3,68 +3,96 @@
 
 #include "compiler.h"
 
+/* A walk over sources: where it is, and what it has passed. */
+typedef struct {
+    Node *node;
+    uint32_t next;
+} Frame;
+
+typedef struct {
+    Frame *stack;
+    uint64_t *seen; /* bits by id */
+    Node **order;
+    size_t depth, deepest, n, room;
+    Arena *scratch; /* NULL: what there is at first has been enough */
+} Walk;
+
+static inline Arena *scratch_of(Walk *w)
+{
+    return w->scratch ? w->scratch : (w->scratch = arena_new());
+}
+
+static inline void append(Walk *w, Node *t)
+{
+    if (w->n == w->room) {
+        w->order = vec_grow(scratch_of(w), (void *)w->order, w->room, sizeof *w->order);
+        w->room *= 2;
+    }
+    w->order[w->n++] = t;
+}
+
+/* Seen for the first time: a leaf is in order at once, others once their sources are. */
+static inline void enter(Walk *w, Node *t)
+{
+    w->seen[t->id / 64] |= UINT64_C(1) << (t->id % 64);
+    if (!t->nsrc) {
+        append(w, t);
+        return;
+    }
+    if (w->depth == w->deepest) {
+        Frame *grown = NEWN(scratch_of(w), Frame, w->deepest * 2);
+        memcpy((void *)grown, (void *)w->stack, w->depth * sizeof *grown);
+        w->stack = grown;
+        w->deepest *= 2;
+    }
+    w->stack[w->depth++] = (Frame){t, 0};
+}
+
+static inline bool is_seen(const Walk *w, const Node *t)
+{
+    return w->seen[t->id / 64] >> (t->id % 64) & 1;
+}
+
 /* Depth-first post-order over sources.  Ids are dense within a context, so "seen" is a bit array
  * as long as the greatest id of the roots: sources have smaller ids than their users. */
 Node **graph_toposort(Arena *a, int nroot, Node *const *roots, int *n)
 {
-    typedef struct {
-        Node *node;
-        uint32_t next;
-    } Frame;
+    /* most graphs are a kernel's: a few hundred nodes, walked thousands of times */
+    enum { DEPTH = 64, WORDS = 512, NODES = 256 };
+    Frame stack[DEPTH];
+    uint64_t bits[WORDS];
+    Node *order[NODES];
+    Walk w = {.stack = stack, .seen = bits, .order = order, .deepest = DEPTH, .room = NODES};
     uint32_t top = 0;
     for (int i = 0; i < nroot; i++)
         if (roots[i]->id >= top)
             top = roots[i]->id + 1;
-    /* most graphs are a kernel's: a few hundred nodes, walked thousands of times */
-    Frame some[64], *stack = some;
-    uint64_t bits[32], *seen = bits;
-    size_t words = (size_t)top / 64 + 1, cap = sizeof some / sizeof *some, depth = 0;
-    Arena *scratch = NULL;
-    if (words > sizeof bits / sizeof *bits) {
-        scratch = arena_new();
-        seen = NEWN(scratch, uint64_t, words);
-    } else {
+    const size_t words = (size_t)top / 64 + 1;
+    if (words > WORDS)
+        w.seen = NEWN(scratch_of(&w), uint64_t, words);
+    else
         memset(bits, 0, words * sizeof *bits);
-    }
-    Node *first[256], **order = first; /* until it is known how many there are */
-    size_t room = sizeof first / sizeof *first;
-    *n = 0;
     for (int i = 0; i < nroot; i++) {
-        if (seen[roots[i]->id / 64] >> (roots[i]->id % 64) & 1)
-            continue;
-        seen[roots[i]->id / 64] |= UINT64_C(1) << (roots[i]->id % 64);
-        stack[depth++] = (Frame){roots[i], 0};
-        while (depth) {
-            Frame *f = &stack[depth - 1];
+        if (!is_seen(&w, roots[i]))
+            enter(&w, roots[i]);
+        while (w.depth) {
+            Frame *f = &w.stack[w.depth - 1];
             Node *t = f->node;
             uint32_t next = f->next;
-            while (next < t->nsrc && seen[t->src[next]->id / 64] >> (t->src[next]->id % 64) & 1)
+            while (next < t->nsrc && is_seen(&w, t->src[next]))
                 next++;
             if (next == t->nsrc) {
-                if ((size_t)*n == room) {
-                    scratch = scratch ? scratch : arena_new();
-                    order = vec_grow(scratch, (void *)order, room, sizeof *order);
-                    room *= 2;
-                }
-                order[(*n)++] = t;
-                depth--;
+                append(&w, t);
+                w.depth--;
                 continue;
             }
-            Node *s = t->src[next];
             f->next = next + 1;
-            seen[s->id / 64] |= UINT64_C(1) << (s->id % 64);
-            if (depth == cap) {
-                scratch = scratch ? scratch : arena_new();
-                Frame *grown = NEWN(scratch, Frame, cap * 2);
-                memcpy((void *)grown, (void *)stack, cap * sizeof *stack);
-                stack = grown;
-                cap *= 2;
-            }
-            stack[depth++] = (Frame){s, 0};
+            enter(&w, t->src[next]);
         }
     }
-    Node **all = vec_of(a, (void *)order, (size_t)*n, sizeof *order);
-    arena_free(scratch);
+    *n = (int)w.n;
+    Node **all = vec_of(a, (void *)w.order, w.n, sizeof *w.order);
+    arena_free(w.scratch);
     return all;
 }
 

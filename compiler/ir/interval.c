@@ -5,22 +5,6 @@
  * ranges and for one division or remainder by a constant; elsewhere they may be wide. */
 #include "symbolic.h"
 
-int64_t sat_add(int64_t a, int64_t b)
-{
-    int64_t r;
-    if (!__builtin_add_overflow(a, b, &r))
-        return r;
-    return a < 0 ? INT64_MIN : INT64_MAX;
-}
-
-int64_t sat_mul(int64_t a, int64_t b)
-{
-    int64_t r;
-    if (!__builtin_mul_overflow(a, b, &r))
-        return r;
-    return (a < 0) != (b < 0) ? INT64_MIN : INT64_MAX;
-}
-
 /* An unknown side stays unknown whatever is added to it. */
 int64_t lo_add(int64_t a, int64_t b)
 {

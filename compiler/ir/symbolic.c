@@ -10,15 +10,14 @@
  *
  * Requires sources of dtype INDEX in the same context.  Divisions are in divmod.c, conditions in
  * condition.c, bounds in interval.c, proofs about symbolic extents in prove.c. */
+#include <string.h>
+
 #include "symbolic.h"
 
-Node *idx(Context *c, int64_t v)
+Node *idx_number(Context *c, int64_t v)
 {
-    bool few = v >= 0 && v < FEW_IDX;
-    if (few && c->few[v])
-        return c->few[v];
     Node *n = node_make(c, OP_CONST, INGOT_INDEX, (Arg){.i = v}, 0, NULL, 0, NULL);
-    if (few)
+    if (v >= 0 && v < FEW_IDX)
         c->few[v] = n;
     return n;
 }
@@ -227,7 +226,10 @@ static Node *poly_chain(Context *c, const Poly *p)
 
 Node *poly_node(Context *c, const Poly *p)
 {
-    Poly q = *p;
+    Poly q; /* of which most terms are empty */
+    q.n = p->n;
+    q.k = p->k;
+    memcpy(q.t, p->t, (size_t)p->n * sizeof *q.t);
     while (poly_recombine(c, &q))
         continue;
     return poly_chain(c, &q);

@@ -234,7 +234,7 @@ static bool is_products_sum(Node *body)
     return n > 0;
 }
 
-View kernel_view(Arena *a, const Kernel *k)
+static View view_of(Arena *a, const Kernel *k)
 {
     View v = {0};
     Node *end = k->sink->src[0];
@@ -264,6 +264,20 @@ View kernel_view(Arena *a, const Kernel *k)
             v.reduce[i]->nsrc == v.dot->nsrc &&
             !memcmp(v.reduce[i]->src + 1, v.dot->src + 1, (v.dot->nsrc - 1) * sizeof *v.dot->src);
     return v;
+}
+
+View kernel_view(const Kernel *k)
+{
+    Context *c = k->c;
+    if (c->viewed != k->sink) {
+        Arena *a = arena_new();
+        View *v = NEW(c->arena, View);
+        *v = view_of(a, k);
+        c->view = v;
+        c->viewed = k->sink;
+        arena_free(a);
+    }
+    return *(const View *)c->view;
 }
 
 bool view_reuses(const View *v, Node *moves, Node *stays)

@@ -11,13 +11,18 @@ static void says(StrBuf *sb, Arena *a, const Step *s, bool may_copy)
 {
     const Kernel *k = s->kernel;
     kernel_text(sb, a, k, true, NULL);
-    sb_printf(sb, "%d %d %lld %lld;", may_copy, k->serial, (long long)k->flops,
-              (long long)k->bytes);
-    for (int i = 0; i < k->naxis; i++)
-        sb_printf(sb, "%s %d%d%d;", k->axes[i].name, k->axes[i].reduced, k->axes[i].staged,
-                  k->axes[i].scanned);
-    for (int i = 0; i < s->nbuf; i++)
-        sb_printf(sb, "%d %d;", (int)s->bufs[i]->kind, s->bufs[i]->rank);
+    const int64_t of_kernel[] = {may_copy, k->serial, k->flops, k->bytes};
+    sb_write(sb, of_kernel, sizeof of_kernel);
+    for (int i = 0; i < k->naxis; i++) {
+        const Axis *x = &k->axes[i];
+        const bool of_axis[] = {x->reduced, x->staged, x->scanned};
+        sb_write(sb, x->name, strlen(x->name) + 1);
+        sb_write(sb, of_axis, sizeof of_axis);
+    }
+    for (int i = 0; i < s->nbuf; i++) {
+        const int of_buffer[] = {(int)s->bufs[i]->kind, s->bufs[i]->rank};
+        sb_write(sb, of_buffer, sizeof of_buffer);
+    }
 }
 
 Decided *decided(Map *known, Arena *keep, const Step *s, bool may_copy)

@@ -407,7 +407,7 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
 {
     const Kernel *k = (*nest)->k;
     const Target *t = (*nest)->target;
-    View v = kernel_view(a, k);
+    View v = kernel_view(k);
     *nlanes = 0;
     Nest *rows = nest_clone(*nest);
     if (staged_rows_opts(a, rows, bufs, may_copy, lanes, nlanes)) {

@@ -201,12 +201,12 @@ static int order_as_stored(Nest *n, const View *v)
 
 void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *want)
 {
-    View v = kernel_view(a, (*nest)->k);
+    View v = kernel_view((*nest)->k);
     bool staged = false;
     for (int i = 0; i < (*nest)->k->naxis; i++)
         staged |= (*nest)->k->axes[i].staged;
     if (staged) {
-        (void)choose_rows_opts(a, nest);
+        (void)choose_rows_opts(nest);
         return;
     }
     if (v.nstore != 1 || choose_mma_opts(a, nest, bufs, want))
@@ -219,7 +219,7 @@ void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
     }
     join_columns(tiled, &v);
     const Kernel *k = tiled->k;
-    v = kernel_view(a, k);
+    v = kernel_view(k);
     int columns = -1, rows = -1;
     int64_t stride;
     for (int i = 0; i < v.nrange; i++) {
@@ -250,7 +250,7 @@ void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
         done = contraction(tiled, &v, rows, columns);
     if (keep(nest, tiled, done) || !(*nest)->target->units)
         return;
-    v = kernel_view(a, (*nest)->k);
+    v = kernel_view((*nest)->k);
     int last = order_as_stored(*nest, &v);
     if (last >= 0)
         parts_layouts(*nest, &v, bufs, -1, last, want);

@@ -196,7 +196,7 @@ static bool block_opts(Nest *n, const Product *p, const TileSize *b, bool early)
 /* Copied ahead, if they lie so that they can be, or else, of depth 0, element by element in each step. */
 bool mma_stage(Nest **nest, const char *outer, int64_t depth)
 {
-    const View v = kernel_view((*nest)->arena, (*nest)->k);
+    const View v = kernel_view((*nest)->k);
     const bool boxes = tc_in_place((*nest)->tc), gather = !depth && !boxes;
     for (; depth >= 2 || (gather && !depth); depth--) {
         Nest *tried = nest_clone(*nest);
@@ -409,7 +409,7 @@ static void lay_out(const Nest *n, const View *v, const Buffer *const *bufs, con
 bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *want)
 {
     const Kernel *k = (*nest)->k;
-    View v = kernel_view(a, k);
+    View v = kernel_view(k);
     Node *term[TC_MOST_TERMS];
     if (!v.dot || v.nstore != 1 || v.nreduce != 1 || v.nfactor != 2 || k->flops < LEAST_WORK ||
         tc_terms(v.dot->src[0], term, TC_MOST_TERMS) != 1)

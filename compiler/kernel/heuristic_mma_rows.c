@@ -102,10 +102,10 @@ static bool rows_opts(Nest *n, const View *v, const Attention *at, const Tc *u, 
     return good && !nest_check(n);
 }
 
-bool choose_rows_opts(Arena *a, Nest **nest)
+bool choose_rows_opts(Nest **nest)
 {
     enum { WARPS = 4, LEAST_WARPS = 2 };
-    const View v = kernel_view(a, (*nest)->k);
+    const View v = kernel_view((*nest)->k);
     Attention at = {.rows = NULL};
     if (v.nstore != 1 || !find_sums(&v, &at) || !find_ranges(*nest, &v, &at))
         return false;

@@ -119,7 +119,7 @@ bool staged_rows_opts(Arena *a, Nest *nest, const Buffer *const *bufs, bool may_
                       int *nlanes)
 {
     const Kernel *k = nest->k;
-    Operands o = {a, nest, kernel_view(a, k), bufs, may_copy, NEWN(a, bool, k->narg)};
+    Operands o = {a, nest, kernel_view(k), bufs, may_copy, NEWN(a, bool, k->narg)};
     const View *v = &o.v;
     Node *staged, *sum = sum_of_rows(v, &staged);
     RowsTile best = {.score = 0};

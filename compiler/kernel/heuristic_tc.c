@@ -262,7 +262,7 @@ static bool fits(Arena *a, const Nest *n, const Layout *want, const Layout *copy
         if (want[i].n || copy[i].n)
             k->args[i].layout = want[i].n ? want[i] : copy[i];
     }
-    View v = kernel_view(a, k);
+    View v = kernel_view(k);
     Node *lanes = k->axes[n->axis[n->tc_axis[TC_COLUMNS]].root].range;
     int64_t stride;
     for (int j = 0; j < v.nstore; j++) /* it is copied if it does not lie so */

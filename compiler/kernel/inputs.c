@@ -35,7 +35,7 @@ void copy_inputs(Plan *p)
         Step *s = p->main.step[i];
         View v = {0};
         if (s->kind == STEP_KERNEL)
-            v = kernel_view(a, s->kernel);
+            v = kernel_view(s->kernel);
         for (int j = 0; j < s->nbuf && v.dot; j++) {
             Buffer *b = s->bufs[j];
             if (b->kind != BUF_INPUT || !wants_border(s, &v, j))

@@ -41,7 +41,7 @@ bool access_stride(const Kernel *, Node *access, Node *range, int64_t *stride);
 bool vector_stride(const Kernel *, Node *access, Node *range, int64_t lanes, int64_t *stride);
 /* access.c: the only access to an argument below a node, if it is read once there, or NULL. */
 Node *only_load(Arena *, const Node *below, int64_t arg);
-View kernel_view(Arena *, const Kernel *);
+View kernel_view(const Kernel *);
 /* Some factor of the sum moves with one range, but not with the other (or NULL): it is used again along that. */
 bool view_reuses(const View *, Node *moves, Node *stays);
 
@@ -115,7 +115,7 @@ bool choose_tc_opts(Arena *, Nest **, const View *, const Buffer *const *bufs, b
 /* heuristic_mma.c: of a contraction whose fragments the items of a warp multiply together; false: nothing was done. */
 bool choose_mma_opts(Arena *, Nest **, const Buffer *const *bufs, Layout *want);
 /* heuristic_mma_rows.c: of one whose operands are rows of other sums; false: nothing was done. */
-bool choose_rows_opts(Arena *a, Nest **nest);
+bool choose_rows_opts(Nest **nest);
 /* heuristic_gpu.c: opts on a GPU; the weights of a contraction may get a layout, in want[], by argument. */
 void choose_gpu_opts(Arena *, Nest **, const Buffer *const *bufs, Layout *want);
 /* heuristic_parts.c: opts by which the items of a group share sums: of a contraction (rows: or -1; with at most so many items), and how it wants its weights;

@@ -116,7 +116,7 @@ static void vote_contractions(Layouts *x, const Target *t)
 {
     for (int i = 0; i < x->n; i++) {
         const Step *s = x->kernel[i];
-        View v = kernel_view(x->a, s->kernel);
+        View v = kernel_view(s->kernel);
         Node *lanes = v.dot ? wanted_lanes(s, &v) : NULL;
         if (!lanes || (t->gpu && !has_unit(&v, t)))
             continue;
@@ -148,7 +148,7 @@ static int innermost(const Layouts *x, const Buffer *b)
 /* Kernels without a wish pass on what their neighbours have. */
 static bool follow(Layouts *x, const Step *s, bool forward)
 {
-    View v = kernel_view(x->a, s->kernel);
+    View v = kernel_view(s->kernel);
     bool changed = false;
     for (int j = 0; j < v.nload * v.nstore; j++) {
         Node *load = v.load[j % v.nload], *store = v.store[j / v.nload];
@@ -330,7 +330,7 @@ static void find_halos(Layouts *x, const Target *t, Halo *halo)
 {
     for (int i = 0; i < x->n; i++) {
         const Step *s = x->kernel[i];
-        View v = kernel_view(x->a, s->kernel);
+        View v = kernel_view(s->kernel);
         if (!v.nreduce)
             continue; /* one check an element is cheaper than a border */
         for (int j = 0; j < v.nload; j++) {
@@ -366,7 +366,7 @@ static void drop_gates(Layouts *x, const Halo *halo)
     for (int i = 0; i < x->n; i++) {
         Step *s = x->kernel[i];
         Kernel *k = s->kernel;
-        View v = kernel_view(x->a, k);
+        View v = kernel_view(k);
         for (int j = 0; j < v.nload; j++) {
             Node *load = v.load[j];
             const Buffer *b = s->bufs[load->src[0]->arg.i];

@@ -111,7 +111,8 @@ Node *lower_node(Lower *q, Piece *p, Node *n, Env *e)
     } else if (n->op == OP_STAGE) {
         v = lower_stage(q, p, n, e);
     } else if (n->op != OP_RANGE) {
-        Node **src = NEWN(q->a, Node *, n->nsrc + 1);
+        enum { FEW = 4 }; /* as most have */
+        Node *few[FEW], **src = n->nsrc > FEW ? NEWN(q->a, Node *, n->nsrc) : few;
         bool changed = false;
         for (uint32_t i = 0; i < n->nsrc; i++) {
             src[i] = lower_node(q, p, n->src[i], e);

@@ -209,7 +209,7 @@ const char *opt_copies(Nest *n, const Opt *o, int axis)
 static bool sums_bytes(const Nest *n, int axis)
 {
     Arena *a = arena_new();
-    View v = kernel_view(a, n->k);
+    View v = kernel_view(n->k);
     bool *free = NEWN(a, bool, n->k->narg); /* how they lie, nest_check() judges */
     memset(free, true, (size_t)n->k->narg * sizeof *free);
     bool possible = dot_possible(n->k, &v, n->k->axes[axis].range, free);

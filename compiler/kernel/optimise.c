@@ -285,10 +285,10 @@ static bool is_place(const Kernel *k, const Node *range)
 }
 
 /* Operands and result whose lanes are not contiguous are to be copied; k is the step's, or a copy of it. */
-static void choose_copies(Optimise *o, const Step *s, const Nest *nest, Node *lanes)
+static void choose_copies(const Step *s, const Nest *nest, Node *lanes)
 {
     const Kernel *k = nest->k;
-    View v = kernel_view(o->a, k);
+    View v = kernel_view(k);
     for (int j = -v.nstore; j < v.nload; j++) {
         Node *access = j < 0 ? v.store[-1 - j] : v.load[j];
         int arg = (int)access->src[0]->arg.i;
@@ -410,7 +410,7 @@ static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Ste
     for (int i = 0; i < k->narg; i++)
         nest->k->args[i].layout = k->args[i].layout;
     for (int i = 0; i < nlanes && may_copy; i++)
-        choose_copies(o, s, nest, lanes[i]);
+        choose_copies(s, nest, lanes[i]);
     copy_operands(o, s, before, nbefore, after, nafter);
     for (int i = 0; i < k->narg; i++) /* those of copies too */
         nest->k->args[i].layout = k->args[i].layout;
@@ -513,7 +513,6 @@ static void finish_kernels(Plan *p, Block *b, const Target *t)
         if (s->kind == STEP_KERNEL) {
             if (!t->gpu) /* whose buffers begin where a device lets them */
                 point_at_slices(p, s);
-            s->kernel = kernel_renew(s->kernel);
             give_scratch(p, s, t);
         }
         finish_kernels(p, &s->body, t);

@@ -84,7 +84,7 @@ static bool has_unit(const View *v, const Target *t)
 /* What the products of a matrix unit read and write. */
 static void count_products(Pitches *x, const Step *s)
 {
-    View v = kernel_view(x->a, s->kernel);
+    View v = kernel_view(s->kernel);
     if (!v.dot || !has_unit(&v, x->t))
         return;
     double cycles = cost_kernel(s->kernel, x->t) / (x->t->gpu ? 2 : SHARE);

@@ -29,9 +29,9 @@ static void kernel_steps(Weights *w, Block *b)
     }
 }
 
-static bool is_contraction(const Weights *w, const Step *s)
+static bool is_contraction(const Step *s)
 {
-    return kernel_view(w->a, s->kernel).dot != NULL;
+    return kernel_view(s->kernel).dot != NULL;
 }
 
 /* The layouts that a contraction wants for its weights. */
@@ -75,20 +75,20 @@ void share_weights(Plan *p, const Target *t)
     w.cost = NEWN(w.a, double, p->nbuffer);
     bool *looked_up = NEWN(w.a, bool, p->nbuffer);
     for (int i = 0; i < w.n; i++)
-        for (int j = 0; j < w.step[i]->nbuf && !is_contraction(&w, w.step[i]); j++)
+        for (int j = 0; j < w.step[i]->nbuf && !is_contraction(w.step[i]); j++)
             looked_up[w.step[i]->bufs[j]->id] |= w.step[i]->bufs[j]->kind == BUF_WEIGHT;
     for (int i = 0; i < w.n; i++) {
         bool shared = false;
         for (int j = 0; j < w.step[i]->nbuf; j++)
             shared |= looked_up[w.step[i]->bufs[j]->id];
-        if (shared && is_contraction(&w, w.step[i]))
+        if (shared && is_contraction(w.step[i]))
             ask(&w, w.step[i]);
     }
     for (int i = 0; i < w.n; i++) {
         Step *s = w.step[i];
         for (int j = 0; j < s->nbuf; j++) {
             int id = s->bufs[j]->id;
-            if (!(w.cost[id] > 0) || is_contraction(&w, s) || !pays(&w, s, j))
+            if (!(w.cost[id] > 0) || is_contraction(s) || !pays(&w, s, j))
                 continue;
             s->kernel->args[j].layout = s->kernel->choice->arg[j].layout = w.layout[id];
             plan_note(p, (Note){.pass = "weights",

@@ -70,15 +70,15 @@ Node *rewritten(const Rewrite *r, Node *n)
 static Node *renewed(Rewrite *r, Node *t)
 {
     bool changed = false;
-    Node **src = NEWN(r->a, Node *, t->nsrc + 1);
-    for (uint32_t i = 0; i < t->nsrc; i++) {
-        src[i] = rewritten(r, t->src[i]);
-        changed |= src[i] != t->src[i];
-    }
+    for (uint32_t i = 0; i < t->nsrc && !changed; i++)
+        changed = rewritten(r, t->src[i]) != t->src[i];
     if (t->op == OP_LOOP || t->op == OP_IF)
         return renewed_control(r, t);
     if (!changed)
         return t;
+    Node **src = NEWN(r->a, Node *, t->nsrc + 1);
+    for (uint32_t i = 0; i < t->nsrc; i++)
+        src[i] = rewritten(r, t->src[i]);
     bool one = true; /* of its sources, the first alone is another one */
     for (uint32_t i = 1; i < t->nsrc; i++)
         one &= src[i] == t->src[i];

@@ -24,48 +24,60 @@ enum { NVARIANT = sizeof variants / sizeof variants[0] };
 typedef struct {
     Plan *p;
     Arena *a;
-    Map outside; /* by id + 1: nodes of the canonical graph, and what stands for them */
-    Node **root; /* by id of what lies between: whose variant made it first */
+    /* by id, with room for `cap` */
+    bool *outside; /* nodes of the canonical graph, and what stands for them */
+    Node **root;   /* of what lies between: whose variant made it first */
     const char **name;
+    Node **stack;
     uint32_t cap;
 } Made;
 
 static void make_room(Made *m, uint32_t n)
 {
+    enum { MORE = 1024 };
     if (n <= m->cap)
         return;
-    uint32_t cap = 2 * n;
-    Node **root = NEWN(m->a, Node *, cap);
-    const char **names = NEWN(m->a, const char *, cap);
-    if (m->cap) {
-        memcpy((void *)root, m->root, m->cap * sizeof *root);
-        memcpy((void *)names, m->name, m->cap * sizeof *names);
+    const Made old = *m;
+    m->cap = n + n / 8 + MORE;
+    m->outside = NEWN(m->a, bool, m->cap);
+    m->root = NEWN(m->a, Node *, m->cap);
+    m->name = NEWN(m->a, const char *, m->cap);
+    m->stack = NEWN(m->a, Node *, m->cap);
+    if (old.cap) {
+        memcpy(m->outside, old.outside, old.cap * sizeof *m->outside);
+        memcpy((void *)m->root, old.root, old.cap * sizeof *m->root);
+        memcpy((void *)m->name, old.name, old.cap * sizeof *m->name);
     }
-    m->root = root;
-    m->name = names;
-    m->cap = cap;
 }
 
 static void set_outside(Made *m, const Node *n)
 {
-    map_put(&m->outside, (uint64_t)n->id + 1, (void *)1);
+    make_room(m, n->id + 1);
+    m->outside[n->id] = true;
+}
+
+/* Of the variant, for the first time? */
+static bool note_node(Made *m, const Node *t, Node *of, const char *name)
+{
+    if (t->dtype == INGOT_INDEX || m->root[t->id] || m->outside[t->id])
+        return false;
+    m->root[t->id] = of;
+    m->name[t->id] = name;
+    return true;
 }
 
 /* All from here down to the graph is of the variant, whether the context has had it before or not. */
 static void note_made(Made *m, const Context *c, Node *made, Node *of, const char *name)
 {
-    Node **stack = NULL;
     int n = 0;
     make_room(m, c->nnode);
-    vec_push(m->a, stack, n, made);
+    if (note_node(m, made, of, name))
+        m->stack[n++] = made;
     while (n) {
-        Node *t = stack[--n];
-        if (t->dtype == INGOT_INDEX || m->root[t->id] || map_get(&m->outside, (uint64_t)t->id + 1))
-            continue;
-        m->root[t->id] = of;
-        m->name[t->id] = name;
+        Node *t = m->stack[--n];
         for (uint32_t i = 0; i < t->nsrc; i++)
-            vec_push(m->a, stack, n, t->src[i]);
+            if (note_node(m, t->src[i], of, name))
+                m->stack[n++] = t->src[i];
     }
 }
 
@@ -156,9 +168,10 @@ void variants_apply(Plan *p, const Target *t, bool any_ram, GraphRoots *keep)
         keep->node[keep->n++] = c->vars[i].setter;
     Arena *a = arena_new();
     Made m = {.p = p, .a = a};
+    make_room(&m, c->nnode);
     Rewrite r = {.c = c, .a = a, .apply = apply_variant, .user = &m, .target = t};
     int n;
-    Node **nodes = graph_nodes(a, c, &n);
+    Node *const *nodes = values_nodes(p, &n);
     for (int i = 0; i < n; i++)
         set_outside(&m, nodes[i]);
     for (int i = 0; i < n; i++)
@@ -172,7 +185,6 @@ void variants_apply(Plan *p, const Target *t, bool any_ram, GraphRoots *keep)
     }
     map_free(&r.strips);
     map_free(&r.summed);
-    map_free(&m.outside);
     arena_free(a);
 }
 

@@ -41,13 +41,13 @@ Extent extent_most(Sched *s, Node *n)
         most.loops++;
     for (uint32_t j = 0; j < n->nsrc; j++) {
         Node *src = n->src[j];
-        const Extent *x = &info_of(s, src)->most;
         if (is_number(src))
             continue;
         if (!is_computed(s, src)) {
             add_reads(&most, 1, src);
             continue;
         }
+        const Extent *x = &info_of(s, src)->most;
         most.nodes += x->nodes;
         most.loops += x->loops;
         add_reads(&most, x->buffers, x->one);

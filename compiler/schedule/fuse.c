@@ -17,11 +17,16 @@
 /* Of one kernel: expressions are lowered by recursion. */
 enum { MAX_DEPTH = 64 };
 
-Info *info_chunk(Sched *s, uint32_t i)
+void info_grow(Sched *s, uint32_t chunk)
 {
-    if (i >= INFO_CHUNKS)
-        BUG("more than %d nodes", INFO_CHUNK * INFO_CHUNKS);
-    return s->info[i] = NEWN(s->arena, Info, INFO_CHUNK);
+    while (s->ninfo <= chunk)
+        vec_push(s->arena, s->info, s->ninfo, NEWN(s->arena, Info, INFO_CHUNK));
+}
+
+/* A known dim or coordinate: nothing is to be decided about it. */
+static bool is_known(const Node *n)
+{
+    return n->dtype == INGOT_INDEX && n->op == OP_CONST;
 }
 
 bool is_leaf(Sched *s, Node *n)
@@ -50,7 +55,7 @@ static bool is_looked_up(Sched *s, Node *n)
 static bool is_copied(Sched *s, Node *n, Node *const *uses)
 {
     bool lanes = false;
-    for (int i = 0; i < TC_COUNT; i++)
+    for (int i = 0; i < TC_COUNT && s->target->units >> i; i++)
         lanes |= (s->target->units >> i & 1) && tc_units[i].lanes;
     bool wider =
         n->op == OP_CAST && dtype_info[n->dtype].bytes >= dtype_info[n->src[0]->dtype].bytes;
@@ -170,7 +175,7 @@ static const char *decide(Sched *s, Node *const *order, int norder, Node *n, Nod
                       : given->stored == YES   ? NO
                                                : YES,
                wanted = fusion_wanted(s->plan, file);
-    if (is_leaf(s, n) || n->dtype == INGOT_INDEX || i->constant || wanted == UNSAID)
+    if (wanted == UNSAID || is_leaf(s, n) || n->dtype == INGOT_INDEX || i->constant)
         return why;
     if (wanted == NO && file)
         return why ? why : "the plan's file says so";
@@ -212,6 +217,8 @@ static void analyse(Sched *s, Node *n)
     bool compute = cost > 0 || reduce || n->op == OP_SCAN || n->op == OP_GATHER ||
                    n->op == OP_UPDATE || n->op == OP_CONCAT;
     for (uint32_t j = 0; j < n->nsrc; j++) {
+        if (is_known(n->src[j]))
+            continue;
         Info *f = info_of(s, n->src[j]);
         constant &= f->constant;
         leaves += f->leaves;
@@ -257,11 +264,12 @@ static void analyse(Sched *s, Node *n)
     i->most = extent_most(s, n);
     i->depth = depth + 1;
     i->has_reduce = reduce;
-    double bytes = node_bytes(n);
     /* Readers see through movement; steps that read memory do not. */
     bool may_fold = constant && (compute || i->root) && leaves > 0 && n->op != OP_CONST &&
-                    n->dtype != INGOT_INDEX && bytes > 0;
-    bool shrinks = lines(s, bytes) <= lines(s, leaves);
+                    n->dtype != INGOT_INDEX;
+    const double bytes = may_fold ? node_bytes(n) : 0;
+    may_fold &= bytes > 0;
+    bool shrinks = may_fold && lines(s, bytes) <= lines(s, leaves);
     bool unpacked = may_fold && !reduce && unpacking_pays(s, n, bytes, leaves);
     i->foldable = may_fold && (shrinks || ((!unpacked || 2 * bytes <= s->target->level[0].bytes) &&
                                            fold_pays(s, n, bytes, leaves)));
@@ -363,51 +371,42 @@ static void settle(Sched *s, Node *const *order, int norder, int at, Node *const
     Node *t = order[at];
     for (bool again = true; again;) {
         const char *why = decide(s, order, norder, t, uses);
-        Node *n = why ? stored_for(s, t, uses) : t;
-        info_of(s, t)->instead |= n != t;
-        again = is_term(s, t, uses) && n != t; /* another operand may be too much, too */
         if (!why) {
             info_of(s, t)->stored = false;
             return;
         }
+        Node *n = stored_for(s, t, uses);
+        info_of(s, t)->instead |= n != t;
+        again = n != t && is_term(s, t, uses); /* another operand may be too much, too */
         store_as(s, order, n, at, why);
         if (values_preset(s->plan) == PRESET_ALL && is_kernel(n))
             bound_repeats(s, order, n, uses);
     }
 }
 
-void fuse(Sched *s, int n, Node **order)
+/* Whether x is a value of the block: its consumers are counted. */
+static bool is_inside(const Info *f, const Node *x, int n, Node *const *order)
 {
-    /* consumers, each named once */
+    return f->order < n && order[f->order] == x;
+}
+
+/* The consumers of each node, each named once: Info.iuse, Info.nuse. */
+static Node **find_uses(Sched *s, int n, Node *const *order)
+{
     int total = 0;
-    s->operations = s->repeated = 0;
     for (int i = 0; i < n; i++) {
-        info_of(s, order[i])->nuse = 0;
-        info_of(s, order[i])->needed = false;
-        info_of(s, order[i])->in_rows = info_of(s, order[i])->sums_rows = false;
-        info_of(s, order[i])->spared = info_of(s, order[i])->once = false;
-        info_of(s, order[i])->instead = false;
-        info_of(s, order[i])->order = i;
+        Info *f = info_of(s, order[i]);
+        f->nuse = 0;
+        f->order = i;
     }
+    Node **uses = NULL;
     for (int pass = 0; pass < 2; pass++) {
-        static Node *none[1];
-        Node **uses = pass ? NEWN(s->arena, Node *, total + 1) : none;
-        if (pass) {
-            int at = 0;
-            for (int i = 0; i < n; i++) {
-                Info *f = info_of(s, order[i]);
-                f->iuse = at;
-                at += f->nuse;
-                f->nuse = 0;
-            }
-        }
         for (int i = 0; i < n; i++) {
             Node *t = order[i];
             for (uint32_t j = 0; j < t->nsrc; j++) {
-                Info *f = info_of(s, t->src[j]);
-                bool inside = f->order < n && order[f->order] == t->src[j];
-                bool twice = f->nuse && f->reader == i;
-                if (twice || !inside)
+                Node *x = t->src[j];
+                Info *f = is_known(x) ? NULL : info_of(s, x);
+                if (!f || (f->nuse && f->reader == i) || !is_inside(f, x, n, order))
                     continue;
                 if (pass)
                     uses[f->iuse + f->nuse] = t;
@@ -416,24 +415,48 @@ void fuse(Sched *s, int n, Node **order)
                 total += !pass;
             }
         }
-        if (!pass)
-            continue;
-        for (int i = 0; i < n; i++) {
-            Node *t = order[i];
-            analyse(s, t);
-            s->operations += node_operations(s, t);
-            settle(s, order, n, i, uses);
+        if (pass)
+            return uses;
+        uses = NEWN(s->arena, Node *, total + 1);
+        for (int i = 0, at = 0; i < n; i++) {
+            Info *f = info_of(s, order[i]);
+            f->iuse = at;
+            at += f->nuse;
+            f->nuse = 0;
         }
+    }
+    return uses;
+}
+
+void fuse(Sched *s, int n, Node **order)
+{
+    const bool bounded = values_preset(s->plan) == PRESET_ALL;
+    s->operations = s->repeated = 0;
+    for (int i = 0; i < n; i++) {
+        Info *f = info_of(s, order[i]);
+        f->needed = f->in_rows = f->sums_rows = f->spared = f->once = f->instead = false;
+    }
+    Node *const *uses = find_uses(s, n, order);
+    for (int i = 0; i < n; i++) {
+        analyse(s, order[i]);
+        if (is_known(order[i]))
+            continue;
+        if (bounded)
+            s->operations += node_operations(s, order[i]);
+        settle(s, order, n, i, uses);
     }
     /* what only foldable constants read is evaluated with them, at compile time */
     for (int i = n; i-- > 0;) {
         Info *f = info_of(s, order[i]);
         f->needed |= f->root;
-        for (uint32_t j = 0; j < order[i]->nsrc && f->needed && !f->foldable; j++)
-            info_of(s, order[i]->src[j])->needed = true;
         f->stored &= f->needed;
+        const uint32_t read = f->needed && !f->foldable ? order[i]->nsrc : 0;
+        for (uint32_t j = 0; j < read; j++)
+            info_of(s, order[i]->src[j])->needed = true;
     }
     for (int i = 0; i < n; i++) {
+        if (is_known(order[i]))
+            continue;
         Info *f = info_of(s, order[i]);
         bool folded = f->foldable && f->needed,
              again = !f->stored && f->needed && f->cost_of.together > 0 && !is_leaf(s, order[i]);

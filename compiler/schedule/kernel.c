@@ -57,6 +57,8 @@ static Node *copy_node(Copy *q, Node *n)
 static Node *import_index(Context *c, Arena *a, Node *e)
 {
     int n;
+    if (!e->nsrc)
+        return node_make(c, e->op, e->dtype, e->arg, 0, NULL, 0, NULL);
     Node **order = graph_toposort(a, 1, &e, &n), **copy = NEWN(a, Node *, n);
     Map at = {0};
     for (int i = 0; i < n; i++) {
@@ -99,7 +101,7 @@ static void text_of_dim(StrBuf *sb, Node *d)
         text_of_dim(sb, d->src[i]);
 }
 
-enum { FEW_SOURCES = 16, MAX_TEXT = 128 };
+enum { MAX_TEXT = 64 }; /* of an op's name, and a head */
 
 void kernel_text(StrBuf *sb, Arena *a, const Kernel *k, bool decided, const bool *blank)
 {
@@ -112,30 +114,23 @@ void kernel_text(StrBuf *sb, Arena *a, const Kernel *k, bool decided, const bool
         bool hidden = custom || (blank && blank[t->id]);
         uint64_t head[3] = {t->dtype, hidden ? 0 : t->arg.bits, t->nsrc};
         const char *text = op_info[t->op].text; /* the same when ops are added */
-        unsigned char line[MAX_TEXT], *end = line;
+        char *end = sb_room(sb, MAX_TEXT + t->nsrc * sizeof *at);
         for (; *text; text++)
-            *end++ = (unsigned char)*text;
+            *end++ = *text;
         memcpy(end, head, sizeof head);
         end += sizeof head;
-        if (!custom && t->nsrc <= FEW_SOURCES) { /* most of them: written at once */
-            for (uint32_t j = 0; j < t->nsrc; j++, end += sizeof *at)
-                memcpy(end, &at[t->src[j]->id], sizeof *at);
-            sb_write(sb, line, (size_t)(end - line));
-            at[t->id] = (uint32_t)i + 1;
-            continue;
-        }
-        sb_write(sb, line, (size_t)(end - line));
+        for (uint32_t j = 0; j < t->nsrc && !custom; j++, end += sizeof *at)
+            memcpy(end, &at[t->src[j]->id], sizeof *at);
+        sb->len = (size_t)(end - sb->data);
+        at[t->id] = (uint32_t)i + 1;
         if (custom) {
             const CustomUse *use = t->arg.ptr;
             sb_puts(sb, use->op->name);
             sb_write(sb, use->ints, (size_t)use->op->nint * sizeof *use->ints);
             sb_write(sb, use->floats, (size_t)use->op->nfloat * sizeof *use->floats);
+            for (uint32_t j = 0; j < t->nsrc; j++)
+                sb_write(sb, &at[t->src[j]->id], sizeof *at);
         }
-        for (uint32_t j = 0; j < t->nsrc; j++) {
-            uint32_t from = at[t->src[j]->id];
-            sb_write(sb, &from, sizeof from);
-        }
-        at[t->id] = (uint32_t)i + 1;
     }
     for (int i = 0; i < k->nscalar; i++)
         sb_puts(sb, k->scalars[i].whole ? "whole" : "any");
@@ -157,8 +152,14 @@ void kernel_text(StrBuf *sb, Arena *a, const Kernel *k, bool decided, const bool
     for (int i = 0; i < k->nopt && decided; i++) {
         const Opt *o = &k->opts[i];
         bool all = opt_is_list(o->kind);
-        sb_printf(sb, "%d %s %lld %s;", (int)o->kind, all ? "" : o->axis, (long long)o->amount,
-                  all ? o->axis : "");
+        sb_number(sb, (int)o->kind);
+        sb_puts(sb, " ");
+        sb_puts(sb, all ? "" : o->axis);
+        sb_puts(sb, " ");
+        sb_number(sb, o->amount);
+        sb_puts(sb, " ");
+        sb_puts(sb, all ? o->axis : "");
+        sb_puts(sb, ";");
         if (o->depth)
             sb_printf(sb, "depth %lld%s;", (long long)o->depth, o->tma ? " tma" : "");
     }
@@ -191,7 +192,9 @@ static uint32_t form_of(const Kernel *k)
         text_of_dim(&text, k->axes[i].range->src[0]);
     }
     for (int i = 0; i < k->narg; i++) {
-        sb_printf(&text, "%d%d%d", k->args[i].dtype, k->args[i].read, k->args[i].written);
+        sb_number(&text, k->args[i].dtype);
+        sb_puts(&text, k->args[i].read ? "1" : "0");
+        sb_puts(&text, k->args[i].written ? "1" : "0");
         for (int j = 0; j < k->args[i].rank; j++)
             text_of_dim(&text, k->args[i].dims[j]);
     }
@@ -260,7 +263,8 @@ Kernel *kernel_copy(const Kernel *old)
             vec_push(a, roots, nroot, old->args[i].dims[j]);
     Node **order = graph_toposort(a, nroot, roots, &n), **copy = NEWN(a, Node *, old->c->nnode);
     for (int i = 0; i < n; i++) {
-        Node *t = order[i], **src = NEWN(a, Node *, t->nsrc + 1);
+        enum { FEW = 16 };
+        Node *t = order[i], *few[FEW], **src = t->nsrc > FEW ? NEWN(a, Node *, t->nsrc) : few;
         for (uint32_t j = 0; j < t->nsrc; j++)
             src[j] = copy[t->src[j]->id];
         copy[t->id] =
@@ -369,16 +373,20 @@ int64_t kernel_bytes(const Kernel *k)
 static int64_t *iterations(const Kernel *k, Arena *a, int n, Node *const *order)
 {
     int64_t *times = NEWN(a, int64_t, n);
-    uint64_t *on = NEWN(a, uint64_t, k->c->nnode); /* by id */
+    uint64_t *on = NEWN(a, uint64_t, k->c->nnode), last = 0; /* by id */
+    int64_t of_last = 1;
     for (int i = 0; i < n; i++) {
         Node *t = order[i];
         uint64_t set = t->op == OP_RANGE ? UINT64_C(1) << (t->arg.i & 63) : 0;
         for (uint32_t j = 0; j < t->nsrc; j++)
             set |= on[t->src[j]->id];
-        times[i] = 1;
-        for (int r = 0; r < k->naxis; r++)
+        if (set != last)
+            of_last = 1;
+        for (int r = 0; r < k->naxis && set != last; r++)
             if (set >> (k->axes[r].range->arg.i & 63) & 1)
-                times[i] = sat_mul(times[i], k->axes[r].range->hi + 1);
+                of_last = sat_mul(of_last, k->axes[r].range->hi + 1);
+        times[i] = of_last;
+        last = set;
         int nown;
         Node *const *own = own_ranges(t, &nown);
         for (int j = 0; j < nown; j++)
@@ -452,8 +460,12 @@ static void name_axes(Copy *q, Node *const *out, int nout)
             x->staged = pass == 2;
             for (uint32_t j = 0; j < k->c->nnode && !x->reduced; j++)
                 x->scanned |= k->c->nodes[j]->op == OP_SCAN && k->c->nodes[j]->src[1] == r;
-            snprintf(x->name, sizeof x->name, "%c%d", "irp"[pass],
-                     pass ? k->naxis - 1 - before : i);
+            const int number = pass ? k->naxis - 1 - before : i; /* of two digits at most */
+            char *digit = x->name;
+            *digit++ = "irp"[pass];
+            if (number > 9)
+                *digit++ = (char)('0' + number / 10);
+            *digit = (char)('0' + number % 10);
         }
 }
 

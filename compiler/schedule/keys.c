@@ -36,8 +36,14 @@ static void add_below(Nodes *all, int nroot, Node *const *roots)
 {
     int n;
     Node **order = graph_toposort(all->a, nroot, roots, &n);
+    if (!all->n) {
+        all->node = order;
+        all->n = n;
+    }
     for (int i = 0; i < n; i++)
-        if (!all->seen[order[i]->id]) {
+        if (all->node == order) {
+            all->seen[order[i]->id] = true;
+        } else if (!all->seen[order[i]->id]) {
             all->seen[order[i]->id] = true;
             vec_push(all->a, all->node, all->n, order[i]);
         }
@@ -81,28 +87,26 @@ Node **graph_nodes(Arena *a, const Context *c, int *n)
 
 /* ---- hashes ----------------------------------------------------------------------------------- */
 
-/* By name: the numbers of ops are another compiler's. */
-static uint64_t op_hash(Node *n)
-{
-    return hash_bytes(1, op_info[n->op].text, strlen(op_info[n->op].text));
-}
-
-/* By node id: of dims that have been asked for; tensors share few. 0: not yet. */
+/* What is hashed again and again. */
 typedef struct {
-    uint64_t *h;
-} DimHashes;
+    uint64_t op[OP_COUNT]; /* by name: the numbers of ops are another compiler's */
+    uint64_t *h; /* by node id: of dims that have been asked for; tensors share few. 0: not yet */
+} Hashed;
 
-static DimHashes dim_hashes(Arena *a, uint32_t nnode)
+static Hashed hashed_new(Arena *a, uint32_t nnode)
 {
-    return (DimHashes){NEWN(a, uint64_t, nnode + 1)};
+    Hashed of = {.h = NEWN(a, uint64_t, nnode + 1)};
+    for (int i = 0; i < OP_COUNT; i++)
+        of.op[i] = hash_bytes(1, op_info[i].text, strlen(op_info[i].text));
+    return of;
 }
 
-static uint64_t dim_hash(const DimHashes *of, Node *d)
+static uint64_t dim_hash(const Hashed *of, Node *d)
 {
     uint64_t h = of->h[d->id];
     if (h)
         return h;
-    h = mix(op_hash(d), d->op == OP_CONST ? (uint64_t)d->arg.i : 0);
+    h = mix(of->op[d->op], d->op == OP_CONST ? (uint64_t)d->arg.i : 0);
     if (d->op == OP_VAR)
         h = mix(mix(h, (uint64_t)d->lo), (uint64_t)d->hi);
     for (uint32_t i = 0; i < d->nsrc && d->op != OP_VAR; i++)
@@ -111,9 +115,9 @@ static uint64_t dim_hash(const DimHashes *of, Node *d)
 }
 
 /* What a node is, its sources aside. */
-static uint64_t own_hash(const DimHashes *dims, Node *n)
+static uint64_t own_hash(const Hashed *dims, Node *n)
 {
-    uint64_t h = mix(mix(op_hash(n), n->dtype), n->rank);
+    uint64_t h = mix(mix(dims->op[n->op], n->dtype), n->rank);
     for (int i = 0; i < n->rank; i++)
         h = mix(h, dim_hash(dims, n->shape[i]));
     switch (n->op) {
@@ -149,7 +153,7 @@ static bool unordered(Node *n)
     return n->op == OP_LOOP || n->op == OP_IF;
 }
 
-static void hash_down(const DimHashes *dims, Hashes *h, Node *n)
+static void hash_down(const Hashed *dims, Hashes *h, Node *n)
 {
     uint64_t own = own_hash(dims, n);
     Hashes *me = &h[n->id];
@@ -170,26 +174,24 @@ static void hash_down(const DimHashes *dims, Hashes *h, Node *n)
 }
 
 /* In whatever order users come: a sum. */
-static void add_user(Hashes *src, const Hashes *user, Node *n, uint32_t operand)
+static void add_user(const Hashed *dims, Hashes *src, const Hashes *user, Node *n, uint32_t operand)
 {
-    uint64_t edge = mix(op_hash(n), unordered(n) ? 1 : operand);
+    uint64_t edge = mix(dims->op[n->op], unordered(n) ? 1 : operand);
     for (int r = 0; r < RADII; r++) {
         int above = costs_nothing(n) ? r : r - 1;
         src->up[r] += above < 0 ? 0 : mix(edge, user->up[above]);
     }
 }
 
-Key *graph_keys(Arena *a, const Context *c, uint32_t *nkey)
+Key *graph_keys(Arena *a, const Context *c, int n, Node *const *node, uint32_t *nkey)
 {
-    int n;
     Arena *scratch = arena_new();
-    Node **node = graph_nodes(scratch, c, &n);
     *nkey = 0;
     for (int i = 0; i < n; i++) /* the context may hold what other plans made */
         *nkey = node[i]->id >= *nkey ? node[i]->id + 1 : *nkey;
     Hashes *h = NEWN(scratch, Hashes, *nkey + 1);
     Key *key = NEWN(a, Key, *nkey + 1);
-    DimHashes dims = dim_hashes(scratch, c->nnode);
+    Hashed dims = hashed_new(scratch, c->nnode);
     for (int i = 0; i < n; i++)
         if (node[i]->dtype != INGOT_INDEX)
             hash_down(&dims, h, node[i]);
@@ -205,7 +207,7 @@ Key *graph_keys(Arena *a, const Context *c, uint32_t *nkey)
     for (int i = n; i-- > 0;)
         for (uint32_t j = 0; j < node[i]->nsrc && node[i]->dtype != INGOT_INDEX; j++)
             if (node[i]->src[j]->dtype != INGOT_INDEX)
-                add_user(&h[node[i]->src[j]->id], &h[node[i]->id], node[i], j);
+                add_user(&dims, &h[node[i]->src[j]->id], &h[node[i]->id], node[i], j);
     static const int near[KEY_NEAR][2] = {{4, 4}, {2, 2}, {1, 1}, {3, -1}, {-1, 3}};
     for (int i = 0; i < n; i++) {
         const Hashes *x = &h[node[i]->id];
@@ -226,7 +228,7 @@ uint64_t *inner_hashes(Arena *a, const Context *c, int n, Node *const *node, Nod
                        const Key *known)
 {
     uint64_t *h = NEWN(a, uint64_t, c->nnode + 1);
-    DimHashes dims = dim_hashes(a, c->nnode);
+    Hashed dims = hashed_new(a, c->nnode);
     for (int k = 0; k < n; k++) {
         Node *t = node[k];
         if (!root[t->id] || known[t->id].full)
@@ -242,10 +244,15 @@ uint64_t *inner_hashes(Arena *a, const Context *c, int n, Node *const *node, Nod
     return h;
 }
 
-Key key_inside(const Key *of, const char *variant, uint64_t inner)
+uint64_t name_hash(const char *variant)
+{
+    return hash_bytes(0, variant, strlen(variant));
+}
+
+Key key_inside(const Key *of, uint64_t name, uint64_t inner)
 {
     Key k;
-    uint64_t h = mix(hash_bytes(0, variant, strlen(variant)), inner);
+    uint64_t h = mix(name, inner);
     k.full = mix(h, of->full) | 1;
     for (int i = 0; i < KEY_NEAR; i++)
         k.near[i] = (uint32_t)mix(h, of->near[i]);

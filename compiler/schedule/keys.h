@@ -12,17 +12,19 @@ typedef struct {
     uint32_t near[KEY_NEAR];
 } Key;
 
-/* Of all nodes of the model's graph, bodies of loops and branches among them, by node id; one of them or none per tensor.
- * Names, numbers of inputs, the order of nodes and the contents of weights do not count. */
-Key *graph_keys(Arena *, const Context *, uint32_t *nkey); /* nkey: of ids below it */
-/* All those nodes, sources first. */
+/* All nodes of the model's graph, bodies of loops and branches among them, sources first. */
 Node **graph_nodes(Arena *, const Context *, int *n);
+/* Of these nodes, by node id; one of them or none per tensor. Names, numbers of inputs, the order of nodes and the contents
+ * of weights do not count. */
+Key *graph_keys(Arena *, const Context *, int n, Node *const *,
+                uint32_t *nkey); /* nkey: of ids below it */
 /* By id, of those of n nodes (sources first) that a variant made (they have a root) and that have no known key: what
  * each is made of, down to others and those with known keys, whatever those are. */
 uint64_t *inner_hashes(Arena *, const Context *, int n, Node *const *node, Node *const *root,
                        const Key *known);
 /* Of a value that a variant of the node with key `of` makes on its way, by its inner hash. */
-Key key_inside(const Key *of, const char *variant, uint64_t inner);
+uint64_t name_hash(const char *variant);
+Key key_inside(const Key *of, uint64_t name_hash, uint64_t inner);
 
 /* Which of `saved` stands for each of `present`, -1: none; both in the order of their graphs.  What has a full key in
  * common is the same; what then stands for nothing is paired by the weaker ones, in order. */

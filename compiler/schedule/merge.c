@@ -101,18 +101,52 @@ static int collect(Arena *a, const Kernel *k, int op, Node ***out)
     return count;
 }
 
+/* By id: equal for expressions that are equal but for their ranges. */
+static uint64_t *forms_of(Arena *a, const Kernel *k)
+{
+    int n;
+    Node *const *order = kernel_nodes(k, &n);
+    uint64_t *form = NEWN(a, uint64_t, k->c->nnode);
+    for (int i = 0; i < n; i++) {
+        const Node *t = order[i];
+        const bool range = t->op == OP_RANGE;
+        const uint64_t own[] = {(uint64_t)t->op << 8 | t->dtype, t->nsrc, range ? 0 : t->arg.bits};
+        uint64_t h = hash_bytes(0, own, sizeof own);
+        for (uint32_t j = 0; j < t->nsrc && !range; j++)
+            h = hash_bytes(h, &form[t->src[j]->id], sizeof h);
+        form[t->id] = h;
+    }
+    return form;
+}
+
+/* May two loads have the same condition and coordinates? Forms: NULL where that was not asked. */
+static bool may_unify(const uint64_t *my_form, const Node *mine, const uint64_t *its_form,
+                      const Node *its)
+{
+    if (!my_form)
+        return true;
+    bool same = mine->nsrc == its->nsrc;
+    for (uint32_t i = 1; i < mine->nsrc && same; i++)
+        same = my_form[mine->src[i]->id] == its_form[its->src[i]->id];
+    return same;
+}
+
 /* The largest variable that both read alike decides which loop is which; gives its elements, or 0. */
 static int64_t pair_by_operand(Match *m)
 {
     Node **mine, **its;
     int n = collect(m->a, m->into->kernel, OP_LOAD, &mine),
         o = collect(m->a, m->from->kernel, OP_LOAD, &its);
+    enum { MANY = 16 }; /* pairs, of which nearly all are found to be different late */
+    const uint64_t *my_form = n * o > MANY ? forms_of(m->a, m->into->kernel) : NULL,
+                   *its_form = my_form ? forms_of(m->a, m->from->kernel) : NULL;
     int64_t best = 0;
     Match start = *m;
     for (int i = 0; i < n; i++)
         for (int j = 0; j < o; j++) {
             const Buffer *b = m->into->bufs[mine[i]->src[0]->arg.i];
-            if (b->kind == BUF_WEIGHT || b != m->from->bufs[its[j]->src[0]->arg.i])
+            if (b->kind == BUF_WEIGHT || b != m->from->bufs[its[j]->src[0]->arg.i] ||
+                !may_unify(my_form, mine[i], its_form, its[j]))
                 continue;
             const int64_t size = dims_bound(b->rank, b->dims);
             if (size <= best)
@@ -130,8 +164,8 @@ static int64_t pair_by_operand(Match *m)
     return best;
 }
 
-/* The other loops: by extent, in order. all: those of reduces need not be the same. */
-static bool pair_others(Match *m, bool all)
+/* Can each loop have another one? all: those of reduces need not. */
+static bool equally_many(const Match *m, bool all)
 {
     const Kernel *into = m->into->kernel, *from = m->from->kernel;
     int outputs = 0;
@@ -139,8 +173,13 @@ static bool pair_others(Match *m, bool all)
         outputs += !into->axes[i].reduced;
     for (int i = 0; i < from->naxis; i++)
         outputs -= !from->axes[i].reduced;
-    if (outputs || (!all && into->naxis != from->naxis))
-        return false;
+    return !outputs && (all || into->naxis == from->naxis);
+}
+
+/* The other loops, of which there are equally many: by extent, in order. */
+static bool pair_others(Match *m, bool all)
+{
+    const Kernel *into = m->into->kernel, *from = m->from->kernel;
     for (int i = 0; i < from->naxis; i++)
         for (int j = 0; j < into->naxis && m->to[i] < 0; j++)
             (void)pair_axes(m, i, j);
@@ -332,7 +371,7 @@ static bool merge(Sched *q, Arena *a, const Block *b, int i, int j)
         value_record(p, m.from->value)->merged = NO;
     if (wanted == NO || (!all && !meet(m.into, m.from)) ||
         !mergeable(a, m.into, all, &contraction) || !mergeable(a, m.from, all, &other) ||
-        (contraction != other && !all))
+        (contraction != other && !all) || !equally_many(&m, all))
         return false;
     int nstore =
         end_stores(m.into->kernel->sink->src[0]) + end_stores(m.from->kernel->sink->src[0]);
@@ -389,16 +428,14 @@ static void merge_block(Sched *q, Block *b)
         merge_block(q, &b->step[i]->body);
         merge_block(q, &b->step[i]->other);
         int reach = values_preset(q->plan) == PRESET_ALL ? b->n : REACH;
-        for (int j = i + 1; j < b->n && j <= i + reach; j++) {
-            Arena *a = arena_new();
-            bool merged = merge(q, a, b, i, j);
-            arena_free(a);
-            if (merged) {
+        Arena *a = arena_new();
+        for (int j = i + 1; j < b->n && j <= i + reach; j++)
+            if (merge(q, a, b, i, j)) {
                 memmove(b->step + j, b->step + j + 1, (size_t)(b->n - j - 1) * sizeof *b->step);
                 b->n--;
                 j--;
             }
-        }
+        arena_free(a);
     }
 }
 

@@ -65,9 +65,11 @@ Node *narrow_side(Sched *s, Node *n)
 bool is_widened(Sched *s, Node *n, int cost)
 {
     Node *narrow = n;
+    if (!n->nsrc || (n->op != OP_CAST && !info_of(s, n->src[0])->widened))
+        return false;
     while (narrow->nsrc && (info_of(s, narrow)->widened || narrow == n))
         narrow = narrow->src[0];
-    if (!n->nsrc || !narrow_pays(s, narrow, n, cost))
+    if (!narrow_pays(s, narrow, n, cost))
         return false;
     Info *below = info_of(s, n->src[0]);
     bool number = (n->op == OP_ADD || n->op == OP_SUB || n->op == OP_MUL) && is_uniform(n->src[1]);

@@ -27,19 +27,22 @@ typedef struct {
     int nseen;
 } Members;
 
-void find_readers(Sched *s)
+/* Few kernels ask: it is done when the first one does. */
+static void find_readers(Sched *s)
 {
     Context *c = s->c;
-    s->readers = NEWN(s->arena, Reader *, c->nnode + 1);
-    for (uint32_t i = 0; i < c->nnode; i++)
-        for (uint32_t k = 0; c->origins[i] && k < c->nodes[i]->nsrc; k++) {
-            const Node *src = c->nodes[i]->src[k];
+    s->last_reader = NEWN(s->arena, uint32_t, s->ngraph + 1);
+    vec_push(s->arena, s->readers, s->nreader, ((Reader){0, 0})); /* behind all */
+    for (uint32_t i = 0; i < s->ngraph; i++) {
+        const Node *t = c->nodes[i];
+        for (uint32_t k = 0; k < t->nsrc && c->origins[i]; k++) {
+            const Node *src = t->src[k];
             if (src->dtype == INGOT_INDEX || op_info[src->op].cls == LEAF)
                 continue;
-            Reader *r = NEW(s->arena, Reader);
-            *r = (Reader){c->nodes[i], s->readers[src->id]};
-            s->readers[src->id] = r;
+            vec_push(s->arena, s->readers, s->nreader, ((Reader){i, s->last_reader[src->id]}));
+            s->last_reader[src->id] = s->nreader - 1;
         }
+    }
 }
 
 /* ---- origins of a step ---------------------------------------------------------------------------- */
@@ -76,10 +79,23 @@ static bool is_read(Sched *s, const Node *t)
            op_info[t->op].cls == CONTROL || t->dtype == INGOT_INDEX;
 }
 
-static int by_id(const void *x, const void *y)
+/* Oldest first, and so sources before what reads them: Shell's sort, for they were found nearly in the other order. */
+static void sort_by_id(Member *m, int n)
 {
-    uint32_t a = ((const Member *)x)->n->id, b = ((const Member *)y)->n->id;
-    return a < b ? -1 : a > b;
+    for (int i = 0, j = n - 1; i < j; i++, j--) {
+        const Member x = m[i];
+        m[i] = m[j];
+        m[j] = x;
+    }
+    static const int gap[] = {301, 57, 10, 1};
+    for (size_t g = 0; g < sizeof gap / sizeof *gap; g++)
+        for (int i = gap[g]; i < n; i++) {
+            const Member x = m[i];
+            int j = i;
+            for (; j >= gap[g] && m[j - gap[g]].n->id > x.n->id; j -= gap[g])
+                m[j] = m[j - gap[g]];
+            m[j] = x;
+        }
 }
 
 /* Its place among the members + 1; 0: not seen, -1: none of them. */
@@ -99,15 +115,14 @@ static void find_members(Members *m, Node *root)
             continue;
         vec_push(m->a, m->member, m->nmember, ((Member){t, NULL}));
         for (uint32_t k = 0; k < t->nsrc; k++) {
-            int *place = place_of(m, t->src[k]);
-            if (*place)
+            int *place = t->src[k]->dtype == INGOT_INDEX ? NULL : place_of(m, t->src[k]);
+            if (!place || *place)
                 continue;
             *place = -1;
             vec_push(m->a, m->seen, m->nseen, t->src[k]);
         }
     }
-    /* oldest first, and so sources before what reads them */
-    qsort(m->member, (size_t)m->nmember, sizeof *m->member, by_id);
+    sort_by_id(m->member, m->nmember);
     for (int i = 0; i < m->nmember; i++)
         *place_of(m, m->member[i].n) = i + 1;
 }
@@ -119,14 +134,21 @@ static bool has(const OriginList *list, const Origin *o)
     return list;
 }
 
+static const OriginList *with_one(Arena *a, const OriginList *list, const Origin *o)
+{
+    if (has(list, o))
+        return list;
+    OriginList *l = NEW(a, OriginList);
+    *l = (OriginList){o, list};
+    return l;
+}
+
 static const OriginList *with(Arena *a, const OriginList *list, const OriginList *more)
 {
-    for (; more; more = more->rest)
-        if (!has(list, more->origin)) {
-            OriginList *l = NEW(a, OriginList);
-            *l = (OriginList){more->origin, list};
-            list = l;
-        }
+    if (!list && more && !more->rest)
+        return more;
+    for (; more && more != list; more = more->rest)
+        list = with_one(a, list, more->origin);
     return list;
 }
 
@@ -138,14 +160,15 @@ static void find_origins(Members *m)
         const OriginList *all = m->s->c->origins[x->n->id], *both = NULL;
         for (const OriginList *l = all; l; l = l->rest)
             if (has(x->of, l->origin))
-                both = with(m->a, both, &(OriginList){l->origin, NULL});
+                both = all->rest ? with_one(m->a, both, l->origin) : all;
         if (!all) /* of a rewrite for nobody: as what reads it */
             both = x->of;
         x->of = both ? both : all;
         if (x->n->numbers && i < m->nmember - 1)
             x->of = NULL;
         for (uint32_t k = 0; k < x->n->nsrc; k++) {
-            int at = *place_of(m, x->n->src[k]);
+            const Node *src = x->n->src[k];
+            int at = src->dtype == INGOT_INDEX ? 0 : *place_of(m, src);
             if (at > 0)
                 m->member[at - 1].of = with(m->a, m->member[at - 1].of, x->of);
         }
@@ -153,10 +176,12 @@ static void find_origins(Members *m)
 }
 
 /* Whether what reads the root goes on with a node of the model. */
-static bool goes_on(const Sched *s, const Node *root, const Origin *o)
+static bool goes_on(Sched *s, const Node *root, const Origin *o)
 {
-    for (const Reader *r = s->readers[root->id]; r; r = r->next)
-        if (has(s->c->origins[r->node->id], o))
+    if (!s->readers)
+        find_readers(s);
+    for (uint32_t i = s->last_reader[root->id]; i; i = s->readers[i].before)
+        if (has(s->c->origins[s->readers[i].node], o))
             return true;
     return false;
 }
@@ -173,18 +198,22 @@ static bool is_computed_here(const Members *m, const Origin *o)
 /* Leaves out what is not computed here, unless that is all there is. */
 static void drop_others(Members *m)
 {
-    const OriginList *all = NULL, *computed = NULL;
+    const OriginList *all = NULL, *computed = NULL, *last = NULL, *left = NULL;
     for (int i = 0; i < m->nmember; i++)
-        all = with(m->a, all, m->member[i].of);
+        if (i == 0 || m->member[i].of != m->member[i - 1].of) /* most share a list */
+            all = with(m->a, all, m->member[i].of);
     for (const OriginList *l = all; l; l = l->rest)
         if (is_computed_here(m, l->origin))
-            computed = with(m->a, computed, &(OriginList){l->origin, NULL});
+            computed = with_one(m->a, computed, l->origin);
     for (int i = 0; i < m->nmember && computed; i++) {
-        const OriginList *of = NULL;
-        for (const OriginList *l = m->member[i].of; l; l = l->rest)
-            if (has(computed, l->origin))
-                of = with(m->a, of, &(OriginList){l->origin, NULL});
-        m->member[i].of = of;
+        if (m->member[i].of != last) {
+            last = m->member[i].of;
+            left = NULL;
+            for (const OriginList *l = last; l; l = l->rest)
+                if (has(computed, l->origin))
+                    left = with_one(m->a, left, l->origin);
+        }
+        m->member[i].of = left;
     }
 }
 

@@ -347,8 +347,6 @@ static Node *lower_fresh(Nest *k, Node *t, Node *const *coords, Node *gate)
 {
     Context *c = k->s->c;
     Info *i = info_of(k->s, t);
-    if (t->dtype == INGOT_INDEX && t->rank == 0)
-        return t; /* dims */
     if (i->scalar)
         return node_cast(c, i->scalar, t->dtype);
     if (i->buffer && t != k->root)
@@ -434,6 +432,8 @@ typedef struct Lowered {
 /* Fused regions are at most MAX_DEPTH deep (fuse.c), so recursion is bounded. */
 Node *lower_value(Nest *k, Node *t, Node *const *coords, Node *gate)
 {
+    if (t->dtype == INGOT_INDEX && t->rank == 0)
+        return t; /* dims */
     uint64_t h = (uint64_t)t->id * 0x9E3779B97F4A7C15u ^ gate->id;
     for (int i = 0; i < t->rank; i++)
         h = ((h ^ (h >> 29)) + coords[i]->id) * 0xFF51AFD7ED558CCDu;

@@ -10,7 +10,8 @@ enum { MAX_MOVES = 8, MAX_STEPS = 16 };
 static double readings(Node *n, Node *t)
 {
     bool some = t->op == OP_EXPAND || t->op == OP_GATHER || t->op == OP_SHRINK;
-    return some && t->src[0] == n && node_elements(n) > 0 ? node_elements(t) / node_elements(n) : 1;
+    const double all = some && t->src[0] == n ? node_elements(n) : 0;
+    return all > 0 ? node_elements(t) / all : 1;
 }
 
 /* ---- rows ------------------------------------------------------------------------------------------ */

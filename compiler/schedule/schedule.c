@@ -42,43 +42,49 @@ typedef struct {
     int n;
     Node **stack;
     int nstack;
+    Arena *a;       /* of the walk alone */
+    uint8_t *state; /* by id */
 } Walk;
+
+enum { UNSEEN, BELOW, DONE }; /* what is below it is walked; it is in order, or needs no step */
 
 static bool has_value(Sched *s, Node *n)
 {
-    return info_of(s, n)->buffer || info_of(s, n)->scalar || info_of(s, n)->tuple;
+    const Info *i = info_of(s, n);
+    return i->buffer || i->scalar || i->tuple;
 }
 
 /* Nodes of the block in order of evaluation, sources first; stops at values that exist already.  A
  * run-time integer that a step sets depends on that step. */
-static void walk_block(Walk *w, Node *root, Map *state)
+static void walk_block(Walk *w, Node *root)
 {
     Sched *s = w->at->s;
-    Arena *a = s->arena;
+    Arena *a = w->a;
     vec_push(a, w->stack, w->nstack, root);
     while (w->nstack) {
         Node *n = w->stack[w->nstack - 1];
-        uintptr_t seen = (uintptr_t)map_get(state, (uint64_t)n->id + 1);
-        if (seen == 2 || (seen == 0 && has_value(s, n))) {
+        uint8_t *state = &w->state[n->id];
+        if (*state == UNSEEN && has_value(s, n))
+            *state = DONE;
+        if (*state == DONE) {
             w->nstack--;
-            if (seen == 0)
-                map_put(state, (uint64_t)n->id + 1, (void *)2);
             continue;
         }
-        if (seen == 0) {
-            map_put(state, (uint64_t)n->id + 1, (void *)1);
+        if (*state == UNSEEN) {
+            *state = BELOW;
             Node *setter = n->op == OP_VAR ? s->c->vars[n->arg.i].setter : NULL;
             if (setter)
                 vec_push(a, w->stack, w->nstack, setter);
             if (n->op == OP_LOOP && ((const Loop *)n->arg.ptr)->trip)
                 vec_push(a, w->stack, w->nstack, ((const Loop *)n->arg.ptr)->trip);
             for (uint32_t i = n->nsrc; i-- > 0;)
-                vec_push(a, w->stack, w->nstack, n->src[i]);
+                if (w->state[n->src[i]->id] != DONE)
+                    vec_push(a, w->stack, w->nstack, n->src[i]);
             continue;
         }
         w->nstack--;
-        map_put(state, (uint64_t)n->id + 1, (void *)2);
-        vec_push(a, w->order, w->n, n);
+        *state = DONE;
+        vec_push(s->arena, w->order, w->n, n);
     }
 }
 
@@ -123,24 +129,24 @@ void schedule_block(Scope *at, int n, Node *const *results, Buffer *const *dest,
                     const Requires *require)
 {
     Sched *s = at->s;
-    Walk w = {.at = at};
-    Map state = {0};
+    Walk w = {.at = at, .a = arena_new()};
+    w.state = NEWN(w.a, uint8_t, s->c->nnode);
     bool *checked = NEWN(s->arena, bool, require->n + 1);
     for (int i = 0; i < require->n; i++) {
-        walk_block(&w, require->item[i]->value, &state);
-        walk_block(&w, require->item[i]->least, &state);
-        walk_block(&w, require->item[i]->greatest, &state);
+        walk_block(&w, require->item[i]->value);
+        walk_block(&w, require->item[i]->least);
+        walk_block(&w, require->item[i]->greatest);
     }
     for (int i = 0; i < n; i++)
-        walk_block(&w, results[i], &state);
+        walk_block(&w, results[i]);
     for (int i = 0; at->block == &s->plan->main && i < s->c->noutput_group; i++) {
         const IoGroup *g = &s->c->output_groups[i];
         if (g->length)
-            walk_block(&w, g->length, &state);
+            walk_block(&w, g->length);
         if (g->present)
-            walk_block(&w, g->present, &state);
+            walk_block(&w, g->present);
     }
-    map_free(&state);
+    arena_free(w.a);
     for (int i = 0; i < w.n; i++)
         info_of(s, w.order[i])->root = false;
     for (int i = 0; i < n; i++)
@@ -289,9 +295,8 @@ bool plan_schedule(Plan *p, int opt_level, const Target *target)
                  .opt_level = opt_level,
                  .check = !target->gpu,
                  .fuse_rows = opt_level > 0,
-                 .target = target};
-    s->info = NEWN(a, Info *, INFO_CHUNKS);
-    find_readers(s);
+                 .target = target,
+                 .ngraph = c->nnode};
     Scope at = {.s = s, .block = &p->main};
     declare_inputs(s, &at);
     check_dims_known(s);

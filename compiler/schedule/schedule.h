@@ -59,19 +59,18 @@ typedef struct {
     double leaves;  /* bytes of the constant tensors below it */
 } Info;
 
-enum { INFO_CHUNK = 1024, INFO_CHUNKS = 1 << 15 };
+enum { INFO_CHUNK = 1024 };
 
-typedef struct Reader Reader;
-struct Reader {
-    const Node *node;
-    Reader *next;
-};
+typedef struct {
+    uint32_t node, before; /* id; the reader before it, 0: none */
+} Reader;
 
 typedef struct {
     Context *c;
     Arena *arena;
     Plan *plan;
     Info **info; /* by node id, in chunks; use info_of() */
+    uint32_t ninfo;
     int opt_level;
     bool check; /* indices from data get steps that check them */
     bool
@@ -80,17 +79,20 @@ typedef struct {
     double operations; /* fuse.c: of the block so far, each value computed once */
     double repeated;   /* repeat.c: and what its kernels compute beyond these */
     int naxis;         /* RANGE numbers used so far */
-    Reader **readers;  /* by node id: nodes of the model that read it */
+    /* provenance.c: by node id the last reader, of the nodes that there were when the schedule began */
+    Reader *readers;
+    uint32_t *last_reader, nreader, ngraph;
 } Sched;
 
-Info *info_chunk(Sched *, uint32_t i); /* a new one */
+void info_grow(Sched *, uint32_t chunk); /* so that there is this one */
 
 /* Chunks, so that pointers stay valid while the graph grows. */
 static inline Info *info_of(Sched *s, const Node *n)
 {
-    const uint32_t i = n->id / INFO_CHUNK;
-    Info *chunk = i < INFO_CHUNKS && s->info[i] ? s->info[i] : info_chunk(s, i);
-    return &chunk[n->id % INFO_CHUNK];
+    const uint32_t chunk = n->id / INFO_CHUNK;
+    if (chunk >= s->ninfo)
+        info_grow(s, chunk);
+    return &s->info[chunk][n->id % INFO_CHUNK];
 }
 
 /* fuse.c: of the `n` nodes of a block in topological order, mark those to store. */
@@ -194,9 +196,7 @@ void nest_split(Nest *);
 /* operands.c: both operands of a sum of products are arguments of their own, of one buffer too. */
 void nest_part_operands(Nest *);
 
-/* provenance.c: who reads what, of all nodes. */
-void find_readers(Sched *);
-/* Another source node of a step, unless it is known; those of a node. */
+/* provenance.c: another source node of a step, unless it is known; those of a node. */
 void step_origin(Arena *, Step *, const Origin *);
 void step_origins(Sched *, Step *, const Node *);
 /* The nodes that a kernel computes of a value that it stores, and what they are for. */

@@ -40,6 +40,7 @@ static Kernel *unique(Plan *p, Map *known, Kernel *k)
             ingot_context_free(k->c);
             return t->k;
         }
+    k = kernel_renew(k); /* without what was tried on the way */
     Twin *t = NEW(p->arena, Twin);
     *t = (Twin){first, k, text};
     map_put(known, k->hash, t);

@@ -51,8 +51,9 @@ static Node *renewed(Context *c, Node *n, Node *const *src, Node *whole, Node *c
 static Node *split_in(Context *c, Arena *a, int n, Node *const *order, Node *range, Node *sum,
                       Node *const *part)
 {
+    enum { FEW = 16 };
     Map now = {0}; /* of nodes that are others: by id + 1 */
-    Node *to = NULL;
+    Node *to = NULL, *few[FEW];
     for (int i = 0; i < n; i++) {
         Node *t = order[i], **src = NULL;
         for (uint32_t j = 0; j < t->nsrc; j++) {
@@ -60,7 +61,7 @@ static Node *split_in(Context *c, Arena *a, int n, Node *const *order, Node *ran
             if (!other)
                 continue;
             if (!src) {
-                src = NEWN(a, Node *, t->nsrc);
+                src = t->nsrc > FEW ? NEWN(a, Node *, t->nsrc) : few;
                 memcpy((void *)src, (void *)t->src, t->nsrc * sizeof *src);
             }
             src[j] = other;

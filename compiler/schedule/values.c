@@ -40,9 +40,9 @@ static void count_equals(Values *v, Arena *a, uint32_t nnode)
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < v->n; i++) {
             uint32_t id = v->node[i]->id;
-            int seen = (int)(uintptr_t)map_get(&count, v->key[id].full);
             if (!v->key[id].full)
                 continue;
+            int seen = (int)(uintptr_t)map_get(&count, v->key[id].full);
             if (pass) {
                 v->of[id] = seen;
             } else {
@@ -60,10 +60,16 @@ void values_begin(Plan *p, Preset preset)
     v->node = graph_nodes(p->arena, p->c, &v->n);
     v->canonical = v->node;
     v->ncanonical = v->n;
-    v->key = graph_keys(p->arena, p->c, &v->nkey);
+    v->key = graph_keys(p->arena, p->c, v->n, v->node, &v->nkey);
     count_equals(v, p->arena, v->nkey);
     v->match = NEWN(p->arena, int, v->nkey + 1);
     memset(v->match, -1, (v->nkey + 1) * sizeof *v->match);
+}
+
+Node *const *values_nodes(const Plan *p, int *n)
+{
+    *n = p->values->n;
+    return p->values->node;
 }
 
 uint64_t value_key(const Plan *p, Node *n)
@@ -97,14 +103,18 @@ void values_follow(Plan *p, uint32_t nnode, Node *const *now, Node *const *root,
     v->node = graph_nodes(a, p->c, &v->n); /* most of what was made stood there for a while only */
     const uint64_t *inner = inner_hashes(a, p->c, v->n, v->node, root, key);
     uint64_t *said = NEWN(a, uint64_t, more + 1); /* the key that a line for it has */
+    const char *last = NULL;
+    uint64_t name = 0; /* of the last variant */
     for (int k = 0; k < v->n; k++) {
         uint32_t id = v->node[k]->id;
         if (!root[id] || key[id].full)
             continue;
         int line = match[root[id]->id]; /* perhaps written for another graph */
         const Key *of = &v->key[root[id]->id], *then = line < 0 ? of : &v->given[line].key;
-        key[id] = key_inside(of, variant[id], inner[id]);
-        said[id] = then == of ? key[id].full : key_inside(then, variant[id], inner[id]).full;
+        if (variant[id] != last)
+            name = name_hash(last = variant[id]);
+        key[id] = key_inside(of, name, inner[id]);
+        said[id] = then == of ? key[id].full : key_inside(then, name, inner[id]).full;
         for (int i = 0; i < v->ngiven; i++)
             if (v->given[i].key.full == said[id] && !v->given[i].of)
                 v->used[match[id] = i] = true;

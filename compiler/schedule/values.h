@@ -24,6 +24,8 @@ typedef enum { PRESET_AUTO, PRESET_NONE, PRESET_ALL } Preset;
 
 /* Starts a plan's record; the graph is the canonical one, before variants. */
 void values_begin(Plan *, Preset);
+/* All nodes of the graph, sources first. */
+Node *const *values_nodes(const Plan *, int *n);
 Preset values_preset(const Plan *);
 /* sched_parse.c: a line of the file; false after a fault. */
 bool value_line(Plan *, int line, int nword, char *const *word);

@@ -27,7 +27,6 @@ static int start(void **state)
     a = arena_new();
     s = NEW(a, Sched);
     *s = (Sched){.c = c, .arena = a, .fuse_rows = true, .target = &machine};
-    s->info = NEWN(a, Info *, INFO_CHUNKS);
     return 0;
 }
 

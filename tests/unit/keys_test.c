@@ -67,7 +67,7 @@ static int keys_of(Arena *a, Context *c, Key *out, Node **node)
     int n, count = 0;
     Node **all = graph_nodes(a, c, &n);
     uint32_t nkey;
-    const Key *key = graph_keys(a, c, &nkey);
+    const Key *key = graph_keys(a, c, n, all, &nkey);
     for (int i = 0; i < n; i++) {
         bool known = !op_is_alu(all[i]->op) && all[i]->op != OP_REDUCE;
         for (int j = 0; j < count && !known; j++)
@@ -149,8 +149,10 @@ static void test_equal_places(void **state)
     for (int i = 0; i < 24; i++)
         layer[i] = x = ingot_tanh(c, ingot_sin(c, x));
     ingot_output(c, "y", x);
+    int n;
+    Node **all = graph_nodes(a, c, &n);
     uint32_t nkey;
-    const Key *k = graph_keys(a, c, &nkey);
+    const Key *k = graph_keys(a, c, n, all, &nkey);
     assert_true(k[layer[8]->id].full == k[layer[12]->id].full);
     assert_true(k[layer[0]->id].full != k[layer[12]->id].full);
     assert_true(k[layer[23]->id].full != k[layer[12]->id].full);

@@ -58,7 +58,7 @@ static Run prepare(const Model *m, const char *opts)
     Run r = run_new(c, result(c, m), &t);
     run_opts(r.nest, opts);
     const Kernel *k = r.nest->k;
-    View v = kernel_view(r.a, k);
+    View v = kernel_view(k);
     for (int i = 0; i < v.nfactor && r.nest->tc; i++)
         if (depends_on(v.factor[i], k->axes[r.nest->axis[r.nest->tc_axis[TC_COLUMNS]].root].range))
             assert_true(

@@ -66,7 +66,7 @@ static Run prepare(const Model *m, const char *opts)
     arena_free(a);
     run_opts(r.nest, opts);
     const Kernel *k = r.nest->k;
-    View v = kernel_view(r.a, k);
+    View v = kernel_view(k);
     for (int i = 0; i < v.nfactor && r.nest->tc && m->window; i++) {
         KernelArg *arg = &k->args[v.factor[i]->src[0]->arg.i];
         if (idx_is(arg->dims[2], m->window)) /* w: x is channels-last */

@@ -214,7 +214,7 @@ static Kernel *loops_of(const Kernel *k)
 static void find_followers(TuneKernel *k, const Step *s)
 {
     Arena *a = arena_new();
-    View v = kernel_view(a, k->loops);
+    View v = kernel_view(k->loops);
     Nest *n = nest_clone(k->base);
     for (int i = 0; i < k->candidate[0]->nopt; i++)
         (void)opt_apply(n, &k->candidate[0]->opts[i]);

@@ -6,7 +6,7 @@ bool weight_layout(const Nest *n, int arg, Layout *l)
 {
     const Kernel *k = n->k;
     Arena *a = arena_new();
-    View v = kernel_view(a, k);
+    View v = kernel_view(k);
     Packing p = {.block = 1};
     Node *load = NULL, **loop = NEWN(a, Node *, k->naxis + 1), *four[4];
     bool *seen = NEWN(a, bool, k->naxis + 1);
