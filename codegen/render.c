@@ -68,11 +68,12 @@ static void update(Render *r, const Stmt *stmt)
     }
 }
 
-/* A loop over the terms of a sum that is short with all loops in it, such as those over a window. */
-static bool is_short(const Render *r, const Node *range)
+/* A loop over the terms of a sum that is short with all loops in it, such as those over a window. Of rows in registers nothing else is a
+ * loop: a product each must not be longer than what a processor keeps of its instructions. */
+static bool is_short(const Render *r, const Node *range, bool *rolled)
 {
-    enum { SHORT = 32 };
-    int64_t terms = 1, extent;
+    enum { SHORT = 32, PRODUCTS = 128 };
+    int64_t terms = 1, products = 0, extent;
     bool sum = false;
     for (int i = 0; i < r->l.tile->nreduce; i++)
         sum |= r->l.tile->reduce[i].range == range;
@@ -88,7 +89,10 @@ static bool is_short(const Render *r, const Node *range)
             later = 0;
         if (s->kind == STMT_LOOP && !later)
             terms = idx_value(s->node->src[0], &extent) ? sat_mul(terms, extent) : INT64_MAX;
+        if (r->l.tile->quad && s->kind == STMT_UPDATE && is_products(&r->l, s->node))
+            products += r->l.tile->tc->products;
     } while (sum && open && at < r->l.n);
+    *rolled = sum && sat_mul(terms, products) > PRODUCTS;
     return sum && terms <= SHORT;
 }
 
@@ -298,6 +302,7 @@ static int accumulators(Render *r, const Stmt *s, const Stmt *end)
 static void statement(Render *r, const Stmt *s)
 {
     Node *n = s->node;
+    bool rolled;
     render_indent(r, s->depth);
     if (fragment(r, s) || render_token(r, s))
         return;
@@ -307,9 +312,10 @@ static void statement(Render *r, const Stmt *s)
             once(r, s);
             break;
         }
-        if (r->t->unroll && is_short(r, n)) { /* with it loads of several terms are under way */
+        if (r->t->unroll &&
+            is_short(r, n, &rolled)) { /* with it loads of several terms are under way */
             put(r, r->t->unroll);
-            put(r, "\n");
+            put(r, rolled ? " 1\n" : "\n");
             render_indent(r, s->depth);
         }
         if (r->t->unroll && r->l.tile->tc && gathers(r, n)) {

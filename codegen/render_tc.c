@@ -179,8 +179,10 @@ void render_lane_fragment(Render *r, Node *load)
         return;
     }
     sb_printf(r->sb, "%s_%s_%s_%d(a%lld + ", t->tc->spelling, f.rows ? "a" : "b",
-              f.by_line ? "lines" : "terms", 8 * dtype_info[load->dtype].bytes,
-              (long long)load->src[0]->arg.i);
+              f.halves    ? "halves"
+              : f.by_line ? "lines"
+                          : "terms",
+              8 * dtype_info[load->dtype].bytes, (long long)load->src[0]->arg.i);
     render_expr(r, f.first);
     sb_printf(r->sb, ", %lld)", (long long)f.pitch);
 }

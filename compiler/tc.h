@@ -67,6 +67,11 @@ TcElement tc_element(const Tc *, int operand, int lane, int element);
 int tc_per_lane(const Tc *, int operand);
 /* The same of sums with the lane as an expression. */
 void tc_sum_element(Context *, const Tc *, Node *lane, int element, Node **row, Node **column);
+/* Rows of sums that become an operand a (tc_rows.c): of a row the two elements that a lane has in a fragment of sums are those of the terms
+ * that it has to have there, so far apart.  For that the columns 0, 1, 2, 3 .. of a fragment may be elements 0, 4, 1, 5 .. of the row:
+ * which a column is. */
+int tc_row_step(const Tc *);
+Node *tc_row_column(Context *, const Tc *, Node *column);
 /* A fragment that lies in a place for the lanes of a group: line after line of terms (by_line), or term after term. */
 typedef struct {
     Node *first;
@@ -74,6 +79,7 @@ typedef struct {
     int64_t
         apart; /* of a fragment that is read where it lies: from TC_RUN lines to the next, if not by line */
     bool rows;    /* operand a: its lines are rows, of b columns */
+    bool halves;  /* its columns are the lines of both halves in turn (tc_row_step()) */
     bool by_line; /* the terms of a line lie side by side */
 } LaneFragment;
 bool tc_lane_fragment(Context *, Node *const *range, Node *load, LaneFragment *);
@@ -84,6 +90,11 @@ static inline bool tc_in_place(const Tc *u)
     return u && u->lanes > 32;
 }
 bool tc_place_fragment(Context *, Node *const *range, Node *load, LaneFragment *);
+/* Which of its lines a column is. */
+static inline int tc_lane_line(const Tc *u, bool halves, int column)
+{
+    return halves ? column / 2 + column % 2 * (u->n / 2) : column;
+}
 /* Element (line, term) of it, from its first. */
 static inline int64_t tc_place_element(const LaneFragment *f, int64_t line, int64_t term)
 {

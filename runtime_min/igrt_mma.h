@@ -6,6 +6,7 @@
  *     igrt_mma_b_lines_16(p, pitch)     b [terms][8 columns] from [8 columns][terms]
  *     igrt_mma_b_terms_16(p, pitch)     the same from [terms][8 columns]
  *     igrt_mma_a_lines_32 ...            the same of 32 bits, 8 terms
+ *     igrt_mma_b_halves_32(p, pitch)    b whose columns 0, 1, 2 .. are lines 0, 4, 1, 5 .. of [8 columns][terms]
  *     igrt_mma_dot_f16(&c, a, b)        c += a b; _bf16; _tf32, which does not read the last 13 bits of f32; _tf32x3, which does
  *
  *     igrt_mma_a_of_f16(x, ...)         a of the elements that the item has of it, as they are numbered there; _bf16, _f32
@@ -96,6 +97,12 @@ static __device__ __forceinline__ igrt_mma_b igrt_mma_b_lines_32(const float *p,
 {
     const int lane = (int)threadIdx.x % 32;
     return igrt_mma_two(p + lane % 8 * pitch + lane / 8 % 2 * 4);
+}
+
+static __device__ __forceinline__ igrt_mma_b igrt_mma_b_halves_32(const float *p, int pitch)
+{
+    const int lane = (int)threadIdx.x % 32;
+    return igrt_mma_two(p + (lane % 8 / 2 + lane % 2 * 4) * pitch + lane / 8 % 2 * 4);
 }
 
 static __device__ __forceinline__ igrt_mma_b igrt_mma_b_terms_32(const float *p, int pitch)

@@ -193,7 +193,8 @@ bool thread_load_lane(const Thread *t, const Do *d)
     const int lane = (int)(uint32_t)t->now % t->lk->tc->lanes;
     for (int i = 0; i < d->n; i++) {
         const TcElement e = tc_element(t->lk->tc, d->from, lane, i);
-        const int64_t at = first + e.line * d->step + (int64_t)e.at * d->count;
+        const int line = tc_lane_line(t->lk->tc, d->part, e.line);
+        const int64_t at = first + line * d->step + (int64_t)e.at * d->count;
         if (!thread_access(t, d, at, 1, false))
             return false;
         alu_cast((ingot_dtype)d->type, stored, 0, 1, t->f + d->out + i * d->size,

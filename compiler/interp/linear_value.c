@@ -320,6 +320,7 @@ static Operand load_lane_fragment(Build *q, Node *n)
     d->stored = (int)elem_bytes(q->lk->k->args[d->arg].dtype);
     d->step = f.by_line ? f.pitch : 1;
     d->count = f.by_line ? 1 : (int)f.pitch;
+    d->part = f.halves;
     d->from = operand_of(q, n);
     return out;
 }

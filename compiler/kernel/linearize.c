@@ -103,11 +103,22 @@ static bool reads_place(const Lin *q, Node *n)
     return false;
 }
 
-/* The items of a group wait for each other before a place is filled, which they may still read, and after: places that are
+/* No item reads a place that is filled once, before that. */
+static bool is_first_fill(const Lin *q, const Node *fill, int depth)
+{
+    bool first = depth == 0;
+    for (int i = 0; i < q->l->n && first; i++)
+        for (int j = 0; j < end_stores(fill) && q->l->stmt[i].kind == STMT_STORE; j++)
+            first = first && q->l->stmt[i].node->src[0]->arg.i != fill->src[j]->src[0]->arg.i;
+    return first;
+}
+
+/* The items of a group wait for each other before a place is filled, which they may still read, and after (fill NULL): places that are
  * filled one after the other have that in common. */
-static void barrier(Lin *q, bool before, int depth)
+static void barrier(Lin *q, const Node *fill, int depth)
 {
     Linear *l = q->l;
+    const bool before = fill != NULL;
     int last = l->n;
     while (before && last > 0 &&
            (l->stmt[last - 1].kind == STMT_ACC ||
@@ -118,7 +129,8 @@ static void barrier(Lin *q, bool before, int depth)
         l->n--;
         return;
     }
-    lin_add(q, STMT_BARRIER, NULL, depth);
+    if (!before || !is_first_fill(q, fill, depth))
+        lin_add(q, STMT_BARRIER, NULL, depth);
 }
 
 static bool is_result(const Lin *q, const Node *store)
@@ -291,6 +303,7 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
     const int each = dots_each(q, group, n);
     if (n > 1)
         emit_invariants(q, group, n, open, must, inside, depth);
+    lin_wait_for_copies(q, inside, depth);
     bool sum = is_loop(q->l, t);
     for (int i = 0; i < n && sum; i++)
         lin_add_sum(q, q->order[group[i]], depth);
@@ -298,9 +311,10 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
     if (keeps)
         lin_keep_fragments(q, group, n, false, depth);
     uint64_t inner = open, own = 0;
-    bool together = is_fill(t) && q->l->tile->items && !is_fill_ahead(q->l, t);
+    const bool begun = is_fill(t) && lin_is_under_way(q, t);
+    const bool together = is_fill(t) && q->l->tile->items && !is_fill_ahead(q->l, t);
     if (together)
-        barrier(q, true, depth);
+        barrier(q, t, depth);
     int waits = -1; /* the loop in which copies are waited for */
     for (int j = 0; j < nloop; j++) {
         bool ahead = is_products(q->l, t) && loop[j] == q->l->tile->ahead_of;
@@ -339,7 +353,7 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
         if (sum && each == 1 && !is_products(q->l, g))
             lin_add(q, STMT_UPDATE, g, depth + nloop);
         for (int j = 0; !sum && j < end_stores(g); j++)
-            lin_add_fill(q, g->src[j], depth + nloop);
+            lin_add_fill(q, g->src[j], begun || q->l->tile->depth, depth + nloop);
     }
     for (int j = nloop; j-- > 0;) {
         if (boxes && loop[j] == q->l->tile->ahead_of)
@@ -354,8 +368,10 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
         lin_add(q, STMT_RELEASE, NULL, depth);
     for (int i = 0; i < n && q->l->tile->cluster && is_products(q->l, t); i++)
         lin_add(q, STMT_JOIN, q->order[group[i]], depth);
-    if (together)
-        barrier(q, false, depth);
+    if (begun)
+        lin_begin_copies(q, t, depth);
+    else if (together)
+        barrier(q, NULL, depth);
     /* what stood in these loops ended with them: others over the same ranges have their own */
     for (int i = 0; i < q->n; i++)
         if (q->set[i] & own)

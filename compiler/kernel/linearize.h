@@ -29,6 +29,9 @@ typedef struct {
     Node *sum[MAX_TILES], *held[MAX_TILES];
     int nsum, stored, used[MAX_TILES], turn;
     bool late; /* what stands before its products is written now */
+    Node *under_way
+        [MAX_TILES]; /* places whose copies have begun, in this order, and how many of them have been waited for */
+    int nunder_way, nwaited;
 } Lin;
 
 static inline int lin_position(const Lin *q, const Node *n)
@@ -79,8 +82,13 @@ void lin_find_inlined(Lin *);
 
 /* linearize_tc.c, of a matrix unit: an accumulator; what fills a place; the products of a group of sums, by position. */
 void lin_add_sum(Lin *, Node *sum, int depth);
-void lin_add_fill(Lin *, Node *store, int depth);
+void lin_add_fill(Lin *, Node *store, bool async, int depth);
 void lin_add_products(Lin *, const int *group, int n, int depth);
+/* Does a place that is filled so hold nothing but fragments of a kernel whose rows stay in registers?  Then its copies go on while what
+ * does not read it is computed: they begin, and products wait for those that they need. */
+bool lin_is_under_way(const Lin *, Node *fill);
+void lin_begin_copies(Lin *, Node *fill, int depth);
+void lin_wait_for_copies(Lin *, const bool *needed, int depth);
 /* All fragments of these sums, once: zeros, or what has been loaded in this iteration. */
 void lin_keep_fragments(Lin *, const int *group, int n, bool loaded, int depth);
 

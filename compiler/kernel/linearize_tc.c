@@ -27,16 +27,50 @@ static int tile_of(const Lin *q, const Node *fragment)
     return -1;
 }
 
-void lin_add_fill(Lin *q, Node *store, int depth)
+void lin_add_fill(Lin *q, Node *store, bool async, int depth)
 {
     Stmt *s = lin_add(q, STMT_STORE, store, depth);
-    s->async = store_chunk(store) > 1 && q->l->tile->depth;
+    s->async = store_chunk(store) > 1 && async;
     if (!is_products(q->l, store->src[2]))
         return;
     s->tile[0] = (int8_t)tile_of(q, store->src[2]);
     q->stored++;
     if (q->stored == q->nsum) /* their tiles are free again */
         q->stored = q->nsum = 0;
+}
+
+bool lin_is_under_way(const Lin *q, Node *fill)
+{
+    bool good = q->l->tile->quad && q->nunder_way < MAX_TILES;
+    for (int i = 0; i < end_stores(fill); i++)
+        good = good && store_chunk(fill->src[i]) > 1;
+    for (int i = 0; i < q->n && good; i++) {
+        const Node *x = q->order[i], *place = x->nsrc ? x->src[0] : NULL;
+        if (place && place->op == OP_AFTER && place->src[1] == fill)
+            good = x->op == OP_LOAD && q->fragment[i];
+    }
+    return good;
+}
+
+void lin_begin_copies(Lin *q, Node *fill, int depth)
+{
+    lin_add(q, STMT_COMMIT, NULL, depth);
+    q->under_way[q->nunder_way++] = fill;
+}
+
+/* Copies are done in their order; the items of a group have copied for each other. */
+void lin_wait_for_copies(Lin *q, const bool *needed, int depth)
+{
+    int last = 0;
+    for (int p = 0; p < q->n; p++)
+        for (int i = 0; i < q->nunder_way && needed[p] && q->order[p]->op == OP_AFTER; i++)
+            if (q->order[p]->src[1] == q->under_way[i] && i >= last)
+                last = i + 1;
+    if (last <= q->nwaited)
+        return;
+    lin_add(q, STMT_WAIT, NULL, depth)->count = q->nunder_way - last;
+    lin_add(q, STMT_BARRIER, NULL, depth);
+    q->nwaited = last;
 }
 
 /* Operands have tiles behind the sums': some for those that move with rows, some for the others, for a tile's shape stays. */

@@ -46,6 +46,7 @@ typedef struct {
         Node *own; /* the item's, NULL: it has all (copies, or what no shared sum moves with) */
     } * walk;      /* the innermost first */
     int nwalk;
+    bool own;     /* what the items themselves have is lowered, not what they walk over */
     Node *walked; /* whether there is such a result, or NULL */
     struct Shared {
         const Node *of;
@@ -127,6 +128,8 @@ int64_t tc_copy_number(const Lower *, const Piece *, Node *sum, int64_t *copies)
 /* Rows of sums stay in registers here: the lanes' ranges, then each axis along a row is where `line`, `copy` and `column` say. */
 void rows_begin(Lower *, Piece *);
 /* A STAGE, a reduce of a nest that has them. */
+/* rows_terms: of a warp's part of the row, if warps share it. */
+Node *rows_terms(Lower *, Piece *, Node *);
 Node *rows_stage(Lower *, Piece *, Node *);
 Node *rows_reduce(Lower *, Piece *, Node *);
 

@@ -352,6 +352,10 @@ static bool for_unit(const Lower *q, const Piece *p, Node *n)
 void lower_terms(Lower *q, Piece *p, Node *n, const Env *e, Node **state)
 {
     Node *more[MAX_STATE];
+    if (p->t.quad) {
+        state[0] = rows_terms(q, p, n);
+        return;
+    }
     if (for_unit(q, p, n)) {
         state[0] = lower_fragments(q, p, n);
         return;

@@ -137,6 +137,10 @@ void shares_walk(Lower *q, Piece *p)
         p->at[p->walk[i].axis] = last ? rest : idx_mod(q->c, rest, size);
         rest = idx_div(q->c, rest, size);
     }
+    for (int i = 0; i < q->nest->naxis && p->t.quad;
+         i++) /* of all axes along a row the same part */
+        if (q->nest->axis[i].reduced && q->nest->axis[i].bound)
+            p->at[i] = p->part;
 }
 
 /* ---- the place ------------------------------------------------------------------------------------ */
@@ -284,6 +288,14 @@ static void store_state(Making *m, int level, int64_t parts)
     }
 }
 
+/* Of rows of sums in registers one value for a row: a lane has it for each of its lines, as its three neighbours do. */
+static bool is_of_row(const Making *m)
+{
+    const Nest *nest = m->q->nest;
+    Node *columns = m->q->k->axes[nest->axis[nest->tc_axis[TC_COLUMNS]].root].range;
+    return m->p->t.quad && !moves_with(m->q->a, m->n, columns);
+}
+
 /* Once for each copy that the item has, of a unit's fragments for each of its elements. */
 static void store_copies(Making *m, int level, int64_t parts, int from)
 {
@@ -298,7 +310,8 @@ static void store_copies(Making *m, int level, int64_t parts, int from)
         return;
     }
     for (int i = 0; m->p->lane && tc_element_set(m->q, m->p, i); i++)
-        store_state(m, level, parts);
+        if (i % 2 == 0 || !is_of_row(m))
+            store_state(m, level, parts);
     m->p->element = -1;
     if (!m->p->lane)
         store_state(m, level, parts);
@@ -323,6 +336,8 @@ static void as_items(Making *m)
         if (w->own && !m->pitch[i])
             m->once = both(m->q, m->once, below(m->q, w->own, 1));
     }
+    if (is_of_row(m))
+        m->once = both(m->q, m->once, below(m->q, m->p->t.quad, 1));
 }
 
 static struct Shared *shared_of(Lower *q, Piece *p, Node *n)
@@ -358,7 +373,9 @@ Node *lower_shared(Lower *q, Piece *p, Node *n)
     if (!m.s->filled) {
         size_t bytes = (size_t)q->nest->naxis * sizeof *p->at;
         Node **at = NEWN(q->a, Node *, q->nest->naxis + 1);
+        const Piece outside = *p;
         memcpy((void *)at, (void *)p->at, bytes);
+        p->own = true;
         as_items(&m);
         take_part(&m);
         fill(&m, 0, m.parts);
@@ -371,6 +388,11 @@ Node *lower_shared(Lower *q, Piece *p, Node *n)
             fill(&m, level, m.s->parts / joined);
         }
         memcpy((void *)p->at, (void *)at, bytes);
+        p->own = outside.own;
+        p->element = outside.element;
+        p->line = outside.line;
+        p->copy = outside.copy;
+        p->column = outside.column;
     }
     Node *state[MAX_STATE];
     join_parts(&m, m.s->level, idx(q->c, 0), 1, m.s->parts, offset(q, p, m.pitch), state);

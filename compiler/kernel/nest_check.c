@@ -152,6 +152,10 @@ const char *nest_check(const Nest *n)
 {
     if (n->inner && !n->tc)
         return "TC: what reads the rows of a unit's sums is to be taken by the unit too";
+    for (int i = 0; i < n->nsplit && n->inner; i++)
+        if (n->axis[n->split[i].inner].row && n->axis[n->split[i].outer].bound != BOUND_WARP)
+            return arena_printf(n->arena, "SPLIT %s: blocks of a row are for warps (BIND)",
+                                n->axis[n->split[i].axis].name);
     const char *why = opt_on_gpu(n) && n->tc ? lane_fragments(n) : NULL;
     if (why)
         return why;

@@ -363,6 +363,8 @@ static void lower_end(Lower *q, Tiles *out)
 {
     const Nest *n = q->nest;
     Piece p = {.next = q->k->naxis};
+    for (int i = 0; i < q->k->naxis; i++) /* behind all numbers of the kernel's ranges */
+        p.next = q->k->axes[i].range->arg.i < p.next ? p.next : (int)q->k->axes[i].range->arg.i + 1;
     p.at = NEWN(q->a, Node *, n->naxis + 1);
     p.sum = NEWN(q->a, struct Sum, n->naxis + 1);
     p.fresh = NEWN(q->a, Node *, q->k->naxis + 1);

@@ -92,7 +92,11 @@ static const char *bind_reduced_refused(Nest *n, const Opt *o, int axis, Arena *
                           "BIND %s grid: the groups of a grid do not meet: only the items of one "
                           "group share what is reduced",
                           o->axis);
-    if (n->shared && has_place(n))
+    const Split *s = n->split;
+    for (int i = 0; i < n->nsplit && s->outer != axis; i++)
+        s++;
+    const bool of_row = n->inner && s < n->split + n->nsplit && n->axis[s->inner].row;
+    if (n->shared && has_place(n) && !of_row)
         return opt_refuse(n, "BIND %s %s: the kernel has values in places, or a scan", o->axis,
                           bound_name[o->amount]);
     if (n->shared && in_other_reduce(n, x->root, a))

@@ -61,6 +61,13 @@ static const char *tc_sums(Nest *n, const Opt *o, const Tc *u, const int *axis, 
 
 /* ---- rows of sums that stay in registers ------------------------------------------------------------ */
 
+/* What a warp has of an axis along a row: all, or a block, of which the others have one each. */
+static int along_row(const Nest *n, int root)
+{
+    const int split = n->axis[root].split;
+    return split >= 0 && n->split[split].kind == OPT_SPLIT ? n->split[split].inner : root;
+}
+
 /* The axes along which a row of the unit's sums runs: all that places or reduces have, but the terms of these sums. */
 static void mark_rows(Nest *n, const Tc *u, const int *axis)
 {
@@ -70,17 +77,17 @@ static void mark_rows(Nest *n, const Tc *u, const int *axis)
     for (int i = 0; i < TC_AXES; i++)
         range[i] = n->k->axes[n->axis[axis[i]].root].range;
     for (int i = 0; i < n->k->naxis; i++)
-        n->axis[i].row = n->axis[i].reduced;
+        n->axis[along_row(n, i)].row = n->axis[i].reduced;
     for (int i = 0; i < count; i++)
         for (uint32_t j = 1; tc_takes(u, order[i], range) && j < order[i]->nsrc; j++)
-            n->axis[nest_root(n, order[i]->src[j])].row = false;
+            n->axis[along_row(n, nest_root(n, order[i]->src[j]))].row = false;
     arena_free(a);
 }
 
 /* All that the kernel has along rows is of one row, each of the columns of the sums, or why not. */
 static const char *rows_refused(Nest *n, const Opt *o, const Tc *u, const int *axis)
 {
-    const NestAxis *column = &n->axis[axis[TC_COLUMNS]];
+    const NestAxis *column = &n->axis[axis[TC_COLUMNS]], *row = &n->axis[column->root];
     const char *why = NULL;
     Arena *a = arena_new();
     int count;
@@ -97,9 +104,10 @@ static const char *rows_refused(Nest *n, const Opt *o, const Tc *u, const int *a
         bool good = own == 1 && x->op != OP_SCAN && (!reduce || reduce_size(x) == 1) &&
                     (monoid == INGOT_REDUCE_ADD || monoid == INGOT_REDUCE_MAX) &&
                     (!reduce || x->dtype == INGOT_F32);
-        const NestAxis *along = good ? &n->axis[nest_root(n, of[0])] : column;
-        good = good && along->split < 0 && along->extent == column->extent &&
-               along->within == column->within &&
+        const NestAxis *along = good ? &n->axis[nest_root(n, of[0])] : column,
+                       *part = &n->axis[along_row(n, along->root)];
+        good = good && part->split < 0 && part->extent == column->extent &&
+               along->extent == row->extent && along->within == row->within &&
                (reduce || (x->src[2]->op == OP_RANGE && x->src[2] != range[TC_TERMS]));
         if (!good)
             why = opt_refuse(n,
@@ -119,15 +127,15 @@ static const char *inner_refused(Nest *n, const Opt *o, const Tc *u, const int *
     if (n->target && !(n->target->units >> (u - tc_units) & 1))
         return opt_refuse(n, "TC %s: this target has no such unit (it has: %s)", o->axis,
                           unit_names(n, n->target->units));
-    if (!u->lanes || tc_in_place(u) || dtype_info[u->a].bytes != 2 || n->inner || n->tc ||
-        n->items || n->nstage || n->k->sink->nsrc != 1)
+    if (!u->lanes || tc_in_place(u) || n->inner || n->tc || n->items || n->nstage ||
+        n->k->sink->nsrc != 1)
         return opt_refuse(n,
-                          "TC %s: rows of a value that has a place are for units of 16 bits whose "
-                          "lanes have the sums, before any other TC, BIND to items and STAGE",
+                          "TC %s: rows of a value that has a place are for units whose lanes have "
+                          "the sums, before any other TC, BIND to items and STAGE",
                           o->axis);
     if (row->reduced || row->scanned || !term->reduced || term->staged || row->extent != u->m ||
-        term->extent != u->k || axis[TC_COLUMNS] >= n->k->naxis || column->split >= 0 ||
-        column->extent < 0 || column->extent % (u->k > u->n ? u->k : u->n))
+        term->extent != u->k || axis[TC_COLUMNS] != along_row(n, column->root) ||
+        column->split >= 0 || column->extent < 0 || column->extent % (u->k > u->n ? u->k : u->n))
         return opt_refuse(n,
                           "TC %s: %s takes %d rows of results, all of a row that is a multiple of "
                           "%d (MASK), and %d terms",

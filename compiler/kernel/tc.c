@@ -206,19 +206,17 @@ void tc_sum_element(Context *c, const Tc *u, Node *lane, int element, Node **row
     *column = idx_add(c, idx_mul(c, idx_mod(c, lane, idx(c, 4)), idx(c, 2)), idx(c, first.at));
 }
 
-bool tc_lane_fragment(Context *c, Node *const *range, Node *load, LaneFragment *f)
+int tc_row_step(const Tc *u)
 {
-    Node *at = load->src[first_coord(load)], *zero = idx(c, 0);
-    int64_t line, term;
-    f->rows = depends_on(at, range[TC_ROWS]);
-    f->first = substitute(c, at, TC_AXES, range, (Node *[]){zero, zero, zero});
-    if (!range_stride(c, at, range[f->rows ? TC_ROWS : TC_COLUMNS], &line) ||
-        !range_stride(c, at, range[TC_TERMS], &term) || (line != 1 && term != 1) || line == term)
-        return false;
-    f->by_line = term == 1;
-    f->pitch = f->by_line ? line : term;
-    const int64_t chunk = 16 / dtype_info[load->dtype].bytes;
-    return f->pitch % chunk == 0 && idx_is(idx_mod(c, f->first, idx(c, chunk)), 0);
+    return packed(u, TC_ROWS) > 1 ? 1 : u->n / 2;
+}
+
+Node *tc_row_column(Context *c, const Tc *u, Node *column)
+{
+    if (tc_row_step(u) == 1)
+        return column;
+    Node *two = idx(c, 2), *half = idx_mul(c, idx_mod(c, column, two), idx(c, tc_row_step(u)));
+    return idx_add(c, idx_div(c, column, two), half);
 }
 
 /* Where an element lies, counted from the first: of three ranges two say which. */
@@ -229,6 +227,38 @@ static bool element_at(Context *c, Node *at, Node *first, int n, Node *const *ra
     for (int i = 0; i < n; i++)
         to[i] = idx(c, is[i]);
     return idx_value(idx_sub(c, substitute(c, at, n, range, to), first), out);
+}
+
+/* Do the columns lie as the lines of both halves in turn?  How far lines lie apart. */
+static bool lines_of_halves(Context *c, Node *at, const LaneFragment *f, Node *const *own,
+                            int64_t *line)
+{
+    const int64_t n = own[0]->hi + 1;
+    int64_t is;
+    bool good = n > 2 && element_at(c, at, f->first, 2, own, (int64_t[]){2, 0}, line);
+    for (int64_t i = 1; i < n && good; i++)
+        good = element_at(c, at, f->first, 2, own, (int64_t[]){i, 0}, &is) &&
+               is == (i / 2 + i % 2 * (n / 2)) * *line;
+    return good;
+}
+
+bool tc_lane_fragment(Context *c, Node *const *range, Node *load, LaneFragment *f)
+{
+    Node *at = load->src[first_coord(load)], *zero = idx(c, 0);
+    int64_t line, term;
+    f->rows = depends_on(at, range[TC_ROWS]);
+    f->first = substitute(c, at, TC_AXES, range, (Node *[]){zero, zero, zero});
+    Node *own[] = {range[f->rows ? TC_ROWS : TC_COLUMNS], range[TC_TERMS]};
+    f->halves = !range_stride(c, at, own[0], &line);
+    if (f->halves && (f->rows || !lines_of_halves(c, at, f, own, &line)))
+        return false;
+    if (!range_stride(c, at, own[1], &term) || (line != 1 && term != 1) || line == term)
+        return false;
+    f->by_line = term == 1;
+    f->pitch = f->by_line ? line : term;
+    const int64_t chunk = 16 / dtype_info[load->dtype].bytes;
+    return f->by_line >= f->halves && f->pitch % chunk == 0 &&
+           idx_is(idx_mod(c, f->first, idx(c, chunk)), 0);
 }
 
 /* Runs of 128 bytes, in whose eight chunks a unit finds what the copies have swizzled: a fragment begins at one of them, with its

@@ -9,12 +9,15 @@
  *
  *     row = 8 line + lane / 4        j = 8 copy + 2 (lane % 4) + column
  *
- * and the value at j is an expression of PROJ(the sum of fragment `copy`, 2 line + column): equal ones are one node.  A reduce joins what
+ * (of units of 32 bits j = 8 copy + lane % 4 + 4 column: tc_row_step()) and the value at j is an expression of PROJ(the sum of fragment `copy`, 2 line + column): equal ones are one node.  A reduce joins what
  * the lane has, then the four lanes of a line:
  *
  *     REDUCE(values joined, quad)
  *
- * Values that the lane has are what it has to have of an operand of the outer product, of types of two bytes (PACK). */
+ * Warps may have a part of each row (BIND of its axes to warps): then what is reduced along it is joined in memory of the group, as any sum
+ * that items share (lower_shares.c).
+ *
+ * Values that the lane has are what it has to have of an operand of the outer product (PACK). */
 #include <string.h>
 
 #include "lower.h"
@@ -29,12 +32,12 @@ static Node *along_row(Lower *q, Piece *p, int copy, int column)
 {
     Node *row, *at;
     tc_sum_element(q->c, unit(q), p->lane, column, &row, &at);
-    return idx_add(q->c, idx(q->c, (int64_t)copy * unit(q)->n), at);
+    return idx_add(q->c, idx(q->c, (int64_t)copy * unit(q)->n), tc_row_column(q->c, unit(q), at));
 }
 
 static void set_along(Lower *q, Piece *p, Node *at)
 {
-    for (int i = 0; i < q->k->naxis; i++)
+    for (int i = 0; i < q->nest->naxis; i++)
         if (q->nest->axis[i].row)
             p->at[i] = at;
 }
@@ -58,7 +61,7 @@ void rows_begin(Lower *q, Piece *p)
     set_element(q, p, 0, 0, 0);
 }
 
-/* ---- what was made already -------------------------------------------------------------------------- */
+/* ---- what was made already, of fragments with line -1 -------------------------------------------------------------------------- */
 
 static Node *made(const Piece *p, const Node *of, int line, int copy, int column)
 {
@@ -133,12 +136,17 @@ static Node *join_values(Lower *q, Node *n, Node **value, int count)
     return out;
 }
 
+/* How much of a row a warp has. */
+static int64_t row_extent(const Nest *n, int root)
+{
+    const NestAxis *x = &n->axis[root];
+    return x->split < 0 ? x->extent : n->axis[n->split[x->split].inner].extent;
+}
+
 static Node *reduce_along(Lower *q, Piece *p, Node *n)
 {
-    const Nest *nest = q->nest;
     const int line = p->line, copy = p->copy, column = p->column;
-    const int64_t extent = nest->axis[nest_root_of(q->k, n->src[1])].extent;
-    const int fragments = (int)(extent / unit(q)->n);
+    const int fragments = (int)(row_extent(q->nest, nest_root_of(q->k, n->src[1])) / unit(q)->n);
     Node *known = made(p, n, line, 0, 0), *identity = reduce_identity(q->c, n);
     if (known)
         return known;
@@ -164,7 +172,7 @@ static Node *inner_product(Lower *q, Piece *p, Node *n)
 {
     const Nest *nest = q->nest;
     const int *axis = nest->inner_axis;
-    Node *sum = made(p, n, 0, p->copy, 0);
+    Node *sum = made(p, n, -1, p->copy, 0);
     if (!sum) {
         Node *kept[TC_AXES], **src = NEWN(q->a, Node *, (int)n->nsrc + 3 * nest->nsplit + 2);
         int nrange = 0, left = 0;
@@ -173,8 +181,8 @@ static Node *inner_product(Lower *q, Piece *p, Node *n)
             p->at[axis[i]] = p->t.fragment[i];
         }
         const int row = nest->axis[axis[TC_COLUMNS]].root;
-        p->at[row] =
-            idx_add(q->c, idx(q->c, (int64_t)p->copy * unit(q)->n), p->t.fragment[TC_COLUMNS]);
+        p->at[axis[TC_COLUMNS]] = idx_add(q->c, idx(q->c, (int64_t)p->copy * unit(q)->n),
+                                          tc_row_column(q->c, unit(q), p->t.fragment[TC_COLUMNS]));
         Env in = results_env(q, p);
         in.value[row] = lower_index(q, p, row);
         for (uint32_t i = 1; i < n->nsrc; i++) {
@@ -192,7 +200,7 @@ static Node *inner_product(Lower *q, Piece *p, Node *n)
         for (int i = 0; i < TC_AXES; i++)
             p->at[axis[i]] = kept[i];
         sum = node_make(q->c, OP_REDUCE, n->dtype, n->arg, 2 + left, src, 0, NULL);
-        make(q, p, n, 0, p->copy, 0, sum);
+        make(q, p, n, -1, p->copy, 0, sum);
     }
     return node_make(q->c, OP_PROJ, n->dtype, (Arg){.i = 2 * p->line + p->column}, 1, &sum, 0,
                      NULL);
@@ -206,8 +214,10 @@ static Node *pack(Lower *q, Piece *p, Node *value, Node *range, int block)
     Node *known = made(p, value, -1, block, 0), *src[16];
     if (known)
         return known;
-    for (int i = 0; i < n; i++) {
-        set_element(q, p, i / 2 % 2, 2 * block + i / 4, i % 2);
+    for (int i = 0; i < n; i++) { /* as lane 0 has them */
+        const TcElement e = tc_element(u, TC_ROWS, 0, i);
+        set_element(q, p, e.line / (u->lanes / 4), (block * u->k + e.at) / u->n,
+                    e.at % u->n / tc_row_step(u));
         src[i] = element_of(q, p, value, range, node_const_f(q->c, value->dtype, 0));
     }
     src[n] = p->t.fragment[TC_ROWS];
@@ -245,7 +255,7 @@ static Node *outer_product(Lower *q, Piece *p, Node *n)
             p->at[row] = p->t.fragment[TC_ROWS];
             p->at[column] = p->t.fragment[TC_COLUMNS];
             set_along(q, p, idx_add(q->c, idx(q->c, (int64_t)i * u->k), own));
-            Env in = env_at(q, p, term);
+            Env in = env_at(q, p, nest->axis[term].root);
             side[j] = operand(q, p, n->src[0]->src[j], n->src[1], i, &in);
         }
         Node *one = tc_bare(q->c, node_with(q->c, n->src[0], side));
@@ -260,7 +270,19 @@ static Node *outer_product(Lower *q, Piece *p, Node *n)
     return node_make(q->c, OP_PROJ, n->dtype, (Arg){.i = p->element}, 1, &sum, 0, NULL);
 }
 
+/* What items share is joined from what each has of it: of a line that a lane has once. */
 Node *rows_reduce(Lower *q, Piece *p, Node *n)
+{
+    if (!lower_is_shared(q, n))
+        return rows_terms(q, p, n);
+    Node *known = p->own ? made(p, n, p->line, -1, 0) : NULL;
+    if (known)
+        return known;
+    known = lower_shared(q, p, n);
+    return p->own ? make(q, p, n, p->line, -1, 0, known) : known;
+}
+
+Node *rows_terms(Lower *q, Piece *p, Node *n)
 {
     Node *inner[TC_AXES], *outer[TC_AXES];
     for (int i = 0; i < TC_AXES; i++) {

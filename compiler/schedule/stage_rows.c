@@ -278,8 +278,7 @@ static bool fits_registers(const Rows *r, Node *products)
     while (row->op == OP_CAST && dtype_info[row->dtype].bytes > dtype_info[type].bytes)
         row = row->src[0];
     for (int i = 0; i < TC_COUNT; i++)
-        unit |= (t->units >> i & 1) && tc_units[i].lanes == 32 && tc_units[i].a == type &&
-                dtype_info[type].bytes == 2;
+        unit |= (t->units >> i & 1) && tc_units[i].lanes == 32 && tc_units[i].a == type;
     for (int m = 0; m < r->nmember; m++) {
         const Node *x = r->member[m].n;
         const int monoid = x->op == OP_REDUCE ? reduce_monoid(x) : INGOT_REDUCE_MAX;

@@ -25,20 +25,26 @@ typedef struct {
     const Target *t;
 } Run;
 
-/* The nest of the one kernel of a model that has the output y, for that target. */
-static inline Run run_new(Context *c, ingot_tensor *y, const Target *t)
+/* The nest of the one kernel of a model that has the output y, as it is planned for that target. */
+static inline Run run_planned(Context *c, ingot_tensor *y, const Target *t, const Target *plan)
 {
     Run r = {.c = c, .a = arena_new()};
     Target *own = NEW(r.a, Target);
     *own = *t;
     r.t = own;
     ingot_output(c, "y", y);
-    r.p = schedule(c, 2, target_find(t->name));
+    r.p = schedule(c, 2, plan ? plan : own);
     assert_non_null(r.p);
     kernel_share(r.p);
     assert_int_equal(r.p->nkernel, 1);
     r.nest = nest_new(r.p->kernels[0], r.t);
     return r;
+}
+
+/* As it is planned for the target's kin of that name. */
+static inline Run run_new(Context *c, ingot_tensor *y, const Target *t)
+{
+    return run_planned(c, y, t, target_find(t->name));
 }
 
 /* "VECTOR i1 8"; why not, or NULL. */

@@ -1,0 +1,191 @@
+/* rows_test.c - rows of sums that stay in the registers of lanes, by opts: attention without what is transcendental, so that all values are
+ * exact.  Interpreted beside the kernel without opts and written as text; barriers, waits and joins left out. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "codegen/codegen.h"
+#include "compiler/ingot_ops.h"
+#include "compiler/kernel/kernel.h"
+#include "linear_run.h"
+
+enum { ROWS = 40, KEYS = 40, DEPTH = 16, COLUMNS = 16 };
+
+static ingot_tensor *operand(Context *c, const char *name, ingot_dtype d, int64_t lines, int64_t n)
+{
+    ingot_dim *size[] = {(ingot_dim *)(uintptr_t)idx(c, lines), (ingot_dim *)(uintptr_t)idx(c, n)};
+    return ingot_input(c, name, d, 2, size);
+}
+
+/* e = max(s - max of s + 5, 0), p = e - the sum of e, y = p v. */
+static ingot_tensor *result(Context *c, ingot_dtype d)
+{
+    ingot_tensor *q = operand(c, "q", d, ROWS, DEPTH), *k = operand(c, "k", d, KEYS, DEPTH),
+                 *v = operand(c, "v", d, KEYS, COLUMNS);
+    ingot_tensor *s = ingot_matmul(c, q, ingot_permute(c, k, (int[]){1, 0}));
+    s = ingot_cast(c, s, INGOT_F32);
+    ingot_tensor *e = ingot_sub(c, s, ingot_reduce(c, INGOT_REDUCE_MAX, s, 2, true));
+    e = ingot_relu(c, ingot_add(c, e, ingot_scalar_f(c, INGOT_F32, 5)));
+    ingot_tensor *p = ingot_sub(c, e, ingot_reduce(c, INGOT_REDUCE_ADD, e, 2, true));
+    return ingot_matmul(c, ingot_cast(c, p, d), v);
+}
+
+static Run prepare(ingot_dtype d, const char *opts)
+{
+    Context *c = ingot_context_new(NULL, NULL);
+    Arena *a = arena_new();
+    Target t;
+    ingot_status status;
+    assert_null(target_make(&t, a, "cuda:sm_80", &status));
+    Run r = run_planned(c, result(c, d), &t, NULL);
+    arena_free(a);
+    run_opts(r.nest, opts);
+    run_lower(&r, true);
+    return r;
+}
+
+static void expect(ingot_dtype d, const char *opts, int products)
+{
+    run_expect(prepare(d, opts), prepare(d, ""), opts, "igrt_mma_dot_", products);
+}
+
+#define ALONG(opt) opt(r1) opt(r2) opt(r3) opt(p0) opt(p1)
+#define MASKED(axis) "MASK " #axis " 16\n"
+#define IN_EIGHTS(axis) "MASK " #axis " 8\n"
+#define DIVIDED(axis) "SPLIT " #axis " 16\n"
+#define SHARED(axis) "BIND " #axis ".o warp\n"
+#define STAGED "STAGE i0.o 1\nSTAGE i0.o 2\nSTAGE i0.o 3\n"
+
+/* A warp has whole rows. */
+static const char whole[] =
+    ALONG(MASKED) "MASK i0 16\nSPLIT i0 16\nSPLIT i1 8\nUPCAST i1.o 2\n"
+                  "TC mma.f16 (i0.i; p0; r0)\nTC mma.f16 (i0.i; i1.i; r3)\nBIND i0.o grid\n" STAGED;
+
+/* Three warps have a part of each, two blocks of rows in a group. */
+static const char parts[] = ALONG(MASKED)
+    ALONG(DIVIDED) "MASK i0 32\nSPLIT i0 32\nSPLIT i0.i 16\nSPLIT i1 8\nUPCAST i1.o 2\n"
+                   "TC mma.f16 (i0.i.i; p0.i; r0)\nTC mma.f16 (i0.i.i; i1.i; r3.i)\n"
+                   "BIND i0.o grid\nBIND i0.i.o warp\n" ALONG(SHARED) STAGED;
+
+static void whole_rows(void **state)
+{
+    (void)state;
+    expect(INGOT_F16, whole, 5 + 3 * 2); /* all of a sixth fragment is masked */
+    expect(INGOT_F32,
+           ALONG(IN_EIGHTS) "MASK i0 16\nSPLIT i0 16\nSPLIT i1 8\nUPCAST i1.o 2\nSPLIT r0 8\n"
+                            "TC mma.tf32x3 (i0.i; p0; r0.i)\nTC mma.tf32x3 (i0.i; i1.i; r3)\n"
+                            "BIND i0.o grid\n" STAGED,
+           5 + 5 * 2);
+}
+
+static void parts_of_rows(void **state)
+{
+    (void)state;
+    expect(INGOT_F16, parts, 2 + 2);
+    expect(INGOT_F32,
+           ALONG(MASKED)
+               ALONG(DIVIDED) "MASK i0 16\nSPLIT i0 16\nSPLIT i1 8\nUPCAST i1.o 2\nSPLIT r0 8\n"
+                              "TC mma.tf32x3 (i0.i; p0.i; r0.i)\n"
+                              "TC mma.tf32x3 (i0.i; i1.i; r3.i)\nBIND i0.o grid\n" ALONG(SHARED)
+                                  STAGED,
+           2 + 2 * 2);
+}
+
+/* Without each of the barriers, and each of the waits for copies; a wait for too few. */
+static void left_out(void **state)
+{
+    (void)state;
+    static const char *const opts[] = {whole, parts};
+    for (int how = 0; how < 2; how++) {
+        int faults = 1;
+        for (int left = 0; left < faults; left++) {
+            Run r = prepare(INGOT_F16, opts[how]);
+            Linear *l = &r.lk->tile[0];
+            int at = -1;
+            faults = 0;
+            for (int i = 0; i < l->n; i++) {
+                const StmtKind kind = l->stmt[i].kind;
+                if ((kind == STMT_BARRIER || kind == STMT_WAIT) && faults++ == left)
+                    at = i;
+            }
+            assert_true(at >= 0);
+            const bool wait = l->stmt[at].kind == STMT_WAIT;
+            memmove(&l->stmt[at], &l->stmt[at + 1], (size_t)(l->n - at - 1) * sizeof *l->stmt);
+            l->n--;
+            const char *fault = run_wrong(&r, prepare(INGOT_F16, ""));
+            if (!strstr(fault, "a race: ") && !strstr(fault, "which nothing has written") &&
+                !strstr(fault, "to which a copy is under way"))
+                fail_msg("%d, without %s %d: '%s'", how, wait ? "wait" : "barrier", left, fault);
+            run_free(&r);
+        }
+        assert_int_equal(faults, how ? 7 : 4);
+    }
+}
+
+static Node *with_gate(Context *c, Node *store, Node *gate)
+{
+    Node *src[] = {store->src[0], gate, store->src[2], store->src[3]};
+    return node_with(c, store, src);
+}
+
+/* What is joined of a row: one lane of a line stores what all four have, or each of them does; all warps store theirs, or one does not. */
+static void joins(void **state)
+{
+    (void)state;
+    for (int what = 0; what < 2; what++) {
+        Run r = prepare(INGOT_F16, parts);
+        Linear *l = &r.lk->tile[0];
+        const Tile *t = r.tiles.tile;
+        bool planted = false;
+        for (int i = 0; i < l->n && !planted; i++) {
+            Node *n = l->stmt[i].node, *part = NULL;
+            planted = l->stmt[i].kind == STMT_STORE && n->src[0]->arg.i == 7; /* the maxima */
+            for (int j = 0; j < t->naxis; j++)
+                part = strcmp(t->axis[j].name, "r1.o") ? part : t->axis[j].range;
+            Context *c = r.tiles.k->c;
+            if (planted && what)
+                part = node_alu2(c, OP_LT, INGOT_BOOL, part, idx(c, 2));
+            if (planted)
+                l->stmt[i].node = with_gate(c, n,
+                                            what ? node_alu2(c, OP_AND, INGOT_BOOL, n->src[1], part)
+                                                 : node_bool(c, true));
+        }
+        assert_true(planted);
+        const char *fault = run_wrong(&r, prepare(INGOT_F16, ""));
+        if (!strstr(fault, what ? "which nothing has written" : "a race: "))
+            fail_msg("%d: '%s'", what, fault);
+        run_free(&r);
+    }
+}
+
+static void refusals(void **state)
+{
+    (void)state;
+    Run r = prepare(INGOT_F16, ALONG(MASKED) "MASK i0 16\nSPLIT i0 16\nSPLIT i1 8\n");
+    Nest *n = nest_clone(r.nest);
+    refusal(n, "SPLIT p0 16", NULL);
+    refusal(n, "TC mma.f16 (i0.i; p0.i; r0)", "is not all of rows of 16");
+    refusal(n, "SPLIT p1 16", NULL);
+    refusal(n, "SPLIT r1 16", NULL);
+    refusal(n, "SPLIT r2 16", NULL);
+    refusal(n, "SPLIT r3 16", NULL);
+    refusal(n, "TC mma.f16 (i0.i; p0.i; r0)", NULL);
+    refusal(n, "TC mma.f16 (i0.i; i1.i; r3.o)", "its terms are along them");
+    refusal(n, "TC mma.f16 (i0.i; i1.i; r3.i)", NULL);
+    assert_non_null(strstr(nest_check(n), "blocks of a row are for warps"));
+    nest_free(n);
+    run_free(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whole_rows), cmocka_unit_test(parts_of_rows), cmocka_unit_test(left_out),
+        cmocka_unit_test(joins),      cmocka_unit_test(refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
