@@ -246,39 +246,58 @@ static bool is_read(Sched *s, const Node *x, ingot_dtype type)
     return base->dtype == type && !is_computed(s, (Node *)(uintptr_t)base);
 }
 
-/* On a GPU the rows stay in the registers of lanes that multiply fragments together (tc_rows.c), if there are enough of them: whatever is
- * made of rows of sums, and of the results. */
-static bool fits_registers(const Rows *r, Node *products)
+/* Rows of each matrix, and what lies along a row (keys), its terms, and the columns of the results. */
+typedef struct {
+    int64_t rows, keys, terms, columns;
+} RowSizes;
+
+/* False: not all of them are known. */
+static bool row_sizes(const Rows *r, const Node *products, RowSizes *z)
 {
-    enum { MOST_ROW = 256, MOST_REGISTERS = 160, LEAST_ROWS = 16, SHARED_ROWS = 64, PAD = 16 };
-    Sched *s = r->s;
-    const Target *t = s->target;
-    Node *rows = r->member[0].n, *y = r->sum, *inner = below_casts(products->src[0]),
-         *outer = below_casts(y->src[0]);
+    const Node *s = r->member[0].n, *factors = products->src[0];
     const int axis = r->member[0].axis;
-    int64_t keys, nrows, terms = 0, columns = 0, size;
-    bool unit = false;
-    if (axis < 1 || !idx_value(rows->shape[axis], &keys) ||
-        !idx_value(rows->shape[axis - 1], &nrows))
+    int64_t size;
+    *z = (RowSizes){0};
+    if (axis < 1 || !idx_value(s->shape[axis], &z->keys) ||
+        !idx_value(s->shape[axis - 1], &z->rows))
         return false;
-    for (int i = 0; i < products->src[0]->rank; i++) {
+    for (int i = 0; i < factors->rank; i++) {
         if (!(reduce_axes(products) >> i & 1))
             continue;
-        if (!idx_value(products->src[0]->shape[i], &size) || (terms > 1 && size > 1))
+        if (!idx_value(factors->shape[i], &size) || (z->terms > 1 && size > 1))
             return false;
-        terms = size > terms ? size : terms;
+        z->terms = size > z->terms ? size : z->terms;
     }
-    for (int i = 0; i < y->rank; i++)
-        if (!idx_value(y->shape[i], &size))
+    for (int i = 0; i < r->sum->rank; i++) {
+        if (!idx_value(r->sum->shape[i], &size))
             return false;
-        else if (size > 1)
-            columns = size;
-    const ingot_dtype type = (ingot_dtype)base_of(s, inner->src[0])->dtype;
-    const Node *row = operand_of(r);
-    while (row->op == OP_CAST && dtype_info[row->dtype].bytes > dtype_info[type].bytes)
-        row = row->src[0];
+        z->columns = size > 1 ? size : z->columns;
+    }
+    return true;
+}
+
+/* Enough of them, for the registers of lanes and the memory of a group. */
+static bool sizes_fit(const RowSizes *z, int64_t bytes, const Target *t)
+{
+    enum { MOST_ROW = 256, MOST_REGISTERS = 160, LEAST = 16, SHARED_ROWS = 64, PAD = 16 };
+    const int64_t line = (z->terms > z->columns ? z->terms : z->columns) * bytes + PAD;
+    return z->rows >= LEAST && z->keys >= LEAST && z->keys <= MOST_ROW && z->terms >= LEAST &&
+           z->columns >= LEAST && z->columns % 8 == 0 &&
+           z->keys / 2 + z->columns / 2 <= MOST_REGISTERS &&
+           (2 * z->keys + SHARED_ROWS + PAD) * line <= t->shared;
+}
+
+static bool has_lanes_unit(const Target *t, ingot_dtype type)
+{
     for (int i = 0; i < TC_COUNT; i++)
-        unit |= (t->units >> i & 1) && tc_units[i].lanes == 32 && tc_units[i].a == type;
+        if ((t->units >> i & 1) && tc_units[i].lanes == 32 && tc_units[i].a == type)
+            return true;
+    return false;
+}
+
+/* What is reduced along a row, the lanes that have it join: maxima and sums of f32. */
+static bool lanes_join(const Rows *r)
+{
     for (int m = 0; m < r->nmember; m++) {
         const Node *x = r->member[m].n;
         const int monoid = x->op == OP_REDUCE ? reduce_monoid(x) : INGOT_REDUCE_MAX;
@@ -286,15 +305,27 @@ static bool fits_registers(const Rows *r, Node *products)
             (x->op == OP_REDUCE && x->dtype != INGOT_F32))
             return false;
     }
-    const int64_t bytes = dtype_info[type].bytes;
-    const int64_t shared =
-        (2 * keys + SHARED_ROWS + PAD) * ((terms > columns ? terms : columns) * bytes + PAD);
-    return unit && row->dtype == type && is_read(s, inner->src[0], type) &&
-           is_read(s, inner->src[1], type) &&
-           is_read(s, outer->src[0], type) != is_read(s, outer->src[1], type) &&
-           nrows >= LEAST_ROWS && keys >= LEAST_ROWS && keys <= MOST_ROW && terms >= LEAST_ROWS &&
-           columns >= LEAST_ROWS && columns % 8 == 0 && keys / 2 + columns / 2 <= MOST_REGISTERS &&
-           shared <= t->shared;
+    return true;
+}
+
+/* On a GPU the rows stay in the registers of lanes that multiply fragments together (tc_rows.c): whatever is made of rows of sums, and of
+ * the results.  Operands of both products are read as they lie, but for the row, which is rounded to their type. */
+static bool fits_registers(const Rows *r, Node *products)
+{
+    Sched *s = r->s;
+    RowSizes z;
+    Node *const *inner = below_casts(products->src[0])->src, *const *outer =
+                                                                 below_casts(r->sum->src[0])->src;
+    const ingot_dtype type = (ingot_dtype)base_of(s, inner[0])->dtype;
+    const int bytes = dtype_info[type].bytes;
+    if (!row_sizes(r, products, &z) || !sizes_fit(&z, bytes, s->target) ||
+        !has_lanes_unit(s->target, type) || !lanes_join(r))
+        return false;
+    const Node *row = operand_of(r);
+    while (row->op == OP_CAST && dtype_info[row->dtype].bytes > bytes)
+        row = row->src[0];
+    return row->dtype == type && is_read(s, inner[0], type) && is_read(s, inner[1], type) &&
+           is_read(s, outer[0], type) != is_read(s, outer[1], type);
 }
 
 bool stage_rows(Sched *s, Node *n, int norder, Node *const *order, Node *const *uses)
