@@ -184,8 +184,8 @@ static void file_end(Bundle *b, StrBuf *body, unsigned needs, Functions *functio
         custom_paste(
             &sb, functions->of[i].op,
             arena_printf(b->a, "%s_%d_%s", b->name, b->nkernel_file, functions->of[i].op->name));
-    sb_printf(&sb, "#include \"%s_kernels.h\"\n", b->name);
     print_kernel_headers(&sb, needs);
+    sb_printf(&sb, "#include \"%s_kernels.h\"\n", b->name);
     b->kernel_needs |= needs;
     for (int i = 0; i < functions->n; i++)
         custom_wrappers(

@@ -1,22 +1,27 @@
 """Objects of the sources that are alike in every bundle (the runtime, the driver): compiled once, and laid into the bundles that
-follow as if make had made them. What is left to compile is the model's own. Likewise ar without the plugins that binutils finds
-for other compilers, which cost more than the archive.
+follow as if make had made them. What is left to compile is the model's own. The header that its kernels include first is laid
+beside it as gcc precompiles it, once the same is seen again: reading it takes as long as most kernels. Likewise ar without the
+plugins that binutils finds for other compilers, which cost more than the archive.
 
 ccache knows such sources too, but starts a process for each, and takes longer for what it does not know.
 
 $INGOT_KEPT_OBJECTS is the folder that keeps them; without it they are kept for one process.
 """
 import atexit
+import collections
 import functools
 import hashlib
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
 
 COMMON = re.compile(r"(igrt\w*|driver\w*|\w+_igrt)\.h$")
+OFTEN = 3                       # to precompile a header takes as long as to read it twice
+seen = collections.Counter()    # precompiled headers that were wanted
 
 
 @functools.lru_cache(maxsize=None)
@@ -63,11 +68,20 @@ def archiver():
     return "ar"
 
 
+@functools.lru_cache(maxsize=None)
+def is_gcc(cc):
+    """Whether the compiler takes x.h.gch where x.h is included."""
+    try:
+        return "Free Software Foundation" in subprocess.run([*shlex.split(cc), "--version"], capture_output=True, text=True).stdout
+    except OSError:
+        return False
+
+
 class Objects:
     """Those of one bundle under a compiler with its flags."""
 
-    def __init__(self, bundle, cc, cflags):
-        self.bundle, self.cc = bundle, cc
+    def __init__(self, bundle, cc, cflags, words):
+        self.bundle, self.compiler, self.cc = bundle, cc, " ".join([cc, *words])
         self.makefile = (bundle / "Makefile").read_text()
         rules = re.search(r"^FLAGS = (.*)", self.makefile, re.M)
         self.flags = f"{rules[1]} {cflags}"
@@ -91,6 +105,23 @@ class Objects:
                 except FileNotFoundError:
                     self.missing.append((made, kept))
 
+    def lay_headers(self):
+        """Those that kernels include first, precompiled; whether there are any."""
+        for laid in self.bundle.glob("*.gch"):
+            laid.unlink()       # of another compiler, or other flags
+        kernels = [includes(f.read_bytes())[:1] for f in self.bundle.glob("*_kernels_*.c")] if is_gcc(self.compiler) else []
+        for name in {first for names in kernels for first in names if first.startswith("igrt_")}:
+            kept = self.kept(closure(self.bundle, self.bundle / name), ".gch")
+            seen[kept] += 1
+            if seen[kept] == OFTEN and not kept.exists():
+                part = kept.with_suffix(f".{os.getpid()}.{id(self)}")
+                command = [*shlex.split(f"{self.compiler} {self.flags}"), "-x", "c-header", name, "-o", part]
+                if subprocess.run(command, cwd=self.bundle, capture_output=True).returncode == 0:
+                    part.rename(kept)
+            if kept.exists():
+                (self.bundle / f"{name}.gch").symlink_to(kept.absolute())
+        return any(self.bundle.glob("*.gch"))
+
     def keep(self):
         for made, kept in self.missing:
             if made.exists():
@@ -101,10 +132,12 @@ class Objects:
 
 def make(bundle, cc, cflags, run, *words):
     """`run` is called with the words of a make command."""
-    o = Objects(bundle, " ".join([cc, *words]), cflags)
+    o = Objects(bundle, cc, cflags, words)
     o.lay()
     if "\nAR ?= ar\n" in o.makefile and not any(word.startswith("AR=") for word in words):
         words += (f"AR={archiver()}",)
-    done = run(["make", "-s", "-C", bundle, f"CC={cc}", f"CFLAGS={cflags}", *words])
+    # gcc forgets what a precompiled header's pragmas say of warnings
+    told = f"{cflags} -Wno-psabi" if o.lay_headers() else cflags
+    done = run(["make", "-s", "-C", bundle, f"CC={cc}", f"CFLAGS={told}", *words])
     o.keep()
     return done
