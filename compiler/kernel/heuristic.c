@@ -147,14 +147,16 @@ static void unroll_dots(Nest *nest, const Place *place, int nout, int n)
 }
 
 /* A window that slides along the rows: its taps run innermost where each load serves few products, for then C compilers
- * load what neighbours have in common once. */
+ * load what neighbours have in common once.  Sums that have most registers leave none for that: then a long loop stays innermost. */
 static void taps_innermost(const Kernel *k, Node *walked, const RegisterTile *tile, Place *place,
-                           int n)
+                           int n, const Target *t)
 {
     enum { TAPS = 8, FEW_VECTORS = 2 };
     int64_t row, tap;
+    const bool full = 2 * tile->vectors * tile->nrows > t->registers;
     if (tile->width <= 1 || tile->vectors > FEW_VECTORS || !tile->rows || tile->nfour ||
-        tile->columns || !access_stride(k, walked, tile->rows, &row) || !row)
+        tile->columns || (full && range_extent(place[n - 1].range) > TAPS) ||
+        !access_stride(k, walked, tile->rows, &row) || !row)
         return;
     for (int i = 0; i < n; i++) {
         int64_t extent = range_extent(place[i].range);
@@ -245,7 +247,7 @@ static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *buf
     }
     sort_places(place + nout, n - nout);
     if (walked)
-        taps_innermost(k, walked, tile, place + nout, n - nout);
+        taps_innermost(k, walked, tile, place + nout, n - nout, nest->target);
     bool fits = true;
     for (int i = 0; i < tile->nfour; i++)
         fits &= nest_opt_range(nest, OPT_DOT, tile->four[i], 4);
