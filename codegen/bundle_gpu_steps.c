@@ -165,8 +165,8 @@ static void maps(Writer *w, const Step *s)
         const int64_t bytes = element_bytes(s->kernel->args[x->arg].dtype);
         line(w, "igrt_gpu_map m%d;", x->arg);
         open_gpu(w, "make_map");
-        sb_printf(&w->sb, ", &m%d, mem[%s], %lld, %d", x->arg, gpu_mem_of(b, s->bufs[x->arg]),
-                  (long long)sat_mul(x->offset, bytes), x->rank);
+        sb_printf(&w->sb, ", &m%d, mem[%s], %lld, %d, %d", x->arg, gpu_mem_of(b, s->bufs[x->arg]),
+                  (long long)sat_mul(x->offset, bytes), (int)bytes, x->rank);
         numbers(w, x->rank, x->extent, 1);
         numbers(w, x->rank, x->stride, bytes);
         numbers(w, x->rank, x->size, 1);

@@ -312,8 +312,12 @@ static void statement(Render *r, const Stmt *s)
             once(r, s);
             break;
         }
-        if (r->t->unroll &&
-            is_short(r, n, &rolled)) { /* with it loads of several terms are under way */
+        const bool rests = tc_rests(r->l.tile->tc) && n == r->l.tile->ahead_of;
+        if (r->t->unroll && rests) { /* where places lie is known then */
+            sb_printf(r->sb, "%s %d\n", r->t->unroll, render_turns(r->l.tile));
+            render_indent(r, s->depth);
+        } else if (r->t->unroll &&
+                   is_short(r, n, &rolled)) { /* with it loads of several terms are under way */
             put(r, r->t->unroll);
             put(r, rolled ? " 1\n" : "\n");
             render_indent(r, s->depth);
@@ -627,6 +631,18 @@ static void render_tiles(Render *r, Arena *a, const Kernel *k, const Tiles *tile
     r->each_part = false;
 }
 
+/* Groups that are to have registers beside each other: two, where one waits for what it takes apart while the other's products are made, if
+ * their places fit too and the sums leave room. */
+static int groups_beside(const Tiles *tiles, const Kernel *k, const Target *t)
+{
+    enum { SUMS = 24, ITEMS = 128 };
+    const Tile *tile = &tiles->tile[0];
+    return tc_rests(tile->tc) && tile->items == ITEMS && tc_per_lane(tile->tc, TC_TERMS) <= SUMS &&
+                   2 * place_offset(tiles->k, k->narg, tiles->k->narg) <= t->shared
+               ? 2
+               : 1;
+}
+
 unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char *function_name)
 {
     Arena *a = arena_new();
@@ -637,7 +653,7 @@ unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char 
         sb_printf(sb, "%s", t->kernel_word);
     if (t->gpu && tiles.tile[0].items)
         sb_printf(sb, tiles.tile[0].tc ? t->group_word_alone : t->group_word,
-                  tile_group(&tiles.tile[0]));
+                  tile_group(&tiles.tile[0]), groups_beside(&tiles, k, t));
     if (tiles.tile[0].cluster)
         sb_printf(sb, "__cluster_dims__(%d, 1, 1) ", (int)tiles.tile[0].cluster->hi + 1);
     kernel_prototype(sb, t, k, function_name);

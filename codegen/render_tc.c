@@ -111,8 +111,22 @@ void render_products(Render *r, const Stmt *s)
         const char *name = strchr(t->tc->name, '.') + 1;
         (void)tc_place_fragment(r->k->c, t->fragment, a, &x);
         (void)tc_place_fragment(r->k->c, t->fragment, b, &y);
-        sb_printf(r->sb, "%s_dot_%s<%d, %d>(&s%d, v%d, v%d);\n", t->tc->spelling, name, !x.by_line,
-                  !y.by_line, r->number[s->node->id], r->number[a->id], r->number[b->id]);
+        if (tc_rests(t->tc))
+            sb_printf(r->sb, "igrt_wgmma_dot_%s(", name);
+        else
+            sb_printf(r->sb, "%s_dot_%s<%d, %d>(", t->tc->spelling, name, !x.by_line, !y.by_line);
+        sb_printf(r->sb, "&s%d, v%d, v%d", r->number[s->node->id], r->number[a->id],
+                  r->number[b->id]);
+        if (tc_rests(t->tc)) {
+            sb_printf(r->sb, ", a%d", t->rests);
+            if (t->items > t->tc->lanes)
+                sb_printf(r->sb, " + (int)threadIdx.x / %d * %lld", t->tc->lanes,
+                          (long long)tc_rests(t->tc));
+            sb_printf(r->sb, ", a%d, ", t->tokens);
+            render_expr(r, t->ahead_of);
+            sb_printf(r->sb, ", %d", t->depth);
+        }
+        put(r, ");\n");
         return;
     }
     if (t->tc->lanes) {
@@ -218,7 +232,7 @@ int render_joins(Render *r, const Stmt *s, int left)
         n++;
     for (int take = 0; take < 2; take++) {
         render_indent(r, s->depth);
-        put(r, "igrt_cluster_meet();\n");
+        put(r, take ? "igrt_cluster_meet();\n" : "igrt_cluster_begin();\n");
         if (take) {
             render_indent(r, s->depth);
             put(r, "if (igrt_cluster_rank())\n");
@@ -255,6 +269,12 @@ static void products_done(Render *r, const Stmt *s)
         BUG("%s: the end of products that there are none of", r->k->name);
 }
 
+/* Iterations after which all places are those of the first again. */
+int render_turns(const Tile *t)
+{
+    return t->depth % 2 ? 2 * t->depth : t->depth;
+}
+
 /* What the two sides say to each other; false: it is another statement. */
 bool render_token(Render *r, const Stmt *s)
 {
@@ -272,7 +292,7 @@ bool render_token(Render *r, const Stmt *s)
             products_done(r, s);
             return true;
         }
-        token(r, "release", s->node);
+        token(r, tc_rests(r->l.tile->tc) ? "free" : "release", s->node);
         break;
     default: return false;
     }
@@ -294,7 +314,7 @@ void render_box(Render *r, const Box *b, Node *store, int depth)
         put(r, ")");
         for (int j = 0; j < b->rank; j++) {
             put(r, ", ");
-            render_expr(r, idx_add(r->k->c, b->at[j], idx(r->k->c, j ? 0 : i * TC_RUN)));
+            render_expr(r, idx_add(r->k->c, b->at[j], idx(r->k->c, j ? 0 : i * b->size[0])));
         }
         put(r, ");\n");
     }

@@ -139,7 +139,7 @@ typedef struct {
     int rank, arg, place;
     Node *at[MAX_BOX]; /* where it begins: counters of iterations, each times a constant */
     int64_t extent[MAX_BOX], stride[MAX_BOX]; /* of the buffer; what is beyond is zero */
-    int64_t size[MAX_BOX];                    /* the first one of TC_RUN elements ... */
+    int64_t size[MAX_BOX];                    /* the first one of a run of 128 bytes ... */
     int64_t count;                            /* ... so many times, one box after the other */
     int64_t offset;                           /* of the buffer's first element */
     int64_t elements;                         /* of all */
@@ -187,6 +187,7 @@ typedef struct {
         box; /* by STAGE, or NULL: nothing is moved by boxes; then one more item asks for them, and ... */
     int nbox;
     int tokens; /* ... this place has two tokens for each of `depth` places: filled, and free again */
+    int rests; /* where a unit that reads operands in places keeps what it needs of them besides (tc_rests()) */
 } Tile;
 /* Items that are launched for a group. */
 static inline int tile_group(const Tile *t)

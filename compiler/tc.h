@@ -77,17 +77,26 @@ typedef struct {
     Node *first;
     int64_t pitch;
     int64_t
-        apart; /* of a fragment that is read where it lies: from TC_RUN lines to the next, if not by line */
+        apart; /* of a fragment that is read where it lies: from a run of lines to the next, if not by line */
     bool rows;    /* operand a: its lines are rows, of b columns */
     bool halves;  /* its columns are the lines of both halves in turn (tc_row_step()) */
     bool by_line; /* the terms of a line lie side by side */
 } LaneFragment;
 bool tc_lane_fragment(Context *, Node *const *range, Node *load, LaneFragment *);
-/* Does a unit read its operands where they lie?  There runs of TC_RUN elements (128 bytes) follow each other. */
-enum { TC_RUN = 64 };
+/* Does a unit read its operands where they lie?  There runs of 128 bytes follow each other, so many elements each. */
 static inline bool tc_in_place(const Tc *u)
 {
     return u && u->lanes > 32;
+}
+static inline int64_t tc_run(ingot_dtype d)
+{
+    return 128 / dtype_info[d].bytes;
+}
+/* Elements of two fragments of b, of which such a unit keeps what is left for its further products, in a place that is each warpgroup's own; or
+ * none. */
+static inline int64_t tc_rests(const Tc *u)
+{
+    return tc_in_place(u) && u->products > 1 ? (int64_t)2 * u->n * u->k : 0;
 }
 bool tc_place_fragment(Context *, Node *const *range, Node *load, LaneFragment *);
 /* Which of its lines a column is. */
@@ -99,7 +108,7 @@ static inline int tc_lane_line(const Tc *u, bool halves, int column)
 static inline int64_t tc_place_element(const LaneFragment *f, int64_t line, int64_t term)
 {
     return f->by_line ? line * f->pitch + term
-                      : term * f->pitch + line % TC_RUN + line / TC_RUN * f->apart;
+                      : term * f->pitch + line % f->pitch + line / f->pitch * f->apart;
 }
 
 /* Where a fragment begins and how far its lines lie apart, in elements: the rows of a, each the terms side by side; the lines

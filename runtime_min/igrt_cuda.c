@@ -20,6 +20,7 @@ enum {
     CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
     CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
     CU_TENSOR_MAP_DATA_TYPE_UINT16 = 1,
+    CU_TENSOR_MAP_DATA_TYPE_UINT32 = 2,
     CU_TENSOR_MAP_INTERLEAVE_NONE = 0,
     CU_TENSOR_MAP_SWIZZLE_128B = 3,
     CU_TENSOR_MAP_L2_PROMOTION_L2_256B = 3,
@@ -193,7 +194,7 @@ igrt_status igrt_cu_kernel(igrt_cu *cu, void *module, const char *name, unsigned
     return check(cu, e);
 }
 
-igrt_status igrt_cu_make_map(igrt_cu *cu, igrt_cu_map *map, igrt_cu_ptr memory, int rank,
+igrt_status igrt_cu_make_map(igrt_cu *cu, igrt_cu_map *map, igrt_cu_ptr memory, int bytes, int rank,
                              const uint64_t *extent, const uint64_t *stride, const uint64_t *box)
 {
     unsigned size[5], step[5];
@@ -203,11 +204,13 @@ igrt_status igrt_cu_make_map(igrt_cu *cu, igrt_cu_map *map, igrt_cu_ptr memory, 
         size[i] = (unsigned)box[i];
         step[i] = 1;
     }
-    return check(cu, cu->cuTensorMapEncodeTiled(
-                         map->word, CU_TENSOR_MAP_DATA_TYPE_UINT16, (unsigned)rank,
-                         (void *)(uintptr_t)memory, extent, stride + 1, size, step,
-                         CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                         CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+    return check(cu,
+                 cu->cuTensorMapEncodeTiled(
+                     map->word,
+                     bytes == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT32,
+                     (unsigned)rank, (void *)(uintptr_t)memory, extent, stride + 1, size, step,
+                     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                     CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
 }
 
 igrt_status igrt_cu_buffer(igrt_cu *cu, size_t bytes, const void *data, igrt_cu_ptr *buffer)

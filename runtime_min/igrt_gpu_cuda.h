@@ -74,10 +74,11 @@ static inline igrt_status igrt_gpu_launch(igrt_gpu *g, void *kernel, int64_t ite
  * bytes. A launch takes it as an argument. */
 typedef igrt_cu_map igrt_gpu_map;
 static inline igrt_status igrt_gpu_make_map(igrt_gpu *g, igrt_gpu_map *map, igrt_gpu_mem mem,
-                                            size_t offset, int rank, const uint64_t *extent,
-                                            const uint64_t *stride, const uint64_t *box)
+                                            size_t offset, int bytes, int rank,
+                                            const uint64_t *extent, const uint64_t *stride,
+                                            const uint64_t *box)
 {
-    return igrt_cu_make_map(g, map, mem + offset, rank, extent, stride, box);
+    return igrt_cu_make_map(g, map, mem + offset, bytes, rank, extent, stride, box);
 }
 
 static inline igrt_status igrt_gpu_finish(igrt_gpu *g)

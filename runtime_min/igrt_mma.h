@@ -168,19 +168,37 @@ IGRT_MMA_DOT(bf16, "m16n8k16", "bf16.bf16")
 IGRT_MMA_DOT(tf32, "m16n8k8", "tf32.tf32")
 #undef IGRT_MMA_DOT
 
-/* The nearest number that tf32 reads whole, and what is left of x, of either sign: so no product is left out that has one sign in all
- * terms. Of infinities, NaN and what lies beyond 2^127 nothing is left. */
+/* No farther from zero than the largest number that tf32 reads whole, so that infinity less this is infinity, and NaN stays it. */
+static __device__ __forceinline__ float igrt_mma_bounded(float x)
+{
+    const float most = __uint_as_float(0x7f7fe000u);
+#if __CUDA_ARCH__ >= 860
+    float y;
+    asm("min.xorsign.abs.f32 %0, %1, %2;" : "=f"(y) : "f"(x), "f"(most));
+    return y;
+#else
+    return fminf(fmaxf(x, -most), most);
+#endif
+}
+
+/* What is left of x behind the bits that tf32 reads, of the same sign; of what tf32 reads of that the nearest, or sums become less. */
+static __device__ __forceinline__ float igrt_mma_rest(float x)
+{
+    const float rest = x - igrt_mma_bounded(__uint_as_float(__float_as_uint(x) & 0xffffe000u));
+    return __uint_as_float(__float_as_uint(rest) + 0x1000u);
+}
+
+/* x becomes the nearest number that tf32 reads whole; what was left of it, of either sign. */
 static __device__ __forceinline__ uint32_t igrt_mma_split(uint32_t *x)
 {
     const float whole = __uint_as_float(*x);
-    const uint32_t near = (*x + 0x1000u) & 0xffffe000u;
-    const bool usual = fabsf(whole) < 0x1p127f;
-    const uint32_t rest = usual ? __float_as_uint(whole - __uint_as_float(near)) : 0u;
-    *x = usual ? near : *x;
-    return rest;
+    const float near = igrt_mma_bounded(__uint_as_float((*x + 0x1000u) & 0xffffe000u));
+    *x = __float_as_uint(near);
+    return __float_as_uint(whole - near);
 }
 
-/* f32 by three products, the small ones first, to a sum of their own: the unit rounds toward zero what it adds to. */
+/* f32 by three products, the small ones first, to a sum of their own: the unit rounds toward zero what it adds to. The rests of one operand
+ * have either sign: so no product is left out that has one sign in all terms. */
 static __device__ __forceinline__ void igrt_mma_dot_tf32x3(igrt_mma_c *c, igrt_mma_a a,
                                                            igrt_mma_b b)
 {
@@ -189,7 +207,7 @@ static __device__ __forceinline__ void igrt_mma_dot_tf32x3(igrt_mma_c *c, igrt_m
     igrt_mma_c part = {{0}};
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        low.v[i] = igrt_mma_split(&a.v[i]);
+        low.v[i] = __float_as_uint(igrt_mma_rest(__uint_as_float(a.v[i])));
 #pragma unroll
     for (int i = 0; i < 2; i++)
         rest.v[i] = igrt_mma_split(&b.v[i]);

@@ -5,6 +5,8 @@
  *     igrt_wgmma_lines(p)            an operand at p: lines of terms, 64 elements from one to the next
  *     igrt_wgmma_terms(p, apart)     terms of lines: 64 lines of a term side by side, the next 64 lines `apart` elements behind
  *     igrt_wgmma256_dot_f16<ta, tb>(&c, a, b)    c += a b, 64 rows by 256 columns by 16 terms; ta, tb: a, b are terms of lines; _bf16; 128, 64
+ *     igrt_wgmma_dot_tf32x3(&c, a, b, rests, tokens, iteration, depth)    the same of f32, 64 rows by the columns of c by 32 terms, lines of
+ *                                    terms, 32 elements from one to the next; rests: two blocks like b, the warpgroup's own
  *
  *     igrt_row_16(to, given, ...)    four pairs of a row of sums, eight columns apart, from each of the four items that share it; not if !given
  *
@@ -17,11 +19,13 @@
  *     igrt_claim(tokens, iteration, depth, bytes)    the loader: until the place of this iteration is free; so many bytes will fill it
  *     igrt_filled(tokens, iteration, depth)          the others: until it is filled
  *     igrt_release(tokens, iteration, depth)         their products of the iteration before are done, and its place is free
+ *     igrt_free(tokens, iteration, depth)            the same where these products have been waited for already, by _dot_tf32x3
  *     igrt_wgmma_done(&c, tokens, iteration, depth)  all of their products are done, the last of them of this iteration; the sums c may be read
  *
  * Groups of a cluster that have parts of the same sums:
  *
- *     igrt_cluster_meet()            all items of all groups come here, but those that have ended
+ *     igrt_cluster_begin()           all items of all groups come here, but those that have ended: their memory is there
+ *     igrt_cluster_meet()            the same, and what they have written is seen by all
  *     igrt_cluster_give<n, all, items, groups>(sums, place, first)    n of an item's `all` sums, from number `first` on, go to the first group's
  *                                    place, unless this is it
  *     igrt_cluster_take<...>(...)    the first group adds what the others have given
@@ -35,6 +39,14 @@ typedef struct {
 typedef struct {
     float v[64];
 } igrt_wgmma128_c;
+/* Sums, and those that products under way add to. */
+template <int N> struct igrt_wgmma_two {
+    float v[N / 2], part[N / 2];
+};
+typedef igrt_wgmma_two<48> igrt_wgmma48x3_c;
+typedef igrt_wgmma_two<64> igrt_wgmma64x3_c;
+typedef igrt_wgmma_two<96> igrt_wgmma96x3_c;
+typedef igrt_wgmma_two<128> igrt_wgmma128x3_c;
 typedef struct {
     float v[32];
 } igrt_wgmma64_c;
@@ -51,7 +63,7 @@ static __device__ __forceinline__ igrt_wgmma_operand igrt_wgmma_at(const void *p
            (uint64_t)(apart >> 4) << 16 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
 }
 
-static __device__ __forceinline__ igrt_wgmma_operand igrt_wgmma_lines(const uint16_t *p)
+static __device__ __forceinline__ igrt_wgmma_operand igrt_wgmma_lines(const void *p)
 {
     return igrt_wgmma_at(p, 16);
 }
@@ -61,12 +73,13 @@ static __device__ __forceinline__ igrt_wgmma_operand igrt_wgmma_terms(const uint
     return igrt_wgmma_at(p, 2 * apart);
 }
 
-#define IGRT_0_31                                                            \
+#define IGRT_0_23                                                            \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
-    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define IGRT_32_63                                                                     \
-    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+    "%16, %17, %18, %19, %20, %21, %22, %23"
+#define IGRT_0_31 IGRT_0_23 ", %24, %25, %26, %27, %28, %29, %30, %31"
+#define IGRT_32_47 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+#define IGRT_32_63 \
+    IGRT_32_47 ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 #define IGRT_64_127                                                                                \
     "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "             \
     "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "             \
@@ -77,6 +90,10 @@ static __device__ __forceinline__ igrt_wgmma_operand igrt_wgmma_terms(const uint
     "+f"(c->v[i]), "+f"(c->v[i + 1]), "+f"(c->v[i + 2]), "+f"(c->v[i + 3]), "+f"(c->v[i + 4]), \
         "+f"(c->v[i + 5]), "+f"(c->v[i + 6]), "+f"(c->v[i + 7])
 #define IGRT_SUMS_32(i) IGRT_SUMS_8(i), IGRT_SUMS_8(i + 8), IGRT_SUMS_8(i + 16), IGRT_SUMS_8(i + 24)
+#define IGRT_PART_8(i)                                                                  \
+    "+f"(c->part[i]), "+f"(c->part[i + 1]), "+f"(c->part[i + 2]), "+f"(c->part[i + 3]), \
+        "+f"(c->part[i + 4]), "+f"(c->part[i + 5]), "+f"(c->part[i + 6]), "+f"(c->part[i + 7])
+#define IGRT_PART_32(i) IGRT_PART_8(i), IGRT_PART_8(i + 8), IGRT_PART_8(i + 16), IGRT_PART_8(i + 24)
 #define IGRT_WGMMA_DOT(n, type, sums, a, b, ta, tb, ...)                                         \
     template <int TA, int TB>                                                                    \
     static __device__ __forceinline__ void igrt_wgmma##n##_dot_##type(                           \
@@ -97,9 +114,125 @@ IGRT_WGMMA_DOTS(f16)
 IGRT_WGMMA_DOTS(bf16)
 #undef IGRT_WGMMA_DOTS
 #undef IGRT_WGMMA_DOT
+
+/* ---- f32 by three products of what tf32 reads ------------------------------------------------------ */
+
+static __device__ __forceinline__ uint32_t igrt_token(uint64_t *tokens, int i);
+static __device__ __forceinline__ void igrt_token_wait(uint32_t token, int phase);
+
+/* All items of the warpgroup. */
+static __device__ __forceinline__ void igrt_warpgroup_meet(void)
+{
+    asm volatile("bar.sync %0, 128;" : : "r"(1 + (int)threadIdx.x / 128) : "memory");
+}
+
+/* Of an operand, in memory of the same group as `own`: an operand does not say of which group of a cluster it is. */
+static __device__ __forceinline__ void *igrt_wgmma_memory(igrt_wgmma_operand x, const void *own)
+{
+    const uint32_t group = (uint32_t)__cvta_generic_to_shared(own) & ~0x3ffffu;
+    return __cvta_shared_to_generic(group | (uint32_t)(x & 0x3fffu) << 4);
+}
+
+/* Terms 8 i to 8 i + 7 of the warp's 16 rows. */
+static __device__ __forceinline__ igrt_mma_a igrt_wgmma_rows(const void *a, int i)
+{
+    const int row = (int)threadIdx.x / 32 % 4 * 16 + (int)threadIdx.x % 16;
+    const int chunk = (2 * i + (int)threadIdx.x % 32 / 16) ^ (row % 8);
+    return igrt_mma_four((const unsigned char *)a + (row * 128 + chunk * 16));
+}
+
+/* What is left of N lines, as they lie. */
+template <int N>
+static __device__ __forceinline__ void igrt_wgmma_rests(float4 *rests, const float4 *b)
+{
+    const int at = (int)threadIdx.x % 128;
+    float4 x[N / 16];
+#pragma unroll
+    for (int i = 0; i < N / 16; i++)
+        x[i] = b[i * 128 + at];
+#pragma unroll
+    for (int i = 0; i < N / 16; i++)
+        rests[i * 128 + at] = make_float4(igrt_mma_rest(x[i].x), igrt_mma_rest(x[i].y),
+                                          igrt_mma_rest(x[i].z), igrt_mma_rest(x[i].w));
+}
+
+/* Of eight terms. */
+#define IGRT_WGMMA_TF32(n, sums, a0, a1, a2, a3, y, ...)                                           \
+    static __device__ __forceinline__ void igrt_wgmma_dot_tf32(igrt_wgmma_two<n> *c, igrt_mma_a a, \
+                                                               uint64_t b)                         \
+    {                                                                                              \
+        asm volatile("wgmma.mma_async.sync.aligned.m64n" #n "k8.f32.tf32.tf32 {" sums "}, {" a0    \
+                     ", " a1 ", " a2 ", " a3 "}, " y ", 1, 1, 1;"                                  \
+                     : __VA_ARGS__                                                                 \
+                     : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]), "l"(b));                \
+    }
+IGRT_WGMMA_TF32(48, IGRT_0_23, "%24", "%25", "%26", "%27", "%28", IGRT_PART_8(0), IGRT_PART_8(8),
+                IGRT_PART_8(16))
+IGRT_WGMMA_TF32(64, IGRT_0_31, "%32", "%33", "%34", "%35", "%36", IGRT_PART_32(0))
+IGRT_WGMMA_TF32(96, IGRT_0_31 ", " IGRT_32_47, "%48", "%49", "%50", "%51", "%52", IGRT_PART_32(0),
+                IGRT_PART_8(32), IGRT_PART_8(40))
+IGRT_WGMMA_TF32(128, IGRT_0_31 ", " IGRT_32_63, "%64", "%65", "%66", "%67", "%68", IGRT_PART_32(0),
+                IGRT_PART_32(32))
+#undef IGRT_WGMMA_TF32
+
+/* The products before, for which the warpgroup has waited; behind a loop, as below in igrt_wgmma_done(). */
+template <int N>
+static __device__ __forceinline__ void igrt_wgmma_add(igrt_wgmma_two<N> *c, uint64_t *tokens,
+                                                      int iteration, int depth)
+{
+    igrt_token_wait(igrt_token(tokens, iteration % depth), iteration / depth & 1);
+#pragma unroll
+    for (int i = 0; i < N / 2; i++) {
+        asm volatile("" : "+f"(c->part[i]));
+        c->v[i] += c->part[i];
+        c->part[i] = 0.0f;
+    }
+}
+
+/* Small products first, to sums of their own: the unit rounds toward zero what it adds to. While operands are taken apart the products of the
+ * iteration before are under way, which read the rests of another block. */
+template <int N>
+static __device__ __forceinline__ void
+igrt_wgmma_dot_tf32x3(igrt_wgmma_two<N> *c, igrt_wgmma_operand a, igrt_wgmma_operand b,
+                      float *rests, uint64_t *tokens, int iteration, int depth)
+{
+    igrt_mma_a high[4], low[4];
+    const void *const rows = igrt_wgmma_memory(a, rests);
+    rests += iteration % 2 * (32 * N);
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        high[i] = igrt_wgmma_rows(rows, i);
+    igrt_wgmma_rests<N>((float4 *)rests, (const float4 *)igrt_wgmma_memory(b, rests));
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            low[i].v[j] = igrt_mma_split(&high[i].v[j]);
+    }
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    igrt_warpgroup_meet();
+    igrt_wgmma_add(c, tokens, iteration, depth);
+    const igrt_wgmma_operand rest = igrt_wgmma_lines(rests);
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        igrt_wgmma_dot_tf32(c, low[i], b + 2 * i);
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        igrt_wgmma_dot_tf32(c, high[i], rest + 2 * i);
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        igrt_wgmma_dot_tf32(c, high[i], b + 2 * i);
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+#undef IGRT_PART_32
+#undef IGRT_PART_8
 #undef IGRT_SUMS_32
 #undef IGRT_SUMS_8
+#undef IGRT_0_23
 #undef IGRT_0_31
+#undef IGRT_32_47
 #undef IGRT_32_63
 #undef IGRT_64_127
 
@@ -183,15 +316,20 @@ static __device__ __forceinline__ void igrt_filled(uint64_t *tokens, int iterati
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 
-static __device__ __forceinline__ void igrt_release(uint64_t *tokens, int iteration, int depth)
+static __device__ __forceinline__ void igrt_free(uint64_t *tokens, int iteration, int depth)
 {
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-    asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
     if (iteration && threadIdx.x % 128 == 0)
         asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];"
                      :
                      : "r"(igrt_token(tokens, depth + (iteration - 1) % depth))
                      : "memory");
+}
+
+static __device__ __forceinline__ void igrt_release(uint64_t *tokens, int iteration, int depth)
+{
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+    igrt_free(tokens, iteration, depth);
 }
 
 /* Products change the sums behind the compilers' backs until the wait ends, and reads that are no memory's go before it: the sums are
@@ -208,7 +346,21 @@ static __device__ __forceinline__ void igrt_wgmma_done(Sums *c, uint64_t *tokens
         asm volatile("" : "+f"(c->v[i]));
 }
 
+template <int N>
+static __device__ __forceinline__ void igrt_wgmma_done(igrt_wgmma_two<N> *c, uint64_t *tokens,
+                                                       int iteration, int depth)
+{
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    igrt_wgmma_add(c, tokens, iteration, depth);
+}
+
 /* ---- clusters ------------------------------------------------------------------------------------ */
+
+static __device__ __forceinline__ void igrt_cluster_begin(void)
+{
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+}
 
 static __device__ __forceinline__ void igrt_cluster_meet(void)
 {

@@ -23,7 +23,7 @@ bool thread_box(Thread *t, const Do *d)
         bool inside = true;
         for (int i = 0; i < b->rank; i++) { /* the runs of the first axis are outermost */
             int64_t at = *integer(t, d->operand[i]) + rest % b->size[i];
-            at += i ? 0 : e / (b->elements / b->count) * TC_RUN;
+            at += i ? 0 : e / (b->elements / b->count) * b->size[0];
             rest /= b->size[i];
             from += at * b->stride[i];
             inside &= at < b->extent[i];

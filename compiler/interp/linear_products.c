@@ -73,8 +73,8 @@ bool warp_products_in_place(const Thread *item, const Do *d)
         for (int l = 0; l < lines[i] && good; l++)
             for (int k = 0; k < u->k && good; k++) {
                 const int64_t at = first + tc_place_element(f, l, k);
-                const bool run = f->by_line ? k == 0 : l % TC_RUN == 0;
-                good = !run || thread_use(item, d, place[i], at, f->by_line ? u->k : TC_RUN);
+                const bool run = f->by_line ? k == 0 : l % f->pitch == 0;
+                good = !run || thread_use(item, d, place[i], at, f->by_line ? u->k : f->pitch);
                 if (good)
                     alu_cast(INGOT_F32, stored, 0, 1, &x[i][l * u->k + k],
                              from->memory->bytes + from->at + at * d->stored);

@@ -237,7 +237,7 @@ static double estimate(const Extents *e, const TileSize *b, const Tc *u, const T
         ITERATION = 150,
         STEP = 40,
         PRODUCT = 7,
-        THREE = 26, /* the three of tf32x3 */
+        THREE = 26, /* the three of tf32x3, as long as a warp waits for them */
         PART = 8,   /* splitting an element of a fragment for them, once a step of a warp */
         FLOW = 21,  /* bytes into one processor */
         SHARED = 128,
@@ -247,6 +247,8 @@ static double estimate(const Extents *e, const TileSize *b, const Tc *u, const T
         HINDRANCE = 4,
         LINE = 128
     };
+    const double busy_share =
+        0.7; /* of what a warp waits for its three products the unit has no time for others */
     const int64_t bytes = dtype_info[u->a].bytes;
     const bool three = u->products == 3;
     int64_t parts = b->terms / b->warp_terms;
@@ -268,6 +270,7 @@ static double estimate(const Extents *e, const TileSize *b, const Tc *u, const T
     double busy = warps > QUARTERS ? (double)warps / QUARTERS : 1;
     double waiting = turns * (double)loops * (ITERATION + (double)steps * (STEP + products * busy));
     double unit = each * (double)loops * (double)steps * products * (double)warps / QUARTERS;
+    unit *= three ? busy_share : 1;
     double lines = (double)(b->rows + b->columns) * (double)(loops * b->terms * bytes);
     double flow = each * lines / FLOW * (b->terms * bytes < LINE ? 1.1 : 1); /* halves of lines */
     double reads =
@@ -389,15 +392,18 @@ static bool pick_block(const Extents *e, const Tc *u, const Target *t, bool gath
     return true;
 }
 
-/* Weights lie as their terms follow each other, those of a row or column side by side, and rows begin at multiples of 16 bytes. */
-static void lay_out(const Nest *n, const View *v, const Buffer *const *bufs, const Part *terms,
+/* Weights lie as their terms follow each other, those of a row or column side by side, and rows begin at multiples of 16 bytes. Terms of one
+ * axis stay where they are, unless the unit takes them no other way, or word by word. */
+static void lay_out(const Nest *n, const View *v, const Buffer *const *bufs, const Product *p,
                     Layout *want)
 {
+    const Part *terms = &p->terms;
+    const bool whole = dtype_info[p->unit->a].bytes == 4;
     for (int i = 0; i < v->nfactor; i++) {
         int arg = (int)v->factor[i]->src[0]->arg.i;
         if (bufs[arg]->kind != BUF_WEIGHT)
             continue;
-        for (int j = 0; j < terms->n && terms->n > 1; j++) {
+        for (int j = 0; j < terms->n && (terms->n > 1 || whole); j++) {
             Move m = access_move(n->k->c, v->factor[i], terms->range[j]);
             if (m.kind == MOVE_AXIS)
                 layout_put_last(&want[arg], bufs[arg]->rank, m.axis);
@@ -440,7 +446,7 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
             continue;
         order_terms(k, bufs[x->src[0]->arg.i]->kind == BUF_WEIGHT ? y : x, &p.terms);
         Layout *weights = NEWN(a, Layout, k->narg);
-        lay_out(*nest, &v, bufs, &p.terms, weights);
+        lay_out(*nest, &v, bufs, &p, weights);
         Nest *tiled = NULL;
         Layout *was = NEWN(a, Layout, k->narg);
         for (int j = 0; j < k->narg; j++) {

@@ -9,7 +9,8 @@
 #include "heuristic_mma.h"
 
 enum {
-    TERMS = TC_RUN, /* of a block: a line of 128 bytes */
+    LINE = 128,  /* bytes of terms in a block */
+    NARROW = 64, /* columns that a block may have of any product */
     MOST_WARPS = 4,
     MOST_DEPTH = 6,
     MOST_PARTS = 4,
@@ -24,15 +25,36 @@ typedef struct {
 
 static int64_t place_bytes(const Tall *b)
 {
-    return (b->warps * b->unit->m + b->unit->n) * TERMS * dtype_info[b->unit->a].bytes;
+    return (b->warps * b->unit->m + b->unit->n) * LINE;
 }
 
-/* With what the groups of a cluster join their sums in, and the tokens. */
+/* With what is kept of operands besides, what the groups of a cluster join their sums in, and the tokens. */
 static int64_t shared_bytes(const Tall *b)
 {
     enum { TOKENS = 1024 };
-    return b->depth * place_bytes(b) + (b->parts - 1) * b->warps * b->unit->m * b->unit->n * 4 +
-           TOKENS;
+    const int64_t rests = b->warps * tc_rests(b->unit) * dtype_info[b->unit->b].bytes;
+    return b->depth * place_bytes(b) + rests +
+           (b->parts - 1) * b->warps * b->unit->m * b->unit->n * 4 + TOKENS;
+}
+
+/* Cycles that a block's products over a line of terms take, with so many blocks beside each other. In three each warpgroup takes operands
+ * apart before it multiplies, which little hides. */
+static double line_cycles(const Tall *b, double beside)
+{
+    enum { RATE = 2048, /* products of a processor */ APART = 404 };
+    const double column = 7.1, hidden = 0.87;
+    const Tc *u = b->unit;
+    if (u->products == 1)
+        return (double)(b->warps * u->m * u->n * tc_run(u->a)) / RATE;
+    const double alone = (double)b->warps * (APART + column * u->n);
+    return (double)b->warps * beside > 1 ? alone * hidden : alone;
+}
+
+/* Groups that can run at once, where those of a cluster are close to each other. */
+static int64_t processors(int64_t parts)
+{
+    enum { CLOSE = 120 };
+    return parts > 2 ? CLOSE : PROCESSORS;
 }
 
 /* Cycles that the product takes in such blocks. */
@@ -40,11 +62,11 @@ static double estimate(const Extents *e, const Tall *b, const Target *t)
 {
     enum {
         START = 1500,
-        FILL = 1200, /* until the first boxes have come, nothing hides it */
+        THREE = 1000, /* beside, until operands have been taken apart and sums joined */
+        FILL = 1200,  /* until the first boxes have come, nothing hides it */
         LATENCY = 900,
-        FLOW = 55,   /* bytes into one processor ... */
-        ALL = 5700,  /* ... and into all */
-        RATE = 2048, /* products of a processor */
+        FLOW = 55,  /* bytes into one processor ... */
+        ALL = 5700, /* ... and into all */
         REGISTERS = 65536,
         STORE = 24, /* results, to their end */
         JOIN = 91   /* results that groups give or take, all over the GPU */
@@ -53,23 +75,25 @@ static double estimate(const Extents *e, const Tall *b, const Target *t)
     const int64_t sums = rows * columns / (b->warps * 128);
     const int64_t blocks =
         e->others * ceil_div(e->rows, rows) * ceil_div(e->columns, columns) * b->parts;
-    int64_t fits = REGISTERS / (items * (sums + 40)), room = t->shared / shared_bytes(b);
+    const int64_t registers = b->unit->products > 1 ? 2 * sums + 72 : sums + 40;
+    int64_t fits = REGISTERS / (items * registers), room = t->shared / shared_bytes(b);
     fits = room < fits ? room : fits;
     fits = fits < 1 ? 1 : fits;
-    const double each = (double)ceil_div(blocks, PROCESSORS),
+    const double each = (double)ceil_div(blocks, processors(b->parts)),
                  turns = (double)ceil_div((int64_t)each, fits);
-    const double steps = (double)ceil_div(e->terms, TERMS * b->parts),
+    const double steps = (double)ceil_div(e->terms, tc_run(b->unit->a) * b->parts),
                  busiest = (double)place_bytes(b) / FLOW,
                  together =
                      (double)(place_bytes(b) * (blocks < PROCESSORS ? blocks : PROCESSORS)) / ALL,
                  flow = busiest > together ? busiest : together;
-    const double unit = (double)(rows * columns * TERMS) / RATE;
-    const double busy = flow > unit ? flow : unit;
     const double beside = each / turns; /* that hide each other */
+    const double unit = line_cycles(b, beside);
+    const double busy = flow > unit ? flow : unit;
     double step = LATENCY / (double)(b->depth - 1) / beside;
     step = step > busy ? step : busy;
     const double join = b->parts > 1 ? (double)(blocks * rows * columns) / JOIN : 0;
-    return START + join + turns * FILL + each * (steps * step + (double)(rows * columns) / STORE);
+    const double begin = b->unit->products > 1 ? START + THREE : START;
+    return begin + join + turns * FILL + each * (steps * step + (double)(rows * columns) / STORE);
 }
 
 /* The one of number `nth`, from 0, in the order of their estimates. */
@@ -83,15 +107,17 @@ static bool pick_block(const Extents *e, const Tc *like, const Target *t, Tall *
             for (int64_t parts = 1; parts <= MOST_PARTS; parts *= 2) {
                 const Tc *u = &tc_units[i];
                 Tall b = {u, warps, MOST_DEPTH, parts};
+                const int64_t line = tc_run(u->a);
                 const bool wide = (warps > 1 && warps * u->m >= 2 * e->rows) ||
-                                  (u->n > TC_RUN && u->n >= 2 * e->columns);
+                                  (u->n > NARROW && u->n >= 2 * e->columns);
                 const bool even =
-                    parts == 1 || (e->terms % (parts * TERMS) == 0 && e->terms > parts * TERMS);
-                if (!(t->units >> i & 1) || !tc_in_place(u) || u->a != like->a || wide || !even ||
+                    parts == 1 || (e->terms % (parts * line) == 0 && e->terms > parts * line);
+                if (!(t->units >> i & 1) || !tc_in_place(u) || u->a != like->a ||
+                    u->products != like->products || wide || !even ||
                     warps * u->m * u->n > MOST_RESULTS)
                     continue;
-                while (b.depth > 2 && (shared_bytes(&b) > t->shared ||
-                                       b.depth * TERMS >= e->terms / parts + TERMS))
+                while (b.depth > 2 &&
+                       (shared_bytes(&b) > t->shared || b.depth * line >= e->terms / parts + line))
                     b.depth--;
                 const double all = estimate(e, &b, t);
                 if (all >= most || shared_bytes(&b) > t->shared)
@@ -115,7 +141,7 @@ static bool block_opts(Nest *n, const Product *p, const Tall *b, const char **ou
         return false;
     if (!mma_divide(n, p->rows.name, u->m * b->warps, &rows, &row) ||
         !mma_divide(n, p->columns.name, u->n, &columns, &column) ||
-        !mma_divide(n, own, TERMS, &terms, &term) || !terms ||
+        !mma_divide(n, own, tc_run(u->a), &terms, &term) || !terms ||
         !mma_divide(n, row, u->m, &warp, &row) || !mma_divide(n, term, u->k, &step, &term) ||
         !mma_turns(n, columns, &rows, &turn))
         return false;
@@ -126,7 +152,8 @@ static bool block_opts(Nest *n, const Product *p, const Tall *b, const char **ou
     for (int i = 0; i < 3; i++)
         if (grid[i])
             order = arena_printf(n->arena, "%s%s ", order, grid[i]);
-    if (!nest_opt(n, OPT_ORDER, arena_printf(n->arena, "%s%s %s", order, terms, step), 0))
+    order = arena_printf(n->arena, step ? "%s%s %s" : "%s%s", order, terms, step);
+    if (!nest_opt(n, OPT_ORDER, order, 0))
         return false;
     if (!mma_bind_others(n, &p->others) || !mma_bind(n, 3, grid, BOUND_GRID) ||
         !mma_bind(n, 1, &warp, BOUND_WARP))

@@ -171,6 +171,6 @@ Node *lower_item(Lower *, const Piece *);
 /* A STAGE of the kernel: a value that several loops read. */
 Node *lower_stage(Lower *, Piece *, Node *, Env *);
 /* The places become arguments of the kernel that is lowered, behind its own. */
-void add_places(Lower *, Kernel *);
+void add_places(Lower *, Tiles *);
 
 #endif

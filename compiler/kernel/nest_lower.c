@@ -418,11 +418,7 @@ Tiles nest_lower(const Nest *n)
         lower_end(&q, &out);
     }
     if (n->nstage || q.nstaged)
-        add_places(&q, out.k);
-    for (int i = 0; i < out.n; i++) {
-        out.tile[i].tokens = out.k->narg - 1;
-        out.tile[i].joined = out.k->narg - 1 - (out.tile[i].box != NULL);
-    }
+        add_places(&q, &out);
     return out;
 }
 

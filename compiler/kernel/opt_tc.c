@@ -206,6 +206,8 @@ static const char *tc_refused(Nest *n, const Opt *o, const Tc *u, const int *axi
             return opt_refuse(n, "TC %s: BIND %s comes after it", o->axis, n->axis[i].name);
     if (column->root == row->root)
         return opt_refuse(n, "TC %s: rows and columns are parts of one axis", o->axis);
+    if (tc_rests(u) && n->copies > 1)
+        return opt_refuse(n, "TC %s: the unit keeps the rests of one operand: no copies", o->axis);
     if (u->lanes)
         return NULL;
     if (u->n > lanes_most(n->k, n->k->axes[column->root].range, n->target))

@@ -40,39 +40,43 @@ Node *place_load(Lower *q, int number, Node **end, int nend, Node *at)
                      (Node *[]){place, node_bool(q->c, true), at}, 0, NULL);
 }
 
-/* The places become arguments of the kernel that is lowered, behind its own. */
-void add_places(Lower *q, Kernel *k)
+static void add_place(Lower *q, Kernel *k, ingot_dtype dtype, int64_t elements)
 {
-    int n = k->narg;
-    int nplace = q->nest->nstage + q->nstaged;
-    KernelArg *args = NEWN(q->a, KernelArg, n + nplace + 2);
+    Node **dim = NEWN(q->a, Node *, 1);
+    *dim = idx(q->c, elements);
+    k->args[k->narg++] =
+        (KernelArg){.dtype = dtype, .rank = 1, .dims = dim, .read = true, .written = true};
+}
+
+/* The places become arguments of the kernel that is lowered, behind its own. */
+void add_places(Lower *q, Tiles *out)
+{
+    enum { OWN = 3 }; /* what a unit keeps of operands, sums of a cluster, tokens */
+    Kernel *k = out->k;
+    const int n = k->narg;
+    KernelArg *args = NEWN(q->a, KernelArg, n + q->nest->nstage + q->nstaged + OWN);
     memcpy(args, k->args, (size_t)n * sizeof *args);
     k->args = args;
-    for (int i = 0; i < nplace; i++) {
-        Node **dim = NEWN(q->a, Node *, 1);
-        const struct Staged *s = i < q->nest->nstage ? NULL : &q->staged[i - q->nest->nstage];
-        *dim = idx(q->c, s ? s->elements : q->place[i]);
-        k->args[n + i] = (KernelArg){.dtype = s ? (ingot_dtype)s->value->dtype
-                                                : k->args[q->nest->stage[i].arg].dtype,
-                                     .rank = 1,
-                                     .dims = dim,
-                                     .read = true,
-                                     .written = true};
+    for (int i = 0; i < q->nest->nstage; i++)
+        add_place(q, k, k->args[q->nest->stage[i].arg].dtype, q->place[i]);
+    for (int i = 0; i < q->nstaged; i++)
+        add_place(q, k, (ingot_dtype)q->staged[i].value->dtype, q->staged[i].elements);
+    const Tile t = out->n ? out->tile[0] : (Tile){0};
+    const int rests = k->narg;
+    if (tc_rests(t.tc))
+        add_place(q, k, t.tc->b, sat_mul(tc_rests(t.tc), t.items / t.tc->lanes));
+    const int joined = k->narg;
+    if (t.cluster) {
+        const int64_t sums = q->nest->copies * tc_per_lane(t.tc, TC_TERMS);
+        add_place(q, k, INGOT_F32, sat_mul(t.cluster->hi, sat_mul(sums, t.items)));
     }
-    k->narg += nplace;
-    if (q->n && q->piece[0].t.cluster) {
-        const Tile *t = &q->piece[0].t;
-        const int64_t sums = q->nest->copies * tc_per_lane(t->tc, TC_TERMS);
-        Node **dim = NEWN(q->a, Node *, 1);
-        *dim = idx(q->c, sat_mul(t->cluster->hi, sat_mul(sums, t->items)));
-        k->args[k->narg++] =
-            (KernelArg){.dtype = INGOT_F32, .rank = 1, .dims = dim, .read = true, .written = true};
-    }
-    if (q->n && q->piece[0].t.box) {
-        Node **dim = NEWN(q->a, Node *, 1);
-        *dim = idx(q->c, (int64_t)2 * q->piece[0].t.depth);
-        k->args[k->narg++] =
-            (KernelArg){.dtype = INGOT_U64, .rank = 1, .dims = dim, .read = true, .written = true};
+    const int tokens = k->narg;
+    if (t.box)
+        add_place(q, k, INGOT_U64, (int64_t)2 * t.depth);
+    for (int i = 0; i < out->n; i++) {
+        out->tile[i].rests = rests;
+        out->tile[i].joined = joined;
+        out->tile[i].tokens = tokens;
     }
 }
 

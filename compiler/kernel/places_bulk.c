@@ -1,8 +1,8 @@
 /* places_bulk.c - places that bulk copies fill (STAGE .. move tma): a box of the buffer at once, as its axes say.
  *
- * Such a place has runs of TC_RUN elements, of the axis that lies side by side in the buffer:
+ * Such a place has runs of 128 bytes, of the axis that lies side by side in the buffer:
  *
- *     [its runs][the other axes, that with the longest stride outermost][TC_RUN]
+ *     [its runs][the other axes, that with the longest stride outermost][run]
  *
  * What lies beyond the end of an axis is zero, so MASK needs no gate.  In a run the copies swap its eight chunks of 16 bytes (the
  * swizzle of 128 bytes), and the matrix unit swaps them back: nobody else reads there, and addresses here do not say so. */
@@ -55,11 +55,11 @@ static const char *find_axes(Lower *q, const Piece *p, Node *n, Made *m)
 /* What the copies take: lines of 16 bytes, boxes of 256 elements along an axis. */
 static const char *judge(Lower *q, const Made *m, int64_t bytes)
 {
-    enum { LINE = 16, MOST = 256 };
+    enum { LINE = 16, RUN = 128, MOST = 256 };
     const Box *b = &m->b;
     if (b->rank < 2 || b->stride[0] != 1)
         return refuse(q, b, "has no axis that lies side by side, or no other");
-    if (TC_RUN * bytes != 128 || b->size[0] % TC_RUN)
+    if (b->size[0] * bytes % RUN)
         return refuse(q, b, "is no whole runs of 128 bytes");
     if (b->offset * bytes % LINE)
         return refuse(q, b, "does not begin at a multiple of 16 bytes");
@@ -85,16 +85,17 @@ Node *load_through_box(Lower *q, Piece *p, Node *n, Node *load)
         p->t.box[number].why = why;
         return load;
     }
-    Node *run = idx(q->c, TC_RUN), *own = place_part(q, p, s, m.root[0], true), *at;
-    int64_t pitch = TC_RUN;
+    const int64_t elements = tc_run(n->dtype);
+    Node *run = idx(q->c, elements), *own = place_part(q, p, s, m.root[0], true), *at;
+    int64_t pitch = elements;
     at = idx_mod(q->c, own, run);
     for (int i = 1; i < m.n; i++) {
         Node *x = place_part(q, p, s, m.root[i], true);
         at = idx_add(q->c, at, idx_mul(q->c, x, idx(q->c, pitch)));
         pitch = sat_mul(pitch, b->size[i]);
     }
-    b->count = b->size[0] / TC_RUN;
-    b->size[0] = TC_RUN;
+    b->count = b->size[0] / elements;
+    b->size[0] = elements;
     b->elements = sat_mul(pitch, b->count);
     at = idx_add(q->c, at, idx_mul(q->c, idx_div(q->c, own, run), idx(q->c, pitch)));
     Node *reads = p->at[s->axis], *depth = idx(q->c, p->t.depth), *slot = idx(q->c, b->elements);

@@ -268,7 +268,7 @@ bool tc_place_fragment(Context *c, Node *const *range, Node *load, LaneFragment 
     Node *at = load->src[first_coord(load)], *zero = idx(c, 0);
     f->rows = depends_on(at, range[TC_ROWS]);
     Node *own[] = {range[f->rows ? TC_ROWS : TC_COLUMNS], range[TC_TERMS]};
-    const int64_t lines = own[0]->hi + 1, terms = own[1]->hi + 1;
+    const int64_t lines = own[0]->hi + 1, terms = own[1]->hi + 1, run = tc_run(load->dtype);
     int64_t line, term, last;
     f->first = substitute(c, at, TC_AXES, range, (Node *[]){zero, zero, zero});
     if (!element_at(c, at, f->first, 2, own, (int64_t[]){1, 0}, &line) ||
@@ -276,15 +276,17 @@ bool tc_place_fragment(Context *c, Node *const *range, Node *load, LaneFragment 
         !element_at(c, at, f->first, 2, own, (int64_t[]){lines - 1, terms - 1}, &last))
         return false;
     f->by_line = term == 1;
-    f->pitch = TC_RUN;
+    f->pitch = run;
     f->apart = 0;
-    if ((f->by_line ? line : term) != TC_RUN || (f->by_line ? term : line) != 1)
+    const bool turns = dtype_info[load->dtype].bytes == 2; /* terms of lines */
+    if ((f->by_line ? line : term) != run || (f->by_line ? term : line) != 1 ||
+        (!f->by_line && !turns))
         return false;
-    if (!f->by_line && lines > TC_RUN &&
-        !element_at(c, at, f->first, 2, own, (int64_t[]){TC_RUN, 0}, &f->apart))
+    if (!f->by_line && lines > run &&
+        !element_at(c, at, f->first, 2, own, (int64_t[]){run, 0}, &f->apart))
         return false;
-    Node *eight = idx_mod(c, f->first, idx(c, 8 * TC_RUN));
-    Node *in_run = f->by_line ? idx_mod(c, eight, idx(c, 8)) : idx_mod(c, eight, idx(c, TC_RUN));
+    Node *eight = idx_mod(c, f->first, idx(c, 8 * run));
+    Node *in_run = f->by_line ? idx_mod(c, eight, idx(c, run / 8)) : idx_mod(c, eight, idx(c, run));
     return last == tc_place_element(f, lines - 1, terms - 1) && idx_is(in_run, 0) &&
-           idx_is(idx_div(c, eight, idx(c, TC_RUN)), 0);
+           idx_is(idx_div(c, eight, idx(c, run)), 0);
 }

@@ -28,6 +28,9 @@ static const Model wide = {INGOT_BF16, 1, 64, 256, 128, false, false};
 static const Model deep = {INGOT_F16, 1, 64, 64, 256, false, false};
 static const Model both_sides = {INGOT_F16, 1, 128, 128, 128, false, false};
 static const Model uneven = {INGOT_F16, 1, 72, 136, 152, false, false};
+static const Model singles = {INGOT_F32, 1, 128, 96, 128, true, false};
+static const Model singles_uneven = {INGOT_F32, 1, 72, 100, 152, true, false};
+static const Model singles_turned = {INGOT_F32, 1, 128, 96, 128, false, false};
 static const Model batched = {INGOT_F16, 3, 100, 72, 72, true, false};
 
 static ingot_tensor *tensor(Context *c, const char *name, ingot_dtype d, int64_t batch, int64_t n,
@@ -130,6 +133,78 @@ static void sums_of_clusters(void **state)
            "grid\nBIND i1.o grid\nBIND i0.i.o warp\nBIND r0.o cluster\nSTAGE r0.i.o 1 depth 2\n"
            "STAGE r0.i.o 2 depth 2\n",
            "igrt_cluster_take<4, 16, 64, 4>", 4);
+}
+
+static const char of_rests[] =
+    "SPLIT i0 64\nSPLIT i1 48\nSPLIT r0 32\nTC wgmma48.tf32x3 (i0.i; i1.i; r0.i)\nBIND i0.o "
+    "warp\nBIND i1.o grid\nSTAGE r0.o 1 depth 3 move tma\nSTAGE r0.o 2 depth 3 move tma\n";
+
+/* f32 by three products: warpgroups with rests of their own, groups with parts of the terms, ends that fill no block. */
+static void products_in_three(void **state)
+{
+    (void)state;
+    expect(&singles, of_rests,
+           "igrt_wgmma_dot_tf32x3(&s1, v3, v4, a5 + (int)threadIdx.x / 128 * 3072, a6, r0_o, 3);",
+           1);
+    expect(&singles, of_rests, "igrt_free(a6, r0_o, 3);", 1);
+    expect(&singles, of_rests, "#pragma unroll 6\n", 1); /* two turns of three places */
+    expect(&singles,
+           "SPLIT i0 64\nSPLIT r0 64\nSPLIT r0.i 32\nTC wgmma96.tf32x3 (i0.i; i1; r0.i.i)\n"
+           "BIND i0.o grid\nBIND r0.o cluster\nSTAGE r0.i.o 1 depth 2 move tma\n"
+           "STAGE r0.i.o 2 depth 2 move tma\n",
+           "igrt_cluster_give<48, 48, 128, 2>", 1);
+    expect(&singles_uneven,
+           "MASK i0 64\nMASK i1 64\nMASK r0 32\nSPLIT i0 64\nSPLIT i1 64\nSPLIT r0 32\n"
+           "TC wgmma64.tf32x3 (i0.i; i1.i; r0.i)\nBIND i0.o grid\nBIND i1.o grid\n"
+           "STAGE r0.o 1 depth 2 move tma\nSTAGE r0.o 2 depth 2 move tma\n",
+           "igrt_wgmma_dot_tf32x3(&s1, v3, v4, a5, a6, r0_o, 2);", 1);
+}
+
+/* What is said of products in three is left out, as of others; of 32 bits no unit reads terms of lines; one sum is all that a warpgroup has. */
+static void faults_of_three(void **state)
+{
+    (void)state;
+    static const struct {
+        StmtKind kind;
+        const char *wanted;
+    } wrong[] = {{STMT_CLAIM, "to which a copy is under way"},
+                 {STMT_FILLED, "which nothing has written"},
+                 {STMT_RELEASE, "waits here for what does not come"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        Run r = prepare(&singles, of_rests);
+        Linear *l = &r.lk->tile[0];
+        int at = 0;
+        while (at < l->n && l->stmt[at].kind != wrong[i].kind)
+            at++;
+        assert_true(at < l->n);
+        memmove(&l->stmt[at], &l->stmt[at + 1], (size_t)(l->n - at - 1) * sizeof *l->stmt);
+        l->n--;
+        const char *fault = run_wrong(&r, prepare(&singles, ""));
+        if (!strstr(fault, wrong[i].wanted))
+            fail_msg("%zu: '%s'", i, fault);
+        run_free(&r);
+    }
+    static const char *const opts[] = {"SPLIT i0 64", "SPLIT i1 48", "SPLIT r0 32"};
+    Run r = prepare(&singles_turned, "");
+    Nest *n = nest_new(r.p->kernels[0], r.t);
+    for (int i = 0; i < 3; i++)
+        assert_null(run_opt(n, opts[i]));
+    Nest *other = nest_clone(n);
+    static const char *const last[] = {"TC wgmma48.tf32x3 (i0.i; i1.i; r0.i)", "BIND i0.o grid",
+                                       "BIND i1.o grid", "STAGE r0.o 1 depth 2 move tma",
+                                       "STAGE r0.o 2 depth 2 move tma"};
+    for (int i = 0; i < 5; i++)
+        assert_null(run_opt(n, last[i]));
+    const char *why = nest_check(n);
+    if (!why || !strstr(why, "argument 2"))
+        fail_msg("'%s'", why ? why : "");
+    assert_null(run_opt(other, "UPCAST i1.o 2"));
+    why = run_opt(other, last[0]);
+    if (!why || !strstr(why, "no copies"))
+        fail_msg("'%s'", why ? why : "");
+    nest_free(n);
+    nest_free(other);
+    run_free(&r);
 }
 
 static void joins_left_out(void **state)
@@ -270,6 +345,7 @@ int main(void)
         cmocka_unit_test(products_of_boxes), cmocka_unit_test(sums_of_clusters),
         cmocka_unit_test(joins_left_out),    cmocka_unit_test(tokens_left_out),
         cmocka_unit_test(boxes_misplaced),   cmocka_unit_test(refusals),
+        cmocka_unit_test(products_in_three), cmocka_unit_test(faults_of_three),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
