@@ -83,12 +83,17 @@ static int64_t part_of(const RowsExtents *e, const Tc *u, int64_t parts)
 }
 
 /* The registers of a lane that sums of a part and of results take. */
+static int64_t rows_registers(const RowsExtents *e, const Tc *u, const RowsSize *s)
+{
+    return (part_of(e, u, s->parts) + e->columns) * u->m / u->lanes;
+}
+
 static bool rows_fit(const RowsExtents *e, const Tc *u, const RowsSize *s)
 {
-    enum { WARPS = 16, HALF = 160, WHOLE = 72 }; /* WHOLE: of f32, which is split in registers */
+    enum { WARPS = 16, MOST = 160 };
     const int64_t part = part_of(e, u, s->parts);
     return s->blocks * s->parts <= WARPS && (s->parts == 1 || part * (s->parts - 1) < e->along) &&
-           (part + e->columns) * u->m / u->lanes <= (u->products > 1 ? WHOLE : HALF);
+           rows_registers(e, u, s) <= MOST;
 }
 
 /* Bytes that a group copies, and has places for. */
@@ -109,7 +114,7 @@ static int64_t rows_bytes(const RowsExtents *e, const Tc *u, const RowsSize *s)
  * parts of rows are joined.  Measured on an H100 (12 heads, 64 to 197 rows). */
 static double rows_cycles(const RowsExtents *e, const Tc *u, const RowsSize *s, const Target *t)
 {
-    enum { FLOW = 50, JOIN = 170, QUARTERS = 4, OTHERS = 140, WAITED = 160 };
+    enum { FLOW = 50, JOIN = 170, QUARTERS = 4, OTHERS = 140, WAITED = 160, WHOLE = 72 };
     const double groups = (double)(e->others * ceil_div(e->rows, s->blocks * u->m));
     const double room = floor((double)t->shared / (double)rows_bytes(e, u, s));
     const double beside = fmin(room, ceil(groups / PROCESSORS));
@@ -119,8 +124,10 @@ static double rows_cycles(const RowsExtents *e, const Tc *u, const RowsSize *s, 
     const double warps = ceil(beside * (double)(s->blocks * s->parts) / QUARTERS);
     const double issued = warps * eights * (products * (u->products > 1 ? 25 : 15) + OTHERS);
     const double waited = eights * (products * (u->products > 1 ? 50 : 18) + WAITED);
+    const double crowded = u->products > 1 && rows_registers(e, u, s) > WHOLE ? 2 : 1;
     const double join = s->parts > 1 ? (double)s->parts * JOIN : 0;
-    return waves * (beside * (double)rows_copied(e, u, s) / FLOW + fmax(issued, waited) + join);
+    return waves *
+           (beside * (double)rows_copied(e, u, s) / FLOW + crowded * fmax(issued, waited) + join);
 }
 
 /* What all rows share is along these: each warp's part of them. */

@@ -276,15 +276,18 @@ static bool row_sizes(const Rows *r, const Node *products, RowSizes *z)
     return true;
 }
 
-/* Enough of them, for the registers of lanes and the memory of a group. */
+/* Enough of them, for the registers of lanes and the memory of a group.  A warp has rows of MOST_PART; of longer ones a part. */
 static bool sizes_fit(const RowSizes *z, int64_t bytes, const Target *t)
 {
-    enum { MOST_ROW = 256, MOST_REGISTERS = 160, LEAST = 16, SHARED_ROWS = 64, PAD = 16 };
+    enum { LEAST = 16, PAD = 32 /* bytes */, PARTS = 2 };
+    enum { MOST_PART = 256, MOST_ROW = PARTS * MOST_PART, MOST_REGISTERS = 160 };
     const int64_t line = (z->terms > z->columns ? z->terms : z->columns) * bytes + PAD;
+    const int64_t joined = PARTS * LEAST * (z->columns + LEAST) * dtype_info[INGOT_F32].bytes;
+    const int64_t part = z->keys < MOST_PART ? z->keys : MOST_PART;
     return z->rows >= LEAST && z->keys >= LEAST && z->keys <= MOST_ROW && z->terms >= LEAST &&
            z->columns >= LEAST && z->columns % 8 == 0 &&
-           z->keys / 2 + z->columns / 2 <= MOST_REGISTERS &&
-           (2 * z->keys + SHARED_ROWS + PAD) * line <= t->shared;
+           part / 2 + z->columns / 2 <= MOST_REGISTERS &&
+           (2 * (z->keys + PARTS * LEAST) + LEAST) * line + joined <= t->shared;
 }
 
 static bool has_lanes_unit(const Target *t, ingot_dtype type)

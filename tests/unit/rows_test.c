@@ -13,7 +13,7 @@
 #include "compiler/kernel/kernel.h"
 #include "linear_run.h"
 
-enum { ROWS = 40, KEYS = 40, DEPTH = 16, COLUMNS = 16 };
+enum { ROWS = 40, KEYS = 40, LONG = 300, DEPTH = 16, COLUMNS = 16 };
 
 static ingot_tensor *operand(Context *c, const char *name, ingot_dtype d, int64_t lines, int64_t n)
 {
@@ -22,10 +22,10 @@ static ingot_tensor *operand(Context *c, const char *name, ingot_dtype d, int64_
 }
 
 /* e = max(s - max of s + 5, 0), p = e - the sum of e, y = p v. */
-static ingot_tensor *result(Context *c, ingot_dtype d)
+static ingot_tensor *result(Context *c, ingot_dtype d, int64_t keys)
 {
-    ingot_tensor *q = operand(c, "q", d, ROWS, DEPTH), *k = operand(c, "k", d, KEYS, DEPTH),
-                 *v = operand(c, "v", d, KEYS, COLUMNS);
+    ingot_tensor *q = operand(c, "q", d, ROWS, DEPTH), *k = operand(c, "k", d, keys, DEPTH),
+                 *v = operand(c, "v", d, keys, COLUMNS);
     ingot_tensor *s = ingot_matmul(c, q, ingot_permute(c, k, (int[]){1, 0}));
     s = ingot_cast(c, s, INGOT_F32);
     ingot_tensor *e = ingot_sub(c, s, ingot_reduce(c, INGOT_REDUCE_MAX, s, 2, true));
@@ -34,18 +34,23 @@ static ingot_tensor *result(Context *c, ingot_dtype d)
     return ingot_matmul(c, ingot_cast(c, p, d), v);
 }
 
-static Run prepare(ingot_dtype d, const char *opts)
+static Run prepare_keys(ingot_dtype d, int64_t keys, const char *opts)
 {
     Context *c = ingot_context_new(NULL, NULL);
     Arena *a = arena_new();
     Target t;
     ingot_status status;
     assert_null(target_make(&t, a, "cuda:sm_80", &status));
-    Run r = run_planned(c, result(c, d), &t, NULL);
+    Run r = run_planned(c, result(c, d, keys), &t, NULL);
     arena_free(a);
     run_opts(r.nest, opts);
     run_lower(&r, true);
     return r;
+}
+
+static Run prepare(ingot_dtype d, const char *opts)
+{
+    return prepare_keys(d, KEYS, opts);
 }
 
 static void expect(ingot_dtype d, const char *opts, int products)
@@ -93,6 +98,15 @@ static void parts_of_rows(void **state)
                               "TC mma.tf32x3 (i0.i; i1.i; r3.i)\nBIND i0.o grid\n" ALONG(SHARED)
                                   STAGED,
            2 + 2 * 2);
+}
+
+/* They have no room in the registers of one warp. */
+static void long_rows(void **state)
+{
+    (void)state;
+    Run r = prepare_keys(INGOT_F16, LONG, "");
+    assert_true(choose_rows_opts(&r.nest));
+    run_free(&r);
 }
 
 /* Without each of the barriers, and each of the waits for copies; a wait for too few. */
@@ -184,8 +198,8 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_rows), cmocka_unit_test(parts_of_rows), cmocka_unit_test(left_out),
-        cmocka_unit_test(joins),      cmocka_unit_test(refusals),
+        cmocka_unit_test(whole_rows), cmocka_unit_test(parts_of_rows), cmocka_unit_test(long_rows),
+        cmocka_unit_test(left_out),   cmocka_unit_test(joins),         cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
