@@ -40,6 +40,7 @@ void layout_put_last(Layout *, int rank, int axis);
 void layout_pack(const Layout *, int rank, const int64_t *dims, size_t element, const void *src,
                  void *dst, void (*read)(const void *up_to, void *user), void *user);
 /* The coordinates of the element that is stored there; false: none is, it is of a border.  For messages: it looks at all. */
+int64_t layout_at(const Layout *, int rank, const int64_t *dims, const int64_t *coords);
 bool layout_find(const Layout *, int rank, const int64_t *dims, int64_t offset, int64_t *coords);
 void layout_print(StrBuf *, const Layout *);
 

@@ -216,12 +216,12 @@ int64_t layout_elements(const Layout *l, int rank, Node *const *dims)
     return storage_elements(&s);
 }
 
-/* Where coordinate x of one axis lies when all others are 0; last: in the last block of a CUT. */
-static int64_t axis_offset(const Layout *l, int rank, const Storage *s, bool last, int axis,
-                           int64_t value)
+/* Where the element with these coordinates lies; last: in the last block of a CUT. */
+static int64_t offset_of(const Layout *l, int rank, const Storage *s, bool last,
+                         const int64_t *coords)
 {
     int64_t x[INGOT_MAX_RANK * 2] = {0}, y[INGOT_MAX_RANK * 2];
-    x[axis] = value;
+    memcpy(x, coords, (size_t)rank * sizeof *x);
     for (int i = 0; i < l->n; i++) {
         const LayoutOp *op = &l->op[i];
         if (op->kind == LAYOUT_PERMUTE) {
@@ -249,6 +249,23 @@ static int64_t axis_offset(const Layout *l, int rank, const Storage *s, bool las
         }
     }
     return first + offset;
+}
+
+/* The same of coordinate `value` of one axis, when all others are 0. */
+static int64_t axis_offset(const Layout *l, int rank, const Storage *s, bool last, int axis,
+                           int64_t value)
+{
+    int64_t coords[INGOT_MAX_RANK + 1] = {0};
+    coords[axis] = value;
+    return offset_of(l, rank, s, last, coords);
+}
+
+int64_t layout_at(const Layout *l, int rank, const int64_t *dims, const int64_t *coords)
+{
+    const Storage s = storage_of(l, rank, dims);
+    const LayoutOp *cut = l->n && l->op[0].kind == LAYOUT_CUT ? &l->op[0] : NULL;
+    const bool last = cut && coords[cut->axis] >= dims[cut->axis] / cut->a * cut->a;
+    return offset_of(l, rank, &s, last, coords);
 }
 
 /* Every constructor acts on one axis alone, so an element's offset is a sum with a term for each
@@ -303,23 +320,57 @@ void layout_pack(const Layout *l, int rank, const int64_t *dims, size_t element,
     arena_free(a);
 }
 
+/* offset as a number whose digits, of these sizes, are the coordinates of axes from..to - 1. */
+static void take_apart(int64_t offset, const int64_t *size, int from, int to, int64_t *x)
+{
+    for (int i = to; i-- > from; offset /= size[i] ? size[i] : 1)
+        x[i] = size[i] ? offset % size[i] : 0;
+}
+
+/* Coordinates of storage; of a CUT as offset_of() puts them together. */
+static void storage_coords(const Storage *s, int64_t offset, int64_t *x)
+{
+    const int blocks = s->cut.blocks, inside = s->cut.inside;
+    if (blocks < 0) {
+        take_apart(offset, s->d, 0, s->rank, x);
+        return;
+    }
+    Storage block = *s;
+    const int64_t all = s->size * s->row, one = s->d[inside] * s->row, rest = offset % all;
+    x[blocks] = rest / one;
+    if (x[blocks] == s->size / s->d[inside])
+        block.d[inside] = s->size % s->d[inside];
+    take_apart(offset / all, s->d, 0, blocks, x);
+    take_apart(rest % one, block.d, blocks + 1, s->rank, x);
+}
+
 bool layout_find(const Layout *l, int rank, const int64_t *dims, int64_t offset, int64_t *coords)
 {
     const Storage s = storage_of(l, rank, dims);
-    int64_t n = 1, total = storage_elements(&s), found = 0;
-    for (int i = 0; i < rank; i++)
-        n *= dims[i];
-    Arena *a = arena_new();
-    int64_t *number = NEWN(a, int64_t, n + 1), *stored = NEWN(a, int64_t, total + 1);
-    for (int64_t i = 0; i < n; i++)
-        number[i] = i + 1;
-    layout_pack(l, rank, dims, sizeof *number, number, stored, NULL, NULL);
-    if (offset >= 0 && offset < total)
-        found = stored[offset];
-    arena_free(a);
-    for (int i = 0; i < rank && found; i++) {
-        n /= dims[i];
-        coords[i] = (found - 1) / n % dims[i];
+    int64_t x[INGOT_MAX_RANK * 2 + 1] = {0}, y[INGOT_MAX_RANK * 2];
+    if (offset < 0 || offset >= storage_elements(&s))
+        return false;
+    storage_coords(&s, offset, x);
+    int n = s.rank;
+    for (int i = l->n; i-- > 0;) { /* what the constructors did, undone */
+        const LayoutOp *op = &l->op[i];
+        if (op->kind == LAYOUT_PERMUTE) {
+            for (int j = 0; j < n; j++)
+                y[op->perm.axis[j]] = x[j];
+            memcpy(x, y, (size_t)n * sizeof *x);
+        } else if (op->kind == LAYOUT_SPLIT || op->kind == LAYOUT_CUT) {
+            x[op->axis] = x[op->axis] * op->a + x[op->axis + 1];
+            n--;
+            for (int j = op->axis + 1; j < n; j++)
+                x[j] = x[j + 1];
+        } else if (op->kind == LAYOUT_PAD) {
+            x[op->axis] -= op->a;
+        }
     }
-    return found != 0;
+    for (int i = 0; i < rank; i++) {
+        coords[i] = x[i];
+        if (x[i] < 0 || x[i] >= dims[i])
+            return false;
+    }
+    return layout_at(l, rank, dims, coords) == offset;
 }

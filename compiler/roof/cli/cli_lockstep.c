@@ -139,12 +139,17 @@ static size_t numbers(const Buffer *b)
            (dtype_info[b->dtype].kind == 'c' ? 2 : 1);
 }
 
-static void to_numbers(const Buffer *b, const char *bytes, double *out)
+enum { CHUNK = 4096 }; /* so many numbers at a time are looked at as doubles */
+
+/* Those from `from` on; how many. */
+static size_t to_numbers(const Buffer *b, const char *bytes, size_t from, double *out)
 {
-    ingot_dtype part = b->dtype == INGOT_C64    ? INGOT_F32
-                       : b->dtype == INGOT_C128 ? INGOT_F64
-                                                : b->dtype;
-    interp_to_f64(part, numbers(b), out, bytes);
+    const ingot_dtype part = b->dtype == INGOT_C64    ? INGOT_F32
+                             : b->dtype == INGOT_C128 ? INGOT_F64
+                                                      : b->dtype;
+    const size_t left = numbers(b) - from, n = left < CHUNK ? left : CHUNK;
+    interp_to_f64(part, n, out, bytes + from * (size_t)element_bytes(part));
+    return n;
 }
 
 /* How far two results of one rounding may be apart, as a share of the value. */
@@ -171,6 +176,47 @@ static bool is_rounding(Lockstep *l, const Place *p, size_t ndiffer, size_t i, d
            difference <= rounding_bound(l->rounding, p->step, p->buffer, i);
 }
 
+/* The largest number of the naive form. */
+static double scale_of(Lockstep *l, const Buffer *b)
+{
+    double scale = 0, *want = l->number[1];
+    for (size_t from = 0, n; from < numbers(b); from += n) {
+        n = to_numbers(b, l->bytes[1], from, want);
+        for (size_t i = 0; i < n; i++)
+            if (isfinite(want[i]))
+                scale = fmax(scale, fabs(want[i]));
+    }
+    return scale;
+}
+
+/* What one run of a step has shown. */
+typedef struct {
+    double scale;
+    size_t ndiffer, nrounded;
+} Run;
+
+static void compare_number(Lockstep *l, Place *p, Run *run, size_t at, double got, double want)
+{
+    const ingot_dtype type = p->buffer->dtype;
+    const bool exact = !dtype_is_float(type) && dtype_info[type].kind != 'c';
+    const double apart = fabs(got - want);
+    if (got == want || (isnan(got) && isnan(want)) || apart <= rounding(type) * fabs(want))
+        return;
+    const double d = !(apart <= INFINITY) || isinf(got) || isinf(want) ? INFINITY
+                     : run->scale > 0                                  ? apart / run->scale
+                                                                       : apart;
+    if (!exact && d > TOLERANCE && is_rounding(l, p, run->ndiffer + run->nrounded, at, apart))
+        run->nrounded++;
+    else
+        run->ndiffer += exact || d > TOLERANCE;
+    if (d > p->worst) {
+        p->worst = d;
+        p->at = at;
+        p->got = got;
+        p->want = want;
+    }
+}
+
 static void compare(Lockstep *l, Place *p)
 {
     const Buffer *b = p->buffer;
@@ -178,38 +224,17 @@ static void compare(Lockstep *l, Place *p)
     rounding_wrote(l->rounding, p->step, b, p->offset, l->bytes[l->leader]);
     if (!memcmp(l->bytes[0], l->bytes[1], (size_t)b->bytes))
         return;
-    const double *got = l->number[0], *want = l->number[1];
-    size_t n = numbers(b), ndiffer = 0, nrounded = 0;
-    to_numbers(b, l->bytes[0], l->number[0]);
-    to_numbers(b, l->bytes[1], l->number[1]);
-    double scale = 0, slack = rounding(b->dtype);
-    bool exact = !dtype_is_float(b->dtype) && dtype_info[b->dtype].kind != 'c';
-    for (size_t i = 0; i < n; i++)
-        if (isfinite(want[i]))
-            scale = fmax(scale, fabs(want[i]));
-    for (size_t i = 0; i < n; i++) {
-        double d = fabs(got[i] - want[i]);
-        if (got[i] == want[i] || (isnan(got[i]) && isnan(want[i])) || d <= slack * fabs(want[i]))
-            continue;
-        d = !(d <= INFINITY) || isinf(got[i]) || isinf(want[i]) ? INFINITY
-            : scale > 0                                         ? d / scale
-                                                                : d;
-        if (!exact && d > TOLERANCE &&
-            is_rounding(l, p, ndiffer + nrounded, i, fabs(got[i] - want[i])))
-            nrounded++;
-        else
-            ndiffer += exact || d > TOLERANCE;
-        if (d > p->worst) {
-            p->worst = d;
-            p->at = i;
-            p->got = got[i];
-            p->want = want[i];
-        }
+    Run run = {.scale = scale_of(l, b)};
+    for (size_t from = 0, n; from < numbers(b); from += n) {
+        (void)to_numbers(b, l->bytes[0], from, l->number[0]);
+        n = to_numbers(b, l->bytes[1], from, l->number[1]);
+        for (size_t i = 0; i < n; i++)
+            compare_number(l, p, &run, from + i, l->number[0][i], l->number[1][i]);
     }
-    if (ndiffer > p->ndiffer)
-        p->ndiffer = ndiffer;
-    if (nrounded > p->nrounded)
-        p->nrounded = nrounded;
+    if (run.ndiffer > p->ndiffer)
+        p->ndiffer = run.ndiffer;
+    if (run.nrounded > p->nrounded)
+        p->nrounded = run.nrounded;
 }
 
 static bool place_is_good(const Place *p)
@@ -308,25 +333,15 @@ static ingot_status run_both(Lockstep *l, const char *twin, const char *places, 
 /* "[0,3,5,6]" of an element that is stored at `at`; nothing for one of a border. */
 static void print_coordinates(StrBuf *sb, const Buffer *b, size_t at)
 {
-    int64_t dims[INGOT_MAX_RANK], n = 1, found = -1;
+    int64_t dims[INGOT_MAX_RANK], coord[INGOT_MAX_RANK];
     for (int i = 0; i < b->rank; i++)
-        n *= dims[i] = b->dims[i]->hi;
-    int64_t room = layout_elements(&b->layout, b->rank, b->dims);
-    Arena *a = arena_new();
-    int64_t *number = NEWN(a, int64_t, n + 1), *stored = NEWN(a, int64_t, room + 1);
-    for (int64_t i = 0; i < n; i++)
-        number[i] = i + 1;
-    layout_pack(&b->layout, b->rank, dims, sizeof *number, number, stored, NULL, NULL);
+        dims[i] = b->dims[i]->hi;
     at /= dtype_info[b->dtype].kind == 'c' ? 2 : 1;
-    if (at < (size_t)room)
-        found = stored[at] - 1;
-    arena_free(a);
-    sb_puts(sb, found < 0 ? " its border" : " [");
-    for (int i = 0; i < b->rank && found >= 0; i++) {
-        n /= dims[i];
-        sb_printf(sb, "%s%lld", i ? "," : "", (long long)(found / n % dims[i]));
-    }
-    sb_puts(sb, found < 0 ? "" : "]");
+    const bool inside = layout_find(&b->layout, b->rank, dims, (int64_t)at, coord);
+    sb_puts(sb, inside ? " [" : " its border");
+    for (int i = 0; i < b->rank && inside; i++)
+        sb_printf(sb, "%s%lld", i ? "," : "", (long long)coord[i]);
+    sb_puts(sb, inside ? "]" : "");
 }
 
 /* The file of the bundle that defines the kernel. */
@@ -406,16 +421,15 @@ static ingot_status report(const Lockstep *l)
 static Lockstep lockstep_new(const Session *s, const Plan *p, Arena *a)
 {
     Lockstep l = {.s = s, .p = p};
-    size_t bytes = 1, n = 1;
+    size_t bytes = 1;
     add_places(&l, &p->main);
     for (int i = 0; i < l.n; i++) {
         const Buffer *b = l.place[i].buffer;
         bytes = (size_t)b->bytes > bytes ? (size_t)b->bytes : bytes;
-        n = numbers(b) > n ? numbers(b) : n;
     }
     for (int i = 0; i < 2; i++) {
         l.bytes[i] = arena_alloc(a, bytes);
-        l.number[i] = NEWN(a, double, n);
+        l.number[i] = NEWN(a, double, CHUNK);
     }
     l.rounding = rounding_new(s, p, a);
     return l;

@@ -27,10 +27,10 @@ typedef struct Late {
     struct Late *next;
 } Late;
 
-/* An argument's elements in order, whatever its layout. */
+/* An argument as it lies in memory before the step: from its first element on, of a root of so many bytes. */
 typedef struct {
-    double *element;
-    int64_t dim[INGOT_MAX_RANK], n;
+    const unsigned char *bytes;
+    int64_t dim[INGOT_MAX_RANK], from, room;
     bool known;
 } Operand;
 
@@ -154,33 +154,23 @@ static const Operand *operand_of(Rounding *r, const Step *s, int arg)
     if (r->operand[arg])
         return r->operand[arg];
     Operand *o = r->operand[arg] = NEW(r->step_arena, Operand);
-    const int64_t each = element_bytes(a->dtype);
-    int64_t room = 0, from = 0;
-    const unsigned char *bytes = bytes_of(r, s->bufs[arg], &from, &room);
-    o->n = 1;
-    for (int i = 0; i < a->rank; i++) {
+    for (int i = 0; i < a->rank; i++)
         if (!idx_value(a->dims[i], &o->dim[i]))
             return o;
-        o->n *= o->dim[i];
-    }
-    if (!bytes || dtype_info[a->dtype].kind == 'c' || a->dtype == INGOT_STRING)
-        return o;
-    const int64_t total = layout_elements(&a->layout, a->rank, a->dims);
-    int64_t *number = NEWN(r->step_arena, int64_t, o->n + 1),
-            *stored = NEWN(r->step_arena, int64_t, total + 1);
-    for (int64_t i = 0; i < o->n; i++)
-        number[i] = i + 1;
-    layout_pack(&a->layout, a->rank, o->dim, sizeof *number, number, stored, NULL, NULL);
-    o->element = NEWN(r->step_arena, double, o->n + 1);
-    for (int64_t i = 0; i < total; i++) {
-        const bool inside = (from + i + 1) * each <= room;
-        if (stored[i] && inside)
-            interp_to_f64(a->dtype, 1, &o->element[stored[i] - 1], bytes + (from + i) * each);
-        else if (stored[i])
-            o->element[stored[i] - 1] = NAN; /* of what a slice is cut from */
-    }
-    o->known = true;
+    o->bytes = bytes_of(r, s->bufs[arg], &o->from, &o->room);
+    o->known = o->bytes && dtype_info[a->dtype].kind != 'c' && a->dtype != INGOT_STRING;
     return o;
+}
+
+/* The element with these coordinates; NAN beyond what a slice is cut from. */
+static double element_of(const Operand *o, const KernelArg *a, const int64_t *coords)
+{
+    const int64_t each = element_bytes(a->dtype),
+                  at = o->from + layout_at(&a->layout, a->rank, o->dim, coords);
+    double v = NAN;
+    if (at >= 0 && (at + 1) * each <= o->room)
+        interp_to_f64(a->dtype, 1, &v, o->bytes + at * each);
+    return v;
 }
 
 /* ---- an expression ---------------------------------------------------------------------------------- */
@@ -214,22 +204,20 @@ static int64_t whole(Rounding *r, const Step *s, Node *n)
 
 static Bounded load(Rounding *r, const Step *s, Node *n)
 {
-    const int rank = s->kernel->args[n->src[0]->arg.i].rank;
     if (n->src[0]->op != OP_BUFFER)
         return unknown(r);
     if (!whole(r, s, n->src[1]))
         return (Bounded){0, 0};
+    const KernelArg *a = &s->kernel->args[n->src[0]->arg.i];
     const Operand *o = operand_of(r, s, (int)n->src[0]->arg.i);
-    int64_t at = 0;
-    for (int i = 0; i < rank && o->known; i++) {
-        int64_t x = whole(r, s, n->src[first_coord(n) + i]);
-        if (x < 0 || x >= o->dim[i])
+    int64_t at[INGOT_MAX_RANK];
+    for (int i = 0; i < a->rank && o->known; i++) {
+        at[i] = whole(r, s, n->src[first_coord(n) + i]);
+        if (at[i] < 0 || at[i] >= o->dim[i])
             return unknown(r);
-        at = at * o->dim[i] + x;
     }
-    if (!o->known || r->unknown || isnan(o->element[at]))
-        return unknown(r);
-    return (Bounded){o->element[at], 0};
+    const double v = o->known && !r->unknown ? element_of(o, a, at) : NAN;
+    return isnan(v) ? unknown(r) : (Bounded){v, 0};
 }
 
 /* Each partial sum is rounded, and is no more than all terms are by their sizes. */
