@@ -14,13 +14,12 @@ static bool is_byte(Node *n, bool zero)
 {
     while (n->dtype == INGOT_I32 &&
            (is_move(n) || n->op == OP_CAST ||
-            (zero && (n->op == OP_ADD || n->op == OP_SUB) && scalar_of(n->src[1]))))
+            (zero && (n->op == OP_ADD || n->op == OP_SUB) && one_number(n->src[1]))))
         n = n->src[0];
     return n->dtype == INGOT_I8 || n->dtype == INGOT_U8;
 }
 
-/* Is it along some axis a multiple of four weights, bytes both? */
-static bool takes_dot(Rewrite *r, Node *product, unsigned axes)
+bool takes_dot(Rewrite *r, Node *product, unsigned axes)
 {
     for (int i = 0; i < 2 && r->dot; i++) {
         Node *w = product->src[i], *compact = is_weight(w) ? compact_form(r, w) : NULL;

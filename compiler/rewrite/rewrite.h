@@ -75,13 +75,18 @@ Node *zero_points(Rewrite *, Node *reduce);
 Node *signs(Rewrite *, Node *reduce);
 
 Node *float_sum(Rewrite *, Node *reduce); /* float_sum.c: of i32 */
+/* float_sum.c: are along some axis a multiple of four of the product's factors weights, and bytes all? */
+bool takes_dot(Rewrite *, Node *product, unsigned axes);
+/* signs.c: does each element of a factor take part in many products of the reduce? */
+bool used_again(Node *reduce, Node *factor);
 Node *requantize(Rewrite *, Node *round); /* requantize.c */
 
 /* requantize.c: nothing but constants. */
 bool is_constant(Node *, int depth);
 /* zero_point.c: integers of the file, widened, less zero points, and moved but not padded. */
 bool is_weight(Node *);
-/* zero_point.c: the number that is spread over n, or NULL. */
+/* zero_point.c: what is spread over n, if it is one element, or NULL; the same, of constants. */
+Node *one_number(Node *n);
 Node *scalar_of(Node *n);
 /* integer_sum.c: move's kind of movement, of x. */
 Node *moved(Context *, Node *move, Node *x);

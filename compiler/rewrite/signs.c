@@ -35,8 +35,7 @@ static Node *without_sign(Context *c, Node *f)
     return z ? ingot_sub(c, x, node_const_i(c, INGOT_I32, z)) : x;
 }
 
-/* Does each element of f take part in many products? */
-static bool used_again(Node *n, Node *f)
+bool used_again(Node *n, Node *f)
 {
     enum { MANY = 16 };
     int64_t uses = 1, extent;

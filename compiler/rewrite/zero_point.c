@@ -5,27 +5,45 @@
  * What lies in memory is then multiplied as it lies there: nothing is subtracted in the loop, and a unit that multiplies
  * bytes can be used.  The last sum is evaluated when the model is compiled.  Padding was added behind the
  * subtraction and stood for zeros; behind (pad of (x - z)) + z it stands for z, which is what the border of x's buffer is
- * filled with (layouts.c).  All is exact modulo 2^32.  Zero points of weights are subtracted when the model is compiled, if
- * what is left fits into bytes. */
+ * filled with (layouts.c).  A zero point that the run computes leaves the same way; there the padded bytes are stored.
+ *
+ * Zero points of weights are subtracted when the model is compiled, if what is left fits into bytes.  Weights without a sign
+ * that leave more lose a half of their range instead, and a sum of x, which all of them share, makes up for it:
+ *
+ *     sum of x * (w - z)  ->  (sum of x * w') + (128 - z) * (sum of x)       w' = w - 128, as i8
+ *
+ * All is exact modulo 2^32. */
 #include "rewrite.h"
 
-Node *scalar_of(Node *n)
+Node *one_number(Node *n)
 {
     while (n->op == OP_EXPAND || n->op == OP_RESHAPE)
         n = n->src[0];
-    return n->op == OP_CONST ? n : NULL;
+    for (int i = 0; i < n->rank; i++)
+        if (!idx_is(n->shape[i], 1))
+            return NULL;
+    return n;
 }
 
-/* z, if f moves elements of x - z (or x + -z) for an x of few bits; 0: nothing is subtracted. */
-static int64_t zero_of(Node *f)
+Node *scalar_of(Node *n)
+{
+    Node *number = one_number(n);
+    return number && number->op == OP_CONST ? number : NULL;
+}
+
+/* The number, as i32, that is subtracted where f moves elements of x - z (or x + -z) for an x of few bits; NULL: none is. */
+static Node *zero_of(Context *c, Node *f)
 {
     while (is_move(f))
         f = f->src[0];
     if ((f->op != OP_SUB && f->op != OP_ADD) || f->src[0]->op != OP_CAST ||
         !dtype_is_int(f->src[0]->src[0]->dtype) || dtype_info[f->src[0]->src[0]->dtype].bytes > 2)
-        return 0;
-    Node *z = scalar_of(f->src[1]);
-    return !z ? 0 : f->op == OP_SUB ? z->arg.i : -z->arg.i;
+        return NULL;
+    Node *z = one_number(f->src[1]);
+    if (!z || (f->op == OP_ADD && z->op != OP_CONST))
+        return NULL;
+    z = ingot_reshape(c, z, 0, NULL);
+    return f->op == OP_SUB ? z : ingot_neg(c, z);
 }
 
 bool is_weight(Node *n)
@@ -63,26 +81,9 @@ static Node *narrow_weight(Rewrite *r, Node *w)
     return fits ? ingot_cast(c, ingot_cast(c, w, INGOT_I8), INGOT_I32) : NULL;
 }
 
-Node *narrow_weights(Rewrite *r, Node *n)
+/* The sum of w over the axes, of size 1 wherever w does not vary, as compact shows; NULL if that cannot be said. */
+static Node *sum_of(Rewrite *r, Node *w, Node *compact, unsigned axes)
 {
-    Context *c = r->c;
-    unsigned axes = reduce_axes(n);
-    Node *product = n->src[0];
-    if (n->dtype != INGOT_I32 || !is_sum_of_products(n))
-        return NULL;
-    for (int i = 0; i < 2; i++) {
-        Node *narrow = is_weight(product->src[i]) ? narrow_weight(r, product->src[i]) : NULL;
-        if (narrow)
-            return ingot_reduce(c, INGOT_REDUCE_ADD, ingot_mul(c, narrow, product->src[1 - i]),
-                                axes, true);
-    }
-    return NULL;
-}
-
-/* The sum of w over the axes, of size 1 wherever w does not vary; NULL if that cannot be said. */
-static Node *sum_of(Rewrite *r, Node *w, unsigned axes)
-{
-    Node *compact = compact_form(r, w);
     int64_t times = 1, extent;
     unsigned varying = 0;
     if (!compact)
@@ -102,6 +103,88 @@ static Node *sum_of(Rewrite *r, Node *w, unsigned axes)
     return ingot_mul(r->c, compact, node_const_i(r->c, INGOT_I32, (int32_t)times));
 }
 
+/* Weights without a sign less numbers: as i8, 128 less; *rest: what these are too small by.  NULL: they are none. */
+static Node *lowered_weight(Context *c, Node *w, Node **rest)
+{
+    if (is_move(w)) {
+        Node *x = lowered_weight(c, w->src[0], rest);
+        *rest = x ? moved(c, w, *rest) : NULL;
+        return x ? moved(c, w, x) : NULL;
+    }
+    if (w->op != OP_SUB || w->src[0]->op != OP_CAST || w->src[0]->src[0]->dtype != INGOT_U8)
+        return NULL;
+    Node *half = node_const_i(c, INGOT_I32, 128);
+    *rest = ingot_sub(c, half, w->src[1]);
+    return ingot_cast(c, ingot_cast(c, ingot_sub(c, w->src[0], half), INGOT_I8), INGOT_I32);
+}
+
+/* What is spread over x. */
+static Node *repeated(Node *x)
+{
+    while (x->op == OP_EXPAND)
+        x = x->src[0];
+    return x;
+}
+
+/* The sum of x * w, of weights that leave more than i8 holds; NULL: it stays, for nothing multiplies bytes. */
+static Node *with_lowered_weights(Rewrite *r, Node *n, Node *x, Node *w)
+{
+    Context *c = r->c;
+    unsigned axes = reduce_axes(n);
+    Node *rest, *low = lowered_weight(c, w, &rest);
+    if (!low || is_weight(x) || !used_again(n, x))
+        return NULL;
+    Node *product = ingot_mul(c, x, low), *all = sum_of(r, x, repeated(x), axes);
+    rest = compact_form(r, rest);
+    for (int i = 0; rest && i < rest->rank; i++)
+        if ((axes >> i & 1) && !idx_is(rest->shape[i], 1))
+            return NULL;
+    if (!all || !rest || !takes_dot(r, product, axes))
+        return NULL;
+    Node *sum = ingot_reduce(c, INGOT_REDUCE_ADD, product, axes, true);
+    return ingot_add(c, sum, ingot_mul(c, all, rest));
+}
+
+Node *narrow_weights(Rewrite *r, Node *n)
+{
+    Context *c = r->c;
+    unsigned axes = reduce_axes(n);
+    Node *product = n->src[0];
+    if (n->dtype != INGOT_I32 || !is_sum_of_products(n))
+        return NULL;
+    for (int i = 0; i < 2; i++) {
+        Node *x = product->src[1 - i], *w = product->src[i];
+        if (!is_weight(w))
+            continue;
+        Node *narrow = narrow_weight(r, w);
+        if (narrow)
+            return ingot_reduce(c, INGOT_REDUCE_ADD, ingot_mul(c, narrow, x), axes, true);
+        Node *sum = with_lowered_weights(r, n, x, w);
+        if (sum)
+            return sum;
+    }
+    return NULL;
+}
+
+/* (f padded with zeros) + z, of a z that the run computes: the bytes themselves, and where they are padded they are stored so. */
+static Node *with_zero(Context *c, Node *f, Node *z)
+{
+    Node *x = f;
+    bool padded = false;
+    for (; is_move(x) && !padded; x = x->src[0])
+        padded = x->op == OP_PAD;
+    if (!padded) {
+        Node *plain = x->src[0];
+        return is_move(f) ? moved(c, f, with_zero(c, f->src[0], z)) : plain;
+    }
+    if (f->op != OP_PAD)
+        return moved(c, f, with_zero(c, f->src[0], z));
+    while (is_move(x))
+        x = x->src[0];
+    x = ingot_cast(c, ingot_add(c, f, z), (ingot_dtype)x->src[0]->src[0]->dtype);
+    return ingot_cast(c, ingot_contiguous(c, x), INGOT_I32);
+}
+
 Node *zero_points(Rewrite *r, Node *n)
 {
     Context *c = r->c;
@@ -111,15 +194,15 @@ Node *zero_points(Rewrite *r, Node *n)
         return NULL;
     for (int i = 0; i < 2; i++) {
         Node *x = product->src[i], *w = product->src[1 - i];
-        int64_t z = zero_of(x);
-        if (!z || is_weight(x) || !is_weight(w))
+        Node *z = is_weight(w) && !is_weight(x) ? zero_of(c, x) : NULL;
+        if (!z || node_is_const_i(z, 0) || (z->op != OP_CONST && !r->dot))
             continue;
-        Node *all = sum_of(r, w, axes), *zero = node_const_i(c, INGOT_I32, z);
+        Node *all = sum_of(r, w, compact_form(r, w), axes);
         if (!all)
             return NULL;
-        Node *sum = ingot_mul(c, ingot_add(c, x, zero), w);
+        Node *sum = ingot_mul(c, z->op == OP_CONST ? ingot_add(c, x, z) : with_zero(c, x, z), w);
         sum = ingot_reduce(c, INGOT_REDUCE_ADD, sum, axes, true);
-        all = ingot_mul(c, all, node_const_i(c, INGOT_I32, -z));
+        all = ingot_mul(c, all, ingot_neg(c, z));
         sum = ingot_add(c, sum, ingot_expand(c, all, n->rank, n->shape));
         return ingot_is_poison(sum) ? NULL : sum;
     }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes cases of sequences and optionals whose length, places and sizes only the run knows.
+"""Writes cases of sequences and optionals whose length, places and sizes only the run knows, and of zero points that it computes.
 
     sequence_cases.py OUT_DIR        OUT_DIR/sequence/NAME/{model.onnx,test_data_set_N/...}
 
@@ -16,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 NODE = helper.make_node
 RNG = np.random.default_rng(1)
-FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+FLOAT, INT32, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL
 
 
 def floats(*shape):
@@ -231,9 +231,24 @@ def branches(out):
           want=lambda o, x: [x if o is None else o])
 
 
+def zero_points(out):
+    """Products of bytes with a zero point that the run computes; weights that leave more than a byte less theirs."""
+    for name, kernel, pad, stride in (("zero_point_conv", 3, 1, 1), ("zero_point_stride", 3, 1, 2), ("zero_point_places", 1, 0, 1)):
+        w = RNG.integers(0, 256, (32, 8, kernel, kernel)).astype(np.uint8)
+        nodes = [NODE("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
+                 NODE("ConvInteger", ["q", "w", "z", "wz"], ["y"], kernel_shape=[kernel] * 2, pads=[pad] * 4, strides=[stride] * 2)]
+        write(out, name, nodes, [("x", tensor(FLOAT, [1, 8, 9, 9]))], [("y", tensor(INT32, None))],
+              [[floats(1, 8, 9, 9) + k] for k in range(2)], [("w", w), ("wz", np.uint8(121))])
+    w = RNG.integers(0, 256, (64, 48)).astype(np.uint8)
+    nodes = [NODE("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]), NODE("MatMulInteger", ["q", "w", "z", "wz"], ["y"])]
+    for name, zero in (("zero_point", np.uint8(117)), ("zero_point_columns", RNG.integers(60, 190, 48).astype(np.uint8))):
+        write(out, name, nodes, [("x", tensor(FLOAT, [5, 64]))], [("y", tensor(INT32, None))], [[floats(5, 64) - k] for k in range(2)],
+              [("w", w), ("wz", zero)])
+
+
 def main(out):
     out = pathlib.Path(out)
-    for write_cases in (places, concats, splits, maps, loops, whiles, branches):
+    for write_cases in (places, concats, splits, maps, loops, whiles, branches, zero_points):
         write_cases(out)
     print(len(list(out.glob("sequence/*"))), "cases")
 
