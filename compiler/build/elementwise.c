@@ -3,7 +3,6 @@
  * Every function ends in alu(): check dtypes, broadcast by numpy's rules, and build the op on
  * operands of the result's shape.  Constants are folded; algebra is for rewrite/. */
 #include <math.h>
-#include <string.h>
 
 #include "build.h"
 
@@ -49,11 +48,14 @@ static bool accepts(Context *c, const char *name, int classes, Node *x)
 /* The same dims for all: nothing is stretched, and they were checked when the first was made. */
 static bool equal_shapes(int n, Node *const *x)
 {
-    bool equal = true;
-    for (int i = 1; i < n && equal; i++)
-        equal = x[i]->rank == x[0]->rank &&
-                !memcmp((void *)x[i]->shape, (void *)x[0]->shape, x[0]->rank * sizeof(Node *));
-    return equal;
+    for (int i = 1; i < n; i++) {
+        if (x[i]->rank != x[0]->rank)
+            return false;
+        for (int a = 0; a < x[0]->rank; a++)
+            if (x[i]->shape[a] != x[0]->shape[a])
+                return false;
+    }
+    return true;
 }
 
 bool broadcast_shape(Context *c, const char *what, int n, Node *const *x, int *rank, Node **dims)
@@ -63,7 +65,8 @@ bool broadcast_shape(Context *c, const char *what, int n, Node *const *x, int *r
         widest = x[i]->rank > widest ? x[i]->rank : widest;
     if (n && equal_shapes(n, x)) {
         *rank = widest;
-        memcpy((void *)dims, (void *)x[0]->shape, (size_t)widest * sizeof *dims);
+        for (int a = 0; a < widest; a++)
+            dims[a] = x[0]->shape[a];
         return true;
     }
     for (int a = 0; a < widest; a++) {
