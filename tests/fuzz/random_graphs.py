@@ -21,6 +21,7 @@ Exit status 1 when there was a fault, 77 without ONNX Runtime.
 import argparse
 import collections
 import concurrent.futures
+import multiprocessing
 import os
 import pathlib
 import random
@@ -253,8 +254,8 @@ def shrink(model, fault, wrong, opt, work):
     return best, why, values
 
 
-def one(args):
-    """Graph `index` of the seed, in a worker."""
+def judged(args):
+    """Graph `index` of the seed."""
     index, opt = args
     name = f"{opt.seed}/{index}"
     work = pathlib.Path(tempfile.mkdtemp(prefix="graph-", dir=opt.work))
@@ -287,6 +288,22 @@ def one(args):
         result["why"] = f"harness: {type(e).__name__}: {e}"
     finally:
         shutil.rmtree(work, ignore_errors=True)
+    return result
+
+
+def one(args):
+    """The same in a process of its own, which ONNX Runtime ends where it crashes."""
+    reader, writer = multiprocessing.Pipe(duplex=False)
+    child = multiprocessing.get_context("fork").Process(target=lambda: writer.send(judged(args)))
+    child.start()
+    writer.close()
+    try:
+        result = reader.recv()
+    except EOFError:
+        child.join()
+        result = {"name": f"{args[1].seed}/{args[0]}", "status": "skipped", "why": f"ONNX Runtime ended with status {child.exitcode}",
+                  "ops": [], "lines": [], "dims": False}
+    child.join()
     return result
 
 
