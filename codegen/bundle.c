@@ -70,10 +70,7 @@ void bundle_file(Bundle *b, const char *name, const StrBuf *text)
     StrBuf sb = *text;
     if (!b->failed) {
         const char *path = bundle_path(b, name);
-        FILE *f = fopen(path, "wb");
-        bool ok = f && (!sb.len || fwrite(sb.data, 1, sb.len, f) == sb.len);
-        ok &= f && fclose(f) == 0;
-        if (!ok)
+        if (!file_write(path, sb.data, sb.len))
             bundle_fail(b, INGOT_IO, "%s: %s", path, strerror(errno));
     }
     sb_free(&sb);

@@ -46,7 +46,7 @@ Node *float_sum(Rewrite *r, Node *n)
     Context *c = r->c;
     unsigned axes = reduce_axes(n);
     Node *product = n->src[0];
-    if (!r->float_sums || n->dtype != INGOT_I32 || !is_sum_of_products(n))
+    if (!r->float_sums || !sums_integers(n))
         return NULL;
     double most = 1;
     for (int i = 0; i < 2; i++) {

@@ -85,6 +85,8 @@ Node *requantize(Rewrite *, Node *round); /* requantize.c */
 bool is_constant(Node *, int depth);
 /* zero_point.c: integers of the file, widened, less zero points, and moved but not padded. */
 bool is_weight(Node *);
+/* zero_point.c: of a REDUCE: products of i32 are summed. */
+bool sums_integers(Node *reduce);
 /* zero_point.c: what is spread over n, if it is one element, or NULL; the same, of constants. */
 Node *one_number(Node *n);
 Node *scalar_of(Node *n);

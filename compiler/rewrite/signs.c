@@ -64,7 +64,7 @@ static bool stored_for_this(Rewrite *r, Node *f)
 Node *signs(Rewrite *r, Node *n)
 {
     Node *product = n->src[0];
-    if (!r->one_sign || n->dtype != INGOT_I32 || !is_sum_of_products(n))
+    if (!r->one_sign || !sums_integers(n))
         return NULL;
     for (int i = 0; i < 2; i++) {
         Node *x = product->src[i], *w = product->src[1 - i];

@@ -15,6 +15,11 @@
  * All is exact modulo 2^32. */
 #include "rewrite.h"
 
+bool sums_integers(Node *n)
+{
+    return n->dtype == INGOT_I32 && is_sum_of_products(n);
+}
+
 Node *one_number(Node *n)
 {
     while (n->op == OP_EXPAND || n->op == OP_RESHAPE)
@@ -118,23 +123,17 @@ static Node *lowered_weight(Context *c, Node *w, Node **rest)
     return ingot_cast(c, ingot_cast(c, ingot_sub(c, w->src[0], half), INGOT_I8), INGOT_I32);
 }
 
-/* What is spread over x. */
-static Node *repeated(Node *x)
-{
-    while (x->op == OP_EXPAND)
-        x = x->src[0];
-    return x;
-}
-
 /* The sum of x * w, of weights that leave more than i8 holds; NULL: it stays, for nothing multiplies bytes. */
 static Node *with_lowered_weights(Rewrite *r, Node *n, Node *x, Node *w)
 {
     Context *c = r->c;
     unsigned axes = reduce_axes(n);
-    Node *rest, *low = lowered_weight(c, w, &rest);
-    if (!low || is_weight(x) || !used_again(n, x))
+    if (is_weight(x) || !used_again(n, x))
         return NULL;
-    Node *product = ingot_mul(c, x, low), *all = sum_of(r, x, repeated(x), axes);
+    Node *rest, *low = lowered_weight(c, w, &rest);
+    if (!low)
+        return NULL;
+    Node *product = ingot_mul(c, x, low), *all = sum_of(r, x, compact_of(x), axes);
     rest = compact_form(r, rest);
     for (int i = 0; rest && i < rest->rank; i++)
         if ((axes >> i & 1) && !idx_is(rest->shape[i], 1))
@@ -150,7 +149,7 @@ Node *narrow_weights(Rewrite *r, Node *n)
     Context *c = r->c;
     unsigned axes = reduce_axes(n);
     Node *product = n->src[0];
-    if (n->dtype != INGOT_I32 || !is_sum_of_products(n))
+    if (!sums_integers(n))
         return NULL;
     for (int i = 0; i < 2; i++) {
         Node *x = product->src[1 - i], *w = product->src[i];
@@ -169,20 +168,14 @@ Node *narrow_weights(Rewrite *r, Node *n)
 /* (f padded with zeros) + z, of a z that the run computes: the bytes themselves, and where they are padded they are stored so. */
 static Node *with_zero(Context *c, Node *f, Node *z)
 {
-    Node *x = f;
-    bool padded = false;
-    for (; is_move(x) && !padded; x = x->src[0])
-        padded = x->op == OP_PAD;
-    if (!padded) {
-        Node *plain = x->src[0];
-        return is_move(f) ? moved(c, f, with_zero(c, f->src[0], z)) : plain;
+    if (f->op == OP_PAD) {
+        Node *x = f;
+        while (is_move(x))
+            x = x->src[0];
+        x = ingot_cast(c, ingot_add(c, f, z), (ingot_dtype)x->src[0]->src[0]->dtype);
+        return ingot_cast(c, ingot_contiguous(c, x), INGOT_I32);
     }
-    if (f->op != OP_PAD)
-        return moved(c, f, with_zero(c, f->src[0], z));
-    while (is_move(x))
-        x = x->src[0];
-    x = ingot_cast(c, ingot_add(c, f, z), (ingot_dtype)x->src[0]->src[0]->dtype);
-    return ingot_cast(c, ingot_contiguous(c, x), INGOT_I32);
+    return is_move(f) ? moved(c, f, with_zero(c, f->src[0], z)) : f->src[0];
 }
 
 Node *zero_points(Rewrite *r, Node *n)
@@ -190,7 +183,7 @@ Node *zero_points(Rewrite *r, Node *n)
     Context *c = r->c;
     unsigned axes = reduce_axes(n);
     Node *product = n->src[0];
-    if (n->dtype != INGOT_I32 || !is_sum_of_products(n))
+    if (!sums_integers(n))
         return NULL;
     for (int i = 0; i < 2; i++) {
         Node *x = product->src[i], *w = product->src[1 - i];
