@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes ONNX cases that the official suite lacks, with onnxruntime's results as the truth.
 
-    more_cases.py OUT_DIR        OUT_DIR/NAME/{model.onnx,test_data_set_0/...}
+    more_cases.py OUT_DIR        OUT_DIR/NAME/{model.onnx,test_data_set_0/...}; exit status 77 without ONNX Runtime
 
 Recurrent networks in every direction with lengths, states, peepholes and activations; quantized
 tensors by axis and by block; branches, loops and scans with captures; sequences; signals; boxes.
@@ -9,10 +9,15 @@ tensors by axis and by block; branches, loops and scans with captures; sequences
 import pathlib
 import sys
 
-import numpy as np
-import onnx
-import onnxruntime as ort
-from onnx import TensorProto, helper, numpy_helper
+try:
+    import ml_dtypes  # noqa: F401, of ms_cases.py
+    import numpy as np
+    import onnx
+    import onnxruntime as ort
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError as missing:
+    print(f"{pathlib.Path(sys.argv[0]).name}: skipped: {missing}")
+    sys.exit(77)
 
 RNG = np.random.default_rng(1)
 NODE, VALUE = helper.make_node, helper.make_tensor_value_info

@@ -8,17 +8,13 @@ run.py --data-dims --tolerance-range 1e-4 OUT_DIR.
 """
 import sys
 
-try:
-    import ml_dtypes  # noqa: F401
-    import numpy as np
-    import onnx
-    import onnxruntime as ort
-    from onnx import helper, numpy_helper
-except ImportError as missing:
-    print(f"ms_cases.py: skipped: {missing}")
-    sys.exit(77)
+from more_cases import FLOAT, NODE, RNG, VALUE, Cases, floats, ints  # first: it ends where something is missing
 
-from more_cases import FLOAT, NODE, RNG, VALUE, Cases, floats, ints
+import ml_dtypes
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import helper, numpy_helper
 
 MS = "com.microsoft"
 
@@ -294,7 +290,7 @@ def eight_bits(cases):
             cs = f32(.05 if op == "QLinearAdd" else .0193)
             d = {"a": a, "as": f32(.03), "az": z(5), "b": b, "bs": f32(.02), "bz": z(9), "cs": cs, "cz": z(11)}
             cases.case(name, op, d)
-        y = {"ys": f32(.0213), "yz": z(20)}          # no ratio that makes halves, which any rounding may turn
+        y = {"ys": f32(.021317), "yz": z(20)}          # no ratio that makes halves, which any rounding may turn
         x = {"x": ints(t, 2, 3, 4, 7), "xs": f32(.0307), "xz": z(7)}
         cases.case(name, "QLinearLeakyRelu", {**x, **y}, alpha=.2)
         cases.case(name, "QLinearSigmoid", {**x, "ys": f32(1 / 256), "yz": z(0 if t == np.uint8 else -128)})

@@ -167,13 +167,11 @@ bool group_write_pb(Arena *a, const char *path, const char *name, bool optional,
             put_field(&sb, 5, inner.data, inner.len);
         }
     }
-    FILE *f = ok ? fopen(path, "wb") : NULL;
-    bool written = f && fwrite(sb.data, 1, sb.len, f) == sb.len;
-    if (f)
-        written &= fclose(f) == 0;
-    if (ok && !written)
+    if (ok && !file_write(path, sb.data, sb.len)) {
         *status = complain(INGOT_IO, "%s: %s", path, strerror(errno));
+        ok = false;
+    }
     sb_free(&sb);
     sb_free(&inner);
-    return ok && written;
+    return ok;
 }

@@ -139,10 +139,7 @@ static bool save(const Plan *p, const ingot_options *o, const StrBuf *kernels)
     sched_print_values(&text, p, o->target ? o->target : "c");
     if (kernels->len)
         sb_write(&text, kernels->data, kernels->len);
-    FILE *f = fopen(o->save_sched, "w");
-    bool ok = f && fwrite(text.data, 1, text.len, f) == text.len;
-    if (f)
-        ok &= fclose(f) == 0;
+    const bool ok = file_write(o->save_sched, text.data, text.len);
     sb_free(&text);
     if (ok)
         return true;

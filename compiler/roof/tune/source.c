@@ -30,10 +30,7 @@ typedef struct {
 static void write_file(Source *s, const char *name, StrBuf *text)
 {
     const char *path = arena_printf(s->t->a, "%s/%s", s->dir, name);
-    FILE *f = s->failed ? NULL : fopen(path, "wb");
-    bool ok = f && (!text->len || fwrite(text->data, 1, text->len, f) == text->len);
-    ok &= f && fclose(f) == 0;
-    if (!ok && !s->failed) {
+    if (!s->failed && !file_write(path, text->data, text->len)) {
         s->failed = true;
         *s->why = arena_printf(s->t->a, "%s: %s", path, strerror(errno));
     }
