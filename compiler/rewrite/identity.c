@@ -45,13 +45,17 @@ Node *identity(Rewrite *r, Node *n)
     }
 }
 
-/* x ^ 1 -> x, x ^ 2 -> x * x: both are rounded once. */
+/* x ^ 1 -> x, x ^ 2 -> x * x: both are rounded once.  x ^ 3 -> x * x * x is rounded twice, within what functions of lanes may be
+ * off; narrow floats, of which that is much, stay. */
 Node *small_power(Rewrite *r, Node *n)
 {
     Node *x = n->src[0], *k = uniform(n->src[1]);
     if (const_is(k, 1))
         return x;
-    return const_is(k, 2) ? ingot_mul(r->c, x, x) : NULL;
+    if (const_is(k, 2))
+        return ingot_mul(r->c, x, x);
+    bool narrow = dtype_info[n->dtype].bytes < (int)sizeof(float);
+    return const_is(k, 3) && !narrow ? ingot_mul(r->c, ingot_mul(r->c, x, x), x) : NULL;
 }
 
 /* A row of numbers that is shaped is a constant of that shape: then its axes are known to whoever lays it out. */
