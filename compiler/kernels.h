@@ -96,6 +96,7 @@ typedef struct {
     int *opt_line;
     const char *tried; /* heuristic.c: what was thought of, a line each; NULL: nothing */
     int line;          /* of a file: 1, 2, ...; used: it applies to the model */
+    bool automatic;    /* of a file: what it does not say is left to the compiler */
     bool used;
 } Choice;
 

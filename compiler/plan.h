@@ -178,6 +178,8 @@ void sched_print_kernels(StrBuf *, const Plan *);
  * this step, not for every one of its kernel. */
 void sched_print_step(StrBuf *, const Plan *, const Step *, bool only, int nopt, const Opt *opts,
                       const Layout *const *layout);
+/* An entry that says this layout of an argument, and leaves the rest to the compiler. */
+void sched_print_layout(StrBuf *, const Plan *, const Step *, int arg, const Layout *);
 /* values.c: values of the graph that can be computed in another way than the graph has it. */
 typedef struct {
     Node *node;
@@ -188,6 +190,19 @@ typedef struct {
 int plan_variants(Arena *, const Plan *, VariantOf **out);
 /* A line of a file that says how. */
 void plan_print_variant(StrBuf *, const Plan *, const VariantOf *, const char *variant);
+/* A decision that could be another one. */
+typedef struct {
+    uint64_t key;          /* of the value, or the kernel's */
+    const char *is, *then; /* "stored", "recomputed" */
+    const char *line;      /* of a file, by which it is so */
+    Fusion cost;           /* where that was estimated */
+    const Origin *origin;  /* or NULL */
+} Alternative;
+/* alternatives.c: what is stored or merged, where neither way was estimated to take more than `factor` times what the other
+ * takes; equal values once. */
+int plan_alternatives(Arena *, const Plan *, double factor, Alternative **out);
+/* kernel/other_layouts.c: layouts of what kernels write; equal kernels once. */
+int plan_other_layouts(Arena *, const Plan *, Alternative **out);
 /* sched_parse.c: fills Plan.given and values, from the section for this target; false after a reported error. */
 bool sched_parse(Plan *, const char *file, const char *target);
 /* One constructor of a layout, "split(1,16)"; false: it is none. */
@@ -199,6 +214,8 @@ void sched_error(const Plan *, int line, const char *, ...) __attribute__((forma
 
 /* replay.c: what the file says of a kernel, or NULL; unused entries are errors. */
 const Choice *choice_given(const Plan *, const Choice *);
+/* The same, if it says more than layouts of results. */
+const Choice *choice_of_opts(const Plan *, const Choice *);
 /* Tells of entries that speak of nothing in this model; false, after an error, if none speaks of anything. */
 bool choices_report(const Plan *);
 

@@ -376,7 +376,7 @@ static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Ste
                           int *nafter)
 {
     Kernel *k = s->kernel;
-    const Choice *given = choice_given(o->p, k->choice);
+    const Choice *given = choice_of_opts(o->p, k->choice);
     for (int i = 0; i < s->nbuf; i++)
         k->choice->arg[i].owned |= s->bufs[i]->kind == BUF_WEIGHT;
     if (given) {
@@ -477,7 +477,7 @@ static void give_scratch(Plan *p, Step *s, const Target *t)
 static void optimise_gpu_step(Optimise *o, Step *s)
 {
     Kernel *k = s->kernel;
-    const Choice *given = choice_given(o->p, k->choice);
+    const Choice *given = choice_of_opts(o->p, k->choice);
     for (int i = 0; i < s->nbuf; i++)
         k->choice->arg[i].owned |= s->bufs[i]->kind == BUF_WEIGHT;
     if (given) {

@@ -1,7 +1,7 @@
 /* replay.c - what a .sched file says is checked and takes the place of the heuristic's choice.
  *
  * An entry decides everything of its kernel: a layout that it does not name is dense, an opt that
- * it does not name is not done; kernels without an entry are left to the heuristic.  What may be
+ * it does not name is not done.  Of an `auto` entry what it does not name is the heuristic's, as are kernels without an entry.  What may be
  * chosen is what the heuristic may choose: the layout of a buffer that the kernel is the first to
  * write, of its weights, and of copies of its operands. */
 #include <string.h>
@@ -30,6 +30,12 @@ const Choice *choice_given(const Plan *p, const Choice *c)
     if (best)
         best->used = true;
     return best;
+}
+
+const Choice *choice_of_opts(const Plan *p, const Choice *c)
+{
+    const Choice *g = choice_given(p, c);
+    return g && !g->automatic ? g : NULL;
 }
 
 bool choices_report(const Plan *p)
@@ -217,14 +223,17 @@ const Layout **replay_layouts(const Plan *p, Arena *a, Step *const *kernel, int 
             const ArgChoice *arg = g && j < g->narg ? &g->arg[j] : NULL;
             bool owned = s->kernel->args[j].written && !written[b->id] && !fixed[b->id];
             written[b->id] |= s->kernel->args[j].written;
-            if (g && owned)
+            if (g && owned && !(g->automatic && !(arg && arg->owned)))
                 layout[b->id] =
                     arg && layout_fits(p, b, &arg->layout, arg->line, true) ? &arg->layout : &dense;
-            else if (arg && arg->owned && b->kind != BUF_WEIGHT &&
+            else if (g && g->automatic && arg && arg->copied)
+                sched_error(p, arg->copy_line, "auto: copies are the compiler's");
+            else if (arg && arg->owned && (b->kind != BUF_WEIGHT || g->automatic) &&
                      g->key == s->kernel->choice->key && !values_changed(p))
                 sched_error(p, arg->line, "argument %d: its layout is not chosen here: it is %s", j,
-                            fixed[b->id] ? "an input, an output, or of a step that is no kernel"
-                                         : "that of the kernel which writes it first");
+                            b->kind == BUF_WEIGHT ? "a weight, which auto has as the loops read it"
+                            : fixed[b->id] ? "an input, an output, or of a step that is no kernel"
+                                           : "that of the kernel which writes it first");
         }
     }
     return layout;

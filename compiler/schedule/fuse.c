@@ -143,7 +143,7 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
         return "it is looked up in a constant that others read too: one kernel alone reads it "
                "there";
     for (int u = 0; u < i->nuse && i->has_reduce; u++)
-        if (!fusion_of_company(s, n, uses[i->iuse + u]))
+        if (!fusion_of_company(s, n, uses[i->iuse + u], &i->cost_of))
             return "a sum of products whose reader has another reduce";
     return NULL;
 }
@@ -292,10 +292,11 @@ static void record(Sched *s, Node *n)
     choice |= i->instead || (given && given->stored);
     if (!s->plan->values || op_info[n->op].cls == CONTROL || n->dtype == INGOT_INDEX || i->constant)
         return;
-    if (i->stored)
-        value_record(s->plan, n)->stored = YES;
-    else if (choice && i->needed)
-        value_record(s->plan, n)->stored = NO;
+    if (!i->stored && !(choice && i->needed))
+        return;
+    ValueChoice *c = value_record(s->plan, n);
+    c->stored = i->stored ? YES : NO;
+    c->stores = i->cost_of;
 }
 
 /* Not a step that reads memory. */

@@ -64,7 +64,7 @@ bool is_for_groups(Sched *s, Node *n)
 }
 
 /* A sum of products that meets another reduce in its reader: there it is no tile for registers. */
-bool fusion_of_company(Sched *s, Node *n, Node *reader)
+bool fusion_of_company(Sched *s, Node *n, Node *reader, Fusion *f)
 {
     Info *i = info_of(s, n);
     bool company = false;
@@ -82,9 +82,9 @@ bool fusion_of_company(Sched *s, Node *n, Node *reader)
     Region apart = region_of(s, reader);
     i->stored = false;
     const Target *t = s->target;
-    return fusion_pays(
-        &(Fusion){.apart = cost_region(&own, t) + cost_stored(n, t) + cost_region(&apart, t),
-                  .together = cost_region(&together, t)});
+    *f = (Fusion){.apart = cost_region(&own, t) + cost_stored(n, t) + cost_region(&apart, t),
+                  .together = cost_region(&together, t)};
+    return fusion_pays(f);
 }
 
 /* ---- two kernels ------------------------------------------------------------------------------------ */

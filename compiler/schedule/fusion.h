@@ -17,7 +17,7 @@ Said fusion_wanted(const Plan *, Said file);
 bool fusion_pays(const Fusion *);
 /* Of a value that its readers compute, and of a sum of products that would stand beside another reduce of its reader's. */
 bool fusion_of_value(Sched *, Node *, Node *const *uses, const Readers *, Fusion *);
-bool fusion_of_company(Sched *, Node *sum, Node *reader);
+bool fusion_of_company(Sched *, Node *sum, Node *reader, Fusion *);
 /* Of the kernels of steps `into` and, later, `from`, in which so many others run meanwhile. */
 Fusion fusion_of_steps(Sched *, Arena *, const Block *, int into, int from, const Region *both);
 Region region_of_steps(Sched *, Arena *, const Step *, const Step *);

@@ -359,6 +359,21 @@ static Said said_of(const Plan *p, const ValueChoice *given, const Step *into)
     return given->merged == YES && with >= 0 && value_given_key(p, with) == given->with ? YES : NO;
 }
 
+/* What would be merged, with its figures; of several kernels to be merged with, with the best. */
+static void note_cost(Plan *p, const Match *m, const Fusion *cost)
+{
+    Node *value = m->from->value;
+    const ValueChoice *known = value ? value_decided(p, value) : NULL;
+    if (!known || !m->into->value)
+        return;
+    const Fusion *was = &known->merges;
+    if (known->beside && was->apart - was->together >= cost->apart - cost->together)
+        return;
+    ValueChoice *c = value_record(p, value);
+    c->merges = *cost;
+    c->beside = value_key(p, m->into->value);
+}
+
 /* Does step j of the block become part of step i? */
 static bool merge(Sched *q, Arena *a, const Block *b, int i, int j)
 {
@@ -399,6 +414,8 @@ static bool merge(Sched *q, Arena *a, const Block *b, int i, int j)
     Fusion cost = {0, 0};
     if (wanted == UNSAID)
         cost = fusion_of_steps(q, a, b, i, j, &both);
+    if (wanted == UNSAID)
+        note_cost(p, &m, &cost);
     if (wanted == UNSAID && !fusion_pays(&cost))
         return false;
     Note note = {.pass = "merge",
@@ -415,6 +432,7 @@ static bool merge(Sched *q, Arena *a, const Block *b, int i, int j)
     if (p->values && m.from->value && m.into->value) {
         ValueChoice *record = value_record(p, m.from->value);
         record->merged = YES;
+        record->merges = cost;
         record->with = value_key(p, m.into->value);
     }
     join(&m, p);

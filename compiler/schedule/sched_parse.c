@@ -241,8 +241,23 @@ static bool arg_line(Parse *q)
     return layout(q, 3, copy ? &arg->copy : &arg->layout);
 }
 
+/* auto: no opts, but those that the compiler chooses */
+static bool auto_line(Parse *q)
+{
+    if (q->n > 1 || q->now->nopt) {
+        sched_error(q->p, q->line, q->n > 1 ? "auto stands alone" : "auto, or opts: not both");
+        return false;
+    }
+    q->now->automatic = true;
+    return true;
+}
+
 static bool opt_line(Parse *q)
 {
+    if (q->now->automatic) {
+        sched_error(q->p, q->line, "auto, or opts: not both");
+        return false;
+    }
     Opt o = {.kind = OPT_COUNT};
     for (int i = 0; i < OPT_COUNT; i++)
         if (!strcmp(q->word[0], opt_name[i]))
@@ -334,6 +349,8 @@ static bool line(Parse *q, bool *versioned)
         sched_error(q->p, q->line, "'%.80s': a kernel is wanted first", q->word[0]);
         return false;
     }
+    if (!strcmp(q->word[0], "auto"))
+        return auto_line(q);
     return strcmp(q->word[0], "arg") ? opt_line(q) : arg_line(q);
 }
 

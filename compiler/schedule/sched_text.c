@@ -206,21 +206,27 @@ static void print_choice_head(StrBuf *sb, const Step *s, const Choice *ch, bool 
     print_axes(sb, s->kernel);
 }
 
+static void print_arg(StrBuf *sb, const Context *c, const Step *s, int i, bool copy,
+                      const Layout *l)
+{
+    const Buffer *b = s->bufs[i];
+    sb_printf(sb, "  arg %d %s", i, copy ? "copy" : "layout");
+    layout_print(sb, l);
+    sb_printf(sb, "  # %s", dtype_info[b->dtype].name);
+    print_dims(sb, c, b->rank, b->dims);
+    sb_puts(sb, b->kind == BUF_WEIGHT ? " weight\n" : "\n");
+}
+
 /* layout: by argument, NULL: as the record has it. */
 static void print_args(StrBuf *sb, const Context *c, const Step *s, const Choice *ch,
                        const Layout *const *layout)
 {
     for (int i = 0; i < ch->narg; i++) {
         const ArgChoice *a = &ch->arg[i];
-        for (int copy = 0; copy < 2; copy++) {
-            if (!(copy ? a->copied : a->owned))
-                continue;
-            sb_printf(sb, "  arg %d %s", i, copy ? "copy" : "layout");
-            layout_print(sb, copy ? &a->copy : layout && layout[i] ? layout[i] : &a->layout);
-            sb_printf(sb, "  # %s", dtype_info[s->bufs[i]->dtype].name);
-            print_dims(sb, c, s->bufs[i]->rank, s->bufs[i]->dims);
-            sb_puts(sb, s->bufs[i]->kind == BUF_WEIGHT ? " weight\n" : "\n");
-        }
+        if (a->owned)
+            print_arg(sb, c, s, i, false, layout && layout[i] ? layout[i] : &a->layout);
+        if (a->copied)
+            print_arg(sb, c, s, i, true, &a->copy);
     }
 }
 
@@ -230,6 +236,13 @@ void sched_print_step(StrBuf *sb, const Plan *p, const Step *s, bool only, int n
     print_choice_head(sb, s, s->choice, only);
     print_args(sb, p->c, s, s->choice, layout);
     print_opts(sb, nopt, opts);
+}
+
+void sched_print_layout(StrBuf *sb, const Plan *p, const Step *s, int arg, const Layout *l)
+{
+    print_choice_head(sb, s, s->choice, false);
+    print_arg(sb, p->c, s, arg, false, l);
+    sb_puts(sb, "  auto\n");
 }
 
 /* What has been said of all steps of a kernel: the text of its first step's choice. */

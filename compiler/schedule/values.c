@@ -308,6 +308,11 @@ ValueChoice *value_record(Plan *p, Node *n)
     return c;
 }
 
+const ValueChoice *value_decided(const Plan *p, const Node *n)
+{
+    return p->values ? map_get(&p->values->record, (uint64_t)n->id + 1) : NULL;
+}
+
 static void print_said(StrBuf *sb, const ValueChoice *c)
 {
     if (c->stored)
@@ -340,9 +345,9 @@ static bool same_said(const ValueChoice *a, const ValueChoice *b)
 
 void value_note_memory(Plan *p, Node *n, const char *memory)
 {
-    ValueChoice *c = p->values ? map_get(&p->values->record, (uint64_t)n->id + 1) : NULL;
+    const ValueChoice *c = value_decided(p, n);
     if (c && c->stored == YES)
-        c->memory = memory;
+        value_record(p, n)->memory = memory;
 }
 
 static double elements(Node *n)
@@ -439,9 +444,14 @@ int plan_variants(Arena *a, const Plan *p, VariantOf **out)
     return n;
 }
 
+void value_print(StrBuf *sb, const Plan *p, Node *n, const ValueChoice *c)
+{
+    print_value(sb, p, n, c, false);
+}
+
 void plan_print_variant(StrBuf *sb, const Plan *p, const VariantOf *of, const char *variant)
 {
-    print_value(sb, p, of->node, &(ValueChoice){.variant = variant}, false);
+    value_print(sb, p, of->node, &(ValueChoice){.variant = variant});
 }
 
 void values_print(StrBuf *sb, const Plan *p)

@@ -15,7 +15,11 @@ typedef struct {
     uint64_t in, with;   /* keys, or 0 */
     const char *variant; /* NULL: unsaid */
     const char *memory;  /* of several, the one that it lies in; NULL: unsaid */
-    int line;            /* of the file */
+    /* What was estimated where nobody had said: of storing it and of computing it in its readers; of a kernel of its own, and of
+     * the one that stores `beside`, by which it is merged or could be.  0: not asked. */
+    Fusion stores, merges;
+    uint64_t beside;
+    int line; /* of the file */
 } ValueChoice;
 
 typedef struct Values Values;
@@ -40,6 +44,10 @@ void values_follow(Plan *, uint32_t nnode, Node *const *now, Node *const *root,
 const ValueChoice *value_given(const Plan *, Node *);
 /* What is decided of it: to be filled in. */
 ValueChoice *value_record(Plan *, Node *);
+/* The same, where anything is; else NULL. */
+const ValueChoice *value_decided(const Plan *, const Node *);
+/* A line that says this of all values with its key. */
+void value_print(StrBuf *, const Plan *, Node *, const ValueChoice *);
 /* memplan.c: the memory that a stored value was put into. */
 void value_note_memory(Plan *, Node *, const char *memory);
 void values_free(Plan *);                 /* what is not in the plan's arena */

@@ -298,6 +298,7 @@ EDITS = {
     "parts": [("r0 r1 r2\n", "r0 r1 r2\n  THREAD i1 5\n")],
     "parts of a tile of two axes, and of its rests": [
         ("UPCAST i2 8\n", "UPCAST i2 5\n  UPCAST i1 3\n"), ("ORDER i0.o i1 i2.o r0 r1 r2", "ORDER i1.o i2.o\n  THREAD i2.o 7")],
+    "opts by the compiler": [("  arg 2 layout permute(1,2,3,0)\n  VECTOR i0 8\n  UPCAST i2 8\n  ORDER i0.o i1 i2.o r0 r1 r2\n", "  auto\n")],
     "nothing": None,
 }
 
@@ -345,6 +346,9 @@ FAULTS = {
     "permutation of other axes": ([("permute(0,2,3,1)", "permute(0,2,1)")], "names 3 axes"),
     "layout of a result of the model": ([("  arg 2 layout split", "  arg 0 layout permute(1,0)\n  arg 2 layout split")], "not chosen here"),
     "argument": ([("arg 2 layout", "arg 9 layout")], "argument 9"),
+    "opts beside auto": ([("VECTOR i0 8", "auto\n  VECTOR i0 8")], "not both"),
+    "auto beside opts": ([("r0 r1 r2\n", "r0 r1 r2\n  auto\n")], "not both"),
+    "weight of auto": ([("  VECTOR i0 8\n  UPCAST i2 8\n  ORDER i0.o i1 i2.o r0 r1 r2\n", "  auto\n")], "as the loops read it"),
     "kernel without a hash": ([("kernel ", "kernel 0123456789abcdef 0\nkernel ", 2)], "is wanted"),
     "value that is neither": ([("kernel ", "value 0123456789abcdef lost\nkernel ")], "recomputed"),
     "value without a key": ([("kernel ", "value 0123 stored\nkernel ")], "value KEY"),

@@ -6,6 +6,8 @@
     tuned      a search of a few seconds writes a file that gives the same bytes anywhere and passes `ingot verify`; so does one that
                says in which way values are computed
     replayed   a winner (made up in the database) changes its kernel and nothing else; another build's bytes are the same
+    decided    what could as well be stored as computed again is timed both ways in the network, once; a file that says so (made up in the
+               database) is replayed to the same bytes and passes `ingot verify`
     killed     kill -9 at 2 random instants (30 by `tests/run.sh all`): nothing that was timed is lost, and the search goes on; two at once
     elsewhere  candidates prepared, and timed by a command, in two pieces
     refused    wrong uses and broken databases end in one line and their status
@@ -32,7 +34,18 @@ except ModuleNotFoundError as e:
 TARGET = ("--target", "c:native")
 
 
+def read_twice():
+    """A value that costs about as much to compute again as to store."""
+    g = models.Graph(5)
+    h = g.op("Sigmoid", g.input("x", models.F, 64, 96))
+    for axis, size in ((0, 96), (1, 64)):
+        g.output(f"over_{axis}", g.op("ReduceMax", h, axes=[axis], keepdims=0), models.F, size)
+    return g.bytes()
+
+
 def network(names="a"):
+    if names == "c":
+        return read_twice()
     g = models.Graph(3)
     x = g.input("image", models.F, 1, 8, 14, 14)
     h = g.op("Relu", g.op("Conv", x, g.weight(24, 8, 3, 3), g.weight(24), pads=[1, 1, 1, 1]))
@@ -77,12 +90,12 @@ def trials(ingot, work):
     return {(e["kernel"], e["source"]): e for e in entries(ingot, work) if "verdict" in e}
 
 
-def bundle(ingot, work, name, *flags):
+def bundle(ingot, work, name, *flags, model=None):
     """From another folder, with another cache, which is empty."""
     folder = work / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    shutil.copy(model_file(work), folder / "model.onnx")
+    shutil.copy(model or model_file(work), folder / "model.onnx")
     os.environ["INGOT_CACHE"] = str(folder / "cache")
     call(ingot, "compile", "model.onnx", "-o", "out", *TARGET, *flags, cwd=folder)
     environment(work)
@@ -94,7 +107,7 @@ def ways(ingot, work):
     call(ingot, "compile", model_file(work), "-o", work / "out", *TARGET, "--save-sched", work / "saved")
     line = next(one for one in (work / "saved").read_text().splitlines() if "recomputed as direct" in one and "conv_0" in one)
     with sqlite3.connect(work / "tune.db") as db:
-        if db.execute("UPDATE outcome SET text=? WHERE text NOT LIKE 'sched 2%'", (line.replace("recomputed as direct", "as winograd2") + "\n",)).rowcount != 1:
+        if db.execute("UPDATE outcome SET text=? WHERE text NOT LIKE 'sched 2%' AND text NOT LIKE '#%'", (line.replace("recomputed as direct", "as winograd2") + "\n",)).rowcount != 1:
             raise Wrong("what was found of the ways to compute values is not remembered")
     file = work / "ways.sched"
     tune(ingot, work, "-o", file, "--budget", "0")
@@ -125,6 +138,37 @@ def tuned(ingot, work):
     if "the compiler's choice:" not in text or "tried:" not in text:
         raise Wrong(f"--explain tells nothing:\n{text}")
     print(f"{len(known)} candidates")
+
+
+def decided(ingot, work):
+    model, file = model_file(work, "c"), work / "decided.sched"
+    text = tune(ingot, work, "-o", file, "--budget", "3s", "--beam", "1", "--explain", model=model)
+    about = [line for line in text.splitlines() if "Sigmoid" in line and line.endswith((", not stored", ", not recomputed"))]
+    if "timed the other way round" not in text or len(about) != 1:
+        raise Wrong(f"the sigmoid was not tried the other way round:\n{text}")
+    with sqlite3.connect(work / "tune.db") as db:   # as if that had been faster: not seen in the network, perhaps,
+        if db.execute("UPDATE region SET ns=base_ns/10, noise=0 WHERE name=?", (about[0].strip(),)).rowcount != 1:
+            raise Wrong("what was timed is not remembered")
+    tune(ingot, work, "-o", file, "--budget", "0", model=model)
+    with sqlite3.connect(work / "tune.db") as db:   # but as if it had been
+        if db.execute("UPDATE outcome SET text='# decisions that stand' WHERE text LIKE '# decisions that %'").rowcount != 1:
+            raise Wrong("what came of it in the network is not remembered")
+    text = tune(ingot, work, "-o", file, "--budget", "0", "--explain", model=model)
+    if "decided so" not in text or "timed the other way round" in text:
+        raise Wrong(f"it is timed again, or does not stand:\n{text}")
+    then = " stored  #" if "stored, not" in about[0] else " recomputed  #"
+    lines = file.read_text().splitlines()
+    if not any(line.startswith("value ") and then in line for line in lines) or f"# {about[0].strip()}" not in file.read_text():
+        raise Wrong("the file does not say how it is decided:\n" + "\n".join(lines))
+    here = bundle(ingot, work, "here", "--sched", file, model=model)
+    if here == bundle(ingot, work, "without", model=model) or here != bundle(ingot, work, "there", "--sched", file, model=model):
+        raise Wrong("the file does nothing, or another thing elsewhere")
+    call(ingot, "verify", model, "--sched", file)
+    known = entries(ingot, work)
+    call(ingot, "tune", "--database", work / "other.db", "--import", work / "exported")
+    if known != entries(ingot, work, "other.db") or not any("region" in e for e in known):
+        raise Wrong("what was timed is not exported, or not imported")
+    print(about[0].strip())
 
 
 # What --remote calls: the folder is copied, built there and run.
@@ -251,4 +295,4 @@ def refused(ingot, work):
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {f.__name__: f for f in (tuned, replayed, killed, elsewhere, refused)}))
+    sys.exit(main(__doc__, {f.__name__: f for f in (tuned, decided, replayed, killed, elsewhere, refused)}))

@@ -306,6 +306,8 @@ ingot_status command_bench(Options *);
 /* cli_bench.c: profile and bench are the program's command lines; its status, or 1. */
 int bench_kernels(Session *, const char *const *profile, const char *const *bench);
 ingot_status command_verify(Options *); /* cli_verify.c */
+/* Each kernel of the session's program beside its naive form, step by step (lockstep()); INGOT_DIFFERS if one differs. */
+ingot_status verify_beside_naive(const Session *, const char *out);
 /* cli_rounding.c: how far an element of a step's result may be from what another order of the same sums gives, or 0. */
 typedef struct Rounding Rounding;
 Rounding *rounding_new(const Session *, const Plan *, Arena *);

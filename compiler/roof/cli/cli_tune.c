@@ -310,9 +310,10 @@ static ingot_status finish(Tune *t)
         won += t->t.kernel[i]->best > 0;
     if (status == INGOT_OK && t->o->compile.verbose)
         say("  building and profiling the network %.1f s (%.1f s), ways to compute values %.1f s "
-            "(%.1f s), confirming the winners %.1f s (%.1f s)",
+            "(%.1f s), decisions of the plan %.1f s (%.1f s), confirming the winners %.1f s (%.1f "
+            "s)",
             t->preparing.seconds, t->preparing.cpu, t->variants.seconds, t->variants.cpu,
-            t->confirming.seconds, t->confirming.cpu);
+            t->decisions.seconds, t->decisions.cpu, t->confirming.seconds, t->confirming.cpu);
     if (status == INGOT_OK && t->o->output)
         say("  %s: %d of %d kernels otherwise than the compiler chose", t->o->output, won, t->t.n);
     return status;
@@ -382,6 +383,11 @@ static ingot_status tune_model(Tune *t)
         !o->compile.sched)
         status = network_variants(t);
     spent_add(&t->variants, before);
+    const Spent decided = spent_now();
+    if (status == INGOT_OK && !o->remote && !o->prepare && !o->measure && !o->kernels &&
+        !o->compile.sched)
+        status = network_decisions(t);
+    spent_add(&t->decisions, decided);
     if (status == INGOT_OK)
         status = choose_kernels(t);
     if (status != INGOT_OK)
@@ -402,7 +408,8 @@ static ingot_status tune_model(Tune *t)
 
 ingot_status command_tune(Options *o)
 {
-    Tune t = {.o = o, .a = o->a, .s = {.o = o, .a = o->a}, .began = spent_now()};
+    Tune t = {
+        .o = o, .a = o->a, .s = {.o = o, .a = o->a}, .stopped = &stopped, .began = spent_now()};
     ingot_status status = check_usage(o);
     if (status == INGOT_OK)
         status = open_database(o, &t.d);

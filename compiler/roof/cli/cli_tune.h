@@ -5,6 +5,22 @@
 #include "cli.h"
 #include "tune_run.h"
 
+/* A decision of the plan the other way round: what that changes, and what it came to (cli_tune_decisions.c). */
+typedef struct {
+    const char *what, *line; /* in words, and in the file */
+    uint64_t about;          /* key of the value, or the kernel */
+    Fusion cost;             /* of the scheduler's estimate */
+    int *taken;              /* numbers of the steps that are otherwise then */
+    uint64_t *put;           /* what is in their place, by step_id() */
+    int ntaken, nput;
+    double before, after; /* cycles of both, by the estimate of kernels */
+    const char *key;      /* by which the database knows these kernels */
+    double was, is;       /* ms; 0: not timed */
+    double noise;
+    bool far, won,
+        dropped; /* by the estimate; where it ran; it won, but beside others or as a whole it does not */
+} Decision;
+
 typedef struct {
     Options *o;
     Arena *a;
@@ -23,7 +39,10 @@ typedef struct {
     TuneKernel **order; /* those that are asked for, the dearest first */
     int n;
     double deadline;
-    Spent began, preparing, variants, confirming; /* when it began; what went there */
+    Decision *decision; /* that were close */
+    int ndecision;
+    const volatile sig_atomic_t *stopped;                    /* by the user */
+    Spent began, preparing, variants, decisions, confirming; /* when it began; what went there */
 } Tune;
 
 /* cli_tune.c: the plan that `ingot compile` makes with a file of decisions (NULL: none), and its kernels. */
@@ -36,17 +55,36 @@ bool network_times(const Tune *, const char *entry, double *ms, int n);
 ingot_status network_write(const char *file, const StrBuf *);
 /* The program by a file of decisions. */
 ingot_status network_build(Tune *, const char *file, const char **entry);
-/* Milliseconds of a run, the least of several turns: of the program as it is, and of another one. */
-ingot_status network_compare(const Tune *, const char *entry, double *was, double *is);
+/* Milliseconds of a run, the least of several turns: of the program as it is, and of another one; noise: by what share even
+ * and odd turns of one differ. */
+ingot_status network_compare(const Tune *, const char *entry, double *was, double *is,
+                             double *noise);
+/* Of two times of one thing. */
+double share_apart(const double *two);
+/* Another program's results are those of the one as it is, but for how sums are rounded; else INGOT_DIFFERS, after a message. */
+ingot_status network_right(const Tune *, const char *entry);
+/* A file of these lines for the target. */
+ingot_status network_write_lines(const Tune *, const char *file, const char *lines);
+/* For kernels there is half of the budget, whatever what came before them took. */
+void leave_half(Tune *);
+/* From now on plan, program and times are those of the network with these lines. */
+ingot_status network_take(Tune *, const char *lines);
 /* Winners that cannot be replayed, or are not faster in the network, are winners no more; the file goes to *text.  What
  * the database knows of it is not timed again. */
 ingot_status network_confirm(Tune *, StrBuf *text);
 /* By which the database knows the network: its kernels and threads, what is decided about it, and what else that depends on. */
 const char *network_key(const Tune *, const char *what, const char *more);
+/* By which it knows what this text says, by so many threads. */
+const char *text_key(const Tune *, const char *what, const char *text);
 
 /* cli_tune_variants.c: computes values in other ways where the network is faster by that; the plan, the program and the times are
  * then those of the network with these. */
 ingot_status network_variants(Tune *);
+
+/* cli_tune_decisions.c: takes decisions of the plan that were close the other way round where the network is faster by that; then
+ * as network_take(). */
+ingot_status network_decisions(Tune *);
+void explain_decisions(const Tune *);
 
 /* cli_tune_gpu.c: the whole search for a GPU; text: of the file. */
 ingot_status tune_gpu(Tune *, StrBuf *text, int *won, int *all);

@@ -197,6 +197,7 @@ void tune_explain(Tune *t)
         close += near <= 0.03;
         judged++;
     }
+    explain_decisions(t);
     if (judged)
         printf("the estimate: rank correlation %.2f on average of %d kernels, %d candidates timed; "
                "the best of the first ten "

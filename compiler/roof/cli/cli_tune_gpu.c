@@ -251,31 +251,11 @@ static ingot_status drop_losers(Blocks *b, const char *entry)
     return INGOT_OK;
 }
 
-/* Results are those of the network as it is, but for how sums are rounded. */
-static bool agrees(const Tune *t, const char *entry)
-{
-    enum {
-        WIDER = 8
-    }; /* than what one network is from what is wanted: blocks that are at fault are far off */
-    Session was = t->s, is = t->s;
-    bool good = true;
-    is.entry = entry;
-    is.out = NEWN(t->a, Value, is.nout + 1);
-    if (session_run(&was) != INGOT_OK || session_run(&is) != INGOT_OK)
-        return false;
-    for (int i = 0; i < was.nout && good; i++) {
-        const Value *x = &is.out[i], *y = &was.out[i];
-        const Difference d = value_compare(t->a, x, y, WIDER * tolerance_of(y->dtype));
-        good = value_is_group(y) || difference_is_good(&d);
-    }
-    return good;
-}
-
 static ingot_status confirm(Blocks *b)
 {
     Tune *t = b->t;
     const char *file = arena_printf(t->a, "%s/best.sched", t->dir), *entry;
-    double was, is;
+    double was, is, noise;
     for (int i = 0; i < 2 && winners(b); i++) { /* with all of them, then without those that lost */
         ingot_status status = write_plan(b, file, false);
         if (status == INGOT_OK)
@@ -283,17 +263,15 @@ static ingot_status confirm(Blocks *b)
         if (status == INGOT_OK && !i)
             status = drop_losers(b, entry);
         else if (status == INGOT_OK)
-            status = network_compare(t, entry, &was, &is);
+            status = network_compare(t, entry, &was, &is, &noise);
         if (status != INGOT_OK)
             return status;
     }
     if (!winners(b))
         return INGOT_OK;
-    if (!agrees(t, entry))
-        return complain(INGOT_DIFFERS,
-                        "%s: with the blocks that were the fastest its results are others: this is "
-                        "a fault of ingot, please report it",
-                        t->o->model);
+    const ingot_status right = network_right(t, entry);
+    if (right != INGOT_OK)
+        return right;
     say("  the network: %.4g ms for %.4g ms, %.3f times as fast", is, was, was / is);
     if (is >= was) /* no faster as a whole: it stays what it is */
         for (int i = 0; i < b->ngroup; i++)

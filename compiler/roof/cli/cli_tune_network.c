@@ -2,6 +2,7 @@
  *
  * A candidate that wins in a loop of its own may lose among the others.  Both programs, with the compiler's own choices and
  * with the winners, run in turns, and of each kernel the times of its steps are compared. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -189,13 +190,69 @@ static bool bench(const Tune *t, const char *entry, double *ms)
     return took > 0;
 }
 
-ingot_status network_compare(const Tune *t, const char *entry, double *was, double *is)
+double share_apart(const double *two)
 {
-    *was = *is = 0;
+    const double least = two[0] < two[1] ? two[0] : two[1];
+    return least > 0 ? fabs(two[0] - two[1]) / least : 1;
+}
+
+ingot_status network_compare(const Tune *t, const char *entry, double *was, double *is,
+                             double *noise)
+{
+    double of[2][2] = {{0}}; /* program, turns that are even and odd */
     for (int i = 0; i < BENCHES; i++)
-        if (!bench(t, t->s.entry, was) || !bench(t, entry, is))
+        if (!bench(t, t->s.entry, &of[0][i % 2]) || !bench(t, entry, &of[1][i % 2]))
             return complain(INGOT_TOOL, "%s: the tuned model failed", t->o->model);
+    *was = fmin(of[0][0], of[0][1]);
+    *is = fmin(of[1][0], of[1][1]);
+    *noise = fmax(share_apart(of[0]), share_apart(of[1]));
     return INGOT_OK;
+}
+
+ingot_status network_right(const Tune *t, const char *entry)
+{
+    enum {
+        WIDER = 8
+    }; /* than what one network is from what is wanted: kernels that are at fault are far off */
+    Session was = t->s, is = t->s;
+    bool good = true;
+    is.entry = entry;
+    is.out = NEWN(t->a, Value, is.nout + 1);
+    ingot_status status = session_run(&was);
+    if (status == INGOT_OK)
+        status = session_run(&is);
+    if (status != INGOT_OK)
+        return status;
+    for (int i = 0; i < was.nout && good; i++) {
+        const Value *x = &is.out[i], *y = &was.out[i];
+        const Difference d = value_compare(t->a, x, y, WIDER * tolerance_of(y->dtype));
+        good = value_is_group(y) || difference_is_good(&d);
+    }
+    return good ? INGOT_OK
+                : complain(INGOT_DIFFERS,
+                           "%s: with what was the fastest its results are others: this is a fault "
+                           "of ingot, please report it",
+                           t->o->model);
+}
+
+ingot_status network_write_lines(const Tune *t, const char *file, const char *lines)
+{
+    StrBuf sb = {0};
+    sb_printf(&sb, "sched 2\ntarget %s\n%s", t->o->compile.target, lines);
+    ingot_status status = network_write(file, &sb);
+    sb_free(&sb);
+    return status;
+}
+
+ingot_status network_take(Tune *t, const char *lines)
+{
+    t->sched = arena_printf(t->a, "%s/values.sched", t->dir);
+    ingot_status status = network_write_lines(t, t->sched, lines);
+    if (status == INGOT_OK)
+        status = network_build(t, t->sched, &t->s.entry);
+    if (status == INGOT_OK)
+        status = tune_plan(t, t->sched, lines);
+    return status == INGOT_OK ? network_profile(t) : status;
 }
 
 /* Drops what is not faster; true if anything was. */
@@ -235,11 +292,11 @@ static ingot_status confirm(Tune *t, StrBuf *text)
             status = drop_losers(t, entry, &dropped);
     }
     if (status == INGOT_OK && winners(t) && !t->o->remote) {
-        double was, is;
+        double was, is, noise;
         if (dropped)
             status = build_tuned(t, file, &entry);
         if (status == INGOT_OK)
-            status = network_compare(t, entry, &was, &is);
+            status = network_compare(t, entry, &was, &is, &noise);
         if (status == INGOT_OK)
             say("  the network: %.4g ms for %.4g ms, %.3f times as fast", is, was, was / is);
         for (int i = 0; i < t->t.n && status == INGOT_OK && is > was * (1 + 2 * NOISE); i++)
@@ -249,18 +306,32 @@ static ingot_status confirm(Tune *t, StrBuf *text)
     return status;
 }
 
+void leave_half(Tune *t)
+{
+    const double half = seconds_now() + t->o->budget / 2; /* builds take as long as they take */
+    t->deadline = t->deadline > half ? t->deadline : half;
+}
+
 /* ---- remembered ----------------------------------------------------------------------------------------- */
+
+const char *text_key(const Tune *t, const char *what, const char *text)
+{
+    StrBuf sb = {0};
+    sb_printf(&sb, "%sthreads %d\n%s", what, t->o->threads, text);
+    const char *key =
+        arena_printf(t->a, "%016llx%016llx", (unsigned long long)hash_bytes(1, sb.data, sb.len),
+                     (unsigned long long)hash_bytes(2, sb.data, sb.len));
+    sb_free(&sb);
+    return key;
+}
 
 const char *network_key(const Tune *t, const char *what, const char *more)
 {
     StrBuf sb = {0};
-    sb_printf(&sb, "%sthreads %d\n", what, t->o->threads);
     for (int i = 0; i < t->t.n; i++)
         sb_printf(&sb, "%s %d\n", t->t.kernel[i]->hash, t->t.kernel[i]->nstep);
     sb_puts(&sb, more);
-    const char *key =
-        arena_printf(t->a, "%016llx%016llx", (unsigned long long)hash_bytes(1, sb.data, sb.len),
-                     (unsigned long long)hash_bytes(2, sb.data, sb.len));
+    const char *key = text_key(t, what, sb.data ? sb.data : "");
     sb_free(&sb);
     return key;
 }

@@ -8,8 +8,12 @@
 
 #include "cli_tune.h"
 
-/* What a build tries for all values at once; tiles of 4 results are less exact, and are for those who ask for them. */
-static const char *const way_name[] = {"direct", "winograd2", "matmul"};
+/* What a build tries for all values at once. */
+static const char *const way_name[] = {
+    "direct",
+#define VARIANT(name, op, function, time) name,
+#include "rewrite/variants.def"
+};
 enum { NWAY = sizeof way_name / sizeof *way_name, TURNS = 3 };
 #define GAIN 0.03  /* of what the value takes: less is noise */
 #define WORTH 0.01 /* of the network */
@@ -27,6 +31,12 @@ typedef struct {
     int *group; /* by value: the number of the first one that is decided with it */
     Group *of;  /* by value; of the first of each */
 } Ways;
+
+/* Tiles of 4 results are less exact, and are for those who ask for them. */
+static bool is_exact_enough(const Tune *t, int way)
+{
+    return strcmp(way_name[way], "winograd4") != 0 || t->o->precision == INGOT_PRECISION_1E5;
+}
 
 static bool go_together(const VariantOf *a, const VariantOf *b)
 {
@@ -102,15 +112,6 @@ static char *lines_of(const Ways *w, const char *const *way)
     return text;
 }
 
-static ingot_status write_lines(const Tune *t, const char *file, const char *lines)
-{
-    StrBuf sb = {0};
-    sb_printf(&sb, "sched 2\ntarget %s\n%s", t->o->compile.target, lines);
-    ingot_status status = network_write(file, &sb);
-    sb_free(&sb);
-    return status;
-}
-
 /* What a value came to be computed as; the context is the same, and so are its nodes. */
 static bool took(Arena *a, const Plan *p, const Ways *w, const char *name, bool *of)
 {
@@ -140,7 +141,7 @@ static ingot_status try_way(Ways *w, int way)
     ingot_options o = t->o->compile;
     o.verbose = 0;
     o.sched = file;
-    ingot_status status = write_lines(t, file, lines);
+    ingot_status status = network_write_lines(t, file, lines);
     Plan *p = status == INGOT_OK ? plan_make(t->m.c, &o) : NULL;
     if (status == INGOT_OK && !p)
         return ingot_context_status(t->m.c);
@@ -189,12 +190,14 @@ static ingot_status search_ways(Tune *t, const char **lines)
 {
     Ways w = {.t = t};
     const char *file = arena_printf(t->a, "%s/variants.sched", t->dir), *entry;
-    double was, is, began = seconds_now(), built = 0;
+    double was, is, noise, began = seconds_now(), built = 0;
     *lines = "";
     w.n = plan_variants(t->a, t->plan, &w.value);
     find_groups(&w);
     ingot_status status = w.n ? add_times(&w, t->plan, t->s.entry, 0) : INGOT_OK;
     for (int i = 0; i < NWAY && w.n && status == INGOT_OK; i++) {
+        if (!is_exact_enough(t, i))
+            continue;
         if (built > 0 && seconds_now() + 2 * built > began + (t->deadline - began) / 2)
             break; /* the other half is for kernels */
         double from = seconds_now();
@@ -204,11 +207,13 @@ static ingot_status search_ways(Tune *t, const char **lines)
     const char *chosen = w.n && status == INGOT_OK ? choose_ways(&w) : NULL;
     if (!chosen)
         return status;
-    status = write_lines(t, file, chosen);
+    status = network_write_lines(t, file, chosen);
     if (status == INGOT_OK)
         status = network_build(t, file, &entry);
     if (status == INGOT_OK)
-        status = network_compare(t, entry, &was, &is);
+        status = network_right(t, entry);
+    if (status == INGOT_OK)
+        status = network_compare(t, entry, &was, &is, &noise);
     if (status != INGOT_OK)
         return status;
     bool faster = is < was * (1 - WORTH);
@@ -224,18 +229,11 @@ ingot_status network_variants(Tune *t)
     ingot_status status = INGOT_OK;
     if (!lines && t->o->budget > 0) {
         status = search_ways(t, &lines);
-        double half = seconds_now() + t->o->budget / 2; /* builds take as long as they take */
-        t->deadline = t->deadline > half ? t->deadline : half;
+        leave_half(t);
         if (status == INGOT_OK && !database_keep_outcome(t->d, key, lines))
             return complain(INGOT_IO, "ingot tune: %s", database_error(t->d));
     }
     if (status != INGOT_OK || !lines || !*lines)
         return status;
-    t->sched = arena_printf(t->a, "%s/values.sched", t->dir);
-    status = write_lines(t, t->sched, lines);
-    if (status == INGOT_OK)
-        status = network_build(t, t->sched, &t->s.entry);
-    if (status == INGOT_OK)
-        status = tune_plan(t, t->sched, lines);
-    return status == INGOT_OK ? network_profile(t) : status;
+    return network_take(t, lines);
 }

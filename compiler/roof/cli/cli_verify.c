@@ -158,25 +158,31 @@ static ingot_status build_twin(const Session *s, Model *m, Plan **plan, const ch
                : status;
 }
 
-/* Every kernel beside its naive form, then the naive forms together beside the interpreter. Differences of rounding in
- * the one are small, and the other has hardly any; so both are judged strictly, however much the network amplifies them. */
-static ingot_status verify_kernels(Session *s, const ingot_value *want)
+ingot_status verify_beside_naive(const Session *s, const char *out)
 {
     Model m;
     Plan *p = NULL;
     const char *folder = arena_printf(s->a, "%s/twin", s->work);
-    ingot_status status = build_twin(s, &m, &p, folder), differ = INGOT_OK;
+    ingot_status status = build_twin(s, &m, &p, folder);
     if (status == INGOT_OK)
-        differ = lockstep(s, p, folder, "naive");
-    Session twin = *s;
-    twin.out = NEWN(s->a, Value, s->nout + 1);
-    const bool ran = status == INGOT_OK && (differ == INGOT_OK || differ == INGOT_DIFFERS);
-    if (ran)
-        status = session_outputs(&twin, "naive");
-    if (ran && status == INGOT_OK)
-        status = compare_outputs(&twin, " of the naive kernels", want, true);
+        status = lockstep(s, p, folder, out);
     plan_free(p);
     model_close(&m);
+    return status;
+}
+
+/* Every kernel beside its naive form, then the naive forms together beside the interpreter. Differences of rounding in
+ * the one are small, and the other has hardly any; so both are judged strictly, however much the network amplifies them. */
+static ingot_status verify_kernels(Session *s, const ingot_value *want)
+{
+    const ingot_status differ = verify_beside_naive(s, "naive");
+    if (differ != INGOT_OK && differ != INGOT_DIFFERS)
+        return differ;
+    Session twin = *s;
+    twin.out = NEWN(s->a, Value, s->nout + 1);
+    ingot_status status = session_outputs(&twin, "naive");
+    if (status == INGOT_OK)
+        status = compare_outputs(&twin, " of the naive kernels", want, true);
     return differ == INGOT_OK ? status : differ;
 }
 

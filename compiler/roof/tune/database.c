@@ -3,6 +3,7 @@
  *     machine   target with its flags, CPU, compiler
  *     trial     a candidate of a kernel on a machine: opts, verdict, times
  *     search    kernels that were searched to the end, with which beam
+ *     region    kernels in the place of others, in a network: times of both
  *     outcome   by what the kernels alone came to: what of it is faster in their network too
  *
  * A kernel is known by its canonical text and the layouts of its arguments, a candidate by the text that is emitted for it:
@@ -46,6 +47,9 @@ static const char schema[] =
     "CREATE TABLE IF NOT EXISTS search(machine INTEGER NOT NULL REFERENCES machine(id), kernel "
     "TEXT NOT NULL, "
     "base TEXT NOT NULL, beam INTEGER NOT NULL, PRIMARY KEY(machine, kernel, base)) WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS region(machine INTEGER NOT NULL REFERENCES machine(id), kernel "
+    "TEXT NOT NULL, name TEXT NOT NULL, ns REAL NOT NULL, base_ns REAL NOT NULL, noise REAL NOT "
+    "NULL, PRIMARY KEY(machine, kernel)) WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS outcome(machine INTEGER NOT NULL REFERENCES machine(id), key TEXT "
     "NOT NULL, text TEXT NOT NULL, PRIMARY KEY(machine, key));";
 
@@ -268,6 +272,47 @@ bool database_finish(Database *d, TuneKernel *k, int beam)
     return done(s);
 }
 
+bool database_region(Database *d, const char *key, double *was_ns, double *is_ns, double *noise)
+{
+    sqlite3_stmt *s =
+        prepare(d, "SELECT base_ns, ns, noise FROM region WHERE kernel=?1 AND machine=?2", 1, &key);
+    if (s)
+        sqlite3_bind_int64(s, 2, d->machine);
+    const bool found = s && sqlite3_step(s) == SQLITE_ROW;
+    if (found) {
+        *was_ns = sqlite3_column_double(s, 0);
+        *is_ns = sqlite3_column_double(s, 1);
+        *noise = sqlite3_column_double(s, 2);
+    }
+    sqlite3_finalize(s);
+    return found;
+}
+
+static bool write_region(Database *d, int64_t machine, const char *const text[2], double ns,
+                         double base_ns, double noise, const char *or_what)
+{
+    char sql[160];
+    snprintf(sql, sizeof sql,
+             "INSERT OR %s INTO region(kernel, name, machine, ns, base_ns, noise) "
+             "VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+             or_what);
+    sqlite3_stmt *s = prepare(d, sql, 2, text);
+    if (s) {
+        sqlite3_bind_int64(s, 3, machine);
+        sqlite3_bind_double(s, 4, ns);
+        sqlite3_bind_double(s, 5, base_ns);
+        sqlite3_bind_double(s, 6, noise);
+    }
+    return done(s);
+}
+
+bool database_keep_region(Database *d, const char *key, const char *name, double was_ns,
+                          double is_ns, double noise)
+{
+    const char *text[] = {key, name};
+    return write_region(d, d->machine, text, is_ns, was_ns, noise, "REPLACE");
+}
+
 char *database_outcome(Database *d, Arena *a, const char *key)
 {
     sqlite3_stmt *s = prepare(d, "SELECT text FROM outcome WHERE key=?1 AND machine=?2", 1, &key);
@@ -296,6 +341,39 @@ static const char *const members[] = {"target", "cpu",  "compiler", "kernel",
                                       "source", "name", "opts",     "verdict"};
 enum { TEXTS = sizeof members / sizeof *members };
 
+/* The columns of text, with which an entry begins. */
+static void begin_entry(StrBuf *sb, sqlite3_stmt *s, const char *const *name, int n)
+{
+    sb_puts(sb, "{");
+    for (int i = 0; i < n; i++) {
+        sb_printf(sb, "\"%s\": ", name[i]);
+        json_string(sb, column(s, i));
+        sb_puts(sb, ", ");
+    }
+}
+
+static bool export_regions(Database *d, FILE *f)
+{
+    sqlite3_stmt *s = prepare(
+        d,
+        "SELECT m.target, m.cpu, m.compiler, r.kernel, r.name, r.ns, r.base_ns, r.noise FROM "
+        "region r JOIN machine m ON m.id=r.machine ORDER BY r.machine, r.kernel",
+        0, NULL);
+    int code = SQLITE_ERROR;
+    while (s && (code = sqlite3_step(s)) == SQLITE_ROW) {
+        StrBuf sb = {0};
+        static const char *const name[] = {"target", "cpu", "compiler", "kernel", "region"};
+        begin_entry(&sb, s, name, 5);
+        sb_printf(&sb, "\"ns\": %.17g, \"base_ns\": %.17g, \"noise\": %.17g}\n",
+                  sqlite3_column_double(s, 5), sqlite3_column_double(s, 6),
+                  sqlite3_column_double(s, 7));
+        fputs(sb.data, f);
+        sb_free(&sb);
+    }
+    sqlite3_finalize(s);
+    return code == SQLITE_DONE;
+}
+
 bool database_export(Database *d, FILE *f)
 {
     sqlite3_stmt *s = prepare(d,
@@ -307,12 +385,7 @@ bool database_export(Database *d, FILE *f)
     int code = SQLITE_ERROR;
     while (s && (code = sqlite3_step(s)) == SQLITE_ROW) {
         StrBuf sb = {0};
-        sb_puts(&sb, "{");
-        for (int i = 0; i < TEXTS; i++) {
-            sb_printf(&sb, "\"%s\": ", members[i]);
-            json_string(&sb, column(s, i));
-            sb_puts(&sb, ", ");
-        }
+        begin_entry(&sb, s, members, TEXTS);
         sb_printf(&sb,
                   "\"ns\": %.17g, \"base_ns\": %.17g, \"noise\": %.17g, \"estimate\": %.17g, "
                   "\"round\": %d}\n",
@@ -331,37 +404,46 @@ bool database_export(Database *d, FILE *f)
     while (s && code == SQLITE_DONE && (code = sqlite3_step(s)) == SQLITE_ROW) {
         StrBuf sb = {0};
         static const char *const name[] = {"target", "cpu", "compiler", "kernel", "base"};
-        sb_puts(&sb, "{");
-        for (int i = 0; i < 5; i++) {
-            sb_printf(&sb, "\"%s\": ", name[i]);
-            json_string(&sb, column(s, i));
-            sb_puts(&sb, ", ");
-        }
+        begin_entry(&sb, s, name, 5);
         sb_printf(&sb, "\"beam\": %d}\n", sqlite3_column_int(s, 5));
         fputs(sb.data, f);
         sb_free(&sb);
         code = SQLITE_DONE;
     }
     sqlite3_finalize(s);
-    return code == SQLITE_DONE;
+    return code == SQLITE_DONE && export_regions(d, f);
+}
+
+/* {"target": .., "cpu": .., "compiler": .., "kernel": .., "region": name, "ns": .., "base_ns": .., "noise": ..} */
+static bool import_region(Database *d, const Json *j, const char *key, int64_t machine)
+{
+    const char *text[] = {key, json_text(json_member(j, "region"), "")};
+    return write_region(d, machine, text, json_number(json_member(j, "ns"), 0),
+                        json_number(json_member(j, "base_ns"), 0),
+                        json_number(json_member(j, "noise"), 0), "IGNORE");
 }
 
 static bool import_entry(Database *d, const Json *j, const char **why)
 {
     const char *text[TEXTS];
-    bool search = json_member(j, "beam") != NULL;
+    const bool search = json_member(j, "beam") != NULL, region = json_member(j, "region") != NULL;
     for (int i = 0; i < TEXTS; i++)
         text[i] = json_text(json_member(j, members[i]), NULL);
     Machine m = {text[0], text[1], text[2]};
     *why = "a member is missing: target, cpu, compiler, kernel, source, name, opts, verdict";
-    for (int i = 0; i < (search ? 4 : TEXTS); i++)
+    for (int i = 0; i < (search || region ? 4 : TEXTS); i++)
         if (!text[i])
             return false;
     const char *base = json_text(json_member(j, "base"), NULL);
-    if (search ? !base : verdict_of(text[7]) == UNTIMED)
+    if (!region && (search ? !base : verdict_of(text[7]) == UNTIMED))
         return false;
     int64_t machine = machine_number(d, &m);
     sqlite3_stmt *s;
+    if (region) {
+        const bool kept = machine >= 0 && import_region(d, j, text[3], machine);
+        *why = kept ? NULL : sqlite3_errmsg(d->db);
+        return kept;
+    }
     if (search) {
         const char *of[] = {text[3], base};
         s = prepare(d,
@@ -480,6 +562,19 @@ bool database_done(Database *d, TuneKernel *k, int beam)
 bool database_finish(Database *d, TuneKernel *k, int beam)
 {
     (void)d, (void)k, (void)beam;
+    return false;
+}
+
+bool database_region(Database *d, const char *key, double *was_ns, double *is_ns, double *noise)
+{
+    (void)d, (void)key, (void)was_ns, (void)is_ns, (void)noise;
+    return false;
+}
+
+bool database_keep_region(Database *d, const char *key, const char *name, double was_ns,
+                          double is_ns, double noise)
+{
+    (void)d, (void)key, (void)name, (void)was_ns, (void)is_ns, (void)noise;
     return false;
 }
 

@@ -85,6 +85,10 @@ bool database_finish(Database *, TuneKernel *, int beam);
 /* The file that a search came to in its network, by what the search said; NULL: not known. */
 char *database_outcome(Database *, Arena *, const char *key);
 bool database_keep_outcome(Database *, const char *key, const char *text);
+/* What kernels in the place of others took in a network, by what the search calls both: false if it is not known. */
+bool database_region(Database *, const char *key, double *was_ns, double *is_ns, double *noise);
+bool database_keep_region(Database *, const char *key, const char *name, double was_ns,
+                          double is_ns, double noise);
 /* JSON, a line an entry. */
 bool database_export(Database *, FILE *);
 bool database_import(Database *, Arena *, const char *text, int *n, const char **why);

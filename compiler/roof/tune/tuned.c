@@ -1,4 +1,7 @@
 /* tuned.c - the outcome of a search as a .sched file (docs/sched.md): only what differs from the heuristic. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "tune_run.h"
 
 /* Whether every step of this key is one of the kernel's, so that one entry speaks of all. */
@@ -29,10 +32,37 @@ static void print_kernel(StrBuf *sb, const Tuning *t, const TuneKernel *k)
     }
 }
 
+/* Whether an entry for all kernels of the key was written. */
+static bool is_said(const Tuning *t, const char *key)
+{
+    bool said = false;
+    for (int i = 0; i < t->n && !said; i++)
+        for (int j = 0; j < t->kernel[i]->nstep && t->kernel[i]->best && !said; j++) {
+            const Choice *c = t->kernel[i]->step[j]->choice;
+            said = c->key == strtoull(key, NULL, 16) && speaks_for_all(t->kernel[i], c);
+        }
+    return said;
+}
+
+/* Decisions that the plan was made with, but those about kernels whose own entries say the same. */
+static void print_decisions(StrBuf *sb, const Tuning *t)
+{
+    static const char kernel[] = "kernel ";
+    const size_t n = sizeof kernel - 1;
+    bool said = false;
+    for (const char *at = t->values ? t->values : ""; *at;) {
+        const size_t length = strcspn(at, "\n") + 1;
+        said = *at == ' ' ? said : !strncmp(at, kernel, n) && is_said(t, at + n);
+        if (!said)
+            sb_write(sb, at, length);
+        at += length;
+    }
+}
+
 void tuned_print(StrBuf *sb, const Tuning *t, const char *target, const Machine *m)
 {
     sb_printf(sb, "sched 2\ntarget %s\n# tuned on %s, with %s\n", target, m->cpu, m->compiler);
-    sb_puts(sb, t->values ? t->values : "");
+    print_decisions(sb, t);
     for (int i = 0; i < t->n; i++)
         if (t->kernel[i]->best)
             print_kernel(sb, t, t->kernel[i]);

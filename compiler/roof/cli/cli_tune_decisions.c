@@ -1,0 +1,468 @@
+/* cli_tune_decisions.c - decisions of the plan that are tried the other way round in the network: what is stored or merged where that
+ * was close (schedule/alternatives.c), and how results lie (kernel/other_layouts.c).
+ *
+ * Both are decided before there are kernels.  Of each:
+ *
+ *     the plan with the decision the other way round, beside the plan as it is: the kernels that it takes away, and puts there
+ *     cost_nest() of both           what it puts there takes FAR longer: not built
+ *     into one network              decisions that change other kernels each; its steps are timed in turns with those of the network as it is
+ *     what is faster, by more       goes into the network together: its kernels are compared with their naive form, and the network has to
+ *     than the noise                be faster as a whole
+ *
+ * The database knows both sets of kernels and their times: equal places are timed once, in whatever network, and a search that was
+ * cut off goes on. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli_tune.h"
+#include "inspect.h"
+
+enum { TURNS = 6 };
+#define CLOSE 4.0    /* times: how far apart two estimates may be */
+#define FAR 1.6      /* by the estimate of kernels, as in search.c */
+#define GAIN 0.03    /* of these kernels: less is noise */
+#define WORTH 0.0005 /* of the network: less is not seen in it */
+#define SHARE 0.25   /* of the budget */
+
+typedef struct {
+    Tune *t;
+    Step **step; /* of the plan as it is, by number */
+    uint64_t *id;
+    double *ms; /* of these */
+    int n;
+} Steps;
+
+/* ---- what a decision changes ----------------------------------------------------------------------- */
+
+/* What a step is, in any plan of this graph. */
+static uint64_t step_id(const Step *s)
+{
+    const Node *value = s->value ? s->value : s->nstored ? s->stored->node : NULL;
+    const uint64_t part[] = {(uint64_t)s->kind, s->kernel ? kernel_hash(s->kernel, 1) : 0,
+                             (uint64_t)(uintptr_t)value};
+    return hash_bytes(3, part, sizeof part);
+}
+
+static Steps steps_of(Tune *t, const Plan *p)
+{
+    Steps s = {.t = t, .step = plan_steps(p, t->a), .n = p->nstep};
+    s.id = NEWN(t->a, uint64_t, s.n + 1);
+    for (int i = 0; i < s.n; i++)
+        s.id[i] = step_id(s.step[i]);
+    return s;
+}
+
+static double cycles_of(const Tune *t, const Step *s)
+{
+    return s->kernel ? cost_nest(s->kernel, &t->target).cycles : 0;
+}
+
+/* A line of what the database knows a region by. */
+static void add_kernel(StrBuf *sb, char sign, const Step *s)
+{
+    sb_printf(sb, "%c %016llx %s\n", sign,
+              (unsigned long long)(s->kernel ? kernel_hash(s->kernel, 1) : 0),
+              s->kernel ? "" : s->name);
+}
+
+/* Beside the steps of another plan. */
+static void find_changes(const Steps *base, const Steps *other, Decision *d)
+{
+    Tune *t = base->t;
+    bool *same = NEWN(t->a, bool, base->n + 1);
+    StrBuf sb = {0};
+    d->taken = NULL;
+    d->put = NULL;
+    d->ntaken = d->nput = 0;
+    d->before = d->after = 0;
+    for (int i = 0; i < other->n; i++) {
+        int j = 0;
+        while (j < base->n && (same[j] || base->id[j] != other->id[i]))
+            j++;
+        if (j < base->n) {
+            same[j] = true;
+            continue;
+        }
+        vec_push(t->a, d->put, d->nput, other->id[i]);
+        d->after += cycles_of(t, other->step[i]);
+        add_kernel(&sb, '+', other->step[i]);
+    }
+    for (int i = 0; i < base->n; i++) {
+        if (same[i])
+            continue;
+        vec_push(t->a, d->taken, d->ntaken, i);
+        d->before += cycles_of(t, base->step[i]);
+        add_kernel(&sb, '-', base->step[i]);
+    }
+    d->key = text_key(t, "decision, ", sb.data ? sb.data : "");
+    sb_free(&sb);
+}
+
+static double sum_taken(const Decision *d, const double *ms)
+{
+    double sum = 0;
+    for (int i = 0; i < d->ntaken; i++)
+        sum += ms[d->taken[i]];
+    return sum;
+}
+
+/* The plan by these decisions too; NULL after a message. */
+static Plan *plan_with(Tune *t, const char *file, const char *lines)
+{
+    ingot_options o = t->o->compile;
+    o.verbose = 0;
+    o.sched = file;
+    const char *all = arena_printf(t->a, "%s%s", t->t.values ? t->t.values : "", lines);
+    return network_write_lines(t, file, all) == INGOT_OK ? plan_make(t->m.c, &o) : NULL;
+}
+
+static const char *decisions_file(const Tune *t)
+{
+    return arena_printf(t->a, "%s/decisions.sched", t->dir);
+}
+
+/* "Conv conv_0: recomputed, not stored" */
+static const char *words_of(Arena *a, const Alternative *x)
+{
+    StrBuf sb = {0};
+    if (x->origin)
+        sched_origin(&sb, x->origin);
+    const char *text =
+        arena_printf(a, "%s: %s, not %s", sb.data ? sb.data : "a value", x->then, x->is);
+    sb_free(&sb);
+    return text;
+}
+
+/* What it changes; false after a message. */
+static bool add_decision(const Steps *base, const Alternative *x)
+{
+    Tune *t = base->t;
+    Plan *p = plan_with(t, decisions_file(t), x->line);
+    if (!p)
+        return false;
+    const Steps other = steps_of(t, p);
+    Decision d = {.what = words_of(t->a, x), .line = x->line, .about = x->key, .cost = x->cost};
+    find_changes(base, &other, &d);
+    plan_free(p);
+    d.far = d.after > FAR * d.before;
+    d.was = sum_taken(&d, base->ms);
+    if (d.ntaken && d.was > WORTH * t->network_ms)
+        vec_push(t->a, t->decision, t->ndecision, d);
+    return true;
+}
+
+static ingot_status find_decisions(const Steps *base, double end)
+{
+    Tune *t = base->t;
+    Alternative *of[2];
+    const int n[2] = {plan_alternatives(t->a, t->plan, CLOSE, &of[0]),
+                      plan_other_layouts(t->a, t->plan, &of[1])};
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < n[i] && (t->o->budget <= 0 || seconds_now() < end); j++) {
+            const char *key =
+                arena_printf(t->a, "value %016llx ", (unsigned long long)of[i][j].key);
+            const bool said = t->t.values && strstr(t->t.values, key);
+            if (!said && !add_decision(base, &of[i][j]))
+                return ingot_context_status(t->m.c);
+        }
+    return INGOT_OK;
+}
+
+/* ---- in the network ---------------------------------------------------------------------------------- */
+
+static bool meet(const Decision *a, const Decision *b)
+{
+    bool common = a->about == b->about;
+    for (int i = 0; i < a->ntaken; i++)
+        for (int j = 0; j < b->ntaken; j++)
+            common |= a->taken[i] == b->taken[j];
+    return common;
+}
+
+static char *lines_of(const Tune *t, Decision *const *d, int n)
+{
+    StrBuf sb = {0};
+    for (int i = 0; i < n; i++)
+        sb_puts(&sb, d[i]->line);
+    char *text = arena_strdup(t->a, sb.data ? sb.data : "");
+    sb_free(&sb);
+    return text;
+}
+
+static bool puts_all(const Decision *d, const Decision *sum)
+{
+    for (int i = 0; i < d->nput; i++) {
+        int j = 0;
+        while (j < sum->nput && sum->put[j] != d->put[i])
+            j++;
+        if (j == sum->nput)
+            return false;
+    }
+    return true;
+}
+
+/* How many of them, which are put first, change together what each of them changes. */
+static int go_together(const Steps *base, const Steps *all, Decision **d, int n)
+{
+    Decision sum = {0};
+    int taken = 0, put = 0, good = 0;
+    find_changes(base, all, &sum);
+    for (int i = 0; i < n; i++) {
+        Decision *one = d[i];
+        if (!puts_all(one, &sum))
+            continue;
+        taken += one->ntaken;
+        put += one->nput;
+        d[i] = d[good];
+        d[good++] = one;
+    }
+    return good == n && (taken != sum.ntaken || put != sum.nput) ? 0 : good;
+}
+
+static double sum_put(const Decision *d, const Steps *of, const double *ms)
+{
+    double sum = 0;
+    for (int i = 0; i < d->nput; i++)
+        for (int j = 0; j < of->n; j++)
+            sum += of->id[j] == d->put[i] ? ms[j] : 0;
+    return sum;
+}
+
+/* Both networks in turns; even and odd ones tell the noise. */
+static ingot_status time_decisions(const Steps *base, const Steps *all, const char *entry,
+                                   Decision *const *d, int n)
+{
+    Tune *t = base->t;
+    double *was[2], *is[2];
+    for (int i = 0; i < 2; i++) {
+        was[i] = NEWN(t->a, double, base->n + 1);
+        is[i] = NEWN(t->a, double, all->n + 1);
+    }
+    for (int i = 0; i < TURNS; i++)
+        if (!network_times(t, t->s.entry, was[i % 2], base->n) ||
+            !network_times(t, entry, is[i % 2], all->n))
+            return complain(INGOT_TOOL, "%s: the compiled model failed", t->o->model);
+    for (int i = 0; i < n; i++) {
+        const double a[] = {sum_taken(d[i], was[0]), sum_taken(d[i], was[1])},
+                     b[] = {sum_put(d[i], all, is[0]), sum_put(d[i], all, is[1])};
+        d[i]->was = fmin(a[0], a[1]);
+        d[i]->is = fmin(b[0], b[1]);
+        d[i]->noise = fmax(share_apart(a), share_apart(b));
+        if (!database_keep_region(t->d, d[i]->key, d[i]->what, d[i]->was * 1e6, d[i]->is * 1e6,
+                                  d[i]->noise))
+            return complain(INGOT_IO, "ingot tune: %s", database_error(t->d));
+    }
+    return INGOT_OK;
+}
+
+/* One network with as many of them as go together; *n: how many. */
+static ingot_status try_some(const Steps *base, Decision **d, int *n)
+{
+    Tune *t = base->t;
+    const char *file = decisions_file(t), *entry;
+    ingot_status status = INGOT_OK;
+    for (int was = 0; was != *n && status == INGOT_OK;) {
+        Plan *p = plan_with(t, file, lines_of(t, d, *n));
+        if (!p)
+            return ingot_context_status(t->m.c);
+        const Steps all = steps_of(t, p);
+        was = *n;
+        if (was > 1) /* what several of them change is another kernel together */
+            *n = go_together(base, &all, d, was);
+        *n = *n ? *n : 1;
+        if (was == *n)
+            status = network_build(t, file, &entry);
+        if (was == *n && status == INGOT_OK) {
+            const int lock = database_lock(t->d); /* tuners take turns at timing */
+            status = time_decisions(base, &all, entry, d, *n);
+            database_unlock(t->d, lock);
+        }
+        plan_free(p);
+    }
+    return status;
+}
+
+static bool is_timed(Tune *t, Decision *d)
+{
+    double was, is;
+    if (d->is > 0 || !database_region(t->d, d->key, &was, &is, &d->noise))
+        return d->is > 0;
+    d->was = was * 1e-6;
+    d->is = is * 1e-6;
+    return true;
+}
+
+/* Which are to be timed, and do not meet; each region once. */
+static int pick(Tune *t, Decision **out)
+{
+    int n = 0;
+    for (int i = 0; i < t->ndecision; i++) {
+        Decision *d = &t->decision[i];
+        bool free = !d->far && !is_timed(t, d);
+        for (int j = 0; j < n && free; j++)
+            free = strcmp(out[j]->key, d->key) != 0 && !meet(out[j], d);
+        if (free)
+            out[n++] = d;
+    }
+    return n;
+}
+
+/* By the estimate. */
+static int hopeful_first(const void *a, const void *b)
+{
+    const Decision *x = a, *y = b;
+    const double p = x->before - x->after, q = y->before - y->after;
+    return p != q ? (p < q) - (p > q) : strcmp(x->line, y->line);
+}
+
+static ingot_status time_all(const Steps *base, double end)
+{
+    Tune *t = base->t;
+    Decision **now = NEWN(t->a, Decision *, t->ndecision + 1);
+    double longest = 0;
+    int done = 0, all = 0;
+    for (int i = 0; i < t->ndecision; i++)
+        all += !t->decision[i].far && !is_timed(t, &t->decision[i]);
+    for (int n; (n = pick(t, now)) > 0 && t->o->budget > 0 && !*t->stopped;) {
+        const double from = seconds_now();
+        if (from + longest > end)
+            break;
+        const ingot_status status = try_some(base, now, &n);
+        if (status != INGOT_OK)
+            return status;
+        done += n;
+        longest = fmax(longest, seconds_now() - from);
+        leave_half(t);
+        say("  decisions of the plan: %d of %d timed the other way round, %.0f s left", done, all,
+            fmax(0, t->deadline - seconds_now()));
+    }
+    return INGOT_OK;
+}
+
+/* ---- what is kept -------------------------------------------------------------------------------------- */
+
+static int most_gained_first(const void *a, const void *b)
+{
+    const Decision *x = *(Decision *const *)a, *y = *(Decision *const *)b;
+    const double p = x->was - x->is, q = y->was - y->is;
+    return p != q ? (p < q) - (p > q) : strcmp(x->line, y->line);
+}
+
+static int winners(Tune *t, Decision **out)
+{
+    int n = 0, kept = 0;
+    for (int i = 0; i < t->ndecision; i++) {
+        Decision *d = &t->decision[i];
+        d->won = is_timed(t, d) && d->is < d->was * (1 - fmax(GAIN, d->noise)) &&
+                 d->was - d->is > WORTH * t->network_ms;
+        if (d->won)
+            out[n++] = d;
+    }
+    qsort(out, (size_t)n, sizeof *out, most_gained_first);
+    for (int i = 0; i < n; i++) {
+        for (int j = 0; j < kept; j++)
+            out[i]->dropped |= meet(out[j], out[i]);
+        if (!out[i]->dropped)
+            out[kept++] = out[i];
+    }
+    return kept;
+}
+
+/* Right, and faster as a whole? */
+static ingot_status confirm(Tune *t, const char *lines, bool *good)
+{
+    const char *file = decisions_file(t),
+               *all = arena_printf(t->a, "%s%s", t->t.values ? t->t.values : "", lines);
+    Options o = *t->o;
+    Session s = t->s;
+    double was, is, noise;
+    ingot_status status = network_write_lines(t, file, all);
+    if (status == INGOT_OK)
+        status = network_build(t, file, &s.entry);
+    o.compile.sched = file;
+    o.compile.verbose = 0;
+    s.o = &o;
+    if (status == INGOT_OK)
+        status = verify_beside_naive(&s, "naive");
+    if (status == INGOT_OK)
+        status = network_right(t, s.entry);
+    if (status == INGOT_OK)
+        status = network_compare(t, s.entry, &was, &is, &noise);
+    if (status != INGOT_OK)
+        return status;
+    *good = is < was * (1 - fmax(WORTH, noise));
+    say("  decisions of the plan: the network takes %.4g ms for %.4g ms%s", is, was,
+        *good ? "" : ": left as the compiler decided");
+    return status;
+}
+
+static const char *with_comments(const Tune *t, Decision *const *d, int n)
+{
+    StrBuf sb = {0};
+    for (int i = 0; i < n; i++)
+        sb_printf(&sb, "# %s: %.4g us for %.4g us, in the network\n%s", d[i]->what, d[i]->is * 1e3,
+                  d[i]->was * 1e3, d[i]->line);
+    const char *text = arena_strdup(t->a, sb.data);
+    sb_free(&sb);
+    return text;
+}
+
+ingot_status network_decisions(Tune *t)
+{
+    Steps base = steps_of(t, t->plan);
+    base.ms = NEWN(t->a, double, base.n + 1);
+    if (!network_times(t, t->s.entry, base.ms, base.n))
+        return complain(INGOT_TOOL, "%s: the compiled model failed", t->o->model);
+    const double began = seconds_now(), end = began + SHARE * (t->deadline - began);
+    ingot_status status = find_decisions(&base, end);
+    if (status == INGOT_OK && t->ndecision) {
+        qsort(t->decision, (size_t)t->ndecision, sizeof *t->decision, hopeful_first);
+        status = time_all(&base, end);
+    }
+    Decision **won = NEWN(t->a, Decision *, t->ndecision + 1);
+    const int n = status == INGOT_OK ? winners(t, won) : 0;
+    if (!n)
+        return status;
+    static const char kept[] = "# decisions that stand", none[] = "# decisions that do not";
+    const char *lines = lines_of(t, won, n), *key = network_key(t, "decisions, ", lines),
+               *known = database_outcome(t->d, t->a, key);
+    bool good = known && !strcmp(known, kept);
+    if (!known)
+        status = confirm(t, lines, &good);
+    if (!known && status == INGOT_OK && !database_keep_outcome(t->d, key, good ? kept : none))
+        return complain(INGOT_IO, "ingot tune: %s", database_error(t->d));
+    for (int i = 0; i < n; i++)
+        won[i]->dropped = !good;
+    if (status != INGOT_OK || !good)
+        return status;
+    return network_take(
+        t, arena_printf(t->a, "%s%s", t->t.values ? t->t.values : "", with_comments(t, won, n)));
+}
+
+/* ---- --explain ------------------------------------------------------------------------------------------ */
+
+void explain_decisions(const Tune *t)
+{
+    if (t->ndecision)
+        printf("%d decisions of the plan, the other way round:\n", t->ndecision);
+    for (int i = 0; i < t->ndecision; i++) {
+        const Decision *d = &t->decision[i];
+        printf("  %s\n    ", d->what);
+        if (d->cost.apart > 0)
+            printf("estimated: %.3g cycles apart, %.3g together; ", d->cost.apart,
+                   d->cost.together);
+        printf("its %d kernels: %.3g cycles, %d in their place: %.3g\n", d->ntaken, d->before,
+               d->nput, d->after);
+        if (d->far)
+            printf("    not built: its kernels would take far longer\n");
+        else if (d->is <= 0)
+            printf("    not timed yet: the search goes on with more --budget\n");
+        else
+            printf("    in the network %.4g us for %.4g us, noise %.3f: %s\n", d->is * 1e3,
+                   d->was * 1e3, d->noise,
+                   !d->won      ? "it stays as the compiler decided"
+                   : d->dropped ? "faster by itself, but not beside the others, or not as a whole"
+                                : "decided so");
+    }
+}
