@@ -333,6 +333,15 @@ static RegisterTile no_lanes(const TileChoice *q, Node *range, const char *why)
     return (RegisterTile){0};
 }
 
+/* Fours beside fours: what moves with the lanes may be laid so, for nothing else has. */
+static bool takes_fours(const TileChoice *q, Node *lanes)
+{
+    for (int j = 0; j < q->v->nfactor; j++)
+        if (depends_on(q->v->factor[j], lanes) && !q->free[q->v->factor[j]->src[0]->arg.i])
+            return false;
+    return q->nfour > 0;
+}
+
 /* The best one with lanes along r; without lanes: there is none. */
 static RegisterTile tile_along(const TileChoice *q, Node *r)
 {
@@ -355,8 +364,9 @@ static RegisterTile tile_along(const TileChoice *q, Node *r)
     Node *pair;
     if (!pair_of(v, k, r, q->t, &pair) || (pair && moves)) /* it saves a copy: not for another */
         return (RegisterTile){0};
-    RegisterTile tile = pick_tile(k, v, q->bufs, r, pair, q->nfour && !moves, moves, q->t);
-    tile.nfour = moves ? 0 : q->nfour;
+    const bool four = takes_fours(q, r);
+    RegisterTile tile = pick_tile(k, v, q->bufs, r, pair, four, moves, q->t);
+    tile.nfour = four ? q->nfour : 0;
     memcpy((void *)tile.four, q->four, (size_t)tile.nfour * sizeof *q->four);
     if (moves)
         tile.score *= !copies_of(k, v, q->bufs, &tile, q->t) ? 0.97 : moves == 1 ? 0.7 : 0.4;

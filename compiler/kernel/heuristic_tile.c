@@ -84,7 +84,7 @@ typedef struct {
         near; /* such a block that all rows read is in L2 beside the next one, and what is left of it is theirs; a larger one comes
                      from further away for each tile */
     double again, uses, terms;
-    bool reuse, four, small, signs, pairs;
+    bool reuse, four, small, signs, pairs, integers;
 } TileSearch;
 
 static TileSearch tile_search(const Kernel *k, const View *v, const RegisterTile *first, bool four,
@@ -105,7 +105,8 @@ static TileSearch tile_search(const Kernel *k, const View *v, const RegisterTile
                     .four = four,
                     .small = !t->lanes && t->registers && !dtype_is_float(v->dot->dtype),
                     .signs = four && t->lanes && !t->any_sign,
-                    .pairs = four && t->pairs};
+                    .pairs = four && t->pairs,
+                    .integers = !four && t->lanes && !dtype_is_float(v->dot->dtype)};
     s.registers = t->lanes || s.small ? t->registers : 24;
     if (t->lanes && s.width * lane_bytes(k, lanes) > 4 * t->lanes) /* a vector takes two */
         s.registers /= 2;
@@ -152,10 +153,12 @@ static double tile_score(const TileSearch *s, int64_t vectors, int64_t m, int64_
     const double flow = flow_of(acc / loads, s->t->lanes > 0), latency = acc > 10 ? 10 : acc;
     double score = used(s->extent, vectors * s->width) * used(rows, m) * flow * latency *
                    (double)(s->width > 0 ? s->width : 1);
-    if (s->signs) /* four terms at once, beside what the signs take */
-        score *= 4 * acc / (acc + wide + (double)each);
+    if (s->four && s->t->lanes && !s->pairs) /* four terms at once, beside what signs take */
+        score *= 4 * acc / (acc + (s->signs ? wide + (double)each : 0));
     if (s->pairs) /* beside what makes pairs of them */
         score *= 2 * acc / (acc + wide + (double)each);
+    if (s->integers) /* a product and a sum are two operations */
+        score /= 2;
     /* a block of the lanes' operand that L1 does not hold comes from L2 again for every m rows; bytes fast enough */
     if (!s->signs && !s->pairs && s->block * wide > L1_BLOCK && m < L2_ROWS)
         score *= (double)(L2_ROWS + m) / (2.0 * L2_ROWS);

@@ -9,8 +9,7 @@
 
 #include "rewrite.h"
 
-/* Bytes, perhaps with a zero point that leaves again: (pad of (x - z)) + z. */
-static bool is_byte(Node *n, bool zero)
+bool is_byte(Node *n, bool zero)
 {
     while (n->dtype == INGOT_I32 &&
            (is_move(n) || n->op == OP_CAST ||

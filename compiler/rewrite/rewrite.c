@@ -224,6 +224,7 @@ bool graph_rewrite(Context *c, const Target *t, const char *off)
     const Rewrite rules_of = {.c = c,
                               .float_sums = t && t->lanes,
                               .dot = t && t->dot,
+                              .fours = t && t->lanes && t->dot && !t->pairs,
                               .one_sign = one_sign,
                               .off = off,
                               .apply = apply_rules};

@@ -10,6 +10,7 @@ struct Rewrite {
     Arena *a;
     bool float_sums;   /* f32 has a multiply-add that i32 has not */
     bool dot;          /* Target.dot */
+    bool fours;        /* in lanes, of four bytes each, not of two pairs */
     bool one_sign;     /* of bytes in lanes one is to have no sign: not Target.any_sign */
     bool custom_calls; /* nothing but OP_CUSTOM is rewritten */
     const char *off;   /* names of rules that are not to be tried, "a,b"; or NULL */
@@ -63,6 +64,8 @@ Node *digits(Rewrite *, Node *concat);      /* digits.c */
 Node *integer_sum(Rewrite *, Node *reduce); /* integer_sum.c */
 
 Node *sub_byte(Rewrite *, Node *reduce); /* sub_byte.c */
+/* sub_byte.c: which axis of its source is this one of a RESHAPE? -1: none. */
+int axis_below(Node *reshape, int axis);
 
 Node *phases(Rewrite *, Node *reduce); /* phases.c */
 /* fold_scale.c */
@@ -74,10 +77,15 @@ Node *narrow_weights(Rewrite *, Node *reduce);
 Node *zero_points(Rewrite *, Node *reduce);
 Node *signs(Rewrite *, Node *reduce);
 
+Node *fours(Rewrite *, Node *reduce); /* fours.c: of i32 */
+
 Node *float_sum(Rewrite *, Node *reduce); /* float_sum.c: of i32 */
+/* float_sum.c: bytes that are widened and moved; zero: perhaps with a zero point that leaves again, (pad of (x - z)) + z. */
+bool is_byte(Node *, bool zero);
 /* float_sum.c: are along some axis a multiple of four of the product's factors weights, and bytes all? */
 bool takes_dot(Rewrite *, Node *product, unsigned axes);
-/* signs.c: does each element of a factor take part in many products of the reduce? */
+/* signs.c: in how many products of the reduce does each element of a factor take part, other windows aside; are they many? */
+int64_t uses_of(Node *reduce, Node *factor);
 bool used_again(Node *reduce, Node *factor);
 Node *requantize(Rewrite *, Node *round); /* requantize.c */
 
@@ -104,6 +112,11 @@ Node *compact_of(Node *factor);
 Node *as_matmul(Rewrite *, Node *reduce, bool try);
 /* as_matmul.c: an elementwise node whose operand has become one, in the shape of that; NULL: it has none. */
 Node *joined_elementwise(Rewrite *, Node *);
+
+/* winograd_axes.c: an index tensor at coordinates; NULL: it is more than arithmetic on them. */
+Node *index_at(Context *, Node *, Node *const *at, int depth);
+/* winograd_axes.c: where x at these coordinates lies below all that moves it: gives that, its coordinates, and whether it is inside. */
+Node *source_of(Context *, Node *x, Node *const *coords, Node **at, Node **inside);
 
 /* winograd.c: of a REDUCE, in tiles of 2 and of 4 results; of 2 along the first axis of two. */
 Node *winograd2(Rewrite *, Node *reduce, bool try);

@@ -35,9 +35,8 @@ static Node *without_sign(Context *c, Node *f)
     return z ? ingot_sub(c, x, node_const_i(c, INGOT_I32, z)) : x;
 }
 
-bool used_again(Node *n, Node *f)
+int64_t uses_of(Node *n, Node *f)
 {
-    enum { MANY = 16 };
     int64_t uses = 1, extent;
     for (int i = 0; i < n->rank; i++) {
         Node *at = f;
@@ -46,7 +45,13 @@ bool used_again(Node *n, Node *f)
         if (at != f && idx_is(at->shape[i], 1) && idx_value(n->shape[i], &extent))
             uses *= extent;
     }
-    return uses >= MANY;
+    return uses;
+}
+
+bool used_again(Node *n, Node *f)
+{
+    enum { MANY = 16 };
+    return uses_of(n, f) >= MANY;
 }
 
 /* Nothing else reads the bytes: else they would be stored in both ways.  Those of an input are, by one step before all products. */

@@ -80,8 +80,7 @@ static Node *unpacked(Rewrite *r, Node *cast, int axis)
     return is_signed ? ingot_add_c(c, x, -(1 << (bits - 1))) : x;
 }
 
-/* Which axis of x is this one of its reshaped form? -1: none. */
-static int axis_below(Node *reshape, int axis)
+int axis_below(Node *reshape, int axis)
 {
     Node *x = reshape->src[0];
     int64_t step = step_of(reshape, axis);

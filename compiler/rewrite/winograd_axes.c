@@ -9,8 +9,7 @@ enum { MAX_STEPS = 64 };
 
 /* ---- windows ------------------------------------------------------------------------------------ */
 
-/* An index tensor at coordinates; NULL: it is more than arithmetic on them. */
-static Node *index_at(Context *c, Node *t, Node *const *at, int depth)
+Node *index_at(Context *c, Node *t, Node *const *at, int depth)
 {
     Node *src[4], *below[INGOT_MAX_RANK], *valid = node_bool(c, true);
     if (t->op == OP_CONST || (t->dtype == INGOT_INDEX && !t->rank))
@@ -32,8 +31,7 @@ static Node *index_at(Context *c, Node *t, Node *const *at, int depth)
                             : node_alu(c, t->op, t->dtype, (int)t->nsrc, src);
 }
 
-/* Where x at these coordinates lies below all that moves it: gives that, its coordinates, and whether it is inside. */
-static Node *source_of(Context *c, Node *x, Node *const *coords, Node **at, Node **inside)
+Node *source_of(Context *c, Node *x, Node *const *coords, Node **at, Node **inside)
 {
     Node *below[INGOT_MAX_RANK];
     memcpy((void *)at, (void *)(uintptr_t)coords, (size_t)x->rank * sizeof *at);
