@@ -661,6 +661,8 @@ unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char 
     if (t->gpu)
         aligned(&r, k);
     places(&r, k, t->gpu && tiles.tile[0].items);
+    if (t->begin)
+        sb_printf(sb, "    %s\n", t->begin);
     for (int i = 0; i < k->nopt; i++) {
         TcText tc;
         if (k->opts[i].kind == OPT_TC && tc_read(k->opts[i].axis, &tc) && !tc.unit->lanes)

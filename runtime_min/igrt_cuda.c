@@ -18,7 +18,9 @@ enum {
     CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
     CU_JIT_ERROR_LOG_BUFFER = 5,
     CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
+    CU_FUNC_ATTRIBUTE_PTX_VERSION = 5,
     CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
+    CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6,
     CU_TENSOR_MAP_DATA_TYPE_UINT16 = 1,
     CU_TENSOR_MAP_DATA_TYPE_UINT32 = 2,
     CU_TENSOR_MAP_INTERLEAVE_NONE = 0,
@@ -26,7 +28,23 @@ enum {
     CU_TENSOR_MAP_L2_PROMOTION_L2_256B = 3,
     CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0
 };
-enum { SHARED_DEFAULT = 48 * 1024 };
+enum { SHARED_DEFAULT = 48 * 1024, WAITS_SINCE = 90, DRIVER_RECORDS = 12030 };
+
+/* From cuda.h: CUlaunchAttribute, CUlaunchConfig. */
+typedef struct {
+    int id;
+    union {
+        int is;
+        unsigned char all[64];
+        uint64_t aligned;
+    } value;
+} LaunchAttribute;
+typedef struct {
+    unsigned grid[3], block[3], shared_bytes;
+    void *stream;
+    LaunchAttribute *attribute;
+    unsigned n;
+} LaunchConfig;
 
 /* What waits at the gate (time, below) goes on. */
 static void open_gate(igrt_cu *cu)
@@ -181,6 +199,15 @@ igrt_status igrt_cu_module(igrt_cu *cu, const void *image, void **module, char *
     return IGRT_ERR_BUILD;
 }
 
+/* Does the kernel wait for those before it, and can the driver begin it before they have ended? */
+static int waits(igrt_cu *cu, void *kernel)
+{
+    int compiled = 0, driver = 0;
+    return cu->cuLaunchKernelEx && !cu->cuDriverGetVersion(&driver) && driver >= DRIVER_RECORDS &&
+           !cu->cuFuncGetAttribute(&compiled, CU_FUNC_ATTRIBUTE_PTX_VERSION, kernel) &&
+           compiled >= WAITS_SINCE;
+}
+
 igrt_status igrt_cu_kernel(igrt_cu *cu, void *module, const char *name, unsigned shared_bytes,
                            void **kernel)
 {
@@ -191,6 +218,8 @@ igrt_status igrt_cu_kernel(igrt_cu *cu, void *module, const char *name, unsigned
     if (!e && shared_bytes > SHARED_DEFAULT)
         e = cu->cuFuncSetAttribute(*kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                    (int)shared_bytes);
+    if (!e)
+        cu->overlaps = waits(cu, *kernel);
     return check(cu, e);
 }
 
@@ -240,6 +269,16 @@ igrt_status igrt_cu_launch(igrt_cu *cu, void *kernel, const unsigned grid[3],
     if (enter(cu))
         return IGRT_ERR_DEVICE;
     int e = begin_time(cu);
+    if (!e && cu->overlaps) {
+        LaunchAttribute early = {CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, {1}};
+        const LaunchConfig how = {{grid[0], grid[1], grid[2]},
+                                  {block[0], block[1], block[2]},
+                                  shared_bytes,
+                                  cu->stream,
+                                  &early,
+                                  1};
+        return check(cu, cu->cuLaunchKernelEx(&how, kernel, args, NULL));
+    }
     if (!e)
         e = cu->cuLaunchKernel(kernel, grid[0], grid[1], grid[2], block[0], block[1], block[2],
                                shared_bytes, cu->stream, args, NULL);

@@ -38,6 +38,8 @@ typedef igrt_cu_ptr igrt_cu_mem; /* memory, or a place in it */
     X(cuModuleUnload, "cuModuleUnload", (void *))                                                  \
     X(cuModuleGetFunction, "cuModuleGetFunction", (void **, void *, const char *))                 \
     X(cuFuncSetAttribute, "cuFuncSetAttribute", (void *, int, int))                                \
+    X(cuFuncGetAttribute, "cuFuncGetAttribute", (int *, int, void *))                              \
+    X(cuDriverGetVersion, "cuDriverGetVersion", (int *))                                           \
     X(cuMemAlloc, "cuMemAlloc_v2", (igrt_cu_ptr *, size_t))                                        \
     X(cuMemFree, "cuMemFree_v2", (igrt_cu_ptr))                                                    \
     X(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2", (igrt_cu_ptr, const void *, size_t, void *))      \
@@ -62,6 +64,7 @@ typedef igrt_cu_ptr igrt_cu_mem; /* memory, or a place in it */
 
 /* Entry points of drivers since 12.0: NULL where there are none. */
 #define IGRT_CU_NEWER(X)                                                                    \
+    X(cuLaunchKernelEx, "cuLaunchKernelEx", (const void *, void *, void **, void **))       \
     X(cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled",                                     \
       (void *, int, unsigned, void *, const uint64_t *, const uint64_t *, const unsigned *, \
        const unsigned *, int, int, int, int))                                               \
@@ -80,7 +83,8 @@ typedef struct igrt_cu {
     igrt_cu_ptr gate_at;
     uint32_t gate_value;
     int device, owns_context, owns_stream;
-    int error; /* CUresult of the last call that failed; 0 if the driver itself is missing */
+    int overlaps; /* kernels wait for what was enqueued before them: a launch need not */
+    int error;    /* CUresult of the last call that failed; 0 if the driver itself is missing */
 #define IGRT_X(name, symbol, parameters) int(*name) parameters;
     IGRT_CU_FUNCTIONS(IGRT_X)
     IGRT_CU_NEWER(IGRT_X)
@@ -109,7 +113,9 @@ void igrt_cu_close(igrt_cu *cu);
 igrt_status igrt_cu_module(igrt_cu *cu, const void *image, void **module, char *log,
                            size_t log_bytes);
 
-/* A kernel; shared_bytes of dynamic shared memory beyond 48 KB are allowed for here. */
+/* A kernel; shared_bytes of dynamic shared memory beyond 48 KB are allowed for here. One that is compiled for sm_90 or later begins with
+ * griddepcontrol.wait: from now on launches begin when the kernel before ends, not when its end is known (programmatic dependent launch),
+ * where the driver records that (12.3 and later). */
 igrt_status igrt_cu_kernel(igrt_cu *cu, void *module, const char *name, unsigned shared_bytes,
                            void **kernel);
 

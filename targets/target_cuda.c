@@ -13,6 +13,7 @@ const Target target_cuda = {
     .item = "threadIdx.x",
     .local_word = "__shared__ __align__(16) ",
     .barrier = "__syncthreads();",
+    .begin = "igrt_after_others();",
     .items = 1024,
     .shared = 48 << 10,
     .shared_static = 48 << 10,
@@ -25,7 +26,11 @@ const Target target_cuda = {
     .float_suffix = "f",
     .spelling = c_spelling,
     .runtime = "igrt_cu",
-    .pragma = "",
+    .pragma = "/* Kernels before this one are done, and what they have written is there: a launch "
+              "may begin earlier (igrt_cu_launch). */\n"
+              "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900\n"
+              "#define igrt_after_others() asm volatile(\"griddepcontrol.wait;\" ::: \"memory\")\n"
+              "#else\n#define igrt_after_others() ((void)0)\n#endif\n\n",
     .prologue =
         "#ifdef __CUDACC_RTC__\n"
         "typedef signed char int8_t;\ntypedef unsigned char uint8_t;\ntypedef short int16_t;\n"

@@ -58,6 +58,20 @@ MAKE(cuModuleLoadDataEx, AND const void *image AND unsigned n AND int *option AN
 CALL(cuModuleUnload, void *module)
 MAKE(cuModuleGetFunction, AND void *module AND const char *name)
 CALL(cuFuncSetAttribute, void *function, int what, int value)
+int cuFuncGetAttribute(int *value, int what, void *function);
+int cuFuncGetAttribute(int *value, int what,
+                       void *function) /* $CUDA_STUB_PTX: what it is compiled for */
+{
+    const char *ptx = getenv("CUDA_STUB_PTX");
+    *value = what == 5 && ptx ? atoi(ptx) : 0;
+    return 0;
+}
+int cuDriverGetVersion(int *version);
+int cuDriverGetVersion(int *version)
+{
+    *version = 13000;
+    return 0;
+}
 
 int cuMemAlloc_v2(uint64_t *memory, size_t bytes);
 int cuMemAlloc_v2(uint64_t *memory, size_t bytes)
@@ -80,6 +94,20 @@ CALL(cuTensorMapEncodeTiled, void *map, int type, unsigned rank, void *memory,
      int interleave, int swizzle, int promotion, int fill)
 CALL(cuLaunchKernel, void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
      unsigned bz, unsigned shared, void *stream, void **args, void **extra)
+/* Written down as early if it may begin before what is enqueued ends. */
+int cuLaunchKernelEx(const void *config, void *f, void **args, void **extra);
+int cuLaunchKernelEx(const void *config, void *f, void **args, void **extra)
+{
+    const struct {
+        unsigned grid[3], block[3], shared;
+        void *stream;
+        const int *attribute;
+        unsigned n;
+    } *c = config;
+    const int early =
+        c->grid[0] && c->block[0] && c->n == 1 && c->attribute[0] == 6 && c->attribute[2] == 1;
+    return called(early ? "cuLaunchKernelEx early" : "cuLaunchKernelEx");
+}
 MAKE(cuEventCreate, AND unsigned flags)
 CALL(cuEventRecord, void *event, void *stream)
 CALL(cuEventSynchronize, void *event)

@@ -171,6 +171,13 @@ def cuda(ingot, work):
     status, (init, *runs, end) = calls(program, stub, work, CUDA_STUB_FAIL="cuGraphInstantiateWithFlags")
     want(status == 16 and init.count("cuMemFree") == init.count("cuMemAlloc"), f"init that fails: status {status}, {init}")
 
+    # kernels that wait by themselves: launches begin early
+    status, (init, *runs, end) = calls(program, stub, work, CUDA_STUB_PTX="90")
+    want(status == 0 and init.count("cuLaunchKernelEx early") == launches and "cuLaunchKernel" not in init, f"kernels for sm_90: {init}")
+    want("griddepcontrol.wait" in (program.parent / "model_kernels.cu").read_text(), "kernels that do not wait")
+    status, (init, *runs, end) = calls(program, stub, work, CUDA_STUB_PTX="80")
+    want(status == 0 and init.count("cuLaunchKernel") == launches, f"kernels for sm_80: {init}")
+
     # several images: the next one where the driver does not take one
     program = build(ingot, model, "cuda", CUDA.replace("{IN}", "{.x = 0}").replace("{OUT}", "{.y = 0}"), work)
     status, (init, *runs, end) = calls(program, stub, work, CUDA_STUB_FAIL="cuModuleLoadDataEx")
