@@ -110,10 +110,13 @@ static Node *longer(Rewrite *r, Node *n, int axis, int64_t more, Behind *behind)
         if (x->shape[axis] == n->shape[axis])
             x = longer(r, x, axis, more, behind);
         return x ? ingot_expand(c, x, n->rank, dims) : NULL;
-    case OP_RESHAPE:
-        axis = axis_below(n, axis);
-        x = axis >= 0 ? longer(r, n->src[0], axis, more, behind) : NULL;
+    case OP_RESHAPE: {
+        const int below = axis_below(n, axis);
+        if (below < 0 || n->src[0]->shape[below] != n->shape[axis]) /* it is a part of one */
+            return NULL;
+        x = longer(r, n->src[0], below, more, behind);
         return x ? ingot_reshape(c, x, n->rank, dims) : NULL;
+    }
     case OP_PERMUTE: {
         int perm[INGOT_MAX_RANK];
         for (int i = 0; i < n->rank; i++)

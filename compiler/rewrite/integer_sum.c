@@ -87,18 +87,30 @@ static bool size_before(Node *n, int axis, int64_t *size)
     return true;
 }
 
-/* Which axis of the reshaped tensor is this axis of its source? -1: none. */
-static int reshaped_axis(Node *move, int axis)
+/* Which axes of the reshaped tensor are this axis of its source: one or, where it is taken apart (groups), n of them?  The first; -1: none. */
+static int reshaped_axes(Node *move, int axis, int *n)
 {
-    int64_t before, here;
+    int64_t before, here, size, part;
     Node *x = move->src[0];
+    int i = 0;
+    *n = 1;
     if (!size_before(x, axis, &before))
         return -1;
-    for (int i = 0; i < move->rank; i++)
-        if (size_before(move, i, &here) && here == before && move->shape[i] == x->shape[axis] &&
-            !idx_is(move->shape[i], 1))
-            return i;
-    return -1;
+    while (i < move->rank &&
+           !(size_before(move, i, &here) && here == before && !idx_is(move->shape[i], 1)))
+        i++;
+    if (i == move->rank)
+        return -1;
+    if (move->shape[i] == x->shape[axis])
+        return i;
+    if (!idx_value(x->shape[axis], &size) || size < 1)
+        return -1;
+    for (*n = 0; size > 1; ++*n) {
+        if (i + *n == move->rank || !idx_value(move->shape[i + *n], &part) || size % part)
+            return -1;
+        size /= part;
+    }
+    return i;
 }
 
 /* And of the gathered one: the one whose coordinate it is read with. */
@@ -135,11 +147,13 @@ static Node *moved_compact(Context *c, Node *move, Node *x)
         for (int i = 0; i < x->rank; i++) {
             if (!varies(x, i))
                 continue;
-            int to = move->op == OP_RESHAPE ? reshaped_axis(move, i) : gathered_axis(move, i);
+            int n = 1,
+                to = move->op == OP_RESHAPE ? reshaped_axes(move, i, &n) : gathered_axis(move, i);
             if (to <= last) /* not there, or in another order */
                 return NULL;
-            dims[to] = x->shape[i];
-            last = to;
+            for (int k = to; k < to + n; k++)
+                dims[k] = n > 1 ? move->shape[k] : x->shape[i];
+            last = to + n - 1;
         }
         return ingot_reshape(c, x, move->rank, dims);
     default: return is_one_number(x) ? ingot_reshape(c, x, move->rank, dims) : NULL;
