@@ -156,23 +156,24 @@ static __device__ __forceinline__ void igrt_wgmma_rests(float4 *rests, const flo
                                           igrt_mma_rest(x[i].z), igrt_mma_rest(x[i].w));
 }
 
-/* Of eight terms. */
-#define IGRT_WGMMA_TF32(n, sums, a0, a1, a2, a3, y, ...)                                           \
+/* Of eight terms; ADD: to what is there, or else in its place. */
+#define IGRT_WGMMA_TF32(n, sums, a0, a1, a2, a3, y, add, ...)                                      \
+    template <int ADD>                                                                             \
     static __device__ __forceinline__ void igrt_wgmma_dot_tf32(igrt_wgmma_two<n> *c, igrt_mma_a a, \
                                                                uint64_t b)                         \
     {                                                                                              \
         asm volatile("wgmma.mma_async.sync.aligned.m64n" #n "k8.f32.tf32.tf32 {" sums "}, {" a0    \
-                     ", " a1 ", " a2 ", " a3 "}, " y ", 1, 1, 1;"                                  \
+                     ", " a1 ", " a2 ", " a3 "}, " y ", " add ", 1, 1;"                            \
                      : __VA_ARGS__                                                                 \
-                     : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]), "l"(b));                \
+                     : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]), "l"(b), "n"(ADD));      \
     }
-IGRT_WGMMA_TF32(48, IGRT_0_23, "%24", "%25", "%26", "%27", "%28", IGRT_PART_8(0), IGRT_PART_8(8),
-                IGRT_PART_8(16))
-IGRT_WGMMA_TF32(64, IGRT_0_31, "%32", "%33", "%34", "%35", "%36", IGRT_PART_32(0))
-IGRT_WGMMA_TF32(96, IGRT_0_31 ", " IGRT_32_47, "%48", "%49", "%50", "%51", "%52", IGRT_PART_32(0),
-                IGRT_PART_8(32), IGRT_PART_8(40))
-IGRT_WGMMA_TF32(128, IGRT_0_31 ", " IGRT_32_63, "%64", "%65", "%66", "%67", "%68", IGRT_PART_32(0),
-                IGRT_PART_32(32))
+IGRT_WGMMA_TF32(48, IGRT_0_23, "%24", "%25", "%26", "%27", "%28", "%29", IGRT_PART_8(0),
+                IGRT_PART_8(8), IGRT_PART_8(16))
+IGRT_WGMMA_TF32(64, IGRT_0_31, "%32", "%33", "%34", "%35", "%36", "%37", IGRT_PART_32(0))
+IGRT_WGMMA_TF32(96, IGRT_0_31 ", " IGRT_32_47, "%48", "%49", "%50", "%51", "%52", "%53",
+                IGRT_PART_32(0), IGRT_PART_8(32), IGRT_PART_8(40))
+IGRT_WGMMA_TF32(128, IGRT_0_31 ", " IGRT_32_63, "%64", "%65", "%66", "%67", "%68", "%69",
+                IGRT_PART_32(0), IGRT_PART_32(32))
 #undef IGRT_WGMMA_TF32
 
 /* The products before, for which the warpgroup has waited; behind a loop, as below in igrt_wgmma_done(). */
@@ -185,7 +186,6 @@ static __device__ __forceinline__ void igrt_wgmma_add(igrt_wgmma_two<N> *c, uint
     for (int i = 0; i < N / 2; i++) {
         asm volatile("" : "+f"(c->part[i]));
         c->v[i] += c->part[i];
-        c->part[i] = 0.0f;
     }
 }
 
@@ -215,15 +215,16 @@ igrt_wgmma_dot_tf32x3(igrt_wgmma_two<N> *c, igrt_wgmma_operand a, igrt_wgmma_ope
     igrt_wgmma_add(c, tokens, iteration, depth);
     const igrt_wgmma_operand rest = igrt_wgmma_lines(rests);
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+    igrt_wgmma_dot_tf32<0>(c, low[0], b);
+#pragma unroll
+    for (int i = 1; i < 4; i++)
+        igrt_wgmma_dot_tf32<1>(c, low[i], b + 2 * i);
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        igrt_wgmma_dot_tf32(c, low[i], b + 2 * i);
+        igrt_wgmma_dot_tf32<1>(c, high[i], rest + 2 * i);
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        igrt_wgmma_dot_tf32(c, high[i], rest + 2 * i);
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        igrt_wgmma_dot_tf32(c, high[i], b + 2 * i);
+        igrt_wgmma_dot_tf32<1>(c, high[i], b + 2 * i);
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 #undef IGRT_PART_32
