@@ -368,11 +368,12 @@ static void bring(Build *q, Node *n, bool async)
         return;
     }
     int gate = node_is_const_i(from->src[1], 1) ? -1 : code_value(q, from->src[1]).at;
+    const int whole = store_whole(n) ? code_value(q, store_whole(n)).at : -1;
     Operand to = code_value(q, n->src[3]), at = code_value(q, from->src[2]);
     Do *d = code_add_from(q, DO_BRING, (Operand){0, (int)store_chunk(n), code_type(n->dtype)}, to);
     d->in[1] = at.at;
     d->in[2] = gate;
-    d->in[3] = store_whole(n) ? code_value(q, store_whole(n)).at : -1;
+    d->in[3] = whole;
     d->arg = code_buffer_of(n)->arg.i;
     d->from = (int)code_buffer_of(from)->arg.i;
     d->part = async;

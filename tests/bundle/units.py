@@ -143,7 +143,8 @@ def mma(ingot, work):
               (model(work / "window.onnx", H, [1, 32, 9, 9], H, window, [1, 32, 5, 5], [halves(rng, 32, 32, 3, 3)], more), "f32", "mma.f16", 1),
               (model(work / "single.onnx", F, [70, 72], F, product, [70, 40], [single]), "tf32", "mma.tf32", 1),
               (model(work / "narrow.onnx", F, [70, 72], F, product, [70, 40], [single]), "f16", "mma.f16", 0),
-              (model(work / "rows.onnx", H, [72, 64], H, rows, [72, 40], [halves(rng, 64, 53), named(halves(rng, 53, 40), "v")]), "f32", "mma.f16", 2)]
+              (model(work / "rows.onnx", H, [72, 64], H, rows, [72, 40], [halves(rng, 64, 53), named(halves(rng, 53, 40), "v")]), "f32", "mma.f16", 2),
+              (model(work / "blocks.onnx", H, [72, 64], H, rows, [72, 40], [halves(rng, 64, 518), named(halves(rng, 518, 40), "v")]), "f32", "mma.f16", 2)]
     told, sched = [], work / "opts.sched"
     for path, how, unit, least in models:
         first, again = work / path.stem, work / f"{path.stem}2"
