@@ -178,8 +178,8 @@ void sched_print_kernels(StrBuf *, const Plan *);
  * this step, not for every one of its kernel. */
 void sched_print_step(StrBuf *, const Plan *, const Step *, bool only, int nopt, const Opt *opts,
                       const Layout *const *layout);
-/* An entry that says this layout of an argument, and leaves the rest to the compiler. */
-void sched_print_layout(StrBuf *, const Plan *, const Step *, int arg, const Layout *);
+/* An entry that says this layout of an argument, and leaves the rest to the compiler; only: as above. */
+void sched_print_layout(StrBuf *, const Plan *, const Step *, bool only, int arg, const Layout *);
 /* values.c: values of the graph that can be computed in another way than the graph has it. */
 typedef struct {
     Node *node;

@@ -56,10 +56,58 @@ static Layout with_last(const Buffer *b, const Layout *l, int axis)
 typedef struct {
     Arena *a;
     const Plan *p;
-    Map seen; /* kernels by key */
+    const Step **step; /* kernels whose choices are recorded */
+    int nstep;
     Alternative *out;
     int n;
 } Others;
+
+static void gather_steps(Others *x, const Block *b)
+{
+    for (int i = 0; i < b->n; i++) {
+        const Step *s = b->step[i];
+        if (s->kernel && s->choice && !s->choice->copy)
+            vec_push(x->a, x->step, x->nstep, s);
+        gather_steps(x, &s->body);
+        gather_steps(x, &s->other);
+    }
+}
+
+/* Is the layout of this argument its kernel's to choose, and is it this one? */
+static bool chooses(const Step *s, int arg, const Layout *l)
+{
+    const Choice *c = s->choice;
+    return arg < c->narg && arg < s->nbuf && c->arg[arg].owned && s->kernel->args[arg].written &&
+           s->bufs[arg]->kind == BUF_ARENA && (!l || layout_equal(&c->arg[arg].layout, l));
+}
+
+/* For all steps of the kernel, or for each that chooses. */
+static char *print_entries(const Others *x, const Step *first, int arg, const Layout *then)
+{
+    const Layout *now = &first->choice->arg[arg].layout;
+    int nchoose = 0;
+    StrBuf sb = {0};
+    for (int i = 0; i < x->nstep; i++)
+        nchoose += x->step[i]->choice->key == first->choice->key && chooses(x->step[i], arg, now);
+    const bool all = nchoose == first->choice->of;
+    for (int i = 0; i < x->nstep; i++) {
+        const Step *s = x->step[i];
+        if (all ? s == first : s->choice->key == first->choice->key && chooses(s, arg, now))
+            sched_print_layout(&sb, x->p, s, !all, arg, then);
+    }
+    char *text = arena_strdup(x->a, sb.data);
+    sb_free(&sb);
+    return text;
+}
+
+static char *layout_text(Arena *a, const Layout *l)
+{
+    StrBuf sb = {0};
+    layout_print(&sb, l);
+    char *text = arena_strdup(a, sb.data + 1);
+    sb_free(&sb);
+    return text;
+}
 
 static void add_layout(Others *x, const Step *s, int arg)
 {
@@ -68,42 +116,28 @@ static void add_layout(Others *x, const Step *s, int arg)
     if (axis < 0)
         return;
     const Layout then = with_last(s->bufs[arg], now, axis);
-    StrBuf sb = {0}, was = {0}, is = {0};
-    sched_print_layout(&sb, x->p, s, arg, &then);
-    layout_print(&was, now);
-    layout_print(&is, &then);
-    Alternative one = {.key = s->choice->key,
-                       .is = arena_strdup(x->a, was.data + 1),
-                       .then = arena_strdup(x->a, is.data + 1),
-                       .line = arena_strdup(x->a, sb.data),
-                       .origin = s->norigin ? s->origins[0] : NULL};
+    const Alternative one = {.key = s->choice->key,
+                             .is = layout_text(x->a, now),
+                             .then = layout_text(x->a, &then),
+                             .line = print_entries(x, s, arg, &then),
+                             .origin = s->norigin ? s->origins[0] : NULL};
     vec_push(x->a, x->out, x->n, one);
-    sb_free(&sb);
-    sb_free(&was);
-    sb_free(&is);
-}
-
-static void add_block(Others *x, const Block *b)
-{
-    for (int i = 0; i < b->n; i++) {
-        const Step *s = b->step[i];
-        const Choice *c = s->kernel ? s->choice : NULL;
-        const bool fresh = c && !c->copy && !map_get(&x->seen, c->key);
-        if (fresh)
-            map_put(&x->seen, c->key, (void *)(uintptr_t)s);
-        for (int j = 0; fresh && j < c->narg && j < s->nbuf; j++)
-            if (c->arg[j].owned && s->kernel->args[j].written && s->bufs[j]->kind == BUF_ARENA)
-                add_layout(x, s, j);
-        add_block(x, &s->body);
-        add_block(x, &s->other);
-    }
 }
 
 int plan_other_layouts(Arena *a, const Plan *p, Alternative **out)
 {
     Others x = {.a = a, .p = p};
-    add_block(&x, &p->main);
-    map_free(&x.seen);
+    Map seen = {0}; /* kernels whose argument was looked at, by key */
+    gather_steps(&x, &p->main);
+    for (int i = 0; i < x.nstep; i++)
+        for (int j = 0; j < x.step[i]->nbuf; j++) {
+            const uint64_t key = x.step[i]->choice->key + (uint64_t)j;
+            if (!chooses(x.step[i], j, NULL) || map_get(&seen, key))
+                continue;
+            map_put(&seen, key, (void *)(uintptr_t)x.step[i]);
+            add_layout(&x, x.step[i], j);
+        }
+    map_free(&seen);
     *out = x.out;
     return x.n;
 }

@@ -238,9 +238,10 @@ void sched_print_step(StrBuf *sb, const Plan *p, const Step *s, bool only, int n
     print_opts(sb, nopt, opts);
 }
 
-void sched_print_layout(StrBuf *sb, const Plan *p, const Step *s, int arg, const Layout *l)
+void sched_print_layout(StrBuf *sb, const Plan *p, const Step *s, bool only, int arg,
+                        const Layout *l)
 {
-    print_choice_head(sb, s, s->choice, false);
+    print_choice_head(sb, s, s->choice, only);
     print_arg(sb, p->c, s, arg, false, l);
     sb_puts(sb, "  auto\n");
 }

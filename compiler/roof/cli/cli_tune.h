@@ -39,9 +39,9 @@ typedef struct {
     TuneKernel **order; /* those that are asked for, the dearest first */
     int n;
     double deadline;
-    Decision *decision; /* that were close */
-    int ndecision;
-    const volatile sig_atomic_t *stopped;                    /* by the user */
+    Decision *decision;                   /* that were close */
+    int ndecision, ndecided;              /* of these the first ones, by rounds before */
+    const volatile sig_atomic_t *stopped; /* by the user */
     Spent began, preparing, variants, decisions, confirming; /* when it began; what went there */
 } Tune;
 
@@ -55,12 +55,8 @@ bool network_times(const Tune *, const char *entry, double *ms, int n);
 ingot_status network_write(const char *file, const StrBuf *);
 /* The program by a file of decisions. */
 ingot_status network_build(Tune *, const char *file, const char **entry);
-/* Milliseconds of a run, the least of several turns: of the program as it is, and of another one; noise: by what share even
- * and odd turns of one differ. */
-ingot_status network_compare(const Tune *, const char *entry, double *was, double *is,
-                             double *noise);
-/* Of two times of one thing. */
-double share_apart(const double *two);
+/* Milliseconds of a run, the least of several turns: of the program as it is, and of another one. */
+ingot_status network_compare(const Tune *, const char *entry, double *was, double *is);
 /* Another program's results are those of the one as it is, but for how sums are rounded; else INGOT_DIFFERS, after a message. */
 ingot_status network_right(const Tune *, const char *entry);
 /* A file of these lines for the target. */

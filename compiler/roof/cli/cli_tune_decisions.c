@@ -9,6 +9,7 @@
  *     what is faster, by more       goes into the network together: its kernels are compared with their naive form, and the network has to
  *     than the noise                be faster as a whole
  *
+ * Then again, from the plan that this gives: of decisions that change the same kernels the best is taken first.
  * The database knows both sets of kernels and their times: equal places are timed once, in whatever network, and a search that was
  * cut off goes on. */
 #include <math.h>
@@ -18,7 +19,7 @@
 #include "cli_tune.h"
 #include "inspect.h"
 
-enum { TURNS = 6 };
+enum { TURNS = 6, ROUNDS = 4 };
 #define CLOSE 4.0    /* times: how far apart two estimates may be */
 #define FAR 1.6      /* by the estimate of kernels, as in search.c */
 #define GAIN 0.03    /* of these kernels: less is noise */
@@ -152,6 +153,14 @@ static bool add_decision(const Steps *base, const Alternative *x)
     return true;
 }
 
+/* Does the plan's file speak of it already? */
+static bool is_said(const Tune *t, const Alternative *x)
+{
+    const char *head = arena_printf(t->a, "%.*s %016llx ", (int)strcspn(x->line, " "), x->line,
+                                    (unsigned long long)x->key);
+    return t->t.values && strstr(t->t.values, head);
+}
+
 static ingot_status find_decisions(const Steps *base, double end)
 {
     Tune *t = base->t;
@@ -160,10 +169,7 @@ static ingot_status find_decisions(const Steps *base, double end)
                       plan_other_layouts(t->a, t->plan, &of[1])};
     for (int i = 0; i < 2; i++)
         for (int j = 0; j < n[i] && (t->o->budget <= 0 || seconds_now() < end); j++) {
-            const char *key =
-                arena_printf(t->a, "value %016llx ", (unsigned long long)of[i][j].key);
-            const bool said = t->t.values && strstr(t->t.values, key);
-            if (!said && !add_decision(base, &of[i][j]))
+            if (!is_said(t, &of[i][j]) && !add_decision(base, &of[i][j]))
                 return ingot_context_status(t->m.c);
         }
     return INGOT_OK;
@@ -229,23 +235,42 @@ static double sum_put(const Decision *d, const Steps *of, const double *ms)
     return sum;
 }
 
-/* Both networks in turns; even and odd ones tell the noise. */
+/* Two times of one thing: the noise. */
+static double share_apart(const double *two)
+{
+    const double least = two[0] < two[1] ? two[0] : two[1];
+    return least > 0 ? fabs(two[0] - two[1]) / least : 1;
+}
+
+/* Of all steps of two programs, which run in turns: the least of even and of odd ones. */
+typedef struct {
+    double *was[2], *is[2];
+} Turns;
+
+static ingot_status run_turns(Tune *t, int nwas, const char *entry, int nis, Turns *of)
+{
+    for (int i = 0; i < 2; i++) {
+        of->was[i] = NEWN(t->a, double, nwas + 1);
+        of->is[i] = NEWN(t->a, double, nis + 1);
+    }
+    const int lock = database_lock(t->d); /* tuners take turns at timing */
+    bool good = true;
+    for (int i = 0; i < TURNS && good; i++)
+        good = network_times(t, t->s.entry, of->was[i % 2], nwas) &&
+               network_times(t, entry, of->is[i % 2], nis);
+    database_unlock(t->d, lock);
+    return good ? INGOT_OK : complain(INGOT_TOOL, "%s: the compiled model failed", t->o->model);
+}
+
 static ingot_status time_decisions(const Steps *base, const Steps *all, const char *entry,
                                    Decision *const *d, int n)
 {
     Tune *t = base->t;
-    double *was[2], *is[2];
-    for (int i = 0; i < 2; i++) {
-        was[i] = NEWN(t->a, double, base->n + 1);
-        is[i] = NEWN(t->a, double, all->n + 1);
-    }
-    for (int i = 0; i < TURNS; i++)
-        if (!network_times(t, t->s.entry, was[i % 2], base->n) ||
-            !network_times(t, entry, is[i % 2], all->n))
-            return complain(INGOT_TOOL, "%s: the compiled model failed", t->o->model);
-    for (int i = 0; i < n; i++) {
-        const double a[] = {sum_taken(d[i], was[0]), sum_taken(d[i], was[1])},
-                     b[] = {sum_put(d[i], all, is[0]), sum_put(d[i], all, is[1])};
+    Turns of;
+    const ingot_status status = run_turns(t, base->n, entry, all->n, &of);
+    for (int i = 0; i < n && status == INGOT_OK; i++) {
+        const double a[] = {sum_taken(d[i], of.was[0]), sum_taken(d[i], of.was[1])},
+                     b[] = {sum_put(d[i], all, of.is[0]), sum_put(d[i], all, of.is[1])};
         d[i]->was = fmin(a[0], a[1]);
         d[i]->is = fmin(b[0], b[1]);
         d[i]->noise = fmax(share_apart(a), share_apart(b));
@@ -253,7 +278,7 @@ static ingot_status time_decisions(const Steps *base, const Steps *all, const ch
                                   d[i]->noise))
             return complain(INGOT_IO, "ingot tune: %s", database_error(t->d));
     }
-    return INGOT_OK;
+    return status;
 }
 
 /* One network with as many of them as go together; *n: how many. */
@@ -273,11 +298,8 @@ static ingot_status try_some(const Steps *base, Decision **d, int *n)
         *n = *n ? *n : 1;
         if (was == *n)
             status = network_build(t, file, &entry);
-        if (was == *n && status == INGOT_OK) {
-            const int lock = database_lock(t->d); /* tuners take turns at timing */
+        if (was == *n && status == INGOT_OK)
             status = time_decisions(base, &all, entry, d, *n);
-            database_unlock(t->d, lock);
-        }
         plan_free(p);
     }
     return status;
@@ -297,7 +319,7 @@ static bool is_timed(Tune *t, Decision *d)
 static int pick(Tune *t, Decision **out)
 {
     int n = 0;
-    for (int i = 0; i < t->ndecision; i++) {
+    for (int i = t->ndecided; i < t->ndecision; i++) {
         Decision *d = &t->decision[i];
         bool free = !d->far && !is_timed(t, d);
         for (int j = 0; j < n && free; j++)
@@ -322,7 +344,7 @@ static ingot_status time_all(const Steps *base, double end)
     Decision **now = NEWN(t->a, Decision *, t->ndecision + 1);
     double longest = 0;
     int done = 0, all = 0;
-    for (int i = 0; i < t->ndecision; i++)
+    for (int i = t->ndecided; i < t->ndecision; i++)
         all += !t->decision[i].far && !is_timed(t, &t->decision[i]);
     for (int n; (n = pick(t, now)) > 0 && t->o->budget > 0 && !*t->stopped;) {
         const double from = seconds_now();
@@ -352,7 +374,7 @@ static int most_gained_first(const void *a, const void *b)
 static int winners(Tune *t, Decision **out)
 {
     int n = 0, kept = 0;
-    for (int i = 0; i < t->ndecision; i++) {
+    for (int i = t->ndecided; i < t->ndecision; i++) {
         Decision *d = &t->decision[i];
         d->won = is_timed(t, d) && d->is < d->was * (1 - fmax(GAIN, d->noise)) &&
                  d->was - d->is > WORTH * t->network_ms;
@@ -369,17 +391,44 @@ static int winners(Tune *t, Decision **out)
     return kept;
 }
 
-/* Right, and faster as a whole? */
+static double sum_of(const double *ms, int n)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += ms[i];
+    return sum;
+}
+
+/* Faster as a whole?  The sum of all steps, each at its best, tells a thousandth, which whole runs do not on a machine that others use. */
+static ingot_status compare_sums(Tune *t, const char *entry, int nstep, bool *faster)
+{
+    Turns of;
+    const int n = t->plan->nstep;
+    const ingot_status status = run_turns(t, n, entry, nstep, &of);
+    if (status != INGOT_OK)
+        return status;
+    const double a[] = {sum_of(of.was[0], n), sum_of(of.was[1], n)},
+                 b[] = {sum_of(of.is[0], nstep), sum_of(of.is[1], nstep)};
+    const double was = fmin(a[0], a[1]), is = fmin(b[0], b[1]),
+                 noise = fmax(share_apart(a), share_apart(b));
+    *faster = is < was * (1 - fmax(WORTH, noise));
+    say("  decisions of the plan: the steps take %.4g ms for %.4g ms, noise %.4f%s", is, was, noise,
+        *faster ? "" : ": left as the compiler decided");
+    return INGOT_OK;
+}
+
+/* Right, and faster? */
 static ingot_status confirm(Tune *t, const char *lines, bool *good)
 {
-    const char *file = decisions_file(t),
-               *all = arena_printf(t->a, "%s%s", t->t.values ? t->t.values : "", lines);
+    const char *file = decisions_file(t);
     Options o = *t->o;
     Session s = t->s;
-    double was, is, noise;
-    ingot_status status = network_write_lines(t, file, all);
-    if (status == INGOT_OK)
-        status = network_build(t, file, &s.entry);
+    Plan *p = plan_with(t, file, lines);
+    if (!p)
+        return ingot_context_status(t->m.c);
+    const int nstep = p->nstep;
+    plan_free(p);
+    ingot_status status = network_build(t, file, &s.entry);
     o.compile.sched = file;
     o.compile.verbose = 0;
     s.o = &o;
@@ -387,14 +436,7 @@ static ingot_status confirm(Tune *t, const char *lines, bool *good)
         status = verify_beside_naive(&s, "naive");
     if (status == INGOT_OK)
         status = network_right(t, s.entry);
-    if (status == INGOT_OK)
-        status = network_compare(t, s.entry, &was, &is, &noise);
-    if (status != INGOT_OK)
-        return status;
-    *good = is < was * (1 - fmax(WORTH, noise));
-    say("  decisions of the plan: the network takes %.4g ms for %.4g ms%s", is, was,
-        *good ? "" : ": left as the compiler decided");
-    return status;
+    return status == INGOT_OK ? compare_sums(t, s.entry, nstep, good) : status;
 }
 
 static const char *with_comments(const Tune *t, Decision *const *d, int n)
@@ -408,36 +450,67 @@ static const char *with_comments(const Tune *t, Decision *const *d, int n)
     return text;
 }
 
-ingot_status network_decisions(Tune *t)
+/* Whether the winners, if there are any, stand as a whole; what the database knows of it is not timed again. */
+static ingot_status take_winners(Tune *t, bool *took)
 {
-    Steps base = steps_of(t, t->plan);
-    base.ms = NEWN(t->a, double, base.n + 1);
-    if (!network_times(t, t->s.entry, base.ms, base.n))
-        return complain(INGOT_TOOL, "%s: the compiled model failed", t->o->model);
-    const double began = seconds_now(), end = began + SHARE * (t->deadline - began);
-    ingot_status status = find_decisions(&base, end);
-    if (status == INGOT_OK && t->ndecision) {
-        qsort(t->decision, (size_t)t->ndecision, sizeof *t->decision, hopeful_first);
-        status = time_all(&base, end);
-    }
-    Decision **won = NEWN(t->a, Decision *, t->ndecision + 1);
-    const int n = status == INGOT_OK ? winners(t, won) : 0;
-    if (!n)
-        return status;
     static const char kept[] = "# decisions that stand", none[] = "# decisions that do not";
+    Decision **won = NEWN(t->a, Decision *, t->ndecision + 1);
+    const int n = winners(t, won);
+    if (!n)
+        return INGOT_OK;
     const char *lines = lines_of(t, won, n), *key = network_key(t, "decisions, ", lines),
                *known = database_outcome(t->d, t->a, key);
-    bool good = known && !strcmp(known, kept);
+    ingot_status status = INGOT_OK;
+    *took = known && !strcmp(known, kept);
     if (!known)
-        status = confirm(t, lines, &good);
-    if (!known && status == INGOT_OK && !database_keep_outcome(t->d, key, good ? kept : none))
+        status = confirm(t, lines, took);
+    if (!known && status == INGOT_OK && !database_keep_outcome(t->d, key, *took ? kept : none))
         return complain(INGOT_IO, "ingot tune: %s", database_error(t->d));
     for (int i = 0; i < n; i++)
-        won[i]->dropped = !good;
-    if (status != INGOT_OK || !good)
+        won[i]->dropped = !*took;
+    if (status != INGOT_OK || !*took)
         return status;
     return network_take(
         t, arena_printf(t->a, "%s%s", t->t.values ? t->t.values : "", with_comments(t, won, n)));
+}
+
+/* Of the rounds before, what was decided so is told at the end. */
+static void forget_others(Tune *t)
+{
+    int n = 0;
+    for (int i = 0; i < t->ndecision; i++)
+        if (t->decision[i].won && !t->decision[i].dropped)
+            t->decision[n++] = t->decision[i];
+    t->ndecided = t->ndecision = n;
+}
+
+/* From the plan as it is now; *took: it became another one. */
+static ingot_status search_round(Tune *t, double end, bool *took)
+{
+    Steps base = steps_of(t, t->plan);
+    base.ms = NEWN(t->a, double, base.n + 1);
+    forget_others(t);
+    if (!network_times(t, t->s.entry, base.ms, base.n))
+        return complain(INGOT_TOOL, "%s: the compiled model failed", t->o->model);
+    ingot_status status = find_decisions(&base, end);
+    const int n = t->ndecision - t->ndecided;
+    if (status == INGOT_OK && n) {
+        qsort(t->decision + t->ndecided, (size_t)n, sizeof *t->decision, hopeful_first);
+        status = time_all(&base, end);
+    }
+    return status == INGOT_OK ? take_winners(t, took) : status;
+}
+
+ingot_status network_decisions(Tune *t)
+{
+    const double began = seconds_now(), end = began + SHARE * (t->deadline - began);
+    ingot_status status = INGOT_OK;
+    bool took = true;
+    for (int i = 0; i < ROUNDS && took && status == INGOT_OK; i++) {
+        took = false;
+        status = search_round(t, end, &took);
+    }
+    return status;
 }
 
 /* ---- --explain ------------------------------------------------------------------------------------------ */

@@ -255,7 +255,7 @@ static ingot_status confirm(Blocks *b)
 {
     Tune *t = b->t;
     const char *file = arena_printf(t->a, "%s/best.sched", t->dir), *entry;
-    double was, is, noise;
+    double was, is;
     for (int i = 0; i < 2 && winners(b); i++) { /* with all of them, then without those that lost */
         ingot_status status = write_plan(b, file, false);
         if (status == INGOT_OK)
@@ -263,7 +263,7 @@ static ingot_status confirm(Blocks *b)
         if (status == INGOT_OK && !i)
             status = drop_losers(b, entry);
         else if (status == INGOT_OK)
-            status = network_compare(t, entry, &was, &is, &noise);
+            status = network_compare(t, entry, &was, &is);
         if (status != INGOT_OK)
             return status;
     }

@@ -2,7 +2,6 @@
  *
  * A candidate that wins in a loop of its own may lose among the others.  Both programs, with the compiler's own choices and
  * with the winners, run in turns, and of each kernel the times of its steps are compared. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -190,22 +189,12 @@ static bool bench(const Tune *t, const char *entry, double *ms)
     return took > 0;
 }
 
-double share_apart(const double *two)
+ingot_status network_compare(const Tune *t, const char *entry, double *was, double *is)
 {
-    const double least = two[0] < two[1] ? two[0] : two[1];
-    return least > 0 ? fabs(two[0] - two[1]) / least : 1;
-}
-
-ingot_status network_compare(const Tune *t, const char *entry, double *was, double *is,
-                             double *noise)
-{
-    double of[2][2] = {{0}}; /* program, turns that are even and odd */
+    *was = *is = 0;
     for (int i = 0; i < BENCHES; i++)
-        if (!bench(t, t->s.entry, &of[0][i % 2]) || !bench(t, entry, &of[1][i % 2]))
+        if (!bench(t, t->s.entry, was) || !bench(t, entry, is))
             return complain(INGOT_TOOL, "%s: the tuned model failed", t->o->model);
-    *was = fmin(of[0][0], of[0][1]);
-    *is = fmin(of[1][0], of[1][1]);
-    *noise = fmax(share_apart(of[0]), share_apart(of[1]));
     return INGOT_OK;
 }
 
@@ -292,11 +281,11 @@ static ingot_status confirm(Tune *t, StrBuf *text)
             status = drop_losers(t, entry, &dropped);
     }
     if (status == INGOT_OK && winners(t) && !t->o->remote) {
-        double was, is, noise;
+        double was, is;
         if (dropped)
             status = build_tuned(t, file, &entry);
         if (status == INGOT_OK)
-            status = network_compare(t, entry, &was, &is, &noise);
+            status = network_compare(t, entry, &was, &is);
         if (status == INGOT_OK)
             say("  the network: %.4g ms for %.4g ms, %.3f times as fast", is, was, was / is);
         for (int i = 0; i < t->t.n && status == INGOT_OK && is > was * (1 + 2 * NOISE); i++)

@@ -8,7 +8,7 @@
 
 #include "cli_tune.h"
 
-/* What a build tries for all values at once. */
+/* What a build tries for all values at once, in this order as far as there is time. */
 static const char *const way_name[] = {
     "direct",
 #define VARIANT(name, op, function, time) name,
@@ -190,7 +190,7 @@ static ingot_status search_ways(Tune *t, const char **lines)
 {
     Ways w = {.t = t};
     const char *file = arena_printf(t->a, "%s/variants.sched", t->dir), *entry;
-    double was, is, noise, began = seconds_now(), built = 0;
+    double was, is, began = seconds_now(), built = 0;
     *lines = "";
     w.n = plan_variants(t->a, t->plan, &w.value);
     find_groups(&w);
@@ -213,7 +213,7 @@ static ingot_status search_ways(Tune *t, const char **lines)
     if (status == INGOT_OK)
         status = network_right(t, entry);
     if (status == INGOT_OK)
-        status = network_compare(t, entry, &was, &is, &noise);
+        status = network_compare(t, entry, &was, &is);
     if (status != INGOT_OK)
         return status;
     bool faster = is < was * (1 - WORTH);

@@ -1,4 +1,5 @@
 /* tuned.c - the outcome of a search as a .sched file (docs/sched.md): only what differs from the heuristic. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,14 +33,18 @@ static void print_kernel(StrBuf *sb, const Tuning *t, const TuneKernel *k)
     }
 }
 
-/* Whether an entry for all kernels of the key was written. */
-static bool is_said(const Tuning *t, const char *key)
+/* Whether an entry was written for the kernels that this one speaks of: "KEY [only I of N] ..". */
+static bool is_said(const Tuning *t, const char *entry)
 {
+    char *end;
+    const uint64_t key = strtoull(entry, &end, 16);
+    int nth = -1;
     bool said = false;
+    (void)sscanf(end, " only %d", &nth);
     for (int i = 0; i < t->n && !said; i++)
         for (int j = 0; j < t->kernel[i]->nstep && t->kernel[i]->best && !said; j++) {
             const Choice *c = t->kernel[i]->step[j]->choice;
-            said = c->key == strtoull(key, NULL, 16) && speaks_for_all(t->kernel[i], c);
+            said = c->key == key && !c->copy && (c->nth == nth || speaks_for_all(t->kernel[i], c));
         }
     return said;
 }
