@@ -176,13 +176,15 @@ static void emit_wait(Lin *q, int depth)
 }
 
 /* Those of a later one begin, into the place that all have read in the iteration before: where the loops inside, if this stands in any,
- * are at their first iteration. */
+ * are at their last iteration. All warps have just come from a barrier in the first one, and have nothing to multiply yet but what they
+ * kept: copies would keep them from loading more. */
 static void emit_later(Lin *q, Node *const *inside, int n, uint64_t open, int depth)
 {
     const Tile *t = q->l->tile;
     Node *later = idx_add(q->c, t->ahead_of, idx(q->c, t->depth - 1)), *zero = idx(q->c, 0);
     for (int i = 0; i < n; i++)
-        zero = idx_add(q->c, zero, inside[i]);
+        zero = idx_add(q->c, zero,
+                       idx_sub(q->c, inside[i], idx_add(q->c, inside[i]->src[0], idx(q->c, -1))));
     Stmt *s = lin_add(q, STMT_LOOP, t->ahead, depth);
     s->zero = n ? zero : NULL;
     s->from = later;

@@ -22,6 +22,7 @@ typedef struct {
 } Model;
 
 static const Model halves = {INGOT_F16, 64, 48, 64, 0, false, "cuda:sm_80"};
+static const Model deep = {INGOT_F16, 64, 48, 128, 0, false, "cuda:sm_80"};
 static const Model halves_turned = {INGOT_F16, 50, 40, 56, 0, true, "cuda:sm_80"};
 static const Model convolution = {INGOT_F16, 8, 16, 32, 3, false, "cuda:sm_90"};
 static const Model singles = {INGOT_F32, 32, 32, 48, 0, false, "cuda:sm_80"};
@@ -240,6 +241,37 @@ static void fragments_ahead(void **state)
     }
 }
 
+/* Copies of a later iteration begin at the last step of this one, behind the barrier: ahead of it others read what they fill. */
+static void copies_of_the_next(void **state)
+{
+    (void)state;
+    Run r = prepare(&deep, early);
+    Linear *l = &r.lk->tile[0];
+    int wait = -1, first = -1, end = -1;
+    for (int i = 0; i < l->n; i++) {
+        const Stmt *s = &l->stmt[i];
+        wait = s->kind == STMT_WAIT ? i : wait;
+        first = s->kind == STMT_LOOP && s->from ? i : first;
+        end = first >= 0 && end < 0 && s->kind == STMT_END && s->node == l->stmt[first].node ? i
+                                                                                             : end;
+    }
+    assert_true(wait >= 0 && wait < first && first < end && l->stmt[first].zero);
+    assert_int_equal(l->stmt[first].zero->lo, -1); /* two steps, the first of which is 1 below */
+    assert_int_equal(l->stmt[first].zero->hi, 0);
+    enum { MOST = 64 };
+    Stmt copies[MOST];
+    const int n = end + 1 - first;
+    assert_true(n <= MOST);
+    l->stmt[first].zero = NULL;
+    memcpy(copies, &l->stmt[first], (size_t)n * sizeof *copies);
+    memmove(&l->stmt[wait + n], &l->stmt[wait], (size_t)(first - wait) * sizeof *copies);
+    memcpy(&l->stmt[wait], copies, (size_t)n * sizeof *copies);
+    const char *fault = run_wrong(&r, prepare(&deep, ""));
+    if (!strstr(fault, "a race: writes"))
+        fail_msg("'%s'", fault);
+    run_free(&r);
+}
+
 /* A wait left out, or for too few; a barrier left out. */
 static void waits(void **state)
 {
@@ -345,8 +377,8 @@ int main(void)
         cmocka_unit_test(products_of_warps), cmocka_unit_test(convolutions_of_warps),
         cmocka_unit_test(barriers_of_warps), cmocka_unit_test(elements_swapped),
         cmocka_unit_test(copies_ahead),      cmocka_unit_test(waits),
-        cmocka_unit_test(fragments_ahead),   cmocka_unit_test(terms_of_warps),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(fragments_ahead),   cmocka_unit_test(copies_of_the_next),
+        cmocka_unit_test(terms_of_warps),    cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
