@@ -146,23 +146,35 @@ static void unroll_dots(Nest *nest, const Place *place, int nout, int n)
         }
 }
 
+/* Does a C compiler keep the window of a tile in registers?  It does if it writes the loop over the taps out, and the sums leave it half of
+ * the registers. */
+static bool keeps_window(const RegisterTile *tile, int64_t taps, const Target *t)
+{
+    enum { WRITTEN_OUT = 64 }; /* products: gcc's 200 instructions */
+    const int64_t sums = tile->vectors * tile->nrows;
+    return 2 * sums <= t->registers && sums * taps <= WRITTEN_OUT;
+}
+
 /* A window that slides along the rows: its taps run innermost where each load serves few products, for then C compilers
- * load what neighbours have in common once.  Sums that have most registers leave none for that: then a long loop stays innermost. */
+ * load what neighbours have in common once.  A window of vectors saves loads in any case; one of scalars, which a product spreads over the
+ * lanes as it loads them, only if it stays in registers: else a loop at least as long stays innermost. */
 static void taps_innermost(const Kernel *k, Node *walked, const RegisterTile *tile, Place *place,
                            int n, const Target *t)
 {
     enum { TAPS = 8, FEW_VECTORS = 2 };
     int64_t row, tap;
-    const bool full = 2 * tile->vectors * tile->nrows > t->registers;
     if (tile->width <= 1 || tile->vectors > FEW_VECTORS || !tile->rows || tile->nfour ||
-        tile->columns || (full && range_extent(place[n - 1].range) > TAPS) ||
-        !access_stride(k, walked, tile->rows, &row) || !row)
+        tile->columns || !access_stride(k, walked, tile->rows, &row) || !row)
         return;
+    const bool vectors = depends_on(walked, tile->lanes);
     for (int i = 0; i < n; i++) {
         int64_t extent = range_extent(place[i].range);
         if (extent < 2 || extent > TAPS || !access_stride(k, walked, place[i].range, &tap) ||
             tap != row)
             continue;
+        if (!vectors && !keeps_window(tile, extent, t) &&
+            range_extent(place[n - 1].range) >= extent)
+            return;
         Place taps = place[i];
         memmove(place + i, place + i + 1, (size_t)(n - 1 - i) * sizeof *place);
         place[n - 1] = taps;

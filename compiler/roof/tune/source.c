@@ -308,7 +308,7 @@ static void put_makefile(Source *s)
     sb_printf(&sb,
               "# Builds ./tune_run, which checks and times candidates.\n"
               "CC ?= cc\nCFLAGS ?= -O3\n"
-              "FLAGS = -ffp-contract=off -w -I. %s\n"
+              "FLAGS = -ffp-contract=off -fno-predictive-commoning -w -I. %s\n"
               "OBJECTS = $(patsubst %%.c,%%.o,$(wildcard *.c))\n\n"
               "tune_run: $(OBJECTS)\n\t$(CC) $(FLAGS) $(CFLAGS) -o $@ $(OBJECTS) -lm\n\n"
               "%%.o: %%.c\n\t$(CC) -std=gnu99 $(FLAGS) $(CFLAGS) -c -o $@ $<\n\n"
