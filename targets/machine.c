@@ -62,6 +62,21 @@ static const Machine machines[] = {
 };
 enum { MACHINES = sizeof machines / sizeof *machines };
 
+/* Does the processor that the compiler runs on take vectors of 512 bits as two of 256?  AMD64 Architecture Programmer's Manual,
+ * volume 3, CPUID function 8000_001A: the width of its arithmetic. */
+static bool in_halves(void)
+{
+#if defined(__x86_64__)
+    enum { FP256 = 1u << 2, FP512 = 1u << 3 };
+    const unsigned width = 0x8000001A;
+    unsigned a, b, c, d;
+    return __builtin_cpu_supports("avx512f") && __get_cpuid(width, &a, &b, &c, &d) &&
+           (a & (FP256 | FP512)) == FP256;
+#else
+    return false;
+#endif
+}
+
 /* "native": the processor that the compiler runs on. */
 static Machine native(void)
 {
@@ -98,11 +113,11 @@ const char *machine_name(int i)
 }
 
 /* Rates of cores of a kind; two vectors of operations a cycle, which are multiply-adds in a tile, though not all of the time. */
-void target_costs(Target *t, bool prefer_ram)
+void target_costs(Target *t, bool halves, bool prefer_ram)
 {
     static const Level large[] = {{32 << 10, 64}, {1 << 20, 16}, {16 << 20, 10}, {0, 4.5}},
                        small[] = {{0, 4}};
-    int lanes = t->lanes ? t->lanes : 1;
+    int lanes = t->lanes ? t->lanes / (halves ? 2 : 1) : 1;
     t->rate[UNIT_SCALAR] = t->lanes ? 2 : 1;
     t->rate[UNIT_VECTOR] = t->lanes ? 2 * lanes : 1;
     t->rate[UNIT_TILE] = t->lanes ? 3 * lanes : t->dot ? 4 : 1;
@@ -183,6 +198,6 @@ bool target_tune(Target *t, const char *machine)
         t->ar = "llvm-ar";
         t->link = WASM_LINK;
     }
-    target_costs(t, m.prefer_ram);
+    target_costs(t, !strcmp(machine, "native") && in_halves(), m.prefer_ram);
     return m.name != NULL;
 }

@@ -140,7 +140,7 @@ const char *target_read(Target *t, Arena *a, const char *file, ingot_status *sta
               "there is no line 'machine = ...': `ingot targets --probe` writes "
               "target files");
     t->machine = r.machine;
-    target_costs(t, r.prefer_ram);
+    target_costs(t, false, r.prefer_ram);
     if (r.why && r.status != INGOT_OK)
         *status = r.status;
     return r.why;

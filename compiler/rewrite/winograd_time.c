@@ -6,7 +6,7 @@
 #include "tc.h"
 #include "winograd.h"
 
-/* ---- strips ------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------- */
 
 static double extent(const Axes *s, Node *x, AxisGroup group)
 {
@@ -16,8 +16,8 @@ static double extent(const Axes *s, Node *x, AxisGroup group)
     return size;
 }
 
-/* What lies in memory between the three kernels, of one row of tiles; of all of them. */
-static double bytes_between(const Axes *s, const Form *f, double *all)
+/* What lies in memory between the three kernels, of one row of tiles. */
+static double bytes_between(const Axes *s, const Form *f)
 {
     double row = sizeof(float) * extent(s, s->x, BATCH) * extent(s, s->x, ROW) *
                  (extent(s, s->x, SUM) + extent(s, s->w, MAP));
@@ -26,28 +26,8 @@ static double bytes_between(const Axes *s, const Form *f, double *all)
         if (i)
             row *= (double)rows_of_tiles(s, f, i);
     }
-    *all = row * (double)rows_of_tiles(s, f, 0);
     return row;
 }
-
-enum { NEAR = 1 << 20, FAR = 4 };
-
-/* Rows of tiles of a strip: what is near stays in L2; what would not be far from it stays whole, if there is room for it. */
-static int64_t rows_within(const Axes *s, const Form *f, double room)
-{
-    double all, row = bytes_between(s, f, &all);
-    int64_t rows = rows_of_tiles(s, f, 0);
-    double most = room < NEAR ? room : NEAR;
-    if (all <= (double)FAR * NEAR && all <= room)
-        return rows;
-    int64_t each = row > most ? 1 : (int64_t)(most / row), least = ceil_div(rows, MOST_STRIPS),
-            strips;
-    each = each < least ? least : each;
-    strips = ceil_div(rows, each);
-    return ceil_div(rows, strips); /* of one size, but for the last */
-}
-
-/* ---- how long it takes --------------------------------------------------------------------------- */
 
 static double bytes_of(const Node *n)
 {
@@ -79,25 +59,6 @@ static double room_for(const Rewrite *r, Node *n)
     return MORE * r->ram - product_ram(n);
 }
 
-int64_t rows_of_strip(const Rewrite *r, Node *n, const Axes *s, const Form *f)
-{
-    return rows_within(s, f, room_for(r, n));
-}
-
-/* Cycles of products, two operations a term, and of their weights, which come from memory meanwhile.  A panel of them, for the lanes
- * of a vector or two, serves all rows of results; if L2 does not hold it beside the next one, it comes again for each tile of rows. */
-static double products(const Target *t, double terms, double weights, double summed, double rows)
-{
-    enum { VECTORS = 2, TILE_ROWS = 8 };
-    const double APART = 0.25; /* so much of the one does not run beside the other */
-    double time = 2 * terms / t->rate[UNIT_TILE], bytes = weights * sizeof(float),
-           panel = summed * VECTORS * t->lanes * sizeof(float),
-           memory = cost_bytes(bytes, INFINITY, t);
-    if (2 * panel > t->level[1].bytes)
-        memory += cost_bytes(bytes * (ceil(rows / TILE_ROWS) - 1), 2 * panel, t);
-    return fmax(time, memory) + fmin(time, memory) * APART;
-}
-
 /* As a part of the largest product's memory: how much more it takes than that if so many bytes lie between the kernels. */
 static double growth_of(const Rewrite *r, Node *n, double live)
 {
@@ -116,6 +77,84 @@ static bool unit_takes(const Target *t, const Axes *s)
     return tc_widens(t->units, x) && tc_widens(t->units, w);
 }
 
+/* ---- how long it takes --------------------------------------------------------------------------- */
+
+/* Products: how many terms and weights there are; of one result, how many terms; how many results share weights. */
+typedef struct {
+    double terms, weights, summed, rows;
+} Work;
+
+/* The direct form transforms nothing. */
+static const Form direct = {.tile = 1};
+
+static Work work_of(const Axes *s, const Form *f)
+{
+    Work w = {.weights = extent(s, s->x, BATCH) * extent(s, s->w, MAP),
+              .summed = extent(s, s->x, SUM),
+              .rows = extent(s, s->x, ROW)};
+    for (int i = 0; i < s->n[OUT]; i++) {
+        w.weights *= i < f->windows ? f->points : 1;
+        w.summed *= i < f->windows ? 1 : TAPS;
+        w.rows *= (double)rows_of_tiles(s, f, i);
+    }
+    w.weights *= w.summed;
+    w.terms = w.weights * w.rows;
+    return w;
+}
+
+/* Cycles of products, two operations a term, and of their weights, which come from memory meanwhile.  A panel of them, for the lanes
+ * of a vector or two, serves all rows of results; if L2 does not hold it beside the next one, it comes again for each tile of rows.
+ * All weights come again for each further strip, from memory if no cache holds them beside its `live` bytes; from a cache they
+ * come in time, or take longer than the products. */
+static double products(const Target *t, const Work *w, double strips, double live)
+{
+    enum { VECTORS = 2, TILE_ROWS = 8 };
+    const double APART = 0.25; /* so much of the one does not run beside the other */
+    double time = 2 * w->terms / t->rate[UNIT_TILE], bytes = w->weights * sizeof(float),
+           panel = w->summed * VECTORS * t->lanes * sizeof(float),
+           once = cost_bytes(bytes, INFINITY, t), again = cost_bytes(bytes, bytes + live, t),
+           memory = again < once ? once : once * strips, cached = again * strips,
+           tiles = strips * ceil(w->rows / strips / TILE_ROWS);
+    if (2 * panel > t->level[1].bytes)
+        memory += cost_bytes(bytes * (tiles - strips), 2 * panel, t);
+    return fmax(time, fmax(memory, cached)) + fmin(time, memory) * APART;
+}
+
+/* In strips of so many rows of tiles.  What lies between the kernels takes as long as the transforms read it or write it; lines that
+ * are written are fetched before. */
+static double fewer_time(const Target *t, const Axes *s, const Form *f, int64_t rows)
+{
+    const int64_t tiles = rows_of_tiles(s, f, 0);
+    const double row = bytes_between(s, f), live = row * (double)rows,
+                 strips = (double)ceil_div(tiles, rows);
+    const Work w = work_of(s, f);
+    return products(t, &w, strips, live) + cost_bytes(1.5 * row * (double)tiles, live, t) +
+           3 * strips * t->launch;
+}
+
+enum { NEAR = 1 << 20, FAR = 4 };
+
+/* Rows of strips of one size, but for the last, between whose kernels lie no more bytes than that. */
+static int64_t rows_within(const Axes *s, const Form *f, double most)
+{
+    const double row = bytes_between(s, f);
+    const int64_t tiles = rows_of_tiles(s, f, 0), least = ceil_div(tiles, MOST_STRIPS);
+    int64_t rows = most >= row * (double)tiles ? tiles : most < row ? 1 : (int64_t)(most / row);
+    rows = rows < least ? least : rows;
+    return ceil_div(tiles, ceil_div(tiles, rows));
+}
+
+/* What is near stays in L2; what would not be far from it stays whole, if there is room for it, and strips are as large as there is
+ * room for if reading weights again for smaller ones takes longer than what comes from further away. */
+int64_t rows_of_strip(const Rewrite *r, Node *n, const Axes *s, const Form *f)
+{
+    const double room = room_for(r, n), all = bytes_between(s, f) * (double)rows_of_tiles(s, f, 0);
+    const int64_t near = rows_within(s, f, fmin(room, NEAR)), far = rows_within(s, f, room);
+    bool whole = all <= fmin(room, (double)FAR * NEAR);
+    return whole || fewer_time(r->target, s, f, far) < fewer_time(r->target, s, f, near) ? far
+                                                                                         : near;
+}
+
 /* As a part of what the direct form takes; a per cent more of memory has to save a per cent of time beside. */
 static double winograd_time(Rewrite *r, Node *n, const Form *f)
 {
@@ -123,28 +162,13 @@ static double winograd_time(Rewrite *r, Node *n, const Form *f)
     const Axes *s = t->gpu || !t->lanes || t->byte > 0 ? NULL : winograd_axes(r, n);
     if (!s || (f->windows == 1 && s->n[OUT] == 1) || unit_takes(t, s))
         return INFINITY;
-    double all, row = bytes_between(s, f, &all), batch = extent(s, s->x, BATCH),
-                sum = extent(s, s->x, SUM), maps = extent(s, s->w, MAP),
-                rows = extent(s, s->x, ROW), out = 1, tiles = 1, taps = 1, points = 1, slid = 1,
-                room = room_for(r, n);
-    for (int i = 0; i < s->n[OUT]; i++) {
-        out *= (double)results_of(s, i);
-        tiles *= (double)rows_of_tiles(s, f, i);
-        taps *= TAPS;
-        points *= i < f->windows ? f->points : 1;
-        slid *= i < f->windows ? 1 : TAPS;
-    }
-    double live = row * (double)rows_within(s, f, room), steps = 3 * ceil(all / live);
-    if (sum < t->lanes || maps < t->lanes || live > room) /* no lanes for the transforms */
+    const int64_t rows = rows_of_strip(r, n, s, f);
+    const double live = bytes_between(s, f) * (double)rows;
+    if (extent(s, s->x, SUM) < t->lanes || extent(s, s->w, MAP) < t->lanes ||
+        live > room_for(r, n)) /* no lanes for the transforms */
         return INFINITY;
-    double pixels = batch * rows, weights = batch * sum * maps,
-           direct = products(t, pixels * out * sum * maps * taps, weights * taps, sum * taps,
-                             rows * out),
-           fewer = products(t, pixels * tiles * sum * maps * points * slid, weights * points * slid,
-                            sum * slid, rows * tiles);
-    /* what lies between them takes as long as the transforms read it or write it; lines that are written are fetched before */
-    double time = fewer + cost_bytes(1.5 * all, live, t) + steps * t->launch;
-    return time / direct / (1 - growth_of(r, n, live));
+    const Work whole = work_of(s, &direct);
+    return fewer_time(t, s, f, rows) / products(t, &whole, 1, 0) / (1 - growth_of(r, n, live));
 }
 
 double winograd2_time(Rewrite *r, Node *n)

@@ -9,6 +9,7 @@
     units     not of what a matrix unit takes
     fused     --fuse all: each of the points of a tile would be a sum of its own in the kernel of the next layer
     strips    of two convolutions: values that both of them make are what a file says of each
+    weights   that caches do not hold are not read again for each strip
     left      what cannot be done so stays direct
 
 Exit status 77, skipped: there is no Python with onnx.
@@ -248,6 +249,15 @@ def strips(ingot, work):
         raise Wrong(f"{norms} of {len(names)} steps norm, {text.count('RUN(')} are written")
 
 
+def weights(ingot, work):
+    model = work / "conv.onnx"
+    for shape, many in (((1, 64, 112, 112), True), ((1, 512, 28, 28), False)):
+        model.write_bytes(inside(shape))
+        n = len(json.loads(call(ingot, "inspect", model, "--target", "c:x86-64-v4", *TIME, "--json"))["steps"])
+        if (n > 3 * 4) != many:
+            raise Wrong(f"{shape}: {n} steps")
+
+
 def left(ingot, work):
     for name, form in LEFT.items():
         model = work / "conv.onnx"
@@ -259,4 +269,4 @@ def left(ingot, work):
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {"kernels": kernels, "error": error, "chosen": chosen, "units": units, "fused": fused, "strips": strips, "left": left}))
+    sys.exit(main(__doc__, {"kernels": kernels, "error": error, "chosen": chosen, "units": units, "fused": fused, "strips": strips, "weights": weights, "left": left}))
