@@ -114,15 +114,16 @@ const char *machine_name(int i)
     return !i ? "native" : i <= MACHINES ? machines[i - 1].name : NULL;
 }
 
-/* Rates of cores of a kind; two vectors of operations a cycle, which are multiply-adds in a tile, though not all of the time. */
+/* Rates of cores of a kind; two vectors of operations a cycle, which are multiply-adds in a tile, though not all of the time.  Where
+ * two halves of a vector are multiplied one after the other, sums have units beside: other operations take as long as elsewhere. */
 void target_costs(Target *t, bool halves, bool prefer_ram)
 {
     static const Level large[] = {{32 << 10, 64}, {1 << 20, 16}, {16 << 20, 10}, {0, 4.5}},
                        small[] = {{0, 4}};
-    int lanes = t->lanes ? t->lanes / (halves ? 2 : 1) : 1;
+    int lanes = t->lanes ? t->lanes : 1;
     t->rate[UNIT_SCALAR] = t->lanes ? 2 : 1;
     t->rate[UNIT_VECTOR] = t->lanes ? 2 * lanes : 1;
-    t->rate[UNIT_TILE] = t->lanes ? 3 * lanes : t->dot ? 4 : 1;
+    t->rate[UNIT_TILE] = t->lanes ? 3. * lanes / (halves ? 2 : 1) : t->dot ? 4 : 1;
     memcpy(t->level, t->lanes ? large : small, t->lanes ? sizeof large : sizeof small);
     t->line = t->lanes ? 64 : 32;
     t->launch = 500;

@@ -18,7 +18,7 @@ const char *target_make(Target *, Arena *, const char *name, ingot_status *);
 bool target_is_file(const char *name);
 /* target_file.c: of C, for the machine that the file tells of. */
 const char *target_read(Target *, Arena *, const char *file, ingot_status *);
-/* machine.c: what time goes to, from what is known of the machine; halves: it computes half a vector at once. */
+/* machine.c: what time goes to, from what is known of the machine; halves: it multiplies half a vector at once. */
 void target_costs(Target *, bool halves, bool prefer_ram);
 /* The names that target_tune() knows, from 0; NULL after the last. */
 const char *machine_name(int i);
