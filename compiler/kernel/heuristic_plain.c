@@ -148,13 +148,27 @@ static void unroll_opt(Arena *a, Nest *nest, Node *reduce, Node *inner, int64_t 
         nest_opt_range(nest, OPT_UNROLL, inner, parts);
 }
 
-enum { CHAINS = 8 };
+enum { CHAINS = 8, WAYS = 8 };
+
+/* How many of the accesses walk rows that lie whole pages apart: their lines meet in one set of a cache, of which L1 has 8 to 12 ways. */
+static int pages_apart(const Nest *nest, Node *const *access, int n, Node *rows)
+{
+    int count = 0;
+    int64_t stride;
+    for (int i = 0; i < n; i++)
+        count += access_stride(nest->k, access[i], rows, &stride) && stride &&
+                 stride * dtype_info[access[i]->src[0]->dtype].bytes % PAGE == 0;
+    return count;
+}
 
 /* What is scanned without lanes waits for the element before: several rows at once do not. */
-static void chains_opt(Nest *nest, Node *rows)
+static void chains_opt(Nest *nest, const View *v, Node *rows)
 {
-    int64_t extent = range_extent(rows), chains = extent < CHAINS ? extent : CHAINS;
-    while (chains > CHAINS / 2 && extent % chains)
+    const int lines =
+        pages_apart(nest, v->load, v->nload, rows) + pages_apart(nest, v->store, v->nstore, rows);
+    const int64_t extent = range_extent(rows), most = lines > 1 ? WAYS / lines : CHAINS;
+    int64_t chains = extent < most ? extent : most;
+    while (chains > most / 2 && extent % chains)
         chains--;
     if (chains > 1)
         nest_opt_range(nest, OPT_UPCAST, rows, chains);
@@ -209,7 +223,7 @@ static void apart_opts(Arena *a, Nest *nest, const View *v, Node *last, bool sca
         (apart <= 2 || has_function(a, k, last)) && nest_opt_range(nest, OPT_VECTOR, last, lanes))
         side_by_side_opt(a, nest, v, last, lanes);
     else if (scan || (nest->target->lanes && v->nreduce && is_short(a, k, last)))
-        chains_opt(nest, last);
+        chains_opt(nest, v, last);
 }
 
 enum { MAX_CASES = 8 };
