@@ -16,8 +16,15 @@ NAME = re.compile(r"(?<![\w./%-])(?:\.\./)*((?:[\w*-]|<\w+>)(?:[\w.*/-]|<\w+>)*"
 IN_COMMENTS = re.compile(r"(?<![\w./%>-])([a-z][\w-]*\.(?:c|h|py|sh|def))(?![\w-])")
 
 
+def of_checkout():
+    try:
+        return subprocess.run(["git", "ls-files"], cwd=TREE, capture_output=True, text=True).stdout.split()
+    except FileNotFoundError:
+        return []
+
+
 def main():
-    files = subprocess.run(["git", "ls-files"], cwd=TREE, capture_output=True, text=True).stdout.split()
+    files = of_checkout()
     if not files:
         print("skipped: no checkout")
         return 77
