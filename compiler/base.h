@@ -35,6 +35,7 @@ char *sb_room(StrBuf *,
 void sb_printf(StrBuf *, const char *, ...) __attribute__((format(printf, 2, 3)));
 void sb_vprintf(StrBuf *, const char *, va_list);
 void sb_free(StrBuf *);
+char *sb_take(StrBuf *, Arena *); /* its text, in the arena; it is empty then */
 
 /* Open hash map from a 64-bit key to a pointer (NULL = absent). */
 typedef struct {

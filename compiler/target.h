@@ -28,9 +28,8 @@ struct Target {
     const char *group, *item; /* numbers of this item's group, and of it in there */
     const char *local_word;   /* before the declaration of memory that a group shares */
     const char *barrier;      /* statement: all items of a group have come here */
-    const char
-        *begin; /* statement: what was enqueued before the kernel is done; NULL: launches say so */
-    const char *group_word; /* of a kernel: how many items its groups have */
+    const char *begin;        /* statement: kernels before are done; NULL: launches say so */
+    const char *group_word;   /* of a kernel: how many items its groups have */
     /* The same of one that may take all registers of a processor: told otherwise, its compiler waits for each fragment where it is used. */
     const char *group_word_alone;
     int items, shared;     /* that a group may have; and bytes of memory that they share */

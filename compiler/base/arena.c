@@ -199,6 +199,13 @@ void sb_free(StrBuf *sb)
     *sb = (StrBuf){0};
 }
 
+char *sb_take(StrBuf *sb, Arena *a)
+{
+    char *text = arena_strdup(a, sb->data ? sb->data : "");
+    sb_free(sb);
+    return text;
+}
+
 void map_put(Map *m, uint64_t key, void *value)
 {
     if (!value)

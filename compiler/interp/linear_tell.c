@@ -57,6 +57,5 @@ void code_fault(Build *q, const char *format, ...)
     va_start(ap, format);
     sb_vprintf(&sb, format, ap);
     va_end(ap);
-    q->c->fault = arena_strdup(q->a, sb.data);
-    sb_free(&sb);
+    q->c->fault = sb_take(&sb, q->a);
 }

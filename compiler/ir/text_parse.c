@@ -161,8 +161,7 @@ static const char *string(Parser *p)
         }
         sb_write(&sb, &c, 1);
     }
-    const char *s = arena_strdup(p->c->arena, sb.data);
-    sb_free(&sb);
+    const char *s = sb_take(&sb, p->c->arena);
     expect(p, "\"");
     return s;
 }

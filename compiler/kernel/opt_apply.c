@@ -14,9 +14,7 @@ const char *opt_refuse(Nest *n, const char *format, ...)
     va_start(ap, format);
     sb_vprintf(&sb, format, ap);
     va_end(ap);
-    const char *why = arena_strdup(n->arena, sb.data);
-    sb_free(&sb);
-    return why;
+    return sb_take(&sb, n->arena);
 }
 
 /* What can be named. */

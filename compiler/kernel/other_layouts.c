@@ -62,15 +62,13 @@ typedef struct {
     int n;
 } Others;
 
-static void gather_steps(Others *x, const Block *b)
+static void gather_steps(Others *x)
 {
-    for (int i = 0; i < b->n; i++) {
-        const Step *s = b->step[i];
-        if (s->kernel && s->choice && !s->choice->copy)
-            vec_push(x->a, x->step, x->nstep, s);
-        gather_steps(x, &s->body);
-        gather_steps(x, &s->other);
-    }
+    int n;
+    Step *const *step = kernel_steps(x->p, x->a, &n);
+    for (int i = 0; i < n; i++)
+        if (step[i]->choice && !step[i]->choice->copy)
+            vec_push(x->a, x->step, x->nstep, step[i]);
 }
 
 /* Is the layout of this argument its kernel's to choose, and is it this one? */
@@ -95,18 +93,14 @@ static char *print_entries(const Others *x, const Step *first, int arg, const La
         if (all ? s == first : s->choice->key == first->choice->key && chooses(s, arg, now))
             sched_print_layout(&sb, x->p, s, !all, arg, then);
     }
-    char *text = arena_strdup(x->a, sb.data);
-    sb_free(&sb);
-    return text;
+    return sb_take(&sb, x->a);
 }
 
 static char *layout_text(Arena *a, const Layout *l)
 {
     StrBuf sb = {0};
     layout_print(&sb, l);
-    char *text = arena_strdup(a, sb.data + 1);
-    sb_free(&sb);
-    return text;
+    return sb_take(&sb, a) + 1;
 }
 
 static void add_layout(Others *x, const Step *s, int arg)
@@ -128,7 +122,7 @@ int plan_other_layouts(Arena *a, const Plan *p, Alternative **out)
 {
     Others x = {.a = a, .p = p};
     Map seen = {0}; /* kernels whose argument was looked at, by key */
-    gather_steps(&x, &p->main);
+    gather_steps(&x);
     for (int i = 0; i < x.nstep; i++)
         for (int j = 0; j < x.step[i]->nbuf; j++) {
             const uint64_t key = x.step[i]->choice->key + (uint64_t)j;

@@ -18,17 +18,6 @@ typedef struct {
     double *cost;   /* of that contraction; 0: there is none */
 } Weights;
 
-static void kernel_steps(Weights *w, Block *b)
-{
-    for (int i = 0; i < b->n; i++) {
-        Step *s = b->step[i];
-        if (s->kind == STEP_KERNEL)
-            vec_push(w->a, w->step, w->n, s);
-        kernel_steps(w, &s->body);
-        kernel_steps(w, &s->other);
-    }
-}
-
 static bool is_contraction(const Step *s)
 {
     return kernel_view(s->kernel).dot != NULL;
@@ -70,7 +59,7 @@ static bool pays(const Weights *w, const Step *s, int arg)
 void share_weights(Plan *p, const Target *t)
 {
     Weights w = {.a = arena_new(), .t = t};
-    kernel_steps(&w, &p->main);
+    w.step = kernel_steps(p, w.a, &w.n);
     w.layout = NEWN(w.a, Layout, p->nbuffer);
     w.cost = NEWN(w.a, double, p->nbuffer);
     bool *looked_up = NEWN(w.a, bool, p->nbuffer);

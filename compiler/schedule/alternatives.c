@@ -14,9 +14,7 @@ static const char *line_of(Arena *a, const Plan *p, Node *n, const ValueChoice *
 {
     StrBuf sb = {0};
     value_print(&sb, p, n, other);
-    const char *line = arena_strdup(a, sb.data);
-    sb_free(&sb);
-    return line;
+    return sb_take(&sb, a);
 }
 
 static const struct {

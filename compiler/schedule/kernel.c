@@ -178,11 +178,6 @@ uint64_t kernel_hash(const Kernel *k, uint64_t seed)
 
 /* ---- the record ------------------------------------------------------------------------------------ */
 
-typedef struct {
-    Plan *p;
-    Map count; /* key -> steps so far */
-} Keys;
-
 /* Its loops and arguments, whatever it computes in them. */
 static uint32_t form_of(const Kernel *k)
 {
@@ -203,49 +198,59 @@ static uint32_t form_of(const Kernel *k)
     return form;
 }
 
-static void key_block(Keys *q, const Block *b)
+static void gather_kernels(Arena *a, const Block *b, Step ***out, int *n)
 {
     for (int i = 0; i < b->n; i++) {
-        const Step *s = b->step[i];
-        if (s->kind == STEP_KERNEL) {
-            Arena *scratch = arena_new();
-            StrBuf text = {0};
-            kernel_text(&text, scratch, s->kernel, false, NULL);
-            Choice *c = s->kernel->choice = NEW(q->p->arena, Choice);
-            c->key = hash_bytes(s->kernel->serial, text.data, text.len) | 1;
-            c->narg = s->kernel->narg;
-            c->arg = NEWN(q->p->arena, ArgChoice, c->narg);
-            c->form = form_of(s->kernel);
-            c->at = s->value ? value_key(q->p, s->value) : 0;
-            int match = s->value ? value_match(q->p, s->value) : -1;
-            c->near = match < 0 ? 0 : value_given_key(q->p, match);
-            c->nth = (int)(uintptr_t)map_get(&q->count, c->key);
-            map_put(&q->count, c->key, (void *)(uintptr_t)(c->nth + 1));
-            sb_free(&text);
-            arena_free(scratch);
-        }
-        key_block(q, &s->body);
-        key_block(q, &s->other);
+        Step *s = b->step[i];
+        if (s->kind == STEP_KERNEL)
+            vec_push(a, *out, *n, s);
+        gather_kernels(a, &s->body, out, n);
+        gather_kernels(a, &s->other, out, n);
     }
 }
 
-static void count_block(const Keys *q, const Block *b)
+Step **kernel_steps(const Plan *p, Arena *a, int *n)
 {
-    for (int i = 0; i < b->n; i++) {
-        const Step *s = b->step[i];
-        if (s->kind == STEP_KERNEL)
-            s->kernel->choice->of = (int)(uintptr_t)map_get(&q->count, s->kernel->choice->key);
-        count_block(q, &s->body);
-        count_block(q, &s->other);
-    }
+    Step **out = NULL;
+    *n = 0;
+    gather_kernels(a, &p->main, &out, n);
+    return out;
+}
+
+/* count: of the steps before that are the same kernel, by key. */
+static void key_step(Plan *p, Map *count, const Step *s)
+{
+    Arena *scratch = arena_new();
+    StrBuf text = {0};
+    kernel_text(&text, scratch, s->kernel, false, NULL);
+    Choice *c = s->kernel->choice = NEW(p->arena, Choice);
+    c->key = hash_bytes(s->kernel->serial, text.data, text.len) | 1;
+    c->narg = s->kernel->narg;
+    c->arg = NEWN(p->arena, ArgChoice, c->narg);
+    c->form = form_of(s->kernel);
+    c->at = s->value ? value_key(p, s->value) : 0;
+    int match = s->value ? value_match(p, s->value) : -1;
+    c->near = match < 0 ? 0 : value_given_key(p, match);
+    c->nth = (int)(uintptr_t)map_get(count, c->key);
+    map_put(count, c->key, (void *)(uintptr_t)(c->nth + 1));
+    sb_free(&text);
+    arena_free(scratch);
 }
 
 void kernel_keys(Plan *p)
 {
-    Keys q = {.p = p};
-    key_block(&q, &p->main);
-    count_block(&q, &p->main);
-    map_free(&q.count);
+    Arena *a = arena_new();
+    Map count = {0};
+    int n;
+    Step *const *step = kernel_steps(p, a, &n);
+    for (int i = 0; i < n; i++)
+        key_step(p, &count, step[i]);
+    for (int i = 0; i < n; i++) {
+        Choice *c = step[i]->kernel->choice;
+        c->of = (int)(uintptr_t)map_get(&count, c->key);
+    }
+    map_free(&count);
+    arena_free(a);
 }
 
 Kernel *kernel_copy(const Kernel *old)

@@ -412,12 +412,12 @@ static bool merge(Sched *q, Arena *a, const Block *b, int i, int j)
     if (!asked && !region_fits(&both))
         return false;
     Fusion cost = {0, 0};
-    if (wanted == UNSAID)
+    if (wanted == UNSAID) {
         cost = fusion_of_steps(q, a, b, i, j, &both);
-    if (wanted == UNSAID)
         note_cost(p, &m, &cost);
-    if (wanted == UNSAID && !fusion_pays(&cost))
-        return false;
+        if (!fusion_pays(&cost))
+            return false;
+    }
     Note note = {.pass = "merge",
                  .what = "merged",
                  .why = shared ? "it reads in the same loops what the kernel reads already: loaded "

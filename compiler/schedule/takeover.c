@@ -108,24 +108,12 @@ static void join(Memplan *m, Buffer *operand, Buffer *result)
     g->last = g->last > r->last ? g->last : r->last;
 }
 
-static void kernel_steps(Memplan *m, const Block *block, Step ***steps, int *n)
-{
-    for (int i = 0; i < block->n; i++) {
-        Step *s = block->step[i];
-        if (s->kind == STEP_KERNEL)
-            vec_push(m->a, *steps, *n, s);
-        kernel_steps(m, &s->body, steps, n);
-        kernel_steps(m, &s->other, steps, n);
-    }
-}
-
 /* A kernel's text is shared by all steps that run it, so either all of them work in place, on the
  * same arguments, or none. */
 void take_over(Memplan *m)
 {
-    Step **steps = NULL;
-    int nstep = 0;
-    kernel_steps(m, &m->p->main, &steps, &nstep);
+    int nstep;
+    Step **steps = kernel_steps(m->p, m->a, &nstep);
     Kernel **done = NEWN(m->a, Kernel *, nstep + 1);
     int ndone = 0;
     for (int i = 0; i < nstep; i++) {

@@ -229,9 +229,7 @@ static const char *choices(Arena *a, const CliOption *p)
         for (int k = 0; !targets[i]->gpu && machine_name(k); k++)
             sb_printf(&sb, " %s:%s", targets[i]->name, machine_name(k));
     }
-    const char *all = arena_strdup(a, sb.data);
-    sb_free(&sb);
-    return all;
+    return sb_take(&sb, a);
 }
 
 /* Whether an earlier row has this flag for one of these commands. */

@@ -191,9 +191,7 @@ static char *lines_of(const Tune *t, Decision *const *d, int n)
     StrBuf sb = {0};
     for (int i = 0; i < n; i++)
         sb_puts(&sb, d[i]->line);
-    char *text = arena_strdup(t->a, sb.data ? sb.data : "");
-    sb_free(&sb);
-    return text;
+    return sb_take(&sb, t->a);
 }
 
 static bool puts_all(const Decision *d, const Decision *sum)
@@ -445,9 +443,7 @@ static const char *with_comments(const Tune *t, Decision *const *d, int n)
     for (int i = 0; i < n; i++)
         sb_printf(&sb, "# %s: %.4g us for %.4g us, in the network\n%s", d[i]->what, d[i]->is * 1e3,
                   d[i]->was * 1e3, d[i]->line);
-    const char *text = arena_strdup(t->a, sb.data);
-    sb_free(&sb);
-    return text;
+    return sb_take(&sb, t->a);
 }
 
 /* Whether the winners, if there are any, stand as a whole; what the database knows of it is not timed again. */

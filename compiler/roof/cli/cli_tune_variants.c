@@ -106,10 +106,8 @@ static char *lines_of(const Ways *w, const char *const *way)
         map_put(&said, v->key, (void *)(uintptr_t)v);
         plan_print_variant(&sb, w->t->plan, v, name);
     }
-    char *text = arena_strdup(w->t->a, sb.data ? sb.data : "");
     map_free(&said);
-    sb_free(&sb);
-    return text;
+    return sb_take(&sb, w->t->a);
 }
 
 /* What a value came to be computed as; the context is the same, and so are its nodes. */

@@ -341,32 +341,21 @@ static const char *const members[] = {"target", "cpu",  "compiler", "kernel",
                                       "source", "name", "opts",     "verdict"};
 enum { TEXTS = sizeof members / sizeof *members };
 
-/* The columns of text, with which an entry begins. */
-static void begin_entry(StrBuf *sb, sqlite3_stmt *s, const char *const *name, int n)
+/* An entry a row: a member a column, by its name; the first ones are text. */
+static bool export_rows(Database *d, FILE *f, int ntext, const char *select)
 {
-    sb_puts(sb, "{");
-    for (int i = 0; i < n; i++) {
-        sb_printf(sb, "\"%s\": ", name[i]);
-        json_string(sb, column(s, i));
-        sb_puts(sb, ", ");
-    }
-}
-
-static bool export_regions(Database *d, FILE *f)
-{
-    sqlite3_stmt *s = prepare(
-        d,
-        "SELECT m.target, m.cpu, m.compiler, r.kernel, r.name, r.ns, r.base_ns, r.noise FROM "
-        "region r JOIN machine m ON m.id=r.machine ORDER BY r.machine, r.kernel",
-        0, NULL);
+    sqlite3_stmt *s = prepare(d, select, 0, NULL);
     int code = SQLITE_ERROR;
     while (s && (code = sqlite3_step(s)) == SQLITE_ROW) {
         StrBuf sb = {0};
-        static const char *const name[] = {"target", "cpu", "compiler", "kernel", "region"};
-        begin_entry(&sb, s, name, 5);
-        sb_printf(&sb, "\"ns\": %.17g, \"base_ns\": %.17g, \"noise\": %.17g}\n",
-                  sqlite3_column_double(s, 5), sqlite3_column_double(s, 6),
-                  sqlite3_column_double(s, 7));
+        for (int i = 0; i < sqlite3_column_count(s); i++) {
+            sb_printf(&sb, "%s\"%s\": ", i ? ", " : "{", sqlite3_column_name(s, i));
+            if (i < ntext)
+                json_string(&sb, column(s, i));
+            else
+                sb_printf(&sb, "%.17g", sqlite3_column_double(s, i));
+        }
+        sb_puts(&sb, "}\n");
         fputs(sb.data, f);
         sb_free(&sb);
     }
@@ -374,44 +363,25 @@ static bool export_regions(Database *d, FILE *f)
     return code == SQLITE_DONE;
 }
 
+#define OF_MACHINE "SELECT m.target AS target, m.cpu AS cpu, m.compiler AS compiler, "
+
 bool database_export(Database *d, FILE *f)
 {
-    sqlite3_stmt *s = prepare(d,
-                              "SELECT m.target, m.cpu, m.compiler, t.kernel, t.source, t.name, "
-                              "t.opts, t.verdict, t.ns, t.base_ns, t.noise, "
-                              "t.estimate, t.round FROM trial t JOIN machine m ON m.id=t.machine "
-                              "ORDER BY t.machine, t.kernel, t.source",
-                              0, NULL);
-    int code = SQLITE_ERROR;
-    while (s && (code = sqlite3_step(s)) == SQLITE_ROW) {
-        StrBuf sb = {0};
-        begin_entry(&sb, s, members, TEXTS);
-        sb_printf(&sb,
-                  "\"ns\": %.17g, \"base_ns\": %.17g, \"noise\": %.17g, \"estimate\": %.17g, "
-                  "\"round\": %d}\n",
-                  sqlite3_column_double(s, 8), sqlite3_column_double(s, 9),
-                  sqlite3_column_double(s, 10), sqlite3_column_double(s, 11),
-                  sqlite3_column_int(s, 12));
-        fputs(sb.data, f);
-        sb_free(&sb);
-    }
-    sqlite3_finalize(s);
-    s = prepare(d,
-                "SELECT m.target, m.cpu, m.compiler, s.kernel, s.base, s.beam FROM search s JOIN "
-                "machine m ON "
-                "m.id=s.machine ORDER BY s.machine, s.kernel, s.base",
-                0, NULL);
-    while (s && code == SQLITE_DONE && (code = sqlite3_step(s)) == SQLITE_ROW) {
-        StrBuf sb = {0};
-        static const char *const name[] = {"target", "cpu", "compiler", "kernel", "base"};
-        begin_entry(&sb, s, name, 5);
-        sb_printf(&sb, "\"beam\": %d}\n", sqlite3_column_int(s, 5));
-        fputs(sb.data, f);
-        sb_free(&sb);
-        code = SQLITE_DONE;
-    }
-    sqlite3_finalize(s);
-    return code == SQLITE_DONE && export_regions(d, f);
+    return export_rows(d, f, TEXTS,
+                       OF_MACHINE
+                       "t.kernel AS kernel, t.source AS source, t.name AS name, t.opts AS opts, "
+                       "t.verdict AS verdict, t.ns AS ns, t.base_ns AS base_ns, t.noise AS "
+                       "noise, t.estimate AS estimate, t.round AS round FROM trial t JOIN "
+                       "machine m ON m.id=t.machine ORDER BY t.machine, t.kernel, t.source") &&
+           export_rows(d, f, 5,
+                       OF_MACHINE
+                       "s.kernel AS kernel, s.base AS base, s.beam AS beam FROM search s JOIN "
+                       "machine m ON m.id=s.machine ORDER BY s.machine, s.kernel, s.base") &&
+           export_rows(d, f, 5,
+                       OF_MACHINE
+                       "r.kernel AS kernel, r.name AS region, r.ns AS ns, r.base_ns AS base_ns, "
+                       "r.noise AS noise FROM region r JOIN machine m ON m.id=r.machine ORDER "
+                       "BY r.machine, r.kernel");
 }
 
 /* {"target": .., "cpu": .., "compiler": .., "kernel": .., "region": name, "ns": .., "base_ns": .., "noise": ..} */

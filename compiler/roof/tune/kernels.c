@@ -21,9 +21,7 @@ static const char *text_of(TuneKernel *k, const Candidate *c)
             sb_printf(&sb, "%sarg %d", sb.len ? "; " : "", i);
             layout_print(&sb, c->layout[i]);
         }
-    const char *text = arena_strdup(k->a, sb.data ? sb.data : "");
-    sb_free(&sb);
-    return text;
+    return sb_take(&sb, k->a);
 }
 
 static void set_layouts(const TuneKernel *k, Kernel *to, const Layout *const *layout)
