@@ -36,16 +36,22 @@ static bool add_range(const Kernel *k, Part *p, Node *range)
     return true;
 }
 
-/* The axis along which results lie side by side is one of columns; what both operands move with are others. */
+int64_t mma_least(const Node *range)
+{
+    const int64_t extent = range_extent(range), least = range->src[0]->lo;
+    return extent >= 0 ? extent : least > 1 ? least : 1;
+}
+
+/* The axis along which results lie side by side is one of columns; what both operands move with are others, and so are axes whose
+ * extent only the run knows: groups count them, and blocks are as if they were not there. */
 static bool take_apart(const Kernel *k, const View *v, Node *x, Node *y, Product *p)
 {
     int64_t stride;
     for (int i = 0; i < v->nrange; i++) {
         Node *r = v->range[i];
         bool a = depends_on(x, r), b = depends_on(y, r);
-        if (range_extent(r) < 0 || (!a && !b))
-            return false;
-        if (!add_range(k, a && b ? &p->others : a ? &p->rows : &p->columns, r))
+        const bool other = (a && b) || range_extent(r) < 0;
+        if ((!a && !b) || !add_range(k, other ? &p->others : a ? &p->rows : &p->columns, r))
             return false;
     }
     for (uint32_t i = reduce_ranges(v->dot); i < v->dot->nsrc; i++)
@@ -136,7 +142,8 @@ bool mma_bind(Nest *n, int count, const char *const *axis, int to)
 bool mma_bind_others(Nest *n, const Part *others)
 {
     for (int i = 0; i < others->n; i++)
-        if (range_extent(others->range[i]) > 1 && !nest_opt(n, OPT_BIND, others->of[i], BOUND_GRID))
+        if (range_extent(others->range[i]) != 1 &&
+            !nest_opt(n, OPT_BIND, others->of[i], BOUND_GRID))
             return false;
     return true;
 }
@@ -441,7 +448,7 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
         for (int j = 0; j < p.terms.n; j++)
             terms = sat_mul(terms, range_extent(p.terms.range[j]));
         for (int j = 0; j < p.others.n; j++)
-            others = sat_mul(others, range_extent(p.others.range[j]));
+            others = sat_mul(others, mma_least(p.others.range[j]));
         if (rows < p.unit->m / 2 || columns < p.unit->n || terms <= p.unit->k)
             continue;
         order_terms(k, bufs[x->src[0]->arg.i]->kind == BUF_WEIGHT ? y : x, &p.terms);

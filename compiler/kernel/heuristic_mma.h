@@ -39,6 +39,8 @@ typedef struct {
     int64_t rows, columns, terms, others;
 } Extents;
 
+/* The extent of an axis; the least that it may have, of one that only the run knows. */
+int64_t mma_least(const Node *range);
 /* "i0.o" */
 const char *mma_part(Nest *, const char *axis, const char *part);
 int64_t mma_extent(const Nest *, const char *axis);

@@ -176,7 +176,7 @@ static bool rows_opts(Nest *n, const View *v, const Attention *at, const Tc *u,
                                      part_name(n, at->along, part[0]));
     bool good = nest_opt(n, OPT_TC, inner, 0) && nest_opt(n, OPT_TC, outer, 0);
     for (int i = 0; i < v->nrange && good; i++) {
-        if (v->range[i] == at->rows || v->range[i] == at->columns || range_extent(v->range[i]) < 2)
+        if (v->range[i] == at->rows || v->range[i] == at->columns || range_extent(v->range[i]) == 1)
             continue;
         const char *other = name_of(n, v->range[i]);
         good = nest_opt(n, OPT_BIND, other, BOUND_GRID);
@@ -220,7 +220,7 @@ bool choose_rows_opts(Nest **nest)
                      range_extent(at.columns), 1};
     for (int i = 0; i < v.nrange; i++)
         if (v.range[i] != at.columns && v.range[i] != at.rows)
-            e.others = sat_mul(e.others, range_extent(v.range[i]));
+            e.others = sat_mul(e.others, mma_least(v.range[i]));
     for (int i = 0; i < TC_COUNT; i++) {
         const Tc *u = &tc_units[i];
         RowsSize size = {0};

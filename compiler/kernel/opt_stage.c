@@ -56,7 +56,8 @@ static const char *stage_refused(Nest *n, const Opt *o, int axis, Arena *a)
             return opt_refuse(n, "STAGE %s %lld: lanes run along a reduced axis", o->axis,
                               (long long)o->amount);
     for (int i = 0; i < n->k->naxis; i++)
-        if (n->axis[i].extent < 0 && depends_on(load, n->k->axes[i].range))
+        if (n->axis[i].extent < 0 && n->axis[i].bound != BOUND_GRID &&
+            depends_on(load, n->k->axes[i].range))
             return opt_refuse(
                 n,
                 "STAGE %s %lld: the size of axis %s, along which it is read, is known at "

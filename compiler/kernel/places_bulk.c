@@ -28,13 +28,13 @@ static const char *find_axes(Lower *q, const Piece *p, Node *n, Made *m)
         return refuse(q, &m->b, "is not read everywhere");
     for (int i = 0; i < q->k->naxis; i++) {
         Node *range = q->k->axes[i].range;
-        int64_t stride, extent = range_extent(range);
+        int64_t stride, extent = range->src[0]->hi; /* of run time: at most */
         if ((!p->at[i] && !p->sum[i].split) || !depends_on(n, range))
             continue;
         first = substitute(q->c, first, 1, &range, &zero);
         if (extent == 1)
             continue;
-        if (extent < 0 || !range_stride(q->c, at, range, &stride) || stride < 1)
+        if (!range_stride(q->c, at, range, &stride) || stride < 1)
             return refuse(q, &m->b, "has no constant stride along each axis");
         if (m->n == MAX_BOX)
             return refuse(q, &m->b, "moves with too many axes");

@@ -19,7 +19,8 @@ static bool is_made_of_coordinates(Sched *s, Node *root)
     Node *stack[MAX_PARTS], *seen[MAX_PARTS];
     int n = 0, nseen = 0;
     const Info *top = info_of(s, root);
-    if (!top->constant || top->leaves || root->dtype == INGOT_INDEX || dtype_is_float(root->dtype))
+    if (top->loads || top->leaves || top->has_reduce || root->dtype == INGOT_INDEX ||
+        dtype_is_float(root->dtype))
         return false;
     stack[n++] = root;
     while (n) {

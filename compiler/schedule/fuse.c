@@ -231,8 +231,9 @@ static void analyse(Sched *s, Node *n)
             continue;
         }
         /* of what is made of coordinates, a part is left in the loops that read it */
-        bool coordinates = (n->op == OP_GATHER && j > 0 && !f->loads) ||
-                           (f->constant && !f->leaves && !dtype_is_float(n->src[j]->dtype));
+        bool coordinates = n->op == OP_GATHER && j > 0 && !f->loads;
+        coordinates |= f->constant ? !f->leaves && !dtype_is_float(n->src[j]->dtype)
+                                   : coord_ops(s, n->src[j]) != NULL;
         cost += !coordinates ? f->cost : integers ? 0 : coord_cost(s, n->src[j]);
         along += coordinates ? 0 : f->along;
         pending |= f->pending;

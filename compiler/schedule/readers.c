@@ -166,7 +166,8 @@ Readers readers_of(Sched *s, Node *n, Node *const *uses)
     if (i->nuse > 1 && diamond(s, n, uses))
         r.times = r.kernels = 1;
     r.reduced |= r.kernels > 1; /* its operands cannot lie as all of its readers would have them */
-    if (i->constant && !i->leaves && !coord_cost(s, n)) /* nothing is left of it in a loop */
+    const bool coordinates = i->constant ? !i->leaves : coord_ops(s, n) != NULL;
+    if (coordinates && !coord_cost(s, n)) /* nothing is left of it in a loop */
         r.times = 1;
     return r;
 }

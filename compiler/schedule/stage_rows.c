@@ -270,8 +270,8 @@ static bool row_sizes(const Rows *r, const Node *products, RowSizes *z)
     }
     for (int i = 0; i < r->sum->rank; i++) {
         if (!idx_value(r->sum->shape[i], &size))
-            return false;
-        z->columns = size > 1 ? size : z->columns;
+            size = 0; /* matrices that only the run counts, or so many columns */
+        z->columns = size != 1 ? size : z->columns;
     }
     return true;
 }

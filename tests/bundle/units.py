@@ -5,6 +5,7 @@
 
     mma    products and convolutions of f16, and of f32 by --precision tf32 and f16, for GPUs with tensor cores: the heuristic takes the unit, with
            copies ahead; its opts are saved and replayed with the same bytes, NVRTC compiles them, and the interpreter of statements agrees
+    batch  the same with a batch that only the run knows: as many kernels, by the same units, as for one image or text
     signs  products of bytes that both have a sign, where a unit wants one without: what is stored has none
     neon   products of bytes for aarch64 with DOTPROD and with I8MM: its compiler makes the instruction, and under QEMU the bundles compute the same
     precision  --precision: errors of products of f32 by one, three and six products of bf16, beside those of f32
@@ -168,6 +169,40 @@ def mma(ingot, work):
     print(", ".join(told))
 
 
+def batch(ingot, work):
+    """Groups of the grid count what the run has; the rest is as for one."""
+    rng = np.random.default_rng(5)
+    H = TensorProto.FLOAT16
+    window = [helper.make_node("Conv", ["x", "w"], ["p"], pads=[1, 1, 1, 1]), helper.make_node("Relu", ["p"], ["q"]),
+              helper.make_node("Conv", ["q", "w"], ["y"], pads=[1, 1, 1, 1], strides=[2, 2])]
+    product = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Relu", ["p"], ["y"])]
+    parts = [helper.make_node("Split", ["x"], list("qkv"), axis=2, num_outputs=3)]
+    parts += [helper.make_node("Reshape", [t, "heads"], [f"{t}h"]) for t in "qkv"]
+    parts += [helper.make_node("Transpose", [f"{t}h"], [f"{t}t"], perm=perm) for t, perm in (("q", [0, 2, 1, 3]), ("k", [0, 2, 3, 1]), ("v", [0, 2, 1, 3]))]
+    rest = [("MatMul", ["qt", "kt"], "s"), ("Softmax", ["s"], "p"), ("MatMul", ["p", "vt"], "o")]
+    attention = parts + [helper.make_node(op, of, [to]) for op, of, to in rest]
+    attention += [helper.make_node("Transpose", ["o"], ["ot"], perm=[0, 2, 1, 3]), helper.make_node("Reshape", ["ot", "flat"], ["y"])]
+    shapes = [numpy_helper.from_array(np.array(s), t) for t, s in (("heads", [0, 0, 2, 16]), ("flat", [0, 0, 32]))]
+    models = [(model(work / "window.onnx", H, ["n", 32, 9, 9], H, window, ["n", 32, 5, 5], [halves(rng, 32, 32, 3, 3)]), "cuda:sm_80"),
+              (model(work / "attention.onnx", H, ["n", 37, 96], H, attention, ["n", 37, 32], shapes), "cuda:sm_80"),
+              (model(work / "product.onnx", H, ["n", 128, 512], H, product, ["n", 128, 1536], [halves(rng, 512, 1536)]), "cuda:sm_90a")]
+    told = []
+    for path, target in models:
+        units = []
+        for sizes in ("n=1", "n=1..3"):
+            sched, bundle = work / "opts.sched", work / path.stem
+            call(ingot, "compile", path, "-o", bundle, "--target", target, "--dim", sizes, "--save-sched", sched)
+            text = sched.read_text()
+            units.append(([line.split()[1] for line in text.splitlines() if line.startswith("  TC ")], text.count("\nkernel "), text.count("STAGE ")))
+        if units[0] != units[1] or not units[0][0]:
+            raise Wrong(f"{path.stem}: units, kernels and copies of one {units[0]}, of a number that the run knows {units[1]}")
+        interpreted = call(ingot, "verify", path, "--interpret", "--target", target, "--dim", "n=1..3", env={"INGOT_CACHE": str(work / "cache")})
+        if "no fault" not in interpreted:
+            raise Wrong(interpreted)
+        told.append(f"{path.stem} by {units[0][0][0]}")
+    print(", ".join(told))
+
+
 def signs(ingot, work):
     """x + 128 lies in memory, of an input and of what only a product reads; where memory is dear an input is not stored again."""
     rng = np.random.default_rng(4)
@@ -251,4 +286,4 @@ def precision(ingot, work):
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {"amx": amx, "mma": mma, "neon": neon, "signs": signs, "precision": precision}))
+    sys.exit(main(__doc__, {"amx": amx, "mma": mma, "batch": batch, "neon": neon, "signs": signs, "precision": precision}))
