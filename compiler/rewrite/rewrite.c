@@ -23,9 +23,9 @@ static const Rule rules[] = {
 };
 enum { NRULE = sizeof rules / sizeof rules[0] };
 
-/* What is done of the whole graph, for GPUs with matrix units. */
-static const char *const scale_products_name = "scale-products", *const join_products_name =
-                                                                     "join-products";
+/* What is done of the whole graph; the last two for GPUs with matrix units. */
+static const char *const of_graph[] = {"demand", "scale-products", "join-products"};
+enum { DEMAND, SCALE_PRODUCTS, JOIN_PRODUCTS, NGRAPH };
 
 const char *rewrite_name(int i)
 {
@@ -33,7 +33,7 @@ const char *rewrite_name(int i)
         if (!k || strcmp(rules[k].name, rules[k - 1].name))
             if (!i--)
                 return rules[k].name;
-    return i == 0 ? scale_products_name : i == 1 ? join_products_name : NULL;
+    return i < NGRAPH ? of_graph[i] : NULL;
 }
 
 /* "a,b": is it one of these names? */
@@ -150,28 +150,36 @@ void rewrite_below(Rewrite *r, int nroot, Node *const *roots)
             continue;
         r->c->at = r->c->origins[t->id];
         r->visiting = t;
-        Node *same = renewed(r, t);
+        Node *part = r->renew ? r->renew(r, t) : NULL, *same = part ? part : renewed(r, t);
         Making making;
         making_begin(&making, r->c);
-        replace(r, t, r->apply(r, same));
+        replace(r, t, r->apply ? r->apply(r, same) : same);
         making_end(&making, same, r->now[t->id]);
     }
     r->c->at = at;
 }
 
+Node **rewrite_roots(Context *c, Arena *a, int *nroot)
+{
+    Node **roots = NULL;
+    int n = 0;
+    for (int i = 0; i < c->noutput; i++)
+        vec_push(a, roots, n, c->outputs[i].node);
+    for (int i = 0; i < c->nstate; i++)
+        if (c->states[i].next)
+            vec_push(a, roots, n, c->states[i].next);
+    for (int i = 0; i < c->nvar; i++)
+        if (c->vars[i].setter)
+            vec_push(a, roots, n, c->vars[i].setter);
+    *nroot = n;
+    return roots;
+}
+
 bool rewrite_pass(Rewrite *r)
 {
     Context *c = r->c;
-    int nroot = 0;
-    Node **roots = NULL;
-    for (int i = 0; i < c->noutput; i++)
-        vec_push(r->a, roots, nroot, c->outputs[i].node);
-    for (int i = 0; i < c->nstate; i++)
-        if (c->states[i].next)
-            vec_push(r->a, roots, nroot, c->states[i].next);
-    for (int i = 0; i < c->nvar; i++)
-        if (c->vars[i].setter)
-            vec_push(r->a, roots, nroot, c->vars[i].setter);
+    int nroot;
+    Node **roots = rewrite_roots(c, r->a, &nroot);
     r->nnode = c->nnode;
     r->now = NEWN(r->a, Node *, c->nnode + 1);
     r->changed = false;
@@ -229,9 +237,11 @@ bool graph_rewrite(Context *c, const Target *t, const char *off)
                               .off = off,
                               .apply = apply_rules};
     bool rounds = rewrite(rules_of), units = t && t->gpu && t->units;
-    if (units && !is_named(off, scale_products_name))
+    if (!is_named(off, of_graph[DEMAND]) && demand(c))
+        rounds |= rewrite(rules_of);
+    if (units && !is_named(off, of_graph[SCALE_PRODUCTS]))
         rounds |= pass_of(c, scale_products);
-    if (units && !is_named(off, join_products_name) && join_products(c))
+    if (units && !is_named(off, of_graph[JOIN_PRODUCTS]) && join_products(c))
         rounds |= rewrite(rules_of);
     return rounds;
 }

@@ -24,7 +24,9 @@ struct Rewrite {
     bool settled;   /* nothing applies any more, but for rules that wait for this */
     bool rounds;    /* a rule applied that rounds otherwise than the graph asks for */
     Node *visiting; /* of the graph before this pass */
-    Node *(*apply)(Rewrite *, Node *renewed);
+    Node *(*apply)(Rewrite *, Node *renewed); /* or NULL: it stays */
+    /* what stands for a node of the graph before this pass, or NULL: the same of what its sources became */
+    Node *(*renew)(Rewrite *, Node *);
     void *user;
     const Target *target; /* of variants: what they are to be fast on */
     double
@@ -35,6 +37,8 @@ struct Rewrite {
 
 /* rewrite.c: the model's graph from its leaves up, once; whether anything changed. */
 bool rewrite_pass(Rewrite *);
+/* rewrite.c: what the model's graph is made for: outputs, next states, and what sets a run-time dim. */
+Node **rewrite_roots(Context *, Arena *, int *nroot);
 
 /* rewrite.c: what became of a node; of all below the roots. */
 Node *rewritten(const Rewrite *, Node *);
@@ -140,6 +144,9 @@ bool reads_summed(const Rewrite *, const Node *);
 /* strips.c: of these nodes, the parts of such concats; a second pass, whose strips are those, has each of them stored. */
 void strip_parts(const Rewrite *, int n, Node *const *nodes, Map *parts);
 Node *kept_part(Rewrite *, Node *);
+
+/* demand.c: no value of the model's graph is larger than what is read of it; whether one was. */
+bool demand(Context *);
 
 /* scale_products.c: of any node; itself if that is no REDUCE with scales. */
 Node *scale_products(Rewrite *, Node *);
