@@ -77,12 +77,12 @@ static bool apart(const Block *steps)
     return true;
 }
 
-static bool block_copies(const Block *steps)
+static int count_kernels(const Block *steps)
 {
+    int n = 0;
     for (int i = 0; i < steps->n; i++)
-        if (steps->step[i]->kind != STEP_KERNEL)
-            return true;
-    return false;
+        n += steps->step[i]->kind == STEP_KERNEL;
+    return n;
 }
 
 static int find(const Gpu *g, const Buffer *b)
@@ -143,8 +143,11 @@ void gpu_prepare(Bundle *b)
         g->apart &= gpu_on_device(b, b->out[i].b);
     for (int i = 0; b->c->bound && i < b->nin; i++)
         g->apart &= !b->c->bound[i];
-    g->fixed = g->apart && !b->nsym;
-    g->copies = block_copies(&p->main);
+    g->launches = count_kernels(&p->main);
+    g->copies = g->launches < p->main.n;
+    g->sized =
+        b->nsym > 0; /* then a record that no update can change would be made anew too often */
+    g->records = b->target->records && g->apart && g->launches && !(g->sized && g->copies);
     g->asked = NEWN(b->a, int64_t, p->nkernel + 1);
     for (int i = 0; i < p->nkernel; i++) {
         g->asked[i] = shared_bytes(b, p->kernels[i]);
@@ -191,8 +194,13 @@ void gpu_members(StrBuf *sb, const Bundle *b)
     if (b->p->nkernel)
         sb_printf(sb, "    void *kernel[%d];\n", b->p->nkernel);
     sb_printf(sb, "    %s_mem mem[%d]; /* on the device */\n", type, b->gpu->nmem);
-    if (b->gpu->fixed)
-        sb_puts(sb, "    void *record; /* of the steps */\n");
+    if (!b->gpu->records)
+        return;
+    sb_printf(sb, "    %s_graph record; /* of the steps */\n    void *node[%d];\n", type,
+              b->gpu->launches);
+    if (b->gpu->sized)
+        sb_printf(sb, "    int64_t recorded[%d]; /* sym of it */\n", b->nsym);
+    sb_puts(sb, "    int stale; /* it is of other memory or sizes, or there is none */\n");
 }
 
 void gpu_constants(StrBuf *sb, Bundle *b)
@@ -241,8 +249,12 @@ void gpu_functions(StrBuf *sb, Bundle *b)
     if (blob)
         sb_puts(sb, "    const unsigned char *const weights = ctx->weights;\n");
     sb_puts(sb, "    memset(mem, 0, sizeof ctx->mem);\n    ctx->program = NULL;\n");
-    if (g->fixed)
-        sb_puts(sb, "    ctx->record = NULL;\n");
+    if (g->records)
+        sb_printf(sb,
+                  "    memset(&ctx->record, 0, sizeof ctx->record);\n"
+                  "    ctx->record.node = ctx->node;\n    ctx->record.nodes = %d;\n"
+                  "    ctx->stale = 1;\n",
+                  g->launches);
     if (!g->apart)
         sb_puts(sb, "    if (ctx->config.flags & IGRT_ON_DEVICE)\n"
                     "        return IGRT_ERR_CONFIG; /* steps of the host need the inputs */\n");
@@ -286,8 +298,8 @@ void gpu_functions(StrBuf *sb, Bundle *b)
     }
     sb_puts(sb, "    return IGRT_OK;\n}\n");
     StrBuf before = {0};
-    if (g->fixed)
-        sb_puts(&before, "    igrt_gpu_free_record(gpu, ctx->record);\n");
+    if (g->records)
+        sb_puts(&before, "    igrt_gpu_free_record(gpu, &ctx->record);\n");
     if (g->apart && g->nio)
         sb_printf(&before,
                   "    if (ctx->config.flags & IGRT_ON_DEVICE)\n"
@@ -320,28 +332,52 @@ void gpu_locals(Writer *w, unsigned needs)
         line(w, "igrt_gpu_mem *const mem = ctx->mem;");
 }
 
+/* record(): what is enqueued, as one launch; play(): that, or each step where the driver cannot. */
+static void record_functions(StrBuf *sb, Bundle *b)
+{
+    const bool sized = b->gpu->sized;
+    sb_printf(
+        sb,
+        "\n/* The steps as one launch, where the driver can; of one that there is the kernels get "
+        "what has changed. A profile wants the\n"
+        " * steps one by one. */\n"
+        "static igrt_status record(%s_ctx *ctx)\n{\n"
+        "    igrt_gpu *const gpu = &ctx->gpu;\n"
+        "    igrt_status status = IGRT_OK, ended = IGRT_ERR_DEVICE;\n"
+        "    if (ctx->config.profile)\n        return IGRT_OK;\n"
+        "    ctx->stale = 1;\n"
+        "    if (igrt_gpu_update_begin(gpu, &ctx->record) == IGRT_OK) {\n"
+        "        status = enqueue(ctx);\n"
+        "        ended = igrt_gpu_update_end(gpu);\n"
+        "    }\n"
+        "    if (status == IGRT_OK && ended != IGRT_OK) {\n"
+        "        if (igrt_gpu_record_begin(gpu, &ctx->record) == IGRT_OK) {\n"
+        "            status = enqueue(ctx);\n"
+        "            ended = igrt_gpu_record_end(gpu);\n"
+        "        } else { /* a stream that cannot be recorded */\n"
+        "            igrt_gpu_free_record(gpu, &ctx->record);\n"
+        "            ended = IGRT_OK;\n"
+        "        }\n"
+        "    }\n"
+        "    TRY(status);\n"
+        "    TRY(ended);\n"
+        "%s    ctx->stale = 0;\n    return IGRT_OK;\n}\n",
+        b->name, sized ? "    memcpy(ctx->recorded, ctx->sym, sizeof ctx->recorded);\n" : "");
+    sb_printf(sb,
+              "\nstatic igrt_status play(%s_ctx *ctx)\n{\n"
+              "    if (ctx->stale%s)\n        TRY(record(ctx));\n"
+              "    return igrt_gpu_is_recorded(&ctx->record) ? igrt_gpu_play(&ctx->gpu, "
+              "&ctx->record) : enqueue(ctx);\n}\n",
+              b->name, sized ? " || memcmp(ctx->recorded, ctx->sym, sizeof ctx->recorded)" : "");
+}
+
 /* After enqueue(): record() and play() of what is enqueued, and bind() to memory that is the caller's. */
 void gpu_apart_functions(StrBuf *sb, Bundle *b)
 {
     const Gpu *g = b->gpu;
     const char *n = b->name;
-    if (g->fixed)
-        sb_printf(
-            sb,
-            "\n/* The steps as one launch, where the driver can; a profile wants them one by one. "
-            "*/\n"
-            "static igrt_status record(%s_ctx *ctx)\n{\n"
-            "    if (!IGRT_GPU_RECORDS || ctx->config.profile)\n        return IGRT_OK;\n"
-            "    if (igrt_gpu_record_begin(&ctx->gpu) != IGRT_OK) {\n"
-            "        igrt_gpu_free_record(&ctx->gpu, ctx->record);\n"
-            "        ctx->record = NULL;\n"
-            "        return IGRT_OK;\n    }\n"
-            "    const igrt_status status = enqueue(ctx);\n"
-            "    const igrt_status ended = igrt_gpu_record_end(&ctx->gpu, &ctx->record);\n"
-            "    return status == IGRT_OK ? ended : status;\n}\n"
-            "\nstatic igrt_status play(%s_ctx *ctx)\n{\n"
-            "    return ctx->record ? igrt_gpu_play(&ctx->gpu, ctx->record) : enqueue(ctx);\n}\n",
-            n, n);
+    if (g->records)
+        record_functions(sb, b);
     if (!g->nio)
         return;
     bool in = false, out = false;
@@ -372,14 +408,14 @@ void gpu_apart_functions(StrBuf *sb, Bundle *b)
               "    for (int i = 0; i < %d; i++)\n"
               "        if (!igrt_gpu_is_aligned(given[i]))\n"
               "            return %s;\n"
-              "    memcpy(&ctx->mem[%s], given, sizeof given);\n    return %s;\n}\n",
-              first, g->nio, wrong, first, g->fixed ? "record(ctx)" : "IGRT_OK");
+              "    memcpy(&ctx->mem[%s], given, sizeof given);\n%s    return IGRT_OK;\n}\n",
+              first, g->nio, wrong, first, g->records ? "    ctx->stale = 1;\n" : "");
 }
 
 /* What init does once all memory is there. */
 void gpu_ready(StrBuf *sb, const Bundle *b)
 {
-    if (!b->gpu->fixed)
+    if (!b->gpu->records || b->gpu->sized)
         return;
     sb_printf(sb, "    if (status == IGRT_OK%s)\n        status = record(ctx);\n",
               b->gpu->copies ? " && !(config->flags & IGRT_ON_DEVICE)" : "");

@@ -19,8 +19,10 @@ struct Gpu {
     int64_t host_bytes;   /* of the arena that host steps use */
     int nline;            /* strings of program text */
     bool apart;           /* no step of a run needs the host's memory */
-    bool fixed;           /* and each run enqueues the same */
+    bool records;         /* and what a run enqueues is recorded, for the next one; */
+    bool sized;           /* it depends on sizes of run time */
     bool copies;          /* some step is no kernel */
+    int launches;         /* of kernels, in a run */
     bool shared;          /* some kernel's groups share what has to be asked for: */
     int64_t *asked;       /* bytes, by kernel */
 };

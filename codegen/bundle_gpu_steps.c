@@ -113,12 +113,12 @@ void gpu_steps(Writer *w, const char *steps)
     w->depth++;
     if (g->nio)
         line(w, "TRY(bind(ctx, in, out));");
-    line(w, "TRY(%s(ctx));", g->fixed ? "play" : "enqueue");
+    line(w, "TRY(%s(ctx));", g->records ? "play" : "enqueue");
     w->depth--;
     line(w, "} else {");
     w->depth++;
     inputs(w);
-    line(w, "TRY(%s(ctx));", g->fixed ? "play" : "enqueue");
+    line(w, "TRY(%s(ctx));", g->records ? "play" : "enqueue");
     outputs(w);
     w->depth--;
     line(w, "}");

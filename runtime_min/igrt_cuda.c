@@ -46,6 +46,14 @@ typedef struct {
     unsigned n;
 } LaunchConfig;
 
+/* From cuda.h: CUDA_KERNEL_NODE_PARAMS. */
+typedef struct {
+    void *kernel;
+    unsigned grid[3], block[3], shared_bytes;
+    void **args, **extra;
+    void *other_kernel, *context;
+} KernelNode;
+
 /* What waits at the gate (time, below) goes on. */
 static void open_gate(igrt_cu *cu)
 {
@@ -261,11 +269,60 @@ igrt_status igrt_cu_buffer(igrt_cu *cu, size_t bytes, const void *data, igrt_cu_
     return check(cu, e);
 }
 
+/* ---- launches ---------------------------------------------------------------------------- */
+
+/* The kernel that the capture has last: what the stream's next one would wait for. */
+static void note_node(igrt_cu *cu)
+{
+    void *const *last = NULL;
+    const void *edges = NULL;
+    size_t n = 0;
+    int capturing = 0;
+    igrt_cu_graph *const graph = cu->captures;
+    if (!graph || graph->ready || cu->at < 0)
+        return; /* those of the first capture are what an update speaks of */
+    if (cu->at == graph->nodes || !cu->cuStreamGetCaptureInfo ||
+        cu->cuStreamGetCaptureInfo(cu->stream, &capturing, NULL, NULL, &last, &edges, &n) || n != 1)
+        cu->at = -1;
+    else
+        graph->node[cu->at++] = last[0];
+}
+
+static void update_node(igrt_cu *cu, void *kernel, const unsigned grid[3], const unsigned block[3],
+                        unsigned shared_bytes, void **args)
+{
+    const KernelNode to = {kernel,
+                           {grid[0], grid[1], grid[2]},
+                           {block[0], block[1], block[2]},
+                           shared_bytes,
+                           args,
+                           NULL,
+                           NULL,
+                           NULL};
+    const igrt_cu_graph *const graph = cu->updates;
+    if (cu->at < 0 || cu->at == graph->nodes ||
+        cu->cuGraphExecKernelNodeSetParams(graph->ready, graph->node[cu->at], &to))
+        cu->at = -1;
+    else
+        cu->at++;
+}
+
+/* A copy, or a kernel without groups, which is none: no update knows it. */
+static igrt_status no_kernel(igrt_cu *cu)
+{
+    cu->at = -1;
+    return IGRT_OK;
+}
+
 igrt_status igrt_cu_launch(igrt_cu *cu, void *kernel, const unsigned grid[3],
                            const unsigned block[3], unsigned shared_bytes, void **args)
 {
     if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0)
+        return no_kernel(cu);
+    if (cu->updates) {
+        update_node(cu, kernel, grid, block, shared_bytes, args);
         return IGRT_OK;
+    }
     if (enter(cu))
         return IGRT_ERR_DEVICE;
     int e = begin_time(cu);
@@ -277,11 +334,12 @@ igrt_status igrt_cu_launch(igrt_cu *cu, void *kernel, const unsigned grid[3],
                                   cu->stream,
                                   &early,
                                   1};
-        return check(cu, cu->cuLaunchKernelEx(&how, kernel, args, NULL));
-    }
-    if (!e)
+        e = cu->cuLaunchKernelEx(&how, kernel, args, NULL);
+    } else if (!e) {
         e = cu->cuLaunchKernel(kernel, grid[0], grid[1], grid[2], block[0], block[1], block[2],
                                shared_bytes, cu->stream, args, NULL);
+    }
+    note_node(cu);
     return check(cu, e);
 }
 
@@ -307,8 +365,8 @@ igrt_status igrt_cu_read(igrt_cu *cu, igrt_cu_ptr from, void *data, size_t bytes
 
 igrt_status igrt_cu_copy(igrt_cu *cu, igrt_cu_ptr from, igrt_cu_ptr to, size_t bytes)
 {
-    if (bytes == 0)
-        return IGRT_OK;
+    if (bytes == 0 || cu->updates)
+        return no_kernel(cu);
     if (enter(cu))
         return IGRT_ERR_DEVICE;
     int e = begin_time(cu);
@@ -319,8 +377,8 @@ igrt_status igrt_cu_copy(igrt_cu *cu, igrt_cu_ptr from, igrt_cu_ptr to, size_t b
 
 igrt_status igrt_cu_zero(igrt_cu *cu, igrt_cu_ptr to, size_t bytes)
 {
-    if (bytes == 0)
-        return IGRT_OK;
+    if (bytes == 0 || cu->updates)
+        return no_kernel(cu);
     if (enter(cu))
         return IGRT_ERR_DEVICE;
     int e = begin_time(cu);
@@ -371,42 +429,65 @@ igrt_status igrt_cu_time_end(igrt_cu *cu, uint64_t *nanoseconds)
     return check(cu, e);
 }
 
-igrt_status igrt_cu_capture_begin(igrt_cu *cu)
+igrt_status igrt_cu_capture_begin(igrt_cu *cu, igrt_cu_graph *graph)
 {
     if (enter(cu))
         return IGRT_ERR_DEVICE;
     open_gate(cu);
+    cu->captures = graph;
+    cu->at = 0;
     return check(cu, cu->cuStreamBeginCapture(cu->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
 }
 
-igrt_status igrt_cu_capture_end(igrt_cu *cu, void **graph)
+igrt_status igrt_cu_capture_end(igrt_cu *cu)
 {
     void *recorded = NULL, *node = NULL;
-    int why = 0, current = 0; /* is *graph what was recorded? */
+    int why = 0;
+    igrt_cu_graph *const graph = cu->captures;
+    cu->captures = NULL;
     if (enter(cu))
         return IGRT_ERR_DEVICE;
     int e = cu->cuStreamEndCapture(cu->stream, &recorded);
-    if (!e && *graph)
-        current = cu->cuGraphExecUpdate(*graph, recorded, &node, &why) == 0;
-    if (!current) {
-        igrt_cu_free_graph(cu, *graph);
-        *graph = NULL;
-    }
-    if (!e && !current)
-        e = cu->cuGraphInstantiate(graph, recorded, 0);
-    if (recorded)
+    if (!e && graph->ready && cu->cuGraphExecUpdate(graph->ready, recorded, &node, &why) == 0) {
         cu->cuGraphDestroy(recorded);
+        return IGRT_OK;
+    }
+    if (cu->at != graph->nodes || graph->ready)
+        graph->nodes = 0; /* no update */
+    igrt_cu_free_graph(cu, graph);
+    if (!e)
+        e = cu->cuGraphInstantiate(&graph->ready, recorded, 0);
     if (e)
-        *graph = NULL;
+        graph->ready = NULL;
+    if (!e && graph->nodes)
+        graph->recorded = recorded; /* an update names its nodes */
+    else if (recorded)
+        cu->cuGraphDestroy(recorded);
     return check(cu, e);
 }
 
-igrt_status igrt_cu_replay(igrt_cu *cu, void *graph)
+igrt_status igrt_cu_update_begin(igrt_cu *cu, igrt_cu_graph *graph)
+{
+    if (!graph->ready || !graph->nodes || !cu->cuGraphExecKernelNodeSetParams || enter(cu))
+        return IGRT_ERR_DEVICE;
+    cu->updates = graph;
+    cu->at = 0;
+    return IGRT_OK;
+}
+
+igrt_status igrt_cu_update_end(igrt_cu *cu)
+{
+    const int whole = cu->at == cu->updates->nodes;
+    cu->updates = NULL;
+    return whole ? IGRT_OK : IGRT_ERR_DEVICE;
+}
+
+igrt_status igrt_cu_replay(igrt_cu *cu, const igrt_cu_graph *graph)
 {
     if (enter(cu))
         return IGRT_ERR_DEVICE;
     open_gate(cu);
-    return check(cu, cu->cuGraphLaunch(graph, cu->stream));
+    return check(cu, cu->cuGraphLaunch(graph->ready, cu->stream));
 }
 
 void igrt_cu_free_buffer(igrt_cu *cu, igrt_cu_ptr buffer)
@@ -422,8 +503,11 @@ void igrt_cu_free_module(igrt_cu *cu, void *module)
         cu->cuModuleUnload(module);
 }
 
-void igrt_cu_free_graph(igrt_cu *cu, void *graph)
+void igrt_cu_free_graph(igrt_cu *cu, igrt_cu_graph *graph)
 {
-    if (graph && enter(cu) == IGRT_OK)
-        cu->cuGraphExecDestroy(graph);
+    if (graph->ready && enter(cu) == IGRT_OK)
+        cu->cuGraphExecDestroy(graph->ready);
+    if (graph->recorded)
+        cu->cuGraphDestroy(graph->recorded);
+    graph->ready = graph->recorded = NULL;
 }

@@ -24,6 +24,14 @@ extern "C" {
 typedef uint64_t igrt_cu_ptr;    /* CUdeviceptr */
 typedef igrt_cu_ptr igrt_cu_mem; /* memory, or a place in it */
 
+/* Kernels, copies and the order between them, to be launched as one; cleared: there is none. node has room for as many kernels as there will
+ * be, for igrt_cu_update_begin(); NULL: there is no update. */
+typedef struct igrt_cu_graph {
+    void *ready, *recorded; /* CUgraphExec, and the CUgraph that it was made of */
+    void **node;
+    int nodes;
+} igrt_cu_graph;
+
 /* X(name, symbol, parameters): the entry points; all return CUresult. */
 #define IGRT_CU_FUNCTIONS(X)                                                                       \
     X(cuInit, "cuInit", (unsigned))                                                                \
@@ -65,6 +73,10 @@ typedef igrt_cu_ptr igrt_cu_mem; /* memory, or a place in it */
 /* Entry points of drivers since 12.0: NULL where there are none. */
 #define IGRT_CU_NEWER(X)                                                                    \
     X(cuLaunchKernelEx, "cuLaunchKernelEx", (const void *, void *, void **, void **))       \
+    X(cuStreamGetCaptureInfo, "cuStreamGetCaptureInfo_v3",                                  \
+      (void *, int *, uint64_t *, void **, void *const **, const void **, size_t *))        \
+    X(cuGraphExecKernelNodeSetParams, "cuGraphExecKernelNodeSetParams_v2",                  \
+      (void *, void *, const void *))                                                       \
     X(cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled",                                     \
       (void *, int, unsigned, void *, const uint64_t *, const uint64_t *, const unsigned *, \
        const unsigned *, int, int, int, int))                                               \
@@ -82,6 +94,8 @@ typedef struct igrt_cu {
     volatile uint32_t *gate;
     igrt_cu_ptr gate_at;
     uint32_t gate_value;
+    struct igrt_cu_graph *captures, *updates; /* what is enqueued now */
+    int at;                                   /* kernels so far; -1: not each of them is known */
     int device, owns_context, owns_stream;
     int overlaps; /* kernels wait for what was enqueued before them: a launch need not */
     int error;    /* CUresult of the last call that failed; 0 if the driver itself is missing */
@@ -140,15 +154,20 @@ igrt_status igrt_cu_time_begin(igrt_cu *cu);
 igrt_status igrt_cu_time_end(igrt_cu *cu, uint64_t *nanoseconds);
 
 /* What is enqueued between the two becomes a graph instead of running; it may replay any number of
- * times. A *graph that is not NULL becomes the new one, by an update where the driver can. */
-igrt_status igrt_cu_capture_begin(igrt_cu *cu);
-igrt_status igrt_cu_capture_end(igrt_cu *cu, void **graph);
-igrt_status igrt_cu_replay(igrt_cu *cu, void *graph);
+ * times. One that there is becomes the new one, in place where the driver can. */
+igrt_status igrt_cu_capture_begin(igrt_cu *cu, igrt_cu_graph *graph);
+igrt_status igrt_cu_capture_end(igrt_cu *cu);
 
-/* Release handles; NULL and 0 are allowed. */
+/* The same kernels again, with other arguments and other numbers of groups: what is enqueued between the two does not run, but is what the
+ * graph's kernels do from now on. End fails where it was not the same kernels, or the driver cannot: then it is to be captured anew. */
+igrt_status igrt_cu_update_begin(igrt_cu *cu, igrt_cu_graph *graph);
+igrt_status igrt_cu_update_end(igrt_cu *cu);
+igrt_status igrt_cu_replay(igrt_cu *cu, const igrt_cu_graph *graph);
+
+/* Release handles; NULL and 0, and a graph that is none, are allowed. */
 void igrt_cu_free_buffer(igrt_cu *cu, igrt_cu_ptr buffer);
 void igrt_cu_free_module(igrt_cu *cu, void *module);
-void igrt_cu_free_graph(igrt_cu *cu, void *graph);
+void igrt_cu_free_graph(igrt_cu *cu, igrt_cu_graph *graph);
 
 #ifdef __cplusplus
 }

@@ -123,25 +123,40 @@ static inline igrt_status igrt_gpu_time_end(igrt_gpu *g, uint64_t *nanoseconds)
     return igrt_cu_time_end(g, nanoseconds);
 }
 
-/* What is enqueued between begin and end does not run, but becomes a record, which play enqueues as one launch.
- * Where *record is not NULL it is a record of the same steps, and becomes this one. */
-#define IGRT_GPU_RECORDS 1
-static inline igrt_status igrt_gpu_record_begin(igrt_gpu *g)
+/* What is enqueued between begin and end does not run, but becomes a record, which play enqueues as one launch. One that there is already is
+ * of the same steps: between update's begin and end it gets what has changed in them; where end fails, it is to be recorded anew. */
+typedef igrt_cu_graph igrt_gpu_record;
+static inline igrt_status igrt_gpu_record_begin(igrt_gpu *g, igrt_gpu_record *record)
 {
-    return igrt_cu_capture_begin(g);
+    return igrt_cu_capture_begin(g, record);
 }
 
-static inline igrt_status igrt_gpu_record_end(igrt_gpu *g, void **record)
+static inline igrt_status igrt_gpu_record_end(igrt_gpu *g)
 {
-    return igrt_cu_capture_end(g, record);
+    return igrt_cu_capture_end(g);
 }
 
-static inline igrt_status igrt_gpu_play(igrt_gpu *g, void *record)
+static inline igrt_status igrt_gpu_update_begin(igrt_gpu *g, igrt_gpu_record *record)
+{
+    return igrt_cu_update_begin(g, record);
+}
+
+static inline igrt_status igrt_gpu_update_end(igrt_gpu *g)
+{
+    return igrt_cu_update_end(g);
+}
+
+static inline int igrt_gpu_is_recorded(const igrt_gpu_record *record)
+{
+    return record->ready != NULL;
+}
+
+static inline igrt_status igrt_gpu_play(igrt_gpu *g, const igrt_gpu_record *record)
 {
     return igrt_cu_replay(g, record);
 }
 
-static inline void igrt_gpu_free_record(igrt_gpu *g, void *record)
+static inline void igrt_gpu_free_record(igrt_gpu *g, igrt_gpu_record *record)
 {
     igrt_cu_free_graph(g, record);
 }

@@ -112,34 +112,6 @@ static inline igrt_status igrt_gpu_time_end(igrt_gpu *g, uint64_t *nanoseconds)
     return igrt_cl_finish(g);
 }
 
-/* There are no records of enqueued steps: they are enqueued each time. */
-#define IGRT_GPU_RECORDS 0
-static inline igrt_status igrt_gpu_record_begin(igrt_gpu *g)
-{
-    (void)g;
-    return IGRT_ERR_DEVICE;
-}
-
-static inline igrt_status igrt_gpu_record_end(igrt_gpu *g, void **record)
-{
-    (void)g;
-    (void)record;
-    return IGRT_ERR_DEVICE;
-}
-
-static inline igrt_status igrt_gpu_play(igrt_gpu *g, void *record)
-{
-    (void)g;
-    (void)record;
-    return IGRT_ERR_DEVICE;
-}
-
-static inline void igrt_gpu_free_record(igrt_gpu *g, void *record)
-{
-    (void)g;
-    (void)record;
-}
-
 /* The handle of memory on the device that is the caller's. */
 static inline igrt_gpu_mem igrt_gpu_given(const void *memory)
 {

@@ -114,6 +114,33 @@ CALL(cuEventSynchronize, void *event)
 CALL(cuEventElapsedTime, float *ms, void *begin, void *end)
 CALL(cuEventDestroy_v2, void *event)
 CALL(cuStreamBeginCapture_v2, void *stream, int mode)
+/* A node for each question: the bundle asks after each launch. Not written down. */
+int cuStreamGetCaptureInfo_v3(void *stream, int *status, uint64_t *id, void **graph,
+                              void *const **last, const void **edges, size_t *n);
+int cuStreamGetCaptureInfo_v3(void *stream, int *status, uint64_t *id, void **graph,
+                              void *const **last, const void **edges, size_t *n)
+{
+    const char *fail = getenv("CUDA_STUB_FAIL");
+    static uintptr_t asked;
+    static void *node[1];
+    node[0] = (void *)++asked;
+    *last = node;
+    *n = 1;
+    return fail && !strcmp(fail, "cuStreamGetCaptureInfo_v3") ? 999 : 0;
+}
+/* Written down with the node, and its groups. */
+int cuGraphExecKernelNodeSetParams_v2(void *exec, void *node, const void *parameters);
+int cuGraphExecKernelNodeSetParams_v2(void *exec, void *node, const void *parameters)
+{
+    const struct {
+        void *kernel;
+        unsigned grid[3];
+    } *p = parameters;
+    char text[80];
+    snprintf(text, sizeof text, "cuGraphExecKernelNodeSetParams %d, %u groups",
+             (int)(uintptr_t)node, p->grid[0]);
+    return called(text);
+}
 int cuStreamEndCapture(void *stream, void **graph);
 int cuStreamEndCapture(void *stream, void **graph)
 {

@@ -4,7 +4,8 @@
     on_device.py --ingot build/ingot
 
 CUDA: with cuda_stub.c in the driver's place, which writes the calls down. Init uploads weights and records the steps; a run is one launch;
-with memory of the device a run neither allocates nor waits, and steps are recorded again where the memory is another. OpenCL: on
+with memory of the device a run neither allocates nor waits, and where the memory or the sizes are others, what is recorded gets these: nothing is
+recorded again. OpenCL: on
 whatever device there is, results in the caller's buffers are those of a run on the host.
 
 Exit status 77, skipped: no Python with onnx.
@@ -150,19 +151,22 @@ def cuda(ingot, work):
     want(status == 0, f"a run on the host: status {status}")
     launches = init.count("cuLaunchKernel")
     record = init[init.index("cuStreamBeginCapture"):] if "cuStreamBeginCapture" in init else []
-    want(launches >= 2 and record == ["cuStreamBeginCapture"] + ["cuLaunchKernel"] * launches + ["cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuGraphDestroy"],
+    want(launches >= 2 and record == ["cuStreamBeginCapture"] + ["cuLaunchKernel"] * launches + ["cuStreamEndCapture", "cuGraphInstantiateWithFlags"],
          f"init does not record the steps: {init}")
     want(init.count("cuMemcpyHtoDAsync") == 2, f"weights that are uploaded at init: {init}")
     for run in runs:
         want(run == ["cuMemcpyHtoDAsync", "cuGraphLaunch", "cuMemcpyDtoHAsync", "cuStreamSynchronize"], f"a run on the host: {run}")
-    want(end.count("cuMemFree") == init.count("cuMemAlloc") and "cuGraphExecDestroy" in end, f"deinit: {end}")
+    want(end.count("cuMemFree") == init.count("cuMemAlloc") and "cuGraphExecDestroy" in end and "cuGraphDestroy" in end, f"deinit: {end}")
 
     status, (init, *runs, end) = calls(program, stub, work, "device")
     want(status == 0, f"a run on the device: status {status}")
-    again = ["cuStreamBeginCapture"] + ["cuLaunchKernel"] * launches + ["cuStreamEndCapture", "cuGraphExecUpdate", "cuGraphDestroy", "cuGraphLaunch"]
+    changed = [f"cuGraphExecKernelNodeSetParams {i + 1}," for i in range(launches)] + ["cuGraphLaunch"]
     want("cuGraphInstantiateWithFlags" in init, f"init on the device: {init}")
-    want(runs == [again, ["cuGraphLaunch"], again], f"runs on the device: {runs}")
+    want([[c.split(" ", 2)[:2] for c in r] for r in runs] == [[c.split(" ") for c in r] for r in (changed, ["cuGraphLaunch"], changed)], f"runs on the device: {runs}")
     want(end.count("cuMemFree") == init.count("cuMemAlloc"), f"memory of the caller's is let go: {end}")
+    again = ["cuStreamBeginCapture"] + ["cuLaunchKernel"] * launches + ["cuStreamEndCapture", "cuGraphExecUpdate", "cuGraphDestroy", "cuGraphLaunch"]
+    status, (init, *runs, end) = calls(program, stub, work, "device", CUDA_STUB_FAIL="cuStreamGetCaptureInfo_v3")
+    want(status == 0 and runs == [again, ["cuGraphLaunch"], again], f"runs on the device, of a driver that does not tell nodes: {runs}")
 
     status, (init, *runs, end) = calls(program, stub, work, "profile")
     want(status == 0 and "cuStreamBeginCapture" not in init and all(r.count("cuLaunchKernel") == launches for r in runs), f"a profile: {runs}")
@@ -189,16 +193,24 @@ def cuda(ingot, work):
         done = subprocess.run([ingot, "compile", model, "-o", work / "none", "--target", "cuda:sm_90+sm_1"], capture_output=True, text=True)
         want(done.returncode == 2 and "sm_1" in done.stderr and not (work / "none").exists(), f"cuda:sm_90+sm_1: {done.stderr}")
 
-    # sizes of run time: each run enqueues its own steps
+    # sizes of run time: the first run records its steps, runs of other sizes change what is recorded
     model = network(work / "sizes.onnx", ["n", 16])
-    program = build(ingot, model, "cuda", CUDA.replace("{IN}", "{.x = 0, .x_dims = {3, 16}}").replace("{OUT}", "{.y = 0}"), work, "--dim", "n=1..8")
+    sized = CUDA.replace("{IN}", "{.x = 0, .x_dims = {3, 16}}").replace("{OUT}", "{.y = 0}").replace("mark(\"run\");", "in.x_dims[0] = i < 2 ? 3 : 7;\n        mark(\"run\");")
+    program = build(ingot, model, "cuda", sized, work, "--dim", "n=1..8")
     for where in ("host", "device"):
         status, (init, *runs, end) = calls(program, stub, work, where)
         want(status == 0 and "cuStreamBeginCapture" not in init, f"sizes of run time, {where}: status {status}, {init}")
-        for run in runs:
-            moved = [c for c in run if c != "cuLaunchKernel"]
-            want(len(run) > len(moved) and moved == ([] if where == "device" else ["cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuStreamSynchronize"]),
-                 f"sizes of run time, {where}: {run}")
+        around = (["cuMemcpyHtoDAsync"], ["cuMemcpyDtoHAsync", "cuStreamSynchronize"]) if where == "host" else ([], [])
+        inside = [r[len(around[0]):len(r) - len(around[1])] for r in runs]
+        want(all(r[:len(around[0])] + r[len(r) - len(around[1]):] == around[0] + around[1] for r in runs), f"sizes of run time, {where}: {runs}")
+        launches = inside[0].count("cuLaunchKernel")
+        want(inside[0] == ["cuStreamBeginCapture"] + ["cuLaunchKernel"] * launches + ["cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuGraphLaunch"],
+             f"sizes of run time, {where}, the first run: {inside[0]}")
+        want(inside[1] == ["cuGraphLaunch"], f"sizes of run time, {where}, the same again: {inside[1]}")
+        want(len(inside[2]) == launches + 1 and all(c.startswith("cuGraphExecKernelNodeSetParams") for c in inside[2][:-1]) and inside[2][-1] == "cuGraphLaunch",
+             f"sizes of run time, {where}, other ones: {inside[2]}")
+        groups = [int(c.split(",")[1].split()[0]) for c in inside[2][:-1]]
+        want(groups[0] == 2, f"sizes of run time, {where}: {groups} groups for 7 rows of 32, 128 a group")
 
     # a step of the host
     model = network(work / "sorted.onnx", [4, 16], lambda g, h: g.op("TopK", h, g.const([3], np.int64), n=2)[0], [4, 3])

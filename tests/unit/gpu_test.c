@@ -147,7 +147,8 @@ static void cuda(void **state)
 {
     char log[4096];
     igrt_cu cu;
-    void *module, *mul, *scale, *graph = NULL;
+    void *module, *mul, *scale, *none = NULL;
+    igrt_cu_graph graph = {0};
     igrt_cu_ptr arena, w;
     uint64_t ns = 0;
     (void)state;
@@ -163,7 +164,7 @@ static void cuda(void **state)
     assert_int_equal(igrt_cu_module(&cu, ptx, &module, log, sizeof log), IGRT_OK);
     assert_int_equal(igrt_cu_kernel(&cu, module, "mul", 0, &mul), IGRT_OK);
     assert_int_equal(igrt_cu_kernel(&cu, module, "scale", 64 * 1024, &scale), IGRT_OK);
-    assert_int_equal(igrt_cu_kernel(&cu, module, "missing", 0, &graph), IGRT_ERR_DEVICE);
+    assert_int_equal(igrt_cu_kernel(&cu, module, "missing", 0, &none), IGRT_ERR_DEVICE);
     assert_int_equal(igrt_cu_buffer(&cu, 16384, NULL, &arena), IGRT_OK);
     assert_int_equal(igrt_cu_buffer(&cu, sizeof weights, weights, &w), IGRT_OK);
     assert_int_equal(igrt_cu_write(&cu, arena, input, sizeof input), IGRT_OK);
@@ -179,20 +180,20 @@ static void cuda(void **state)
     /* the same as a graph, from a stream of another igrt_cu */
     igrt_cu second;
     assert_int_equal(igrt_cu_open(&second, cu.context, cu.stream), IGRT_OK);
-    assert_int_equal(igrt_cu_capture_begin(&second), IGRT_OK);
+    assert_int_equal(igrt_cu_capture_begin(&second, &graph), IGRT_OK);
     assert_int_equal(igrt_cu_zero(&second, arena + 4096, 8192), IGRT_OK);
     cuda_step(&second, mul, scale, arena, w);
-    assert_int_equal(igrt_cu_capture_end(&second, &graph), IGRT_OK);
+    assert_int_equal(igrt_cu_capture_end(&second), IGRT_OK);
     for (int i = 0; i < N; i++)
         input[i] = (float)-i;
     assert_int_equal(igrt_cu_write(&second, arena, input, sizeof input), IGRT_OK);
-    assert_int_equal(igrt_cu_replay(&second, graph), IGRT_OK);
-    assert_int_equal(igrt_cu_replay(&second, graph), IGRT_OK);
+    assert_int_equal(igrt_cu_replay(&second, &graph), IGRT_OK);
+    assert_int_equal(igrt_cu_replay(&second, &graph), IGRT_OK);
     assert_int_equal(igrt_cu_copy(&second, arena + 8192, arena, sizeof output), IGRT_OK);
     assert_int_equal(igrt_cu_read(&second, arena, output, sizeof output), IGRT_OK);
     assert_int_equal(igrt_cu_finish(&second), IGRT_OK);
     check_output(900);
-    igrt_cu_free_graph(&second, graph);
+    igrt_cu_free_graph(&second, &graph);
     igrt_cu_close(&second);
 
     igrt_cu_free_buffer(&cu, arena);
