@@ -324,16 +324,17 @@ void render_spelled(Render *r, const char *spelling, const char *type, Node *n)
 /* x / c of f32, where that is no product with a power of two. */
 static bool render_quotient(Render *r, Node *n)
 {
-    const double by = n->src[1]->op == OP_CONST ? fabs(node_float(n->src[1])) : 0;
+    const double by = n->src[1]->op == OP_CONST ? (double)(float)node_float(n->src[1]) : 0;
     int exponent;
-    if (held(n->dtype) != INGOT_F32 || !(by >= 0x1p-40 && by <= 0x1p40) ||
-        frexp(by, &exponent) == 0.5)
+    if (held(n->dtype) != INGOT_F32 || !(fabs(by) >= 0x1p-40 && fabs(by) <= 0x1p40) ||
+        frexp(fabs(by), &exponent) == 0.5)
         return false;
+    float high = (float)(1 / by);
+    if (fabs((double)high) > fabs(1 / by))
+        high = nextafterf(high, 0);
     render_igrt(r, "quotient_f32(");
     render_operand(r, n->src[0], false, true);
-    put(r, ", ");
-    render_expr(r, n->src[1]);
-    sb_printf(r->sb, ", %.8ef)", (double)(1.0f / (float)node_float(n->src[1])));
+    sb_printf(r->sb, ", %.8ef, %.8ef)", (double)high, 1 / by - (double)high);
     return true;
 }
 

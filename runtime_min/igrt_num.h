@@ -441,19 +441,13 @@ IGRT_INLINE double igrt_muladd_f64(double x, double y, double z)
 }
 
 #ifndef __OPENCL_C_VERSION__
-/* x / by, rounded once, of a `by` between 2^-40 and 2^40 and near = 1 / by, without the branch of a division: the error of the quotient is
- * known exactly, and corrects it [Markstein, "Computation of elementary functions on the IBM RS/6000", 1990]. */
-IGRT_INLINE float igrt_quotient_f32(float x, float by, float near)
+/* x / by of a constant `by` between 2^-40 and 2^40, without the branch of a division: high and low are the two parts of 1 / by, high toward zero, so
+ * that both have one sign and zeros and infinities need nothing of their own. Rounded once, but for at most a few of the 2^23 significands that x
+ * can have, and within one unit in the last place below 2^-100 [Brisebarre, Muller, Raina, "Accelerating correctly rounded floating-point
+ * division when the divisor is known in advance", 2004]. */
+IGRT_INLINE float igrt_quotient_f32(float x, float high, float low)
 {
-    const float a = fabsf(x);
-    const float to = a < 8.6736174e-19f ? 1.8446744e19f : a > 1.1529215e18f ? 5.4210109e-20f : 1.0f;
-    const float back = a < 8.6736174e-19f  ? 5.4210109e-20f
-                       : a > 1.1529215e18f ? 1.8446744e19f
-                                           : 1.0f;
-    const float y = x * to,
-                q = y * near; /* scaled by a power of two: nothing over- or underflows */
-    const float better = fmaf(fmaf(-q, by, y), near, q);
-    return (a > 0.0f && a < INFINITY ? better : q) * back;
+    return fmaf(x, high, x * low);
 }
 #endif
 

@@ -46,7 +46,7 @@ Node *identity(Rewrite *r, Node *n)
 }
 
 /* x ^ 1 -> x, x ^ 2 -> x * x: both are rounded once.  x ^ 3 -> x * x * x is rounded twice, within what functions of lanes may be
- * off; narrow floats, of which that is much, stay. */
+ * off; of narrow floats, of which that is much, in f32. */
 Node *small_power(Rewrite *r, Node *n)
 {
     Node *x = n->src[0], *k = uniform(n->src[1]);
@@ -54,8 +54,12 @@ Node *small_power(Rewrite *r, Node *n)
         return x;
     if (const_is(k, 2))
         return ingot_mul(r->c, x, x);
-    bool narrow = dtype_info[n->dtype].bytes < (int)sizeof(float);
-    return const_is(k, 3) && !narrow ? ingot_mul(r->c, ingot_mul(r->c, x, x), x) : NULL;
+    if (!const_is(k, 3))
+        return NULL;
+    const bool narrow = dtype_is_float(n->dtype) && dtype_info[n->dtype].compute == INGOT_F32;
+    Node *wide = narrow ? ingot_cast(r->c, x, INGOT_F32) : x;
+    Node *cube = ingot_mul(r->c, ingot_mul(r->c, wide, wide), wide);
+    return narrow ? ingot_cast(r->c, cube, (ingot_dtype)n->dtype) : cube;
 }
 
 /* A row of numbers that is shaped is a constant of that shape: then its axes are known to whoever lays it out. */
