@@ -63,6 +63,8 @@ struct Node {
     uint32_t context; /* for asserts: number of the context that made it */
     bool
         numbers; /* made of numbers and coordinates alone: what needed it first says nothing of who else does */
+    uint16_t depth;     /* of what it is made of, up to UINT16_MAX; a leaf's is 0 */
+    int32_t last_range; /* greatest number of a RANGE that it is made of; INT32_MIN: of none */
     Arg arg;
     int64_t lo, hi;     /* sound inclusive bounds of INDEX and BOOL scalars; else INT64_MIN..MAX */
     Node *const *shape; /* rank dims */
@@ -303,6 +305,10 @@ const Origin *node_origin(const Context *, const Node *);
 /* Others ask for a node that there is already; so does a rewrite that is being tried. A few hundred of them are kept. */
 void origins_add(Context *, const Node *, const OriginList *more);
 void making_found(struct Making *, Node *);
+/* < 0: a stands before b in sums, products and conditions.  By what they are (the last loop that they need, how deep
+ * they are, then what is computed, from the sources up) and not by which was made first: a context that has seen other plans, or
+ * another part of this one, gives the same order. */
+int node_order(const Node *a, const Node *b);
 Node *node_make(Context *, Op, ingot_dtype, Arg, int nsrc, Node *const *src, int rank,
                 Node *const *shape);
 Node *node_const_i(Context *, ingot_dtype, int64_t); /* wrapped to the dtype */

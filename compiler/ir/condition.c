@@ -7,7 +7,7 @@
  *     lo <= i   ->   not(i < lo)          4*i + j < 8 with j in 0..3   ->   i < 2
  *
  * and both bounds of one sum are seen to be about the same thing, whoever made them.  AND and OR
- * are left-nested lists ordered by id; NOT goes inwards. */
+ * are left-nested lists in node_order(); NOT goes inwards. */
 #include "symbolic.h"
 
 enum { LIST = 32 };
@@ -163,7 +163,7 @@ Node *idx_eq(Context *c, Node *a, Node *b)
     if (a == b)
         return node_bool(c, true);
     if (!poly_of(&p, a) || !poly_add(&p, b, -1) || p.k == INT64_MIN)
-        return bool_make(c, OP_EQ, a->id < b->id ? b : a, a->id < b->id ? a : b);
+        return bool_make(c, OP_EQ, node_order(a, b) < 0 ? b : a, node_order(a, b) < 0 ? a : b);
     poly_bounds(&p, &lo, &hi);
     if (lo > 0 || hi < 0)
         return node_bool(c, false);
@@ -228,7 +228,7 @@ int bool_list(Node *n, Op op, Node **list, int max)
 static bool list_insert(Node **list, int *n, Node *item)
 {
     int at = *n;
-    while (at > 0 && list[at - 1]->id > item->id)
+    while (at > 0 && node_order(list[at - 1], item) > 0)
         at--;
     if (at > 0 && list[at - 1] == item)
         return true;

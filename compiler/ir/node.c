@@ -127,6 +127,37 @@ static bool of_numbers(Op op, int nsrc, Node *const *src)
     return all;
 }
 
+/* What node_order() goes by. */
+static void find_place(struct Node *n)
+{
+    n->last_range = n->op == OP_RANGE ? (int32_t)n->arg.i : INT32_MIN;
+    for (uint32_t i = 0; i < n->nsrc; i++) {
+        const Node *s = n->src[i];
+        if (s->last_range > n->last_range)
+            n->last_range = s->last_range;
+        if (s->depth >= n->depth)
+            n->depth = s->depth < UINT16_MAX ? s->depth + 1 : UINT16_MAX;
+    }
+}
+
+int node_order(const Node *a, const Node *b)
+{
+    if (a == b)
+        return 0;
+    if (a->last_range != b->last_range)
+        return a->last_range < b->last_range ? -1 : 1;
+    if (a->depth != b->depth)
+        return a->depth < b->depth ? -1 : 1;
+    if (a->op != b->op)
+        return a->op < b->op ? -1 : 1;
+    if (a->op == OP_CONST && a->arg.i != b->arg.i)
+        return a->arg.i < b->arg.i ? -1 : 1;
+    for (uint32_t i = 0; i < a->nsrc && i < b->nsrc; i++)
+        if (a->src[i] != b->src[i])
+            return node_order(a->src[i], b->src[i]);
+    return a->id < b->id ? -1 : 1;
+}
+
 Node *node_make(Context *c, Op op, ingot_dtype dtype, Arg arg, int nsrc, Node *const *src, int rank,
                 Node *const *shape)
 {
@@ -155,6 +186,7 @@ Node *node_make(Context *c, Op op, ingot_dtype dtype, Arg arg, int nsrc, Node *c
                        .hi = INT64_MAX};
     if (nsrc)
         memcpy((void *)n->src, src, (size_t)nsrc * sizeof *src);
+    find_place(n);
     if (rank) {
         Node **dims = NEWN(c->arena, Node *, rank);
         memcpy((void *)dims, shape, (size_t)rank * sizeof *dims);

@@ -142,7 +142,7 @@ static bool nonneg(Context *c, Node *e, int steps)
             int n = mono_factors(p.t[i].base, f);
             for (int j = 0; j < n && natom < POLY_TERMS; j++) {
                 int at = natom;
-                while (at > 0 && atoms[at - 1]->id < f[j]->id)
+                while (at > 0 && node_order(atoms[at - 1], f[j]) < 0)
                     at--;
                 if ((at > 0 && atoms[at - 1] == f[j]) || !worth_driving(f[j], product))
                     continue;

@@ -2,8 +2,8 @@
  *
  * Every INDEX expression is simplified while it is made, so that equal expressions are nearly
  * always equal pointers.  The canonical form is a polynomial: a left-nested sum of coef * product
- * with the products ordered by id and the constant last; a product is left-nested with its
- * factors ordered by id and its coefficient last.  See symbolic.h for the view as a Poly.
+ * with the products in node_order() and the constant last; a product is left-nested with its
+ * factors in node_order() and its coefficient last.  See symbolic.h for the view as a Poly.
  *
  *     (i + 3) * 4 - i   ->   i * 3 + 12
  *     i / 4 * 8 + i % 4 * 2   ->   i * 2
@@ -66,7 +66,7 @@ int mono_factors(Node *base, Node **factor)
         if (n == MONO_FACTORS)
             return -1;
         int i = n++;
-        for (; i > 0 && factor[i - 1]->id > e->id; i--)
+        for (; i > 0 && node_order(factor[i - 1], e) > 0; i--)
             factor[i] = factor[i - 1];
         factor[i] = e;
     }
@@ -91,7 +91,7 @@ Node *mono_mul(Context *c, Node *a, Node *b)
         return NULL;
     for (int j = 0; j < m; j++) {
         int i = n++;
-        for (; i > 0 && f[i - 1]->id > g[j]->id; i--)
+        for (; i > 0 && node_order(f[i - 1], g[j]) > 0; i--)
             f[i] = f[i - 1];
         f[i] = g[j];
     }
@@ -120,7 +120,7 @@ bool mono_divide(Context *c, Node *base, Node *by, Node **out)
 bool poly_add_term(Poly *p, Node *base, int64_t coef)
 {
     int i = p->n;
-    while (i > 0 && p->t[i - 1].base->id > base->id)
+    while (i > 0 && node_order(p->t[i - 1].base, base) > 0)
         i--;
     if (i > 0 && p->t[i - 1].base == base) {
         Term *t = &p->t[i - 1];
@@ -241,7 +241,7 @@ static Node *sum_opaque(Context *c, Node *a, Node *b)
     int64_t x, y;
     if (idx_fixed(a, &x) && idx_fixed(b, &y))
         return idx(c, sat_add(x, y));
-    bool swap = a->op == OP_CONST || (b->op != OP_CONST && a->id > b->id);
+    bool swap = a->op == OP_CONST || (b->op != OP_CONST && node_order(a, b) > 0);
     return idx_make(c, OP_ADD, swap ? b : a, swap ? a : b);
 }
 
@@ -280,7 +280,7 @@ static Node *product_opaque(Context *c, Node *a, Node *b)
     int64_t x, y;
     if (idx_fixed(a, &x) && idx_fixed(b, &y))
         return idx(c, sat_mul(x, y));
-    bool swap = a->op == OP_CONST || (b->op != OP_CONST && a->id > b->id);
+    bool swap = a->op == OP_CONST || (b->op != OP_CONST && node_order(a, b) > 0);
     return idx_make(c, OP_MUL, swap ? b : a, swap ? a : b);
 }
 
@@ -381,7 +381,7 @@ static Node *extreme(Context *c, Node *a, Node *b, Op op)
             return extreme(c, extreme(c, a->src[0], b, op), a->src[1], op);
         if (b->op == (int)op && idx_fixed(b->src[1], &x))
             return extreme(c, extreme(c, a, b->src[0], op), b->src[1], op);
-        if (a->id > b->id) {
+        if (node_order(a, b) > 0) {
             Node *t = a;
             a = b;
             b = t;

@@ -13,7 +13,7 @@
 #define MONO_FACTORS 12
 
 typedef struct {
-    Node *base; /* an atom, or a product of atoms: MUL(MUL(a, b), c), ordered by id */
+    Node *base; /* an atom, or a product of atoms: MUL(MUL(a, b), c), in node_order() */
     int64_t coef;
 } Term;
 typedef struct {
@@ -34,7 +34,7 @@ void poly_split(const Poly *p, int64_t g, Poly *high, Poly *low);
 bool poly_in_bucket(const Poly *, int64_t d, int64_t *q);
 /* Bounds of the terms and the constant, each term taken as independent. */
 void poly_bounds(const Poly *, int64_t *lo, int64_t *hi);
-/* Atoms of a product, ordered by id; -1 if there are too many. */
+/* Atoms of a product, in node_order(); -1 if there are too many. */
 int mono_factors(Node *base, Node **factor);
 /* The product without the factors in `by`; false if `by` does not divide it.  *out NULL stands for 1. */
 bool mono_divide(Context *, Node *base, Node *by, Node **out);

@@ -1,6 +1,7 @@
 /* plans_test.c - many plans in one process: a plan leaves nothing behind, and two of a model are the same.
  *
- *     plans_test                           20 plans of resnet50, built here; and one of attention, that stores no scores
+ *     plans_test                           20 plans of resnet50, built here; one of attention, that stores no scores; and plans in
+ *                                          a context that has made others before
  *     plans_test MODEL.onnx N [TARGET]     so many of a model without run-time dims; prints ms and bytes */
 #include <malloc.h>
 #include <setjmp.h>
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -193,11 +195,92 @@ static void rows_of_attention(void **state)
     ingot_context_free(c);
 }
 
+/* ---- after other plans ------------------------------------------------------------------------------ */
+
+static const char *const way[] = {"direct", "winograd2", "winograd4", "winograd2x1"};
+enum { WAYS = sizeof way / sizeof *way };
+
+/* Convolutions of three taps, some of which have the same loops over other images. */
+static Context *three_taps(void)
+{
+    static const int64_t channels[] = {16, 16, 16, 32, 32};
+    Context *c = ingot_context_new(NULL, NULL);
+    ingot_dim *dims[4] = {ingot_dim_const(c, 1), ingot_dim_const(c, 3), ingot_dim_const(c, 32),
+                          ingot_dim_const(c, 32)};
+    ingot_tensor *x = ingot_input(c, "image", INGOT_F32, 4, dims);
+    for (size_t i = 0; i < sizeof channels / sizeof *channels; i++)
+        x = relu(c, conv(c, x, channels[i], 3, i == 3 ? 2 : 1));
+    ingot_output(c, "y", x);
+    return c;
+}
+
+static char *text_by(Context *c, const char *sched)
+{
+    ingot_options o = {.struct_size = sizeof o, .target = "c:x86-64-v3", .sched = sched};
+    Plan *p = plan_make(c, &o);
+    assert_non_null(p);
+    char *text = text_of(p);
+    plan_free(p);
+    return text;
+}
+
+/* Lines that give all values a way, in a file. */
+static void write_way(Context *c, const char *name, const char *file)
+{
+    Arena *a = arena_new();
+    ingot_options o = {.struct_size = sizeof o, .target = "c:x86-64-v3"};
+    Plan *p = plan_make(c, &o);
+    VariantOf *value;
+    StrBuf sb = {0};
+    assert_non_null(p);
+    const int n = plan_variants(a, p, &value);
+    sb_puts(&sb, "sched 2\ntarget c:x86-64-v3\n");
+    for (int i = 0; i < n; i++) {
+        int j = 0;
+        while (value[j].key != value[i].key)
+            j++;
+        if (j == i) /* one line speaks of all values with its key */
+            plan_print_variant(&sb, p, &value[i], name);
+    }
+    assert_true(n > 0 && file_write(file, sb.data, sb.len));
+    sb_free(&sb);
+    plan_free(p);
+    arena_free(a);
+}
+
+/* What was made before decides nothing: neither the order of terms, nor which kernels are equal. */
+static void plans_after_others(void **state)
+{
+    (void)state;
+    enum { LARGEST = 32 * 32 * 9 };
+    float *number = bytes = malloc(LARGEST * sizeof *number);
+    for (int i = 0; i < LARGEST; i++) /* no products are left of weights that are all the same */
+        number[i] = (float)(i % 7);
+    char file[] = "/tmp/plans_test_XXXXXX";
+    const int fd = mkstemp(file);
+    assert_true(fd >= 0);
+    close(fd);
+    Context *used = three_taps();
+    for (int i = 0; i < WAYS; i++) {
+        Context *fresh = three_taps();
+        write_way(used, way[i], file);
+        char *after = text_by(used, file), *alone = text_by(fresh, file);
+        assert_string_equal(after, alone);
+        free(after);
+        free(alone);
+        ingot_context_free(fresh);
+    }
+    ingot_context_free(used);
+    unlink(file);
+    free(bytes);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 2)
         return plans_of(argv[1], atoi(argv[2]), argc > 3 ? argv[3] : "c:native");
     const struct CMUnitTest tests[] = {cmocka_unit_test(plans_of_resnet50),
-                                       cmocka_unit_test(rows_of_attention)};
+                                       cmocka_unit_test(rows_of_attention),
+                                       cmocka_unit_test(plans_after_others)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

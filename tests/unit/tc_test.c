@@ -106,8 +106,8 @@ static void panels_ahead(void **state)
     (void)state;
     const char *opts = "SPLIT i0 16\nSPLIT i1 16\nSPLIT r0 32\nTC amx.bf16 (i0.i; i1.i; r0.i)\n"
                        "ORDER i1.o i0.o r0.o\nPREFETCH i1.o 2\n";
-    run_expect(prepare(&tall, opts), prepare(&tall, ""), opts,
-               "igrt_prefetch(a2 + (i0_o*128 + r0_o*64 + v0", 2);
+    run_expect(prepare(&tall, opts), prepare(&tall, ""), opts, "igrt_prefetch(a2 + (r0_o*64 + v1",
+               2);
 }
 
 static void refusals(void **state)

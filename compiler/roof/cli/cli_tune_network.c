@@ -75,8 +75,6 @@ static ingot_status write_try(const Tune *t, const char *file)
 static uint64_t *wanted_hashes(const Tune *t)
 {
     uint64_t *want = NEWN(t->a, uint64_t, t->plan->nstep + 1);
-    Step **steps = NEWN(t->a, Step *, t->plan->nstep + 1);
-    (void)steps;
     for (int i = 0; i < t->t.n; i++) {
         const TuneKernel *k = t->t.kernel[i];
         Kernel *copy = candidate_kernel(k, k->candidate[k->best]);
