@@ -77,6 +77,7 @@ typedef struct {
     int row;      /* the axis whose remainder is beside it, or -1 */
     int lanes;    /* of the vectors, 0: none */
     bool dots;    /* DOT was done */
+    bool partial; /* PARTIAL was done */
     const Tc *tc; /* TC was done, or NULL: with these axes */
     int tc_axis[TC_AXES];
     const Tc
@@ -120,6 +121,8 @@ const char *nest_loop_name(const Nest *, Node *range);
 const char *nest_and_name(Nest *, const char *names, int axis);
 /* Where an axis stands in the order of those that are left; behind all of them if it is not among them. */
 int nest_position(const Nest *, int axis);
+/* Does a loop over results run for each block of terms of a sum (PARTIAL)? */
+bool nest_in_partial(const Nest *, int axis);
 /* Which STAGE is that of an argument, or -1. */
 int nest_stage(const Nest *, int64_t arg);
 /* The axis that stands for a range of nest->k. */

@@ -19,6 +19,7 @@ const Kernels = (() => {
       case 'UNROLL': return `${amount} iterations of ${axis}${of} are written out`;
       case 'SPLIT': return `${axis}${of} becomes two loops, the inner one of ${amount}`;
       case 'ORDER': return 'the loops, outermost first';
+      case 'PARTIAL': return `${amount} terms along ${axis}${of} are added at a time to sums that lie in memory, of all results of the loops inside`;
       case 'THREAD': return `threads share ${amount} parts of ${axis}${of}`;
       case 'PADTO': return `${axis}${of} is padded to a multiple of ${amount}`;
       default: return '';

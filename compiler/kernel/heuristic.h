@@ -34,6 +34,13 @@ void order_opt(Nest *, const Place *, int n);
 /* What is no contraction. */
 void plain_opts(Arena *, Nest *, const View *);
 
+/* ---- heuristic_partial.c -------------------------------------------------------------------------- */
+
+/* SPLIT, ORDER and PARTIAL of sums over rows in lanes; false: nothing was done.  *at_once: of how many vectors side by side registers hold the sums,
+ * which becomes a whole row where this is better, and one of at most `most`. */
+bool partial_opts(Arena *, Nest *, const View *, const Place *, int n, int64_t lanes, int64_t most,
+                  int64_t *at_once);
+
 /* ---- heuristic_tile.c ----------------------------------------------------------------------------- */
 
 /* The results of a contraction that are in registers at a time. */

@@ -174,13 +174,17 @@ static void chains_opt(Nest *nest, const View *v, Node *rows)
         nest_opt_range(nest, OPT_UPCAST, rows, chains);
 }
 
-enum { FAR_VECTORS = 16, NEAR_VECTORS = 8, TILE_OPS = 64 };
+enum { FAR_VECTORS = 16, NEAR_VECTORS = 8, TILE_OPS = 64, SPARE = 4 /* registers */ };
 
 /* What is reduced or scanned over an axis that lies further apart than the lanes: several vectors side by side, so that every
  * visit of a row reads whole lines of a page that the prefetcher sees, and no sum waits for itself. */
-static void side_by_side_opt(Arena *a, Nest *nest, const View *v, Node *last, int64_t lanes)
+typedef struct {
+    int64_t count, most; /* how many are good, and how many there may be */
+} SideBySide;
+
+static SideBySide side_by_side(Arena *a, const Nest *nest, const View *v, Node *last, int64_t lanes)
 {
-    int64_t extent = range_extent(last), whole = extent / lanes, most = NEAR_VECTORS, stride;
+    int64_t extent = range_extent(last), whole = extent / lanes, most, stride;
     int n, accumulators = 0, ops = 0;
     bool far = false;
     Node **order = graph_toposort(a, 1, &nest->k->sink->src[0], &n);
@@ -197,13 +201,20 @@ static void side_by_side_opt(Arena *a, Nest *nest, const View *v, Node *last, in
                        stride * dtype_info[v->load[l]->dtype].bytes >= PAGE;
     }
     if (!accumulators || extent < 0 || whole < 2)
-        return;
+        return (SideBySide){1, 1};
+    SideBySide s = {.most = (nest->target->registers - SPARE) / accumulators};
+    s.most = s.most * ops > TILE_OPS ? TILE_OPS / ops : s.most;
     most = far ? FAR_VECTORS : NEAR_VECTORS;
     while (most > 1 && (most * ops > TILE_OPS || most * accumulators > nest->target->registers / 2))
         most /= 2;
-    int64_t count = whole < most ? whole : most;
-    while (count > 1 && whole % count)
-        count--;
+    s.count = whole < most ? whole : most;
+    while (s.count > 1 && whole % s.count)
+        s.count--;
+    return s;
+}
+
+static void side_by_side_opt(Nest *nest, Node *last, int64_t count)
+{
     if (count > 1)
         nest_opt_range(nest, OPT_UPCAST, last, count);
 }
@@ -221,7 +232,7 @@ static void apart_opts(Arena *a, Nest *nest, const View *v, Node *last, bool sca
         stored &= access_stride(k, v->store[i], last, &stride) && stride == 1;
     if (stored && fits_lanes(a, k, last, lanes, NULL, &moves, &apart) &&
         (apart <= 2 || has_function(a, k, last)) && nest_opt_range(nest, OPT_VECTOR, last, lanes))
-        side_by_side_opt(a, nest, v, last, lanes);
+        side_by_side_opt(nest, last, side_by_side(a, nest, v, last, lanes).count);
     else if (scan || (nest->target->lanes && v->nreduce && is_short(a, k, last)))
         chains_opt(nest, v, last);
 }
@@ -346,7 +357,10 @@ void plain_opts(Arena *a, Nest *nest, const View *v)
     lanes = panel && panel < lanes ? panel : lanes;
     if (t->lanes && lanes && fits_lanes(a, k, last, lanes, NULL, &moves, NULL) &&
         nest_opt_range(nest, OPT_VECTOR, last, lanes)) {
-        side_by_side_opt(a, nest, v, last, lanes);
+        SideBySide s = side_by_side(a, nest, v, last, lanes);
+        if (!scan && partial_opts(a, nest, v, place, n, lanes, s.most, &s.count))
+            return;
+        side_by_side_opt(nest, last, s.count);
     } else {
         lanes = 0;
         int rows = last && !v->nreduce && !scan ? rows_opts(a, nest, v, place, n) : 0;

@@ -20,6 +20,16 @@ static bool is_affine(Node *n)
     }
 }
 
+/* What a place begins with (STORE(AFTER(place, END), ...)) stands where the loops that go on with it do, and is done anew each time. */
+static void begin_beside(Lin *q, const Node *fill, uint64_t set)
+{
+    for (int i = 0; i < end_stores(fill); i++) {
+        const Node *place = fill->src[i]->src[0];
+        for (uint32_t j = 1; place->op == OP_AFTER && j < place->nsrc; j++)
+            q->set[lin_position(q, place->src[j])] |= set;
+    }
+}
+
 void lin_find_sets(Lin *q)
 {
     for (int i = 0; i < q->n; i++) {
@@ -62,6 +72,8 @@ void lin_find_sets(Lin *q)
         if (is_products(q->l, t))
             fragment &= (uint8_t) ~(1 << TC_TERMS);
         q->fragment[i] = is_fill(t) || t->op == OP_PROJ ? 0 : fragment; /* a PROJ is one element */
+        if (is_fill(t))
+            begin_beside(q, t, set);
     }
 }
 

@@ -24,7 +24,9 @@ typedef struct {
     int ntail;
     Node ***
         filled; /* by stage: the ranges of the loops that fill the place, by axis; NULL: nothing is staged here */
-    int row; /* the axis of the rows that a matrix unit has, or -1 */
+    Node **begun;  /* PARTIAL: ranges of the loops that begin the sums of places */
+    Node ***added; /* by split: of those that add to them; NULL: there are none yet */
+    int row;       /* the axis of the rows that a matrix unit has, or -1 */
     Node *
         lane; /* of a unit whose products several items have together: which of them this is, or NULL */
     int element; /* and which of its elements of a fragment is stored */
@@ -106,6 +108,13 @@ const Split *lower_next_unroll(const Lower *, const Piece *, const Node *, int *
 void lower_leaves(const Piece *, int axis, int *leaf, int *n);
 void lower_loops(Lower *, const Piece *, int axis, Node **range, int *n);
 
+/* The whole blocks of a reduce: all values of its state. */
+void lower_blocks(Lower *, Piece *, Node *, const Env *, Node **state);
+
+/* A reduce over these ranges, in the order of the nest's loops: all values of its state. */
+void lower_reduce_over(Lower *, const Piece *, Node *, Node **body, Node **range, int nrange,
+                       Node **state);
+
 /* In the order of the nest's loops. */
 void lower_sort_loops(Lower *, const Piece *, Node **range, int n);
 
@@ -133,6 +142,14 @@ Node *rows_terms(Lower *, Piece *, Node *);
 Node *rows_stage(Lower *, Piece *, Node *);
 Node *rows_reduce(Lower *, Piece *, Node *);
 
+/* ---- lower_partial.c ---------------------------------------------------------------------------- */
+
+/* Do the sums of this reduce lie in a place (PARTIAL)? What it is then. */
+bool lower_is_partial(const Lower *, const Node *);
+Node *lower_partial(Lower *, Piece *, Node *, const Env *);
+/* Of loops over its terms those that stay inside of what is added to a place, all if there is none: how many. */
+int lower_inner_loops(const Lower *, const Piece *, const Node *, Node **range, int n);
+
 /* ---- lower_shares.c ----------------------------------------------------------------------------- */
 
 /* Does BIND share the terms of this reduce among the items of a group? What it is then. */
@@ -149,8 +166,10 @@ void shares_walk(Lower *, Piece *);
 bool place_wanted(const Lower *, const Piece *, const Stage *);
 /* How many elements of a place an axis that is left takes. */
 int64_t place_extent(const Lower *, const Piece *, int axis);
-/* A store of what fills place `number` (of the nest's stages, then of the kernel's STAGEs). */
+/* A store of what fills place `number` (of the nest's stages, then of the kernel's STAGEs, then of sums). */
 Node *place_store(Lower *, int number, Node *gate, Node *value, Node *at);
+/* One of what fills it after other loops have. */
+Node *place_store_after(Lower *, int number, Node *first, Node *value, Node *at);
 /* What fills a place: stores, and behind them the ranges of the loops that they stand in. */
 Node *place_fill(Lower *, Node **fill, int nfill);
 /* What place `number` has at `at` when all of these have filled it. */

@@ -147,9 +147,8 @@ void lower_sort_loops(Lower *q, const Piece *p, Node **range, int n)
         }
 }
 
-/* A reduce over these ranges, in the order of the nest's loops: all values of its state. */
-static void reduce_over(Lower *q, const Piece *p, Node *n, Node **body, Node **range, int nrange,
-                        Node **out)
+void lower_reduce_over(Lower *q, const Piece *p, Node *n, Node **body, Node **range, int nrange,
+                       Node **out)
 {
     int size = (int)reduce_size(n);
     lower_sort_loops(q, p, range, nrange);
@@ -224,8 +223,8 @@ static bool without_sign(Lower *q, const Piece *p, Node *n, Node *product, Node 
     x = node_alu2(c, OP_XOR, INGOT_U8, x, node_const_i(c, INGOT_U8, 128));
     x = four_terms(q, p, n, node_alu2(c, OP_MUL, INGOT_I32, node_cast(c, x, INGOT_I32), w));
     less = four_terms(q, p, n, node_alu2(c, OP_MUL, INGOT_I32, half, w));
-    reduce_over(q, p, n, &x, range, nrange, &x);
-    reduce_over(q, p, n, &less, range, nrange, &less);
+    lower_reduce_over(q, p, n, &x, range, nrange, &x);
+    lower_reduce_over(q, p, n, &less, range, nrange, &less);
     *out = node_alu2(c, OP_SUB, INGOT_I32, x, less);
     return true;
 }
@@ -254,6 +253,7 @@ static bool terms_of_block(Lower *q, Piece *p, Node *n, const Env *e, Node **bod
             dot |= p->sum[axis].split->kind == OPT_DOT;
         lower_loops(q, p, root, range, nrange);
     }
+    *nrange = lower_inner_loops(q, p, n, range, *nrange);
     env_ready(q, &in);
     for (uint32_t i = 0; i < reduce_size(n); i++)
         body[i] = lower_node(q, p, n->src[i], &in);
@@ -292,7 +292,7 @@ static void whole_blocks(Lower *q, Piece *p, Node *n, const Env *e, int s, Node 
     const Split *u = lower_next_unroll(q, p, n, &s);
     body[0] = u ? unrolled_dots(q, p, n, e, s, range, &nrange) : NULL;
     if (body[0]) {
-        reduce_over(q, p, n, body, range, nrange, out);
+        lower_reduce_over(q, p, n, body, range, nrange, out);
         return;
     }
     if (u) {
@@ -318,7 +318,12 @@ static void whole_blocks(Lower *q, Piece *p, Node *n, const Env *e, int s, Node 
         return;
     if (dot)
         body[0] = four_terms(q, p, n, body[0]);
-    reduce_over(q, p, n, body, range, nrange, out);
+    lower_reduce_over(q, p, n, body, range, nrange, out);
+}
+
+void lower_blocks(Lower *q, Piece *p, Node *n, const Env *e, Node **state)
+{
+    whole_blocks(q, p, n, e, 0, state);
 }
 
 /* The terms that fill no vector. */
@@ -337,7 +342,7 @@ static void remaining_terms(Lower *q, Piece *p, Node *n, const Env *e, const Spl
     env_ready(q, &in);
     for (uint32_t i = 0; i < reduce_size(n); i++)
         body[i] = lower_node(q, p, n->src[i], &in);
-    reduce_over(q, p, n, body, range, nrange, out);
+    lower_reduce_over(q, p, n, body, range, nrange, out);
 }
 
 /* Is it a sum that the matrix unit of this loop nest takes? */
@@ -381,6 +386,8 @@ static Node *lower_reduce(Lower *q, Piece *p, Node *n, const Env *e)
         return rows_reduce(q, p, n);
     if (lower_is_shared(q, n))
         return lower_shared(q, p, n);
+    if (lower_is_partial(q, n))
+        return lower_partial(q, p, n, e);
     lower_terms(q, p, n, e, state);
     return state[reduce_part(n)];
 }

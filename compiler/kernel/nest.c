@@ -166,6 +166,15 @@ int nest_position(const Nest *n, int axis)
     return n->norder;
 }
 
+bool nest_in_partial(const Nest *n, int axis)
+{
+    for (int i = 0; i < n->nsplit; i++)
+        if (n->split[i].kind == OPT_PARTIAL &&
+            nest_position(n, axis) > nest_position(n, n->split[i].outer))
+            return true;
+    return false;
+}
+
 int nest_stage(const Nest *n, int64_t arg)
 {
     for (int i = 0; i < n->nstage; i++)

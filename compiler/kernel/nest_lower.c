@@ -48,6 +48,8 @@ static Piece piece_copy(Lower *q, const Piece *like)
     p.at = copied(q, (void *)like->at, n, sizeof *p.at);
     p.sum = copied(q, like->sum, n, sizeof *p.sum);
     p.fresh = copied(q, (void *)like->fresh, q->k->naxis, sizeof *p.fresh);
+    p.begun = copied(q, (void *)like->begun, n, sizeof *p.begun);
+    p.added = copied(q, (void *)like->added, q->nest->nsplit, sizeof *p.added);
     p.copies = NULL;
     p.tail = NULL;
     p.ncopies = p.ntail = 0;
@@ -368,6 +370,8 @@ static void lower_end(Lower *q, Tiles *out)
     p.at = NEWN(q->a, Node *, n->naxis + 1);
     p.sum = NEWN(q->a, struct Sum, n->naxis + 1);
     p.fresh = NEWN(q->a, Node *, q->k->naxis + 1);
+    p.begun = NEWN(q->a, Node *, n->naxis + 1);
+    p.added = NEWN(q->a, Node **, n->nsplit + 1);
     for (int i = 0; i < q->k->naxis; i++) {
         bool here = n->axis[i].reduced;
         for (uint32_t s = 1; s < q->end->nsrc && !here; s++)
@@ -384,7 +388,8 @@ static void lower_end(Lower *q, Tiles *out)
     for (int i = 0; i < q->n; i++) {
         Piece *at = &q->piece[i];
         tc_begin(q, at);
-        bound_masked_loops(q, at);
+        if (!n->partial) /* their loops go over whole rows */
+            bound_masked_loops(q, at);
         if (n->sharing)
             shares_begin(q, at);
         name_loops(q, at);

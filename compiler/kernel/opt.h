@@ -21,6 +21,8 @@ bool opt_is_item(const Nest *, int axis);
 bool opt_is_output(const Nest *, int axis);
 /* Numbers of ranges that a loop nest may need. */
 int opt_ranges(const Nest *);
+/* opt_partial.c: of these, of the loops that begin sums of a place, and of those that add to them. */
+int opt_ranges_of_rows(const Nest *);
 
 /* ---- one kind each: NULL, or why it cannot be done ---------------------------------------------------- */
 
@@ -32,6 +34,7 @@ const char *opt_bind(Nest *, const Opt *, int axis);
 const char *opt_vector(Nest *, const Opt *, int axis);
 const char *opt_tc(Nest *, const Opt *);
 const char *opt_stage(Nest *, const Opt *, int axis);
+const char *opt_partial(Nest *, const Opt *, int axis);
 const char *opt_prefetch(Nest *, const Opt *, int axis);
 const char *opt_join(Nest *, const Opt *);
 const char *opt_order(Nest *, const Opt *);
@@ -43,6 +46,9 @@ const char *opt_thread(Nest *, const Opt *, int axis);
 Split *opt_divide(Nest *, const Opt *, int axis, AxisForm inner, RestForm);
 /* opt_split.c: was the axis, or what it is a part of, unrolled with a rest? */
 bool opt_has_rest(const Nest *, int axis);
+/* opt_split.c: can what is left of an axis of terms be a reduce of its own?  Would n copies along the axis be more than there may be? */
+bool opt_rest_is_alone(const Nest *, int axis);
+bool opt_too_many_copies(const Nest *, int axis, int64_t n);
 /* opt_vector.c: can the kernel's axis become lanes? */
 bool opt_in_lanes(const Nest *, int axis);
 

@@ -64,6 +64,8 @@ int opt_ranges(const Nest *n)
                             n->split[i].remaining /* terms with loops of their own */
                         ? reduced
                         : 0);
+    for (int i = 0; i < n->nsplit; i++)
+        sum += n->split[i].kind == OPT_PARTIAL ? opt_ranges_of_rows(n) : 0;
     if (n->inner) /* a counter of rounds for each place; lanes, fragments and masked axes are new */
         return sum + n->nstage + n->k->naxis + 5;
     return sum + n->nstage * (n->norder + 1);
@@ -81,6 +83,9 @@ static const char *apply(Nest *n, const Opt *o)
     if (n->nstage && o->kind != OPT_STAGE && o->kind != OPT_THREAD)
         return opt_refuse(n, "%s %s: after STAGE come only other STAGEs and THREAD",
                           opt_name[o->kind], o->axis);
+    if (n->partial && o->kind != OPT_PARTIAL && o->kind != OPT_THREAD)
+        return opt_refuse(n, "%s %s: after PARTIAL come only other PARTIALs and THREAD",
+                          opt_name[o->kind], o->axis);
     if (o->kind == OPT_ORDER)
         return opt_order(n, o);
     if (o->kind == OPT_JOIN)
@@ -95,12 +100,12 @@ static const char *apply(Nest *n, const Opt *o)
     bool done = o->kind == OPT_VECTOR || o->kind == OPT_UPCAST || o->kind == OPT_SPLIT ||
                 o->kind == OPT_UNROLL || o->kind == OPT_DOT || o->kind == OPT_THREAD ||
                 o->kind == OPT_STAGE || o->kind == OPT_MASK || o->kind == OPT_BIND ||
-                o->kind == OPT_PREFETCH;
+                o->kind == OPT_PREFETCH || o->kind == OPT_PARTIAL;
     if (!done)
         return opt_refuse(
             n,
-            "%s: only JOIN, MASK, SPLIT, VECTOR, UPCAST, UNROLL, DOT, TC, ORDER, PREFETCH, STAGE, "
-            "BIND and THREAD are carried out yet",
+            "%s: only JOIN, MASK, SPLIT, VECTOR, UPCAST, UNROLL, DOT, TC, ORDER, PARTIAL, "
+            "PREFETCH, STAGE, BIND and THREAD are carried out yet",
             opt_name[o->kind]);
     int axis = nest_find(n, o->axis, strlen(o->axis));
     if (axis < 0)
@@ -126,6 +131,8 @@ static const char *apply(Nest *n, const Opt *o)
         return opt_prefetch(n, o, axis);
     if (o->kind == OPT_STAGE)
         return opt_stage(n, o, axis);
+    if (o->kind == OPT_PARTIAL)
+        return opt_partial(n, o, axis);
     if (n->row >= 0 && !n->axis[axis].reduced)
         return opt_refuse(
             n,

@@ -111,6 +111,9 @@ const char *opt_thread(Nest *n, const Opt *o, int axis)
         if (nest_position(n, axis) > nest_position(n, n->stage[i].axis))
             return opt_refuse(n, "THREAD %s: argument %d is staged outside of this axis", o->axis,
                               n->stage[i].arg);
+    if (nest_in_partial(n, axis))
+        return opt_refuse(n, "THREAD %s: the sums of its iterations lie in a place (PARTIAL)",
+                          o->axis);
     n->thread = axis;
     n->parts = (int)o->amount;
     return NULL;

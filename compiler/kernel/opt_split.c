@@ -99,7 +99,7 @@ const char *opt_split(Nest *n, const Opt *o, int axis)
 
 /* Can what is left of an axis that is unrolled be a reduce of its own?  It is the one loop of every reduce over it, and no other
  * UNROLL has such a rest there. */
-static bool rest_is_alone(const Nest *n, int axis)
+bool opt_rest_is_alone(const Nest *n, int axis)
 {
     Node *range = n->k->axes[n->axis[axis].root].range;
     Arena *a = arena_new();
@@ -169,6 +169,11 @@ static int64_t most_copies(const Nest *n, int axis, int64_t more)
     return most;
 }
 
+bool opt_too_many_copies(const Nest *n, int axis, int64_t more)
+{
+    return most_copies(n, axis, more) > MAX_COPIES;
+}
+
 /* UPCAST of what is stored, UNROLL of what is reduced. */
 const char *opt_copies(Nest *n, const Opt *o, int axis)
 {
@@ -186,7 +191,7 @@ const char *opt_copies(Nest *n, const Opt *o, int axis)
                           (long long)o->amount, (long long)x->most);
     if (unroll && opt_has_rest(n, axis))
         return opt_refuse(n, "UNROLL %s: the axis is unrolled already, with a rest", o->axis);
-    if (!whole && !rest_is_alone(n, axis))
+    if (!whole && !opt_rest_is_alone(n, axis))
         return opt_refuse(
             n,
             "UNROLL %s %lld: the axis has %lld elements, which it has to divide where a "
@@ -195,7 +200,7 @@ const char *opt_copies(Nest *n, const Opt *o, int axis)
     const char *why = opt_on_gpu(n) && x->extent % o->amount ? rest_on_gpu(n, o, x) : NULL;
     if (why)
         return why;
-    if (most_copies(n, axis, o->amount) > MAX_COPIES)
+    if (opt_too_many_copies(n, axis, o->amount))
         return opt_refuse(
             n, "%s %s %lld: at most %d copies are made of anything, by all opts together",
             opt_name[o->kind], o->axis, (long long)o->amount, MAX_COPIES);

@@ -30,13 +30,27 @@ Node *place_fill(Lower *q, Node **fill, int nfill)
     return node_make(q->c, OP_END, INGOT_BOOL, (Arg){0}, nfill, fill, 0, NULL);
 }
 
+/* The place, filled by these loops. */
+static Node *place_after(Lower *q, int number, Node **end, int nend)
+{
+    Node **src = NEWN(q->a, Node *, nend + 1), *const *store = end[0]->src;
+    while ((*store)->src[0]->arg.i != q->nest->k->narg + number)
+        store++;
+    *src = place_buffer(q, number, (*store)->dtype);
+    memcpy((void *)(src + 1), (void *)end, (size_t)nend * sizeof *end);
+    return node_make(q->c, OP_AFTER, (*store)->dtype, (*src)->arg, nend + 1, src, 0, NULL);
+}
+
+Node *place_store_after(Lower *q, int number, Node *first, Node *value, Node *at)
+{
+    Node *src[] = {place_after(q, number, &first, 1), node_bool(q->c, true), value, at};
+    return node_make(q->c, OP_STORE, value->dtype, (Arg){0}, 4, src, 0, NULL);
+}
+
 Node *place_load(Lower *q, int number, Node **end, int nend, Node *at)
 {
-    int dtype = end[0]->src[0]->dtype;
-    Node **src = NEWN(q->a, Node *, nend + 1), *place = *src = place_buffer(q, number, dtype);
-    memcpy((void *)(src + 1), (void *)end, (size_t)nend * sizeof *end);
-    place = node_make(q->c, OP_AFTER, dtype, place->arg, nend + 1, src, 0, NULL);
-    return node_make(q->c, OP_LOAD, dtype, (Arg){0}, 3,
+    Node *place = place_after(q, number, end, nend);
+    return node_make(q->c, OP_LOAD, place->dtype, (Arg){0}, 3,
                      (Node *[]){place, node_bool(q->c, true), at}, 0, NULL);
 }
 
@@ -101,7 +115,8 @@ int64_t kernel_scratch(const Kernel *k)
 {
     bool staged = false;
     for (int i = 0; i < k->nopt; i++)
-        staged |= k->opts[i].kind == OPT_STAGE || k->opts[i].kind == OPT_TC;
+        staged |= k->opts[i].kind == OPT_STAGE || k->opts[i].kind == OPT_TC ||
+                  k->opts[i].kind == OPT_PARTIAL;
     for (int i = 0; i < k->naxis; i++)
         staged |= k->axes[i].staged;
     if (!staged)

@@ -47,7 +47,7 @@ bool can_be_cut(const Kernel *k)
 /* How many parts may have places of their own. */
 static int64_t parts_with_places(const Nest *nest)
 {
-    bool staged = false;
+    bool staged = nest->partial;
     for (int i = 0; i < nest->k->naxis; i++)
         staged |= nest->k->axes[i].staged;
     if (!staged)
@@ -86,7 +86,8 @@ void choose_threads(Nest *nest)
     int *loop = NEWN(a, int, nest->norder), nloop = 0, n = 0;
     for (int i = 0; i < nest->norder; i++) {
         const NestAxis *x = &nest->axis[nest->order[i]];
-        if (!x->reduced && !x->remainder && x->extent != 1)
+        if (!x->reduced && !x->remainder && x->extent != 1 &&
+            !nest_in_partial(nest, nest->order[i]))
             loop[nloop++] = nest->order[i];
     }
     int row = nest->row < 0 ? -1 : nest_loop(nest, nest->row);

@@ -139,6 +139,33 @@ static void random_argument(Nest *n, OptKind kind)
     }
 }
 
+/* PARTIAL: loops over terms stand outside of the last loops over results, and each of them may take its sums to a place. */
+static void random_partial(Nest *n)
+{
+    static const int64_t amount[] = {2, 3, 4, 8};
+    Opt order = {.kind = OPT_ORDER, .axis = ""};
+    int outer = (int)random_below((uint32_t)n->norder), *terms = NEWN(n->arena, int, n->norder),
+        nterms = 0;
+    for (int pass = 0; pass < 3; pass++)
+        for (int i = 0; i < n->norder; i++) {
+            const NestAxis *x = &n->axis[n->order[i]];
+            if (x->remainder || pass != (x->reduced ? 1 : i < outer ? 0 : 2))
+                continue;
+            if (x->reduced)
+                terms[nterms++] = n->order[i];
+            order.axis = nest_and_name(n, order.axis, n->order[i]);
+        }
+    if (!nterms || !try(n, &order))
+        return;
+    for (int i = 0; i < nterms; i++)
+        for (int j = 0, done = 0; j < 4 && !done; j++) {
+            Opt o = {.kind = OPT_PARTIAL,
+                     .axis = n->axis[terms[i]].name,
+                     .amount = amount[random_below(4)]};
+            done = try(n, &o);
+        }
+}
+
 /* Some opts of its own, or those of the heuristic with one changed; NULL: nothing could be done. */
 static Nest *candidate(const Case *x, const Target *t)
 {
@@ -158,6 +185,8 @@ static Nest *candidate(const Case *x, const Target *t)
             random_opt(m);
         if (!m->parts && !random_below(4))
             random_argument(m, OPT_PREFETCH);
+        if (!m->parts && random_below(2))
+            random_partial(m);
         for (uint32_t j = random_below(3); j > 0 && !m->parts; j--)
             random_argument(m, OPT_STAGE);
         if (m->nopt && !nest_check(m)) {

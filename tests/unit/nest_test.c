@@ -62,9 +62,10 @@ static Plan *plan_of(Context *c, bool softmax)
 static const char *random_opt(Nest *n, uint32_t *state)
 {
     static const int64_t amount[] = {2, 3, 4, 5, 8, 16, 1};
-    static const OptKind kind[] = {OPT_SPLIT,  OPT_VECTOR, OPT_UPCAST, OPT_UNROLL, OPT_VECTOR,
-                                   OPT_UPCAST, OPT_ORDER,  OPT_THREAD, OPT_STAGE,  OPT_STAGE};
-    Opt o = {.kind = kind[next(state) % 10],
+    static const OptKind kind[] = {OPT_SPLIT,  OPT_VECTOR, OPT_UPCAST, OPT_UNROLL,
+                                   OPT_VECTOR, OPT_UPCAST, OPT_ORDER,  OPT_THREAD,
+                                   OPT_STAGE,  OPT_STAGE,  OPT_PARTIAL};
+    Opt o = {.kind = kind[next(state) % 11],
              .axis = n->axis[(int)(next(state) % (uint32_t)n->naxis)].name,
              .amount = amount[next(state) % 7]};
     return opt_apply(n, &o);
@@ -224,6 +225,50 @@ static void refusals_beside_a_row(void **state)
     ingot_context_free(c);
 }
 
+/* Sums of a row in a place: loops over results run for each block of terms, of which the last two of 50 are added behind. */
+static void sums_in_a_place(void **state)
+{
+    (void)state;
+    Context *c = ingot_context_new(NULL, NULL);
+    ingot_dim *dim[] = {idx(c, 6), idx(c, 50), idx(c, 37)};
+    ingot_output(c, "y", ingot_sum(c, ingot_input(c, "x", INGOT_F32, 3, dim), 2, false));
+    Plan *p = schedule(c, 2, target_find("c"));
+    assert_non_null(p);
+    kernel_share(p);
+    Kernel *k = p->kernels[0];
+    Target t = vectors();
+    Nest *n = nest_new(k, &t);
+    refusal(n, OPT_PARTIAL, "i1", 4, "takes a reduced axis");
+    refusal(n, OPT_PARTIAL, "r0", 51, "50 elements");
+    refusal(n, OPT_PARTIAL, "r0", 4, "no loop over results stands inside");
+    refusal(n, OPT_VECTOR, "i1", 16, NULL);
+    refusal(n, OPT_ORDER, "i0 r0 i1.o", 0, NULL);
+    refusal(n, OPT_PARTIAL, "r0", 4, NULL);
+    refusal(n, OPT_PARTIAL, "r0.o", 2, "in a place already");
+    refusal(n, OPT_UPCAST, "i0", 2, "after PARTIAL");
+    refusal(n, OPT_THREAD, "i1.o", 2, "lie in a place");
+    refusal(n, OPT_THREAD, "i0", 2, NULL);
+    assert_null(nest_check(n));
+    nest_keep(n, k);
+    StrBuf text = {0};
+    render_kernel(&text, &t, k, "k");
+    const char *begun = strstr(text.data, "igrt_store_f32x16(a2 + (i1_o_z*16), igrt_splat"),
+               *rows = begun ? strstr(begun, "r0_o < 12") : NULL,
+               *row = rows ? strstr(rows, "i1_o_r0 < 2") : NULL,
+               *read = row ? strstr(row, "i1_o < 2") : NULL;
+    assert_non_null(read);
+    assert_non_null(strstr(read, "for (int r0_r = 0; r0_r < 2"));
+    sb_free(&text);
+    nest_free(n);
+    n = nest_new(k, &t);
+    refusal(n, OPT_VECTOR, "r0", 16, NULL);
+    refusal(n, OPT_ORDER, "i0 r0.o i1", 0, NULL);
+    refusal(n, OPT_PARTIAL, "r0.o", 3, "without DOT, lanes");
+    nest_free(n);
+    plan_free(p);
+    ingot_context_free(c);
+}
+
 /* n / 16 vectors and n % 16 elements: what is known at run time only is taken apart too. */
 static void sizes_of_run_time(void **state)
 {
@@ -311,6 +356,7 @@ int main(void)
         cmocka_unit_test(refusals),
         cmocka_unit_test(lanes_of_blocks),
         cmocka_unit_test(refusals_beside_a_row),
+        cmocka_unit_test(sums_in_a_place),
         cmocka_unit_test(sizes_of_run_time),
         cmocka_unit_test(parts_of_sums),
     };

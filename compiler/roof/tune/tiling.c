@@ -24,14 +24,20 @@ bool tiling_of(const Nest *n, Tiling *t)
         ref[i] = (LoopRef){i, 0};
     for (int i = 0; i < n->nsplit && fits; i++) {
         const Split *s = &n->split[i];
-        t->cut[t->ncut++] = (Cut){s->kind, ref[s->axis], s->amount};
         ref[s->outer] = ref[s->axis];
+        if (s->kind == OPT_PARTIAL) { /* comes after the order, which no cut does */
+            fits = t->nplaced < MAX_PLACED;
+            if (fits)
+                t->placed[t->nplaced++] = (Placed){OPT_PARTIAL, ref[s->axis], s->amount};
+            continue;
+        }
+        t->cut[t->ncut++] = (Cut){s->kind, ref[s->axis], s->amount};
         ref[s->inner] = (LoopRef){n->axis[s->axis].root, i + 1};
     }
     for (int i = 0; i < n->norder && fits; i++)
         if (!n->axis[n->order[i]].remainder)
             t->order[t->norder++] = ref[n->order[i]];
-    fits = fits && n->nstage + (n->prefetch >= 0) <= MAX_PLACED;
+    fits = fits && t->nplaced + n->nstage + (n->prefetch >= 0) <= MAX_PLACED;
     if (fits && n->prefetch >= 0)
         t->placed[t->nplaced++] = (Placed){OPT_PREFETCH, ref[n->prefetch], n->prefetched};
     for (int i = 0; i < n->nstage && fits; i++)
