@@ -9,14 +9,20 @@
 
 enum { MAX_WORDS = 64, MAX_ARGS = 512 };
 
+/* "target c:native threads 2" */
+typedef struct {
+    char target[64];
+    int threads; /* that it was tuned for; 1 where it says nothing */
+} Section;
+
 typedef struct {
     Plan *p;
     Arena *a;
     char *word[MAX_WORDS];
     int n, line;
-    const char *section; /* the target whose lines count; NULL: all */
-    bool skip;           /* these lines are of another one */
-    Choice *now;         /* the kernel whose lines these are */
+    const Section *section; /* whose lines count; NULL: all */
+    bool skip;              /* these lines are of another one */
+    Choice *now;            /* the kernel whose lines these are */
 } Parse;
 
 void sched_note(const Plan *p, int line, const char *format, ...)
@@ -326,17 +332,28 @@ static bool version_line(Parse *q)
     return false;
 }
 
+static bool section_line(Parse *q)
+{
+    int64_t threads = 1;
+    if (q->n == 4 &&
+        (strcmp(q->word[2], "threads") != 0 || !whole(q->word[3], 64, &threads) || !threads)) {
+        sched_error(q->p, q->line, "'target NAME threads N' is wanted, N from 1 to 64");
+        return false;
+    }
+    q->now = NULL;
+    q->skip =
+        q->section && (strcmp(q->word[1], q->section->target) || threads != q->section->threads);
+    return true;
+}
+
 static bool line(Parse *q, bool *versioned)
 {
     if (!*versioned || !strcmp(q->word[0], "sched")) {
         *versioned = true;
         return version_line(q);
     }
-    if (!strcmp(q->word[0], "target") && q->n == 2) {
-        q->now = NULL;
-        q->skip = q->section && strcmp(q->word[1], q->section);
-        return true;
-    }
+    if (!strcmp(q->word[0], "target") && (q->n == 2 || q->n == 4))
+        return section_line(q);
     if (q->skip)
         return true;
     if (!strcmp(q->word[0], "value")) {
@@ -373,27 +390,40 @@ static bool split_words(Parse *q, char *text)
     }
 }
 
-/* The section for a target: its own, or else the first for its language; "": there are others only; NULL: there are none. */
-static const char *section_for(Arena *a, FILE *f, const char *target)
+/* Is it nearer to so many threads?  The most that are not more, else the fewest. */
+static bool is_nearer(int x, int y, int threads)
 {
-    char text[4096], name[64];
-    const char *best = NULL;
+    const bool few = x <= threads, also = y <= threads;
+    return few != also ? few : few ? x > y : x < y;
+}
+
+/* The section for a target: its own, or else the first for its language; of several those for so many threads.  Without a name:
+ * there are others only; NULL: there are none. */
+static const Section *section_for(Arena *a, FILE *f, const char *target, int threads)
+{
+    char text[4096];
+    Section *best = NULL;
     size_t language = strcspn(target, ":");
     while (fgets(text, sizeof text, f)) {
-        if (sscanf(text, " target %63s", name) != 1)
+        Section s = {.threads = 1};
+        if (sscanf(text, " target %63s threads %d", s.target, &s.threads) < 1)
             continue;
-        bool same = strcspn(name, ":") == language && !strncmp(name, target, language);
-        if (!strcmp(name, target) || (same && (!best || !*best)))
-            best = arena_strdup(a, name);
-        if (!strcmp(name, target))
-            break;
-        best = best ? best : "";
+        const bool same =
+            strcspn(s.target, ":") == language && !strncmp(s.target, target, language);
+        if (!best)
+            best = NEW(a, Section);
+        if (!same)
+            continue;
+        const bool again = !strcmp(s.target, best->target);
+        if (again ? is_nearer(s.threads, best->threads, threads)
+                  : !*best->target || !strcmp(s.target, target))
+            *best = s;
     }
     rewind(f);
     return best;
 }
 
-bool sched_parse(Plan *p, const char *file, const char *target)
+bool sched_parse(Plan *p, const char *file, const char *target, int threads)
 {
     p->sched_file = arena_strdup(p->arena, file);
     FILE *f = fopen(file, "r");
@@ -405,7 +435,7 @@ bool sched_parse(Plan *p, const char *file, const char *target)
         return false;
     }
     Parse q = {.p = p, .a = p->arena};
-    q.section = section_for(p->arena, f, target);
+    q.section = section_for(p->arena, f, target, threads);
     bool good = true, versioned = false;
     char text[4096];
     while (good && fgets(text, sizeof text, f)) {
@@ -422,12 +452,13 @@ bool sched_parse(Plan *p, const char *file, const char *target)
         sched_error(p, q.line, "the file is empty");
         good = false;
     }
-    if (good && q.section && !*q.section) {
+    if (good && q.section && !*q.section->target) {
         sched_error(p, q.line, "it has no section for target '%s'", target);
         good = false;
     }
-    if (good && q.section && strcmp(q.section, target) != 0)
-        sched_note(p, 0, "its decisions are for target '%s', and this is '%s'", q.section, target);
+    if (good && q.section && strcmp(q.section->target, target) != 0)
+        sched_note(p, 0, "its decisions are for target '%s', and this is '%s'", q.section->target,
+                   target);
     fclose(f);
     return good;
 }

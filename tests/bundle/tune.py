@@ -5,6 +5,7 @@
 
     tuned      a search of a few seconds writes a file that gives the same bytes anywhere and passes `ingot verify`; so does one that
                says in which way values are computed
+    threaded   tuned for one thread and for two: a section of the file each, and a build takes the one for its threads
     replayed   a winner (made up in the database) changes its kernel and nothing else; another build's bytes are the same
     decided    what could as well be stored as computed again is timed both ways in the network, once; a file that says so (made up in the
                database) is replayed to the same bytes and passes `ingot verify`
@@ -142,6 +143,37 @@ def tuned(ingot, work):
     if "the compiler's choice:" not in text or "tried:" not in text:
         raise Wrong(f"--explain tells nothing:\n{text}")
     print(f"{len(trials(ingot, work))} candidates")
+
+
+def threaded(ingot, work):
+    file = work / "threads.sched"
+    tune(ingot, work, "-o", file, "--budget", "2s", "--beam", "1", "--threads", "1,2")
+    targets = [line for line in file.read_text().splitlines() if line.startswith("target ")]
+    if targets != ["target c:native", "target c:native threads 2"]:
+        raise Wrong(f"not a section for each: {targets}")
+    with sqlite3.connect(work / "tune.db") as db:   # by how many threads the network was run counts for what came of it
+        if db.execute("SELECT COUNT(*) FROM outcome WHERE text LIKE 'sched 2%'").fetchone()[0] != 2:
+            raise Wrong("one thread's outcome stands for two")
+    tune(ingot, work, "-o", work / "again.sched", "--budget", "0", "--threads", "1,2")
+    if (work / "again.sched").read_text() != file.read_text():
+        raise Wrong("the database knows another outcome")
+    call(ingot, "compile", model_file(work), "-o", work / "out", *TARGET, "--save-sched", work / "saved")
+    line = next(one for one in (work / "saved").read_text().splitlines() if "recomputed as direct" in one and "conv_0" in one)
+    both = []
+    for word, way in (("", "recomputed as direct"), (" threads 2", "as winograd2")):
+        both.append(f"sched 2\ntarget c:native{word}\n{line.replace('recomputed as direct', way)}\n")
+        (work / way.replace(" ", "_")).write_text(both[-1].replace(word, "") if word else both[-1])
+    file.write_text("".join(reversed(both)))
+    direct, other = (bundle(ingot, work, "alone", "--sched", work / one) for one in ("recomputed_as_direct", "as_winograd2"))
+    taken = [bundle(ingot, work, "both", "--sched", file, *flags) for flags in ((), ("--threads", "1"), ("--threads", "2"), ("--threads", "8"))]
+    if direct == other or taken != [direct, direct, other, other]:
+        raise Wrong("another section is taken")
+    call(ingot, "verify", model_file(work), "--sched", file, "--threads", "2")
+    file.write_text("".join(both).replace("threads 2", "threads 0"))
+    done = subprocess.run([ingot, "compile", model_file(work), "-o", work / "out", *TARGET, "--sched", file], text=True, stderr=subprocess.PIPE)
+    if done.returncode != 2 or "threads.sched:5: 'target NAME threads N' is wanted" not in done.stderr:
+        raise Wrong(f"a section for no threads: {done.returncode} {done.stderr}")
+    print(f"{len(targets)} sections")
 
 
 def decided(ingot, work):
@@ -297,4 +329,4 @@ def refused(ingot, work):
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {f.__name__: f for f in (tuned, decided, replayed, killed, elsewhere, refused)}))
+    sys.exit(main(__doc__, {f.__name__: f for f in (tuned, threaded, decided, replayed, killed, elsewhere, refused)}))

@@ -9,6 +9,8 @@
 #include "ingot_onnx.h"
 
 /* --op NAME=FILE[:FUNCTION] */
+enum { MOST_COUNTS = 8 }; /* of threads, that tune is for */
+
 typedef struct {
     const char *name, *file, *function; /* NULL: not told */
 } CustomFlag;
@@ -43,6 +45,7 @@ typedef struct {
     int explain_verbose;
     bool json, per_kernel, on_device, no_bind, no_cache, help, interpret;
     int threads;
+    int count[MOST_COUNTS], ncount; /* of threads that tune is for */
     bool keep_subnormals;
     ingot_precision precision;
     double seconds;
@@ -106,6 +109,7 @@ bool option_seconds(Options *, const char *);
 bool option_string_bytes(Options *, const char *);
 bool option_subnormals(Options *, const char *);
 bool option_threads(Options *, const char *);
+bool option_thread_counts(Options *, const char *);
 bool option_tolerance(Options *, const char *);
 bool option_verbose(Options *, const char *);
 

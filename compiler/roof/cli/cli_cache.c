@@ -98,6 +98,7 @@ static ingot_status key_base(Session *s, Key *k)
         if (why)
             return complain(INGOT_IO, "%s: %s", o->compile.sched, why);
         key_add(k, sched.data, sched.len);
+        key_add(k, &o->compile.threads, sizeof o->compile.threads);
         mapfile_close(&sched);
     }
     for (int i = 0; i < o->nop; i++) { /* a file that cannot be read is told of by its first use */

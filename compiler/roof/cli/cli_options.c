@@ -137,8 +137,23 @@ bool option_threads(Options *o, const char *value)
     int64_t v;
     if (!number(value, strlen(value), &v) || v < 1 || v > 64)
         return wrong(o, "--threads", value, "a number from 1 to 64 is wanted");
-    o->threads = (int)v;
+    o->threads = o->compile.threads = (int)v;
     return true;
+}
+
+bool option_thread_counts(Options *o, const char *value)
+{
+    o->ncount = 0;
+    for (const char *at = value;; at++) {
+        int64_t v;
+        const size_t n = strcspn(at, ",");
+        if (!number(at, n, &v) || v < 1 || v > 64 || o->ncount == MOST_COUNTS)
+            return wrong(o, "--threads", value, "numbers from 1 to 64 are wanted, like 1,4");
+        o->count[o->ncount++] = (int)v;
+        at += n;
+        if (!*at)
+            return true;
+    }
 }
 
 bool option_beam(Options *o, const char *value)
@@ -319,6 +334,7 @@ bool options_parse(Options *o, int argc, char **argv, const Command *c)
 {
     o->compile = (ingot_options){.struct_size = sizeof o->compile};
     o->threads = 1;
+    o->count[o->ncount++] = 1;
     o->seconds = 1;
     o->tolerance = -1;
     o->beam = 4;

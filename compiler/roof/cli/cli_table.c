@@ -47,7 +47,10 @@ const CliOption cli_options[] = {
      "f64 1e-6, f32 1e-3, f16 1e-2, bf16 4e-2, f8 0.25; i8 and u8 may be 1 off; all else is exact", .take = option_tolerance},
     {"--interpret", NULL, VERIFY, "without a compiler or a device: the interpreter runs the kernels' statements. So it is done anyway for a "
      "target whose programs do not run here", SET(interpret)},
-    {"--threads", "N", EXECUTE | TUNE, "how many run the kernels; 1 unless told", .take = option_threads},
+    {"--threads", "N", EXECUTE, "how many run the kernels; 1 unless told", .take = option_threads},
+    {"--threads", "N", BUNDLE | EXPLAIN, "for how many it is: of a --sched file that was tuned for several, the decisions for so many",
+     .take = option_threads},
+    {"--threads", "N[,N]", TUNE, "how many run the network; several: the file has decisions for each", .take = option_thread_counts},
     {"--seconds", "S", BENCH, "how long to measure (default 1)", .take = option_seconds},
     {"--per-kernel", NULL, BENCH, "time every step, slowest first, beside what this machine could do", SET(per_kernel)},
     {"--on-device", NULL, BENCH, "of a GPU: inputs and outputs lie there, and what is timed is its work alone, without transfers", SET(on_device)},

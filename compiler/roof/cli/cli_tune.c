@@ -129,6 +129,8 @@ static ingot_status check_target(Tune *t)
     Options *o = t->o;
     if (!o->compile.target)
         o->compile.target = "c:native";
+    t->section = o->threads > 1 ? arena_printf(t->a, "%s threads %d", o->compile.target, o->threads)
+                                : o->compile.target;
     const char *why = target_make(&t->target, t->a, o->compile.target, &status);
     if (why)
         return complain(status, "--target '%.80s': %s", o->compile.target, why);
@@ -296,16 +298,14 @@ static ingot_status write_file(const Options *o, const StrBuf *text)
 
 static ingot_status finish(Tune *t)
 {
-    StrBuf text = {0};
     ingot_status status = INGOT_OK;
     int won = 0;
     const Spent began = spent_now();
     if (t->o->output)
-        status = network_confirm(t, &text);
+        status = network_confirm(t, t->text);
     spent_add(&t->confirming, began);
     if (status == INGOT_OK && t->o->output)
-        status = write_file(t->o, &text);
-    sb_free(&text);
+        status = write_file(t->o, t->text);
     for (int i = 0; i < t->t.n; i++)
         won += t->t.kernel[i]->best > 0;
     if (status == INGOT_OK && t->o->compile.verbose)
@@ -335,19 +335,20 @@ static ingot_status check_usage(const Options *o)
     if (o->prepare && (o->output || o->why))
         return complain(INGOT_USAGE, "ingot tune: --prepare times nothing: there is nothing for -o "
                                      "or --explain yet");
+    if (apart && o->ncount > 1)
+        return complain(INGOT_USAGE, "ingot tune: --threads with several numbers is for networks "
+                                     "that run here: without --prepare, --measure");
     return INGOT_OK;
 }
 
 static ingot_status tune_on_gpu(Tune *t)
 {
-    StrBuf text = {0};
     int won = 0, all = 0;
     ingot_status status = make_scratch(t);
     if (status == INGOT_OK)
-        status = tune_gpu(t, &text, &won, &all);
+        status = tune_gpu(t, t->text, &won, &all);
     if (status == INGOT_OK)
-        status = write_file(t->o, &text);
-    sb_free(&text);
+        status = write_file(t->o, t->text);
     if (status == INGOT_OK)
         say("  %s: %d of %d kernels otherwise than the compiler chose", t->o->output, won, all);
     return status;
@@ -406,23 +407,22 @@ static ingot_status tune_model(Tune *t)
     return status == INGOT_OK ? finish(t) : status;
 }
 
-ingot_status command_tune(Options *o)
+/* A section of the file: the network run by so many threads. */
+static ingot_status tune_for(const Options *all, int threads, Database *d, StrBuf *text)
 {
-    Tune t = {
-        .o = o, .a = o->a, .s = {.o = o, .a = o->a}, .stopped = &stopped, .began = spent_now()};
-    ingot_status status = check_usage(o);
-    if (status == INGOT_OK)
-        status = open_database(o, &t.d);
-    if (status == INGOT_OK && o->import)
-        status = import_database(o, t.d);
-    if (status == INGOT_OK && o->model) {
-        struct sigaction act = {.sa_handler = stop};
-        sigaction(SIGINT, &act, NULL); /* what was found so far is written */
-        sigaction(SIGTERM, &act, NULL);
-        status = tune_model(&t);
-    }
-    if (status == INGOT_OK && o->export_to)
-        status = export_database(o, t.d);
+    Options o = *all;
+    o.threads = o.compile.threads = threads;
+    o.budget /= all->ncount;
+    Tune t = {.o = &o,
+              .a = o.a,
+              .s = {.o = &o, .a = o.a},
+              .d = d,
+              .text = text,
+              .stopped = &stopped,
+              .began = spent_now()};
+    if (all->ncount > 1)
+        say("  threads: %d", threads);
+    const ingot_status status = tune_model(&t);
     if (t.dir)
         remove_tree(t.dir);
     if (t.s.work)
@@ -431,6 +431,28 @@ ingot_status command_tune(Options *o)
     plan_free(t.plan);
     model_close(&t.m);
     model_close(&t.opened);
-    database_close(t.d);
+    return status;
+}
+
+ingot_status command_tune(Options *o)
+{
+    Database *d = NULL;
+    StrBuf text = {0};
+    ingot_status status = check_usage(o);
+    if (status == INGOT_OK)
+        status = open_database(o, &d);
+    if (status == INGOT_OK && o->import)
+        status = import_database(o, d);
+    if (status == INGOT_OK && o->model) {
+        struct sigaction act = {.sa_handler = stop};
+        sigaction(SIGINT, &act, NULL); /* what was found so far is written */
+        sigaction(SIGTERM, &act, NULL);
+        for (int i = 0; i < o->ncount && status == INGOT_OK; i++)
+            status = tune_for(o, o->count[i], d, &text);
+    }
+    if (status == INGOT_OK && o->export_to)
+        status = export_database(o, d);
+    sb_free(&text);
+    database_close(d);
     return status;
 }

@@ -33,10 +33,12 @@ typedef struct {
     Measure measure;
     Database *d;
     Machine machine;
-    const char *dir;    /* scratch */
-    const char *sched;  /* decisions that the network is built with; NULL: none */
-    double network_ms;  /* sum of its steps; 0: not known */
-    TuneKernel **order; /* those that are asked for, the dearest first */
+    const char *section; /* of the file: the target, and for how many threads */
+    StrBuf *text;        /* of the file, with the sections before */
+    const char *dir;     /* scratch */
+    const char *sched;   /* decisions that the network is built with; NULL: none */
+    double network_ms;   /* sum of its steps; 0: not known */
+    TuneKernel **order;  /* those that are asked for, the dearest first */
     int n;
     double deadline;
     Decision *decision;                   /* that were close */

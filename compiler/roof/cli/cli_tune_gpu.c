@@ -69,7 +69,7 @@ static void print_group(StrBuf *sb, const Blocks *b, const Group *g, int plan)
 /* The file by which each group is built as in its best plan; only: those that differ, with what was gained. */
 static void print_file(StrBuf *sb, const Blocks *b, bool only)
 {
-    sb_printf(sb, "sched 2\ntarget %s\n", b->t->o->compile.target);
+    sb_printf(sb, "sched 2\ntarget %s\n", b->t->section);
     if (only && b->t->machine.cpu)
         sb_printf(sb, "# tuned on %s\n", b->t->machine.cpu);
     for (int i = 0; i < b->ngroup; i++) {

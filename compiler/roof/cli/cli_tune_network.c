@@ -65,7 +65,7 @@ ingot_status network_write(const char *file, const StrBuf *text)
 static ingot_status write_try(const Tune *t, const char *file)
 {
     StrBuf text = {0};
-    tuned_print(&text, &t->t, t->o->compile.target, &t->machine);
+    tuned_print(&text, &t->t, t->section, &t->machine);
     ingot_status status = network_write(file, &text);
     sb_free(&text);
     return status;
@@ -225,7 +225,7 @@ ingot_status network_right(const Tune *t, const char *entry)
 ingot_status network_write_lines(const Tune *t, const char *file, const char *lines)
 {
     StrBuf sb = {0};
-    sb_printf(&sb, "sched 2\ntarget %s\n%s", t->o->compile.target, lines);
+    sb_printf(&sb, "sched 2\ntarget %s\n%s", t->section, lines);
     ingot_status status = network_write(file, &sb);
     sb_free(&sb);
     return status;
@@ -289,7 +289,7 @@ static ingot_status confirm(Tune *t, StrBuf *text)
         for (int i = 0; i < t->t.n && status == INGOT_OK && is > was * (1 + 2 * NOISE); i++)
             t->t.kernel[i]->best = 0;
     }
-    tuned_print(text, &t->t, t->o->compile.target, &t->machine);
+    tuned_print(text, &t->t, t->section, &t->machine);
     return status;
 }
 
@@ -327,7 +327,7 @@ const char *network_key(const Tune *t, const char *what, const char *more)
 static const char *outcome_key(const Tune *t)
 {
     StrBuf tuned = {0};
-    tuned_print(&tuned, &t->t, t->o->compile.target, &t->machine);
+    tuned_print(&tuned, &t->t, t->section, &t->machine);
     const char *key = network_key(t, "", tuned.data ? tuned.data : "");
     sb_free(&tuned);
     return key;
@@ -353,8 +353,12 @@ ingot_status network_confirm(Tune *t, StrBuf *text)
         sb_puts(text, known);
         return INGOT_OK;
     }
-    ingot_status status = confirm(t, text);
-    if (status == INGOT_OK && !database_keep_outcome(t->d, key, text->data))
-        return complain(INGOT_IO, "ingot tune: %s", database_error(t->d));
+    StrBuf section = {0};
+    ingot_status status = confirm(t, &section);
+    if (status == INGOT_OK && !database_keep_outcome(t->d, key, section.data))
+        status = complain(INGOT_IO, "ingot tune: %s", database_error(t->d));
+    if (status == INGOT_OK)
+        sb_write(text, section.data, section.len);
+    sb_free(&section);
     return status;
 }

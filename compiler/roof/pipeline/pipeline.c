@@ -125,7 +125,8 @@ static bool begin_decisions(Plan *p, const Target *t, const ingot_options *o, Gr
     for (int i = 0; o->fuse && i < 3; i++)
         preset = strcmp(o->fuse, option_presets[i]) ? preset : (Preset)i;
     values_begin(p, preset);
-    if (o->sched && !sched_parse(p, o->sched, o->target ? o->target : "c"))
+    if (o->sched &&
+        !sched_parse(p, o->sched, o->target ? o->target : "c", o->threads > 1 ? o->threads : 1))
         return false;
     values_match(p);
     variants_apply(p, t, o->prefer && !strcmp(o->prefer, "time"), keep);

@@ -119,7 +119,7 @@ int search_guess(Search *, TuneKernel *, int most, Candidate **out);
 
 /* ---- tuned.c ------------------------------------------------------------------------------------------ */
 
-/* The file: entries of the kernels whose best candidate is not the heuristic's. */
-void tuned_print(StrBuf *, const Tuning *, const char *target, const Machine *);
+/* A section of the file ("c:native threads 2"): entries of the kernels whose best candidate is not the heuristic's. */
+void tuned_print(StrBuf *, const Tuning *, const char *section, const Machine *);
 
 #endif

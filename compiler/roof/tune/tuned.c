@@ -64,9 +64,9 @@ static void print_decisions(StrBuf *sb, const Tuning *t)
     }
 }
 
-void tuned_print(StrBuf *sb, const Tuning *t, const char *target, const Machine *m)
+void tuned_print(StrBuf *sb, const Tuning *t, const char *section, const Machine *m)
 {
-    sb_printf(sb, "sched 2\ntarget %s\n# tuned on %s, with %s\n", target, m->cpu, m->compiler);
+    sb_printf(sb, "sched 2\ntarget %s\n# tuned on %s, with %s\n", section, m->cpu, m->compiler);
     print_decisions(sb, t);
     for (int i = 0; i < t->n; i++)
         if (t->kernel[i]->best)
