@@ -287,3 +287,14 @@ bool view_reuses(const View *v, Node *moves, Node *stays)
             return true;
     return false;
 }
+
+bool view_slides(const View *v, Node *range)
+{
+    for (int i = 0; i < v->nfactor; i++)
+        for (uint32_t j = 2; j < v->factor[i]->nsrc; j++)
+            for (int k = 0; k < v->nrange; k++)
+                if (depends_on(v->factor[i]->src[j], range) &&
+                    depends_on(v->factor[i]->src[j], v->range[k]))
+                    return true;
+    return false;
+}

@@ -16,6 +16,7 @@ enum {
     PROCESSORS = 132, /* that can have a group each */
     LEAST_WORK = 1 << 20,
     LEAST_PARTS = 1 << 14,
+    LEAST_SERIAL = 64, /* terms that an item adds one after the other while all others wait */
     LEAST_ROWS = 4,
     LEAST_ITEMS = 64,
     SIDE = 4, /* copies along each, of a tile whose operands are worth a place */
@@ -155,6 +156,27 @@ static void join_columns(Nest *n, const View *v)
         nest_opt(n, OPT_JOIN, names, 0);
 }
 
+/* The terms of a window are one loop, all of which is straight-line code then: of two, a C compiler takes the bounds check of the outer
+ * one for a reason to branch, and loads of different rows wait for each other. */
+static void join_window(Nest *n)
+{
+    enum { MOST = 32 };
+    const View v = kernel_view(n->k);
+    const char *names = "";
+    int64_t terms = 1;
+    for (uint32_t i = reduce_ranges(v.dot); i < v.dot->nsrc; i++) {
+        const int axis = nest_root(n, v.dot->src[i]);
+        terms = n->axis[axis].extent < 0 ? INT64_MAX : sat_mul(terms, n->axis[axis].extent);
+        if (n->axis[axis].extent == 1)
+            continue;
+        if (!view_slides(&v, v.dot->src[i]))
+            return;
+        names = nest_and_name(n, names, axis);
+    }
+    if (terms <= MOST && strchr(names, ' '))
+        nest_opt(n, OPT_JOIN, names, 0);
+}
+
 /* Too few groups of tiles whose operands are worth a place: a GPU would not be full. */
 static bool is_small(const Nest *n, const View *v, int rows, int columns)
 {
@@ -166,6 +188,24 @@ static bool is_small(const Nest *n, const View *v, int rows, int columns)
     }
     int64_t down = rows < 0 ? 1 : blocks(n->axis[rows].extent, SIDE);
     return sat_mul(others, down * blocks(n->axis[columns].extent, SIDE)) < FULL * PROCESSORS;
+}
+
+/* A vector of results, along this range: of few of them, too, the terms can be divided. */
+static bool is_vector(const Nest *n, const View *v, const Node *range)
+{
+    for (int i = 0; i < v->nrange; i++)
+        if (v->range[i] != range && n->axis[nest_root(n, v->range[i])].extent != 1)
+            return false;
+    return n->axis[nest_root(n, (Node *)range)].extent > 1;
+}
+
+/* Are there operations, or terms of one sum, that are worth the wait of items for each other? */
+static bool worth_parts(const Nest *n, const View *v)
+{
+    int64_t terms = 1;
+    for (uint32_t i = reduce_ranges(v->dot); i < v->dot->nsrc; i++)
+        terms = sat_mul(terms, n->axis[nest_root(n, v->dot->src[i])].most);
+    return n->k->flops >= LEAST_PARTS || terms >= LEAST_SERIAL;
 }
 
 /* What was tried is kept if it could be done. */
@@ -211,6 +251,10 @@ void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
     }
     if (v.nstore != 1 || choose_mma_opts(a, nest, bufs, want))
         return;
+    if (v.dot && (*nest)->target->unroll) {
+        join_window(*nest);
+        v = kernel_view((*nest)->k);
+    }
     Nest *tiled = nest_clone(*nest);
     if (!v.dot) {
         if (!keep(nest, tiled, parts_rows(tiled, &v)) && (*nest)->target->units)
@@ -224,7 +268,7 @@ void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
     int64_t stride;
     for (int i = 0; i < v.nrange; i++) {
         int axis = nest_root(tiled, v.range[i]);
-        if (tiled->axis[axis].extent >= ITEMS &&
+        if ((tiled->axis[axis].extent >= ITEMS || is_vector(tiled, &v, v.range[i])) &&
             access_stride(k, v.store[0], v.range[i], &stride) && stride == 1)
             columns = axis;
     }
@@ -238,7 +282,7 @@ void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
     }
     bool small = columns >= 0 && is_small(tiled, &v, rows, columns), done = false;
     int items = tiled->target->items;
-    for (; small && k->flops >= LEAST_PARTS && !done && items >= LEAST_ITEMS; items /= 2) {
+    for (; small && worth_parts(tiled, &v) && !done && items >= LEAST_ITEMS; items /= 2) {
         Nest *one = nest_clone(tiled); /* fewer, if their parts do not fit */
         done = parts_contraction(one, &v, rows, columns, items) && !nest_check(one);
         nest_free(done ? tiled : one);

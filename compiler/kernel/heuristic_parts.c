@@ -16,6 +16,8 @@ enum {
     GROUPS = 132,     /* that run beside each other */
     WARPS = 16 * 132, /* beside each other, so that some have what they wait for */
     LEAST_TERMS = 8,  /* of a part */
+    MOST_TERMS = 16,  /* of a part of a row: its loads are under way together */
+    BESIDE = 4,       /* rows of a group whose terms lie side by side: memory moves by 32 bytes */
     FEW = 64 * 1024   /* results, of which each has an item of its own otherwise */
 };
 
@@ -164,7 +166,8 @@ bool parts_contraction(Nest *n, const View *v, int rows, int columns, int items)
         if (axis != rows && axis != columns)
             others = sat_mul(others, n->axis[axis].most);
     }
-    Shape s = shape_of(extent, others, n->axis[sum].extent, items);
+    const bool window = view_slides(v, n->k->axes[sum].range); /* its few terms are not divided */
+    Shape s = shape_of(extent, others, window ? 1 : n->axis[sum].extent, items);
     if (is_idle(&s, extent, others))
         return false;
     const char *order = "";
@@ -291,38 +294,34 @@ static int64_t bind_terms(Nest *n, const Node *r, int64_t most)
     return bound;
 }
 
-/* The terms of rows in the lanes. */
-bool parts_rows(Nest *n, const View *v)
+/* The axis of results along which what is reduced lies side by side; -1: along none. */
+static int side_by_side(const Nest *n, const View *v)
 {
-    int64_t results = 1, terms = 1;
-    const Node *r = v->nreduce ? v->reduce[0] : NULL;
+    int64_t stride;
+    const Node *r = v->reduce[0];
     for (int i = 0; i < v->nrange; i++)
-        if (is_of_reduces(v, v->range[i]))
-            results = sat_mul(results, n->axis[nest_root(n, v->range[i])].most);
-    for (int i = 1; i < v->nreduce; i++) /* all over the same axes */
-        if (v->reduce[i]->nsrc != r->nsrc)
-            return false;
-    for (uint32_t i = r ? reduce_ranges(r) : 0; r && i < r->nsrc; i++)
-        terms = sat_mul(terms, n->axis[nest_root(n, r->src[i])].most);
-    bool rows = false; /* that the reduces are for */
-    for (int i = 0; i < v->nrange; i++)
-        rows |= n->axis[nest_root(n, v->range[i])].most > 1 && !is_of_reduces(v, v->range[i]);
-    if (!r || (results > FEW && !rows) || terms < WARP || terms == INT64_MAX)
-        return false;
-    int64_t items = n->target->items < 256 ? n->target->items : 256;
-    int64_t each = results >= 8 * GROUPS ? items / WARP : 1, most = items / each, bound = 1;
-    for (int i = 0; i < v->nreduce; i++) {
-        int64_t lanes = bind_terms(n, v->reduce[i], most);
-        if (i && lanes != bound)
-            return false;
-        bound = lanes;
-    }
-    if (bound < WARP / 2)
-        return false;
-    int inner = -1;
+        for (int j = 0; j < v->nload; j++)
+            if (n->axis[nest_root(n, v->range[i])].extent > 1 &&
+                depends_on(v->load[j], v->range[i]) &&
+                depends_on(v->load[j], r->src[reduce_ranges(r)]) &&
+                access_stride(n->k, v->load[j], v->range[i], &stride) && stride == 1)
+                return nest_root(n, v->range[i]);
+    return -1;
+}
+
+/* The last axis of results that the reduces move with, or -1. */
+static int last_of_reduces(const Nest *n, const View *v)
+{
+    int last = -1;
     for (int i = 0; i < v->nrange; i++)
         if (n->axis[nest_root(n, v->range[i])].extent != 1 && is_of_reduces(v, v->range[i]))
-            inner = nest_root(n, v->range[i]);
+            last = nest_root(n, v->range[i]);
+    return last;
+}
+
+/* Each group has so many rows along this axis, and one along others. */
+static bool bind_rows(Nest *n, const View *v, int inner, int64_t each)
+{
     for (int i = 0; i < v->nrange; i++) {
         int axis = nest_root(n, v->range[i]);
         if (n->axis[axis].extent == 1 || !is_of_reduces(v, v->range[i]))
@@ -336,4 +335,67 @@ bool parts_rows(Nest *n, const View *v)
         }
     }
     return true;
+}
+
+/* Items that are neighbours have neighbours of the results, behind which come the parts of the terms. */
+static bool order_lanes(Nest *n)
+{
+    const char *order = "";
+    for (int reduced = 1; reduced >= 0; reduced--)
+        for (int i = 0; i < n->norder; i++) {
+            const NestAxis *x = &n->axis[n->order[i]];
+            if (x->bound == BOUND_LANE && x->reduced == reduced)
+                order = nest_and_name(n, order, n->order[i]);
+        }
+    for (int i = 0; i < n->norder; i++)
+        if (n->axis[n->order[i]].reduced && !n->axis[n->order[i]].bound)
+            order = nest_and_name(n, order, n->order[i]);
+    return nest_opt(n, OPT_ORDER, order, 0);
+}
+
+/* Terms of one row, rows, and whether they are for results that walk over them. */
+typedef struct {
+    int64_t terms, rows;
+    bool walked;
+} Rows;
+
+static Rows rows_of(const Nest *n, const View *v)
+{
+    Rows s = {.terms = 1, .rows = 1};
+    const Node *r = v->reduce[0];
+    for (int i = 0; i < v->nrange; i++) {
+        const int64_t most = n->axis[nest_root(n, v->range[i])].most;
+        if (is_of_reduces(v, v->range[i]))
+            s.rows = sat_mul(s.rows, most);
+        else
+            s.walked |= most > 1;
+    }
+    for (uint32_t i = reduce_ranges(r); i < r->nsrc; i++)
+        s.terms = sat_mul(s.terms, n->axis[nest_root(n, r->src[i])].most);
+    return s;
+}
+
+/* The terms of rows in the lanes. */
+bool parts_rows(Nest *n, const View *v)
+{
+    if (!v->nreduce)
+        return false;
+    for (int i = 1; i < v->nreduce; i++) /* all over the same axes */
+        if (v->reduce[i]->nsrc != v->reduce[0]->nsrc)
+            return false;
+    const Rows s = rows_of(n, v);
+    if ((s.rows > FEW && !s.walked) || s.terms < WARP || s.terms == INT64_MAX)
+        return false;
+    const int beside = side_by_side(n, v), inner = beside < 0 ? last_of_reduces(n, v) : beside;
+    int64_t items = n->target->items < 256 ? n->target->items : 256;
+    int64_t each = s.rows >= 8 * GROUPS ? items / WARP : beside >= 0 ? BESIDE : 1, bound = 1;
+    while (2 * items <= n->target->items && s.terms > MOST_TERMS * (items / each))
+        items *= 2;
+    for (int i = 0; i < v->nreduce; i++) {
+        int64_t lanes = bind_terms(n, v->reduce[i], items / each);
+        if (i && lanes != bound)
+            return false;
+        bound = lanes;
+    }
+    return bound >= WARP / 2 && bind_rows(n, v, inner, each) && (beside < 0 || order_lanes(n));
 }

@@ -44,6 +44,8 @@ Node *only_load(Arena *, const Node *below, int64_t arg);
 View kernel_view(const Kernel *);
 /* Some factor of the sum moves with one range, but not with the other (or NULL): it is used again along that. */
 bool view_reuses(const View *, Node *moves, Node *stays);
+/* Some factor is read where a coordinate of the results and the range are added up: it is one of a window. */
+bool view_slides(const View *, Node *range);
 
 /* decided.c: what was decided for a kernel, and holds for any other that says the same; a new one has no kernel yet. */
 typedef struct Decided {

@@ -418,11 +418,26 @@ static void emit_some(Lin *q, uint64_t open, uint64_t must, const bool *needed, 
     }
 }
 
+/* What is loaded for results stands before the items of a group first wait for each other. */
+static void emit_early(Lin *q, uint64_t open, int depth)
+{
+    Arena *a = arena_new();
+    int *load = NEWN(a, int, q->n), n = 0;
+    for (int i = 0; i < q->n; i++)
+        if (q->early[i] && !q->inlined[i] && !q->done[i] && !(q->set[i] & ~open))
+            load[n++] = i;
+    if (n)
+        emit_some(q, open, 0, needed_by(q, a, load, n, load[n - 1]), true, depth);
+    arena_free(a);
+}
+
 /* Places that fragments are loaded from are filled together, before any of it is. */
 static void emit_nodes(Lin *q, uint64_t open, uint64_t must, const bool *needed, int depth)
 {
     if (q->l->tile->tc && q->l->tile->tc->lanes)
         emit_some(q, open, must, needed, true, depth);
+    else if (!depth)
+        emit_early(q, open, depth);
     emit_some(q, open, must, needed, false, depth);
 }
 
@@ -525,6 +540,7 @@ static void find_tables(Lin *q, int nstate, Node *const *state)
     q->inlined = NEWN(a, bool, q->n);
     q->vector = NEWN(a, bool, q->n);
     q->reads = NEWN(a, bool, q->n);
+    q->early = NEWN(a, bool, q->n);
     q->four = NEWN(a, bool, q->n);
     q->fragment = NEWN(a, uint8_t, q->n);
     for (int i = 0; i < tile->naxis; i++) {

@@ -19,6 +19,8 @@ typedef struct {
     int *uses;
     bool *done, *inlined, *vector, *four;
     bool *reads; /* something out of a place */
+    bool *
+        early; /* a load of an argument, for what reads a place: under way while items wait for that */
     uint8_t *fragment;
     Map at;                               /* node id -> position + 1 */
     uint64_t out;                         /* all output ranges */

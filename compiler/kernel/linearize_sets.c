@@ -121,6 +121,14 @@ static bool is_shared_base(const Lin *q, Node *n, int p)
            !q->fragment[p];
 }
 
+/* Of an argument, for t, which waits for a place that the items of a group fill. */
+static bool is_early(const Lin *q, int t, int load)
+{
+    const Tile *tile = q->l->tile;
+    return tile->items && !tile->tc && q->order[load]->op == OP_LOAD && q->reads[t] &&
+           !q->reads[load];
+}
+
 /* Which nodes are written inside their only user? */
 void lin_find_inlined(Lin *q)
 {
@@ -140,6 +148,8 @@ void lin_find_inlined(Lin *q)
             if (s->op == OP_PROJ || is_plain(s) || (is_affine(s) && !is_shared_base(q, s, p)) ||
                 ((q->vector[p] || q->four[p]) && s->dtype == INGOT_INDEX) || product)
                 q->inlined[p] = true;
+            else if (is_early(q, i, p))
+                q->early[p] = true;
             else if (simple && !q->fragment[p] && q->uses[p] == 1 &&
                      place(q, q->set[p]) == place(q, q->body[i]))
                 q->inlined[p] = true;
