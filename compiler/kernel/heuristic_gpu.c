@@ -261,10 +261,17 @@ void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
             (void)order_as_stored(*nest, &v);
         return;
     }
+    int columns = parts_walked(tiled), rows = -1;
+    if (keep(nest, tiled, columns >= 0 && !nest_check(tiled))) {
+        v = kernel_view((*nest)->k);
+        parts_layouts(*nest, &v, bufs, -1, columns, want);
+        return;
+    }
+    tiled = nest_clone(*nest);
     join_columns(tiled, &v);
     const Kernel *k = tiled->k;
     v = kernel_view(k);
-    int columns = -1, rows = -1;
+    columns = -1;
     int64_t stride;
     for (int i = 0; i < v.nrange; i++) {
         int axis = nest_root(tiled, v.range[i]);

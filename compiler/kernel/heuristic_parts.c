@@ -14,6 +14,7 @@ enum {
     ITEMS = 512,      /* of a group */
     MOST_COPIES = 4,  /* of an item, along each */
     GROUPS = 132,     /* that run beside each other */
+    TOGETHER = 8,     /* small ones in the place of one */
     WARPS = 16 * 132, /* beside each other, so that some have what they wait for */
     LEAST_TERMS = 8,  /* of a part */
     MOST_TERMS = 16,  /* of a part of a row: its loads are under way together */
@@ -398,4 +399,106 @@ bool parts_rows(Nest *n, const View *v)
         bound = lanes;
     }
     return bound >= WARP / 2 && bind_rows(n, v, inner, each) && (beside < 0 || order_lanes(n));
+}
+
+/* ---- results that share a sum ----------------------------------------------------------------------- */
+
+static bool is_of_sum(const Nest *n, const View *v, int i)
+{
+    return n->axis[nest_root(n, v->range[i])].most > 1 && depends_on(v->dot, v->range[i]);
+}
+
+/* The parts of the one reduced axis that has several terms are lanes; -1: it cannot be. */
+static int lanes_of_terms(Nest *n, const View *v, int64_t parts)
+{
+    int axis = longest(n, v->dot);
+    for (uint32_t i = reduce_ranges(v->dot); i < v->dot->nsrc && axis >= 0; i++) {
+        const int other = nest_root(n, v->dot->src[i]);
+        if (other != axis && n->axis[other].extent != 1)
+            return -1;
+    }
+    if (axis < 0 ||
+        (n->axis[axis].extent % parts && !nest_opt(n, OPT_MASK, n->axis[axis].name, parts)))
+        return -1;
+    return divide(n, axis, parts);
+}
+
+/* What the sum does not move with is one axis, where it can be. */
+static void join_walked(Nest *n, const View *v)
+{
+    const char *names = "";
+    for (int i = 0; i < v->nrange; i++)
+        if (n->axis[nest_root(n, v->range[i])].extent > 1 && !is_of_sum(n, v, i))
+            names = nest_and_name(n, names, nest_root(n, v->range[i]));
+    if (strchr(names, ' '))
+        nest_opt(n, OPT_JOIN, names, 0);
+}
+
+/* So many results of the last axis that the sum does not move with are a group's. */
+static bool bind_walked(Nest *n, const View *v, int64_t block)
+{
+    bool walked = false;
+    for (int i = v->nrange; i-- > 0;) {
+        const int axis = nest_root(n, v->range[i]);
+        const int64_t extent = n->axis[axis].extent;
+        if (extent == 1 || is_of_sum(n, v, i))
+            continue;
+        const bool blocks = !walked && extent > 0;
+        if (!blocks && !nest_opt(n, OPT_BIND, n->axis[axis].name, BOUND_GRID))
+            return false;
+        if (blocks && extent > block && in_grid(n, axis, block) < 0)
+            return false;
+        walked |= blocks;
+    }
+    return walked;
+}
+
+/* Of each line of lanes an item has one result, or some, so that all groups run beside each other: what an item loads it stores before
+ * it loads again.  All of them if the sum takes longer than that. */
+static int64_t walked_block(const Nest *n, const View *v, int64_t groups, int64_t lines)
+{
+    if (n->axis[longest(n, v->dot)].extent > lines * MOST_TERMS)
+        return INT64_MAX;
+    return lines * ceil_div(groups, lines * TOGETHER * GROUPS);
+}
+
+/* A block of the last axis that the sum moves with is in the lanes, which is given; or -1. */
+static int bind_columns(Nest *n, const View *v, int columns, int64_t lanes)
+{
+    for (int i = 0; i < v->nrange; i++) {
+        const int axis = nest_root(n, v->range[i]);
+        if (is_of_sum(n, v, i) && axis != columns &&
+            !nest_opt(n, OPT_BIND, n->axis[axis].name, BOUND_GRID))
+            return -1;
+    }
+    const int at = in_grid(n, columns, lanes);
+    return at >= 0 && nest_opt(n, OPT_BIND, n->axis[at].name, BOUND_LANE) ? at : -1;
+}
+
+int parts_walked(Nest *n)
+{
+    View v = kernel_view(n->k);
+    if (v.nreduce != 1)
+        return -1;
+    join_walked(n, &v);
+    v = kernel_view(n->k);
+    int64_t stride, groups = 1, items = n->target->items < 256 ? n->target->items : 256;
+    int last = -1;
+    for (int i = 0; i < v.nrange; i++) {
+        groups = sat_mul(groups, n->axis[nest_root(n, v.range[i])].most);
+        last = is_of_sum(n, &v, i) ? i : last;
+    }
+    const int columns = last < 0 ? -1 : nest_root(n, v.range[last]);
+    if (columns < 0 || n->axis[columns].extent < 2 || longest(n, v.dot) < 0)
+        return -1;
+    const int64_t extent = n->axis[columns].extent;
+    const bool beside = access_stride(n->k, v.store[0], v.range[last], &stride) && stride == 1;
+    int64_t lanes = beside ? WARP : BESIDE;
+    while (lanes > BESIDE && lanes > extent)
+        lanes /= 2;
+    groups = groups / extent * ceil_div(extent, lanes);
+    const int64_t block = walked_block(n, &v, groups, items / lanes);
+    const bool done = lanes_of_terms(n, &v, items / lanes) >= 0 && bind_walked(n, &v, block) &&
+                      bind_columns(n, &v, columns, lanes) >= 0 && order_lanes(n);
+    return done ? columns : -1;
 }

@@ -126,6 +126,8 @@ bool parts_contraction(Nest *, const View *, int rows, int columns, int items);
 void parts_layouts(const Nest *, const View *, const Buffer *const *bufs, int rows, int columns,
                    Layout *want);
 bool parts_rows(Nest *, const View *);
+/* Of a sum of products that results along further axes share, which the items walk over: the axis of its lanes, or -1. */
+int parts_walked(Nest *);
 /* heuristic.c: whether a sum walks through many pages as it reads one term after the other. */
 enum { PANEL = 4 }; /* rows that are copied into panels are so many, or some times as many */
 bool walks_pages(const Kernel *, const View *, Node *load);

@@ -27,6 +27,16 @@ bool fusion_pays(const Fusion *f)
 
 /* ---- a value and its readers ------------------------------------------------------------------------ */
 
+enum { WALKED = 8 }; /* results for which a group has an element, at least, if there are so many */
+
+/* How often each element is computed in the readers. */
+static double times_computed(const Readers *r)
+{
+    if (!r->walked)
+        return r->times;
+    return r->times > WALKED * r->kernels ? r->times / WALKED : r->kernels;
+}
+
 /* Storing takes a kernel, a write, and a read by every reader; computing it in its readers takes its operations as often as
  * they read it. Where it takes the place of what dies there, it is no matter of memory, but of time alone: then it counts, too,
  * that products take an operand from memory as it is, spread over the lanes, and one that is computed has to be spread. */
@@ -44,7 +54,7 @@ bool fusion_of_value(Sched *s, Node *n, Node *const *uses, const Readers *reader
         inlined.ops[UNIT_VECTOR] = 0;
     }
     double memory = kernels * cost_bytes(apart.bytes, apart.bytes, t),
-           arithmetic = readers->times * cost_ops(&inlined, t);
+           arithmetic = times_computed(readers) * cost_ops(&inlined, t);
     bool in_place = takes_place(s, n, uses);
     if (in_place && t->lanes && !info_of(s, n)->has_reduce && readers->reduced && arithmetic > 0)
         arithmetic += readers->times * node_elements(n) / t->rate[UNIT_VECTOR];

@@ -10,6 +10,7 @@ typedef struct {
     double times; /* how often each element is computed if it is not stored */
     double kernels;
     bool rows, reduced; /* all of them go along the rows; one of them is a reduce */
+    bool walked;        /* a GPU's group has each element once for some of its results */
 } Readers;
 
 /* fusion.c: what the plan's file says about something (YES: together), or else the preset; UNSAID: what takes less time. */

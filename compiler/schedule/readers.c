@@ -3,6 +3,7 @@
  *
  * Readers look through movement: what only moves elements is computed by whoever reads it in turn. */
 #include "fusion.h"
+#include "tc.h"
 
 enum { MAX_MOVES = 8, MAX_STEPS = 16 };
 
@@ -143,6 +144,63 @@ static void look_through(Sched *s, Node *n, double times, Node *const *uses, int
     }
 }
 
+/* The sum of products that n is made of element by element, if that is its only reduce; or NULL. */
+static Node *sum_below(Sched *s, Node *n)
+{
+    while (n->op != OP_REDUCE) {
+        Node *next = NULL;
+        for (uint32_t j = 0; j < n->nsrc; j++) {
+            Node *x = n->src[j];
+            if (x->dtype == INGOT_INDEX || !is_computed(s, x) || !info_of(s, x)->has_reduce)
+                continue;
+            if (next && next != x)
+                return NULL;
+            next = x;
+        }
+        if (!next || !(op_is_alu(n->op) || n->op == OP_RESHAPE || n->op == OP_PERMUTE))
+            return NULL;
+        n = next;
+    }
+    const Node *terms = n->src[0];
+    const bool others = is_computed(s, n->src[0]) && info_of(s, terms)->has_reduce;
+    return !others && reduce_monoid(n) == INGOT_REDUCE_ADD && below_casts(n->src[0])->op == OP_MUL
+               ? n
+               : NULL;
+}
+
+/* Is n the only operand with a reduce of all that reads it, which is elementwise, behind axes that are repeated? */
+static bool only_repeated(Sched *s, Node *n, Node *const *uses, int moves, bool repeated)
+{
+    const Info *i = info_of(s, n);
+    for (int u = 0; u < i->nuse; u++) {
+        Node *t = uses[i->iuse + u];
+        if (t->op == OP_EXPAND || t->op == OP_PERMUTE || (t->op == OP_RESHAPE && !repeated)) {
+            if (!moves || info_of(s, t)->root ||
+                !only_repeated(s, t, uses, moves - 1, repeated || readings(n, t) > 1))
+                return false;
+            continue;
+        }
+        if (!op_is_alu(t->op))
+            return false;
+        for (uint32_t j = 0; j < t->nsrc; j++) {
+            Node *x = t->src[j];
+            if (x != n && x->dtype != INGOT_INDEX && is_computed(s, x) && info_of(s, x)->has_reduce)
+                return false;
+        }
+    }
+    return i->nuse > 0;
+}
+
+/* A small sum of products, which elementwise readers repeat along further axes: on a GPU the items of a group share its terms, and
+ * walk over what reads it (heuristic_parts.c), if what each loads for it is under way at once. */
+static bool is_walked(Sched *s, Node *n, Node *const *uses)
+{
+    enum { MOST_TERMS = 128 };
+    Node *sum = s->target->gpu && info_of(s, n)->has_reduce ? sum_below(s, n) : NULL;
+    return sum && node_elements(sum->src[0]) <= MOST_TERMS * node_elements(sum) &&
+           only_repeated(s, n, uses, MAX_MOVES, false);
+}
+
 Readers readers_of(Sched *s, Node *n, Node *const *uses)
 {
     Info *i = info_of(s, n);
@@ -166,6 +224,7 @@ Readers readers_of(Sched *s, Node *n, Node *const *uses)
     if (i->nuse > 1 && diamond(s, n, uses))
         r.times = r.kernels = 1;
     r.reduced |= r.kernels > 1; /* its operands cannot lie as all of its readers would have them */
+    r.walked = r.times > 1 && !r.rows && !r.reduced && is_walked(s, n, uses);
     const bool coordinates = i->constant ? !i->leaves : coord_ops(s, n) != NULL;
     if (coordinates && !coord_cost(s, n)) /* nothing is left of it in a loop */
         r.times = 1;

@@ -56,15 +56,26 @@ static ingot_tensor *row_sums(Context *c)
     return ingot_sum(c, variable(c, "x", M, N), 2, false);
 }
 
+/* A scale for each row, which is a sum of products. */
+static ingot_tensor *scaled_rows(Context *c)
+{
+    ingot_tensor *scale = ingot_matmul(c, variable(c, "w", M, K), variable(c, "s", K, 1));
+    return ingot_mul(c, variable(c, "x", M, N), ingot_relu(c, scale));
+}
+
 static ingot_tensor *sums(Context *c)
 {
     return ingot_cumsum(c, variable(c, "x", M, N), 0, false, false);
 }
 
+/* Eight items share the terms of a row's scale, and walk over a block of the row. */
+static const char *const walks = "MASK r0 3, SPLIT r0 14, BIND r0.o 2, MASK i1 16, SPLIT i1 16, "
+                                 "BIND i1.o 1, MASK i0 8, SPLIT i0 8, BIND i0.o 1, BIND i0.i 2";
+
 /* Runs it and compares it with the kernel without opts: "", or what is wrong. */
 static const char *wrong(Run *r, ingot_tensor *(*model)(Context *))
 {
-    return run_wrong(r, prepare(model, "", false));
+    return run_wrong(r, prepare(model, "", r->t->gpu));
 }
 
 static void expect(Run *r, ingot_tensor *(*model)(Context *), const char *sentence)
@@ -102,6 +113,8 @@ static void sound(void **state)
     expect(&items, product, "");
     Run parts = prepare(row_sums, "BIND i0 1, SPLIT r0 10, BIND r0.i 2", true);
     expect(&parts, row_sums, "");
+    Run walked = prepare(scaled_rows, walks, true);
+    expect(&walked, scaled_rows, "");
 }
 
 /* ---- planted faults --------------------------------------------------------------------------------- */
@@ -257,30 +270,51 @@ static const char *const blocks = "MASK i0 8, MASK i1 8, SPLIT i0 8, SPLIT i1 8,
                                   "i0.o 1, BIND i1.o 1, BIND i0.i 2, "
                                   "BIND i1.i 2, STAGE r0.o 1, STAGE r0.o 2";
 
-static void a_barrier_left_out(void **state)
+/* Without one barrier after the other: an item reads what another has not filled, or fills what it still reads. */
+static void each_barrier(ingot_tensor *(*model)(Context *), const char *opts, int items, int least)
 {
-    (void)state;
-    Run r = prepare(product, blocks, true);
+    Run r = prepare(model, opts, true);
     int barriers = 0;
-    assert_int_equal(r.lk->group, 64);
+    assert_int_equal(r.lk->group, items);
     for (int i = 0; i < r.lk->tile[0].n; i++)
         barriers += r.lk->tile[0].stmt[i].kind == STMT_BARRIER;
-    assert_true(barriers >= 2);
-    expect(&r, product, "");
+    assert_true(barriers >= least);
+    expect(&r, model, "");
     for (int left = 0; left < barriers; left++) {
-        r = prepare(product, blocks, true);
+        r = prepare(model, opts, true);
         Linear *l = &r.lk->tile[0];
         int at = find(l, STMT_BARRIER, 0);
         for (int i = 0; i < left; i++)
             at = find(l, STMT_BARRIER, at + 1);
         memmove(&l->stmt[at], &l->stmt[at + 1], (size_t)(l->n - at - 1) * sizeof *l->stmt);
         l->n--;
-        const char *fault =
-            wrong(&r, product); /* another item has not filled its part, or reads it still */
+        const char *fault = wrong(&r, model);
         if (!strstr(fault, "which nothing has written") && !strstr(fault, "a race: "))
             fail_msg("without barrier %d: '%s'", left, fault);
         run_free(&r);
     }
+}
+
+static void a_barrier_left_out(void **state)
+{
+    (void)state;
+    each_barrier(product, blocks, 64, 2);
+    each_barrier(scaled_rows, walks, 24, 1);
+}
+
+/* What a result loads is on its way before items wait for each other. */
+static void a_load_before_the_barrier(void **state)
+{
+    (void)state;
+    Run r =
+        prepare(scaled_rows, "SPLIT r0 20, BIND r0.o 2, BIND i0 1, SPLIT i1 2, BIND i1.o 1", true);
+    const Linear *l = &r.lk->tile[0];
+    const int barrier = find(l, STMT_BARRIER, 0);
+    int loads = 0;
+    for (int i = 0; i < barrier; i++)
+        loads += l->stmt[i].kind == STMT_LET && l->stmt[i].node->op == OP_LOAD;
+    assert_int_equal(loads, 1);
+    expect(&r, scaled_rows, "");
 }
 
 static void nothing_written(void **state)
@@ -397,6 +431,7 @@ int main(void)
         cmocka_unit_test(a_scan_out_of_order),
         cmocka_unit_test(races),
         cmocka_unit_test(a_barrier_left_out),
+        cmocka_unit_test(a_load_before_the_barrier),
         cmocka_unit_test(nothing_written),
         cmocka_unit_test(a_place_not_filled),
         cmocka_unit_test(a_place_of_rows),
