@@ -10,8 +10,8 @@ static double used(int64_t extent, int64_t step)
     return (double)extent / (double)(ceil_div(extent, step) * step);
 }
 
-/* Bytes of a block that stay in L1 beside the other operand, and over how many rows a vector from L2 has to be used. */
-enum { MAX_VECTORS = 4, L1_BLOCK = 16 << 10, L2_ROWS = 8 };
+/* Bytes of a block that stay in L1 beside the other operand, and over how many rows a vector from L2 has to be used; the lines of a set of L1. */
+enum { MAX_VECTORS = 4, L1_BLOCK = 16 << 10, L2_ROWS = 8, WAYS = 8 };
 
 double flow_of(double each, bool lanes)
 {
@@ -72,6 +72,17 @@ static bool in_row_panels(const Kernel *k, const View *v, const Buffer *const *b
             return bufs[v->factor[j]->src[0]->arg.i]->kind != BUF_WEIGHT &&
                    access_stride(k, v->factor[j], rows, &stride) && stride == 1 &&
                    walks_pages(k, v, v->factor[j]);
+    return false;
+}
+
+/* Do the other operand's rows begin whole pages apart? Then what a step reads of them is in one set of L1. */
+static bool in_one_set(const Kernel *k, const View *v, Node *lanes, Node *rows)
+{
+    int64_t stride;
+    for (int j = 0; j < v->nfactor; j++)
+        if (!depends_on(v->factor[j], lanes) && access_stride(k, v->factor[j], rows, &stride) &&
+            stride && stride * dtype_info[v->factor[j]->dtype].bytes % PAGE == 0)
+            return true;
     return false;
 }
 
@@ -144,8 +155,9 @@ static bool has_registers(const TileSearch *s, int64_t vectors, int64_t each)
            s->registers + (s->four && s->small) + spilt;
 }
 
-/* m of `rows` rows at a time; panels: they are copied into panels. */
-static double tile_score(const TileSearch *s, int64_t vectors, int64_t m, int64_t rows, bool panels)
+/* m of `rows` rows at a time; panels: they are copied into panels; one_set: in_one_set(). */
+static double tile_score(const TileSearch *s, int64_t vectors, int64_t m, int64_t rows, bool panels,
+                         bool one_set)
 {
     const int64_t each = m * s->ncolumns;
     const double acc = (double)(s->sums * vectors * each), wide = (double)(s->sums * vectors);
@@ -171,6 +183,8 @@ static double tile_score(const TileSearch *s, int64_t vectors, int64_t m, int64_
         score *= 0.95;
     if (panels && m % PANEL)
         score *= 0.9;
+    if (one_set && m > WAYS)
+        score *= (double)WAYS / (double)m;
     return score;
 }
 
@@ -195,7 +209,8 @@ RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *const *bufs
             Node *rows = i >= 0 ? v->range[i] : NULL;
             const int64_t nr = rows ? rows_of(rows) : 1;
             const bool kept = rows && t->lanes && slides(k, v, rows),
-                       panels = rows && t->lanes && in_row_panels(k, v, bufs, lanes, rows);
+                       panels = rows && t->lanes && in_row_panels(k, v, bufs, lanes, rows),
+                       one_set = rows && t->lanes && !panels && in_one_set(k, v, lanes, rows);
             if (rows == lanes || (pair && rows == pair) ||
                 (rows && (!view_reuses(v, lanes, rows) || !view_reuses(v, rows, NULL))))
                 continue;
@@ -207,7 +222,7 @@ RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *const *bufs
                               over = sums + operand_registers(&s, vectors, each) + m - s.registers;
                 if (kept && (double)over > (double)sums / SPILL)
                     continue;
-                const double score = tile_score(&s, vectors, m, nr, panels);
+                const double score = tile_score(&s, vectors, m, nr, panels, one_set);
                 if (score > best.score * 1.001) {
                     best.rows = m > 1 ? rows : NULL;
                     best.vectors = vectors;
