@@ -92,6 +92,17 @@ static double matvec_of_digits(Graph *g, const int64_t *p)
     return 2.0 * (double)(n * n);
 }
 
+/* [1,k] x [k,n] of f32, whose weights lie as the type p[2]; of integers with a scale for each column */
+static double matvec_of(Graph *g, const int64_t *p)
+{
+    ingot_dtype d = (ingot_dtype)p[2];
+    ingot_tensor *w = ingot_cast(g->c, weight(g, d, DIMS(p[0], p[1])), INGOT_F32);
+    if (d == INGOT_I8)
+        w = ingot_mul(g->c, w, weight(g, INGOT_F32, DIMS(1, p[1])));
+    output(g, ingot_matmul(g->c, input(g, INGOT_F32, DIMS(1, p[0])), w));
+    return 2.0 * (double)(p[0] * p[1]);
+}
+
 /* abcd,bdce->aeb of sizes a b c d e */
 static double einsum(Graph *g, const int64_t *p)
 {
@@ -364,7 +375,7 @@ static double permute(Graph *g, const int64_t *p)
 
 /* clang-format off */
 const Case cases[] = {
-    {"matmul 997x1013x991",             matmul,      {1, 997, 1013, 991},              OF_FLOPS, 35},
+    {"matmul 997x1013x991",             matmul,      {1, 997, 1013, 991},              OF_FLOPS, 88},
     {"einsum abcd,bdce->aeb",           einsum,      {96, 24, 32, 64, 104},            OF_FLOPS, 25},
     {"einsum of primes",                einsum,      {97, 23, 31, 61, 103},            OF_FLOPS, 25},
     {"conv3d 3 groups 4 dilation 2",    conv,        {3, 48, 64, 24, 3, 1, 2, 4},      OF_FLOPS, 20},
@@ -399,12 +410,19 @@ const Case cases[] = {
     {"matvec 4096x4096 constant",       matmul,      {1, 1, 4096, 4096, B_CONST},      OF_BYTES, 0},
     {"matvec 4096x4096",                matmul,      {1, 1, 4096, 4096},               OF_BYTES, 0},
     {"matvec 4096x4096 transposed",     matmul,      {1, 1, 4096, 4096, B_T},          OF_BYTES, 0},
-    {"matmul 1024 constant",            matmul,      {1, 1024, 1024, 1024, B_CONST},   OF_FLOPS, 0},
-    {"matmul 1024",                     matmul,      {1, 1024, 1024, 1024},            OF_FLOPS, 0},
+    {"matvec 4096x7168 of f32",         matvec_of,   {4096, 7168, INGOT_F32},           OF_BYTES, 90},
+    {"matvec 4096x14336 of f16",        matvec_of,   {4096, 14336, INGOT_F16},          OF_BYTES, 90},
+    {"matvec 4096x28672 of i8",         matvec_of,   {4096, 28672, INGOT_I8},           OF_BYTES, 90},
+    {"matmul 1024 constant",            matmul,      {1, 1024, 1024, 1024, B_CONST},   OF_FLOPS, 92},
+    {"matmul 1024",                     matmul,      {1, 1024, 1024, 1024},            OF_FLOPS, 92},
     {"matmul 1024 a b^T",               matmul,      {1, 1024, 1024, 1024, B_T},       OF_FLOPS, 0},
     {"matmul 1024 a^T b",               matmul,      {1, 1024, 1024, 1024, A_T},       OF_FLOPS, 0},
     {"matmul 1024 a^T b^T",             matmul,      {1, 1024, 1024, 1024, A_T | B_T}, OF_FLOPS, 0},
-    {"matmul 128x768x3072 constant",    matmul,      {1, 128, 768, 3072, B_CONST},     OF_FLOPS, 0},
+    {"matmul 64x768x3072 constant",     matmul,      {1, 64, 768, 3072, B_CONST},      OF_FLOPS, 85},
+    {"matmul 128x768x3072 constant",    matmul,      {1, 128, 768, 3072, B_CONST},     OF_FLOPS, 85},
+    {"matmul 197x768x3072 constant",    matmul,      {1, 197, 768, 3072, B_CONST},     OF_FLOPS, 85},
+    {"matmul 197x3072x768 constant",    matmul,      {1, 197, 3072, 768, B_CONST},     OF_FLOPS, 85},
+    {"matmul 180x3072x768 constant",    matmul,      {1, 180, 3072, 768, B_CONST},     OF_FLOPS, 85},
     {"matmul 997x1013x991 a b^T",       matmul,      {1, 997, 1013, 991, B_T},         OF_FLOPS, 0},
     {"matmul 997x1013x991 a^T b",       matmul,      {1, 997, 1013, 991, A_T},         OF_FLOPS, 0},
     {"matmul 997x1013x991 a^T b^T",     matmul,      {1, 997, 1013, 991, A_T | B_T},   OF_FLOPS, 0},
