@@ -196,10 +196,12 @@ void gpu_members(StrBuf *sb, const Bundle *b)
     sb_printf(sb, "    %s_mem mem[%d]; /* on the device */\n", type, b->gpu->nmem);
     if (!b->gpu->records)
         return;
-    sb_printf(sb, "    %s_graph record; /* of the steps */\n    void *node[%d];\n", type,
-              b->gpu->launches);
+    sb_printf(sb, "    %s_graph record; /* of the steps */\n", type);
     if (b->gpu->sized)
-        sb_printf(sb, "    int64_t recorded[%d]; /* sym of it */\n", b->nsym);
+        sb_printf(sb,
+                  "    void *node[%d];\n"
+                  "    int64_t recorded[%d]; /* sym of it */\n",
+                  b->gpu->launches, b->nsym);
     sb_puts(sb, "    int stale; /* it is of other memory or sizes, or there is none */\n");
 }
 
@@ -250,10 +252,9 @@ void gpu_functions(StrBuf *sb, Bundle *b)
         sb_puts(sb, "    const unsigned char *const weights = ctx->weights;\n");
     sb_puts(sb, "    memset(mem, 0, sizeof ctx->mem);\n    ctx->program = NULL;\n");
     if (g->records)
-        sb_printf(sb,
-                  "    memset(&ctx->record, 0, sizeof ctx->record);\n"
-                  "    ctx->record.node = ctx->node;\n    ctx->record.nodes = %d;\n"
-                  "    ctx->stale = 1;\n",
+        sb_puts(sb, "    memset(&ctx->record, 0, sizeof ctx->record);\n    ctx->stale = 1;\n");
+    if (g->records && g->sized)
+        sb_printf(sb, "    ctx->record.node = ctx->node;\n    ctx->record.nodes = %d;\n",
                   g->launches);
     if (!g->apart)
         sb_puts(sb, "    if (ctx->config.flags & IGRT_ON_DEVICE)\n"
@@ -332,38 +333,40 @@ void gpu_locals(Writer *w, unsigned needs)
         line(w, "igrt_gpu_mem *const mem = ctx->mem;");
 }
 
-/* record(): what is enqueued, as one launch; play(): that, or each step where the driver cannot. */
+/* record(): what is enqueued, as one launch; play(): that, or each step where the driver cannot. Sizes of run time change often, other memory
+ * alone seldom: that is recorded anew, for kernels that get their arguments one by one are slower to follow each other (0.3 us each, H200). */
 static void record_functions(StrBuf *sb, Bundle *b)
 {
     const bool sized = b->gpu->sized;
-    sb_printf(
-        sb,
-        "\n/* The steps as one launch, where the driver can; of one that there is the kernels get "
-        "what has changed. A profile wants the\n"
-        " * steps one by one. */\n"
-        "static igrt_status record(%s_ctx *ctx)\n{\n"
-        "    igrt_gpu *const gpu = &ctx->gpu;\n"
-        "    igrt_status status = IGRT_OK, ended = IGRT_ERR_DEVICE;\n"
-        "    if (ctx->config.profile)\n        return IGRT_OK;\n"
-        "    ctx->stale = 1;\n"
-        "    if (igrt_gpu_update_begin(gpu, &ctx->record) == IGRT_OK) {\n"
-        "        status = enqueue(ctx);\n"
-        "        ended = igrt_gpu_update_end(gpu);\n"
-        "    }\n"
-        "    if (status == IGRT_OK && ended != IGRT_OK) {\n"
-        "        if (igrt_gpu_record_begin(gpu, &ctx->record) == IGRT_OK) {\n"
-        "            status = enqueue(ctx);\n"
-        "            ended = igrt_gpu_record_end(gpu);\n"
-        "        } else { /* a stream that cannot be recorded */\n"
-        "            igrt_gpu_free_record(gpu, &ctx->record);\n"
-        "            ended = IGRT_OK;\n"
-        "        }\n"
-        "    }\n"
-        "    TRY(status);\n"
-        "    TRY(ended);\n"
-        "%s    ctx->stale = 0;\n    return IGRT_OK;\n}\n",
-        b->name, sized ? "    memcpy(ctx->recorded, ctx->sym, sizeof ctx->recorded);\n" : "");
     sb_printf(sb,
+              "\n/* The steps as one launch, where the driver can%s. A profile wants the\n"
+              " * steps one by one. */\n"
+              "static igrt_status record(%s_ctx *ctx)\n{\n"
+              "    igrt_gpu *const gpu = &ctx->gpu;\n"
+              "    igrt_status status = IGRT_OK, ended = IGRT_ERR_DEVICE;\n"
+              "    if (ctx->config.profile)\n        return IGRT_OK;\n",
+              sized ? "; of one that there is the kernels get what has changed" : "", b->name);
+    if (sized)
+        sb_puts(sb, "    ctx->stale = 1;\n"
+                    "    if (igrt_gpu_update_begin(gpu, &ctx->record) == IGRT_OK) {\n"
+                    "        status = enqueue(ctx);\n"
+                    "        ended = igrt_gpu_update_end(gpu);\n"
+                    "    }\n");
+    sb_puts(sb, "    if (status == IGRT_OK && ended != IGRT_OK) {\n"
+                "        if (igrt_gpu_record_begin(gpu, &ctx->record) == IGRT_OK) {\n"
+                "            status = enqueue(ctx);\n"
+                "            ended = igrt_gpu_record_end(gpu);\n"
+                "        } else { /* a stream that cannot be recorded */\n"
+                "            igrt_gpu_free_record(gpu, &ctx->record);\n"
+                "            ended = IGRT_OK;\n"
+                "        }\n"
+                "    }\n"
+                "    TRY(status);\n"
+                "    TRY(ended);\n");
+    if (sized)
+        sb_puts(sb, "    memcpy(ctx->recorded, ctx->sym, sizeof ctx->recorded);\n");
+    sb_printf(sb,
+              "    ctx->stale = 0;\n    return IGRT_OK;\n}\n"
               "\nstatic igrt_status play(%s_ctx *ctx)\n{\n"
               "    if (ctx->stale%s)\n        TRY(record(ctx));\n"
               "    return igrt_gpu_is_recorded(&ctx->record) ? igrt_gpu_play(&ctx->gpu, "

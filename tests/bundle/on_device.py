@@ -4,7 +4,7 @@
     on_device.py --ingot build/ingot
 
 CUDA: with cuda_stub.c in the driver's place, which writes the calls down. Init uploads weights and records the steps; a run is one launch;
-with memory of the device a run neither allocates nor waits, and where the memory or the sizes are others, what is recorded gets these: nothing is
+with memory of the device a run neither allocates nor waits, and where the sizes are others, what is recorded gets these: nothing is
 recorded again. OpenCL: on
 whatever device there is, results in the caller's buffers are those of a run on the host.
 
@@ -151,22 +151,19 @@ def cuda(ingot, work):
     want(status == 0, f"a run on the host: status {status}")
     launches = init.count("cuLaunchKernel")
     record = init[init.index("cuStreamBeginCapture"):] if "cuStreamBeginCapture" in init else []
-    want(launches >= 2 and record == ["cuStreamBeginCapture"] + ["cuLaunchKernel"] * launches + ["cuStreamEndCapture", "cuGraphInstantiateWithFlags"],
+    want(launches >= 2 and record == ["cuStreamBeginCapture"] + ["cuLaunchKernel"] * launches + ["cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuGraphDestroy"],
          f"init does not record the steps: {init}")
     want(init.count("cuMemcpyHtoDAsync") == 2, f"weights that are uploaded at init: {init}")
     for run in runs:
         want(run == ["cuMemcpyHtoDAsync", "cuGraphLaunch", "cuMemcpyDtoHAsync", "cuStreamSynchronize"], f"a run on the host: {run}")
-    want(end.count("cuMemFree") == init.count("cuMemAlloc") and "cuGraphExecDestroy" in end and "cuGraphDestroy" in end, f"deinit: {end}")
+    want(end.count("cuMemFree") == init.count("cuMemAlloc") and "cuGraphExecDestroy" in end, f"deinit: {end}")
 
     status, (init, *runs, end) = calls(program, stub, work, "device")
     want(status == 0, f"a run on the device: status {status}")
-    changed = [f"cuGraphExecKernelNodeSetParams {i + 1}," for i in range(launches)] + ["cuGraphLaunch"]
-    want("cuGraphInstantiateWithFlags" in init, f"init on the device: {init}")
-    want([[c.split(" ", 2)[:2] for c in r] for r in runs] == [[c.split(" ") for c in r] for r in (changed, ["cuGraphLaunch"], changed)], f"runs on the device: {runs}")
-    want(end.count("cuMemFree") == init.count("cuMemAlloc"), f"memory of the caller's is let go: {end}")
     again = ["cuStreamBeginCapture"] + ["cuLaunchKernel"] * launches + ["cuStreamEndCapture", "cuGraphExecUpdate", "cuGraphDestroy", "cuGraphLaunch"]
-    status, (init, *runs, end) = calls(program, stub, work, "device", CUDA_STUB_FAIL="cuStreamGetCaptureInfo_v3")
-    want(status == 0 and runs == [again, ["cuGraphLaunch"], again], f"runs on the device, of a driver that does not tell nodes: {runs}")
+    want("cuGraphInstantiateWithFlags" in init, f"init on the device: {init}")
+    want(runs == [again, ["cuGraphLaunch"], again], f"runs on the device: {runs}")
+    want(end.count("cuMemFree") == init.count("cuMemAlloc"), f"memory of the caller's is let go: {end}")
 
     status, (init, *runs, end) = calls(program, stub, work, "profile")
     want(status == 0 and "cuStreamBeginCapture" not in init and all(r.count("cuLaunchKernel") == launches for r in runs), f"a profile: {runs}")
@@ -207,8 +204,11 @@ def cuda(ingot, work):
         want(inside[0] == ["cuStreamBeginCapture"] + ["cuLaunchKernel"] * launches + ["cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuGraphLaunch"],
              f"sizes of run time, {where}, the first run: {inside[0]}")
         want(inside[1] == ["cuGraphLaunch"], f"sizes of run time, {where}, the same again: {inside[1]}")
+        want("cuGraphExecDestroy" in end and "cuGraphDestroy" in end, f"sizes of run time, {where}, deinit: {end}")
         want(len(inside[2]) == launches + 1 and all(c.startswith("cuGraphExecKernelNodeSetParams") for c in inside[2][:-1]) and inside[2][-1] == "cuGraphLaunch",
              f"sizes of run time, {where}, other ones: {inside[2]}")
+        status, (init, *runs, end) = calls(program, stub, work, where, CUDA_STUB_FAIL="cuStreamGetCaptureInfo_v3")
+        want(status == 0 and any("cuGraphExecUpdate" in r for r in runs), f"sizes of run time, {where}, of a driver that does not tell nodes: {runs}")
         groups = [int(c.split(",")[1].split()[0]) for c in inside[2][:-1]]
         want(groups[0] == 2, f"sizes of run time, {where}: {groups} groups for 7 rows of 32, 128 a group")
 
