@@ -419,6 +419,17 @@ static void lay_out(const Nest *n, const View *v, const Buffer *const *bufs, con
     }
 }
 
+/* What is made of a sum before it is stored, in additions. */
+static int work_of(const View *v, Arena *a)
+{
+    int n, work = 0;
+    Node *value = v->store[0]->src[2], **order = graph_toposort(a, 1, &value, &n);
+    for (int i = 0; i < n; i++)
+        if (order[i]->dtype != INGOT_INDEX && (order[i] == v->dot || depends_on(order[i], v->dot)))
+            work += order[i] == v->dot ? 0 : op_info[order[i]->op].cost;
+    return work;
+}
+
 bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *want)
 {
     const Kernel *k = (*nest)->k;
@@ -461,7 +472,7 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
             if (weights[j].n)
                 k->args[j].layout = weights[j];
         }
-        const Extents e = {rows, columns, terms, others};
+        const Extents e = {rows, columns, terms, others, work_of(&v, a)};
         bool good = false;
         for (int gather = 0; gather < 2 && !good; gather++) {
             TileSize b = {0};

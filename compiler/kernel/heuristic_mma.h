@@ -37,6 +37,7 @@ typedef struct {
 /* Its extents. */
 typedef struct {
     int64_t rows, columns, terms, others;
+    int work; /* what is made of a result before it is stored, in additions */
 } Extents;
 
 /* The extent of an axis; the least that it may have, of one that only the run knows. */

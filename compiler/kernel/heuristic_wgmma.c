@@ -57,6 +57,27 @@ static int64_t processors(int64_t parts)
     return parts > 2 ? CLOSE : PROCESSORS;
 }
 
+/* How many blocks a processor has in all, and how often as many as there is room for. */
+typedef struct {
+    double each, turns;
+    int64_t blocks;
+} Share;
+static Share share_of(const Extents *e, const Tall *b, const Target *t)
+{
+    enum { REGISTERS = 65536 };
+    const int64_t rows = b->warps * b->unit->m, columns = b->unit->n, items = b->warps * 128 + 128;
+    const int64_t sums = rows * columns / (b->warps * 128);
+    const int64_t registers = b->unit->products > 1 ? 2 * sums + 72 : sums + 40;
+    int64_t fits = REGISTERS / (items * registers), room = t->shared / shared_bytes(b);
+    fits = room < fits ? room : fits;
+    fits = fits < 1 ? 1 : fits;
+    Share s = {.blocks =
+                   e->others * ceil_div(e->rows, rows) * ceil_div(e->columns, columns) * b->parts};
+    s.each = (double)ceil_div(s.blocks, processors(b->parts));
+    s.turns = (double)ceil_div((int64_t)s.each, fits);
+    return s;
+}
+
 /* Cycles that the product takes in such blocks. */
 static double estimate(const Extents *e, const Tall *b, const Target *t)
 {
@@ -67,33 +88,40 @@ static double estimate(const Extents *e, const Tall *b, const Target *t)
         LATENCY = 900,
         FLOW = 55,  /* bytes into one processor ... */
         ALL = 5700, /* ... and into all */
-        REGISTERS = 65536,
         STORE = 24, /* results, to their end */
         JOIN = 91   /* results that groups give or take, all over the GPU */
     };
-    const int64_t rows = b->warps * b->unit->m, columns = b->unit->n, items = b->warps * 128 + 128;
-    const int64_t sums = rows * columns / (b->warps * 128);
-    const int64_t blocks =
-        e->others * ceil_div(e->rows, rows) * ceil_div(e->columns, columns) * b->parts;
-    const int64_t registers = b->unit->products > 1 ? 2 * sums + 72 : sums + 40;
-    int64_t fits = REGISTERS / (items * registers), room = t->shared / shared_bytes(b);
-    fits = room < fits ? room : fits;
-    fits = fits < 1 ? 1 : fits;
-    const double each = (double)ceil_div(blocks, processors(b->parts)),
-                 turns = (double)ceil_div((int64_t)each, fits);
+    const int64_t rows = b->warps * b->unit->m, columns = b->unit->n;
+    const Share s = share_of(e, b, t);
     const double steps = (double)ceil_div(e->terms, tc_run(b->unit->a) * b->parts),
                  busiest = (double)place_bytes(b) / FLOW,
                  together =
-                     (double)(place_bytes(b) * (blocks < PROCESSORS ? blocks : PROCESSORS)) / ALL,
+                     (double)(place_bytes(b) * (s.blocks < PROCESSORS ? s.blocks : PROCESSORS)) /
+                     ALL,
                  flow = busiest > together ? busiest : together;
-    const double beside = each / turns; /* that hide each other */
+    const double beside = s.each / s.turns; /* that hide each other */
     const double unit = line_cycles(b, beside);
     const double busy = flow > unit ? flow : unit;
     double step = LATENCY / (double)(b->depth - 1) / beside;
     step = step > busy ? step : busy;
-    const double join = b->parts > 1 ? (double)(blocks * rows * columns) / JOIN : 0;
+    const double join = b->parts > 1 ? (double)(s.blocks * rows * columns) / JOIN : 0;
     const double begin = b->unit->products > 1 ? START + THREE : START;
-    return begin + join + turns * FILL + each * (steps * step + (double)(rows * columns) / STORE);
+    return begin + join + s.turns * FILL +
+           s.each * (steps * step + (double)(rows * columns) / STORE);
+}
+
+/* Those that are beside it what one warpgroup would take or another one spares: what is made of the sums. A quarter of a processor that has one
+ * warp waits for each operation of it. */
+static double finish(const Extents *e, const Tall *b, const Target *t)
+{
+    enum {
+        WORK = 75,  /* additions that a processor makes in a cycle */
+        GROUP = 700 /* a further warpgroup begins and ends */
+    };
+    const Share s = share_of(e, b, t);
+    const double warps = (double)b->warps * s.each / s.turns,
+                 work = (double)(b->warps * b->unit->m * b->unit->n * e->work) / WORK;
+    return (double)(b->warps - 1) * GROUP + s.each * (warps > 1 ? work : 2 * work);
 }
 
 /* The one of number `nth`, from 0, in the order of their estimates. */
@@ -122,7 +150,7 @@ static bool pick_block(const Extents *e, const Tc *like, const Target *t, Tall *
                 const double all = estimate(e, &b, t);
                 if (all >= most || shared_bytes(&b) > t->shared)
                     continue;
-                const int number = mma_rank(&r, -1, all, WGMMA_MOST_NTH);
+                const int number = mma_rank(&r, -1, all + finish(e, &b, t), WGMMA_MOST_NTH);
                 if (number >= 0)
                     found[number] = b;
             }
