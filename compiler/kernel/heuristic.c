@@ -426,6 +426,21 @@ static Nest *tiled_nest(const TileChoice *q, const Nest *nest, RegisterTile *til
     return NULL;
 }
 
+/* Is some operand that lies in rows read again by a loop over results, or laid out as the loops want it? */
+static bool reuses_rows(const View *v, const bool *free)
+{
+    for (int i = 0; i < v->nfactor; i++) {
+        int moves = 0, loops = 0;
+        for (int j = 0; j < v->nrange; j++) {
+            moves += range_extent(v->range[j]) != 1 && depends_on(v->factor[i], v->range[j]);
+            loops += range_extent(v->range[j]) != 1;
+        }
+        if (moves && (moves < loops || free[v->factor[i]->src[0]->arg.i]))
+            return true;
+    }
+    return false;
+}
+
 void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy, StrBuf *tried,
                  Layout *want, Node **lanes, int *nlanes)
 {
@@ -454,8 +469,16 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
                     .may_copy = may_copy,
                     .tried = tried};
     RegisterTile best = {0};
-    if (v.dot) {
+    if (v.dot)
         find_free(k, &v, bufs, free);
+    Nest *whole = v.dot && !reuses_rows(&v, free) ? nest_clone(*nest) : NULL;
+    if (whole && whole_rows_opts(a, whole, &v)) {
+        nest_free(*nest);
+        *nest = whole;
+        return;
+    }
+    nest_free(whole);
+    if (v.dot) {
         q.nfour = t->dot ? dot_axes(k, &v, free, q.four, MAX_FOUR) : 0;
         best = best_tile(&q, &outputs);
     }

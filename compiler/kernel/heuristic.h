@@ -33,6 +33,8 @@ double storage_stride(const Kernel *, Node *access, Node *range);
 void order_opt(Nest *, const Place *, int n);
 /* What is no contraction. */
 void plain_opts(Arena *, Nest *, const View *);
+/* Sums over rows, of products too, that are read whole (PARTIAL); false: the nest is of no use. */
+bool whole_rows_opts(Arena *, Nest *, const View *);
 
 /* ---- heuristic_partial.c -------------------------------------------------------------------------- */
 

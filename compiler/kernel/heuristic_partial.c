@@ -56,13 +56,16 @@ static bool has_invariant_function(Arena *a, const Node *reduce, Node *rows, Nod
     return false;
 }
 
-/* Elements of different addresses that the load reads, by the loops that it moves with. */
+/* Elements that the load reads, by the loops that it moves with; 0: some of them again (a window that slides). */
 static double elements_read(const Kernel *k, Node *load)
 {
-    double n = 1;
+    const KernelArg *arg = &k->args[load->src[0]->arg.i];
+    double n = 1, all = 1;
     for (int i = 0; i < k->naxis; i++)
         n *= depends_on(load, k->axes[i].range) ? (double)(k->axes[i].range->hi + 1) : 1;
-    return n;
+    for (int i = 0; i < arg->rank; i++)
+        all *= (double)arg->dims[i]->hi;
+    return n > all ? 0 : n;
 }
 
 /* How many rows at a time: a divisor of their number, or what leaves little over; 0: none. */
@@ -91,7 +94,7 @@ static int64_t block_of(int64_t units, int64_t unit_bytes, int64_t outer)
             continue;
         if (parts >= LEAST_PARTS && b * unit_bytes >= PAGE)
             return b;
-        best = !best && parts > 1 ? b : best;
+        best = parts > 1 && (!best || b * unit_bytes >= PAGE) ? b : best;
     }
     return best || (outer == 1 && most == units) ? best : most;
 }

@@ -344,6 +344,21 @@ static void staged_opts(Arena *a, Nest *nest, int64_t lanes)
     }
 }
 
+bool whole_rows_opts(Arena *a, Nest *nest, const View *v)
+{
+    Place place[INGOT_MAX_RANK * 2];
+    bool scan;
+    int n = places_of(nest, v, place, &scan), moves;
+    Node *last = n ? place[n - 1].range : NULL;
+    int64_t lanes = last ? lanes_along(nest->k, nest->target, last) : 0;
+    if (scan || !lanes || !nest->target->lanes ||
+        !fits_lanes(a, nest->k, last, lanes, NULL, &moves, NULL) ||
+        !nest_opt_range(nest, OPT_VECTOR, last, lanes))
+        return false;
+    SideBySide s = side_by_side(a, nest, v, last, lanes);
+    return partial_opts(a, nest, v, place, n, lanes, s.most, &s.count);
+}
+
 void plain_opts(Arena *a, Nest *nest, const View *v)
 {
     const Kernel *k = nest->k;
