@@ -261,7 +261,7 @@ void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
             (void)order_as_stored(*nest, &v);
         return;
     }
-    int columns = parts_walked(tiled), rows = -1;
+    int columns = tiled->target->units ? parts_walked(tiled) : -1, rows = -1;
     if (keep(nest, tiled, columns >= 0 && !nest_check(tiled))) {
         v = kernel_view((*nest)->k);
         parts_layouts(*nest, &v, bufs, -1, columns, want);

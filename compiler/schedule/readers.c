@@ -192,11 +192,13 @@ static bool only_repeated(Sched *s, Node *n, Node *const *uses, int moves, bool 
 }
 
 /* A small sum of products, which elementwise readers repeat along further axes: on a GPU the items of a group share its terms, and
- * walk over what reads it (heuristic_parts.c), if what each loads for it is under way at once. */
+ * walk over what reads it (heuristic_parts.c), if what each loads for it is under way at once.  What is made of the sum each item
+ * computes again: on a device that may be a processor's cores (of OpenCL, which tells no units) that takes longer than a kernel. */
 static bool is_walked(Sched *s, Node *n, Node *const *uses)
 {
     enum { MOST_TERMS = 128 };
-    Node *sum = s->target->gpu && info_of(s, n)->has_reduce ? sum_below(s, n) : NULL;
+    const bool shares = s->target->gpu && s->target->units;
+    Node *sum = shares && info_of(s, n)->has_reduce ? sum_below(s, n) : NULL;
     return sum && node_elements(sum->src[0]) <= MOST_TERMS * node_elements(sum) &&
            only_repeated(s, n, uses, MAX_MOVES, false);
 }

@@ -59,8 +59,8 @@ static ingot_tensor *row_sums(Context *c)
 /* A scale for each row, which is a sum of products. */
 static ingot_tensor *scaled_rows(Context *c)
 {
-    ingot_tensor *scale = ingot_matmul(c, variable(c, "w", M, K), variable(c, "s", K, 1));
-    return ingot_mul(c, variable(c, "x", M, N), ingot_relu(c, scale));
+    ingot_tensor *terms = ingot_mul(c, variable(c, "w", M, K), variable(c, "s", 1, K));
+    return ingot_mul(c, variable(c, "x", M, N), ingot_relu(c, ingot_sum(c, terms, 2, true)));
 }
 
 static ingot_tensor *sums(Context *c)
