@@ -6,6 +6,7 @@
     tuned      a search of a few seconds writes a file that gives the same bytes anywhere and passes `ingot verify`; so does one that
                says in which way values are computed
     threaded   tuned for one thread and for two: a section of the file each, and a build takes the one for its threads
+    chained    layouts that change together (a chain made up in the database) are timed, and stand or not as one decision
     replayed   a winner (made up in the database) changes its kernel and nothing else; another build's bytes are the same
     decided    what could as well be stored as computed again is timed both ways in the network, once; a file that says so (made up in the
                database) is replayed to the same bytes and passes `ingot verify`
@@ -44,9 +45,20 @@ def read_twice():
     return g.bytes()
 
 
+def in_a_row():
+    """Results of convolutions, of which each is read by the next one."""
+    g = models.Graph(9)
+    h = g.input("image", models.F, 1, 8, 20, 20)
+    for k in range(4):
+        h = g.op("Relu", g.op("Conv", h, g.weight(16, 8 if not k else 16, 1, 1), g.weight(16)))
+        h = g.op("Relu", g.op("Conv", h, g.weight(16, 1, 3, 3), g.weight(16), pads=[1, 1, 1, 1], group=16))
+    g.output("out", h, models.F, 1, 16, 20, 20)
+    return g.bytes()
+
+
 def network(names="a"):
-    if names == "c":
-        return read_twice()
+    if names in MODELS:
+        return MODELS[names]()
     g = models.Graph(3)
     x = g.input("image", models.F, 1, 8, 14, 14)
     h = g.op("Relu", g.op("Conv", x, g.weight(24, 8, 3, 3), g.weight(24), pads=[1, 1, 1, 1]))
@@ -55,6 +67,9 @@ def network(names="a"):
         h = g.op("Tanh", h)
     g.output(f"{names}_out", h, models.F, 1, 20, 14, 14)
     return g.bytes()
+
+
+MODELS = {"c": read_twice, "d": in_a_row}
 
 
 def model_file(work, names="a"):
@@ -207,6 +222,54 @@ def decided(ingot, work):
     print(about[0].strip())
 
 
+def layout_lines(saved):
+    """Of the first two results that do not lie as the model has them: entries that say they do."""
+    out = []
+    for entry in saved.split("\nkernel ")[1:]:
+        head, *rest = entry.splitlines()
+        arg = next((line for line in rest if line.startswith("  arg 0 layout ") and "permute" in line), None)
+        if arg:
+            pads = " ".join(word for word in arg.split("#")[0].split()[3:] if word.startswith("pad(")) or "dense"
+            out.append(f"kernel {head}\n  arg 0 layout {pads}\n  auto\n")
+    return out[:2]
+
+
+def chained(ingot, work):
+    model, file = model_file(work, "d"), work / "chained.sched"
+    call(ingot, "compile", model, "-o", work / "out", *TARGET, "--save-sched", work / "saved")
+    lines = layout_lines((work / "saved").read_text())
+    if len(lines) != 2:
+        raise Wrong("no two results that could lie otherwise")
+    tune(ingot, work, "-o", file, "--budget", "4s", "--beam", "1", model=model)
+    with sqlite3.connect(work / "tune.db") as db:   # as if the least sum had these two the other way round
+        n = db.execute("UPDATE outcome SET text=? WHERE text LIKE '# chains of layouts%'", ("# chains of layouts\n" + "".join(lines) + "\n",)).rowcount
+        db.execute("DELETE FROM region")
+        db.execute("DELETE FROM outcome WHERE text LIKE '# decisions that %' OR text LIKE 'sched 2%'")
+    if n < 1:
+        raise Wrong("what should change together was not looked for")
+    text = tune(ingot, work, "-o", file, "--budget", "30s", "--beam", "1", "--explain", model=model)
+    if "layouts together" not in text:
+        raise Wrong(f"the two were not tried together:\n{text}")
+    with sqlite3.connect(work / "tune.db") as db:
+        db.execute("UPDATE region SET ns=base_ns, noise=0")
+        if db.execute("UPDATE region SET ns=base_ns/10 WHERE name LIKE 'layouts together%'").rowcount < 1:
+            raise Wrong(f"they were not timed:\n{text}")
+        db.execute("DELETE FROM outcome WHERE text LIKE '# decisions that %' OR text LIKE 'sched 2%'")
+    tune(ingot, work, "-o", file, "--budget", "0", model=model)
+    with sqlite3.connect(work / "tune.db") as db:
+        if db.execute("UPDATE outcome SET text='# decisions that stand' WHERE text LIKE '# decisions that %'").rowcount < 1:
+            raise Wrong("what came of it in the network is not remembered")
+    tune(ingot, work, "-o", file, "--budget", "0", model=model)
+    keys = [line.split()[1] for line in lines]
+    if not all(f"kernel {key}" in file.read_text() for key in keys):
+        raise Wrong("the file does not speak of both:\n" + file.read_text())
+    here = bundle(ingot, work, "here", "--sched", file, model=model)
+    if here == bundle(ingot, work, "without", model=model) or here != bundle(ingot, work, "there", "--sched", file, model=model):
+        raise Wrong("the file does nothing, or another thing elsewhere")
+    call(ingot, "verify", model, "--sched", file)
+    print("2 results")
+
+
 # What --remote calls: the folder is copied, built there and run.
 REMOTE = """set -e
 echo "$@" >>"$0.log"
@@ -329,4 +392,4 @@ def refused(ingot, work):
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {f.__name__: f for f in (tuned, threaded, decided, replayed, killed, elsewhere, refused)}))
+    sys.exit(main(__doc__, {f.__name__: f for f in (tuned, threaded, decided, chained, replayed, killed, elsewhere, refused)}))

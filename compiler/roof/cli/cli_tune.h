@@ -14,8 +14,10 @@ typedef struct {
     uint64_t *put;           /* what is in their place, by step_id() */
     int ntaken, nput;
     double before, after; /* cycles of both, by the estimate of kernels */
-    const char *key;      /* by which the database knows these kernels */
-    double was, is;       /* ms; 0: not timed */
+    const double
+        *cycles; /* of a layout: by step of the plan as it is, of what is in its place; else NULL */
+    const char *key; /* by which the database knows these kernels */
+    double was, is;  /* ms; 0: not timed */
     double noise;
     bool far, won,
         dropped; /* by the estimate; where it ran; it won, but beside others or as a whole it does not */
@@ -83,6 +85,22 @@ ingot_status network_variants(Tune *);
  * as network_take(). */
 ingot_status network_decisions(Tune *);
 void explain_decisions(const Tune *);
+/* The steps of a plan, by number. */
+typedef struct {
+    Tune *t;
+    Step **step;
+    uint64_t *id; /* what it is, in any plan of this graph */
+    double *ms;
+    int n;
+} Steps;
+/* The plan by these lines too; NULL after a message. */
+Plan *plan_with(Tune *, const char *lines);
+/* By step of the plan as it is: cycles, by the estimate, of what computes the same value in another one, with the copies of operands before it. */
+double *step_cycles(const Steps *base, const Plan *);
+
+/* cli_tune_chains.c: of the layouts that were tried alone those that should change together, as lines of the file, an empty one behind each
+ * chain; NULL: there are not enough. */
+ingot_status find_chains(const Steps *base, char **lines);
 
 /* cli_tune_gpu.c: the whole search for a GPU; text: of the file. */
 ingot_status tune_gpu(Tune *, StrBuf *text, int *won, int *all);

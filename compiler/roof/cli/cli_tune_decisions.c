@@ -6,6 +6,7 @@
  *     the plan with the decision the other way round, beside the plan as it is: the kernels that it takes away, and puts there
  *     cost_nest() of both           what it puts there takes FAR longer: not built
  *     into one network              decisions that change other kernels each; its steps are timed in turns with those of the network as it is
+ *     layouts that go together      by the times of each alone (cli_tune_chains.c): one decision
  *     what is faster, by more       goes into the network together: its kernels are compared with their naive form, and the network has to
  *     than the noise                be faster as a whole
  *
@@ -25,14 +26,6 @@ enum { TURNS = 6, ROUNDS = 4 };
 #define GAIN 0.03    /* of these kernels: less is noise */
 #define WORTH 0.0005 /* of the network: less is not seen in it */
 #define SHARE 0.25   /* of the budget */
-
-typedef struct {
-    Tune *t;
-    Step **step; /* of the plan as it is, by number */
-    uint64_t *id;
-    double *ms; /* of these */
-    int n;
-} Steps;
 
 /* ---- what a decision changes ----------------------------------------------------------------------- */
 
@@ -108,19 +101,45 @@ static double sum_taken(const Decision *d, const double *ms)
     return sum;
 }
 
-/* The plan by these decisions too; NULL after a message. */
-static Plan *plan_with(Tune *t, const char *file, const char *lines)
-{
-    ingot_options o = t->o->compile;
-    o.verbose = 0;
-    o.sched = file;
-    const char *all = arena_printf(t->a, "%s%s", t->t.values ? t->t.values : "", lines);
-    return network_write_lines(t, file, all) == INGOT_OK ? plan_make(t->m.c, &o) : NULL;
-}
-
 static const char *decisions_file(const Tune *t)
 {
     return arena_printf(t->a, "%s/decisions.sched", t->dir);
+}
+
+Plan *plan_with(Tune *t, const char *lines)
+{
+    ingot_options o = t->o->compile;
+    o.verbose = 0;
+    o.sched = decisions_file(t);
+    const char *all = arena_printf(t->a, "%s%s", t->t.values ? t->t.values : "", lines);
+    return network_write_lines(t, o.sched, all) == INGOT_OK ? plan_make(t->m.c, &o) : NULL;
+}
+
+double *step_cycles(const Steps *base, const Plan *p)
+{
+    Tune *t = base->t;
+    Step *const *step = plan_steps(p, t->a);
+    double *cycles = NEWN(t->a, double, base->n + 1), copies = 0;
+    Map of = {0}; /* by value: the step of this plan + 1 */
+    double *at = NEWN(t->a, double, p->nstep + 1);
+    for (int i = 0; i < p->nstep; i++) {
+        const Step *s = step[i];
+        copies += cycles_of(t, s);
+        if (!s->kernel || !s->value || (s->choice && s->choice->copy))
+            continue;
+        at[i] = copies;
+        copies = 0;
+        map_put(&of, (uint64_t)(uintptr_t)s->value, (void *)(uintptr_t)(i + 1));
+    }
+    for (int i = 0; i < base->n; i++) {
+        const Step *s = base->step[i];
+        const bool computes = s->kernel && s->value && !(s->choice && s->choice->copy);
+        const uintptr_t there =
+            computes ? (uintptr_t)map_get(&of, (uint64_t)(uintptr_t)s->value) : 0;
+        cycles[i] = there ? at[there - 1] : 0;
+    }
+    map_free(&of);
+    return cycles;
 }
 
 /* "Conv conv_0: recomputed, not stored" */
@@ -136,15 +155,15 @@ static const char *words_of(Arena *a, const Alternative *x)
 }
 
 /* What it changes; false after a message. */
-static bool add_decision(const Steps *base, const Alternative *x)
+static bool add_decision(const Steps *base, Decision d, bool layout)
 {
     Tune *t = base->t;
-    Plan *p = plan_with(t, decisions_file(t), x->line);
+    Plan *p = plan_with(t, d.line);
     if (!p)
         return false;
     const Steps other = steps_of(t, p);
-    Decision d = {.what = words_of(t->a, x), .line = x->line, .about = x->key, .cost = x->cost};
     find_changes(base, &other, &d);
+    d.cycles = layout ? step_cycles(base, p) : NULL;
     plan_free(p);
     d.far = d.after > FAR * d.before;
     d.was = sum_taken(&d, base->ms);
@@ -169,10 +188,46 @@ static ingot_status find_decisions(const Steps *base, double end)
                       plan_other_layouts(t->a, t->plan, &of[1])};
     for (int i = 0; i < 2; i++)
         for (int j = 0; j < n[i] && (t->o->budget <= 0 || seconds_now() < end); j++) {
-            if (!is_said(t, &of[i][j]) && !add_decision(base, &of[i][j]))
+            const Alternative *x = &of[i][j];
+            const Decision d = {
+                .what = words_of(t->a, x), .line = x->line, .about = x->key, .cost = x->cost};
+            if (!is_said(t, x) && !add_decision(base, d, i == 1))
                 return ingot_context_status(t->m.c);
         }
     return INGOT_OK;
+}
+
+/* "together: Conv a: dense, not permute(0,2,3,1); Conv b: .." */
+static const char *words_of_chain(const Tune *t, const char *lines)
+{
+    StrBuf sb = {0};
+    sb_puts(&sb, "layouts together");
+    for (int i = t->ndecided, n = 0; i < t->ndecision; i++)
+        if (t->decision[i].cycles && strstr(lines, t->decision[i].line))
+            sb_printf(&sb, "%s%s", n++ ? "; " : ": ", t->decision[i].what);
+    return sb_take(&sb, t->a);
+}
+
+static ingot_status add_chains(const Steps *base)
+{
+    static const char end[] = "\n\n";
+    Tune *t = base->t;
+    char *lines;
+    const ingot_status status = find_chains(base, &lines);
+    const int first = t->ndecision;
+    for (char *at = status == INGOT_OK ? lines : NULL; at && *at;) {
+        char *stop = strstr(at, end);
+        if (!stop)
+            break;
+        stop[1] = 0;
+        const Decision d = {.what = words_of_chain(t, at), .line = at, .about = 1};
+        if (!add_decision(base, d, false))
+            return ingot_context_status(t->m.c);
+        at = stop + strlen(end);
+    }
+    for (int i = first; i < t->ndecision; i++)
+        t->decision[i].about = (uint64_t)i; /* of many kernels */
+    return status;
 }
 
 /* ---- in the network ---------------------------------------------------------------------------------- */
@@ -286,7 +341,7 @@ static ingot_status try_some(const Steps *base, Decision **d, int *n)
     const char *file = decisions_file(t), *entry;
     ingot_status status = INGOT_OK;
     for (int was = 0; was != *n && status == INGOT_OK;) {
-        Plan *p = plan_with(t, file, lines_of(t, d, *n));
+        Plan *p = plan_with(t, lines_of(t, d, *n));
         if (!p)
             return ingot_context_status(t->m.c);
         const Steps all = steps_of(t, p);
@@ -421,7 +476,7 @@ static ingot_status confirm(Tune *t, const char *lines, bool *good)
     const char *file = decisions_file(t);
     Options o = *t->o;
     Session s = t->s;
-    Plan *p = plan_with(t, file, lines);
+    Plan *p = plan_with(t, lines);
     if (!p)
         return ingot_context_status(t->m.c);
     const int nstep = p->nstep;
@@ -494,6 +549,10 @@ static ingot_status search_round(Tune *t, double end, bool *took)
         qsort(t->decision + t->ndecided, (size_t)n, sizeof *t->decision, hopeful_first);
         status = time_all(&base, end);
     }
+    if (status == INGOT_OK && n)
+        status = add_chains(&base);
+    if (status == INGOT_OK && t->ndecision - t->ndecided > n)
+        status = time_all(&base, end);
     return status == INGOT_OK ? take_winners(t, took) : status;
 }
 

@@ -69,6 +69,20 @@ typedef struct {
 } Estimate;
 Estimate cost_nest(const Kernel *, const Target *);
 
+/* ---- least_sum.c ------------------------------------------------------------------------------ */
+
+/* n things, each of which can be in two ways. */
+typedef struct {
+    int n, nstep;
+    bool *const *changes; /* by thing and step: whether what the step takes depends on it */
+    const double
+        *weight; /* by thing: where too many are in common, the least are left as they are */
+    double (*cost)(void *user, int step, const bool *way); /* of a step, by the ways of things */
+    void *user;
+} LeastSum;
+/* The ways for which the sum over all steps is least, and that sum. */
+double least_sum(const LeastSum *, bool *way);
+
 /* ---- kernels.c: what is to be tuned ------------------------------------------------------------ */
 
 typedef enum {
