@@ -267,7 +267,7 @@ void gpu_functions(StrBuf *sb, Bundle *b)
             sb_printf(sb, "%s%lld", i ? i % 12 ? ", " : ",\n        " : "", (long long)g->asked[i]);
         sb_puts(sb, "}; /* that groups ask for */\n");
     }
-    sb_puts(sb, "    TRY(igrt_gpu_open(gpu, ctx->config.device, ctx->config.stream));\n");
+    sb_puts(sb, "    TRY(igrt_gpu_open(gpu, &ctx->config));\n");
     if (b->p->nkernel)
         sb_printf(sb,
                   "    TRY(igrt_gpu_load(gpu, %s_program, %s_PROGRAM_PARTS, %d, &ctx->program));\n"

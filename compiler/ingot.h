@@ -460,6 +460,7 @@ typedef struct {
     const char *package;
     const char *prefer; /* "ram" or "time": what is dear; NULL: as the target has it */
     int threads; /* of a .sched file's sections for one target, the one that is for so many; 0: one */
+    int64_t max_vram; /* bytes of a GPU's memory; 0 = no limit */
 } ingot_options;
 
 /* Write the bundle into `dir` (created; an existing bundle is replaced, a folder that holds something else is not; nothing is left on

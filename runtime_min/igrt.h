@@ -191,6 +191,9 @@ typedef struct igrt_config {
         *memory; /* in place of the arena, by <MODEL>_MEMORY_<NAME>; init copies the list */
     int n_memories;
     uint64_t seed; /* of random numbers; read at init and reset */
+    /* Of GPU bundles, where device and stream are NULL: which GPU, "1" the second one, or how its UUID begins ("GPU-5a3c..", or 8 digits
+     * of it and more); NULL: the first. */
+    const char *gpu;
 } igrt_config;
 
 /* Does the parts of a step from begin to end. */
@@ -269,6 +272,9 @@ igrt_status igrt_config_check(const igrt_config *config, size_t arena_bytes, siz
 
 /* The same for the memories, n of them; one of 0 bytes may be absent. */
 igrt_status igrt_memory_check(const igrt_config *config, const size_t *bytes, int n, size_t align);
+
+/* Is the GPU of this number and UUID what igrt_config.gpu asks for? */
+int igrt_is_device(const char *which, int number, const unsigned char uuid[16]);
 
 /* Does n parts: one by one through config.parallel_for if there is one, threads > 1 and n > 1, else all at once in
  * the calling thread, whose floating-point mode every part has. */

@@ -12,6 +12,7 @@
 
 /* From cuda.h. */
 enum {
+    CUDA_ERROR_NO_DEVICE = 100,
     CU_STREAM_NON_BLOCKING = 1,
     CU_STREAM_WAIT_VALUE_GEQ = 0,
     CU_MEMHOSTALLOC_DEVICEMAP = 2,
@@ -104,12 +105,26 @@ static int load(igrt_cu *cu)
     return 1;
 }
 
-static igrt_status take_context(igrt_cu *cu, void *context)
+static int find_device(igrt_cu *cu, const char *which)
+{
+    int n = 0, e = cu->cuDeviceGetCount(&n);
+    for (int i = 0; i < n && !e; i++) {
+        unsigned char uuid[16] = {0};
+        e = cu->cuDeviceGet(&cu->device, i);
+        if (!e)
+            e = cu->cuDeviceGetUuid(uuid, cu->device);
+        if (!e && igrt_is_device(which, i, uuid))
+            return 0;
+    }
+    return e ? e : CUDA_ERROR_NO_DEVICE;
+}
+
+static igrt_status take_context(igrt_cu *cu, void *context, const char *which)
 {
     int e = cu->cuInit(0);
     cu->context = context;
     if (!e && !context) {
-        e = cu->cuDeviceGet(&cu->device, 0);
+        e = find_device(cu, which);
         if (!e)
             e = cu->cuDevicePrimaryCtxRetain(&cu->context, cu->device);
         cu->owns_context = e == 0;
@@ -117,10 +132,10 @@ static igrt_status take_context(igrt_cu *cu, void *context)
     return e ? check(cu, e) : enter(cu);
 }
 
-igrt_status igrt_cu_open(igrt_cu *cu, void *context, void *stream)
+igrt_status igrt_cu_open(igrt_cu *cu, void *context, void *stream, const char *which)
 {
     memset(cu, 0, sizeof *cu);
-    igrt_status status = load(cu) ? take_context(cu, context) : IGRT_ERR_DEVICE;
+    igrt_status status = load(cu) ? take_context(cu, context, which) : IGRT_ERR_DEVICE;
     cu->stream = stream;
     if (status == IGRT_OK && !stream) {
         status = check(cu, cu->cuStreamCreate(&cu->stream, CU_STREAM_NON_BLOCKING));

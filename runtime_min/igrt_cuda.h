@@ -36,6 +36,8 @@ typedef struct igrt_cu_graph {
 #define IGRT_CU_FUNCTIONS(X)                                                                       \
     X(cuInit, "cuInit", (unsigned))                                                                \
     X(cuDeviceGet, "cuDeviceGet", (int *, int))                                                    \
+    X(cuDeviceGetCount, "cuDeviceGetCount", (int *))                                               \
+    X(cuDeviceGetUuid, "cuDeviceGetUuid", (unsigned char *, int))                                  \
     X(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", (void **, int))                        \
     X(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2", (int))                            \
     X(cuCtxSetCurrent, "cuCtxSetCurrent", (void *))                                                \
@@ -115,9 +117,9 @@ typedef struct {
 igrt_status igrt_cu_make_map(igrt_cu *cu, igrt_cu_map *map, igrt_cu_ptr memory, int bytes, int rank,
                              const uint64_t *extent, const uint64_t *stride, const uint64_t *box);
 
-/* Opens the driver. context NULL: the primary context of device 0; stream NULL: a stream of our
+/* Opens the driver. context NULL: the primary context of a device, which one as igrt_config.gpu says it; stream NULL: a stream of our
  * own. On failure nothing stays open. */
-igrt_status igrt_cu_open(igrt_cu *cu, void *context, void *stream);
+igrt_status igrt_cu_open(igrt_cu *cu, void *context, void *stream, const char *which);
 
 /* Releases what igrt_cu_open made; harmless on a cleared struct. */
 void igrt_cu_close(igrt_cu *cu);

@@ -12,9 +12,9 @@
 typedef igrt_cu igrt_gpu;
 typedef igrt_cu_mem igrt_gpu_mem;
 
-static inline igrt_status igrt_gpu_open(igrt_gpu *g, void *device, void *stream)
+static inline igrt_status igrt_gpu_open(igrt_gpu *g, const igrt_config *config)
 {
-    return igrt_cu_open(g, device, stream);
+    return igrt_cu_open(g, config->device, config->stream, config->gpu);
 }
 
 /* The program: the first of n images (cubins, PTX) that is for this device. What becomes of subnormal numbers they say themselves. */

@@ -13,9 +13,9 @@
 typedef igrt_cl igrt_gpu;
 typedef igrt_cl_mem igrt_gpu_mem;
 
-static inline igrt_status igrt_gpu_open(igrt_gpu *g, void *device, void *stream)
+static inline igrt_status igrt_gpu_open(igrt_gpu *g, const igrt_config *config)
 {
-    return igrt_cl_open(g, device, stream, 0);
+    return igrt_cl_open(g, config->device, config->stream, config->gpu, 0);
 }
 
 /* The program, as n strings of source; flush: it may take subnormal numbers for zeros. */

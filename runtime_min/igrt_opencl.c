@@ -18,6 +18,7 @@ enum {
     CL_DEVICE_SINGLE_FP_CONFIG = 0x101b,
     CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT = 1 << 7,
     CL_DEVICE_PLATFORM = 0x1031,
+    CL_DEVICE_UUID = 0x106A, /* cl_khr_device_uuid */
     CL_CONTEXT_PLATFORM = 0x1084,
     CL_QUEUE_CONTEXT = 0x1090,
     CL_QUEUE_DEVICE = 0x1091,
@@ -34,7 +35,7 @@ enum {
 #define DEVICE_GPU UINT64_C(4)
 #define DEVICE_ALL UINT64_C(0xffffffff)
 
-enum { MAX_PLATFORMS = 16 };
+enum { MAX_PLATFORMS = 16, MAX_DEVICES = 16 /* of each */ };
 
 static igrt_status check(igrt_cl *cl, int32_t error)
 {
@@ -72,19 +73,24 @@ static int load(igrt_cl *cl)
     return 1;
 }
 
-/* The first device of the type on any platform, or NULL. */
-static void *find_device(igrt_cl *cl, uint64_t type)
+/* The device of the type that is asked for, of those of all platforms, or NULL. */
+static void *find_device(igrt_cl *cl, uint64_t type, const char *which)
 {
-    void *platform[MAX_PLATFORMS], *device;
+    void *platform[MAX_PLATFORMS], *device[MAX_DEVICES];
     uint32_t n = 0, found;
+    int number = 0;
     cl->error = cl->clGetPlatformIDs(MAX_PLATFORMS, platform, &n);
     if (cl->error)
         return NULL;
     for (uint32_t i = 0; i < n && i < MAX_PLATFORMS; i++) {
         found = 0;
-        cl->error = cl->clGetDeviceIDs(platform[i], type, 1, &device, &found);
-        if (cl->error == 0 && found > 0)
-            return device;
+        cl->error = cl->clGetDeviceIDs(platform[i], type, MAX_DEVICES, device, &found);
+        for (uint32_t k = 0; cl->error == 0 && k < found && k < MAX_DEVICES; k++) {
+            unsigned char uuid[16] = {0}; /* zeros where the driver has none */
+            (void)cl->clGetDeviceInfo(device[k], CL_DEVICE_UUID, sizeof uuid, uuid, NULL);
+            if (igrt_is_device(which, number++, uuid))
+                return device[k];
+        }
     }
     return NULL;
 }
@@ -104,14 +110,14 @@ static igrt_status take_queue(igrt_cl *cl, void *queue)
     return check(cl, e);
 }
 
-static igrt_status make_queue(igrt_cl *cl, void *device, int profile)
+static igrt_status make_queue(igrt_cl *cl, void *device, const char *which, int profile)
 {
     int32_t e = 0;
     void *platform = NULL;
     if (!device)
-        device = find_device(cl, DEVICE_GPU);
+        device = find_device(cl, DEVICE_GPU, which);
     if (!device)
-        device = find_device(cl, DEVICE_ALL);
+        device = find_device(cl, DEVICE_ALL, which);
     if (!device)
         return IGRT_ERR_DEVICE;
     cl->device = device;
@@ -129,7 +135,7 @@ static igrt_status make_queue(igrt_cl *cl, void *device, int profile)
     return check_handle(cl, e, &cl->queue);
 }
 
-igrt_status igrt_cl_open(igrt_cl *cl, void *device, void *queue, int profile)
+igrt_status igrt_cl_open(igrt_cl *cl, void *device, void *queue, const char *which, int profile)
 {
     uint32_t align_bits = 0;
     uint64_t arithmetic = 0;
@@ -137,7 +143,7 @@ igrt_status igrt_cl_open(igrt_cl *cl, void *device, void *queue, int profile)
     memset(cl, 0, sizeof *cl);
     igrt_status status = load(cl) ? IGRT_OK : IGRT_ERR_DEVICE;
     if (status == IGRT_OK)
-        status = queue ? take_queue(cl, queue) : make_queue(cl, device, profile);
+        status = queue ? take_queue(cl, queue) : make_queue(cl, device, which, profile);
     if (status == IGRT_OK)
         status = check(cl, cl->clGetDeviceInfo(cl->device, CL_DEVICE_MEM_BASE_ADDR_ALIGN,
                                                sizeof align_bits, &align_bits, NULL));

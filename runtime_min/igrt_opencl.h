@@ -77,10 +77,10 @@ typedef struct igrt_cl {
 
 /*
  * Opens the loader and takes, in this order: the given in-order queue with its device and context;
- * the given device; the first GPU of any platform; the first device of any kind. With profile set a
+ * the given device; of the GPUs of all platforms that which igrt_config.gpu says; the same of devices of any kind. With profile set a
  * queue made here has times. On failure nothing stays open.
  */
-igrt_status igrt_cl_open(igrt_cl *cl, void *device, void *queue, int profile);
+igrt_status igrt_cl_open(igrt_cl *cl, void *device, void *queue, const char *which, int profile);
 
 /* Releases what igrt_cl_open made; harmless on a cleared struct. */
 void igrt_cl_close(igrt_cl *cl);

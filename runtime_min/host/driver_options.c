@@ -32,6 +32,7 @@ void driver_help(FILE *f, const igrt_model *m, const char *argv0)
         "options: -t N       number of threads\n"
         "         --no-checksum  do not check the weights\n"
         "         --seed N   of random numbers; 0 if not given\n"
+        "         --gpu N    which one, from 0; or how its UUID begins\n"
         "         --on-device  of --bench: inputs and outputs lie on the GPU, and it never waits "
         "for the host\n"
         "         --poison   fill the arena with 0xff first (to find reads of unset memory)\n"
@@ -87,6 +88,8 @@ int driver_options(int argc, char **argv, const igrt_model *model, Options *o)
             o->timeline = argv[++i];
         } else if (!strcmp(a, "--follow") && i + 1 < argc) {
             o->follow = argv[++i];
+        } else if (!strcmp(a, "--gpu") && i + 1 < argc) {
+            o->gpu = argv[++i];
         } else if (!strcmp(a, "--seed")) {
             o->seed = i + 1 < argc ? strtoull(argv[i + 1], &end, 0) : 0;
             if (*end || end == argv[i])

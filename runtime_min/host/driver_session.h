@@ -22,6 +22,7 @@ typedef struct Options {
     unsigned flags;
     int poison;
     uint64_t seed;
+    const char *gpu;
     const char *in, *out;
     const char *places, *trace, *follow, *timeline; /* files, or NULL */
 } Options;

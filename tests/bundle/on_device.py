@@ -48,6 +48,7 @@ int main(int argc, char **argv)
     static model_ctx ctx;
     model_config config = {.struct_size = sizeof config, .arena = (void *)(((uintptr_t)arena + 255) / 256 * 256), .arena_bytes = 1 << 15};
     if (argc > 1 && strstr(argv[1], "device")) config.flags |= IGRT_ON_DEVICE;
+    config.gpu = getenv("WHICH_GPU");
     if (argc > 1 && strstr(argv[1], "profile")) config.clock = ticks, config.profile = step;
     mark("init");
     model_status status = model_init(&ctx, &config);
@@ -171,6 +172,12 @@ def cuda(ingot, work):
     want(status == 0 and all(r.count("cuLaunchKernel") == launches for r in runs), f"a stream that cannot be recorded: {runs}")
     status, (init, *runs, end) = calls(program, stub, work, CUDA_STUB_FAIL="cuGraphInstantiateWithFlags")
     want(status == 16 and init.count("cuMemFree") == init.count("cuMemAlloc"), f"init that fails: status {status}, {init}")
+
+    for which, device in (("1", 1), ("2", 2), ("GPU-10111213-1415-1617-1819", 1), ("20212223", 2), ("0001020304050607", 0)):
+        status, (init, *_) = calls(program, stub, work, WHICH_GPU=which)
+        want(status == 0 and f"cuDevicePrimaryCtxRetain {device}" in init, f"the GPU {which}: status {status}, {init}")
+    for which in ("3", "GPU-11", "2021222", "202122231", "GPU-10111213-1415-1617-1819-1a1b1c1d1e1f20", "x"):
+        want(calls(program, stub, work, WHICH_GPU=which)[0] == 16, f"a GPU {which} was found")
 
     # kernels that wait by themselves: launches begin early
     status, (init, *runs, end) = calls(program, stub, work, CUDA_STUB_PTX="90")

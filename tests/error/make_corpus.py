@@ -496,6 +496,8 @@ def usage():
                   node("Transpose", ("d",), ("t",), "turn"), node("MatMul", ("d", "t"), ("y",), "product")],
                  inputs=[value("x", (64, 64))], outputs=[value("y", (64, 64))])
     use("max_ram", ["compile", "{model}", "-o", "{out}", "--max-ram", "1k"], 4, ("1024", "share", "f32[64,64]", "16384 bytes"), wide)
+    use("max_vram", ["compile", "{model}", "-o", "{out}", "--target", "opencl", "--max-vram", "40k"], 4, ("--max-vram", "40960", "share", "32768 inputs"), wide)
+    use("max_vram_word", ["compile", "{model}", "-o", "{out}", "--max-vram", "much"], says="--max-vram")
     use("prefer", ["compile", "{model}", "-o", "{out}", "--prefer", "speed"], says=("--prefer", "ram", "time"))
     for what, bad in (("word", "much"), ("nothing", "0"), ("huge", "9999999999G")):
         use(f"max_ram_{what}", ["compile", "{model}", "-o", "{out}", "--max-ram", bad], says="--max-ram")

@@ -52,7 +52,7 @@ static void opencl(void **state)
     uint64_t ns = 0;
     (void)state;
     fill();
-    if (igrt_cl_open(&cl, NULL, NULL, 1) != IGRT_OK) {
+    if (igrt_cl_open(&cl, NULL, NULL, NULL, 1) != IGRT_OK) {
         igrt_cl_close(&cl);
         skip();
     }
@@ -90,7 +90,7 @@ static void opencl(void **state)
 
     /* a second model on the first one's queue */
     igrt_cl second;
-    assert_int_equal(igrt_cl_open(&second, NULL, cl.queue, 0), IGRT_OK);
+    assert_int_equal(igrt_cl_open(&second, NULL, cl.queue, NULL, 0), IGRT_OK);
     assert_true(second.context == cl.context && second.device == cl.device && second.profiling);
     memset(output, 0, sizeof output);
     assert_int_equal(igrt_cl_copy(&second, z, 0, x, 0, sizeof output), IGRT_OK);
@@ -153,7 +153,7 @@ static void cuda(void **state)
     uint64_t ns = 0;
     (void)state;
     fill();
-    if (igrt_cu_open(&cu, NULL, NULL) != IGRT_OK) {
+    if (igrt_cu_open(&cu, NULL, NULL, NULL) != IGRT_OK) {
         igrt_cu_close(&cu);
         skip();
     }
@@ -179,7 +179,7 @@ static void cuda(void **state)
 
     /* the same as a graph, from a stream of another igrt_cu */
     igrt_cu second;
-    assert_int_equal(igrt_cu_open(&second, cu.context, cu.stream), IGRT_OK);
+    assert_int_equal(igrt_cu_open(&second, cu.context, cu.stream, NULL), IGRT_OK);
     assert_int_equal(igrt_cu_capture_begin(&second, &graph), IGRT_OK);
     assert_int_equal(igrt_cu_zero(&second, arena + 4096, 8192), IGRT_OK);
     cuda_step(&second, mul, scale, arena, w);

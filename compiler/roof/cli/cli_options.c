@@ -91,6 +91,12 @@ bool option_max_ram(Options *o, const char *value)
            wrong(o, "--max-ram", value, "a number of bytes is wanted: 4096, 256k, 2M");
 }
 
+bool option_max_vram(Options *o, const char *value)
+{
+    return size(value, &o->compile.max_vram) ||
+           wrong(o, "--max-vram", value, "a number of bytes is wanted: 512M, 8G");
+}
+
 bool option_cache_bytes(Options *o, const char *value)
 {
     return size(value, &o->cache_bytes) ||

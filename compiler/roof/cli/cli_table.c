@@ -76,6 +76,7 @@ const CliOption cli_options[] = {
      WORD(compile.package), .choices = "cmake make zephyr esp-idf arduino cmsis"},
     {"--memory", "NAME=SIZE", BUNDLE, "a memory to divide the arena among (dtcm=64k); several: in order of preference; the "
      "last may be without a size, and takes the rest", .take = option_memory},
+    {"--max-vram", "N", BUNDLE, "of a GPU: refuse if more of its memory is needed (512M, 8G), for the arena, weights, inputs and outputs", .take = option_max_vram},
     {"--max-ram", "N", BUNDLE, "refuse if more RAM is needed (256k, 2M), and say which tensors do", .take = option_max_ram},
     {"--dim", "NAME=N", GRAPH | TUNE, "a free dim of an input has this size", .take = option_dim},
     {"--dim", "NAME=LO..HI", GRAPH | TUNE, "it is known at run time only, within these bounds", .take = option_dim},

@@ -95,6 +95,24 @@ static bool too_much(const Plan *p, int memory, const char *format, ...)
     return false;
 }
 
+/* --max-vram: what a bundle has on a GPU, if the caller's tensors are the host's. */
+static bool fits_gpu(const Plan *p, int64_t limit)
+{
+    int64_t given = 0;
+    for (int i = 0; i < p->nbuffer; i++) {
+        const Buffer *b = p->buffers[i];
+        if (!b->base && (b->kind == BUF_INPUT || b->kind == BUF_OUTPUT))
+            given = sat_add(given, b->bytes);
+    }
+    const int64_t all = sat_add(sat_add(p->arena_bytes, p->weights_bytes), given);
+    return all <= limit ||
+           too_much(p, -1,
+                    "needs %lld bytes on the GPU (%lld the arena, %lld weights, %lld inputs and "
+                    "outputs), --max-vram allows %lld",
+                    (long long)all, (long long)p->arena_bytes, (long long)p->weights_bytes,
+                    (long long)given, (long long)limit);
+}
+
 /* --memory and --max-ram */
 static bool fits(const Plan *p, int64_t limit)
 {
@@ -192,7 +210,8 @@ Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *
         kernel_share(p);
         verify_kernels(p, "schedule");
         set_memories(p, o);
-        ready = memplan(p, t->gpu ? GPU_ALIGN : 64) && fits(p, o->max_ram);
+        ready = memplan(p, t->gpu ? GPU_ALIGN : 64) && fits(p, o->max_ram) &&
+                (!t->gpu || !o->max_vram || fits_gpu(p, o->max_vram));
         passed(k, "memplan");
         verify_kernels(p, "memplan");
     }
