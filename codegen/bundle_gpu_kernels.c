@@ -56,6 +56,8 @@ static void kernels_text(StrBuf *sb, Bundle *b)
         runtime_whole(sb, "igrt_num.h");
     else
         sb_puts(sb, b->target->prologue);
+    if (b->kernel_needs & NEED_RUN)
+        sb_puts(sb, runtime_text("igrt_run.h"));
     if (b->kernel_needs & NEED_MMA)
         sb_puts(sb, runtime_text("igrt_mma.h"));
     if (b->kernel_needs & NEED_WGMMA)

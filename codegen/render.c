@@ -70,7 +70,7 @@ static void update(Render *r, const Stmt *stmt)
 
 /* A loop over the terms of a sum that is short with all loops in it, such as those over a window. Of rows in registers nothing else is a
  * loop: a product each must not be longer than what a processor keeps of its instructions. */
-static bool is_short(const Render *r, const Node *range, bool *rolled)
+bool render_is_short(const Render *r, const Node *range, bool *rolled)
 {
     enum { SHORT = 32, PRODUCTS = 128 };
     int64_t terms = 1, products = 0, extent;
@@ -317,7 +317,8 @@ static void statement(Render *r, const Stmt *s)
             sb_printf(r->sb, "%s %d\n", r->t->unroll, render_turns(r->l.tile));
             render_indent(r, s->depth);
         } else if (r->t->unroll &&
-                   is_short(r, n, &rolled)) { /* with it loads of several terms are under way */
+                   render_is_short(r, n,
+                                   &rolled)) { /* with it loads of several terms are under way */
             put(r, r->t->unroll);
             put(r, rolled ? " 1\n" : "\n");
             render_indent(r, s->depth);

@@ -74,6 +74,9 @@ static inline bool is_narrow(ingot_dtype d)
     return d == INGOT_I4 || d == INGOT_U4 || d == INGOT_I2 || d == INGOT_U2;
 }
 
+/* render.c: is the loop unrolled, but for one that is `rolled` in turn? */
+bool render_is_short(const Render *, const Node *range, bool *rolled);
+
 /* ---- render_expr.c -------------------------------------------------------------------------- */
 
 void render_expr(Render *, Node *);

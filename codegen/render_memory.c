@@ -9,6 +9,44 @@ static void element(Render *r, Node *n, int first)
     put(r, "]");
 }
 
+/* The unrolled loop that goes along 16 bytes of an operand, of which this is one element; NULL: there is none. */
+static Node *run_of(const Render *r, const Node *n)
+{
+    enum { RUN = 16 };
+    const bool half = n->dtype == INGOT_F16 || n->dtype == INGOT_BF16;
+    const int64_t arg = n->src[0]->arg.i, elements = half ? RUN / 2 : RUN / 4;
+    Context *c = r->k->c;
+    Node *zero = idx(c, 0);
+    if (!r->t->runs || (!half && n->dtype != INGOT_F32) || arg >= r->k->narg ||
+        r->k->args[arg].written || !node_is_const_i(n->src[1], 1))
+        return NULL;
+    for (int i = 0; i < r->l.tile->nreduce; i++) {
+        Node *range = r->l.tile->reduce[i].range;
+        int64_t stride, extent;
+        bool rolled;
+        if (idx_value(range->src[0], &extent) && extent == elements &&
+            range_stride(c, n->src[2], range, &stride) && stride == 1 &&
+            idx_is(idx_mod(c, substitute(c, n->src[2], 1, &range, &zero), idx(c, elements)), 0) &&
+            render_is_short(r, range, &rolled) && !rolled)
+            return range;
+    }
+    return NULL;
+}
+
+/* igrt_run_u16(a1 + (v6 - r0_i_i), r0_i_i) */
+static void element_of_run(Render *r, Node *n, Node *range)
+{
+    r->needs |= NEED_RUN;
+    sb_printf(r->sb, "igrt_run_%s(a%lld + (", n->dtype == INGOT_F32 ? "f32" : "u16",
+              (long long)n->src[0]->arg.i);
+    render_expr(r, n->src[2]);
+    put(r, " - ");
+    render_range(r, range);
+    put(r, "), ");
+    render_range(r, range);
+    put(r, ")");
+}
+
 void render_load(Render *r, Node *n)
 {
     if (n->id < r->l.nknown && r->l.fragment[n->id]) {
@@ -27,7 +65,11 @@ void render_load(Render *r, Node *n)
     }
     if (small)
         render_igrt(r, "%s_to_f32(", dtype_info[n->dtype].name);
-    element(r, n, 2);
+    Node *range = run_of(r, n);
+    if (range)
+        element_of_run(r, n, range);
+    else
+        element(r, n, 2);
     put(r, small ? ")" : "");
     if (gated) {
         ingot_dtype d = held(n->dtype);

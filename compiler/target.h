@@ -64,6 +64,7 @@ struct Target {
     int nth; /* for a tuner: of a contraction's blocks not the best by the estimate (0) but one of the others, from 1 */
     const char *runtime;  /* prefix of its types in runtime_min: "igrt_cl" */
     bool records;         /* its driver makes one launch of what is enqueued, again and again */
+    bool runs;            /* 16 bytes that an unrolled loop goes along are one load (igrt_run.h) */
     const char *pragma;   /* the first line of every kernel file, or "" */
     const char *prologue; /* types and constants, where igrt_num.h is not needed */
     /* Kernel source to what its driver loads (or why it did not compile); NULL: the driver takes the source.

@@ -27,6 +27,7 @@ const Target target_cuda = {
     .spelling = c_spelling,
     .runtime = "igrt_cu",
     .records = true,
+    .runs = true,
     .pragma = "/* Kernels before this one are done, and what they have written is there: a launch "
               "may begin earlier (igrt_cu_launch). */\n"
               "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900\n"

@@ -287,6 +287,15 @@ void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
             (rows < 0 || tiled->axis[axis].extent > tiled->axis[rows].extent))
             rows = axis;
     }
+    if (columns >= 0 && rows < 0) {
+        Nest *one = nest_clone(tiled);
+        const int terms = parts_vector(one, &v, bufs, columns);
+        if (keep(&tiled, one, terms >= 0 && !nest_check(one))) {
+            parts_layouts(tiled, &v, bufs, -1, terms, want);
+            (void)keep(nest, tiled, true);
+            return;
+        }
+    }
     bool small = columns >= 0 && is_small(tiled, &v, rows, columns), done = false;
     int items = tiled->target->items;
     for (; small && worth_parts(tiled, &v) && !done && items >= LEAST_ITEMS; items /= 2) {

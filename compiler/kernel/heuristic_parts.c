@@ -205,6 +205,93 @@ bool parts_contraction(Nest *n, const View *v, int rows, int columns, int items)
     return nest_opt(n, OPT_ORDER, order, 0);
 }
 
+/* ---- a matrix times a vector -------------------------------------------------------------- */
+
+/* The factor that is read once, as the results' axis goes by; NULL: both are, or none is. */
+static Node *matrix_of(const View *v, Node *results)
+{
+    if (v->nfactor != 2 || depends_on(v->factor[0], results) == depends_on(v->factor[1], results))
+        return NULL;
+    return v->factor[depends_on(v->factor[0], results) ? 0 : 1];
+}
+
+/* Are the terms of the sum, of one axis, all that moves beside the results? */
+static bool is_matrix_vector(const Nest *n, const View *v, int results, int sum)
+{
+    for (int i = 0; i < v->nrange; i++) {
+        int axis = nest_root(n, v->range[i]);
+        if (axis != results && n->axis[axis].extent != 1)
+            return false;
+    }
+    for (uint32_t i = reduce_ranges(v->dot); i < v->dot->nsrc; i++) {
+        int axis = nest_root(n, v->dot->src[i]);
+        if (axis != sum && n->axis[axis].extent != 1)
+            return false;
+    }
+    return v->nreduce == 1 && n->axis[results].extent > 0;
+}
+
+/* Items along the terms, each with 16 bytes of a row at a time, and along the results; rows that an item has, for which it reads the
+ * vector once. */
+typedef struct {
+    int64_t along, down, rows;
+} Stream;
+
+static Stream stream_of(int64_t results, int64_t terms, int64_t run, int items)
+{
+    Stream s = {items < ITEMS / 2 ? items : ITEMS / 2, 1, MOST_COPIES};
+    while (s.along > 1 && terms % (s.along * run))
+        s.along /= 2;
+    while (s.rows > 1 && (results % s.rows || results / s.rows < GROUPS))
+        s.rows /= 2;
+    while (2 * s.along * s.down <= ITEMS / 2 && results % (2 * s.down * s.rows) == 0 &&
+           results / (2 * s.down * s.rows) >= GROUPS)
+        s.down *= 2;
+    return s;
+}
+
+/* Does memory decide how long it takes to read the matrix, and can it be read along the terms? */
+static bool streams(const Nest *n, const Buffer *matrix, const Node *load, Node *terms)
+{
+    enum { LEAST_BYTES = 16 << 20 };
+    int64_t stride;
+    if (matrix->kind == BUF_WEIGHT)
+        return matrix->bytes >= LEAST_BYTES;
+    return access_stride(n->k, load, terms, &stride) && stride == 1;
+}
+
+int parts_vector(Nest *n, const View *v, const Buffer *const *bufs, int results)
+{
+    enum { LINE = 16 };
+    const int sum = longest(n, v->dot);
+    Node *matrix = sum < 0 ? NULL : matrix_of(v, n->k->axes[results].range);
+    if (!matrix || !is_matrix_vector(n, v, results, sum) ||
+        !streams(n, bufs[matrix->src[0]->arg.i], matrix, n->k->axes[sum].range))
+        return -1;
+    const int64_t run = LINE / dtype_info[n->k->args[matrix->src[0]->arg.i].dtype].bytes;
+    const Stream s = stream_of(n->axis[results].extent, n->axis[sum].extent, run, n->target->items);
+    int at = sum, turn = -1;
+    if (run < 2 || s.along < WARP)
+        return -1;
+    if (n->axis[at].extent > s.along * run) {
+        if (!nest_opt(n, OPT_SPLIT, n->axis[at].name, s.along * run))
+            return -1;
+        turn = last_split(n)->outer;
+        at = last_split(n)->inner;
+    }
+    if (!nest_opt(n, OPT_SPLIT, n->axis[at].name, run))
+        return -1;
+    const int along = last_split(n)->outer, inner = last_split(n)->inner;
+    at = in_grid(n, results, s.rows * s.down);
+    if (at < 0 || !nest_opt(n, OPT_BIND, n->axis[along].name, BOUND_LANE) ||
+        (at = lanes_of(n, at, s.down, s.rows, true)) < 0)
+        return -1;
+    const char *order = s.down > 1 ? nest_and_name(n, "", at) : "";
+    order = nest_and_name(n, order, along);
+    order = turn < 0 ? order : nest_and_name(n, order, turn);
+    return nest_opt(n, OPT_ORDER, nest_and_name(n, order, inner), 0) ? sum : -1;
+}
+
 /* Blocks of an axis are outermost, what is in them innermost. */
 static void in_blocks(Layout *l, int rank, int axis, int64_t block)
 {

@@ -123,6 +123,8 @@ void choose_gpu_opts(Arena *, Nest **, const Buffer *const *bufs, Layout *want);
 /* heuristic_parts.c: opts by which the items of a group share sums: of a contraction (rows: or -1; with at most so many items), and how it wants its weights;
  * of a reduce of rows.  False: the nest is of no use. */
 bool parts_contraction(Nest *, const View *, int rows, int columns, int items);
+/* The same of a matrix times a vector, rows of which lie along the terms or may be laid so: the axis of its terms, or -1. */
+int parts_vector(Nest *, const View *, const Buffer *const *bufs, int results);
 void parts_layouts(const Nest *, const View *, const Buffer *const *bufs, int rows, int columns,
                    Layout *want);
 bool parts_rows(Nest *, const View *);

@@ -6,6 +6,7 @@
     mma    products and convolutions of f16, and of f32 by --precision tf32 and f16, for GPUs with tensor cores: the heuristic takes the unit, with
            copies ahead; its opts are saved and replayed with the same bytes, NVRTC compiles them, and the interpreter of statements agrees
     batch  the same with a batch that only the run knows: as many kernels, by the same units, as for one image or text
+    vector a matrix times a vector: 16 bytes of a row at once
     signs  products of bytes that both have a sign, where a unit wants one without: what is stored has none
     neon   products of bytes for aarch64 with DOTPROD and with I8MM: its compiler makes the instruction, and under QEMU the bundles compute the same
     precision  --precision: errors of products of f32 by one, three and six products of bf16, beside those of f32
@@ -169,6 +170,27 @@ def mma(ingot, work):
     print(", ".join(told))
 
 
+def vector(ingot, work):
+    """A matrix times a vector: items along the terms, which come by 16 bytes, of what the caller gives and of weights that are large, which are laid so."""
+    rng = np.random.default_rng(6)
+    H, F = TensorProto.FLOAT16, TensorProto.FLOAT
+    product = [helper.make_node("MatMul", ["w", "x"], ["y"])]
+    row = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Relu", ["p"], ["y"])]
+    single = numpy_helper.from_array((rng.integers(-3, 4, (8192, 600)) / 4).astype(np.float32), "w")
+    models = [(model(work / "given.onnx", H, [1024], H, product, [600], [], [("w", H, [600, 1024])]), "u16"),
+              (model(work / "weights.onnx", F, [1, 8192], F, row, [1, 600], [single]), "f32")]
+    for path, kind in models:
+        bundle = work / path.stem
+        call(ingot, "compile", path, "-o", bundle, "--target", "cuda:sm_80")
+        text = (bundle / "model_kernels.cu").read_text().split("model_k00")[-1]
+        if text.count(f"igrt_run_{kind}(a1 + ") < 1 or text.count(f"igrt_run_{kind}(a2 + ") < 1:
+            raise Wrong(f"{path.stem}: not by 16 bytes: {text}")
+        interpreted = call(ingot, "verify", path, "--interpret", "--target", "cuda:sm_80", env={"INGOT_CACHE": str(work / "cache")})
+        if "no fault" not in interpreted:
+            raise Wrong(interpreted)
+    print(", ".join(path.stem for path, _ in models))
+
+
 def batch(ingot, work):
     """Groups of the grid count what the run has; the rest is as for one."""
     rng = np.random.default_rng(5)
@@ -286,4 +308,4 @@ def precision(ingot, work):
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {"amx": amx, "mma": mma, "batch": batch, "neon": neon, "signs": signs, "precision": precision}))
+    sys.exit(main(__doc__, {"amx": amx, "mma": mma, "batch": batch, "vector": vector, "neon": neon, "signs": signs, "precision": precision}))
