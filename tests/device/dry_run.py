@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""device.py without a device: packs, runs what was packed from another folder, and looks at the JSON.
+"""device.py and bars.py without a device: packs, runs what was packed from another folder, and looks at the JSON.
 
     dry_run.py --ingot build/ingot        status 77, skipped: no Python with onnx
 """
@@ -52,6 +52,11 @@ def main():
         call("device.py", "run", "--limit", "0", cwd=there)
         found = json.loads((there / "result.json").read_text())
         want(found["models"]["qdq"]["c:native"]["verify"] == "skipped: out of time", "a run without time")
+        done = call(HERE / "bars.py", "pack", f"{work}/bars", "--ingot", ingot, "--small")
+        want(done.returncode == 0, f"pack of bars: {done.stdout}{done.stderr}")
+        done = call("bars.py", "run", "--out", "bars.json", "--work", f"{work}/bars/work", "--target", "c:native", "--steps", "attention,launch,vector", cwd=f"{work}/bars")
+        found = json.loads(pathlib.Path(work, "bars", "bars.json").read_text()) if done.returncode == 0 else {}
+        want(found.get("launch", {}).get("us_a_kernel", 0) > 0 and found.get("vector", {}).get("error", 1) < 1e-2, f"bars: {done.stdout}{done.stderr}")
         done = call(HERE / "device.py", "pack", f"{work}/much", "--ingot", ingot, "--most", "0")
         want(done.returncode == 1 and "more than 0 MiB" in done.stderr, "a size that is too much")
     print("\n".join(faults) or "ok: packed, run elsewhere, told")

@@ -1,0 +1,540 @@
+#!/usr/bin/env python3
+"""What kernels, launches and contexts of a CUDA bundle are worth beside torch and the memory, in one run on a machine with a GPU.
+
+    bars.py pack DIR --ingot build/ingot [--cases ONNX-CASES] [--small] [RESNET.onnx...]     here: DIR is all that has to travel
+    DIR/bars.py run --out bars.json          there: needs numpy, a C compiler, CUDA's driver and NVRTC; torch to compare with
+
+One line of a table each, and all of it in the JSON:
+
+    product         of matrices, f16 and f32, beside torch (TF32 off), in turns: torch's time by ours
+    attention       a head's chain in one graph, beside torch's scaled_dot_product_attention: ours by torch's
+    vector          a matrix of f16 times a vector, several matrices in turn: bytes a second, as a share of what a plain kernel reads in this run
+    launch          what a kernel takes of a chain in which each reads the one element that the last has written
+    bounded         every RESNET with a batch of 1 to 8 that the run knows: batch 1 by that of a bundle for one image, results of 1, 3 and 8 compared
+    contexts        four, on streams of their own, in four threads: each run's result is that of one alone
+    cases           official ONNX cases, by tests/onnx/run.py
+    sanitizer       compute-sanitizer's memcheck and racecheck of bundles of all kinds
+
+--target c:native does what can be done without a GPU; with --small in seconds. Exit status: 0, or 1 if a result is wrong.
+"""
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "bundle")]
+import device  # noqa: E402
+
+CONTEXTS = """
+#include "model.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+enum { CONTEXTS = 4, RUNS = 50 };
+static char in[CONTEXTS][IN_BYTES], wanted[CONTEXTS][OUT_BYTES];
+static void *weights;
+static size_t weights_bytes;
+static int wrong;
+static int infer(model_ctx *ctx, const void *x, void *y)
+{
+    model_inputs inputs = {.IN_NAME = x};
+    model_outputs outputs = {.OUT_NAME = y};
+    return model_run(ctx, &inputs, &outputs);
+}
+static int begin(model_ctx *ctx)
+{
+    model_config config = {.struct_size = sizeof config, .weights = weights, .weights_bytes = weights_bytes};
+    config.arena_bytes = MODEL_ARENA_BYTES(1) + 1;
+    config.arena = aligned_alloc(512, (config.arena_bytes + 511) / 512 * 512);
+    return model_init(ctx, &config);
+}
+static void *thread(void *number)
+{
+    const int k = *(int *)number;
+    model_ctx *ctx = malloc(sizeof *ctx);
+    char *y = malloc(OUT_BYTES);
+    if (begin(ctx)) wrong++;
+    for (int i = 0; i < RUNS; i++) {
+        const int which = (k + i) % CONTEXTS;
+        memset(y, 0xff, OUT_BYTES);
+        if (infer(ctx, in[which], y) || memcmp(y, wanted[which], OUT_BYTES)) wrong++;
+    }
+    model_deinit(ctx);
+    return NULL;
+}
+int main(int argc, char **argv)
+{
+    FILE *f = argc > 1 ? fopen(argv[1], "rb") : NULL;
+    if (f) {
+        fseek(f, 0, SEEK_END);
+        weights_bytes = (size_t)ftell(f);
+        rewind(f);
+        weights = aligned_alloc(4096, (weights_bytes + 4095) / 4096 * 4096);
+        if (fread(weights, 1, weights_bytes, f) != weights_bytes) return 2;
+    }
+    for (int k = 0; k < CONTEXTS; k++)
+        for (size_t i = 0; i < IN_BYTES / sizeof(unsigned short); i++) ((unsigned short *)in[k])[i] = (unsigned short)(0x3800 + (i * 7 + (size_t)k * 1311) % 512);
+    static model_ctx ctx;
+    if (begin(&ctx)) return 3;
+    for (int k = 0; k < CONTEXTS; k++)
+        if (infer(&ctx, in[k], wanted[k])) return 4;
+    pthread_t t[CONTEXTS];
+    int number[CONTEXTS];
+    for (int k = 0; k < CONTEXTS; k++) number[k] = k, pthread_create(&t[k], NULL, thread, &number[k]);
+    for (int k = 0; k < CONTEXTS; k++) pthread_join(t[k], NULL);
+    model_deinit(&ctx);
+    printf("%d of %d wrong\\n", wrong, CONTEXTS * RUNS);
+    return wrong != 0;
+}
+"""
+
+
+# ---- here ------------------------------------------------------------------------------------------
+
+def graph(nodes, inputs, outputs, weights=()):
+    from onnx import helper
+    values = [[helper.make_tensor_value_info(*v) for v in vs] for vs in (inputs, outputs)]
+    return helper.make_model(helper.make_graph(nodes, "g", *values, list(weights)), opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def attention(n, heads, rows, width):
+    """n of them, each with the last one's results as queries."""
+    import numpy as np
+    from onnx import TensorProto, helper, numpy_helper
+    H, shape = TensorProto.FLOAT16, [1, heads, rows, width]
+    nodes = [helper.make_node("Transpose", ["k"], ["kt"], perm=[0, 1, 3, 2])]
+    for i in range(n):
+        q, y = "q" if not i else f"y{i - 1}", "y" if i == n - 1 else f"y{i}"
+        nodes += [helper.make_node("MatMul", [q, "kt"], [f"s{i}"]), helper.make_node("Mul", [f"s{i}", "scale"], [f"t{i}"]),
+                  helper.make_node("Softmax", [f"t{i}"], [f"p{i}"], axis=-1), helper.make_node("MatMul", [f"p{i}", "v"], [y])]
+    scale = numpy_helper.from_array(np.float16(width ** -0.5), "scale")
+    return graph(nodes, [(t, H, shape) for t in "qkv"], [("y", H, shape)], [scale])
+
+
+def vectors(n, rows, terms):
+    from onnx import TensorProto, helper
+    H = TensorProto.FLOAT16
+    nodes = [helper.make_node("MatMul", [f"w{i}", "x"], [f"y{i}"]) for i in range(n)]
+    return graph(nodes, [("x", H, [terms]), *((f"w{i}", H, [rows, terms]) for i in range(n))], [(f"y{i}", H, [rows]) for i in range(n)])
+
+
+def chain(n):
+    """Kernels of one element, that the last one has written."""
+    import numpy as np
+    from onnx import TensorProto, helper, numpy_helper
+    names = ["x", *(f"h{i}" for i in range(n - 1)), "y"]
+    nodes = [helper.make_node("Add", [x, "one"], [y]) for x, y in zip(names, names[1:])]
+    return graph(nodes, [("x", TensorProto.INT64, [1])], [("y", TensorProto.INT64, [1])], [numpy_helper.from_array(np.array([1]), "one")])
+
+
+def with_batch(model):
+    """Of one image: as many as its input says."""
+    for v in [*model.graph.input, *model.graph.output]:
+        v.type.tensor_type.shape.dim[0].dim_param = "batch"
+    del model.graph.value_info[:]
+    return model
+
+
+def kinds():
+    """Small bundles of all kinds, for the sanitizer, and options that they are compiled with."""
+    import models
+    for name in models.MODELS:
+        yield name, models.build(name), []
+    for n, kind in ((256, "f16"), (512, "f16"), (200, "f32"), (512, "f32")):
+        yield f"product_{n}_{kind}", device.product(n, kind).SerializeToString(), []
+    yield "heads", attention(2, 4, 69, 64).SerializeToString(), []
+    yield "vector", vectors(1, 512, 2048).SerializeToString(), []
+    yield "chain", chain(4).SerializeToString(), ["--fuse", "none"]
+    sys.path[:0] = [str(HERE.parent / "replay")]
+    import zoo
+    for name in ("resnet", "transformer", "qdq"):
+        yield name, zoo.build(name), []
+
+
+def save(folder, name, model, options=()):
+    to = folder / name
+    to.mkdir(parents=True)
+    if not isinstance(model, bytes):
+        (to / "fill.json").write_text(json.dumps(device.strip(model)))
+        model = model.SerializeToString()
+    (to / "model.onnx").write_bytes(model)
+    (to / "options.json").write_text(json.dumps(list(options)))
+
+
+def pack(args):
+    import onnx
+    to = pathlib.Path(args.dir)
+    shutil.rmtree(to, ignore_errors=True)
+    (to / "bin").mkdir(parents=True)
+    for file in (args.ingot, *device.libraries(args.ingot)):
+        shutil.copy(file, to / "bin")
+    for file in (__file__, device.__file__):
+        shutil.copy(file, to)
+    for n, kind in ((64, "f16"), (64, "f32")) if args.small else ((4096, "f16"), (8192, "f16"), (4096, "f32")):
+        save(to / "models", f"product_{n}_{kind}", device.product(n, kind))
+    sizes = {"attention": 2 if args.small else 20, "launch": 8 if args.small else 200}
+    (to / "sizes.json").write_text(json.dumps(sizes))
+    save(to / "models", "attention", attention(sizes["attention"], *((2, 37, 32) if args.small else (12, 197, 64))))
+    save(to / "models", "vector", vectors(*((2, 64, 512) if args.small else (3, 4096, 32768))))
+    save(to / "models", "launch", chain(sizes["launch"]), ["--fuse", "none"])
+    for path in map(pathlib.Path, args.models):
+        name = path.parent.name if path.stem == "model" else path.stem
+        model = with_batch(onnx.load(path))
+        save(to / "models", f"bounded_{name}", model, ["--dim", "batch=1..8"])
+        for n in (1, 3, 8):
+            shutil.copytree(to / "models" / f"bounded_{name}", to / "models" / f"fixed{n}_{name}")
+            (to / "models" / f"fixed{n}_{name}" / "options.json").write_text(json.dumps(["--dim", f"batch={n}"]))
+    for name, model, options in kinds():
+        save(to / "kinds", name, model, options)
+    if args.cases:
+        (to / "onnx").mkdir()
+        for file in ("objects", "values", "drawn", "process", "run"):
+            shutil.copy(HERE.parent / "onnx" / f"{file}.py", to / "onnx")
+        names = [line.split()[0] for line in (HERE.parent / "onnx" / "expected.txt").read_text().splitlines() if line.startswith("node/")]
+        kept = names[::max(1, len(names) // args.count)][:args.count]
+        for name in kept:
+            shutil.copytree(pathlib.Path(args.cases) / name, to / "cases" / name)
+    size = sum(p.stat().st_size for p in to.rglob("*") if p.is_file())
+    print(f"{to}: {size / 2**20:.1f} MiB")
+    return 0
+
+
+# ---- there -----------------------------------------------------------------------------------------
+
+TYPES = {"f16": "float16", "f32": "float32", "i64": "int64", "i32": "int32", "u8": "uint8", "i8": "int8", "bool": "bool"}
+
+
+def described(model, what, batch=1):
+    """What a bundle says of itself: lines "input  0: x f16[<=8,64]", as number, name, type and shape."""
+    told = subprocess.run([model, "--help"], capture_output=True, text=True).stdout
+    for number, name, dtype, dims in re.findall(rf"^{what} +(\d+): (\S+) (\w+)\[(.*?)\]", told, re.M):
+        yield int(number), name, TYPES[dtype], [int(d) if d.isdigit() else batch for d in dims.split(",") if d]
+
+
+def inputs_of(folder, model, rng, batch=1):
+    """Random ones, of a shape with this batch."""
+    import numpy as np
+    folder.mkdir(parents=True, exist_ok=True)
+    made = []
+    for number, _, dtype, shape in described(model, "input", batch):
+        count, few = int(np.prod(shape)), min(int(np.prod(shape)), 1 << 20)
+        block = rng.standard_normal(few) if dtype.startswith("f") else rng.integers(0, 2, few)
+        value = np.resize(block.astype(dtype), count).reshape(shape)
+        np.save(folder / f"input_{number}.npy", value)
+        made.append(value)
+    return made
+
+
+class Machine:
+    def __init__(self, args):
+        self.args, self.began = args, time.time()
+        self.work = pathlib.Path(args.work)
+        self.env = os.environ | {"LD_LIBRARY_PATH": f"{HERE / 'bin'}:{os.environ.get('LD_LIBRARY_PATH', '')}", "INGOT_CACHE": str(self.work / "cache")}
+        self.result, self.wrong = {"machine": device.machine()}, 0
+
+    def call(self, *command, **how):
+        return subprocess.run([str(c) for c in command], capture_output=True, text=True, env=self.env, **how)
+
+    def tell(self, name, good=True, **figures):
+        """A line of the table, and of the JSON."""
+        self.result[name] = figures
+        self.wrong += not good
+        print(f"{time.time() - self.began:6.1f} s  {name:24s} {'' if good else 'WRONG '}" + "  ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in figures.items()), flush=True)
+        pathlib.Path(self.args.out).write_text(json.dumps(self.result, indent=1) + "\n")
+
+    def build(self, folder, name, *more):
+        out = self.work / (folder.parent.name + "_" + name)
+        if (folder / "fill.json").exists():
+            device.fill(folder)
+        options = json.loads((folder / "options.json").read_text())
+        if self.args.no_build:
+            return name, (out / "model").exists(), "not built"
+        done = self.call(HERE / "bin" / "ingot", "compile", folder / "model.onnx", "-o", out, "--target", self.args.target, "-q", *options, *more)
+        if not done.returncode:
+            done = self.call("make", "-s", "-C", out)
+        return name, done.returncode == 0, done.stderr.strip()[-300:]
+
+    def program(self, name, of="models"):
+        return self.work / f"{of}_{name}" / "model"
+
+    def bench(self, name, data, seconds=0.2):
+        """ms of the GPU's work alone."""
+        where = [] if self.args.target.startswith("c:") else ["--on-device"]
+        done = self.call(self.program(name), "--bench", seconds, data, *where)
+        return json.loads(done.stdout.splitlines()[-1])["median_ms"] if done.returncode == 0 else float("nan")
+
+    def outputs(self, name, data, of="models"):
+        import numpy as np
+        out = self.work / f"out_{name}"
+        done = self.call(self.program(name, of), data, out)
+        return [np.load(p) for p in sorted(out.glob("*.npy"))] if done.returncode == 0 else done.stderr
+
+
+def of_range(got, want):
+    import numpy as np
+    want, got = (np.asarray(a, np.float64) for a in (want, got))
+    return float(np.abs(got - want).max() / np.abs(want).max()) if got.shape == want.shape else float("inf")
+
+
+def median(x):
+    return sorted(x)[len(x) // 2]
+
+
+def torch_ms(torch, f, repeat):
+    """A graph of it on a stream, ms a call."""
+    for _ in range(3):
+        f()
+    torch.cuda.synchronize()
+    g = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(g):
+        for _ in range(repeat):
+            f()
+    times = []
+    for _ in range(10):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        g.replay()
+        end.record()
+        torch.cuda.synchronize()
+        times.append(begin.elapsed_time(end) / repeat)
+    return median(times[2:])
+
+
+def products(m, torch, rng):
+    for folder in sorted((HERE / "models").glob("product_*")):
+        name, data = folder.name, m.work / f"in_{folder.name}"
+        x, w = inputs_of(data, m.program(name), rng)
+        ours, theirs, error = [], [], None
+        if torch:
+            a, b = (torch.from_numpy(v).cuda() for v in (x, w))
+            want = (a.double() @ b.double() if len(x) <= 4096 else a.float() @ b.float()).cpu().numpy()
+            error = of_range(m.outputs(name, data)[0], want)
+        for _ in range(3):
+            if torch:
+                theirs.append(torch_ms(torch, lambda: torch.matmul(a, b), max(2, int(2e12 / len(x) ** 3))))
+            ours.append(m.bench(name, data))
+        figures = {"ours_ms": median(ours), "flops": 2 * len(x) ** 3 / median(ours) * 1e3}
+        if torch:
+            figures |= {"torch_ms": median(theirs), "torch_by_ours": median(theirs) / median(ours), "error": error}
+        m.tell(name, good=error is None or error < 1e-2, **figures)
+        shutil.rmtree(data)
+
+
+def heads(m, torch, rng):
+    data = m.work / "in_attention"
+    q, k, v = inputs_of(data, m.program("attention"), rng)
+    n = json.loads((HERE / "sizes.json").read_text())["attention"]
+    ours, theirs, error = [], [], None
+    if torch:
+        a, b, c = (torch.from_numpy(t).cuda() for t in (q, k, v))
+
+        def chained():
+            h = a
+            for _ in range(n):
+                h = torch.nn.functional.scaled_dot_product_attention(h, b, c)
+            return h
+        error = of_range(m.outputs("attention", data)[0], chained().float().cpu().numpy())
+    for _ in range(3):
+        if torch:
+            theirs.append(torch_ms(torch, chained, 1) / n)
+        ours.append(m.bench("attention", data) / n)
+    figures = {"ours_us": median(ours) * 1e3}
+    if torch:
+        figures |= {"torch_us": median(theirs) * 1e3, "ours_by_torch": median(ours) / median(theirs), "error": error}
+    m.tell("attention", good=error is None or error < 2e-2, **figures)
+
+
+def read_rate(torch):
+    """Bytes a second that a kernel reads which does nothing else: Triton's, and torch's sum; the best."""
+    x = torch.ones(1 << 30, device="cuda", dtype=torch.float32)
+    times = [torch_ms(torch, lambda: x.sum(), 4)]
+    try:
+        import triton
+        import triton.language as tl
+        globals()["tl"] = tl
+
+        @triton.jit
+        def read(x, y, n: tl.constexpr, turns: tl.constexpr):
+            at = tl.program_id(0) * n * turns + tl.arange(0, n)
+            s = tl.zeros([n], tl.float32)
+            for i in range(turns):
+                s += tl.load(x + at + i * n)
+            tl.store(y + tl.program_id(0), tl.sum(s))
+        y = torch.empty(1 << 20, device="cuda")
+        for n, turns in ((4096, 8), (8192, 4), (4096, 32)):
+            times.append(torch_ms(torch, lambda: read[(x.numel() // (n * turns),)](x, y, n, turns, num_warps=8), 4))
+    except Exception as e:  # no Triton: torch's alone
+        print(f"triton: {e}")
+    return x.numel() * 4 / min(times) * 1e3
+
+
+def vector(m, torch, rng):
+    import numpy as np
+    data = m.work / "in_vector"
+    x, *w = inputs_of(data, m.program("vector"), rng)
+    want = w[0][:64].astype(np.float64) @ x.astype(np.float64)
+    error = of_range(m.outputs("vector", data)[0][:64], want)
+    ms = min(m.bench("vector", data, 0.4) for _ in range(2))
+    rate = sum(v.nbytes for v in w) / ms * 1e3
+    figures = {"ours_ms": ms / len(w), "bytes_a_second": rate, "error": error}
+    if torch:
+        figures["of_read_rate"] = rate / read_rate(torch)
+        a, b = torch.from_numpy(w[0]).cuda(), torch.from_numpy(x).cuda()
+        figures["torch_ms"] = torch_ms(torch, lambda: torch.mv(a, b), 4)
+    m.tell("vector", good=error < 1e-2, **figures)
+    shutil.rmtree(data)
+
+
+def launches(m, rng):
+    n, data = json.loads((HERE / "sizes.json").read_text())["launch"], m.work / "in_launch"
+    x, = inputs_of(data, m.program("launch"), rng)
+    right = bool((m.outputs("launch", data)[0] == x + n).all())
+    m.tell("launch", good=right, kernels=n, us_a_kernel=min(m.bench("launch", data) for _ in range(3)) / n * 1e3)
+
+
+def bounded(m, rng):
+    import numpy as np
+    for folder in sorted((HERE / "models").glob("bounded_*")):
+        name = folder.name.split("_", 1)[1]
+        data = {n: m.work / f"in_{name}_{n}" for n in (1, 3, 8)}
+        errors = []
+        for n in data:
+            inputs_of(data[n], m.program(f"fixed{n}_{name}"), rng, n)
+            want, got = m.outputs(f"fixed{n}_{name}", data[n]), m.outputs(folder.name, data[n])
+            errors.append(of_range(got[0], want[0]) if isinstance(got, list) and isinstance(want, list) else float("inf"))
+        ours = {k: [] for k in ("fixed", "bounded", "fixed8", "bounded8")}
+        for _ in range(3):
+            ours["fixed"].append(m.bench(f"fixed1_{name}", data[1]))
+            ours["bounded"].append(m.bench(folder.name, data[1]))
+            ours["fixed8"].append(m.bench(f"fixed8_{name}", data[8]))
+            ours["bounded8"].append(m.bench(folder.name, data[8]))
+        ms = {k: min(v) for k, v in ours.items()}
+        m.tell(folder.name, good=max(errors) < 1e-2, fixed_ms=ms["fixed"], bounded_ms=ms["bounded"], ratio=ms["bounded"] / ms["fixed"],
+               fixed8_ms=ms["fixed8"], bounded8_ms=ms["bounded8"], ratio8=ms["bounded8"] / ms["fixed8"], error=max(errors))
+
+
+def contexts(m):
+    import numpy as np
+    for folder in sorted((HERE / "models").glob("fixed1_*")):
+        bundle = m.work / f"models_{folder.name}"
+        program = CONTEXTS
+        for what, word in (("input", "IN"), ("output", "OUT")):
+            _, name, dtype, shape = next(described(bundle / "model", what))
+            program = program.replace(f"{word}_BYTES", str(np.prod(shape) * np.dtype(dtype).itemsize)).replace(f"{word}_NAME", name)
+        (bundle / "contexts.c").write_text(program)
+        sources = [p for p in bundle.glob("*.c") if p.name != "contexts.c"]
+        done = m.call("cc", "-O1", "-I", bundle, bundle / "contexts.c", *sources, "-o", bundle / "contexts", "-lm", "-ldl", "-lpthread")
+        if done.returncode == 0:
+            weights = sorted(bundle.glob("*.weights"))
+            done = m.call(bundle / "contexts", *weights)
+        m.tell(f"contexts_{folder.name[7:]}", good=done.returncode == 0, told=(done.stdout + done.stderr).strip()[-200:])
+
+
+def cases(m):
+    if not (HERE / "cases").is_dir():
+        return
+    out = m.work / "cases.json"
+    done = m.call(sys.executable, HERE / "onnx" / "run.py", "--ingot", HERE / "bin" / "ingot", "--target", m.args.target, "--jobs", min(12, os.cpu_count()), "--cflags", "-O1 -std=c99",
+                  "--json", out, HERE / "cases")
+    rows = json.loads(out.read_text()) if out.exists() else []
+    bad = [f"{r['name']}: {r['status']} {r['reason']}"[:160] for r in rows if r["status"] not in ("passed", "refused")]
+    m.tell("cases", good=bool(rows) and not bad, cases=len(rows), passed=sum(r["status"] == "passed" for r in rows), refused=sum(r["status"] == "refused" for r in rows), bad=bad or done.stderr[-200:])
+
+
+def sanitizer(m, rng, names):
+    tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
+    if not pathlib.Path(tool).exists():
+        m.tell("sanitizer", told="there is none")
+        return
+    found, clean = {}, 0
+
+    def look(job):
+        name, what = job
+        data = m.work / f"in_kind_{name}"
+        done = m.call(tool, "--tool", what, "--error-exitcode", 9, m.program(name, "kinds"), data, m.work / f"out_{name}_{what}", timeout=m.args.sanitize_seconds)
+        last = [line for line in done.stdout.splitlines() if "SUMMARY" in line] or done.stdout.splitlines()[-1:]
+        return name, what, done.returncode, " ".join(last + done.stderr.splitlines()[-1:])[-160:]
+
+    jobs = []
+    for name in names:
+        inputs_of(m.work / f"in_kind_{name}", m.program(name, "kinds"), rng)
+        jobs += [(name, "memcheck"), (name, "racecheck")]
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for job in [pool.submit(look, j) for j in jobs]:
+            try:
+                name, what, code, last = job.result()
+            except subprocess.TimeoutExpired as e:
+                name, what, code, last = pathlib.Path(e.cmd[5]).parent.name, e.cmd[2], -1, "no time left"
+            clean += code == 0
+            if code:
+                found[f"{name} {what}"] = last
+    m.tell("sanitizer", good=not [f for f in found.values() if "no time" not in f], bundles=len(names), clean=clean, of=len(jobs), found=found)
+
+
+# The bundles of a step, if not that of its name.
+NEEDS = {"products": "models/product_*", "bounded": "models/[bf]*_*", "contexts": "models/fixed1_*", "sanitizer": "kinds/*", "cases": "none"}
+
+
+def run(args):
+    import numpy as np
+    m, rng = Machine(args), np.random.default_rng(1)
+    try:
+        import torch
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch = torch if torch.cuda.is_available() else None
+    except ImportError:
+        torch = None
+    m.work.mkdir(parents=True, exist_ok=True)
+    steps = {"products": lambda: products(m, torch, rng), "attention": lambda: heads(m, torch, rng), "launch": lambda: launches(m, rng), "vector": lambda: vector(m, torch, rng),
+             "bounded": lambda: bounded(m, rng), "contexts": lambda: contexts(m), "cases": lambda: cases(m), "sanitizer": lambda: sanitizer(m, rng, built)}
+    wanted = args.steps.split(",") if args.steps else list(steps)
+    folders = sorted({f for step in wanted for f in HERE.glob(NEEDS.get(step, f"models/{step}"))})
+    built = []
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for folder, job in [(f, pool.submit(m.build, f, f.name)) for f in folders]:
+            name, good, why = job.result()
+            if folder.parent.name == "kinds" and good:
+                built.append(name)
+            if not good:
+                m.tell(f"build {name}", good=False, why=why)
+    m.tell("built", bundles=len(folders))
+    for name in wanted:
+        try:
+            steps[name]()
+        except Exception as e:  # the next step has figures of its own
+            m.tell(name, good=False, why=f"{type(e).__name__}: {e}"[-300:])
+    m.tell("all", seconds=time.time() - m.began, wrong=m.wrong)
+    return m.wrong != 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    p = verbs.add_parser("pack")
+    p.add_argument("dir")
+    p.add_argument("models", nargs="*", metavar="RESNET.onnx")
+    p.add_argument("--ingot", default="build/ingot")
+    p.add_argument("--cases", metavar="DIR", help="of tests/onnx/cases.py")
+    p.add_argument("--count", type=int, default=200, help="how many of them")
+    p.add_argument("--small", action="store_true", help="sizes for a look at the script itself")
+    p = verbs.add_parser("run")
+    p.add_argument("--out", default="bars.json")
+    p.add_argument("--work", default="/tmp/bars")
+    p.add_argument("--target", default="cuda:sm_90a")
+    p.add_argument("--no-build", action="store_true", help="what lies in --work is that of an earlier run")
+    p.add_argument("--steps", help="only these: products,attention,launch,vector,bounded,contexts,cases,sanitizer")
+    p.add_argument("--sanitize-seconds", type=float, default=60, help="that one look may take")
+    args = parser.parse_args()
+    return {"pack": pack, "run": run}[args.verb](args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
