@@ -60,7 +60,7 @@ else
     step onnx onnx --sample 200 --out build/onnx.md
 fi
 # What the kernels of a GPU's form do, statement by statement, but for the large networks (light/)
-few='--sample 300'
+few='--sample 400'
 [ -n "$all" ] && few=
 # shellcheck disable=SC2086
 step onnx-cuda onnx --interpret --target cuda:sm_90a --list $list --baseline $list --filter ^[nps] $few

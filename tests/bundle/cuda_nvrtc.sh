@@ -47,6 +47,10 @@ for name in $(grep -v '^#' "$here/cuda.txt"); do
     fi
 done
 "$ingot" compile "$(model node/test_add "$cases")" --target cuda:sm_90 -o "$work/cubin" >"$work/told" 2>&1 || fail "sm_90"
+"$ingot" compile "$(model node/test_add "$cases")" --target cuda:sm_80+sm_90a -o "$work/two" >"$work/told" 2>&1 || fail "sm_80+sm_90a"
+[ "$(grep -c "_kernels.cu, compiled for sm_" "$work/two/model_kernels.c")" = 2 ] || fail "not an image each for sm_80 and sm_90a"
+make -s -C "$work/two" CFLAGS="$flags" >"$work/told" 2>&1 || fail "two images"
+command -v clang >/dev/null && { make -s -C "$work/two" clean && make -s -C "$work/two" CC=clang CFLAGS="$flags" >"$work/told" 2>&1 || fail "two images, by clang"; }
 "$ingot" compile "$(model node/test_add "$cases")" --target cuda:sm_1 -o "$work/none" >"$work/told" 2>&1 && fail "sm_1 was accepted"
 
 # a product by warpgroups, whose operands boxes bring: the kernel, and the host code that makes the maps
