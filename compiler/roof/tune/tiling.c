@@ -64,7 +64,7 @@ static bool apply_order(Nest *n, const Tiling *t)
     return same || named < 2 || !opt_apply(n, &o);
 }
 
-/* PREFETCH comes before STAGE; what these loops make impossible is left out. */
+/* PREFETCH and PARTIAL come before STAGE; what these loops make impossible is left out. */
 static void apply_placed(Nest *n, const Tiling *t)
 {
     for (int stage = 0; stage < 2; stage++)
@@ -333,6 +333,33 @@ static void change_places(Change *c)
             }
 }
 
+/* A loop over terms outside of one over results, by so many terms at a time; or by others. */
+static void add_partials(Change *c)
+{
+    static const int64_t rows[] = {4, 8, 16, 0};
+    const Tiling *t = c->from;
+    for (const int64_t *n = rows; *n; n++) {
+        for (int i = 0; i < t->nplaced; i++)
+            if (t->placed[i].kind == OPT_PARTIAL && t->placed[i].arg != *n) {
+                Tiling other = *t;
+                other.placed[i].arg = (int)*n;
+                add_tiling(c, &other);
+            }
+        for (int from = 1; from < t->norder && !t->nplaced; from++)
+            for (int to = 0; to < from && c->base->k->axes[t->order[from].root].reduced; to++) {
+                Tiling more = *t;
+                if (c->base->k->axes[t->order[to].root].reduced)
+                    break;
+                more.ordered = true;
+                memmove(more.order + to + 1, more.order + to,
+                        (size_t)(from - to) * sizeof *more.order);
+                more.order[to] = t->order[from];
+                more.placed[more.nplaced++] = (Placed){OPT_PARTIAL, t->order[from], (int)*n};
+                add_tiling(c, &more);
+            }
+    }
+}
+
 int tiling_neighbours(Arena *a, const Nest *base, const Tiling *from, Tiling **out)
 {
     Change c = {.a = a, .base = base, .from = from};
@@ -342,6 +369,7 @@ int tiling_neighbours(Arena *a, const Nest *base, const Tiling *from, Tiling **o
     move_lanes(&c);
     change_order(&c);
     change_places(&c);
+    add_partials(&c);
     *out = c.out;
     return c.n;
 }

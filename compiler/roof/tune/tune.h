@@ -25,7 +25,7 @@ typedef struct {
     LoopRef loop;
     int64_t amount;
 } Cut;
-/* STAGE or PREFETCH of an argument, at a loop. */
+/* STAGE or PREFETCH of an argument, at a loop; PARTIAL of so many terms of one. */
 typedef struct {
     OptKind kind;
     LoopRef loop;
