@@ -62,7 +62,8 @@ static Node *wanted_lanes(const Step *s, const View *v)
             bool weight = false, good = true;
             for (int j = 0; j < v->nstore; j++) {
                 Move store = access_move(c, v->store[j], r);
-                good &= store.kind == MOVE_AXIS && store.stride == 1;
+                good &= (store.kind == MOVE_AXIS && store.stride == 1) ||
+                        interleaved(s->kernel, v->store[j], r);
             }
             for (int j = 0; j < v->nfactor; j++) {
                 Move m = access_move(c, v->factor[j], r);
@@ -112,6 +113,17 @@ static bool has_unit(const View *v, const Target *t)
     return false;
 }
 
+#define DEPTHWISE 0.25 /* of the weight of others' votes */
+
+/* A depthwise convolution: nothing that it reads is read again by another lane, and lanes along a row are nearly as good. */
+static bool each_by_itself(const View *v, const Node *lanes)
+{
+    bool all = v->nfactor > 1;
+    for (int j = 0; j < v->nfactor; j++)
+        all &= depends_on(v->factor[j], lanes);
+    return all;
+}
+
 static void vote_contractions(Layouts *x, const Target *t)
 {
     for (int i = 0; i < x->n; i++) {
@@ -121,6 +133,8 @@ static void vote_contractions(Layouts *x, const Target *t)
         if (!lanes || (t->gpu && !has_unit(&v, t)))
             continue;
         double flops = (double)s->kernel->flops;
+        if (each_by_itself(&v, lanes))
+            flops *= DEPTHWISE;
         for (int j = 0; j < v.nstore; j++)
             vote(x, s, v.store[j], lanes, flops);
         for (int j = 0; j < v.nload; j++)
