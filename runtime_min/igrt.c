@@ -150,27 +150,32 @@ uint64_t igrt_fp_flush(void)
     return mode;
 }
 
+/* Some parts at a time: what is read again for each part (weights, inside of which rows are cut) is read once for all of them. */
+enum { TASKS = 4 }; /* of a thread: so much of its share can be done by others */
+
 typedef struct Parts {
     igrt_parts_fn run;
     const void *arg;
+    int64_t n, tasks;
     uint64_t fp_mode;
 } Parts;
 
-static void one_part(void *task, int64_t i, int worker)
+static void run_parts(void *task, int64_t i, int worker)
 {
     const Parts *parts = task;
     const uint64_t before = igrt_fp_mode();
     (void)worker;
     igrt_fp_restore(parts->fp_mode);
-    parts->run(parts->arg, i, i + 1);
+    parts->run(parts->arg, i * parts->n / parts->tasks, (i + 1) * parts->n / parts->tasks);
     igrt_fp_restore(before);
 }
 
 void igrt_parallel(const igrt_config *config, igrt_parts_fn run, const void *arg, int64_t n)
 {
-    Parts parts = {run, arg, igrt_fp_mode()};
+    const int64_t most = (int64_t)TASKS * config->threads;
+    Parts parts = {run, arg, n, n < most ? n : most, igrt_fp_mode()};
     if (config->parallel_for && config->threads > 1 && n > 1)
-        config->parallel_for(config->parallel_user, one_part, &parts, n);
+        config->parallel_for(config->parallel_user, run_parts, &parts, parts.tasks);
     else
         run(arg, 0, n);
 }

@@ -276,7 +276,7 @@ igrt_status igrt_memory_check(const igrt_config *config, const size_t *bytes, in
 /* Is the GPU of this number and UUID what igrt_config.gpu asks for? */
 int igrt_is_device(const char *which, int number, const unsigned char uuid[16]);
 
-/* Does n parts: one by one through config.parallel_for if there is one, threads > 1 and n > 1, else all at once in
+/* Does n parts: some at a time through config.parallel_for if there is one, threads > 1 and n > 1, else all at once in
  * the calling thread, whose floating-point mode every part has. */
 void igrt_parallel(const igrt_config *config, igrt_parts_fn run, const void *arg, int64_t n);
 

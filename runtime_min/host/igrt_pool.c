@@ -2,10 +2,18 @@
  * igrt_pool.c - a fixed pool of workers. Each has a share of consecutive tasks, so that it meets again in its cache what it
  * wrote in the round before; who is through with his own takes from the others'.
  *
- * A round is announced by incrementing `round`. Idle workers spin for some microseconds, because
- * the next step of a model usually follows at once, and then sleep on a condition. A round is over when all tasks are taken
- * and nobody is inside: a worker that wakes late finds it closed and is not waited for. The counters are
- * accessed by the __atomic builtins of gcc and clang (C99 has no atomics).
+ * A round costs what lines of the cache take from core to core, so each thread looks at as few as can be, and no line is written by all:
+ *
+ *     caller      share 1: task, arg, open        worker 1 waits for open of its own share, and for nothing else
+ *                 share 2: task, arg, open        worker 2 ...
+ *                 its own share; what is left of the others'
+ *     worker k    its own share; done += tasks; what is left of the others'; done += tasks
+ *     caller      waits until all `done` together are the tasks that were asked for
+ *
+ * `open` is the next task and the end of the share in one word, and a task is taken by adding one to it: who takes a task knows that its
+ * round is on, and so may read `task` and `arg`, however late it comes. A worker that wakes when all tasks are taken is not waited for.
+ * Idle workers spin for some microseconds, because the next step of a model usually follows at once, and then sleep on a
+ * condition. The counters are accessed by the __atomic builtins of gcc and clang (C99 has no atomics).
  */
 #if !defined(_POSIX_C_SOURCE)
 #define _POSIX_C_SOURCE 200809L
@@ -28,60 +36,79 @@ static void relax(void)
 #endif
 }
 
-static void take_tasks(igrt_pool *pool, int worker)
+static int has_tasks(uint64_t open)
 {
-    for (int k = 0; k < pool->threads; k++) {
-        igrt_pool_worker *share = &pool->worker[(worker + k) % pool->threads];
-        for (;;) {
-            const int64_t i = __atomic_fetch_add(&share->next, 1, __ATOMIC_RELAXED);
-            if (i >= share->end)
-                break;
-            if (pool->watch)
-                pool->watch(pool->watch_user, i, worker, 0);
-            pool->task(pool->arg, i, worker);
-            if (pool->watch)
-                pool->watch(pool->watch_user, i, worker, 1);
-        }
-    }
+    return (uint32_t)open < open >> 32;
 }
 
-/* Waits for another round than the one before; gives it. */
-static unsigned await_round(igrt_pool *pool, unsigned before)
+/* Runs what is left of a share. */
+static void work_on(igrt_pool_worker *me, igrt_pool_worker *share)
 {
-    unsigned round;
-    for (int spin = 0; spin < SPINS; spin++) {
-        round = __atomic_load_n(&pool->round, __ATOMIC_ACQUIRE);
-        if (round != before)
-            return round;
-        relax(); /* and no yield: beside other programs it would miss the rounds that follow */
+    const igrt_pool *pool = me->pool;
+    uint64_t done = 0;
+    while (has_tasks(__atomic_load_n(&share->open, __ATOMIC_RELAXED))) {
+        const uint64_t open = __atomic_fetch_add(&share->open, 1, __ATOMIC_ACQUIRE);
+        if (!has_tasks(open))
+            break;
+        const int64_t i = share->first + (uint32_t)open;
+        if (pool->watch)
+            pool->watch(pool->watch_user, i, me->index, 0);
+        share->task(share->arg, i, me->index);
+        if (pool->watch)
+            pool->watch(pool->watch_user, i, me->index, 1);
+        done++;
     }
-    pthread_mutex_lock(&pool->lock);
-    __atomic_fetch_add(&pool->sleepers, 1, __ATOMIC_SEQ_CST);
-    while ((round = __atomic_load_n(&pool->round, __ATOMIC_SEQ_CST)) == before)
-        pthread_cond_wait(&pool->wake, &pool->lock);
-    __atomic_fetch_sub(&pool->sleepers, 1, __ATOMIC_SEQ_CST);
-    pthread_mutex_unlock(&pool->lock);
-    return round;
+    if (done) /* nobody else writes it */
+        __atomic_store_n(&me->done, me->done + done, __ATOMIC_RELEASE);
+}
+
+static void take_tasks(igrt_pool_worker *me)
+{
+    igrt_pool *pool = me->pool;
+    for (int k = 0; k < pool->threads; k++)
+        work_on(me, &pool->worker[(me->index + k) % pool->threads]);
+}
+
+/* Whether there is something for it to look at: tasks, or the end. */
+static int is_called(const igrt_pool_worker *me)
+{
+    return has_tasks(__atomic_load_n(&me->open, __ATOMIC_SEQ_CST)) ||
+           __atomic_load_n(&me->pool->stop, __ATOMIC_SEQ_CST);
+}
+
+/* Who has slept spins again, even if others have done its share meanwhile: it is to be awake when the next round comes. */
+static void await_tasks(igrt_pool_worker *me)
+{
+    igrt_pool *pool = me->pool;
+    for (int spin = 0; !is_called(me); spin++) {
+        relax(); /* and no yield: beside other programs it would miss the rounds that follow */
+        if (spin < SPINS)
+            continue;
+        pthread_mutex_lock(&pool->lock);
+        __atomic_fetch_add(&pool->sleepers, 1, __ATOMIC_SEQ_CST);
+        if (!is_called(me))
+            pthread_cond_wait(&pool->wake, &pool->lock);
+        __atomic_fetch_sub(&pool->sleepers, 1, __ATOMIC_SEQ_CST);
+        pthread_mutex_unlock(&pool->lock);
+        spin = 0;
+    }
 }
 
 static void *worker_main(void *arg)
 {
-    const igrt_pool_worker *worker = arg;
-    igrt_pool *pool = worker->pool;
-    for (unsigned round = 0;;) {
-        round = await_round(pool, round);
-        if (__atomic_load_n(&pool->stop, __ATOMIC_ACQUIRE))
+    igrt_pool_worker *me = arg;
+    for (;;) {
+        await_tasks(me);
+        if (__atomic_load_n(&me->pool->stop, __ATOMIC_ACQUIRE))
             return NULL;
-        __atomic_fetch_add(&pool->inside, 1, __ATOMIC_SEQ_CST);
-        if (__atomic_load_n(&pool->open, __ATOMIC_SEQ_CST))
-            take_tasks(pool, worker->index);
-        __atomic_fetch_sub(&pool->inside, 1, __ATOMIC_RELEASE);
+        take_tasks(me);
     }
 }
 
-static void announce(igrt_pool *pool)
+/* After what is_called() looks at has been written. */
+static void wake_sleepers(igrt_pool *pool)
 {
-    __atomic_fetch_add(&pool->round, 1, __ATOMIC_SEQ_CST);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (__atomic_load_n(&pool->sleepers, __ATOMIC_SEQ_CST) == 0)
         return;
     pthread_mutex_lock(&pool->lock);
@@ -95,9 +122,7 @@ int igrt_pool_start(igrt_pool *pool, int threads)
     pool->watch = NULL;
     pool->stop = 0;
     pool->sleepers = 0;
-    pool->open = 0;
-    pool->inside = 0;
-    pool->round = 0;
+    pool->asked = 0;
     if (threads > IGRT_POOL_MAX)
         threads = IGRT_POOL_MAX;
     if (threads < 2)
@@ -108,14 +133,17 @@ int igrt_pool_start(igrt_pool *pool, int threads)
         pthread_mutex_destroy(&pool->lock);
         return 1;
     }
-    int started = 1;
-    for (; started < threads; started++) {
-        igrt_pool_worker *worker = &pool->worker[started];
+    for (int k = 0; k < threads; k++) {
+        igrt_pool_worker *worker = &pool->worker[k];
         worker->pool = pool;
-        worker->index = started;
-        if (pthread_create(&worker->thread, NULL, worker_main, worker))
-            break;
+        worker->index = k;
+        worker->open = 0;
+        worker->done = 0;
     }
+    int started = 1;
+    while (started < threads && !pthread_create(&pool->worker[started].thread, NULL, worker_main,
+                                                &pool->worker[started]))
+        started++;
     if (started == 1) {
         pthread_cond_destroy(&pool->wake);
         pthread_mutex_destroy(&pool->lock);
@@ -124,25 +152,33 @@ int igrt_pool_start(igrt_pool *pool, int threads)
     return started;
 }
 
-void igrt_pool_for(void *user, igrt_task_fn task, void *arg, int64_t n)
+static uint64_t tasks_done(const igrt_pool *pool)
 {
-    igrt_pool *pool = user;
-    if (pool->threads < 2) {
-        for (int64_t i = 0; i < n; i++)
-            task(arg, i, 0);
-        return;
+    uint64_t done = 0;
+    for (int k = 0; k < pool->threads; k++)
+        done += __atomic_load_n(&pool->worker[k].done, __ATOMIC_ACQUIRE);
+    return done;
+}
+
+/* Tasks first .. first + n - 1; shares of n / threads, rounded up or down, of which the caller's is never empty. */
+static void do_round(igrt_pool *pool, igrt_task_fn task, void *arg, int64_t first, int64_t n)
+{
+    const int threads = pool->threads;
+    pool->asked += (uint64_t)n;
+    for (int k = 0; k < threads; k++) {
+        igrt_pool_worker *share = &pool->worker[k];
+        const int64_t begin = (n * k + threads - 1) / threads;
+        const int64_t end = (n * (k + 1) + threads - 1) / threads;
+        if (begin == end) /* its thread sleeps on */
+            continue;
+        share->first = first;
+        share->task = task;
+        share->arg = arg;
+        __atomic_store_n(&share->open, (uint64_t)end << 32 | (uint64_t)begin, __ATOMIC_RELEASE);
     }
-    pool->task = task;
-    pool->arg = arg;
-    for (int k = 0; k < pool->threads; k++) {
-        pool->worker[k].next = n * k / pool->threads;
-        pool->worker[k].end = n * (k + 1) / pool->threads;
-    }
-    __atomic_store_n(&pool->open, 1, __ATOMIC_SEQ_CST);
-    announce(pool);
-    take_tasks(pool, 0);
-    __atomic_store_n(&pool->open, 0, __ATOMIC_SEQ_CST);
-    for (int spin = 1; __atomic_load_n(&pool->inside, __ATOMIC_SEQ_CST); spin = (spin + 1) % 64) {
+    wake_sleepers(pool);
+    take_tasks(&pool->worker[0]);
+    for (int spin = 1; tasks_done(pool) != pool->asked; spin = (spin + 1) % 64) {
         if (spin)
             relax();
         else
@@ -150,12 +186,23 @@ void igrt_pool_for(void *user, igrt_task_fn task, void *arg, int64_t n)
     }
 }
 
+enum { ROUND_TASKS = 1 << 30 }; /* that a share can count */
+
+void igrt_pool_for(void *user, igrt_task_fn task, void *arg, int64_t n)
+{
+    igrt_pool *pool = user;
+    for (int64_t i = 0; i < n && pool->threads < 2; i++)
+        task(arg, i, 0);
+    for (int64_t first = 0; first < n && pool->threads >= 2; first += ROUND_TASKS)
+        do_round(pool, task, arg, first, n - first < ROUND_TASKS ? n - first : ROUND_TASKS);
+}
+
 void igrt_pool_stop(igrt_pool *pool)
 {
     if (pool->threads < 2)
         return;
-    __atomic_store_n(&pool->stop, 1, __ATOMIC_RELEASE);
-    announce(pool);
+    __atomic_store_n(&pool->stop, 1, __ATOMIC_SEQ_CST);
+    wake_sleepers(pool);
     for (int k = 1; k < pool->threads; k++)
         pthread_join(pool->worker[k].thread, NULL);
     pthread_cond_destroy(&pool->wake);

@@ -33,29 +33,34 @@ typedef struct igrt_pool igrt_pool;
 /* Task i begins (end is 0) or has ended (1). */
 typedef void (*igrt_watch_fn)(void *user, int64_t i, int worker, int end);
 
+/* What one thread writes while others read it lies two lines of the cache away from everything else: one is fetched with its neighbour. */
+#define IGRT_POOL_APART 128
+
+/* A thread, and its share of a round: tasks of consecutive numbers, from `first` on. */
 typedef struct igrt_pool_worker {
     igrt_pool *pool;
     int index;
-    int64_t next, end; /* the tasks of its share that nobody has taken yet */
-    char apart[64];    /* shares are counted on different cache lines */
 #if IGRT_POOL_PTHREADS
     pthread_t thread;
 #endif
+    char apart[IGRT_POOL_APART];
+    uint64_t open; /* what nobody has taken yet: the next task, and above 32 bits the end */
+    int64_t first;
+    igrt_task_fn task;
+    void *arg;
+    char done_apart[IGRT_POOL_APART];
+    uint64_t done; /* tasks that this thread has done since the pool started */
 } igrt_pool_worker;
 
 struct igrt_pool {
     int threads; /* the caller of igrt_pool_for included */
     int stop;
     int sleepers; /* workers that wait on the condition */
-    int open;     /* a round is on */
-    int inside;   /* workers that may be running its tasks */
-    unsigned round;
-    igrt_task_fn task;
-    void *arg;
     igrt_watch_fn
         watch; /* called around every task, in its thread; NULL: none. To be set between rounds */
     void *watch_user;
     igrt_pool_worker worker[IGRT_POOL_MAX];
+    uint64_t asked; /* tasks of all rounds up to this one; apart from what workers read */
 #if IGRT_POOL_PTHREADS
     pthread_mutex_t lock;
     pthread_cond_t wake;

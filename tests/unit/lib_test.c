@@ -423,7 +423,9 @@ static void parallel(void **state)
     igrt_pool_stop(&pool);
     for (int i = 0; i < 1000; i++)
         assert_int_equal(hits[i], i == 0 ? 500 : 500 - (i + 1) / 2);
-    assert_int_equal(calls, 500 * 500);
+    assert_int_equal(c.threads,
+                     4); /* each round four tasks of a thread at most: 1, 3, 5 .. 15, and then 16 */
+    assert_int_equal(calls, 8 * 8 + (500 - 8) * 16);
 
     int64_t n = 0;
     c.parallel_for = backwards;
@@ -436,6 +438,28 @@ static void parallel(void **state)
     assert_int_equal(calls, 8);
 }
 
+static void hit(void *arg, int64_t i, int worker)
+{
+    assert_in_range(worker, 0, *(int *)arg - 1);
+    hits[i]++;
+}
+
+/* Fewer tasks than threads, as many, and more: each is done once. */
+static void pool_tasks(void **state)
+{
+    (void)state;
+    static igrt_pool pool;
+    for (int threads = 1; threads <= 7; threads++) {
+        int started = igrt_pool_start(&pool, threads);
+        memset(hits, 0, sizeof hits);
+        for (int64_t n = 0; n < 100; n++)
+            igrt_pool_for(&pool, hit, &started, n);
+        igrt_pool_stop(&pool);
+        for (int i = 0; i < 100; i++)
+            assert_int_equal(hits[i], 99 - i);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -443,7 +467,7 @@ int main(void)
         cmocka_unit_test(topk),        cmocka_unit_test(topk_types), cmocka_unit_test(unique_flat),
         cmocka_unit_test(unique_axis), cmocka_unit_test(nms),        cmocka_unit_test(det),
         cmocka_unit_test(checksum),    cmocka_unit_test(config),     cmocka_unit_test(memories),
-        cmocka_unit_test(parallel),
+        cmocka_unit_test(parallel),    cmocka_unit_test(pool_tasks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
