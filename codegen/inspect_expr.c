@@ -268,7 +268,7 @@ static void put_nest(Printer *p, const Tile *t)
 {
     int depth = 0;
     if (t->parts)
-        sb_printf(p->sb, "threads: %d parts of the first %s\n", t->parts,
+        sb_printf(p->sb, "threads: %d parts of the %s %s\n", t->parts, t->uncut ? "inner" : "first",
                   t->fused > 1 ? "loops, taken as one" : "loop");
     for (int i = 0; i < t->naxis; i++)
         put_loop(p, &t->axis[i], depth++, "for");

@@ -164,12 +164,12 @@ static void fused_axes(Render *r, bool narrow, int depth)
 {
     const Tile *t = r->l.tile;
     for (int i = 0; i < t->fused; i++) {
-        Node *inner = r->l.inner[i];
+        Node *inner = r->l.inner[i], *range = t->axis[t->uncut + i].range;
         if (!r->l.counted[i])
             continue;
         render_indent(r, depth);
         sb_printf(r->sb, "const %s ", render_type(r, INGOT_INDEX));
-        render_range(r, t->axis[i].range);
+        render_range(r, range);
         put(r, narrow ? " = (int)(at" : " = at");
         if (!idx_is(inner, 1)) {
             put(r, " / ");
@@ -177,7 +177,7 @@ static void fused_axes(Render *r, bool narrow, int depth)
         }
         if (i) {
             put(r, " % ");
-            render_expr(r, t->axis[i].range->src[0]);
+            render_expr(r, range->src[0]);
         }
         put(r, narrow ? ");\n" : ";\n");
     }
@@ -195,7 +195,7 @@ static void parts(Render *r, int depth)
     bool narrow = extent->hi > INT32_MAX && !r->l.wide; /* the axes are of 32 bits nevertheless */
     const char *type = narrow ? "int64_t" : render_type(r, INGOT_INDEX), *name = "at";
     if (t->fused == 1)
-        name = map_get(&r->names, (uint64_t)t->axis[0].range->id + 1);
+        name = map_get(&r->names, (uint64_t)t->axis[t->uncut].range->id + 1);
     sb_printf(r->sb, "for (%s %s = (%s)(", type, name, type);
     part_edge(r, r->each_part ? "part" : "begin", extent);
     sb_printf(r->sb, "); %s < ", name);
@@ -603,7 +603,8 @@ static void aligned(Render *r, const Kernel *k)
 /* Does the remainder read what the whole blocks do, in one outermost loop over the same? */
 static bool goes_beside(const Tile *main, const Tile *rest)
 {
-    return main->fused && rest->fused && !strcmp(main->axis[0].name, rest->axis[0].name) &&
+    return main->fused && rest->fused && !main->uncut && !rest->uncut &&
+           !strcmp(main->axis[0].name, rest->axis[0].name) &&
            main->axis[0].range->src[0] == rest->axis[0].range->src[0];
 }
 

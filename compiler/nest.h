@@ -90,6 +90,7 @@ typedef struct {
     int sharing;              /* of these, how many have parts of the same sums; 0: none */
     int cluster;              /* BIND: the axis of terms that groups of a cluster share, or -1 */
     int thread;               /* the innermost axis of those that threads share, or -1 */
+    int thread_from;          /* the outermost of them, or -1: that of all loops */
     int parts;                /* that they are cut into, 0: none */
     int64_t copies;           /* of a store and of a reduce's terms */
     Kernel *joined;           /* of what kernel_lower() makes: a kernel of its own, or NULL */
@@ -172,9 +173,9 @@ typedef struct {
     int ntail;
     bool tail_beside;
     TileAxis tail; /* range NULL: one element, no loop */
-    /* THREAD: the first `fused` axes are one loop, of which parts begin..end of `parts` are run; without any the last
-     * part runs all.  parts 0: no THREAD. */
-    int fused, parts;
+    /* THREAD: `fused` axes, inside of the first `uncut` ones, are one loop, of which parts begin..end of `parts` are run; without
+     * any the last part runs all.  parts 0: no THREAD. */
+    int uncut, fused, parts;
     Node *
         prefetch; /* PREFETCH: the RANGE whose next iteration's part of this argument is asked for, or NULL */
     int prefetched;

@@ -116,20 +116,21 @@ static void parts(Build *q)
     code_add_from(q, DO_LAST, end, extent)->arg = t->parts;
     open_loop(q, NULL, at, end);
     if (t->fused == 1) {
-        open_counter(q, t->axis[0].range, t->axis[0].name, at.at);
+        open_counter(q, t->axis[t->uncut].range, t->axis[t->uncut].name, at.at);
         return;
     }
     for (int i = 0; i < t->fused; i++) {
+        const TileAxis *fused = &t->axis[t->uncut + i];
         if (!q->l->counted[i])
             continue;
         Operand x = code_room(q, INGOT_INDEX, 1), inner = code_value(q, q->l->inner[i]),
                 axis = {-1, 1, 0};
         if (i)
-            axis = code_value(q, t->axis[i].range->src[0]);
+            axis = code_value(q, fused->range->src[0]);
         Do *d = code_add_from(q, DO_AXIS, x, at);
         d->in[1] = inner.at;
         d->in[2] = axis.at;
-        open_counter(q, t->axis[i].range, t->axis[i].name, x.at);
+        open_counter(q, fused->range, fused->name, x.at);
     }
 }
 
@@ -157,7 +158,7 @@ static void end(Build *q, Node *node)
     q->c->code[b.outside].to = q->c->n;
     close_counter(q, node);
     for (int i = 0; !node && i < t->fused; i++)
-        close_counter(q, t->axis[i].range);
+        close_counter(q, t->axis[t->uncut + i].range);
     q->open = b.open;
     for (; q->nseen > b.nseen; q->nseen--)
         q->at[q->seen[q->nseen - 1]] = -1;

@@ -460,7 +460,7 @@ static void fuse_extents(Linear *l, Context *c)
     l->inner = NEWN(l->arena, Node *, tile->fused + 1);
     for (int i = tile->fused; i-- > 0;) {
         l->inner[i] = l->fused;
-        l->fused = idx_mul(c, tile->axis[i].range->src[0], l->fused);
+        l->fused = idx_mul(c, tile->axis[tile->uncut + i].range->src[0], l->fused);
     }
 }
 
@@ -561,6 +561,7 @@ static void find_tables(Lin *q, int nstate, Node *const *state)
 static void emit_tile(Lin *q)
 {
     const Tile *tile = q->l->tile;
+    const int last = tile->uncut + tile->fused - 1; /* of the axes that have one loop */
     uint64_t open = 0;
     int depth = 0;
     for (int i = tile->naxis; i-- > 0;)
@@ -569,28 +570,30 @@ static void emit_tile(Lin *q)
     if (tile->parts && !tile->fused)
         lin_add(q, STMT_PARTS, NULL, depth++);
     emit_nodes(q, open, 0, NULL, depth);
-    if (tile->fused)
-        lin_add(q, STMT_PARTS, NULL, depth++);
     for (int i = 0; i < tile->naxis; i++) {
+        const bool fused = i >= tile->uncut && i <= last;
+        if (fused && i == tile->uncut)
+            lin_add(q, STMT_PARTS, NULL, depth++);
         open |= lin_bit(tile->axis[i].range);
         for (int j = 0; j < q->n && tile->axis[i].scanned; j++)
             if (q->order[j]->op == OP_SCAN)
                 lin_add(q, STMT_ACC, q->order[j], depth);
-        if (i >= tile->fused && !is_item(q->l, &tile->axis[i]))
+        if (!fused && !is_item(q->l, &tile->axis[i]))
             lin_add(q, STMT_LOOP, tile->axis[i].range, depth++);
-        if (i >= tile->fused - 1)
+        if (!fused || i == last)
             emit_nodes(q, open, 0, NULL, depth);
     }
     if (tile->ntail && !tile->tail_beside)
         emit_tail(q, open, depth);
-    for (int i = tile->naxis; i-- > tile->fused;) {
-        if (!is_item(q->l, &tile->axis[i]))
-            lin_add(q, STMT_END, tile->axis[i].range, --depth);
+    for (int i = tile->naxis; i-- > 0;) {
+        const bool fused = i >= tile->uncut && i <= last;
+        if (fused ? i == tile->uncut : !is_item(q->l, &tile->axis[i]))
+            lin_add(q, STMT_END, fused ? NULL : tile->axis[i].range, --depth);
         open &= ~lin_bit(tile->axis[i].range);
         if (tile->ntail && tile->tail_beside && i == tile->naxis - 1)
             emit_tail(q, open, depth);
     }
-    if (tile->parts)
+    if (tile->parts && !tile->fused)
         lin_add(q, STMT_END, NULL, --depth);
 }
 
@@ -601,7 +604,7 @@ static void tell_nodes(const Lin *q)
     const Tile *tile = l->tile;
     l->counted = NEWN(l->arena, bool, tile->fused + 1);
     for (int i = 0; i < tile->fused; i++) {
-        int p = lin_position(q, tile->axis[i].range);
+        int p = lin_position(q, tile->axis[tile->uncut + i].range);
         l->counted[i] = p >= 0 && q->uses[p] > 0;
     }
     l->nknown = q->c->nnode;

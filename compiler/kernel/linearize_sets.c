@@ -84,8 +84,9 @@ void lin_find_unused(Lin *q)
     const Tile *tile = q->l->tile;
     for (int i = q->nstore; i < q->nroot; i++)
         q->uses[lin_position(q, q->root[i])]++;
-    if (tile->fused > 1 && lin_position(q, tile->axis[0].range) >= 0)
-        q->uses[lin_position(q, tile->axis[0].range->src[0])]--;
+    Node *outermost = tile->fused > 1 ? tile->axis[tile->uncut].range : NULL;
+    if (outermost && lin_position(q, outermost) >= 0)
+        q->uses[lin_position(q, outermost->src[0])]--;
     for (int i = q->n; i-- > 0;) {
         Node *t = q->order[i];
         if (q->uses[i] || t->op == OP_STORE)
@@ -105,12 +106,13 @@ static uint64_t place(const Lin *q, uint64_t set)
     if (q->l->tile->tail.range && set & lin_bit(q->l->tile->tail.range))
         return lin_bit(q->l->tile->tail.range);
     uint64_t level = 0;
-    int fused = q->l->tile->fused; /* these open together */
+    const int uncut = q->l->tile->uncut,
+              cut = uncut + q->l->tile->fused; /* the axes between them open together */
     const bool bound =
         q->l->tile->box; /* sums fill the registers: what is made of one is written in its store */
     for (int i = 0; i < q->l->tile->naxis; i++)
         if (set & lin_bit(q->l->tile->axis[i].range) && !(bound && q->l->tile->axis[i].bound))
-            level = lin_bit(q->l->tile->axis[i < fused ? fused - 1 : i].range);
+            level = lin_bit(q->l->tile->axis[i >= uncut && i < cut ? cut - 1 : i].range);
     return level;
 }
 

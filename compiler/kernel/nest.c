@@ -44,6 +44,7 @@ static Nest *nest_begin(Kernel *k, const Target *t, bool own)
                 .target = t,
                 .row = -1,
                 .thread = -1,
+                .thread_from = -1,
                 .prefetch = -1,
                 .cluster = -1,
                 .copies = 1};

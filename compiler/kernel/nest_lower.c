@@ -323,26 +323,41 @@ static int axis_of_loop(const Lower *q, const Piece *p, int loop)
     BUG("a loop without an axis");
 }
 
-/* The loops of the first loop nest down to the one that is named are cut; in those of remainders, those of them that are left.
- * What clears a halo has no such loop: it is cut in its outermost one. */
+/* Is a loop one of loops from .. end - 1 of the first loop nest? */
+static bool is_among(const Lower *q, const Piece *p, int loop, int from, int end)
+{
+    bool among = false;
+    for (int i = from; i < end; i++)
+        among |= same_loop(q->nest, axis_of_loop(q, &q->piece[0], i), axis_of_loop(q, p, loop));
+    return among;
+}
+
+/* The loops of the first loop nest from the first to the last one that are named are cut; in those of remainders, those of them that are
+ * left. What clears a halo has no such loop: it is cut in its outermost one. */
 static void share_among_threads(Lower *q)
 {
     const Piece *first = &q->piece[0];
-    int n = 0;
-    for (int i = 0; i < first->t.naxis && !n; i++)
-        n = axis_of_loop(q, first, i) == q->nest->thread ? i + 1 : 0;
-    n += n == 0 && first->t.naxis > 0;
+    int from = 0, end = 0;
+    for (int i = 0; i < first->t.naxis && !end; i++) {
+        const int axis = axis_of_loop(q, first, i);
+        from = axis == q->nest->thread_from ? i : from;
+        end = axis == q->nest->thread ? i + 1 : 0;
+    }
+    if (!end) {
+        from = 0;
+        end = first->t.naxis > 0;
+    }
     for (int i = 0; i < q->n; i++) {
-        Piece *p = &q->piece[i];
-        bool among = true;
-        p->t.parts = q->nest->parts;
-        while (among && p->t.fused < p->t.naxis - p->t.tail_beside - (p->row >= 0)) {
-            among = false;
-            for (int j = 0; j < n; j++)
-                among |=
-                    same_loop(q->nest, axis_of_loop(q, first, j), axis_of_loop(q, p, p->t.fused));
-            p->t.fused += among;
-        }
+        Tile *t = &q->piece[i].t;
+        const Piece *p = &q->piece[i];
+        const int inside = t->naxis - t->tail_beside - (p->row >= 0);
+        t->parts = q->nest->parts;
+        while (t->uncut < inside && !is_among(q, p, t->uncut, from, end))
+            t->uncut++;
+        while (t->uncut + t->fused < inside && is_among(q, p, t->uncut + t->fused, from, end))
+            t->fused++;
+        if (!t->fused)
+            t->uncut = 0;
     }
 }
 

@@ -107,9 +107,11 @@ static const char *apply(Nest *n, const Opt *o)
             "%s: only JOIN, MASK, SPLIT, VECTOR, UPCAST, UNROLL, DOT, TC, ORDER, PARTIAL, "
             "PREFETCH, STAGE, BIND and THREAD are carried out yet",
             opt_name[o->kind]);
-    int axis = nest_find(n, o->axis, strlen(o->axis));
+    const char *dots = o->kind == OPT_THREAD ? strstr(o->axis, "..") : NULL;
+    const char *name = dots ? dots + 2 : o->axis;
+    int axis = nest_find(n, name, strlen(name));
     if (axis < 0)
-        return opt_no_axis(n, "", o->axis, strlen(o->axis));
+        return opt_no_axis(n, "", name, strlen(name));
     if (n->axis[axis].scanned)
         return opt_refuse(
             n,

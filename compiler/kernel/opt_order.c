@@ -94,9 +94,30 @@ const char *opt_order(Nest *n, const Opt *o)
     return NULL;
 }
 
+/* The outermost axis of THREAD a..b; -1: of all loops. */
+static const char *thread_from(Nest *n, const Opt *o, int to, int *from)
+{
+    const char *dots = strstr(o->axis, "..");
+    const size_t length = dots ? (size_t)(dots - o->axis) : 0;
+    *from = dots ? nest_find(n, o->axis, length) : -1;
+    if (!dots)
+        return NULL;
+    if (*from < 0)
+        return opt_no_axis(n, "THREAD: ", o->axis, length);
+    const NestAxis *x = &n->axis[*from];
+    if (x->reduced || x->extent == 1 || nest_position(n, *from) > nest_position(n, to))
+        return opt_refuse(n, "THREAD %s: %s is no loop around %s, or over results", o->axis,
+                          x->name, n->axis[to].name);
+    return NULL;
+}
+
 const char *opt_thread(Nest *n, const Opt *o, int axis)
 {
     const NestAxis *x = &n->axis[axis];
+    int from;
+    const char *why = thread_from(n, o, axis, &from);
+    if (why)
+        return why;
     if (x->reduced)
         return opt_refuse(n, "THREAD %s: the axis is reduced", o->axis);
     if (n->row >= 0 && axis == nest_loop(n, n->row))
@@ -115,6 +136,7 @@ const char *opt_thread(Nest *n, const Opt *o, int axis)
         return opt_refuse(n, "THREAD %s: the sums of its iterations lie in a place (PARTIAL)",
                           o->axis);
     n->thread = axis;
+    n->thread_from = from;
     n->parts = (int)o->amount;
     return NULL;
 }

@@ -296,6 +296,7 @@ EDITS = {
     "copied result": [("  VECTOR i0 8\n", "  arg 0 copy permute(0,3,2,1)\n  VECTOR i0 8\n")],
     "copied with rows farther apart": [("  VECTOR i0 8\n", "  arg 1 copy permute(2,0,3,1) pitch(3,24)\n  VECTOR i0 8\n", 1)],
     "parts": [("r0 r1 r2\n", "r0 r1 r2\n  THREAD i1 5\n")],
+    "parts inside of a loop": [("r0 r1 r2\n", "r0 r1 r2\n  THREAD i1..i1 5\n")],
     "parts of a tile of two axes, and of its rests": [
         ("UPCAST i2 8\n", "UPCAST i2 5\n  UPCAST i1 3\n"), ("ORDER i0.o i1 i2.o r0 r1 r2", "ORDER i1.o i2.o\n  THREAD i2.o 7")],
     "opts by the compiler": [("  arg 2 layout permute(1,2,3,0)\n  VECTOR i0 8\n  UPCAST i2 8\n  ORDER i0.o i1 i2.o r0 r1 r2\n", "  auto\n")],

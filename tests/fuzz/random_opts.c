@@ -116,6 +116,9 @@ static void random_opt(Nest *n)
         o.amount = INT64_C(4) << random_below(3);
     if (o.kind == OPT_DOT)
         o.amount = 4;
+    if (o.kind == OPT_THREAD && random_below(2)) /* inside of other loops */
+        o.axis =
+            arena_printf(n->arena, "%s..%s", random_below(2) ? o.axis : random_axis(n), o.axis);
     if (o.kind == OPT_ORDER)
         random_order(n);
     else if ((o.kind != OPT_THREAD || random_below(3) == 0) && try(n, &o) && o.kind == OPT_SPLIT &&

@@ -164,6 +164,10 @@ static void refusals(void **state)
     refusal(n, OPT_ORDER, "i0.i i0.o i1.o.o r0", 0, NULL);
     refusal(n, OPT_THREAD, "r0", 4, "is reduced");
     refusal(n, OPT_THREAD, "i0.i", 1, "2 to ");
+    refusal(n, OPT_THREAD, "r0..i0.i", 4, "no loop around");
+    refusal(n, OPT_THREAD, "i0.o..i0.i", 4, "no loop around");
+    refusal(n, OPT_THREAD, "i7..i0.i", 4, "no axis 'i7'");
+    refusal(n, OPT_THREAD, "i0.o..i7", 4, "no axis 'i7'");
     refusal(n, OPT_PADTO, "i0.i", 4, "carried out");
     refusal(n, OPT_THREAD, "i0.i", 4, NULL);
     refusal(n, OPT_UNROLL, "r0", 4, "comes last");

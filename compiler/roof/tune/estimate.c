@@ -392,7 +392,7 @@ static void count_tile(Count *q, const Kernel *k, const Tile *tile)
         case STMT_LOOP: open_loop(q, s->node); break;
         case STMT_PARTS: /* one loop, of several axes */
             for (int j = 0; j < tile->fused; j++)
-                open_loop(q, tile->axis[j].range);
+                open_loop(q, tile->axis[tile->uncut + j].range);
             break;
         case STMT_END:
             for (int j = s->node ? 1 : tile->fused; j-- > 0;)
