@@ -366,6 +366,8 @@ static void put_statement(Printer *p, const Linear *l, const Stmt *s)
     case STMT_COMMIT: sb_puts(p->sb, "commit"); break;
     case STMT_WAIT: sb_printf(p->sb, "wait %d", s->count); break;
     case STMT_BARRIER: sb_puts(p->sb, "barrier"); break;
+    case STMT_DEPEND: sb_puts(p->sb, "wait for what was enqueued before"); break;
+    case STMT_NEXT: sb_puts(p->sb, "let the next kernel begin"); break;
     case STMT_LOADER: sb_puts(p->sb, "loader"); break;
     case STMT_JOIN:
         sb_puts(p->sb, "join ");

@@ -72,7 +72,7 @@ static void update(Render *r, const Stmt *stmt)
  * loop: a product each must not be longer than what a processor keeps of its instructions. */
 bool render_is_short(const Render *r, const Node *range, bool *rolled)
 {
-    enum { SHORT = 32, PRODUCTS = 128 };
+    enum { PRODUCTS = 128 };
     int64_t terms = 1, products = 0, extent;
     bool sum = false;
     for (int i = 0; i < r->l.tile->nreduce; i++)
@@ -83,7 +83,7 @@ bool render_is_short(const Render *r, const Node *range, bool *rolled)
     do {
         const Stmt *s = &r->l.stmt[at++];
         open += (s->kind == STMT_LOOP) - (s->kind == STMT_END);
-        if (s->kind == STMT_LOOP && s->zero)
+        if (s->kind == STMT_LOOP && s->from)
             later = open;
         if (open < later)
             later = 0;
@@ -93,7 +93,7 @@ bool render_is_short(const Render *r, const Node *range, bool *rolled)
             products += r->l.tile->tc->products;
     } while (sum && open && at < r->l.n);
     *rolled = sum && sat_mul(terms, products) > PRODUCTS;
-    return sum && terms <= SHORT;
+    return sum && terms <= tc_straight(r->l.tile->tc);
 }
 
 /* A loop that fills a place element by element, some of which may be on their way together. */
@@ -303,6 +303,9 @@ static void statement(Render *r, const Stmt *s)
 {
     Node *n = s->node;
     bool rolled;
+    const char *order = s->kind == STMT_DEPEND ? r->t->begin : r->t->next;
+    if ((s->kind == STMT_DEPEND || s->kind == STMT_NEXT) && !order)
+        return;
     render_indent(r, s->depth);
     if (fragment(r, s) || render_token(r, s))
         return;
@@ -376,6 +379,8 @@ static void statement(Render *r, const Stmt *s)
     case STMT_CLAIM:
     case STMT_FILLED:
     case STMT_RELEASE: break; /* render_token() */
+    case STMT_DEPEND:
+    case STMT_NEXT: sb_printf(r->sb, "%s\n", order); break;
     case STMT_BARRIER:
         put(r, r->t->barrier);
         put(r, "\n");
@@ -447,7 +452,7 @@ static int rows_of_stores(Render *r, const Stmt *s, int left)
 {
     const Stmt *store[ROWS_OF_STORES];
     int n = 0, count = 0;
-    if (s->kind != STMT_STORE || !tc_in_place(r->l.tile->tc))
+    if (s->kind != STMT_STORE || !r->l.tile->tc || !r->l.tile->tc->lanes)
         return 0;
     for (; n < ROWS_OF_STORES && count < left; count++) {
         if (s[count].kind == STMT_STORE)
@@ -468,6 +473,30 @@ static int rows_of_stores(Render *r, const Stmt *s, int left)
         if (s[i].kind == STMT_LET)
             statement(r, &s[i]);
     return are && render_rows_of_stores(r, store) ? count : 0;
+}
+
+/* Two neighbouring fragments of columns are loaded at once: the second one comes before its turn. */
+static bool two_fragments(Render *r, const Stmt *s, int left)
+{
+    const Tc *u = r->l.tile->tc;
+    if (!u || !u->lanes || s->kind != STMT_LET || !r->l.fragment[s->node->id])
+        return false;
+    if (is_named(r, s->node)) /* it has come */
+        return true;
+    for (int i = 1; i < left && s[i].kind == STMT_LET && s[i].depth == s->depth; i++) {
+        if (is_named(r, s[i].node) || !render_are_beside(r, s->node, s[i].node))
+            continue;
+        const int first = r->nvalue;
+        name_value(r, s->node, s->depth);
+        name_value(r, s[i].node, s->depth);
+        render_indent(r, s->depth);
+        value_type(r, s->node);
+        sb_printf(r->sb, " v%d, v%d;\n", first, first + 1);
+        render_indent(r, s->depth);
+        render_two_fragments(r, s->node, first);
+        return true;
+    }
+    return false;
 }
 
 static void statements(Render *r, const Tile *tile)
@@ -492,6 +521,8 @@ static void statements(Render *r, const Tile *tile)
             i += rows - 1;
         } else if (s->kind != STMT_ITEM && render_two_stores(r, s, r->l.n - i)) {
             i++;
+        } else if (two_fragments(r, s, r->l.n - i)) {
+            continue;
         } else if (s->kind != STMT_ITEM) {
             statement(r, s);
         }
@@ -663,7 +694,7 @@ unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char 
     if (t->gpu)
         aligned(&r, k);
     places(&r, k, t->gpu && tiles.tile[0].items);
-    if (t->begin)
+    if (t->begin && tiles.k->serial)
         sb_printf(sb, "    %s\n", t->begin);
     for (int i = 0; i < k->nopt; i++) {
         TcText tc;

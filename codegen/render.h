@@ -103,6 +103,8 @@ void render_store(Render *, Node *, bool async, int depth);
 bool render_two_stores(Render *, const Stmt *s, int left);
 enum { ROWS_OF_STORES = 16 };
 bool render_rows_of_stores(Render *, const Stmt *const *s);
+bool render_are_beside(const Render *, Node *a, Node *b);
+void render_two_fragments(Render *, Node *load, int first); /* with the one beside it */
 void render_cast(Render *, Node *);
 void render_quantize(Render *, Node *);
 void render_bitcast(Render *, Node *);

@@ -41,6 +41,10 @@ void render_tc_begin(Render *r)
     const Tile *t = r->l.tile;
     if (t->tc->lanes) {
         r->needs |= NEED_MMA | (tc_in_place(t->tc) || t->cluster ? NEED_WGMMA : 0);
+        if (t->cluster) {
+            render_indent(r, 0);
+            put(r, "igrt_cluster_begin();\n");
+        }
         if (!t->box)
             return;
         render_indent(r, 0);
@@ -201,6 +205,33 @@ void render_lane_fragment(Render *r, Node *load)
     sb_printf(r->sb, ", %lld)", (long long)f.pitch);
 }
 
+/* Are these fragments of eight columns and of the eight that follow? */
+bool render_are_beside(const Render *r, Node *a, Node *b)
+{
+    const Tile *t = r->l.tile;
+    Context *c = r->k->c;
+    LaneFragment x, y;
+    if (a->op != OP_LOAD || b->op != OP_LOAD || a->src[0] != b->src[0] || !r->l.fragment[a->id] ||
+        !r->l.fragment[b->id] || tc_in_place(t->tc) || !tc_lane_fragment(c, t->fragment, a, &x) ||
+        !tc_lane_fragment(c, t->fragment, b, &y) || x.rows || y.rows || x.halves || y.halves ||
+        x.by_line != y.by_line || x.pitch != y.pitch ||
+        (dtype_info[a->dtype].bytes == 4 && !x.by_line))
+        return false;
+    return idx_is(idx_sub(c, y.first, x.first), t->tc->n * (x.by_line ? x.pitch : 1));
+}
+
+void render_two_fragments(Render *r, Node *load, int first)
+{
+    const Tile *t = r->l.tile;
+    LaneFragment f;
+    (void)tc_lane_fragment(r->k->c, t->fragment, load, &f);
+    sb_printf(r->sb, "%s_b_two_%s_%d(&v%d, &v%d, a%lld + ", t->tc->spelling,
+              f.by_line ? "lines" : "terms", 8 * dtype_info[load->dtype].bytes, first, first + 1,
+              (long long)load->src[0]->arg.i);
+    render_expr(r, f.first);
+    sb_printf(r->sb, ", %lld);\n", (long long)f.pitch);
+}
+
 /* ---- boxes ------------------------------------------------------------------------------------- */
 
 /* Bytes that fill the places of an iteration. */
@@ -222,7 +253,7 @@ static void token(Render *r, const char *what, Node *iteration)
     sb_printf(r->sb, ", %d", t->depth);
 }
 
-/* What groups of a cluster have of the same sums, all of which follow each other: those of the first get the others'. */
+/* What groups of a cluster have of the same sums, all of which follow each other: each gets what the others have of its share. */
 int render_joins(Render *r, const Stmt *s, int left)
 {
     const Tile *t = r->l.tile;
@@ -232,17 +263,11 @@ int render_joins(Render *r, const Stmt *s, int left)
         n++;
     for (int take = 0; take < 2; take++) {
         render_indent(r, s->depth);
-        put(r, take ? "igrt_cluster_meet();\n" : "igrt_cluster_begin();\n");
-        if (take) {
-            render_indent(r, s->depth);
-            put(r, "if (igrt_cluster_rank())\n");
-            render_indent(r, s->depth + 1);
-            put(r, "return;\n");
-        }
+        put(r, take ? "igrt_cluster_meet();\n" : "igrt_cluster_there();\n");
         for (int i = 0; i < n; i++) {
             render_indent(r, s->depth);
             sb_printf(r->sb, "igrt_cluster_%s<%d, %d, %d, %d>(s%d.v, a%d, %d);\n",
-                      take ? "take" : "give", each, n * each, t->items, groups,
+                      take ? "take" : "give", each, t->share, t->items, groups,
                       r->number[s[i].node->id], t->joined, i * each);
         }
     }

@@ -63,7 +63,7 @@ typedef struct {
 /* Its text is all names, without an amount. */
 static inline bool opt_is_list(OptKind k)
 {
-    return k == OPT_ORDER || k == OPT_JOIN || k == OPT_TC;
+    return k == OPT_ORDER || k == OPT_JOIN || k == OPT_TC || k == OPT_TRIGGER;
 }
 /* What the iterations of an axis are where they are no loop. */
 typedef enum { BOUND_NOT, BOUND_GRID, BOUND_LANE, BOUND_WARP, BOUND_CLUSTER, BOUND_COUNT } Bound;
@@ -114,6 +114,8 @@ typedef struct {
     Node *const *dims; /* in the kernel's context */
     Layout layout;
     bool read, written;
+    bool
+        early; /* a constant in all steps, or a place: accessed before what was enqueued earlier is done */
 } KernelArg;
 /* An argument that is a number, not the same in all steps of its kernel: PARAM i, without sources, in there (share.c). */
 typedef struct {

@@ -21,7 +21,9 @@ typedef enum {
     STMT_CLAIM,  /* node: RANGE; the places of this iteration are free: boxes begin to fill them */
     STMT_FILLED,  /* node: RANGE; the places of this iteration are filled */
     STMT_RELEASE, /* node: RANGE; the warp's products of the iteration before are done, and its places free; NULL: all its products are done */
-    STMT_JOIN, /* node: REDUCE; the first group of a cluster adds what the others have of its sums, and these end; several follow each other */
+    STMT_JOIN, /* node: REDUCE; each group of a cluster has then what all have summed of its share (Tile.share); several follow each other */
+    STMT_DEPEND, /* what was enqueued before the kernel is done: before that nothing is accessed but what is KernelArg.early */
+    STMT_NEXT,   /* the kernel that is enqueued behind this one may begin, and wait in its turn */
     STMT_BARRIER /* all items of a group have come here, and see what the others have written to its places */
 } StmtKind;
 typedef struct {

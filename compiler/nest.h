@@ -61,6 +61,9 @@ typedef struct {
     bool tma;  /* by boxes of the buffer, which a thread of its own asks for */
 } Stage;
 
+/* TRIGGER: when the kernel that is enqueued behind this one may begin, other than at its end. */
+typedef enum { TRIGGER_NOT, TRIGGER_WAITED, TRIGGER_SUMMED } Trigger;
+
 typedef struct NestKernel NestKernel;
 typedef struct {
     Arena *arena;
@@ -88,6 +91,7 @@ typedef struct {
     int prefetch, prefetched; /* PREFETCH: the axis, or -1; the argument */
     int items;                /* of a group, by BIND; 0: nothing is bound */
     int sharing;              /* of these, how many have parts of the same sums; 0: none */
+    Trigger trigger;          /* TRIGGER: when the next kernel may begin */
     int cluster;              /* BIND: the axis of terms that groups of a cluster share, or -1 */
     int thread;               /* the innermost axis of those that threads share, or -1 */
     int thread_from;          /* the outermost of them, or -1: that of all loops */
@@ -185,12 +189,14 @@ typedef struct {
     int depth;
     Node *
         cluster; /* BIND: RANGE of the groups that have parts of the same sums, or NULL; then ... */
-    int joined;  /* ... the first has this place for those of the others */
-    int items;   /* BIND: of a group, which share the tile's places; 0: nothing is bound */
+    int share; /* ... so many of an item's sums are stored by each, the first of them by the first */
+    int joined; /* ... of which this place has what the others have summed */
+    int items;  /* BIND: of a group, which share the tile's places; 0: nothing is bound */
     Box *
         box; /* by STAGE, or NULL: nothing is moved by boxes; then one more item asks for them, and ... */
     int nbox;
     int tokens; /* ... this place has two tokens for each of `depth` places: filled, and free again */
+    Trigger trigger; /* TRIGGER */
     int rests; /* where a unit that reads operands in places keeps what it needs of them besides (tc_rests()) */
 } Tile;
 /* Items that are launched for a group. */

@@ -29,6 +29,7 @@ struct Target {
     const char *local_word;   /* before the declaration of memory that a group shares */
     const char *barrier;      /* statement: all items of a group have come here */
     const char *begin;        /* statement: kernels before are done; NULL: launches say so */
+    const char *next;         /* statement: the kernel behind this one may begin */
     const char *group_word;   /* of a kernel: how many items its groups have */
     /* The same of one that may take all registers of a processor: told otherwise, its compiler waits for each fragment where it is used. */
     const char *group_word_alone;

@@ -65,6 +65,8 @@ typedef struct {
 TcElement tc_element(const Tc *, int operand, int lane, int element);
 /* How many of an operand, or of sums, each lane has. */
 int tc_per_lane(const Tc *, int operand);
+/* So many of an item's sums each group of a cluster stores (the last may have fewer): of whole pairs, or better fours. */
+int64_t tc_share(int64_t sums, int64_t groups);
 /* The same of sums with the lane as an expression. */
 void tc_sum_element(Context *, const Tc *, Node *lane, int element, Node **row, Node **column);
 /* Rows of sums that become an operand a (tc_rows.c): of a row the two elements that a lane has in a fragment of sums are those of the terms
@@ -87,6 +89,11 @@ bool tc_lane_fragment(Context *, Node *const *range, Node *load, LaneFragment *)
 static inline bool tc_in_place(const Tc *u)
 {
     return u && u->lanes > 32;
+}
+/* So many steps of a loop over terms may be straight-line code: where the items of a warp multiply once each. */
+static inline int tc_straight(const Tc *u)
+{
+    return u && u->lanes && u->products == 1 && !tc_in_place(u) ? 40 : 32;
 }
 static inline int64_t tc_run(ingot_dtype d)
 {

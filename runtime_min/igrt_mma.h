@@ -6,6 +6,7 @@
  *     igrt_mma_b_lines_16(p, pitch)     b [terms][8 columns] from [8 columns][terms]
  *     igrt_mma_b_terms_16(p, pitch)     the same from [terms][8 columns]
  *     igrt_mma_a_lines_32 ...            the same of 32 bits, 8 terms
+ *     igrt_mma_b_two_lines_16(&x, &y, p, pitch)    b of eight columns, and of the eight that follow; _terms_16, _lines_32
  *     igrt_mma_b_halves_32(p, pitch)    b whose columns 0, 1, 2 .. are lines 0, 4, 1, 5 .. of [8 columns][terms]
  *     igrt_mma_dot_f16(&c, a, b)        c += a b; _bf16; _tf32, which does not read the last 13 bits of f32; _tf32x3, which does
  *
@@ -13,6 +14,7 @@
  *     igrt_mma_quad_max(x), _add(x)     of the four items that have the same rows
  *
  *     igrt_two_16(to, x, y)             two neighbouring elements; _32
+ *     igrt_row_16(to, given, ...)         four pairs of a row of sums, eight columns apart, from each of the four items that share it; not if !given
  *     igrt_copy_16(to, from, given)     16 neighbouring bytes, zeros if they are not given; _8, _4
  *     igrt_copy_async_16(...)           the same, under way until it is waited for
  *     igrt_copy_part_16(to, from, n), igrt_copy_part_async_16(...)   only n of the 16 bytes are given, an even number
@@ -77,6 +79,23 @@ static __device__ __forceinline__ igrt_mma_b igrt_mma_b_terms_16(const uint16_t 
     const int lane = (int)threadIdx.x % 32;
     return igrt_mma_two_turned(p + lane % 16 * pitch);
 }
+
+/* Of two neighbouring blocks of columns: the lanes of the second half say where the second one lies. */
+#define IGRT_MMA_B_TWO(name, type, load, offset)                                               \
+    static __device__ __forceinline__ void igrt_mma_b_two_##name(igrt_mma_b *x, igrt_mma_b *y, \
+                                                                 const type *p, int pitch)     \
+    {                                                                                          \
+        const int lane = (int)threadIdx.x % 32;                                                \
+        const igrt_mma_a both = load(p + (offset));                                            \
+        *x = igrt_mma_b{{both.v[0], both.v[1]}};                                               \
+        *y = igrt_mma_b{{both.v[2], both.v[3]}};                                               \
+    }
+IGRT_MMA_B_TWO(lines_16, uint16_t, igrt_mma_four,
+               (lane % 8 + lane / 16 * 8) * pitch + lane / 8 % 2 * 8)
+IGRT_MMA_B_TWO(terms_16, uint16_t, igrt_mma_four_turned, lane % 16 * pitch + lane / 16 * 8)
+IGRT_MMA_B_TWO(lines_32, float, igrt_mma_four,
+               (lane % 8 + lane / 16 * 8) * pitch + lane / 8 % 2 * 4)
+#undef IGRT_MMA_B_TWO
 
 static __device__ __forceinline__ igrt_mma_a igrt_mma_a_lines_32(const float *p, int pitch)
 {
@@ -239,6 +258,29 @@ static __device__ __forceinline__ void igrt_two_16(void *to, uint16_t x, uint16_
 static __device__ __forceinline__ void igrt_two_32(void *to, float x, float y)
 {
     *(float2 *)to = make_float2(x, y);
+}
+
+static __device__ __forceinline__ uint32_t igrt_pair_16(uint16_t x, uint16_t y)
+{
+    return x | (uint32_t)y << 16;
+}
+
+/* Items 4 i + q of a warp have columns 2 q and 2 q + 1 of four blocks of eight: then all of block q. */
+static __device__ __forceinline__ void igrt_row_16(uint16_t *to, int given, uint32_t v0,
+                                                   uint32_t v1, uint32_t v2, uint32_t v3)
+{
+    const int q = (int)threadIdx.x % 4;
+    uint32_t x = q & 1 ? v0 : v1, y = q & 1 ? v2 : v3;
+    x = __shfl_xor_sync(0xffffffffu, x, 1);
+    y = __shfl_xor_sync(0xffffffffu, y, 1);
+    const uint32_t w0 = q & 1 ? x : v0, w1 = q & 1 ? v1 : x, w2 = q & 1 ? y : v2,
+                   w3 = q & 1 ? v3 : y;
+    x = q & 2 ? w0 : w2;
+    y = q & 2 ? w1 : w3;
+    x = __shfl_xor_sync(0xffffffffu, x, 2);
+    y = __shfl_xor_sync(0xffffffffu, y, 2);
+    if (given)
+        *(uint4 *)(to + 6 * q) = q & 2 ? make_uint4(x, y, w2, w3) : make_uint4(w0, w1, x, y);
 }
 
 /* Into memory of the group; 16 bytes go past the first level of cache, which takes no others so. */

@@ -8,8 +8,6 @@
  *     igrt_wgmma_dot_tf32x3(&c, a, b, rests, tokens, iteration, depth)    the same of f32, 64 rows by the columns of c by 32 terms, lines of
  *                                    terms, 32 elements from one to the next; rests: two blocks like b, the warpgroup's own
  *
- *     igrt_row_16(to, given, ...)    four pairs of a row of sums, eight columns apart, from each of the four items that share it; not if !given
- *
  *     igrt_is_loader(items)          the one item beyond the group's, which has the copies made
  *     igrt_box_2(to, &map, token, x, y)    a box of the map at x, y; bytes that arrive are counted by the token; _3, _4, _5
  *
@@ -24,11 +22,12 @@
  *
  * Groups of a cluster that have parts of the same sums:
  *
- *     igrt_cluster_begin()           all items of all groups come here, but those that have ended: their memory is there
- *     igrt_cluster_meet()            the same, and what they have written is seen by all
- *     igrt_cluster_give<n, all, items, groups>(sums, place, first)    n of an item's `all` sums, from number `first` on, go to the first group's
- *                                    place, unless this is it
- *     igrt_cluster_take<...>(...)    the first group adds what the others have given
+ *     igrt_cluster_begin()           by all items, before anything else: the group's memory is there
+ *     igrt_cluster_there()           until that of all groups is, but of those that have ended
+ *     igrt_cluster_meet()            all items of all groups come here, and see what they have written
+ *     igrt_cluster_give<n, share, items, groups>(sums, place, first)    n of an item's sums, from number `first` on: the first `share` of them
+ *                                    go to the first group's place, and so on, those of this one excepted
+ *     igrt_cluster_take<...>(...)    to the group's own share what the others have given is added
  *
  * Lines of 128 bytes are swizzled by copies and products alike. Which elements an item has of the sums: PTX ISA, "wgmma.m64nNk16".
  */
@@ -237,29 +236,6 @@ igrt_wgmma_dot_tf32x3(igrt_wgmma_two<N> *c, igrt_wgmma_operand a, igrt_wgmma_ope
 #undef IGRT_32_63
 #undef IGRT_64_127
 
-static __device__ __forceinline__ uint32_t igrt_pair_16(uint16_t x, uint16_t y)
-{
-    return x | (uint32_t)y << 16;
-}
-
-/* Items 4 i + q of a warp have columns 2 q and 2 q + 1 of four blocks of eight: then all of block q. */
-static __device__ __forceinline__ void igrt_row_16(uint16_t *to, int given, uint32_t v0,
-                                                   uint32_t v1, uint32_t v2, uint32_t v3)
-{
-    const int q = (int)threadIdx.x % 4;
-    uint32_t x = q & 1 ? v0 : v1, y = q & 1 ? v2 : v3;
-    x = __shfl_xor_sync(0xffffffffu, x, 1);
-    y = __shfl_xor_sync(0xffffffffu, y, 1);
-    const uint32_t w0 = q & 1 ? x : v0, w1 = q & 1 ? v1 : x, w2 = q & 1 ? y : v2,
-                   w3 = q & 1 ? v3 : y;
-    x = q & 2 ? w0 : w2;
-    y = q & 2 ? w1 : w3;
-    x = __shfl_xor_sync(0xffffffffu, x, 2);
-    y = __shfl_xor_sync(0xffffffffu, y, 2);
-    if (given)
-        *(uint4 *)(to + 6 * q) = q & 2 ? make_uint4(x, y, w2, w3) : make_uint4(w0, w1, x, y);
-}
-
 /* ---- tokens ------------------------------------------------------------------------------------ */
 
 static __device__ __forceinline__ uint32_t igrt_token(uint64_t *tokens, int i)
@@ -360,6 +336,10 @@ static __device__ __forceinline__ void igrt_wgmma_done(igrt_wgmma_two<N> *c, uin
 static __device__ __forceinline__ void igrt_cluster_begin(void)
 {
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+
+static __device__ __forceinline__ void igrt_cluster_there(void)
+{
     asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
 }
 
@@ -376,33 +356,74 @@ static __device__ __forceinline__ uint32_t igrt_cluster_rank(void)
     return rank;
 }
 
-template <int N, int ALL, int ITEMS, int GROUPS>
+/* Neighbours that are given at once, and where item 0 has them of the group of this rank, whose share begins at 0 (of the one it is given to). */
+template <int SHARE, int ITEMS> struct igrt_cluster_part {
+    enum { WIDTH = SHARE % 4 ? 2 : 4 };
+    static __device__ __forceinline__ float *at(float *place, int rank, int number)
+    {
+        const int owner = number / SHARE;
+        return place + ((rank - (rank > owner)) * SHARE + number % SHARE) * ITEMS +
+               WIDTH * (int)threadIdx.x;
+    }
+};
+
+template <int N, int SHARE, int ITEMS, int GROUPS>
 static __device__ __forceinline__ void igrt_cluster_give(const float *sums, float *place, int first)
 {
-    const uint32_t rank = igrt_cluster_rank();
-    uint32_t to;
-    if (rank == 0)
-        return;
-    place += ((int)(rank - 1) * ALL + first) * ITEMS + (int)threadIdx.x;
-    asm volatile("mapa.shared::cluster.u32 %0, %1, 0;"
-                 : "=r"(to)
-                 : "r"((uint32_t)__cvta_generic_to_shared(place)));
+    typedef igrt_cluster_part<SHARE, ITEMS> part;
+    const int rank = (int)igrt_cluster_rank();
 #pragma unroll
-    for (int i = 0; i < N; i++)
-        asm volatile("st.shared::cluster.f32 [%0], %1;"
-                     :
-                     : "r"(to + 4 * ITEMS * i), "f"(sums[i])
-                     : "memory");
+    for (int i = 0; i < N; i += part::WIDTH) {
+        const int owner = (first + i) / SHARE;
+        uint32_t to;
+        if (rank == owner)
+            continue;
+        asm("mapa.shared::cluster.u32 %0, %1, %2;"
+            : "=r"(to)
+            : "r"((uint32_t)__cvta_generic_to_shared(part::at(place, rank, first + i))),
+              "r"(owner));
+        if (part::WIDTH == 4)
+            asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};"
+                         :
+                         : "r"(to), "f"(sums[i]), "f"(sums[i + 1]), "f"(sums[i + part::WIDTH - 2]),
+                           "f"(sums[i + part::WIDTH - 1])
+                         : "memory");
+        else
+            asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};"
+                         :
+                         : "r"(to), "f"(sums[i]), "f"(sums[i + 1])
+                         : "memory");
+    }
 }
 
-template <int N, int ALL, int ITEMS, int GROUPS>
-static __device__ __forceinline__ void igrt_cluster_take(float *sums, const float *place, int first)
+template <int N, int SHARE, int ITEMS, int GROUPS>
+static __device__ __forceinline__ void igrt_cluster_take(float *sums, float *place, int first)
 {
+    typedef igrt_cluster_part<SHARE, ITEMS> part;
+    const int rank = (int)igrt_cluster_rank();
 #pragma unroll
-    for (int j = 0; j < GROUPS - 1; j++)
+    for (int i = 0; i < N; i += part::WIDTH) {
+        const int owner = (first + i) / SHARE;
+        if (rank != owner)
+            continue;
 #pragma unroll
-        for (int i = 0; i < N; i++)
-            sums[i] += place[(j * ALL + first + i) * ITEMS + (int)threadIdx.x];
+        for (int other = 0; other < GROUPS; other++) {
+            if (other == owner)
+                continue;
+            const float *from = part::at(place, other, first + i);
+            if (part::WIDTH == 4) {
+                const float4 x = *(const float4 *)from;
+                sums[i] += x.x;
+                sums[i + 1] += x.y;
+                sums[i + part::WIDTH - 2] += x.z;
+                sums[i + part::WIDTH - 1] += x.w;
+            } else {
+                const float2 x = *(const float2 *)from;
+                sums[i] += x.x;
+                sums[i + 1] += x.y;
+            }
+        }
+    }
 }
 
 /* ---- boxes ------------------------------------------------------------------------------------- */

@@ -14,6 +14,7 @@ const Target target_cuda = {
     .local_word = "__shared__ __align__(16) ",
     .barrier = "__syncthreads();",
     .begin = "igrt_after_others();",
+    .next = "igrt_before_others();",
     .items = 1024,
     .shared = 48 << 10,
     .shared_static = 48 << 10,
@@ -32,7 +33,10 @@ const Target target_cuda = {
               "may begin earlier (igrt_cu_launch). */\n"
               "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900\n"
               "#define igrt_after_others() asm volatile(\"griddepcontrol.wait;\" ::: \"memory\")\n"
-              "#else\n#define igrt_after_others() ((void)0)\n#endif\n\n",
+              "#define igrt_before_others() asm volatile(\"griddepcontrol.launch_dependents;\" ::: "
+              "\"memory\")\n"
+              "#else\n#define igrt_after_others() ((void)0)\n#define igrt_before_others() "
+              "((void)0)\n#endif\n\n",
     .prologue =
         "#ifdef __CUDACC_RTC__\n"
         "typedef signed char int8_t;\ntypedef unsigned char uint8_t;\ntypedef short int16_t;\n"

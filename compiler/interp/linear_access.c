@@ -14,6 +14,12 @@ bool thread_access(const Thread *t, const Do *d, int64_t first, int64_t n, bool 
         return thread_fault_at(t, d, write ? "writes" : "reads",
                                first < 0 || first >= a->size ? first : a->size,
                                ", outside of the buffer");
+    if (write && t->joins && d->arg < t->lk->narg)
+        return thread_fault_at(t, d, "writes", first,
+                               ", before the other groups' parts of its sums are joined");
+    if (!t->depended && !t->lk->k->args[d->arg].early)
+        return thread_fault_at(t, d, write ? "writes" : "reads", first,
+                               ", before what was enqueued earlier is done");
     int64_t at = a->at + first * size;
     Epoch now = t->lk->group && d->arg >= t->lk->narg ? t->shared : t->now;
     const bool begins = write && ((d->kind == DO_BRING && d->part) || d->kind == DO_BOX);

@@ -408,14 +408,20 @@ static void loader(Build *q)
 static void join(Build *q, const Stmt *s)
 {
     Node *n = s->node;
+    const Stmt *first = s;
+    while (first > q->l->stmt && first[-1].kind == STMT_JOIN)
+        first--;
     const bool last = s + 1 == q->l->stmt + q->l->n || s[1].kind != STMT_JOIN;
     if (!code_knows(q, n) || q->at[n->id] < 0 || !q->l->tile->cluster) {
         code_fault(q, "joins sums that have not been started here");
         return;
     }
-    code_add_from(q, DO_JOIN, (Operand){q->at[n->id], code_width(q, n), code_type(n->dtype)},
-                  code_counter(q, q->l->tile->cluster))
-        ->part = last;
+    Do *d =
+        code_add_from(q, DO_JOIN, (Operand){q->at[n->id], code_width(q, n), code_type(n->dtype)},
+                      code_counter(q, q->l->tile->cluster));
+    d->part = last;
+    d->arg = (s - first) * d->n;
+    d->from = q->l->tile->share;
 }
 
 static void token(Build *q, DoKind kind, Node *iteration)
@@ -478,7 +484,8 @@ static void statement(Build *q, const Stmt *s)
     Node *n = s->node;
     bool wanted = s->kind != STMT_PARTS && s->kind != STMT_END && s->kind != STMT_BARRIER &&
                   s->kind != STMT_PREFETCH && s->kind != STMT_COMMIT && s->kind != STMT_WAIT &&
-                  s->kind != STMT_LOADER && s->kind != STMT_RELEASE;
+                  s->kind != STMT_LOADER && s->kind != STMT_RELEASE && s->kind != STMT_DEPEND &&
+                  s->kind != STMT_NEXT;
     bool counts = s->kind == STMT_LOOP || s->kind == STMT_CLAIM || s->kind == STMT_FILLED;
     if (wanted &&
         (!n || counts != (n->op == OP_RANGE) || (s->kind == STMT_STORE) != (n->op == OP_STORE))) {
@@ -514,6 +521,8 @@ static void statement(Build *q, const Stmt *s)
             store(q, n, s->async);
         return;
     case STMT_PREFETCH: return; /* nothing is read */
+    case STMT_NEXT: return;     /* whenever it begins, it waits */
+    case STMT_DEPEND: code_add(q, DO_DEPEND, (Operand){0, 1, INGOT_INDEX}); return;
     case STMT_COMMIT: code_add(q, DO_COMMIT, (Operand){0, 1, INGOT_INDEX}); return;
     case STMT_WAIT: code_add(q, DO_WAIT, (Operand){0, 1, INGOT_INDEX})->arg = s->count; return;
     case STMT_BARRIER: code_add(q, DO_BARRIER, (Operand){0, 1, INGOT_INDEX}); return;

@@ -53,6 +53,7 @@ typedef enum {
     DO_LAST_PART,         /* to `to` unless this thread has the last part */
     DO_ITEM,              /* counter `out` is what the work item's number is in in[0] iterations */
     DO_ITEM_IS,           /* the thread ends if there is no such work item */
+    DO_DEPEND,            /* what was enqueued before the kernel is done */
     DO_BARRIER,           /* it goes on when all items of its group have come here */
     DO_LOADER,            /* to `to` unless this is the item that has boxes copied */
     DO_LEAVE,             /* the thread ends */
@@ -60,7 +61,8 @@ typedef enum {
     DO_BOX,   /* a box of a buffer to the place `arg`[in[0]...]; its coordinates are in operand[] */
     DO_FILLED, /* the items of a warp together: go on when the copies of iteration in[0] are there */
     DO_RELEASE, /* together: their products of the iteration before in[0] are done; in[0] -1: all are */
-    DO_JOIN, /* out, n elements: of the first group of a cluster those of the others are added; in[0]: which group of it this is */
+    DO_JOIN, /* out, n elements, the first of which is number `arg`: what groups of a cluster have is added, of which each keeps a share of
+                `from`; in[0]: which group this is */
     DO_PRODUCTS_IN_PLACE, /* together: out += a b, which lie in places `arg` and `from` at in[0] and in[1] */
 } DoKind;
 

@@ -153,14 +153,18 @@ static bool is_whole(const Thread *t, const Do *d)
                         (long long)count[0], (long long)want);
 }
 
-/* A group's sums go to the first of its cluster, which comes last. */
-static void do_join(const Thread *t, const Do *d)
+/* Each group gives what it has summed; when it runs again, it has its share of what all have given, and nothing else. */
+static void do_join(Thread *t, const Do *d)
 {
-    const bool gives = *integer(t, d->in[0]) != 0;
-    float *to = (float *)(void *)((gives ? t->joined : t->f) + d->out);
-    const float *from = (const float *)(const void *)((gives ? t->f : t->joined) + d->out);
-    for (int i = 0; i < d->n; i++)
-        to[i] += from[i];
+    float *all = (float *)(void *)(t->joined + d->out), *own = (float *)(void *)(t->f + d->out);
+    for (int i = 0; i < d->n; i++) {
+        const bool owns = (d->arg + i) / d->from == *integer(t, d->in[0]);
+        if (t->gives)
+            all[i] += own[i];
+        else
+            own[i] = owns ? all[i] : NAN;
+    }
+    t->joins = false;
 }
 
 /* ---- threads ---------------------------------------------------------------------------------------- */
@@ -273,10 +277,11 @@ static bool run(Thread *t)
             if (*integer(t, c->number))
                 return true;
             break;
+        case DO_DEPEND: t->depended = true; break;
         case DO_BARRIER: return stop(t, pc, AT_BARRIER);
         case DO_JOIN:
             do_join(t, d);
-            if (*integer(t, d->in[0]) && d->part)
+            if (t->gives && d->part)
                 return true;
             break;
         case DO_LOADER: pc = t->loader ? pc : d->to; break;
@@ -294,6 +299,8 @@ static void begin_thread(Thread *t, int64_t number)
 {
     t->now = (Epoch)t->m->clock << 32 | (Epoch)number;
     t->pc = t->nflight = t->groups = 0;
+    t->depended = !t->lk->items; /* in other kernels nothing comes before it */
+    t->joins = t->lk->cluster > 1;
     *integer(t, t->c->number) = *integer(t, t->c->begin) = number;
     *integer(t, t->c->end) = number + 1;
 }
@@ -416,12 +423,16 @@ static bool run_groups(const Thread *first, const LinearArg *places, int64_t gro
         item[i].a = a;
     }
     bool good = true;
-    for (int64_t g = 0; g < groups && good; g++) {
-        int64_t group = first->m->backwards ? groups - 1 - g : g;
-        const int rank = lk->cluster - 1 - (int)(g % lk->cluster);
-        group += rank - group % lk->cluster;
-        for (int i = 0; i < n && lk->cluster > 1 && rank == lk->cluster - 1; i++)
-            memset(item[i].joined, 0, bytes);
+    const int turns = lk->cluster > 1 ? 2 * lk->cluster : 1; /* they give, then they take */
+    for (int64_t g = 0; g < groups / lk->cluster * turns && good; g++) {
+        const int turn = (int)(g % turns);
+        int64_t group = g / turns * lk->cluster + turn % lk->cluster;
+        group = first->m->backwards ? groups - 1 - group : group;
+        for (int i = 0; i < n && lk->cluster > 1; i++) {
+            item[i].gives = turn < lk->cluster;
+            if (!turn)
+                memset(item[i].joined, 0, bytes);
+        }
         for (int j = lk->narg; j < lk->k->narg; j++)
             shadow_forget(places[j].memory, 0, places[j].memory->size);
         for (int i = 0; i < n; i++) {

@@ -45,9 +45,12 @@ typedef struct {
     int nflight, groups;
     Wait waits; /* at the instruction before */
     bool loader;
-    Boxes *boxes; /* of the group, or NULL */
+    bool depended; /* what was enqueued before the kernel is done */
+    Boxes *boxes;  /* of the group, or NULL */
     unsigned char *
-        joined; /* what the other groups of its cluster have given so far, where the sums are in the frame */
+        joined; /* what the groups of its cluster have given so far, where the sums are in the frame */
+    bool gives; /* it ends when it has given */
+    bool joins; /* others have parts of its sums, which it has not joined yet */
 } Thread;
 
 static inline int64_t *integer(const Thread *t, int at)

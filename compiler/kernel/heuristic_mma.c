@@ -19,6 +19,9 @@ enum {
 /* A block of results and of terms, what a warp has of it, and how many blocks of terms are on their way or in use. */
 typedef struct {
     int64_t rows, columns, terms, warp_rows, warp_columns, warp_terms, depth;
+    int64_t groups; /* of a cluster, that have a part of the terms each */
+    bool
+        runs; /* of the terms that are innermost each has a block, and all of the others: a loop over them */
 } TileSize;
 
 int64_t mma_extent(const Nest *n, const char *name)
@@ -89,14 +92,16 @@ static void order_terms(const Kernel *k, Node *x, Part *terms)
     }
 }
 
-static bool join(Nest *n, Part *p)
+/* The first so many of its axes. */
+static bool join(Nest *n, Part *p, int count)
 {
     const char *names = "";
-    for (int i = 0; i < p->n; i++)
+    for (int i = 0; i < count; i++)
         names = arena_printf(n->arena, *names ? "%s %s" : "%s%s", names, p->of[i]);
-    p->name = p->n > 1 ? arena_printf(n->arena, "%.6s_%.6s", p->of[0], p->of[p->n - 1]) : p->of[0];
+    p->name =
+        count > 1 ? arena_printf(n->arena, "%.6s_%.6s", p->of[0], p->of[count - 1]) : p->of[0];
     Opt o = {.kind = OPT_JOIN, .axis = names};
-    return p->n < 2 || !opt_apply(n, &o);
+    return count < 2 || !opt_apply(n, &o);
 }
 
 const char *mma_part(Nest *n, const char *axis, const char *part)
@@ -148,9 +153,15 @@ bool mma_bind_others(Nest *n, const Part *others)
     return true;
 }
 
+static bool join_for(Nest *n, Product *p, bool runs)
+{
+    return join(n, &p->rows, p->rows.n) && join(n, &p->columns, p->columns.n) &&
+           join(n, &p->terms, p->terms.n - runs);
+}
+
 bool mma_join(Nest *n, Product *p)
 {
-    return join(n, &p->rows) && join(n, &p->columns) && join(n, &p->terms);
+    return join_for(n, p, false);
 }
 
 /* Blocks of an axis are the grid's (of terms a loop), their parts warps, what is left fragments of `unit`, of terms a loop: names. */
@@ -169,15 +180,22 @@ static bool divide(Nest *n, const char *axis, int64_t block, int64_t of_warp, in
 }
 
 /* early: the fragments of the next step are loaded before the products of this one. */
-static bool block_opts(Nest *n, const Product *p, const TileSize *b, bool early)
+static bool block_opts(Nest *n, const Product *p, const TileSize *b, bool early, const char **step)
 {
     Parts rows, columns;
     const Tc *u = p->unit;
-    const char *terms = p->terms.name, *outer, *inner, *part, *turn;
-    if (!mma_mask(n, terms, b->terms) ||
-        !divide(n, p->rows.name, b->rows, b->warp_rows, u->m, &rows) ||
+    const char *outer = p->terms.name, *terms = outer, *inner, *part, *turn, *share = NULL;
+    if (b->runs) {
+        terms = p->terms.of[p->terms.n - 1];
+        if (b->groups > 1 && !mma_divide(n, terms, b->terms, &share, &terms))
+            return false;
+    } else if (!mma_mask(n, terms, b->terms * b->groups) ||
+               (b->groups > 1 &&
+                !mma_divide(n, terms, mma_extent(n, terms) / b->groups, &share, &terms)) ||
+               !mma_divide(n, terms, b->terms, &outer, &terms) || !outer)
+        return false;
+    if (!divide(n, p->rows.name, b->rows, b->warp_rows, u->m, &rows) ||
         !divide(n, p->columns.name, b->columns, b->warp_columns, u->n, &columns) ||
-        !mma_divide(n, terms, b->terms, &outer, &terms) || !outer ||
         !mma_turns(n, columns.grid, &rows.grid, &turn) ||
         !mma_divide(n, terms, b->warp_terms, &part, &terms) ||
         !mma_divide(n, terms, u->k, &inner, &terms))
@@ -193,8 +211,10 @@ static bool block_opts(Nest *n, const Product *p, const TileSize *b, bool early)
         return false;
     const char *const grid[] = {rows.grid, columns.grid, turn}, *const warp[] = {
                                                                     rows.warp, columns.warp, part};
-    if (!mma_bind(n, 3, grid, BOUND_GRID) || !mma_bind(n, 3, warp, BOUND_WARP))
+    if (!mma_bind(n, 3, grid, BOUND_GRID) || !mma_bind(n, 3, warp, BOUND_WARP) ||
+        !mma_bind(n, 1, &share, BOUND_CLUSTER))
         return false;
+    *step = outer;
     if (inner && !nest_opt(n, OPT_ORDER, arena_printf(n->arena, "%s %s", outer, inner), 0))
         return false;
     return !early || nest_opt(n, OPT_PREFETCH, inner ? inner : outer, p->arg);
@@ -231,7 +251,19 @@ static int64_t shared_of(const TileSize *b, const Tc *u)
     const int64_t bytes = dtype_info[u->a].bytes, pad = 16 / bytes;
     int64_t parts = b->terms / b->warp_terms, lines = b->rows + b->columns;
     int64_t join = parts > 1 ? parts * b->rows * (b->columns + 8) * 4 : 0;
+    join += (b->groups - 1) * b->rows * b->columns / b->groups * 4;
     return b->depth * lines * (b->terms + pad) * bytes + join;
+}
+
+static int64_t loops_of(const Extents *e, const TileSize *b)
+{
+    return ceil_div(e->terms, b->terms * b->groups);
+}
+
+/* Is the loop over blocks of terms straight-line code, whose addresses are known? */
+static bool is_straight(const Extents *e, const TileSize *b, const Tc *u)
+{
+    return loops_of(e, b) * (b->warp_terms / u->k) <= tc_straight(u);
 }
 
 /* Cycles that a product takes in such blocks: each part of a processor takes the longest of what it does at once, and an iteration waits
@@ -252,6 +284,9 @@ static double estimate(const Extents *e, const TileSize *b, const Tc *u, const T
         GATHER = 75, /* that an item waits for an element, of some that are on their way together */
         ISSUE = 20,  /* instructions that it takes */
         HINDRANCE = 4,
+        MEET = 500, /* groups of a cluster, twice, and for each of them */
+        MEMBER = 80,
+        GIVEN = 20, /* bytes of sums that one gives or takes */
         LINE = 128
     };
     const double busy_share =
@@ -260,8 +295,9 @@ static double estimate(const Extents *e, const TileSize *b, const Tc *u, const T
     const bool three = u->products == 3;
     int64_t parts = b->terms / b->warp_terms;
     int64_t warps = b->rows / b->warp_rows * (b->columns / b->warp_columns) * parts;
-    int64_t blocks = e->others * ceil_div(e->rows, b->rows) * ceil_div(e->columns, b->columns);
-    int64_t loops = ceil_div(e->terms, b->terms), steps = b->warp_terms / u->k;
+    int64_t blocks =
+        e->others * ceil_div(e->rows, b->rows) * ceil_div(e->columns, b->columns) * b->groups;
+    int64_t loops = loops_of(e, b), steps = b->warp_terms / u->k;
     int64_t sums = b->warp_rows * b->warp_columns / u->lanes;
     int64_t registers = warps * 32 * (sums + (three ? 72 : 56));
     int64_t fits = REGISTERS / registers, room = t->shared / shared_of(b, u);
@@ -284,6 +320,9 @@ static double estimate(const Extents *e, const TileSize *b, const Tc *u, const T
         (double)(b->rows * (b->columns / b->warp_columns) + b->columns * (b->rows / b->warp_rows));
     double shared = each * (reads * (double)(loops * b->terms * bytes) + lines) / SHARED;
     double join = parts > 1 ? (double)(b->rows * b->columns * parts) * 8 / SHARED * each + 300 : 0;
+    if (b->groups > 1)
+        join +=
+            MEET + (double)(MEMBER * b->groups) + (double)(b->rows * b->columns) * 8 / GIVEN * each;
     double rounds = lines / (double)bytes / (double)(32 * warps), fill = 0;
     if (gather) {
         fill = each * rounds * (double)warps * ISSUE / QUARTERS;
@@ -314,7 +353,7 @@ static bool has_room(const Extents *e, const TileSize *b, const Tc *u, const Tar
         b->rows / b->warp_rows * (b->columns / b->warp_columns) * (b->terms / b->warp_terms);
     const int64_t sums = b->warp_rows * b->warp_columns / u->lanes;
     const int64_t blocks =
-        e->others * ceil_div(e->rows, b->rows) * ceil_div(e->columns, b->columns);
+        e->others * ceil_div(e->rows, b->rows) * ceil_div(e->columns, b->columns) * b->groups;
     int64_t beside = ceil_div(blocks, PROCESSORS), room = t->shared / shared_of(b, u);
     beside = room < beside ? room : beside;
     const int64_t fits = REGISTERS / (warps * u->lanes * (sums + (u->products == 3 ? 72 : 56)));
@@ -327,7 +366,7 @@ static bool same_results(const TileSize *a, const TileSize *b)
 {
     return a->rows == b->rows && a->columns == b->columns && a->warp_rows == b->warp_rows &&
            a->warp_columns == b->warp_columns &&
-           a->terms / a->warp_terms == b->terms / b->warp_terms;
+           a->terms / a->warp_terms == b->terms / b->warp_terms && a->groups == b->groups;
 }
 
 int mma_rank(Ranking *r, int of, double time, int most)
@@ -361,41 +400,82 @@ static void rank_block(Ranking *r, TileSize *ranked, const TileSize *b, double t
         ranked[number] = *b;
 }
 
-/* Of all sizes of blocks that the unit and the GPU can do the one that takes the least; for the tuner (Target.nth) one of the next. any: they
- * need not be powers of two. Products in three bound themselves, so less of a last block that is empty shows; others are bound by what comes. */
-static bool pick_block(const Extents *e, const Tc *u, const Target *t, bool gather, bool any,
+/* What a product is to be taken apart into blocks by. */
+typedef struct {
+    const Extents *e;
+    const Tc *unit;
+    const Target *target;
+    bool gather, meets; /* element by element; groups of a cluster may share the terms */
+    int64_t run;        /* terms of the innermost of several axes, or 0 */
+    TileSize ranked[MMA_MOST_NTH];
+    Ranking order;
+} Blocks;
+
+/* A block by all depths: the more copies are on their way, the less is waited for. Groups that share terms have few blocks of them each, so that
+ * nearly all may be. */
+static void rank_depths(Blocks *q, TileSize b)
+{
+    enum { MOST = 4, MOST_OF_SHARES = 6, ADDRESSES = 60 };
+    const double two = 1.15, three = 1.02, more = 0.015;
+    const int64_t most = b.groups > 1 && is_straight(q->e, &b, q->unit) ? MOST_OF_SHARES : MOST;
+    for (b.depth = 2; b.depth <= most && shared_of(&b, q->unit) <= q->target->shared; b.depth++) {
+        double time = estimate(q->e, &b, q->unit, q->target, q->gather);
+        if (q->run && !b.runs && q->meets) /* where a term is is computed in each iteration */
+            time += (double)(ADDRESSES * loops_of(q->e, &b));
+        time *= b.depth == 2 ? two : b.depth == 3 ? three : 1 - more * (double)(b.depth - MOST);
+        if (time < INFINITY)
+            rank_block(&q->order, q->ranked, &b, time);
+    }
+}
+
+/* The same by all numbers of groups that can share its terms. */
+static void rank_groups(Blocks *q, TileSize b)
+{
+    enum { MOST_GROUPS = 8 };
+    const bool meets = q->meets && b.terms == b.warp_terms;
+    for (b.groups = 1; b.groups <= (meets ? MOST_GROUPS : 1); b.groups++) {
+        const int64_t each = b.terms * b.groups;
+        if (b.groups > 1 && (q->e->terms % each || q->e->terms <= each))
+            continue;
+        b.runs = each == q->run;
+        rank_depths(q, b);
+    }
+}
+
+/* Of all sizes of blocks that the unit and the GPU can do the one that takes the least; for the tuner (Target.nth) one of the next. They need
+ * not be powers of two for products in three, which bound themselves, so that less of a last block that is empty shows; others are bound by
+ * what comes. */
+static bool pick_block(const Extents *e, const Product *p, const Target *t, bool gather, bool meets,
                        TileSize *best, double *cycles)
 {
+    const Tc *u = p->unit;
     const int64_t bytes = dtype_info[u->a].bytes;
-    TileSize ranked[MMA_MOST_NTH];
-    Ranking r = {.n = 0};
+    const bool any = u->products == 3 || t->nth;
+    Blocks q = {.e = e, .unit = u, .target = t, .gather = gather, .meets = meets};
+    if (p->terms.n > 1 && !gather)
+        q.run = range_extent(p->terms.range[p->terms.n - 1]);
     for (int64_t wr = u->m; wr <= 64; wr += any ? u->m : wr)
         for (int64_t wc = u->n; wc <= 64; wc += !any || wc < 2 * u->n ? wc : 2 * u->n)
             for (int64_t down = 1; down <= 4; down *= 2)
                 for (int64_t along = 1; along <= 4; along *= 2)
                     for (int64_t parts = 1; parts <= WARPS; parts *= 2)
                         for (int64_t wt = u->k; wt * bytes <= 128; wt *= 2) {
-                            TileSize b = {wr * down, wc * along, wt * parts, wr, wc, wt, 0};
+                            const TileSize b = {wr * down, wc * along, wt * parts, wr,   wc,
+                                                wt,        0,          1,          false};
                             int64_t sums = wr * wc / u->lanes, warps = down * along * parts;
                             bool wide = (down > 1 && b.rows >= 2 * e->rows) ||
                                         (along > 1 && b.columns >= 2 * e->columns);
                             if (warps > WARPS || sums > SUMS / 2 * (u->a == INGOT_F32 ? 1 : 2) ||
                                 b.terms >= e->terms || b.terms * bytes < 32 || wide)
                                 continue;
-                            for (b.depth = 2; b.depth <= 4; b.depth++) {
-                                if (shared_of(&b, u) > t->shared)
-                                    break;
-                                double time = estimate(e, &b, u, t, gather);
-                                time *= b.depth == 2 ? 1.15 : b.depth == 3 ? 1.02 : 1;
-                                if (time < INFINITY)
-                                    rank_block(&r, ranked, &b, time);
-                            }
+                            rank_groups(&q, b);
                         }
-    if (!r.n)
+    const Ranking *r = &q.order;
+    if (!r->n)
         return false;
-    const int at = t->nth ? t->nth - 1 : 0;
-    *best = ranked[r.number[at < r.n ? at : 0]];
-    *cycles = r.time[at < r.n ? at : 0];
+    const int at = t->nth && t->nth - 1 < r->n ? t->nth - 1 : 0;
+    *best = q.ranked[r->number[at]];
+    *cycles = r->time[at];
     return true;
 }
 
@@ -428,6 +508,56 @@ static int work_of(const View *v, Arena *a)
         if (order[i]->dtype != INGOT_INDEX && (order[i] == v->dot || depends_on(order[i], v->dot)))
             work += order[i] == v->dot ? 0 : op_info[order[i]->op].cost;
     return work;
+}
+
+static bool wgmma_opts(Nest **nest, Product p, const Extents *e, double cycles)
+{
+    Nest *tiled = nest_clone(*nest);
+    const bool good = mma_join(tiled, &p) && choose_wgmma_opts(&tiled, &p, e, cycles);
+    nest_free(good ? *nest : tiled);
+    if (good)
+        *nest = tiled;
+    return good;
+}
+
+static bool can_meet(const Target *t, const Tc *u)
+{
+    return t->units >> TC_WGMMA64_F16 & 1 && u->products == 1;
+}
+
+/* Blocks whose terms groups of a cluster share, if they take clearly less than those that one group has. */
+static void share_terms(const Extents *e, const Product *p, const Target *t, TileSize *best,
+                        double cycles)
+{
+    const double gain = 0.9;
+    TileSize b;
+    double less;
+    if (can_meet(t, p->unit) && pick_block(e, p, t, false, true, &b, &less) && less < gain * cycles)
+        *best = b;
+}
+
+/* gather: element by element. */
+static bool product_opts(Nest **nest, Product p, const Extents *e, bool gather)
+{
+    const Target *t = (*nest)->target;
+    TileSize b = {0};
+    double cycles;
+    const char *step;
+    if (!pick_block(e, &p, t, gather, t->nth && !gather && can_meet(t, p.unit), &b, &cycles))
+        return false;
+    if (!gather && wgmma_opts(nest, p, e, cycles))
+        return true;
+    if (!gather && !t->nth)
+        share_terms(e, &p, t, &b, cycles);
+    /* fragments that are loaded ahead are for a loop: of straight-line code compilers load them early themselves */
+    const bool straight = p.unit->products == 1 && is_straight(e, &b, p.unit);
+    const bool ahead = !straight && has_room(e, &b, p.unit, t);
+    if (!join_for(*nest, &p, b.runs) || !block_opts(*nest, &p, &b, ahead, &step) ||
+        !mma_stage(nest, step, gather ? 0 : b.depth))
+        return false;
+    if (t->next && p.unit->products == 1 && !gather)
+        (void)nest_opt(*nest, OPT_TRIGGER, b.groups > 1 ? "waited" : "summed", 0);
+    return true;
 }
 
 bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *want)
@@ -475,18 +605,10 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
         const Extents e = {rows, columns, terms, others, work_of(&v, a)};
         bool good = false;
         for (int gather = 0; gather < 2 && !good; gather++) {
-            TileSize b = {0};
-            double cycles;
             if (tiled)
                 nest_free(tiled);
             tiled = nest_clone(*nest);
-            const Target *t = (*nest)->target;
-            const bool three = p.unit->products == 3;
-            good = pick_block(&e, p.unit, t, gather, three || t->nth, &b, &cycles) &&
-                   mma_join(tiled, &p);
-            if (good && (gather || !choose_wgmma_opts(&tiled, &p, &e, cycles)))
-                good = block_opts(tiled, &p, &b, has_room(&e, &b, p.unit, t)) &&
-                       mma_stage(&tiled, mma_part(tiled, p.terms.name, "o"), gather ? 0 : b.depth);
+            good = product_opts(&tiled, p, &e, gather);
         }
         for (int j = 0; j < k->narg && !good; j++)
             k->args[j].layout = was[j];

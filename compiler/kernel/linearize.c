@@ -144,28 +144,59 @@ static bool is_result(const Lin *q, const Node *store)
 static void emit_some(Lin *q, uint64_t open, uint64_t must, const bool *needed, bool before,
                       int depth);
 
-/* What is copied for the iteration `ahead`. */
-static void emit_ahead(Lin *q, uint64_t open, int depth)
+/* Of copies: those of what does not depend on what was enqueued earlier, the others, or all. */
+typedef enum { EARLY = 1, LATE = 2, ALL = EARLY | LATE } Copies;
+
+/* Their places by position: how many, and in `fill` which, in order. */
+static int fills_ahead(const Lin *q, Copies which, int *fill)
 {
-    uint64_t own = lin_bit(q->l->tile->ahead);
-    emit_some(q, open | own, own, NULL, false, depth);
+    int n = 0;
     for (int i = 0; i < q->n; i++)
-        if (is_fill_ahead(q->l, q->order[i]) && !q->done[i])
-            emit_reduce(q, i, open | own, 0, NULL, depth);
+        if (is_fill_ahead(q->l, q->order[i]) && which & (q->depends[i] ? LATE : EARLY))
+            fill[n++] = i;
+    return n;
+}
+
+/* What is copied for the iteration `ahead`. */
+static void emit_ahead(Lin *q, uint64_t open, Copies which, int depth)
+{
+    const uint64_t own = lin_bit(q->l->tile->ahead);
+    Arena *a = arena_new();
+    int *fill = NEWN(a, int, q->n), n = fills_ahead(q, which, fill);
+    emit_some(q, open | own, own, which == ALL ? NULL : needed_by(q, a, fill, n, fill[n - 1]),
+              false, depth);
+    for (int i = 0; i < n; i++)
+        if (!q->done[fill[i]])
+            emit_reduce(q, fill[i], open | own, 0, NULL, depth);
     for (int i = 0; i < q->n; i++)
         if (q->set[i] & own || is_fill_ahead(q->l, q->order[i]))
             q->done[i] = false;
+    arena_free(a);
 }
 
-/* Before a loop the copies of its first iterations begin, a group each; the places may still be read. */
+static bool fills_some_early(const Lin *q)
+{
+    Arena *a = arena_new();
+    int *fill = NEWN(a, int, q->n);
+    const bool some = fills_ahead(q, EARLY, fill) && fills_ahead(q, LATE, fill);
+    arena_free(a);
+    return some;
+}
+
+/* Before a loop the copies of its first iterations begin, a group each; the places may still be read. Constants come first: they are on
+ * their way while the kernel waits for the one before, and are there when the first group is. */
 static void emit_before_loop(Lin *q, uint64_t open, int depth)
 {
     Node *f = q->l->tile->ahead, *most = idx(q->c, q->l->tile->depth - 1);
+    const bool early = fills_some_early(q);
     lin_add(q, STMT_BARRIER, NULL, depth);
-    lin_add(q, STMT_LOOP, f, depth)->upto = idx_min(q->c, most, f->src[0]);
-    emit_ahead(q, open, depth + 1);
-    lin_add(q, STMT_COMMIT, NULL, depth + 1);
-    lin_add(q, STMT_END, f, depth);
+    for (int late = !early; late < 2; late++) {
+        lin_add(q, STMT_LOOP, f, depth)->upto = idx_min(q->c, most, f->src[0]);
+        emit_ahead(q, open, !early ? ALL : late ? LATE : EARLY, depth + 1);
+        if (late)
+            lin_add(q, STMT_COMMIT, NULL, depth + 1);
+        lin_add(q, STMT_END, f, depth);
+    }
 }
 
 /* In each iteration its own copies are waited for, by all items. */
@@ -189,7 +220,7 @@ static void emit_later(Lin *q, Node *const *inside, int n, uint64_t open, int de
     s->zero = n ? zero : NULL;
     s->from = later;
     s->upto = idx_min(q->c, idx_add(q->c, later, idx(q->c, 1)), t->ahead->src[0]);
-    emit_ahead(q, open, depth + 1);
+    emit_ahead(q, open, ALL, depth + 1);
     lin_add(q, STMT_END, t->ahead, depth);
 }
 
@@ -200,7 +231,7 @@ static void emit_loader(Lin *q, uint64_t open, int depth)
     lin_add(q, STMT_LOADER, NULL, depth);
     lin_add(q, STMT_LOOP, f, depth + 1);
     lin_add(q, STMT_CLAIM, f, depth + 2);
-    emit_ahead(q, open, depth + 2);
+    emit_ahead(q, open, ALL, depth + 2);
     lin_add(q, STMT_END, f, depth + 1);
     lin_add(q, STMT_END, NULL, depth);
 }
@@ -370,6 +401,8 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
         lin_add_products(q, group, n, depth);
     if (boxes)
         lin_add(q, STMT_RELEASE, NULL, depth);
+    if (q->l->tile->trigger == TRIGGER_SUMMED && q->l->tile->ahead && is_products(q->l, t))
+        lin_add(q, STMT_NEXT, NULL, depth);
     for (int i = 0; i < n && q->l->tile->cluster && is_products(q->l, t); i++)
         lin_add(q, STMT_JOIN, q->order[group[i]], depth);
     if (begun)
@@ -597,6 +630,46 @@ static void emit_tile(Lin *q)
         lin_add(q, STMT_END, NULL, --depth);
 }
 
+/* What accesses anything that is not there before the kernels before have ended, with all that is made of it. */
+static void find_depends(Lin *q)
+{
+    q->depends = NEWN(q->l->arena, bool, q->n);
+    for (int i = 0; i < q->n; i++) {
+        const Node *t = q->order[i];
+        q->depends[i] = t->op == OP_BUFFER && !q->k->args[t->arg.i].early;
+        for (uint32_t j = 0; j < t->nsrc; j++)
+            q->depends[i] |= q->depends[lin_position(q, t->src[j])];
+    }
+}
+
+static void insert(Linear *l, int at, StmtKind kind)
+{
+    vec_push(l->arena, l->stmt, l->n, ((Stmt){.kind = kind}));
+    memmove(&l->stmt[at + 1], &l->stmt[at], (size_t)(l->n - 1 - at) * sizeof *l->stmt);
+    l->stmt[at] = (Stmt){.kind = kind};
+}
+
+/* Before the outermost loop that has the first such access. */
+static void depend(Lin *q)
+{
+    Linear *l = q->l;
+    int open = 0, first = 0, at = 0;
+    for (; at < l->n; at++) {
+        const Stmt *s = &l->stmt[at];
+        if (!open)
+            first = at;
+        open += s->kind == STMT_LOOP || s->kind == STMT_LOADER;
+        open -= s->kind == STMT_END;
+        const bool accesses =
+            s->kind == STMT_LET || s->kind == STMT_UPDATE || s->kind == STMT_STORE;
+        if (accesses && q->depends[lin_position(q, s->node)])
+            break;
+    }
+    insert(l, first++, STMT_DEPEND);
+    if (l->tile->trigger == TRIGGER_WAITED)
+        insert(l, first, STMT_NEXT);
+}
+
 /* What renderers and the interpreter ask of a node, by its id. */
 static void tell_nodes(const Lin *q)
 {
@@ -625,13 +698,16 @@ static void tell_nodes(const Lin *q)
 
 void linearize(Linear *l, const Kernel *k, const Tile *tile)
 {
-    Lin q = {.c = k->c, .l = l};
+    Lin q = {.c = k->c, .k = k, .l = l};
     Node **known;
     l->tile = tile;
     fuse_extents(l, k->c);
     const int nstate = find_order(&q, k, &known);
     find_tables(&q, nstate, known);
+    find_depends(&q);
     emit_tile(&q);
+    if (l->items)
+        depend(&q);
     tell_nodes(&q);
     map_free(&q.at);
     if (tile->tc && tile->tc->lanes)

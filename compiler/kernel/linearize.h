@@ -8,6 +8,7 @@
 enum { MAX_TILES = 32 };
 typedef struct {
     Context *c;
+    const Kernel *k;
     Linear *l;
     Node **
         root; /* nstore stores, then the extents that the fused loop is written with, and loads of PREFETCH */
@@ -21,6 +22,8 @@ typedef struct {
     bool *reads; /* something out of a place */
     bool *
         early; /* a load of an argument, for what reads a place: under way while items wait for that */
+    bool *
+        depends; /* on what was enqueued earlier: it accesses an argument that is not KernelArg.early, or its sources do */
     uint8_t *fragment;
     Map at;                               /* node id -> position + 1 */
     uint64_t out;                         /* all output ranges */

@@ -232,6 +232,8 @@ static void name_loops(Lower *q, Piece *p)
         if (x->bound == BOUND_CLUSTER) { /* neighbours in the grid */
             loop.bound = BOUND_GRID;
             p->t.cluster = loop.range;
+            p->t.share =
+                (int)tc_share(q->nest->copies * tc_per_lane(q->nest->tc, TC_TERMS), x->extent);
             vec_push(q->a, p->t.axis, p->t.naxis, loop);
         } else if (x->reduced && x->bound) {
             if (!shared)
@@ -262,6 +264,14 @@ static void name_loops(Lower *q, Piece *p)
         vec_push(q->a, p->t.reduce, p->t.nreduce, p->tail[i]);
 }
 
+/* Whether the group is the one of its cluster that stores this element of the item's sums. */
+static Node *has_share(Lower *q, const Piece *p)
+{
+    int64_t copies, number = tc_copy_number(q, p, kernel_view(q->k).dot, &copies);
+    number = number * tc_per_lane(q->nest->tc, TC_TERMS) + p->element;
+    return idx_eq(q->c, p->t.cluster, idx(q->c, number / p->t.share));
+}
+
 /* Every copy of one store: those of the first UPCAST are furthest apart. */
 static void copy_store(Lower *q, Piece *p, Node *store, int copy, bool beside)
 {
@@ -289,10 +299,11 @@ static void copy_store(Lower *q, Piece *p, Node *store, int copy, bool beside)
     }
     env_ready(q, &e);
     Node *v = lower_node(q, p, store, &e);
-    if (p->walked) {
+    Node *only = p->t.cluster ? has_share(q, p) : p->walked;
+    if (only) {
         Node *src[INGOT_MAX_RANK + 3];
         memcpy((void *)src, (void *)v->src, (size_t)v->nsrc * sizeof *src);
-        src[1] = node_alu2(q->c, OP_AND, INGOT_BOOL, p->walked, v->src[1]);
+        src[1] = node_alu2(q->c, OP_AND, INGOT_BOOL, only, v->src[1]);
         v = node_with(q->c, v, src);
     }
     vec_push(q->a, p->t.store, p->t.nstore, v);
@@ -396,6 +407,7 @@ static void lower_end(Lower *q, Tiles *out)
             p.at[i] = new_range(q, &p, i);
     }
     p.t.items = n->items;
+    p.t.trigger = n->trigger;
     q->piece = NULL;
     q->n = 0;
     vec_push(q->a, q->piece, q->n, p);

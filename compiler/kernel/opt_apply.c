@@ -77,6 +77,8 @@ static const char *apply(Nest *n, const Opt *o)
         return opt_refuse(n, "this kernel takes no opts: its iterations run in order");
     if (n->parts)
         return opt_refuse(n, "THREAD comes last");
+    if (o->kind == OPT_TRIGGER)
+        return opt_trigger(n, o);
     if (n->prefetch >= 0 && o->kind != OPT_STAGE && o->kind != OPT_THREAD)
         return opt_refuse(n, "%s %s: after PREFETCH come only STAGE and THREAD", opt_name[o->kind],
                           o->axis);
@@ -105,7 +107,7 @@ static const char *apply(Nest *n, const Opt *o)
         return opt_refuse(
             n,
             "%s: only JOIN, MASK, SPLIT, VECTOR, UPCAST, UNROLL, DOT, TC, ORDER, PARTIAL, "
-            "PREFETCH, STAGE, BIND and THREAD are carried out yet",
+            "PREFETCH, STAGE, BIND, TRIGGER and THREAD are carried out yet",
             opt_name[o->kind]);
     const char *dots = o->kind == OPT_THREAD ? strstr(o->axis, "..") : NULL;
     const char *name = dots ? dots + 2 : o->axis;

@@ -58,8 +58,8 @@ static void add_place(Lower *q, Kernel *k, ingot_dtype dtype, int64_t elements)
 {
     Node **dim = NEWN(q->a, Node *, 1);
     *dim = idx(q->c, elements);
-    k->args[k->narg++] =
-        (KernelArg){.dtype = dtype, .rank = 1, .dims = dim, .read = true, .written = true};
+    k->args[k->narg++] = (KernelArg){
+        .dtype = dtype, .rank = 1, .dims = dim, .read = true, .written = true, .early = true};
 }
 
 /* The places become arguments of the kernel that is lowered, behind its own. */
@@ -81,8 +81,7 @@ void add_places(Lower *q, Tiles *out)
         add_place(q, k, t.tc->b, sat_mul(tc_rests(t.tc), t.items / t.tc->lanes));
     const int joined = k->narg;
     if (t.cluster) {
-        const int64_t sums = q->nest->copies * tc_per_lane(t.tc, TC_TERMS);
-        add_place(q, k, INGOT_F32, sat_mul(t.cluster->hi, sat_mul(sums, t.items)));
+        add_place(q, k, INGOT_F32, sat_mul(t.cluster->hi, sat_mul(t.share, t.items)));
     }
     const int tokens = k->narg;
     if (t.box)

@@ -256,7 +256,7 @@ Node *load_through_shared(Lower *q, Piece *p, Node *n, Node *load)
         enum { WHOLE = 16 };
         room = ceil_div(room, WHOLE) * WHOLE;
         s.slot = room;
-        room *= depth;
+        room *= depth <= reads->hi ? depth : reads->hi + 1;
     }
     q->place[s.stage] = room > q->place[s.stage] ? room : q->place[s.stage];
     for (int i = 0; i < s.n; i++)

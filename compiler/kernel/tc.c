@@ -190,6 +190,12 @@ TcElement tc_element(const Tc *u, int operand, int lane, int element)
     }
 }
 
+int64_t tc_share(int64_t sums, int64_t groups)
+{
+    const int64_t least = ceil_div(sums, groups), whole = least > 2 ? 4 : 2;
+    return ceil_div(least, whole) * whole;
+}
+
 int tc_per_lane(const Tc *u, int operand)
 {
     const int lines = operand == TC_COLUMNS ? u->n : u->m,

@@ -19,14 +19,16 @@ typedef struct {
     int window;  /* of a convolution, whose results are [m][m]; 0: a product of matrices */
     bool turned; /* w is [n][k] */
     const char *target;
+    bool constant; /* w is there before anything is enqueued */
 } Model;
 
-static const Model halves = {INGOT_F16, 64, 48, 64, 0, false, "cuda:sm_80"};
-static const Model deep = {INGOT_F16, 64, 48, 128, 0, false, "cuda:sm_80"};
-static const Model halves_turned = {INGOT_F16, 50, 40, 56, 0, true, "cuda:sm_80"};
-static const Model convolution = {INGOT_F16, 8, 16, 32, 3, false, "cuda:sm_90"};
-static const Model singles = {INGOT_F32, 32, 32, 48, 0, false, "cuda:sm_80"};
-static const Model small_floats = {INGOT_BF16, 32, 32, 48, 0, false, "cuda:sm_80"};
+static const Model halves = {INGOT_F16, 64, 48, 64, 0, false, "cuda:sm_80", false};
+static const Model deep = {INGOT_F16, 64, 48, 128, 0, false, "cuda:sm_80", false};
+static const Model halves_turned = {INGOT_F16, 50, 40, 56, 0, true, "cuda:sm_80", false};
+static const Model constant = {INGOT_F16, 64, 48, 64, 0, false, "cuda:sm_90", true};
+static const Model convolution = {INGOT_F16, 8, 16, 32, 3, false, "cuda:sm_90", false};
+static const Model singles = {INGOT_F32, 32, 32, 48, 0, false, "cuda:sm_80", false};
+static const Model small_floats = {INGOT_BF16, 32, 32, 48, 0, false, "cuda:sm_80", false};
 
 static ingot_tensor *tensor(Context *c, const char *name, ingot_dtype d, int n, const int64_t *dims)
 {
@@ -73,6 +75,7 @@ static Run prepare(const Model *m, const char *opts)
         if (idx_is(arg->dims[2], m->window)) /* w: x is channels-last */
             layout_put_last(&arg->layout, arg->rank, 1);
     }
+    k->args[2].early = m->constant;
     run_lower(&r, true);
     return r;
 }
@@ -195,6 +198,70 @@ static const char early[] =
     "SPLIT r0.i 16\nTC mma.f16 (i0.i.i; i1.i.i; r0.i.i)\nBIND i0.o grid\nBIND i1.o grid\n"
     "BIND i0.i.o warp\nORDER r0.o r0.i.o\nPREFETCH r0.i.o 1\n"
     "STAGE r0.o 1 depth 2\nSTAGE r0.o 2 depth 2\n";
+
+static int find_kind(const Linear *l, StmtKind kind)
+{
+    int at = 0;
+    while (at < l->n && l->stmt[at].kind != kind)
+        at++;
+    return at;
+}
+
+/* Stores before this statement that bring argument `arg`. */
+static int brings(const Linear *l, int end, int64_t arg)
+{
+    int n = 0;
+    for (int i = 0; i < end; i++) {
+        const Stmt *s = &l->stmt[i];
+        n += s->kind == STMT_STORE && s->node->src[2]->op == OP_LOAD &&
+             s->node->src[2]->src[0]->arg.i == arg;
+    }
+    return n;
+}
+
+/* What is constant comes before the kernels before are waited for, and nothing else. */
+static void constants_come_early(void **state)
+{
+    (void)state;
+    for (int what = 0; what < 3; what++) {
+        Run r = prepare(what ? &constant : &halves, ahead);
+        Linear *l = &r.lk->tile[0];
+        const int at = find_kind(l, STMT_DEPEND);
+        assert_true(at < l->n && !brings(l, at, 1));
+        assert_int_equal(brings(l, at, 2), what > 0);
+        if (what == 2) {
+            memmove(&l->stmt[at], &l->stmt[at + 1], (size_t)(l->n - at - 1) * sizeof *l->stmt);
+            l->n--;
+        }
+        const char *fault = run_wrong(&r, prepare(&halves, ""));
+        if (what < 2 ? *fault : !strstr(fault, ", before what was enqueued earlier is done"))
+            fail_msg("%d: '%s'", what, fault);
+        run_free(&r);
+    }
+}
+
+/* The next kernel begins when this one has waited, or when it has summed. */
+static void next_begins(void **state)
+{
+    (void)state;
+    for (int summed = 0; summed < 2; summed++) {
+        char opts[1024];
+        snprintf(opts, sizeof opts, "%sTRIGGER %s\n", ahead, summed ? "summed" : "waited");
+        run_expect(prepare(&constant, opts), prepare(&constant, ""), opts, "igrt_before_others();",
+                   1);
+        Run r = prepare(&constant, opts);
+        const Linear *l = &r.lk->tile[0];
+        const int at = find_kind(l, STMT_NEXT), sum = find_kind(l, STMT_UPDATE);
+        assert_true(at < l->n && find_kind(l, STMT_DEPEND) < at && (sum < at) == summed);
+        run_free(&r);
+    }
+    Run r = prepare(&constant, "");
+    refusal(r.nest, "TRIGGER summed", "whose operands STAGE brings ahead");
+    refusal(r.nest, "TRIGGER never", "TRIGGER waited or TRIGGER summed");
+    refusal(r.nest, "TRIGGER waited", NULL);
+    refusal(r.nest, "TRIGGER waited", "it is said already");
+    run_free(&r);
+}
 
 /* Fragments are loaded before the products of the iteration before. */
 static void fragments_ahead(void **state)
@@ -374,11 +441,12 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_of_warps), cmocka_unit_test(convolutions_of_warps),
-        cmocka_unit_test(barriers_of_warps), cmocka_unit_test(elements_swapped),
-        cmocka_unit_test(copies_ahead),      cmocka_unit_test(waits),
-        cmocka_unit_test(fragments_ahead),   cmocka_unit_test(copies_of_the_next),
-        cmocka_unit_test(terms_of_warps),    cmocka_unit_test(refusals),
+        cmocka_unit_test(products_of_warps),    cmocka_unit_test(convolutions_of_warps),
+        cmocka_unit_test(barriers_of_warps),    cmocka_unit_test(elements_swapped),
+        cmocka_unit_test(copies_ahead),         cmocka_unit_test(waits),
+        cmocka_unit_test(constants_come_early), cmocka_unit_test(next_begins),
+        cmocka_unit_test(fragments_ahead),      cmocka_unit_test(copies_of_the_next),
+        cmocka_unit_test(terms_of_warps),       cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,23 @@
+/* opt_trigger.c - TRIGGER: when the kernel that is enqueued behind this one may begin.
+ *
+ * Its groups then take what this one leaves free of the processors, get ready and wait for all that is before them, so nothing changes but
+ * time: a launch is hidden, and the constants that it multiplies come meanwhile.  Too early, they are in the way of groups of this one. */
+#include <string.h>
+
+#include "opt.h"
+
+const char *opt_trigger(Nest *n, const Opt *o)
+{
+    const bool waited = !strcmp(o->axis, "waited");
+    if (n->shared && !(n->target && n->target->next))
+        return opt_refuse(n, "TRIGGER: kernels of this target begin when those before them end");
+    if (n->trigger)
+        return opt_refuse(n, "TRIGGER %s: it is said already", o->axis);
+    if (!waited && strcmp(o->axis, "summed") != 0)
+        return opt_refuse(n, "TRIGGER %s: TRIGGER waited or TRIGGER summed", o->axis);
+    if (!waited && !(n->tc && n->tc->lanes && n->nstage && n->stage[0].depth))
+        return opt_refuse(n, "TRIGGER summed: it is for sums of a matrix unit whose operands STAGE "
+                             "brings ahead");
+    n->trigger = waited ? TRIGGER_WAITED : TRIGGER_SUMMED;
+    return NULL;
+}
