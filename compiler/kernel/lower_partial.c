@@ -99,6 +99,13 @@ static Node *offset_in_row(Lower *q, const Piece *p, const Row *r, int64_t *elem
     return offset;
 }
 
+/* How many there are along an axis; of a rest it may be the run that knows. */
+static Node *extent_now(Lower *q, const Piece *p, int axis)
+{
+    Node *at = p->at[axis];
+    return at->op == OP_RANGE ? at->src[0] : idx(q->c, place_extent(q, p, axis));
+}
+
 /* Loops over the row, by axis of the nest in `fresh`, added to loop. */
 static void enter_row(Lower *q, Piece *p, const Row *r, Node **fresh, const char *suffix,
                       Node **loop, int *nloop)
@@ -110,7 +117,7 @@ static void enter_row(Lower *q, Piece *p, const Row *r, Node **fresh, const char
             continue;
         if (!fresh[axis]) {
             TileAxis x = {.name = arena_printf(q->a, "%s.%s", q->nest->axis[axis].name, suffix)};
-            x.range = fresh[axis] = range_new(q->c, p->next++, idx(q->c, place_extent(q, p, axis)));
+            x.range = fresh[axis] = range_new(q->c, p->next++, extent_now(q, p, axis));
             vec_push(q->a, p->t.fill, p->t.nfill, x);
         }
         loop[(*nloop)++] = p->at[axis] = fresh[axis];

@@ -273,6 +273,37 @@ static void sums_in_a_place(void **state)
     ingot_context_free(c);
 }
 
+/* Results behind the last whole block, of whose number only the run knows, have sums in a place too: no more than there are. */
+static void sums_of_a_rest(void **state)
+{
+    (void)state;
+    Context *c = ingot_context_new(NULL, NULL);
+    ingot_dim *dim[] = {idx(c, 50), ingot_dim_var(c, "n", 1, 100)};
+    ingot_output(c, "y", ingot_sum(c, ingot_input(c, "x", INGOT_F32, 2, dim), 1, false));
+    Plan *p = schedule(c, 2, target_find("c"));
+    assert_non_null(p);
+    kernel_share(p);
+    Kernel *k = p->kernels[0];
+    Target t = vectors();
+    Nest *n = nest_new(k, &t);
+    refusal(n, OPT_SPLIT, "i0", 32, NULL);
+    refusal(n, OPT_VECTOR, "i0.i", 16, NULL);
+    refusal(n, OPT_ORDER, "i0.o r0 i0.i.o", 0, NULL);
+    refusal(n, OPT_PARTIAL, "r0", 5, NULL);
+    assert_null(nest_check(n));
+    nest_keep(n, k);
+    StrBuf text = {0};
+    render_kernel(&text, &t, k, "k");
+    const char *rest = strstr(text.data, "const int v8 = (int)(n_n % 32);");
+    assert_non_null(rest);
+    assert_non_null(strstr(rest, "i0_r_z < v8"));
+    assert_non_null(strstr(rest, "i0_r_r0 < v8"));
+    sb_free(&text);
+    nest_free(n);
+    plan_free(p);
+    ingot_context_free(c);
+}
+
 /* n / 16 vectors and n % 16 elements: what is known at run time only is taken apart too. */
 static void sizes_of_run_time(void **state)
 {
@@ -361,6 +392,7 @@ int main(void)
         cmocka_unit_test(lanes_of_blocks),
         cmocka_unit_test(refusals_beside_a_row),
         cmocka_unit_test(sums_in_a_place),
+        cmocka_unit_test(sums_of_a_rest),
         cmocka_unit_test(sizes_of_run_time),
         cmocka_unit_test(parts_of_sums),
     };
