@@ -333,8 +333,9 @@ def killed(ingot, work):
         time.sleep(dice.uniform(0, took))
         tuner.send_signal(signal.SIGKILL)
         tuner.wait()
-        if (work / "out.sched").exists():
-            raise Wrong("a file was written half-way")
+        if (work / "out.sched").exists():   # it had come to its end: the file is whole
+            bundle(ingot, work, "whole", "--sched", work / "out.sched")
+            (work / "out.sched").unlink()
         after = trials(ingot, work)
         if not whole(work) or not before.keys() <= after.keys():
             raise Wrong("what was timed is lost")
