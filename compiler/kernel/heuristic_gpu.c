@@ -177,6 +177,32 @@ static void join_window(Nest *n)
         nest_opt(n, OPT_JOIN, names, 0);
 }
 
+/* Does the axis of `outer` go on in all factors where that of `inner` ends? */
+static bool continues(const Kernel *k, const View *v, Node *outer, Node *inner)
+{
+    bool good = outer != inner && range_extent(outer) > 1 && range_extent(inner) > 1;
+    for (int i = 0; i < v->nfactor && good; i++) {
+        int64_t far, near;
+        good = access_stride(k, v->factor[i], outer, &far) &&
+               access_stride(k, v->factor[i], inner, &near) && near > 0 &&
+               far == sat_mul(near, range_extent(inner));
+    }
+    return good;
+}
+
+/* Terms along two axes, of which one continues the other in both operands, are one row, of which more items can have a part. False: there are none. */
+static bool join_terms(Nest *n, const View *v)
+{
+    const Node *sum = v->dot;
+    for (uint32_t i = reduce_ranges(sum); i < sum->nsrc; i++)
+        for (uint32_t j = reduce_ranges(sum); j < sum->nsrc; j++)
+            if (continues(n->k, v, sum->src[i], sum->src[j])) {
+                const char *outer = nest_and_name(n, "", nest_root(n, sum->src[i]));
+                return nest_opt(n, OPT_JOIN, nest_and_name(n, outer, nest_root(n, sum->src[j])), 0);
+            }
+    return false;
+}
+
 /* Too few groups of tiles whose operands are worth a place: a GPU would not be full. */
 static bool is_small(const Nest *n, const View *v, int rows, int columns)
 {
@@ -268,6 +294,8 @@ void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
         return;
     }
     tiled = nest_clone(*nest);
+    while (join_terms(tiled, &v))
+        v = kernel_view(tiled->k);
     join_columns(tiled, &v);
     const Kernel *k = tiled->k;
     v = kernel_view(k);
