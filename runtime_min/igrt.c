@@ -65,30 +65,6 @@ igrt_status igrt_memory_check(const igrt_config *config, const size_t *bytes, in
     return IGRT_OK;
 }
 
-/* Up to 7 digits are a number; of a UUID there are 8 and more, by hyphens apart or not. */
-int igrt_is_device(const char *which, int number, const unsigned char uuid[16])
-{
-    enum { FEW = 7 };
-    int n = 0, wanted = 0;
-    if (!which || !*which)
-        return number == 0;
-    while (n <= FEW && which[n] >= '0' && which[n] <= '9')
-        wanted = 10 * wanted + (which[n++] - '0');
-    if (n <= FEW && !which[n])
-        return wanted == number;
-    if (!strncmp(which, "GPU-", 4))
-        which += 4;
-    for (n = 0; *which; which++) {
-        static const char digits[] = "0123456789abcdef";
-        if (*which == '-')
-            continue;
-        if (n == 32 || digits[uuid[n / 2] >> (n % 2 ? 0 : 4) & 15] != (*which | 32))
-            return 0;
-        n++;
-    }
-    return n > FEW;
-}
-
 #if defined(__GNUC__) && defined(__x86_64__) && defined(__SSE2__)
 enum { FLUSH = 1 << 15 | 1 << 6 }; /* flush to zero, denormals are zeros */
 

@@ -273,9 +273,6 @@ igrt_status igrt_config_check(const igrt_config *config, size_t arena_bytes, siz
 /* The same for the memories, n of them; one of 0 bytes may be absent. */
 igrt_status igrt_memory_check(const igrt_config *config, const size_t *bytes, int n, size_t align);
 
-/* Is the GPU of this number and UUID what igrt_config.gpu asks for? */
-int igrt_is_device(const char *which, int number, const unsigned char uuid[16]);
-
 /* Does n parts: some at a time through config.parallel_for if there is one, threads > 1 and n > 1, else all at once in
  * the calling thread, whose floating-point mode every part has. */
 void igrt_parallel(const igrt_config *config, igrt_parts_fn run, const void *arg, int64_t n);

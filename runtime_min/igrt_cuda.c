@@ -10,6 +10,8 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "igrt_device.h"
+
 /* From cuda.h. */
 enum {
     CUDA_ERROR_NO_DEVICE = 100,

@@ -10,6 +10,8 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "igrt_device.h"
+
 /* From the specification (and CL/cl.h). */
 enum {
     CL_FALSE = 0,

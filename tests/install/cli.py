@@ -48,7 +48,7 @@ def main():
     check("unknown command 'complie'; did you mean `ingot compile`?" in say(ingot, "complie")[2], "no command is suggested")
     check("did you mean --target?" in say(ingot, "compile", "x", "--taget", "c")[2], "no option is suggested")
     check("did you mean" not in say(ingot, "compile", "x", "--frobnicate")[2], "anything is suggested")
-    check("one of `ingot run`" in say(ingot, "compile", "x", "--threads", "2")[2], "an option of another command")
+    check("one of `ingot run`" in say(ingot, "compile", "x", "--output-dir", "y")[2], "an option of another command")
     check("takes no value" in say(ingot, "bench", "x", "--json=yes")[2], "--json=yes")
 
     def bash(*words):

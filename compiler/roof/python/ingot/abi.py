@@ -50,7 +50,7 @@ class Config(ctypes.Structure):
     _fields_ = [("struct_size", c_size_t), ("arena", c_void_p), ("arena_bytes", c_size_t), ("weights", c_void_p),
                 ("weights_bytes", c_size_t), ("threads", c_int), ("parallel_for", c_void_p), ("parallel_user", c_void_p),
                 ("device", c_void_p), ("stream", c_void_p), ("clock", c_void_p), ("profile", c_void_p), ("user", c_void_p),
-                ("flags", c_uint), ("memory", POINTER(Memory)), ("n_memories", c_int), ("seed", c_uint64)]
+                ("flags", c_uint), ("memory", POINTER(Memory)), ("n_memories", c_int), ("seed", c_uint64), ("gpu", c_char_p)]
 
 
 class ModelTable(ctypes.Structure):
