@@ -3,7 +3,7 @@
  * Only loops over outputs are cut, between two iterations, and how often is decided here: nothing that is computed
  * depends on how many threads there are.  The outermost loop is the best: what the loops inside of it use again and again
  * (a block of weights, a row) stays with one thread.  Where it is short it is taken together with the next ones,
- * so that consecutive parts still share a block.  Small kernels stay whole.
+ * so that consecutive parts still share a block, but no further than to equal shares.  Small kernels stay whole.
  *
  * What a thread reads that others have written comes from their caches, line by line, and so do weights that all read.  Where
  * panels of weights are the outermost loop, both cuts are possible (W bytes of weights, X of the other operand, R of results, T threads):
@@ -20,7 +20,7 @@ enum {
     ENOUGH =
         112, /* iterations to divide: the shares of 2..16 threads differ by a seventh at most */
     MAX_PARTS = 128,
-    THREADS = 8,   /* that bytes are counted for */
+    THREADS = 8,   /* that bytes and shares are counted for */
     FEW_PARTS = 8, /* where each has places of its own, of so many bytes in all: */
     PLACES = 3 << 19
 };
@@ -63,30 +63,27 @@ bool can_be_cut(const Kernel *k)
     return !k->serial;
 }
 
-/* How many parts may have places of their own. */
-static int64_t parts_with_places(const Nest *nest)
+/* How many parts there is work for, and memory where they have places of their own. */
+static int64_t most_parts(const Nest *nest, double ns)
 {
+    const int64_t most = ns / PART_NS < MAX_PARTS ? (int64_t)(ns / PART_NS) : MAX_PARTS;
     bool staged = nest->partial;
     for (int i = 0; i < nest->k->naxis; i++)
         staged |= nest->k->axes[i].staged;
     if (!staged)
-        return MAX_PARTS;
+        return most;
     Tiles t = nest_lower(nest);
     int64_t bytes = place_offset(t.k, nest->k->narg, t.k->narg);
     tiles_free(&t);
     if (places_are_local(bytes, nest->target))
-        return MAX_PARTS;
-    int64_t n = PLACES / bytes;
-    return n < FEW_PARTS ? FEW_PARTS : n;
+        return most;
+    const int64_t places = PLACES / bytes < FEW_PARTS ? FEW_PARTS : PLACES / bytes;
+    return places < most ? places : most;
 }
 
-/* As many as there is work for, and memory; of the same length if that is possible. */
-static int64_t count_parts(int64_t iterations, double ns, int64_t most)
+/* As many as are possible; of the same length if that is possible. */
+static int64_t count_parts(int64_t iterations, int64_t most)
 {
-    if (ns / PART_NS < (double)most)
-        most = (int64_t)(ns / PART_NS);
-    if (most > MAX_PARTS)
-        most = MAX_PARTS;
     if (iterations <= most)
         return iterations;
     for (int64_t n = most; 2 * n > most; n--)
@@ -102,6 +99,7 @@ typedef struct {
     int most; /* so many may be cut: down to the first that a place is filled in, and not what runs in order */
     int from, end;
     int64_t iterations;
+    int64_t parts; /* that are possible */
 } Cut;
 
 static const NestAxis *loop_axis(const Cut *c, int i)
@@ -117,13 +115,22 @@ static bool has_loop_of_root(const Cut *c, int root, int from, int end)
     return has;
 }
 
+/* Would one more loop only cost? Of those that are one, all but the first are divided for, and what does not depend on the inner ones is computed
+ * for each of their iterations. */
+static bool is_enough(const Cut *c)
+{
+    const int64_t parts = count_parts(c->iterations, c->parts);
+    return c->iterations >= ENOUGH ||
+           (c->from == 0 && c->iterations >= c->parts && c->iterations % parts == 0 &&
+            (parts == c->parts || parts % THREADS == 0));
+}
+
 /* From this loop on, as many as it takes. */
 static void cut_from(Cut *c, int from)
 {
     c->from = c->end = from;
     c->iterations = 1;
-    while (c->end < c->most && c->iterations < ENOUGH &&
-           !repeats(c->nest, c->loop, c->nloop, c->end) &&
+    while (c->end < c->most && !is_enough(c) && !repeats(c->nest, c->loop, c->nloop, c->end) &&
            !has_loop_of_root(c, loop_axis(c, c->end)->root, 0, from))
         c->iterations = sat_mul(c->iterations, loop_axis(c, c->end++)->most);
 }
@@ -230,10 +237,14 @@ void choose_threads(Nest *nest)
             !nest_in_partial(nest, nest->order[i]))
             loop[nloop++] = nest->order[i];
     }
-    Cut c = {.nest = nest, .loop = loop, .nloop = nloop, .most = loops_to_cut(nest, loop, nloop)};
+    Cut c = {.nest = nest,
+             .loop = loop,
+             .nloop = nloop,
+             .most = loops_to_cut(nest, loop, nloop),
+             .parts = most_parts(nest, ns)};
     if (!cut_inside(&c))
         cut_from(&c, 0);
-    Opt o = {.kind = OPT_THREAD, .amount = count_parts(c.iterations, ns, parts_with_places(nest))};
+    Opt o = {.kind = OPT_THREAD, .amount = count_parts(c.iterations, c.parts)};
     if (c.end > c.from)
         o.axis = loop_axis(&c, c.end - 1)->name;
     if (c.from)
