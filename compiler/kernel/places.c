@@ -212,17 +212,39 @@ static Node *neighbours_of(Lower *q, const Piece *p, Node *load, const int *leaf
     return NULL;
 }
 
+/* A load as the loops that fill its place have it, where these leaves are `as`. It is made of the kernel's anew: the nest's own loop may end at
+ * a mask, inside of which a gate holds that does not in all that is filled. */
+static Node *filling_load(Lower *q, Piece *p, Node *n, const int *leaf, Node *const *as, int nleaf)
+{
+    Env env = env_new(q, NULL);
+    Node **own = NEWN(q->a, Node *, nleaf + 1);
+    for (int i = 0; i < nleaf; i++) {
+        own[i] = p->at[leaf[i]];
+        p->at[leaf[i]] = as[i];
+    }
+    for (int i = 0; i < q->k->naxis; i++)
+        if ((p->at[i] || p->sum[i].split) && depends_on(n, q->k->axes[i].range))
+            env.value[i] = lower_index(q, p, i);
+    env_ready(q, &env);
+    q->filling = true;
+    Node *load = lower_node(q, p, n, &env);
+    q->filling = false;
+    for (int i = 0; i < nleaf; i++)
+        p->at[leaf[i]] = own[i];
+    return load;
+}
+
 /* n: the load as the kernel has it, load: as it is in this loop nest. */
 Node *load_through_place(Lower *q, Piece *p, Node *n, Node *load)
 {
     int stage = nest_stage(q->nest, n->src[0]->arg.i);
-    int *leaf = NEWN(q->a, int, q->nest->naxis + 1), nleaf = 0, nrange = 0, nloop = 0;
+    int *leaf = NEWN(q->a, int, q->nest->naxis + 1), nleaf = 0, nloop = 0, row = 0;
     if (stage < 0 || !p->filled[stage])
         return load;
     for (int i = 0; i < q->k->naxis; i++)
         if ((p->at[i] || p->sum[i].split) && depends_on(n, q->k->axes[i].range))
             lower_leaves(p, i, leaf, &nleaf);
-    Node *from[64], *to[64], *at = idx(q->c, 0), *fill = at, *loop[64];
+    Node *to[64], *at = idx(q->c, 0), *fill = at, *loop[64];
     int outside = nest_position(q->nest, q->nest->stage[stage].axis), kept = 0;
     for (int i = 0; i < nleaf;
          i++) /* output loops outside of the axis, and the axis itself, stay */
@@ -257,9 +279,9 @@ Node *load_through_place(Lower *q, Piece *p, Node *n, Node *load)
                 rows) /* the last block ends where the loop does, and shares some with the one before */
                 block = as =
                     idx_min(q->c, idx_mul(q->c, as, idx(q->c, columns)), idx(q->c, size - columns));
-            from[nrange] = x;
-            to[nrange++] = as;
+            row = x == rows ? i : row;
         }
+        to[i] = as;
         at = idx_add(q->c, idx_mul(q->c, x, idx(q->c, elements)), at);
         fill = idx_add(q->c, idx_mul(q->c, as, idx(q->c, elements)), fill);
         elements = sat_mul(elements, size);
@@ -267,11 +289,10 @@ Node *load_through_place(Lower *q, Piece *p, Node *n, Node *load)
     q->place[stage] = elements > q->place[stage] ? elements : q->place[stage];
     Node **end = NEWN(q->a, Node *, columns + nloop + 1);
     for (int64_t i = 0; i < columns; i++) {
-        for (int j = 0; j < nrange && rows; j++)
-            to[j] = from[j] == rows ? idx_add(q->c, block, idx(q->c, i)) : to[j];
-        end[i] =
-            place_store(q, stage, node_bool(q->c, true), substitute(q->c, load, nrange, from, to),
-                        idx_add(q->c, fill, idx(q->c, i * pitch)));
+        if (rows)
+            to[row] = idx_add(q->c, block, idx(q->c, i));
+        end[i] = place_store(q, stage, node_bool(q->c, true), filling_load(q, p, n, leaf, to, kept),
+                             idx_add(q->c, fill, idx(q->c, i * pitch)));
     }
     for (int i = 0; i < nloop; i++)
         end[columns + i] = loop[nloop - 1 - i];

@@ -56,6 +56,21 @@ static ingot_tensor *row_sums(Context *c)
     return ingot_sum(c, variable(c, "x", M, N), 2, false);
 }
 
+/* Every other place of a window has no element of x, and those behind the last element end the loops over terms. */
+static ingot_tensor *widened(Context *c)
+{
+    static const int64_t two[] = {2, 2}, one[] = {1, 1}, zero[] = {0, 0}, before[] = {3, 0};
+    const int64_t x[] = {1, 3, 5, 5}, w[] = {3, 2, 4, 4};
+    ingot_dim *of_x[4], *of_w[4];
+    for (int i = 0; i < 4; i++) {
+        of_x[i] = idx(c, x[i]);
+        of_w[i] = idx(c, w[i]);
+    }
+    return ingot_conv_transpose(c, ingot_input(c, "x", INGOT_F32, 4, of_x),
+                                ingot_input(c, "w", INGOT_F32, 4, of_w), NULL, two, one, before,
+                                zero, zero, 1);
+}
+
 /* A scale for each row, which is a sum of products. */
 static ingot_tensor *scaled_rows(Context *c)
 {
@@ -366,6 +381,19 @@ static void a_place_of_rows(void **state)
     }
 }
 
+/* Loops that read a place end at a mask, those that fill it do not: what is behind the mask is no element of x there either. */
+static void a_place_behind_a_mask(void **state)
+{
+    (void)state;
+    static const char *const opts[] = {
+        "ORDER i2 i1 i0 r2 r0 r1, STAGE i2 1", "ORDER i1 i2 i0 r0 r1 r2, STAGE i1 1",
+        "UPCAST i2 2, UNROLL r1 2, ORDER i1 i2.o i0 r0 r1.o r2, STAGE i1 1"};
+    for (size_t i = 0; i < sizeof opts / sizeof *opts; i++) {
+        Run r = prepare(widened, opts[i], false);
+        expect(&r, widened, "");
+    }
+}
+
 /* ((x w) u) (x w): a plan of three kernels; the second buffer on the first one, which the third kernel reads too. */
 static void a_buffer_on_a_live_one(void **state)
 {
@@ -435,6 +463,7 @@ int main(void)
         cmocka_unit_test(nothing_written),
         cmocka_unit_test(a_place_not_filled),
         cmocka_unit_test(a_place_of_rows),
+        cmocka_unit_test(a_place_behind_a_mask),
         cmocka_unit_test(a_buffer_on_a_live_one),
         cmocka_unit_test(no_form),
     };
