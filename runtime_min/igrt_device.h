@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Is it the GPU of this number and UUID?  Up to 7 digits are a number; of a UUID there are 8 and more, by hyphens apart or not. */
-static int igrt_is_device(const char *which, int number, const unsigned char uuid[16])
+static inline int igrt_is_device(const char *which, int number, const unsigned char uuid[16])
 {
     static const char digits[] = "0123456789abcdef";
     enum { FEW = 7, MOST = 40 /* characters */ };
