@@ -189,11 +189,22 @@ static int64_t result_bytes(const Kernel *k)
     return bytes;
 }
 
+/* Does an iteration have a loop over terms, beside which it costs nothing to find out where it is along each loop that is cut? */
+static bool has_loop_over_terms(const Nest *n)
+{
+    for (int i = 0; i < n->norder; i++)
+        if (n->axis[n->order[i]].reduced)
+            return true;
+    return false;
+}
+
 /* The loops inside of the outermost ones, those over another axis, if that moves fewer bytes. */
 static bool cut_inside(Cut *c)
 {
     const Nest *n = c->nest;
     int from = 0;
+    if (!has_loop_over_terms(n))
+        return false;
     while (from < c->most && loop_axis(c, from)->root == loop_axis(c, 0)->root)
         from++;
     if (from == c->most || n->tc || n->prefetch >= 0) /* panels that come from memory */
