@@ -217,12 +217,12 @@ static bool is_small(const Nest *n, const View *v, int rows, int columns)
 }
 
 /* A vector of results, along this range: of few of them, too, the terms can be divided. */
-static bool is_vector(const Nest *n, const View *v, const Node *range)
+static bool is_vector(const Nest *n, const View *v, Node *range)
 {
     for (int i = 0; i < v->nrange; i++)
         if (v->range[i] != range && n->axis[nest_root(n, v->range[i])].extent != 1)
             return false;
-    return n->axis[nest_root(n, (Node *)range)].extent > 1;
+    return n->axis[nest_root(n, range)].extent > 1;
 }
 
 /* Are there operations, or terms of one sum, that are worth the wait of items for each other? */

@@ -294,15 +294,18 @@ static void number_block(Plan *p, Block *b, int *kernels)
 }
 
 /* An argument is a constant where all steps of its kernel have one there. */
-static void find_early(const Block *b)
+static void find_early(Plan *p)
 {
-    for (int i = 0; i < b->n; i++) {
-        const Step *s = b->step[i];
-        for (int j = 0; s->kernel && j < s->kernel->narg; j++)
-            s->kernel->args[j].early &= s->bufs[j]->kind == BUF_WEIGHT;
-        find_early(&s->body);
-        find_early(&s->other);
-    }
+    Arena *a = arena_new();
+    int n;
+    Step *const *step = kernel_steps(p, a, &n);
+    for (int i = 0; i < p->nkernel; i++)
+        for (int j = 0; j < p->kernels[i]->narg; j++)
+            p->kernels[i]->args[j].early = true;
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < step[i]->kernel->narg; j++)
+            step[i]->kernel->args[j].early &= step[i]->bufs[j]->kind == BUF_WEIGHT;
+    arena_free(a);
 }
 
 /* Equal kernels become one; steps and kernels get their numbers and names. */
@@ -312,10 +315,7 @@ void kernel_share(Plan *p)
     share_block(p, &known, &p->main);
     forget_twins(&known);
     share_forms(p);
-    for (int i = 0; i < p->nkernel; i++)
-        for (int j = 0; j < p->kernels[i]->narg; j++)
-            p->kernels[i]->args[j].early = true;
-    find_early(&p->main);
+    find_early(p);
     int kernels = 0;
     number_block(p, &p->main, &kernels);
 }

@@ -206,6 +206,10 @@ class Files(http.server.SimpleHTTPRequestHandler):
     extensions_map = {**http.server.SimpleHTTPRequestHandler.extensions_map, ".wasm": "application/wasm", ".mjs": "text/javascript",
                       ".js": "text/javascript"}
 
+    def end_headers(self):
+        self.send_header("Cache-Control", "no-store")   # else a file that is gone may be found in the browser's cache
+        super().end_headers()
+
     def log_message(self, *_):
         pass
 

@@ -46,16 +46,20 @@ static ingot_tensor *variable(Context *c, const char *name, int64_t rows, int64_
     return ingot_input(c, name, INGOT_F32, 2, (ingot_dim *[]){idx(c, rows), idx(c, columns)});
 }
 
-/* max(x w, 0), and softmax over its rows. */
-static Plan *plan_of(Context *c, bool softmax)
+static Plan *plan_for(Context *c, ingot_tensor *y)
 {
-    ingot_tensor *y = ingot_matmul(c, variable(c, "x", 37, 40), variable(c, "w", 40, 50));
-    ingot_output(c, "y",
-                 softmax ? ingot_softmax(c, variable(c, "z", 37, 50), 1) : ingot_relu(c, y));
+    ingot_output(c, "y", y);
     Plan *p = schedule(c, 2, target_find("c"));
     assert_non_null(p);
     kernel_share(p);
     return p;
+}
+
+/* max(x w, 0), and softmax over its rows. */
+static Plan *plan_of(Context *c, bool softmax)
+{
+    ingot_tensor *y = ingot_matmul(c, variable(c, "x", 37, 40), variable(c, "w", 40, 50));
+    return plan_for(c, softmax ? ingot_softmax(c, variable(c, "z", 37, 50), 1) : ingot_relu(c, y));
 }
 
 /* An axis as it is by now or was, and an amount that may not fit. */
@@ -235,10 +239,7 @@ static void sums_in_a_place(void **state)
     (void)state;
     Context *c = ingot_context_new(NULL, NULL);
     ingot_dim *dim[] = {idx(c, 6), idx(c, 50), idx(c, 37)};
-    ingot_output(c, "y", ingot_sum(c, ingot_input(c, "x", INGOT_F32, 3, dim), 2, false));
-    Plan *p = schedule(c, 2, target_find("c"));
-    assert_non_null(p);
-    kernel_share(p);
+    Plan *p = plan_for(c, ingot_sum(c, ingot_input(c, "x", INGOT_F32, 3, dim), 2, false));
     Kernel *k = p->kernels[0];
     Target t = vectors();
     Nest *n = nest_new(k, &t);
@@ -279,10 +280,7 @@ static void sums_of_a_rest(void **state)
     (void)state;
     Context *c = ingot_context_new(NULL, NULL);
     ingot_dim *dim[] = {idx(c, 50), ingot_dim_var(c, "n", 1, 100)};
-    ingot_output(c, "y", ingot_sum(c, ingot_input(c, "x", INGOT_F32, 2, dim), 1, false));
-    Plan *p = schedule(c, 2, target_find("c"));
-    assert_non_null(p);
-    kernel_share(p);
+    Plan *p = plan_for(c, ingot_sum(c, ingot_input(c, "x", INGOT_F32, 2, dim), 1, false));
     Kernel *k = p->kernels[0];
     Target t = vectors();
     Nest *n = nest_new(k, &t);
@@ -311,10 +309,7 @@ static void sizes_of_run_time(void **state)
     Context *c = ingot_context_new(NULL, NULL);
     ingot_dim *n = ingot_dim_var(c, "n", 1, 100);
     ingot_tensor *x = ingot_input(c, "x", INGOT_F32, 2, (ingot_dim *[]){idx(c, 5), n});
-    ingot_output(c, "y", ingot_sum(c, x, 2, false));
-    Plan *p = schedule(c, 2, target_find("c"));
-    assert_non_null(p);
-    kernel_share(p);
+    Plan *p = plan_for(c, ingot_sum(c, x, 2, false));
     Kernel *k = p->kernels[0];
     Target t = vectors();
     Nest *nest = nest_new(k, &t);

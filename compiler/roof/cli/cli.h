@@ -8,9 +8,9 @@
 #include "importers.h"
 #include "ingot_onnx.h"
 
-/* --op NAME=FILE[:FUNCTION] */
 enum { MOST_COUNTS = 8 }; /* of threads, that tune is for */
 
+/* --op NAME=FILE[:FUNCTION] */
 typedef struct {
     const char *name, *file, *function; /* NULL: not told */
 } CustomFlag;

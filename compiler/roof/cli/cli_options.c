@@ -138,12 +138,19 @@ bool option_memory(Options *o, const char *value)
     return true;
 }
 
-bool option_threads(Options *o, const char *value)
+static bool threads(const char *text, size_t n, int *count)
 {
     int64_t v;
-    if (!number(value, strlen(value), &v) || v < 1 || v > 64)
+    const bool good = number(text, n, &v) && v >= 1 && v <= 64;
+    *count = good ? (int)v : 0;
+    return good;
+}
+
+bool option_threads(Options *o, const char *value)
+{
+    if (!threads(value, strlen(value), &o->threads))
         return wrong(o, "--threads", value, "a number from 1 to 64 is wanted");
-    o->threads = o->compile.threads = (int)v;
+    o->compile.threads = o->threads;
     return true;
 }
 
@@ -151,11 +158,9 @@ bool option_thread_counts(Options *o, const char *value)
 {
     o->ncount = 0;
     for (const char *at = value;; at++) {
-        int64_t v;
         const size_t n = strcspn(at, ",");
-        if (!number(at, n, &v) || v < 1 || v > 64 || o->ncount == MOST_COUNTS)
+        if (o->ncount == MOST_COUNTS || !threads(at, n, &o->count[o->ncount++]))
             return wrong(o, "--threads", value, "numbers from 1 to 64 are wanted, like 1,4");
-        o->count[o->ncount++] = (int)v;
         at += n;
         if (!*at)
             return true;
