@@ -410,8 +410,7 @@ ingot_status bundle_write(Plan *p, const Target *target, const ingot_options *o,
         prepare(&b);
     if (!b.failed) {
         make_parents(path);
-        b.dir = kind == DIR_ABSENT ? arena_printf(b.a, "%s.partial-%ld", path, (long)getpid())
-                                   : arena_printf(b.a, "%s/.partial-%ld", path, (long)getpid());
+        b.dir = file_part(b.a, kind == DIR_ABSENT ? path : arena_printf(b.a, "%s/", path));
         write_all(&b);
         if (!b.failed)
             install(&b, path, kind);

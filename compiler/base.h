@@ -89,7 +89,9 @@ void *vec_of(Arena *, const void *items, size_t n, size_t size);
 /* closer.c: the nearer of two words to what was typed; best is the number of edits to beat, 3 at first. */
 const char *closer(const char *typed, const char *word, const char *so_far, int *best);
 
-/* file.c: a file of these bytes; false, with errno. The second has its name when it is complete: what was there is replaced, or stays. */
+/* file.c: where a file or a folder is made that gets this name when it is complete: nobody else makes anything there. */
+const char *file_part(Arena *, const char *path);
+/* A file of these bytes; false, with errno. The second has its name when it is complete: what was there is replaced, or stays. */
 bool file_write(const char *path, const void *data, size_t bytes);
 bool file_replace(Arena *, const char *path, const void *data, size_t bytes);
 

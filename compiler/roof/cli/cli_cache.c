@@ -174,7 +174,7 @@ static ingot_status make_entry(Session *s, const char *entry, const bool *bound,
     ingot_status status = model_open(&m, s->o, quiet);
     if (status == INGOT_OK)
         status = model_build(&m, s->o, s->in, bound);
-    const char *part = arena_printf(s->a, "%s.%ld", entry, (long)getpid());
+    const char *part = file_part(s->a, entry);
     if (status == INGOT_OK && !make_dirs(cache_root(s->a)))
         status = complain(INGOT_IO, "%s: %s", cache_root(s->a), strerror(errno));
     if (status == INGOT_OK) {

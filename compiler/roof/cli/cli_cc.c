@@ -157,15 +157,10 @@ const char *runs_elsewhere(Arena *a, const char *target)
                              : NULL;
 }
 
-/* Where a file of the cache is written: it has its name when it is complete. */
-static const char *part_of(Arena *a, const char *file)
-{
-    return arena_printf(a, "%s.%ld", file, (long)getpid());
-}
-
 /* What a source becomes. */
 typedef struct {
     const char *file; /* in the program's folder, or, with an absolute path, in that of the cache */
+    const char *part; /* where it is written */
     bool kept, there; /* in the cache; from an earlier program */
 } Object;
 
@@ -177,6 +172,7 @@ static Object *objects_of(Arena *a, const char *const *source, int n, const char
         o[i].kept = folder && object_is_shared(source[i]);
         if (o[i].kept)
             o[i].file = arena_printf(a, "%s/%s", folder, o[i].file);
+        o[i].part = o[i].kept ? file_part(a, o[i].file) : o[i].file;
         o[i].there = o[i].kept && !access(o[i].file, R_OK);
     }
     return o;
@@ -188,8 +184,7 @@ static void compile_objects(Arena *a, Jobs *jobs, const char **argv, int base,
 {
     const double *size = sizes(a, jobs->dir, source, n);
     for (int i = 0; i < n; i++) {
-        const char *part = o[i].kept ? part_of(a, o[i].file) : o[i].file;
-        const char *tail[] = {"-I.", "-c", "-o", part, source[i], NULL};
+        const char *tail[] = {"-I.", "-c", "-o", o[i].part, source[i], NULL};
         if (o[i].there)
             continue;
         memcpy((void *)(argv + base), tail, sizeof tail);
@@ -204,7 +199,7 @@ static void compile_objects(Arena *a, Jobs *jobs, const char **argv, int base,
     }
     for (int i = 0; i < n && !jobs->failed; i++)
         if (o[i].kept && !o[i].there)
-            jobs->failed = rename(part_of(a, o[i].file), o[i].file) != 0;
+            jobs->failed = rename(o[i].part, o[i].file) != 0;
 }
 
 ingot_status build_program(Arena *a, const char *dir, const char *name, const char *target,

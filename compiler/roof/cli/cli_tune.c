@@ -48,7 +48,7 @@ static ingot_status open_database(const Options *o, Database **d)
 
 static ingot_status export_database(const Options *o, Database *d)
 {
-    const char *part = arena_printf(o->a, "%s.%ld", o->export_to, (long)getpid());
+    const char *part = file_part(o->a, o->export_to);
     FILE *f = fopen(part, "w");
     bool good = f && database_export(d, f);
     good &= f && !ferror(f);
