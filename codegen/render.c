@@ -80,6 +80,10 @@ bool render_is_short(const Render *r, const Node *range, bool *rolled)
     int at = 0, open = 0, later = 0; /* depth of a loop that a later iteration is filled for */
     while (sum && at < r->l.n && (r->l.stmt[at].kind != STMT_LOOP || r->l.stmt[at].node != range))
         at++;
+    if (!sum || at == r->l.n) { /* items that BIND gave terms to are no loop */
+        *rolled = false;
+        return false;
+    }
     do {
         const Stmt *s = &r->l.stmt[at++];
         open += (s->kind == STMT_LOOP) - (s->kind == STMT_END);
@@ -91,9 +95,9 @@ bool render_is_short(const Render *r, const Node *range, bool *rolled)
             terms = idx_value(s->node->src[0], &extent) ? sat_mul(terms, extent) : INT64_MAX;
         if (r->l.tile->quad && s->kind == STMT_UPDATE && is_products(&r->l, s->node))
             products += r->l.tile->tc->products;
-    } while (sum && open && at < r->l.n);
-    *rolled = sum && sat_mul(terms, products) > PRODUCTS;
-    return sum && terms <= tc_straight(r->l.tile->tc);
+    } while (open && at < r->l.n);
+    *rolled = sat_mul(terms, products) > PRODUCTS;
+    return terms <= tc_straight(r->l.tile->tc);
 }
 
 /* A loop that fills a place element by element, some of which may be on their way together. */

@@ -171,7 +171,8 @@ def mma(ingot, work):
 
 
 def vector(ingot, work):
-    """A matrix times a vector: items along the terms, which come by 16 bytes, of what the caller gives and of weights that are large, which are laid so."""
+    """A matrix times a vector: items along the terms, which come by 16 bytes, of what the caller gives and of weights that are large, which are laid so.
+    Where it is items that go along 16 bytes, and no loop, each loads its own element."""
     rng = np.random.default_rng(6)
     H, F = TensorProto.FLOAT16, TensorProto.FLOAT
     product = [helper.make_node("MatMul", ["w", "x"], ["y"])]
@@ -182,12 +183,23 @@ def vector(ingot, work):
     for path, kind in models:
         bundle = work / path.stem
         call(ingot, "compile", path, "-o", bundle, "--target", "cuda:sm_80")
-        text = (bundle / "model_kernels.cu").read_text().split("model_k00")[-1]
+        whole = (bundle / "model_kernels.cu").read_text()
+        text = whole.split("model_k00")[-1]
         if text.count(f"igrt_run_{kind}(a1 + ") < 1 or text.count(f"igrt_run_{kind}(a2 + ") < 1:
             raise Wrong(f"{path.stem}: not by 16 bytes: {text}")
+        if "__ldg(" in whole:
+            raise Wrong(f"{path.stem}: a load that does not heed what the kernel before writes")
         interpreted = call(ingot, "verify", path, "--interpret", "--target", "cuda:sm_80", env={"INGOT_CACHE": str(work / "cache")})
         if "no fault" not in interpreted:
             raise Wrong(interpreted)
+    rows = [("MatMul", ["x", "t"], "s"), ("Add", ["s", "z"], "a"), ("Softmax", ["a"], "p"), ("MatMul", ["p", "v"], "y")]
+    turn = [helper.make_node("Transpose", ["k"], ["t"], perm=[0, 2, 1])]
+    more = [("k", F, [4, 128, 64]), ("v", F, [4, 128, 64]), ("z", F, [128, 128])]
+    path = model(work / "scores.onnx", F, [4, 128, 64], F, turn + [helper.make_node(op, of, [to]) for op, of, to in rows], [4, 128, 64], [], more)
+    call(ingot, "compile", path, "-o", work / "scores", "--target", "cuda:sm_80")
+    text = (work / "scores/model_kernels.cu").read_text()
+    if "igrt_mma_quad_max(" not in text or "igrt_run_" in text:
+        raise Wrong(f"items whose rows of scores get a term each: {text}")
     print(", ".join(path.stem for path, _ in models))
 
 
