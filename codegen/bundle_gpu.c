@@ -256,11 +256,13 @@ void gpu_functions(StrBuf *sb, Bundle *b)
     if (g->records && g->sized)
         sb_printf(sb, "    ctx->record.node = ctx->node;\n    ctx->record.nodes = %d;\n",
                   g->launches);
-    if (!g->apart)
-        sb_puts(sb, "    if (ctx->config.flags & IGRT_ON_DEVICE)\n"
-                    "        return IGRT_ERR_CONFIG; /* steps of the host need the inputs */\n");
     if (b->p->nkernel)
         sb_puts(sb, "    memset(ctx->kernel, 0, sizeof ctx->kernel);\n");
+    if (!g->apart) /* release() is what comes next, of nothing */
+        sb_puts(sb, "    if (ctx->config.flags & IGRT_ON_DEVICE) {\n"
+                    "        memset(gpu, 0, sizeof *gpu);\n"
+                    "        return IGRT_ERR_CONFIG; /* steps of the host need the inputs */\n"
+                    "    }\n");
     if (g->shared) {
         sb_printf(sb, "    static const unsigned shared[%s_KERNELS] = {", u);
         for (int i = 0; i < b->p->nkernel; i++)

@@ -451,9 +451,10 @@ igrt_status igrt_cu_capture_begin(igrt_cu *cu, igrt_cu_graph *graph)
     if (enter(cu))
         return IGRT_ERR_DEVICE;
     open_gate(cu);
-    cu->captures = graph;
+    const int e = cu->cuStreamBeginCapture(cu->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    cu->captures = e ? NULL : graph;
     cu->at = 0;
-    return check(cu, cu->cuStreamBeginCapture(cu->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    return check(cu, e);
 }
 
 igrt_status igrt_cu_capture_end(igrt_cu *cu)

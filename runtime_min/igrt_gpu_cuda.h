@@ -78,7 +78,11 @@ static inline igrt_status igrt_gpu_make_map(igrt_gpu *g, igrt_gpu_map *map, igrt
                                             const uint64_t *extent, const uint64_t *stride,
                                             const uint64_t *box)
 {
-    return igrt_cu_make_map(g, map, mem + offset, bytes, rank, extent, stride, box);
+    if (mem)
+        return igrt_cu_make_map(g, map, mem + offset, bytes, rank, extent, stride, box);
+    /* the caller has not said yet where its memory is: what is recorded before that does not run */
+    *map = (igrt_gpu_map){{0}};
+    return IGRT_OK;
 }
 
 static inline igrt_status igrt_gpu_finish(igrt_gpu *g)

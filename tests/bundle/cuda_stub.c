@@ -1,20 +1,30 @@
 /* cuda_stub.c - a libcuda.so.1 that does nothing and writes down what it is asked, a line a call, to $CUDA_STUB_LOG: what the host
- * side of a bundle does, and in which order, without a GPU. Memory is the host's. $CUDA_STUB_FAIL names a call that fails. */
+ * side of a bundle does, and in which order, without a GPU. Memory is the host's. $CUDA_STUB_FAIL names a call that fails: always, or the
+ * time that $CUDA_STUB_AT says, from 1. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+static int fails(const char *name)
+{
+    static int times;
+    const char *fail = getenv("CUDA_STUB_FAIL"), *at = getenv("CUDA_STUB_AT");
+    if (!fail || strncmp(fail, name, strlen(fail)))
+        return 0;
+    return at && ++times != atoi(at) ? 0 : 999;
+}
+
 static int called(const char *name)
 {
-    const char *log = getenv("CUDA_STUB_LOG"), *fail = getenv("CUDA_STUB_FAIL");
+    const char *log = getenv("CUDA_STUB_LOG");
     FILE *f = log ? fopen(log, "a") : NULL;
     if (f) {
         fprintf(f, "%s\n", name);
         fclose(f);
     }
-    return fail && !strcmp(fail, name) ? 999 : 0;
+    return fails(name);
 }
 
 /* CALL(symbol, parameters): does nothing. */
@@ -97,8 +107,9 @@ int cuDriverGetVersion(int *version)
 int cuMemAlloc_v2(uint64_t *memory, size_t bytes);
 int cuMemAlloc_v2(uint64_t *memory, size_t bytes)
 {
-    *memory = (uint64_t)(uintptr_t)malloc(bytes);
-    return called("cuMemAlloc_v2");
+    const int e = called("cuMemAlloc_v2");
+    *memory = e ? 0 : (uint64_t)(uintptr_t)malloc(bytes);
+    return e;
 }
 int cuMemFree_v2(uint64_t memory);
 int cuMemFree_v2(uint64_t memory)
@@ -110,9 +121,16 @@ CALL(cuMemcpyHtoDAsync_v2, uint64_t to, const void *data, size_t bytes, void *st
 CALL(cuMemcpyDtoHAsync_v2, void *data, uint64_t from, size_t bytes, void *stream)
 CALL(cuMemcpyDtoDAsync_v2, uint64_t to, uint64_t from, size_t bytes, void *stream)
 CALL(cuMemsetD8Async, uint64_t to, unsigned char value, size_t bytes, void *stream)
-CALL(cuTensorMapEncodeTiled, void *map, int type, unsigned rank, void *memory,
-     const uint64_t *extent, const uint64_t *stride, const unsigned *box, const unsigned *step,
-     int interleave, int swizzle, int promotion, int fill)
+int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *memory, const uint64_t *extent,
+                           const uint64_t *stride, const unsigned *box, const unsigned *step,
+                           int interleave, int swizzle, int promotion, int fill);
+int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *memory, const uint64_t *extent,
+                           const uint64_t *stride, const unsigned *box, const unsigned *step,
+                           int interleave, int swizzle, int promotion, int fill)
+{
+    const int e = called("cuTensorMapEncodeTiled");
+    return memory ? e : 1;
+}
 CALL(cuLaunchKernel, void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
      unsigned bz, unsigned shared, void *stream, void **args, void **extra)
 /* Written down as early if it may begin before what is enqueued ends. */
@@ -141,13 +159,12 @@ int cuStreamGetCaptureInfo_v3(void *stream, int *status, uint64_t *id, void **gr
 int cuStreamGetCaptureInfo_v3(void *stream, int *status, uint64_t *id, void **graph,
                               void *const **last, const void **edges, size_t *n)
 {
-    const char *fail = getenv("CUDA_STUB_FAIL");
     static uintptr_t asked;
     static void *node[1];
     node[0] = (void *)++asked;
     *last = node;
     *n = 1;
-    return fail && !strcmp(fail, "cuStreamGetCaptureInfo_v3") ? 999 : 0;
+    return fails("cuStreamGetCaptureInfo_v3");
 }
 /* Written down with the node, and its groups. */
 int cuGraphExecKernelNodeSetParams_v2(void *exec, void *node, const void *parameters);
@@ -165,8 +182,9 @@ int cuGraphExecKernelNodeSetParams_v2(void *exec, void *node, const void *parame
 int cuStreamEndCapture(void *stream, void **graph);
 int cuStreamEndCapture(void *stream, void **graph)
 {
-    *graph = stream;
-    return called("cuStreamEndCapture");
+    const int e = called("cuStreamEndCapture");
+    *graph = e ? NULL : stream;
+    return e;
 }
 MAKE(cuGraphInstantiateWithFlags, AND void *graph AND uint64_t flags)
 CALL(cuGraphExecUpdate, void *exec, void *graph, void **node, int *why)

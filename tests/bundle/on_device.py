@@ -5,12 +5,13 @@
 
 CUDA: with cuda_stub.c in the driver's place, which writes the calls down. Init uploads weights and records the steps; a run is one launch;
 with memory of the device a run neither allocates nor waits, and where the sizes are others, what is recorded gets these: nothing is
-recorded again. OpenCL: on
+recorded again. Whichever call fails, at whatever time, all that was made is let go. OpenCL: on
 whatever device there is, results in the caller's buffers are those of a run on the host.
 
 Exit status 77, skipped: no Python with onnx.
 """
 import argparse
+import collections
 import os
 import pathlib
 import re
@@ -51,7 +52,9 @@ int main(int argc, char **argv)
     config.gpu = getenv("WHICH_GPU");
     if (argc > 1 && strstr(argv[1], "profile")) config.clock = ticks, config.profile = step;
     mark("init");
+    memset(&ctx, 0xa5, sizeof ctx);
     model_status status = model_init(&ctx, &config);
+    const int made = status == IGRT_OK;
     model_inputs in = {IN};
     model_outputs out = {OUT};
     for (int i = 0; status == IGRT_OK && i < 3; i++) {
@@ -61,10 +64,14 @@ int main(int argc, char **argv)
         status = model_run(&ctx, &in, &out);
     }
     mark("end");
-    if (status == IGRT_OK) model_deinit(&ctx);
+    if (made) model_deinit(&ctx);
     return (int)status;
 }
 """
+
+# What a call makes, and the one that lets go of it.
+PAIRS = {"cuMemAlloc": "cuMemFree", "cuStreamCreate": "cuStreamDestroy", "cuDevicePrimaryCtxRetain": "cuDevicePrimaryCtxRelease",
+         "cuModuleLoadDataEx": "cuModuleUnload", "cuStreamEndCapture": "cuGraphDestroy", "cuGraphInstantiateWithFlags": "cuGraphExecDestroy"}
 
 OPENCL = """
 #include "model_igrt.h"
@@ -128,7 +135,8 @@ def build(ingot, model, target, program, work, *options):
         sys.exit(done.stderr)
     (out / "program.c").write_text(program)
     sources = sorted(str(p) for p in out.glob("*.c"))
-    subprocess.run(["cc", "-std=c99", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror", "-I", out, *sources, "-o", out / "program", "-lm", "-ldl"], check=True)
+    subprocess.run(["cc", "-std=c99", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
+                    "-I", out, *sources, "-o", out / "program", "-lm", "-ldl"], check=True)
     return out / "program"
 
 
@@ -136,9 +144,21 @@ def calls(program, stub, work, *args, **env):
     """The status, and a list of calls for init, each run, and the end."""
     log = work / "log"
     log.unlink(missing_ok=True)
-    done = subprocess.run([program, *args], env=os.environ | {"LD_LIBRARY_PATH": str(stub), "CUDA_STUB_LOG": str(log)} | env)
+    done = subprocess.run([program, *args], 
+                          env=os.environ | {"LD_LIBRARY_PATH": str(stub), "CUDA_STUB_LOG": str(log), "ASAN_OPTIONS": "exitcode=99", "UBSAN_OPTIONS": "exitcode=99"} | env)
     parts = [p.split("\n")[1:-1] for p in log.read_text().split("== ")[1:]]
     return done.returncode, [[c.split("_v")[0] for c in p] for p in parts]
+
+
+def each_call_fails(program, stub, work, *args):
+    """The first call of each name, one in the middle, the last."""
+    names = collections.Counter(c.split()[0] for p in calls(program, stub, work, *args)[1] for c in p)
+    for name, n in names.items():
+        for at in sorted({1, (n + 1) // 2, n}):
+            status, parts = calls(program, stub, work, *args, CUDA_STUB_FAIL=name, CUDA_STUB_AT=str(at))
+            count = collections.Counter(c.split()[0] for p in parts for c in p)
+            left = [make for make, end in PAIRS.items() if count[make] - (make == name) != count[end]]
+            want(status in range(20) and not left, f"{name} fails the {at}th time: status {status}, not let go: {left}")
 
 
 def cuda(ingot, work):
@@ -172,6 +192,9 @@ def cuda(ingot, work):
     want(status == 0 and all(r.count("cuLaunchKernel") == launches for r in runs), f"a stream that cannot be recorded: {runs}")
     status, (init, *runs, end) = calls(program, stub, work, CUDA_STUB_FAIL="cuGraphInstantiateWithFlags")
     want(status == 16 and init.count("cuMemFree") == init.count("cuMemAlloc"), f"init that fails: status {status}, {init}")
+
+    for where in ("host", "device", "profile"):
+        each_call_fails(program, stub, work, where)
 
     for which, device in (("1", 1), ("2", 2), ("GPU-10111213-1415-1617-1819", 1), ("20212223", 2), ("0001020304050607", 0)):
         status, (init, *_) = calls(program, stub, work, WHICH_GPU=which)
@@ -216,8 +239,18 @@ def cuda(ingot, work):
              f"sizes of run time, {where}, other ones: {inside[2]}")
         status, (init, *runs, end) = calls(program, stub, work, where, CUDA_STUB_FAIL="cuStreamGetCaptureInfo_v3")
         want(status == 0 and any("cuGraphExecUpdate" in r for r in runs), f"sizes of run time, {where}, of a driver that does not tell nodes: {runs}")
+        each_call_fails(program, stub, work, where)
         groups = [int(c.split(",")[1].split()[0]) for c in inside[2][:-1]]
         want(groups[0] == 2, f"sizes of run time, {where}: {groups} groups for 7 rows of 32, 128 a group")
+
+    # boxes of memory that the caller has not named yet
+    g = models.Graph(1)
+    x = g.input("x", TensorProto.FLOAT16, 1024, 512)
+    g.output("y", g.op("MatMul", x, g.const(np.ones((512, 1024), np.float16))), TensorProto.FLOAT16, 1024, 1024)
+    (work / "boxes.onnx").write_bytes(g.bytes())
+    program = build(ingot, work / "boxes.onnx", "cuda:sm_90a", CUDA.replace("{IN}", "{.x = 0}").replace("{OUT}", "{.y = 0}"), work, "--weights", "array")
+    status, (init, *runs, end) = calls(program, stub, work, "device")
+    want(status == 0 and init.count("cuTensorMapEncodeTiled") == 1 and runs[0].count("cuTensorMapEncodeTiled") == 2, f"boxes: status {status}, {init}, {runs}")
 
     # a step of the host
     model = network(work / "sorted.onnx", [4, 16], lambda g, h: g.op("TopK", h, g.const([3], np.int64), n=2)[0], [4, 3])
