@@ -5,6 +5,7 @@
 
     tuned      a search of a few seconds writes a file that gives the same bytes anywhere and passes `ingot verify`; so does one that
                says in which way values are computed
+    shared     what was timed of a layer in one network is not timed again in another
     threaded   tuned for one thread and for two: a section of the file each, and a build takes the one for its threads
     chained    layouts that change together (a chain made up in the database) are timed, and stand or not as one decision
     replayed   a winner (made up in the database) changes its kernel and nothing else; another build's bytes are the same
@@ -158,6 +159,20 @@ def tuned(ingot, work):
     if "the compiler's choice:" not in text or "tried:" not in text:
         raise Wrong(f"--explain tells nothing:\n{text}")
     print(f"{len(trials(ingot, work))} candidates")
+
+
+def shared(ingot, work):
+    def known():
+        with sqlite3.connect(work / "tune.db") as db:
+            return sorted(db.execute("SELECT * FROM region WHERE name LIKE '%winograd2, not%'"))
+
+    flags = ("--beam", "1", "-v", "-o", work / "x.sched")
+    tune(ingot, work, *flags, "--budget", "30s")
+    before = known()
+    text = tune(ingot, work, *flags, "--budget", "30s", model=model_file(work, "b"))
+    if not before or before != known() or "    winograd2 " not in text:
+        raise Wrong(f"the convolution's other ways are timed again, or not known: {before} {known()}\n{text}")
+    print(f"{len(before)} ways")
 
 
 def threaded(ingot, work):
@@ -393,4 +408,4 @@ def refused(ingot, work):
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {f.__name__: f for f in (tuned, threaded, decided, chained, replayed, killed, elsewhere, refused)}))
+    sys.exit(main(__doc__, {f.__name__: f for f in (tuned, shared, threaded, decided, chained, replayed, killed, elsewhere, refused)}))

@@ -225,8 +225,8 @@ static void print_progress(Tune *t, const TuneKernel *k, int done, bool end)
     const Candidate *best = k->candidate[k->best];
     StrBuf sb = {0};
     sb_printf(&sb, "%d of %d done  %s: ", done, t->n, k->step[0]->name);
-    if (k->known)
-        sb_puts(&sb, "known");
+    if (k->at_roof || k->known)
+        sb_puts(&sb, k->at_roof ? "at the roof" : "known");
     else
         sb_printf(&sb, "%d timed", k->tried);
     if (k->best)
@@ -272,6 +272,9 @@ static ingot_status search_all(Tune *t)
                 .stopped = &stopped,
                 .progress = progress,
                 .user = &p};
+    const ingot_status status = tune_hopes(t);
+    if (status != INGOT_OK)
+        return status;
     t->measure.seconds = round_seconds(t);
     if (!search_kernels(&s, t->order, t->n))
         return complain(INGOT_TOOL, "%s: %s", t->o->model,
@@ -379,7 +382,8 @@ static ingot_status tune_model(Tune *t)
         status = network_profile(t);
     spent_add(&t->preparing, t->began);
     const Spent before = spent_now();
-    t->deadline = before.seconds + o->budget;
+    t->building = before.seconds - t->began.seconds - t->profiling;
+    set_deadline(t);
     if (status == INGOT_OK && !o->remote && !o->prepare && !o->measure && !o->kernels &&
         !o->compile.sched)
         status = network_variants(t);

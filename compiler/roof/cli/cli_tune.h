@@ -40,9 +40,12 @@ typedef struct {
     const char *dir;     /* scratch */
     const char *sched;   /* decisions that the network is built with; NULL: none */
     double network_ms;   /* sum of its steps; 0: not known */
+    Roof roof;           /* of one core; no flops: not known */
     TuneKernel **order;  /* those that are asked for, the dearest first */
     int n;
-    double deadline;
+    double deadline; /* of the search: confirming comes after it */
+    double building,
+        profiling; /* seconds that a network takes to be built, the longest so far; to be profiled */
     Decision *decision;                   /* that were close */
     int ndecision, ndecided;              /* of these the first ones, by rounds before */
     const volatile sig_atomic_t *stopped; /* by the user */
@@ -55,7 +58,7 @@ ingot_status tune_plan(Tune *, const char *sched, const char *values);
 /* cli_tune_network.c: times of the network's steps go to the kernels. */
 ingot_status network_profile(Tune *);
 /* Times of all steps, the least of what was there and what a profile of the program tells; false: it failed. */
-bool network_times(const Tune *, const char *entry, double *ms, int n);
+bool network_times(Tune *, const char *entry, double *ms, int n);
 ingot_status network_write(const char *file, const StrBuf *);
 /* The program by a file of decisions. */
 ingot_status network_build(Tune *, const char *file, const char **entry);
@@ -65,8 +68,9 @@ ingot_status network_compare(const Tune *, const char *entry, double *was, doubl
 ingot_status network_right(const Tune *, const char *entry);
 /* A file of these lines for the target. */
 ingot_status network_write_lines(const Tune *, const char *file, const char *lines);
-/* For kernels there is half of the budget, whatever what came before them took. */
-void leave_half(Tune *);
+/* The search ends where what is left of the budget is as long as confirming takes.  Some of it is for what is searched next,
+ * whatever came before took. */
+void set_deadline(Tune *);
 /* From now on plan, program and times are those of the network with these lines. */
 ingot_status network_take(Tune *, const char *lines);
 /* Winners that cannot be replayed, or are not faster in the network, are winners no more; the file goes to *text.  What
@@ -104,6 +108,13 @@ ingot_status find_chains(const Steps *base, char **lines);
 
 /* cli_tune_gpu.c: the whole search for a GPU; text: of the file. */
 ingot_status tune_gpu(Tune *, StrBuf *text, int *won, int *all);
+
+/* cli_tune_roof.c: what one core can do, measured once; false: it is not known. */
+bool tune_roof(Tune *);
+/* What the kernels may gain. */
+ingot_status tune_hopes(Tune *);
+/* Of a kernel's time, what the roof allows: operations, or bytes at the bandwidth of the level that holds them (*what). */
+double roof_share(const Roof *, const Kernel *, double ns, const char **what);
 
 /* cli_tune_explain.c */
 void tune_explain(Tune *);

@@ -20,12 +20,12 @@
 #include "cli_tune.h"
 #include "inspect.h"
 
-enum { TURNS = 6, ROUNDS = 4 };
-#define CLOSE 4.0    /* times: how far apart two estimates may be */
-#define FAR 1.6      /* by the estimate of kernels, as in search.c */
-#define GAIN 0.03    /* of these kernels: less is noise */
-#define WORTH 0.0005 /* of the network: less is not seen in it */
-#define SHARE 0.25   /* of the budget */
+enum { TURNS = 3, ROUNDS = 4 }; /* an even and an odd one each */
+#define CLOSE 4.0               /* times: how far apart two estimates may be */
+#define FAR 1.6                 /* by the estimate of kernels, as in search.c */
+#define GAIN 0.03               /* of these kernels: less is noise */
+#define WORTH 0.0005            /* of the network: less is not seen in it */
+#define SHARE 0.25              /* of the budget */
 
 /* ---- what a decision changes ----------------------------------------------------------------------- */
 
@@ -300,37 +300,56 @@ typedef struct {
     double *was[2], *is[2];
 } Turns;
 
+static Turns no_turns(Tune *t, int nwas, int nis)
+{
+    Turns of;
+    for (int i = 0; i < 2; i++) {
+        of.was[i] = NEWN(t->a, double, nwas + 1);
+        of.is[i] = NEWN(t->a, double, nis + 1);
+    }
+    return of;
+}
+
+/* An even and an odd one more. */
 static ingot_status run_turns(Tune *t, int nwas, const char *entry, int nis, Turns *of)
 {
-    for (int i = 0; i < 2; i++) {
-        of->was[i] = NEWN(t->a, double, nwas + 1);
-        of->is[i] = NEWN(t->a, double, nis + 1);
-    }
     const int lock = database_lock(t->d); /* tuners take turns at timing */
     bool good = true;
-    for (int i = 0; i < TURNS && good; i++)
-        good = network_times(t, t->s.entry, of->was[i % 2], nwas) &&
-               network_times(t, entry, of->is[i % 2], nis);
+    for (int i = 0; i < 2 && good; i++)
+        good = network_times(t, t->s.entry, of->was[i], nwas) &&
+               network_times(t, entry, of->is[i], nis);
     database_unlock(t->d, lock);
     return good ? INGOT_OK : complain(INGOT_TOOL, "%s: the compiled model failed", t->o->model);
+}
+
+/* Times of it; whether further turns may show that it wins. */
+static bool compare_turns(Decision *d, const Steps *all, const Turns *of)
+{
+    const double a[] = {sum_taken(d, of->was[0]), sum_taken(d, of->was[1])},
+                 b[] = {sum_put(d, all, of->is[0]), sum_put(d, all, of->is[1])};
+    d->was = fmin(a[0], a[1]);
+    d->is = fmin(b[0], b[1]);
+    d->noise = fmax(share_apart(a), share_apart(b));
+    return d->is < d->was * (1 - GAIN / 2 + d->noise);
 }
 
 static ingot_status time_decisions(const Steps *base, const Steps *all, const char *entry,
                                    Decision *const *d, int n)
 {
     Tune *t = base->t;
-    Turns of;
-    const ingot_status status = run_turns(t, base->n, entry, all->n, &of);
-    for (int i = 0; i < n && status == INGOT_OK; i++) {
-        const double a[] = {sum_taken(d[i], of.was[0]), sum_taken(d[i], of.was[1])},
-                     b[] = {sum_put(d[i], all, of.is[0]), sum_put(d[i], all, of.is[1])};
-        d[i]->was = fmin(a[0], a[1]);
-        d[i]->is = fmin(b[0], b[1]);
-        d[i]->noise = fmax(share_apart(a), share_apart(b));
+    Turns of = no_turns(t, base->n, all->n);
+    ingot_status status = INGOT_OK;
+    bool open = true;
+    for (int turn = 0; turn < TURNS && open && status == INGOT_OK; turn++) {
+        status = run_turns(t, base->n, entry, all->n, &of);
+        open = false;
+        for (int i = 0; i < n && status == INGOT_OK; i++)
+            open |= compare_turns(d[i], all, &of);
+    }
+    for (int i = 0; i < n && status == INGOT_OK; i++)
         if (!database_keep_region(t->d, d[i]->key, d[i]->what, d[i]->was * 1e6, d[i]->is * 1e6,
                                   d[i]->noise))
             return complain(INGOT_IO, "ingot tune: %s", database_error(t->d));
-    }
     return status;
 }
 
@@ -408,7 +427,7 @@ static ingot_status time_all(const Steps *base, double end)
             return status;
         done += n;
         longest = fmax(longest, seconds_now() - from);
-        leave_half(t);
+        set_deadline(t);
         say("  decisions of the plan: %d of %d timed the other way round, %.0f s left", done, all,
             fmax(0, t->deadline - seconds_now()));
     }
@@ -455,9 +474,11 @@ static double sum_of(const double *ms, int n)
 /* Faster as a whole?  The sum of all steps, each at its best, tells a thousandth, which whole runs do not on a machine that others use. */
 static ingot_status compare_sums(Tune *t, const char *entry, int nstep, bool *faster)
 {
-    Turns of;
     const int n = t->plan->nstep;
-    const ingot_status status = run_turns(t, n, entry, nstep, &of);
+    Turns of = no_turns(t, n, nstep);
+    ingot_status status = INGOT_OK;
+    for (int i = 0; i < TURNS && status == INGOT_OK; i++)
+        status = run_turns(t, n, entry, nstep, &of);
     if (status != INGOT_OK)
         return status;
     const double a[] = {sum_of(of.was[0], n), sum_of(of.was[1], n)},

@@ -7,33 +7,16 @@
 
 enum { BEST_OF = 10 };
 
-typedef struct {
-    Roof roof;
-    bool known;
-} Known;
-
-/* Of the time that the roof allows: operations, or bytes at the bandwidth of the level that holds them. */
-static double share_of_roof(const Roof *r, const Kernel *k, double ns, const char **what)
-{
-    double bytes = (double)k->bytes, rate = bytes <= 1 << 15   ? r->near
-                                            : bytes <= 1 << 19 ? r->cache
-                                            : bytes <= 1 << 23 ? r->far
-                                                               : r->memory;
-    double compute = (double)k->flops / r->flops * 1e9, memory = bytes / rate * 1e9;
-    *what = compute > memory ? "operations" : "bytes";
-    return 100 * (compute > memory ? compute : memory) / ns;
-}
-
-static void print_candidate(const Known *m, const TuneKernel *k, const char *name, Candidate *c)
+static void print_candidate(const Tune *t, const TuneKernel *k, const char *name, Candidate *c)
 {
     printf("  %s: %s\n", name, *c->text ? c->text : "no opts");
     if (c->ns <= 0)
         return;
     printf("    %.4g us", c->ns * 1e-3);
-    if (m->known) {
+    if (t->roof.flops > 0) {
         const char *what;
-        double share = share_of_roof(&m->roof, k->naive, c->ns, &what);
-        printf(", %.0f %% of the roof of %s", share, what);
+        double share = roof_share(&t->roof, k->naive, c->ns, &what);
+        printf(", %.0f %% of the roof of %s", 100 * share, what);
     }
     const Estimate *e = candidate_estimate(k, c);
     printf("; estimated %.3g cycles: %.3g operations, %.3g loads, %.3g stores, %.3g in loops, %.3g "
@@ -143,7 +126,7 @@ static void print_all(Arena *a, const TuneKernel *k)
     }
 }
 
-static void explain_kernel(const Tune *t, const Known *m, const TuneKernel *k)
+static void explain_kernel(const Tune *t, const TuneKernel *k)
 {
     const Step *s = k->step[0];
     int count[REFUSED + 1] = {0};
@@ -164,11 +147,13 @@ static void explain_kernel(const Tune *t, const Known *m, const TuneKernel *k)
     for (int i = RIGHT; i <= REFUSED; i++)
         if (count[i] || i == RIGHT)
             printf("%s %d %s", i > RIGHT ? "," : "", count[i], verdict_name[i]);
-    printf(k->done ? "; searched to the end\n" : "; the search goes on with more --budget\n");
-    print_candidate(m, k, "the compiler's choice", k->candidate[0]);
+    puts(k->at_roof ? "; not searched: it does what the machine can"
+         : k->done  ? "; searched to the end"
+                    : "; the search goes on with more --budget");
+    print_candidate(t, k, "the compiler's choice", k->candidate[0]);
     if (k->best) {
         Candidate *best = k->candidate[k->best];
-        print_candidate(m, k, "the fastest", best);
+        print_candidate(t, k, "the fastest", best);
         printf("    %.3f of the time, noise %.3f\n", best->ns / best->base_ns, best->noise);
         print_reason(candidate_estimate(k, k->candidate[0]), candidate_estimate(k, best));
     } else if (count[RIGHT] > 1) {
@@ -180,15 +165,12 @@ static void explain_kernel(const Tune *t, const Known *m, const TuneKernel *k)
 
 void tune_explain(Tune *t)
 {
-    Known m = {0};
-    const char *dir = arena_printf(t->a, "%s/roof", t->dir);
     double rank = 0, near = 0, ranks = 0;
     int judged = 0, close = 0, timed = 0;
-    if (!t->o->remote)
-        m.known = roof_build(t->a, dir, t->o->compile.target) && roof_measure(t->a, dir, &m.roof);
+    (void)tune_roof(t);
     for (int i = 0; i < t->n; i++) {
         const TuneKernel *k = t->order[i];
-        explain_kernel(t, &m, k);
+        explain_kernel(t, k);
         for (int j = 0; j < k->n; j++)
             timed += k->candidate[j]->verdict == RIGHT && k->candidate[j]->ns > 0;
         if (!judge_estimate(t->a, k, &rank, &near))

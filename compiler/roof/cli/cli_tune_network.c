@@ -2,16 +2,21 @@
  *
  * A candidate that wins in a loop of its own may lose among the others.  Both programs, with the compiler's own choices and
  * with the winners, run in turns, and of each kernel the times of its steps are compared. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli_tune.h"
 
 enum { TURNS = 3, BENCHES = 6 };
+#define BENCH 0.25       /* seconds of each */
+#define FOR_KERNELS 0.25 /* of the budget, at least */
+#define CONFIRMING 0.25  /* of it, at most */
 #define NOISE 0.01
 
-bool network_times(const Tune *t, const char *entry, double *ms, int n)
+bool network_times(Tune *t, const char *entry, double *ms, int n)
 {
+    const double began = seconds_now();
     const char *out = arena_printf(t->a, "%s/profile.txt", t->dir);
     const char *argv[] = {arena_printf(t->a, "%s/model", entry),   "-t",
                           arena_printf(t->a, "%d", t->o->threads), "--profile",
@@ -28,6 +33,7 @@ bool network_times(const Tune *t, const char *entry, double *ms, int n)
             ms[step] = took;
         at = end;
     }
+    t->profiling = seconds_now() - began;
     return text != NULL;
 }
 
@@ -148,8 +154,10 @@ ingot_status network_build(Tune *t, const char *file, const char **entry)
     o.compile.sched = file;
     o.compile.verbose = 0;
     s.o = &o;
+    const double began = seconds_now();
     ingot_status status = session_find_entry(&s, &t->opened);
     *entry = s.entry;
+    t->building = fmax(t->building, seconds_now() - began);
     return status;
 }
 
@@ -171,14 +179,11 @@ static int winners(const Tune *t)
 static bool bench(const Tune *t, const char *entry, double *ms)
 {
     const char *out = arena_printf(t->a, "%s/bench.txt", t->dir);
-    const char *argv[] = {arena_printf(t->a, "%s/model", entry),
-                          "-t",
-                          arena_printf(t->a, "%d", t->o->threads),
-                          "--bench",
-                          "0.25",
-                          arena_printf(t->a, "%s/in", t->s.work),
-                          t->target.gpu ? "--on-device" : NULL,
-                          NULL};
+    const char *argv[] = {
+        arena_printf(t->a, "%s/model", entry),   "-t",
+        arena_printf(t->a, "%d", t->o->threads), "--bench",
+        arena_printf(t->a, "%g", BENCH),         arena_printf(t->a, "%s/in", t->s.work),
+        t->target.gpu ? "--on-device" : NULL,    NULL};
     const char *text = process_run_to(argv, out) ? NULL : read_text(t->a, out);
     const char *at = text ? strstr(text, "\"min_ms\": ") : NULL;
     double took = at ? strtod(at + 10, NULL) : 0;
@@ -242,12 +247,36 @@ ingot_status network_take(Tune *t, const char *lines)
     return status == INGOT_OK ? network_profile(t) : status;
 }
 
+/* By which the database knows what the winner of a kernel, in the place of the compiler's choice, takes in networks. */
+static const char *winner_key(const Tune *t, const TuneKernel *k)
+{
+    return text_key(t, "winner, ",
+                    arena_printf(t->a, "%s\n%s\n%s\n", k->hash, k->candidate[0]->text,
+                                 k->candidate[k->best]->text));
+}
+
+/* Drops what was not faster in an earlier network; true if all that is left was. */
+static bool drop_known_losers(Tune *t)
+{
+    bool all = true;
+    for (int i = 0; i < t->t.n; i++) {
+        TuneKernel *k = t->t.kernel[i];
+        double was, is, noise;
+        if (!k->best)
+            continue;
+        if (!database_region(t->d, winner_key(t, k), &was, &is, &noise))
+            all = false;
+        else if (is >= was * (1 - NOISE))
+            k->best = 0;
+    }
+    return all;
+}
+
 /* Drops what is not faster; true if anything was. */
 static ingot_status drop_losers(Tune *t, const char *entry, bool *dropped)
 {
     int n = t->plan->nstep;
     double *was = NEWN(t->a, double, n + 1), *is = NEWN(t->a, double, n + 1);
-    *dropped = false;
     for (int i = 0; i < TURNS; i++)
         if (!network_times(t, t->s.entry, was, n) || !network_times(t, entry, is, n))
             return complain(INGOT_TOOL, "%s: the tuned model failed", t->o->model);
@@ -258,6 +287,8 @@ static ingot_status drop_losers(Tune *t, const char *entry, bool *dropped)
             continue;
         if (t->o->compile.verbose)
             say("  %s: in the network %.4g ms for %.4g ms", k->step[0]->name, b, a);
+        if (!database_keep_region(t->d, winner_key(t, k), k->step[0]->name, a * 1e6, b * 1e6, 0))
+            return complain(INGOT_IO, "ingot tune: %s", database_error(t->d));
         if (b < a * (1 - NOISE))
             continue;
         k->best = 0;
@@ -271,11 +302,12 @@ static ingot_status confirm(Tune *t, StrBuf *text)
     const char *file = arena_printf(t->a, "%s/try.sched", t->dir), *entry = NULL;
     bool dropped = false;
     ingot_status status = INGOT_OK;
+    const bool known = !t->o->remote && drop_known_losers(t);
     if (winners(t))
         drop_unreplayed(t, file);
     if (winners(t) && !t->o->remote) {
         status = build_tuned(t, file, &entry);
-        if (status == INGOT_OK)
+        if (status == INGOT_OK && !known)
             status = drop_losers(t, entry, &dropped);
     }
     if (status == INGOT_OK && winners(t) && !t->o->remote) {
@@ -293,10 +325,13 @@ static ingot_status confirm(Tune *t, StrBuf *text)
     return status;
 }
 
-void leave_half(Tune *t)
+void set_deadline(Tune *t)
 {
-    const double half = seconds_now() + t->o->budget / 2; /* builds take as long as they take */
-    t->deadline = t->deadline > half ? t->deadline : half;
+    const double budget = t->o->budget,
+                 confirming = 2 * t->building + 2 * TURNS * t->profiling +
+                              2 * BENCHES * fmax(BENCH, t->profiling / 2),
+                 end = t->began.seconds + budget - fmin(confirming, CONFIRMING * budget);
+    t->deadline = fmax(end, seconds_now() + FOR_KERNELS * budget);
 }
 
 /* ---- remembered ----------------------------------------------------------------------------------------- */

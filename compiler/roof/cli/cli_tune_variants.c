@@ -2,7 +2,10 @@
  *
  * A variant is other kernels, other buffers and other neighbours, so it is no matter of one kernel.  The network is built once for each
  * way, with all values that can be done so, and profiled; the steps whose work is for a node of the model are what its value
- * takes.  Each value takes the way that was the fastest, and the network with all of these has to be faster than without. */
+ * takes.  Each value takes the way that was the fastest, and the network with all of these has to be faster than without.
+ *
+ * The database knows what each way took of the time of the kernels that compute the value now, so equal layers of another network are not
+ * timed again. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,15 +86,90 @@ static void add_steps(Ways *w, const Block *b, const double *ms, int way)
     }
 }
 
-static ingot_status add_times(Ways *w, const Plan *p, const char *entry, int way)
+/* Can further turns show that one of these values gains by this way? */
+static bool is_open(const Ways *w, const bool *of, int way)
+{
+    bool open = false;
+    for (int i = 0; i < w->n; i++)
+        open |= of[i] && w->of[i].ms[way] < w->of[i].ms[0] * (1 - GAIN / 2);
+    return open;
+}
+
+/* of: the values that are computed so; NULL: of the network as it is. */
+static ingot_status add_times(Ways *w, const Plan *p, const char *entry, const bool *of, int way)
 {
     double *ms = NEWN(w->t->a, double, p->nstep + 1);
-    for (int i = 0; i < TURNS; i++)
+    for (int i = 0; i < TURNS && (!i || !of || is_open(w, of, way)); i++) {
         if (!network_times(w->t, entry, ms, p->nstep))
             return complain(INGOT_TOOL, "%s: the compiled model failed", w->t->o->model);
-    add_steps(w, &p->main, ms, way);
+        for (int j = 0; j < w->n; j++)
+            w->of[j].ms[way] = 0;
+        add_steps(w, &p->main, ms, way);
+    }
     return INGOT_OK;
 }
+
+/* ---- remembered ------------------------------------------------------------------------------------------- */
+
+/* By value that others are decided with: hashes of the kernels that compute them. */
+static void add_kernels(const Ways *w, const Block *b, StrBuf *of)
+{
+    for (int i = 0; i < b->n; i++) {
+        const Step *s = b->step[i];
+        const int value = s->kernel ? value_of(w, s) : -1;
+        if (value >= 0)
+            sb_printf(&of[w->group[value]], "%016llx\n",
+                      (unsigned long long)kernel_hash(s->kernel, 1));
+        add_kernels(w, &s->body, of);
+        add_kernels(w, &s->other, of);
+    }
+}
+
+/* By which the database knows what each value takes by the kernels of this plan in the place of those of the network as it is. */
+static const char **way_keys(const Ways *w, const Plan *p)
+{
+    StrBuf *of = NEWN(w->t->a, StrBuf, w->n + 1);
+    const char **key = NEWN(w->t->a, const char *, w->n + 1);
+    add_kernels(w, &w->t->plan->main, of);
+    for (int i = 0; i < w->n; i++)
+        sb_puts(&of[i], "then\n");
+    add_kernels(w, &p->main, of);
+    for (int i = 0; i < w->n; i++) {
+        key[i] = text_key(w->t, "variant, ", of[i].data);
+        sb_free(&of[i]);
+    }
+    return key;
+}
+
+/* Whether the database knows this way of all these values, as a share of what they take as they are. */
+static bool read_times(Ways *w, const bool *of, const char *const *key, int way)
+{
+    for (int i = 0; i < w->n; i++) {
+        double was, is, noise;
+        if (!of[i])
+            continue;
+        if (!database_region(w->t->d, key[i], &was, &is, &noise) || was <= 0)
+            return false;
+        w->of[i].ms[way] = w->of[i].ms[0] * is / was;
+    }
+    return true;
+}
+
+static ingot_status keep_times(const Ways *w, const bool *of, const char *const *key, int way)
+{
+    for (int i = 0; i < w->n; i++) {
+        const Group *u = &w->of[i];
+        const char *name = arena_printf(w->t->a, "%s: %s, not %s",
+                                        u->first->origin ? u->first->origin->node : "a value",
+                                        way_name[way - 1], u->first->now);
+        if (of[i] && u->ms[0] > 0 &&
+            !database_keep_region(w->t->d, key[i], name, u->ms[0] * 1e6, u->ms[way] * 1e6, 0))
+            return complain(INGOT_IO, "ingot tune: %s", database_error(w->t->d));
+    }
+    return INGOT_OK;
+}
+
+/* ---- a way -------------------------------------------------------------------------------------------------- */
 
 /* Lines that give values a way: of each group its own, NULL for what the compiler chooses. */
 static char *lines_of(const Ways *w, const char *const *way)
@@ -143,10 +221,14 @@ static ingot_status try_way(Ways *w, int way)
     Plan *p = status == INGOT_OK ? plan_make(t->m.c, &o) : NULL;
     if (status == INGOT_OK && !p)
         return ingot_context_status(t->m.c);
-    if (status == INGOT_OK && took(t->a, p, w, way_name[way], of)) {
+    const bool any = status == INGOT_OK && took(t->a, p, w, way_name[way], of);
+    const char **key = any ? way_keys(w, p) : NULL;
+    if (any && !read_times(w, of, key, way + 1)) {
         status = network_build(t, file, &entry);
         if (status == INGOT_OK)
-            status = add_times(w, p, entry, way + 1);
+            status = add_times(w, p, entry, of, way + 1);
+        if (status == INGOT_OK)
+            status = keep_times(w, of, key, way + 1);
     }
     plan_free(p);
     for (int i = 0; i < w->n; i++)
@@ -192,7 +274,7 @@ static ingot_status search_ways(Tune *t, const char **lines)
     *lines = "";
     w.n = plan_variants(t->a, t->plan, &w.value);
     find_groups(&w);
-    ingot_status status = w.n ? add_times(&w, t->plan, t->s.entry, 0) : INGOT_OK;
+    ingot_status status = w.n ? add_times(&w, t->plan, t->s.entry, NULL, 0) : INGOT_OK;
     for (int i = 0; i < NWAY && w.n && status == INGOT_OK; i++) {
         if (!is_exact_enough(t, i))
             continue;
@@ -227,7 +309,7 @@ ingot_status network_variants(Tune *t)
     ingot_status status = INGOT_OK;
     if (!lines && t->o->budget > 0) {
         status = search_ways(t, &lines);
-        leave_half(t);
+        set_deadline(t);
         if (status == INGOT_OK && !database_keep_outcome(t->d, key, lines))
             return complain(INGOT_IO, "ingot tune: %s", database_error(t->d));
     }

@@ -210,7 +210,12 @@ static bool write_round(Hunt *h, Candidate *const *all, int n)
     return false;
 }
 
-/* Whether it goes on, by what the round gained. */
+static bool at_roof(const TuneKernel *k)
+{
+    return k->candidate[k->best]->ns * TUNE_AT_ROOF < k->roof_ns;
+}
+
+/* Whether it goes on, by what the round gained and what is left to gain. */
 static bool end_round(Hunt *h, double before)
 {
     Search *s = h->s;
@@ -219,7 +224,8 @@ static bool end_round(Hunt *h, double before)
     double after = k->best ? ratio(k->candidate[k->best]) : 1;
     double noise = k->candidate[0]->noise > 0.005 ? k->candidate[0]->noise : 0.005;
     h->idle = after < before * (1 - noise) ? 0 : h->idle + 1;
-    if ((h->nfresh && h->idle < PATIENCE && h->round < MOST_ROUNDS) || seconds_now() >= s->deadline)
+    const bool on = h->nfresh && h->idle < PATIENCE && h->round < MOST_ROUNDS && !at_roof(k);
+    if (on || seconds_now() >= s->deadline)
         return true;
     k->done = true;
     if (database_finish(s->d, k, s->beam))
@@ -266,26 +272,27 @@ static bool time_round(Search *s, Hunt **hunt, int n)
 
 /* ---- the search ---------------------------------------------------------------------------------- */
 
-static bool search_ends(const Search *s)
+/* A round that takes as long as the one before it has to fit. */
+static bool search_ends(const Search *s, double last)
 {
-    return (s->stopped && *s->stopped) || seconds_now() >= s->deadline;
+    return (s->stopped && *s->stopped) || seconds_now() + last >= s->deadline;
 }
 
-/* Rounds are dealt out as seats are to parties by D'Hondt: the next one is that of the kernel which takes most time in the
+/* Rounds are dealt out as seats are to parties by D'Hondt: the next one is that of the kernel which may gain most time in the
  * network for each round that it has had. */
 static Hunt *next_hunt(Hunt *hunt, int n)
 {
     Hunt *next = NULL;
     for (int i = 0; i < n; i++)
         if (!hunt[i].k->done && !hunt[i].a &&
-            (!next || hunt[i].k->ms / (hunt[i].round + 1) > next->k->ms / (next->round + 1)))
+            (!next || hunt[i].k->hope / (hunt[i].round + 1) > next->k->hope / (next->round + 1)))
             next = &hunt[i];
     return next;
 }
 
 static bool read_known(Search *s, TuneKernel *k)
 {
-    k->known = k->done = database_done(s->d, k, s->beam);
+    k->known = k->done = k->at_roof || database_done(s->d, k, s->beam);
     if (!database_read(s->d, k, k->done && !s->all ? ENOUGH : 0)) {
         s->m->why = database_error(s->d);
         return false;
@@ -307,7 +314,7 @@ bool search_kernels(Search *s, TuneKernel *const *kernel, int n)
         hunt[i] = (Hunt){.s = s, .k = kernel[i], .random = kernel[i]->key[0]};
         good = read_known(s, kernel[i]);
     }
-    while (good && !search_ends(s)) {
+    for (double last = 0; good && !search_ends(s, last);) {
         int count = 0;
         const Spent began = spent_now();
         const double each = ESTIMATING * (s->deadline - began.seconds) / together;
@@ -336,6 +343,7 @@ bool search_kernels(Search *s, TuneKernel *const *kernel, int n)
             arena_free(now[i]->a);
             now[i]->a = NULL;
         }
+        last = seconds_now() - began.seconds;
     }
     arena_free(a);
     return good;

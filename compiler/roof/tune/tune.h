@@ -94,6 +94,7 @@ typedef enum {
     REFUSED  /* by the C compiler */
 } Verdict;
 extern const char *const verdict_name[]; /* "right" */
+#define TUNE_AT_ROOF 0.97 /* of what the machine can do: what is left is hardly more than noise */
 
 typedef struct {
     Tiling tiling;
@@ -127,6 +128,9 @@ typedef struct {
     Map by_text, by_source; /* candidates; by what is emitted those that somebody asked for */
     int best;               /* the fastest that is right and beats the noise; 0: none does */
     double ms;              /* in the network, of all its steps; 0: not known */
+    double hope;            /* of these, what a search may gain at most */
+    double roof_ns;         /* no run takes less, on one core; 0: not known */
+    bool at_roof;           /* there is nothing to gain */
     bool done;              /* the search has ended by itself */
     int tried, seen;        /* candidates timed in this search; estimated */
     bool known;             /* the database had the answer */
