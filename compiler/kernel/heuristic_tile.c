@@ -188,6 +188,39 @@ static double tile_score(const TileSearch *s, int64_t vectors, int64_t m, int64_
     return score;
 }
 
+static bool reused_rows(const View *v, Node *lanes, Node *rows)
+{
+    return rows != lanes && view_reuses(v, lanes, rows) && view_reuses(v, rows, NULL);
+}
+
+/* Rows that are too few to use a vector from L2 for: all of them, and some along a second axis (3x3 pixels are nine rows). */
+static void add_columns(const Kernel *k, const View *v, const TileSearch *s, RegisterTile *best)
+{
+    enum { MOST_ROWS = 16 };
+    Node *rows = best->rows;
+    const int64_t nr = rows ? rows_of(rows) : 0;
+    if (!s->t->lanes || !rows || best->columns || best->nrows != nr || nr > L2_ROWS / 2 ||
+        s->block * (double)best->vectors <= L1_BLOCK)
+        return;
+    for (int64_t vectors = 1; vectors <= MAX_VECTORS && vectors * s->width <= s->extent; vectors++)
+        for (int i = 0; i < v->nrange; i++) {
+            const int64_t nc = rows_of(v->range[i]);
+            if (v->range[i] == rows || !reused_rows(v, best->lanes, v->range[i]) ||
+                slides(k, v, v->range[i]) || in_one_set(k, v, best->lanes, v->range[i]))
+                continue;
+            for (int64_t c = 2; c <= nc && c * nr <= MOST_ROWS && has_registers(s, vectors, c * nr);
+                 c++) {
+                const double score = tile_score(s, vectors, c * nr, nc * nr, false, false);
+                if (score > best->score * 1.001) {
+                    best->columns = v->range[i];
+                    best->ncolumns = c;
+                    best->vectors = vectors;
+                    best->score = score;
+                }
+            }
+        }
+}
+
 /* pair: what is interleaved with the lanes, or NULL. */
 RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *const *bufs, Node *lanes,
                        Node *pair, bool four, int moves, const Target *t)
@@ -211,8 +244,7 @@ RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *const *bufs
             const bool kept = rows && t->lanes && slides(k, v, rows),
                        panels = rows && t->lanes && in_row_panels(k, v, bufs, lanes, rows),
                        one_set = rows && t->lanes && !panels && in_one_set(k, v, lanes, rows);
-            if (rows == lanes || (pair && rows == pair) ||
-                (rows && (!view_reuses(v, lanes, rows) || !view_reuses(v, rows, NULL))))
+            if ((pair && rows == pair) || (rows && !reused_rows(v, lanes, rows)))
                 continue;
             for (int64_t m = 1; m <= nr && m <= (t->lanes ? 16 : 4); m++) {
                 const int64_t each = m * s.ncolumns; /* of a vector */
@@ -231,6 +263,7 @@ RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *const *bufs
                 }
             }
         }
+    add_columns(k, v, &s, &best);
     return best;
 }
 
