@@ -27,7 +27,7 @@ void bundle_fail(Bundle *b, ingot_status status, const char *format, ...)
     va_end(ap);
     context_report(b->c, INGOT_ERROR, status, sb.data);
     sb_free(&sb);
-    b->failed = true;
+    b->failed = whole_of(b)->failed = true;
 }
 
 /* Makes the parents of a path. */
@@ -54,8 +54,9 @@ static void remove_folders(Arena *a, const char *dir, const char *file)
 
 const char *bundle_path(Bundle *b, const char *name)
 {
-    char *path = arena_printf(b->a, "%s/%s", b->dir, name);
-    vec_push(b->a, b->files, b->nfile, arena_strdup(b->a, name));
+    Bundle *all = whole_of(b);
+    char *path = arena_printf(b->a, "%s/%s", all->dir, name);
+    vec_push(b->a, all->files, all->nfile, arena_strdup(b->a, name));
     make_parents(path);
     return path;
 }
@@ -276,16 +277,16 @@ static void list_weights(Bundle *b)
     name_weights(b);
 }
 
-static WeightsMode weights_mode(const Bundle *b)
+WeightsMode weights_mode(const Bundle *b, int nweight, int64_t bytes)
 {
     const char *asked = b->o->weights ? b->o->weights : "auto";
-    if (!b->nweight)
+    if (!nweight)
         return WEIGHTS_NONE;
     if (!strcmp(asked, "array"))
         return WEIGHTS_ARRAY;
-    if (!strcmp(asked, "auto") && (b->p->weights_bytes <= ARRAY_LIMIT || bundle_is_bare(b)))
+    if (!strcmp(asked, "auto") && (bytes <= ARRAY_LIMIT || bundle_is_bare(b)))
         return WEIGHTS_ARRAY;
-    if (!b->p->weights_bytes) /* empty tensors only */
+    if (!bytes) /* empty tensors only */
         return WEIGHTS_ARRAY;
     return !strcmp(asked, "incbin") ? WEIGHTS_INCBIN : WEIGHTS_BLOB;
 }
@@ -344,7 +345,7 @@ static void refuse_complex(Bundle *b)
     }
 }
 
-static void prepare(Bundle *b)
+void bundle_prepare(Bundle *b)
 {
     const Context *c = b->c;
     b->name = b->o->name ? b->o->name : "model";
@@ -366,7 +367,7 @@ static void prepare(Bundle *b)
     b->folder = !strcmp(b->package, "arduino") ? "src/" : "";
     refuse_complex(b);
     list_weights(b);
-    b->mode = weights_mode(b);
+    b->mode = weights_mode(b, b->nweight, b->p->weights_bytes);
     if (b->target->gpu)
         gpu_prepare(b);
 }
@@ -378,11 +379,22 @@ static void write_all(Bundle *b)
         return;
     }
     bundle_weights(b);
-    bundle_kernels(b);
+    for (int i = 0; i < 2 && b->half; i++) {
+        bundle_kernels(&b->half[i]);
+        bundle_header(&b->half[i]);
+        bundle_run(&b->half[i]);
+    }
+    if (b->half)
+        bundle_io_header(b);
+    else
+        bundle_kernels(b);
     bundle_selftest(b);
     bundle_header(b);
     bundle_hpp(b);
-    bundle_run(b);
+    if (b->half)
+        halves_run(b);
+    else
+        bundle_run(b);
     bundle_main(b);
     bundle_build(b);
     StrBuf sb = {0};
@@ -393,30 +405,46 @@ static void write_all(Bundle *b)
     bundle_file(b, MANIFEST, &sb);
 }
 
+/* The files, then all of them to where they belong. half: two of them, or NULL. */
+static ingot_status write_to(Bundle *b, const Half *half, int64_t shared, const char *dir)
+{
+    int errors = b->c->nerror;
+    char *path = arena_strdup(b->a, dir);
+    for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
+        path[n - 1] = 0;
+    DirKind kind = dir_kind(b->a, path);
+    if (kind == DIR_NOT)
+        bundle_fail(b, INGOT_IO, "%s: exists and is not a folder that can be read", path);
+    else if (kind == DIR_FOREIGN)
+        bundle_fail(b, INGOT_IO,
+                    "%s: holds other files than a bundle's; choose an empty or a new folder", path);
+    if (!b->failed)
+        bundle_prepare(b);
+    if (!b->failed && half)
+        halves_prepare(b, half, shared);
+    if (!b->failed) {
+        make_parents(path);
+        b->dir = file_part(b->a, kind == DIR_ABSENT ? path : arena_printf(b->a, "%s/", path));
+        write_all(b);
+        if (!b->failed)
+            install(b, path, kind);
+        if (b->failed)
+            discard(b);
+    }
+    arena_free(b->a);
+    return b->c->nerror == errors ? INGOT_OK : ingot_context_status(b->c);
+}
+
 ingot_status bundle_write(Plan *p, const Target *target, const ingot_options *o, const char *dir)
 {
     Bundle b = {.p = p, .c = p->c, .a = arena_new(), .target = target, .o = o};
-    int errors = b.c->nerror;
-    char *path = arena_strdup(b.a, dir);
-    for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
-        path[n - 1] = 0;
-    DirKind kind = dir_kind(b.a, path);
-    if (kind == DIR_NOT)
-        bundle_fail(&b, INGOT_IO, "%s: exists and is not a folder that can be read", path);
-    else if (kind == DIR_FOREIGN)
-        bundle_fail(&b, INGOT_IO,
-                    "%s: holds other files than a bundle's; choose an empty or a new folder", path);
-    if (!b.failed)
-        prepare(&b);
-    if (!b.failed) {
-        make_parents(path);
-        b.dir = file_part(b.a, kind == DIR_ABSENT ? path : arena_printf(b.a, "%s/", path));
-        write_all(&b);
-        if (!b.failed)
-            install(&b, path, kind);
-        if (b.failed)
-            discard(&b);
-    }
-    arena_free(b.a);
-    return b.c->nerror == errors ? INGOT_OK : ingot_context_status(b.c);
+    return write_to(&b, NULL, 0, dir);
+}
+
+ingot_status bundle_write_halves(const Half half[2], int64_t shared, const ingot_options *o,
+                                 const char *dir)
+{
+    Plan *p = half[1].p;
+    Bundle b = {.p = p, .c = p->c, .a = arena_new(), .target = half[1].target, .o = o};
+    return write_to(&b, half, shared, dir);
 }

@@ -3,6 +3,7 @@
 #define BUNDLE_H
 
 #include "codegen.h"
+#include "igrt.h"
 
 typedef enum { WEIGHTS_NONE, WEIGHTS_ARRAY, WEIGHTS_BLOB, WEIGHTS_INCBIN } WeightsMode;
 
@@ -33,7 +34,8 @@ typedef struct {
 } MemoryNames;
 
 typedef struct Gpu Gpu;
-typedef struct {
+typedef struct Bundle Bundle;
+struct Bundle {
     Plan *p;
     Context *c;
     Arena *a;
@@ -65,7 +67,14 @@ typedef struct {
     const char **files;  /* written so far */
     int nfile;
     bool failed;
-} Bundle;
+    /* bundle_halves.c: of one for a GPU and for C, what each has of its own, under names of its own: model_cuda, model_c. Ports, build files
+     * and what is asked of the C compiler are those of C; steps, kernels and contexts are the halves'. */
+    Bundle *half;          /* two of them; NULL: there is one target */
+    Bundle *whole;         /* of a half, what it is one of; NULL */
+    int64_t weights_at;    /* of a half: where its weights begin in the file of both */
+    int64_t weights_there; /* bytes of the file that are written */
+    igrt_sum weights_sum;  /* of these, where there are halves */
+};
 
 /* bundle.c */
 void bundle_file(Bundle *, const char *name, const StrBuf *text);   /* writes and frees the text */
@@ -74,11 +83,46 @@ const char *bundle_path(Bundle *, const char *name); /* of a file that the calle
 bool bundle_is_bare(const Bundle *);                 /* for a machine without an operating system */
 void bundle_fail(Bundle *, ingot_status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+void bundle_prepare(Bundle *); /* names, ports, weights */
+WeightsMode weights_mode(const Bundle *, int nweight, int64_t bytes);
 char *upper_case(Arena *, const char *);
 void print_origins(StrBuf *, const Step *, int max); /* 'conv1' (Conv) + 'relu1' (Relu) */
 
+/* Of a half what both have: files, the runtime under its private names; else itself. */
+static inline Bundle *whole_of(Bundle *b)
+{
+    return b->whole ? b->whole : b;
+}
+
+static inline const char *whole_name(const Bundle *b)
+{
+    return b->whole ? b->whole->name : b->name;
+}
+
+static inline const char *whole_upper(const Bundle *b)
+{
+    return b->whole ? b->whole->upper : b->upper;
+}
+
+/* The bundle, or the half of it, that is for a GPU; NULL: none is. */
+static inline const Bundle *gpu_part(const Bundle *b)
+{
+    return b->half ? &b->half[0] : b->gpu ? b : NULL;
+}
+int64_t arena_bytes(const Bundle *);        /* of the caller's; of halves the greater one */
+int64_t weights_file_bytes(const Bundle *); /* with the weights of both halves */
+
+/* bundle_halves.c */
+void halves_prepare(Bundle *, const Half half[2], int64_t shared);
+void halves_header(
+    StrBuf *,
+    const Bundle *);       /* what <name>.h has of the halves: the context, and which one runs */
+void halves_run(Bundle *); /* <name>.c */
+
 /* bundle_header.c, bundle_hpp.c, bundle_table.c, bundle_run.c, bundle_weights.c, bundle_kernels.c, bundle_build.c: a file or two each */
 void bundle_header(Bundle *);
+void bundle_io_header(
+    Bundle *); /* <name>_io.h: types that the interfaces of two halves have in common */
 void bundle_hpp(Bundle *);
 void bundle_main(Bundle *);
 void print_port(StrBuf *, const Bundle *, const Port *); /* "x" f32[1,3], in comments */

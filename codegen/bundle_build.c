@@ -32,12 +32,13 @@ static void need(Bundle *b, FileList *list, const char *name)
 /* <name>_op_swish.c: the user's source and what calls it. */
 static void need_custom(Bundle *b, const CustomOp *op)
 {
-    const char *file = arena_printf(b->a, "%s_%s.c", b->name, op->name);
-    for (int i = 0; i < b->nfile; i++)
-        if (!strcmp(b->files[i], file))
+    const Bundle *all = whole_of(b);
+    const char *file = arena_printf(b->a, "%s_%s.c", all->name, op->name);
+    for (int i = 0; i < all->nfile; i++)
+        if (!strcmp(all->files[i], file))
             return;
     StrBuf sb = {0};
-    custom_source(&sb, op, b->name);
+    custom_source(&sb, op, all->name);
     bundle_source(b, file, &sb);
 }
 
@@ -151,6 +152,18 @@ static void copy_file(Bundle *b, const RuntimeFile *f)
         bundle_source(b, f->name, &sb);
 }
 
+/* What a bundle, or half of one, has beside what all have. */
+static void need_own(Bundle *b, FileList *list)
+{
+    const char *header[MAX_KERNEL_HEADERS];
+    const int nheader = b->gpu ? 0 : kernel_headers(b->kernel_needs, header);
+    if (b->gpu)
+        need(b, list, arena_printf(b->a, "igrt_gpu_%s.h", b->target->name));
+    for (int i = 0; i < nheader; i++)
+        need(b, list, header[i]);
+    need_calls(b, list, &b->p->main);
+}
+
 static void copy_runtime(Bundle *b)
 {
     static const char *const always[] = {"igrt.h", "igrt.hpp", "igrt.c"};
@@ -158,15 +171,10 @@ static void copy_runtime(Bundle *b)
     for (size_t i = 0; i < sizeof always / sizeof always[0]; i++)
         need(b, &list, always[i]);
     need(b, &list, "igrt_num.h");
-    if (b->gpu)
-        need(b, &list, arena_printf(b->a, "igrt_gpu_%s.h", b->target->name));
-    const char *header[MAX_KERNEL_HEADERS];
-    const int nheader = b->gpu ? 0 : kernel_headers(b->kernel_needs, header);
-    for (int i = 0; i < nheader; i++)
-        need(b, &list, header[i]);
     if (b->target->wasm)
         need(b, &list, "run.mjs");
-    need_calls(b, &list, &b->p->main);
+    for (int i = 0; i < (b->half ? 2 : 1); i++)
+        need_own(b->half ? &b->half[i] : b, &list);
     need_includes(b, &list);
     for (int i = 0; i < list.n && !b->failed; i++)
         copy_file(b, list.file[i]);
@@ -250,7 +258,7 @@ static void makefile_opening(StrBuf *sb, const Bundle *b, const char *program)
     sb_printf(sb, "CFLAGS ?= -O2%s\n",
               b->target->bare ? " -ffunction-sections -fdata-sections" : "");
     if (!bundle_is_bare(b))
-        sb_printf(sb, "LDLIBS ?= -lm%s\n", b->gpu ? " -ldl" : "");
+        sb_printf(sb, "LDLIBS ?= -lm%s\n", gpu_part(b) ? " -ldl" : "");
     sb_puts(sb, "\n");
 }
 
@@ -326,7 +334,13 @@ static void makefile(Bundle *b)
 /* `cmake --install`: find_package(<name>) gives <name>::<name>_model. */
 static void cmake_install(StrBuf *sb, const Bundle *b)
 {
-    const char *n = b->name;
+    const char *n = b->name, *more = "";
+    const Bundle *gpu = gpu_part(b);
+    if (gpu)
+        more = arena_printf(b->a, " igrt_%s.h", gpu->target->name);
+    if (b->half)
+        more =
+            arena_printf(b->a, "%s %s_io.h %s.h %s.h", more, n, b->half[0].name, b->half[1].name);
     sb_printf(
         sb,
         "\nif(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)\n    include(GNUInstallDirs)\n"
@@ -335,11 +349,7 @@ static void cmake_install(StrBuf *sb, const Bundle *b)
         "${CMAKE_INSTALL_INCLUDEDIR}/%s)\n"
         "    install(EXPORT %s NAMESPACE %s:: FILE %sConfig.cmake DESTINATION "
         "${CMAKE_INSTALL_LIBDIR}/cmake/%s)\n",
-        n, n, n, n,
-        !b->gpu                              ? ""
-        : !strcmp(b->target->name, "opencl") ? " igrt_opencl.h"
-                                             : " igrt_cuda.h",
-        n, n, n, n, n);
+        n, n, n, n, more, n, n, n, n, n);
     if (b->mode == WEIGHTS_BLOB)
         sb_printf(sb, "    install(FILES %s.weights DESTINATION ${CMAKE_INSTALL_DATADIR}/%s)\n", n,
                   n);
@@ -405,7 +415,7 @@ static void cmakelists(Bundle *b)
         "\"$<$<COMPILE_LANG_AND_ID:C,GNU,Clang,AppleClang>:%s>\"\n"
         "    $<$<COMPILE_LANG_AND_ID:C,GNU>:-fno-predictive-commoning>)\n"
         "if(NOT MSVC)\n    target_link_libraries(%s_model PUBLIC m%s)\nendif()\n",
-        n, n, n, n, n, n, n, n, flags.data, n, b->gpu ? " ${CMAKE_DL_LIBS}" : "");
+        n, n, n, n, n, n, n, n, flags.data, n, gpu_part(b) ? " ${CMAKE_DL_LIBS}" : "");
     if (b->mode == WEIGHTS_INCBIN)
         sb_printf(&sb,
                   "set_source_files_properties(%s_weights.S PROPERTIES\n"

@@ -270,6 +270,8 @@ void gpu_functions(StrBuf *sb, Bundle *b)
         sb_puts(sb, "}; /* that groups ask for */\n");
     }
     sb_puts(sb, "    TRY(igrt_gpu_open(gpu, &ctx->config));\n");
+    if (b->mode == WEIGHTS_BLOB) /* without a device nobody reads them */
+        sb_printf(sb, "    TRY(igrt_weights_check(&ctx->config, %s_WEIGHTS_SUM));\n", u);
     if (b->p->nkernel)
         sb_printf(sb,
                   "    TRY(igrt_gpu_load(gpu, %s_program, %s_PROGRAM_PARTS, %d, &ctx->program));\n"

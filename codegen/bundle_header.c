@@ -129,10 +129,14 @@ static void length_functions(StrBuf *sb, const Bundle *b)
             b->name, (long long)v->hi);
         if (v->next)
             print_dim(sb, b->c, v->next);
-        sb_printf(sb,
-                  ". */\nstatic inline int64_t %s_length_%s(const %s_ctx *ctx)\n{\n"
-                  "    return ctx->sym[%d];\n}\n",
-                  b->name, identifier(b->a, v->name), b->name, b->sym[i]);
+        sb_printf(sb, ". */\nstatic inline int64_t %s_length_%s(const %s_ctx *ctx)\n{\n", b->name,
+                  identifier(b->a, v->name), b->name);
+        if (b->half)
+            sb_printf(sb, "    return ctx->on_cpu ? ctx->of.cpu.sym[%d] : ctx->of.gpu.sym[%d];\n",
+                      b->half[1].sym[i], b->half[0].sym[i]);
+        else
+            sb_printf(sb, "    return ctx->sym[%d];\n", b->sym[i]);
+        sb_puts(sb, "}\n");
     }
 }
 
@@ -181,10 +185,21 @@ static void memory_macros(StrBuf *sb, const Bundle *b)
     sb_printf(sb, "#define %s_ARENA_ALIGN 64\n", b->upper);
 }
 
+int64_t arena_bytes(const Bundle *b)
+{
+    const int64_t bytes = b->gpu ? gpu_arena_bytes(b) : b->p->arena_bytes;
+    const int64_t gpu = b->half ? arena_bytes(&b->half[0]) : 0;
+    return bytes > gpu ? bytes : gpu;
+}
+
+int64_t weights_file_bytes(const Bundle *b)
+{
+    return b->half ? b->half[1].weights_at + b->half[1].p->weights_bytes : b->p->weights_bytes;
+}
+
 static void arena_macros(StrBuf *sb, const Bundle *b)
 {
-    const Plan *p = b->p;
-    int64_t bytes = b->gpu ? gpu_arena_bytes(b) : p->arena_bytes;
+    const int64_t bytes = arena_bytes(b);
     long long arena = bytes > 0 ? (long long)bytes : 64;
     sb_printf(sb,
               "\n/* What config.arena has to be. */\n"
@@ -195,7 +210,6 @@ static void arena_macros(StrBuf *sb, const Bundle *b)
 
 static void macros(StrBuf *sb, const Bundle *b)
 {
-    const Plan *p = b->p;
     if (b->memory)
         memory_macros(sb, b);
     else
@@ -206,69 +220,130 @@ static void macros(StrBuf *sb, const Bundle *b)
               "#define %s_WEIGHTS_BYTES ((size_t)%lld)\n",
               separate ? "the contents of the .weights file, 64-byte aligned"
                        : "nothing, the weights are linked in",
-              b->upper, separate ? (long long)p->weights_bytes : 0);
+              b->upper, separate ? (long long)weights_file_bytes(b) : 0);
     if (separate)
         sb_printf(sb, "#define %s_WEIGHTS_SUM UINT64_C(0x%016llx)\n", b->upper,
                   (unsigned long long)b->sum);
 }
 
-void bundle_header(Bundle *b)
+/* What a caller fills in, and what it gets back. */
+static void io_types(StrBuf *sb, const Bundle *b)
 {
-    StrBuf sb = {0};
     const char *n = b->name;
-    opening(&sb, b);
-    sb_printf(&sb,
-              "#ifndef %s_H\n#define %s_H\n\n#include \"igrt%s%s.h\"\n\n"
-              "#ifdef __cplusplus\nextern \"C\" {\n#endif\n",
-              b->upper, b->upper, b->gpu ? "_" : "", b->gpu ? b->target->name : "");
-    macros(&sb, b);
-    sb_printf(&sb,
+    sb_printf(sb,
               "\ntypedef igrt_status %s_status; /* IGRT_OK is 0; igrt_status_text() explains the "
               "others */\n"
               "typedef igrt_config %s_config;\n",
               n, n);
-    sb_printf(&sb, "\ntypedef struct %s_inputs {\n", n);
-    members(&sb, b, b->in, b->nin, b->in_group, b->nin_group, "const ");
-    sb_printf(&sb, "} %s_inputs;\n\ntypedef struct %s_outputs {\n", n, n);
-    members(&sb, b, b->out, b->nout, b->out_group, b->nout_group, "");
-    sb_printf(&sb, "} %s_outputs;\n", n);
+    if (b->whole) {
+        const char *whole = b->whole->name;
+        sb_printf(sb, "typedef %s_inputs %s_inputs;\ntypedef %s_outputs %s_outputs;\n", whole, n,
+                  whole, n);
+        return;
+    }
+    sb_printf(sb, "\ntypedef struct %s_inputs {\n", n);
+    members(sb, b, b->in, b->nin, b->in_group, b->nin_group, "const ");
+    sb_printf(sb, "} %s_inputs;\n\ntypedef struct %s_outputs {\n", n, n);
+    members(sb, b, b->out, b->nout, b->out_group, b->nout_group, "");
+    sb_printf(sb, "} %s_outputs;\n", n);
+}
+
+static void context_type(StrBuf *sb, const Bundle *b)
+{
+    const char *n = b->name;
     sb_printf(
-        &sb,
+        sb,
         "\n/* Belongs to the model once initialised; may be moved in memory between runs. */\n"
         "typedef struct %s_ctx {\n"
         "    %s_config config;\n",
         n, n);
     if (b->memory)
-        sb_printf(&sb, "    unsigned char *memory[%s_MEMORIES];\n", b->upper);
+        sb_printf(sb, "    unsigned char *memory[%s_MEMORIES];\n", b->upper);
     else
-        sb_puts(&sb, "    unsigned char *arena;\n");
-    sb_puts(&sb, "    const unsigned char *weights;\n");
+        sb_puts(sb, "    unsigned char *arena;\n");
+    sb_puts(sb, "    const unsigned char *weights;\n");
     if (b->nsym)
-        sb_printf(&sb, "    int64_t sym[%d]; /* run-time integers of the current run */\n",
-                  b->nsym);
-    sb_puts(&sb, "    igrt_fault fault; /* what made the last run fail, if it was a size */\n");
+        sb_printf(sb, "    int64_t sym[%d]; /* run-time integers of the current run */\n", b->nsym);
+    sb_puts(sb, "    igrt_fault fault; /* what made the last run fail, if it was a size */\n");
     if (b->gpu)
-        gpu_members(&sb, b);
-    sb_printf(&sb, "} %s_ctx;\n", n);
-    sb_printf(
-        &sb,
-        "\n/* Checks the configuration, copies it and clears the state tensors. */\n"
-        "%s_status %s_init(%s_ctx *ctx, const %s_config *config);\n"
-        "\n/* Computes all outputs. On any other status than IGRT_OK their contents are undefined. "
-        "*/\n"
-        "%s_status %s_run(%s_ctx *ctx, const %s_inputs *in, %s_outputs *out);\n"
-        "\n/* Clears the state tensors%s. */\n"
-        "%s_status %s_reset(%s_ctx *ctx);\n"
-        "\n/* %s */\n"
-        "%s_status %s_selftest(%s_ctx *ctx);\n"
-        "\n/* Lets go of what init took; on a CPU nothing. */\n"
-        "void %s_deinit(%s_ctx *ctx);\n",
-        n, n, n, n, n, n, n, n, n, b->p->state_bytes ? "" : "; this model has none", n, n, n,
-        b->has_selftest
-            ? "Runs the model on built-in inputs and compares the outputs with built-in values."
-            : "This bundle has no golden vectors: always IGRT_ERR_NO_SELFTEST.",
-        n, n, n, n, n);
+        gpu_members(sb, b);
+    sb_printf(sb, "} %s_ctx;\n", n);
+}
+
+static void declarations(StrBuf *sb, const Bundle *b)
+{
+    const char *n = b->name;
+    sb_printf(sb,
+              "\n/* Checks the configuration, copies it and clears the state tensors. */\n"
+              "%s_status %s_init(%s_ctx *ctx, const %s_config *config);\n"
+              "\n/* Computes all outputs. On any other status than IGRT_OK their contents are "
+              "undefined. "
+              "*/\n"
+              "%s_status %s_run(%s_ctx *ctx, const %s_inputs *in, %s_outputs *out);\n"
+              "\n/* Clears the state tensors%s. */\n"
+              "%s_status %s_reset(%s_ctx *ctx);\n",
+              n, n, n, n, n, n, n, n, n, b->p->state_bytes ? "" : "; this model has none", n, n, n);
+    if (!b->whole)
+        sb_printf(
+            sb, "\n/* %s */\n%s_status %s_selftest(%s_ctx *ctx);\n",
+            b->has_selftest
+                ? "Runs the model on built-in inputs and compares the outputs with built-in values."
+                : "This bundle has no golden vectors: always IGRT_ERR_NO_SELFTEST.",
+            n, n, n);
+    sb_printf(sb,
+              "\n/* Lets go of what init took; on a CPU nothing. */\n"
+              "void %s_deinit(%s_ctx *ctx);\n",
+              n, n);
+}
+
+/* A header between its guard; includes: the lines of what it needs. */
+static void guard_begin(StrBuf *sb, const char *guard, const char *includes)
+{
+    sb_printf(sb, "#ifndef %s_H\n#define %s_H\n\n%s\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n",
+              guard, guard, includes);
+}
+
+static void guard_end(StrBuf *sb)
+{
+    sb_puts(sb, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
+}
+
+static const char *header_includes(const Bundle *b)
+{
+    if (b->half)
+        return arena_printf(b->a, "#include \"%s.h\"\n#include \"%s.h\"\n", b->half[0].name,
+                            b->half[1].name);
+    const char *runtime = arena_printf(b->a, "#include \"igrt%s%s.h\"\n", b->gpu ? "_" : "",
+                                       b->gpu ? b->target->name : "");
+    return b->whole ? arena_printf(b->a, "%s#include \"%s_io.h\"\n", runtime, b->whole->name)
+                    : runtime;
+}
+
+void bundle_io_header(Bundle *b)
+{
+    StrBuf sb = {0};
+    sb_printf(&sb, "/* %s_io.h - the inputs and outputs of the model, for each of its halves. */\n",
+              b->name);
+    guard_begin(&sb, arena_printf(b->a, "%s_IO", b->upper), "#include \"igrt.h\"\n");
+    io_types(&sb, b);
+    guard_end(&sb);
+    bundle_source(b, arena_printf(b->a, "%s_io.h", b->name), &sb);
+}
+
+void bundle_header(Bundle *b)
+{
+    StrBuf sb = {0};
+    opening(&sb, b);
+    guard_begin(&sb, b->upper, header_includes(b));
+    macros(&sb, b);
+    if (b->half) {
+        halves_header(&sb, b);
+    } else {
+        io_types(&sb, b);
+        context_type(&sb, b);
+    }
+    declarations(&sb, b);
     length_functions(&sb, b);
-    sb_printf(&sb, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
-    bundle_source(b, arena_printf(b->a, "%s.h", n), &sb);
+    guard_end(&sb);
+    bundle_source(b, arena_printf(b->a, "%s.h", b->name), &sb);
 }

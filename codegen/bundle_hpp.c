@@ -196,7 +196,13 @@ static void class_opening(StrBuf *sb, const Bundle *b)
         "    explicit operator bool() const noexcept { return status_ == IGRT_OK; }\n"
         "    igrt_status status() const noexcept { return status_; }\n"
         "    /* What made the last run fail, if it was a size. */\n"
-        "    const igrt_fault &fault() const noexcept { return ctx_.fault; }\n\n");
+        "    const igrt_fault &fault() const noexcept { return ctx_.fault; }\n");
+    if (b->half)
+        sb_printf(sb,
+                  "    /* Which half runs. */\n"
+                  "    const char *target() const noexcept { return %s_target(&ctx_); }\n",
+                  n);
+    sb_puts(sb, "\n");
 }
 
 static void class_run(StrBuf *sb, Bundle *b)

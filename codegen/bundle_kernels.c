@@ -74,6 +74,7 @@ void kernel_comment(StrBuf *sb, const Bundle *b, const Kernel *k)
 static void header(Bundle *b)
 {
     StrBuf sb = {0};
+    const char *whole = whole_upper(b);
     sb_printf(
         &sb,
         "/* %s_kernels.h - the kernels of the model. */\n"
@@ -93,7 +94,7 @@ static void header(Bundle *b)
                     &sb,
                     "\n/* -D%s_CHECK=1: indices from data are checked before they are used. */\n"
                     "#ifndef %s_CHECK\n#define %s_CHECK 0\n#endif\n#if %s_CHECK\n",
-                    b->upper, b->upper, b->upper, b->upper);
+                    whole, whole, whole, whole);
             checks |= k->check;
             kernel_prototype(&sb, b->target, k, arena_printf(b->a, "%s_%s", b->name, k->name));
             sb_printf(&sb, " %s_KERNELS_ATTR;\n", b->upper);
@@ -223,7 +224,7 @@ static void checks(Bundle *b)
               "/* %s_checks.c - with -D%s_CHECK=1: the greatest index that is out of range, or "
               "INT64_MIN. */\n"
               "#include \"%s_kernels.h\"\n#if %s_CHECK\n",
-              b->name, b->upper, b->name, b->upper);
+              b->name, whole_upper(b), b->name, whole_upper(b));
     print_kernel_headers(&sb, needs);
     b->kernel_needs |= needs;
     sb_write(&sb, body.data, body.len);

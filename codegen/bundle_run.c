@@ -182,9 +182,9 @@ static void function_run(Writer *w)
 /* What init asks of config.arena. */
 static const char *arena_wanted(const Bundle *b)
 {
-    int64_t bytes = b->gpu ? gpu_arena_bytes(b) : b->memory ? 0 : b->p->arena_bytes;
-    return bytes ? arena_printf(b->a, "%s_ARENA_BYTES(config ? config->threads : 1)", b->upper)
-                 : "0";
+    return arena_bytes(b) && !b->memory
+               ? arena_printf(b->a, "%s_ARENA_BYTES(config ? config->threads : 1)", b->upper)
+               : "0";
 }
 
 /* The state of random numbers begins with the caller's seed. */
@@ -213,8 +213,6 @@ static void function_init(Writer *w)
     const char *n = b->name, *u = b->upper;
     StrBuf *sb = &w->sb;
     bool blob = b->mode == WEIGHTS_BLOB;
-    char sum[64];
-    snprintf(sum, sizeof sum, blob ? "%s_WEIGHTS_SUM" : "0", u);
     if (b->memory)
         memory_table(sb, b);
     sb_printf(sb,
@@ -222,8 +220,13 @@ static void function_init(Writer *w)
               "    igrt_status status;\n"
               "    if (!ctx)\n        return IGRT_ERR_NULL;\n"
               "    status = igrt_config_check(config, %s, %s_ARENA_ALIGN,\n"
-              "                               %s_WEIGHTS_BYTES, %s);\n",
-              n, n, n, n, arena_wanted(b), u, u, sum);
+              "                               %s_WEIGHTS_BYTES);\n",
+              n, n, n, n, arena_wanted(b), u, u);
+    if (blob && !b->gpu)
+        sb_printf(sb,
+                  "    if (status == IGRT_OK)\n"
+                  "        status = igrt_weights_check(config, %s_WEIGHTS_SUM);\n",
+                  u);
     if (b->memory)
         sb_printf(sb,
                   "    if (status == IGRT_OK)\n"
@@ -292,7 +295,7 @@ static void function_init(Writer *w)
                   n, n);
     else
         sb_printf(sb, "\nvoid %s_deinit(%s_ctx *ctx)\n{\n    (void)ctx;\n}\n", n, n);
-    if (!b->has_selftest)
+    if (!b->has_selftest && !b->whole)
         sb_printf(sb,
                   "\n%s_status %s_selftest(%s_ctx *ctx)\n{\n"
                   "    return ctx ? IGRT_ERR_NO_SELFTEST : IGRT_ERR_NULL;\n}\n",
@@ -306,7 +309,7 @@ static void lib_prototypes(StrBuf *sb, const Bundle *b, Map *seen, const Block *
         if (s->kind == STEP_CALL) {
             uint64_t key = hash_bytes(1, s->call->name, strlen(s->call->name));
             if (!map_get(seen, key) && s->call->custom)
-                sb_printf(sb, "IGRT_LIB_FUNCTION(%s_%s);\n", b->name, s->call->name);
+                sb_printf(sb, "IGRT_LIB_FUNCTION(%s_%s);\n", whole_name(b), s->call->name);
             else if (!map_get(seen, key))
                 sb_printf(sb, "IGRT_LIB(%s);\n", s->call->name);
             map_put(seen, key, (void *)(uintptr_t)s->call->name);
@@ -322,7 +325,7 @@ static void opening(StrBuf *sb, Bundle *b)
     print_comment_text(sb, b->source);
     sb_printf(sb, ", in order. The kernels are in %s_kernels%s.\n */\n", b->name,
               b->gpu ? b->target->suffix : "_*.c");
-    sb_printf(sb, "#include \"%s_igrt.h\"\n#include \"%s.h\"\n", b->name, b->name);
+    sb_printf(sb, "#include \"%s_igrt.h\"\n#include \"%s.h\"\n", whole_name(b), b->name);
     if (b->all_needs & NEED_MATH)
         sb_puts(sb, "\n#include <math.h>");
     sb_puts(sb, "\n#include <string.h>\n\n");

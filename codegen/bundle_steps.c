@@ -287,7 +287,7 @@ static void step_index(Writer *w, const Step *s)
 {
     Bundle *b = w->b;
     const char *what = arena_printf(b->a, "an index into axis %d", s->axis);
-    sb_printf(&w->sb, "#if %s_CHECK\n", b->upper);
+    sb_printf(&w->sb, "#if %s_CHECK\n", whole_upper(b));
     line(w, "{");
     w->depth++;
     line(w, "int64_t index;");
@@ -410,7 +410,7 @@ static void step_call(Writer *w, const Step *s)
         gpu_call_inputs(w, s);
     indent(w);
     sb_printf(&w->sb, "status = %s_%s(%s, %d, %s, %d, %s, %s, ",
-              call->custom ? b->name : "igrt_lib", call->name, call->n_in ? "src" : "NULL",
+              call->custom ? whole_name(b) : "igrt_lib", call->name, call->n_in ? "src" : "NULL",
               call->n_in, dst, s->nbuf - call->n_in, call->n_int ? "ints" : "NULL",
               call->n_float ? "floats" : "NULL");
     if (s->scratch)

@@ -85,13 +85,15 @@ static void write_table(Bundle *b)
 {
     StrBuf sb = {0};
     const char *n = b->name, *u = b->upper;
+    const Bundle *gpu = gpu_part(b);
+    const char *member = b->half ? "of.gpu.gpu" : "gpu";
     sb_printf(
         &sb,
         "/* table.c - what %s is, for programs that were not written for it: igrt_bundle. */\n"
         "#include <stddef.h>\n\n%s#include \"driver.h\"\n#include \"igrt_pool.h\"\n#include "
         "\"%s.h\"\n%s",
-        n, b->gpu ? arena_printf(b->a, "#include \"%s_igrt.h\"\n", n) : "", n,
-        b->gpu ? arena_printf(b->a, "#include \"igrt_gpu_%s.h\"\n", b->target->name) : "");
+        n, gpu ? arena_printf(b->a, "#include \"%s_igrt.h\"\n", n) : "", n,
+        gpu ? arena_printf(b->a, "#include \"igrt_gpu_%s.h\"\n", gpu->target->name) : "");
     io_table(&sb, b, b->in, b->nin, "inputs");
     io_table(&sb, b, b->out, b->nout, "outputs");
     group_table(&sb, b, b->in_group, b->nin_group, "inputs");
@@ -110,11 +112,16 @@ static void write_table(Bundle *b)
               "    return %s_run(ctx, in, out);\n}\n"
               "\nstatic igrt_status reset(void *ctx)\n{\n    return %s_reset(ctx);\n}\n",
               n, n, n);
-    if (b->gpu)
+    if (b->half)
+        sb_printf(&sb,
+                  "\nstatic const char *target(const void *ctx)\n{\n"
+                  "    return %s_target(ctx);\n}\n",
+                  n);
+    if (gpu) /* of halves only what asks for a GPU calls these */
         sb_printf(&sb,
                   "\nstatic igrt_status memory(void *ctx, size_t bytes, const void *data, void "
                   "**memory)\n{\n"
-                  "    igrt_gpu *const gpu = &((%s_ctx *)ctx)->gpu;\n"
+                  "    igrt_gpu *const gpu = &((%s_ctx *)ctx)->%s;\n"
                   "    igrt_gpu_mem mem = igrt_gpu_given(*memory);\n"
                   "    igrt_status status = IGRT_OK;\n"
                   "    if (bytes)\n        status = igrt_gpu_alloc(gpu, bytes, data, &mem);\n"
@@ -122,8 +129,8 @@ static void write_table(Bundle *b)
                   "    *memory = bytes ? (void *)(uintptr_t)mem : NULL;\n"
                   "    return status;\n}\n"
                   "\nstatic igrt_status wait(void *ctx)\n{\n"
-                  "    return igrt_gpu_finish(&((%s_ctx *)ctx)->gpu);\n}\n",
-                  n, n);
+                  "    return igrt_gpu_finish(&((%s_ctx *)ctx)->%s);\n}\n",
+                  n, member, n, member);
     if (b->has_selftest)
         sb_printf(&sb,
                   "\nstatic igrt_status selftest(void *ctx)\n{\n    return %s_selftest(ctx);\n}\n",
@@ -158,7 +165,7 @@ static void write_table(Bundle *b)
                   n, u);
     sb_printf(&sb,
               "    .init = init,\n    .run = run,\n    .reset = reset,\n%s    .deinit = deinit,\n  "
-              "  .fault = fault,\n%s};\n"
+              "  .fault = fault,\n%s%s};\n"
               "\nconst igrt_table igrt_bundle = {\n"
               "    .abi = IGRT_ABI_VERSION,\n"
               "    .model_bytes = sizeof(igrt_model),\n"
@@ -169,7 +176,8 @@ static void write_table(Bundle *b)
               "    .model = &model,\n"
               "    .status_text = igrt_status_text,\n};\n",
               b->has_selftest ? "    .selftest = selftest,\n" : "",
-              b->gpu ? "    .memory = memory,\n    .wait = wait,\n" : "");
+              gpu ? "    .memory = memory,\n    .wait = wait,\n" : "",
+              b->half ? "    .target = target,\n" : "");
     bundle_file(b, "host/table.c", &sb);
 }
 

@@ -288,13 +288,20 @@ typedef struct {
     uint8_t *stage; /* pieces of the checksum are multiples of 32 bytes: STAGE_BYTES is one */
     size_t used;
     int64_t written;
+    int64_t there;   /* bytes to come that the other half has written */
+    igrt_sum *whole; /* of the file of two halves, or NULL */
     bool failed;
 } Blob;
 
 static void blob_flush(Blob *o)
 {
+    const size_t there = o->there < (int64_t)o->used ? (size_t)o->there : o->used,
+                 more = o->used - there;
     igrt_sum_add(&o->sum, o->stage, o->used);
-    o->failed |= fwrite(o->stage, 1, o->used, o->f) != o->used;
+    if (o->whole)
+        igrt_sum_add(o->whole, o->stage + there, more);
+    o->failed |= fwrite(o->stage + there, 1, more, o->f) != more;
+    o->there -= (int64_t)there;
     o->used = 0;
 }
 
@@ -319,10 +326,19 @@ static void blob_add(Blob *o, const uint8_t *bytes, int64_t n, bool flushed)
     }
 }
 
+/* A half's come behind those of the other one, less what that has written of them. */
 static void write_blob(Bundle *b)
 {
-    const char *path = bundle_path(b, arena_printf(b->a, "%s%s.weights", b->folder, b->name));
-    Blob o = {.f = fopen(path, "wb"), .stage = arena_alloc(b->a, STAGE_BYTES)};
+    Bundle *all = whole_of(b);
+    const char *name = arena_printf(b->a, "%s%s.weights", all->folder, all->name),
+               *path = all->weights_there ? arena_printf(b->a, "%s/%s", all->dir, name)
+                                          : bundle_path(b, name);
+    Blob o = {.f = fopen(path, all->weights_there ? "ab" : "wb"),
+              .stage = arena_alloc(b->a, STAGE_BYTES),
+              .there = all->weights_there - b->weights_at,
+              .whole = b->whole ? &all->weights_sum : NULL};
+    if (b->whole && !all->weights_there)
+        igrt_sum_begin(&all->weights_sum);
     if (!o.f) {
         bundle_fail(b, INGOT_IO, "%s: %s", path, strerror(errno));
         return;
@@ -340,6 +356,9 @@ static void write_blob(Bundle *b)
     blob_add(&o, NULL, b->p->weights_bytes - o.written, false);
     blob_flush(&o);
     b->sum = igrt_sum_end(&o.sum);
+    all->weights_there = b->weights_at + b->p->weights_bytes;
+    if (b->whole)
+        all->sum = igrt_sum_end(&all->weights_sum);
     o.failed |= fclose(o.f) != 0;
     if (o.failed)
         bundle_fail(b, INGOT_IO, "%s: %s", path, strerror(errno));
@@ -372,9 +391,11 @@ static void write_incbin(Bundle *b)
 
 void bundle_weights(Bundle *b)
 {
-    if (b->mode == WEIGHTS_ARRAY)
+    for (int i = 0; i < 2 && b->half; i++)
+        bundle_weights(&b->half[i]);
+    if (b->mode == WEIGHTS_ARRAY && !b->half)
         write_arrays(b);
-    if (b->mode == WEIGHTS_BLOB || b->mode == WEIGHTS_INCBIN)
+    if ((b->mode == WEIGHTS_BLOB || b->mode == WEIGHTS_INCBIN) && !b->half)
         write_blob(b);
     if (b->mode == WEIGHTS_INCBIN && !b->failed)
         write_incbin(b);

@@ -96,6 +96,16 @@ unsigned header_need(const char *file);
 /* Writes the bundle; an existing one is replaced, nothing is left on failure. */
 ingot_status bundle_write(Plan *, const Target *, const ingot_options *, const char *dir);
 
+/* Of a bundle for a GPU and for C where there is none: what each is made of, in this order. */
+typedef struct {
+    Plan *p;
+    const Target *target;
+    const ingot_options *o;
+} Half;
+/* The same for both under one interface; the last `shared` bytes of the first plan's weights are the first ones of the second's. */
+ingot_status bundle_write_halves(const Half half[2], int64_t shared, const ingot_options *,
+                                 const char *dir);
+
 /* inspect_verbose.c: what -v, -vv ... tell. */
 void plan_tell(const Plan *, int verbose);
 

@@ -438,7 +438,7 @@ typedef struct {
 typedef struct {
     size_t struct_size;
     const char *name;    /* prefix of everything emitted; a C identifier; NULL = "model" */
-    const char *target;  /* "c", "opencl", "cuda" with ":machine"; NULL = "c" */
+    const char *target;  /* "c", "opencl", "cuda" with ":machine", or "cuda+c"; NULL = "c" */
     const char *weights; /* "auto", "array", "blob", "incbin"; NULL = auto */
     int64_t max_ram;     /* bytes; 0 = no limit */
     bool naive;          /* kernels without tiles, lanes and threads */

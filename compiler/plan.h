@@ -148,6 +148,7 @@ typedef struct {
     int state_memory; /* memplan.c: all states are at the start of this one */
     int64_t arena_bytes, state_bytes, weights_bytes; /* memplan.c; the arena: all memories */
     bool verbose;
+    const char *saved;      /* the text of --save-sched, or NULL */
     const char *sched_file; /* the decisions that were read from a file, or NULL */
     Choice **given;
     int ngiven;
@@ -165,6 +166,11 @@ void plan_free(Plan *);
 void kernel_share(Plan *); /* share.c: equal kernels become one, all get names */
 /* Offsets, memories, weights_bytes; false after a reported error. */
 bool memplan(Plan *, int64_t align);
+/* place_weights.c: of two plans of one graph, whose weights are to lie in one file: those that are equal come last in the first plan's and
+ * first in the second one's, in one order.  How many bytes these are. */
+int64_t weights_join(Plan *first, Plan *second);
+/* The bytes of all inputs and outputs. */
+int64_t plan_given_bytes(const Plan *);
 /* Buffers of a memory (-1: of all) that are alive when it is tightest, largest first. */
 int memplan_peak(const Plan *, int memory, const Buffer **out, int max);
 void kernel_keys(Plan *); /* kernel.c: starts the record: what kernel every step is */
@@ -267,6 +273,7 @@ typedef struct {
     int n;
 } GraphRoots;
 void variants_apply(Plan *, const struct Target *, bool any_ram, GraphRoots *keep);
+GraphRoots roots_keep(const Context *, Arena *);
 void roots_restore(Context *, const GraphRoots *);
 
 #endif

@@ -29,7 +29,7 @@ static igrt_status check_block(const igrt_memory *block, size_t bytes, size_t al
 }
 
 igrt_status igrt_config_check(const igrt_config *config, size_t arena_bytes, size_t arena_align,
-                              size_t weights_bytes, uint64_t weights_sum)
+                              size_t weights_bytes)
 {
     if (!config)
         return IGRT_ERR_NULL;
@@ -46,11 +46,16 @@ igrt_status igrt_config_check(const igrt_config *config, size_t arena_bytes, siz
             return IGRT_ERR_WEIGHTS_MISSING;
         if (config->weights_bytes != weights_bytes)
             return IGRT_ERR_WEIGHTS_SIZE;
-        if (!(config->flags & IGRT_SKIP_CHECKSUM) &&
-            igrt_checksum(config->weights, weights_bytes) != weights_sum)
-            return IGRT_ERR_WEIGHTS_CHECKSUM;
     }
     return IGRT_OK;
+}
+
+igrt_status igrt_weights_check(const igrt_config *config, uint64_t sum)
+{
+    if (config->flags & IGRT_SKIP_CHECKSUM ||
+        igrt_checksum(config->weights, config->weights_bytes) == sum)
+        return IGRT_OK;
+    return IGRT_ERR_WEIGHTS_CHECKSUM;
 }
 
 igrt_status igrt_memory_check(const igrt_config *config, const size_t *bytes, int n, size_t align)

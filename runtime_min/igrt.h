@@ -194,6 +194,8 @@ typedef struct igrt_config {
     /* Of GPU bundles, where device and stream are NULL: which GPU, "1" the second one, or how its UUID begins ("GPU-5a3c..", or 8 digits
      * of it and more); NULL: the first. */
     const char *gpu;
+    /* Of bundles for a GPU and for C: which half runs, "cuda" or "c"; NULL: that of the GPU where it can, else that of C. */
+    const char *target;
 } igrt_config;
 
 /* Does the parts of a step from begin to end. */
@@ -265,10 +267,13 @@ int igrt_outside(igrt_fault *fault, const char *what, int64_t value, int64_t lea
 
 /*
  * The checks shared by every <model>_init, in the order of the status codes. weights_bytes is 0
- * for a model whose weights are inside model.c; then sum is not looked at.
+ * for a model whose weights are inside model.c.
  */
 igrt_status igrt_config_check(const igrt_config *config, size_t arena_bytes, size_t arena_align,
-                              size_t weights_bytes, uint64_t weights_sum);
+                              size_t weights_bytes);
+
+/* Reads weights that are there: is this their checksum, or need it not be looked at? */
+igrt_status igrt_weights_check(const igrt_config *config, uint64_t sum);
 
 /* The same for the memories, n of them; one of 0 bytes may be absent. */
 igrt_status igrt_memory_check(const igrt_config *config, const size_t *bytes, int n, size_t align);

@@ -11,15 +11,33 @@ const Target *const targets[] = {
 #include "targets.def"
     NULL};
 
-const Target *target_find(const char *name)
+static const Target *find_language(const char *name, size_t n)
 {
-    size_t n = strcspn(name, ":");
-    if (target_is_file(name))
-        return target_find("c");
     for (int i = 0; targets[i]; i++)
         if (strlen(targets[i]->name) == n && !memcmp(targets[i]->name, name, n))
             return targets[i];
     return NULL;
+}
+
+const Target *target_find(const char *name)
+{
+    return target_is_file(name) ? find_language("c", 1) : find_language(name, strcspn(name, ":"));
+}
+
+bool target_halves(Arena *a, const char *name, const char *half[2])
+{
+    const Target *gpu = find_language(name, strcspn(name, ":+"));
+    if (!gpu || !gpu->gpu)
+        return false;
+    for (const char *at = strchr(name, '+'); at; at = strchr(at + 1, '+')) {
+        const bool file = target_is_file(at + 1) && !strchr(at + 1, '+');
+        if (!file && !(at[1] == 'c' && (!at[2] || at[2] == ':'))) /* a machine of the GPU's */
+            continue;
+        half[0] = arena_printf(a, "%.*s", (int)(at - name), name);
+        half[1] = arena_strdup(a, at + 1);
+        return true;
+    }
+    return false;
 }
 
 static const char *unknown(Arena *a, const char *name)
@@ -43,6 +61,12 @@ const char *target_make(Target *t, Arena *a, const char *name, ingot_status *sta
     if (known)
         *t = *known;
     *status = INGOT_USAGE;
+    const char *half[2];
+    if (target_halves(a, name, half))
+        return arena_printf(a,
+                            "compile, run and bench take two targets; here give one of them: %s "
+                            "or %s",
+                            half[0], half[1]);
     if (target_is_file(name))
         return target_read(t, a, name, status);
     if (!known || (machine && !t->gpu && !target_tune(t, machine + 1)))

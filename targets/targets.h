@@ -14,6 +14,8 @@ unsigned gpu_units(const char *machine);
 int gpu_shared_most(const char *machine);
 /* What a name stands for, its machine included: "c", "c:native", "cuda:sm_90", or a file. NULL, or why there is none. */
 const char *target_make(Target *, Arena *, const char *name, ingot_status *);
+/* Of "cuda:sm_90a+c:native" the two names: of a GPU, and of C where there is none. False: it is no such pair. */
+bool target_halves(Arena *, const char *name, const char *half[2]);
 /* A name with a '/', or that ends with .target. */
 bool target_is_file(const char *name);
 /* target_file.c: of C, for the machine that the file tells of. */

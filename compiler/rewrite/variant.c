@@ -159,13 +159,7 @@ static void keep_parts(Rewrite *r, Made *m)
 void variants_apply(Plan *p, const Target *t, bool any_ram, GraphRoots *keep)
 {
     Context *c = p->c;
-    *keep = (GraphRoots){.node = NEWN(p->arena, Node *, c->noutput + c->nstate + c->nvar + 1)};
-    for (int i = 0; i < c->noutput; i++)
-        keep->node[keep->n++] = c->outputs[i].node;
-    for (int i = 0; i < c->nstate; i++)
-        keep->node[keep->n++] = c->states[i].next;
-    for (int i = 0; i < c->nvar; i++)
-        keep->node[keep->n++] = c->vars[i].setter;
+    *keep = roots_keep(c, p->arena);
     Arena *a = arena_new();
     Made m = {.p = p, .a = a};
     make_room(&m, c->nnode);
@@ -186,6 +180,18 @@ void variants_apply(Plan *p, const Target *t, bool any_ram, GraphRoots *keep)
     map_free(&r.strips);
     map_free(&r.summed);
     arena_free(a);
+}
+
+GraphRoots roots_keep(const Context *c, Arena *a)
+{
+    GraphRoots keep = {.node = NEWN(a, Node *, c->noutput + c->nstate + c->nvar + 1)};
+    for (int i = 0; i < c->noutput; i++)
+        keep.node[keep.n++] = c->outputs[i].node;
+    for (int i = 0; i < c->nstate; i++)
+        keep.node[keep.n++] = c->states[i].next;
+    for (int i = 0; i < c->nvar; i++)
+        keep.node[keep.n++] = c->vars[i].setter;
+    return keep;
 }
 
 void roots_restore(Context *c, const GraphRoots *keep)

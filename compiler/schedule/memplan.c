@@ -12,15 +12,13 @@
  *   5. memories   of several, each but the last takes what gains most by lying there: accesses
  *                 to each of its bytes, by how long it is held; what finds no room goes on to the next. What a file
  *                 says of a value counts before that
- *   6. weights    in the order of their first use; equal constants are stored once
+ *   6. weights    place_weights.c
  *
  * Requires step numbers, Buffer.bytes, and the memories' limits. Leaves memory, offset, first, last of
  * all buffers, and the sizes in the plan. Inputs and outputs belong to the caller and have no place. */
 #include <string.h>
 
 #include "memplan.h"
-
-enum { WEIGHT_ALIGN = 64 };
 
 /* ---- accesses and liveness --------------------------------------------------------------- */
 
@@ -289,63 +287,15 @@ static bool note_memories(Memplan *m)
     return good;
 }
 
-/* ---- weights ----------------------------------------------------------------------------- */
-
-/* Equal constants: the same recipe, or data of equal bytes, in the same layout. */
-static bool same_weight(const Buffer *a, const Buffer *b)
+int64_t plan_given_bytes(const Plan *p)
 {
-    if (a->bytes != b->bytes || a->dtype != b->dtype || !layout_equal(&a->layout, &b->layout))
-        return false;
-    if (a->layout.n) { /* the same place for each element */
-        if (a->rank != b->rank)
-            return false;
-        for (int i = 0; i < a->rank; i++)
-            if (a->dims[i] != b->dims[i])
-                return false;
+    int64_t given = 0;
+    for (int i = 0; i < p->nbuffer; i++) {
+        const Buffer *b = p->buffers[i];
+        if (!b->base && (b->kind == BUF_INPUT || b->kind == BUF_OUTPUT))
+            given = sat_add(given, b->bytes);
     }
-    if (a->node == b->node)
-        return true;
-    if (!a->node || !b->node || a->node->op != OP_DATA || b->node->op != OP_DATA)
-        return false;
-    const Data *x = a->node->arg.ptr, *y = b->node->arg.ptr;
-    return x->nbytes == y->nbytes &&
-           (x->bytes == y->bytes || !memcmp(x->bytes, y->bytes, x->nbytes));
-}
-
-/* Only the start of the data is hashed: that tells nearly all apart without reading the whole file. */
-static uint64_t weight_key(const Buffer *b)
-{
-    uint64_t h = hash_bytes((uint64_t)b->dtype, &b->bytes, sizeof b->bytes);
-    if (!b->node || b->node->op != OP_DATA)
-        return hash_bytes(h, &b->node, sizeof b->node);
-    const Data *d = b->node->arg.ptr;
-    return hash_bytes(h, d->bytes, d->nbytes < 4096 ? d->nbytes : 4096);
-}
-
-static bool place_weights(Memplan *m)
-{
-    Map seen = {0};
-    int64_t at = 0;
-    bool fits = true;
-    for (int i = 0; i < m->nweight && fits; i++) {
-        Buffer *b = m->weight[i];
-        uint64_t key = weight_key(b);
-        const Buffer *same = map_get(&seen, key);
-        if (same && same_weight(same, b)) {
-            b->offset = same->offset;
-            continue;
-        }
-        map_put(&seen, key, b);
-        b->offset = at;
-        fits = b->bytes <= MAX_TENSOR_BYTES - at;
-        if (fits) {
-            at += b->bytes;
-            fits = align_up(&at, WEIGHT_ALIGN);
-        }
-    }
-    map_free(&seen);
-    m->p->weights_bytes = at;
-    return fits;
+    return given;
 }
 
 /* ------------------------------------------------------------------------------------------ */
@@ -389,7 +339,7 @@ bool memplan(Plan *p, int64_t align)
         return too_large(p, "the intermediate tensors", NULL);
     if (!note_memories(&m))
         return false;
-    if (!place_weights(&m))
+    if (!weights_place(p, m.nweight, m.weight))
         return too_large(p, "the weights", NULL);
     for (int i = 0; i < p->nbuffer; i++)
         if (p->buffers[i]->base) {

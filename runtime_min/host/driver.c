@@ -103,6 +103,7 @@ static int start(Session *s, const char *argv0)
     s->config.flags = s->options->flags;
     s->config.seed = s->options->seed;
     s->config.gpu = s->options->gpu;
+    s->config.target = s->options->target;
     s->config.threads = igrt_pool_start(&s->pool, s->options->threads);
     if (s->config.threads > 1) {
         s->config.parallel_for = igrt_pool_for;

@@ -63,7 +63,8 @@ typedef struct igrt_model {
     int n_input_groups, n_output_groups;
     /* Of a GPU bundle; NULL: of a CPU. Makes memory on the device, filled from data if not NULL; of 0 bytes: lets go of *memory. */
     igrt_status (*memory)(void *ctx, size_t bytes, const void *data, void **memory);
-    igrt_status (*wait)(void *ctx); /* until all that run has enqueued is done */
+    igrt_status (*wait)(void *ctx);         /* until all that run has enqueued is done */
+    const char *(*target)(const void *ctx); /* which half runs; NULL: the bundle has one target */
 } igrt_model;
 
 /* A bundle as a shared library, lib<name>.so, is loaded by programs in other languages through this one symbol, which has all

@@ -33,6 +33,8 @@ void driver_help(FILE *f, const igrt_model *m, const char *argv0)
         "         --no-checksum  do not check the weights\n"
         "         --seed N   of random numbers; 0 if not given\n"
         "         --gpu N    which one, from 0; or how its UUID begins\n"
+        "         --target T  of a bundle for a GPU and for C: \"c\" or the GPU's, whatever "
+        "there is\n"
         "         --on-device  of --bench: inputs and outputs lie on the GPU, and it never waits "
         "for the host\n"
         "         --poison   fill the arena with 0xff first (to find reads of unset memory)\n"
@@ -90,6 +92,8 @@ int driver_options(int argc, char **argv, const igrt_model *model, Options *o)
             o->follow = argv[++i];
         } else if (!strcmp(a, "--gpu") && i + 1 < argc) {
             o->gpu = argv[++i];
+        } else if (!strcmp(a, "--target") && i + 1 < argc) {
+            o->target = argv[++i];
         } else if (!strcmp(a, "--seed")) {
             o->seed = i + 1 < argc ? strtoull(argv[i + 1], &end, 0) : 0;
             if (*end || end == argv[i])
@@ -107,6 +111,8 @@ int driver_options(int argc, char **argv, const igrt_model *model, Options *o)
     }
     if ((o->flags & IGRT_ON_DEVICE) && (o->mode != MODE_BENCH || !model->memory))
         return usage_error(argv[0], "--on-device is for --bench of a model on a GPU", "");
+    if (o->target && !model->target)
+        return usage_error(argv[0], "--target is for a bundle of two targets", "");
     const int wanted = o->timeline ? 1 : o->mode == MODE_RUN ? 2 : o->mode == MODE_SELFTEST ? 0 : 1;
     if (n != wanted)
         return usage_error(argv[0], "wrong number of folders", "");

@@ -22,7 +22,7 @@ typedef struct Options {
     unsigned flags;
     int poison;
     uint64_t seed;
-    const char *gpu;
+    const char *gpu, *target;
     const char *in, *out;
     const char *places, *trace, *follow, *timeline; /* files, or NULL */
 } Options;

@@ -44,7 +44,7 @@ static size_t arena_bytes(int threads)
 
 static igrt_status init(void *ctx, const igrt_config *config)
 {
-    const igrt_status status = igrt_config_check(config, arena_bytes(config->threads), 64, 0, 0);
+    const igrt_status status = igrt_config_check(config, arena_bytes(config->threads), 64, 0);
     ((model_ctx *)ctx)->config = *config;
     return status;
 }

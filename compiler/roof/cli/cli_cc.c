@@ -104,12 +104,13 @@ static void source_files(Arena *a, const char *dir, const char *folder, const ch
         closedir(d);
 }
 
-/* What is known of a target's machine. */
+/* What is known of a target's machine; of two that of C. */
 Target machine_target(Arena *a, const char *target)
 {
     Target t = {0};
     ingot_status status;
-    (void)target_make(&t, a, target, &status);
+    const char *half[2];
+    (void)target_make(&t, a, target_halves(a, target, half) ? half[1] : target, &status);
     return t;
 }
 

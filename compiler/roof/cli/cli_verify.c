@@ -262,6 +262,10 @@ ingot_status command_verify(Options *o)
     Session s = {.o = o, .a = o->a, .check = true};
     Model m;
     const char *target = o->compile.target ? o->compile.target : "c:native";
+    const char *half[2];
+    if (target_halves(o->a, target, half))
+        return complain(INGOT_USAGE, "ingot verify: --target %s: give one of them: %s or %s",
+                        target, half[0], half[1]);
     const char *elsewhere = o->interpret ? NULL : runs_elsewhere(o->a, target);
     if (elsewhere)
         printf("%s: its kernels are interpreted\n", elsewhere);

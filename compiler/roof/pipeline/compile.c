@@ -9,6 +9,7 @@
 #include "codegen.h"
 #include "inspect.h"
 #include "pipeline.h"
+#include "targets.h"
 
 const char *ingot_version(void)
 {
@@ -89,6 +90,12 @@ ingot_status ingot_compile(ingot_context *c, const ingot_options *options, const
 {
     ingot_options o = options_complete(c, options);
     Arena *a = arena_new();
+    const char *half[2];
+    if (o.target && target_halves(a, o.target, half)) {
+        ingot_status status = compile_halves(c, &o, half, dir);
+        arena_free(a);
+        return status;
+    }
     const Target *t = options_check(c, &o, a);
     Clock k = clock_start(c, &o);
     Plan *p = t ? pipeline_plan(c, t, &o, &k) : NULL;

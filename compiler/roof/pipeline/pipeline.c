@@ -98,12 +98,7 @@ static bool too_much(const Plan *p, int memory, const char *format, ...)
 /* --max-vram: what a bundle has on a GPU, if the caller's tensors are the host's. */
 static bool fits_gpu(const Plan *p, int64_t limit)
 {
-    int64_t given = 0;
-    for (int i = 0; i < p->nbuffer; i++) {
-        const Buffer *b = p->buffers[i];
-        if (!b->base && (b->kind == BUF_INPUT || b->kind == BUF_OUTPUT))
-            given = sat_add(given, b->bytes);
-    }
+    const int64_t given = plan_given_bytes(p);
     const int64_t all = sat_add(sat_add(p->arena_bytes, p->weights_bytes), given);
     return all <= limit ||
            too_much(p, -1,
@@ -151,21 +146,27 @@ static bool begin_decisions(Plan *p, const Target *t, const ingot_options *o, Gr
     return true;
 }
 
-/* What was decided about values, memories too, and about kernels. */
-static bool save(const Plan *p, const ingot_options *o, const StrBuf *kernels)
+bool save_text(Context *c, const char *file, const char *text)
 {
-    StrBuf text = {0}, why = {0};
+    if (file_write(file, text, strlen(text)))
+        return true;
+    StrBuf why = {0};
+    sb_printf(&why, "%s: %s", file, strerror(errno));
+    context_report(c, INGOT_ERROR, INGOT_IO, why.data);
+    sb_free(&why);
+    return false;
+}
+
+/* What was decided about values, memories too, and about kernels. */
+static bool save(Plan *p, const ingot_options *o, const StrBuf *kernels)
+{
+    StrBuf text = {0};
     sched_print_values(&text, p, o->target ? o->target : "c");
     if (kernels->len)
         sb_write(&text, kernels->data, kernels->len);
-    const bool ok = file_write(o->save_sched, text.data, text.len);
+    p->saved = arena_strdup(p->arena, text.data);
     sb_free(&text);
-    if (ok)
-        return true;
-    sb_printf(&why, "%s: %s", o->save_sched, strerror(errno));
-    context_report(p->c, INGOT_ERROR, INGOT_IO, why.data);
-    sb_free(&why);
-    return false;
+    return save_text(p->c, o->save_sched, p->saved);
 }
 
 Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *k)

@@ -27,5 +27,13 @@ Clock clock_start(Context *, const ingot_options *);
 void passed(Clock *, const char *pass); /* -v: how long the pass took */
 /* Everything up to the finished plan; NULL after a reported error. */
 Plan *pipeline_plan(Context *, const Target *, const ingot_options *, Clock *);
+/* --save-sched: a file; false after a reported error. */
+bool save_text(Context *, const char *file, const char *text);
+
+/* ---- halves.c -------------------------------------------------------------------------------- */
+
+/* A bundle for a GPU and for C. */
+ingot_status compile_halves(Context *, const ingot_options *, const char *const name[2],
+                            const char *dir);
 
 #endif

@@ -50,7 +50,8 @@ class Config(ctypes.Structure):
     _fields_ = [("struct_size", c_size_t), ("arena", c_void_p), ("arena_bytes", c_size_t), ("weights", c_void_p),
                 ("weights_bytes", c_size_t), ("threads", c_int), ("parallel_for", c_void_p), ("parallel_user", c_void_p),
                 ("device", c_void_p), ("stream", c_void_p), ("clock", c_void_p), ("profile", c_void_p), ("user", c_void_p),
-                ("flags", c_uint), ("memory", POINTER(Memory)), ("n_memories", c_int), ("seed", c_uint64), ("gpu", c_char_p)]
+                ("flags", c_uint), ("memory", POINTER(Memory)), ("n_memories", c_int), ("seed", c_uint64), ("gpu", c_char_p),
+                ("target", c_char_p)]
 
 
 class ModelTable(ctypes.Structure):
@@ -61,7 +62,7 @@ class ModelTable(ctypes.Structure):
                 ("reset", CFUNCTYPE(c_int, c_void_p)), ("selftest", CFUNCTYPE(c_int, c_void_p)), ("deinit", CFUNCTYPE(None, c_void_p)),
                 ("memory_bytes", POINTER(c_size_t)), ("n_memories", c_int), ("fault", CFUNCTYPE(POINTER(Fault), c_void_p)),
                 ("input_groups", POINTER(Group)), ("output_groups", POINTER(Group)), ("n_input_groups", c_int),
-                ("n_output_groups", c_int), ("memory", c_void_p), ("wait", c_void_p)]
+                ("n_output_groups", c_int), ("memory", c_void_p), ("wait", c_void_p), ("target", CFUNCTYPE(c_char_p, c_void_p))]
 
 
 class Bundle(ctypes.Structure):

@@ -183,10 +183,11 @@ class Model:
 
     The first Model of a folder builds lib<name>.so there with make and the C compiler ($CC). An input is read where it lies if it is a dense array of
     the declared dtype; arrays of another dtype are refused, lists and scalars converted. An output is a view of memory
-    that this run allocated for its greatest shape. One Model is one context: a lock lets one thread run at a time.
+    that this run allocated for its greatest shape. One Model is one context: a lock lets one thread run at a time. Of a bundle for a GPU and
+    for C (compile(target="cuda+c")) `target` says which half is to run, and afterwards which one does.
     """
 
-    def __init__(self, folder, threads=1, cflags="-O3", seed=0):
+    def __init__(self, folder, threads=1, cflags="-O3", seed=0, target=None):
         folder = pathlib.Path(folder)
         library = build(folder, cflags)
         try:
@@ -207,11 +208,12 @@ class Model:
         self._context = aligned(table.ctx_bytes, 64)
         self._address = ctypes.c_void_p(self._context.ctypes.data)
         self._pool = self._stop = None
-        self._configure(folder, max(1, int(threads)), seed)
+        self._configure(folder, max(1, int(threads)), seed, target)
 
-    def _configure(self, folder, threads, seed):
+    def _configure(self, folder, threads, seed, target):
         table, config = self._table, abi.Config()
         self._config = config
+        config.target = target.encode() if target else None
         config.struct_size, config.seed, config.threads = ctypes.sizeof(config), seed, 1
         if threads > 1:
             self._pool = aligned(self._bundle.pool_bytes, 64)
@@ -238,6 +240,11 @@ class Model:
                 raise FileError(f"{path}: {self._weights.nbytes} bytes, but this model was built for {table.weights_bytes}")
         self._check(table.init(self._address, ctypes.byref(config)))
         self._ready = True
+
+    @property
+    def target(self):
+        """Of a bundle for a GPU and for C which half runs, "cuda" or "c"; None: there is one target."""
+        return self._table.target(self._address).decode() if self._table.target else None
 
     def __del__(self):
         if getattr(self, "_ready", False):
