@@ -205,6 +205,17 @@ void gpu_members(StrBuf *sb, const Bundle *b)
     sb_puts(sb, "    int stale; /* it is of other memory or sizes, or there is none */\n");
 }
 
+/* A tuner's program decides by which kernel each step is computed. */
+static void ways(StrBuf *sb, const Bundle *b)
+{
+    int n = 0;
+    for (int i = 0; i < b->p->main.n; i++)
+        n += b->p->main.step[i]->nway;
+    if (n)
+        sb_printf(sb, "\n/* by step: which of its kernels computes it */\nint %s_way[%d];\n",
+                  b->name, b->p->nstep);
+}
+
 void gpu_constants(StrBuf *sb, Bundle *b)
 {
     const Gpu *g = b->gpu;
@@ -217,6 +228,7 @@ void gpu_constants(StrBuf *sb, Bundle *b)
         sb_puts(sb, "\n");
     }
     sb_puts(sb, "    MEM_COUNT\n};\n");
+    ways(sb, b);
     sb_puts(
         sb,
         "\n#define TRY(call)                                                                     "

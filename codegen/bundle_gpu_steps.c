@@ -154,15 +154,15 @@ static void numbers(Writer *w, int n, const int64_t *x, int64_t unit)
 }
 
 /* What boxes of an argument are taken out of, for STAGE .. move tma: igrt_gpu_map m1; TRY(igrt_gpu_make_map(gpu, &m1, ...)); */
-static void maps(Writer *w, const Step *s)
+static void maps(Writer *w, const Step *s, const Kernel *k)
 {
     Bundle *b = w->b;
-    Tiles tiles = kernel_lower(s->kernel);
-    for (int i = 0, box = 0; i < s->kernel->nopt; i++) {
-        if (!s->kernel->opts[i].tma)
+    Tiles tiles = kernel_lower(k);
+    for (int i = 0, box = 0; i < k->nopt; i++) {
+        if (!k->opts[i].tma)
             continue;
         const Box *x = &tiles.tile[0].box[box++];
-        const int64_t bytes = element_bytes(s->kernel->args[x->arg].dtype);
+        const int64_t bytes = element_bytes(k->args[x->arg].dtype);
         line(w, "igrt_gpu_map m%d;", x->arg);
         open_gpu(w, "make_map");
         sb_printf(&w->sb, ", &m%d, mem[%s], %lld, %d, %d", x->arg, gpu_mem_of(b, s->bufs[x->arg]),
@@ -175,15 +175,15 @@ static void maps(Writer *w, const Step *s)
     tiles_free(&tiles);
 }
 
-void gpu_kernel(Writer *w, const Step *s)
+/* The step, by this kernel. */
+static void launch(Writer *w, const Step *s, const Kernel *k)
 {
     Bundle *b = w->b;
-    const Kernel *k = s->kernel;
     int nmem = 0, n = 0;
     const int narg = k->narg, nint = narg + k->nvar;
     line(w, "{");
     w->depth++;
-    maps(w, s);
+    maps(w, s, k);
     indent(w);
     sb_puts(&w->sb, "void *args[] = {");
     size_t start = w->sb.len;
@@ -219,6 +219,17 @@ void gpu_kernel(Writer *w, const Step *s)
     sb_printf(&w->sb, ", %d, %d, %d, args));\n", nmem, k->nvar, n);
     w->depth--;
     line(w, "}");
+}
+
+void gpu_kernel(Writer *w, const Step *s)
+{
+    for (int i = 0; i < s->nway; i++) {
+        line(w, "%sif (%s_way[%d] == %d)", i ? "else " : "", w->b->name, s->number, i + 1);
+        launch(w, s, s->way[i]);
+    }
+    if (s->nway)
+        line(w, "else");
+    launch(w, s, s->kernel);
 }
 
 void gpu_copy(Writer *w, const Step *s)

@@ -115,6 +115,8 @@ void plan_tell(const Plan *, int verbose);
 Plan *plan_make(Context *, const ingot_options *);
 /* By Target.nth: what a tuner may try. */
 Plan *plan_make_nth(Context *, const ingot_options *, int nth);
+/* The bundle of a plan that these options have made. */
+ingot_status plan_write(Plan *, const ingot_options *, const char *dir);
 
 /* ---- runtime_files: the sources of runtime_min, inside the compiler ------------------------ */
 

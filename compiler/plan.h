@@ -88,6 +88,10 @@ struct Step {
     Kernel *kernel;        /* shared by equal steps */
     const Choice *choice;  /* KERNEL, after kernel_share(): its record; NULL: nothing is decided */
     const double *scalars; /* KERNEL: its scalar arguments, Kernel.nscalar of them */
+    /* KERNEL, of a tuner's program for a GPU: the same by other opts. Which of them runs, <model>_way[number] says: 0 the kernel, 1 the first of
+     * these. */
+    Kernel **way;
+    int nway;
     const Call *call;
     Buffer *scratch;               /* CALL, KERNEL: planned scratch or NULL */
     Node *elements;                /* COPY: number of elements */

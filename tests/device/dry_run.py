@@ -1,11 +1,17 @@
 #!/usr/bin/env python3
-"""device.py and bars.py without a device: packs, runs what was packed from another folder, and looks at the JSON.
+"""device.py, bars.py and the tuning of a network on a GPU without a device: packs, runs what was packed from another folder, and looks at the JSON.
+
+A driver that does nothing (tests/bundle/cuda_stub.c), with times made up from the names of kernels, stands for the GPU when a network is tuned: prepared
+here, carried without its sources and weights, measured in two pieces of which one ends by a kernel that is at fault, then replayed.
 
     dry_run.py --ingot build/ingot        status 77, skipped: no Python with onnx
 """
 import argparse
 import json
+import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,6 +21,89 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 def call(*command, cwd=None):
     return subprocess.run([sys.executable, *map(str, command)], capture_output=True, text=True, cwd=cwd)
+
+
+def network():
+    """Products of matrices and what is between them, f16."""
+    import numpy as np
+    from onnx import TensorProto, helper, numpy_helper
+    widths, nodes, weights, x = (256, 512, 128, 256), [], [], "x"
+    for i, (k, n) in enumerate(zip(widths, widths[1:])):
+        weights.append(numpy_helper.from_array((np.random.default_rng(i).standard_normal((k, n)) / k ** 0.5).astype(np.float16), f"w{i}"))
+        nodes += [helper.make_node("MatMul", [x, f"w{i}"], [f"m{i}"]), helper.make_node("Relu", [f"m{i}"], [x := f"r{i}"])]
+    nodes.append(helper.make_node("Softmax", [x], ["y"], axis=-1))
+    values = [[helper.make_tensor_value_info(name, TensorProto.FLOAT16, [192, 256])] for name in "xy"]
+    return helper.make_model(helper.make_graph(nodes, "g", *values, weights), opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def made_up(kernel):
+    """What cuda_stub.c has a kernel take."""
+    h = 2166136261
+    for c in kernel.encode():
+        h = (h ^ c) * 16777619 % 2**32
+    return (h >> 16) % 16 + 1
+
+
+def functions(text):
+    """By name: kernels of a .cu file, without their names."""
+    found = {}
+    for part in re.split(r"\n(?=/\* k\d)", text)[1:]:
+        name = re.search(r"\bmodel_(k\d\w+)\(", part)
+        found[name[1]] = part[part.index("extern"):].replace(name[1], "k")
+    return found
+
+
+def tuned(ingot, work, want):
+    """tune --prepare, --measure in two pieces, and a build with the file that came of it."""
+    import onnx
+    (work / "here").mkdir()
+    model, ways, stub = work / "here/m.onnx", work / "ways", work / "stub"
+    onnx.save(network(), model)
+    env = os.environ | {"INGOT_CACHE": str(work / "cache"), "INGOT_TUNE": str(work / "tune.db")}
+
+    def run(*args, **more):
+        return subprocess.run([ingot, *map(str, args)], capture_output=True, text=True, env=env | more)
+
+    tune = "tune", model, "--target", "cuda:sm_90a"
+    done = run(*tune, "--prepare", work / "made")
+    if "without SQLite" in done.stderr:
+        return
+    want(done.returncode == 0, f"tune --prepare: {done.stderr}")
+    kernels, table = functions((work / "made/model_kernels.cu").read_text()), (work / "made/model.c").read_text()
+    groups = [json.loads(line) for line in (work / "made/ways.json").read_text().splitlines()[1:]]
+    want(sum(len(g["ways"]) for g in groups) > 30, f"other kernels: {[len(g['ways']) for g in groups]}")
+    ways.mkdir()
+    for name in "model", "ways.json":  # all that travels
+        shutil.copy(work / "made" / name, ways)
+    shutil.rmtree(work / "made")
+    stub.mkdir()
+    subprocess.run(["cc", "-shared", "-fPIC", HERE.parent / "bundle/cuda_stub.c", "-o", stub / "libcuda.so.1"], check=True)
+    (ways / "model").rename(ways / "program")
+    (ways / "model").write_text(f'#!/bin/sh\nLD_PRELOAD={stub}/libcuda.so.1 exec ./program "$@"\n')
+    (ways / "model").chmod(0o755)
+    device = {"LD_LIBRARY_PATH": f"{stub}:{os.environ.get('LD_LIBRARY_PATH', '')}", "CUDA_STUB_US": "20"}
+    fault = sorted(k for k in kernels if k.endswith("_w2"))[-1]
+    done = run(*tune, "--measure", ways, "--budget", "0.4s", **device)
+    first = (ways / "times.json").read_text()
+    want(done.returncode == 0 and 2 < first.count('"done"') < 40, f"the first piece: {done.stderr}{first.count('done')} ways")
+    done = run(*tune, "--measure", ways, "--budget", "2m", "-o", work / "one.sched", **device, CUDA_STUB_CRASH=f"model_{fault}")
+    times = (ways / "times.json").read_text()
+    want(done.returncode == 0 and times.startswith(first), f"the second piece: {done.stderr}")
+    told = [json.loads(line) for line in times.splitlines()]
+    want(sum("try" in x for x in told) - sum("done" in x for x in told) == 1, "the kernel that is at fault is tried once, without an end")
+    done = run(*tune, "--measure", ways, "--budget", "0", "-o", work / "two.sched")  # without a device
+    want(done.returncode == 0 and (work / "one.sched").read_text() == (work / "two.sched").read_text(), f"the file, later: {done.stderr}")
+    bundles = []
+    for folder, cache in ("a", "cache"), ("b/c", "other"):
+        done = run("compile", model, "--target", "cuda:sm_90a", "--sched", work / "one.sched", "-o", work / folder, "-q", INGOT_CACHE=str(work / cache))
+        want(done.returncode == 0, f"replay: {done.stderr}")
+        bundles.append({p.name: p.read_bytes() for p in (work / folder).rglob("*") if p.is_file()})
+    want(bundles[0] == bundles[1], "two replays are the same bytes")
+    built = functions(bundles[0]["model_kernels.cu"].decode())
+    for name, text in built.items():
+        others = {k: made_up(f"model_{k}") for k in kernels if (k == name or re.fullmatch(name + r"_w\d+", k)) and k != fault}
+        least = [kernels[k] for k, us in others.items() if us == min(others.values())]
+        want(text in least, f"{name} is not the fastest of {others}")
 
 
 def main():
@@ -57,9 +146,11 @@ def main():
         done = call("bars.py", "run", "--out", "bars.json", "--work", f"{work}/bars/work", "--target", "c:native", "--steps", "attention,launch,vector", cwd=f"{work}/bars")
         found = json.loads(pathlib.Path(work, "bars", "bars.json").read_text()) if done.returncode == 0 else {}
         want(found.get("launch", {}).get("us_a_kernel", 0) > 0 and found.get("vector", {}).get("error", 1) < 1e-2, f"bars: {done.stdout}{done.stderr}")
+        (pathlib.Path(work) / "tune").mkdir()
+        tuned(ingot, pathlib.Path(work) / "tune", want)
         done = call(HERE / "device.py", "pack", f"{work}/much", "--ingot", ingot, "--most", "0")
         want(done.returncode == 1 and "more than 0 MiB" in done.stderr, "a size that is too much")
-    print("\n".join(faults) or "ok: packed, run elsewhere, told")
+    print("\n".join(faults) or "ok: packed, run elsewhere, told; tuned in pieces, replayed")
     return bool(faults)
 
 

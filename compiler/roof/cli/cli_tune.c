@@ -139,10 +139,10 @@ static ingot_status check_target(Tune *t)
                         "ingot tune: --target %s: of GPUs, what is tuned are blocks for the matrix "
                         "units of CUDA's: --target cuda:sm_90a",
                         o->compile.target);
-    if (t->target.gpu && (o->prepare || o->measure || o->remote || o->why || o->kernels))
+    if (t->target.gpu && (o->remote || o->why || o->kernels))
         return complain(INGOT_UNSUPPORTED,
-                        "ingot tune: --target %s: the network is tuned on the machine that has the "
-                        "GPU, as a whole: without --prepare, --measure, --remote, --kernels, "
+                        "ingot tune: --target %s: the network is tuned as a whole, on the machine "
+                        "that has the GPU (--prepare, --measure): without --remote, --kernels, "
                         "--explain",
                         o->compile.target);
     return INGOT_OK;
@@ -344,24 +344,40 @@ static ingot_status check_usage(const Options *o)
     return INGOT_OK;
 }
 
+/* All of it here, or a part of it: --prepare wants no device, nor does what came of times that were taken (--measure with a budget of 0). */
 static ingot_status tune_on_gpu(Tune *t)
 {
-    int won = 0, all = 0;
+    const Options *o = t->o;
+    int won = 0;
     ingot_status status = make_scratch(t);
+    const char *dir = o->prepare   ? o->prepare
+                      : o->measure ? o->measure
+                                   : arena_printf(t->a, "%s/ways", t->dir);
+    if (status == INGOT_OK && !o->measure)
+        status = tune_gpu_prepare(t, dir);
+    if (status != INGOT_OK || o->prepare)
+        return status;
+    if (t->s.entry)
+        status = tune_gpu_measure(t, dir);
     if (status == INGOT_OK)
-        status = tune_gpu(t, t->text, &won, &all);
-    if (status == INGOT_OK)
-        status = write_file(t->o, t->text);
-    if (status == INGOT_OK)
-        say("  %s: %d of %d kernels otherwise than the compiler chose", t->o->output, won, all);
-    return status;
+        status = tune_gpu_collect(t, dir, t->text, &won);
+    if (status == INGOT_OK && won && t->s.entry && !o->measure)
+        status = tune_gpu_confirm(t, t->text);
+    return status == INGOT_OK && o->output ? write_file(o, t->text) : status;
+}
+
+/* Is the network run here? */
+static bool runs_network(const Tune *t)
+{
+    const Options *o = t->o;
+    return !o->remote && !o->prepare && !(t->target.gpu && o->measure && o->budget <= 0);
 }
 
 static ingot_status tune_model(Tune *t)
 {
     Options *o = t->o;
     ingot_status status = check_target(t);
-    if (status == INGOT_OK && !o->remote && !o->prepare)
+    if (status == INGOT_OK && runs_network(t))
         status = session_prepare(&t->s, &t->opened, true);
     else if (status == INGOT_OK && (o->data || o->ninput)) { /* they decide dims */
         status = model_open(&t->opened, o, true);

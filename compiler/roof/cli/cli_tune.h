@@ -106,8 +106,12 @@ double *step_cycles(const Steps *base, const Plan *);
  * chain; NULL: there are not enough. */
 ingot_status find_chains(const Steps *base, char **lines);
 
-/* cli_tune_gpu.c: the whole search for a GPU; text: of the file. */
-ingot_status tune_gpu(Tune *, StrBuf *text, int *won, int *all);
+/* cli_tune_gpu.c: a folder with a program of the network and several kernels for each step; times of them, on the device, for as long as the
+ * budget says; the file that comes of what was timed so far; and whether the network's results are right with it. */
+ingot_status tune_gpu_prepare(Tune *, const char *dir);
+ingot_status tune_gpu_measure(Tune *, const char *dir);
+ingot_status tune_gpu_collect(Tune *, const char *dir, StrBuf *text, int *won);
+ingot_status tune_gpu_confirm(Tune *, const StrBuf *text);
 
 /* cli_tune_roof.c: what one core can do, measured once; false: it is not known. */
 bool tune_roof(Tune *);

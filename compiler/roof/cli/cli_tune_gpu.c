@@ -1,306 +1,308 @@
-/* cli_tune_gpu.c - `ingot tune` for a GPU: blocks of contractions are tried in the network.
+/* cli_tune_gpu.c - `ingot tune` for a GPU: which kernel of several computes each step is found out in the network.
  *
- * What a kernel takes by itself tells little where it runs for microseconds between others, and a program of many candidates is
- * dear to build.  So the network is built once for each place in the order of the estimate, with all of its contractions by the block
- * that has this place (Target.nth), and every step is timed by the device.  Each kernel takes the block that was the fastest; what
- * does not stay faster beside the network as it is keeps the compiler's choice, and the network has to be faster as a whole. */
+ * What a kernel takes by itself tells little where it runs for microseconds between others whose launches overlap with it. So one program has
+ * the network with several kernels for each step (cli_tune_ways.c), and tries them where they are, in the whole network
+ * (harness/tune_ways.c). It is built without a device, and goes on where it was cut off:
+ *
+ *     ways.json     the target, then a line a group of equal steps: its name, and entries of the file, the compiler's first
+ *     times.json    what the program has found out so far
+ *     model         the program; its weights are those of the model as it is compiled where the device is */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli_tune.h"
-#include "inspect.h"
-#include "kernel/heuristic_mma.h"
+#include "cli_tune_ways.h"
+#include "json.h"
+#include "targets.h"
 
-enum { PLANS = 1 + MMA_MOST_NTH + WGMMA_MOST_NTH, TURNS = 2, CONFIRMED = 4 };
-#define GAIN 0.02  /* of what the kernel takes: less is noise */
-#define STAYS 0.01 /* beside the network as it is */
+enum { MOST_ENDS = 30 /* of the program, by kernels that are at fault */ };
+static const char list_name[] = "ways.json", times_name[] = "times.json";
 
-/* Steps that one entry of the file speaks of. */
-typedef struct {
-    const Choice *choice;
-    int *step, nstep;
-    int best;   /* of the plans */
-    double was; /* us of all steps, by the compiler's choice, */
-    double is;  /* and by the best */
-} Group;
-
-typedef struct {
-    Tune *t;
-    Model model[PLANS]; /* each plan has a graph of its own */
-    Plan *plan[PLANS];
-    Step **step[PLANS]; /* by number */
-    const char *entry[PLANS];
-    double *ms[PLANS];
-    Group *group;
-    int ngroup, n; /* steps */
-} Blocks;
-
-static bool tells(const Choice *a, const Choice *b)
+static const char *in_folder(const Tune *t, const char *dir, const char *name)
 {
-    return a->key == b->key && a->copy == b->copy && a->copy_arg == b->copy_arg;
+    return arena_printf(t->a, "%s/%s", dir, name);
 }
 
-static void find_groups(Blocks *b)
+/* ---- the program --------------------------------------------------------------------------------- */
+
+static ingot_status write_text(const Tune *t, const char *path, StrBuf *text)
 {
-    Arena *a = b->t->a;
-    for (int i = 0; i < b->n; i++) {
-        const Step *s = b->step[0][i];
-        int at = 0;
-        if (!s || s->kind != STEP_KERNEL || !s->kernel->choice)
-            continue;
-        while (at < b->ngroup && !tells(b->group[at].choice, s->choice))
-            at++;
-        if (at == b->ngroup) {
-            Group g = {.choice = s->choice};
-            vec_push(a, b->group, b->ngroup, g);
-        }
-        vec_push(a, b->group[at].step, b->group[at].nstep, i);
-    }
+    const bool good = file_replace(t->a, path, text->data ? text->data : "", text->len);
+    sb_free(text);
+    return good ? INGOT_OK : complain(INGOT_IO, "%s: %s", path, strerror(errno));
 }
 
-static void print_group(StrBuf *sb, const Blocks *b, const Group *g, int plan)
-{
-    const Step *s = b->step[plan][g->step[0]];
-    sched_print_step(sb, b->plan[plan], s, false, s->kernel->nopt, s->kernel->opts, NULL);
-}
-
-/* The file by which each group is built as in its best plan; only: those that differ, with what was gained. */
-static void print_file(StrBuf *sb, const Blocks *b, bool only)
-{
-    sb_printf(sb, "sched 2\ntarget %s\n", b->t->section);
-    if (only && b->t->machine.cpu)
-        sb_printf(sb, "# tuned on %s\n", b->t->machine.cpu);
-    for (int i = 0; i < b->ngroup; i++) {
-        const Group *g = &b->group[i];
-        if (only && !g->best)
-            continue;
-        if (only)
-            sb_printf(sb, "# %s: %.4g us for %.4g us, in the network\n",
-                      b->step[0][g->step[0]]->name, g->is * 1e3 / g->nstep,
-                      g->was * 1e3 / g->nstep);
-        print_group(sb, b, g, g->best);
-    }
-}
-
-static ingot_status write_plan(const Blocks *b, const char *file, bool only)
+/* ways.h: which steps are a group, and how many ways each has. */
+static ingot_status write_table(const Ways *w, const char *dir)
 {
     StrBuf sb = {0};
-    print_file(&sb, b, only);
-    ingot_status status = network_write(file, &sb);
-    sb_free(&sb);
+    int *group = NEWN(w->t->a, int, w->plan->nstep + 1);
+    double tolerance = 0;
+    for (int i = 0; i < w->plan->nstep; i++)
+        group[i] = -1;
+    for (int i = 0; i < w->ngroup; i++)
+        for (int j = 0; j < w->group[i].nstep; j++)
+            group[w->group[i].step[j]->number] = i;
+    for (int i = 0; i < w->plan->c->noutput; i++) {
+        const double x = tolerance_of(w->plan->output[i]->dtype);
+        tolerance = x > tolerance ? x : tolerance;
+    }
+    sb_printf(&sb, "enum { STEPS = %d, GROUPS = %d, MOST_WAYS = %d };\n", w->plan->nstep, w->ngroup,
+              MOST_WAYS);
+    sb_printf(&sb, "#define TOLERANCE %g\nstatic const int step_group[] = {", 2 * tolerance);
+    for (int i = 0; i < w->plan->nstep; i++)
+        sb_printf(&sb, "%s%d", i ? ", " : "", group[i]);
+    sb_puts(&sb, "};\nstatic const int group_ways[] = {");
+    for (int i = 0; i < w->ngroup; i++)
+        sb_printf(&sb, "%s%d", i ? ", " : "", w->group[i].nway);
+    sb_puts(&sb, "};\n");
+    return write_text(w->t, in_folder(w->t, dir, "ways.h"), &sb);
+}
+
+static ingot_status write_list(const Ways *w, const char *dir)
+{
+    StrBuf sb = {0};
+    sb_puts(&sb, "{\"target\": ");
+    json_string(&sb, w->t->section);
+    sb_puts(&sb, "}\n");
+    for (int i = 0; i < w->ngroup; i++) {
+        const WayGroup *g = &w->group[i];
+        sb_puts(&sb, "{\"name\": ");
+        json_string(&sb, g->step[0]->name);
+        sb_printf(&sb, ", \"steps\": %d, \"ways\": [", g->nstep);
+        for (int j = 0; j < g->nway; j++) {
+            sb_puts(&sb, j ? ", " : "");
+            json_string(&sb, g->way[j]);
+        }
+        sb_puts(&sb, "]}\n");
+    }
+    return write_text(w->t, in_folder(w->t, dir, list_name), &sb);
+}
+
+/* The driver's way to time a model becomes a part of the tuner's. */
+static ingot_status put_harness(const Tune *t, const char *dir)
+{
+    const char *from = in_folder(t, dir, "host/driver_bench.c"),
+               *to = in_folder(t, dir, "host/driver_bench.h"),
+               *path = in_folder(t, dir, arena_printf(t->a, "host/%s", ways_files[0].name));
+    if (rename(from, to))
+        return complain(INGOT_IO, "%s: %s", to, strerror(errno));
+    return file_write(path, ways_files[0].data, ways_files[0].bytes)
+               ? INGOT_OK
+               : complain(INGOT_IO, "%s: %s", path, strerror(errno));
+}
+
+static ingot_status write_program(Ways *w, const ingot_options *o, const char *dir)
+{
+    ingot_status status = plan_write(w->plan, o, dir);
+    if (status == INGOT_OK)
+        status = put_harness(w->t, dir);
+    if (status == INGOT_OK)
+        status = write_table(w, dir);
+    if (status == INGOT_OK)
+        status = build_program(w->t->a, dir, "model", w->t->o->compile.target, "-std=c99", false,
+                               w->t->o->compile.verbose > 1);
+    return status == INGOT_OK ? write_list(w, dir) : status;
+}
+
+/* One launch of kernels, which can be recorded: nothing of it is the host's, or of a size that the run knows. */
+static bool is_recorded(const Plan *p)
+{
+    bool good = !p->c->nvar;
+    for (int i = 0; i < p->main.n; i++)
+        good &= p->main.step[i]->kind == STEP_KERNEL || p->main.step[i]->kind == STEP_COPY;
+    return good;
+}
+
+ingot_status tune_gpu_prepare(Tune *t, const char *dir)
+{
+    Ways w = {.t = t};
+    ingot_options o = t->o->compile;
+    o.name = NULL;
+    o.no_selftest = true;
+    int all = 0;
+    if (!access(in_folder(t, dir, list_name), F_OK))
+        remove_tree(dir); /* of another time */
+    w.plan = plan_make(t->m.c, &o);
+    ingot_status status = w.plan ? INGOT_OK : ingot_context_status(t->m.c);
+    if (w.plan && !is_recorded(w.plan))
+        status = complain(INGOT_UNSUPPORTED,
+                          "%s: only networks of fixed sizes, of which no step is the host's, are "
+                          "tuned for a GPU",
+                          t->o->model);
+    if (status == INGOT_OK)
+        status = ways_make(&w);
+    for (int i = 0; i < w.ngroup; i++)
+        all += w.group[i].nway - 1;
+    if (status == INGOT_OK && !all)
+        status = complain(INGOT_UNSUPPORTED, "%s: no kernel of it can be computed otherwise",
+                          t->o->model);
+    if (status == INGOT_OK)
+        status = write_program(&w, &o, dir);
+    if (status == INGOT_OK)
+        say("  %s: %d other kernels for %d of %d", dir, all, w.ngroup, w.plan->nkernel - all);
+    plan_free(w.plan);
     return status;
 }
 
-static const char *plan_file(const Blocks *b, int i)
+/* ---- on the device ----------------------------------------------------------------------------------- */
+
+/* The weights of the model as it is compiled here take the place of those that did not travel. */
+static ingot_status link_weights(const Tune *t, const char *dir)
 {
-    return arena_printf(b->t->a, "%s/%d.sched", b->t->dir, i);
+    const char *from = in_folder(t, t->s.entry, "model.weights"),
+               *to = in_folder(t, dir, "model.weights");
+    if (access(from, R_OK))
+        return INGOT_OK; /* they are in the program */
+    (void)unlink(to);
+    char *real = realpath(from, NULL);
+    const bool good = real && !symlink(real, to);
+    free(real);
+    return good ? INGOT_OK : complain(INGOT_IO, "%s: %s", to, strerror(errno));
 }
 
-static bool same_text(Arena *a, const char *x, const char *y)
+static ingot_status run_program(const Tune *t, const char *dir)
 {
-    const char *s = read_text(a, x), *t = read_text(a, y);
-    return s && t && !strcmp(s, t);
+    const char *file = in_folder(t, dir, times_name);
+    char *in = realpath(arena_printf(t->a, "%s/in", t->s.work), NULL);
+    const char *before = NULL;
+    int code = 1;
+    for (int i = 0; in && code && i < MOST_ENDS && !*t->stopped; i++) {
+        const double left = t->deadline - seconds_now();
+        const char *argv[] = {"./model", "--bench", arena_printf(t->a, "%.3f", left > 0 ? left : 0),
+                              in, NULL};
+        code = process_wait(process_start_in(argv, dir));
+        const char *now = read_text(t->a, file);
+        if (code && (!now || (before && !strcmp(before, now))))
+            break; /* it does not get anywhere */
+        before = now;
+    }
+    free(in);
+    return code && !*t->stopped
+               ? complain(INGOT_TOOL, "%s: the program of %s failed", dir, list_name)
+               : INGOT_OK;
 }
 
-/* A plan for each place in the order, and the file that makes the program of it; the same one twice is none. */
-static ingot_status make_plans(Blocks *b)
+/* ---- what came of it ----------------------------------------------------------------------------------- */
+
+/* By group: the way that was taken last; and the network's times, 0 if they are not known. */
+typedef struct {
+    int *taken, tried;
+    double us, was;
+} Times;
+
+static bool read_times(const Tune *t, const char *dir, int ngroup, Times *x)
 {
-    Tune *t = b->t;
+    const char *text = read_text(t->a, in_folder(t, dir, times_name)), *why;
+    *x = (Times){.taken = NEWN(t->a, int, ngroup + 1)};
+    for (const char *at = text; at && *at;) {
+        const size_t length = strcspn(at, "\n");
+        const Json *j = json_read(t->a, arena_printf(t->a, "%.*s", (int)length, at), &why);
+        const Json *done = json_member(j, "done");
+        const int g = done ? (int)json_number(done->item->next, -1) : -1;
+        at += length + (at[length] == '\n');
+        x->tried += done != NULL;
+        if (g >= 0 && g < ngroup && !strcmp(json_text(json_member(j, "verdict"), ""), "taken"))
+            x->taken[g] = (int)json_number(done->item->next->next, 0);
+        if (json_member(j, "network_us")) {
+            x->us = json_number(json_member(j, "network_us"), 0);
+            x->was = json_number(json_member(j, "was_us"), 0);
+        }
+    }
+    return text != NULL;
+}
+
+static const char *way_text(const Json *group, int way)
+{
+    const Json *list = json_member(group, "ways"), *one = list ? list->item : NULL;
+    for (; one && way > 0; way--)
+        one = one->next;
+    return json_text(one, NULL);
+}
+
+/* The section of the file: entries of what is otherwise than the compiler has it. */
+static ingot_status collect(const Tune *t, const char *dir, StrBuf *text, int *won, int *all)
+{
+    const char *path = in_folder(t, dir, list_name), *why;
+    char *list = read_text(t->a, path);
+    const Json **group = NULL;
+    Times x;
+    *won = *all = 0;
+    for (char *at = list; at && *at;) {
+        const size_t length = strcspn(at, "\n");
+        const Json *j = json_read(t->a, arena_printf(t->a, "%.*s", (int)length, at), &why);
+        at += length + (at[length] == '\n');
+        if (j && json_member(j, "ways"))
+            vec_push(t->a, group, *all, j);
+    }
+    if (!*all)
+        return complain(INGOT_IO, "%s: cannot be read: `ingot tune --prepare %s` writes it", path,
+                        dir);
+    if (!read_times(t, dir, *all, &x))
+        say("  %s: nothing was timed yet", dir);
+    if (x.us > 0)
+        say("  the network: %.4g ms for %.4g ms, %.3f times as fast; %d kernels tried", x.us * 1e-3,
+            x.was * 1e-3, x.was / x.us, x.tried);
+    sb_printf(text, "sched 2\ntarget %s\n", t->section);
+    for (int i = 0; i < *all && !(x.us > 0 && x.us >= x.was); i++) {
+        const char *entry = x.taken[i] ? way_text(group[i], x.taken[i]) : NULL;
+        if (entry)
+            sb_puts(text, entry);
+        *won += entry != NULL;
+    }
+    return INGOT_OK;
+}
+
+/* A build with the file has these kernels: what it says can be done, and all of it is said of this model. */
+static ingot_status check_file(const Tune *t, const char *dir, const StrBuf *text)
+{
+    const char *file = in_folder(t, dir, "best.sched");
+    Model m;
     ingot_options o = t->o->compile;
+    o.sched = file;
     o.verbose = 0;
-    for (int i = 0; i < PLANS; i++) {
-        ingot_status status = model_open(&b->model[i], t->o, true);
-        if (status == INGOT_OK)
-            status = model_build(&b->model[i], t->o, t->s.in, t->s.bound);
-        b->plan[i] = status == INGOT_OK ? plan_make_nth(b->model[i].c, &o, i) : NULL;
-        if (!b->plan[i])
-            return status == INGOT_OK ? ingot_context_status(b->model[i].c) : status;
-        b->step[i] = plan_steps(b->plan[i], t->a);
-        if (!i) {
-            b->n = b->plan[0]->nstep;
-            find_groups(b);
-        }
-        for (int j = 0; j < b->ngroup; j++)
-            b->group[j].best = i;
-        bool same = b->plan[i]->nstep != b->n;
-        status = write_plan(b, plan_file(b, i), false);
-        if (status != INGOT_OK)
-            return status;
-        for (int j = 0; j < i && !same; j++)
-            same = b->plan[j] && same_text(t->a, plan_file(b, i), plan_file(b, j));
-        if (same) {
-            plan_free(b->plan[i]);
-            b->plan[i] = NULL;
-        }
-    }
-    return INGOT_OK;
-}
-
-/* On all cores: processes of their own fill the cache. */
-static void build_ahead(const Blocks *b)
-{
-    int running = 0, most = cores();
-    for (int i = 1; i < PLANS; i++) {
-        if (!b->plan[i])
-            continue;
-        if (running == most && wait(NULL) > 0)
-            running--;
-        const pid_t child = fork();
-        const char *entry;
-        if (!child)
-            _exit(network_build(b->t, plan_file(b, i), &entry) == INGOT_OK ? 0 : 1);
-        running += child > 0;
-    }
-    while (running > 0 && wait(NULL) > 0)
-        running--;
-}
-
-static ingot_status build_all(Blocks *b)
-{
-    build_ahead(b);
-    b->entry[0] = b->t->s.entry;
-    for (int i = 1; i < PLANS; i++)
-        if (b->plan[i] && network_build(b->t, plan_file(b, i), &b->entry[i]) != INGOT_OK)
-            b->entry[i] = NULL; /* a block that its compiler refuses is none */
-    return INGOT_OK;
-}
-
-static double sum_of(const Group *g, const double *ms)
-{
-    double sum = 0;
-    for (int i = 0; i < g->nstep; i++)
-        sum += ms[g->step[i]];
-    return sum;
-}
-
-static ingot_status time_all(Blocks *b)
-{
-    Tune *t = b->t;
-    for (int turn = 0; turn < TURNS; turn++)
-        for (int i = 0; i < PLANS && (!turn || seconds_now() < t->deadline); i++) {
-            if (!b->entry[i])
-                continue;
-            if (!b->ms[i])
-                b->ms[i] = NEWN(t->a, double, b->n + 1);
-            if (network_times(t, b->entry[i], b->ms[i], b->n))
-                continue;
-            if (!i)
-                return complain(INGOT_TOOL, "%s: the compiled model failed", t->o->model);
-            b->entry[i] = NULL;
-            b->ms[i] = NULL;
-        }
-    return INGOT_OK;
-}
-
-/* In a line: time and opts. */
-static void tell(const Blocks *b, const Group *g, int plan)
-{
-    StrBuf sb = {0};
-    print_group(&sb, b, g, plan);
-    for (char *at = sb.data; at && *at; at++)
-        *at = *at == '\n' ? ';' : *at;
-    say("  %s %d %.4g us: %s", b->step[plan][g->step[0]]->name, plan,
-        sum_of(g, b->ms[plan]) * 1e3 / g->nstep, sb.data);
-    sb_free(&sb);
-}
-
-static void choose(Blocks *b)
-{
-    for (int i = 0; i < b->ngroup; i++) {
-        Group *g = &b->group[i];
-        g->was = g->is = sum_of(g, b->ms[0]);
-        g->best = 0;
-        for (int j = 0; j < PLANS; j++) {
-            if (!b->ms[j])
-                continue;
-            if (b->t->o->compile.verbose)
-                tell(b, g, j);
-            const double took = sum_of(g, b->ms[j]);
-            if (took < g->is && took < g->was * (1 - GAIN)) {
-                g->is = took;
-                g->best = j;
-            }
-        }
-    }
-}
-
-static int winners(const Blocks *b)
-{
-    int n = 0;
-    for (int i = 0; i < b->ngroup; i++)
-        n += b->group[i].best > 0;
-    return n;
-}
-
-/* Beside the network as it is, in turns. */
-static ingot_status drop_losers(Blocks *b, const char *entry)
-{
-    Tune *t = b->t;
-    double *was = NEWN(t->a, double, b->n + 1), *is = NEWN(t->a, double, b->n + 1);
-    for (int i = 0; i < CONFIRMED; i++)
-        if (!network_times(t, t->s.entry, was, b->n) || !network_times(t, entry, is, b->n))
-            return complain(INGOT_TOOL, "%s: the tuned model failed", t->o->model);
-    for (int i = 0; i < b->ngroup; i++) {
-        Group *g = &b->group[i];
-        g->was = sum_of(g, was);
-        g->is = sum_of(g, is);
-        g->best = g->is < g->was * (1 - STAYS) ? g->best : 0;
-    }
-    return INGOT_OK;
-}
-
-static ingot_status confirm(Blocks *b)
-{
-    Tune *t = b->t;
-    const char *file = arena_printf(t->a, "%s/best.sched", t->dir), *entry;
-    double was, is;
-    for (int i = 0; i < 2 && winners(b); i++) { /* with all of them, then without those that lost */
-        ingot_status status = write_plan(b, file, false);
-        if (status == INGOT_OK)
-            status = network_build(t, file, &entry);
-        if (status == INGOT_OK && !i)
-            status = drop_losers(b, entry);
-        else if (status == INGOT_OK)
-            status = network_compare(t, entry, &was, &is);
-        if (status != INGOT_OK)
-            return status;
-    }
-    if (!winners(b))
-        return INGOT_OK;
-    const ingot_status right = network_right(t, entry);
-    if (right != INGOT_OK)
-        return right;
-    say("  the network: %.4g ms for %.4g ms, %.3f times as fast", is, was, was / is);
-    if (is >= was) /* no faster as a whole: it stays what it is */
-        for (int i = 0; i < b->ngroup; i++)
-            b->group[i].best = 0;
-    return INGOT_OK;
-}
-
-ingot_status tune_gpu(Tune *t, StrBuf *text, int *won, int *all)
-{
-    Blocks b = {.t = t};
-    ingot_status status = make_plans(&b);
+    if (!file_write(file, text->data, text->len))
+        return complain(INGOT_IO, "%s: %s", file, strerror(errno));
+    ingot_status status = model_open(&m, t->o, true);
     if (status == INGOT_OK)
-        status = build_all(&b);
+        status = model_build(&m, t->o, t->s.in, t->s.bound);
+    Plan *p = status == INGOT_OK ? plan_make(m.c, &o) : NULL;
+    if (status == INGOT_OK && !p)
+        status = ingot_context_status(m.c);
+    plan_free(p);
+    model_close(&m);
+    return status;
+}
+
+ingot_status tune_gpu_collect(Tune *t, const char *dir, StrBuf *text, int *won)
+{
+    int all;
+    ingot_status status = collect(t, dir, text, won, &all);
+    if (status == INGOT_OK && *won)
+        status = check_file(t, dir, text);
+    if (status == INGOT_OK)
+        say("  %d of %d kernels otherwise than the compiler chose", *won, all);
+    return status;
+}
+
+ingot_status tune_gpu_measure(Tune *t, const char *dir)
+{
+    ingot_status status = link_weights(t, dir);
     const int lock = database_lock(t->d); /* tuners take turns at timing */
     t->deadline = seconds_now() + t->o->budget;
     if (status == INGOT_OK)
-        status = time_all(&b);
-    if (status == INGOT_OK) {
-        choose(&b);
-        status = confirm(&b);
-    }
+        status = run_program(t, dir);
     database_unlock(t->d, lock);
-    if (status == INGOT_OK)
-        print_file(text, &b, true);
-    *won = winners(&b);
-    *all = b.ngroup;
-    for (int i = 0; i < PLANS; i++) {
-        plan_free(b.plan[i]);
-        model_close(&b.model[i]);
-    }
     return status;
+}
+
+/* What came of it, as the file has it, beside the network as it is: its results have to agree. */
+ingot_status tune_gpu_confirm(Tune *t, const StrBuf *text)
+{
+    const char *file = in_folder(t, t->dir, "tuned.sched"), *entry;
+    ingot_status status = network_write(file, text);
+    if (status == INGOT_OK)
+        status = network_build(t, file, &entry);
+    return status == INGOT_OK ? network_right(t, entry) : status;
 }

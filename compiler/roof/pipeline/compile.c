@@ -34,6 +34,16 @@ Plan *plan_make(Context *c, const ingot_options *options)
     return plan_make_nth(c, options, 0);
 }
 
+ingot_status plan_write(Plan *p, const ingot_options *options, const char *dir)
+{
+    ingot_options o = options_complete(p->c, options);
+    Arena *a = arena_new();
+    const Target *t = options_check(p->c, &o, a);
+    const ingot_status status = t ? bundle_write(p, t, &o, dir) : ingot_context_status(p->c);
+    arena_free(a);
+    return status;
+}
+
 /* What a kernel has to do: operations, or bytes to move where it computes nothing. */
 static double work_of(const Kernel *k)
 {

@@ -17,6 +17,7 @@ typedef struct {
         judged; /* [0] was compared with the naive form before: the others are compared with it, which is faster */
 } TuneCaseOf;
 extern const RuntimeFile tune_files[]; /* harness/ */
+extern const RuntimeFile ways_files[]; /* tune_ways.c, of a GPU's program */
 extern const char tune_head[];         /* what files of candidates include first */
 /* Writes the program into the folder, `chunk` candidates a file; false with why. */
 bool cases_write(const Tuning *, const char *dir, const TuneCaseOf *, int n, int chunk,

@@ -1,0 +1,240 @@
+/* cli_tune_ways.c - by which opts the kernels of a network on a GPU could be computed otherwise: what a tuner tries.
+ *
+ * Of a contraction the blocks that come next in the order of the estimate (Target.nth), of which those of a warpgroup's unit have an order of
+ * their own; and neighbours of the compiler's choice, which differ from it in one opt: when the next kernel may begin, how many copies
+ * are on their way, fragments loaded ahead or not, an amount doubled or halved.  Layouts stay: so all of them work on the same memory, and any
+ * kernel of one step can stand beside any of another. */
+#include <string.h>
+
+#include "cli_tune_ways.h"
+#include "inspect.h"
+#include "kernel/heuristic_mma.h"
+
+enum { BLOCKS = 9 /* of the order of the estimate, of those that warps multiply */, DEEPER = 2 };
+#define SMALL 0.004 /* of the network's work: what has less is tried in fewer ways */
+enum { FEW_WAYS = 6 };
+
+/* ---- groups ------------------------------------------------------------------------------------ */
+
+static bool can_have_ways(const Step *s)
+{
+    return s && s->kind == STEP_KERNEL && s->choice && !s->kernel->serial && !s->kernel->check &&
+           s->kernel->sink->nsrc == 1 && !s->scratch;
+}
+
+static bool is_of(const WayGroup *g, const Step *s)
+{
+    const Choice *a = g->step[0]->choice, *b = s->choice;
+    return a->key == b->key && a->copy == b->copy && a->copy_arg == b->copy_arg &&
+           g->step[0]->kernel == s->kernel;
+}
+
+static void find_groups(Ways *w)
+{
+    Arena *a = w->t->a;
+    for (int i = 0; i < w->plan->main.n; i++) {
+        Step *s = w->plan->main.step[i];
+        int at = 0;
+        if (!can_have_ways(s))
+            continue;
+        while (at < w->ngroup && !is_of(&w->group[at], s))
+            at++;
+        if (at == w->ngroup) {
+            WayGroup g = {0};
+            vec_push(a, w->group, w->ngroup, g);
+        }
+        vec_push(a, w->group[at].step, w->group[at].nstep, s);
+    }
+    for (int i = 0; i < w->ngroup; i++) /* another kernel with this key has other layouts */
+        for (int j = 0; j < w->ngroup; j++)
+            w->group[i].only |=
+                i != j && w->group[i].step[0]->choice->key == w->group[j].step[0]->choice->key;
+}
+
+/* What all of its steps have to do, as the network's share. */
+static double share_of(const Ways *w, const WayGroup *g)
+{
+    double all = 0;
+    for (int i = 0; i < w->ngroup; i++)
+        all += (double)w->group[i].nstep * (double)(w->group[i].step[0]->kernel->flops +
+                                                    16 * w->group[i].step[0]->kernel->bytes);
+    return (double)g->nstep * (double)(g->step[0]->kernel->flops + 16 * g->step[0]->kernel->bytes) /
+           all;
+}
+
+/* ---- a way --------------------------------------------------------------------------------------- */
+
+/* The kernel by these opts; NULL: it cannot be done. */
+static Kernel *kernel_by(const Kernel *k, const Target *t, int nopt, const Opt *opts)
+{
+    Kernel *copy = kernel_copy(k);
+    copy->nopt = 0;
+    copy->opts = NULL;
+    Nest *n = nest_new(copy, t);
+    bool good = true;
+    for (int i = 0; i < nopt && good; i++)
+        good = !opt_apply(n, &opts[i]);
+    good = good && !nest_check(n);
+    if (good)
+        nest_keep(n, copy);
+    nest_free(n);
+    if (good)
+        return copy;
+    ingot_context_free(copy->c);
+    return NULL;
+}
+
+static const char *entry_of(const Ways *w, const WayGroup *g, int nopt, const Opt *opts)
+{
+    StrBuf sb = {0};
+    for (int i = 0; i < (g->only ? g->nstep : 1); i++)
+        sched_print_step(&sb, w->plan, g->step[i], g->only, nopt, opts, NULL);
+    return sb_take(&sb, w->t->a);
+}
+
+static void put_into_plan(Plan *p, WayGroup *g, Kernel *k)
+{
+    snprintf(k->name, sizeof k->name, "%.80s_w%d", g->step[0]->kernel->name, g->nway - 1);
+    vec_push(p->arena, p->kernels, p->nkernel, k);
+    for (int i = 0; i < g->nstep; i++)
+        vec_push(p->arena, g->step[i]->way, g->step[i]->nway, k);
+}
+
+/* One more way of a group, unless it is there or there is no room. */
+static void add_way(Ways *w, WayGroup *g, int nopt, const Opt *opts)
+{
+    const Kernel *k = g->step[0]->kernel;
+    if (g->nway == g->most)
+        return;
+    const char *entry = entry_of(w, g, nopt, opts);
+    for (int i = 0; i < g->nway; i++)
+        if (!strcmp(g->way[i], entry))
+            return;
+    Kernel *made = g->nway ? kernel_by(k, &w->t->target, nopt, opts) : NULL;
+    if (g->nway && !made)
+        return;
+    vec_push(w->t->a, g->way, g->nway, entry);
+    if (made)
+        put_into_plan(w->plan, g, made);
+}
+
+/* ---- neighbours ------------------------------------------------------------------------------------ */
+
+static int copy_opts(const Kernel *k, OptKind but, Opt *out)
+{
+    int n = 0;
+    for (int i = 0; i < k->nopt; i++)
+        if (k->opts[i].kind != but)
+            out[n++] = k->opts[i];
+    return n;
+}
+
+static void try_triggers(Ways *w, WayGroup *g)
+{
+    static const char *const when[] = {NULL, "waited", "summed"};
+    const Kernel *k = g->step[0]->kernel;
+    Opt *o = NEWN(w->t->a, Opt, k->nopt + 2);
+    for (int i = 0; i < 3; i++) {
+        int n = copy_opts(k, OPT_TRIGGER, o);
+        if (when[i])
+            o[n++] = (Opt){.kind = OPT_TRIGGER, .axis = when[i]};
+        add_way(w, g, n, o);
+    }
+}
+
+/* More or fewer copies on their way; fragments are loaded ahead, or not. */
+static void try_depths(Ways *w, WayGroup *g)
+{
+    const Kernel *k = g->step[0]->kernel;
+    Opt *o = NEWN(w->t->a, Opt, k->nopt + 1);
+    for (int by = -1; by <= DEEPER; by++) {
+        const int n = copy_opts(k, OPT_COUNT, o);
+        bool any = false;
+        for (int i = 0; i < n && by; i++)
+            if (o[i].kind == OPT_STAGE && o[i].depth && o[i].depth + by >= 2) {
+                o[i].depth += by;
+                any = true;
+            }
+        if (any)
+            add_way(w, g, n, o);
+    }
+    add_way(w, g, copy_opts(k, OPT_PREFETCH, o), o);
+}
+
+static void try_amounts(Ways *w, WayGroup *g)
+{
+    const Kernel *k = g->step[0]->kernel;
+    Opt *o = NEWN(w->t->a, Opt, k->nopt + 1);
+    for (int i = 0; i < k->nopt; i++)
+        for (int up = 0; up < 2; up++) {
+            const int n = copy_opts(k, OPT_COUNT, o);
+            if ((o[i].kind != OPT_SPLIT && o[i].kind != OPT_UPCAST) || (!up && o[i].amount % 2))
+                continue;
+            o[i].amount = up ? 2 * o[i].amount : o[i].amount / 2;
+            if (o[i].amount > 1)
+                add_way(w, g, n, o);
+        }
+}
+
+/* ---- blocks of the estimate's order ------------------------------------------------------------------ */
+
+static bool same_layouts(const Step *a, const Step *b)
+{
+    bool same = a->kernel->narg == b->kernel->narg;
+    for (int i = 0; i < a->kernel->narg && same; i++)
+        same = layout_equal(&a->kernel->args[i].layout, &b->kernel->args[i].layout);
+    return same;
+}
+
+/* What the plan with the nth of all blocks has for these steps. */
+static ingot_status try_plan(Ways *w, int nth)
+{
+    Tune *t = w->t;
+    Model m;
+    ingot_options o = t->o->compile;
+    o.verbose = 0;
+    ingot_status status = model_open(&m, t->o, true);
+    if (status == INGOT_OK)
+        status = model_build(&m, t->o, t->s.in, t->s.bound);
+    Plan *p = status == INGOT_OK ? plan_make_nth(m.c, &o, nth) : NULL;
+    if (status == INGOT_OK && !p)
+        status = ingot_context_status(m.c);
+    for (int i = 0; i < w->ngroup && p; i++) {
+        const Step *own = w->group[i].step[0], *s = NULL;
+        for (int j = 0; j < p->main.n && !s; j++)
+            if (p->main.step[j]->number == own->number)
+                s = p->main.step[j];
+        if (s && can_have_ways(s) && s->choice->key == own->choice->key && same_layouts(own, s)) {
+            Opt *opts = NEWN(t->a, Opt, s->kernel->nopt + 1);
+            for (int j = 0; j < s->kernel->nopt; j++)
+                opts[j] = opt_copy(t->a, &s->kernel->opts[j]);
+            add_way(w, &w->group[i], s->kernel->nopt, opts);
+        }
+    }
+    plan_free(p);
+    model_close(&m);
+    return status;
+}
+
+/* ---- all -------------------------------------------------------------------------------------------- */
+
+ingot_status ways_make(Ways *w)
+{
+    ingot_status status = INGOT_OK;
+    find_groups(w);
+    for (int i = 0; i < w->ngroup; i++) {
+        WayGroup *g = &w->group[i];
+        g->most = share_of(w, g) < SMALL ? FEW_WAYS : MOST_WAYS;
+        add_way(w, g, g->step[0]->kernel->nopt, g->step[0]->kernel->opts);
+        try_triggers(w, g);
+    }
+    for (int i = 1; i <= WGMMA_MOST_NTH && status == INGOT_OK; i++)
+        status = try_plan(w, MMA_MOST_NTH + i);
+    for (int i = 1; i <= BLOCKS && status == INGOT_OK; i++)
+        status = try_plan(w, i);
+    for (int i = 0; i < w->ngroup; i++) {
+        try_depths(w, &w->group[i]);
+        try_amounts(w, &w->group[i]);
+    }
+    return status;
+}

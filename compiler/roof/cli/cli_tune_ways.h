@@ -1,0 +1,27 @@
+/* cli_tune_ways.h - what cli_tune_gpu.c and cli_tune_ways.c share. */
+#ifndef CLI_TUNE_WAYS_H
+#define CLI_TUNE_WAYS_H
+
+#include "cli_tune.h"
+
+enum { MOST_WAYS = 20 }; /* of a group, with the compiler's */
+
+/* Steps of one kernel, which one entry of the file speaks of (only: an entry each). */
+typedef struct {
+    Step **step;
+    int nstep;
+    bool only;
+    const char **way; /* entries of the file; [0]: the compiler's */
+    int nway, most;
+} WayGroup;
+typedef struct {
+    Tune *t;
+    Plan *plan;
+    WayGroup *group;
+    int ngroup;
+} Ways;
+
+/* Of a plan, whose steps get the kernels (Step.way). */
+ingot_status ways_make(Ways *);
+
+#endif
