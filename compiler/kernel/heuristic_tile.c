@@ -10,8 +10,9 @@ static double used(int64_t extent, int64_t step)
     return (double)extent / (double)(ceil_div(extent, step) * step);
 }
 
-/* Bytes of a block that stay in L1 beside the other operand, and over how many rows a vector from L2 has to be used; the lines of a set of L1. */
-enum { MAX_VECTORS = 4, L1_BLOCK = 16 << 10, L2_ROWS = 8, WAYS = 8 };
+/* Bytes of a block that stay in L1 beside the other operand, and over how many rows a vector from L2 has to be used; the lines of a set of L1.
+ * Vectors of narrow numbers may be more, as whole lines of the cache, two at most: what else an iteration does is done once for all of them. */
+enum { MAX_VECTORS = 4, L1_BLOCK = 16 << 10, L2_ROWS = 8, WAYS = 8, CACHE_LINE = 64 };
 
 double flow_of(double each, bool lanes)
 {
@@ -90,13 +91,22 @@ static bool in_one_set(const Kernel *k, const View *v, Node *lanes, Node *rows)
 typedef struct {
     const Target *t;
     int64_t extent, width, ncolumns, registers, sums;
-    double block; /* bytes of the lanes' operand under a vector, for all terms */
+    int64_t narrow; /* bytes under a vector in a term, of an operand narrower than sums; or 0 */
+    double block;   /* bytes of the lanes' operand under a vector, for all terms */
     double
         near; /* such a block that all rows read is in L2 beside the next one, and what is left of it is theirs; a larger one comes
                      from further away for each tile */
     double again, uses, terms;
     bool reuse, four, small, signs, pairs, integers;
 } TileSearch;
+
+/* May a tile have so many vectors, of the operand that the lanes move? */
+static bool may_have(const TileSearch *s, int64_t vectors)
+{
+    const int64_t bytes = vectors * s->narrow;
+    return vectors <= MAX_VECTORS ||
+           (bytes <= 2 * CACHE_LINE && bytes % CACHE_LINE == 0 && s->narrow);
+}
 
 static TileSearch tile_search(const Kernel *k, const View *v, const RegisterTile *first, bool four,
                               const Target *t)
@@ -130,6 +140,10 @@ static TileSearch tile_search(const Kernel *k, const View *v, const RegisterTile
         s.block *= (double)v->dot->src[j]->hi + 1;
         s.terms *= (double)v->dot->src[j]->hi + 1;
     }
+    for (int j = 0; j < v->nfactor && t->lanes && !four; j++)
+        if (depends_on(v->factor[j], lanes) &&
+            dtype_info[v->factor[j]->dtype].bytes < dtype_info[v->dot->dtype].bytes)
+            s.narrow += s.width * dtype_info[v->factor[j]->dtype].bytes;
     for (int i = 0; i < v->nrange; i++)
         s.uses *= view_reuses(v, lanes, v->range[i]) ? (double)v->range[i]->hi + 1 : 1;
     return s;
@@ -236,7 +250,8 @@ RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *const *bufs
     for (int j = 0; j < v->nfactor; j++)
         best.reuse |= !depends_on(v->factor[j], lanes);
     const TileSearch s = tile_search(k, v, &best, four, t);
-    for (int64_t vectors = 1; vectors <= MAX_VECTORS && vectors * s.width <= s.extent; vectors++)
+    for (int64_t vectors = 1; vectors <= 2 * MAX_VECTORS && vectors * s.width <= s.extent;
+         vectors++)
         for (int i = v->nrange;
              i-- > -1;) { /* -1 stands for no rows; of equals the last axis: its rows lie close */
             Node *rows = i >= 0 ? v->range[i] : NULL;
@@ -248,7 +263,7 @@ RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *const *bufs
                 continue;
             for (int64_t m = 1; m <= nr && m <= (t->lanes ? 16 : 4); m++) {
                 const int64_t each = m * s.ncolumns; /* of a vector */
-                if (!has_registers(&s, vectors, each))
+                if (!has_registers(&s, vectors, each) || !may_have(&s, vectors))
                     break;
                 const int64_t sums = s.sums * vectors * each,
                               over = sums + operand_registers(&s, vectors, each) + m - s.registers;
