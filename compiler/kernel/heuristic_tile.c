@@ -14,6 +14,8 @@ static double used(int64_t extent, int64_t step)
  * Vectors of narrow numbers may be more, as whole lines of the cache, two at most: what else an iteration does is done once for all of them. */
 enum { MAX_VECTORS = 4, L1_BLOCK = 16 << 10, L2_ROWS = 8, WAYS = 8, CACHE_LINE = 64 };
 
+static const double APART = 0.9; /* of rows in pages of their own */
+
 double flow_of(double each, bool lanes)
 {
     const double ENOUGH = 1.6, PLENTY = 2.2, WAIT = 0.3;
@@ -85,6 +87,33 @@ static bool in_one_set(const Kernel *k, const View *v, Node *lanes, Node *rows)
             stride && stride * dtype_info[v->factor[j]->dtype].bytes % PAGE == 0)
             return true;
     return false;
+}
+
+/* How far apart rows lie in what is read of each, in bytes; 0: that is not known. */
+static double row_stride(const Kernel *k, const View *v, Node *rows)
+{
+    double far = 0;
+    for (int j = 0; j < v->nfactor; j++) {
+        int64_t stride;
+        if (!access_stride(k, v->factor[j], rows, &stride))
+            return 0;
+        const double bytes = (double)llabs(stride) * dtype_info[v->factor[j]->dtype].bytes;
+        far = bytes > far ? bytes : far;
+    }
+    return far;
+}
+
+/* Rows of other pages, where neighbours of another axis are not: each is a stream of its own, and what a thread makes of
+ * several images is not what it reads next, of one. */
+static bool lies_apart(const Kernel *k, const View *v, Node *rows)
+{
+    const double far = row_stride(k, v, rows);
+    bool nearer = false;
+    for (int i = 0; i < v->nrange; i++) {
+        const double other = row_stride(k, v, v->range[i]);
+        nearer |= other > 0 && other < PAGE && view_reuses(v, v->range[i], NULL);
+    }
+    return far >= PAGE && nearer;
 }
 
 /* What all tiles with these lanes have in common. */
@@ -258,7 +287,8 @@ RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *const *bufs
             const int64_t nr = rows ? rows_of(rows) : 1;
             const bool kept = rows && t->lanes && slides(k, v, rows),
                        panels = rows && t->lanes && in_row_panels(k, v, bufs, lanes, rows),
-                       one_set = rows && t->lanes && !panels && in_one_set(k, v, lanes, rows);
+                       one_set = rows && t->lanes && !panels && in_one_set(k, v, lanes, rows),
+                       apart = rows && t->lanes && lies_apart(k, v, rows);
             if ((pair && rows == pair) || (rows && !reused_rows(v, lanes, rows)))
                 continue;
             for (int64_t m = 1; m <= nr && m <= (t->lanes ? 16 : 4); m++) {
@@ -269,7 +299,8 @@ RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *const *bufs
                               over = sums + operand_registers(&s, vectors, each) + m - s.registers;
                 if (kept && (double)over > (double)sums / SPILL)
                     continue;
-                const double score = tile_score(&s, vectors, m, nr, panels, one_set);
+                const double score =
+                    tile_score(&s, vectors, m, nr, panels, one_set) * (apart && m > 1 ? APART : 1);
                 if (score > best.score * 1.001) {
                     best.rows = m > 1 ? rows : NULL;
                     best.vectors = vectors;
