@@ -92,6 +92,33 @@ static void order_terms(const Kernel *k, Node *x, Part *terms)
     }
 }
 
+static void swap_ranges(Part *p, int i, int j)
+{
+    Node *r = p->range[i];
+    const char *name = p->of[i];
+    p->range[i] = p->range[j];
+    p->of[i] = p->of[j];
+    p->range[j] = r;
+    p->of[j] = name;
+}
+
+/* Rows in the order in which they lie in the operand that moves with them: joined, they are lines at one distance then, which boxes can bring. Those
+ * of results may lie in another one: only columns are stored side by side. */
+static void order_rows(const Kernel *k, Node *x, Part *rows)
+{
+    int64_t stride[MOST_RANGES];
+    for (int i = 0; i < rows->n; i++)
+        if (!access_stride(k, x, rows->range[i], &stride[i]) || stride[i] < 1)
+            return;
+    for (int i = 1; i < rows->n; i++)
+        for (int j = i; j > 0 && stride[j - 1] < stride[j]; j--) {
+            const int64_t s = stride[j];
+            stride[j] = stride[j - 1];
+            stride[j - 1] = s;
+            swap_ranges(rows, j - 1, j);
+        }
+}
+
 /* The first so many of its axes. */
 static bool join(Nest *n, Part *p, int count)
 {
@@ -593,6 +620,7 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
         if (rows < p.unit->m / 2 || columns < p.unit->n || terms <= p.unit->k)
             continue;
         order_terms(k, bufs[x->src[0]->arg.i]->kind == BUF_WEIGHT ? y : x, &p.terms);
+        order_rows(k, x, &p.rows);
         Layout *weights = NEWN(a, Layout, k->narg);
         lay_out(*nest, &v, bufs, &p, weights);
         Nest *tiled = NULL;
