@@ -340,11 +340,10 @@ static void statement(Render *r, const Stmt *s)
     case STMT_PARTS: parts(r, s->depth); break;
     case STMT_END:
         end_names(r, s->depth);
-        if (!n && r->l.tile->box) { /* of the loader */
-            put(r, "    return;\n");
-            render_indent(r, s->depth);
-        }
-        put(r, "}\n");
+        if (!n && r->l.tile->box)
+            render_loader_end(r, s->depth);
+        else
+            put(r, "}\n");
         break;
     case STMT_LET:
         name_value(r, n, s->depth);

@@ -149,6 +149,7 @@ void render_fragment_element(Render *, Node *proj);
 void render_pack(Render *, Node *);
 void render_lane_fragment(Render *, Node *load);
 bool render_token(Render *, const Stmt *);
+void render_loader_end(Render *, int depth);
 int render_turns(const Tile *);
 int render_joins(Render *, const Stmt *, int left);
 void render_box(Render *, const Box *, Node *store, int depth);

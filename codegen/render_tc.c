@@ -300,13 +300,40 @@ int render_turns(const Tile *t)
     return t->depth % 2 ? 2 * t->depth : t->depth;
 }
 
+/* The item that has boxes copied; where its warpgroup leaves registers to the others, who take them behind it. */
+static void loader_begin(Render *r, int depth)
+{
+    const Tile *t = r->l.tile;
+    if (!tile_gives_registers(t)) {
+        sb_printf(r->sb, "if (igrt_is_loader(%d)) {\n", t->items);
+        return;
+    }
+    sb_printf(r->sb, "if (igrt_is_beside_loader(%d)) {\n", t->items);
+    render_indent(r, depth + 1);
+    sb_printf(r->sb, "igrt_give_registers<%d>();\n", TC_LOADERS);
+    render_indent(r, depth + 1);
+    sb_printf(r->sb, "if (!igrt_is_loader(%d))\n", t->items);
+    render_indent(r, depth + 2);
+    put(r, "return;\n");
+}
+
+void render_loader_end(Render *r, int depth)
+{
+    const Tile *t = r->l.tile;
+    put(r, "    return;\n");
+    render_indent(r, depth);
+    put(r, "}\n");
+    if (!tile_gives_registers(t))
+        return;
+    render_indent(r, depth);
+    sb_printf(r->sb, "igrt_take_registers<%d>();\n", tc_registers(t->items / t->tc->lanes));
+}
+
 /* What the two sides say to each other; false: it is another statement. */
 bool render_token(Render *r, const Stmt *s)
 {
     switch (s->kind) {
-    case STMT_LOADER:
-        sb_printf(r->sb, "if (igrt_is_loader(%d)) {\n", r->l.tile->items);
-        return true;
+    case STMT_LOADER: loader_begin(r, s->depth); return true;
     case STMT_CLAIM:
         token(r, "claim", s->node);
         sb_printf(r->sb, ", %lld);\n", (long long)box_bytes(r));

@@ -199,10 +199,15 @@ typedef struct {
     Trigger trigger; /* TRIGGER */
     int rests; /* where a unit that reads operands in places keeps what it needs of them besides (tc_rests()) */
 } Tile;
+/* Do several warpgroups have products in three? Then those of loaders are a warpgroup, which leaves its registers to them: a result has two sums. */
+static inline bool tile_gives_registers(const Tile *t)
+{
+    return t->box && tc_rests(t->tc) && t->items > t->tc->lanes;
+}
 /* Items that are launched for a group. */
 static inline int tile_group(const Tile *t)
 {
-    return t->items + (t->box != NULL);
+    return t->items + (tile_gives_registers(t) ? t->tc->lanes : t->box != NULL);
 }
 typedef struct {
     Kernel *k; /* a copy in whose context the stores are */

@@ -105,6 +105,17 @@ static inline int64_t tc_rests(const Tc *u)
 {
     return tc_in_place(u) && u->products > 1 ? (int64_t)2 * u->n * u->k : 0;
 }
+/* Registers of an item of as many warpgroups, if one more is there that keeps TC_LOADERS for each of its own. */
+enum { TC_LOADERS = 24 };
+static inline int tc_registers(int64_t warpgroups)
+{
+    enum {
+        ALL = 512,
+        UNIT = 8
+    }; /* of an item, if there were one warpgroup; they are given by eights */
+    const int64_t launched = ALL / (warpgroups + 1) / UNIT * UNIT;
+    return (int)((launched * (warpgroups + 1) - TC_LOADERS) / warpgroups / UNIT * UNIT);
+}
 bool tc_place_fragment(Context *, Node *const *range, Node *load, LaneFragment *);
 /* Which of its lines a column is. */
 static inline int tc_lane_line(const Tc *u, bool halves, int column)

@@ -9,6 +9,9 @@
  *                                    terms, 32 elements from one to the next; rests: two blocks like b, the warpgroup's own
  *
  *     igrt_is_loader(items)          the one item beyond the group's, which has the copies made
+ *     igrt_is_beside_loader(items)   its warpgroup, if there is a whole one
+ *     igrt_give_registers<n>()       by all items of a warpgroup, which has n registers each from now on;
+ *     igrt_take_registers<n>()       the same, of another that waits until so many have been given
  *     igrt_box_2(to, &map, token, x, y)    a box of the map at x, y; bytes that arrive are counted by the token; _3, _4, _5
  *
  * Places are filled for later iterations. For each there are two tokens, which the sides wait for in turn:
@@ -275,6 +278,21 @@ static __device__ __forceinline__ void igrt_tokens_begin(uint64_t *tokens, int d
 static __device__ __forceinline__ int igrt_is_loader(int items)
 {
     return (int)threadIdx.x == items;
+}
+
+static __device__ __forceinline__ int igrt_is_beside_loader(int items)
+{
+    return (int)threadIdx.x >= items;
+}
+
+template <int REGISTERS> static __device__ __forceinline__ void igrt_give_registers(void)
+{
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(REGISTERS));
+}
+
+template <int REGISTERS> static __device__ __forceinline__ void igrt_take_registers(void)
+{
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(REGISTERS));
 }
 
 static __device__ __forceinline__ void igrt_claim(uint64_t *tokens, int iteration, int depth,

@@ -37,6 +37,14 @@ static int64_t shared_bytes(const Tall *b)
            (b->parts - 1) * b->warps * b->unit->m * b->unit->n * 4 + TOKENS;
 }
 
+/* Of products in three an item has two sums of each of its results. Of several warpgroups, who have what the loaders leave them, they have to fit. */
+static bool has_registers(const Tall *b)
+{
+    enum { OTHERS = 72 };
+    const int64_t sums = b->unit->m * b->unit->n / b->unit->lanes;
+    return b->unit->products == 1 || b->warps == 1 || 2 * sums + OTHERS <= tc_registers(b->warps);
+}
+
 /* Cycles that a block's products over a line of terms take, with so many blocks beside each other. In three each warpgroup takes operands
  * apart before it multiplies, which little hides. */
 static double line_cycles(const Tall *b, double beside)
@@ -141,7 +149,7 @@ static bool pick_block(const Extents *e, const Tc *like, const Target *t, Tall *
                 const bool even =
                     parts == 1 || (e->terms % (parts * line) == 0 && e->terms > parts * line);
                 if (!(t->units >> i & 1) || !tc_in_place(u) || u->a != like->a ||
-                    u->products != like->products || wide || !even ||
+                    u->products != like->products || wide || !even || !has_registers(&b) ||
                     warps * u->m * u->n > MOST_RESULTS)
                     continue;
                 while (b.depth > 2 &&

@@ -148,6 +148,9 @@ static void products_in_three(void **state)
            1);
     expect(&singles, of_rests, "igrt_free(a6, r0_o, 3);", 1);
     expect(&singles, of_rests, "#pragma unroll 6\n", 1); /* two turns of three places */
+    expect(&singles, of_rests, "igrt_is_beside_loader(256)", 1);
+    expect(&singles, of_rests, "igrt_give_registers<24>();", 1);
+    expect(&singles, of_rests, "igrt_take_registers<240>();", 1);
     expect(&singles,
            "SPLIT i0 64\nSPLIT r0 64\nSPLIT r0.i 32\nTC wgmma96.tf32x3 (i0.i; i1; r0.i.i)\n"
            "BIND i0.o grid\nBIND r0.o cluster\nSTAGE r0.i.o 1 depth 2 move tma\n"
@@ -158,6 +161,15 @@ static void products_in_three(void **state)
            "TC wgmma64.tf32x3 (i0.i; i1.i; r0.i)\nBIND i0.o grid\nBIND i1.o grid\n"
            "STAGE r0.o 1 depth 2 move tma\nSTAGE r0.o 2 depth 2 move tma\n",
            "igrt_wgmma_dot_tf32x3(&s1, v3, v4, a5, a6, r0_o, 2);", 1);
+}
+
+/* All 65,536 of a processor, by eights, less 24 for each of 128 loaders. */
+static void registers_of_warpgroups(void **state)
+{
+    (void)state;
+    assert_int_equal(tc_registers(2), 240);
+    assert_int_equal(tc_registers(3), 160);
+    assert_int_equal(tc_registers(4), 112);
 }
 
 /* What is said of products in three is left out, as of others; of 32 bits no unit reads terms of lines; one sum is all that a warpgroup has. */
@@ -345,7 +357,8 @@ int main(void)
         cmocka_unit_test(products_of_boxes), cmocka_unit_test(sums_of_clusters),
         cmocka_unit_test(joins_left_out),    cmocka_unit_test(tokens_left_out),
         cmocka_unit_test(boxes_misplaced),   cmocka_unit_test(refusals),
-        cmocka_unit_test(products_in_three), cmocka_unit_test(faults_of_three),
+        cmocka_unit_test(products_in_three), cmocka_unit_test(registers_of_warpgroups),
+        cmocka_unit_test(faults_of_three),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
