@@ -69,11 +69,35 @@ static bool reshape_at_run_time(Lowering *n, int rank, ingot_dim **dims)
     return size_is(n, 0, left, size[left], dims[left]);
 }
 
+/* What the -1 stands for. Sizes that the input has too go, so that it follows from the others where those may be 0: [n, 91, 4] as
+ * [n, -1]. NULL: it does not. */
+static ingot_dim *left_of_reshape(Lowering *n, int rank, ingot_dim *const *dims, int unknown)
+{
+    ingot_dim *all = dim(n, 1), *others = dim(n, 1);
+    bool gone[INGOT_MAX_RANK] = {0};
+    for (int a = 0; a < rank; a++) {
+        int b = 0;
+        if (a == unknown)
+            continue;
+        if (dim_is(dims[a], 0))
+            return NULL;
+        while (b < ingot_rank(X) && (gone[b] || ingot_shape(X, b) != dims[a]))
+            b++;
+        if (b < ingot_rank(X))
+            gone[b] = true;
+        else
+            others = ingot_dim_mul(n->c, others, dims[a]);
+    }
+    for (int b = 0; b < ingot_rank(X); b++)
+        if (!gone[b])
+            all = ingot_dim_mul(n->c, all, ingot_shape(X, b));
+    return ingot_dim_div(n->c, all, others);
+}
+
 /* 0 copies a dim of the input, -1 stands for what is left. */
 static bool resolve_reshape(Lowering *n, int rank, ingot_dim **dims)
 {
     bool zero = attr_int(n, "allowzero", 0) != 0;
-    ingot_dim *rest = dim(n, 1);
     int unknown = -1;
     for (int a = 0; a < rank; a++)
         if (!dims[a])
@@ -92,18 +116,12 @@ static bool resolve_reshape(Lowering *n, int rank, ingot_dim **dims)
                 return false;
             }
             unknown = a;
-            continue;
         }
-        rest = ingot_dim_mul(n->c, rest, dims[a]);
     }
-    if (unknown < 0)
-        return dims_positive(n, rank, dims);
-    ingot_dim *all = ingot_numel(n->c, X);
-    if (dim_is(rest, 0)) {
+    if (unknown >= 0 && !(dims[unknown] = left_of_reshape(n, rank, dims, unknown))) {
         fault(n, "the -1 of its shape is undetermined beside a 0");
         return false;
     }
-    dims[unknown] = ingot_dim_div(n->c, all, rest);
     return dims_positive(n, rank, dims);
 }
 

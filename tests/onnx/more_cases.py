@@ -255,12 +255,23 @@ def regions(cases):
                   inputs, 11)
 
 
+def sizes(cases):
+    """Rows that the data choose, seen as [rows, -1]: the -1 follows where there may be none."""
+    step = [("b0", np.array([0])), ("b1", np.array([1])), ("e", np.array([12])), ("one", np.array([1])), ("four", np.array([4]))]
+    nodes = [NODE("Compress", ["x", "c"], ["r"], axis=0), NODE("Shape", ["r"], ["s"], end=1),
+             NODE("Concat", ["s", "left"], ["to"], axis=0), NODE("Reshape", ["r", "to"], ["flat"]),
+             NODE("Slice", ["flat", "b0", "e", "one", "four"], ["p"]), NODE("Slice", ["flat", "b1", "e", "one", "four"], ["q"]),
+             NODE("Sub", ["p", "q"], ["y"])]
+    cases.add("reshape_chosen_rows", nodes, [("x", floats(80, 3, 4)), ("c", np.arange(80) % 3 == 1)], 15,
+              step + [("left", np.array([-1]))])
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     ort.set_default_logger_severity(4)
     cases = Cases(sys.argv[1])
-    for family in (recurrent, quantized, quantized_products, branches, loops, scans, sequences, regions):
+    for family in (recurrent, quantized, quantized_products, branches, loops, scans, sequences, regions, sizes):
         family(cases)
     print(cases.n, "cases")
 
