@@ -9,6 +9,10 @@
 
 #include "bundle_gpu.h"
 
+enum {
+    MOST_RECORDED = 10000
+}; /* launches: the driver has some memory for each, and takes its time */
+
 static BufferKind mem_kind(const Buffer *b)
 {
     return b->kind == BUF_STATE ? BUF_ARENA : b->kind;
@@ -66,23 +70,57 @@ static void mark(Bundle *b, const Block *steps)
     }
 }
 
+/* A loop whose iterations the host counts: it enqueues those of all of them, and waits for none. */
+static bool is_counted(const Step *s)
+{
+    return s->kind == STEP_LOOP && s->trip && !s->cond;
+}
+
 /* Neither reads what the caller gives nor writes what it gets, on the host. */
 static bool apart(const Block *steps)
 {
     for (int i = 0; i < steps->n; i++) {
-        StepKind kind = steps->step[i]->kind;
-        if (kind != STEP_KERNEL && kind != STEP_COPY && kind != STEP_CHECK)
+        const Step *s = steps->step[i];
+        if (s->kind != STEP_KERNEL && s->kind != STEP_COPY && s->kind != STEP_CHECK &&
+            !(is_counted(s) && apart(&s->body)))
             return false;
     }
     return true;
 }
 
-static int count_kernels(const Block *steps)
+/* Launches of kernels, at most. */
+static int64_t count_launches(const Block *steps)
 {
-    int n = 0;
-    for (int i = 0; i < steps->n; i++)
-        n += steps->step[i]->kind == STEP_KERNEL;
+    int64_t n = 0;
+    for (int i = 0; i < steps->n; i++) {
+        const Step *s = steps->step[i];
+        const int64_t inside = is_counted(s) ? sat_mul(s->trip->hi, count_launches(&s->body)) : 0;
+        n = sat_add(n, s->kind == STEP_KERNEL ? 1 : inside);
+    }
     return n;
+}
+
+/* Whether some step is of that kind (of a loop: one in it), or of another one than that and a loop. */
+static bool has_step(const Block *steps, StepKind kind, bool other)
+{
+    for (int i = 0; i < steps->n; i++) {
+        const Step *s = steps->step[i];
+        const bool loop = s->kind == STEP_LOOP;
+        if (other ? !loop && s->kind != kind : s->kind == kind)
+            return true;
+        if (loop && has_step(&s->body, kind, other))
+            return true;
+    }
+    return false;
+}
+
+/* Sizes that a run may change; counters of loops are the same in each. */
+static bool has_sizes(const Bundle *b)
+{
+    for (int i = 0; i < b->c->nvar; i++)
+        if (b->sym[i] >= 0 && b->c->vars[i].kind != VAR_LOOP)
+            return true;
+    return false;
 }
 
 static int find(const Gpu *g, const Buffer *b)
@@ -143,11 +181,13 @@ void gpu_prepare(Bundle *b)
         g->apart &= gpu_on_device(b, b->out[i].b);
     for (int i = 0; b->c->bound && i < b->nin; i++)
         g->apart &= !b->c->bound[i];
-    g->launches = count_kernels(&p->main);
-    g->copies = g->launches < p->main.n;
+    g->launches = count_launches(&p->main);
+    g->copies = has_step(&p->main, STEP_KERNEL, true);
     g->sized =
-        b->nsym > 0; /* then a record that no update can change would be made anew too often */
-    g->records = b->target->records && g->apart && g->launches && !(g->sized && g->copies);
+        has_sizes(b); /* then a record that no update can change would be made anew too often */
+    const bool same = !g->copies && !has_step(&p->main, STEP_LOOP, false);
+    g->records = b->target->records && g->apart && g->launches && g->launches <= MOST_RECORDED &&
+                 (same || !g->sized);
     g->asked = NEWN(b->a, int64_t, p->nkernel + 1);
     for (int i = 0; i < p->nkernel; i++) {
         g->asked[i] = shared_bytes(b, p->kernels[i]);
@@ -201,7 +241,7 @@ void gpu_members(StrBuf *sb, const Bundle *b)
         sb_printf(sb,
                   "    void *node[%d];\n"
                   "    int64_t recorded[%d]; /* sym of it */\n",
-                  b->gpu->launches, b->nsym);
+                  (int)b->gpu->launches, b->nsym);
     sb_puts(sb, "    int stale; /* it is of other memory or sizes, or there is none */\n");
 }
 
@@ -267,7 +307,7 @@ void gpu_functions(StrBuf *sb, Bundle *b)
         sb_puts(sb, "    memset(&ctx->record, 0, sizeof ctx->record);\n    ctx->stale = 1;\n");
     if (g->records && g->sized)
         sb_printf(sb, "    ctx->record.node = ctx->node;\n    ctx->record.nodes = %d;\n",
-                  g->launches);
+                  (int)g->launches);
     if (b->p->nkernel)
         sb_puts(sb, "    memset(ctx->kernel, 0, sizeof ctx->kernel);\n");
     if (!g->apart) /* release() is what comes next, of nothing */

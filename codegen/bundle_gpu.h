@@ -21,8 +21,8 @@ struct Gpu {
     bool apart;           /* no step of a run needs the host's memory */
     bool records;         /* and what a run enqueues is recorded, for the next one; */
     bool sized;           /* it depends on sizes of run time */
-    bool copies;          /* some step is no kernel */
-    int launches;         /* of kernels, in a run */
+    bool copies;          /* some step is neither a kernel nor a loop of them */
+    int64_t launches;     /* of kernels, in a run; at most */
     bool shared;          /* some kernel's groups share what has to be asked for: */
     int64_t *asked;       /* bytes, by kernel */
 };

@@ -252,6 +252,28 @@ def cuda(ingot, work):
     status, (init, *runs, end) = calls(program, stub, work, "device")
     want(status == 0 and init.count("cuTensorMapEncodeTiled") == 1 and runs[0].count("cuTensorMapEncodeTiled") == 2, f"boxes: status {status}, {init}, {runs}")
 
+    # a loop whose iterations the host counts is recorded whole; one of sizes of run time is enqueued; neither waits
+    def recurrent(rows, *options):
+        g = models.Graph(3)
+        x = g.input("x", TensorProto.FLOAT, 5, rows, 8)
+        h = g.op("LSTM", x, g.weight(1, 64, 8), g.weight(1, 64, 16), hidden_size=16, n=3)[0]
+        g.output("y", g.op("Relu", h), TensorProto.FLOAT, 5, 1, rows, 16)
+        path = work / f"lstm_{rows}.onnx"
+        path.write_bytes(g.bytes())
+        text = CUDA.replace("{IN}", "{.x = 0, .x_dims = {5, 3, 8}}" if options else "{.x = 0}").replace("{OUT}", "{.y = 0}")
+        return build(ingot, path, "cuda", text, work, *options)
+    program = recurrent(2)
+    status, (init, *runs, end) = calls(program, stub, work)
+    launches = init.count("cuLaunchKernel")
+    want(status == 0 and launches >= 5 and "cuGraphInstantiateWithFlags" in init, f"a loop: status {status}, {init}")
+    want(all(r == ["cuMemcpyHtoDAsync", "cuGraphLaunch", "cuMemcpyDtoHAsync", "cuStreamSynchronize"] for r in runs), f"a loop: {runs}")
+    status, (init, *runs, end) = calls(program, stub, work, "device")
+    want(status == 0 and runs[1] == ["cuGraphLaunch"] and not any("Synchronize" in c for r in runs for c in r), f"a loop, on the device: {runs}")
+    program = recurrent("n", "--dim", "n=1..4")
+    status, (init, *runs, end) = calls(program, stub, work, "device")
+    want(status == 0 and all(r.count("cuLaunchKernel") == launches and "cuGraphLaunch" not in r and "cuStreamSynchronize" not in r for r in runs),
+         f"a loop with sizes of run time: {runs}")
+
     # a step of the host
     model = network(work / "sorted.onnx", [4, 16], lambda g, h: g.op("TopK", h, g.const([3], np.int64), n=2)[0], [4, 3])
     program = build(ingot, model, "cuda", CUDA.replace("{IN}", "{.x = 0}").replace("{OUT}", "{.y = 0}"), work)
