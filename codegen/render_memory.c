@@ -134,6 +134,20 @@ static void packed_cast(Render *r, Node *n)
     close_pack(r, n->dtype, n->arg.i);
 }
 
+/* As it is stored, behind its gate: zero is no bits, in all small floats that have one. */
+static void packed_load(Render *r, Node *n)
+{
+    const bool gated = !node_is_const_i(n->src[1], 1);
+    if (gated) {
+        put(r, "(uint");
+        sb_printf(r->sb, "%d_t)(", 8 * dtype_info[n->dtype].bytes);
+        render_expr(r, n->src[1]);
+        put(r, " ? ");
+    }
+    element(r, n, 2);
+    put(r, gated ? " : 0)" : "");
+}
+
 /* A small float as it is stored, of what is written where it is used: loads and casts do not take the way through f32. */
 static bool render_packed(Render *r, Node *n)
 {
@@ -141,8 +155,8 @@ static bool render_packed(Render *r, Node *n)
         return false;
     if (n->op == OP_CAST && n->src[0]->dtype != INGOT_BOOL)
         packed_cast(r, n);
-    else if (n->op == OP_LOAD && node_is_const_i(n->src[1], 1))
-        element(r, n, 2);
+    else if (n->op == OP_LOAD && (n->dtype != INGOT_F8E8M0 || node_is_const_i(n->src[1], 1)))
+        packed_load(r, n);
     else
         return false;
     return true;
