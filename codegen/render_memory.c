@@ -2,11 +2,33 @@
  * converted where they are loaded, stored and cast, and nowhere else. */
 #include "render.h"
 
+/* a1 + v7, of an address that is v7 and the way from there: what is left, which is all of others. */
+static Node *base_of(Render *r, Node *n, int first)
+{
+    Node *base = n->op == OP_LOAD && !is_named(r, n->src[first]) ? copy_base(r->l.tile, n) : NULL;
+    sb_printf(r->sb, "a%lld", (long long)n->src[0]->arg.i);
+    if (!base)
+        return n->src[first];
+    put(r, " + ");
+    render_expr(r, base);
+    return n->src[first]->src[1];
+}
+
 static void element(Render *r, Node *n, int first)
 {
-    sb_printf(r->sb, "a%lld[", (long long)n->src[0]->arg.i);
-    render_bare(r, n->src[first]);
+    const bool split = n->op == OP_LOAD && !is_named(r, n->src[first]) && copy_base(r->l.tile, n);
+    put(r, split ? "(" : "");
+    Node *way = base_of(r, n, first);
+    put(r, split ? ")[" : "[");
+    render_bare(r, way);
     put(r, "]");
+}
+
+/* A condition where any number but zero is true. */
+static void render_given(Render *r, Node *n)
+{
+    const bool bits = n->op == OP_CAST && n->src[0]->dtype == INGOT_U32 && !is_named(r, n);
+    render_bare(r, bits ? n->src[0] : n);
 }
 
 /* The unrolled loop that goes along 16 bytes of an operand, of which this is one element; NULL: there is none. */
@@ -348,13 +370,15 @@ void render_store(Render *r, Node *n, bool async, int depth)
         return;
     }
     if (store_chunk(n) > 1) {
-        const Node *from = n->src[2];
+        Node *from = n->src[2];
         Node *whole = store_whole(n);
         sb_printf(r->sb, "igrt_copy_%s%s%d(a%lld + ", whole ? "part_" : "", async ? "async_" : "",
                   (int)store_chunk(n) * dtype_info[n->dtype].bytes, (long long)n->src[0]->arg.i);
         render_expr(r, n->src[3]);
-        sb_printf(r->sb, ", a%lld + ", (long long)from->src[0]->arg.i);
-        render_expr(r, from->src[2]);
+        put(r, ", ");
+        Node *way = base_of(r, from, 2);
+        put(r, " + ");
+        render_expr(r, way);
         put(r, ", ");
         if (whole) { /* in bytes */
             render_expr(r, from->src[1]);
@@ -363,7 +387,7 @@ void render_store(Render *r, Node *n, bool async, int depth)
             sb_printf(r->sb, "*%d : 0);\n", dtype_info[n->dtype].bytes);
             return;
         }
-        render_bare(r, from->src[1]);
+        render_given(r, from->src[1]);
         put(r, ");\n");
         return;
     }

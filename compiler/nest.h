@@ -235,6 +235,15 @@ int join_stores(Context *, const Tile *, Node **store);
 void join_loads(Context *, const Tile *, int nstore, Node **store);
 /* first_lane.c: addresses of flat accesses as that of the first lane and the way to the others; roots: loads, stores. */
 void split_lanes(Arena *, const Kernel *, Node *lane, int nroot, Node **roots);
+/* copies.c: of what fills the places of a GPU's matrix unit for later iterations addresses as a base and the way from there, gates as bits; roots: flat stores. */
+void split_copies(Arena *, const Kernel *, const Tile *, int nroot, Node **roots);
+/* Where that is done: */
+static inline bool copies_apart(const Tc *u)
+{
+    return u && u->lanes && u->products == 1;
+}
+/* That base, or NULL. */
+Node *copy_base(const Tile *, const Node *load);
 /* access.c: by how much e grows when range advances by one; false if that is no constant. */
 bool range_stride(Context *, Node *e, Node *range, int64_t *stride);
 

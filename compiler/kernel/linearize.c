@@ -542,6 +542,7 @@ static int find_order(Lin *q, const Kernel *k, Node ***known)
     join_loads(k->c, tile, q->nstore, stores);
     if (tile->lane && !tile->four && !tile->tc)
         split_lanes(l->arena, k, tile->lane, q->nstore, stores);
+    split_copies(l->arena, k, tile, q->nstore, stores);
     if (l->fused)
         stores[q->nroot++] = l->fused;
     for (int i = 0; i < tile->fused; i++)
@@ -574,6 +575,7 @@ static void find_tables(Lin *q, int nstate, Node *const *state)
     q->vector = NEWN(a, bool, q->n);
     q->reads = NEWN(a, bool, q->n);
     q->early = NEWN(a, bool, q->n);
+    q->base = NEWN(a, bool, q->n);
     q->four = NEWN(a, bool, q->n);
     q->fragment = NEWN(a, uint8_t, q->n);
     for (int i = 0; i < tile->naxis; i++) {

@@ -22,6 +22,7 @@ typedef struct {
     bool *reads; /* something out of a place */
     bool *
         early; /* a load of an argument, for what reads a place: under way while items wait for that */
+    bool *base; /* of an address of what fills a place: a pointer is made of it */
     bool *
         depends; /* on what was enqueued earlier: it accesses an argument that is not KernelArg.early, or its sources do */
     uint8_t *fragment;

@@ -137,10 +137,17 @@ void lin_find_inlined(Lin *q)
     for (int i = q->nstore; i < q->nroot; i++)
         q->inlined[lin_position(q, q->root[i])] |= is_affine(q->root[i]);
     for (int i = 0; i < q->n; i++) {
+        Node *base = copy_base(q->l->tile, q->order[i]);
+        if (base && !is_plain(base))
+            q->base[lin_position(q, base)] = true;
+    }
+    for (int i = 0; i < q->n; i++) {
         Node *t = q->order[i];
         for (uint32_t j = 0; j < t->nsrc; j++) {
             int p = lin_position(q, t->src[j]);
             Node *s = t->src[j];
+            if (q->base[p])
+                continue;
             bool simple = (op_info[s->op].cls != REDUCE && op_info[s->op].cls != MEMORY) ||
                           (s->op == OP_LOAD && !is_rows(s)) || is_dot(q->l, s);
             bool moved = store_chunk(t) > 1 && s->op == OP_LOAD;

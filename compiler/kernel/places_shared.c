@@ -157,6 +157,9 @@ static int64_t rounds_of(const Lower *q, const Shared *s, int64_t chunk)
     return ceil_div(elements, each);
 }
 
+/* So many rounds of copies for later iterations are no loop: what is known before the loop over those differs from round to round. */
+enum { STRAIGHT = 8, FRESH_TURN = 1 << 21 /* beyond the number of any range */ };
+
 /* The number of what an item brings, in this round. */
 static Node *number_of(Lower *q, Piece *p, const Shared *s, int64_t chunk, Node **turn)
 {
@@ -164,7 +167,9 @@ static Node *number_of(Lower *q, Piece *p, const Shared *s, int64_t chunk, Node 
     Node *e = lower_item(q, p);
     if (rounds == 1)
         return e;
-    if (!*turn) {
+    if (p->t.ahead && copies_apart(q->nest->tc) && chunk > 1 && rounds <= STRAIGHT) {
+        *turn = range_new(q->c, FRESH_TURN, idx(q->c, rounds));
+    } else if (!*turn) {
         TileAxis x = {.name = arena_printf(q->a, "fill%d", s->stage)};
         x.range = *turn = range_new(q->c, p->next++, idx(q->c, rounds));
         vec_push(q->a, p->t.fill, p->t.nfill, x);
@@ -248,7 +253,7 @@ Node *load_through_shared(Lower *q, Piece *p, Node *n, Node *load)
         s.pitch[order[i]] = room;
         room = sat_mul(room, size);
     }
-    Node *at = idx(q->c, 0), *end[3];
+    Node *at = idx(q->c, 0), *end[STRAIGHT + 2], *store;
     int nend = 0;
     const int axis = nest->stage[s.stage].axis, depth = p->t.depth;
     Node *reads = p->at[axis];
@@ -270,14 +275,22 @@ Node *load_through_shared(Lower *q, Piece *p, Node *n, Node *load)
     }
     Chunk x = chunk_of(q, p, &s, n);
     p->at[axis] = reads;
-    end[nend++] = place_store(q, s.stage, x.gate, x.value, x.to);
+    store = place_store(q, s.stage, x.gate, x.value, x.to);
     if (x.n > 1) {
-        Node *src[] = {end[0]->src[0], end[0]->src[1], end[0]->src[2], end[0]->src[3], x.whole};
-        end[0] = node_make(q->c, OP_STORE, end[0]->dtype, (Arg){.i = x.n}, x.whole ? 5 : 4, src, 0,
-                           NULL);
+        Node *src[] = {store->src[0], store->src[1], store->src[2], store->src[3], x.whole};
+        store =
+            node_make(q->c, OP_STORE, store->dtype, (Arg){.i = x.n}, x.whole ? 5 : 4, src, 0, NULL);
     }
-    if (p->filled[s.stage][0])
-        end[nend++] = p->filled[s.stage][0];
+    Node *turn = p->filled[s.stage][0];
+    const bool straight = turn && turn->arg.i == FRESH_TURN;
+    for (int64_t i = 0; straight && i <= turn->hi; i++) {
+        Node *round = idx(q->c, i);
+        end[nend++] = substitute(q->c, store, 1, &turn, &round);
+    }
+    if (!straight)
+        end[nend++] = store;
+    if (turn && !straight)
+        end[nend++] = turn;
     if (depth)
         end[nend++] = p->t.ahead;
     Node *filled = place_fill(q, end, nend);

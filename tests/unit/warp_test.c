@@ -20,15 +20,17 @@ typedef struct {
     bool turned; /* w is [n][k] */
     const char *target;
     bool constant; /* w is there before anything is enqueued */
+    int border;    /* zeros around x that the convolution has */
 } Model;
 
-static const Model halves = {INGOT_F16, 64, 48, 64, 0, false, "cuda:sm_80", false};
-static const Model deep = {INGOT_F16, 64, 48, 128, 0, false, "cuda:sm_80", false};
-static const Model halves_turned = {INGOT_F16, 50, 40, 56, 0, true, "cuda:sm_80", false};
-static const Model constant = {INGOT_F16, 64, 48, 64, 0, false, "cuda:sm_90", true};
-static const Model convolution = {INGOT_F16, 8, 16, 32, 3, false, "cuda:sm_90", false};
-static const Model singles = {INGOT_F32, 32, 32, 48, 0, false, "cuda:sm_80", false};
-static const Model small_floats = {INGOT_BF16, 32, 32, 48, 0, false, "cuda:sm_80", false};
+static const Model halves = {INGOT_F16, 64, 48, 64, 0, false, "cuda:sm_80", false, 0};
+static const Model deep = {INGOT_F16, 64, 48, 128, 0, false, "cuda:sm_80", false, 0};
+static const Model halves_turned = {INGOT_F16, 50, 40, 56, 0, true, "cuda:sm_80", false, 0};
+static const Model constant = {INGOT_F16, 64, 48, 64, 0, false, "cuda:sm_90", true, 0};
+static const Model convolution = {INGOT_F16, 8, 16, 32, 3, false, "cuda:sm_90", false, 0};
+static const Model padded = {INGOT_F16, 8, 16, 32, 3, false, "cuda:sm_90", false, 1};
+static const Model singles = {INGOT_F32, 32, 32, 48, 0, false, "cuda:sm_80", false, 0};
+static const Model small_floats = {INGOT_BF16, 32, 32, 48, 0, false, "cuda:sm_80", false, 0};
 
 static ingot_tensor *tensor(Context *c, const char *name, ingot_dtype d, int n, const int64_t *dims)
 {
@@ -40,13 +42,13 @@ static ingot_tensor *tensor(Context *c, const char *name, ingot_dtype d, int n, 
 
 static ingot_tensor *result(Context *c, const Model *m)
 {
-    const int64_t one[] = {1, 1}, none[] = {0, 0};
+    const int64_t one[] = {1, 1}, border[] = {m->border, m->border};
     if (m->window) {
-        int64_t size = m->m + m->window - 1;
+        int64_t size = m->m + m->window - 1 - 2 * m->border;
         ingot_tensor *x = tensor(c, "x", m->type, 4, (int64_t[]){1, size, size, m->k});
         ingot_tensor *w = tensor(c, "w", m->type, 4, (int64_t[]){m->n, m->k, m->window, m->window});
         x = ingot_permute(c, x, (int[]){0, 3, 1, 2});
-        x = ingot_conv(c, x, w, NULL, one, one, none, none, 1);
+        x = ingot_conv(c, x, w, NULL, one, one, border, border, 1);
         return ingot_permute(c, x, (int[]){0, 2, 3, 1});
     }
     ingot_tensor *x = tensor(c, "x", m->type, 2, (int64_t[]){m->m, m->k});
@@ -191,6 +193,29 @@ static void copies_ahead(void **state)
            "SPLIT r1_r0.i 16\nTC mma.f16 (i0_i1.i; i2.i; r1_r0.i.i)\nBIND i0_i1.o grid\n"
            "BIND i2.o warp\nSTAGE r1_r0.o 1 depth 4\nSTAGE r1_r0.o 2 depth 4\n",
            1);
+}
+
+/* Copies of a window, in two rounds, each behind a gate: a bit of what is known before the loop. */
+static void gates_are_bits(void **state)
+{
+    (void)state;
+    static const char opts[] =
+        "JOIN i0 i1\nJOIN r1 r2\nSPLIT i0_i1 32\nSPLIT i0_i1.i 16\nUPCAST i0_i1.i.o 2\nSPLIT i2 8\n"
+        "SPLIT r0 16\nTC mma.f16 (i0_i1.i.i; i2.i; r0.i)\nBIND i0_i1.o grid\nBIND i2.o warp\n"
+        "ORDER r1_r2 r0.o\nSTAGE r1_r2 1 depth 4\nSTAGE r1_r2 2 depth 4\n";
+    expect(&padded, opts, 2);
+    Run r = prepare(&padded, opts);
+    const Linear *l = &r.lk->tile[0];
+    int bits = 0, known = 0;
+    for (int i = 0; i < l->n; i++) {
+        const Stmt *s = &l->stmt[i];
+        const Node *gate = s->kind == STMT_STORE && s->async ? s->node->src[2]->src[1] : NULL;
+        bits += gate && gate->op == OP_CAST && gate->src[0]->op == OP_AND;
+        known += s->kind == STMT_LET && s->depth == 0 && s->node->dtype == INGOT_U32;
+    }
+    assert_int_equal(bits, 4); /* before the loop, and in it */
+    assert_true(known >= 2);
+    run_free(&r);
 }
 
 static const char early[] =
@@ -441,12 +466,19 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_of_warps),    cmocka_unit_test(convolutions_of_warps),
-        cmocka_unit_test(barriers_of_warps),    cmocka_unit_test(elements_swapped),
-        cmocka_unit_test(copies_ahead),         cmocka_unit_test(waits),
-        cmocka_unit_test(constants_come_early), cmocka_unit_test(next_begins),
-        cmocka_unit_test(fragments_ahead),      cmocka_unit_test(copies_of_the_next),
-        cmocka_unit_test(terms_of_warps),       cmocka_unit_test(refusals),
+        cmocka_unit_test(products_of_warps),
+        cmocka_unit_test(convolutions_of_warps),
+        cmocka_unit_test(barriers_of_warps),
+        cmocka_unit_test(elements_swapped),
+        cmocka_unit_test(copies_ahead),
+        cmocka_unit_test(gates_are_bits),
+        cmocka_unit_test(waits),
+        cmocka_unit_test(constants_come_early),
+        cmocka_unit_test(next_begins),
+        cmocka_unit_test(fragments_ahead),
+        cmocka_unit_test(copies_of_the_next),
+        cmocka_unit_test(terms_of_warps),
+        cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
