@@ -427,10 +427,42 @@ static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Ste
     }
 }
 
+/* A GPU's kernels keep the layouts that their buffers have, but for weights, and for what a file says is to be copied. */
+static void optimise_gpu_step(Optimise *o, Step *s, Step **before, int *nbefore, Step **after,
+                              int *nafter)
+{
+    Kernel *k = s->kernel;
+    if (k->serial || k->sink->nsrc != 1)
+        return;
+    const Choice *given = choice_of_opts(o->p, k->choice);
+    for (int i = 0; i < s->nbuf; i++)
+        k->choice->arg[i].owned |= s->bufs[i]->kind == BUF_WEIGHT;
+    if (given) {
+        if (!replay_args(o->p, s, given, before != NULL))
+            return;
+        lay_out_weights(o, s);
+        copy_operands(o, s, before, nbefore, after, nafter);
+        if (replay_opts(o->p, k, o->t, given))
+            return;
+    }
+    Nest *nest = nest_new(k, o->t);
+    Layout *want = NEWN(o->a, Layout, k->narg);
+    choose_gpu_opts(o->a, &nest, (const Buffer *const *)s->bufs, want);
+    take_want(o, s, want);
+    nest_keep(nest, k);
+    nest_free(nest);
+}
+
+static void optimise_any(Optimise *o, Step *s, Step **before, int *nbefore, Step **after,
+                         int *nafter)
+{
+    (o->t->gpu ? optimise_gpu_step : optimise_step)(o, s, before, nbefore, after, nafter);
+}
+
 static void add_copy(Optimise *o, Block *b, Step *copy)
 {
     int none = 0;
-    optimise_step(o, copy, NULL, &none, NULL, &none);
+    optimise_any(o, copy, NULL, &none, NULL, &none);
     vec_push(o->p->arena, b->step, b->n, copy);
 }
 
@@ -441,7 +473,7 @@ static void optimise_block(Optimise *o, Block *b)
         Step *s = b->step[i], *before[MAX_ACCESS], *after[MAX_ACCESS];
         int nbefore = 0, nafter = 0;
         if (s->kind == STEP_KERNEL)
-            optimise_step(o, s, before, &nbefore, after, &nafter);
+            optimise_any(o, s, before, &nbefore, after, &nafter);
         optimise_block(o, &s->body);
         optimise_block(o, &s->other);
         for (int j = 0; j < nbefore; j++)
@@ -473,39 +505,6 @@ static void give_scratch(Plan *p, Step *s, const Target *t)
     s->scratch = b;
 }
 
-/* A GPU's kernels keep the layouts that their buffers have, but for weights. */
-static void optimise_gpu_step(Optimise *o, Step *s)
-{
-    Kernel *k = s->kernel;
-    const Choice *given = choice_of_opts(o->p, k->choice);
-    for (int i = 0; i < s->nbuf; i++)
-        k->choice->arg[i].owned |= s->bufs[i]->kind == BUF_WEIGHT;
-    if (given) {
-        if (!replay_args(o->p, s, given, false))
-            return;
-        lay_out_weights(o, s);
-        if (replay_opts(o->p, k, o->t, given))
-            return;
-    }
-    Nest *nest = nest_new(k, o->t);
-    Layout *want = NEWN(o->a, Layout, k->narg);
-    choose_gpu_opts(o->a, &nest, (const Buffer *const *)s->bufs, want);
-    take_want(o, s, want);
-    nest_keep(nest, k);
-    nest_free(nest);
-}
-
-static void optimise_gpu(Optimise *o, Block *b)
-{
-    for (int i = 0; i < b->n; i++) {
-        Step *s = b->step[i];
-        optimise_gpu(o, &s->body);
-        optimise_gpu(o, &s->other);
-        if (s->kind == STEP_KERNEL && !s->kernel->serial && s->kernel->sink->nsrc == 1)
-            optimise_gpu_step(o, s);
-    }
-}
-
 static void finish_kernels(Plan *p, Block *b, const Target *t)
 {
     for (int i = 0; i < b->n; i++) {
@@ -524,12 +523,9 @@ void optimise(Plan *p, const Target *t)
 {
     Optimise o = {.p = p, .t = t, .a = arena_new()};
     take_layouts(&p->main);
-    if (!t->gpu) {
+    if (!t->gpu)
         share_weights(p, t);
-        optimise_block(&o, &p->main);
-    } else {
-        optimise_gpu(&o, &p->main);
-    }
+    optimise_block(&o, &p->main);
     forget_decided(&o.decided);
     if (!t->gpu)
         clear_halos(p);

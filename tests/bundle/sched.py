@@ -319,7 +319,37 @@ def edited(ingot, work):
             call(ingot, "verify", work / "cnn.onnx", *TARGET, "--sched", file, env={"INGOT_CACHE": str(work / "cache")})
         except Wrong as e:
             raise Wrong(f"{what}: {e}\n{text}")
-    print(f"{len(EDITS)} edits of cnn")
+    copied_on_gpu(ingot, work)
+    print(f"{len(EDITS)} edits of cnn, one of a product")
+
+
+TURNED = """  arg 2 copy permute(1,0)
+  SPLIT i0 64
+  SPLIT i1 64
+  SPLIT r0 32
+  TC wgmma64.tf32x3 (i0.i; i1.i; r0.i)
+  ORDER i0.o i1.o r0.o
+  BIND i0.o grid
+  BIND i1.o grid
+  STAGE r0.o 1 depth 3 move tma
+  STAGE r0.o 2 depth 3 move tma
+"""
+
+
+def copied_on_gpu(ingot, work):
+    """An operand whose terms do not lie side by side is copied so, for a unit that takes it no other way."""
+    from onnx import TensorProto, helper
+    target, model, file = ("--target", "cuda:sm_90a"), work / "product.onnx", work / "product.sched"
+    x, w, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [128, 128]) for name in "xwy")
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "g", [x, w], [y])
+    model.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString())
+    call(ingot, "compile", model, "-o", work / "p", *target, "--save-sched", file)
+    head = file.read_text().split("  # axes")[0]
+    file.write_text(head + "  # axes\n" + TURNED)
+    call(ingot, "compile", model, "-o", work / "p", *target, "--sched", file)
+    if (work / "p" / "model_kernels.cu").read_text().count("__global__ void") != 1 or "igrt_wgmma_dot_tf32x3(&" not in (work / "p" / "model_kernels.cu").read_text():
+        raise Wrong("no copy, or no product of what it writes")
+    call(ingot, "verify", model, *target, "--sched", file, env={"INGOT_CACHE": str(work / "cache")})
 
 
 FAULTS = {
