@@ -414,7 +414,7 @@ static ingot_status time_all(const Steps *base, double end)
 {
     Tune *t = base->t;
     Decision **now = NEWN(t->a, Decision *, t->ndecision + 1);
-    double longest = 0;
+    double longest = 4 * t->profiling; /* of a slow network turns are what takes time */
     int done = 0, all = 0;
     for (int i = t->ndecided; i < t->ndecision; i++)
         all += !t->decision[i].far && !is_timed(t, &t->decision[i]);

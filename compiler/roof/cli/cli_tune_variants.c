@@ -265,20 +265,22 @@ static char *choose_ways(const Ways *w)
     return gain > WORTH * t->network_ms ? lines_of(w, name) : NULL;
 }
 
-/* Lines of the file, "" if the compiler's choices stay. */
-static ingot_status search_ways(Tune *t, const char **lines)
+/* Lines of the file, "" if the compiler's choices stay; *all: there was time for every way. */
+static ingot_status search_ways(Tune *t, const char **lines, bool *all)
 {
     Ways w = {.t = t};
     const char *file = arena_printf(t->a, "%s/variants.sched", t->dir), *entry;
-    double was, is, began = seconds_now(), built = 0;
+    double was, is, began = seconds_now(), built = t->profiling;
     *lines = "";
+    *all = true;
     w.n = plan_variants(t->a, t->plan, &w.value);
     find_groups(&w);
     ingot_status status = w.n ? add_times(&w, t->plan, t->s.entry, NULL, 0) : INGOT_OK;
     for (int i = 0; i < NWAY && w.n && status == INGOT_OK; i++) {
         if (!is_exact_enough(t, i))
             continue;
-        if (built > 0 && seconds_now() + 2 * built > began + (t->deadline - began) / 2)
+        *all = !i || seconds_now() + 2 * built <= began + (t->deadline - began) / 2;
+        if (!*all)
             break; /* the other half is for kernels */
         double from = seconds_now();
         status = try_way(&w, i);
@@ -308,9 +310,10 @@ ingot_status network_variants(Tune *t)
     const char *key = network_key(t, "variants, ", ""), *lines = database_outcome(t->d, t->a, key);
     ingot_status status = INGOT_OK;
     if (!lines && t->o->budget > 0) {
-        status = search_ways(t, &lines);
+        bool all;
+        status = search_ways(t, &lines, &all);
         set_deadline(t);
-        if (status == INGOT_OK && !database_keep_outcome(t->d, key, lines))
+        if (status == INGOT_OK && (all || *lines) && !database_keep_outcome(t->d, key, lines))
             return complain(INGOT_IO, "ingot tune: %s", database_error(t->d));
     }
     if (status != INGOT_OK || !lines || !*lines)
