@@ -45,6 +45,7 @@ struct Target {
     /* What time goes to (schedule/cost.c), in cycles: of one core, or of all of a GPU's. */
     double rate[UNITS];  /* operations a cycle */
     Level level[5];      /* nearest first */
+    double cache;        /* bytes of the largest cache of this very machine; 0: not known */
     int line;            /* bytes that move together */
     double launch;       /* of a kernel */
     double byte;         /* that a byte of memory is worth beside; 0: time alone counts */

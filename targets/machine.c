@@ -77,6 +77,24 @@ static bool in_halves(void)
 #endif
 }
 
+/* Bytes of the largest cache of the processor that the compiler runs on, as CPUID tells it (Intel's function 4, AMD's 8000_001D have
+ * one form); 0: it does not. */
+static double largest_cache(void)
+{
+    double most = 0;
+#if defined(__x86_64__)
+    const unsigned leaf[] = {4, 0x8000001D};
+    unsigned a, b, c, d;
+    for (unsigned i = 0; i < 8; i++)
+        if (__get_cpuid_count(leaf[__builtin_cpu_is("amd") != 0], i, &a, &b, &c, &d) && a & 31) {
+            const double ways = (b >> 22) + 1, parts = (b >> 12 & 1023) + 1, line = (b & 4095) + 1,
+                         bytes = ways * parts * line * ((double)c + 1);
+            most = bytes > most ? bytes : most;
+        }
+#endif
+    return most;
+}
+
 /* "native": the processor that the compiler runs on. */
 static Machine native(void)
 {
@@ -201,6 +219,8 @@ bool target_tune(Target *t, const char *machine)
         t->ar = "llvm-ar";
         t->link = WASM_LINK;
     }
-    target_costs(t, !strcmp(machine, "native") && in_halves(), m.prefer_ram);
+    const bool here = !strcmp(machine, "native");
+    t->cache = here ? largest_cache() : 0;
+    target_costs(t, here && in_halves(), m.prefer_ram);
     return m.name != NULL;
 }

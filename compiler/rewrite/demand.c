@@ -7,7 +7,9 @@
  * is made again, each value as large as its spans; who reads less of it shrinks it.  Elements are computed as before, only fewer.
  *
  * A span passes wherever an element along an axis needs one element of the source's axis; where it needs all of them, or the
- * amount is known at run time only, the source is asked for as a whole.  So is all that the bodies of loops and branches read. */
+ * amount is known at run time only, the source is asked for as a whole.  So is all that the bodies of loops and branches read.
+ *
+ * The same makes what computes some rows of the results alone (roots_part()), for batches.c. */
 #include <string.h>
 
 #include "../build/build.h"
@@ -75,6 +77,14 @@ static bool passes(Node *t, int axis, Span s)
     }
 }
 
+/* The axis of a GATHER's result whose coordinate is that of this axis of its source; -1: there is none. */
+static int gathered_axis(const Node *t, int axis)
+{
+    const Node *index = t->src[1 + axis];
+    const int k = index->op == OP_IOTA ? (int)index->arg.i : -1;
+    return k >= 0 && t->src[0]->shape[axis] == t->shape[k] ? k : -1;
+}
+
 /* What t, of which `own` is asked for, asks for of the axis of a source. */
 static Span span_below(Node *t, const Span *own, uint32_t source, int axis)
 {
@@ -103,7 +113,10 @@ static Span span_below(Node *t, const Span *own, uint32_t source, int axis)
         if (!(t->arg.i >> axis & 1) || all.hi == MANY)
             return own[axis];
         return (Span){all.hi - own[axis].hi, all.hi - own[axis].lo};
-    case OP_GATHER: return source ? own[axis] : all;
+    case OP_GATHER:
+        if (!source && gathered_axis(t, axis) >= 0)
+            return own[gathered_axis(t, axis)];
+        return source ? own[axis] : all;
     case OP_CONCAT: return axis == (int)t->arg.i ? all : own[axis];
     case OP_REDUCE:
     case OP_SCAN: return reduce_axes(t) >> axis & 1 ? all : own[axis];
@@ -161,16 +174,19 @@ static void ask_from_bodies(Demand *d, const Node *control)
     }
 }
 
-/* Whether some value is asked for in part. */
-static bool find_spans(Demand *d, int nroot, Node *const *roots)
+/* Whether some value is asked for in part.  rows: of the first axis of all roots; NULL: all of it. */
+static bool find_spans(Demand *d, int nroot, Node *const *roots, const Span *rows)
 {
     int n;
     bool any = false;
     Node **order = graph_toposort(d->a, nroot, roots, &n);
     for (int i = 0; i < n; i++)
         ask_from_bodies(d, order[i]);
-    for (int i = 0; i < nroot; i++)
+    for (int i = 0; i < nroot; i++) {
         ask_for_all(d, roots[i]);
+        if (rows)
+            d->of[roots[i]->id][0] = *rows;
+    }
     for (int i = n; i-- > 0;) {
         Node *t = order[i];
         Span *own = d->of[t->id], below[INGOT_MAX_RANK];
@@ -269,6 +285,12 @@ static Node *renew_part(Rewrite *r, Node *t)
     switch (t->op) {
     case OP_PAD: return part_of_pad(r, t, src[0]);
     case OP_SHRINK: return part_of_shrink(r, t, src[0]);
+    case OP_GATHER:
+        for (int axis = 0; axis < t->src[0]->rank; axis++) /* coordinates begin at the part's */
+            if (gathered_axis(t, axis) >= 0)
+                src[1 + axis] = ingot_iota(r->c, t->rank, dims, gathered_axis(t, axis));
+        return node_make(r->c, OP_GATHER, (ingot_dtype)t->dtype, t->arg, (int)t->nsrc, src, t->rank,
+                         dims);
     case OP_RESHAPE: return ingot_reshape(r->c, src[0], t->rank, dims);
     case OP_EXPAND: return ingot_expand(r->c, src[0], t->rank, dims);
     case OP_PERMUTE:
@@ -286,7 +308,53 @@ bool demand(Context *c)
     Rewrite r = {.c = c, .a = a, .renew = renew_part, .user = &d};
     int nroot;
     Node **roots = rewrite_roots(c, a, &nroot);
-    const bool any = find_spans(&d, nroot, roots) && rewrite_pass(&r);
+    const bool any = find_spans(&d, nroot, roots, NULL) && rewrite_pass(&r);
     arena_free(a);
     return any;
+}
+
+/* Each sum, and what is not made of elements alone, is of these rows alone, one of so many parts, or serves all parts. */
+static bool divides(const Demand *d, int nroot, Node *const *roots, const Span *rows, int64_t parts)
+{
+    int n;
+    Node **order = graph_toposort(d->a, nroot, roots, &n);
+    for (int i = 0; i < nroot; i++) {
+        const Span own = d->of[roots[i]->id][0];
+        if (own.lo != rows->lo || own.hi != rows->hi)
+            return false;
+    }
+    for (int i = 0; i < n; i++) {
+        const Node *t = order[i];
+        double share = 1;
+        if (!is_part(d, t) || op_is_alu(t->op) || op_info[t->op].cls == MOVE ||
+            op_info[t->op].cls == LEAF)
+            continue;
+        for (int axis = 0; axis < t->rank; axis++) {
+            const Span all = whole(t, axis), own = d->of[t->id][axis];
+            share *= is_whole(t, axis, own) ? 1 : (double)(own.hi - own.lo) / (double)all.hi;
+        }
+        if (share * (double)parts > 1 + 1e-9)
+            return false;
+    }
+    return true;
+}
+
+bool roots_part(Context *c, Arena *a, int nroot, Node *const *roots, int64_t lo, int64_t hi,
+                int64_t parts, Node **part)
+{
+    Demand d = {.a = a, .nnode = c->nnode, .of = NEWN(a, Span *, c->nnode + 1)};
+    const Span rows = {lo, hi};
+    if (!find_spans(&d, nroot, roots, &rows) || !divides(&d, nroot, roots, &rows, parts))
+        return false;
+    Rewrite r = {.c = c,
+                 .a = a,
+                 .nnode = c->nnode,
+                 .now = NEWN(a, Node *, c->nnode + 1),
+                 .renew = renew_part,
+                 .user = &d};
+    rewrite_below(&r, nroot, roots);
+    for (int i = 0; i < nroot; i++)
+        part[i] = rewritten(&r, roots[i]);
+    map_free(&r.replaced);
+    return true;
 }

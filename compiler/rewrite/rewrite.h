@@ -147,6 +147,12 @@ Node *kept_part(Rewrite *, Node *);
 
 /* demand.c: no value of the model's graph is larger than what is read of it; whether one was. */
 bool demand(Context *);
+/* demand.c: what stands for the rows lo <= i < hi of all roots, one of so many parts; false: parts would compute something
+ * twice. */
+bool roots_part(Context *, Arena *, int nroot, Node *const *roots, int64_t lo, int64_t hi,
+                int64_t parts, Node **part);
+/* batches.c: the results in parts of a few rows, whose values a cache holds; whether they are. */
+bool batches(Context *, const Target *);
 
 /* scale_products.c: of any node; itself if that is no REDUCE with scales. */
 Node *scale_products(Rewrite *, Node *);

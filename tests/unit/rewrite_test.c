@@ -3,11 +3,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "compiler/compiler.h"
 #include "compiler/ingot_ops.h"
+#include "compiler/target.h"
 
 enum { LAYERS = 150, WIDTH = 4 };
 
@@ -42,8 +44,61 @@ static void test_deep(void **state)
     ingot_context_free(c);
 }
 
+enum { BATCH = 8, ROWS = 24, COLUMNS = 16 };
+
+/* Layers of a batch: products, a maximum of each row that the next product reads, and windows of each row alone. */
+static Node *layers(Context *c, float *weights)
+{
+    ingot_dim *dims[] = {ingot_dim_const(c, BATCH), ingot_dim_const(c, ROWS),
+                         ingot_dim_const(c, COLUMNS)};
+    Node *x = ingot_input(c, "x", INGOT_F32, 3, dims);
+    Node *w = ingot_data(c, NULL, INGOT_F32, 2, (int64_t[]){COLUMNS, COLUMNS}, weights);
+    const int64_t one[] = {1, 1}, pad[] = {1, 1}, kernel[] = {3, 3};
+    x = ingot_relu(c, ingot_matmul(c, x, w));
+    Node *image = ingot_reshape_c(c, x, 4, (int64_t[]){BATCH, 1, ROWS, COLUMNS});
+    image = ingot_max_pool(c, image, kernel, one, one, pad, pad);
+    x = ingot_reshape_c(c, image, 3, (int64_t[]){BATCH, ROWS, COLUMNS});
+    x = ingot_sub(c, x, ingot_reduce(c, INGOT_REDUCE_MAX, x, 4, true));
+    x = ingot_matmul(c, x, w);
+    ingot_output(c, "y", x);
+    return x;
+}
+
+static void interpret(Context *c, const float *x, float *y)
+{
+    ingot_value in = {.dtype = INGOT_F32, .rank = 3, .dims = {BATCH, ROWS, COLUMNS}, .data = x},
+                out;
+    assert_int_equal(ingot_interpret(c, 1, &in, 1, &out), INGOT_OK);
+    memcpy(y, out.data, BATCH * ROWS * COLUMNS * sizeof *y);
+}
+
+/* Parts of a batch that the cache holds, with the numbers of the whole; none where it holds all. */
+static void test_batches(void **state)
+{
+    (void)state;
+    static float weights[COLUMNS * COLUMNS], x[BATCH * ROWS * COLUMNS],
+        want[BATCH * ROWS * COLUMNS], got[BATCH * ROWS * COLUMNS];
+    for (int i = 0; i < COLUMNS * COLUMNS; i++)
+        weights[i] = (float)(i % 7) - 3;
+    for (int i = 0; i < BATCH * ROWS * COLUMNS; i++)
+        x[i] = (float)(i * 37 % 101) / 8;
+    const double whole = 2. * sizeof x;
+    for (int parts = 1; parts <= 4; parts *= 2) {
+        Context *c = ingot_context_new(NULL, NULL);
+        (void)layers(c, weights);
+        interpret(c, x, want);
+        const Target t = {.lanes = 16, .registers = 32, .cache = whole / parts * 4 / 3 + 64};
+        (void)graph_rewrite(c, &t, NULL);
+        const Node *y = c->outputs[0].node;
+        assert_int_equal(y->op == OP_CONCAT ? (int)y->nsrc : 1, parts);
+        interpret(c, x, got);
+        assert_memory_equal(got, want, sizeof got);
+        ingot_context_free(c);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_deep)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_deep), cmocka_unit_test(test_batches)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
