@@ -286,12 +286,12 @@ static __device__ __forceinline__ void igrt_row_16(uint16_t *to, int given, uint
 /* Into memory of the group; 16 bytes go past the first level of cache, which takes no others so. */
 #define IGRT_COPY_ASYNC(bytes, level)                                                          \
     static __device__ __forceinline__ void igrt_copy_async_##bytes(void *to, const void *from, \
-                                                                   uint32_t given)             \
+                                                                   int given)                  \
     {                                                                                          \
-        asm volatile("{ .reg .pred p; .reg .b32 n; setp.ne.b32 p, %2, 0; selp.b32 n, " #bytes  \
-                     ", 0, p; cp.async." level ".shared.global [%0], [%1], " #bytes ", n; }"   \
+        asm volatile("cp.async." level ".shared.global [%0], [%1], " #bytes ", %2;"            \
                      :                                                                         \
-                     : "r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from), "r"(given)      \
+                     : "r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from),                 \
+                       "r"(given ? bytes : 0)                                                  \
                      : "memory");                                                              \
     }
 IGRT_COPY_ASYNC(4, "ca")
