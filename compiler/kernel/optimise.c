@@ -372,21 +372,29 @@ static void take_decided(Optimise *o, Step *s, const Decided *d, Step **before, 
         vec_push(k->c->arena, k->opts, k->nopt, opt_copy(k->c->arena, &d->k->opts[i]));
 }
 
+/* What a file says of it, if it does; whether nothing is left to choose. */
+static bool take_given(Optimise *o, Step *s, const Choice *given, Step **before, int *nbefore,
+                       Step **after, int *nafter)
+{
+    Kernel *k = s->kernel;
+    for (int i = 0; i < s->nbuf; i++)
+        k->choice->arg[i].owned |= s->bufs[i]->kind == BUF_WEIGHT;
+    if (!given)
+        return false;
+    if (!replay_args(o->p, s, given, before != NULL))
+        return true;
+    lay_out_weights(o, s);
+    copy_operands(o, s, before, nbefore, after, nafter);
+    return replay_opts(o->p, k, o->t, given);
+}
+
 static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Step **after,
                           int *nafter)
 {
     Kernel *k = s->kernel;
     const Choice *given = choice_of_opts(o->p, k->choice);
-    for (int i = 0; i < s->nbuf; i++)
-        k->choice->arg[i].owned |= s->bufs[i]->kind == BUF_WEIGHT;
-    if (given) {
-        if (!replay_args(o->p, s, given, before != NULL))
-            return;
-        lay_out_weights(o, s);
-        copy_operands(o, s, before, nbefore, after, nafter);
-        if (replay_opts(o->p, k, o->t, given))
-            return;
-    }
+    if (take_given(o, s, given, before, nbefore, after, nafter))
+        return;
     if (k->serial || k->sink->nsrc != 1)
         return;
     bool may_copy = before != NULL && !given && values_preset(o->p) != PRESET_ALL;
@@ -435,16 +443,8 @@ static void optimise_gpu_step(Optimise *o, Step *s, Step **before, int *nbefore,
     if (k->serial || k->sink->nsrc != 1)
         return;
     const Choice *given = choice_of_opts(o->p, k->choice);
-    for (int i = 0; i < s->nbuf; i++)
-        k->choice->arg[i].owned |= s->bufs[i]->kind == BUF_WEIGHT;
-    if (given) {
-        if (!replay_args(o->p, s, given, before != NULL))
-            return;
-        lay_out_weights(o, s);
-        copy_operands(o, s, before, nbefore, after, nafter);
-        if (replay_opts(o->p, k, o->t, given))
-            return;
-    }
+    if (take_given(o, s, given, before, nbefore, after, nafter))
+        return;
     Nest *nest = nest_new(k, o->t);
     Layout *want = NEWN(o->a, Layout, k->narg);
     choose_gpu_opts(o->a, &nest, (const Buffer *const *)s->bufs, want);
