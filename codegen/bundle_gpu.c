@@ -100,18 +100,16 @@ static int64_t count_launches(const Block *steps)
     return n;
 }
 
-/* Whether some step is of that kind (of a loop: one in it), or of another one than that and a loop. */
-static bool has_step(const Block *steps, StepKind kind, bool other)
+/* Kernels alone, and loops of them where these count as well. */
+static bool only_kernels(const Block *steps, bool loops)
 {
     for (int i = 0; i < steps->n; i++) {
         const Step *s = steps->step[i];
-        const bool loop = s->kind == STEP_LOOP;
-        if (other ? !loop && s->kind != kind : s->kind == kind)
-            return true;
-        if (loop && has_step(&s->body, kind, other))
-            return true;
+        if (s->kind != STEP_KERNEL &&
+            !(loops && s->kind == STEP_LOOP && only_kernels(&s->body, loops)))
+            return false;
     }
-    return false;
+    return true;
 }
 
 /* Sizes that a run may change; counters of loops are the same in each. */
@@ -182,12 +180,11 @@ void gpu_prepare(Bundle *b)
     for (int i = 0; b->c->bound && i < b->nin; i++)
         g->apart &= !b->c->bound[i];
     g->launches = count_launches(&p->main);
-    g->copies = has_step(&p->main, STEP_KERNEL, true);
+    g->copies = !only_kernels(&p->main, true);
     g->sized =
         has_sizes(b); /* then a record that no update can change would be made anew too often */
-    const bool same = !g->copies && !has_step(&p->main, STEP_LOOP, false);
     g->records = b->target->records && g->apart && g->launches && g->launches <= MOST_RECORDED &&
-                 (same || !g->sized);
+                 (only_kernels(&p->main, false) || !g->sized);
     g->asked = NEWN(b->a, int64_t, p->nkernel + 1);
     for (int i = 0; i < p->nkernel; i++) {
         g->asked[i] = shared_bytes(b, p->kernels[i]);

@@ -2,24 +2,21 @@
  * converted where they are loaded, stored and cast, and nowhere else. */
 #include "render.h"
 
-/* a1 + v7, of an address that is v7 and the way from there: what is left, which is all of others. */
-static Node *base_of(Render *r, Node *n, int first)
+/* Of an address that is a base, which a pointer is made of, and the way from there: the way; base is NULL of others. */
+static Node *way_of(Render *r, Node *n, int first, Node **base)
 {
-    Node *base = n->op == OP_LOAD && !is_named(r, n->src[first]) ? copy_base(r->l.tile, n) : NULL;
-    sb_printf(r->sb, "a%lld", (long long)n->src[0]->arg.i);
-    if (!base)
-        return n->src[first];
-    put(r, " + ");
-    render_expr(r, base);
-    return n->src[first]->src[1];
+    *base = n->op == OP_LOAD && !is_named(r, n->src[first]) ? copy_base(r->l.tile, n) : NULL;
+    return *base ? n->src[first]->src[1] : n->src[first];
 }
 
 static void element(Render *r, Node *n, int first)
 {
-    const bool split = n->op == OP_LOAD && !is_named(r, n->src[first]) && copy_base(r->l.tile, n);
-    put(r, split ? "(" : "");
-    Node *way = base_of(r, n, first);
-    put(r, split ? ")[" : "[");
+    Node *base, *way = way_of(r, n, first, &base);
+    sb_printf(r->sb, base ? "(a%lld + " : "a%lld[", (long long)n->src[0]->arg.i);
+    if (base) {
+        render_expr(r, base);
+        put(r, ")[");
+    }
     render_bare(r, way);
     put(r, "]");
 }
@@ -375,9 +372,12 @@ void render_store(Render *r, Node *n, bool async, int depth)
         sb_printf(r->sb, "igrt_copy_%s%s%d(a%lld + ", whole ? "part_" : "", async ? "async_" : "",
                   (int)store_chunk(n) * dtype_info[n->dtype].bytes, (long long)n->src[0]->arg.i);
         render_expr(r, n->src[3]);
-        put(r, ", ");
-        Node *way = base_of(r, from, 2);
-        put(r, " + ");
+        Node *base, *way = way_of(r, from, 2, &base);
+        sb_printf(r->sb, ", a%lld + ", (long long)from->src[0]->arg.i);
+        if (base) {
+            render_expr(r, base);
+            put(r, " + ");
+        }
         render_expr(r, way);
         put(r, ", ");
         if (whole) { /* in bytes */

@@ -409,6 +409,8 @@ void reduce_step(Context *, Node *reduce, Node **out);
 Node *node_custom(Context *, const CustomUse *, ingot_dtype, int nsrc, Node *const *src);
 /* Copy n with other sources, through the simplifying constructors. */
 Node *node_with(Context *, Node *n, Node *const *src);
+/* With x as its source i; of accesses, and what else has no more sources. */
+Node *node_with_source(Context *, Node *n, int i, Node *x);
 /* n over what its sources became, `now` by id; n itself where that is what they were. */
 Node *node_rebuilt(Context *, Node *n, Node *const *now);
 int end_stores(

@@ -479,6 +479,16 @@ Node *node_with(Context *c, Node *n, Node *const *src)
     return node_make(c, n->op, n->dtype, n->arg, (int)n->nsrc, src, n->rank, n->shape);
 }
 
+Node *node_with_source(Context *c, Node *n, int i, Node *x)
+{
+    Node *src[INGOT_MAX_RANK * 4];
+    if (n->nsrc > sizeof src / sizeof *src)
+        BUG("%s has %u sources", op_info[n->op].text, (unsigned)n->nsrc);
+    memcpy((void *)src, (void *)n->src, (size_t)n->nsrc * sizeof *src);
+    src[i] = x;
+    return node_with(c, n, src);
+}
+
 Node *node_rebuilt(Context *c, Node *n, Node *const *now)
 {
     bool changed = false;

@@ -53,13 +53,12 @@ static void part_sum(Context *c, const Tile *t, Node *at, Node **base, Node **wa
 
 static Node *split_base(Context *c, const Tile *t, Node *load)
 {
-    Node *part[2] = {idx(c, 0), idx(c, 0)}, *src[INGOT_MAX_RANK + 4];
+    Node *part[2] = {idx(c, 0), idx(c, 0)};
     part_sum(c, t, load->src[2], &part[0], &part[1]);
     if (part[0]->op == OP_CONST || part[1]->op == OP_CONST)
         return load;
-    memcpy((void *)src, (void *)load->src, (size_t)load->nsrc * sizeof *src);
-    src[2] = node_make(c, OP_ADD, INGOT_INDEX, (Arg){0}, 2, part, 0, NULL);
-    return node_with(c, load, src);
+    return node_with_source(c, load, 2,
+                            node_make(c, OP_ADD, INGOT_INDEX, (Arg){0}, 2, part, 0, NULL));
 }
 
 /* Conditions, each with the iterations in which the gate needs it. */
@@ -122,7 +121,7 @@ static int moving_conditions(const Tile *t, Node *gate)
 static Node *test_bit(Context *c, const Tile *t, Node *load)
 {
     int64_t n;
-    Node *gate = load->src[1], *src[INGOT_MAX_RANK + 4], *bits;
+    Node *gate = load->src[1], *bits;
     if (moving_conditions(t, gate) < 2 || !idx_value(t->ahead->src[0], &n) || n > BITS)
         return load; /* one comparison is no more than a bit's test */
     for (int i = 0; i < t->nfill; i++)
@@ -132,9 +131,8 @@ static Node *test_bit(Context *c, const Tile *t, Node *load)
         return load;
     Node *bit = node_alu2(c, OP_SHL, INGOT_U32, node_const_i(c, INGOT_U32, 1),
                           node_cast(c, t->ahead, INGOT_U32));
-    memcpy((void *)src, (void *)load->src, (size_t)load->nsrc * sizeof *src);
-    src[1] = node_cast(c, node_alu2(c, OP_AND, INGOT_U32, bits, bit), INGOT_BOOL);
-    return node_with(c, load, src);
+    return node_with_source(c, load, 1,
+                            node_cast(c, node_alu2(c, OP_AND, INGOT_U32, bits, bit), INGOT_BOOL));
 }
 
 void split_copies(Arena *a, const Kernel *k, const Tile *t, int nroot, Node **roots)

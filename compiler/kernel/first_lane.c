@@ -11,7 +11,7 @@
 static Node *split_access(Context *c, Node *access, Node *lane)
 {
     const int coord = first_coord(access);
-    Node *at = access->src[coord], *zero = idx(c, 0), *part[2], *src[INGOT_MAX_RANK * 4];
+    Node *at = access->src[coord], *zero = idx(c, 0), *part[2];
     int64_t step;
     if (!depends_on(at, lane) || !range_stride(c, at, lane, &step))
         return access;
@@ -19,9 +19,8 @@ static Node *split_access(Context *c, Node *access, Node *lane)
     if (part[0]->op == OP_CONST)
         return access;
     part[1] = idx_mul(c, lane, idx(c, step));
-    memcpy((void *)src, (void *)access->src, (size_t)access->nsrc * sizeof *src);
-    src[coord] = node_make(c, OP_ADD, INGOT_INDEX, (Arg){0}, 2, part, 0, NULL);
-    return node_with(c, access, src);
+    return node_with_source(c, access, coord,
+                            node_make(c, OP_ADD, INGOT_INDEX, (Arg){0}, 2, part, 0, NULL));
 }
 
 void split_lanes(Arena *a, const Kernel *k, Node *lane, int nroot, Node **roots)

@@ -73,25 +73,6 @@ static bool take_apart(const Kernel *k, const View *v, Node *x, Node *y, Product
     return access_stride(k, v->store[0], last, &stride) && stride == 1;
 }
 
-/* The terms that lie side by side in an operand, whose layout is given, are last. */
-static void order_terms(const Kernel *k, Node *x, Part *terms)
-{
-    int64_t stride;
-    for (int i = 0; i < terms->n; i++) {
-        if (!access_stride(k, x, terms->range[i], &stride) || stride != 1)
-            continue;
-        Node *r = terms->range[i];
-        const char *name = terms->of[i];
-        memmove((void *)&terms->of[i], (void *)&terms->of[i + 1],
-                (size_t)(terms->n - i - 1) * sizeof name);
-        terms->of[terms->n - 1] = name;
-        memmove((void *)&terms->range[i], (void *)&terms->range[i + 1],
-                (size_t)(terms->n - i - 1) * sizeof r);
-        terms->range[terms->n - 1] = r;
-        return;
-    }
-}
-
 static void swap_ranges(Part *p, int i, int j)
 {
     Node *r = p->range[i];
@@ -100,6 +81,19 @@ static void swap_ranges(Part *p, int i, int j)
     p->of[i] = p->of[j];
     p->range[j] = r;
     p->of[j] = name;
+}
+
+/* The terms that lie side by side in an operand, whose layout is given, are last. */
+static void order_terms(const Kernel *k, Node *x, Part *terms)
+{
+    int64_t stride;
+    for (int i = 0; i < terms->n; i++) {
+        if (!access_stride(k, x, terms->range[i], &stride) || stride != 1)
+            continue;
+        for (; i + 1 < terms->n; i++)
+            swap_ranges(terms, i, i + 1);
+        return;
+    }
 }
 
 /* Rows in the order in which they lie in the operand that moves with them: joined, they are lines at one distance then, which boxes can bring. Those

@@ -64,12 +64,11 @@ Node *lower_inside(Lower *q, Node *n, const Env *e)
 /* A load or store that keeps within its masks. */
 static Node *masked(Lower *q, Node *n, Node *access, const Env *e)
 {
-    Node *inside = lower_inside(q, n, e), *src[INGOT_MAX_RANK * 4];
+    Node *inside = lower_inside(q, n, e);
     if (!inside)
         return access;
-    memcpy((void *)src, (void *)access->src, (size_t)access->nsrc * sizeof *src);
-    src[1] = node_alu2(q->c, OP_AND, INGOT_BOOL, access->src[1], inside);
-    return node_with(q->c, access, src);
+    return node_with_source(q->c, access, 1,
+                            node_alu2(q->c, OP_AND, INGOT_BOOL, access->src[1], inside));
 }
 
 /* Zero beyond the end of each of its ranges, since all of its factors are loads that move with it. */

@@ -300,12 +300,8 @@ static void copy_store(Lower *q, Piece *p, Node *store, int copy, bool beside)
     env_ready(q, &e);
     Node *v = lower_node(q, p, store, &e);
     Node *only = p->t.cluster ? has_share(q, p) : p->walked;
-    if (only) {
-        Node *src[INGOT_MAX_RANK + 3];
-        memcpy((void *)src, (void *)v->src, (size_t)v->nsrc * sizeof *src);
-        src[1] = node_alu2(q->c, OP_AND, INGOT_BOOL, only, v->src[1]);
-        v = node_with(q->c, v, src);
-    }
+    if (only)
+        v = node_with_source(q->c, v, 1, node_alu2(q->c, OP_AND, INGOT_BOOL, only, v->src[1]));
     vec_push(q->a, p->t.store, p->t.nstore, v);
 }
 

@@ -188,6 +188,16 @@ static ingot_status run_program(const Tune *t, const char *dir)
 
 /* ---- what came of it ----------------------------------------------------------------------------------- */
 
+/* The next line of a file of ours, or NULL; at is behind it then. */
+static const Json *next_line(const Tune *t, const char **at)
+{
+    const char *why;
+    const size_t length = strcspn(*at, "\n");
+    const Json *j = json_read(t->a, arena_printf(t->a, "%.*s", (int)length, *at), &why);
+    *at += length + ((*at)[length] == '\n');
+    return j;
+}
+
 /* By group: the way that was taken last; and the network's times, 0 if they are not known. */
 typedef struct {
     int *taken, tried;
@@ -196,14 +206,11 @@ typedef struct {
 
 static bool read_times(const Tune *t, const char *dir, int ngroup, Times *x)
 {
-    const char *text = read_text(t->a, in_folder(t, dir, times_name)), *why;
+    const char *text = read_text(t->a, in_folder(t, dir, times_name));
     *x = (Times){.taken = NEWN(t->a, int, ngroup + 1)};
     for (const char *at = text; at && *at;) {
-        const size_t length = strcspn(at, "\n");
-        const Json *j = json_read(t->a, arena_printf(t->a, "%.*s", (int)length, at), &why);
-        const Json *done = json_member(j, "done");
+        const Json *j = next_line(t, &at), *done = json_member(j, "done");
         const int g = done ? (int)json_number(done->item->next, -1) : -1;
-        at += length + (at[length] == '\n');
         x->tried += done != NULL;
         if (g >= 0 && g < ngroup && !strcmp(json_text(json_member(j, "verdict"), ""), "taken"))
             x->taken[g] = (int)json_number(done->item->next->next, 0);
@@ -226,15 +233,12 @@ static const char *way_text(const Json *group, int way)
 /* The section of the file: entries of what is otherwise than the compiler has it. */
 static ingot_status collect(const Tune *t, const char *dir, StrBuf *text, int *won, int *all)
 {
-    const char *path = in_folder(t, dir, list_name), *why;
-    char *list = read_text(t->a, path);
+    const char *path = in_folder(t, dir, list_name);
     const Json **group = NULL;
     Times x;
     *won = *all = 0;
-    for (char *at = list; at && *at;) {
-        const size_t length = strcspn(at, "\n");
-        const Json *j = json_read(t->a, arena_printf(t->a, "%.*s", (int)length, at), &why);
-        at += length + (at[length] == '\n');
+    for (const char *at = read_text(t->a, path); at && *at;) {
+        const Json *j = next_line(t, &at);
         if (j && json_member(j, "ways"))
             vec_push(t->a, group, *all, j);
     }
@@ -261,17 +265,11 @@ static ingot_status check_file(const Tune *t, const char *dir, const StrBuf *tex
 {
     const char *file = in_folder(t, dir, "best.sched");
     Model m;
-    ingot_options o = t->o->compile;
-    o.sched = file;
-    o.verbose = 0;
-    if (!file_write(file, text->data, text->len))
-        return complain(INGOT_IO, "%s: %s", file, strerror(errno));
-    ingot_status status = model_open(&m, t->o, true);
-    if (status == INGOT_OK)
-        status = model_build(&m, t->o, t->s.in, t->s.bound);
-    Plan *p = status == INGOT_OK ? plan_make(m.c, &o) : NULL;
-    if (status == INGOT_OK && !p)
-        status = ingot_context_status(m.c);
+    Plan *p = NULL;
+    ingot_status status = network_write(file, text);
+    if (status != INGOT_OK)
+        return status;
+    status = plan_anew(t, file, 0, &m, &p);
     plan_free(p);
     model_close(&m);
     return status;

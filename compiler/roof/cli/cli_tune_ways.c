@@ -51,15 +51,20 @@ static void find_groups(Ways *w)
                 i != j && w->group[i].step[0]->choice->key == w->group[j].step[0]->choice->key;
 }
 
-/* What all of its steps have to do, as the network's share. */
+/* What all of its steps have to do, */
+static double work_of(const WayGroup *g)
+{
+    const Kernel *k = g->step[0]->kernel;
+    return (double)g->nstep * (double)(k->flops + 16 * k->bytes);
+}
+
+/* as the network's share. */
 static double share_of(const Ways *w, const WayGroup *g)
 {
     double all = 0;
     for (int i = 0; i < w->ngroup; i++)
-        all += (double)w->group[i].nstep * (double)(w->group[i].step[0]->kernel->flops +
-                                                    16 * w->group[i].step[0]->kernel->bytes);
-    return (double)g->nstep * (double)(g->step[0]->kernel->flops + 16 * g->step[0]->kernel->bytes) /
-           all;
+        all += work_of(&w->group[i]);
+    return work_of(g) / all;
 }
 
 /* ---- a way --------------------------------------------------------------------------------------- */
@@ -186,19 +191,25 @@ static bool same_layouts(const Step *a, const Step *b)
     return same;
 }
 
+ingot_status plan_anew(const Tune *t, const char *sched, int nth, Model *m, Plan **p)
+{
+    ingot_options o = t->o->compile;
+    o.sched = sched ? sched : o.sched;
+    o.verbose = 0;
+    ingot_status status = model_open(m, t->o, true);
+    if (status == INGOT_OK)
+        status = model_build(m, t->o, t->s.in, t->s.bound);
+    *p = status == INGOT_OK ? plan_make_nth(m->c, &o, nth) : NULL;
+    return status == INGOT_OK && !*p ? ingot_context_status(m->c) : status;
+}
+
 /* What the plan with the nth of all blocks has for these steps. */
 static ingot_status try_plan(Ways *w, int nth)
 {
     Tune *t = w->t;
     Model m;
-    ingot_options o = t->o->compile;
-    o.verbose = 0;
-    ingot_status status = model_open(&m, t->o, true);
-    if (status == INGOT_OK)
-        status = model_build(&m, t->o, t->s.in, t->s.bound);
-    Plan *p = status == INGOT_OK ? plan_make_nth(m.c, &o, nth) : NULL;
-    if (status == INGOT_OK && !p)
-        status = ingot_context_status(m.c);
+    Plan *p;
+    const ingot_status status = plan_anew(t, NULL, nth, &m, &p);
     for (int i = 0; i < w->ngroup && p; i++) {
         const Step *own = w->group[i].step[0], *s = NULL;
         for (int j = 0; j < p->main.n && !s; j++)

@@ -36,7 +36,7 @@ typedef struct {
     Session *s;
     model_ctx *ctx;
     void *device_in, *device_out;    /* the structs, with memory on the device */
-    void *wanted[GROUPS + 64];       /* outputs of the compiler's kernels */
+    void **wanted;                   /* outputs of the compiler's kernels */
     int taken[GROUPS];               /* ways */
     double ratio[GROUPS][MOST_WAYS]; /* to what was there then; 0: not known */
     char tried[SWEEPS][GROUPS][MOST_WAYS];
@@ -183,8 +183,10 @@ static int is_right(Chain *c)
         const int is_float = io->dtype == IGRT_F32 || io->dtype == IGRT_F64 ||
                              io->dtype == IGRT_F16 || io->dtype == IGRT_BF16;
         double most = 0, off = 0;
-        if (!got || (!is_float && memcmp(got, c->wanted[i], bytes)))
-            return !got;
+        if (!got)
+            continue;
+        if (!is_float && memcmp(got, c->wanted[i], bytes))
+            return 0;
         for (size_t k = 0; k < n && is_float; k++) {
             const double x = element(io, got, k), y = element(io, c->wanted[i], k);
             most = fabs(y) > most ? fabs(y) : most;
@@ -199,12 +201,6 @@ static int is_right(Chain *c)
 }
 
 /* ---- one beside the other ---------------------------------------------------------------------- */
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 typedef struct {
     double us, was; /* medians */
@@ -234,13 +230,13 @@ static Beside in_turns(Chain *c, igrt_cu_graph *was, int few, int most)
             continue;
         double sorted[LAST_TURNS];
         memcpy(sorted, gained, sizeof sorted);
-        qsort(sorted, (size_t)n, sizeof *sorted, by_value);
+        qsort(sorted, (size_t)n, sizeof *sorted, compare_times);
         if (sorted[n / 2] < -lost)
             break;
     }
-    qsort(us, (size_t)n, sizeof *us, by_value);
-    qsort(base, (size_t)n, sizeof *base, by_value);
-    qsort(gained, (size_t)n, sizeof *gained, by_value);
+    qsort(us, (size_t)n, sizeof *us, compare_times);
+    qsort(base, (size_t)n, sizeof *base, compare_times);
+    qsort(gained, (size_t)n, sizeof *gained, compare_times);
     b.us = us[n / 2];
     b.was = base[n / 2];
     b.low = gained[n / 4];
@@ -366,7 +362,10 @@ static int make_device_io(Chain *c)
 static int keep_wanted(Chain *c)
 {
     const igrt_model *m = c->s->model;
-    for (int i = 0; i < m->n_outputs && i < GROUPS + 64; i++) {
+    c->wanted = calloc((size_t)m->n_outputs + 1, sizeof *c->wanted);
+    if (!c->wanted)
+        return driver_fail(IGRT_EXIT_MEMORY, "out of memory");
+    for (int i = 0; i < m->n_outputs; i++) {
         const size_t bytes = output_bytes(&m->outputs[i], c->s->outputs);
         const void *from = driver_pointer(c->s->outputs, &m->outputs[i]);
         c->wanted[i] = malloc(bytes ? bytes : 1);
