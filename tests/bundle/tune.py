@@ -88,7 +88,7 @@ def environment(work):
 def tune(ingot, work, *flags, model=None, good=(0,)):
     environment(work)
     done = subprocess.run([str(c) for c in (ingot, "tune", model or model_file(work), "--database", work / "tune.db", *flags)], text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=200)
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=600)
     if "without SQLite" in done.stderr:
         print("skipped: no SQLite")
         sys.exit(77)
@@ -107,14 +107,29 @@ def trials(ingot, work):
     return {(e["kernel"], e["source"]): e for e in entries(ingot, work) if "verdict" in e}
 
 
-def timed(ingot, work, budget, *flags, told=()):
-    """Tuned until something was timed and all of that told, by one run or another: on a loaded machine the first seconds may go into compiling."""
-    text = ""
+def right(ingot, work):
+    """Something was timed, and is right."""
+    return any(e["verdict"] == "right" and e["ns"] > 0 for e in trials(ingot, work).values())
+
+
+def timed(ingot, work, budget, *flags, told=(), done=right, model=None):
+    """Tuned until all of that is told and done, by one run or another: on a loaded machine the first seconds may go into compiling."""
+    so_far = ""
     for seconds in (budget, 4 * budget, 16 * budget):
-        text += tune(ingot, work, *flags, "--budget", f"{seconds}s")
-        if all(one in text for one in told) and any(e["verdict"] == "right" and e["ns"] > 0 for e in trials(ingot, work).values()):
+        text = tune(ingot, work, *flags, "--budget", f"{seconds}s", model=model)
+        so_far += text
+        if all(one in so_far for one in told) and done(ingot, work):
             return text
-    raise Wrong(f"nothing was timed, or {told} not tried:\n{text}{trials(ingot, work)}")
+    raise Wrong(f"nothing was timed, or {told} not tried:\n{so_far}{trials(ingot, work)}")
+
+
+def always(ingot, work):
+    return True
+
+
+def rows(work, query):
+    with sqlite3.connect(work / "tune.db") as db:
+        return sorted(db.execute(query))
 
 
 def bundle(ingot, work, name, *flags, model=None):
@@ -163,16 +178,15 @@ def tuned(ingot, work):
 
 
 def shared(ingot, work):
-    def known():
-        with sqlite3.connect(work / "tune.db") as db:
-            return sorted(db.execute("SELECT * FROM region WHERE name LIKE '%winograd2, not%'"))
+    def known(*_):
+        return rows(work, "SELECT * FROM region WHERE name LIKE '%winograd2, not%'")
 
     flags = ("--beam", "1", "-v", "-o", work / "x.sched")
-    tune(ingot, work, *flags, "--budget", "30s")
+    timed(ingot, work, 15, *flags, done=known)
     before = known()
-    text = tune(ingot, work, *flags, "--budget", "30s", model=model_file(work, "b"))
-    if not before or before != known() or "    winograd2 " not in text:
-        raise Wrong(f"the convolution's other ways are timed again, or not known: {before} {known()}\n{text}")
+    text = timed(ingot, work, 15, *flags, told=("    winograd2 ",), done=known, model=model_file(work, "b"))
+    if before != known():
+        raise Wrong(f"the convolution's other ways are timed again: {before} {known()}\n{text}")
     print(f"{len(before)} ways")
 
 
@@ -209,9 +223,9 @@ def threaded(ingot, work):
 
 def decided(ingot, work):
     model, file = model_file(work, "c"), work / "decided.sched"
-    text = tune(ingot, work, "-o", file, "--budget", "3s", "--beam", "1", "--explain", model=model)
+    text = timed(ingot, work, 3, "-o", file, "--beam", "1", "--explain", told=("timed the other way round",), done=always, model=model)
     about = [line for line in text.splitlines() if "Sigmoid" in line and line.endswith((", not stored", ", not recomputed"))]
-    if "timed the other way round" not in text or len(about) != 1:
+    if len(about) != 1:
         raise Wrong(f"the sigmoid was not tried the other way round:\n{text}")
     with sqlite3.connect(work / "tune.db") as db:   # as if that had been faster: not seen in the network, perhaps,
         if db.execute("UPDATE region SET ns=base_ns/10, noise=0 WHERE name=?", (about[0].strip(),)).rowcount != 1:
@@ -256,16 +270,15 @@ def chained(ingot, work):
     lines = layout_lines((work / "saved").read_text())
     if len(lines) != 2:
         raise Wrong("no two results that could lie otherwise")
-    tune(ingot, work, "-o", file, "--budget", "4s", "--beam", "1", model=model)
+    timed(ingot, work, 4, "-o", file, "--beam", "1", done=lambda *_: rows(work, "SELECT * FROM outcome WHERE text LIKE '# chains of layouts%'"), model=model)
     with sqlite3.connect(work / "tune.db") as db:   # as if the least sum had these two the other way round
         n = db.execute("UPDATE outcome SET text=? WHERE text LIKE '# chains of layouts%'", ("# chains of layouts\n" + "".join(lines) + "\n",)).rowcount
         db.execute("DELETE FROM region")
         db.execute("DELETE FROM outcome WHERE text LIKE '# decisions that %' OR text LIKE 'sched 2%'")
     if n < 1:
         raise Wrong("what should change together was not looked for")
-    text = tune(ingot, work, "-o", file, "--budget", "30s", "--beam", "1", "--explain", model=model)
-    if "layouts together" not in text:
-        raise Wrong(f"the two were not tried together:\n{text}")
+    text = timed(ingot, work, 15, "-o", file, "--beam", "1", "--explain", told=("layouts together",), model=model,
+                 done=lambda *_: rows(work, "SELECT * FROM region WHERE name LIKE 'layouts together%'"))
     with sqlite3.connect(work / "tune.db") as db:
         db.execute("UPDATE region SET ns=base_ns, noise=0")
         if db.execute("UPDATE region SET ns=base_ns/10 WHERE name LIKE 'layouts together%'").rowcount < 1:
@@ -303,13 +316,12 @@ def remote(work):
 
 def replayed(ingot, work):
     """As if a candidate were ten times as fast; a remote machine's word is not checked in the network."""
-    tune(ingot, work, *remote(work), "-o", work / "first.sched", "--budget", "2s", "--beam", "2", "--kernels", "k01*")
-    known = entries(ingot, work)
-    best = [e for e in known if e.get("verdict") == "right" and "ns" in e and "UPCAST" in e["opts"]
-            and e["ns"] != e["base_ns"]]     # not the compiler's own choice
-    if not best:
-        raise Wrong("no candidate was right")
-    best[-1]["ns"] = best[-1]["base_ns"] / 10
+    def others(ingot, work):   # than the compiler's own choice
+        return [e for e in entries(ingot, work) if e.get("verdict") == "right" and "ns" in e and "UPCAST" in e["opts"] and e["ns"] != e["base_ns"]]
+
+    timed(ingot, work, 2, *remote(work), "-o", work / "first.sched", "--beam", "2", "--kernels", "k01*", done=others)
+    known, best = entries(ingot, work), others(ingot, work)
+    known[known.index(best[-1])]["ns"] = best[-1]["base_ns"] / 10
     (work / "edited").write_text("".join(json.dumps(e) + "\n" for e in known))
     (work / "tune.db").unlink()
     tune(ingot, work, "--import", work / "edited", *remote(work), "-o", work / "won.sched", "--budget", "0")

@@ -95,6 +95,7 @@ static int dearest_first(const void *a, const void *b)
     return strcmp(x->hash, y->hash);
 }
 
+/* Searched are the dearest of those that are asked for; of the others the file says what the database knows. */
 static ingot_status choose_kernels(Tune *t)
 {
     double all = 0, so_far = 0;
@@ -102,16 +103,12 @@ static ingot_status choose_kernels(Tune *t)
     for (int i = 0; i < t->t.n; i++)
         all += t->t.kernel[i]->ms;
     for (int i = 0; i < t->t.n; i++)
-        if (kernel_matches(t->t.kernel[i], t->o->kernels) &&
-            (t->o->kernels || t->t.kernel[i]->ms >= SMALL * all))
-            t->order[t->n++] = t->t.kernel[i];
-    qsort(t->order, (size_t)t->n, sizeof *t->order, dearest_first);
-    for (int i = 0; i < t->n && !t->o->kernels; i++) {
-        if (so_far >= (1 - REST) * all)
-            t->n = i;
-        else
-            so_far += t->order[i]->ms;
-    }
+        if (kernel_matches(t->t.kernel[i], t->o->kernels))
+            t->order[t->nasked++] = t->t.kernel[i];
+    qsort(t->order, (size_t)t->nasked, sizeof *t->order, dearest_first);
+    while (t->n < t->nasked &&
+           (t->o->kernels || (t->order[t->n]->ms >= SMALL * all && so_far < (1 - REST) * all)))
+        so_far += t->order[t->n++]->ms;
     if (!t->n && t->o->kernels)
         return complain(INGOT_USAGE,
                         "%s: no kernel that can be tuned matches '%.200s': it has %d, the first "
@@ -139,11 +136,11 @@ static ingot_status check_target(Tune *t)
                         "ingot tune: --target %s: of GPUs, what is tuned are blocks for the matrix "
                         "units of CUDA's: --target cuda:sm_90a",
                         o->compile.target);
-    if (t->target.gpu && (o->remote || o->why || o->kernels))
+    if (t->target.gpu && (o->remote || o->why || o->kernels || o->ncount > 1))
         return complain(INGOT_UNSUPPORTED,
                         "ingot tune: --target %s: the network is tuned as a whole, on the machine "
                         "that has the GPU (--prepare, --measure): without --remote, --kernels, "
-                        "--explain",
+                        "--explain, several --threads",
                         o->compile.target);
     return INGOT_OK;
 }
@@ -276,7 +273,10 @@ static ingot_status search_all(Tune *t)
     if (status != INGOT_OK)
         return status;
     t->measure.seconds = round_seconds(t);
-    if (!search_kernels(&s, t->order, t->n))
+    bool good = search_kernels(&s, t->order, t->n);
+    for (int i = t->n; i < t->nasked && good; i++)
+        good = search_known(&s, t->order[i]);
+    if (!good)
         return complain(INGOT_TOOL, "%s: %s", t->o->model,
                         t->measure.why ? t->measure.why : "the search failed");
     for (int i = 0; i < t->n; i++)
@@ -307,8 +307,6 @@ static ingot_status finish(Tune *t)
     if (t->o->output)
         status = network_confirm(t, t->text);
     spent_add(&t->confirming, began);
-    if (status == INGOT_OK && t->o->output)
-        status = write_file(t->o, t->text);
     for (int i = 0; i < t->t.n; i++)
         won += t->t.kernel[i]->best > 0;
     if (status == INGOT_OK && t->o->compile.verbose)
@@ -363,7 +361,7 @@ static ingot_status tune_on_gpu(Tune *t)
         status = tune_gpu_collect(t, dir, t->text, &won);
     if (status == INGOT_OK && won && t->s.entry && !o->measure)
         status = tune_gpu_confirm(t, t->text);
-    return status == INGOT_OK && o->output ? write_file(o, t->text) : status;
+    return status;
 }
 
 /* Is the network run here? */
@@ -428,11 +426,9 @@ static ingot_status tune_model(Tune *t)
 }
 
 /* A section of the file: the network run by so many threads. */
-static ingot_status tune_for(const Options *all, int threads, Database *d, StrBuf *text)
+static ingot_status tune_for(Options o, int threads, Database *d, StrBuf *text)
 {
-    Options o = *all;
     o.threads = o.compile.threads = threads;
-    o.budget /= all->ncount;
     Tune t = {.o = &o,
               .a = o.a,
               .s = {.o = &o, .a = o.a},
@@ -440,8 +436,8 @@ static ingot_status tune_for(const Options *all, int threads, Database *d, StrBu
               .text = text,
               .stopped = &stopped,
               .began = spent_now()};
-    if (all->ncount > 1)
-        say("  threads: %d", threads);
+    if (o.ncount > 1)
+        say("  threads: %d%s", threads, o.budget > 0 ? "" : ", by what is known");
     const ingot_status status = tune_model(&t);
     if (t.dir)
         remove_tree(t.dir);
@@ -454,25 +450,46 @@ static ingot_status tune_for(const Options *all, int threads, Database *d, StrBu
     return status;
 }
 
+/* All sections; with time to search, the file is written after each. */
+static ingot_status tune_sections(const Options *all, double budget, bool explain, Database *d)
+{
+    Options o = *all;
+    StrBuf text = {0};
+    ingot_status status = INGOT_OK;
+    o.budget = budget / o.ncount;
+    o.why = explain;
+    for (int i = 0; i < o.ncount && status == INGOT_OK; i++) {
+        status = tune_for(o, o.count[i], d, &text);
+        if (status == INGOT_OK && o.output && (budget > 0 || i + 1 == o.ncount))
+            status = write_file(&o, &text);
+    }
+    sb_free(&text);
+    return status;
+}
+
+/* What is timed for one section, those before it know only afterwards: the file is what the database says in the end. */
+static ingot_status tune_all(const Options *o, Database *d)
+{
+    struct sigaction act = {.sa_handler = stop};
+    const bool twice = o->ncount > 1 && o->budget > 0;
+    sigaction(SIGINT, &act, NULL); /* what was found so far is written */
+    sigaction(SIGTERM, &act, NULL);
+    const ingot_status status = tune_sections(o, o->budget, o->why && !twice, d);
+    return status == INGOT_OK && twice ? tune_sections(o, 0, o->why, d) : status;
+}
+
 ingot_status command_tune(Options *o)
 {
     Database *d = NULL;
-    StrBuf text = {0};
     ingot_status status = check_usage(o);
     if (status == INGOT_OK)
         status = open_database(o, &d);
     if (status == INGOT_OK && o->import)
         status = import_database(o, d);
-    if (status == INGOT_OK && o->model) {
-        struct sigaction act = {.sa_handler = stop};
-        sigaction(SIGINT, &act, NULL); /* what was found so far is written */
-        sigaction(SIGTERM, &act, NULL);
-        for (int i = 0; i < o->ncount && status == INGOT_OK; i++)
-            status = tune_for(o, o->count[i], d, &text);
-    }
+    if (status == INGOT_OK && o->model)
+        status = tune_all(o, d);
     if (status == INGOT_OK && o->export_to)
         status = export_database(o, d);
-    sb_free(&text);
     database_close(d);
     return status;
 }

@@ -42,8 +42,8 @@ typedef struct {
     double network_ms;   /* sum of its steps; 0: not known */
     Roof roof;           /* of one core; no flops: not known */
     TuneKernel **order;  /* those that are asked for, the dearest first */
-    int n;
-    double deadline; /* of the search: confirming comes after it */
+    int n, nasked;       /* of them those that are searched; all */
+    double deadline;     /* of the search: confirming comes after it */
     double building,
         profiling; /* seconds that a network takes to be built, the longest so far; to be profiled */
     Decision *decision;                   /* that were close */

@@ -290,17 +290,28 @@ static Hunt *next_hunt(Hunt *hunt, int n)
     return next;
 }
 
-static bool read_known(Search *s, TuneKernel *k)
+static bool read_known(Search *s, TuneKernel *k, int most)
 {
-    k->known = k->done = k->at_roof || database_done(s->d, k, s->beam);
-    if (!database_read(s->d, k, k->done && !s->all ? ENOUGH : 0)) {
+    if (!database_read(s->d, k, most)) {
         s->m->why = database_error(s->d);
         return false;
     }
     choose_best(k);
-    if (k->done && s->progress)
-        s->progress(s->user, k);
     return true;
+}
+
+bool search_known(Search *s, TuneKernel *k)
+{
+    return read_known(s, k, ENOUGH);
+}
+
+static bool start_hunt(Search *s, TuneKernel *k)
+{
+    k->known = k->done = k->at_roof || database_done(s->d, k, s->beam);
+    const bool good = read_known(s, k, k->done && !s->all ? ENOUGH : 0);
+    if (good && k->done && s->progress)
+        s->progress(s->user, k);
+    return good;
 }
 
 bool search_kernels(Search *s, TuneKernel *const *kernel, int n)
@@ -312,7 +323,7 @@ bool search_kernels(Search *s, TuneKernel *const *kernel, int n)
     bool good = true;
     for (int i = 0; i < n && good; i++) {
         hunt[i] = (Hunt){.s = s, .k = kernel[i], .random = kernel[i]->key[0]};
-        good = read_known(s, kernel[i]);
+        good = start_hunt(s, kernel[i]);
     }
     for (double last = 0; good && !search_ends(s, last);) {
         int count = 0;

@@ -115,6 +115,8 @@ typedef struct {
 } Search;
 /* Up to its deadline.  False: something that is no candidate's fault failed (Measure.why). */
 bool search_kernels(Search *, TuneKernel *const *, int n);
+/* What the database knows of a kernel that is not searched; false as search_kernels(). */
+bool search_known(Search *, TuneKernel *);
 /* The best few by estimate alone, for a round that is timed elsewhere. */
 int search_guess(Search *, TuneKernel *, int most, Candidate **out);
 
