@@ -40,7 +40,7 @@ class Failed(Exception):
 
 
 class Chromium:
-    def __init__(self, timeout=60):
+    def __init__(self, timeout=240):
         program = next(filter(None, map(shutil.which, NAMES)), None)
         if not program:
             raise Missing("there is no Chromium")

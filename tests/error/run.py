@@ -131,7 +131,7 @@ def main():
     p.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
     p.add_argument("--cc", default="gcc", help="C compiler, or several with commas")
     p.add_argument("--filter", metavar="REGEX")
-    p.add_argument("--timeout", type=float, default=30)
+    p.add_argument("--timeout", type=float, default=120)
     p.add_argument("--limit-mb", type=int, default=4096, help="address space, when ingot is not sanitized")
     p.add_argument("--bless", action="store_true", help="pin the messages of the cases that pass")
     p.add_argument("-v", "--verbose", action="store_true")

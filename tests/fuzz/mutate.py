@@ -306,7 +306,7 @@ def main():
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--models", type=int, default=200, help="good models drawn, each at most 8 KB")
     p.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
-    p.add_argument("--timeout", type=float, default=30)
+    p.add_argument("--timeout", type=float, default=120)
     p.add_argument("--options", action="store_true", help="each with a target and options, drawn too")
     p.add_argument("--build", action="store_true", help="compile the bundles, too")
     p.add_argument("--keep", type=pathlib.Path, metavar="DIR", help="where failures go")

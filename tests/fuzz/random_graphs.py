@@ -322,7 +322,7 @@ def main():
     a("--cflags", default="", help="more flags")
     a("--compile-arg", action="append", default=[], metavar="ARG")
     a("--sanitize", action="store_true", help="build the bundles with ASan and UBSan")
-    a("--timeout", type=float, default=60)
+    a("--timeout", type=float, default=240)
     a("--shrink-s", type=float, default=60, help="seconds to make one fault smaller; 0: not")
     a("--keep", type=pathlib.Path, help="leave what is wrong here")
     a("--show", action="store_true", help="only print the graphs")

@@ -51,7 +51,7 @@ def main():
         env = {**os.environ, "INGOT_CACHE": str(work / "cache")}
 
         def says(status, pattern, *arguments):
-            done = subprocess.run([ingot, *map(str, arguments)], capture_output=True, text=True, cwd=work, env=env, timeout=120)
+            done = subprocess.run([ingot, *map(str, arguments)], capture_output=True, text=True, cwd=work, env=env, timeout=600)
             text = done.stdout + done.stderr
             if done.returncode != status or not re.search(pattern, text, re.S):
                 failed.append(f"ingot {' '.join(map(str, arguments))}: status {done.returncode}, wanted {status} and {pattern!r}:\n{text}")

@@ -437,7 +437,7 @@ def options(argv):
     a("--rtol", type=float, default=1e-3)
     a("--atol", type=float, default=1e-7)
     a("--tolerance-range", type=float, metavar="T", help="floats: largest error at most T of the output's range")
-    a("--timeout", type=float, default=60, help="seconds for each step of a case")
+    a("--timeout", type=float, default=240, help="seconds for each step of a case")
     a("--limit-mb", type=int, default=8192, help="address space of what is not sanitized; 0 for no limit")
     a("--cache", type=pathlib.Path, metavar="DIR", help="remember results by bundle, data and compiler")
     a("--keep", type=pathlib.Path, metavar="DIR", help="leave the folders of what did not pass in DIR")
