@@ -319,6 +319,15 @@ ingot_tensor *inverse_root(Lowering *, ingot_dim *size);
 ingot_tensor *integer_product(Lowering *, ingot_tensor *a, ingot_tensor *b, ingot_tensor *zero_a,
                               ingot_tensor *zero_b);
 
+/* ---- onnx_ml_linear.c ------------------------------------------------------------------------ */
+
+/* Scores [N, classes] after the post_transform of that name. */
+ingot_tensor *ml_transformed(Lowering *, ingot_tensor *y, const char *how);
+/* How many labels the node has: the list of integers of that name, or classlabels_strings. -1: neither. */
+int ml_label_count(Lowering *, const char *ints);
+/* The label of the class that each row is of; the number of the class if there are none. */
+ingot_tensor *ml_labels(Lowering *, const char *ints, ingot_tensor *which);
+
 /* ---- onnx_quant.c ---------------------------------------------------------------------------- */
 
 /* Scale and zero point (or NULL) broadcast to x; dequantized numbers are f32. */

@@ -183,6 +183,15 @@ static ingot_tensor *default_value(Lowering *n, const List *values)
     return ingot_unsqueeze(n->c, v, 0);
 }
 
+/* 0, 1, .. */
+static const int64_t *places(Lowering *n, int64_t count)
+{
+    int64_t *place = ingot_alloc(n->c, ((size_t)count + 1) * sizeof *place);
+    for (int64_t i = 0; i < count; i++)
+        place[i] = i;
+    return place;
+}
+
 /* Version 1: a list of strings, and their places. */
 static bool classes(Lowering *n, List *keys, List *values)
 {
@@ -190,11 +199,8 @@ static bool classes(Lowering *n, List *keys, List *values)
     int count = attr_strings(n, "classes_strings", &strings);
     if (count < 0)
         return false;
-    int64_t *place = ingot_alloc(n->c, ((size_t)count + 1) * sizeof *place);
-    for (int i = 0; i < count; i++)
-        place[i] = i;
     *keys = (List){INGOT_STRING, count, strings};
-    *values = (List){INGOT_I64, count, place};
+    *values = (List){INGOT_I64, count, places(n, count)};
     if (ingot_dtype_of(X) != INGOT_STRING) {
         List swap = *keys;
         *keys = *values;
@@ -203,8 +209,19 @@ static bool classes(Lowering *n, List *keys, List *values)
     return true;
 }
 
-/* The value of the key that equals an element; a table of values by the place in the sorted keys, the
- * default last. */
+/* The value of the key that equals an element of x; a table of values by the place in the sorted keys, what
+ * stands for any other last. */
+static ingot_tensor *mapped(Lowering *n, ingot_tensor *x, List keys, List values,
+                            ingot_tensor *otherwise)
+{
+    int64_t count = sort_keys(n, &keys, &values);
+    ingot_tensor *parts[2] = {list_tensor(n, &values, count), otherwise};
+    ingot_tensor *table = ingot_concat(n->c, 2, parts, 0);
+    ingot_tensor *at = ingot_lookup(n->c, x, list_tensor(n, &keys, count));
+    at = ingot_where(n->c, ingot_lt(n->c, at, like(n, at, 0)), like(n, at, (double)count), at);
+    return ingot_take(n->c, table, at, 0);
+}
+
 ingot_tensor *onnx_label_encoder(Lowering *n)
 {
     List keys, values;
@@ -219,11 +236,136 @@ ingot_tensor *onnx_label_encoder(Lowering *n)
     if (keys.dtype != ingot_dtype_of(X))
         return fault(n, "its keys are %s, its input is %s", ingot_dtype_name(keys.dtype),
                      ingot_dtype_name(ingot_dtype_of(X)));
-    ingot_tensor *otherwise = default_value(n, &values);
-    int64_t count = sort_keys(n, &keys, &values);
-    ingot_tensor *parts[2] = {list_tensor(n, &values, count), otherwise};
-    ingot_tensor *table = ingot_concat(n->c, 2, parts, 0);
-    ingot_tensor *at = ingot_lookup(n->c, X, list_tensor(n, &keys, count));
-    at = ingot_where(n->c, ingot_lt(n->c, at, like(n, at, 0)), like(n, at, (double)count), at);
-    return ingot_take(n->c, table, at, 0);
+    return mapped(n, X, keys, values, default_value(n, &values));
+}
+
+/* ---- CategoryMapper: numbers of names, or names of numbers ----------------------------------- */
+
+ingot_tensor *onnx_category_mapper(Lowering *n)
+{
+    const int64_t *ints;
+    const char *const *strings, *text = attr_string(n, "default_string", "_Unused");
+    int64_t count = attr_ints(n, "cats_int64s", &ints), one = 1;
+    if (count < 0 || attr_strings(n, "cats_strings", &strings) != count)
+        return fault(n, "its attributes 'cats_int64s' and 'cats_strings' have to be of one length");
+    List number = {INGOT_I64, count, ints}, name = {INGOT_STRING, count, strings};
+    if (ingot_dtype_of(X) == INGOT_STRING)
+        return mapped(
+            n, X, name, number,
+            ingot_unsqueeze(n->c, ingot_scalar_i(n->c, INGOT_I64, attr_int(n, "default_int64", -1)),
+                            0));
+    return mapped(n, X, number, name, ingot_strings(n->c, 1, &one, &text));
+}
+
+/* ---- features as numbers --------------------------------------------------------------------- */
+
+/* One more axis: 1 where the element is that category; one in no list is beyond the last. Numbers are compared as
+ * integers. */
+ingot_tensor *onnx_one_hot_encoder(Lowering *n)
+{
+    const int64_t *ints;
+    const char *const *strings;
+    bool text = ingot_dtype_of(X) == INGOT_STRING;
+    int64_t count =
+        text ? attr_strings(n, "cats_strings", &strings) : attr_ints(n, "cats_int64s", &ints);
+    if (count <= 0)
+        return fault(n, "it has no attribute '%s', which its input of type %s needs",
+                     text ? "cats_strings" : "cats_int64s", ingot_dtype_name(ingot_dtype_of(X)));
+    if (!attr_int(n, "zeros", 1))
+        return unsupported(n, "a category that is not in its list ends the run (zeros = 0); with "
+                              "zeros = 1 it gives zeros");
+    List keys = {text ? INGOT_STRING : INGOT_I64, count, text ? (const void *)strings : ints},
+         place = {INGOT_I64, count, places(n, count)};
+    ingot_tensor *at = mapped(n, text ? X : as(n, X, INGOT_I64), keys, place,
+                              const_i64(n, 1, &(int64_t){1}, &count));
+    return ingot_one_hot(n->c, at, dim(n, count), -1, ingot_scalar_f(n->c, INGOT_F32, 0),
+                         ingot_scalar_f(n->c, INGOT_F32, 1));
+}
+
+/* What is missing (a number, or NaN) is replaced, by one value or one a column. */
+ingot_tensor *onnx_imputer(Lowering *n)
+{
+    const int64_t *ints;
+    int64_t count = attr_ints(n, "imputed_value_int64s", &ints);
+    if (is_float(X)) {
+        double missing = attr_float(n, "replaced_value_float", 0);
+        ingot_tensor *value = column_floats(n, "imputed_value_floats");
+        ingot_tensor *hole =
+            missing != missing ? ingot_ne(n->c, X, X) : ingot_eq(n->c, X, like(n, X, missing));
+        return value ? ingot_where(n->c, hole, as(n, value, ingot_dtype_of(X)), X)
+                     : fault(n, "it has no imputed_value_floats, which its input's type needs");
+    }
+    if (count < 1 || (count > 1 && !dim_is(ingot_shape(X, ingot_rank(X) - 1), count)))
+        return fault(n,
+                     "its attribute 'imputed_value_int64s' has %lld entries, not 1 or one for "
+                     "each column",
+                     (long long)(count < 0 ? 0 : count));
+    ingot_tensor *missing =
+        ingot_scalar_i(n->c, ingot_dtype_of(X), attr_int(n, "replaced_value_int64", 0));
+    ingot_tensor *value = as(n, const_i64(n, 1, &count, ints), ingot_dtype_of(X));
+    return ingot_where(n->c, ingot_eq(n->c, X, missing), value, X);
+}
+
+/* Rows over their maximum, their sum of absolute values, or their length; rows of zeros stay. */
+ingot_tensor *onnx_normalizer(Lowering *n)
+{
+    const char *norm = attr_string(n, "norm", "MAX");
+    ingot_tensor *x = as(n, X, INGOT_F32), *by;
+    if (ingot_rank(x) < 1 || ingot_rank(x) > 2)
+        return fault(n, "its input has rank %d, not 1 or 2", ingot_rank(x));
+    unsigned row = 1u << (ingot_rank(x) - 1);
+    if (strcmp(norm, "MAX") == 0)
+        by = ingot_reduce(n->c, INGOT_REDUCE_MAX, x, row, true);
+    else if (strcmp(norm, "L1") == 0)
+        by = ingot_sum(n->c, ingot_abs(n->c, x), row, true);
+    else if (strcmp(norm, "L2") == 0)
+        by = ingot_sqrt(n->c, ingot_sum(n->c, ingot_mul(n->c, x, x), row, true));
+    else
+        return fault(n, "its norm is '%.50s', not MAX, L1 or L2", norm);
+    by = ingot_where(n->c, ingot_eq(n->c, by, like(n, by, 0)), like(n, by, 1), by);
+    return ingot_div(n->c, x, by);
+}
+
+/* Input i as [rows, width] of f32, cut off or filled up with zeros. NULL after an error. */
+static ingot_tensor *features_of(Lowering *n, int i, int64_t width)
+{
+    ingot_tensor *x = as(n, n->in[i], INGOT_F32);
+    int64_t have;
+    if (ingot_rank(x) == 1)
+        x = ingot_unsqueeze(n->c, x, 0);
+    if (ingot_rank(x) != 2 || !ingot_dim_is_const(ingot_shape(x, 1), &have)) {
+        fault(n, "its input '%s' has to have rank 1 or 2 and a known number of columns",
+              n->proto->input[i]);
+        return NULL;
+    }
+    if (have >= width)
+        return ingot_slice(n->c, x, 1, dim(n, 0), dim(n, width), 1);
+    return ingot_pad_c(n->c, x, (int64_t[2]){0, 0}, (int64_t[2]){0, width - have}, 0);
+}
+
+ingot_tensor *onnx_feature_vectorizer(Lowering *n)
+{
+    const int64_t *widths;
+    int count = attr_ints(n, "inputdimensions", &widths);
+    ingot_tensor **parts = ingot_alloc(n->c, (size_t)n->n_in * sizeof *parts);
+    if (count != n->n_in)
+        return fault(n, "it has %d inputdimensions, and %d inputs", count < 0 ? 0 : count, n->n_in);
+    for (int i = 0; i < n->n_in; i++) {
+        if (!n->in[i] || widths[i] < 1 || widths[i] > INT32_MAX)
+            return fault(
+                n, "input %d is left out, or its entry of inputdimensions is out of bounds", i);
+        parts[i] = features_of(n, i, widths[i]);
+        if (!parts[i])
+            return ingot_poison(n->c);
+    }
+    return ingot_concat(n->c, n->n_in, parts, 1);
+}
+
+/* What follows it wants maps, or the caller does: C has no type for them. */
+ingot_tensor *onnx_zip_map(Lowering *n)
+{
+    return unsupported(n,
+                       "it makes a list of maps, which C has no type for; take its input '%s' "
+                       "as the output (skl2onnx: options={'zipmap': False})",
+                       n->proto->input[0]);
 }

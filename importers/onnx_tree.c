@@ -168,23 +168,6 @@ static ingot_tensor *aggregate(Lowering *n, const Trees *t, ingot_tensor *at, co
     return ingot_where(n->c, ingot_eq(n->c, y, like(n, y, none)), like(n, y, 0), y);
 }
 
-static ingot_tensor *transformed(Lowering *n, ingot_tensor *y, const char *how)
-{
-    if (strcmp(how, "NONE") == 0)
-        return y;
-    if (strcmp(how, "LOGISTIC") == 0)
-        return ingot_sigmoid(n->c, y);
-    if (strcmp(how, "SOFTMAX") == 0)
-        return ingot_softmax(n->c, y, 1);
-    if (strcmp(how, "SOFTMAX_ZERO") == 0) { /* zeros take no part and stay */
-        ingot_tensor *zero = ingot_eq(n->c, y, like(n, y, 0));
-        ingot_tensor *soft =
-            ingot_softmax(n->c, ingot_where(n->c, zero, like(n, y, -INFINITY), y), 1);
-        return ingot_where(n->c, zero, y, soft);
-    }
-    return unsupported(n, "its post_transform is '%.50s'", how);
-}
-
 /* Adds base values, one a target. */
 static ingot_tensor *add_base(Lowering *n, ingot_tensor *y, int64_t n_targets)
 {
@@ -356,8 +339,8 @@ ingot_tensor *onnx_tree_ensemble_regressor(Lowering *n)
         return ingot_poison(n->c);
     ingot_tensor *y = trees_run(n, &t, attr_string(n, "aggregate_function", "SUM"));
     return ingot_is_poison(y) ? y
-                              : transformed(n, add_base(n, y, n_targets),
-                                            attr_string(n, "post_transform", "NONE"));
+                              : ml_transformed(n, add_base(n, y, n_targets),
+                                               attr_string(n, "post_transform", "NONE"));
 }
 
 /* Two classes told by one score: [N, 1] -> [N, 2] and which of the two it is. */
@@ -374,11 +357,11 @@ static ingot_tensor *two_classes(Lowering *n, const Trees *t, ingot_tensor *y, i
 ingot_tensor *onnx_tree_ensemble_classifier(Lowering *n)
 {
     Trees t;
-    const int64_t *labels, *ids;
-    int classes = attr_ints(n, "classlabels_int64s", &labels),
-        count = attr_ints(n, "class_ids", &ids);
-    if (classes < 0)
-        return unsupported(n, "its labels are strings");
+    static const char ints[] = "classlabels_int64s";
+    const int64_t *ids;
+    int classes = ml_label_count(n, ints), count = attr_ints(n, "class_ids", &ids);
+    if (classes <= 0)
+        return fault(n, "it has no labels of its classes");
     bool one = classes == 2 && count > 0;
     for (int i = 1; i < count; i++)
         one &= ids[i] == ids[0];
@@ -394,9 +377,8 @@ ingot_tensor *onnx_tree_ensemble_classifier(Lowering *n)
         y = add_base(n, y, classes);
         which = ingot_argmax(n->c, y, 1, false, false);
     }
-    int64_t size = classes;
-    n->out[0] = ingot_take(n->c, const_i64(n, 1, &size, labels), as(n, which, INGOT_I64), 0);
-    n->out[1] = transformed(n, y, attr_string(n, "post_transform", "NONE"));
+    n->out[0] = ml_labels(n, ints, which);
+    n->out[1] = ml_transformed(n, y, attr_string(n, "post_transform", "NONE"));
     return n->out[0];
 }
 
@@ -567,7 +549,8 @@ static bool ensemble_nodes(Lowering *n, const Ensemble *e, Trees *t)
 ingot_tensor *onnx_tree_ensemble(Lowering *n)
 {
     static const char *const aggregates[] = {"AVERAGE", "SUM", "MIN", "MAX"};
-    static const char *const transforms[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"};
+    static const char *const transforms[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO",
+                                             "PROBIT"};
     Trees t = {0};
     Ensemble e;
     if (!ensemble_read(n, &e) ||
@@ -577,9 +560,5 @@ ingot_tensor *onnx_tree_ensemble(Lowering *n)
     if (!ensemble_nodes(n, &e, &t))
         return ingot_poison(n->c);
     ingot_tensor *y = trees_run(n, &t, aggregates[e.how]);
-    if (ingot_is_poison(y) || e.post == 0)
-        return y;
-    if (e.post == 4)
-        return unsupported(n, "its post_transform is PROBIT");
-    return transformed(n, y, transforms[e.post]);
+    return ingot_is_poison(y) ? y : ml_transformed(n, y, transforms[e.post]);
 }

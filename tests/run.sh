@@ -91,6 +91,7 @@ beside_ort() {                  # beside_ort NAME SAMPLE: the cases of tests/onn
 }
 step onnx-more beside_ort more "$([ -n "$all" ] && echo 1000 || echo 30)"
 step onnx-microsoft beside_ort ms "$([ -n "$all" ] && echo 1000 || echo 60)"
+step onnx-ml beside_ort ml "$([ -n "$all" ] && echo 1000 || echo 30)"
 step ort-models "$python" tests/onnx/ort_models.py --ingot build/ingot --work build/ort-models examples/digits/digits.onnx
 
 # The Python package as pip installs it, and the official runner's score on it.
