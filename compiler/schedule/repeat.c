@@ -50,12 +50,21 @@ static double operations(Sched *s, Node *root, bool *fits)
     return ops;
 }
 
+/* Is where its elements come from computed, for each of them that is read? */
+static bool computes_indices(Sched *s, const Node *n)
+{
+    int cost = 0;
+    for (uint32_t i = 1; i < n->nsrc && n->op == OP_GATHER; i++)
+        cost += index_cost(s, n->src[i]) + coord_cost(s, n->src[i]);
+    return cost > 0;
+}
+
 /* Readers look through movement: so what is stored is the least of what only moves its elements, windows and repeated rows not
- * among it, and before those in another order. */
+ * among it, and before those in another order; but not before indices that each reading would compute again. */
 Node *before_moves(Sched *s, Node *n)
 {
     Node *least = n;
-    while (moves_elements(n) && is_computed(s, n->src[0])) {
+    while (moves_elements(n) && is_computed(s, n->src[0]) && !computes_indices(s, n)) {
         n = n->src[0];
         least = node_bytes(n) <= node_bytes(least) ? n : least;
     }
