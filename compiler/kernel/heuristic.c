@@ -150,7 +150,6 @@ static void unroll_dots(Nest *nest, const Place *place, int nout, int n)
  * the registers. */
 static bool keeps_window(const RegisterTile *tile, int64_t taps, const Target *t)
 {
-    enum { WRITTEN_OUT = 64 }; /* products: gcc's 200 instructions */
     const int64_t sums = tile->vectors * tile->nrows;
     return 2 * sums <= t->registers && sums * taps <= WRITTEN_OUT;
 }

@@ -45,8 +45,8 @@ bool partial_opts(Arena *, Nest *, const View *, const Place *, int n, int64_t l
 
 /* ---- heuristic_tile.c ----------------------------------------------------------------------------- */
 
-/* The results of a contraction that are in registers at a time. */
-enum { MAX_FOUR = 4 };
+/* The results of a contraction that are in registers at a time.  C compilers write out a loop of so many products: gcc's 200 instructions. */
+enum { MAX_FOUR = 4, WRITTEN_OUT = 64 };
 typedef struct {
     Node *lanes, *rows; /* rows: NULL if no axis reuses the lanes' operand */
     /* or NULL; where the lanes are a reduced axis, outputs over which the rows' operand is reused; where they are

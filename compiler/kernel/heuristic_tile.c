@@ -27,9 +27,14 @@ double flow_of(double each, bool lanes)
  * that its way to L1 and back takes next to no time. That way begins anew in each tile: it pays for sums of many terms. */
 enum { SPILL = 4, SPILT = 24, MANY_TERMS = 128 };
 
-/* Are neighbours along `rows` of the innermost reduced loop's next iterations (a window that slides)?  Then C compilers keep
- * what they have loaded of each, in a register. */
-static bool slides(const Kernel *k, const View *v, Node *rows)
+/* A window that slides along the rows: neighbours along them are the innermost reduced loop's next iterations. */
+typedef struct {
+    int64_t step, taps; /* from row to row, in taps; of that loop. No taps: it is no such window */
+    bool vectors;       /* its elements are loaded along the lanes */
+} Window;
+
+/* C compilers keep what they have loaded of such a window in registers. */
+static Window window_along(const Kernel *k, const View *v, Node *lanes, Node *rows)
 {
     for (int j = 0; j < v->nfactor; j++) {
         int64_t step, inner = 0, extent = 0, stride;
@@ -42,9 +47,9 @@ static bool slides(const Kernel *k, const View *v, Node *rows)
                 extent = v->dot->src[i]->hi + 1;
             }
         if (inner && step % inner == 0 && llabs(step) / inner < extent)
-            return true;
+            return (Window){llabs(step) / inner, extent, depends_on(v->factor[j], lanes)};
     }
-    return false;
+    return (Window){0};
 }
 
 /* What it takes to read the operands that the lanes move, if L2 does not hold them, by the time of all products. */
@@ -198,16 +203,53 @@ static bool has_registers(const TileSearch *s, int64_t vectors, int64_t each)
            s->registers + (s->four && s->small) + spilt;
 }
 
-/* m of `rows` rows at a time; panels: they are copied into panels; one_set: in_one_set(). */
-static double tile_score(const TileSearch *s, int64_t vectors, int64_t m, int64_t rows, bool panels,
-                         bool one_set)
+/* What the rows of a tile are. */
+typedef struct {
+    int64_t count;
+    Window window;
+    bool panels, one_set, apart; /* they are copied into panels; in_one_set(); lies_apart() */
+} Rows;
+
+static Rows rows_along(const Kernel *k, const View *v, const Buffer *const *bufs, Node *lanes,
+                       Node *rows)
+{
+    Rows r = {.count = rows_of(rows),
+              .window = window_along(k, v, lanes, rows),
+              .panels = in_row_panels(k, v, bufs, lanes, rows),
+              .apart = lies_apart(k, v, rows)};
+    r.one_set = !r.panels && in_one_set(k, v, lanes, rows);
+    return r;
+}
+
+/* Is the window loaded once for all of its rows and taps? So it is where each lane has weights of its own, which leave registers to it,
+ * and a C compiler writes out the loop over the taps. */
+static bool loads_window_once(const TileSearch *s, int64_t vectors, int64_t m, const Window *w)
+{
+    return !s->reuse && w->vectors && s->sums * vectors * m * s->ncolumns * w->taps <= WRITTEN_OUT;
+}
+
+/* How fast the products of a tile come, one after the other: by what is loaded for each, and how many do not wait for each other. Those of
+ * a short window begin beside the last ones of the tile before. */
+static double pace_of(const TileSearch *s, int64_t vectors, int64_t m, const Window *w)
+{
+    enum { SUMS = 10, SUMS_OF_WINDOW = 8 };
+    const double rows = (double)(m * s->ncolumns), wide = (double)(s->sums * vectors),
+                 acc = wide * rows;
+    double each = s->reuse ? acc / (wide + rows) : acc / (acc + wide), most = SUMS;
+    if (loads_window_once(s, vectors, m, w)) {
+        each = (double)(m * w->taps) / (double)((m - 1) * w->step + 2 * w->taps);
+        most = SUMS_OF_WINDOW;
+    }
+    return flow_of(each, s->t->lanes > 0) * (acc < most ? acc : most);
+}
+
+/* m rows at a time. */
+static double tile_score(const TileSearch *s, int64_t vectors, int64_t m, const Rows *rows)
 {
     const int64_t each = m * s->ncolumns;
     const double acc = (double)(s->sums * vectors * each), wide = (double)(s->sums * vectors);
-    const double loads = s->reuse ? wide + (double)each : acc + wide;
-    const double flow = flow_of(acc / loads, s->t->lanes > 0), latency = acc > 10 ? 10 : acc;
-    double score = used(s->extent, vectors * s->width) * used(rows, m) * flow * latency *
-                   (double)(s->width > 0 ? s->width : 1);
+    double score = used(s->extent, vectors * s->width) * used(rows->count, m) *
+                   pace_of(s, vectors, m, &rows->window) * (double)(s->width > 0 ? s->width : 1);
     if (s->four && s->t->lanes && !s->pairs) /* four terms at once, beside what signs take */
         score *= 4 * acc / (acc + (s->signs ? wide + (double)each : 0));
     if (s->pairs) /* beside what makes pairs of them */
@@ -220,15 +262,15 @@ static double tile_score(const TileSearch *s, int64_t vectors, int64_t m, int64_
     if (s->uses > m && s->block * wide > s->near)
         score *= s->near / (s->block * wide);
     /* whole rows leave no tile behind, which reads all of the lanes' operand again */
-    if (rows % m)
+    if (rows->count % m)
         score *= 0.93 / (1 + s->again);
     if (s->extent % (vectors * s->width))
         score *= 0.95;
-    if (panels && m % PANEL)
+    if (rows->panels && m % PANEL)
         score *= 0.9;
-    if (one_set && m > WAYS)
+    if (rows->one_set && m > WAYS)
         score *= (double)WAYS / (double)m;
-    return score;
+    return rows->apart && m > 1 ? score * APART : score;
 }
 
 static bool reused_rows(const View *v, Node *lanes, Node *rows)
@@ -249,11 +291,12 @@ static void add_columns(const Kernel *k, const View *v, const TileSearch *s, Reg
         for (int i = 0; i < v->nrange; i++) {
             const int64_t nc = rows_of(v->range[i]);
             if (v->range[i] == rows || !reused_rows(v, best->lanes, v->range[i]) ||
-                slides(k, v, v->range[i]) || in_one_set(k, v, best->lanes, v->range[i]))
+                window_along(k, v, best->lanes, v->range[i]).taps ||
+                in_one_set(k, v, best->lanes, v->range[i]))
                 continue;
             for (int64_t c = 2; c <= nc && c * nr <= MOST_ROWS && has_registers(s, vectors, c * nr);
                  c++) {
-                const double score = tile_score(s, vectors, c * nr, nc * nr, false, false);
+                const double score = tile_score(s, vectors, c * nr, &(Rows){.count = nc * nr});
                 if (score > best->score * 1.001) {
                     best->columns = v->range[i];
                     best->ncolumns = c;
@@ -284,23 +327,19 @@ RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *const *bufs
         for (int i = v->nrange;
              i-- > -1;) { /* -1 stands for no rows; of equals the last axis: its rows lie close */
             Node *rows = i >= 0 ? v->range[i] : NULL;
-            const int64_t nr = rows ? rows_of(rows) : 1;
-            const bool kept = rows && t->lanes && slides(k, v, rows),
-                       panels = rows && t->lanes && in_row_panels(k, v, bufs, lanes, rows),
-                       one_set = rows && t->lanes && !panels && in_one_set(k, v, lanes, rows),
-                       apart = rows && t->lanes && lies_apart(k, v, rows);
             if ((pair && rows == pair) || (rows && !reused_rows(v, lanes, rows)))
                 continue;
-            for (int64_t m = 1; m <= nr && m <= (t->lanes ? 16 : 4); m++) {
+            const Rows r = rows && t->lanes ? rows_along(k, v, bufs, lanes, rows)
+                                            : (Rows){.count = rows ? rows_of(rows) : 1};
+            for (int64_t m = 1; m <= r.count && m <= (t->lanes ? 16 : 4); m++) {
                 const int64_t each = m * s.ncolumns; /* of a vector */
                 if (!has_registers(&s, vectors, each) || !may_have(&s, vectors))
                     break;
                 const int64_t sums = s.sums * vectors * each,
                               over = sums + operand_registers(&s, vectors, each) + m - s.registers;
-                if (kept && (double)over > (double)sums / SPILL)
+                if (r.window.taps && (double)over > (double)sums / SPILL)
                     continue;
-                const double score =
-                    tile_score(&s, vectors, m, nr, panels, one_set) * (apart && m > 1 ? APART : 1);
+                const double score = tile_score(&s, vectors, m, &r);
                 if (score > best.score * 1.001) {
                     best.rows = m > 1 ? rows : NULL;
                     best.vectors = vectors;
