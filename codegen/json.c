@@ -214,7 +214,8 @@ const Json *json_read(Arena *a, const char *text, const char **why)
     Reader r = {.a = a, .at = text};
     Json *v = NEW(a, Json);
     bool ok = read_value(&r, v);
-    space(&r);
+    if (ok)
+        space(&r);
     if (ok && *r.at)
         ok = bad(&r, "something follows its end");
     *why = r.why;

@@ -91,7 +91,8 @@ const char *closer(const char *typed, const char *word, const char *so_far, int 
 
 /* file.c: where a file or a folder is made that gets this name when it is complete: nobody else makes anything there. */
 const char *file_part(Arena *, const char *path);
-/* A file of these bytes; false, with errno. The second has its name when it is complete: what was there is replaced, or stays. */
+/* A file of these bytes; false, with errno. The second has its name when it is complete: what was there is replaced, or stays
+   (links and devices do in any case). */
 bool file_write(const char *path, const void *data, size_t bytes);
 bool file_replace(Arena *, const char *path, const void *data, size_t bytes);
 

@@ -185,6 +185,7 @@ void print_dims(StrBuf *, const Context *, int rank, Node *const *dims); /* "[2,
 void sched_origin(StrBuf *, const Origin *);                             /* "Conv conv_0" */
 /* What is decided about values, once they have their places; about kernels, before equal ones are shared. */
 void sched_print_values(StrBuf *, const Plan *, const char *target);
+const char *sched_target(Arena *, const char *target); /* one word, for the line of a section */
 void sched_print_kernels(StrBuf *, const Plan *);
 /* The entry of a step after kernel_share(), with these opts and layouts (by argument; NULL: as the record has it); only: for
  * this step, not for every one of its kernel. */

@@ -1,6 +1,8 @@
 /* file.c - files that are written as a whole. */
-#define _POSIX_C_SOURCE 200809L
+#define _XOPEN_SOURCE 700
 #include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,10 +26,22 @@ const char *file_part(Arena *a, const char *path)
                         (unsigned long long)now.tv_sec, (unsigned long)now.tv_nsec);
 }
 
+/* The file behind links, which stay. */
+static const char *behind_links(Arena *a, const char *path)
+{
+    char *real = realpath(path, NULL);
+    const char *file = real ? arena_strdup(a, real) : path;
+    free(real);
+    return file;
+}
+
 bool file_replace(Arena *a, const char *path, const void *data, size_t bytes)
 {
-    const char *part = file_part(a, path);
-    if (file_write(part, data, bytes) && !rename(part, path))
+    struct stat st;
+    if (!stat(path, &st) && !S_ISREG(st.st_mode)) /* a device or a pipe: it is written to */
+        return file_write(path, data, bytes);
+    const char *to = behind_links(a, path), *part = file_part(a, to);
+    if (file_write(part, data, bytes) && !rename(part, to))
         return true;
     const int error = errno;
     (void)unlink(part);

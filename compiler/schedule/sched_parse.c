@@ -11,8 +11,8 @@ enum { MAX_WORDS = 64, MAX_ARGS = 512 };
 
 /* "target c:native threads 2" */
 typedef struct {
-    char target[64];
-    int threads; /* that it was tuned for; 1 where it says nothing */
+    char target[256]; /* as sched_target() has it */
+    int threads;      /* that it was tuned for; 1 where it says nothing */
 } Section;
 
 typedef struct {
@@ -258,6 +258,40 @@ static bool auto_line(Parse *q)
     return true;
 }
 
+/* The axis and amount of an opt, or all words of one that is a list. */
+static bool opt_words(Parse *q, Opt *o)
+{
+    if (q->n < 2)
+        return false;
+    o->axis = q->word[1];
+    if (opt_is_list(o->kind)) {
+        for (int i = 2; i < q->n; i++)
+            o->axis = arena_printf(q->a, "%s %s", o->axis, q->word[i]);
+        return o->kind == OPT_TC ? q->n > 4 : o->kind != OPT_TRIGGER || q->n == 2;
+    }
+    if (o->kind == OPT_BIND) {
+        for (int i = BOUND_GRID; i < BOUND_COUNT && q->n == 3; i++)
+            if (!strcmp(q->word[2], bound_name[i]))
+                o->amount = i;
+        return o->amount > 0;
+    }
+    o->tma = q->n == 7 && !strcmp(q->word[5], "move") && !strcmp(q->word[6], "tma");
+    const bool deep = o->kind == OPT_STAGE && (q->n == 5 || o->tma) &&
+                      !strcmp(q->word[3], "depth") && whole(q->word[4], 1 << 10, &o->depth);
+    return (q->n == 3 || deep) && whole(q->word[2], 1 << 20, &o->amount) && o->amount > 0;
+}
+
+static bool unknown_word(Parse *q)
+{
+    StrBuf names = {0};
+    for (int i = 0; i < OPT_COUNT; i++)
+        sb_printf(&names, "%s%s", i ? ", " : "", opt_name[i]);
+    sched_error(q->p, q->line, "'%.80s': kernel, arg or an opt (%s) is wanted", q->word[0],
+                names.data);
+    sb_free(&names);
+    return false;
+}
+
 static bool opt_line(Parse *q)
 {
     if (q->now->automatic) {
@@ -268,47 +302,11 @@ static bool opt_line(Parse *q)
     for (int i = 0; i < OPT_COUNT; i++)
         if (!strcmp(q->word[0], opt_name[i]))
             o.kind = (OptKind)i;
-    if (o.kind == OPT_COUNT) {
-        sched_error(q->p, q->line,
-                    "'%.80s': kernel, arg or an opt (SPLIT, VECTOR, UPCAST, UNROLL, ORDER, THREAD) "
-                    "is wanted",
-                    q->word[0]);
+    if (o.kind == OPT_COUNT)
+        return unknown_word(q);
+    if (!opt_words(q, &o)) {
+        sched_error(q->p, q->line, "%s %s is wanted", opt_name[o.kind], opt_form[o.kind]);
         return false;
-    }
-    if (opt_is_list(o.kind)) {
-        if (o.kind == OPT_TC && q->n < 5) {
-            sched_error(q->p, q->line, "TC UNIT (ROWS; COLUMNS; TERMS) is wanted");
-            return false;
-        }
-        if (q->n < 2) {
-            sched_error(q->p, q->line, "%s wants the names of axes, outermost first",
-                        opt_name[o.kind]);
-            return false;
-        }
-        o.axis = q->word[1];
-        for (int i = 2; i < q->n; i++)
-            o.axis = arena_printf(q->a, "%s %s", o.axis, q->word[i]);
-    } else if (o.kind == OPT_BIND) {
-        for (int i = BOUND_GRID; i < BOUND_COUNT && q->n == 3; i++)
-            if (!strcmp(q->word[2], bound_name[i]))
-                o.amount = i;
-        if (!o.amount) {
-            sched_error(q->p, q->line,
-                        "BIND AXIS grid, BIND AXIS lane, BIND AXIS warp or BIND AXIS cluster is "
-                        "wanted");
-            return false;
-        }
-        o.axis = q->word[1];
-    } else {
-        o.tma = q->n == 7 && !strcmp(q->word[5], "move") && !strcmp(q->word[6], "tma");
-        const bool deep = o.kind == OPT_STAGE && (q->n == 5 || o.tma) &&
-                          !strcmp(q->word[3], "depth") && whole(q->word[4], 1 << 10, &o.depth);
-        bool good = (q->n == 3 || deep) && whole(q->word[2], 1 << 20, &o.amount) && o.amount > 0;
-        if (!good) {
-            sched_error(q->p, q->line, "%s AXIS NUMBER is wanted", opt_name[o.kind]);
-            return false;
-        }
-        o.axis = q->word[1];
     }
     Choice *c = q->now;
     int n = c->nopt;
@@ -341,8 +339,8 @@ static bool section_line(Parse *q)
         return false;
     }
     q->now = NULL;
-    q->skip =
-        q->section && (strcmp(q->word[1], q->section->target) || threads != q->section->threads);
+    q->skip = q->section && (strcmp(sched_target(q->a, q->word[1]), q->section->target) ||
+                             threads != q->section->threads);
     return true;
 }
 
@@ -401,13 +399,14 @@ static bool is_nearer(int x, int y, int threads)
  * there are others only; NULL: there are none. */
 static const Section *section_for(Arena *a, FILE *f, const char *target, int threads)
 {
-    char text[4096];
+    char text[4096], word[sizeof text];
     Section *best = NULL;
     size_t language = strcspn(target, ":");
     while (fgets(text, sizeof text, f)) {
         Section s = {.threads = 1};
-        if (sscanf(text, " target %63s threads %d", s.target, &s.threads) < 1)
+        if (sscanf(text, " target %4095s threads %d", word, &s.threads) < 1)
             continue;
+        snprintf(s.target, sizeof s.target, "%s", sched_target(a, word));
         const bool same =
             strcspn(s.target, ":") == language && !strncmp(s.target, target, language);
         if (!best)
@@ -423,17 +422,22 @@ static const Section *section_for(Arena *a, FILE *f, const char *target, int thr
     return best;
 }
 
-bool sched_parse(Plan *p, const char *file, const char *target, int threads)
+static bool unreadable(const Plan *p)
+{
+    StrBuf sb = {0};
+    sb_printf(&sb, "%s: %s", p->sched_file, strerror(errno));
+    context_report(p->c, INGOT_ERROR, INGOT_IO, sb.data);
+    sb_free(&sb);
+    return false;
+}
+
+bool sched_parse(Plan *p, const char *file, const char *target_name, int threads)
 {
     p->sched_file = arena_strdup(p->arena, file);
     FILE *f = fopen(file, "r");
-    if (!f) {
-        StrBuf sb = {0};
-        sb_printf(&sb, "%s: %s", file, strerror(errno));
-        context_report(p->c, INGOT_ERROR, INGOT_IO, sb.data);
-        sb_free(&sb);
-        return false;
-    }
+    if (!f)
+        return unreadable(p);
+    const char *target = sched_target(p->arena, target_name);
     Parse q = {.p = p, .a = p->arena};
     q.section = section_for(p->arena, f, target, threads);
     bool good = true, versioned = false;
@@ -448,8 +452,10 @@ bool sched_parse(Plan *p, const char *file, const char *target, int threads)
         char *words = arena_strdup(p->arena, text);
         good = split_words(&q, words) && (!q.n || line(&q, &versioned));
     }
+    if (ferror(f)) /* a folder, say */
+        good = unreadable(p);
     if (good && !versioned) {
-        sched_error(p, q.line, "the file is empty");
+        sched_error(p, 1, "the file is empty");
         good = false;
     }
     if (good && q.section && !*q.section->target) {

@@ -81,7 +81,12 @@ static void print_axes(StrBuf *sb, const Kernel *k)
 }
 
 const char *const opt_name[OPT_COUNT] = {
-#define OPT(id, text, arg) [OPT_##id] = text,
+#define OPT(id, text, form) [OPT_##id] = text,
+#include "opts.def"
+};
+
+const char *const opt_form[OPT_COUNT] = {
+#define OPT(id, text, form) [OPT_##id] = form,
 #include "opts.def"
 };
 
@@ -283,9 +288,19 @@ static void print_choices(StrBuf *sb, Arena *a, Map *known, const Context *c, co
     }
 }
 
+/* Whatever folder a target file lies in, and whatever its name has that ends a word of a line. */
+const char *sched_target(Arena *a, const char *target)
+{
+    const char *slash = strrchr(target, '/');
+    char *word = arena_strdup(a, slash ? slash + 1 : target);
+    for (char *at = word; (at = strpbrk(at, " \t\r\n#"));)
+        *at = '_';
+    return word;
+}
+
 void sched_print_values(StrBuf *sb, const Plan *p, const char *target)
 {
-    sb_printf(sb, "sched 2\ntarget %s\n", target);
+    sb_printf(sb, "sched 2\ntarget %s\n", sched_target(p->arena, target));
     values_print(sb, p);
 }
 

@@ -454,10 +454,28 @@ void plan_print_variant(StrBuf *sb, const Plan *p, const VariantOf *of, const ch
     value_print(sb, p, of->node, &(ValueChoice){.variant = variant});
 }
 
+/* How many values of each key something was decided about. */
+static void count_decided(const Values *v, Map *decided)
+{
+    for (int i = 0; i < v->n; i++) {
+        const uint32_t id = v->node[i]->id;
+        const uint64_t key = v->key[id].full;
+        if (key && map_get(&v->record, (uint64_t)id + 1))
+            map_put(decided, key, (void *)((uintptr_t)map_get(decided, key) + 1));
+    }
+}
+
+/* A line for all values of a key would store those too about which nothing was decided: they lie within kernels. */
+static bool speaks_of_more(const Values *v, const Map *decided, const Node *n, const ValueChoice *c)
+{
+    return c->stored == YES && (int)(uintptr_t)map_get(decided, v->key[n->id].full) < v->of[n->id];
+}
+
 void values_print(StrBuf *sb, const Plan *p)
 {
     const Values *v = p->values;
-    Map first = {0};
+    Map first = {0}, decided = {0};
+    count_decided(v, &decided);
     print_variants(sb, p, &first);
     for (int i = 0; i < v->n; i++) {
         Node *n = v->node[i];
@@ -466,12 +484,14 @@ void values_print(StrBuf *sb, const Plan *p)
         if (!c || !key || (c->variant && !c->stored))
             continue;
         const ValueChoice *general = map_get(&first, key);
-        if (!general)
+        const bool one = general || speaks_of_more(v, &decided, n, c);
+        if (!one)
             map_put(&first, key, (void *)(uintptr_t)c);
         if (!general || !same_said(general, c))
-            print_value(sb, p, n, c, general != NULL);
+            print_value(sb, p, n, c, one);
     }
     map_free(&first);
+    map_free(&decided);
 }
 
 void values_report(const Plan *p, int *lines, int *applied)

@@ -36,6 +36,38 @@ def compile_model(ingot, work, name, out, *flags):
 SAVED = ("cnn", "attention", "lstm")
 
 
+def same_again(ingot, work, model, *flags):
+    """One that is not among the models: the same bundle, and the same file."""
+    saved, again = work / "saved.sched", work / "again.sched"
+    call(ingot, "compile", model, "-o", work / "a", *flags, "--save-sched", saved)
+    call(ingot, "compile", model, "-o", work / "b", *flags, "--sched", saved, "--save-sched", again)
+    if fingerprint(work / "a") != fingerprint(work / "b") or saved.read_bytes() != again.read_bytes():
+        raise Wrong(f"{model.name} {flags}: another bundle, or another file")
+
+
+def same_chain(ingot, work):
+    """Values whose neighbourhoods are equal, of which a few are stored: kernels have a limit."""
+    from onnx import TensorProto, helper
+    model, n = work / "chain.onnx", 300
+    nodes = [helper.make_node("Relu" if i % 2 else "Neg", [f"v{i}"], [f"v{i + 1}"]) for i in range(n)]
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 64]) for name in ("v0", f"v{n}"))
+    model.write_bytes(helper.make_model(helper.make_graph(nodes, "g", [x], [y]), opset_imports=[helper.make_opsetid("", 17)],
+                                        ir_version=8).SerializeToString())
+    same_again(ingot, work, model, *TARGET)
+    if (work / "saved.sched").read_text().count(" stored ") < 3:
+        raise Wrong("the chain is one kernel: nothing is seen of what it is for")
+
+
+def same_target_files(ingot, work):
+    """Target files whose paths are no words, or long ones."""
+    folder = work / ("a folder # with a name of more than " + "sixty " * 3 + "letters")
+    folder.mkdir()
+    probed = subprocess.run([ingot, "targets", "--probe", "cc"], capture_output=True, text=True, check=True).stdout
+    for name in ("a.target", "o ne.target", "l" * 100 + ".target"):
+        (folder / name).write_text(probed)
+        same_again(ingot, work, work / "cnn.onnx", "--target", folder / name)
+
+
 def same(ingot, work):
     for name in models.MODELS:
         saved, again = work / f"{name}.sched", work / f"{name}.again"
@@ -57,6 +89,8 @@ def same(ingot, work):
             if (work / "again").read_bytes() != (work / "gpu.sched").read_bytes():
                 raise Wrong(f"{name}: another file for {target}")
         call(ingot, "compile", work / f"{name}.onnx", "-o", work / "c", "--target", "opencl", "--sched", saved_of(work, name), good=(2,))
+    same_chain(ingot, work)
+    same_target_files(ingot, work)
     print(f"{len(models.MODELS)} models")
 
 
@@ -385,6 +419,10 @@ FAULTS = {
     "value without a key": ([("kernel ", "value 0123 stored\nkernel ")], "value KEY"),
     "kernel twice": (None, "already"),
     "word": ([("UPCAST i2 8", "UPCASTS i2 8")], "UPCASTS"),
+    "unknown word": ([("UPCAST i2 8", "UPCASTS i2 8")], "PREFETCH, PARTIAL, TRIGGER) is wanted"),
+    "trigger of nothing": ([("UPCAST i2 8", "TRIGGER")], "TRIGGER waited|summed is wanted"),
+    "depth of nothing": ([("UPCAST i2 8", "STAGE i2 1 depth")], "STAGE AXIS ARGUMENT [depth NUMBER [move tma]] is wanted"),
+    "level of nothing": ([("UPCAST i2 8", "BIND i2")], "BIND AXIS grid|lane|warp|cluster is wanted"),
     "version": ([("sched 2", "sched 3")], "sched 2"),
     "old version": ([("sched 2", "sched 1")], "version 1"),
 }
@@ -407,6 +445,7 @@ def refused(ingot, work):
     compile_model(ingot, work, "mlp", "m", "--save-sched", file)
     call(ingot, "compile", work / "cnn.onnx", "-o", work / "c", *TARGET, "--sched", file, good=(2,))
     call(ingot, "compile", work / "cnn.onnx", "-o", work / "c", *TARGET, "--sched", work / "none.sched", good=(6,))
+    call(ingot, "compile", work / "cnn.onnx", "-o", work / "c", *TARGET, "--sched", work, good=(6,))
     call(ingot, "compile", work / "cnn.onnx", "-o", work / "c", "-O0", "--sched", work / "cnn.sched", good=(2,))
     print(f"{len(FAULTS) + 3} faults")
 

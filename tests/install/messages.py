@@ -78,6 +78,44 @@ def main():
         says(0, r"z: f32\[1,2\] 9 28", "run", "sub.onnx", "--input", "y=x.npy", "--input", "y.npy")
         says(2, r"input 'x' is given twice", "run", "sub.onnx", "--input", "x=x.npy", "--input", "x=y.npy")
         says(3, r"are f64\[3\], and input 'x' is f32\[batch,2\]", "run", "sub.onnx", "--input", "bad.npy", "--input", "y.npy")
+        # what .npy files may be wrong in
+        header = "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }"
+
+        def npy(descr="<f4", order="False", shape="(1, 2)", data=bytes(8), version=1):
+            text = (header % (descr, order, shape)).encode()
+            return b"\x93NUMPY" + bytes((version, 0)) + struct.pack("<H" if version == 1 else "<I", len(text)) + text + data
+
+        for data, status, told in ((npy(), 0, "z: f32"), (npy(version=3), 0, "z: f32"), (npy(version=4), 3, "version 4 of the format"),
+                                   (npy()[:-1], 3, "truncated: 2 elements of 4 bytes are wanted, and 7 bytes"), (npy()[:30], 3, "its header does not end"),
+                                   (npy(data=bytes(9)), 3, "bytes after the last"), (npy(shape="(8589934592, 1048576)"), 3, "truncated: 9007199254740992 elements"),
+                                   (npy(shape="(-1, 2)"), 3, "'shape'"), (npy(shape="(1, 2"), 3, "'shape'"), (npy(order="Maybe"), 3, "'fortran_order'"),
+                                   (npy(descr="|S1000000", shape="(99999999,)"), 3, "truncated"), (npy(descr=">f4"), 4, "elements of type '>f4'"),
+                                   (npy().replace(b"shape", b"shope"), 3, "no 'shape'"), (b"", 3, "not a .npy file")):
+            (work / "odd.npy").write_bytes(data)
+            says(status, told if status == 0 else rf"^odd\.npy: [^\n]*{re.escape(told)}[^\n]*\n$", "run", "sub.onnx", "--input", "odd.npy", "--input", "y.npy")
+        # what cannot be written: the reason, and nothing is left of it; links and devices stay what they are
+        says(2, r"^ingot plan: diff A\.sched B\.sched is missing\n", "plan")
+        for flags in (("inspect", DIGITS, "-o"), ("compile", DIGITS, "-q", "-o", "out", "--save-sched"), ("compile", DIGITS, "-q", "-o", "out", "--depfile"),
+                      ("tune", "--database", "t.db", "--export")):
+            says(6, r"no/such: No such file or directory\n", *flags, "no/such")
+            (work / "there").write_text("before")
+            (work / "link").unlink(missing_ok=True)
+            (work / "link").symlink_to("there")
+            says(0, "^$", *flags, "link")
+            if not (work / "link").is_symlink() or (work / "there").read_text() == "before":
+                failed.append(f"{flags}: the file behind a link is not written")
+        os.mkfifo(work / "pipe")
+        end = os.open(work / "pipe", os.O_RDWR | os.O_NONBLOCK)
+        says(0, "^$", "compile", DIGITS, "-q", "-o", "out", "--depfile", "pipe")
+        if not (work / "pipe").is_fifo() or b"ingot.manifest:" not in os.read(end, 65536):
+            failed.append("a pipe is not written to")
+        os.close(end)
+        if pathlib.Path("/dev/full").is_char_device():
+            for flags in (("--version",), ("targets",), ("inspect", DIGITS, "--json")):
+                with open("/dev/full", "w") as full:
+                    status = subprocess.run([ingot, *flags], stdout=full, stderr=subprocess.DEVNULL, cwd=work, env=env, timeout=120).returncode
+                if status != 6:
+                    failed.append(f"{flags} to a full disk: status {status}")
         # files of other programs
         for name, data, told in (("m.pt", b"PK\3\4" + bytes(30), "PyTorch.*torch.onnx.export"), ("m.safetensors", struct.pack("<Q", 2) + b"{}", "safetensors"),
                                  ("m.tflite", b"\x1c\0\0\0TFL3" + bytes(9), "TensorFlow Lite"), ("m.gguf", b"GGUF" + bytes(9), "GGUF"),

@@ -62,7 +62,7 @@ static ingot_status write_depfile(const Options *o, const Model *m)
     if (o->compile.sched)
         make_dependency(&sb, o->compile.sched);
     sb_puts(&sb, "\n");
-    const bool ok = file_write(o->depfile, sb.data, sb.len);
+    const bool ok = file_replace(o->a, o->depfile, sb.data, sb.len);
     sb_free(&sb);
     return ok ? INGOT_OK : complain(INGOT_IO, "%s: %s", o->depfile, strerror(errno));
 }

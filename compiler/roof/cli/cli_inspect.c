@@ -1,4 +1,5 @@
 /* cli_inspect.c - inspect: what a model becomes, as JSON, as text, for Graphviz or as a page. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,7 +60,7 @@ static ingot_status tell(Options *o, Inspection *x)
         report_page(&page, json.data, other);
         status = file_replace(o->a, o->output, page.data, page.len)
                      ? INGOT_OK
-                     : file_fault(INGOT_IO, o->output, "it cannot be written");
+                     : file_fault(INGOT_IO, o->output, strerror(errno));
     } else {
         fputs(json.data, stdout);
     }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 
@@ -39,6 +40,13 @@ static const char *npy_key(const char *header, const char *key)
     p = p ? strchr(p, ':') : NULL;
     return p ? p + 1 + strspn(p + 1, " ") : NULL;
 }
+
+/* A file of the format: where its header is, and its elements. */
+typedef struct {
+    const char *descr, *order, *shape;
+    const char *data;
+    size_t bytes, width; /* of all elements, and of one */
+} Npy;
 
 static bool npy_shape(const char *p, Value *v)
 {
@@ -90,53 +98,102 @@ static void *row_major(Arena *a, const Value *v, const char *from, size_t width)
     return to;
 }
 
-static bool npy_parse(Arena *a, FILE *f, const char *path, Value *v, ingot_status *status)
+static const char *npy_header(Arena *a, const MapFile *map, Npy *npy)
 {
-    unsigned char h[12];
-    if (fread(h, 1, 10, f) != 10 || memcmp(h, "\x93NUMPY", 6) || h[6] < 1 || h[6] > 3)
-        return fault(status, INGOT_INVALID, path, "not a .npy file");
+    const uint8_t *h = map->data;
+    if (map->len < 10 || memcmp(h, "\x93NUMPY", 6))
+        return "not a .npy file";
+    if (h[6] < 1 || h[6] > 3)
+        return arena_printf(a, "version %d of the format is not known, only 1 to 3", h[6]);
+    const size_t at = h[6] > 1 ? 12 : 10;
+    if (map->len < at)
+        return "the file is truncated";
     size_t n = h[8] | (size_t)h[9] << 8;
-    if (h[6] > 1) {
-        if (fread(h + 10, 1, 2, f) != 2)
-            return fault(status, INGOT_INVALID, path, "the file is truncated");
+    if (h[6] > 1)
         n |= (size_t)h[10] << 16 | (size_t)h[11] << 24;
-    }
-    if (n > 1 << 20)
-        return fault(status, INGOT_INVALID, path, "the header is too long");
-    char *header = arena_alloc(a, n + 1);
-    if (fread(header, 1, n, f) != n)
-        return fault(status, INGOT_INVALID, path, "the file is truncated");
-    const char *descr = npy_key(header, "descr"), *order = npy_key(header, "fortran_order"),
-               *shape = npy_key(header, "shape");
-    if (!descr || !order || !shape || !npy_shape(shape, v))
-        return fault(status, INGOT_INVALID, path, "the header is malformed");
-    size_t width = 0;
-    bool known = false;
+    if (n > map->len - at)
+        return "the file is truncated: its header does not end";
+    const char *header = arena_printf(a, "%.*s", (int)n, (const char *)h + at);
+    npy->descr = npy_key(header, "descr");
+    npy->order = npy_key(header, "fortran_order");
+    npy->shape = npy_key(header, "shape");
+    npy->data = (const char *)h + at + n;
+    npy->bytes = map->len - at - n;
+    if (!npy->descr || !npy->order || !npy->shape)
+        return arena_printf(a, "its header has no '%s'",
+                            !npy->descr   ? "descr"
+                            : !npy->order ? "fortran_order"
+                                          : "shape");
+    if (strncmp(npy->order, "True", 4) && strncmp(npy->order, "False", 5))
+        return "'fortran_order' of its header is neither True nor False";
+    return NULL;
+}
+
+/* The element type that the header names; its width with it. */
+static bool npy_element(Npy *npy, Value *v)
+{
+    const char *descr = npy->descr;
     if (!strncmp(descr, "'|S", 3)) {
         v->dtype = INGOT_STRING;
-        width = strtoul(descr + 3, NULL, 10);
-        known = width <= 1 << 20;
+        npy->width = strtoul(descr + 3, NULL, 10);
+        return npy->width <= 1 << 20;
     }
-    for (int d = 0; d < INGOT_INDEX && !known; d++) {
+    for (int d = 0; d < INGOT_INDEX; d++) {
         const char *name = npy_type((ingot_dtype)d);
-        known = d != INGOT_STRING && !strncmp(descr + 1, name, strlen(name)) &&
-                descr[1 + strlen(name)] == *descr;
+        const size_t n = strlen(name);
+        if (d == INGOT_STRING || strncmp(descr + 1, name, n) || descr[1 + n] != *descr)
+            continue;
         v->dtype = (ingot_dtype)d;
-        v->raw = known && name[1] == 'V';
-        width = (size_t)dtype_info[d].bytes;
+        v->raw = name[1] == 'V';
+        npy->width = (size_t)dtype_info[d].bytes;
+        return true;
     }
-    if (!known)
-        return fault(status, INGOT_UNSUPPORTED, path, "an element type that is not supported");
-    void *data = arena_array(a, v->count + 1, width ? width : 1);
-    if (width && fread(data, width, v->count, f) != v->count)
-        return fault(status, INGOT_INVALID, path, "the file is truncated");
-    if (!strncmp(order, "True", 4) && v->rank > 1)
-        data = row_major(a, v, data, width);
-    v->data = data;
-    v->bytes = v->count * width;
+    return false;
+}
+
+static bool npy_parse(Arena *a, const MapFile *map, const char *path, Value *v,
+                      ingot_status *status)
+{
+    Npy npy = {0};
+    const char *why = npy_header(a, map, &npy);
+    if (why)
+        return fault(status, INGOT_INVALID, path, why);
+    if (!npy_shape(npy.shape, v))
+        return fault(status, INGOT_INVALID, path,
+                     "'shape' of its header is no list of sizes, at most 8 that memory can hold");
+    if (!npy_element(&npy, v))
+        return fault(status, INGOT_UNSUPPORTED, path,
+                     arena_printf(a,
+                                  "elements of type %.*s are not supported: little-endian numbers, "
+                                  "bool, |S, |V1 and |V2 are",
+                                  (int)strcspn(npy.descr, ",}"), npy.descr));
+    if (npy.width && v->count > npy.bytes / npy.width)
+        return fault(status, INGOT_INVALID, path,
+                     arena_printf(a,
+                                  "the file is truncated: %zu elements of %zu bytes are wanted, "
+                                  "and %zu bytes are there",
+                                  v->count, npy.width, npy.bytes));
+    v->bytes = v->count * npy.width;
+    if (npy.bytes > v->bytes)
+        return fault(status, INGOT_INVALID, path, "there are bytes after the last element");
+    v->data = arena_alloc(a, v->bytes + 1);
+    memcpy(v->data, npy.data, v->bytes);
+    if (*npy.order == 'T' && v->rank > 1)
+        v->data = row_major(a, v, v->data, npy.width);
     if (v->dtype == INGOT_STRING)
-        unpack_strings(a, v, data, width);
+        unpack_strings(a, v, v->data, npy.width);
     return true;
+}
+
+static bool npy_read(Arena *a, const char *path, Value *v, ingot_status *status)
+{
+    MapFile map;
+    const char *why = mapfile_open(&map, path);
+    if (why)
+        return fault(status, INGOT_IO, path, why);
+    const bool ok = npy_parse(a, &map, path, v, status);
+    mapfile_close(&map);
+    return ok;
 }
 
 static size_t string_width(const Value *v)
@@ -275,18 +332,13 @@ static bool pb_write(Arena *a, const char *path, const char *name, const Value *
 bool value_read(Arena *a, const char *path, Value *v, ingot_status *status)
 {
     *v = (Value){0};
-    FILE *f = fopen(path, "rb");
-    if (!f)
+    if (access(path, R_OK))
         return fault(status, INGOT_IO, path, strerror(errno));
-    bool ok = true;
     if (ends_with(path, ".pb"))
-        ok = pb_read(a, path, v, status);
-    else if (ends_with(path, ".npy"))
-        ok = npy_parse(a, f, path, v, status);
-    else
-        ok = fault(status, INGOT_USAGE, path, "the name ends in neither .npy nor .pb");
-    fclose(f);
-    return ok;
+        return pb_read(a, path, v, status);
+    return ends_with(path, ".npy")
+               ? npy_read(a, path, v, status)
+               : fault(status, INGOT_USAGE, path, "the name ends in neither .npy nor .pb");
 }
 
 bool value_write(Arena *a, const char *path, const char *name, const Value *v, ingot_status *status)

@@ -382,10 +382,11 @@ bool options_parse(Options *o, int argc, char **argv, const Command *c)
             return false;
     }
     if (c->operand && *c->operand != '[' && (!o->model || !*o->model))
-        return complain(INGOT_USAGE, "ingot %s: the %s is missing", o->command,
-                        !strcmp(c->operand, "MODEL.onnx") ? "model file"
-                        : !strcmp(c->operand, "DIR")      ? "folder"
-                                                          : "shell") == INGOT_OK;
+        return complain(INGOT_USAGE, "ingot %s: %s is missing", o->command,
+                        !strcmp(c->operand, "MODEL.onnx") ? "the model file"
+                        : !strcmp(c->operand, "DIR")      ? "the folder"
+                        : *c->synopsis ? arena_printf(o->a, "%s %s", c->operand, c->synopsis)
+                                       : c->operand) == INGOT_OK;
     o->compile.source = o->model;
     return true;
 }

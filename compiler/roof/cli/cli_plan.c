@@ -2,6 +2,7 @@
  *
  * The files are compared as text: entries are paired by their keys, and sizes are read from the comments that
  * --save-sched writes, so that no model is needed. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,7 +78,7 @@ static ingot_status read_plan(File *f, const char *path)
 {
     FILE *in = fopen(path, "r");
     if (!in)
-        return complain(INGOT_IO, "%s: cannot be opened", path);
+        return complain(INGOT_IO, "%s: %s", path, strerror(errno));
     char line[4096];
     const char *section = "";
     Entry *now = NULL;
@@ -110,7 +111,10 @@ static ingot_status read_plan(File *f, const char *path)
             vec_push(f->a, now->body, now->nbody, at);
         }
     }
+    const int unread = ferror(in) ? errno : 0; /* a folder, say */
     fclose(in);
+    if (unread)
+        return complain(INGOT_IO, "%s: %s", path, strerror(unread));
     return known ? INGOT_OK
                  : complain(INGOT_USAGE, "%s: this is no .sched file of version 2", path);
 }

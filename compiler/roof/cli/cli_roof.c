@@ -80,7 +80,9 @@ char *read_text(Arena *a, const char *path)
     MapFile map;
     if (mapfile_open(&map, path))
         return NULL;
-    char *text = arena_printf(a, "%.*s", (int)map.len, (const char *)map.data);
+    char *text = arena_alloc(a, map.len + 1);
+    memcpy(text, map.data, map.len);
+    text[map.len] = 0;
     mapfile_close(&map);
     return text;
 }

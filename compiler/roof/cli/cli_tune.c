@@ -48,17 +48,14 @@ static ingot_status open_database(const Options *o, Database **d)
 
 static ingot_status export_database(const Options *o, Database *d)
 {
-    const char *part = file_part(o->a, o->export_to);
-    FILE *f = fopen(part, "w");
-    bool good = f && database_export(d, f);
-    good &= f && !ferror(f);
-    if (f)
-        good &= fclose(f) == 0;
-    if (good && !rename(part, o->export_to))
-        return INGOT_OK;
-    int fault = errno;
-    (void)unlink(part);
-    return complain(INGOT_IO, "%s: %s", o->export_to, f ? database_error(d) : strerror(fault));
+    StrBuf lines = {0};
+    ingot_status status = INGOT_OK;
+    if (!database_export(d, &lines))
+        status = complain(INGOT_IO, "%s: %s", database_file(o), database_error(d));
+    else if (!file_replace(o->a, o->export_to, lines.data, lines.len))
+        status = complain(INGOT_IO, "%s: %s", o->export_to, strerror(errno));
+    sb_free(&lines);
+    return status;
 }
 
 static ingot_status import_database(const Options *o, Database *d)
@@ -126,8 +123,8 @@ static ingot_status check_target(Tune *t)
     Options *o = t->o;
     if (!o->compile.target)
         o->compile.target = "c:native";
-    t->section = o->threads > 1 ? arena_printf(t->a, "%s threads %d", o->compile.target, o->threads)
-                                : o->compile.target;
+    const char *word = sched_target(t->a, o->compile.target);
+    t->section = o->threads > 1 ? arena_printf(t->a, "%s threads %d", word, o->threads) : word;
     const char *why = target_make(&t->target, t->a, o->compile.target, &status);
     if (why)
         return complain(status, "--target '%.80s': %s", o->compile.target, why);

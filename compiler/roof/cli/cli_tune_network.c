@@ -2,6 +2,7 @@
  *
  * A candidate that wins in a loop of its own may lose among the others.  Both programs, with the compiler's own choices and
  * with the winners, run in turns, and of each kernel the times of its steps are compared. */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +66,7 @@ ingot_status network_write(const char *file, const StrBuf *text)
 {
     return file_write(file, text->data, text->len)
                ? INGOT_OK
-               : complain(INGOT_IO, "%s: cannot be written", file);
+               : complain(INGOT_IO, "%s: %s", file, strerror(errno));
 }
 
 static ingot_status write_try(const Tune *t, const char *file)

@@ -135,7 +135,7 @@ static ingot_status help(int argc, char **argv)
     return INGOT_OK;
 }
 
-int main(int argc, char **argv)
+static ingot_status run(int argc, char **argv)
 {
     if (argc < 2) {
         say("ingot: a command is missing");
@@ -143,14 +143,14 @@ int main(int argc, char **argv)
         return INGOT_USAGE;
     }
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
-        return (int)help(argc, argv);
+        return help(argc, argv);
     if (!strcmp(argv[1], "--version")) {
         printf("ingot %s\n", ingot_version());
         return INGOT_OK;
     }
     const Command *command = cli_command(argv[1]);
     if (!command)
-        return (int)unknown_command(argv[1]);
+        return unknown_command(argv[1]);
     Options o = {.command = command->name, .a = arena_new()};
     ingot_status status = INGOT_USAGE;
     if (options_parse(&o, argc, argv, command)) {
@@ -164,7 +164,14 @@ int main(int argc, char **argv)
         say("Try `ingot %s --help`.", command->name);
     }
     arena_free(o.a);
-    if (fflush(stdout) && status == INGOT_OK)
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    ingot_status status = run(argc, argv);
+    const bool written = !fflush(stdout) && !ferror(stdout);
+    if (!written && status == INGOT_OK)
         status = complain(INGOT_IO, "standard output cannot be written");
     return (int)status;
 }

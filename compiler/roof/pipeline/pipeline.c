@@ -148,7 +148,7 @@ static bool begin_decisions(Plan *p, const Target *t, const ingot_options *o, Gr
 
 bool save_text(Context *c, const char *file, const char *text)
 {
-    if (file_write(file, text, strlen(text)))
+    if (file_replace(c->arena, file, text, strlen(text)))
         return true;
     StrBuf why = {0};
     sb_printf(&why, "%s: %s", file, strerror(errno));

@@ -342,22 +342,19 @@ static const char *const members[] = {"target", "cpu",  "compiler", "kernel",
 enum { TEXTS = sizeof members / sizeof *members };
 
 /* An entry a row: a member a column, by its name; the first ones are text. */
-static bool export_rows(Database *d, FILE *f, int ntext, const char *select)
+static bool export_rows(Database *d, StrBuf *sb, int ntext, const char *select)
 {
     sqlite3_stmt *s = prepare(d, select, 0, NULL);
     int code = SQLITE_ERROR;
     while (s && (code = sqlite3_step(s)) == SQLITE_ROW) {
-        StrBuf sb = {0};
         for (int i = 0; i < sqlite3_column_count(s); i++) {
-            sb_printf(&sb, "%s\"%s\": ", i ? ", " : "{", sqlite3_column_name(s, i));
+            sb_printf(sb, "%s\"%s\": ", i ? ", " : "{", sqlite3_column_name(s, i));
             if (i < ntext)
-                json_string(&sb, column(s, i));
+                json_string(sb, column(s, i));
             else
-                sb_printf(&sb, "%.17g", sqlite3_column_double(s, i));
+                sb_printf(sb, "%.17g", sqlite3_column_double(s, i));
         }
-        sb_puts(&sb, "}\n");
-        fputs(sb.data, f);
-        sb_free(&sb);
+        sb_puts(sb, "}\n");
     }
     sqlite3_finalize(s);
     return code == SQLITE_DONE;
@@ -365,19 +362,19 @@ static bool export_rows(Database *d, FILE *f, int ntext, const char *select)
 
 #define OF_MACHINE "SELECT m.target AS target, m.cpu AS cpu, m.compiler AS compiler, "
 
-bool database_export(Database *d, FILE *f)
+bool database_export(Database *d, StrBuf *sb)
 {
-    return export_rows(d, f, TEXTS,
+    return export_rows(d, sb, TEXTS,
                        OF_MACHINE
                        "t.kernel AS kernel, t.source AS source, t.name AS name, t.opts AS opts, "
                        "t.verdict AS verdict, t.ns AS ns, t.base_ns AS base_ns, t.noise AS "
                        "noise, t.estimate AS estimate, t.round AS round FROM trial t JOIN "
                        "machine m ON m.id=t.machine ORDER BY t.machine, t.kernel, t.source") &&
-           export_rows(d, f, 5,
+           export_rows(d, sb, 5,
                        OF_MACHINE
                        "s.kernel AS kernel, s.base AS base, s.beam AS beam FROM search s JOIN "
                        "machine m ON m.id=s.machine ORDER BY s.machine, s.kernel, s.base") &&
-           export_rows(d, f, 5,
+           export_rows(d, sb, 5,
                        OF_MACHINE
                        "r.kernel AS kernel, r.name AS region, r.ns AS ns, r.base_ns AS base_ns, "
                        "r.noise AS noise FROM region r JOIN machine m ON m.id=r.machine ORDER "
@@ -422,7 +419,7 @@ static bool import_entry(Database *d, const Json *j, const char **why)
                     "base) DO UPDATE SET beam=max(beam, excluded.beam)",
                     2, of);
         if (s)
-            sqlite3_bind_int(s, 4, (int)json_number(json_member(j, "beam"), 1));
+            sqlite3_bind_double(s, 4, json_number(json_member(j, "beam"), 1));
         if (s)
             sqlite3_bind_int64(s, 3, machine);
     } else {
@@ -459,9 +456,13 @@ bool database_import(Database *d, Arena *a, const char *text, int *n, const char
             *why = arena_printf(a, "line %d: %s", line, fault ? fault : "no JSON object");
         ++*n;
     }
+    if (good && !execute(d, "COMMIT")) {
+        *why = arena_strdup(a, sqlite3_errmsg(d->db));
+        good = false;
+    }
     if (!good)
         (void)execute(d, "ROLLBACK");
-    return good && execute(d, "COMMIT");
+    return good;
 }
 
 int database_lock(Database *d)
@@ -560,9 +561,9 @@ bool database_keep_outcome(Database *d, const char *key, const char *text)
     return false;
 }
 
-bool database_export(Database *d, FILE *f)
+bool database_export(Database *d, StrBuf *sb)
 {
-    (void)d, (void)f;
+    (void)d, (void)sb;
     return false;
 }
 

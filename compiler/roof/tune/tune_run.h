@@ -91,7 +91,7 @@ bool database_region(Database *, const char *key, double *was_ns, double *is_ns,
 bool database_keep_region(Database *, const char *key, const char *name, double was_ns,
                           double is_ns, double noise);
 /* JSON, a line an entry. */
-bool database_export(Database *, FILE *);
+bool database_export(Database *, StrBuf *);
 bool database_import(Database *, Arena *, const char *text, int *n, const char **why);
 const char *database_error(const Database *);
 /* Held while times are taken: two tuners on one machine would disturb each other. */
