@@ -92,6 +92,10 @@ void render_load(Render *r, Node *n)
     put(r, small ? ")" : "");
     if (gated) {
         ingot_dtype d = held(n->dtype);
+        if (n->arg.i) {
+            sb_printf(r->sb, " : %d)", (int)n->arg.i);
+            return;
+        }
         put(r, d == INGOT_F32 ? " : 0.0f)" : d == INGOT_F64 ? " : 0.0)" : " : 0)");
     }
 }
@@ -288,8 +292,8 @@ bool render_two_stores(Render *r, const Stmt *s, int left)
         put(r, ")\n");
         render_indent(r, s->depth + 1);
     }
-    sb_printf(r->sb, "igrt_two_%d(a%lld + ", 8 * dtype_info[a->dtype].bytes,
-              (long long)a->src[0]->arg.i);
+    sb_printf(r->sb, a->dtype == INGOT_I32 ? "igrt_two_i%d(a%lld + " : "igrt_two_%d(a%lld + ",
+              8 * dtype_info[a->dtype].bytes, (long long)a->src[0]->arg.i);
     render_expr(r, a->src[3]);
     put(r, ", ");
     stored_value(r, a);
@@ -369,7 +373,8 @@ void render_store(Render *r, Node *n, bool async, int depth)
     if (store_chunk(n) > 1) {
         Node *from = n->src[2];
         Node *whole = store_whole(n);
-        sb_printf(r->sb, "igrt_copy_%s%s%d(a%lld + ", whole ? "part_" : "", async ? "async_" : "",
+        const char *what = whole ? "part_" : from->arg.i ? "or_" : "";
+        sb_printf(r->sb, "igrt_copy_%s%s%d(a%lld + ", what, async ? "async_" : "",
                   (int)store_chunk(n) * dtype_info[n->dtype].bytes, (long long)n->src[0]->arg.i);
         render_expr(r, n->src[3]);
         Node *base, *way = way_of(r, from, 2, &base);
@@ -388,6 +393,8 @@ void render_store(Render *r, Node *n, bool async, int depth)
             return;
         }
         render_given(r, from->src[1]);
+        if (from->arg.i) /* four bytes of it */
+            sb_printf(r->sb, ", 0x%08xu", (uint32_t)(uint8_t)from->arg.i * 0x01010101u);
         put(r, ");\n");
         return;
     }

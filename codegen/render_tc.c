@@ -136,8 +136,13 @@ void render_products(Render *r, const Stmt *s)
     if (t->tc->lanes) {
         const char *name = strchr(t->tc->name, '.') + 1;
         const int *number = s->kept ? r->kept : r->number, letter = s->kept ? 'p' : 'v';
-        sb_printf(r->sb, "%s_dot_%s(&s%d, %c%d, %c%d);\n", t->tc->spelling, name,
-                  r->number[s->node->id], letter, number[a->id], letter, number[b->id]);
+        if (t->tc->a == INGOT_I8) /* with a sign or without */
+            sb_printf(r->sb, "%s_dot_%s_%s(", t->tc->spelling, dtype_info[a->dtype].name,
+                      dtype_info[b->dtype].name);
+        else
+            sb_printf(r->sb, "%s_dot_%s(", t->tc->spelling, name);
+        sb_printf(r->sb, "&s%d, %c%d, %c%d);\n", r->number[s->node->id], letter, number[a->id],
+                  letter, number[b->id]);
         return;
     }
     sb_printf(r->sb, "%s_dot_%s_%s(&tiles, %d, %d, %d);\n", t->tc->spelling,
@@ -153,7 +158,7 @@ void render_fragment_type(Render *r, Node *n)
         return;
     }
     sb_printf(r->sb, "%s_%s", t->tc->spelling,
-              n->op == OP_REDUCE                    ? "c"
+              n->op == OP_REDUCE                    ? t->tc->acc == INGOT_I32 ? "c_i32" : "c"
               : r->l.fragment[n->id] >> TC_ROWS & 1 ? "a"
                                                     : "b");
 }

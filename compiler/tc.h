@@ -50,8 +50,11 @@ bool tc_widens(unsigned units, const Node *wide);
 /* The loads of a product's operands if the unit takes them and a moves with range[TC_ROWS], b with range[TC_COLUMNS], both with
  * range[TC_TERMS]. */
 bool tc_operands(const Tc *, Node *term, Node *const *range, Node **a, Node **b);
-/* A sum of products of loads without what its gates choose: the places that they are read from have the zeros. */
+/* A sum of products of loads without what its gates choose: the places that they are read from have it. */
 Node *tc_bare(Context *, Node *body);
+/* What a load of a kernel is to be beyond the edges of what it reads, for all of its readers: of lanes' operands places have that in place of zero
+ * (a zero point of bytes).  False: they want different numbers. */
+bool tc_fill(const Kernel *, Node *load, int64_t *fill);
 /* Does a product have b first? */
 bool tc_turned(Node *term, Node *const *range);
 /* Whether a kernel's reduce is for the unit: over range[TC_TERMS], of such products only. */
@@ -74,6 +77,12 @@ void tc_sum_element(Context *, const Tc *, Node *lane, int element, Node **row, 
  * which a column is. */
 int tc_row_step(const Tc *);
 Node *tc_row_column(Context *, const Tc *, Node *column);
+/* Is an operand taken by lines alone, the terms of each side by side?  What turns blocks on their way into registers does so by 16 bits, and
+ * registers have four bytes of a line each. */
+static inline bool tc_by_line(const Tc *u)
+{
+    return u && u->lanes && u->a == INGOT_I8;
+}
 /* A fragment that lies in a place for the lanes of a group: line after line of terms (by_line), or term after term. */
 typedef struct {
     Node *first;

@@ -5,25 +5,28 @@
  *     igrt_mma_a_terms_16(p, pitch)     the same from [terms][16 rows]
  *     igrt_mma_b_lines_16(p, pitch)     b [terms][8 columns] from [8 columns][terms]
  *     igrt_mma_b_terms_16(p, pitch)     the same from [terms][8 columns]
- *     igrt_mma_a_lines_32 ...            the same of 32 bits, 8 terms
+ *     igrt_mma_a_lines_32 ...            the same of 32 bits, 8 terms; _lines_8 of bytes, 32 terms
  *     igrt_mma_b_two_lines_16(&x, &y, p, pitch)    b of eight columns, and of the eight that follow; _terms_16, _lines_32
  *     igrt_mma_b_halves_32(p, pitch)    b whose columns 0, 1, 2 .. are lines 0, 4, 1, 5 .. of [8 columns][terms]
  *     igrt_mma_dot_f16(&c, a, b)        c += a b; _bf16; _tf32, which does not read the last 13 bits of f32; _tf32x3, which does
  *
+ *     igrt_mma_dot_i8_u8(&c, a, b)      of bytes, each operand with a sign or without, to sums of i32 modulo 2^32
+ *
  *     igrt_mma_a_of_f16(x, ...)         a of the elements that the item has of it, as they are numbered there; _bf16, _f32
  *     igrt_mma_quad_max(x), _add(x)     of the four items that have the same rows
  *
- *     igrt_two_16(to, x, y)             two neighbouring elements; _32
+ *     igrt_two_16(to, x, y)             two neighbouring elements; _8; _32 of f32, _i32
  *     igrt_row_16(to, given, ...)         four pairs of a row of sums, eight columns apart, from each of the four items that share it; not if !given
  *     igrt_copy_16(to, from, given)     16 neighbouring bytes, zeros if they are not given; _8, _4
  *     igrt_copy_async_16(...)           the same, under way until it is waited for
  *     igrt_copy_part_16(to, from, n), igrt_copy_part_async_16(...)   only n of the 16 bytes are given, an even number
+ *     igrt_copy_or_16(to, from, given, four), igrt_copy_or_async_16(...)   bytes, those of `four` again and again if they are not given
  *     igrt_copy_commit()                the item's copies since the last one are a group
  *     igrt_copy_wait(n)                 until all but its last n groups are done
  *
  * Lines lie in memory of the group, pitch elements apart, each beginning at a multiple of 16 bytes. If 16 times an odd number of bytes lie
  * between lines, eight of them are in banks of their own. All items of a warp call a function together. Which elements an item has
- * of a fragment: PTX ISA, "Matrix fragments for mma.m16n8k16".
+ * of a fragment: PTX ISA, "Matrix fragments for mma.m16n8k16", "m16n8k32".
  */
 typedef struct {
     uint32_t v[4];
@@ -34,6 +37,9 @@ typedef struct {
 typedef struct {
     float v[4];
 } igrt_mma_c;
+typedef struct {
+    int32_t v[4];
+} igrt_mma_c_i32;
 
 /* Blocks of eight lines of 16 bytes each: item 8 i + j of a warp gives where line j of block i lies. */
 #define IGRT_LDMATRIX(name, type, shape, list, ...)                              \
@@ -80,6 +86,18 @@ static __device__ __forceinline__ igrt_mma_b igrt_mma_b_terms_16(const uint16_t 
     return igrt_mma_two_turned(p + lane % 16 * pitch);
 }
 
+static __device__ __forceinline__ igrt_mma_a igrt_mma_a_lines_8(const void *p, int pitch)
+{
+    const int lane = (int)threadIdx.x % 32;
+    return igrt_mma_four((const char *)p + lane % 16 * pitch + lane / 16 * 16);
+}
+
+static __device__ __forceinline__ igrt_mma_b igrt_mma_b_lines_8(const void *p, int pitch)
+{
+    const int lane = (int)threadIdx.x % 32;
+    return igrt_mma_two((const char *)p + lane % 8 * pitch + lane / 8 % 2 * 16);
+}
+
 /* Of two neighbouring blocks of columns: the lanes of the second half say where the second one lies. */
 #define IGRT_MMA_B_TWO(name, type, load, offset)                                               \
     static __device__ __forceinline__ void igrt_mma_b_two_##name(igrt_mma_b *x, igrt_mma_b *y, \
@@ -95,6 +113,10 @@ IGRT_MMA_B_TWO(lines_16, uint16_t, igrt_mma_four,
 IGRT_MMA_B_TWO(terms_16, uint16_t, igrt_mma_four_turned, lane % 16 * pitch + lane / 16 * 8)
 IGRT_MMA_B_TWO(lines_32, float, igrt_mma_four,
                (lane % 8 + lane / 16 * 8) * pitch + lane / 8 % 2 * 4)
+IGRT_MMA_B_TWO(lines_8, int8_t, igrt_mma_four,
+               (lane % 8 + lane / 16 * 8) * pitch + lane / 8 % 2 * 16)
+IGRT_MMA_B_TWO(lines_8, uint8_t, igrt_mma_four,
+               (lane % 8 + lane / 16 * 8) * pitch + lane / 8 % 2 * 16)
 #undef IGRT_MMA_B_TWO
 
 static __device__ __forceinline__ igrt_mma_a igrt_mma_a_lines_32(const float *p, int pitch)
@@ -187,6 +209,22 @@ IGRT_MMA_DOT(bf16, "m16n8k16", "bf16.bf16")
 IGRT_MMA_DOT(tf32, "m16n8k8", "tf32.tf32")
 #undef IGRT_MMA_DOT
 
+#define IGRT_MMA_DOT(name, types)                                                               \
+    static __device__ __forceinline__ void igrt_mma_dot_##name(igrt_mma_c_i32 *c, igrt_mma_a a, \
+                                                               igrt_mma_b b)                    \
+    {                                                                                           \
+        asm volatile("mma.sync.aligned.m16n8k32.row.col.s32." types ".s32 {%0, %1, %2, "        \
+                     "%3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                       \
+                     : "+r"(c->v[0]), "+r"(c->v[1]), "+r"(c->v[2]), "+r"(c->v[3])               \
+                     : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]), "r"(b.v[0]),         \
+                       "r"(b.v[1]));                                                            \
+    }
+IGRT_MMA_DOT(i8_i8, "s8.s8")
+IGRT_MMA_DOT(i8_u8, "s8.u8")
+IGRT_MMA_DOT(u8_i8, "u8.s8")
+IGRT_MMA_DOT(u8_u8, "u8.u8")
+#undef IGRT_MMA_DOT
+
 /* No farther from zero than the largest number that tf32 reads whole, so that infinity less this is infinity, and NaN stays it. */
 static __device__ __forceinline__ float igrt_mma_bounded(float x)
 {
@@ -250,6 +288,16 @@ IGRT_COPY(16, uint4, make_uint4(0u, 0u, 0u, 0u))
 #undef IGRT_COPY
 
 /* Two neighbours, the first at a multiple of two. */
+static __device__ __forceinline__ void igrt_two_8(void *to, int x, int y)
+{
+    *(uint16_t *)to = (uint16_t)((x & 255) | (y & 255) << 8);
+}
+
+static __device__ __forceinline__ void igrt_two_i32(void *to, int32_t x, int32_t y)
+{
+    *(uint2 *)to = make_uint2((uint32_t)x, (uint32_t)y);
+}
+
 static __device__ __forceinline__ void igrt_two_16(void *to, uint16_t x, uint16_t y)
 {
     *(uint32_t *)to = x | (uint32_t)y << 16;
@@ -319,5 +367,25 @@ IGRT_COPY_PART(4, uint16_t, "ca")
 IGRT_COPY_PART(8, uint16_t, "ca")
 IGRT_COPY_PART(16, uint16_t, "cg")
 #undef IGRT_COPY_PART
+
+/* The same, and bytes that are none of what is copied where nothing is given: those the item stores itself. */
+#define IGRT_COPY_OR(bytes, type, ...)                                                            \
+    static __device__ __forceinline__ void igrt_copy_or_##bytes(void *to, const void *from,       \
+                                                                int given, uint32_t four)         \
+    {                                                                                             \
+        *(type *)to = given ? *(const type *)from : __VA_ARGS__;                                  \
+    }                                                                                             \
+    static __device__ __forceinline__ void igrt_copy_or_async_##bytes(void *to, const void *from, \
+                                                                      int given, uint32_t four)   \
+    {                                                                                             \
+        if (given)                                                                                \
+            igrt_copy_async_##bytes(to, from, 1);                                                 \
+        else                                                                                      \
+            *(type *)to = __VA_ARGS__;                                                            \
+    }
+IGRT_COPY_OR(4, uint32_t, four)
+IGRT_COPY_OR(8, uint2, make_uint2(four, four))
+IGRT_COPY_OR(16, uint4, make_uint4(four, four, four, four))
+#undef IGRT_COPY_OR
 #define igrt_copy_commit() asm volatile("cp.async.commit_group;" ::: "memory")
 #define igrt_copy_wait(n) asm volatile("cp.async.wait_group " #n ";" ::: "memory")

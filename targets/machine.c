@@ -180,6 +180,12 @@ int gpu_shared_most(const char *machine)
            << 10;
 }
 
+bool gpu_dot(const char *machine)
+{
+    enum { DP4A = 61 };
+    return least_sm(machine) >= DP4A;
+}
+
 unsigned gpu_units(const char *machine)
 {
     unsigned units = 0;

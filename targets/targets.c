@@ -73,6 +73,8 @@ const char *target_make(Target *t, Arena *a, const char *name, ingot_status *sta
         return unknown(a, name);
     if (t->gpu && machine)
         t->units = gpu_units(machine + 1);
+    if (t->gpu && machine)
+        t->dot = gpu_dot(machine + 1);
     if (t->compile && machine)
         t->shared = gpu_shared_most(machine + 1);
     *status = INGOT_OK;

@@ -10,6 +10,8 @@ const Target *target_find(const char *name);
 bool target_tune(Target *, const char *machine);
 /* The matrix units of a GPU of NVIDIA's that is called so: "sm_80", "sm_90a". */
 unsigned gpu_units(const char *machine);
+/* Do they multiply bytes by fours, or by larger blocks? */
+bool gpu_dot(const char *machine);
 /* The bytes that a group of such a GPU may be given. */
 int gpu_shared_most(const char *machine);
 /* What a name stands for, its machine included: "c", "c:native", "cuda:sm_90", or a file. NULL, or why there is none. */

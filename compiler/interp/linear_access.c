@@ -180,13 +180,14 @@ bool thread_bring(Thread *t, const Do *d)
                             bytes);
     if (d->part) {
         struct Flight f = {at->memory, at->at + to * d->stored, t->groups, (int)bytes, {0}};
+        memset(f.data, zero ? (int)(uint8_t)d->step : 0, bytes);
         if (!zero)
             memcpy(f.data, of->memory->bytes + of->at + from * d->stored,
                    (size_t)(whole * d->stored));
         vec_push(t->a, t->flight, t->nflight, f);
         return true;
     }
-    memset(p, 0, bytes);
+    memset(p, zero ? (int)(uint8_t)d->step : 0, bytes);
     if (!zero)
         memcpy(p, of->memory->bytes + of->at + from * d->stored, (size_t)(whole * d->stored));
     return true;

@@ -378,6 +378,7 @@ static void bring(Build *q, Node *n, bool async)
     d->arg = code_buffer_of(n)->arg.i;
     d->from = (int)code_buffer_of(from)->arg.i;
     d->part = async;
+    d->step = from->arg.i;
     d->stored = (int)elem_bytes(q->lk->k->args[d->arg].dtype);
 }
 

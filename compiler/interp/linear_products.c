@@ -28,12 +28,17 @@ void thread_products(const Thread *t, const Do *d)
         }
 }
 
-enum { MOST_FRAGMENT = 16 * 16 };
+/* 32 bits of a fragment's element, in the type of the sums. */
+typedef union {
+    float f;
+    int32_t i;
+} Element;
+enum { MOST_FRAGMENT = 16 * 32 };
 /* The items of a warp have come to one product: their fragments are put together, multiplied, and taken apart again. */
 void warp_products(const Thread *item, const Do *d)
 {
     const Tc *u = item->lk->tc;
-    float a[MOST_FRAGMENT], b[MOST_FRAGMENT], *v;
+    Element a[MOST_FRAGMENT], b[MOST_FRAGMENT], *v;
     for (int lane = 0; lane < u->lanes; lane++) {
         for (int i = 0; i < tc_per_lane(u, TC_ROWS); i++) {
             const TcElement e = tc_element(u, TC_ROWS, lane, i);
@@ -47,9 +52,14 @@ void warp_products(const Thread *item, const Do *d)
     for (int lane = 0; lane < u->lanes; lane++)
         for (int i = 0; i < tc_per_lane(u, TC_TERMS); i++) {
             const TcElement e = tc_element(u, TC_TERMS, lane, i);
-            v = (float *)(void *)(item[lane].f + d->out) + i;
-            for (int k = 0; k < u->k; k++)
-                *v += a[e.line * u->k + k] * b[e.at * u->k + k];
+            v = (Element *)(void *)(item[lane].f + d->out) + i;
+            for (int k = 0; k < u->k; k++) {
+                const Element *x = &a[e.line * u->k + k], *y = &b[e.at * u->k + k];
+                if (u->acc == INGOT_I32)
+                    v->i = igrt_add_i32(v->i, igrt_mul_i32(x->i, y->i));
+                else
+                    v->f += x->f * y->f;
+            }
         }
 }
 

@@ -359,7 +359,11 @@ static Operand load(Build *q, Node *n)
             return out;
         }
         Operand gate = code_value(q, n->src[1]);
-        code_add(q, DO_ZERO, out);
+        if (n->arg.i)
+            code_add_from(q, DO_COPY, out,
+                          code_value(q, node_const_i(q->lk->k->c, n->dtype, n->arg.i)));
+        else
+            code_add(q, DO_ZERO, out);
         skip = q->c->n;
         code_add_from(q, DO_SKIP, out, gate);
     }

@@ -506,7 +506,7 @@ static void lay_out(const Nest *n, const View *v, const Buffer *const *bufs, con
                     Layout *want)
 {
     const Part *terms = &p->terms;
-    const bool whole = dtype_info[p->unit->a].bytes == 4;
+    const bool whole = dtype_info[p->unit->a].bytes != 2;
     for (int i = 0; i < v->nfactor; i++) {
         int arg = (int)v->factor[i]->src[0]->arg.i;
         if (bufs[arg]->kind != BUF_WEIGHT)
@@ -543,7 +543,7 @@ static bool wgmma_opts(Nest **nest, Product p, const Extents *e, double cycles)
 
 static bool can_meet(const Target *t, const Tc *u)
 {
-    return t->units >> TC_WGMMA64_F16 & 1 && u->products == 1;
+    return t->units >> TC_WGMMA64_F16 & 1 && u->products == 1 && u->acc == INGOT_F32;
 }
 
 /* Blocks whose terms groups of a cluster share, if they take clearly less than those that one group has. */

@@ -107,8 +107,9 @@ static bool walks_better(const Node *dot, const Node *r, const Node *than, const
 static bool has_unit(const View *v, const Target *t)
 {
     for (int i = 0; i < TC_COUNT; i++)
-        if (t->units >> i & 1 && v->nfactor == 2 && v->factor[0]->dtype == (int)tc_units[i].a &&
-            v->factor[1]->dtype == (int)tc_units[i].b)
+        if (t->units >> i & 1 && v->nfactor == 2 &&
+            tc_reads((ingot_dtype)v->factor[0]->dtype, tc_units[i].a) &&
+            tc_reads((ingot_dtype)v->factor[1]->dtype, tc_units[i].b))
             return true;
     return false;
 }

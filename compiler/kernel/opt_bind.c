@@ -112,10 +112,11 @@ static const char *bind_cluster(Nest *n, const Opt *o, int axis)
     const NestAxis *x = &n->axis[axis];
     const unsigned apart =
         n->target ? n->target->units : ~0u; /* groups that meet: sm_90 and later */
-    if (!n->tc || !n->tc->lanes || !x->reduced || (n->shared && !(apart >> TC_WGMMA64_F16 & 1)))
+    if (!n->tc || !n->tc->lanes || n->tc->acc != INGOT_F32 || !x->reduced ||
+        (n->shared && !(apart >> TC_WGMMA64_F16 & 1)))
         return opt_refuse(n,
-                          "BIND %s cluster: it is for terms of a matrix unit's sums (TC before), "
-                          "on sm_90a",
+                          "BIND %s cluster: it is for terms of a matrix unit's sums (TC before) of "
+                          "f32, on sm_90a",
                           o->axis);
     if (n->sharing || n->cluster >= 0)
         return opt_refuse(n, "BIND %s cluster: the terms are shared already", o->axis);

@@ -42,6 +42,12 @@ static const char *stage_refused(Nest *n, const Opt *o, int axis, Arena *a)
     if (nest_stage(n, o->amount) >= 0)
         return opt_refuse(n, "STAGE %s %lld: argument %lld is staged already", o->axis,
                           (long long)o->amount, (long long)o->amount);
+    int64_t fill;
+    if (n->tc && n->tc->lanes && !tc_fill(n->k, load, &fill))
+        return opt_refuse(n,
+                          "STAGE %s %lld: what the kernel takes for it beyond its edges is not one "
+                          "number, which a place could have there",
+                          o->axis, (long long)o->amount);
     if (n->dots || n->row >= 0 || (n->sharing && !n->tc) || n->k->sink->nsrc != 1)
         return opt_refuse(n,
                           "STAGE %s %lld: it does not go with DOT, with a rest beside its row, nor "

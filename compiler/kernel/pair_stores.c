@@ -7,8 +7,11 @@ bool are_neighbours(Context *c, const Node *a, const Node *b)
 {
     int bytes = dtype_info[a->dtype].bytes;
     return a->src[0] == b->src[0] && a->src[1] == b->src[1] && a->nsrc == 4 && b->nsrc == 4 &&
-           store_chunk(a) == 1 && store_chunk(b) == 1 && dtype_is_float(a->dtype) &&
-           (bytes == 2 || bytes == 4) && idx_is(idx_sub(c, b->src[3], a->src[3]), 1) &&
+           store_chunk(a) == 1 && store_chunk(b) == 1 &&
+           (dtype_is_float(a->dtype)
+                ? bytes == 2 || bytes == 4
+                : a->dtype == INGOT_I8 || a->dtype == INGOT_U8 || a->dtype == INGOT_I32) &&
+           idx_is(idx_sub(c, b->src[3], a->src[3]), 1) &&
            idx_is(idx_mod(c, a->src[3], idx(c, 2)), 0);
 }
 

@@ -116,7 +116,16 @@ typedef struct {
     int stage, n, walk[INGOT_MAX_RANK * 4], root[INGOT_MAX_RANK * 4];
     int64_t size[INGOT_MAX_RANK * 4], pitch[INGOT_MAX_RANK * 4];
     int64_t slot; /* elements of one of several places, or 0 */
+    int64_t fill; /* what is beyond the edges of the buffer */
 } Shared;
+
+/* The same load, which is x where its gate is false. */
+static Node *load_or(Context *c, Node *load, int64_t x)
+{
+    if (node_is_const_i(load->src[1], 1))
+        return load;
+    return node_make(c, OP_LOAD, load->dtype, (Arg){.i = x}, (int)load->nsrc, load->src, 0, NULL);
+}
 
 /* Which elements of the load an item brings: in the order in which they lie in the buffer, `chunk` of them at once. */
 static Chunk walk_place(Lower *q, Piece *p, const Shared *s, Node *n, int64_t chunk, Node *inner,
@@ -146,6 +155,8 @@ static Chunk walk_place(Lower *q, Piece *p, const Shared *s, Node *n, int64_t ch
     q->filling = true;
     x.value = lower_node(q, p, n, &env);
     q->filling = false;
+    if (s->fill)
+        x.value = load_or(q->c, x.value, s->fill);
     return x;
 }
 
@@ -213,8 +224,21 @@ static int64_t line_pitch(int64_t size, int64_t bytes, bool words)
     return (chunks | 1) * unit / bytes;
 }
 
+/* Which of its axes a place has side by side: of a matrix unit's operands that along which they lie so in the buffer, or the terms of a unit that
+ * takes lines alone. */
+static int innermost(const Nest *nest, const Shared *s)
+{
+    if (!nest->tc)
+        return s->n - 1;
+    const int terms = nest->axis[nest->tc_axis[TC_TERMS]].root;
+    for (int i = 0; i < s->n && tc_by_line(nest->tc); i++)
+        if (s->root[i] == terms)
+            return i;
+    return s->walk[0];
+}
+
 /* Memory that a group shares: [reduced axes][axes of results], the last one longer by some elements where the items that fill
- * it walk along another; of a matrix unit's operands the one along which they lie side by side in the buffer is last. */
+ * it walk along another (innermost()). */
 Node *load_through_shared(Lower *q, Piece *p, Node *n, Node *load)
 {
     enum { APART = 4 };
@@ -223,6 +247,8 @@ Node *load_through_shared(Lower *q, Piece *p, Node *n, Node *load)
     int64_t stride[INGOT_MAX_RANK * 4], room = 1;
     if (s.stage < 0)
         return load;
+    if (nest->tc)
+        (void)tc_fill(q->k, n, &s.fill);
     for (int reduced = 1; reduced >= 0; reduced--)
         for (int i = 0; i < q->k->naxis; i++)
             if (nest->axis[i].reduced == reduced && (p->at[i] || p->sum[i].split) &&
@@ -238,7 +264,7 @@ Node *load_through_shared(Lower *q, Piece *p, Node *n, Node *load)
             s.walk[at] = s.walk[at - 1];
         s.walk[at] = i;
     }
-    int order[INGOT_MAX_RANK * 4], norder = 0, last = nest->tc ? s.walk[0] : s.n - 1;
+    int order[INGOT_MAX_RANK * 4], norder = 0, last = innermost(nest, &s);
     order[norder++] = last; /* innermost first */
     for (int i = s.n; i-- > 0;)
         if (i != last)

@@ -72,22 +72,68 @@ static Node *cut_f32(const Tc *u, Node *n)
     return cut ? n->src[0]->src[0]->src[0] : NULL;
 }
 
-/* The load, or, of what lanes have in registers, the row that it is made of (then what they have: PACK).  What fills a place that lanes read asks the gate; what is zero behind the same one needs no other. */
-static Node *load_below(const Tc *u, Node *n)
+static bool is_byte_of(ingot_dtype d, int64_t x)
+{
+    return d == INGOT_I8 ? x >= -128 && x <= 127 : d == INGOT_U8 && x >= 0 && x <= 255;
+}
+
+/* The load, or, of what lanes have in registers, the row that it is made of (then what they have: PACK).  What fills a place that lanes read asks
+ * the gate; what is a number behind the same one, which is zero or a byte, needs no other. */
+static Node *load_below(const Tc *u, Node *n, bool *filled)
 {
     Node *gate = NULL, *below = n;
+    int64_t fill = 0;
     while (below) {
         n = below;
-        bool zero = u->lanes && !gate && n->op == OP_WHERE && n->src[2]->op == OP_CONST &&
-                    node_float(n->src[2]) == 0;
-        gate = zero ? n->src[0] : gate;
-        below = zero ? n->src[1] : n->op == OP_CAST ? n->src[0] : cut_f32(u, n);
+        bool number = u->lanes && !gate && n->op == OP_WHERE && n->src[2]->op == OP_CONST &&
+                      (dtype_is_int(n->dtype) || node_float(n->src[2]) == 0);
+        gate = number ? n->src[0] : gate;
+        fill = number && dtype_is_int(n->dtype) ? n->src[2]->arg.i : fill;
+        below = number ? n->src[1] : n->op == OP_CAST ? n->src[0] : cut_f32(u, n);
     }
+    *filled = fill != 0;
+    if (fill && (tc_in_place(u) || !is_byte_of((ingot_dtype)n->dtype, fill)))
+        return NULL;
     if ((n->op == OP_STAGE || n->op == OP_PACK) && u->lanes && !tc_in_place(u))
         return n;
     if (n->op != OP_LOAD || (gate && gate != n->src[1]))
         return NULL;
     return u->lanes || node_is_const_i(n->src[1], 1) ? n : NULL;
+}
+
+/* What readers of n, which casts of a load are too, have behind its gate. */
+static bool filled(const Kernel *k, const Node *load, const Node *n, int64_t *fill, bool *known)
+{
+    int count;
+    Node *const *order = kernel_nodes(k, &count);
+    for (int i = 0; i < count; i++) {
+        const Node *t = order[i];
+        bool reads = false;
+        for (uint32_t j = 0; j < t->nsrc; j++)
+            reads |= t->src[j] == n;
+        if (!reads)
+            continue;
+        if (t->op == OP_CAST) {
+            if (!filled(k, load, t, fill, known))
+                return false;
+            continue;
+        }
+        const bool number = t->op == OP_WHERE && t->src[0] == load->src[1] && t->src[1] == n &&
+                            t->src[2]->op == OP_CONST && dtype_is_int(t->dtype);
+        const int64_t wanted = number ? t->src[2]->arg.i : 0;
+        if (*known && *fill != wanted)
+            return false;
+        *fill = wanted;
+        *known = true;
+    }
+    return true;
+}
+
+bool tc_fill(const Kernel *k, Node *load, int64_t *fill)
+{
+    bool known = false;
+    *fill = 0;
+    return node_is_const_i(load->src[1], 1) || filled(k, load, load, fill, &known);
 }
 
 Node *tc_bare(Context *c, Node *n)
@@ -117,8 +163,9 @@ static bool moves(Node *x, Node *range)
 
 bool tc_operands(const Tc *u, Node *term, Node *const *range, Node **a, Node **b)
 {
-    Node *x = load_below(u, term->src[0]), *y = load_below(u, term->src[1]);
-    if (!x || !y || term->dtype != u->acc)
+    bool filled[2]; /* beyond the last term one of them is zero */
+    Node *x = load_below(u, term->src[0], &filled[0]), *y = load_below(u, term->src[1], &filled[1]);
+    if (!x || !y || (filled[0] && filled[1]) || term->dtype != u->acc)
         return false;
     bool turned = tc_turned(term, range);
     *a = turned ? y : x;
@@ -176,7 +223,7 @@ static int packed(const Tc *u, int operand)
 
 /* Lane 4 g + t has of a rows g and g + 8, of b column g, and of both the terms of register t, and of the next four registers;
  * of sums rows g and g + 8, columns 2 t and 2 t + 1, and of the next eight columns.  A warpgroup's warps have 16 rows each.  (PTX ISA,
- * mma.m16n8k16, mma.m16n8k8 and wgmma.m64nNk16) */
+ * mma.m16n8k16, mma.m16n8k8, mma.m16n8k32 and wgmma.m64nNk16) */
 TcElement tc_element(const Tc *u, int operand, int lane, int element)
 {
     const int g = lane % 32 / 4, t = lane % 4, w = packed(u, operand), in = element % w;
@@ -263,7 +310,7 @@ bool tc_lane_fragment(Context *c, Node *const *range, Node *load, LaneFragment *
     f->by_line = term == 1;
     f->pitch = f->by_line ? line : term;
     const int64_t chunk = 16 / dtype_info[load->dtype].bytes;
-    return f->by_line >= f->halves && f->pitch % chunk == 0 &&
+    return f->by_line >= f->halves && (f->by_line || chunk < 16) && f->pitch % chunk == 0 &&
            idx_is(idx_mod(c, f->first, idx(c, chunk)), 0);
 }
 

@@ -347,6 +347,48 @@ MMA(mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32, 2, of_f16)
 MMA(mma_sync_aligned_m16n8k16_row_col_f32_bf16_bf16_f32, 2, of_bf16)
 MMA(mma_sync_aligned_m16n8k8_row_col_f32_tf32_tf32_f32, 1, of_tf32)
 
+/* mma.m16n8k32 of bytes. "Matrix fragments for mma.m16n8k32": of thread 4 g + t of a warp
+ *     a0 .. a15   row g of a0-3 and a8-11, else g + 8; column 4 t + (i & 3), 16 more of a8-15
+ *     b0 .. b7    row 4 t + (i & 3), 16 more of b4-7; column g
+ *     c0 .. c3    row g of c0 and c1, else g + 8; column 2 t + (i & 1) */
+template <class A, class B> static inline void byte_products(int32_t *c, const gpu::Slot &mine)
+{
+    gpu::together(mine, [&](const gpu::Slot *s) {
+        int a[16][32], b[32][8];
+        for (int lane = 0; lane < gpu::WARP; lane++) {
+            const int g = lane >> 2, t = lane & 3;
+            A of_a[16];
+            B of_b[8];
+            memcpy(of_a, &s[lane].word[0], sizeof of_a);
+            memcpy(of_b, &s[lane].word[4], sizeof of_b);
+            for (int i = 0; i < 16; i++)
+                a[i < 4 || (i >= 8 && i < 12) ? g : g + 8][4 * t + (i & 3) + (i >= 8 ? 16 : 0)] =
+                    of_a[i];
+            for (int i = 0; i < 8; i++)
+                b[4 * t + (i & 3) + (i >= 4 ? 16 : 0)][g] = of_b[i];
+        }
+        const int g = gpu::lane() >> 2, t = gpu::lane() & 3;
+        for (int i = 0; i < 4; i++)
+            for (int k = 0; k < 32; k++)
+                c[i] = (int32_t)((uint32_t)c[i] +
+                                 (uint32_t)(a[i < 2 ? g : g + 8][k] * b[k][2 * t + (i & 1)]));
+    });
+}
+
+#define MMA_BYTES(name, a_type, b_type)                                                       \
+    static inline void name(const char *, int32_t &c0, int32_t &c1, int32_t &c2, int32_t &c3, \
+                            uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0,  \
+                            uint32_t b1)                                                      \
+    {                                                                                         \
+        int32_t c[4] = {c0, c1, c2, c3};                                                      \
+        byte_products<a_type, b_type>(c, {{a0, a1, a2, a3, b0, b1}});                         \
+        c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3];                                           \
+    }
+MMA_BYTES(mma_sync_aligned_m16n8k32_row_col_s32_s8_s8_s32, int8_t, int8_t)
+MMA_BYTES(mma_sync_aligned_m16n8k32_row_col_s32_s8_u8_s32, int8_t, uint8_t)
+MMA_BYTES(mma_sync_aligned_m16n8k32_row_col_s32_u8_s8_s32, uint8_t, int8_t)
+MMA_BYTES(mma_sync_aligned_m16n8k32_row_col_s32_u8_u8_s32, uint8_t, uint8_t)
+
 static inline void cvt_rn_f16x2_f32(const char *, uint32_t &to, float high, float low)
 {
     to = igrt_f32_to_f16(low) | (uint32_t)igrt_f32_to_f16(high) << 16;

@@ -9,6 +9,8 @@ that it calls (igrt_mma.h, igrt_wgmma.h, igrt_run.h) make of them: which item ha
 groups put what they give.
 
     products   of f16, bf16 and f32 by mma.sync, with operands by rows and by columns, and lines that are no multiple of 16 bytes
+    bytes      products and convolutions of i8 and u8 by mma.sync, whose results are those of C to the bit: with signs and without, zero points that
+               windows are padded with, operands by rows and by columns
     windows    convolutions, by groups of a cluster that share the terms, too
     attention  rows of scores in registers, of f16 and f32
     vectors    a matrix times a vector, by 16 bytes
@@ -30,7 +32,7 @@ except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 
-H, F = TensorProto.FLOAT16, TensorProto.FLOAT
+H, F, I, U, L = TensorProto.FLOAT16, TensorProto.FLOAT, TensorProto.INT8, TensorProto.UINT8, TensorProto.INT32
 CXX = next((cxx for cxx in ("clang++", "g++") if shutil.which(cxx)), None)
 KERNEL = re.compile(r'extern "C" __global__ ([^\n]*?)void (\w+)\(([^)]*)\)')
 
@@ -129,7 +131,8 @@ def beside(ingot, work, name, target, made, tolerance, wanted=(), options=()):
     given = work / f"{name}_in"
     given.mkdir()
     for i, (_, dtype, shape) in enumerate(inputs):
-        x = rng.standard_normal(shape) if dtype == F else rng.integers(-8, 9, shape) / 8
+        low = {I: -128, U: 0}.get(dtype)
+        x = rng.standard_normal(shape) if dtype == F else rng.integers(-8, 9, shape) / 8 if low is None else rng.integers(low, low + 256, shape)
         np.save(given / f"input_{i}.npy", x.astype(helper.tensor_dtype_to_np_dtype(dtype)))
     results = []
     for kind in (target, "c"):
@@ -163,6 +166,36 @@ def products(ingot, work):
             beside(ingot, work, "rows", "cuda:sm_80", ([("x", H, [72, 64])], two, ("y", H, [72, 40]), [("w", some(64, 53)), ("v", some(53, 40))]), 2e-3,
                    ["igrt_copy_part_async_16("]),
             beside(ingot, work, "wide", "cuda:sm_80", ([("x", H, [784, 64])], one, ("y", H, [784, 256]), [("w", some(64, 256))]), 2e-3, ["igrt_row_16(", "igrt_mma_b_two_"])]
+    print(", ".join(told))
+
+
+def quantized(op, x, y, shape, dtypes, zeros, bias=(), **attributes):
+    """A QLinearConv or QLinearMatMul from x to y, and its constants: types and zero points are of x, of the weights and of y."""
+    rng, name = np.random.default_rng(2), {I: np.int8, U: np.uint8}
+    low = {I: -128, U: 0}[dtypes[1]]
+    values = {"xs": np.float32(0.02), "w": rng.integers(low, low + 256, shape).astype(name[dtypes[1]]), "ws": np.float32(0.01), "ys": np.float32(0.7)}
+    values |= {key: name[dtype](zero) for key, dtype, zero in zip(("xz", "wz", "yz"), dtypes, zeros)}
+    given = [f"{y}_{k}" for k in ("xs", "xz", "w", "ws", "wz", "ys", "yz")]
+    return (op, [x, *given, *(k for k, _ in bias)], y, attributes), [*((f"{y}_{k}", np.asarray(v)) for k, v in values.items()), *bias]
+
+
+def byte_products(ingot, work):
+    unit, told = "igrt_mma_dot_", []
+    for name, dtypes, zero, (m, k, n), target in (("bytes", (U, I, U), 7, (72, 64, 40), "cuda:sm_80"), ("signs", (I, I, I), -3, (70, 104, 40), "cuda:sm_90a")):
+        node, weights = quantized("QLinearMatMul", "x", "y", (k, n), dtypes, (zero, 0, 5))
+        told.append(beside(ingot, work, name, target, ([("x", dtypes[0], [m, k])], [node], ("y", dtypes[2], [m, n]), weights), 0, [unit]))
+    for name, dtypes in (("given", (I, U)), ("unsigned", (U, U))):
+        node = ("MatMulInteger", ["x", "w"], "y")
+        told.append(beside(ingot, work, name, "cuda:sm_80", ([("x", dtypes[0], [72, 70]), ("w", dtypes[1], [70, 40])], [node], ("y", L, [72, 40]), []), 0, [unit]))
+    bias, edge = [("b", np.random.default_rng(3).integers(-999, 999, 32).astype(np.int32))], {"pads": [1, 1, 1, 1]}
+    node, weights = quantized("QLinearConv", "x", "y", (32, 3, 7, 7), (U, I, U), (0, 0, 5), bias, pads=[3, 3, 3, 3], strides=[2, 2])
+    told.append(beside(ingot, work, "image", "cuda:sm_80", ([("x", U, [1, 3, 11, 11])], [node], ("y", U, [1, 32, 6, 6]), weights), 0, [unit]))
+    for name, dtype, zero, channels, more, copy in (("window", I, 3, 32, edge, "igrt_copy_or_async_16("), ("narrow", U, 9, 24, edge | {"strides": [2, 2]}, "igrt_copy_or_async_8("),
+                                                    ("whole", U, 0, 32, edge, "igrt_copy_async_16(")):
+        first, of_first = quantized("QLinearConv", "x", "p", (channels, 16, 1, 1), (dtype, I, dtype), (1, 0, zero))
+        node, weights = quantized("QLinearConv", "p", "y", (32, channels, 3, 3), (dtype, I, dtype), (zero, 0, 5), bias, **more)
+        size = 8 // more.get("strides", [1])[0] + 1
+        told.append(beside(ingot, work, name, "cuda:sm_80", ([("x", dtype, [1, 16, 9, 9])], [first, node], ("y", dtype, [1, 32, size, size]), [*of_first, *weights]), 0, [unit, copy]))
     print(", ".join(told))
 
 
@@ -213,4 +246,4 @@ if __name__ == "__main__":
     if not CXX:
         print("skipped: no C++ compiler")
         sys.exit(77)
-    sys.exit(main(__doc__, {"products": products, "windows": windows, "attention": attention, "vectors": vectors, "items": items}))
+    sys.exit(main(__doc__, {"products": products, "bytes": byte_products, "windows": windows, "attention": attention, "vectors": vectors, "items": items}))

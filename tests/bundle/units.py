@@ -3,7 +3,7 @@
 
     units.py --ingot build/ingot [CHECK...]
 
-    mma    products and convolutions of f16, and of f32 by --precision tf32 and f16, for GPUs with tensor cores: the heuristic takes the unit, with
+    mma    products and convolutions of f16, of bytes, and of f32 by --precision tf32 and f16, for GPUs with tensor cores: the heuristic takes the unit, with
            copies ahead; its opts are saved and replayed with the same bytes, NVRTC compiles them, and the interpreter of statements agrees
     batch  the same with a batch that only the run knows: as many kernels, by the same units, as for one image or text
     vector a matrix times a vector: 16 bytes of a row at once
@@ -147,9 +147,11 @@ def mma(ingot, work):
               (model(work / "narrow.onnx", F, [70, 72], F, product, [70, 40], [single]), "f16", "mma.f16", 0),
               (model(work / "rows.onnx", H, [72, 64], H, rows, [72, 40], [halves(rng, 64, 53), named(halves(rng, 53, 40), "v")]), "f32", "mma.f16", 2),
               (model(work / "blocks.onnx", H, [72, 64], H, rows, [72, 40], [halves(rng, 64, 518), named(halves(rng, 518, 40), "v")]), "f32", "mma.f16", 2)]
+    (work / "quantized").mkdir()
+    models += [(path, "f32", "mma.i8", 1) for path, _ in made(work / "quantized") if path.stem in ("bytes", "window")]
     told, sched = [], work / "opts.sched"
     for path, how, unit, least in models:
-        first, again = work / path.stem, work / f"{path.stem}2"
+        first, again = path.with_suffix(""), path.with_suffix(".again")
         options = ["--target", "cuda:sm_80", "--precision", how]
         call(ingot, "compile", path, "-o", first, *options, "--save-sched", sched)
         text = (first / "model_kernels.cu").read_text()

@@ -20,35 +20,44 @@ typedef struct {
     bool turned; /* w is [n][k] */
     const char *target;
     bool constant; /* w is there before anything is enqueued */
-    int border;    /* zeros around x that the convolution has */
+    int border;    /* around x, as the convolution has it */
+    int fill;      /* what that is */
 } Model;
 
-static const Model halves = {INGOT_F16, 64, 48, 64, 0, false, "cuda:sm_80", false, 0};
-static const Model deep = {INGOT_F16, 64, 48, 128, 0, false, "cuda:sm_80", false, 0};
-static const Model halves_turned = {INGOT_F16, 50, 40, 56, 0, true, "cuda:sm_80", false, 0};
-static const Model constant = {INGOT_F16, 64, 48, 64, 0, false, "cuda:sm_90", true, 0};
-static const Model convolution = {INGOT_F16, 8, 16, 32, 3, false, "cuda:sm_90", false, 0};
-static const Model padded = {INGOT_F16, 8, 16, 32, 3, false, "cuda:sm_90", false, 1};
-static const Model singles = {INGOT_F32, 32, 32, 48, 0, false, "cuda:sm_80", false, 0};
-static const Model small_floats = {INGOT_BF16, 32, 32, 48, 0, false, "cuda:sm_80", false, 0};
+static const Model halves = {INGOT_F16, 64, 48, 64, 0, false, "cuda:sm_80", false, 0, 0};
+static const Model deep = {INGOT_F16, 64, 48, 128, 0, false, "cuda:sm_80", false, 0, 0};
+static const Model halves_turned = {INGOT_F16, 50, 40, 56, 0, true, "cuda:sm_80", false, 0, 0};
+static const Model constant = {INGOT_F16, 64, 48, 64, 0, false, "cuda:sm_90", true, 0, 0};
+static const Model convolution = {INGOT_F16, 8, 16, 32, 3, false, "cuda:sm_90", false, 0, 0};
+static const Model padded = {INGOT_F16, 8, 16, 32, 3, false, "cuda:sm_90", false, 1, 0};
+static const Model singles = {INGOT_F32, 32, 32, 48, 0, false, "cuda:sm_80", false, 0, 0};
+static const Model bytes = {INGOT_I8, 64, 48, 128, 0, false, "cuda:sm_80", false, 0, 0};
+static const Model bytes_turned = {INGOT_U8, 50, 40, 112, 0, true, "cuda:sm_80", false, 0, 0};
+static const Model bytes_padded = {INGOT_I8, 8, 16, 32, 3, false, "cuda:sm_90", false, 1, -7};
+static const Model small_floats = {INGOT_BF16, 32, 32, 48, 0, false, "cuda:sm_80", false, 0, 0};
 
 static ingot_tensor *tensor(Context *c, const char *name, ingot_dtype d, int n, const int64_t *dims)
 {
     ingot_dim *size[4];
     for (int i = 0; i < n; i++)
         size[i] = (ingot_dim *)(uintptr_t)idx(c, dims[i]);
-    return ingot_cast(c, ingot_input(c, name, d, n, size), INGOT_F32);
+    const bool byte = d == INGOT_I8 || d == INGOT_U8;
+    return ingot_cast(c, ingot_input(c, name, d, n, size), byte ? INGOT_I32 : INGOT_F32);
 }
 
 static ingot_tensor *result(Context *c, const Model *m)
 {
-    const int64_t one[] = {1, 1}, border[] = {m->border, m->border};
+    const int64_t one[] = {1, 1}, none[] = {0, 0}, border[] = {0, 0, m->border, m->border};
     if (m->window) {
         int64_t size = m->m + m->window - 1 - 2 * m->border;
         ingot_tensor *x = tensor(c, "x", m->type, 4, (int64_t[]){1, size, size, m->k});
         ingot_tensor *w = tensor(c, "w", m->type, 4, (int64_t[]){m->n, m->k, m->window, m->window});
         x = ingot_permute(c, x, (int[]){0, 3, 1, 2});
-        x = ingot_conv(c, x, w, NULL, one, one, border, border, 1);
+        ingot_tensor *fill = m->fill ? ingot_like(c, x, m->fill) : NULL;
+        x = fill ? ingot_sub(c, x, fill) : x;
+        x = ingot_pad_c(c, x, border, border, 0);
+        x = fill ? ingot_add(c, x, fill) : x; /* as quantised models have it */
+        x = ingot_conv(c, x, w, NULL, one, one, none, none, 1);
         return ingot_permute(c, x, (int[]){0, 2, 3, 1});
     }
     ingot_tensor *x = tensor(c, "x", m->type, 2, (int64_t[]){m->m, m->k});
@@ -423,6 +432,74 @@ static void terms_of_warps(void **state)
         2);
 }
 
+static const char bytes_opts[] =
+    "SPLIT i0 32\nSPLIT i0.i 16\nSPLIT i1 24\nSPLIT i1.i 8\nUPCAST i1.i.o 3\nSPLIT r0 64\n"
+    "SPLIT r0.i 32\nTC mma.i8 (i0.i.i; i1.i.i; r0.i.i)\nBIND i0.o grid\nBIND i1.o grid\n"
+    "BIND i0.i.o warp\nORDER r0.o r0.i.o\nSTAGE r0.o 1\nSTAGE r0.o 2\n";
+static const char bytes_padded_opts[] =
+    "JOIN i0 i1\nJOIN r1 r2\nSPLIT i0_i1 32\nSPLIT i0_i1.i 16\nUPCAST i0_i1.i.o 2\nSPLIT i2 8\n"
+    "TC mma.i8 (i0_i1.i.i; i2.i; r0)\nBIND i0_i1.o grid\nBIND i2.o warp\n"
+    "STAGE r1_r2 1 depth 4\nSTAGE r1_r2 2 depth 4\n";
+
+/* Bytes: w whose terms lie far apart is turned on its way into the place; beyond the edges of x places have what the model has there. */
+static void products_of_bytes(void **state)
+{
+    (void)state;
+    expect(&bytes, bytes_opts, 3);
+    expect(&bytes_turned,
+           "MASK i0 32\nMASK i1 8\nMASK r0 32\nSPLIT i0 32\nSPLIT i0.i 16\nUPCAST i0.i.o 2\n"
+           "SPLIT i1 8\nSPLIT r0 32\nTC mma.i8 (i0.i.i; i1.i; r0.i)\nBIND i0.o grid\n"
+           "BIND i1.o warp\nPREFETCH r0.o 1\nSTAGE r0.o 1 depth 3\nSTAGE r0.o 2 depth 3\n",
+           4);
+    expect(&bytes_turned,
+           "MASK i0 16\nMASK i1 8\nMASK r0 64\nSPLIT i0 16\nSPLIT i1 8\nUPCAST i1.o 5\n"
+           "SPLIT r0 64\nSPLIT r0.i 32\nTC mma.i8 (i0.i; i1.i; r0.i.i)\nBIND i0.o grid\n"
+           "BIND r0.i.o warp\nSTAGE r0.o 1 depth 2\nSTAGE r0.o 2 depth 2\n",
+           5);
+    expect(&bytes_padded, bytes_padded_opts, 2);
+}
+
+/* Zeros beyond the edges; an element of another fragment; a wait left out. */
+static void bytes_wrong(void **state)
+{
+    (void)state;
+    int found = 0;
+    Run r = prepare(&bytes_padded, bytes_padded_opts);
+    Linear *l = &r.lk->tile[0];
+    for (int i = 0; i < l->n; i++) {
+        Stmt *s = &l->stmt[i];
+        Node *from = s->kind == STMT_STORE ? s->node->src[2] : NULL;
+        if (!from || from->op != OP_LOAD || !from->arg.i)
+            continue;
+        assert_int_equal(from->arg.i, -7);
+        Node *zero = node_make(r.tiles.k->c, OP_LOAD, from->dtype, (Arg){0}, (int)from->nsrc,
+                               from->src, 0, NULL);
+        s->node = node_with_source(r.tiles.k->c, s->node, 2, zero);
+        found++;
+    }
+    assert_true(found > 0);
+    const char *fault = run_wrong(&r, prepare(&bytes_padded, ""));
+    if (!strstr(fault, "has another value"))
+        fail_msg("zeros: '%s'", fault);
+    run_free(&r);
+    for (int what = 0; what < 2; what++) {
+        r = prepare(what ? &bytes_padded : &bytes, what ? bytes_padded_opts : bytes_opts);
+        l = &r.lk->tile[0];
+        const int at = find_kind(l, what ? STMT_WAIT : STMT_UPDATE);
+        assert_true(at < l->n);
+        if (what) {
+            memmove(&l->stmt[at], &l->stmt[at + 1], (size_t)(l->n - at - 1) * sizeof *l->stmt);
+            l->n--;
+        } else {
+            l->stmt[at].term = l->stmt[at + 1].term;
+        }
+        fault = run_wrong(&r, what ? prepare(&bytes_padded, "") : prepare(&bytes, ""));
+        if (!strstr(fault, what ? "to which a copy is under way" : "has another value"))
+            fail_msg("%d: '%s'", what, fault);
+        run_free(&r);
+    }
+}
+
 static void refusals(void **state)
 {
     (void)state;
@@ -468,6 +545,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_of_warps),
         cmocka_unit_test(convolutions_of_warps),
+        cmocka_unit_test(products_of_bytes),
+        cmocka_unit_test(bytes_wrong),
         cmocka_unit_test(barriers_of_warps),
         cmocka_unit_test(elements_swapped),
         cmocka_unit_test(copies_ahead),
