@@ -107,6 +107,7 @@ bool render_are_beside(const Render *, Node *a, Node *b);
 void render_two_fragments(Render *, Node *load, int first); /* with the one beside it */
 void render_cast(Render *, Node *);
 void render_quantize(Render *, Node *);
+void render_digit(Render *, Node *);
 void render_bitcast(Render *, Node *);
 
 /* ---- render_lanes.c ------------------------------------------------------------------------- */

@@ -425,6 +425,10 @@ static void alu(Render *r, Node *n)
         render_quantize(r, n);
         return;
     }
+    if (n->op == OP_DIGIT) {
+        render_digit(r, n);
+        return;
+    }
     if (n->op == OP_WHERE && !(lanes && is_vector(r, n->src[0]))) {
         choice(r, n);
         return;

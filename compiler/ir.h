@@ -331,6 +331,19 @@ static inline int quantize_least(int64_t arg)
 {
     return (int)((arg - quantize_most(arg)) / (65536 * 4));
 }
+/* Arg of a DIGIT, and what it holds: a mask of the lowest bits, 16 at most, and a number of 20 bits and a sign. */
+static inline int64_t digit_arg(int mask, int less)
+{
+    return (int64_t)less * 65536 + mask;
+}
+static inline int digit_mask(int64_t arg)
+{
+    return (int)(arg & 0xffff);
+}
+static inline int digit_less(int64_t arg)
+{
+    return (int)((arg - digit_mask(arg)) / 65536);
+}
 Node *node_alu(Context *, Op, ingot_dtype, int nsrc,
                Node *const *src); /* elementwise; INDEX/BOOL scalars are simplified */
 Node *node_alu1(Context *, Op, ingot_dtype, Node *);

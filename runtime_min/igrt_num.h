@@ -328,6 +328,12 @@ IGRT_INLINE float igrt_round_f32(float x)
 #endif
 }
 
+/* The bits of a mask, from bit `shift` on, less a number. */
+IGRT_INLINE float igrt_digit_f32(uint32_t x, int shift, int mask, int less)
+{
+    return (float)((int32_t)(x >> shift & (uint32_t)mask) - less);
+}
+
 /* x rounded (halves to even), moved by `zero` and held within lo..hi; 0 of a NaN.  All three are of 16 bits, with a sign or without:
  * what is clamped first is so small that an addition leaves no bits behind the point. */
 IGRT_INLINE int32_t igrt_quantize_f32(float x, int32_t zero, int32_t lo, int32_t hi)

@@ -440,6 +440,31 @@ IGRT_CONVERT(16)
         y = igrt_if_eq_f32x##N(x, x, y, igrt_splat_f32x##N((float)-zero)) + 12582912.0f;  \
         return (igrt_i32x##N)y - (0x4b400000 - zero);                                     \
     }
+/* igrt_digit_f32: the bits stay where they are in the significand of 2^(23 - shift), whose last bit is worth 2^-shift; what is taken
+ * away from that is exact.  Bits that reach beyond the significand are moved down before. */
+#define IGRT_BITS_OR(N, x, mask, bits) (((x)&igrt_splat_i32x##N(mask)) | igrt_splat_i32x##N(bits))
+#define IGRT_BITS_OR_4(x, mask, bits) IGRT_BITS_OR(4, x, mask, bits)
+#define IGRT_BITS_OR_8(x, mask, bits) IGRT_BITS_OR(8, x, mask, bits)
+#if IGRT_HAS_16
+#define IGRT_BITS_OR_16(x, mask, bits)                                                      \
+    ((igrt_i32x16)_mm512_ternarylogic_epi32((__m512i)(x), (__m512i)igrt_splat_i32x16(mask), \
+                                            (__m512i)igrt_splat_i32x16(bits), 0xea))
+#else
+#define IGRT_BITS_OR_16(x, mask, bits) IGRT_BITS_OR(16, x, mask, bits)
+#endif
+#define IGRT_DIGIT(N)                                                                           \
+    IGRT_VEC igrt_f32x##N igrt_digit_f32x##N(igrt_i32x##N x, int shift, int mask, int less)     \
+    {                                                                                           \
+        enum { SIGNIFICAND = 23, ONE = 127 };                                                   \
+        const int beyond = (int64_t)mask << shift >> SIGNIFICAND != 0, at = beyond ? 0 : shift; \
+        const igrt_i32x##N y = beyond ? (igrt_i32x##N)((igrt_u32x##N)x >> shift) : x;           \
+        const int32_t whole = (ONE + SIGNIFICAND - at) << SIGNIFICAND;                          \
+        return (igrt_f32x##N)IGRT_BITS_OR_##N(y, mask << at, whole) -                           \
+               (igrt_bits_f32((uint32_t)whole) + (float)less);                                  \
+    }
+IGRT_DIGIT(4)
+IGRT_DIGIT(8)
+IGRT_DIGIT(16)
 IGRT_QUANTIZE(4)
 IGRT_QUANTIZE(8)
 IGRT_QUANTIZE(16)

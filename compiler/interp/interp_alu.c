@@ -274,6 +274,22 @@ static void quantize_lanes(int64_t arg, ingot_dtype to, size_t n, char *out, con
             out + i * elem_bytes(to));
 }
 
+static uint32_t unsigned_at(ingot_dtype d, const void *x, size_t i)
+{
+    switch (elem_bytes(d)) {
+    case 1: return ((const uint8_t *)x)[i];
+    case 2: return ((const uint16_t *)x)[i];
+    default: return ((const uint32_t *)x)[i];
+    }
+}
+
+static void digit_lanes(int64_t arg, ingot_dtype d, size_t n, float *out, const void *const *in)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = igrt_digit_f32(unsigned_at(d, in[0], i), (int)unsigned_at(d, in[1], i),
+                                digit_mask(arg), digit_less(arg));
+}
+
 void alu_lanes(Op op, int64_t arg, ingot_dtype out_t, const uint8_t *in_t, size_t n, void *out,
                const void *const *in)
 {
@@ -291,6 +307,10 @@ void alu_lanes(Op op, int64_t arg, ingot_dtype out_t, const uint8_t *in_t, size_
     }
     if (op == OP_QUANTIZE) {
         quantize_lanes(arg, out_t, n, out, in);
+        return;
+    }
+    if (op == OP_DIGIT) {
+        digit_lanes(arg, (ingot_dtype)in_t[0], n, out, in);
         return;
     }
     const ingot_dtype t = (ingot_dtype)in_t[0], compute = dtype_info[t].compute;

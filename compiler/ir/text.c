@@ -230,6 +230,7 @@ static void put_arg(Printer *p, Node *n)
     case OP_QUANTIZE:
         sb_printf(p->sb, " %d..%d", quantize_least(n->arg.i), quantize_most(n->arg.i));
         return;
+    case OP_DIGIT: sb_printf(p->sb, " %d %d", digit_mask(n->arg.i), digit_less(n->arg.i)); return;
     case OP_REDUCE:
     case OP_SCAN:
         sb_printf(p->sb, " %s", text_monoid[reduce_monoid(n)]);

@@ -2,6 +2,7 @@
  *
  *     cast.i8(min(max(add(round(x), zero), -128), 127))    ->    quantize(x, zero), which holds it within -128..127
  *     cast.i8(min(max(x, 0), 100))                         ->    the cast, marked: its operand is within the type
+ *     add(cast.f32(and(shr(x, s), 15)), -8)                ->    digit(x, s), with mask 15, less 8
  *
  * A renderer writes these nodes and the interpreter of linear IR runs them: neither looks for what they are made of. */
 #include <math.h>
@@ -38,6 +39,7 @@ static bool is_zero_point(const Kernel *k, Node *n)
 typedef struct {
     const Kernel *k;
     bool gpu;
+    Node *lane;   /* of the tile */
     int *uses;    /* by id: how many nodes read it */
     Node **fresh; /* by id: what stands for it */
 } Decompose;
@@ -78,6 +80,46 @@ static Node *decompose_cast(const Decompose *q, Node *n)
                              &q->fresh[x->id], 0, NULL);
 }
 
+/* x + k, x - k of a constant whole k, of which nothing else reads what is below: x, and *less becomes k taken away; else n. */
+static Node *without_number(const Decompose *q, Node *n, double *less)
+{
+    Node *k = n->op == OP_ADD || n->op == OP_SUB ? n->src[1] : NULL;
+    if (!k || k->op != OP_CONST || (n->dtype != INGOT_F32 && n->dtype != INGOT_I32) ||
+        q->uses[n->src[0]->id] != 1)
+        return n;
+    double v = dtype_is_float(k->dtype) ? node_float(k) : (double)k->arg.i;
+    *less += n->op == OP_ADD ? -v : v;
+    return n->src[0];
+}
+
+/* Bits of an integer without a sign, less a number, as f32; n is that, or NULL is given. */
+static Node *digit(const Decompose *q, Node *n)
+{
+    enum { MOST = 1 << 20 };
+    Context *c = q->k->c;
+    double less = 0;
+    Node *x = without_number(q, n, &less);
+    if (q->gpu || n->dtype != INGOT_F32 || x->op != OP_CAST || x->dtype != INGOT_F32)
+        return NULL;
+    x = without_number(q, x->src[0], &less);
+    while (x->op == OP_CAST && dtype_is_int(x->dtype) && dtype_is_int(x->src[0]->dtype) &&
+           elem_bytes(x->dtype) >= elem_bytes(x->src[0]->dtype))
+        x = x->src[0];
+    const bool bits = dtype_info[x->dtype].kind == 'u' && x->op == OP_AND &&
+                      x->src[1]->op == OP_CONST && elem_bytes(x->dtype) <= 4;
+    const int64_t mask = bits ? x->src[1]->arg.i : 0;
+    if (mask < 1 || mask > 0xffff || (mask & (mask + 1)) || less != rint(less) || fabs(less) > MOST)
+        return NULL;
+    const bool shifted = x->src[0]->op == OP_SHR;
+    Node *of = shifted ? x->src[0]->src[0] : x->src[0], *shift = shifted ? x->src[0]->src[1] : NULL;
+    if (shift && q->lane && depends_on(shift, q->lane))
+        return NULL;
+    Node *src[] = {q->fresh[of->id],
+                   shift ? q->fresh[shift->id] : node_const_i(c, (ingot_dtype)x->dtype, 0)};
+    Arg arg = {.i = digit_arg((int)mask, (int)less)};
+    return node_make(c, OP_DIGIT, INGOT_F32, arg, 2, src, 0, NULL);
+}
+
 static Node *rebuilt(const Decompose *q, Arena *a, Node *n)
 {
     Node **src = NEWN(a, Node *, n->nsrc + 1);
@@ -99,6 +141,7 @@ static void decompose_tile(Arena *a, const Kernel *k, bool gpu, Tile *tile)
     Node **order = graph_toposort(a, tile->nstore, tile->store, &n);
     Decompose q = {.k = k,
                    .gpu = gpu,
+                   .lane = tile->lane,
                    .uses = NEWN(a, int, k->c->nnode),
                    .fresh = NEWN(a, Node *, k->c->nnode)};
     for (int i = 0; i < n; i++)
@@ -106,6 +149,7 @@ static void decompose_tile(Arena *a, const Kernel *k, bool gpu, Tile *tile)
             q.uses[order[i]->src[j]->id]++;
     for (int i = 0; i < n; i++) {
         Node *x = order[i], *made = x->op == OP_CAST ? decompose_cast(&q, x) : NULL;
+        made = made ? made : digit(&q, x);
         q.fresh[x->id] = made ? made : rebuilt(&q, a, x);
     }
     for (int i = 0; i < tile->nstore; i++)

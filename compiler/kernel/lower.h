@@ -115,6 +115,10 @@ void lower_blocks(Lower *, Piece *, Node *, const Env *, Node **state);
 void lower_reduce_over(Lower *, const Piece *, Node *, Node **body, Node **range, int nrange,
                        Node **state);
 
+/* factors.c: of the loops of a sum, in their order, those that are left around it when factors have left those that they do not move
+ * with: the others are a sum inside of *body. */
+int lower_factored(Lower *, const Piece *, Node *sum, Node **body, Node **range, int nrange);
+
 /* In the order of the nest's loops. */
 void lower_sort_loops(Lower *, const Piece *, Node **range, int n);
 

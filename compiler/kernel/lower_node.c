@@ -151,6 +151,8 @@ void lower_reduce_over(Lower *q, const Piece *p, Node *n, Node **body, Node **ra
 {
     int size = (int)reduce_size(n);
     lower_sort_loops(q, p, range, nrange);
+    if (size == 1)
+        nrange = lower_factored(q, p, n, body, range, nrange);
     Node **src = NEWN(q->a, Node *, nrange + size);
     memcpy((void *)src, (void *)body, (size_t)size * sizeof *src);
     for (int i = 0; i < nrange; i++)

@@ -458,6 +458,29 @@ static void quantize(void **state)
     }
 }
 
+/* Digits of up to 16 bits at every place of a word, those that a significand holds and those beyond it. */
+static void digit(void **state)
+{
+    static const int mask[] = {1, 3, 15, 255, 1023, 65535}, less[] = {0, 8, -3, 128, 65535};
+    (void)state;
+    for (int n = 0; n < 60000; n++) {
+        const int m = mask[n % 6], shift = (int)(next() % 32), k = less[next() % 5];
+        uint32_t x[16];
+        for (int i = 0; i < 16; i++)
+            x[i] = next();
+        const igrt_i32x16 word = igrt_load_i32x16((const int32_t *)x);
+        const igrt_f32x16 got = igrt_digit_f32x16(word, shift, m, k);
+        const igrt_f32x8 half = igrt_digit_f32x8(igrt_lo_i32x16(word), shift, m, k);
+        const igrt_f32x4 part = igrt_digit_f32x4(igrt_lo_i32x8(igrt_lo_i32x16(word)), shift, m, k);
+        for (int i = 0; i < 16; i++) {
+            const float y = (float)((int)(x[i] >> shift & (uint32_t)m) - k);
+            const float z = igrt_digit_f32(x[i], shift, m, k);
+            assert_memory_equal(&z, &y, 4);
+            assert_true(got[i] == y && (i >= 8 || half[i] == y) && (i >= 4 || part[i] == y));
+        }
+    }
+}
+
 /* Four products of bytes, as they stand there. */
 #define DOT(X, XT, W, WT)                                                                        \
     for (int n = 0; n < 3000; n++) {                                                             \
@@ -690,15 +713,15 @@ static void wide_parts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lanes4),          cmocka_unit_test(lanes8),
-        cmocka_unit_test(lanes16),         cmocka_unit_test(parts),
-        cmocka_unit_test(pairs),           cmocka_unit_test(conversions),
-        cmocka_unit_test(accuracy4),       cmocka_unit_test(accuracy8),
-        cmocka_unit_test(accuracy16),      cmocka_unit_test(integers),
-        cmocka_unit_test(quantize),        cmocka_unit_test(dots),
-        cmocka_unit_test(wide4),           cmocka_unit_test(wide8),
-        cmocka_unit_test(wide_parts),      cmocka_unit_test(apart),
-        cmocka_unit_test(rows_to_columns),
+        cmocka_unit_test(lanes4),     cmocka_unit_test(lanes8),
+        cmocka_unit_test(lanes16),    cmocka_unit_test(parts),
+        cmocka_unit_test(pairs),      cmocka_unit_test(conversions),
+        cmocka_unit_test(accuracy4),  cmocka_unit_test(accuracy8),
+        cmocka_unit_test(accuracy16), cmocka_unit_test(integers),
+        cmocka_unit_test(quantize),   cmocka_unit_test(digit),
+        cmocka_unit_test(dots),       cmocka_unit_test(wide4),
+        cmocka_unit_test(wide8),      cmocka_unit_test(wide_parts),
+        cmocka_unit_test(apart),      cmocka_unit_test(rows_to_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
