@@ -38,6 +38,9 @@ bool whole_rows_opts(Arena *, Nest *, const View *);
 
 /* ---- heuristic_partial.c -------------------------------------------------------------------------- */
 
+/* Vectors side by side, at most `most`, that leave as many parts as what the sums read is worth: caches give it as fast in narrow strips. */
+int64_t vectors_for_parts(const Nest *, const View *, const Place *, int n, int64_t lanes,
+                          int64_t most);
 /* SPLIT, ORDER and PARTIAL of sums over rows in lanes; false: nothing was done.  *at_once: of how many vectors side by side registers hold the sums,
  * which becomes a whole row where this is better, and one of at most `most`. */
 bool partial_opts(Arena *, Nest *, const View *, const Place *, int n, int64_t lanes, int64_t most,

@@ -151,6 +151,8 @@ static Node *rows_read(const View *v, Node *rows, Node *last)
     return NULL;
 }
 
+enum { LEVELS = 5 };
+
 /* Does it come from behind so many levels of cache? */
 static bool is_behind(const Kernel *k, Node *load, const Target *t, int levels)
 {
@@ -161,10 +163,30 @@ static bool is_behind(const Kernel *k, Node *load, const Target *t, int levels)
     return true;
 }
 
+int64_t vectors_for_parts(const Nest *nest, const View *v, const Place *place, int n, int64_t lanes,
+                          int64_t most)
+{
+    enum { PART_BYTES = 1 << 17, MOST_PARTS = 16 };
+    if (!n || !one_sweep(v, place, n))
+        return most;
+    int own;
+    Node *last = place[n - 1].range, *const *range = own_ranges(v->reduce[0], &own),
+         *load = rows_read(v, range[own - 1], last);
+    if (!load || is_behind(nest->k, load, nest->target, LEVELS))
+        return most;
+    const double bytes = elements_read(nest->k, load) * dtype_info[load->dtype].bytes,
+                 worth = bytes / PART_BYTES < MOST_PARTS ? bytes / PART_BYTES : MOST_PARTS;
+    int64_t whole = range_extent(last) / lanes, outer = 1, vectors = most;
+    for (int i = 0; i < n - 1; i++)
+        outer = sat_mul(outer, place[i].range->hi + 1);
+    while (vectors > 1 && (whole % vectors || (double)sat_mul(outer, whole / vectors) < worth))
+        vectors--;
+    return vectors;
+}
+
 bool partial_opts(Arena *a, Nest *nest, const View *v, const Place *place, int n, int64_t lanes,
                   int64_t most, int64_t *at_once)
 {
-    enum { LEVELS = 5 };
     if (!n || !one_sweep(v, place, n))
         return false;
     int own, bytes = 0;

@@ -308,6 +308,15 @@ static int places_of(const Nest *nest, const View *v, Place *place, bool *scan)
     return n;
 }
 
+/* Sums in so few vectors that they would wait for themselves. */
+static void chained_opts(Arena *a, Nest *nest, const View *v, int64_t vectors)
+{
+    for (int i = 0; i < v->nreduce && vectors < ACCUMULATORS; i++) {
+        Node *inner = v->reduce[i]->src[v->reduce[i]->nsrc - 1];
+        unroll_opt(a, nest, v->reduce[i], inner, range_extent(inner));
+    }
+}
+
 /* Rows that are reduced: their innermost axis in lanes; `last` has so many lanes already. */
 static bool reduced_opts(Arena *a, Nest *nest, const View *v, Node *last, int64_t lanes)
 {
@@ -375,7 +384,11 @@ void plain_opts(Arena *a, Nest *nest, const View *v)
         SideBySide s = side_by_side(a, nest, v, last, lanes);
         if (!scan && partial_opts(a, nest, v, place, n, lanes, s.most, &s.count))
             return;
-        side_by_side_opt(nest, last, s.count);
+        const int64_t vectors =
+            scan ? s.count : vectors_for_parts(nest, v, place, n, lanes, s.count);
+        side_by_side_opt(nest, last, vectors);
+        if (vectors < s.count)
+            chained_opts(a, nest, v, vectors);
     } else {
         lanes = 0;
         int rows = last && !v->nreduce && !scan ? rows_opts(a, nest, v, place, n) : 0;
