@@ -281,6 +281,11 @@ def cached(ingot, work):
     if call(ingot, "run", model, "--input", work / "x.npy", env=env, cwd=work) != told[0] or list((work / "tmp").iterdir()):
         raise Wrong(f"under ./cc and $TMPDIR: {list((work / 'tmp').iterdir())} left")
     call(ingot, "run", model, "--input", work / "x.npy", env={**env, "TMPDIR": str(work / "none")}, cwd=work, good=(6,))
+    strict = work / "strict.sh"     # a compiler that refuses a flag of another one
+    strict.write_text('#!/bin/sh\nfor word; do [ "$word" != -fno-predictive-commoning ] || exit 1; done\nexec cc "$@"\n')
+    strict.chmod(0o755)
+    if call(ingot, "run", model, "--input", work / "x.npy", env={**env, "CC": str(strict)}) != told[0]:
+        raise Wrong("under a compiler that knows no -fno-predictive-commoning")
     if times[1] > 0.5 * times[0] and times[1] > 0.5:
         raise Wrong(f"{times} seconds")
     print(f"{times[0]:.2f} s, then {times[1]:.3f} s")

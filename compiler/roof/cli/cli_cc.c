@@ -19,9 +19,10 @@ const char *c_compiler(void)
 enum { MAX_WORDS = 64 };
 
 /* What kernels are built with.  Predictive commoning (gcc's) carries what a window's next tap reads again from one iteration to the next: a
- * copy for each row, and scalars that have to be spread over the lanes anew, where a load does both for nothing.  Other
- * compilers ignore its name. */
-#define OPTIMISED "-O3", "-fno-predictive-commoning", "-ffp-contract=off", "-w"
+ * copy for each row, and scalars that have to be spread over the lanes anew, where a load does both for nothing.  A compiler that
+ * does not know its name may refuse it: it is asked. */
+#define OPTIMISED "-O3", OF_GCC, "-ffp-contract=off", "-w"
+#define OF_GCC "-fno-predictive-commoning"
 
 /* $CC may hold flags: "ccache gcc -m32". */
 static int words(Arena *a, const char *text, const char **argv)
@@ -33,6 +34,27 @@ static int words(Arena *a, const char *text, const char **argv)
             argv[n++] = arena_printf(a, "%.*s", (int)len, text + skip);
         text += skip + len;
     }
+    return n;
+}
+
+/* Does the compiler that these words begin with take the flag?  It is asked with an empty source. */
+static bool takes_flag(const char *const *cc, int n, const char *flag)
+{
+    const char *argv[MAX_WORDS] = {"sh", "-c", "exec \"$@\" >/dev/null 2>&1", "sh"};
+    const char *const empty[] = {flag, "-fsyntax-only", "-x", "c", "/dev/null", NULL};
+    const int begin = 4;
+    memcpy((void *)(argv + begin), cc, (size_t)n * sizeof *cc);
+    memcpy((void *)(argv + begin + n), empty, sizeof empty);
+    return process_run(argv) == 0;
+}
+
+/* Appends flags to the n words of a compiler: how many there are then. */
+static int add_flags(const char **argv, int n, const char *const *flag, int nflag)
+{
+    const int words = n;
+    for (int i = 0; i < nflag; i++)
+        if (strcmp(flag[i], OF_GCC) != 0 || takes_flag(argv, words, OF_GCC))
+            argv[n++] = flag[i];
     return n;
 }
 
@@ -228,8 +250,7 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, const ch
     source_files(a, dir, "host/", &files, &nfile);
     Jobs jobs = jobs_in(dir);
     progress_begin(arena_printf(a, "%s compiles the model", c_compiler()), 0);
-    for (int i = 0; i < NFLAG; i++)
-        argv[base++] = flags[i];
+    base = add_flags(argv, base, flags, NFLAG);
     base += machine_words(a, target, argv + base);
     const Object *object = objects_of(a, files, nfile, objects_folder(a, argv, base));
     const char **link = NEWN(a, const char *, base + nfile + 8);
@@ -255,8 +276,7 @@ const char *const *compiler_words(Arena *a, const char *target)
     static const char *const flags[] = {OPTIMISED};
     const char **argv = NEWN(a, const char *, MAX_WORDS + 1);
     int n = compiler_for(a, target, argv);
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        argv[n++] = flags[i];
+    n = add_flags(argv, n, flags, sizeof flags / sizeof *flags);
     n += machine_words(a, target, argv + n);
     argv[n] = NULL;
     return argv;
@@ -271,8 +291,7 @@ bool compile_to_assembly(Arena *a, const char *dir, int n, const char *target)
     Jobs jobs = jobs_in(dir);
     if (!base || !find_program(a, argv[0]))
         return false;
-    for (int i = 0; i < NFLAG; i++)
-        argv[base++] = flags[i];
+    base = add_flags(argv, base, flags, NFLAG);
     base += machine_words(a, target, argv + base);
     progress_begin(arena_printf(a, "%s compiles the kernels", c_compiler()), 0);
     for (int i = 0; i < n; i++) {

@@ -308,7 +308,10 @@ static void put_makefile(Source *s)
     sb_printf(&sb,
               "# Builds ./tune_run, which checks and times candidates.\n"
               "CC ?= cc\nCFLAGS ?= -O3\n"
-              "FLAGS = -ffp-contract=off -fno-predictive-commoning -w -I. %s\n"
+              "OF_GCC = -fno-predictive-commoning\n"
+              "KNOWN := $(shell $(CC) $(OF_GCC) -fsyntax-only -x c /dev/null 2>/dev/null && echo "
+              "$(OF_GCC))\n"
+              "FLAGS = -ffp-contract=off $(KNOWN) -w -I. %s\n"
               "OBJECTS = $(patsubst %%.c,%%.o,$(wildcard *.c))\n\n"
               "tune_run: $(OBJECTS)\n\t$(CC) $(FLAGS) $(CFLAGS) -o $@ $(OBJECTS) -lm\n\n"
               "%%.o: %%.c\n\t$(CC) -std=gnu99 $(FLAGS) $(CFLAGS) -c -o $@ $<\n\n"
