@@ -64,6 +64,11 @@ few='--sample 400'
 [ -n "$all" ] && few=
 # shellcheck disable=SC2086
 step onnx-cuda onnx --interpret --target cuda:sm_90a --list $list --baseline $list --filter ^[nps] $few
+# The text of such kernels, without a GPU
+few='--sample 40'
+[ -n "$all" ] && few=
+# shellcheck disable=SC2086
+step onnx-emulated onnx --emulate --target cuda:sm_80 --list $list --baseline $list --filter ^[nps] $few
 step onnx-wasm onnx --list $list --sample 25 --target c:wasm32-simd128
 # lengths, places and sizes that only the run knows
 sequences() {

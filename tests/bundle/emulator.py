@@ -3,10 +3,9 @@
 
     emulator.py --ingot build/ingot [CHECK...]
 
-An emitted .cu becomes C++ (emulator.h): asm statements are calls of what they do, items are fibers. With the driver's other calls (cuda_stub.c) that is
-the libcuda.so.1 which the bundle finds. The interpreter of statements knows what the statements mean; this finds what the text and the headers
-that it calls (igrt_mma.h, igrt_wgmma.h, igrt_run.h) make of them: which item has which element of a fragment, what items swap, where a cluster's
-groups put what they give.
+An emitted .cu becomes C++ (tests/emulator/), and runs from the first item on and from the last. The interpreter of statements knows what the
+statements mean; this finds what the text and the headers that it calls (igrt_mma.h, igrt_wgmma.h, igrt_run.h) make of them: which item has which
+element of a fragment, what items swap, where a cluster's groups put what they give, which phase of a token is waited for.
 
     products   of f16, bf16 and f32 by mma.sync, with operands by rows and by columns, and lines that are no multiple of 16 bytes
     bytes      products and convolutions of i8 and u8 by mma.sync, whose results are those of C to the bit: with signs and without, zero points that
@@ -14,102 +13,25 @@ groups put what they give.
     windows    convolutions, by groups of a cluster that share the terms, too
     attention  rows of scores in registers, of f16 and f32
     vectors    a matrix times a vector, by 16 bytes
+    boxes      products of warpgroups, of operands that boxes bring: f16, and f32 by tf32
+    faults     a wait, a fence, a phase, a barrier that is not as it should be: each is found
     items      norms, softmax, pools, depthwise windows, a small sum that results share
 
 Exit status 77, skipped: there is no Python with onnx, or no C++ compiler.
 """
-import pathlib
-import re
-import shutil
-import subprocess
 import sys
 
 try:
     import numpy as np
     from onnx import TensorProto, helper, numpy_helper
     from run import HERE, Wrong, call, compilers, main, make
+    sys.path.append(str(HERE.parent / "emulator"))
+    import emulate
 except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 
 H, F, I, U, L = TensorProto.FLOAT16, TensorProto.FLOAT, TensorProto.INT8, TensorProto.UINT8, TensorProto.INT32
-CXX = next((cxx for cxx in ("clang++", "g++") if shutil.which(cxx)), None)
-KERNEL = re.compile(r'extern "C" __global__ ([^\n]*?)void (\w+)\(([^)]*)\)')
-
-
-# -- from CUDA to C++ ----------------------------------------------------------------------------
-
-def memory(text):
-    """Of a group: not an item's own."""
-    text = re.sub(r"__shared__ __align__\(\d+\) ([\w ]+?) (\w+)\[(\d+)\];", r"\1 *const \2 = (\1 *)gpu::shared(sizeof(\1) * \3);", text)
-    return re.sub(r"extern __shared__ __align__\(\d+\) unsigned char (\w+)\[\];", r"unsigned char *const \1 = gpu::shared(0);", text)
-
-
-def closing(text, at):
-    """Behind the parenthesis that closes the one before `at`."""
-    depth, quoted = 1, False
-    while depth:
-        quoted ^= text[at] == '"'
-        depth += not quoted and (text[at] == "(") - (text[at] == ")")
-        at += 1
-    return at
-
-
-def parts(text, between):
-    """Split where no parenthesis or quote is open."""
-    out, depth, quoted = [""], 0, False
-    for c in text:
-        quoted ^= c == '"'
-        depth += not quoted and (c == "(") - (c == ")")
-        if c == between and not depth and not quoted:
-            out.append("")
-        else:
-            out[-1] += c
-    return [p.strip() for p in out]
-
-
-def operands(section):
-    return [re.sub(r'^"[^"]*"\s*', "", p) for p in parts(section, ",") if p] if section.strip() else []
-
-
-def calls(text, known):
-    """asm(text : outputs : inputs : clobbered) is a call of what the text's first word says, or of abort()."""
-    out, end = [], 0
-    for m in re.finditer(r"\basm\s*(?:volatile\s*)?\(", text):
-        out.append(text[end:m.start()])
-        end = closing(text, m.end())
-        sections = parts(text[m.end():end - 1], ":") + ["", ""]
-        words = "".join(re.findall(r'"([^"]*)"', sections[0])).strip()
-        name, rest = re.match(r"([^\s;]*)(.*)", words, re.S).groups()
-        name = re.sub(r"\W", "_", name) or "nothing"
-        args = [f'"{rest}"', *operands(sections[1]), *operands(sections[2])]
-        out.append(f"ptx::{name}({', '.join(args)})" if name in known else "abort()")
-    return "".join(out) + text[end:]
-
-
-def entry(head, name, parameters):
-    """Arguments as the driver gets them: an array of pointers to each."""
-    cluster = re.search(r"__cluster_dims__\((\d+)", head)
-    types = [re.sub(r"\w+$", "", p.replace("__restrict__", "").replace("__grid_constant__", "")).strip() for p in parts(parameters, ",")]
-    values = ", ".join(f"*({t} *)args[{i}]" for i, t in enumerate(types))
-    return f"static void run_{name}(void **args, unsigned grid, unsigned items)\n{{\n    gpu::run([&] {{ {name}({values}); }}, grid, items, {cluster[1] if cluster else 1});\n}}\n"
-
-
-def driver(bundle, folder):
-    """A libcuda.so.1 that has the bundle's kernels."""
-    folder.mkdir()
-    text = (bundle / "model_kernels.cu").read_text()
-    kernels = KERNEL.findall(text)
-    source = folder / "before.cpp"
-    source.write_text(f'#include "igrt_num.h"\n#include "{HERE / "emulator.h"}"\n{memory(text)}'
-                      + "".join(entry(*k) for k in kernels)
-                      + "const gpu::Entry gpu::entries[] = {" + "".join(f'{{"{name}", run_{name}}}, ' for _, name, _ in kernels) + "{0, 0}};\n")
-    whole = call(CXX, "-std=c++17", "-E", "-I", bundle, source)
-    known = set(re.findall(r"\b(\w+)\(const char \*", whole))
-    (folder / "kernels.cpp").write_text(calls(whole, known))
-    call("cc", "-c", "-fPIC", HERE / "cuda_stub.c", "-o", folder / "stub.o")
-    call(CXX, "-std=c++17", "-w", "-O1", "-ffp-contract=off", "-fPIC", "-shared", "-Wl,--allow-multiple-definition", folder / "kernels.cpp", folder / "stub.o", "-o", folder / "libcuda.so.1")
-    return text
 
 
 # -- models --------------------------------------------------------------------------------------
@@ -123,33 +45,45 @@ def model(path, inputs, nodes, output, weights=()):
     return path
 
 
-def beside(ingot, work, name, target, made, tolerance, wanted=(), options=()):
-    """The bundle for the target, emulated, and the one in C: results, relative to the range; wanted: what the text has to have."""
-    inputs, nodes, output, weights = made
-    path = model(work / f"{name}.onnx", inputs, nodes, output, weights)
-    rng = np.random.default_rng(7)
-    given = work / f"{name}_in"
-    given.mkdir()
-    for i, (_, dtype, shape) in enumerate(inputs):
-        low = {I: -128, U: 0}.get(dtype)
-        x = rng.standard_normal(shape) if dtype == F else rng.integers(-8, 9, shape) / 8 if low is None else rng.integers(low, low + 256, shape)
-        np.save(given / f"input_{i}.npy", x.astype(helper.tensor_dtype_to_np_dtype(dtype)))
-    results = []
-    for kind in (target, "c"):
-        bundle, out, folder = work / f"{name}_{kind[0:2]}", work / f"{name}_out_{kind[0:2]}", work / f"{name}_driver"
+class Pair:
+    """The bundle for a target, and what the same model in C gives."""
+
+    def __init__(self, ingot, work, name, target, made, tolerance, options=()):
+        inputs, nodes, output, weights = made
+        self.name, self.tolerance, self.work, self.bundle, self.given = name, tolerance, work, work / f"{name}_{target[0:2]}", work / f"{name}_in"
+        path, c, out = model(work / f"{name}.onnx", inputs, nodes, output, weights), work / f"{name}_c", work / f"{name}_out_c"
+        rng = np.random.default_rng(7)
+        self.given.mkdir()
+        for i, (_, dtype, shape) in enumerate(inputs):
+            low = {I: -128, U: 0}.get(dtype)
+            x = rng.standard_normal(shape) if dtype == F else rng.integers(-8, 9, shape) / 8 if low is None else rng.integers(low, low + 256, shape)
+            np.save(self.given / f"input_{i}.npy", x.astype(helper.tensor_dtype_to_np_dtype(dtype)))
+        for kind, bundle in (("c", c), (target, self.bundle)):
+            call(ingot, "compile", path, "-o", bundle, "--target", kind, "-q", *(options if kind == target else ()))
+            make(bundle, compilers()[0], "-O1")
         out.mkdir()
-        call(ingot, "compile", path, "-o", bundle, "--target", kind, "-q", *(options if kind == target else ()))
-        text = driver(bundle, folder) if kind == target else None
-        for want in wanted if text else ():
-            if want not in text.split('extern "C"', 1)[1]:
-                raise Wrong(f"{name}: no {want} in the kernels")
-        make(bundle, compilers()[0], "-O1")
-        call(bundle / "model", given, out, env={"LD_LIBRARY_PATH": str(folder)})
-        results.append(np.load(out / "output_0.npy").astype(np.float64))
-    error = abs(results[0] - results[1]).max() / abs(results[1]).max()
-    if not error <= tolerance:
-        raise Wrong(f"{name}: {error:.1e} of the range from what C computes, more than {tolerance}")
-    return f"{name} {error:.0e}"
+        call(c / "model", self.given, out)
+        self.expected = np.load(out / "output_0.npy").astype(np.float64)
+
+    def run(self, folder, order):
+        """Errors of the range, by the driver of the folder."""
+        out = folder / order
+        out.mkdir()
+        call(self.bundle / "model", self.given, out, env=emulate.environment(folder, order))
+        error = abs(np.load(out / "output_0.npy").astype(np.float64) - self.expected).max() / abs(self.expected).max()
+        if not error <= self.tolerance:
+            raise Wrong(f"{self.name}, {order}: {error:.1e} of the range from what C computes, more than {self.tolerance}")
+        return error
+
+
+def beside(ingot, work, name, target, made, tolerance, wanted=(), options=()):
+    """The bundle for the target, emulated: results, relative to the range; wanted: what the text has to have."""
+    pair, folder = Pair(ingot, work, name, target, made, tolerance, options), work / f"{name}_driver"
+    text = emulate.driver(pair.bundle, folder)
+    for want in wanted:
+        if want not in text.split('extern "C"', 1)[1]:
+            raise Wrong(f"{name}: no {want} in the kernels")
+    return f"{name} {max(pair.run(folder, order) for order in emulate.ORDERS):.0e}"
 
 
 def some(*shape, dtype=np.float16):
@@ -200,12 +134,10 @@ def byte_products(ingot, work):
 
 
 def windows(ingot, work):
-    pads = {"pads": [1, 1, 1, 1]}
-    one = [("Conv", ["x", "w"], "p", pads), ("Relu", ["p"], "q"), ("Conv", ["q", "w"], "r", pads | {"strides": [2, 2]}), ("Add", ["r", "z"], "y")]
-    more = [("Conv", ["x", "w"], "p", pads), ("Relu", ["p"], "q"), ("Conv", ["q", "v"], "r", pads), ("Relu", ["r"], "y")]
+    one = [("Conv", ["x", "w"], "p", PADS), ("Relu", ["p"], "q"), ("Conv", ["q", "w"], "r", PADS | {"strides": [2, 2]}), ("Add", ["r", "z"], "y")]
     told = [beside(ingot, work, "window", "cuda:sm_80", ([("x", H, [1, 32, 9, 9]), ("z", H, [1, 32, 5, 5])], one, ("y", H, [1, 32, 5, 5]), [("w", some(32, 32, 3, 3))]), 2e-3,
                    ["igrt_mma_dot_f16("]),
-            beside(ingot, work, "cluster", "cuda:sm_90a", ([("x", H, [1, 256, 7, 7])], more, ("y", H, [1, 256, 7, 7]), [("w", some(256, 256, 3, 3)), ("v", some(256, 256, 3, 3) / 16)]), 3e-3,
+            beside(ingot, work, "cluster", "cuda:sm_90a", WINDOWS, 3e-3,
                    ["igrt_cluster_give<", "igrt_mma_b_two_"]),
             beside(ingot, work, "single", "cuda:sm_80", ([("x", F, [1, 32, 9, 9]), ("z", F, [1, 32, 5, 5])], one, ("y", F, [1, 32, 5, 5]), [("w", some(32, 32, 3, 3, dtype=np.float32))]), 2e-6,
                    ["igrt_mma_dot_tf32x3("])]
@@ -242,8 +174,71 @@ def items(ingot, work):
     print(", ".join(told))
 
 
+ONE = [("MatMul", ["x", "w"], "p"), ("Relu", ["p"], "y")]
+HALVES = [("x", H, [384, 512])], ONE, ("y", H, [384, 384]), [("w", some(512, 384) / 8)]
+SINGLE = [("x", F, [384, 256])], ONE, ("y", F, [384, 384]), [("w", some(256, 384, dtype=np.float32))]
+NORMS = [("x", F, [5, 200])], [("Softmax", ["x"], "y")], ("y", F, [5, 200]), []
+COPIES = [("x", H, [72, 256])], ONE, ("y", H, [72, 40]), [("w", some(256, 40))]
+PADS = {"pads": [1, 1, 1, 1]}
+WINDOWS = ([("x", H, [1, 256, 7, 7])], [("Conv", ["x", "w"], "p", PADS), ("Relu", ["p"], "q"), ("Conv", ["q", "v"], "r", PADS), ("Relu", ["r"], "y")],
+           ("y", H, [1, 256, 7, 7]), [("w", some(256, 256, 3, 3)), ("v", some(256, 256, 3, 3) / 16)])
+
+
+def boxes(ingot, work):
+    told = [beside(ingot, work, "halves", "cuda:sm_90a", HALVES, 2e-3, ["igrt_box_2(", "igrt_wgmma64_dot_f16<"]),
+            beside(ingot, work, "single", "cuda:sm_90a", SINGLE, 2e-6, ["igrt_box_2(", "igrt_wgmma_dot_tf32x3("])]
+    print(", ".join(told))
+
+
+# Models, the tolerance, and what of the text becomes what else.
+FAULTS = {
+    ("halves", "cuda:sm_90a"): (HALVES, 2e-3, {
+        "a place that is taken for filled": ("tokens, iteration % depth), iteration / depth & 1);\n    asm volatile(\"wgmma.fence",
+                                             "tokens, iteration % depth), ~(iteration / depth) & 1);\n    asm volatile(\"wgmma.fence"),
+        "a place that is taken for free": ("(iteration / depth & 1) ^ 1);", "iteration / depth & 1);"),
+        "a place freed before its products are done": ("wgmma.wait_group.sync.aligned 1;", ""),
+        "sums read before the products are done": ("wgmma.wait_group.sync.aligned 0;", ""),
+        "no fence before products": ("wgmma.fence.sync.aligned;", ""),
+        "no fence of tokens": ("fence.mbarrier_init.release.cluster;", ""),
+        "atoms that lie elsewhere": ("(1024 >> 4) << 32", "(512 >> 4) << 32"),
+        "no swizzle": ("(uint64_t)1 << 62", "(uint64_t)2 << 62"),
+        "bytes that no box brings": ('"r"(bytes)', '"r"(bytes + 16)'),
+    }),
+    ("single", "cuda:sm_90a"): (SINGLE, 2e-6, {
+        "no fence of memory": ("fence.proxy.async.shared::cta;", ""),
+        "no barrier of the warpgroup": ("bar.sync %0, 128;", ""),
+        "rests of one block": ("rests += iteration % 2 * (32 * N);", ""),
+        "rows of another warp": ("/ 32 % 4 * 16", "/ 32 % 2 * 16"),
+    }),
+    ("norms", "cuda:sm_80"): (NORMS, 1e-5, {"no barrier": ("__syncthreads();", "")}),
+    ("copies", "cuda:sm_80"): (COPIES, 2e-3, {
+        "no wait for copies": ("cp.async.wait_group", "cp.async.nothing"),
+        "no barrier": ("__syncthreads();", ""),
+    }),
+    ("windows", "cuda:sm_90a"): (WINDOWS, 3e-3, {"no barrier of the cluster": ("barrier.cluster.wait.acquire.aligned;", "")}),
+}
+
+
+def faults(ingot, work):
+    found = 0
+    for (name, target), (made, tolerance, plans) in FAULTS.items():
+        pair = Pair(ingot, work, name, target, made, tolerance)
+        for i, (what, (old, new)) in enumerate(plans.items()):
+            folder = work / f"{name}_fault{i}"
+            if old not in emulate.driver(pair.bundle, folder, lambda text: text.replace(old, new) + f"/* {old} */" * (old in text)):
+                raise Wrong(f"{name}: no {old} in the text")
+            try:
+                for order in emulate.ORDERS:
+                    pair.run(folder, order)
+            except Wrong:
+                found += 1
+                continue
+            raise Wrong(f"{name}: not found: {what}")
+    print(f"{found} faults found")
+
+
 if __name__ == "__main__":
-    if not CXX:
+    if not emulate.CXX:
         print("skipped: no C++ compiler")
         sys.exit(77)
-    sys.exit(main(__doc__, {"products": products, "bytes": byte_products, "windows": windows, "attention": attention, "vectors": vectors, "items": items}))
+    sys.exit(main(__doc__, {"products": products, "bytes": byte_products, "windows": windows, "attention": attention, "vectors": vectors, "items": items, "boxes": boxes, "faults": faults}))

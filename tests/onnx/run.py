@@ -13,6 +13,9 @@ the data set: Dropout that is not training, or whose ratio is 0, is exact. The s
 cases had such an output. With --bind, what did not pass is tried again by `ingot run --data`,
 which may bind inputs that decide shapes, and is counted apart.
 
+With --emulate kernels of a CUDA target run without a GPU (tests/emulator/), from the first item on and from the last, and what
+is asynchronous once as late and once as early as it may be; both have to give the results.
+
 With --interpret nothing is built: `ingot verify --interpret` runs the statements of the target's
 kernels, and tells unwritten elements, races and accesses outside of buffers too; its rule for what
 is equal holds (see its --help; drawn outputs are compared with the reference interpreter's only), and
@@ -43,6 +46,8 @@ import time
 import onnx
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "emulator"))
+import emulate  # noqa: E402
 import objects  # noqa: E402
 import values  # noqa: E402
 from drawn import Drawn, may_draw  # noqa: E402
@@ -206,19 +211,36 @@ def build_and_run(case, bundle, work, compiler, opt):
     shutil.copytree(bundle, made)
     done = objects.make(made, cc, opt.cflags, lambda words: call(words, opt.timeout, opt.env))
     succeeded(done, "build")
-    worst = 0.0
-    for data in case.sets():
-        inp, out = work / "in", work / "out"
-        inp.mkdir()
-        out.mkdir()
-        for n, file, kind in case.inputs(data):
-            values.save_npy(inp / f"input_{n}", values.load_pb(file, kind))
-        program = ["node", made / "run.mjs"] if opt.wasm else [made / "model"]
-        succeeded(call([*program, inp, out], opt.timeout, opt.env, cwd=work, limit_mb=opt.limit_mb), "run")
-        worst = max(worst, compared(case, data, opt, lambda n, want: values.load_npy(out / f"output_{n}", want)))
-        shutil.rmtree(inp)
-        shutil.rmtree(out)
+    program = ["node", made / "run.mjs"] if opt.wasm else [made / "model"]
+    worst = max([0.0, *(run_on(data, case, program, env, work, opt) for env in environments(made, work, opt) for data in case.sets())])
     shutil.rmtree(made)
+    return worst
+
+
+def environments(bundle, work, opt):
+    """Those that the program runs in."""
+    if not opt.emulate:
+        return [opt.env]
+    folder = work / "emulated"
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        emulate.driver(bundle, folder)
+    except emulate.Unbuilt as e:
+        raise Stop("failed", f"emulated kernels: {first_line(str(e))}") from None
+    return [dict(opt.env, **emulate.environment(folder, order)) for order in emulate.ORDERS]
+
+
+def run_on(data, case, program, env, work, opt):
+    """The program on a data set; the largest error."""
+    inp, out = work / "in", work / "out"
+    inp.mkdir()
+    out.mkdir()
+    for n, file, kind in case.inputs(data):
+        values.save_npy(inp / f"input_{n}", values.load_pb(file, kind))
+    succeeded(call([*program, inp, out], opt.timeout, env, cwd=work, limit_mb=opt.limit_mb), "run")
+    worst = compared(case, data, opt, lambda n, want: values.load_npy(out / f"output_{n}", want))
+    shutil.rmtree(inp)
+    shutil.rmtree(out)
     return worst
 
 
@@ -426,6 +448,7 @@ def options(argv):
     a("--sanitize", action="store_true", help="build the bundles with ASan and UBSan")
     a("--bind", action="store_true", help="try what did not pass again with `ingot run`")
     a("--interpret", action="store_true", help="judge by `ingot verify --interpret`: for a target that this machine is not")
+    a("--emulate", action="store_true", help="run the kernels of a CUDA target without a GPU")
     a("--target", help="as ingot's --target")
     a("--dim", action="append", default=[], metavar="NAME=LO..HI", help="handed to ingot compile")
     a("--data-dims", action="store_true", help="free dims that no --dim names get the sizes (or bounds) they have in the data")
@@ -465,13 +488,17 @@ def options(argv):
         (opt.cache / "results").mkdir(parents=True, exist_ok=True)
     here = pathlib.Path(__file__).resolve().parent
     versions = [call([*shlex.split(c), "--version"], 10).out.splitlines()[0] for c in opt.cc]
-    opt.fingerprint = repr([*((here / f).read_text() for f in ("run.py", "values.py", "drawn.py")), opt.cc, versions,
+    sources = [here / f for f in ("run.py", "values.py", "drawn.py")] + (emulate.SOURCES if opt.emulate else [])
+    opt.fingerprint = repr([*(f.read_text() for f in sources), opt.cc, versions,
                             opt.cflags, opt.sanitize, opt.target, opt.rtol, opt.atol, opt.tolerance_range])
     return opt
 
 
 def main(argv=None):
     opt = options(argv)
+    if opt.emulate and not emulate.CXX:
+        print("skipped: no C++ compiler")
+        return 0
     cases = find_cases(opt.dirs)
     if opt.filter:
         cases = [c for c in cases if re.search(opt.filter, c.name)]

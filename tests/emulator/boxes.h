@@ -1,0 +1,26 @@
+/* boxes.h - what a tensor map is here: cuTensorMapEncodeTiled() makes it, cp.async.bulk.tensor reads it. */
+#ifndef EMULATOR_BOXES_H
+#define EMULATOR_BOXES_H
+
+#include <stdint.h>
+
+namespace gpu
+{
+enum { AXES = 5, MAP_BYTES = 128, LINE = 128 /* bytes, which are swizzled */ };
+struct Map {
+    const unsigned char *memory;
+    uint16_t rank, element; /* bytes */
+    uint16_t box[AXES];
+    uint32_t extent[AXES];
+    uint64_t stride[AXES]; /* bytes; the first is an element's */
+};
+static_assert(sizeof(Map) <= MAP_BYTES, "a map has so many bytes");
+
+/* Of the 16 bytes that lie at an address, where swizzling by 128 bytes puts them: bits 4 to 6, by those above. */
+static inline uint32_t swizzled(uint32_t address)
+{
+    return address ^ (address >> 7 & 7) << 4;
+}
+} // namespace gpu
+
+#endif

@@ -1,0 +1,264 @@
+/* items.cpp - the items of a group, and of all groups of a cluster, are fibers of one thread.
+ *
+ * A warp runs until all of its items wait for others; then the next one does. So a warp is as far ahead of the others as barriers let it be, and
+ * what is read before it is written, or overwritten before it is read, is NaN or another's value. With $EMULATED_ORDER=backward the last warp
+ * and the last item are first, and what happens asynchronously does so at once, not when it is waited for: whichever of two items needs the
+ * other one, one of both orders has it too early. Memory of a group begins as NaN.
+ *
+ * What a GPU would answer with undefined results is told, and ends the process: fault(). */
+#include "items.h"
+
+#include <setjmp.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+namespace gpu
+{
+
+struct Stack {
+    jmp_buf at;
+    std::vector<char> bytes;
+};
+
+Here here;
+std::vector<Group> groups;
+std::vector<Item> items;
+Barrier cluster;
+Item *now;
+static std::vector<Stack *> idle;
+static unsigned long went_on; /* how often an item began, ended, or had what it waited for */
+static jmp_buf scheduler;
+static size_t asked; /* bytes of a group's memory that the launch asks for */
+static const Entry *kernel;
+static void **arguments;
+
+void fault(const char *why)
+{
+    fprintf(stderr, "emulator: %s, item %d of group %d: %s\n", kernel ? kernel->name : "no kernel",
+            now ? (int)now->number : -1, now ? (int)now->group->number : -1, why);
+    fflush(stderr);
+    _exit(86);
+}
+
+bool is_backward()
+{
+    static const char *order = getenv("EMULATED_ORDER");
+    return order && !strcmp(order, "backward");
+}
+
+/* _setjmp() and _longjmp() ask the system for nothing, as swapcontext() does. */
+__attribute__((noinline)) static void yield()
+{
+    if (!_setjmp(now->on->at))
+        _longjmp(scheduler, 1);
+}
+
+void wait_until(const std::function<bool()> &ready)
+{
+    while (!ready())
+        yield();
+    went_on++;
+}
+
+void arrive(Barrier &b, int of)
+{
+    if (++b.arrived == of) {
+        b.arrived = 0;
+        b.turn++;
+    }
+}
+
+void meet(Barrier &b, int of)
+{
+    const int turn = b.turn;
+    arrive(b, of);
+    wait_until([&] { return b.turn != turn; });
+}
+
+void meet()
+{
+    meet(now->group->barrier[0], now->group->items);
+}
+
+const Slot *together(const Slot &mine)
+{
+    Warp &w = now->group->warp[now->number / WARP];
+    const int first = (int)now->number / WARP * WARP, left = now->group->items - first,
+              of = left < WARP ? left : WARP;
+    w.lane[now->number % WARP] = mine;
+    meet(w.barrier, of);
+    memcpy(now->lanes, w.lane, sizeof w.lane);
+    meet(w.barrier, of);
+    return now->lanes;
+}
+
+unsigned char *shared(size_t bytes)
+{
+    unsigned char *at = now->group->memory + now->shared;
+    now->shared += (bytes + 127) / 128 * 128;
+    if (now->shared + asked > GROUP_BYTES)
+        fault("more memory than a group has");
+    return at;
+}
+
+uint32_t address(const void *p)
+{
+    const Group *g = now->group;
+    const ptrdiff_t at = (const unsigned char *)p - g->memory;
+    if (at < 0 || at >= GROUP_BYTES)
+        fault("an address that is not of the group's memory");
+    return (uint32_t)g->rank << 24 | (uint32_t)at;
+}
+
+unsigned char *at(uint32_t address)
+{
+    if (address >> 24 >= groups.size() || (address & 0xffffff) >= GROUP_BYTES)
+        fault("an address of no group's memory");
+    return groups[address >> 24].memory + (address & 0xffffff);
+}
+
+/* A stack runs one item after the other. */
+static void run_items()
+{
+    for (;;) {
+        kernel->run(arguments);
+        now->done = true;
+        went_on++;
+        yield();
+    }
+}
+
+static void begin(Stack *on)
+{
+    ucontext_t context;
+    on->bytes.resize(STACK);
+    getcontext(&context);
+    context.uc_stack.ss_sp = on->bytes.data();
+    context.uc_stack.ss_size = on->bytes.size();
+    makecontext(&context, run_items, 0);
+    setcontext(&context);
+}
+
+/* Until it waits or ends. */
+static void resume(Item &item)
+{
+    now = &item;
+    here.item.x = item.number;
+    here.group.x = item.group->number;
+    if (_setjmp(scheduler))
+        return;
+    if (now->on)
+        _longjmp(now->on->at, 1);
+    went_on++;
+    if (idle.empty())
+        begin(now->on = new Stack);
+    now->on = idle.back();
+    idle.pop_back();
+    _longjmp(now->on->at, 1);
+}
+
+/* All of them wait, or are done. */
+static void run_warp(size_t first, size_t n)
+{
+    for (unsigned long before = went_on - 1; before != went_on;) {
+        before = went_on;
+        for (size_t i = 0; i < n; i++) {
+            Item &item = items[first + (is_backward() ? n - 1 - i : i)];
+            if (item.done)
+                continue;
+            resume(item);
+            if (item.done)
+                idle.push_back(item.on);
+        }
+    }
+}
+
+/* That of the group of this rank, all NaN: end_of_memory() leaves it so. */
+static unsigned char *memory_of(size_t rank)
+{
+    static std::vector<unsigned char *> of;
+    while (rank >= of.size()) {
+        of.push_back((unsigned char *)aligned_alloc(1024, GROUP_BYTES));
+        memset(of.back(), 0xff, GROUP_BYTES);
+    }
+    return of[rank];
+}
+
+size_t used_memory()
+{
+    return now->shared + (asked + 15) / 16 * 16;
+}
+
+static void end_of_memory(const Group &g)
+{
+    const size_t used = used_memory(), beyond = used + 4096;
+    for (size_t i = used; i < beyond && i < GROUP_BYTES; i++)
+        if (g.memory[i] != 0xff)
+            fault("writes beyond the memory of the group");
+    memset(g.memory, 0xff, used);
+}
+
+static void begin_cluster(unsigned first, size_t size, unsigned n)
+{
+    groups.assign(size, Group());
+    items.assign(size * n, Item());
+    cluster = Barrier();
+    for (size_t g = 0; g < size; g++) {
+        groups[g].memory = memory_of(g);
+        groups[g].warp.resize((n + WARP - 1) / WARP);
+        groups[g].rank = (int)g;
+        groups[g].items = (int)n;
+        groups[g].number = first + (unsigned)g;
+    }
+    for (size_t i = 0; i < items.size(); i++) {
+        items[i].group = &groups[i / n];
+        items[i].number = (unsigned)(i % n);
+    }
+}
+
+static bool all_done()
+{
+    for (Item &item : items)
+        if (!item.done) {
+            now = &item;
+            return false;
+        }
+    return true;
+}
+
+static void run_cluster(size_t size, unsigned n)
+{
+    const size_t warps = (n + WARP - 1) / WARP;
+    do {
+        const unsigned long before = went_on;
+        for (size_t i = 0; i < size * warps; i++) {
+            const size_t w = is_backward() ? size * warps - 1 - i : i, at = w % warps * WARP;
+            run_warp(w / warps * n + at, n - at < WARP ? n - at : WARP);
+        }
+        if (before == went_on && !all_done())
+            fault("waits for what does not come");
+    } while (!all_done());
+    for (Group &g : groups) {
+        now = &items[(size_t)g.rank * n];
+        end_of_group(g);
+        end_of_memory(g);
+    }
+}
+
+void launch(const Entry &entry, void **args, unsigned grid, unsigned n, size_t shared)
+{
+    const unsigned size = (unsigned)entry.cluster;
+    kernel = &entry;
+    arguments = args;
+    now = NULL;
+    here.items.x = n;
+    asked = shared;
+    if (grid % size)
+        fault("the grid is no multiple of the cluster");
+    for (unsigned g = 0; g < grid; g += size) {
+        begin_cluster(is_backward() ? grid - size - g : g, size, n);
+        run_cluster(size, n);
+    }
+}
+
+} // namespace gpu

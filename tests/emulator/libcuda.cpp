@@ -1,0 +1,95 @@
+/* libcuda.cpp - the calls of a driver that runs kernels on the host, in the place of those that cuda_stub.c writes down. */
+#include "boxes.h"
+#include "items.h"
+
+extern "C" {
+int cuModuleGetFunction(void **function, void *, const char *name)
+{
+    for (const gpu::Entry *e = gpu::entries; e->name; e++)
+        if (!strcmp(e->name, name)) {
+            *function = (void *)(uintptr_t)e;
+            return 0;
+        }
+    return 500;
+}
+
+int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                   unsigned bz, unsigned shared, void *, void **args, void **)
+{
+    if (gy != 1 || gz != 1 || by != 1 || bz != 1)
+        return 1;
+    gpu::launch(*(const gpu::Entry *)function, args, gx, bx, shared);
+    return 0;
+}
+
+int cuMemAlloc_v2(uint64_t *memory, size_t bytes)
+{
+    void *p = NULL;
+    if (posix_memalign(&p, 256, bytes))
+        return 2;
+    memset(p, 0xff, bytes);
+    *memory = (uint64_t)(uintptr_t)p;
+    return 0;
+}
+
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *)
+{
+    memcpy((void *)(uintptr_t)to, from, bytes);
+    return 0;
+}
+
+int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *)
+{
+    memcpy(to, (const void *)(uintptr_t)from, bytes);
+    return 0;
+}
+
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *)
+{
+    memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+    return 0;
+}
+
+int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *)
+{
+    memset((void *)(uintptr_t)to, value, bytes);
+    return 0;
+}
+
+int cuStreamBeginCapture_v2(void *, int)
+{
+    return 900; /* steps are enqueued one by one */
+}
+
+/* What it asks for is in the driver's reference: addresses and strides of 16 bytes, boxes of at most 256, lines of at most what is swizzled. */
+int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *memory, const uint64_t *extent,
+                           const uint64_t *stride, const unsigned *box, const unsigned *step,
+                           int interleave, int swizzle, int, int fill)
+{
+    gpu::Map m = {(const unsigned char *)memory,
+                  (uint16_t)rank,
+                  (uint16_t)(type == 1   ? 2
+                             : type == 2 ? 4
+                                         : 0),
+                  {},
+                  {},
+                  {}};
+    const int none = 0, by_128 = 3;
+    if (!m.element || rank < 1 || rank > gpu::AXES || !memory || (uintptr_t)memory % 16 ||
+        interleave != none || swizzle != by_128 || fill)
+        return 1;
+    for (unsigned i = 0; i < rank; i++) {
+        m.extent[i] = (uint32_t)extent[i];
+        m.stride[i] = i ? stride[i - 1] : m.element;
+        m.box[i] = (uint16_t)box[i];
+        if (!extent[i] || extent[i] > UINT32_MAX || !box[i] || box[i] > 256 || step[i] != 1 ||
+            (i && (m.stride[i] % 16 || m.stride[i] >> 40)))
+            return 1;
+    }
+    if (m.box[0] * m.element > gpu::LINE || m.box[0] * m.element % 16)
+        return 1;
+    memset(map, 0xff, gpu::MAP_BYTES);
+    memcpy(map, &m, sizeof m);
+    return 0;
+}
+}
