@@ -146,12 +146,16 @@ static void add(Bundle *b, const Buffer *buffer)
         g->mem[i].bytes = buffer->bytes;
 }
 
-static int64_t shared_bytes(const Bundle *b, const Kernel *k)
+/* What groups of kernel i ask for, and whether neighbours join what they have. */
+static void look_at_kernel(const Bundle *b, int i)
 {
+    const Kernel *k = b->p->kernels[i];
+    Gpu *g = b->gpu;
     Tiles tiles = kernel_lower(k);
-    int64_t bytes = gpu_shared(tiles.k, k->narg, b->target);
+    g->asked[i] = gpu_shared(tiles.k, k->narg, b->target);
+    g->across[i] = tiles.tile[0].across != NULL;
+    g->shared |= g->asked[i] > 0;
     tiles_free(&tiles);
-    return bytes;
 }
 
 void gpu_prepare(Bundle *b)
@@ -186,10 +190,9 @@ void gpu_prepare(Bundle *b)
     g->records = b->target->records && g->apart && g->launches && g->launches <= MOST_RECORDED &&
                  (only_kernels(&p->main, false) || !g->sized);
     g->asked = NEWN(b->a, int64_t, p->nkernel + 1);
-    for (int i = 0; i < p->nkernel; i++) {
-        g->asked[i] = shared_bytes(b, p->kernels[i]);
-        g->shared |= g->asked[i] > 0;
-    }
+    g->across = NEWN(b->a, bool, p->nkernel + 1);
+    for (int i = 0; i < p->nkernel; i++)
+        look_at_kernel(b, i);
 }
 
 bool gpu_is_apart(const Bundle *b)
@@ -277,6 +280,15 @@ void gpu_constants(StrBuf *sb, Bundle *b)
         "    } while (0)\n");
 }
 
+static void extensions(StrBuf *sb, const Target *t)
+{
+    for (const Extension *e = t->extensions; e && e->name; e++)
+        sb_printf(sb,
+                  "    TRY(igrt_gpu_require(gpu, \"%s\", &ctx->fault,\n"
+                  "                         \"%s\"));\n",
+                  e->name, e->lacks);
+}
+
 /* start(): everything on the device is made; release(): and let go. */
 void gpu_functions(StrBuf *sb, Bundle *b)
 {
@@ -319,6 +331,7 @@ void gpu_functions(StrBuf *sb, Bundle *b)
         sb_puts(sb, "}; /* that groups ask for */\n");
     }
     sb_puts(sb, "    TRY(igrt_gpu_open(gpu, &ctx->config));\n");
+    extensions(sb, b->target);
     if (b->mode == WEIGHTS_BLOB) /* without a device nobody reads them */
         sb_printf(sb, "    TRY(igrt_weights_check(&ctx->config, %s_WEIGHTS_SUM));\n", u);
     if (b->p->nkernel)
@@ -328,6 +341,12 @@ void gpu_functions(StrBuf *sb, Bundle *b)
                   "        TRY(igrt_gpu_find(gpu, ctx->program, %s_kernel_name[i], %s, "
                   "&ctx->kernel[i]));\n",
                   n, u, !b->c->keep_subnormals, u, n, g->shared ? "shared[i]" : "0");
+    for (int i = 0; i < b->p->nkernel && b->target->extensions; i++)
+        if (g->across[i])
+            sb_printf(sb,
+                      "    TRY(igrt_gpu_require_subgroups(gpu, ctx->kernel[%d], %d, "
+                      "&ctx->fault));\n",
+                      i, b->target->subgroup);
     sb_printf(sb, "    TRY(igrt_gpu_alloc(gpu, %lld, NULL, &mem[MEM_ARENA]));\n",
               (long long)g->mem[0].bytes);
     if (g->npart)

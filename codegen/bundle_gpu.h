@@ -25,6 +25,7 @@ struct Gpu {
     int64_t launches;     /* of kernels, in a run; at most */
     bool shared;          /* some kernel's groups share what has to be asked for: */
     int64_t *asked;       /* bytes, by kernel */
+    bool *across;         /* by kernel: neighbours join what they have */
 };
 
 /* bundle_gpu.c: whether a buffer has memory on the device; what its place in ctx->mem is called, and by number. */

@@ -52,10 +52,12 @@ static void kernels_text(StrBuf *sb, Bundle *b)
     print_comment_text(sb, b->source);
     sb_puts(sb, ". */\n");
     sb_puts(sb, b->target->pragma);
-    if (b->kernel_needs & NEED_NUM)
-        runtime_whole(sb, "igrt_num.h");
+    if (b->kernel_needs & (NEED_NUM | NEED_DOT | NEED_ACROSS))
+        runtime_whole(sb, b->kernel_needs & NEED_DOT ? "igrt_dot.h" : "igrt_num.h");
     else
         sb_puts(sb, b->target->prologue);
+    if (b->kernel_needs & NEED_ACROSS)
+        sb_puts(sb, runtime_text("igrt_across.h"));
     if (b->kernel_needs & NEED_RUN)
         sb_puts(sb, runtime_text("igrt_run.h"));
     if (b->kernel_needs & NEED_MMA)

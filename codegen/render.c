@@ -690,6 +690,8 @@ unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char 
     if (t->gpu && tiles.tile[0].items)
         sb_printf(sb, tiles.tile[0].tc ? t->group_word_alone : t->group_word,
                   tile_group(&tiles.tile[0]), groups_beside(&tiles, k, t));
+    if (tiles.tile[0].across && t->subgroup_word)
+        sb_printf(sb, t->subgroup_word, t->subgroup);
     if (tiles.tile[0].cluster)
         sb_printf(sb, "__cluster_dims__(%d, 1, 1) ", (int)tiles.tile[0].cluster->hi + 1);
     kernel_prototype(sb, t, k, function_name);

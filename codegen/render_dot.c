@@ -36,7 +36,13 @@ void render_four(Render *r, Node *n)
     Node *from[] = {r->l.tile->four, r->l.tile->lane}, *to[] = {zero, zero};
     bool lanes = is_vector(r, n);
     int part = r->l.tile->part;
+    const bool gated = !lanes && !node_is_const_i(load->src[1], 1);
     r->needs |= NEED_DOT;
+    if (gated) {
+        put(r, "(");
+        render_expr(r, load->src[1]);
+        put(r, " ? ");
+    }
     sb_printf(r->sb, lanes && part ? "igrt_load_part_%sx4" : "igrt_load_%sx4", byte_name(n));
     if (lanes)
         sb_printf(r->sb, "_i32x%d", r->l.tile->lanes);
@@ -45,6 +51,8 @@ void render_four(Render *r, Node *n)
     if (lanes && part)
         sb_printf(r->sb, ", %d", part);
     put(r, ")");
+    if (gated)
+        sb_printf(r->sb, " : igrt_zero_%sx4())", byte_name(n));
 }
 
 static void operand(Render *r, Node *n, bool lanes)

@@ -485,6 +485,15 @@ void render_expr_as(Render *r, Node *n, bool alone)
         render_dot(r, n, zero);
         return;
     }
+    if (is_across(&r->l, n)) {
+        r->needs |= NEED_ACROSS;
+        sb_printf(r->sb, "igrt_across_%s_%s(",
+                  op_info[monoid_op((ingot_reduce_op)reduce_monoid(n))].text,
+                  dtype_info[n->dtype].name);
+        render_bare(r, n->src[0]);
+        sb_printf(r->sb, ", %lld)", (long long)n->src[1]->hi + 1);
+        return;
+    }
     if (is_quad(&r->l, n)) {
         sb_printf(r->sb, "igrt_mma_quad_%s(", reduce_monoid(n) == INGOT_REDUCE_MAX ? "max" : "add");
         render_bare(r, n->src[0]);

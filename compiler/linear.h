@@ -87,10 +87,16 @@ static inline bool is_horizontal(const Linear *l, Node *n)
     return n->op == OP_REDUCE && l->tile->lane && n->nsrc == 2 && n->src[1] == l->tile->lane;
 }
 
-/* REDUCE over the four lanes that have a line together. */
+/* REDUCE over neighbours among the items of a group: over those that have parts of the same sum, and over the four lanes that have a line
+ * of a unit's sums together. */
+static inline bool is_across(const Linear *l, const Node *n)
+{
+    return n->op == OP_REDUCE && l->tile->across && n->nsrc == 2 && n->src[1] == l->tile->across;
+}
 static inline bool is_quad(const Linear *l, const Node *n)
 {
-    return n->op == OP_REDUCE && l->tile->quad && n->nsrc == 2 && n->src[1] == l->tile->quad;
+    return is_across(l, n) ||
+           (n->op == OP_REDUCE && l->tile->quad && n->nsrc == 2 && n->src[1] == l->tile->quad);
 }
 
 /* REDUCE over four products. */

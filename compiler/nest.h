@@ -92,13 +92,14 @@ typedef struct {
     int items;                /* of a group, by BIND; 0: nothing is bound */
     int sharing;              /* of these, how many have parts of the same sums; 0: none */
     Trigger trigger;          /* TRIGGER: when the next kernel may begin */
-    int cluster;              /* BIND: the axis of terms that groups of a cluster share, or -1 */
-    int thread;               /* the innermost axis of those that threads share, or -1 */
-    int thread_from;          /* the outermost of them, or -1: that of all loops */
-    int parts;                /* that they are cut into, 0: none */
-    int64_t copies;           /* of a store and of a reduce's terms */
-    Kernel *joined;           /* of what kernel_lower() makes: a kernel of its own, or NULL */
-    Opt *opts;                /* what made it */
+    int warp; /* BIND: an axis of terms whose parts neighbours join without memory, or -1; all such have one extent */
+    int cluster;     /* BIND: the axis of terms that groups of a cluster share, or -1 */
+    int thread;      /* the innermost axis of those that threads share, or -1 */
+    int thread_from; /* the outermost of them, or -1: that of all loops */
+    int parts;       /* that they are cut into, 0: none */
+    int64_t copies;  /* of a store and of a reduce's terms */
+    Kernel *joined;  /* of what kernel_lower() makes: a kernel of its own, or NULL */
+    Opt *opts;       /* what made it */
     int nopt;
 } Nest;
 
@@ -114,6 +115,8 @@ bool nest_opt_range(Nest *, OptKind, Node *range, int64_t amount);
 /* Why the nest cannot be computed with the layouts that the kernel's arguments have, or NULL.  For when all opts are known:
  * lanes may be stored two apart, if a later opt makes copies of what lies between. */
 const char *nest_check(const Nest *);
+/* Of it what does not hang on how arguments lie: on a GPU places have room. */
+const char *nest_fits(const Nest *);
 /* The kernel's opts become those of the nest. */
 void nest_keep(const Nest *, Kernel *);
 /* The axis of this name, or -1. */
@@ -171,7 +174,9 @@ typedef struct {
         [TC_AXES]; /* RANGEs over the rows, columns and terms of its fragments; the rows are the innermost loop too */
     Node *
         quad; /* RANGE over the four lanes that share a row of sums, if rows of them stay in registers; or NULL */
-    int part; /* only the first so many lanes are loaded and stored; 0: all */
+    Node *
+        across; /* BIND warp of what is reduced: RANGE over the items, neighbours, that join their parts without memory; or NULL */
+    int part;   /* only the first so many lanes are loaded and stored; 0: all */
     /* The end of a row that fills no vector: the stores from `ntail` on run in a loop of their own beside the innermost
      * one (which then is the last axis if tail_beside), inside all others.  0: none. */
     int ntail;

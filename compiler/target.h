@@ -17,6 +17,10 @@ typedef enum { UNIT_SCALAR, UNIT_VECTOR, UNIT_TILE, UNITS } Unit;
 typedef struct {
     double bytes, rate;
 } Level;
+/* What the device has to have, by the name that its language has for it; and what is told where it lacks that. */
+typedef struct {
+    const char *name, *lacks;
+} Extension;
 /* First what a language spells differently: the renderer is one for all. */
 struct Target {
     const char *name;
@@ -33,8 +37,10 @@ struct Target {
     const char *group_word;   /* of a kernel: how many items its groups have */
     /* The same of one that may take all registers of a processor: told otherwise, its compiler waits for each fragment where it is used. */
     const char *group_word_alone;
-    int items, shared;     /* that a group may have; and bytes of memory that they share */
-    int shared_static;     /* of these, what a launch need not ask for */
+    const char *
+        subgroup_word; /* of a kernel whose neighbours join what they have: of how many items its sub-groups are; or NULL */
+    int items, shared; /* that a group may have; and bytes of memory that they share */
+    int shared_static; /* of these, what a launch need not ask for */
     const char *unroll;    /* before a loop: it is to be straight-line; or NULL */
     bool quotient;         /* a division branches: one by a constant is igrt_quotient_f32() */
     const char *aligned;   /* function: a pointer to what begins at a multiple of bytes; or NULL */
@@ -69,6 +75,13 @@ struct Target {
     bool runs;            /* 16 bytes that an unrolled loop goes along are one load (igrt_run.h) */
     const char *pragma;   /* the first line of every kernel file, or "" */
     const char *prologue; /* types and constants, where igrt_num.h is not needed */
+    const Extension
+        *extensions; /* that the device has to have, ended by a name of NULL; NULL: none */
+    int subgroup; /* neighbours in a group that hand each other values without memory; 0: none do */
+    bool joins_subgroups; /* rows are reduced so unless a plan says otherwise */
+    bool takes_fours; /* GPUs: products of bytes are summed by DOT unless a plan says otherwise */
+    /* What a name has behind its colon; NULL, or why there is nothing of that name. */
+    const char *(*tune)(Target *, Arena *, const char *machine, ingot_status *);
     /* Kernel source to what its driver loads (or why it did not compile); NULL: the driver takes the source.
      * flush: subnormal numbers are zeros. */
     CompileStatus (*compile)(StrBuf *out, const char *source, const char *machine, bool flush);

@@ -51,13 +51,14 @@ extern "C" {
     X(ERR_SELFTEST, 18, "the selftest does not give the expected values")              \
     X(ERR_SHAPE, 19, "a size that the data decides is not one that the model allows")  \
     X(ERR_NO_SELFTEST, 20, "there is no selftest in this bundle")                      \
-    X(ERR_TEXT, 21, "strings are longer than the model has room for (--string-bytes)")
+    X(ERR_TEXT, 21, "strings are longer than the model has room for (--string-bytes)") \
+    X(ERR_FEATURE, 22, "the device lacks what the bundle was compiled for (--target)")
 
 typedef enum igrt_status {
 #define IGRT_X(name, value, text) IGRT_##name = value,
     IGRT_STATUS_LIST(IGRT_X)
 #undef IGRT_X
-        IGRT_STATUS_COUNT = 22
+        IGRT_STATUS_COUNT = 23
 } igrt_status;
 
 /* One line of English for a status, without a full stop; never NULL. */
@@ -73,7 +74,7 @@ static inline const char *igrt_status_text(igrt_status status)
     return "unknown status";
 }
 
-/* What made the last run of a context fail, where it was a number: <model>_ctx.fault. */
+/* What made init or the last run of a context fail, where it was a number or a feature: <model>_ctx.fault. */
 typedef struct igrt_fault {
     const char *
         what; /* that number: "node 'r' (Range): the size of axis 0 of its result"; NULL: nothing to tell */

@@ -32,7 +32,11 @@ typedef unsigned long long uint64_t;
 #include <stdint.h>
 #endif
 #if defined(__OPENCL_C_VERSION__) || defined(__CUDACC_RTC__)
+#ifdef __OPENCL_C_VERSION__
+typedef char int8_t; /* as vload4() has it */
+#else
 typedef signed char int8_t;
+#endif
 typedef unsigned char uint8_t;
 typedef short int16_t;
 typedef unsigned short uint16_t;
@@ -157,6 +161,8 @@ IGRT_INLINE float igrt_f16_to_f32(uint16_t h)
     float x;
     asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h));
     return x;
+#elif defined(IGRT_HALF)
+    return convert_float(as_half(h));
 #else
     const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, e = h & 0x7c00u;
     uint32_t m = (uint32_t)(h & 0x7fffu) << 13;
@@ -170,13 +176,15 @@ IGRT_INLINE float igrt_f16_to_f32(uint16_t h)
 #endif
 }
 
-/* f32 -> f16: nearest even, overflow to infinity; a NaN is made quiet, keeps sign and payload (on CUDA it is 0x7fff). */
+/* f32 -> f16: nearest even, overflow to infinity; a NaN is made quiet, keeps sign and payload (on CUDA it is 0x7fff, of --target opencl:fp16 the device's own). */
 IGRT_INLINE uint16_t igrt_f32_to_f16(float x)
 {
 #if defined(__CUDA_ARCH__)
     uint16_t h;
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));
     return h;
+#elif defined(IGRT_HALF)
+    return as_ushort(convert_half_rte(x));
 #else
     const uint32_t u = igrt_f32_bits(x), sign = u >> 16 & 0x8000u, a = u & 0x7fffffffu;
     uint32_t r;

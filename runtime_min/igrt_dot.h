@@ -5,7 +5,8 @@
  *
  * An igrt_i8x4 or igrt_u8x4 is four neighbours in memory, of any alignment.  With the DSP instructions of ARMv7E-M (Cortex-M4,
  * M7) it is held as two pairs of 16 bits, bytes 0 and 2 and bytes 1 and 3, and a dot is two SMLAD.  Pairs are made where they
- * stand (volatile): a compiler that makes those of later dots first has no registers left for them.
+ * stand (volatile): a compiler that makes those of later dots first has no registers left for them. OpenCL devices have dot() by
+ * cl_khr_integer_dot_product, NVIDIA's GPUs dp4a.
  */
 #ifndef IGRT_DOT_H
 #define IGRT_DOT_H
@@ -45,6 +46,65 @@ IGRT_INLINE int32_t igrt_pairs(int32_t x, int32_t w, int32_t s)
     IGRT_INLINE int32_t igrt_dot_##X##_##W(igrt_##X##x4 x, igrt_##W##x4 w, int32_t s) \
     {                                                                                 \
         return igrt_pairs(x.odd, w.odd, igrt_pairs(x.even, w.even, s));               \
+    }
+
+#elif defined(__OPENCL_C_VERSION__)
+
+typedef char4 igrt_i8x4;
+typedef uchar4 igrt_u8x4;
+#define igrt_load_i8x4(p) vload4(0, p)
+#define igrt_load_u8x4(p) vload4(0, p)
+#define igrt_zero_i8x4() ((char4)(0))
+#define igrt_zero_u8x4() ((uchar4)(0))
+
+#ifdef __opencl_c_integer_dot_product_input_4x8bit
+#define IGRT_DOT4(X, W)                                                               \
+    IGRT_INLINE int32_t igrt_dot_##X##_##W(igrt_##X##x4 x, igrt_##W##x4 w, int32_t s) \
+    {                                                                                 \
+        return igrt_add_i32((int32_t)dot(x, w), s);                                   \
+    }
+#else
+#define IGRT_DOT4(X, W)                                                               \
+    IGRT_INLINE int32_t igrt_dot_##X##_##W(igrt_##X##x4 x, igrt_##W##x4 w, int32_t s) \
+    {                                                                                 \
+        const int4 p = convert_int4(x) * convert_int4(w);                             \
+        return igrt_add_i32(s, p.x + p.y + p.z + p.w);                                \
+    }
+#endif
+
+#elif defined(__CUDACC__)
+
+typedef struct igrt_i8x4 {
+    int32_t four;
+} igrt_i8x4;
+typedef struct igrt_u8x4 {
+    int32_t four;
+} igrt_u8x4;
+
+#define IGRT_LOAD4(T)                                         \
+    IGRT_INLINE igrt_##T##x4 igrt_load_##T##x4(const void *p) \
+    {                                                         \
+        igrt_##T##x4 x;                                       \
+        memcpy(&x, p, 4);                                     \
+        return x;                                             \
+    }                                                         \
+    IGRT_INLINE igrt_##T##x4 igrt_zero_##T##x4(void)          \
+    {                                                         \
+        const igrt_##T##x4 x = {0};                           \
+        return x;                                             \
+    }
+IGRT_LOAD4(i8)
+IGRT_LOAD4(u8)
+
+#define IGRT_TYPE_i8 "s32"
+#define IGRT_TYPE_u8 "u32"
+#define IGRT_DOT4(X, W)                                                               \
+    IGRT_INLINE int32_t igrt_dot_##X##_##W(igrt_##X##x4 x, igrt_##W##x4 w, int32_t s) \
+    {                                                                                 \
+        asm("dp4a." IGRT_TYPE_##X "." IGRT_TYPE_##W " %0, %1, %2, %0;"                \
+            : "+r"(s)                                                                 \
+            : "r"(x.four), "r"(w.four));                                              \
+        return s;                                                                     \
     }
 
 #else

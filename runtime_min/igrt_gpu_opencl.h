@@ -8,6 +8,8 @@
 #ifndef IGRT_GPU_H
 #define IGRT_GPU_H
 
+#include <string.h>
+
 #include "igrt_opencl.h"
 
 typedef igrt_cl igrt_gpu;
@@ -18,14 +20,31 @@ static inline igrt_status igrt_gpu_open(igrt_gpu *g, const igrt_config *config)
     return igrt_cl_open(g, config->device, config->stream, config->gpu, 0);
 }
 
+/* What kernels were written for: an extension; what the fault is where the device lacks it. */
+static inline igrt_status igrt_gpu_require(igrt_gpu *g, const char *extension, igrt_fault *fault,
+                                           const char *lacks)
+{
+    return igrt_cl_require(g, extension, fault, lacks);
+}
+
+static inline igrt_status igrt_gpu_require_subgroups(igrt_gpu *g, void *kernel, int items,
+                                                     igrt_fault *fault)
+{
+    return igrt_cl_require_subgroups(g, kernel, items, fault);
+}
+
 /* The program, as n strings of source; flush: it may take subnormal numbers for zeros. */
 static inline igrt_status igrt_gpu_load(igrt_gpu *g, const char *const *text, int n, int flush,
                                         void **program)
 {
-    static const char *const options[] = {
-        "", "-cl-fp32-correctly-rounded-divide-sqrt", "-cl-denorms-are-zero",
-        "-cl-fp32-correctly-rounded-divide-sqrt -cl-denorms-are-zero"};
-    return igrt_cl_build(g, text, n, options[2 * flush + (g->exact != 0)], program, NULL, 0);
+    char options[128] = "";
+    if (g->exact)
+        strcat(options, " -cl-fp32-correctly-rounded-divide-sqrt");
+    if (flush)
+        strcat(options, " -cl-denorms-are-zero");
+    if (g->language)
+        strcat(options, " -cl-std=CL3.0");
+    return igrt_cl_build(g, text, n, options, program, NULL, 0);
 }
 
 /* shared: bytes that a launch asks for: none, kernels here say what they need. */

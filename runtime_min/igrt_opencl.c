@@ -19,6 +19,8 @@ enum {
     CL_DEVICE_MEM_BASE_ADDR_ALIGN = 0x1019,
     CL_DEVICE_SINGLE_FP_CONFIG = 0x101b,
     CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT = 1 << 7,
+    CL_DEVICE_VERSION = 0x102f,
+    CL_DEVICE_EXTENSIONS = 0x1030,
     CL_DEVICE_PLATFORM = 0x1031,
     CL_DEVICE_UUID = 0x106A, /* cl_khr_device_uuid */
     CL_CONTEXT_PLATFORM = 0x1084,
@@ -31,6 +33,12 @@ enum {
     CL_MEM_COPY_HOST_PTR = 32,
     CL_BUFFER_CREATE_TYPE_REGION = 0x1220,
     CL_PROGRAM_BUILD_LOG = 0x1183,
+    CL_KERNEL_COMPILE_WORK_GROUP_SIZE = 0x11b1,
+    CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE = 0x2033,
+    CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT = 0x103a,
+    CL_DEVICE_WARP_SIZE_NV = 0x4003,
+    CL_DEVICE_WAVEFRONT_WIDTH_AMD = 0x4043,
+    CL_DEVICE_SUB_GROUP_SIZES_INTEL = 0x4108,
     CL_PROFILING_COMMAND_START = 0x1282,
     CL_PROFILING_COMMAND_END = 0x1283
 };
@@ -161,6 +169,83 @@ igrt_status igrt_cl_open(igrt_cl *cl, void *device, void *queue, const char *whi
         cl->error = error;
     }
     return status;
+}
+
+/* Is the word in the text, between blanks? */
+static int has_word(const char *text, const char *word)
+{
+    const size_t n = strlen(word);
+    for (const char *at = text; (at = strstr(at, word)); at += n)
+        if ((at == text || at[-1] == ' ') && (at[n] == ' ' || !at[n]))
+            return 1;
+    return 0;
+}
+
+int igrt_cl_has(igrt_cl *cl, const char *extension)
+{
+    char all[1 << 14];
+    size_t n = 0;
+    if (check(cl, cl->clGetDeviceInfo(cl->device, CL_DEVICE_EXTENSIONS, sizeof all - 1, all, &n)))
+        return 0;
+    all[n < sizeof all ? n : sizeof all - 1] = 0;
+    return has_word(all, extension);
+}
+
+int igrt_cl_subgroup(igrt_cl *cl)
+{
+    static const uint32_t of_one[] = {CL_DEVICE_WARP_SIZE_NV, CL_DEVICE_WAVEFRONT_WIDTH_AMD};
+    size_t several[16], n = 0, most = 0;
+    for (int i = 0; i < 2; i++) {
+        uint32_t size = 0;
+        if (!cl->clGetDeviceInfo(cl->device, of_one[i], sizeof size, &size, NULL) && size)
+            return (int)size;
+    }
+    if (cl->clGetDeviceInfo(cl->device, CL_DEVICE_SUB_GROUP_SIZES_INTEL, sizeof several, several,
+                            &n))
+        return 0;
+    uint32_t width = 0; /* of a processor's vectors */
+    (void)cl->clGetDeviceInfo(cl->device, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, sizeof width, &width,
+                              NULL);
+    for (size_t i = 0; i < n / sizeof several[0]; i++) {
+        if (width > 1 && several[i] == width)
+            return (int)width;
+        most = several[i] > most ? several[i] : most;
+    }
+    return (int)most;
+}
+
+igrt_status igrt_cl_require(igrt_cl *cl, const char *extension, igrt_fault *fault,
+                            const char *lacks)
+{
+    char version[64] = ""; /* "OpenCL 3.0 PoCL" */
+    (void)cl->clGetDeviceInfo(cl->device, CL_DEVICE_VERSION, sizeof version - 1, version, NULL);
+    cl->language = !strncmp(version, "OpenCL 3", 8);
+    if (igrt_cl_has(cl, extension))
+        return IGRT_OK;
+    *fault = (igrt_fault){.what = lacks, .greatest = -1};
+    return IGRT_ERR_FEATURE;
+}
+
+igrt_status igrt_cl_require_subgroups(igrt_cl *cl, void *kernel, int items, igrt_fault *fault)
+{
+    int32_t (*info)(void *, void *, uint32_t, size_t, const void *, size_t, void *, size_t *);
+    size_t group[3] = {0}, size = 0;
+    void *symbol = dlsym(cl->library, "clGetKernelSubGroupInfo");
+    if (!symbol)
+        symbol = dlsym(cl->library, "clGetKernelSubGroupInfoKHR");
+    int32_t e = cl->clGetKernelWorkGroupInfo(kernel, cl->device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
+                                             sizeof group, group, NULL);
+    if (e || !group[0]) /* its items are apart */
+        return check(cl, e);
+    memcpy(&info, &symbol, sizeof symbol);
+    if (symbol)
+        e = info(kernel, cl->device, CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE, sizeof group[0],
+                 group, sizeof size, &size, NULL);
+    if (!e && size && size % (size_t)items == 0)
+        return IGRT_OK;
+    *fault = (igrt_fault){.what = "the size of sub-groups", .value = (int64_t)size};
+    fault->least = fault->greatest = items;
+    return IGRT_ERR_FEATURE;
 }
 
 void igrt_cl_close(igrt_cl *cl)

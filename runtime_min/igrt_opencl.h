@@ -6,8 +6,8 @@
  * caller keeps; nothing is allocated on the host. OpenCL 1.2. Handles are the cl_... handles, as
  * void pointers.
  *
- * Every function returns IGRT_OK, IGRT_ERR_DEVICE or IGRT_ERR_BUILD; igrt_cl.error then has the
- * cl_int. One igrt_cl belongs to one thread at a time.
+ * Every function that returns a status returns IGRT_OK, IGRT_ERR_DEVICE, IGRT_ERR_BUILD or IGRT_ERR_FEATURE; igrt_cl.error then has
+ * the cl_int. One igrt_cl belongs to one thread at a time.
  */
 #ifndef IGRT_OPENCL_H
 #define IGRT_OPENCL_H
@@ -40,6 +40,7 @@ extern "C" {
     X(int32_t, clGetProgramBuildInfo, (void *, void *, uint32_t, size_t, void *, size_t *))       \
     X(int32_t, clReleaseProgram, (void *))                                                        \
     X(void *, clCreateKernel, (void *, const char *, int32_t *))                                  \
+    X(int32_t, clGetKernelWorkGroupInfo, (void *, void *, uint32_t, size_t, void *, size_t *))    \
     X(int32_t, clReleaseKernel, (void *))                                                         \
     X(int32_t, clSetKernelArg, (void *, uint32_t, size_t, const void *))                          \
     X(void *, clCreateBuffer, (void *, uint64_t, size_t, void *, int32_t *))                      \
@@ -69,7 +70,8 @@ typedef struct igrt_cl {
     int owns_queue; /* the context too */
     int profiling;  /* events have times */
     int exact;      /* f32 division and square root can be correctly rounded */
-    int32_t error;  /* of the last call that failed; 0 if the loader itself is missing */
+    int language; /* kernels are to be compiled as OpenCL C 3.0: what was required may be a feature of that */
+    int32_t error; /* of the last call that failed; 0 if the loader itself is missing */
 #define IGRT_X(result, name, parameters) result(*name) parameters;
     IGRT_CL_FUNCTIONS(IGRT_X)
 #undef IGRT_X
@@ -81,6 +83,19 @@ typedef struct igrt_cl {
  * queue made here has times. On failure nothing stays open.
  */
 igrt_status igrt_cl_open(igrt_cl *cl, void *device, void *queue, const char *which, int profile);
+
+/* Does the device tell of an extension of this name? */
+int igrt_cl_has(igrt_cl *cl, const char *extension);
+
+/* How many items a sub-group has, by what drivers tell of a device: of several sizes that of its vectors, else the most; 0: they do not tell. */
+int igrt_cl_subgroup(igrt_cl *cl);
+
+/* Kernels are to be compiled with this extension. IGRT_ERR_FEATURE, and fault->what is lacks, if the device does not have it. */
+igrt_status igrt_cl_require(igrt_cl *cl, const char *extension, igrt_fault *fault,
+                            const char *lacks);
+
+/* The same if sub-groups of the kernel, of which the work-group size is fixed, are not of a multiple of so many items. */
+igrt_status igrt_cl_require_subgroups(igrt_cl *cl, void *kernel, int items, igrt_fault *fault);
 
 /* Releases what igrt_cl_open made; harmless on a cleared struct. */
 void igrt_cl_close(igrt_cl *cl);

@@ -1,6 +1,17 @@
 /* target_cuda.c - CUDA C++, as NVRTC compiles it. */
 #include "targets.h"
 
+/* The machines are "sm_90a+sm_80", of which the least has what kernels use. */
+static const char *cuda_tune(Target *t, Arena *a, const char *machine, ingot_status *status)
+{
+    (void)a;
+    (void)status;
+    t->units = gpu_units(machine);
+    t->dot = gpu_dot(machine);
+    t->shared = gpu_shared_most(machine);
+    return NULL;
+}
+
 extern const Target target_cuda;
 const Target target_cuda = {
     .name = "cuda",
@@ -46,4 +57,6 @@ const Target target_cuda = {
         "#define INFINITY __int_as_float(0x7f800000)\n#define NAN __int_as_float(0x7fffffff)\n"
         "#else\n#include <math.h>\n#include <stdint.h>\n#endif\n",
     .compile = nvrtc_compile,
+    .tune = cuda_tune,
+    .subgroup = 32,
 };

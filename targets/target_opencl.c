@@ -1,5 +1,102 @@
-/* target_opencl.c - OpenCL C 1.2.  A work item computes an element, or a tile of them (BIND). */
+/* target_opencl.c - OpenCL C 1.2.  A work item computes an element, or a tile of them (BIND).
+ *
+ * What goes beyond 1.2 is named by the target, "opencl:dot8+subgroups32": kernels then have other forms, and a bundle's init looks
+ * whether its device has the extensions. */
+#include <string.h>
+
 #include "targets.h"
+
+#define PRAGMA "#pragma OPENCL FP_CONTRACT OFF\n"
+
+/* What the text of kernels then begins with. */
+#define HALF "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n#define IGRT_HALF\n"
+#define SUBGROUP                                                               \
+    "#undef IGRT_SUBGROUP\n#ifdef cl_intel_required_subgroup_size\n"           \
+    "#define IGRT_SUBGROUP(n) __attribute__((intel_reqd_sub_group_size(n)))\n" \
+    "#else\n#define IGRT_SUBGROUP(n)\n#endif\n"
+
+const OpenclFeature opencl_features[] = {
+#define FEATURE(...) {__VA_ARGS__},
+#include "opencl_features.def"
+    {NULL, NULL, false, 0, NULL}};
+enum { FEATURES = sizeof opencl_features / sizeof *opencl_features - 1 };
+
+const char *opencl_feature(int i)
+{
+    return i ? opencl_features[i - 1].name : "native";
+}
+
+static const char *no_feature(Arena *a, const char *name)
+{
+    const int length = (int)strcspn(name, "+");
+    StrBuf sb = {0};
+    sb_printf(&sb, "OpenCL has no feature '%.*s': there are", length < 40 ? length : 40, name);
+    for (int i = 0; opencl_feature(i); i++)
+        sb_printf(&sb, "%s %s", i ? "," : "", opencl_feature(i));
+    return sb_take(&sb, a);
+}
+
+/* The feature whose name begins a list of them, and where the next name is; NULL: there is none. */
+static const OpenclFeature *next_feature(const char **list)
+{
+    const size_t length = strcspn(*list, "+");
+    const OpenclFeature *f = opencl_features;
+    while (f->name && (strncmp(f->name, *list, length) || f->name[length]))
+        f++;
+    if (!f->name)
+        return NULL;
+    *list += length + ((*list)[length] != 0);
+    return f;
+}
+
+/* The target for a device that lacks an extension, but has what else the features ask for. */
+static const char *target_without(Arena *a, const char *features, const char *extension)
+{
+    const char *name = "opencl";
+    while (*features) {
+        const OpenclFeature *f = next_feature(&features);
+        if (strcmp(f->extension, extension))
+            name = arena_printf(a, "%s%c%s", name, strchr(name, ':') ? '+' : ':', f->name);
+    }
+    return name;
+}
+
+static void require(Target *t, Arena *a, Extension *extension, const OpenclFeature *f)
+{
+    int n = 0;
+    while (extension[n].name && strcmp(extension[n].name, f->extension))
+        n++;
+    extension[n].name = f->extension;
+    t->extensions = extension;
+    t->dot |= f->dot;
+    t->any_sign |= t->dot;
+    t->takes_fours |= t->dot;
+    t->subgroup = f->subgroup > t->subgroup ? f->subgroup : t->subgroup;
+    t->joins_subgroups = t->subgroup > 0;
+    if (f->define)
+        t->pragma = arena_printf(a, "%s%s", t->pragma, f->define);
+}
+
+const char *opencl_tune(Target *t, Arena *a, const char *features, ingot_status *status)
+{
+    Extension *extension = NEWN(a, Extension, FEATURES + 1);
+    if (!strcmp(features, "native"))
+        features = opencl_native(a);
+    if (!features) {
+        *status = INGOT_UNSUPPORTED;
+        return "there is no OpenCL device here (libOpenCL.so.1 and a driver)";
+    }
+    for (const char *at = features; *at;) {
+        const OpenclFeature *f = next_feature(&at);
+        if (!f)
+            return no_feature(a, at);
+        require(t, a, extension, f);
+    }
+    for (Extension *e = extension; e->name; e++)
+        e->lacks = arena_printf(a, "%s; --target %s does without", e->name,
+                                target_without(a, features, e->name));
+    return NULL;
+}
 
 extern const Target target_opencl;
 const Target target_opencl = {
@@ -17,11 +114,13 @@ const Target target_opencl = {
     .shared = 32 << 10,
     .shared_static = 32 << 10,
     .group_word = "__attribute__((reqd_work_group_size(%d, 1, 1))) ",
+    .subgroup_word = "IGRT_SUBGROUP(%d) ",
     .work_item = "get_global_id(0)",
     .float_suffix = "", /* functions are overloaded */
     .spelling = c_spelling,
     .runtime = "igrt_cl",
-    .pragma = "#pragma OPENCL FP_CONTRACT OFF\n",
+    .tune = opencl_tune,
+    .pragma = PRAGMA,
     .prologue = "typedef char int8_t;\ntypedef uchar uint8_t;\ntypedef short int16_t;\n"
                 "typedef ushort uint16_t;\ntypedef int int32_t;\ntypedef uint uint32_t;\n"
                 "typedef long int64_t;\ntypedef ulong uint64_t;\n"

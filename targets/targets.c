@@ -40,15 +40,21 @@ bool target_halves(Arena *a, const char *name, const char *half[2])
     return false;
 }
 
+const char *target_machine(const Target *t, int i)
+{
+    return !t->gpu ? machine_name(i) : t->tune == opencl_tune ? opencl_feature(i) : NULL;
+}
+
 static const char *unknown(Arena *a, const char *name)
 {
     const char *near = NULL;
     int best = 3;
     for (int i = 0; targets[i]; i++) {
         near = closer(name, targets[i]->name, near, &best);
-        for (int k = 0; !targets[i]->gpu && machine_name(k); k++)
-            near = closer(name, arena_printf(a, "%s:%s", targets[i]->name, machine_name(k)), near,
-                          &best);
+        for (int k = 0; target_machine(targets[i], k); k++)
+            near = closer(name,
+                          arena_printf(a, "%s:%s", targets[i]->name, target_machine(targets[i], k)),
+                          near, &best);
     }
     return near ? arena_printf(a, "unknown; did you mean %s? `ingot targets` lists them", near)
                 : "unknown; `ingot targets` lists them";
@@ -71,12 +77,8 @@ const char *target_make(Target *t, Arena *a, const char *name, ingot_status *sta
         return target_read(t, a, name, status);
     if (!known || (machine && !t->gpu && !target_tune(t, machine + 1)))
         return unknown(a, name);
-    if (t->gpu && machine)
-        t->units = gpu_units(machine + 1);
-    if (t->gpu && machine)
-        t->dot = gpu_dot(machine + 1);
-    if (t->compile && machine)
-        t->shared = gpu_shared_most(machine + 1);
-    *status = INGOT_OK;
-    return NULL;
+    const char *why = machine && t->tune ? t->tune(t, a, machine + 1, status) : NULL;
+    if (!why)
+        *status = INGOT_OK;
+    return why;
 }

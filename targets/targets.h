@@ -18,6 +18,21 @@ int gpu_shared_most(const char *machine);
 const char *target_make(Target *, Arena *, const char *name, ingot_status *);
 /* Of "cuda:sm_90a+c:native" the two names: of a GPU, and of C where there is none. False: it is no such pair. */
 bool target_halves(Arena *, const char *name, const char *half[2]);
+/* The names that a target's machine may have, from 0; NULL after the last. */
+const char *target_machine(const Target *, int i);
+/* target_opencl.c: features of a device by name, "fp16+dot8", or "native": those of the device found here. NULL, or why they cannot be had. */
+const char *opencl_tune(Target *, Arena *, const char *features, ingot_status *);
+const char *opencl_feature(int i); /* the names, from 0; NULL after the last */
+/* opencl_device.c: the same of the device found here, "" if it has none of them; NULL: there is no device. */
+const char *opencl_native(Arena *);
+/* Columns of opencl_features.def. */
+typedef struct {
+    const char *name, *extension;
+    bool dot;
+    int subgroup;
+    const char *define;
+} OpenclFeature;
+extern const OpenclFeature opencl_features[]; /* ended by a name of NULL */
 /* A name with a '/', or that ends with .target. */
 bool target_is_file(const char *name);
 /* target_file.c: of C, for the machine that the file tells of. */

@@ -623,7 +623,10 @@ LinearKernel *linear_kernel(Arena *a, const Tiles *tiles, int narg, bool gpu)
         lk->tile[i].items = lk->items;
         linearize(&lk->tile[i], tiles->k, &tiles->tile[i]);
         lk->group = lk->items ? tiles->tile[i].items : 0;
+        const Node *across = tiles->tile[i].across;
+        lk->warp = across ? (int)across->hi + 1 : 1;
         lk->tc = lk->group && tiles->tile[i].tc ? tiles->tile[i].tc : NULL;
+        lk->warp = lk->tc ? lk->tc->lanes : lk->warp;
         lk->loader = lk->group && tiles->tile[i].box;
         lk->cluster = lk->group && tiles->tile[i].cluster ? (int)tiles->tile[i].cluster->hi + 1 : 1;
         lk->parts = tiles->tile[i].parts > lk->parts ? tiles->tile[i].parts : lk->parts;

@@ -325,7 +325,7 @@ static bool all_wait(const Thread *item, int n, bool *any)
 /* Neighbours of a warp: all of them have what all have together, joined as a tree. */
 static void warp_quad(const Thread *item, const Do *d)
 {
-    const int n = (int)d->arg, lanes = item->lk->tc->lanes;
+    const int n = (int)d->arg, lanes = item->lk->warp;
     const size_t bytes = elem_bytes(d->type);
     for (int i = 0; i < lanes; i++)
         memcpy(item[i].f + d->out, item[i].f + d->in[0], bytes);
@@ -452,12 +452,12 @@ static bool run_groups(const Thread *first, const LinearArg *places, int64_t gro
             good = run_boxes(item, n, lk->tc->lanes);
         }
         for (Epoch phase = 2; any && good; phase++) {
-            const int warp = lk->tc ? lk->tc->lanes : 1;
+            const int warp = lk->warp;
             for (int i = 0; i < n; i++)
                 item[i].shared = phase << 32 | (Epoch)i;
             for (int i = 0; i < n && good; i += warp) {
                 const int at = first->m->backwards ? n - warp - i : i;
-                good = lk->tc ? run_warp(&item[at], warp) : run(&item[at]);
+                good = warp > 1 ? run_warp(&item[at], warp) : run(&item[at]);
             }
             good = good && all_wait(item, n, &any);
         }

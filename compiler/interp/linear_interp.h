@@ -48,6 +48,7 @@ typedef struct {
     const Tc *tc; /* of which so many items come to each product together, or NULL */
     int group; /* so many work items share the places, and wait for each other at barriers; 0: each is on its own */
     bool loader; /* one more item has boxes copied */
+    int warp;    /* so many items come to products, or to what they join, together; 1: none do */
     int cluster; /* so many groups have parts of the same sums; 1: none */
     int parts;
     struct LinearCode *code; /* made when it runs */

@@ -354,7 +354,7 @@ static Operand load(Build *q, Node *n)
     if (code_in_lanes(q, n->src[1]) && !fours && count == 1) {
         mask = code_value(q, n->src[1]).at;
     } else if (!node_is_const_i(n->src[1], 1)) {
-        if (fours || code_width(q, n->src[1]) > 1 || count > 1) {
+        if (code_width(q, n->src[1]) > 1 || count > 1) {
             code_fault(q, "there is no form for a load with this gate");
             return out;
         }

@@ -276,7 +276,7 @@ static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *buf
 }
 
 /* An argument whose layout this kernel alone may choose: a weight that it loads in one place. */
-static void find_free(const Kernel *k, const View *v, const Buffer *const *bufs, bool *free)
+void find_free(const Kernel *k, const View *v, const Buffer *const *bufs, bool *free)
 {
     for (int i = 0; i < k->narg; i++) {
         int uses = 0;

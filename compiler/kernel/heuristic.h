@@ -16,6 +16,11 @@ int64_t rows_of(Node *range);
 bool is_short(Arena *, const Kernel *, Node *range);
 bool has_function(Arena *, const Kernel *, Node *range);
 
+/* ---- heuristic.c ---------------------------------------------------------------------------------- */
+
+/* By argument: may this kernel choose how it lies? It is a weight that is loaded in one place. */
+void find_free(const Kernel *, const View *, const Buffer *const *bufs, bool *free);
+
 /* ---- heuristic_plain.c ---------------------------------------------------------------------------- */
 
 /* A loop on its way to its place in the nest. */

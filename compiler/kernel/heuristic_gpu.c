@@ -61,7 +61,8 @@ static bool block_axis(Nest *n, int axis, int64_t copies, int64_t side)
     return nest_opt(n, OPT_BIND, n->axis[at].name, BOUND_LANE);
 }
 
-static bool contraction(Nest *n, const View *v, int rows, int columns)
+/* fours: of the axis whose terms are taken by fours (DOT) what is left, or -1. */
+static bool contraction(Nest *n, const View *v, int rows, int columns, int fours)
 {
     int64_t nr = 1, nc = 1, others = 1;
     for (int i = 0; i < v->nrange; i++) {
@@ -82,17 +83,17 @@ static bool contraction(Nest *n, const View *v, int rows, int columns)
             nc /= 2;
     }
     /* the longest axis that is summed, some terms at a time */
-    int sum = -1;
-    for (uint32_t i = 1; i < v->dot->nsrc; i++) {
+    int sum = fours, outer = -1;
+    for (uint32_t i = 1; i < v->dot->nsrc && fours < 0; i++) {
         int axis = nest_root(n, v->dot->src[i]);
         if (n->axis[axis].extent > 0 && (sum < 0 || n->axis[axis].extent > n->axis[sum].extent))
             sum = axis;
     }
     if (sum < 0)
         return false;
-    int outer = -1;
     if (n->axis[sum].extent > TERMS) {
-        if (n->axis[sum].extent % TERMS && !nest_opt(n, OPT_MASK, n->axis[sum].name, TERMS))
+        if (n->axis[sum].extent % TERMS &&
+            (fours >= 0 || !nest_opt(n, OPT_MASK, n->axis[sum].name, TERMS)))
             return false;
         if (!nest_opt(n, OPT_SPLIT, n->axis[sum].name, TERMS))
             return false;
@@ -109,7 +110,7 @@ static bool contraction(Nest *n, const View *v, int rows, int columns)
     const char *order = "";
     for (uint32_t i = 1; i < v->dot->nsrc; i++) { /* inside of all others, the terms of a block */
         int axis = nest_root(n, v->dot->src[i]);
-        if (axis != sum && n->axis[axis].extent != 1)
+        if (axis != n->axis[sum].root && n->axis[axis].extent != 1)
             order = nest_and_name(n, order, axis);
     }
     if (outer >= 0)
@@ -265,6 +266,40 @@ static int order_as_stored(Nest *n, const View *v)
     return -1;
 }
 
+/* Results in tiles, or their terms shared. */
+static bool tiles(Nest **tiled, const View *v, const Buffer *const *bufs, int rows, int columns,
+                  int fours, Layout *want)
+{
+    const bool small = is_small(*tiled, v, rows, columns);
+    bool done = false;
+    int items = (*tiled)->target->items;
+    for (; small && worth_parts(*tiled, v) && !done && items >= LEAST_ITEMS; items /= 2) {
+        Nest *one = nest_clone(*tiled); /* fewer, if their parts do not fit */
+        done = parts_contraction(one, v, rows, columns, items, fours) && !nest_fits(one);
+        (void)keep(tiled, one, done);
+    }
+    if (done)
+        parts_layouts(*tiled, v, bufs, rows, columns, want);
+    else if (!small && rows >= 0 && (*tiled)->axis[rows].extent >= ITEMS &&
+             (*tiled)->k->flops >= LEAST_WORK)
+        done = contraction(*tiled, v, rows, columns, fours);
+    return done;
+}
+
+/* The same of products of bytes, four at once; of what is no tile an item has a result. False: there are no such products. */
+static bool dots_of_tiles(Nest **dots, const View *v, const Buffer *const *bufs, int rows,
+                          int columns, Layout *want)
+{
+    Node *four;
+    const int fours = fours_taken(*dots, v, bufs, &four);
+    if (fours < 0 || !fours_laid_out(*dots, v, bufs, (*dots)->k->axes[columns].range, four, want))
+        return false;
+    Nest *tiled = nest_clone(*dots);
+    const bool done = tiles(&tiled, v, bufs, rows, columns, fours, want);
+    (void)keep(dots, tiled, done);
+    return true;
+}
+
 void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *want)
 {
     View v = kernel_view((*nest)->k);
@@ -281,14 +316,20 @@ void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
         join_window(*nest);
         v = kernel_view((*nest)->k);
     }
-    Nest *tiled = nest_clone(*nest);
     if (!v.dot) {
-        if (!keep(nest, tiled, parts_rows(tiled, &v)) && (*nest)->target->units)
+        const Target *t = (*nest)->target;
+        bool done = false;
+        for (int warp = t->joins_subgroups ? t->subgroup : 1; warp && !done; warp = warp > 1) {
+            Nest *rows = nest_clone(*nest);
+            done = keep(nest, rows, parts_rows(rows, &v, warp) && !nest_fits(rows));
+        }
+        if (!done && t->units)
             (void)order_as_stored(*nest, &v);
         return;
     }
+    Nest *tiled = nest_clone(*nest);
     int columns = tiled->target->units ? parts_walked(tiled) : -1, rows = -1;
-    if (keep(nest, tiled, columns >= 0 && !nest_check(tiled))) {
+    if (keep(nest, tiled, columns >= 0 && !nest_fits(tiled))) {
         v = kernel_view((*nest)->k);
         parts_layouts(*nest, &v, bufs, -1, columns, want);
         return;
@@ -318,24 +359,20 @@ void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
     if (columns >= 0 && rows < 0) {
         Nest *one = nest_clone(tiled);
         const int terms = parts_vector(one, &v, bufs, columns);
-        if (keep(&tiled, one, terms >= 0 && !nest_check(one))) {
+        if (keep(&tiled, one, terms >= 0 && !nest_fits(one))) {
             parts_layouts(tiled, &v, bufs, -1, terms, want);
             (void)keep(nest, tiled, true);
             return;
         }
     }
-    bool small = columns >= 0 && is_small(tiled, &v, rows, columns), done = false;
-    int items = tiled->target->items;
-    for (; small && worth_parts(tiled, &v) && !done && items >= LEAST_ITEMS; items /= 2) {
-        Nest *one = nest_clone(tiled); /* fewer, if their parts do not fit */
-        done = parts_contraction(one, &v, rows, columns, items) && !nest_check(one);
-        nest_free(done ? tiled : one);
-        tiled = done ? one : tiled;
+    Nest *dots = nest_clone(tiled);
+    bool done = columns >= 0 && dots_of_tiles(&dots, &v, bufs, rows, columns, want);
+    if (keep(nest, dots, done)) {
+        nest_free(tiled);
+        return;
     }
-    if (done)
-        parts_layouts(tiled, &v, bufs, rows, columns, want);
-    else if (!small && rows >= 0 && tiled->axis[rows].extent >= ITEMS && k->flops >= LEAST_WORK)
-        done = contraction(tiled, &v, rows, columns);
+    memset(want, 0, (size_t)k->narg * sizeof *want);
+    done = columns >= 0 && tiles(&tiled, &v, bufs, rows, columns, -1, want);
     if (keep(nest, tiled, done) || !(*nest)->target->units)
         return;
     v = kernel_view((*nest)->k);

@@ -156,9 +156,9 @@ static void divide_others(Nest *n, const View *v, int64_t parts)
     }
 }
 
-bool parts_contraction(Nest *n, const View *v, int rows, int columns, int items)
+bool parts_contraction(Nest *n, const View *v, int rows, int columns, int items, int fours)
 {
-    int sum = longest(n, v->dot);
+    int sum = fours < 0 ? longest(n, v->dot) : fours;
     if (sum < 0)
         return false;
     int64_t others = 1, extent[2] = {n->axis[columns].extent, rows >= 0 ? n->axis[rows].extent : 1};
@@ -167,7 +167,8 @@ bool parts_contraction(Nest *n, const View *v, int rows, int columns, int items)
         if (axis != rows && axis != columns)
             others = sat_mul(others, n->axis[axis].most);
     }
-    const bool window = view_slides(v, n->k->axes[sum].range); /* its few terms are not divided */
+    const int terms = n->axis[sum].root;
+    const bool window = view_slides(v, n->k->axes[terms].range); /* its few terms are not divided */
     Shape s = shape_of(extent, others, window ? 1 : n->axis[sum].extent, items);
     if (is_idle(&s, extent, others))
         return false;
@@ -199,7 +200,8 @@ bool parts_contraction(Nest *n, const View *v, int rows, int columns, int items)
         for (int i = 0; i < n->norder; i++) {
             const NestAxis *x = &n->axis[n->order[i]];
             if (x->reduced && !x->bound && x->extent != 1 &&
-                (x->root == sum) == !pass) /* a window is inside: its loops become straight-line */
+                (x->root == terms) ==
+                    !pass) /* a window is inside: its loops become straight-line */
                 order = nest_and_name(n, order, n->order[i]);
         }
     return nest_opt(n, OPT_ORDER, order, 0);
@@ -349,13 +351,28 @@ static bool is_of_reduces(const View *v, Node *range)
     return false;
 }
 
+/* The parts of terms are items, of which so many neighbours are a warp that joins what it has; 1: none do. */
+static bool bind_lanes(Nest *n, int axis, int64_t warp)
+{
+    if (warp == 1)
+        return nest_opt(n, OPT_BIND, n->axis[axis].name, BOUND_LANE);
+    if (n->axis[axis].extent > warp) {
+        if (!nest_opt(n, OPT_SPLIT, n->axis[axis].name, warp) ||
+            !nest_opt(n, OPT_BIND, n->axis[last_split(n)->outer].name, BOUND_LANE))
+            return false;
+        axis = last_split(n)->inner;
+    }
+    return nest_opt(n, OPT_BIND, n->axis[axis].name, BOUND_WARP);
+}
+
 /* The terms of a reduce are divided among at most so many lanes, the last axes first; among how many. */
-static int64_t bind_terms(Nest *n, const Node *r, int64_t most)
+static int64_t bind_terms(Nest *n, const Node *r, int64_t most, int64_t warp)
 {
     int64_t bound = 1;
     for (int i = 0; i < n->naxis; i++) /* what a reduce before has as well */
         for (uint32_t j = reduce_ranges(r); j < r->nsrc; j++)
-            if (n->axis[i].bound == BOUND_LANE && n->axis[i].root == nest_root(n, r->src[j]))
+            if ((n->axis[i].bound == BOUND_LANE || n->axis[i].bound == BOUND_WARP) &&
+                n->axis[i].root == nest_root(n, r->src[j]))
                 bound *= n->axis[i].extent;
     if (bound > 1)
         return bound;
@@ -367,15 +384,14 @@ static int64_t bind_terms(Nest *n, const Node *r, int64_t most)
             continue;
         for (whole = lanes; extent % whole;)
             whole--;
-        if (2 * whole > lanes)
+        if (2 * whole > lanes && whole % warp == 0)
             lanes = whole;
-        else if (!nest_opt(n, OPT_MASK, n->axis[axis].name, lanes))
+        else if (lanes % warp || !nest_opt(n, OPT_MASK, n->axis[axis].name, lanes))
             return 0;
         extent = n->axis[axis].extent;
         if (lanes < extent && !nest_opt(n, OPT_SPLIT, n->axis[axis].name, lanes))
             return 0;
-        const int lane = lanes < extent ? last_split(n)->inner : axis;
-        if (!nest_opt(n, OPT_BIND, n->axis[lane].name, BOUND_LANE))
+        if (!bind_lanes(n, lanes < extent ? last_split(n)->inner : axis, warp))
             return 0;
         bound *= lanes;
     }
@@ -464,7 +480,7 @@ static Rows rows_of(const Nest *n, const View *v)
 }
 
 /* The terms of rows in the lanes. */
-bool parts_rows(Nest *n, const View *v)
+bool parts_rows(Nest *n, const View *v, int64_t warp)
 {
     if (!v->nreduce)
         return false;
@@ -474,13 +490,16 @@ bool parts_rows(Nest *n, const View *v)
     const Rows s = rows_of(n, v);
     if ((s.rows > FEW && !s.walked) || s.terms < WARP || s.terms == INT64_MAX)
         return false;
-    const int beside = side_by_side(n, v), inner = beside < 0 ? last_of_reduces(n, v) : beside;
+    const int beside = side_by_side(n, v);
+    if (warp > 1 && beside >= 0) /* neighbours have neighbours of the results */
+        return false;
+    const int inner = beside < 0 ? last_of_reduces(n, v) : beside;
     int64_t items = n->target->items < 256 ? n->target->items : 256;
     int64_t each = s.rows >= 8 * GROUPS ? items / WARP : beside >= 0 ? BESIDE : 1, bound = 1;
     while (2 * items <= n->target->items && s.terms > MOST_TERMS * (items / each))
         items *= 2;
     for (int i = 0; i < v->nreduce; i++) {
-        int64_t lanes = bind_terms(n, v->reduce[i], items / each);
+        int64_t lanes = bind_terms(n, v->reduce[i], items / each, warp);
         if (i && lanes != bound)
             return false;
         bound = lanes;

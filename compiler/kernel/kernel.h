@@ -122,12 +122,17 @@ bool choose_rows_opts(Nest **nest);
 void choose_gpu_opts(Arena *, Nest **, const Buffer *const *bufs, Layout *want);
 /* heuristic_parts.c: opts by which the items of a group share sums: of a contraction (rows: or -1; with at most so many items), and how it wants its weights;
  * of a reduce of rows.  False: the nest is of no use. */
-bool parts_contraction(Nest *, const View *, int rows, int columns, int items);
+bool parts_contraction(Nest *, const View *, int rows, int columns, int items, int fours);
+/* heuristic_fours.c: DOT of an axis of terms, where the target has that and they are products of bytes: what is left of the axis, or -1. */
+int fours_taken(Nest *, const View *, const Buffer *const *bufs, Node **four);
+/* Weights are wanted so that four terms lie side by side, and fours so along the columns; false: an operand lies otherwise. */
+bool fours_laid_out(const Nest *, const View *, const Buffer *const *bufs, Node *columns,
+                    Node *four, Layout *want);
 /* The same of a matrix times a vector, rows of which lie along the terms or may be laid so: the axis of its terms, or -1. */
 int parts_vector(Nest *, const View *, const Buffer *const *bufs, int results);
 void parts_layouts(const Nest *, const View *, const Buffer *const *bufs, int rows, int columns,
                    Layout *want);
-bool parts_rows(Nest *, const View *);
+bool parts_rows(Nest *, const View *, int64_t warp);
 /* Of a sum of products that results along further axes share, which the items walk over: the axis of its lanes, or -1. */
 int parts_walked(Nest *);
 /* heuristic.c: whether a sum walks through many pages as it reads one term after the other. */

@@ -42,6 +42,7 @@ typedef struct {
     int next; /* number of a new range */
     /* BIND of a reduced axis: */
     Node *part, *turn; /* the item's part of the terms; the round of the walk, or NULL */
+    Node *outer;       /* with Tile.across: part is outer * (its items) + across */
     struct Walk {
         int axis, root; /* an axis that is left of results, a digit of their number in the group */
         int64_t stride; /* in the buffer */

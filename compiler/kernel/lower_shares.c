@@ -9,6 +9,9 @@
  * group belong to all of its items: they walk over them in the order in which they lie in the buffer, each item storing every
  * n-th.  Axes of results that no such sum depends on (the row that a softmax scales) are walked likewise.
  *
+ * The parts of neighbours (BIND warp) become one before that: what they hold is joined by the hardware, as a tree, and the first of them
+ * stores it.
+ *
  * The order in which terms are joined is that of the opts. */
 #include <string.h>
 
@@ -115,7 +118,12 @@ void shares_begin(Lower *q, Piece *p)
                 add_to_walk(q, p, i, leaf[j]);
         }
     }
-    p->part = range_new(q->c, p->next++, idx(q->c, nest->sharing));
+    const int64_t warp = nest->warp >= 0 ? nest->axis[nest->warp].extent : 1;
+    p->part = p->outer = range_new(q->c, p->next++, idx(q->c, nest->sharing / warp));
+    if (warp > 1) {
+        p->t.across = range_new(q->c, p->next++, idx(q->c, warp));
+        p->part = idx_add(q->c, idx_mul(q->c, p->outer, idx(q->c, warp)), p->t.across);
+    }
     int64_t items = nest->items, elements = walk_elements(q, p);
     if (elements > items)
         p->turn = range_new(q->c, p->next++, idx(q->c, ceil_div(elements, items)));
@@ -156,6 +164,7 @@ typedef struct {
     int64_t parts;  /* that its terms are in */
     Node *part;     /* the item's */
     Node *once;     /* of items that would write the same one does; or NULL */
+    bool joins;     /* neighbours join what they have */
     Node **store;
     int nstore;
 } Making;
@@ -180,7 +189,7 @@ static Node *offset(const Lower *q, const Piece *p, const int64_t *pitch)
     return at;
 }
 
-/* The item's part along each reduced axis that is bound. */
+/* The item's part along each reduced axis that is bound; those of neighbours are one after that. */
 static void take_part(Making *m)
 {
     const Nest *nest = m->q->nest;
@@ -188,21 +197,39 @@ static void take_part(Making *m)
     m->parts = 1;
     for (int i = 0; i < nest->norder; i++) {
         const NestAxis *x = &nest->axis[nest->order[i]];
-        if (x->reduced && x->bound && lower_is_over(m->q, m->n, nest->order[i]))
-            m->parts *= x->extent;
+        if (!x->reduced || !x->bound || !lower_is_over(m->q, m->n, nest->order[i]))
+            continue;
+        m->parts *= x->extent;
+        m->joins |= m->p->t.across && x->bound == BOUND_WARP;
     }
     bool all = m->parts == nest->sharing;
     m->part = all ? m->p->part : idx_mod(c, m->p->part, idx(c, m->parts));
     if (!all)
         m->once = both(m->q, m->once, below(m->q, m->p->part, m->parts));
     Node *rest = m->part;
-    for (int i = nest->norder; i-- > 0;) {
-        const NestAxis *x = &nest->axis[nest->order[i]];
-        if (!x->reduced || !x->bound || !lower_is_over(m->q, m->n, nest->order[i]))
-            continue;
-        m->p->at[nest->order[i]] = idx_mod(c, rest, idx(c, x->extent));
-        rest = idx_div(c, rest, idx(c, x->extent));
-    }
+    for (int warp = m->joins; warp >= 0; warp--) /* the items of a warp are neighbours */
+        for (int i = nest->norder; i-- > 0;) {
+            const NestAxis *x = &nest->axis[nest->order[i]];
+            if (!x->reduced || !x->bound || !lower_is_over(m->q, m->n, nest->order[i]) ||
+                (m->joins && (x->bound == BOUND_WARP) != warp))
+                continue;
+            m->p->at[nest->order[i]] = idx_mod(c, rest, idx(c, x->extent));
+            rest = idx_div(c, rest, idx(c, x->extent));
+        }
+    if (!m->joins)
+        return;
+    const int64_t items = m->p->t.across->hi + 1;
+    m->part = idx_div(c, m->part, idx(c, items));
+    m->parts /= items;
+    m->once = both(m->q, m->once, below(m->q, m->p->t.across, 1));
+}
+
+/* What neighbours have together. */
+static void join_neighbours(const Making *m, Node **state)
+{
+    Node *src[] = {*state, m->p->t.across};
+    *state = node_make(m->q->c, OP_REDUCE, m->n->dtype, reduce_arg(reduce_monoid(m->n), 0, 0), 2,
+                       src, 0, NULL);
 }
 
 static int place_of(Making *m, int level, int value)
@@ -275,6 +302,8 @@ static void store_state(Making *m, int level, int64_t parts)
                 env.value[i] = lower_index(q, m->p, i);
         env_ready(q, &env);
         lower_terms(q, m->p, m->n, &env, state);
+        if (m->joins)
+            join_neighbours(m, state);
     }
     at = idx_add(q->c, idx_mul(q->c, m->part, idx(q->c, m->row)), at);
     for (int i = 0; i < (int)reduce_size(m->n); i++) {

@@ -47,6 +47,7 @@ static Nest *nest_begin(Kernel *k, const Target *t, bool own)
                 .thread_from = -1,
                 .prefetch = -1,
                 .cluster = -1,
+                .warp = -1,
                 .copies = 1};
     if (own)
         n->shared = shared_new(k);

@@ -148,6 +148,11 @@ static const char *lane_fragments(const Nest *n)
     return why;
 }
 
+const char *nest_fits(const Nest *n)
+{
+    return n->items && (n->sharing || n->nstage) ? places_fit(n) : NULL;
+}
+
 const char *nest_check(const Nest *n)
 {
     if (n->inner && !n->tc)
@@ -159,14 +164,14 @@ const char *nest_check(const Nest *n)
     const char *why = opt_on_gpu(n) && n->tc ? lane_fragments(n) : NULL;
     if (why)
         return why;
-    if (opt_on_gpu(n))
-        return n->items && (n->sharing || n->nstage) ? places_fit(n) : NULL;
-    if (!n->lanes && !n->dots)
+    if (opt_on_gpu(n) && (why = nest_fits(n)))
+        return why;
+    if (!n->dots && (opt_on_gpu(n) || !n->lanes))
         return NULL;
     Arena *a = arena_new();
     Tiles tiles = nest_lower(n);
     int arg = strided_arg(&tiles, a);
-    const char *fragment = n->tc ? fragments_apart(n, &tiles, a) : NULL;
+    const char *fragment = n->tc && !opt_on_gpu(n) ? fragments_apart(n, &tiles, a) : NULL;
     tiles_free(&tiles);
     arena_free(a);
     if (fragment)

@@ -221,6 +221,11 @@ static void name_loops(Lower *q, Piece *p)
     for (int i = 0; i < TURNS * q->nest->norder; i++) { /* the grid, the items of a group, loops */
         if (p->lane && i == (TURNS - 1) * q->nest->norder)
             name_lanes(q, p);
+        if (p->t.across && i == (TURNS - 1) * q->nest->norder) {
+            const char *name = arena_strdup(q->a, q->nest->axis[q->nest->warp].name);
+            vec_push(q->a, p->t.axis, p->t.naxis,
+                     ((TileAxis){name, p->t.across, BOUND_LANE, false}));
+        }
         int axis = q->nest->order[i % q->nest->norder];
         const NestAxis *x = &q->nest->axis[axis];
         Bound bound = x->bound == BOUND_WARP ? BOUND_LANE : x->bound; /* so many items each */
@@ -236,10 +241,11 @@ static void name_loops(Lower *q, Piece *p)
                 (int)tc_share(q->nest->copies * tc_per_lane(q->nest->tc, TC_TERMS), x->extent);
             vec_push(q->a, p->t.axis, p->t.naxis, loop);
         } else if (x->reduced && x->bound) {
-            if (!shared)
+            const bool across = p->t.across && x->bound == BOUND_WARP;
+            if (!shared && !across && p->outer->op == OP_RANGE)
                 vec_push(q->a, p->t.axis, p->t.naxis,
-                         ((TileAxis){loop.name, p->part, BOUND_LANE, false}));
-            shared = true;
+                         ((TileAxis){loop.name, p->outer, BOUND_LANE, false}));
+            shared |= !across;
         } else if (!x->reduced && !x->bound && lower_is_walked(p, axis)) {
             continue;
         } else if (x->reduced)

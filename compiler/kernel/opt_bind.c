@@ -128,6 +128,50 @@ static const char *bind_cluster(Nest *n, const Opt *o, int axis)
     return NULL;
 }
 
+/* Do reduces over the axis have a state that neighbours can hand each other? */
+static bool can_join(const Nest *n, int axis, Arena *a)
+{
+    int count;
+    Node **order = graph_toposort(a, 1, &n->k->sink, &count),
+         *range = n->k->axes[n->axis[axis].root].range;
+    for (int i = 0; i < count; i++) {
+        const Node *r = order[i];
+        if (r->op != OP_REDUCE || !owns_range(r, range))
+            continue;
+        const int monoid = (int)reduce_monoid(r);
+        if (reduce_size(r) > 1 || (r->dtype != INGOT_F32 && r->dtype != INGOT_I32) ||
+            (monoid != INGOT_REDUCE_ADD && monoid != INGOT_REDUCE_MAX &&
+             monoid != INGOT_REDUCE_MIN))
+            return false;
+    }
+    return true;
+}
+
+/* Items that are neighbours and join their parts without memory. */
+static const char *bind_across_refused(Nest *n, const Opt *o, int axis)
+{
+    const NestAxis *x = &n->axis[axis];
+    const int most = n->target ? n->target->subgroup : INT_MAX;
+    if (!x->reduced)
+        return opt_refuse(n, "BIND %s warp: warps are of a matrix unit: TC comes before", o->axis);
+    if (!most)
+        return opt_refuse(n, "BIND %s warp: this target has no sub-groups", o->axis);
+    if (x->extent < 2 || x->extent > most || x->extent & (x->extent - 1) ||
+        (n->warp >= 0 && n->axis[n->warp].extent != x->extent))
+        return opt_refuse(n,
+                          "BIND %s warp: of what is reduced it takes 2, 4, 8 .. up to %d parts, of "
+                          "all axes as many",
+                          o->axis, most);
+    Arena *a = arena_new();
+    const bool good = can_join(n, axis, a);
+    arena_free(a);
+    return good ? NULL
+                : opt_refuse(
+                      n,
+                      "BIND %s warp: neighbours join sums, or the largest or least, of f32 or i32",
+                      o->axis);
+}
+
 const char *opt_bind(Nest *n, const Opt *o, int axis)
 {
     const int most = n->target ? n->target->items : INT_MAX;
@@ -141,8 +185,8 @@ const char *opt_bind(Nest *n, const Opt *o, int axis)
     if (n->tc && o->amount == BOUND_LANE)
         return opt_refuse(n, "BIND %s lane: the lanes are those of %s: BIND %s warp", o->axis,
                           n->tc->name, o->axis);
-    if (!n->tc && o->amount == BOUND_WARP)
-        return opt_refuse(n, "BIND %s warp: warps are of a matrix unit: TC comes before", o->axis);
+    if (!n->tc && o->amount == BOUND_WARP && (why = bind_across_refused(n, o, axis)))
+        return why;
     if (o->amount == BOUND_CLUSTER)
         return bind_cluster(n, o, axis);
     Arena *a = arena_new();
@@ -160,10 +204,16 @@ const char *opt_bind(Nest *n, const Opt *o, int axis)
     if (!why && opt_is_item(n, axis) && (x->extent < 0 || sat_mul(items, together) > most))
         why = opt_refuse(n, "BIND %s %s: a group has at most %d items, this axis %lld", o->axis,
                          bound_name[o->amount], most, (long long)x->extent);
+    const int warp = !n->tc && o->amount == BOUND_WARP ? axis : n->warp;
+    if (!why && warp >= 0 && sharing % n->axis[warp].extent)
+        why =
+            opt_refuse(n, "BIND %s %s: %lld parts are not whole warps of %lld", o->axis,
+                       bound_name[o->amount], (long long)sharing, (long long)n->axis[warp].extent);
     if (why) {
         x->bound = BOUND_NOT;
         return why;
     }
+    n->warp = warp;
     n->sharing = sharing > 1 ? (int)sharing : n->sharing;
     if (opt_is_item(n, axis))
         n->items = (int)(items * together);

@@ -48,11 +48,13 @@ static const char *stage_refused(Nest *n, const Opt *o, int axis, Arena *a)
                           "STAGE %s %lld: what the kernel takes for it beyond its edges is not one "
                           "number, which a place could have there",
                           o->axis, (long long)o->amount);
-    if (n->dots || n->row >= 0 || (n->sharing && !n->tc) || n->k->sink->nsrc != 1)
-        return opt_refuse(n,
-                          "STAGE %s %lld: it does not go with DOT, with a rest beside its row, nor "
-                          "with sums that items share",
-                          o->axis, (long long)o->amount);
+    if ((n->dots && !opt_on_gpu(n)) || n->row >= 0 || (n->sharing && !n->tc) ||
+        n->k->sink->nsrc != 1)
+        return opt_refuse(
+            n,
+            "STAGE %s %lld: it does not go with a CPU's DOT, with a rest beside its row, nor "
+            "with sums that items share",
+            o->axis, (long long)o->amount);
     for (int i = 0; i < n->k->naxis; i++)
         if (opt_has_rest(n, i))
             return opt_refuse(n, "STAGE %s %lld: the reduced axis %s is unrolled with a rest",

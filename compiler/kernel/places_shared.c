@@ -224,10 +224,18 @@ static int64_t line_pitch(int64_t size, int64_t bytes, bool words)
     return (chunks | 1) * unit / bytes;
 }
 
-/* Which of its axes a place has side by side: of a matrix unit's operands that along which they lie so in the buffer, or the terms of a unit that
- * takes lines alone. */
-static int innermost(const Nest *nest, const Shared *s)
+static bool by_fours(const Piece *p, int root)
 {
+    return p->sum[root].split && p->sum[root].split->kind == OPT_DOT;
+}
+
+/* Which of its axes a place has side by side: of a matrix unit's operands that along which they lie so in the buffer, or the terms of a unit that
+ * takes lines alone; of bytes that are multiplied by fours (DOT) the terms. */
+static int innermost(const Nest *nest, const Piece *p, const Shared *s)
+{
+    for (int i = s->n; i-- > 0;)
+        if (by_fours(p, s->root[i]))
+            return i;
     if (!nest->tc)
         return s->n - 1;
     const int terms = nest->axis[nest->tc_axis[TC_TERMS]].root;
@@ -238,7 +246,7 @@ static int innermost(const Nest *nest, const Shared *s)
 }
 
 /* Memory that a group shares: [reduced axes][axes of results], the last one longer by some elements where the items that fill
- * it walk along another (innermost()). */
+ * it walk along another (innermost()), and by four where it is read by fours. */
 Node *load_through_shared(Lower *q, Piece *p, Node *n, Node *load)
 {
     enum { APART = 4 };
@@ -264,7 +272,7 @@ Node *load_through_shared(Lower *q, Piece *p, Node *n, Node *load)
             s.walk[at] = s.walk[at - 1];
         s.walk[at] = i;
     }
-    int order[INGOT_MAX_RANK * 4], norder = 0, last = innermost(nest, &s);
+    int order[INGOT_MAX_RANK * 4], norder = 0, last = innermost(nest, p, &s);
     order[norder++] = last; /* innermost first */
     for (int i = s.n; i-- > 0;)
         if (i != last)
@@ -274,7 +282,7 @@ Node *load_through_shared(Lower *q, Piece *p, Node *n, Node *load)
         if (!i && nest->tc)
             size = line_pitch(size, dtype_info[n->dtype].bytes,
                               dtype_info[n->dtype].bytes == 4 && !nest->axis[s.root[last]].reduced);
-        else if (!i && s.walk[0] != last)
+        else if (!i && (s.walk[0] != last || by_fours(p, s.root[last])))
             size += APART;
         s.pitch[order[i]] = room;
         room = sat_mul(room, size);

@@ -93,6 +93,23 @@ static int allocate_arena(Session *s)
     return s->memory ? IGRT_EXIT_OK : driver_fail(IGRT_EXIT_MEMORY, "out of memory");
 }
 
+/* "node 'r' (Range): the size of axis 0 of its result is 7; it has to be 5" */
+static int explain(const igrt_fault *f, char *out, size_t room)
+{
+    const long long value = (long long)f->value, least = (long long)f->least,
+                    greatest = (long long)f->greatest;
+    if (!f->what)
+        return 0;
+    if (least < greatest)
+        snprintf(out, room, "%s is %lld; it has to be in %lld..%lld", f->what, value, least,
+                 greatest);
+    else if (least == greatest && (value < least || value > greatest))
+        snprintf(out, room, "%s is %lld; it has to be %lld", f->what, value, least);
+    else
+        snprintf(out, room, "%s", f->what);
+    return 1;
+}
+
 static int start(Session *s, const char *argv0)
 {
     const igrt_model *m = s->model;
@@ -120,28 +137,15 @@ static int start(Session *s, const char *argv0)
     if (!s->ctx || !s->inputs || !s->outputs)
         return driver_fail(IGRT_EXIT_MEMORY, "out of memory");
     const igrt_status ret = m->init(s->ctx, &s->config);
+    char why[512];
+    if (ret == IGRT_ERR_FEATURE && m->fault && explain(m->fault(s->ctx), why, sizeof why))
+        return driver_fail(IGRT_EXIT_MODEL, "init: %s (status %d): %s", igrt_status_text(ret),
+                           (int)ret, why);
     if (ret != IGRT_OK)
         return driver_fail(ret == IGRT_ERR_WEIGHTS_CHECKSUM ? IGRT_EXIT_WEIGHTS : IGRT_EXIT_MODEL,
                            "init: %s (status %d)", igrt_status_text(ret), (int)ret);
     s->ready = 1;
     return IGRT_EXIT_OK;
-}
-
-/* "node 'r' (Range): the size of axis 0 of its result is 7; it has to be 5" */
-static int explain(const igrt_fault *f, char *out, size_t room)
-{
-    const long long value = (long long)f->value, least = (long long)f->least,
-                    greatest = (long long)f->greatest;
-    if (!f->what)
-        return 0;
-    if (least < greatest)
-        snprintf(out, room, "%s is %lld; it has to be in %lld..%lld", f->what, value, least,
-                 greatest);
-    else if (least == greatest && (value < least || value > greatest))
-        snprintf(out, room, "%s is %lld; it has to be %lld", f->what, value, least);
-    else
-        snprintf(out, room, "%s", f->what);
-    return 1;
 }
 
 int driver_run(Session *s)

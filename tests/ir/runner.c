@@ -188,9 +188,10 @@ static bool run_graph(StrBuf *got, Context *c, const char *text, const char *pas
     }
     bool given = strstr(text, "# opt ") != NULL;
     const char *machine = opts || render ? name + 1 : linear ? "c:x86-64-v4" : "c";
-    Target tuned = *target_find(machine), *t = &tuned;
-    if (strchr(machine, ':'))
-        (void)target_tune(t, strchr(machine, ':') + 1);
+    Target tuned, *t = &tuned;
+    ingot_status made;
+    if (target_make(t, c->arena, machine, &made))
+        return false;
     ingot_options o = {.struct_size = sizeof o, .target = machine};
     const Target *fused = target_find(fuse && name ? name + 1 : "c");
     Plan *p = opts || (render && !given) ? plan_make(c, &o) : schedule(c, 2, fused);

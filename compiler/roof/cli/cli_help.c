@@ -226,8 +226,8 @@ static const char *choices(Arena *a, const CliOption *p)
         sb_printf(&sb, "%s%s", i ? " " : "", rewrite_name(i));
     for (int i = 0; !rules && targets[i]; i++) {
         sb_printf(&sb, "%s%s", i ? " " : "", targets[i]->name);
-        for (int k = 0; !targets[i]->gpu && machine_name(k); k++)
-            sb_printf(&sb, " %s:%s", targets[i]->name, machine_name(k));
+        for (int k = 0; target_machine(targets[i], k); k++)
+            sb_printf(&sb, " %s:%s", targets[i]->name, target_machine(targets[i], k));
     }
     return sb_take(&sb, a);
 }

@@ -102,8 +102,8 @@ ingot_status command_targets(Options *o)
         return probe_compiler(o);
     for (int i = 0; targets[i]; i++) {
         printf("%s", targets[i]->name);
-        for (int k = 0; !targets[i]->gpu && machine_name(k); k++)
-            printf(" %s:%s", targets[i]->name, machine_name(k));
+        for (int k = 0; target_machine(targets[i], k); k++)
+            printf(" %s:%s", targets[i]->name, target_machine(targets[i], k));
         printf("\n");
     }
     return INGOT_OK;
