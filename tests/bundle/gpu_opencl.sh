@@ -26,7 +26,7 @@ esac
 
 failed=0
 run() {
-    "$python" "$here/../onnx/run.py" --ingot "$ingot" --target opencl --cflags "$flags" --timeout 120 "$@" || failed=1
+    "$python" "$here/../onnx/run.py" --ingot "$ingot" --target opencl --cflags "$flags" --timeout 600 "$@" || failed=1
 }
 printf '%s\n' plain/if_computed plain/loop_carried plain/nonzero_gather plain/tiles plain/wide plain/rows plain/scales dim/batch_mlp dim/batch_concat dim/batch_conv >"$work/must"
 run --baseline "$work/must" "$work/hard/plain"

@@ -285,7 +285,7 @@ def cuda(ingot, work):
 def opencl(ingot, work):
     model = network(work / "cl.onnx", [4, 16])
     program = build(ingot, model, "opencl", "enum { X = 64, Y = 64 };" + OPENCL, work)
-    done = subprocess.run([program], capture_output=True, text=True, env=os.environ | {"ASAN_OPTIONS": "detect_leaks=0"})   # a device's compiler leaks
+    done = subprocess.run([program], capture_output=True, text=True, env=os.environ | {"POCL_CACHE_DIR": str(work / "pocl"), "ASAN_OPTIONS": "detect_leaks=0"})   # a device's compiler leaks
     want(done.returncode in (0, 77), f"OpenCL: status {done.returncode} {done.stdout}{done.stderr}")
     return "no OpenCL device" if done.returncode == 77 else "OpenCL"
 
