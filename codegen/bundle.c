@@ -20,13 +20,10 @@ enum { ARRAY_LIMIT = 64 * 1024 };
 
 void bundle_fail(Bundle *b, ingot_status status, const char *format, ...)
 {
-    StrBuf sb = {0};
     va_list ap;
     va_start(ap, format);
-    sb_vprintf(&sb, format, ap);
+    context_vreport(b->c, INGOT_ERROR, status, format, ap);
     va_end(ap);
-    context_report(b->c, INGOT_ERROR, status, sb.data);
-    sb_free(&sb);
     b->failed = whole_of(b)->failed = true;
 }
 

@@ -104,11 +104,9 @@ static bool compiled(Bundle *b, const char *text, const char *machine, StrBuf *i
     if (b->target->compile)
         context_report(
             b->c, INGOT_WARNING, INGOT_OK,
-            arena_printf(
-                b->a,
-                "the compiler of %s kernels is not installed: the bundle has their source only, "
-                "and init gives IGRT_ERR_BUILD",
-                b->target->name));
+            "the compiler of %s kernels is not installed: the bundle has their source only, and "
+            "init gives IGRT_ERR_BUILD",
+            b->target->name);
     return false;
 }
 

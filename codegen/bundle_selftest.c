@@ -398,11 +398,8 @@ void bundle_selftest(Bundle *b)
         write_selftest(b, want);
         return;
     }
-    StrBuf sb = {0};
-    sb_printf(
-        &sb,
+    context_report(
+        b->c, INGOT_NOTE, INGOT_OK,
         "%s: the bundle has no selftest: %s; --selftest DIR takes inputs and outputs from files",
         b->source, why ? why : "the interpreter cannot run it on inputs made by a formula");
-    context_report(b->c, INGOT_NOTE, INGOT_OK, sb.data);
-    sb_free(&sb);
 }

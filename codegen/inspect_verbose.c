@@ -11,7 +11,7 @@ static void tell(Context *c, StrBuf *sb)
         size_t n = strcspn(p, "\n");
         char last = p[n];
         p[n] = 0;
-        context_report(c, INGOT_NOTE, INGOT_OK, p);
+        context_report(c, INGOT_NOTE, INGOT_OK, "%s", p);
         p += n + (last != 0);
     }
     sb->len = 0;

@@ -295,7 +295,10 @@ typedef struct Context Context;
 size_t elem_bytes(ingot_dtype); /* of an element in memory; a string is a pointer */
 
 /* ---- context.c ----------------------------------------------------------------------- */
-void context_report(Context *, ingot_level, ingot_status, const char *message);
+void context_report(Context *, ingot_level, ingot_status, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+void context_vreport(Context *, ingot_level, ingot_status, const char *format, va_list)
+    __attribute__((format(printf, 4, 0)));
 Context *
 context_child(Context *parent); /* a fresh graph for one kernel: same sink and vars, own arena */
 

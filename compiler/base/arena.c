@@ -15,6 +15,7 @@ struct Arena {
     Chunk *chunk; /* the first one lies behind the arena: most passes need no other */
     size_t total;
 };
+enum { OUT_OF_MEMORY = 71 }; /* exit status */
 enum { FIRST_CHUNK = 928, SECOND_CHUNK = 4096, GREATEST_CHUNK = 1 << 20 };
 
 static void *must(void *p)
@@ -22,7 +23,7 @@ static void *must(void *p)
     if (p)
         return p;
     fputs("ingot: out of memory\n", stderr);
-    abort();
+    exit(OUT_OF_MEMORY);
 }
 
 static Chunk *first_chunk(Arena *a)

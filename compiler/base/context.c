@@ -91,15 +91,28 @@ static int gravity(ingot_status s)
     return 0;
 }
 
-void context_report(Context *c, ingot_level level, ingot_status status, const char *message)
+void context_vreport(Context *c, ingot_level level, ingot_status status, const char *format,
+                     va_list ap)
 {
     if (level == INGOT_ERROR) {
         c->nerror++;
         if (gravity(status) > gravity(c->status))
             c->status = status;
     }
-    if (c->sink)
-        c->sink(c->sink_user, level, message);
+    if (!c->sink)
+        return;
+    StrBuf message = {0};
+    sb_vprintf(&message, format, ap);
+    c->sink(c->sink_user, level, message.data);
+    sb_free(&message);
+}
+
+void context_report(Context *c, ingot_level level, ingot_status status, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    context_vreport(c, level, status, format, ap);
+    va_end(ap);
 }
 
 void ingot_set_file(ingot_context *c, const char *file)
@@ -141,7 +154,7 @@ static void report_at_origin(ingot_context *c, ingot_level level, ingot_status s
         sb_puts(&sb, ": ");
     }
     sb_vprintf(&sb, format, ap);
-    context_report(c, level, status, sb.data);
+    context_report(c, level, status, "%s", sb.data);
     sb_free(&sb);
 }
 

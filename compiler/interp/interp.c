@@ -73,12 +73,10 @@ static void grow(Interp *ip)
 bool interp_fail(Interp *ip, ingot_status status, const char *format, ...)
 {
     if (!ip->failed) {
-        char text[512];
         va_list ap;
         va_start(ap, format);
-        vsnprintf(text, sizeof text, format, ap);
+        context_vreport(ip->c, INGOT_ERROR, status, format, ap);
         va_end(ap);
-        context_report(ip->c, INGOT_ERROR, status, text);
     }
     ip->failed = true;
     return false;

@@ -302,11 +302,9 @@ int64_t plan_given_bytes(const Plan *p)
 
 static bool too_large(Plan *p, const char *what, const char *name)
 {
-    char message[256];
-    snprintf(message, sizeof message, "%s: %s%s%s%s more than 2^40 bytes of memory",
-             p->c->file ? p->c->file : "model", what, name ? " '" : "", name ? name : "",
-             name ? "' needs" : " need");
-    context_report(p->c, INGOT_ERROR, INGOT_UNSUPPORTED, message);
+    context_report(p->c, INGOT_ERROR, INGOT_UNSUPPORTED,
+                   "%s: %s%s%s%s more than 2^40 bytes of memory", p->c->file ? p->c->file : "model",
+                   what, name ? " '" : "", name ? name : "", name ? "' needs" : " need");
     return false;
 }
 

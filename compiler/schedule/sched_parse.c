@@ -25,30 +25,33 @@ typedef struct {
     Choice *now;            /* the kernel whose lines these are */
 } Parse;
 
-void sched_note(const Plan *p, int line, const char *format, ...)
+/* With the file and the line; 0: none of them. */
+static void tell(const Plan *p, int line, ingot_level level, ingot_status status,
+                 const char *format, va_list ap)
 {
     StrBuf sb = {0};
     sb_printf(&sb, line ? "%s:%d: " : "%s: ", p->sched_file, line);
+    sb_vprintf(&sb, format, ap);
+    context_report(p->c, level, status, "%s", sb.data);
+    sb_free(&sb);
+}
+
+void sched_note(const Plan *p, int line, const char *format, ...)
+{
     va_list ap;
     va_start(ap, format);
-    sb_vprintf(&sb, format, ap);
+    tell(p, line, INGOT_NOTE, INGOT_OK, format, ap);
     va_end(ap);
-    context_report(p->c, INGOT_NOTE, INGOT_OK, sb.data);
-    sb_free(&sb);
 }
 
 void sched_error(const Plan *p, int line, const char *format, ...)
 {
     if (p->c->nerror)
         return;
-    StrBuf sb = {0};
-    sb_printf(&sb, "%s:%d: ", p->sched_file, line);
     va_list ap;
     va_start(ap, format);
-    sb_vprintf(&sb, format, ap);
+    tell(p, line, INGOT_ERROR, INGOT_USAGE, format, ap);
     va_end(ap);
-    context_report(p->c, INGOT_ERROR, INGOT_USAGE, sb.data);
-    sb_free(&sb);
 }
 
 /* A whole number of at most 9 digits, up to `end`. */
@@ -424,10 +427,7 @@ static const Section *section_for(Arena *a, FILE *f, const char *target, int thr
 
 static bool unreadable(const Plan *p)
 {
-    StrBuf sb = {0};
-    sb_printf(&sb, "%s: %s", p->sched_file, strerror(errno));
-    context_report(p->c, INGOT_ERROR, INGOT_IO, sb.data);
-    sb_free(&sb);
+    context_report(p->c, INGOT_ERROR, INGOT_IO, "%s: %s", p->sched_file, strerror(errno));
     return false;
 }
 

@@ -78,6 +78,7 @@ def main():
         says(0, r"z: f32\[1,2\] 9 28", "run", "sub.onnx", "--input", "y=x.npy", "--input", "y.npy")
         says(2, r"input 'x' is given twice", "run", "sub.onnx", "--input", "x=x.npy", "--input", "x=y.npy")
         says(3, r"are f64\[3\], and input 'x' is f32\[batch,2\]", "run", "sub.onnx", "--input", "bad.npy", "--input", "y.npy")
+        says(4, r"^sub\.onnx: input 'x' has 2e\+10 elements: too many for random ones", "bench", "sub.onnx", "--dim", "batch=9999999999")
         # what .npy files may be wrong in
         header = "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }"
 

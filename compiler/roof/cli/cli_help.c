@@ -34,6 +34,7 @@ static const char *const exits[][2] = {
     {"6", "a file cannot be read or written"},
     {"7", "the model ran, and its results are not the wanted ones; an audit has findings"},
     {"70", "a fault of the compiler"},
+    {"71", "no memory is left"},
 };
 enum { NEXIT = sizeof exits / sizeof exits[0] };
 static const char about[] = "compiles neural networks (ONNX) to plain C, ahead of time";

@@ -33,23 +33,34 @@ static bool read_data(Session *s, const ingot_onnx_io *io, int i, ingot_status *
     return value_read(s->a, file, &s->in[i], status);
 }
 
+#define MOST_RANDOM 0x1p32 /* elements */
+
 static bool random_input(Session *s, const Model *m, int i, ingot_status *status)
 {
     const ingot_onnx_io *io = ingot_onnx_input(m->onnx, i);
     Value *v = &s->in[i];
     *v = (Value){.dtype = io->dtype, .rank = io->rank};
+    double elements = 1;
     bool known = io->rank >= 0 && io->kind == INGOT_ONNX_TENSOR && io->dtype != INGOT_STRING;
     for (int a = 0; a < io->rank && known; a++) {
         v->dims[a] = io->dims[a];
         for (int k = 0; k < s->o->ndim && v->dims[a] < 0; k++)
             if (!strcmp(s->o->dim[k].name, io->dim_names[a]))
                 v->dims[a] = s->o->dim[k].hi;
-        known = v->dims[a] >= 0 && v->dims[a] < 1 << 28;
+        known = v->dims[a] >= 0;
+        elements *= (double)v->dims[a];
     }
     if (!known) {
         *status =
             complain(INGOT_USAGE, "%s: input '%s' has a free dim: give --dim, or data by --data",
                      s->o->model, io->name);
+        return false;
+    }
+    if (elements > MOST_RANDOM) {
+        *status = complain(INGOT_UNSUPPORTED,
+                           "%s: input '%s' has %.3g elements: too many for "
+                           "random ones, of which %.3g are the most",
+                           s->o->model, io->name, elements, MOST_RANDOM);
         return false;
     }
     value_random(s->a, v, (uint64_t)i + 1);

@@ -63,10 +63,8 @@ static void summary(Context *c, const Plan *p, const Target *t, const ingot_opti
 {
     enum { TOLD = 3 };
     Arena *a = arena_new();
-    context_report(c, INGOT_NOTE, INGOT_OK,
-                   arena_printf(a, "%s: %d kernels, arena %lld bytes, weights %lld bytes", dir,
-                                p->nkernel, (long long)p->arena_bytes,
-                                (long long)p->weights_bytes));
+    context_report(c, INGOT_NOTE, INGOT_OK, "%s: %d kernels, arena %lld bytes, weights %lld bytes",
+                   dir, p->nkernel, (long long)p->arena_bytes, (long long)p->weights_bytes);
     const Kernel **plain = NEWN(a, const Kernel *, p->nkernel + 1);
     int n = 0, told = 0;
     double all = 0, rest = 0;
@@ -78,16 +76,14 @@ static void summary(Context *c, const Plan *p, const Target *t, const ingot_opti
     }
     qsort((void *)plain, (size_t)n, sizeof *plain, heaviest_first);
     for (; told < n && told < TOLD && work_of(plain[told]) >= 0.01 * all; told++)
-        context_report(c, INGOT_NOTE, INGOT_OK,
-                       arena_printf(a, "%s: %s, %.0f %% of the work, is not in lanes: %s", dir,
-                                    plain[told]->name, 100 * work_of(plain[told]) / all,
-                                    plain_reason(a, plain[told])));
+        context_report(c, INGOT_NOTE, INGOT_OK, "%s: %s, %.0f %% of the work, is not in lanes: %s",
+                       dir, plain[told]->name, 100 * work_of(plain[told]) / all,
+                       plain_reason(a, plain[told]));
     for (int i = told; i < n; i++)
         rest += work_of(plain[i]);
     if (rest >= 0.01 * all && n > told)
-        context_report(c, INGOT_NOTE, INGOT_OK,
-                       arena_printf(a, "%s: nor are %d more kernels, %.0f %% of the work", dir,
-                                    n - told, 100 * rest / all));
+        context_report(c, INGOT_NOTE, INGOT_OK, "%s: nor are %d more kernels, %.0f %% of the work",
+                       dir, n - told, 100 * rest / all);
     arena_free(a);
 }
 

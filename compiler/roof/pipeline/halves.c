@@ -31,23 +31,18 @@ static bool save_both(Context *c, const ingot_options *o, const Half *half)
 static void halves_summary(Context *c, const Half *half, int64_t shared, const char *dir)
 {
     const Plan *gpu = half[0].p, *cpu = half[1].p;
-    Arena *a = arena_new();
     context_report(c, INGOT_NOTE, INGOT_OK,
-                   arena_printf(a,
-                                "%s: %s: %d kernels, on the GPU arena %lld bytes, weights %lld "
-                                "bytes, inputs and outputs %lld bytes",
-                                dir, half[0].target->name, gpu->nkernel,
-                                (long long)gpu->arena_bytes, (long long)gpu->weights_bytes,
-                                (long long)plan_given_bytes(gpu)));
+                   "%s: %s: %d kernels, on the GPU arena %lld bytes, weights %lld bytes, inputs "
+                   "and outputs %lld bytes",
+                   dir, half[0].target->name, gpu->nkernel, (long long)gpu->arena_bytes,
+                   (long long)gpu->weights_bytes, (long long)plan_given_bytes(gpu));
     context_report(c, INGOT_NOTE, INGOT_OK,
-                   arena_printf(a, "%s: %s: %d kernels, arena %lld bytes, weights %lld bytes", dir,
-                                half[1].target->name, cpu->nkernel, (long long)cpu->arena_bytes,
-                                (long long)cpu->weights_bytes));
-    context_report(c, INGOT_NOTE, INGOT_OK,
-                   arena_printf(a, "%s: weights of both %lld bytes, of which both read %lld", dir,
-                                (long long)(gpu->weights_bytes + cpu->weights_bytes - shared),
-                                (long long)shared));
-    arena_free(a);
+                   "%s: %s: %d kernels, arena %lld bytes, weights %lld bytes", dir,
+                   half[1].target->name, cpu->nkernel, (long long)cpu->arena_bytes,
+                   (long long)cpu->weights_bytes);
+    context_report(
+        c, INGOT_NOTE, INGOT_OK, "%s: weights of both %lld bytes, of which both read %lld", dir,
+        (long long)(gpu->weights_bytes + cpu->weights_bytes - shared), (long long)shared);
 }
 
 ingot_status compile_halves(Context *c, const ingot_options *o, const char *const name[2],

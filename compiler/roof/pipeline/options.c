@@ -12,12 +12,10 @@ const char *const option_presets[] = {"auto", "none", "all"};
 
 bool option_wrong(Context *c, const char *format, ...)
 {
-    char text[512];
     va_list ap;
     va_start(ap, format);
-    vsnprintf(text, sizeof text, format, ap);
+    context_vreport(c, INGOT_ERROR, INGOT_USAGE, format, ap);
     va_end(ap);
-    context_report(c, INGOT_ERROR, INGOT_USAGE, text);
     return false;
 }
 
@@ -113,9 +111,9 @@ const Target *options_check(Context *c, const ingot_options *o, Arena *a)
     ingot_status status;
     const char *why = target_make(t, a, name, &status);
     if (why) {
-        context_report(c, INGOT_ERROR, status,
-                       target_is_file(name) ? arena_printf(a, "--target: %s", why)
-                                            : arena_printf(a, "--target '%.80s': %s", name, why));
+        const bool file = target_is_file(name); /* which the reason names */
+        context_report(c, INGOT_ERROR, status, "--target%s%.80s%s: %s", file ? "" : " '",
+                       file ? "" : name, file ? "" : "'", why);
         return NULL;
     }
     if (ingot_precision_of(c) != INGOT_PRECISION_TF32)

@@ -41,11 +41,9 @@ void passed(Clock *k, const char *pass)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     if (k->verbose) {
-        char text[128];
         double ms = (double)(now.tv_sec - k->since.tv_sec) * 1e3 +
                     (double)(now.tv_nsec - k->since.tv_nsec) * 1e-6;
-        snprintf(text, sizeof text, "%10.1f ms  %s", ms, pass);
-        context_report(k->c, INGOT_NOTE, INGOT_OK, text);
+        context_report(k->c, INGOT_NOTE, INGOT_OK, "%10.1f ms  %s", ms, pass);
     }
     k->since = now;
 }
@@ -90,7 +88,7 @@ static bool too_much(const Plan *p, int memory, const char *format, ...)
         print_shape(&sb, p->c, worst[i]->dtype, worst[i]->rank, worst[i]->dims);
         sb_printf(&sb, " %lld bytes", (long long)worst[i]->bytes);
     }
-    context_report(p->c, INGOT_ERROR, INGOT_UNSUPPORTED, sb.data);
+    context_report(p->c, INGOT_ERROR, INGOT_UNSUPPORTED, "%s", sb.data);
     sb_free(&sb);
     return false;
 }
@@ -150,10 +148,7 @@ bool save_text(Context *c, const char *file, const char *text)
 {
     if (file_replace(c->arena, file, text, strlen(text)))
         return true;
-    StrBuf why = {0};
-    sb_printf(&why, "%s: %s", file, strerror(errno));
-    context_report(c, INGOT_ERROR, INGOT_IO, why.data);
-    sb_free(&why);
+    context_report(c, INGOT_ERROR, INGOT_IO, "%s: %s", file, strerror(errno));
     return false;
 }
 
