@@ -21,11 +21,13 @@ bool thread_access(const Thread *t, const Do *d, int64_t first, int64_t n, bool 
         return thread_fault_at(t, d, write ? "writes" : "reads", first,
                                ", before what was enqueued earlier is done");
     int64_t at = a->at + first * size;
-    Epoch now = t->lk->group && d->arg >= t->lk->narg ? t->shared : t->now;
+    const bool place = t->lk->group && d->arg >= t->lk->narg;
+    const Epoch now = place ? t->shared : t->now;
+    const uint64_t within = place ? 0 : t->within;
     const bool begins = write && ((d->kind == DO_BRING && d->part) || d->kind == DO_BOX);
     Access how = begins  ? shadow_begin(a->memory, at, n * size, now, &where)
-                 : write ? shadow_write(a->memory, at, n * size, now, &where)
-                         : shadow_read(a->memory, at, n * size, now, &where);
+                 : write ? shadow_write(a->memory, at, n * size, now, within, &where)
+                         : shadow_read(a->memory, at, n * size, now, within, &where);
     int64_t element = (where - a->at) / size;
     switch (how) {
     case ACCESS_GOOD: return true;

@@ -453,8 +453,10 @@ static bool run_groups(const Thread *first, const LinearArg *places, int64_t gro
         }
         for (Epoch phase = 2; any && good; phase++) {
             const int warp = lk->warp;
-            for (int i = 0; i < n; i++)
+            for (int i = 0; i < n; i++) {
                 item[i].shared = phase << 32 | (Epoch)i;
+                item[i].within = (uint64_t)(group + 1) << 32 | (uint64_t)turn << 16 | phase;
+            }
             for (int i = 0; i < n && good; i += warp) {
                 const int at = first->m->backwards ? n - warp - i : i;
                 good = warp > 1 ? run_warp(&item[at], warp) : run(&item[at]);

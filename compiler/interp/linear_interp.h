@@ -10,8 +10,8 @@
  *
  * A thread is a part of a kernel (THREAD), or a work item of a GPU.  Races are found by happens-before: every cell of memory
  * knows who wrote it last and who read it since, as an epoch, the clock of a thread.  So no order of threads has to be
- * tried.  A barrier advances the clocks that the items of a group have for the places that they share; what else they write is
- * not ordered by it. */
+ * tried.  A barrier advances the clocks that the items of a group have for the places that they share; of all other memory, what
+ * the items of one group alone have read before it may be written behind it. */
 #ifndef LINEAR_INTERP_H
 #define LINEAR_INTERP_H
 
@@ -27,6 +27,8 @@ typedef struct {
     int64_t size;
     int cell, shift; /* bytes that share an epoch, 1 << shift: they are written and read together */
     Epoch *wrote, *read;
+    uint64_t *
+        within; /* of the readers: their group, and by how many barriers; 0: they are not of one group */
     uint8_t *busy; /* products that read it are under way: so many */
 } ShadowMemory;
 ShadowMemory *shadow_new(Arena *, int64_t size, int cell);

@@ -18,6 +18,7 @@ ShadowMemory *shadow_new(Arena *a, int64_t size, int cell)
         m->shift++;
     m->wrote = NEWN(a, Epoch, cells + 1);
     m->read = NEWN(a, Epoch, cells + 1);
+    m->within = NEWN(a, uint64_t, cells + 1);
     m->busy = NEWN(a, uint8_t, cells + 1);
     return m;
 }
@@ -52,7 +53,14 @@ static bool happened_before(Epoch e, Epoch now)
     return e >> 32 < now >> 32 || (uint32_t)e == (uint32_t)now;
 }
 
-Access shadow_read(ShadowMemory *m, int64_t at, int64_t size, Epoch now, int64_t *where)
+/* Items of a group have read it, and a barrier of theirs came after. */
+static bool behind_barrier(uint64_t read, uint64_t within)
+{
+    return read && read >> 32 == within >> 32 && read < within;
+}
+
+Access shadow_read(ShadowMemory *m, int64_t at, int64_t size, Epoch now, uint64_t within,
+                   int64_t *where)
 {
     for (int64_t i = at >> m->shift; i << m->shift < at + size; i++) {
         *where = i << m->shift;
@@ -62,13 +70,15 @@ Access shadow_read(ShadowMemory *m, int64_t at, int64_t size, Epoch now, int64_t
             return ACCESS_UNDER_WAY;
         if (!happened_before(m->wrote[i], now))
             return ACCESS_RACE;
-        bool shared = m->read[i] >> 32 == now >> 32 && m->read[i] != now;
+        const bool again = m->read[i] >> 32 == now >> 32, shared = again && m->read[i] != now;
+        m->within[i] = !again || m->within[i] >> 32 == within >> 32 ? within : 0;
         m->read[i] = shared ? now | THREAD_SEVERAL : now;
     }
     return ACCESS_GOOD;
 }
 
-Access shadow_write(ShadowMemory *m, int64_t at, int64_t size, Epoch now, int64_t *where)
+Access shadow_write(ShadowMemory *m, int64_t at, int64_t size, Epoch now, uint64_t within,
+                    int64_t *where)
 {
     for (int64_t i = at >> m->shift; i << m->shift < at + size; i++) {
         *where = i << m->shift;
@@ -78,7 +88,7 @@ Access shadow_write(ShadowMemory *m, int64_t at, int64_t size, Epoch now, int64_
             return ACCESS_RACE;
         if (m->busy[i])
             return ACCESS_BUSY;
-        if (!happened_before(m->read[i], now))
+        if (!happened_before(m->read[i], now) && !behind_barrier(m->within[i], within))
             return ACCESS_READ_RACE;
         m->wrote[i] = now;
         m->read[i] = 0;
@@ -88,7 +98,7 @@ Access shadow_write(ShadowMemory *m, int64_t at, int64_t size, Epoch now, int64_
 
 Access shadow_begin(ShadowMemory *m, int64_t at, int64_t size, Epoch now, int64_t *where)
 {
-    Access how = shadow_write(m, at, size, now, where);
+    Access how = shadow_write(m, at, size, now, 0, where);
     if (how == ACCESS_GOOD)
         shadow_done(m, at, size, UNDER_WAY);
     return how;

@@ -33,8 +33,9 @@ typedef struct {
     unsigned char *f;
     Arena *a; /* of the group */
     Epoch now;
-    Epoch shared; /* of places that a group shares: its clock is the number of barriers */
-    int pc;       /* where it goes on */
+    Epoch shared;    /* of places that a group shares: its clock is the number of barriers */
+    uint64_t within; /* its group, from 1 on, << 32 | barriers that it has passed; 0: it has none */
+    int pc;          /* where it goes on */
     /* Copies under way, of which `groups` groups have begun; an item has few at a time. */
     struct Flight {
         ShadowMemory *to;
