@@ -123,6 +123,7 @@ static void run_items()
     for (;;) {
         kernel->run(arguments);
         now->done = true;
+        end_of_item();
         went_on++;
         yield();
     }

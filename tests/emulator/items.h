@@ -43,8 +43,8 @@ struct Item {
     Slot lanes[WARP];
     Group *group = NULL;
     unsigned number = 0;
-    size_t shared = 0; /* bytes of memory that it has declared */
-    int cluster_turn = 0;
+    size_t shared = 0;     /* bytes of memory that it has declared */
+    int cluster_turn = -1; /* of the barrier, when it arrived */
     bool done = false;
 };
 
@@ -58,6 +58,7 @@ void arrive(Barrier &b, int of);
 void meet(Barrier &b, int of);
 bool is_backward();
 size_t used_memory();              /* bytes of the group's */
+void end_of_item();                /* ptx.cpp */
 void end_of_group(const Group &g); /* ptx_wgmma.cpp */
 void launch(const Entry &entry, void **args, unsigned grid, unsigned items, size_t shared);
 

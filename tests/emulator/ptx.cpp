@@ -122,10 +122,31 @@ void wait_for_copies(int left)
 
 /* ---- clusters -------------------------------------------------------------------------------------- */
 
+/* All items have arrived but those that have ended, which nobody waits for. */
+static void settle_cluster()
+{
+    int ended = 0, ended_before = 0;
+    for (const Item &item : items) {
+        ended += item.done;
+        ended_before += item.done && item.cluster_turn != cluster.turn;
+    }
+    if (cluster.arrived + ended_before < (int)items.size() || ended == (int)items.size())
+        return;
+    cluster.arrived = 0;
+    cluster.turn++;
+}
+
 void arrive_at_cluster()
 {
     now->cluster_turn = cluster.turn;
-    arrive(cluster, (int)items.size());
+    cluster.arrived++;
+    settle_cluster();
+}
+
+void end_of_item()
+{
+    if (cluster.arrived)
+        settle_cluster();
 }
 
 void wait_for_cluster()
