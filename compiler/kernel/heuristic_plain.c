@@ -260,15 +260,17 @@ static int64_t cases_along(const Node *const *order, int n, const Node *range)
     return by > MAX_CASES ? 0 : by;
 }
 
-static void case_opts(Arena *a, Nest *nest, const View *v)
+static int64_t case_opts(Arena *a, Nest *nest, const View *v)
 {
     int n;
+    int64_t copies = 1;
     Node **order = graph_toposort(a, 1, &nest->k->sink->src[0], &n);
     for (int i = 0; i < v->nrange; i++) {
         int64_t by = cases_along((const Node *const *)order, n, v->range[i]);
-        if (by > 1)
-            nest_opt_range(nest, OPT_UPCAST, v->range[i], by);
+        if (by > 1 && nest_opt_range(nest, OPT_UPCAST, v->range[i], by))
+            copies *= by;
     }
+    return copies;
 }
 
 /* Panels one after the other, a few at a time if rows are read along them. */
@@ -368,6 +370,13 @@ bool whole_rows_opts(Arena *a, Nest *nest, const View *v)
     return partial_opts(a, nest, v, place, n, lanes, s.most, &s.count);
 }
 
+/* Each copy reads and writes rows of its own: some vectors of one are neighbouring lines, and addresses are computed once for all. */
+static int64_t vectors_of_copies(Node *last, int64_t lanes)
+{
+    enum { VECTORS = 4 };
+    return range_extent(last) > 0 && range_extent(last) % (VECTORS * lanes) == 0 ? VECTORS : 1;
+}
+
 void plain_opts(Arena *a, Nest *nest, const View *v)
 {
     const Kernel *k = nest->k;
@@ -375,7 +384,7 @@ void plain_opts(Arena *a, Nest *nest, const View *v)
     Place place[INGOT_MAX_RANK * 2];
     bool scan;
     int n = places_of(nest, v, place, &scan), moves;
-    case_opts(a, nest, v);
+    const int64_t copies = case_opts(a, nest, v);
     Node *last = n ? place[n - 1].range : NULL;
     int64_t lanes = last ? lanes_along(k, t, last) : 0, panel = n > 1 ? panel_of(k, v, last) : 0;
     lanes = panel && panel < lanes ? panel : lanes;
@@ -384,8 +393,10 @@ void plain_opts(Arena *a, Nest *nest, const View *v)
         SideBySide s = side_by_side(a, nest, v, last, lanes);
         if (!scan && partial_opts(a, nest, v, place, n, lanes, s.most, &s.count))
             return;
-        const int64_t vectors =
-            scan ? s.count : vectors_for_parts(nest, v, place, n, lanes, s.count);
+        const int64_t vectors = scan ? s.count
+                                : copies > 1 && !v->nreduce
+                                    ? vectors_of_copies(last, lanes)
+                                    : vectors_for_parts(nest, v, place, n, lanes, s.count);
         side_by_side_opt(nest, last, vectors);
         if (vectors < s.count)
             chained_opts(a, nest, v, vectors);
