@@ -182,9 +182,9 @@ def shared(ingot, work):
         return rows(work, "SELECT * FROM region WHERE name LIKE '%winograd2, not%'")
 
     flags = ("--beam", "1", "-v", "-o", work / "x.sched")
-    timed(ingot, work, 15, *flags, done=known)
+    timed(ingot, work, 4, *flags, done=known)
     before = known()
-    text = timed(ingot, work, 15, *flags, told=("    winograd2 ",), done=known, model=model_file(work, "b"))
+    text = timed(ingot, work, 4, *flags, told=("    winograd2 ",), done=known, model=model_file(work, "b"))
     if before != known():
         raise Wrong(f"the convolution's other ways are timed again: {before} {known()}\n{text}")
     print(f"{len(before)} ways")
@@ -270,14 +270,14 @@ def chained(ingot, work):
     lines = layout_lines((work / "saved").read_text())
     if len(lines) != 2:
         raise Wrong("no two results that could lie otherwise")
-    timed(ingot, work, 4, "-o", file, "--beam", "1", done=lambda *_: rows(work, "SELECT * FROM outcome WHERE text LIKE '# chains of layouts%'"), model=model)
+    timed(ingot, work, 3, "-o", file, "--beam", "1", done=lambda *_: rows(work, "SELECT * FROM outcome WHERE text LIKE '# chains of layouts%'"), model=model)
     with sqlite3.connect(work / "tune.db") as db:   # as if the least sum had these two the other way round
         n = db.execute("UPDATE outcome SET text=? WHERE text LIKE '# chains of layouts%'", ("# chains of layouts\n" + "".join(lines) + "\n",)).rowcount
         db.execute("DELETE FROM region")
         db.execute("DELETE FROM outcome WHERE text LIKE '# decisions that %' OR text LIKE 'sched 2%'")
     if n < 1:
         raise Wrong("what should change together was not looked for")
-    text = timed(ingot, work, 15, "-o", file, "--beam", "1", "--explain", told=("layouts together",), model=model,
+    text = timed(ingot, work, 5, "-o", file, "--beam", "1", "--explain", told=("layouts together",), model=model,
                  done=lambda *_: rows(work, "SELECT * FROM region WHERE name LIKE 'layouts together%'"))
     with sqlite3.connect(work / "tune.db") as db:
         db.execute("UPDATE region SET ns=base_ns, noise=0")
