@@ -72,13 +72,21 @@ typedef uchar4 igrt_u8x4;
     }
 #endif
 
-#elif defined(__CUDACC__)
+#else
 
 typedef struct igrt_i8x4 {
+#ifdef __CUDACC__
     int32_t four;
+#else
+    int8_t at[4];
+#endif
 } igrt_i8x4;
 typedef struct igrt_u8x4 {
+#ifdef __CUDACC__
     int32_t four;
+#else
+    uint8_t at[4];
+#endif
 } igrt_u8x4;
 
 #define IGRT_LOAD4(T)                                         \
@@ -96,6 +104,7 @@ typedef struct igrt_u8x4 {
 IGRT_LOAD4(i8)
 IGRT_LOAD4(u8)
 
+#ifdef __CUDACC__
 #define IGRT_TYPE_i8 "s32"
 #define IGRT_TYPE_u8 "u32"
 #define IGRT_DOT4(X, W)                                                               \
@@ -106,32 +115,14 @@ IGRT_LOAD4(u8)
             : "r"(x.four), "r"(w.four));                                              \
         return s;                                                                     \
     }
-
 #else
-
-typedef struct igrt_i8x4 {
-    int8_t at[4];
-} igrt_i8x4;
-typedef struct igrt_u8x4 {
-    uint8_t at[4];
-} igrt_u8x4;
-
-#define IGRT_LOAD4(T)                                         \
-    IGRT_INLINE igrt_##T##x4 igrt_load_##T##x4(const void *p) \
-    {                                                         \
-        igrt_##T##x4 x;                                       \
-        memcpy(&x, p, 4);                                     \
-        return x;                                             \
-    }
-IGRT_LOAD4(i8)
-IGRT_LOAD4(u8)
-
 #define IGRT_DOT4(X, W)                                                                    \
     IGRT_INLINE int32_t igrt_dot_##X##_##W(igrt_##X##x4 x, igrt_##W##x4 w, int32_t s)      \
     {                                                                                      \
         return igrt_add_i32(s, x.at[0] * w.at[0] + x.at[1] * w.at[1] + x.at[2] * w.at[2] + \
                                    x.at[3] * w.at[3]);                                     \
     }
+#endif
 
 #endif
 

@@ -52,22 +52,23 @@ int lower_factored(Lower *q, const Piece *p, Node *n, Node **body, Node **range,
 {
     Node *factor[MAX_FACTORS], *given[MAX_FACTORS];
     bool leaves[MAX_FACTORS] = {false};
+    int loops[MAX_FACTORS];
     const int count = factors_of(*body, factor, 0);
     int around = nrange, inside = count;
     if (!p->t.lane || reduce_monoid(n) != INGOT_REDUCE_ADD || count < 3 || count > MAX_FACTORS ||
         factors_of(n->src[0], given, 0) != count || lower_is_partial(q, n))
         return nrange;
     for (int i = 0; i < count; i++) {
-        const int loops = loops_around(factor[i], range, nrange);
-        if (loops && loops < around && differs_by_copy(q, p, given[i]))
-            around = loops;
+        loops[i] =
+            differs_by_copy(q, p, given[i]) ? loops_around(factor[i], range, nrange) : nrange;
+        if (loops[i] && loops[i] < around)
+            around = loops[i];
     }
     int64_t terms = 1;
     for (int i = around; i < nrange; i++)
         terms = sat_mul(terms, range[i]->hi + 1);
     for (int i = 0; i < count; i++) {
-        leaves[i] =
-            loops_around(factor[i], range, nrange) <= around && differs_by_copy(q, p, given[i]);
+        leaves[i] = loops[i] <= around;
         inside -= leaves[i];
     }
     if (around == nrange || inside < 2 || terms < FEWEST_TERMS)

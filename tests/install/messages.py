@@ -91,7 +91,7 @@ def main():
                                    (npy(data=bytes(9)), 3, "bytes after the last"), (npy(shape="(8589934592, 1048576)"), 3, "truncated: 9007199254740992 elements"),
                                    (npy(shape="(-1, 2)"), 3, "'shape'"), (npy(shape="(1, 2"), 3, "'shape'"), (npy(order="Maybe"), 3, "'fortran_order'"),
                                    (npy(descr="|S1000000", shape="(99999999,)"), 3, "truncated"), (npy(descr=">f4"), 4, "elements of type '>f4'"),
-                                   (npy().replace(b"shape", b"shope"), 3, "no 'shape'"), (b"", 3, "not a .npy file")):
+                                   (npy().replace(b"shape", b"shope"), 3, "no 'shape'"), (npy(order="False" + " " * (2 << 20), version=2), 3, "header is too long"), (b"", 3, "not a .npy file")):
             (work / "odd.npy").write_bytes(data)
             says(status, told if status == 0 else rf"^odd\.npy: [^\n]*{re.escape(told)}[^\n]*\n$", "run", "sub.onnx", "--input", "odd.npy", "--input", "y.npy")
         # what cannot be written: the reason, and nothing is left of it; links and devices stay what they are

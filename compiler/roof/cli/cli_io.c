@@ -111,6 +111,8 @@ static const char *npy_header(Arena *a, const MapFile *map, Npy *npy)
     size_t n = h[8] | (size_t)h[9] << 8;
     if (h[6] > 1)
         n |= (size_t)h[10] << 16 | (size_t)h[11] << 24;
+    if (n > 1 << 20)
+        return "its header is too long";
     if (n > map->len - at)
         return "the file is truncated: its header does not end";
     const char *header = arena_printf(a, "%.*s", (int)n, (const char *)h + at);

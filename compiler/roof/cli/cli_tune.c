@@ -161,6 +161,18 @@ ingot_status tune_plan(Tune *t, const char *sched, const char *values)
     return INGOT_OK;
 }
 
+ingot_status plan_anew(const Tune *t, const char *sched, int nth, Model *m, Plan **p)
+{
+    ingot_options o = t->o->compile;
+    o.sched = sched ? sched : o.sched;
+    o.verbose = 0;
+    ingot_status status = model_open(m, t->o, true);
+    if (status == INGOT_OK)
+        status = model_build(m, t->o, t->s.in, t->s.bound);
+    *p = status == INGOT_OK ? plan_make_nth(m->c, &o, nth) : NULL;
+    return status == INGOT_OK && !*p ? ingot_context_status(m->c) : status;
+}
+
 static ingot_status open_model(Tune *t)
 {
     ingot_status status = model_open(&t->m, t->o, t->s.in != NULL);

@@ -54,6 +54,8 @@ typedef struct {
 
 /* cli_tune.c: the plan that `ingot compile` makes with a file of decisions (NULL: none), and its kernels. */
 ingot_status tune_plan(Tune *, const char *sched, const char *values);
+/* The plan of the model as it is opened anew, by a file (NULL: by what the user named) and with the nth of all blocks. */
+ingot_status plan_anew(const Tune *, const char *sched, int nth, Model *, Plan **);
 
 /* cli_tune_network.c: times of the network's steps go to the kernels. */
 ingot_status network_profile(Tune *);

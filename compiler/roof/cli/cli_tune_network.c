@@ -109,15 +109,10 @@ static bool same_steps(const Block *b, const uint64_t *want, int n)
 static bool replays(Tune *t, const char *file)
 {
     Model m;
-    ingot_options o = t->o->compile;
-    Plan *p = NULL;
+    Plan *p;
     if (write_try(t, file) != INGOT_OK)
         return false;
-    o.sched = file;
-    o.verbose = 0;
-    if (model_open(&m, t->o, true) == INGOT_OK &&
-        model_build(&m, t->o, t->s.in, t->s.bound) == INGOT_OK)
-        p = plan_make(m.c, &o);
+    (void)plan_anew(t, file, 0, &m, &p);
     bool same = p && p->nstep == t->plan->nstep && same_steps(&p->main, wanted_hashes(t), p->nstep);
     plan_free(p);
     model_close(&m);

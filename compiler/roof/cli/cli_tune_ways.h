@@ -21,8 +21,6 @@ typedef struct {
     int ngroup;
 } Ways;
 
-/* The plan of the model as it is opened anew, by a file (NULL: by what the user named) and with the nth of all blocks. */
-ingot_status plan_anew(const Tune *, const char *sched, int nth, Model *, Plan **);
 /* Of a plan, whose steps get the kernels (Step.way). */
 ingot_status ways_make(Ways *);
 
