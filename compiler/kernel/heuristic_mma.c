@@ -213,7 +213,7 @@ static bool block_opts(Nest *n, const Product *p, const TileSize *b, bool early,
     } else if (!mma_mask(n, terms, b->terms * b->groups) ||
                (b->groups > 1 &&
                 !mma_divide(n, terms, mma_extent(n, terms) / b->groups, &share, &terms)) ||
-               !mma_divide(n, terms, b->terms, &outer, &terms) || !outer)
+               !mma_divide(n, terms, b->terms, &outer, &terms))
         return false;
     if (!divide(n, p->rows.name, b->rows, b->warp_rows, u->m, &rows) ||
         !divide(n, p->columns.name, b->columns, b->warp_columns, u->n, &columns) ||
@@ -235,8 +235,10 @@ static bool block_opts(Nest *n, const Product *p, const TileSize *b, bool early,
     if (!mma_bind(n, 3, grid, BOUND_GRID) || !mma_bind(n, 3, warp, BOUND_WARP) ||
         !mma_bind(n, 1, &share, BOUND_CLUSTER))
         return false;
-    *step = outer;
-    if (inner && !nest_opt(n, OPT_ORDER, arena_printf(n->arena, "%s %s", outer, inner), 0))
+    *step = outer ? outer : rows.grid ? rows.grid : columns.grid;
+    if (!*step)
+        return false;
+    if (outer && inner && !nest_opt(n, OPT_ORDER, arena_printf(n->arena, "%s %s", outer, inner), 0))
         return false;
     return !early || nest_opt(n, OPT_PREFETCH, inner ? inner : outer, p->arg);
 }
@@ -279,6 +281,12 @@ static int64_t shared_of(const TileSize *b, const Tc *u)
 static int64_t loops_of(const Extents *e, const TileSize *b)
 {
     return ceil_div(e->terms, b->terms * b->groups);
+}
+
+/* No loop goes over blocks of terms: they come when a group begins, and nothing is to be ahead of. */
+static bool is_one_block(const Extents *e, const TileSize *b)
+{
+    return !b->runs && e->terms <= b->terms * b->groups;
 }
 
 /* Is the loop over blocks of terms straight-line code, whose addresses are known? */
@@ -487,7 +495,8 @@ static bool pick_block(const Extents *e, const Product *p, const Target *t, bool
                             bool wide = (down > 1 && b.rows >= 2 * e->rows) ||
                                         (along > 1 && b.columns >= 2 * e->columns);
                             if (warps > WARPS || sums > SUMS / 2 * (u->a == INGOT_F32 ? 1 : 2) ||
-                                b.terms >= e->terms || b.terms * bytes < 32 || wide)
+                                (b.terms > u->k && b.terms >= e->terms) || b.terms * bytes < 32 ||
+                                wide)
                                 continue;
                             rank_groups(&q, b);
                         }
@@ -572,9 +581,9 @@ static bool product_opts(Nest **nest, Product p, const Extents *e, bool gather)
         share_terms(e, &p, t, &b, cycles);
     /* fragments that are loaded ahead are for a loop: of straight-line code compilers load them early themselves */
     const bool straight = p.unit->products == 1 && is_straight(e, &b, p.unit);
-    const bool ahead = !straight && has_room(e, &b, p.unit, t);
+    const bool ahead = !straight && !is_one_block(e, &b) && has_room(e, &b, p.unit, t);
     if (!join_for(*nest, &p, b.runs) || !block_opts(*nest, &p, &b, ahead, &step) ||
-        !mma_stage(nest, step, gather ? 0 : b.depth))
+        !mma_stage(nest, step, gather || is_one_block(e, &b) ? 0 : b.depth))
         return false;
     if (t->next && p.unit->products == 1 && !gather)
         (void)nest_opt(*nest, OPT_TRIGGER, b.groups > 1 ? "waited" : "summed", 0);
@@ -611,7 +620,7 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
             terms = sat_mul(terms, range_extent(p.terms.range[j]));
         for (int j = 0; j < p.others.n; j++)
             others = sat_mul(others, mma_least(p.others.range[j]));
-        if (rows < p.unit->m / 2 || columns < p.unit->n || terms <= p.unit->k)
+        if (rows < p.unit->m / 2 || columns < p.unit->n || 2 * terms < p.unit->k)
             continue;
         order_terms(k, bufs[x->src[0]->arg.i]->kind == BUF_WEIGHT ? y : x, &p.terms);
         order_rows(k, x, &p.rows);

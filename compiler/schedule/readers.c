@@ -5,7 +5,7 @@
 #include "fusion.h"
 #include "tc.h"
 
-enum { MAX_MOVES = 8, MAX_STEPS = 16 };
+enum { MAX_MOVES = 8, MAX_STEPS = 16, MAX_ZEROS = 2 };
 
 /* How often t reads each element of n, on average. */
 static double readings(Node *n, Node *t)
@@ -124,6 +124,19 @@ static bool diamond(Sched *s, Node *n, Node *const *uses)
 
 /* ---- how often ------------------------------------------------------------------------------------ */
 
+/* Is t a term of a reduce, or is one made of it element by element, in so many steps? */
+static bool is_reduced(Sched *s, Node *t, Node *const *uses, int steps)
+{
+    const Info *i = info_of(s, t);
+    bool reduced = false;
+    for (int u = 0; u < i->nuse && !reduced; u++) {
+        Node *reader = uses[i->iuse + u];
+        reduced = reader->op == OP_REDUCE ||
+                  (op_is_alu(reader->op) && steps && is_reduced(s, reader, uses, steps - 1));
+    }
+    return reduced;
+}
+
 /* Who reads n, or what only moves its elements (so many moves, one behind the other): each of those computes it. */
 static void look_through(Sched *s, Node *n, double times, Node *const *uses, int moves, Readers *r)
 {
@@ -137,9 +150,8 @@ static void look_through(Sched *s, Node *n, double times, Node *const *uses, int
             r->times += more;
             r->kernels++;
             r->reduced |= t->op == OP_REDUCE;
-            Info *product = info_of(s, t); /* of what is read several times, and the sum of it */
-            for (int v = 0; v < product->nuse && more > 1; v++)
-                r->reduced |= uses[product->iuse + v]->op == OP_REDUCE;
+            /* of what is read several times, less its zero point or not, a product and its sum */
+            r->reduced |= more > 1 && is_reduced(s, t, uses, MAX_ZEROS);
         }
     }
 }

@@ -130,6 +130,12 @@ def byte_products(ingot, work):
         node, weights = quantized("QLinearConv", "p", "y", (32, channels, 3, 3), (dtype, I, dtype), (zero, 0, 5), bias, **more)
         size = 8 // more.get("strides", [1])[0] + 1
         told.append(beside(ingot, work, name, "cuda:sm_80", ([("x", dtype, [1, 16, 9, 9])], [first, node], ("y", dtype, [1, 32, size, size]), [*of_first, *weights]), 0, [unit, copy]))
+    for channels, copy in ((16, "igrt_copy_16("), (24, "igrt_copy_8("), (32, "igrt_copy_16(")):
+        node, weights = quantized("QLinearConv", "x", "y", (40, channels, 1, 1), (I, I, I), (-9, 0, 5))
+        told.append(beside(ingot, work, f"few{channels}", "cuda:sm_80", ([("x", I, [1, channels, 24, 24])], [node], ("y", I, [1, 40, 24, 24]), weights), 0, [unit, copy]))
+    first, of_first = quantized("QLinearConv", "x", "p", (32, 1, 3, 3), (I, I, I), (-9, 0, -128), group=32, **edge)
+    node, weights = quantized("QLinearConv", "p", "y", (16, 32, 1, 1), (I, I, I), (-128, 0, 5))
+    told.append(beside(ingot, work, "apart", "cuda:sm_80", ([("x", I, [1, 32, 24, 24])], [first, node], ("y", I, [1, 16, 24, 24]), [*of_first, *weights]), 0, [unit]))
     print(", ".join(told))
 
 

@@ -34,6 +34,7 @@ static const Model singles = {INGOT_F32, 32, 32, 48, 0, false, "cuda:sm_80", fal
 static const Model bytes = {INGOT_I8, 64, 48, 128, 0, false, "cuda:sm_80", false, 0, 0};
 static const Model bytes_turned = {INGOT_U8, 50, 40, 112, 0, true, "cuda:sm_80", false, 0, 0};
 static const Model bytes_padded = {INGOT_I8, 8, 16, 32, 3, false, "cuda:sm_90", false, 1, -7};
+static const Model bytes_few = {INGOT_I8, 50, 40, 24, 0, true, "cuda:sm_80", false, 0, 0};
 static const Model small_floats = {INGOT_BF16, 32, 32, 48, 0, false, "cuda:sm_80", false, 0, 0};
 
 static ingot_tensor *tensor(Context *c, const char *name, ingot_dtype d, int n, const int64_t *dims)
@@ -457,6 +458,12 @@ static void products_of_bytes(void **state)
            "BIND r0.i.o warp\nSTAGE r0.o 1 depth 2\nSTAGE r0.o 2 depth 2\n",
            5);
     expect(&bytes_padded, bytes_padded_opts, 2);
+    /* one block of terms: no loop goes over them, and nothing is ahead */
+    expect(
+        &bytes_few,
+        "MASK i0 32\nMASK r0 32\nSPLIT i0 32\nSPLIT i0.i 16\nSPLIT i1 8\nTC mma.i8 (i0.i.i; i1.i; "
+        "r0)\nBIND i0.o grid\nBIND i1.o grid\nBIND i0.i.o warp\nSTAGE i0.o 1\nSTAGE i0.o 2\n",
+        1);
 }
 
 /* Zeros beyond the edges; an element of another fragment; a wait left out. */
