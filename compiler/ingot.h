@@ -259,6 +259,8 @@ ingot_tensor *ingot_where(ingot_context *, ingot_tensor *cond, ingot_tensor *a, 
 ingot_tensor *ingot_cast(ingot_context *, ingot_tensor *, ingot_dtype);
 ingot_tensor *ingot_cast_wrap(ingot_context *, ingot_tensor *,
                               ingot_dtype); /* float8 without saturation */
+/* To an integer, whose least number a NaN becomes. */
+ingot_tensor *ingot_cast_least(ingot_context *, ingot_tensor *, ingot_dtype);
 ingot_tensor *ingot_bitcast(ingot_context *, ingot_tensor *, ingot_dtype); /* same element size */
 /* Binary operation with a constant of x's dtype. */
 ingot_tensor *ingot_add_c(ingot_context *, ingot_tensor *x, double);

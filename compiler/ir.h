@@ -47,6 +47,17 @@ static inline bool dtype_is_int(int d)
 {
     return dtype_info[d].kind == 'i' || dtype_info[d].kind == 'u';
 }
+static inline int dtype_bits(int d)
+{
+    return d == INGOT_I4 || d == INGOT_U4   ? 4
+           : d == INGOT_I2 || d == INGOT_U2 ? 2
+                                            : 8 * dtype_info[d].bytes;
+}
+/* Of an integer type. */
+static inline int64_t dtype_least(int d)
+{
+    return dtype_info[d].kind == 'u' ? 0 : -(INT64_C(1) << (dtype_bits(d) - 1));
+}
 
 typedef const struct Node Node; /* immutable once made: equal nodes are the same pointer */
 typedef union {
@@ -320,7 +331,7 @@ Node *node_const_zero(Context *, ingot_dtype);
 Node *node_bool(Context *, bool);
 double node_float(Node *); /* the value of a float CONST */
 bool node_is_const_i(Node *, int64_t);
-enum { CAST_WITHIN = 256 }; /* Arg of a CAST; ops.def */
+enum { CAST_WRAP = 1, CAST_WITHIN = 256, CAST_LEAST = 512 }; /* Arg of a CAST; ops.def */
 /* Arg of a QUANTIZE, and what it holds. */
 static inline int64_t quantize_bounds(int lo, int hi)
 {

@@ -2,7 +2,7 @@
  * onnx_quant.c - ONNX operators on quantized numbers: QuantizeLinear and its inverse,
  * QLinearMatMul and QLinearConv.
  *
- *     quantize:    y = saturate(round(x / scale) + zero point), halves to even
+ *     quantize:    y = saturate(round(x / scale) + zero point), halves to even; the type's least number of a NaN
  *     dequantize:  x = (y - zero point) * scale
  *
  * Zero points are subtracted in i32 and products accumulate in i32, so no integer is ever rounded;
@@ -47,7 +47,7 @@ static ingot_tensor *round_to(Lowering *n, ingot_tensor *x, ingot_tensor *zero, 
     x = ingot_round(n->c, x);
     if (zero)
         x = ingot_add(n->c, x, as(n, zero, ingot_dtype_of(x)));
-    return ingot_cast(n->c, ingot_clamp(n->c, x, lo, hi), to);
+    return ingot_cast_least(n->c, ingot_clamp(n->c, x, lo, hi), to);
 }
 
 /* ---- scales and zero points ------------------------------------------------------------------ */

@@ -334,7 +334,7 @@ IGRT_INLINE float igrt_digit_f32(uint32_t x, int shift, int mask, int less)
     return (float)((int32_t)(x >> shift & (uint32_t)mask) - less);
 }
 
-/* x rounded (halves to even), moved by `zero` and held within lo..hi; 0 of a NaN.  All three are of 16 bits, with a sign or without:
+/* x rounded (halves to even), moved by `zero` and held within lo..hi; lo of a NaN.  All three are of 16 bits, with a sign or without:
  * what is clamped first is so small that an addition leaves no bits behind the point. */
 IGRT_INLINE int32_t igrt_quantize_f32(float x, int32_t zero, int32_t lo, int32_t hi)
 {
@@ -351,13 +351,13 @@ IGRT_INLINE int32_t igrt_quantize_f32(float x, int32_t zero, int32_t lo, int32_t
         __asm__("usat %0, #8, %1" : "=r"(y) : "r"(y));
     else
         y = y < lo ? lo : y > hi ? hi : y;
-    return x == x ? y : 0;
+    return x == x ? y : lo;
 #else
     const float least = (float)(lo - zero), most = (float)(hi - zero);
     float y = x > least ? x : least;
     y = y < most ? y : most;
     y = (y + 12582912.0f) - 12582912.0f;
-    return x == x ? (int32_t)y + zero : 0;
+    return (int32_t)y + zero;
 #endif
 }
 

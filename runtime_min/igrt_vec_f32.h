@@ -436,8 +436,7 @@ IGRT_CONVERT(16)
     IGRT_VEC igrt_i32x##N igrt_quantize_f32x##N(igrt_f32x##N x, int zero, int lo, int hi) \
     {                                                                                     \
         igrt_f32x##N y = igrt_above_f32x##N(x, igrt_splat_f32x##N((float)(lo - zero)));   \
-        y = igrt_below_f32x##N(y, igrt_splat_f32x##N((float)(hi - zero)));                \
-        y = igrt_if_eq_f32x##N(x, x, y, igrt_splat_f32x##N((float)-zero)) + 12582912.0f;  \
+        y = igrt_below_f32x##N(y, igrt_splat_f32x##N((float)(hi - zero))) + 12582912.0f;  \
         return (igrt_i32x##N)y - (0x4b400000 - zero);                                     \
     }
 /* igrt_digit_f32: the bits stay where they are in the significand of 2^(23 - shift), whose last bit is worth 2^-shift; what is taken

@@ -324,7 +324,7 @@ static bool is_float8(int d)
     return dtype_is_float(d) && dtype_info[d].bytes == 1 && d != INGOT_F4E2M1;
 }
 
-static Node *cast(Context *c, Node *x, ingot_dtype d, bool wrap)
+static Node *cast(Context *c, Node *x, ingot_dtype d, int64_t how)
 {
     if (poisoned(x))
         return x;
@@ -338,23 +338,29 @@ static Node *cast(Context *c, Node *x, ingot_dtype d, bool wrap)
                            dtype_info[d].name);
     if (shape_is_empty(x->rank, x->shape))
         return uniform_make(c, node_const_zero(c, d), x->rank, x->shape);
-    wrap &= is_float8(d);
-    Node *k = wrap ? NULL : uniform(x);
+    if ((how == CAST_WRAP && !is_float8(d)) ||
+        (how == CAST_LEAST && !(dtype_is_float(x->dtype) && dtype_is_int(d))))
+        how = 0;
+    Node *k = how ? NULL : uniform(x);
     if (k)
         return uniform_make(c, fold_scalar(c, node_cast(c, k, d)), x->rank, x->shape);
-    if (wrap)
-        return node_make(c, OP_CAST, d, (Arg){.i = 1}, 1, &x, x->rank, x->shape);
-    return node_cast(c, x, d);
+    return how ? node_make(c, OP_CAST, d, (Arg){.i = how}, 1, &x, x->rank, x->shape)
+               : node_cast(c, x, d);
 }
 
 ingot_tensor *ingot_cast(ingot_context *c, ingot_tensor *x, ingot_dtype d)
 {
-    return cast(c, x, d, false);
+    return cast(c, x, d, 0);
 }
 
 ingot_tensor *ingot_cast_wrap(ingot_context *c, ingot_tensor *x, ingot_dtype d)
 {
-    return cast(c, x, d, true);
+    return cast(c, x, d, CAST_WRAP);
+}
+
+ingot_tensor *ingot_cast_least(ingot_context *c, ingot_tensor *x, ingot_dtype d)
+{
+    return cast(c, x, d, CAST_LEAST);
 }
 
 ingot_tensor *ingot_bitcast(ingot_context *c, ingot_tensor *x, ingot_dtype d)

@@ -178,6 +178,14 @@ static void narrow(ingot_dtype t, int64_t flags, Carrier k, size_t n, const Bloc
     }
 }
 
+/* Where the source is NaN. */
+static void put_least(ingot_dtype t, Carrier k, size_t n, const Block256 *b, char *out)
+{
+    for (size_t i = 0; i < n; i++)
+        if (k == CARRY_F32 ? b->f[i] != b->f[i] : k == CARRY_F64 && b->d[i] != b->d[i])
+            store_int(t, dtype_least(t), out + i * elem_bytes(t));
+}
+
 void alu_cast(ingot_dtype to, ingot_dtype from, int64_t flags, size_t n, void *out, const void *in)
 {
     if (to == from && dtype_info[to].bytes != 1) {
@@ -198,6 +206,8 @@ void alu_cast(ingot_dtype to, ingot_dtype from, int64_t flags, size_t n, void *o
         const size_t m = n - done < BLOCK ? n - done : BLOCK;
         widen(from, m, (const char *)in + done * elem_bytes(from), &b);
         narrow(to, flags, k, m, &b, (char *)out + done * elem_bytes(to));
+        if (flags & CAST_LEAST)
+            put_least(to, k, m, &b, (char *)out + done * elem_bytes(to));
     }
 }
 

@@ -125,9 +125,7 @@ static Bounds of(Node *n)
 /* Every value of an integer dtype; unsigned 64-bit ones do not fit and have no upper bound. */
 static Bounds dtype_bounds(int d)
 {
-    int bits = d == INGOT_I4 || d == INGOT_U4   ? 4
-               : d == INGOT_I2 || d == INGOT_U2 ? 2
-                                                : dtype_info[d].bytes * 8;
+    const int bits = dtype_bits(d);
     if (d == INGOT_BOOL)
         return (Bounds){0, 1};
     if (!dtype_is_int(d) || bits == 64)

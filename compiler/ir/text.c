@@ -225,7 +225,9 @@ static void put_arg(Printer *p, Node *n)
     }
     case OP_CAST:
         if (n->arg.i)
-            sb_puts(p->sb, n->arg.i == CAST_WITHIN ? " within" : " wrap");
+            sb_puts(p->sb, n->arg.i == CAST_WITHIN  ? " within"
+                           : n->arg.i == CAST_LEAST ? " least"
+                                                    : " wrap");
         return;
     case OP_QUANTIZE:
         sb_printf(p->sb, " %d..%d", quantize_least(n->arg.i), quantize_most(n->arg.i));

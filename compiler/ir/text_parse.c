@@ -551,7 +551,9 @@ static void parse_arg(Parser *p, Draft *d)
     case OP_DATA: parse_data(p, d); return;
     case OP_CALL: parse_call(p, d); return;
     case OP_CUSTOM: parse_custom(p, d); return;
-    case OP_CAST: d->arg.i = accept_word(p, "wrap"); return;
+    case OP_CAST:
+        d->arg.i = accept_word(p, "wrap") ? CAST_WRAP : accept_word(p, "least") ? CAST_LEAST : 0;
+        return;
     case OP_REDUCE:
     case OP_SCAN: parse_reduce(p, d); return;
     case OP_UPDATE:

@@ -1,6 +1,7 @@
 /* decompose.c - conversions as the targets have them, on lowered loop nests, before they become statements.
  *
- *     cast.i8(min(max(add(round(x), zero), -128), 127))    ->    quantize(x, zero), which holds it within -128..127
+ *     cast.i8 least(min(max(add(round(x), zero), -128), 127))  ->  quantize(x, zero), which holds it within -128..127
+ *     cast.i8 least(min(max(x, -128), 127))                ->    the cast of min(where(-128 < x, x, -128), 127), which is no NaN
  *     cast.i8(min(max(x, 0), 100))                         ->    the cast, marked: its operand is within the type
  *     add(cast.f32(and(shr(x, s), 15)), -8)                ->    digit(x, s), with mask 15, less 8
  *
@@ -49,7 +50,7 @@ static Node *quantize(const Decompose *q, Node *cast)
 {
     Context *c = q->k->c;
     Node *x = cast->src[0], *least = NULL, *most = NULL, *zero = NULL;
-    if (q->gpu || x->dtype != INGOT_F32)
+    if (q->gpu || x->dtype != INGOT_F32 || cast->arg.i != CAST_LEAST)
         return NULL;
     for (; (x->op == OP_MIN || x->op == OP_MAX) && q->uses[x->id] == 1; x = x->src[0])
         *(x->op == OP_MIN ? &most : &least) = x->src[1];
@@ -61,23 +62,51 @@ static Node *quantize(const Decompose *q, Node *cast)
         q->uses[x->id] != 1)
         return NULL;
     double lo = node_float(least), hi = node_float(most);
-    if (lo != rint(lo) || hi != rint(hi))
+    if (lo != (double)dtype_least(cast->dtype) || hi != rint(hi))
         return NULL;
     Node *src[] = {q->fresh[x->src[0]->id], zero ? zero : node_const_f(c, INGOT_F32, 0)};
     Arg bounds = {.i = quantize_bounds((int)lo, (int)hi)};
     return node_make(c, OP_QUANTIZE, cast->dtype, bounds, 2, src, 0, NULL);
 }
 
+static Node *alu(Context *c, Op op, Node *of, Node *a, Node *b, Node *d)
+{
+    ingot_dtype dtype = op == OP_LT || op == OP_EQ ? INGOT_BOOL : (ingot_dtype)of->dtype;
+    return node_make(c, op, dtype, (Arg){0}, d ? 3 : 2, (Node *[]){a, b, d}, 0, NULL);
+}
+
+/* The operand of a cast, with the type's least number in the place of NaN: by the comparison that a lower bound is in any case. */
+static Node *without_nan(const Decompose *q, Node *cast)
+{
+    Context *c = q->k->c;
+    Node *n = cast->src[0], *max = n->op == OP_MIN ? n->src[0] : n;
+    const double lo = (double)dtype_least(cast->dtype);
+    Node *least = node_const_f(c, (ingot_dtype)n->dtype, lo);
+    bool bounded =
+        max->op == OP_MAX && max->src[1]->op == OP_CONST && node_float(max->src[1]) == lo;
+    Node *x = q->fresh[(bounded ? max->src[0] : n)->id];
+    if (!bounded && lo == 0) /* which a NaN becomes in any case */
+        return x;
+    Node *test = bounded ? alu(c, OP_LT, x, least, x, NULL) : alu(c, OP_EQ, x, x, x, NULL);
+    x = alu(c, OP_WHERE, x, test, x, least);
+    return bounded && n != max ? alu(c, OP_MIN, x, x, q->fresh[n->src[1]->id], NULL) : x;
+}
+
 /* A cast, whose operand is rebuilt already. */
 static Node *decompose_cast(const Decompose *q, Node *n)
 {
     Node *x = n->src[0];
-    if (!dtype_is_float(x->dtype) || !is_clamped(x, (ingot_dtype)n->dtype))
+    if (!dtype_is_float(x->dtype))
         return NULL;
     Node *whole = quantize(q, n);
-    return whole ? whole
-                 : node_make(q->k->c, OP_CAST, n->dtype, (Arg){.i = CAST_WITHIN}, 1,
-                             &q->fresh[x->id], 0, NULL);
+    if (whole)
+        return whole;
+    const bool clamped = is_clamped(x, (ingot_dtype)n->dtype), least = n->arg.i == CAST_LEAST;
+    if (!clamped && !least)
+        return NULL;
+    x = least ? without_nan(q, n) : q->fresh[x->id];
+    return node_make(q->k->c, OP_CAST, n->dtype, (Arg){.i = clamped ? CAST_WITHIN : 0}, 1, &x, 0,
+                     NULL);
 }
 
 /* x + k, x - k of a constant whole k, of which nothing else reads what is below: x, and *less becomes k taken away; else n. */

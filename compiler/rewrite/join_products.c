@@ -160,7 +160,7 @@ static bool follow(Join *q, Part *const *part, int n)
         next[i] = user[0];
     }
     const Node *t = next[0];
-    if (t->op == OP_CAST)
+    if (t->op == OP_CAST && !t->arg.i)
         axis = part[0]->end_axis;
     else if (t->op == OP_RESHAPE)
         axis = same_axis(q->c, part[0]->end, part[0]->end_axis, t);
@@ -269,7 +269,7 @@ static Node *concat_constants(Context *c, int n, Node *const *k, int axis)
 {
     Node *below[MOST], *dims[INGOT_MAX_RANK];
     const Node *t = k[0];
-    bool same = t->op == OP_CAST || t->op == OP_RESHAPE || t->op == OP_PERMUTE;
+    bool same = (t->op == OP_CAST && !t->arg.i) || t->op == OP_RESHAPE || t->op == OP_PERMUTE;
     int before = axis;
     if (t->op == OP_PERMUTE)
         before = ((const Perm *)t->arg.ptr)->axis[axis];

@@ -9,9 +9,7 @@ typedef struct {
 
 static bool of_type(ingot_dtype d, Bounds *b)
 {
-    int bits = d == INGOT_I4 || d == INGOT_U4   ? 4
-               : d == INGOT_I2 || d == INGOT_U2 ? 2
-                                                : 8 * dtype_info[d].bytes;
+    const int bits = dtype_bits(d);
     if (d == INGOT_BOOL)
         *b = (Bounds){0, 1};
     else if (dtype_info[d].kind == 'i')

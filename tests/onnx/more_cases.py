@@ -120,6 +120,9 @@ def quantized(cases):
             for op, v in (("QuantizeLinear", x), ("DequantizeLinear", q)):
                 cases.add(f"{op.lower()}_{name}_{axis}_{block}", NODE(op, ["x", "s", "z"], ["y"], **attrs),
                           [("x", v), ("s", s), ("z", z)], 21)
+        odd = np.tile(np.float32([np.nan, np.inf, -np.inf, -0.0, 0.25]), 8)
+        cases.add(f"quantizelinear_{name}_odd", NODE("QuantizeLinear", ["x", "s", "z"], ["y"]),
+                  [("x", odd), ("s", np.float32(0.1)), ("z", np.array(3, dtype))], 21)
     cases.add("dynamicquantizelinear_positive", NODE("DynamicQuantizeLinear", ["x"], ["y", "s", "z"]),
               [("x", np.abs(floats(30, 4)))], 13)
 

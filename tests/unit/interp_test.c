@@ -223,12 +223,13 @@ static void casts(void **state)
     ingot_tensor *f = vec(c, INGOT_F32, N, x), *d = ingot_cast(c, f, INGOT_F64);
     ingot_tensor *src[2] = {f, d};
     for (int s = 0; s < 2; s++) {
-        int8_t i8[N];
+        int8_t i8[N], least[N];
         int32_t i32[N];
         int64_t i64[N];
         uint64_t u64[N];
         uint8_t b[N], e4[N], e5[N], f4[N];
         uint16_t h[N], bf[N];
+        eval(c, ingot_cast_least(c, src[s], INGOT_I8), least, sizeof least);
         eval(c, ingot_cast(c, src[s], INGOT_I8), i8, sizeof i8);
         eval(c, ingot_cast(c, src[s], INGOT_I32), i32, sizeof i32);
         eval(c, ingot_cast(c, src[s], INGOT_I64), i64, sizeof i64);
@@ -241,6 +242,7 @@ static void casts(void **state)
         eval(c, ingot_cast(c, src[s], INGOT_F4E2M1), f4, sizeof f4);
         for (int i = 0; i < N; i++) {
             assert_int_equal(i8[i], igrt_f32_to_i8(x[i]));
+            assert_int_equal(least[i], x[i] == x[i] ? i8[i] : INT8_MIN);
             assert_int_equal(i32[i], igrt_f32_to_i32(x[i]));
             assert_true(i64[i] == igrt_f32_to_i64(x[i]));
             assert_true(u64[i] == igrt_f32_to_u64(x[i]));

@@ -431,7 +431,7 @@ static void integers(void **state)
 static int quantized(float x, int zero, int lo, int hi)
 {
     const float y = igrt_round_f32(x) + (float)zero;
-    return x != x ? 0 : y < (float)lo ? lo : y > (float)hi ? hi : (int)y;
+    return x != x ? lo : y < (float)lo ? lo : y > (float)hi ? hi : (int)y;
 }
 
 static void quantize(void **state)
