@@ -300,7 +300,7 @@ static bool dots_of_tiles(Nest **dots, const View *v, const Buffer *const *bufs,
     return true;
 }
 
-void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *want)
+void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy, Layout *want)
 {
     View v = kernel_view((*nest)->k);
     bool staged = false;
@@ -310,7 +310,7 @@ void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
         (void)choose_rows_opts(nest);
         return;
     }
-    if (v.nstore != 1 || choose_mma_opts(a, nest, bufs, want))
+    if (v.nstore != 1 || choose_mma_opts(a, nest, bufs, may_copy, want))
         return;
     if (v.dot && (*nest)->target->unroll) {
         join_window(*nest);
@@ -322,6 +322,10 @@ void choose_gpu_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
         for (int warp = t->joins_subgroups ? t->subgroup : 1; warp && !done; warp = warp > 1) {
             Nest *rows = nest_clone(*nest);
             done = keep(nest, rows, parts_rows(rows, &v, warp) && !nest_fits(rows));
+        }
+        if (!done && t->units) {
+            Nest *turned = nest_clone(*nest);
+            done = keep(nest, turned, parts_turned(turned, &v) && !nest_fits(turned));
         }
         if (!done && t->units)
             (void)order_as_stored(*nest, &v);

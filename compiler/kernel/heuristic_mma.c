@@ -550,6 +550,66 @@ static bool wgmma_opts(Nest **nest, Product p, const Extents *e, double cycles)
     return good;
 }
 
+/* What of a kernel its operands are: those that are no weights may be copied, or not. */
+typedef struct {
+    Arena *a;
+    const View *v;
+    const Buffer *const *bufs;
+    bool may_copy;
+} Operands;
+
+/* Copies of operands with their terms side by side, the last of `terms` innermost: gives the bytes that they read and write; -1: one cannot be
+ * copied, or none has to be.  Weights have what lay_out() gives them. */
+static int64_t turn_operands(const Nest *n, const Operands *o, const Part *terms, Layout *copy)
+{
+    int64_t bytes = 0, stride;
+    for (int i = 0; i < o->v->nfactor; i++) {
+        Node *x = o->v->factor[i], *last = terms->range[terms->n - 1];
+        const int arg = (int)x->src[0]->arg.i;
+        const Buffer *b = o->bufs[arg];
+        if (b->kind == BUF_WEIGHT || (access_stride(n->k, x, last, &stride) && stride == 1))
+            continue;
+        if (n->k->args[arg].written || only_load(o->a, n->k->sink, arg) != x)
+            return -1;
+        for (int j = 0; j < terms->n; j++) {
+            const Move m = access_move(n->k->c, x, terms->range[j]);
+            if (m.kind != MOVE_AXIS || m.stride != 1)
+                return -1;
+            layout_put_last(&copy[arg], b->rank, m.axis);
+        }
+        pitch_weight(b, n->target, &copy[arg]);
+        bytes = sat_add(bytes, 2 * b->bytes);
+    }
+    return bytes ? bytes : -1;
+}
+
+/* An operand that a warpgroup's unit takes no other way than with its terms side by side is copied so, where that takes less all the same. */
+static bool turned_opts(Nest **nest, const Operands *o, const Product *p, const Extents *e,
+                        double cycles)
+{
+    enum { LAUNCH = 3500, FLOW = 2000 /* bytes of memory that come or go in a cycle */ };
+    const double gain = 0.9; /* estimates of two forms are not that close */
+    Kernel *k = (*nest)->k;
+    Layout *copy = NEWN(o->a, Layout, k->narg), *was = NEWN(o->a, Layout, k->narg);
+    const int64_t bytes = turn_operands(*nest, o, &p->terms, copy);
+    if (bytes < 0)
+        return false;
+    for (int i = 0; i < k->narg; i++) {
+        was[i] = k->args[i].layout;
+        if (copy[i].n)
+            k->args[i].layout = copy[i];
+    }
+    const bool good = wgmma_opts(nest, *p, e, gain * cycles - LAUNCH - (double)bytes / FLOW);
+    for (int i = 0; i < k->narg; i++) {
+        k->args[i].layout = was[i];
+        if (!good || !copy[i].n)
+            continue;
+        k->choice->arg[i].copied = true;
+        k->choice->arg[i].copy = copy[i];
+    }
+    return good;
+}
+
 static bool can_meet(const Target *t, const Tc *u)
 {
     return t->units >> TC_WGMMA64_F16 & 1 && u->products == 1 && u->acc == INGOT_F32;
@@ -567,7 +627,7 @@ static void share_terms(const Extents *e, const Product *p, const Target *t, Til
 }
 
 /* gather: element by element. */
-static bool product_opts(Nest **nest, Product p, const Extents *e, bool gather)
+static bool product_opts(Nest **nest, const Operands *o, Product p, const Extents *e, bool gather)
 {
     const Target *t = (*nest)->target;
     TileSize b = {0};
@@ -576,6 +636,8 @@ static bool product_opts(Nest **nest, Product p, const Extents *e, bool gather)
     if (!pick_block(e, &p, t, gather, t->nth && !gather && can_meet(t, p.unit), &b, &cycles))
         return false;
     if (!gather && wgmma_opts(nest, p, e, cycles))
+        return true;
+    if (!gather && !t->nth && o->may_copy && turned_opts(nest, o, &p, e, cycles))
         return true;
     if (!gather && !t->nth)
         share_terms(e, &p, t, &b, cycles);
@@ -590,10 +652,11 @@ static bool product_opts(Nest **nest, Product p, const Extents *e, bool gather)
     return true;
 }
 
-bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *want)
+bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy, Layout *want)
 {
     const Kernel *k = (*nest)->k;
     View v = kernel_view(k);
+    const Operands operands = {a, &v, bufs, may_copy};
     Node *term[TC_MOST_TERMS];
     if (!v.dot || v.nstore != 1 || v.nreduce != 1 || v.nfactor != 2 || k->flops < LEAST_WORK ||
         tc_terms(v.dot->src[0], term, TC_MOST_TERMS) != 1)
@@ -639,7 +702,7 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, Layout *w
             if (tiled)
                 nest_free(tiled);
             tiled = nest_clone(*nest);
-            good = product_opts(&tiled, p, &e, gather);
+            good = product_opts(&tiled, &operands, p, &e, gather);
         }
         for (int j = 0; j < k->narg && !good; j++)
             k->args[j].layout = was[j];

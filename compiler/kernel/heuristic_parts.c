@@ -398,6 +398,62 @@ static int64_t bind_terms(Nest *n, const Node *r, int64_t most, int64_t warp)
     return bound;
 }
 
+/* The range of results along which an access lies side by side, or NULL. */
+static Node *range_beside(const Kernel *k, const View *v, Node *access)
+{
+    int64_t stride;
+    for (int i = 0; i < v->nrange; i++)
+        if (range_extent(v->range[i]) > 1 && access_stride(k, access, v->range[i], &stride) &&
+            stride == 1)
+            return v->range[i];
+    return NULL;
+}
+
+/* A range along which some load lies side by side that moves with `stored` too, and does not lie side by side along that; *sector: so many of its elements
+ * are one of memory. */
+static Node *read_across(const Kernel *k, const View *v, Node *stored, int64_t *sector)
+{
+    enum { SECTOR = 32 };
+    for (int i = 0; i < v->nload; i++) {
+        Node *read = range_beside(k, v, v->load[i]);
+        *sector = SECTOR / dtype_info[v->load[i]->dtype].bytes;
+        if (read && read != stored && depends_on(v->load[i], stored))
+            return read;
+    }
+    return NULL;
+}
+
+/* A block of an axis is in a group, blocks are the grid's: gives what is inside of one, or -1, and its place in an order. */
+static int ordered_block(Nest *n, const Node *range, int64_t size, const char **order)
+{
+    const int axis = nest_root(n, range), at = in_grid(n, axis, size);
+    if (at >= 0 && at != axis)
+        *order = nest_and_name(n, *order, last_split(n)->outer);
+    return at;
+}
+
+bool parts_turned(Nest *n, const View *v)
+{
+    enum { LANES = 256, LEAST_BYTES = 16 << 20 };
+    int64_t lanes = LANES, sector;
+    Node *stored = range_beside(n->k, v, v->store[0]);
+    Node *read = stored ? read_across(n->k, v, stored, &sector) : NULL;
+    if (!read || v->nreduce || n->k->bytes < LEAST_BYTES || range_extent(read) % sector)
+        return false;
+    while (lanes > WARP && lanes > range_extent(stored))
+        lanes /= 2;
+    for (int i = 0; i < v->nrange; i++)
+        if (v->range[i] != stored && v->range[i] != read && range_extent(v->range[i]) != 1 &&
+            !nest_opt(n, OPT_BIND, n->axis[nest_root(n, v->range[i])].name, BOUND_GRID))
+            return false;
+    const char *order = ""; /* groups that follow each other read what is beside it */
+    const int at = ordered_block(n, stored, lanes, &order);
+    const int copies = at < 0 ? -1 : ordered_block(n, read, sector, &order);
+    return copies >= 0 && nest_opt(n, OPT_BIND, n->axis[at].name, BOUND_LANE) &&
+           nest_opt(n, OPT_UPCAST, n->axis[copies].name, sector) &&
+           (!*order || nest_opt(n, OPT_ORDER, order, 0));
+}
+
 /* The axis of results along which what is reduced lies side by side; -1: along none. */
 static int side_by_side(const Nest *n, const View *v)
 {

@@ -115,11 +115,11 @@ void nest_replace(Nest *, Kernel *);
 bool choose_tc_opts(Arena *, Nest **, const View *, const Buffer *const *bufs, bool may_copy,
                     Layout *want, Node **lanes);
 /* heuristic_mma.c: of a contraction whose fragments the items of a warp multiply together; false: nothing was done. */
-bool choose_mma_opts(Arena *, Nest **, const Buffer *const *bufs, Layout *want);
+bool choose_mma_opts(Arena *, Nest **, const Buffer *const *bufs, bool may_copy, Layout *want);
 /* heuristic_mma_rows.c: of one whose operands are rows of other sums; false: nothing was done. */
 bool choose_rows_opts(Nest **nest);
-/* heuristic_gpu.c: opts on a GPU; the weights of a contraction may get a layout, in want[], by argument. */
-void choose_gpu_opts(Arena *, Nest **, const Buffer *const *bufs, Layout *want);
+/* heuristic_gpu.c: opts on a GPU; the weights of a contraction may get a layout, in want[], by argument, and other operands copies (Choice). */
+void choose_gpu_opts(Arena *, Nest **, const Buffer *const *bufs, bool may_copy, Layout *want);
 /* heuristic_parts.c: opts by which the items of a group share sums: of a contraction (rows: or -1; with at most so many items), and how it wants its weights;
  * of a reduce of rows.  False: the nest is of no use. */
 bool parts_contraction(Nest *, const View *, int rows, int columns, int items, int fours);
@@ -133,6 +133,9 @@ int parts_vector(Nest *, const View *, const Buffer *const *bufs, int results);
 void parts_layouts(const Nest *, const View *, const Buffer *const *bufs, int rows, int columns,
                    Layout *want);
 bool parts_rows(Nest *, const View *, int64_t warp);
+/* Of a matrix that is turned, in copies that memory bounds: neighbours store neighbours, and each item has all of a sector of what it reads.  Where
+ * caches hold all of it, more items are worth more. */
+bool parts_turned(Nest *, const View *);
 /* Of a sum of products that results along further axes share, which the items walk over: the axis of its lanes, or -1. */
 int parts_walked(Nest *);
 /* heuristic.c: whether a sum walks through many pages as it reads one term after the other. */

@@ -388,6 +388,15 @@ static bool take_given(Optimise *o, Step *s, const Choice *given, Step **before,
     return replay_opts(o->p, k, o->t, given);
 }
 
+/* Operands of known dims may be copied by further steps, if there may be any. */
+static bool may_copy(const Optimise *o, const Step *s, bool steps)
+{
+    bool may = steps && values_preset(o->p) != PRESET_ALL;
+    for (int i = 0; i < s->nbuf; i++)
+        may &= const_dims(s->bufs[i]) || s->bufs[i]->kind == BUF_WEIGHT;
+    return may;
+}
+
 static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Step **after,
                           int *nafter)
 {
@@ -397,10 +406,8 @@ static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Ste
         return;
     if (k->serial || k->sink->nsrc != 1)
         return;
-    bool may_copy = before != NULL && !given && values_preset(o->p) != PRESET_ALL;
-    for (int i = 0; i < s->nbuf; i++)
-        may_copy &= const_dims(s->bufs[i]) || s->bufs[i]->kind == BUF_WEIGHT;
-    Decided *d = given ? NULL : decided(&o->decided, o->a, s, may_copy);
+    const bool copies = may_copy(o, s, before && !given);
+    Decided *d = given ? NULL : decided(&o->decided, o->a, s, copies);
     if (d && d->k) {
         take_decided(o, s, d, before, nbefore, after, nafter);
         return;
@@ -410,14 +417,13 @@ static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Ste
     Node *lanes[MAX_LANES];
     int nlanes;
     StrBuf tried = {0};
-    choose_opts(o->a, &nest, (const Buffer *const *)s->bufs, may_copy, &tried, want, lanes,
-                &nlanes);
+    choose_opts(o->a, &nest, (const Buffer *const *)s->bufs, copies, &tried, want, lanes, &nlanes);
     k->choice->tried = tried.data ? arena_strdup(o->p->arena, tried.data) : NULL;
     sb_free(&tried);
     take_want(o, s, want);
     for (int i = 0; i < k->narg; i++)
         nest->k->args[i].layout = k->args[i].layout;
-    for (int i = 0; i < nlanes && may_copy; i++)
+    for (int i = 0; i < nlanes && copies; i++)
         choose_copies(s, nest, lanes[i]);
     copy_operands(o, s, before, nbefore, after, nafter);
     for (int i = 0; i < k->narg; i++) /* those of copies too */
@@ -435,7 +441,7 @@ static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Ste
     }
 }
 
-/* A GPU's kernels keep the layouts that their buffers have, but for weights, and for what a file says is to be copied. */
+/* A GPU's kernels keep the layouts that their buffers have, but for weights, and for what is copied. */
 static void optimise_gpu_step(Optimise *o, Step *s, Step **before, int *nbefore, Step **after,
                               int *nafter)
 {
@@ -447,8 +453,12 @@ static void optimise_gpu_step(Optimise *o, Step *s, Step **before, int *nbefore,
         return;
     Nest *nest = nest_new(k, o->t);
     Layout *want = NEWN(o->a, Layout, k->narg);
-    choose_gpu_opts(o->a, &nest, (const Buffer *const *)s->bufs, want);
+    choose_gpu_opts(o->a, &nest, (const Buffer *const *)s->bufs, may_copy(o, s, before && !given),
+                    want);
     take_want(o, s, want);
+    copy_operands(o, s, before, nbefore, after, nafter);
+    for (int i = 0; i < k->narg; i++) /* those of weights and copies */
+        nest->k->args[i].layout = k->args[i].layout;
     nest_keep(nest, k);
     nest_free(nest);
 }

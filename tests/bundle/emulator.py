@@ -183,6 +183,7 @@ def items(ingot, work):
 ONE = [("MatMul", ["x", "w"], "p"), ("Relu", ["p"], "y")]
 HALVES = [("x", H, [384, 512])], ONE, ("y", H, [384, 384]), [("w", some(512, 384) / 8)]
 SINGLE = [("x", F, [384, 256])], ONE, ("y", F, [384, 384]), [("w", some(256, 384, dtype=np.float32))]
+TURNED = [("x", F, [192, 1536]), ("w", F, [1536, 192])], ONE, ("y", F, [192, 192]), []
 NORMS = [("x", F, [5, 200])], [("Softmax", ["x"], "y")], ("y", F, [5, 200]), []
 COPIES = [("x", H, [72, 256])], ONE, ("y", H, [72, 40]), [("w", some(256, 40))]
 PADS = {"pads": [1, 1, 1, 1]}
@@ -192,7 +193,8 @@ WINDOWS = ([("x", H, [1, 256, 7, 7])], [("Conv", ["x", "w"], "p", PADS), ("Relu"
 
 def boxes(ingot, work):
     told = [beside(ingot, work, "halves", "cuda:sm_90a", HALVES, 2e-3, ["igrt_box_2(", "igrt_wgmma64_dot_f16<"]),
-            beside(ingot, work, "single", "cuda:sm_90a", SINGLE, 2e-6, ["igrt_box_2(", "igrt_wgmma_dot_tf32x3("])]
+            beside(ingot, work, "single", "cuda:sm_90a", SINGLE, 2e-6, ["igrt_box_2(", "igrt_wgmma_dot_tf32x3("]),
+            beside(ingot, work, "turned", "cuda:sm_90a", TURNED, 2e-6, ["_copy_1536x192(", "igrt_wgmma_dot_tf32x3("])]
     print(", ".join(told))
 
 
