@@ -10,8 +10,9 @@
 #include "bundle_gpu.h"
 
 enum {
-    MOST_RECORDED = 10000
-}; /* launches: the driver has some memory for each, and takes its time */
+    MOST_RECORDED = 10000, /* launches: the driver has some memory for each, and takes its time */
+    MOST_BRANCHES = 8      /* inside one another: the runtime's IGRT_CU_BRANCHES */
+};
 
 static BufferKind mem_kind(const Buffer *b)
 {
@@ -76,16 +77,57 @@ static bool is_counted(const Step *s)
     return s->kind == STEP_LOOP && s->trip && !s->cond;
 }
 
-/* Neither reads what the caller gives nor writes what it gets, on the host. */
-static bool apart(const Block *steps)
+/* Are they the same whatever the counter of a loop is?  Then a record of them once is one of each iteration. */
+static bool are_alike(const Block *steps, const Node *counter)
 {
+    int64_t v;
     for (int i = 0; i < steps->n; i++) {
         const Step *s = steps->step[i];
-        if (s->kind != STEP_KERNEL && s->kind != STEP_COPY && s->kind != STEP_CHECK &&
-            !(is_counted(s) && apart(&s->body)))
+        for (int k = 0; s->kind == STEP_KERNEL && k < s->kernel->nvar; k++)
+            if (s->kernel->vars[k] == counter->arg.i)
+                return false;
+        if (s->kind == STEP_COPY && !(idx_value(s->dst_offset, &v) && idx_value(s->src_offset, &v)))
+            return false;
+        if (!are_alike(&s->body, counter) || !are_alike(&s->other, counter))
             return false;
     }
     return true;
+}
+
+/* A branch, or a loop, of which the device alone knows whether and how often it runs. */
+static bool is_branch(const Step *s)
+{
+    int64_t trip;
+    if (!s->cond || gpu_on_host(s->cond))
+        return false;
+    if (s->kind == STEP_IF)
+        return true;
+    return s->kind == STEP_LOOP && !s->iterations &&
+           (!s->trip || (idx_value(s->trip, &trip) && trip == INT64_MAX)) &&
+           (!s->counter || are_alike(&s->body, s->counter));
+}
+
+/* Neither reads what the caller gives nor writes what it gets, on the host; inside of so many branches. */
+static bool apart(const Block *steps, int inside)
+{
+    for (int i = 0; i < steps->n; i++) {
+        const Step *s = steps->step[i];
+        if (s->kind == STEP_KERNEL || s->kind == STEP_COPY || (s->kind == STEP_CHECK && !inside))
+            continue;
+        const bool branch = is_branch(s) && inside < MOST_BRANCHES;
+        if (!(branch || is_counted(s)) || !apart(&s->body, inside + branch) ||
+            !apart(&s->other, inside + branch))
+            return false;
+    }
+    return true;
+}
+
+static bool has_branches(const Block *steps)
+{
+    for (int i = 0; i < steps->n; i++)
+        if (is_branch(steps->step[i]) || has_branches(&steps->step[i]->body))
+            return true;
+    return false;
 }
 
 /* Launches of kernels, at most. */
@@ -94,7 +136,8 @@ static int64_t count_launches(const Block *steps)
     int64_t n = 0;
     for (int i = 0; i < steps->n; i++) {
         const Step *s = steps->step[i];
-        const int64_t inside = is_counted(s) ? sat_mul(s->trip->hi, count_launches(&s->body)) : 0;
+        const int64_t once = sat_add(count_launches(&s->body), count_launches(&s->other));
+        const int64_t inside = is_counted(s) ? sat_mul(s->trip->hi, once) : once;
         n = sat_add(n, s->kind == STEP_KERNEL ? 1 : inside);
     }
     return n;
@@ -178,11 +221,12 @@ void gpu_prepare(Bundle *b)
         if (order[k] == BUF_OUTPUT)
             g->nio = g->nmem - 1 - g->npart;
     }
-    g->apart = apart(&p->main);
+    g->apart = apart(&p->main, 0);
     for (int i = 0; i < b->nout; i++)
         g->apart &= gpu_on_device(b, b->out[i].b);
     for (int i = 0; b->c->bound && i < b->nin; i++)
         g->apart &= !b->c->bound[i];
+    g->branches = has_branches(&p->main);
     g->launches = count_launches(&p->main);
     g->copies = !only_kernels(&p->main, true);
     g->sized =
@@ -314,6 +358,8 @@ void gpu_functions(StrBuf *sb, Bundle *b)
     sb_puts(sb, "    memset(mem, 0, sizeof ctx->mem);\n    ctx->program = NULL;\n");
     if (g->records)
         sb_puts(sb, "    memset(&ctx->record, 0, sizeof ctx->record);\n    ctx->stale = 1;\n");
+    if (g->records && g->branches)
+        sb_puts(sb, "    ctx->record.branches = 1;\n");
     if (g->records && g->sized)
         sb_printf(sb, "    ctx->record.node = ctx->node;\n    ctx->record.nodes = %d;\n",
                   (int)g->launches);
@@ -427,8 +473,14 @@ static void record_functions(StrBuf *sb, Bundle *b)
     sb_puts(sb, "    if (status == IGRT_OK && ended != IGRT_OK) {\n"
                 "        if (igrt_gpu_record_begin(gpu, &ctx->record) == IGRT_OK) {\n"
                 "            status = enqueue(ctx);\n"
-                "            ended = igrt_gpu_record_end(gpu);\n"
-                "        } else { /* a stream that cannot be recorded */\n"
+                "            ended = igrt_gpu_record_end(gpu);\n");
+    if (b->gpu->branches)
+        sb_puts(sb, "            if (status == IGRT_ERR_DEVICE || ended == IGRT_ERR_DEVICE) {\n"
+                    "                igrt_gpu_free_record(gpu, &ctx->record); /* branches that the "
+                    "driver does not take */\n"
+                    "                status = ended = IGRT_OK;\n"
+                    "            }\n");
+    sb_puts(sb, "        } else { /* a stream that cannot be recorded */\n"
                 "            igrt_gpu_free_record(gpu, &ctx->record);\n"
                 "            ended = IGRT_OK;\n"
                 "        }\n"

@@ -21,6 +21,7 @@ struct Gpu {
     bool apart;           /* no step of a run needs the host's memory */
     bool records;         /* and what a run enqueues is recorded, for the next one; */
     bool sized;           /* it depends on sizes of run time */
+    bool branches;        /* some steps the data decides about */
     bool copies;          /* some step is neither a kernel nor a loop of them */
     int64_t launches;     /* of kernels, in a run; at most */
     bool shared;          /* some kernel's groups share what has to be asked for: */
@@ -30,7 +31,6 @@ struct Gpu {
 
 /* bundle_gpu.c: whether a buffer has memory on the device; what its place in ctx->mem is called, and by number. */
 bool gpu_on_device(const Bundle *, const Buffer *);
-bool gpu_on_host(const Buffer *); /* a condition that the host knows anyway */
 const char *gpu_mem_of(Bundle *, const Buffer *);
 const char *gpu_mem_name(const Bundle *, int i);
 

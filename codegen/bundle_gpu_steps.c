@@ -260,14 +260,33 @@ void gpu_call_outputs(Writer *w, const Step *s)
             transfer(w, "write", s->bufs[i], true);
 }
 
-bool gpu_condition(Writer *w, const Buffer *cond, int number)
+/* "unsigned char cond3 = 0; TRY(igrt_gpu_if(gpu, mem[MEM_ARENA_0], 0, 1, &cond3));" */
+void gpu_condition(Writer *w, const Step *s)
 {
-    if (gpu_on_host(cond))
-        return false;
-    line(w, "unsigned char cond%d = 0;", number);
-    open_gpu(w, "read");
-    sb_printf(&w->sb, ", mem[%s], ", gpu_mem_of(w->b, cond));
-    start_offset(&w->sb, w->b, cond, NULL);
-    sb_printf(&w->sb, ", &cond%d, 1, 1));\n", number);
-    return true;
+    Bundle *b = w->b;
+    line(w, "unsigned char cond%d = 0;", s->number);
+    open_gpu(w, s->kind == STEP_IF ? "if" : "while");
+    sb_printf(&w->sb, ", mem[%s], ", gpu_mem_of(b, s->cond));
+    start_offset(&w->sb, b, s->cond, NULL);
+    if (s->kind == STEP_IF)
+        sb_printf(&w->sb, ", %d, &cond%d));\n", s->other.n > 0, s->number);
+    else
+        sb_printf(&w->sb, ", i%d, &cond%d));\n", s->number, s->number);
+}
+
+void gpu_branch(Writer *w, const Step *s)
+{
+    gpu_condition(w, s);
+    line(w, "if (cond%d) {", s->number);
+    run_steps(w, &s->body);
+    line(w, "}");
+    if (s->other.n) {
+        open_gpu(w, "else");
+        sb_printf(&w->sb, ", &cond%d));\n", s->number);
+        line(w, "if (!cond%d) {", s->number);
+        run_steps(w, &s->other);
+        line(w, "}");
+    }
+    open_gpu(w, "end_if");
+    sb_puts(&w->sb, "));\n");
 }

@@ -147,15 +147,11 @@ static void function_init(StrBuf *sb, const Bundle *b)
                 "    memset(&ctx->fault, 0, sizeof ctx->fault);\n"
                 "    if (may_gpu) {\n");
     init_half(sb, b, 0, "        ");
-    sb_puts(sb, b->half[0].target->extensions
-                    ? "        if (status == IGRT_ERR_FEATURE)\n"
-                      "            ctx->fault = ctx->of.gpu.fault;\n"
-                      "        if (!may_cpu || asked || (status != IGRT_ERR_DEVICE && status != "
-                      "IGRT_ERR_BUILD &&\n"
-                      "                                  status != IGRT_ERR_FEATURE))\n"
-                    : "        if (!may_cpu || asked || (status != IGRT_ERR_DEVICE && status != "
-                      "IGRT_ERR_BUILD))\n");
-    sb_puts(sb, "            return status;\n    }\n");
+    sb_puts(sb,
+            "        const int none = status == IGRT_ERR_DEVICE || status == IGRT_ERR_BUILD ||\n"
+            "                         status == IGRT_ERR_FEATURE;\n"
+            "        if (none)\n            ctx->fault = ctx->of.gpu.fault;\n"
+            "        if (!none || !may_cpu || asked)\n            return status;\n    }\n");
     init_half(sb, b, 1, "    ");
     sb_puts(sb, "    return status;\n}\n");
 }

@@ -264,15 +264,13 @@ static void function_init(Writer *w)
     if (b->gpu)
         gpu_ready(sb, b);
     if (b->gpu)
-        sb_puts(sb, b->target->extensions
-                        ? "    if (status != IGRT_OK) {\n"
-                          "        const igrt_fault fault = ctx->fault;\n"
-                          "        release(ctx);\n"
-                          "        ctx->fault = fault; /* what the device lacks */\n"
-                          "    }\n"
-                          "    return status;\n}\n"
-                        : "    if (status != IGRT_OK)\n        release(ctx);\n"
-                          "    return status;\n}\n");
+        sb_puts(sb, "    if (status != IGRT_OK) {\n"
+                    "        igrt_fault fault = ctx->fault;\n"
+                    "        igrt_gpu_explain(&ctx->gpu, status, &fault);\n"
+                    "        release(ctx);\n"
+                    "        ctx->fault = fault; /* what there is not */\n"
+                    "    }\n"
+                    "    return status;\n}\n");
     else
         sb_printf(sb, "    return %s_reset(ctx);\n}\n", n);
     sb_printf(

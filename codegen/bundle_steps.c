@@ -447,18 +447,17 @@ void condition(Writer *w, const Buffer *cond)
 
 static void step_if(Writer *w, const Step *s)
 {
-    bool read = false;
-    if (w->b->gpu) {
+    if (w->b->gpu && !gpu_on_host(s->cond)) {
         line(w, "{");
         w->depth++;
-        read = gpu_condition(w, s->cond, s->number);
+        gpu_branch(w, s);
+        w->depth--;
+        line(w, "}");
+        return;
     }
     indent(w);
     sb_puts(&w->sb, "if (");
-    if (read)
-        sb_printf(&w->sb, "cond%d", s->number);
-    else
-        condition(w, s->cond);
+    condition(w, s->cond);
     sb_puts(&w->sb, ") {\n");
     run_steps(w, &s->body);
     if (s->other.n) {
@@ -466,10 +465,6 @@ static void step_if(Writer *w, const Step *s)
         run_steps(w, &s->other);
     }
     line(w, "}");
-    if (w->b->gpu) {
-        w->depth--;
-        line(w, "}");
-    }
 }
 
 static void step_loop(Writer *w, const Step *s)
@@ -495,11 +490,13 @@ static void step_loop(Writer *w, const Step *s)
     }
     sb_printf(sb, "; i%d++) {\n", s->number);
     if (s->cond && b->gpu) {
+        const bool asked = !gpu_on_host(s->cond);
         w->depth++;
-        bool read = gpu_condition(w, s->cond, s->number);
+        if (asked)
+            gpu_condition(w, s);
         indent(w);
         sb_puts(sb, "if (!");
-        if (read)
+        if (asked)
             sb_printf(sb, "cond%d", s->number);
         else
             condition(w, s->cond);

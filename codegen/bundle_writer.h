@@ -77,7 +77,9 @@ void gpu_kernel(Writer *, const Step *);
 void gpu_copy(Writer *, const Step *);
 void gpu_call_inputs(Writer *, const Step *);
 void gpu_call_outputs(Writer *, const Step *);
-/* Brings a condition to the host: true if it has to be read into `cond<number>` first. */
-bool gpu_condition(Writer *, const Buffer *cond, int number);
+bool gpu_on_host(const Buffer *); /* a condition that the host knows anyway */
+/* One that it does not: the branch; and what a loop asks before each iteration, into `cond<number>`. */
+void gpu_branch(Writer *, const Step *);
+void gpu_condition(Writer *, const Step *);
 
 #endif

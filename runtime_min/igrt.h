@@ -74,7 +74,8 @@ static inline const char *igrt_status_text(igrt_status status)
     return "unknown status";
 }
 
-/* What made init or the last run of a context fail, where it was a number or a feature: <model>_ctx.fault. */
+/* What made init or the last run of a context fail, where it was a number or the device; of a bundle for a GPU and for C that runs by C, why
+ * it does not run on the GPU: <model>_ctx.fault. */
 typedef struct igrt_fault {
     const char *
         what; /* that number: "node 'r' (Range): the size of axis 0 of its result"; NULL: nothing to tell */

@@ -14,11 +14,17 @@
 
 /* From cuda.h. */
 enum {
+    CUDA_ERROR_OUT_OF_MEMORY = 2,
     CUDA_ERROR_NO_DEVICE = 100,
+    CUDA_ERROR_NO_BINARY_FOR_GPU = 209,
     CU_STREAM_NON_BLOCKING = 1,
     CU_STREAM_WAIT_VALUE_GEQ = 0,
     CU_MEMHOSTALLOC_DEVICEMAP = 2,
     CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
+    CU_STREAM_SET_CAPTURE_DEPENDENCIES = 1,
+    CU_GRAPH_NODE_TYPE_CONDITIONAL = 13,
+    CU_GRAPH_COND_TYPE_IF = 0,
+    CU_GRAPH_COND_TYPE_WHILE = 1,
     CU_JIT_ERROR_LOG_BUFFER = 5,
     CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
     CU_FUNC_ATTRIBUTE_PTX_VERSION = 5,
@@ -31,7 +37,12 @@ enum {
     CU_TENSOR_MAP_L2_PROMOTION_L2_256B = 3,
     CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0
 };
-enum { SHARED_DEFAULT = 48 * 1024, WAITS_SINCE = 90, DRIVER_RECORDS = 12030 };
+enum {
+    SHARED_DEFAULT = 48 * 1024,
+    WAITS_SINCE = 90,
+    DRIVER_RECORDS = 12030,
+    BRANCHES_SINCE = 12040
+};
 
 /* From cuda.h: CUlaunchAttribute, CUlaunchConfig. */
 typedef struct {
@@ -56,6 +67,22 @@ typedef struct {
     void **args, **extra;
     void *other_kernel, *context;
 } KernelNode;
+
+/* From cuda.h: CUgraphNodeParams, with CUDA_CONDITIONAL_NODE_PARAMS. */
+typedef struct {
+    int type, reserved[3];
+    union {
+        struct {
+            uint64_t handle;
+            int type;
+            unsigned graphs;
+            void **graph;
+            void *context;
+        } is;
+        uint64_t all[29];
+    } of;
+    uint64_t zero;
+} NodeParams;
 
 /* What waits at the gate (time, below) goes on. */
 static void open_gate(igrt_cu *cu)
@@ -151,6 +178,18 @@ igrt_status igrt_cu_open(igrt_cu *cu, void *context, void *stream, const char *w
     return status;
 }
 
+const char *igrt_cu_why(const igrt_cu *cu)
+{
+    switch (cu->error) {
+    case 0: return "there is no CUDA driver (libcuda.so.1), or one too old";
+    case CUDA_ERROR_OUT_OF_MEMORY: return "the GPU has too little memory free";
+    case CUDA_ERROR_NO_DEVICE: return "there is no GPU, or not the one that was asked for";
+    case CUDA_ERROR_NO_BINARY_FOR_GPU:
+        return "the kernels are not compiled for this GPU (--target)";
+    default: return "a call of the CUDA driver failed";
+    }
+}
+
 /* ---- time -------------------------------------------------------------------------------- */
 
 /* Where the driver has no such waits, or the device no such memory, times have the host's share in them. */
@@ -195,6 +234,8 @@ void igrt_cu_close(igrt_cu *cu)
         cu->cuEventDestroy(cu->begin);
     if (cu->end)
         cu->cuEventDestroy(cu->end);
+    if (cu->branching)
+        cu->cuModuleUnload(cu->branching);
     if (cu->owns_stream)
         cu->cuStreamDestroy(cu->stream);
     if (cu->owns_context)
@@ -343,7 +384,7 @@ igrt_status igrt_cu_launch(igrt_cu *cu, void *kernel, const unsigned grid[3],
     if (enter(cu))
         return IGRT_ERR_DEVICE;
     int e = begin_time(cu);
-    if (!e && cu->overlaps) {
+    if (!e && cu->overlaps && !cu->behind) {
         LaunchAttribute early = {CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, {1}};
         const LaunchConfig how = {{grid[0], grid[1], grid[2]},
                                   {block[0], block[1], block[2]},
@@ -356,6 +397,7 @@ igrt_status igrt_cu_launch(igrt_cu *cu, void *kernel, const unsigned grid[3],
         e = cu->cuLaunchKernel(kernel, grid[0], grid[1], grid[2], block[0], block[1], block[2],
                                shared_bytes, cu->stream, args, NULL);
     }
+    cu->behind = 0;
     note_node(cu);
     return check(cu, e);
 }
@@ -446,9 +488,209 @@ igrt_status igrt_cu_time_end(igrt_cu *cu, uint64_t *nanoseconds)
     return check(cu, e);
 }
 
+/* ---- branches ---------------------------------------------------------------------------- */
+
+/*
+ * The kernel that tells a graph what a condition is: of one branch, or of both. What it calls is the driver's own, as printf is: a module
+ * with it is not one of the model's, for an older driver would not load it.
+ */
+static const char decide[] =
+    ".version 7.0\n"
+    ".target sm_50\n"
+    ".address_size 64\n"
+    ".extern .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value);\n"
+    ".visible .entry decide(.param .u64 then, .param .u64 other, .param .u64 condition, "
+    ".param .u32 both)\n"
+    "{\n"
+    "    .reg .pred %p<3>;\n"
+    "    .reg .b32 %r<5>;\n"
+    "    .reg .b64 %d<5>;\n"
+    "    .param .b64 handle;\n"
+    "    .param .b32 value;\n"
+    "    ld.param.u64 %d1, [then];\n"
+    "    ld.param.u64 %d2, [other];\n"
+    "    ld.param.u64 %d3, [condition];\n"
+    "    ld.param.u32 %r1, [both];\n"
+    "    cvta.to.global.u64 %d4, %d3;\n"
+    "    ld.global.u8 %r2, [%d4];\n"
+    "    setp.ne.u32 %p1, %r2, 0;\n"
+    "    selp.u32 %r3, 1, 0, %p1;\n"
+    "    st.param.b64 [handle], %d1;\n"
+    "    st.param.b32 [value], %r3;\n"
+    "    call.uni cudaGraphSetConditional, (handle, value);\n"
+    "    setp.eq.u32 %p2, %r1, 0;\n"
+    "    @%p2 bra done;\n"
+    "    selp.u32 %r4, 0, 1, %p1;\n"
+    "    st.param.b64 [handle], %d2;\n"
+    "    st.param.b32 [value], %r4;\n"
+    "    call.uni cudaGraphSetConditional, (handle, value);\n"
+    "done:\n"
+    "    ret;\n"
+    "}\n";
+
+/* Has the driver conditional nodes (12.4)? Then the kernel is there. */
+static int can_branch(igrt_cu *cu)
+{
+    int driver = 0;
+    if (cu->decide)
+        return 1;
+    if (!cu->cuStreamGetCaptureInfo || !cu->cuStreamUpdateCaptureDependencies ||
+        !cu->cuStreamBeginCaptureToGraph || !cu->cuGraphConditionalHandleCreate ||
+        !cu->cuGraphAddNode || cu->cuDriverGetVersion(&driver) || driver < BRANCHES_SINCE)
+        return 0;
+    if (!cu->branching && cu->cuModuleLoadDataEx(&cu->branching, decide, 0, NULL, NULL))
+        cu->branching = NULL;
+    if (cu->branching && cu->cuModuleGetFunction(&cu->decide, cu->branching, "decide"))
+        cu->decide = NULL;
+    return cu->decide != NULL;
+}
+
+/* What the capture has last, and its graph. */
+static int last_node(igrt_cu *cu, void **graph, void *const **last, size_t *n)
+{
+    const void *edges = NULL;
+    int capturing = 0;
+    return cu->cuStreamGetCaptureInfo(cu->stream, &capturing, NULL, graph, last, &edges, n);
+}
+
+static int ask(igrt_cu *cu, uint64_t then, uint64_t other, igrt_cu_ptr condition, unsigned both)
+{
+    void *args[] = {&then, &other, &condition, &both};
+    return cu->cuLaunchKernel(cu->decide, 1, 1, 1, 1, 1, 1, 0, cu->stream, args, NULL);
+}
+
+/* A node behind what the capture has, and it is the last one now; the graph of what it decides about. */
+static int add_branch(igrt_cu *cu, int type, uint64_t handle, void **body)
+{
+    void *graph = NULL, *node = NULL, **bodies;
+    void *const *last = NULL;
+    size_t n = 0;
+    NodeParams params = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
+    params.of.is.handle = handle;
+    params.of.is.type = type;
+    params.of.is.graphs = 1;
+    params.of.is.context = cu->context;
+    int e = last_node(cu, &graph, &last, &n);
+    if (!e)
+        e = cu->cuGraphAddNode(&node, graph, last, n, &params);
+    bodies = params.of.is.graph;
+    if (!e)
+        e = cu->cuStreamUpdateCaptureDependencies(cu->stream, &node, 1,
+                                                  CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+    *body = e ? NULL : bodies[0];
+    cu->behind = 1;
+    return e;
+}
+
+/* What is enqueued from here on is recorded in that graph. */
+static int enter_branch(igrt_cu *cu, void *body)
+{
+    void *aside = NULL;
+    int e = cu->cuStreamCreate(&aside, CU_STREAM_NON_BLOCKING);
+    if (!e)
+        e = cu->cuStreamBeginCaptureToGraph(aside, body, NULL, NULL, 0,
+                                            CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    if (e) {
+        if (aside)
+            cu->cuStreamDestroy(aside);
+        return e;
+    }
+    cu->branch[cu->branches++].outside = cu->stream;
+    cu->stream = aside;
+    cu->behind = 1;
+    return 0;
+}
+
+static int leave_branch(igrt_cu *cu)
+{
+    void *body = NULL;
+    const int e = cu->cuStreamEndCapture(cu->stream, &body);
+    cu->cuStreamDestroy(cu->stream);
+    cu->stream = cu->branch[--cu->branches].outside;
+    cu->behind = 1;
+    return e;
+}
+
+/* The host asks. */
+static igrt_status read_condition(igrt_cu *cu, igrt_cu_ptr condition, unsigned char *holds)
+{
+    const igrt_status status = igrt_cu_read(cu, condition, holds, 1);
+    return status == IGRT_OK ? igrt_cu_finish(cu) : status;
+}
+
+static int new_handle(igrt_cu *cu, uint64_t *handle)
+{
+    void *graph = NULL;
+    void *const *last = NULL;
+    size_t n = 0;
+    const int e = last_node(cu, &graph, &last, &n);
+    return e ? e : cu->cuGraphConditionalHandleCreate(handle, graph, cu->context, 0, 0);
+}
+
+igrt_status igrt_cu_if(igrt_cu *cu, igrt_cu_ptr condition, int both, unsigned char *holds)
+{
+    uint64_t then = 0, other = 0;
+    void *body = NULL;
+    igrt_cu_branch *const b = &cu->branch[cu->branches];
+    if (!cu->captures)
+        return read_condition(cu, condition, holds);
+    if (cu->branches == IGRT_CU_BRANCHES)
+        return IGRT_ERR_DEVICE;
+    b->other = NULL;
+    *holds = 1;
+    int e = new_handle(cu, &then);
+    if (!e && both)
+        e = new_handle(cu, &other);
+    if (!e)
+        e = ask(cu, then, other, condition, both != 0);
+    if (!e)
+        e = add_branch(cu, CU_GRAPH_COND_TYPE_IF, then, &body);
+    if (!e && both)
+        e = add_branch(cu, CU_GRAPH_COND_TYPE_IF, other, &b->other);
+    return check(cu, e ? e : enter_branch(cu, body));
+}
+
+igrt_status igrt_cu_else(igrt_cu *cu, unsigned char *holds)
+{
+    if (!cu->captures)
+        return IGRT_OK;
+    void *const other = cu->branch[cu->branches - 1].other;
+    const int e = leave_branch(cu);
+    *holds = 0;
+    return check(cu, e ? e : enter_branch(cu, other));
+}
+
+igrt_status igrt_cu_end_if(igrt_cu *cu)
+{
+    return cu->captures ? check(cu, leave_branch(cu)) : IGRT_OK;
+}
+
+igrt_status igrt_cu_while(igrt_cu *cu, igrt_cu_ptr condition, int64_t i, unsigned char *holds)
+{
+    void *body = NULL;
+    uint64_t handle = 0;
+    if (!cu->captures)
+        return read_condition(cu, condition, holds);
+    *holds = i == 0;
+    if (i) { /* the steps are recorded: does it go on? */
+        handle = cu->branch[cu->branches - 1].handle;
+        const int e = ask(cu, handle, 0, condition, 0), left = leave_branch(cu);
+        return check(cu, e ? e : left);
+    }
+    if (cu->branches == IGRT_CU_BRANCHES)
+        return IGRT_ERR_DEVICE;
+    int e = new_handle(cu, &handle);
+    cu->branch[cu->branches].handle = handle;
+    if (!e)
+        e = ask(cu, handle, 0, condition, 0);
+    if (!e)
+        e = add_branch(cu, CU_GRAPH_COND_TYPE_WHILE, handle, &body);
+    return check(cu, e ? e : enter_branch(cu, body));
+}
+
 igrt_status igrt_cu_capture_begin(igrt_cu *cu, igrt_cu_graph *graph)
 {
-    if (enter(cu))
+    if (enter(cu) || (graph->branches && !can_branch(cu)))
         return IGRT_ERR_DEVICE;
     open_gate(cu);
     const int e = cu->cuStreamBeginCapture(cu->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
@@ -465,6 +707,8 @@ igrt_status igrt_cu_capture_end(igrt_cu *cu)
     cu->captures = NULL;
     if (enter(cu))
         return IGRT_ERR_DEVICE;
+    while (cu->branches) /* after an error inside of them */
+        leave_branch(cu);
     int e = cu->cuStreamEndCapture(cu->stream, &recorded);
     if (!e && graph->ready && cu->cuGraphExecUpdate(graph->ready, recorded, &node, &why) == 0) {
         cu->cuGraphDestroy(recorded);

@@ -30,7 +30,16 @@ typedef struct igrt_cu_graph {
     void *ready, *recorded; /* CUgraphExec, and the CUgraph that it was made of */
     void **node;
     int nodes;
+    int branches; /* it has some: where the driver cannot record these, there is no graph */
 } igrt_cu_graph;
+
+/* Steps that a graph has behind a condition, while they are recorded: to a stream of their own. */
+typedef struct igrt_cu_branch {
+    void *outside,
+        *other; /* the stream around them; the graph of the steps where the condition does not hold, or NULL */
+    uint64_t handle; /* of what says whether a loop goes on */
+} igrt_cu_branch;
+enum { IGRT_CU_BRANCHES = 8 }; /* inside one another, at most */
 
 /* X(name, symbol, parameters): the entry points; all return CUresult. */
 #define IGRT_CU_FUNCTIONS(X)                                                                       \
@@ -79,6 +88,13 @@ typedef struct igrt_cu_graph {
       (void *, int *, uint64_t *, void **, void *const **, const void **, size_t *))        \
     X(cuGraphExecKernelNodeSetParams, "cuGraphExecKernelNodeSetParams_v2",                  \
       (void *, void *, const void *))                                                       \
+    X(cuStreamUpdateCaptureDependencies, "cuStreamUpdateCaptureDependencies",               \
+      (void *, void **, size_t, unsigned))                                                  \
+    X(cuStreamBeginCaptureToGraph, "cuStreamBeginCaptureToGraph",                           \
+      (void *, void *, void *const *, const void *, size_t, int))                           \
+    X(cuGraphConditionalHandleCreate, "cuGraphConditionalHandleCreate",                     \
+      (uint64_t *, void *, void *, unsigned, unsigned))                                     \
+    X(cuGraphAddNode, "cuGraphAddNode", (void **, void *, void *const *, size_t, void *))   \
     X(cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled",                                     \
       (void *, int, unsigned, void *, const uint64_t *, const uint64_t *, const unsigned *, \
        const unsigned *, int, int, int, int))                                               \
@@ -100,6 +116,10 @@ typedef struct igrt_cu {
     int at;                                   /* kernels so far; -1: not each of them is known */
     int device, owns_context, owns_stream;
     int overlaps; /* kernels wait for what was enqueued before them: a launch need not */
+    int behind;   /* what is enqueued last is no kernel: a launch waits for it */
+    void *branching, *decide; /* the module and the kernel that tell a graph what a condition is */
+    igrt_cu_branch branch[IGRT_CU_BRANCHES];
+    int branches; /* that what is enqueued now is in */
     int error;    /* CUresult of the last call that failed; 0 if the driver itself is missing */
 #define IGRT_X(name, symbol, parameters) int(*name) parameters;
     IGRT_CU_FUNCTIONS(IGRT_X)
@@ -123,6 +143,9 @@ igrt_status igrt_cu_open(igrt_cu *cu, void *context, void *stream, const char *w
 
 /* Releases what igrt_cu_open made; harmless on a cleared struct. */
 void igrt_cu_close(igrt_cu *cu);
+
+/* What the error of the last call that failed says of the device, in words. */
+const char *igrt_cu_why(const igrt_cu *cu);
 
 /* Loads a cubin, fatbin or zero-terminated PTX. If it fails, *module is NULL and log, if given, has
  * the text of the PTX compiler. */
@@ -165,6 +188,18 @@ igrt_status igrt_cu_capture_end(igrt_cu *cu);
 igrt_status igrt_cu_update_begin(igrt_cu *cu, igrt_cu_graph *graph);
 igrt_status igrt_cu_update_end(igrt_cu *cu);
 igrt_status igrt_cu_replay(igrt_cu *cu, const igrt_cu_graph *graph);
+
+/* Steps behind a condition, a byte on the device: where *holds is set, they are to be enqueued next. Inside a capture they become a part of the
+ * graph, which asks itself each time it runs; else the host asks, and waits for the answer.
+ *
+ *     if (condition) A; else B    igrt_cu_if(.., both, &holds); if (holds) A; igrt_cu_else(.., &holds); if (!holds) B; igrt_cu_end_if(..)
+ *     while (condition) A         for (i = 0;; i++) { igrt_cu_while(.., i, &holds); if (!holds) break; A; }
+ *
+ * Inside a capture both A and B are enqueued, once each. Without B, both is 0 and there is no igrt_cu_else. */
+igrt_status igrt_cu_if(igrt_cu *cu, igrt_cu_ptr condition, int both, unsigned char *holds);
+igrt_status igrt_cu_else(igrt_cu *cu, unsigned char *holds);
+igrt_status igrt_cu_end_if(igrt_cu *cu);
+igrt_status igrt_cu_while(igrt_cu *cu, igrt_cu_ptr condition, int64_t i, unsigned char *holds);
 
 /* Release handles; NULL and 0, and a graph that is none, are allowed. */
 void igrt_cu_free_buffer(igrt_cu *cu, igrt_cu_ptr buffer);

@@ -17,6 +17,13 @@ static inline igrt_status igrt_gpu_open(igrt_gpu *g, const igrt_config *config)
     return igrt_cu_open(g, config->device, config->stream, config->gpu);
 }
 
+/* What made init fail, where nothing else has told. */
+static inline void igrt_gpu_explain(const igrt_gpu *g, igrt_status status, igrt_fault *fault)
+{
+    if (!fault->what && (status == IGRT_ERR_DEVICE || status == IGRT_ERR_BUILD))
+        *fault = (igrt_fault){.what = igrt_cu_why(g), .value = g->error, .greatest = -1};
+}
+
 /* The program: the first of n images (cubins, PTX) that is for this device. What becomes of subnormal numbers they say themselves. */
 static inline igrt_status igrt_gpu_load(igrt_gpu *g, const char *const *image, int n, int flush,
                                         void **program)
@@ -163,6 +170,29 @@ static inline igrt_status igrt_gpu_play(igrt_gpu *g, const igrt_gpu_record *reco
 static inline void igrt_gpu_free_record(igrt_gpu *g, igrt_gpu_record *record)
 {
     igrt_cu_free_graph(g, record);
+}
+
+/* Steps behind a condition, a byte of mem: igrt_cu_if() and its like. */
+static inline igrt_status igrt_gpu_if(igrt_gpu *g, igrt_gpu_mem mem, size_t offset, int both,
+                                      unsigned char *holds)
+{
+    return igrt_cu_if(g, mem + offset, both, holds);
+}
+
+static inline igrt_status igrt_gpu_else(igrt_gpu *g, unsigned char *holds)
+{
+    return igrt_cu_else(g, holds);
+}
+
+static inline igrt_status igrt_gpu_end_if(igrt_gpu *g)
+{
+    return igrt_cu_end_if(g);
+}
+
+static inline igrt_status igrt_gpu_while(igrt_gpu *g, igrt_gpu_mem mem, size_t offset, int64_t i,
+                                         unsigned char *holds)
+{
+    return igrt_cu_while(g, mem + offset, i, holds);
 }
 
 /* The handle of memory on the device that is the caller's. */

@@ -20,6 +20,13 @@ static inline igrt_status igrt_gpu_open(igrt_gpu *g, const igrt_config *config)
     return igrt_cl_open(g, config->device, config->stream, config->gpu, 0);
 }
 
+/* What made init fail, where nothing else has told. */
+static inline void igrt_gpu_explain(const igrt_gpu *g, igrt_status status, igrt_fault *fault)
+{
+    if (!fault->what && (status == IGRT_ERR_DEVICE || status == IGRT_ERR_BUILD))
+        *fault = (igrt_fault){.what = igrt_cl_why(g), .value = g->error, .greatest = -1};
+}
+
 /* What kernels were written for: an extension; what the fault is where the device lacks it. */
 static inline igrt_status igrt_gpu_require(igrt_gpu *g, const char *extension, igrt_fault *fault,
                                            const char *lacks)
@@ -129,6 +136,34 @@ static inline igrt_status igrt_gpu_time_end(igrt_gpu *g, uint64_t *nanoseconds)
 {
     *nanoseconds = 0;
     return igrt_cl_finish(g);
+}
+
+/* Steps behind a condition, a byte of mem: *holds is set where they, and not those of else, are to be enqueued. The host asks, and waits. */
+static inline igrt_status igrt_gpu_if(igrt_gpu *g, igrt_gpu_mem mem, size_t offset, int both,
+                                      unsigned char *holds)
+{
+    (void)both;
+    return igrt_gpu_read(g, mem, offset, holds, 1, 1);
+}
+
+static inline igrt_status igrt_gpu_else(igrt_gpu *g, unsigned char *holds)
+{
+    (void)g;
+    (void)holds;
+    return IGRT_OK;
+}
+
+static inline igrt_status igrt_gpu_end_if(igrt_gpu *g)
+{
+    (void)g;
+    return IGRT_OK;
+}
+
+static inline igrt_status igrt_gpu_while(igrt_gpu *g, igrt_gpu_mem mem, size_t offset, int64_t i,
+                                         unsigned char *holds)
+{
+    (void)i;
+    return igrt_gpu_read(g, mem, offset, holds, 1, 1);
 }
 
 /* The handle of memory on the device that is the caller's. */

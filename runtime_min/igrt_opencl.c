@@ -14,6 +14,10 @@
 
 /* From the specification (and CL/cl.h). */
 enum {
+    CL_MEM_OBJECT_ALLOCATION_FAILURE = -4,
+    CL_OUT_OF_RESOURCES = -5,
+    CL_BUILD_PROGRAM_FAILURE = -11,
+    CL_INVALID_BUFFER_SIZE = -61,
     CL_FALSE = 0,
     CL_TRUE = 1,
     CL_DEVICE_MEM_BASE_ADDR_ALIGN = 0x1019,
@@ -246,6 +250,18 @@ igrt_status igrt_cl_require_subgroups(igrt_cl *cl, void *kernel, int items, igrt
     *fault = (igrt_fault){.what = "the size of sub-groups", .value = (int64_t)size};
     fault->least = fault->greatest = items;
     return IGRT_ERR_FEATURE;
+}
+
+const char *igrt_cl_why(const igrt_cl *cl)
+{
+    switch (cl->error) {
+    case 0: return "there is no OpenCL (libOpenCL.so.1), no device, or not the one asked for";
+    case CL_MEM_OBJECT_ALLOCATION_FAILURE:
+    case CL_OUT_OF_RESOURCES:
+    case CL_INVALID_BUFFER_SIZE: return "the OpenCL device has too little memory";
+    case CL_BUILD_PROGRAM_FAILURE: return "the OpenCL device's compiler refuses the kernels";
+    default: return "a call of the OpenCL driver failed";
+    }
 }
 
 void igrt_cl_close(igrt_cl *cl)

@@ -100,6 +100,9 @@ igrt_status igrt_cl_require_subgroups(igrt_cl *cl, void *kernel, int items, igrt
 /* Releases what igrt_cl_open made; harmless on a cleared struct. */
 void igrt_cl_close(igrt_cl *cl);
 
+/* What the error of the last call that failed says of the device, in words. */
+const char *igrt_cl_why(const igrt_cl *cl);
+
 /* Compiles n strings as one source. If it fails, *program is NULL and log (if given) has why. */
 igrt_status igrt_cl_build(igrt_cl *cl, const char *const *source, int n, const char *options,
                           void **program, char *log, size_t log_bytes);

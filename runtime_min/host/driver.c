@@ -138,7 +138,12 @@ static int start(Session *s, const char *argv0)
         return driver_fail(IGRT_EXIT_MEMORY, "out of memory");
     const igrt_status ret = m->init(s->ctx, &s->config);
     char why[512];
-    if (ret == IGRT_ERR_FEATURE && m->fault && explain(m->fault(s->ctx), why, sizeof why))
+    const int told = (ret == IGRT_OK || ret == IGRT_ERR_FEATURE || ret == IGRT_ERR_DEVICE ||
+                      ret == IGRT_ERR_BUILD) &&
+                     m->fault && explain(m->fault(s->ctx), why, sizeof why);
+    if (told && ret == IGRT_OK)
+        driver_fail(0, "by C: %s", why);
+    else if (told)
         return driver_fail(IGRT_EXIT_MODEL, "init: %s (status %d): %s", igrt_status_text(ret),
                            (int)ret, why);
     if (ret != IGRT_OK)

@@ -1,6 +1,6 @@
 /* cuda_stub.c - a libcuda.so.1 that does nothing and writes down what it is asked, a line a call, to $CUDA_STUB_LOG: what the host
  * side of a bundle does, and in which order, without a GPU. Memory is the host's. $CUDA_STUB_FAIL names a call that fails: always, or the
- * time that $CUDA_STUB_AT says, from 1. With $CUDA_STUB_US, and loaded before all others ($LD_PRELOAD), it keeps the clock: time is what
+ * time that $CUDA_STUB_AT says, from 1; $CUDA_STUB_ERROR is what it returns then. With $CUDA_STUB_US, and loaded before all others ($LD_PRELOAD), it keeps the clock: time is what
  * graphs take, each kernel of them 1 to 16 times so many microseconds by a hash of its name. $CUDA_STUB_CRASH names a kernel that ends the
  * process when it is recorded. */
 #define _GNU_SOURCE
@@ -16,10 +16,11 @@
 static int fails(const char *name)
 {
     static int times;
-    const char *fail = getenv("CUDA_STUB_FAIL"), *at = getenv("CUDA_STUB_AT");
+    const char *fail = getenv("CUDA_STUB_FAIL"), *at = getenv("CUDA_STUB_AT"),
+               *error = getenv("CUDA_STUB_ERROR");
     if (!fail || strncmp(fail, name, strlen(fail)))
         return 0;
-    return at && ++times != atoi(at) ? 0 : 999;
+    return at && ++times != atoi(at) ? 0 : error ? atoi(error) : 999;
 }
 
 static int called(const char *name)
@@ -119,14 +120,17 @@ int cuFuncGetAttribute(int *value, int what,
 int cuDriverGetVersion(int *version);
 int cuDriverGetVersion(int *version)
 {
-    *version = 13000;
+    const char *driver = getenv("CUDA_STUB_DRIVER"); /* 12030: one of CUDA 12.3 */
+    *version = driver ? atoi(driver) : 13000;
     return 0;
 }
 
 int cuMemAlloc_v2(uint64_t *memory, size_t bytes);
 int cuMemAlloc_v2(uint64_t *memory, size_t bytes)
 {
-    const int e = called("cuMemAlloc_v2");
+    char text[60]; /* written down with the bytes */
+    snprintf(text, sizeof text, "cuMemAlloc_v2 %zu", bytes);
+    const int e = called(text);
     *memory = e ? 0 : (uint64_t)(uintptr_t)malloc(bytes);
     return e;
 }
@@ -208,6 +212,44 @@ int cuStreamGetCaptureInfo_v3(void *stream, int *status, uint64_t *id, void **gr
     *n = 1;
     return fails("cuStreamGetCaptureInfo_v3");
 }
+/* Of what is recorded behind a condition: how deep, and the graphs, which nobody reads. */
+static int inside;
+int cuStreamBeginCaptureToGraph(void *stream, void *graph, void *const *last, const void *edges,
+                                size_t n, int mode);
+int cuStreamBeginCaptureToGraph(void *stream, void *graph, void *const *last, const void *edges,
+                                size_t n, int mode)
+{
+    const int e = called("cuStreamBeginCaptureToGraph");
+    inside += e == 0;
+    return e;
+}
+CALL(cuStreamUpdateCaptureDependencies, void *stream, void **last, size_t n, unsigned flags)
+int cuGraphConditionalHandleCreate(uint64_t *handle, void *graph, void *context, unsigned first,
+                                   unsigned flags);
+int cuGraphConditionalHandleCreate(uint64_t *handle, void *graph, void *context, unsigned first,
+                                   unsigned flags)
+{
+    *handle = 1;
+    return called("cuGraphConditionalHandleCreate");
+}
+/* Written down as what it is. */
+int cuGraphAddNode(void **node, void *graph, void *const *last, size_t n, void *parameters);
+int cuGraphAddNode(void **node, void *graph, void *const *last, size_t n, void *parameters)
+{
+    static void *body[1];
+    struct {
+        int node, reserved[3];
+        uint64_t handle;
+        int type;
+        unsigned bodies;
+        void **body;
+    } *p = parameters;
+    body[0] = *node = p;
+    p->body = body;
+    return p->node != 13 || p->bodies != 1 || n != 1 ? 1
+           : p->type                                 ? called("cuGraphAddNode while")
+                                                     : called("cuGraphAddNode if");
+}
 /* Written down with the node, and its groups. */
 int cuGraphExecKernelNodeSetParams_v2(void *exec, void *node, const void *parameters);
 int cuGraphExecKernelNodeSetParams_v2(void *exec, void *node, const void *parameters)
@@ -224,7 +266,8 @@ int cuGraphExecKernelNodeSetParams_v2(void *exec, void *node, const void *parame
 int cuStreamEndCapture(void *stream, void **graph);
 int cuStreamEndCapture(void *stream, void **graph)
 {
-    const int e = called("cuStreamEndCapture");
+    const int e = called(inside ? "cuStreamEndBody" : "cuStreamEndCapture");
+    inside -= inside > 0;
     *graph = e ? NULL : stream;
     return e;
 }

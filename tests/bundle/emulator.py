@@ -14,6 +14,7 @@ element of a fragment, what items swap, where a cluster's groups put what they g
     attention  rows of scores in registers, of f16 and f32
     vectors    a matrix times a vector, by 16 bytes
     boxes      products of warpgroups, of operands that boxes bring: f16, and f32 by tf32
+    branches   an If, a Loop that ends by a condition, one inside the other: as nodes of a graph, and where the host asks
     faults     a wait, a fence, a phase, a barrier that is not as it should be: each is found
     items      norms, softmax, pools, depthwise windows, a small sum that results share
 
@@ -245,8 +246,33 @@ def faults(ingot, work):
     print(f"{found} faults found")
 
 
+def branches(ingot, work):
+    from onnx.reference import ReferenceEvaluator
+    from on_device import decides
+    import onnx
+    rng, told = np.random.default_rng(3), []
+    inputs = [(rng.standard_normal((4, 16)) + shift).astype(np.float32) for shift in (-1, 0, 1, -0.3)]
+    for kind in ("if", "loop", "nested"):
+        path, bundle, folder = decides(kind, work), work / kind, work / f"{kind}_driver"
+        wanted = [ReferenceEvaluator(onnx.load(path)).run(None, {"x": x})[0] for x in inputs]
+        call(ingot, "compile", path, "-o", bundle, "--target", "cuda:sm_80", "-q")
+        make(bundle, compilers()[0], "-O1")
+        emulate.driver(bundle, folder)
+        for driver in ("13000", "12030"):   # nodes of the graph; the host asks
+            for i, (x, want) in enumerate(zip(inputs, wanted)):
+                given = work / f"{kind}_{driver}_{i}"
+                given.mkdir()
+                np.save(given / "input_0.npy", x)
+                call(bundle / "model", given, given, env=emulate.environment(folder, emulate.ORDERS[i % 2]) | {"CUDA_STUB_DRIVER": driver})
+                error = abs(np.load(given / "output_0.npy") - want).max() / abs(want).max()
+                if not error <= 1e-5:
+                    raise Wrong(f"{kind}, driver {driver}, input {i}: {error:.1e} of the range")
+        told.append(kind)
+    print(", ".join(told))
+
+
 if __name__ == "__main__":
     if not emulate.CXX:
         print("skipped: no C++ compiler")
         sys.exit(77)
-    sys.exit(main(__doc__, {"products": products, "bytes": byte_products, "windows": windows, "attention": attention, "vectors": vectors, "items": items, "boxes": boxes, "faults": faults}))
+    sys.exit(main(__doc__, {"products": products, "bytes": byte_products, "windows": windows, "attention": attention, "vectors": vectors, "items": items, "boxes": boxes, "branches": branches, "faults": faults}))

@@ -157,6 +157,21 @@ def chosen(ingot, work):
     want(len(got) == 4 and got == same, f"without a driver: {got}, and the bundle for C: {same}")
     want(np.abs(numbers(got[0]) - by_numpy()).max() < 1e-6, f"without a driver: {got[0]}")
     want(lines(run, "c", "-", "0") == got, "asked for C")
+
+    # and the driver says so
+    make(work / "out", "cc", "-O1")
+    (work / "data").mkdir()
+    np.save(work / "data/input_0.npy", np.zeros((4, 20), np.float32))
+    stub_less = {"LD_LIBRARY_PATH": ""}
+    for env, words, says in ((stub_less, (), "by C: there is no CUDA driver"), (stub_less, ("--target", "cuda"), "status 16): there is no CUDA driver"), (stub_less, ("--target", "c"), None),
+                             (stub, (), None), (stub, ("--gpu", "7"), "status 16): there is no GPU, or not the one"),
+                             (stub | {"CUDA_STUB_FAIL": "cuMemAlloc", "CUDA_STUB_ERROR": "2"}, (), "by C: the GPU has too little memory free"),
+                             (stub | {"CUDA_STUB_FAIL": "cuMemAlloc", "CUDA_STUB_ERROR": "2"}, ("--target", "cuda"), "status 16): the GPU has too little memory free"),
+                             (stub | {"CUDA_STUB_FAIL": "cuModuleLoadDataEx", "CUDA_STUB_ERROR": "209"}, (), "by C: the kernels are not compiled for this GPU"),
+                             (stub | {"CUDA_STUB_FAIL": "cuStreamCreate"}, (), "by C: a call of the CUDA driver failed")):
+        done = subprocess.run([work / "out/model", *words, work / "data", work / "y"], capture_output=True, text=True, env=os.environ | env)
+        want(done.stderr.count("\n") == (says is not None) and (says or "") in done.stderr and (done.returncode == 0) == ("status" not in (says or "")),
+             f"{env}, {words}: status {done.returncode}: {done.stderr}")
     for words, status in ((("cuda", "-", "0"), DEVICE), (("-", "0", "0"), DEVICE), (("-", "-", "2"), DEVICE), (("c", "0", "0"), CONFIG),
                           (("c", "-", "2"), CONFIG), (("opencl", "-", "0"), CONFIG), (("", "-", "0"), CONFIG)):
         want(lines(run, *words) == [f"init {status}"], f"without a driver, {words}: {lines(run, *words)}")

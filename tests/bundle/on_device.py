@@ -274,12 +274,65 @@ def cuda(ingot, work):
     want(status == 0 and all(r.count("cuLaunchKernel") == launches and "cuGraphLaunch" not in r and "cuStreamSynchronize" not in r for r in runs),
          f"a loop with sizes of run time: {runs}")
 
+    branches(ingot, stub, work)
+
     # a step of the host
     model = network(work / "sorted.onnx", [4, 16], lambda g, h: g.op("TopK", h, g.const([3], np.int64), n=2)[0], [4, 3])
     program = build(ingot, model, "cuda", CUDA.replace("{IN}", "{.x = 0}").replace("{OUT}", "{.y = 0}"), work)
     status, parts = calls(program, stub, work, "device")
     want(status == int(re.search(r"ERR_CONFIG, (\d+)", (HERE.parent.parent / "runtime_min/igrt.h").read_text())[1]), f"a step of the host, on the device: status {status}")
     want(calls(program, stub, work)[0] == 0, "a step of the host")
+
+
+def decides(kind, work):
+    """A model whose middle only the data decides about: an If, a Loop that ends by a condition, one inside the other."""
+    def sub(name, nodes, inputs, outputs):
+        return helper.make_graph(nodes, name, *([helper.make_tensor_value_info(*v) for v in vs] for vs in (inputs, outputs)))
+    node, F, shape = helper.make_node, TensorProto.FLOAT, [4, 16]
+    branch = node("If", ["c"], ["z"], then_branch=sub("then", [node("MatMul", ["h", "w"], ["a"]), node("Relu", ["a"], ["t"])], [], [("t", F, shape)]),
+                  else_branch=sub("else", [node("Tanh", ["h"], ["e"])], [], [("e", F, shape)]))
+    steps = [node("MatMul", ["v", "w"], ["v1"])]
+    test = [node("ReduceSum", ["v2"], ["s2"], keepdims=0), node("Less", ["s2", "far"], ["c2"])]
+    if kind == "nested":
+        steps = [node("ReduceMax", ["v"], ["big"], keepdims=0), node("Less", ["big", "one"], ["small"]),
+                 node("If", ["small"], ["v1"], then_branch=sub("up", [node("Add", ["v", "one"], ["u"])], [], [("u", F, shape)]),
+                      else_branch=sub("on", [node("Mul", ["v", "five"], ["d"])], [], [("d", F, shape)]))]
+    steps += [node("Sigmoid", ["v1"], ["grown"]), node("Add", ["v", "grown"], ["v2"])]
+    loop = node("Loop", ["most", "c", "h"], ["z"], body=sub("body", steps + test, [("i", TensorProto.INT64, []), ("go", TensorProto.BOOL, []), ("v", F, shape)],
+                                                           [("c2", TensorProto.BOOL, []), ("v2", F, shape)]))
+    nodes = [node("Tanh", ["x"], ["h"]), node("ReduceSum", ["h"], ["s"], keepdims=0), node("Less", ["s", "five"], ["c"]), branch if kind == "if" else loop,
+             node("MatMul", ["z", "w"], ["last"]), node("Relu", ["last"], ["y"])]
+    rng = np.random.default_rng(0)
+    weights = [numpy_helper.from_array(np.asarray(v), n) for n, v in (("w", (rng.standard_normal((16, 16)) / 4).astype(np.float32)), ("one", np.float32(1)), ("five", np.float32(5)), ("far", np.float32(300)),
+                                                                      ("most", np.int64(2**63 - 1)))]
+    graph = helper.make_graph(nodes, "g", *([helper.make_tensor_value_info(n, F, shape)] for n in "xy"), weights)
+    path = work / f"{kind}.onnx"
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString())
+    return path
+
+
+def branches(ingot, stub, work):
+    """What only the data decides is a part of the record; a driver that cannot record that is asked for the condition by the host."""
+    for kind, wanted in (("if", {"if": 2, "while": 0, "body": 2}), ("loop", {"if": 0, "while": 1, "body": 1}), ("nested", {"if": 2, "while": 1, "body": 3})):
+        program = build(ingot, decides(kind, work), "cuda", CUDA.replace("{IN}", "{.x = 0}").replace("{OUT}", "{.y = 0}"), work)
+        status, (init, *runs, end) = calls(program, stub, work)
+        record = init[init.index("cuStreamBeginCapture"):] if "cuStreamBeginCapture" in init else []
+        told = {"if": record.count("cuGraphAddNode if"), "while": record.count("cuGraphAddNode while"), "body": record.count("cuStreamEndBody")}
+        want(status == 0 and told == wanted and record.count("cuStreamBeginCaptureToGraph") == wanted["body"] and record[-3:-1] == ["cuStreamEndCapture", "cuGraphInstantiateWithFlags"],
+             f"{kind}: status {status}, {init}")
+        for i, call in enumerate(record):   # what a node decides by is enqueued before it; what is in it, behind it
+            before, behind = record[i - 1], record[i + 1:i + 4]
+            want(not call.startswith("cuGraphAddNode") or (before in ("cuLaunchKernel", "cuStreamUpdateCaptureDependencies") and behind[0] == "cuStreamUpdateCaptureDependencies"
+                                                           and ("cuStreamCreate" in behind[1] or behind[1] == "cuGraphAddNode if")), f"{kind}: {record}")
+        want(all(r == ["cuMemcpyHtoDAsync", "cuGraphLaunch", "cuMemcpyDtoHAsync", "cuStreamSynchronize"] for r in runs), f"{kind}: {runs}")
+        status, (init, *runs, end) = calls(program, stub, work, "device")
+        want(status == 0 and runs[1] == ["cuGraphLaunch"] and not any("Synchronize" in c for r in runs for c in r), f"{kind}, on the device: {runs}")
+        for older, tries in (({"CUDA_STUB_DRIVER": "12030"}, 0), ({"CUDA_STUB_FAIL": "cuModuleLoadDataEx", "CUDA_STUB_AT": "2"}, 0), ({"CUDA_STUB_FAIL": "cuGraphAddNode"}, 1)):
+            status, (init, *runs, end) = calls(program, stub, work, **older)
+            want(status == 0 and init.count("cuStreamBeginCapture") == tries and all("cuGraphLaunch" not in r and r.count("cuStreamSynchronize") > 1 for r in runs),
+                 f"{kind}, {older}: {status} {init} {runs}")
+        for where in ("host", "device"):
+            each_call_fails(program, stub, work, where)
 
 
 def opencl(ingot, work):

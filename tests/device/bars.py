@@ -12,9 +12,12 @@ One line of a table each, and all of it in the JSON:
     launch          what a kernel takes of a chain in which each reads the one element that the last has written
     bounded         every RESNET with a batch of 1 to 8 that the run knows: batch 1 by that of a bundle for one image, results of 1, 3 and 8 compared
     contexts        four, on streams of their own, in four threads: each run's result is that of one alone
+    branches        an If, a Loop that ends by a condition, both: recorded with the rest, where the driver can; results of ONNX's reference
+    devices         a GPU by its number and by its UUID; none, one too many, and one whose memory is taken: what a bundle says of it
     cases           official ONNX cases, by tests/onnx/run.py
     sanitizer       compute-sanitizer's memcheck and racecheck of bundles of all kinds
 
+With --ready the programs of launch, cases and sanitizer are built where they are packed: there they run at once.
 --target c:native does what can be done without a GPU; with --small in seconds. Exit status: 0, or 1 if a result is wrong.
 """
 import argparse
@@ -22,10 +25,13 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
+import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -97,6 +103,23 @@ int main(int argc, char **argv)
 """
 
 
+RECORDED = """
+#include "model.h"
+#include <stdio.h>
+#include <stdlib.h>
+int main(void)
+{
+    static model_ctx ctx;
+    model_config config = {.struct_size = sizeof config};
+    config.arena_bytes = MODEL_ARENA_BYTES(1) + 1;
+    config.arena = aligned_alloc(512, (config.arena_bytes + 511) / 512 * 512);
+    const int status = (int)model_init(&ctx, &config);
+    printf("status %d, %s, error %d\\n", status, ctx.record.ready ? "recorded" : "step by step", status ? (int)ctx.fault.value : ctx.gpu.error);
+    return status;
+}
+"""
+
+
 # ---- here ------------------------------------------------------------------------------------------
 
 def graph(nodes, inputs, outputs, weights=()):
@@ -159,14 +182,62 @@ def kinds():
         yield name, zoo.build(name), []
 
 
-def save(folder, name, model, options=()):
+def save(folder, name, model, options=(), compiler=None):
+    """A model, or with a compiler (ingot, target) its program."""
     to = folder / name
     to.mkdir(parents=True)
+    if compiler:
+        with tempfile.TemporaryDirectory() as work:
+            at = pathlib.Path(work)
+            (at / "model.onnx").write_bytes(model if isinstance(model, bytes) else model.SerializeToString())
+            subprocess.run([compiler[0], "compile", at / "model.onnx", "-o", at / "out", "--target", compiler[1], "-q", *options], check=True)
+            subprocess.run(["make", "-s", "-C", at / "out"], check=True)
+            for file in (at / "out" / "model", *(at / "out").glob("*.weights")):
+                shutil.copy(file, to)
+        return
     if not isinstance(model, bytes):
         (to / "fill.json").write_text(json.dumps(device.strip(model)))
         model = model.SerializeToString()
     (to / "model.onnx").write_bytes(model)
     (to / "options.json").write_text(json.dumps(list(options)))
+
+
+def pack_branches(to):
+    """With inputs by which branches are taken or not, loops run never or often, and what comes of them."""
+    import numpy as np
+    import onnx
+    from onnx.reference import ReferenceEvaluator
+    from on_device import decides
+    for kind in ("if", "loop", "nested"):
+        with tempfile.TemporaryDirectory() as work:
+            model = decides(kind, pathlib.Path(work)).read_bytes()
+        save(to / "models", f"branches_{kind}", model, ["--weights", "array"])
+        rng = np.random.default_rng(3)
+        for i, shift in enumerate((-1, 0, 1, -0.3)):
+            data = to / "models" / f"branches_{kind}" / f"data_{i}"
+            data.mkdir()
+            x = (rng.standard_normal((4, 16)) + shift).astype(np.float32)
+            np.save(data / "input_0.npy", x)
+            np.save(data / "want.npy", ReferenceEvaluator(onnx.load_from_string(model)).run(None, {"x": x})[0])
+
+
+def pack_cases(to, args, compiler):
+    """Some of the cases, drawn by a seed, and what runs them; with a compiler their programs, in one file: they have most bytes in common."""
+    (to / "onnx").mkdir()
+    for file in ("objects", "values", "drawn", "process", "run"):
+        shutil.copy(HERE.parent / "onnx" / f"{file}.py", to / "onnx")
+    shutil.copy(HERE.parent / "emulator" / "emulate.py", to / "onnx")
+    names = [name for name in pathlib.Path(args.list).read_text().split() if (pathlib.Path(args.cases) / name).is_dir()]
+    for name in random.Random(args.seed).sample(names, min(args.count, len(names))):
+        shutil.copytree(pathlib.Path(args.cases) / name, to / "cases" / name)
+    if compiler:
+        subprocess.run([sys.executable, to / "onnx" / "run.py", "--ingot", compiler[0], "--target", compiler[1], "--cflags", "-O1 -std=c99 -s", "--build-only", to / "programs",
+                        to / "cases"], check=True)
+    for folder in ("cases", "programs"):
+        if (to / folder).exists():
+            with tarfile.open(to / f"{folder}.tar.xz", "w:xz") as file:
+                file.add(to / folder, folder)
+            shutil.rmtree(to / folder)
 
 
 def pack(args):
@@ -184,7 +255,8 @@ def pack(args):
     (to / "sizes.json").write_text(json.dumps(sizes))
     save(to / "models", "attention", attention(sizes["attention"], *((2, 37, 32) if args.small else (12, 197, 64))))
     save(to / "models", "vector", vectors(*((2, 64, 512) if args.small else (3, 4096, 32768))))
-    save(to / "models", "launch", chain(sizes["launch"]), ["--fuse", "none"])
+    ready = (pathlib.Path(args.ingot).resolve(), args.target) if args.ready else None
+    save(to / "models", "launch", chain(sizes["launch"]), ["--fuse", "none"], ready)
     for path in map(pathlib.Path, args.models):
         name = path.parent.name if path.stem == "model" else path.stem
         model = with_batch(onnx.load(path))
@@ -193,15 +265,10 @@ def pack(args):
             shutil.copytree(to / "models" / f"bounded_{name}", to / "models" / f"fixed{n}_{name}")
             (to / "models" / f"fixed{n}_{name}" / "options.json").write_text(json.dumps(["--dim", f"batch={n}"]))
     for name, model, options in kinds():
-        save(to / "kinds", name, model, options)
+        save(to / "kinds", name, model, options, ready)
+    pack_branches(to)
     if args.cases:
-        (to / "onnx").mkdir()
-        for file in ("objects", "values", "drawn", "process", "run"):
-            shutil.copy(HERE.parent / "onnx" / f"{file}.py", to / "onnx")
-        names = [line.split()[0] for line in (HERE.parent / "onnx" / "expected.txt").read_text().splitlines() if line.startswith("node/")]
-        kept = names[::max(1, len(names) // args.count)][:args.count]
-        for name in kept:
-            shutil.copytree(pathlib.Path(args.cases) / name, to / "cases" / name)
+        pack_cases(to, args, ready)
     size = sum(p.stat().st_size for p in to.rglob("*") if p.is_file())
     print(f"{to}: {size / 2**20:.1f} MiB")
     return 0
@@ -252,6 +319,9 @@ class Machine:
 
     def build(self, folder, name, *more):
         out = self.work / (folder.parent.name + "_" + name)
+        if (folder / "model").exists():
+            shutil.copytree(folder, out, dirs_exist_ok=True)
+            return name, True, ""
         if (folder / "fill.json").exists():
             device.fill(folder)
         options = json.loads((folder / "options.json").read_text())
@@ -421,6 +491,29 @@ def bounded(m, rng):
                fixed8_ms=ms["fixed8"], bounded8_ms=ms["bounded8"], ratio8=ms["bounded8"] / ms["fixed8"], error=max(errors))
 
 
+def built_beside(m, bundle, name, text, *args):
+    """A program of the bundle's sources and this text: what became of it."""
+    folder = bundle / "beside"
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.c").write_text(text)
+    done = m.call("cc", "-O1", "-I", bundle, folder / f"{name}.c", *bundle.glob("*.c"), "-o", folder / name, "-lm", "-ldl", "-lpthread")
+    return done if done.returncode else m.call(folder / name, *args)
+
+
+def branches(m):
+    import numpy as np
+    for folder in sorted((HERE / "models").glob("branches_*")):
+        errors = []
+        for data in sorted(folder.glob("data_*")):
+            got = m.outputs(folder.name, data)
+            errors.append(of_range(got[0], np.load(data / "want.npy")) if isinstance(got, list) else float("inf"))
+            told = got if not isinstance(got, list) else ""
+        if m.args.target.startswith("cuda"):
+            done = built_beside(m, m.work / f"models_{folder.name}", "recorded", RECORDED)
+            told += done.stdout + done.stderr
+        m.tell(folder.name, good=max(errors) < 1e-4, ms=m.bench(folder.name, folder / "data_0"), error=max(errors), told=told.strip()[-200:])
+
+
 def contexts(m):
     import numpy as np
     for folder in sorted((HERE / "models").glob("fixed1_*")):
@@ -429,21 +522,45 @@ def contexts(m):
         for what, word in (("input", "IN"), ("output", "OUT")):
             _, name, dtype, shape = next(described(bundle / "model", what))
             program = program.replace(f"{word}_BYTES", str(np.prod(shape) * np.dtype(dtype).itemsize)).replace(f"{word}_NAME", name)
-        (bundle / "contexts.c").write_text(program)
-        sources = [p for p in bundle.glob("*.c") if p.name != "contexts.c"]
-        done = m.call("cc", "-O1", "-I", bundle, bundle / "contexts.c", *sources, "-o", bundle / "contexts", "-lm", "-ldl", "-lpthread")
-        if done.returncode == 0:
-            weights = sorted(bundle.glob("*.weights"))
-            done = m.call(bundle / "contexts", *weights)
+        done = built_beside(m, bundle, "contexts", program, *sorted(bundle.glob("*.weights")))
         m.tell(f"contexts_{folder.name[7:]}", good=done.returncode == 0, told=(done.stdout + done.stderr).strip()[-200:])
 
 
+def devices(m, rng):
+    """Statuses of init: 0, or 16 with words."""
+    data = m.work / "in_launch"
+    x, = inputs_of(data, m.program("launch"), rng)
+    uuids = re.findall(r"UUID: (GPU-[0-9a-f-]+)", device.words("nvidia-smi", "-L"))
+
+    def told(words=(), **env):
+        done = subprocess.run([str(w) for w in (m.program("launch"), *words, data, m.work / "out_devices")], capture_output=True, text=True, env=m.env | env)
+        return done.returncode, done.stderr.strip()[-160:]
+    tries = {"0": (["--gpu", "0"], {}), **{u: (["--gpu", u], {}) for u in uuids}, **{u[:12]: (["--gpu", u[:12]], {}) for u in uuids}}
+    found = {name: told(words, **env) for name, (words, env) in tries.items()}
+    none = {"one too many": told(["--gpu", str(max(1, len(uuids)))]), "no such UUID": told(["--gpu", "GPU-00000000"]), "none": told(CUDA_VISIBLE_DEVICES="")}
+    good = all(code == 0 for code, _ in found.values()) and all(code and "status 16" in words for code, words in none.values())
+    try:
+        import torch
+        free, _ = torch.cuda.mem_get_info()
+        taken = [torch.empty(free - (64 << 20), dtype=torch.uint8, device="cuda")]
+        none["its memory taken"] = told()
+        good &= none["its memory taken"][0] != 0
+        del taken
+        torch.cuda.empty_cache()
+    except Exception as e:  # nobody to take it
+        none["its memory taken"] = f"not tried: {type(e).__name__}"
+    m.tell("devices", good=good, found={k: code for k, (code, _) in found.items()}, none=none)
+
+
 def cases(m):
-    if not (HERE / "cases").is_dir():
+    for file in HERE.glob("*.tar.xz"):
+        with tarfile.open(file) as packed:
+            packed.extractall(m.work)
+    if not (m.work / "cases").is_dir():
         return
-    out = m.work / "cases.json"
-    done = m.call(sys.executable, HERE / "onnx" / "run.py", "--ingot", HERE / "bin" / "ingot", "--target", m.args.target, "--jobs", min(12, os.cpu_count()), "--cflags", "-O1 -std=c99",
-                  "--json", out, HERE / "cases")
+    out, programs = m.work / "cases.json", m.work / "programs"
+    how = ["--programs", programs] if programs.is_dir() else ["--ingot", HERE / "bin" / "ingot", "--cflags", "-O1 -std=c99"]
+    done = m.call(sys.executable, HERE / "onnx" / "run.py", *how, "--target", m.args.target, "--jobs", min(12, os.cpu_count()), "--json", out, m.work / "cases")
     rows = json.loads(out.read_text()) if out.exists() else []
     bad = [f"{r['name']}: {r['status']} {r['reason']}"[:160] for r in rows if r["status"] not in ("passed", "refused")]
     m.tell("cases", good=bool(rows) and not bad, cases=len(rows), passed=sum(r["status"] == "passed" for r in rows), refused=sum(r["status"] == "refused" for r in rows), bad=bad or done.stderr[-200:])
@@ -459,7 +576,10 @@ def sanitizer(m, rng, names):
     def look(job):
         name, what = job
         data = m.work / f"in_kind_{name}"
-        done = m.call(tool, "--tool", what, "--error-exitcode", 9, m.program(name, "kinds"), data, m.work / f"out_{name}_{what}", timeout=m.args.sanitize_seconds)
+        left = min(m.args.sanitize_seconds, m.args.limit - (time.time() - m.began))
+        if left < 1:
+            return name, what, -1, "no time left"
+        done = m.call(tool, "--tool", what, "--error-exitcode", 9, m.program(name, "kinds"), data, m.work / f"out_{name}_{what}", timeout=left)
         last = [line for line in done.stdout.splitlines() if "SUMMARY" in line] or done.stdout.splitlines()[-1:]
         return name, what, done.returncode, " ".join(last + done.stderr.splitlines()[-1:])[-160:]
 
@@ -467,7 +587,7 @@ def sanitizer(m, rng, names):
     for name in names:
         inputs_of(m.work / f"in_kind_{name}", m.program(name, "kinds"), rng)
         jobs += [(name, "memcheck"), (name, "racecheck")]
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+    with concurrent.futures.ThreadPoolExecutor(m.args.sanitize_jobs) as pool:
         for job in [pool.submit(look, j) for j in jobs]:
             try:
                 name, what, code, last = job.result()
@@ -480,7 +600,7 @@ def sanitizer(m, rng, names):
 
 
 # The bundles of a step, if not that of its name.
-NEEDS = {"products": "models/product_*", "bounded": "models/[bf]*_*", "contexts": "models/fixed1_*", "sanitizer": "kinds/*", "cases": "none"}
+NEEDS = {"products": "models/product_*", "bounded": "models/[bf]*_*", "contexts": "models/fixed1_*", "sanitizer": "kinds/*", "cases": "none", "devices": "models/launch", "branches": "models/branches_*"}
 
 
 def run(args):
@@ -494,7 +614,7 @@ def run(args):
         torch = None
     m.work.mkdir(parents=True, exist_ok=True)
     steps = {"products": lambda: products(m, torch, rng), "attention": lambda: heads(m, torch, rng), "launch": lambda: launches(m, rng), "vector": lambda: vector(m, torch, rng),
-             "bounded": lambda: bounded(m, rng), "contexts": lambda: contexts(m), "cases": lambda: cases(m), "sanitizer": lambda: sanitizer(m, rng, built)}
+             "bounded": lambda: bounded(m, rng), "contexts": lambda: contexts(m), "branches": lambda: branches(m), "devices": lambda: devices(m, rng), "cases": lambda: cases(m), "sanitizer": lambda: sanitizer(m, rng, built)}
     wanted = args.steps.split(",") if args.steps else list(steps)
     folders = sorted({f for step in wanted for f in HERE.glob(NEEDS.get(step, f"models/{step}"))})
     built = []
@@ -524,14 +644,20 @@ def main():
     p.add_argument("--ingot", default="build/ingot")
     p.add_argument("--cases", metavar="DIR", help="of tests/onnx/cases.py")
     p.add_argument("--count", type=int, default=200, help="how many of them")
+    p.add_argument("--seed", type=int, default=1, help="by which these are drawn")
+    p.add_argument("--list", default=HERE.parent / "onnx" / "expected.txt", metavar="FILE", help="of which")
+    p.add_argument("--ready", action="store_true", help="build here what is small")
+    p.add_argument("--target", default="cuda:sm_90a", help="for which")
     p.add_argument("--small", action="store_true", help="sizes for a look at the script itself")
     p = verbs.add_parser("run")
     p.add_argument("--out", default="bars.json")
     p.add_argument("--work", default="/tmp/bars")
     p.add_argument("--target", default="cuda:sm_90a")
     p.add_argument("--no-build", action="store_true", help="what lies in --work is that of an earlier run")
-    p.add_argument("--steps", help="only these: products,attention,launch,vector,bounded,contexts,cases,sanitizer")
+    p.add_argument("--steps", help="only these: products,attention,launch,vector,bounded,contexts,branches,devices,cases,sanitizer")
     p.add_argument("--sanitize-seconds", type=float, default=60, help="that one look may take")
+    p.add_argument("--sanitize-jobs", type=int, default=4, help="looks at a time")
+    p.add_argument("--limit", type=float, default=1e9, help="seconds in all, behind which the sanitizer looks at nothing more")
     args = parser.parse_args()
     return {"pack": pack, "run": run}[args.verb](args)
 

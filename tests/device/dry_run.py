@@ -141,11 +141,15 @@ def main():
         call("device.py", "run", "--limit", "0", cwd=there)
         found = json.loads((there / "result.json").read_text())
         want(found["models"]["qdq"]["c:native"]["verify"] == "skipped: out of time", "a run without time")
-        done = call(HERE / "bars.py", "pack", f"{work}/bars", "--ingot", ingot, "--small")
+        few = "plain/tiles", "plain/rows"
+        done = call(HERE.parent / "bundle/hard_shapes.py", f"{work}/hard")
+        pathlib.Path(work, "few").write_text("\n".join(few))
+        done = call(HERE / "bars.py", "pack", f"{work}/bars", "--ingot", ingot, "--small", "--ready", "--target", "c:native", "--cases", f"{work}/hard", "--list", f"{work}/few")
         want(done.returncode == 0, f"pack of bars: {done.stdout}{done.stderr}")
-        done = call("bars.py", "run", "--out", "bars.json", "--work", f"{work}/bars/work", "--target", "c:native", "--steps", "attention,launch,vector", cwd=f"{work}/bars")
+        done = call("bars.py", "run", "--out", "bars.json", "--work", f"{work}/bars/work", "--target", "c:native", "--steps", "attention,launch,vector,branches,cases", cwd=f"{work}/bars")
         found = json.loads(pathlib.Path(work, "bars", "bars.json").read_text()) if done.returncode == 0 else {}
-        want(found.get("launch", {}).get("us_a_kernel", 0) > 0 and found.get("vector", {}).get("error", 1) < 1e-2, f"bars: {done.stdout}{done.stderr}")
+        want(found.get("launch", {}).get("us_a_kernel", 0) > 0 and found.get("vector", {}).get("error", 1) < 1e-2 and found.get("cases", {}).get("passed") == len(few)
+             and all(found.get(f"branches_{kind}", {}).get("error", 1) < 1e-4 for kind in ("if", "loop", "nested")), f"bars: {done.stdout}{done.stderr}")
         (pathlib.Path(work) / "tune").mkdir()
         tuned(ingot, pathlib.Path(work) / "tune", want)
         done = call(HERE / "device.py", "pack", f"{work}/much", "--ingot", ingot, "--most", "0")

@@ -86,10 +86,11 @@ uint32_t address(const void *shared); /* of a cluster's memory: which group's, a
 unsigned char *at(uint32_t address);
 [[noreturn]] void fault(const char *why);
 
-/* A kernel, called with pointers to its arguments; groups of a cluster. */
+/* A kernel, called with pointers to its arguments; pointers to copies of these; groups of a cluster. */
 struct Entry {
     const char *name;
     void (*run)(void **args);
+    void **(*keep)(void **args);
     int cluster;
 };
 extern const Entry entries[];

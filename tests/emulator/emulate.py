@@ -110,12 +110,14 @@ def entry(head, name, parameters):
     """Arguments as the driver gets them: an array of pointers to each."""
     types = [re.sub(r"\w+$", "", p.replace("__restrict__", "").replace("__grid_constant__", "")).strip() for p in parts(parameters, ",")]
     values = ", ".join(f"*({t} *)args[{i}]" for i, t in enumerate(types))
-    return f"static void run_{name}(void **args)\n{{\n    {name}({values});\n}}\n"
+    copies = ", ".join(f"(void *)new {t}(*({t} *)args[{i}])" for i, t in enumerate(types))
+    return (f"static void run_{name}(void **args)\n{{\n    {name}({values});\n}}\n"
+            f"static void **keep_{name}(void **args)\n{{\n    return new void *[{len(types)}]{{{copies}}};\n}}\n")
 
 
 def row(head, name):
     cluster = re.search(r"__cluster_dims__\((\d+)", head)
-    return f'{{"{name}", run_{name}, {cluster[1] if cluster else 1}}}'
+    return f'{{"{name}", run_{name}, keep_{name}, {cluster[1] if cluster else 1}}}'
 
 
 def driver(bundle, folder, change=lambda text: text):
@@ -124,7 +126,7 @@ def driver(bundle, folder, change=lambda text: text):
     folder.mkdir()
     text = change("\n".join(f.read_text() for f in sorted(bundle.glob("*_kernels.cu"))))
     kernels = KERNEL.findall(text)
-    rows = ", ".join([row(head, name) for head, name, _ in kernels] + ["{0, 0, 1}"])
+    rows = ", ".join([row(head, name) for head, name, _ in kernels] + ["{0, 0, 0, 1}"])
     source, kernel_source = folder / "before.cpp", folder / "kernels.cpp"
     source.write_text(re.sub(r"^\s*#\s*include\s*<.*", "", memory(text), flags=re.M) + "".join(entry(*k) for k in kernels) + f"const gpu::Entry gpu::entries[] = {{{rows}}};\n")
     # the host's igrt_num.h is in its place

@@ -13,6 +13,9 @@ the data set: Dropout that is not training, or whose ratio is 0, is exact. The s
 cases had such an output. With --bind, what did not pass is tried again by `ingot run --data`,
 which may bind inputs that decide shapes, and is counted apart.
 
+With --build-only DIR what is built is left in DIR/suite/name, and nothing runs; with --programs DIR that is run, and nothing is built:
+on a machine that has the device, but not what the compiler needs.
+
 With --emulate kernels of a CUDA target run without a GPU (tests/emulator/), from the first item on and from the last, and what
 is asynchronous once as late and once as early as it may be; both have to give the results.
 
@@ -211,10 +214,20 @@ def build_and_run(case, bundle, work, compiler, opt):
     shutil.copytree(bundle, made)
     done = objects.make(made, cc, opt.cflags, lambda words: call(words, opt.timeout, opt.env))
     succeeded(done, "build")
+    if opt.build_only:
+        leave(made, opt.build_only / case.name)
+        return 0.0
     program = ["node", made / "run.mjs"] if opt.wasm else [made / "model"]
     worst = max([0.0, *(run_on(data, case, program, env, work, opt) for env in environments(made, work, opt) for data in case.sets())])
     shutil.rmtree(made)
     return worst
+
+
+def leave(made, to):
+    """A program, and the weights that it opens beside it."""
+    to.mkdir(parents=True)
+    for file in (made / "model", *made.glob("*.weights")):
+        shutil.copy(file, to)
 
 
 def environments(bundle, work, opt):
@@ -252,6 +265,11 @@ def digest(case, bundle, opt):
                 h.update(f"\0{p.relative_to(root)}\0{p.stat().st_size}\0".encode())
                 h.update(p.read_bytes())
     return h.hexdigest()
+
+
+def ready(case, work, opt):
+    """A program that an earlier run has left, on every data set; the largest error."""
+    return max([0.0, *(run_on(data, case, [opt.programs / case.name / "model"], opt.env, work, opt) for data in case.sets())])
 
 
 def ahead_of_time(case, work, opt):
@@ -340,7 +358,7 @@ def attempt(step, case, opt):
 
 
 def judge(case, opt):
-    result = {"name": case.name, **attempt(interpreted if opt.interpret else ahead_of_time, case, opt)}
+    result = {"name": case.name, **attempt(interpreted if opt.interpret else ready if opt.programs else ahead_of_time, case, opt)}
     if opt.bind and result["status"] != "passed":
         result["bind"] = attempt(bound, case, opt)
     passed = "passed" in (result["status"], result.get("bind", {}).get("status"))
@@ -449,6 +467,8 @@ def options(argv):
     a("--bind", action="store_true", help="try what did not pass again with `ingot run`")
     a("--interpret", action="store_true", help="judge by `ingot verify --interpret`: for a target that this machine is not")
     a("--emulate", action="store_true", help="run the kernels of a CUDA target without a GPU")
+    a("--build-only", type=pathlib.Path, metavar="DIR", help="leave the programs in DIR, run nothing")
+    a("--programs", type=pathlib.Path, metavar="DIR", help="run these, build nothing")
     a("--target", help="as ingot's --target")
     a("--dim", action="append", default=[], metavar="NAME=LO..HI", help="handed to ingot compile")
     a("--data-dims", action="store_true", help="free dims that no --dim names get the sizes (or bounds) they have in the data")
@@ -474,15 +494,20 @@ def options(argv):
     if opt.bless and not opt.baseline:
         p.error("--bless needs --baseline")
     opt.ingot = opt.ingot.absolute()
-    if not opt.ingot.exists():
+    if not opt.ingot.exists() and not opt.programs:
         p.error(f"{opt.ingot} does not exist")
+    if opt.build_only and opt.cache:
+        p.error("--build-only builds: there is no --cache")
     opt.wasm = (opt.target or "").startswith("c:wasm")
     opt.cc = (opt.cc or ("clang" if opt.wasm else "gcc")).split(",")
     opt.compile_args = [x for d in opt.dim for x in ("--dim", d)] + opt.compile_arg
     opt.env = dict(os.environ, **SETTINGS)
-    opt.limit_mb_ingot = 0 if sanitized(opt.ingot) else opt.limit_mb
+    opt.limit_mb_ingot = 0 if opt.programs or sanitized(opt.ingot) else opt.limit_mb
     if opt.sanitize or opt.wasm or (opt.target or "c").split(":")[0] != "c":     # node maps more than it uses
         opt.limit_mb = 0
+    for folder in ("build_only", "programs"):
+        if getattr(opt, folder):
+            setattr(opt, folder, getattr(opt, folder).absolute())
     if opt.cache:
         opt.cache = opt.cache.absolute()
         (opt.cache / "results").mkdir(parents=True, exist_ok=True)

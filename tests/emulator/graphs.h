@@ -1,0 +1,28 @@
+/* graphs.h - what is recorded instead of running: to the streams that are captured (graphs.cpp). */
+#ifndef EMULATOR_GRAPHS_H
+#define EMULATOR_GRAPHS_H
+
+#include <functional>
+
+#include "cuda.h"
+
+namespace gpu
+{
+
+/* A kernel, or anything else, in the order in which it was recorded. */
+struct Node {
+    std::function<void()> run;
+    const Entry *entry = NULL; /* a kernel: what an update may change */
+    void **args = NULL;
+    unsigned grid = 0, items = 0;
+    size_t shared = 0;
+};
+
+/* The node that something enqueued in the stream becomes; NULL: it runs now. */
+Node *record(void *stream);
+
+extern const Entry decide; /* the runtime's, which it has as PTX */
+
+} // namespace gpu
+
+#endif
