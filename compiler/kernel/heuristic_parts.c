@@ -122,8 +122,9 @@ static Shape shape_of(const int64_t extent[2], int64_t others, int64_t terms, in
            (s.copies[COLUMNS] > 1 || s.copies[ROWS] > 2))
         s.copies[s.copies[COLUMNS] > s.copies[ROWS] ? COLUMNS : ROWS] /= 2;
     int64_t tiles = sat_mul(others, tiles_of(&s, extent));
-    int64_t most = (items < ITEMS ? items : ITEMS) / (s.lanes[COLUMNS] * s.lanes[ROWS]);
-    while (2 * s.parts <= most && sat_mul(tiles, s.parts) < WARPS &&
+    const int64_t lanes = s.lanes[COLUMNS] * s.lanes[ROWS],
+                  most = (items < ITEMS ? items : ITEMS) / lanes;
+    while (2 * s.parts <= most && sat_mul(tiles, s.parts * lanes) < WARPS * WARP &&
            terms >= 2 * s.parts * LEAST_TERMS)
         s.parts *= 2;
     return s;
