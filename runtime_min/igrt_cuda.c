@@ -170,6 +170,10 @@ igrt_status igrt_cu_open(igrt_cu *cu, void *context, void *stream, const char *w
         status = check(cu, cu->cuStreamCreate(&cu->stream, CU_STREAM_NON_BLOCKING));
         cu->owns_stream = status == IGRT_OK;
     }
+    if (status == IGRT_OK && cu->cuLaunchKernelEx) {
+        int driver = 0;
+        cu->early = !cu->cuDriverGetVersion(&driver) && driver >= DRIVER_RECORDS;
+    }
     if (status != IGRT_OK) {
         const int error = cu->error;
         igrt_cu_close(cu);
@@ -268,9 +272,8 @@ igrt_status igrt_cu_module(igrt_cu *cu, const void *image, void **module, char *
 /* Does the kernel wait for those before it, and can the driver begin it before they have ended? */
 static int waits(igrt_cu *cu, void *kernel)
 {
-    int compiled = 0, driver = 0;
-    return cu->cuLaunchKernelEx && !cu->cuDriverGetVersion(&driver) && driver >= DRIVER_RECORDS &&
-           !cu->cuFuncGetAttribute(&compiled, CU_FUNC_ATTRIBUTE_PTX_VERSION, kernel) &&
+    int compiled = 0;
+    return cu->early && !cu->cuFuncGetAttribute(&compiled, CU_FUNC_ATTRIBUTE_PTX_VERSION, kernel) &&
            compiled >= WAITS_SINCE;
 }
 

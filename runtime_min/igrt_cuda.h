@@ -115,6 +115,7 @@ typedef struct igrt_cu {
     struct igrt_cu_graph *captures, *updates; /* what is enqueued now */
     int at;                                   /* kernels so far; -1: not each of them is known */
     int device, owns_context, owns_stream;
+    int early;    /* the driver can begin a kernel before those before it have ended */
     int overlaps; /* kernels wait for what was enqueued before them: a launch need not */
     int behind;   /* what is enqueued last is no kernel: a launch waits for it */
     void *branching, *decide; /* the module and the kernel that tell a graph what a condition is */

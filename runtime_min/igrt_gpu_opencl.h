@@ -49,7 +49,7 @@ static inline igrt_status igrt_gpu_load(igrt_gpu *g, const char *const *text, in
         strcat(options, " -cl-fp32-correctly-rounded-divide-sqrt");
     if (flush)
         strcat(options, " -cl-denorms-are-zero");
-    if (g->language)
+    if (g->language == 3)
         strcat(options, " -cl-std=CL3.0");
     return igrt_cl_build(g, text, n, options, program, NULL, 0);
 }

@@ -221,9 +221,11 @@ int igrt_cl_subgroup(igrt_cl *cl)
 igrt_status igrt_cl_require(igrt_cl *cl, const char *extension, igrt_fault *fault,
                             const char *lacks)
 {
-    char version[64] = ""; /* "OpenCL 3.0 PoCL" */
-    (void)cl->clGetDeviceInfo(cl->device, CL_DEVICE_VERSION, sizeof version - 1, version, NULL);
-    cl->language = !strncmp(version, "OpenCL 3", 8);
+    if (!cl->language) {       /* not asked yet */
+        char version[64] = ""; /* "OpenCL 3.0 PoCL" */
+        (void)cl->clGetDeviceInfo(cl->device, CL_DEVICE_VERSION, sizeof version - 1, version, NULL);
+        cl->language = strncmp(version, "OpenCL 3", 8) ? 1 : 3;
+    }
     if (igrt_cl_has(cl, extension))
         return IGRT_OK;
     *fault = (igrt_fault){.what = lacks, .greatest = -1};

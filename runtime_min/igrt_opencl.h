@@ -70,7 +70,7 @@ typedef struct igrt_cl {
     int owns_queue; /* the context too */
     int profiling;  /* events have times */
     int exact;      /* f32 division and square root can be correctly rounded */
-    int language; /* kernels are to be compiled as OpenCL C 3.0: what was required may be a feature of that */
+    int language; /* what kernels are compiled as: 3 is OpenCL C 3.0, of which what was required may be a feature; else as the driver does */
     int32_t error; /* of the last call that failed; 0 if the loader itself is missing */
 #define IGRT_X(result, name, parameters) result(*name) parameters;
     IGRT_CL_FUNCTIONS(IGRT_X)

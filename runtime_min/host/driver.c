@@ -227,8 +227,10 @@ static int work(Session *s, const char *argv0)
     if (o->mode == MODE_PROFILE)
         return driver_profile(s);
     status = driver_run(s);
-    if (status == IGRT_EXIT_OK && s->trace.failed)
+    if (status == IGRT_EXIT_OK && s->trace.failed) {
+        driver_drop(o->trace);
         status = driver_fail(IGRT_EXIT_OUTPUT, "%s: the trace is incomplete", o->trace);
+    }
     return status == IGRT_EXIT_OK ? driver_write_outputs(s) : status;
 }
 

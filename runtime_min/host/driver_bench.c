@@ -176,7 +176,9 @@ int driver_timeline(Session *s)
         status = driver_run(s);
     }
     if (status == IGRT_EXIT_OK &&
-        !igrt_timeline_write(&s->timeline, s->model->name, s->options->timeline))
+        !igrt_timeline_write(&s->timeline, s->model->name, s->options->timeline)) {
+        driver_drop(s->options->timeline);
         status = driver_fail(IGRT_EXIT_OUTPUT, "%s: cannot be written", s->options->timeline);
+    }
     return status;
 }

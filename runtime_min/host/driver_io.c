@@ -176,11 +176,21 @@ static int make_folder(const char *dir)
     return IGRT_EXIT_OK;
 }
 
+void driver_drop(const char *path)
+{
+    struct stat st;
+    if (!lstat(path, &st) && S_ISREG(st.st_mode))
+        unlink(path);
+}
+
 static int write_output(const Session *s, const char *path, const igrt_io *io)
 {
     int64_t dims[IGRT_MAX_RANK] = {0};
     driver_dims(s->outputs, io, dims);
-    return npy_write(path, io->dtype, io->rank, dims, driver_pointer(s->outputs, io));
+    const int status = npy_write(path, io->dtype, io->rank, dims, driver_pointer(s->outputs, io));
+    if (status != IGRT_EXIT_OK)
+        driver_drop(path);
+    return status;
 }
 
 /* Into the folder `path`; what an earlier run has left there goes. */

@@ -66,6 +66,9 @@ typedef struct Session {
     Profile profile;
 } Session;
 
+/* driver_io.c: a file that could not be written whole goes; devices and pipes stay. */
+void driver_drop(const char *path);
+
 /* driver_io.c: members of the structs of inputs and outputs. */
 void *driver_pointer(const void *base, const igrt_io *io);
 void driver_set_pointer(void *base, const igrt_io *io, void *p);

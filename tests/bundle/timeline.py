@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """`ingot bench --trace`: every step once, in order; parts of a step in the rows of the threads that did them, inside of it. Of a model
-whose layers repeat: they are loops of loops in the C, whose steps have the numbers of the plan and compute the same.
+whose layers repeat: they are loops of loops in the C, whose steps have the numbers of the plan and compute the same. What a bundle cannot write whole goes.
 
     timeline.py --ingot build/ingot
 """
@@ -8,6 +8,8 @@ import argparse
 import json
 import os
 import pathlib
+import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,6 +18,22 @@ import numpy as np
 import onnx
 from onnx import TensorProto as T
 from onnx import helper, numpy_helper
+
+
+def small_files():
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))
+
+
+def unwritable(program, work, given):
+    """As on a full disk: files end after 64 bytes. Nothing is left of them."""
+    (work / "in").mkdir()
+    np.save(work / "in" / "input_0.npy", given)
+    (work / "places").write_text("0 -1 0 256\n")
+    for file, flags in (("t.json", ("--timeline", "t.json", "in")), ("steps", ("--trace", "places", "steps", "in", "out")), ("out/output_0.npy", ("in", "out"))):
+        (work / file).unlink(missing_ok=True)
+        done = subprocess.run([program, *flags], cwd=work, capture_output=True, text=True, preexec_fn=small_files, timeout=300)
+        assert done.returncode == 5 and file in done.stderr and not (work / file).exists(), (flags, done, (work / file).exists())
 
 
 def main():
@@ -70,6 +88,7 @@ def main():
             assert done.returncode == 0, done
         text = next((work / "cache").glob("*/model.c")).read_text()
         assert "for (int j" in text and len(steps) > 1.5 * text.count("RUN("), text
+        unwritable(next((work / "cache").glob("*/model")), work, given)
         done = bench(work / "missing" / "t.json", 1)
         assert done.returncode == 6 and "cannot be written" in done.stderr, done
     return 0

@@ -1,6 +1,7 @@
 /* cli_cc.c - the C compiler: which it is, for which machine, and the programs that it builds of bundles, on all cores. */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -38,7 +39,7 @@ static int words(Arena *a, const char *text, const char **argv)
 }
 
 /* Does the compiler that these words begin with take the flag?  It is asked with an empty source. */
-static bool takes_flag(const char *const *cc, int n, const char *flag)
+static bool is_taken(const char *const *cc, int n, const char *flag)
 {
     const char *argv[MAX_WORDS] = {"sh", "-c", "exec \"$@\" >/dev/null 2>&1", "sh"};
     const char *const empty[] = {flag, "-fsyntax-only", "-x", "c", "/dev/null", NULL};
@@ -48,12 +49,29 @@ static bool takes_flag(const char *const *cc, int n, const char *flag)
     return process_run(argv) == 0;
 }
 
+/* The same of OF_GCC: as long as it is the same compiler, it is asked once. */
+static bool takes_flag_of_gcc(const char *const *cc, int n)
+{
+    static char asked[4096];
+    static bool taken;
+    char now[sizeof asked] = "";
+    size_t len = 0;
+    for (int i = 0; i < n && len < sizeof now; i++)
+        len += (size_t)snprintf(now + len, sizeof now - len, "%s\n", cc[i]);
+    if (len >= sizeof now)
+        return is_taken(cc, n, OF_GCC);
+    if (strcmp(now, asked) != 0)
+        taken = is_taken(cc, n, OF_GCC);
+    memcpy(asked, now, sizeof asked);
+    return taken;
+}
+
 /* Appends flags to the n words of a compiler: how many there are then. */
 static int add_flags(const char **argv, int n, const char *const *flag, int nflag)
 {
     const int words = n;
     for (int i = 0; i < nflag; i++)
-        if (strcmp(flag[i], OF_GCC) != 0 || takes_flag(argv, words, OF_GCC))
+        if (strcmp(flag[i], OF_GCC) != 0 || takes_flag_of_gcc(argv, words))
             argv[n++] = flag[i];
     return n;
 }
