@@ -30,6 +30,11 @@ int64_t mma_extent(const Nest *n, const char *name)
     return axis < 0 ? -1 : n->axis[axis].extent;
 }
 
+int64_t mma_processors(int64_t cluster)
+{
+    return cluster > 2 ? CLOSE : PROCESSORS;
+}
+
 static bool add_range(const Kernel *k, Part *p, Node *range)
 {
     if (p->n == MOST_RANGES)
@@ -315,6 +320,8 @@ static double estimate(const Extents *e, const TileSize *b, const Tc *u, const T
         HINDRANCE = 4,
         MEET = 500, /* groups of a cluster, twice, and for each of them */
         MEMBER = 80,
+        CROWDED =
+            4000, /* groups that find no place close to each other share a processor with others */
         GIVEN = 20, /* bytes of sums that one gives or takes */
         LINE = 128
     };
@@ -338,6 +345,7 @@ static double estimate(const Extents *e, const TileSize *b, const Tc *u, const T
     if (three)
         products += (double)((b->warp_rows + b->warp_columns) * u->k / u->lanes) * PART;
     double each = (double)ceil_div(blocks, PROCESSORS); /* that a processor has in all */
+    const double crowded = (double)ceil_div(blocks, mma_processors(b->groups)) / each - 1;
     double turns = (double)ceil_div((int64_t)each, fits);
     double busy = warps > QUARTERS ? (double)warps / QUARTERS : 1;
     double waiting = turns * (double)loops * (ITERATION + (double)steps * (STEP + products * busy));
@@ -350,8 +358,8 @@ static double estimate(const Extents *e, const TileSize *b, const Tc *u, const T
     double shared = each * (reads * (double)(loops * b->terms * bytes) + lines) / SHARED;
     double join = parts > 1 ? (double)(b->rows * b->columns * parts) * 8 / SHARED * each + 300 : 0;
     if (b->groups > 1)
-        join +=
-            MEET + (double)(MEMBER * b->groups) + (double)(b->rows * b->columns) * 8 / GIVEN * each;
+        join += MEET + (double)(MEMBER * b->groups) +
+                (double)(b->rows * b->columns) * 8 / GIVEN * each + CROWDED * crowded;
     double rounds = lines / (double)bytes / (double)(32 * warps), fill = 0;
     if (gather) {
         fill = each * rounds * (double)warps * ISSUE / QUARTERS;
@@ -363,7 +371,8 @@ static double estimate(const Extents *e, const TileSize *b, const Tc *u, const T
         most = all[i] > most ? all[i] : most;
         rest += all[i];
     }
-    most += (rest - most) / HINDRANCE;
+    /* what a group gathers comes before its products: other groups hide it, if there are */
+    most += (rest - most) / (gather ? 1 + each / turns : HINDRANCE);
     /* nothing hides that the first blocks come; of f32, which is twice as large, it shows */
     double first = 0;
     if (three)

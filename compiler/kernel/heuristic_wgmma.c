@@ -58,13 +58,6 @@ static double line_cycles(const Tall *b, double beside)
     return (double)b->warps * beside > 1 ? alone * hidden : alone;
 }
 
-/* Groups that can run at once, where those of a cluster are close to each other. */
-static int64_t processors(int64_t parts)
-{
-    enum { CLOSE = 120 };
-    return parts > 2 ? CLOSE : PROCESSORS;
-}
-
 /* How many blocks a processor has in all, and how often as many as there is room for. */
 typedef struct {
     double each, turns;
@@ -81,7 +74,7 @@ static Share share_of(const Extents *e, const Tall *b, const Target *t)
     fits = fits < 1 ? 1 : fits;
     Share s = {.blocks =
                    e->others * ceil_div(e->rows, rows) * ceil_div(e->columns, columns) * b->parts};
-    s.each = (double)ceil_div(s.blocks, processors(b->parts));
+    s.each = (double)ceil_div(s.blocks, mma_processors(b->parts));
     s.turns = (double)ceil_div((int64_t)s.each, fits);
     return s;
 }
