@@ -191,6 +191,14 @@ static bool block_opts(Nest *n, const Product *p, const Tall *b, const char **ou
     return !part || nest_opt(n, OPT_BIND, part, BOUND_CLUSTER);
 }
 
+/* Few groups leave processors to those of the next kernel, which begin early and are in nobody's way. */
+static void let_next_begin(Nest *n, const Extents *e, const Tall *b)
+{
+    enum { FEW = 64 };
+    if (n->target->next && b->unit->products == 1 && share_of(e, b, n->target).blocks <= FEW)
+        (void)nest_opt(n, OPT_TRIGGER, "waited", 0);
+}
+
 bool choose_wgmma_opts(Nest **nest, const Product *p, const Extents *e, double cycles)
 {
     Tall b = {0};
@@ -201,6 +209,8 @@ bool choose_wgmma_opts(Nest **nest, const Product *p, const Extents *e, double c
     Nest *tiled = nest_clone(*nest);
     const char *outer;
     const bool good = block_opts(tiled, p, &b, &outer) && mma_stage(&tiled, outer, b.depth);
+    if (good)
+        let_next_begin(tiled, e, &b);
     nest_free(good ? *nest : tiled);
     if (good)
         *nest = tiled;
