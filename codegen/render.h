@@ -108,6 +108,7 @@ void render_two_fragments(Render *, Node *load, int first); /* with the one besi
 void render_cast(Render *, Node *);
 void render_quantize(Render *, Node *);
 void render_digit(Render *, Node *);
+void render_top_byte(Render *, Node *);
 void render_bitcast(Render *, Node *);
 
 /* ---- render_lanes.c ------------------------------------------------------------------------- */

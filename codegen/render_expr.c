@@ -429,6 +429,10 @@ static void alu(Render *r, Node *n)
         render_digit(r, n);
         return;
     }
+    if (n->op == OP_TOP_BYTE) {
+        render_top_byte(r, n);
+        return;
+    }
     if (n->op == OP_WHERE && !(lanes && is_vector(r, n->src[0]))) {
         choice(r, n);
         return;

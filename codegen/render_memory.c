@@ -148,6 +148,19 @@ void render_digit(Render *r, Node *n)
     sb_printf(r->sb, ", %d, %d)", digit_mask(n->arg.i), digit_less(n->arg.i));
 }
 
+void render_top_byte(Render *r, Node *n)
+{
+    const bool lanes = is_vector(r, n);
+    render_igrt(r, "top_byte_f32");
+    if (lanes)
+        sb_printf(r->sb, "x%d", r->l.tile->lanes);
+    put(r, "(");
+    render_operand(r, n->src[0], lanes, true);
+    put(r, ", ");
+    render_bare(r, n->src[1]);
+    put(r, ")");
+}
+
 /* A cast to a small float in its storage form. */
 static void packed_cast(Render *r, Node *n)
 {

@@ -334,6 +334,12 @@ IGRT_INLINE float igrt_digit_f32(uint32_t x, int shift, int mask, int less)
     return (float)((int32_t)(x >> shift & (uint32_t)mask) - less);
 }
 
+/* The byte of a word that a shift brings to its top, with its sign, times 2^24. */
+IGRT_INLINE float igrt_top_byte_f32(int32_t x, int shift)
+{
+    return (float)(int32_t)((uint32_t)x << shift & 0xff000000u);
+}
+
 /* x rounded (halves to even), moved by `zero` and held within lo..hi; lo of a NaN.  All three are of 16 bits, with a sign or without:
  * what is clamped first is so small that an addition leaves no bits behind the point. */
 IGRT_INLINE int32_t igrt_quantize_f32(float x, int32_t zero, int32_t lo, int32_t hi)

@@ -464,6 +464,35 @@ IGRT_CONVERT(16)
 IGRT_DIGIT(4)
 IGRT_DIGIT(8)
 IGRT_DIGIT(16)
+
+/* igrt_top_byte_f32. A shift by 8 or 16 is a shuffle that leaves the other bytes zero. */
+#define IGRT_TOP_BYTE(N)                                                                         \
+    IGRT_VEC igrt_f32x##N igrt_top_byte_f32x##N(igrt_i32x##N x, int shift)                       \
+    {                                                                                            \
+        return __builtin_convertvector((igrt_i32x##N)(IGRT_BYTE_UP_##N((igrt_u32x##N)x, shift)), \
+                                       igrt_f32x##N);                                            \
+    }
+#define IGRT_BYTE_UP(x, shift) ((x) << (shift)&0xff000000u) /* of words without a sign */
+#define IGRT_BYTE_UP_4(x, shift) IGRT_BYTE_UP(x, shift)
+#define IGRT_BYTE_UP_8(x, shift) IGRT_BYTE_UP(x, shift)
+#if IGRT_HAS_16 && defined(__AVX512BW__)
+IGRT_VEC igrt_u32x16 igrt_byte_up_16(igrt_u32x16 x, int shift)
+{
+    const uint32_t first = 0x03808080u - ((uint32_t)shift / 8 << 24), next = 4u << 24;
+    const igrt_u32x16 from = {first, first + next, first + 2 * next, first + 3 * next,
+                              first, first + next, first + 2 * next, first + 3 * next,
+                              first, first + next, first + 2 * next, first + 3 * next,
+                              first, first + next, first + 2 * next, first + 3 * next};
+    return shift == 8 || shift == 16 ? (igrt_u32x16)_mm512_shuffle_epi8((__m512i)x, (__m512i)from)
+                                     : IGRT_BYTE_UP(x, shift);
+}
+#define IGRT_BYTE_UP_16(x, shift) igrt_byte_up_16(x, shift)
+#else
+#define IGRT_BYTE_UP_16(x, shift) IGRT_BYTE_UP(x, shift)
+#endif
+IGRT_TOP_BYTE(4)
+IGRT_TOP_BYTE(8)
+IGRT_TOP_BYTE(16)
 IGRT_QUANTIZE(4)
 IGRT_QUANTIZE(8)
 IGRT_QUANTIZE(16)

@@ -290,6 +290,12 @@ static void digit_lanes(int64_t arg, ingot_dtype d, size_t n, float *out, const 
                                 digit_mask(arg), digit_less(arg));
 }
 
+static void top_byte_lanes(size_t n, float *out, const int32_t *word, const int32_t *shift)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = igrt_top_byte_f32(word[i], shift[i]);
+}
+
 void alu_lanes(Op op, int64_t arg, ingot_dtype out_t, const uint8_t *in_t, size_t n, void *out,
                const void *const *in)
 {
@@ -311,6 +317,10 @@ void alu_lanes(Op op, int64_t arg, ingot_dtype out_t, const uint8_t *in_t, size_
     }
     if (op == OP_DIGIT) {
         digit_lanes(arg, (ingot_dtype)in_t[0], n, out, in);
+        return;
+    }
+    if (op == OP_TOP_BYTE) {
+        top_byte_lanes(n, out, in[0], in[1]);
         return;
     }
     const ingot_dtype t = (ingot_dtype)in_t[0], compute = dtype_info[t].compute;

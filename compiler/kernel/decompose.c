@@ -4,6 +4,7 @@
  *     cast.i8 least(min(max(x, -128), 127))                ->    the cast of min(where(-128 < x, x, -128), 127), which is no NaN
  *     cast.i8(min(max(x, 0), 100))                         ->    the cast, marked: its operand is within the type
  *     add(cast.f32(and(shr(x, s), 15)), -8)                ->    digit(x, s), with mask 15, less 8
+ *     cast.f32(and(shl(x, s), 0xff000000))                 ->    top-byte(x, s)
  *
  * A renderer writes these nodes and the interpreter of linear IR runs them: neither looks for what they are made of. */
 #include <math.h>
@@ -149,6 +150,20 @@ static Node *digit(const Decompose *q, Node *n)
     return node_make(c, OP_DIGIT, INGOT_F32, arg, 2, src, 0, NULL);
 }
 
+/* A byte of a word at its top, as f32; n is that, or NULL is given. */
+static Node *top_byte(const Decompose *q, Node *n)
+{
+    const Node *x = n->op == OP_CAST && n->dtype == INGOT_F32 ? n->src[0] : NULL;
+    if (q->gpu || !x || x->op != OP_AND || x->dtype != INGOT_I32 || x->src[0]->op != OP_SHL ||
+        x->src[1]->op != OP_CONST || (uint32_t)x->src[1]->arg.i != 0xff000000u)
+        return NULL;
+    Node *word = x->src[0]->src[0], *shift = x->src[0]->src[1];
+    if (q->lane && depends_on(shift, q->lane))
+        return NULL;
+    Node *src[] = {q->fresh[word->id], q->fresh[shift->id]};
+    return node_make(q->k->c, OP_TOP_BYTE, INGOT_F32, (Arg){0}, 2, src, 0, NULL);
+}
+
 static Node *rebuilt(const Decompose *q, Arena *a, Node *n)
 {
     Node **src = NEWN(a, Node *, n->nsrc + 1);
@@ -179,6 +194,7 @@ static void decompose_tile(Arena *a, const Kernel *k, bool gpu, Tile *tile)
     for (int i = 0; i < n; i++) {
         Node *x = order[i], *made = x->op == OP_CAST ? decompose_cast(&q, x) : NULL;
         made = made ? made : digit(&q, x);
+        made = made ? made : top_byte(&q, x);
         q.fresh[x->id] = made ? made : rebuilt(&q, a, x);
     }
     for (int i = 0; i < tile->nstore; i++)

@@ -86,6 +86,7 @@ static bool int_op(const Node *n)
 {
     switch (n->op) {
     case OP_AND: return true;
+    case OP_SHL: return n->dtype == INGOT_I32 && small_shift(n);
     case OP_SHR: return dtype_info[n->dtype].kind == 'u' && small_shift(n);
     case OP_MAX:
     case OP_MIN:

@@ -233,6 +233,7 @@ bool graph_rewrite(Context *c, const Target *t, const char *off)
                               .float_sums = t && t->lanes,
                               .dot = t && t->dot,
                               .fours = t && t->lanes && t->dot && !t->pairs,
+                              .words = t && t->lanes >= 16,
                               .one_sign = one_sign,
                               .off = off,
                               .apply = apply_rules};

@@ -8,10 +8,11 @@ typedef struct Rewrite Rewrite;
 struct Rewrite {
     Context *c;
     Arena *a;
-    bool float_sums;   /* f32 has a multiply-add that i32 has not */
-    bool dot;          /* Target.dot */
-    bool fours;        /* in lanes, of four bytes each, not of two pairs */
-    bool one_sign;     /* of bytes in lanes one is to have no sign: not Target.any_sign */
+    bool float_sums; /* f32 has a multiply-add that i32 has not */
+    bool dot;        /* Target.dot */
+    bool fours;      /* in lanes, of four bytes each, not of two pairs */
+    bool words;    /* a word of four bytes in lanes becomes four floats sooner than four bytes do */
+    bool one_sign; /* of bytes in lanes one is to have no sign: not Target.any_sign */
     bool custom_calls; /* nothing but OP_CUSTOM is rewritten */
     const char *off;   /* names of rules that are not to be tried, "a,b"; or NULL */
     uint32_t nnode;    /* nodes before this pass */

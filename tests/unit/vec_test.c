@@ -481,6 +481,29 @@ static void digit(void **state)
     }
 }
 
+/* Bytes of words, with their signs, at their tops. */
+static void top_byte(void **state)
+{
+    (void)state;
+    for (int n = 0; n < 20000; n++) {
+        const int shift = (int)(next() % 32) & (n % 2 ? 24 : 31);
+        uint32_t x[16];
+        for (int i = 0; i < 16; i++)
+            x[i] = next();
+        const igrt_i32x16 word = igrt_load_i32x16((const int32_t *)x);
+        const igrt_i32x16 up = igrt_shl_i32x16(word, igrt_splat_i32x16(shift));
+        const igrt_f32x16 got = igrt_top_byte_f32x16(word, shift);
+        const igrt_f32x8 half = igrt_top_byte_f32x8(igrt_lo_i32x16(word), shift);
+        const igrt_f32x4 part = igrt_top_byte_f32x4(igrt_lo_i32x8(igrt_lo_i32x16(word)), shift);
+        for (int i = 0; i < 16; i++) {
+            const float y = 16777216.0f * (float)(int8_t)(x[i] << shift >> 24);
+            assert_int_equal(up[i], (int32_t)(x[i] << shift));
+            assert_true(igrt_top_byte_f32((int32_t)x[i], shift) == y);
+            assert_true(got[i] == y && (i >= 8 || half[i] == y) && (i >= 4 || part[i] == y));
+        }
+    }
+}
+
 /* Four products of bytes, as they stand there. */
 #define DOT(X, XT, W, WT)                                                                        \
     for (int n = 0; n < 3000; n++) {                                                             \
@@ -713,15 +736,16 @@ static void wide_parts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lanes4),     cmocka_unit_test(lanes8),
-        cmocka_unit_test(lanes16),    cmocka_unit_test(parts),
-        cmocka_unit_test(pairs),      cmocka_unit_test(conversions),
-        cmocka_unit_test(accuracy4),  cmocka_unit_test(accuracy8),
-        cmocka_unit_test(accuracy16), cmocka_unit_test(integers),
-        cmocka_unit_test(quantize),   cmocka_unit_test(digit),
-        cmocka_unit_test(dots),       cmocka_unit_test(wide4),
-        cmocka_unit_test(wide8),      cmocka_unit_test(wide_parts),
-        cmocka_unit_test(apart),      cmocka_unit_test(rows_to_columns),
+        cmocka_unit_test(lanes4),          cmocka_unit_test(lanes8),
+        cmocka_unit_test(lanes16),         cmocka_unit_test(parts),
+        cmocka_unit_test(pairs),           cmocka_unit_test(conversions),
+        cmocka_unit_test(accuracy4),       cmocka_unit_test(accuracy8),
+        cmocka_unit_test(accuracy16),      cmocka_unit_test(integers),
+        cmocka_unit_test(quantize),        cmocka_unit_test(digit),
+        cmocka_unit_test(top_byte),        cmocka_unit_test(dots),
+        cmocka_unit_test(wide4),           cmocka_unit_test(wide8),
+        cmocka_unit_test(wide_parts),      cmocka_unit_test(apart),
+        cmocka_unit_test(rows_to_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 
 #include "codegen/codegen.h"
 #include "compiler/ingot_ops.h"
+#include "compiler/interp/plan_interp.h"
 
 enum { WORDS = 4096, WIDTH = 64 };
 
@@ -87,6 +88,55 @@ static void several_in_a_byte(void **state)
     }
 }
 
+/* Rows of f32 times bytes with a sign: as what they lie there, and each result. */
+static ingot_dtype product_of_bytes(const char *target, int rows)
+{
+    static int8_t bytes[ROWS * COLUMNS];
+    static float x[2 * ROWS];
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        bytes[i] = (int8_t)(i * 37 % 256 - 128);
+    for (int i = 0; i < rows * ROWS; i++)
+        x[i] = (float)(i % 31 - 15) / 8;
+    Context *c = ingot_context_new(NULL, NULL);
+    ingot_dim *dims[] = {ingot_dim_const(c, rows), ingot_dim_const(c, ROWS)};
+    ingot_tensor *w = ingot_data(c, "w", INGOT_I8, 2, (const int64_t[]){ROWS, COLUMNS}, bytes);
+    ingot_output(
+        c, "y",
+        ingot_matmul(c, ingot_input(c, "x", INGOT_F32, 2, dims), ingot_cast(c, w, INGOT_F32)));
+    ingot_options o = {.struct_size = sizeof o, .target = target};
+    Plan *p = plan_make(c, &o);
+    assert_non_null(p);
+    assert_int_equal(p->weights_bytes, sizeof bytes);
+    Arena *a = arena_new();
+    PlanInterp run = {.p = p};
+    ingot_value in[] = {{.dtype = INGOT_F32, .rank = 2, .dims = {rows, ROWS}, .data = x}}, out[1];
+    assert_true(plan_interpret(&run, a, in, out));
+    for (int i = 0; i < rows * COLUMNS; i++) { /* sums of eighths: exact in any order */
+        float sum = 0;
+        for (int k = 0; k < ROWS; k++)
+            sum += x[i / COLUMNS * ROWS + k] * (float)bytes[k * COLUMNS + i % COLUMNS];
+        assert_true(((const float *)out[0].data)[i] == sum);
+    }
+    ingot_dtype d = INGOT_BOOL;
+    for (int i = 0; i < p->kernels[0]->narg; i++)
+        if (p->kernels[0]->args[i].dtype != INGOT_F32)
+            d = (ingot_dtype)p->kernels[0]->args[i].dtype;
+    arena_free(a);
+    plan_free(p);
+    ingot_context_free(c);
+    return d;
+}
+
+/* Four bytes lie in a word where each is multiplied once, in 16 lanes. */
+static void four_in_a_word(void **state)
+{
+    (void)state;
+    assert_int_equal(product_of_bytes("c:x86-64-v4", 1), INGOT_I32);
+    assert_int_equal(product_of_bytes("c:x86-64-v4", 2), INGOT_I8);
+    assert_int_equal(product_of_bytes("c:x86-64-v3", 1), INGOT_I8);
+    assert_int_equal(product_of_bytes("c", 1), INGOT_I8);
+}
+
 int main(void)
 {
     for (int i = 0; i < WORDS * WIDTH; i++)
@@ -99,6 +149,7 @@ int main(void)
         cmocka_unit_test(stored_once),
         cmocka_unit_test(as_the_products_want_it),
         cmocka_unit_test(several_in_a_byte),
+        cmocka_unit_test(four_in_a_word),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
