@@ -158,9 +158,15 @@ static inline const char *run_wrong(Run *r, Run naive)
     return fault;
 }
 
-/* Of a kernel with these opts: what is printed can be read again, the text has so many products, which ends, and the values are
- * those of the kernel without opts. */
-static inline void run_expect(Run r, Run naive, const char *opts, const char *product, int products)
+/* How often something stands in the text of a kernel. */
+typedef struct {
+    const char *text;
+    int n;
+} Wanted;
+
+/* Of a kernel with these opts: what is printed can be read again, the text has what is wanted, up to one without text, and the values
+ * are those of the kernel without opts. */
+static inline void run_expect_all(Run r, Run naive, const char *opts, const Wanted *wanted)
 {
     StrBuf printed = {0}, text = {0};
     for (int i = 0; i < r.nest->nopt; i++) {
@@ -177,15 +183,23 @@ static inline void run_expect(Run r, Run naive, const char *opts, const char *pr
     nest_keep(r.nest, k);
     k->scratch = kernel_scratch(k);
     render_kernel(&text, r.t, k, "k");
-    int count = 0;
-    for (const char *at = text.data; (at = strstr(at, product)); at++)
-        count++;
-    if (count != products)
-        fail_msg("%d products where %d were wanted:\n%s", count, products, text.data);
+    for (; wanted->text; wanted++) {
+        int count = 0;
+        for (const char *at = text.data; (at = strstr(at, wanted->text)); at++)
+            count++;
+        if (count != wanted->n)
+            fail_msg("%d of %s where %d were wanted:\n%s", count, wanted->text, wanted->n,
+                     text.data);
+    }
     ingot_context_free(k->c);
     sb_free(&printed);
     sb_free(&text);
     run_free(&r);
+}
+
+static inline void run_expect(Run r, Run naive, const char *opts, const char *product, int products)
+{
+    run_expect_all(r, naive, opts, (const Wanted[]){{product, products}, {NULL, 0}});
 }
 
 #endif

@@ -73,6 +73,11 @@ static void expect(const Model *m, const char *opts, const char *product, int pr
     run_expect(prepare(m, opts), prepare(m, ""), opts, product, products);
 }
 
+static void expect_all(const Model *m, const char *opts, const Wanted *wanted)
+{
+    run_expect_all(prepare(m, opts), prepare(m, ""), opts, wanted);
+}
+
 static const char of_boxes[] =
     "SPLIT i0 64\nSPLIT r0 64\nSPLIT r0.i 16\nTC wgmma64.f16 (i0.i; i1; r0.i.i)\nBIND i0.o warp\n"
     "STAGE r0.o 1 depth 2 move tma\nSTAGE r0.o 2 depth 2 move tma\n";
@@ -81,21 +86,19 @@ static const char of_boxes[] =
 static void products_of_boxes(void **state)
 {
     (void)state;
-    expect(&halves, of_boxes, "igrt_wgmma64_dot_f16<0, 1>", 1);
-    expect(&halves, of_boxes, "igrt_row_16(", 4);
-    expect(&halves, of_boxes, "igrt_wgmma_done(&s", 1);
+    static const Wanted of_halves[] = {
+        {"igrt_wgmma64_dot_f16<0, 1>", 1}, {"igrt_row_16(", 4}, {"igrt_wgmma_done(&s", 1}, {0}};
+    static const Wanted of_both[] = {
+        {"igrt_wgmma64_dot_f16<1, 0>", 2}, {"igrt_wgmma_done(&s", 2}, {0}}; /* of each sum */
+    expect_all(&halves, of_boxes, of_halves);
     expect(&halves_turned,
            "SPLIT i0 64\nSPLIT r0 64\nSPLIT r0.i 16\nTC wgmma64.f16 (i0.i; i1; r0.i.i)\n"
            "BIND i0.o grid\nSTAGE r0.o 1 depth 2 move tma\nSTAGE r0.o 2 depth 2 move tma\n",
            "igrt_wgmma64_dot_f16<0, 0>", 1);
-    expect(&both_turned,
-           "SPLIT i1 64\nSPLIT r0 64\nSPLIT r0.i 16\nUPCAST i1.o 2\nTC wgmma64.f16 (i0; i1.i; "
-           "r0.i.i)\nSTAGE r0.o 1 depth 4 move tma\nSTAGE r0.o 2 depth 4 move tma\n",
-           "igrt_wgmma64_dot_f16<1, 0>", 2);
-    expect(&both_turned,
-           "SPLIT i1 64\nSPLIT r0 64\nSPLIT r0.i 16\nUPCAST i1.o 2\nTC wgmma64.f16 (i0; i1.i; "
-           "r0.i.i)\nSTAGE r0.o 1 depth 4 move tma\nSTAGE r0.o 2 depth 4 move tma\n",
-           "igrt_wgmma_done(&s", 2); /* of each sum */
+    expect_all(&both_turned,
+               "SPLIT i1 64\nSPLIT r0 64\nSPLIT r0.i 16\nUPCAST i1.o 2\nTC wgmma64.f16 (i0; i1.i; "
+               "r0.i.i)\nSTAGE r0.o 1 depth 4 move tma\nSTAGE r0.o 2 depth 4 move tma\n",
+               of_both);
     expect(&wide,
            "SPLIT r0 64\nSPLIT r0.i 16\nTC wgmma256.bf16 (i0; i1; r0.i.i)\n"
            "STAGE r0.o 1 depth 2 move tma\nSTAGE r0.o 2 depth 2 move tma\n",
@@ -143,14 +146,15 @@ static const char of_rests[] =
 static void products_in_three(void **state)
 {
     (void)state;
-    expect(&singles, of_rests,
-           "igrt_wgmma_dot_tf32x3(&s1, v3, v4, a5 + (int)threadIdx.x / 128 * 3072, a6, r0_o, 3);",
-           1);
-    expect(&singles, of_rests, "igrt_free(a6, r0_o, 3);", 1);
-    expect(&singles, of_rests, "#pragma unroll 6\n", 1); /* two turns of three places */
-    expect(&singles, of_rests, "igrt_is_beside_loader(256)", 1);
-    expect(&singles, of_rests, "igrt_give_registers<24>();", 1);
-    expect(&singles, of_rests, "igrt_take_registers<240>();", 1);
+    static const Wanted of_singles[] = {
+        {"igrt_wgmma_dot_tf32x3(&s1, v3, v4, a5 + (int)threadIdx.x / 128 * 3072, a6, r0_o, 3);", 1},
+        {"igrt_free(a6, r0_o, 3);", 1},
+        {"#pragma unroll 6\n", 1}, /* two turns of three places */
+        {"igrt_is_beside_loader(256)", 1},
+        {"igrt_give_registers<24>();", 1},
+        {"igrt_take_registers<240>();", 1},
+        {0}};
+    expect_all(&singles, of_rests, of_singles);
     expect(&singles,
            "SPLIT i0 64\nSPLIT r0 64\nSPLIT r0.i 32\nTC wgmma96.tf32x3 (i0.i; i1; r0.i.i)\n"
            "BIND i0.o grid\nBIND r0.o cluster\nSTAGE r0.i.o 1 depth 2 move tma\n"
