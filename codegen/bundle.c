@@ -371,10 +371,6 @@ void bundle_prepare(Bundle *b)
 
 static void write_all(Bundle *b)
 {
-    if (mkdir(b->dir, 0777)) {
-        bundle_fail(b, INGOT_IO, "%s: %s", b->dir, strerror(errno));
-        return;
-    }
     bundle_weights(b);
     for (int i = 0; i < 2 && b->half; i++) {
         bundle_kernels(&b->half[i]);
@@ -422,7 +418,10 @@ static ingot_status write_to(Bundle *b, const Half *half, int64_t shared, const 
     if (!b->failed) {
         make_parents(path);
         b->dir = file_part(b->a, kind == DIR_ABSENT ? path : arena_printf(b->a, "%s/", path));
-        write_all(b);
+        if (mkdir(b->dir, 0777))
+            bundle_fail(b, INGOT_IO, "%s: no folder can be made there: %s", path, strerror(errno));
+        else
+            write_all(b);
         if (!b->failed)
             install(b, path, kind);
         if (b->failed)

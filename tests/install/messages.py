@@ -6,6 +6,7 @@
 import argparse
 import os
 import pathlib
+import platform
 import pty
 import re
 import struct
@@ -79,6 +80,15 @@ def main():
         says(2, r"input 'x' is given twice", "run", "sub.onnx", "--input", "x=x.npy", "--input", "x=y.npy")
         says(3, r"are f64\[3\], and input 'x' is f32\[batch,2\]", "run", "sub.onnx", "--input", "bad.npy", "--input", "y.npy")
         says(4, r"^sub\.onnx: input 'x' has 2e\+10 elements: too many for random ones", "bench", "sub.onnx", "--dim", "batch=9999999999")
+        # data of another name, none, or too little; folders that cannot be made; machines of another kind
+        says(2, r"^sub\.onnx: --input q=x\.npy: the model has no input 'q'\n$", "run", "sub.onnx", "--input", "q=x.npy", "--input", "y.npy")
+        (work / "empty").mkdir()
+        says(6, r"^empty: there is neither an input_0\.pb nor an input_0\.npy\n$", "run", "sub.onnx", "--data", "empty")
+        says(2, r"--bind x=1: 1 element, and input 'x' is f32\[batch,2\]\n", "compile", "sub.onnx", "-o", "out", "--bind", "x=1")
+        says(2, r"--bind x=one: numbers with commas between are wanted, and input 'x' is f32\[batch,2\]\n", "compile", "sub.onnx", "-o", "out", "--bind", "x=one")
+        says(6, r"^/proc/out: no folder can be made there: [^\n]+\n$", "compile", DIGITS, "-o", "/proc/out")
+        other = "c:armv8-a" if platform.machine() == "x86_64" else "c:x86-64-v3"
+        says(5, rf"compiles nothing for {other}: `ingot compile` writes its bundle[^\n]*\n$", "run", "sub.onnx", "--input", "x.npy", "--input", "y.npy", "--target", other)
         # what .npy files may be wrong in
         header = "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }"
 

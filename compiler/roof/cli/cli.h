@@ -198,6 +198,8 @@ typedef struct {
 /* Opens the file. */
 ingot_status model_open(Model *, const Options *, bool quiet);
 void model_close(Model *);
+/* "input 'x' is f32[batch,3]" */
+void input_print(StrBuf *, const ingot_onnx_io *);
 /* Builds the graph. values (by input, or NULL) give free dims their size; inputs with bound[i] are
  * bound to theirs. */
 ingot_status model_build(Model *, const Options *, const Value *values, const bool *bound);

@@ -282,10 +282,17 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, const ch
     job_start(&jobs, link);
     jobs_wait(&jobs);
     progress_end();
-    if (jobs.failed)
-        return complain(INGOT_TOOL,
-                        "ingot: %s failed on the compiled model (its messages are above)",
-                        c_compiler());
+    if (jobs.failed) {
+        const char *elsewhere = runs_elsewhere(a, target);
+        return elsewhere ? complain(INGOT_TOOL,
+                                    "ingot: %s: `ingot compile` writes its bundle for another "
+                                    "compiler; `ingot verify` runs its kernels in an interpreter",
+                                    elsewhere)
+                         : complain(INGOT_TOOL,
+                                    "ingot: %s failed on the compiled model (its messages are "
+                                    "above)",
+                                    c_compiler());
+    }
     return INGOT_OK;
 }
 

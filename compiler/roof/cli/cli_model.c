@@ -97,6 +97,34 @@ static int64_t parse_elements(const char *text, ingot_dtype d, uint8_t *out, int
     return -1;
 }
 
+void input_print(StrBuf *sb, const ingot_onnx_io *io)
+{
+    sb_printf(sb, "input '%s' is %s%s", io->name, dtype_info[io->dtype].name,
+              io->rank < 0 ? "" : "[");
+    for (int a = 0; a < io->rank; a++) {
+        sb_puts(sb, a ? "," : "");
+        if (io->dims[a] < 0)
+            sb_puts(sb, io->dim_names[a]);
+        else
+            sb_printf(sb, "%lld", (long long)io->dims[a]);
+    }
+    sb_puts(sb, io->rank < 0 ? "" : "]");
+}
+
+static bool misfits(const char *text, int64_t n, const ingot_onnx_io *io)
+{
+    StrBuf sb = {0};
+    sb_printf(&sb, "ingot: --bind %s=%.100s: ", io->name, text);
+    if (n < 0)
+        sb_puts(&sb, "numbers with commas between are wanted, and ");
+    else
+        sb_printf(&sb, "%lld element%s, and ", (long long)n, n == 1 ? "" : "s");
+    input_print(&sb, io);
+    (void)complain(INGOT_USAGE, "%s", sb.data);
+    sb_free(&sb);
+    return false;
+}
+
 static bool bind_from_text(Model *m, const char *text, const ingot_onnx_io *io, ingot_onnx_bind *b)
 {
     int64_t room = 1 + (int64_t)strlen(text),
@@ -117,9 +145,7 @@ static bool bind_from_text(Model *m, const char *text, const ingot_onnx_io *io, 
         dims[free_axis] = n / fixed;
     bool fits = n >= 0 && nfree <= 1 && fixed > 0 && (nfree ? n % fixed == 0 : n == fixed);
     if (!fits)
-        return complain(INGOT_USAGE,
-                        "ingot: --bind %s=%.100s: these are not the elements of that input",
-                        io->name, text) == INGOT_OK;
+        return misfits(text, n, io);
     *b = (ingot_onnx_bind){io->name, io->dtype, io->rank < 0 ? 0 : io->rank, dims, bytes};
     return true;
 }

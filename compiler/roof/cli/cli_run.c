@@ -30,6 +30,11 @@ static bool read_data(Session *s, const ingot_onnx_io *io, int i, ingot_status *
     }
     const char *file = data_file(s, "input", i, &npy);
     s->npy |= npy;
+    if (access(file, F_OK)) {
+        *status = complain(INGOT_IO, "%s: there is neither an input_%d.pb nor an input_%d.npy",
+                           s->o->data, i, i);
+        return false;
+    }
     return value_read(s->a, file, &s->in[i], status);
 }
 
@@ -102,17 +107,10 @@ static bool check_value(const Session *s, const Model *m, int i, ingot_status *s
         sb_printf(&sb, "%s[", dtype_info[v->dtype].name);
         for (int a = 0; a < v->rank; a++)
             sb_printf(&sb, "%s%lld", a ? "," : "", (long long)v->dims[a]);
-        sb_printf(&sb, "], and input '%s' is %s%s", io->name, dtype_info[io->dtype].name,
-                  io->rank < 0 ? "" : "[");
-        for (int a = 0; a < io->rank; a++) {
-            sb_puts(&sb, a ? "," : "");
-            if (io->dims[a] < 0)
-                sb_puts(&sb, io->dim_names[a]);
-            else
-                sb_printf(&sb, "%lld", (long long)io->dims[a]);
-        }
-        *status = complain(INGOT_INVALID, "%s: the data for input %d are %s%s", s->o->model, i,
-                           sb.data, io->rank < 0 ? "" : "]");
+        sb_puts(&sb, "], and ");
+        input_print(&sb, io);
+        *status =
+            complain(INGOT_INVALID, "%s: the data for input %d are %s", s->o->model, i, sb.data);
         sb_free(&sb);
     }
     return good;
@@ -163,6 +161,9 @@ static bool order_inputs(Session *s, const Model *m)
             }
             if (named >= 0 || !pass)
                 continue;
+            if (equals && access(given, F_OK) && !access(equals + 1, F_OK))
+                return complain(INGOT_USAGE, "%s: --input %s: the model has no input '%.*s'",
+                                s->o->model, given, (int)(equals - given), given) == INGOT_OK;
             while (next < s->nin && file[next])
                 next++;
             if (next < s->nin)
