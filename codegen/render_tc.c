@@ -117,6 +117,9 @@ void render_products(Render *r, const Stmt *s)
         (void)tc_place_fragment(r->k->c, t->fragment, b, &y);
         if (tc_rests(t->tc))
             sb_printf(r->sb, "igrt_wgmma_dot_%s(", name);
+        else if (t->tc->a == INGOT_I8)
+            sb_printf(r->sb, "%s_dot_%s_%s(", t->tc->spelling, dtype_info[a->dtype].name,
+                      dtype_info[b->dtype].name);
         else
             sb_printf(r->sb, "%s_dot_%s<%d, %d>(", t->tc->spelling, name, !x.by_line, !y.by_line);
         sb_printf(r->sb, "&s%d, v%d, v%d", r->number[s->node->id], r->number[a->id],

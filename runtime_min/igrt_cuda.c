@@ -30,6 +30,7 @@ enum {
     CU_FUNC_ATTRIBUTE_PTX_VERSION = 5,
     CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
     CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6,
+    CU_TENSOR_MAP_DATA_TYPE_UINT8 = 0,
     CU_TENSOR_MAP_DATA_TYPE_UINT16 = 1,
     CU_TENSOR_MAP_DATA_TYPE_UINT32 = 2,
     CU_TENSOR_MAP_INTERLEAVE_NONE = 0,
@@ -295,6 +296,9 @@ igrt_status igrt_cu_kernel(igrt_cu *cu, void *module, const char *name, unsigned
 igrt_status igrt_cu_make_map(igrt_cu *cu, igrt_cu_map *map, igrt_cu_ptr memory, int bytes, int rank,
                              const uint64_t *extent, const uint64_t *stride, const uint64_t *box)
 {
+    static const int type[] = {[1] = CU_TENSOR_MAP_DATA_TYPE_UINT8,
+                               [2] = CU_TENSOR_MAP_DATA_TYPE_UINT16,
+                               [4] = CU_TENSOR_MAP_DATA_TYPE_UINT32};
     unsigned size[5], step[5];
     if (!cu->cuTensorMapEncodeTiled || rank < 2 || rank > 5)
         return IGRT_ERR_DEVICE;
@@ -302,13 +306,11 @@ igrt_status igrt_cu_make_map(igrt_cu *cu, igrt_cu_map *map, igrt_cu_ptr memory, 
         size[i] = (unsigned)box[i];
         step[i] = 1;
     }
-    return check(cu,
-                 cu->cuTensorMapEncodeTiled(
-                     map->word,
-                     bytes == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT32,
-                     (unsigned)rank, (void *)(uintptr_t)memory, extent, stride + 1, size, step,
-                     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                     CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+    return check(cu, cu->cuTensorMapEncodeTiled(
+                         map->word, type[bytes], (unsigned)rank, (void *)(uintptr_t)memory, extent,
+                         stride + 1, size, step, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                         CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                         CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
 }
 
 igrt_status igrt_cu_buffer(igrt_cu *cu, size_t bytes, const void *data, igrt_cu_ptr *buffer)

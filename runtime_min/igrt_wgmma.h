@@ -2,9 +2,10 @@
  * igrt_wgmma.h - CUDA, sm_90a: products that the 128 items of a warpgroup have together (wgmma), of operands that lie in memory of the
  * group, and the copies that bring boxes of a buffer there.
  *
- *     igrt_wgmma_lines(p)            an operand at p: lines of terms, 64 elements from one to the next
+ *     igrt_wgmma_lines(p)            an operand at p: lines of terms, 128 bytes from one to the next
  *     igrt_wgmma_terms(p, apart)     terms of lines: 64 lines of a term side by side, the next 64 lines `apart` elements behind
  *     igrt_wgmma256_dot_f16<ta, tb>(&c, a, b)    c += a b, 64 rows by 256 columns by 16 terms; ta, tb: a, b are terms of lines; _bf16; 128, 64
+ *     igrt_wgmma256_dot_i8_u8(&c, a, b)          the same of bytes with a sign and without, in any combination: 32 terms, lines of terms
  *     igrt_wgmma_dot_tf32x3(&c, a, b, rests, tokens, iteration, depth)    the same of f32, 64 rows by the columns of c by 32 terms, lines of
  *                                    terms, 32 elements from one to the next; rests: two blocks like b, the warpgroup's own
  *
@@ -52,6 +53,15 @@ typedef igrt_wgmma_two<128> igrt_wgmma128x3_c;
 typedef struct {
     float v[32];
 } igrt_wgmma64_c;
+typedef struct {
+    int32_t v[128];
+} igrt_wgmma256_c_i32;
+typedef struct {
+    int32_t v[64];
+} igrt_wgmma128_c_i32;
+typedef struct {
+    int32_t v[32];
+} igrt_wgmma64_c_i32;
 typedef struct __align__(64)
 {
     uint64_t word[16];
@@ -88,10 +98,11 @@ static __device__ __forceinline__ igrt_wgmma_operand igrt_wgmma_terms(const uint
     "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
     "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, "   \
     "%127"
-#define IGRT_SUMS_8(i)                                                                         \
-    "+f"(c->v[i]), "+f"(c->v[i + 1]), "+f"(c->v[i + 2]), "+f"(c->v[i + 3]), "+f"(c->v[i + 4]), \
-        "+f"(c->v[i + 5]), "+f"(c->v[i + 6]), "+f"(c->v[i + 7])
-#define IGRT_SUMS_32(i) IGRT_SUMS_8(i), IGRT_SUMS_8(i + 8), IGRT_SUMS_8(i + 16), IGRT_SUMS_8(i + 24)
+#define IGRT_SUMS_8(w, i)                                                                       \
+    w(c->v[i]), w(c->v[i + 1]), w(c->v[i + 2]), w(c->v[i + 3]), w(c->v[i + 4]), w(c->v[i + 5]), \
+        w(c->v[i + 6]), w(c->v[i + 7])
+#define IGRT_SUMS_32(w, i) \
+    IGRT_SUMS_8(w, i), IGRT_SUMS_8(w, i + 8), IGRT_SUMS_8(w, i + 16), IGRT_SUMS_8(w, i + 24)
 #define IGRT_PART_8(i)                                                                  \
     "+f"(c->part[i]), "+f"(c->part[i + 1]), "+f"(c->part[i + 2]), "+f"(c->part[i + 3]), \
         "+f"(c->part[i + 4]), "+f"(c->part[i + 5]), "+f"(c->part[i + 6]), "+f"(c->part[i + 7])
@@ -107,15 +118,40 @@ static __device__ __forceinline__ igrt_wgmma_operand igrt_wgmma_terms(const uint
                      : "l"(x), "l"(y), "n"(TA), "n"(TB));                                        \
     }
 #define IGRT_WGMMA_DOTS(type)                                                                     \
-    IGRT_WGMMA_DOT(64, type, IGRT_0_31, "%32", "%33", "%34", "%35", IGRT_SUMS_32(0))              \
+    IGRT_WGMMA_DOT(64, type, IGRT_0_31, "%32", "%33", "%34", "%35", IGRT_SUMS_32("+f", 0))        \
     IGRT_WGMMA_DOT(128, type, IGRT_0_31 ", " IGRT_32_63, "%64", "%65", "%66", "%67",              \
-                   IGRT_SUMS_32(0), IGRT_SUMS_32(32))                                             \
+                   IGRT_SUMS_32("+f", 0), IGRT_SUMS_32("+f", 32))                                 \
     IGRT_WGMMA_DOT(256, type, IGRT_0_31 ", " IGRT_32_63 ", " IGRT_64_127, "%128", "%129", "%130", \
-                   "%131", IGRT_SUMS_32(0), IGRT_SUMS_32(32), IGRT_SUMS_32(64), IGRT_SUMS_32(96))
+                   "%131", IGRT_SUMS_32("+f", 0), IGRT_SUMS_32("+f", 32), IGRT_SUMS_32("+f", 64), \
+                   IGRT_SUMS_32("+f", 96))
 IGRT_WGMMA_DOTS(f16)
 IGRT_WGMMA_DOTS(bf16)
 #undef IGRT_WGMMA_DOTS
 #undef IGRT_WGMMA_DOT
+
+/* Of bytes 32 terms, with a sign (s8) or without (u8). */
+#define IGRT_WGMMA_BYTES(n, x, y, s8_x, s8_y, sums, a, b, ...)                                 \
+    static __device__ __forceinline__ void igrt_wgmma##n##_dot_##x##_##y(                      \
+        igrt_wgmma##n##_c_i32 *c, igrt_wgmma_operand p, igrt_wgmma_operand q)                  \
+    {                                                                                          \
+        asm volatile("wgmma.mma_async.sync.aligned.m64n" #n "k32.s32." s8_x "." s8_y " {" sums \
+                     "}, " a ", " b ", 1;"                                                     \
+                     : __VA_ARGS__                                                             \
+                     : "l"(p), "l"(q));                                                        \
+    }
+#define IGRT_WGMMA_DOTS(x, y, s8_x, s8_y)                                                       \
+    IGRT_WGMMA_BYTES(64, x, y, s8_x, s8_y, IGRT_0_31, "%32", "%33", IGRT_SUMS_32("+r", 0))      \
+    IGRT_WGMMA_BYTES(128, x, y, s8_x, s8_y, IGRT_0_31 ", " IGRT_32_63, "%64", "%65",            \
+                     IGRT_SUMS_32("+r", 0), IGRT_SUMS_32("+r", 32))                             \
+    IGRT_WGMMA_BYTES(256, x, y, s8_x, s8_y, IGRT_0_31 ", " IGRT_32_63 ", " IGRT_64_127, "%128", \
+                     "%129", IGRT_SUMS_32("+r", 0), IGRT_SUMS_32("+r", 32),                     \
+                     IGRT_SUMS_32("+r", 64), IGRT_SUMS_32("+r", 96))
+IGRT_WGMMA_DOTS(i8, i8, "s8", "s8")
+IGRT_WGMMA_DOTS(i8, u8, "s8", "u8")
+IGRT_WGMMA_DOTS(u8, i8, "u8", "s8")
+IGRT_WGMMA_DOTS(u8, u8, "u8", "u8")
+#undef IGRT_WGMMA_DOTS
+#undef IGRT_WGMMA_BYTES
 
 /* ---- f32 by three products of what tf32 reads ------------------------------------------------------ */
 
@@ -327,6 +363,16 @@ static __device__ __forceinline__ void igrt_release(uint64_t *tokens, int iterat
     igrt_free(tokens, iteration, depth);
 }
 
+static __device__ __forceinline__ void igrt_changed(float *x)
+{
+    asm volatile("" : "+f"(*x));
+}
+
+static __device__ __forceinline__ void igrt_changed(int32_t *x)
+{
+    asm volatile("" : "+r"(*x));
+}
+
 /* Products change the sums behind the compilers' backs until the wait ends, and reads that are no memory's go before it: the sums are
  * said to be changed here, which the compiler of C heeds; and the token, which has come, is waited for again, since ptxas moves
  * arithmetic before a wait for products, but not out of what follows a loop. */
@@ -338,7 +384,7 @@ static __device__ __forceinline__ void igrt_wgmma_done(Sums *c, uint64_t *tokens
     igrt_token_wait(igrt_token(tokens, iteration % depth), iteration / depth & 1);
 #pragma unroll
     for (int i = 0; i < (int)(sizeof c->v / sizeof c->v[0]); i++)
-        asm volatile("" : "+f"(c->v[i]));
+        igrt_changed(&c->v[i]);
 }
 
 template <int N>

@@ -269,6 +269,10 @@ static void products(Build *q, const Stmt *s)
         code_tile(q, DO_HELD, s->tile[1], a);
         code_tile(q, DO_HELD, s->tile[2], b);
     }
+    if (tc_in_place(t->tc)) { /* where they lie is no value that a cast would change */
+        products_in_place(q, s, a, b, code_value(q, a), code_value(q, b));
+        return;
+    }
     bool turned = tc_turned(s->term, t->fragment);
     Operand x, y;
     if (s->kept && (q->kept[a->id] < 0 || q->kept[b->id] < 0)) {
@@ -281,10 +285,6 @@ static void products(Build *q, const Stmt *s)
     } else {
         x = code_value(q, s->term->src[turned]);
         y = code_value(q, s->term->src[1 - turned]);
-    }
-    if (tc_in_place(t->tc)) {
-        products_in_place(q, s, a, b, x, y);
-        return;
     }
     Operand acc = {q->at[n->id], code_width(q, n), code_type(n->dtype)};
     if (x.type != acc.type || y.type != acc.type)

@@ -34,6 +34,16 @@ typedef union {
     int32_t i;
 } Element;
 enum { MOST_FRAGMENT = 16 * 32 };
+
+static void add_products(const Tc *u, Element *sum, const Element *x, const Element *y)
+{
+    for (int k = 0; k < u->k; k++)
+        if (u->acc == INGOT_I32)
+            sum->i = igrt_add_i32(sum->i, igrt_mul_i32(x[k].i, y[k].i));
+        else
+            sum->f += x[k].f * y[k].f;
+}
+
 /* The items of a warp have come to one product: their fragments are put together, multiplied, and taken apart again. */
 void warp_products(const Thread *item, const Do *d)
 {
@@ -53,13 +63,7 @@ void warp_products(const Thread *item, const Do *d)
         for (int i = 0; i < tc_per_lane(u, TC_TERMS); i++) {
             const TcElement e = tc_element(u, TC_TERMS, lane, i);
             v = (Element *)(void *)(item[lane].f + d->out) + i;
-            for (int k = 0; k < u->k; k++) {
-                const Element *x = &a[e.line * u->k + k], *y = &b[e.at * u->k + k];
-                if (u->acc == INGOT_I32)
-                    v->i = igrt_add_i32(v->i, igrt_mul_i32(x->i, y->i));
-                else
-                    v->f += x->f * y->f;
-            }
+            add_products(u, v, &a[e.line * u->k], &b[e.at * u->k]);
         }
 }
 
@@ -69,14 +73,14 @@ bool warp_products_in_place(const Thread *item, const Do *d)
     const Tc *u = item->lk->tc;
     const int lines[] = {u->m, u->n}, place[] = {(int)d->arg, d->from};
     Arena *a = arena_new();
-    float *x[2];
+    Element *x[2], *v;
     bool good = true;
     for (int i = 0; i < 2 && good; i++) {
         const LinearArg *from = &item->arg[place[i]];
         const LaneFragment *f = &d->place[i];
         const int64_t first = *integer(item, d->in[i]);
         const ingot_dtype stored = item->lk->k->args[place[i]].dtype;
-        x[i] = NEWN(a, float, lines[i] * u->k);
+        x[i] = NEWN(a, Element, lines[i] * u->k);
         for (int lane = 1; lane < u->lanes && good; lane++)
             good = *integer(&item[lane], d->in[i]) == first ||
                    thread_fault(item, d, "the items of a warp have operands at different places");
@@ -86,16 +90,15 @@ bool warp_products_in_place(const Thread *item, const Do *d)
                 const bool run = f->by_line ? k == 0 : l % f->pitch == 0;
                 good = !run || thread_use(item, d, place[i], at, f->by_line ? u->k : f->pitch);
                 if (good)
-                    alu_cast(INGOT_F32, stored, 0, 1, &x[i][l * u->k + k],
+                    alu_cast(u->acc, stored, 0, 1, &x[i][l * u->k + k],
                              from->memory->bytes + from->at + at * d->stored);
             }
     }
     for (int lane = 0; lane < u->lanes && good; lane++)
         for (int i = 0; i < tc_per_lane(u, TC_TERMS); i++) {
             const TcElement e = tc_element(u, TC_TERMS, lane, i);
-            float *v = (float *)(void *)(item[lane].f + d->out) + i;
-            for (int k = 0; k < u->k; k++)
-                *v += x[0][e.line * u->k + k] * x[1][e.at * u->k + k];
+            v = (Element *)(void *)(item[lane].f + d->out) + i;
+            add_products(u, v, &x[0][e.line * u->k], &x[1][e.at * u->k]);
         }
     arena_free(a);
     return good;

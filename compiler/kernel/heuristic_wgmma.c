@@ -49,11 +49,12 @@ static bool has_registers(const Tall *b)
  * apart before it multiplies, which little hides. */
 static double line_cycles(const Tall *b, double beside)
 {
-    enum { RATE = 2048, /* products of a processor */ APART = 404 };
+    enum { RATE = 2048, /* products of 16 bits that a processor makes */ APART = 404 };
     const double column = 7.1, hidden = 0.87;
     const Tc *u = b->unit;
-    if (u->products == 1)
-        return (double)(b->warps * u->m * u->n * tc_run(u->a)) / RATE;
+    if (u->products ==
+        1) /* the narrower the terms of a line are, the more there are of them, and in a cycle */
+        return (double)(b->warps * u->m * u->n * LINE / 2) / RATE;
     const double alone = (double)b->warps * (APART + column * u->n);
     return (double)b->warps * beside > 1 ? alone * hidden : alone;
 }
@@ -140,7 +141,8 @@ static bool pick_block(const Extents *e, const Tc *like, const Target *t, Tall *
                 const bool wide = (warps > 1 && warps * u->m >= 2 * e->rows) ||
                                   (u->n > NARROW && u->n >= 2 * e->columns);
                 const bool even =
-                    parts == 1 || (e->terms % (parts * line) == 0 && e->terms > parts * line);
+                    parts == 1 || (u->acc == INGOT_F32 && e->terms % (parts * line) == 0 &&
+                                   e->terms > parts * line);
                 if (!(t->units >> i & 1) || !tc_in_place(u) || u->a != like->a ||
                     u->products != like->products || wide || !even || !has_registers(&b) ||
                     warps * u->m * u->n > MOST_RESULTS)

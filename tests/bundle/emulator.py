@@ -196,6 +196,9 @@ def boxes(ingot, work):
     told = [beside(ingot, work, "halves", "cuda:sm_90a", HALVES, 2e-3, ["igrt_box_2(", "igrt_wgmma64_dot_f16<"]),
             beside(ingot, work, "single", "cuda:sm_90a", SINGLE, 2e-6, ["igrt_box_2(", "igrt_wgmma_dot_tf32x3("]),
             beside(ingot, work, "turned", "cuda:sm_90a", TURNED, 2e-6, ["_copy_1536x192(", "igrt_wgmma_dot_tf32x3("])]
+    for name, dtypes, (m, k, n) in (("signs", (I, I, I), (384, 512, 384)), ("bytes", (U, I, U), (400, 576, 400))):
+        node, weights = quantized("QLinearMatMul", "x", "y", (k, n), dtypes, (0, 0, 5))
+        told.append(beside(ingot, work, name, "cuda:sm_90a", ([("x", dtypes[0], [m, k])], [node], ("y", dtypes[2], [m, n]), weights), 0, ["igrt_box_2(", "igrt_wgmma64_dot_"]))
     print(", ".join(told))
 
 

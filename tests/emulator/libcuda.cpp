@@ -81,7 +81,8 @@ int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *memory, con
 {
     gpu::Map m = {(const unsigned char *)memory,
                   (uint16_t)rank,
-                  (uint16_t)(type == 1   ? 2
+                  (uint16_t)(type == 0   ? 1
+                             : type == 1 ? 2
                              : type == 2 ? 4
                                          : 0),
                   {},

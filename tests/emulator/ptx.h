@@ -8,7 +8,7 @@
 
 namespace gpu
 {
-enum Terms { OF_F16, OF_BF16, OF_TF32 };
+enum Terms { OF_F16, OF_BF16, OF_TF32, OF_BYTES };
 
 float term(Terms terms, uint32_t word, int i); /* of those that a word has */
 void load_blocks(uint32_t *x, int blocks, bool turned, uint32_t address);

@@ -30,17 +30,21 @@ struct Work {
     Product what;
     int issued = 0, of_warp[WARPGROUP / WARP] = {};
     std::vector<uint32_t> rows;
-    std::vector<float *> sums;
+    std::vector<void *> sums;
+};
+union Sum {
+    float real;
+    int32_t whole; /* of bytes */
 };
 struct Sums {
-    std::vector<float> value;
+    std::vector<Sum> value;
     size_t last; /* product */
 };
 /* What an item knows of its products. */
 struct Own {
     size_t issued = 0;
     std::vector<size_t> groups; /* committed: the number of the product behind it */
-    std::map<float *, Sums> under_way;
+    std::map<void *, Sums> under_way;
     bool fenced = false;
 };
 struct Warpgroup {
@@ -195,10 +199,10 @@ static uint32_t field(uint64_t descriptor, int bit)
 
 /* Element k of a line: terms lie side by side, 128 bytes of them in a line, eight lines in an atom; turned, 64 lines lie side by side, and
  * eight terms are an atom. */
-static float element(uint64_t descriptor, bool turned, Terms terms, int line, int k)
+static float element(uint64_t descriptor, bool turned, Terms terms, bool has_sign, int line, int k)
 {
     const uint32_t leading = field(descriptor, 16), stride = field(descriptor, 32);
-    const uint32_t width = terms == OF_TF32 ? 4 : 2;
+    const uint32_t width = terms == OF_TF32 ? 4 : terms == OF_BYTES ? 1 : 2;
     uint32_t place = field(descriptor, 0);
     if (turned)
         place += (uint32_t)line / 64 * leading + (uint32_t)k / 8 * stride + (uint32_t)k % 8 * LINE +
@@ -211,11 +215,13 @@ static float element(uint64_t descriptor, bool turned, Terms terms, int line, in
     const unsigned char *const bytes = &units().seen[place];
     uint32_t word = 0;
     memcpy(&word, bytes, width);
+    if (terms == OF_BYTES)
+        return has_sign ? (float)(int8_t)word : (float)word;
     return term(terms, word, 0);
 }
 
-static std::vector<float> operand(uint64_t descriptor, bool turned, Terms terms, int first,
-                                  int lines, int depth)
+static std::vector<float> operand(uint64_t descriptor, bool turned, Terms terms, bool has_sign,
+                                  int first, int lines, int depth)
 {
     std::vector<float> x((size_t)(lines * depth));
     if (descriptor >> 62 != 1)
@@ -224,7 +230,7 @@ static std::vector<float> operand(uint64_t descriptor, bool turned, Terms terms,
         fault("wgmma: an operand that begins amid an atom");
     for (int i = 0; i < lines; i++)
         for (int k = 0; k < depth; k++)
-            x[(size_t)(i * depth + k)] = element(descriptor, turned, terms, first + i, k);
+            x[(size_t)(i * depth + k)] = element(descriptor, turned, terms, has_sign, first + i, k);
     return x;
 }
 
@@ -243,21 +249,25 @@ static std::vector<float> operand_of_rows(const uint32_t *words)
 static void execute(Warpgroup &g, Work &w, int warp)
 {
     const Product &p = w.what;
-    const int depth = p.terms == OF_TF32 ? 8 : 16, first = warp * WARP;
-    const std::vector<float> a = p.of_rows
-                                     ? operand_of_rows(&w.rows[(size_t)(4 * first)])
-                                     : operand(p.a, p.a_turned, p.terms, 16 * warp, 16, depth),
-                             b = operand(p.b, p.b_turned, p.terms, 0, p.columns, depth);
+    const int depth = p.terms == OF_TF32 ? 8 : p.terms == OF_BYTES ? 32 : 16, first = warp * WARP;
+    const std::vector<float> a = p.of_rows ? operand_of_rows(&w.rows[(size_t)(4 * first)])
+                                           : operand(p.a, p.a_turned, p.terms, p.a_signed,
+                                                     16 * warp, 16, depth),
+                             b = operand(p.b, p.b_turned, p.terms, p.b_signed, 0, p.columns, depth);
     for (int i = 0; i < WARP; i++) {
-        float *const c =
+        Sum *const c =
             g.own[(size_t)(first + i)].under_way.at(w.sums[(size_t)(first + i)]).value.data();
         for (int j = 0; j < p.columns / 2; j++) {
             const float *const x = &a[(size_t)((i / 4 + j / 2 % 2 * 8) * depth)],
                                *const y = &b[(size_t)((j / 4 * 8 + i % 4 * 2 + j % 2) * depth)];
-            double sum = p.adds ? c[j] : 0;
+            double sum = 0;
             for (int k = 0; k < depth; k++)
                 sum += (double)x[k] * y[k];
-            c[j] = (float)sum;
+            if (p.terms == OF_BYTES)
+                c[j].whole =
+                    (int32_t)((uint32_t)(int32_t)sum + (p.adds ? (uint32_t)c[j].whole : 0));
+            else
+                c[j].real = (float)(sum + (p.adds ? (double)c[j].real : 0));
         }
     }
 }
@@ -266,11 +276,12 @@ static bool same(const Product &a, const Product &b)
 {
     return a.columns == b.columns && a.terms == b.terms && a.of_rows == b.of_rows &&
            a.a_turned == b.a_turned && a.b_turned == b.b_turned && a.adds == b.adds && a.a == b.a &&
-           a.b == b.b;
+           a.b == b.b && a.a_signed == b.a_signed && a.b_signed == b.b_signed;
 }
 
-void multiply(const Product &p, float *c)
+void multiply(const Product &p, void *sums)
 {
+    Sum *const c = (Sum *)sums;
     Warpgroup &g = warpgroup();
     const unsigned item = in_warpgroup();
     Own &own = g.own[item];
@@ -289,8 +300,8 @@ void multiply(const Product &p, float *c)
     if (found == own.under_way.end()) {
         if (!own.fenced)
             fault("wgmma: no wgmma.fence since the sums were the item's own");
-        found = own.under_way.emplace(c, Sums{std::vector<float>(c, c + p.columns / 2), 0}).first;
-        std::fill(c, c + p.columns / 2, NAN);
+        found = own.under_way.emplace(c, Sums{std::vector<Sum>(c, c + p.columns / 2), 0}).first;
+        std::fill(c, c + p.columns / 2, Sum{NAN});
     }
     found->second.last = number;
     memcpy(&w.rows[4 * item], p.rows, sizeof p.rows);
@@ -328,7 +339,7 @@ void wait_for_products(int left)
             ++s;
             continue;
         }
-        std::copy(s->second.value.begin(), s->second.value.end(), s->first);
+        std::copy(s->second.value.begin(), s->second.value.end(), (Sum *)s->first);
         s = own.under_way.erase(s);
         own.fenced = false;
     }

@@ -6,15 +6,17 @@
 
 namespace gpu
 {
-/* c, of columns / 2 sums an item, += or = a b, of 64 rows; a lies in memory, or (of_rows) has 4 words in each item. */
+/* c, of columns / 2 sums an item, += or = a b, of 64 rows; a lies in memory, or (of_rows) has 4 words in each item; of bytes, which have a sign or
+ * none, sums are integers. */
 struct Product {
     int columns;
     Terms terms;
     bool of_rows, a_turned, b_turned, adds;
     uint64_t a, b; /* descriptors */
     uint32_t rows[4];
+    bool a_signed, b_signed;
 };
-void multiply(const Product &p, float *c);
+void multiply(const Product &p, void *sums);
 void fence_products();
 void commit_products();
 void wait_for_products(int left);
@@ -109,8 +111,8 @@ template <class T> static inline uint64_t word_of(T x)
 }
 
 /* Operands are sums, which lie side by side, and `last` more; the text ends so, %d being the number of the first of these. */
-template <int SUMS, int LAST, class... T>
-static inline void operands(const char *rest, const char *ends, uint64_t *last, float &first,
+template <int SUMS, int LAST, class Sum, class... T>
+static inline void operands(const char *rest, const char *ends, uint64_t *last, Sum &first,
                             T &&...more)
 {
     const void *const place[] = {&more...};
@@ -127,14 +129,15 @@ static inline void operands(const char *rest, const char *ends, uint64_t *last, 
         gpu::fault("wgmma: operands in another order");
 }
 
-#define WGMMA(n, type, terms)                                                                  \
-    template <class... T>                                                                      \
-    static inline void wgmma_mma_async_sync_aligned_m64n##n##k16_f32_##type##_##type(          \
-        const char *rest, float &c, T &&...more)                                               \
-    {                                                                                          \
-        uint64_t x[4];                                                                         \
-        operands<n / 2, 4>(rest, "}, %%%d, %%%d, 1, 1, 1, %%%d, %%%d;", x, c, more...);        \
-        gpu::multiply({n, gpu::terms, false, x[2] != 0, x[3] != 0, true, x[0], x[1], {}}, &c); \
+#define WGMMA(n, type, terms)                                                                      \
+    template <class... T>                                                                          \
+    static inline void wgmma_mma_async_sync_aligned_m64n##n##k16_f32_##type##_##type(              \
+        const char *rest, float &c, T &&...more)                                                   \
+    {                                                                                              \
+        uint64_t x[4];                                                                             \
+        operands<n / 2, 4>(rest, "}, %%%d, %%%d, 1, 1, 1, %%%d, %%%d;", x, c, more...);            \
+        gpu::multiply(                                                                             \
+            {n, gpu::terms, false, x[2] != 0, x[3] != 0, true, x[0], x[1], {}, false, false}, &c); \
     }
 WGMMA(64, f16, OF_F16)
 WGMMA(128, f16, OF_F16)
@@ -142,6 +145,35 @@ WGMMA(256, f16, OF_F16)
 WGMMA(64, bf16, OF_BF16)
 WGMMA(128, bf16, OF_BF16)
 WGMMA(256, bf16, OF_BF16)
+
+#define WGMMA_BYTES(n, a, b)                                                    \
+    template <class... T>                                                       \
+    static inline void wgmma_mma_async_sync_aligned_m64n##n##k32_s32_##a##_##b( \
+        const char *rest, int32_t &c, T &&...more)                              \
+    {                                                                           \
+        uint64_t x[2];                                                          \
+        operands<n / 2, 2>(rest, "}, %%%d, %%%d, 1;", x, c, more...);           \
+        gpu::multiply({n,                                                       \
+                       gpu::OF_BYTES,                                           \
+                       false,                                                   \
+                       false,                                                   \
+                       false,                                                   \
+                       true,                                                    \
+                       x[0],                                                    \
+                       x[1],                                                    \
+                       {},                                                      \
+                       #a[0] == 's',                                            \
+                       #b[0] == 's'},                                           \
+                      &c);                                                      \
+    }
+#define WGMMA_SIGNS(n)     \
+    WGMMA_BYTES(n, s8, s8) \
+    WGMMA_BYTES(n, s8, u8) \
+    WGMMA_BYTES(n, u8, s8) \
+    WGMMA_BYTES(n, u8, u8)
+WGMMA_SIGNS(64)
+WGMMA_SIGNS(128)
+WGMMA_SIGNS(256)
 
 #define WGMMA_ROWS(n)                                                                              \
     template <class... T>                                                                          \
@@ -151,7 +183,7 @@ WGMMA(256, bf16, OF_BF16)
         uint64_t x[6];                                                                             \
         operands<n / 2, 6>(rest, "}, {%%%d, %%%d, %%%d, %%%d}, %%%d, %%%d, 1, 1;", x, c, more...); \
         const bool adds = x[5] != 0;                                                               \
-        gpu::Product p = {n, gpu::OF_TF32, true, false, false, adds, 0, x[4], {}};                 \
+        gpu::Product p = {n, gpu::OF_TF32, true, false, false, adds, 0, x[4], {}, false, false};   \
         for (int i = 0; i < 4; i++)                                                                \
             p.rows[i] = (uint32_t)x[i];                                                            \
         gpu::multiply(p, &c);                                                                      \

@@ -31,6 +31,9 @@ static const Model uneven = {INGOT_F16, 1, 72, 136, 152, false, false};
 static const Model singles = {INGOT_F32, 1, 128, 96, 128, true, false};
 static const Model singles_uneven = {INGOT_F32, 1, 72, 100, 152, true, false};
 static const Model singles_turned = {INGOT_F32, 1, 128, 96, 128, false, false};
+static const Model bytes = {INGOT_I8, 1, 128, 64, 384, true, false};
+static const Model bytes_uneven = {INGOT_U8, 1, 72, 136, 208, true, false};
+static const Model bytes_turned = {INGOT_I8, 1, 128, 64, 256, false, false};
 static const Model batched = {INGOT_F16, 3, 100, 72, 72, true, false};
 
 static ingot_tensor *tensor(Context *c, const char *name, ingot_dtype d, int64_t batch, int64_t n,
@@ -39,7 +42,9 @@ static ingot_tensor *tensor(Context *c, const char *name, ingot_dtype d, int64_t
     ingot_dim *size[3] = {(ingot_dim *)(uintptr_t)idx(c, batch), (ingot_dim *)(uintptr_t)idx(c, n),
                           (ingot_dim *)(uintptr_t)idx(c, m)};
     const bool flat = batch == 1;
-    return ingot_cast(c, ingot_input(c, name, d, flat ? 2 : 3, size + flat), INGOT_F32);
+    const bool byte = d == INGOT_I8 || d == INGOT_U8;
+    return ingot_cast(c, ingot_input(c, name, d, flat ? 2 : 3, size + flat),
+                      byte ? INGOT_I32 : INGOT_F32);
 }
 
 static ingot_tensor *turned(Context *c, ingot_tensor *x, bool flat)
@@ -118,6 +123,35 @@ static void products_of_boxes(void **state)
            "r0.i 16\nTC wgmma64.f16 (i1.i; i2.i; r0.i.i)\nBIND i0 grid\nBIND i1.o grid\n"
            "BIND i2.o grid\nSTAGE r0.o 1 depth 2 move tma\nSTAGE r0.o 2 depth 2 move tma\n",
            "igrt_wgmma64_dot_f16<0, 0>", 1);
+}
+
+/* Of bytes 128 lie in a line, of which a product takes 32; sums are integers. */
+static void products_of_bytes(void **state)
+{
+    (void)state;
+    expect(&bytes,
+           "SPLIT i0 64\nSPLIT r0 128\nSPLIT r0.i 32\nTC wgmma64.i8 (i0.i; i1; r0.i.i)\n"
+           "BIND i0.o warp\nSTAGE r0.o 1 depth 2 move tma\nSTAGE r0.o 2 depth 2 move tma\n",
+           "igrt_wgmma64_dot_i8_i8(", 1);
+    expect(&bytes_uneven,
+           "MASK i0 64\nMASK i1 128\nMASK r0 128\nSPLIT i0 64\nSPLIT i1 128\nSPLIT r0 128\nSPLIT "
+           "r0.i 32\nTC wgmma128.i8 (i0.i; i1.i; r0.i.i)\nBIND i0.o grid\nBIND i1.o grid\n"
+           "STAGE r0.o 1 depth 3 move tma\nSTAGE r0.o 2 depth 3 move tma\n",
+           "igrt_wgmma128_dot_u8_u8(", 1);
+    Run r = prepare(&bytes_turned, "");
+    Nest *n = nest_new(r.p->kernels[0], r.t);
+    static const char *const opts[] = {"SPLIT i0 64",
+                                       "SPLIT r0 128",
+                                       "SPLIT r0.i 32",
+                                       "TC wgmma64.i8 (i0.i; i1; r0.i.i)",
+                                       "BIND i0.o warp",
+                                       "STAGE r0.o 1 depth 2 move tma",
+                                       "STAGE r0.o 2 depth 2 move tma"};
+    for (size_t i = 0; i < sizeof opts / sizeof *opts; i++)
+        refusal(n, opts[i], NULL);
+    assert_non_null(strstr(nest_check(n), "argument 2 is no whole runs of 128 bytes"));
+    nest_free(n);
+    run_free(&r);
 }
 
 static const char of_clusters[] =
@@ -358,10 +392,15 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_of_boxes), cmocka_unit_test(sums_of_clusters),
-        cmocka_unit_test(joins_left_out),    cmocka_unit_test(tokens_left_out),
-        cmocka_unit_test(boxes_misplaced),   cmocka_unit_test(refusals),
-        cmocka_unit_test(products_in_three), cmocka_unit_test(registers_of_warpgroups),
+        cmocka_unit_test(products_of_boxes),
+        cmocka_unit_test(products_of_bytes),
+        cmocka_unit_test(sums_of_clusters),
+        cmocka_unit_test(joins_left_out),
+        cmocka_unit_test(tokens_left_out),
+        cmocka_unit_test(boxes_misplaced),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(products_in_three),
+        cmocka_unit_test(registers_of_warpgroups),
         cmocka_unit_test(faults_of_three),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
