@@ -179,6 +179,12 @@ def cuda(ingot, work):
         want(run == ["cuMemcpyHtoDAsync", "cuGraphLaunch", "cuMemcpyDtoHAsync", "cuStreamSynchronize"], f"a run on the host: {run}")
     want(end.count("cuMemFree") == init.count("cuMemAlloc") and "cuGraphExecDestroy" in end, f"deinit: {end}")
 
+    # what --max-vram counts is what init asks for
+    taken = sum(map(int, re.findall(r"^cuMemAlloc_v2 (\d+)", (work / "log").read_text(), re.M)))
+    for limit, good in ((taken, 0), (taken - 1, 4)):
+        done = subprocess.run([ingot, "compile", model, "-o", work / f"limit{good}", "--target", "cuda", "-q", "--max-vram", str(limit)], capture_output=True, text=True)
+        want(done.returncode == good and ("--max-vram" in done.stderr) == (good != 0), f"--max-vram {limit}: status {done.returncode}: {done.stderr}")
+
     status, (init, *runs, end) = calls(program, stub, work, "device")
     want(status == 0, f"a run on the device: status {status}")
     again = ["cuStreamBeginCapture"] + ["cuLaunchKernel"] * launches + ["cuStreamEndCapture", "cuGraphExecUpdate", "cuGraphDestroy", "cuGraphLaunch"]

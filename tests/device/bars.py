@@ -264,7 +264,7 @@ def pack(args):
         for n in (1, 3, 8):
             shutil.copytree(to / "models" / f"bounded_{name}", to / "models" / f"fixed{n}_{name}")
             (to / "models" / f"fixed{n}_{name}" / "options.json").write_text(json.dumps(["--dim", f"batch={n}"]))
-    for name, model, options in kinds():
+    for name, model, options in list(kinds())[:2 if args.small else None]:
         save(to / "kinds", name, model, options, ready)
     pack_branches(to)
     if args.cases:
