@@ -46,11 +46,18 @@ void render_four(Render *r, Node *n)
     sb_printf(r->sb, lanes && part ? "igrt_load_part_%sx4" : "igrt_load_%sx4", byte_name(n));
     if (lanes)
         sb_printf(r->sb, "_i32x%d", r->l.tile->lanes);
-    sb_printf(r->sb, "(a%lld + ", (long long)load->src[0]->arg.i);
-    render_expr(r, substitute(r->k->c, load->src[2], lanes ? 2 : 1, from, to));
+    Context *c = r->k->c;
+    Node *first = substitute(c, load->src[2], lanes ? 2 : 1, from, to);
+    /* buffers and places of a GPU begin at multiples of 16: compilers that are not told load byte by byte */
+    const bool word = r->t->aligned && idx_is(idx_mod(c, first, idx(c, 4)), 0);
+    put(r, "(");
+    if (word)
+        sb_printf(r->sb, "%s(", r->t->aligned);
+    sb_printf(r->sb, "a%lld + ", (long long)load->src[0]->arg.i);
+    render_expr(r, first);
     if (lanes && part)
         sb_printf(r->sb, ", %d", part);
-    put(r, ")");
+    put(r, word ? ", 4))" : ")");
     if (gated)
         sb_printf(r->sb, " : igrt_zero_%sx4())", byte_name(n));
 }

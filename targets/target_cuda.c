@@ -7,7 +7,7 @@ static const char *cuda_tune(Target *t, Arena *a, const char *machine, ingot_sta
     (void)a;
     (void)status;
     t->units = gpu_units(machine);
-    t->dot = gpu_dot(machine);
+    t->dot = t->takes_fours = gpu_dot(machine);
     t->shared = gpu_shared_most(machine);
     return NULL;
 }

@@ -12,7 +12,7 @@ element of a fragment, what items swap, where a cluster's groups put what they g
                windows are padded with, operands by rows and by columns
     windows    convolutions, by groups of a cluster that share the terms, too
     attention  rows of scores in registers, of f16 and f32
-    vectors    a matrix times a vector, by 16 bytes
+    vectors    a matrix times a vector, by 16 bytes; of bytes by dp4a
     boxes      products of warpgroups, of operands that boxes bring: f16, and f32 by tf32
     branches   an If, a Loop that ends by a condition, one inside the other: as nodes of a graph, and where the host asks
     faults     a wait, a fence, a phase, a barrier that is not as it should be: each is found
@@ -165,6 +165,9 @@ def vectors(ingot, work):
     product = [("MatMul", ["w", "x"], "y")]
     told = [beside(ingot, work, "halves", "cuda:sm_80", ([("x", H, [1024]), ("w", H, [100, 1024])], product, ("y", H, [100]), []), 2e-3, ["igrt_run_u16("]),
             beside(ingot, work, "single", "cuda:sm_80", ([("x", F, [1024]), ("w", F, [100, 1024])], product, ("y", F, [100]), []), 1e-6, ["igrt_run_f32("])]
+    for name, dtype in (("signed", I), ("unsigned", U)):
+        node, weights = quantized("QLinearMatMul", "x", "y", (320, 72), (dtype, I, dtype), (3, 0, 5))
+        told.append(beside(ingot, work, name, "cuda:sm_75", ([("x", dtype, [1, 320])], [node], ("y", dtype, [1, 72]), weights), 0, ["igrt_dot_", "(__builtin_assume_aligned("]))
     print(", ".join(told))
 
 
