@@ -413,11 +413,16 @@ def refused(ingot, work):
     one_line(6, "tune.db: file is not a database", "-o", work / "x")
     (work / "tune.db").unlink()
     with sqlite3.connect(work / "tune.db") as db:
+        db.execute("CREATE TABLE machine(x)")
+    (work / "tune.db").write_bytes((work / "tune.db").read_bytes()[:50])
+    one_line(6, "tune.db: database disk image is malformed", "-o", work / "x")
+    (work / "tune.db").unlink()
+    with sqlite3.connect(work / "tune.db") as db:
         db.execute("CREATE TABLE other(x)")
     one_line(6, "no database of ingot tune", "-o", work / "x")
     if (work / "x").exists():
         raise Wrong("a file was written")
-    print("10 faults")
+    print("11 faults")
 
 
 if __name__ == "__main__":

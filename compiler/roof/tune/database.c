@@ -70,13 +70,19 @@ static int64_t integer(Database *d, const char *sql)
     return v;
 }
 
+/* SQLite's words for what failed last; it has none for numbers of a table that cannot be. */
+static const char *fault_of(const Database *d)
+{
+    return sqlite3_errcode(d->db) == SQLITE_OK ? "the file is damaged" : sqlite3_errmsg(d->db);
+}
+
 /* What is there may be another program's. */
 static const char *check_file(Database *d)
 {
-    int64_t tables = integer(d, "SELECT count(*) FROM sqlite_master"),
-            version = integer(d, "PRAGMA user_version");
+    int64_t tables = integer(d, "SELECT count(*) FROM sqlite_master");
+    int64_t version = tables < 0 ? -1 : integer(d, "PRAGMA user_version");
     if (tables < 0 || version < 0)
-        return sqlite3_errmsg(d->db);
+        return fault_of(d);
     if (tables > 0 && integer(d, "PRAGMA application_id") != 0x696e6774)
         return "this is no database of ingot tune";
     if (version > VERSION)
@@ -101,7 +107,7 @@ Database *database_open(Arena *a, const char *file, const char **why)
                     execute(d, "PRAGMA application_id=0x696e6774; PRAGMA user_version=1") &&
                     execute(d, "COMMIT");
         if (!made)
-            *why = arena_strdup(a, wrong ? wrong : sqlite3_errmsg(d->db));
+            *why = arena_strdup(a, wrong ? wrong : fault_of(d));
     }
     if (!*why)
         return d;
@@ -117,7 +123,7 @@ void database_close(Database *d)
 
 const char *database_error(const Database *d)
 {
-    return sqlite3_errmsg(d->db);
+    return fault_of(d);
 }
 
 /* A statement with text parameters ?1 .. ?n bound. */
@@ -408,7 +414,7 @@ static bool import_entry(Database *d, const Json *j, const char **why)
     sqlite3_stmt *s;
     if (region) {
         const bool kept = machine >= 0 && import_region(d, j, text[3], machine);
-        *why = kept ? NULL : sqlite3_errmsg(d->db);
+        *why = kept ? NULL : fault_of(d);
         return kept;
     }
     if (search) {
@@ -435,7 +441,7 @@ static bool import_entry(Database *d, const Json *j, const char **why)
             sqlite3_bind_double(s, 7 + i, json_number(json_member(j, number[i]), 0));
     }
     bool good = machine >= 0 && done(s);
-    *why = good ? NULL : sqlite3_errmsg(d->db);
+    *why = good ? NULL : fault_of(d);
     return good;
 }
 
@@ -443,7 +449,7 @@ bool database_import(Database *d, Arena *a, const char *text, int *n, const char
 {
     bool good = execute(d, "BEGIN IMMEDIATE");
     *n = 0;
-    *why = good ? NULL : sqlite3_errmsg(d->db);
+    *why = good ? NULL : fault_of(d);
     for (int line = 1; *text && good; line++) {
         size_t length = strcspn(text, "\n");
         const char *one = arena_printf(a, "%.*s", (int)length, text), *fault = NULL;
@@ -457,7 +463,7 @@ bool database_import(Database *d, Arena *a, const char *text, int *n, const char
         ++*n;
     }
     if (good && !execute(d, "COMMIT")) {
-        *why = arena_strdup(a, sqlite3_errmsg(d->db));
+        *why = arena_strdup(a, fault_of(d));
         good = false;
     }
     if (!good)
