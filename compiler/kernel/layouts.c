@@ -6,6 +6,8 @@
  * Elementwise and pooling kernels follow their neighbours.  What is read beyond its edges (the
  * padding of a convolution) gets a halo of zeros instead of bounds checks; halos.c clears it.
  *
+ * Where a matrix unit has lines of terms brought to it, axes that a sum of products runs along follow each other.
+ *
  * What the model declares (inputs, outputs, state) and what other steps than kernels touch
  * stays dense. */
 #include <string.h>
@@ -103,11 +105,11 @@ static bool walks_better(const Node *dot, const Node *r, const Node *than, const
     return r->hi >= than->hi; /* of equals the last, which is innermost already */
 }
 
-/* Does the target have a matrix unit for such operands? */
-static bool has_unit(const View *v, const Target *t)
+/* Does the target have a matrix unit for such operands? of_lines: one that takes f32 whole, of lines of terms alone. */
+static bool has_unit(const View *v, const Target *t, bool of_lines)
 {
     for (int i = 0; i < TC_COUNT; i++)
-        if (t->units >> i & 1 && v->nfactor == 2 &&
+        if (t->units >> i & 1 && v->nfactor == 2 && (!of_lines || tc_rests(&tc_units[i])) &&
             tc_reads((ingot_dtype)v->factor[0]->dtype, tc_units[i].a) &&
             tc_reads((ingot_dtype)v->factor[1]->dtype, tc_units[i].b))
             return true;
@@ -131,7 +133,7 @@ static void vote_contractions(Layouts *x, const Target *t)
         const Step *s = x->kernel[i];
         View v = kernel_view(s->kernel);
         Node *lanes = v.dot ? wanted_lanes(s, &v) : NULL;
-        if (!lanes || (t->gpu && !has_unit(&v, t)))
+        if (!lanes || (t->gpu && !has_unit(&v, t, false)))
             continue;
         double flops = (double)s->kernel->flops;
         if (each_by_itself(&v, lanes))
@@ -406,6 +408,86 @@ static void drop_gates(Layouts *x, const Halo *halo)
     }
 }
 
+/* ---- lines of terms ----------------------------------------------------------------------------- */
+
+/* The one axis of an operand that moves with this reduced range and with nothing else (it is no window's), whole; or -1. */
+static int axis_of_terms(const Step *s, const View *v, Node *operand, Node *range)
+{
+    Context *c = s->kernel->c;
+    const Buffer *b = s->bufs[operand->src[0]->arg.i];
+    const Move m = access_move(c, operand, range);
+    int64_t extent;
+    if (m.kind != MOVE_AXIS || m.stride != 1 || !const_extent(range, &extent) ||
+        !idx_is(b->dims[m.axis], extent))
+        return -1;
+    for (int i = 0; i < v->nrange; i++) {
+        const Move other = access_move(c, operand, v->range[i]);
+        if (other.kind == MOVE_MIXED || (other.kind == MOVE_AXIS && other.axis == m.axis))
+            return -1;
+    }
+    return m.axis;
+}
+
+/* The axes, as bits, along which a product's terms lie in an operand; 0: not along axes alone. */
+static unsigned terms_of(const Step *s, const View *v, Node *operand)
+{
+    unsigned all = 0;
+    for (uint32_t i = reduce_ranges(v->dot); i < v->dot->nsrc; i++) {
+        if (v->dot->src[i]->hi == 0)
+            continue;
+        const int axis = axis_of_terms(s, v, operand, v->dot->src[i]);
+        if (axis < 0)
+            return 0;
+        all |= 1u << axis;
+    }
+    return all;
+}
+
+/* Which axes of each buffer all products that read it have their terms along, for units that boxes bring lines of terms to; 0: there are none, or they
+ * differ. */
+static unsigned *find_terms(const Layouts *x, int nbuffer, const Target *t)
+{
+    unsigned *terms = NEWN(x->a, unsigned, nbuffer);
+    bool *differs = NEWN(x->a, bool, nbuffer);
+    for (int i = 0; i < x->n; i++) {
+        const Step *s = x->kernel[i];
+        const View v = kernel_view(s->kernel);
+        for (int j = 0; j < v.nfactor && v.dot && has_unit(&v, t, true); j++) {
+            const int id = s->bufs[v.factor[j]->src[0]->arg.i]->id;
+            const unsigned wanted = terms_of(s, &v, v.factor[j]);
+            differs[id] |= !wanted || (terms[id] && terms[id] != wanted);
+            terms[id] = differs[id] ? 0 : wanted;
+        }
+    }
+    return terms;
+}
+
+/* Terms along several axes (heads of attention, and what each of them has) are one line if these axes follow each other, innermost. last: what is to be
+ * innermost, or -1: what is so. False: it is none of them, or there is nothing to change. */
+static bool line_up_terms(Buffer *b, unsigned terms, int last)
+{
+    LayoutOp op = {.kind = LAYOUT_PERMUTE, .perm = {.n = b->rank}};
+    int n = 0, before = -1;
+    bool moved = false;
+    for (int i = b->rank - 1; i >= 0 && last < 0; i--)
+        last = idx_is(b->dims[i], 1) ? -1 : i;
+    if (last < 0 || !(terms >> last & 1))
+        return false;
+    for (int which = 0; which < 3; which++) /* others, terms, the last of them */
+        for (int i = 0; i < b->rank; i++)
+            if ((i == last ? 2 : (int)(terms >> i & 1)) == which) {
+                op.perm.axis[n++] = (int8_t)i;
+                if (idx_is(b->dims[i], 1))
+                    continue;
+                moved |= i < before;
+                before = i;
+            }
+    if (!(terms & (terms - 1)) || !moved)
+        return false;
+    b->layout.op[b->layout.n++] = op;
+    return true;
+}
+
 /* ---- the record ------------------------------------------------------------------------------- */
 
 static void record(Layouts *x, int nbuffer)
@@ -463,6 +545,7 @@ void choose_layouts(Plan *p, const Target *t)
     for (int i = 0; i < nbuffer; i++)
         halo[i].fill = given[i] ? layout_fill(given[i]) : halo[i].fill;
     drop_gates(&x, halo);
+    const unsigned *terms = find_terms(&x, nbuffer, t);
     for (int i = 0; i < nbuffer; i++) {
         Buffer *b = p->buffers[i];
         if (x.fixed[i])
@@ -477,7 +560,7 @@ void choose_layouts(Plan *p, const Target *t)
         int last = innermost(&x, b);
         if (given[i])
             b->layout = *given[i];
-        else if (last >= 0)
+        else if (!line_up_terms(b, terms[i], last) && last >= 0)
             add_permute(b, last);
         if (b->layout.n)
             buffer_layout_changed(b);

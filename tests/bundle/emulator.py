@@ -188,6 +188,8 @@ ONE = [("MatMul", ["x", "w"], "p"), ("Relu", ["p"], "y")]
 HALVES = [("x", H, [384, 512])], ONE, ("y", H, [384, 384]), [("w", some(512, 384) / 8)]
 SINGLE = [("x", F, [384, 256])], ONE, ("y", F, [384, 384]), [("w", some(256, 384, dtype=np.float32))]
 TURNED = [("x", F, [192, 1536]), ("w", F, [1536, 192])], ONE, ("y", F, [192, 192]), []
+HEADS = ([("x", F, [4, 384, 16]), ("v", F, [4, 16, 64])], [("MatMul", ["x", "v"], "h"), ("Transpose", ["h"], "t", {"perm": [1, 0, 2]}), ("Reshape", ["t", "s"], "r"), ("Gemm", ["r", "w"], "y", {"transB": 1})],
+         ("y", F, [384, 384]), [("s", np.array([384, 256])), ("w", some(384, 256, dtype=np.float32))])
 NORMS = [("x", F, [5, 200])], [("Softmax", ["x"], "y")], ("y", F, [5, 200]), []
 COPIES = [("x", H, [72, 256])], ONE, ("y", H, [72, 40]), [("w", some(256, 40))]
 PADS = {"pads": [1, 1, 1, 1]}
@@ -198,7 +200,8 @@ WINDOWS = ([("x", H, [1, 256, 7, 7])], [("Conv", ["x", "w"], "p", PADS), ("Relu"
 def boxes(ingot, work):
     told = [beside(ingot, work, "halves", "cuda:sm_90a", HALVES, 2e-3, ["igrt_box_2(", "igrt_wgmma64_dot_f16<"]),
             beside(ingot, work, "single", "cuda:sm_90a", SINGLE, 2e-6, ["igrt_box_2(", "igrt_wgmma_dot_tf32x3("]),
-            beside(ingot, work, "turned", "cuda:sm_90a", TURNED, 2e-6, ["_copy_1536x192(", "igrt_wgmma_dot_tf32x3("])]
+            beside(ingot, work, "turned", "cuda:sm_90a", TURNED, 2e-6, ["_copy_1536x192(", "igrt_wgmma_dot_tf32x3("]),
+            beside(ingot, work, "heads", "cuda:sm_90a", HEADS, 2e-6, ["JOIN r0 r1", "igrt_wgmma_dot_tf32x3("])]
     for name, dtypes, (m, k, n) in (("signs", (I, I, I), (384, 512, 384)), ("bytes", (U, I, U), (400, 576, 400))):
         node, weights = quantized("QLinearMatMul", "x", "y", (k, n), dtypes, (0, 0, 5))
         told.append(beside(ingot, work, name, "cuda:sm_90a", ([("x", dtypes[0], [m, k])], [node], ("y", dtypes[2], [m, n]), weights), 0, ["igrt_box_2(", "igrt_wgmma64_dot_"]))
