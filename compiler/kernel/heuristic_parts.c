@@ -18,8 +18,10 @@ enum {
     WARPS = 16 * 132, /* beside each other, so that some have what they wait for */
     LEAST_TERMS = 8,  /* of a part */
     MOST_TERMS = 16,  /* of a part of a row: its loads are under way together */
-    BESIDE = 4,       /* rows of a group whose terms lie side by side: memory moves by 32 bytes */
-    FEW = 64 * 1024   /* results, of which each has an item of its own otherwise */
+    LONG_ROWS =
+        2, /* of an item, if a group has whole rows: more groups are worth more than fewer reads of the vector */
+    BESIDE = 4,     /* rows of a group whose terms lie side by side: memory moves by 32 bytes */
+    FEW = 64 * 1024 /* results, of which each has an item of its own otherwise */
 };
 
 static const Split *last_split(const Nest *n)
@@ -245,6 +247,8 @@ static Stream stream_of(int64_t results, int64_t terms, int64_t run, int items)
     Stream s = {items < ITEMS / 2 ? items : ITEMS / 2, 1, MOST_COPIES};
     while (s.along > 1 && terms % (s.along * run))
         s.along /= 2;
+    if (s.along == ITEMS / 2)
+        s.rows = LONG_ROWS;
     while (s.rows > 1 && (results % s.rows || results / s.rows < GROUPS))
         s.rows /= 2;
     while (2 * s.along * s.down <= ITEMS / 2 && results % (2 * s.down * s.rows) == 0 &&
