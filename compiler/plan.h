@@ -214,7 +214,7 @@ typedef struct {
 /* alternatives.c: what is stored or merged, where neither way was estimated to take more than `factor` times what the other
  * takes; equal values once. */
 int plan_alternatives(Arena *, const Plan *, double factor, Alternative **out);
-/* kernel/other_layouts.c: layouts of what kernels write; equal kernels once. */
+/* kernel/layout/other_layouts.c: layouts of what kernels write; equal kernels once. */
 int plan_other_layouts(Arena *, const Plan *, Alternative **out);
 /* sched_parse.c: fills Plan.given and values, from the section for this target; false after a reported error. */
 bool sched_parse(Plan *, const char *file, const char *target, int threads);

@@ -3,7 +3,7 @@
  *     [[0 -inf -inf] [0 0 -inf] [0 0 0]]  ->  where(column <= row, 0, -inf)
  *
  * Exporters evaluate causal masks, and models store them as buffers for their longest sequence.  As a comparison a mask takes no memory, is
- * cut without a copy, and tells where rows end (kernel/mask_bounds.c). The lowest float stands for minus
+ * cut without a copy, and tells where rows end (kernel/lower/mask_bounds.c). The lowest float stands for minus
  * infinity; of other finite ones nothing is known to end. */
 #include <float.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* cli_tune_decisions.c - decisions of the plan that are tried the other way round in the network: what is stored or merged where that
- * was close (schedule/alternatives.c), and how results lie (kernel/other_layouts.c).
+ * was close (schedule/alternatives.c), and how results lie (kernel/layout/other_layouts.c).
  *
  * Both are decided before there are kernels.  Of each:
  *

@@ -8,7 +8,7 @@
 
 #include "cli_tune_ways.h"
 #include "inspect.h"
-#include "kernel/heuristic_mma.h"
+#include "kernel/heuristic/heuristic_mma.h"
 
 enum { BLOCKS = 9 /* of the order of the estimate, of those that warps multiply */, DEEPER = 2 };
 #define SMALL 0.004 /* of the network's work: what has less is tried in fewer ways */

@@ -1,4 +1,4 @@
-/* weight_layout.c - weights as the loops of a nest read them (kernel/packing.c), whatever opts made it. */
+/* weight_layout.c - weights as the loops of a nest read them (kernel/layout/packing.c), whatever opts made it. */
 #include "kernel/kernel.h"
 #include "tune.h"
 

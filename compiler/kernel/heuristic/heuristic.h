@@ -2,7 +2,7 @@
 #ifndef HEURISTIC_H
 #define HEURISTIC_H
 
-#include "kernel.h"
+#include "kernel/kernel.h"
 
 enum { PAGE = 4096 }; /* bytes */
 

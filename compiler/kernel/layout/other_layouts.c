@@ -2,7 +2,7 @@
  *
  * Of each result the other end: what lies otherwise than the model has it could lie as the model has it, and what does lie so could have its
  * longest other axis innermost.  The border stays.  What reads it, and how its kernels' loops run, is left to the heuristic. */
-#include "kernel.h"
+#include "kernel/kernel.h"
 
 enum { LEAST = 8 }; /* of elements along an axis that may be innermost */
 

@@ -7,7 +7,7 @@
  *
  * Requires the layouts of everything else. Leaves the layout in the arguments of such kernels and in
  * their records. */
-#include "kernel.h"
+#include "kernel/kernel.h"
 
 typedef struct {
     Arena *a;

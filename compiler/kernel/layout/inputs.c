@@ -3,7 +3,7 @@
  * The caller's memory has no halo and lies as the model declares it.  A copy in the arena may have both, and costs one
  * pass over the input; without it every load of a convolution would check its coordinates.  The copy is a kernel like
  * others: layouts.c and the heuristic know nothing of it. */
-#include "kernel.h"
+#include "kernel/kernel.h"
 
 enum { MIN_READS = 8 }; /* operations an element, below which a copy does not pay */
 

@@ -5,7 +5,7 @@
  * blocked for the second level of cache.  b is stored as the loops read it. */
 #include <string.h>
 
-#include "kernel.h"
+#include "kernel/kernel.h"
 
 /* Cycles of a product by its rows. */
 static double product_cycles(int64_t rows)

@@ -5,8 +5,8 @@
  * copying kernel before or after lays it out again. */
 #include <string.h>
 
-#include "../schedule/values.h"
-#include "kernel.h"
+#include "kernel/kernel.h"
+#include "schedule/values.h"
 
 typedef struct {
     Plan *p;

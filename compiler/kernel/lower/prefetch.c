@@ -4,7 +4,7 @@
  * meanwhile.  A matrix unit reads panels alike.  PREFETCH spreads the lines of the next panel over all iterations of the loops inside.  The panel has to lie
  * in one piece, from one iteration of the loop to the next, or of those around it, and its lines have to suffice for the iterations, or there is nothing
  * worth asking for; then the list is empty. */
-#include "kernel.h"
+#include "kernel/kernel.h"
 
 enum { LINE = 64 };
 

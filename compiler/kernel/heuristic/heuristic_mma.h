@@ -2,7 +2,7 @@
 #ifndef HEURISTIC_MMA_H
 #define HEURISTIC_MMA_H
 
-#include "kernel.h"
+#include "kernel/kernel.h"
 
 enum {
     PROCESSORS = 132, /* that can have a group each, */

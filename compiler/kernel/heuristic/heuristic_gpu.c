@@ -7,7 +7,7 @@
  * Where that would be too few groups, heuristic_parts.c divides the terms among the items instead. */
 #include <string.h>
 
-#include "kernel.h"
+#include "kernel/kernel.h"
 
 enum {
     ITEMS = 16,       /* of a group, along rows and along columns */

@@ -4,7 +4,7 @@
  * copies follow from that and the target alone. */
 #include <string.h>
 
-#include "kernel.h"
+#include "kernel/kernel.h"
 
 /* All that decisions follow from. */
 static void says(StrBuf *sb, Arena *a, const Step *s, bool may_copy)

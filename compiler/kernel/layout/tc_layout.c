@@ -5,7 +5,7 @@
  * A block of columns is what the copies of an iteration take: each step reads one run of memory, which the next step continues. */
 #include <string.h>
 
-#include "kernel.h"
+#include "kernel/kernel.h"
 
 typedef struct {
     Layout *l;

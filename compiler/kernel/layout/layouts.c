@@ -12,7 +12,7 @@
  * stays dense. */
 #include <string.h>
 
-#include "kernel.h"
+#include "kernel/kernel.h"
 
 typedef struct {
     Plan *p;

@@ -7,7 +7,7 @@
  * A reduce of rows (a mean, a softmax's sums) has all its terms side by side in the lanes. */
 #include <string.h>
 
-#include "kernel.h"
+#include "kernel/kernel.h"
 
 enum {
     WARP = 32,

@@ -5,7 +5,7 @@
  * After layouts, which tell how far that element is; only where every constructor of the layout keeps distances. */
 #include <string.h>
 
-#include "kernel.h"
+#include "kernel/kernel.h"
 
 /* The least coordinates of all accesses to an argument. */
 static bool least(const Kernel *k, int arg, int64_t *low)

@@ -10,7 +10,7 @@
  *     bbbbbbbb
  *
  * Requires the kernels' final layouts and opts: no opt knows the loops of a halo. */
-#include "kernel.h"
+#include "kernel/kernel.h"
 
 typedef struct {
     Node *range;

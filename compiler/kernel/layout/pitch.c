@@ -12,7 +12,7 @@
  *
  * What is behind a row belongs to nobody: nothing clears it, and whoever reads whole pieces of a row takes as much as there is (store_whole()).
  * Inputs and outputs stay as the model declares them.  Where memory is dear no row is longer than it has to be. */
-#include "kernel.h"
+#include "kernel/kernel.h"
 
 enum {
     PIECE = 16,  /* bytes that one access of a GPU has */

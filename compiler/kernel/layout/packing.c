@@ -6,7 +6,7 @@
  * contractions side by side.  So each step of the reduced axes reads one run of memory, which the next step continues. */
 #include <string.h>
 
-#include "kernel.h"
+#include "kernel/kernel.h"
 
 /* Which loop moves each axis of the argument, by its number; false if one moves two of them. */
 static bool axis_owners(const Kernel *k, Node *load, const Packing *p, int lane_axis, int *owner)
