@@ -33,14 +33,11 @@ need make command -v make
 need cmake command -v cmake
 need pkg-config command -v pkg-config
 need protobuf-c-compiler command -v protoc-c
-need ocl-icd-opencl-dev test -e /usr/include/CL/cl.h
 if command -v pkg-config >/dev/null 2>&1; then
     lib libprotobuf-c-dev libprotobuf-c
-    lib libjansson-dev jansson
     lib libsqlite3-dev sqlite3
-    lib libxxhash-dev libxxhash
 else
-    missing="$missing libprotobuf-c-dev libjansson-dev libsqlite3-dev libxxhash-dev"
+    missing="$missing libprotobuf-c-dev libsqlite3-dev"
 fi
 if [ "$what" = tests ]; then
     need libcmocka-dev test -e /usr/include/cmocka.h
@@ -55,6 +52,7 @@ if [ "$what" = tests ]; then
     need libnewlib-arm-none-eabi test -d /usr/lib/arm-none-eabi/include
     need picolibc-riscv64-unknown-elf test -d /usr/lib/picolibc/riscv64-unknown-elf/include
     need libclang-rt-14-dev compiles clang -fsanitize=address
+    need ocl-icd-opencl-dev test -e /usr/include/CL/cl.h
     need pocl-opencl-icd has_opencl_device
     need wasi-libc test -e /usr/include/wasm32-wasi/stdio.h
     need libclang-rt-14-dev-wasm32 compiles clang --target=wasm32-wasi

@@ -2,7 +2,8 @@
 """Do docs and comments speak of what there is?
 
 In README.md and docs/*.md each file that `backticks` or a link name is one of the tree, or one that some source writes or includes;
-each `function()` is a word of some source. So is each file that the comments of C sources name. Of names that hold a placeholder
+each `function()` is a word of some source. There is each option of the command line there, each matrix unit and each
+status that a bundle gives. So is each file that the comments of C sources name. Of names that hold a placeholder
 (<name>, NAME, a bundle's model_) what is left is looked for.
 """
 import pathlib
@@ -43,7 +44,11 @@ def main():
         wild = "".join(".*" if p[0] in "*<" else re.escape(p) for p in re.split(r"(\*|<\w+>)", name) if p)
         return any(re.fullmatch(wild, t) for t in tails)
 
-    wrong = []
+    docs = "\n".join(t for f, t in text.items() if f == "README.md" or f.startswith("docs/") and f.endswith(".md"))
+    told = {"compiler/roof/cli/cli_table.c": r'^    \{"(--?[\w-]+)"', "compiler/units.def": r'^UNIT\(\w+,\s+"([^"]+)"',
+            "runtime_min/igrt.h": r"^    (IGRT_ERR_\w+)"}
+    wrong = [f"{f}: {name} is not in README.md or docs" for f, form in told.items() for name in re.findall(form, text[f], re.M)
+             if not re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", docs)]
     for f, t in text.items():
         if f == "README.md" or f.startswith("docs/") and f.endswith(".md"):
             parts = [(m.start(), m[1] or m[2]) for m in re.finditer(r"`([^`\n]+)`|\]\(([^)#:\s]+)", t)]
