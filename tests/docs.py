@@ -2,10 +2,11 @@
 """Do docs and comments speak of what there is?
 
 In README.md and docs/*.md each file that `backticks` or a link name is one of the tree, or one that some source writes or includes;
-each `function()` is a word of some source. There is each option of the command line there, each matrix unit and each
-status that a bundle gives. So is each file that the comments of C sources name. Of names that hold a placeholder
-(<name>, NAME, a bundle's model_) what is left is looked for.
+each `function()` is a word of some source. So is each file that the comments of C sources name. Of names that hold a placeholder
+(<name>, NAME, a bundle's model_) what is left is looked for. They tell of each option of the command line, matrix unit and status of
+a bundle, headings that links name are there, and there are as many operators as README.md says.
 """
+import os
 import pathlib
 import re
 import subprocess
@@ -22,6 +23,11 @@ def of_checkout():
         return subprocess.run(["git", "ls-files"], cwd=TREE, capture_output=True, text=True).stdout.split()
     except FileNotFoundError:
         return []
+
+
+def headings(text):
+    """As GitHub names them in addresses."""
+    return {re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in re.findall(r"^#+ (.*)$", text, re.M)}
 
 
 def main():
@@ -47,7 +53,12 @@ def main():
     docs = "\n".join(t for f, t in text.items() if f == "README.md" or f.startswith("docs/") and f.endswith(".md"))
     told = {"compiler/roof/cli/cli_table.c": r'^    \{"(--?[\w-]+)"', "compiler/units.def": r'^UNIT\(\w+,\s+"([^"]+)"',
             "runtime_min/igrt.h": r"^    (IGRT_ERR_\w+)"}
-    wrong = [f"{f}: {name} is not in README.md or docs" for f, form in told.items() for name in re.findall(form, text[f], re.M)
+    refused = set(re.findall(r"onnx_(\w+)\(Lowering \*n\)\n\{\n    return unsupported", code)) # they only say why
+    domains = [d for d, lower in re.findall(r'^ONNX_OP\("([^"]*)",.* (\w+)\)$', text["importers/onnx_ops.def"], re.M) if lower not in refused]
+    counted = {"operators (": len(domains) - domains.count("com.microsoft"), "of `ai.onnx.ml`": domains.count("ai.onnx.ml"),
+               "operators of ONNX Runtime (": domains.count("com.microsoft")}
+    wrong = [f"README.md: there are {n} {what}" for what, n in counted.items() if f"{n} {what}" not in text["README.md"]]
+    wrong += [f"{f}: {name} is not in README.md or docs" for f, form in told.items() for name in re.findall(form, text[f], re.M)
              if not re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", docs)]
     for f, t in text.items():
         if f == "README.md" or f.startswith("docs/") and f.endswith(".md"):
@@ -60,6 +71,9 @@ def main():
                      for m in IN_COMMENTS.finditer(c[0]) if not known(m[1])]
         else:
             continue
+        if f.endswith(".md"):
+            names += [(m.start(), f"heading {m[2]}") for m in re.finditer(r"\]\(([^)#:\s]*)#([\w-]+)\)", t)
+                      if m[2] not in headings(text.get(os.path.normpath(os.path.join(os.path.dirname(f), m[1])) if m[1] else f, ""))]
         wrong += [f"{f}:{t.count(chr(10), 0, at) + 1}: there is no {name}" for at, name in names]
     print("\n".join(wrong) or f"{len(text)} files")
     return int(bool(wrong))
