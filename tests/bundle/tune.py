@@ -13,7 +13,8 @@
                database) is replayed to the same bytes and passes `ingot verify`
     killed     kill -9 at 2 random instants (30 by `tests/run.sh all`): nothing that was timed is lost, and the search goes on; two at once
     elsewhere  candidates prepared, and timed by a command, in two pieces
-    refused    wrong uses and broken databases end in one line and their status
+    refused    wrong uses end in one line and their status
+    damaged    so does a database that is none, or is damaged: it is named, and stays as it is
 
 Exit status 77, skipped: there is no Python with onnx, or ingot has no SQLite.
 """
@@ -409,21 +410,65 @@ def refused(ingot, work):
     one_line(6, "candidates.json: cannot be read", "--measure", work / "none", *remote(work))
     (work / "bad.json").write_text('{"target": "c"}\n')
     one_line(3, "bad.json: line 1", "--import", work / "bad.json", "-o", work / "x")
-    (work / "tune.db").write_text("no database, but a text that is as long as the first page of one is wanted to be\n" * 20)
-    one_line(6, "tune.db: file is not a database", "-o", work / "x")
-    (work / "tune.db").unlink()
-    with sqlite3.connect(work / "tune.db") as db:
-        db.execute("CREATE TABLE machine(x)")
-    (work / "tune.db").write_bytes((work / "tune.db").read_bytes()[:50])
-    one_line(6, "tune.db: database disk image is malformed", "-o", work / "x")
-    (work / "tune.db").unlink()
-    with sqlite3.connect(work / "tune.db") as db:
-        db.execute("CREATE TABLE other(x)")
-    one_line(6, "no database of ingot tune", "-o", work / "x")
     if (work / "x").exists():
         raise Wrong("a file was written")
-    print("11 faults")
+    print("8 faults")
+
+
+def change(file, *statements):
+    db = sqlite3.connect(file, isolation_level=None)
+    for text in ("PRAGMA journal_mode=DELETE", *statements):
+        db.execute(text)
+    db.close()
+
+
+TRIAL = "INSERT INTO trial VALUES(1, 'k', 's', 'name', 'opts', 'right', {}, 1, 0, 1, 1)"
+DAMAGES = {   # of a database: what is told
+    "no column": (["ALTER TABLE trial RENAME COLUMN round TO rounds"], "no such column: trial.round"),
+    "no number": (["INSERT INTO machine VALUES(1, 'c', 'cpu', 'cc')", TRIAL.format("'soon'")], ""),
+    "no text": (["INSERT INTO machine VALUES(1, x'00', 'cpu', 'cc')"], "table machine: a value of another type"),
+    "another's": (["PRAGMA application_id=1"], "this is no database of ingot tune"),
+    "later": (["PRAGMA user_version=1000"], "it was made by a later version of ingot"),
+}
+
+
+def damaged(ingot, work):
+    """A database that is at fault is named, with what to do; it stays as it is."""
+    file = work / "tune.db"
+
+    def told(what, wanted):
+        before = file.read_bytes() if file.is_file() else None
+        text = tune(ingot, work, "--budget", "0", "-o", work / "x", good=(6,))
+        if not text.startswith(f"{file}: ") or wanted not in text or "--database" not in text or text.count("\n") != 1:
+            raise Wrong(f"{what}: {text}")
+        if before != (file.read_bytes() if file.is_file() else None) or (work / "x").exists():
+            raise Wrong(f"{what}: a file was written")
+
+    file.mkdir()
+    told("a folder", "it is a folder")
+    file.rmdir()
+    file.write_text("no database, but a text that is as long as the first page of one is wanted to be\n" * 20)
+    told("a text", "file is not a database")
+    file.unlink()
+    entries(ingot, work)
+    change(file)
+    whole = file.read_bytes()
+    for what, (statements, wanted) in DAMAGES.items():
+        file.write_bytes(whole)
+        change(file, *statements)
+        told(what, wanted)
+    for n, wanted in ((50, "malformed"), (len(whole) // 2, "")):
+        file.write_bytes(whole[:n])
+        told(f"{n} bytes of it", wanted)
+    file.write_bytes(whole)
+    if os.geteuid():
+        file.chmod(0o444)
+        told("read-only", "readonly")
+        file.chmod(0o644)
+    if entries(ingot, work):
+        raise Wrong("what is whole is not read")
+    print(f"{len(DAMAGES) + 4} databases")
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {f.__name__: f for f in (tuned, shared, threaded, decided, chained, replayed, killed, elsewhere, refused)}))
+    sys.exit(main(__doc__, {f.__name__: f for f in (tuned, shared, threaded, decided, chained, replayed, killed, elsewhere, refused, damaged)}))

@@ -42,7 +42,7 @@ static ingot_status open_database(const Options *o, Database **d)
     if (*d)
         return INGOT_OK;
     bool absent = strstr(why, "without SQLite") != NULL;
-    return complain(absent ? INGOT_UNSUPPORTED : INGOT_IO, "%s: %s", absent ? "ingot tune" : file,
+    return complain(absent ? INGOT_UNSUPPORTED : INGOT_IO, "%s%s", absent ? "ingot tune: " : "",
                     why);
 }
 
@@ -51,7 +51,7 @@ static ingot_status export_database(const Options *o, Database *d)
     StrBuf lines = {0};
     ingot_status status = INGOT_OK;
     if (!database_export(d, &lines))
-        status = complain(INGOT_IO, "%s: %s", database_file(o), database_error(d));
+        status = complain(INGOT_IO, "%s", database_error(d));
     else if (!file_replace(o->a, o->export_to, lines.data, lines.len))
         status = complain(INGOT_IO, "%s: %s", o->export_to, strerror(errno));
     sb_free(&lines);
@@ -65,7 +65,8 @@ static ingot_status import_database(const Options *o, Database *d)
     if (!text)
         return complain(INGOT_IO, "%s: cannot be read", o->import);
     if (!database_import(d, o->a, text, &n, &why))
-        return complain(INGOT_INVALID, "%s: %s", o->import, why);
+        return why ? complain(INGOT_INVALID, "%s: %s", o->import, why)
+                   : complain(INGOT_IO, "%s", database_error(d));
     say("  %d entries", n);
     return INGOT_OK;
 }
@@ -203,7 +204,7 @@ static ingot_status find_machine(Tune *t)
         arena_printf(t->a, "%s %s", t->o->compile.target, t->target.flags ? t->target.flags : ""),
         arena_strdup(t->a, m->cpu), arena_strdup(t->a, m->compiler)};
     if (!database_machine(t->d, &t->machine))
-        return complain(INGOT_IO, "%s: %s", database_file(t->o), database_error(t->d));
+        return complain(INGOT_IO, "%s", database_error(t->d));
     return INGOT_OK;
 }
 
@@ -285,6 +286,8 @@ static ingot_status search_all(Tune *t)
     bool good = search_kernels(&s, t->order, t->n);
     for (int i = t->n; i < t->nasked && good; i++)
         good = search_known(&s, t->order[i]);
+    if (database_error(t->d))
+        return complain(INGOT_IO, "%s", database_error(t->d));
     if (!good)
         return complain(INGOT_TOOL, "%s: %s", t->o->model,
                         t->measure.why ? t->measure.why : "the search failed");

@@ -113,7 +113,7 @@ ingot_status tune_measure(Tune *t, const char *dir, const volatile sig_atomic_t 
     }
     for (int i = 0; i < n; i++) {
         if (!database_read(t->d, of[i].kernel, 0))
-            return complain(INGOT_IO, "ingot tune: %s", database_error(t->d));
+            return complain(INGOT_IO, "%s", database_error(t->d));
         if (is_known(&of[i]))
             continue;
         if (*cut_off || (timed && seconds_now() >= t->deadline)) {
@@ -125,7 +125,7 @@ ingot_status tune_measure(Tune *t, const char *dir, const volatile sig_atomic_t 
             return complain(INGOT_TOOL, "%s: %s", dir,
                             t->measure.why ? t->measure.why : "the candidates cannot be run");
         if (!database_write(t->d, of[i].kernel, of[i].candidate, of[i].n))
-            return complain(INGOT_IO, "ingot tune: %s", database_error(t->d));
+            return complain(INGOT_IO, "%s", database_error(t->d));
         timed++;
         say("  %d of %d  %s: %d candidates", i + 1, n, of[i].kernel->step[0]->name, of[i].n);
     }

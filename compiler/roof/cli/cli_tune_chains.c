@@ -171,7 +171,7 @@ ingot_status find_chains(const Steps *base, char **lines)
         if (status != INGOT_OK)
             return status;
         if (!database_keep_outcome(t->d, key, text))
-            return complain(INGOT_IO, "ingot tune: %s", database_error(t->d));
+            return complain(INGOT_IO, "%s", database_error(t->d));
     }
     *lines = text + strlen(head);
     return INGOT_OK;

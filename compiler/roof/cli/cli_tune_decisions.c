@@ -349,7 +349,7 @@ static ingot_status time_decisions(const Steps *base, const Steps *all, const ch
     for (int i = 0; i < n && status == INGOT_OK; i++)
         if (!database_keep_region(t->d, d[i]->key, d[i]->what, d[i]->was * 1e6, d[i]->is * 1e6,
                                   d[i]->noise))
-            return complain(INGOT_IO, "ingot tune: %s", database_error(t->d));
+            return complain(INGOT_IO, "%s", database_error(t->d));
     return status;
 }
 
@@ -537,7 +537,7 @@ static ingot_status take_winners(Tune *t, bool *took)
     if (!known)
         status = confirm(t, lines, took);
     if (!known && status == INGOT_OK && !database_keep_outcome(t->d, key, *took ? kept : none))
-        return complain(INGOT_IO, "ingot tune: %s", database_error(t->d));
+        return complain(INGOT_IO, "%s", database_error(t->d));
     for (int i = 0; i < n; i++)
         won[i]->dropped = !*took;
     if (status != INGOT_OK || !*took)

@@ -284,7 +284,7 @@ static ingot_status drop_losers(Tune *t, const char *entry, bool *dropped)
         if (t->o->compile.verbose)
             say("  %s: in the network %.4g ms for %.4g ms", k->step[0]->name, b, a);
         if (!database_keep_region(t->d, winner_key(t, k), k->step[0]->name, a * 1e6, b * 1e6, 0))
-            return complain(INGOT_IO, "ingot tune: %s", database_error(t->d));
+            return complain(INGOT_IO, "%s", database_error(t->d));
         if (b < a * (1 - NOISE))
             continue;
         k->best = 0;
@@ -387,7 +387,7 @@ ingot_status network_confirm(Tune *t, StrBuf *text)
     StrBuf section = {0};
     ingot_status status = confirm(t, &section);
     if (status == INGOT_OK && !database_keep_outcome(t->d, key, section.data))
-        status = complain(INGOT_IO, "ingot tune: %s", database_error(t->d));
+        status = complain(INGOT_IO, "%s", database_error(t->d));
     if (status == INGOT_OK)
         sb_write(text, section.data, section.len);
     sb_free(&section);

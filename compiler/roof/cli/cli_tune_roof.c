@@ -104,7 +104,7 @@ ingot_status tune_hopes(Tune *t)
     for (int i = 0; i < t->n; i++) {
         TuneKernel *k = t->order[i];
         if (search && !k->at_roof && !database_done(t->d, k, t->o->beam) && !set_hope(t, k))
-            return complain(INGOT_IO, "ingot tune: %s", database_error(t->d));
+            return complain(INGOT_IO, "%s", database_error(t->d));
         there += k->at_roof;
     }
     if (search && t->o->compile.verbose)

@@ -164,7 +164,7 @@ static ingot_status keep_times(const Ways *w, const bool *of, const char *const 
                                         way_name[way - 1], u->first->now);
         if (of[i] && u->ms[0] > 0 &&
             !database_keep_region(w->t->d, key[i], name, u->ms[0] * 1e6, u->ms[way] * 1e6, 0))
-            return complain(INGOT_IO, "ingot tune: %s", database_error(w->t->d));
+            return complain(INGOT_IO, "%s", database_error(w->t->d));
     }
     return INGOT_OK;
 }
@@ -314,7 +314,7 @@ ingot_status network_variants(Tune *t)
         status = search_ways(t, &lines, &all);
         set_deadline(t);
         if (status == INGOT_OK && (all || *lines) && !database_keep_outcome(t->d, key, lines))
-            return complain(INGOT_IO, "ingot tune: %s", database_error(t->d));
+            return complain(INGOT_IO, "%s", database_error(t->d));
     }
     if (status != INGOT_OK || !lines || !*lines)
         return status;

@@ -8,11 +8,14 @@
  *
  * A kernel is known by its canonical text and the layouts of its arguments, a candidate by the text that is emitted for it:
  * when the compiler writes it otherwise, it is another one.  Every write is one transaction, so that a process may end at
- * any instant and several may write. */
+ * any instant and several may write.
+ *
+ * A file that is no such database, or a damaged one, is read through and left as it is: who asked is told what is wrong. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,9 +32,10 @@
 enum { VERSION = 1, PATIENCE_MS = 30000 };
 
 struct Database {
+    Arena *arena;
     sqlite3 *db;
     int64_t machine;
-    const char *file;
+    const char *file, *fault; /* the first that was met, with what to do */
 };
 
 static const char schema[] =
@@ -53,64 +57,154 @@ static const char schema[] =
     "CREATE TABLE IF NOT EXISTS outcome(machine INTEGER NOT NULL REFERENCES machine(id), key TEXT "
     "NOT NULL, text TEXT NOT NULL, PRIMARY KEY(machine, key));";
 
-static bool execute(Database *d, const char *sql)
+/* The tables and their columns: text, then numbers. */
+static const struct {
+    const char *table, *text[5], *number[6];
+} tables[] = {
+    {"machine", {"target", "cpu", "compiler"}, {"id"}},
+    {"trial",
+     {"kernel", "source", "name", "opts", "verdict"},
+     {"machine", "ns", "base_ns", "noise", "estimate", "round"}},
+    {"search", {"kernel", "base"}, {"machine", "beam"}},
+    {"region", {"kernel", "name"}, {"machine", "ns", "base_ns", "noise"}},
+    {"outcome", {"key", "text"}, {"machine"}},
+};
+enum { TABLES = sizeof tables / sizeof *tables };
+
+/* SQLite's words for what failed last; it has none for numbers of a table that cannot be. */
+static const char *words_of(const Database *d)
 {
-    return sqlite3_exec(d->db, sql, NULL, NULL, NULL) == SQLITE_OK;
+    const int code = sqlite3_errcode(d->db);
+    struct stat s;
+    if (code == SQLITE_CANTOPEN && !stat(d->file, &s) && S_ISDIR(s.st_mode))
+        return "it is a folder";
+    if (code == SQLITE_CANTOPEN && sqlite3_system_errno(d->db))
+        return strerror(sqlite3_system_errno(d->db));
+    return code == SQLITE_OK ? "the file is damaged" : sqlite3_errmsg(d->db);
 }
 
-static int64_t integer(Database *d, const char *sql)
+/* Keeps the first fault, which those after it come from. */
+static bool wrong(Database *d, const char *what)
+{
+    if (!d->fault)
+        d->fault = arena_printf(d->arena,
+                                "%s: %s; --database or $INGOT_TUNE names another file, and if "
+                                "this one is moved away a new one begins",
+                                d->file, what);
+    return false;
+}
+
+static bool failed(Database *d)
+{
+    return wrong(d, words_of(d));
+}
+
+static bool execute(Database *d, const char *sql)
+{
+    return sqlite3_exec(d->db, sql, NULL, NULL, NULL) == SQLITE_OK || failed(d);
+}
+
+/* The whole number, or the text, that a question has for an answer; -1, "": it fails. */
+static int64_t answer(Database *d, const char *sql, const char **text)
 {
     sqlite3_stmt *s;
     int64_t v = -1;
     if (sqlite3_prepare_v2(d->db, sql, -1, &s, NULL) != SQLITE_OK)
-        return -1;
-    if (sqlite3_step(s) == SQLITE_ROW)
+        return failed(d), -1;
+    const int code = sqlite3_step(s);
+    if (code == SQLITE_ROW) {
+        const unsigned char *t = sqlite3_column_text(s, 0);
         v = sqlite3_column_int64(s, 0);
+        if (text)
+            *text = arena_strdup(d->arena, t ? (const char *)t : "");
+    } else {
+        (void)failed(d);
+    }
     sqlite3_finalize(s);
     return v;
 }
 
-/* SQLite's words for what failed last; it has none for numbers of a table that cannot be. */
-static const char *fault_of(const Database *d)
+static int64_t integer(Database *d, const char *sql)
 {
-    return sqlite3_errcode(d->db) == SQLITE_OK ? "the file is damaged" : sqlite3_errmsg(d->db);
+    return answer(d, sql, NULL);
 }
 
 /* What is there may be another program's. */
-static const char *check_file(Database *d)
+static bool is_ours(Database *d)
 {
-    int64_t tables = integer(d, "SELECT count(*) FROM sqlite_master");
-    int64_t version = tables < 0 ? -1 : integer(d, "PRAGMA user_version");
-    if (tables < 0 || version < 0)
-        return fault_of(d);
-    if (tables > 0 && integer(d, "PRAGMA application_id") != 0x696e6774)
-        return "this is no database of ingot tune";
-    if (version > VERSION)
-        return "it was made by a later version of ingot";
-    return NULL;
+    const int64_t n = integer(d, "SELECT count(*) FROM sqlite_master");
+    const int64_t version = n < 0 ? -1 : integer(d, "PRAGMA user_version");
+    if (n < 0 || version < 0)
+        return failed(d);
+    if (n > 0 && integer(d, "PRAGMA application_id") != 0x696e6774)
+        return wrong(d, "this is no database of ingot tune");
+    return version <= VERSION || wrong(d, "it was made by a later version of ingot");
+}
+
+/* Its pages and indices are whole. */
+static bool is_whole(Database *d)
+{
+    const char *told = "";
+    (void)answer(d, "PRAGMA quick_check(1)", &told);
+    const char *line = strrchr(told, '\n'); /* below the name of what is looked at */
+    return !strcmp(told, "ok") ||
+           wrong(d, arena_printf(d->arena, "the file is damaged: %s", line ? line + 1 : told));
+}
+
+/* Appends that one of a table's columns is of another type. */
+static void add_columns(StrBuf *sb, const char *table, const char *const *column, int n,
+                        const char *types)
+{
+    for (int i = 0; i < n && column[i]; i++)
+        sb_printf(sb, " OR typeof(%s.%s) NOT IN (%s)", table, column[i], types);
+}
+
+/* Every table has its columns, and values of their types in them. */
+static bool has_columns(Database *d)
+{
+    for (int i = 0; i < TABLES; i++) {
+        StrBuf sb = {0};
+        const char *table = tables[i].table;
+        sb_printf(&sb, "SELECT count(*) FROM %s WHERE 0", table);
+        add_columns(&sb, table, tables[i].text, 5, "'text'");
+        add_columns(&sb, table, tables[i].number, 6, "'integer', 'real'");
+        const int64_t n = integer(d, sb.data);
+        sb_free(&sb);
+        if (n)
+            return wrong(d, arena_printf(d->arena, "table %s: a value of another type", table));
+    }
+    return true;
+}
+
+/* Nothing is kept of what was begun in a file that turns out to be wrong. */
+static bool make_tables(Database *d)
+{
+    const bool good = execute(d, "BEGIN IMMEDIATE") && execute(d, schema) && has_columns(d) &&
+                      execute(d, "PRAGMA application_id=0x696e6774; PRAGMA user_version=1") &&
+                      execute(d, "COMMIT");
+    if (!good)
+        (void)execute(d, "ROLLBACK");
+    return good;
+}
+
+static bool make_ready(Database *d)
+{
+    sqlite3_busy_timeout(d->db, PATIENCE_MS);
+    return is_ours(d) && is_whole(d) && make_tables(d) && execute(d, "PRAGMA journal_mode=WAL") &&
+           execute(d, "PRAGMA synchronous=NORMAL");
 }
 
 Database *database_open(Arena *a, const char *file, const char **why)
 {
+    enum { FLAGS = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE };
     Database *d = NEW(a, Database);
-    *why = NULL;
+    d->arena = a;
     d->file = arena_strdup(a, file);
-    if (sqlite3_open_v2(file, &d->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) !=
-        SQLITE_OK) {
-        *why = arena_strdup(a, d->db ? sqlite3_errmsg(d->db) : "out of memory");
-    } else {
-        sqlite3_busy_timeout(d->db, PATIENCE_MS);
-        const char *wrong = check_file(d);
-        bool made = !wrong && execute(d, "PRAGMA journal_mode=WAL") &&
-                    execute(d, "PRAGMA synchronous=NORMAL") && execute(d, "BEGIN IMMEDIATE") &&
-                    execute(d, schema) &&
-                    execute(d, "PRAGMA application_id=0x696e6774; PRAGMA user_version=1") &&
-                    execute(d, "COMMIT");
-        if (!made)
-            *why = arena_strdup(a, wrong ? wrong : fault_of(d));
-    }
-    if (!*why)
+    const bool opened = sqlite3_open_v2(file, &d->db, FLAGS, NULL) == SQLITE_OK ||
+                        (d->db ? failed(d) : wrong(d, "out of memory"));
+    if (opened && make_ready(d))
         return d;
+    *why = d->fault;
     sqlite3_close(d->db);
     return NULL;
 }
@@ -123,7 +217,7 @@ void database_close(Database *d)
 
 const char *database_error(const Database *d)
 {
-    return fault_of(d);
+    return d->fault;
 }
 
 /* A statement with text parameters ?1 .. ?n bound. */
@@ -131,24 +225,26 @@ static sqlite3_stmt *prepare(Database *d, const char *sql, int n, const char *co
 {
     sqlite3_stmt *s = NULL;
     if (sqlite3_prepare_v2(d->db, sql, -1, &s, NULL) != SQLITE_OK)
-        return NULL;
+        return failed(d), NULL;
     for (int i = 0; i < n; i++)
         sqlite3_bind_text(s, i + 1, text[i], -1, SQLITE_TRANSIENT);
     return s;
 }
 
-static bool done(sqlite3_stmt *s)
+static bool done(Database *d, sqlite3_stmt *s)
 {
-    int code = s ? sqlite3_step(s) : SQLITE_ERROR;
+    const int code = s ? sqlite3_step(s) : SQLITE_ERROR;
+    const bool good = code == SQLITE_DONE || code == SQLITE_ROW || failed(d);
     sqlite3_finalize(s);
-    return code == SQLITE_DONE || code == SQLITE_ROW;
+    return good;
 }
 
 static int64_t machine_number(Database *d, const Machine *m)
 {
     const char *text[] = {m->target, m->cpu, m->compiler};
     int64_t id = -1;
-    if (!done(prepare(d, "INSERT OR IGNORE INTO machine(target, cpu, compiler) VALUES(?1, ?2, ?3)",
+    if (!done(d,
+              prepare(d, "INSERT OR IGNORE INTO machine(target, cpu, compiler) VALUES(?1, ?2, ?3)",
                       3, text)))
         return -1;
     sqlite3_stmt *s =
@@ -212,8 +308,9 @@ bool database_read(Database *d, TuneKernel *k, int most)
         c->noise = sqlite3_column_double(s, 5);
         c->round = sqlite3_column_int(s, 6);
     }
+    const bool good = code == SQLITE_DONE || failed(d);
     sqlite3_finalize(s);
-    return code == SQLITE_DONE;
+    return good;
 }
 
 static bool write_one(Database *d, TuneKernel *k, Candidate *c)
@@ -234,7 +331,7 @@ static bool write_one(Database *d, TuneKernel *k, Candidate *c)
     sqlite3_bind_double(s, 9, c->noise);
     sqlite3_bind_double(s, 10, candidate_estimate(k, c)->cycles);
     sqlite3_bind_int(s, 11, c->round);
-    return done(s);
+    return done(d, s);
 }
 
 bool database_write(Database *d, TuneKernel *k, Candidate *const *c, int n)
@@ -275,7 +372,7 @@ bool database_finish(Database *d, TuneKernel *k, int beam)
         sqlite3_bind_int64(s, 3, d->machine);
         sqlite3_bind_int(s, 4, beam);
     }
-    return done(s);
+    return done(d, s);
 }
 
 bool database_region(Database *d, const char *key, double *was_ns, double *is_ns, double *noise)
@@ -309,7 +406,7 @@ static bool write_region(Database *d, int64_t machine, const char *const text[2]
         sqlite3_bind_double(s, 5, base_ns);
         sqlite3_bind_double(s, 6, noise);
     }
-    return done(s);
+    return done(d, s);
 }
 
 bool database_keep_region(Database *d, const char *key, const char *name, double was_ns,
@@ -338,7 +435,7 @@ bool database_keep_outcome(Database *d, const char *key, const char *text)
         d, "INSERT OR REPLACE INTO outcome(key, text, machine) VALUES(?1, ?2, ?3)", 2, both);
     if (s)
         sqlite3_bind_int64(s, 3, d->machine);
-    return done(s);
+    return done(d, s);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------------- */
@@ -362,8 +459,9 @@ static bool export_rows(Database *d, StrBuf *sb, int ntext, const char *select)
         }
         sb_puts(sb, "}\n");
     }
+    const bool good = code == SQLITE_DONE || failed(d);
     sqlite3_finalize(s);
-    return code == SQLITE_DONE;
+    return good;
 }
 
 #define OF_MACHINE "SELECT m.target AS target, m.cpu AS cpu, m.compiler AS compiler, "
@@ -413,9 +511,8 @@ static bool import_entry(Database *d, const Json *j, const char **why)
     int64_t machine = machine_number(d, &m);
     sqlite3_stmt *s;
     if (region) {
-        const bool kept = machine >= 0 && import_region(d, j, text[3], machine);
-        *why = kept ? NULL : fault_of(d);
-        return kept;
+        *why = NULL;
+        return machine >= 0 && import_region(d, j, text[3], machine);
     }
     if (search) {
         const char *of[] = {text[3], base};
@@ -440,16 +537,15 @@ static bool import_entry(Database *d, const Json *j, const char **why)
         for (int i = 0; i < 5 && s; i++)
             sqlite3_bind_double(s, 7 + i, json_number(json_member(j, number[i]), 0));
     }
-    bool good = machine >= 0 && done(s);
-    *why = good ? NULL : fault_of(d);
-    return good;
+    *why = NULL;
+    return machine >= 0 && done(d, s);
 }
 
 bool database_import(Database *d, Arena *a, const char *text, int *n, const char **why)
 {
     bool good = execute(d, "BEGIN IMMEDIATE");
     *n = 0;
-    *why = good ? NULL : fault_of(d);
+    *why = NULL;
     for (int line = 1; *text && good; line++) {
         size_t length = strcspn(text, "\n");
         const char *one = arena_printf(a, "%.*s", (int)length, text), *fault = NULL;
@@ -458,14 +554,11 @@ bool database_import(Database *d, Arena *a, const char *text, int *n, const char
             continue;
         const Json *j = json_read(a, one, &fault);
         good = j && j->kind == JSON_OBJECT && import_entry(d, j, &fault);
-        if (!good)
+        if (!good && !d->fault)
             *why = arena_printf(a, "line %d: %s", line, fault ? fault : "no JSON object");
         ++*n;
     }
-    if (good && !execute(d, "COMMIT")) {
-        *why = arena_strdup(a, fault_of(d));
-        good = false;
-    }
+    good = good && execute(d, "COMMIT");
     if (!good)
         (void)execute(d, "ROLLBACK");
     return good;

@@ -203,11 +203,7 @@ static void plan_round(Hunt *h)
 /* measure_build() leaves out of a case what the compiler refuses: here are all of them. */
 static bool write_round(Hunt *h, Candidate *const *all, int n)
 {
-    Search *s = h->s;
-    if (database_write(s->d, h->k, all, n))
-        return true;
-    s->m->why = database_error(s->d);
-    return false;
+    return database_write(h->s->d, h->k, all, n);
 }
 
 static bool at_roof(const TuneKernel *k)
@@ -228,10 +224,7 @@ static bool end_round(Hunt *h, double before)
     if (on || seconds_now() >= s->deadline)
         return true;
     k->done = true;
-    if (database_finish(s->d, k, s->beam))
-        return true;
-    s->m->why = database_error(s->d);
-    return false;
+    return database_finish(s->d, k, s->beam);
 }
 
 /* One round of each: all are built at once, and timed one after the other. */
@@ -292,10 +285,8 @@ static Hunt *next_hunt(Hunt *hunt, int n)
 
 static bool read_known(Search *s, TuneKernel *k, int most)
 {
-    if (!database_read(s->d, k, most)) {
-        s->m->why = database_error(s->d);
+    if (!database_read(s->d, k, most))
         return false;
-    }
     choose_best(k);
     return true;
 }

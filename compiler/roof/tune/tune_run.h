@@ -68,7 +68,7 @@ bool measure_one(Measure *, Tuning *, const char *dir, const TuneCaseOf *, int n
 /* ---- database.c -------------------------------------------------------------------------------------- */
 
 typedef struct Database Database;
-/* Opens or makes it; NULL with why. */
+/* Opens or makes it; NULL with why, which begins with its name. */
 Database *database_open(Arena *, const char *file, const char **why);
 void database_close(Database *);
 /* Where times were taken: the target's flags, the CPU, the compiler. */
@@ -90,9 +90,10 @@ bool database_keep_outcome(Database *, const char *key, const char *text);
 bool database_region(Database *, const char *key, double *was_ns, double *is_ns, double *noise);
 bool database_keep_region(Database *, const char *key, const char *name, double was_ns,
                           double is_ns, double noise);
-/* JSON, a line an entry. */
+/* JSON, a line an entry; importing fails with why, or for a fault of the database. */
 bool database_export(Database *, StrBuf *);
 bool database_import(Database *, Arena *, const char *text, int *n, const char **why);
+/* The first fault of the file, with its name and what to do; NULL: none. */
 const char *database_error(const Database *);
 /* Held while times are taken: two tuners on one machine would disturb each other. */
 int database_lock(Database *);
