@@ -104,6 +104,23 @@ static const char *places_fit(const Nest *n)
                               (long long)bytes, n->target->shared);
 }
 
+/* A product of a warpgroup has all of its sums in registers, or its compiler gives up: an item's share of the processor's, which are given by
+ * eights to warpgroups of items, has to hold them with what else the product takes. */
+static const char *sums_fit(const Nest *n, const Tile *t)
+{
+    enum { ALL = 65536, EACH = 8, OTHERS = 26 };
+    const int64_t items = ceil_div(tile_group(t), t->tc->lanes) * t->tc->lanes;
+    const int64_t registers =
+        tile_gives_registers(t) ? tc_registers(t->items / t->tc->lanes) : ALL / items / EACH * EACH;
+    const int sums = tc_per_lane(t->tc, TC_TERMS);
+    return sums + OTHERS <= registers
+               ? NULL
+               : arena_printf(n->arena,
+                              "TC: %s has %d sums in each item, and takes %d registers more: of "
+                              "%lld items each has %lld",
+                              t->tc->name, sums, OTHERS, (long long)items, (long long)registers);
+}
+
 /* What lanes read together lies in places of theirs, lines at a pitch of whole chunks. */
 static const char *lane_fragments(const Nest *n)
 {
@@ -143,6 +160,8 @@ static const char *lane_fragments(const Nest *n)
                                "(columns) or terms side by side",
                                n->stage[arg - n->k->narg].arg, n->tc->name);
     }
+    if (!why && tc_in_place(t->tc))
+        why = sums_fit(n, t);
     tiles_free(&tiles);
     arena_free(a);
     return why;

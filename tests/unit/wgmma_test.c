@@ -27,6 +27,7 @@ static const Model both_turned = {INGOT_F16, 1, 64, 128, 128, true, true};
 static const Model wide = {INGOT_BF16, 1, 64, 256, 128, false, false};
 static const Model deep = {INGOT_F16, 1, 64, 64, 256, false, false};
 static const Model both_sides = {INGOT_F16, 1, 128, 128, 128, false, false};
+static const Model tall = {INGOT_F16, 1, 256, 256, 128, false, false};
 static const Model uneven = {INGOT_F16, 1, 72, 136, 152, false, false};
 static const Model singles = {INGOT_F32, 1, 128, 96, 128, true, false};
 static const Model singles_uneven = {INGOT_F32, 1, 72, 100, 152, true, false};
@@ -208,6 +209,35 @@ static void registers_of_warpgroups(void **state)
     assert_int_equal(tc_registers(2), 240);
     assert_int_equal(tc_registers(3), 160);
     assert_int_equal(tc_registers(4), 112);
+}
+
+/* Four warpgroups have room for 64 sums in each item, not for 128: nobody compiles these. */
+static void sums_of_warpgroups(void **state)
+{
+    (void)state;
+    static const char *const opts[] = {"SPLIT i0 64",
+                                       "SPLIT i1 128",
+                                       "SPLIT r0 64",
+                                       "SPLIT r0.i 16",
+                                       "TC wgmma128.f16 (i0.i; i1.i; r0.i.i)",
+                                       "BIND i0.o warp",
+                                       "BIND i1.o grid",
+                                       "STAGE r0.o 1 depth 2 move tma",
+                                       "STAGE r0.o 2 depth 2 move tma"};
+    Run r = prepare(&tall, "");
+    Nest *few = nest_new(r.p->kernels[0], r.t), *many = nest_clone(few);
+    for (size_t i = 0; i < sizeof opts / sizeof *opts; i++) {
+        refusal(few, opts[i], NULL);
+        if (i == 4)
+            refusal(many, "TC wgmma256.f16 (i0.i; i1; r0.i.i)", NULL);
+        else if (i != 1 && i != 6)
+            refusal(many, opts[i], NULL);
+    }
+    assert_null(nest_check(few));
+    assert_non_null(strstr(nest_check(many), "wgmma256.f16 has 128 sums in each item"));
+    nest_free(few);
+    nest_free(many);
+    run_free(&r);
 }
 
 /* What is said of products in three is left out, as of others; of 32 bits no unit reads terms of lines; one sum is all that a warpgroup has. */
@@ -401,6 +431,7 @@ int main(void)
         cmocka_unit_test(refusals),
         cmocka_unit_test(products_in_three),
         cmocka_unit_test(registers_of_warpgroups),
+        cmocka_unit_test(sums_of_warpgroups),
         cmocka_unit_test(faults_of_three),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
