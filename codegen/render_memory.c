@@ -117,17 +117,23 @@ static void close_pack(Render *r, ingot_dtype to, int64_t how)
     put(r, ")");
 }
 
-void render_quantize(Render *r, Node *n)
+/* `igrt_NAME(value` or, in lanes, `igrt_NAMEx8(values`: what follows it is the same for both. */
+static void call_of_value(Render *r, Node *n, const char *name)
 {
-    Node *zero = n->src[1];
-    bool lanes = is_vector(r, n);
-    if (!lanes)
-        sb_printf(r->sb, "(%s)", render_type(r, n->dtype));
-    render_igrt(r, "quantize_f32");
+    const bool lanes = is_vector(r, n);
+    render_igrt(r, "%s", name);
     if (lanes)
         sb_printf(r->sb, "x%d", r->l.tile->lanes);
     put(r, "(");
     render_operand(r, n->src[0], lanes, true);
+}
+
+void render_quantize(Render *r, Node *n)
+{
+    Node *zero = n->src[1];
+    if (!is_vector(r, n))
+        sb_printf(r->sb, "(%s)", render_type(r, n->dtype));
+    call_of_value(r, n, "quantize_f32");
     if (zero->op == OP_PARAM)
         sb_printf(r->sb, ", (int)c%lld", (long long)zero->arg.i);
     else
@@ -137,12 +143,7 @@ void render_quantize(Render *r, Node *n)
 
 void render_digit(Render *r, Node *n)
 {
-    const bool lanes = is_vector(r, n);
-    render_igrt(r, "digit_f32");
-    if (lanes)
-        sb_printf(r->sb, "x%d", r->l.tile->lanes);
-    put(r, "(");
-    render_operand(r, n->src[0], lanes, true);
+    call_of_value(r, n, "digit_f32");
     put(r, ", ");
     render_bare(r, n->src[1]);
     sb_printf(r->sb, ", %d, %d)", digit_mask(n->arg.i), digit_less(n->arg.i));
@@ -150,12 +151,7 @@ void render_digit(Render *r, Node *n)
 
 void render_top_byte(Render *r, Node *n)
 {
-    const bool lanes = is_vector(r, n);
-    render_igrt(r, "top_byte_f32");
-    if (lanes)
-        sb_printf(r->sb, "x%d", r->l.tile->lanes);
-    put(r, "(");
-    render_operand(r, n->src[0], lanes, true);
+    call_of_value(r, n, "top_byte_f32");
     put(r, ", ");
     render_bare(r, n->src[1]);
     put(r, ")");
