@@ -320,9 +320,8 @@ static double estimate(const Extents *e, const TileSize *b, const Tc *u, const T
         HINDRANCE = 4,
         MEET = 500, /* groups of a cluster, twice, and for each of them */
         MEMBER = 80,
-        CROWDED =
-            4000, /* groups that find no place close to each other share a processor with others */
-        GIVEN = 20, /* bytes of sums that one gives or takes */
+        CROWDED = 4000, /* groups that are not close to each other share a processor with others */
+        GIVEN = 20,     /* bytes of sums that one gives or takes */
         LINE = 128
     };
     const double busy_share =

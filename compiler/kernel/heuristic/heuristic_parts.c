@@ -18,10 +18,9 @@ enum {
     WARPS = 16 * 132, /* beside each other, so that some have what they wait for */
     LEAST_TERMS = 8,  /* of a part */
     MOST_TERMS = 16,  /* of a part of a row: its loads are under way together */
-    LONG_ROWS =
-        2, /* of an item, if a group has whole rows: more groups are worth more than fewer reads of the vector */
-    BESIDE = 4,     /* rows of a group whose terms lie side by side: memory moves by 32 bytes */
-    FEW = 64 * 1024 /* results, of which each has an item of its own otherwise */
+    LONG_ROWS = 2,    /* of an item, if a group has them whole: groups spare more than reads do */
+    BESIDE = 4,       /* rows of a group whose terms lie side by side: memory moves by 32 bytes */
+    FEW = 64 * 1024   /* results, of which each has an item of its own otherwise */
 };
 
 static const Split *last_split(const Nest *n)

@@ -13,8 +13,7 @@ enum {
     NARROW = 64, /* columns that a block may have of any product */
     MOST_WARPS = 4,
     MOST_DEPTH = 6,
-    EVEN =
-        16, /* turns through all places, from which on a depth that divides the steps is worth a place */
+    EVEN = 16, /* turns, from which on a depth that divides the steps is worth a place */
     MOST_PARTS = 4,
     MOST_RESULTS = 256 * 128
 };
@@ -54,8 +53,7 @@ static double line_cycles(const Tall *b, double beside)
     enum { RATE = 2048, /* products of 16 bits that a processor makes */ APART = 404 };
     const double column = 7.1, hidden = 0.87;
     const Tc *u = b->unit;
-    if (u->products ==
-        1) /* the narrower the terms of a line are, the more there are of them, and in a cycle */
+    if (u->products == 1) /* the narrower the terms, the more in a line, and in a cycle */
         return (double)(b->warps * u->m * u->n * LINE / 2) / RATE;
     const double alone = (double)b->warps * (APART + column * u->n);
     return (double)b->warps * beside > 1 ? alone * hidden : alone;
