@@ -158,12 +158,14 @@ static bool has_pairs(const Machine *m)
     return x86 && m->lanes && !m->dot;
 }
 
-/* The least of "sm_90a+sm_80": 80; with any other machine, 0. */
+/* The least of "sm_90a+sm_80" or "sm_90a+compute_80": 80; with any other machine, 0. */
 static int least_sm(const char *machine)
 {
     int least = INT_MAX;
     for (const char *at = machine; at; at = strchr(at, '+') ? strchr(at, '+') + 1 : NULL) {
-        const int sm = strncmp(at, "sm_", 3) ? 0 : atoi(at + 3);
+        const int sm = !strncmp(at, "sm_", 3)        ? atoi(at + 3)
+                       : !strncmp(at, "compute_", 8) ? atoi(at + 8)
+                                                     : 0;
         least = sm < least ? sm : least;
     }
     return least;

@@ -1,8 +1,8 @@
 /* nvrtc.c - CUDA C++ compiled offline by NVRTC, NVIDIA's compiler as a library.
  *
  * It is opened at run time, with declarations of our own, so that ingot builds and runs without it;
- * no GPU is needed. Without a machine the result is PTX of the oldest architecture that this NVRTC
- * knows, which the driver of any later GPU compiles when it loads it. */
+ * no GPU is needed. For a machine "sm_75" the result is a cubin for just that one, for "compute_75" PTX, which the driver
+ * of any later GPU compiles when it loads it; without a machine PTX of the oldest architecture that this NVRTC knows. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,8 +91,8 @@ CompileStatus nvrtc_compile(StrBuf *out, const char *source, const char *machine
     char arch[64];
     if (!nvrtc_open(&v))
         return COMPILE_ABSENT;
-    bool cubin = machine && *machine;
-    if (cubin)
+    const bool named = machine && *machine, cubin = named && strncmp(machine, "compute_", 8);
+    if (named)
         snprintf(arch, sizeof arch, "--gpu-architecture=%.30s", machine);
     else
         snprintf(arch, sizeof arch, "--gpu-architecture=compute_%d", oldest_arch(&v));

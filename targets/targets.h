@@ -51,7 +51,7 @@ extern const char *const c_spelling[OP_COUNT];
     .gpu = true, .rate = {500, 4000, 4000}, .level = {{32 << 20, 2000}, {0, 700}}, .line = 128, \
     .launch = 2000, .byte = 0.002
 
-/* nvrtc.c: CUDA C++ to a cubin for machine "sm_90", or else PTX for any GPU. */
+/* nvrtc.c: CUDA C++ to a cubin for machine "sm_90", to PTX for those since "compute_75", or else for any GPU. */
 CompileStatus nvrtc_compile(StrBuf *out, const char *source, const char *machine, bool flush);
 
 #endif

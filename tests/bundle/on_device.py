@@ -223,6 +223,10 @@ def cuda(ingot, work):
     if "not installed" not in done.stderr:
         text = (work / "two/model_kernels.c").read_text()
         want("compiled for sm_90 " in text and "compiled for any machine" in text, f"cuda:sm_90+ptx: {done.stderr}")
+        done = subprocess.run([ingot, "compile", model, "-o", work / "since", "--target", "cuda:sm_90a+compute_80"], capture_output=True, text=True)
+        text = (work / "since/model_kernels.c").read_text() if not done.returncode else ""
+        since = text.partition("compiled for compute_80 ")[2].partition("{")[2].partition("}")[0]
+        want("compiled for sm_90a " in text and b".target sm_80" in bytes(int(x) for x in since.split(",") if x.strip()), f"PTX since sm_80: {done.stderr}")
         done = subprocess.run([ingot, "compile", model, "-o", work / "none", "--target", "cuda:sm_90+sm_1"], capture_output=True, text=True)
         want(done.returncode == 2 and "sm_1" in done.stderr and not (work / "none").exists(), f"cuda:sm_90+sm_1: {done.stderr}")
 
