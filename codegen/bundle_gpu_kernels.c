@@ -38,12 +38,12 @@ static void print_bytes(StrBuf *sb, const char *data, size_t n)
     }
 }
 
-/* The kernel file: <name>_kernels.cl or .cu. */
-static void kernels_text(StrBuf *sb, Bundle *b)
+/* The kernel file, <name>_kernels.cl or .cu, or what it would be with a few kernels. */
+static void kernels_text(StrBuf *sb, Bundle *b, Kernel *const *kernels, int n)
 {
     StrBuf body = {0};
-    for (int i = 0; i < b->p->nkernel; i++) {
-        const Kernel *k = b->p->kernels[i];
+    for (int i = 0; i < n; i++) {
+        const Kernel *k = kernels[i];
         kernel_comment(&body, b, k);
         b->kernel_needs |=
             render_kernel(&body, b->target, k, arena_printf(b->a, "%s_%s", b->name, k->name));
@@ -88,67 +88,155 @@ static void kernel_header(Bundle *b)
     bundle_source(b, arena_printf(b->a, "%s_kernels.h", n), &sb);
 }
 
-/* Compiles the text for one machine (NULL: any) if the target has a compiler; false: the source itself has to do. */
-static bool compiled(Bundle *b, const char *text, const char *machine, StrBuf *image)
+/* The nth machine of the target's ("cuda:sm_90+sm_80+ptx"; of ptx every machine makes its own: ""), or NULL. */
+static const char *machine_at(const Bundle *b, int nth)
 {
-    switch (b->target->compile ? b->target->compile(image, text, machine, !b->c->keep_subnormals)
-                               : COMPILE_ABSENT) {
-    case COMPILE_DONE: return true;
-    case COMPILE_FAILED:
-        bundle_fail(b, machine ? INGOT_USAGE : INGOT_BUG, "the %s kernels do not compile%s%s: %s",
-                    b->target->name, machine ? " for " : "", machine ? machine : "",
-                    image->data ? image->data : "");
-        return false;
-    case COMPILE_ABSENT: break;
+    const char *colon = b->o->target ? strchr(b->o->target, ':') : NULL;
+    const char *machine = colon ? colon + 1 : "ptx";
+    for (int i = 0; i < nth && machine; i++) {
+        machine = strchr(machine, '+');
+        machine += machine != NULL;
     }
-    if (b->target->compile)
+    if (!machine)
+        return NULL;
+    const char *name = arena_printf(b->a, "%.*s", (int)strcspn(machine, "+"), machine);
+    return strcmp(name, "ptx") ? name : "";
+}
+
+static CompileStatus compile_for(const Bundle *b, const char *text, const char *machine,
+                                 StrBuf *image)
+{
+    return b->target->compile(image, text, *machine ? machine : NULL, !b->c->keep_subnormals);
+}
+
+static void print_image(StrBuf *sb, const Bundle *b, int n, const char *machine,
+                        const StrBuf *image)
+{
+    sb_printf(sb,
+              "\n/* %s_kernels%s, compiled for %s */\nstatic const unsigned char image%d[] = {\n",
+              b->name, b->target->suffix, *machine ? machine : "any machine", n);
+    print_bytes(sb, image->data, image->len);
+    sb_puts(sb, "\n};\n");
+}
+
+/* An image for each machine, in that order: how many. What the compiler said of the one that it did not take, and of which, is in why then. */
+static CompileStatus images(StrBuf *sb, Bundle *b, const char *text, int *n, StrBuf *why)
+{
+    CompileStatus status = COMPILE_DONE;
+    const char *machine;
+    for (*n = 0; (machine = machine_at(b, *n)) && status == COMPILE_DONE;) {
+        StrBuf image = {0};
+        status = compile_for(b, text, machine, &image);
+        if (status == COMPILE_DONE)
+            print_image(sb, b, (*n)++, machine, &image);
+        else
+            sb_printf(why, "%s%s: %s", *machine ? " for " : "", machine,
+                      image.data ? image.data : "");
+        sb_free(&image);
+        if (status != COMPILE_DONE)
+            *n = 0;
+    }
+    return status;
+}
+
+/* ---- ways of a tuner's program ----------------------------------------------------------------- */
+
+static bool is_way(const Plan *p, const Kernel *k)
+{
+    for (int i = 0; i < p->main.n; i++)
+        for (int j = 0; j < p->main.step[i]->nway; j++)
+            if (p->main.step[i]->way[j] == k)
+                return true;
+    return false;
+}
+
+static int without(Kernel **list, int n, const Kernel *k)
+{
+    int left = 0;
+    for (int i = 0; i < n; i++)
+        if (list[i] != k)
+            list[left++] = list[i];
+    return left;
+}
+
+static void leave_out(Bundle *b, int at)
+{
+    Plan *p = b->p;
+    Gpu *g = b->gpu;
+    const Kernel *k = p->kernels[at];
+    for (int i = at; i + 1 < p->nkernel; i++) {
+        g->asked[i] = g->asked[i + 1];
+        g->across[i] = g->across[i + 1];
+    }
+    p->nkernel = without(p->kernels, p->nkernel, k);
+    for (int i = 0; i < p->main.n; i++)
+        p->main.step[i]->nway = without(p->main.step[i]->way, p->main.step[i]->nway, k);
+}
+
+/* A way that does not compile is one less to try: kernels are compiled one by one, to find out which. False: it is none of the ways. */
+static bool leave_out_ways(Bundle *b)
+{
+    bool any = false;
+    for (int i = b->p->nkernel - 1; i >= 0; i--) {
+        Kernel *k = b->p->kernels[i];
+        StrBuf text = {0}, image = {0}, why = {0};
+        int n;
+        if (!is_way(b->p, k))
+            continue;
+        kernels_text(&text, b, &k, 1);
+        if (images(&image, b, text.data, &n, &why) == COMPILE_FAILED) {
+            context_report(b->c, INGOT_WARNING, INGOT_OK,
+                           "%s is left out: it does not compile%.300s", k->name, why.data);
+            leave_out(b, i);
+            any = true;
+        }
+        sb_free(&text);
+        sb_free(&image);
+        sb_free(&why);
+    }
+    return any;
+}
+
+/* ---- all ----------------------------------------------------------------------------------------- */
+
+/* Text, and what becomes of it where the target has a compiler: how many images; 0: the source itself has to do. */
+static int compiled(StrBuf *text, StrBuf *sb, Bundle *b)
+{
+    StrBuf why = {0};
+    int n = 0;
+    kernels_text(text, b, b->p->kernels, b->p->nkernel);
+    if (!b->target->compile)
+        return 0;
+    const CompileStatus status = images(sb, b, text->data, &n, &why);
+    if (status == COMPILE_FAILED && leave_out_ways(b)) {
+        sb_free(&why);
+        sb_free(text);
+        return compiled(text, sb, b);
+    }
+    if (status == COMPILE_FAILED)
+        bundle_fail(b, *machine_at(b, 0) ? INGOT_USAGE : INGOT_BUG,
+                    "the %s kernels do not compile%s", b->target->name, why.data);
+    if (status == COMPILE_ABSENT)
         context_report(
             b->c, INGOT_WARNING, INGOT_OK,
             "the compiler of %s kernels is not installed: the bundle has their source only, and "
             "init gives IGRT_ERR_BUILD",
             b->target->name);
-    return false;
-}
-
-/* An image for each machine that the target names, in that order ("cuda:sm_90+sm_80+ptx"; of ptx every machine makes its own): how many. */
-static int images(StrBuf *sb, Bundle *b, const char *text)
-{
-    const char *colon = b->o->target ? strchr(b->o->target, ':') : NULL;
-    const char *machine = colon ? colon + 1 : "ptx";
-    int n = 0;
-    for (bool more = true; more; n++) {
-        size_t length = strcspn(machine, "+");
-        const char *name = arena_printf(b->a, "%.*s", (int)length, machine);
-        bool any = !strcmp(name, "ptx");
-        StrBuf image = {0};
-        bool done = compiled(b, text, any ? NULL : name, &image);
-        if (done) {
-            sb_printf(sb,
-                      "\n/* %s_kernels%s, compiled for %s */\n"
-                      "static const unsigned char image%d[] = {\n",
-                      b->name, b->target->suffix, any ? "any machine" : name, n);
-            print_bytes(sb, image.data, image.len);
-            sb_puts(sb, "\n};\n");
-        }
-        sb_free(&image);
-        if (!done)
-            return 0;
-        more = machine[length] != 0;
-        machine += length + more;
-    }
+    sb_free(&why);
     return n;
 }
 
 void gpu_kernels(Bundle *b)
 {
-    StrBuf text = {0}, sb = {0};
+    StrBuf text = {0}, images_text = {0}, sb = {0};
     const char *n = b->name, *u = b->upper;
-    kernels_text(&text, b);
+    const int count = compiled(&text, &images_text, b);
     sb_printf(
         &sb,
         "/* %s_kernels.c - the program that runs on the device. */\n#include \"%s_kernels.h\"\n", n,
         n);
-    int count = b->target->compile ? images(&sb, b, text.data) : 0;
+    sb_write(&sb, images_text.data ? images_text.data : "", images_text.len);
+    sb_free(&images_text);
     sb_puts(&sb, "\n");
     if (!b->target->compile)
         sb_printf(&sb, "/* %s_kernels%s */\n", n, b->target->suffix);

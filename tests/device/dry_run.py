@@ -53,6 +53,29 @@ def functions(text):
     return found
 
 
+def refused(run, tune, work, groups, want):
+    """tune --prepare where the compiler of kernels does not take one: a way is left out, and nothing else; what is none of the ways ends it."""
+    (work / "nvrtc").mkdir()
+    subprocess.run(["cc", "-shared", "-fPIC", HERE.parent / "bundle/nvrtc_stub.c", "-o", work / "nvrtc/libnvrtc.so"], check=True)
+    by_stub = {"LD_LIBRARY_PATH": f"{work / 'nvrtc'}:{os.environ.get('LD_LIBRARY_PATH', '')}"}
+    done = run(*tune, "--prepare", work / "all", **by_stub)
+    names = re.findall(r"void .*?(model_k\w+)\(", (work / "all/model_kernels.cu").read_text()) if not done.returncode else []
+    ways = [name for name in names if re.search(r"_w\d+$", name)]
+    if not ways:
+        want(False, f"tune --prepare by a stub: {done.stderr}")
+        return
+    bad, own = ways[len(ways) // 2], next(name for name in names if name not in ways)
+    done = run(*tune, "--prepare", work / "but", **by_stub, NVRTC_STUB_FAIL=f"{bad}(")
+    want(done.returncode == 0 and f"{bad.removeprefix('model_')} is left out: it does not compile for sm_90a: error: the stub" in done.stderr, f"a way that does not compile: {done.stderr}")
+    if done.returncode == 0:
+        text, groups_now = (work / "but/model_kernels.cu").read_text(), [json.loads(line) for line in (work / "but/ways.json").read_text().splitlines()[1:]]
+        want([name for name in names if f"{name}(" in text] == [name for name in names if name != bad], "what is left of the kernels")
+        fewer = [len(g["ways"]) - len(h["ways"]) for g, h in zip(groups, groups_now)]
+        want(sorted(fewer) == [0] * (len(groups) - 1) + [1] and f"{{{', '.join(str(len(g['ways'])) for g in groups_now)}}}" in (work / "but/ways.h").read_text(), f"what is left of the ways: {fewer}")
+    done = run(*tune, "--prepare", work / "none", **by_stub, NVRTC_STUB_FAIL=f"{own}(")
+    want(done.returncode == 2 and "the cuda kernels do not compile for sm_90a: error: the stub" in done.stderr and not (work / "none").exists(), f"a kernel that does not compile: {done.stderr}")
+
+
 def tuned(ingot, work, want):
     """tune --prepare, --measure in two pieces, and a build with the file that came of it."""
     import onnx
@@ -72,6 +95,7 @@ def tuned(ingot, work, want):
     kernels, table = functions((work / "made/model_kernels.cu").read_text()), (work / "made/model.c").read_text()
     groups = [json.loads(line) for line in (work / "made/ways.json").read_text().splitlines()[1:]]
     want(sum(len(g["ways"]) for g in groups) > 30, f"other kernels: {[len(g['ways']) for g in groups]}")
+    refused(run, tune, work, groups, want)
     ways.mkdir()
     for name in "model", "ways.json":  # all that travels
         shutil.copy(work / "made" / name, ways)

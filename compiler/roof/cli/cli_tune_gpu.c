@@ -96,6 +96,7 @@ static ingot_status put_harness(const Tune *t, const char *dir)
 static ingot_status write_program(Ways *w, const ingot_options *o, const char *dir)
 {
     ingot_status status = plan_write(w->plan, o, dir);
+    ways_keep_written(w);
     if (status == INGOT_OK)
         status = put_harness(w->t, dir);
     if (status == INGOT_OK)
@@ -113,6 +114,15 @@ static bool is_recorded(const Plan *p)
     for (int i = 0; i < p->main.n; i++)
         good &= p->main.step[i]->kind == STEP_KERNEL || p->main.step[i]->kind == STEP_COPY;
     return good;
+}
+
+/* Beside the compiler's own. */
+static int count_ways(const Ways *w)
+{
+    int n = 0;
+    for (int i = 0; i < w->ngroup; i++)
+        n += w->group[i].nway - 1;
+    return n;
 }
 
 ingot_status tune_gpu_prepare(Tune *t, const char *dir)
@@ -133,13 +143,13 @@ ingot_status tune_gpu_prepare(Tune *t, const char *dir)
                           t->o->model);
     if (status == INGOT_OK)
         status = ways_make(&w);
-    for (int i = 0; i < w.ngroup; i++)
-        all += w.group[i].nway - 1;
+    all = count_ways(&w);
     if (status == INGOT_OK && !all)
         status = complain(INGOT_UNSUPPORTED, "%s: no kernel of it can be computed otherwise",
                           t->o->model);
     if (status == INGOT_OK)
         status = write_program(&w, &o, dir);
+    all = count_ways(&w); /* some may not have compiled */
     if (status == INGOT_OK)
         say("  %s: %d other kernels for %d of %d", dir, all, w.ngroup, w.plan->nkernel - all);
     plan_free(w.plan);

@@ -119,6 +119,7 @@ static void add_way(Ways *w, WayGroup *g, int nopt, const Opt *opts)
     if (g->nway && !made)
         return;
     vec_push(w->t->a, g->way, g->nway, entry);
+    vec_push(w->t->a, g->kernel, g->nkernel, made);
     if (made)
         put_into_plan(w->plan, g, made);
 }
@@ -236,4 +237,26 @@ ingot_status ways_make(Ways *w)
         try_amounts(w, &w->group[i]);
     }
     return status;
+}
+
+static bool still_has(const Step *s, const Kernel *way)
+{
+    bool has = !way;
+    for (int i = 0; i < s->nway; i++)
+        has |= s->way[i] == way;
+    return has;
+}
+
+void ways_keep_written(Ways *w)
+{
+    for (int i = 0; i < w->ngroup; i++) {
+        WayGroup *g = &w->group[i];
+        int n = 0;
+        for (int j = 0; j < g->nway; j++)
+            if (still_has(g->step[0], g->kernel[j])) {
+                g->way[n] = g->way[j];
+                g->kernel[n++] = g->kernel[j];
+            }
+        g->nway = g->nkernel = n;
+    }
 }

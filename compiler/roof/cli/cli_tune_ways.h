@@ -12,7 +12,8 @@ typedef struct {
     int nstep;
     bool only;
     const char **way; /* entries of the file; [0]: the compiler's */
-    int nway, most;
+    Kernel **kernel;  /* of each; [0]: NULL */
+    int nway, nkernel, most;
 } WayGroup;
 typedef struct {
     Tune *t;
@@ -23,5 +24,7 @@ typedef struct {
 
 /* Of a plan, whose steps get the kernels (Step.way). */
 ingot_status ways_make(Ways *);
+/* After the program is written: the ways that steps still have. */
+void ways_keep_written(Ways *);
 
 #endif
