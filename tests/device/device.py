@@ -56,15 +56,15 @@ def tensors(graph):
                 yield from tensors(a.g)
 
 
-def strip(model):
-    """Takes large weights out of a model: they become spans of a file that is not there yet. Gives what fills it."""
+def strip(model, small=SMALL):
+    """Takes large weights out of a model (floats of more bytes than small): they become spans of a file that is not there yet. Gives what fills it."""
     import numpy as np
     import onnx
     from onnx import numpy_helper
     fills, offset = [], 0
     for t in tensors(model.graph):
         value = numpy_helper.to_array(t)
-        if value.nbytes <= SMALL or value.dtype.kind not in "fiu":
+        if value.nbytes <= (small if value.dtype.kind == "f" else SMALL) or value.dtype.kind not in "fiu":
             continue
         fill = {"seed": zlib.crc32(t.name.encode()), "dtype": value.dtype.name, "shape": list(value.shape), "offset": offset}
         if value.dtype.kind == "f":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""device.py, bars.py and the tuning of a network on a GPU without a device: packs, runs what was packed from another folder, and looks at the JSON.
+"""device.py, bars.py, networks.py and the tuning of a network on a GPU without a device: packs, runs what was packed from another folder, and looks at the JSON.
 
 A driver that does nothing (tests/bundle/cuda_stub.c), with times made up from the names of kernels, stands for the GPU when a network is tuned: prepared
 here, carried without its sources and weights, measured in two pieces of which one ends by a kernel that is at fault, then replayed.
@@ -130,6 +130,30 @@ def tuned(ingot, work, want):
         want(text in least, f"{name} is not the fastest of {others}")
 
 
+def networks(ingot, work, want):
+    """networks.py: what it packs and runs, and that it tells what is wrong."""
+    import numpy as np
+    sys.path[:0] = [str(HERE)]
+    import device
+    import networks as script
+    for name, model in device.zoo().items():
+        (work / f"{name}.onnx").write_bytes(model)
+    done = call(HERE / "networks.py", "pack", work / "networks", "--ingot", ingot, "--whole", "qdq", *(work / f"{name}.onnx" for name in ("resnet", "qdq")))
+    want(done.returncode == 0, f"pack of networks: {done.stdout}{done.stderr}")
+    (work / "networks").rename(work / "elsewhere")
+    done = call("networks.py", "run", "--work", work / "at", "--target", "c:native", "--seconds", "0.01", "--jobs", "2", cwd=work / "elsewhere")
+    rows = json.loads((work / "elsewhere/networks.json").read_text())["networks"] if done.returncode == 0 else {}
+    want(set(rows) == {"resnet", "qdq"} and all(r["errors"] and not r["wrong"] and r["ms"] > 0 and r["kernels"] for r in rows.values()), f"networks: {done.stdout}{done.stderr}")
+    done = call("networks.py", "run", "--work", work / "at", "--target", "nonsense", "--filter", "resnet", cwd=work / "elsewhere")
+    want(done.returncode == 1 and "status 2" in done.stdout and "1 wrong resnet" in done.stdout, f"networks of no target: {done.stdout}{done.stderr}")
+    done = call("networks.py", "run", "--work", work / "at", "--limit", "0", "--filter", "resnet", cwd=work / "elsewhere")
+    want(done.returncode == 0 and "no time left" in done.stdout, f"networks without time: {done.stdout}{done.stderr}")
+    one, nan = np.ones((2, 3), np.float32), np.full((2, 3), np.nan, np.float32)
+    want(script.error_of(one, one) == script.error_of(nan, nan) == 0 and script.error_of(one * 1.5, one) == 0.5, "errors")
+    want(all(isinstance(script.error_of(*pair), str) for pair in ((one, nan), (nan, one), (one[0], one), (one * np.inf, one))), "errors that are no numbers")
+    want(script.error_of(np.array([1, 2, 3, 5]), np.array([1, 2, 3, 4])) == 0.25, "errors of integers")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--ingot", required=True)
@@ -174,6 +198,7 @@ def main():
         found = json.loads(pathlib.Path(work, "bars", "bars.json").read_text()) if done.returncode == 0 else {}
         want(found.get("launch", {}).get("us_a_kernel", 0) > 0 and found.get("vector", {}).get("error", 1) < 1e-2 and found.get("cases", {}).get("passed") == len(few)
              and all(found.get(f"branches_{kind}", {}).get("error", 1) < 1e-4 for kind in ("if", "loop", "nested")), f"bars: {done.stdout}{done.stderr}")
+        networks(ingot, pathlib.Path(work), want)
         (pathlib.Path(work) / "tune").mkdir()
         tuned(ingot, pathlib.Path(work) / "tune", want)
         done = call(HERE / "device.py", "pack", f"{work}/much", "--ingot", ingot, "--most", "0")
