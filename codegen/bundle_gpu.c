@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "bundle_gpu.h"
+#include "runtime_min/igrt_cuda.h"
 
 enum {
-    MOST_RECORDED = 10000, /* launches: the driver has some memory for each, and takes its time */
-    MOST_BRANCHES = 8      /* inside one another: the runtime's IGRT_CU_BRANCHES */
+    MOST_RECORDED = 10000 /* launches: the driver has some memory for each, and takes its time */
 };
 
 static BufferKind mem_kind(const Buffer *b)
@@ -114,7 +114,7 @@ static bool apart(const Block *steps, int inside)
         const Step *s = steps->step[i];
         if (s->kind == STEP_KERNEL || s->kind == STEP_COPY || (s->kind == STEP_CHECK && !inside))
             continue;
-        const bool branch = is_branch(s) && inside < MOST_BRANCHES;
+        const bool branch = is_branch(s) && inside < IGRT_CU_BRANCHES;
         if (!(branch || is_counted(s)) || !apart(&s->body, inside + branch) ||
             !apart(&s->other, inside + branch))
             return false;
