@@ -53,10 +53,14 @@ static inline int dtype_bits(int d)
            : d == INGOT_I2 || d == INGOT_U2 ? 2
                                             : 8 * dtype_info[d].bytes;
 }
-/* Of an integer type. */
+/* Of an integer type, or bool. */
+static inline uint64_t dtype_most(int d)
+{
+    return d == INGOT_BOOL ? 1 : UINT64_MAX >> (64 - dtype_bits(d) + (dtype_info[d].kind != 'u'));
+}
 static inline int64_t dtype_least(int d)
 {
-    return dtype_info[d].kind == 'u' ? 0 : -(INT64_C(1) << (dtype_bits(d) - 1));
+    return d == INGOT_BOOL || dtype_info[d].kind == 'u' ? 0 : -(int64_t)dtype_most(d) - 1;
 }
 
 typedef const struct Node Node; /* immutable once made: equal nodes are the same pointer */

@@ -137,13 +137,13 @@ static bool fits(ingot_dtype t, Node *e)
     switch (t) {
     case INGOT_I64:
     case INGOT_INDEX: return true;
-    case INGOT_I32: lo = INT32_MIN, hi = INT32_MAX; break;
-    case INGOT_U32: lo = 0, hi = UINT32_MAX; break;
     case INGOT_U64: lo = 0, hi = INT64_MAX; break;
-    case INGOT_I16: lo = INT16_MIN, hi = INT16_MAX; break;
-    case INGOT_U16: lo = 0, hi = UINT16_MAX; break;
-    case INGOT_I8: lo = INT8_MIN, hi = INT8_MAX; break;
-    case INGOT_U8: lo = 0, hi = UINT8_MAX; break;
+    case INGOT_I32:
+    case INGOT_U32:
+    case INGOT_I16:
+    case INGOT_U16:
+    case INGOT_I8:
+    case INGOT_U8: lo = dtype_least(t), hi = (int64_t)dtype_most(t); break;
     case INGOT_F64: lo = -(INT64_C(1) << 53), hi = -lo; break;
     case INGOT_F32: lo = -(INT64_C(1) << 24), hi = -lo; break;
     case INGOT_F16: lo = -(INT64_C(1) << 11), hi = -lo; break;

@@ -125,14 +125,9 @@ static Bounds of(Node *n)
 /* Every value of an integer dtype; unsigned 64-bit ones do not fit and have no upper bound. */
 static Bounds dtype_bounds(int d)
 {
-    const int bits = dtype_bits(d);
-    if (d == INGOT_BOOL)
-        return (Bounds){0, 1};
-    if (!dtype_is_int(d) || bits == 64)
+    if (d != INGOT_BOOL && (!dtype_is_int(d) || dtype_bits(d) == 64))
         return (Bounds){INT64_MIN, INT64_MAX};
-    if (dtype_info[d].kind == 'u')
-        return (Bounds){0, (INT64_C(1) << bits) - 1};
-    return (Bounds){-(INT64_C(1) << (bits - 1)), (INT64_C(1) << (bits - 1)) - 1};
+    return (Bounds){dtype_least(d), (int64_t)dtype_most(d)};
 }
 
 /* |e| is max(e, -e), and what reflects at an edge is min(e, k - e): of two terms with a constant sum one is at most

@@ -248,23 +248,10 @@ static double round_float(ingot_dtype d, double v)
     }
 }
 
-static int64_t int_limit(ingot_dtype d, bool top)
-{
-    int bits = d == INGOT_I4 || d == INGOT_U4   ? 4
-               : d == INGOT_I2 || d == INGOT_U2 ? 2
-                                                : dtype_info[d].bytes * 8;
-    if (d == INGOT_BOOL)
-        return top;
-    if (dtype_info[d].kind == 'u')
-        return top ? (int64_t)(bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1) : 0;
-    return top ? (int64_t)((UINT64_C(1) << (bits - 1)) - 1)
-               : -(int64_t)((UINT64_C(1) << (bits - 1)) - 1) - 1;
-}
-
 Node *node_const_f(Context *c, ingot_dtype d, double v)
 {
     if (!dtype_is_float(d) && isinf(v)) /* the greatest or least number that there is */
-        return node_const_i(c, d, int_limit(d, v > 0));
+        return node_const_i(c, d, v > 0 ? (int64_t)dtype_most(d) : dtype_least(d));
     if (!dtype_is_float(d))
         return node_const_i(c, d,
                             isnan(v)       ? 0
@@ -312,17 +299,14 @@ Op monoid_op(ingot_reduce_op m)
 
 Node *monoid_identity(Context *c, ingot_reduce_op m, ingot_dtype d)
 {
-    bool f = dtype_is_float(d);
     switch (m) {
     case INGOT_REDUCE_ADD:
     case INGOT_REDUCE_OR:
     case INGOT_REDUCE_XOR: return node_const_zero(c, d);
     case INGOT_REDUCE_MUL: return node_const_f(c, d, 1);
     case INGOT_REDUCE_AND: return node_const_i(c, d, -1);
-    case INGOT_REDUCE_MAX:
-        return f ? node_const_f(c, d, -INFINITY) : node_const_i(c, d, int_limit(d, false));
-    case INGOT_REDUCE_MIN:
-        return f ? node_const_f(c, d, INFINITY) : node_const_i(c, d, int_limit(d, true));
+    case INGOT_REDUCE_MAX: return node_const_f(c, d, -INFINITY);
+    case INGOT_REDUCE_MIN: return node_const_f(c, d, INFINITY);
     default: BUG("no identity for monoid %d", (int)m);
     }
 }

@@ -9,15 +9,9 @@ typedef struct {
 
 static bool of_type(ingot_dtype d, Bounds *b)
 {
-    const int bits = dtype_bits(d);
-    if (d == INGOT_BOOL)
-        *b = (Bounds){0, 1};
-    else if (dtype_info[d].kind == 'i')
-        *b = (Bounds){-ldexp(1, bits - 1), ldexp(1, bits - 1) - 1};
-    else if (dtype_info[d].kind == 'u')
-        *b = (Bounds){0, ldexp(1, bits) - 1};
-    else
+    if (d != INGOT_BOOL && !dtype_is_int(d))
         return false;
+    *b = (Bounds){(double)dtype_least(d), (double)dtype_most(d)};
     return true;
 }
 
