@@ -131,6 +131,8 @@ const char *nest_and_name(Nest *, const char *names, int axis);
 int nest_position(const Nest *, int axis);
 /* Does a loop over results run for each block of terms of a sum (PARTIAL)? */
 bool nest_in_partial(const Nest *, int axis);
+/* What the last opt that took an axis apart made of it. */
+const Split *nest_last_split(const Nest *);
 /* Which STAGE is that of an argument, or -1. */
 int nest_stage(const Nest *, int64_t arg);
 /* The axis that stands for a range of nest->k. */

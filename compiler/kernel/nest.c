@@ -177,6 +177,11 @@ bool nest_in_partial(const Nest *n, int axis)
     return false;
 }
 
+const Split *nest_last_split(const Nest *n)
+{
+    return &n->split[n->nsplit - 1];
+}
+
 int nest_stage(const Nest *n, int64_t arg)
 {
     for (int i = 0; i < n->nstage; i++)

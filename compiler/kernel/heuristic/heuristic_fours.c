@@ -9,7 +9,7 @@ int fours_taken(Nest *n, const View *v, const Buffer *const *bufs, Node **four)
     find_free(n->k, v, bufs, free);
     if (!dot_axes(n->k, v, free, four, 1) || !nest_opt_range(n, OPT_DOT, *four, 4))
         return -1;
-    return n->split[n->nsplit - 1].outer;
+    return nest_last_split(n)->outer;
 }
 
 /* Neighbours in the lanes read fours that are neighbours. */

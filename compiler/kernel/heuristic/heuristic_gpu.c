@@ -39,7 +39,7 @@ static bool block_axis(Nest *n, int axis, int64_t copies, int64_t side)
     if (extent > block) {
         if (!nest_opt(n, OPT_SPLIT, n->axis[axis].name, block))
             return false;
-        const Split *s = &n->split[n->nsplit - 1];
+        const Split *s = nest_last_split(n);
         int outer = s->outer;
         at = s->inner;
         if (!nest_opt(n, OPT_BIND, n->axis[outer].name, BOUND_GRID))
@@ -48,12 +48,12 @@ static bool block_axis(Nest *n, int axis, int64_t copies, int64_t side)
     if (side > 1) {
         if (!nest_opt(n, OPT_UPCAST, n->axis[at].name, side))
             return false;
-        at = n->split[n->nsplit - 1].outer;
+        at = nest_last_split(n)->outer;
     }
     if (copies > side) { /* the copies are far apart: the items of a row read neighbours */
         if (!nest_opt(n, OPT_SPLIT, n->axis[at].name, ITEMS))
             return false;
-        int far = n->split[n->nsplit - 1].outer, near = n->split[n->nsplit - 1].inner;
+        int far = nest_last_split(n)->outer, near = nest_last_split(n)->inner;
         if (!nest_opt(n, OPT_UPCAST, n->axis[far].name, copies / side))
             return false;
         at = near;
@@ -97,7 +97,7 @@ static bool contraction(Nest *n, const View *v, int rows, int columns, int fours
             return false;
         if (!nest_opt(n, OPT_SPLIT, n->axis[sum].name, TERMS))
             return false;
-        outer = n->split[n->nsplit - 1].outer;
+        outer = nest_last_split(n)->outer;
     }
     if (!block_axis(n, rows, nr, nr < 4 ? nr : 4) || !block_axis(n, columns, nc, nc < 4 ? nc : 4))
         return false;

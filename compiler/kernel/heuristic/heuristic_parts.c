@@ -23,11 +23,6 @@ enum {
     FEW = 64 * 1024   /* results, of which each has an item of its own otherwise */
 };
 
-static const Split *last_split(const Nest *n)
-{
-    return &n->split[n->nsplit - 1];
-}
-
 /* Blocks of an axis are the grid's; gives what is inside of a block, or -1. */
 static int in_grid(Nest *n, int axis, int64_t block)
 {
@@ -40,8 +35,8 @@ static int in_grid(Nest *n, int axis, int64_t block)
         return nest_opt(n, OPT_BIND, n->axis[axis].name, BOUND_GRID) ? axis : -1;
     if (!nest_opt(n, OPT_SPLIT, n->axis[axis].name, block))
         return -1;
-    int inner = last_split(n)->inner;
-    return nest_opt(n, OPT_BIND, n->axis[last_split(n)->outer].name, BOUND_GRID) ? inner : -1;
+    int inner = nest_last_split(n)->inner;
+    return nest_opt(n, OPT_BIND, n->axis[nest_last_split(n)->outer].name, BOUND_GRID) ? inner : -1;
 }
 
 /* The axis of the reduce that is divided: the longest one, or -1. */
@@ -64,7 +59,7 @@ static int divide(Nest *n, int axis, int64_t parts)
         return -1;
     if (terms > 1 && !nest_opt(n, OPT_SPLIT, n->axis[axis].name, terms))
         return -1;
-    int outer = terms > 1 ? last_split(n)->outer : axis;
+    int outer = terms > 1 ? nest_last_split(n)->outer : axis;
     return nest_opt(n, OPT_BIND, n->axis[outer].name, BOUND_LANE) ? outer : -1;
 }
 
@@ -74,11 +69,11 @@ static int lanes_of(Nest *n, int at, int64_t lanes, int64_t copies, bool near)
     if (copies > 1 && near) {
         if (!nest_opt(n, OPT_UPCAST, n->axis[at].name, copies))
             return -1;
-        at = last_split(n)->outer;
+        at = nest_last_split(n)->outer;
     } else if (copies > 1 && lanes > 1) {
         if (!nest_opt(n, OPT_SPLIT, n->axis[at].name, lanes))
             return -1;
-        int far = last_split(n)->outer, in = last_split(n)->inner;
+        int far = nest_last_split(n)->outer, in = nest_last_split(n)->inner;
         if (!nest_opt(n, OPT_UPCAST, n->axis[far].name, copies))
             return -1;
         at = in;
@@ -282,12 +277,12 @@ int parts_vector(Nest *n, const View *v, const Buffer *const *bufs, int results)
     if (n->axis[at].extent > s.along * run) {
         if (!nest_opt(n, OPT_SPLIT, n->axis[at].name, s.along * run))
             return -1;
-        turn = last_split(n)->outer;
-        at = last_split(n)->inner;
+        turn = nest_last_split(n)->outer;
+        at = nest_last_split(n)->inner;
     }
     if (!nest_opt(n, OPT_SPLIT, n->axis[at].name, run))
         return -1;
-    const int along = last_split(n)->outer, inner = last_split(n)->inner;
+    const int along = nest_last_split(n)->outer, inner = nest_last_split(n)->inner;
     at = in_grid(n, results, s.rows * s.down);
     if (at < 0 || !nest_opt(n, OPT_BIND, n->axis[along].name, BOUND_LANE) ||
         (at = lanes_of(n, at, s.down, s.rows, true)) < 0)
@@ -362,9 +357,9 @@ static bool bind_lanes(Nest *n, int axis, int64_t warp)
         return nest_opt(n, OPT_BIND, n->axis[axis].name, BOUND_LANE);
     if (n->axis[axis].extent > warp) {
         if (!nest_opt(n, OPT_SPLIT, n->axis[axis].name, warp) ||
-            !nest_opt(n, OPT_BIND, n->axis[last_split(n)->outer].name, BOUND_LANE))
+            !nest_opt(n, OPT_BIND, n->axis[nest_last_split(n)->outer].name, BOUND_LANE))
             return false;
-        axis = last_split(n)->inner;
+        axis = nest_last_split(n)->inner;
     }
     return nest_opt(n, OPT_BIND, n->axis[axis].name, BOUND_WARP);
 }
@@ -395,7 +390,7 @@ static int64_t bind_terms(Nest *n, const Node *r, int64_t most, int64_t warp)
         extent = n->axis[axis].extent;
         if (lanes < extent && !nest_opt(n, OPT_SPLIT, n->axis[axis].name, lanes))
             return 0;
-        if (!bind_lanes(n, lanes < extent ? last_split(n)->inner : axis, warp))
+        if (!bind_lanes(n, lanes < extent ? nest_last_split(n)->inner : axis, warp))
             return 0;
         bound *= lanes;
     }
@@ -432,7 +427,7 @@ static int ordered_block(Nest *n, const Node *range, int64_t size, const char **
 {
     const int axis = nest_root(n, range), at = in_grid(n, axis, size);
     if (at >= 0 && at != axis)
-        *order = nest_and_name(n, *order, last_split(n)->outer);
+        *order = nest_and_name(n, *order, nest_last_split(n)->outer);
     return at;
 }
 
