@@ -443,13 +443,22 @@ static unsigned terms_of(const Step *s, const View *v, Node *operand)
     return all;
 }
 
+/* Has the target a unit that takes lines of terms? */
+static bool takes_lines(const Target *t)
+{
+    for (int i = 0; i < TC_COUNT; i++)
+        if (t->units >> i & 1 && tc_rests(&tc_units[i]))
+            return true;
+    return false;
+}
+
 /* Which axes of each buffer all products that read it have their terms along, for units that boxes bring lines of terms to; 0: there are none, or they
  * differ. */
 static unsigned *find_terms(const Layouts *x, int nbuffer, const Target *t)
 {
     unsigned *terms = NEWN(x->a, unsigned, nbuffer);
     bool *differs = NEWN(x->a, bool, nbuffer);
-    for (int i = 0; i < x->n; i++) {
+    for (int i = 0; i < x->n && takes_lines(t); i++) {
         const Step *s = x->kernel[i];
         const View v = kernel_view(s->kernel);
         for (int j = 0; j < v.nfactor && v.dot && has_unit(&v, t, true); j++) {
