@@ -413,7 +413,7 @@ static void cmakelists(Bundle *b)
         "set_target_properties(%s_model PROPERTIES C_STANDARD 99 C_EXTENSIONS OFF OUTPUT_NAME %s)\n"
         "target_compile_options(%s_model PRIVATE "
         "\"$<$<COMPILE_LANG_AND_ID:C,GNU,Clang,AppleClang>:%s>\"\n"
-        "    $<$<COMPILE_LANG_AND_ID:C,GNU>:-fno-predictive-commoning>)\n"
+        "    $<$<COMPILE_LANG_AND_ID:C,GNU>:" FLAG_OF_GCC ">)\n"
         "if(NOT MSVC)\n    target_link_libraries(%s_model PUBLIC m%s)\nendif()\n",
         n, n, n, n, n, n, n, n, flags.data, n, gpu_part(b) ? " ${CMAKE_DL_LIBS}" : "");
     if (b->mode == WEIGHTS_INCBIN)

@@ -92,6 +92,12 @@ void print_kernel_headers(StrBuf *, unsigned needs);
 /* What needs the header of that name. */
 unsigned header_need(const char *file);
 
+/* ---- how kernels are compiled ---------------------------------------------------------------- */
+
+/* Predictive commoning (gcc's) carries what a window's next tap reads again from one iteration to the next: a copy for each row,
+ * and scalars that have to be spread over the lanes anew, where a load does both for nothing. */
+#define FLAG_OF_GCC "-fno-predictive-commoning"
+
 /* ---- bundle.c (inspect.h has what is told of a plan) ---------------------------------------- */
 
 /* Writes the bundle; an existing one is replaced, nothing is left on failure. */

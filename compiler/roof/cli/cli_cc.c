@@ -19,11 +19,8 @@ const char *c_compiler(void)
 
 enum { MAX_WORDS = 64 };
 
-/* What kernels are built with.  Predictive commoning (gcc's) carries what a window's next tap reads again from one iteration to the next: a
- * copy for each row, and scalars that have to be spread over the lanes anew, where a load does both for nothing.  A compiler that
- * does not know its name may refuse it: it is asked. */
-#define OPTIMISED "-O3", OF_GCC, "-ffp-contract=off", "-w"
-#define OF_GCC "-fno-predictive-commoning"
+/* What kernels are built with.  A compiler that does not know gcc's flag may refuse it: it is asked. */
+#define OPTIMISED "-O3", FLAG_OF_GCC, "-ffp-contract=off", "-w"
 
 /* $CC may hold flags: "ccache gcc -m32". */
 static int words(Arena *a, const char *text, const char **argv)
@@ -49,7 +46,7 @@ static bool is_taken(const char *const *cc, int n, const char *flag)
     return process_run(argv) == 0;
 }
 
-/* The same of OF_GCC: as long as it is the same compiler, it is asked once. */
+/* The same of FLAG_OF_GCC: as long as it is the same compiler, it is asked once. */
 static bool takes_flag_of_gcc(const char *const *cc, int n)
 {
     static char asked[4096];
@@ -59,9 +56,9 @@ static bool takes_flag_of_gcc(const char *const *cc, int n)
     for (int i = 0; i < n && len < sizeof now; i++)
         len += (size_t)snprintf(now + len, sizeof now - len, "%s\n", cc[i]);
     if (len >= sizeof now)
-        return is_taken(cc, n, OF_GCC);
+        return is_taken(cc, n, FLAG_OF_GCC);
     if (strcmp(now, asked) != 0)
-        taken = is_taken(cc, n, OF_GCC);
+        taken = is_taken(cc, n, FLAG_OF_GCC);
     memcpy(asked, now, sizeof asked);
     return taken;
 }
@@ -71,7 +68,7 @@ static int add_flags(const char **argv, int n, const char *const *flag, int nfla
 {
     const int words = n;
     for (int i = 0; i < nflag; i++)
-        if (strcmp(flag[i], OF_GCC) != 0 || takes_flag_of_gcc(argv, words))
+        if (strcmp(flag[i], FLAG_OF_GCC) != 0 || takes_flag_of_gcc(argv, words))
             argv[n++] = flag[i];
     return n;
 }

@@ -308,7 +308,7 @@ static void put_makefile(Source *s)
     sb_printf(&sb,
               "# Builds ./tune_run, which checks and times candidates.\n"
               "CC ?= cc\nCFLAGS ?= -O3\n"
-              "OF_GCC = -fno-predictive-commoning\n"
+              "OF_GCC = " FLAG_OF_GCC "\n"
               "KNOWN := $(shell $(CC) $(OF_GCC) -fsyntax-only -x c /dev/null 2>/dev/null && echo "
               "$(OF_GCC))\n"
               "FLAGS = -ffp-contract=off $(KNOWN) -w -I. %s\n"
