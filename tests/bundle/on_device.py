@@ -161,6 +161,25 @@ def each_call_fails(program, stub, work, *args):
             want(status in range(20) and not left, f"{name} fails the {at}th time: status {status}, not let go: {left}")
 
 
+def sizes_of_images(ingot, work):
+    """Images for two machines beside weights: a network of 27 kernels and 100 MB (ResNet-50) has to stay below 1.5 times its weights, so a kernel, in both
+    images and as the text that they are written as, below 1.9 MB; a sixth of that here, of the kinds of kernels that such a network has."""
+    g = models.Graph(1)
+    x = y = g.input("x", TensorProto.FLOAT, 1, 256, 28, 28)
+    for i, (inside, outside, window) in enumerate(((256, 64, 1), (64, 64, 3), (64, 256, 1))):
+        w = g.const(np.random.default_rng(i).standard_normal((outside, inside, window, window)).astype(np.float32))
+        y = g.op("Relu", g.op("Conv", y, w, pads=[window // 2] * 4))
+    g.output("y", g.op("Add", x, y), TensorProto.FLOAT, 1, 256, 28, 28)
+    (work / "bottleneck.onnx").write_bytes(g.bytes())
+    done = subprocess.run([ingot, "compile", work / "bottleneck.onnx", "-o", work / "bottleneck", "--target", "cuda:sm_80+sm_90a", "-q"], capture_output=True, text=True)
+    if done.returncode:
+        want(False, f"a bottleneck: {done.stderr}")
+        return
+    text, names = ((work / "bottleneck" / f"model_kernels.{suffix}").read_text() for suffix in ("c", "h"))
+    kernels, most = int(re.search(r"MODEL_KERNELS = (\d+)", names)[1]), 300_000
+    want(text.count("compiled for sm_") == 2 and len(text) < kernels * most, f"two images of {kernels} kernels: {len(text)} bytes of text")
+
+
 def cuda(ingot, work):
     stub = work / "stub"
     stub.mkdir()
@@ -229,6 +248,8 @@ def cuda(ingot, work):
         want("compiled for sm_90a " in text and b".target sm_80" in bytes(int(x) for x in since.split(",") if x.strip()), f"PTX since sm_80: {done.stderr}")
         done = subprocess.run([ingot, "compile", model, "-o", work / "none", "--target", "cuda:sm_90+sm_1"], capture_output=True, text=True)
         want(done.returncode == 2 and "sm_1" in done.stderr and not (work / "none").exists(), f"cuda:sm_90+sm_1: {done.stderr}")
+
+        sizes_of_images(ingot, work)
 
     # sizes of run time: the first run records its steps, runs of other sizes change what is recorded
     model = network(work / "sizes.onnx", ["n", 16])

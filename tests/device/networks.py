@@ -137,6 +137,13 @@ class Job:
             return None
         return done
 
+    def tried(self, verb, *command):
+        """Whether it can be done; nothing is told of it."""
+        before = dict(self.row)
+        done = self.ingot(verb, *command)
+        self.row = before
+        return done is not None
+
     def fill(self):
         """Weights and inputs; gives the inputs by their names."""
         import onnx
@@ -181,11 +188,13 @@ class Job:
 
     def bench(self):
         """Built first, beside others; then timed alone on the device."""
-        where = [] if self.args.target.startswith("c") and not self.args.target.startswith("cuda") else ["--on-device"]
-        what = "--target", self.args.target, "--json", "-q", *where
-        if not self.ingot("bench", "--seconds", "0.001", *what):
+        what = ["--target", self.args.target, "--json", "-q"]
+        self.row["on_device"] = self.tried("bench", "--seconds", "0.001", "--on-device", *what)  # else steps of the host need inputs, or it is a CPU
+        if self.row["on_device"]:
+            what.append("--on-device")
+        elif not self.ingot("bench", "--seconds", "0.001", *what):
             return
-        with (alone(self.args.work)):
+        with alone(self.args.work):
             done = self.ingot("bench", "--seconds", self.args.seconds, "--per-kernel", *what)
         if done:
             told = json.loads(done.stdout.splitlines()[-1])
@@ -236,7 +245,7 @@ def network(name, args, end):
 
 def line(name, row):
     errors = [e for e in row.get("errors", []) if isinstance(e, str)] or [f"{max(row['errors']):.2e}"] if row.get("errors") else []
-    return (f"{name:44s} {'WRONG ' if row['wrong'] else ''}{row['kind']:4s} error {errors[0] if errors else '-':9s} {row.get('ms', 0):9.4f} ms {len(row.get('kernels', [])):4d} steps"
+    return (f"{name:44s} {'WRONG ' if row['wrong'] else ''}{row['kind']:4s} error {errors[0] if errors else '-':9s} {row.get('ms', 0):9.4f} ms {'' if row.get('on_device', True) else 'with transfers'} {len(row.get('kernels', [])):4d} steps"
             f"  {row.get('run_s', 0):5.1f} s  {row.get('failed', '')}{row.get('skipped', '')} {row.get('beside', '')}")
 
 
