@@ -6,9 +6,9 @@
 
 One line of a table each, and all of it in the JSON:
 
-    product         of matrices, f16 and f32, beside torch (TF32 off), in turns: torch's time by ours
-    attention       a head's chain in one graph, beside torch's scaled_dot_product_attention: ours by torch's
-    vector          a matrix of f16 times a vector, several matrices in turn: bytes a second, as a share of what a plain kernel reads in this run
+    product         of matrices, f16 and f32, beside torch (TF32 off), in turns (turns.py): torch's time by ours
+    attention       a head's chain in one graph, beside torch's scaled_dot_product_attention, in turns: ours by torch's
+    vector          a matrix of f16 times a vector, several matrices in turn, beside torch's: bytes a second, as a share of what a plain kernel reads in this run
     launch          what a kernel takes of a chain in which each reads the one element that the last has written
     bounded         every RESNET with a batch of 1 to 8 that the run knows: batch 1 by that of a bundle for one image, results of 1, 3 and 8 compared
     contexts        four, on streams of their own, in four threads: each run's result is that of one alone
@@ -247,7 +247,7 @@ def pack(args):
     (to / "bin").mkdir(parents=True)
     for file in (args.ingot, *device.libraries(args.ingot)):
         shutil.copy(file, to / "bin")
-    for file in (__file__, device.__file__):
+    for file in (__file__, device.__file__, HERE / "turns.py", HERE.parents[1] / "compiler/roof/python/ingot/abi.py"):
         shutil.copy(file, to)
     for n, kind in ((64, "f16"), (64, "f32")) if args.small else ((4096, "f16"), (8192, "f16"), (4096, "f32")):
         save(to / "models", f"product_{n}_{kind}", device.product(n, kind))
@@ -335,6 +335,13 @@ class Machine:
     def program(self, name, of="models"):
         return self.work / f"{of}_{name}" / "model"
 
+    def library(self, name):
+        out = self.work / f"models_{name}"
+        done = self.call("make", "-s", "-C", out, "libmodel.so")
+        if done.returncode:
+            raise RuntimeError(done.stderr[-300:])
+        return out / "libmodel.so"
+
     def bench(self, name, data, seconds=0.2):
         """ms of the GPU's work alone."""
         where = [] if self.args.target.startswith("c:") else ["--on-device"]
@@ -360,66 +367,67 @@ def median(x):
 
 def torch_ms(torch, f, repeat):
     """A graph of it on a stream, ms a call."""
-    for _ in range(3):
-        f()
-    torch.cuda.synchronize()
-    g = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(g):
-        for _ in range(repeat):
-            f()
+    import turns
+    replay = turns.graph_of(torch, f, repeat)
     times = []
     for _ in range(10):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         begin.record()
-        g.replay()
+        replay()
         end.record()
         torch.cuda.synchronize()
         times.append(begin.elapsed_time(end) / repeat)
     return median(times[2:])
 
 
+def beside_torch(m, torch, name, data, given, peer):
+    """What a bundle computes of arrays, and ms of a run, of torch's peer of the same arrays, both in turns; without torch ours alone, of a process of its own."""
+    if not torch or not m.args.target.startswith("cuda"):
+        ms = [m.bench(name, data) for _ in range(3)]
+        return m.outputs(name, data), {"ours_ms": median(ms), "ours_least_ms": min(ms)}
+    import turns
+    import numpy as np
+    stream = torch.cuda.Stream()
+    inputs = [torch.from_numpy(v).cuda() for v in given]
+    made = [torch.from_numpy(np.zeros(shape, dtype)).cuda() for _, _, dtype, shape in described(m.program(name), "output")]
+    torch.cuda.synchronize()
+    bundle = turns.Bundle(m.library(name), stream.cuda_stream).bind(*([t.data_ptr() for t in of] for of in (inputs, made)))
+    try:
+        told = turns.beside(torch, bundle.run, lambda: peer(*inputs), stream)
+    finally:
+        bundle.close()
+    return [t.cpu().numpy() for t in made], told
+
+
 def products(m, torch, rng):
     for folder in sorted((HERE / "models").glob("product_*")):
-        name, data = folder.name, m.work / f"in_{folder.name}"
+        name, data, error = folder.name, m.work / f"in_{folder.name}", None
         x, w = inputs_of(data, m.program(name), rng)
-        ours, theirs, error = [], [], None
+        outputs, figures = beside_torch(m, torch, name, data, (x, w), lambda a, b: torch.matmul(a, b))
         if torch:
             a, b = (torch.from_numpy(v).cuda() for v in (x, w))
             want = (a.double() @ b.double() if len(x) <= 4096 else a.float() @ b.float()).cpu().numpy()
-            error = of_range(m.outputs(name, data)[0], want)
-        for _ in range(3):
-            if torch:
-                theirs.append(torch_ms(torch, lambda: torch.matmul(a, b), max(2, int(2e12 / len(x) ** 3))))
-            ours.append(m.bench(name, data))
-        figures = {"ours_ms": median(ours), "flops": 2 * len(x) ** 3 / median(ours) * 1e3}
-        if torch:
-            figures |= {"torch_ms": median(theirs), "torch_by_ours": median(theirs) / median(ours), "error": error}
-        m.tell(name, good=error is None or error < 1e-2, **figures)
+            error = of_range(outputs[0], want)
+        m.tell(name, good=error is None or error < 1e-2, **figures, flops=2 * len(x) ** 3 / figures["ours_ms"] * 1e3, error=error)
         shutil.rmtree(data)
 
 
 def heads(m, torch, rng):
-    data = m.work / "in_attention"
+    data, error = m.work / "in_attention", None
     q, k, v = inputs_of(data, m.program("attention"), rng)
     n = json.loads((HERE / "sizes.json").read_text())["attention"]
-    ours, theirs, error = [], [], None
-    if torch:
-        a, b, c = (torch.from_numpy(t).cuda() for t in (q, k, v))
 
-        def chained():
-            h = a
-            for _ in range(n):
-                h = torch.nn.functional.scaled_dot_product_attention(h, b, c)
-            return h
-        error = of_range(m.outputs("attention", data)[0], chained().float().cpu().numpy())
-    for _ in range(3):
-        if torch:
-            theirs.append(torch_ms(torch, chained, 1) / n)
-        ours.append(m.bench("attention", data) / n)
-    figures = {"ours_us": median(ours) * 1e3}
+    def chained(h, b, c):
+        for _ in range(n):
+            h = torch.nn.functional.scaled_dot_product_attention(h, b, c)
+        return h
+    outputs, ms = beside_torch(m, torch, "attention", data, (q, k, v), chained)
+    figures = {name.replace("_ms", "_us"): v / n * 1e3 for name, v in ms.items() if name.endswith("_ms")}
     if torch:
-        figures |= {"torch_us": median(theirs) * 1e3, "ours_by_torch": median(ours) / median(theirs), "error": error}
-    m.tell("attention", good=error is None or error < 2e-2, **figures)
+        error = of_range(outputs[0], chained(*(torch.from_numpy(t).cuda() for t in (q, k, v))).float().cpu().numpy())
+        if "torch_by_ours" in ms:
+            figures["ours_by_torch"] = 1 / ms["torch_by_ours"]
+    m.tell("attention", good=error is None or error < 2e-2, **figures, error=error)
 
 
 def read_rate(torch):
@@ -450,15 +458,12 @@ def vector(m, torch, rng):
     import numpy as np
     data = m.work / "in_vector"
     x, *w = inputs_of(data, m.program("vector"), rng)
-    want = w[0][:64].astype(np.float64) @ x.astype(np.float64)
-    error = of_range(m.outputs("vector", data)[0][:64], want)
-    ms = min(m.bench("vector", data, 0.4) for _ in range(2))
-    rate = sum(v.nbytes for v in w) / ms * 1e3
-    figures = {"ours_ms": ms / len(w), "bytes_a_second": rate, "error": error}
+    outputs, figures = beside_torch(m, torch, "vector", data, (x, *w), lambda x, *w: [torch.mv(a, x) for a in w])
+    error = of_range(outputs[0][:64], w[0][:64].astype(np.float64) @ x.astype(np.float64))
+    rate = sum(v.nbytes for v in w) / figures["ours_ms"] * 1e3
+    figures = {name: v / len(w) if name.endswith("_ms") else v for name, v in figures.items()} | {"bytes_a_second": rate, "error": error}
     if torch:
         figures["of_read_rate"] = rate / read_rate(torch)
-        a, b = torch.from_numpy(w[0]).cuda(), torch.from_numpy(x).cuda()
-        figures["torch_ms"] = torch_ms(torch, lambda: torch.mv(a, b), 4)
     m.tell("vector", good=error < 1e-2, **figures)
     shutil.rmtree(data)
 

@@ -154,6 +154,30 @@ def networks(ingot, work, want):
     want(script.error_of(np.array([1, 2, 3, 5]), np.array([1, 2, 3, 4])) == 0.25, "errors of integers")
 
 
+def in_turns(ingot, work, want):
+    """bars.py's steps beside torch, by stubs of the driver and of torch: what they compute is nothing, what they are asked for is in turns."""
+    fakes, there = work / "fakes", work / "turns"
+    fakes.mkdir()
+    subprocess.run(["cc", "-shared", "-fPIC", HERE.parent / "bundle/cuda_stub.c", "-o", fakes / "libcuda.so.1"], check=True)
+    shutil.copy(HERE / "torch_stub.py", fakes / "torch.py")
+    done = call(HERE / "bars.py", "pack", there, "--ingot", ingot, "--small")
+    want(done.returncode == 0, f"pack of turns: {done.stdout}{done.stderr}")
+    env = os.environ | {"LD_LIBRARY_PATH": f"{fakes}:{os.environ.get('LD_LIBRARY_PATH', '')}", "PYTHONPATH": str(fakes)}
+    done = subprocess.run([sys.executable, "bars.py", "run", "--out", "bars.json", "--work", there / "work", "--steps", "products,attention,vector"], capture_output=True, text=True, cwd=there, env=env)
+    found = json.loads((there / "bars.json").read_text())
+    for name in "product_64_f16", "product_64_f32", "attention", "vector":
+        row = found.get(name, {})
+        want(any(row.get(k, 0) > 0 for k in ("torch_by_ours", "ours_by_torch")), f"{name} in turns: {row} {done.stdout}{done.stderr}")
+    script = ("import torch, turns\n"
+              "ms = turns.turns(torch, {'ours': (lambda: torch.trace.append('ours'), False), 'torch': (lambda: None, True)}, None, rounds=4, warm=2, block_ms=1)\n"
+              "print(' '.join(torch.trace)); print({k: len(v) for k, v in ms.items()})")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=there, env=env)
+    calls, _, rounds = done.stdout.strip().partition("\n")
+    ours, row = " ".join(["ours"] * 5), "| {} | {} |"
+    blocks = [row.format(*pair) for pair in (("graph", ours), (ours, "graph")) * 3]
+    want(calls.endswith(" ".join(blocks)) and rounds == "{'ours': 4, 'torch': 4}", f"blocks in turns: {done.stdout}{done.stderr}")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--ingot", required=True)
@@ -199,6 +223,9 @@ def main():
         want(found.get("launch", {}).get("us_a_kernel", 0) > 0 and found.get("vector", {}).get("error", 1) < 1e-2 and found.get("cases", {}).get("passed") == len(few)
              and all(found.get(f"branches_{kind}", {}).get("error", 1) < 1e-4 for kind in ("if", "loop", "nested")), f"bars: {done.stdout}{done.stderr}")
         networks(ingot, pathlib.Path(work), want)
+
+
+        in_turns(ingot, pathlib.Path(work), want)
         (pathlib.Path(work) / "tune").mkdir()
         tuned(ingot, pathlib.Path(work) / "tune", want)
         done = call(HERE / "device.py", "pack", f"{work}/much", "--ingot", ingot, "--most", "0")
