@@ -1,7 +1,7 @@
-"""Objects of the sources that are alike in every bundle (the runtime, the driver): compiled once, and laid into the bundles that
-follow as if make had made them. What is left to compile is the model's own. The header that its kernels include first is laid
-beside it as gcc precompiles it, once the same is seen again: reading it takes as long as most kernels. Likewise ar without the
-plugins that binutils finds for other compilers, which cost more than the archive.
+"""Objects of bundles: what was compiled before, of the same sources by the same words, is laid into the bundles that follow as if make
+had made it. The runtime and the driver are alike in every bundle; so are the tables of models whose inputs and outputs are alike.
+The header that kernels include first is laid beside them as gcc precompiles it, once the same is seen again: reading it takes as
+long as most kernels. Likewise ar without the plugins that binutils finds for other compilers, which cost more than the archive.
 
 ccache knows such sources too, but starts a process for each, and takes longer for what it does not know.
 
@@ -19,7 +19,7 @@ import shutil
 import subprocess
 import tempfile
 
-COMMON = re.compile(r"(igrt\w*|driver\w*|\w+_igrt)\.h$")
+OTHER_FILES = re.compile(rb"\.incbin|#\s*(embed|include\s+[^\s\"<])")    # of a source that is not all that is compiled
 OFTEN = 3                       # to precompile a header takes as long as to read it twice
 seen = collections.Counter()    # precompiled headers that were wanted
 
@@ -37,20 +37,26 @@ def folder():
 
 @functools.lru_cache(maxsize=256)
 def includes(text):
+    """The files named in the text; None: it has others, too."""
+    if OTHER_FILES.search(text):
+        return None
     return [name.decode() for name in re.findall(rb'^#\s*include\s+"([^"]+)"', text, re.M)]
 
 
 def closure(bundle, source):
-    """The source and the bundle's headers that it includes, in the end; None: one of them is the model's own."""
+    """The source and the bundle's headers that it includes, in the end; None: that is not all that it is made of."""
     seen, todo = {}, [source]
     while todo:
         file = todo.pop()
         if file in seen:
             continue
         seen[file] = file.read_bytes()
-        for name in includes(seen[file]):
+        names = includes(seen[file])
+        if names is None:
+            return None
+        for name in names:
             found = next((f for f in (file.parent / name, bundle / name) if f.exists()), None)
-            if found is None or not COMMON.search(name):
+            if found is None:
                 return None
             todo.append(found)
     return seen
@@ -109,7 +115,7 @@ class Objects:
         """Those that kernels include first, precompiled; whether there are any."""
         for laid in self.bundle.glob("*.gch"):
             laid.unlink()       # of another compiler, or other flags
-        kernels = [includes(f.read_bytes())[:1] for f in self.bundle.glob("*_kernels_*.c")] if is_gcc(self.compiler) else []
+        kernels = [(includes(f.read_bytes()) or [])[:1] for f in self.bundle.glob("*_kernels_*.c")] if is_gcc(self.compiler) else []
         for name in {first for names in kernels for first in names if first.startswith("igrt_")}:
             kept = self.kept(closure(self.bundle, self.bundle / name), ".gch")
             seen[kept] += 1
