@@ -34,7 +34,8 @@ def call(*command):
 # -- what all bundles share ----------------------------------------------------------------------
 
 class Common:
-    """What runs kernels, and the driver's calls that do nothing, compiled; the words that asm may begin with."""
+    """What runs kernels, and the driver's calls that do nothing, compiled; what kernels include (clang reads it precompiled: it takes longer
+    than they do), as words of a command; the words that asm may begin with."""
 
     def __init__(self, folder):
         self.keeps = folder
@@ -42,6 +43,11 @@ class Common:
         for source in [*HERE.glob("*.cpp"), HERE.parent / "bundle" / "cuda_stub.c"]:    # the first that defines a call is it
             self.objects.append(pathlib.Path(folder.name) / f"{source.stem}.o")
             call(*([CXX, *FLAGS] if source.suffix == ".cpp" else ["cc", "-fPIC"]), "-c", source, "-o", self.objects[-1])
+        self.included = ["-include", HERE / "ptx_wgmma.h"]
+        if CXX == "clang++":
+            header = pathlib.Path(folder.name) / "ptx_wgmma.pch"
+            call(CXX, *FLAGS, "-x", "c++-header", HERE / "ptx_wgmma.h", "-o", header)
+            self.included = ["-include-pch", header]
         self.known = set(re.findall(r"\b(\w+)\(\s*const char \*", call(CXX, *FLAGS, "-E", HERE / "ptx_wgmma.h")))
 
 
@@ -131,8 +137,8 @@ def driver(bundle, folder, change=lambda text: text):
     source.write_text(re.sub(r"^\s*#\s*include\s*<.*", "", memory(text), flags=re.M) + "".join(entry(*k) for k in kernels) + f"const gpu::Entry gpu::entries[] = {{{rows}}};\n")
     # the host's igrt_num.h is in its place
     words = calls(call(CXX, *FLAGS, "-DIGRT_NUM_H", "-E", "-P", source), made.known)
-    kernel_source.write_text(f'#include "{HERE / "ptx_wgmma.h"}"\n{words}')
-    call(CXX, *FLAGS, "-shared", "-Wl,--allow-multiple-definition", kernel_source, *made.objects, "-o", folder / "libcuda.so.1")
+    kernel_source.write_text(words)
+    call(CXX, *FLAGS, *made.included, "-shared", "-Wl,--allow-multiple-definition", kernel_source, *made.objects, "-o", folder / "libcuda.so.1")
     return text
 
 
