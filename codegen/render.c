@@ -303,7 +303,7 @@ static int accumulators(Render *r, const Stmt *s, const Stmt *end)
     return (int)(at - s);
 }
 
-static void statement(Render *r, const Stmt *s)
+void render_statement(Render *r, const Stmt *s)
 {
     Node *n = s->node;
     bool rolled;
@@ -473,8 +473,8 @@ static int rows_of_stores(Render *r, const Stmt *s, int left)
     r->nvalue = nvalue;
     sb_free(&rows);
     for (int i = 0; are && i < count; i++)
-        if (s[i].kind == STMT_LET)
-            statement(r, &s[i]);
+        if (s[i].kind == STMT_LET && !is_named(r, s[i].node))
+            render_statement(r, &s[i]);
     return are && render_rows_of_stores(r, store) ? count : 0;
 }
 
@@ -505,7 +505,9 @@ static bool two_fragments(Render *r, const Stmt *s, int left)
 static void statements(Render *r, const Tile *tile)
 {
     for (uint32_t i = 0; i < r->l.nknown; i++)
-        r->number[i] = r->kept[i] = -1;
+        r->number[i] = r->kept[i] = r->beside[i].number = -1;
+    r->nrow = 0;
+    r->loaded = r->stored = NULL;
     r->seen = NULL;
     r->nseen = 0;
     if (r->l.items)
@@ -515,6 +517,8 @@ static void statements(Render *r, const Tile *tile)
     int rows;
     for (int i = 0; i < r->l.n; i++) {
         const Stmt *s = &r->l.stmt[i];
+        if (tile->tc && tile->tc->lanes)
+            render_operands_ahead(r, s);
         if (s->kind == STMT_ACC && !(tile->tc && is_products(&r->l, s->node) && !tile->tc->lanes)) {
             render_indent(r, s->depth);
             i += accumulators(r, s, r->l.stmt + r->l.n) - 1;
@@ -524,10 +528,11 @@ static void statements(Render *r, const Tile *tile)
             i += rows - 1;
         } else if (s->kind != STMT_ITEM && render_two_stores(r, s, r->l.n - i)) {
             i++;
-        } else if (two_fragments(r, s, r->l.n - i)) {
-            continue;
+        } else if (two_fragments(r, s, r->l.n - i) ||
+                   (s->kind == STMT_LET && is_named(r, s->node))) {
+            continue; /* it has come */
         } else if (s->kind != STMT_ITEM) {
-            statement(r, s);
+            render_statement(r, s);
         }
     }
     if (tile->tc)
@@ -575,6 +580,7 @@ static void render_tile(Render *r, const Tile *tile)
     r->needs |= tile->lane ? NEED_VEC : 0;
     r->number = NEWN(r->l.arena, int, r->l.nknown);
     r->kept = NEWN(r->l.arena, int, r->l.nknown);
+    r->beside = NEWN(r->l.arena, Beside, r->l.nknown);
     name_constants(r, tile);
     statements(r, tile);
     map_free(&r->splats);
@@ -684,7 +690,7 @@ unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char 
     Arena *a = arena_new();
     Tiles tiles = kernel_lower(k);
     decompose(&tiles, t->gpu);
-    Render r = {.sb = sb, .t = t, .k = tiles.k};
+    Render r = {.sb = sb, .t = t, .k = tiles.k, .narg = k->narg};
     if (t->gpu)
         sb_printf(sb, "%s", t->kernel_word);
     if (t->gpu && tiles.tile[0].items)

@@ -27,7 +27,24 @@ typedef struct {
     Map splats; /* constants in all lanes: node id -> Splat; a tile that writes one often gives it a name */
     struct Splat **splat;
     int nsplat;
+    int narg;              /* of the kernel itself: what follows them are places */
+    struct Beside *beside; /* by id of a load */
+    struct Row *row;       /* that items have as they were loaded */
+    int nrow;
+    const Stmt *loaded, *stored; /* up to which the operands of stores have come; are used */
 } Render;
+
+/* The vN that a load has come in, together with its neighbours, and which of them it is; -1: it has not. */
+typedef struct Beside {
+    int number, part;
+} Beside;
+
+/* Eight loads that came in vN, and the first store that needs them. */
+typedef struct Row {
+    Node *load[8];
+    int number;
+    const Stmt *store;
+} Row;
 
 /* How often a constant is written in all lanes of a tile, and then N of its name vN, or -1. */
 typedef struct Splat {
@@ -74,7 +91,9 @@ static inline bool is_narrow(ingot_dtype d)
     return d == INGOT_I4 || d == INGOT_U4 || d == INGOT_I2 || d == INGOT_U2;
 }
 
-/* render.c: is the loop unrolled, but for one that is `rolled` in turn? */
+/* render.c */
+void render_statement(Render *, const Stmt *);
+/* Is the loop unrolled, but for one that is `rolled` in turn? */
 bool render_is_short(const Render *, const Node *range, bool *rolled);
 
 /* ---- render_expr.c -------------------------------------------------------------------------- */
@@ -99,10 +118,7 @@ void render_spelled(Render *, const char *spelling, const char *type, Node *);
 
 void render_load(Render *, Node *);
 void render_store(Render *, Node *, bool async, int depth);
-/* Those of statements s[0] and s[1], of `left` that there are, as one; false: they are none. */
-bool render_two_stores(Render *, const Stmt *s, int left);
-enum { ROWS_OF_STORES = 16 };
-bool render_rows_of_stores(Render *, const Stmt *const *s);
+void render_stored_value(Render *, Node *store);
 bool render_are_beside(const Render *, Node *a, Node *b);
 void render_two_fragments(Render *, Node *load, int first); /* with the one beside it */
 void render_cast(Render *, Node *);
@@ -110,6 +126,18 @@ void render_quantize(Render *, Node *);
 void render_digit(Render *, Node *);
 void render_top_byte(Render *, Node *);
 void render_bitcast(Render *, Node *);
+
+/* ---- render_beside.c ------------------------------------------------------------------------ */
+
+/* Those of statements s[0] and s[1], of `left` that there are, as one; false: they are none. */
+bool render_two_stores(Render *, const Stmt *s, int left);
+enum { ROWS_OF_STORES = 16 };
+/* Sixteen stores of a warpgroup's sums that are two rows of neighbours; false: they are none. */
+bool render_rows_of_stores(Render *, const Stmt *const *s);
+/* Before a statement of a matrix unit's tile: operands of the stores that follow are loaded. */
+void render_operands_ahead(Render *, const Stmt *);
+bool render_is_beside(const Render *, const Node *); /* is it a load that has come so? */
+void render_beside(Render *, const Node *);
 
 /* ---- render_lanes.c ------------------------------------------------------------------------- */
 

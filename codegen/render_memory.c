@@ -11,6 +11,10 @@ static Node *way_of(Render *r, Node *n, int first, Node **base)
 
 static void element(Render *r, Node *n, int first)
 {
+    if (render_is_beside(r, n)) {
+        render_beside(r, n);
+        return;
+    }
     Node *base, *way = way_of(r, n, first, &base);
     sb_printf(r->sb, base ? "(a%lld + " : "a%lld[", (long long)n->src[0]->arg.i);
     if (base) {
@@ -66,6 +70,12 @@ static void element_of_run(Render *r, Node *n, Node *range)
     put(r, ")");
 }
 
+/* Zeros came with neighbours that are not given. */
+static bool is_gated(const Render *r, const Node *n)
+{
+    return !node_is_const_i(n->src[1], 1) && (n->arg.i || !render_is_beside(r, n));
+}
+
 void render_load(Render *r, Node *n)
 {
     if (n->id < r->l.nknown && r->l.fragment[n->id]) {
@@ -76,7 +86,7 @@ void render_load(Render *r, Node *n)
         render_lane_load(r, n);
         return;
     }
-    bool gated = !node_is_const_i(n->src[1], 1), small = is_small_float(n->dtype);
+    bool gated = is_gated(r, n), small = is_small_float(n->dtype);
     if (gated) {
         put(r, "(");
         render_expr(r, n->src[1]);
@@ -182,7 +192,7 @@ static void packed_cast(Render *r, Node *n)
 /* As it is stored, behind its gate: zero is no bits, in all small floats that have one. */
 static void packed_load(Render *r, Node *n)
 {
-    const bool gated = !node_is_const_i(n->src[1], 1);
+    const bool gated = is_gated(r, n);
     if (gated) {
         put(r, "(uint");
         sb_printf(r->sb, "%d_t)(", 8 * dtype_info[n->dtype].bytes);
@@ -284,7 +294,7 @@ void render_bitcast(Render *r, Node *n)
     put(r, "))");
 }
 
-static void stored_value(Render *r, Node *n)
+void render_stored_value(Render *r, Node *n)
 {
     if (is_small_float(n->dtype) && render_packed(r, n->src[2]))
         return;
@@ -295,85 +305,6 @@ static void stored_value(Render *r, Node *n)
     open_pack(r, n->dtype, n->dtype);
     render_expr(r, n->src[2]);
     close_pack(r, n->dtype, 1); /* arithmetic does not saturate; casts have done so already */
-}
-
-/* Neighbours that an item of a matrix unit has beside each other are stored together. */
-bool render_two_stores(Render *r, const Stmt *s, int left)
-{
-    Context *c = r->k->c;
-    if (left < 2 || !r->l.tile->tc || !r->l.tile->tc->lanes || s[0].kind != STMT_STORE ||
-        s[1].kind != STMT_STORE)
-        return false;
-    Node *a = s[0].node, *b = s[1].node;
-    if (!are_neighbours(c, a, b))
-        return false;
-    render_indent(r, s->depth);
-    if (!node_is_const_i(a->src[1], 1)) {
-        put(r, "if (");
-        render_expr(r, a->src[1]);
-        put(r, ")\n");
-        render_indent(r, s->depth + 1);
-    }
-    sb_printf(r->sb, a->dtype == INGOT_I32 ? "igrt_two_i%d(a%lld + " : "igrt_two_%d(a%lld + ",
-              8 * dtype_info[a->dtype].bytes, (long long)a->src[0]->arg.i);
-    render_expr(r, a->src[3]);
-    put(r, ", ");
-    stored_value(r, a);
-    put(r, ", ");
-    stored_value(r, b);
-    put(r, ");\n");
-    return true;
-}
-
-/* The number of the item in its warpgroup. */
-static Node *lane_of(const Render *r)
-{
-    const Tile *t = r->l.tile;
-    for (int i = t->naxis; i-- > 0;)
-        if (t->axis[i].bound == BOUND_LANE && t->axis[i].range->hi + 1 == t->tc->lanes)
-            return t->axis[i].range;
-    return NULL;
-}
-
-/* Of a warpgroup's sums four pairs of a row, eight columns apart, and the same of the row eight below: the four items that share a row
- * swap their pairs, so that each has eight neighbours, which are stored at once. */
-bool render_rows_of_stores(Render *r, const Stmt *const *s)
-{
-    Context *c = r->k->c;
-    Node *lane = lane_of(r), *at[ROWS_OF_STORES], *first, *own;
-    if (!lane)
-        return false;
-    own = idx_mul(c, idx_mod(c, lane, idx(c, 4)), idx(c, 2));
-    for (int i = 0; i < ROWS_OF_STORES; i++) {
-        const Node *n = s[i]->node, *row = s[i / 2 % 2 * 2]->node;
-        if (n->nsrc != 4 || n->src[0] != s[0]->node->src[0] || n->src[1] != row->src[1] ||
-            store_chunk(n) > 1 || s[i]->depth != s[0]->depth || !dtype_is_float(n->dtype) ||
-            dtype_info[n->dtype].bytes != 2)
-            return false;
-        at[i] = n->src[3];
-        first = i < 4 ? at[i / 2 * 2] : at[i / 2 % 2 * 2];
-        if (!idx_is(idx_sub(c, at[i], first), i / 4 * 8 + i % 2))
-            return false;
-    }
-    for (int row = 0; row < 2; row++)
-        if (!idx_is(idx_mod(c, idx_sub(c, at[2 * row], own), idx(c, 8)), 0))
-            return false;
-    for (int row = 0; row < 2; row++) {
-        Node *n = s[2 * row]->node;
-        render_indent(r, s[0]->depth);
-        sb_printf(r->sb, "igrt_row_16(a%lld + ", (long long)n->src[0]->arg.i);
-        render_expr(r, n->src[3]);
-        put(r, ", ");
-        render_bare(r, n->src[1]);
-        for (int i = 2 * row; i < ROWS_OF_STORES; i += 4)
-            for (int j = i; j < i + 2; j++) {
-                put(r, j % 2 ? ", " : ", igrt_pair_16(");
-                stored_value(r, s[j]->node);
-                put(r, j % 2 ? ")" : "");
-            }
-        put(r, ");\n");
-    }
-    return true;
 }
 
 void render_store(Render *r, Node *n, bool async, int depth)
@@ -422,6 +353,6 @@ void render_store(Render *r, Node *n, bool async, int depth)
     }
     element(r, n, 3);
     put(r, " = ");
-    stored_value(r, n);
+    render_stored_value(r, n);
     put(r, ";\n");
 }

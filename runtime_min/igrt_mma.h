@@ -17,6 +17,8 @@
  *
  *     igrt_two_16(to, x, y)             two neighbouring elements; _8; _32 of f32, _i32
  *     igrt_row_16(to, given, ...)         four pairs of a row of sums, eight columns apart, from each of the four items that share it; not if !given
+ *     igrt_pair_of_16(from, given)      the way back: two neighbours, _32 of f32; igrt_row_of_16(from, given) eight of one block for each of
+ *                                       the four items, which igrt_row_turned() makes those of its columns; zeros if they are not given
  *     igrt_copy_16(to, from, given)     16 neighbouring bytes, zeros if they are not given; _8, _4
  *     igrt_copy_async_16(...)           the same, under way until it is waited for
  *     igrt_copy_part_16(to, from, n), igrt_copy_part_async_16(...)   only n of the 16 bytes are given, an even number
@@ -313,22 +315,58 @@ static __device__ __forceinline__ uint32_t igrt_pair_16(uint16_t x, uint16_t y)
     return x | (uint32_t)y << 16;
 }
 
-/* Items 4 i + q of a warp have columns 2 q and 2 q + 1 of four blocks of eight: then all of block q. */
-static __device__ __forceinline__ void igrt_row_16(uint16_t *to, int given, uint32_t v0,
-                                                   uint32_t v1, uint32_t v2, uint32_t v3)
+/* Items 4 i + q of a warp have columns 2 q and 2 q + 1 of four blocks of eight, or all of block q. */
+typedef struct {
+    uint32_t v[4];
+} igrt_row;
+
+/* One of both becomes the other, as 4 x 4 are transposed: what item q has as p comes to item p as q. */
+static __device__ __forceinline__ igrt_row igrt_row_turned(igrt_row r)
 {
     const int q = (int)threadIdx.x % 4;
-    uint32_t x = q & 1 ? v0 : v1, y = q & 1 ? v2 : v3;
+    uint32_t x = q & 1 ? r.v[0] : r.v[1], y = q & 1 ? r.v[2] : r.v[3];
     x = __shfl_xor_sync(0xffffffffu, x, 1);
     y = __shfl_xor_sync(0xffffffffu, y, 1);
-    const uint32_t w0 = q & 1 ? x : v0, w1 = q & 1 ? v1 : x, w2 = q & 1 ? y : v2,
-                   w3 = q & 1 ? v3 : y;
+    const uint32_t w0 = q & 1 ? x : r.v[0], w1 = q & 1 ? r.v[1] : x, w2 = q & 1 ? y : r.v[2],
+                   w3 = q & 1 ? r.v[3] : y;
     x = q & 2 ? w0 : w2;
     y = q & 2 ? w1 : w3;
     x = __shfl_xor_sync(0xffffffffu, x, 2);
     y = __shfl_xor_sync(0xffffffffu, y, 2);
+    const igrt_row low = {{w0, w1, x, y}}, high = {{x, y, w2, w3}};
+    return q & 2 ? high : low;
+}
+
+static __device__ __forceinline__ void igrt_row_16(uint16_t *to, int given, uint32_t v0,
+                                                   uint32_t v1, uint32_t v2, uint32_t v3)
+{
+    const igrt_row mine = {{v0, v1, v2, v3}}, r = igrt_row_turned(mine);
+    const int q = (int)threadIdx.x % 4;
     if (given)
-        *(uint4 *)(to + 6 * q) = q & 2 ? make_uint4(x, y, w2, w3) : make_uint4(w0, w1, x, y);
+        *(uint4 *)(to + 6 * q) = make_uint4(r.v[0], r.v[1], r.v[2], r.v[3]);
+}
+
+static __device__ __forceinline__ igrt_row igrt_row_of_16(const uint16_t *from, int given)
+{
+    const int q = (int)threadIdx.x % 4;
+    const uint4 x = given ? *(const uint4 *)(from + 6 * q) : make_uint4(0u, 0u, 0u, 0u);
+    const igrt_row r = {{x.x, x.y, x.z, x.w}};
+    return r;
+}
+
+typedef struct {
+    uint32_t v[1];
+} igrt_pair;
+
+static __device__ __forceinline__ igrt_pair igrt_pair_of_16(const uint16_t *from, int given)
+{
+    const igrt_pair r = {{given ? *(const uint32_t *)from : 0u}};
+    return r;
+}
+
+static __device__ __forceinline__ float2 igrt_pair_of_32(const float *from, int given)
+{
+    return given ? *(const float2 *)from : make_float2(0.0f, 0.0f);
 }
 
 /* Into memory of the group; 16 bytes go past the first level of cache, which takes no others so. */

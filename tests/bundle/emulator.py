@@ -10,6 +10,7 @@ element of a fragment, what items swap, where a cluster's groups put what they g
     products   of f16, bf16 and f32 by mma.sync, with operands by rows and by columns, and lines that are no multiple of 16 bytes
     bytes      products and convolutions of i8 and u8 by mma.sync, whose results are those of C to the bit: with signs and without, zero points that
                windows are padded with, operands by rows and by columns
+    sums       what is added to products of mma.sync and of warpgroups: in memory of its own and in the result's, with ends that fill no block
     windows    convolutions, by groups of a cluster that share the terms, too
     attention  rows of scores in registers, of f16 and f32
     vectors    a matrix times a vector, by 16 bytes; of bytes by dp4a
@@ -101,6 +102,26 @@ def products(ingot, work):
             beside(ingot, work, "rows", "cuda:sm_80", ([("x", H, [72, 64])], two, ("y", H, [72, 40]), [("w", some(64, 53)), ("v", some(53, 40))]), 2e-3,
                    ["igrt_copy_part_async_16("]),
             beside(ingot, work, "wide", "cuda:sm_80", ([("x", H, [784, 64])], one, ("y", H, [784, 256]), [("w", some(64, 256))]), 2e-3, ["igrt_row_16(", "igrt_mma_b_two_"])]
+    print(", ".join(told))
+
+
+def residuals(dtype, rows, columns, terms=64, more=()):
+    """A product that a second one is added to, in its memory, whose sum a third one takes and adds an operand to; with biases, and a value that is used twice."""
+    number = np.float16 if dtype == H else np.float32
+    nodes = [("MatMul", ["x", "w"], "p"), ("MatMul", ["x", "v"], "q"), ("Add", ["q", "b"], "qb"), ("Add", ["qb", "p"], "r"), ("Relu", ["r"], "s"),
+             ("MatMul", ["s", "u"], "t"), ("Add", ["t", "z"], "a"), ("Sigmoid", ["a"], "g"), ("Mul", ["a", "g"], "y")]
+    weights = [("w", some(terms, columns, dtype=number)), ("v", some(terms, columns, dtype=number)[:, ::-1].copy()), ("u", some(columns, columns, dtype=number) / 8), ("b", some(columns, dtype=number))]
+    return [("x", dtype, [rows, terms]), ("z", dtype, [rows, columns])], nodes, ("y", dtype, [rows, columns]), weights
+
+
+def sums(ingot, work):
+    row, pair, single = ["igrt_row_of_16(a0", "igrt_row_turned("], ["igrt_pair_of_16("], ["igrt_pair_of_32(a0"]
+    told = [beside(ingot, work, "rows", "cuda:sm_80", residuals(H, 784, 256), 4e-3, row),
+            beside(ingot, work, "ends", "cuda:sm_80", residuals(H, 777, 256), 4e-3, row),
+            beside(ingot, work, "pairs", "cuda:sm_80", residuals(H, 72, 40), 4e-3, pair),
+            beside(ingot, work, "single", "cuda:sm_80", residuals(F, 777, 256), 4e-6, single),
+            beside(ingot, work, "boxes", "cuda:sm_90a", residuals(H, 400, 384, 512), 4e-3, [*row, "igrt_wgmma64_dot_f16<"]),
+            beside(ingot, work, "terms", "cuda:sm_90a", residuals(F, 400, 384, 256), 4e-6, [*single, "igrt_wgmma_dot_tf32x3("])]
     print(", ".join(told))
 
 
@@ -228,6 +249,10 @@ FAULTS = {
         "rests of one block": ("rests += iteration % 2 * (32 * N);", ""),
         "rows of another warp": ("/ 32 % 4 * 16", "/ 32 % 2 * 16"),
     }),
+    ("sums", "cuda:sm_80"): (residuals(H, 784, 256), 4e-3, {
+        "each item's loads from one block": ("*(const uint4 *)(from + 6 * q)", "*(const uint4 *)from"),
+        "a swap of other items": ("y = __shfl_xor_sync(0xffffffffu, y, 2);", "y = __shfl_xor_sync(0xffffffffu, y, 1);"),
+    }),
     ("norms", "cuda:sm_80"): (NORMS, 1e-5, {"no barrier": ("__syncthreads();", "")}),
     ("copies", "cuda:sm_80"): (COPIES, 2e-3, {
         "no wait for copies": ("cp.async.wait_group", "cp.async.nothing"),
@@ -284,4 +309,4 @@ if __name__ == "__main__":
     if not emulate.CXX:
         print("skipped: no C++ compiler")
         sys.exit(77)
-    sys.exit(main(__doc__, {"products": products, "bytes": byte_products, "windows": windows, "attention": attention, "vectors": vectors, "items": items, "boxes": boxes, "branches": branches, "faults": faults}))
+    sys.exit(main(__doc__, {"products": products, "sums": sums, "bytes": byte_products, "windows": windows, "attention": attention, "vectors": vectors, "items": items, "boxes": boxes, "branches": branches, "faults": faults}))
