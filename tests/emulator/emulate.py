@@ -14,7 +14,8 @@ import threading
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCES = sorted([*HERE.glob("*.h"), *HERE.glob("*.cpp"), HERE / "emulate.py", HERE.parent / "bundle" / "cuda_stub.c"])
 CXX = next((cxx for cxx in ("clang++", "g++") if shutil.which(cxx)), None)
-FLAGS = ["-std=c++17", "-w", "-O1", "-ffp-contract=off", "-fPIC", "-I", HERE.parents[1] / "runtime_min"]
+# fortified, as what some distributions compile is
+FLAGS = ["-std=c++17", "-w", "-O1", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2", "-ffp-contract=off", "-fPIC", "-I", HERE.parents[1] / "runtime_min"]
 ORDERS = ("forward", "backward")
 KERNEL = re.compile(r'extern "C" __global__ ([^\n]*?)void (\w+)\(([^)]*)\)')
 lock = threading.Lock()
