@@ -173,7 +173,7 @@ def in_turns(ingot, work, want):
               "print(' '.join(torch.trace)); print({k: len(v) for k, v in ms.items()})")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=there, env=env)
     calls, _, rounds = done.stdout.strip().partition("\n")
-    ours, row = " ".join(["ours"] * 5), "| {} | {} |"
+    ours, row = " ".join(["ours"] * 5), "| {} | | {} |"
     blocks = [row.format(*pair) for pair in (("graph", ours), (ours, "graph")) * 3]
     want(calls.endswith(" ".join(blocks)) and rounds == "{'ours': 4, 'torch': 4}", f"blocks in turns: {done.stdout}{done.stderr}")
 

@@ -3,11 +3,14 @@
 A bundle is loaded as a shared library (make libmodel.so) and runs on the caller's stream, with the caller's memory, without waiting. Blocks of some milliseconds of
 one and of the other follow each other without a pause; who is first changes from round to round, and each round has a ratio of its own:
 
-    round 0   | ours ours ours .. | theirs theirs .. |
-    round 1   | theirs theirs ..  | ours ours ours ..|         | an event
+    round 0   | ours ours ours .. | | theirs theirs ..  |
+    round 1   | theirs theirs ..  | | ours ours ours .. |        | an event
+
+A product of matrices takes all the power that a GPU may have: without a pause its clock falls to what that feeds (H200: 1.4 GHz of 1.98), in bursts it does not.
 """
 import ctypes
 import pathlib
+import time
 
 import abi
 
@@ -78,8 +81,9 @@ def repeats(torch, f, block_ms):
     return max(1, round(block_ms / max(1e-3, begin.elapsed_time(end) / 5)))
 
 
-def turns(torch, calls, stream, rounds=16, warm=4, block_ms=8):
-    """calls: by a name, what enqueues work in the stream, and whether a block of it is one graph. ms of a call by rounds, of each name."""
+def turns(torch, calls, stream, rounds=16, warm=4, block_ms=8, pause_s=0):
+    """calls: by a name, what enqueues work in the stream, and whether a block of it is one graph. With a pause each block finds the GPU idle, and cool.
+    ms of a call by rounds, of each name."""
     blocks, marks = {}, []
     with torch.cuda.stream(stream):
         for name, (f, graphed) in calls.items():
@@ -87,24 +91,30 @@ def turns(torch, calls, stream, rounds=16, warm=4, block_ms=8):
             blocks[name] = (graph_of(torch, f, n), 1, n) if graphed else (f, n, n)
         for i in range(rounds + warm):
             order = list(blocks)[::1 if i % 2 else -1]
-            events = [torch.cuda.Event(enable_timing=True) for _ in range(len(order) + 1)]
-            events[0].record()
-            for name, event in zip(order, events[1:]):
+            for name in order:
                 f, times, _ = blocks[name]
+                begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+                begin.record()
                 for _ in range(times):
                     f()
-                event.record()
-            marks.append((order, events))
+                end.record()
+                marks.append((i, name, begin, end))
+                if pause_s:
+                    torch.cuda.synchronize()
+                    time.sleep(pause_s)
         torch.cuda.synchronize()
     ms = {name: [] for name in blocks}
-    for order, events in marks[warm:]:
-        for name, begin, end in zip(order, events, events[1:]):
+    for i, name, begin, end in marks:
+        if i >= warm:
             ms[name].append(begin.elapsed_time(end) / blocks[name][2])
     return ms
 
 
-def beside(torch, run, peer, stream, **how):
-    """Ours and torch's: median and least ms, and the median of the rounds' ratios, torch's time by ours."""
-    ms = turns(torch, {"ours": (run, False), "torch": (peer, True)}, stream, **how)
-    told = {f"{name}_{what}ms": of(times) for name, times in ms.items() for what, of in (("", median), ("least_", min))}
-    return told | {"torch_by_ours": median([t / o for o, t in zip(ms["ours"], ms["torch"])])}
+def beside(torch, run, peer, stream):
+    """Ours and torch's: median and least ms, and the median of the rounds' ratios, torch's time by ours; hot, without a pause, and cool, in bursts."""
+    told = {}
+    for state, how in (("", {}), ("cool_", {"rounds": 10, "warm": 2, "block_ms": 5, "pause_s": 0.05})):
+        ms = turns(torch, {"ours": (run, False), "torch": (peer, True)}, stream, **how)
+        told |= {f"{state}{name}_{what}ms": of(times) for name, times in ms.items() for what, of in (("", median), ("least_", min))}
+        told[f"{state}torch_by_ours"] = median([t / o for o, t in zip(ms["ours"], ms["torch"])])
+    return told
