@@ -211,6 +211,7 @@ static int compiled(StrBuf *text, StrBuf *sb, Bundle *b)
     if (status == COMPILE_FAILED && leave_out_ways(b)) {
         sb_free(&why);
         sb_free(text);
+        sb_free(sb); /* machines before the one that failed have theirs in it */
         return compiled(text, sb, b);
     }
     if (status == COMPILE_FAILED)

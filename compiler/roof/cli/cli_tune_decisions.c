@@ -154,13 +154,18 @@ static const char *words_of(Arena *a, const Alternative *x)
     return text;
 }
 
-/* What it changes; false after a message. */
-static bool add_decision(const Steps *base, Decision d, bool layout)
+/* What it changes. Lines that make no plan, since it has no such value any more, are none to try. */
+static void add_decision(const Steps *base, Decision d, bool layout)
 {
     Tune *t = base->t;
+    const int nerror = t->m.c->nerror;
+    const ingot_status status = t->m.c->status;
     Plan *p = plan_with(t, d.line);
-    if (!p)
-        return false;
+    if (!p) {
+        t->m.c->nerror = nerror;
+        t->m.c->status = status;
+        return;
+    }
     const Steps other = steps_of(t, p);
     find_changes(base, &other, &d);
     d.cycles = layout ? step_cycles(base, p) : NULL;
@@ -169,7 +174,6 @@ static bool add_decision(const Steps *base, Decision d, bool layout)
     d.was = sum_taken(&d, base->ms);
     if (d.ntaken && d.was > WORTH * t->network_ms)
         vec_push(t->a, t->decision, t->ndecision, d);
-    return true;
 }
 
 /* Does the plan's file speak of it already? */
@@ -180,7 +184,7 @@ static bool is_said(const Tune *t, const Alternative *x)
     return t->t.values && strstr(t->t.values, head);
 }
 
-static ingot_status find_decisions(const Steps *base, double end)
+static void find_decisions(const Steps *base, double end)
 {
     Tune *t = base->t;
     Alternative *of[2];
@@ -191,10 +195,9 @@ static ingot_status find_decisions(const Steps *base, double end)
             const Alternative *x = &of[i][j];
             const Decision d = {
                 .what = words_of(t->a, x), .line = x->line, .about = x->key, .cost = x->cost};
-            if (!is_said(t, x) && !add_decision(base, d, i == 1))
-                return ingot_context_status(t->m.c);
+            if (!is_said(t, x))
+                add_decision(base, d, i == 1);
         }
-    return INGOT_OK;
 }
 
 /* "together: Conv a: dense, not permute(0,2,3,1); Conv b: .." */
@@ -221,8 +224,7 @@ static ingot_status add_chains(const Steps *base)
             break;
         stop[1] = 0;
         const Decision d = {.what = words_of_chain(t, at), .line = at, .about = 1};
-        if (!add_decision(base, d, false))
-            return ingot_context_status(t->m.c);
+        add_decision(base, d, false);
         at = stop + strlen(end);
     }
     for (int i = first; i < t->ndecision; i++)
@@ -564,9 +566,10 @@ static ingot_status search_round(Tune *t, double end, bool *took)
     forget_others(t);
     if (!network_times(t, t->s.entry, base.ms, base.n))
         return complain(INGOT_TOOL, "%s: the compiled model failed", t->o->model);
-    ingot_status status = find_decisions(&base, end);
+    find_decisions(&base, end);
     const int n = t->ndecision - t->ndecided;
-    if (status == INGOT_OK && n) {
+    ingot_status status = INGOT_OK;
+    if (n) {
         qsort(t->decision + t->ndecided, (size_t)n, sizeof *t->decision, hopeful_first);
         status = time_all(&base, end);
     }
