@@ -97,7 +97,8 @@ bool file_write(const char *path, const void *data, size_t bytes);
 bool file_replace(Arena *, const char *path, const void *data, size_t bytes);
 
 /* folder.c */
-char *temporary_folder(Arena *, const char *what); /* a new one in $TMPDIR; NULL, with errno */
+/* A new one in $TMPDIR, which those of processes that were killed leave; NULL, with errno. */
+char *temporary_folder(Arena *, const char *what);
 void remove_tree(const char *dir);
 bool make_dirs(const char *dir); /* with those above it; false: it is not there */
 

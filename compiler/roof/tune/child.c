@@ -15,6 +15,8 @@
 
 #include "tune_run.h"
 
+enum { LONGEST = 3600 }; /* seconds of a core */
+
 double seconds_now(void)
 {
     struct timespec t;
@@ -43,12 +45,20 @@ void spent_add(Spent *s, Spent since)
     s->cpu += now.cpu - since.cpu;
 }
 
+/* What is started by a program that outlives this one, and does not come back, ends too. */
+static void limit_time(void)
+{
+    const struct rlimit most = {.rlim_cur = LONGEST, .rlim_max = LONGEST};
+    (void)setrlimit(RLIMIT_CPU, &most);
+}
+
 static void become(const char *const *argv, const char *dir, int out, bool quiet)
 {
 #ifdef __linux__
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 #endif
     setpgid(0, 0); /* what it starts is killed with it */
+    limit_time();
     int null = open("/dev/null", O_RDWR);
     dup2(null, STDIN_FILENO);
     if (out >= 0)

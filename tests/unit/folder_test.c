@@ -1,0 +1,79 @@
+/* folder_test.c - temporary folders: a process that is killed leaves one, and the next process removes it. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "compiler/compiler.h"
+
+typedef struct {
+    pid_t pid;
+    char dir[256];
+} Owner;
+
+/* Another process, which has a folder with a file in a folder of it, and waits. */
+static Owner start_owner(Arena *a)
+{
+    Owner o = {0};
+    int told[2];
+    assert_int_equal(pipe(told), 0);
+    o.pid = fork();
+    assert_true(o.pid >= 0);
+    if (!o.pid) {
+        const char *dir = temporary_folder(a, "test");
+        if (!dir || !make_dirs(arena_printf(a, "%s/in", dir)) ||
+            !file_write(arena_printf(a, "%s/in/file", dir), "x", 1))
+            _exit(1);
+        snprintf(o.dir, sizeof o.dir, "%s", dir);
+        if (write(told[1], o.dir, sizeof o.dir) != (ssize_t)sizeof o.dir)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    close(told[1]);
+    assert_int_equal(read(told[0], o.dir, sizeof o.dir), sizeof o.dir);
+    close(told[0]);
+    return o;
+}
+
+static void end_owner(const Owner *o)
+{
+    kill(o->pid, SIGKILL);
+    assert_int_equal(waitpid(o->pid, NULL, 0), o->pid);
+}
+
+static void test_left_over_folders_go(void **state)
+{
+    (void)state;
+    Arena *a = arena_new();
+    const char *outer = temporary_folder(a, "outer");
+    assert_non_null(outer);
+    setenv("TMPDIR", outer, 1);
+    const Owner killed = start_owner(a), alive = start_owner(a);
+    const char *beside = temporary_folder(a, "mine"); /* both are in use */
+    assert_int_equal(access(killed.dir, F_OK) | access(alive.dir, F_OK), 0);
+    end_owner(&killed);
+    const char *after = temporary_folder(a, "mine");
+    assert_non_null(beside);
+    assert_non_null(after);
+    assert_int_not_equal(access(killed.dir, F_OK), 0);
+    assert_int_equal(access(arena_printf(a, "%s/in/file", alive.dir), F_OK), 0);
+    assert_int_equal(access(beside, F_OK) | access(after, F_OK), 0);
+    end_owner(&alive);
+    remove_tree(outer);
+    arena_free(a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_left_over_folders_go)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
