@@ -12,6 +12,7 @@
     decided    what could as well be stored as computed again is timed both ways in the network, once; a file that says so (made up in the
                database) is replayed to the same bytes and passes `ingot verify`
     killed     kill -9 at 2 random instants (30 by `tests/run.sh all`): nothing that was timed is lost, and the search goes on; two at once
+    counted    candidates timed by instructions, under qemu-aarch64, by the script of examples/tune_elsewhere (not where that is absent)
     elsewhere  candidates prepared, and timed by a command, in two pieces
     refused    wrong uses end in one line and their status
     damaged    so does a database that is none, or is damaged: it is named, and stays as it is
@@ -27,6 +28,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 try:
     import models
@@ -377,6 +379,19 @@ def killed(ingot, work):
     print(f"{len(before)} candidates, then {len(after)}")
 
 
+def counted(ingot, work):
+    script = Path(__file__).resolve().parents[2] / "examples" / "tune_elsewhere" / "under_qemu.sh"
+    if not shutil.which("qemu-aarch64") or not shutil.which("aarch64-linux-gnu-gcc"):
+        print("without qemu-aarch64 or aarch64-linux-gnu-gcc")
+        return
+    flags = ("--target", "c:cortex-a72", "--remote", script, "--kernels", "k01*")
+    tune(ingot, work, *flags, "--prepare", work / "candidates")
+    tune(ingot, work, *flags, "--measure", work / "candidates", "-o", work / "counted.sched")
+    if not right(ingot, work) or rows(work, "SELECT cpu FROM machine") != [("instructions, by QEMU",)]:
+        raise Wrong(f"nothing was counted: {trials(ingot, work)}")
+    print(f"{len(trials(ingot, work))} candidates")
+
+
 def elsewhere(ingot, work):
     folder = work / "candidates"
     tune(ingot, work, "--prepare", folder, "--kernels", "k0[03]*")
@@ -409,10 +424,11 @@ def refused(ingot, work):
     one_line(2, "no kernel that can be tuned matches 'nothing'", "--kernels", "nothing", "-o", work / "x", *remote(work))
     one_line(6, "candidates.json: cannot be read", "--measure", work / "none", *remote(work))
     (work / "bad.json").write_text('{"target": "c"}\n')
+    one_line(6, "none/x: No such file or directory", "-o", work / "none" / "x")
     one_line(3, "bad.json: line 1", "--import", work / "bad.json", "-o", work / "x")
     if (work / "x").exists():
         raise Wrong("a file was written")
-    print("8 faults")
+    print("9 faults")
 
 
 def change(file, *statements):
@@ -471,4 +487,4 @@ def damaged(ingot, work):
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {f.__name__: f for f in (tuned, shared, threaded, decided, chained, replayed, killed, elsewhere, refused, damaged)}))
+    sys.exit(main(__doc__, {f.__name__: f for f in (tuned, shared, threaded, decided, chained, replayed, killed, counted, elsewhere, refused, damaged)}))
