@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of qemu-plugin.h, which few systems install: https://www.qemu.org/docs/master/devel/tcg-plugins.html */
+/* What QEMU has for plugins, whose header few systems install: https://www.qemu.org/docs/master/devel/tcg-plugins.html */
 typedef uint64_t qemu_plugin_id_t;
 struct qemu_plugin_tb;
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
@@ -18,14 +18,15 @@ void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id,
                                            void (*cb)(qemu_plugin_id_t, struct qemu_plugin_tb *));
 void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, void (*cb)(unsigned, void *),
                                           int flags, void *user);
-void qemu_plugin_register_vcpu_syscall_cb(
-    qemu_plugin_id_t id, void (*cb)(qemu_plugin_id_t, unsigned, int64_t, uint64_t, uint64_t,
-                                    uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t));
+void qemu_plugin_register_vcpu_syscall_cb(qemu_plugin_id_t id,
+                                          void (*cb)(qemu_plugin_id_t, unsigned, int64_t, uint64_t,
+                                                     uint64_t, uint64_t, uint64_t, uint64_t,
+                                                     uint64_t, uint64_t, uint64_t));
 void qemu_plugin_register_vcpu_syscall_ret_cb(qemu_plugin_id_t id,
                                               void (*cb)(qemu_plugin_id_t, unsigned, int64_t,
                                                          int64_t));
 
-enum { CLOCK_GETTIME = 113, OF_THREAD = 3 }; /* of Linux, for AArch64, and every 64-bit one that is younger */
+enum { CLOCK_GETTIME = 113, OF_THREAD = 3 }; /* of Linux, for AArch64 */
 
 int qemu_plugin_version = 1;
 

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli_tune.h"
@@ -311,6 +312,22 @@ static ingot_status write_file(const Options *o, const StrBuf *text)
                : complain(INGOT_IO, "%s: %s", o->output, strerror(errno));
 }
 
+/* Told before hours of search rather than after them. */
+static ingot_status check_output(const Options *o)
+{
+    struct stat st;
+    const char *file = o->output;
+    if (!file)
+        return INGOT_OK;
+    const bool there = !stat(file, &st);
+    if (there && S_ISDIR(st.st_mode))
+        return complain(INGOT_IO, "%s: %s", file, strerror(EISDIR));
+    const char *part = there ? NULL : file_part(o->a, file);
+    if (there ? !access(file, W_OK) : file_write(part, "", 0) && !unlink(part))
+        return INGOT_OK;
+    return complain(INGOT_IO, "%s: %s", file, strerror(errno));
+}
+
 static ingot_status finish(Tune *t)
 {
     ingot_status status = INGOT_OK;
@@ -387,6 +404,13 @@ static ingot_status tune_model(Tune *t)
 {
     Options *o = t->o;
     ingot_status status = check_target(t);
+    const char *why =
+        status == INGOT_OK && runs_network(t) ? runs_elsewhere(t->a, o->compile.target) : NULL;
+    if (why)
+        return complain(INGOT_TOOL,
+                        "ingot tune: %s; with --remote CMD, candidates are timed on another "
+                        "machine (docs/tune.md)",
+                        why);
     if (status == INGOT_OK && runs_network(t))
         status = session_prepare(&t->s, &t->opened, true);
     else if (status == INGOT_OK && (o->data || o->ninput)) { /* they decide dims */
@@ -494,6 +518,8 @@ ingot_status command_tune(Options *o)
 {
     Database *d = NULL;
     ingot_status status = check_usage(o);
+    if (status == INGOT_OK)
+        status = check_output(o);
     if (status == INGOT_OK)
         status = open_database(o, &d);
     if (status == INGOT_OK && o->import)

@@ -49,7 +49,10 @@ ingot_status tune_prepare(Tune *t, const char *dir)
         of[i].n = 1 + search_guess(&s, t->order[i], PREPARED, of[i].candidate + 1);
         all += of[i].n;
     }
-    if (!measure_build(&t->measure, &t->t, dir, of, t->n))
+    progress_begin("the candidates are compiled", 0);
+    const bool built = measure_build(&t->measure, &t->t, dir, of, t->n);
+    progress_end();
+    if (!built)
         return complain(INGOT_TOOL, "%s: %s", dir,
                         t->measure.why ? t->measure.why : "the candidates cannot be built");
     ingot_status status = write_list(t, dir, of, t->n);

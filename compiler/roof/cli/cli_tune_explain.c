@@ -185,4 +185,5 @@ void tune_explain(Tune *t)
                "the best of the first ten "
                "is within 3 %% of the fastest in %d\n",
                ranks / judged, judged, timed, close);
+    fflush(stdout); /* before what is told next, where both go to one file */
 }
