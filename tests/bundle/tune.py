@@ -392,6 +392,17 @@ def counted(ingot, work):
     print(f"{len(trials(ingot, work))} candidates")
 
 
+def without_compiler(ingot, work, folder):
+    """The program of candidates is all that is wanted where they are timed."""
+    before = trials(ingot, work)
+    (work / "tune.db").unlink()
+    environment(work)
+    done = subprocess.run([ingot, "tune", model_file(work), "--database", work / "tune.db", "--measure", folder], text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, env={**os.environ, "CC": "/none/cc", "INGOT_CACHE": str(work / "none")})
+    if done.returncode or before.keys() != trials(ingot, work).keys():
+        raise Wrong(f"candidates that are built are not timed: {done.returncode} {done.stdout}")
+
+
 def elsewhere(ingot, work):
     folder = work / "candidates"
     tune(ingot, work, "--prepare", folder, "--kernels", "k0[03]*")
@@ -404,6 +415,7 @@ def elsewhere(ingot, work):
     if again > runs + 1:   # one tells of the machine
         raise Wrong("what is known was timed again")
     call(ingot, "compile", model_file(work), "-o", work / "c", *TARGET, "--sched", work / "m.sched")
+    without_compiler(ingot, work, folder)
     (folder / "candidates.json").write_text('{"kernel": "0", "candidates": ["UPCAST i0 2"]}\n')
     if "no kernel of this model" not in tune(ingot, work, "--measure", folder, *remote(work), good=(3,)):
         raise Wrong("another model's candidates")
@@ -426,9 +438,11 @@ def refused(ingot, work):
     (work / "bad.json").write_text('{"target": "c"}\n')
     one_line(6, "none/x: No such file or directory", "-o", work / "none" / "x")
     one_line(3, "bad.json: line 1", "--import", work / "bad.json", "-o", work / "x")
+    (work / "bad.json").write_bytes(b"\0\1")
+    one_line(3, "bad.json: no text", "--import", work / "bad.json", "-o", work / "x")
     if (work / "x").exists():
         raise Wrong("a file was written")
-    print("9 faults")
+    print("10 faults")
 
 
 def change(file, *statements):

@@ -62,9 +62,12 @@ static ingot_status export_database(const Options *o, Database *d)
 static ingot_status import_database(const Options *o, Database *d)
 {
     const char *text = read_text(o->a, o->import), *why;
+    struct stat st;
     int n;
     if (!text)
         return complain(INGOT_IO, "%s: cannot be read", o->import);
+    if (!stat(o->import, &st) && S_ISREG(st.st_mode) && strlen(text) < (size_t)st.st_size)
+        return complain(INGOT_INVALID, "%s: no text: it has bytes of zero", o->import);
     if (!database_import(d, o->a, text, &n, &why))
         return why ? complain(INGOT_INVALID, "%s: %s", o->import, why)
                    : complain(INGOT_IO, "%s", database_error(d));
@@ -193,12 +196,15 @@ static ingot_status make_scratch(Tune *t)
     return INGOT_OK;
 }
 
-/* A program of no candidates tells what it runs on. */
+/* The program of candidates tells what it runs on: that which was prepared, or one without any. */
 static ingot_status find_machine(Tune *t)
 {
     Measure *m = &t->measure;
-    if (!measure_build(m, &t->t, t->dir, NULL, 0) ||
-        !measure_run(m, &t->t, t->dir, NULL, 0, true) || !m->cpu || !m->compiler)
+    const char *prepared = t->o->measure, *dir = prepared ? prepared : t->dir;
+    if (prepared && !tune_prepared(t, prepared))
+        return INGOT_IO;
+    if ((!prepared && !measure_build(m, &t->t, dir, NULL, 0)) ||
+        !measure_run(m, &t->t, dir, NULL, 0, true) || !m->cpu || !m->compiler)
         return complain(INGOT_TOOL, "ingot tune: %s",
                         m->why ? m->why : "nothing is told of the machine");
     t->machine = (Machine){
@@ -393,11 +399,18 @@ static ingot_status tune_on_gpu(Tune *t)
     return status;
 }
 
+/* Candidates that were prepared are timed, and that is all: no compiler is wanted. */
+static bool measures_only(const Tune *t)
+{
+    return t->o->measure && !t->o->output && !t->o->why && !t->target.gpu;
+}
+
 /* Is the network run here? */
 static bool runs_network(const Tune *t)
 {
     const Options *o = t->o;
-    return !o->remote && !o->prepare && !(t->target.gpu && o->measure && o->budget <= 0);
+    return !o->remote && !o->prepare && !measures_only(t) &&
+           !(t->target.gpu && o->measure && o->budget <= 0);
 }
 
 static ingot_status tune_model(Tune *t)
@@ -428,7 +441,7 @@ static ingot_status tune_model(Tune *t)
         status = make_scratch(t);
     if (status == INGOT_OK && !(o->prepare && o->remote))
         status = find_machine(t);
-    if (status == INGOT_OK && !o->remote && !o->prepare)
+    if (status == INGOT_OK && runs_network(t))
         status = network_profile(t);
     spent_add(&t->preparing, t->began);
     const Spent before = spent_now();
@@ -454,6 +467,8 @@ static ingot_status tune_model(Tune *t)
         status = tune_measure(t, o->measure, &stopped);
         t->deadline = seconds_now();
     }
+    if (measures_only(t))
+        return status;
     if (status == INGOT_OK)
         status = search_all(t);
     if (status == INGOT_OK && o->why)

@@ -127,6 +127,8 @@ void tune_explain(Tune *);
 
 /* cli_tune_apart.c: --prepare, --measure */
 ingot_status tune_prepare(Tune *, const char *dir);
+/* Whether there is what --prepare leaves; if not, it is told. */
+bool tune_prepared(const Tune *, const char *dir);
 /* Until it is stopped, or the deadline. */
 ingot_status tune_measure(Tune *, const char *dir, const volatile sig_atomic_t *stopped);
 

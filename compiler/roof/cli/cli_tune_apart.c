@@ -61,6 +61,21 @@ ingot_status tune_prepare(Tune *t, const char *dir)
     return status;
 }
 
+/* What --prepare left there; NULL: told. */
+static char *read_list(const Tune *t, const char *dir)
+{
+    const char *path = arena_printf(t->a, "%s/%s", dir, list_name);
+    char *text = read_text(t->a, path);
+    if (!text)
+        complain(INGOT_IO, "%s: cannot be read: `ingot tune --prepare %s` writes it", path, dir);
+    return text;
+}
+
+bool tune_prepared(const Tune *t, const char *dir)
+{
+    return read_list(t, dir) != NULL;
+}
+
 static TuneKernel *kernel_of(const Tune *t, const char *hash)
 {
     for (int i = 0; i < t->t.n; i++)
@@ -95,12 +110,11 @@ static bool is_known(const TuneCaseOf *of)
 ingot_status tune_measure(Tune *t, const char *dir, const volatile sig_atomic_t *cut_off)
 {
     const char *path = arena_printf(t->a, "%s/%s", dir, list_name);
-    char *text = read_text(t->a, path);
+    char *text = read_list(t, dir);
     TuneCaseOf *of = NULL;
     int n = 0, timed = 0, left = 0;
     if (!text)
-        return complain(INGOT_IO, "%s: cannot be read: `ingot tune --prepare %s` writes it", path,
-                        dir);
+        return INGOT_IO;
     for (char *at = text; *at;) {
         size_t length = strcspn(at, "\n");
         const char *one = arena_printf(t->a, "%.*s", (int)length, at), *why = NULL;

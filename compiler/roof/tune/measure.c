@@ -13,7 +13,7 @@
 #include "json.h"
 #include "tune_run.h"
 
-enum { MAX_WORDS = 96, MAX_FILES = 4096, MOST_IN_FILE = 4 };
+enum { MAX_WORDS = 96, MAX_FILES = 4096, MOST_IN_FILE = 4, NO_CASE = 1 << 30 };
 static const double compile_seconds = 90, first_seconds = 240, line_seconds = 60;
 
 /* ---- building ----------------------------------------------------------------------------------- */
@@ -384,10 +384,10 @@ static bool run_case(Measure *m, Tuning *t, const char *dir, const TuneCaseOf *o
 bool measure_run(Measure *m, Tuning *t, const char *dir, const TuneCaseOf *of, int n,
                  bool check_only)
 {
-    for (int i = 0; i < n || i == 0; i++)
+    for (int i = 0; i < n; i++)
         if (!run_case(m, t, dir, of, n, i, check_only))
             return false;
-    return true;
+    return n || run_case(m, t, dir, of, 0, NO_CASE, check_only);
 }
 
 bool measure_one(Measure *m, Tuning *t, const char *dir, const TuneCaseOf *of, int n, int number)
