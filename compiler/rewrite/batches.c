@@ -90,9 +90,11 @@ bool batches(Context *c, const Target *t)
     const int64_t parts = nroot == c->noutput ? best_parts(&f, rows, room) : 1;
     Node **part = NEWN(a, Node *, parts * nroot);
     bool all = parts > 1;
-    for (int64_t i = 0; i < parts && all; i++)
-        all = roots_part(c, a, nroot, roots, i * (rows / parts), (i + 1) * (rows / parts), parts,
-                         part + i * nroot);
+    for (int64_t i = 0; i < parts && all; i++) {
+        const GraphPart p = {
+            .lo = i * (rows / parts), .hi = (i + 1) * (rows / parts), .share = 1. / (double)parts};
+        all = roots_part(c, a, nroot, roots, &p, part + i * nroot);
+    }
     for (int k = 0; k < nroot && all; k++) {
         Node **of = NEWN(a, Node *, parts);
         for (int64_t i = 0; i < parts; i++)

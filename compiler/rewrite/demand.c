@@ -25,6 +25,7 @@ typedef struct {
     Arena *a;
     Span **of; /* by id, a span per axis; NULL: it has not been asked for */
     uint32_t nnode;
+    const Node *kept; /* is there as a whole; or NULL */
 } Demand;
 
 static Span whole(const Node *n, int axis)
@@ -85,8 +86,38 @@ static int gathered_axis(const Node *t, int axis)
     return k >= 0 && t->src[0]->shape[axis] == t->shape[k] ? k : -1;
 }
 
+/* Bounds of an index tensor, of which `own` is asked for; false: it is more than sums and multiples of coordinates. */
+static bool index_span(Node *n, const Span *own, Span *s)
+{
+    Span x, y;
+    Node *same = n;
+    while (same->op == OP_EXPAND || same->op == OP_RESHAPE)
+        same = same->src[0];
+    if (same->op == OP_CONST)
+        n = same;
+    switch (n->op) {
+    case OP_CONST: *s = (Span){n->arg.i, n->arg.i + 1}; return true;
+    case OP_IOTA: *s = own[n->arg.i]; return s->hi != MANY;
+    case OP_ADD:
+    case OP_MUL:
+        if (!index_span(n->src[0], own, &x) || !index_span(n->src[1], own, &y) || x.lo < 0 ||
+            y.lo < 0)
+            return false;
+        *s = n->op == OP_ADD ? (Span){x.lo + y.lo, x.hi + y.hi - 1}
+                             : (Span){x.lo * y.lo, (x.hi - 1) * (y.hi - 1) + 1};
+        return true;
+    default: return false;
+    }
+}
+
+/* Where the windows of a GATHER lie, of which `own` is asked for. */
+static bool window_span(const Node *t, const Span *own, int axis, Span *s)
+{
+    return index_span(t->src[1 + axis], own, s) && s->lo >= 0 && s->hi <= whole(t->src[0], axis).hi;
+}
+
 /* What t, of which `own` is asked for, asks for of the axis of a source. */
-static Span span_below(Node *t, const Span *own, uint32_t source, int axis)
+static Span span_below(const Demand *d, Node *t, const Span *own, uint32_t source, int axis)
 {
     const Node *x = t->src[source];
     const Span all = whole(x, axis);
@@ -116,7 +147,7 @@ static Span span_below(Node *t, const Span *own, uint32_t source, int axis)
     case OP_GATHER:
         if (!source && gathered_axis(t, axis) >= 0)
             return own[gathered_axis(t, axis)];
-        return source ? own[axis] : all;
+        return source ? own[axis] : d->kept && window_span(t, own, axis, &inside) ? inside : all;
     case OP_CONCAT: return axis == (int)t->arg.i ? all : own[axis];
     case OP_REDUCE:
     case OP_SCAN: return reduce_axes(t) >> axis & 1 ? all : own[axis];
@@ -174,8 +205,8 @@ static void ask_from_bodies(Demand *d, const Node *control)
     }
 }
 
-/* Whether some value is asked for in part.  rows: of the first axis of all roots; NULL: all of it. */
-static bool find_spans(Demand *d, int nroot, Node *const *roots, const Span *rows)
+/* Whether some value is asked for in part, where this part of all roots is; NULL: all of them. */
+static bool find_spans(Demand *d, int nroot, Node *const *roots, const GraphPart *p)
 {
     int n;
     bool any = false;
@@ -184,20 +215,20 @@ static bool find_spans(Demand *d, int nroot, Node *const *roots, const Span *row
         ask_from_bodies(d, order[i]);
     for (int i = 0; i < nroot; i++) {
         ask_for_all(d, roots[i]);
-        if (rows)
-            d->of[roots[i]->id][0] = *rows;
+        if (p)
+            d->of[roots[i]->id][p->axis] = (Span){p->lo, p->hi};
     }
     for (int i = n; i-- > 0;) {
         Node *t = order[i];
         Span *own = d->of[t->id], below[INGOT_MAX_RANK];
         for (int axis = 0; axis < t->rank; axis++) {
-            if (!passes(t, axis, own[axis]))
+            if (t == d->kept || !passes(t, axis, own[axis]))
                 own[axis] = whole(t, axis);
             any |= !is_whole(t, axis, own[axis]);
         }
         for (uint32_t j = 0; j < t->nsrc; j++) {
             for (int axis = 0; axis < t->src[j]->rank; axis++)
-                below[axis] = span_below(t, own, j, axis);
+                below[axis] = span_below(d, t, own, j, axis);
             ask(d, t->src[j], below);
         }
     }
@@ -226,7 +257,7 @@ static Node *source_part(Rewrite *r, Node *t, uint32_t source)
     const Demand *d = r->user;
     Node *x = t->src[source], *now = rewritten(r, x), *begin[INGOT_MAX_RANK], *size[INGOT_MAX_RANK];
     for (int axis = 0; axis < x->rank; axis++) {
-        const Span s = span_below(t, d->of[t->id], source, axis), there = d->of[x->id][axis];
+        const Span s = span_below(d, t, d->of[t->id], source, axis), there = d->of[x->id][axis];
         const bool all = s.lo == there.lo && s.hi == there.hi;
         begin[axis] = idx(r->c, s.lo - there.lo);
         size[axis] = all ? now->shape[axis] : idx(r->c, s.hi - s.lo);
@@ -268,6 +299,13 @@ static Node *part_of_shrink(Rewrite *r, Node *t, Node *x)
     return ingot_shrink(r->c, x, begin, size);
 }
 
+/* An index of what begins at this coordinate. */
+static Node *index_from(Rewrite *r, Node *index, int64_t lo)
+{
+    Node *begin = lo ? ingot_from_dim(r->c, idx(r->c, lo)) : NULL;
+    return lo ? ingot_sub(r->c, index, ingot_cast(r->c, begin, (ingot_dtype)index->dtype)) : index;
+}
+
 /* t, as large as it is asked for, of sources that are; NULL: nothing of that concerns it. */
 static Node *renew_part(Rewrite *r, Node *t)
 {
@@ -289,6 +327,9 @@ static Node *renew_part(Rewrite *r, Node *t)
         for (int axis = 0; axis < t->src[0]->rank; axis++) /* coordinates begin at the part's */
             if (gathered_axis(t, axis) >= 0)
                 src[1 + axis] = ingot_iota(r->c, t->rank, dims, gathered_axis(t, axis));
+            else
+                src[1 + axis] =
+                    index_from(r, src[1 + axis], span_below(d, t, d->of[t->id], 0, axis).lo);
         return node_make(r->c, OP_GATHER, (ingot_dtype)t->dtype, t->arg, (int)t->nsrc, src, t->rank,
                          dims);
     case OP_RESHAPE: return ingot_reshape(r->c, src[0], t->rank, dims);
@@ -313,19 +354,25 @@ bool demand(Context *c)
     return any;
 }
 
-/* Each sum, and what is not made of elements alone, is of these rows alone, one of so many parts, or serves all parts. */
-static bool divides(const Demand *d, int nroot, Node *const *roots, const Span *rows, int64_t parts)
+/* Each sum, and what is not made of elements alone, is of no more than this share, or serves all parts. */
+static bool divides(const Demand *d, int nroot, Node *const *roots, const GraphPart *p)
 {
     int n;
     Node **order = graph_toposort(d->a, nroot, roots, &n);
+    bool *above = NEWN(d->a, bool, d->nnode + 1); /* of what is kept */
     for (int i = 0; i < nroot; i++) {
-        const Span own = d->of[roots[i]->id][0];
-        if (own.lo != rows->lo || own.hi != rows->hi)
+        const Span own = d->of[roots[i]->id][p->axis];
+        if (own.lo != p->lo || own.hi != p->hi)
             return false;
     }
     for (int i = 0; i < n; i++) {
         const Node *t = order[i];
         double share = 1;
+        above[t->id] = t == p->kept;
+        for (uint32_t k = 0; k < t->nsrc; k++)
+            above[t->id] |= above[t->src[k]->id];
+        if (t->op == OP_REDUCE && above[t->id] && !is_part(d, t))
+            return false;
         if (!is_part(d, t) || op_is_alu(t->op) || op_info[t->op].cls == MOVE ||
             op_info[t->op].cls == LEAF)
             continue;
@@ -333,18 +380,17 @@ static bool divides(const Demand *d, int nroot, Node *const *roots, const Span *
             const Span all = whole(t, axis), own = d->of[t->id][axis];
             share *= is_whole(t, axis, own) ? 1 : (double)(own.hi - own.lo) / (double)all.hi;
         }
-        if (share * (double)parts > 1 + 1e-9)
+        if (share > p->share + 1e-9)
             return false;
     }
     return true;
 }
 
-bool roots_part(Context *c, Arena *a, int nroot, Node *const *roots, int64_t lo, int64_t hi,
-                int64_t parts, Node **part)
+bool roots_part(Context *c, Arena *a, int nroot, Node *const *roots, const GraphPart *p,
+                Node **part)
 {
-    Demand d = {.a = a, .nnode = c->nnode, .of = NEWN(a, Span *, c->nnode + 1)};
-    const Span rows = {lo, hi};
-    if (!find_spans(&d, nroot, roots, &rows) || !divides(&d, nroot, roots, &rows, parts))
+    Demand d = {.a = a, .nnode = c->nnode, .of = NEWN(a, Span *, c->nnode + 1), .kept = p->kept};
+    if (!find_spans(&d, nroot, roots, p) || !divides(&d, nroot, roots, p))
         return false;
     Rewrite r = {.c = c,
                  .a = a,

@@ -24,8 +24,9 @@ static const Rule rules[] = {
 enum { NRULE = sizeof rules / sizeof rules[0] };
 
 /* What is done of the whole graph; the last two for GPUs with matrix units. */
-static const char *const of_graph[] = {"demand", "batches", "scale-products", "join-products"};
-enum { DEMAND, BATCHES, SCALE_PRODUCTS, JOIN_PRODUCTS, NGRAPH };
+static const char *const of_graph[] = {"demand", "batches", "bands", "scale-products",
+                                       "join-products"};
+enum { DEMAND, BATCHES, BANDS, SCALE_PRODUCTS, JOIN_PRODUCTS, NGRAPH };
 
 const char *rewrite_name(int i)
 {
@@ -237,11 +238,13 @@ bool graph_rewrite(Context *c, const Target *t, const char *off)
                               .one_sign = one_sign,
                               .off = off,
                               .apply = apply_rules};
-    bool rounds = rewrite(rules_of), units = t && t->gpu && t->units;
+    bool rounds = rewrite(rules_of), units = t && t->gpu && t->units, batched = false;
     if (!is_named(off, of_graph[DEMAND]) && demand(c))
         rounds |= rewrite(rules_of);
     if (t && !is_named(off, of_graph[BATCHES]))
-        (void)batches(c, t);
+        batched = batches(c, t);
+    if (t && !batched && !is_named(off, of_graph[BANDS]))
+        (void)bands(c, t);
     if (units && !is_named(off, of_graph[SCALE_PRODUCTS]))
         rounds |= pass_of(c, scale_products);
     if (units && !is_named(off, of_graph[JOIN_PRODUCTS]) && join_products(c))

@@ -148,12 +148,19 @@ Node *kept_part(Rewrite *, Node *);
 
 /* demand.c: no value of the model's graph is larger than what is read of it; whether one was. */
 bool demand(Context *);
-/* demand.c: what stands for the rows lo <= i < hi of all roots, one of so many parts; false: parts would compute something
- * twice. */
-bool roots_part(Context *, Arena *, int nroot, Node *const *roots, int64_t lo, int64_t hi,
-                int64_t parts, Node **part);
+/* A part of values: lo <= i < hi along this axis. */
+typedef struct {
+    int axis;
+    int64_t lo, hi;
+    const Node *kept; /* what it is made of and is there as a whole; NULL: inputs */
+    double share;     /* so much of each sum may it take at most */
+} GraphPart;
+/* demand.c: what stands for this part of all roots; false: it takes more. */
+bool roots_part(Context *, Arena *, int nroot, Node *const *roots, const GraphPart *, Node **part);
 /* batches.c: the results in parts of a few rows, whose values a cache holds; whether they are. */
 bool batches(Context *, const Target *);
+/* bands.c: values that no cache holds, in bands of rows; whether there were any. */
+bool bands(Context *, const Target *);
 
 /* scale_products.c: of any node; itself if that is no REDUCE with scales. */
 Node *scale_products(Rewrite *, Node *);

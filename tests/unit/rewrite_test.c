@@ -97,8 +97,81 @@ static void test_batches(void **state)
     }
 }
 
+enum { TALL = 96, WIDE = 4, CHANNELS = 8, TAPS = 9 };
+
+/* A large value between two small ones, by windows one row or two apart, and what all of the second is read by. */
+static void image_layers(Context *c, const float *weights, int64_t stride)
+{
+    const int64_t pad[] = {1, 1}, strides[] = {stride, 1};
+    ingot_dim *dims[] = {ingot_dim_const(c, 1), ingot_dim_const(c, 1), ingot_dim_const(c, TALL),
+                         ingot_dim_const(c, WIDE)};
+    Node *x = ingot_input(c, "x", INGOT_F32, 4, dims);
+    Node *w = ingot_data(c, NULL, INGOT_F32, 4, (int64_t[]){CHANNELS, 1, 3, 3}, weights);
+    Node *v = ingot_data(c, NULL, INGOT_F32, 4, (int64_t[]){1, CHANNELS, 3, 3}, weights);
+    x = ingot_relu(c, ingot_conv(c, x, w, NULL, NULL, NULL, pad, pad, 1));
+    x = ingot_relu(c, ingot_conv(c, x, v, NULL, strides, NULL, pad, pad, 1));
+    ingot_output(c, "y", ingot_sub(c, x, ingot_reduce(c, INGOT_REDUCE_MAX, x, 4, true)));
+}
+
+static void interpret_image(Context *c, const float *x, float *y, int rows)
+{
+    ingot_value in = {.dtype = INGOT_F32, .rank = 4, .dims = {1, 1, TALL, WIDE}, .data = x}, out;
+    assert_int_equal(ingot_interpret(c, 1, &in, 1, &out), INGOT_OK);
+    memcpy(y, out.data, (size_t)rows * WIDE * sizeof *y);
+}
+
+static int parts_of_concats(const Context *c)
+{
+    Arena *a = arena_new();
+    int n, parts = 0;
+    Node **order = graph_toposort(a, 1, &c->outputs[0].node, &n);
+    for (int i = 0; i < n; i++)
+        parts += order[i]->op == OP_CONCAT ? (int)order[i]->nsrc : 0;
+    arena_free(a);
+    return parts;
+}
+
+/* Bands of rows that the cache holds, with the numbers of the whole; none where it holds all, where that is not asked for, where arithmetic
+ * takes longer than memory, or more kernels longer than that saves. */
+enum { PAYS, OFF, SLOW, MANY_KERNELS, BAND_CASES };
+
+static void check_bands(int64_t stride, int fit, int which)
+{
+    static float weights[CHANNELS * TAPS], x[TALL * WIDE], want[TALL * WIDE], got[TALL * WIDE];
+    for (int i = 0; i < CHANNELS * TAPS; i++)
+        weights[i] = (float)(i % 7) - 3;
+    for (int i = 0; i < TALL * WIDE; i++)
+        x[i] = (float)(i * 37 % 101) / 8;
+    const int rows = (int)(TALL / stride), bands = which != PAYS || fit == 1 ? 0 : fit;
+    const double whole = 2. * CHANNELS * sizeof x;
+    const Target t = {.lanes = 16,
+                      .registers = 32,
+                      .rate = {2, 32, which == SLOW ? 0.01 : 48},
+                      .launch = which == MANY_KERNELS ? 1e6 : 0,
+                      .level = {{4 << 10, 16}, {0, 1}},
+                      .cache = whole * 1.15 / fit * 4 / 3};
+    Context *c = ingot_context_new(NULL, NULL);
+    image_layers(c, weights, stride);
+    interpret_image(c, x, want, rows);
+    (void)graph_rewrite(c, &t, which == OFF ? "bands" : NULL);
+    assert_int_equal(parts_of_concats(c), bands);
+    interpret_image(c, x, got, rows);
+    assert_memory_equal(got, want, (size_t)rows * WIDE * sizeof *got);
+    ingot_context_free(c);
+}
+
+static void test_bands(void **state)
+{
+    (void)state;
+    for (int64_t stride = 1; stride <= 2; stride++)
+        for (int fit = 1; fit <= 4; fit *= 2)
+            for (int i = 0; i < BAND_CASES; i++)
+                check_bands(stride, fit, i);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_deep), cmocka_unit_test(test_batches)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_deep), cmocka_unit_test(test_batches),
+                                       cmocka_unit_test(test_bands)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
