@@ -92,6 +92,12 @@ def transformer(g):
     g.output("logits", g.op("MatMul", layer_norm(g, h, 32), g.op("Transpose", table, perm=[1, 0])), F, 1, 16, 50)
 
 
+def sentences(g):
+    """Products of several sentences with weights that L2 does not hold, as neither does it all of their rows."""
+    h = g.op("Relu", linear(g, g.input("x", F, 6, 128, 512), 512, 768))
+    g.output("y", linear(g, h, 768, 512), F, 6, 128, 512)
+
+
 def roll(g, x, by, size):
     """The image's rows and columns go round."""
     for axis in (1, 2):
@@ -181,7 +187,7 @@ def int4(g):
     g.output("y", g.op("MatMul", g.input("x", F, 3, rows), w), F, 3, columns)
 
 
-MODELS = {f.__name__: f for f in (resnet, mobile, dense, transformer, window, qdq, qlinear, int4)}
+MODELS = {f.__name__: f for f in (resnet, mobile, dense, transformer, sentences, window, qdq, qlinear, int4)}
 NAMES = sorted(models.MODELS) + sorted(MODELS)
 
 

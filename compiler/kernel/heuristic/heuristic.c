@@ -86,7 +86,8 @@ static void prefetch_opts(Nest *nest, const View *v, const Buffer *const *bufs,
                           const RegisterTile *tile)
 {
     const Kernel *k = nest->k;
-    int first = 0; /* outside of it are contractions side by side, each with weights of its own */
+    /* outside of the first: contractions side by side, each with weights of its own, or blocks of rows */
+    int first = 0;
     while (first + 1 < nest->norder &&
            k->axes[nest->axis[nest->order[first]].root].range != tile->lanes)
         first++;
@@ -94,10 +95,12 @@ static void prefetch_opts(Nest *nest, const View *v, const Buffer *const *bufs,
     int64_t times = 1, size;
     if (!tile->rows || tile->nfour || k->axes[outer->root].range != tile->lanes)
         return;
-    for (int i = 0; i < first; i++)
-        for (int j = 0; j < v->nfactor; j++)
-            if (!depends_on(v->factor[j], k->axes[nest->axis[nest->order[i]].root].range))
+    for (int i = 0; i < first; i++) {
+        Node *outside = k->axes[nest->axis[nest->order[i]].root].range;
+        for (int j = 0; j < v->nfactor && moves_lanes_operand(v, tile->lanes, outside); j++)
+            if (!depends_on(v->factor[j], outside))
                 return;
+    }
     for (int i = first + 1; i < nest->norder; i++) {
         const NestAxis *x = &nest->axis[nest->order[i]];
         times = x->reduced || x->remainder ? times : sat_mul(times, x->extent);
@@ -181,8 +184,12 @@ static void taps_innermost(const Kernel *k, Node *walked, const RegisterTile *ti
     }
 }
 
+/* Beyond any stride, and beyond that of blocks of rows. */
+static const double PANELS_KEY = 1e19, BATCH_KEY = 1e39;
+
 /* How far out a loop over results is: the greater, the further. */
-static double loop_key(const Kernel *k, const View *v, const RegisterTile *tile, Node *r)
+static double loop_key(const Kernel *k, const View *v, const RegisterTile *tile, Node *r,
+                       const Target *t)
 {
     double key = storage_stride(k, v->store[0], r);
     if (tile->apart) { /* what the lanes load stays in cache while all that is made of it is written */
@@ -191,13 +198,16 @@ static double loop_key(const Kernel *k, const View *v, const RegisterTile *tile,
                 key += LANES_FIRST;
     } else if (r == tile->lanes) {
         /* blocks of weights stay in cache while all rows go by; without reuse, as stored */
-        key = tile->reuse ? 1e19 : 0;
+        key = tile->reuse ? PANELS_KEY : 0;
     }
     /* what every operand moves with: one contraction after the other, each on data of its own */
     bool batch = r != tile->lanes && r != tile->rows;
     for (int j = 0; j < v->nfactor; j++)
         batch &= depends_on(v->factor[j], r);
-    return batch ? 1e20 * (1 + key) : key;
+    if (tile->rows && !tile->apart && !tile->nfour && r != tile->columns &&
+        is_block_of_rows(k, v, tile->lanes, tile->rows, r, t))
+        key = PANELS_KEY * (2 + key);
+    return batch ? BATCH_KEY * (1 + key) : key;
 }
 
 /* The operand that is not constant. */
@@ -248,7 +258,8 @@ static bool contraction_opts(Nest *nest, const View *v, const Buffer *const *buf
     Place place[INGOT_MAX_RANK * 4];
     int n = 0, nout;
     for (int i = 0; i < v->nrange; i++)
-        place[n++] = (Place){.range = v->range[i], .key = loop_key(k, v, tile, v->range[i])};
+        place[n++] =
+            (Place){.range = v->range[i], .key = loop_key(k, v, tile, v->range[i], nest->target)};
     sort_places(place, n);
     nout = n;
     Node *walked = walked_operand(v, bufs, tile->lanes);

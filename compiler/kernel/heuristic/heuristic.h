@@ -69,6 +69,18 @@ typedef struct {
     double score;
 } RegisterTile;
 
+/* Does the operand that the lanes move, of which there are panels, move along r too? */
+bool moves_lanes_operand(const View *, Node *lanes, Node *r);
+
+/* Is an iteration of r a block of rows (an image, a sentence) that uses all panels of weights often enough to have them come for it alone?
+ *
+ *     panels outermost    W of weights comes once, X of rows with each panel
+ *     blocks outermost    W comes with each block, whose rows stay near; its few tiles leave room to ask for the next panel meanwhile
+ *
+ * Where L2 holds either operand there is nothing to gain. */
+bool is_block_of_rows(const Kernel *, const View *, Node *lanes, Node *rows, Node *r,
+                      const Target *);
+
 /* What so many multiply-adds for every load are worth: below ENOUGH the loads are what takes time; beyond, up to PLENTY, some of
  * them wait for a cache, and the fewer there are the less. */
 double flow_of(double each, bool lanes);

@@ -52,19 +52,51 @@ static Window window_along(const Kernel *k, const View *v, Node *lanes, Node *ro
     return (Window){0};
 }
 
-/* What it takes to read the operands that the lanes move, if L2 does not hold them, by the time of all products. */
-static double read_again(const Kernel *k, const View *v, Node *lanes, const Target *t)
+bool moves_lanes_operand(const View *v, Node *lanes, Node *r)
 {
-    double bytes = 0, products = 1;
-    for (int i = 0; i < k->naxis; i++)
-        products *= (double)k->axes[i].range->hi + 1;
-    for (int j = 0; j < v->nfactor && t->lanes; j++) {
+    for (int j = 0; j < v->nfactor; j++)
+        if (depends_on(v->factor[j], lanes) && depends_on(v->factor[j], r))
+            return true;
+    return false;
+}
+
+/* Of the operands that the lanes move, or of the others. */
+static double operand_bytes(const Kernel *k, const View *v, Node *lanes, bool moved)
+{
+    double sum = 0;
+    for (int j = 0; j < v->nfactor; j++) {
         const KernelArg *arg = &k->args[v->factor[j]->src[0]->arg.i];
         double size = dtype_info[v->factor[j]->dtype].bytes;
         for (int d = 0; d < arg->rank; d++)
             size *= (double)arg->dims[d]->hi;
-        bytes += depends_on(v->factor[j], lanes) ? size : 0;
+        sum += depends_on(v->factor[j], lanes) == moved ? size : 0;
     }
+    return sum;
+}
+
+bool is_block_of_rows(const Kernel *k, const View *v, Node *lanes, Node *rows, Node *r,
+                      const Target *t)
+{
+    enum { ENOUGH_ROWS = 96 };
+    double used = 1;
+    if (!t->lanes || r == lanes || r == rows || r->hi < 1 || moves_lanes_operand(v, lanes, r))
+        return false;
+    for (int i = 0; i < v->nrange; i++)
+        if (v->range[i] != r && v->range[i] != lanes &&
+            !moves_lanes_operand(v, lanes, v->range[i]) &&
+            storage_stride(k, v->store[0], v->range[i]) < storage_stride(k, v->store[0], r))
+            used *= (double)v->range[i]->hi + 1;
+    return used >= ENOUGH_ROWS && operand_bytes(k, v, lanes, true) > t->level[1].bytes &&
+           operand_bytes(k, v, lanes, false) > t->level[1].bytes;
+}
+
+/* What it takes to read the operands that the lanes move, if L2 does not hold them, by the time of all products. */
+static double read_again(const Kernel *k, const View *v, Node *lanes, const Target *t)
+{
+    const double bytes = t->lanes ? operand_bytes(k, v, lanes, true) : 0;
+    double products = 1;
+    for (int i = 0; i < k->naxis; i++)
+        products *= (double)k->axes[i].range->hi + 1;
     return bytes <= t->level[1].bytes
                ? 0
                : cost_bytes(bytes, INFINITY, t) / (2 * products / t->rate[UNIT_TILE]);
@@ -207,17 +239,20 @@ static bool has_registers(const TileSearch *s, int64_t vectors, int64_t each)
 typedef struct {
     int64_t count;
     Window window;
-    bool panels, one_set, apart; /* they are copied into panels; in_one_set(); lies_apart() */
+    bool panels, one_set, apart,
+        blocks; /* they are copied into panels; in_one_set(); lies_apart(); is_block_of_rows() of some axis */
 } Rows;
 
 static Rows rows_along(const Kernel *k, const View *v, const Buffer *const *bufs, Node *lanes,
-                       Node *rows)
+                       Node *rows, const Target *t)
 {
     Rows r = {.count = rows_of(rows),
               .window = window_along(k, v, lanes, rows),
               .panels = in_row_panels(k, v, bufs, lanes, rows),
               .apart = lies_apart(k, v, rows)};
     r.one_set = !r.panels && in_one_set(k, v, lanes, rows);
+    for (int i = 0; i < v->nrange; i++)
+        r.blocks |= is_block_of_rows(k, v, lanes, rows, v->range[i], t);
     return r;
 }
 
@@ -259,8 +294,9 @@ static double tile_score(const TileSearch *s, int64_t vectors, int64_t m, const 
     /* a block of the lanes' operand that L1 does not hold comes from L2 again for every m rows; bytes fast enough */
     if (!s->signs && !s->pairs && s->block * wide > L1_BLOCK && m < L2_ROWS)
         score *= (double)(L2_ROWS + m) / (2.0 * L2_ROWS);
-    if (s->uses > m && s->block * wide > s->near)
-        score *= s->near / (s->block * wide);
+    const double near = rows->blocks ? 2 * s->near : s->near;
+    if (s->uses > m && s->block * wide > near)
+        score *= near / (s->block * wide);
     /* whole rows leave no tile behind, which reads all of the lanes' operand again */
     if (rows->count % m)
         score *= 0.93 / (1 + s->again);
@@ -329,8 +365,9 @@ RegisterTile pick_tile(const Kernel *k, const View *v, const Buffer *const *bufs
             Node *rows = i >= 0 ? v->range[i] : NULL;
             if ((pair && rows == pair) || (rows && !reused_rows(v, lanes, rows)))
                 continue;
-            const Rows r = rows && t->lanes ? rows_along(k, v, bufs, lanes, rows)
-                                            : (Rows){.count = rows ? rows_of(rows) : 1};
+            Rows r = rows && t->lanes ? rows_along(k, v, bufs, lanes, rows, t)
+                                      : (Rows){.count = rows ? rows_of(rows) : 1};
+            r.blocks &= !four && !pair;
             for (int64_t m = 1; m <= r.count && m <= (t->lanes ? 16 : 4); m++) {
                 const int64_t each = m * s.ncolumns; /* of a vector */
                 if (!has_registers(&s, vectors, each) || !may_have(&s, vectors))

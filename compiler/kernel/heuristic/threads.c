@@ -12,7 +12,7 @@
  *     rows       each thread has its rows in all layers, and reads all of W
  *
  * so the loops over rows are cut, inside of those over panels, where (T - 1) W < (T - 1) X + R.  Where rows are outermost it is the other
- * way round.  In one thread nothing changes. */
+ * way round, but for blocks of them that each go over all panels.  In one thread nothing changes. */
 #include "heuristic.h"
 
 enum {
@@ -220,6 +220,30 @@ static bool has_loop_over_terms(const Nest *n)
     return false;
 }
 
+/* Are the outermost loops over blocks of rows, of which each goes over panels of the other operand (is_block_of_rows())? What a block reads then
+ * stays with the thread that has it. */
+static bool has_blocks_of_rows(const Cut *c, int from)
+{
+    const Kernel *k = c->nest->k;
+    Node *block = k->axes[loop_axis(c, 0)->root].range, *lanes = NULL;
+    for (int i = 0; i < c->nest->naxis; i++)
+        if (c->nest->axis[i].form == AXIS_LANES)
+            lanes = k->axes[c->nest->axis[i].root].range;
+    if (!lanes || lanes == block)
+        return false;
+    bool panels = false, rows = false;
+    int n;
+    Node *const *order = kernel_end_nodes(k, &n);
+    for (int i = from; i < c->nloop; i++) {
+        Node *r = k->axes[loop_axis(c, i)->root].range;
+        panels |= r == lanes;
+        for (int j = 0; j < n && panels && r != lanes; j++)
+            rows |= order[j]->op == OP_LOAD && !depends_on(order[j], lanes) &&
+                    depends_on(order[j], block) && depends_on(order[j], r);
+    }
+    return rows;
+}
+
 /* The loops inside of the outermost ones, those over another axis, if that moves fewer bytes. */
 static bool cut_inside(Cut *c)
 {
@@ -229,7 +253,8 @@ static bool cut_inside(Cut *c)
         return false;
     while (from < c->most && loop_axis(c, from)->root == loop_axis(c, 0)->root)
         from++;
-    if (from == c->most || n->tc || n->prefetch >= 0) /* panels that come from memory */
+    if (from == c->most || n->tc || n->prefetch >= 0 /* panels that come from memory */ ||
+        has_blocks_of_rows(c, from))
         return false;
     cut_from(c, from);
     for (int i = 0; i < c->end; i++)
