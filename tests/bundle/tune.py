@@ -22,6 +22,7 @@ Exit status 77, skipped: there is no Python with onnx, or ingot has no SQLite.
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import sqlite3
@@ -224,6 +225,11 @@ def threaded(ingot, work):
     print(f"{len(targets)} sections")
 
 
+def planned(ingot, work, *flags, model):
+    """How many plans were made to see what decisions change."""
+    return int(re.search(r"; (\d+) plans\)", tune(ingot, work, *flags, "-v", model=model)).group(1))
+
+
 def decided(ingot, work):
     model, file = model_file(work, "c"), work / "decided.sched"
     text = timed(ingot, work, 3, "-o", file, "--beam", "1", "--explain", told=("timed the other way round",), done=always, model=model)
@@ -237,6 +243,14 @@ def decided(ingot, work):
     with sqlite3.connect(work / "tune.db") as db:   # but as if it had been
         if db.execute("UPDATE outcome SET text='# decisions that stand' WHERE text LIKE '# decisions that %'").rowcount != 1:
             raise Wrong("what came of it in the network is not remembered")
+    known = planned(ingot, work, "-o", file, "--budget", "0", model=model)
+    if known:
+        raise Wrong(f"{known} plans are made to see what is known")
+    with sqlite3.connect(work / "tune.db") as db:   # of another ingot, or another plan
+        if db.execute("UPDATE outcome SET key='of another ' || key WHERE text LIKE '# %, taken %' OR text='# no plan'").rowcount < 1:
+            raise Wrong("what decisions change is not remembered")
+    if not planned(ingot, work, "-o", work / "anew.sched", "--budget", "0", model=model) or (work / "anew.sched").read_text() != file.read_text():
+        raise Wrong("what another ingot knew is believed, or the plans tell another thing")
     text = tune(ingot, work, "-o", file, "--budget", "0", "--explain", model=model)
     if "decided so" not in text or "timed the other way round" in text:
         raise Wrong(f"it is timed again, or does not stand:\n{text}")

@@ -346,10 +346,11 @@ static ingot_status finish(Tune *t)
         won += t->t.kernel[i]->best > 0;
     if (status == INGOT_OK && t->o->compile.verbose)
         say("  building and profiling the network %.1f s (%.1f s), ways to compute values %.1f s "
-            "(%.1f s), decisions of the plan %.1f s (%.1f s), confirming the winners %.1f s (%.1f "
-            "s)",
+            "(%.1f s), decisions of the plan %.1f s (%.1f s; %d plans), confirming the winners "
+            "%.1f s (%.1f s)",
             t->preparing.seconds, t->preparing.cpu, t->variants.seconds, t->variants.cpu,
-            t->decisions.seconds, t->decisions.cpu, t->confirming.seconds, t->confirming.cpu);
+            t->decisions.seconds, t->decisions.cpu, t->nplan, t->confirming.seconds,
+            t->confirming.cpu);
     if (status == INGOT_OK && t->o->output)
         say("  %s: %d of %d kernels otherwise than the compiler chose", t->o->output, won, t->t.n);
     return status;
@@ -477,7 +478,7 @@ static ingot_status tune_model(Tune *t)
 }
 
 /* A section of the file: the network run by so many threads. */
-static ingot_status tune_for(Options o, int threads, Database *d, StrBuf *text)
+static ingot_status tune_for(Options o, int threads, bool again, Database *d, StrBuf *text)
 {
     o.threads = o.compile.threads = threads;
     Tune t = {.o = &o,
@@ -486,6 +487,7 @@ static ingot_status tune_for(Options o, int threads, Database *d, StrBuf *text)
               .d = d,
               .text = text,
               .stopped = &stopped,
+              .again = again,
               .began = spent_now()};
     if (o.ncount > 1)
         say("  threads: %d%s", threads, o.budget > 0 ? "" : ", by what is known");
@@ -502,7 +504,8 @@ static ingot_status tune_for(Options o, int threads, Database *d, StrBuf *text)
 }
 
 /* All sections; with time to search, the file is written after each. */
-static ingot_status tune_sections(const Options *all, double budget, bool explain, Database *d)
+static ingot_status tune_sections(const Options *all, double budget, bool again, bool explain,
+                                  Database *d)
 {
     Options o = *all;
     StrBuf text = {0};
@@ -510,7 +513,7 @@ static ingot_status tune_sections(const Options *all, double budget, bool explai
     o.budget = budget / o.ncount;
     o.why = explain;
     for (int i = 0; i < o.ncount && status == INGOT_OK; i++) {
-        status = tune_for(o, o.count[i], d, &text);
+        status = tune_for(o, o.count[i], again, d, &text);
         if (status == INGOT_OK && o.output && (budget > 0 || i + 1 == o.ncount))
             status = write_file(&o, &text);
     }
@@ -525,8 +528,8 @@ static ingot_status tune_all(const Options *o, Database *d)
     const bool twice = o->ncount > 1 && o->budget > 0;
     sigaction(SIGINT, &act, NULL); /* what was found so far is written */
     sigaction(SIGTERM, &act, NULL);
-    const ingot_status status = tune_sections(o, o->budget, o->why && !twice, d);
-    return status == INGOT_OK && twice ? tune_sections(o, 0, o->why, d) : status;
+    const ingot_status status = tune_sections(o, o->budget, false, o->why && !twice, d);
+    return status == INGOT_OK && twice ? tune_sections(o, 0, true, o->why, d) : status;
 }
 
 ingot_status command_tune(Options *o)

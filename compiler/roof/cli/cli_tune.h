@@ -14,12 +14,12 @@ typedef struct {
     uint64_t *put;           /* what is in their place, by step_id() */
     int ntaken, nput;
     double before, after; /* cycles of both, by the estimate of kernels */
-    const double
-        *cycles; /* of a layout: by step of the plan as it is, of what is in its place; else NULL */
+    const double *
+        cycles; /* of a layout: by step of the plan as it is, of what is in its place; NULL: see changes_complete() */
     const char *key; /* by which the database knows these kernels */
     double was, is;  /* ms; 0: not timed */
     double noise;
-    bool far, won,
+    bool layout, far, won,
         dropped; /* by the estimate; where it ran; it won, but beside others or as a whole it does not */
 } Decision;
 
@@ -49,6 +49,8 @@ typedef struct {
     Decision *decision;                   /* that were close */
     int ndecision, ndecided;              /* of these the first ones, by rounds before */
     const volatile sig_atomic_t *stopped; /* by the user */
+    bool again;                           /* what was searched just now, by what is known of it */
+    int nplan;                            /* made to see what a decision changes */
     Spent began, preparing, variants, decisions, confirming; /* when it began; what went there */
 } Tune;
 
@@ -91,22 +93,36 @@ ingot_status network_variants(Tune *);
  * as network_take(). */
 ingot_status network_decisions(Tune *);
 void explain_decisions(const Tune *);
-/* The steps of a plan, by number. */
+
+/* cli_tune_changes.c: the steps of a plan, by number. */
 typedef struct {
     Tune *t;
     Step **step;
-    uint64_t *id; /* what it is, in any plan of this graph */
+    uint64_t *id; /* by steps_id(); 0: nobody asked yet */
     double *ms;
     int n;
 } Steps;
-/* The plan by these lines too; NULL after a message. */
+Steps steps_of(Tune *, const Plan *);
+/* What a step is, in any plan of this graph. */
+uint64_t steps_id(const Steps *, int i);
+/* The file for plan_with(), the plan by these lines too; NULL after a message. */
+const char *decisions_file(const Tune *);
 Plan *plan_with(Tune *, const char *lines);
 /* By step of the plan as it is: cycles, by the estimate, of what computes the same value in another one, with the copies of operands before it. */
 double *step_cycles(const Steps *base, const Plan *);
+/* What another plan changes. */
+void find_changes(const Steps *base, const Steps *other, Decision *);
+/* What a decision's lines change, as far as the database knows it: all but what is put there and the cycles by step. */
+typedef enum { NOT_KNOWN, KNOWN, KNOWN_NONE /* the lines make no plan */ } Known;
+Known changes_known(const Steps *base, Decision *);
+/* By a plan, for the database too; !*good: the lines make none. */
+ingot_status changes_find(const Steps *base, Decision *, bool *good);
+/* By a plan, what the database does not tell. */
+ingot_status changes_complete(const Steps *base, Decision *);
 
 /* cli_tune_chains.c: of the layouts that were tried alone those that should change together, as lines of the file, an empty one behind each
- * chain; NULL: there are not enough. */
-ingot_status find_chains(const Steps *base, char **lines);
+ * chain; NULL: there are not enough, or what is not known has no time any more. */
+ingot_status find_chains(const Steps *base, double end, char **lines);
 
 /* cli_tune_gpu.c: a folder with a program of the network and several kernels for each step; times of them, on the device, for as long as the
  * budget says; the file that comes of what was timed so far; and whether the network's results are right with it. */

@@ -110,7 +110,7 @@ static int layouts_alone(Tune *t, Decision **out)
     int n = 0;
     for (int i = t->ndecided; i < t->ndecision && n < MOST_LAYOUTS; i++) {
         Decision *d = &t->decision[i];
-        bool first = d->cycles != NULL;
+        bool first = d->layout;
         for (int j = 0; j < n && first; j++)
             first = out[j]->about != d->about;
         if (first)
@@ -125,6 +125,11 @@ static ingot_status compute_chains(const Steps *base, Decision *const *one, int 
     Tune *t = base->t;
     Arena *a = t->a;
     StrBuf lines = {0};
+    ingot_status status = INGOT_OK;
+    for (int i = 0; i < n && status == INGOT_OK; i++)
+        status = changes_complete(base, one[i]);
+    if (status != INGOT_OK)
+        return status;
     for (int i = 0; i < n; i++)
         sb_puts(&lines, one[i]->line);
     Plan *p = plan_with(t, lines.data);
@@ -151,7 +156,7 @@ static ingot_status compute_chains(const Steps *base, Decision *const *one, int 
     return INGOT_OK;
 }
 
-ingot_status find_chains(const Steps *base, char **lines)
+ingot_status find_chains(const Steps *base, double end, char **lines)
 {
     Tune *t = base->t;
     Decision **one = NEWN(t->a, Decision *, t->ndecision + 1);
@@ -163,6 +168,8 @@ ingot_status find_chains(const Steps *base, char **lines)
     /* times are not the same again, so what was proposed is remembered */
     const char *key = network_key(t, "chains, ", t->t.values ? t->t.values : "");
     char *text = database_outcome(t->d, t->a, key);
+    if (!text && seconds_now() >= end)
+        return INGOT_OK;
     if (!text) {
         StrBuf sb = {0};
         sb_puts(&sb, head);

@@ -26,72 +26,10 @@ enum { TURNS = 3, ROUNDS = 4 }; /* an even and an odd one each */
 #define GAIN 0.03               /* of these kernels: less is noise */
 #define WORTH 0.0005            /* of the network: less is not seen in it */
 #define SHARE 0.25              /* of the budget */
+#define ESTIMATING 10 /* seconds, where the file is to say what is known: of what that is */
+#define TELL 5        /* seconds between two lines of progress */
 
-/* ---- what a decision changes ----------------------------------------------------------------------- */
-
-/* What a step is, in any plan of this graph. */
-static uint64_t step_id(const Step *s)
-{
-    const Node *value = s->value ? s->value : s->nstored ? s->stored->node : NULL;
-    const uint64_t part[] = {(uint64_t)s->kind, s->kernel ? kernel_hash(s->kernel, 1) : 0,
-                             (uint64_t)(uintptr_t)value};
-    return hash_bytes(3, part, sizeof part);
-}
-
-static Steps steps_of(Tune *t, const Plan *p)
-{
-    Steps s = {.t = t, .step = plan_steps(p, t->a), .n = p->nstep};
-    s.id = NEWN(t->a, uint64_t, s.n + 1);
-    for (int i = 0; i < s.n; i++)
-        s.id[i] = step_id(s.step[i]);
-    return s;
-}
-
-static double cycles_of(const Tune *t, const Step *s)
-{
-    return s->kernel ? cost_nest(s->kernel, &t->target).cycles : 0;
-}
-
-/* A line of what the database knows a region by. */
-static void add_kernel(StrBuf *sb, char sign, const Step *s)
-{
-    sb_printf(sb, "%c %016llx %s\n", sign,
-              (unsigned long long)(s->kernel ? kernel_hash(s->kernel, 1) : 0),
-              s->kernel ? "" : s->name);
-}
-
-/* Beside the steps of another plan. */
-static void find_changes(const Steps *base, const Steps *other, Decision *d)
-{
-    Tune *t = base->t;
-    bool *same = NEWN(t->a, bool, base->n + 1);
-    StrBuf sb = {0};
-    d->taken = NULL;
-    d->put = NULL;
-    d->ntaken = d->nput = 0;
-    d->before = d->after = 0;
-    for (int i = 0; i < other->n; i++) {
-        int j = 0;
-        while (j < base->n && (same[j] || base->id[j] != other->id[i]))
-            j++;
-        if (j < base->n) {
-            same[j] = true;
-            continue;
-        }
-        vec_push(t->a, d->put, d->nput, other->id[i]);
-        d->after += cycles_of(t, other->step[i]);
-        add_kernel(&sb, '+', other->step[i]);
-    }
-    for (int i = 0; i < base->n; i++) {
-        if (same[i])
-            continue;
-        vec_push(t->a, d->taken, d->ntaken, i);
-        d->before += cycles_of(t, base->step[i]);
-        add_kernel(&sb, '-', base->step[i]);
-    }
-    d->key = text_key(t, "decision, ", sb.data ? sb.data : "");
-    sb_free(&sb);
-}
+/* ---- what could be otherwise ---------------------------------------------------------------------------- */
 
 static double sum_taken(const Decision *d, const double *ms)
 {
@@ -99,47 +37,6 @@ static double sum_taken(const Decision *d, const double *ms)
     for (int i = 0; i < d->ntaken; i++)
         sum += ms[d->taken[i]];
     return sum;
-}
-
-static const char *decisions_file(const Tune *t)
-{
-    return arena_printf(t->a, "%s/decisions.sched", t->dir);
-}
-
-Plan *plan_with(Tune *t, const char *lines)
-{
-    ingot_options o = t->o->compile;
-    o.verbose = 0;
-    o.sched = decisions_file(t);
-    const char *all = arena_printf(t->a, "%s%s", t->t.values ? t->t.values : "", lines);
-    return network_write_lines(t, o.sched, all) == INGOT_OK ? plan_make(t->m.c, &o) : NULL;
-}
-
-double *step_cycles(const Steps *base, const Plan *p)
-{
-    Tune *t = base->t;
-    Step *const *step = plan_steps(p, t->a);
-    double *cycles = NEWN(t->a, double, base->n + 1), copies = 0;
-    Map of = {0}; /* by value: the step of this plan + 1 */
-    double *at = NEWN(t->a, double, p->nstep + 1);
-    for (int i = 0; i < p->nstep; i++) {
-        const Step *s = step[i];
-        copies += cycles_of(t, s);
-        if (!s->kernel || !s->value || (s->choice && s->choice->copy))
-            continue;
-        at[i] = copies;
-        copies = 0;
-        map_put(&of, (uint64_t)(uintptr_t)s->value, (void *)(uintptr_t)(i + 1));
-    }
-    for (int i = 0; i < base->n; i++) {
-        const Step *s = base->step[i];
-        const bool computes = s->kernel && s->value && !(s->choice && s->choice->copy);
-        const uintptr_t there =
-            computes ? (uintptr_t)map_get(&of, (uint64_t)(uintptr_t)s->value) : 0;
-        cycles[i] = there ? at[there - 1] : 0;
-    }
-    map_free(&of);
-    return cycles;
 }
 
 /* "Conv conv_0: recomputed, not stored" */
@@ -154,26 +51,30 @@ static const char *words_of(Arena *a, const Alternative *x)
     return text;
 }
 
-/* What it changes. Lines that make no plan, since it has no such value any more, are none to try. */
-static void add_decision(const Steps *base, Decision d, bool layout)
+/* What it changes, once that is known. */
+static void add_decision(const Steps *base, Decision d)
 {
     Tune *t = base->t;
-    const int nerror = t->m.c->nerror;
-    const ingot_status status = t->m.c->status;
-    Plan *p = plan_with(t, d.line);
-    if (!p) {
-        t->m.c->nerror = nerror;
-        t->m.c->status = status;
-        return;
-    }
-    const Steps other = steps_of(t, p);
-    find_changes(base, &other, &d);
-    d.cycles = layout ? step_cycles(base, p) : NULL;
-    plan_free(p);
     d.far = d.after > FAR * d.before;
     d.was = sum_taken(&d, base->ms);
     if (d.ntaken && d.was > WORTH * t->network_ms)
         vec_push(t->a, t->decision, t->ndecision, d);
+}
+
+/* Lines that make no plan, since it has no such value any more, are none to try.  What the database does not know takes a plan: after
+ * the end none is made, *cut is true then. */
+static ingot_status look_at(const Steps *base, Decision d, double end, bool *cut)
+{
+    const Known known = changes_known(base, &d);
+    bool good = known == KNOWN;
+    ingot_status status = INGOT_OK;
+    if (known == NOT_KNOWN && (seconds_now() >= end || *base->t->stopped))
+        *cut = true;
+    else if (known == NOT_KNOWN)
+        status = changes_find(base, &d, &good);
+    if (status == INGOT_OK && good)
+        add_decision(base, d);
+    return status;
 }
 
 /* Does the plan's file speak of it already? */
@@ -184,20 +85,33 @@ static bool is_said(const Tune *t, const Alternative *x)
     return t->t.values && strstr(t->t.values, head);
 }
 
-static void find_decisions(const Steps *base, double end)
+static ingot_status find_decisions(const Steps *base, double end)
 {
     Tune *t = base->t;
     Alternative *of[2];
     const int n[2] = {plan_alternatives(t->a, t->plan, CLOSE, &of[0]),
                       plan_other_layouts(t->a, t->plan, &of[1])};
-    for (int i = 0; i < 2; i++)
-        for (int j = 0; j < n[i] && (t->o->budget <= 0 || seconds_now() < end); j++) {
-            const Alternative *x = &of[i][j];
-            const Decision d = {
-                .what = words_of(t->a, x), .line = x->line, .about = x->key, .cost = x->cost};
-            if (!is_said(t, x))
-                add_decision(base, d, i == 1);
-        }
+    double told = seconds_now();
+    bool cut = false;
+    ingot_status status = INGOT_OK;
+    for (int i = 0; i < n[0] + n[1] && status == INGOT_OK; i++) {
+        const bool layout = i >= n[0];
+        const Alternative *x = layout ? &of[1][i - n[0]] : &of[0][i];
+        const Decision d = {.what = words_of(t->a, x),
+                            .line = x->line,
+                            .about = x->key,
+                            .cost = x->cost,
+                            .layout = layout};
+        if (!is_said(t, x))
+            status = look_at(base, d, end, &cut);
+        if (seconds_now() < told + TELL)
+            continue;
+        told = seconds_now();
+        say("  decisions of the plan: %d of %d estimated the other way round", i + 1, n[0] + n[1]);
+    }
+    if (cut)
+        say("  decisions of the plan: there was no time to estimate all %d", n[0] + n[1]);
+    return status;
 }
 
 /* "together: Conv a: dense, not permute(0,2,3,1); Conv b: .." */
@@ -206,26 +120,27 @@ static const char *words_of_chain(const Tune *t, const char *lines)
     StrBuf sb = {0};
     sb_puts(&sb, "layouts together");
     for (int i = t->ndecided, n = 0; i < t->ndecision; i++)
-        if (t->decision[i].cycles && strstr(lines, t->decision[i].line))
+        if (t->decision[i].layout && strstr(lines, t->decision[i].line))
             sb_printf(&sb, "%s%s", n++ ? "; " : ": ", t->decision[i].what);
     return sb_take(&sb, t->a);
 }
 
-static ingot_status add_chains(const Steps *base)
+static ingot_status add_chains(const Steps *base, double end)
 {
-    static const char end[] = "\n\n";
+    static const char blank[] = "\n\n";
     Tune *t = base->t;
     char *lines;
-    const ingot_status status = find_chains(base, &lines);
+    bool cut = false;
+    ingot_status status = find_chains(base, end, &lines);
     const int first = t->ndecision;
-    for (char *at = status == INGOT_OK ? lines : NULL; at && *at;) {
-        char *stop = strstr(at, end);
+    for (char *at = lines; status == INGOT_OK && at && *at;) {
+        char *stop = strstr(at, blank);
         if (!stop)
             break;
         stop[1] = 0;
         const Decision d = {.what = words_of_chain(t, at), .line = at, .about = 1};
-        add_decision(base, d, false);
-        at = stop + strlen(end);
+        status = look_at(base, d, end, &cut);
+        at = stop + strlen(blank);
     }
     for (int i = first; i < t->ndecision; i++)
         t->decision[i].about = (uint64_t)i; /* of many kernels */
@@ -286,7 +201,7 @@ static double sum_put(const Decision *d, const Steps *of, const double *ms)
     double sum = 0;
     for (int i = 0; i < d->nput; i++)
         for (int j = 0; j < of->n; j++)
-            sum += of->id[j] == d->put[i] ? ms[j] : 0;
+            sum += steps_id(of, j) == d->put[i] ? ms[j] : 0;
     return sum;
 }
 
@@ -361,6 +276,8 @@ static ingot_status try_some(const Steps *base, Decision **d, int *n)
     Tune *t = base->t;
     const char *file = decisions_file(t), *entry;
     ingot_status status = INGOT_OK;
+    for (int i = 0; i < *n && status == INGOT_OK; i++)
+        status = changes_complete(base, d[i]);
     for (int was = 0; was != *n && status == INGOT_OK;) {
         Plan *p = plan_with(t, lines_of(t, d, *n));
         if (!p)
@@ -566,15 +483,14 @@ static ingot_status search_round(Tune *t, double end, bool *took)
     forget_others(t);
     if (!network_times(t, t->s.entry, base.ms, base.n))
         return complain(INGOT_TOOL, "%s: the compiled model failed", t->o->model);
-    find_decisions(&base, end);
+    ingot_status status = find_decisions(&base, end);
     const int n = t->ndecision - t->ndecided;
-    ingot_status status = INGOT_OK;
-    if (n) {
+    if (status == INGOT_OK && n) {
         qsort(t->decision + t->ndecided, (size_t)n, sizeof *t->decision, hopeful_first);
         status = time_all(&base, end);
     }
     if (status == INGOT_OK && n)
-        status = add_chains(&base);
+        status = add_chains(&base, end);
     if (status == INGOT_OK && t->ndecision - t->ndecided > n)
         status = time_all(&base, end);
     return status == INGOT_OK ? take_winners(t, took) : status;
@@ -582,7 +498,8 @@ static ingot_status search_round(Tune *t, double end, bool *took)
 
 ingot_status network_decisions(Tune *t)
 {
-    const double began = seconds_now(), end = began + SHARE * (t->deadline - began);
+    const double began = seconds_now(), known = t->again ? 0 : ESTIMATING,
+                 end = began + (t->o->budget > 0 ? SHARE * (t->deadline - began) : known);
     ingot_status status = INGOT_OK;
     bool took = true;
     for (int i = 0; i < ROUNDS && took && status == INGOT_OK; i++) {
