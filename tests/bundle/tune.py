@@ -420,6 +420,10 @@ def without_compiler(ingot, work, folder):
 def elsewhere(ingot, work):
     folder = work / "candidates"
     tune(ingot, work, "--prepare", folder, "--kernels", "k0[03]*")
+    few = (folder / "candidates.json").read_text().count('", "')
+    tune(ingot, work, "--prepare", work / "drawn", "--kernels", "k0[03]*", "--lot", "5")
+    if not few < (work / "drawn" / "candidates.json").read_text().count('", "') <= few + 10:
+        raise Wrong("no more candidates by lot")
     if "1 left" not in tune(ingot, work, "--measure", folder, "--budget", "0", *remote(work)):
         raise Wrong("it was not timed in pieces")
     tune(ingot, work, "--measure", folder, *remote(work))
@@ -445,6 +449,7 @@ def refused(ingot, work):
     one_line(2, "-o FILE is missing")
     one_line(2, "a time is wanted", "--budget", "soon", "-o", work / "x")
     one_line(2, "a number from 1 to 32", "--beam", "0", "-o", work / "x")
+    one_line(2, "a number up to 200", "--lot", "1000", "--prepare", work / "x")
     one_line(2, "two runs", "--prepare", "a", "--measure", "b")
     one_line(4, "the matrix units of CUDA", "--target", "opencl", "-o", work / "x")
     one_line(2, "no kernel that can be tuned matches 'nothing'", "--kernels", "nothing", "-o", work / "x", *remote(work))

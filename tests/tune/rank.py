@@ -2,18 +2,27 @@
 """How well the estimate of `ingot tune` ranks what was timed: by kernel and over all.
 
     rank.py --ingot build/ingot --database tune.db MODEL...
+    rank.py --ingot build/ingot --database tune.db --folder DIR [--lot 16] [--seconds 60] MODEL...
 
-Of each kernel with at least five candidates timed: how many, Spearman's coefficient, how far the best of the first ten by
-estimate is behind the fastest, and how far apart equal programs were in its runs (noise). What is closer than the noise says
-nothing: a kernel is near when the first ten hold one within 3 % or within the noise. Times come from any search, or from
-`ingot tune --prepare DIR` and `--measure DIR`, which time more of a kernel at once.
+Times come from any search. That one times what its estimate thinks well of, which says little of the rest: with --folder, candidates of
+each model are built there (--prepare) with so many more by lot, timed (--measure) for so many seconds a model, and the network is not
+run. What is there is not built again; several folders, say of two estimates, may go into one database.
+
+Of each kernel: how many were timed, Spearman's coefficient, how far the best of the first ten by estimate is behind the fastest, and how
+far apart equal programs were in its runs (noise). It is near when that is within 3 % or within the noise. Of candidates whose estimates
+are equal the slower is counted first. A kernel of which no more than ten were timed says nothing, and a kernel that another model has too
+is counted once. --half picks every other kernel, by its figures: what is fitted to one half is judged by the other one.
 """
 import argparse
 import re
 import subprocess
 import sys
+import zlib
+from pathlib import Path
 
+TEN = 10
 LINE = re.compile(r"^ +(\d+\.\d+) right +([\d.e+]+) cycles")
+NAME = re.compile(r"^[a-z]\w*$")
 
 
 def ranks(values):
@@ -37,18 +46,45 @@ def spearman(x, y):
 
 
 def kernels(text):
-    """(name, noise, [(estimate, ratio)]) of each kernel."""
-    name, noise, rows = None, 0.0, []
+    """(name, figures, noise, [(estimate, ratio)]) of each kernel; figures: its operations and bytes, and what was timed."""
+    name, figures, noise, rows = None, "", 0.0, []
     for line in text.splitlines() + ["end"]:
         if line and line[0] != " ":
             if name:
-                yield name, noise, rows
-            name, noise, rows = line.split()[0], 0.0, []
+                yield name, figures, noise, rows
+            word = line.split()[0]
+            name, figures, noise, rows = word if NAME.match(word) else None, "", 0.0, []
         elif m := LINE.match(line):
             if float(m[1]) > 0:
                 rows.append((float(m[2]), float(m[1])))
         elif m := re.search(r"noise ([\d.]+)", line):
             noise = float(m[1])
+        elif m := re.match(r"  (\d+ operations, \d+ bytes)", line):
+            figures = m[1]
+
+
+def behind(rows):
+    """The best of the first ten behind the best of all."""
+    first = sorted(rows, key=lambda r: (r[0], -r[1]))[:TEN]
+    return min(r[1] for r in first) / min(r[1] for r in rows) - 1
+
+
+def call(*command):
+    done = subprocess.run([str(c) for c in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stderr}")
+    return done.stdout
+
+
+def explain(o, model):
+    tune = [o.ingot, "tune", model, "--database", o.database, "--target", o.target, *o.flags]
+    if not o.folder:
+        return call(*tune, "--explain", "-v", "--budget", "0")
+    folder = Path(o.folder) / (Path(model).parent.name if Path(model).stem == "model" else Path(model).stem)
+    if not (folder / "candidates.json").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        call(*tune, "--prepare", folder, "--lot", o.lot)
+    return call(*tune, "--measure", folder, "--explain", "-v", "--budget", f"{o.seconds}s")
 
 
 def main():
@@ -56,26 +92,39 @@ def main():
     p.add_argument("--ingot", required=True)
     p.add_argument("--database", required=True)
     p.add_argument("--target", default="c:native")
+    p.add_argument("--folder", help="of programs of candidates, one a model")
+    p.add_argument("--lot", type=int, default=16, help="with --folder: so many more of each kernel, by lot")
+    p.add_argument("--seconds", type=int, default=60, help="with --folder: to time those of a model")
+    p.add_argument("--half", type=int, choices=(0, 1), help="of the kernels")
+    p.add_argument("--flags", type=str.split, default=[], help="more for ingot tune: '--dim batch=1 --threads 1'")
     p.add_argument("models", nargs="+", metavar="MODEL")
     o = p.parse_args()
-    total = near = timed = 0
-    sums = 0.0
+    near = timed = few = 0
+    known, each, cycles, times = set(), [], [], []
     for model in o.models:
-        done = subprocess.run([o.ingot, "tune", model, "--explain", "-v", "--budget", "0", "--database", o.database, "--target", o.target],
-                              text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        if done.returncode:
-            sys.exit(f"{model}: status {done.returncode}\n{done.stderr}")
-        for name, noise, rows in kernels(done.stdout):
-            if len(rows) < 5:
+        for name, figures, noise, rows in kernels(explain(o, model)):
+            key = (figures, tuple(sorted(r[1] for r in rows)))
+            if key in known or not rows or (o.half is not None and zlib.crc32(figures.encode()) % 2 != o.half):
+                continue
+            known.add(key)
+            if len(rows) <= TEN:
+                few += 1
                 continue
             rho = spearman([r[0] for r in rows], [r[1] for r in rows])
-            behind = min(r[1] for r in sorted(rows)[:10]) / min(r[1] for r in rows) - 1
-            good = behind <= max(0.03, noise)
-            print(f"{name:40} {len(rows):4} timed  {rho:6.2f}  best of ten {100 * behind:5.1f} % behind{'' if good else '  far'}  noise {100 * noise:.1f} %")
-            total, near, timed, sums = total + 1, near + good, timed + len(rows), sums + rho
-    if not total:
-        sys.exit("no kernel has five candidates timed")
-    print(f"{timed} candidates of {total} kernels: coefficient {sums / total:.2f}, {near} near ({100 * near / total:.0f} %)")
+            off = behind(rows)
+            good = off <= max(0.03, noise)
+            print(f"{name:40} {len(rows):4} timed  {rho:6.2f}  best of ten {100 * off:5.1f} % behind{'' if good else '  far'}  noise {100 * noise:.1f} %")
+            near, timed = near + good, timed + len(rows)
+            each.append(rho)
+            least, fastest = min(r[0] for r in rows), min(r[1] for r in rows)
+            cycles += [r[0] / least for r in rows]
+            times += [r[1] / fastest for r in rows]
+    if not each:
+        sys.exit("no kernel has more than ten candidates timed")
+    each.sort()
+    quarter = [each[len(each) * i // 4] for i in (1, 2, 3)]
+    print(f"{timed} candidates of {len(each)} kernels: {near} near ({100 * near / len(each):.0f} %); coefficient {sum(each) / len(each):.2f} on average, "
+          f"quartiles {quarter[0]:.2f} {quarter[1]:.2f} {quarter[2]:.2f}, all together {spearman(cycles, times):.2f}; {few} kernels with ten or fewer left out")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 /* estimate_test.c - what cost_nest() counts of a kernel whose figures are known: lines of weights that L1 does not hold come
- * again for each tile of rows, all vectors of them; and the sums of one loop need no registers in another. */
+ * again for each tile of rows, all vectors of them, and for the rows that are left; and the sums of one loop need
+ * no registers in another. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -88,6 +89,19 @@ static void all_vectors_come_again(void **state)
     close_products(&f);
 }
 
+/* 56 rows by fives: the one that is left has a loop of its own, behind that of eleven tiles, and reads all weights once more. */
+static void the_rest_is_one_loop_of_two(void **state)
+{
+    (void)state;
+    Fixture f;
+    open_products(&f, 1);
+    const double weights = sizeof(float) * TERMS * COLUMNS;
+    Estimate of5 = estimate_tile(&f, 5, 4);
+    assert_true(of5.traffic[0] > (ROWS / 5 + 1) * weights);
+    assert_true(of5.traffic[0] < 1.2 * (ROWS / 5 + 1) * weights);
+    close_products(&f);
+}
+
 static void sums_of_two_loops(void **state)
 {
     (void)state;
@@ -101,6 +115,7 @@ static void sums_of_two_loops(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(all_vectors_come_again),
+                                       cmocka_unit_test(the_rest_is_one_loop_of_two),
                                        cmocka_unit_test(sums_of_two_loops)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

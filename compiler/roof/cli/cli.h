@@ -51,7 +51,7 @@ typedef struct {
     double seconds;
     double tolerance;     /* negative: by the element's type */
     int64_t string_bytes; /* 0: the importer's */
-    int beam;             /* of tune, and the next ones */
+    int beam, lot;        /* of tune, and the next ones */
     double budget;        /* seconds */
     const char *kernels, *database, *prepare, *measure, *remote, *import, *export_to;
     bool why;
@@ -94,6 +94,7 @@ const Command *cli_command(const char *name);
 
 bool options_parse(Options *, int argc, char **argv, const Command *); /* false after a message */
 bool option_beam(Options *, const char *);
+bool option_lot(Options *, const char *);
 bool option_bind(Options *, const char *);
 bool option_budget(Options *, const char *);
 bool option_cache_bytes(Options *, const char *);

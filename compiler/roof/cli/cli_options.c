@@ -176,6 +176,15 @@ bool option_beam(Options *o, const char *value)
     return true;
 }
 
+bool option_lot(Options *o, const char *value)
+{
+    int64_t v;
+    if (!number(value, strlen(value), &v) || v > 200)
+        return wrong(o, "--lot", value, "a number up to 200 is wanted");
+    o->lot = (int)v;
+    return true;
+}
+
 /* 90, 90s, 10m, 2h */
 bool option_budget(Options *o, const char *value)
 {

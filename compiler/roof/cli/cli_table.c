@@ -126,6 +126,7 @@ const CliOption cli_options[] = {
      .path = CLI_FILE},
     {"--explain", NULL, TUNE, "tell of each kernel what was tried, what won, and why; -v: every candidate", SET(why)},
     {"--prepare", "DIR", TUNE, "write and build the candidates to begin with, and time nothing", WORD(prepare), .path = CLI_FOLDER},
+    {"--lot", "N", TUNE, "with --prepare: so many more of each kernel, drawn by lot from all that were estimated", .take = option_lot},
     {"--measure", "DIR", TUNE, "time what --prepare left there; goes on where it was cut off", WORD(measure), .path = CLI_FOLDER},
     {"--remote", "CMD", TUNE, "CMD DIR ARGS.. copies the folder to another machine, runs make and ./tune_run ARGS there, and prints "
      "what that prints (docs/tune.md)", WORD(remote)},

@@ -400,10 +400,22 @@ static ingot_status tune_on_gpu(Tune *t)
     return status;
 }
 
-/* Candidates that were prepared are timed, and that is all: no compiler is wanted. */
+/* Candidates that were prepared are timed, and that is all, but for what --explain tells of them: no compiler is wanted. */
 static bool measures_only(const Tune *t)
 {
-    return t->o->measure && !t->o->output && !t->o->why && !t->target.gpu;
+    return t->o->measure && !t->o->output && !t->target.gpu;
+}
+
+/* Of all kernels what the database knows; of the network nothing is. */
+static ingot_status explain_measured(Tune *t)
+{
+    Search s = {.t = &t->t, .d = t->d, .all = true};
+    t->n = t->nasked;
+    for (int i = 0; i < t->n; i++)
+        if (!search_known(&s, t->order[i]))
+            return complain(INGOT_IO, "%s", database_error(t->d));
+    tune_explain(t);
+    return INGOT_OK;
 }
 
 /* Is the network run here? */
@@ -469,7 +481,7 @@ static ingot_status tune_model(Tune *t)
         t->deadline = seconds_now();
     }
     if (measures_only(t))
-        return status;
+        return status == INGOT_OK && o->why ? explain_measured(t) : status;
     if (status == INGOT_OK)
         status = search_all(t);
     if (status == INGOT_OK && o->why)

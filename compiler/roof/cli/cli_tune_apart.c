@@ -42,11 +42,15 @@ ingot_status tune_prepare(Tune *t, const char *dir)
     int all = 0;
     if (!make_dirs(dir))
         return complain(INGOT_IO, "%s: %s", dir, strerror(errno));
+    Candidate **guess = NEWN(t->a, Candidate *, PREPARED + t->o->lot + 1);
     for (int i = 0; i < t->n; i++) {
         of[i].kernel = t->order[i];
-        of[i].candidate = NEWN(t->a, Candidate *, PREPARED + 1);
-        of[i].candidate[0] = t->order[i]->candidate[0];
-        of[i].n = 1 + search_guess(&s, t->order[i], PREPARED, of[i].candidate + 1);
+        of[i].candidate = NEWN(t->a, Candidate *, PREPARED + t->o->lot + 1);
+        of[i].candidate[of[i].n++] = t->order[i]->candidate[0];
+        const int n = search_guess(&s, t->order[i], PREPARED, t->o->lot, guess);
+        for (int j = 0; j < n; j++)
+            if (case_takes(&of[i], guess[j]))
+                of[i].candidate[of[i].n++] = guess[j];
         all += of[i].n;
     }
     progress_begin("the candidates are compiled", 0);

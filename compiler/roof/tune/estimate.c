@@ -30,8 +30,9 @@ enum { LATENCY = 4, ENTRY = 8, RECIPROCAL = 8, SPILT = 4 };
 typedef struct {
     int arg;
     double bytes;             /* of one access */
-    int depth;                /* loops around it */
+    int nest, depth;          /* the loops around it, and how many */
     double stride[MAX_DEPTH]; /* bytes, by loop */
+    double lanes, lane_step;  /* that lie apart: how many, by how many bytes; 1: none do */
     int64_t first;            /* offset with all counters zero */
     double copies,
         apart; /* accesses with the same strides: how many, and how far from one another */
@@ -44,6 +45,13 @@ typedef struct {
     double through; /* with those that are live beside them, untouched */
 } Body;
 
+/* Loops, one in the other, that accesses stand in. */
+typedef struct {
+    int depth;
+    Node *range[MAX_DEPTH];
+    double trips[MAX_DEPTH];
+} Loops;
+
 typedef struct {
     const Kernel *k;
     const Target *t;
@@ -55,6 +63,8 @@ typedef struct {
     int depth;
     Access *access;
     int naccess;
+    Loops *nest;
+    int nnest;
     Arena *a;
     uint32_t *seen; /* by node id: the statement that counted it */
     uint32_t now;
@@ -81,16 +91,52 @@ static double stride_of(Count *q, Node *at, Node *range, int bytes)
     return range_stride(q->k->c, at, range, &step) ? (double)step * bytes : 4096;
 }
 
+/* The loops that are open, as one of those that accesses stand in. */
+static int nest_of(Count *q)
+{
+    for (int i = 0; i < q->nnest; i++)
+        if (q->nest[i].depth == q->depth &&
+            !memcmp(q->nest[i].range, q->range, (size_t)q->depth * sizeof *q->range))
+            return i;
+    Loops n = {.depth = q->depth};
+    memcpy(n.range, q->range, sizeof n.range);
+    memcpy(n.trips, q->trips, sizeof n.trips);
+    vec_push(q->a, q->nest, q->nnest, n);
+    return q->nnest - 1;
+}
+
+static int bytes_of_element(const Node *n)
+{
+    const int bytes = dtype_info[n->dtype].bytes;
+    return bytes < 1 ? 1 : bytes;
+}
+
+/* Bytes between the lanes of a vector that is loaded or stored; 0: it is none. */
+static double lane_step(Count *q, Node *n)
+{
+    Node *lane = q->l->tile->lane;
+    if (!lane || n->id >= q->l->nknown || !q->l->vector[n->id])
+        return 0;
+    double step = stride_of(q, n->src[first_coord(n)], lane, bytes_of_element(n));
+    return step < 0 ? -step : step;
+}
+
 static void add_access(Count *q, Node *n)
 {
     Context *c = q->k->c;
     Node *at = n->src[first_coord(n)];
-    int bytes = dtype_info[n->dtype].bytes;
-    if (bytes < 1)
-        bytes = 1;
-    bool vector = q->l->tile->lane && n->id < q->l->nknown && q->l->vector[n->id];
-    Access x = {.arg = (int)n->src[0]->arg.i, .depth = q->depth, .copies = 1};
-    x.bytes = (double)bytes * (vector ? q->l->tile->lanes : 1);
+    int bytes = bytes_of_element(n);
+    Access x = {.arg = (int)n->src[0]->arg.i, .depth = q->depth, .copies = 1, .lanes = 1};
+    x.nest = nest_of(q);
+    x.bytes = bytes;
+    double step = lane_step(q, n);
+    if (step == bytes) {
+        x.bytes *= q->l->tile->lanes;
+    } else if (step > 0) {
+        x.lanes = q->l->tile->lanes;
+        x.lane_step = step;
+        x.bytes *= is_rows(n) ? (double)x.lanes : 1;
+    }
     Node *counter[MAX_DEPTH + 1], *zero[MAX_DEPTH + 1];
     int counters = 0;
     for (int i = 0; i < q->depth; i++) {
@@ -104,7 +150,8 @@ static void add_access(Count *q, Node *n)
     (void)idx_value(substitute(c, at, counters, counter, zero), &x.first);
     for (int i = 0; i < q->naccess; i++) {
         Access *o = &q->access[i];
-        if (o->arg != x.arg || o->depth != x.depth || o->bytes != x.bytes ||
+        if (o->arg != x.arg || o->nest != x.nest || o->bytes != x.bytes || o->lanes != x.lanes ||
+            o->lane_step != x.lane_step ||
             memcmp(o->stride, x.stride, (size_t)x.depth * sizeof *x.stride))
             continue;
         double apart = (double)(x.first > o->first ? x.first - o->first : o->first - x.first);
@@ -117,6 +164,23 @@ static void add_access(Count *q, Node *n)
     }
     if (q->naccess < MAX_ACCESSES)
         q->access[q->naccess++] = x;
+}
+
+/* Instructions of a load or a store: of lanes that lie apart one each, and half of one to put it beside the others; of rows one each,
+ * and one each in each of log2(lanes) steps that transpose them. */
+static void count_moved(Count *q, Node *n, double *moved)
+{
+    double step = lane_step(q, n);
+    const int lanes = q->l->tile->lanes;
+    if (step == 0 || step == bytes_of_element(n)) {
+        *moved += registers_of(q, n);
+        return;
+    }
+    double beside = is_rows(n) ? 0 : 0.5;
+    for (int i = 1; is_rows(n) && i < lanes; i *= 2)
+        beside += 1;
+    *moved += lanes;
+    q->body[q->depth].alu += beside * lanes;
 }
 
 static void count_node(Count *q, Node *n, bool top);
@@ -143,7 +207,7 @@ static void count_node(Count *q, Node *n, bool top)
         return;
     }
     if (n->op == OP_LOAD) {
-        b->load += wide;
+        count_moved(q, n, &b->load);
         add_access(q, n);
         count_node(q, n->src[1], false);
         return;
@@ -246,10 +310,16 @@ static void close_loop(Count *q)
 /* ---- memory -------------------------------------------------------------------------------------------- */
 
 /* Bytes of lines that an access touches in its loops from depth d on: no more than they span. */
-static double footprint(const Count *q, const Access *x, int d, const double *trips)
+static double footprint(const Count *q, const Access *x, int d)
 {
+    const double *trips = q->nest[x->nest].trips;
     double each = x->bytes, line = q->t->line > 0 ? q->t->line : 64, count = x->copies,
            span = (x->copies - 1) * x->apart + each, step = x->apart > 0 ? x->apart : 1e9;
+    if (x->lanes > 1) {
+        count *= x->lanes;
+        span += (x->lanes - 1) * x->lane_step;
+        step = x->lane_step < step ? x->lane_step : step;
+    }
     for (int i = d; i < x->depth; i++) {
         double s = x->stride[i] < 0 ? -x->stride[i] : x->stride[i];
         if (s == 0 || trips[i] <= 1)
@@ -263,30 +333,47 @@ static double footprint(const Count *q, const Access *x, int d, const double *tr
     return bytes < span ? bytes : span < line ? line : span;
 }
 
-/* One tile's accesses; loops are those around the access that has most. */
-static void add_traffic(Count *q, int depth, const double *trips)
+/* How many loops, from the outermost, two accesses have in common. */
+static int common_loops(const Loops *a, const Loops *b)
+{
+    int d = 0;
+    while (d < a->depth && d < b->depth && a->range[d] == b->range[d])
+        d++;
+    return d;
+}
+
+/* Bytes that an iteration of the first d loops of a nest touches, by all accesses inside of them, those of its other inner loops (a
+ * rest beside its vectors) too. */
+static double touched_bytes(const Count *q, const Loops *n, int d)
+{
+    double all = 0;
+    for (int i = 0; i < q->naccess; i++)
+        if (common_loops(n, &q->nest[q->access[i].nest]) >= d)
+            all += footprint(q, &q->access[i], d);
+    return all;
+}
+
+/* One tile's accesses. */
+static void add_traffic(Count *q)
 {
     const Level *level = q->t->level;
     double *traffic = q->out->traffic;
-    for (int i = 0; i < 4 && level[i].bytes > 0; i++) {
-        int d = 0;
-        for (; d < depth; d++) {
-            double all = 0;
-            for (int j = 0; j < q->naccess; j++)
-                all += footprint(q, &q->access[j], d, trips);
-            if (all <= FIT * level[i].bytes)
-                break;
-        }
-        if (i && !d) /* there from the start */
-            break;
-        d -= d > 0; /* line by line, as the loop around it goes on */
-        for (int j = 0; j < q->naccess; j++) {
+    for (int i = 0; i < 4 && level[i].bytes > 0; i++)
+        for (int n = 0; n < q->nnest; n++) {
+            const Loops *nest = &q->nest[n];
+            int d = 0;
+            while (d <= nest->depth && touched_bytes(q, nest, d) > FIT * level[i].bytes)
+                d++;
+            if (i && !d) /* there from the start */
+                continue;
+            d -= d > 0; /* line by line, as the loop around it goes on */
             double outside = 1;
-            for (int e = 0; e < d && e < q->access[j].depth; e++)
-                outside *= trips[e];
-            traffic[i] += outside * footprint(q, &q->access[j], d, trips);
+            for (int e = 0; e < d; e++)
+                outside *= nest->trips[e];
+            for (int j = 0; j < q->naccess; j++)
+                if (q->access[j].nest == n)
+                    traffic[i] += outside * footprint(q, &q->access[j], d);
         }
-    }
 }
 
 /* ---- registers ------------------------------------------------------------------------------------------ */
@@ -370,20 +457,17 @@ static void find_live(Count *q)
         }
 }
 
-/* Loops that were open around the innermost access; those that closed again do not count for the others. */
 static void count_tile(Count *q, const Kernel *k, const Tile *tile)
 {
     Linear l = {.arena = q->a};
     linearize(&l, k, tile);
     q->l = &l;
     q->depth = 0;
-    q->naccess = 0;
+    q->naccess = q->nnest = 0;
     q->seen = NEWN(q->a, uint32_t, k->c->nnode + 4096);
     q->now = 0;
     q->body[0] = (Body){0};
     find_live(q);
-    double deepest[MAX_DEPTH] = {0};
-    int most = 0;
     for (int i = 0; i < l.n; i++) {
         Stmt *s = &l.stmt[i];
         q->now++;
@@ -406,7 +490,7 @@ static void count_tile(Count *q, const Kernel *k, const Tile *tile)
         case STMT_LET: count_node(q, s->node, true); break;
         case STMT_UPDATE: count_update(q, s); break;
         case STMT_STORE:
-            q->body[q->depth].store += registers_of(q, s->node);
+            count_moved(q, s->node, &q->body[q->depth].store);
             add_access(q, s->node);
             for (uint32_t j = 1; j < s->node->nsrc; j++)
                 count_node(q, s->node->src[j], false);
@@ -420,13 +504,9 @@ static void count_tile(Count *q, const Kernel *k, const Tile *tile)
             now->live = q->live[i];
         if (inside && q->through[i] > now->through)
             now->through = q->through[i];
-        if (q->depth > most || (q->depth == most && s->kind == STMT_UPDATE)) {
-            most = q->depth;
-            memcpy(deepest, q->trips, sizeof deepest);
-        }
     }
     end_body(q);
-    add_traffic(q, most, deepest);
+    add_traffic(q);
 }
 
 Estimate cost_nest(const Kernel *k, const Target *t)

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "kernel/kernel.h"
+#include "kernel/opt/opt.h"
 #include "tune.h"
 
 const char *const verdict_name[] = {"untimed", "right", "wrong", "crashed", "hung", "refused"};
@@ -80,10 +81,17 @@ static Candidate *finish(TuneKernel *k, Nest *n, const Layout **layout)
     return c;
 }
 
+/* With the loops that clear halos, which the nest is without, there are no more than a nest has. */
+static bool has_room(const TuneKernel *k, const Nest *n)
+{
+    const int left_out = k->naive->naxis - k->loops->naxis;
+    return !left_out || opt_ranges(n) + left_out + 6 <= MAX_RANGES;
+}
+
 Candidate *candidate_of(TuneKernel *k, const Tiling *t)
 {
     Nest *n = tiling_apply(k->base, t);
-    Candidate *c = n ? finish(k, n, follow(k, n)) : NULL;
+    Candidate *c = n && has_room(k, n) ? finish(k, n, follow(k, n)) : NULL;
     nest_free(n);
     return c;
 }
@@ -187,7 +195,7 @@ Candidate *candidate_read(TuneKernel *k, const char *text)
     }
     for (int i = 0; i < k->naive->narg; i++)
         any |= layout[i] != NULL;
-    Candidate *c = good ? finish(k, n, any ? layout : NULL) : NULL;
+    Candidate *c = good && has_room(k, n) ? finish(k, n, any ? layout : NULL) : NULL;
     nest_free(n);
     return c;
 }

@@ -293,7 +293,7 @@ static bool read_known(Search *s, TuneKernel *k, int most)
 
 bool search_known(Search *s, TuneKernel *k)
 {
-    return read_known(s, k, ENOUGH);
+    return read_known(s, k, s->all ? 0 : ENOUGH);
 }
 
 static bool start_hunt(Search *s, TuneKernel *k)
@@ -351,7 +351,30 @@ bool search_kernels(Search *s, TuneKernel *const *kernel, int n)
     return good;
 }
 
-int search_guess(Search *s, TuneKernel *k, int most, Candidate **out)
+/* Of those that were estimated and are not in the list yet, so many by lot; one whose code is another one's is none. */
+static int draw(Hunt *h, Candidate **list, int n, int most)
+{
+    TuneKernel *k = h->k;
+    Candidate **all = NEWN(h->a, Candidate *, k->n + 1);
+    int left = 0, drawn = 0;
+    for (int i = 1; i < k->n; i++) {
+        bool listed = !(k->candidate[i]->predicted > 0 && k->candidate[i]->predicted < 1e17);
+        for (int j = 0; j < n && !listed; j++)
+            listed = list[j] == k->candidate[i];
+        if (!listed)
+            all[left++] = k->candidate[i];
+    }
+    while (left && drawn < most) {
+        const int at = (int)below(h, (uint32_t)left);
+        Candidate *c = all[at];
+        all[at] = all[--left];
+        if (candidate_first(k, c) == c)
+            list[n + drawn++] = c;
+    }
+    return drawn;
+}
+
+int search_guess(Search *s, TuneKernel *k, int most, int lot, Candidate **out)
 {
     Hunt h = {.s = s, .k = k, .a = arena_new(), .random = k->key[0], .deadline = 1e300};
     Candidate **best = NEWN(h.a, Candidate *, most + 1);
@@ -360,6 +383,7 @@ int search_guess(Search *s, TuneKernel *k, int most, Candidate **out)
     for (int i = 0; i < n; i++)
         expand(&h, best[i], MOST_ESTIMATED / s->beam);
     n = pick(&h, out, most);
+    n += draw(&h, out, n, lot);
     arena_free(h.a);
     return n;
 }

@@ -103,6 +103,29 @@ static int variant_of(const Source *s, int arg, const Candidate *c)
     return 0;
 }
 
+bool case_takes(const TuneCaseOf *of, const Candidate *c)
+{
+    const TuneKernel *k = of->kernel;
+    bool takes = true;
+    for (int i = 0; i < k->naive->narg && c->layout && takes; i++) {
+        const Layout *l = c->layout[i], *own = &k->naive->args[i].layout;
+        const Layout *way[MAX_VARIANTS] = {own};
+        int n = 1;
+        for (int j = 0; j < of->n && l; j++) {
+            const Layout *x = of->candidate[j]->layout ? of->candidate[j]->layout[i] : NULL;
+            bool known = !x;
+            for (int v = 0; v < n && !known; v++)
+                known = layout_equal(x, way[v]);
+            if (!known && n < MAX_VARIANTS)
+                way[n++] = x;
+        }
+        takes = !l || n < MAX_VARIANTS;
+        for (int v = 0; v < n && !takes; v++)
+            takes = layout_equal(l, way[v]);
+    }
+    return takes;
+}
+
 /* How each weight is stored, by all candidates; false if one is stored in too many ways. */
 static bool find_variants(Source *s)
 {

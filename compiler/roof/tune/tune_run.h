@@ -19,6 +19,8 @@ typedef struct {
 extern const RuntimeFile tune_files[]; /* harness/ */
 extern const RuntimeFile ways_files[]; /* tune_ways.c, of a GPU's program */
 extern const char tune_head[];         /* what files of candidates include first */
+/* Whether the program holds the case with this one too: of how a weight is stored there are some ways at most. */
+bool case_takes(const TuneCaseOf *, const Candidate *);
 /* Writes the program into the folder, `chunk` candidates a file; false with why. */
 bool cases_write(const Tuning *, const char *dir, const TuneCaseOf *, int n, int chunk,
                  const char **why);
@@ -118,8 +120,8 @@ typedef struct {
 bool search_kernels(Search *, TuneKernel *const *, int n);
 /* What the database knows of a kernel that is not searched; false as search_kernels(). */
 bool search_known(Search *, TuneKernel *);
-/* The best few by estimate alone, for a round that is timed elsewhere. */
-int search_guess(Search *, TuneKernel *, int most, Candidate **out);
+/* The best few by estimate alone, and behind them some by lot, for a round that is timed elsewhere. */
+int search_guess(Search *, TuneKernel *, int most, int lot, Candidate **out);
 
 /* ---- tuned.c ------------------------------------------------------------------------------------------ */
 
