@@ -131,32 +131,45 @@ uint64_t igrt_fp_flush(void)
     return mode;
 }
 
-/* Some parts at a time: what is read again for each part (weights, inside of which rows are cut) is read once for all of them. */
-enum { TASKS = 4 }; /* of a thread: so much of its share can be done by others */
+/* Some parts at a time: what is read again for each part (weights, inside of which rows are cut) is read once for all of them.
+ * Of a thread's share the first tasks are long and the last ones short: who is through with his own takes what is left of one
+ * that is held up, and all end together but for a sixteenth of a share. */
+enum { TASKS = 7, SHARE = 16 };
+static const int begins[TASKS] = {0, 4, 8, 11, 13, 14, 15}; /* in sixteenths */
 
 typedef struct Parts {
     igrt_parts_fn run;
     const void *arg;
-    int64_t n, tasks;
+    int64_t n, threads; /* 0: each part is a task */
     uint64_t fp_mode;
 } Parts;
+
+static int64_t first_part(const Parts *parts, int64_t i)
+{
+    if (!parts->threads)
+        return i;
+    const int64_t at = i / TASKS * SHARE + begins[i % TASKS], all = parts->threads * SHARE;
+    return parts->n / all * at + parts->n % all * at / all;
+}
 
 static void run_parts(void *task, int64_t i, int worker)
 {
     const Parts *parts = task;
     const uint64_t before = igrt_fp_mode();
+    const int64_t begin = first_part(parts, i), end = first_part(parts, i + 1);
     (void)worker;
     igrt_fp_restore(parts->fp_mode);
-    parts->run(parts->arg, i * parts->n / parts->tasks, (i + 1) * parts->n / parts->tasks);
+    if (begin < end)
+        parts->run(parts->arg, begin, end);
     igrt_fp_restore(before);
 }
 
 void igrt_parallel(const igrt_config *config, igrt_parts_fn run, const void *arg, int64_t n)
 {
     const int64_t most = (int64_t)TASKS * config->threads;
-    Parts parts = {run, arg, n, n < most ? n : most, igrt_fp_mode()};
+    Parts parts = {run, arg, n, n > most ? config->threads : 0, igrt_fp_mode()};
     if (config->parallel_for && config->threads > 1 && n > 1)
-        config->parallel_for(config->parallel_user, run_parts, &parts, parts.tasks);
+        config->parallel_for(config->parallel_user, run_parts, &parts, n > most ? most : n);
     else
         run(arg, 0, n);
 }
