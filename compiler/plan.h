@@ -216,8 +216,8 @@ typedef struct {
 int plan_alternatives(Arena *, const Plan *, double factor, Alternative **out);
 /* kernel/layout/other_layouts.c: layouts of what kernels write; equal kernels once. */
 int plan_other_layouts(Arena *, const Plan *, Alternative **out);
-/* sched_parse.c: fills Plan.given and values, from the section for this target; false after a reported error. */
-bool sched_parse(Plan *, const char *file, const char *target, int threads);
+/* sched_parse.c: fills Plan.given and values, from the section for this target, which has another name too ("c:native"); false after a reported error. */
+bool sched_parse(Plan *, const char *file, const char *target, const char *also, int threads);
 /* One constructor of a layout, "split(1,16)"; false: it is none. */
 bool sched_layout_op(const char *word, LayoutOp *);
 /* Of a line of the file: it has no effect here. */

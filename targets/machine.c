@@ -1,5 +1,6 @@
 /* machine.c - what a machine's vector registers are, and how a C compiler is told about it. */
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +29,9 @@ typedef struct {
 #define WASM "--target=wasm32-wasi"
 #define WASM_LINK "-Wl,--stack-first -Wl,-z,stack-size=1048576"
 
+#define HALVES "+halves"
+#define CACHE "+cache"
+
 #define AMX (1u << TC_AMX_I8 | 1u << TC_AMX_BF16)
 
 static const Machine machines[] = {
@@ -36,6 +40,8 @@ static const Machine machines[] = {
     {"x86-64-v2", "-march=x86-64-v2", 4, 16, false, false, 0, false},
     {"x86-64-v3", "-march=x86-64-v3", 8, 16, false, false, 0, false},
     {"x86-64-v4", "-march=x86-64-v4 -mprefer-vector-width=512", 16, 32, false, false, 0, false},
+    {"x86-64-v4+vnni", "-march=x86-64-v4 -mavx512vnni -mprefer-vector-width=512", 16, 32, false,
+     true, 0, false},
     {"alderlake", "-march=alderlake", 8, 16, false, true, 0, false}, /* AVX-VNNI */
     {"sapphirerapids", "-march=sapphirerapids -mprefer-vector-width=512", 16, 32, false, true, AMX,
      false},
@@ -202,13 +208,75 @@ unsigned gpu_units(const char *machine)
     return units;
 }
 
+/* Has this machine the instructions of the one that the compiler runs on? */
+static bool is_of_this_kind(const Machine *m)
+{
+#if defined(__x86_64__)
+    return strncmp(m->name, "armv", 4) != 0 && strncmp(m->name, "cortex", 6) != 0 &&
+           strncmp(m->name, "wasm", 4) != 0;
+#elif defined(__aarch64__)
+    return !strncmp(m->name, "armv8", 5);
+#else
+    return false;
+#endif
+}
+
+/* What "native" is here, as a name that says the same on every machine: "x86-64-v4+vnni+halves+cache260m".  NULL: it has none. */
+const char *native_name(Arena *a)
+{
+    const Machine m = native();
+    enum { KILO = 1 << 10, MEGA = 1 << 20 };
+    const double cache = largest_cache();
+    const bool whole = fmod(cache, MEGA) == 0;
+    for (int i = 0; i < MACHINES; i++) {
+        const Machine *x = &machines[i];
+        const bool same = x->lanes == m.lanes && x->registers == m.registers && x->dot == m.dot &&
+                          x->units == m.units && x->any_sign == m.any_sign &&
+                          x->prefer_ram == m.prefer_ram && has_pairs(x) == has_pairs(&m);
+        if (!m.lanes || !same || !is_of_this_kind(x))
+            continue;
+        StrBuf sb = {0};
+        sb_printf(&sb, "%s%s", x->name, in_halves() ? HALVES : "");
+        if (cache > 0)
+            sb_printf(&sb, CACHE "%.0f%c", cache / (whole ? MEGA : KILO), whole ? 'm' : 'k');
+        return sb_take(&sb, a);
+    }
+    return NULL;
+}
+
+/* "x86-64-v4+halves+cache260m": what "native" knows of a machine besides its instructions.  *n: characters of the name before these; false: it is no
+ * such name. */
+static bool beside_name(const char *machine, size_t *n, bool *halves, double *cache)
+{
+    const char *at = strstr(machine, CACHE);
+    char *end = NULL;
+    *cache = 0;
+    *n = at ? (size_t)(at - machine) : strlen(machine);
+    if (at) {
+        *cache = strtod(at + strlen(CACHE), &end) * (1 << 10);
+        *cache *= *end == 'm' ? 1 << 10 : 1;
+        if (!strchr("0123456789", at[strlen(CACHE)]) || (*end != 'k' && *end != 'm') || end[1])
+            return false;
+    }
+    *halves =
+        *n > strlen(HALVES) && !strncmp(machine + *n - strlen(HALVES), HALVES, strlen(HALVES));
+    *n -= *halves ? strlen(HALVES) : 0;
+    return true;
+}
+
 bool target_tune(Target *t, const char *machine)
 {
     Machine m = {0};
-    if (!strcmp(machine, "native"))
+    size_t n;
+    bool halves;
+    double cache;
+    if (!beside_name(machine, &n, &halves, &cache))
+        return false;
+    const bool here = !strcmp(machine, "native");
+    if (here)
         m = native();
     for (int i = 0; i < MACHINES; i++)
-        if (!strcmp(machine, machines[i].name))
+        if (strlen(machines[i].name) == n && !strncmp(machine, machines[i].name, n))
             m = machines[i];
     t->flags = m.flags;
     if (!strncmp(machine, "cortex-m", 8))
@@ -227,8 +295,7 @@ bool target_tune(Target *t, const char *machine)
         t->ar = "llvm-ar";
         t->link = WASM_LINK;
     }
-    const bool here = !strcmp(machine, "native");
-    t->cache = here ? largest_cache() : 0;
-    target_costs(t, here && in_halves(), m.prefer_ram);
+    t->cache = here ? largest_cache() : cache;
+    target_costs(t, here ? in_halves() : halves, m.prefer_ram);
     return m.name != NULL;
 }

@@ -60,6 +60,12 @@ static const char *unknown(Arena *a, const char *name)
                 : "unknown; `ingot targets` lists them";
 }
 
+const char *target_everywhere(Arena *a, const char *name)
+{
+    const char *here = strcmp(name, "c:native") ? NULL : native_name(a);
+    return here ? arena_printf(a, "c:%s", here) : name;
+}
+
 const char *target_make(Target *t, Arena *a, const char *name, ingot_status *status)
 {
     const Target *known = target_find(name);

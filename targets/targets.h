@@ -16,6 +16,8 @@ bool gpu_dot(const char *machine);
 int gpu_shared_most(const char *machine);
 /* What a name stands for, its machine included: "c", "c:native", "cuda:sm_90", or a file. NULL, or why there is none. */
 const char *target_make(Target *, Arena *, const char *name, ingot_status *);
+/* Of "c:native" the name that says on every machine what it is on this one, as far as there is one; any other name is itself. */
+const char *target_everywhere(Arena *, const char *name);
 /* Of "cuda:sm_90a+c:native" the two names: of a GPU, and of C where there is none. False: it is no such pair. */
 bool target_halves(Arena *, const char *name, const char *half[2]);
 /* The names that a target's machine may have, from 0; NULL after the last. */
@@ -39,6 +41,8 @@ bool target_is_file(const char *name);
 const char *target_read(Target *, Arena *, const char *file, ingot_status *);
 /* machine.c: what time goes to, from what is known of the machine; halves: it multiplies half a vector at once. */
 void target_costs(Target *, bool halves, bool prefer_ram);
+/* What "native" is here, by a name that target_tune() knows; NULL: by none. */
+const char *native_name(Arena *);
 /* The names that target_tune() knows, from 0; NULL after the last. */
 const char *machine_name(int i);
 /* All of them, ended by NULL. */

@@ -20,9 +20,10 @@ typedef struct {
     Arena *a;
     char *word[MAX_WORDS];
     int n, line;
-    const Section *section; /* whose lines count; NULL: all */
-    bool skip;              /* these lines are of another one */
-    Choice *now;            /* the kernel whose lines these are */
+    const char *target, *also; /* the target's names, as sched_target() has them */
+    const Section *section;    /* whose lines count; NULL: all */
+    bool skip;                 /* these lines are of another one */
+    Choice *now;               /* the kernel whose lines these are */
 } Parse;
 
 /* With the file and the line; 0: none of them. */
@@ -333,6 +334,13 @@ static bool version_line(Parse *q)
     return false;
 }
 
+/* A section's target; if it is said by its other name ("c:native"), the one that counts. */
+static const char *section_target(const Parse *q, const char *word)
+{
+    const char *name = sched_target(q->a, word);
+    return strcmp(name, q->also) ? name : q->target;
+}
+
 static bool section_line(Parse *q)
 {
     int64_t threads = 1;
@@ -342,7 +350,7 @@ static bool section_line(Parse *q)
         return false;
     }
     q->now = NULL;
-    q->skip = q->section && (strcmp(sched_target(q->a, q->word[1]), q->section->target) ||
+    q->skip = q->section && (strcmp(section_target(q, q->word[1]), q->section->target) ||
                              threads != q->section->threads);
     return true;
 }
@@ -400,8 +408,9 @@ static bool is_nearer(int x, int y, int threads)
 
 /* The section for a target: its own, or else the first for its language; of several those for so many threads.  Without a name:
  * there are others only; NULL: there are none. */
-static const Section *section_for(Arena *a, FILE *f, const char *target, int threads)
+static const Section *section_for(const Parse *q, FILE *f, int threads)
 {
+    const char *target = q->target;
     char text[4096], word[sizeof text];
     Section *best = NULL;
     size_t language = strcspn(target, ":");
@@ -409,11 +418,11 @@ static const Section *section_for(Arena *a, FILE *f, const char *target, int thr
         Section s = {.threads = 1};
         if (sscanf(text, " target %4095s threads %d", word, &s.threads) < 1)
             continue;
-        snprintf(s.target, sizeof s.target, "%s", sched_target(a, word));
+        snprintf(s.target, sizeof s.target, "%s", section_target(q, word));
         const bool same =
             strcspn(s.target, ":") == language && !strncmp(s.target, target, language);
         if (!best)
-            best = NEW(a, Section);
+            best = NEW(q->a, Section);
         if (!same)
             continue;
         const bool again = !strcmp(s.target, best->target);
@@ -431,15 +440,17 @@ static bool unreadable(const Plan *p)
     return false;
 }
 
-bool sched_parse(Plan *p, const char *file, const char *target_name, int threads)
+bool sched_parse(Plan *p, const char *file, const char *target, const char *also, int threads)
 {
     p->sched_file = arena_strdup(p->arena, file);
     FILE *f = fopen(file, "r");
     if (!f)
         return unreadable(p);
-    const char *target = sched_target(p->arena, target_name);
-    Parse q = {.p = p, .a = p->arena};
-    q.section = section_for(p->arena, f, target, threads);
+    Parse q = {.p = p,
+               .a = p->arena,
+               .target = sched_target(p->arena, target),
+               .also = sched_target(p->arena, also)};
+    q.section = section_for(&q, f, threads);
     bool good = true, versioned = false;
     char text[4096];
     while (good && fgets(text, sizeof text, f)) {
@@ -459,12 +470,14 @@ bool sched_parse(Plan *p, const char *file, const char *target_name, int threads
         good = false;
     }
     if (good && q.section && !*q.section->target) {
-        sched_error(p, q.line, "it has no section for target '%s'", target);
+        sched_error(p, q.line, "it has no section for target '%s'", q.target);
         good = false;
     }
-    if (good && q.section && strcmp(q.section->target, target) != 0)
-        sched_note(p, 0, "its decisions are for target '%s', and this is '%s'", q.section->target,
-                   target);
+    if (good && q.section && strcmp(q.section->target, q.target) != 0)
+        sched_note(p, 0,
+                   "its decisions are for target '%s', and this is '%s': other kernels may come of "
+                   "them, and slower ones",
+                   q.section->target, q.target);
     fclose(f);
     return good;
 }

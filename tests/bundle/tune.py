@@ -7,6 +7,7 @@
                says in which way values are computed
     shared     what was timed of a layer in one network is not timed again in another
     threaded   tuned for one thread and for two: a section of the file each, and a build takes the one for its threads
+    named      a file for c:native gives the same bytes by the name of what that is here, and every command tells of a file for another target
     chained    layouts that change together (a chain made up in the database) are timed, and stand or not as one decision
     replayed   a winner (made up in the database) changes its kernel and nothing else; another build's bytes are the same
     decided    what could as well be stored as computed again is timed both ways in the network, once; a file that says so (made up in the
@@ -33,6 +34,8 @@ from pathlib import Path
 
 try:
     import models
+    import numpy as np
+    import onnx
     from run import Wrong, call, fingerprint, main
 except ModuleNotFoundError as e:
     print(f"skipped: {e}")
@@ -148,6 +151,48 @@ def bundle(ingot, work, name, *flags, model=None):
     return fingerprint(folder / "out")
 
 
+def everywhere(ingot, work):
+    """What c:native is here, by a name that says the same on every machine; c:native where it has none."""
+    call(ingot, "compile", model_file(work), "-o", work / "named", *TARGET, "--save-sched", work / "named.sched")
+    return re.search(r"^target (\S+)$", (work / "named.sched").read_text(), re.M)[1]
+
+
+def sources(folder):
+    return {f.name: f.read_bytes() for f in folder.iterdir() if f.suffix in (".c", ".h", ".weights")}
+
+
+def named(ingot, work):
+    """A file for c:native gives the same bytes by the name of what that was; a target that it is not for is named, by each command."""
+    environment(work)
+    model, here, file = model_file(work), everywhere(ingot, work), work / "named.sched"
+    call(ingot, "compile", model, "-o", work / "there", "--target", here, "--sched", file)
+    if here == "c:native": # no machine of the list
+        return
+    if sources(work / "named") != sources(work / "there"):
+        raise Wrong(f"{here} is not what c:native is")
+    call(ingot, "compile", model, "-o", work / "old", *TARGET, "--sched", file)
+    file.write_text(file.read_text().replace(here, "c:native"))
+    done = subprocess.run([ingot, "compile", model, "-o", work / "old", *TARGET, "--sched", file], text=True, stderr=subprocess.PIPE)
+    if "its decisions" in done.stderr or sources(work / "named") != sources(work / "old"):
+        raise Wrong(f"a file that says c:native is none for it: {done.stderr}")
+    file.write_text(file.read_text().replace("c:native", "c:x86-64-v2+cache7m"))
+    shape = [d.dim_value for d in onnx.load(model).graph.input[0].type.tensor_type.shape.dim]
+    np.save(work / "x.npy", np.ones(shape, np.float32))
+    for command in ("compile", "inspect", "run", "bench", "verify"):
+        flags = {"compile": ("-o", work / "other"), "inspect": ("--dump", "plan"), "run": ("--input", work / "x.npy"), "bench": ("--seconds", "0.01")}.get(command, ())
+        data = ("--no-cache",) if command in ("run", "bench", "verify") else ()
+        for target, status, text in (("c:native", 0, f"its decisions are for target 'c:x86-64-v2+cache7m', and this is '{here}'"),
+                                     ("opencl", 2, "it has no section for target 'opencl'")):
+            done = subprocess.run([str(c) for c in (ingot, command, model, *flags, *data, "--target", target, "--sched", file)], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            if done.returncode != status or text not in done.stderr:
+                raise Wrong(f"{command} --target {target}: {done.returncode} {done.stderr}")
+    for name in ("c:x86-64-v4+cache", "c:x86-64-v4+cache1q", "c:x86-64-v4+cache1mm", "c:+halves", "c:x86-64-v4+cache1m+halves", "c:native+cache1m"):
+        done = subprocess.run([ingot, "compile", model, "-o", work / "none", "--target", name], text=True, stderr=subprocess.PIPE)
+        if done.returncode != 2 or "unknown" not in done.stderr:
+            raise Wrong(f"{name}: {done.returncode} {done.stderr}")
+    print(here)
+
+
 def ways(ingot, work):
     """As if the network had been faster with a convolution in fewer products."""
     call(ingot, "compile", model_file(work), "-o", work / "out", *TARGET, "--save-sched", work / "saved")
@@ -198,7 +243,7 @@ def threaded(ingot, work):
     file = work / "threads.sched"
     tune(ingot, work, "-o", file, "--budget", "2s", "--beam", "1", "--threads", "1,2")
     targets = [line for line in file.read_text().splitlines() if line.startswith("target ")]
-    if targets != ["target c:native", "target c:native threads 2"]:
+    if targets != [f"target {everywhere(ingot, work)}{threads}" for threads in ("", " threads 2")]:
         raise Wrong(f"not a section for each: {targets}")
     with sqlite3.connect(work / "tune.db") as db:   # by how many threads the network was run counts for what came of it
         if db.execute("SELECT COUNT(*) FROM outcome WHERE text LIKE 'sched 2%'").fetchone()[0] != 2:
@@ -353,7 +398,7 @@ def replayed(ingot, work):
     tune(ingot, work, *remote(work), "-o", work / "other.sched", "--budget", "0", model=model_file(work, "b"))
     done = subprocess.run([ingot, "compile", model_file(work), "-o", work / "c", "--target", "c:x86-64-v2", "--sched", work / "won.sched"], text=True,
                           stderr=subprocess.PIPE)
-    if "c:native" not in done.stderr or "c:x86-64-v2" not in done.stderr:
+    if everywhere(ingot, work) not in done.stderr or "c:x86-64-v2" not in done.stderr:
         raise Wrong(f"nothing is told of the other machine:\n{done.stderr}")
     print(best[-1]["opts"])
 
@@ -520,4 +565,4 @@ def damaged(ingot, work):
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {f.__name__: f for f in (tuned, shared, threaded, decided, chained, replayed, killed, counted, elsewhere, refused, damaged)}))
+    sys.exit(main(__doc__, {f.__name__: f for f in (tuned, shared, threaded, named, decided, chained, replayed, killed, counted, elsewhere, refused, damaged)}))

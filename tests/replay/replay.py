@@ -9,8 +9,9 @@ A change that is to alter nothing leaves every line as it is. One that is to alt
 kernels of which models for which targets. `--models FOLDER...` replays other models too (FOLDER/NAME/model.onnx), with
 --against; their hashes are not kept. `--filter WORD` takes part of the zoo, `--target T` some targets.
 
-Models with a tuned file for some CPU (tests/tuned/CPU/MODEL.sched, by `ingot tune`) are replayed with it too, as MODEL@CPU; the files of models
-that are not in the zoo are not.
+Models with a tuned file for some CPU (tests/tuned/CPU/MODEL.sched, by `ingot tune`) are replayed with it too, as MODEL@CPU, and each of its sections for several threads as
+MODEL@CPU/THREADS: those of the zoo, and networks whose graphs are in the tree without their weights (graphs.py). `--tuned` replays nothing else; the files of other models are not
+replayed. tests/tuned/renew.py makes such files and graphs.
 
 A line is: model, target, what (a kernel, "plan": buffers, layouts, opts and steps, or "weights": the data), hash.
 
@@ -27,6 +28,7 @@ import sys
 import tempfile
 
 try:
+    import graphs
     import zoo
 except ImportError as e:
     print(f"skipped: {e}")
@@ -62,6 +64,22 @@ def pieces(ingot, model, target, options, data):
     return out
 
 
+def tuned(work):
+    """Of each section of each tuned file whose model there is: a job, on the target that it names."""
+    jobs = []
+    for file in sorted(TUNED.glob("*/*.sched")):
+        if file.stem in zoo.NAMES:
+            model, options = f"{work}/{file.stem}.onnx", []
+        elif file.stem in graphs.NAMES:
+            model, options = graphs.build(file.stem, work), graphs.options(file.stem)
+        else:
+            continue
+        for target, threads in re.findall(r"^target (\S+)(?: threads (\d+))?$", file.read_text(), re.M):
+            name = f"{file.stem}@{file.parent.name}" + (f"/{threads}" if threads else "")
+            jobs.append((name, model, target, [*options, "--sched", str(file), "--threads", threads or "1"]))
+    return jobs
+
+
 def lines(name, target, found):
     return [f"{name} {target} {what} {hashlib.sha256(text.encode()).hexdigest()[:12]}" for what, text in found.items()]
 
@@ -95,12 +113,13 @@ def main():
     p.add_argument("--against", metavar="OLD", help="another compiler")
     p.add_argument("--models", nargs="*", default=[], metavar="FOLDER", help="folders of NAME/model.onnx")
     p.add_argument("--dim", action="append", default=[], help="as of ingot, for --models")
+    p.add_argument("--tuned", action="store_true", help="tuned files only")
     p.add_argument("--filter", default="", metavar="WORD")
     p.add_argument("--target", action="append", choices=TARGETS)
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--lines", type=int, default=40, help="of a diff")
     o = p.parse_args()
-    part = o.filter or o.target
+    part = o.filter or o.target or o.tuned
     if o.models and not o.against:
         p.error("--models needs --against")
     if o.renew and part:
@@ -110,16 +129,15 @@ def main():
         if not o.models:
             for name in zoo.NAMES:
                 pathlib.Path(work, f"{name}.onnx").write_bytes(zoo.build(name))
-                jobs += [(name, f"{work}/{name}.onnx", t, []) for t in TARGETS]
-            for file in (f for f in sorted(TUNED.glob("*/*.sched")) if f.stem in zoo.NAMES):
-                target = re.search(r"^target (\S+)$", file.read_text(), re.M)[1]
-                jobs.append((f"{file.stem}@{file.parent.name}", f"{work}/{file.stem}.onnx", target, ["--sched", str(file)]))
+                jobs += [(name, f"{work}/{name}.onnx", t, []) for t in TARGETS if not o.tuned]
+            jobs += tuned(work)
         for folder in o.models:
             for model in sorted(pathlib.Path(folder).glob("*/model.onnx")):
                 jobs += [(model.parent.name, model, t, options) for t in TARGETS]
         jobs = [j for j in jobs if o.filter in j[0] and (not o.target or j[2] in o.target)]
         with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
-            replay = lambda ingot: pool.map(lambda j: pieces(ingot, j[1], j[2], j[3], not o.models), jobs)
+            has_data = lambda j: not o.models and j[0].split("@")[0] in zoo.NAMES
+            replay = lambda ingot: pool.map(lambda j: pieces(ingot, j[1], j[2], j[3], has_data(j)), jobs)
             new = list(replay(o.ingot))
             old = list(replay(o.against)) if o.against else None
     now = [x for j, n in zip(jobs, new) for x in lines(j[0], j[2], n)]

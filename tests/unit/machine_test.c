@@ -32,8 +32,34 @@ static void by_name(void **state)
     assert_memory_equal(t.rate, named.rate, sizeof t.rate);
 }
 
+/* What "native" is here has a name, which says the same; such names have their figures behind them, in order. */
+static void everywhere(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"x86-64-v4+cache",   "x86-64-v4+cache1",
+                                        "x86-64-v4+cache1g", "x86-64-v4+cache1m+halves",
+                                        "+halves",           "native+cache1m"};
+    Arena *a = arena_new();
+    Target here = {0}, named = {0};
+    const char *name = native_name(a);
+    if (name) {
+        assert_true(target_tune(&here, "native") && target_tune(&named, name));
+        assert_true(here.lanes == named.lanes && here.registers == named.registers);
+        assert_true(here.dot == named.dot && here.pairs == named.pairs);
+        assert_true(here.units == named.units && here.any_sign == named.any_sign);
+        assert_true(here.cache == named.cache);
+        assert_memory_equal(here.rate, named.rate, sizeof here.rate);
+    }
+    assert_true(target_tune(&named, "x86-64-v4+vnni+halves+cache1280k"));
+    assert_true(named.lanes == 16 && named.dot && !named.pairs && named.cache == 1280 << 10);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_false(target_tune(&named, wrong[i]));
+    arena_free(a);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(halves), cmocka_unit_test(by_name)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(halves), cmocka_unit_test(by_name),
+                                       cmocka_unit_test(everywhere)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

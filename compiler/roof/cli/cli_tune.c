@@ -128,7 +128,7 @@ static ingot_status check_target(Tune *t)
     Options *o = t->o;
     if (!o->compile.target)
         o->compile.target = "c:native";
-    const char *word = sched_target(t->a, o->compile.target);
+    const char *word = sched_target(t->a, target_everywhere(t->a, o->compile.target));
     t->section = o->threads > 1 ? arena_printf(t->a, "%s threads %d", word, o->threads) : word;
     const char *why = target_make(&t->target, t->a, o->compile.target, &status);
     if (why)

@@ -13,6 +13,7 @@
 #include "codegen.h"
 #include "pipeline.h"
 #include "schedule/values.h"
+#include "targets.h"
 
 #ifndef INGOT_VERIFY
 #define INGOT_VERIFY 0
@@ -129,6 +130,12 @@ static void set_memories(Plan *p, const ingot_options *o)
     }
 }
 
+/* The target's name in files that are for other machines too. */
+static const char *target_of(const Plan *p, const ingot_options *o)
+{
+    return target_everywhere(p->arena, o->target ? o->target : "c");
+}
+
 /* What a file says of values, and the variants it asks for. */
 static bool begin_decisions(Plan *p, const Target *t, const ingot_options *o, GraphRoots *keep)
 {
@@ -136,8 +143,8 @@ static bool begin_decisions(Plan *p, const Target *t, const ingot_options *o, Gr
     for (int i = 0; o->fuse && i < 3; i++)
         preset = strcmp(o->fuse, option_presets[i]) ? preset : (Preset)i;
     values_begin(p, preset);
-    if (o->sched &&
-        !sched_parse(p, o->sched, o->target ? o->target : "c", o->threads > 1 ? o->threads : 1))
+    if (o->sched && !sched_parse(p, o->sched, target_of(p, o), o->target ? o->target : "c",
+                                 o->threads > 1 ? o->threads : 1))
         return false;
     values_match(p);
     variants_apply(p, t, o->prefer && !strcmp(o->prefer, "time"), keep);
@@ -156,7 +163,7 @@ bool save_text(Context *c, const char *file, const char *text)
 static bool save(Plan *p, const ingot_options *o, const StrBuf *kernels)
 {
     StrBuf text = {0};
-    sched_print_values(&text, p, o->target ? o->target : "c");
+    sched_print_values(&text, p, target_of(p, o));
     if (kernels->len)
         sb_write(&text, kernels->data, kernels->len);
     p->saved = arena_strdup(p->arena, text.data);
