@@ -489,8 +489,10 @@ static ingot_status tune_model(Tune *t)
     return status == INGOT_OK ? finish(t) : status;
 }
 
-/* A section of the file: the network run by so many threads. */
-static ingot_status tune_for(Options o, int threads, bool again, Database *d, StrBuf *text)
+/* A section of the file: the network run by so many threads.  said: the section that was written just now, where what is known of it is
+ * to be said; what has to be confirmed for that may take until then. */
+static ingot_status tune_for(Options o, int threads, const char *said, double until, Database *d,
+                             StrBuf *text)
 {
     o.threads = o.compile.threads = threads;
     Tune t = {.o = &o,
@@ -499,7 +501,9 @@ static ingot_status tune_for(Options o, int threads, bool again, Database *d, St
               .d = d,
               .text = text,
               .stopped = &stopped,
-              .again = again,
+              .again = said != NULL,
+              .said = said,
+              .until = until,
               .began = spent_now()};
     if (o.ncount > 1)
         say("  threads: %d%s", threads, o.budget > 0 ? "" : ", by what is known");
@@ -515,21 +519,25 @@ static ingot_status tune_for(Options o, int threads, bool again, Database *d, St
     return status;
 }
 
-/* All sections; with time to search, the file is written after each. */
-static ingot_status tune_sections(const Options *all, double budget, bool again, bool explain,
-                                  Database *d)
+/* All sections; with time to search, the file is written after each.  *said: what was written of each; not NULL: a second time, by what is known. */
+static ingot_status tune_sections(const Options *all, double budget, const char ***said,
+                                  double until, bool explain, Database *d)
 {
+    const char **was = *said, **is = NEWN(all->a, const char *, all->ncount + 1);
     Options o = *all;
     StrBuf text = {0};
     ingot_status status = INGOT_OK;
     o.budget = budget / o.ncount;
     o.why = explain;
     for (int i = 0; i < o.ncount && status == INGOT_OK; i++) {
-        status = tune_for(o, o.count[i], again, d, &text);
+        const size_t from = text.len;
+        status = tune_for(o, o.count[i], was ? was[i] : NULL, until, d, &text);
+        is[i] = arena_strdup(o.a, text.data ? text.data + from : "");
         if (status == INGOT_OK && o.output && (budget > 0 || i + 1 == o.ncount))
             status = write_file(&o, &text);
     }
     sb_free(&text);
+    *said = is;
     return status;
 }
 
@@ -540,8 +548,10 @@ static ingot_status tune_all(const Options *o, Database *d)
     const bool twice = o->ncount > 1 && o->budget > 0;
     sigaction(SIGINT, &act, NULL); /* what was found so far is written */
     sigaction(SIGTERM, &act, NULL);
-    const ingot_status status = tune_sections(o, o->budget, false, o->why && !twice, d);
-    return status == INGOT_OK && twice ? tune_sections(o, 0, true, o->why, d) : status;
+    const char **said = NULL;
+    const double until = seconds_now() + o->budget;
+    const ingot_status status = tune_sections(o, o->budget, &said, until, o->why && !twice, d);
+    return status == INGOT_OK && twice ? tune_sections(o, 0, &said, until, o->why, d) : status;
 }
 
 ingot_status command_tune(Options *o)

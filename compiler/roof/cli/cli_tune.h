@@ -50,6 +50,8 @@ typedef struct {
     int ndecision, ndecided;              /* of these the first ones, by rounds before */
     const volatile sig_atomic_t *stopped; /* by the user */
     bool again;                           /* what was searched just now, by what is known of it */
+    const char *said;                     /* then: the section that was written */
+    double until;                         /* then: what is not known may be confirmed */
     int nplan;                            /* made to see what a decision changes */
     Spent began, preparing, variants, decisions, confirming; /* when it began; what went there */
 } Tune;

@@ -453,9 +453,11 @@ static ingot_status take_winners(Tune *t, bool *took)
                *known = database_outcome(t->d, t->a, key);
     ingot_status status = INGOT_OK;
     *took = known && !strcmp(known, kept);
-    if (!known)
+    const bool late = t->again && seconds_now() > t->until;
+    if (!known && !late)
         status = confirm(t, lines, took);
-    if (!known && status == INGOT_OK && !database_keep_outcome(t->d, key, *took ? kept : none))
+    if (!known && !late && status == INGOT_OK &&
+        !database_keep_outcome(t->d, key, *took ? kept : none))
         return complain(INGOT_IO, "%s", database_error(t->d));
     for (int i = 0; i < n; i++)
         won[i]->dropped = !*took;

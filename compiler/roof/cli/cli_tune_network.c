@@ -188,10 +188,17 @@ static bool bench(const Tune *t, const char *entry, double *ms)
     return took > 0;
 }
 
+/* When confirming is to end.  With a budget of 0 all that is known is confirmed, however long that takes. */
+static double end_of(const Tune *t)
+{
+    return t->again ? t->until : t->o->budget <= 0 ? INFINITY : t->began.seconds + t->o->budget;
+}
+
 ingot_status network_compare(const Tune *t, const char *entry, double *was, double *is)
 {
+    enum { LEAST = 2 };
     *was = *is = 0;
-    for (int i = 0; i < BENCHES; i++)
+    for (int i = 0; i < BENCHES && (i < LEAST || seconds_now() < end_of(t)); i++)
         if (!bench(t, t->s.entry, was) || !bench(t, entry, is))
             return complain(INGOT_TOOL, "%s: the tuned model failed", t->o->model);
     return INGOT_OK;
@@ -273,7 +280,7 @@ static ingot_status drop_losers(Tune *t, const char *entry, bool *dropped)
 {
     int n = t->plan->nstep;
     double *was = NEWN(t->a, double, n + 1), *is = NEWN(t->a, double, n + 1);
-    for (int i = 0; i < TURNS; i++)
+    for (int i = 0; i < TURNS && (!i || seconds_now() < end_of(t)); i++)
         if (!network_times(t, t->s.entry, was, n) || !network_times(t, entry, is, n))
             return complain(INGOT_TOOL, "%s: the tuned model failed", t->o->model);
     for (int i = 0; i < t->t.n; i++) {
@@ -293,7 +300,14 @@ static ingot_status drop_losers(Tune *t, const char *entry, bool *dropped)
     return INGOT_OK;
 }
 
-static ingot_status confirm(Tune *t, StrBuf *text)
+/* Is there time to build the network once more, and to run it beside the other? */
+static bool has_time(const Tune *t)
+{
+    return seconds_now() + t->building + 2 * BENCHES * fmax(BENCH, t->profiling / 2) <= end_of(t);
+}
+
+/* *whole: the network with all winners was compared, which is not done where that is a second build for which there is no time. */
+static ingot_status confirm(Tune *t, StrBuf *text, bool *whole)
 {
     const char *file = arena_printf(t->a, "%s/try.sched", t->dir), *entry = NULL;
     bool dropped = false;
@@ -306,7 +320,11 @@ static ingot_status confirm(Tune *t, StrBuf *text)
         if (status == INGOT_OK && !known)
             status = drop_losers(t, entry, &dropped);
     }
-    if (status == INGOT_OK && winners(t) && !t->o->remote) {
+    *whole = !dropped || !winners(t) || has_time(t);
+    if (!*whole)
+        say("  the network with the %d that won there is not compared: there is no time",
+            winners(t));
+    if (status == INGOT_OK && winners(t) && !t->o->remote && *whole) {
         double was, is;
         if (dropped)
             status = build_tuned(t, file, &entry);
@@ -376,17 +394,23 @@ static void take_outcome(const Tune *t, const char *text)
 
 ingot_status network_confirm(Tune *t, StrBuf *text)
 {
+    bool whole;
     if (t->o->remote)
-        return confirm(t, text);
+        return confirm(t, text, &whole);
     const char *key = outcome_key(t), *known = database_outcome(t->d, t->a, key);
     if (known) {
         take_outcome(t, known);
         sb_puts(text, known);
         return INGOT_OK;
     }
+    if (t->again && seconds_now() > t->until) { /* what was found since is for another day */
+        take_outcome(t, t->said);
+        sb_puts(text, t->said);
+        return INGOT_OK;
+    }
     StrBuf section = {0};
-    ingot_status status = confirm(t, &section);
-    if (status == INGOT_OK && !database_keep_outcome(t->d, key, section.data))
+    ingot_status status = confirm(t, &section, &whole);
+    if (status == INGOT_OK && whole && !database_keep_outcome(t->d, key, section.data))
         status = complain(INGOT_IO, "%s", database_error(t->d));
     if (status == INGOT_OK)
         sb_write(text, section.data, section.len);
