@@ -294,6 +294,13 @@ ingot_status session_find_entry(Session *, const Model *);
  * those, by the compiler's words, or NULL. */
 bool object_is_shared(const char *source);
 const char *objects_folder(Arena *, const char *const *words, int n);
+/* The header of that folder to be included before all else where a source takes it, if it is precompiled; whether that is worth a try;
+ * the try. */
+const char *objects_head(Arena *, const char *folder);
+bool objects_head_wanted(Arena *, const char *folder);
+void objects_precompile(Arena *, const char *folder, const char *const *words, int n);
+bool source_takes_head(
+    const char *path);            /* it includes the headers of vector kernels before all else */
 #define OBJECTS_SUFFIX ".objects" /* of that folder's name; those without are models */
 /* cli_store.c: the folders of the cache. */
 const char *cache_root(Arena *);

@@ -216,15 +216,29 @@ static Object *objects_of(Arena *a, const char *const *source, int n, const char
     return o;
 }
 
+/* From the second program on, headers that all begin with are worth being compiled. */
+static bool any_there(const Object *o, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (o[i].there)
+            return true;
+    return false;
+}
+
 /* Those that are not there yet, by the compiler's `base` words in argv, which has room for more. */
 static void compile_objects(Arena *a, Jobs *jobs, const char **argv, int base,
-                            const char *const *source, const Object *o, int n, bool verbose)
+                            const char *const *source, const Object *o, int n, const char *head,
+                            bool verbose)
 {
     const double *size = sizes(a, jobs->dir, source, n);
     for (int i = 0; i < n; i++) {
-        const char *tail[] = {"-I.", "-c", "-o", o[i].part, source[i], NULL};
+        const char *tail[] = {"-I.", "-c", "-o", o[i].part, source[i], NULL, NULL, NULL};
         if (o[i].there)
             continue;
+        if (head && source_takes_head(arena_printf(a, "%s/%s", jobs->dir, source[i]))) {
+            tail[5] = "-include";
+            tail[6] = head;
+        }
         memcpy((void *)(argv + base), tail, sizeof tail);
         job_start(jobs, argv);
         jobs_told(jobs, size, i + 1, n);
@@ -267,7 +281,10 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, const ch
     progress_begin(arena_printf(a, "%s compiles the model", c_compiler()), 0);
     base = add_flags(argv, base, flags, NFLAG);
     base += machine_words(a, target, argv + base);
-    const Object *object = objects_of(a, files, nfile, objects_folder(a, argv, base));
+    const char *folder = objects_folder(a, argv, base);
+    const Object *object = objects_of(a, files, nfile, folder);
+    if (any_there(object, nfile) && objects_head_wanted(a, folder))
+        objects_precompile(a, folder, argv, base);
     const char **link = NEWN(a, const char *, base + nfile + 8);
     int nlink = base;
     memcpy((void *)link, argv, (size_t)base * sizeof *link);
@@ -275,7 +292,7 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, const ch
         link[nlink++] = object[i].file;
     const char *const tail[] = {"-o", name, "-lm", "-ldl", NULL};
     memcpy((void *)(link + nlink), tail, sizeof tail);
-    compile_objects(a, &jobs, argv, base, files, object, nfile, verbose);
+    compile_objects(a, &jobs, argv, base, files, object, nfile, objects_head(a, folder), verbose);
     job_start(&jobs, link);
     jobs_wait(&jobs);
     progress_end();
