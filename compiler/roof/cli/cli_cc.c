@@ -292,7 +292,13 @@ ingot_status build_program(Arena *a, const char *dir, const char *name, const ch
         link[nlink++] = object[i].file;
     const char *const tail[] = {"-o", name, "-lm", "-ldl", NULL};
     memcpy((void *)(link + nlink), tail, sizeof tail);
-    compile_objects(a, &jobs, argv, base, files, object, nfile, objects_head(a, folder), verbose);
+    const char *head = objects_head(a, folder);
+    compile_objects(a, &jobs, argv, base, files, object, nfile, head, verbose);
+    if (jobs.failed && head) { /* of headers or a compiler that have changed since, or cleared */
+        (void)unlink(arena_printf(a, "%s.gch", head));
+        jobs.failed = false;
+        compile_objects(a, &jobs, argv, base, files, object, nfile, NULL, verbose);
+    }
     job_start(&jobs, link);
     jobs_wait(&jobs);
     progress_end();
