@@ -109,6 +109,7 @@ static void sound(void **state)
                                        "VECTOR i1 8, UPCAST i0 3, UNROLL r0 4",
                                        "VECTOR i1 8, UPCAST i0 2, UNROLL r0 3",
                                        "VECTOR i1 8, ORDER i1.o i0 r0, PREFETCH i1.o 2",
+                                       "VECTOR i1 8, ORDER i1.o i0 r0, PREFETCH r0 2",
                                        "SPLIT i0 5, UPCAST i1 7, THREAD i0.o 3"};
     for (size_t i = 0; i < sizeof opts / sizeof *opts; i++) {
         Run r = prepare(product, opts[i], false);

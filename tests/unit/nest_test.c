@@ -182,7 +182,6 @@ static void refusals(void **state)
     refusal(n, OPT_UNROLL, "r0.i", 5, NULL);
     nest_free(n);
     n = nest_new(p->kernels[0], &t);
-    refusal(n, OPT_PREFETCH, "r0", 2, "a loop over results");
     refusal(n, OPT_PREFETCH, "i0", 2, "moves with the axis");
     refusal(n, OPT_UNROLL, "r0", 3, NULL);
     refusal(n, OPT_UNROLL, "r0.o", 2, "already, with a rest");

@@ -80,6 +80,34 @@ static void stage_opts(Nest *nest, const View *v, const Buffer *const *bufs,
     }
 }
 
+static bool is_large_weight(const Kernel *k, const Buffer *const *bufs, const Node *load,
+                            const Target *t)
+{
+    const int arg = (int)load->src[0]->arg.i;
+    double bytes = (double)dtype_info[load->dtype].bytes;
+    int64_t size;
+    for (int d = 0; d < k->args[arg].rank; d++)
+        bytes *= idx_value(k->args[arg].dims[d], &size) ? (double)size : 0;
+    return bufs[arg]->kind == BUF_WEIGHT && bytes > t->level[0].bytes;
+}
+
+/* What a vector's product reads once has nothing to wait behind: it is asked for some kilobytes ahead. Where a line is one product, the
+ * core itself is as far ahead. */
+static bool prefetch_stream(Nest *nest, const Node *load)
+{
+    const int arg = (int)load->src[0]->arg.i;
+    const NestAxis *terms = NULL;
+    for (int i = 0; i < nest->norder; i++) {
+        const NestAxis *x = &nest->axis[nest->order[i]];
+        bool moves = depends_on(load, nest->k->axes[x->root].range);
+        if (!x->reduced && !moves && x->extent != 1)
+            return false;
+        if (x->reduced && moves && x->form == AXIS_LOOP && x->extent != 1)
+            terms = x;
+    }
+    return terms && nest_opt(nest, OPT_PREFETCH, terms->name, arg);
+}
+
 /* The weights of a network come from memory in every run, panel after panel: the next one is asked for while the rows of results use
  * this one, where it has lines enough for their loops. Few weights are there before much of the kernel has run. */
 static void prefetch_opts(Nest *nest, const View *v, const Buffer *const *bufs,
@@ -92,7 +120,12 @@ static void prefetch_opts(Nest *nest, const View *v, const Buffer *const *bufs,
            k->axes[nest->axis[nest->order[first]].root].range != tile->lanes)
         first++;
     const NestAxis *outer = &nest->axis[nest->order[first]];
-    int64_t times = 1, size;
+    int64_t times = 1;
+    for (int j = 0; j < v->nfactor && !tile->rows && !tile->nfour; j++)
+        if (is_large_weight(k, bufs, v->factor[j], nest->target) &&
+            v->factor[j]->dtype != v->dot->dtype && depends_on(v->factor[j], tile->lanes) &&
+            prefetch_stream(nest, v->factor[j]))
+            return;
     if (!tile->rows || tile->nfour || k->axes[outer->root].range != tile->lanes)
         return;
     for (int i = 0; i < first; i++) {
@@ -106,14 +139,11 @@ static void prefetch_opts(Nest *nest, const View *v, const Buffer *const *bufs,
         times = x->reduced || x->remainder ? times : sat_mul(times, x->extent);
     }
     for (int j = 0; j < v->nfactor; j++) {
-        int arg = (int)v->factor[j]->src[0]->arg.i;
-        double bytes = (double)dtype_info[v->factor[j]->dtype].bytes;
-        for (int d = 0; d < k->args[arg].rank; d++)
-            bytes *= idx_value(k->args[arg].dims[d], &size) ? (double)size : 0;
-        if (bufs[arg]->kind != BUF_WEIGHT || !depends_on(v->factor[j], tile->lanes) || times < 2 ||
-            times > tile->vectors * tile->width || bytes <= nest->target->level[0].bytes)
+        if (!is_large_weight(k, bufs, v->factor[j], nest->target) ||
+            !depends_on(v->factor[j], tile->lanes) || times < 2 ||
+            times > tile->vectors * tile->width)
             continue;
-        nest_opt(nest, OPT_PREFETCH, outer->name, arg);
+        nest_opt(nest, OPT_PREFETCH, outer->name, (int)v->factor[j]->src[0]->arg.i);
         return;
     }
 }

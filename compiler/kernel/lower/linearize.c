@@ -370,11 +370,11 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
             emit_dots(q, group, n, each, inner, own, depth + nloop);
         else
             emit_nodes(q, inner, own, inside, depth + j + 1);
+        /* not in a sum that stands before the loop asked for */
+        for (int i = 0; i < q->nahead && sum && loop[j] == q->ahead_in; i++)
+            if (!(q->set[lin_position(q, q->ahead[i])] & ~inner))
+                lin_add(q, STMT_PREFETCH, q->ahead[i], depth + j + 1);
     }
-    /* not in a sum that stands before the loop asked for */
-    for (int i = 0; i < q->nahead && sum && nloop && loop[nloop - 1] == q->ahead_in; i++)
-        if (!(q->set[lin_position(q, q->ahead[i])] & ~inner))
-            lin_add(q, STMT_PREFETCH, q->ahead[i], depth + nloop);
     if (keeps && waits >= 0) /* behind what this iteration loads, which so is under way first */
         emit_later(q, loop + waits + 1, nloop - waits - 1, inner, depth + nloop);
     if (is_products(q->l, t) && !nloop && !alone)

@@ -3,10 +3,17 @@
  * A panel of weights that comes from memory is read by the first rows of results, and then again by all the others: memory is idle
  * meanwhile.  A matrix unit reads panels alike.  PREFETCH spreads the lines of the next panel over all iterations of the loops inside.  The panel has to lie
  * in one piece, from one iteration of the loop to the next, or of those around it, and its lines have to suffice for the iterations, or there is nothing
- * worth asking for; then the list is empty. */
+ * worth asking for; then the list is empty.
+ *
+ * Weights that each run reads once, as a vector's products do, come as fast as memory is asked for them, and a core that computes with what it has looks a few
+ * lines ahead: of a loop over terms PREFETCH asks for the lines that it reads some kilobytes later. */
 #include "kernel/kernel.h"
 
-enum { LINE = 64 };
+enum {
+    LINE = 64,
+    AHEAD =
+        8192 /* bytes: twice what memory brings while a line of it is under way, and little of L1 */
+};
 
 static Node *load_of(Arena *a, int nroot, Node *const *root, int arg)
 {
@@ -30,6 +37,57 @@ static bool count_loop(Context *c, Node *range, Node **counter, int64_t *times)
     return true;
 }
 
+/* Adds to an address that starts at 0, and to that of the last iteration, what the range contributes. */
+static bool add_range(Context *c, Node *load, Node *range, Node **at, int64_t *last)
+{
+    int64_t stride, extent;
+    if (!depends_on(load, range))
+        return true;
+    if (!range_stride(c, load->src[2], range, &stride) || !idx_value(range->src[0], &extent))
+        return false;
+    *at = idx_add(c, *at, idx_mul(c, range, idx(c, stride)));
+    *last += (extent - 1) * stride;
+    return true;
+}
+
+/* The loads of lines that start `at`, as many as `step` elements have. */
+static int line_loads(Context *c, Node *load, Node *at, int64_t step, Node **out)
+{
+    int64_t line = LINE / (int64_t)dtype_info[load->dtype].bytes, n = 0;
+    for (; n * line < step; n++) {
+        Node *src[] = {load->src[0], load->src[1], idx_add(c, at, idx(c, n * line))};
+        out[n] = node_make(c, OP_LOAD, load->dtype, load->arg, 3, src, 0, NULL);
+    }
+    return (int)n;
+}
+
+/* Of a loop over terms: what it reads later, in this panel or, at its end, in the next one. */
+static int stream_loads(const Kernel *k, const Tile *t, int naxis, Node *load, Node **out)
+{
+    Context *c = k->c;
+    const int64_t bytes = (int64_t)dtype_info[load->dtype].bytes;
+    Node *at = idx(c, 0);
+    int64_t stride, last = 0;
+    bool known = range_stride(c, load->src[2], t->prefetch, &stride) && stride > 0 &&
+                 stride * bytes <= MAX_PREFETCH * LINE;
+    for (int i = 0; i < naxis && known; i++)
+        known = add_range(c, load, t->axis[i].range, &at, &last);
+    for (int i = 0; i < t->nreduce && known; i++)
+        known = add_range(c, load, t->reduce[i].range, &at, &last);
+    if (!known || at->lo < 0)
+        return 0;
+    at = idx_min(c, idx_add(c, at, idx(c, AHEAD / bytes)), idx(c, last));
+    return line_loads(c, load, at, stride, out);
+}
+
+static bool is_term(const Tile *t, const Node *range)
+{
+    for (int i = 0; i < t->nreduce; i++)
+        if (t->reduce[i].range == range)
+            return true;
+    return false;
+}
+
 int prefetch_loads(Arena *a, const Kernel *k, const Tile *t, int nroot, Node *const *root,
                    Node **out, Node **innermost)
 {
@@ -39,6 +97,10 @@ int prefetch_loads(Arena *a, const Kernel *k, const Tile *t, int nroot, Node *co
     Node *range = t->tc && t->tc->lanes ? NULL : t->prefetch,
          *load = range ? load_of(a, nroot, root, t->prefetched) : NULL;
     int64_t panel, stride, extent, times = 1;
+    if (load && is_term(t, range)) {
+        *innermost = range;
+        return stream_loads(k, t, naxis, load, out);
+    }
     if (!load || !range_stride(c, load->src[2], range, &panel) ||
         !idx_value(range->src[0], &extent) || extent < 2)
         return 0;
@@ -70,13 +132,9 @@ int prefetch_loads(Arena *a, const Kernel *k, const Tile *t, int nroot, Node *co
             if (!count_loop(c, *innermost, &counter, &times))
                 return 0;
         }
-    int64_t line = LINE / (int64_t)dtype_info[load->dtype].bytes, step = panel / times, n = 0;
+    int64_t line = LINE / (int64_t)dtype_info[load->dtype].bytes, step = panel / times;
     if (!*innermost || step < 1 || step > MAX_PREFETCH * line || at->lo < 0)
         return 0;
     at = idx_add(c, at, idx_mul(c, counter, idx(c, step)));
-    for (; n * line < step; n++) {
-        Node *src[] = {load->src[0], load->src[1], idx_add(c, at, idx(c, n * line))};
-        out[n] = node_make(c, OP_LOAD, load->dtype, load->arg, 3, src, 0, NULL);
-    }
-    return (int)n;
+    return line_loads(c, load, at, step, out);
 }
