@@ -425,7 +425,8 @@ static void optimise_step(Optimise *o, Step *s, Step **before, int *nbefore, Ste
         nest->k->args[i].layout = k->args[i].layout;
     for (int i = 0; i < nlanes && copies; i++)
         choose_copies(s, nest, lanes[i]);
-    copy_operands(o, s, before, nbefore, after, nafter);
+    if (!given) /* those of an entry whose opts do not fit are there */
+        copy_operands(o, s, before, nbefore, after, nafter);
     for (int i = 0; i < k->narg; i++) /* those of copies too */
         nest->k->args[i].layout = k->args[i].layout;
     if (nest_check(nest)) { /* it reckoned with another layout: the naive form is right with any */
@@ -456,7 +457,8 @@ static void optimise_gpu_step(Optimise *o, Step *s, Step **before, int *nbefore,
     choose_gpu_opts(o->a, &nest, (const Buffer *const *)s->bufs, may_copy(o, s, before && !given),
                     want);
     take_want(o, s, want);
-    copy_operands(o, s, before, nbefore, after, nafter);
+    if (!given)
+        copy_operands(o, s, before, nbefore, after, nafter);
     for (int i = 0; i < k->narg; i++) /* those of weights and copies */
         nest->k->args[i].layout = k->args[i].layout;
     nest_keep(nest, k);
