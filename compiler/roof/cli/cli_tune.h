@@ -82,6 +82,11 @@ ingot_status network_take(Tune *, const char *lines);
 /* Winners that cannot be replayed, or are not faster in the network, are winners no more; the file goes to *text.  What
  * the database knows of it is not timed again. */
 ingot_status network_confirm(Tune *, StrBuf *text);
+/* In the pass over what was searched just now: its time is over. */
+bool network_late(const Tune *);
+/* What came of a network in the database; where no time is given, what was found in too little time too (whole: false). */
+const char *network_known(const Tune *, const char *key);
+ingot_status network_keep(const Tune *, const char *key, const char *text, bool whole);
 /* By which the database knows the network: its kernels and threads, what is decided about it, and what else that depends on. */
 const char *network_key(const Tune *, const char *what, const char *more);
 /* By which it knows what this text says, by so many threads. */

@@ -450,15 +450,14 @@ static ingot_status take_winners(Tune *t, bool *took)
     if (!n)
         return INGOT_OK;
     const char *lines = lines_of(t, won, n), *key = network_key(t, "decisions, ", lines),
-               *known = database_outcome(t->d, t->a, key);
+               *known = network_known(t, key);
+    const bool late = network_late(t);
     ingot_status status = INGOT_OK;
     *took = known && !strcmp(known, kept);
-    const bool late = t->again && seconds_now() > t->until;
     if (!known && !late)
         status = confirm(t, lines, took);
-    if (!known && !late && status == INGOT_OK &&
-        !database_keep_outcome(t->d, key, *took ? kept : none))
-        return complain(INGOT_IO, "%s", database_error(t->d));
+    if (!known && status == INGOT_OK)
+        status = network_keep(t, key, *took ? kept : none, !late);
     for (int i = 0; i < n; i++)
         won[i]->dropped = !*took;
     if (status != INGOT_OK || !*took)

@@ -392,26 +392,47 @@ static void take_outcome(const Tune *t, const char *text)
     }
 }
 
+bool network_late(const Tune *t)
+{
+    return t->again && seconds_now() > t->until;
+}
+
+/* What was found with too little time to compare all is remembered beside what was compared: it counts where no time is given. */
+static const char *short_key(const Tune *t, const char *key)
+{
+    return text_key(t, "in a short time, ", key);
+}
+
+const char *network_known(const Tune *t, const char *key)
+{
+    const char *known = database_outcome(t->d, t->a, key);
+    const bool no_time = t->again ? network_late(t) : t->o->budget <= 0;
+    return known || !no_time ? known : database_outcome(t->d, t->a, short_key(t, key));
+}
+
+ingot_status network_keep(const Tune *t, const char *key, const char *text, bool whole)
+{
+    if (database_keep_outcome(t->d, whole ? key : short_key(t, key), text))
+        return INGOT_OK;
+    return complain(INGOT_IO, "%s", database_error(t->d));
+}
+
 ingot_status network_confirm(Tune *t, StrBuf *text)
 {
     bool whole;
     if (t->o->remote)
         return confirm(t, text, &whole);
-    const char *key = outcome_key(t), *known = database_outcome(t->d, t->a, key);
-    if (known) {
-        take_outcome(t, known);
-        sb_puts(text, known);
-        return INGOT_OK;
-    }
-    if (t->again && seconds_now() > t->until) { /* what was found since is for another day */
-        take_outcome(t, t->said);
-        sb_puts(text, t->said);
-        return INGOT_OK;
+    const char *key = outcome_key(t), *known = network_known(t, key);
+    if (known || network_late(t)) { /* what was found since the section is for another day */
+        const char *taken = known ? known : t->said;
+        take_outcome(t, taken);
+        sb_puts(text, taken);
+        return known ? INGOT_OK : network_keep(t, key, taken, false);
     }
     StrBuf section = {0};
     ingot_status status = confirm(t, &section, &whole);
-    if (status == INGOT_OK && whole && !database_keep_outcome(t->d, key, section.data))
-        status = complain(INGOT_IO, "%s", database_error(t->d));
+    if (status == INGOT_OK)
+        status = network_keep(t, key, section.data, whole);
     if (status == INGOT_OK)
         sb_write(text, section.data, section.len);
     sb_free(&section);

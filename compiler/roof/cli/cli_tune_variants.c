@@ -307,14 +307,14 @@ static ingot_status search_ways(Tune *t, const char **lines, bool *all)
 
 ingot_status network_variants(Tune *t)
 {
-    const char *key = network_key(t, "variants, ", ""), *lines = database_outcome(t->d, t->a, key);
+    const char *key = network_key(t, "variants, ", ""), *lines = network_known(t, key);
     ingot_status status = INGOT_OK;
     if (!lines && t->o->budget > 0) {
         bool all;
         status = search_ways(t, &lines, &all);
         set_deadline(t);
-        if (status == INGOT_OK && (all || *lines) && !database_keep_outcome(t->d, key, lines))
-            return complain(INGOT_IO, "%s", database_error(t->d));
+        if (status == INGOT_OK)
+            status = network_keep(t, key, lines, all || *lines);
     }
     if (status != INGOT_OK || !lines || !*lines)
         return status;
