@@ -224,6 +224,8 @@ typedef struct {
 Tiles nest_lower(const Nest *);
 /* Of the nest that the kernel's own opts make, which were applied before: nothing is asked of the kernel again. */
 Tiles kernel_lower(const Kernel *);
+/* False: by its opts, each of which a nest of fewer loops takes, it would have more loops than there may be. */
+bool kernel_has_room(const Kernel *);
 void tiles_free(Tiles *);
 /* decompose.c: conversions become nodes of what the target has one function or instruction for. */
 void decompose(const Tiles *, bool gpu);

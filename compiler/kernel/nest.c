@@ -73,14 +73,29 @@ void nest_replace(Nest *n, Kernel *k)
     take_axes(n);
 }
 
-Tiles kernel_lower(const Kernel *k)
+/* With its opts, which were judged before; *why: of one that is refused all the same. */
+static Nest *nest_again(const Kernel *k, const char **why)
 {
     Nest *n = nest_begin((Kernel *)(uintptr_t)k, NULL, false);
-    for (int i = 0; i < k->nopt; i++) {
-        const char *why = opt_apply(n, &k->opts[i]);
-        if (why)
-            BUG("%s: %s", k->name, why);
-    }
+    *why = NULL;
+    for (int i = 0; i < k->nopt && !*why; i++)
+        *why = opt_apply(n, &k->opts[i]);
+    return n;
+}
+
+bool kernel_has_room(const Kernel *k)
+{
+    const char *why;
+    nest_free(nest_again(k, &why));
+    return !why;
+}
+
+Tiles kernel_lower(const Kernel *k)
+{
+    const char *why;
+    Nest *n = nest_again(k, &why);
+    if (why)
+        BUG("%s: %s", k->name, why);
     Tiles tiles = nest_lower(n);
     nest_free(n);
     return tiles;

@@ -31,14 +31,31 @@ static void set_layouts(const TuneKernel *k, Kernel *to, const Layout *const *la
         to->args[i].layout = layout && layout[i] ? *layout[i] : k->naive->args[i].layout;
 }
 
-Kernel *candidate_kernel(const TuneKernel *k, const Candidate *c)
+static Kernel *with_opts(const TuneKernel *k, const Candidate *c)
 {
     Kernel *copy = kernel_copy(k->naive);
     set_layouts(k, copy, c ? c->layout : NULL);
     for (int i = 0; c && i < c->nopt; i++)
         vec_push(copy->c->arena, copy->opts, copy->nopt, opt_copy(copy->c->arena, &c->opts[i]));
+    return copy;
+}
+
+Kernel *candidate_kernel(const TuneKernel *k, const Candidate *c)
+{
+    Kernel *copy = with_opts(k, c);
     copy->scratch = kernel_scratch(copy);
     return copy;
+}
+
+/* With the loops that clear halos, which the nest is without, there are no more than a nest has. */
+static bool has_room(const TuneKernel *k, const Candidate *c)
+{
+    if (k->naive->naxis == k->loops->naxis)
+        return true;
+    Kernel *whole = with_opts(k, c);
+    const bool has = kernel_has_room(whole);
+    ingot_context_free(whole->c);
+    return has;
 }
 
 static uint64_t source_hash(const TuneKernel *k, const Kernel *kernel)
@@ -78,20 +95,13 @@ static Candidate *finish(TuneKernel *k, Nest *n, const Layout **layout)
     if (!good)
         return NULL;
     c->text = text_of(k, c);
-    return c;
-}
-
-/* With the loops that clear halos, which the nest is without, there are no more than a nest has. */
-static bool has_room(const TuneKernel *k, const Nest *n)
-{
-    const int left_out = k->naive->naxis - k->loops->naxis;
-    return !left_out || opt_ranges(n) + left_out + 6 <= MAX_RANGES;
+    return has_room(k, c) ? c : NULL;
 }
 
 Candidate *candidate_of(TuneKernel *k, const Tiling *t)
 {
     Nest *n = tiling_apply(k->base, t);
-    Candidate *c = n && has_room(k, n) ? finish(k, n, follow(k, n)) : NULL;
+    Candidate *c = n ? finish(k, n, follow(k, n)) : NULL;
     nest_free(n);
     return c;
 }
@@ -195,7 +205,7 @@ Candidate *candidate_read(TuneKernel *k, const char *text)
     }
     for (int i = 0; i < k->naive->narg; i++)
         any |= layout[i] != NULL;
-    Candidate *c = good && has_room(k, n) ? finish(k, n, any ? layout : NULL) : NULL;
+    Candidate *c = good ? finish(k, n, any ? layout : NULL) : NULL;
     nest_free(n);
     return c;
 }
