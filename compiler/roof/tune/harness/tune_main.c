@@ -6,9 +6,10 @@
  * one did not come back; then which are right, then the times.
  *
  * Candidates take turns, one run each, all on one core; the first one, which is to be beaten, is there twice, and how far
- * those two are apart is noise.  Memory is as the network has it: weights are where nothing has been for as long as a run of
- * the network touches other memory; results go to places that were used as long ago as the arena is large; operands were
- * written just before; all of it lies in huge pages where there are any. */
+ * those two are apart is noise.  Memory is as the network has it, whichever candidate ran before: weights are where a run of
+ * the network leaves them that touches so much other memory (in the last cache, or in none); results go to places that were
+ * used as long ago as the arena is large; operands were written just before; all of it lies in huge pages where there are any.
+ */
 #define _GNU_SOURCE
 #include "tune_case.h"
 
@@ -30,12 +31,13 @@ enum {
     MAX_ARGS = 64,
     MAX_VARIANTS = 16,
     MAX_CANDIDATES = 256,
-    MAX_SETS = 64,
+    MAX_SETS = 16, /* in which runs follow one another that are too short to be timed alone */
     MAX_RUNS = 120,
     GUARD = 64
 };
 
-static const double memory_limit = 192e6; /* bytes of all sets */
+static const double memory_limit = 192e6, /* bytes of all sets */
+    stream_limit = 64e6;                  /* of what is read between two runs */
 static const char *skip[4096];
 static int nskip;
 
@@ -162,14 +164,50 @@ typedef struct {
     unsigned char *at[MAX_SETS][MAX_ARGS][MAX_VARIANTS];
     size_t bytes[MAX_ARGS][MAX_VARIANTS];
     unsigned char *block;          /* of all sets */
+    unsigned char *others;         /* what the rest of the network touches between two runs, */
+    size_t nothers, arena;         /* bytes of it; of these, since its results' places were used */
     unsigned char *want[MAX_ARGS]; /* what the naive kernel makes of the data that are there */
-    int nset, next;
+    int nset;
 } Memory;
+
+/* Bytes of the largest cache, as Linux tells it; 32 MB where it does not. */
+static double last_cache(void)
+{
+    double most = 0;
+    for (int i = 2; i < 5; i++) {
+        char name[80], unit = 0;
+        double n = 0;
+        snprintf(name, sizeof name, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
+        FILE *f = fopen(name, "r");
+        if (f && fscanf(f, "%lf%c", &n, &unit) >= 1) {
+            n *= unit == 'K' ? 1024 : unit == 'M' ? 1 << 20 : 1;
+            most = n > most ? n : most;
+        }
+        if (f)
+            fclose(f);
+    }
+    return most > 0 ? most : 32 << 20;
+}
+
+static double without(double all, double own, double most)
+{
+    return all < own ? 0 : all - own < most ? all - own : most;
+}
+
+/* Reading 1.5 times the bytes of a cache leaves nothing in it of what was there. */
+static void make_others(Memory *m, double weights, double activations)
+{
+    const double cache = 1.5 * last_cache(), most = cache < stream_limit ? cache : stream_limit;
+    m->nothers = (size_t)without(m->c->span, weights + activations, most);
+    m->arena = (size_t)without(m->c->arena, activations, (double)m->nothers);
+    m->others = allocate(m->nothers + 1);
+    memset(m->others, 1, m->nothers + 1);
+}
 
 /* Buffers lie one behind the other, at odd multiples of a line, as they may in an arena. */
 static void make_memory(Memory *m, const TuneCase *c)
 {
-    size_t all = 0, activations = 0;
+    size_t all = 0, activations = 0, weights = 0;
     m->c = c;
     for (int i = 0; i < c->narg; i++) {
         const TuneArg *a = &c->arg[i];
@@ -178,15 +216,11 @@ static void make_memory(Memory *m, const TuneCase *c)
             m->bytes[i][v] = a->stored[v] * (size_t)a->size;
             all += (m->bytes[i][v] + 2 * GUARD + 64 * 11 + 63) / 64 * 64;
         }
-        activations += a->weight ? 0 : m->bytes[i][0];
+        *(a->weight ? &weights : &activations) += m->bytes[i][0];
     }
-    double sets = all ? c->span / (double)all + 2 : 1;
-    sets = sets > MAX_SETS ? MAX_SETS : sets;
-    sets = sets * (double)all > memory_limit ? memory_limit / (double)all : sets;
-    m->nset = sets < 1 ? 1 : (int)sets;
-    /* other values have lain where results go, no longer ago than the arena is large */
-    const double places = activations ? c->arena / (double)activations : 1;
-    const int shared = places < 1 ? 1 : places > MAX_SETS ? MAX_SETS : (int)places;
+    const double sets = all ? memory_limit / (double)all : 1;
+    m->nset = sets < 1 ? 1 : sets > MAX_SETS ? MAX_SETS : (int)sets;
+    make_others(m, (double)weights, (double)activations);
     m->block = allocate((size_t)m->nset * (all + 4096));
     memset(m->block, 0, (size_t)m->nset * (all + 4096));
     for (int s = 0; s < m->nset; s++) {
@@ -194,8 +228,7 @@ static void make_memory(Memory *m, const TuneCase *c)
         p += s * 832 % 4096 / 64 * 64;
         for (int i = 0; i < c->narg; i++)
             for (int v = 0; v < c->arg[i].variants; v++) {
-                m->at[s][i][v] =
-                    s < shared || c->arg[i].weight ? p + GUARD : m->at[s % shared][i][v];
+                m->at[s][i][v] = p + GUARD;
                 p += (m->bytes[i][v] + 2 * GUARD + (size_t)(64 * (i % 11)) + 63) / 64 * 64;
             }
     }
@@ -204,6 +237,7 @@ static void make_memory(Memory *m, const TuneCase *c)
 static void free_memory(Memory *m)
 {
     free(m->block);
+    free(m->others);
     for (int i = 0; i < m->c->narg; i++) {
         free(m->dense[i]);
         free(m->want[i]);
@@ -355,27 +389,40 @@ typedef struct {
 
 static volatile unsigned sink;
 
-/* The operands as a kernel before would leave them. */
-static void touch(const Memory *m, int set)
+/* A word of each line. */
+static void touch(const unsigned char *p, size_t bytes)
 {
     unsigned sum = 0;
-    for (int i = 0; i < m->c->narg; i++)
-        if (m->c->arg[i].read && !m->c->arg[i].weight)
-            for (size_t b = 0; b < m->bytes[i][0]; b += 64)
-                sum += m->at[set][i][0][b];
+    for (size_t b = 0; b < bytes; b += 64)
+        sum += p[b];
     sink = sum;
 }
 
-/* Weights that are stored in several ways, as if all of them had been read.  A way that only one candidate reads would otherwise lie
- * where nothing has been for as many turns as there are candidates, and the one that most of them read hardly leaves a cache. */
-static void touch_ways(const Memory *m, int set)
+typedef enum { WEIGHTS, RESULTS, OPERANDS } Part;
+
+/* Of a set, in the layouts that the candidate has. */
+static void touch_part(const Memory *m, int set, const TuneCandidate *k, Part part)
 {
-    unsigned sum = 0;
-    for (int i = 0; i < m->c->narg; i++)
-        for (int v = 0; m->c->arg[i].variants > 1 && v < m->c->arg[i].variants; v++)
-            for (size_t b = 0; b < m->bytes[i][v]; b += 64)
-                sum += m->at[set][i][v][b];
-    sink = sum;
+    for (int i = 0; i < m->c->narg; i++) {
+        const TuneArg *a = &m->c->arg[i];
+        const int v = k->variant[i];
+        if ((a->weight ? WEIGHTS : a->written ? RESULTS : OPERANDS) == part)
+            touch(m->at[set][i][v], m->bytes[i][v]);
+    }
+}
+
+/* What the network does between two runs of the kernel, for the first `n` sets.  Where its weights are before does not matter then, nor which
+ * of their layouts other candidates have read. */
+static void run_others(const Memory *m, const TuneCandidate *k, int n)
+{
+    for (int i = 0; i < n; i++)
+        touch_part(m, i, k, WEIGHTS);
+    touch(m->others, m->nothers - m->arena);
+    for (int i = 0; i < n; i++)
+        touch_part(m, i, k, RESULTS);
+    touch(m->others + m->nothers - m->arena, m->arena);
+    for (int i = 0; i < n; i++)
+        touch_part(m, i, k, OPERANDS);
 }
 
 /* Of this thread alone, without the time in which others had its core; now() where that is not told. */
@@ -389,22 +436,17 @@ static double own_time(void)
     return now();
 }
 
-/* Nanoseconds of a run, on average of `repeat` runs in memory of their own. */
+/* Nanoseconds of a run, on average of `repeat` runs in a set each. */
 static double run(Memory *m, int candidate, int repeat)
 {
     void *arg[MAX_SETS][MAX_ARGS];
-    for (int i = 0; i < repeat; i++) {
-        const int set = m->next++ % m->nset;
-        arguments(m, set, m->c->candidate[candidate], arg[i]);
-        touch(m, set);
-    }
+    run_others(m, m->c->candidate[candidate], repeat);
+    for (int i = 0; i < repeat; i++)
+        arguments(m, i, m->c->candidate[candidate], arg[i]);
     const double t = own_time();
     for (int i = 0; i < repeat; i++)
         m->c->candidate[candidate]->run(arg[i]);
-    const double ns = (own_time() - t) / repeat;
-    for (int i = repeat; i > 0; i--)
-        touch_ways(m, (m->next + m->nset - i) % m->nset);
-    return ns;
+    return (own_time() - t) / repeat;
 }
 
 static int ascending(const void *a, const void *b)
@@ -442,7 +484,6 @@ static void time_case(int number, Memory *m, Timed *t, int n, double seconds)
                 memcpy(m->at[s][i][v], m->at[0][i][v], m->bytes[i][v]);
     const double begun = now(), first = run(m, t[0].number, 1), again = run(m, t[0].number, 1);
     int repeat = again > 0 ? (int)(20e3 / (again < first ? again : first)) : 16;
-    repeat = repeat > 16 ? 16 : repeat;
     repeat = repeat > m->nset ? m->nset : repeat;
     repeat = repeat < 1 ? 1 : repeat;
     int live[MAX_CANDIDATES + 1], nlive = n;
