@@ -38,6 +38,8 @@
 enum { SWEEPS = 2, SHORT_TURNS = 3, LAST_TURNS = 15, AGAIN = 3 };
 enum { MOST_BROKEN = 3 /* times that a way ran and was not timed, since the process ended */ };
 static const double slow_us = 50000; /* a run of the network: then turns are fewer */
+static const double turn_us = 1000;  /* what takes less is not judged by one run */
+#define TOO_SLOW 1.5
 
 typedef struct {
     int way[GROUPS]; /* that run; below zero: none does */
@@ -53,6 +55,7 @@ typedef struct {
     int group, way;
     int open; /* it may still win */
     Beside b;
+    int steps; /* of the group, for each that was timed */
 } Try;
 
 typedef struct {
@@ -62,6 +65,7 @@ typedef struct {
     void **wanted;                /* outputs of the compiler's kernels */
     Form now;                     /* what runs; its record is the context's */
     const char *only;             /* by group: its steps are all that run; NULL: every step does */
+    int one;                      /* then: of each group one step, since a run takes long */
     int taken[GROUPS];            /* ways */
     double ratio[GROUPS]
                 [MOST_WAYS]; /* to what was there then; by step: to the compiler's; 0: not known */
@@ -70,6 +74,7 @@ typedef struct {
     double share[GROUPS];   /* of the network's time; of equal numbers all have as much */
     double us;              /* of a run */
     double step_us[GROUPS]; /* of a group's steps, by what the model tells of them */
+    double base_us[GROUPS]; /* the same of what was taken so far */
     FILE *log;
 } Chain;
 
@@ -86,10 +91,22 @@ static void tell(Chain *c, const char *format, ...)
 
 static void set_ways(const Chain *c)
 {
+    char ran[GROUPS] = {0};
     for (int i = 0; i < STEPS; i++) {
         const int g = step_group[i];
-        model_way[i] = g < 0 ? 0 : c->only && !c->only[g] ? -1 : c->now.way[g];
+        const int out = g >= 0 && c->only && (!c->only[g] || (c->one && ran[g]));
+        model_way[i] = g < 0 ? 0 : out ? -1 : c->now.way[g];
+        if (g >= 0)
+            ran[g] = 1;
     }
+}
+
+static int count_steps(int g)
+{
+    int n = 0;
+    for (int i = 0; i < STEPS; i++)
+        n += step_group[i] == g;
+    return n;
 }
 
 static void note_done(Chain *c, int sweep, int g, int w, const char *verdict, double us, double was)
@@ -355,8 +372,10 @@ static const char *verdict_of(const Try *t)
 static void finish(Chain *c, int sweep, const Try *t, const char *verdict)
 {
     if (!strcmp(verdict, "taken") && BY_STEP) {
+        const double saved = (t->b.was - t->b.us) * t->steps;
+        c->base_us[t->group] = t->b.us * t->steps;
         c->share[t->group] *= t->b.us / t->b.was;
-        c->us -= t->b.was - t->b.us < 0.9 * c->us ? t->b.was - t->b.us : 0.9 * c->us;
+        c->us -= saved < 0.9 * c->us ? saved : 0.9 * c->us;
     }
     note_done(c, sweep, t->group, t->way, verdict, t->b.us, t->b.was);
     tell(c, "{\"done\": [%d, %d, %d], \"verdict\": \"%s\", \"us\": %.3f, \"was_us\": %.3f}\n",
@@ -384,23 +403,29 @@ static int back(Chain *c, Form *was, int failed)
     return !failed || (run_on_device(c) && wait_for(c));
 }
 
-/* By itself, a step's kernel is built and runs to its end; its results are looked at later, together with those of others. */
-static int runs_alone(Chain *c, const Try *t)
+/* By itself, a step's kernel is built and runs to its end: NULL. Its results are looked at later, together with those of others, unless it
+ * is far too slow. */
+static const char *fault_alone(Chain *c, Try *t)
 {
     char only[GROUPS] = {0};
     const int was = c->now.way[t->group];
     only[t->group] = 1;
     watch(c);
     if (!device_load(c->ctx, way_kernel[t->group][t->way]))
-        return 0;
+        return "failed";
     c->only = only;
     c->now.way[t->group] = t->way;
     set_ways(c);
-    const int good = run_on_device(c) && wait_for(c);
+    const int good = run_on_device(c) && wait_for(c) && time_runs(c, 1, 1) > 0;
     c->only = NULL;
     c->now.way[t->group] = was;
     set_ways(c);
-    return good;
+    t->steps = c->one ? count_steps(t->group) : 1;
+    const double us = c->step_us[t->group], base = c->base_us[t->group] / t->steps;
+    if (!good || us < TOO_SLOW * base || us < base + turn_us)
+        return good ? NULL : "failed";
+    t->b = (Beside){.us = us, .was = base};
+    return "left";
 }
 
 /* False: the device does not do any more. */
@@ -419,6 +444,8 @@ static int try_all(Chain *c, int sweep, Try *t, int n)
     for (int i = 0; i < n && BY_STEP && !sweep; i++)
         only[t[i].group] = 1;
     c->only = BY_STEP && !sweep ? only : NULL;
+    for (int i = 0; i < n; i++)
+        t[i].steps = c->only && c->one ? count_steps(t[i].group) : 1;
     set_ways(c);
     if (!fault && !in_turns(c, &was, SHORT_TURNS, c->us > slow_us ? 7 : TURNS, BY_STEP, t, n))
         fault = "failed";
@@ -446,17 +473,20 @@ static int try_all(Chain *c, int sweep, Try *t, int n)
 static int try_set(Chain *c, int sweep, Try *t, int n, uint64_t deadline)
 {
     int left = 0, good = 1;
+    c->one = BY_STEP && c->us > slow_us;
     for (int i = 0; i < n && good && (!left || driver_now(NULL) < deadline); i++) {
         tell(c, "{\"try\": [%d, %d, %d]}\n", sweep, t[i].group, t[i].way);
-        if (!BY_STEP || !t[i].way || runs_alone(c, &t[i])) {
+        const char *fault = BY_STEP && t[i].way ? fault_alone(c, &t[i]) : NULL;
+        if (!fault) {
             if (BY_STEP)
                 tell(c, "{\"done\": [%d, %d, %d], \"verdict\": \"runs\"}\n", sweep, t[i].group,
                      t[i].way);
             t[left++] = t[i];
             continue;
         }
-        finish(c, sweep, &t[i], "failed");
-        good = run_on_device(c) && wait_for(c);
+        finish(c, sweep, &t[i], fault);
+        if (fault[0] == 'f')
+            good = run_on_device(c) && wait_for(c);
     }
     good = good && (!left || try_all(c, sweep, t, left));
     alarm(0);
@@ -604,19 +634,23 @@ static int keep_wanted(Chain *c)
     return IGRT_EXIT_OK;
 }
 
-/* What each group has of a run. */
+/* What a run takes, and what each group has of it. */
 static int take_shares(Chain *c)
 {
-    const int runs = c->us > slow_us ? 1 : SHORT_TURNS;
     double all = 0;
-    if (BY_STEP && time_runs(c, runs, 1) <= 0)
-        return 0;
+    c->us = time_runs(c, 1, BY_STEP);
+    if (c->us > 0 && c->us < slow_us && time_runs(c, 2 * SHORT_TURNS, BY_STEP) > 0) {
+        memcpy(c->base_us, c->step_us, sizeof c->base_us);
+        c->us = time_runs(c, 10, 0);
+    } else {
+        memcpy(c->base_us, c->step_us, sizeof c->base_us);
+    }
     for (int g = 0; g < GROUPS; g++)
-        all += c->step_us[g];
+        all += c->base_us[g];
     for (int g = 0; g < GROUPS; g++)
-        c->share[g] = BY_STEP ? c->step_us[g] / (all > 0 ? all : 1) : 1;
+        c->share[g] = BY_STEP ? c->base_us[g] / (all > 0 ? all : 1) : 1;
     alarm(0);
-    return 1;
+    return c->us > 0;
 }
 
 /* What was taken in runs before is built again. */
@@ -650,12 +684,10 @@ int driver_bench(Session *s)
     if (!load_taken(c) || !record_ways(c, c->taken, &was))
         return driver_fail(IGRT_EXIT_MODEL, "run on the device");
     device_free(c->ctx, &was.record);
-    c->us = time_runs(c, 1, 0);
-    if (c->us > 0 && c->us < slow_us)
-        c->us = time_runs(c, 10, 0);
     if (!take_shares(c))
         return driver_fail(IGRT_EXIT_MODEL, "run on the device");
-    status = search(c, deadline);
+    const double last_s = 2 * SHORT_TURNS * c->us * 1e-6, most_s = s->options->seconds / 3;
+    status = search(c, deadline - (uint64_t)((last_s < most_s ? last_s : most_s) * 1e9));
     if (status == IGRT_EXIT_OK)
         status = last(c);
     fclose(c->log);
