@@ -118,10 +118,11 @@ static ingot_status put_harness(const Tune *t, const char *dir)
     const struct {
         const char *as, *name;
     } part[] = {{"host/tune_ways.c", "tune_ways.c"},
+                {"host/ways_results.h", "ways_results.h"},
                 {"host/ways_device.h", arena_printf(t->a, "ways_%s.h", t->target.name)}};
     if (rename(from, to))
         return complain(INGOT_IO, "%s: %s", to, strerror(errno));
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < (int)(sizeof part / sizeof *part); i++) {
         const RuntimeFile *f = ways_file(part[i].name);
         const char *path = in_folder(t, dir, part[i].as);
         if (!file_write(path, f->data, f->bytes))

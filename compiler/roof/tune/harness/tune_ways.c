@@ -34,6 +34,7 @@
 #include <unistd.h>
 
 #include "ways_device.h"
+#include "ways_results.h"
 
 enum { SWEEPS = 2, SHORT_TURNS = 3, LAST_TURNS = 15, AGAIN = 3 };
 enum { MOST_BROKEN = 3 /* times that a way ran and was not timed, since the process ended */ };
@@ -79,6 +80,7 @@ typedef struct {
 } Chain;
 
 extern int model_way[];
+int driver_bench(Session *);
 
 static void tell(Chain *c, const char *format, ...)
 {
@@ -225,13 +227,6 @@ static int record_ways(Chain *c, const int *ways, Form *was)
     return good;
 }
 
-static size_t output_bytes(const igrt_io *io, const void *base)
-{
-    int64_t dims[IGRT_MAX_RANK] = {0};
-    driver_dims(base, io, dims);
-    return npy_count(dims, io->rank) * igrt_dtype_bytes(io->dtype);
-}
-
 /* Runs with the host's memory: outputs come back. */
 static int run_on_host(Chain *c)
 {
@@ -241,57 +236,10 @@ static int run_on_host(Chain *c)
     return status == IGRT_OK;
 }
 
-static double element(const igrt_io *io, const void *data, size_t i)
-{
-    uint32_t word;
-    float value;
-    switch (io->dtype) {
-    case IGRT_F32: return ((const float *)data)[i];
-    case IGRT_F64: return ((const double *)data)[i];
-    case IGRT_BF16:
-        word = (uint32_t)((const uint16_t *)data)[i] << 16;
-        memcpy(&value, &word, sizeof value);
-        return value;
-    case IGRT_F16: {
-        const unsigned x = ((const uint16_t *)data)[i], e = x >> 10 & 31, m = x & 1023;
-        const double v = e == 31 ? (m ? NAN : INFINITY)
-                         : e     ? ldexp(1024 + m, (int)e - 25)
-                                 : ldexp(m, -24);
-        return x >> 15 ? -v : v;
-    }
-    default: return 0;
-    }
-}
-
-/* Beside the compiler's kernels, but for how sums are rounded: of the largest value. */
+/* Beside the compiler's kernels. */
 static int is_right(Chain *c)
 {
-    const igrt_model *m = c->s->model;
-    if (!run_on_host(c))
-        return 0;
-    for (int i = 0; i < m->n_outputs; i++) {
-        const igrt_io *io = &m->outputs[i];
-        const void *got = driver_pointer(c->s->outputs, io);
-        const size_t bytes = output_bytes(io, c->s->outputs),
-                     n = bytes / igrt_dtype_bytes(io->dtype);
-        const int is_float = io->dtype == IGRT_F32 || io->dtype == IGRT_F64 ||
-                             io->dtype == IGRT_F16 || io->dtype == IGRT_BF16;
-        double most = 0, off = 0;
-        if (!got)
-            continue;
-        if (!is_float && memcmp(got, c->wanted[i], bytes))
-            return 0;
-        for (size_t k = 0; k < n && is_float; k++) {
-            const double x = element(io, got, k), y = element(io, c->wanted[i], k);
-            most = fabs(y) > most ? fabs(y) : most;
-            if (isnan(x) != isnan(y))
-                return 0;
-            off = fabs(x - y) > off ? fabs(x - y) : off;
-        }
-        if (off > TOLERANCE * most)
-            return 0;
-    }
-    return 1;
+    return run_on_host(c) && results_agree(c->s, c->wanted);
 }
 
 /* ---- one beside the other ---------------------------------------------------------------------- */
@@ -616,24 +564,6 @@ static int make_device_io(Chain *c)
     return IGRT_EXIT_OK;
 }
 
-static int keep_wanted(Chain *c)
-{
-    const igrt_model *m = c->s->model;
-    c->wanted = calloc((size_t)m->n_outputs + 1, sizeof *c->wanted);
-    if (!c->wanted)
-        return driver_fail(IGRT_EXIT_MEMORY, "out of memory");
-    for (int i = 0; i < m->n_outputs; i++) {
-        const size_t bytes = output_bytes(&m->outputs[i], c->s->outputs);
-        const void *from = driver_pointer(c->s->outputs, &m->outputs[i]);
-        c->wanted[i] = malloc(bytes ? bytes : 1);
-        if (!c->wanted[i])
-            return driver_fail(IGRT_EXIT_MEMORY, "out of memory");
-        if (from)
-            memcpy(c->wanted[i], from, bytes);
-    }
-    return IGRT_EXIT_OK;
-}
-
 /* What a run takes, and what each group has of it. */
 static int take_shares(Chain *c)
 {
@@ -675,7 +605,7 @@ int driver_bench(Session *s)
     c->log = fopen("times.json", "a");
     if (!c->log)
         return driver_fail(IGRT_EXIT_OUTPUT, "times.json cannot be written");
-    int status = run_on_host(c) ? keep_wanted(c) : driver_fail(IGRT_EXIT_MODEL, "run");
+    int status = run_on_host(c) ? keep_results(s, &c->wanted) : driver_fail(IGRT_EXIT_MODEL, "run");
     if (status == IGRT_EXIT_OK)
         status = make_device_io(c);
     if (status != IGRT_EXIT_OK)
