@@ -237,6 +237,7 @@ void gpu_prepare(Bundle *b)
     g->across = NEWN(b->a, bool, p->nkernel + 1);
     for (int i = 0; i < p->nkernel; i++)
         look_at_kernel(b, i);
+    g->nown = gpu_own_kernels(b);
 }
 
 bool gpu_is_apart(const Bundle *b)
@@ -383,11 +384,13 @@ void gpu_functions(StrBuf *sb, Bundle *b)
     if (b->p->nkernel)
         sb_printf(sb,
                   "    TRY(igrt_gpu_load(gpu, %s_program, %s_PROGRAM_PARTS, %d, &ctx->program));\n"
-                  "    for (int i = 0; i < %s_KERNELS; i++)\n"
+                  "    for (int i = 0; i < %s%s_KERNELS; i++)\n"
                   "        TRY(igrt_gpu_find(gpu, ctx->program, %s_kernel_name[i], %s, "
                   "&ctx->kernel[i]));\n",
-                  n, u, !b->c->keep_subnormals, u, n, g->shared ? "shared[i]" : "0");
-    for (int i = 0; i < b->p->nkernel && b->target->extensions; i++)
+                  n, u, !b->c->keep_subnormals, u, g->nown ? "_OWN" : "", n,
+                  g->shared ? "shared[i]" : "0");
+    const int loaded = g->nown ? g->nown : b->p->nkernel;
+    for (int i = 0; i < loaded && b->target->extensions; i++)
         if (g->across[i])
             sb_printf(sb,
                       "    TRY(igrt_gpu_require_subgroups(gpu, ctx->kernel[%d], %d, "

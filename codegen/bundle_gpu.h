@@ -27,11 +27,16 @@ struct Gpu {
     bool shared;          /* some kernel's groups share what has to be asked for: */
     int64_t *asked;       /* bytes, by kernel */
     bool *across;         /* by kernel: neighbours join what they have */
+    int nown; /* kernels of the program; behind them those that are programs of their own (bundle_gpu_kernels.c: ways), or none */
+    int nhead; /* then: of the strings of program text, those above the kernels */
 };
 
 /* bundle_gpu.c: whether a buffer has memory on the device; what its place in ctx->mem is called, and by number. */
 bool gpu_on_device(const Bundle *, const Buffer *);
 const char *gpu_mem_of(Bundle *, const Buffer *);
 const char *gpu_mem_name(const Bundle *, int i);
+
+/* bundle_gpu_kernels.c: how many kernels are in the program that init loads. */
+int gpu_own_kernels(const Bundle *);
 
 #endif

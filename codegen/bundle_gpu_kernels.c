@@ -38,16 +38,20 @@ static void print_bytes(StrBuf *sb, const char *data, size_t n)
     }
 }
 
-/* The kernel file, <name>_kernels.cl or .cu, or what it would be with a few kernels. */
-static void kernels_text(StrBuf *sb, Bundle *b, Kernel *const *kernels, int n)
+/* Kernels as text; what they need of the runtime is noted. */
+static void kernel_bodies(StrBuf *sb, Bundle *b, Kernel *const *kernels, int n)
 {
-    StrBuf body = {0};
     for (int i = 0; i < n; i++) {
         const Kernel *k = kernels[i];
-        kernel_comment(&body, b, k);
+        kernel_comment(sb, b, k);
         b->kernel_needs |=
-            render_kernel(&body, b->target, k, arena_printf(b->a, "%s_%s", b->name, k->name));
+            render_kernel(sb, b->target, k, arena_printf(b->a, "%s_%s", b->name, k->name));
     }
+}
+
+/* What stands above them. */
+static void kernels_head(StrBuf *sb, const Bundle *b)
+{
     sb_printf(sb, "/* %s_kernels%s - the kernels of ", b->name, b->target->suffix);
     print_comment_text(sb, b->source);
     sb_puts(sb, ". */\n");
@@ -64,28 +68,16 @@ static void kernels_text(StrBuf *sb, Bundle *b, Kernel *const *kernels, int n)
         sb_puts(sb, runtime_text("igrt_mma.h"));
     if (b->kernel_needs & NEED_WGMMA)
         sb_puts(sb, runtime_text("igrt_wgmma.h"));
-    sb_puts(sb, body.data);
-    sb_free(&body);
 }
 
-static void kernel_header(Bundle *b)
+/* The kernel file, <name>_kernels.cl or .cu, or what it would be with a few kernels. */
+static void kernels_text(StrBuf *sb, Bundle *b, Kernel *const *kernels, int n)
 {
-    StrBuf sb = {0};
-    const char *n = b->name, *u = b->upper;
-    sb_printf(
-        &sb,
-        "/* %s_kernels.h - the program that runs on the device, and the names of its kernels. */\n"
-        "#ifndef %s_KERNELS_H\n#define %s_KERNELS_H\n\n"
-        "enum {\n    %s_KERNELS = %d,\n    %s_PROGRAM_PARTS = %d\n};\n"
-        "extern const char *const %s_program[%s_PROGRAM_PARTS];\n"
-        "extern const char *const %s_kernel_name[%s_KERNELS];\n\n"
-        "/* places in ctx->kernel */\nenum {\n",
-        n, u, u, u, b->p->nkernel, u, b->gpu->nline, n, u, n, u);
-    for (int i = 0; i < b->p->nkernel; i++)
-        sb_printf(&sb, "    %s%s\n", upper_case(b->a, b->p->kernels[i]->name),
-                  i + 1 < b->p->nkernel ? "," : "");
-    sb_puts(&sb, "};\n\n#endif\n");
-    bundle_source(b, arena_printf(b->a, "%s_kernels.h", n), &sb);
+    StrBuf body = {0};
+    kernel_bodies(&body, b, kernels, n);
+    kernels_head(sb, b);
+    sb_puts(sb, body.data);
+    sb_free(&body);
 }
 
 /* The nth machine of the target's ("cuda:sm_90+sm_80+ptx"; of ptx every machine makes its own: ""), or NULL. */
@@ -150,6 +142,69 @@ static bool is_way(const Plan *p, const Kernel *k)
     return false;
 }
 
+/* What the driver compiles, and may refuse, is not one program then: each way is one, built when it is tried. Ways come behind all others. */
+int gpu_own_kernels(const Bundle *b)
+{
+    for (int i = 0; i < b->p->nkernel && !b->target->compile; i++)
+        if (is_way(b->p, b->p->kernels[i]))
+            return i;
+    return 0;
+}
+
+/* Their programs, each of which begins as <name>_program does. */
+static void ways_header(StrBuf *sb, const Bundle *b)
+{
+    const Gpu *g = b->gpu;
+    if (!g->nown)
+        return;
+    sb_printf(
+        sb,
+        "\n/* Kernels behind the first %s_OWN_KERNELS are of a tuner. Kernel k of these is a "
+        "program: the first %s_PROGRAM_HEAD\n"
+        " * strings of %s_program, and those of %s_way_program from %s_way_part[k] to "
+        "%s_way_part[k + 1]. What its\n"
+        " * sub-groups have to be a multiple of, 0 if it has none, %s_way_subgroup[k] says. */\n"
+        "enum {\n    %s_OWN_KERNELS = %d,\n    %s_PROGRAM_HEAD = %d,\n    %s_FLUSH = %d\n};\n"
+        "extern const char *const %s_way_program[];\n"
+        "extern const int %s_way_part[];\nextern const int %s_way_subgroup[];\n",
+        b->upper, b->upper, b->name, b->name, b->name, b->name, b->name, b->upper, g->nown,
+        b->upper, g->nhead, b->upper, !b->c->keep_subnormals, b->name, b->name, b->name);
+}
+
+/* The program that init loads, without them: all text was rendered before, so what stands above is known. */
+static void own_program(StrBuf *sb, Bundle *b)
+{
+    Gpu *g = b->gpu;
+    StrBuf head = {0}, body = {0};
+    kernels_head(&head, b);
+    kernel_bodies(&body, b, b->p->kernels, g->nown);
+    print_lines(sb, head.data, &g->nline);
+    g->nhead = g->nline;
+    print_lines(sb, body.data, &g->nline);
+    sb_free(&head);
+    sb_free(&body);
+}
+
+static void ways_programs(StrBuf *sb, Bundle *b)
+{
+    const Gpu *g = b->gpu;
+    StrBuf part = {0}, groups = {0};
+    int n = 0;
+    sb_printf(sb, "\nconst char *const %s_way_program[] = {\n", b->name);
+    for (int i = g->nown; i < b->p->nkernel; i++) {
+        StrBuf body = {0};
+        sb_printf(&part, "%d, ", n);
+        sb_printf(&groups, "%s%d", i > g->nown ? ", " : "", g->across[i] ? b->target->subgroup : 0);
+        kernel_bodies(&body, b, &b->p->kernels[i], 1);
+        print_lines(sb, body.data, &n);
+        sb_free(&body);
+    }
+    sb_printf(sb, "};\nconst int %s_way_part[] = {%s%d};\nconst int %s_way_subgroup[] = {%s};\n",
+              b->name, part.data, n, b->name, groups.data);
+    sb_free(&part);
+    sb_free(&groups);
+}
+
 static int without(Kernel **list, int n, const Kernel *k)
 {
     int left = 0;
@@ -195,6 +250,28 @@ static bool leave_out_ways(Bundle *b)
         sb_free(&why);
     }
     return any;
+}
+
+static void kernel_header(Bundle *b)
+{
+    StrBuf sb = {0};
+    const char *n = b->name, *u = b->upper;
+    sb_printf(
+        &sb,
+        "/* %s_kernels.h - the program that runs on the device, and the names of its kernels. */\n"
+        "#ifndef %s_KERNELS_H\n#define %s_KERNELS_H\n\n"
+        "enum {\n    %s_KERNELS = %d,\n    %s_PROGRAM_PARTS = %d\n};\n"
+        "extern const char *const %s_program[%s_PROGRAM_PARTS];\n"
+        "extern const char *const %s_kernel_name[%s_KERNELS];\n\n"
+        "/* places in ctx->kernel */\nenum {\n",
+        n, u, u, u, b->p->nkernel, u, b->gpu->nline, n, u, n, u);
+    for (int i = 0; i < b->p->nkernel; i++)
+        sb_printf(&sb, "    %s%s\n", upper_case(b->a, b->p->kernels[i]->name),
+                  i + 1 < b->p->nkernel ? "," : "");
+    sb_puts(&sb, "};\n");
+    ways_header(&sb, b);
+    sb_puts(&sb, "\n#endif\n");
+    bundle_source(b, arena_printf(b->a, "%s_kernels.h", n), &sb);
 }
 
 /* ---- all ----------------------------------------------------------------------------------------- */
@@ -247,7 +324,9 @@ void gpu_kernels(Bundle *b)
     for (int i = 0; i < count; i++)
         sb_printf(&sb, "    (const char *)image%d,\n", i);
     b->gpu->nline = count;
-    if (!b->target->compile)
+    if (b->gpu->nown)
+        own_program(&sb, b);
+    else if (!b->target->compile)
         print_lines(&sb, text.data, &b->gpu->nline);
     else if (!count) {
         sb_puts(&sb, "    \"\",\n");
@@ -258,6 +337,8 @@ void gpu_kernels(Bundle *b)
     for (int i = 0; i < b->p->nkernel; i++)
         sb_printf(&sb, "    \"%s_%s\",\n", n, b->p->kernels[i]->name);
     sb_puts(&sb, "};\n");
+    if (b->gpu->nown)
+        ways_programs(&sb, b);
     bundle_source(b, arena_printf(b->a, "%s_kernels%s", n, b->target->suffix), &text);
     bundle_source(b, arena_printf(b->a, "%s_kernels.c", n), &sb);
     kernel_header(b);

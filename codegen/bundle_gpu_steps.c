@@ -227,7 +227,9 @@ void gpu_kernel(Writer *w, const Step *s)
         line(w, "%sif (%s_way[%d] == %d)", i ? "else " : "", w->b->name, s->number, i + 1);
         launch(w, s, s->way[i]);
     }
-    if (s->nway)
+    if (s->nway && w->b->gpu->nown) /* below zero: the step is left out */
+        line(w, "else if (%s_way[%d] == 0)", w->b->name, s->number);
+    else if (s->nway)
         line(w, "else");
     launch(w, s, s->kernel);
 }

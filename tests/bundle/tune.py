@@ -496,7 +496,8 @@ def refused(ingot, work):
     one_line(2, "a number from 1 to 32", "--beam", "0", "-o", work / "x")
     one_line(2, "a number up to 200", "--lot", "1000", "--prepare", work / "x")
     one_line(2, "two runs", "--prepare", "a", "--measure", "b")
-    one_line(4, "the matrix units of CUDA", "--target", "opencl", "-o", work / "x")
+    one_line(4, "without --remote", "--target", "opencl", "-o", work / "x", *remote(work))
+    one_line(4, "--sched is for GPUs", "--sched", work / "x", "-o", work / "x")
     one_line(2, "no kernel that can be tuned matches 'nothing'", "--kernels", "nothing", "-o", work / "x", *remote(work))
     one_line(6, "candidates.json: cannot be read", "--measure", work / "none", *remote(work))
     (work / "bad.json").write_text('{"target": "c"}\n')
@@ -506,7 +507,7 @@ def refused(ingot, work):
     one_line(3, "bad.json: no text", "--import", work / "bad.json", "-o", work / "x")
     if (work / "x").exists():
         raise Wrong("a file was written")
-    print("10 faults")
+    print("11 faults")
 
 
 def change(file, *statements):

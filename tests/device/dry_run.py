@@ -115,7 +115,8 @@ def tuned(ingot, work, want):
     want(done.returncode == 0 and times.startswith(first), f"the second piece: {done.stderr}")
     told = [json.loads(line) for line in times.splitlines()]
     want(sum("try" in x for x in told) - sum("done" in x for x in told) == 1, "the kernel that is at fault is tried once, without an end")
-    done = run(*tune, "--measure", ways, "--budget", "0", "-o", work / "two.sched")  # without a device
+    done = run(*tune, "--measure", ways, "--budget", "0", "-o", work / "two.sched", "--explain")  # without a device
+    want(all(f"{g['name']}\n" in done.stdout for g in groups) and "1 failed" not in done.stdout and " right, " in done.stdout, f"--explain: {done.stdout}")
     want(done.returncode == 0 and (work / "one.sched").read_text() == (work / "two.sched").read_text(), f"the file, later: {done.stderr}")
     bundles = []
     for folder, cache in ("a", "cache"), ("b/c", "other"):

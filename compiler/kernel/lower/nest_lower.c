@@ -389,6 +389,15 @@ static void fill_ahead(Lower *q, Piece *p)
         p->t.box = NEWN(q->a, Box, p->t.nbox = q->nest->nstage);
 }
 
+/* Of a group: BIND of nothing but groups leaves one. */
+static int items_of(const Nest *n)
+{
+    bool grid = false;
+    for (int i = 0; i < n->naxis; i++)
+        grid |= n->axis[i].bound == BOUND_GRID;
+    return n->items ? n->items : grid && !n->tc;
+}
+
 static void lower_end(Lower *q, Tiles *out)
 {
     const Nest *n = q->nest;
@@ -408,7 +417,7 @@ static void lower_end(Lower *q, Tiles *out)
         if (here && n->axis[i].within)
             p.at[i] = new_range(q, &p, i);
     }
-    p.t.items = n->items;
+    p.t.items = items_of(n);
     p.t.trigger = n->trigger;
     q->piece = NULL;
     q->n = 0;

@@ -106,6 +106,7 @@ const CliOption cli_options[] = {
     {"--prefer", "WHAT", MODEL, "what is dear, ram or time; without it, as the target has it: ram for microcontrollers", WORD(compile.prefer),
      .choices = "ram time"},
     {"--sched", "FILE", MODEL, "decide as this file says (docs/sched.md)", WORD(compile.sched), .path = CLI_FILE},
+    {"--sched", "FILE", TUNE, "of a GPU: begin with what this file says, and look for better", WORD(compile.sched), .path = CLI_FILE},
     {"--save-sched", "FILE", COMPILE, "write what was decided, for --sched", WORD(compile.save_sched),
      .path = CLI_FILE},
     {"--selftest", "DIR", COMPILE, "DIR/input_N and output_N (.pb, .npy) are the golden data of <name>_selftest(); without "

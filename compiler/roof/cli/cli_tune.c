@@ -77,15 +77,19 @@ static ingot_status import_database(const Options *o, Database *d)
 
 /* ---- what is asked for ------------------------------------------------------------------------------ */
 
+bool step_matches(const Step *s, const char *pattern)
+{
+    bool found = !pattern || !fnmatch(pattern, s->name, 0);
+    for (int j = 0; j < s->norigin && !found; j++)
+        found = !fnmatch(pattern, s->origins[j]->node, 0);
+    return found;
+}
+
 static bool kernel_matches(const TuneKernel *k, const char *pattern)
 {
     bool found = !pattern;
-    for (int i = 0; i < k->nstep && !found; i++) {
-        const Step *s = k->step[i];
-        found = !fnmatch(pattern, s->name, 0);
-        for (int j = 0; j < s->norigin && !found; j++)
-            found = !fnmatch(pattern, s->origins[j]->node, 0);
-    }
+    for (int i = 0; i < k->nstep && !found; i++)
+        found = step_matches(k->step[i], pattern);
     return found;
 }
 
@@ -133,16 +137,16 @@ static ingot_status check_target(Tune *t)
     const char *why = target_make(&t->target, t->a, o->compile.target, &status);
     if (why)
         return complain(status, "--target '%.80s': %s", o->compile.target, why);
-    if (t->target.gpu && !t->target.units)
+    if (!t->target.gpu && o->compile.sched)
         return complain(INGOT_UNSUPPORTED,
-                        "ingot tune: --target %s: of GPUs, what is tuned are blocks for the matrix "
-                        "units of CUDA's: --target cuda:sm_90a",
+                        "ingot tune: --target %s: --sched is for GPUs; of a CPU the database "
+                        "remembers what was found",
                         o->compile.target);
-    if (t->target.gpu && (o->remote || o->why || o->kernels || o->ncount > 1))
+    if (t->target.gpu && (o->remote || o->ncount > 1))
         return complain(INGOT_UNSUPPORTED,
                         "ingot tune: --target %s: the network is tuned as a whole, on the machine "
-                        "that has the GPU (--prepare, --measure): without --remote, --kernels, "
-                        "--explain, several --threads",
+                        "that has the GPU (--prepare, --measure): without --remote, several "
+                        "--threads",
                         o->compile.target);
     return INGOT_OK;
 }
@@ -378,24 +382,58 @@ static ingot_status check_usage(const Options *o)
     return INGOT_OK;
 }
 
+/* All of it here: candidates, their times, and, where the driver compiles them and so few of them are tried at once, neighbours of what has
+ * won, for the other half of the time. */
+static ingot_status tune_gpu_here(Tune *t, int *won)
+{
+    const char *own = t->o->compile.sched;
+    const double budget = t->o->budget;
+    const int rounds = t->target.units ? 1 : 2;
+    ingot_status status = INGOT_OK;
+    int all = 0;
+    for (int i = 0; i < rounds && status == INGOT_OK && !stopped; i++) {
+        const char *dir = arena_printf(t->a, "%s/ways%d", t->dir, i);
+        StrBuf text = {0};
+        *won = 0;
+        t->o->budget = budget / rounds;
+        status = tune_gpu_prepare(t, dir);
+        if (status == INGOT_OK)
+            status = tune_gpu_measure(t, dir);
+        if (status == INGOT_OK)
+            status = tune_gpu_collect(t, dir, &text, won);
+        all += *won;
+        if (status == INGOT_OK && (*won || !i)) {
+            sb_free(t->text);
+            sb_puts(t->text, text.data);
+        }
+        sb_free(&text);
+        if (!*won)
+            break;
+        t->o->compile.sched = arena_printf(t->a, "%s/won%d.sched", t->dir, i);
+        if (status == INGOT_OK)
+            status = network_write(t->o->compile.sched, t->text);
+    }
+    t->o->budget = budget;
+    t->o->compile.sched = own;
+    *won = all;
+    return status;
+}
+
 /* All of it here, or a part of it: --prepare wants no device, nor does what came of times that were taken (--measure with a budget of 0). */
 static ingot_status tune_on_gpu(Tune *t)
 {
     const Options *o = t->o;
     int won = 0;
     ingot_status status = make_scratch(t);
-    const char *dir = o->prepare   ? o->prepare
-                      : o->measure ? o->measure
-                                   : arena_printf(t->a, "%s/ways", t->dir);
+    if (status == INGOT_OK && o->prepare)
+        return tune_gpu_prepare(t, o->prepare);
     if (status == INGOT_OK && !o->measure)
-        status = tune_gpu_prepare(t, dir);
-    if (status != INGOT_OK || o->prepare)
-        return status;
-    if (t->s.entry)
-        status = tune_gpu_measure(t, dir);
-    if (status == INGOT_OK)
-        status = tune_gpu_collect(t, dir, t->text, &won);
-    if (status == INGOT_OK && won && t->s.entry && !o->measure)
+        status = tune_gpu_here(t, &won);
+    if (status == INGOT_OK && o->measure && t->s.entry)
+        status = tune_gpu_measure(t, o->measure);
+    if (status == INGOT_OK && o->measure)
+        status = tune_gpu_collect(t, o->measure, t->text, &won);
+    if (status == INGOT_OK && won && !o->measure)
         status = tune_gpu_confirm(t, t->text);
     return status;
 }

@@ -58,6 +58,8 @@ typedef struct {
 
 /* cli_tune.c: the plan that `ingot compile` makes with a file of decisions (NULL: none), and its kernels. */
 ingot_status tune_plan(Tune *, const char *sched, const char *values);
+/* Does the step's name, or that of a node that it computes, match (--kernels)?  NULL: all do. */
+bool step_matches(const Step *, const char *pattern);
 /* The plan of the model as it is opened anew, by a file (NULL: by what the user named) and with the nth of all blocks. */
 ingot_status plan_anew(const Tune *, const char *sched, int nth, Model *, Plan **);
 

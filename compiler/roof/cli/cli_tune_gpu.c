@@ -33,7 +33,16 @@ static ingot_status write_text(const Tune *t, const char *path, StrBuf *text)
     return good ? INGOT_OK : complain(INGOT_IO, "%s: %s", path, strerror(errno));
 }
 
-/* ways.h: which steps are a group, and how many ways each has. */
+/* Where a kernel is among those of the plan. */
+static int kernel_number(const Plan *p, const Kernel *k)
+{
+    int i = 0;
+    while (i < p->nkernel && p->kernels[i] != k)
+        i++;
+    return i;
+}
+
+/* ways.h: which steps are a group, how many ways each has, and by which kernel of the context. */
 static ingot_status write_table(const Ways *w, const char *dir)
 {
     StrBuf sb = {0};
@@ -48,14 +57,23 @@ static ingot_status write_table(const Ways *w, const char *dir)
         const double x = tolerance_of(w->plan->output[i]->dtype);
         tolerance = x > tolerance ? x : tolerance;
     }
+    const int most = w->t->target.units ? MOST_WAYS : MOST_TILE_WAYS;
     sb_printf(&sb, "enum { STEPS = %d, GROUPS = %d, MOST_WAYS = %d };\n", w->plan->nstep, w->ngroup,
-              MOST_WAYS);
+              most);
     sb_printf(&sb, "#define TOLERANCE %g\nstatic const int step_group[] = {", 2 * tolerance);
     for (int i = 0; i < w->plan->nstep; i++)
         sb_printf(&sb, "%s%d", i ? ", " : "", group[i]);
     sb_puts(&sb, "};\nstatic const int group_ways[] = {");
     for (int i = 0; i < w->ngroup; i++)
         sb_printf(&sb, "%s%d", i ? ", " : "", w->group[i].nway);
+    sb_puts(&sb, "};\nstatic const short way_kernel[GROUPS][MOST_WAYS] = {\n");
+    for (int i = 0; i < w->ngroup; i++) {
+        const WayGroup *g = &w->group[i];
+        sb_printf(&sb, "    {%d", kernel_number(w->plan, g->step[0]->kernel));
+        for (int j = 1; j < g->nway; j++)
+            sb_printf(&sb, ", %d", kernel_number(w->plan, g->kernel[j]));
+        sb_puts(&sb, "},\n");
+    }
     sb_puts(&sb, "};\n");
     return write_text(w->t, in_folder(w->t, dir, "ways.h"), &sb);
 }
@@ -65,6 +83,10 @@ static ingot_status write_list(const Ways *w, const char *dir)
     StrBuf sb = {0};
     sb_puts(&sb, "{\"target\": ");
     json_string(&sb, w->t->section);
+    if (w->rest) {
+        sb_puts(&sb, ", \"rest\": ");
+        json_string(&sb, w->rest);
+    }
     sb_puts(&sb, "}\n");
     for (int i = 0; i < w->ngroup; i++) {
         const WayGroup *g = &w->group[i];
@@ -80,17 +102,33 @@ static ingot_status write_list(const Ways *w, const char *dir)
     return write_text(w->t, in_folder(w->t, dir, list_name), &sb);
 }
 
-/* The driver's way to time a model becomes a part of the tuner's. */
+static const RuntimeFile *ways_file(const char *name)
+{
+    const RuntimeFile *f = ways_files;
+    while (*f->name && strcmp(f->name, name))
+        f++;
+    return f;
+}
+
+/* The driver's way to time a model becomes a part of the tuner's, beside what is particular to the target. */
 static ingot_status put_harness(const Tune *t, const char *dir)
 {
     const char *from = in_folder(t, dir, "host/driver_bench.c"),
-               *to = in_folder(t, dir, "host/driver_bench.h"),
-               *path = in_folder(t, dir, arena_printf(t->a, "host/%s", ways_files[0].name));
+               *to = in_folder(t, dir, "host/driver_bench.h");
+    const struct {
+        const char *as, *name;
+    } part[] = {{"host/tune_ways.c", "tune_ways.c"},
+                {"host/ways_results.h", "ways_results.h"},
+                {"host/ways_device.h", arena_printf(t->a, "ways_%s.h", t->target.name)}};
     if (rename(from, to))
         return complain(INGOT_IO, "%s: %s", to, strerror(errno));
-    return file_write(path, ways_files[0].data, ways_files[0].bytes)
-               ? INGOT_OK
-               : complain(INGOT_IO, "%s: %s", path, strerror(errno));
+    for (int i = 0; i < (int)(sizeof part / sizeof *part); i++) {
+        const RuntimeFile *f = ways_file(part[i].name);
+        const char *path = in_folder(t, dir, part[i].as);
+        if (!file_write(path, f->data, f->bytes))
+            return complain(INGOT_IO, "%s: %s", path, strerror(errno));
+    }
+    return INGOT_OK;
 }
 
 static ingot_status write_program(Ways *w, const ingot_options *o, const char *dir)
@@ -151,7 +189,8 @@ ingot_status tune_gpu_prepare(Tune *t, const char *dir)
         status = write_program(&w, &o, dir);
     all = count_ways(&w); /* some may not have compiled */
     if (status == INGOT_OK)
-        say("  %s: %d other kernels for %d of %d", dir, all, w.ngroup, w.plan->nkernel - all);
+        say("  %s%s%d other kernels for %d of %d", t->o->prepare ? dir : "",
+            t->o->prepare ? ": " : "", all, w.ngroup, w.plan->nkernel - all);
     plan_free(w.plan);
     return status;
 }
@@ -208,25 +247,60 @@ static const Json *next_line(const Tune *t, const char **at)
     return j;
 }
 
-/* By group: the way that was taken last; and the network's times, 0 if they are not known. */
+/* What came of the ways of a group. */
+typedef enum { WAY_TAKEN, WAY_LEFT, WAY_WRONG, WAY_FAILED, WAY_VERDICTS } WayVerdict;
+static const char *const way_verdict[] = {"taken", "left", "wrong", "failed"};
 typedef struct {
-    int *taken, tried;
-    double us, was;
+    int taken;    /* the way that was taken last */
+    int *verdict; /* by way; -1: it was not tried to the end */
+    double *
+        ratio; /* by way: its time to that of what was there when it was tried last; 0: not known */
+} GroupTimes;
+/* By group; and the network's times, 0 if they are not known: it is faster in three of four turns (low: by so much). */
+typedef struct {
+    GroupTimes *group;
+    int tried;
+    double us, was, low;
 } Times;
+
+enum { WAYS_ROOM = MOST_TILE_WAYS };
+
+static void note_way(GroupTimes *g, int way, const Json *j)
+{
+    const char *said = json_text(json_member(j, "verdict"), "");
+    const double us = json_number(json_member(j, "us"), 0),
+                 was = json_number(json_member(j, "was_us"), 0);
+    int verdict = 0;
+    while (verdict < WAY_VERDICTS && strcmp(said, way_verdict[verdict]))
+        verdict++;
+    if (way < 0 || way >= WAYS_ROOM || verdict == WAY_VERDICTS) /* it runs, and was not timed yet */
+        return;
+    if (verdict == WAY_TAKEN)
+        g->taken = way;
+    g->verdict[way] = verdict;
+    g->ratio[way] = was > 0 ? us / was : 0;
+}
 
 static bool read_times(const Tune *t, const char *dir, int ngroup, Times *x)
 {
     const char *text = read_text(t->a, in_folder(t, dir, times_name));
-    *x = (Times){.taken = NEWN(t->a, int, ngroup + 1)};
+    *x = (Times){.group = NEWN(t->a, GroupTimes, ngroup + 1)};
+    for (int g = 0; g < ngroup; g++) {
+        x->group[g].verdict = NEWN(t->a, int, WAYS_ROOM);
+        x->group[g].ratio = NEWN(t->a, double, WAYS_ROOM);
+        for (int i = 0; i < WAYS_ROOM; i++)
+            x->group[g].verdict[i] = -1;
+    }
     for (const char *at = text; at && *at;) {
         const Json *j = next_line(t, &at), *done = json_member(j, "done");
         const int g = done ? (int)json_number(done->item->next, -1) : -1;
-        x->tried += done != NULL;
-        if (g >= 0 && g < ngroup && !strcmp(json_text(json_member(j, "verdict"), ""), "taken"))
-            x->taken[g] = (int)json_number(done->item->next->next, 0);
+        x->tried += done && strcmp(json_text(json_member(j, "verdict"), ""), "runs");
+        if (g >= 0 && g < ngroup)
+            note_way(&x->group[g], (int)json_number(done->item->next->next, 0), j);
         if (json_member(j, "network_us")) {
             x->us = json_number(json_member(j, "network_us"), 0);
             x->was = json_number(json_member(j, "was_us"), 0);
+            x->low = json_number(json_member(j, "low"), x->was - x->us);
         }
     }
     return text != NULL;
@@ -240,10 +314,55 @@ static const char *way_text(const Json *group, int way)
     return json_text(one, NULL);
 }
 
-/* The section of the file: entries of what is otherwise than the compiler has it. */
+static void explain_entry(const char *what, const char *entry)
+{
+    printf("  %s:\n", what);
+    for (const char *at = entry; at && *at;) {
+        const size_t length = strcspn(at, "\n");
+        if (strncmp(at, "kernel", 6) && at[strspn(at, " ")] != '#')
+            printf("  %.*s\n", (int)length, at);
+        at += length + (at[length] == '\n');
+    }
+}
+
+/* --explain: what was tried of each group, what came of it, and what won. */
+static void explain_group(const Json *j, const GroupTimes *g)
+{
+    int n = 0, left = 0, of[WAY_VERDICTS] = {0};
+    double best = 0;
+    for (const Json *one = json_member(j, "ways")->item; one; one = one->next)
+        n++;
+    for (int i = 1; i < n && i < WAYS_ROOM; i++) {
+        if (g->verdict[i] < 0) {
+            left++;
+            continue;
+        }
+        of[g->verdict[i]]++;
+        if (g->verdict[i] <= WAY_LEFT && g->ratio[i] > 0 && (best <= 0 || g->ratio[i] < best))
+            best = g->ratio[i];
+    }
+    printf("%s\n  %d steps; tried: %d right, %d wrong, %d failed; %d others are left\n",
+           json_text(json_member(j, "name"), ""), (int)json_number(json_member(j, "steps"), 0),
+           of[WAY_TAKEN] + of[WAY_LEFT], of[WAY_WRONG], of[WAY_FAILED], left);
+    if (g->taken) {
+        printf("  won: %.3f of the time of what was there before it\n", g->ratio[g->taken]);
+        explain_entry("the compiler's choice", way_text(j, 0));
+        explain_entry("the fastest", way_text(j, g->taken));
+    } else if (best > 0) {
+        printf("  the compiler's choice stays: the best of the others takes %.3f of its time\n",
+               best);
+    }
+}
+
+static bool is_faster(const Times *x)
+{
+    return x->us <= 0 || (x->us < x->was && x->low > 0);
+}
+
+/* The section of the file: entries of what is otherwise than the compiler has it; beside a file of the user's, all that it says. */
 static ingot_status collect(const Tune *t, const char *dir, StrBuf *text, int *won, int *all)
 {
-    const char *path = in_folder(t, dir, list_name);
+    const char *path = in_folder(t, dir, list_name), *rest = NULL;
     const Json **group = NULL;
     Times x;
     *won = *all = 0;
@@ -251,6 +370,8 @@ static ingot_status collect(const Tune *t, const char *dir, StrBuf *text, int *w
         const Json *j = next_line(t, &at);
         if (j && json_member(j, "ways"))
             vec_push(t->a, group, *all, j);
+        else if (j && json_member(j, "rest"))
+            rest = json_text(json_member(j, "rest"), NULL);
     }
     if (!*all)
         return complain(INGOT_IO, "%s: cannot be read: `ingot tune --prepare %s` writes it", path,
@@ -260,12 +381,19 @@ static ingot_status collect(const Tune *t, const char *dir, StrBuf *text, int *w
     if (x.us > 0)
         say("  the network: %.4g ms for %.4g ms, %.3f times as fast; %d kernels tried", x.us * 1e-3,
             x.was * 1e-3, x.was / x.us, x.tried);
-    sb_printf(text, "sched 2\ntarget %s\n", t->section);
-    for (int i = 0; i < *all && !(x.us > 0 && x.us >= x.was); i++) {
-        const char *entry = x.taken[i] ? way_text(group[i], x.taken[i]) : NULL;
+    else if (x.tried)
+        say("  %d kernels tried; the network with those that were faster was not timed yet",
+            x.tried);
+    if (t->o->why)
+        for (int i = 0; i < *all; i++)
+            explain_group(group[i], &x.group[i]);
+    sb_printf(text, "sched 2\ntarget %s\n%s", t->section, rest ? rest : "");
+    for (int i = 0; i < *all; i++) {
+        const int way = is_faster(&x) ? x.group[i].taken : 0;
+        const char *entry = way || rest ? way_text(group[i], way) : NULL;
         if (entry)
             sb_puts(text, entry);
-        *won += entry != NULL;
+        *won += way > 0;
     }
     return INGOT_OK;
 }
@@ -292,7 +420,8 @@ ingot_status tune_gpu_collect(Tune *t, const char *dir, StrBuf *text, int *won)
     if (status == INGOT_OK && *won)
         status = check_file(t, dir, text);
     if (status == INGOT_OK)
-        say("  %d of %d kernels otherwise than the compiler chose", *won, all);
+        say("  %d of %d kernels otherwise than %s", *won, all,
+            t->o->compile.sched ? "before" : "the compiler chose");
     return status;
 }
 

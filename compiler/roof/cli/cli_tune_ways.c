@@ -105,8 +105,7 @@ static void put_into_plan(Plan *p, WayGroup *g, Kernel *k)
         vec_push(p->arena, g->step[i]->way, g->step[i]->nway, k);
 }
 
-/* One more way of a group, unless it is there or there is no room. */
-static void add_way(Ways *w, WayGroup *g, int nopt, const Opt *opts)
+void ways_add(Ways *w, WayGroup *g, int nopt, const Opt *opts)
 {
     const Kernel *k = g->step[0]->kernel;
     if (g->nway == g->most)
@@ -144,7 +143,7 @@ static void try_triggers(Ways *w, WayGroup *g)
         int n = copy_opts(k, OPT_TRIGGER, o);
         if (when[i])
             o[n++] = (Opt){.kind = OPT_TRIGGER, .axis = when[i]};
-        add_way(w, g, n, o);
+        ways_add(w, g, n, o);
     }
 }
 
@@ -162,9 +161,9 @@ static void try_depths(Ways *w, WayGroup *g)
                 any = true;
             }
         if (any)
-            add_way(w, g, n, o);
+            ways_add(w, g, n, o);
     }
-    add_way(w, g, copy_opts(k, OPT_PREFETCH, o), o);
+    ways_add(w, g, copy_opts(k, OPT_PREFETCH, o), o);
 }
 
 static void try_amounts(Ways *w, WayGroup *g)
@@ -178,7 +177,7 @@ static void try_amounts(Ways *w, WayGroup *g)
                 continue;
             o[i].amount = up ? 2 * o[i].amount : o[i].amount / 2;
             if (o[i].amount > 1)
-                add_way(w, g, n, o);
+                ways_add(w, g, n, o);
         }
 }
 
@@ -208,7 +207,7 @@ static ingot_status try_plan(Ways *w, int nth)
             Opt *opts = NEWN(t->a, Opt, s->kernel->nopt + 1);
             for (int j = 0; j < s->kernel->nopt; j++)
                 opts[j] = opt_copy(t->a, &s->kernel->opts[j]);
-            add_way(w, &w->group[i], s->kernel->nopt, opts);
+            ways_add(w, &w->group[i], s->kernel->nopt, opts);
         }
     }
     plan_free(p);
@@ -218,16 +217,12 @@ static ingot_status try_plan(Ways *w, int nth)
 
 /* ---- all -------------------------------------------------------------------------------------------- */
 
-ingot_status ways_make(Ways *w)
+/* Of matrix units, and of launches that overlap. */
+static ingot_status try_units(Ways *w)
 {
     ingot_status status = INGOT_OK;
-    find_groups(w);
-    for (int i = 0; i < w->ngroup; i++) {
-        WayGroup *g = &w->group[i];
-        g->most = share_of(w, g) < SMALL ? FEW_WAYS : MOST_WAYS;
-        add_way(w, g, g->step[0]->kernel->nopt, g->step[0]->kernel->opts);
-        try_triggers(w, g);
-    }
+    for (int i = 0; i < w->ngroup; i++)
+        try_triggers(w, &w->group[i]);
     for (int i = 1; i <= WGMMA_MOST_NTH && status == INGOT_OK; i++)
         status = try_plan(w, MMA_MOST_NTH + i);
     for (int i = 1; i <= BLOCKS && status == INGOT_OK; i++)
@@ -237,6 +232,67 @@ ingot_status ways_make(Ways *w)
         try_amounts(w, &w->group[i]);
     }
     return status;
+}
+
+/* Is a kernel asked for (--kernels)? */
+static bool is_asked(const Ways *w, const WayGroup *g)
+{
+    bool asked = false;
+    for (int i = 0; i < g->nstep; i++)
+        asked |= step_matches(g->step[i], w->t->o->kernels);
+    return asked;
+}
+
+/* What the user's file says beside the groups' kernels: it stays. */
+static void keep_rest(Ways *w)
+{
+    StrBuf sb = {0}, values = {0};
+    sched_print_values(&values, w->plan, w->t->o->compile.target);
+    const char *line = strchr(values.data, '\n'); /* behind "sched 2" and "target .." */
+    sb_puts(&sb, strchr(line + 1, '\n') + 1);
+    sb_free(&values);
+    for (int i = 0; i < w->plan->main.n; i++) {
+        const Step *s = w->plan->main.step[i];
+        bool grouped = !s->choice;
+        for (int j = 0; j < w->ngroup && !grouped; j++)
+            grouped = is_of(&w->group[j], s);
+        for (int j = 0; j < i && !grouped; j++)
+            grouped = w->plan->main.step[j]->choice &&
+                      w->plan->main.step[j]->choice->key == s->choice->key &&
+                      w->plan->main.step[j]->choice->copy == s->choice->copy &&
+                      w->plan->main.step[j]->choice->copy_arg == s->choice->copy_arg;
+        if (!grouped)
+            sched_print_step(&sb, w->plan, s, false, s->kernel->nopt, s->kernel->opts, NULL);
+    }
+    w->rest = sb_take(&sb, w->t->a);
+}
+
+ingot_status ways_make(Ways *w)
+{
+    const bool units = w->t->target.units;
+    int asked = 0;
+    find_groups(w);
+    for (int i = 0; i < w->ngroup; i++) {
+        WayGroup *g = &w->group[i];
+        const bool of_these = is_asked(w, g);
+        const int most = units ? MOST_WAYS : MOST_TILE_WAYS;
+        g->most = !of_these ? 1 : share_of(w, g) < SMALL ? FEW_WAYS : most;
+        asked += of_these;
+        ways_add(w, g, g->step[0]->kernel->nopt, g->step[0]->kernel->opts);
+    }
+    if (!asked && w->t->o->kernels)
+        return complain(INGOT_USAGE,
+                        "%s: no kernel that can be tuned matches '%.200s': it has %d, the first "
+                        "is %s",
+                        w->t->o->model, w->t->o->kernels, w->ngroup,
+                        w->ngroup ? w->group[0].step[0]->name : "none");
+    if (w->t->o->compile.sched)
+        keep_rest(w);
+    if (units)
+        return try_units(w);
+    for (int i = 0; i < w->ngroup; i++)
+        ways_of_tiles(w, &w->group[i]);
+    return INGOT_OK;
 }
 
 static bool still_has(const Step *s, const Kernel *way)

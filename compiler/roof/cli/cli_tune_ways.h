@@ -4,7 +4,10 @@
 
 #include "cli_tune.h"
 
-enum { MOST_WAYS = 20 }; /* of a group, with the compiler's */
+enum {
+    MOST_WAYS = 20,     /* of a group, with the compiler's */
+    MOST_TILE_WAYS = 64 /* where the driver compiles those that are tried, and no others */
+};
 
 /* Steps of one kernel, which one entry of the file speaks of (only: an entry each). */
 typedef struct {
@@ -20,8 +23,14 @@ typedef struct {
     Plan *plan;
     WayGroup *group;
     int ngroup;
+    const char *
+        rest; /* of the file that the user named: what it says of values, and of kernels that are in no group */
 } Ways;
 
+/* One more way of a group, unless it is there, or there is no room, or it cannot be done. */
+void ways_add(Ways *, WayGroup *, int nopt, const Opt *opts);
+/* cli_tune_tiles.c: all that is tried of a group where there are no matrix units. */
+void ways_of_tiles(Ways *, WayGroup *);
 /* Of a plan, whose steps get the kernels (Step.way). */
 ingot_status ways_make(Ways *);
 /* After the program is written: the ways that steps still have. */

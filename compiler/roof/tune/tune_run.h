@@ -17,8 +17,9 @@ typedef struct {
         judged; /* [0] was compared with the naive form before: the others are compared with it, which is faster */
 } TuneCaseOf;
 extern const RuntimeFile tune_files[]; /* harness/ */
-extern const RuntimeFile ways_files[]; /* tune_ways.c, of a GPU's program */
-extern const char tune_head[];         /* what files of candidates include first */
+extern const RuntimeFile ways_files
+    []; /* tune_ways.c, of a GPU's program, and what is particular to CUDA and to OpenCL */
+extern const char tune_head[]; /* what files of candidates include first */
 /* Whether the program holds the case with this one too: of how a weight is stored there are some ways at most. */
 bool case_takes(const TuneCaseOf *, const Candidate *);
 /* Writes the program into the folder, `chunk` candidates a file; false with why. */

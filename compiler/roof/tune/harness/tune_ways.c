@@ -1,16 +1,20 @@
 /* tune_ways.c - which kernel of several computes each step of a network on a GPU: timed where it runs, among all others.
  *
  * In the place of driver_bench.c, in a bundle whose steps have several kernels each (Step.way): ./model --bench SECONDS IN. Begins with the
- * compiler's kernels. One group of equal steps after the other takes another kernel, the whole network is recorded anew, as one launch, and
- * both records run in turns: what is faster in most turns stays, and the next one is tried beside it. So launches that overlap, and what
- * is in the caches, are as they will be.
+ * compiler's kernels. One group of equal steps after the other, or several at once (ways_device.h: AT_ONCE), takes another kernel, and the network
+ * with these and that without run in turns: what is faster in most turns stays, and the next one is tried beside it. So launches that overlap, and
+ * what is in the caches, are as they will be.  What has more of the network's time is tried in more ways before the others are tried in a second.
+ *
+ * What is particular to a driver is in ways_device.h, which is ways_cuda.h or ways_opencl.h.
  *
  * times.json, in the folder where it runs, gets a line before and after each: a run that was cut off, or ended by a kernel that is at fault, goes
  * on behind what is there.
  *
  *     {"try": [sweep, group, way]}
- *     {"done": [sweep, group, way], "verdict": "taken", "us": 240.1, "was_us": 242.8}     or "left", "wrong", "failed"
- *     {"network_us": 236.0, "was_us": 249.2, "turns": 15} */
+ *     {"done": [sweep, group, way], "verdict": "taken", "us": 240.1, "was_us": 242.8}     or "left", "wrong", "failed"; "runs": it is not timed yet
+ *     {"network_us": 236.0, "was_us": 249.2, "turns": 15}
+ *
+ * us: of a run of the network, or of the group's steps in it. */
 #if !defined(_POSIX_C_SOURCE)
 #define _POSIX_C_SOURCE 200809L
 #endif
@@ -22,29 +26,61 @@
 #include "../model_igrt.h"
 
 #include "../model.h"
-#include "../ways.h" /* STEPS, GROUPS, step_group[], group_ways[], MOST_WAYS, TOLERANCE */
+#include "../model_kernels.h"
+#include "../ways.h" /* STEPS, GROUPS, step_group[], group_ways[], way_kernel[], MOST_WAYS, TOLERANCE */
 
 #include <math.h>
 #include <stdarg.h>
 #include <unistd.h>
 
-enum { SWEEPS = 2, SHORT_TURNS = 3, TURNS = 11, LAST_TURNS = 15, AGAIN = 3, RUNS = 10, HANGS = 20 };
-static const double run_us = 2500; /* of one record, before the other one's turn */
-static const double gain = 0.0015, lost = 0.003;
+#include "ways_device.h"
+#include "ways_results.h"
+
+enum { SWEEPS = 2, SHORT_TURNS = 3, LAST_TURNS = 15, AGAIN = 3 };
+enum { MOST_BROKEN = 3 /* times that a way ran and was not timed, since the process ended */ };
+static const double slow_us = 50000; /* a run of the network: then turns are fewer */
+static const double turn_us = 1000;  /* what takes less is not judged by one run */
+#define TOO_SLOW 1.5
+
+typedef struct {
+    int way[GROUPS]; /* that run; below zero: none does */
+    Record record;
+} Form;
+
+/* A group beside another form of the network: medians; of what is gained in a turn, as a share, the lower quartile and the median. */
+typedef struct {
+    double us, was, low, mid;
+} Beside;
+
+typedef struct {
+    int group, way;
+    int open; /* it may still win */
+    Beside b;
+    int steps; /* of the group, for each that was timed */
+} Try;
 
 typedef struct {
     Session *s;
     model_ctx *ctx;
-    void *device_in, *device_out;    /* the structs, with memory on the device */
-    void **wanted;                   /* outputs of the compiler's kernels */
-    int taken[GROUPS];               /* ways */
-    double ratio[GROUPS][MOST_WAYS]; /* to what was there then; 0: not known */
-    char tried[SWEEPS][GROUPS][MOST_WAYS];
-    double us; /* of a run */
+    void *device_in, *device_out; /* the structs, with memory on the device */
+    void **wanted;                /* outputs of the compiler's kernels */
+    Form now;                     /* what runs; its record is the context's */
+    const char *only;             /* by group: its steps are all that run; NULL: every step does */
+    int one;                      /* then: of each group one step, since a run takes long */
+    int taken[GROUPS];            /* ways */
+    double ratio[GROUPS]
+                [MOST_WAYS]; /* to what was there then; by step: to the compiler's; 0: not known */
+    char tried[SWEEPS][GROUPS][MOST_WAYS], broken[GROUPS][MOST_WAYS];
+    int ntried[GROUPS];     /* in the first sweep */
+    double share[GROUPS];   /* of the network's time; of equal numbers all have as much */
+    double us;              /* of a run */
+    double step_us[GROUPS]; /* of a group's steps, by what the model tells of them */
+    double base_us[GROUPS]; /* the same of what was taken so far */
     FILE *log;
 } Chain;
 
 extern int model_way[];
+int driver_bench(Session *);
 
 static void tell(Chain *c, const char *format, ...)
 {
@@ -55,10 +91,34 @@ static void tell(Chain *c, const char *format, ...)
     fflush(c->log);
 }
 
-static void set_ways(const int *taken)
+static void set_ways(const Chain *c)
 {
+    char ran[GROUPS] = {0};
+    for (int i = 0; i < STEPS; i++) {
+        const int g = step_group[i];
+        const int out = g >= 0 && c->only && (!c->only[g] || (c->one && ran[g]));
+        model_way[i] = g < 0 ? 0 : out ? -1 : c->now.way[g];
+        if (g >= 0)
+            ran[g] = 1;
+    }
+}
+
+static int count_steps(int g)
+{
+    int n = 0;
     for (int i = 0; i < STEPS; i++)
-        model_way[i] = step_group[i] < 0 ? 0 : taken[step_group[i]];
+        n += step_group[i] == g;
+    return n;
+}
+
+static void note_done(Chain *c, int sweep, int g, int w, const char *verdict, double us, double was)
+{
+    if (us > 0 && was > 0)
+        c->ratio[g][w] = us / was * (BY_STEP ? c->ratio[g][c->taken[g]] : 1);
+    if (!strcmp(verdict, "taken"))
+        c->taken[g] = w;
+    c->ntried[g] += !sweep && !c->tried[sweep][g][w];
+    c->tried[sweep][g][w] = 1;
 }
 
 /* What there is already. */
@@ -77,18 +137,26 @@ static void read_log(Chain *c)
             continue;
         if (k < 0 || k >= SWEEPS || g < 0 || g >= GROUPS || w < 0 || w >= group_ways[g])
             continue;
-        c->tried[k][g][w] = 1;
-        if (done < 6)
+        if (done >= 4 && !strcmp(verdict, "runs")) {
+            if (++c->broken[g][w] < MOST_BROKEN && c->tried[k][g][w]) {
+                c->tried[k][g][w] = 0;
+                c->ntried[g] -= !k;
+            }
             continue;
-        c->ratio[g][w] = was > 0 ? us / was : 0;
-        if (!strcmp(verdict, "taken"))
-            c->taken[g] = w;
+        }
+        note_done(c, k, g, w, done < 4 ? "" : verdict, done < 6 ? 0 : us, done < 6 ? 0 : was);
     }
     if (f)
         fclose(f);
 }
 
 /* ---- runs ------------------------------------------------------------------------------------ */
+
+/* The process is ended unless the next of these comes before a kernel that hangs would. */
+static void watch(const Chain *c)
+{
+    alarm(HANGS + (unsigned)(c->us * 1e-6 * RUNS));
+}
 
 static int run_on_device(Chain *c)
 {
@@ -100,42 +168,63 @@ static int wait_for(Chain *c)
     return c->s->model->wait(c->s->ctx) == IGRT_OK;
 }
 
-/* Microseconds of a run, of some that follow each other; < 0: it failed. */
-static double time_runs(Chain *c, int runs)
+static void note_step(void *user, int step, const char *name, uint64_t nanoseconds)
 {
+    (void)name;
+    Chain *c = user;
+    if (step >= 0 && step < STEPS && step_group[step] >= 0)
+        c->step_us[step_group[step]] += (double)nanoseconds * 1e-3;
+}
+
+/* Microseconds of a run, of some that follow each other; < 0: it failed. by_step: what each group has of it goes to step_us too. */
+static double time_runs(Chain *c, int runs, int by_step)
+{
+    const void *user = c->ctx->config.user;
+    memset(c->step_us, 0, sizeof c->step_us);
+    if (by_step) {
+        c->ctx->config.user = c;
+        c->ctx->config.clock = driver_now;
+        c->ctx->config.profile = note_step;
+    }
+    watch(c);
+    int good = 1;
     const uint64_t begin = driver_now(NULL);
-    for (int i = 0; i < runs; i++)
-        if (!run_on_device(c))
-            return -1;
-    if (!wait_for(c))
-        return -1;
-    return (double)(driver_now(NULL) - begin) * 1e-3 / runs;
+    for (int i = 0; i < runs && good; i++)
+        good = run_on_device(c);
+    good = good && wait_for(c);
+    const double us = (double)(driver_now(NULL) - begin) * 1e-3 / runs;
+    if (by_step) {
+        c->ctx->config.profile = NULL;
+        c->ctx->config.user = (void *)(uintptr_t)user;
+    }
+    for (int i = 0; i < GROUPS; i++)
+        c->step_us[i] /= runs;
+    return good ? us : -1;
 }
 
-static void swap(Chain *c, igrt_cu_graph *other)
+static void swap(Chain *c, Form *other)
 {
-    const igrt_cu_graph mine = c->ctx->record;
-    c->ctx->record = *other;
-    *other = mine;
+    const Form mine = c->now;
+    memcpy(c->now.way, other->way, sizeof c->now.way);
+    memcpy(other->way, mine.way, sizeof other->way);
+    device_swap(c->ctx, &other->record);
+    set_ways(c);
 }
 
-/* Records the network by these ways, and runs it; what was recorded goes to *was. */
-static int record_ways(Chain *c, const int *taken, igrt_cu_graph *was)
+/* Records the network by these ways, and runs it where that takes a run; what ran before goes to *was. */
+static int record_ways(Chain *c, const int *ways, Form *was)
 {
     memset(was, 0, sizeof *was);
+    memcpy(was->way, ways, sizeof was->way);
     swap(c, was);
-    set_ways(taken);
-    c->ctx->stale = 1;
-    const int good = run_on_device(c) && run_on_device(c) && wait_for(c);
-    c->ctx->stale = 0;
+    device_stale(c->ctx, 1);
+    watch(c);
+    int good = 1;
+    for (int i = 0; i < RECORD_RUNS && good; i++)
+        good = run_on_device(c);
+    good = good && wait_for(c);
+    device_stale(c->ctx, 0);
     return good;
-}
-
-static size_t output_bytes(const igrt_io *io, const void *base)
-{
-    int64_t dims[IGRT_MAX_RANK] = {0};
-    driver_dims(base, io, dims);
-    return npy_count(dims, io->rank) * igrt_dtype_bytes(io->dtype);
 }
 
 /* Runs with the host's memory: outputs come back. */
@@ -147,145 +236,217 @@ static int run_on_host(Chain *c)
     return status == IGRT_OK;
 }
 
-static double element(const igrt_io *io, const void *data, size_t i)
-{
-    uint32_t word;
-    float value;
-    switch (io->dtype) {
-    case IGRT_F32: return ((const float *)data)[i];
-    case IGRT_F64: return ((const double *)data)[i];
-    case IGRT_BF16:
-        word = (uint32_t)((const uint16_t *)data)[i] << 16;
-        memcpy(&value, &word, sizeof value);
-        return value;
-    case IGRT_F16: {
-        const unsigned x = ((const uint16_t *)data)[i], e = x >> 10 & 31, m = x & 1023;
-        const double v = e == 31 ? (m ? NAN : INFINITY)
-                         : e     ? ldexp(1024 + m, (int)e - 25)
-                                 : ldexp(m, -24);
-        return x >> 15 ? -v : v;
-    }
-    default: return 0;
-    }
-}
-
-/* Beside the compiler's kernels, but for how sums are rounded: of the largest value. */
+/* Beside the compiler's kernels. */
 static int is_right(Chain *c)
 {
-    const igrt_model *m = c->s->model;
-    if (!run_on_host(c))
-        return 0;
-    for (int i = 0; i < m->n_outputs; i++) {
-        const igrt_io *io = &m->outputs[i];
-        const void *got = driver_pointer(c->s->outputs, io);
-        const size_t bytes = output_bytes(io, c->s->outputs),
-                     n = bytes / igrt_dtype_bytes(io->dtype);
-        const int is_float = io->dtype == IGRT_F32 || io->dtype == IGRT_F64 ||
-                             io->dtype == IGRT_F16 || io->dtype == IGRT_BF16;
-        double most = 0, off = 0;
-        if (!got)
-            continue;
-        if (!is_float && memcmp(got, c->wanted[i], bytes))
-            return 0;
-        for (size_t k = 0; k < n && is_float; k++) {
-            const double x = element(io, got, k), y = element(io, c->wanted[i], k);
-            most = fabs(y) > most ? fabs(y) : most;
-            if (isnan(x) != isnan(y))
-                return 0;
-            off = fabs(x - y) > off ? fabs(x - y) : off;
-        }
-        if (off > TOLERANCE * most)
-            return 0;
-    }
-    return 1;
+    return run_on_host(c) && results_agree(c->s, c->wanted);
 }
 
 /* ---- one beside the other ---------------------------------------------------------------------- */
 
-typedef struct {
-    double us, was; /* medians */
-    double low,
-        mid; /* of what is gained in a turn, as a share: the lower quartile and the median */
-    int failed;
-} Beside;
-
-/* The record that runs, and *was, in turns: at least `few` of them, and `most` unless it is clearly slower. */
-static Beside in_turns(Chain *c, igrt_cu_graph *was, int few, int most)
+static double sorted_at(const double *x, int n, int at)
 {
-    double us[LAST_TURNS], base[LAST_TURNS], gained[LAST_TURNS];
-    Beside b = {0};
-    int runs = (int)(run_us / (c->us > 1 ? c->us : 1)), n = 0;
-    runs = runs < 3 ? 3 : runs > RUNS ? RUNS : runs;
-    while (n < most) {
-        swap(c, was);
-        base[n] = time_runs(c, runs);
-        swap(c, was);
-        us[n] = time_runs(c, runs);
-        if (us[n] <= 0 || base[n] <= 0) {
-            b.failed = 1;
-            return b;
+    double sorted[LAST_TURNS];
+    memcpy(sorted, x, (size_t)n * sizeof *x);
+    qsort(sorted, (size_t)n, sizeof *sorted, compare_times);
+    return sorted[at];
+}
+
+static Beside beside_of(const double *us, const double *base, int n)
+{
+    double gained[LAST_TURNS];
+    for (int i = 0; i < n; i++)
+        gained[i] = 1 - us[i] / base[i];
+    return (Beside){sorted_at(us, n, n / 2), sorted_at(base, n, n / 2), sorted_at(gained, n, n / 4),
+                    sorted_at(gained, n, n / 2)};
+}
+
+/* After few turns: nothing is left that may win, or all of it wins by so much that more turns tell nothing new. */
+static int is_decided(Try *t, int n)
+{
+    int open = 0, clear = BY_STEP;
+    for (int i = 0; i < n; i++) {
+        t[i].open = t[i].open && t[i].b.mid >= -lost;
+        open += t[i].open;
+        clear &= !t[i].open || t[i].b.low > 5 * lost;
+    }
+    return !open || clear;
+}
+
+static int count_runs(const Chain *c, double us)
+{
+    const int runs = (int)(run_us / (us > 1 ? us : 1)), least = c->us > slow_us ? 1 : LEAST_RUNS;
+    return runs < least ? least : runs > RUNS ? RUNS : runs;
+}
+
+/* What runs, and *was, in turns: at least `few` of them, and `most` unless it is clear before. False: a run failed. by_step: by the
+ * times of each one's group, else by that of the whole. */
+static int in_turns(Chain *c, Form *was, int few, int most, int by_step, Try *t, int n)
+{
+    double us[AT_ONCE][LAST_TURNS], base[AT_ONCE][LAST_TURNS], about = c->us;
+    for (int i = 0; i < n; i++)
+        t[i].open = 1;
+    for (int turn = 0; turn < most; turn++) {
+        const int runs = count_runs(c, about);
+        for (int side = 0; side < 2; side++) {
+            double(*to)[LAST_TURNS] = side ? us : base;
+            if (!side)
+                swap(c, was);
+            const double all = time_runs(c, runs, by_step);
+            if (!side)
+                swap(c, was);
+            if (all <= 0)
+                return 0;
+            about = by_step ? all : about;
+            for (int i = 0; i < n; i++)
+                to[i][turn] = by_step ? c->step_us[t[i].group] : all;
         }
-        gained[n] = 1 - us[n] / base[n];
-        if (++n != few)
-            continue;
-        double sorted[LAST_TURNS];
-        memcpy(sorted, gained, sizeof sorted);
-        qsort(sorted, (size_t)n, sizeof *sorted, compare_times);
-        if (sorted[n / 2] < -lost)
+        for (int i = 0; i < n; i++)
+            if (t[i].open)
+                t[i].b = beside_of(us[i], base[i], turn + 1);
+        if (turn + 1 == few && is_decided(t, n))
             break;
     }
-    qsort(us, (size_t)n, sizeof *us, compare_times);
-    qsort(base, (size_t)n, sizeof *base, compare_times);
-    qsort(gained, (size_t)n, sizeof *gained, compare_times);
-    b.us = us[n / 2];
-    b.was = base[n / 2];
-    b.low = gained[n / 4];
-    b.mid = gained[n / 2];
-    return b;
+    return 1;
+}
+
+/* ---- a few at once --------------------------------------------------------------------------------- */
+
+static const char *verdict_of(const Try *t)
+{
+    return t->b.us > 0 && t->b.low > 0 && t->b.mid > gain ? "taken" : "left";
+}
+
+static void finish(Chain *c, int sweep, const Try *t, const char *verdict)
+{
+    if (!strcmp(verdict, "taken") && BY_STEP) {
+        const double saved = (t->b.was - t->b.us) * t->steps;
+        c->base_us[t->group] = t->b.us * t->steps;
+        c->share[t->group] *= t->b.us / t->b.was;
+        c->us -= saved < 0.9 * c->us ? saved : 0.9 * c->us;
+    }
+    note_done(c, sweep, t->group, t->way, verdict, t->b.us, t->b.was);
+    tell(c, "{\"done\": [%d, %d, %d], \"verdict\": \"%s\", \"us\": %.3f, \"was_us\": %.3f}\n",
+         sweep, t->group, t->way, verdict, t->b.us, t->b.was);
+}
+
+/* The network with all of these runs, and gives what the compiler's gives. What ran before is in *was then, whatever came of it. */
+static const char *form_of(Chain *c, const Try *t, int n, Form *was)
+{
+    int ways[GROUPS];
+    memcpy(ways, c->taken, sizeof ways);
+    for (int i = 0; i < n; i++)
+        ways[t[i].group] = t[i].way;
+    if (!record_ways(c, ways, was))
+        return "failed";
+    watch(c);
+    return is_right(c) ? NULL : "wrong";
+}
+
+/* What ran before runs again. False: the device does not do any more. */
+static int back(Chain *c, Form *was, int failed)
+{
+    swap(c, was);
+    device_free(c->ctx, &was->record);
+    return !failed || (run_on_device(c) && wait_for(c));
+}
+
+/* By itself, a step's kernel is built and runs to its end: NULL. Its results are looked at later, together with those of others, unless it
+ * is far too slow. */
+static const char *fault_alone(Chain *c, Try *t)
+{
+    char only[GROUPS] = {0};
+    const int was = c->now.way[t->group];
+    only[t->group] = 1;
+    watch(c);
+    if (!device_load(c->ctx, way_kernel[t->group][t->way]))
+        return "failed";
+    c->only = only;
+    c->now.way[t->group] = t->way;
+    set_ways(c);
+    const int good = run_on_device(c) && wait_for(c) && time_runs(c, 1, 1) > 0;
+    c->only = NULL;
+    c->now.way[t->group] = was;
+    set_ways(c);
+    t->steps = c->one ? count_steps(t->group) : 1;
+    const double us = c->step_us[t->group], base = c->base_us[t->group] / t->steps;
+    if (!good || us < TOO_SLOW * base || us < base + turn_us)
+        return good ? NULL : "failed";
+    t->b = (Beside){.us = us, .was = base};
+    return "left";
 }
 
 /* False: the device does not do any more. */
-static int try_way(Chain *c, int sweep, int g, int w)
+static int try_all(Chain *c, int sweep, Try *t, int n)
 {
-    igrt_cu_graph was;
-    int ways[GROUPS];
-    Beside b = {0};
-    memcpy(ways, c->taken, sizeof ways);
-    ways[g] = w;
-    tell(c, "{\"try\": [%d, %d, %d]}\n", sweep, g, w);
-    c->tried[sweep][g][w] = 1;
-    alarm(HANGS);
-    const char *verdict = "failed";
-    int good = record_ways(c, ways, &was);
-    if (good) {
-        verdict = is_right(c) ? "left" : "wrong";
-        if (verdict[0] == 'l')
-            b = in_turns(c, &was, SHORT_TURNS, TURNS);
-        if (b.failed)
-            verdict = "failed";
+    char only[GROUPS] = {0};
+    Form was;
+    int good = 1;
+    const char *fault = form_of(c, t, n, &was);
+    if (fault && n > 1) { /* which of them? */
+        good = back(c, &was, fault[0] == 'f');
+        for (int i = 0; i < n && good; i++)
+            good = try_all(c, sweep, &t[i], 1);
+        return good;
     }
-    if (b.us > 0 && b.low > 0 && b.mid > gain) {
-        verdict = "taken";
-        c->taken[g] = w;
-        c->us = b.us;
+    for (int i = 0; i < n && BY_STEP && !sweep; i++)
+        only[t[i].group] = 1;
+    c->only = BY_STEP && !sweep ? only : NULL;
+    for (int i = 0; i < n; i++)
+        t[i].steps = c->only && c->one ? count_steps(t[i].group) : 1;
+    set_ways(c);
+    if (!fault && !in_turns(c, &was, SHORT_TURNS, c->us > slow_us ? 7 : TURNS, BY_STEP, t, n))
+        fault = "failed";
+    c->only = NULL;
+    int won = 0;
+    for (int i = 0; i < n && !fault; i++)
+        won += verdict_of(&t[i])[0] == 't';
+    if (won == n && !fault) { /* then this is what runs from now on */
+        device_free(c->ctx, &was.record);
+        if (!BY_STEP)
+            c->us = t->b.us;
     } else {
-        swap(c, &was);
-        set_ways(c->taken);
+        good = back(c, &was, fault && fault[0] == 'f');
+        if (!good)
+            return 0;
     }
-    igrt_cu_free_graph(&c->ctx->gpu, &was);
-    if (verdict[0] == 'f' && (!run_on_device(c) || !wait_for(c)))
-        return 0;
-    alarm(0);
-    if (b.us > 0 && b.was > 0)
-        c->ratio[g][w] = b.us / b.was;
-    tell(c, "{\"done\": [%d, %d, %d], \"verdict\": \"%s\", \"us\": %.3f, \"was_us\": %.3f}\n",
-         sweep, g, w, verdict, b.us, b.was);
+    for (int i = 0; i < n; i++)
+        finish(c, sweep, &t[i], fault ? fault : verdict_of(&t[i]));
+    memcpy(c->now.way, c->taken, sizeof c->now.way);
+    set_ways(c);
     return 1;
 }
+
+/* False: the device does not do any more. */
+static int try_set(Chain *c, int sweep, Try *t, int n, uint64_t deadline)
+{
+    int left = 0, good = 1;
+    c->one = BY_STEP && c->us > slow_us;
+    for (int i = 0; i < n && good && (!left || driver_now(NULL) < deadline); i++) {
+        tell(c, "{\"try\": [%d, %d, %d]}\n", sweep, t[i].group, t[i].way);
+        const char *fault = BY_STEP && t[i].way ? fault_alone(c, &t[i]) : NULL;
+        if (!fault) {
+            if (BY_STEP)
+                tell(c, "{\"done\": [%d, %d, %d], \"verdict\": \"runs\"}\n", sweep, t[i].group,
+                     t[i].way);
+            t[left++] = t[i];
+            continue;
+        }
+        finish(c, sweep, &t[i], fault);
+        if (fault[0] == 'f')
+            good = run_on_device(c) && wait_for(c);
+    }
+    good = good && (!left || try_all(c, sweep, t, left));
+    alarm(0);
+    return good;
+}
+
+/* ---- which ------------------------------------------------------------------------------------------- */
 
 /* Of those that were close, once more beside what the others have become; and the compiler's. */
 static int is_again(const Chain *c, int g, int w)
 {
+    const double beside = BY_STEP ? c->ratio[g][c->taken[g]] : 1;
     int better = 0;
     if (w == c->taken[g])
         return 0;
@@ -293,22 +454,63 @@ static int is_again(const Chain *c, int g, int w)
         return 1;
     for (int i = 1; i < group_ways[g]; i++)
         better += i != c->taken[g] && c->ratio[g][i] > 0 && c->ratio[g][i] < c->ratio[g][w];
-    return c->ratio[g][w] > 0 && c->ratio[g][w] < 1 + 2 * lost && better < AGAIN;
+    return c->ratio[g][w] > 0 && c->ratio[g][w] < beside * (1 + 2 * lost) && better < AGAIN;
+}
+
+static int is_in(const Try *t, int n, int g)
+{
+    for (int i = 0; i < n; i++)
+        if (t[i].group == g)
+            return 1;
+    return 0;
+}
+
+/* Of each group the first way that was not tried; groups by what they have of the network for each way that was (D'Hondt). */
+static int next_new(const Chain *c, Try *t)
+{
+    int n = 0;
+    for (; n < AT_ONCE; n++) {
+        double most = 0;
+        Try best = {.group = -1};
+        for (int g = 0; g < GROUPS; g++) {
+            int w = 1;
+            while (w < group_ways[g] && c->tried[0][g][w])
+                w++;
+            const double hope = c->share[g] / (c->ntried[g] + (is_in(t, n, g) ? 2 : 1));
+            if (w < group_ways[g] && c->share[g] >= least_share && hope > most * (1 + 1e-9)) {
+                most = hope;
+                best = (Try){.group = g, .way = w};
+            }
+        }
+        if (best.group < 0 ||
+            is_in(t, n, best.group)) /* its second way is worth more than another's first */
+            break;
+        t[n] = best;
+    }
+    return n;
+}
+
+static int next_again(const Chain *c, Try *t)
+{
+    int n = 0;
+    for (int w = 0; w < MOST_WAYS; w++)
+        for (int g = 0; g < GROUPS && n < AT_ONCE; g++)
+            if (w < group_ways[g] && !c->tried[1][g][w] && is_again(c, g, w) && !is_in(t, n, g))
+                t[n++] = (Try){.group = g, .way = w};
+    return n;
 }
 
 static int search(Chain *c, uint64_t deadline)
 {
+    Try t[AT_ONCE];
     for (int sweep = 0; sweep < SWEEPS; sweep++)
-        for (int w = sweep ? 0 : 1; w < MOST_WAYS; w++)
-            for (int g = 0; g < GROUPS; g++) {
-                if (w >= group_ways[g] || c->tried[sweep][g][w] || (sweep && !is_again(c, g, w)))
-                    continue;
-                if (driver_now(NULL) > deadline)
-                    return IGRT_EXIT_OK;
-                if (!try_way(c, sweep, g, w))
-                    return driver_fail(IGRT_EXIT_MODEL, "the device failed with way %d of group %d",
-                                       w, g);
-            }
+        for (int n; (n = sweep ? next_again(c, t) : next_new(c, t)) > 0;) {
+            if (driver_now(NULL) > deadline)
+                return IGRT_EXIT_OK;
+            if (!try_set(c, sweep, t, n, deadline))
+                return driver_fail(IGRT_EXIT_MODEL, "the device failed with way %d of group %d",
+                                   t->way, t->group);
+        }
     return IGRT_EXIT_OK;
 }
 
@@ -316,18 +518,21 @@ static int search(Chain *c, uint64_t deadline)
 static int last(Chain *c)
 {
     static const int none[GROUPS];
-    igrt_cu_graph was;
-    alarm(HANGS);
+    Try all = {.open = 1};
+    Form was;
+    const int turns = c->us > slow_us ? 7 : LAST_TURNS;
+    if (BY_STEP && !memcmp(c->taken, none, sizeof none))
+        return IGRT_EXIT_OK;
     if (!record_ways(c, none, &was))
         return driver_fail(IGRT_EXIT_MODEL, "the network does not run any more");
     swap(c, &was);
-    set_ways(c->taken);
-    const Beside b = in_turns(c, &was, LAST_TURNS, LAST_TURNS);
+    const int good = in_turns(c, &was, BY_STEP ? SHORT_TURNS : turns, turns, 0, &all, 1);
     alarm(0);
-    igrt_cu_free_graph(&c->ctx->gpu, &was);
-    if (b.failed)
+    device_free(c->ctx, &was.record);
+    if (!good)
         return driver_fail(IGRT_EXIT_MODEL, "the network does not run any more");
-    tell(c, "{\"network_us\": %.3f, \"was_us\": %.3f, \"turns\": %d}\n", b.us, b.was, LAST_TURNS);
+    tell(c, "{\"network_us\": %.3f, \"was_us\": %.3f, \"low\": %.4f, \"turns\": %d}\n", all.b.us,
+         all.b.was, all.b.low, turns);
     return IGRT_EXIT_OK;
 }
 
@@ -359,46 +564,60 @@ static int make_device_io(Chain *c)
     return IGRT_EXIT_OK;
 }
 
-static int keep_wanted(Chain *c)
+/* What a run takes, and what each group has of it. */
+static int take_shares(Chain *c)
 {
-    const igrt_model *m = c->s->model;
-    c->wanted = calloc((size_t)m->n_outputs + 1, sizeof *c->wanted);
-    if (!c->wanted)
-        return driver_fail(IGRT_EXIT_MEMORY, "out of memory");
-    for (int i = 0; i < m->n_outputs; i++) {
-        const size_t bytes = output_bytes(&m->outputs[i], c->s->outputs);
-        const void *from = driver_pointer(c->s->outputs, &m->outputs[i]);
-        c->wanted[i] = malloc(bytes ? bytes : 1);
-        if (!c->wanted[i])
-            return driver_fail(IGRT_EXIT_MEMORY, "out of memory");
-        if (from)
-            memcpy(c->wanted[i], from, bytes);
+    double all = 0;
+    c->us = time_runs(c, 1, BY_STEP);
+    if (c->us > 0 && c->us < slow_us && time_runs(c, 2 * SHORT_TURNS, BY_STEP) > 0) {
+        memcpy(c->base_us, c->step_us, sizeof c->base_us);
+        c->us = time_runs(c, 10, 0);
+    } else {
+        memcpy(c->base_us, c->step_us, sizeof c->base_us);
     }
-    return IGRT_EXIT_OK;
+    for (int g = 0; g < GROUPS; g++)
+        all += c->base_us[g];
+    for (int g = 0; g < GROUPS; g++)
+        c->share[g] = BY_STEP ? c->base_us[g] / (all > 0 ? all : 1) : 1;
+    alarm(0);
+    return c->us > 0;
+}
+
+/* What was taken in runs before is built again. */
+static int load_taken(Chain *c)
+{
+    for (int g = 0; g < GROUPS; g++)
+        if (c->taken[g] && !device_load(c->ctx, way_kernel[g][c->taken[g]]))
+            return 0;
+    return 1;
 }
 
 int driver_bench(Session *s)
 {
     static Chain chain;
     Chain *c = &chain;
-    igrt_cu_graph was;
+    Form was;
     const uint64_t deadline = driver_now(NULL) + (uint64_t)(s->options->seconds * 1e9);
     *c = (Chain){.s = s, .ctx = s->ctx};
+    for (int g = 0; g < GROUPS; g++)
+        c->ratio[g][0] = BY_STEP;
     read_log(c);
     c->log = fopen("times.json", "a");
     if (!c->log)
         return driver_fail(IGRT_EXIT_OUTPUT, "times.json cannot be written");
-    int status = run_on_host(c) ? keep_wanted(c) : driver_fail(IGRT_EXIT_MODEL, "run");
+    int status = run_on_host(c) ? keep_results(s, &c->wanted) : driver_fail(IGRT_EXIT_MODEL, "run");
     if (status == IGRT_EXIT_OK)
         status = make_device_io(c);
     if (status != IGRT_EXIT_OK)
         return status;
     s->config.flags |= IGRT_ON_DEVICE;
-    if (!record_ways(c, c->taken, &was))
+    if (!load_taken(c) || !record_ways(c, c->taken, &was))
         return driver_fail(IGRT_EXIT_MODEL, "run on the device");
-    igrt_cu_free_graph(&c->ctx->gpu, &was);
-    c->us = time_runs(c, RUNS);
-    status = search(c, deadline);
+    device_free(c->ctx, &was.record);
+    if (!take_shares(c))
+        return driver_fail(IGRT_EXIT_MODEL, "run on the device");
+    const double last_s = 2 * SHORT_TURNS * c->us * 1e-6, most_s = s->options->seconds / 3;
+    status = search(c, deadline - (uint64_t)((last_s < most_s ? last_s : most_s) * 1e9));
     if (status == IGRT_EXIT_OK)
         status = last(c);
     fclose(c->log);
