@@ -27,16 +27,18 @@ static void print_candidate(const Tune *t, const TuneKernel *k, const char *name
 /* The figure that fell most, in words. */
 static void print_reason(const Estimate *was, const Estimate *is)
 {
+    const EstimateWeights *w = &estimate_weights;
     const struct {
         const char *what;
         double was, is, weight;
-    } row[] = {{"loads", was->loads, is->loads, 0.5},
-               {"stores", was->stores, is->stores, 1},
-               {"operations", was->operations, is->operations, 0.5},
+    } row[] = {{"loads", was->loads, is->loads, w->load},
+               {"stores", was->stores, is->stores, w->store},
+               {"operations", was->operations, is->operations, w->operation},
                {"cycles to enter and count loops", was->loops, is->loops, 1},
-               {"bytes into L1", was->traffic[0], is->traffic[0], 1.0 / 16},
-               {"bytes into L2", was->traffic[1], is->traffic[1], 1.0 / 10},
-               {"bytes from memory", was->traffic[2], is->traffic[2], 1.0 / 4.5}};
+               {"cycles to begin with code of rests", was->pieces, is->pieces, 1},
+               {"bytes into L1", was->traffic[0], is->traffic[0], w->byte[0]},
+               {"bytes into L2", was->traffic[1], is->traffic[1], w->byte[1]},
+               {"bytes from memory", was->traffic[2], is->traffic[2], w->byte[2]}};
     int best = -1;
     double gain = 0.02 * was->cycles;
     for (int i = 0; i < (int)(sizeof row / sizeof *row); i++)

@@ -3,7 +3,7 @@
  * The linear form says what runs in which loop.  Of the body of each loop, per iteration:
  *
  *     issue = max(multiply-adds / 2, loads, stores, all / 5, latency of what waits for itself)
- *             + a load and a store for each vector that is live there and has no register
+ *             + the time that a vector which is live there and has no register is waited for
  *
  * and each iteration counts a little more for its branch.  Vectors that live through a loop which does not touch them (sums of
  * another loop) are put aside once, not in each iteration.
@@ -33,12 +33,16 @@
 
 enum { MAX_DEPTH = 24, MAX_ACCESSES = 512 };
 #define FIT 0.6 /* of a level of cache that one kernel's data may fill */
-/* Bytes a cycle into a level from the next, where many lines are under way at once; of PREFETCH, the time that is left. */
-static const double into[] = {56, 28, 6}, ahead[] = {1, 0.85, 0.5};
-#define LOAD 0.9   /* cycles of a load, */
-#define STORE 1.5  /* a store, */
-#define BRANCH 0.3 /* an iteration of a loop, */
-#define ENTRY 0.5  /* and its begin */
+/* Of the time of bytes that come into a level, what is left where PREFETCH asks for them. */
+static const double ahead[] = {1, 0.85, 0.5};
+#define JUMPS 4099.0 /* stands for bytes that are no constant: nothing slides along by them */
+#define LOAD 0.9     /* cycles of a load, */
+#define STORE 1.5    /* a store, */
+#define BRANCH 0.3   /* an iteration of a loop, */
+#define ENTRY 0.5    /* and its begin */
+/* Bytes: where many lines are under way at once. */
+const EstimateWeights estimate_weights = {
+    .load = LOAD, .store = STORE, .operation = 0.5, .byte = {1.0 / 56, 1.0 / 28, 1.0 / 6}};
 
 enum {
     LATENCY = 4,
@@ -66,7 +70,8 @@ typedef struct {
     double fma, load, store, alu, slow;
     int first;      /* of the accesses that were added in it */
     bool loops;     /* it has loops in it */
-    int sums;       /* accumulators updated */
+    Node *sum;      /* one of the accumulators that are updated; NULL: none is */
+    double chain;   /* how often, in an iteration */
     double live;    /* registers of the vectors that it works on, at the most */
     double through; /* with those that are live beside them, untouched */
 } Body;
@@ -110,11 +115,11 @@ static double registers_of(const Count *q, const Node *n)
     return wide < 1 ? 1 : wide;
 }
 
-/* Bytes that the address moves with an iteration of a range; what is no constant jumps by a page. */
+/* Bytes that the address moves with an iteration of a range; JUMPS: they are no constant. */
 static double stride_of(Count *q, Node *at, Node *range, int bytes)
 {
     int64_t step;
-    return range_stride(q->k->c, at, range, &step) ? (double)step * bytes : 4096;
+    return range_stride(q->k->c, at, range, &step) ? (double)step * bytes : JUMPS;
 }
 
 /* The loops that are open, as one of those that accesses stand in. */
@@ -271,7 +276,8 @@ static void count_update(Count *q, const Stmt *s)
     bool product = n->op == OP_REDUCE && reduce_monoid(n) == INGOT_REDUCE_ADD && x->op == OP_MUL &&
                    dtype_is_float(n->dtype);
     bool named = x->id < q->l->nknown && q->l->named[x->id];
-    b->sums++;
+    b->sum = n;
+    b->chain = 1;
     if (product && !named) {
         b->fma += wide;
         count_sources(q, x);
@@ -288,18 +294,30 @@ static void count_update(Count *q, const Stmt *s)
 
 /* ---- loops ------------------------------------------------------------------------------------------- */
 
+/* Is a sum added to in one iteration after the other?  Of a loop that was written out it is there when the iteration ends. */
+static bool is_carried(const Count *q, const Body *b)
+{
+    int n = 0;
+    Node *const *range = b->sum && q->depth ? loops_of(q->l, b->sum, &n) : NULL;
+    for (int i = 0; i < n; i++)
+        if (range[i] == q->range[q->depth - 1])
+            return true;
+    return false;
+}
+
 static void end_body(Count *q)
 {
     Body *b = &q->body[q->depth];
-    double times = q->depth ? q->times[q->depth - 1] : 1, instructions, spilt, cycles;
+    const double times = q->depth ? q->times[q->depth - 1] : 1,
+                 entries = q->depth > 1 ? q->times[q->depth - 2] : 1;
+    double instructions, spilt, cycles;
     if (q->depth)
-        q->out->loops += ENTRY * times / q->trips[q->depth - 1] + BRANCH * times;
+        q->out->loops += ENTRY * entries + BRANCH * times;
     spilt = q->t->registers && b->live > q->t->registers ? b->live - q->t->registers : 0;
-    if (!b->sums) /* of a body of few instructions few are touched */
+    if (!b->sum) /* of a body of few instructions few are touched */
         spilt = spilt < b->fma + b->alu ? spilt : b->fma + b->alu;
     if (q->t->registers && b->through > q->t->registers) {
-        double entries = q->depth > 1 ? q->times[q->depth - 2] : 1,
-               aside = b->through - (b->live > q->t->registers ? b->live : q->t->registers);
+        double aside = b->through - (b->live > q->t->registers ? b->live : q->t->registers);
         q->out->loads += entries * aside;
         q->out->stores += entries * aside;
         q->out->spills += entries * aside;
@@ -311,7 +329,7 @@ static void end_body(Count *q)
     cycles = fmax(cycles, LOAD * b->load + 0.5 * spilt);
     cycles = fmax(cycles, STORE * (b->store + spilt));
     cycles = fmax(cycles, instructions / WIDTH);
-    cycles = b->sums ? fmax(cycles, LATENCY) : cycles;
+    cycles = is_carried(q, b) ? fmax(cycles, LATENCY * b->chain) : cycles;
     cycles += b->slow + SPILT * spilt; /* what was stored is waited for */
     q->out->issue += times * cycles;
     q->out->operations += times * (b->fma + b->alu);
@@ -335,6 +353,8 @@ static double slide(double n, double *step, double trips, double stride)
 {
     if (stride <= 0 || trips <= 1)
         return n;
+    if (stride == JUMPS || *step == JUMPS)
+        return n * trips;
     if (n <= 1 || *step <= 0) {
         *step = stride;
         return n * trips;
@@ -370,7 +390,8 @@ static void peel_loop(Count *q)
     around->slow += trips * b->slow;
     around->store += trips * b->store;
     around->load += trips * b->load * (before > 0 ? after / before : 1);
-    around->sums += b->sums;
+    around->sum = b->sum ? b->sum : around->sum;
+    around->chain = fmax(around->chain, trips * b->chain);
     around->live = fmax(around->live, b->live);
     around->through = fmax(around->through, b->through);
 }
@@ -421,7 +442,7 @@ static double footprint(const Count *q, const Access *x, int d)
     bytes = fmax(run, line);
     for (int i = first; i < n; i++) {
         double step = w[i].step, places = w[i].n;
-        while (i + 1 < n && floor(w[i + 1].step / step) * step == w[i + 1].step &&
+        while (i + 1 < n && step != JUMPS && floor(w[i + 1].step / step) * step == w[i + 1].step &&
                w[i + 1].step / step <= places)
             places = slide(places, &step, w[i + 1].n, w[i + 1].step), i++;
         bytes *= places;
@@ -616,11 +637,11 @@ Estimate cost_nest(const Kernel *k, const Target *t)
     for (int i = 0; i < tiles.n; i++)
         count_tile(q, tiles.k, &tiles.tile[i]);
     for (int i = 0; i < 3 && t->level[i].bytes > 0; i++)
-        e.memory += (q->ahead ? ahead[i] : 1) * e.traffic[i] / into[i];
-    e.loops += PIECE * tiles.n;
+        e.memory += (q->ahead ? ahead[i] : 1) * e.traffic[i] * estimate_weights.byte[i];
+    e.pieces = PIECE * tiles.n;
     const double most = fmax(e.issue, e.memory), least = e.issue + e.memory - most,
                  part = most > 0 ? least / most : 0;
-    e.cycles = most * sqrt(sqrt(1 + part * part * part * part)) + e.loops;
+    e.cycles = most * sqrt(sqrt(1 + part * part * part * part)) + e.loops + e.pieces;
     tiles_free(&tiles);
     arena_free(a);
     return e;
