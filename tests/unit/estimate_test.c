@@ -1,6 +1,6 @@
 /* estimate_test.c - what cost_nest() counts of a kernel whose figures are known: lines of weights that L1 does not hold come
- * again for each tile of rows, all vectors of them, and for the rows that are left; and the sums of one loop need
- * no registers in another. */
+ * again for each tile of rows, all vectors of them, and for the rows that are left; the sums of one loop need
+ * no registers in another; and rows of an image that several taps of a window read are loaded once where its loops are written out. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,23 +32,51 @@ static ingot_tensor *product(Fixture *f, const char *name)
         ingot_data(f->c, NULL, INGOT_F32, 2, (int64_t[]){TERMS, COLUMNS}, f->weights));
 }
 
-static void open_products(Fixture *f, int n)
+/* The kernels of a network with this result. */
+static void plan_result(Fixture *f, ingot_tensor *x)
 {
-    *f = (Fixture){.c = ingot_context_new(NULL, NULL)};
     ingot_status status;
-    f->weights = calloc(TERMS * COLUMNS, sizeof *f->weights);
-    for (int i = 0; i < TERMS * COLUMNS; i++) /* equal ones would be one constant */
-        f->weights[i] = (float)(i % 7);
-    ingot_tensor *x = product(f, "x");
-    if (n > 1)
-        x = ingot_add(f->c, x, product(f, "y"));
     ingot_output(f->c, "z", x);
     ingot_options o = {.struct_size = sizeof o, .target = "c:x86-64-v4"};
     assert_null(target_make(&f->target, f->c->arena, o.target, &status));
     f->plan = plan_make(f->c, &o);
     assert_non_null(f->plan);
     tune_kernels(&f->tuning, f->plan, &f->target, NULL);
+}
+
+static void make_weights(Fixture *f, int n)
+{
+    f->weights = calloc((size_t)n, sizeof *f->weights);
+    for (int i = 0; i < n; i++) /* equal ones would be one constant */
+        f->weights[i] = (float)(i % 7);
+}
+
+static void open_products(Fixture *f, int n)
+{
+    *f = (Fixture){.c = ingot_context_new(NULL, NULL)};
+    make_weights(f, TERMS * COLUMNS);
+    ingot_tensor *x = product(f, "x");
+    if (n > 1)
+        x = ingot_add(f->c, x, product(f, "y"));
+    plan_result(f, x);
     assert_int_equal(f->tuning.n, 1);
+}
+
+enum { IMAGES = 32, SIDE = 64, TAPS = 3 };
+
+/* A window of 3x3 over each of several images. */
+static void open_windows(Fixture *f)
+{
+    *f = (Fixture){.c = ingot_context_new(NULL, NULL)};
+    make_weights(f, IMAGES * TAPS * TAPS);
+    const int64_t side = SIDE + TAPS - 1, dims[4] = {1, IMAGES, side, side};
+    ingot_dim *dim[4];
+    for (int i = 0; i < 4; i++)
+        dim[i] = ingot_dim_const(f->c, dims[i]);
+    plan_result(f, ingot_conv(f->c, ingot_input(f->c, "x", INGOT_F32, 4, dim),
+                              ingot_data(f->c, NULL, INGOT_F32, 4,
+                                         (int64_t[]){IMAGES, 1, TAPS, TAPS}, f->weights),
+                              NULL, NULL, NULL, NULL, NULL, IMAGES));
 }
 
 static void close_products(Fixture *f)
@@ -112,10 +140,41 @@ static void sums_of_two_loops(void **state)
     close_products(&f);
 }
 
+/* Beside it there are copies from and to the layout that the model declares. */
+static TuneKernel *kernel_of_sum(const Fixture *f)
+{
+    TuneKernel *found = NULL;
+    for (int i = 0; i < f->tuning.n; i++) {
+        const Kernel *k = f->tuning.kernel[i]->naive;
+        for (int j = 0; j < k->naxis; j++)
+            found = k->axes[j].reduced ? f->tuning.kernel[i] : found;
+    }
+    assert_non_null(found);
+    return found;
+}
+
+/* Of n rows of results at once n + 2 rows of the image, three times; of eight the loops are too long to be written out, and each
+ * tap loads its own. */
+static void taps_share_rows(void **state)
+{
+    (void)state;
+    Fixture f;
+    open_windows(&f);
+    TuneKernel *k = kernel_of_sum(&f);
+    Candidate *of4 = candidate_read(k, "VECTOR i0 16; UPCAST i1 4"),
+              *of8 = candidate_read(k, "VECTOR i0 16; UPCAST i1 8");
+    assert_non_null(of4);
+    assert_non_null(of8);
+    const double results = IMAGES * SIDE * SIDE / 16, taps = TAPS * TAPS;
+    assert_true(candidate_estimate(k, of4)->loads < (6.0 / 4 * TAPS + taps / 4 + 0.5) * results);
+    assert_true(candidate_estimate(k, of8)->loads > taps * results);
+    close_products(&f);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(all_vectors_come_again),
-                                       cmocka_unit_test(the_rest_is_one_loop_of_two),
-                                       cmocka_unit_test(sums_of_two_loops)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_vectors_come_again), cmocka_unit_test(the_rest_is_one_loop_of_two),
+        cmocka_unit_test(sums_of_two_loops), cmocka_unit_test(taps_share_rows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,6 +25,7 @@
  * 5,000 candidates of 188 kernels on a Zen 4, and 5,500 of 138 on an Emerald Rapids (tests/tune/rank.py); most may be twice
  * or half of what they are without doing so any worse. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "linear.h"
@@ -61,9 +62,8 @@ typedef struct {
     int nest, depth;          /* the loops around it, and how many */
     double stride[MAX_DEPTH]; /* bytes, by loop */
     double lanes, lane_step;  /* that lie apart: how many, by how many bytes; 1: none do */
-    int64_t first;            /* offset with all counters zero */
-    double copies,
-        apart; /* accesses with the same strides: how many, and how far from one another */
+    double *at;           /* bytes, ascending: accesses with the same strides, all counters zero */
+    double copies, apart; /* how many these are, and how near to one another */
 } Access;
 
 typedef struct {
@@ -152,16 +152,43 @@ static double lane_step(Count *q, Node *n)
     return step < 0 ? -step : step;
 }
 
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* More places of an access: n of them, and each again so many times, a stride further each time.  Those that it has already are not more. */
+static void add_places(Count *q, Access *x, int n, const double *place, double stride, int trips)
+{
+    const int had = (int)x->copies, all = had + n * trips;
+    double *at = NEWN(q->a, double, all);
+    for (int i = 0; i < had; i++)
+        at[i] = x->at[i];
+    for (int k = 0; k < trips; k++)
+        for (int i = 0; i < n; i++)
+            at[had + k * n + i] = place[i] + k * stride;
+    qsort(at, (size_t)all, sizeof *at, ascending);
+    int kept = 0;
+    x->apart = 0;
+    for (int i = 0; i < all; i++) {
+        const double gap = kept ? at[i] - at[kept - 1] : 0;
+        if (kept && gap <= 0)
+            continue;
+        x->apart = kept && (x->apart <= 0 || gap < x->apart) ? gap : x->apart;
+        at[kept++] = at[i];
+    }
+    x->at = at;
+    x->copies = kept;
+}
+
 static void add_access(Count *q, Node *n)
 {
     Context *c = q->k->c;
     Node *at = n->src[first_coord(n)];
     int bytes = bytes_of_element(n);
-    Access x = {.arg = (int)n->src[0]->arg.i,
-                .store = n->op == OP_STORE,
-                .depth = q->depth,
-                .copies = 1,
-                .lanes = 1};
+    Access x = {
+        .arg = (int)n->src[0]->arg.i, .store = n->op == OP_STORE, .depth = q->depth, .lanes = 1};
     x.nest = nest_of(q);
     x.bytes = bytes;
     double step = lane_step(q, n);
@@ -182,21 +209,19 @@ static void add_access(Count *q, Node *n)
         counter[counters++] = q->l->tile->lane;
     for (int i = 0; i < counters; i++)
         zero[i] = idx(c, 0);
-    (void)idx_value(substitute(c, at, counters, counter, zero), &x.first);
+    int64_t first = 0;
+    (void)idx_value(substitute(c, at, counters, counter, zero), &first);
+    const double place = (double)first * bytes;
     for (int i = 0; i < q->naccess; i++) {
         Access *o = &q->access[i];
         if (o->arg != x.arg || o->nest != x.nest || o->bytes != x.bytes || o->lanes != x.lanes ||
             o->lane_step != x.lane_step ||
             memcmp(o->stride, x.stride, (size_t)x.depth * sizeof *x.stride))
             continue;
-        double apart = (double)(x.first > o->first ? x.first - o->first : o->first - x.first);
-        apart *= bytes;
-        if (apart > 0) {
-            o->copies++;
-            o->apart = o->apart > 0 && o->apart < apart ? o->apart : apart;
-        }
+        add_places(q, o, 1, &place, 0, 1);
         return;
     }
+    add_places(q, &x, 1, &place, 0, 1);
     if (q->naccess < MAX_ACCESSES)
         q->access[q->naccess++] = x;
 }
@@ -378,9 +403,10 @@ static void peel_loop(Count *q)
     const int depth = --q->depth, into_nest = nest_of(q);
     for (int i = b->first; i < q->naccess; i++) {
         Access *x = &q->access[i];
-        const double wide = x->lanes * fmax(1, x->bytes / 64), stride = fabs(x->stride[depth]);
+        const double wide = x->lanes * fmax(1, x->bytes / 64);
         before += x->store ? 0 : wide * x->copies * trips;
-        x->copies = slide(x->copies, &x->apart, trips, stride);
+        if (x->stride[depth] != 0)
+            add_places(q, x, (int)x->copies, x->at, x->stride[depth], (int)trips);
         after += x->store ? 0 : wide * x->copies;
         x->depth = depth;
         x->nest = into_nest;
