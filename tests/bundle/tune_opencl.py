@@ -112,9 +112,11 @@ def prepared(ingot, work):
     if not all(opt in now[0]["ways"][0] for opt in opts) or "rest" not in json.loads((work / "from/ways.json").read_text().splitlines()[0]):
         raise Wrong(f"the search does not begin with the file: {now[0]['ways'][0]}")
     (work / "own.sched").unlink()   # what is measured is what was prepared
-    tune(ingot, work, "--measure", work / "from", "--budget", "0.2s", "-o", work / "from.sched")
+    tune(ingot, work, "--measure", work / "from", "--budget", "0", "-o", work / "from.sched", **NO_DEVICE)
     if not all(opt in (work / "from.sched").read_text() for opt in opts):
         raise Wrong("what the file said is gone")
+    tune(ingot, work, "--measure", work / "from", "--budget", "0.2s", "-o", work / "from.sched")
+    call(ingot, "verify", model_file(work), *TARGET, "--sched", work / "from.sched")
     print(f"{sum(len(g['ways']) for g in found)} kernels for {len(found)}")
 
 
