@@ -477,12 +477,16 @@ ingot_status tune_gpu_collect(Tune *t, const char *dir, StrBuf *text, int *won, 
     if (status != INGOT_OK)
         return status;
     const Times *x = &f.times;
+    bool taken = false;
+    for (int i = 0; i < f.n; i++)
+        taken |= way_taken(&f, i) > 0;
     if (x->us > 0)
         say("  the network: %.4g ms for %.4g ms, %.3f times as fast; %d kernels tried",
             x->us * 1e-3, x->was * 1e-3, x->was / x->us, x->tried);
     else if (x->tried)
-        say("  %d kernels tried; the network with those that were faster was not timed yet",
-            x->tried);
+        say("  %d kernels tried; %s", x->tried,
+            taken ? "the network with those that were faster was not timed yet"
+                  : "none of them is faster");
     for (int i = 0; i < f.n; i++) {
         for (int way = 1; way < count_texts(f.group[i]); way++)
             *untried += x->group[i].verdict[way] == WAY_UNTRIED;
