@@ -496,8 +496,12 @@ def refused(ingot, work):
     one_line(2, "a number from 1 to 32", "--beam", "0", "-o", work / "x")
     one_line(2, "a number up to 200", "--lot", "1000", "--prepare", work / "x")
     one_line(2, "two runs", "--prepare", "a", "--measure", "b")
-    one_line(4, "without --remote", "--target", "opencl", "-o", work / "x", *remote(work))
-    one_line(4, "--sched is for GPUs", "--sched", work / "x", "-o", work / "x")
+    one_line(2, "without --remote", "--target", "opencl", "-o", work / "x", *remote(work))
+    one_line(2, "--sched is for GPUs", "--sched", work / "x", "-o", work / "x")
+    one_line(2, "with matrix units are tuned", "--target", "cuda:sm_75", "-o", work / "x")
+    for flags in ("--kernels", "k0*"), ("--sched", work / "x"):
+        one_line(2, "go with --prepare", "--target", "opencl", "--measure", work / "none", *flags)
+    one_line(6, "ways.json: cannot be read", "--target", "opencl", "--measure", work / "none", "--budget", "0")
     one_line(2, "no kernel that can be tuned matches 'nothing'", "--kernels", "nothing", "-o", work / "x", *remote(work))
     one_line(6, "candidates.json: cannot be read", "--measure", work / "none", *remote(work))
     (work / "bad.json").write_text('{"target": "c"}\n')
@@ -507,7 +511,7 @@ def refused(ingot, work):
     one_line(3, "bad.json: no text", "--import", work / "bad.json", "-o", work / "x")
     if (work / "x").exists():
         raise Wrong("a file was written")
-    print("11 faults")
+    print("15 faults")
 
 
 def change(file, *statements):

@@ -6,7 +6,9 @@
     prepared   kernels and the program are made without a device; of --kernels those that match; beside a --sched file what that says stays
     measured   in pieces, one of which is killed: nothing that was timed is lost; the file is the same without a device; builds with it are
                the same anywhere, and right; --explain tells of every group
-    faults     a kernel that the driver does not take, one that gives wrong results and one that ends the process are told, and not tried again
+    faults     a kernel that the driver does not take, one that gives wrong results and one that ends the process are told, and not tried again; a
+               line that was cut off counts as none
+    rounds     a second round that fails leaves what the first has found; the file has what is otherwise than the compiler chose
 
 Exit status 77, skipped: no Python with onnx, no SQLite, or no OpenCL device.
 """
@@ -37,8 +39,12 @@ def has_device():
         cl = ctypes.CDLL("libOpenCL.so.1")
     except OSError:
         return False
-    n = ctypes.c_uint(0)
-    return cl.clGetPlatformIDs(0, None, ctypes.byref(n)) == 0 and n.value > 0
+    every, n = ctypes.c_ulong(0xFFFFFFFF), ctypes.c_uint(0)
+    platforms = (ctypes.c_void_p * 16)()
+    if cl.clGetPlatformIDs(len(platforms), platforms, ctypes.byref(n)):
+        return False
+    found = [ctypes.c_uint(0) for _ in range(min(n.value, len(platforms)))]
+    return any(cl.clGetDeviceIDs(ctypes.c_void_p(p), every, 0, None, ctypes.byref(k)) == 0 and k.value for p, k in zip(platforms, found))
 
 
 def network():
@@ -82,7 +88,7 @@ def lines(folder):
 
 
 def verdicts(folder, but=("runs",)):
-    return [(tuple(x["done"]), x["verdict"]) for x in lines(folder) if "done" in x and x["verdict"] not in but]
+    return [(tuple(x["done"]), x["verdict"]) for x in lines(folder) if "verdict" in x and x["verdict"] not in but]
 
 
 def prepared(ingot, work):
@@ -105,6 +111,12 @@ def prepared(ingot, work):
     opts = [line.strip() for line in conv["ways"][5].splitlines() if re.match(r" +[A-Z]", line)]
     if not all(opt in now[0]["ways"][0] for opt in opts) or "rest" not in json.loads((work / "from/ways.json").read_text().splitlines()[0]):
         raise Wrong(f"the search does not begin with the file: {now[0]['ways'][0]}")
+    (work / "own.sched").unlink()   # what is measured is what was prepared
+    tune(ingot, work, "--measure", work / "from", "--budget", "0", "-o", work / "from.sched", **NO_DEVICE)
+    if not all(opt in (work / "from.sched").read_text() for opt in opts):
+        raise Wrong("what the file said is gone")
+    tune(ingot, work, "--measure", work / "from", "--budget", "0.2s", "-o", work / "from.sched")
+    call(ingot, "verify", model_file(work), *TARGET, "--sched", work / "from.sched")
     print(f"{sum(len(g['ways']) for g in found)} kernels for {len(found)}")
 
 
@@ -158,15 +170,13 @@ def measured(ingot, work):
     tune(ingot, work, "--measure", folder, "--budget", "0", "-o", file, **NO_DEVICE)
     if "kernel" in file.read_text():
         raise Wrong("a network that is not faster by more than noise is no winner")
-    tune(ingot, work, "-o", work / "all.sched", "--budget", "4s", "--kernels", "k0[01]*")
-    call(ingot, "verify", model_file(work), *TARGET, "--sched", work / "all.sched")
     print(f"{len(after)} kernels timed")
 
 
 def broken_text(kind, text):
     """A kernel's strings, of the program of kernels, with a fault in its body."""
     at = text.index('"{\\n"')
-    what = {"refused": "this is not C;", "wrong": "if (get_global_id(0) < 4) { a0[get_global_id(0)] = 1e6f; return; }", "hangs": "*(volatile __global int *)16 = 1;"}[kind]
+    what = {"refused": "this is not C;", "wrong": "if (get_global_id(0) < 4) { a0[get_global_id(0)] = 1e6f; return; }", "crashes": "*(volatile __global int *)16 = 1;"}[kind]
     return f'{text[:at]}"{{ {what}\\n"{text[at + len(chr(34) + "{" + chr(92) + "n" + chr(34)):]}'
 
 
@@ -175,7 +185,7 @@ def faults(ingot, work):
     tune(ingot, work, "--prepare", folder)
     source = (folder / "model_kernels.c").read_text()
     group = next(i for i, g in enumerate(groups(folder)) if "conv" in g["name"] and len(g["ways"]) > 8)
-    name, bad = groups(folder)[group]["name"], {"refused": 1, "wrong": 2, "hangs": 3}
+    name, bad = groups(folder)[group]["name"], {"refused": 1, "wrong": 2, "crashes": 3}
     for kind, way in bad.items():
         at = source.index(f"model_{name}_w{way}(")
         source = source[:at] + broken_text(kind, source[at:])
@@ -191,11 +201,40 @@ def faults(ingot, work):
         raise Wrong(f"a kernel that is at fault: {found} {lines(folder)}")
     if any(tried.count([0, group, way]) != 1 for way in (1, 3)):
         raise Wrong(f"a kernel that is at fault is tried again: {tried}")
+    before = verdicts(folder)
+    with (folder / "times.json").open("a") as f:
+        f.write('{"done": []}\n{"done": 5}\n{"done": [0, %d, 5], "verdict": "taken", "us": 1' % group)
+    tune(ingot, work, "--measure", folder, "--budget", "0.1s", good=(0, 5))
+    text = tune(ingot, work, "--measure", folder, "--budget", "0", "-o", work / "bad.sched", "--explain", good=(0, 5), **NO_DEVICE)
+    if verdicts(folder)[:len(before)] != before or (folder / "times.json").read_text().count('"us": 1\n') != 1 or "1 begun" not in text:
+        raise Wrong(f"a line that is cut off: {lines(folder)} {text}")
     print("3 faults")
+
+
+def entries(text):
+    return [part.split(" at ")[0].split("  #")[0] for part in text.split("kernel ")[1:]]
+
+
+def rounds(ingot, work):
+    """The C compiler does not build the second round's program."""
+    cc = work / "cc"
+    cc.write_text(f"#!/bin/sh\ncase \"$PWD $*\" in */ways1*) touch {work}/second; exit 1 ;; esac\nexec cc \"$@\"\n")
+    cc.chmod(0o755)
+    text = tune(ingot, work, "-o", work / "kept.sched", "--budget", "4s", "--kernels", "k0[01]*", CC=str(cc))
+    kept = (work / "kept.sched").read_text()
+    call(ingot, "verify", model_file(work), *TARGET, "--sched", work / "kept.sched")
+    if (work / "second").exists() and ("what the first has found stays" not in text or not entries(kept)):
+        raise Wrong(f"a second round that fails: {text}{kept}")
+    tune(ingot, work, "-o", work / "all.sched", "--budget", "4s", "--kernels", "k0[01]*")
+    both = (work / "all.sched").read_text()
+    call(ingot, "verify", model_file(work), *TARGET, "--sched", work / "all.sched")
+    if len(entries(both)) > 2 or re.search("^value", both, re.M):
+        raise Wrong(f"the file says what the compiler chose: {both}")
+    print(f"{len(entries(kept))} and {len(entries(both))} kernels")
 
 
 if __name__ == "__main__":
     if not has_device():
         print("skipped: no OpenCL device")
         sys.exit(77)
-    sys.exit(main(__doc__, {f.__name__: f for f in (prepared, measured, faults)}))
+    sys.exit(main(__doc__, {f.__name__: f for f in (prepared, measured, faults, rounds)}))

@@ -138,12 +138,24 @@ static ingot_status check_target(Tune *t)
     if (why)
         return complain(status, "--target '%.80s': %s", o->compile.target, why);
     if (!t->target.gpu && o->compile.sched)
-        return complain(INGOT_UNSUPPORTED,
+        return complain(INGOT_USAGE,
                         "ingot tune: --target %s: --sched is for GPUs; of a CPU the database "
                         "remembers what was found",
                         o->compile.target);
+    if (t->target.gpu && !driver_compiles(&t->target) && !t->target.units)
+        return complain(
+            INGOT_USAGE,
+            "ingot tune: --target %s: of CUDA's GPUs those with matrix units are tuned, "
+            "cuda:sm_80 and later",
+            o->compile.target);
+    if (t->target.gpu && o->measure && (o->kernels || o->compile.sched))
+        return complain(INGOT_USAGE,
+                        "ingot tune: --target %s: which kernels are tried, and what file it begins "
+                        "with, is said when they are built: --kernels and --sched go with "
+                        "--prepare",
+                        o->compile.target);
     if (t->target.gpu && (o->remote || o->ncount > 1))
-        return complain(INGOT_UNSUPPORTED,
+        return complain(INGOT_USAGE,
                         "ingot tune: --target %s: the network is tuned as a whole, on the machine "
                         "that has the GPU (--prepare, --measure): without --remote, several "
                         "--threads",
@@ -382,40 +394,72 @@ static ingot_status check_usage(const Options *o)
     return INGOT_OK;
 }
 
-/* All of it here: candidates, their times, and, where the driver compiles them and so few of them are tried at once, neighbours of what has
- * won, for the other half of the time. */
+/* Other kernels beside what the file says (t->o->compile.sched), on this machine, for so many seconds.  Where none of them won and there are more,
+ * they go on until `left` is over: neighbours of what won are only for who has winners.  *spent: how long was measured. */
+static ingot_status tune_gpu_round(Tune *t, const char *dir, double seconds, double left,
+                                   StrBuf *text, int *won, double *spent)
+{
+    int untried = 0;
+    *spent = 0;
+    ingot_status status = tune_gpu_prepare(t, dir);
+    for (bool more = true; more && status == INGOT_OK;) {
+        const double began = seconds_now();
+        t->o->budget = seconds;
+        if (!stopped) /* while it was built */
+            status = tune_gpu_measure(t, dir);
+        *spent += seconds_now() - began;
+        sb_free(text);
+        if (status == INGOT_OK)
+            status = tune_gpu_collect(t, dir, text, won, &untried);
+        more = !stopped && seconds < left && *spent < left && !*won && untried;
+        seconds = left = left - *spent;
+    }
+    return status;
+}
+
+/* All of it here: candidates, their times, and, where the driver compiles them, which leaves time for few, neighbours of what has won: half of the
+ * time is for them, and what the first round has left of its own.  If a second round fails, or is stopped, what the first has found stays. */
 static ingot_status tune_gpu_here(Tune *t, int *won)
 {
     const char *own = t->o->compile.sched;
     const double budget = t->o->budget;
-    const int rounds = t->target.units ? 1 : 2;
+    const int rounds = driver_compiles(&t->target) ? 2 : 1;
     ingot_status status = INGOT_OK;
-    int all = 0;
-    for (int i = 0; i < rounds && status == INGOT_OK && !stopped; i++) {
+    double left = budget, spent;
+    int now = 1;
+    *won = 0;
+    for (int i = 0; i < rounds && status == INGOT_OK && now && !stopped; i++) {
         const char *dir = arena_printf(t->a, "%s/ways%d", t->dir, i);
+        const double seconds = left / (rounds - i);
         StrBuf text = {0};
-        *won = 0;
-        t->o->budget = budget / rounds;
-        status = tune_gpu_prepare(t, dir);
-        if (status == INGOT_OK)
-            status = tune_gpu_measure(t, dir);
-        if (status == INGOT_OK)
-            status = tune_gpu_collect(t, dir, &text, won);
-        all += *won;
-        if (status == INGOT_OK && (*won || !i)) {
+        now = 0;
+        if (i)
+            say("  neighbours of what has won");
+        if (t->o->why && rounds > 1)
+            printf("%s round: other kernels than %s\n", i ? "second" : "first",
+                   i     ? "the first has found"
+                   : own ? "the file says"
+                         : "the compiler chose");
+        status = tune_gpu_round(t, dir, seconds, left, &text, &now, &spent);
+        left = left > spent ? left - spent : 0;
+        if (status == INGOT_OK && text.len && (now || !i)) {
             sb_free(t->text);
             sb_puts(t->text, text.data);
+            *won += now;
+        } else if (i && (status != INGOT_OK || stopped)) {
+            say("  the second round came to no end: what the first has found stays");
+            status = INGOT_OK;
         }
         sb_free(&text);
-        if (!*won)
+        if (status != INGOT_OK || !now || i + 1 == rounds)
             break;
+        t->found = own ? NULL : arena_strdup(t->a, t->text->data);
         t->o->compile.sched = arena_printf(t->a, "%s/won%d.sched", t->dir, i);
-        if (status == INGOT_OK)
-            status = network_write(t->o->compile.sched, t->text);
+        status = network_write(t->o->compile.sched, t->text);
     }
     t->o->budget = budget;
     t->o->compile.sched = own;
-    *won = all;
+    t->found = NULL;
     return status;
 }
 
@@ -423,16 +467,14 @@ static ingot_status tune_gpu_here(Tune *t, int *won)
 static ingot_status tune_on_gpu(Tune *t)
 {
     const Options *o = t->o;
-    int won = 0;
-    ingot_status status = make_scratch(t);
-    if (status == INGOT_OK && o->prepare)
+    int won = 0, untried;
+    if (o->prepare)
         return tune_gpu_prepare(t, o->prepare);
-    if (status == INGOT_OK && !o->measure)
-        status = tune_gpu_here(t, &won);
-    if (status == INGOT_OK && o->measure && t->s.entry)
+    ingot_status status = o->measure ? INGOT_OK : tune_gpu_here(t, &won);
+    if (o->measure && t->s.entry)
         status = tune_gpu_measure(t, o->measure);
     if (status == INGOT_OK && o->measure)
-        status = tune_gpu_collect(t, o->measure, t->text, &won);
+        status = tune_gpu_collect(t, o->measure, t->text, &won, &untried);
     if (status == INGOT_OK && won && !o->measure)
         status = tune_gpu_confirm(t, t->text);
     return status;
@@ -475,6 +517,10 @@ static ingot_status tune_model(Tune *t)
                         "ingot tune: %s; with --remote CMD, candidates are timed on another "
                         "machine (docs/tune.md)",
                         why);
+    if (status == INGOT_OK && t->target.gpu)
+        status = make_scratch(t);
+    if (status == INGOT_OK && t->target.gpu && o->measure)
+        status = tune_gpu_prepared(t, o->measure);
     if (status == INGOT_OK && runs_network(t))
         status = session_prepare(&t->s, &t->opened, true);
     else if (status == INGOT_OK && (o->data || o->ninput)) { /* they decide dims */
@@ -498,13 +544,11 @@ static ingot_status tune_model(Tune *t)
     const Spent before = spent_now();
     t->building = before.seconds - t->began.seconds - t->profiling;
     set_deadline(t);
-    if (status == INGOT_OK && !o->remote && !o->prepare && !o->measure && !o->kernels &&
-        !o->compile.sched)
+    if (status == INGOT_OK && !o->remote && !o->prepare && !o->measure && !o->kernels)
         status = network_variants(t);
     spent_add(&t->variants, before);
     const Spent decided = spent_now();
-    if (status == INGOT_OK && !o->remote && !o->prepare && !o->measure && !o->kernels &&
-        !o->compile.sched)
+    if (status == INGOT_OK && !o->remote && !o->prepare && !o->measure && !o->kernels)
         status = network_decisions(t);
     spent_add(&t->decisions, decided);
     if (status == INGOT_OK)

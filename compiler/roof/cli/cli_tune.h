@@ -53,8 +53,16 @@ typedef struct {
     const char *said;                     /* then: the section that was written */
     double until;                         /* then: what is not known may be confirmed */
     int nplan;                            /* made to see what a decision changes */
+    const char *
+        found; /* of a GPU: what the round before has written, where the user named no file; NULL: nothing */
     Spent began, preparing, variants, decisions, confirming; /* when it began; what went there */
 } Tune;
+
+/* So what is tried is compiled when it is tried, and much can be prepared. */
+static inline bool driver_compiles(const Target *t)
+{
+    return !t->compile;
+}
 
 /* cli_tune.c: the plan that `ingot compile` makes with a file of decisions (NULL: none), and its kernels. */
 ingot_status tune_plan(Tune *, const char *sched, const char *values);
@@ -136,8 +144,11 @@ ingot_status find_chains(const Steps *base, double end, char **lines);
 /* cli_tune_gpu.c: a folder with a program of the network and several kernels for each step; times of them, on the device, for as long as the
  * budget says; the file that comes of what was timed so far; and whether the network's results are right with it. */
 ingot_status tune_gpu_prepare(Tune *, const char *dir);
+/* The file that the folder was prepared with (--sched) is that of the user from now on. */
+ingot_status tune_gpu_prepared(Tune *, const char *dir);
 ingot_status tune_gpu_measure(Tune *, const char *dir);
-ingot_status tune_gpu_collect(Tune *, const char *dir, StrBuf *text, int *won);
+/* untried: ways that were not tried so far, of those that there are. */
+ingot_status tune_gpu_collect(Tune *, const char *dir, StrBuf *text, int *won, int *untried);
 ingot_status tune_gpu_confirm(Tune *, const StrBuf *text);
 
 /* cli_tune_roof.c: what one core can do, measured once; false: it is not known. */

@@ -1,10 +1,12 @@
 /* cli_tune_gpu.c - `ingot tune` for a GPU: which kernel of several computes each step is found out in the network.
  *
- * What a kernel takes by itself tells little where it runs for microseconds between others whose launches overlap with it. So one program has
- * the network with several kernels for each step (cli_tune_ways.c), and tries them where they are, in the whole network
- * (harness/tune_ways.c). It is built without a device, and goes on where it was cut off:
+ * What a kernel takes by itself tells little where it runs for microseconds between others, with what they leave in the caches and, on CUDA, while
+ * theirs are launched. So one program has the network with several kernels for each step (cli_tune_ways.c), and tries them where they are:
+ * on CUDA one in the whole network, on OpenCL those of several groups, each by the time of its own steps (harness/tune_ways.c). It is built without a
+ * device, and goes on where it was cut off:
  *
- *     ways.json     the target, then a line a group of equal steps: its name, and entries of the file, the compiler's first
+ *     ways.json     the target, and the file that the user named; then a line a group of equal steps: its name, and entries of the file, first
+ *                   that of what is there: the compiler's choice, or the file's ("stays": it is written though nothing won)
  *     times.json    what the program has found out so far
  *     model         the program; its weights are those of the model as it is compiled where the device is */
 #include <errno.h>
@@ -57,7 +59,7 @@ static ingot_status write_table(const Ways *w, const char *dir)
         const double x = tolerance_of(w->plan->output[i]->dtype);
         tolerance = x > tolerance ? x : tolerance;
     }
-    const int most = w->t->target.units ? MOST_WAYS : MOST_TILE_WAYS;
+    const int most = driver_compiles(&w->t->target) ? MOST_TILE_WAYS : MOST_WAYS;
     sb_printf(&sb, "enum { STEPS = %d, GROUPS = %d, MOST_WAYS = %d };\n", w->plan->nstep, w->ngroup,
               most);
     sb_printf(&sb, "#define TOLERANCE %g\nstatic const int step_group[] = {", 2 * tolerance);
@@ -81,8 +83,13 @@ static ingot_status write_table(const Ways *w, const char *dir)
 static ingot_status write_list(const Ways *w, const char *dir)
 {
     StrBuf sb = {0};
+    const char *own = w->rest ? read_text(w->t->a, w->t->o->compile.sched) : NULL;
     sb_puts(&sb, "{\"target\": ");
     json_string(&sb, w->t->section);
+    if (own) {
+        sb_puts(&sb, ", \"sched\": ");
+        json_string(&sb, own);
+    }
     if (w->rest) {
         sb_puts(&sb, ", \"rest\": ");
         json_string(&sb, w->rest);
@@ -92,7 +99,8 @@ static ingot_status write_list(const Ways *w, const char *dir)
         const WayGroup *g = &w->group[i];
         sb_puts(&sb, "{\"name\": ");
         json_string(&sb, g->step[0]->name);
-        sb_printf(&sb, ", \"steps\": %d, \"ways\": [", g->nstep);
+        sb_printf(&sb, ", \"steps\": %d, %s\"ways\": [", g->nstep,
+                  g->stays ? "\"stays\": true, " : "");
         for (int j = 0; j < g->nway; j++) {
             sb_puts(&sb, j ? ", " : "");
             json_string(&sb, g->way[j]);
@@ -248,11 +256,12 @@ static const Json *next_line(const Tune *t, const char **at)
 }
 
 /* What came of the ways of a group. */
-typedef enum { WAY_TAKEN, WAY_LEFT, WAY_WRONG, WAY_FAILED, WAY_VERDICTS } WayVerdict;
-static const char *const way_verdict[] = {"taken", "left", "wrong", "failed"};
+typedef enum { WAY_TAKEN, WAY_LEFT, WAY_SLOW, WAY_WRONG, WAY_FAILED, WAY_VERDICTS } WayVerdict;
+static const char *const way_verdict[] = {"taken", "left", "slow", "wrong", "failed"};
+enum { WAY_UNTRIED = -1, WAY_BEGUN = -2 /* the program ended while it ran */ };
 typedef struct {
     int taken;    /* the way that was taken last */
-    int *verdict; /* by way; -1: it was not tried to the end */
+    int *verdict; /* by way; below zero: it was not tried to the end */
     double *
         ratio; /* by way: its time to that of what was there when it was tried last; 0: not known */
 } GroupTimes;
@@ -273,12 +282,23 @@ static void note_way(GroupTimes *g, int way, const Json *j)
     int verdict = 0;
     while (verdict < WAY_VERDICTS && strcmp(said, way_verdict[verdict]))
         verdict++;
-    if (way < 0 || way >= WAYS_ROOM || verdict == WAY_VERDICTS) /* it runs, and was not timed yet */
+    if (verdict == WAY_VERDICTS) /* it runs, and was not timed yet */
         return;
     if (verdict == WAY_TAKEN)
         g->taken = way;
     g->verdict[way] = verdict;
     g->ratio[way] = was > 0 ? us / was : 0;
+}
+
+/* [sweep, group, way]: false, there is none of them. */
+static bool read_numbers(const Json *j, int ngroup, int *g, int *way)
+{
+    const Json *x[3] = {j && j->kind == JSON_LIST ? j->item : NULL};
+    for (int i = 1; i < 3; i++)
+        x[i] = x[i - 1] ? x[i - 1]->next : NULL;
+    *g = (int)json_number(x[1], -1);
+    *way = (int)json_number(x[2], -1);
+    return *g >= 0 && *g < ngroup && *way >= 0 && *way < WAYS_ROOM;
 }
 
 static bool read_times(const Tune *t, const char *dir, int ngroup, Times *x)
@@ -289,14 +309,17 @@ static bool read_times(const Tune *t, const char *dir, int ngroup, Times *x)
         x->group[g].verdict = NEWN(t->a, int, WAYS_ROOM);
         x->group[g].ratio = NEWN(t->a, double, WAYS_ROOM);
         for (int i = 0; i < WAYS_ROOM; i++)
-            x->group[g].verdict[i] = -1;
+            x->group[g].verdict[i] = WAY_UNTRIED;
     }
     for (const char *at = text; at && *at;) {
         const Json *j = next_line(t, &at), *done = json_member(j, "done");
-        const int g = done ? (int)json_number(done->item->next, -1) : -1;
+        int g, way;
         x->tried += done && strcmp(json_text(json_member(j, "verdict"), ""), "runs");
-        if (g >= 0 && g < ngroup)
-            note_way(&x->group[g], (int)json_number(done->item->next->next, 0), j);
+        if (read_numbers(json_member(j, "try"), ngroup, &g, &way) &&
+            x->group[g].verdict[way] == WAY_UNTRIED)
+            x->group[g].verdict[way] = WAY_BEGUN;
+        if (read_numbers(done, ngroup, &g, &way))
+            note_way(&x->group[g], way, j);
         if (json_member(j, "network_us")) {
             x->us = json_number(json_member(j, "network_us"), 0);
             x->was = json_number(json_member(j, "was_us"), 0);
@@ -314,88 +337,121 @@ static const char *way_text(const Json *group, int way)
     return json_text(one, NULL);
 }
 
+static bool is_faster(const Times *x)
+{
+    return x->us <= 0 || (x->us < x->was && x->low > 0);
+}
+
+/* Entries of one step each (only) have the same opts: those of the first do. */
 static void explain_entry(const char *what, const char *entry)
 {
+    int nkernel = 0;
     printf("  %s:\n", what);
     for (const char *at = entry; at && *at;) {
         const size_t length = strcspn(at, "\n");
+        nkernel += !strncmp(at, "kernel", 6);
+        if (nkernel > 1)
+            return;
         if (strncmp(at, "kernel", 6) && at[strspn(at, " ")] != '#')
             printf("  %.*s\n", (int)length, at);
         at += length + (at[length] == '\n');
     }
 }
 
-/* --explain: what was tried of each group, what came of it, and what won. */
-static void explain_group(const Json *j, const GroupTimes *g)
+/* What stands in a folder: what is there (the compiler's choice, or that of a file), and what was found out. */
+typedef struct {
+    const Json **group;
+    int n;
+    const char *rest; /* of the user's file */
+    Times times;
+} Folder;
+
+static int count_texts(const Json *group)
 {
-    int n = 0, left = 0, of[WAY_VERDICTS] = {0};
-    double best = 0;
-    for (const Json *one = json_member(j, "ways")->item; one; one = one->next)
+    int n = 0;
+    for (const Json *one = json_member(group, "ways")->item; one; one = one->next)
         n++;
-    for (int i = 1; i < n && i < WAYS_ROOM; i++) {
-        if (g->verdict[i] < 0) {
-            left++;
+    return n < WAYS_ROOM ? n : WAYS_ROOM;
+}
+
+/* The way that was taken of a group, if the folder has it; 0: none was. */
+static int way_taken(const Folder *f, int group)
+{
+    const int way = f->times.group[group].taken;
+    return way && way_text(f->group[group], way) ? way : 0;
+}
+
+/* --explain: what was tried of each group, what came of it, and what won. */
+static void explain_group(const Folder *f, int group)
+{
+    const Json *j = f->group[group];
+    const GroupTimes *g = &f->times.group[group];
+    const char *own = f->rest                   ? "the file's choice"
+                      : json_member(j, "stays") ? "the choice of the round before"
+                                                : "the compiler's choice";
+    const int n = count_texts(j), taken = way_taken(f, group);
+    int untried = 0, begun = 0, of[WAY_VERDICTS] = {0};
+    double best = 0;
+    for (int i = 1; i < n; i++) {
+        untried += g->verdict[i] == WAY_UNTRIED;
+        begun += g->verdict[i] == WAY_BEGUN;
+        if (g->verdict[i] < 0)
             continue;
-        }
         of[g->verdict[i]]++;
         if (g->verdict[i] <= WAY_LEFT && g->ratio[i] > 0 && (best <= 0 || g->ratio[i] < best))
             best = g->ratio[i];
     }
-    printf("%s\n  %d steps; tried: %d right, %d wrong, %d failed; %d others are left\n",
+    printf("%s\n  %d steps; tried: %d right, %d far too slow, %d wrong, %d failed, %d begun; %d "
+           "untried\n",
            json_text(json_member(j, "name"), ""), (int)json_number(json_member(j, "steps"), 0),
-           of[WAY_TAKEN] + of[WAY_LEFT], of[WAY_WRONG], of[WAY_FAILED], left);
-    if (g->taken) {
-        printf("  won: %.3f of the time of what was there before it\n", g->ratio[g->taken]);
-        explain_entry("the compiler's choice", way_text(j, 0));
-        explain_entry("the fastest", way_text(j, g->taken));
-    } else if (best > 0) {
-        printf("  the compiler's choice stays: the best of the others takes %.3f of its time\n",
-               best);
+           of[WAY_TAKEN] + of[WAY_LEFT], of[WAY_SLOW], of[WAY_WRONG], of[WAY_FAILED], begun,
+           untried);
+    if (taken && !is_faster(&f->times))
+        printf("  %s stays: another took %.3f of its time, but the network with all that won is "
+               "not faster\n",
+               own, g->ratio[taken]);
+    else if (taken)
+        printf("  won: %.3f of the time of what was there before it\n", g->ratio[taken]);
+    else if (best > 0)
+        printf("  %s stays: the best of the others takes %.3f of its time\n", own, best);
+    if (taken) {
+        explain_entry(own, way_text(j, 0));
+        explain_entry("the fastest", way_text(j, taken));
     }
 }
 
-static bool is_faster(const Times *x)
+static ingot_status read_folder(const Tune *t, const char *dir, Folder *f)
 {
-    return x->us <= 0 || (x->us < x->was && x->low > 0);
+    const char *path = in_folder(t, dir, list_name);
+    *f = (Folder){0};
+    for (const char *at = read_text(t->a, path); at && *at;) {
+        const Json *j = next_line(t, &at), *ways = json_member(j, "ways");
+        if (ways && ways->kind == JSON_LIST)
+            vec_push(t->a, f->group, f->n, j);
+        else if (j && json_member(j, "rest"))
+            f->rest = json_text(json_member(j, "rest"), NULL);
+    }
+    if (!f->n)
+        return complain(INGOT_IO, "%s: cannot be read: `ingot tune --prepare %s` writes it", path,
+                        dir);
+    if (!read_times(t, dir, f->n, &f->times))
+        say("  %s: nothing was timed yet", dir);
+    return INGOT_OK;
 }
 
 /* The section of the file: entries of what is otherwise than the compiler has it; beside a file of the user's, all that it says. */
-static ingot_status collect(const Tune *t, const char *dir, StrBuf *text, int *won, int *all)
+static void print_section(const Tune *t, const Folder *f, StrBuf *text, int *won)
 {
-    const char *path = in_folder(t, dir, list_name), *rest = NULL;
-    const Json **group = NULL;
-    Times x;
-    *won = *all = 0;
-    for (const char *at = read_text(t->a, path); at && *at;) {
-        const Json *j = next_line(t, &at);
-        if (j && json_member(j, "ways"))
-            vec_push(t->a, group, *all, j);
-        else if (j && json_member(j, "rest"))
-            rest = json_text(json_member(j, "rest"), NULL);
-    }
-    if (!*all)
-        return complain(INGOT_IO, "%s: cannot be read: `ingot tune --prepare %s` writes it", path,
-                        dir);
-    if (!read_times(t, dir, *all, &x))
-        say("  %s: nothing was timed yet", dir);
-    if (x.us > 0)
-        say("  the network: %.4g ms for %.4g ms, %.3f times as fast; %d kernels tried", x.us * 1e-3,
-            x.was * 1e-3, x.was / x.us, x.tried);
-    else if (x.tried)
-        say("  %d kernels tried; the network with those that were faster was not timed yet",
-            x.tried);
-    if (t->o->why)
-        for (int i = 0; i < *all; i++)
-            explain_group(group[i], &x.group[i]);
-    sb_printf(text, "sched 2\ntarget %s\n%s", t->section, rest ? rest : "");
-    for (int i = 0; i < *all; i++) {
-        const int way = is_faster(&x) ? x.group[i].taken : 0;
-        const char *entry = way || rest ? way_text(group[i], way) : NULL;
+    *won = 0;
+    sb_printf(text, "sched 2\ntarget %s\n%s", t->section, f->rest ? f->rest : "");
+    for (int i = 0; i < f->n; i++) {
+        const int way = is_faster(&f->times) ? way_taken(f, i) : 0;
+        const bool said = way || f->rest || json_member(f->group[i], "stays");
+        const char *entry = said ? way_text(f->group[i], way) : NULL;
         if (entry)
             sb_puts(text, entry);
         *won += way > 0;
     }
-    return INGOT_OK;
 }
 
 /* A build with the file has these kernels: what it says can be done, and all of it is said of this model. */
@@ -413,16 +469,53 @@ static ingot_status check_file(const Tune *t, const char *dir, const StrBuf *tex
     return status;
 }
 
-ingot_status tune_gpu_collect(Tune *t, const char *dir, StrBuf *text, int *won)
+ingot_status tune_gpu_collect(Tune *t, const char *dir, StrBuf *text, int *won, int *untried)
 {
-    int all;
-    ingot_status status = collect(t, dir, text, won, &all);
-    if (status == INGOT_OK && *won)
+    Folder f;
+    ingot_status status = read_folder(t, dir, &f);
+    *won = *untried = 0;
+    if (status != INGOT_OK)
+        return status;
+    const Times *x = &f.times;
+    bool taken = false;
+    for (int i = 0; i < f.n; i++)
+        taken |= way_taken(&f, i) > 0;
+    if (x->us > 0)
+        say("  the network: %.4g ms for %.4g ms, %.3f times as fast; %d kernels tried",
+            x->us * 1e-3, x->was * 1e-3, x->was / x->us, x->tried);
+    else if (x->tried)
+        say("  %d kernels tried; %s", x->tried,
+            taken ? "the network with those that were faster was not timed yet"
+                  : "none of them is faster");
+    for (int i = 0; i < f.n; i++) {
+        for (int way = 1; way < count_texts(f.group[i]); way++)
+            *untried += x->group[i].verdict[way] == WAY_UNTRIED;
+        if (t->o->why)
+            explain_group(&f, i);
+    }
+    print_section(t, &f, text, won);
+    if (*won)
         status = check_file(t, dir, text);
     if (status == INGOT_OK)
-        say("  %d of %d kernels otherwise than %s", *won, all,
+        say("  %d of %d kernels otherwise than %s", *won, f.n,
             t->o->compile.sched ? "before" : "the compiler chose");
     return status;
+}
+
+ingot_status tune_gpu_prepared(Tune *t, const char *dir)
+{
+    const char *path = in_folder(t, dir, list_name), *text = read_text(t->a, path);
+    const Json *first = text ? next_line(t, &text) : NULL;
+    const char *own = json_text(json_member(first, "sched"), NULL);
+    if (!first)
+        return complain(INGOT_IO, "%s: cannot be read: `ingot tune --prepare %s` writes it", path,
+                        dir);
+    if (!own)
+        return INGOT_OK;
+    const char *file = in_folder(t, t->dir, "own.sched");
+    t->o->compile.sched = file;
+    return file_write(file, own, strlen(own)) ? INGOT_OK
+                                              : complain(INGOT_IO, "%s: %s", file, strerror(errno));
 }
 
 ingot_status tune_gpu_measure(Tune *t, const char *dir)

@@ -70,115 +70,107 @@ static bool is_mask_of(const Opt *mask, const Opt *o)
 
 typedef struct {
     Ways *w;
-    WayGroup *g;
     const Kernel *k; /* the compiler's */
     Opt *o;          /* room for one list */
-    int nth, at;     /* which neighbour is wanted, and how many there were */
-    bool added;
+    struct OptList {
+        Opt *opts;
+        int n;
+    } * list;
+    int n;
 } Neighbours;
 
-/* The nth of all, which are counted anew each time: they come one by one. */
-static bool is_next(Neighbours *x)
+static void add_neighbour(Neighbours *x, int n)
 {
-    return x->at++ == x->nth;
+    struct OptList list = {NEWN(x->w->t->a, Opt, n + 1), n};
+    for (int i = 0; i < n; i++)
+        list.opts[i] = x->o[i];
+    vec_push(x->w->t->a, x->list, x->n, list);
 }
 
-static void add(Neighbours *x, int n)
-{
-    ways_add(x->w, x->g, n, x->o);
-    x->added = true;
-}
-
-static int copy_all(Neighbours *x)
+static int copy_own_opts(Neighbours *x)
 {
     for (int i = 0; i < x->k->nopt; i++)
         x->o[i] = x->k->opts[i];
     return x->k->nopt;
 }
 
-static void amounts(Neighbours *x)
+static void find_amounts(Neighbours *x)
 {
     for (int i = 0; i < x->k->nopt; i++)
         for (int how = 0; how < 3 && takes_apart(&x->k->opts[i]); how++) {
-            if (!is_next(x))
-                continue;
             if (how == 2) {
-                add(x, without_split(x->w->t->a, x->k, i, x->o));
+                add_neighbour(x, without_split(x->w->t->a, x->k, i, x->o));
                 continue;
             }
-            const int n = copy_all(x);
+            const int n = copy_own_opts(x);
             const int64_t now = x->k->opts[i].amount, next = how ? now / 2 : 2 * now;
             for (int j = 0; j < i; j++)
                 if (is_mask_of(&x->o[j], &x->k->opts[i]))
                     x->o[j].amount = next;
             x->o[i].amount = next;
             if (next > 1 && (!how || now % 2 == 0))
-                add(x, n);
+                add_neighbour(x, n);
         }
 }
 
 /* Twice the copies along one axis, half of them along another. */
-static void exchanges(Neighbours *x)
+static void find_exchanges(Neighbours *x)
 {
     for (int i = 0; i < x->k->nopt; i++)
         for (int j = 0; j < x->k->nopt; j++) {
             const Opt *up = &x->k->opts[i], *down = &x->k->opts[j];
             if (i == j || up->kind != OPT_UPCAST || down->kind != OPT_UPCAST || down->amount < 4 ||
-                down->amount % 2 || !is_next(x))
+                down->amount % 2)
                 continue;
-            const int n = copy_all(x);
+            const int n = copy_own_opts(x);
             x->o[i].amount *= 2;
             x->o[j].amount /= 2;
-            add(x, n);
+            add_neighbour(x, n);
         }
 }
 
-static void binds(Neighbours *x)
+static void find_binds(Neighbours *x)
 {
     for (int i = 0; i < x->k->nopt; i++) {
         const Opt *o = &x->k->opts[i];
-        if (o->kind != OPT_BIND || (o->amount != BOUND_LANE && o->amount != BOUND_GRID) ||
-            !is_next(x))
+        if (o->kind != OPT_BIND || (o->amount != BOUND_LANE && o->amount != BOUND_GRID))
             continue;
-        const int n = copy_all(x);
+        const int n = copy_own_opts(x);
         x->o[i].amount = o->amount == BOUND_LANE ? BOUND_GRID : BOUND_LANE;
-        add(x, n);
+        add_neighbour(x, n);
     }
 }
 
-static void orders(Neighbours *x)
+static void find_orders(Neighbours *x)
 {
     for (int i = 0; i < x->k->nopt; i++) {
         const char *names = x->k->opts[i].axis;
         if (x->k->opts[i].kind != OPT_ORDER)
             continue;
         for (const char *at = names, *space; (space = strchr(at, ' ')); at = space + 1) {
-            if (!is_next(x))
-                continue;
-            const int n = copy_all(x);
+            const int n = copy_own_opts(x);
             x->o[i].axis = arena_printf(x->w->t->a, "%.*s%.*s %.*s%s", (int)(at - names), names,
                                         (int)strcspn(space + 1, " "), space + 1, (int)(space - at),
                                         at, space + 1 + strcspn(space + 1, " "));
-            add(x, n);
+            add_neighbour(x, n);
         }
     }
 }
 
 /* No operand is copied to memory that a group shares; or one more is, at a loop over terms. */
-static void places(Neighbours *x)
+static void find_stages(Neighbours *x)
 {
     Arena *a = x->w->t->a;
     int staged = 0, n = 0;
     for (int i = 0; i < x->k->nopt; i++)
         staged += x->k->opts[i].kind == OPT_STAGE;
-    if (staged && is_next(x)) {
+    if (staged) {
         for (int i = 0; i < x->k->nopt; i++)
             if (x->k->opts[i].kind != OPT_STAGE)
                 x->o[n++] = x->k->opts[i];
-        add(x, n);
-    }
-    if (staged || x->added)
+        add_neighbour(x, n);
         return;
+    }
     Kernel *copy = kernel_copy(x->k);
     copy->nopt = 0;
     Nest *nest = nest_new(copy, &x->w->t->target);
@@ -189,28 +181,27 @@ static void places(Neighbours *x)
         if (!axis->reduced || axis->bound || axis->extent < 2)
             continue;
         for (int arg = 0; arg < x->k->narg; arg++)
-            if (!x->k->args[arg].written && is_next(x)) {
-                n = copy_all(x);
+            if (!x->k->args[arg].written) {
+                n = copy_own_opts(x);
                 x->o[n++] =
                     (Opt){.kind = OPT_STAGE, .axis = arena_strdup(a, axis->name), .amount = arg};
-                add(x, n);
+                add_neighbour(x, n);
             }
     }
     nest_free(nest);
     ingot_context_free(copy->c);
 }
 
-/* The nth neighbour becomes a way, if it is one; false: there are not so many. */
-static bool add_neighbour(Ways *w, WayGroup *g, int nth)
+static Neighbours find_neighbours(Ways *w, const WayGroup *g)
 {
-    Neighbours x = {.w = w, .g = g, .k = g->step[0]->kernel, .nth = nth};
+    Neighbours x = {.w = w, .k = g->step[0]->kernel};
     x.o = NEWN(w->t->a, Opt, x.k->nopt + 2);
-    amounts(&x);
-    exchanges(&x);
-    binds(&x);
-    orders(&x);
-    places(&x);
-    return nth < x.at;
+    find_amounts(&x);
+    find_exchanges(&x);
+    find_binds(&x);
+    find_orders(&x);
+    find_stages(&x);
+    return x;
 }
 
 /* ---- tiles ------------------------------------------------------------------------------------------- */
@@ -368,14 +359,18 @@ static void add_tile(Ways *w, WayGroup *g, const Shape *s)
 /* Beside what the compiler chose, two tiles for each of its neighbours; beside what a file says, which was found so, all neighbours first. */
 void ways_of_tiles(Ways *w, WayGroup *g)
 {
-    int nth = 0;
-    bool more = true;
-    while (w->t->o->compile.sched && more)
-        more = add_neighbour(w, g, nth++);
-    for (int i = 0; i < SHAPES || more; i++) {
+    if (g->nway == g->most)
+        return;
+    const Neighbours x = find_neighbours(w, g);
+    const int first = w->t->o->compile.sched ? x.n : 0;
+    for (int i = 0; i < first && g->nway < g->most; i++)
+        ways_add(w, g, x.list[i].n, x.list[i].opts);
+    for (int i = 0, next = first; (i < SHAPES || next < x.n) && g->nway < g->most; i++) {
         if (i < SHAPES)
             add_tile(w, g, &shapes[i]);
-        if (more && (i % 2 || i >= SHAPES))
-            more = add_neighbour(w, g, nth++);
+        if (next < x.n && (i % 2 || i >= SHAPES)) {
+            ways_add(w, g, x.list[next].n, x.list[next].opts);
+            next++;
+        }
     }
 }

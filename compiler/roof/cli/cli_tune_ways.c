@@ -1,9 +1,11 @@
 /* cli_tune_ways.c - by which opts the kernels of a network on a GPU could be computed otherwise: what a tuner tries.
  *
- * Of a contraction the blocks that come next in the order of the estimate (Target.nth), of which those of a warpgroup's unit have an order of
+ * Where the driver compiles (OpenCL) those of cli_tune_tiles.c.  Where ingot does (CUDA), of a contraction the blocks that come next in the order of the estimate (Target.nth), of which those of a warpgroup's unit have an order of
  * their own; and neighbours of the compiler's choice, which differ from it in one opt: when the next kernel may begin, how many copies
  * are on their way, fragments loaded ahead or not, an amount doubled or halved.  Layouts stay: so all of them work on the same memory, and any
  * kernel of one step can stand beside any of another. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli_tune_ways.h"
@@ -22,11 +24,31 @@ static bool can_have_ways(const Step *s)
            s->kernel->sink->nsrc == 1 && !s->scratch;
 }
 
+/* One entry of a file speaks of both, unless it says "only". */
+static bool same_entry(const Choice *a, const Choice *b)
+{
+    return a->key == b->key && a->copy == b->copy && a->copy_arg == b->copy_arg;
+}
+
 static bool is_of(const WayGroup *g, const Step *s)
 {
-    const Choice *a = g->step[0]->choice, *b = s->choice;
-    return a->key == b->key && a->copy == b->copy && a->copy_arg == b->copy_arg &&
-           g->step[0]->kernel == s->kernel;
+    return same_entry(g->step[0]->choice, s->choice) && g->step[0]->kernel == s->kernel;
+}
+
+/* Does a file have an entry for it? */
+static bool has_entry(const char *text, const Choice *c)
+{
+    for (const char *at = text; at && (at = strstr(at, "kernel ")); at++) {
+        char *end;
+        int nth, of, arg = 0, n = 0;
+        const uint64_t key = strtoull(at + strlen("kernel "), &end, 16);
+        if (sscanf(end, " only %d of %d%n", &nth, &of, &n) == 2)
+            end += n;
+        const bool copy = sscanf(end, " copy %d", &arg) == 1;
+        if (key == c->key && copy == c->copy && (!copy || arg == c->copy_arg))
+            return true;
+    }
+    return false;
 }
 
 static void find_groups(Ways *w)
@@ -46,9 +68,11 @@ static void find_groups(Ways *w)
         vec_push(a, w->group[at].step, w->group[at].nstep, s);
     }
     for (int i = 0; i < w->ngroup; i++) /* another kernel with this key has other layouts */
-        for (int j = 0; j < w->ngroup; j++)
-            w->group[i].only |=
-                i != j && w->group[i].step[0]->choice->key == w->group[j].step[0]->choice->key;
+        for (int j = 0; j < w->plan->main.n; j++) {
+            const Step *s = w->plan->main.step[j];
+            w->group[i].only |= s->choice && s->choice->key == w->group[i].step[0]->choice->key &&
+                                !is_of(&w->group[i], s);
+        }
 }
 
 /* What all of its steps have to do, */
@@ -243,7 +267,15 @@ static bool is_asked(const Ways *w, const WayGroup *g)
     return asked;
 }
 
-/* What the user's file says beside the groups' kernels: it stays. */
+static bool is_grouped(const Ways *w, const Step *s)
+{
+    bool grouped = false;
+    for (int i = 0; i < w->ngroup && !grouped; i++)
+        grouped = is_of(&w->group[i], s);
+    return grouped;
+}
+
+/* What the user's file says beside the groups' kernels: it stays.  Of steps with one key and several kernels each has an entry of its own. */
 static void keep_rest(Ways *w)
 {
     StrBuf sb = {0}, values = {0};
@@ -253,29 +285,31 @@ static void keep_rest(Ways *w)
     sb_free(&values);
     for (int i = 0; i < w->plan->main.n; i++) {
         const Step *s = w->plan->main.step[i];
-        bool grouped = !s->choice;
-        for (int j = 0; j < w->ngroup && !grouped; j++)
-            grouped = is_of(&w->group[j], s);
-        for (int j = 0; j < i && !grouped; j++)
-            grouped = w->plan->main.step[j]->choice &&
-                      w->plan->main.step[j]->choice->key == s->choice->key &&
-                      w->plan->main.step[j]->choice->copy == s->choice->copy &&
-                      w->plan->main.step[j]->choice->copy_arg == s->choice->copy_arg;
-        if (!grouped)
-            sched_print_step(&sb, w->plan, s, false, s->kernel->nopt, s->kernel->opts, NULL);
+        bool only = false, said = false;
+        if (!s->choice || is_grouped(w, s))
+            continue;
+        for (int j = 0; j < w->plan->main.n; j++) {
+            const Step *other = w->plan->main.step[j];
+            const bool same = other->choice && same_entry(other->choice, s->choice);
+            only |= same && other->kernel != s->kernel;
+            said |= same && j < i;
+        }
+        if (only || !said)
+            sched_print_step(&sb, w->plan, s, only, s->kernel->nopt, s->kernel->opts, NULL);
     }
     w->rest = sb_take(&sb, w->t->a);
 }
 
 ingot_status ways_make(Ways *w)
 {
-    const bool units = w->t->target.units;
+    const bool tiles = driver_compiles(&w->t->target);
     int asked = 0;
     find_groups(w);
     for (int i = 0; i < w->ngroup; i++) {
         WayGroup *g = &w->group[i];
         const bool of_these = is_asked(w, g);
-        const int most = units ? MOST_WAYS : MOST_TILE_WAYS;
+        const int most = tiles ? MOST_TILE_WAYS : MOST_WAYS;
+        g->stays = has_entry(w->t->found, g->step[0]->choice);
         g->most = !of_these ? 1 : share_of(w, g) < SMALL ? FEW_WAYS : most;
         asked += of_these;
         ways_add(w, g, g->step[0]->kernel->nopt, g->step[0]->kernel->opts);
@@ -286,9 +320,9 @@ ingot_status ways_make(Ways *w)
                         "is %s",
                         w->t->o->model, w->t->o->kernels, w->ngroup,
                         w->ngroup ? w->group[0].step[0]->name : "none");
-    if (w->t->o->compile.sched)
+    if (w->t->o->compile.sched && !w->t->found)
         keep_rest(w);
-    if (units)
+    if (!tiles)
         return try_units(w);
     for (int i = 0; i < w->ngroup; i++)
         ways_of_tiles(w, &w->group[i]);

@@ -13,7 +13,7 @@ enum {
 typedef struct {
     Step **step;
     int nstep;
-    bool only;
+    bool only, stays; /* stays: what its first way says is in the file though nothing won */
     const char **way; /* entries of the file; [0]: the compiler's */
     Kernel **kernel;  /* of each; [0]: NULL */
     int nway, nkernel, most;

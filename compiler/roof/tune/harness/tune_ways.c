@@ -3,18 +3,21 @@
  * In the place of driver_bench.c, in a bundle whose steps have several kernels each (Step.way): ./model --bench SECONDS IN. Begins with the
  * compiler's kernels. One group of equal steps after the other, or several at once (ways_device.h: AT_ONCE), takes another kernel, and the network
  * with these and that without run in turns: what is faster in most turns stays, and the next one is tried beside it. So launches that overlap, and
- * what is in the caches, are as they will be.  What has more of the network's time is tried in more ways before the others are tried in a second.
+ * what is in the caches, are as they will be.  What has more of the network's time is tried in more ways before the others are tried in a second;
+ * where a step has no time of its own (not BY_STEP), all groups count the same.
  *
  * What is particular to a driver is in ways_device.h, which is ways_cuda.h or ways_opencl.h.
  *
  * times.json, in the folder where it runs, gets a line before and after each: a run that was cut off, or ended by a kernel that is at fault, goes
- * on behind what is there.
+ * on behind what is there.  A line that was cut off counts as none.
  *
  *     {"try": [sweep, group, way]}
- *     {"done": [sweep, group, way], "verdict": "taken", "us": 240.1, "was_us": 242.8}     or "left", "wrong", "failed"; "runs": it is not timed yet
- *     {"network_us": 236.0, "was_us": 249.2, "turns": 15}
+ *     {"done": [sweep, group, way], "verdict": "runs"}     by itself, to its end (BY_STEP): it is not timed yet
+ *     {"done": [sweep, group, way], "verdict": "taken", "us": 240.1, "was_us": 242.8}
+ *     {"network_us": 236.0, "was_us": 249.2, "low": 0.0412, "turns": 15}
  *
- * us: of a run of the network, or of the group's steps in it. */
+ * Verdicts are "taken", "left" (not faster), "slow" (so much so by itself that its results were not looked at), "wrong" and "failed".
+ * us: of a run of the network, or (BY_STEP) of the group's steps in it; low: what three of four turns gain at least, as a share. */
 #if !defined(_POSIX_C_SOURCE)
 #define _POSIX_C_SOURCE 200809L
 #endif
@@ -37,9 +40,9 @@
 #include "ways_results.h"
 
 enum { SWEEPS = 2, SHORT_TURNS = 3, LAST_TURNS = 15, AGAIN = 3 };
-enum { MOST_BROKEN = 3 /* times that a way ran and was not timed, since the process ended */ };
-static const double slow_us = 50000; /* a run of the network: then turns are fewer */
-static const double turn_us = 1000;  /* what takes less is not judged by one run */
+/* Times that a way ran and was not timed, since the process ended: once maybe by another one of its set, then by itself. */
+enum { MOST_BROKEN = 2 };
+static const double turn_us = 1000; /* what takes less is not judged by one run */
 #define TOO_SLOW 1.5
 
 typedef struct {
@@ -121,33 +124,44 @@ static void note_done(Chain *c, int sweep, int g, int w, const char *verdict, do
     c->tried[sweep][g][w] = 1;
 }
 
-/* What there is already. */
-static void read_log(Chain *c)
+/* It ran by itself: unless a line says what came of it, the process ended before it was timed, and it is tried again. */
+static void note_runs(Chain *c, int sweep, int g, int w)
+{
+    if (++c->broken[g][w] >= MOST_BROKEN || !c->tried[sweep][g][w])
+        return;
+    c->tried[sweep][g][w] = 0;
+    c->ntried[g] -= !sweep;
+}
+
+/* What there is already; true: the last line was cut off. */
+static int read_log(Chain *c)
 {
     FILE *f = fopen("times.json", "r");
     char line[512], verdict[32];
-    int k, g, w;
+    int k, g, w, cut_off = 0;
     double us, was;
     while (f && fgets(line, sizeof line, f)) {
-        const int done = sscanf(
+        int end = 0;
+        cut_off = !strchr(line, '\n');
+        const int n = sscanf(
             line,
-            "{\"done\": [%d, %d, %d], \"verdict\": \"%31[a-z]\", \"us\": %lf, \"was_us\": %lf", &k,
-            &g, &w, verdict, &us, &was);
-        if (done < 4 && sscanf(line, "{\"try\": [%d, %d, %d]", &k, &g, &w) != 3)
+            "{\"done\": [%d, %d, %d], \"verdict\": \"%31[a-z]\", \"us\": %lf, \"was_us\": %lf}%n",
+            &k, &g, &w, verdict, &us, &was, &end);
+        const int done = n == 6 && end, runs = n == 4 && !strcmp(verdict, "runs");
+        if (!done && !runs && sscanf(line, "{\"try\": [%d, %d, %d]", &k, &g, &w) != 3)
             continue;
         if (k < 0 || k >= SWEEPS || g < 0 || g >= GROUPS || w < 0 || w >= group_ways[g])
             continue;
-        if (done >= 4 && !strcmp(verdict, "runs")) {
-            if (++c->broken[g][w] < MOST_BROKEN && c->tried[k][g][w]) {
-                c->tried[k][g][w] = 0;
-                c->ntried[g] -= !k;
-            }
-            continue;
-        }
-        note_done(c, k, g, w, done < 4 ? "" : verdict, done < 6 ? 0 : us, done < 6 ? 0 : was);
+        if (done)
+            c->broken[g][w] = 0;
+        if (runs)
+            note_runs(c, k, g, w);
+        else
+            note_done(c, k, g, w, done ? verdict : "", done ? us : 0, done ? was : 0);
     }
     if (f)
         fclose(f);
+    return cut_off;
 }
 
 /* ---- runs ------------------------------------------------------------------------------------ */
@@ -202,7 +216,7 @@ static double time_runs(Chain *c, int runs, int by_step)
     return good ? us : -1;
 }
 
-static void swap(Chain *c, Form *other)
+static void swap_forms(Chain *c, Form *other)
 {
     const Form mine = c->now;
     memcpy(c->now.way, other->way, sizeof c->now.way);
@@ -216,7 +230,7 @@ static int record_ways(Chain *c, const int *ways, Form *was)
 {
     memset(was, 0, sizeof *was);
     memcpy(was->way, ways, sizeof was->way);
-    swap(c, was);
+    swap_forms(c, was);
     device_stale(c->ctx, 1);
     watch(c);
     int good = 1;
@@ -291,10 +305,10 @@ static int in_turns(Chain *c, Form *was, int few, int most, int by_step, Try *t,
         for (int side = 0; side < 2; side++) {
             double(*to)[LAST_TURNS] = side ? us : base;
             if (!side)
-                swap(c, was);
+                swap_forms(c, was);
             const double all = time_runs(c, runs, by_step);
             if (!side)
-                swap(c, was);
+                swap_forms(c, was);
             if (all <= 0)
                 return 0;
             about = by_step ? all : about;
@@ -317,7 +331,7 @@ static const char *verdict_of(const Try *t)
     return t->b.us > 0 && t->b.low > 0 && t->b.mid > gain ? "taken" : "left";
 }
 
-static void finish(Chain *c, int sweep, const Try *t, const char *verdict)
+static void tell_verdict(Chain *c, int sweep, const Try *t, const char *verdict)
 {
     if (!strcmp(verdict, "taken") && BY_STEP) {
         const double saved = (t->b.was - t->b.us) * t->steps;
@@ -344,9 +358,9 @@ static const char *form_of(Chain *c, const Try *t, int n, Form *was)
 }
 
 /* What ran before runs again. False: the device does not do any more. */
-static int back(Chain *c, Form *was, int failed)
+static int run_form_before(Chain *c, Form *was, int failed)
 {
-    swap(c, was);
+    swap_forms(c, was);
     device_free(c->ctx, &was->record);
     return !failed || (run_on_device(c) && wait_for(c));
 }
@@ -373,7 +387,7 @@ static const char *fault_alone(Chain *c, Try *t)
     if (!good || us < TOO_SLOW * base || us < base + turn_us)
         return good ? NULL : "failed";
     t->b = (Beside){.us = us, .was = base};
-    return "left";
+    return "slow";
 }
 
 /* False: the device does not do any more. */
@@ -381,14 +395,8 @@ static int try_all(Chain *c, int sweep, Try *t, int n)
 {
     char only[GROUPS] = {0};
     Form was;
-    int good = 1;
+    int won = 0;
     const char *fault = form_of(c, t, n, &was);
-    if (fault && n > 1) { /* which of them? */
-        good = back(c, &was, fault[0] == 'f');
-        for (int i = 0; i < n && good; i++)
-            good = try_all(c, sweep, &t[i], 1);
-        return good;
-    }
     for (int i = 0; i < n && BY_STEP && !sweep; i++)
         only[t[i].group] = 1;
     c->only = BY_STEP && !sweep ? only : NULL;
@@ -398,20 +406,23 @@ static int try_all(Chain *c, int sweep, Try *t, int n)
     if (!fault && !in_turns(c, &was, SHORT_TURNS, c->us > slow_us ? 7 : TURNS, BY_STEP, t, n))
         fault = "failed";
     c->only = NULL;
-    int won = 0;
+    if (fault && n > 1) { /* which of them? */
+        int good = run_form_before(c, &was, fault[0] == 'f');
+        for (int i = 0; i < n && good; i++)
+            good = try_all(c, sweep, &t[i], 1);
+        return good;
+    }
     for (int i = 0; i < n && !fault; i++)
         won += verdict_of(&t[i])[0] == 't';
     if (won == n && !fault) { /* then this is what runs from now on */
         device_free(c->ctx, &was.record);
         if (!BY_STEP)
             c->us = t->b.us;
-    } else {
-        good = back(c, &was, fault && fault[0] == 'f');
-        if (!good)
-            return 0;
+    } else if (!run_form_before(c, &was, fault && fault[0] == 'f')) {
+        return 0;
     }
     for (int i = 0; i < n; i++)
-        finish(c, sweep, &t[i], fault ? fault : verdict_of(&t[i]));
+        tell_verdict(c, sweep, &t[i], fault ? fault : verdict_of(&t[i]));
     memcpy(c->now.way, c->taken, sizeof c->now.way);
     set_ways(c);
     return 1;
@@ -432,7 +443,7 @@ static int try_set(Chain *c, int sweep, Try *t, int n, uint64_t deadline)
             t[left++] = t[i];
             continue;
         }
-        finish(c, sweep, &t[i], fault);
+        tell_verdict(c, sweep, &t[i], fault);
         if (fault[0] == 'f')
             good = run_on_device(c) && wait_for(c);
     }
@@ -465,7 +476,8 @@ static int is_in(const Try *t, int n, int g)
     return 0;
 }
 
-/* Of each group the first way that was not tried; groups by what they have of the network for each way that was (D'Hondt). */
+/* Of each group the first way that was not tried; groups by what they have of the network for each way that was (D'Hondt). One that ran when the
+ * process ended is tried alone: so the others of a set are not lost by one that is at fault. */
 static int next_new(const Chain *c, Try *t)
 {
     int n = 0;
@@ -485,7 +497,11 @@ static int next_new(const Chain *c, Try *t)
         if (best.group < 0 ||
             is_in(t, n, best.group)) /* its second way is worth more than another's first */
             break;
+        if (n && c->broken[best.group][best.way])
+            break;
         t[n] = best;
+        if (c->broken[best.group][best.way])
+            return 1;
     }
     return n;
 }
@@ -495,8 +511,12 @@ static int next_again(const Chain *c, Try *t)
     int n = 0;
     for (int w = 0; w < MOST_WAYS; w++)
         for (int g = 0; g < GROUPS && n < AT_ONCE; g++)
-            if (w < group_ways[g] && !c->tried[1][g][w] && is_again(c, g, w) && !is_in(t, n, g))
+            if (w < group_ways[g] && !c->tried[1][g][w] && is_again(c, g, w) && !is_in(t, n, g) &&
+                !(n && c->broken[g][w])) {
                 t[n++] = (Try){.group = g, .way = w};
+                if (c->broken[g][w])
+                    return n;
+            }
     return n;
 }
 
@@ -515,7 +535,7 @@ static int search(Chain *c, uint64_t deadline)
 }
 
 /* All that was taken beside the compiler's, in turns. */
-static int last(Chain *c)
+static int time_all_taken(Chain *c)
 {
     static const int none[GROUPS];
     Try all = {.open = 1};
@@ -525,7 +545,7 @@ static int last(Chain *c)
         return IGRT_EXIT_OK;
     if (!record_ways(c, none, &was))
         return driver_fail(IGRT_EXIT_MODEL, "the network does not run any more");
-    swap(c, &was);
+    swap_forms(c, &was);
     const int good = in_turns(c, &was, BY_STEP ? SHORT_TURNS : turns, turns, 0, &all, 1);
     alarm(0);
     device_free(c->ctx, &was.record);
@@ -568,6 +588,10 @@ static int make_device_io(Chain *c)
 static int take_shares(Chain *c)
 {
     double all = 0;
+    watch(c);
+    if (!run_on_device(c) ||
+        !wait_for(c)) /* what the driver does at the first run counts for nobody */
+        return 0;
     c->us = time_runs(c, 1, BY_STEP);
     if (c->us > 0 && c->us < slow_us && time_runs(c, 2 * SHORT_TURNS, BY_STEP) > 0) {
         memcpy(c->base_us, c->step_us, sizeof c->base_us);
@@ -601,10 +625,12 @@ int driver_bench(Session *s)
     *c = (Chain){.s = s, .ctx = s->ctx};
     for (int g = 0; g < GROUPS; g++)
         c->ratio[g][0] = BY_STEP;
-    read_log(c);
+    const int cut_off = read_log(c);
     c->log = fopen("times.json", "a");
     if (!c->log)
         return driver_fail(IGRT_EXIT_OUTPUT, "times.json cannot be written");
+    if (cut_off)
+        tell(c, "\n");
     int status = run_on_host(c) ? keep_results(s, &c->wanted) : driver_fail(IGRT_EXIT_MODEL, "run");
     if (status == IGRT_EXIT_OK)
         status = make_device_io(c);
@@ -619,7 +645,7 @@ int driver_bench(Session *s)
     const double last_s = 2 * SHORT_TURNS * c->us * 1e-6, most_s = s->options->seconds / 3;
     status = search(c, deadline - (uint64_t)((last_s < most_s ? last_s : most_s) * 1e9));
     if (status == IGRT_EXIT_OK)
-        status = last(c);
+        status = time_all_taken(c);
     fclose(c->log);
     return status;
 }

@@ -12,7 +12,8 @@ enum {
     HANGS = 20,
     RECORD_RUNS = 2
 };
-static const double run_us = 2500; /* of one record, before the other one's turn */
+static const double run_us = 2500;      /* of one record, before the other one's turn */
+static const double slow_us = INFINITY; /* a run of the network: turns are as many for all */
 static const double gain = 0.0015, lost = 0.003;
 static const double least_share = 0; /* of the network: what has less is not tried */
 

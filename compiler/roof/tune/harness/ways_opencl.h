@@ -17,6 +17,7 @@ enum {
     RECORD_RUNS = 0
 };
 static const double run_us = 20000;
+static const double slow_us = 50000; /* a run of the network: then turns are fewer */
 static const double gain = 0.01, lost = 0.03;
 static const double least_share = 0.002;
 
@@ -59,10 +60,15 @@ static int device_load(model_ctx *ctx, int kernel)
     if (status == IGRT_OK)
         status =
             igrt_gpu_find(&ctx->gpu, program, model_kernel_name[kernel], 0, &ctx->kernel[kernel]);
-    if (status == IGRT_OK && model_way_subgroup[way])
-        status = igrt_gpu_require_subgroups(&ctx->gpu, ctx->kernel[kernel], model_way_subgroup[way],
-                                            &ctx->fault);
-    return status == IGRT_OK;
+    if (status != IGRT_OK || !model_way_subgroup[way])
+        return status == IGRT_OK;
+    status = igrt_gpu_require_subgroups(&ctx->gpu, ctx->kernel[kernel], model_way_subgroup[way],
+                                        &ctx->fault);
+    if (status == IGRT_OK)
+        return 1;
+    igrt_gpu_free_kernel(&ctx->gpu, ctx->kernel[kernel]);
+    ctx->kernel[kernel] = NULL; /* or it would count as built the next time */
+    return 0;
 }
 
 #endif
