@@ -373,7 +373,8 @@ void render_statement(Render *r, const Stmt *s)
     case STMT_COMMIT: put(r, "igrt_copy_commit();\n"); break;
     case STMT_WAIT: sb_printf(r->sb, "igrt_copy_wait(%d);\n", s->count); break;
     case STMT_PREFETCH:
-        sb_printf(r->sb, "igrt_prefetch(a%lld + (", (long long)n->src[0]->arg.i);
+        sb_printf(r->sb, "igrt_prefetch%s(a%lld + (", tile_streams(r->l.tile) ? "_once" : "",
+                  (long long)n->src[0]->arg.i);
         render_bare(r, n->src[2]);
         put(r, "));\n");
         break;

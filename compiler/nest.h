@@ -226,6 +226,8 @@ Tiles nest_lower(const Nest *);
 Tiles kernel_lower(const Kernel *);
 /* False: by its opts, each of which a nest of fewer loops takes, it would have more loops than there may be. */
 bool kernel_has_room(const Kernel *);
+/* What PREFETCH of this tile asks for is read once: by a loop over terms. */
+bool tile_streams(const Tile *);
 void tiles_free(Tiles *);
 /* decompose.c: conversions become nodes of what the target has one function or instruction for. */
 void decompose(const Tiles *, bool gpu);

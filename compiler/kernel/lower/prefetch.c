@@ -88,6 +88,11 @@ static bool is_term(const Tile *t, const Node *range)
     return false;
 }
 
+bool tile_streams(const Tile *t)
+{
+    return t->prefetch && is_term(t, t->prefetch);
+}
+
 int prefetch_loads(Arena *a, const Kernel *k, const Tile *t, int nroot, Node *const *root,
                    Node **out, Node **innermost)
 {
