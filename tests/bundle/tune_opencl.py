@@ -87,6 +87,11 @@ def lines(folder):
     return [json.loads(line) for line in file.read_text().splitlines() if line.endswith("}")] if file.exists() else []
 
 
+def forget(folder, way):
+    kept = [x for x in lines(folder) if way not in (x.get("try"), x.get("done"))]
+    (folder / "times.json").write_text("".join(json.dumps(x) + "\n" for x in kept))
+
+
 def verdicts(folder, but=("runs",)):
     return [(tuple(x["done"]), x["verdict"]) for x in lines(folder) if "verdict" in x and x["verdict"] not in but]
 
@@ -194,11 +199,12 @@ def faults(ingot, work):
     for _ in range(4):
         tune(ingot, work, "--measure", folder, "--budget", "2s", good=(0, 5))
         found = dict(verdicts(folder))
-        if (0, group, 2) in found and (0, group, 4) in found:
+        if found.get((0, group, 2)) == "slow": # by other load: nobody looked at what it made
+            forget(folder, [0, group, 2])
+        elif (0, group, 2) in found and (0, group, 4) in found:
             break
     tried = [x["try"] for x in lines(folder) if "try" in x]
-    # "slow": where the machine is busy its first run may take so long that nobody looks at what it made
-    if found.get((0, group, 1)) != "failed" or found.get((0, group, 2)) not in ("wrong", "slow") or (0, group, 3) in found or (0, group, 4) not in found:
+    if found.get((0, group, 1)) != "failed" or found.get((0, group, 2)) != "wrong" or (0, group, 3) in found or (0, group, 4) not in found:
         raise Wrong(f"a kernel that is at fault: {found} {lines(folder)}")
     if any(tried.count([0, group, way]) != 1 for way in (1, 3)):
         raise Wrong(f"a kernel that is at fault is tried again: {tried}")

@@ -378,13 +378,19 @@ static const char *fault_alone(Chain *c, Try *t)
     c->only = only;
     c->now.way[t->group] = t->way;
     set_ways(c);
-    const int good = run_on_device(c) && wait_for(c) && time_runs(c, 1, 1) > 0;
+    t->steps = c->one ? count_steps(t->group) : 1;
+    const double base = c->base_us[t->group] / t->steps;
+    int good = run_on_device(c) && wait_for(c), slow = 1;
+    double us = INFINITY; /* the least of a few runs: others may have had the device in one */
+    for (int i = 0; i < SHORT_TURNS && good && slow; i++) {
+        good = time_runs(c, 1, 1) > 0;
+        us = c->step_us[t->group] < us ? c->step_us[t->group] : us;
+        slow = us >= TOO_SLOW * base && us >= base + turn_us;
+    }
     c->only = NULL;
     c->now.way[t->group] = was;
     set_ways(c);
-    t->steps = c->one ? count_steps(t->group) : 1;
-    const double us = c->step_us[t->group], base = c->base_us[t->group] / t->steps;
-    if (!good || us < TOO_SLOW * base || us < base + turn_us)
+    if (!good || !slow)
         return good ? NULL : "failed";
     t->b = (Beside){.us = us, .was = base};
     return "slow";
