@@ -9,8 +9,8 @@
  * another loop) are put aside once, not in each iteration.
  *
  * An innermost loop of few iterations and few statements is none any more once the C compiler has written it out, and what
- * two of its iterations load is loaded once then: of a window of three, 14 pixels wide, 16 of 42 loads are left.  gcc and clang
- * do that up to about PEELED operations (measured by what gcc 12 made of 240 convolutions).
+ * two of its iterations load is loaded once then: of a window of three, 14 pixels wide, 16 of 42 loads are left.  It
+ * does that up to about PEELED operations (by what gcc 12 made of 240 convolutions).
  *
  * Memory: an access at loops l1 .. ln (outermost first) touches F(d) bytes in the loops inside of depth d.  Let d be the
  * outermost depth whose footprint, of all accesses together, fits a level.  Then an iteration of the loop around them finds
@@ -22,7 +22,7 @@
  * loops and copies walk over the same places (a window and what it slides along), these count once.
  *
  * Both go on at once, and the longer one hides most of the other: cycles = (issue^4 + memory^4)^(1/4).  The weights below rank
- * 5,000 candidates of 188 kernels on a Zen 4, and 5,500 of 138 on an Emerald Rapids (tests/tune/rank.py); most may be twice
+ * 7,500 candidates of 188 kernels on a Zen 4, and 5,500 of 138 on an Emerald Rapids (tests/tune/rank.py); most may be twice
  * or half of what they are without doing so any worse. */
 #include <math.h>
 #include <stdlib.h>
