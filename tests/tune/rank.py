@@ -8,10 +8,12 @@ Times come from any search. That one times what its estimate thinks well of, whi
 each model are built there (--prepare) with so many more by lot, timed (--measure) for so many seconds a model, and the network is not
 run. What is there is not built again; several folders, say of two estimates, may go into one database.
 
-Of each kernel: how many were timed, Spearman's coefficient, how far the best of the first ten by estimate is behind the fastest, and how
-far apart equal programs were in its runs (noise). It is near when that is within 3 % or within the noise. Of candidates whose estimates
-are equal the slower is counted first. A kernel of which no more than ten were timed says nothing, and a kernel that another model has too
-is counted once. --half picks every other kernel, by its figures: what is fitted to one half is judged by the other one.
+Of each kernel: how many were timed, Spearman's coefficient, how far the best of ten is behind the fastest, and how far apart equal
+programs were in its runs (noise). It is near when that is within 3 % or within the noise. The ten are those that a search of ten would
+time: the compiler's choice, and the best by estimate of which no more than two have the same innermost code (search.c). How many are
+near by the first ten of the bare estimate is told too. Of candidates whose estimates are equal the slower is counted first. A kernel of
+which no more than ten were timed says nothing, and a kernel that another model has too is counted once. --half picks every other kernel,
+by its figures: what is fitted to one half is judged by the other one.
 """
 import argparse
 import re
@@ -20,8 +22,9 @@ import sys
 import zlib
 from pathlib import Path
 
-TEN = 10
-LINE = re.compile(r"^ +(\d+\.\d+) right +([\d.e+]+) cycles")
+TEN, ALIKE = 10, 2
+LINE = re.compile(r"^ +(\d+\.\d+) right +([\d.e+]+) cycles.* bytes\)  (.*)$")
+AROUND = ("SPLIT", "ORDER", "THREAD", "PREFETCH")
 NAME = re.compile(r"^[a-z]\w*$")
 
 
@@ -46,7 +49,7 @@ def spearman(x, y):
 
 
 def kernels(text):
-    """(name, figures, noise, [(estimate, ratio)]) of each kernel; figures: its operations and bytes, and what was timed."""
+    """(name, figures, noise, [(estimate, ratio, opts)]) of each kernel; figures: its operations and bytes, and what was timed."""
     name, figures, noise, rows = None, "", 0.0, []
     for line in text.splitlines() + ["end"]:
         if line and line[0] != " ":
@@ -56,17 +59,34 @@ def kernels(text):
             name, figures, noise, rows = word if NAME.match(word) else None, "", 0.0, []
         elif m := LINE.match(line):
             if float(m[1]) > 0:
-                rows.append((float(m[2]), float(m[1])))
+                rows.append((float(m[2]), float(m[1]), m[3]))
         elif m := re.search(r"noise ([\d.]+)", line):
             noise = float(m[1])
         elif m := re.match(r"  (\d+ operations, \d+ bytes)", line):
             figures = m[1]
 
 
-def behind(rows):
+def innermost(opts):
+    return "; ".join(sorted(o for o in opts.split("; ") if not o.startswith(AROUND)))
+
+
+def searched(rows):
+    """Of rows in order: the compiler's choice, which the others' times are told by, and what else a search would time."""
+    first = [r for r in rows if r[1] == 1.0][:1]
+    alike = {}
+    for r in rows:
+        key = innermost(r[2])
+        if r in first or alike.get(key, 0) >= ALIKE:
+            continue
+        alike[key] = alike.get(key, 0) + 1
+        first.append(r)
+    return first
+
+
+def behind(rows, pick=searched):
     """The best of the first ten behind the best of all."""
-    first = sorted(rows, key=lambda r: (r[0], -r[1]))[:TEN]
-    return min(r[1] for r in first) / min(r[1] for r in rows) - 1
+    order = sorted(rows, key=lambda r: (r[0], -r[1]))
+    return min(r[1] for r in pick(order)[:TEN]) / min(r[1] for r in rows) - 1
 
 
 def call(*command):
@@ -99,7 +119,7 @@ def main():
     p.add_argument("--flags", type=str.split, default=[], help="more for ingot tune: '--dim batch=1 --threads 1'")
     p.add_argument("models", nargs="+", metavar="MODEL")
     o = p.parse_args()
-    near = timed = few = 0
+    near = plain = timed = few = 0
     known, each, cycles, times = set(), [], [], []
     for model in o.models:
         for name, figures, noise, rows in kernels(explain(o, model)):
@@ -115,6 +135,7 @@ def main():
             good = off <= max(0.03, noise)
             print(f"{name:40} {len(rows):4} timed  {rho:6.2f}  best of ten {100 * off:5.1f} % behind{'' if good else '  far'}  noise {100 * noise:.1f} %")
             near, timed = near + good, timed + len(rows)
+            plain += behind(rows, list) <= max(0.03, noise)
             each.append(rho)
             least, fastest = min(r[0] for r in rows), min(r[1] for r in rows)
             cycles += [r[0] / least for r in rows]
@@ -123,7 +144,7 @@ def main():
         sys.exit("no kernel has more than ten candidates timed")
     each.sort()
     quarter = [each[len(each) * i // 4] for i in (1, 2, 3)]
-    print(f"{timed} candidates of {len(each)} kernels: {near} near ({100 * near / len(each):.0f} %); coefficient {sum(each) / len(each):.2f} on average, "
+    print(f"{timed} candidates of {len(each)} kernels: {near} near ({100 * near / len(each):.1f} %; {plain} by the bare estimate); coefficient {sum(each) / len(each):.2f} on average, "
           f"quartiles {quarter[0]:.2f} {quarter[1]:.2f} {quarter[2]:.2f}, all together {spearman(cycles, times):.2f}; {few} kernels with ten or fewer left out")
 
 
