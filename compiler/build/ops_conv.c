@@ -60,6 +60,42 @@ static bool conv_check(ingot_context *c, const char *what, ingot_tensor *x, ingo
     return true;
 }
 
+/* A tap that lies beside x for each result adds nothing (a dilated window that is wider than the image): the first and the last ones that
+ * do not go out of *w, and what is around x is as much smaller.  False: the sizes are not known, or all taps count. */
+static bool tap_used(int64_t size, int64_t results, int64_t at, int64_t stride)
+{
+    for (int64_t i = 0; i < results; i++, at += stride)
+        if (at >= 0 && at < size)
+            return true;
+    return false;
+}
+
+static ingot_tensor *without_unused_taps(ingot_context *c, ingot_tensor *x, ingot_tensor *w,
+                                         const int64_t *strides, const int64_t *dilations,
+                                         int64_t *lo, int64_t *hi)
+{
+    for (int i = 0; i < ingot_rank(x) - 2; i++) {
+        ingot_dim *dim = ingot_shape(x, 2 + i);
+        const int64_t taps = ingot_dim_lo(ingot_shape(w, 2 + i)), size = ingot_dim_lo(dim),
+                      stride = strides ? strides[i] : 1, apart = dilations ? dilations[i] : 1,
+                      room = size + lo[i] + hi[i] - apart * (taps - 1) - 1;
+        if (!ingot_dim_is_const(dim, NULL) || room < 0 || stride < 1 || apart < 1)
+            continue;
+        int64_t first = 0, last = taps - 1;
+        while (first < last && !tap_used(size, room / stride + 1, first * apart - lo[i], stride))
+            first++;
+        while (last > first && !tap_used(size, room / stride + 1, last * apart - lo[i], stride))
+            last--;
+        if (last - first == taps - 1)
+            continue;
+        lo[i] -= first * apart;
+        hi[i] -= (taps - 1 - last) * apart;
+        w = ingot_slice(c, w, 2 + i, ingot_dim_const(c, first),
+                        ingot_dim_const(c, last - first + 1), 1);
+    }
+    return w;
+}
+
 ingot_tensor *ingot_conv(ingot_context *c, ingot_tensor *x, ingot_tensor *w, ingot_tensor *b,
                          const int64_t *strides, const int64_t *dilations, const int64_t *pads_lo,
                          const int64_t *pads_hi, int64_t group)
@@ -90,12 +126,18 @@ ingot_tensor *ingot_conv(ingot_context *c, ingot_tensor *x, ingot_tensor *w, ing
         if (ingot_is_poison(x))
             return x;
     }
+    int64_t lo[MAX_SPATIAL] = {0}, hi[MAX_SPATIAL] = {0};
+    for (int i = 0; i < spatial; i++) {
+        lo[i] = pads_lo ? pads_lo[i] : 0;
+        hi[i] = pads_hi ? pads_hi[i] : 0;
+    }
+    w = without_unused_taps(c, x, w, strides, dilations, lo, hi);
     Products p = {.x = {x}, .w = {w}, .n = 1};
     if (group == 1)
         p = ops_precision(c, x, 1, w, 1);
     per_group = ingot_shape(p.w[0], 1);
     for (int i = 0; i < p.n; i++) {
-        p.x[i] = pad_spatial(c, ops_widen(c, p.x[i]), pads_lo, pads_hi);
+        p.x[i] = pad_spatial(c, ops_widen(c, p.x[i]), lo, hi);
         for (int j = 0; j < spatial; j++)
             p.x[i] = ingot_window(c, p.x[i], 2 + j, ingot_dim_lo(ingot_shape(w, 2 + j)),
                                   strides ? strides[j] : 1, dilations ? dilations[j] : 1);

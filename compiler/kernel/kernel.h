@@ -146,8 +146,8 @@ void choose_opts(Arena *, Nest **, const Buffer *const *bufs, bool may_copy, Str
                  Layout *want, Node **lanes, int *nlanes);
 enum { MAX_LANES = 8 };
 /* heuristic_rows.c: false: the kernel has no sum over rows that it keeps in places. */
-bool staged_rows_opts(Arena *, Nest *, const Buffer *const *bufs, bool may_copy, Node **lanes,
-                      int *nlanes);
+bool staged_rows_opts(Arena *, Nest *, const Buffer *const *bufs, bool may_copy, Layout *want,
+                      Node **lanes, int *nlanes);
 bool fits_lanes(Arena *, const Kernel *, Node *range, int64_t lanes, const bool *free, int *moves,
                 int64_t *apart);
 int64_t lanes_along(const Kernel *, const Target *, Node *range);

@@ -144,9 +144,10 @@ static void convolution(Context *c)
     int64_t groups = (int64_t)1 << random_below(3), ci = groups * size(9), co = groups * size(16);
     int64_t h = 8 + size(13), w = 8 + size(13), kh = 1 + random_below(4), kw = 1 + random_below(4);
     const int64_t stride[] = {1 + random_below(2), 1 + random_below(3)},
-                  dilation[] = {1 + random_below(2), 1};
-    const int64_t lo[] = {random_below(2), random_below(3)},
-                  hi[] = {random_below(2), random_below(2)};
+                  dilation[] = {1 + random_below(random_below(4) ? 2 : 12), 1},
+                  around = dilation[0] > 2 ? dilation[0] * (kh - 1) / 2 : 0;
+    const int64_t lo[] = {around + random_below(2), random_below(3)},
+                  hi[] = {around + random_below(2), random_below(2)};
     bool depthwise = random_below(3) == 0;
     if (depthwise)
         groups = co = ci;

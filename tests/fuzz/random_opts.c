@@ -218,19 +218,68 @@ static int64_t arg_bytes(const KernelArg *arg)
                    (int64_t)elem_bytes(arg->dtype));
 }
 
+/* An index made of the ranges, which have these values. */
+static int64_t index_at(const Node *n, Node *const *range, const int64_t *at, int rank)
+{
+    for (int i = 0; i < rank; i++)
+        if (n == range[i])
+            return at[i];
+    if (n->op == OP_CONST)
+        return n->arg.i;
+    const int64_t x = index_at(n->src[0], range, at, rank),
+                  y = index_at(n->src[1], range, at, rank);
+    switch (n->op) {
+    case OP_ADD: return x + y;
+    case OP_MUL: return x * y;
+    case OP_FLOORDIV: return x / y;
+    case OP_MOD: return x % y;
+    case OP_MIN: return x < y ? x : y;
+    case OP_MAX: return x > y ? x : y;
+    default: abort();
+    }
+}
+
+/* Which stored elements are the argument's own, of one that is read and has a halo; NULL: it has none, or its size is not known.  All
+ * others hold what the halo is filled with, as in a network: loops leave it out. */
+static bool *own_elements(Context *c, const KernelArg *arg)
+{
+    Node *range[INGOT_MAX_RANK];
+    int64_t at[INGOT_MAX_RANK] = {0};
+    if (!arg->layout.n || arg->layout.op[0].kind != LAYOUT_PAD || arg->written)
+        return NULL;
+    for (int i = 0; i < arg->rank; i++) {
+        if (!idx_value(arg->dims[i], NULL))
+            return NULL;
+        range[i] = range_new(c, (1 << 20) + i, arg->dims[i]);
+    }
+    const Node *offset = layout_offset(c, &arg->layout, arg->rank, arg->dims, range);
+    bool *own = calloc((size_t)layout_elements(&arg->layout, arg->rank, arg->dims) + 1, 1);
+    if (!own)
+        exit(2);
+    for (int d = 0; d >= 0;) {
+        own[index_at(offset, range, at, arg->rank)] = true;
+        for (d = arg->rank - 1; d >= 0 && ++at[d] == arg->dims[d]->hi; d--)
+            at[d] = 0;
+    }
+    return own;
+}
+
 /* From -3 to 3; of what may be an index from 0 to 3. */
-static void fill(const KernelArg *arg, unsigned char *p)
+static void fill(Context *c, const KernelArg *arg, unsigned char *p)
 {
     size_t bytes = elem_bytes(arg->dtype);
+    bool *own = own_elements(c, arg);
     for (int64_t i = 0, n = arg_bytes(arg) / (int64_t)bytes; i < n; i++) {
         int v = (int)((uint64_t)(i * 2654435761 + 12345) >> 7 & 0xffff) % 7 - 3;
         bool index = !dtype_is_float(arg->dtype) && (bytes >= 4 || arg->dtype == INGOT_BOOL);
         store_int(arg->dtype,
-                  arg->dtype == INGOT_BOOL ? v & 1
-                  : index && v < 0         ? -v
-                                           : v,
+                  own && !own[i]             ? layout_fill(&arg->layout)
+                  : arg->dtype == INGOT_BOOL ? v & 1
+                  : index && v < 0           ? -v
+                                             : v,
                   p + (size_t)i * bytes);
     }
+    free(own);
 }
 
 /* Elements that there are: a dense buffer of a run-time size may be a caller's, and has no more. */
@@ -272,7 +321,7 @@ static Judge judge_new(const Case *x, const Target *t)
     Judge j = {.a = arena_new()};
     for (int i = 0; i < x->k->narg; i++) {
         j.first[i] = arena_alloc(j.a, (size_t)arg_bytes(&x->k->args[i]) + 1);
-        fill(&x->k->args[i], j.first[i]);
+        fill(x->k->c, &x->k->args[i], j.first[i]);
     }
     Nest *n = nest_new(x->k, t);
     Tiles tiles = nest_lower(n);
@@ -398,15 +447,40 @@ static void put_candidate(StrBuf *sb, StrBuf *calls, const Case *x, const Nest *
     ingot_context_free(k->c);
 }
 
+/* Runs of the argument's own elements and of what is around them, in turn. */
+static bool put_runs(StrBuf *sb, const Case *x, int number, int i)
+{
+    const KernelArg *arg = &x->k->args[i];
+    bool *own = own_elements(x->k->c, arg), last = true;
+    const int64_t n = layout_elements(&arg->layout, arg->rank, arg->dims);
+    if (!own)
+        return false;
+    sb_printf(sb, "static const int runs_%d_%d[] = {", number, i);
+    for (int64_t at = 0, begin = 0; at <= n; at++)
+        if (at == n || own[at] != last) {
+            sb_printf(sb, "%lld, ", (long long)(at - begin));
+            begin = at;
+            last = !last;
+        }
+    sb_puts(sb, "-1};\n");
+    free(own);
+    return true;
+}
+
 static void put_test(StrBuf *sb, const Case *x, int number, const StrBuf *calls)
 {
     char name[64];
+    bool around[MAX_KERNEL_ARGS];
     snprintf(name, sizeof name, "k%d_naive", number);
+    for (int i = 0; i < x->k->narg; i++)
+        around[i] = put_runs(sb, x, number, i);
     sb_printf(sb, "static int test_%d(void)\n{\n    static const Arg a[] = {", number);
     for (int i = 0; i < x->k->narg; i++) {
         const KernelArg *arg = &x->k->args[i];
-        sb_printf(sb, "{%lld, '%c', %d}, ", (long long)arg_bytes(arg), kind_letter(arg->dtype),
+        sb_printf(sb, "{%lld, '%c', %d, ", (long long)arg_bytes(arg), kind_letter(arg->dtype),
                   (int)elem_bytes(arg->dtype));
+        sb_printf(sb, around[i] ? "runs_%d_%d, %lld}, " : "0, 0}, ", number, i,
+                  (long long)layout_fill(&arg->layout));
     }
     sb_printf(sb, "};\n    int wrong = 0;\n    start(want, a, %d);\n", x->k->narg);
     put_call(sb, x, name, "want", 0, x->k->scratch);

@@ -17,6 +17,8 @@ typedef struct {
     size_t bytes;
     char kind; /* of an element: f f32, d f64, h f16, B bf16, b bool, i integer */
     int size;
+    const int *runs; /* NULL, or how many elements are data, how many lie around them, .. -1 */
+    int around;      /* what these are */
 } Arg;
 
 static unsigned char *now[MAX_ARGS], *want[MAX_ARGS];
@@ -31,10 +33,17 @@ static int small(int range)
 /* Integers from -3 to 3, of what may be an index from 0 to 3. */
 static void fill(unsigned char *p, const Arg *a)
 {
+    const int *run = a->runs;
+    int left = run ? *run : -1;
     memset(p, 0x5a, a->bytes + 2 * GUARD);
     p += GUARD;
     for (size_t i = 0; i < a->bytes / (size_t)a->size; i++) {
         int v = small(7) - 3, u = v < 0 ? -v : v;
+        while (!left)
+            left = *++run;
+        left--;
+        if (run && (run - a->runs) % 2)
+            v = u = a->around;
         float f = (float)v;
         double d = v;
         int64_t w = a->size < 4 ? v : u;

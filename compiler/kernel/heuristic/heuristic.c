@@ -489,12 +489,14 @@ void choose_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy
     View v = kernel_view(k);
     *nlanes = 0;
     Nest *rows = nest_clone(*nest);
-    if (staged_rows_opts(a, rows, bufs, may_copy, lanes, nlanes)) {
+    if (staged_rows_opts(a, rows, bufs, may_copy, want, lanes, nlanes)) {
         nest_free(*nest);
         *nest = rows;
         return;
     }
     nest_free(rows);
+    *nlanes = 0;
+    memset(want, 0, (size_t)k->narg * sizeof *want);
     if (v.dot && t->units && choose_tc_opts(a, nest, &v, bufs, may_copy, want, lanes)) {
         *nlanes = 1; /* along its columns: what is stored otherwise is copied */
         return;

@@ -377,6 +377,21 @@ static int64_t vectors_of_copies(Node *last, int64_t lanes)
     return range_extent(last) > 0 && range_extent(last) % (VECTORS * lanes) == 0 ? VECTORS : 1;
 }
 
+/* The loop that lanes run along: the innermost one, or, where all that it is in is reduced for each of them, another one that lies side by
+ * side: the channels of pixels that are normalised one by one. */
+static Node *lanes_place(Arena *a, const Nest *nest, const View *v, const Place *place, int n)
+{
+    Node *last = n ? place[n - 1].range : NULL;
+    int moves;
+    for (int i = n - 1; i >= 0 && v->nreduce && nest->target->lanes; i--) {
+        const int64_t lanes = lanes_along(nest->k, nest->target, place[i].range);
+        if ((i == n - 1 || !place[i].level) && lanes &&
+            fits_lanes(a, nest->k, place[i].range, lanes, NULL, &moves, NULL))
+            return place[i].range;
+    }
+    return last;
+}
+
 void plain_opts(Arena *a, Nest *nest, const View *v)
 {
     const Kernel *k = nest->k;
@@ -385,7 +400,7 @@ void plain_opts(Arena *a, Nest *nest, const View *v)
     bool scan;
     int n = places_of(nest, v, place, &scan), moves;
     const int64_t copies = case_opts(a, nest, v);
-    Node *last = n ? place[n - 1].range : NULL;
+    Node *last = lanes_place(a, nest, v, place, n);
     int64_t lanes = last ? lanes_along(k, t, last) : 0, panel = n > 1 ? panel_of(k, v, last) : 0;
     lanes = panel && panel < lanes ? panel : lanes;
     if (t->lanes && lanes && fits_lanes(a, k, last, lanes, NULL, &moves, NULL) &&

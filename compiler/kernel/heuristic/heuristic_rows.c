@@ -5,7 +5,8 @@
  *     y[q,d]                lanes along d, `vectors` of them, for each of `rows` queries
  *
  * The rows are copies of the stores (UPCAST), so that both sums of products are tiles of rows x vectors in registers, and the places
- * hold that many rows.  Whatever is reduced along a row has its lanes there too. */
+ * hold that many rows.  Whatever is reduced along a row has its lanes there too, and weights lie as the lanes read them.  A window over
+ * each channel, its normalisation and the product with a matrix behind it (ConvNeXt) are of this form too. */
 #include "heuristic.h"
 
 /* The place that a factor of a sum's products is read from, or NULL. */
@@ -61,11 +62,18 @@ static void pick(RowsTile *best, RowsTile tile, const Target *t)
 }
 
 typedef struct {
+    Node *range;
+    int64_t block; /* elements that one iteration takes */
+} RowLanes;
+
+typedef struct {
     Arena *a;
     Nest *nest;
     View v;
     const Buffer *const *bufs;
     bool may_copy, *free;
+    RowLanes *vector; /* what has lanes */
+    int nvector;
 } Operands;
 
 /* Can lanes run along it, after copies of operands that lie otherwise if need be? */
@@ -79,13 +87,57 @@ static bool can_be_lanes(const Operands *o, Node *range, int64_t width)
            (!moves || (o->may_copy && can_lay_out(k, &o->v, o->bufs, o->free, range)));
 }
 
+static void in_lanes(Operands *o, Node *range, int64_t width)
+{
+    const RowLanes lanes = {range, width};
+    if (nest_opt_range(o->nest, OPT_VECTOR, range, width))
+        vec_push(o->a, o->vector, o->nvector, lanes);
+}
+
+static void unroll_lanes(Operands *o, OptKind kind, Node *range, int64_t vectors)
+{
+    nest_opt_range(o->nest, kind, range, vectors);
+    for (int i = 0; i < o->nvector; i++)
+        o->vector[i].block *= o->vector[i].range == range ? vectors : 1;
+}
+
 /* Lanes along a row, where it is reduced or a place is filled with it. */
-static bool row_lanes(const Operands *o, Node *range, int64_t width)
+static bool row_lanes(Operands *o, Node *range, int64_t width)
 {
     bool good = can_be_lanes(o, range, width);
     if (good)
-        nest_opt_range(o->nest, OPT_VECTOR, range, width);
+        in_lanes(o, range, width);
     return good;
+}
+
+/* Weights lie as the lanes and the loops read them; false: one of them cannot. */
+static bool lay_out_rows(const Operands *o, Layout *want)
+{
+    const Kernel *k = o->nest->k;
+    const View *v = &o->v;
+    for (int i = 0; i < o->nvector; i++) {
+        Node *loop[INGOT_MAX_RANK * 4], *lanes = o->vector[i].range;
+        int n = 0;
+        for (int j = 0; j < v->nrange; j++)
+            if (v->range[j] != lanes)
+                loop[n++] = v->range[j];
+        loop[n++] = lanes;
+        for (int j = 0; j < v->nreduce; j++)
+            for (uint32_t l = reduce_ranges(v->reduce[j]); l < v->reduce[j]->nsrc; l++)
+                if (v->reduce[j]->src[l] != lanes && n < INGOT_MAX_RANK * 4)
+                    loop[n++] = v->reduce[j]->src[l];
+        const Packing packing = {
+            .lanes = lanes, .block = o->vector[i].block, .reuse = true, .loop = loop, .nloop = n};
+        for (int j = 0; j < v->nload; j++) {
+            const int arg = (int)v->load[j]->src[0]->arg.i;
+            int64_t stride;
+            if (o->free[arg] && depends_on(v->load[j], lanes) && !want[arg].n &&
+                !packing_layout(k, v->load[j], &packing, &want[arg]) &&
+                !(access_stride(k, v->load[j], lanes, &stride) && stride == 1))
+                return false;
+        }
+    }
+    return true;
 }
 
 /* The other sum of products, which fills a place along range, or NULL. */
@@ -96,6 +148,15 @@ static Node *filling_sum(const View *v, const Node *sum, Node *range)
             v->reduce[i]->src[0]->op == OP_MUL)
             return v->reduce[i];
     return NULL;
+}
+
+/* Is it what a place is filled with? */
+static bool is_filling(const Kernel *k, const View *v, const Node *sum, const Node *reduce)
+{
+    for (int i = 0; i < k->naxis; i++)
+        if (k->axes[i].staged && filling_sum(v, sum, k->axes[i].range) == reduce)
+            return true;
+    return false;
 }
 
 /* What the sum's other operand moves with comes first, then the rows, which share it, then the lanes. */
@@ -115,12 +176,18 @@ static void order_loops(Nest *nest, const View *v, const Node *sum, const RowsTi
     nest_opt(nest, OPT_ORDER, names, 0);
 }
 
-bool staged_rows_opts(Arena *a, Nest *nest, const Buffer *const *bufs, bool may_copy, Node **lanes,
-                      int *nlanes)
+bool staged_rows_opts(Arena *a, Nest *nest, const Buffer *const *bufs, bool may_copy, Layout *want,
+                      Node **lanes, int *nlanes)
 {
     const Kernel *k = nest->k;
-    Operands o = {a, nest, kernel_view(k), bufs, may_copy, NEWN(a, bool, k->narg)};
+    Operands o = {.a = a,
+                  .nest = nest,
+                  .v = kernel_view(k),
+                  .bufs = bufs,
+                  .may_copy = may_copy,
+                  .free = NEWN(a, bool, k->narg)};
     const View *v = &o.v;
+    find_free(k, v, bufs, o.free);
     Node *staged, *sum = sum_of_rows(v, &staged);
     RowsTile best = {.score = 0};
     *nlanes = 0;
@@ -152,10 +219,10 @@ bool staged_rows_opts(Arena *a, Nest *nest, const Buffer *const *bufs, bool may_
     if (best.score <= 0)
         return false;
     lanes[(*nlanes)++] = best.lanes;
-    nest_opt_range(nest, OPT_VECTOR, best.lanes, best.width);
+    in_lanes(&o, best.lanes, best.width);
     for (int i = 0; i < v->nreduce; i++) {
         Node *r = v->reduce[i];
-        if (r != sum && r->nsrc == 2 && r->src[0]->op != OP_MUL)
+        if (r != sum && r->nsrc == 2 && !is_filling(k, v, sum, r))
             row_lanes(&o, r->src[1], best.width);
     }
     Node *tiled[MAX_LANES];
@@ -172,9 +239,9 @@ bool staged_rows_opts(Arena *a, Nest *nest, const Buffer *const *bufs, bool may_
     }
     nest_opt_range(nest, OPT_UPCAST, best.rows, best.nrows);
     if (best.vectors > 1)
-        nest_opt_range(nest, OPT_UPCAST, best.lanes, best.vectors);
+        unroll_lanes(&o, OPT_UPCAST, best.lanes, best.vectors);
     for (int i = 0; i < ntiled && best.vectors > 1; i++)
-        nest_opt_range(nest, OPT_UNROLL, tiled[i], best.vectors);
+        unroll_lanes(&o, OPT_UNROLL, tiled[i], best.vectors);
     order_loops(nest, v, sum, &best);
-    return true;
+    return lay_out_rows(&o, want);
 }

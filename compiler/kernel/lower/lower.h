@@ -7,7 +7,8 @@
 /* Tables are by axis of the nest, where nothing else is said. */
 typedef struct {
     Tile t;
-    Node **at; /* a range or a constant; NULL: the axis is not here, or taken apart */
+    Node **at;    /* a range or a constant; NULL: the axis is not here, or taken apart */
+    Node **first; /* what the range begins at; NULL: at 0 */
     struct Sum {
         const Split *split; /* NULL: not taken apart here */
         Node *base;         /* base + outer * amount + inner; outer or inner -1: none */
@@ -125,6 +126,8 @@ void lower_sort_loops(Lower *, const Piece *, Node **range, int n);
 
 /* mask_bounds.c: after all splits: loops over what a mask excludes end where it begins. */
 void bound_masked_loops(Lower *, Piece *);
+/* pad_bounds.c: loops over a window end, and begin, where that leaves what it slides over. */
+void bound_padded_loops(Lower *, Piece *);
 
 /* ---- tc_lower.c --------------------------------------------------------------------------------- */
 

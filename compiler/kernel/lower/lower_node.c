@@ -16,7 +16,7 @@ Node *lower_index(Lower *q, const Piece *p, int axis)
 {
     const struct Sum *s = &p->sum[axis];
     if (!s->split)
-        return p->at[axis];
+        return p->first[axis] ? idx_add(q->c, p->first[axis], p->at[axis]) : p->at[axis];
     Node *v = s->base;
     if (s->split->form == REST_OVERLAP)
         return idx_add(

@@ -405,6 +405,7 @@ static void lower_end(Lower *q, Tiles *out)
     for (int i = 0; i < q->k->naxis; i++) /* behind all numbers of the kernel's ranges */
         p.next = q->k->axes[i].range->arg.i < p.next ? p.next : (int)q->k->axes[i].range->arg.i + 1;
     p.at = NEWN(q->a, Node *, n->naxis + 1);
+    p.first = NEWN(q->a, Node *, n->naxis + 1);
     p.sum = NEWN(q->a, struct Sum, n->naxis + 1);
     p.fresh = NEWN(q->a, Node *, q->k->naxis + 1);
     p.begun = NEWN(q->a, Node *, n->naxis + 1);
@@ -426,8 +427,10 @@ static void lower_end(Lower *q, Tiles *out)
     for (int i = 0; i < q->n; i++) {
         Piece *at = &q->piece[i];
         tc_begin(q, at);
+        at->first = NEWN(q->a, Node *, n->naxis + 1);
         if (!n->partial) /* their loops go over whole rows */
             bound_masked_loops(q, at);
+        bound_padded_loops(q, at);
         if (n->sharing)
             shares_begin(q, at);
         name_loops(q, at);
