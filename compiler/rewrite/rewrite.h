@@ -8,7 +8,7 @@ typedef struct Rewrite Rewrite;
 struct Rewrite {
     Context *c;
     Arena *a;
-    bool float_sums; /* f32 has a multiply-add that i32 has not */
+    bool float_sums; /* f32 has lanes, and a multiply-add that i32 has not */
     bool dot;        /* Target.dot */
     bool fours;      /* in lanes, of four bytes each, not of two pairs */
     bool words;    /* a word of four bytes in lanes becomes four floats sooner than four bytes do */
@@ -64,6 +64,8 @@ Node *renewed_control(Rewrite *, Node *);
 Node *identity(Rewrite *, Node *);          /* identity.c */
 Node *small_power(Rewrite *, Node *);       /* identity.c: of a POW */
 Node *shaped_constant(Rewrite *, Node *);   /* identity.c: of a RESHAPE */
+Node *undone_reshape(Rewrite *, Node *);    /* undone_reshape.c: of a RESHAPE */
+Node *group_sum(Rewrite *, Node *reduce);   /* group_sum.c */
 Node *triangle(Rewrite *, Node *data);      /* triangle.c */
 Node *digits(Rewrite *, Node *concat);      /* digits.c */
 Node *integer_sum(Rewrite *, Node *reduce); /* integer_sum.c */

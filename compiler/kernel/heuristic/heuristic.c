@@ -217,6 +217,25 @@ static void taps_innermost(const Kernel *k, Node *walked, const RegisterTile *ti
 /* Beyond any stride, and beyond that of blocks of rows. */
 static const double PANELS_KEY = 1e19, BATCH_KEY = 1e39;
 
+/* Does some loop over results read a panel of what moves with the lanes again?  Where rows are all in the tile, and what is left walks over
+ * that operand, none does: an image's pixels in lanes, and the few maps that are made of them. */
+static bool reads_panels_again(const View *v, const RegisterTile *tile)
+{
+    bool again = false, walks = false;
+    for (int i = 0; i < v->nrange; i++) {
+        Node *r = v->range[i];
+        const int64_t copies = r == tile->rows      ? tile->nrows
+                               : r == tile->columns ? tile->ncolumns
+                                                    : 1;
+        if (r == tile->lanes || range_extent(r) == copies)
+            continue;
+        const bool moves = moves_lanes_operand(v, tile->lanes, r);
+        again |= !moves;
+        walks |= moves;
+    }
+    return again || !walks;
+}
+
 /* How far out a loop over results is: the greater, the further. */
 static double loop_key(const Kernel *k, const View *v, const RegisterTile *tile, Node *r,
                        const Target *t)
@@ -228,7 +247,7 @@ static double loop_key(const Kernel *k, const View *v, const RegisterTile *tile,
                 key += LANES_FIRST;
     } else if (r == tile->lanes) {
         /* blocks of weights stay in cache while all rows go by; without reuse, as stored */
-        key = tile->reuse ? PANELS_KEY : 0;
+        key = tile->reuse && reads_panels_again(v, tile) ? PANELS_KEY : 0;
     }
     /* what every operand moves with: one contraction after the other, each on data of its own */
     bool batch = r != tile->lanes && r != tile->rows;

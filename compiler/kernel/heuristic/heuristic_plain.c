@@ -219,22 +219,73 @@ static void side_by_side_opt(Nest *nest, Node *last, int64_t count)
         nest_opt_range(nest, OPT_UPCAST, last, count);
 }
 
+/* What lies apart along the lanes lies side by side along another axis: its loop goes inside, and all of a line is used while it is there. */
+static void read_lines(const Nest *nest, const View *v, Place *place, int n)
+{
+    int64_t stride;
+    for (int i = n - 2; i >= 0; i--) {
+        bool inside = !v->nreduce && range_extent(place[i].range) > 1;
+        for (int j = 0; j < v->nload && inside; j++)
+            inside = !access_stride(nest->k, v->load[j], place[n - 1].range, &stride) ||
+                     llabs(stride) <= 1 ||
+                     (access_stride(nest->k, v->load[j], place[i].range, &stride) && stride == 1);
+        if (!inside)
+            continue;
+        const Place p = place[i];
+        memmove(place + i, place + i + 1, (size_t)(n - 1 - i) * sizeof *place);
+        place[n - 1] = p;
+        return;
+    }
+}
+
+/* A row of one vector, which others follow (the channels of a group, and those of the next one): some of these are read at a time, or each
+ * would read its part of every line. */
+static void groups_opt(Nest *nest, const View *v, const Place *place, int n, Node *last,
+                       int64_t lanes)
+{
+    enum { LINES = 4, LINE = 64 };
+    const Kernel *k = nest->k;
+    int64_t stride;
+    for (int i = 0; i < n && v->nreduce && range_extent(last) == lanes; i++) {
+        Node *r = place[i].range;
+        bool next = r != last && !place[i].level && range_extent(r) > 1;
+        int64_t bytes = LINE;
+        for (int j = 0; j < v->nload && next; j++) {
+            if (!depends_on(v->load[j], last))
+                continue;
+            next = access_stride(k, v->load[j], r, &stride) && stride == lanes;
+            bytes = lanes * dtype_info[v->load[j]->dtype].bytes;
+        }
+        int64_t most = LINES * LINE / bytes, registers = nest->target->registers / 2;
+        most = most * v->nreduce > registers ? registers / v->nreduce : most;
+        most = most < range_extent(r) ? most : range_extent(r);
+        while (most > 1 && range_extent(r) % most)
+            most--;
+        if (next && most > 1 && nest_opt_range(nest, OPT_UPCAST, r, most))
+            return;
+    }
+}
+
 /* Neither what is stored nor what is reduced lies in vectors: lanes of results whose operands lie two apart (a stride) are
  * two loads; others are loaded one by one, which only much arithmetic is worth.  Else several sums at once, of which none waits
  * for itself. */
-static void apart_opts(Arena *a, Nest *nest, const View *v, Node *last, bool scan)
+static void apart_opts(Arena *a, Nest *nest, const View *v, Place *place, int n, bool scan)
 {
     const Kernel *k = nest->k;
+    Node *last = place[n - 1].range;
     int64_t lanes = lanes_along(k, nest->target, last), apart = 0, stride;
     int moves;
     bool stored = nest->target->lanes && lanes && !scan;
     for (int i = 0; i < v->nstore; i++)
         stored &= access_stride(k, v->store[i], last, &stride) && stride == 1;
     if (stored && fits_lanes(a, k, last, lanes, NULL, &moves, &apart) &&
-        (apart <= 2 || has_function(a, k, last)) && nest_opt_range(nest, OPT_VECTOR, last, lanes))
+        (apart <= 2 || has_function(a, k, last)) && nest_opt_range(nest, OPT_VECTOR, last, lanes)) {
         side_by_side_opt(nest, last, side_by_side(a, nest, v, last, lanes).count);
-    else if (scan || (nest->target->lanes && v->nreduce && is_short(a, k, last)))
+        if (apart > 2)
+            read_lines(nest, v, place, n);
+    } else if (scan || (nest->target->lanes && v->nreduce && is_short(a, k, last))) {
         chains_opt(nest, v, last);
+    }
 }
 
 enum { MAX_CASES = 8 };
@@ -319,15 +370,55 @@ static void chained_opts(Arena *a, Nest *nest, const View *v, int64_t vectors)
     }
 }
 
+/* What is reduced over several axes is read as it lies: their loops, the innermost one last, as places behind those of results. */
+static int reduced_places(const Nest *nest, const View *v, Place *place, int n)
+{
+    for (int i = 0; i < v->nreduce; i++) {
+        int own, first = n;
+        Node *const *range = own_ranges(v->reduce[i], &own), *load = NULL;
+        bool known = own < 2;
+        for (int j = 0; j < v->nload && !load; j++) {
+            bool all = true;
+            for (int l = 0; l < own; l++)
+                all &= depends_on(v->load[j], range[l]);
+            load = all ? v->load[j] : NULL;
+        }
+        for (int j = 0; j < n; j++)
+            known |= place[j].range == range[0];
+        if (known || !load || n + own > INGOT_MAX_RANK * 4)
+            continue;
+        for (int j = 0; j < own; j++)
+            place[n++] = (Place){.range = range[j], .key = storage_stride(nest->k, load, range[j])};
+        sort_places(place + first, own);
+        bool as_it_was = true;
+        for (int j = 0; j < own; j++)
+            as_it_was &= place[first + j].range == range[j];
+        n = as_it_was ? first : n;
+    }
+    return n;
+}
+
+/* The axis of a reduce whose loop is the innermost one. */
+static Node *innermost_of(const Node *reduce, const Place *place, int n)
+{
+    int own;
+    Node *const *range = own_ranges(reduce, &own), *inner = range[own - 1];
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < own; j++)
+            inner = place[i].range == range[j] ? range[j] : inner;
+    return inner;
+}
+
 /* Rows that are reduced: their innermost axis in lanes; `last` has so many lanes already. */
-static bool reduced_opts(Arena *a, Nest *nest, const View *v, Node *last, int64_t lanes)
+static bool reduced_opts(Arena *a, Nest *nest, const View *v, const Place *place, int n, Node *last,
+                         int64_t lanes)
 {
     const Kernel *k = nest->k;
     const Target *t = nest->target;
     bool done = false;
     int moves;
     for (int i = 0; i < v->nreduce && t->lanes; i++) {
-        Node *r = v->reduce[i], *inner = r->src[r->nsrc - 1];
+        Node *r = v->reduce[i], *inner = innermost_of(r, place, n);
         int64_t want = lanes_along(k, t, inner);
         if (!want || (lanes && want != lanes) || inner->hi + 1 < 2 * want ||
             !fits_lanes(a, k, inner, want, NULL, &moves, NULL))
@@ -396,7 +487,7 @@ void plain_opts(Arena *a, Nest *nest, const View *v)
 {
     const Kernel *k = nest->k;
     const Target *t = nest->target;
-    Place place[INGOT_MAX_RANK * 2];
+    Place place[INGOT_MAX_RANK * 4];
     bool scan;
     int n = places_of(nest, v, place, &scan), moves;
     const int64_t copies = case_opts(a, nest, v);
@@ -413,6 +504,7 @@ void plain_opts(Arena *a, Nest *nest, const View *v)
                                     ? vectors_of_copies(last, lanes)
                                     : vectors_for_parts(nest, v, place, n, lanes, s.count);
         side_by_side_opt(nest, last, vectors);
+        groups_opt(nest, v, place, n, last, lanes);
         if (vectors < s.count)
             chained_opts(a, nest, v, vectors);
     } else {
@@ -425,9 +517,10 @@ void plain_opts(Arena *a, Nest *nest, const View *v)
     }
     if (panel && nest->nsplit && !v->nreduce && !scan)
         panels_opts(nest, place, n, lanes);
-    const bool rows = reduced_opts(a, nest, v, last, lanes);
+    const int all = reduced_places(nest, v, place, n);
+    const bool rows = reduced_opts(a, nest, v, place, all, last, lanes);
     if (last && !lanes && !rows && !nest->nsplit)
-        apart_opts(a, nest, v, last, scan);
+        apart_opts(a, nest, v, place, n, scan);
     staged_opts(a, nest, lanes);
-    order_opt(nest, place, n);
+    order_opt(nest, place, all);
 }

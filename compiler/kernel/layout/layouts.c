@@ -10,6 +10,7 @@
  *
  * What the model declares (inputs, outputs, state) and what other steps than kernels touch
  * stays dense. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernel/kernel.h"
@@ -175,16 +176,21 @@ static bool follow(Layouts *x, const Step *s, bool forward)
         int axis = innermost(x, from);
         if (axis < 0 || x->fixed[to->id] || innermost(x, to) >= 0 || to->kind != BUF_ARENA)
             continue;
+        int along = -1; /* of axes that were one (channels, in groups) the one that lies side by side */
+        int64_t least = INT64_MAX;
         for (int i = 0; i < v.nrange; i++) {
             Move m = access_move(s->kernel->c, read, v.range[i]);
-            if (m.kind != MOVE_AXIS || m.axis != axis)
+            if (m.kind != MOVE_AXIS || m.axis != axis || llabs(m.stride) >= least)
                 continue;
             Move w = access_move(s->kernel->c, write, v.range[i]);
             if (w.kind == MOVE_AXIS && w.stride == 1) {
-                x->vote[to->id][w.axis] += 1;
-                changed = true;
+                along = w.axis;
+                least = llabs(m.stride);
             }
         }
+        if (along >= 0)
+            x->vote[to->id][along] += 1;
+        changed |= along >= 0;
     }
     return changed;
 }
