@@ -71,7 +71,7 @@ static ingot_status import_database(const Options *o, Database *d)
     if (!database_import(d, o->a, text, &n, &why))
         return why ? complain(INGOT_INVALID, "%s: %s", o->import, why)
                    : complain(INGOT_IO, "%s", database_error(d));
-    say("  %d entries", n);
+    note("  %d entries", n);
     return INGOT_OK;
 }
 
@@ -254,6 +254,8 @@ static void print_progress(Tune *t, const TuneKernel *k, int done, bool end)
     double left = t->deadline - seconds_now();
     const Candidate *best = k->candidate[k->best];
     StrBuf sb = {0};
+    if (progress_is_quiet())
+        return;
     sb_printf(&sb, "%d of %d done  %s: ", done, t->n, k->step[0]->name);
     if (k->at_roof || k->known)
         sb_puts(&sb, k->at_roof ? "at the roof" : "known");
@@ -265,7 +267,7 @@ static void print_progress(Tune *t, const TuneKernel *k, int done, bool end)
     if (isatty(STDERR_FILENO))
         fprintf(stderr, "\r%-100.100s%s", sb.data, end ? "\n" : "");
     else if (end)
-        say("  %s", sb.data);
+        note("  %s", sb.data);
     sb_free(&sb);
 }
 
@@ -318,10 +320,10 @@ static ingot_status search_all(Tune *t)
         if (!t->order[i]->done && (t->order[i]->tried || t->order[i]->best))
             print_progress(t, t->order[i], p.done, true);
     if (t->o->compile.verbose)
-        say("  estimates %.1f s (%.1f s of all cores), compiling candidates %.1f s (%.1f s), "
-            "running them %.1f s (%.1f s)",
-            t->measure.estimating.seconds, t->measure.estimating.cpu, t->measure.building.seconds,
-            t->measure.building.cpu, t->measure.running.seconds, t->measure.running.cpu);
+        note("  estimates %.1f s (%.1f s of all cores), compiling candidates %.1f s (%.1f s), "
+             "running them %.1f s (%.1f s)",
+             t->measure.estimating.seconds, t->measure.estimating.cpu, t->measure.building.seconds,
+             t->measure.building.cpu, t->measure.running.seconds, t->measure.running.cpu);
     return INGOT_OK;
 }
 
@@ -361,14 +363,14 @@ static ingot_status finish(Tune *t)
     for (int i = 0; i < t->t.n; i++)
         won += t->t.kernel[i]->best > 0;
     if (status == INGOT_OK && t->o->compile.verbose)
-        say("  building and profiling the network %.1f s (%.1f s), ways to compute values %.1f s "
-            "(%.1f s), decisions of the plan %.1f s (%.1f s; %d plans), confirming the winners "
-            "%.1f s (%.1f s)",
-            t->preparing.seconds, t->preparing.cpu, t->variants.seconds, t->variants.cpu,
-            t->decisions.seconds, t->decisions.cpu, t->nplan, t->confirming.seconds,
-            t->confirming.cpu);
+        note("  building and profiling the network %.1f s (%.1f s), ways to compute values %.1f s "
+             "(%.1f s), decisions of the plan %.1f s (%.1f s; %d plans), confirming the winners "
+             "%.1f s (%.1f s)",
+             t->preparing.seconds, t->preparing.cpu, t->variants.seconds, t->variants.cpu,
+             t->decisions.seconds, t->decisions.cpu, t->nplan, t->confirming.seconds,
+             t->confirming.cpu);
     if (status == INGOT_OK && t->o->output)
-        say("  %s: %d of %d kernels otherwise than the compiler chose", t->o->output, won, t->t.n);
+        note("  %s: %d of %d kernels otherwise than the compiler chose", t->o->output, won, t->t.n);
     return status;
 }
 
@@ -434,7 +436,7 @@ static ingot_status tune_gpu_here(Tune *t, int *won)
         StrBuf text = {0};
         now = 0;
         if (i)
-            say("  neighbours of what has won");
+            note("  neighbours of what has won");
         if (t->o->why && rounds > 1)
             printf("%s round: other kernels than %s\n", i ? "second" : "first",
                    i     ? "the first has found"
@@ -447,7 +449,7 @@ static ingot_status tune_gpu_here(Tune *t, int *won)
             sb_puts(t->text, text.data);
             *won += now;
         } else if (i && (status != INGOT_OK || stopped)) {
-            say("  the second round came to no end: what the first has found stays");
+            note("  the second round came to no end: what the first has found stays");
             status = INGOT_OK;
         }
         sb_free(&text);
@@ -588,7 +590,7 @@ static ingot_status tune_for(Options o, int threads, const char *said, double un
               .until = until,
               .began = spent_now()};
     if (o.ncount > 1)
-        say("  threads: %d%s", threads, o.budget > 0 ? "" : ", by what is known");
+        note("  threads: %d%s", threads, o.budget > 0 ? "" : ", by what is known");
     const ingot_status status = tune_model(&t);
     if (t.dir)
         remove_tree(t.dir);

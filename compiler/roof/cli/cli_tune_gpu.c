@@ -197,8 +197,8 @@ ingot_status tune_gpu_prepare(Tune *t, const char *dir)
         status = write_program(&w, &o, dir);
     all = count_ways(&w); /* some may not have compiled */
     if (status == INGOT_OK)
-        say("  %s%s%d other kernels for %d of %d", t->o->prepare ? dir : "",
-            t->o->prepare ? ": " : "", all, w.ngroup, w.plan->nkernel - all);
+        note("  %s%s%d other kernels for %d of %d", t->o->prepare ? dir : "",
+             t->o->prepare ? ": " : "", all, w.ngroup, w.plan->nkernel - all);
     plan_free(w.plan);
     return status;
 }
@@ -435,7 +435,7 @@ static ingot_status read_folder(const Tune *t, const char *dir, Folder *f)
         return complain(INGOT_IO, "%s: cannot be read: `ingot tune --prepare %s` writes it", path,
                         dir);
     if (!read_times(t, dir, f->n, &f->times))
-        say("  %s: nothing was timed yet", dir);
+        note("  %s: nothing was timed yet", dir);
     return INGOT_OK;
 }
 
@@ -481,12 +481,12 @@ ingot_status tune_gpu_collect(Tune *t, const char *dir, StrBuf *text, int *won, 
     for (int i = 0; i < f.n; i++)
         taken |= way_taken(&f, i) > 0;
     if (x->us > 0)
-        say("  the network: %.4g ms for %.4g ms, %.3f times as fast; %d kernels tried",
-            x->us * 1e-3, x->was * 1e-3, x->was / x->us, x->tried);
+        note("  the network: %.4g ms for %.4g ms, %.3f times as fast; %d kernels tried",
+             x->us * 1e-3, x->was * 1e-3, x->was / x->us, x->tried);
     else if (x->tried)
-        say("  %d kernels tried; %s", x->tried,
-            taken ? "the network with those that were faster was not timed yet"
-                  : "none of them is faster");
+        note("  %d kernels tried; %s", x->tried,
+             taken ? "the network with those that were faster was not timed yet"
+                   : "none of them is faster");
     for (int i = 0; i < f.n; i++) {
         for (int way = 1; way < count_texts(f.group[i]); way++)
             *untried += x->group[i].verdict[way] == WAY_UNTRIED;
@@ -497,8 +497,8 @@ ingot_status tune_gpu_collect(Tune *t, const char *dir, StrBuf *text, int *won, 
     if (*won)
         status = check_file(t, dir, text);
     if (status == INGOT_OK)
-        say("  %d of %d kernels otherwise than %s", *won, f.n,
-            t->o->compile.sched ? "before" : "the compiler chose");
+        note("  %d of %d kernels otherwise than %s", *won, f.n,
+             t->o->compile.sched ? "before" : "the compiler chose");
     return status;
 }
 
