@@ -5,7 +5,7 @@
 #include "bundle_gpu.h"
 
 /* The text in one C string literal a line; long lines in several. */
-static void print_lines(StrBuf *sb, const char *text, int *n)
+void gpu_print_lines(StrBuf *sb, const char *text, int *n)
 {
     enum { PIECE = 500 };
     while (*text) {
@@ -39,7 +39,7 @@ static void print_bytes(StrBuf *sb, const char *data, size_t n)
 }
 
 /* Kernels as text; what they need of the runtime is noted. */
-static void kernel_bodies(StrBuf *sb, Bundle *b, Kernel *const *kernels, int n)
+void gpu_kernel_bodies(StrBuf *sb, Bundle *b, Kernel *const *kernels, int n)
 {
     for (int i = 0; i < n; i++) {
         const Kernel *k = kernels[i];
@@ -71,23 +71,23 @@ static void kernels_head(StrBuf *sb, const Bundle *b)
 }
 
 /* The kernel file, <name>_kernels.cl or .cu, or what it would be with a few kernels. */
-static void kernels_text(StrBuf *sb, Bundle *b, Kernel *const *kernels, int n)
+void gpu_kernels_text(StrBuf *sb, Bundle *b, Kernel *const *kernels, int n)
 {
     StrBuf body = {0};
-    kernel_bodies(&body, b, kernels, n);
+    gpu_kernel_bodies(&body, b, kernels, n);
     kernels_head(sb, b);
     sb_puts(sb, body.data);
     sb_free(&body);
 }
 
 /* The nth machine of the target's ("cuda:sm_90+sm_80+ptx"; of ptx every machine makes its own: ""), or NULL. */
-static const char *machine_at(const Bundle *b, int nth)
+const char *gpu_machine(const Bundle *b, int nth)
 {
     const char *colon = b->o->target ? strchr(b->o->target, ':') : NULL;
     const char *machine = colon ? colon + 1 : "ptx";
     for (int i = 0; i < nth && machine; i++) {
         machine = strchr(machine, '+');
-        machine += machine != NULL;
+        machine = machine ? machine + 1 : NULL;
     }
     if (!machine)
         return NULL;
@@ -101,8 +101,7 @@ static CompileStatus compile_for(const Bundle *b, const char *text, const char *
     return b->target->compile(image, text, *machine ? machine : NULL, !b->c->keep_subnormals);
 }
 
-static void print_image(StrBuf *sb, const Bundle *b, int n, const char *machine,
-                        const StrBuf *image)
+void gpu_print_image(StrBuf *sb, const Bundle *b, int n, const char *machine, const StrBuf *image)
 {
     sb_printf(sb,
               "\n/* %s_kernels%s, compiled for %s */\nstatic const unsigned char image%d[] = {\n",
@@ -116,11 +115,11 @@ static CompileStatus images(StrBuf *sb, Bundle *b, const char *text, int *n, Str
 {
     CompileStatus status = COMPILE_DONE;
     const char *machine;
-    for (*n = 0; (machine = machine_at(b, *n)) && status == COMPILE_DONE;) {
+    for (*n = 0; (machine = gpu_machine(b, *n)) && status == COMPILE_DONE;) {
         StrBuf image = {0};
         status = compile_for(b, text, machine, &image);
         if (status == COMPILE_DONE)
-            print_image(sb, b, (*n)++, machine, &image);
+            gpu_print_image(sb, b, (*n)++, machine, &image);
         else
             sb_printf(why, "%s%s: %s", *machine ? " for " : "", machine,
                       image.data ? image.data : "");
@@ -131,125 +130,18 @@ static CompileStatus images(StrBuf *sb, Bundle *b, const char *text, int *n, Str
     return status;
 }
 
-/* ---- ways of a tuner's program ----------------------------------------------------------------- */
-
-static bool is_way(const Plan *p, const Kernel *k)
-{
-    for (int i = 0; i < p->main.n; i++)
-        for (int j = 0; j < p->main.step[i]->nway; j++)
-            if (p->main.step[i]->way[j] == k)
-                return true;
-    return false;
-}
-
-/* What the driver compiles, and may refuse, is not one program then: each way is one, built when it is tried. Ways come behind all others. */
-int gpu_own_kernels(const Bundle *b)
-{
-    for (int i = 0; i < b->p->nkernel && !b->target->compile; i++)
-        if (is_way(b->p, b->p->kernels[i]))
-            return i;
-    return 0;
-}
-
-/* Their programs, each of which begins as <name>_program does. */
-static void ways_header(StrBuf *sb, const Bundle *b)
-{
-    const Gpu *g = b->gpu;
-    if (!g->nown)
-        return;
-    sb_printf(
-        sb,
-        "\n/* Kernels behind the first %s_OWN_KERNELS are of a tuner. Kernel k of these is a "
-        "program: the first %s_PROGRAM_HEAD\n"
-        " * strings of %s_program, and those of %s_way_program from %s_way_part[k] to "
-        "%s_way_part[k + 1]. What its\n"
-        " * sub-groups have to be a multiple of, 0 if it has none, %s_way_subgroup[k] says. */\n"
-        "enum {\n    %s_OWN_KERNELS = %d,\n    %s_PROGRAM_HEAD = %d,\n    %s_FLUSH = %d\n};\n"
-        "extern const char *const %s_way_program[];\n"
-        "extern const int %s_way_part[];\nextern const int %s_way_subgroup[];\n",
-        b->upper, b->upper, b->name, b->name, b->name, b->name, b->name, b->upper, g->nown,
-        b->upper, g->nhead, b->upper, !b->c->keep_subnormals, b->name, b->name, b->name);
-}
-
-/* The program that init loads, without them: all text was rendered before, so what stands above is known. */
+/* The program that init loads, without a tuner's other kernels: all text was rendered before, so what stands above is known. */
 static void own_program(StrBuf *sb, Bundle *b)
 {
     Gpu *g = b->gpu;
     StrBuf head = {0}, body = {0};
     kernels_head(&head, b);
-    kernel_bodies(&body, b, b->p->kernels, g->nown);
-    print_lines(sb, head.data, &g->nline);
+    gpu_kernel_bodies(&body, b, b->p->kernels, g->nown);
+    gpu_print_lines(sb, head.data, &g->nline);
     g->nhead = g->nline;
-    print_lines(sb, body.data, &g->nline);
+    gpu_print_lines(sb, body.data, &g->nline);
     sb_free(&head);
     sb_free(&body);
-}
-
-static void ways_programs(StrBuf *sb, Bundle *b)
-{
-    const Gpu *g = b->gpu;
-    StrBuf part = {0}, groups = {0};
-    int n = 0;
-    sb_printf(sb, "\nconst char *const %s_way_program[] = {\n", b->name);
-    for (int i = g->nown; i < b->p->nkernel; i++) {
-        StrBuf body = {0};
-        sb_printf(&part, "%d, ", n);
-        sb_printf(&groups, "%s%d", i > g->nown ? ", " : "", g->across[i] ? b->target->subgroup : 0);
-        kernel_bodies(&body, b, &b->p->kernels[i], 1);
-        print_lines(sb, body.data, &n);
-        sb_free(&body);
-    }
-    sb_printf(sb, "};\nconst int %s_way_part[] = {%s%d};\nconst int %s_way_subgroup[] = {%s};\n",
-              b->name, part.data, n, b->name, groups.data);
-    sb_free(&part);
-    sb_free(&groups);
-}
-
-static int without(Kernel **list, int n, const Kernel *k)
-{
-    int left = 0;
-    for (int i = 0; i < n; i++)
-        if (list[i] != k)
-            list[left++] = list[i];
-    return left;
-}
-
-static void leave_out(Bundle *b, int at)
-{
-    Plan *p = b->p;
-    Gpu *g = b->gpu;
-    const Kernel *k = p->kernels[at];
-    for (int i = at; i + 1 < p->nkernel; i++) {
-        g->asked[i] = g->asked[i + 1];
-        g->across[i] = g->across[i + 1];
-    }
-    p->nkernel = without(p->kernels, p->nkernel, k);
-    for (int i = 0; i < p->main.n; i++)
-        p->main.step[i]->nway = without(p->main.step[i]->way, p->main.step[i]->nway, k);
-}
-
-/* A way that does not compile is one less to try: kernels are compiled one by one, to find out which. False: it is none of the ways. */
-static bool leave_out_ways(Bundle *b)
-{
-    bool any = false;
-    for (int i = b->p->nkernel - 1; i >= 0; i--) {
-        Kernel *k = b->p->kernels[i];
-        StrBuf text = {0}, image = {0}, why = {0};
-        int n;
-        if (!is_way(b->p, k))
-            continue;
-        kernels_text(&text, b, &k, 1);
-        if (images(&image, b, text.data, &n, &why) == COMPILE_FAILED) {
-            context_report(b->c, INGOT_WARNING, INGOT_OK,
-                           "%s is left out: it does not compile%.300s", k->name, why.data);
-            leave_out(b, i);
-            any = true;
-        }
-        sb_free(&text);
-        sb_free(&image);
-        sb_free(&why);
-    }
-    return any;
 }
 
 static void kernel_header(Bundle *b)
@@ -269,7 +161,8 @@ static void kernel_header(Bundle *b)
         sb_printf(&sb, "    %s%s\n", upper_case(b->a, b->p->kernels[i]->name),
                   i + 1 < b->p->nkernel ? "," : "");
     sb_puts(&sb, "};\n");
-    ways_header(&sb, b);
+    if (b->gpu->nown)
+        gpu_ways_header(&sb, b);
     sb_puts(&sb, "\n#endif\n");
     bundle_source(b, arena_printf(b->a, "%s_kernels.h", n), &sb);
 }
@@ -281,18 +174,17 @@ static int compiled(StrBuf *text, StrBuf *sb, Bundle *b)
 {
     StrBuf why = {0};
     int n = 0;
-    kernels_text(text, b, b->p->kernels, b->p->nkernel);
+    gpu_kernels_text(text, b, b->p->kernels, b->p->nkernel);
     if (!b->target->compile)
         return 0;
-    const CompileStatus status = images(sb, b, text->data, &n, &why);
-    if (status == COMPILE_FAILED && leave_out_ways(b)) {
-        sb_free(&why);
+    const CompileStatus status =
+        b->gpu->nown ? gpu_compile_ways(b, sb, &n, &why) : images(sb, b, text->data, &n, &why);
+    if (b->gpu->nown) { /* some may have been left out */
         sb_free(text);
-        sb_free(sb); /* machines before the one that failed have theirs in it */
-        return compiled(text, sb, b);
+        gpu_kernels_text(text, b, b->p->kernels, b->p->nkernel);
     }
     if (status == COMPILE_FAILED)
-        bundle_fail(b, *machine_at(b, 0) ? INGOT_USAGE : INGOT_BUG,
+        bundle_fail(b, *gpu_machine(b, 0) ? INGOT_USAGE : INGOT_BUG,
                     "the %s kernels do not compile%s", b->target->name, why.data);
     if (status == COMPILE_ABSENT)
         context_report(
@@ -324,10 +216,10 @@ void gpu_kernels(Bundle *b)
     for (int i = 0; i < count; i++)
         sb_printf(&sb, "    (const char *)image%d,\n", i);
     b->gpu->nline = count;
-    if (b->gpu->nown)
+    if (b->gpu->nown && !b->target->compile)
         own_program(&sb, b);
     else if (!b->target->compile)
-        print_lines(&sb, text.data, &b->gpu->nline);
+        gpu_print_lines(&sb, text.data, &b->gpu->nline);
     else if (!count) {
         sb_puts(&sb, "    \"\",\n");
         b->gpu->nline = 1;
@@ -338,7 +230,7 @@ void gpu_kernels(Bundle *b)
         sb_printf(&sb, "    \"%s_%s\",\n", n, b->p->kernels[i]->name);
     sb_puts(&sb, "};\n");
     if (b->gpu->nown)
-        ways_programs(&sb, b);
+        gpu_ways_programs(&sb, b);
     bundle_source(b, arena_printf(b->a, "%s_kernels%s", n, b->target->suffix), &text);
     bundle_source(b, arena_printf(b->a, "%s_kernels.c", n), &sb);
     kernel_header(b);

@@ -81,6 +81,8 @@ typedef struct {
     int lanes;    /* of the vectors, 0: none */
     bool dots;    /* DOT was done */
     bool partial; /* PARTIAL was done */
+    bool
+        full; /* the last opt that asked for more loops was refused, since there would be too many */
     const Tc *tc; /* TC was done, or NULL: with these axes */
     int tc_axis[TC_AXES];
     const Tc
@@ -224,7 +226,7 @@ typedef struct {
 Tiles nest_lower(const Nest *);
 /* Of the nest that the kernel's own opts make, which were applied before: nothing is asked of the kernel again. */
 Tiles kernel_lower(const Kernel *);
-/* False: by its opts, each of which a nest of fewer loops takes, it would have more loops than there may be. */
+/* False: by its opts, which a nest without the loops that clear halos has taken, it would have more loops than there may be. */
 bool kernel_has_room(const Kernel *);
 /* What PREFETCH of this tile asks for is read once: by a loop over terms. */
 bool tile_streams(const Tile *);

@@ -86,7 +86,10 @@ static Nest *nest_again(const Kernel *k, const char **why)
 bool kernel_has_room(const Kernel *k)
 {
     const char *why;
-    nest_free(nest_again(k, &why));
+    Nest *n = nest_again(k, &why);
+    if (why && !n->full)
+        BUG("%s: %s", k->name, why);
+    nest_free(n);
     return !why;
 }
 

@@ -1,5 +1,5 @@
 /* nvrtc_stub.c - a libnvrtc.so that compiles nothing: what a bundle's writer does with what a compiler says. $NVRTC_STUB_FAIL is what a source
- * must not have: of one that has it the log says so. Any other becomes an image of a few bytes. */
+ * must not have: of one that has it the log says so; one that has $NVRTC_STUB_CRASH ends the process. Any other becomes an image of a few bytes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,12 +36,14 @@ int nvrtcGetSupportedArchs(int *list)
 int nvrtcCreateProgram(void **program, const char *source, const char *name, int n,
                        const char *const *headers, const char *const *names)
 {
-    const char *fail = getenv("NVRTC_STUB_FAIL");
+    const char *fail = getenv("NVRTC_STUB_FAIL"), *crash = getenv("NVRTC_STUB_CRASH");
     Program *p = malloc(sizeof *p);
     (void)name, (void)n, (void)headers, (void)names;
     *program = p;
     if (!p)
         return 1;
+    if (crash && strstr(source, crash))
+        abort();
     p->bad = fail && strstr(source, fail);
     return 0;
 }

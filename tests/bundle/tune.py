@@ -16,6 +16,7 @@
     counted    candidates timed by instructions, under qemu-aarch64, by the script of examples/tune_elsewhere (not where that is absent)
     elsewhere  candidates prepared, and timed by a command, in two pieces
     refused    wrong uses end in one line and their status
+    silent     with -q only faults are told, and what --explain was asked for
     damaged    so does a database that is none, or is damaged: it is named, and stays as it is
 
 Exit status 77, skipped: there is no Python with onnx, or ingot has no SQLite.
@@ -514,6 +515,29 @@ def refused(ingot, work):
     print("15 faults")
 
 
+def silent(ingot, work):
+    environment(work)
+
+    def told(*flags, status=0):
+        done = subprocess.run([str(c) for c in (ingot, "tune", model_file(work), "--database", work / "tune.db", "-q", *flags)], text=True, capture_output=True,
+                              timeout=600)
+        if done.returncode != status:
+            raise Wrong(f"tune -q {' '.join(map(str, flags))}: status {done.returncode}\n{done.stdout}{done.stderr}")
+        return done.stdout, done.stderr
+
+    file = work / "silent.sched"
+    for flags in (("--budget", "2s", "-v"), ("--budget", "0", "--threads", "1,2")):
+        out, faults = told("-o", file, "--beam", "1", "--explain", *flags)
+        if faults or "the compiler's choice:" not in out or not file.read_text().startswith("sched 2\n"):
+            raise Wrong(f"tune -q {' '.join(flags)}: {faults}{out}{file.read_text()}")
+    for flags in (("--prepare", work / "candidates", "--kernels", "k0*"), ("--measure", work / "candidates", "--budget", "0")):
+        if told(*flags) != ("", ""):
+            raise Wrong(f"tune -q {flags[0]} is not silent: {told(*flags)}")
+    if told("-o", work / "none" / "x", status=6) != ("", f"{work / 'none' / 'x'}: No such file or directory\n"):
+        raise Wrong("tune -q tells no fault")
+    print("4 runs")
+
+
 def change(file, *statements):
     db = sqlite3.connect(file, isolation_level=None)
     for text in ("PRAGMA journal_mode=DELETE", *statements):
@@ -570,4 +594,4 @@ def damaged(ingot, work):
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {f.__name__: f for f in (tuned, shared, threaded, named, decided, chained, replayed, killed, counted, elsewhere, refused, damaged)}))
+    sys.exit(main(__doc__, {f.__name__: f for f in (tuned, shared, threaded, named, decided, chained, replayed, killed, counted, elsewhere, refused, silent, damaged)}))

@@ -5,7 +5,7 @@
 
     prepared   kernels and the program are made without a device; of --kernels those that match; beside a --sched file what that says stays
     measured   in pieces, one of which is killed: nothing that was timed is lost; the file is the same without a device; builds with it are
-               the same anywhere, and right; --explain tells of every group
+               the same anywhere, and right; --explain tells of every group; with -q only faults are told
     faults     a kernel that the driver does not take, one that gives wrong results and one that ends the process are told, and not tried again; a
                line that was cut off counts as none
     rounds     a second round that fails leaves what the first has found; the file has what is otherwise than the compiler chose
@@ -160,6 +160,8 @@ def measured(ingot, work):
         raise Wrong(f"what was timed is lost, or timed again: {before}, then {after}")
     if not all(f"{g['name']}\n" in text for g in groups(folder)) or "right" not in text:
         raise Wrong(f"--explain: {text}")
+    if tune(ingot, work, "--measure", folder, "--budget", "0.2s", "-o", file, "-q"):
+        raise Wrong("-q is not silent")
     group = next(i for i, g in enumerate(groups(folder)) if "conv" in g["name"])
     with (folder / "times.json").open("a") as f:   # as if this way were the fastest
         f.write(json.dumps({"done": [1, group, 2], "verdict": "taken", "us": 1, "was_us": 10}) + "\n")

@@ -497,6 +497,20 @@ static void optimise_block(Optimise *o, Block *b)
     *b = fresh;
 }
 
+/* The opts were chosen without the loops that clear a halo, which come last: with these there may be too many. */
+static void leave_room(const Plan *p, Kernel *k)
+{
+    if (!k->nopt || *k->axes[k->naxis - 1].name != 'h' || kernel_has_room(k))
+        return;
+    const Choice *given = choice_of_opts(p, k->choice);
+    if (given && given->nopt)
+        sched_error(p, given->opt_line[given->nopt - 1],
+                    "with the loops that clear the halo of what it stores, the kernel would have "
+                    "more loops than there may be");
+    k->nopt = 0;
+    k->opts = NULL;
+}
+
 /* Memory for the places of a kernel that are not its own variables: parts may run side by side, each has its own. */
 static void give_scratch(Plan *p, Step *s, const Target *t)
 {
@@ -524,6 +538,7 @@ static void finish_kernels(Plan *p, Block *b, const Target *t)
         if (s->kind == STEP_KERNEL) {
             if (!t->gpu) /* whose buffers begin where a device lets them */
                 point_at_slices(p, s);
+            leave_room(p, s->kernel);
             give_scratch(p, s, t);
         }
         finish_kernels(p, &s->body, t);

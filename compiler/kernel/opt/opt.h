@@ -21,6 +21,8 @@ bool opt_is_item(const Nest *, int axis);
 bool opt_is_output(const Nest *, int axis);
 /* Numbers of ranges that a loop nest may need. */
 int opt_ranges(const Nest *);
+/* With so many more there would be more than there may be: the refusal, or NULL. */
+const char *opt_no_room(Nest *, const Opt *, int more);
 /* opt_partial.c: of these, of the loops that begin sums of a place, and of those that add to them. */
 int opt_ranges_of_rows(const Nest *);
 

@@ -71,6 +71,14 @@ int opt_ranges(const Nest *n)
     return sum + n->nstage * (n->norder + 1);
 }
 
+const char *opt_no_room(Nest *n, const Opt *o, int more)
+{
+    n->full = opt_ranges(n) + more > MAX_RANGES;
+    return n->full ? opt_refuse(n, "%s %s %lld: the kernel would have more than %d loops",
+                                opt_name[o->kind], o->axis, (long long)o->amount, MAX_RANGES)
+                   : NULL;
+}
+
 static const char *apply(Nest *n, const Opt *o)
 {
     if (n->k->serial)
@@ -143,9 +151,9 @@ static const char *apply(Nest *n, const Opt *o)
             "%s %s: what remains of %s is computed beside its vectors: no axis of results "
             "is taken apart after that",
             opt_name[o->kind], o->axis, n->axis[n->row].name);
-    if (opt_ranges(n) + 6 > MAX_RANGES)
-        return opt_refuse(n, "%s %s: the kernel would have more than %d loops", opt_name[o->kind],
-                          o->axis, MAX_RANGES);
+    const char *why = opt_no_room(n, o, 6);
+    if (why)
+        return why;
     switch (o->kind) {
     case OPT_VECTOR: return opt_vector(n, o, axis);
     case OPT_DOT: return opt_dot(n, o, axis);

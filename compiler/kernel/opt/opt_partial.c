@@ -104,10 +104,9 @@ const char *opt_partial(Nest *n, const Opt *o, int axis)
     if (opt_too_many_copies(n, axis, o->amount))
         return opt_refuse(n, "PARTIAL %s %lld: more copies of terms than there may be", o->axis,
                           (long long)o->amount);
-    if (opt_ranges(n) + 3 + opt_ranges_of_rows(n) > MAX_RANGES)
-        return opt_refuse(n, "PARTIAL %s %lld: the kernel would have more than %d loops", o->axis,
-                          (long long)o->amount, MAX_RANGES);
-    const char *why = n->shared ? sums_refused(n, o, axis) : NULL;
+    const char *why = opt_no_room(n, o, 3 + opt_ranges_of_rows(n));
+    if (!why && n->shared)
+        why = sums_refused(n, o, axis);
     if (why)
         return why;
     opt_divide(n, o, axis, AXIS_COPIES, REST_LOOP);

@@ -71,9 +71,6 @@ static const char *stage_refused(Nest *n, const Opt *o, int axis, Arena *a)
                 "STAGE %s %lld: the size of axis %s, along which it is read, is known at "
                 "run time only",
                 o->axis, (long long)o->amount, n->axis[i].name);
-    if (opt_ranges(n) + (n->inner ? 1 : n->norder + 1) > MAX_RANGES)
-        return opt_refuse(n, "STAGE %s %lld: the kernel would have more than %d loops", o->axis,
-                          (long long)o->amount, MAX_RANGES);
     if (opt_on_gpu(n) ? !shared_by_items(n, load) : !reads_again(n, load, axis))
         return opt_refuse(n, "STAGE %s %lld: no loop inside of the axis reads the same again",
                           o->axis, (long long)o->amount);
@@ -128,9 +125,9 @@ const char *opt_stage(Nest *n, const Opt *o, int axis)
     Arena *a = arena_new();
     const char *why = stage_refused(n, o, axis, a);
     arena_free(a);
-    if (why)
-        return why;
-    if (n->shared)
+    if (!why)
+        why = opt_no_room(n, o, n->inner ? 1 : n->norder + 1);
+    if (!why && n->shared)
         why = depth_refused(n, o, axis);
     if (why)
         return why;

@@ -125,6 +125,8 @@ ingot_status command_manual(Options *);
 /* ---- main.c ------------------------------------------------------------------------------- */
 
 void say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* one line on stderr */
+/* The same of what is no fault: nothing with -q. */
+void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 ingot_status complain(ingot_status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Drops all if quiet is not NULL, and all but errors if it is sink_errors. */
 void sink(void *quiet, ingot_level, const char *message);
@@ -208,6 +210,7 @@ ingot_status model_build(Model *, const Options *, const Value *values, const bo
 /* cli_progress.c: of what takes long, how far it is. seconds: that it takes, or 0; then the share that is done is told now
  * and then, or nothing is known of it. */
 void progress_quiet(bool);
+bool progress_is_quiet(void); /* -q was said */
 void progress_begin(const char *what, double seconds);
 void progress_at(double share);
 void progress_end(void);

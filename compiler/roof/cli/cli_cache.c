@@ -163,7 +163,7 @@ static int64_t size_limit(void)
     int64_t limit = (int64_t)2 << 30;
     const char *told = getenv("INGOT_CACHE_SIZE");
     if (told && *told && !option_size(told, &limit))
-        say("  warning: INGOT_CACHE_SIZE '%.80s' is no size like 500M, 2G", told);
+        note("  warning: INGOT_CACHE_SIZE '%.80s' is no size like 500M, 2G", told);
     return limit;
 }
 
@@ -243,8 +243,8 @@ static void say_binds(const Session *s, const Model *m)
     for (int i = 0; i < s->nin; i++)
         if (s->bound[i])
             sb_printf(&sb, "%s'%s'", sb.len ? ", " : "", ingot_onnx_input(m->onnx, i)->name);
-    say("  %s: compiled for these values of %s, which decide shapes", s->o->model,
-        sb.data ? sb.data : "");
+    note("  %s: compiled for these values of %s, which decide shapes", s->o->model,
+         sb.data ? sb.data : "");
     sb_free(&sb);
 }
 

@@ -94,6 +94,11 @@ void progress_quiet(bool quiet)
     p.quiet = quiet;
 }
 
+bool progress_is_quiet(void)
+{
+    return p.quiet;
+}
+
 void progress_begin(const char *what, double seconds)
 {
     progress_end();

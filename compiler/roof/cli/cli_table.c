@@ -135,7 +135,7 @@ const CliOption cli_options[] = {
     {"--import", "FILE", TUNE, "read such lines into the database; no model is wanted", WORD(import), .path = CLI_FILE},
     {"--size", "N", CACHE, "remove what was used least recently until no more than this is left (500M, 2G)", .take = option_cache_bytes},
     {"--clear", NULL, CACHE, "remove all of it", SET(clear)},
-    {"-q", NULL, COMPILE | EXECUTE, "no notes, and no word on how far it is", SET(quiet)},
+    {"-q", NULL, COMPILE | EXECUTE | TUNE, "no notes, and no word on how far it is", SET(quiet)},
     {"-v", NULL, (GRAPH & ~EXPLAIN) | TUNE, "tell what takes how long, and the steps of the plan; -vv: its kernels too; -vvv: what was decided and "
      "thought of; -vvvv: nodes and statements of kernels", .take = option_verbose},
     {"-v", NULL, EXPLAIN, "more than 40 lines, with the loops of kernels; -vv: their statements; -vvv: their text, and opts that were "

@@ -71,7 +71,7 @@ static ingot_status import_database(const Options *o, Database *d)
     if (!database_import(d, o->a, text, &n, &why))
         return why ? complain(INGOT_INVALID, "%s: %s", o->import, why)
                    : complain(INGOT_IO, "%s", database_error(d));
-    say("  %d entries", n);
+    note("  %d entries", n);
     return INGOT_OK;
 }
 
@@ -254,6 +254,8 @@ static void print_progress(Tune *t, const TuneKernel *k, int done, bool end)
     double left = t->deadline - seconds_now();
     const Candidate *best = k->candidate[k->best];
     StrBuf sb = {0};
+    if (progress_is_quiet())
+        return;
     sb_printf(&sb, "%d of %d done  %s: ", done, t->n, k->step[0]->name);
     if (k->at_roof || k->known)
         sb_puts(&sb, k->at_roof ? "at the roof" : "known");
@@ -265,7 +267,7 @@ static void print_progress(Tune *t, const TuneKernel *k, int done, bool end)
     if (isatty(STDERR_FILENO))
         fprintf(stderr, "\r%-100.100s%s", sb.data, end ? "\n" : "");
     else if (end)
-        say("  %s", sb.data);
+        note("  %s", sb.data);
     sb_free(&sb);
 }
 
@@ -318,10 +320,10 @@ static ingot_status search_all(Tune *t)
         if (!t->order[i]->done && (t->order[i]->tried || t->order[i]->best))
             print_progress(t, t->order[i], p.done, true);
     if (t->o->compile.verbose)
-        say("  estimates %.1f s (%.1f s of all cores), compiling candidates %.1f s (%.1f s), "
-            "running them %.1f s (%.1f s)",
-            t->measure.estimating.seconds, t->measure.estimating.cpu, t->measure.building.seconds,
-            t->measure.building.cpu, t->measure.running.seconds, t->measure.running.cpu);
+        note("  estimates %.1f s (%.1f s of all cores), compiling candidates %.1f s (%.1f s), "
+             "running them %.1f s (%.1f s)",
+             t->measure.estimating.seconds, t->measure.estimating.cpu, t->measure.building.seconds,
+             t->measure.building.cpu, t->measure.running.seconds, t->measure.running.cpu);
     return INGOT_OK;
 }
 
@@ -361,14 +363,14 @@ static ingot_status finish(Tune *t)
     for (int i = 0; i < t->t.n; i++)
         won += t->t.kernel[i]->best > 0;
     if (status == INGOT_OK && t->o->compile.verbose)
-        say("  building and profiling the network %.1f s (%.1f s), ways to compute values %.1f s "
-            "(%.1f s), decisions of the plan %.1f s (%.1f s; %d plans), confirming the winners "
-            "%.1f s (%.1f s)",
-            t->preparing.seconds, t->preparing.cpu, t->variants.seconds, t->variants.cpu,
-            t->decisions.seconds, t->decisions.cpu, t->nplan, t->confirming.seconds,
-            t->confirming.cpu);
+        note("  building and profiling the network %.1f s (%.1f s), ways to compute values %.1f s "
+             "(%.1f s), decisions of the plan %.1f s (%.1f s; %d plans), confirming the winners "
+             "%.1f s (%.1f s)",
+             t->preparing.seconds, t->preparing.cpu, t->variants.seconds, t->variants.cpu,
+             t->decisions.seconds, t->decisions.cpu, t->nplan, t->confirming.seconds,
+             t->confirming.cpu);
     if (status == INGOT_OK && t->o->output)
-        say("  %s: %d of %d kernels otherwise than the compiler chose", t->o->output, won, t->t.n);
+        note("  %s: %d of %d kernels otherwise than the compiler chose", t->o->output, won, t->t.n);
     return status;
 }
 
@@ -392,92 +394,6 @@ static ingot_status check_usage(const Options *o)
         return complain(INGOT_USAGE, "ingot tune: --threads with several numbers is for networks "
                                      "that run here: without --prepare, --measure");
     return INGOT_OK;
-}
-
-/* Other kernels beside what the file says (t->o->compile.sched), on this machine, for so many seconds.  Where none of them won and there are more,
- * they go on until `left` is over: neighbours of what won are only for who has winners.  *spent: how long was measured. */
-static ingot_status tune_gpu_round(Tune *t, const char *dir, double seconds, double left,
-                                   StrBuf *text, int *won, double *spent)
-{
-    int untried = 0;
-    *spent = 0;
-    ingot_status status = tune_gpu_prepare(t, dir);
-    for (bool more = true; more && status == INGOT_OK;) {
-        const double began = seconds_now();
-        t->o->budget = seconds;
-        if (!stopped) /* while it was built */
-            status = tune_gpu_measure(t, dir);
-        *spent += seconds_now() - began;
-        sb_free(text);
-        if (status == INGOT_OK)
-            status = tune_gpu_collect(t, dir, text, won, &untried);
-        more = !stopped && seconds < left && *spent < left && !*won && untried;
-        seconds = left = left - *spent;
-    }
-    return status;
-}
-
-/* All of it here: candidates, their times, and, where the driver compiles them, which leaves time for few, neighbours of what has won: half of the
- * time is for them, and what the first round has left of its own.  If a second round fails, or is stopped, what the first has found stays. */
-static ingot_status tune_gpu_here(Tune *t, int *won)
-{
-    const char *own = t->o->compile.sched;
-    const double budget = t->o->budget;
-    const int rounds = driver_compiles(&t->target) ? 2 : 1;
-    ingot_status status = INGOT_OK;
-    double left = budget, spent;
-    int now = 1;
-    *won = 0;
-    for (int i = 0; i < rounds && status == INGOT_OK && now && !stopped; i++) {
-        const char *dir = arena_printf(t->a, "%s/ways%d", t->dir, i);
-        const double seconds = left / (rounds - i);
-        StrBuf text = {0};
-        now = 0;
-        if (i)
-            say("  neighbours of what has won");
-        if (t->o->why && rounds > 1)
-            printf("%s round: other kernels than %s\n", i ? "second" : "first",
-                   i     ? "the first has found"
-                   : own ? "the file says"
-                         : "the compiler chose");
-        status = tune_gpu_round(t, dir, seconds, left, &text, &now, &spent);
-        left = left > spent ? left - spent : 0;
-        if (status == INGOT_OK && text.len && (now || !i)) {
-            sb_free(t->text);
-            sb_puts(t->text, text.data);
-            *won += now;
-        } else if (i && (status != INGOT_OK || stopped)) {
-            say("  the second round came to no end: what the first has found stays");
-            status = INGOT_OK;
-        }
-        sb_free(&text);
-        if (status != INGOT_OK || !now || i + 1 == rounds)
-            break;
-        t->found = own ? NULL : arena_strdup(t->a, t->text->data);
-        t->o->compile.sched = arena_printf(t->a, "%s/won%d.sched", t->dir, i);
-        status = network_write(t->o->compile.sched, t->text);
-    }
-    t->o->budget = budget;
-    t->o->compile.sched = own;
-    t->found = NULL;
-    return status;
-}
-
-/* All of it here, or a part of it: --prepare wants no device, nor does what came of times that were taken (--measure with a budget of 0). */
-static ingot_status tune_on_gpu(Tune *t)
-{
-    const Options *o = t->o;
-    int won = 0, untried;
-    if (o->prepare)
-        return tune_gpu_prepare(t, o->prepare);
-    ingot_status status = o->measure ? INGOT_OK : tune_gpu_here(t, &won);
-    if (o->measure && t->s.entry)
-        status = tune_gpu_measure(t, o->measure);
-    if (status == INGOT_OK && o->measure)
-        status = tune_gpu_collect(t, o->measure, t->text, &won, &untried);
-    if (status == INGOT_OK && won && !o->measure)
-        status = tune_gpu_confirm(t, t->text);
-    return status;
 }
 
 /* Candidates that were prepared are timed, and that is all, but for what --explain tells of them: no compiler is wanted. */
@@ -588,7 +504,7 @@ static ingot_status tune_for(Options o, int threads, const char *said, double un
               .until = until,
               .began = spent_now()};
     if (o.ncount > 1)
-        say("  threads: %d%s", threads, o.budget > 0 ? "" : ", by what is known");
+        note("  threads: %d%s", threads, o.budget > 0 ? "" : ", by what is known");
     const ingot_status status = tune_model(&t);
     if (t.dir)
         remove_tree(t.dir);

@@ -141,15 +141,10 @@ ingot_status changes_complete(const Steps *base, Decision *);
  * chain; NULL: there are not enough, or what is not known has no time any more. */
 ingot_status find_chains(const Steps *base, double end, char **lines);
 
-/* cli_tune_gpu.c: a folder with a program of the network and several kernels for each step; times of them, on the device, for as long as the
- * budget says; the file that comes of what was timed so far; and whether the network's results are right with it. */
-ingot_status tune_gpu_prepare(Tune *, const char *dir);
-/* The file that the folder was prepared with (--sched) is that of the user from now on. */
+/* cli_tune_gpu.c: all of a GPU's, or the part of it that the options ask for; what comes of it goes to Tune.text. */
+ingot_status tune_on_gpu(Tune *);
+/* cli_tune_times.c: the file that a folder was prepared with (--sched) is that of the user from now on. */
 ingot_status tune_gpu_prepared(Tune *, const char *dir);
-ingot_status tune_gpu_measure(Tune *, const char *dir);
-/* untried: ways that were not tried so far, of those that there are. */
-ingot_status tune_gpu_collect(Tune *, const char *dir, StrBuf *text, int *won, int *untried);
-ingot_status tune_gpu_confirm(Tune *, const StrBuf *text);
 
 /* cli_tune_roof.c: what one core can do, measured once; false: it is not known. */
 bool tune_roof(Tune *);

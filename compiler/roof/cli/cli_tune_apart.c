@@ -61,7 +61,7 @@ ingot_status tune_prepare(Tune *t, const char *dir)
                         t->measure.why ? t->measure.why : "the candidates cannot be built");
     ingot_status status = write_list(t, dir, of, t->n);
     if (status == INGOT_OK)
-        say("  %s: %d candidates of %d kernels", dir, all, t->n);
+        note("  %s: %d candidates of %d kernels", dir, all, t->n);
     return status;
 }
 
@@ -148,10 +148,10 @@ ingot_status tune_measure(Tune *t, const char *dir, const volatile sig_atomic_t 
         if (!database_write(t->d, of[i].kernel, of[i].candidate, of[i].n))
             return complain(INGOT_IO, "%s", database_error(t->d));
         timed++;
-        say("  %d of %d  %s: %d candidates", i + 1, n, of[i].kernel->step[0]->name, of[i].n);
+        note("  %d of %d  %s: %d candidates", i + 1, n, of[i].kernel->step[0]->name, of[i].n);
     }
-    say("  %d kernels timed, %d known", timed, n - timed - left);
+    note("  %d kernels timed, %d known", timed, n - timed - left);
     if (left)
-        say("  %d left: the same command goes on with them", left);
+        note("  %d left: the same command goes on with them", left);
     return INGOT_OK;
 }

@@ -107,10 +107,10 @@ static ingot_status find_decisions(const Steps *base, double end)
         if (seconds_now() < told + TELL)
             continue;
         told = seconds_now();
-        say("  decisions of the plan: %d of %d estimated the other way round", i + 1, n[0] + n[1]);
+        note("  decisions of the plan: %d of %d estimated the other way round", i + 1, n[0] + n[1]);
     }
     if (cut)
-        say("  decisions of the plan: there was no time to estimate all %d", n[0] + n[1]);
+        note("  decisions of the plan: there was no time to estimate all %d", n[0] + n[1]);
     return status;
 }
 
@@ -347,8 +347,8 @@ static ingot_status time_all(const Steps *base, double end)
         done += n;
         longest = fmax(longest, seconds_now() - from);
         set_deadline(t);
-        say("  decisions of the plan: %d of %d timed the other way round, %.0f s left", done, all,
-            fmax(0, t->deadline - seconds_now()));
+        note("  decisions of the plan: %d of %d timed the other way round, %.0f s left", done, all,
+             fmax(0, t->deadline - seconds_now()));
     }
     return INGOT_OK;
 }
@@ -405,8 +405,8 @@ static ingot_status compare_sums(Tune *t, const char *entry, int nstep, bool *fa
     const double was = fmin(a[0], a[1]), is = fmin(b[0], b[1]),
                  noise = fmax(share_apart(a), share_apart(b));
     *faster = is < was * (1 - fmax(WORTH, noise));
-    say("  decisions of the plan: the steps take %.4g ms for %.4g ms, noise %.4f%s", is, was, noise,
-        *faster ? "" : ": left as the compiler decided");
+    note("  decisions of the plan: the steps take %.4g ms for %.4g ms, noise %.4f%s", is, was,
+         noise, *faster ? "" : ": left as the compiler decided");
     return INGOT_OK;
 }
 

@@ -7,7 +7,7 @@
  *
  *     ways.json     the target, and the file that the user named; then a line a group of equal steps: its name, and entries of the file, first
  *                   that of what is there: the compiler's choice, or the file's ("stays": it is written though nothing won)
- *     times.json    what the program has found out so far
+ *     times.json    what the program has found out so far (cli_tune_times.c)
  *     model         the program; its weights are those of the model as it is compiled where the device is */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,9 +19,9 @@
 #include "targets.h"
 
 enum { MOST_ENDS = 30 /* of the program, by kernels that are at fault */ };
-static const char list_name[] = "ways.json", times_name[] = "times.json";
+const char ways_list[] = "ways.json", ways_times[] = "times.json";
 
-static const char *in_folder(const Tune *t, const char *dir, const char *name)
+const char *ways_path(const Tune *t, const char *dir, const char *name)
 {
     return arena_printf(t->a, "%s/%s", dir, name);
 }
@@ -77,7 +77,7 @@ static ingot_status write_table(const Ways *w, const char *dir)
         sb_puts(&sb, "},\n");
     }
     sb_puts(&sb, "};\n");
-    return write_text(w->t, in_folder(w->t, dir, "ways.h"), &sb);
+    return write_text(w->t, ways_path(w->t, dir, "ways.h"), &sb);
 }
 
 static ingot_status write_list(const Ways *w, const char *dir)
@@ -107,7 +107,7 @@ static ingot_status write_list(const Ways *w, const char *dir)
         }
         sb_puts(&sb, "]}\n");
     }
-    return write_text(w->t, in_folder(w->t, dir, list_name), &sb);
+    return write_text(w->t, ways_path(w->t, dir, ways_list), &sb);
 }
 
 static const RuntimeFile *ways_file(const char *name)
@@ -121,8 +121,8 @@ static const RuntimeFile *ways_file(const char *name)
 /* The driver's way to time a model becomes a part of the tuner's, beside what is particular to the target. */
 static ingot_status put_harness(const Tune *t, const char *dir)
 {
-    const char *from = in_folder(t, dir, "host/driver_bench.c"),
-               *to = in_folder(t, dir, "host/driver_bench.h");
+    const char *from = ways_path(t, dir, "host/driver_bench.c"),
+               *to = ways_path(t, dir, "host/driver_bench.h");
     const struct {
         const char *as, *name;
     } part[] = {{"host/tune_ways.c", "tune_ways.c"},
@@ -132,7 +132,7 @@ static ingot_status put_harness(const Tune *t, const char *dir)
         return complain(INGOT_IO, "%s: %s", to, strerror(errno));
     for (int i = 0; i < (int)(sizeof part / sizeof *part); i++) {
         const RuntimeFile *f = ways_file(part[i].name);
-        const char *path = in_folder(t, dir, part[i].as);
+        const char *path = ways_path(t, dir, part[i].as);
         if (!file_write(path, f->data, f->bytes))
             return complain(INGOT_IO, "%s: %s", path, strerror(errno));
     }
@@ -171,14 +171,14 @@ static int count_ways(const Ways *w)
     return n;
 }
 
-ingot_status tune_gpu_prepare(Tune *t, const char *dir)
+static ingot_status prepare_ways(Tune *t, const char *dir)
 {
     Ways w = {.t = t};
     ingot_options o = t->o->compile;
     o.name = NULL;
     o.no_selftest = true;
     int all = 0;
-    if (!access(in_folder(t, dir, list_name), F_OK))
+    if (!access(ways_path(t, dir, ways_list), F_OK))
         remove_tree(dir); /* of another time */
     w.plan = plan_make(t->m.c, &o);
     ingot_status status = w.plan ? INGOT_OK : ingot_context_status(t->m.c);
@@ -197,8 +197,8 @@ ingot_status tune_gpu_prepare(Tune *t, const char *dir)
         status = write_program(&w, &o, dir);
     all = count_ways(&w); /* some may not have compiled */
     if (status == INGOT_OK)
-        say("  %s%s%d other kernels for %d of %d", t->o->prepare ? dir : "",
-            t->o->prepare ? ": " : "", all, w.ngroup, w.plan->nkernel - all);
+        note("  %s%s%d other kernels for %d of %d", t->o->prepare ? dir : "",
+             t->o->prepare ? ": " : "", all, w.ngroup, w.plan->nkernel - all);
     plan_free(w.plan);
     return status;
 }
@@ -208,8 +208,8 @@ ingot_status tune_gpu_prepare(Tune *t, const char *dir)
 /* The weights of the model as it is compiled here take the place of those that did not travel. */
 static ingot_status link_weights(const Tune *t, const char *dir)
 {
-    const char *from = in_folder(t, t->s.entry, "model.weights"),
-               *to = in_folder(t, dir, "model.weights");
+    const char *from = ways_path(t, t->s.entry, "model.weights"),
+               *to = ways_path(t, dir, "model.weights");
     if (access(from, R_OK))
         return INGOT_OK; /* they are in the program */
     (void)unlink(to);
@@ -222,7 +222,7 @@ static ingot_status link_weights(const Tune *t, const char *dir)
 /* Other weights of these shapes do as well: what is compared are results of the same. */
 static ingot_status run_program(const Tune *t, const char *dir)
 {
-    const char *file = in_folder(t, dir, times_name);
+    const char *file = ways_path(t, dir, ways_times);
     char *in = realpath(arena_printf(t->a, "%s/in", t->s.work), NULL);
     const char *before = NULL;
     int code = 1;
@@ -239,286 +239,11 @@ static ingot_status run_program(const Tune *t, const char *dir)
     }
     free(in);
     return code && !*t->stopped
-               ? complain(INGOT_TOOL, "%s: the program of %s failed", dir, list_name)
+               ? complain(INGOT_TOOL, "%s: the program of %s failed", dir, ways_list)
                : INGOT_OK;
 }
 
-/* ---- what came of it ----------------------------------------------------------------------------------- */
-
-/* The next line of a file of ours, or NULL; at is behind it then. */
-static const Json *next_line(const Tune *t, const char **at)
-{
-    const char *why;
-    const size_t length = strcspn(*at, "\n");
-    const Json *j = json_read(t->a, arena_printf(t->a, "%.*s", (int)length, *at), &why);
-    *at += length + ((*at)[length] == '\n');
-    return j;
-}
-
-/* What came of the ways of a group. */
-typedef enum { WAY_TAKEN, WAY_LEFT, WAY_SLOW, WAY_WRONG, WAY_FAILED, WAY_VERDICTS } WayVerdict;
-static const char *const way_verdict[] = {"taken", "left", "slow", "wrong", "failed"};
-enum { WAY_UNTRIED = -1, WAY_BEGUN = -2 /* the program ended while it ran */ };
-typedef struct {
-    int taken;    /* the way that was taken last */
-    int *verdict; /* by way; below zero: it was not tried to the end */
-    double *
-        ratio; /* by way: its time to that of what was there when it was tried last; 0: not known */
-} GroupTimes;
-/* By group; and the network's times, 0 if they are not known: it is faster in three of four turns (low: by so much). */
-typedef struct {
-    GroupTimes *group;
-    int tried;
-    double us, was, low;
-} Times;
-
-enum { WAYS_ROOM = MOST_TILE_WAYS };
-
-static void note_way(GroupTimes *g, int way, const Json *j)
-{
-    const char *said = json_text(json_member(j, "verdict"), "");
-    const double us = json_number(json_member(j, "us"), 0),
-                 was = json_number(json_member(j, "was_us"), 0);
-    int verdict = 0;
-    while (verdict < WAY_VERDICTS && strcmp(said, way_verdict[verdict]))
-        verdict++;
-    if (verdict == WAY_VERDICTS) /* it runs, and was not timed yet */
-        return;
-    if (verdict == WAY_TAKEN)
-        g->taken = way;
-    g->verdict[way] = verdict;
-    g->ratio[way] = was > 0 ? us / was : 0;
-}
-
-/* [sweep, group, way]: false, there is none of them. */
-static bool read_numbers(const Json *j, int ngroup, int *g, int *way)
-{
-    const Json *x[3] = {j && j->kind == JSON_LIST ? j->item : NULL};
-    for (int i = 1; i < 3; i++)
-        x[i] = x[i - 1] ? x[i - 1]->next : NULL;
-    *g = (int)json_number(x[1], -1);
-    *way = (int)json_number(x[2], -1);
-    return *g >= 0 && *g < ngroup && *way >= 0 && *way < WAYS_ROOM;
-}
-
-static bool read_times(const Tune *t, const char *dir, int ngroup, Times *x)
-{
-    const char *text = read_text(t->a, in_folder(t, dir, times_name));
-    *x = (Times){.group = NEWN(t->a, GroupTimes, ngroup + 1)};
-    for (int g = 0; g < ngroup; g++) {
-        x->group[g].verdict = NEWN(t->a, int, WAYS_ROOM);
-        x->group[g].ratio = NEWN(t->a, double, WAYS_ROOM);
-        for (int i = 0; i < WAYS_ROOM; i++)
-            x->group[g].verdict[i] = WAY_UNTRIED;
-    }
-    for (const char *at = text; at && *at;) {
-        const Json *j = next_line(t, &at), *done = json_member(j, "done");
-        int g, way;
-        x->tried += done && strcmp(json_text(json_member(j, "verdict"), ""), "runs");
-        if (read_numbers(json_member(j, "try"), ngroup, &g, &way) &&
-            x->group[g].verdict[way] == WAY_UNTRIED)
-            x->group[g].verdict[way] = WAY_BEGUN;
-        if (read_numbers(done, ngroup, &g, &way))
-            note_way(&x->group[g], way, j);
-        if (json_member(j, "network_us")) {
-            x->us = json_number(json_member(j, "network_us"), 0);
-            x->was = json_number(json_member(j, "was_us"), 0);
-            x->low = json_number(json_member(j, "low"), x->was - x->us);
-        }
-    }
-    return text != NULL;
-}
-
-static const char *way_text(const Json *group, int way)
-{
-    const Json *list = json_member(group, "ways"), *one = list ? list->item : NULL;
-    for (; one && way > 0; way--)
-        one = one->next;
-    return json_text(one, NULL);
-}
-
-static bool is_faster(const Times *x)
-{
-    return x->us <= 0 || (x->us < x->was && x->low > 0);
-}
-
-/* Entries of one step each (only) have the same opts: those of the first do. */
-static void explain_entry(const char *what, const char *entry)
-{
-    int nkernel = 0;
-    printf("  %s:\n", what);
-    for (const char *at = entry; at && *at;) {
-        const size_t length = strcspn(at, "\n");
-        nkernel += !strncmp(at, "kernel", 6);
-        if (nkernel > 1)
-            return;
-        if (strncmp(at, "kernel", 6) && at[strspn(at, " ")] != '#')
-            printf("  %.*s\n", (int)length, at);
-        at += length + (at[length] == '\n');
-    }
-}
-
-/* What stands in a folder: what is there (the compiler's choice, or that of a file), and what was found out. */
-typedef struct {
-    const Json **group;
-    int n;
-    const char *rest; /* of the user's file */
-    Times times;
-} Folder;
-
-static int count_texts(const Json *group)
-{
-    int n = 0;
-    for (const Json *one = json_member(group, "ways")->item; one; one = one->next)
-        n++;
-    return n < WAYS_ROOM ? n : WAYS_ROOM;
-}
-
-/* The way that was taken of a group, if the folder has it; 0: none was. */
-static int way_taken(const Folder *f, int group)
-{
-    const int way = f->times.group[group].taken;
-    return way && way_text(f->group[group], way) ? way : 0;
-}
-
-/* --explain: what was tried of each group, what came of it, and what won. */
-static void explain_group(const Folder *f, int group)
-{
-    const Json *j = f->group[group];
-    const GroupTimes *g = &f->times.group[group];
-    const char *own = f->rest                   ? "the file's choice"
-                      : json_member(j, "stays") ? "the choice of the round before"
-                                                : "the compiler's choice";
-    const int n = count_texts(j), taken = way_taken(f, group);
-    int untried = 0, begun = 0, of[WAY_VERDICTS] = {0};
-    double best = 0;
-    for (int i = 1; i < n; i++) {
-        untried += g->verdict[i] == WAY_UNTRIED;
-        begun += g->verdict[i] == WAY_BEGUN;
-        if (g->verdict[i] < 0)
-            continue;
-        of[g->verdict[i]]++;
-        if (g->verdict[i] <= WAY_LEFT && g->ratio[i] > 0 && (best <= 0 || g->ratio[i] < best))
-            best = g->ratio[i];
-    }
-    printf("%s\n  %d steps; tried: %d right, %d far too slow, %d wrong, %d failed, %d begun; %d "
-           "untried\n",
-           json_text(json_member(j, "name"), ""), (int)json_number(json_member(j, "steps"), 0),
-           of[WAY_TAKEN] + of[WAY_LEFT], of[WAY_SLOW], of[WAY_WRONG], of[WAY_FAILED], begun,
-           untried);
-    if (taken && !is_faster(&f->times))
-        printf("  %s stays: another took %.3f of its time, but the network with all that won is "
-               "not faster\n",
-               own, g->ratio[taken]);
-    else if (taken)
-        printf("  won: %.3f of the time of what was there before it\n", g->ratio[taken]);
-    else if (best > 0)
-        printf("  %s stays: the best of the others takes %.3f of its time\n", own, best);
-    if (taken) {
-        explain_entry(own, way_text(j, 0));
-        explain_entry("the fastest", way_text(j, taken));
-    }
-}
-
-static ingot_status read_folder(const Tune *t, const char *dir, Folder *f)
-{
-    const char *path = in_folder(t, dir, list_name);
-    *f = (Folder){0};
-    for (const char *at = read_text(t->a, path); at && *at;) {
-        const Json *j = next_line(t, &at), *ways = json_member(j, "ways");
-        if (ways && ways->kind == JSON_LIST)
-            vec_push(t->a, f->group, f->n, j);
-        else if (j && json_member(j, "rest"))
-            f->rest = json_text(json_member(j, "rest"), NULL);
-    }
-    if (!f->n)
-        return complain(INGOT_IO, "%s: cannot be read: `ingot tune --prepare %s` writes it", path,
-                        dir);
-    if (!read_times(t, dir, f->n, &f->times))
-        say("  %s: nothing was timed yet", dir);
-    return INGOT_OK;
-}
-
-/* The section of the file: entries of what is otherwise than the compiler has it; beside a file of the user's, all that it says. */
-static void print_section(const Tune *t, const Folder *f, StrBuf *text, int *won)
-{
-    *won = 0;
-    sb_printf(text, "sched 2\ntarget %s\n%s", t->section, f->rest ? f->rest : "");
-    for (int i = 0; i < f->n; i++) {
-        const int way = is_faster(&f->times) ? way_taken(f, i) : 0;
-        const bool said = way || f->rest || json_member(f->group[i], "stays");
-        const char *entry = said ? way_text(f->group[i], way) : NULL;
-        if (entry)
-            sb_puts(text, entry);
-        *won += way > 0;
-    }
-}
-
-/* A build with the file has these kernels: what it says can be done, and all of it is said of this model. */
-static ingot_status check_file(const Tune *t, const char *dir, const StrBuf *text)
-{
-    const char *file = in_folder(t, dir, "best.sched");
-    Model m;
-    Plan *p = NULL;
-    ingot_status status = network_write(file, text);
-    if (status != INGOT_OK)
-        return status;
-    status = plan_anew(t, file, 0, &m, &p);
-    plan_free(p);
-    model_close(&m);
-    return status;
-}
-
-ingot_status tune_gpu_collect(Tune *t, const char *dir, StrBuf *text, int *won, int *untried)
-{
-    Folder f;
-    ingot_status status = read_folder(t, dir, &f);
-    *won = *untried = 0;
-    if (status != INGOT_OK)
-        return status;
-    const Times *x = &f.times;
-    bool taken = false;
-    for (int i = 0; i < f.n; i++)
-        taken |= way_taken(&f, i) > 0;
-    if (x->us > 0)
-        say("  the network: %.4g ms for %.4g ms, %.3f times as fast; %d kernels tried",
-            x->us * 1e-3, x->was * 1e-3, x->was / x->us, x->tried);
-    else if (x->tried)
-        say("  %d kernels tried; %s", x->tried,
-            taken ? "the network with those that were faster was not timed yet"
-                  : "none of them is faster");
-    for (int i = 0; i < f.n; i++) {
-        for (int way = 1; way < count_texts(f.group[i]); way++)
-            *untried += x->group[i].verdict[way] == WAY_UNTRIED;
-        if (t->o->why)
-            explain_group(&f, i);
-    }
-    print_section(t, &f, text, won);
-    if (*won)
-        status = check_file(t, dir, text);
-    if (status == INGOT_OK)
-        say("  %d of %d kernels otherwise than %s", *won, f.n,
-            t->o->compile.sched ? "before" : "the compiler chose");
-    return status;
-}
-
-ingot_status tune_gpu_prepared(Tune *t, const char *dir)
-{
-    const char *path = in_folder(t, dir, list_name), *text = read_text(t->a, path);
-    const Json *first = text ? next_line(t, &text) : NULL;
-    const char *own = json_text(json_member(first, "sched"), NULL);
-    if (!first)
-        return complain(INGOT_IO, "%s: cannot be read: `ingot tune --prepare %s` writes it", path,
-                        dir);
-    if (!own)
-        return INGOT_OK;
-    const char *file = in_folder(t, t->dir, "own.sched");
-    t->o->compile.sched = file;
-    return file_write(file, own, strlen(own)) ? INGOT_OK
-                                              : complain(INGOT_IO, "%s: %s", file, strerror(errno));
-}
-
-ingot_status tune_gpu_measure(Tune *t, const char *dir)
+static ingot_status measure_ways(Tune *t, const char *dir)
 {
     ingot_status status = link_weights(t, dir);
     const int lock = database_lock(t->d); /* tuners take turns at timing */
@@ -530,11 +255,99 @@ ingot_status tune_gpu_measure(Tune *t, const char *dir)
 }
 
 /* What came of it, as the file has it, beside the network as it is: its results have to agree. */
-ingot_status tune_gpu_confirm(Tune *t, const StrBuf *text)
+static ingot_status confirm_file(Tune *t, const StrBuf *text)
 {
-    const char *file = in_folder(t, t->dir, "tuned.sched"), *entry;
+    const char *file = ways_path(t, t->dir, "tuned.sched"), *entry;
     ingot_status status = network_write(file, text);
     if (status == INGOT_OK)
         status = network_build(t, file, &entry);
     return status == INGOT_OK ? network_right(t, entry) : status;
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------- */
+
+/* Other kernels beside what the file says (t->o->compile.sched), on this machine, for so many seconds.  Where none of them won and there are more,
+ * they go on until `left` is over: neighbours of what won are only for who has winners.  *spent: how long was measured. */
+static ingot_status tune_round(Tune *t, const char *dir, double seconds, double left, StrBuf *text,
+                               int *won, double *spent)
+{
+    int untried = 0;
+    *spent = 0;
+    ingot_status status = prepare_ways(t, dir);
+    for (bool more = true; more && status == INGOT_OK;) {
+        const double began = seconds_now();
+        t->o->budget = seconds;
+        if (!*t->stopped) /* while it was built */
+            status = measure_ways(t, dir);
+        *spent += seconds_now() - began;
+        sb_free(text);
+        if (status == INGOT_OK)
+            status = tune_gpu_collect(t, dir, text, won, &untried);
+        more = !*t->stopped && seconds < left && *spent < left && !*won && untried;
+        seconds = left = left - *spent;
+    }
+    return status;
+}
+
+/* All of it here: candidates, their times, and, where the driver compiles them, which leaves time for few, neighbours of what has won: half of the
+ * time is for them, and what the first round has left of its own.  If a second round fails, or is stopped, what the first has found stays. */
+static ingot_status tune_here(Tune *t, int *won)
+{
+    const char *own = t->o->compile.sched;
+    const double budget = t->o->budget;
+    const int rounds = driver_compiles(&t->target) ? 2 : 1;
+    ingot_status status = INGOT_OK;
+    double left = budget, spent;
+    int now = 1;
+    *won = 0;
+    for (int i = 0; i < rounds && status == INGOT_OK && now && !*t->stopped; i++) {
+        const char *dir = arena_printf(t->a, "%s/ways%d", t->dir, i);
+        const double seconds = left / (rounds - i);
+        StrBuf text = {0};
+        now = 0;
+        if (i)
+            note("  neighbours of what has won");
+        if (t->o->why && rounds > 1)
+            printf("%s round: other kernels than %s\n", i ? "second" : "first",
+                   i     ? "the first has found"
+                   : own ? "the file says"
+                         : "the compiler chose");
+        status = tune_round(t, dir, seconds, left, &text, &now, &spent);
+        left = left > spent ? left - spent : 0;
+        if (status == INGOT_OK && text.len && (now || !i)) {
+            sb_free(t->text);
+            sb_puts(t->text, text.data);
+            *won += now;
+        } else if (i && (status != INGOT_OK || *t->stopped)) {
+            note("  the second round came to no end: what the first has found stays");
+            status = INGOT_OK;
+        }
+        sb_free(&text);
+        if (status != INGOT_OK || !now || i + 1 == rounds)
+            break;
+        t->found = own ? NULL : arena_strdup(t->a, t->text->data);
+        t->o->compile.sched = arena_printf(t->a, "%s/won%d.sched", t->dir, i);
+        status = network_write(t->o->compile.sched, t->text);
+    }
+    t->o->budget = budget;
+    t->o->compile.sched = own;
+    t->found = NULL;
+    return status;
+}
+
+/* All of it here, or a part of it: --prepare wants no device, nor does what came of times that were taken (--measure with a budget of 0). */
+ingot_status tune_on_gpu(Tune *t)
+{
+    const Options *o = t->o;
+    int won = 0, untried;
+    if (o->prepare)
+        return prepare_ways(t, o->prepare);
+    ingot_status status = o->measure ? INGOT_OK : tune_here(t, &won);
+    if (o->measure && t->s.entry)
+        status = measure_ways(t, o->measure);
+    if (status == INGOT_OK && o->measure)
+        status = tune_gpu_collect(t, o->measure, t->text, &won, &untried);
+    if (status == INGOT_OK && won && !o->measure)
+        status = confirm_file(t, t->text);
+    return status;
 }

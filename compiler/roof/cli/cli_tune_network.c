@@ -136,7 +136,7 @@ static void drop_unreplayed(Tune *t, const char *file)
         k->best = best[i];
         if (replays(t, file))
             continue;
-        say("  %s: left as the compiler chose: its opts do not stand a replay", k->step[0]->name);
+        note("  %s: left as the compiler chose: its opts do not stand a replay", k->step[0]->name);
         k->best = 0;
     }
 }
@@ -289,7 +289,7 @@ static ingot_status drop_losers(Tune *t, const char *entry, bool *dropped)
         if (!k->best)
             continue;
         if (t->o->compile.verbose)
-            say("  %s: in the network %.4g ms for %.4g ms", k->step[0]->name, b, a);
+            note("  %s: in the network %.4g ms for %.4g ms", k->step[0]->name, b, a);
         if (!database_keep_region(t->d, winner_key(t, k), k->step[0]->name, a * 1e6, b * 1e6, 0))
             return complain(INGOT_IO, "%s", database_error(t->d));
         if (b < a * (1 - NOISE))
@@ -322,8 +322,8 @@ static ingot_status confirm(Tune *t, StrBuf *text, bool *whole)
     }
     *whole = !dropped || !winners(t) || has_time(t);
     if (!*whole)
-        say("  the network with the %d that won there is not compared: there is no time",
-            winners(t));
+        note("  the network with the %d that won there is not compared: there is no time",
+             winners(t));
     if (status == INGOT_OK && winners(t) && !t->o->remote && *whole) {
         double was, is;
         if (dropped)
@@ -331,7 +331,7 @@ static ingot_status confirm(Tune *t, StrBuf *text, bool *whole)
         if (status == INGOT_OK)
             status = network_compare(t, entry, &was, &is);
         if (status == INGOT_OK)
-            say("  the network: %.4g ms for %.4g ms, %.3f times as fast", is, was, was / is);
+            note("  the network: %.4g ms for %.4g ms, %.3f times as fast", is, was, was / is);
         for (int i = 0; i < t->t.n && status == INGOT_OK && is > was * (1 + 2 * NOISE); i++)
             t->t.kernel[i]->best = 0;
     }

@@ -108,8 +108,8 @@ ingot_status tune_hopes(Tune *t)
         there += k->at_roof;
     }
     if (search && t->o->compile.verbose)
-        say("  a core does %.4g operations a nanosecond", t->roof.flops * 1e-9);
+        note("  a core does %.4g operations a nanosecond", t->roof.flops * 1e-9);
     if (there)
-        say("  %d of %d kernels do what the machine can: not searched", there, t->n);
+        note("  %d of %d kernels do what the machine can: not searched", there, t->n);
     return INGOT_OK;
 }

@@ -255,11 +255,11 @@ static char *choose_ways(const Ways *w)
             }
         gain += name[i] ? u->ms[0] - least : 0;
         if (t->o->compile.verbose) {
-            say("  %s %s: %s %.4g ms", u->first->origin ? u->first->origin->op : "",
-                u->first->origin ? u->first->origin->node : "", u->first->now, u->ms[0]);
+            note("  %s %s: %s %.4g ms", u->first->origin ? u->first->origin->op : "",
+                 u->first->origin ? u->first->origin->node : "", u->first->now, u->ms[0]);
             for (int j = 0; j < NWAY; j++)
                 if (u->ms[j + 1] > 0)
-                    say("    %s %.4g ms", way_name[j], u->ms[j + 1]);
+                    note("    %s %.4g ms", way_name[j], u->ms[j + 1]);
         }
     }
     return gain > WORTH * t->network_ms ? lines_of(w, name) : NULL;
@@ -299,8 +299,8 @@ static ingot_status search_ways(Tune *t, const char **lines, bool *all)
     if (status != INGOT_OK)
         return status;
     bool faster = is < was * (1 - WORTH);
-    say("  variants: the network takes %.4g ms for %.4g ms%s", is, was,
-        faster ? "" : ": left as the compiler chose");
+    note("  variants: the network takes %.4g ms for %.4g ms%s", is, was,
+         faster ? "" : ": left as the compiler chose");
     *lines = faster ? chosen : "";
     return status;
 }

@@ -1,4 +1,4 @@
-/* cli_tune_ways.h - what cli_tune_gpu.c and cli_tune_ways.c share. */
+/* cli_tune_ways.h - what the files share that tune for a GPU: the ways in which steps can be computed, and the folder of the program that has them. */
 #ifndef CLI_TUNE_WAYS_H
 #define CLI_TUNE_WAYS_H
 
@@ -35,5 +35,13 @@ void ways_of_tiles(Ways *, WayGroup *);
 ingot_status ways_make(Ways *);
 /* After the program is written: the ways that steps still have. */
 void ways_keep_written(Ways *);
+
+/* cli_tune_gpu.c: files of the folder. */
+extern const char ways_list[], ways_times[];
+const char *ways_path(const Tune *, const char *dir, const char *name);
+
+/* cli_tune_times.c: the section of the file that comes of what was timed so far, with how many winners, and what is to be told of it.
+ * untried: ways that were not tried so far, of those that there are. */
+ingot_status tune_gpu_collect(Tune *, const char *dir, StrBuf *text, int *won, int *untried);
 
 #endif

@@ -197,7 +197,7 @@ static void tell_progress(void *user, const Step *step)
     if (!told)
         told = now;
     if (now - told >= 5) {
-        say("interpreting step %d", step->number);
+        note("interpreting step %d", step->number);
         told = now;
     }
 }

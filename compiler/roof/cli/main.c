@@ -57,6 +57,16 @@ void say(const char *format, ...)
     va_end(ap);
 }
 
+void note(const char *format, ...)
+{
+    va_list ap;
+    if (progress_is_quiet())
+        return;
+    va_start(ap, format);
+    print_format(format, ap);
+    va_end(ap);
+}
+
 ingot_status complain(ingot_status status, const char *format, ...)
 {
     va_list ap;

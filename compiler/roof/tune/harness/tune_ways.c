@@ -365,8 +365,8 @@ static int run_form_before(Chain *c, Form *was, int failed)
     return !failed || (run_on_device(c) && wait_for(c));
 }
 
-/* By itself, a step's kernel is built and runs to its end: NULL. Its results are looked at later, together with those of others, unless it
- * is far too slow. */
+/* A step's kernel is there, and, where steps have times of their own, runs by itself to its end: NULL. Its results are looked at later,
+ * together with those of others, unless it is far too slow. */
 static const char *fault_alone(Chain *c, Try *t)
 {
     char only[GROUPS] = {0};
@@ -375,6 +375,8 @@ static const char *fault_alone(Chain *c, Try *t)
     watch(c);
     if (!device_load(c->ctx, way_kernel[t->group][t->way]))
         return "failed";
+    if (!BY_STEP)
+        return NULL;
     c->only = only;
     c->now.way[t->group] = t->way;
     set_ways(c);
@@ -441,7 +443,7 @@ static int try_set(Chain *c, int sweep, Try *t, int n, uint64_t deadline)
     c->one = BY_STEP && c->us > slow_us;
     for (int i = 0; i < n && good && (!left || driver_now(NULL) < deadline); i++) {
         tell(c, "{\"try\": [%d, %d, %d]}\n", sweep, t[i].group, t[i].way);
-        const char *fault = BY_STEP && t[i].way ? fault_alone(c, &t[i]) : NULL;
+        const char *fault = t[i].way ? fault_alone(c, &t[i]) : NULL;
         if (!fault) {
             if (BY_STEP)
                 tell(c, "{\"done\": [%d, %d, %d], \"verdict\": \"runs\"}\n", sweep, t[i].group,

@@ -2,6 +2,8 @@
 #ifndef WAYS_DEVICE_H
 #define WAYS_DEVICE_H
 
+#include "../igrt_gpu_cuda.h"
+
 /* One group at a time, since what is timed is the whole: launches overlap, and a kernel has no time of its own. */
 enum {
     AT_ONCE = 1,
@@ -37,12 +39,18 @@ static void device_free(model_ctx *ctx, Record *r)
     igrt_cu_free_graph(&ctx->gpu, r);
 }
 
-/* All kernels were built before. */
+/* Loads the program of a kernel, unless that was done; it stays until the process ends. */
 static int device_load(model_ctx *ctx, int kernel)
 {
-    (void)ctx;
-    (void)kernel;
-    return 1;
+    const int way = kernel - MODEL_OWN_KERNELS;
+    const int begin = model_way_part[way], n = model_way_part[way + 1] - begin;
+    void *program = NULL;
+    if (ctx->kernel[kernel])
+        return 1;
+    return igrt_gpu_load(&ctx->gpu, model_way_program + begin, n, MODEL_FLUSH, &program) ==
+               IGRT_OK &&
+           igrt_gpu_find(&ctx->gpu, program, model_kernel_name[kernel], model_way_shared[way],
+                         &ctx->kernel[kernel]) == IGRT_OK;
 }
 
 #endif
