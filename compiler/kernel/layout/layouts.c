@@ -46,12 +46,23 @@ static bool const_extent(Node *range, int64_t *n)
 
 /* ---- votes ------------------------------------------------------------------------------------ */
 
-/* The output range that should become lanes. */
-static Node *wanted_lanes(const Step *s, const View *v)
+/* A depthwise convolution: nothing that it reads is read again by another lane, and lanes along a row are nearly as good. */
+static bool each_by_itself(const View *v, const Node *lanes)
+{
+    bool all = v->nfactor > 1;
+    for (int j = 0; j < v->nfactor; j++)
+        all &= depends_on(v->factor[j], lanes);
+    return all;
+}
+
+/* The output range that should become lanes: the longest, but the maps of a group, if they fill a vector, before the groups, each of which reads
+ * its own. */
+static Node *wanted_lanes(const Step *s, const View *v, const Target *t)
 {
     Context *c = s->kernel->c;
     Node *best = NULL;
     int64_t best_extent = 0;
+    bool best_shares = false;
     for (int pass = 0; pass < 2 && !best;
          pass++) /* first those that run over constants, whose layout is free */
         for (int i = 0; i < v->nrange; i++) {
@@ -76,11 +87,12 @@ static Node *wanted_lanes(const Step *s, const View *v)
             }
             if (!good || (!pass && !weight))
                 continue;
-            if (pass ||
-                extent >
-                    best_extent) { /* without weights: the last one, which is innermost already */
+            const bool shares = t->lanes && extent >= t->lanes && !each_by_itself(v, r);
+            /* without weights: the last one, which is innermost already */
+            if (pass || (shares == best_shares ? extent > best_extent : shares)) {
                 best = r;
                 best_extent = extent;
+                best_shares = shares;
             }
         }
     return best;
@@ -119,21 +131,12 @@ static bool has_unit(const View *v, const Target *t, bool of_lines)
 
 #define DEPTHWISE 0.25 /* of the weight of others' votes */
 
-/* A depthwise convolution: nothing that it reads is read again by another lane, and lanes along a row are nearly as good. */
-static bool each_by_itself(const View *v, const Node *lanes)
-{
-    bool all = v->nfactor > 1;
-    for (int j = 0; j < v->nfactor; j++)
-        all &= depends_on(v->factor[j], lanes);
-    return all;
-}
-
 static void vote_contractions(Layouts *x, const Target *t)
 {
     for (int i = 0; i < x->n; i++) {
         const Step *s = x->kernel[i];
         View v = kernel_view(s->kernel);
-        Node *lanes = v.dot ? wanted_lanes(s, &v) : NULL;
+        Node *lanes = v.dot ? wanted_lanes(s, &v, t) : NULL;
         if (!lanes || (t->gpu && !has_unit(&v, t, false)))
             continue;
         double flops = (double)s->kernel->flops;
