@@ -102,15 +102,18 @@ static bool end(Children *all, int at, bool late)
     close(child.fd);
     if (late)
         kill(child.pid, SIGKILL);
-    while (waitpid(child.pid, &code, 0) < 0 && errno == EINTR)
+    pid_t ended;
+    while ((ended = waitpid(child.pid, &code, 0)) < 0 && errno == EINTR)
         ;
-    const bool good = !late && out->len && WIFEXITED(code) && !WEXITSTATUS(code);
+    /* a host that waits for all children by itself leaves no status: what came may be a part */
+    const bool good =
+        !late && ended == child.pid && out->len && WIFEXITED(code) && !WEXITSTATUS(code);
     child.c->status = good ? (CompileStatus)out->data[0] : COMPILE_FAILED;
     if (good)
         sb_write(&image, out->data + 1, out->len - 1);
     else if (late)
         sb_printf(&image, "the compiler has not come to an end in %g s", child.c->most);
-    else if (WIFSIGNALED(code))
+    else if (ended == child.pid && WIFSIGNALED(code))
         sb_printf(&image, "the compiler ended by signal %d", WTERMSIG(code));
     else
         sb_puts(&image, "the compiler ended without an answer");

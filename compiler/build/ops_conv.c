@@ -60,16 +60,15 @@ static bool conv_check(ingot_context *c, const char *what, ingot_tensor *x, ingo
     return true;
 }
 
-/* A tap that lies beside x for each result adds nothing (a dilated window that is wider than the image): the first and the last ones that
- * do not go out of *w, and what is around x is as much smaller.  False: the sizes are not known, or all taps count. */
+/* Is x at the tap for one of the results, the first of which finds it at `at`? */
 static bool tap_used(int64_t size, int64_t results, int64_t at, int64_t stride)
 {
-    for (int64_t i = 0; i < results; i++, at += stride)
-        if (at >= 0 && at < size)
-            return true;
-    return false;
+    const int64_t first = at < 0 ? (-at + stride - 1) / stride : 0;
+    return first < results && at + first * stride < size;
 }
 
+/* A tap that lies beside x for each result adds nothing (a dilated window that is wider than the image): the first and the last ones that
+ * do not go out of the weights, and what is around x is as much smaller. */
 static ingot_tensor *without_unused_taps(ingot_context *c, ingot_tensor *x, ingot_tensor *w,
                                          const int64_t *strides, const int64_t *dilations,
                                          int64_t *lo, int64_t *hi)
@@ -82,8 +81,10 @@ static ingot_tensor *without_unused_taps(ingot_context *c, ingot_tensor *x, ingo
         if (!ingot_dim_is_const(dim, NULL) || room < 0 || stride < 1 || apart < 1)
             continue;
         int64_t first = 0, last = taps - 1;
-        while (first < last && !tap_used(size, room / stride + 1, first * apart - lo[i], stride))
+        while (first < taps && !tap_used(size, room / stride + 1, first * apart - lo[i], stride))
             first++;
+        if (first == taps) /* no result has any of x: nothing of it would be left to crop */
+            continue;
         while (last > first && !tap_used(size, room / stride + 1, last * apart - lo[i], stride))
             last--;
         if (last - first == taps - 1)

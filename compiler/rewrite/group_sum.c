@@ -31,23 +31,26 @@ static int64_t channels_of_group(const Node *x, const Node *s, int axis)
     return c / g;
 }
 
-static Node *reshaped_below(Node *n, int deep)
+/* What the terms were shaped from. */
+static Node *shape_before(Node *n, int deep)
 {
     if (n->op == OP_RESHAPE)
         return n->src[0];
     Node *x = NULL;
     for (uint32_t i = 0; i < n->nsrc && deep && !x && op_is_alu(n->op); i++)
-        x = reshaped_below(n->src[i], deep - 1);
+        x = shape_before(n->src[i], deep - 1);
     return x;
 }
 
 Node *group_sum(Rewrite *r, Node *n)
 {
     enum { DEEP = 8 };
-    Node *s = n->src[0], *x = reshaped_below(s, DEEP), *shape[INGOT_MAX_RANK];
+    Node *s = n->src[0], *x = shape_before(s, DEEP), *shape[INGOT_MAX_RANK];
     const int axis = s->rank - 1;
     if (!r->float_sums || reduce_size(n) != 1 || reduce_monoid(n) != INGOT_REDUCE_ADD ||
         !dtype_is_float((ingot_dtype)n->dtype) || reduce_axes(n) != 1u << axis || !x)
+        return NULL;
+    if (!comes_from_products(x, DEEP)) /* dense: a group is one run */
         return NULL;
     const int64_t each = channels_of_group(x, s, axis);
     if (!each)

@@ -61,9 +61,11 @@ void making_end(Making *, Node *old, Node *now);
 Node *renewed_control(Rewrite *, Node *);
 
 /* A rule gives what stands for a node, or NULL: it stays.  Its sources have been rewritten. */
-Node *identity(Rewrite *, Node *);          /* identity.c */
-Node *small_power(Rewrite *, Node *);       /* identity.c: of a POW */
-Node *shaped_constant(Rewrite *, Node *);   /* identity.c: of a RESHAPE */
+Node *identity(Rewrite *, Node *);        /* identity.c */
+Node *small_power(Rewrite *, Node *);     /* identity.c: of a POW */
+Node *shaped_constant(Rewrite *, Node *); /* identity.c: of a RESHAPE */
+/* undone_reshape.c: does a convolution or product make it, but for work on elements? */
+bool comes_from_products(const Node *, int deep);
 Node *undone_reshape(Rewrite *, Node *);    /* undone_reshape.c: of a RESHAPE */
 Node *group_sum(Rewrite *, Node *reduce);   /* group_sum.c */
 Node *triangle(Rewrite *, Node *data);      /* triangle.c */

@@ -157,6 +157,20 @@ static void convolution(Context *c)
     out(c, ingot_relu(c, y));
 }
 
+/* Two windows over one image, which may share their loops: what is around it is zero for the first one alone. */
+static void windows(Context *c)
+{
+    const int64_t ci = 16 + size(16), n = 4 + random_below(8), k = 2 + random_below(2),
+                  one[] = {1, 1}, lo[] = {0, 0, 1, 1};
+    ingot_tensor *x = IN("x", INGOT_F32, 1, ci, n, n),
+                 *more = ingot_pad_c(c, x, lo, lo, (double)random_below(3));
+    if (random_below(2))
+        more = ingot_add(c, more, WEIGHT(INGOT_F32, 1, ci, 1, 1));
+    out(c, ingot_conv(c, x, WEIGHT(INGOT_F32, 8, ci, k, k), NULL, one, one, one, one, 1));
+    ingot_output(
+        c, "z", ingot_conv(c, more, WEIGHT(INGOT_F32, 8, ci, k, k), NULL, one, one, NULL, NULL, 1));
+}
+
 /* Two, so that the first has a halo to clear. */
 static void convolutions(Context *c)
 {
@@ -374,11 +388,12 @@ static void resized(Context *c)
 }
 
 void (*const random_models[])(Context *) = {
-    products,       convolution,    convolution,      convolutions,     linear,
-    vector_product, narrow_product, transposed,       softmax,          norms,
-    attention,      reduces,        arguments,        batched,          cumulated,
-    copies,         joined,         blocks,           pooling,          elementwise,
-    functions,      gathers,        scatters,         bounded,          resized,
-    three_products, byte_product,   byte_convolution, masked_attention, masked_rows};
+    products,    convolution,    convolution,    convolutions,     linear,
+    windows,     vector_product, narrow_product, transposed,       softmax,
+    norms,       attention,      reduces,        arguments,        batched,
+    cumulated,   copies,         joined,         blocks,           pooling,
+    elementwise, functions,      gathers,        scatters,         bounded,
+    resized,     three_products, byte_product,   byte_convolution, masked_attention,
+    masked_rows};
 
 const size_t random_nmodel = sizeof random_models / sizeof *random_models;

@@ -99,8 +99,10 @@ static void conv_loops(const float *x, const float *w, const float *b, float *y,
 static void test_conv(void **state)
 {
     (void)state;
-    static const int cases[][4] = {{1, 1, 0, 1}, {2, 1, 1, 1}, {1, 2, 2, 2}, {2, 2, 3, 4}};
-    for (int t = 0; t < 4; t++) {
+    /* the last ones: windows wider than the image, of which taps, or all of them, meet nothing */
+    static const int cases[][4] = {{1, 1, 0, 1}, {2, 1, 1, 1},  {1, 2, 2, 2},   {2, 2, 3, 4},
+                                   {1, 9, 9, 2}, {2, 9, 10, 1}, {17, 20, 25, 1}};
+    for (size_t t = 0; t < sizeof cases / sizeof cases[0]; t++) {
         int s = cases[t][0], d = cases[t][1], p = cases[t][2], G = cases[t][3];
         int C = 4, H = 7, W = 6, M = 8, kh = 3, kw = 2;
         int oh = (H + 2 * p - d * (kh - 1) - 1) / s + 1,

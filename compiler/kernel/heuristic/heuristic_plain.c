@@ -361,15 +361,6 @@ static int places_of(const Nest *nest, const View *v, Place *place, bool *scan)
     return n;
 }
 
-/* Sums in so few vectors that they would wait for themselves. */
-static void chained_opts(Arena *a, Nest *nest, const View *v, int64_t vectors)
-{
-    for (int i = 0; i < v->nreduce && vectors < ACCUMULATORS; i++) {
-        Node *inner = v->reduce[i]->src[v->reduce[i]->nsrc - 1];
-        unroll_opt(a, nest, v->reduce[i], inner, range_extent(inner));
-    }
-}
-
 /* What is reduced over several axes is read as it lies: their loops, the innermost one last, as places behind those of results. */
 static int reduced_places(const Nest *nest, const View *v, Place *place, int n)
 {
@@ -384,7 +375,8 @@ static int reduced_places(const Nest *nest, const View *v, Place *place, int n)
             load = all ? v->load[j] : NULL;
         }
         for (int j = 0; j < n; j++)
-            known |= place[j].range == range[0];
+            for (int l = 0; l < own; l++)
+                known |= place[j].range == range[l];
         if (known || !load || n + own > INGOT_MAX_RANK * 4)
             continue;
         for (int j = 0; j < own; j++)
@@ -407,6 +399,16 @@ static Node *innermost_of(const Node *reduce, const Place *place, int n)
         for (int j = 0; j < own; j++)
             inner = place[i].range == range[j] ? range[j] : inner;
     return inner;
+}
+
+/* Sums in so few vectors that they would wait for themselves. */
+static void chained_opts(Arena *a, Nest *nest, const View *v, const Place *place, int n,
+                         int64_t vectors)
+{
+    for (int i = 0; i < v->nreduce && vectors < ACCUMULATORS; i++) {
+        Node *inner = innermost_of(v->reduce[i], place, n);
+        unroll_opt(a, nest, v->reduce[i], inner, range_extent(inner));
+    }
 }
 
 /* Rows that are reduced: their innermost axis in lanes; `last` has so many lanes already. */
@@ -491,13 +493,15 @@ void plain_opts(Arena *a, Nest *nest, const View *v)
     bool scan;
     int n = places_of(nest, v, place, &scan), moves;
     const int64_t copies = case_opts(a, nest, v);
+    const int reduced = reduced_places(nest, v, place, n) - n;
     Node *last = lanes_place(a, nest, v, place, n);
     int64_t lanes = last ? lanes_along(k, t, last) : 0, panel = n > 1 ? panel_of(k, v, last) : 0;
     lanes = panel && panel < lanes ? panel : lanes;
     if (t->lanes && lanes && fits_lanes(a, k, last, lanes, NULL, &moves, NULL) &&
         nest_opt_range(nest, OPT_VECTOR, last, lanes)) {
         SideBySide s = side_by_side(a, nest, v, last, lanes);
-        if (!scan && partial_opts(a, nest, v, place, n, lanes, s.most, &s.count))
+        if (!scan && last == place[n - 1].range &&
+            partial_opts(a, nest, v, place, n, lanes, s.most, &s.count))
             return;
         const int64_t vectors = scan ? s.count
                                 : copies > 1 && !v->nreduce
@@ -506,7 +510,7 @@ void plain_opts(Arena *a, Nest *nest, const View *v)
         side_by_side_opt(nest, last, vectors);
         groups_opt(nest, v, place, n, last, lanes);
         if (vectors < s.count)
-            chained_opts(a, nest, v, vectors);
+            chained_opts(a, nest, v, place, n + reduced, vectors);
     } else {
         lanes = 0;
         int rows = last && !v->nreduce && !scan ? rows_opts(a, nest, v, place, n) : 0;
@@ -517,7 +521,7 @@ void plain_opts(Arena *a, Nest *nest, const View *v)
     }
     if (panel && nest->nsplit && !v->nreduce && !scan)
         panels_opts(nest, place, n, lanes);
-    const int all = reduced_places(nest, v, place, n);
+    const int all = n + reduced; /* what is reduced is in no blocks: n is as it was */
     const bool rows = reduced_opts(a, nest, v, place, all, last, lanes);
     if (last && !lanes && !rows && !nest->nsplit)
         apart_opts(a, nest, v, place, n, scan);

@@ -118,6 +118,8 @@ static bool lay_out_rows(const Operands *o, Layout *want)
     for (int i = 0; i < o->nvector; i++) {
         Node *loop[INGOT_MAX_RANK * 4], *lanes = o->vector[i].range;
         int n = 0;
+        if (v->nrange >= INGOT_MAX_RANK * 4)
+            return false;
         for (int j = 0; j < v->nrange; j++)
             if (v->range[j] != lanes)
                 loop[n++] = v->range[j];

@@ -124,7 +124,11 @@ int lower_factored(Lower *, const Piece *, Node *sum, Node **body, Node **range,
 /* In the order of the nest's loops. */
 void lower_sort_loops(Lower *, const Piece *, Node **range, int n);
 
-/* mask_bounds.c: after all splits: loops over what a mask excludes end where it begins. */
+/* mask_bounds.c: made of run-time sizes and of the ranges of results, which no remainder beside them changes? */
+bool lower_known_outside(const Lower *, const Node *at);
+/* The least or the greatest value of all copies and lanes; NULL: it is not known. */
+Node *lower_extreme(Lower *, Piece *, Node *at, bool greatest);
+/* After all splits: loops over what a mask excludes end where it begins. */
 void bound_masked_loops(Lower *, Piece *);
 /* pad_bounds.c: loops over a window end, and begin, where that leaves what it slides over. */
 void bound_padded_loops(Lower *, Piece *);

@@ -190,11 +190,10 @@ static int root_of_range(const Lower *q, const Node *range)
     return -1;
 }
 
-/* Made of run-time sizes and of the ranges of results, which no remainder beside them changes. */
-static bool is_known_outside(const Lower *q, Node *limit)
+bool lower_known_outside(const Lower *q, const Node *at)
 {
     for (int i = 0; i < q->k->naxis; i++)
-        if (depends_on(limit, q->k->axes[i].range) &&
+        if (depends_on(at, q->k->axes[i].range) &&
             (q->nest->axis[i].reduced || q->nest->axis[i].staged || i == q->nest->row))
             return false;
     return true;
@@ -212,7 +211,7 @@ static void limits_of_reduces(Lower *q, Limits *f)
             int to_find = MOST_NODES, to_know = MOST_NODES;
             Node *limit =
                 f->limit[root] ? f->limit[root] : find_limit(q->c, n->src[0], n->src[j], &to_find);
-            const Node *value = limit && reduce_size(n) == 1 && is_known_outside(q, limit)
+            const Node *value = limit && reduce_size(n) == 1 && lower_known_outside(q, limit)
                                     ? value_beyond(q->c, n->src[0], n->src[j], limit, &to_know)
                                     : NULL;
             bool good = value && (value == reduce_identity(q->c, n) ||
@@ -321,29 +320,29 @@ static void find_granules(Lower *q, const Piece *p, Limits *f)
 
 /* ---- loops --------------------------------------------------------------------------------------- */
 
-/* The greatest limit of all copies and lanes; NULL: it is not known. */
-static Node *limit_here(Lower *q, Piece *p, Node *limit)
+Node *lower_extreme(Lower *q, Piece *p, Node *at, bool greatest)
 {
     Node *from[INGOT_MAX_RANK * 4], *to[INGOT_MAX_RANK * 4];
     int n = 0;
     for (int i = 0; i < q->k->naxis; i++) {
         Node *range = q->k->axes[i].range;
         int64_t stride;
-        if (!depends_on(limit, range))
+        if (!depends_on(at, range))
             continue;
-        if (n == INGOT_MAX_RANK * 4 || !range_stride(q->c, limit, range, &stride))
+        if (n == INGOT_MAX_RANK * 4 || !range_stride(q->c, at, range, &stride))
             return NULL;
+        const bool last = (stride > 0) == greatest;
         for (int j = 0; j < p->ncopies; j++)
             if (q->nest->axis[p->copies[j].axis].root == i)
-                p->at[p->copies[j].axis] = idx(q->c, stride > 0 ? p->copies[j].n - 1 : 0);
-        Node *last = idx(q->c, stride > 0 ? p->t.lanes - 1 : 0);
+                p->at[p->copies[j].axis] = idx(q->c, last ? p->copies[j].n - 1 : 0);
+        Node *lane = idx(q->c, last ? p->t.lanes - 1 : 0);
         from[n] = range;
         to[n] = lower_index(q, p, i);
         if (p->t.lane)
-            to[n] = substitute(q->c, to[n], 1, &p->t.lane, &last);
+            to[n] = substitute(q->c, to[n], 1, &p->t.lane, &lane);
         n++;
     }
-    return substitute(q->c, limit, n, from, to);
+    return substitute(q->c, at, n, from, to);
 }
 
 /* How many iterations an axis has below a limit that its granule rounds up. */
@@ -400,7 +399,7 @@ void bound_masked_loops(Lower *q, Piece *p)
     find_granules(q, p, &f);
     Node **now = NEWN(q->a, Node *, n->naxis + 1);
     for (int i = 0; i < q->k->naxis; i++) {
-        Node *limit = f.limit[i] ? limit_here(q, p, f.limit[i]) : NULL;
+        Node *limit = f.limit[i] ? lower_extreme(q, p, f.limit[i], true) : NULL;
         for (int j = 0; j < n->naxis && limit; j++)
             if (n->axis[j].root == i)
                 now[j] = bounded_loop(q, p, &f, i, j, limit);

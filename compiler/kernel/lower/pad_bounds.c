@@ -13,8 +13,8 @@
 
 enum { INSIDE = 16 /* iterations of the loops inside that are worth it */ };
 
-/* A factor of the term that is zero where its coordinate along some axis leaves the buffer: *at, which moves with the range by
- * *stride, and the size of the axis.  NULL: there is none. */
+/* A factor of the term that is zero where its coordinate along *axis leaves the buffer, which moves with the range by *stride.
+ * NULL: there is none. */
 static const Node *padded_factor(const Lower *q, const Node *term, Node *range, int *axis,
                                  int64_t *stride)
 {
@@ -41,42 +41,6 @@ static const Node *padded_factor(const Lower *q, const Node *term, Node *range, 
     return NULL;
 }
 
-/* Made of the ranges of results, which are known outside of all sums. */
-static bool is_known_outside(const Lower *q, const Node *at)
-{
-    for (int i = 0; i < q->k->naxis; i++)
-        if (depends_on(at, q->k->axes[i].range) &&
-            (q->nest->axis[i].reduced || q->nest->axis[i].staged || i == q->nest->row))
-            return false;
-    return true;
-}
-
-/* The least or the greatest of all copies and lanes; NULL: it is not known. */
-static Node *extreme(Lower *q, Piece *p, Node *at, bool greatest)
-{
-    Node *from[INGOT_MAX_RANK * 4], *to[INGOT_MAX_RANK * 4];
-    int n = 0;
-    for (int i = 0; i < q->k->naxis; i++) {
-        Node *range = q->k->axes[i].range;
-        int64_t stride;
-        if (!depends_on(at, range))
-            continue;
-        if (n == INGOT_MAX_RANK * 4 || !range_stride(q->c, at, range, &stride))
-            return NULL;
-        const bool last = (stride > 0) == greatest;
-        for (int j = 0; j < p->ncopies; j++)
-            if (q->nest->axis[p->copies[j].axis].root == i)
-                p->at[p->copies[j].axis] = idx(q->c, last ? p->copies[j].n - 1 : 0);
-        Node *lane = idx(q->c, last ? p->t.lanes - 1 : 0);
-        from[n] = range;
-        to[n] = lower_index(q, p, i);
-        if (p->t.lane)
-            to[n] = substitute(q->c, to[n], 1, &p->t.lane, &lane);
-        n++;
-    }
-    return substitute(q->c, at, n, from, to);
-}
-
 static Node *ceil_by(Context *c, Node *x, int64_t by)
 {
     return idx_div(c, idx_add(c, x, idx(c, by - 1)), idx(c, by));
@@ -96,7 +60,35 @@ static int64_t inside_of(const Lower *q, const Node *sum, int axis)
     return n;
 }
 
-static void bound_loop(Lower *q, Piece *p, Node *sum, Node *range)
+/* Does each node that has the range of its own (kernels that became one share their loops) leave the image where the load does? */
+static bool all_leave(const Lower *q, Node *const *order, int n, Node *range, const Node *load,
+                      int axis)
+{
+    const Node *at = load->src[first_coord(load) + axis],
+               *size = q->k->args[load->src[0]->arg.i].dims[axis];
+    for (int i = 0; i < n; i++) {
+        int nown = 0, other;
+        int64_t stride;
+        Node *const *own = order[i]->op == OP_REDUCE || order[i]->op == OP_STAGE
+                               ? own_ranges(order[i], &nown)
+                               : NULL;
+        bool over = false;
+        for (int j = 0; j < nown; j++)
+            over |= own[j] == range;
+        if (!over)
+            continue;
+        if (order[i]->op != OP_REDUCE || reduce_size(order[i]) != 1 ||
+            reduce_monoid(order[i]) != INGOT_REDUCE_ADD)
+            return false;
+        const Node *its = padded_factor(q, order[i]->src[0], range, &other, &stride);
+        if (!its || its->src[first_coord(its) + other] != at ||
+            q->k->args[its->src[0]->arg.i].dims[other] != size)
+            return false;
+    }
+    return true;
+}
+
+static void bound_loop(Lower *q, Piece *p, Node *const *order, int norder, Node *sum, Node *range)
 {
     Context *c = q->c;
     const int root = nest_root_of(q->k, range);
@@ -104,15 +96,15 @@ static void bound_loop(Lower *q, Piece *p, Node *sum, Node *range)
     int axis;
     int64_t stride;
     if (!loop || loop->op != OP_RANGE || p->sum[root].split || p->fresh[root] || p->first[root] ||
-        loop->src[0] != range->src[0] || inside_of(q, sum, root) < INSIDE)
+        loop->src[0] != range->src[0] || range->src[0]->lo < 1 || inside_of(q, sum, root) < INSIDE)
         return;
     const Node *load = padded_factor(q, sum->src[0], range, &axis, &stride);
-    if (!load)
+    if (!load || !all_leave(q, order, norder, range, load, axis))
         return;
     Node *at = substitute(c, load->src[first_coord(load) + axis], 1, &range, &zero);
-    if (!is_known_outside(q, at))
+    if (!lower_known_outside(q, at))
         return;
-    Node *least = extreme(q, p, at, false), *greatest = extreme(q, p, at, true),
+    Node *least = lower_extreme(q, p, at, false), *greatest = lower_extreme(q, p, at, true),
          *extent = range->src[0], *size = q->k->args[load->src[0]->arg.i].dims[axis];
     if (!least || !greatest)
         return;
@@ -138,6 +130,6 @@ void bound_padded_loops(Lower *q, Piece *p)
         if (sum->op != OP_REDUCE || reduce_size(sum) != 1 || reduce_monoid(sum) != INGOT_REDUCE_ADD)
             continue;
         for (uint32_t j = reduce_ranges(sum); j < sum->nsrc; j++)
-            bound_loop(q, p, sum, sum->src[j]);
+            bound_loop(q, p, order, norder, sum, sum->src[j]);
     }
 }

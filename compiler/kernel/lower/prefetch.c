@@ -26,11 +26,27 @@ static Node *load_of(Arena *a, int nroot, Node *const *root, int arg)
     return NULL;
 }
 
+static bool has_var(const Node *n)
+{
+    bool var = n->op == OP_VAR;
+    for (uint32_t i = 0; i < n->nsrc && !var; i++)
+        var = has_var(n->src[i]);
+    return var;
+}
+
+/* Iterations of a loop; of a window that ends at the image's border (pad_bounds.c) those inside: at the border a few lines are not asked
+ * for.  False: it is known at run time only. */
+static bool iterations_of(const Node *range, int64_t *n)
+{
+    *n = range->hi + 1;
+    return *n >= 1 && !has_var(range->src[0]);
+}
+
 /* One more loop inside: counter, and how often all of them run. */
 static bool count_loop(Context *c, Node *range, Node **counter, int64_t *times)
 {
     int64_t extent;
-    if (!idx_value(range->src[0], &extent) || extent < 1)
+    if (!iterations_of(range, &extent))
         return false;
     *counter = idx_add(c, idx_mul(c, *counter, idx(c, extent)), range);
     *times *= extent;
@@ -43,7 +59,7 @@ static bool add_range(Context *c, Node *load, Node *range, Node **at, int64_t *l
     int64_t stride, extent;
     if (!depends_on(load, range))
         return true;
-    if (!range_stride(c, load->src[2], range, &stride) || !idx_value(range->src[0], &extent))
+    if (!range_stride(c, load->src[2], range, &stride) || !iterations_of(range, &extent))
         return false;
     *at = idx_add(c, *at, idx_mul(c, range, idx(c, stride)));
     *last += (extent - 1) * stride;
