@@ -328,6 +328,26 @@ static void sizes_of_run_time(void **state)
     ingot_context_free(c);
 }
 
+/* Whole blocks are all of 4 n rows: nothing is computed, or read, behind them. */
+static void rows_without_rest(void **state)
+{
+    (void)state;
+    Context *c = ingot_context_new(NULL, NULL);
+    ingot_dim *dim[] = {ingot_dim_var(c, "n", 1, 100), idx(c, 4), idx(c, 40)};
+    ingot_tensor *x = ingot_flatten(c, ingot_input(c, "x", INGOT_F32, 3, dim), 0, 2);
+    Plan *p = plan_for(c, ingot_matmul(c, x, variable(c, "w", 40, 16)));
+    Target t = vectors();
+    Nest *n = nest_new(p->kernels[0], &t);
+    refusal(n, OPT_VECTOR, "i1", 16, NULL);
+    refusal(n, OPT_UPCAST, "i0", 4, NULL);
+    Tiles tiles = nest_lower(n);
+    assert_int_equal(tiles.n, 1);
+    tiles_free(&tiles);
+    nest_free(n);
+    plan_free(p);
+    ingot_context_free(c);
+}
+
 /* The items of a group share the terms of a sum: 40 = 5 parts of 8, of rows in blocks and columns in lanes. */
 static void parts_of_sums(void **state)
 {
@@ -388,6 +408,7 @@ int main(void)
         cmocka_unit_test(sums_in_a_place),
         cmocka_unit_test(sums_of_a_rest),
         cmocka_unit_test(sizes_of_run_time),
+        cmocka_unit_test(rows_without_rest),
         cmocka_unit_test(parts_of_sums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,6 +106,10 @@ static void split_output(Lower *q, int piece, const Split *s)
 {
     Piece *p = &q->piece[piece], rest;
     bool alone = s->form == REST_LOOP || s->form == REST_COPIES || s->form == REST_LANES;
+    /* of a size of run time that whole blocks always fill (four rows for each image) there is none, and what does not move along it would
+     * be computed before its empty loop */
+    if (s->form == REST_LOOP && idx_is(axis_extent(q, s->rest), 0))
+        alone = false;
     if (alone) {
         rest = piece_copy(q, p);
         rest_of(q, &rest, s);
