@@ -174,12 +174,13 @@ static int compiled(StrBuf *text, StrBuf *sb, Bundle *b)
 {
     StrBuf why = {0};
     int n = 0;
-    gpu_kernels_text(text, b, b->p->kernels, b->p->nkernel);
+    const int nkernel = b->p->nkernel;
+    gpu_kernels_text(text, b, b->p->kernels, nkernel);
     if (!b->target->compile)
         return 0;
     const CompileStatus status =
         b->gpu->nown ? gpu_compile_ways(b, sb, &n, &why) : images(sb, b, text->data, &n, &why);
-    if (b->gpu->nown) { /* some may have been left out */
+    if (b->p->nkernel < nkernel) { /* some were left out */
         sb_free(text);
         gpu_kernels_text(text, b, b->p->kernels, b->p->nkernel);
     }

@@ -243,20 +243,21 @@ static void read_lines(const Nest *nest, const View *v, Place *place, int n)
 static void groups_opt(Nest *nest, const View *v, const Place *place, int n, Node *last,
                        int64_t lanes)
 {
-    enum { LINES = 4, LINE = 64 };
+    enum { LINES = 4 };
     const Kernel *k = nest->k;
+    const int64_t line = nest->target->line;
     int64_t stride;
     for (int i = 0; i < n && v->nreduce && range_extent(last) == lanes; i++) {
         Node *r = place[i].range;
         bool next = r != last && !place[i].level && range_extent(r) > 1;
-        int64_t bytes = LINE;
+        int64_t bytes = line;
         for (int j = 0; j < v->nload && next; j++) {
             if (!depends_on(v->load[j], last))
                 continue;
             next = access_stride(k, v->load[j], r, &stride) && stride == lanes;
             bytes = lanes * dtype_info[v->load[j]->dtype].bytes;
         }
-        int64_t most = LINES * LINE / bytes, registers = nest->target->registers / 2;
+        int64_t most = LINES * line / bytes, registers = nest->target->registers / 2;
         most = most * v->nreduce > registers ? registers / v->nreduce : most;
         most = most < range_extent(r) ? most : range_extent(r);
         while (most > 1 && range_extent(r) % most)
@@ -471,34 +472,36 @@ static int64_t vectors_of_copies(Node *last, int64_t lanes)
 }
 
 /* The loop that lanes run along: the innermost one, or, where all that it is in is reduced for each of them, another one that lies side by
- * side: the channels of pixels that are normalised one by one. */
-static Node *lanes_place(Arena *a, const Nest *nest, const View *v, const Place *place, int n)
+ * side: the channels of pixels that are normalised one by one.  *lanes: how many; 0: along no loop, and this is the innermost one. */
+static Node *lanes_place(Arena *a, const Nest *nest, const View *v, const Place *place, int n,
+                         int64_t *lanes)
 {
-    Node *last = n ? place[n - 1].range : NULL;
     int moves;
-    for (int i = n - 1; i >= 0 && v->nreduce && nest->target->lanes; i--) {
-        const int64_t lanes = lanes_along(nest->k, nest->target, place[i].range);
-        if ((i == n - 1 || !place[i].level) && lanes &&
-            fits_lanes(a, nest->k, place[i].range, lanes, NULL, &moves, NULL))
-            return place[i].range;
+    for (int i = n - 1; i >= 0 && nest->target->lanes; i--) {
+        Node *r = place[i].range;
+        if (i < n - 1 && (!v->nreduce || place[i].level))
+            continue;
+        const int64_t most = lanes_along(nest->k, nest->target, r),
+                      panel = n > 1 ? panel_of(nest->k, v, r) : 0;
+        *lanes = panel && panel < most ? panel : most;
+        if (*lanes && fits_lanes(a, nest->k, r, *lanes, NULL, &moves, NULL))
+            return r;
     }
-    return last;
+    *lanes = 0;
+    return n ? place[n - 1].range : NULL;
 }
 
 void plain_opts(Arena *a, Nest *nest, const View *v)
 {
-    const Kernel *k = nest->k;
-    const Target *t = nest->target;
     Place place[INGOT_MAX_RANK * 4];
     bool scan;
-    int n = places_of(nest, v, place, &scan), moves;
+    int n = places_of(nest, v, place, &scan);
     const int64_t copies = case_opts(a, nest, v);
     const int reduced = reduced_places(nest, v, place, n) - n;
-    Node *last = lanes_place(a, nest, v, place, n);
-    int64_t lanes = last ? lanes_along(k, t, last) : 0, panel = n > 1 ? panel_of(k, v, last) : 0;
-    lanes = panel && panel < lanes ? panel : lanes;
-    if (t->lanes && lanes && fits_lanes(a, k, last, lanes, NULL, &moves, NULL) &&
-        nest_opt_range(nest, OPT_VECTOR, last, lanes)) {
+    int64_t lanes;
+    Node *last = lanes_place(a, nest, v, place, n, &lanes);
+    const int64_t panel = n > 1 ? panel_of(nest->k, v, last) : 0;
+    if (lanes && nest_opt_range(nest, OPT_VECTOR, last, lanes)) {
         SideBySide s = side_by_side(a, nest, v, last, lanes);
         if (!scan && last == place[n - 1].range &&
             partial_opts(a, nest, v, place, n, lanes, s.most, &s.count))

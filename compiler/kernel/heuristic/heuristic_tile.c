@@ -33,6 +33,13 @@ typedef struct {
     bool vectors;       /* its elements are loaded along the lanes */
 } Window;
 
+/* How far a row is from the one before it, in taps, which lie so far apart; 0: they have none in common, or it falls between taps. */
+static int64_t step_in_taps(int64_t step, int64_t apart, int64_t taps)
+{
+    const bool common = apart && step % apart == 0 && llabs(step / apart) < taps;
+    return common ? llabs(step / apart) : 0;
+}
+
 /* C compilers keep what they have loaded of such a window in registers. */
 static Window window_along(const Kernel *k, const View *v, Node *lanes, Node *rows)
 {
@@ -46,8 +53,9 @@ static Window window_along(const Kernel *k, const View *v, Node *lanes, Node *ro
                 inner = llabs(stride);
                 extent = v->dot->src[i]->hi + 1;
             }
-        if (inner && step % inner == 0 && llabs(step) / inner < extent)
-            return (Window){llabs(step) / inner, extent, depends_on(v->factor[j], lanes)};
+        const int64_t taps = step_in_taps(step, inner, extent);
+        if (taps)
+            return (Window){taps, extent, depends_on(v->factor[j], lanes)};
     }
     return (Window){0};
 }
@@ -351,8 +359,8 @@ static int64_t taps_along(const Kernel *k, const View *v, Node *r)
         if (!access_stride(k, v->factor[j], r, &step) || !step)
             continue;
         for (uint32_t i = 1; i < v->dot->nsrc; i++)
-            if (access_stride(k, v->factor[j], v->dot->src[i], &stride) && stride &&
-                step % stride == 0 && llabs(step / stride) <= v->dot->src[i]->hi)
+            if (access_stride(k, v->factor[j], v->dot->src[i], &stride) &&
+                step_in_taps(step, stride, v->dot->src[i]->hi + 1))
                 return v->dot->src[i]->hi + 1;
     }
     return 0;

@@ -179,8 +179,8 @@ static bool follow(Layouts *x, const Step *s, bool forward)
         int axis = innermost(x, from);
         if (axis < 0 || x->fixed[to->id] || innermost(x, to) >= 0 || to->kind != BUF_ARENA)
             continue;
-        int along =
-            -1; /* of axes that were one (channels, in groups) the one that lies side by side */
+        /* of axes that were one (channels, in groups) the one that lies side by side */
+        int along = -1;
         int64_t least = INT64_MAX;
         for (int i = 0; i < v.nrange; i++) {
             Move m = access_move(s->kernel->c, read, v.range[i]);

@@ -46,6 +46,7 @@ static Piece piece_copy(Lower *q, const Piece *like)
     Piece p = *like;
     int n = q->nest->naxis;
     p.at = copied(q, (void *)like->at, n, sizeof *p.at);
+    p.first = copied(q, (void *)like->first, n, sizeof *p.first);
     p.sum = copied(q, like->sum, n, sizeof *p.sum);
     p.fresh = copied(q, (void *)like->fresh, q->k->naxis, sizeof *p.fresh);
     p.begun = copied(q, (void *)like->begun, n, sizeof *p.begun);
@@ -431,7 +432,6 @@ static void lower_end(Lower *q, Tiles *out)
     for (int i = 0; i < q->n; i++) {
         Piece *at = &q->piece[i];
         tc_begin(q, at);
-        at->first = NEWN(q->a, Node *, n->naxis + 1);
         if (!n->partial) /* their loops go over whole rows */
             bound_masked_loops(q, at);
         bound_padded_loops(q, at);
