@@ -173,10 +173,11 @@ void kernel_accesses(const Kernel *, Arena *, int64_t *count);
  * was asked about it on the way.  The old one is freed. */
 Kernel *kernel_renew(Kernel *);
 Kernel *kernel_copy(const Kernel *);
-/* Of its canonical text, layouts and opts included. */
+/* schedule/kernel_text.c: of its canonical text, layouts and opts included, of bounds of run-time sizes, and of functions of the
+ * user's: what a kernel is known by beside those of other models. */
 uint64_t kernel_hash(const Kernel *, uint64_t seed);
-/* Everything that the emitted text depends on, in canonical order; not decided: what is computed, without layouts and opts.  blank: the
- * numbers of these nodes, by id, are left out; or NULL. */
+/* Everything that the emitted text depends on within one plan, in canonical order; not decided: what is computed, without layouts and
+ * opts.  blank: the numbers of these nodes, by id, are left out, and that they are; or NULL. */
 void kernel_text(StrBuf *, Arena *, const Kernel *, bool decided, const bool *blank);
 
 #endif

@@ -177,8 +177,8 @@ int64_t weights_join(Plan *first, Plan *second);
 int64_t plan_given_bytes(const Plan *);
 /* Buffers of a memory (-1: of all) that are alive when it is tightest, largest first. */
 int memplan_peak(const Plan *, int memory, const Buffer **out, int max);
-void kernel_keys(Plan *); /* kernel.c: starts the record: what kernel every step is */
-/* kernel.c: the steps that are kernels, in order, those inside of others too. */
+void kernel_keys(Plan *); /* kernel_text.c: starts the record: what kernel every step is */
+/* kernel_text.c: the steps that are kernels, in order, those inside of others too. */
 Step **kernel_steps(const Plan *, Arena *, int *n);
 void plan_print(StrBuf *, Plan *); /* the whole plan, for people */
 void print_dims(StrBuf *, const Context *, int rank, Node *const *dims); /* "[2,n,3]" */

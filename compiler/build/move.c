@@ -144,7 +144,10 @@ static const Perm *perm_intern(Context *c, int n, const int *axes)
     for (int i = 0; i < n; i++)
         key.axis[i] = (int8_t)axes[i];
     uint64_t h = hash_bytes(0, &key, sizeof key);
-    Perm *p = map_get(&c->memo, h);
+    Perm *p;
+    while ((p = map_get(&c->memo, h)) &&
+           (p->n != n || memcmp(p->axis, key.axis, sizeof p->axis) != 0))
+        h = hash_bytes(h, &key, sizeof key);
     if (!p) {
         p = NEW(c->arena, Perm);
         p->n = n;

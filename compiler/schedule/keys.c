@@ -114,6 +114,31 @@ static uint64_t dim_hash(const Hashed *of, Node *d)
     return of->h[d->id] = h;
 }
 
+static uint64_t numbers_hash(uint64_t h, int nint, const int64_t *ints, int nfloat,
+                             const double *floats)
+{
+    h = nint ? hash_bytes(h, ints, (size_t)nint * sizeof *ints) : h;
+    return nfloat ? hash_bytes(mix(h, (uint64_t)nint), floats, (size_t)nfloat * sizeof *floats) : h;
+}
+
+static uint64_t call_hash(uint64_t h, const Call *call)
+{
+    h = hash_bytes(h, call->name, strlen(call->name));
+    return numbers_hash(h, call->n_int, call->ints, call->n_float, call->floats);
+}
+
+static uint64_t custom_hash(uint64_t h, const CustomUse *use)
+{
+    h = hash_bytes(h, use->op->name, strlen(use->op->name));
+    return numbers_hash(h, use->op->nint, use->ints, use->op->nfloat, use->floats);
+}
+
+static uint64_t loop_hash(uint64_t h, const Loop *loop)
+{
+    h = mix(h, (uint64_t)loop->ncarried);
+    return loop->has_cond || loop->nscan ? mix(mix(h, (uint64_t)loop->nscan), loop->has_cond) : h;
+}
+
 /* What a node is, its sources aside. */
 static uint64_t own_hash(const Hashed *dims, Node *n)
 {
@@ -126,17 +151,14 @@ static uint64_t own_hash(const Hashed *dims, Node *n)
     case OP_FLIP:
     case OP_CONCAT:
     case OP_REDUCE:
+    case OP_SCAN:
     case OP_UPDATE:
     case OP_CAST: return mix(h, (uint64_t)n->arg.i);
+    case OP_CUSTOM: return custom_hash(h, n->arg.ptr);
     case OP_PERMUTE: return hash_bytes(h, n->arg.ptr, sizeof(Perm));
     case OP_PROJ: return mix(h, (uint64_t)n->arg.i);
-    case OP_CALL: {
-        const Call *call = n->arg.ptr;
-        h = hash_bytes(h, call->name, strlen(call->name));
-        return call->n_int ? hash_bytes(h, call->ints, (size_t)call->n_int * sizeof *call->ints)
-                           : h;
-    }
-    case OP_LOOP: return mix(h, (uint64_t)((const Loop *)n->arg.ptr)->ncarried);
+    case OP_CALL: return call_hash(h, n->arg.ptr);
+    case OP_LOOP: return loop_hash(h, n->arg.ptr);
     case OP_IF: return mix(h, (uint64_t)((const If *)n->arg.ptr)->n);
     default: return h;
     }

@@ -82,6 +82,8 @@ static bool unify(Match *m, const Node *into, const Node *from)
         return false;
     if (into->op == OP_RANGE)
         return pair_axes(m, axis_of(m->from->kernel, from), axis_of(m->into->kernel, into));
+    if (into->op == OP_BUFFER)
+        return m->into->bufs[into->arg.i] == m->from->bufs[from->arg.i];
     if (into->arg.bits != from->arg.bits)
         return false;
     for (uint32_t i = 0; i < into->nsrc; i++)
@@ -101,7 +103,7 @@ static int collect(Arena *a, const Kernel *k, int op, Node ***out)
     return count;
 }
 
-/* By id: equal for expressions that are equal but for their ranges. */
+/* By id: equal for expressions that are equal but for their ranges, and for which buffers they read. */
 static uint64_t *forms_of(Arena *a, const Kernel *k)
 {
     int n;
@@ -109,8 +111,8 @@ static uint64_t *forms_of(Arena *a, const Kernel *k)
     uint64_t *form = NEWN(a, uint64_t, k->c->nnode);
     for (int i = 0; i < n; i++) {
         const Node *t = order[i];
-        const bool range = t->op == OP_RANGE;
-        const uint64_t own[] = {(uint64_t)t->op << 8 | t->dtype, t->nsrc, range ? 0 : t->arg.bits};
+        const bool range = t->op == OP_RANGE, any = range || t->op == OP_BUFFER;
+        const uint64_t own[] = {(uint64_t)t->op << 8 | t->dtype, t->nsrc, any ? 0 : t->arg.bits};
         uint64_t h = hash_bytes(0, own, sizeof own);
         for (uint32_t j = 0; j < t->nsrc && !range; j++)
             h = hash_bytes(h, &form[t->src[j]->id], sizeof h);

@@ -12,6 +12,16 @@
 
 #include "schedule.h"
 
+/* The text of a kernel of this plan: with what its nodes say nothing of. */
+static uint64_t add_text(StrBuf *text, Arena *a, const Kernel *k, const bool *blank)
+{
+    kernel_text(text, a, k, true, blank);
+    uint64_t hash = hash_bytes(k->serial, text->data, text->len) | 1;
+    const bool own[] = {k->serial, k->check};
+    sb_write(text, own, sizeof own);
+    return hash;
+}
+
 typedef struct Twin {
     struct Twin *next;
     Kernel *k;
@@ -30,9 +40,8 @@ static Kernel *unique(Plan *p, Map *known, Kernel *k)
 {
     Arena *scratch = arena_new();
     StrBuf text = {0};
-    kernel_text(&text, scratch, k, true, NULL);
+    k->hash = add_text(&text, scratch, k, NULL);
     arena_free(scratch);
-    k->hash = hash_bytes(k->serial, text.data, text.len) | 1;
     Twin *first = map_get(known, k->hash);
     for (Twin *t = first; t; t = t->next)
         if (t->text.len == text.len && !memcmp(t->text.data, text.data, text.len)) {
@@ -136,8 +145,7 @@ static void find_form(Arena *a, Map *forms, Form ***list, int *nlist, Kernel *k)
     (void)numbers_of(a, k, blank, &n);
     if (!n)
         return;
-    kernel_text(&text, a, k, true, blank);
-    uint64_t hash = hash_bytes(k->serial, text.data, text.len) | 1;
+    uint64_t hash = add_text(&text, a, k, blank);
     Form *first = map_get(forms, hash), *f = first;
     while (f && (f->text.len != text.len || memcmp(f->text.data, text.data, text.len) != 0))
         f = f->next;
@@ -176,7 +184,11 @@ static Kernel *with_scalars(const Kernel *of, int n, Node *const *constant, cons
     k->sink = copy[of->sink->id];
     arena_free(a);
     k = kernel_renew(k);
-    k->hash = kernel_hash(k, 0);
+    StrBuf text = {0};
+    a = arena_new();
+    k->hash = add_text(&text, a, k, NULL);
+    sb_free(&text);
+    arena_free(a);
     return k;
 }
 
@@ -191,8 +203,13 @@ static void merge_form(Plan *p, Arena *a, Map *merged, const Form *f)
 {
     Node ***number = NEWN(a, Node **, f->n), **constant = NULL;
     int n = 0, nscalar = 0, nconstant = 0;
-    for (int i = 0; i < f->n; i++)
-        number[i] = numbers_of(a, f->kernel[i], NEWN(a, bool, f->kernel[i]->c->nnode), &n);
+    for (int i = 0; i < f->n; i++) {
+        int count;
+        number[i] = numbers_of(a, f->kernel[i], NEWN(a, bool, f->kernel[i]->c->nnode), &count);
+        if (i && count != n)
+            BUG("kernels of one text with %d and %d numbers that may be arguments", n, count);
+        n = count;
+    }
     Scalar *scalars = NULL;
     int *at = NEWN(a, int, n);
     for (int j = 0; j < n; j++) {

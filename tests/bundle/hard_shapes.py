@@ -204,6 +204,28 @@ def scales(out):
           [info(n, F, v.shape) for n, v in zip(("h4", "r0", "r1"), wanted)], weights + [const("one", np.float32(1))], [([x, *more], wanted)])
 
 
+def numbers(out):
+    """Parts that are equal but for their numbers, and some whose numbers are of another kind: zeros, which are no arguments; one number twice, where others
+    have two; divisors by which a division is a product; zero points."""
+    kinds = [(("Mul", "Add"), ((2, 3), (5, 0), (7, 3), (0, 4), (3, 3), (5, 5), (3, 7), (2, -0.0), (6, 1e-40))),
+             (("Add",), ((0,), (1,), (2,), (3,), (4,))), (("Mul",), ((5,), (3,), (2,), (7,), (-0.0,), (0,), (1,))),
+             (("Div",), ((3,), (5,), (4,), (0.5,), (1,))), (("Dequantize",), ((0,), (3,), (200,), (1,)))]
+    compute = {"Mul": np.multiply, "Add": np.add, "Div": np.divide, "Dequantize": lambda x, zero: (x - zero) / 2}
+    nodes, inputs, wanted, weights = [], [], [], [const("half", np.float32(0.5))]
+    for k, (ops, parts) in enumerate(kinds):
+        for p, values in enumerate(parts):
+            x, y = rng.integers(1, 9, (k + 5, 7)).astype(np.float32), f"v{k}_{p}"
+            inputs.append((y, x.astype(np.uint8) if ops == ("Dequantize",) else x))
+            for i, (op, value) in enumerate(zip(ops, values)):
+                x, name, last = compute[op](x, np.float32(value)).astype(np.float32), f"n{k}_{p}_{i}", y
+                y = f"o{k}_{p}_{i}"
+                weights.append(const(name, np.uint8(value) if op == "Dequantize" else np.float32(value)))
+                nodes.append(helper.make_node("DequantizeLinear", [last, "half", name], [y]) if op == "Dequantize" else helper.make_node(op, [last, name], [y]))
+            wanted.append((y, x))
+    write(out, "numbers", nodes, [info(n, TensorProto.UINT8 if v.dtype == np.uint8 else F, v.shape) for n, v in inputs],
+          [info(n, F, v.shape) for n, v in wanted], weights, [([v for _, v in inputs], [v for _, v in wanted])])
+
+
 def there_and_back(out):
     """f32 to i64 and back in one kernel: lanes of 64 bits that no operand has."""
     x = (rng.standard_normal((3, 9, 21)) * 5).astype(np.float32)
@@ -215,7 +237,7 @@ def main():
     out = pathlib.Path(sys.argv[1])
     for make in (batch, batch_concat, batch_conv):
         make(out / "dim")
-    for make in (loop, nonzero, branch, tiles, wide, rows, scales, there_and_back):
+    for make in (loop, nonzero, branch, tiles, wide, rows, scales, numbers, there_and_back):
         make(out / "plain")
 
 

@@ -6,7 +6,8 @@
  *     region    kernels in the place of others, in a network: times of both
  *     outcome   by what the kernels alone came to: what of it is faster in their network too
  *
- * A kernel is known by its canonical text and the layouts of its arguments, a candidate by the text that is emitted for it:
+ * A kernel is known by its canonical text and the layouts of its arguments, and what that has by name alone (kernel_hash()); a
+ * candidate by the text that is emitted for it:
  * when the compiler writes it otherwise, it is another one.  Every write is one transaction, so that a process may end at
  * any instant and several may write.
  *
