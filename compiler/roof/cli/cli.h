@@ -236,6 +236,7 @@ const char *c_compiler(void); /* $CC, or cc */
 Target machine_target(Arena *, const char *target);
 /* Why programs for the target do not run on this machine; NULL: they may. */
 const char *runs_elsewhere(Arena *, const char *target);
+const char *this_processor(Arena *); /* what a C compiler that is told -march=native goes by */
 /* The words of the C compiler for a target and those that bundles get, ended by NULL. */
 const char *const *compiler_words(Arena *, const char *target);
 /* Builds a bundle's program ("-std=c99") with the system's C compiler, for the target's machine; check: with -DMODEL_CHECK=1. */
@@ -293,6 +294,12 @@ ingot_status driver_failed(const Session *, int code); /* what the status of the
 void session_finish(Session *, Model *);
 /* cli_cache.c: s->entry is a folder of the cache that holds the program of the model. */
 ingot_status session_find_entry(Session *, const Model *);
+/* cli_key.c: of all that goes into a program but the data; then with what they decide: sizes, and values of inputs that are bound. */
+typedef struct {
+    uint64_t a, b;
+} CacheKey;
+ingot_status cache_key(const Session *, CacheKey *);
+CacheKey cache_key_data(const Session *, CacheKey, bool bound);
 /* cli_objects.c: whether a source of a bundle ("host/driver.c") is the same in all; the folder of the cache for the objects of
  * those, by the compiler's words, or NULL. */
 bool object_is_shared(const char *source);

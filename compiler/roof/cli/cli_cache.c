@@ -1,10 +1,9 @@
 /* cli_cache.c - compiled models are kept: the folder of the cache that holds a model's program.
  *
- * A cache entry is a bundle with its program, named by a hash of all that went into it: the model's
+ * A cache entry is a bundle with its program, named by a hash of all that went into it (cli_key.c): the model's
  * bytes, external data beside it, options, dims and bound values, this compiler, the C compiler. What
  * cannot be compiled ahead of time may be with some inputs bound to their values; which is remembered. */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,142 +14,7 @@
 #include "igrt.h"
 #include "targets.h"
 
-/* ---- keys -------------------------------------------------------------------------------- */
-
-typedef struct {
-    uint64_t a, b;
-} Key;
-
-static void key_add(Key *k, const void *data, size_t bytes)
-{
-    uint64_t sum = igrt_checksum(data, bytes);
-    k->a = hash_bytes(k->a, &sum, sizeof sum);
-    k->b = hash_bytes(k->b ^ bytes, &k->a, sizeof k->a);
-}
-
-static void key_text(Key *k, const char *s)
-{
-    key_add(k, s ? s : "", s ? strlen(s) + 1 : 0);
-}
-
-static void key_file_stamp(Key *k, const char *path)
-{
-    struct stat st;
-    if (path && !stat(path, &st)) {
-        key_text(k, path);
-        int64_t stamp[3] = {st.st_size, st.st_mtim.tv_sec, st.st_mtim.tv_nsec};
-        key_add(k, stamp, sizeof stamp);
-    }
-}
-
-/* Files beside the model that its bytes mention: external data. */
-static void key_neighbours(Key *k, Arena *a, const char *model, const MapFile *map)
-{
-    if (!memmem(map->data, map->len, "location", 8))
-        return;
-    const char *slash = strrchr(model, '/');
-    const char *dir = slash ? arena_printf(a, "%.*s", (int)(slash - model + 1), model) : "./";
-    struct dirent **list;
-    int n = scandir(dir, &list, NULL, alphasort);
-    for (int i = 0; i < n; i++) {
-        if (list[i]->d_name[0] != '.' &&
-            memmem(map->data, map->len, list[i]->d_name, strlen(list[i]->d_name)))
-            key_file_stamp(k, arena_printf(a, "%s%s", dir, list[i]->d_name));
-        free(list[i]);
-    }
-    if (n >= 0)
-        free((void *)list);
-}
-
-/* Of everything but dims and bound values. */
-static ingot_status key_base(Session *s, Key *k)
-{
-    const Options *o = s->o;
-    MapFile map;
-    *k = (Key){1, 2};
-    const char *why = mapfile_open(&map, o->model);
-    if (why)
-        return complain(INGOT_IO, "%s: %s", o->model, why);
-    key_add(k, map.data, map.len);
-    key_neighbours(k, s->a, o->model, &map);
-    mapfile_close(&map);
-    MapFile self;
-    if (!mapfile_open(&self, "/proc/self/exe")) {
-        key_add(k, self.data, self.len);
-        mapfile_close(&self);
-    }
-    char first[128];
-    snprintf(first, sizeof first, "%.*s", (int)strcspn(c_compiler(), " "), c_compiler());
-    key_text(k, c_compiler());
-    key_file_stamp(k, find_program(s->a, first));
-    key_text(k, o->compile.target);
-    MapFile target;
-    if (target_is_file(o->compile.target) && !mapfile_open(&target, o->compile.target)) {
-        key_add(k, target.data, target.len);
-        mapfile_close(&target);
-    }
-    key_text(k, o->compile.no_rewrite);
-    key_text(k, o->compile.fuse);
-    key_text(k, o->compile.prefer);
-    if (o->compile.sched) {
-        MapFile sched;
-        why = mapfile_open(&sched, o->compile.sched);
-        if (why)
-            return complain(INGOT_IO, "%s: %s", o->compile.sched, why);
-        key_add(k, sched.data, sched.len);
-        key_add(k, &o->compile.threads, sizeof o->compile.threads);
-        mapfile_close(&sched);
-    }
-    for (int i = 0; i < o->nop; i++) { /* a file that cannot be read is told of by its first use */
-        MapFile source;
-        key_text(k, o->op[i].name);
-        key_text(k, o->op[i].file);
-        key_text(k, o->op[i].function);
-        if (!mapfile_open(&source, o->op[i].file)) {
-            key_add(k, source.data, source.len);
-            mapfile_close(&source);
-        }
-    }
-    key_add(k, &o->compile.naive, sizeof o->compile.naive);
-    key_add(k, &s->check, sizeof s->check);
-    key_add(k, &o->keep_subnormals, sizeof o->keep_subnormals);
-    key_add(k, &o->precision, sizeof o->precision);
-    for (int i = 0; i < o->ndim; i++) {
-        key_text(k, o->dim[i].name);
-        key_add(k, &o->dim[i].lo, 2 * sizeof o->dim[i].lo);
-    }
-    for (int i = 0; i < o->nstate; i++) {
-        key_text(k, o->state[i].input);
-        key_text(k, o->state[i].output);
-    }
-    for (int i = 0; i < o->nbind; i++) {
-        key_text(k, o->bind_name[i]);
-        key_text(k, o->bind_text[i]);
-    }
-    return INGOT_OK;
-}
-
-/* And of what the data decides: dims of all inputs, values of the bound ones. */
-static Key key_data(const Session *s, Key k, bool bound)
-{
-    for (int i = 0; i < s->nin; i++) {
-        key_add(&k, &s->in[i].nitem, sizeof s->in[i].nitem);
-        key_add(&k, &s->in[i].absent, sizeof s->in[i].absent);
-        for (int j = 0; j < s->in[i].nitem; j++) {
-            const Value *v = &s->in[i].item[j];
-            key_add(&k, &v->rank, sizeof v->rank);
-            key_add(&k, v->dims, (size_t)v->rank * sizeof v->dims[0]);
-        }
-        key_add(&k, &s->in[i].rank, sizeof s->in[i].rank);
-        key_add(&k, s->in[i].dims, (size_t)s->in[i].rank * sizeof s->in[i].dims[0]);
-        if (bound && s->bound[i])
-            key_add(&k, s->in[i].data, s->in[i].bytes);
-    }
-    key_add(&k, &bound, sizeof bound);
-    return k;
-}
-
-static const char *entry_path(const Session *s, Key k)
+static const char *entry_path(const Session *s, CacheKey k)
 {
     return arena_printf(s->a, "%s/%016llx%016llx", cache_root(s->a), (unsigned long long)k.a,
                         (unsigned long long)k.b);
@@ -280,13 +144,15 @@ static bool cached(const Session *s, const char *entry)
 
 ingot_status session_find_entry(Session *s, const Model *m)
 {
-    Key base;
-    ingot_status status = key_base(s, &base);
+    CacheKey base;
+    ingot_status status = cache_key(s, &base);
     if (status != INGOT_OK)
         return status;
-    const char *entry = entry_path(s, key_data(s, base, false)),
+    const char *entry = entry_path(s, cache_key_data(s, base, false)),
                *binds = arena_printf(s->a, "%s.bind", entry);
     s->entry = entry;
+    if (s->o->compile.verbose)
+        note("  cache: %s", entry);
     if (cached(s, entry))
         return INGOT_OK;
     bool known = !s->o->no_cache && !s->o->no_bind && load_binds(s, binds);
@@ -305,6 +171,6 @@ ingot_status session_find_entry(Session *s, const Model *m)
         save_binds(s, binds);
     }
     say_binds(s, m);
-    s->entry = entry = entry_path(s, key_data(s, base, true));
+    s->entry = entry = entry_path(s, cache_key_data(s, base, true));
     return cached(s, entry) ? INGOT_OK : make_entry(s, entry, s->bound, false);
 }

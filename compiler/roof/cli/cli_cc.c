@@ -169,6 +169,25 @@ static int machine_words(Arena *a, const char *target, const char **argv)
     return t.gpu || !t.flags ? 0 : words(a, t.flags, argv);
 }
 
+const char *this_processor(Arena *a)
+{
+    static const char *const lines[] = {
+        "vendor_id", "cpu family", "model",   "stepping", "flags", "CPU implementer",
+        "Features",  "CPU part",   "CPU var", "isa",      "uarch"};
+    StrBuf sb = {0};
+    char line[8192];
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    while (f && fgets(line, sizeof line, f) && *line != '\n') { /* of the first one */
+        bool counts = false;
+        for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+            counts |= !strncmp(line, lines[i], strlen(lines[i]));
+        sb_puts(&sb, counts ? line : "");
+    }
+    if (f)
+        (void)fclose(f);
+    return sb_take(&sb, a);
+}
+
 /* A file may tell of any machine. */
 static bool runs_here(const Target *t)
 {

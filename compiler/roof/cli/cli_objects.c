@@ -3,7 +3,8 @@
  * Beside them lie the headers of vector kernels, precompiled: a compiler that reads those of its machine takes as long for them as
  * for most kernels.
  *
- * The folder is named by a hash of the compiler, its flags and all these sources: what lies in it is never out of date. */
+ * The folder is named by a hash of the compiler, its flags, the processor that a flag like -march=native means, and all these
+ * sources: what lies in it is never out of date. */
 #define _XOPEN_SOURCE 700
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,14 +40,21 @@ const char *objects_folder(Arena *a, const char *const *words, int n)
     struct stat st;
     if (!compiler || stat(compiler, &st))
         return NULL;
-    const int64_t stamp[] = {st.st_size, st.st_mtim.tv_sec, st.st_mtim.tv_nsec};
+    const int64_t head[] = {n, st.st_size, st.st_mtim.tv_sec, st.st_mtim.tv_nsec};
+    bool native = false;
+    for (int i = 0; i < n; i++)
+        native |= strstr(words[i], "native") != NULL;
+    const char *processor = native ? this_processor(a) : "";
     for (int k = 0; k < 2; k++) {
-        key[k] = hash_bytes(key[k], stamp, sizeof stamp);
+        key[k] = hash_bytes(key[k], head, sizeof head);
         for (int i = 0; i < n; i++)
             key[k] = hash_bytes(key[k], words[i], strlen(words[i]) + 1);
+        key[k] = hash_bytes(key[k], processor, strlen(processor) + 1);
         for (const RuntimeFile *f = runtime_files; *f->name; f++)
-            if (is_shared(f) || is_header(f))
+            if (is_shared(f) || is_header(f)) {
+                key[k] = hash_bytes(key[k], f->name, strlen(f->name) + 1);
                 key[k] = hash_bytes(key[k], f->data, f->bytes);
+            }
     }
     const char *entry = arena_printf(a, "%s/%016llx%016llx" OBJECTS_SUFFIX, cache_root(a),
                                      (unsigned long long)key[0], (unsigned long long)key[1]);

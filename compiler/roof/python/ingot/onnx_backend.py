@@ -73,7 +73,8 @@ class Prepared(BackendRep):
 
     def bundle(self, dims, binds):
         """Compiled for these sizes and values, and loaded."""
-        key = hashlib.sha256(repr((sorted(dims.items()), [(k, v.tolist()) for k, v in sorted(binds.items())])).encode()).hexdigest()[:16]
+        values = [(k, v.dtype.str, v.shape, v.tolist()) for k, v in sorted(binds.items())]  # without elements, lists of all shapes are equal
+        key = hashlib.sha256(repr((sorted(dims.items()), values)).encode()).hexdigest()[:16]
         if key not in self.bundles:
             out = pathlib.Path(self.folder.name) / key
             options = {**self.options, "dim": {**dims, **self.options.get("dim", {})}}
