@@ -4,7 +4,8 @@
     keys.py --ingot build/ingot [CHECK...]      all checks unless some are named
 
     options   every option of run, verify and bench either counts, and then each value of it has a key of its own, or is known not to
-    files     a changed byte of the model, of what lies beside it or in a folder, of a .sched file, a target file, a function's source
+    files     a changed byte of the model, of what lies beside it or in a folder, of a .sched file, a target file, a function's source; a C compiler
+              behind another program
     data      sizes that free dims take from the data
 
 The keys are told by -v; nothing is compiled, for the cache cannot be written.  Of what the compiler itself knows kernels and values by:
@@ -137,7 +138,14 @@ def files(ingot, work):
         changes[what]()
         if was[0] != was[1] or key(ingot, work, *flags, file=work / f"{name}.onnx") == was[0]:
             raise Wrong(f"{what}: the key is {'the same' if was[0] == was[1] else 'another one each time'}")
-    print(f"{len(rows)} kinds of files")
+    compiler = work / "compiler"
+    compiler.write_text("#!/bin/sh\nexec cc \"$@\"\n")
+    compiler.chmod(0o755)
+    was = key(ingot, work, cc=f"/usr/bin/env {compiler}")
+    compiler.write_text("#!/bin/sh\nexec cc -O1 \"$@\"\n")
+    if key(ingot, work, cc=f"/usr/bin/env {compiler}") == was:
+        raise Wrong("another compiler behind env: the key is the same")
+    print(f"{len(rows) + 1} kinds of files")
 
 
 def data(ingot, work):

@@ -212,6 +212,19 @@ static ingot_status make_scratch(Tune *t)
     return INGOT_OK;
 }
 
+/* " -O1 -m32" of "ccache gcc -O1 -m32". */
+static const char *compiler_flags(Arena *a, const char *words)
+{
+    StrBuf sb = {0};
+    while (*words) {
+        const size_t skip = strspn(words, " "), len = strcspn(words + skip, " ");
+        if (words[skip] == '-')
+            sb_printf(&sb, " %.*s", (int)len, words + skip);
+        words += skip + len;
+    }
+    return sb_take(&sb, a);
+}
+
 /* The program of candidates tells what it runs on: that which was prepared, or one without any. */
 static ingot_status find_machine(Tune *t)
 {
@@ -225,7 +238,9 @@ static ingot_status find_machine(Tune *t)
                         m->why ? m->why : "nothing is told of the machine");
     t->machine = (Machine){
         arena_printf(t->a, "%s %s", t->o->compile.target, t->target.flags ? t->target.flags : ""),
-        arena_strdup(t->a, m->cpu), arena_strdup(t->a, m->compiler)};
+        arena_strdup(t->a, m->cpu),
+        arena_printf(t->a, "%s%s", m->compiler,
+                     prepared || m->remote ? "" : compiler_flags(t->a, c_compiler()))};
     if (!database_machine(t->d, &t->machine))
         return complain(INGOT_IO, "%s", database_error(t->d));
     return INGOT_OK;
