@@ -96,6 +96,15 @@ typedef struct WireSlim {
 bool wire_slim(Span message, const ProtobufCMessageDescriptor *root, bool known_only,
                WireSlim *slim, WireError *err);
 
+/* ---- files that are no ONNX models (onnx_kind.c) ------------------------------------------ */
+
+/** What it is and what to do with it, by its first bytes; NULL: nothing that is known. */
+const char *onnx_other_kind(const MapFile *);
+/** The same of what begins like a model of ONNX and is none. */
+const char *onnx_other_protobuf(const MapFile *);
+/** The same of a folder; NULL: it is none. */
+const char *onnx_folder_kind(const char *path);
+
 /* ---- ONNX files (onnx_file.c) ------------------------------------------------------------ */
 
 /** What a file holds. Protobuf files do not say, so the reader has to know or to guess. */

@@ -121,44 +121,47 @@ static ProtobufCMessage *unpack_any(OnnxFile *file, WireError *err)
     return unpack_kind(file, ONNX_TENSOR, false, err);
 }
 
-/* What else people give to a compiler of models, by its first bytes; NULL: nothing that is known. */
-static const char *other_format(const MapFile *map)
+/* What is no model is told by what it is, if that is known. True: told. */
+static bool told_kind(OnnxFile *file, const char *kind)
 {
-    const uint8_t *p = map->data;
-    if (map->len > 4 && !memcmp(p, "PK\3\4", 4))
-        return "a zip file, as PyTorch saves models (.pt, .pth): export it with "
-               "torch.onnx.export()";
-    if (map->len > 9 && p[8] == '{' && !p[4] && !p[5] && !p[6] && !p[7])
-        return "a safetensors file, which holds weights without a network: examples/safetensors "
-               "builds one around it, and other tools export to ONNX";
-    if (map->len > 8 && !memcmp(p + 4, "TFL3", 4))
-        return "a TensorFlow Lite model: tf2onnx converts it";
-    if (map->len > 8 && !memcmp(p, "\x89HDF\r\n", 6))
-        return "an HDF5 file, as Keras saves models: tf2onnx converts it";
-    if (map->len > 4 && !memcmp(p, "GGUF", 4))
-        return "a GGUF file, which holds weights without a network";
-    if (map->len > 2 && p[0] == 0x80 && p[1] <= 5 && p[1] >= 2)
-        return "a pickle of Python, as older PyTorch saves models: export it with "
-               "torch.onnx.export()";
-    if (map->len > 42 && !memcmp(p, "version https://git-lfs", 23))
-        return "a pointer of git-lfs: the file itself was not fetched (git lfs pull)";
-    return NULL;
+    if (kind)
+        import_error(&file->sink, "%s: not an ONNX model but %s", file->path, kind);
+    return kind != NULL;
+}
+
+/* A tensor, as input_0.pb has one, in place of the model. */
+static const char *value_kind(OnnxFile *file)
+{
+    WireError err;
+    ProtobufCMessage *message = unpack_kind(file, ONNX_TENSOR, true, &err);
+    if (!message)
+        return NULL;
+    bool tensor = is_sound_tensor(file, message);
+    protobuf_c_message_free_unpacked(message, NULL);
+    return tensor ? "an ONNX tensor, which is data: the model comes first, data by --data" : NULL;
+}
+
+/* What a file is that begins like a model and turned out to be none. */
+static bool told_late(OnnxFile *file)
+{
+    if (file->kind != ONNX_MODEL)
+        return false;
+    const char *kind = onnx_other_protobuf(&file->map);
+    return told_kind(file, kind ? kind : value_kind(file));
 }
 
 static bool unpack(OnnxFile *file)
 {
-    const char *other = file->kind == ONNX_MODEL ? other_format(&file->map) : NULL;
-    if (other) {
-        import_error(&file->sink, "%s: not an ONNX model but %s", file->path, other);
+    if (file->kind == ONNX_MODEL && told_kind(file, onnx_other_kind(&file->map)))
         return false;
-    }
     WireError err;
     ProtobufCMessage *message = file->kind == ONNX_ANY_VALUE
                                     ? unpack_any(file, &err)
                                     : unpack_kind(file, file->kind, false, &err);
     if (!message) {
-        import_error(&file->sink, "%s: byte %zu: %s: %s", file->path, err.offset,
-                     kind_fault(file->kind), err.what);
+        if (!told_late(file))
+            import_error(&file->sink, "%s: byte %zu: %s: %s", file->path, err.offset,
+                         kind_fault(file->kind), err.what);
         return false;
     }
     switch (file->kind) {
@@ -168,7 +171,9 @@ static bool unpack(OnnxFile *file)
     default: file->model = (Onnx__ModelProto *)message; break;
     }
     if (file->model && !file->model->graph) {
-        import_error(&file->sink, "%s: %s: it has no graph", file->path, kind_fault(file->kind));
+        if (!told_late(file))
+            import_error(&file->sink, "%s: %s: it has no graph", file->path,
+                         kind_fault(file->kind));
         return false;
     }
     return true;
@@ -194,6 +199,10 @@ static OnnxFile *load(const char *path, const Span *bytes, OnnxKind kind, const 
         file->map = (MapFile){bytes->data, bytes->len};
     } else {
         const char *why = mapfile_open(&file->map, path);
+        if (why && kind == ONNX_MODEL && told_kind(file, onnx_folder_kind(path))) {
+            onnx_file_close(file);
+            return NULL;
+        }
         if (why) {
             import_error(sink, "%s: cannot be read: %s", path, why);
             onnx_file_close(file);

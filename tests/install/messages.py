@@ -4,6 +4,7 @@
     messages.py --ingot build/ingot
 """
 import argparse
+import io
 import os
 import pathlib
 import platform
@@ -13,6 +14,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 import numpy as np
 import onnx
@@ -20,6 +22,43 @@ from onnx import TensorProto as T
 from onnx import helper
 
 DIGITS = pathlib.Path(__file__).resolve().parents[2] / "examples/digits/digits.onnx"
+
+
+def zipped(*names):
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as z:
+        for name in names:
+            z.writestr(name, b"text")
+    return data.getvalue()
+
+
+def field(number, payload):
+    """A field of protobuf: an integer below 128, or bytes."""
+    tag = number << 3 | (2 if isinstance(payload, bytes) else 0)
+    head = bytes([tag]) if tag < 128 else bytes([tag & 127 | 128, tag >> 7])
+    return head + (bytes([len(payload)]) + payload if isinstance(payload, bytes) else bytes([payload]))
+
+
+PICKLE = b"\x80\4\x95\x20\0\0\0\0\0\0\0\x8c"
+PYTORCH = "PyTorch.*torch.onnx.export"
+# files of other programs: a name, the beginning of one, and what is said of it
+KINDS = (
+    ("m.keras", zipped("metadata.json", "config.json", "model.weights.h5"), "Keras.*model.export"),
+    ("m.pt", zipped("m/data.pkl", "m/byteorder", "m/data/0"), PYTORCH), ("cut.pth", zipped("m/data.pkl", "m/data/0")[:80], PYTORCH),
+    ("m.pt2", zipped("serialized_exported_program.json", "version"), "torch.export"), ("m.npz", zipped("a.npy", "b.npy"), "NumPy.*data"),
+    ("tf.zip", zipped("m/saved_model.pb"), "SavedModel"), ("onnx.zip", zipped("net.onnx"), "unpack"), ("x.zip", zipped("x"), "a zip file"),
+    ("cut.zip", b"PK\3\4" + bytes(30), "not whole"), ("m.safetensors", struct.pack("<Q", 2) + b"{}", "safetensors"),
+    ("m.tflite", b"\x1c\0\0\0TFL3" + bytes(9), "TensorFlow Lite.*tf2onnx"), ("m.ort", b"\x1c\0\0\0ORTM" + bytes(9), "ONNX Runtime's own"),
+    ("m.gguf", b"GGUF" + bytes(9), "GGUF"), ("m.h5", b"\x89HDF\r\n\x1a\n" + bytes(9), "HDF5.*Keras"), ("m.npy", b"\x93NUMPY\1\0" + bytes(9), "NumPy"),
+    ("m.pkl", b"\x80\2}q\0.", "pickle"), ("t.pkl", PICKLE + b"\x0ctorch._utils", PYTORCH), ("s.pkl", PICKLE + b"\x17sklearn.linear_model", "skl2onnx"),
+    ("m.gz", b"\x1f\x8b\x08\0" + bytes(9), "unpack"), ("m.tar", b"m/config" + bytes(249) + b"ustar" + bytes(9), "tar"),
+    ("m.html", b"<!DOCTYPE html>\n<html>", "HTML"), ("m.xml", b'<?xml version="1.0"?>\n<net name="m" version="11">', "OpenVINO"),
+    ("xgb.json", b'{"learner":{"attributes":{}}}', "XGBoost.*onnxmltools"), ("m.json", b'{"a": 1}', "JSON"),
+    ("lgb.txt", b"tree\nversion=v4\nnum_class=1\n", "LightGBM"), ("m.onnxtxt", b"<\n  ir_version: 8,\n", "as text.*onnx.parser"),
+    ("m.pbtxt", b'node {\n  name: "x"\n  op: "Placeholder"\n}', "TensorFlow"), ("m.pb", field(1, field(1, b"x") + field(2, b"Placeholder")), "TensorFlow.*tf2onnx"),
+    ("saved_model.pb", field(1, 1) + field(2, field(1, field(1, b"tag")) + field(2, b"\1\2")), "SavedModel.*--saved-model"),
+    ("m.mlmodel", field(1, 8) + field(2, field(1, field(1, b"x"))) + field(502, b"\0"), "Core ML"),
+    ("m.pdmodel", field(1, field(1, 0) + field(2, 5)), "PaddlePaddle"), ("t.pb", field(1, 2) + field(2, 1) + field(9, bytes(8)), "ONNX tensor.*--data"))
 
 
 def on_terminal(command, work, env):
@@ -72,7 +111,7 @@ def main():
         says(2, r"^--on-device: c is no GPU\n$", "bench", DIGITS, "--target", "c", "--on-device")
         # names that are nearly right
         says(2, r"did you mean opencl\?", "compile", DIGITS, "-o", "out", "--target", "openlc")
-        says(4, r"--dim batsh: did you mean 'batch'\?", "compile", "sub.onnx", "-o", "out", "--dim", "batsh=2")
+        says(2, r"--dim batsh: did you mean 'batch'\?", "compile", "sub.onnx", "-o", "out", "--dim", "batsh=2")
         says(2, r"--bind bach: .*did you mean 'batch'\?", "compile", "sub.onnx", "-o", "out", "--bind", "bach=2")
         # inputs by name, and what is given beside what is wanted
         says(0, r"z: f32\[1,2\] -9 -28", "run", "sub.onnx", "--input", "x=x.npy", "--input", "y=y.npy")
@@ -128,10 +167,13 @@ def main():
                 if status != 6:
                     failed.append(f"{flags} to a full disk: status {status}")
         # files of other programs
-        for name, data, told in (("m.pt", b"PK\3\4" + bytes(30), "PyTorch.*torch.onnx.export"), ("m.safetensors", struct.pack("<Q", 2) + b"{}", "safetensors"),
-                                 ("m.tflite", b"\x1c\0\0\0TFL3" + bytes(9), "TensorFlow Lite"), ("m.gguf", b"GGUF" + bytes(9), "GGUF"),
-                                 ("m.h5", b"\x89HDF\r\n\x1a\n" + bytes(9), "Keras"), ("m.pkl", b"\x80\2}q\0.", "pickle")):
+        for name, data, told in KINDS:
             (work / name).write_bytes(data)
+            says(3, rf"^{name}: not an ONNX model but .*{told}", "compile", name, "-o", "out")
+        for name, file, told in (("d0", "saved_model.pb", "SavedModel"), ("d1.mlpackage", "Manifest.json", "Core ML"), ("d2", "model.onnx", "model.onnx"),
+                                 ("d3", "config.json", "Hugging Face.*optimum-cli"), ("d4", "x", "folder")):
+            (work / name).mkdir()
+            (work / name / file).write_bytes(b"x")
             says(3, rf"^{name}: not an ONNX model but .*{told}", "compile", name, "-o", "out")
         # what has no fast form, and why
         graph = helper.make_graph([helper.make_node("Add", ["x", "x"], ["y"])], "g", [value("x", T.UINT32, [64, 64])], [value("y", T.UINT32, [64, 64])])
