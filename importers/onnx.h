@@ -153,8 +153,9 @@ bool attr_each(Lowering *, const char *name, int count, int64_t otherwise, int64
                int64_t *out);
 int attr_floats(Lowering *, const char *name, const float **out);
 int attr_strings(Lowering *, const char *name, const char *const **out);
-ingot_tensor *attr_tensor(Lowering *, const char *name);          /* NULL if missing */
-const OnnxTensor *attr_elements(Lowering *, const char *name);    /* the same, not yet a constant */
+ingot_tensor *attr_tensor(Lowering *, const char *name);       /* NULL if missing */
+ingot_tensor *attr_sparse(Lowering *, const char *name);       /* made dense; poison if missing */
+const OnnxTensor *attr_elements(Lowering *, const char *name); /* the same, not yet a constant */
 const Onnx__GraphProto *attr_graph(Lowering *, const char *name); /* NULL and an error if missing */
 
 /* A negative axis counts from the end. False after an error. */
@@ -194,7 +195,7 @@ Value *group_input(Model *, const ingot_onnx_io *);
 bool group_output(Model *, const ingot_onnx_io *, const Value *);
 /* What the options say of a free dim; NULL and an error if they do not tell. */
 const ingot_onnx_dim *free_bounds(Model *, const char *input, const char *name);
-/* onnx_import.c: that dim; NULL and an error if the options do not tell. */
+/* onnx_dims.c: that dim; NULL and an error if the options do not tell. */
 ingot_dim *free_dim(Model *, const char *input, const char *name);
 
 /* ---- onnx_packed.c: sequences whose length only the run knows --------------------------------- */
@@ -327,6 +328,12 @@ ingot_tensor *ml_transformed(Lowering *, ingot_tensor *y, const char *how);
 int ml_label_count(Lowering *, const char *ints);
 /* The label of the class that each row is of; the number of the class if there are none. */
 ingot_tensor *ml_labels(Lowering *, const char *ints, ingot_tensor *which);
+/* The input as rows of f32: a vector is one row. NULL after an error. */
+ingot_tensor *ml_rows(Lowering *);
+/* A list attribute as [rows, columns]; one of the two may be -1, and follows. NULL after an error. */
+ingot_tensor *ml_matrix(Lowering *, const char *name, int64_t rows, int64_t columns);
+/* One score of two classes: [1 - s, s], or the logistic function of [-s, s]. */
+ingot_tensor *ml_second_class(Lowering *, ingot_tensor *s, const char *how);
 
 /* ---- onnx_quant.c ---------------------------------------------------------------------------- */
 
@@ -337,6 +344,8 @@ ingot_tensor *dequantized(Lowering *, ingot_tensor *x, ingot_tensor *scale, ingo
 /* u8 by the range of all of x, as DynamicQuantizeLinear does it. */
 ingot_tensor *quantized_by_range(Lowering *, ingot_tensor *x, ingot_tensor **scale,
                                  ingot_tensor **zero);
+/* The nearest integer (halves to even) of that type's range; x is f32, or f64 for types of 32 bits and more. */
+ingot_tensor *rounded_to_integer(Lowering *, ingot_tensor *x, ingot_dtype to);
 /* One entry for `block` elements of x along the axis: each is repeated, the last block may be short. */
 ingot_tensor *spread_blocks(Lowering *, ingot_tensor *p, ingot_tensor *x, int axis, int64_t block);
 
@@ -394,13 +403,26 @@ Value *value_tensor(ingot_context *, ingot_tensor *);
 const char *const *strings_of(Model *, const OnnxTensor *, const char *where);
 /* A TensorProto as a tensor; where names it for messages. Poison after an error. */
 ingot_tensor *proto_tensor(Model *, const Onnx__TensorProto *, const char *where);
+/* The same of a sparse one, made dense. */
+ingot_tensor *sparse_tensor(Model *, const Onnx__SparseTensorProto *, const char *where);
 bool build_graph(Model *, Scope *, const Onnx__GraphProto *);
 bool declare_states(Model *, Scope *); /* onnx_state.c: before and after all nodes */
 bool update_states(Model *, Scope *);
 Value *scope_find(Model *, Scope *, const char *name);
 bool scope_define(Model *, Scope *, const char *name, Value *);
-/* (onnx_import.c) Is that the name of a free dim of an input? */
+const ingot_onnx_bind *find_bind(const Model *, const char *name); /* onnx_import.c */
+
+/* ---- onnx_dims.c ----------------------------------------------------------------------------- */
+
+/* Is that the name of a free dim of an input? */
 bool is_free_dim(const Model *, const char *name);
+/* Every --dim can mean something; every free dim is told. False and an error for each that is not. */
+bool dim_options_good(Model *);
+bool free_dims_given(Model *, ingot_status fault);
+/* The sizes of a bound input are those that --dim gives its free dims; false and an error. */
+bool bind_fits_dims(Model *, const ingot_onnx_io *, const ingot_onnx_bind *);
+/* After all: every --dim was used. */
+bool dim_options_used(Model *);
 bool is_state_dim(const Model *, const char *name); /* onnx_state.c: of an input that is a state */
 bool scope_initializers(Model *, Scope *, const Onnx__GraphProto *);
 const Onnx__FunctionProto *function_find(const Model *, const Onnx__NodeProto *);

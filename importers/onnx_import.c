@@ -364,141 +364,12 @@ bool ingot_onnx_check(ingot_onnx *m)
 
 /* ---- building ------------------------------------------------------------------------------- */
 
-static const ingot_onnx_bind *find_bind(const Model *m, const char *name)
+const ingot_onnx_bind *find_bind(const Model *m, const char *name)
 {
     for (int i = 0; m->options && i < m->options->n_binds; i++)
         if (strcmp(m->options->binds[i].name, name) == 0)
             return &m->options->binds[i];
     return NULL;
-}
-
-bool is_free_dim(const Model *m, const char *name)
-{
-    for (int i = 0; i < m->n_inputs; i++)
-        for (int a = 0; a < m->inputs[i].rank; a++)
-            if (m->inputs[i].dims[a] < 0 && strcmp(m->inputs[i].dim_names[a], name) == 0)
-                return true;
-    return is_state_dim(m, name);
-}
-
-/* What --dim says of a dim, or of one that it says is the same. */
-static const ingot_onnx_dim *free_dim_option(Model *m, const char *name)
-{
-    const ingot_onnx_dim *d = dim_option(m, name);
-    for (int i = 0; d && d->same_as && i < m->options->n_dims; i++)
-        d = dim_option(m, d->same_as);
-    return d && d->same_as ? NULL : d;
-}
-
-/* The name by which a free dim is known: that of the dim which --dim a=b says it equals. */
-static const char *dim_name(Model *m, const char *name)
-{
-    const ingot_onnx_dim *d = dim_option(m, name);
-    for (int i = 0; d && d->same_as && i < m->options->n_dims; i++) {
-        name = d->same_as;
-        d = dim_option(m, name);
-    }
-    return name;
-}
-
-const ingot_onnx_dim *free_bounds(Model *m, const char *input, const char *name)
-{
-    const ingot_onnx_dim *d = free_dim_option(m, name);
-    if (!d)
-        ingot_error(m->c, INGOT_UNSUPPORTED,
-                    "the dim '%s' of input '%s' is free: give its value or its bounds by "
-                    "--dim %s=value or --dim %s=lo..hi",
-                    name, input, name, name);
-    return d;
-}
-
-ingot_dim *free_dim(Model *m, const char *input, const char *name)
-{
-    const ingot_onnx_dim *d = free_bounds(m, input, name);
-    if (!d)
-        return NULL;
-    return d->lo == d->hi ? ingot_dim_const(m->c, d->lo)
-                          : ingot_dim_var(m->c, dim_name(m, name), d->lo, d->hi);
-}
-
-static bool named_before(Model *m, int input, int axis)
-{
-    const char *name = dim_name(m, m->inputs[input].dim_names[axis]);
-    for (int i = 0; i <= input; i++)
-        for (int a = 0;
-             !find_bind(m, m->inputs[i].name) && a < (i < input ? m->inputs[i].rank : axis); a++)
-            if (m->inputs[i].dims[a] < 0 && !strcmp(dim_name(m, m->inputs[i].dim_names[a]), name))
-                return true;
-    return false;
-}
-
-/* False and one error for all: free dims of which nothing is said. */
-static bool free_dims_given(Model *m)
-{
-    char *list = ingot_alloc(m->c, 1), *flags = list, *more;
-    int count = 0;
-    for (int i = 0; i < m->n_inputs; i++) {
-        if (m->inputs[i].kind != INGOT_ONNX_TENSOR || find_bind(m, m->inputs[i].name))
-            continue;
-        for (int a = 0; a < m->inputs[i].rank; a++) {
-            const char *name = m->inputs[i].dim_names[a];
-            if (m->inputs[i].dims[a] >= 0 || free_dim_option(m, name) || named_before(m, i, a))
-                continue;
-            name = dim_name(m, name);
-            size_t room =
-                strlen(list) + strlen(flags) + 2 * strlen(name) + strlen(m->inputs[i].name) + 64;
-            more = ingot_alloc(m->c, room);
-            snprintf(more, room, "%s%s'%s' of input '%s'", list, count ? ", " : "", name,
-                     m->inputs[i].name);
-            list = more;
-            more = ingot_alloc(m->c, room);
-            snprintf(more, room, "%s%s--dim %s=1..16", flags, count++ ? " " : "", name);
-            flags = more;
-        }
-    }
-    if (count)
-        ingot_error(m->c, INGOT_UNSUPPORTED, "%s free: %s; a value or bounds for each: %s",
-                    count == 1 ? "a dim is" : "dims are", list, flags);
-    return !count;
-}
-
-static bool options_good(Model *m)
-{
-    bool ok = true;
-    for (int i = 0; m->options && i < m->options->n_dims; i++) {
-        const ingot_onnx_dim *d = &m->options->dims[i];
-        if (d->same_as && (!is_free_dim(m, d->name) || !is_free_dim(m, d->same_as) ||
-                           !strcmp(d->name, d->same_as))) {
-            ingot_error(m->c, INGOT_USAGE, "--dim %s=%s: these are not two free dims of inputs",
-                        d->name, d->same_as);
-            ok = false;
-        } else if (!d->same_as && (d->lo < 0 || d->hi < d->lo)) {
-            ingot_error(m->c, INGOT_USAGE, "--dim %s=%lld..%lld: these are no bounds", d->name,
-                        (long long)d->lo, (long long)d->hi);
-            ok = false;
-        }
-        for (int k = 0; k < i; k++)
-            if (!strcmp(m->options->dims[k].name, d->name)) {
-                ingot_error(m->c, INGOT_USAGE, "--dim %s is given twice", d->name);
-                ok = false;
-            }
-    }
-    return ok;
-}
-
-/* Whatever is left named nothing. */
-static bool options_used(Model *m)
-{
-    bool ok = true;
-    for (int i = 0; m->options && i < m->options->n_dims; i++)
-        if (!m->dim_used[i] && !is_free_dim(m, m->options->dims[i].name)) {
-            ingot_error(m->c, INGOT_USAGE,
-                        "--dim %s: no input has a free dim of that name, and no tensor has that "
-                        "name (or TENSOR_AXIS)",
-                        m->options->dims[i].name);
-            ok = false;
-        }
-    return ok;
 }
 
 static bool same_shape(const ingot_onnx_io *io, const ingot_onnx_bind *b)
@@ -520,6 +391,8 @@ static ingot_tensor *declare_input(Model *m, const ingot_onnx_io *io)
     if (b && !same_shape(io, b))
         return ingot_error(m->c, INGOT_USAGE,
                            "the value given for input '%s' has another type or shape", io->name);
+    if (b && !bind_fits_dims(m, io, b))
+        return ingot_poison(m->c);
     if (io->rank < 0 && !b)
         return ingot_error(m->c, INGOT_UNSUPPORTED,
                            "the input '%s' has no declared rank, which is not supported", io->name);
@@ -615,10 +488,11 @@ bool ingot_onnx_build(ingot_onnx *m, const ingot_onnx_options *options)
     ingot_set_origin(m->c, NULL, NULL);
     m->dim_used =
         ingot_alloc(m->c, (size_t)(options ? options->n_dims + 1 : 1) * sizeof *m->dim_used);
-    bool ok = options_good(m) && free_dims_given(m) && declare_inputs(m, s) &&
-              scope_initializers(m, s, m->file->model->graph) &&
-              build_graph(m, s, m->file->model->graph);
+    bool ok = dim_options_good(m);
+    ok &= free_dims_given(m, ok ? INGOT_UNSUPPORTED : INGOT_USAGE);
+    ok = ok && declare_inputs(m, s) && scope_initializers(m, s, m->file->model->graph) &&
+         build_graph(m, s, m->file->model->graph);
     ingot_set_origin(m->c, NULL, NULL);
-    ok = ok && declare_outputs(m, s) && update_states(m, s) && options_used(m);
+    ok = ok && declare_outputs(m, s) && update_states(m, s) && dim_options_used(m);
     return ok && ingot_error_count(m->c) == errors;
 }

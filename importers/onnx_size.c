@@ -95,7 +95,12 @@ ingot_tensor *bounded(Model *m, const char *name, ingot_tensor *t)
         if (!o)
             continue;
         char *what = ingot_alloc(m->c, strlen(name) + 64);
+        int64_t size;
         sprintf(what, "the size of '%s' along axis %d", name, a);
+        if (ingot_dim_is_const(ingot_shape(t, a), &size) && o->lo < o->hi && size >= o->lo &&
+            size <= o->hi && !m->options->n_binds) /* a bound value may be why it is known */
+            ingot_warning(m->c, "--dim %s=%lld..%lld does nothing: %s is %lld in every run",
+                          o->name, (long long)o->lo, (long long)o->hi, what, (long long)size);
         ingot_dim *d = ingot_require_bounds(m->c, ingot_shape(t, a), o->lo, o->hi, what);
         t = ingot_require_size(m->c, t, a, d, what);
     }

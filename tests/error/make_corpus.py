@@ -388,6 +388,39 @@ def tensors():
     external("too_short", 3, files={"w.bin": bytes(8)}, location="w.bin")
 
 
+def sparse_constants():
+    def constant(name, says, at, values=(1., 2.), dims=(2, 3), dtype=np.int64):
+        t = h.make_sparse_tensor(weight("v", np.float32(values)), weight("i", np.array(at, dtype)), list(dims))
+        case(f"sparse_{name}", model([node("Constant", (), ("c",), "c0", sparse_value=t), node("Add", ("x", "c"))]), 3,
+             ["c0", "sparse_value", says])
+    constant("outside", "outside its dims", [1, 6])
+    constant("outside_row", "outside its dims", [[0, 1], [1, 3]])
+    constant("negative", "outside its dims", [-1, 2])
+    constant("falling", "rising order", [3, 1])
+    constant("twice", "rising order", [[0, 1], [0, 1]])
+    constant("too_many", "do not match", [0, 1, 2])
+    constant("columns", "do not match", [[0, 1, 0], [1, 1, 0]])
+    constant("floats", "do not match", [0, 1], dtype=np.float32)
+    constant("matrix", "list of numbers", [0, 1], values=[[1.], [2.]])
+
+
+def classical():
+    def use(name, says, op, **attrs):
+        case(f"ml_{name}", model([node(op, ("x",), ("y", "z"), name="m0", domain="ai.onnx.ml", **attrs)], outputs=[value("z", (2, 2))],
+                                 opsets=[("", 17), ("ai.onnx.ml", 1)]), 3, ["m0", op, says])
+    good = dict(coefficients=[1., 2., 3.], support_vectors=[.5] * 9, vectors_per_class=[1, 2], rho=[.1],
+                kernel_type="RBF", kernel_params=[.5, 0., 3.], classlabels_ints=[0, 1])
+    for what, says, change in (("no_labels", "no labels", {"classlabels_ints": None}), ("rho", "rho", {"rho": None}),
+                               ("one_class", "two are the least", {"classlabels_ints": [7], "vectors_per_class": [3]}),
+                               ("classes", "labels of 3", {"classlabels_ints": [1, 2, 3]}),
+                               ("weights", "coefficients", {"coefficients": [1.]}),
+                               ("vectors", "support_vectors", {"support_vectors": [1.] * 7}),
+                               ("count", "vectors_per_class", {"vectors_per_class": [-1, 4]}),
+                               ("prob", "prob_a", {"prob_a": [1.]}), ("kernel", "SINE", {"kernel_type": "SINE"}),
+                               ("many", "vectors_per_class", {"vectors_per_class": [2**31 - 1] * 2})):
+        use(f"svm_{what}", says, "SVMClassifier", **{**good, **change})
+
+
 def control_flow():
     then = h.make_graph([node("Relu", ("x",), ("t",), "inner")], "then", [], [value("t")])
     cond = [value("x"), value("c", (), T.BOOL)]
@@ -491,6 +524,19 @@ def usage():
     for what, bad in (("no_value", "batch"), ("words", "batch=one..two"), ("reversed", "batch=8..1"),
                       ("negative", "batch=-4..2"), ("huge", "batch=1..99999999999999999999"), ("open", "batch=1..")):
         use(f"dim_{what}", ["compile", "{model}", "-o", "{out}", "--dim", bad], says="--dim", mod=dyn)
+    fixed = model([node("Relu", ("x",), ("r",)), node("Neg", ("r",), name="n1")], inputs=[value("x", (1, 3)), value("n", ("seq",), T.INT64)],
+                  outputs=[value("y", (1, 3))])
+    for what, flags, says, n, rc in (
+            ("bounds", ("x_0=1..8",), ("x_0=1..8", "fixes axis 0 of the input 'x' to 1", "'seq'"), 1, 2),
+            ("size", ("x_1=4",), ("fixes axis 1 of the input 'x' to 3",), 1, 2), ("same", ("x_0=1",), (), 1, 0),
+            ("axis", ("x_7=2",), ("'x' has 2 dims",), 1, 2), ("other_name", ("n_0=2",), ("has the name 'seq'",), 2, 2),
+            ("equal", ("seq=x_0",), ("x_0", "fixes it to 1"), 1, 2), ("itself", ("seq=seq",), ("one dim",), 2, 2),
+            ("inside", ("r_0=1..8",), ("does nothing", "along axis 0 is 1"), 1, 0), ("value", ("x=1..8",), ("f32",), 1, 2),
+            ("all", ("x_0=1..8", "nosuch=3", "x_9=1", "w_0=1"), ("x_0", "nosuch", "x_9", "w_0"), 4, 2)):
+        seq = () if any(f.startswith(("seq", "n_0")) for f in flags) else ("seq=4",)
+        use(f"dim_fixed_{what}", ["compile", "{model}", "-o", "{out}", *(w for f in (*flags, *seq) for w in ("--dim", f))], rc, says,
+            mod=fixed, messages=n)
+    use("dim_of_bound", ["compile", "{model}", "-o", "{out}", "--dim", "seq=1..2", "--bind", "n=1,2,3"], 2, ("'n' has 3 elements",), mod=fixed)
     use("dim_unknown", ["compile", "{model}", "-o", "{out}", "--dim", "nosuch=1..8"], (2, 3), says="nosuch")
     wide = model([node("ReduceSum", outputs=("s",), name="sum", keepdims=1), node("Div", ("x", "s"), ("d",), "share"),
                   node("Transpose", ("d",), ("t",), "turn"), node("MatMul", ("d", "t"), ("y",), "product")],
@@ -524,7 +570,7 @@ def usage():
     use("inspect_missing_file", ["inspect", "{folder}/nosuch.onnx", "--json"], 6, says="nosuch.onnx")
 
 
-GROUPS = (bytes_and_wire, structure, operators, shapes_and_types, tensors, control_flow, zero_sizes, hostile_names, usage)
+GROUPS = (bytes_and_wire, structure, operators, shapes_and_types, tensors, sparse_constants, classical, control_flow, zero_sizes, hostile_names, usage)
 
 
 def make(out):
