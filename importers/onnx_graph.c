@@ -115,18 +115,22 @@ ingot_tensor *proto_tensor(Model *m, const Onnx__TensorProto *proto, const char 
     return onnx_tensor_read(m->file, proto, where, &t) ? decoded(m, &t, where) : ingot_poison(m->c);
 }
 
+ingot_tensor *sparse_tensor(Model *m, const Onnx__SparseTensorProto *proto, const char *where)
+{
+    OnnxTensor t;
+    return onnx_tensor_read_sparse(m->file, proto, where, &t) ? decoded(m, &t, where)
+                                                              : ingot_poison(m->c);
+}
+
 /* The first use of an initializer decodes it. */
 static void value_decode(Model *m, Value *v)
 {
     char where[160];
-    OnnxTensor *t = ingot_alloc(m->c, sizeof *t);
     const char *name = v->proto ? v->proto->name : v->sparse->values->name;
     snprintf(where, sizeof where, "initializer '%.100s'", name);
-    bool ok = v->proto ? onnx_tensor_read(m->file, v->proto, where, t)
-                       : onnx_tensor_read_sparse(m->file, v->sparse, where, t);
+    v->tensor = v->proto ? proto_tensor(m, v->proto, where) : sparse_tensor(m, v->sparse, where);
     v->proto = NULL;
     v->sparse = NULL;
-    v->tensor = ok ? decoded(m, t, where) : ingot_poison(m->c);
 }
 
 Value *scope_find(Model *m, Scope *s, const char *name)

@@ -34,7 +34,7 @@ ingot_tensor *onnx_constant(Lowering *n)
     if (count >= 0)
         return list_constant(n, INGOT_F32, floats, count);
     if (attr_has(n, "sparse_value"))
-        return unsupported(n, "sparse constants are not supported");
+        return attr_sparse(n, "sparse_value");
     if (attr_has(n, "value_string")) {
         const char *text = attr_string(n, "value_string", "");
         return ingot_strings(n->c, 0, NULL, &text);

@@ -1,9 +1,7 @@
 /*
- * onnx_ml_linear.c - linear models and support vector machines (ai.onnx.ml): scores of rows, and labels of classes.
+ * onnx_ml_linear.c - linear models (ai.onnx.ml): scores of rows, and labels of classes.
  *
- *     linear   score = x w^T + b                                  [N, features] -> [N, classes]
- *     SVM      y = sum over vectors v of weight[v] K(x, v) + rho  [N, features] -> [N, 1]
- *              K = x.v, (gamma x.v + coef0)^degree, tanh(gamma x.v + coef0) or exp(-gamma |x - v|^2)
+ *     score = x w^T + b        [N, features] -> [N, classes]
  *
  * Scores are f32, whatever type the rows have. What post_transform makes of them is as ONNX Runtime has it: one
  * score that is all there is stays as it is.
@@ -17,11 +15,24 @@
 
 /* ---- scores and labels, of trees too --------------------------------------------------------- */
 
+/* The inverse of the normal distribution by Winitzki's formula of the inverse of erf, with the numbers of ONNX Runtime:
+ * probit(p) = sqrt(2) erfinv(2 p - 1), erfinv(x) = sign(x) sqrt(sqrt(v^2 - l / a) - v), v = 2 / (pi a) + l / 2,
+ * l = log(1 - x^2), a = 0.147 */
+static ingot_tensor *probit(Lowering *n, ingot_tensor *p)
+{
+    ingot_context *c = n->c;
+    ingot_tensor *x = ingot_add_c(c, ingot_mul_c(c, p, 2), -1), *one = like(n, p, 1);
+    ingot_tensor *l = ingot_log(c, ingot_mul(c, ingot_sub(c, one, x), ingot_add(c, one, x)));
+    ingot_tensor *v = ingot_add_c(c, ingot_mul_c(c, l, 0.5), 2 / (3.14159 * 0.147));
+    ingot_tensor *root = ingot_sub(c, ingot_mul(c, v, v), ingot_mul_c(c, l, 1 / 0.147));
+    ingot_tensor *y = ingot_mul_c(c, ingot_sqrt(c, ingot_sub(c, ingot_sqrt(c, root), v)), sqrt(2));
+    return ingot_where(c, ingot_lt(c, x, like(n, x, 0)), ingot_neg(c, y), y);
+}
+
 ingot_tensor *ml_transformed(Lowering *n, ingot_tensor *y, const char *how)
 {
     if (strcmp(how, "PROBIT") == 0)
-        return unsupported(n, "its post_transform is PROBIT; NONE, LOGISTIC, SOFTMAX and "
-                              "SOFTMAX_ZERO are supported");
+        return probit(n, y);
     if (strcmp(how, "NONE") == 0 || dim_is(ingot_shape(y, 1), 1))
         return y;
     if (strcmp(how, "LOGISTIC") == 0)
@@ -59,8 +70,7 @@ ingot_tensor *ml_labels(Lowering *n, const char *ints, ingot_tensor *which)
 
 /* ---- linear ---------------------------------------------------------------------------------- */
 
-/* Rows of f32: a vector is one row. NULL after an error. */
-static ingot_tensor *rows_of_features(Lowering *n)
+ingot_tensor *ml_rows(Lowering *n)
 {
     int rank = ingot_rank(X);
     if (rank == 1 || rank == 2)
@@ -69,8 +79,7 @@ static ingot_tensor *rows_of_features(Lowering *n)
     return NULL;
 }
 
-/* A list attribute as [rows, columns]; one of the two may be -1, and follows. NULL after an error. */
-static ingot_tensor *float_matrix(Lowering *n, const char *name, int64_t rows, int64_t columns)
+ingot_tensor *ml_matrix(Lowering *n, const char *name, int64_t rows, int64_t columns)
 {
     const float *list;
     int64_t count = attr_floats(n, name, &list), known = rows < 0 ? columns : rows;
@@ -88,14 +97,14 @@ static ingot_tensor *float_matrix(Lowering *n, const char *name, int64_t rows, i
 /* x w^T + b of `count` rows of coefficients; NULL after an error. */
 static ingot_tensor *linear_scores(Lowering *n, int64_t count)
 {
-    ingot_tensor *x = rows_of_features(n);
+    ingot_tensor *x = ml_rows(n);
     int64_t features = -1;
     if (!x)
         return NULL;
     ingot_dim_is_const(ingot_shape(x, 1), &features);
-    ingot_tensor *w = float_matrix(n, "coefficients", count, features), *b = NULL;
+    ingot_tensor *w = ml_matrix(n, "coefficients", count, features), *b = NULL;
     if (w && attr_has(n, "intercepts")) {
-        b = float_matrix(n, "intercepts", 1, count);
+        b = ml_matrix(n, "intercepts", 1, count);
         if (!b)
             return NULL;
         b = ingot_squeeze(n->c, b, 0);
@@ -109,8 +118,7 @@ ingot_tensor *onnx_linear_regressor(Lowering *n)
     return y ? ml_transformed(n, y, attr_string(n, "post_transform", "NONE")) : ingot_poison(n->c);
 }
 
-/* One score of two classes: [1 - s, s], or the logistic function of [-s, s]. */
-static ingot_tensor *second_class(Lowering *n, ingot_tensor *s, const char *how)
+ingot_tensor *ml_second_class(Lowering *n, ingot_tensor *s, const char *how)
 {
     bool logistic = strcmp(how, "LOGISTIC") == 0;
     ingot_tensor *pair[2] = {logistic ? ingot_neg(n->c, s) : ingot_sub(n->c, like(n, s, 1), s), s};
@@ -134,57 +142,7 @@ ingot_tensor *onnx_linear_classifier(Lowering *n)
                               : ingot_argmax(n->c, score, 1, false, false);
     const char *how = attr_string(n, "post_transform", "NONE");
     n->out[0] = ml_labels(n, ints, which);
-    n->out[1] =
-        classes == 1 && labels == 2 ? second_class(n, score, how) : ml_transformed(n, score, how);
+    n->out[1] = classes == 1 && labels == 2 ? ml_second_class(n, score, how)
+                                            : ml_transformed(n, score, how);
     return n->out[0];
-}
-
-/* ---- support vectors -------------------------------------------------------------------------- */
-
-/* K of rows x [N, features] and vectors v [M, features]: [N, M]. */
-static ingot_tensor *kernel_of(Lowering *n, ingot_tensor *x, ingot_tensor *v)
-{
-    const char *kind = attr_string(n, "kernel_type", "LINEAR");
-    const float *p;
-    int count = attr_floats(n, "kernel_params", &p);
-    double gamma = count > 0 ? (double)p[0] : 0, coef = count > 1 ? (double)p[1] : 0,
-           degree = count > 2 ? (double)p[2] : 0;
-    if (strcmp(kind, "RBF") == 0) {
-        ingot_tensor *d = ingot_sub(n->c, ingot_unsqueeze(n->c, x, 1), ingot_unsqueeze(n->c, v, 0));
-        ingot_tensor *square = ingot_sum(n->c, ingot_mul(n->c, d, d), 1u << 2, false);
-        return ingot_exp(n->c, ingot_mul_c(n->c, square, -gamma));
-    }
-    ingot_tensor *dot = ingot_linear(n->c, x, v, NULL);
-    if (strcmp(kind, "LINEAR") == 0)
-        return dot;
-    dot = ingot_add_c(n->c, ingot_mul_c(n->c, dot, gamma), coef);
-    if (strcmp(kind, "SIGMOID") == 0)
-        return ingot_tanh(n->c, dot);
-    if (strcmp(kind, "POLY") == 0)
-        return ingot_pow(n->c, dot, like(n, dot, degree));
-    return fault(n, "its kernel_type is '%.50s', not LINEAR, POLY, RBF or SIGMOID", kind);
-}
-
-/* Without support vectors its coefficients are those of a linear function. */
-ingot_tensor *onnx_svm_regressor(Lowering *n)
-{
-    int64_t count = attr_int(n, "n_supports", 0), features = -1;
-    ingot_tensor *x = rows_of_features(n), *y;
-    const float *rho;
-    if (!x)
-        return ingot_poison(n->c);
-    ingot_dim_is_const(ingot_shape(x, 1), &features);
-    ingot_tensor *w = float_matrix(n, "coefficients", 1, count > 0 ? count : features);
-    if (w && count > 0) {
-        ingot_tensor *v = float_matrix(n, "support_vectors", count, features);
-        x = v ? kernel_of(n, x, v) : NULL;
-    }
-    if (!w || !x || n->failed)
-        return ingot_poison(n->c);
-    if (attr_floats(n, "rho", &rho) < 1)
-        return fault(n, "it has no rho");
-    y = ingot_add_c(n->c, ingot_linear(n->c, x, w, NULL), (double)rho[0]);
-    if (attr_int(n, "one_class", 0))
-        return ingot_where(n->c, ingot_gt(n->c, y, like(n, y, 0)), like(n, y, 1), like(n, y, -1));
-    return ml_transformed(n, y, attr_string(n, "post_transform", "NONE"));
 }

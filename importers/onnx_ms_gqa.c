@@ -235,6 +235,8 @@ static bool turn(Lowering *n, Grouped *g)
 static ingot_tensor *present(Lowering *n, const Grouped *g, ingot_tensor *past, ingot_tensor *fresh)
 {
     ingot_dim *dims[4], *sequence = ingot_shape(fresh, 2);
+    if (past && ingot_dim_hi(ingot_shape(past, 2)) == 0) /* the first run of an exported decoder */
+        past = NULL;
     shape_of(fresh, dims);
     if (!past && ingot_dim_equal(g->rows, sequence))
         return fresh;

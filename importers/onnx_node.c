@@ -65,7 +65,8 @@ enum {
     ATTR_GRAPH,
     ATTR_FLOATS,
     ATTR_INTS,
-    ATTR_STRINGS
+    ATTR_STRINGS,
+    ATTR_SPARSE = 11
 };
 
 static const Attr *attr_named(size_t n, Attr *const *list, const char *name)
@@ -115,27 +116,29 @@ static int attr_type(const Attr *a)
 {
     if (a->has_type && a->type != ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__UNDEFINED)
         return (int)a->type;
-    return a->has_f       ? ATTR_FLOAT
-           : a->has_i     ? ATTR_INT
-           : a->has_s     ? ATTR_STRING
-           : a->t         ? ATTR_TENSOR
-           : a->g         ? ATTR_GRAPH
-           : a->n_floats  ? ATTR_FLOATS
-           : a->n_ints    ? ATTR_INTS
-           : a->n_strings ? ATTR_STRINGS
-                          : 0;
+    return a->has_f           ? ATTR_FLOAT
+           : a->has_i         ? ATTR_INT
+           : a->has_s         ? ATTR_STRING
+           : a->t             ? ATTR_TENSOR
+           : a->g             ? ATTR_GRAPH
+           : a->sparse_tensor ? ATTR_SPARSE
+           : a->n_floats      ? ATTR_FLOATS
+           : a->n_ints        ? ATTR_INTS
+           : a->n_strings     ? ATTR_STRINGS
+                              : 0;
 }
 
 /* The attribute if it is there and of the type. */
 static const Attr *attr_typed(Lowering *n, const char *name, int type)
 {
-    static const char *const names[] = {"nothing", "a float", "an integer", "a string", "a tensor",
-                                        "a graph", "floats",  "integers",   "strings"};
+    static const char *const names[] = {"nothing",  "a float", "an integer", "a string",
+                                        "a tensor", "a graph", "floats",     "integers",
+                                        "strings",  "tensors", "graphs",     "a sparse tensor"};
     const Attr *a = attr_find(n, name);
     if (!a)
         return NULL;
     int is = attr_type(a);
-    bool empty_list = is == 0 && type >= ATTR_FLOATS;
+    bool empty_list = is == 0 && type >= ATTR_FLOATS && type <= ATTR_STRINGS;
     if (is == type || empty_list)
         return a;
     fault(n, "its attribute '%s' has to be %s, not %s", name, names[type],
@@ -237,14 +240,29 @@ int attr_strings(Lowering *n, const char *name, const char *const **out)
 }
 
 /* Its place, for messages. */
+static void attr_where(Lowering *n, const char *name, char where[256])
+{
+    snprintf(where, 256, "node '%.100s' (%.50s): attribute '%.50s'", node_label(n->proto),
+             n->proto->op_type, name);
+}
+
 static const Onnx__TensorProto *attr_proto(Lowering *n, const char *name, char where[256])
 {
     const Attr *a = attr_typed(n, name, ATTR_TENSOR);
     if (a && !a->t)
         fault(n, "its attribute '%s' has no tensor", name);
-    snprintf(where, 256, "node '%.100s' (%.50s): attribute '%.50s'", node_label(n->proto),
-             n->proto->op_type, name);
+    attr_where(n, name, where);
     return a ? a->t : NULL;
+}
+
+ingot_tensor *attr_sparse(Lowering *n, const char *name)
+{
+    char where[256];
+    const Attr *a = attr_typed(n, name, ATTR_SPARSE);
+    attr_where(n, name, where);
+    if (a && a->sparse_tensor)
+        return sparse_tensor(n->model, a->sparse_tensor, where);
+    return n->failed ? ingot_poison(n->c) : fault(n, "its attribute '%s' has no tensor", name);
 }
 
 ingot_tensor *attr_tensor(Lowering *n, const char *name)

@@ -50,6 +50,17 @@ static ingot_tensor *round_to(Lowering *n, ingot_tensor *x, ingot_tensor *zero, 
     return ingot_cast_least(n->c, ingot_clamp(n->c, x, lo, hi), to);
 }
 
+ingot_tensor *rounded_to_integer(Lowering *n, ingot_tensor *x, ingot_dtype to)
+{
+    double lo = 0, hi;
+    x = ingot_round(n->c, x);
+    if (to == INGOT_I32 || to == INGOT_I64) /* these casts saturate */
+        return ingot_cast(n->c, x, to);
+    if (!int_range(to, &lo, &hi)) /* the last f64 before 2^64 */
+        hi = to == INGOT_U32 ? 4294967295.0 : to == INGOT_U64 ? 0x1.fffffffffffffp63 : 1;
+    return ingot_cast(n->c, ingot_clamp(n->c, x, lo, hi), to);
+}
+
 /* ---- scales and zero points ------------------------------------------------------------------ */
 
 ingot_tensor *spread_blocks(Lowering *n, ingot_tensor *p, ingot_tensor *x, int axis, int64_t block)

@@ -238,11 +238,28 @@ static ingot_tensor *run_inside(Lowering *n, const Style *s, int axis, const Axi
 
 /* ---- all axes --------------------------------------------------------------------------------- */
 
+/* Integers that are interpolated are rounded, as the standard's reference does it; but linearly and without antialias they are
+ * cut off, as ONNX Runtime does it, which has no other way for the rest. */
+static bool rounds(Lowering *n, const Style *s)
+{
+    return !is_float(X) && s->axis.mode != INGOT_RESIZE_NEAREST &&
+           (s->axis.antialias || s->axis.mode == INGOT_RESIZE_CUBIC);
+}
+
+/* x in the type that is interpolated in. */
+static ingot_tensor *interpolated(Lowering *n, const Style *s)
+{
+    if (is_float(X))
+        return widen(n, X);
+    return as(n, X,
+              rounds(n, s) && ingot_dtype_bytes(ingot_dtype_of(X)) > 2 ? INGOT_F64 : INGOT_F32);
+}
+
 static ingot_tensor *resize(Lowering *n, const Style *s, const Axis *axes)
 {
     bool crop = s->axis.coords == INGOT_COORDS_TF_CROP_AND_RESIZE;
     bool whole = s->axis.mode == INGOT_RESIZE_NEAREST && !crop;
-    ingot_tensor *y = whole ? X : is_float(X) ? widen(n, X) : as(n, X, INGOT_F32), *inside = NULL;
+    ingot_tensor *y = whole ? X : interpolated(n, s), *inside = NULL;
     for (int i = 0; i < ingot_rank(X) && !ingot_is_poison(y); i++) {
         const Axis *a = &axes[i];
         ingot_resize_axis r;
@@ -262,7 +279,7 @@ static ingot_tensor *resize(Lowering *n, const Style *s, const Axis *axes)
         return y;
     if (inside)
         y = ingot_where(n->c, inside, y, like(n, y, s->extrapolation));
-    return as(n, y, ingot_dtype_of(X));
+    return rounds(n, s) ? rounded_to_integer(n, y, ingot_dtype_of(X)) : as(n, y, ingot_dtype_of(X));
 }
 
 /* ---- what the file asks for ----------------------------------------------------------------- */

@@ -129,6 +129,27 @@ ingot_tensor *pad_place(Lowering *n, ingot_tensor *i, ingot_tensor *size, const 
     return ingot_min(n->c, ingot_min(n->c, i, ingot_sub(n->c, period, i)), last);
 }
 
+/* The pad before an axis (side 0) or behind it (side 1), out of `count` entries. */
+static ingot_tensor *pad_entry(Lowering *n, int axis, int side, int64_t count)
+{
+    ingot_tensor *pad = ingot_scalar_i(n->c, INGOT_I64, 0);
+    for (int64_t k = 0; k < count / 2; k++)
+        pad = ingot_where(n->c, entry_is_axis(n, 3, k, axis),
+                          list_entry(n, 1, k + side * (count / 2), 0), pad);
+    return pad;
+}
+
+/* wrap: what negative pads leave of the axis is repeated. */
+static ingot_tensor *wrapped_place(Lowering *n, ingot_tensor *i, ingot_tensor *size,
+                                   ingot_tensor *lo, ingot_tensor *hi)
+{
+    ingot_tensor *from = ingot_max_c(n->c, ingot_neg(n->c, lo), 0);
+    ingot_tensor *left =
+        ingot_sub(n->c, ingot_sub(n->c, size, from), ingot_max_c(n->c, ingot_neg(n->c, hi), 0));
+    i = ingot_sub(n->c, i, ingot_max_c(n->c, lo, 0));
+    return ingot_add(n->c, from, ingot_mod(n->c, i, ingot_max_c(n->c, left, 1)));
+}
+
 /* Element i along an axis is x[i - lo], inside x or by the mode's rule. */
 ingot_tensor *pad_at_run_time(Lowering *n, ingot_tensor *value, const char *mode)
 {
@@ -139,22 +160,20 @@ ingot_tensor *pad_at_run_time(Lowering *n, ingot_tensor *value, const char *mode
     if (!list_length(n, 1, 2 * INGOT_MAX_RANK, &count) || rank == 0)
         return rank ? ingot_poison(n->c) : X;
     for (int a = 0; a < rank; a++) {
-        ingot_tensor *more = zero;
-        for (int64_t k = 0; k < count / 2; k++) {
-            ingot_tensor *both =
-                ingot_add(n->c, list_entry(n, 1, k, 0), list_entry(n, 1, k + count / 2, 0));
-            more = ingot_where(n->c, entry_is_axis(n, 3, k, a), both, more);
-        }
+        ingot_tensor *more = ingot_add(n->c, pad_entry(n, a, 0, count), pad_entry(n, a, 1, count));
         ingot_tensor *size = ingot_add(n->c, ingot_from_dim(n->c, ingot_shape(X, a)), more);
         dims[a] = size_at_run_time(n, 0, a, rank, size, -1);
         if (!dims[a])
             return unbounded_size(n, 0, a);
     }
     for (int a = 0; a < rank; a++) {
-        ingot_tensor *size = ingot_from_dim(n->c, ingot_shape(X, a)), *lo = zero;
-        for (int64_t k = 0; k < count / 2; k++)
-            lo = ingot_where(n->c, entry_is_axis(n, 3, k, a), list_entry(n, 1, k, 0), lo);
-        index[a] = ingot_sub(n->c, ingot_iota(n->c, rank, dims, a), lo);
+        ingot_tensor *size = ingot_from_dim(n->c, ingot_shape(X, a)),
+                     *lo = pad_entry(n, a, 0, count), *i = ingot_iota(n->c, rank, dims, a);
+        if (strcmp(mode, "wrap") == 0) {
+            index[a] = wrapped_place(n, i, size, lo, pad_entry(n, a, 1, count));
+            continue;
+        }
+        index[a] = ingot_sub(n->c, i, lo);
         if (strcmp(mode, "constant") != 0) {
             index[a] = pad_place(n, index[a], size, mode);
             continue;

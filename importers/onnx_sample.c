@@ -67,9 +67,13 @@ static Taps axis_taps(Lowering *n, const Sampling *s, ingot_tensor *grid, ingot_
     bool nearest = strcmp(s->mode, "nearest") == 0, is_cubic = strcmp(s->mode, "cubic") == 0;
     if (nearest)
         x = ingot_round(n->c, x);
-    if (s->padding == PAD_BORDER)
-        x = ingot_min(n->c, ingot_max(n->c, x, zero), last);
-    else if (s->padding == PAD_REFLECTION)
+    if (s->padding == PAD_BORDER) {
+        /* A cubic's taps are held at the border, not the place between them: from two steps outside on all are the same. */
+        double reach = is_cubic ? 2 : 0;
+        x = ingot_max(n->c, x, like(n, x, -reach));
+        x = ingot_min(n->c, x, ingot_add_c(n->c, last, reach));
+    }
+    if (s->padding == PAD_REFLECTION)
         x = reflect(n, x, lo, hi);
     ingot_tensor *left = nearest ? x : ingot_floor(n->c, x), *t = ingot_sub(n->c, x, left);
     if (is_cubic) {

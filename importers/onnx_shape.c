@@ -504,10 +504,31 @@ static ingot_tensor *reflect_once(Lowering *n, ingot_tensor *i, ingot_tensor *si
     return ingot_min(n->c, i, ingot_sub(n->c, twice, i));
 }
 
+/* What negative pads leave of x: wrap repeats that. The pads are then those that are left. */
+static ingot_tensor *pad_cut(Lowering *n, ingot_tensor *x, int axis, ingot_dim **lo, ingot_dim **hi)
+{
+    ingot_dim *zero = dim(n, 0), *size = ingot_shape(x, axis);
+    if (ingot_dim_lo(*lo) >= 0 && ingot_dim_lo(*hi) >= 0)
+        return x;
+    ingot_dim *from = ingot_dim_max(n->c, ingot_dim_sub(n->c, zero, *lo), zero);
+    ingot_dim *behind = ingot_dim_max(n->c, ingot_dim_sub(n->c, zero, *hi), zero);
+    size = ingot_dim_sub(n->c, ingot_dim_sub(n->c, size, from), behind);
+    *lo = ingot_dim_max(n->c, *lo, zero);
+    *hi = ingot_dim_max(n->c, *hi, zero);
+    if (ingot_dim_hi(size) < 1 && (!dim_is(*lo, 0) || !dim_is(*hi, 0)))
+        return fault(n, "its negative pads leave nothing of axis %d that the others could repeat",
+                     axis);
+    return ingot_slice(n->c, x, axis, from, ingot_dim_max(n->c, size, zero), 1);
+}
+
 /* x along one axis, where place i of the result reads place pad_place(i - lo) of the input. */
 static ingot_tensor *pad_axis(Lowering *n, ingot_tensor *x, int axis, ingot_dim *lo, ingot_dim *hi,
                               const char *mode)
 {
+    if (strcmp(mode, "wrap") == 0)
+        x = pad_cut(n, x, axis, &lo, &hi);
+    if (ingot_is_poison(x))
+        return x;
     ingot_dim *size = ingot_shape(x, axis);
     ingot_dim *out = ingot_dim_add(n->c, size, ingot_dim_add(n->c, lo, hi));
     ingot_tensor *i = ingot_sub(n->c, ingot_iota(n->c, 1, &out, 0), ingot_from_dim(n->c, lo));

@@ -333,20 +333,39 @@ bool onnx_tensor_read(OnnxFile *file, const Onnx__TensorProto *proto, const char
     return true;
 }
 
-/* The place in the dense tensor of the i-th of nnz indices; -1 outside. rank 0: linear. */
+/* Element i of integers of 1, 2, 4 or 8 bytes: the standard's are i64, ONNX Runtime takes shorter ones too. */
+static int64_t index_at(const OnnxTensor *indices, uint64_t i)
+{
+    size_t width = indices->elem_bytes;
+    uint64_t v = 0;
+    for (size_t b = 0; b < width; b++)
+        v |= (uint64_t)indices->data.data[i * width + b] << (8 * b);
+    uint64_t sign = UINT64_C(1) << (8 * width - 1);
+    return (int64_t)((v ^ sign) - sign);
+}
+
+static bool is_index_type(int32_t dtype)
+{
+    return dtype == ONNX__TENSOR_PROTO__DATA_TYPE__INT64 ||
+           dtype == ONNX__TENSOR_PROTO__DATA_TYPE__INT32 ||
+           dtype == ONNX__TENSOR_PROTO__DATA_TYPE__INT16 ||
+           dtype == ONNX__TENSOR_PROTO__DATA_TYPE__INT8;
+}
+
+/* The place in the dense tensor of the i-th of nnz indices, which are linear or a row of coordinates; -1: outside. */
 static int64_t dense_place(const OnnxTensor *indices, uint64_t i, const int64_t *dims, size_t rank,
                            uint64_t count)
 {
-    int64_t at[1], place = 0;
+    int64_t place = 0;
     if (indices->rank == 1) {
-        memcpy(at, indices->data.data + 8 * i, 8);
-        return at[0] >= 0 && (uint64_t)at[0] < count ? at[0] : -1;
+        int64_t at = index_at(indices, i);
+        return at >= 0 && (uint64_t)at < count ? at : -1;
     }
     for (size_t d = 0; d < rank; d++) {
-        memcpy(at, indices->data.data + 8 * (i * rank + d), 8);
-        if (at[0] < 0 || at[0] >= dims[d])
+        int64_t at = index_at(indices, i * rank + d);
+        if (at < 0 || at >= dims[d])
             return -1;
-        place = place * dims[d] + at[0];
+        place = place * dims[d] + at;
     }
     return place;
 }
@@ -367,8 +386,8 @@ bool onnx_tensor_read_sparse(OnnxFile *file, const Onnx__SparseTensorProto *prot
     if (values.rank != 1 || values.elem_bytes == 0)
         return fail(&r, "the values of a sparse tensor have to be a list of numbers");
     bool linear = indices.rank == 1;
-    if (indices.dtype != ONNX__TENSOR_PROTO__DATA_TYPE__INT64 ||
-        (indices.rank != 1 && indices.rank != 2) || indices.dims[0] != values.dims[0] ||
+    if (!is_index_type(indices.dtype) || (indices.rank != 1 && indices.rank != 2) ||
+        indices.dims[0] != values.dims[0] ||
         (!linear && (uint64_t)indices.dims[1] != proto->n_dims))
         return fail(&r, "the indices of a sparse tensor do not match its values and dims");
     if (count == 0 && values.count > 0)

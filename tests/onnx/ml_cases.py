@@ -13,6 +13,7 @@ from onnx import TensorProto
 
 ML = "ai.onnx.ml"
 TRANSFORMS = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO")
+KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")
 WORDS = ["ant", "bee", "cat", "dog"]
 TYPES = {"i": TensorProto.INT64, "s": TensorProto.STRING, "f": TensorProto.FLOAT}
 
@@ -52,13 +53,46 @@ def linear(cases):
 
 def vectors(cases):
     x, v, w = floats(6, 5), [float(k) for k in floats(35)], [float(k) for k in floats(7)]
-    for kind in ("LINEAR", "POLY", "RBF", "SIGMOID"):
+    for kind in KERNELS:
         given = {"coefficients": w, "support_vectors": v, "n_supports": 7, "kernel_type": kind, "rho": [.25],
                  "kernel_params": [.3, .2, 3.]}
         cases.case(kind.lower(), "SVMRegressor", x, **given)
         cases.case(f"{kind.lower()}_one_class", "SVMRegressor", x, one_class=1, **given)
     cases.case("none", "SVMRegressor", x, coefficients=w[:5], kernel_type="LINEAR", kernel_params=[0., 0., 0.],
                rho=[-.5])
+
+
+def machine(classes, of_class=(), probabilities=False, positive=False):
+    """What an SVMClassifier of 5 features has beside its labels."""
+    pairs, n = classes * (classes - 1) // 2, sum(of_class)
+    w = floats((classes - 1) * n if n else classes * 5) * 2
+    given = {"coefficients": [float(v) for v in (abs(w) if positive else w)], "rho": [float(v) for v in floats(max(pairs, 1))],
+             "kernel_type": "RBF" if n else "LINEAR", "kernel_params": [.3, .2, 3.]}
+    if n:
+        given.update(vectors_per_class=list(of_class), support_vectors=[float(v) for v in floats(n * 5)])
+    if probabilities:
+        given.update(prob_a=[float(-1 - abs(v)) for v in floats(pairs)], prob_b=[float(v) for v in floats(pairs)])
+    return given
+
+
+def classes_by_vectors(cases):
+    x, op, of_class = floats(9, 5), "SVMClassifier", [2, 4, 1, 3]
+    labels = {"classlabels_ints": [3, -1, 7, 40]}
+    for kind in KERNELS:
+        cases.case(kind.lower(), op, x, "if", **{**machine(4, of_class), **labels, "kernel_type": kind})
+    for how in (*TRANSFORMS, "PROBIT"):
+        for n in (2, 3):
+            given = {"classlabels_strings": WORDS[:n], "post_transform": how}
+            if n == 3 or how != "PROBIT":   # of one score ONNX Runtime leaves the second unwritten
+                cases.case(f"{n}_{how.lower()}", op, x, "sf", **machine(n, of_class[:n]), **given)
+            cases.case(f"{n}_probabilities_{how.lower()}", op, x, "sf", **machine(n, of_class[:n], True), **given)
+    cases.case("4_probabilities", op, x, "if", **machine(4, of_class, True), **labels)
+    cases.case("none_of_one", op, x, "if", **machine(4, [2, 0, 1, 3]), **labels)
+    for positive in (False, True):
+        for n in (1, 2, 4):
+            cases.case(f"linear_{n}_{positive}", op, x, "sf", classlabels_strings=WORDS[:n], **machine(n, positive=positive))
+    for dtype in (np.float64, np.int64, np.int32):
+        cases.case(np.dtype(dtype).name, op, (x * 4).astype(dtype), "if", **machine(4, of_class), **labels)
 
 
 def features(cases):
@@ -105,7 +139,7 @@ def main():
         sys.exit(__doc__)
     ort.set_default_logger_severity(4)
     cases = MlCases(sys.argv[1])
-    for family in (linear, vectors, features, trees):
+    for family in (linear, vectors, classes_by_vectors, features, trees):
         family(cases)
     print(cases.n, "cases")
 

@@ -4,7 +4,8 @@
     more_cases.py OUT_DIR        OUT_DIR/NAME/{model.onnx,test_data_set_0/...}; exit status 77 without ONNX Runtime
 
 Recurrent networks in every direction with lengths, states, peepholes and activations; quantized
-tensors by axis and by block; branches, loops and scans with captures; sequences; signals; boxes.
+tensors by axis and by block; branches, loops and scans with captures; sequences; signals; boxes;
+samples of images; sparse constants.
 """
 import pathlib
 import sys
@@ -15,6 +16,7 @@ try:
     import onnx
     import onnxruntime as ort
     from onnx import TensorProto, helper, numpy_helper
+    from onnx.reference import ReferenceEvaluator
 except ImportError as missing:
     print(f"{pathlib.Path(sys.argv[0]).name}: skipped: {missing}")
     sys.exit(77)
@@ -41,12 +43,13 @@ class Cases:
         self.options = ort.SessionOptions()
         self.options.intra_op_num_threads = 1      # quantised recurrences depend on it
 
-    def add(self, name, nodes, inputs, opset, consts=(), types=None):
-        """inputs: (name, value) pairs; consts become initializers; types: of outputs that do not follow."""
+    def add(self, name, nodes, inputs, opset, consts=(), types=None, wanted=None, truth=None):
+        """inputs: (name, value) pairs; consts become initializers; types: of outputs that do not follow; wanted: the
+        outputs, in place of the last node's; truth: gives the results, in place of ONNX Runtime."""
         nodes = nodes if isinstance(nodes, list) else [nodes]
         feeds = {k: np.asarray(v) for k, v in inputs}
         info = [VALUE(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for k, v in feeds.items()]
-        wanted = [o for o in nodes[-1].output if o]
+        wanted = wanted or [o for o in nodes[-1].output if o]
         told = [VALUE(o, types[o], None) if types and o in types else helper.make_empty_tensor_value_info(o)
                 for o in wanted]
         graph = helper.make_graph(nodes, name, info, told,
@@ -54,8 +57,7 @@ class Cases:
         imports = [helper.make_opsetid(*d) for d in [("", opset), *self.domains.items()]]
         model = helper.make_model(graph, opset_imports=imports)
         model.ir_version = 10
-        session = ort.InferenceSession(model.SerializeToString(), self.options, providers=["CPUExecutionProvider"])
-        results = session.run(wanted, feeds)
+        results = truth(model, feeds) if truth else self.session(model).run(wanted, feeds)
         del model.graph.output[:]
         model.graph.output.extend(VALUE(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)
                                   for k, v in zip(wanted, results))
@@ -66,6 +68,9 @@ class Cases:
             for i, (k, v) in enumerate(values):
                 (data / f"{kind}_{i}.pb").write_bytes(numpy_helper.from_array(v, k).SerializeToString())
         self.n += 1
+
+    def session(self, model):
+        return ort.InferenceSession(model.SerializeToString(), self.options, providers=["CPUExecutionProvider"])
 
 
 def rnn_case(cases, op, gates, direction, variant):
@@ -269,12 +274,78 @@ def sizes(cases):
               step + [("left", np.array([-1]))])
 
 
+def samples(cases):
+    """Every mode, padding and corner of GridSample at once, around the image and far from it."""
+    for axes, modes in ((2, ("linear", "nearest", "cubic")), (3, ("linear", "nearest"))):
+        nodes = [NODE("GridSample", ["x", "g"], [f"{mode}_{pad}_{align}"], mode=mode, padding_mode=pad, align_corners=align)
+                 for mode in modes for pad in ("zeros", "border", "reflection") for align in (0, 1)]
+        grid = RNG.uniform(-1.7, 1.7, (2, *(7, 4, 3)[:axes], axes)).astype(np.float32)
+        grid[0, 0] = RNG.uniform(-9, 9, grid[0, 0].shape)
+        cases.add(f"gridsample_{axes}d", nodes, [("x", floats(2, 3, *(5, 4, 6)[:axes])), ("g", grid)], 20,
+                  wanted=[k.output[0] for k in nodes])
+
+
+def resized_integers(cases):
+    """Interpolated integers are rounded and stay in their range: by the standard's reference. With odd sizes of no common
+    factor nothing lies half way between two integers, and no place but the first beside one by a rounding error."""
+    def by_reference(model, feeds):
+        return ReferenceEvaluator(model).run(None, feeds)
+    for dtype in (np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32, np.int64, np.uint64):
+        info = np.iinfo(dtype)
+        x = RNG.integers(max(info.min, -999), min(info.max, 999), (1, 1, 9, 7), dtype, endpoint=True)
+        if info.bits == 8:      # some that a cubic carries out of the range
+            x = np.where(RNG.random(x.shape) < .3, info.max, x).astype(dtype)
+        elif not info.min:
+            x = np.where(RNG.random(x.shape) < .3, 0, x).astype(dtype)
+        nodes = [NODE("Resize", ["x", "", "", size], [f"{mode}_{size}_{aa}"], mode=mode, antialias=aa,
+                      coordinate_transformation_mode="asymmetric", cubic_coeff_a=-.7)
+                 for mode, aa in (("linear", 1), ("cubic", 1), ("cubic", 0)) for size in ("less", "more")]
+        sizes = [("less", np.array([1, 1, 5, 5])), ("more", np.array([1, 1, 13, 17]))]
+        cases.add(f"resize_{np.dtype(dtype).name}", nodes, [("x", x)], 18, sizes, wanted=[k.output[0] for k in nodes],
+                  truth=by_reference)
+        if info.bits == 32:     # more bits than a f32 has
+            cases.add(f"resize_{np.dtype(dtype).name}_large", nodes[:2], [("x", ints(dtype, 1, 1, 9, 7))], 18, sizes,
+                      wanted=[k.output[0] for k in nodes[:2]], truth=by_reference)
+    cases.add("resize_uint8_cut", NODE("Resize", ["x", "", "", "s"], ["y"], mode="linear"), [("x", ints(np.uint8, 1, 1, 4, 4))],
+              18, [("s", np.array([1, 1, 16, 16]))])   # weights that no type rounds
+
+
+def cut_pads(cases):
+    """wrap repeats what negative pads leave."""
+    pads = {f"p{i}": np.array(p) for i, p in enumerate(([2, 0, -1, 0], [-1, -2, 5, 0], [7, -1, -2, 9], [-2, 3, -1, -3]))}
+    nodes = [NODE("Pad", ["x", p], [f"{mode}_{p}"], mode=mode) for p in pads for mode in ("wrap", "edge", "constant")]
+    outputs = [k.output[0] for k in nodes]
+    cases.add("pad_cut", nodes, [("x", floats(5, 6))], 19, pads.items(), wanted=outputs)
+    cases.add("pad_cut_run", nodes, [("x", floats(5, 6)), *pads.items()], 19, wanted=outputs)
+
+
+def sparse(dims, values, indices, name="s"):
+    return helper.make_sparse_tensor(numpy_helper.from_array(np.asarray(values), name),
+                                     numpy_helper.from_array(np.asarray(indices, np.int64), name + "_at"), dims)
+
+
+def sparse_constants(cases):
+    """Places as one number or as coordinates, of several types, and none at all."""
+    nodes, outputs = [], []
+    for i, dtype in enumerate((np.float32, np.float64, np.float16, np.int64, np.int32, np.int8, np.uint8, np.bool_)):
+        values = np.array([1, 0, 1, 1], dtype)
+        for how, at in (("linear", [0, 5, 6, 23]), ("places", [[0, 0, 0], [0, 1, 1], [0, 1, 2], [1, 2, 3]])):
+            nodes += [NODE("Constant", [], [f"{how}{i}"], sparse_value=sparse([2, 3, 4], values, at)),
+                      NODE("Identity", [f"{how}{i}"], [f"y{how}{i}"])]
+            outputs.append(f"y{how}{i}")
+    nodes += [NODE("Constant", [], ["none"], sparse_value=sparse([3, 4], np.zeros(0, np.float32), np.zeros((0, 2)))),
+              NODE("Constant", [], ["row"], sparse_value=sparse([4], np.float32([2.5]), [2])),
+              NODE("Add", ["x", "none"], ["x1"]), NODE("Mul", ["x1", "row"], ["y"])]
+    cases.add("constant_sparse", nodes, [("x", floats(3, 4))], 13, wanted=[*outputs, "y"])
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     ort.set_default_logger_severity(4)
     cases = Cases(sys.argv[1])
-    for family in (recurrent, quantized, quantized_products, branches, loops, scans, sequences, regions, sizes):
+    for family in (recurrent, quantized, quantized_products, branches, loops, scans, sequences, regions, sizes,
+                   samples, resized_integers, cut_pads, sparse_constants):
         family(cases)
     print(cases.n, "cases")
 

@@ -204,6 +204,8 @@ def multi_head(cases):
         cases.case(f"past_mask_{uni}", "MultiHeadAttention",
                    {**self_, **none, "m": RNG.integers(0, 2, (b, s + past)).astype(np.int32),
                     "a": floats(1, heads, s, s + past), **kept}, 3, num_heads=heads, unidirectional=uni)
+    empty = {"pk": floats(b, heads, 0, size // heads), "pv": floats(b, heads, 0, size // heads)}
+    cases.case("past_empty", "MultiHeadAttention", {**self_, **none, "b": floats(3 * size), **empty}, 3, num_heads=heads)
     apart = {"q": floats(b, s, size), "k": floats(b, heads, t, size // heads), "v": floats(b, heads, t, size // heads)}
     cases.case("apart", "MultiHeadAttention", apart, num_heads=heads)
     cases.case("apart_bias_mask", "MultiHeadAttention", {**apart, "b": None, "m": np.array([3, 7], np.int32)}, num_heads=heads)
@@ -241,6 +243,7 @@ def grouped(cases):
             case(f"prompt_room_{tail}", inputs(2, 6, 10, 6, [5, 5], packed, rotary), **attrs)
             case(f"next_{tail}", inputs(2, 1, 6, 7, [6, 6], packed, rotary), **attrs)
             case(f"next_ragged_{tail}", inputs(2, 1, 10, 7, [6, 3], packed, rotary), **attrs)
+            case(f"empty_{tail}", inputs(2, 6, 0, 6, [5, 5], packed, rotary), **attrs)
             case(f"chunk_{tail}", inputs(1, 3, 5, 8, [7], packed, rotary), **attrs)
     case("half_rotation", inputs(2, 1, 6, 7, [6, 6], False, True, half=8 // 2 * 2), do_rotary=1)
     case("scale", inputs(2, 6, None, 6, [5, 5]), scale=.3)
