@@ -36,7 +36,8 @@ typedef enum {
 
 /** A model input or output as the file declares it. */
 typedef struct {
-    const char *name;
+    const char *name;  /* of an output that the file lists again another one: "y_2" */
+    const char *value; /* the file's name */
     ingot_onnx_kind kind;
     bool sequence;                /* of tensors; kind OPTIONAL: an optional one */
     ingot_dtype dtype;            /* of the tensor, or of a sequence's or optional's tensors */

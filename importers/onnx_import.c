@@ -87,7 +87,7 @@ static const Onnx__TypeProto *tensor_type(const Onnx__TypeProto *t, ingot_onnx_i
 /* False if the rank or a dim cannot be. */
 static bool describe(ingot_onnx *m, const Onnx__ValueInfoProto *info, ingot_onnx_io *io)
 {
-    *io = (ingot_onnx_io){.name = info->name, .rank = -1, .dtype = INGOT_F32};
+    *io = (ingot_onnx_io){.name = info->name, .value = info->name, .rank = -1, .dtype = INGOT_F32};
     const Onnx__TypeProto *t = tensor_type(info->type, io);
     if (!t || !ingot_onnx_dtype(t->tensor_type->elem_type, &io->dtype)) {
         io->kind = INGOT_ONNX_OTHER;
@@ -136,6 +136,33 @@ static bool is_initializer(const Onnx__GraphProto *g, const char *name)
     return false;
 }
 
+static bool is_output(const ingot_onnx *m, const char *name)
+{
+    const Onnx__GraphProto *g = m->file->model->graph;
+    for (size_t i = 0; i < g->n_output; i++)
+        if (!strcmp(g->output[i]->name, name))
+            return true;
+    for (int i = 0; i < m->n_outputs; i++)
+        if (!strcmp(m->outputs[i].name, name))
+            return true;
+    return false;
+}
+
+/* A value that is an output once more: y_2, y_3.. */
+static void name_again(ingot_onnx *m, ingot_onnx_io *io)
+{
+    bool again = false;
+    for (ingot_onnx_io *other = m->outputs; other < io; other++)
+        again |= !strcmp(other->name, io->value);
+    if (!again)
+        return;
+    size_t room = strlen(io->value) + 16;
+    char *name = ingot_alloc(m->c, room);
+    for (int k = 2; k == 2 || is_output(m, name); k++)
+        snprintf(name, room, "%s_%d", io->value, k);
+    io->name = name;
+}
+
 static bool describe_all(ingot_onnx *m)
 {
     const Onnx__GraphProto *g = m->file->model->graph;
@@ -145,8 +172,10 @@ static bool describe_all(ingot_onnx *m)
     for (size_t i = 0; i < g->n_input; i++)
         if (!is_initializer(g, g->input[i]->name))
             ok &= describe(m, g->input[i], &m->inputs[m->n_inputs++]);
-    for (size_t i = 0; i < g->n_output; i++)
-        ok &= describe(m, g->output[i], &m->outputs[m->n_outputs++]);
+    for (size_t i = 0; i < g->n_output; i++) {
+        ok &= describe(m, g->output[i], &m->outputs[m->n_outputs]);
+        name_again(m, &m->outputs[m->n_outputs++]);
+    }
     return ok;
 }
 
@@ -452,7 +481,7 @@ static bool declare_outputs(Model *m, Scope *s)
     bool ok = true;
     for (int i = 0; i < m->n_outputs; i++) {
         const ingot_onnx_io *io = &m->outputs[i];
-        Value *v = scope_find(m, s, io->name);
+        Value *v = scope_find(m, s, io->value);
         if (!v) {
             ingot_error(m->c, INGOT_INVALID, "the output '%s' is defined nowhere", io->name);
             ok = false;

@@ -186,8 +186,8 @@ def checked(ingot, work):
     call(ingot, "check", model, *flags)
     wanted("the size of 'z' along axis 1 is 5; it has to be 4", refused(3, ingot, "check", model, *flags, "--dim", "z_1=4"))
     wanted("they must be equal", refused(3, ingot, "check", model, "--dim", "n=2", "--dim", "k=3", "--dim", "l=4", "--dim", "p=n"))
-    wanted("--dim foo: no ", refused(2, ingot, "check", model, *flags, "--dim", "foo=3"))
-    wanted("not two free dims", refused(2, ingot, "check", model, *flags[2:], "--dim", "n=foo"))
+    wanted("--dim foo=3: no ", refused(2, ingot, "check", model, *flags, "--dim", "foo=3"))
+    wanted("--dim n=foo: no input has a free dim .foo.", refused(2, ingot, "check", model, *flags[2:], "--dim", "n=foo"))
     wanted("given twice", refused(2, ingot, "check", model, *flags, "--dim", "n=3"))
 
 

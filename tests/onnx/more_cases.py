@@ -339,13 +339,19 @@ def sparse_constants(cases):
     cases.add("constant_sparse", nodes, [("x", floats(3, 4))], 13, wanted=[*outputs, "y"])
 
 
+def outputs_again(cases):
+    """A value, and an input, that are outputs more than once, beside one whose name a second time might take."""
+    nodes = [NODE("Relu", ["x"], ["y"]), NODE("Neg", ["y"], ["y_2"])]
+    cases.add("outputs_again", nodes, [("x", floats(3, 4))], 17, wanted=["y", "y_2", "x", "y", "x", "y"])
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     ort.set_default_logger_severity(4)
     cases = Cases(sys.argv[1])
     for family in (recurrent, quantized, quantized_products, branches, loops, scans, sequences, regions, sizes,
-                   samples, resized_integers, cut_pads, sparse_constants):
+                   samples, resized_integers, cut_pads, sparse_constants, outputs_again):
         family(cases)
     print(cases.n, "cases")
 
