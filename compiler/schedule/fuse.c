@@ -4,6 +4,7 @@
  *
  *   - what a control step, a library kernel or the caller reads;
  *   - what is written in parts or in place;
+ *   - a running sum, whose loop is one over its own results, and a reduce that one reads;
  *   - what is read beyond its edges, for its buffer gets a halo;
  *   - a sum over rows whose readers do not go along the rows: no loop nest has both;
  *   - what would make a kernel huge.
@@ -92,18 +93,9 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
     Info *i = info_of(s, n);
     if (is_leaf(s, n) || n->dtype == INGOT_INDEX)
         return NULL;
-    if (i->root)
-        return "the caller or a step that is no kernel reads it";
-    switch (n->op) {
-    case OP_CONCAT: return "its parts are written into it";
-    case OP_UPDATE: return "it is written in place";
-    case OP_KEEP: return "it is to be kept apart";
-    case OP_SCAN: return "each element continues the one before it";
-    case OP_CALL:
-    case OP_LOOP:
-    case OP_IF: return "it is a step of its own";
-    default: break;
-    }
+    const char *must = must_store(s, n, uses);
+    if (must)
+        return must;
     if (i->widened || i->in_rows)
         return NULL;
     if (i->depth > MAX_DEPTH)
@@ -114,9 +106,6 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
     for (int u = 0; u < i->nuse; u++)
         if (uses[i->iuse + u]->op == OP_PAD && (i->has_reduce || i->cost > 0) && i->loads)
             return "it is read beyond its edges: its buffer gets a halo";
-    for (int u = 0; u < i->nuse && i->has_reduce; u++)
-        if (uses[i->iuse + u]->op == OP_SCAN)
-            return "a reduce in loops that run in order";
     if ((!i->cost && !i->has_reduce) ||
         (moves_elements(n) && node_bytes(n) > node_bytes(n->src[0])))
         return NULL;
@@ -155,12 +144,9 @@ static bool stays_inlined(Sched *s, Node *n, Node *const *uses)
     Info *i = info_of(s, n);
     if (i->depth > MAX_DEPTH || !extent_fits(s, n))
         return false;
-    for (int u = 0; u < i->nuse && i->has_reduce; u++) {
-        Op reader = uses[i->iuse + u]->op;
-        if (reader == OP_SCAN ||
-            reader == OP_CONCAT) /* in the latter it takes a kernel in any case */
+    for (int u = 0; u < i->nuse && i->has_reduce; u++)
+        if (uses[i->iuse + u]->op == OP_CONCAT) /* there it takes a kernel in any case */
             return false;
-    }
     i->spared = true;
     return true;
 }
@@ -179,11 +165,10 @@ static const char *decide(Sched *s, Node *const *order, int norder, Node *n, Nod
         return why;
     if (wanted == NO && file)
         return why ? why : "the plan's file says so";
-    bool must = i->root || op_info[n->op].cls == CONTROL || n->op == OP_CONCAT ||
-                n->op == OP_UPDATE || n->op == OP_KEEP;
+    const char *must = must_store(s, n, uses);
     if (wanted == YES && file) {
         if (must)
-            sched_error(s->plan, given->line, "this value has to be stored: %s", why);
+            sched_error(s->plan, given->line, "this value has to be stored: %s", must);
         return NULL;
     }
     if (must)

@@ -3,7 +3,8 @@
  * Two passes ask it.  fuse.c: is a value computed by its readers, or by a kernel of its own that stores it?  merge.c: are
  * two kernels that store different values one?  They are answered alike:
  *
- *     1. may it be?  Each pass knows what its kind of fusion forbids; what one kernel may hold is the same (region_fits()).
+ *     1. may it be?  Each pass knows what its kind of fusion forbids (of values must_store()); what one kernel may hold is the
+ *        same (region_fits()).
  *     2. what does the plan's file say of it (values.c), and what the preset?
  *     3. what takes more time: what being apart costs beyond being together, or the other way round?  In cycles, of the regions
  *        of cost.c: what only one of the two ways has.
@@ -23,6 +24,28 @@ Said fusion_wanted(const Plan *p, Said file)
 bool fusion_pays(const Fusion *f)
 {
     return f->together <= f->apart;
+}
+
+/* What no preset and no file can change. */
+const char *must_store(Sched *s, Node *n, Node *const *uses)
+{
+    const Info *i = info_of(s, n);
+    if (i->root)
+        return "the caller or a step that is no kernel reads it";
+    switch (n->op) {
+    case OP_CONCAT: return "its parts are written into it";
+    case OP_UPDATE: return "it is written in place";
+    case OP_KEEP: return "it is to be kept apart";
+    case OP_SCAN: return "each element continues the one before it";
+    case OP_CALL:
+    case OP_LOOP:
+    case OP_IF: return "it is a step of its own";
+    default: break;
+    }
+    for (int u = 0; u < i->nuse && i->has_reduce; u++)
+        if (uses[i->iuse + u]->op == OP_SCAN)
+            return "a reduce in loops that run in order";
+    return NULL;
 }
 
 /* ---- a value and its readers ------------------------------------------------------------------------ */

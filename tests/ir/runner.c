@@ -14,7 +14,8 @@
  *     rewrite            what its outputs become, but by the rules of a line "# off power,identity"
  *     fuse               its kernels as expressions, naive
  *     fuse gpu           the same where each element is a work item
- *     opts TARGET        the plan that the heuristic makes: layouts, opts, steps
+ *     opts TARGET        the plan that the heuristic makes: layouts, opts, steps; with a line "# preset all" as few kernels as
+ *                        may be
  *     linearize          statements of its kernels, with the opts that lines "# opt VECTOR i0 4" give
  *     render TARGET      text of its kernels, by the heuristic or with the opts that such lines give
  *
@@ -192,7 +193,8 @@ static bool run_graph(StrBuf *got, Context *c, const char *text, const char *pas
     ingot_status made;
     if (target_make(t, c->arena, machine, &made))
         return false;
-    ingot_options o = {.struct_size = sizeof o, .target = machine};
+    const char *preset = strstr(text, "# preset all\n") ? "all" : NULL;
+    ingot_options o = {.struct_size = sizeof o, .target = machine, .fuse = preset};
     const Target *fused = target_find(fuse && name ? name + 1 : "c");
     Plan *p = opts || (render && !given) ? plan_make(c, &o) : schedule(c, 2, fused);
     if (!p)
