@@ -192,6 +192,11 @@ static int root_of_range(const Lower *q, const Node *range)
 
 bool lower_known_outside(const Lower *q, const Node *at)
 {
+    int n;
+    Node *root = (Node *)(uintptr_t)at, **order = graph_toposort(q->a, 1, &root, &n);
+    for (int i = 0; i < n; i++) /* the data decide where: a load that no loop can end at */
+        if (order[i]->op == OP_LOAD || order[i]->op == OP_STAGE || order[i]->op == OP_REDUCE)
+            return false;
     for (int i = 0; i < q->k->naxis; i++)
         if (depends_on(at, q->k->axes[i].range) &&
             (q->nest->axis[i].reduced || q->nest->axis[i].staged || i == q->nest->row))
