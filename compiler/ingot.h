@@ -333,8 +333,9 @@ ingot_tensor *ingot_argmin(ingot_context *, ingot_tensor *, int axis, bool keepd
 /* out[c] = x[i0[c], i1[c], ...]: one integer tensor per axis of x, broadcast together to the result's shape.  Indices
  * are clamped into range (no negative wrap here: ONNX's is in ingot_wrap_index). */
 ingot_tensor *ingot_gather(ingot_context *, ingot_tensor *x, ingot_tensor *const *index);
-/* Says of a gather or an update that its indices are data: in a bundle that checks, one that is out of
- * range ends the run. wraps: they went through ingot_wrap_index. Returns its argument. */
+/* Says of a gather or an update that its indices are those of the model: in a bundle that checks, one from data that is out of
+ * range ends the run. Those that are known now are checked now, or required to be in range where a size is known to the run only.
+ * wraps: they went through ingot_wrap_index. Returns its argument, or poison. */
 ingot_tensor *ingot_index_checked(ingot_context *, ingot_tensor *, bool wraps);
 /* x gathered along one axis, which becomes the axes of the index, a tensor of integers of any shape (numpy take; negatives wrap). */
 ingot_tensor *ingot_take(ingot_context *, ingot_tensor *x, ingot_tensor *index, int axis);

@@ -454,7 +454,8 @@ static bool split_sizes(Lowering *n, int axis, ingot_dim **sizes)
                   (long long)total, axis, (long long)all);
             return false;
         }
-        return true;
+        return ingot_require(n->c, ingot_shape(X, axis), dim(n, total), dim(n, total),
+                             "the size of its axis, the sum of its parts,");
     }
     /* Equal parts; the last may be smaller from opset 18 on. */
     int64_t parts = n->version >= 18 ? attr_int(n, "num_outputs", n->n_out) : n->n_out;

@@ -151,56 +151,13 @@ static uint64_t check_key(Node *n)
     return UINT64_C(0xC1) << 56 | n->id;
 }
 
-/* What ingot_wrap_index() was given. */
-static Node *before_wrap(Node *i)
-{
-    bool wrapped = i->op == OP_WHERE && i->src[1]->op == OP_ADD &&
-                   (i->src[1]->src[0] == i->src[2] || i->src[1]->src[1] == i->src[2]);
-    return wrapped ? i->src[2] : i;
-}
-
-/* The constant that an index is, or NULL. */
-static Node *known_data(Node *i)
-{
-    while (i->op == OP_RESHAPE || i->op == OP_EXPAND || before_wrap(i) != i)
-        i = i->op == OP_WHERE ? before_wrap(i) : i->src[0];
-    bool integer = i->dtype == INGOT_I64 || i->dtype == INGOT_I32;
-    return i->op == OP_DATA && integer && ((const Data *)i->arg.ptr)->nbytes <= 1 << 20 ? i : NULL;
-}
-
-/* Reports constants that are out of range. */
-static bool known_in_range(Context *c, Node *x, bool wraps)
-{
-    for (int a = 0; a < x->src[0]->rank; a++) {
-        Node *i = known_data(x->src[(x->op == OP_UPDATE ? 2 : 1) + a]);
-        int64_t size, v;
-        if (!i || !idx_value(x->src[0]->shape[a], &size))
-            continue;
-        const Data *data = i->arg.ptr;
-        size_t width = (size_t)dtype_info[i->dtype].bytes;
-        for (size_t at = 0; at < data->nbytes; at += width) {
-            int32_t narrow;
-            memcpy(&narrow, data->bytes + at, sizeof narrow);
-            if (width == sizeof v)
-                memcpy(&v, data->bytes + at, sizeof v);
-            else
-                v = narrow;
-            if (v >= (wraps ? -size : 0) && v < size)
-                continue;
-            ingot_error(c, INGOT_INVALID, "index %lld is outside axis %d of shape %s", (long long)v,
-                        a, shape_text(c, x->src[0]->rank, x->src[0]->shape));
-            return false;
-        }
-    }
-    return true;
-}
-
 ingot_tensor *ingot_index_checked(ingot_context *c, ingot_tensor *x, bool wraps)
 {
-    if ((x->op == OP_GATHER || x->op == OP_UPDATE) && !known_in_range(c, x, wraps))
+    if (x->op != OP_GATHER && x->op != OP_UPDATE)
+        return x;
+    if (!index_places(c, x, wraps))
         return c->poison;
-    if (x->op == OP_GATHER || x->op == OP_UPDATE)
-        map_put(&c->memo, check_key(x), (void *)(uintptr_t)(wraps ? INDEX_WRAPS : INDEX_PLAIN));
+    map_put(&c->memo, check_key(x), (void *)(uintptr_t)(wraps ? INDEX_WRAPS : INDEX_PLAIN));
     return x;
 }
 

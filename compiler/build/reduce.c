@@ -161,6 +161,10 @@ static Node *arg_extreme(Context *c, bool greatest, Node *x, int axis, bool keep
         return c->poison;
     memcpy((void *)dims, (void *)(uintptr_t)x->shape, (size_t)x->rank * sizeof *dims);
     dims[axis] = idx(c, 1);
+    if (!require_place(
+            c, size, x->rank, dims,
+            arena_printf(c->arena, "the size of axis %d, of which it gives a place,", axis)))
+        return c->poison;
     Node *index = node_const_i(c, INGOT_I64, 0);
     if (idx_is(size, 1) || shape_is_empty(x->rank, dims)) {
         index = uniform_make(c, index, x->rank, dims);

@@ -355,6 +355,11 @@ static void do_gather(Prog *p, const Instr *in, char *out, const uint8_t *mask)
 {
     const int n = p->ob * p->rb;
     use_lanes(p, &p->use[in->use], p->offset);
+    for (int k = 0; k < in->nin; k++)
+        if (in->dim[k] < 1) { /* there is no place */
+            memset(out, 0, (size_t)n * elem_bytes(p->reg[in->out].dtype));
+            return;
+        }
     for (int k = 0; k < in->nin; k++) {
         const Reg *index = &p->reg[in->in[k]];
         const int64_t *x = (const int64_t *)(const void *)index->lanes;

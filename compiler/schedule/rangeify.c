@@ -276,14 +276,16 @@ static Node *gate_at(Context *c, Node *gate, int rank, Node *const *at)
 static Node *lower_gather(Nest *k, Node *t, Node *const *coords, Node *gate)
 {
     Context *c = k->s->c;
-    Node *x = t->src[0], *at[INGOT_MAX_RANK];
+    Node *x = t->src[0], *at[INGOT_MAX_RANK], *some = gate;
     for (int i = 0; i < x->rank; i++) {
         Node *v = node_cast(c, lower_value(k, t->src[1 + i], coords, gate), INGOT_INDEX);
+        Node *size = x->shape[i], *last = idx_sub(c, size, idx(c, 1));
         note_index(k, t, i, v, gate);
-        v = idx_max(c, v, idx(c, 0));
-        at[i] = idx_min(c, v, idx_sub(c, x->shape[i], idx(c, 1)));
+        at[i] = idx_min(c, idx_max(c, v, idx(c, 0)), last);
+        if (at[i] != v && last->lo < 0 && index_check_of(c, t) == INDEX_TRUSTED)
+            some = bool_and(c, some, idx_lt(c, idx(c, 0), size)); /* places.c sees to the others */
     }
-    return lower_value(k, x, at, gate);
+    return lower_value(k, x, at, some);
 }
 
 static Node *lower_move(Nest *k, Node *t, Node *const *coords, Node *gate)

@@ -13,6 +13,7 @@
     extremes    the index of the greatest and the least, first and last: ties, NaN, infinities, in vectors and beside them
     indices     -DMODEL_CHECK=1: an index from data that is out of range ends the run, with node and value; in loops,
                 fused and vectorised kernels, scatters; in a release the results are defined
+    empties     an axis that is empty in a run: what takes an element of it ends the run, and nothing is read beside the buffers
 
 Exit status 77, skipped: there is no Python with onnx.
 """
@@ -358,5 +359,21 @@ def indices(ingot, work):
     print(f"{count} bundles")
 
 
+def empties(ingot, work):
+    f, node, bundle = TensorProto.FLOAT, helper.make_node, work / "bundle"
+    bundle.mkdir()
+    for nodes, weights, least in (
+            ([node("Gather", ["x", "at"], ["g"], "last", axis=2), node("Relu", ["g"], ["y"])], {"at": np.array([-1])}, 1),
+            ([node("Pad", ["x", "pads"], ["y"], "edge", mode="edge")], {"pads": np.array([0, 0, 1, 1, 0, 0, 0, 1])}, 1),
+            ([node("GridSample", ["x", "grid"], ["y"], "grid", padding_mode="border")], {"grid": np.zeros((1, 2, 2, 2), np.float32)}, 0)):
+        path = model(work, nodes, [("x", f, [1, 1, "n", 3])], [("y", f, None)], weights)
+        told(ingot, work, "compile", path, "-o", bundle, "--dim", "n=0..8")
+        make(bundle, compilers()[0], f"-O0 {SANITIZE[4:]} -Wall -Wextra -Werror")
+        for n in (0, 1, 8):
+            data = save(work, "input_0", np.ones((1, 1, n, 3), np.float32))
+            says = [f"node '{nodes[0].name}'", "is 0; it has to be in 1..8"] if n < least else []
+            driver(bundle, data, 4 if n < least else 0, says)
+
+
 if __name__ == "__main__":
-    sys.exit(main(__doc__, {f.__name__: f for f in (beside, half, rounded, sums, selftest, folded, extremes, indices)}))
+    sys.exit(main(__doc__, {f.__name__: f for f in (beside, half, rounded, sums, selftest, folded, extremes, indices, empties)}))
