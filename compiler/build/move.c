@@ -287,6 +287,11 @@ static Node *pad_crop(Context *c, Node *x, Node *const *lo, Node *const *hi)
         begin[i] = idx_max(c, idx_sub(c, zero, lo[i]), zero);
         size[i] = idx_sub(c, end, begin[i]);
         crops |= lo[i]->lo < 0 || hi[i]->lo < 0;
+        const bool known = size[i]->op == OP_CONST || size[i]->lo >= 0;
+        if (!known &&
+            !ingot_require(c, size[i], zero, idx(c, size[i]->hi < 0 ? 0 : size[i]->hi),
+                           arena_printf(c->arena, "what negative pads leave of axis %d", i)))
+            return c->poison;
     }
     return crops ? ingot_shrink(c, x, begin, size) : x;
 }

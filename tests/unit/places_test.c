@@ -109,6 +109,16 @@ static void test_arg(void **state)
     assert_non_null(strstr(last, "of which it gives a place, is 0"));
 }
 
+/* What pads below zero take away has to be there. */
+static void test_crop(void **state)
+{
+    (void)state;
+    ingot_tensor *x = x_of(0);
+    ingot_dim *lo[] = {k(-2), k(0)}, *hi[] = {k(-1), k(1)};
+    sizes(ingot_pad(c, x, lo, hi), "fff....");
+    assert_non_null(strstr(last, "what negative pads leave of axis 0 is -1; it has to be in 0..3"));
+}
+
 /* Where nothing is read in such a run, nothing is required. */
 static void test_nothing(void **state)
 {
@@ -141,8 +151,8 @@ static void test_bounds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(first), TEST(last),   TEST(list), TEST(moved),   TEST(elements), TEST(of_sizes),
-        TEST(edge),  TEST(update), TEST(arg),  TEST(nothing), TEST(bounds),
+        TEST(first), TEST(last),   TEST(list), TEST(moved), TEST(elements), TEST(of_sizes),
+        TEST(edge),  TEST(update), TEST(arg),  TEST(crop),  TEST(nothing),  TEST(bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
